@@ -1,0 +1,31 @@
+/* backend: tile programs → LLVM IR → position-independent machine code.  The only folder that
+ * links libLLVM; built as a module of its own that api/ loads when code is needed. */
+#ifndef HT_BACKEND_H
+#define HT_BACKEND_H
+
+#include "base/base.h"
+#include "kernel/kernel.h"
+
+/* Machine code of several kernels, in read-execute memory.  Immutable; shared by threads. */
+struct ht_code;
+
+enum ht_emit { HT_EMIT_LLVM, HT_EMIT_ASM, HT_EMIT_OBJ };
+
+/* The module's one exported symbol, `ht_backend`. */
+struct ht_backend {
+	int abi; /* HT_BACKEND_ABI */
+	/* Compiles `n` kernels on up to `threads` threads.  entry[i] is kernel i's code. */
+	enum ht_status (*compile)(const struct ht_kernel *const *kernel, int32_t n,
+		const struct ht_target *target, int threads, struct ht_diags *d,
+		struct ht_code **out, ht_kernel_fn **entry);
+	void (*free)(struct ht_code *c); /* NULL is fine */
+	size_t (*code_bytes)(const struct ht_code *c);
+	/* Appends one kernel's LLVM IR, assembly or object file. */
+	enum ht_status (*emit)(const struct ht_kernel *kernel, const char *symbol,
+		const struct ht_target *target, enum ht_emit form, struct ht_diags *d, struct ht_buf *out);
+	const char *(*llvm_version)(void);
+};
+
+#define HT_BACKEND_ABI 1
+
+#endif

@@ -1,0 +1,296 @@
+/* base: what every other folder stands on.  Uses libc and xxHash only.
+ *
+ * Memory.  All memory comes from arenas; an arena hands out zeroed memory and never NULL.  When the
+ * system has no more, the allocation unwinds (longjmp) to the public function that set up the
+ * arena's `ht_unwind`, which returns HT_E_ENVIRONMENT.  Anything that is not arena memory (a file
+ * map, a foreign object) is tied to an arena with ht_arena_defer(), so that unwinding leaks nothing.
+ *
+ * Errors.  The user's input is wrong: a diagnostic and a status up the stack.  The environment
+ * failed: likewise, with HT_E_ENVIRONMENT.  We are wrong: HT_CHECK, which aborts in every build. */
+#ifndef HT_BASE_H
+#define HT_BASE_H
+
+#include <halftone/types.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#if defined(__GNUC__)
+#define HT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define HT_NORETURN __attribute__((noreturn))
+#else
+#define HT_PRINTF(fmt, args)
+#define HT_NORETURN
+#endif
+
+#define HT_COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* Our invariant is broken: prints and aborts, in every build.  Never for input. */
+#define HT_CHECK(cond) ((cond) ? (void)0 : ht_check_failed(#cond, __FILE__, __LINE__))
+HT_NORETURN void ht_check_failed(const char *cond, const char *file, int line);
+
+/* Passes a failure on. */
+#define HT_TRY(call)                                                                               \
+	do {                                                                                       \
+		enum ht_status ht_try_ = (call);                                                   \
+		if (ht_try_ != HT_OK)                                                              \
+			return ht_try_;                                                            \
+	} while (0)
+
+/* ---- limit.c: checked sizes ---- */
+
+/* False when the result does not fit; *r is then undefined. */
+static inline bool ht_mul_size(size_t a, size_t b, size_t *r) { return !__builtin_mul_overflow(a, b, r); }
+static inline bool ht_add_size(size_t a, size_t b, size_t *r) { return !__builtin_add_overflow(a, b, r); }
+
+/* ---- arena.c ---- */
+
+/* Where an allocation that fails returns to: `if (setjmp(u.env)) return HT_E_ENVIRONMENT;` */
+struct ht_unwind {
+	jmp_buf env;
+};
+
+struct ht_arena {
+	struct ht_arena_block *block;
+	struct ht_arena_defer *defers;
+	struct ht_unwind *unwind; /* not owned; must outlive every allocation */
+	size_t bytes;             /* taken from the system */
+};
+
+/* `a` is the caller's; to be ended with ht_arena_release(). */
+void ht_arena_init(struct ht_arena *a, struct ht_unwind *u);
+/* Runs the deferred calls, newest first, and returns all memory. */
+void ht_arena_release(struct ht_arena *a);
+/* Zeroed, aligned to 16 bytes.  n == 0 gives a valid pointer. */
+void *ht_alloc(struct ht_arena *a, size_t n);
+/* Zeroed array of `count` elements of `size` bytes; an overflow unwinds. */
+void *ht_alloc_array(struct ht_arena *a, size_t count, size_t size);
+/* `fn(arg)` runs when the arena is released. */
+void ht_arena_defer(struct ht_arena *a, void (*fn)(void *), void *arg);
+/* Gives up: returns to the arena's unwind point. */
+HT_NORETURN void ht_arena_fail(struct ht_arena *a);
+
+#define HT_NEW(arena, type) ((type *)ht_alloc((arena), sizeof(type)))
+#define HT_NEW_ARRAY(arena, type, count) ((type *)ht_alloc_array((arena), (count), sizeof(type)))
+
+/* Makes room for one more element in an arena-backed array: `items` grows by doubling when
+ * `count` has reached `cap`.  Returns the (possibly moved) array; *cap is updated. */
+void *ht_grow(struct ht_arena *a, void *items, size_t count, size_t *cap, size_t size);
+
+/* ---- str.c: strings with a length; bytes, not necessarily UTF-8 ---- */
+
+struct ht_str {
+	const char *p; /* when made by this library: followed by a NUL that is not counted */
+	size_t n;
+};
+
+#define HT_STR(literal) ((struct ht_str){ "" literal, sizeof(literal) - 1 })
+#define HT_STR_ARG(s) (int)(s).n, (s).p /* for "%.*s" */
+
+struct ht_str ht_str(const char *zero_terminated);
+struct ht_str ht_str_copy(struct ht_arena *a, struct ht_str s);
+struct ht_str ht_str_printf(struct ht_arena *a, const char *fmt, ...) HT_PRINTF(2, 3);
+bool ht_str_eq(struct ht_str a, struct ht_str b);
+bool ht_str_is(struct ht_str a, const char *zero_terminated);
+int ht_str_cmp(struct ht_str a, struct ht_str b);
+bool ht_str_starts(struct ht_str s, const char *prefix);
+bool ht_str_ends(struct ht_str s, const char *suffix);
+bool ht_utf8_valid(struct ht_str s);
+/* Up to 3 of `words` (n of them) that are within edit distance 2 of `s`; for "did you mean". */
+int ht_near_names(struct ht_str s, const struct ht_str *words, size_t n, struct ht_str near[3]);
+
+/* A growing byte buffer in an arena. */
+struct ht_buf {
+	struct ht_arena *arena;
+	char *p;
+	size_t n, cap;
+};
+
+void ht_buf_init(struct ht_buf *b, struct ht_arena *a);
+void ht_put(struct ht_buf *b, const void *p, size_t n);
+void ht_puts(struct ht_buf *b, const char *s);
+void ht_put_str(struct ht_buf *b, struct ht_str s);
+void ht_putc(struct ht_buf *b, char c);
+void ht_printf(struct ht_buf *b, const char *fmt, ...) HT_PRINTF(2, 3);
+/* As a JSON string with quotes; bytes that are not UTF-8 become \ufffd. */
+void ht_put_json(struct ht_buf *b, struct ht_str s);
+/* What was written so far; a NUL follows it. */
+struct ht_str ht_buf_str(struct ht_buf *b);
+
+/* ---- map.c: hash table from strings to pointers, insertion-ordered ---- */
+
+struct ht_map_entry {
+	struct ht_str key;
+	void *value;
+};
+
+struct ht_map {
+	struct ht_arena *arena;
+	struct ht_map_entry *entries; /* in the order of insertion */
+	size_t count, cap;
+	uint32_t *slots; /* entry number + 1, or 0 */
+	size_t slot_count;
+};
+
+void ht_map_init(struct ht_map *m, struct ht_arena *a);
+/* NULL when absent. */
+void *ht_map_get(const struct ht_map *m, struct ht_str key);
+/* The entry of `key`, made with value NULL when it is absent.  The key's bytes are not copied.
+ * The pointer is valid until the next call. */
+struct ht_map_entry *ht_map_at(struct ht_map *m, struct ht_str key);
+
+/* ---- diag.c ---- */
+
+enum ht_severity { HT_ERROR, HT_WARNING, HT_NOTE };
+
+/* Where in the user's input; every field is optional (NULL, 0, or -1 for `offset`). */
+struct ht_where {
+	const char *path;
+	long line, column;
+	int64_t offset; /* bytes from the start of the file; -1: none */
+	struct ht_str node, op;
+};
+
+#define HT_NOWHERE ((struct ht_where){ .offset = -1 })
+
+struct ht_diag {
+	enum ht_severity severity;
+	enum ht_status status;
+	struct ht_where where; /* copied */
+	struct ht_str text;
+	struct ht_diag *next;
+};
+
+/* Diagnostics in the order they came.  Not thread-safe.  At most HT_MAX_DIAGS are kept; further
+ * ones are counted only. */
+struct ht_diags {
+	struct ht_arena arena;
+	struct ht_diag *first, *last;
+	size_t errors, warnings, dropped;
+};
+
+#define HT_MAX_DIAGS 1000
+
+void ht_diags_init(struct ht_diags *d);
+void ht_diags_release(struct ht_diags *d);
+/* Records an error and returns `st`; `d` may be NULL. */
+enum ht_status ht_error(struct ht_diags *d, enum ht_status st, struct ht_where at, const char *fmt,
+	...) HT_PRINTF(4, 5);
+void ht_warn(struct ht_diags *d, struct ht_where at, const char *fmt, ...) HT_PRINTF(3, 4);
+void ht_note(struct ht_diags *d, struct ht_where at, const char *fmt, ...) HT_PRINTF(3, 4);
+/* `path:line:col: error: node 'a/b' (MatMul): text` or `path: byte 17: error: text`. */
+void ht_diag_print(const struct ht_diag *d, struct ht_buf *out);
+
+/* ---- dtype.c ---- */
+
+enum ht_kind { HT_KIND_NONE, HT_KIND_FLOAT, HT_KIND_INT, HT_KIND_UINT, HT_KIND_BOOL, HT_KIND_COMPLEX, HT_KIND_OTHER };
+
+struct ht_dtype_info {
+	const char *name;     /* TensorFlow's Python name: "float32", "bfloat16", "int32" */
+	const char *tag;      /* short name in the text form: "f32", "bf16", "i32" */
+	const char *proto;    /* enumerator in GraphDef text: "DT_FLOAT" */
+	size_t bytes;         /* 0: not a fixed size */
+	enum ht_kind kind;
+	int exponent, mantissa; /* bits, for floats */
+};
+
+/* For any value below HT_DTYPE_END, reference types included (the flag is taken off); never NULL. */
+const struct ht_dtype_info *ht_dtype_info(enum ht_dtype t);
+/* By any of the three names; HT_INVALID when there is none. */
+enum ht_dtype ht_dtype_named(struct ht_str name);
+static inline bool ht_is_float(enum ht_dtype t) { return ht_dtype_info(t)->kind == HT_KIND_FLOAT; }
+
+/* ---- half.c: conversions of single numbers; round to nearest even.
+ * float16 keeps subnormals and overflows to infinity; bfloat16 conversions flush subnormals to
+ * zero of the same sign, in both directions, as the AVX512_BF16 instructions do. ---- */
+
+float ht_f16_to_f32(uint16_t h);
+uint16_t ht_f32_to_f16(float f);
+uint16_t ht_f64_to_f16(double d);
+float ht_bf16_to_f32(uint16_t h);
+uint16_t ht_f32_to_bf16(float f);
+uint16_t ht_f64_to_bf16(double d);
+
+/* ---- shape.c ---- */
+
+/* A dimension: n >= 0 is a size; HT_DIM_UNKNOWN; below that, expression number -2 - n of the
+ * graph's table of symbolic dimensions (ir/ir.h). */
+#define HT_DIM_UNKNOWN ((int64_t)-1)
+#define HT_MAX_RANK 254 /* TensorFlow's limit */
+
+struct ht_shape {
+	int32_t rank; /* -1: unknown */
+	const int64_t *dim;
+};
+
+#define HT_SHAPE_UNKNOWN ((struct ht_shape){ -1, NULL })
+#define HT_SHAPE_SCALAR ((struct ht_shape){ 0, NULL })
+
+struct ht_shape ht_shape_make(struct ht_arena *a, int32_t rank, const int64_t *dim); /* copies */
+bool ht_shape_known(struct ht_shape s); /* rank and every dimension are sizes */
+bool ht_shape_eq(struct ht_shape a, struct ht_shape b);
+/* Elements of a known shape; -1 when unknown or when it does not fit int64_t. */
+int64_t ht_shape_count(struct ht_shape s);
+/* "[1,224,224,3]", "[?,3]", "[]", "[*]" for unknown rank. */
+void ht_shape_print(struct ht_shape s, struct ht_buf *out);
+
+/* ---- blob.c: bytes of constants ---- */
+
+/* Reference-counted bytes: a span of a mapped file, or memory of their own.  Large constants are
+ * held once; whoever needs the bytes no more says so, and their pages go back to the system. */
+struct ht_blob {
+	const void *p;
+	size_t n;
+	int refs;
+	struct ht_file *file; /* whose map holds the bytes, or NULL: memory from mmap or malloc */
+	size_t mapped;        /* bytes from mmap; 0: malloc */
+};
+
+/* `n` writable zeroed bytes, aligned to 64; NULL when the system has none. */
+struct ht_blob *ht_blob_new(size_t n);
+/* A span of a mapped file; keeps the file.  NULL when out of memory. */
+struct ht_blob *ht_blob_of_file(struct ht_file *f, size_t offset, size_t n);
+struct ht_blob *ht_blob_ref(struct ht_blob *b);
+/* The last reference frees memory, or drops the file's pages. */
+void ht_blob_unref(struct ht_blob *b);
+
+/* ---- file.c ---- */
+
+/* A whole file, mapped read-only.  Reference-counted. */
+struct ht_file {
+	const char *path;
+	const uint8_t *p;
+	size_t n;
+	int refs;
+};
+
+/* Files of `limit` bytes and more are refused with HT_E_LIMIT and a hint.  A file that shrinks
+ * while it is mapped is the caller's risk (documented in docs/). */
+enum ht_status ht_file_map(const char *path, size_t limit, struct ht_diags *d, struct ht_file **out);
+struct ht_file *ht_file_ref(struct ht_file *f);
+void ht_file_unref(struct ht_file *f);
+/* Output that appears whole or not at all: written to a temporary file beside `path` that is
+ * renamed by ht_output_commit().  "-" is stdout.  Temporary files of this process are removed when
+ * a signal ends it (ht_output_install_signals, for the tool only). */
+struct ht_output;
+enum ht_status ht_output_open(const char *path, struct ht_diags *d, struct ht_output **out);
+enum ht_status ht_output_write(struct ht_output *o, const void *p, size_t n);
+enum ht_status ht_output_commit(struct ht_output *o); /* frees o */
+void ht_output_abort(struct ht_output *o);            /* frees o; NULL is fine */
+void ht_output_install_signals(void);
+
+/* ---- hash.c ---- */
+
+struct ht_hash {
+	uint64_t lo, hi;
+};
+
+/* XXH3-128. */
+struct ht_hash ht_hash_bytes(const void *p, size_t n);
+bool ht_hash_eq(struct ht_hash a, struct ht_hash b);
+
+#endif

@@ -1,0 +1,67 @@
+/* Status codes and element types, shared by every part of the library. */
+#ifndef HALFTONE_TYPES_H
+#define HALFTONE_TYPES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a fallible call returns.  The values are the exit codes of the command line tool. */
+enum ht_status {
+	HT_OK = 0,
+	HT_E_VERDICT = 1,     /* done, with a negative verdict: a tolerance was exceeded */
+	HT_E_USAGE = 2,       /* an argument or option makes no sense */
+	HT_E_INPUT = 3,       /* the model, data or list file is invalid */
+	HT_E_UNSUPPORTED = 4, /* valid, but not supported here */
+	HT_E_ENVIRONMENT = 5, /* cannot read, write or allocate */
+	HT_E_LIMIT = 6,       /* one of the limits was reached */
+	HT_E_INTERNAL = 70    /* a defect of ours */
+};
+
+/* Element types.  The values are TensorFlow's DataType numbers, so that graphs keep types that we
+ * do not compute with. */
+enum ht_dtype {
+	HT_INVALID = 0,
+	HT_F32 = 1,
+	HT_F64 = 2,
+	HT_I32 = 3,
+	HT_U8 = 4,
+	HT_I16 = 5,
+	HT_I8 = 6,
+	HT_STRING = 7,
+	HT_C64 = 8,
+	HT_I64 = 9,
+	HT_BOOL = 10,
+	HT_QI8 = 11,
+	HT_QU8 = 12,
+	HT_QI32 = 13,
+	HT_BF16 = 14,
+	HT_QI16 = 15,
+	HT_QU16 = 16,
+	HT_U16 = 17,
+	HT_C128 = 18,
+	HT_F16 = 19,
+	HT_RESOURCE = 20,
+	HT_VARIANT = 21,
+	HT_U32 = 22,
+	HT_U64 = 23,
+	HT_F8E5M2 = 24,
+	HT_F8E4M3FN = 25,
+	HT_F8E4M3FNUZ = 26,
+	HT_F8E4M3B11FNUZ = 27,
+	HT_F8E5M2FNUZ = 28,
+	HT_I4 = 29,
+	HT_U4 = 30,
+	HT_I2 = 31,
+	HT_U2 = 32,
+	HT_DTYPE_END = 33,
+	HT_REF = 100 /* added to a type: a reference to a variable of that type */
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

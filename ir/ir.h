@@ -1,0 +1,343 @@
+/* ir: the graph, its op table, text form, verifier and shape inference.
+ *
+ * A graph says all that a GraphDef says (names, attributes, control edges, functions, opaque ops),
+ * so that import and export lose nothing; passes rewrite it step by step towards what can be
+ * lowered.  A graph and its nodes live in the graph's arena and never move. */
+#ifndef HT_IR_H
+#define HT_IR_H
+
+#include "base/base.h"
+
+/* ---- op table (ir/ops.def, op.c) ---- */
+
+enum ht_op {
+	HT_OP_OPAQUE, /* a type that the table does not list; the node's `type` names it */
+#define OP(name, ...) HT_OP_##name,
+#include "ir/ops.def"
+#undef OP
+	HT_OP_END
+};
+
+/* Effects; pruning and common subexpressions obey them. */
+enum {
+	HT_PURE = 0,
+	HT_READS = 1,   /* reads state that others write */
+	HT_WRITES = 2,  /* writes state: is never removed while its state is reachable */
+	HT_RANDOM = 4,  /* two calls differ */
+	HT_ORDERED = 8, /* keeps its place among the other ordered ops (I/O, assertions, control flow) */
+	HT_CALLS = 16,  /* has the effects of the functions it names */
+};
+
+struct ht_node;
+struct ht_infer;
+
+#define HT_MAX_TYPE_ATTRS 4
+#define HT_MAX_ARGS 24
+
+/* One formal argument or result, parsed from a row's signature. */
+struct ht_op_arg {
+	struct ht_str name;       /* TensorFlow's: function bodies refer to results by it */
+	int8_t type_attr;         /* index into type_attrs; -1: `fixed` */
+	int8_t type_list;         /* 1: the type attribute is list(type), one element a tensor */
+	enum ht_dtype fixed;
+	struct ht_str number_attr; /* "N": this many tensors of one type; else empty */
+};
+
+struct ht_op_type_attr {
+	struct ht_str name;        /* "T", "DstT" */
+	enum ht_dtype fallback;    /* the op definition's default; HT_INVALID: none */
+	uint64_t allowed;          /* bit set over enum ht_dtype */
+};
+
+/* A row of ir/ops.def; the head of that file explains the columns. */
+struct ht_op_info {
+	enum ht_op op;
+	struct ht_str name;
+	const char *signature;
+	unsigned effects;
+	/* Sets the types of the results from operands and attributes. */
+	enum ht_status (*infer)(struct ht_infer *in, struct ht_node *n);
+	const char *infer_name, *lower_name; /* `lower` is resolved by passes/lower */
+	const char *prec;                    /* class of the op when no profile lists it */
+	const char *test;                    /* the test that covers the row */
+	const char *meaning;
+	/* parsed from `signature`: */
+	int args, results, type_attrs;
+	struct ht_op_arg arg[HT_MAX_ARGS], result[HT_MAX_ARGS];
+	struct ht_op_type_attr type_attr[HT_MAX_TYPE_ATTRS];
+};
+
+/* The row of an op; never NULL (HT_OP_OPAQUE has a row without a signature). */
+const struct ht_op_info *ht_op_info(enum ht_op op);
+/* HT_OP_OPAQUE when the table does not list it. */
+enum ht_op ht_op_named(struct ht_str type);
+
+/* ---- attributes ---- */
+
+enum ht_attr_kind {
+	HT_ATTR_NONE, /* an AttrValue without a value */
+	HT_ATTR_STRING,
+	HT_ATTR_INT,
+	HT_ATTR_FLOAT,
+	HT_ATTR_BOOL,
+	HT_ATTR_TYPE,
+	HT_ATTR_SHAPE,
+	HT_ATTR_TENSOR,
+	HT_ATTR_PLACEHOLDER, /* "$T" in function bodies */
+	HT_ATTR_FUNC,
+	HT_ATTR_LIST
+};
+
+/* How a tensor attribute was written, so that it is written the same way again. */
+enum ht_tensor_form {
+	HT_TENSOR_CONTENT, /* tensor_content: the bytes of all elements, little endian */
+	HT_TENSOR_VALUES,  /* *_val: `values` of them; the last one stands for those left out */
+	HT_TENSOR_SHARD    /* TF.js: the bytes are in a weight shard, nothing in the graph */
+};
+
+struct ht_tensor {
+	enum ht_dtype dtype;
+	struct ht_shape shape;   /* known for constants; may be unknown in odd, valid graphs */
+	enum ht_tensor_form form;
+	size_t values;           /* of HT_TENSOR_VALUES */
+	int64_t version;         /* TensorProto.version_number */
+	/* Elements in memory order, dense, all written out whatever `form` is.  HT_BOOL is one byte.
+	 * NULL for HT_STRING and for types without fixed size. */
+	struct ht_blob *blob;
+	struct ht_str *strings;  /* HT_STRING: `values` of them */
+	struct ht_str extra;     /* fields that the IR does not model, wire form */
+};
+
+struct ht_func_ref {
+	struct ht_str name;
+	struct ht_attr *attrs; /* linked */
+	struct ht_str extra;
+};
+
+struct ht_attr_value {
+	enum ht_attr_kind kind;
+	union {
+		struct ht_str s; /* string, placeholder */
+		int64_t i;
+		float f;
+		bool b;
+		enum ht_dtype type; /* HT_REF may be added; numbers unknown to us are kept */
+		struct {
+			struct ht_shape shape;
+			struct ht_str *dim_names; /* NULL: all empty */
+			struct ht_str extra;
+		} shape;
+		struct ht_tensor *tensor;
+		struct ht_func_ref *func;
+		struct {
+			enum ht_attr_kind kind; /* of all items; NONE: an empty list */
+			struct ht_attr_value *item;
+			size_t n;
+		} list;
+	};
+};
+
+struct ht_attr {
+	struct ht_str name;
+	struct ht_attr_value value;
+	struct ht_attr *next; /* in the order of the file; new ones at the end */
+};
+
+/* ---- nodes ---- */
+
+struct ht_type {
+	enum ht_dtype dtype;  /* HT_INVALID: not known (yet) */
+	struct ht_shape shape;
+};
+
+/* A use of a result.  In a function body as imported, `port` is the result's name
+ * ("output" of "node:output:0") and `index` counts within it; where the op is in the table the
+ * reader resolves it, so that `port` is empty and `index` counts over all results. */
+struct ht_value {
+	struct ht_node *node;
+	int32_t index;
+	struct ht_str port;
+};
+
+struct ht_node {
+	uint32_t id; /* unique in its graph, below graph->ids; never reused */
+	enum ht_op op;
+	struct ht_str type; /* op type as written */
+	struct ht_str name; /* unique in its graph */
+	struct ht_str device;
+	struct ht_value *in;
+	int32_t ins;
+	struct ht_node **control; /* nodes that must run before */
+	int32_t controls;
+	struct ht_attr *attrs;
+	struct ht_type *out;      /* of an opaque node: as many as are used, types unknown */
+	int32_t outs;
+	struct ht_str extra;      /* fields of the NodeDef that the IR does not model, wire form */
+	const struct ht_str *origin; /* imported nodes this one came from; NULL: itself as imported */
+	int32_t origins;
+	struct ht_node *prev, *next; /* the graph's order; operands first, but for loop back edges */
+	struct ht_graph *graph;
+};
+
+/* A named input or output of a graph. */
+struct ht_port {
+	struct ht_str name;
+	struct ht_value value;
+	struct ht_port *next;
+};
+
+/* A way to run a graph: a signature of a SavedModel, or what the importer found. */
+struct ht_entry {
+	struct ht_str name;   /* "serving_default"; "" for graphs without signatures */
+	struct ht_str method;
+	struct ht_port *inputs, *outputs;
+	struct ht_entry *next;
+};
+
+/* A function of the library.  Its arguments are nodes of its body of type "_Arg" (attributes T,
+ * index), its results `rets`. */
+struct ht_function {
+	struct ht_str name;
+	struct ht_graph *body;
+	struct ht_port *args, *rets;     /* formal, in order; rets name values of the body */
+	struct ht_port *control_rets;    /* value.index is -1 */
+	struct ht_attr *attrs;
+	struct ht_str signature;         /* the OpDef, wire form */
+	struct ht_str extra;
+	struct ht_function *next;
+};
+
+/* A symbolic dimension: n = symbol, or an expression over others; `bound` limits data-dependent
+ * ones (-1: none). */
+enum ht_sym_op { HT_SYM_NAME, HT_SYM_CONST, HT_SYM_ADD, HT_SYM_SUB, HT_SYM_MUL, HT_SYM_FLOORDIV, HT_SYM_CEILDIV, HT_SYM_MAX };
+
+struct ht_sym {
+	enum ht_sym_op op;
+	struct ht_str name; /* HT_SYM_NAME */
+	int64_t a, b;       /* operands, each a dimension in base.h's encoding */
+	int64_t bound;
+};
+
+/* Where a graph came from; decides how it is written again. */
+enum ht_source { HT_SOURCE_NONE, HT_SOURCE_GRAPHDEF, HT_SOURCE_METAGRAPH, HT_SOURCE_SAVEDMODEL, HT_SOURCE_TFJS };
+
+struct ht_graph {
+	struct ht_arena *arena; /* not owned */
+	struct ht_node *first, *last;
+	size_t nodes;           /* in the list */
+	uint32_t ids;           /* one above the largest id ever given */
+	struct ht_map names;    /* name → node */
+	struct ht_function *functions, *last_function;
+	struct ht_map function_names;
+	struct ht_entry *entries;
+	struct ht_sym *syms;    /* see ht_shape */
+	size_t sym_count, sym_cap;
+	enum ht_source source;
+	const char *path;       /* as given by the user; NULL for function bodies */
+	struct ht_str versions; /* VersionDef, wire form */
+	struct ht_str extra;    /* fields of the GraphDef that the IR does not model */
+	/* What surrounds the GraphDef in a MetaGraphDef, SavedModel or model.json: that message with
+	 * the graph left out, wire form (JSON text for TF.js). */
+	struct ht_str container;
+	/* Variables of a SavedModel or MetaGraphDef: where their values are, or NULL. */
+	const char *checkpoint; /* path prefix of the bundle */
+};
+
+struct ht_graph *ht_graph_new(struct ht_arena *a);
+/* A node at the end of the graph, without operands or results.  `name` must be free. */
+struct ht_node *ht_node_new(struct ht_graph *g, struct ht_str type, struct ht_str name);
+/* Moves `n` in front of `before` (NULL: to the end). */
+void ht_node_move(struct ht_node *n, struct ht_node *before);
+/* Takes a node out.  Nothing may use it any more. */
+void ht_node_remove(struct ht_node *n);
+void ht_node_set_ins(struct ht_node *n, const struct ht_value *in, int32_t ins);      /* copies */
+void ht_node_set_controls(struct ht_node *n, struct ht_node *const *c, int32_t count); /* copies */
+void ht_node_set_outs(struct ht_node *n, int32_t outs); /* keeps the types of those that stay */
+/* `base`, or `base` with "_1", "_2", … that is still free. */
+struct ht_str ht_graph_free_name(struct ht_graph *g, struct ht_str base);
+struct ht_node *ht_graph_node(const struct ht_graph *g, struct ht_str name); /* NULL: none */
+struct ht_function *ht_graph_function(const struct ht_graph *g, struct ht_str name);
+/* Every use of `from` (operands, entry outputs) becomes `to`. */
+void ht_replace_uses(struct ht_graph *g, struct ht_value from, struct ht_value to);
+/* `n` takes over the origins of `from` (or `from` itself when it was imported). */
+void ht_node_add_origin(struct ht_node *n, const struct ht_node *from);
+static inline struct ht_value ht_out(struct ht_node *n, int32_t i) { return (struct ht_value){ n, i, { 0 } }; }
+static inline struct ht_type *ht_type_of(struct ht_value v) { return &v.node->out[v.index]; }
+static inline bool ht_value_eq(struct ht_value a, struct ht_value b) { return a.node == b.node && a.index == b.index; }
+
+/* Attributes.  Getters return the fallback when the attribute is absent or of another kind. */
+struct ht_attr *ht_attr_find(const struct ht_node *n, const char *name);
+int64_t ht_attr_int(const struct ht_node *n, const char *name, int64_t fallback);
+float ht_attr_float(const struct ht_node *n, const char *name, float fallback);
+bool ht_attr_bool(const struct ht_node *n, const char *name, bool fallback);
+struct ht_str ht_attr_str(const struct ht_node *n, const char *name, const char *fallback);
+enum ht_dtype ht_attr_type(const struct ht_node *n, const char *name, enum ht_dtype fallback);
+/* The value of a type attribute, with the op definition's default. */
+enum ht_dtype ht_type_attr(const struct ht_node *n, const char *name);
+/* Adds or replaces. */
+struct ht_attr_value *ht_attr_set(struct ht_node *n, const char *name);
+void ht_attr_set_int(struct ht_node *n, const char *name, int64_t i);
+void ht_attr_set_bool(struct ht_node *n, const char *name, bool b);
+void ht_attr_set_float(struct ht_node *n, const char *name, float f);
+void ht_attr_set_str(struct ht_node *n, const char *name, struct ht_str s);
+void ht_attr_set_type(struct ht_node *n, const char *name, enum ht_dtype t);
+void ht_attr_set_ints(struct ht_node *n, const char *name, const int64_t *v, size_t count);
+void ht_attr_set_tensor(struct ht_node *n, const char *name, struct ht_tensor *t);
+/* Integers of a list attribute; NULL and *count = 0 when absent. */
+int64_t *ht_attr_ints(const struct ht_node *n, const char *name, size_t *count, struct ht_arena *a);
+void ht_attr_remove(struct ht_node *n, const char *name);
+
+/* Constants. */
+const struct ht_tensor *ht_const_tensor(struct ht_value v); /* NULL unless a Const with data */
+/* Integers of a constant i32 or i64 tensor; false when it is none. */
+bool ht_const_ints(struct ht_value v, struct ht_arena *a, int64_t **p, size_t *n);
+/* A new Const node; takes over the reference to `blob`. */
+struct ht_node *ht_const_new(struct ht_graph *g, struct ht_str name, enum ht_dtype t,
+	struct ht_shape shape, struct ht_blob *blob);
+
+/* Uses of every result: which nodes take it.  Filled into the caller's arena; stale after any
+ * change to the graph. */
+struct ht_uses {
+	struct ht_use {
+		struct ht_node *node;
+		int32_t arg; /* operand number; -1: a control edge */
+		struct ht_use *next;
+	} **of; /* by node id: uses of any of its results */
+	bool *is_output; /* by node id: some entry asks for it */
+};
+struct ht_uses ht_graph_uses(struct ht_graph *g, struct ht_arena *a);
+int ht_use_count(const struct ht_uses *u, struct ht_value v); /* outputs count as uses */
+
+/* Puts nodes in an order where operands and control inputs come first (stable).  Cycles must pass
+ * through NextIteration → Merge; any other is HT_E_INPUT, and names the nodes of one cycle. */
+enum ht_status ht_graph_sort(struct ht_graph *g, struct ht_diags *d);
+
+/* ---- verify.c ---- */
+
+/* Names unique, operands in the graph and in range, arity, operand dtypes and attributes against
+ * the op table, ordering.  After a pass a failure is the pass's; after import it is the file's
+ * (HT_E_INPUT). */
+enum ht_status ht_verify(struct ht_graph *g, struct ht_diags *d);
+
+/* ---- infer.c: dtypes and shapes ---- */
+
+/* Sets the types of all results, in order; functions too.  Values that shape arithmetic needs are
+ * read from constants and followed through Shape, Pack, StridedSlice and the like where that is
+ * possible without data.  Shapes that cannot be known stay unknown; a contradiction is HT_E_INPUT
+ * with the node's name. */
+enum ht_status ht_infer_types(struct ht_graph *g, struct ht_diags *d);
+
+/* ---- text.c: the .hir form (docs/hir.md) ---- */
+
+struct ht_text_options {
+	bool weights_inline; /* print all constants inline; else those above 64 elements go to the weights file */
+};
+/* Prints the graph; constants that do not go inline are appended to `weights` (may be NULL with
+ * weights_inline) and referred to by hash. */
+void ht_text_print(const struct ht_graph *g, const struct ht_text_options *opt, struct ht_buf *out,
+	struct ht_buf *weights);
+/* `path` names the source in diagnostics; `weights` may be NULL. */
+enum ht_status ht_text_parse(struct ht_arena *a, struct ht_str text, const char *path,
+	struct ht_file *weights, struct ht_diags *d, struct ht_graph **out);
+
+#endif

@@ -1,0 +1,310 @@
+/* kernel: tile programs, the form in which an op has its meaning.
+ *
+ * A tile program is a list of stages over one grid of tiles.  Tile t of the grid runs every stage
+ * in order; tiles are independent of each other and may run on different threads.  Stages of one
+ * tile hand values on through local buffers.
+ *
+ * A stage is a loop nest: an iteration domain, a scalar expression DAG over the domain's indices,
+ * optional reductions over some of its dimensions, and stores.  A contraction is a stage whose one
+ * reduction is a sum of products of a special form (struct ht_contract), so that it can be emitted
+ * as a register tile; its epilogue is the same expression DAG as everyone's.
+ *
+ * The reference interpreter (interp.c) executes exactly this; the backend emits it as machine code.
+ * Expressions are scalar and typed; the interpreter rounds every value to its dtype. */
+#ifndef HT_KERNEL_H
+#define HT_KERNEL_H
+
+#include "base/base.h"
+
+/* ---- expressions ---- */
+
+/* Operands are numbers of earlier expressions of the stage, so the array is in evaluation order.
+ *
+ * Types: F32 F64 I8 I16 I32 I64 U8 U16 U32 U64 BOOL compute; F16 and BF16 are only loaded, stored
+ * and converted (arithmetic on them is written as CVT to F32, arithmetic, CVT back: so every
+ * rounding is visible).  Integer arithmetic wraps. */
+enum ht_xop {
+	HT_X_CONST,  /* imm: the bits of the value (floats: bits of dtype, ints: sign-extended) */
+	HT_X_DIM,    /* I64: index of domain dimension imm */
+	HT_X_GRID,   /* I64: coordinate of the tile in grid dimension imm */
+	HT_X_PARAM,  /* I64: kernel parameter imm */
+	HT_X_LOAD,   /* buffer imm at element offset a; where b (BOOL) is false: c, without touching memory (b = c = -1: always loaded) */
+	HT_X_RED,    /* result of reduction imm (only outside the reduction loops) */
+	HT_X_CHECK,  /* value a; where b is false the kernel fails with code imm (enum ht_fault) */
+	HT_X_SELECT, /* a ? b : c; both sides are evaluated, neither may fault */
+	HT_X_CVT,    /* a converted to dtype: floats round to nearest even; float to int truncates, out of range and NaN give TensorFlow's CPU result (INT_MIN); to BOOL: a != 0 */
+	HT_X_BITCAST,/* same bits, same size */
+	/* arithmetic, both operands and result of dtype */
+	HT_X_ADD,
+	HT_X_SUB,
+	HT_X_MUL,
+	HT_X_DIV,    /* floats: IEEE; ints: truncates; divisor 0 or INT_MIN/-1 must be excluded (see DIVI in build.h) */
+	HT_X_REM,    /* ints: truncated remainder, same conditions; floats: fmod */
+	HT_X_MULADD, /* floats: a * b + c, fused where the target has FMA; the interpreter fuses */
+	HT_X_MIN,    /* floats: NaN when either is NaN (TensorFlow); -0 and +0 are equal */
+	HT_X_MAX,
+	HT_X_NEG,
+	HT_X_ABS,
+	HT_X_SQRT,
+	HT_X_FLOOR,
+	HT_X_CEIL,
+	HT_X_RINT,   /* nearest even */
+	HT_X_TRUNC,
+	/* ints and BOOL */
+	HT_X_AND,
+	HT_X_OR,
+	HT_X_XOR,
+	HT_X_NOT,
+	HT_X_SHL,    /* shift counts outside 0..bits-1 give 0 (SAR: the sign) */
+	HT_X_SHR,
+	HT_X_SAR,
+	/* comparisons: operands of one type, result BOOL; false on NaN but for NE */
+	HT_X_EQ,
+	HT_X_NE,
+	HT_X_LT,
+	HT_X_LE,
+	/* index arithmetic, I64, divisor a positive constant */
+	HT_X_FLOORDIV,
+	HT_X_FLOORMOD,
+	/* functions of F32 (F64 where the op has it); math.c writes them as the operations above, and
+	 * both the interpreter and the backend see only the expansion */
+	HT_X_EXP,
+	HT_X_EXPM1,
+	HT_X_LOG,
+	HT_X_LOG1P,
+	HT_X_TANH,
+	HT_X_SIGMOID,
+	HT_X_ERF,
+	HT_X_SIN,
+	HT_X_COS,
+	HT_X_TAN,
+	HT_X_ATAN,
+	HT_X_ATAN2,
+	HT_X_RSQRT,
+	HT_X_POW,
+	HT_X_END
+};
+
+struct ht_x {
+	enum ht_xop op;
+	enum ht_dtype dtype;
+	int32_t a, b, c; /* -1: none */
+	int64_t imm;
+};
+
+/* Why a kernel stopped; non-zero return values of a kernel. */
+enum ht_fault {
+	HT_FAULT_NONE,
+	HT_FAULT_INDEX,        /* an index is out of range */
+	HT_FAULT_DIVISION,     /* integer division by zero */
+	HT_FAULT_NEGATIVE_POWER, /* integer to a negative power */
+	HT_FAULT_MEMORY
+};
+const char *ht_fault_text(enum ht_fault f);
+
+/* ---- stages ---- */
+
+#define HT_MAX_DIMS 12
+#define HT_MAX_GRID 4
+
+/* A dimension of a stage's domain.  grid < 0: the index runs from 0 to extent.  Otherwise the tile
+ * with coordinate g runs from g*step to min(extent, (g+1)*step). */
+struct ht_dim {
+	int64_t extent;
+	int8_t grid;
+	bool reduce;   /* reduction dimensions come last */
+	int64_t step;
+	int8_t unroll; /* a hint: copies of the body side by side in registers (1: none) */
+};
+
+enum ht_red { HT_RED_ADD, HT_RED_MUL, HT_RED_MIN, HT_RED_MAX, HT_RED_AND, HT_RED_OR, HT_RED_ARGMIN, HT_RED_ARGMAX };
+
+/* A reduction of expression `x` over all reduction dimensions.  Starts from the neutral element;
+ * sums of F32 accumulate in F32 (in any order).  ARGMIN/ARGMAX give the I64 position (row-major
+ * over the reduction dimensions) of the first extreme; x is the value compared; NaN as in
+ * TensorFlow (never chosen unless first). */
+struct ht_reduction {
+	enum ht_red op;
+	enum ht_dtype dtype; /* of x, and of the result but for ARG* */
+	int32_t x;
+};
+
+struct ht_store {
+	int32_t buffer;
+	int32_t offset; /* expression, I64, elements */
+	int32_t value;  /* expression of the buffer's dtype */
+};
+
+/* The special form of a contraction.  Domain: any dimensions, among them `m` and `n`; the
+ * reduction dimensions are the taps (possibly none) followed by the depth, which is the last.
+ *
+ *   X_RED(0)[.., m, n] = sum over taps, k of  A[a_row + k * a_step] * B(n, tap, k)
+ *
+ * a_row (I64) may use every dimension but n and depth; where a_guard (BOOL; -1: always) is false
+ * the row counts as zeros and is not read.  B is packed: element (n, q, k), with q the row-major
+ * number of the tap, is at
+ *
+ *   b_base + ((n / nr) * (Q * K' / kp) + (q * K' + k) / kp) * nr * kp + (n % nr) * kp + k % kp
+ *
+ * with Q taps and K' = depth's extent rounded up to kp; columns past n's extent and depths past
+ * K are zero.  b_base (I64) may use the dimensions outside m, n and the reductions.
+ *
+ * Sums accumulate in F32 (I32 for integer operands).  A is F32, F16 or BF16 in memory; kp is 1, or
+ * 2 where A and B are BF16 (pairs; then a_step is 1 and A must be readable, and finite, up to K'). */
+struct ht_contract {
+	int32_t m, n;          /* domain dimensions */
+	int32_t a_buffer, b_buffer;
+	int32_t a_row, a_guard; /* expressions */
+	int64_t a_step;
+	int32_t b_base;
+	int32_t nr, kp;
+	/* schedule, set by ht_schedule(); never changes what is computed but for the order of sums */
+	int32_t mr;            /* rows of the register tile */
+	int64_t kc;            /* depth (taps * K') of one pass over B; 0: all */
+	bool rows_outer;       /* loop order inside a tile: m outside n */
+};
+
+enum ht_stage_kind { HT_STAGE_LOOP, HT_STAGE_CONTRACT };
+
+struct ht_stage {
+	enum ht_stage_kind kind;
+	int32_t dims;
+	struct ht_dim dim[HT_MAX_DIMS];
+	int32_t vec; /* the dimension to run along vector lanes; -1: scalar */
+	struct ht_x *x;
+	int32_t xs;
+	struct ht_reduction *red;
+	int32_t reds;
+	struct ht_store *store;
+	int32_t stores;
+	struct ht_contract contract; /* of HT_STAGE_CONTRACT */
+};
+
+/* ---- kernels ---- */
+
+enum ht_buffer_kind { HT_BUFFER_IN, HT_BUFFER_OUT, HT_BUFFER_LOCAL };
+
+struct ht_kernel_buffer {
+	enum ht_buffer_kind kind; /* arguments first, locals last */
+	enum ht_dtype dtype;
+	int64_t count; /* elements; locals: per tile */
+};
+
+struct ht_kernel {
+	struct ht_kernel_buffer *buffer;
+	int32_t buffers, args; /* args: buffers that are passed in */
+	int32_t grid_dims;
+	int64_t grid[HT_MAX_GRID]; /* tiles = product; tile number is row-major */
+	int32_t params;
+	struct ht_stage *stage;
+	int32_t stages;
+	/* Or a function of kernel/library.c by name, instead of stages. */
+	const char *library;
+};
+
+/* The calling convention of generated code, of library kernels, and of the interpreter:
+ * `buffers` are the arguments in order; runs tiles [tile_begin, tile_end); `scratch` holds the
+ * local buffers (ht_kernel_scratch() bytes, aligned to 64).  Returns 0 or an ht_fault. */
+typedef int32_t ht_kernel_fn(void *const *buffers, const int64_t *params, int64_t tile_begin,
+	int64_t tile_end, void *scratch);
+
+int64_t ht_kernel_tiles(const struct ht_kernel *k);
+/* Bytes of scratch: locals one after the other, each aligned to 64; library kernels say their own. */
+size_t ht_kernel_scratch(const struct ht_kernel *k);
+/* Offset of local buffer `b` in the scratch. */
+size_t ht_kernel_local_offset(const struct ht_kernel *k, int32_t b);
+
+/* text.c: the canonical text; equal kernels have equal texts. */
+void ht_kernel_print(const struct ht_kernel *k, struct ht_buf *out);
+
+/* verify.c: aborts with the text when a kernel breaks the rules above; for tests and after lowering. */
+void ht_kernel_verify(const struct ht_kernel *k);
+
+/* interp.c: the meaning.  Same contract as ht_kernel_fn. */
+int32_t ht_interpret(const struct ht_kernel *k, void *const *buffers, const int64_t *params,
+	int64_t tile_begin, int64_t tile_end, void *scratch);
+
+/* library.c: NULL when there is none of this name. */
+ht_kernel_fn *ht_library_kernel(const char *name);
+
+/* math.c: rewrites EXP … POW of every stage into basic operations, in arena `a`. */
+void ht_kernel_expand(struct ht_kernel *k, struct ht_arena *a);
+
+/* pack.c: packs a K' by N matrix of B as struct ht_contract says.  Source element (q, k, n) is at
+ * q * sq + k * sk + n * sn, in elements.  Converts between F32, F16 and BF16.  dst holds
+ * ht_packed_count() elements. */
+struct ht_pack {
+	enum ht_dtype src_dtype, dst_dtype;
+	int64_t taps, depth, n;
+	int64_t sq, sk, sn;
+	int32_t nr, kp;
+};
+int64_t ht_packed_count(const struct ht_pack *p);
+void ht_pack_b(const struct ht_pack *p, const void *src, void *dst);
+
+/* ---- build.c: making expressions; equal ones get one number, constants fold, x+0, x*1, … go ---- */
+
+struct ht_xb {
+	struct ht_arena *arena;
+	struct ht_stage *stage; /* being built */
+	size_t cap;
+	struct ht_map cse;
+};
+void ht_xb_init(struct ht_xb *b, struct ht_arena *a, struct ht_stage *s);
+int32_t ht_xi(struct ht_xb *b, int64_t i);                            /* I64 constant */
+int32_t ht_xf(struct ht_xb *b, double f);                             /* F32 constant */
+int32_t ht_xconst(struct ht_xb *b, enum ht_dtype t, double f, int64_t i); /* f for floats, i otherwise */
+int32_t ht_xdim(struct ht_xb *b, int dim);
+int32_t ht_xgrid(struct ht_xb *b, int grid);
+int32_t ht_xload(struct ht_xb *b, int buffer, enum ht_dtype t, int32_t offset);
+int32_t ht_xload_if(struct ht_xb *b, int buffer, enum ht_dtype t, int32_t offset, int32_t guard, int32_t other);
+int32_t ht_xred(struct ht_xb *b, int red, enum ht_dtype t);
+int32_t ht_x1(struct ht_xb *b, enum ht_xop op, int32_t a);            /* result type from a (comparisons: BOOL) */
+int32_t ht_x2(struct ht_xb *b, enum ht_xop op, int32_t a, int32_t c);
+int32_t ht_x3(struct ht_xb *b, enum ht_xop op, int32_t a, int32_t c, int32_t e);
+int32_t ht_xcvt(struct ht_xb *b, enum ht_dtype to, int32_t a);
+int32_t ht_xbitcast(struct ht_xb *b, enum ht_dtype to, int32_t a);
+int32_t ht_xselect(struct ht_xb *b, int32_t cond, int32_t yes, int32_t no);
+int32_t ht_xcheck(struct ht_xb *b, int32_t value, int32_t cond, enum ht_fault f);
+/* Integer division and remainder with TensorFlow's checks: divisor 0 faults, INT_MIN / -1 wraps;
+ * floor: rounds to minus infinity. */
+int32_t ht_xidiv(struct ht_xb *b, int32_t a, int32_t c, bool floor);
+int32_t ht_xirem(struct ht_xb *b, int32_t a, int32_t c, bool floor);
+void ht_xstore(struct ht_xb *b, int buffer, int32_t offset, int32_t value);
+int ht_xreduce(struct ht_xb *b, enum ht_red op, int32_t x); /* returns the reduction's number */
+
+/* Change of x (I64) when dimension `dim` grows by one, if that is a constant: true and *step. */
+bool ht_x_step(const struct ht_stage *s, int32_t x, int dim, int64_t *step);
+/* Whether x depends on dimension `dim` (loads count through their offsets). */
+bool ht_x_uses_dim(const struct ht_stage *s, int32_t x, int dim);
+
+/* ---- target.c ---- */
+
+/* The machine a kernel is scheduled and emitted for.  An explicit input: equal descriptions give
+ * equal code. */
+struct ht_target {
+	const char *name;      /* "x86-64-v4+bf16" */
+	const char *cpu;       /* LLVM's name for tuning: "generic", "znver4" */
+	const char *features;  /* LLVM feature string */
+	int vector_bytes;      /* 16, 32, 64 */
+	bool fma, f16c, bf16;  /* bf16: AVX512_BF16 */
+	bool avx512;
+	int64_t l1, l2, l3;    /* bytes of data cache per core */
+};
+/* "host", "x86-64", "x86-64-v3", "x86-64-v4", "x86-64-v4+bf16"; NULL when unknown. */
+const struct ht_target *ht_target_named(const char *name);
+/* The best level this machine (CPU and OS) can run. */
+const struct ht_target *ht_target_host(void);
+/* All levels, ended by NULL. */
+const struct ht_target *const *ht_targets(void);
+
+/* schedule.c: chooses nr and kp for packing a contraction of `m` rows, `n` columns, `k` depth with
+ * operands of type `t`; then, in a finished kernel, mr, kc and loop order. */
+void ht_schedule_packing(const struct ht_target *t, enum ht_dtype dtype, int64_t m, int64_t n,
+	int64_t k, int32_t *nr, int32_t *kp);
+/* Tile sizes along m and n for the grid (multiples of the register tile). */
+void ht_schedule_tiles(const struct ht_target *t, enum ht_dtype dtype, int64_t m, int64_t n,
+	int64_t k, int64_t *m_step, int64_t *n_step);
+void ht_schedule_contract(const struct ht_target *t, struct ht_kernel *k);
+
+#endif

@@ -1,0 +1,92 @@
+/* passes: from the graph as imported to a plan of kernels.  One file a pass. */
+#ifndef HT_PASSES_H
+#define HT_PASSES_H
+
+#include "base/base.h"
+#include "ir/ir.h"
+#include "kernel/kernel.h"
+
+/* ---- pass.c: the pass interface and pipelines ---- */
+
+/* What a pass may read besides the graph. */
+struct ht_pass_context {
+	struct ht_arena *scratch; /* cleared after each pass */
+	struct ht_diags *diags;
+	const struct ht_target *target;
+	const struct ht_entry *entry; /* the entry point that is compiled */
+	struct ht_policy *policy;     /* passes/precision/precision.h; NULL: keep every dtype */
+	struct ht_decisions *decisions; /* out: what the precision pass decided */
+	bool verify;                  /* run the verifier after each pass */
+};
+
+struct ht_pass {
+	const char *name;
+	const char *summary; /* one line for `halftone opt --list` */
+	enum ht_status (*run)(struct ht_graph *g, struct ht_pass_context *c);
+};
+
+/* All passes, in alphabetical order, ended by NULL. */
+extern const struct ht_pass *const ht_passes[];
+const struct ht_pass *ht_pass_named(struct ht_str name);
+/* "prune,fold,…": runs them in order.  An unknown name is HT_E_USAGE with near names.  With
+ * `stop_after`, ends behind that pass. */
+enum ht_status ht_run_passes(struct ht_graph *g, const char *pipeline, const char *stop_after,
+	struct ht_pass_context *c);
+/* The standard pipeline, as text: exact clean-ups and named fusions, precision, casts, layout. */
+extern const char ht_pipeline_cleanup[];   /* up to the graph on which policies decide */
+extern const char ht_pipeline_precision[]; /* precision, cast placement and merging */
+extern const char ht_pipeline_layout[];    /* what lowering wants: NHWC, expanded, folded */
+
+/* ---- evaluate.c: constants by the interpreter ---- */
+
+/* Computes node `n`, whose operands are all constant, through lowering and the interpreter.
+ * *out has one tensor a result.  HT_E_UNSUPPORTED without a diagnostic when it has no lowering. */
+enum ht_status ht_evaluate(struct ht_node *n, struct ht_pass_context *c, struct ht_arena *a,
+	struct ht_tensor **out);
+
+/* ---- lower/: graph → plan ---- */
+
+enum ht_plan_kind { HT_PLAN_INPUT, HT_PLAN_OUTPUT, HT_PLAN_CONST, HT_PLAN_TEMP };
+
+/* Memory that steps read and write. */
+struct ht_plan_buffer {
+	enum ht_plan_kind kind;
+	enum ht_dtype dtype;
+	struct ht_shape shape;    /* of the tensor, for inputs and outputs */
+	struct ht_str name;       /* of the input or output, without ":0" */
+	size_t bytes;
+	struct ht_blob *blob;     /* HT_PLAN_CONST; NULL until its `pack` ran */
+	const struct ht_pack *pack; /* HT_PLAN_CONST: made from `packed_from` */
+	struct ht_blob *packed_from;
+	size_t pack_count;        /* so many matrices one after the other (batched constants) */
+	size_t offset;            /* HT_PLAN_TEMP: in the arena, aligned to 64 */
+	int32_t first_step, last_step; /* lifetime */
+	int32_t alias;            /* an output or temp that is another buffer's memory; -1 */
+};
+
+struct ht_plan_step {
+	const struct ht_kernel *kernel; /* equal kernels are one pointer */
+	int32_t *buffer;                /* kernel->args plan buffers */
+	int64_t *params;
+	struct ht_str node;             /* for messages: the node it was made for */
+};
+
+struct ht_plan {
+	struct ht_plan_buffer *buffer;
+	int32_t buffers;
+	struct ht_plan_step *step;
+	int32_t steps;
+	const struct ht_kernel **kernel; /* distinct ones */
+	int32_t kernels;
+	size_t arena_bytes, scratch_bytes; /* scratch: per thread */
+};
+
+/* Lowers entry c->entry.  Unsupported ops are reported all in one, grouped by type. */
+enum ht_status ht_lower(struct ht_graph *g, struct ht_pass_context *c, struct ht_arena *a,
+	struct ht_plan **out);
+/* For `inspect`: op types of the graph that cannot be lowered, in one diagnostic-free list. */
+bool ht_can_lower(const struct ht_node *n);
+/* Multiplications and additions (pairs) of a node with known shapes; 0 where it is no contraction. */
+int64_t ht_multiply_adds(const struct ht_node *n);
+
+#endif

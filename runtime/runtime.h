@@ -1,0 +1,67 @@
+/* runtime: runs a program.  Plans nothing, allocates nothing during a run.  Uses base only. */
+#ifndef HT_RUNTIME_H
+#define HT_RUNTIME_H
+
+#include "base/base.h"
+
+/* The calling convention of kernels (kernel/kernel.h says more). */
+typedef int32_t ht_rt_fn(void *const *buffers, const int64_t *params, int64_t tile_begin,
+	int64_t tile_end, void *scratch);
+
+enum ht_rt_where { HT_RT_ARENA, HT_RT_CONST, HT_RT_INPUT, HT_RT_OUTPUT };
+
+struct ht_rt_buffer {
+	enum ht_rt_where where;
+	size_t offset;    /* HT_RT_ARENA: bytes; INPUT, OUTPUT: its number */
+	const void *data; /* HT_RT_CONST */
+};
+
+struct ht_rt_step {
+	ht_rt_fn *fn;
+	const int32_t *buffer; /* `args` buffer numbers */
+	int32_t args;
+	const int64_t *params;
+	int64_t tiles;
+	const char *node; /* for messages */
+};
+
+struct ht_rt_program {
+	const struct ht_rt_buffer *buffer;
+	int32_t buffers;
+	const struct ht_rt_step *step;
+	int32_t steps;
+	int32_t inputs, outputs;
+	size_t arena_bytes, scratch_bytes; /* scratch: per thread */
+};
+
+/* ---- pool.c: fixed workers.  The partition of tiles depends on the number of workers only
+ * through which thread runs a tile, never in what a tile computes. ---- */
+
+struct ht_rt_pool;
+/* `threads` counts the caller of a run; 1 starts no thread.  NULL when out of resources. */
+struct ht_rt_pool *ht_rt_pool_new(int threads);
+void ht_rt_pool_free(struct ht_rt_pool *p);
+int ht_rt_pool_threads(const struct ht_rt_pool *p);
+
+/* ---- run.c ---- */
+
+/* One arena and the scratch of one pool; used by one run at a time.  Contexts of one program may
+ * run at the same time from different threads. */
+struct ht_rt_context;
+struct ht_rt_context *ht_rt_context_new(const struct ht_rt_program *p, struct ht_rt_pool *pool); /* NULL: out of memory */
+void ht_rt_context_free(struct ht_rt_context *c);
+
+struct ht_rt_fault {
+	int32_t code;     /* of the kernel; 0: none */
+	const char *node;
+};
+/* Inputs and outputs: memory of the sizes the program was made for, aligned to 64 for speed, any
+ * alignment of the element type is accepted.  Rounding is to nearest, subnormals are kept (flushed
+ * with `ftz`); each thread's modes are restored afterwards. */
+bool ht_rt_run(struct ht_rt_context *c, const void *const *inputs, void *const *outputs, bool ftz,
+	struct ht_rt_fault *fault);
+/* Nanoseconds each step took in the last run with profiling on; NULL when off. */
+void ht_rt_profile(struct ht_rt_context *c, bool on);
+const int64_t *ht_rt_step_ns(const struct ht_rt_context *c);
+
+#endif
