@@ -84,6 +84,10 @@ struct ht_plan {
 /* Lowers entry c->entry.  Unsupported ops are reported all in one, grouped by type. */
 enum ht_status ht_lower(struct ht_graph *g, struct ht_pass_context *c, struct ht_arena *a,
 	struct ht_plan **out);
+/* Lowers one node whose operands are all Const; the plan has constant and output buffers only, one
+ * output a result.  For constant folding: the interpreter runs it. */
+enum ht_status ht_lower_node(struct ht_node *n, struct ht_pass_context *c, struct ht_arena *a,
+	struct ht_plan **out);
 /* For `inspect`: op types of the graph that cannot be lowered, in one diagnostic-free list. */
 bool ht_can_lower(const struct ht_node *n);
 /* Multiplications and additions (pairs) of a node with known shapes; 0 where it is no contraction. */

@@ -1,0 +1,188 @@
+/* lower: from the graph to a plan of kernels.
+ *
+ * Every node is in one kernel, named after its sink: the one node of the kernel whose results are
+ * stored.  Nodes between are inlined: a kernel's expressions are made by pulling the sink's value
+ * at some coordinates, which pulls its operands at theirs, down to loads from memory.  A node that
+ * needs a loop of its own (a contraction, a reduction, a window) is the kernel's root; what follows
+ * it up to the sink is its epilogue, pulled around the root's result.
+ *
+ * Precision: pull() returns a value in the compute type (F32 for F16 and BF16), rounded to the
+ * tensor's dtype, so that each low-precision tensor has exactly the rounded value. */
+#ifndef HT_LOWER_H
+#define HT_LOWER_H
+
+#include "passes/passes.h"
+
+#define HT_LOWER_RANK 8 /* tensors of a higher rank are not lowered */
+
+/* ---- view.c: where a value is in memory ---- */
+
+struct view {
+	int32_t buffer; /* of the plan; -1: not in memory */
+	int64_t offset; /* elements */
+	int32_t rank;
+	int64_t dim[HT_LOWER_RANK], stride[HT_LOWER_RANK]; /* elements */
+};
+
+void view_dense(struct view *v, int32_t buffer, struct ht_shape s);
+bool view_is_dense(const struct view *v);
+int64_t view_count(const struct view *v);
+/* The same elements in another shape; false when strides do not allow it. */
+bool view_reshape(const struct view *v, int32_t rank, const int64_t *dim, struct view *out);
+
+/* ---- space.c: coordinates of a tensor's element, as expressions ---- */
+
+/* Dimensions first..last of the tensor share one expression: their linear index. */
+struct space_group {
+	int32_t first, last, x;
+};
+
+struct space {
+	int32_t rank, groups;
+	int64_t dim[HT_LOWER_RANK];
+	struct space_group group[HT_LOWER_RANK];
+	int32_t guard; /* BOOL: the element is asked for only where this is true; -1: always */
+};
+
+/* Coordinate of dimension k. */
+int32_t space_coord(struct ht_xb *b, const struct space *s, int32_t k);
+/* Sum of coordinate * stride + offset. */
+int32_t space_offset(struct ht_xb *b, const struct space *s, const int64_t *stride, int64_t offset);
+/* Linear index of the element. */
+int32_t space_linear(struct ht_xb *b, const struct space *s);
+/* The element of an operand of shape `dim` that is broadcast to `s`. */
+struct space space_broadcast(struct ht_xb *b, const struct space *s, int32_t rank, const int64_t *dim);
+/* The same element after a reshape to `dim`. */
+struct space space_reshape(struct ht_xb *b, const struct space *s, int32_t rank, const int64_t *dim);
+/* One coordinate expression a dimension. */
+struct space space_of_coords(const struct space *like, int32_t rank, const int64_t *dim, const int32_t *x);
+void space_and_guard(struct ht_xb *b, struct space *s, int32_t guard);
+
+/* ---- lower.c ---- */
+
+enum place {
+	PLACE_NOTHING, /* no value at run time: NoOp */
+	PLACE_MEMORY,  /* sink of a kernel, a constant, an input */
+	PLACE_VIEW,    /* another value's memory, seen otherwise */
+	PLACE_INLINE   /* part of the kernel of owner */
+};
+
+/* What a node is to fusion. */
+enum family {
+	FAMILY_NOTHING,
+	FAMILY_SOURCE, /* Const, Placeholder */
+	FAMILY_MAP,    /* element = function of operands' elements at mapped coordinates: has pull */
+	FAMILY_VIEW,   /* MAP that may be a view of its first operand */
+	FAMILY_ROOT    /* has a loop of its own: has emit */
+};
+
+struct lower;
+struct kernel_build;
+
+/* How one `lower` column of the op table is lowered. */
+struct lower_op {
+	const char *name;
+	enum family family;
+	bool aligned; /* MAP: operands are taken at the result's (broadcast) coordinates */
+	/* MAP: the value of result `out` at `s`, in the compute type, before rounding. */
+	int32_t (*pull)(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s);
+	/* VIEW: false when the result cannot be a view of `in`. */
+	bool (*view)(struct lower *l, const struct ht_node *n, int out, const struct view *in, struct view *v);
+	/* ROOT: makes the steps that compute `n` and its epilogue up to l->sink. */
+	enum ht_status (*emit)(struct lower *l, struct ht_node *n);
+	/* NULL, or why this node cannot be lowered, in words. */
+	const char *(*refuse)(const struct ht_node *n);
+	/* ROOT: operand i may be inlined into the loop (each element is used once). */
+	bool (*takes)(const struct ht_node *n, int arg);
+};
+
+const struct lower_op *lower_op_of(const struct ht_node *n); /* NULL: no lowering */
+
+struct lower {
+	struct ht_graph *g;
+	struct ht_pass_context *c;
+	const struct ht_target *target;
+	struct ht_arena *arena;   /* of the plan */
+	struct ht_arena *scratch;
+	struct ht_plan *plan;
+	size_t buffer_cap, step_cap, kernel_cap;
+	struct ht_map kernel_texts;
+	struct ht_uses uses;
+	enum place *place;        /* by node id */
+	struct ht_node **owner;   /* by node id: the sink of the node's kernel */
+	struct ht_node **root;    /* by node id of a sink: its kernel's root, or NULL */
+	struct view **view;       /* by node id: one a result */
+	struct ht_node *sink;     /* of the kernel that is being made */
+	int32_t *concat_of;       /* by node id: 1 when the sink stores into its Concat's memory */
+};
+
+/* region.c: fills place, owner, root. */
+void lower_regions(struct lower *l);
+
+/* The value's memory; only of values that are in memory. */
+const struct view *lower_view(struct lower *l, struct ht_value v);
+bool lower_in_memory(struct lower *l, struct ht_value v);
+
+/* ---- plan.c ---- */
+
+int32_t plan_buffer(struct lower *l, enum ht_plan_kind kind, enum ht_dtype t, int64_t count);
+int32_t plan_const(struct lower *l, const struct ht_tensor *t);
+/* A constant that is packed from `t` when the program is made. */
+int32_t plan_packed(struct lower *l, const struct ht_tensor *t, int64_t first, const struct ht_pack *p, int64_t count);
+/* Lifetimes and the arena. */
+void plan_memory(struct lower *l);
+
+/* ---- kernel_build.c: one kernel in the making ---- */
+
+struct kernel_build {
+	struct lower *l;
+	struct ht_kernel *kernel;
+	struct ht_stage *stage;  /* the one being built */
+	struct ht_xb xb;
+	size_t stage_cap;
+	int32_t plan_buffer_of[64]; /* by kernel argument */
+	struct ht_node *root;    /* value taken from root_x instead of pulled */
+	int32_t root_x[4];       /* by result; compute type */
+	struct pulled *pulled;   /* memo of the stage */
+	size_t pulled_count, pulled_cap;
+};
+
+void kb_init(struct kernel_build *k, struct lower *l);
+/* The kernel's number of a plan buffer, as an input or output argument. */
+int32_t kb_arg(struct kernel_build *k, int32_t plan_buffer, enum ht_buffer_kind kind);
+int32_t kb_local(struct kernel_build *k, enum ht_dtype t, int64_t count);
+void kb_grid(struct kernel_build *k, int dims, const int64_t *count);
+struct ht_stage *kb_stage(struct kernel_build *k, enum ht_stage_kind kind);
+int kb_dim(struct kernel_build *k, int64_t extent);                       /* a dimension of the stage */
+int kb_grid_dim(struct kernel_build *k, int grid, int64_t extent, int64_t step);
+int kb_reduce_dim(struct kernel_build *k, int64_t extent);
+/* Ends the kernel: expands, schedules, deduplicates, appends a step for `node`. */
+void kb_finish(struct kernel_build *k, const struct ht_node *node);
+
+enum ht_dtype compute_type(enum ht_dtype t); /* F32 for F16 and BF16, else t */
+/* x (compute type) rounded to t, still in the compute type. */
+int32_t kb_round(struct kernel_build *k, enum ht_dtype t, int32_t x);
+/* The value `v` at `s`: pulled, or loaded where it is in memory.  Compute type, rounded. */
+int32_t kb_pull(struct kernel_build *k, struct ht_value v, const struct space *s);
+/* Operand `arg` of `n` at the coordinates of n's result, broadcast. */
+int32_t kb_operand(struct kernel_build *k, const struct ht_node *n, int arg, const struct space *s);
+/* Loads an element of a view. */
+int32_t kb_load(struct kernel_build *k, const struct view *v, const struct space *s);
+/* Stores the sink's results at `s`. */
+void kb_store_sink(struct kernel_build *k, const struct space *s);
+void kb_store(struct kernel_build *k, const struct view *v, const struct space *s, int32_t x);
+/* Which boundaries between the dimensions of `v`'s shape matter when `v` is pulled through the
+ * kernel of l->sink: bit i is set when dimensions i and i+1 cannot share an index. */
+uint32_t kb_boundaries(struct lower *l, struct ht_value v);
+/* Boundaries of the whole sink, of stores too. */
+uint32_t kb_sink_boundaries(struct lower *l);
+/* Splits dimensions by `bits` into groups: first[i]..last[i] of group i; returns the number. */
+int split_groups(int32_t rank, const int64_t *dim, uint32_t bits, int32_t *first, int32_t *last, int64_t *extent);
+
+/* Rounds to the sink; lanes of the target. */
+int lanes(const struct lower *l);
+
+/* loop.c */
+enum ht_status emit_loop(struct lower *l, struct ht_node *sink);
+
+#endif
