@@ -145,8 +145,6 @@ struct ht_map_entry *ht_map_at(struct ht_map *m, struct ht_str key);
 
 /* ---- diag.c ---- */
 
-enum ht_severity { HT_ERROR, HT_WARNING, HT_NOTE };
-
 /* Where in the user's input; every field is optional (NULL, 0, or -1 for `offset`). */
 struct ht_where {
 	const char *path;

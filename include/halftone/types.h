@@ -21,6 +21,8 @@ enum ht_status {
 	HT_E_INTERNAL = 70    /* a defect of ours */
 };
 
+enum ht_severity { HT_ERROR, HT_WARNING, HT_NOTE };
+
 /* Element types.  The values are TensorFlow's DataType numbers, so that graphs keep types that we
  * do not compute with. */
 enum ht_dtype {

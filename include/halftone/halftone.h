@@ -1,0 +1,243 @@
+/* Halftone: a mixed-precision graph compiler.  The public interface; this header and types.h are
+ * all that a program needs.
+ *
+ * Every call that can fail returns a status (types.h) and explains itself in `diags`, which may be
+ * NULL.  The library never prints, never ends the process, and starts no thread that it was not
+ * given a count for; memory that cannot be had is HT_E_ENVIRONMENT.  Free functions accept NULL.
+ *
+ * Threads.  An ht_program is immutable and may be shared.  An ht_model may be shared once nothing
+ * sets anything on it any more; likewise an ht_policy.  An ht_context and an ht_diags belong to one
+ * thread at a time; any number of contexts of one program may run at once.
+ *
+ * Structs with `struct_size` grow at their end; fill them with the initialiser beside them. */
+#ifndef HALFTONE_H
+#define HALFTONE_H
+
+#include <halftone/types.h>
+
+#if defined(__GNUC__)
+#define HT_API __attribute__((visibility("default")))
+#else
+#define HT_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* "0.1.0" */
+HT_API const char *ht_version(void);
+/* Grows when a program built against an older header has to be built again. */
+HT_API int ht_abi(void);
+/* "valid, but not supported here" */
+HT_API const char *ht_status_text(enum ht_status st);
+
+/* ---- bytes: what a call hands out ---- */
+
+/* `n` bytes and a NUL that is not counted. */
+struct ht_bytes {
+	char *p;
+	size_t n;
+};
+/* Frees the bytes, not the struct. */
+HT_API void ht_bytes_free(struct ht_bytes *b);
+
+/* ---- diagnostics ---- */
+
+struct ht_diags;
+HT_API struct ht_diags *ht_diags_new(void); /* NULL: out of memory */
+HT_API void ht_diags_free(struct ht_diags *d);
+
+/* A view of one diagnostic, valid as long as its ht_diags. */
+struct ht_message {
+	enum ht_severity severity;
+	enum ht_status status;
+	const char *path; /* NULL: none; likewise node, op */
+	long line, column; /* 0: none */
+	int64_t offset;    /* bytes into the file; -1: none */
+	const char *node, *op;
+	const char *text;
+};
+HT_API size_t ht_diags_count(const struct ht_diags *d);
+/* HT_E_USAGE when there is no message `i`. */
+HT_API enum ht_status ht_diags_get(const struct ht_diags *d, size_t i, struct ht_message *out);
+/* Messages that were counted but not kept. */
+HT_API size_t ht_diags_dropped(const struct ht_diags *d);
+/* Message `i` as the tool prints it: "path:line:col: error: node 'a/b' (MatMul): text". */
+HT_API enum ht_status ht_diags_line(const struct ht_diags *d, size_t i, struct ht_bytes *out);
+
+/* ---- tensors ---- */
+
+/* Memory of the caller's.  Elements lie in row-major order without gaps; HT_BOOL is one byte. */
+struct ht_array {
+	void *data;
+	size_t bytes;
+	enum ht_dtype dtype;
+	int32_t rank;
+	const int64_t *dim;
+};
+
+/* "float32"; never NULL. */
+HT_API const char *ht_dtype_name(enum ht_dtype t);
+/* Bytes of one element; 0 for types without a fixed size. */
+HT_API size_t ht_dtype_bytes(enum ht_dtype t);
+/* float16 and bfloat16 to and from float32, as the compiler defines them: nearest even; bfloat16
+ * treats subnormals as zero. */
+HT_API void ht_widen(const void *src, enum ht_dtype from, float *dst, size_t n);
+HT_API void ht_narrow(const float *src, enum ht_dtype to, void *dst, size_t n);
+
+/* A named input or output.  Strings and dimensions live as long as what was asked. */
+struct ht_value_info {
+	const char *name;
+	enum ht_dtype dtype;
+	int32_t rank;       /* -1: not known */
+	const int64_t *dim; /* -1: not known */
+	size_t bytes;       /* 0: not known */
+	const void *value;  /* of an input that has a default: its elements; else NULL */
+};
+
+/* ---- models ---- */
+
+/* A graph as imported, with the choice of what to feed and to ask for. */
+struct ht_model;
+
+struct ht_load_options {
+	size_t struct_size;
+	const char *signature; /* of a SavedModel; NULL: the inference signature */
+	size_t max_nodes;      /* refuse larger graphs with HT_E_LIMIT; 0: the built-in limit */
+};
+#define HT_LOAD_OPTIONS_INIT { sizeof(struct ht_load_options), NULL, 0 }
+
+/* Reads a GraphDef (.pb, .pbtxt), MetaGraphDef (.meta), TF.js model (model.json), SavedModel
+ * directory or .hir file.  HT_OK: *out is the caller's.  Otherwise *out is NULL.
+ * Files are mapped: one that shrinks meanwhile is the caller's risk. */
+HT_API enum ht_status ht_model_load(const char *path, const struct ht_load_options *opt,
+	struct ht_diags *d, struct ht_model **out);
+HT_API void ht_model_free(struct ht_model *m);
+
+/* Replaces the outputs: names of nodes or tensors ("prob", "split:1"). */
+HT_API enum ht_status ht_model_set_outputs(struct ht_model *m, const char *const *name, size_t n,
+	struct ht_diags *d);
+/* States the shape of an input.  A dimension of -1 stays as the graph says. */
+HT_API enum ht_status ht_model_set_shape(struct ht_model *m, const char *input, int32_t rank,
+	const int64_t *dim, struct ht_diags *d);
+/* States the first dimension of all inputs whose first dimension is open.  Without it such a
+ * dimension counts as 1, and a note says so. */
+HT_API enum ht_status ht_model_set_batch(struct ht_model *m, int64_t batch, struct ht_diags *d);
+
+/* As the graph and the settings above say; false: there is no `i`. */
+HT_API size_t ht_model_inputs(const struct ht_model *m);
+HT_API int ht_model_input(const struct ht_model *m, size_t i, struct ht_value_info *out);
+
+enum ht_format { HT_FORMAT_TEXT, HT_FORMAT_JSON };
+
+/* Signatures, inputs, outputs, op histogram, what is unsupported, multiply-adds, bytes. */
+HT_API enum ht_status ht_model_inspect(const struct ht_model *m, enum ht_format format,
+	struct ht_diags *d, struct ht_bytes *out);
+
+/* ---- policies ---- */
+
+/* What decides the element type of each tensor. */
+struct ht_policy;
+/* By name ("allow_mix_precision_bf16", see ht_list); a policy not known is HT_E_USAGE. */
+HT_API enum ht_status ht_policy_new(const char *name, struct ht_diags *d, struct ht_policy **out);
+/* Sets an option: "profile" = "cpu". */
+HT_API enum ht_status ht_policy_set(struct ht_policy *p, const char *key, const char *value,
+	struct ht_diags *d);
+HT_API const char *ht_policy_name(const struct ht_policy *p);
+HT_API void ht_policy_free(struct ht_policy *p);
+
+/* ---- compiling ---- */
+
+struct ht_compile_options {
+	size_t struct_size;
+	const struct ht_policy *policy; /* NULL: keep every type */
+	const char *target;             /* "host", "x86-64-v3", …; NULL: host */
+	int threads;                    /* that the compiler may use; 0: 1 */
+	const char *backend;            /* path of the code generator's module; NULL: found by itself */
+};
+#define HT_COMPILE_OPTIONS_INIT { sizeof(struct ht_compile_options), NULL, NULL, 0, NULL }
+
+/* Machine code, constants and a memory plan.  Independent of the model it was made from. */
+struct ht_program;
+HT_API enum ht_status ht_compile(const struct ht_model *m, const struct ht_compile_options *opt,
+	struct ht_diags *d, struct ht_program **out);
+HT_API void ht_program_free(struct ht_program *p);
+HT_API size_t ht_program_inputs(const struct ht_program *p);
+HT_API size_t ht_program_outputs(const struct ht_program *p);
+HT_API int ht_program_input(const struct ht_program *p, size_t i, struct ht_value_info *out);
+HT_API int ht_program_output(const struct ht_program *p, size_t i, struct ht_value_info *out);
+
+struct ht_phase {
+	const char *name; /* "import", "passes", … in the order they ran */
+	int64_t ns;
+};
+struct ht_program_info {
+	size_t struct_size;
+	size_t weight_bytes, arena_bytes, scratch_bytes /* per thread */, code_bytes;
+	size_t steps, kernels;
+	size_t low_nodes, float_nodes; /* imported nodes now in float16 or bfloat16; that compute in floats */
+	size_t casts;                  /* that the policy placed and that are left after merging */
+	const struct ht_phase *phase;
+	size_t phases;
+	const char *target, *policy;
+};
+#define HT_PROGRAM_INFO_INIT { sizeof(struct ht_program_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, NULL }
+HT_API void ht_program_about(const struct ht_program *p, struct ht_program_info *out);
+
+/* ---- running ---- */
+
+/* One arena and its threads. */
+struct ht_context;
+struct ht_context_options {
+	size_t struct_size;
+	int threads; /* the caller's thread included; 0: 1.  Results do not depend on it */
+	int ftz;     /* non-zero: float32 subnormals count as zero, as in TensorFlow */
+};
+#define HT_CONTEXT_OPTIONS_INIT { sizeof(struct ht_context_options), 0, 0 }
+/* The program has to outlive its contexts. */
+HT_API enum ht_status ht_context_new(const struct ht_program *p,
+	const struct ht_context_options *opt, struct ht_diags *d, struct ht_context **out);
+HT_API void ht_context_free(struct ht_context *c);
+/* Runs once.  `in` and `out` in the program's order; type, shape and size have to be the
+ * program's (HT_E_INPUT otherwise).  An input's data may be NULL when it has a default.  Allocates
+ * nothing.  A fault of the graph (division by zero, an index out of range) is HT_E_INPUT. */
+HT_API enum ht_status ht_context_run(struct ht_context *c, const struct ht_array *in, size_t ins,
+	const struct ht_array *out, size_t outs, struct ht_diags *d);
+/* Time of each step of the last run, once asked for. */
+struct ht_step_time {
+	const char *node;
+	int64_t ns;
+};
+HT_API void ht_context_profile(struct ht_context *c, int on);
+/* Fills up to `cap` entries; returns how many there are. */
+HT_API size_t ht_context_steps(const struct ht_context *c, struct ht_step_time *out, size_t cap);
+
+/* ---- looking inside ---- */
+
+/* What a policy decides: types and casts. */
+HT_API enum ht_status ht_explain(const struct ht_model *m, const struct ht_policy *policy,
+	enum ht_format format, struct ht_diags *d, struct ht_bytes *out);
+/* The graph with its casts, in TensorFlow's ops, as a file that appears whole or not at all:
+ * .pb, .pbtxt or .hir by `path`'s suffix ("-": GraphDef on standard output).  Without a policy the
+ * graph as imported. */
+HT_API enum ht_status ht_convert(const struct ht_model *m, const struct ht_policy *policy,
+	const char *path, struct ht_diags *d);
+/* `pipeline`: names of passes with commas; stops behind `stop_after` when that is not NULL.  The
+ * text form of the graph afterwards.  `path` is where it is going to be written, for constants that
+ * go beside it, or NULL: everything in the text. */
+HT_API enum ht_status ht_rewrite(const struct ht_model *m, const char *pipeline,
+	const char *stop_after, const struct ht_compile_options *opt, const char *path,
+	struct ht_diags *d, struct ht_bytes *out);
+/* "hir" (the graph behind the pass `stop_after`), "kernels" (tile programs), "llvm", "asm", or
+ * "obj": an archive of one object file a kernel. */
+HT_API enum ht_status ht_emit_code(const struct ht_model *m, const struct ht_compile_options *opt,
+	const char *form, const char *stop_after, struct ht_diags *d, struct ht_bytes *out);
+/* "ops", "targets", "policies", "passes": what there is. */
+HT_API enum ht_status ht_list(const char *what, enum ht_format format, struct ht_diags *d,
+	struct ht_bytes *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
