@@ -1,0 +1,131 @@
+# A folder of the source tree as a library, and what it may include.
+#
+#   ht_folder(passes USES base ir kernel SOURCES fold.c prune.c LINK PkgConfig::CJSON)
+#
+# makes the static library ht_passes, compiles each header of the folder by itself, and checks in
+# the build that the folder's files include only headers of the folders in USES.  Without SOURCES
+# there is no library yet, but its headers are checked all the same.
+
+set(HT_CHECK_INCLUDES ${CMAKE_SOURCE_DIR}/scripts/check-includes)
+
+function(ht_folder name)
+	cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "USES;SOURCES;LINK")
+	if(arg_UNPARSED_ARGUMENTS)
+		message(FATAL_ERROR "ht_folder(${name}): unknown ${arg_UNPARSED_ARGUMENTS}")
+	endif()
+	add_library(ht_${name}_uses INTERFACE)
+	foreach(used IN LISTS arg_USES)
+		if(NOT TARGET ht_${used}_uses)
+			message(FATAL_ERROR "ht_folder(${name}): ${used} does not stand below it")
+		endif()
+		if(TARGET ht_${used})
+			target_link_libraries(ht_${name}_uses INTERFACE ht_${used})
+		endif()
+	endforeach()
+	target_link_libraries(ht_${name}_uses INTERFACE ${arg_LINK})
+	if(arg_SOURCES)
+		add_library(ht_${name} STATIC ${arg_SOURCES})
+		target_link_libraries(ht_${name} PUBLIC ht_${name}_uses)
+		set_property(GLOBAL APPEND PROPERTY HT_FOLDERS ${name})
+	endif()
+	ht_check_folder(${name} "${arg_USES}")
+endfunction()
+
+function(ht_check_folder name uses)
+	file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
+	file(GLOB_RECURSE files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.[ch])
+	set(alone)
+	foreach(header IN LISTS headers)
+		file(RELATIVE_PATH header ${CMAKE_SOURCE_DIR} ${header})
+		set(one ${CMAKE_BINARY_DIR}/headers/${header}.c)
+		file(CONFIGURE OUTPUT ${one} CONTENT "#include \"${header}\"\nextern int ht_alone;\n")
+		list(APPEND alone ${one})
+	endforeach()
+	if(alone)
+		add_library(ht_${name}_headers OBJECT ${alone})
+		target_link_libraries(ht_${name}_headers PRIVATE ht_${name}_uses)
+	endif()
+	set(stamp ${CMAKE_BINARY_DIR}/headers/${name}.stamp)
+	add_custom_command(OUTPUT ${stamp}
+		COMMAND ${HT_CHECK_INCLUDES} ${CMAKE_SOURCE_DIR} ${name} ${uses}
+		COMMAND ${CMAKE_COMMAND} -E touch ${stamp}
+		DEPENDS ${files} ${HT_CHECK_INCLUDES}
+		COMMENT "Includes of ${name}/" VERBATIM)
+	add_custom_target(check_includes_${name} ALL DEPENDS ${stamp})
+endfunction()
+
+# A module of a folder's objects that the library loads by name: exports only `symbol`.
+function(ht_module folder symbol)
+	if(NOT TARGET ht_${folder})
+		return()
+	endif()
+	add_library(halftone-${folder} MODULE $<TARGET_OBJECTS:ht_${folder}>)
+	target_link_libraries(halftone-${folder} PRIVATE ht_${folder}_uses)
+	set(exports ${CMAKE_CURRENT_BINARY_DIR}/exports.map)
+	file(CONFIGURE OUTPUT ${exports} CONTENT "{ global: ${symbol}; local: *; };\n")
+	target_link_options(halftone-${folder} PRIVATE -Wl,--version-script=${exports}
+		-Wl,--exclude-libs,ALL)
+	set_target_properties(halftone-${folder} PROPERTIES PREFIX "" LINKER_LANGUAGE C
+		LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/halftone)
+endfunction()
+
+# Once every folder is known: libhalftone, shared and static, of all of them but the backend, and
+# ht_internal, which unit tests link to reach what libhalftone hides.
+function(ht_finish)
+	get_property(folders GLOBAL PROPERTY HT_FOLDERS)
+	set(objects)
+	add_library(ht_internal INTERFACE)
+	foreach(name IN LISTS folders)
+		target_link_libraries(ht_internal INTERFACE ht_${name})
+		if(NOT name STREQUAL "backend")
+			list(APPEND objects $<TARGET_OBJECTS:ht_${name}>)
+		endif()
+	endforeach()
+	if(NOT TARGET ht_api)
+		return()
+	endif()
+	foreach(kind IN ITEMS shared static)
+		string(TOUPPER ${kind} type)
+		set(target halftone)
+		if(kind STREQUAL "static")
+			set(target halftone_static)
+		endif()
+		add_library(${target} ${type} ${objects})
+		set_target_properties(${target} PROPERTIES OUTPUT_NAME halftone LINKER_LANGUAGE C
+			LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib
+			ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+		target_include_directories(${target} INTERFACE
+			$<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
+		target_link_libraries(${target} PRIVATE ${HT_LIBRARY_LINKS})
+	endforeach()
+	set_target_properties(halftone PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0)
+	target_link_options(halftone PRIVATE -Wl,--no-undefined)
+endfunction()
+
+# The command line tool, build/NAME.  Uses the public headers and libhalftone only.
+function(ht_tool name)
+	cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
+	add_library(ht_cli_uses INTERFACE)
+	ht_check_folder(cli "")
+	if(arg_SOURCES)
+		add_executable(${name}-tool ${arg_SOURCES})
+		target_link_libraries(${name}-tool PRIVATE halftone ${arg_LINK})
+		set_target_properties(${name}-tool PROPERTIES OUTPUT_NAME ${name}
+			RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}
+			INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+	endif()
+endfunction()
+
+# A program that is not installed, linked to the library's inside.
+function(ht_program name)
+	cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
+	add_executable(${name} ${arg_SOURCES})
+	target_link_libraries(${name} PRIVATE ht_internal ${arg_LINK})
+endfunction()
+
+# A program that is not installed, linked to the public library.
+function(ht_example name)
+	cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
+	add_executable(${name} ${arg_SOURCES})
+	target_link_libraries(${name} PRIVATE halftone ${arg_LINK})
+endfunction()

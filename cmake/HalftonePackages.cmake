@@ -1,0 +1,34 @@
+# What we link.  scripts/packages.txt has the names of the Debian packages.
+
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(CJSON REQUIRED IMPORTED_TARGET libcjson)
+pkg_check_modules(ZIP REQUIRED IMPORTED_TARGET libzip)
+find_library(SNAPPY_LIBRARY snappy REQUIRED)
+find_path(SNAPPY_INCLUDE_DIR snappy-c.h REQUIRED)
+add_library(Snappy INTERFACE IMPORTED)
+set_target_properties(Snappy PROPERTIES INTERFACE_LINK_LIBRARIES ${SNAPPY_LIBRARY}
+	INTERFACE_INCLUDE_DIRECTORIES ${SNAPPY_INCLUDE_DIR})
+
+# libLLVM's C API: one shared library of Debian's llvm-19-dev.
+find_program(LLVM_CONFIG NAMES llvm-config-19 REQUIRED)
+foreach(what includedir libdir version)
+	execute_process(COMMAND ${LLVM_CONFIG} --${what} OUTPUT_VARIABLE LLVM_${what}
+		OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+endforeach()
+find_library(LLVM_LIBRARY NAMES LLVM-19 LLVM PATHS ${LLVM_libdir} NO_DEFAULT_PATH REQUIRED)
+add_library(LLVM INTERFACE IMPORTED)
+set_target_properties(LLVM PROPERTIES INTERFACE_LINK_LIBRARIES ${LLVM_LIBRARY}
+	INTERFACE_INCLUDE_DIRECTORIES ${LLVM_includedir})
+set(HALFTONE_LLVM_TOOLS ${LLVM_libdir}/../bin)
+
+if(HALFTONE_TESTS)
+	pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
+	pkg_check_modules(MPFR REQUIRED IMPORTED_TARGET mpfr)
+endif()
+
+# What libhalftone itself links; pkg-config's and CMake's package files say the same to users of the
+# static library.
+set(HT_LIBRARY_LINKS PkgConfig::XXHASH PkgConfig::CJSON PkgConfig::ZIP Snappy Threads::Threads
+	${CMAKE_DL_LIBS} m)

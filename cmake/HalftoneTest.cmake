@@ -1,0 +1,12 @@
+# ht_add_test(NAME COMMAND ... [LABELS ...] [TIMEOUT s]): a ctest test that runs at the top of the
+# tree.  Exit code 77 means skipped; the test then says why on its last line.
+function(ht_add_test name)
+	cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "COMMAND;LABELS")
+	if(NOT arg_TIMEOUT)
+		set(arg_TIMEOUT 300)
+	endif()
+	add_test(NAME ${name} COMMAND ${arg_COMMAND} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+	set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${arg_TIMEOUT}
+		LABELS "${arg_LABELS}" ENVIRONMENT
+		"HALFTONE_BUILD=${CMAKE_BINARY_DIR};HALFTONE_BACKEND=${CMAKE_BINARY_DIR}/lib/halftone/halftone-backend.so")
+endfunction()
