@@ -1,0 +1,73 @@
+/* Peak float32 and bfloat16 multiply-add rate of one core: what the ratios in bench/ refer to.
+ * Build with clang -O3 -march=native; gcc spills the accumulators.  Needs AVX-512. */
+#define _POSIX_C_SOURCE 200809L
+#include <immintrin.h>
+#include <stdio.h>
+#include <time.h>
+
+#define ACCUMULATORS 24 /* more than latency times issue width, fewer than the registers */
+#define ROUNDS 20000000L
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The sum keeps the compiler from dropping the work. */
+static void report(const char *what, int flops, double seconds, const __m512 *acc)
+{
+	float sum = 0;
+
+	for (int i = 0; i < ACCUMULATORS; i++)
+		sum += _mm512_reduce_add_ps(acc[i]);
+	printf("%s %.1f GFLOP/s (%g)\n", what,
+		(double)ROUNDS * ACCUMULATORS * flops / seconds / 1e9, (double)sum);
+}
+
+static void peak_f32(void)
+{
+	__m512 acc[ACCUMULATORS], x = _mm512_set1_ps(0.999f), y = _mm512_set1_ps(1e-9f);
+	double start;
+
+	for (int i = 0; i < ACCUMULATORS; i++)
+		acc[i] = _mm512_set1_ps((float)i);
+	start = now();
+	for (long k = 0; k < ROUNDS; k++) {
+#pragma clang loop unroll(full)
+		for (int i = 0; i < ACCUMULATORS; i++)
+			acc[i] = _mm512_fmadd_ps(acc[i], x, y);
+	}
+	report("fp32", 32, now() - start, acc);
+}
+
+#ifdef __AVX512BF16__
+static void peak_bf16(void)
+{
+	__m512 acc[ACCUMULATORS];
+	__m512bh x = (__m512bh)_mm512_set1_epi32(0x3f803f80);
+	__m512bh y = (__m512bh)_mm512_set1_epi32(0x30003000);
+	double start;
+
+	for (int i = 0; i < ACCUMULATORS; i++)
+		acc[i] = _mm512_set1_ps((float)i);
+	start = now();
+	for (long k = 0; k < ROUNDS; k++) {
+#pragma clang loop unroll(full)
+		for (int i = 0; i < ACCUMULATORS; i++)
+			acc[i] = _mm512_dpbf16_ps(acc[i], x, y);
+	}
+	report("bf16", 64, now() - start, acc);
+}
+#endif
+
+int main(void)
+{
+	peak_f32();
+#ifdef __AVX512BF16__
+	peak_bf16();
+#endif
+	return 0;
+}
