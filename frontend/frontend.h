@@ -1,0 +1,99 @@
+/* frontend: files → graphs, and graphs → GraphDefs.
+ *
+ * Import is lossless: every node, name, attribute, control edge, function body and unknown op
+ * survives, and ht_export_*() gives an equal message up to order.  Nothing here judges whether a
+ * graph can be compiled; inlining calls and freezing variables are passes.
+ *
+ * Everything read from a file is bounded: sizes are checked against the bytes that are left before
+ * anything is allocated from them, nesting against a depth, totals against ht_import_limits.  Every
+ * error names the byte offset or line:column, and the node where there is one. */
+#ifndef HT_FRONTEND_H
+#define HT_FRONTEND_H
+
+#include "base/base.h"
+#include "ir/ir.h"
+
+/* ---- import.c: files ---- */
+
+/* What a file may ask for; 0 takes the default. */
+struct ht_import_limits {
+	size_t file_bytes;   /* files of this size and more are refused; 2 GiB */
+	size_t nodes;        /* in the graph and in all functions together; 4 Mi */
+	size_t functions;    /* 256 Ki */
+	size_t node_inputs;  /* of one node; 1 Mi */
+	size_t attrs;        /* of one node; 64 Ki */
+	size_t tensor_bytes; /* in total, beyond those stored as they are; 16 × input + 64 MiB */
+	int depth;           /* nested messages, texts and JSON values; 64 */
+};
+
+#define HT_IMPORT_LIMITS_DEFAULT ((struct ht_import_limits){ 0 })
+
+/* Reads a model.  The form is found by content, the name's extension only helps:
+ *   GraphDef (.pb, .pbtxt), MetaGraphDef (.meta, wire or text), SavedModel (a directory or its
+ *   saved_model.pb or .pbtxt), TF.js graph model (.json with its weight shards, or a directory with
+ *   model.json), .hir (constants in FILE.weights).
+ *
+ * The graph lies in `a`, which keeps mapped files as long as it lives.  `limits` may be NULL.
+ * graph->entries has what the file says about inputs and outputs, the preferred one first.
+ * A failed allocation unwinds to the arena's owner. */
+enum ht_status ht_import(struct ht_arena *a, const char *path, const struct ht_import_limits *limits,
+	struct ht_diags *d, struct ht_graph **out);
+
+/* The same from memory: wire or text GraphDef, MetaGraphDef or SavedModel, JSON without shards.
+ * The bytes are copied where the graph needs them.  `path` names them in diagnostics. */
+enum ht_status ht_import_memory(struct ht_arena *a, const void *p, size_t n, const char *path,
+	const struct ht_import_limits *limits, struct ht_diags *d, struct ht_graph **out);
+
+/* A graph without signatures: an entry whose inputs are the placeholders and whose outputs are
+ * the nodes that nobody uses. */
+struct ht_entry *ht_default_entry(struct ht_graph *g);
+/* An entry for outputs named by the user: "node", "node:1".  HT_E_USAGE with near names when
+ * there is none.  Inputs are those of `like`, or the placeholders when it is NULL. */
+enum ht_status ht_entry_for_outputs(struct ht_graph *g, const struct ht_entry *like,
+	const struct ht_str *names, size_t count, struct ht_diags *d, struct ht_entry **out);
+
+/* ---- export.c: graphs → messages ---- */
+
+enum ht_export_form { HT_EXPORT_WIRE, HT_EXPORT_TEXT };
+
+/* Takes the next `n` bytes of the result; a status other than HT_OK ends the export with it. */
+typedef enum ht_status ht_export_sink(void *self, const void *p, size_t n);
+
+/* The graph as a GraphDef, function library included.  Constants are passed to `sink` from where
+ * they lie; no second copy is made. */
+enum ht_status ht_export_graphdef_to(const struct ht_graph *g, enum ht_export_form form,
+	struct ht_diags *d, ht_export_sink *sink, void *self);
+/* The message that the graph came in (graph->source: GraphDef, MetaGraphDef or SavedModel), with
+ * the graph as it is now put back. */
+enum ht_status ht_export_container_to(const struct ht_graph *g, enum ht_export_form form,
+	struct ht_diags *d, ht_export_sink *sink, void *self);
+/* The same into a buffer. */
+enum ht_status ht_export_graphdef(const struct ht_graph *g, enum ht_export_form form,
+	struct ht_diags *d, struct ht_buf *out);
+enum ht_status ht_export_container(const struct ht_graph *g, enum ht_export_form form,
+	struct ht_diags *d, struct ht_buf *out);
+
+/* A TF.js graph model: the text of model.json, and the bytes of its one weight shard, which the
+ * text calls `shard_name`.  Weights are written as they are used (dequantised). */
+enum ht_status ht_export_tfjs(const struct ht_graph *g, const char *shard_name, struct ht_diags *d,
+	struct ht_buf *json, ht_export_sink *shard, void *self);
+
+/* ---- bundle.c: checkpoints (TensorBundle) ---- */
+
+struct ht_checkpoint;
+
+/* `prefix`: the path without ".index" and ".data-00000-of-00001".  To be ended with
+ * ht_checkpoint_close(), or by the arena. */
+enum ht_status ht_checkpoint_open(struct ht_arena *a, const char *prefix, struct ht_diags *d,
+	struct ht_checkpoint **out);
+void ht_checkpoint_close(struct ht_checkpoint *c);
+/* The tensor of a key, or of a variable named so in the checkpoint's object graph
+ * ("dense/kernel" → "layer/kernel/.ATTRIBUTES/VARIABLE_VALUE").  Strings included.
+ * HT_E_INPUT when absent, damaged, or when two variables have that name. */
+enum ht_status ht_checkpoint_read(struct ht_checkpoint *c, struct ht_str name, struct ht_arena *a,
+	struct ht_diags *d, struct ht_tensor **out);
+/* Keys in order, for listings. */
+size_t ht_checkpoint_count(const struct ht_checkpoint *c);
+struct ht_str ht_checkpoint_key(const struct ht_checkpoint *c, size_t i);
+
+#endif
