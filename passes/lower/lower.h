@@ -129,6 +129,8 @@ int32_t plan_buffer(struct lower *l, enum ht_plan_kind kind, enum ht_dtype t, in
 int32_t plan_const(struct lower *l, const struct ht_tensor *t);
 /* A constant that is packed from `t` when the program is made. */
 int32_t plan_packed(struct lower *l, const struct ht_tensor *t, int64_t first, const struct ht_pack *p, int64_t count);
+/* Appends a step for `node`; equal kernels become one.  `buffer_of`: plan buffers by argument. */
+void plan_step(struct lower *l, struct ht_kernel *k, const int32_t *buffer_of, const struct ht_node *node);
 /* Lifetimes and the arena. */
 void plan_memory(struct lower *l);
 
@@ -141,6 +143,8 @@ struct kernel_build {
 	struct ht_xb xb;
 	size_t stage_cap;
 	int32_t plan_buffer_of[64]; /* by kernel argument */
+	struct ht_kernel_buffer local[8];
+	int32_t locals;
 	struct ht_node *root;    /* value taken from root_x instead of pulled */
 	int32_t root_x[4];       /* by result; compute type */
 	struct pulled *pulled;   /* memo of the stage */

@@ -1,0 +1,330 @@
+/* Making one kernel: arguments, stages, and values pulled through the nodes that it holds. */
+#include "passes/lower/lower.h"
+
+#include <string.h>
+
+/* ---- arguments and stages ---- */
+
+void kb_init(struct kernel_build *k, struct lower *l)
+{
+	memset(k, 0, sizeof *k);
+	k->l = l;
+	k->kernel = HT_NEW(l->arena, struct ht_kernel);
+	k->kernel->buffer = HT_NEW_ARRAY(l->arena, struct ht_kernel_buffer, HT_COUNT(k->plan_buffer_of));
+}
+
+int32_t kb_arg(struct kernel_build *k, int32_t plan_buffer, enum ht_buffer_kind kind)
+{
+	struct ht_kernel *kernel = k->kernel;
+	const struct ht_plan_buffer *p = &k->l->plan->buffer[plan_buffer];
+	size_t bytes = ht_dtype_info(p->dtype)->bytes;
+
+	for (int32_t i = 0; i < kernel->args; i++)
+		if (k->plan_buffer_of[i] == plan_buffer) {
+			if (kind == HT_BUFFER_OUT)
+				kernel->buffer[i].kind = kind;
+			return i;
+		}
+	HT_CHECK((size_t)kernel->buffers < HT_COUNT(k->plan_buffer_of));
+	HT_CHECK(kernel->buffers == kernel->args);
+	k->plan_buffer_of[kernel->args] = plan_buffer;
+	kernel->buffer[kernel->args] = (struct ht_kernel_buffer){ kind, p->dtype, (int64_t)(p->bytes / bytes) };
+	kernel->buffers++;
+	return kernel->args++;
+}
+
+/* Locals are numbered from HT_COUNT(plan_buffer_of) while the kernel is built, since arguments are
+ * still being found; kb_finish() renumbers them. */
+enum { LOCAL_BASE = HT_COUNT(((struct kernel_build *)0)->plan_buffer_of) };
+
+int32_t kb_local(struct kernel_build *k, enum ht_dtype t, int64_t count)
+{
+	HT_CHECK((size_t)k->locals < HT_COUNT(k->local));
+	k->local[k->locals] = (struct ht_kernel_buffer){ HT_BUFFER_LOCAL, t, count };
+	return LOCAL_BASE + k->locals++;
+}
+
+void kb_grid(struct kernel_build *k, int dims, const int64_t *count)
+{
+	HT_CHECK(dims <= HT_MAX_GRID);
+	k->kernel->grid_dims = dims;
+	memcpy(k->kernel->grid, count, (size_t)dims * sizeof *count);
+}
+
+struct ht_stage *kb_stage(struct kernel_build *k, enum ht_stage_kind kind)
+{
+	k->kernel->stage = ht_grow(k->l->arena, k->kernel->stage, (size_t)k->kernel->stages, &k->stage_cap,
+		sizeof *k->kernel->stage);
+	k->stage = &k->kernel->stage[k->kernel->stages++];
+	memset(k->stage, 0, sizeof *k->stage);
+	k->stage->kind = kind;
+	k->stage->vec = -1;
+	ht_xb_init(&k->xb, k->l->arena, k->stage);
+	k->pulled_count = 0;
+	k->root = NULL;
+	return k->stage;
+}
+
+static int add_dim(struct kernel_build *k, struct ht_dim d)
+{
+	HT_CHECK(k->stage->dims < HT_MAX_DIMS);
+	d.unroll = 1;
+	k->stage->dim[k->stage->dims] = d;
+	return k->stage->dims++;
+}
+
+int kb_dim(struct kernel_build *k, int64_t extent)
+{
+	return add_dim(k, (struct ht_dim){ .extent = extent, .grid = -1 });
+}
+
+int kb_grid_dim(struct kernel_build *k, int grid, int64_t extent, int64_t step)
+{
+	return add_dim(k, (struct ht_dim){ .extent = extent, .grid = (int8_t)grid, .step = step });
+}
+
+int kb_reduce_dim(struct kernel_build *k, int64_t extent)
+{
+	return add_dim(k, (struct ht_dim){ .extent = extent, .grid = -1, .reduce = true });
+}
+
+static int32_t final_buffer(const struct kernel_build *k, int32_t b)
+{
+	return b >= LOCAL_BASE ? k->kernel->args + b - LOCAL_BASE : b;
+}
+
+static void place_locals(struct kernel_build *k)
+{
+	struct ht_kernel *kernel = k->kernel;
+	struct ht_kernel_buffer *all =
+		HT_NEW_ARRAY(k->l->arena, struct ht_kernel_buffer, (size_t)(kernel->args + k->locals));
+
+	memcpy(all, kernel->buffer, (size_t)kernel->args * sizeof *all);
+	if (k->locals)
+		memcpy(all + kernel->args, k->local, (size_t)k->locals * sizeof *all);
+	kernel->buffer = all;
+	kernel->buffers = kernel->args + k->locals;
+	for (int32_t i = 0; i < kernel->stages; i++) {
+		struct ht_stage *s = &kernel->stage[i];
+		for (int32_t j = 0; j < s->xs; j++)
+			if (s->x[j].op == HT_X_LOAD)
+				s->x[j].imm = final_buffer(k, (int32_t)s->x[j].imm);
+		for (int32_t j = 0; j < s->stores; j++)
+			s->store[j].buffer = final_buffer(k, s->store[j].buffer);
+		if (s->kind == HT_STAGE_CONTRACT) {
+			s->contract.a_buffer = final_buffer(k, s->contract.a_buffer);
+			s->contract.b_buffer = final_buffer(k, s->contract.b_buffer);
+		}
+	}
+}
+
+void kb_finish(struct kernel_build *k, const struct ht_node *node)
+{
+	place_locals(k);
+	ht_kernel_expand(k->kernel, k->l->arena);
+	ht_schedule_contract(k->l->target, k->kernel);
+	ht_kernel_verify(k->kernel);
+	plan_step(k->l, k->kernel, k->plan_buffer_of, node);
+}
+
+/* ---- values ---- */
+
+enum ht_dtype compute_type(enum ht_dtype t)
+{
+	return t == HT_F16 || t == HT_BF16 ? HT_F32 : t;
+}
+
+int32_t kb_round(struct kernel_build *k, enum ht_dtype t, int32_t x)
+{
+	if (compute_type(t) == t)
+		return x;
+	return ht_xcvt(&k->xb, compute_type(t), ht_xcvt(&k->xb, t, x));
+}
+
+/* A constant of one element is an immediate. */
+static bool immediate(struct kernel_build *k, const struct view *v, int32_t *x)
+{
+	const struct ht_plan_buffer *p = &k->l->plan->buffer[v->buffer];
+	int64_t bits = 0;
+	const char *at;
+
+	if (p->kind != HT_PLAN_CONST || p->pack || view_count(v) != 1)
+		return false;
+	at = (const char *)p->blob->p + (size_t)v->offset * ht_dtype_info(p->dtype)->bytes;
+	memcpy(&bits, at, ht_dtype_info(p->dtype)->bytes);
+	*x = ht_xbits(&k->xb, p->dtype, bits);
+	return true;
+}
+
+int32_t kb_load(struct kernel_build *k, const struct view *v, const struct space *s)
+{
+	enum ht_dtype t = k->l->plan->buffer[v->buffer].dtype;
+	int32_t x, offset;
+
+	if (!immediate(k, v, &x)) {
+		int32_t arg = kb_arg(k, v->buffer, HT_BUFFER_IN);
+		offset = space_offset(&k->xb, s, v->stride, v->offset);
+		x = s->guard < 0 ? ht_xload(&k->xb, arg, t, offset) :
+				   ht_xload_if(&k->xb, arg, t, offset, s->guard,
+					   ht_xconst(&k->xb, t, 0, 0));
+	}
+	return ht_xcvt(&k->xb, compute_type(t), x);
+}
+
+struct pulled {
+	const struct ht_node *node;
+	int32_t index;
+	struct space at;
+	int32_t x;
+};
+
+static bool same_space(const struct space *a, const struct space *b)
+{
+	if (a->rank != b->rank || a->groups != b->groups || a->guard != b->guard)
+		return false;
+	for (int32_t i = 0; i < a->groups; i++)
+		if (a->group[i].first != b->group[i].first || a->group[i].last != b->group[i].last ||
+			a->group[i].x != b->group[i].x)
+			return false;
+	return true;
+}
+
+int32_t kb_pull(struct kernel_build *k, struct ht_value v, const struct space *s)
+{
+	const struct ht_node *n = v.node;
+	struct pulled *p;
+	int32_t x;
+
+	if (n == k->root)
+		return k->root_x[v.index];
+	if (k->l->owner[n->id] != k->l->sink)
+		return kb_load(k, lower_view(k->l, v), s);
+	for (size_t i = 0; i < k->pulled_count; i++)
+		if (k->pulled[i].node == n && k->pulled[i].index == v.index && same_space(&k->pulled[i].at, s))
+			return k->pulled[i].x;
+	x = kb_round(k, n->out[v.index].dtype, lower_op_of(n)->pull(k, n, v.index, s));
+	k->pulled = ht_grow(k->l->arena, k->pulled, k->pulled_count, &k->pulled_cap, sizeof *k->pulled);
+	p = &k->pulled[k->pulled_count++];
+	*p = (struct pulled){ n, v.index, *s, x };
+	return x;
+}
+
+int32_t kb_operand(struct kernel_build *k, const struct ht_node *n, int arg, const struct space *s)
+{
+	struct ht_shape shape = ht_type_of(n->in[arg])->shape;
+	struct space at = space_broadcast(&k->xb, s, shape.rank, shape.dim);
+
+	return kb_pull(k, n->in[arg], &at);
+}
+
+void kb_store(struct kernel_build *k, const struct view *v, const struct space *s, int32_t x)
+{
+	enum ht_dtype t = k->l->plan->buffer[v->buffer].dtype;
+	int32_t arg = kb_arg(k, v->buffer, HT_BUFFER_OUT);
+
+	ht_xstore(&k->xb, arg, space_offset(&k->xb, s, v->stride, v->offset), ht_xcvt(&k->xb, t, x));
+}
+
+/* The sink's value is rounded like any other; kb_store's conversion to the dtype then costs nothing. */
+void kb_store_sink(struct kernel_build *k, const struct space *s)
+{
+	const struct ht_node *n = k->l->sink;
+
+	for (int32_t i = 0; i < n->outs; i++) {
+		struct ht_value v = ht_out((struct ht_node *)n, i);
+		if (k->l->view[n->id][i].buffer < 0)
+			continue;
+		kb_store(k, &k->l->view[n->id][i], s, kb_pull(k, v, s));
+	}
+}
+
+/* ---- boundaries between dimensions ---- */
+
+/* Dimensions of size one do not count: the next real dimension inside does. */
+static uint32_t leaf_boundaries(const struct view *v, int32_t rank, const int64_t *dim)
+{
+	int64_t stride[HT_LOWER_RANK], size[HT_LOWER_RANK];
+	int32_t at[HT_LOWER_RANK], n = 0, lead = rank - v->rank;
+	uint32_t bits = 0;
+
+	for (int32_t i = 0; i < rank; i++) {
+		if (dim[i] == 1)
+			continue;
+		stride[n] = i < lead || v->dim[i - lead] == 1 ? 0 : v->stride[i - lead];
+		size[n] = dim[i];
+		at[n++] = i;
+	}
+	for (int32_t i = 0; i + 1 < n; i++)
+		if (stride[i] != stride[i + 1] * size[i + 1])
+			bits |= 1u << at[i];
+	return bits;
+}
+
+static uint32_t walk(struct lower *l, struct ht_value v, int32_t rank, const int64_t *dim, int depth)
+{
+	const struct ht_node *n = v.node;
+	const struct ht_shape shape = ht_type_of(v)->shape;
+	const struct lower_op *op;
+	uint32_t bits = 0;
+	int32_t lead = rank - shape.rank;
+
+	if (l->owner[n->id] != l->sink)
+		return leaf_boundaries(lower_view(l, v), rank, dim);
+	if (n == l->root[l->sink->id]) {
+		struct view dense;
+		view_dense(&dense, 0, shape);
+		return leaf_boundaries(&dense, rank, dim);
+	}
+	op = lower_op_of(n);
+	if (!op->aligned || depth > 64)
+		return ~0u;
+	for (int32_t i = 0; i + 1 < rank; i++) {
+		bool outer = i >= lead && shape.dim[i - lead] == dim[i];
+		bool inner = i + 1 >= lead && shape.dim[i + 1 - lead] == dim[i + 1];
+		if (outer != inner)
+			bits |= 1u << i;
+	}
+	for (int32_t i = 0; i < n->ins; i++)
+		bits |= walk(l, n->in[i], rank, dim, depth + 1);
+	return bits;
+}
+
+uint32_t kb_boundaries(struct lower *l, struct ht_value v)
+{
+	struct ht_shape s = ht_type_of(v)->shape;
+
+	return walk(l, v, s.rank, s.dim, 0);
+}
+
+uint32_t kb_sink_boundaries(struct lower *l)
+{
+	uint32_t bits = 0;
+
+	for (int32_t i = 0; i < l->sink->outs; i++) {
+		const struct view *v = &l->view[l->sink->id][i];
+		if (v->buffer < 0)
+			continue;
+		bits |= kb_boundaries(l, ht_out(l->sink, i)) | leaf_boundaries(v, v->rank, v->dim);
+	}
+	return bits;
+}
+
+int split_groups(int32_t rank, const int64_t *dim, uint32_t bits, int32_t *first, int32_t *last, int64_t *extent)
+{
+	int groups = 0;
+
+	for (int32_t i = 0; i < rank; i++) {
+		if (i == 0 || bits >> (i - 1) & 1) {
+			first[groups] = i;
+			extent[groups++] = 1;
+		}
+		last[groups - 1] = i;
+		extent[groups - 1] *= dim[i];
+	}
+	return groups;
+}
+
+int lanes(const struct lower *l)
+{
+	return l->target->vector_bytes / 4;
+}
