@@ -29,7 +29,7 @@ enum {
 };
 
 struct ht_node;
-struct ht_infer;
+struct ht_infer; /* ir/infer.h */
 
 #define HT_MAX_TYPE_ATTRS 4
 #define HT_MAX_ARGS 24
@@ -39,6 +39,7 @@ struct ht_op_arg {
 	struct ht_str name;       /* TensorFlow's: function bodies refer to results by it */
 	int8_t type_attr;         /* index into type_attrs; -1: `fixed` */
 	int8_t type_list;         /* 1: the type attribute is list(type), one element a tensor */
+	bool ref;                 /* a reference to a variable ("T&") */
 	enum ht_dtype fixed;
 	struct ht_str number_attr; /* "N": this many tensors of one type; else empty */
 };
@@ -72,6 +73,22 @@ const struct ht_op_info *ht_op_info(enum ht_op op);
 /* HT_OP_OPAQUE when the table does not list it. */
 enum ht_op ht_op_named(struct ht_str type);
 
+/* signature.c: a row's formal arguments and results, resolved by a node's attributes. */
+
+/* How many tensors a formal of the node's row stands for; -1 when the attribute that tells is
+ * missing or wrong. */
+int32_t ht_formal_count(const struct ht_node *n, const struct ht_op_arg *arg);
+/* The dtype of the formal's tensor `i`; HT_INVALID when the attribute that tells is missing. */
+enum ht_dtype ht_formal_dtype(const struct ht_node *n, const struct ht_op_arg *arg, int32_t i);
+/* Operands and results that the row asks for; -1: opaque, or attributes missing. */
+int32_t ht_node_arg_count(const struct ht_node *n);
+int32_t ht_node_result_count(const struct ht_node *n);
+/* The number among all results of result `index` of formal `port`, as function bodies write it
+ * ("node:port:index"); -1: there is none, or the node is opaque. */
+int32_t ht_node_result_named(const struct ht_node *n, struct ht_str port, int32_t index);
+/* The inverse: the formal of result `result`, and the place within it; empty: opaque. */
+struct ht_str ht_node_result_name(const struct ht_node *n, int32_t result, int32_t *index);
+
 /* ---- attributes ---- */
 
 enum ht_attr_kind {
@@ -102,7 +119,8 @@ struct ht_tensor {
 	size_t values;           /* of HT_TENSOR_VALUES */
 	int64_t version;         /* TensorProto.version_number */
 	/* Elements in memory order, dense, all written out whatever `form` is.  HT_BOOL is one byte.
-	 * NULL for HT_STRING and for types without fixed size. */
+	 * NULL for HT_STRING and for types without fixed size.  Of an empty tensor: zero bytes, not
+	 * NULL.  A reference that ht_tensor_drop() gives back. */
 	struct ht_blob *blob;
 	struct ht_str *strings;  /* HT_STRING: `values` of them */
 	struct ht_str extra;     /* fields that the IR does not model, wire form */
@@ -241,11 +259,18 @@ struct ht_graph {
 	struct ht_str container;
 	/* Variables of a SavedModel or MetaGraphDef: where their values are, or NULL. */
 	const char *checkpoint; /* path prefix of the bundle */
+	struct ht_function *function; /* whose body this is, or NULL */
 };
 
 struct ht_graph *ht_graph_new(struct ht_arena *a);
+/* A function with an empty body at the end of the library.  `name` must be free. */
+struct ht_function *ht_function_new(struct ht_graph *g, struct ht_str name);
 /* A node at the end of the graph, without operands or results.  `name` must be free. */
 struct ht_node *ht_node_new(struct ht_graph *g, struct ht_str type, struct ht_str name);
+/* Changes what the node is; operands, results and attributes are the caller's affair. */
+void ht_node_set_type(struct ht_node *n, struct ht_str type);
+/* `name` must be free, or the node's own. */
+void ht_node_rename(struct ht_node *n, struct ht_str name);
 /* Moves `n` in front of `before` (NULL: to the end). */
 void ht_node_move(struct ht_node *n, struct ht_node *before);
 /* Takes a node out.  Nothing may use it any more. */
@@ -257,7 +282,7 @@ void ht_node_set_outs(struct ht_node *n, int32_t outs); /* keeps the types of th
 struct ht_str ht_graph_free_name(struct ht_graph *g, struct ht_str base);
 struct ht_node *ht_graph_node(const struct ht_graph *g, struct ht_str name); /* NULL: none */
 struct ht_function *ht_graph_function(const struct ht_graph *g, struct ht_str name);
-/* Every use of `from` (operands, entry outputs) becomes `to`. */
+/* Every use of `from` (operands, entry outputs, results of the function) becomes `to`. */
 void ht_replace_uses(struct ht_graph *g, struct ht_value from, struct ht_value to);
 /* `n` takes over the origins of `from` (or `from` itself when it was imported). */
 void ht_node_add_origin(struct ht_node *n, const struct ht_node *from);
@@ -288,6 +313,11 @@ int64_t *ht_attr_ints(const struct ht_node *n, const char *name, size_t *count, 
 void ht_attr_remove(struct ht_node *n, const char *name);
 
 /* Constants. */
+/* A tensor in memory order; takes over the reference to `blob` (may be NULL). */
+struct ht_tensor *ht_tensor_new(struct ht_arena *a, enum ht_dtype t, struct ht_shape shape,
+	struct ht_blob *blob);
+/* Gives the bytes back early: `blob` becomes NULL.  The arena does it otherwise. */
+void ht_tensor_drop(struct ht_tensor *t);
 const struct ht_tensor *ht_const_tensor(struct ht_value v); /* NULL unless a Const with data */
 /* Integers of a constant i32 or i64 tensor; false when it is none. */
 bool ht_const_ints(struct ht_value v, struct ht_arena *a, int64_t **p, size_t *n);
@@ -303,7 +333,8 @@ struct ht_uses {
 		int32_t arg; /* operand number; -1: a control edge */
 		struct ht_use *next;
 	} **of; /* by node id: uses of any of its results */
-	bool *is_output; /* by node id: some entry asks for it */
+	bool *is_output; /* by node id: some entry, or the function's results, ask for it */
+	struct ht_graph *graph;
 };
 struct ht_uses ht_graph_uses(struct ht_graph *g, struct ht_arena *a);
 int ht_use_count(const struct ht_uses *u, struct ht_value v); /* outputs count as uses */
@@ -311,6 +342,8 @@ int ht_use_count(const struct ht_uses *u, struct ht_value v); /* outputs count a
 /* Puts nodes in an order where operands and control inputs come first (stable).  Cycles must pass
  * through NextIteration → Merge; any other is HT_E_INPUT, and names the nodes of one cycle. */
 enum ht_status ht_graph_sort(struct ht_graph *g, struct ht_diags *d);
+/* The edge of a loop that the order leaves out. */
+bool ht_closes_loop(const struct ht_node *from, const struct ht_node *to);
 
 /* ---- verify.c ---- */
 

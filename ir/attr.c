@@ -1,0 +1,147 @@
+/* Attributes of nodes. */
+#include "ir/ir.h"
+
+#include <string.h>
+
+struct ht_attr *ht_attr_find(const struct ht_node *n, const char *name)
+{
+	for (struct ht_attr *a = n->attrs; a; a = a->next)
+		if (ht_str_is(a->name, name))
+			return a;
+	return NULL;
+}
+
+static const struct ht_attr_value *of_kind(const struct ht_node *n, const char *name,
+	enum ht_attr_kind kind)
+{
+	const struct ht_attr *a = ht_attr_find(n, name);
+
+	return a && a->value.kind == kind ? &a->value : NULL;
+}
+
+int64_t ht_attr_int(const struct ht_node *n, const char *name, int64_t fallback)
+{
+	const struct ht_attr_value *v = of_kind(n, name, HT_ATTR_INT);
+
+	return v ? v->i : fallback;
+}
+
+float ht_attr_float(const struct ht_node *n, const char *name, float fallback)
+{
+	const struct ht_attr_value *v = of_kind(n, name, HT_ATTR_FLOAT);
+
+	return v ? v->f : fallback;
+}
+
+bool ht_attr_bool(const struct ht_node *n, const char *name, bool fallback)
+{
+	const struct ht_attr_value *v = of_kind(n, name, HT_ATTR_BOOL);
+
+	return v ? v->b : fallback;
+}
+
+struct ht_str ht_attr_str(const struct ht_node *n, const char *name, const char *fallback)
+{
+	const struct ht_attr_value *v = of_kind(n, name, HT_ATTR_STRING);
+
+	return v ? v->s : ht_str(fallback);
+}
+
+enum ht_dtype ht_attr_type(const struct ht_node *n, const char *name, enum ht_dtype fallback)
+{
+	const struct ht_attr_value *v = of_kind(n, name, HT_ATTR_TYPE);
+
+	return v ? v->type : fallback;
+}
+
+enum ht_dtype ht_type_attr(const struct ht_node *n, const char *name)
+{
+	const struct ht_op_info *info = ht_op_info(n->op);
+
+	for (int i = 0; i < info->type_attrs; i++)
+		if (ht_str_is(info->type_attr[i].name, name))
+			return ht_attr_type(n, name, info->type_attr[i].fallback);
+	return ht_attr_type(n, name, HT_INVALID);
+}
+
+int64_t *ht_attr_ints(const struct ht_node *n, const char *name, size_t *count, struct ht_arena *a)
+{
+	const struct ht_attr_value *v = of_kind(n, name, HT_ATTR_LIST);
+	int64_t *p;
+
+	*count = 0;
+	if (!v || (v->list.kind != HT_ATTR_INT && v->list.n))
+		return NULL;
+	p = HT_NEW_ARRAY(a, int64_t, v->list.n);
+	for (size_t i = 0; i < v->list.n; i++)
+		p[i] = v->list.item[i].i;
+	*count = v->list.n;
+	return p;
+}
+
+struct ht_attr_value *ht_attr_set(struct ht_node *n, const char *name)
+{
+	struct ht_attr **end = &n->attrs;
+
+	for (; *end; end = &(*end)->next) {
+		if (!ht_str_is((*end)->name, name))
+			continue;
+		memset(&(*end)->value, 0, sizeof (*end)->value);
+		return &(*end)->value;
+	}
+	*end = HT_NEW(n->graph->arena, struct ht_attr);
+	(*end)->name = ht_str_copy(n->graph->arena, ht_str(name));
+	return &(*end)->value;
+}
+
+void ht_attr_set_int(struct ht_node *n, const char *name, int64_t i)
+{
+	*ht_attr_set(n, name) = (struct ht_attr_value){ .kind = HT_ATTR_INT, .i = i };
+}
+
+void ht_attr_set_bool(struct ht_node *n, const char *name, bool b)
+{
+	*ht_attr_set(n, name) = (struct ht_attr_value){ .kind = HT_ATTR_BOOL, .b = b };
+}
+
+void ht_attr_set_float(struct ht_node *n, const char *name, float f)
+{
+	*ht_attr_set(n, name) = (struct ht_attr_value){ .kind = HT_ATTR_FLOAT, .f = f };
+}
+
+void ht_attr_set_str(struct ht_node *n, const char *name, struct ht_str s)
+{
+	*ht_attr_set(n, name) = (struct ht_attr_value){ .kind = HT_ATTR_STRING,
+		.s = ht_str_copy(n->graph->arena, s) };
+}
+
+void ht_attr_set_type(struct ht_node *n, const char *name, enum ht_dtype t)
+{
+	*ht_attr_set(n, name) = (struct ht_attr_value){ .kind = HT_ATTR_TYPE, .type = t };
+}
+
+void ht_attr_set_ints(struct ht_node *n, const char *name, const int64_t *v, size_t count)
+{
+	struct ht_attr_value *value = ht_attr_set(n, name);
+
+	value->kind = HT_ATTR_LIST;
+	value->list.kind = count ? HT_ATTR_INT : HT_ATTR_NONE;
+	value->list.n = count;
+	value->list.item = HT_NEW_ARRAY(n->graph->arena, struct ht_attr_value, count);
+	for (size_t i = 0; i < count; i++)
+		value->list.item[i] = (struct ht_attr_value){ .kind = HT_ATTR_INT, .i = v[i] };
+}
+
+void ht_attr_set_tensor(struct ht_node *n, const char *name, struct ht_tensor *t)
+{
+	*ht_attr_set(n, name) = (struct ht_attr_value){ .kind = HT_ATTR_TENSOR, .tensor = t };
+}
+
+void ht_attr_remove(struct ht_node *n, const char *name)
+{
+	for (struct ht_attr **a = &n->attrs; *a; a = &(*a)->next)
+		if (ht_str_is((*a)->name, name)) {
+			*a = (*a)->next;
+			return;
+		}
+}

@@ -1,0 +1,74 @@
+/* Constant tensors. */
+#include "ir/ir.h"
+
+#include <string.h>
+
+void ht_tensor_drop(struct ht_tensor *t)
+{
+	if (t->blob)
+		ht_blob_unref(t->blob);
+	t->blob = NULL;
+}
+
+static void drop_deferred(void *t)
+{
+	ht_tensor_drop(t);
+}
+
+struct ht_tensor *ht_tensor_new(struct ht_arena *a, enum ht_dtype t, struct ht_shape shape,
+	struct ht_blob *blob)
+{
+	struct ht_tensor *tensor = HT_NEW(a, struct ht_tensor);
+
+	tensor->dtype = t;
+	tensor->shape = shape;
+	tensor->form = HT_TENSOR_CONTENT;
+	tensor->blob = blob;
+	ht_arena_defer(a, drop_deferred, tensor);
+	return tensor;
+}
+
+const struct ht_tensor *ht_const_tensor(struct ht_value v)
+{
+	const struct ht_attr *a;
+
+	if (v.node->op != HT_OP_Const)
+		return NULL;
+	a = ht_attr_find(v.node, "value");
+	return a && a->value.kind == HT_ATTR_TENSOR && a->value.tensor->blob ? a->value.tensor
+									     : NULL;
+}
+
+bool ht_const_ints(struct ht_value v, struct ht_arena *a, int64_t **p, size_t *n)
+{
+	const struct ht_tensor *t = ht_const_tensor(v);
+	const char *bytes;
+	int32_t narrow;
+
+	if (!t || (t->dtype != HT_I32 && t->dtype != HT_I64))
+		return false;
+	bytes = t->blob->p;
+	*n = t->blob->n / ht_dtype_info(t->dtype)->bytes;
+	*p = HT_NEW_ARRAY(a, int64_t, *n);
+	if (t->dtype == HT_I64 && *n)
+		memcpy(*p, bytes, *n * sizeof **p);
+	for (size_t i = 0; t->dtype == HT_I32 && i < *n; i++) {
+		memcpy(&narrow, bytes + i * sizeof narrow, sizeof narrow);
+		(*p)[i] = narrow;
+	}
+	return true;
+}
+
+struct ht_node *ht_const_new(struct ht_graph *g, struct ht_str name, enum ht_dtype t,
+	struct ht_shape shape, struct ht_blob *blob)
+{
+	struct ht_node *n = ht_node_new(g, HT_STR("Const"), name);
+
+	if (shape.rank > 0)
+		shape = ht_shape_make(g->arena, shape.rank, shape.dim);
+	ht_attr_set_type(n, "dtype", t);
+	ht_attr_set_tensor(n, "value", ht_tensor_new(g->arena, t, shape, blob));
+	ht_node_set_outs(n, 1);
+	n->out[0] = (struct ht_type){ t, shape };
+	return n;
+}

@@ -1,0 +1,217 @@
+/* Graphs and nodes: creation, removal, edges, names, replacement of values. */
+#include "ir/ir.h"
+
+#include <string.h>
+
+struct ht_graph *ht_graph_new(struct ht_arena *a)
+{
+	struct ht_graph *g = HT_NEW(a, struct ht_graph);
+
+	g->arena = a;
+	ht_map_init(&g->names, a);
+	ht_map_init(&g->function_names, a);
+	return g;
+}
+
+struct ht_function *ht_function_new(struct ht_graph *g, struct ht_str name)
+{
+	struct ht_function *f = HT_NEW(g->arena, struct ht_function);
+	struct ht_map_entry *e;
+
+	f->name = ht_str_copy(g->arena, name);
+	f->body = ht_graph_new(g->arena);
+	f->body->function = f;
+	e = ht_map_at(&g->function_names, f->name);
+	HT_CHECK(!e->value);
+	e->value = f;
+	if (g->last_function)
+		g->last_function->next = f;
+	else
+		g->functions = f;
+	g->last_function = f;
+	return f;
+}
+
+static void link_before(struct ht_graph *g, struct ht_node *n, struct ht_node *before)
+{
+	n->next = before;
+	n->prev = before ? before->prev : g->last;
+	if (n->prev)
+		n->prev->next = n;
+	else
+		g->first = n;
+	if (before)
+		before->prev = n;
+	else
+		g->last = n;
+}
+
+static void unlink_node(struct ht_graph *g, struct ht_node *n)
+{
+	if (n->prev)
+		n->prev->next = n->next;
+	else
+		g->first = n->next;
+	if (n->next)
+		n->next->prev = n->prev;
+	else
+		g->last = n->prev;
+	n->prev = n->next = NULL;
+}
+
+struct ht_node *ht_node_new(struct ht_graph *g, struct ht_str type, struct ht_str name)
+{
+	struct ht_node *n = HT_NEW(g->arena, struct ht_node);
+	struct ht_map_entry *e;
+
+	HT_CHECK(g->ids < UINT32_MAX);
+	n->id = g->ids++;
+	n->op = ht_op_named(type);
+	n->type = n->op == HT_OP_OPAQUE ? ht_str_copy(g->arena, type) : ht_op_info(n->op)->name;
+	n->name = ht_str_copy(g->arena, name);
+	n->graph = g;
+	e = ht_map_at(&g->names, n->name);
+	HT_CHECK(!e->value);
+	e->value = n;
+	link_before(g, n, NULL);
+	g->nodes++;
+	return n;
+}
+
+void ht_node_set_type(struct ht_node *n, struct ht_str type)
+{
+	n->op = ht_op_named(type);
+	n->type = n->op == HT_OP_OPAQUE ? ht_str_copy(n->graph->arena, type)
+					: ht_op_info(n->op)->name;
+}
+
+void ht_node_rename(struct ht_node *n, struct ht_str name)
+{
+	struct ht_graph *g = n->graph;
+	struct ht_map_entry *e;
+
+	if (ht_str_eq(n->name, name))
+		return;
+	ht_map_at(&g->names, n->name)->value = NULL;
+	n->name = ht_str_copy(g->arena, name);
+	e = ht_map_at(&g->names, n->name);
+	HT_CHECK(!e->value);
+	e->value = n;
+}
+
+void ht_node_move(struct ht_node *n, struct ht_node *before)
+{
+	if (n == before)
+		return;
+	unlink_node(n->graph, n);
+	link_before(n->graph, n, before);
+}
+
+void ht_node_remove(struct ht_node *n)
+{
+	struct ht_graph *g = n->graph;
+
+	unlink_node(g, n);
+	ht_map_at(&g->names, n->name)->value = NULL;
+	g->nodes--;
+}
+
+void ht_node_set_ins(struct ht_node *n, const struct ht_value *in, int32_t ins)
+{
+	struct ht_value *copy = HT_NEW_ARRAY(n->graph->arena, struct ht_value, (size_t)ins);
+
+	if (ins)
+		memcpy(copy, in, (size_t)ins * sizeof *copy);
+	n->in = copy;
+	n->ins = ins;
+}
+
+void ht_node_set_controls(struct ht_node *n, struct ht_node *const *c, int32_t count)
+{
+	struct ht_node **copy = HT_NEW_ARRAY(n->graph->arena, struct ht_node *, (size_t)count);
+
+	if (count)
+		memcpy(copy, c, (size_t)count * sizeof *copy);
+	n->control = copy;
+	n->controls = count;
+}
+
+void ht_node_set_outs(struct ht_node *n, int32_t outs)
+{
+	struct ht_type *out;
+
+	if (outs > n->outs) {
+		out = HT_NEW_ARRAY(n->graph->arena, struct ht_type, (size_t)outs);
+		if (n->outs)
+			memcpy(out, n->out, (size_t)n->outs * sizeof *out);
+		for (int32_t i = n->outs; i < outs; i++)
+			out[i].shape = HT_SHAPE_UNKNOWN;
+		n->out = out;
+	}
+	n->outs = outs;
+}
+
+struct ht_str ht_graph_free_name(struct ht_graph *g, struct ht_str base)
+{
+	struct ht_str name = base;
+
+	for (unsigned i = 1; ht_map_get(&g->names, name); i++)
+		name = ht_str_printf(g->arena, "%.*s_%u", HT_STR_ARG(base), i);
+	return name;
+}
+
+struct ht_node *ht_graph_node(const struct ht_graph *g, struct ht_str name)
+{
+	return ht_map_get(&g->names, name);
+}
+
+struct ht_function *ht_graph_function(const struct ht_graph *g, struct ht_str name)
+{
+	return ht_map_get(&g->function_names, name);
+}
+
+static void replace_in_ports(struct ht_port *p, struct ht_value from, struct ht_value to)
+{
+	for (; p; p = p->next)
+		if (ht_value_eq(p->value, from))
+			p->value = to;
+}
+
+void ht_replace_uses(struct ht_graph *g, struct ht_value from, struct ht_value to)
+{
+	for (struct ht_node *n = g->first; n; n = n->next)
+		for (int32_t i = 0; i < n->ins; i++)
+			if (ht_value_eq(n->in[i], from))
+				n->in[i] = to;
+	for (struct ht_entry *e = g->entries; e; e = e->next)
+		replace_in_ports(e->outputs, from, to);
+	if (g->function)
+		replace_in_ports(g->function->rets, from, to);
+}
+
+static bool has_origin(const struct ht_node *n, struct ht_str name)
+{
+	for (int32_t i = 0; i < n->origins; i++)
+		if (ht_str_eq(n->origin[i], name))
+			return true;
+	return false;
+}
+
+void ht_node_add_origin(struct ht_node *n, const struct ht_node *from)
+{
+	int32_t more = from->origin ? from->origins : 1;
+	const struct ht_str *add = from->origin ? from->origin : &from->name;
+	struct ht_str *all;
+	int32_t count = n->origins;
+
+	if (n == from)
+		return;
+	all = HT_NEW_ARRAY(n->graph->arena, struct ht_str, (size_t)count + (size_t)more);
+	if (count)
+		memcpy(all, n->origin, (size_t)count * sizeof *all);
+	for (int32_t i = 0; i < more; i++)
+		if (!has_origin(n, add[i]))
+			all[count++] = add[i];
+	n->origin = all;
+	n->origins = count;
+}

@@ -1,0 +1,191 @@
+/* The op table: rows of ops.def with their signatures parsed, and lookup by name. */
+#include "ir/ir.h"
+
+#include <string.h>
+#include <threads.h>
+
+static struct ht_op_info table[HT_OP_END] = {
+	[HT_OP_OPAQUE] = { .op = HT_OP_OPAQUE, .name = { "", 0 }, .signature = "",
+		.effects = HT_READS | HT_WRITES | HT_ORDERED, .infer_name = "unknown", .lower_name = "none", .prec = "NONE", .test = "import",
+		.meaning = "a type that the table does not list" },
+#define OP(NAME, SIGNATURE, EFFECTS, INFER, PREC, LOWER, TEST, MEANING)                            \
+	[HT_OP_##NAME] = { .op = HT_OP_##NAME, .name = { #NAME, sizeof #NAME - 1 },                \
+		.signature = (SIGNATURE), .effects = (EFFECTS), .infer_name = #INFER, .lower_name = #LOWER, .prec = #PREC, .test = (TEST),         \
+		.meaning = (MEANING) },
+#include "ir/ops.def"
+#undef OP
+};
+
+/* Open addressing; an op number or 0.  A power of two, at most half full. */
+#define SLOTS 2048
+_Static_assert(HT_OP_END * 2 <= SLOTS, "the table of names is too small");
+static uint16_t slots[SLOTS];
+static once_flag once = ONCE_FLAG_INIT;
+
+/* ---- signatures: our own text, so anything wrong is a defect of ours ---- */
+
+static const char *skip_spaces(const char *p)
+{
+	while (*p == ' ')
+		p++;
+	return p;
+}
+
+static const char *read_word(const char *p, struct ht_str *word)
+{
+	word->p = p;
+	word->n = strcspn(p, " :*&.;{}=|");
+	HT_CHECK(word->n);
+	return p + word->n;
+}
+
+static enum ht_dtype read_dtype(struct ht_str word)
+{
+	enum ht_dtype t = ht_dtype_named(word);
+
+	HT_CHECK(t != HT_INVALID);
+	return t;
+}
+
+#define BIT(t) (UINT64_C(1) << (t))
+#define FLOAT_SET (BIT(HT_F32) | BIT(HT_F64) | BIT(HT_F16) | BIT(HT_BF16))
+#define INDEX_SET (BIT(HT_I32) | BIT(HT_I64))
+#define REAL_SET                                                                                   \
+	(FLOAT_SET | INDEX_SET | BIT(HT_U8) | BIT(HT_I16) | BIT(HT_I8) | BIT(HT_U16) |             \
+		BIT(HT_U32) | BIT(HT_U64))
+#define NUM_SET                                                                                    \
+	(REAL_SET | BIT(HT_C64) | BIT(HT_C128) | BIT(HT_QI8) | BIT(HT_QU8) | BIT(HT_QI32))
+#define ANY_SET (~UINT64_C(1))
+
+static uint64_t read_set_member(struct ht_str word)
+{
+	if (ht_str_is(word, "any"))
+		return ANY_SET;
+	if (ht_str_is(word, "num"))
+		return NUM_SET;
+	if (ht_str_is(word, "real"))
+		return REAL_SET;
+	if (ht_str_is(word, "float"))
+		return FLOAT_SET;
+	if (ht_str_is(word, "index"))
+		return INDEX_SET;
+	return BIT(read_dtype(word));
+}
+
+static const char *read_type_attr(const char *p, struct ht_op_type_attr *a)
+{
+	struct ht_str word;
+
+	p = read_word(p, &a->name);
+	HT_CHECK(*p == '{');
+	do {
+		p = read_word(p + 1, &word);
+		a->allowed |= read_set_member(word);
+	} while (*p == '|');
+	HT_CHECK(*p++ == '}');
+	if (*p != '=')
+		return p;
+	p = read_word(p + 1, &word);
+	a->fallback = read_dtype(word);
+	return p;
+}
+
+static int find_type_attr(const struct ht_op_info *o, struct ht_str name)
+{
+	for (int i = 0; i < o->type_attrs; i++)
+		if (ht_str_eq(o->type_attr[i].name, name))
+			return i;
+	return -1;
+}
+
+/* NAME:TYPE, TYPE as the head of ops.def says. */
+static const char *read_arg(const char *p, const struct ht_op_info *o, struct ht_op_arg *a)
+{
+	struct ht_str word;
+
+	p = read_word(p, &a->name);
+	HT_CHECK(*p == ':');
+	p = read_word(p + 1, &word);
+	if (*p == '*') {
+		a->number_attr = word;
+		p = read_word(p + 1, &word);
+	}
+	a->type_attr = (int8_t)find_type_attr(o, word);
+	if (a->type_attr < 0)
+		a->fixed = read_dtype(word);
+	if (*p == '&') {
+		a->ref = true;
+		p++;
+	}
+	if (*p == '.') {
+		HT_CHECK(!strncmp(p, "...", 3));
+		a->type_list = 1;
+		p += 3;
+	}
+	return p;
+}
+
+static const char *read_args(const char *p, const char *end, const struct ht_op_info *o,
+	struct ht_op_arg *arg, int *count)
+{
+	for (p = skip_spaces(p); p < end && strncmp(p, "->", 2); p = skip_spaces(p)) {
+		HT_CHECK(*count < HT_MAX_ARGS);
+		p = read_arg(p, o, &arg[(*count)++]);
+	}
+	return p;
+}
+
+static void parse_signature(struct ht_op_info *o)
+{
+	const char *attrs = strchr(o->signature, ';');
+	const char *end = attrs ? attrs : o->signature + strlen(o->signature);
+	const char *p;
+
+	for (p = skip_spaces(attrs ? attrs + 1 : ""); *p; p = skip_spaces(p)) {
+		HT_CHECK(o->type_attrs < HT_MAX_TYPE_ATTRS);
+		p = read_type_attr(p, &o->type_attr[o->type_attrs++]);
+	}
+	p = read_args(o->signature, end, o, o->arg, &o->args);
+	HT_CHECK(!strncmp(p, "->", 2));
+	read_args(p + 2, end, o, o->result, &o->results);
+}
+
+/* FNV-1a; the names are ours and few. */
+static uint32_t name_hash(struct ht_str s)
+{
+	uint32_t h = 2166136261u;
+
+	for (size_t i = 0; i < s.n; i++)
+		h = (h ^ (unsigned char)s.p[i]) * 16777619u;
+	return h;
+}
+
+static void prepare(void)
+{
+	for (int op = 1; op < HT_OP_END; op++) {
+		uint32_t slot = name_hash(table[op].name) % SLOTS;
+
+		parse_signature(&table[op]);
+		while (slots[slot])
+			slot = (slot + 1) % SLOTS;
+		slots[slot] = (uint16_t)op;
+	}
+}
+
+const struct ht_op_info *ht_op_info(enum ht_op op)
+{
+	HT_CHECK((unsigned)op < HT_OP_END);
+	call_once(&once, prepare);
+	return &table[op];
+}
+
+enum ht_op ht_op_named(struct ht_str type)
+{
+	uint32_t slot = name_hash(type) % SLOTS;
+
+	call_once(&once, prepare);
+	for (; slots[slot]; slot = (slot + 1) % SLOTS)
+		if (ht_str_eq(table[slots[slot]].name, type))
+			return (enum ht_op)slots[slot];
+	return HT_OP_OPAQUE;
+}

@@ -1,0 +1,120 @@
+/* The formal arguments and results of a row, resolved by a node's attributes. */
+#include "ir/ir.h"
+
+/* No list of tensors is longer; larger attributes N are wrong, and must not make us count. */
+#define MAX_TENSORS 1000000
+
+/* An attribute's name is short; the getters want a C string. */
+static const struct ht_attr *find(const struct ht_node *n, struct ht_str name)
+{
+	for (const struct ht_attr *a = n->attrs; a; a = a->next)
+		if (ht_str_eq(a->name, name))
+			return a;
+	return NULL;
+}
+
+static const struct ht_attr_value *type_list(const struct ht_node *n, const struct ht_op_arg *arg)
+{
+	const struct ht_op_info *info = ht_op_info(n->op);
+	const struct ht_attr *a = find(n, info->type_attr[arg->type_attr].name);
+
+	return a && a->value.kind == HT_ATTR_LIST &&
+			(a->value.list.kind == HT_ATTR_TYPE || !a->value.list.n)
+		? &a->value
+		: NULL;
+}
+
+int32_t ht_formal_count(const struct ht_node *n, const struct ht_op_arg *arg)
+{
+	const struct ht_attr_value *list;
+	const struct ht_attr *a;
+
+	if (arg->type_list) {
+		list = type_list(n, arg);
+		return list && list->list.n <= MAX_TENSORS ? (int32_t)list->list.n : -1;
+	}
+	if (!arg->number_attr.n)
+		return 1;
+	a = find(n, arg->number_attr);
+	return a && a->value.kind == HT_ATTR_INT && a->value.i >= 0 && a->value.i <= MAX_TENSORS
+		? (int32_t)a->value.i
+		: -1;
+}
+
+enum ht_dtype ht_formal_dtype(const struct ht_node *n, const struct ht_op_arg *arg, int32_t i)
+{
+	const struct ht_op_type_attr *type;
+	const struct ht_attr_value *list;
+	const struct ht_attr *a;
+
+	if (arg->type_attr < 0)
+		return arg->fixed;
+	if (arg->type_list) {
+		list = type_list(n, arg);
+		return list && (size_t)i < list->list.n ? list->list.item[i].type : HT_INVALID;
+	}
+	type = &ht_op_info(n->op)->type_attr[arg->type_attr];
+	a = find(n, type->name);
+	return a && a->value.kind == HT_ATTR_TYPE ? a->value.type : type->fallback;
+}
+
+static int32_t total(const struct ht_node *n, const struct ht_op_arg *arg, int args)
+{
+	int32_t sum = 0, count;
+
+	for (int i = 0; i < args; i++) {
+		count = ht_formal_count(n, &arg[i]);
+		if (count < 0 || sum > INT32_MAX - count)
+			return -1;
+		sum += count;
+	}
+	return sum;
+}
+
+int32_t ht_node_arg_count(const struct ht_node *n)
+{
+	const struct ht_op_info *info = ht_op_info(n->op);
+
+	return n->op == HT_OP_OPAQUE ? -1 : total(n, info->arg, info->args);
+}
+
+int32_t ht_node_result_count(const struct ht_node *n)
+{
+	const struct ht_op_info *info = ht_op_info(n->op);
+
+	return n->op == HT_OP_OPAQUE ? -1 : total(n, info->result, info->results);
+}
+
+int32_t ht_node_result_named(const struct ht_node *n, struct ht_str port, int32_t index)
+{
+	const struct ht_op_info *info = ht_op_info(n->op);
+	int32_t first = 0, count;
+
+	if (n->op == HT_OP_OPAQUE)
+		return -1;
+	for (int i = 0; i < info->results; i++, first += count) {
+		count = ht_formal_count(n, &info->result[i]);
+		if (count < 0)
+			return -1;
+		if (ht_str_eq(info->result[i].name, port))
+			return index >= 0 && index < count ? first + index : -1;
+	}
+	return -1;
+}
+
+struct ht_str ht_node_result_name(const struct ht_node *n, int32_t result, int32_t *index)
+{
+	const struct ht_op_info *info = ht_op_info(n->op);
+	int32_t first = 0, count;
+
+	for (int i = 0; n->op != HT_OP_OPAQUE && i < info->results; i++, first += count) {
+		count = ht_formal_count(n, &info->result[i]);
+		if (count < 0)
+			break;
+		if (result >= first && result - first < count) {
+			*index = result - first;
+			return info->result[i].name;
+		}
+	}
+	return (struct ht_str){ NULL, 0 };
+}

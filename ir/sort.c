@@ -1,0 +1,111 @@
+/* Puts nodes in an order where operands and control inputs come first.
+ *
+ * A depth-first walk over the nodes in their present order that emits a node behind all it needs;
+ * a graph that is in order stays as it is.  The walk keeps its own stack: the depth of a graph
+ * comes from a file.  Edges from a NextIteration into a Merge close a loop and do not count. */
+#include "ir/ir.h"
+
+enum state { UNSEEN, OPEN, DONE };
+
+struct frame {
+	struct ht_node *node;
+	int32_t next; /* operands first, then control inputs */
+};
+
+struct sort {
+	struct ht_graph *g;
+	struct ht_diags *d;
+	unsigned char *state; /* by node id */
+	struct frame *stack;  /* one frame a node at most */
+	size_t depth;
+	struct ht_node **order;
+	size_t count;
+};
+
+bool ht_closes_loop(const struct ht_node *from, const struct ht_node *to)
+{
+	return (from->op == HT_OP_NextIteration || from->op == HT_OP_RefNextIteration) &&
+		(to->op == HT_OP_Merge || to->op == HT_OP_RefMerge);
+}
+
+static void push(struct sort *s, struct ht_node *n)
+{
+	s->state[n->id] = OPEN;
+	s->stack[s->depth++] = (struct frame){ n, 0 };
+}
+
+#define NAMES_SHOWN 8
+
+/* The walk goes from user to operand: from `entry` on, each node on the stack needs the next. */
+static enum ht_status report_cycle(struct sort *s, const struct ht_node *entry)
+{
+	struct ht_where at = { .path = s->g->path, .offset = -1, .node = entry->name,
+		.op = entry->type };
+	struct ht_buf b;
+	size_t i = 0;
+	int shown = 0;
+
+	ht_buf_init(&b, s->g->arena);
+	while (s->stack[i].node != entry)
+		i++;
+	for (; i < s->depth && shown < NAMES_SHOWN; i++, shown++)
+		ht_printf(&b, "'%.*s' needs ", HT_STR_ARG(s->stack[i].node->name));
+	if (i < s->depth)
+		ht_puts(&b, "… needs ");
+	ht_printf(&b, "'%.*s'", HT_STR_ARG(entry->name));
+	return ht_error(s->d, HT_E_INPUT, at,
+		"cycle that does not pass through NextIteration and Merge: %.*s",
+		HT_STR_ARG(ht_buf_str(&b)));
+}
+
+static enum ht_status visit(struct sort *s, struct ht_node *root)
+{
+	push(s, root);
+	while (s->depth) {
+		struct frame *f = &s->stack[s->depth - 1];
+		struct ht_node *need;
+
+		if (f->next == f->node->ins + f->node->controls) {
+			s->state[f->node->id] = DONE;
+			s->order[s->count++] = f->node;
+			s->depth--;
+			continue;
+		}
+		need = f->next < f->node->ins ? f->node->in[f->next].node
+					      : f->node->control[f->next - f->node->ins];
+		f->next++;
+		if (ht_closes_loop(need, f->node) || s->state[need->id] == DONE)
+			continue;
+		if (s->state[need->id] == OPEN)
+			return report_cycle(s, need);
+		push(s, need);
+	}
+	return HT_OK;
+}
+
+static void relink(struct ht_graph *g, struct ht_node **order, size_t n)
+{
+	HT_CHECK(n == g->nodes);
+	for (size_t i = 0; i < n; i++) {
+		order[i]->prev = i ? order[i - 1] : NULL;
+		order[i]->next = i + 1 < n ? order[i + 1] : NULL;
+	}
+	g->first = n ? order[0] : NULL;
+	g->last = n ? order[n - 1] : NULL;
+}
+
+enum ht_status ht_graph_sort(struct ht_graph *g, struct ht_diags *d)
+{
+	struct sort s = { .g = g, .d = d };
+
+	s.state = HT_NEW_ARRAY(g->arena, unsigned char, g->ids);
+	s.stack = HT_NEW_ARRAY(g->arena, struct frame, g->nodes);
+	s.order = HT_NEW_ARRAY(g->arena, struct ht_node *, g->nodes);
+	for (struct ht_node *n = g->first; n; n = n->next)
+		if (s.state[n->id] == UNSEEN)
+			HT_TRY(visit(&s, n));
+	relink(g, s.order, s.count);
+	for (struct ht_function *f = g->functions; f; f = f->next)
+		HT_TRY(ht_graph_sort(f->body, d));
+	return HT_OK;
+}
