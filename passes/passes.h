@@ -58,7 +58,9 @@ struct ht_plan_buffer {
 	struct ht_blob *blob;     /* HT_PLAN_CONST; NULL until its `pack` ran */
 	const struct ht_pack *pack; /* HT_PLAN_CONST: made from `packed_from` */
 	struct ht_blob *packed_from;
-	size_t pack_count;        /* so many matrices one after the other (batched constants) */
+	int64_t pack_first;       /* first element of packed_from */
+	size_t pack_count;        /* so many matrices one after the other, */
+	int64_t pack_stride;      /* elements of packed_from apart */
 	size_t offset;            /* HT_PLAN_TEMP: in the arena, aligned to 64 */
 	int32_t first_step, last_step; /* lifetime */
 	int32_t alias;            /* an output or temp that is another buffer's memory; -1 */

@@ -225,23 +225,18 @@ void kb_store(struct kernel_build *k, const struct view *v, const struct space *
 	ht_xstore(&k->xb, arg, space_offset(&k->xb, s, v->stride, v->offset), ht_xcvt(&k->xb, t, x));
 }
 
-/* The sink's value is rounded like any other; kb_store's conversion to the dtype then costs nothing. */
 void kb_store_sink(struct kernel_build *k, const struct space *s)
 {
-	const struct ht_node *n = k->l->sink;
+	const struct view *v = &k->l->view[k->l->sink->id][0];
+	struct space at = space_reshape(&k->xb, s, v->rank, v->dim);
 
-	for (int32_t i = 0; i < n->outs; i++) {
-		struct ht_value v = ht_out((struct ht_node *)n, i);
-		if (k->l->view[n->id][i].buffer < 0)
-			continue;
-		kb_store(k, &k->l->view[n->id][i], s, kb_pull(k, v, s));
-	}
+	kb_store(k, v, &at, kb_pull(k, ht_out(k->l->sink, 0), &at));
 }
 
 /* ---- boundaries between dimensions ---- */
 
 /* Dimensions of size one do not count: the next real dimension inside does. */
-static uint32_t leaf_boundaries(const struct view *v, int32_t rank, const int64_t *dim)
+uint32_t view_boundaries(const struct view *v, int32_t rank, const int64_t *dim)
 {
 	int64_t stride[HT_LOWER_RANK], size[HT_LOWER_RANK];
 	int32_t at[HT_LOWER_RANK], n = 0, lead = rank - v->rank;
@@ -260,24 +255,25 @@ static uint32_t leaf_boundaries(const struct view *v, int32_t rank, const int64_
 	return bits;
 }
 
-static uint32_t walk(struct lower *l, struct ht_value v, int32_t rank, const int64_t *dim, int depth)
+static uint32_t walk(struct lower *l, struct ht_value v, int32_t rank, const int64_t *dim)
 {
 	const struct ht_node *n = v.node;
 	const struct ht_shape shape = ht_type_of(v)->shape;
-	const struct lower_op *op;
 	uint32_t bits = 0;
 	int32_t lead = rank - shape.rank;
 
 	if (l->owner[n->id] != l->sink)
-		return leaf_boundaries(lower_view(l, v), rank, dim);
+		return view_boundaries(lower_view(l, v), rank, dim);
 	if (n == l->root[l->sink->id]) {
 		struct view dense;
 		view_dense(&dense, 0, shape);
-		return leaf_boundaries(&dense, rank, dim);
+		return view_boundaries(&dense, rank, dim);
 	}
-	op = lower_op_of(n);
-	if (!op->aligned || depth > 64)
+	if (!lower_is_aligned(n))
 		return ~0u;
+	if (l->walked[n->id] == l->walk)
+		return 0;
+	l->walked[n->id] = l->walk;
 	for (int32_t i = 0; i + 1 < rank; i++) {
 		bool outer = i >= lead && shape.dim[i - lead] == dim[i];
 		bool inner = i + 1 >= lead && shape.dim[i + 1 - lead] == dim[i + 1];
@@ -285,7 +281,7 @@ static uint32_t walk(struct lower *l, struct ht_value v, int32_t rank, const int
 			bits |= 1u << i;
 	}
 	for (int32_t i = 0; i < n->ins; i++)
-		bits |= walk(l, n->in[i], rank, dim, depth + 1);
+		bits |= walk(l, n->in[i], rank, dim);
 	return bits;
 }
 
@@ -293,20 +289,15 @@ uint32_t kb_boundaries(struct lower *l, struct ht_value v)
 {
 	struct ht_shape s = ht_type_of(v)->shape;
 
-	return walk(l, v, s.rank, s.dim, 0);
+	l->walk++;
+	return walk(l, v, s.rank, s.dim);
 }
 
-uint32_t kb_sink_boundaries(struct lower *l)
+uint32_t kb_out_boundaries(struct lower *l, int32_t i)
 {
-	uint32_t bits = 0;
+	const struct view *v = &l->view[l->sink->id][i];
 
-	for (int32_t i = 0; i < l->sink->outs; i++) {
-		const struct view *v = &l->view[l->sink->id][i];
-		if (v->buffer < 0)
-			continue;
-		bits |= kb_boundaries(l, ht_out(l->sink, i)) | leaf_boundaries(v, v->rank, v->dim);
-	}
-	return bits;
+	return kb_boundaries(l, ht_out(l->sink, i)) | view_boundaries(v, v->rank, v->dim);
 }
 
 int split_groups(int32_t rank, const int64_t *dim, uint32_t bits, int32_t *first, int32_t *last, int64_t *extent)

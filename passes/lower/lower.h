@@ -83,20 +83,27 @@ struct kernel_build;
 struct lower_op {
 	const char *name;
 	enum family family;
-	bool aligned; /* MAP: operands are taken at the result's (broadcast) coordinates */
+	bool aligned; /* MAP: operands are taken at the result's (broadcast) coordinates, */
+	bool (*unaligned)(const struct ht_node *n); /* but for these nodes; may be NULL */
 	/* MAP: the value of result `out` at `s`, in the compute type, before rounding. */
 	int32_t (*pull)(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s);
 	/* VIEW: false when the result cannot be a view of `in`. */
-	bool (*view)(struct lower *l, const struct ht_node *n, int out, const struct view *in, struct view *v);
+	bool (*view)(const struct ht_node *n, int out, const struct view *in, struct view *v);
+	int32_t view_arg;
 	/* ROOT: makes the steps that compute `n` and its epilogue up to l->sink. */
 	enum ht_status (*emit)(struct lower *l, struct ht_node *n);
 	/* NULL, or why this node cannot be lowered, in words. */
 	const char *(*refuse)(const struct ht_node *n);
 	/* ROOT: operand i may be inlined into the loop (each element is used once). */
 	bool (*takes)(const struct ht_node *n, int arg);
+	/* Concat and Pack: where operand `arg` lies in the result. */
+	void (*part)(const struct ht_node *n, int arg, const struct view *whole, struct view *v);
 };
 
+#define HT_MAX_VIEWS 64
+
 const struct lower_op *lower_op_of(const struct ht_node *n); /* NULL: no lowering */
+bool lower_is_aligned(const struct ht_node *n);
 
 struct lower {
 	struct ht_graph *g;
@@ -113,7 +120,11 @@ struct lower {
 	struct ht_node **root;    /* by node id of a sink: its kernel's root, or NULL */
 	struct view **view;       /* by node id: one a result */
 	struct ht_node *sink;     /* of the kernel that is being made */
-	int32_t *concat_of;       /* by node id: 1 when the sink stores into its Concat's memory */
+	int32_t first_output;     /* plan buffer of the entry's first output */
+	uint32_t *order;          /* by node id: position in the graph */
+	int32_t *kernel_operands; /* by node id of a sink: operands of its kernel's nodes */
+	uint32_t *walked;         /* by node id: last walk that met the node */
+	uint32_t walk;
 };
 
 /* region.c: fills place, owner, root. */
@@ -128,7 +139,8 @@ bool lower_in_memory(struct lower *l, struct ht_value v);
 int32_t plan_buffer(struct lower *l, enum ht_plan_kind kind, enum ht_dtype t, int64_t count);
 int32_t plan_const(struct lower *l, const struct ht_tensor *t);
 /* A constant that is packed from `t` when the program is made. */
-int32_t plan_packed(struct lower *l, const struct ht_tensor *t, int64_t first, const struct ht_pack *p, int64_t count);
+int32_t plan_packed(struct lower *l, const struct ht_tensor *t, int64_t first, const struct ht_pack *p,
+	int64_t count, int64_t stride);
 /* Appends a step for `node`; equal kernels become one.  `buffer_of`: plan buffers by argument. */
 void plan_step(struct lower *l, struct ht_kernel *k, const int32_t *buffer_of, const struct ht_node *node);
 /* Lifetimes and the arena. */
@@ -172,21 +184,27 @@ int32_t kb_pull(struct kernel_build *k, struct ht_value v, const struct space *s
 int32_t kb_operand(struct kernel_build *k, const struct ht_node *n, int arg, const struct space *s);
 /* Loads an element of a view. */
 int32_t kb_load(struct kernel_build *k, const struct view *v, const struct space *s);
-/* Stores the sink's results at `s`. */
+/* Stores result 0 of the sink for the root's element at `s`. */
 void kb_store_sink(struct kernel_build *k, const struct space *s);
+/* Stores x (compute type) at `s`. */
 void kb_store(struct kernel_build *k, const struct view *v, const struct space *s, int32_t x);
-/* Which boundaries between the dimensions of `v`'s shape matter when `v` is pulled through the
- * kernel of l->sink: bit i is set when dimensions i and i+1 cannot share an index. */
+/* Which dimensions cannot share an index: bit i is set for dimensions i and i+1 of a tensor of
+ * shape `dim` to which `v` is broadcast; of value `v` as pulled through the sink's kernel; of
+ * result i of the sink, its store included. */
+uint32_t view_boundaries(const struct view *v, int32_t rank, const int64_t *dim);
 uint32_t kb_boundaries(struct lower *l, struct ht_value v);
-/* Boundaries of the whole sink, of stores too. */
-uint32_t kb_sink_boundaries(struct lower *l);
+uint32_t kb_out_boundaries(struct lower *l, int32_t i);
 /* Splits dimensions by `bits` into groups: first[i]..last[i] of group i; returns the number. */
 int split_groups(int32_t rank, const int64_t *dim, uint32_t bits, int32_t *first, int32_t *last, int64_t *extent);
 
-/* Rounds to the sink; lanes of the target. */
-int lanes(const struct lower *l);
+int lanes(const struct lower *l); /* F32 lanes of the target's vectors */
 
-/* loop.c */
+/* ---- loop.c ---- */
+
+/* Loops over a tensor of shape `dim`, split by boundaries `bits`, with a grid; the space of its
+ * elements.  For the first stage of a kernel. */
+struct space kb_loop_space(struct kernel_build *k, int32_t rank, const int64_t *dim, uint32_t bits);
 enum ht_status emit_loop(struct lower *l, struct ht_node *sink);
+void emit_copy(struct lower *l, const struct ht_node *n, const struct view *from, const struct view *to);
 
 #endif

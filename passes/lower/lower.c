@@ -1,0 +1,342 @@
+/* Lowering of one entry point: checks that everything can be lowered, forms regions, and makes the
+ * kernels in the graph's order. */
+#include "passes/lower/lower.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what cannot be lowered ---- */
+
+static const char *refuse_type(struct ht_type t)
+{
+	const struct ht_dtype_info *d = ht_dtype_info(t.dtype);
+
+	if (t.dtype >= HT_REF || d->kind == HT_KIND_OTHER || d->kind == HT_KIND_NONE || d->kind == HT_KIND_COMPLEX || !d->bytes)
+		return "has no kernel for this dtype";
+	if (t.shape.rank > HT_LOWER_RANK)
+		return "has more than 8 dimensions";
+	if (!ht_shape_known(t.shape))
+		return "has a shape that is not known at compile time (--input-shape may fix it)";
+	if (ht_shape_count(t.shape) < 0)
+		return "has more elements than fit";
+	return NULL;
+}
+
+static const char *refuse(const struct ht_node *n)
+{
+	const struct lower_op *op = lower_op_of(n);
+	const char *why;
+
+	if (!op)
+		return n->op == HT_OP_OPAQUE ? "is not an op we know" : "has no kernel";
+	if (op->family == FAMILY_NOTHING)
+		return NULL;
+	for (int32_t i = 0; i < n->outs; i++)
+		if ((why = refuse_type(n->out[i])))
+			return why;
+	for (int32_t i = 0; i < n->ins; i++)
+		if ((why = refuse_type(*ht_type_of(n->in[i]))))
+			return why;
+	return op->refuse ? op->refuse(n) : NULL;
+}
+
+bool ht_can_lower(const struct ht_node *n)
+{
+	return refuse(n) == NULL;
+}
+
+/* One diagnostic for each op type and reason, with the number of nodes and the first one's name. */
+static enum ht_status check_support(struct lower *l)
+{
+	struct refusal {
+		struct ht_str type, first;
+		const char *why;
+		size_t count;
+	} *list = NULL;
+	size_t n = 0, cap = 0;
+	enum ht_status st = HT_OK;
+
+	for (struct ht_node *node = l->g->first; node; node = node->next) {
+		const char *why = refuse(node);
+		size_t i = 0;
+		if (!why)
+			continue;
+		while (i < n && !(ht_str_eq(list[i].type, node->type) && !strcmp(list[i].why, why)))
+			i++;
+		if (i == n) {
+			list = ht_grow(l->scratch, list, n, &cap, sizeof *list);
+			list[n++] = (struct refusal){ node->type, node->name, why, 0 };
+		}
+		list[i].count++;
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct ht_where at = HT_NOWHERE;
+		at.path = l->g->path;
+		at.node = list[i].first;
+		at.op = list[i].type;
+		st = ht_error(l->c->diags, HT_E_UNSUPPORTED, at, "op %.*s %s (%zu node%s)",
+			HT_STR_ARG(list[i].type), list[i].why, list[i].count, list[i].count == 1 ? "" : "s");
+	}
+	return st;
+}
+
+/* ---- memory of values ---- */
+
+bool lower_in_memory(struct lower *l, struct ht_value v)
+{
+	enum place p = l->place[v.node->id];
+
+	return p == PLACE_MEMORY || p == PLACE_VIEW;
+}
+
+static bool is_const(const struct ht_node *n)
+{
+	return n->op == HT_OP_Const;
+}
+
+const struct view *lower_view(struct lower *l, struct ht_value v)
+{
+	struct view *view = l->view[v.node->id];
+
+	if (!view) {
+		const struct ht_tensor *t = ht_const_tensor(v);
+		HT_CHECK(is_const(v.node) && t);
+		view = l->view[v.node->id] = HT_NEW(l->scratch, struct view);
+		view_dense(view, plan_const(l, t), t->shape);
+	}
+	return &view[v.index];
+}
+
+/* The plan buffer of an entry output, when `v` is one; -1 otherwise. */
+static int32_t output_buffer(struct lower *l, struct ht_value v)
+{
+	int32_t i = 0;
+
+	for (const struct ht_port *p = l->c->entry->outputs; p; p = p->next, i++)
+		if (ht_value_eq(p->value, v))
+			return l->first_output + i;
+	return -1;
+}
+
+/* The Concat or Pack that alone uses `v`, so that `v` may be made in its memory. */
+static struct ht_node *gathering_user(struct lower *l, struct ht_value v, int32_t *arg)
+{
+	struct ht_use *only = NULL;
+
+	if (v.node->outs != 1 || l->uses.is_output[v.node->id])
+		return NULL;
+	for (struct ht_use *u = l->uses.of[v.node->id]; u; u = u->next) {
+		if (u->arg < 0)
+			continue;
+		if (only)
+			return NULL;
+		only = u;
+	}
+	if (!only || strcmp(lower_op_of(only->node)->name, "concat") != 0)
+		return NULL;
+	*arg = only->arg;
+	return only->node;
+}
+
+static void place_results(struct lower *l, struct ht_node *n)
+{
+	struct view *view;
+
+	if (l->view[n->id])
+		return;
+	view = l->view[n->id] = HT_NEW_ARRAY(l->scratch, struct view, (size_t)n->outs);
+	for (int32_t i = 0; i < n->outs; i++) {
+		struct ht_value v = ht_out(n, i);
+		int32_t arg, output = output_buffer(l, v);
+		struct ht_node *whole = gathering_user(l, v, &arg);
+
+		if (output >= 0) {
+			view_dense(&view[i], output, n->out[i].shape);
+		} else if (whole && lower_op_of(whole)->part) {
+			place_results(l, whole);
+			lower_op_of(whole)->part(whole, arg, l->view[whole->id], &view[i]);
+		} else if (ht_use_count(&l->uses, v) == 0 && n->outs > 1) {
+			view[i].buffer = -1;
+		} else {
+			view_dense(&view[i], plan_buffer(l, HT_PLAN_TEMP, n->out[i].dtype, ht_shape_count(n->out[i].shape)),
+				n->out[i].shape);
+		}
+	}
+}
+
+/* ---- inputs and outputs ---- */
+
+static struct ht_str tensor_name(struct lower *l, struct ht_value v)
+{
+	if (v.index == 0)
+		return v.node->name;
+	return ht_str_printf(l->arena, "%.*s:%d", HT_STR_ARG(v.node->name), (int)v.index);
+}
+
+static void port_buffer(struct lower *l, enum ht_plan_kind kind, struct ht_value v)
+{
+	const struct ht_type *t = ht_type_of(v);
+	int32_t b = plan_buffer(l, kind, t->dtype, ht_shape_count(t->shape));
+
+	l->plan->buffer[b].shape = ht_shape_make(l->arena, t->shape.rank, t->shape.dim);
+	l->plan->buffer[b].name = ht_str_copy(l->arena, tensor_name(l, v));
+}
+
+static enum ht_status add_ports(struct lower *l)
+{
+	for (const struct ht_port *p = l->c->entry->inputs; p; p = p->next) {
+		struct ht_node *n = p->value.node;
+		const char *why = refuse_type(*ht_type_of(p->value));
+		if (why)
+			return ht_error(l->c->diags, HT_E_UNSUPPORTED,
+				(struct ht_where){ .path = l->g->path, .offset = -1, .node = n->name, .op = n->type },
+				"the input %s", why);
+		l->view[n->id] = HT_NEW(l->scratch, struct view);
+		view_dense(l->view[n->id], l->plan->buffers, n->out[0].shape);
+		l->place[n->id] = PLACE_MEMORY;
+		l->owner[n->id] = n;
+		port_buffer(l, HT_PLAN_INPUT, p->value);
+	}
+	l->first_output = l->plan->buffers;
+	for (const struct ht_port *p = l->c->entry->outputs; p; p = p->next)
+		port_buffer(l, HT_PLAN_OUTPUT, p->value);
+	return HT_OK;
+}
+
+/* Copies outputs that no kernel stores: views, constants, inputs, and outputs asked for twice. */
+static void copy_outputs(struct lower *l)
+{
+	int32_t b = l->first_output;
+
+	for (const struct ht_port *p = l->c->entry->outputs; p; p = p->next, b++) {
+		const struct view *from = lower_view(l, p->value);
+		struct view to;
+
+		if (from->buffer == b)
+			continue;
+		view_dense(&to, b, ht_type_of(p->value)->shape);
+		emit_copy(l, p->value.node, from, &to);
+	}
+}
+
+static bool is_input(struct lower *l, const struct ht_node *n)
+{
+	const struct view *v = l->view[n->id];
+
+	return v && v->buffer >= 0 && l->plan->buffer[v->buffer].kind == HT_PLAN_INPUT && l->place[n->id] == PLACE_MEMORY;
+}
+
+/* ---- kernels ---- */
+
+/* A view of the operand's memory instead of a copy. */
+static bool try_view(struct lower *l, struct ht_node *n)
+{
+	const struct lower_op *op = lower_op_of(n);
+	struct view view[HT_MAX_VIEWS];
+
+	if (op->family != FAMILY_VIEW || n->outs > HT_MAX_VIEWS || l->view[n->id] ||
+		l->owner[n->in[op->view_arg].node->id] == n || !lower_in_memory(l, n->in[op->view_arg]))
+		return false;
+	for (int32_t i = 0; i < n->outs; i++)
+		if (output_buffer(l, ht_out(n, i)) >= 0 ||
+			!op->view(n, i, lower_view(l, n->in[op->view_arg]), &view[i]))
+			return false;
+	l->view[n->id] = HT_NEW_ARRAY(l->scratch, struct view, (size_t)n->outs);
+	memcpy(l->view[n->id], view, (size_t)n->outs * sizeof *view);
+	l->place[n->id] = PLACE_VIEW;
+	return true;
+}
+
+static enum ht_status make_kernels(struct lower *l)
+{
+	for (struct ht_node *n = l->g->first; n; n = n->next) {
+		if (l->place[n->id] != PLACE_MEMORY || l->owner[n->id] != n ||
+			lower_op_of(n)->family == FAMILY_SOURCE || is_input(l, n))
+			continue;
+		l->sink = n;
+		if (try_view(l, n))
+			continue;
+		place_results(l, n);
+		if (l->root[n->id])
+			HT_TRY(lower_op_of(l->root[n->id])->emit(l, l->root[n->id]));
+		else
+			HT_TRY(emit_loop(l, n));
+	}
+	return HT_OK;
+}
+
+static void init(struct lower *l, struct ht_graph *g, struct ht_pass_context *c, struct ht_arena *a)
+{
+	size_t ids = g->ids;
+	uint32_t position = 0;
+
+	*l = (struct lower){ .g = g, .c = c, .target = c->target, .arena = a, .scratch = c->scratch };
+	l->plan = HT_NEW(a, struct ht_plan);
+	ht_map_init(&l->kernel_texts, c->scratch);
+	l->uses = ht_graph_uses(g, c->scratch);
+	l->place = HT_NEW_ARRAY(c->scratch, enum place, ids);
+	l->owner = HT_NEW_ARRAY(c->scratch, struct ht_node *, ids);
+	l->root = HT_NEW_ARRAY(c->scratch, struct ht_node *, ids);
+	l->view = HT_NEW_ARRAY(c->scratch, struct view *, ids);
+	l->order = HT_NEW_ARRAY(c->scratch, uint32_t, ids);
+	l->kernel_operands = HT_NEW_ARRAY(c->scratch, int32_t, ids);
+	l->walked = HT_NEW_ARRAY(c->scratch, uint32_t, ids);
+	for (struct ht_node *n = g->first; n; n = n->next)
+		l->order[n->id] = position++;
+}
+
+enum ht_status ht_lower(struct ht_graph *g, struct ht_pass_context *c, struct ht_arena *a,
+	struct ht_plan **out)
+{
+	struct lower l;
+
+	init(&l, g, c, a);
+	HT_TRY(check_support(&l));
+	HT_TRY(add_ports(&l));
+	lower_regions(&l);
+	HT_TRY(make_kernels(&l));
+	copy_outputs(&l);
+	plan_memory(&l);
+	*out = l.plan;
+	return HT_OK;
+}
+
+/* A graph of one node, seen through an entry that asks for all its results. */
+enum ht_status ht_lower_node(struct ht_node *n, struct ht_pass_context *c, struct ht_arena *a,
+	struct ht_plan **out)
+{
+	struct ht_graph *g = ht_graph_new(c->scratch);
+	struct ht_pass_context one = *c;
+	struct ht_entry entry = { 0 };
+	struct ht_port **end = &entry.outputs;
+	struct ht_value *in = HT_NEW_ARRAY(c->scratch, struct ht_value, (size_t)n->ins);
+	struct ht_node *copy;
+
+	if (refuse(n))
+		return HT_E_UNSUPPORTED;
+	for (int32_t i = 0; i < n->ins; i++) {
+		struct ht_node *from = n->in[i].node, *k = ht_graph_node(g, from->name);
+		if (!is_const(from))
+			return HT_E_UNSUPPORTED;
+		if (!k) {
+			k = ht_node_new(g, from->type, from->name);
+			k->attrs = from->attrs;
+			ht_node_set_outs(k, 1);
+			k->out[0] = from->out[0];
+		}
+		in[i] = ht_out(k, 0);
+	}
+	copy = ht_node_new(g, n->type, n->name);
+	copy->attrs = n->attrs;
+	ht_node_set_ins(copy, in, n->ins);
+	ht_node_set_outs(copy, n->outs);
+	for (int32_t i = 0; i < n->outs; i++) {
+		copy->out[i] = n->out[i];
+		*end = HT_NEW(c->scratch, struct ht_port);
+		(*end)->value = ht_out(copy, i);
+		end = &(*end)->next;
+	}
+	g->entries = &entry;
+	one.entry = &entry;
+	return ht_lower(g, &one, a, out);
+}

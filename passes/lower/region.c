@@ -1,0 +1,167 @@
+/* Regions: which nodes share a kernel.
+ *
+ * First, forwards: each root takes the elementwise nodes behind it as its epilogue, as far as the
+ * whole has one exit.  Then, backwards: each other node goes into the kernel of its users when they
+ * are all in one and each of its elements is computed about once; otherwise it is a sink. */
+#include "passes/lower/lower.h"
+
+#include <string.h>
+
+enum { MAX_EPILOGUE = 24, MAX_KERNEL_OPERANDS = 40 };
+
+static int64_t count_of(const struct ht_node *n)
+{
+	return n->outs ? ht_shape_count(n->out[0].shape) : 0;
+}
+
+/* Keeps the order of elements, whatever it does to the shape. */
+static bool keeps_order(const struct ht_node *n)
+{
+	const struct lower_op *op = lower_op_of(n);
+
+	return !strcmp(op->name, "reshape") || !strcmp(op->name, "identity");
+}
+
+/* ---- forwards: epilogues ---- */
+
+struct region {
+	struct ht_node *node[MAX_EPILOGUE + 1];
+	int n;
+};
+
+static bool in_region(const struct region *r, const struct ht_node *n)
+{
+	for (int i = 0; i < r->n; i++)
+		if (r->node[i] == n)
+			return true;
+	return false;
+}
+
+static bool may_join(struct lower *l, const struct region *r, struct ht_node *u)
+{
+	const struct lower_op *op = lower_op_of(u);
+	int64_t count = count_of(r->node[0]);
+
+	if (!op || l->owner[u->id] || u->outs != 1 || count_of(u) != count)
+		return false;
+	if (op->family != FAMILY_MAP && op->family != FAMILY_VIEW)
+		return false;
+	if (!lower_is_aligned(u) && !keeps_order(u))
+		return false;
+	for (int32_t i = 0; i < u->ins; i++)
+		if (in_region(r, u->in[i].node) && ht_shape_count(ht_type_of(u->in[i])->shape) != count)
+			return false;
+	return true;
+}
+
+/* All uses of all nodes but the last are inside. */
+static bool one_exit(struct lower *l, const struct region *r)
+{
+	for (int i = 0; i + 1 < r->n; i++) {
+		const struct ht_node *n = r->node[i];
+		if (l->uses.is_output[n->id])
+			return false;
+		for (struct ht_use *u = l->uses.of[n->id]; u; u = u->next)
+			if (u->arg >= 0 && !in_region(r, u->node))
+				return false;
+	}
+	return true;
+}
+
+/* The first user, in the graph's order, of the region's values that is not in it. */
+static struct ht_node *next_user(struct lower *l, const struct region *r)
+{
+	struct ht_node *best = NULL;
+
+	for (int i = 0; i < r->n; i++)
+		for (struct ht_use *u = l->uses.of[r->node[i]->id]; u; u = u->next)
+			if (u->arg >= 0 && !in_region(r, u->node) &&
+				(!best || l->order[u->node->id] < l->order[best->id]))
+				best = u->node;
+	return best;
+}
+
+static void grow(struct lower *l, struct ht_node *root)
+{
+	struct region r = { { root }, 1 };
+	int best = 1, operands = root->ins;
+
+	while (root->outs == 1 && r.n <= MAX_EPILOGUE) {
+		struct ht_node *u = next_user(l, &r);
+		if (!u || !may_join(l, &r, u) || (operands += u->ins) > MAX_KERNEL_OPERANDS)
+			break;
+		r.node[r.n++] = u;
+		if (one_exit(l, &r))
+			best = r.n;
+	}
+	for (int i = 0; i < best; i++) {
+		struct ht_node *n = r.node[i];
+		l->owner[n->id] = r.node[best - 1];
+		l->place[n->id] = i + 1 < best ? PLACE_INLINE : PLACE_MEMORY;
+		l->kernel_operands[r.node[best - 1]->id] += n->ins;
+	}
+	l->root[r.node[best - 1]->id] = root;
+}
+
+/* ---- backwards: inlining ---- */
+
+/* Copies, conversions and index maps: computing an element again costs nothing to speak of. */
+static bool is_cheap(const struct ht_node *n)
+{
+	return lower_op_of(n)->family == FAMILY_VIEW || n->op == HT_OP_Cast;
+}
+
+static bool may_inline(const struct ht_node *n, const struct ht_use *use)
+{
+	const struct lower_op *op = lower_op_of(use->node);
+
+	if (op->family == FAMILY_ROOT || op->takes)
+		return op->takes && op->takes(use->node, use->arg);
+	return is_cheap(n) || count_of(use->node) <= ht_shape_count(n->out[use->node->in[use->arg].index].shape);
+}
+
+static struct ht_node *only_kernel(struct lower *l, const struct ht_node *n)
+{
+	struct ht_node *kernel = NULL;
+
+	if (l->uses.is_output[n->id])
+		return NULL;
+	for (struct ht_use *u = l->uses.of[n->id]; u; u = u->next) {
+		if (u->arg < 0)
+			continue;
+		if (!may_inline(n, u) || (kernel && l->owner[u->node->id] != kernel))
+			return NULL;
+		kernel = l->owner[u->node->id];
+	}
+	if (kernel && l->kernel_operands[kernel->id] + n->ins > MAX_KERNEL_OPERANDS)
+		return NULL;
+	return kernel;
+}
+
+static void settle(struct lower *l, struct ht_node *n)
+{
+	struct ht_node *kernel = only_kernel(l, n);
+
+	l->place[n->id] = kernel ? PLACE_INLINE : PLACE_MEMORY;
+	if (!kernel)
+		kernel = n;
+	l->owner[n->id] = kernel;
+	l->kernel_operands[kernel->id] += n->ins;
+}
+
+void lower_regions(struct lower *l)
+{
+	for (struct ht_node *n = l->g->first; n; n = n->next) {
+		enum family f = lower_op_of(n)->family;
+		if (f == FAMILY_NOTHING)
+			l->place[n->id] = PLACE_NOTHING;
+		else if (f == FAMILY_SOURCE) {
+			l->place[n->id] = PLACE_MEMORY;
+			l->owner[n->id] = n;
+		} else if (f == FAMILY_ROOT && !l->owner[n->id])
+			grow(l, n);
+	}
+	for (struct ht_node *n = l->g->last; n; n = n->prev)
+		if (lower_op_of(n)->family != FAMILY_NOTHING && !l->owner[n->id])
+			settle(l, n);
+}
