@@ -63,16 +63,23 @@ struct ht_arena {
 
 /* `a` is the caller's; to be ended with ht_arena_release(). */
 void ht_arena_init(struct ht_arena *a, struct ht_unwind *u);
-/* Runs the deferred calls, newest first, and returns all memory. */
+/* Runs the deferred calls, newest first, and returns all memory; the arena is then as after init. */
 void ht_arena_release(struct ht_arena *a);
 /* Zeroed, aligned to 16 bytes.  n == 0 gives a valid pointer. */
 void *ht_alloc(struct ht_arena *a, size_t n);
 /* Zeroed array of `count` elements of `size` bytes; an overflow unwinds. */
 void *ht_alloc_array(struct ht_arena *a, size_t count, size_t size);
-/* `fn(arg)` runs when the arena is released. */
+/* `fn(arg)` runs when the arena is released, or at once when there is no memory to note it. */
 void ht_arena_defer(struct ht_arena *a, void (*fn)(void *), void *arg);
 /* Gives up: returns to the arena's unwind point. */
 HT_NORETURN void ht_arena_fail(struct ht_arena *a);
+
+/* Memory from the system that is not an arena's: zeroed, for free(); NULL when there is none. */
+void *ht_sys_alloc(size_t n);
+/* For tests: behind `n` more allocations from the system this thread gets none; -1: no such end. */
+void ht_fail_alloc_after(long n);
+/* Counts an allocation; true when it is to fail.  For code that calls mmap() and the like. */
+bool ht_alloc_may_fail(void);
 
 #define HT_NEW(arena, type) ((type *)ht_alloc((arena), sizeof(type)))
 #define HT_NEW_ARRAY(arena, type, count) ((type *)ht_alloc_array((arena), (count), sizeof(type)))
@@ -100,10 +107,14 @@ int ht_str_cmp(struct ht_str a, struct ht_str b);
 bool ht_str_starts(struct ht_str s, const char *prefix);
 bool ht_str_ends(struct ht_str s, const char *suffix);
 bool ht_utf8_valid(struct ht_str s);
-/* Up to 3 of `words` (n of them) that are within edit distance 2 of `s`; for "did you mean". */
+/* Bytes of the well-formed UTF-8 sequence that `p` begins with; 0 when there is none. */
+size_t ht_utf8_length(const char *p, size_t n);
+/* Up to 3 of `words` (n of them) that are within edit distance 2 of `s` (less for very short ones),
+ * the nearest first; for "did you mean".  Returns how many. */
 int ht_near_names(struct ht_str s, const struct ht_str *words, size_t n, struct ht_str near[3]);
 
-/* A growing byte buffer in an arena. */
+/* ---- buf.c: a growing byte buffer in an arena ---- */
+
 struct ht_buf {
 	struct ht_arena *arena;
 	char *p;
@@ -120,6 +131,19 @@ void ht_printf(struct ht_buf *b, const char *fmt, ...) HT_PRINTF(2, 3);
 void ht_put_json(struct ht_buf *b, struct ht_str s);
 /* What was written so far; a NUL follows it. */
 struct ht_str ht_buf_str(struct ht_buf *b);
+
+/* ---- number.c: numbers as text, with a point in every locale.  Print doubles with these, never
+ * with "%g". ---- */
+
+/* The fewest digits that read back as the same number; "inf", "-inf", "nan". */
+void ht_put_double(struct ht_buf *b, double v);
+void ht_put_float(struct ht_buf *b, float v);
+/* "%.*f"; at most 40 decimals. */
+void ht_put_fixed(struct ht_buf *b, double v, int decimals);
+/* All of `s` must be the number: decimal, hexadecimal, "inf" or "nan".  Too large gives infinity. */
+bool ht_parse_double(struct ht_str s, double *out);
+/* Decimal, with a sign if it likes; false when it does not fit. */
+bool ht_parse_int(struct ht_str s, int64_t *out);
 
 /* ---- map.c: hash table from strings to pointers, insertion-ordered ---- */
 
@@ -168,7 +192,9 @@ struct ht_diag {
 struct ht_diags {
 	struct ht_arena arena;
 	struct ht_diag *first, *last;
-	size_t errors, warnings, dropped;
+	size_t count;             /* kept */
+	size_t errors, warnings;  /* kept or not */
+	size_t dropped;           /* not kept */
 };
 
 #define HT_MAX_DIAGS 1000

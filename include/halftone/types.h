@@ -59,7 +59,8 @@ enum ht_dtype {
 	HT_U4 = 30,
 	HT_I2 = 31,
 	HT_U2 = 32,
-	HT_DTYPE_END = 33,
+	HT_F4E2M1FN = 33,
+	HT_DTYPE_END = 34,
 	HT_REF = 100 /* added to a type: a reference to a variable of that type */
 };
 

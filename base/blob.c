@@ -1,0 +1,104 @@
+/* Reference-counted bytes of constants.  Counts are atomic: programs that share constants may be
+ * freed by several threads. */
+#include "base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* From this size on memory comes from mmap(), so that freeing it gives it back. */
+enum { MAPPED_FROM = 1 << 17, BLOB_ALIGN = 64 };
+
+static size_t round_up(size_t n, size_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+static void *map_memory(size_t n)
+{
+	void *p = MAP_FAILED;
+
+	if (ht_alloc_may_fail())
+		return NULL;
+	p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static void *heap_memory(size_t n)
+{
+	size_t size = round_up(n ? n : 1, BLOB_ALIGN);
+	void *p = ht_alloc_may_fail() ? NULL : aligned_alloc(BLOB_ALIGN, size);
+
+	if (p)
+		memset(p, 0, size);
+	return p;
+}
+
+struct ht_blob *ht_blob_new(size_t n)
+{
+	struct ht_blob *b;
+
+	if (n > SIZE_MAX / 2)
+		return NULL;
+	b = ht_sys_alloc(sizeof *b);
+	if (!b)
+		return NULL;
+	b->mapped = n >= MAPPED_FROM ? round_up(n, (size_t)sysconf(_SC_PAGESIZE)) : 0;
+	b->p = b->mapped ? map_memory(b->mapped) : heap_memory(n);
+	if (!b->p) {
+		free(b);
+		return NULL;
+	}
+	b->n = n;
+	b->refs = 1;
+	return b;
+}
+
+struct ht_blob *ht_blob_of_file(struct ht_file *f, size_t offset, size_t n)
+{
+	struct ht_blob *b;
+
+	HT_CHECK(offset <= f->n && n <= f->n - offset);
+	b = ht_sys_alloc(sizeof *b);
+	if (!b)
+		return NULL;
+	b->p = f->p + offset;
+	b->n = n;
+	b->refs = 1;
+	b->file = ht_file_ref(f);
+	return b;
+}
+
+struct ht_blob *ht_blob_ref(struct ht_blob *b)
+{
+	__atomic_add_fetch(&b->refs, 1, __ATOMIC_RELAXED);
+	return b;
+}
+
+/* The pages that lie wholly inside the span; others may still be in use.  A later read of them
+ * brings them back from the file. */
+static void drop_pages(const struct ht_blob *b)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t start = round_up((uintptr_t)b->p, page);
+	uintptr_t end = ((uintptr_t)b->p + b->n) / page * page;
+
+	if (start < end)
+		madvise((void *)start, end - start, MADV_DONTNEED);
+}
+
+void ht_blob_unref(struct ht_blob *b)
+{
+	if (!b || __atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) > 0)
+		return;
+	if (b->file) {
+		drop_pages(b);
+		ht_file_unref(b->file);
+	} else if (b->mapped) {
+		munmap((void *)(uintptr_t)b->p, b->mapped);
+	} else {
+		free((void *)(uintptr_t)b->p);
+	}
+	free(b);
+}

@@ -1,0 +1,114 @@
+/* Files of the user's, mapped read-only. */
+#include "base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct ht_where at_path(const char *path)
+{
+	struct ht_where at = HT_NOWHERE;
+
+	at.path = path;
+	return at;
+}
+
+static enum ht_status cannot_read(struct ht_diags *d, const char *path, int why)
+{
+	return ht_error(d, HT_E_ENVIRONMENT, at_path(path), "cannot read: %s", strerror(why));
+}
+
+static enum ht_status check_size(const char *path, const struct stat *s, size_t limit,
+	struct ht_diags *d)
+{
+	if (S_ISDIR(s->st_mode))
+		return cannot_read(d, path, EISDIR);
+	if (!S_ISREG(s->st_mode))
+		return ht_error(d, HT_E_ENVIRONMENT, at_path(path),
+			"cannot read: not a regular file");
+	if ((uintmax_t)s->st_size < limit)
+		return HT_OK;
+	ht_error(d, HT_E_LIMIT, at_path(path), "%lld bytes; a file must have less than %zu",
+		(long long)s->st_size, limit);
+	ht_note(d, HT_NOWHERE,
+		"formats that keep weights outside of the graph hold more: "
+		"a SavedModel, or a TF.js graph model with its shards");
+	return HT_E_LIMIT;
+}
+
+static struct ht_file *new_file(const char *path, size_t n)
+{
+	size_t length = strlen(path);
+	struct ht_file *f = ht_sys_alloc(sizeof *f + length + 1);
+
+	if (!f)
+		return NULL;
+	f->path = memcpy(f + 1, path, length);
+	f->refs = 1;
+	f->n = n;
+	return f;
+}
+
+static enum ht_status map_open(int fd, const char *path, size_t limit, struct ht_diags *d,
+	struct ht_file **out)
+{
+	struct ht_file *f;
+	struct stat s;
+	void *p;
+
+	if (fstat(fd, &s))
+		return cannot_read(d, path, errno);
+	HT_TRY(check_size(path, &s, limit, d));
+	f = new_file(path, (size_t)s.st_size);
+	if (!f)
+		return cannot_read(d, path, ENOMEM);
+	*out = f;
+	f->p = (const uint8_t *)"";
+	if (!f->n)
+		return HT_OK;
+	p = ht_alloc_may_fail() ? MAP_FAILED
+				: mmap(NULL, f->n, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (p == MAP_FAILED) {
+		int why = errno ? errno : ENOMEM;
+
+		free(f);
+		*out = NULL;
+		return cannot_read(d, path, why);
+	}
+	f->p = p;
+	return HT_OK;
+}
+
+enum ht_status ht_file_map(const char *path, size_t limit, struct ht_diags *d, struct ht_file **out)
+{
+	enum ht_status st;
+	int fd;
+
+	*out = NULL;
+	/* Not to hang on a FIFO without a writer. */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return cannot_read(d, path, errno);
+	st = map_open(fd, path, limit, d, out);
+	close(fd);
+	return st;
+}
+
+struct ht_file *ht_file_ref(struct ht_file *f)
+{
+	__atomic_add_fetch(&f->refs, 1, __ATOMIC_RELAXED);
+	return f;
+}
+
+void ht_file_unref(struct ht_file *f)
+{
+	if (!f || __atomic_sub_fetch(&f->refs, 1, __ATOMIC_ACQ_REL) > 0)
+		return;
+	if (f->n)
+		munmap((void *)(uintptr_t)f->p, f->n);
+	free(f);
+}

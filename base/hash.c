@@ -1,0 +1,17 @@
+/* The hash that finds entries and deduplicates in memory. */
+#include "base/base.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+struct ht_hash ht_hash_bytes(const void *p, size_t n)
+{
+	XXH128_hash_t h = XXH3_128bits(n ? p : "", n);
+
+	return (struct ht_hash){ h.low64, h.high64 };
+}
+
+bool ht_hash_eq(struct ht_hash a, struct ht_hash b)
+{
+	return a.lo == b.lo && a.hi == b.hi;
+}
