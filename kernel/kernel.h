@@ -32,7 +32,10 @@ enum ht_xop {
 	HT_X_RED,    /* result of reduction imm (only outside the reduction loops) */
 	HT_X_CHECK,  /* value a; where b is false the kernel fails with code imm (enum ht_fault) */
 	HT_X_SELECT, /* a ? b : c; both sides are evaluated, neither may fault */
-	HT_X_CVT,    /* a converted to dtype: floats round to nearest even; float to int truncates, out of range and NaN give TensorFlow's CPU result (INT_MIN); to BOOL: a != 0 */
+	HT_X_CVT,    /* a converted to dtype.  Floats round to nearest even; F16 and BF16 only from and to F32 (ht_xcvt puts F32 between).
+	              * Float to int truncates; out of range and NaN are as on x86: I32 and I64 give the smallest number,
+	              * I8 I16 U8 U16 the low bits of that I32, U32 the low bits of the I64; U64: below 2^63 as I64, else
+	              * I64(a - 2^63) with the top bit flipped.  Int to int wraps.  To BOOL: a != 0 (NaN: true) */
 	HT_X_BITCAST,/* same bits, same size */
 	/* arithmetic, both operands and result of dtype */
 	HT_X_ADD,
@@ -244,12 +247,17 @@ void ht_pack_b(const struct ht_pack *p, const void *src, void *dst);
 
 /* ---- build.c: making expressions; equal ones get one number, constants fold, x+0, x*1, … go ---- */
 
+/* The stage's dimensions must be set before its expressions are built: index arithmetic is
+ * simplified by what their extents allow (an extent that is still 0 allows nothing). */
 struct ht_xb {
 	struct ht_arena *arena;
 	struct ht_stage *stage; /* being built */
-	size_t cap;
+	size_t cap, red_cap, store_cap;
 	struct ht_map cse;
+	struct ht_xrange *range; /* by expression: bounds of I64 values */
+	size_t range_cap;
 };
+/* `s` may hold expressions, reductions and stores already; new ones are added behind. */
 void ht_xb_init(struct ht_xb *b, struct ht_arena *a, struct ht_stage *s);
 int32_t ht_xi(struct ht_xb *b, int64_t i);                            /* I64 constant */
 int32_t ht_xf(struct ht_xb *b, double f);                             /* F32 constant */
@@ -257,6 +265,7 @@ int32_t ht_xconst(struct ht_xb *b, enum ht_dtype t, double f, int64_t i); /* f f
 int32_t ht_xbits(struct ht_xb *b, enum ht_dtype t, int64_t bits);      /* a constant by its bits, as HT_X_CONST.imm */
 int32_t ht_xdim(struct ht_xb *b, int dim);
 int32_t ht_xgrid(struct ht_xb *b, int grid);
+int32_t ht_xparam(struct ht_xb *b, int param);
 int32_t ht_xload(struct ht_xb *b, int buffer, enum ht_dtype t, int32_t offset);
 int32_t ht_xload_if(struct ht_xb *b, int buffer, enum ht_dtype t, int32_t offset, int32_t guard, int32_t other);
 int32_t ht_xred(struct ht_xb *b, int red, enum ht_dtype t);

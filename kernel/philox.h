@@ -1,0 +1,53 @@
+/* Philox 4x32 with 10 rounds, as TensorFlow's random ops use it. */
+#ifndef HT_KERNEL_PHILOX_H
+#define HT_KERNEL_PHILOX_H
+
+#include <stdint.h>
+
+struct ht_philox {
+	uint32_t counter[4], key[2];
+};
+
+/* As GuardedPhiloxRandom::Init(seed, seed2). */
+static inline struct ht_philox ht_philox_init(uint64_t seed, uint64_t seed2)
+{
+	return (struct ht_philox){ { 0, 0, (uint32_t)seed2, (uint32_t)(seed2 >> 32) },
+		{ (uint32_t)seed, (uint32_t)(seed >> 32) } };
+}
+
+/* Skips `blocks` results of four numbers. */
+static inline void ht_philox_skip(struct ht_philox *p, uint64_t blocks)
+{
+	uint64_t lo = (uint64_t)p->counter[1] << 32 | p->counter[0];
+	uint64_t hi = (uint64_t)p->counter[3] << 32 | p->counter[2];
+
+	hi += lo + blocks < lo;
+	lo += blocks;
+	p->counter[0] = (uint32_t)lo;
+	p->counter[1] = (uint32_t)(lo >> 32);
+	p->counter[2] = (uint32_t)hi;
+	p->counter[3] = (uint32_t)(hi >> 32);
+}
+
+static inline void ht_philox_next(struct ht_philox *p, uint32_t out[4])
+{
+	uint32_t c[4] = { p->counter[0], p->counter[1], p->counter[2], p->counter[3] };
+	uint32_t k0 = p->key[0], k1 = p->key[1];
+
+	for (int i = 0; i < 10; i++) {
+		uint64_t p0 = (uint64_t)0xd2511f53u * c[0], p1 = (uint64_t)0xcd9e8d57u * c[2];
+		uint32_t n0 = (uint32_t)(p1 >> 32) ^ c[1] ^ k0, n2 = (uint32_t)(p0 >> 32) ^ c[3] ^ k1;
+
+		c[0] = n0;
+		c[1] = (uint32_t)p1;
+		c[2] = n2;
+		c[3] = (uint32_t)p0;
+		k0 += 0x9e3779b9u;
+		k1 += 0xbb67ae85u;
+	}
+	for (int i = 0; i < 4; i++)
+		out[i] = c[i];
+	ht_philox_skip(p, 1);
+}
+
+#endif

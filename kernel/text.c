@@ -1,0 +1,102 @@
+/* text: the canonical text of a kernel; equal kernels have equal texts, different ones different.
+ * Floats print as their bits.  Expressions keep the order in which they were built. */
+#include "kernel/eval.h"
+#include "kernel/kernel.h"
+
+#include <inttypes.h>
+
+static const char *const buffer_kind[] = { [HT_BUFFER_IN] = "in", [HT_BUFFER_OUT] = "out",
+	[HT_BUFFER_LOCAL] = "local" };
+static const char *const red_name[] = { [HT_RED_ADD] = "add", [HT_RED_MUL] = "mul",
+	[HT_RED_MIN] = "min", [HT_RED_MAX] = "max", [HT_RED_AND] = "and", [HT_RED_OR] = "or",
+	[HT_RED_ARGMIN] = "argmin", [HT_RED_ARGMAX] = "argmax" };
+
+static const char *tag(enum ht_dtype t)
+{
+	return ht_dtype_info(t)->tag;
+}
+
+static void print_dims(const struct ht_stage *s, struct ht_buf *out)
+{
+	for (int i = 0; i < s->dims; i++) {
+		const struct ht_dim *d = &s->dim[i];
+
+		ht_printf(out, "    dim d%d %s%" PRId64, i, d->reduce ? "reduce " : "", d->extent);
+		if (d->grid >= 0)
+			ht_printf(out, " grid %d step %" PRId64, d->grid, d->step);
+		if (d->unroll > 1)
+			ht_printf(out, " unroll %d", d->unroll);
+		if (s->vec == i)
+			ht_puts(out, " lanes");
+		ht_putc(out, '\n');
+	}
+}
+
+static void print_x(const struct ht_x *x, int32_t i, struct ht_buf *out)
+{
+	const int32_t arg[3] = { x->a, x->b, x->c };
+	bool real = ht_is_float(x->dtype);
+
+	ht_printf(out, "    %%%d = %s", i, ht_xop_name(x->op));
+	if (x->op == HT_X_CONST && real)
+		ht_printf(out, " 0x%" PRIx64, (uint64_t)x->imm);
+	else if (x->op == HT_X_CONST)
+		ht_printf(out, " %" PRId64, x->imm);
+	else if (x->op == HT_X_DIM)
+		ht_printf(out, " d%" PRId64, x->imm);
+	else if (x->op == HT_X_LOAD)
+		ht_printf(out, " b%" PRId64, x->imm);
+	else if (x->op == HT_X_GRID || x->op == HT_X_PARAM || x->op == HT_X_RED)
+		ht_printf(out, " %" PRId64, x->imm);
+	for (int k = 0; k < ht_x_operands(x->op); k++)
+		if (arg[k] >= 0)
+			ht_printf(out, " %%%d", arg[k]);
+	if (x->op == HT_X_CHECK)
+		ht_printf(out, " fault %" PRId64, x->imm);
+	ht_printf(out, " : %s\n", tag(x->dtype));
+}
+
+static void print_contract(const struct ht_stage *s, struct ht_buf *out)
+{
+	const struct ht_contract *c = &s->contract;
+
+	ht_printf(out, "    rows d%d columns d%d a b%d row %%%d", c->m, c->n, c->a_buffer, c->a_row);
+	if (c->a_guard >= 0)
+		ht_printf(out, " if %%%d", c->a_guard);
+	ht_printf(out, " step %" PRId64 " b b%d base %%%d nr %d kp %d mr %d kc %" PRId64 "%s\n",
+		c->a_step, c->b_buffer, c->b_base, c->nr, c->kp, c->mr, c->kc,
+		c->rows_outer ? " rows_outer" : "");
+}
+
+static void print_stage(const struct ht_stage *s, struct ht_buf *out)
+{
+	ht_printf(out, "  %s {\n", s->kind == HT_STAGE_CONTRACT ? "contract" : "loop");
+	print_dims(s, out);
+	for (int32_t i = 0; i < s->xs; i++)
+		print_x(&s->x[i], i, out);
+	if (s->kind == HT_STAGE_CONTRACT)
+		print_contract(s, out);
+	for (int32_t i = 0; i < s->reds; i++)
+		ht_printf(out, "    red %d = %s %%%d : %s\n", i, red_name[s->red[i].op], s->red[i].x,
+			tag(s->red[i].dtype));
+	for (int32_t i = 0; i < s->stores; i++)
+		ht_printf(out, "    store b%d[%%%d] = %%%d\n", s->store[i].buffer, s->store[i].offset,
+			s->store[i].value);
+	ht_puts(out, "  }\n");
+}
+
+void ht_kernel_print(const struct ht_kernel *k, struct ht_buf *out)
+{
+	ht_puts(out, k->library ? "library " : "kernel");
+	ht_puts(out, k->library ? k->library : "");
+	ht_puts(out, " grid [");
+	for (int i = 0; i < k->grid_dims; i++)
+		ht_printf(out, "%s%" PRId64, i ? "," : "", k->grid[i]);
+	ht_printf(out, "] args %d params %d {\n", k->args, k->params);
+	for (int32_t i = 0; i < k->buffers; i++)
+		ht_printf(out, "  %s b%d %s[%" PRId64 "]\n", buffer_kind[k->buffer[i].kind], i,
+			tag(k->buffer[i].dtype), k->buffer[i].count);
+	for (int32_t i = 0; i < k->stages; i++)
+		print_stage(&k->stage[i], out);
+	ht_puts(out, "}\n");
+}
