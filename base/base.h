@@ -44,8 +44,14 @@ HT_NORETURN void ht_check_failed(const char *cond, const char *file, int line);
 /* ---- limit.c: checked sizes ---- */
 
 /* False when the result does not fit; *r is then undefined. */
-static inline bool ht_mul_size(size_t a, size_t b, size_t *r) { return !__builtin_mul_overflow(a, b, r); }
-static inline bool ht_add_size(size_t a, size_t b, size_t *r) { return !__builtin_add_overflow(a, b, r); }
+static inline bool ht_mul_size(size_t a, size_t b, size_t *r)
+{
+	return !__builtin_mul_overflow(a, b, r);
+}
+static inline bool ht_add_size(size_t a, size_t b, size_t *r)
+{
+	return !__builtin_add_overflow(a, b, r);
+}
 
 /* ---- arena.c ---- */
 
@@ -192,9 +198,9 @@ struct ht_diag {
 struct ht_diags {
 	struct ht_arena arena;
 	struct ht_diag *first, *last;
-	size_t count;             /* kept */
-	size_t errors, warnings;  /* kept or not */
-	size_t dropped;           /* not kept */
+	size_t count;            /* kept */
+	size_t errors, warnings; /* kept or not */
+	size_t dropped;          /* not kept */
 };
 
 #define HT_MAX_DIAGS 1000
@@ -211,13 +217,21 @@ void ht_diag_print(const struct ht_diag *d, struct ht_buf *out);
 
 /* ---- dtype.c ---- */
 
-enum ht_kind { HT_KIND_NONE, HT_KIND_FLOAT, HT_KIND_INT, HT_KIND_UINT, HT_KIND_BOOL, HT_KIND_COMPLEX, HT_KIND_OTHER };
+enum ht_kind {
+	HT_KIND_NONE,
+	HT_KIND_FLOAT,
+	HT_KIND_INT,
+	HT_KIND_UINT,
+	HT_KIND_BOOL,
+	HT_KIND_COMPLEX,
+	HT_KIND_OTHER
+};
 
 struct ht_dtype_info {
-	const char *name;     /* TensorFlow's Python name: "float32", "bfloat16", "int32" */
-	const char *tag;      /* short name in the text form: "f32", "bf16", "i32" */
-	const char *proto;    /* enumerator in GraphDef text: "DT_FLOAT" */
-	size_t bytes;         /* 0: not a fixed size */
+	const char *name;  /* TensorFlow's Python name: "float32", "bfloat16", "int32" */
+	const char *tag;   /* short name in the text form: "f32", "bf16", "i32" */
+	const char *proto; /* enumerator in GraphDef text: "DT_FLOAT" */
+	size_t bytes;      /* 0: not a fixed size */
 	enum ht_kind kind;
 	int exponent, mantissa; /* bits, for floats */
 };
@@ -226,7 +240,10 @@ struct ht_dtype_info {
 const struct ht_dtype_info *ht_dtype_info(enum ht_dtype t);
 /* By any of the three names; HT_INVALID when there is none. */
 enum ht_dtype ht_dtype_named(struct ht_str name);
-static inline bool ht_is_float(enum ht_dtype t) { return ht_dtype_info(t)->kind == HT_KIND_FLOAT; }
+static inline bool ht_is_float(enum ht_dtype t)
+{
+	return ht_dtype_info(t)->kind == HT_KIND_FLOAT;
+}
 
 /* ---- half.c: conversions of single numbers; round to nearest even.
  * float16 keeps subnormals and overflows to infinity; bfloat16 conversions flush subnormals to
@@ -294,7 +311,8 @@ struct ht_file {
 
 /* Files of `limit` bytes and more are refused with HT_E_LIMIT and a hint.  A file that shrinks
  * while it is mapped is the caller's risk (documented in docs/). */
-enum ht_status ht_file_map(const char *path, size_t limit, struct ht_diags *d, struct ht_file **out);
+enum ht_status ht_file_map(
+	const char *path, size_t limit, struct ht_diags *d, struct ht_file **out);
 struct ht_file *ht_file_ref(struct ht_file *f);
 void ht_file_unref(struct ht_file *f);
 /* Output that appears whole or not at all: written to a temporary file beside `path` that is

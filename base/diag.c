@@ -75,8 +75,8 @@ static void add(struct ht_diags *d, enum ht_severity severity, enum ht_status st
 	d->last = made;
 }
 
-enum ht_status ht_error(struct ht_diags *d, enum ht_status st, struct ht_where at, const char *fmt,
-	...)
+enum ht_status ht_error(
+	struct ht_diags *d, enum ht_status st, struct ht_where at, const char *fmt, ...)
 {
 	va_list args;
 

@@ -41,7 +41,7 @@ static const struct ht_dtype_info table[HT_DTYPE_END] = {
 	ROW(HT_I2,            "int2",            "i2",        "DT_INT2",             1, INT,     0,  0)
 	ROW(HT_U2,            "uint2",           "u2",        "DT_UINT2",            1, UINT,    0,  0)
 	ROW(HT_F4E2M1FN,      "float4_e2m1fn",   "f4e2m1fn",  "DT_FLOAT4_E2M1FN",    1, FLOAT,   2,  1)
-	/* clang-format on */
+/* clang-format on */
 #undef ROW
 };
 

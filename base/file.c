@@ -22,14 +22,14 @@ static enum ht_status cannot_read(struct ht_diags *d, const char *path, int why)
 	return ht_error(d, HT_E_ENVIRONMENT, at_path(path), "cannot read: %s", strerror(why));
 }
 
-static enum ht_status check_size(const char *path, const struct stat *s, size_t limit,
-	struct ht_diags *d)
+static enum ht_status check_size(
+	const char *path, const struct stat *s, size_t limit, struct ht_diags *d)
 {
 	if (S_ISDIR(s->st_mode))
 		return cannot_read(d, path, EISDIR);
 	if (!S_ISREG(s->st_mode))
-		return ht_error(d, HT_E_ENVIRONMENT, at_path(path),
-			"cannot read: not a regular file");
+		return ht_error(
+			d, HT_E_ENVIRONMENT, at_path(path), "cannot read: not a regular file");
 	if ((uintmax_t)s->st_size < limit)
 		return HT_OK;
 	ht_error(d, HT_E_LIMIT, at_path(path), "%lld bytes; a file must have less than %zu",
@@ -53,8 +53,8 @@ static struct ht_file *new_file(const char *path, size_t n)
 	return f;
 }
 
-static enum ht_status map_open(int fd, const char *path, size_t limit, struct ht_diags *d,
-	struct ht_file **out)
+static enum ht_status map_open(
+	int fd, const char *path, size_t limit, struct ht_diags *d, struct ht_file **out)
 {
 	struct ht_file *f;
 	struct stat s;
@@ -70,8 +70,7 @@ static enum ht_status map_open(int fd, const char *path, size_t limit, struct ht
 	f->p = (const uint8_t *)"";
 	if (!f->n)
 		return HT_OK;
-	p = ht_alloc_may_fail() ? MAP_FAILED
-				: mmap(NULL, f->n, PROT_READ, MAP_PRIVATE, fd, 0);
+	p = ht_alloc_may_fail() ? MAP_FAILED : mmap(NULL, f->n, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (p == MAP_FAILED) {
 		int why = errno ? errno : ENOMEM;
 

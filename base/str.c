@@ -145,8 +145,8 @@ static int distance(struct ht_str a, struct ht_str b)
 				best = before[j] + 1;
 			if (now[j - 1] + 1 < best)
 				best = now[j - 1] + 1;
-			if (i > 1 && j > 1 && a.p[i - 1] == b.p[j - 2] && a.p[i - 2] == b.p[j - 1] &&
-				swap[j - 2] + 1 < best)
+			if (i > 1 && j > 1 && a.p[i - 1] == b.p[j - 2] &&
+				a.p[i - 2] == b.p[j - 1] && swap[j - 2] + 1 < best)
 				best = swap[j - 2] + 1;
 			now[j] = best;
 		}

@@ -1,0 +1,120 @@
+/* replay [--shake N] PATH...: gives each file (of folders: all in them) to a fuzz target, with any
+ * compiler.  With --shake each file also comes N times cut short and N times with a bit flipped, at
+ * places that depend only on the file's length. */
+#include "tests/fuzz/fuzz.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static unsigned shakes;
+static size_t inputs;
+
+/* A copy of the exact size, so that sanitizers see the first byte behind it. */
+static void give(const uint8_t *data, size_t n)
+{
+	uint8_t *copy = malloc(n ? n : 1);
+
+	if (!copy)
+		abort();
+	memcpy(copy, data, n);
+	LLVMFuzzerTestOneInput(copy, n);
+	free(copy);
+	inputs++;
+}
+
+static uint64_t next(uint64_t *state)
+{
+	*state += 0x9e3779b97f4a7c15;
+	uint64_t z = *state;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+static void shake(uint8_t *data, size_t n)
+{
+	uint64_t state = n;
+
+	for (unsigned i = 0; n && i < shakes; i++) {
+		size_t bit = next(&state) % (n * 8);
+
+		give(data, next(&state) % n);
+		data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		give(data, n);
+		data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+}
+
+static int replay_file(const char *path, size_t n)
+{
+	FILE *f = fopen(path, "rb");
+	uint8_t *data = malloc(n + 1);
+	size_t got;
+
+	if (!f || !data) {
+		fprintf(stderr, "%s: %s\n", path, strerror(errno));
+		return 1;
+	}
+	got = fread(data, 1, n, f);
+	fclose(f);
+	give(data, got);
+	shake(data, got);
+	free(data);
+	return 0;
+}
+
+static int replay(const char *path);
+
+static int replay_folder(const char *path)
+{
+	struct dirent **entry;
+	int n = scandir(path, &entry, NULL, alphasort);
+	int bad = n < 0;
+
+	for (int i = 0; i < n; i++) {
+		size_t size = strlen(path) + strlen(entry[i]->d_name) + 2;
+		char *inside = malloc(size);
+
+		if (!inside)
+			abort();
+		snprintf(inside, size, "%s/%s", path, entry[i]->d_name);
+		if (entry[i]->d_name[0] != '.')
+			bad |= replay(inside);
+		free(inside);
+		free(entry[i]);
+	}
+	if (n >= 0)
+		free(entry);
+	return bad;
+}
+
+static int replay(const char *path)
+{
+	struct stat s;
+
+	if (stat(path, &s)) {
+		fprintf(stderr, "%s: %s\n", path, strerror(errno));
+		return 1;
+	}
+	return S_ISDIR(s.st_mode) ? replay_folder(path) : replay_file(path, (size_t)s.st_size);
+}
+
+int main(int argc, char **argv)
+{
+	int i = 1, bad = 0;
+
+	if (argc > 2 && !strcmp(argv[1], "--shake")) {
+		shakes = (unsigned)strtoul(argv[2], NULL, 10);
+		i = 3;
+	}
+	give((const uint8_t *)"", 0);
+	for (; i < argc; i++)
+		bad |= replay(argv[i]);
+	printf("%zu inputs\n", inputs);
+	return bad;
+}
