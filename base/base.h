@@ -296,7 +296,8 @@ struct ht_blob *ht_blob_new(size_t n);
 /* A span of a mapped file; keeps the file.  NULL when out of memory. */
 struct ht_blob *ht_blob_of_file(struct ht_file *f, size_t offset, size_t n);
 struct ht_blob *ht_blob_ref(struct ht_blob *b);
-/* The last reference frees memory, or drops the file's pages. */
+/* The last reference frees memory.  The pages of a file's span are dropped by each: they come back
+ * from the file when they are read again. */
 void ht_blob_unref(struct ht_blob *b);
 
 /* ---- file.c ---- */

@@ -76,8 +76,8 @@ struct ht_blob *ht_blob_ref(struct ht_blob *b)
 	return b;
 }
 
-/* The pages that lie wholly inside the span; others may still be in use.  A later read of them
- * brings them back from the file. */
+/* The pages of a file's map that lie wholly inside the span; others may still be in use.  A later
+ * read of them brings them back from the file. */
 static void drop_pages(const struct ht_blob *b)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -90,10 +90,15 @@ static void drop_pages(const struct ht_blob *b)
 
 void ht_blob_unref(struct ht_blob *b)
 {
-	if (!b || __atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) > 0)
+	if (!b)
+		return;
+	/* Also when others hold the span: whoever gives it back has read it, and a model that keeps
+	 * its constants should not keep their pages in memory. */
+	if (b->file)
+		drop_pages(b);
+	if (__atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
 	if (b->file) {
-		drop_pages(b);
 		ht_file_unref(b->file);
 	} else if (b->mapped) {
 		munmap((void *)(uintptr_t)b->p, b->mapped);

@@ -263,6 +263,9 @@ struct ht_graph {
 };
 
 struct ht_graph *ht_graph_new(struct ht_arena *a);
+/* clone.c: a copy in another arena; the original has to live as long (strings, shapes and lists are
+ * shared).  Tensors are new and hold references to the same bytes. */
+struct ht_graph *ht_graph_clone(const struct ht_graph *g, struct ht_arena *a);
 /* A function with an empty body at the end of the library.  `name` must be free. */
 struct ht_function *ht_function_new(struct ht_graph *g, struct ht_str name);
 /* A node at the end of the graph, without operands or results.  `name` must be free. */

@@ -1,0 +1,116 @@
+/* api: the public interface over all folders below.
+ *
+ * Public functions are thin: each sets up an unwind point (ht_guarded), so that an allocation that
+ * fails anywhere below comes back as a status, and calls a static function that does the work. */
+#ifndef HT_API_H
+#define HT_API_H
+
+#include <halftone/halftone.h>
+
+#include "backend/backend.h"
+#include "base/base.h"
+#include "ir/ir.h"
+#include "passes/passes.h"
+#include "passes/precision/precision.h"
+#include "runtime/runtime.h"
+
+/* ---- guard.c ---- */
+
+/* Runs `body(arg)`; an allocation that unwinds to `u` becomes HT_E_ENVIRONMENT. */
+enum ht_status ht_guarded(struct ht_unwind *u, enum ht_status (*body)(void *arg), void *arg,
+	struct ht_diags *d);
+/* Copies what was written to malloc'd memory. */
+enum ht_status ht_bytes_of(struct ht_str s, struct ht_bytes *out);
+int64_t ht_now_ns(void);
+
+/* Memory of one call: released when the call returns. */
+struct ht_work {
+	struct ht_unwind unwind;
+	struct ht_arena arena, scratch;
+};
+void ht_work_init(struct ht_work *w);
+void ht_work_release(struct ht_work *w);
+
+/* ---- model.c ---- */
+
+struct ht_shape_set {
+	struct ht_str input;
+	struct ht_shape shape;
+	struct ht_shape_set *next;
+};
+
+struct ht_model {
+	struct ht_unwind unwind;
+	struct ht_arena arena;
+	struct ht_graph *graph;  /* as imported */
+	struct ht_entry *entry;  /* the one chosen, ours: its outputs may have been replaced */
+	struct ht_shape_set *shapes;
+	int64_t batch;           /* 0: not stated */
+	bool set;                /* something was set: outputs, shapes */
+	struct ht_value_info *input;
+	size_t inputs;
+	int64_t import_ns;
+};
+
+/* Dimensions of inputs that nobody stated. */
+enum ht_open {
+	HT_OPEN_KEEP,
+	HT_OPEN_ASSUME, /* the first one of a shape becomes 1, with a note */
+	HT_OPEN_REFUSE  /* likewise; others are HT_E_UNSUPPORTED */
+};
+/* A copy of the model's graph with the one chosen entry, and with the shapes that were set. */
+enum ht_status ht_model_copy(const struct ht_model *m, struct ht_work *w, enum ht_open open,
+	struct ht_diags *d, struct ht_graph **out);
+
+/* ---- compile.c ---- */
+
+/* The phases of a compilation, as far as they have run. */
+#define HT_MAX_PHASES 12
+struct ht_phases {
+	struct ht_phase phase[HT_MAX_PHASES];
+	size_t n;
+	int64_t last_ns;
+};
+void ht_phase_start(struct ht_phases *p);
+void ht_phase_end(struct ht_phases *p, const char *name);
+
+/* Copies the model's graph and runs the standard passes on it. */
+struct ht_lowering {
+	struct ht_graph *graph;
+	struct ht_pass_context passes;
+	struct ht_decisions decisions;
+	struct ht_phases phases;
+};
+/* Whether a pipeline names a pass. */
+bool ht_pipeline_names(const char *pipeline, const char *pass);
+enum ht_upto { HT_UPTO_PRECISION, HT_UPTO_LAYOUT };
+enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile_options *opt,
+	enum ht_open open, enum ht_upto upto, const char *stop_after, struct ht_work *w, struct ht_diags *d, struct ht_lowering *l);
+/* Options as given, with defaults for what is absent; checks struct_size. */
+enum ht_status ht_compile_options_of(const struct ht_compile_options *opt, struct ht_diags *d,
+	struct ht_compile_options *out);
+const struct ht_target *ht_target_of(const struct ht_compile_options *opt, struct ht_diags *d);
+
+/* ---- program.c ---- */
+
+struct ht_program {
+	struct ht_arena arena; /* allocated from during the compilation only */
+	const struct ht_backend *backend;
+	struct ht_code *code;
+	struct ht_rt_program rt;
+	struct ht_value_info *input, *output;
+	struct ht_program_info info;
+	struct ht_phase phase[HT_MAX_PHASES];
+};
+/* Turns a plan of graph `g` into a program: packs constants (the graph's own are given back as they
+ * are packed), generates code. */
+enum ht_status ht_program_build(struct ht_program *p, struct ht_graph *g, struct ht_plan *plan,
+	const struct ht_target *target, int threads, struct ht_work *w, struct ht_phases *phases,
+	struct ht_diags *d);
+
+/* ---- module.c ---- */
+
+/* The code generator, loaded on the first call and kept. */
+enum ht_status ht_backend_load(const char *path, struct ht_diags *d, const struct ht_backend **out);
+
+#endif

@@ -1,0 +1,197 @@
+/* From a model to a graph on which the standard passes have run, and on to a program. */
+#include "api/api.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void ht_phase_start(struct ht_phases *p)
+{
+	p->last_ns = ht_now_ns();
+}
+
+void ht_phase_end(struct ht_phases *p, const char *name)
+{
+	int64_t now = ht_now_ns();
+
+	HT_CHECK(p->n < HT_MAX_PHASES);
+	p->phase[p->n++] = (struct ht_phase){ name, now - p->last_ns };
+	p->last_ns = now;
+}
+
+enum ht_status ht_compile_options_of(const struct ht_compile_options *opt, struct ht_diags *d,
+	struct ht_compile_options *out)
+{
+	static const struct ht_compile_options defaults = HT_COMPILE_OPTIONS_INIT;
+
+	*out = opt ? *opt : defaults;
+	if (out->struct_size < sizeof defaults)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"ht_compile_options: struct_size is not set");
+	if (out->threads < 0)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "%d threads", out->threads);
+	if (!out->threads)
+		out->threads = 1;
+	if (!out->target)
+		out->target = "host";
+	return HT_OK;
+}
+
+const struct ht_target *ht_target_of(const struct ht_compile_options *opt, struct ht_diags *d)
+{
+	const struct ht_target *t = ht_target_named(opt->target);
+	struct ht_str names[16], near[3];
+	size_t n = 0;
+
+	if (t)
+		return t;
+	for (const struct ht_target *const *i = ht_targets(); *i && n < HT_COUNT(names); i++)
+		names[n++] = ht_str((*i)->name);
+	if (ht_near_names(ht_str(opt->target), names, n, near))
+		ht_error(d, HT_E_USAGE, HT_NOWHERE, "unknown target '%s'; did you mean '%.*s'?", opt->target,
+			HT_STR_ARG(near[0]));
+	else
+		ht_error(d, HT_E_USAGE, HT_NOWHERE, "unknown target '%s'; see halftone targets", opt->target);
+	return NULL;
+}
+
+/* A pipeline, unless `stop_after` was met in an earlier one. */
+static enum ht_status run(struct ht_lowering *l, const char *pipeline, const char *stop_after,
+	bool *stopped)
+{
+	if (*stopped)
+		return HT_OK;
+	HT_TRY(ht_run_passes(l->graph, pipeline, stop_after, &l->passes));
+	*stopped = stop_after && ht_pipeline_names(pipeline, stop_after);
+	return HT_OK;
+}
+
+bool ht_pipeline_names(const char *pipeline, const char *pass)
+{
+	size_t n = strlen(pass);
+
+	for (const char *p = pipeline; *p; p += *p == ',') {
+		size_t len = strcspn(p, ",");
+		const char *end = p + len;
+		p += strspn(p, " \t\n");
+		if ((size_t)(end - p) >= n && !strncmp(p, pass, n) && strspn(p + n, " \t\n") == (size_t)(end - p) - n)
+			return true;
+		p = end;
+	}
+	return false;
+}
+
+enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile_options *opt,
+	enum ht_open open, enum ht_upto upto, const char *stop_after, struct ht_work *w,
+	struct ht_diags *d, struct ht_lowering *l)
+{
+	bool stopped = false;
+
+	memset(l, 0, sizeof *l);
+	l->phases.phase[l->phases.n++] = (struct ht_phase){ "import", m->import_ns };
+	ht_phase_start(&l->phases);
+	if (stop_after && !ht_pass_named(ht_str(stop_after)))
+		return ht_run_passes(m->graph, stop_after, NULL, &(struct ht_pass_context){ .diags = d });
+	HT_TRY(ht_model_copy(m, w, open, d, &l->graph));
+	l->decisions.arena = &w->arena;
+	l->passes = (struct ht_pass_context){
+		.scratch = &w->scratch,
+		.diags = d,
+		.target = ht_target_of(opt, d),
+		.entry = l->graph->entries,
+		.policy = (struct ht_policy *)opt->policy,
+		.decisions = &l->decisions,
+		.verify = true,
+	};
+	if (!l->passes.target)
+		return HT_E_USAGE;
+	HT_TRY(run(l, ht_pipeline_cleanup, stop_after, &stopped));
+	ht_phase_end(&l->phases, "cleanup");
+	HT_TRY(run(l, ht_pipeline_precision, stop_after, &stopped));
+	ht_phase_end(&l->phases, "precision");
+	if (upto == HT_UPTO_PRECISION)
+		return HT_OK;
+	HT_TRY(run(l, ht_pipeline_layout, stop_after, &stopped));
+	ht_phase_end(&l->phases, "layout");
+	if (stop_after && !stopped)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "pass '%s' is not in the standard pipeline",
+			stop_after);
+	return HT_OK;
+}
+
+struct compile {
+	const struct ht_model *m;
+	struct ht_compile_options opt;
+	struct ht_program *p;
+	struct ht_work *w;
+	struct ht_diags *d;
+};
+
+static void fill_info(struct compile *c, const struct ht_lowering *l)
+{
+	struct ht_program_info *i = &c->p->info;
+
+	memcpy(c->p->phase, l->phases.phase, sizeof c->p->phase);
+	i->phase = c->p->phase;
+	i->phases = l->phases.n;
+	i->low_nodes = l->decisions.low_nodes;
+	i->float_nodes = l->decisions.float_nodes;
+	i->casts = l->decisions.casts;
+	i->target = l->passes.target->name;
+	i->policy = ht_str_copy(&c->p->arena,
+		ht_str(c->opt.policy ? c->opt.policy->name : "must_keep_origin_dtype")).p;
+}
+
+/* Inputs with a default value: a copy of it, so that the program does not need the model. */
+static void keep_defaults(struct compile *c)
+{
+	for (size_t i = 0; i < ht_program_inputs(c->p); i++) {
+		struct ht_value_info *v = &c->p->input[i];
+		for (size_t j = 0; j < c->m->inputs; j++) {
+			const struct ht_value_info *from = &c->m->input[j];
+			if (!from->value || strcmp(from->name, v->name) || from->bytes != v->bytes)
+				continue;
+			v->value = ht_alloc(&c->p->arena, v->bytes);
+			memcpy((void *)(uintptr_t)v->value, from->value, v->bytes);
+		}
+	}
+}
+
+static enum ht_status compile(void *arg)
+{
+	struct compile *c = arg;
+	struct ht_lowering l;
+	struct ht_plan *plan;
+
+	HT_TRY(ht_backend_load(c->opt.backend, c->d, &c->p->backend));
+	HT_TRY(ht_lowering_run(c->m, &c->opt, HT_OPEN_REFUSE, HT_UPTO_LAYOUT, NULL, c->w, c->d, &l));
+	HT_TRY(ht_lower(l.graph, &l.passes, &c->w->arena, &plan));
+	ht_phase_end(&l.phases, "lower");
+	HT_TRY(ht_program_build(c->p, l.graph, plan, l.passes.target, c->opt.threads, c->w, &l.phases, c->d));
+	keep_defaults(c);
+	fill_info(c, &l);
+	return HT_OK;
+}
+
+/* Two owners of memory unwind to one place: the program's arena shares the call's. */
+enum ht_status ht_compile(const struct ht_model *m, const struct ht_compile_options *opt,
+	struct ht_diags *d, struct ht_program **out)
+{
+	struct ht_work w;
+	struct compile c = { .m = m, .p = calloc(1, sizeof(struct ht_program)), .w = &w, .d = d };
+	enum ht_status st = ht_compile_options_of(opt, d, &c.opt);
+
+	*out = NULL;
+	if (!c.p)
+		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+	ht_work_init(&w);
+	ht_arena_init(&c.p->arena, &w.unwind);
+	if (st == HT_OK)
+		st = ht_guarded(&w.unwind, compile, &c, d);
+	ht_work_release(&w);
+	c.p->arena.unwind = NULL;
+	if (st == HT_OK)
+		*out = c.p;
+	else
+		ht_program_free(c.p);
+	return st;
+}

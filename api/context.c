@@ -1,0 +1,129 @@
+/* Running a program. */
+#include "api/api.h"
+
+#include <stdlib.h>
+
+struct ht_context {
+	const struct ht_program *program;
+	struct ht_rt_pool *pool;
+	struct ht_rt_context *rt;
+	const void **in;
+	void **out;
+	int ftz;
+};
+
+enum ht_status ht_context_new(const struct ht_program *p, const struct ht_context_options *opt,
+	struct ht_diags *d, struct ht_context **out)
+{
+	static const struct ht_context_options defaults = HT_CONTEXT_OPTIONS_INIT;
+	struct ht_context *c;
+
+	*out = NULL;
+	if (!opt)
+		opt = &defaults;
+	if (opt->struct_size < sizeof defaults || opt->threads < 0)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "ht_context_options: struct_size %zu, %d threads",
+			opt->struct_size, opt->threads);
+	c = calloc(1, sizeof *c);
+	if (!c)
+		goto failed;
+	c->program = p;
+	c->ftz = opt->ftz;
+	c->in = calloc(ht_program_inputs(p) + 1, sizeof *c->in);
+	c->out = calloc(ht_program_outputs(p) + 1, sizeof *c->out);
+	c->pool = ht_rt_pool_new(opt->threads ? opt->threads : 1);
+	if (!c->in || !c->out || !c->pool)
+		goto failed;
+	c->rt = ht_rt_context_new(&p->rt, c->pool);
+	if (!c->rt)
+		goto failed;
+	*out = c;
+	return HT_OK;
+failed:
+	ht_context_free(c);
+	return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "no memory or threads for a context of %zu bytes",
+		p->rt.arena_bytes);
+}
+
+void ht_context_free(struct ht_context *c)
+{
+	if (!c)
+		return;
+	ht_rt_context_free(c->rt);
+	ht_rt_pool_free(c->pool);
+	free(c->in);
+	free(c->out);
+	free(c);
+}
+
+/* Type, shape and size of one array against what the program was compiled for. */
+static enum ht_status check(const char *what, const struct ht_value_info *v, const struct ht_array *a,
+	struct ht_diags *d)
+{
+	if (a->dtype != v->dtype)
+		return ht_error(d, HT_E_INPUT, HT_NOWHERE, "%s '%s' is %s, %s was given", what, v->name,
+			ht_dtype_name(v->dtype), ht_dtype_name(a->dtype));
+	if (a->rank != v->rank)
+		return ht_error(d, HT_E_INPUT, HT_NOWHERE, "%s '%s' has %d dimensions, %d were given", what,
+			v->name, (int)v->rank, (int)a->rank);
+	for (int32_t i = 0; i < v->rank; i++)
+		if (a->dim[i] != v->dim[i])
+			return ht_error(d, HT_E_INPUT, HT_NOWHERE,
+				"dimension %d of %s '%s' is %lld, %lld was given", (int)i, what, v->name,
+				(long long)v->dim[i], (long long)a->dim[i]);
+	if (a->bytes != v->bytes)
+		return ht_error(d, HT_E_INPUT, HT_NOWHERE, "%s '%s' has %zu bytes, %zu were given", what,
+			v->name, v->bytes, a->bytes);
+	if (!a->data && v->bytes && !v->value)
+		return ht_error(d, HT_E_INPUT, HT_NOWHERE, "%s '%s' has no data", what, v->name);
+	return HT_OK;
+}
+
+static enum ht_status take(struct ht_context *c, const struct ht_array *in, size_t ins,
+	const struct ht_array *out, size_t outs, struct ht_diags *d)
+{
+	const struct ht_program *p = c->program;
+
+	if (ins != ht_program_inputs(p) || outs != ht_program_outputs(p))
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"the program has %zu inputs and %zu outputs; %zu and %zu were given",
+			ht_program_inputs(p), ht_program_outputs(p), ins, outs);
+	for (size_t i = 0; i < ins; i++) {
+		HT_TRY(check("input", &p->input[i], &in[i], d));
+		c->in[i] = in[i].data ? in[i].data : p->input[i].value;
+	}
+	for (size_t i = 0; i < outs; i++) {
+		HT_TRY(check("output", &p->output[i], &out[i], d));
+		c->out[i] = out[i].data;
+	}
+	return HT_OK;
+}
+
+enum ht_status ht_context_run(struct ht_context *c, const struct ht_array *in, size_t ins,
+	const struct ht_array *out, size_t outs, struct ht_diags *d)
+{
+	struct ht_rt_fault fault = { 0 };
+	enum ht_status st;
+
+	HT_TRY(take(c, in, ins, out, outs, d));
+	if (ht_rt_run(c->rt, c->in, c->out, c->ftz != 0, &fault))
+		return HT_OK;
+	st = fault.code == HT_FAULT_MEMORY ? HT_E_ENVIRONMENT : HT_E_INPUT;
+	return ht_error(d, st, (struct ht_where){ .node = ht_str(fault.node), .offset = -1 }, "%s",
+		ht_fault_text((enum ht_fault)fault.code));
+}
+
+void ht_context_profile(struct ht_context *c, int on)
+{
+	ht_rt_profile(c->rt, on != 0);
+}
+
+size_t ht_context_steps(const struct ht_context *c, struct ht_step_time *out, size_t cap)
+{
+	const int64_t *ns = ht_rt_step_ns(c->rt);
+	size_t n = ns ? (size_t)c->program->rt.steps : 0;
+
+	for (size_t i = 0; i < n && i < cap; i++)
+		out[i] = (struct ht_step_time){ c->program->rt.step[i].node, ns[i] };
+	return n;
+}

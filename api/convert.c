@@ -1,0 +1,109 @@
+/* Graphs written out again: as imported, or with a policy's types and casts. */
+#include "api/api.h"
+
+#include "frontend/frontend.h"
+
+#include <string.h>
+
+/* Ops that TensorFlow does not have, written in ops that it has. */
+static const char EXPORT[] = "expand_fused";
+
+struct convert {
+	const struct ht_model *m;
+	const struct ht_policy *policy;
+	const char *path;
+	struct ht_work *w;
+	struct ht_diags *d;
+	struct ht_output *o;
+};
+
+static enum ht_status write_some(void *self, const void *p, size_t n)
+{
+	return ht_output_write(self, p, n);
+}
+
+static void abort_output(void *arg)
+{
+	struct convert *c = arg;
+
+	ht_output_abort(c->o);
+	c->o = NULL;
+}
+
+static enum ht_status commit(struct convert *c)
+{
+	struct ht_output *o = c->o;
+
+	c->o = NULL;
+	return ht_output_commit(o);
+}
+
+/* The text, and beside it the constants that are too large for it. */
+static enum ht_status write_text(struct convert *c, const struct ht_graph *g)
+{
+	struct ht_text_options opt = { .weights_inline = !strcmp(c->path, "-") };
+	struct ht_buf text, weights;
+	struct ht_output *beside;
+	enum ht_status st;
+
+	ht_buf_init(&text, &c->w->arena);
+	ht_buf_init(&weights, &c->w->arena);
+	ht_text_print(g, &opt, &text, &weights);
+	if (weights.n) {
+		struct ht_str path = ht_str_printf(&c->w->arena, "%s.weights", c->path);
+		HT_TRY(ht_output_open(path.p, c->d, &beside));
+		st = ht_output_write(beside, weights.p, weights.n);
+		if (st != HT_OK) {
+			ht_output_abort(beside);
+			return st;
+		}
+		HT_TRY(ht_output_commit(beside));
+	}
+	return ht_output_write(c->o, text.p, text.n);
+}
+
+/* A graph that is as it came is put back into what it came in. */
+static enum ht_status write_graph(struct convert *c, const struct ht_graph *g, bool as_imported)
+{
+	struct ht_str path = ht_str(c->path);
+	enum ht_export_form form = ht_str_ends(path, ".pbtxt") || ht_str_ends(path, "txt") ? HT_EXPORT_TEXT : HT_EXPORT_WIRE;
+
+	if (ht_str_ends(path, ".hir"))
+		return write_text(c, g);
+	if (as_imported && ht_str_ends(path, ".meta"))
+		return ht_export_container_to(g, form, c->d, write_some, c->o);
+	return ht_export_graphdef_to(g, form, c->d, write_some, c->o);
+}
+
+static enum ht_status convert(void *arg)
+{
+	struct convert *c = arg;
+	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;
+	struct ht_lowering l;
+	const struct ht_graph *g = c->m->graph;
+
+	if (c->policy) {
+		opt.policy = c->policy;
+		HT_TRY(ht_compile_options_of(&opt, c->d, &opt));
+		HT_TRY(ht_lowering_run(c->m, &opt, HT_OPEN_ASSUME, HT_UPTO_PRECISION, NULL, c->w, c->d, &l));
+		HT_TRY(ht_run_passes(l.graph, EXPORT, NULL, &l.passes));
+		g = l.graph;
+	}
+	HT_TRY(ht_output_open(c->path, c->d, &c->o));
+	ht_arena_defer(&c->w->arena, abort_output, c);
+	HT_TRY(write_graph(c, g, !c->policy));
+	return commit(c);
+}
+
+enum ht_status ht_convert(const struct ht_model *m, const struct ht_policy *policy,
+	const char *path, struct ht_diags *d)
+{
+	struct ht_work w;
+	struct convert c = { .m = m, .policy = policy, .path = path, .w = &w, .d = d };
+	enum ht_status st;
+
+	ht_work_init(&w);
+	st = ht_guarded(&w.unwind, convert, &c, d);
+	ht_work_release(&w);
+	return st;
+}

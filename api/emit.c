@@ -1,0 +1,165 @@
+/* Stages of the compilation as text: graphs, tile programs, LLVM IR, assembly; and object files. */
+#include "api/api.h"
+
+#include <string.h>
+
+struct emit {
+	const struct ht_model *m;
+	struct ht_compile_options opt;
+	const char *form, *pipeline, *stop_after, *path;
+	struct ht_work *w;
+	struct ht_diags *d;
+	struct ht_bytes *out;
+	struct ht_buf buf;
+};
+
+/* Constants that the text leaves out go into the file beside it. */
+static enum ht_status put_graph(struct emit *e, const struct ht_graph *g)
+{
+	struct ht_text_options opt = { .weights_inline = !e->path || !strcmp(e->path, "-") };
+	struct ht_buf weights;
+
+	ht_buf_init(&weights, &e->w->arena);
+	ht_text_print(g, &opt, &e->buf, &weights);
+	if (weights.n) {
+		struct ht_str beside = ht_str_printf(&e->w->arena, "%s.weights", e->path);
+		struct ht_output *o;
+		HT_TRY(ht_output_open(beside.p, e->d, &o));
+		if (ht_output_write(o, weights.p, weights.n) != HT_OK) {
+			ht_output_abort(o);
+			return HT_E_ENVIRONMENT;
+		}
+		HT_TRY(ht_output_commit(o));
+	}
+	return ht_bytes_of(ht_buf_str(&e->buf), e->out);
+}
+
+static enum ht_status run(struct ht_work *w, struct emit *e, enum ht_status (*body)(void *))
+{
+	enum ht_status st;
+
+	*e->out = (struct ht_bytes){ 0 };
+	e->w = w;
+	ht_work_init(w);
+	ht_buf_init(&e->buf, &w->arena);
+	st = ht_guarded(&w->unwind, body, e, e->d);
+	ht_work_release(w);
+	return st;
+}
+
+/* ---- passes on a graph as it is ---- */
+
+static enum ht_status rewrite(void *arg)
+{
+	struct emit *e = arg;
+	struct ht_decisions decisions = { .arena = &e->w->arena };
+	struct ht_pass_context c = {
+		.scratch = &e->w->scratch,
+		.diags = e->d,
+		.target = ht_target_of(&e->opt, e->d),
+		.policy = (struct ht_policy *)e->opt.policy,
+		.decisions = &decisions,
+		.verify = true,
+	};
+	struct ht_graph *g;
+
+	if (!c.target)
+		return HT_E_USAGE;
+	if (e->m->set)
+		HT_TRY(ht_model_copy(e->m, e->w, HT_OPEN_KEEP, e->d, &g));
+	else
+		g = ht_graph_clone(e->m->graph, &e->w->arena);
+	c.entry = g->entries;
+	HT_TRY(ht_run_passes(g, e->pipeline, e->stop_after, &c));
+	return put_graph(e, g);
+}
+
+enum ht_status ht_rewrite(const struct ht_model *m, const char *pipeline, const char *stop_after,
+	const struct ht_compile_options *opt, const char *path, struct ht_diags *d, struct ht_bytes *out)
+{
+	struct ht_work w;
+	struct emit e = { .m = m, .pipeline = pipeline, .stop_after = stop_after, .path = path, .d = d, .out = out };
+
+	HT_TRY(ht_compile_options_of(opt, d, &e.opt));
+	return run(&w, &e, rewrite);
+}
+
+/* ---- code ---- */
+
+/* A member of a Unix archive. */
+static void put_member(struct ht_buf *b, const char *name, struct ht_str data)
+{
+	ht_printf(b, "%-16s%-12d%-6d%-6d%-8s%-10zu`\n", name, 0, 0, 0, "100644", data.n);
+	ht_put_str(b, data);
+	if (data.n % 2)
+		ht_putc(b, '\n');
+}
+
+static enum ht_status put_code(struct emit *e, const struct ht_backend *backend, const struct ht_plan *plan,
+	const struct ht_target *target, enum ht_emit form)
+{
+	if (form == HT_EMIT_OBJ)
+		ht_puts(&e->buf, "!<arch>\n");
+	for (int32_t i = 0; i < plan->kernels; i++) {
+		char symbol[32], member[32];
+		struct ht_buf code;
+		ht_buf_init(&code, &e->w->arena);
+		snprintf(symbol, sizeof symbol, "kernel_%d", (int)i);
+		snprintf(member, sizeof member, "k%d.o/", (int)i);
+		HT_TRY(backend->emit(plan->kernel[i], symbol, target, form, e->d, &code));
+		if (form == HT_EMIT_OBJ)
+			put_member(&e->buf, member, ht_buf_str(&code));
+		else
+			ht_put_str(&e->buf, ht_buf_str(&code));
+	}
+	return HT_OK;
+}
+
+static void put_kernels(struct emit *e, const struct ht_plan *plan)
+{
+	for (int32_t i = 0; i < plan->kernels; i++) {
+		ht_printf(&e->buf, "# kernel_%d\n", (int)i);
+		ht_kernel_print(plan->kernel[i], &e->buf);
+	}
+}
+
+static enum ht_status emit(void *arg)
+{
+	static const char *const forms[] = { [HT_EMIT_LLVM] = "llvm", [HT_EMIT_ASM] = "asm", [HT_EMIT_OBJ] = "obj" };
+	struct emit *e = arg;
+	const struct ht_backend *backend;
+	struct ht_lowering l;
+	struct ht_plan *plan;
+	size_t form = 0;
+	bool graph = !strcmp(e->form, "hir"), kernels = !strcmp(e->form, "kernels");
+
+	while (form < HT_COUNT(forms) && strcmp(forms[form], e->form))
+		form++;
+	if (form == HT_COUNT(forms) && !graph && !kernels)
+		return ht_error(e->d, HT_E_USAGE, HT_NOWHERE,
+			"cannot emit '%s'; there are hir, kernels, llvm, asm, obj", e->form);
+	if (e->stop_after && !graph)
+		return ht_error(e->d, HT_E_USAGE, HT_NOWHERE, "stopping behind a pass leaves no code, only hir");
+	HT_TRY(ht_lowering_run(e->m, &e->opt, graph ? HT_OPEN_ASSUME : HT_OPEN_REFUSE, HT_UPTO_LAYOUT,
+		e->stop_after, e->w, e->d, &l));
+	if (graph)
+		return put_graph(e, l.graph);
+	HT_TRY(ht_lower(l.graph, &l.passes, &e->w->arena, &plan));
+	if (kernels) {
+		put_kernels(e, plan);
+	} else {
+		HT_TRY(ht_backend_load(e->opt.backend, e->d, &backend));
+		HT_TRY(put_code(e, backend, plan, l.passes.target, (enum ht_emit)form));
+	}
+	return ht_bytes_of(ht_buf_str(&e->buf), e->out);
+}
+
+enum ht_status ht_emit_code(const struct ht_model *m, const struct ht_compile_options *opt,
+	const char *form, const char *stop_after, struct ht_diags *d, struct ht_bytes *out)
+{
+	struct ht_work w;
+	struct emit e = { .m = m, .form = form, .stop_after = stop_after, .d = d, .out = out };
+
+	HT_TRY(ht_compile_options_of(opt, d, &e.opt));
+	return run(&w, &e, emit);
+}

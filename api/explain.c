@@ -1,0 +1,190 @@
+/* What a policy decided, in terms of the nodes as they were imported. */
+#include "api/api.h"
+
+#include <stdlib.h>
+
+struct explain {
+	const struct ht_model *m;
+	const struct ht_policy *policy;
+	enum ht_format format;
+	struct ht_work *w;
+	struct ht_diags *d;
+	struct ht_bytes *out;
+	struct ht_buf buf;
+	struct ht_map types; /* imported node → map: type attribute → the decision */
+};
+
+static void add_type(struct explain *e, struct ht_str node, struct ht_str attr,
+	const struct ht_decided_type *t)
+{
+	struct ht_map_entry *of = ht_map_at(&e->types, node);
+
+	if (!of->value) {
+		of->value = HT_NEW(&e->w->arena, struct ht_map);
+		ht_map_init(of->value, &e->w->arena);
+	}
+	ht_map_at(of->value, attr)->value = (void *)(uintptr_t)t;
+}
+
+static bool has_attr(const struct ht_op_info *info, struct ht_str name)
+{
+	for (int i = 0; i < info->type_attrs; i++)
+		if (ht_str_eq(info->type_attr[i].name, name))
+			return true;
+	return false;
+}
+
+/* One decision is about several imported nodes where a fusion made one of them; those then have
+ * the type attributes of their own ops. */
+static void add_origin(struct explain *e, struct ht_str name, const struct ht_decided_type *t)
+{
+	const struct ht_node *n = ht_graph_node(e->m->graph, name);
+	const struct ht_op_info *info = n ? ht_op_info(n->op) : NULL;
+
+	if (!n || has_attr(info, t->attr)) {
+		if (!n || ht_type_attr(n, t->attr.p) == t->from)
+			add_type(e, name, t->attr, t);
+		return;
+	}
+	if (n->op == HT_OP_Const)
+		return;
+	for (int i = 0; i < info->type_attrs; i++)
+		if (ht_type_attr(n, info->type_attr[i].name.p) == t->from)
+			add_type(e, name, info->type_attr[i].name, t);
+}
+
+static void collect_types(struct explain *e, const struct ht_decisions *from)
+{
+	ht_map_init(&e->types, &e->w->arena);
+	for (size_t i = 0; i < from->types; i++) {
+		const struct ht_decided_type *t = &from->type[i];
+		if (!t->origins)
+			add_type(e, t->node, t->attr, t);
+		for (int32_t j = 0; j < t->origins; j++)
+			add_origin(e, t->origin[j], t);
+	}
+}
+
+static int by_key(const void *a, const void *b)
+{
+	return ht_str_cmp(((const struct ht_map_entry *)a)->key, ((const struct ht_map_entry *)b)->key);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return ht_str_cmp(((const struct ht_decided_cast *)a)->name, ((const struct ht_decided_cast *)b)->name);
+}
+
+static void put_types_json(struct explain *e)
+{
+	struct ht_buf *b = &e->buf;
+
+	for (size_t i = 0; i < e->types.count; i++) {
+		struct ht_map *of = e->types.entries[i].value;
+		ht_puts(b, i ? ",\n  " : "\n  ");
+		ht_put_json(b, e->types.entries[i].key);
+		ht_puts(b, ": {");
+		qsort(of->entries, of->count, sizeof *of->entries, by_key);
+		for (size_t j = 0; j < of->count; j++) {
+			const struct ht_decided_type *t = of->entries[j].value;
+			ht_puts(b, j ? ", " : "");
+			ht_put_json(b, of->entries[j].key);
+			ht_printf(b, ": \"%s\"", ht_dtype_name(t->to));
+		}
+		ht_putc(b, '}');
+	}
+}
+
+static void put_json(struct explain *e, const struct ht_lowering *l)
+{
+	struct ht_buf *b = &e->buf;
+	const struct ht_decisions *from = &l->decisions;
+
+	ht_puts(b, "{\"schema\": \"halftone.explain/1\",\n \"model\": ");
+	ht_put_json(b, ht_str(e->m->graph->path ? e->m->graph->path : ""));
+	ht_puts(b, ",\n \"policy\": ");
+	ht_put_json(b, ht_str(e->policy ? e->policy->name : "must_keep_origin_dtype"));
+	ht_puts(b, ",\n \"profile\": ");
+	ht_put_json(b, ht_str(e->policy ? e->policy->profile->name : "cpu"));
+	ht_puts(b, ",\n \"casts\": [");
+	for (size_t i = 0; i < from->casts; i++) {
+		ht_puts(b, i ? ",\n  [" : "\n  [");
+		ht_put_json(b, from->cast[i].name);
+		ht_puts(b, ", ");
+		ht_put_json(b, from->cast[i].source);
+		ht_printf(b, ", \"%s\"]", ht_dtype_name(from->cast[i].to));
+	}
+	ht_puts(b, "],\n \"types\": {");
+	put_types_json(e);
+	ht_printf(b, "},\n \"nodes\": %zu,\n \"float_nodes\": %zu,\n \"low_nodes\": %zu,\n \"unknown\": [",
+		l->graph->nodes, from->float_nodes, from->low_nodes);
+	for (size_t i = 0; i < from->unknowns; i++) {
+		ht_puts(b, i ? ", " : "");
+		ht_put_json(b, from->unknown[i]);
+	}
+	ht_puts(b, "]}\n");
+}
+
+static void put_type_text(struct ht_buf *b, struct ht_str node, struct ht_str attr,
+	const struct ht_decided_type *t)
+{
+	ht_printf(b, "%.*s  %.*s: %s -> %s  %s", HT_STR_ARG(node), HT_STR_ARG(attr),
+		ht_dtype_name(t->from), ht_dtype_name(t->to), t->rule);
+	if (t->list)
+		ht_printf(b, " (%s, %s)", ht_class_name(t->class), t->list);
+	ht_putc(b, '\n');
+}
+
+static void put_text(struct explain *e, const struct ht_lowering *l)
+{
+	struct ht_buf *b = &e->buf;
+	const struct ht_decisions *from = &l->decisions;
+
+	for (size_t i = 0; i < e->types.count; i++) {
+		struct ht_map *of = e->types.entries[i].value;
+		for (size_t j = 0; j < of->count; j++)
+			put_type_text(b, e->types.entries[i].key, of->entries[j].key, of->entries[j].value);
+	}
+	for (size_t i = 0; i < from->casts; i++)
+		ht_printf(b, "cast %.*s: %s -> %s  of %.*s%s\n", HT_STR_ARG(from->cast[i].name),
+			ht_dtype_name(from->cast[i].from), ht_dtype_name(from->cast[i].to),
+			HT_STR_ARG(from->cast[i].source), from->cast[i].constant ? " (constant: folded)" : "");
+	for (size_t i = 0; i < from->unknowns; i++)
+		ht_printf(b, "unknown to the profile, kept: %.*s\n", HT_STR_ARG(from->unknown[i]));
+	ht_printf(b, "%zu of %zu float nodes in low precision, %zu casts\n", from->low_nodes,
+		from->float_nodes, from->casts);
+}
+
+static enum ht_status explain(void *arg)
+{
+	struct explain *e = arg;
+	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;
+	struct ht_lowering l;
+
+	opt.policy = e->policy;
+	HT_TRY(ht_compile_options_of(&opt, e->d, &opt));
+	HT_TRY(ht_lowering_run(e->m, &opt, HT_OPEN_ASSUME, HT_UPTO_PRECISION, NULL, e->w, e->d, &l));
+	collect_types(e, &l.decisions);
+	qsort(e->types.entries, e->types.count, sizeof *e->types.entries, by_key);
+	qsort(l.decisions.cast, l.decisions.casts, sizeof *l.decisions.cast, by_name);
+	ht_buf_init(&e->buf, &e->w->arena);
+	if (e->format == HT_FORMAT_JSON)
+		put_json(e, &l);
+	else
+		put_text(e, &l);
+	return ht_bytes_of(ht_buf_str(&e->buf), e->out);
+}
+
+enum ht_status ht_explain(const struct ht_model *m, const struct ht_policy *policy,
+	enum ht_format format, struct ht_diags *d, struct ht_bytes *out)
+{
+	struct ht_work w;
+	struct explain e = { .m = m, .policy = policy, .format = format, .w = &w, .d = d, .out = out };
+	enum ht_status st;
+
+	*out = (struct ht_bytes){ 0 };
+	ht_work_init(&w);
+	st = ht_guarded(&w.unwind, explain, &e, d);
+	ht_work_release(&w);
+	return st;
+}

@@ -1,0 +1,56 @@
+/* Where allocations that fail come out as a status; and what a caller takes away. */
+#include "api/api.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum ht_status ht_guarded(struct ht_unwind *u, enum ht_status (*body)(void *arg), void *arg,
+	struct ht_diags *d)
+{
+	if (setjmp(u->env))
+		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+	return body(arg);
+}
+
+enum ht_status ht_bytes_of(struct ht_str s, struct ht_bytes *out)
+{
+	out->n = 0;
+	out->p = malloc(s.n + 1);
+	if (!out->p)
+		return HT_E_ENVIRONMENT;
+	if (s.n)
+		memcpy(out->p, s.p, s.n);
+	out->p[s.n] = 0;
+	out->n = s.n;
+	return HT_OK;
+}
+
+void ht_bytes_free(struct ht_bytes *b)
+{
+	if (!b)
+		return;
+	free(b->p);
+	b->p = NULL;
+	b->n = 0;
+}
+
+int64_t ht_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+void ht_work_init(struct ht_work *w)
+{
+	ht_arena_init(&w->arena, &w->unwind);
+	ht_arena_init(&w->scratch, &w->unwind);
+}
+
+void ht_work_release(struct ht_work *w)
+{
+	ht_arena_release(&w->scratch);
+	ht_arena_release(&w->arena);
+}

@@ -1,0 +1,267 @@
+/* What a model is: its inputs and outputs, its ops, what of it cannot be compiled, its size. */
+#include "api/api.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What has to have run before supported ops and sizes can be told: calls and variables gone, what
+ * the outputs do not need gone, shapes known. */
+static const char PREPARE[] = "inline,freeze,prune,infer";
+
+struct type_count {
+	struct ht_str type;
+	int64_t count;
+};
+
+struct histogram {
+	struct type_count *item;
+	size_t n;
+};
+
+struct inspect {
+	const struct ht_model *m;
+	enum ht_format format;
+	struct ht_work *w;
+	struct ht_diags *d;
+	struct ht_bytes *out;
+	struct ht_buf buf;
+	struct histogram ops, unsupported;
+	const struct ht_entry *entry; /* of the prepared graph: types of the outputs */
+	int64_t multiply_adds;        /* -1: not known */
+	size_t weight_bytes, nodes, functions;
+};
+
+static int by_type(const void *a, const void *b)
+{
+	return ht_str_cmp(((const struct type_count *)a)->type, ((const struct type_count *)b)->type);
+}
+
+static bool any_node(const struct ht_node *n)
+{
+	(void)n;
+	return true;
+}
+
+static bool cannot_lower(const struct ht_node *n)
+{
+	return !ht_can_lower(n);
+}
+
+/* Op types of the nodes that `wanted` says, by name. */
+static struct histogram count_types(const struct ht_graph *g, bool (*wanted)(const struct ht_node *),
+	struct ht_arena *a)
+{
+	struct histogram h = { 0 };
+	struct ht_map map;
+
+	ht_map_init(&map, a);
+	for (const struct ht_node *n = g->first; n; n = n->next) {
+		struct ht_map_entry *e;
+		if (!wanted(n))
+			continue;
+		e = ht_map_at(&map, n->type);
+		if (!e->value)
+			e->value = HT_NEW(a, int64_t);
+		++*(int64_t *)e->value;
+	}
+	h.n = map.count;
+	h.item = HT_NEW_ARRAY(a, struct type_count, h.n);
+	for (size_t i = 0; i < h.n; i++)
+		h.item[i] = (struct type_count){ map.entries[i].key, *(int64_t *)map.entries[i].value };
+	qsort(h.item, h.n, sizeof *h.item, by_type);
+	return h;
+}
+
+static enum ht_status prepare(struct inspect *s, enum ht_open open, struct ht_diags *d,
+	struct ht_graph **out)
+{
+	struct ht_pass_context c = { .scratch = &s->w->scratch, .diags = d, .target = ht_target_host() };
+
+	HT_TRY(ht_model_copy(s->m, s->w, open, d, out));
+	c.entry = (*out)->entries;
+	return ht_run_passes(*out, PREPARE, NULL, &c);
+}
+
+static void measure(struct inspect *s, const struct ht_graph *g)
+{
+	for (const struct ht_node *n = g->first; n; n = n->next) {
+		const struct ht_tensor *t = n->op == HT_OP_Const ? ht_const_tensor(ht_out((struct ht_node *)n, 0)) : NULL;
+		if (t && t->blob)
+			s->weight_bytes += t->blob->n;
+		s->multiply_adds += ht_multiply_adds(n);
+	}
+}
+
+/* As the graph is: what does not hold together is told as a warning, the rest is shown. */
+static void look(struct inspect *s, struct ht_diags *quiet)
+{
+	struct ht_graph *g;
+
+	s->multiply_adds = -1;
+	if (prepare(s, HT_OPEN_KEEP, quiet, &g) != HT_OK) {
+		const struct ht_diag *e = quiet->first;
+		while (e && e->severity != HT_ERROR)
+			e = e->next;
+		if (e)
+			ht_warn(s->d, e->where, "%.*s", HT_STR_ARG(e->text));
+		s->unsupported = count_types(s->m->graph, cannot_lower, &s->w->arena);
+		return;
+	}
+	s->entry = g->entries;
+	s->unsupported = count_types(g, cannot_lower, &s->w->arena);
+	if (prepare(s, HT_OPEN_REFUSE, quiet, &g) != HT_OK)
+		return;
+	s->multiply_adds = 0;
+	measure(s, g);
+}
+
+/* ---- printing ---- */
+
+static void put_shape_json(struct ht_buf *b, int32_t rank, const int64_t *dim)
+{
+	if (rank < 0) {
+		ht_puts(b, "null");
+		return;
+	}
+	ht_putc(b, '[');
+	for (int32_t i = 0; i < rank; i++)
+		ht_printf(b, "%s%lld", i ? "," : "", (long long)(dim[i] < 0 ? -1 : dim[i]));
+	ht_putc(b, ']');
+}
+
+static void put_value(struct inspect *s, bool first, const char *name, enum ht_dtype t, struct ht_shape shape)
+{
+	if (s->format == HT_FORMAT_JSON) {
+		ht_puts(&s->buf, first ? "\n  {\"name\": " : ",\n  {\"name\": ");
+		ht_put_json(&s->buf, ht_str(name));
+		ht_printf(&s->buf, ", \"dtype\": \"%s\", \"shape\": ", ht_dtype_name(t));
+		put_shape_json(&s->buf, shape.rank, shape.dim);
+		ht_putc(&s->buf, '}');
+		return;
+	}
+	ht_printf(&s->buf, "  %s  %s", name, ht_dtype_name(t));
+	ht_shape_print(shape, &s->buf);
+	ht_putc(&s->buf, '\n');
+}
+
+static void put_inputs(struct inspect *s)
+{
+	for (size_t i = 0; i < s->m->inputs; i++) {
+		const struct ht_value_info *v = &s->m->input[i];
+		put_value(s, !i, v->name, v->dtype, (struct ht_shape){ v->rank, v->dim });
+	}
+}
+
+static void put_outputs(struct inspect *s)
+{
+	const struct ht_port *typed = s->entry ? s->entry->outputs : NULL;
+
+	for (const struct ht_port *p = s->m->entry->outputs; p; p = p->next) {
+		struct ht_type t = { HT_INVALID, HT_SHAPE_UNKNOWN };
+		const struct ht_port *q = typed ? typed : p;
+		if (q->value.index >= 0 && q->value.index < q->value.node->outs)
+			t = *ht_type_of(q->value);
+		put_value(s, p == s->m->entry->outputs, p->name.p, t.dtype, t.shape);
+		typed = typed ? typed->next : NULL;
+	}
+}
+
+static void put_histogram(struct inspect *s, const struct histogram *h)
+{
+	for (size_t i = 0; i < h->n; i++) {
+		if (s->format == HT_FORMAT_JSON) {
+			ht_puts(&s->buf, i ? ", " : "");
+			ht_put_json(&s->buf, h->item[i].type);
+			ht_printf(&s->buf, ": %lld", (long long)h->item[i].count);
+		} else {
+			ht_printf(&s->buf, "  %-28.*s %lld\n", HT_STR_ARG(h->item[i].type), (long long)h->item[i].count);
+		}
+	}
+}
+
+static void put_json(struct inspect *s)
+{
+	struct ht_buf *b = &s->buf;
+
+	ht_puts(b, "{\"schema\": \"halftone.inspect/1\",\n \"model\": ");
+	ht_put_json(b, ht_str(s->m->graph->path ? s->m->graph->path : ""));
+	ht_puts(b, ",\n \"signatures\": [");
+	for (const struct ht_entry *e = s->m->graph->entries; e; e = e->next) {
+		ht_put_json(b, e->name);
+		ht_puts(b, e->next ? ", " : "");
+	}
+	ht_puts(b, "],\n \"inputs\": [");
+	put_inputs(s);
+	ht_puts(b, "],\n \"outputs\": [");
+	put_outputs(s);
+	ht_printf(b, "],\n \"nodes\": %zu,\n \"functions\": %zu,\n \"ops\": {", s->nodes, s->functions);
+	put_histogram(s, &s->ops);
+	ht_puts(b, "},\n \"unsupported\": {");
+	put_histogram(s, &s->unsupported);
+	ht_puts(b, "},\n \"multiply_adds\": ");
+	if (s->multiply_adds < 0)
+		ht_puts(b, "null");
+	else
+		ht_printf(b, "%lld", (long long)s->multiply_adds);
+	ht_printf(b, ",\n \"weight_bytes\": %zu}\n", s->weight_bytes);
+}
+
+static void put_text(struct inspect *s)
+{
+	struct ht_buf *b = &s->buf;
+	size_t signatures = 0;
+
+	for (const struct ht_entry *e = s->m->graph->entries; e; e = e->next)
+		if (e->name.n)
+			ht_printf(b, "%s%.*s", signatures++ ? ", " : "signatures: ", HT_STR_ARG(e->name));
+	ht_puts(b, signatures ? "\ninputs:\n" : "inputs:\n");
+	put_inputs(s);
+	ht_puts(b, "outputs:\n");
+	put_outputs(s);
+	ht_printf(b, "ops (%zu nodes, %zu functions):\n", s->nodes, s->functions);
+	put_histogram(s, &s->ops);
+	ht_puts(b, s->unsupported.n ? "unsupported:\n" : "unsupported: none\n");
+	put_histogram(s, &s->unsupported);
+	if (s->multiply_adds >= 0)
+		ht_printf(b, "multiply-adds: %lld\n", (long long)s->multiply_adds);
+	ht_printf(b, "weight bytes: %zu\n", s->weight_bytes);
+}
+
+static void release_diags(void *d)
+{
+	ht_diags_release(d);
+}
+
+static enum ht_status inspect(void *arg)
+{
+	struct inspect *s = arg;
+	struct ht_diags *quiet = HT_NEW(&s->w->arena, struct ht_diags);
+
+	ht_buf_init(&s->buf, &s->w->arena);
+	s->ops = count_types(s->m->graph, any_node, &s->w->arena);
+	s->nodes = s->m->graph->nodes;
+	for (const struct ht_function *f = s->m->graph->functions; f; f = f->next)
+		s->functions++;
+	ht_diags_init(quiet);
+	ht_arena_defer(&s->w->arena, release_diags, quiet);
+	look(s, quiet);
+	if (s->format == HT_FORMAT_JSON)
+		put_json(s);
+	else
+		put_text(s);
+	return ht_bytes_of(ht_buf_str(&s->buf), s->out);
+}
+
+enum ht_status ht_model_inspect(const struct ht_model *m, enum ht_format format, struct ht_diags *d,
+	struct ht_bytes *out)
+{
+	struct ht_work w;
+	struct inspect s = { .m = m, .format = format, .w = &w, .d = d, .out = out };
+	enum ht_status st;
+
+	*out = (struct ht_bytes){ 0 };
+	ht_work_init(&w);
+	st = ht_guarded(&w.unwind, inspect, &s, d);
+	ht_work_release(&w);
+	return st;
+}

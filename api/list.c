@@ -1,0 +1,125 @@
+/* Tables of what there is: ops, targets, policies, passes. */
+#include "api/api.h"
+
+#include <string.h>
+
+struct list {
+	const char *what;
+	enum ht_format format;
+	struct ht_work *w;
+	struct ht_diags *d;
+	struct ht_bytes *out;
+	struct ht_buf buf;
+	size_t rows;
+};
+
+/* One row: a name and named columns of text (NULL: none). */
+static void row(struct list *l, const char *name, size_t columns, const char *const (*column)[2])
+{
+	struct ht_buf *b = &l->buf;
+
+	if (l->format == HT_FORMAT_JSON) {
+		ht_puts(b, l->rows++ ? ",\n  {\"name\": " : "\n  {\"name\": ");
+		ht_put_json(b, ht_str(name));
+		for (size_t i = 0; i < columns; i++) {
+			ht_printf(b, ", \"%s\": ", column[i][0]);
+			ht_put_json(b, ht_str(column[i][1]));
+		}
+		ht_putc(b, '}');
+		return;
+	}
+	ht_printf(b, "%-28s", name);
+	for (size_t i = 0; i < columns; i++)
+		ht_printf(b, i + 1 < columns ? "  %-8s" : "  %s", column[i][1]);
+	ht_putc(b, '\n');
+}
+
+static void list_ops(struct list *l)
+{
+	for (int op = HT_OP_OPAQUE + 1; op < HT_OP_END; op++) {
+		const struct ht_op_info *i = ht_op_info((enum ht_op)op);
+		const char *const column[][2] = {
+			{ "precision", i->prec },
+			{ "lowering", i->lower_name },
+			{ "signature", i->signature },
+			{ "meaning", i->meaning },
+		};
+		row(l, i->name.p, HT_COUNT(column), column);
+	}
+}
+
+static void list_targets(struct list *l)
+{
+	const char *host = ht_target_host()->name;
+
+	for (const struct ht_target *const *t = ht_targets(); *t; t++) {
+		char vector[32];
+		const char *const column[][2] = {
+			{ "vector_bytes", vector },
+			{ "features", (*t)->features },
+			{ "host", strcmp((*t)->name, host) ? "" : "this machine" },
+		};
+		snprintf(vector, sizeof vector, "%d", (*t)->vector_bytes);
+		row(l, (*t)->name, HT_COUNT(column), column);
+	}
+}
+
+static void list_policies(struct list *l)
+{
+	for (const struct ht_policy_kind *k = ht_policy_kinds; k->name; k++) {
+		const char *const column[][2] = {
+			{ "same_as", k->same_as ? k->same_as : "" },
+			{ "summary", k->summary },
+		};
+		row(l, k->name, HT_COUNT(column), column);
+	}
+}
+
+static void list_passes(struct list *l)
+{
+	for (const struct ht_pass *const *p = ht_passes; *p; p++) {
+		const char *const column[][2] = { { "summary", (*p)->summary } };
+		row(l, (*p)->name, HT_COUNT(column), column);
+	}
+}
+
+static enum ht_status list(void *arg)
+{
+	static const struct {
+		const char *name;
+		void (*rows)(struct list *l);
+	} tables[] = {
+		{ "ops", list_ops },
+		{ "passes", list_passes },
+		{ "policies", list_policies },
+		{ "targets", list_targets },
+	};
+	struct list *l = arg;
+
+	ht_buf_init(&l->buf, &l->w->arena);
+	for (size_t i = 0; i < HT_COUNT(tables); i++) {
+		if (strcmp(tables[i].name, l->what))
+			continue;
+		if (l->format == HT_FORMAT_JSON)
+			ht_printf(&l->buf, "{\"schema\": \"halftone.%s/1\", \"%s\": [", l->what, l->what);
+		tables[i].rows(l);
+		if (l->format == HT_FORMAT_JSON)
+			ht_puts(&l->buf, "]}\n");
+		return ht_bytes_of(ht_buf_str(&l->buf), l->out);
+	}
+	return ht_error(l->d, HT_E_USAGE, HT_NOWHERE, "there is no list of '%s'", l->what);
+}
+
+enum ht_status ht_list(const char *what, enum ht_format format, struct ht_diags *d,
+	struct ht_bytes *out)
+{
+	struct ht_work w;
+	struct list l = { .what = what, .format = format, .w = &w, .d = d, .out = out };
+	enum ht_status st;
+
+	*out = (struct ht_bytes){ 0 };
+	ht_work_init(&w);
+	st = ht_guarded(&w.unwind, list, &l, d);
+	ht_work_release(&w);
+	return st;
+}

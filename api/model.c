@@ -1,0 +1,405 @@
+/* Models: what was imported, which entry of it is meant, and the shapes stated for its inputs. */
+#include "api/api.h"
+
+#include "frontend/frontend.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct load {
+	struct ht_model *m;
+	const char *path;
+	const struct ht_load_options *opt;
+	struct ht_diags *d;
+};
+
+/* ---- loading ---- */
+
+static struct ht_entry *find_entry(const struct ht_graph *g, struct ht_str name)
+{
+	struct ht_entry *e = g->entries;
+
+	while (e && !ht_str_eq(e->name, name))
+		e = e->next;
+	return e;
+}
+
+static enum ht_status choose_entry(struct load *l, struct ht_entry **out)
+{
+	struct ht_graph *g = l->m->graph;
+	const char *name = l->opt->signature;
+	struct ht_str names[64], near[3];
+	size_t n = 0;
+	int found;
+
+	*out = name ? find_entry(g, ht_str(name)) : g->entries;
+	if (!*out && !name)
+		*out = ht_default_entry(g);
+	if (*out)
+		return HT_OK;
+	for (struct ht_entry *e = g->entries; e && n < HT_COUNT(names); e = e->next)
+		names[n++] = e->name;
+	found = ht_near_names(ht_str(name), names, n, near);
+	if (found)
+		return ht_error(l->d, HT_E_USAGE, (struct ht_where){ .path = l->path, .offset = -1 },
+			"the model has no signature '%s'; did you mean '%.*s'?", name, HT_STR_ARG(near[0]));
+	return ht_error(l->d, HT_E_USAGE, (struct ht_where){ .path = l->path, .offset = -1 },
+		"the model has no signature '%s'; it has %zu", name, n);
+}
+
+/* The shape that the graph states for an input. */
+static struct ht_shape stated_shape(const struct ht_node *n)
+{
+	const struct ht_attr *a = ht_attr_find(n, "shape");
+
+	if (n->op == HT_OP_PlaceholderWithDefault && n->ins == 1) {
+		const struct ht_tensor *t = ht_const_tensor(n->in[0]);
+		if (t)
+			return t->shape;
+	}
+	if (a && a->value.kind == HT_ATTR_SHAPE)
+		return a->value.shape.shape;
+	return n->outs ? n->out[0].shape : HT_SHAPE_UNKNOWN;
+}
+
+static const struct ht_tensor *default_of(const struct ht_node *n)
+{
+	if (n->op != HT_OP_PlaceholderWithDefault || n->ins != 1)
+		return NULL;
+	return ht_const_tensor(n->in[0]);
+}
+
+static struct ht_shape shape_of(const struct ht_model *m, const struct ht_port *p)
+{
+	struct ht_shape s = stated_shape(p->value.node);
+	int64_t dim[HT_MAX_RANK];
+
+	for (const struct ht_shape_set *set = m->shapes; set; set = set->next)
+		if (ht_str_eq(set->input, p->name))
+			return set->shape;
+	if (m->batch > 0 && s.rank > 0 && s.dim[0] < 0) {
+		memcpy(dim, s.dim, (size_t)s.rank * sizeof *dim);
+		dim[0] = m->batch;
+		return ht_shape_make((struct ht_arena *)&m->arena, s.rank, dim);
+	}
+	return s;
+}
+
+static size_t bytes_of(struct ht_shape s, enum ht_dtype t)
+{
+	int64_t count = ht_shape_known(s) ? ht_shape_count(s) : -1;
+	size_t n;
+
+	if (count < 0 || !ht_mul_size((size_t)count, ht_dtype_info(t)->bytes, &n))
+		return 0;
+	return n;
+}
+
+static void describe_inputs(struct ht_model *m)
+{
+	size_t n = 0;
+
+	for (const struct ht_port *p = m->entry->inputs; p; p = p->next)
+		n++;
+	m->input = HT_NEW_ARRAY(&m->arena, struct ht_value_info, n);
+	m->inputs = n;
+	n = 0;
+	for (const struct ht_port *p = m->entry->inputs; p; p = p->next) {
+		struct ht_value_info *v = &m->input[n++];
+		struct ht_shape s = shape_of(m, p);
+		const struct ht_tensor *t = default_of(p->value.node);
+		v->name = p->name.p;
+		v->dtype = ht_type_attr(p->value.node, "dtype");
+		if (v->dtype == HT_INVALID && p->value.node->outs > p->value.index)
+			v->dtype = p->value.node->out[p->value.index].dtype;
+		v->rank = s.rank;
+		v->dim = s.dim;
+		v->bytes = bytes_of(s, v->dtype);
+		v->value = t && t->blob && ht_shape_eq(t->shape, s) ? t->blob->p : NULL;
+	}
+}
+
+static enum ht_status load(void *arg)
+{
+	struct load *l = arg;
+	struct ht_model *m = l->m;
+	struct ht_import_limits limits = { .nodes = l->opt->max_nodes };
+	struct ht_entry *chosen;
+	int64_t start = ht_now_ns();
+
+	HT_TRY(ht_import(&m->arena, l->path, &limits, l->d, &m->graph));
+	HT_TRY(choose_entry(l, &chosen));
+	m->entry = HT_NEW(&m->arena, struct ht_entry);
+	*m->entry = *chosen;
+	m->entry->next = NULL;
+	describe_inputs(m);
+	m->import_ns = ht_now_ns() - start;
+	return HT_OK;
+}
+
+enum ht_status ht_model_load(const char *path, const struct ht_load_options *opt,
+	struct ht_diags *d, struct ht_model **out)
+{
+	static const struct ht_load_options defaults = HT_LOAD_OPTIONS_INIT;
+	struct load l = { calloc(1, sizeof(struct ht_model)), path, opt ? opt : &defaults, d };
+	enum ht_status st;
+
+	*out = NULL;
+	if (!l.m)
+		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+	if (l.opt->struct_size < sizeof defaults) {
+		free(l.m);
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "ht_load_options: struct_size is not set");
+	}
+	ht_arena_init(&l.m->arena, &l.m->unwind);
+	st = ht_guarded(&l.m->unwind, load, &l, d);
+	if (st == HT_OK)
+		*out = l.m;
+	else
+		ht_model_free(l.m);
+	return st;
+}
+
+void ht_model_free(struct ht_model *m)
+{
+	if (!m)
+		return;
+	ht_arena_release(&m->arena);
+	free(m);
+}
+
+size_t ht_model_inputs(const struct ht_model *m)
+{
+	return m->inputs;
+}
+
+int ht_model_input(const struct ht_model *m, size_t i, struct ht_value_info *out)
+{
+	if (i >= m->inputs)
+		return 0;
+	*out = m->input[i];
+	return 1;
+}
+
+/* ---- settings ---- */
+
+struct set {
+	struct ht_model *m;
+	const char *const *name;
+	size_t n;
+	const char *input;
+	int32_t rank;
+	const int64_t *dim;
+	int64_t batch;
+	struct ht_diags *d;
+};
+
+static enum ht_status set_outputs(void *arg)
+{
+	struct set *s = arg;
+	struct ht_str *names = HT_NEW_ARRAY(&s->m->arena, struct ht_str, s->n);
+	struct ht_entry *e;
+
+	for (size_t i = 0; i < s->n; i++)
+		names[i] = ht_str_copy(&s->m->arena, ht_str(s->name[i]));
+	HT_TRY(ht_entry_for_outputs(s->m->graph, s->m->entry, names, s->n, s->d, &e));
+	s->m->set = true;
+	s->m->entry = HT_NEW(&s->m->arena, struct ht_entry);
+	*s->m->entry = *e;
+	s->m->entry->next = NULL;
+	describe_inputs(s->m);
+	return HT_OK;
+}
+
+enum ht_status ht_model_set_outputs(struct ht_model *m, const char *const *name, size_t n,
+	struct ht_diags *d)
+{
+	struct set s = { .m = m, .name = name, .n = n, .d = d };
+
+	if (!n)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "no outputs named");
+	return ht_guarded(&m->unwind, set_outputs, &s, d);
+}
+
+static enum ht_status no_input(struct set *s)
+{
+	struct ht_str *names = HT_NEW_ARRAY(&s->m->arena, struct ht_str, s->m->inputs + 1), near[3];
+	int found;
+
+	for (size_t i = 0; i < s->m->inputs; i++)
+		names[i] = ht_str(s->m->input[i].name);
+	found = ht_near_names(ht_str(s->input), names, s->m->inputs, near);
+	if (found)
+		return ht_error(s->d, HT_E_USAGE, HT_NOWHERE,
+			"the model has no input '%s'; did you mean '%.*s'?", s->input, HT_STR_ARG(near[0]));
+	return ht_error(s->d, HT_E_USAGE, HT_NOWHERE, "the model has no input '%s'%s%s%s", s->input,
+		s->m->inputs ? "; its first is '" : "", s->m->inputs ? s->m->input[0].name : "",
+		s->m->inputs ? "'" : "");
+}
+
+/* The stated shape with open dimensions (-1) taken from the graph's. */
+static enum ht_status set_shape(void *arg)
+{
+	struct set *s = arg;
+	const struct ht_port *p = s->m->entry->inputs;
+	struct ht_shape old;
+	struct ht_shape_set *set;
+	int64_t dim[HT_MAX_RANK];
+
+	while (p && !ht_str_is(p->name, s->input))
+		p = p->next;
+	if (!p)
+		return no_input(s);
+	if (s->rank < 0 || s->rank > HT_MAX_RANK)
+		return ht_error(s->d, HT_E_USAGE, HT_NOWHERE, "rank %d of input '%s' is not in 0..%d",
+			(int)s->rank, s->input, HT_MAX_RANK);
+	old = shape_of(s->m, p);
+	if (old.rank >= 0 && old.rank != s->rank)
+		return ht_error(s->d, HT_E_USAGE, HT_NOWHERE,
+			"input '%s' has %d dimensions, the shape stated has %d", s->input, (int)old.rank,
+			(int)s->rank);
+	old = stated_shape(p->value.node);
+	for (int32_t i = 0; i < s->rank; i++) {
+		dim[i] = s->dim[i];
+		if (dim[i] < -1)
+			return ht_error(s->d, HT_E_USAGE, HT_NOWHERE, "a dimension of input '%s' is %lld",
+				s->input, (long long)dim[i]);
+		if (old.rank < 0 || old.dim[i] < 0)
+			continue;
+		if (dim[i] == -1)
+			dim[i] = old.dim[i];
+		if (dim[i] != old.dim[i])
+			return ht_error(s->d, HT_E_USAGE, HT_NOWHERE,
+				"dimension %d of input '%s' is %lld in the graph, %lld was stated", (int)i,
+				s->input, (long long)old.dim[i], (long long)dim[i]);
+	}
+	set = HT_NEW(&s->m->arena, struct ht_shape_set);
+	set->input = p->name;
+	set->shape = ht_shape_make(&s->m->arena, s->rank, dim);
+	set->next = s->m->shapes;
+	s->m->shapes = set;
+	s->m->set = true;
+	describe_inputs(s->m);
+	return HT_OK;
+}
+
+enum ht_status ht_model_set_shape(struct ht_model *m, const char *input, int32_t rank,
+	const int64_t *dim, struct ht_diags *d)
+{
+	struct set s = { .m = m, .input = input, .rank = rank, .dim = dim, .d = d };
+
+	return ht_guarded(&m->unwind, set_shape, &s, d);
+}
+
+static enum ht_status set_batch(void *arg)
+{
+	struct set *s = arg;
+
+	s->m->batch = s->batch;
+	s->m->set = true;
+	describe_inputs(s->m);
+	return HT_OK;
+}
+
+enum ht_status ht_model_set_batch(struct ht_model *m, int64_t batch, struct ht_diags *d)
+{
+	struct set s = { .m = m, .batch = batch, .d = d };
+
+	if (batch < 1)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "a batch of %lld", (long long)batch);
+	return ht_guarded(&m->unwind, set_batch, &s, d);
+}
+
+/* ---- copies to work on ---- */
+
+static enum ht_status close_shape(struct ht_arena *a, const struct ht_node *n, enum ht_open open,
+	struct ht_diags *d, struct ht_shape *shape)
+{
+	int64_t dim[HT_MAX_RANK];
+	struct ht_where at = { .node = n->name, .op = n->type, .offset = -1 };
+
+	if (open == HT_OPEN_KEEP || ht_shape_known(*shape))
+		return HT_OK;
+	if (shape->rank < 0 && open == HT_OPEN_ASSUME)
+		return HT_OK;
+	if (shape->rank < 0)
+		return ht_error(d, HT_E_UNSUPPORTED, at,
+			"the shape of this input is not known; state it with --input-shape");
+	memcpy(dim, shape->dim, (size_t)shape->rank * sizeof *dim);
+	for (int32_t i = 0; i < shape->rank; i++) {
+		if (dim[i] >= 0)
+			continue;
+		if (i && open == HT_OPEN_ASSUME)
+			continue;
+		if (i)
+			return ht_error(d, HT_E_UNSUPPORTED, at,
+				"dimension %d of this input is open; state it with --input-shape", (int)i);
+		ht_note(d, at, "the open first dimension of this input counts as 1");
+		dim[0] = 1;
+	}
+	*shape = ht_shape_make(a, shape->rank, dim);
+	return HT_OK;
+}
+
+/* A default of another shape than the one stated cannot be used any more: the node becomes a
+ * plain input. */
+static void drop_default(struct ht_node *n)
+{
+	ht_node_set_type(n, HT_STR("Placeholder"));
+	ht_node_set_ins(n, NULL, 0);
+}
+
+static enum ht_status state_shape(const struct ht_model *m, const struct ht_port *p,
+	const struct ht_port *from, enum ht_open open, struct ht_arena *a, struct ht_diags *d)
+{
+	struct ht_node *n = p->value.node;
+	const struct ht_tensor *t = default_of(n);
+	struct ht_shape s = shape_of(m, from);
+	struct ht_attr_value *v;
+
+	if (!ht_str_is(n->type, "Placeholder") && n->op != HT_OP_PlaceholderWithDefault)
+		return HT_OK;
+	HT_TRY(close_shape(a, n, open, d, &s));
+	if (t && !ht_shape_eq(t->shape, s))
+		drop_default(n);
+	v = ht_attr_set(n, "shape");
+	v->kind = HT_ATTR_SHAPE;
+	v->shape.shape = s;
+	v->shape.dim_names = NULL;
+	v->shape.extra = (struct ht_str){ 0 };
+	return HT_OK;
+}
+
+/* `m->entry` in terms of the copied graph. */
+static struct ht_port *port_in(struct ht_graph *g, const struct ht_port *from, struct ht_arena *a)
+{
+	struct ht_port *first = NULL, **end = &first;
+
+	for (; from; from = from->next) {
+		struct ht_port *p = HT_NEW(a, struct ht_port);
+		p->name = from->name;
+		p->value = from->value;
+		p->value.node = ht_graph_node(g, from->value.node->name);
+		*end = p;
+		end = &p->next;
+	}
+	return first;
+}
+
+enum ht_status ht_model_copy(const struct ht_model *m, struct ht_work *w, enum ht_open open,
+	struct ht_diags *d, struct ht_graph **out)
+{
+	struct ht_graph *g = ht_graph_clone(m->graph, &w->arena);
+	struct ht_entry *e = HT_NEW(&w->arena, struct ht_entry);
+	const struct ht_port *from = m->entry->inputs;
+
+	e->name = m->entry->name;
+	e->method = m->entry->method;
+	e->inputs = port_in(g, m->entry->inputs, &w->arena);
+	e->outputs = port_in(g, m->entry->outputs, &w->arena);
+	g->entries = e;
+	for (const struct ht_port *p = e->inputs; p; p = p->next, from = from->next)
+		HT_TRY(state_shape(m, p, from, open, &w->arena, d));
+	*out = g;
+	return HT_OK;
+}

@@ -1,0 +1,149 @@
+/* A copy of a graph, so that passes can work while the original stays as imported.  Strings,
+ * shapes, lists and function references are shared with the original; nodes, attributes and
+ * tensors are not (the tensors share their bytes). */
+#include "ir/ir.h"
+
+#include <string.h>
+
+struct copy {
+	struct ht_graph *to;
+	struct ht_node **node; /* by id in the original */
+};
+
+static struct ht_tensor *copy_tensor(const struct ht_tensor *t, struct ht_arena *a)
+{
+	struct ht_tensor *c =
+		ht_tensor_new(a, t->dtype, t->shape, t->blob ? ht_blob_ref(t->blob) : NULL);
+	struct ht_blob *blob = c->blob;
+
+	*c = *t;
+	c->blob = blob;
+	return c;
+}
+
+static struct ht_attr *copy_attrs(const struct ht_attr *from, struct ht_arena *a)
+{
+	struct ht_attr *first = NULL, **end = &first;
+
+	for (; from; from = from->next) {
+		struct ht_attr *n = HT_NEW(a, struct ht_attr);
+		*n = *from;
+		n->next = NULL;
+		if (n->value.kind == HT_ATTR_TENSOR && n->value.tensor)
+			n->value.tensor = copy_tensor(n->value.tensor, a);
+		*end = n;
+		end = &n->next;
+	}
+	return first;
+}
+
+static struct ht_value copy_value(const struct copy *c, struct ht_value v)
+{
+	if (v.node)
+		v.node = c->node[v.node->id];
+	return v;
+}
+
+static void copy_edges(const struct copy *c, const struct ht_node *from)
+{
+	struct ht_arena *a = c->to->arena;
+	struct ht_node *n = c->node[from->id];
+
+	n->in = HT_NEW_ARRAY(a, struct ht_value, (size_t)from->ins);
+	n->ins = from->ins;
+	for (int32_t i = 0; i < from->ins; i++)
+		n->in[i] = copy_value(c, from->in[i]);
+	n->control = HT_NEW_ARRAY(a, struct ht_node *, (size_t)from->controls);
+	n->controls = from->controls;
+	for (int32_t i = 0; i < from->controls; i++)
+		n->control[i] = c->node[from->control[i]->id];
+}
+
+static void copy_node(struct copy *c, const struct ht_node *from)
+{
+	struct ht_arena *a = c->to->arena;
+	struct ht_node *n = ht_node_new(c->to, from->type, from->name);
+
+	n->op = from->op;
+	n->device = from->device;
+	n->attrs = copy_attrs(from->attrs, a);
+	n->extra = from->extra;
+	n->origin = from->origin;
+	n->origins = from->origins;
+	ht_node_set_outs(n, from->outs);
+	for (int32_t i = 0; i < from->outs; i++)
+		n->out[i] = from->out[i];
+	c->node[from->id] = n;
+}
+
+static struct ht_port *copy_ports(const struct copy *c, const struct ht_port *from)
+{
+	struct ht_port *first = NULL, **end = &first;
+
+	for (; from; from = from->next) {
+		struct ht_port *p = HT_NEW(c->to->arena, struct ht_port);
+		p->name = from->name;
+		p->value = copy_value(c, from->value);
+		*end = p;
+		end = &p->next;
+	}
+	return first;
+}
+
+static void copy_entries(const struct copy *c, const struct ht_graph *from)
+{
+	struct ht_entry **end = &c->to->entries;
+
+	for (const struct ht_entry *e = from->entries; e; e = e->next) {
+		struct ht_entry *n = HT_NEW(c->to->arena, struct ht_entry);
+		n->name = e->name;
+		n->method = e->method;
+		n->inputs = copy_ports(c, e->inputs);
+		n->outputs = copy_ports(c, e->outputs);
+		*end = n;
+		end = &n->next;
+	}
+}
+
+/* Everything but the function library. */
+static void copy_graph(const struct ht_graph *from, struct ht_graph *to)
+{
+	struct copy c = { to, HT_NEW_ARRAY(to->arena, struct ht_node *, from->ids) };
+
+	to->source = from->source;
+	to->path = from->path;
+	to->versions = from->versions;
+	to->extra = from->extra;
+	to->container = from->container;
+	to->checkpoint = from->checkpoint;
+	to->syms = HT_NEW_ARRAY(to->arena, struct ht_sym, from->sym_count);
+	if (from->sym_count)
+		memcpy(to->syms, from->syms, from->sym_count * sizeof *to->syms);
+	to->sym_count = to->sym_cap = from->sym_count;
+	for (const struct ht_node *n = from->first; n; n = n->next)
+		copy_node(&c, n);
+	for (const struct ht_node *n = from->first; n; n = n->next)
+		copy_edges(&c, n);
+	copy_entries(&c, from);
+	if (from->function) {
+		struct ht_function *f = to->function;
+		f->args = copy_ports(&c, from->function->args);
+		f->rets = copy_ports(&c, from->function->rets);
+		f->control_rets = copy_ports(&c, from->function->control_rets);
+	}
+}
+
+struct ht_graph *ht_graph_clone(const struct ht_graph *g, struct ht_arena *a)
+{
+	struct ht_graph *to = ht_graph_new(a);
+
+	copy_graph(g, to);
+	for (const struct ht_function *f = g->functions; f; f = f->next) {
+		struct ht_function *n = ht_function_new(to, f->name);
+		n->attrs = copy_attrs(f->attrs, a);
+		n->signature = f->signature;
+		n->extra = f->extra;
+		copy_graph(f->body, n->body);
+	}
+	return to;
+}

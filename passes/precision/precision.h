@@ -1,0 +1,180 @@
+/* precision: which element type each tensor gets.
+ *
+ * A decision is made on units: a unit is one type attribute of one node (all operands and results
+ * that have that attribute's type), merged with the units of other nodes where types must agree
+ * (references to variables, loop back edges, handles).  A profile offers each node columns: the
+ * dtypes of all its units together that one kernel computes in.  A policy narrows the columns of
+ * every node; the first that is left is the node's.  What differs from the graph is then written
+ * into the type attributes, and each tensor gets one cast for every other type that it is wanted
+ * in.  Graph inputs, outputs, constants and variables keep their types.
+ *
+ * Another policy is a row in policy.c and a function that narrows; another profile is data. */
+#ifndef HT_PRECISION_H
+#define HT_PRECISION_H
+
+#include "base/base.h"
+#include "ir/ir.h"
+#include "passes/passes.h"
+
+/* ---- profile.c: what a machine offers; tables made from data/ ---- */
+
+enum ht_class {
+	HT_CLASS_UNKNOWN, /* no list names the type: it keeps its dtypes */
+	HT_CLASS_WHITE,   /* goes low where a kernel can */
+	HT_CLASS_BLACK,   /* keeps its dtypes */
+	HT_CLASS_GRAY     /* follows its producer */
+};
+const char *ht_class_name(enum ht_class c);
+
+struct ht_listed {
+	const char *type; /* the vendor's op type */
+	enum ht_class class;
+};
+
+/* One profile's data; generated. */
+struct ht_profile {
+	const char *name;
+	const struct ht_listed *listed; /* by name */
+	size_t listeds;
+	bool computed_columns; /* every float op has a kernel in f32, f16 and bf16 (profile cpu) */
+	bool manual;           /* the manual's meaning of a mode, not the vendor's code's */
+};
+extern const struct ht_profile *const ht_profiles[]; /* ended by NULL */
+const struct ht_profile *ht_profile_named(struct ht_str name);
+
+/* TensorFlow's op type → the vendor's, by the vendor's map and ours for fused ops. */
+const char *ht_vendor_type(struct ht_str type, char *buf, size_t size);
+/* Of an op type as TensorFlow names it; *list tells where it stands: "ascend910b" or "op table". */
+enum ht_class ht_profile_class(const struct ht_profile *p, const struct ht_node *n, const char **list);
+/* Ops without a kernel (Reshape, Identity): they follow their producer in nearly every mode. */
+bool ht_profile_moves_nothing(const struct ht_node *n);
+
+/* ---- units.c ---- */
+
+struct ht_unit {
+	struct ht_node *node;
+	int8_t attr;        /* index into the op's type attributes */
+	enum ht_dtype from; /* as the graph has it */
+	enum ht_dtype to;   /* as decided so far */
+	uint32_t parent;    /* union-find */
+	bool fixed;         /* keeps its dtype: shares its type with a node that is not judged */
+};
+
+/* Columns of one node over its type attributes. */
+struct ht_column {
+	enum ht_dtype dtype[HT_MAX_TYPE_ATTRS];
+};
+#define HT_MAX_COLUMNS 32
+
+struct ht_choice {
+	const struct ht_column *column;
+	int columns;        /* 0: not judged */
+	uint32_t left;      /* bit set: columns not yet excluded */
+	const char *rule;   /* what decided; static text */
+	const char *list;   /* the list that gave the class, or NULL */
+	enum ht_class class;
+};
+
+/* A decision in the making. */
+struct ht_precision {
+	struct ht_graph *graph;
+	struct ht_arena *arena;
+	struct ht_diags *diags;
+	const struct ht_policy *policy;
+	const struct ht_profile *profile;
+	struct ht_unit *unit;
+	size_t units;
+	uint32_t *first_unit;     /* by node id: unit of its attribute 0 */
+	struct ht_choice *choice; /* by node id */
+};
+
+enum ht_status ht_units_build(struct ht_precision *p);
+/* The representative of a unit's class. */
+uint32_t ht_unit_root(struct ht_precision *p, uint32_t unit);
+/* The unit that gives operand `i` its type, or NULL where the op fixes it. */
+struct ht_unit *ht_unit_of_arg(struct ht_precision *p, const struct ht_node *n, int32_t i);
+struct ht_unit *ht_unit_of_result(struct ht_precision *p, const struct ht_node *n, int32_t i);
+/* The dtype that a value has as decided so far. */
+enum ht_dtype ht_decided_dtype(struct ht_precision *p, struct ht_value v);
+
+/* columns.c: what the profile offers for a node. */
+void ht_columns_of(struct ht_precision *p, const struct ht_node *n, struct ht_choice *c);
+/* Keeps the columns whose attribute `attr` is `t`; false (and nothing changes) when none is. */
+bool ht_narrow_columns(struct ht_choice *c, int attr, enum ht_dtype t);
+/* Takes the first column that is left. */
+void ht_settle(struct ht_precision *p, const struct ht_node *n);
+
+/* ---- policy.c ---- */
+
+struct ht_policy_kind {
+	const char *name;
+	const char *summary;
+	const char *same_as; /* the policy that this name is a synonym of, or NULL */
+	int mode;            /* for `decide` */
+	/* Narrows the choices of all nodes and settles them, in an order of its own. */
+	enum ht_status (*decide)(struct ht_precision *p);
+};
+extern const struct ht_policy_kind ht_policy_kinds[]; /* ended by a row without a name */
+
+/* A policy with its options. */
+struct ht_policy {
+	const struct ht_policy_kind *kind;
+	const struct ht_profile *profile;
+	char name[64]; /* as given */
+};
+/* HT_E_USAGE with near names when there is none. */
+enum ht_status ht_policy_init(struct ht_policy *p, const char *name, struct ht_diags *d);
+enum ht_status ht_policy_option(struct ht_policy *p, const char *key, const char *value,
+	struct ht_diags *d);
+
+/* ---- ascend.c: the vendor's column filtering (one policy a mode) ---- */
+
+enum ht_mode {
+	HT_MODE_KEEP,
+	HT_MODE_FORCE_FP16,
+	HT_MODE_FORCE_FP32,
+	HT_MODE_ALLOW_FP16,
+	HT_MODE_ALLOW_BF16,
+	HT_MODE_MIX_FP16,
+	HT_MODE_MIX_BF16
+};
+enum ht_status ht_ascend_decide(struct ht_precision *p);
+
+/* ---- decisions: what comes out ---- */
+
+struct ht_decided_type {
+	const struct ht_str *origin; /* imported nodes */
+	int32_t origins;
+	struct ht_str node;          /* the node decided on */
+	struct ht_str attr;
+	enum ht_dtype from, to;
+	const char *rule, *list;
+	enum ht_class class;
+};
+struct ht_decided_cast {
+	struct ht_str name;
+	struct ht_str source; /* "node" or "node:1" */
+	enum ht_dtype from, to;
+	bool constant;        /* of a constant: folded away */
+};
+/* In the order of the graph.  Lives in `arena`, which the caller sets. */
+struct ht_decisions {
+	struct ht_arena *arena;
+	struct ht_decided_type *type;
+	size_t types, type_cap;
+	struct ht_decided_cast *cast;
+	size_t casts, cast_cap;
+	size_t float_nodes, low_nodes; /* nodes with a float unit; those with one in 16 bits or less */
+	struct ht_str *unknown;        /* op types that no list of the profile names */
+	size_t unknowns, unknown_cap;
+};
+
+/* rewrite.c: writes the decision into the graph and places the casts. */
+enum ht_status ht_precision_rewrite(struct ht_precision *p, struct ht_decisions *out);
+
+/* precision.c: the pass.  Without a policy it leaves the graph alone. */
+extern const struct ht_pass ht_pass_precision;
+/* merge.c: chains of casts that are one cast, or none. */
+extern const struct ht_pass ht_pass_merge_casts;
+
+#endif
