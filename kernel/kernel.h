@@ -124,8 +124,9 @@ enum ht_red { HT_RED_ADD, HT_RED_MUL, HT_RED_MIN, HT_RED_MAX, HT_RED_AND, HT_RED
 
 /* A reduction of expression `x` over all reduction dimensions.  Starts from the neutral element;
  * sums of F32 accumulate in F32 (in any order).  ARGMIN/ARGMAX give the I64 position (row-major
- * over the reduction dimensions) of the first extreme; x is the value compared; NaN as in
- * TensorFlow (never chosen unless first). */
+ * over the reduction dimensions) of the first extreme; x is the value compared.  As in TensorFlow
+ * they start from position 0 and the neutral element of MIN or MAX, and go to a later position
+ * only where x is strictly better: NaN is never chosen, and all NaN gives 0. */
 struct ht_reduction {
 	enum ht_red op;
 	enum ht_dtype dtype; /* of x, and of the result but for ARG* */
