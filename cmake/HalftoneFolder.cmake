@@ -99,7 +99,7 @@ function(ht_finish)
 		target_link_libraries(${target} PRIVATE ${HT_LIBRARY_LINKS})
 	endforeach()
 	set_target_properties(halftone PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0)
-	target_link_options(halftone PRIVATE -Wl,--no-undefined)
+	target_link_options(halftone PRIVATE -Wl,--no-undefined -Wl,--as-needed)
 endfunction()
 
 # The command line tool, build/NAME.  Uses the public headers and libhalftone only.

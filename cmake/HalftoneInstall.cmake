@@ -1,0 +1,44 @@
+# cmake --install: headers, both libraries, the code generator's module, the tool, and the files by
+# which pkg-config and CMake find them.  All of them find each other relative to where they lie, so
+# that an installed tree can be moved.
+
+# Each public header stands alone, in C and in C++.
+file(GLOB public_headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/include/halftone/*.h)
+set(alone)
+foreach(header IN LISTS public_headers)
+	get_filename_component(header ${header} NAME)
+	foreach(ext IN ITEMS c cc)
+		set(one ${CMAKE_BINARY_DIR}/headers/include/${header}.${ext})
+		file(CONFIGURE OUTPUT ${one} CONTENT "#include <halftone/${header}>\nextern int ht_alone;\n")
+		list(APPEND alone ${one})
+	endforeach()
+endforeach()
+add_library(ht_include_headers OBJECT ${alone})
+
+if(NOT TARGET halftone)
+	return()
+endif()
+
+install(FILES ${public_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/halftone)
+install(TARGETS halftone halftone_static
+	LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+	ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET halftone-backend)
+	install(TARGETS halftone-backend LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/halftone)
+endif()
+if(TARGET halftone-tool)
+	install(TARGETS halftone-tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+
+# From the folder of each package file to the prefix.
+file(RELATIVE_PATH HT_PC_TO_PREFIX /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
+file(RELATIVE_PATH HT_CMAKE_TO_PREFIX /p/${CMAKE_INSTALL_LIBDIR}/cmake/halftone /p)
+configure_file(cmake/halftone.pc.in halftone.pc @ONLY)
+configure_file(cmake/halftone-config.cmake.in halftone-config.cmake @ONLY)
+include(CMakePackageConfigHelpers)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/halftone-config-version.cmake
+	COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/halftone.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${CMAKE_BINARY_DIR}/halftone-config.cmake
+	${CMAKE_BINARY_DIR}/halftone-config-version.cmake
+	DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/halftone)
