@@ -1,13 +1,11 @@
 /* Kernels without a root: one loop over the sink's elements. */
 #include "passes/lower/lower.h"
 
-enum { TILE_ELEMENTS = 16384 };
+enum { TILE_ELEMENTS = 16384, VECTOR_MULTIPLE = 64 };
 
-/* Splits the outermost loops into tiles of about TILE_ELEMENTS.  step[i] is 0 for loops that are
- * not split. */
-static int choose_grid(int groups, const int64_t *extent, int64_t *step, int64_t *grid)
+int choose_grid(int groups, const int64_t *extent, int64_t work, int64_t *step, int64_t *grid)
 {
-	int64_t inner = 1;
+	int64_t inner = work > 0 ? work : 1;
 	int dims = 0;
 
 	for (int i = 0; i < groups; i++)
@@ -19,7 +17,7 @@ static int choose_grid(int groups, const int64_t *extent, int64_t *step, int64_t
 		inner /= extent[i];
 		step[i] = inner >= TILE_ELEMENTS ? 1 : TILE_ELEMENTS / inner;
 		if (i == groups - 1)
-			step[i] = TILE_ELEMENTS;
+			step[i] = (step[i] + VECTOR_MULTIPLE - 1) / VECTOR_MULTIPLE * VECTOR_MULTIPLE;
 		inner *= step[i];
 		grid[dims++] = (extent[i] + step[i] - 1) / step[i];
 	}
@@ -34,7 +32,7 @@ struct space kb_loop_space(struct kernel_build *k, int32_t rank, const int64_t *
 	struct space s = { .rank = rank, .groups = groups, .guard = -1 };
 	int grid_dim = 0;
 
-	kb_grid(k, choose_grid(groups, extent, step, grid), grid);
+	kb_grid(k, choose_grid(groups, extent, 1, step, grid), grid);
 	for (int32_t i = 0; i < rank; i++)
 		s.dim[i] = dim[i];
 	for (int i = 0; i < groups; i++) {

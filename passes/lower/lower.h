@@ -83,6 +83,7 @@ struct kernel_build;
 struct lower_op {
 	const char *name;
 	enum family family;
+	bool alone;   /* ROOT: takes no epilogue */
 	bool aligned; /* MAP: operands are taken at the result's (broadcast) coordinates, */
 	bool (*unaligned)(const struct ht_node *n); /* but for these nodes; may be NULL */
 	/* MAP: the value of result `out` at `s`, in the compute type, before rounding. */
@@ -206,5 +207,55 @@ int lanes(const struct lower *l); /* F32 lanes of the target's vectors */
 struct space kb_loop_space(struct kernel_build *k, int32_t rank, const int64_t *dim, uint32_t bits);
 enum ht_status emit_loop(struct lower *l, struct ht_node *sink);
 void emit_copy(struct lower *l, const struct ht_node *n, const struct view *from, const struct view *to);
+
+/* Splits the outermost of `groups` loops into tiles of about a fixed amount of work, `work` a
+ * point.  step[i]: indices a tile, 0 for loops that are not split; returns the grid's dimensions. */
+int choose_grid(int groups, const int64_t *extent, int64_t work, int64_t *step, int64_t *grid);
+
+/* ---- window.c ---- */
+
+/* A sliding window along one spatial dimension. */
+struct window {
+	int64_t in, out, size, stride, dilation, before; /* before: padding in front */
+};
+
+/* Height and width of NHWC images, from strides, dilations, padding and explicit_paddings. */
+void read_windows(const struct ht_node *n, struct ht_shape in, struct ht_shape out, const int64_t size[2],
+	struct window w[2]);
+void read_pool_windows(const struct ht_node *n, struct window w[2]);
+bool pool_is_spatial(const struct ht_node *n);
+bool window_leaves(const struct window *w); /* some position is outside the image */
+/* The image coordinate of window position `tap` of result `out`; adds to s->guard where it may be outside. */
+int32_t window_coord(struct kernel_build *k, const struct window *w, int32_t out, int32_t tap, struct space *s);
+
+/* ---- contract.c ---- */
+
+/* A contraction in the making: sizes first, then the packed right operand, then the stage. */
+struct contraction {
+	struct lower *l;
+	struct ht_node *n;
+	enum ht_dtype dtype;           /* of the operands */
+	int64_t batch, rows, columns;  /* of the result; batch also counts groups */
+	int64_t tap[2], depth;         /* what is summed over */
+	int taps;
+	int64_t a_step;
+	int32_t a_guard;
+	int32_t nr, kp, b;             /* packing; plan buffer of the packed operand */
+	int64_t packed_count;          /* elements of one packed matrix */
+	struct kernel_build k;
+	int32_t batch_x, m_x, n_x, tap_x[2];
+};
+
+bool contract_type(enum ht_dtype t); /* has a register tile */
+void contract_init(struct contraction *c, struct lower *l, struct ht_node *n, enum ht_dtype t);
+/* Element (tap, depth, column) of matrix i is at i * stride + tap * sq + depth * sk + column * sn. */
+void contract_pack_const(struct contraction *c, const struct ht_tensor *t, int64_t sq, int64_t sk, int64_t sn,
+	int64_t count, int64_t stride);
+/* `v` is [.., depth, columns]; adds a kernel that packs it. */
+void contract_pack_value(struct contraction *c, const struct view *v);
+/* Opens the stage: batch_x, m_x, n_x, tap_x. */
+void contract_begin(struct contraction *c);
+/* Closes it; `out` is the space of the root's result. */
+void contract_end(struct contraction *c, int32_t a, int32_t a_row, int32_t b_base, const struct space *out);
 
 #endif

@@ -86,7 +86,7 @@ static void grow(struct lower *l, struct ht_node *root)
 	struct region r = { { root }, 1 };
 	int best = 1, operands = root->ins;
 
-	while (root->outs == 1 && r.n <= MAX_EPILOGUE) {
+	while (!lower_op_of(root)->alone && r.n <= MAX_EPILOGUE) {
 		struct ht_node *u = next_user(l, &r);
 		if (!u || !may_join(l, &r, u) || (operands += u->ins) > MAX_KERNEL_OPERANDS)
 			break;

@@ -1,0 +1,145 @@
+/* What all contractions share: packing the right operand, dimensions and grid, the stage itself. */
+#include "passes/lower/lower.h"
+
+#include <string.h>
+
+bool contract_type(enum ht_dtype t)
+{
+	return t == HT_F32 || t == HT_F16 || t == HT_BF16;
+}
+
+void contract_init(struct contraction *c, struct lower *l, struct ht_node *n, enum ht_dtype t)
+{
+	*c = (struct contraction){ .l = l, .n = n, .dtype = t, .batch = 1, .taps = 0, .a_step = 1, .a_guard = -1 };
+}
+
+static int64_t tap_count(const struct contraction *c)
+{
+	int64_t n = 1;
+
+	for (int i = 0; i < c->taps; i++)
+		n *= c->tap[i];
+	return n;
+}
+
+/* Pairs need neighbours in memory. */
+static void choose_packing(struct contraction *c)
+{
+	ht_schedule_packing(c->l->target, c->dtype, c->rows, c->columns, tap_count(c) * c->depth, &c->nr, &c->kp);
+	if (c->kp > 1 && (c->depth % c->kp || c->a_step != 1))
+		c->kp = 1;
+}
+
+static struct ht_pack pack_of(const struct contraction *c, int64_t sq, int64_t sk, int64_t sn)
+{
+	return (struct ht_pack){ .src_dtype = c->dtype, .dst_dtype = c->dtype, .taps = tap_count(c),
+		.depth = c->depth, .n = c->columns, .sq = sq, .sk = sk, .sn = sn, .nr = c->nr, .kp = c->kp };
+}
+
+void contract_pack_const(struct contraction *c, const struct ht_tensor *t, int64_t sq, int64_t sk, int64_t sn,
+	int64_t count, int64_t stride)
+{
+	struct ht_pack p;
+
+	choose_packing(c);
+	p = pack_of(c, sq, sk, sn);
+	c->packed_count = ht_packed_count(&p);
+	c->b = plan_packed(c->l, t, 0, &p, count, stride);
+}
+
+/* A kernel that packs `count` matrices of a value that is computed at run time; `v` is [.., k, n]. */
+void contract_pack_value(struct contraction *c, const struct view *v)
+{
+	struct lower *l = c->l;
+	struct kernel_build k;
+	struct ht_xb *b = &k.xb;
+	int32_t lead = v->rank - 2, dim[5], x[5], kk, nn, ok, value, offset;
+	int64_t batches = 1, grid[2], stride[HT_LOWER_RANK];
+	struct space s = { .rank = v->rank, .guard = -1 };
+	struct view to = { .rank = 5 };
+	struct ht_pack p;
+
+	choose_packing(c);
+	p = pack_of(c, 0, 0, 0);
+	c->packed_count = ht_packed_count(&p);
+	for (int32_t i = 0; i < lead; i++)
+		batches *= v->dim[i];
+	c->b = plan_buffer(l, HT_PLAN_TEMP, c->dtype, c->packed_count * batches);
+	kb_init(&k, l);
+	kb_stage(&k, HT_STAGE_LOOP);
+	grid[0] = batches;
+	grid[1] = (c->columns + c->nr - 1) / c->nr;
+	kb_grid(&k, 2, grid);
+	dim[0] = kb_grid_dim(&k, 0, batches, 1);
+	dim[1] = kb_grid_dim(&k, 1, grid[1], 1);
+	dim[2] = kb_dim(&k, (c->depth + c->kp - 1) / c->kp);
+	dim[3] = kb_dim(&k, c->kp);
+	dim[4] = kb_dim(&k, c->nr);
+	k.stage->vec = dim[4];
+	for (int i = 0; i < 5; i++)
+		x[i] = ht_xdim(b, dim[i]);
+	kk = ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, x[2], ht_xi(b, c->kp)), x[3]);
+	nn = ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, x[1], ht_xi(b, c->nr)), x[4]);
+	ok = ht_x2(b, HT_X_LT, nn, ht_xi(b, c->columns));
+	if (c->depth % c->kp)
+		ok = ht_x2(b, HT_X_AND, ok, ht_x2(b, HT_X_LT, kk, ht_xi(b, c->depth)));
+	memcpy(s.dim, v->dim, sizeof s.dim);
+	memcpy(stride, v->stride, sizeof stride);
+	if (lead)
+		s.group[s.groups++] = (struct space_group){ 0, lead - 1, x[0] };
+	s.group[s.groups++] = (struct space_group){ lead, lead, kk };
+	s.group[s.groups++] = (struct space_group){ lead + 1, lead + 1, nn };
+	if (c->columns % c->nr || c->depth % c->kp)
+		space_and_guard(b, &s, ok);
+	value = kb_load(&k, v, &s);
+	to.buffer = c->b;
+	offset = ht_x2(b, HT_X_MUL, x[0], ht_xi(b, c->packed_count));
+	offset = ht_x2(b, HT_X_ADD, offset, ht_x2(b, HT_X_MUL, x[1], ht_xi(b, c->packed_count / grid[1])));
+	offset = ht_x2(b, HT_X_ADD, offset, ht_x2(b, HT_X_MUL, x[2], ht_xi(b, (int64_t)c->kp * c->nr)));
+	offset = ht_x2(b, HT_X_ADD, offset, ht_x2(b, HT_X_MUL, x[4], ht_xi(b, c->kp)));
+	offset = ht_x2(b, HT_X_ADD, offset, x[3]);
+	ht_xstore(b, kb_arg(&k, c->b, HT_BUFFER_OUT), offset, ht_xcvt(b, c->dtype, value));
+	kb_finish(&k, c->n);
+}
+
+void contract_begin(struct contraction *c)
+{
+	struct kernel_build *k = &c->k;
+	int64_t m_step, n_step, grid[3];
+
+	ht_schedule_tiles(c->l->target, c->dtype, c->rows, c->columns, tap_count(c) * c->depth, &m_step, &n_step);
+	kb_init(k, c->l);
+	kb_stage(k, HT_STAGE_CONTRACT);
+	grid[0] = c->batch;
+	grid[1] = (c->rows + m_step - 1) / m_step;
+	grid[2] = (c->columns + n_step - 1) / n_step;
+	kb_grid(k, 3, grid);
+	c->batch_x = ht_xdim(&k->xb, kb_grid_dim(k, 0, c->batch, 1));
+	k->stage->contract.m = kb_grid_dim(k, 1, c->rows, m_step);
+	k->stage->contract.n = kb_grid_dim(k, 2, c->columns, n_step);
+	c->m_x = ht_xdim(&k->xb, k->stage->contract.m);
+	c->n_x = ht_xdim(&k->xb, k->stage->contract.n);
+	for (int i = 0; i < c->taps; i++)
+		c->tap_x[i] = ht_xdim(&k->xb, kb_reduce_dim(k, c->tap[i]));
+	kb_reduce_dim(k, c->depth);
+	k->stage->vec = k->stage->contract.n;
+}
+
+void contract_end(struct contraction *c, int32_t a, int32_t a_row, int32_t b_base, const struct space *out)
+{
+	struct kernel_build *k = &c->k;
+	struct ht_contract *t = &k->stage->contract;
+
+	t->a_buffer = kb_arg(k, a, HT_BUFFER_IN);
+	t->b_buffer = kb_arg(k, c->b, HT_BUFFER_IN);
+	t->a_row = a_row;
+	t->a_guard = c->a_guard;
+	t->a_step = c->a_step;
+	t->b_base = b_base;
+	t->nr = c->nr;
+	t->kp = c->kp;
+	k->root_x[0] = kb_round(k, c->n->out[0].dtype, ht_xred(&k->xb, 0, HT_F32));
+	k->root = c->n;
+	kb_store_sink(k, out);
+	kb_finish(k, c->n);
+}

@@ -1,0 +1,413 @@
+/* Convolutions over NHWC images as contractions, transposed ones too, and depthwise ones as loops. */
+#include "passes/lower/lower.h"
+
+#include <string.h>
+
+struct conv {
+	struct ht_shape in, filter, out;
+	struct window w[2];
+	int64_t groups;
+};
+
+static struct ht_shape shape_of(const struct ht_node *n, int arg)
+{
+	return ht_type_of(n->in[arg])->shape;
+}
+
+static void read_conv(const struct ht_node *n, struct conv *c)
+{
+	c->in = shape_of(n, 0);
+	c->filter = shape_of(n, 1);
+	c->out = n->out[0].shape;
+	c->groups = c->filter.dim[2] ? c->in.dim[3] / c->filter.dim[2] : 1;
+	read_windows(n, c->in, c->out, c->filter.dim, c->w);
+}
+
+static bool is_product(const struct conv *c)
+{
+	for (int i = 0; i < 2; i++)
+		if (c->w[i].size != 1 || c->w[i].stride != 1 || window_leaves(&c->w[i]))
+			return false;
+	return true;
+}
+
+/* The space of the image positions that m runs over. */
+static struct space pixels(struct contraction *c, struct ht_shape out)
+{
+	struct space s = { .rank = 3, .groups = 1, .guard = -1 };
+
+	memcpy(s.dim, out.dim, 3 * sizeof *out.dim);
+	s.group[0] = (struct space_group){ 0, 2, c->m_x };
+	return s;
+}
+
+/* The space of the result: pixels by m, channels by group and n. */
+static struct space result_space(struct contraction *c, struct ht_shape out, int64_t group_channels)
+{
+	struct ht_xb *b = &c->k.xb;
+	struct space s = { .rank = 4, .groups = 2, .guard = -1 };
+	int32_t channel = ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, c->batch_x, ht_xi(b, group_channels)), c->n_x);
+
+	memcpy(s.dim, out.dim, 4 * sizeof *out.dim);
+	s.group[0] = (struct space_group){ 0, 2, c->m_x };
+	s.group[1] = (struct space_group){ 3, 3, c->batch > 1 ? channel : c->n_x };
+	return s;
+}
+
+static int32_t scaled(struct ht_xb *b, int32_t x, int64_t by)
+{
+	return ht_x2(b, HT_X_MUL, x, ht_xi(b, by));
+}
+
+/* Packs a filter [q, k, n] of any strides; one that is computed at run time through a view. */
+static void pack_filter(struct contraction *c, struct ht_node *n, int arg, const struct conv *v)
+{
+	const struct ht_tensor *t = ht_const_tensor(n->in[arg]);
+	int64_t depth = v->filter.dim[2], columns = v->filter.dim[3];
+
+	HT_CHECK(t);
+	contract_pack_const(c, t, depth * columns, columns, 1, v->groups, columns / v->groups);
+}
+
+/* ---- few channels: a padded copy, so that a row of the window is one run of memory ---- */
+
+enum { FEW_CHANNELS = 8 };
+
+static bool takes_padded_copy(const struct conv *c)
+{
+	return c->in.dim[3] <= FEW_CHANNELS && c->groups == 1 && c->w[1].size > 1 && c->w[1].dilation == 1;
+}
+
+static struct view padded_copy(struct lower *l, struct ht_node *n, const struct conv *c, int64_t channels)
+{
+	const struct view *in = lower_view(l, n->in[0]);
+	int64_t dim[4] = { c->in.dim[0], 0, 0, channels };
+	struct kernel_build k;
+	struct space s, at;
+	struct view to;
+	int32_t x[4], ok;
+	struct ht_xb *b = &k.xb;
+
+	for (int i = 0; i < 2; i++)
+		dim[1 + i] = (c->w[i].out - 1) * c->w[i].stride + (c->w[i].size - 1) * c->w[i].dilation + 1;
+	view_dense(&to, plan_buffer(l, HT_PLAN_TEMP, ht_type_of(n->in[0])->dtype, dim[0] * dim[1] * dim[2] * dim[3]),
+		(struct ht_shape){ 4, dim });
+	kb_init(&k, l);
+	kb_stage(&k, HT_STAGE_LOOP);
+	/* row by row; pixels and channels of a row are one run of memory */
+	s = kb_loop_space(&k, 4, dim, channels == c->in.dim[3] ? 3u : ~0u);
+	at = s;
+	if (channels == c->in.dim[3]) {
+		/* the run of the source: shifted by the padding, guarded as a whole */
+		int64_t row = c->in.dim[2] * channels;
+		int32_t h = ht_x2(b, HT_X_ADD, s.group[1].x, ht_xi(b, -c->w[0].before));
+		int32_t run = ht_x2(b, HT_X_ADD, s.group[2].x, ht_xi(b, -c->w[1].before * channels));
+		struct view rows = *in;
+		if (in->stride[3] == 1 && in->stride[2] == channels) {
+			rows.rank = 3;
+			rows.dim[2] = row;
+			rows.stride[2] = 1;
+			ok = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), h), ht_x2(b, HT_X_LT, h, ht_xi(b, c->in.dim[1])));
+			ok = ht_x2(b, HT_X_AND, ok, ht_x2(b, HT_X_LE, ht_xi(b, 0), run));
+			ok = ht_x2(b, HT_X_AND, ok, ht_x2(b, HT_X_LT, run, ht_xi(b, row)));
+			x[0] = s.group[0].x;
+			x[1] = h;
+			x[2] = run;
+			at = space_of_coords(&s, 3, rows.dim, x);
+			space_and_guard(b, &at, ok);
+			kb_store(&k, &to, &s, kb_load(&k, &rows, &at));
+			kb_finish(&k, n);
+			return to;
+		}
+	}
+	for (int32_t i = 0; i < 4; i++)
+		x[i] = space_coord(b, &s, i);
+	ok = ht_x2(b, HT_X_LT, x[3], ht_xi(b, c->in.dim[3]));
+	for (int i = 0; i < 2; i++) {
+		x[1 + i] = ht_x2(b, HT_X_ADD, x[1 + i], ht_xi(b, -c->w[i].before));
+		ok = ht_x2(b, HT_X_AND, ok, ht_x2(b, HT_X_LE, ht_xi(b, 0), x[1 + i]));
+		ok = ht_x2(b, HT_X_AND, ok, ht_x2(b, HT_X_LT, x[1 + i], ht_xi(b, c->in.dim[1 + i])));
+	}
+	at = space_of_coords(&s, 4, c->in.dim, x);
+	space_and_guard(b, &at, ok);
+	kb_store(&k, &to, &s, kb_load(&k, in, &at));
+	kb_finish(&k, n);
+	return to;
+}
+
+static void unref_blob(void *blob)
+{
+	ht_blob_unref(blob);
+}
+
+/* The filter with zeros for the channels that the copy adds. */
+static const struct ht_tensor *widened_filter(struct lower *l, const struct ht_tensor *t, int64_t channels)
+{
+	int64_t taps = t->shape.dim[0] * t->shape.dim[1], c = t->shape.dim[2], o = t->shape.dim[3];
+	size_t bytes = ht_dtype_info(t->dtype)->bytes;
+	int64_t dim[4] = { t->shape.dim[0], t->shape.dim[1], channels, o };
+	struct ht_tensor *wide;
+
+	if (channels == c)
+		return t;
+	wide = HT_NEW(l->arena, struct ht_tensor);
+	*wide = *t;
+	wide->shape = ht_shape_make(l->arena, 4, dim);
+	wide->blob = ht_blob_new((size_t)(taps * channels * o) * bytes);
+	if (!wide->blob)
+		ht_arena_fail(l->arena);
+	ht_arena_defer(l->arena, unref_blob, wide->blob);
+	for (int64_t i = 0; i < taps; i++)
+		memcpy((char *)wide->blob->p + (size_t)(i * channels * o) * bytes,
+			(const char *)t->blob->p + (size_t)(i * c * o) * bytes, (size_t)(c * o) * bytes);
+	return wide;
+}
+
+static void emit_few_channels(struct lower *l, struct ht_node *n, const struct conv *v)
+{
+	enum ht_dtype t = ht_type_of(n->in[0])->dtype;
+	int64_t channels = t == HT_BF16 ? (v->in.dim[3] + 1) / 2 * 2 : v->in.dim[3], columns = v->filter.dim[3];
+	struct view in = padded_copy(l, n, v, channels);
+	struct contraction c;
+	struct space at, out;
+	struct ht_xb *b = &c.k.xb;
+	int32_t h, w, a_row;
+
+	contract_init(&c, l, n, t);
+	c.rows = v->out.dim[0] * v->out.dim[1] * v->out.dim[2];
+	c.columns = columns;
+	c.taps = 1;
+	c.tap[0] = v->w[0].size;
+	c.depth = v->w[1].size * channels;
+	contract_pack_const(&c, widened_filter(l, ht_const_tensor(n->in[1]), channels), c.depth * columns, columns, 1, 1, 0);
+	contract_begin(&c);
+	at = pixels(&c, v->out);
+	h = ht_x2(b, HT_X_ADD, scaled(b, space_coord(b, &at, 1), v->w[0].stride), scaled(b, c.tap_x[0], v->w[0].dilation));
+	w = scaled(b, space_coord(b, &at, 2), v->w[1].stride * channels);
+	a_row = ht_x2(b, HT_X_ADD, scaled(b, space_coord(b, &at, 0), in.stride[0]), scaled(b, h, in.stride[1]));
+	out = result_space(&c, v->out, columns);
+	contract_end(&c, in.buffer, ht_x2(b, HT_X_ADD, a_row, w), ht_xi(b, 0), &out);
+}
+
+/* ---- the general case: a tap for each position of the window ---- */
+
+static void emit_taps(struct lower *l, struct ht_node *n, const struct conv *v)
+{
+	const struct view in = *lower_view(l, n->in[0]);
+	int64_t group_channels = v->filter.dim[3] / v->groups;
+	struct contraction c;
+	struct space at, out;
+	struct ht_xb *b = &c.k.xb;
+	int32_t a_row;
+
+	contract_init(&c, l, n, ht_type_of(n->in[0])->dtype);
+	c.batch = v->groups;
+	c.rows = v->out.dim[0] * v->out.dim[1] * v->out.dim[2];
+	c.columns = group_channels;
+	c.depth = v->filter.dim[2];
+	c.a_step = in.stride[3];
+	if (!is_product(v)) {
+		c.taps = 2;
+		c.tap[0] = v->w[0].size;
+		c.tap[1] = v->w[1].size;
+	}
+	pack_filter(&c, n, 1, v);
+	contract_begin(&c);
+	at = pixels(&c, v->out);
+	if (c.taps) {
+		int32_t x[4] = { space_coord(b, &at, 0) };
+		struct space from = { .guard = -1 };
+		x[3] = ht_xi(b, 0);
+		for (int i = 0; i < 2; i++)
+			x[1 + i] = window_coord(&c.k, &v->w[i], space_coord(b, &at, 1 + i), c.tap_x[i], &from);
+		c.a_guard = from.guard;
+		from = space_of_coords(&from, 4, v->in.dim, x);
+		a_row = space_offset(b, &from, in.stride, in.offset);
+	} else {
+		a_row = space_offset(b, &at, in.stride, in.offset);
+	}
+	a_row = ht_x2(b, HT_X_ADD, a_row, scaled(b, c.batch_x, v->filter.dim[2] * in.stride[3]));
+	out = result_space(&c, v->out, group_channels);
+	contract_end(&c, in.buffer, a_row, scaled(b, c.batch_x, c.packed_count), &out);
+}
+
+/* ---- filters that are computed, and types without a register tile: a plain loop ---- */
+
+static void emit_loop_conv(struct lower *l, struct ht_node *n, const struct conv *v)
+{
+	enum ht_dtype t = compute_type(ht_type_of(n->in[0])->dtype);
+	int64_t group_channels = v->filter.dim[3] / (v->groups ? v->groups : 1);
+	struct kernel_build k;
+	struct ht_xb *b = &k.xb;
+	struct space out, from, filter;
+	int32_t x[4], f[4], product, depth;
+
+	kb_init(&k, l);
+	kb_stage(&k, HT_STAGE_LOOP);
+	out = kb_loop_space(&k, 4, v->out.dim, ~0u);
+	k.stage->vec = 3;
+	from = out;
+	for (int i = 0; i < 2; i++) {
+		f[i] = ht_xdim(b, kb_reduce_dim(&k, v->w[i].size));
+		x[1 + i] = window_coord(&k, &v->w[i], out.group[1 + i].x, f[i], &from);
+	}
+	depth = ht_xdim(b, kb_reduce_dim(&k, v->filter.dim[2]));
+	x[0] = out.group[0].x;
+	x[3] = depth;
+	if (v->groups > 1)
+		x[3] = ht_x2(b, HT_X_ADD, depth, scaled(b, ht_x2(b, HT_X_FLOORDIV, out.group[3].x, ht_xi(b, group_channels)), v->filter.dim[2]));
+	f[2] = depth;
+	f[3] = out.group[3].x;
+	from = space_of_coords(&from, 4, v->in.dim, x);
+	filter = space_of_coords(&out, 4, v->filter.dim, f);
+	product = ht_x2(b, HT_X_MUL, kb_pull(&k, n->in[0], &from), kb_pull(&k, n->in[1], &filter));
+	k.root_x[0] = kb_round(&k, n->out[0].dtype, ht_xred(b, ht_xreduce(b, HT_RED_ADD, product), t));
+	k.root = n;
+	kb_store_sink(&k, &out);
+	kb_finish(&k, n);
+}
+
+static enum ht_status emit_conv(struct lower *l, struct ht_node *n)
+{
+	struct conv v;
+
+	if (ht_shape_count(n->out[0].shape) == 0)
+		return HT_OK;
+	read_conv(n, &v);
+	if (!contract_type(ht_type_of(n->in[0])->dtype) || !ht_const_tensor(n->in[1]) || ht_shape_count(v.in) == 0 ||
+		ht_shape_count(v.filter) == 0)
+		emit_loop_conv(l, n, &v);
+	else if (takes_padded_copy(&v))
+		emit_few_channels(l, n, &v);
+	else
+		emit_taps(l, n, &v);
+	return HT_OK;
+}
+
+static const char *refuse_conv(const struct ht_node *n)
+{
+	if (n->op != HT_OP_Conv2D && n->op != HT_OP_DepthwiseConv2dNative)
+		return "is to be expanded before lowering";
+	return ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NHWC") ? NULL : "has no kernel for this data_format";
+}
+
+const struct lower_op lower_conv2d = { .name = "conv2d", .family = FAMILY_ROOT, .emit = emit_conv, .refuse = refuse_conv };
+
+/* ---- transposed: r[h, w, o] = sum of x[(h + before - kh) / stride, ..] * f[kh, kw, o, c] where it divides ---- */
+
+static int32_t transposed_coord(struct contraction *c, const struct window *w, int32_t out, int32_t tap)
+{
+	struct ht_xb *b = &c->k.xb;
+	int32_t x = ht_x2(b, HT_X_SUB, ht_x2(b, HT_X_ADD, out, ht_xi(b, w->before)), scaled(b, tap, w->dilation)), ok, q;
+
+	q = ht_x2(b, HT_X_FLOORDIV, x, ht_xi(b, w->stride));
+	ok = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), x), ht_x2(b, HT_X_LT, q, ht_xi(b, w->out)));
+	if (w->stride > 1)
+		ok = ht_x2(b, HT_X_AND, ok, ht_x2(b, HT_X_EQ, ht_x2(b, HT_X_FLOORMOD, x, ht_xi(b, w->stride)), ht_xi(b, 0)));
+	c->a_guard = c->a_guard < 0 ? ok : ht_x2(b, HT_X_AND, c->a_guard, ok);
+	return q;
+}
+
+static enum ht_status emit_conv_transpose(struct lower *l, struct ht_node *n)
+{
+	struct ht_shape from = shape_of(n, 2), filter = shape_of(n, 1), to = n->out[0].shape;
+	struct window w[2];
+	struct contraction c;
+	struct ht_xb *b = &c.k.xb;
+	struct space at, out;
+	struct view in;
+	int32_t x[4];
+
+	if (ht_shape_count(to) == 0)
+		return HT_OK;
+	in = *lower_view(l, n->in[2]);
+	read_windows(n, to, from, filter.dim, w);
+	contract_init(&c, l, n, ht_type_of(n->in[2])->dtype);
+	c.rows = to.dim[0] * to.dim[1] * to.dim[2];
+	c.columns = to.dim[3];
+	c.depth = from.dim[3];
+	c.a_step = in.stride[3];
+	c.taps = 2;
+	c.tap[0] = w[0].size;
+	c.tap[1] = w[1].size;
+	contract_pack_const(&c, ht_const_tensor(n->in[1]), c.columns * c.depth, 1, c.depth, 1, 0);
+	contract_begin(&c);
+	at = pixels(&c, to);
+	x[0] = space_coord(b, &at, 0);
+	for (int i = 0; i < 2; i++)
+		x[1 + i] = transposed_coord(&c, &w[i], space_coord(b, &at, 1 + i), c.tap_x[i]);
+	x[3] = ht_xi(b, 0);
+	at = space_of_coords(&at, 4, from.dim, x);
+	out = result_space(&c, to, c.columns);
+	contract_end(&c, in.buffer, space_offset(b, &at, in.stride, in.offset), ht_xi(b, 0), &out);
+	return HT_OK;
+}
+
+static const char *refuse_conv_transpose(const struct ht_node *n)
+{
+	if (!ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NHWC"))
+		return "has no kernel for this data_format";
+	if (!ht_const_tensor(n->in[1]))
+		return "needs a constant filter";
+	if (!contract_type(n->out[0].dtype) || ht_shape_count(shape_of(n, 2)) == 0)
+		return "has no kernel for this dtype or size";
+	if (shape_of(n, 1).dim[3] != shape_of(n, 2).dim[3])
+		return "with groups has no kernel";
+	return NULL;
+}
+
+const struct lower_op lower_conv2d_transpose = { .name = "conv2d_transpose", .family = FAMILY_ROOT,
+	.emit = emit_conv_transpose, .refuse = refuse_conv_transpose };
+
+/* ---- depthwise: channels along lanes, several pixels side by side so that they share weights ---- */
+
+enum { PIXELS_SIDE_BY_SIDE = 4, MAX_UNROLLED_TAPS = 49 };
+
+static enum ht_status emit_depthwise(struct lower *l, struct ht_node *n)
+{
+	enum ht_dtype t = compute_type(ht_type_of(n->in[0])->dtype);
+	struct conv v;
+	struct kernel_build k;
+	struct ht_xb *b = &k.xb;
+	struct space out, from, filter;
+	int32_t x[4], f[4], product;
+	int64_t multiplier;
+
+	if (ht_shape_count(n->out[0].shape) == 0)
+		return HT_OK;
+	read_conv(n, &v);
+	multiplier = v.filter.dim[3];
+	kb_init(&k, l);
+	kb_stage(&k, HT_STAGE_LOOP);
+	out = kb_loop_space(&k, 4, v.out.dim, ~0u);
+	k.stage->vec = 3;
+	if (v.out.dim[2] >= PIXELS_SIDE_BY_SIDE)
+		k.stage->dim[2].unroll = PIXELS_SIDE_BY_SIDE;
+	from = out;
+	for (int i = 0; i < 2; i++) {
+		int d = kb_reduce_dim(&k, v.w[i].size);
+		if (v.w[0].size * v.w[1].size <= MAX_UNROLLED_TAPS)
+			k.stage->dim[d].unroll = (int8_t)v.w[i].size;
+		f[i] = ht_xdim(b, d);
+		x[1 + i] = window_coord(&k, &v.w[i], out.group[1 + i].x, f[i], &from);
+	}
+	x[0] = out.group[0].x;
+	x[3] = v.in.dim[3] == 1 ? ht_xi(b, 0) : out.group[3].x;
+	f[2] = x[3];
+	f[3] = v.in.dim[3] == 1 ? out.group[3].x : ht_xi(b, 0);
+	if (multiplier > 1 && v.in.dim[3] > 1) {
+		x[3] = f[2] = ht_x2(b, HT_X_FLOORDIV, out.group[3].x, ht_xi(b, multiplier));
+		f[3] = ht_x2(b, HT_X_FLOORMOD, out.group[3].x, ht_xi(b, multiplier));
+	}
+	from = space_of_coords(&from, 4, v.in.dim, x);
+	filter = space_of_coords(&out, 4, v.filter.dim, f);
+	product = ht_x2(b, HT_X_MUL, kb_pull(&k, n->in[0], &from), kb_pull(&k, n->in[1], &filter));
+	k.root_x[0] = kb_round(&k, n->out[0].dtype, ht_xred(b, ht_xreduce(b, HT_RED_ADD, product), t));
+	k.root = n;
+	kb_store_sink(&k, &out);
+	kb_finish(&k, n);
+	return HT_OK;
+}
+
+const struct lower_op lower_depthwise = { .name = "depthwise", .family = FAMILY_ROOT, .emit = emit_depthwise,
+	.refuse = refuse_conv };

@@ -1,0 +1,183 @@
+/* Kernels that need each row of the last dimension several times: softmax, layer normalisation.
+ * A tile is a block of rows; what later stages need of a row is in local buffers. */
+#include "passes/lower/lower.h"
+
+enum { TILE_ELEMENTS = 8192 };
+
+struct rows {
+	struct kernel_build k;
+	struct ht_node *n;
+	struct ht_shape shape;
+	int64_t count, columns, step; /* rows, elements of one, rows a tile */
+	int32_t row;                  /* in the current stage: row within the tile */
+	struct space at;              /* in the current stage: the element */
+	int32_t x;                    /* local buffer of the operand's rows; -1: read in place */
+};
+
+static void next_stage(struct rows *r, bool reduces)
+{
+	struct kernel_build *k = &r->k;
+	int row, column;
+
+	kb_stage(k, HT_STAGE_LOOP);
+	row = kb_grid_dim(k, 0, r->count, r->step);
+	column = reduces ? kb_reduce_dim(k, r->columns) : kb_dim(k, r->columns);
+	k->stage->vec = column;
+	r->at = (struct space){ .rank = r->shape.rank, .groups = 1, .guard = -1 };
+	for (int32_t i = 0; i < r->shape.rank; i++)
+		r->at.dim[i] = r->shape.dim[i];
+	r->at.group[0] = (struct space_group){ 0, r->shape.rank - 2, ht_xdim(&k->xb, row) };
+	if (r->shape.rank == 1)
+		r->at.groups = 0;
+	r->at.group[r->at.groups++] = (struct space_group){ r->shape.rank - 1, r->shape.rank - 1, ht_xdim(&k->xb, column) };
+	r->row = ht_x2(&k->xb, HT_X_SUB, ht_xdim(&k->xb, row),
+		ht_x2(&k->xb, HT_X_MUL, ht_xgrid(&k->xb, 0), ht_xi(&k->xb, r->step)));
+}
+
+static int32_t element_offset(struct rows *r)
+{
+	struct ht_xb *b = &r->k.xb;
+	int32_t column = r->at.group[r->at.groups - 1].x;
+
+	return ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, r->row, ht_xi(b, r->columns)), column);
+}
+
+static void start(struct rows *r, struct lower *l, struct ht_node *n)
+{
+	int64_t tiles;
+
+	*r = (struct rows){ .n = n, .shape = n->out[0].shape, .x = -1 };
+	r->columns = r->shape.dim[r->shape.rank - 1];
+	r->count = ht_shape_count(r->shape) / r->columns;
+	r->step = r->columns >= TILE_ELEMENTS ? 1 : TILE_ELEMENTS / r->columns;
+	if (r->step > r->count)
+		r->step = r->count;
+	tiles = (r->count + r->step - 1) / r->step;
+	kb_init(&r->k, l);
+	kb_grid(&r->k, 1, &tiles);
+}
+
+static int32_t operand(struct rows *r)
+{
+	if (r->x < 0)
+		return kb_pull(&r->k, r->n->in[0], &r->at);
+	return ht_xload(&r->k.xb, r->x, compute_type(ht_type_of(r->n->in[0])->dtype), element_offset(r));
+}
+
+/* A computed operand is computed once, into a local buffer. */
+static void keep_operand(struct rows *r)
+{
+	int32_t x, local;
+
+	if (r->k.l->owner[r->n->in[0].node->id] != r->k.l->sink)
+		return;
+	next_stage(r, false);
+	x = kb_pull(&r->k, r->n->in[0], &r->at);
+	local = kb_local(&r->k, compute_type(ht_type_of(r->n->in[0])->dtype), r->step * r->columns);
+	ht_xstore(&r->k.xb, local, element_offset(r), x);
+	r->x = local;
+}
+
+/* Stores one value a row, for later stages. */
+static int32_t row_value(struct rows *r, enum ht_dtype t, int32_t x)
+{
+	int32_t local = kb_local(&r->k, t, r->step);
+
+	ht_xstore(&r->k.xb, local, r->row, x);
+	return local;
+}
+
+static int32_t load_row_value(struct rows *r, enum ht_dtype t, int32_t local)
+{
+	return ht_xload(&r->k.xb, local, t, r->row);
+}
+
+static int32_t reduce_row(struct rows *r, enum ht_red red, enum ht_dtype t, int32_t x)
+{
+	return ht_xred(&r->k.xb, ht_xreduce(&r->k.xb, red, x), t);
+}
+
+static void finish(struct rows *r, int32_t x)
+{
+	r->k.root_x[0] = kb_round(&r->k, r->n->out[0].dtype, x);
+	r->k.root = r->n;
+	kb_store_sink(&r->k, &r->at);
+	kb_finish(&r->k, r->n);
+}
+
+static bool takes_first(const struct ht_node *n, int arg)
+{
+	(void)n;
+	return arg == 0;
+}
+
+/* exp(x - max) / sum of it; the logarithm: x - max - log(sum). */
+static enum ht_status emit_softmax(struct lower *l, struct ht_node *n)
+{
+	enum ht_dtype t = compute_type(n->out[0].dtype);
+	struct rows r;
+	struct ht_xb *b = &r.k.xb;
+	int32_t max, sum, e, x;
+
+	if (ht_shape_count(n->out[0].shape) == 0)
+		return HT_OK;
+	start(&r, l, n);
+	keep_operand(&r);
+	next_stage(&r, true);
+	max = row_value(&r, t, reduce_row(&r, HT_RED_MAX, t, operand(&r)));
+	next_stage(&r, false);
+	x = ht_x1(b, HT_X_EXP, ht_x2(b, HT_X_SUB, operand(&r), load_row_value(&r, t, max)));
+	e = kb_local(&r.k, t, r.step * r.columns);
+	ht_xstore(b, e, element_offset(&r), x);
+	next_stage(&r, true);
+	sum = row_value(&r, t, reduce_row(&r, HT_RED_ADD, t, ht_xload(b, e, t, element_offset(&r))));
+	next_stage(&r, false);
+	if (n->op == HT_OP_LogSoftmax) {
+		x = ht_x2(b, HT_X_SUB, operand(&r), load_row_value(&r, t, max));
+		x = ht_x2(b, HT_X_SUB, x, ht_x1(b, HT_X_LOG, load_row_value(&r, t, sum)));
+	} else {
+		x = ht_x2(b, HT_X_DIV, ht_xload(b, e, t, element_offset(&r)), load_row_value(&r, t, sum));
+	}
+	finish(&r, x);
+	return HT_OK;
+}
+
+static const char *refuse_rows(const struct ht_node *n)
+{
+	return n->out[0].shape.rank > 0 ? NULL : "needs at least one dimension";
+}
+
+const struct lower_op lower_softmax = { .name = "softmax", .family = FAMILY_ROOT, .emit = emit_softmax,
+	.refuse = refuse_rows, .takes = takes_first };
+
+/* (x - mean) / sqrt(variance + epsilon) * scale + offset; the variance from differences. */
+static enum ht_status emit_layer_norm(struct lower *l, struct ht_node *n)
+{
+	enum ht_dtype t = compute_type(n->out[0].dtype);
+	struct rows r;
+	struct ht_xb *b = &r.k.xb;
+	int32_t mean, scale, x, n_columns;
+
+	if (ht_shape_count(n->out[0].shape) == 0)
+		return HT_OK;
+	start(&r, l, n);
+	keep_operand(&r);
+	next_stage(&r, true);
+	n_columns = ht_xconst(b, t, (double)r.columns, 0);
+	mean = row_value(&r, t, ht_x2(b, HT_X_DIV, reduce_row(&r, HT_RED_ADD, t, operand(&r)), n_columns));
+	next_stage(&r, true);
+	x = ht_x2(b, HT_X_SUB, operand(&r), load_row_value(&r, t, mean));
+	x = reduce_row(&r, HT_RED_ADD, t, ht_x2(b, HT_X_MUL, x, x));
+	x = ht_x2(b, HT_X_DIV, x, ht_xconst(b, t, (double)r.columns, 0));
+	x = ht_x1(b, HT_X_SQRT, ht_x2(b, HT_X_ADD, x, ht_xconst(b, t, (double)ht_attr_float(n, "epsilon", 1e-3f), 0)));
+	scale = row_value(&r, t, ht_x2(b, HT_X_DIV, ht_xconst(b, t, 1, 0), x));
+	next_stage(&r, false);
+	x = ht_x2(b, HT_X_SUB, operand(&r), load_row_value(&r, t, mean));
+	x = ht_x2(b, HT_X_MUL, x, load_row_value(&r, t, scale));
+	x = ht_x2(b, HT_X_MUL, x, kb_operand(&r.k, n, 1, &r.at));
+	finish(&r, ht_x2(b, HT_X_ADD, x, kb_operand(&r.k, n, 2, &r.at)));
+	return HT_OK;
+}
+
+const struct lower_op lower_layer_norm = { .name = "layer_norm", .family = FAMILY_ROOT, .emit = emit_layer_norm,
+	.refuse = refuse_rows, .takes = takes_first };
