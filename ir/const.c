@@ -72,3 +72,12 @@ struct ht_node *ht_const_new(struct ht_graph *g, struct ht_str name, enum ht_dty
 	n->out[0] = (struct ht_type){ t, shape };
 	return n;
 }
+
+int64_t ht_tensor_int(const struct ht_tensor *t, size_t i)
+{
+	switch (t->dtype) {
+	case HT_I16: return ((const int16_t *)t->blob->p)[i];
+	case HT_I32: return ((const int32_t *)t->blob->p)[i];
+	default: HT_CHECK(t->dtype == HT_I64); return ((const int64_t *)t->blob->p)[i];
+	}
+}

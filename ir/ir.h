@@ -324,6 +324,8 @@ void ht_tensor_drop(struct ht_tensor *t);
 const struct ht_tensor *ht_const_tensor(struct ht_value v); /* NULL unless a Const with data */
 /* Integers of a constant i32 or i64 tensor; false when it is none. */
 bool ht_const_ints(struct ht_value v, struct ht_arena *a, int64_t **p, size_t *n);
+/* Element i of an i16, i32 or i64 tensor. */
+int64_t ht_tensor_int(const struct ht_tensor *t, size_t i);
 /* A new Const node; takes over the reference to `blob`. */
 struct ht_node *ht_const_new(struct ht_graph *g, struct ht_str name, enum ht_dtype t,
 	struct ht_shape shape, struct ht_blob *blob);

@@ -56,7 +56,6 @@ void contract_pack_value(struct contraction *c, const struct view *v)
 	int32_t lead = v->rank - 2, dim[5], x[5], kk, nn, ok, value, offset;
 	int64_t batches = 1, grid[2], stride[HT_LOWER_RANK];
 	struct space s = { .rank = v->rank, .guard = -1 };
-	struct view to = { .rank = 5 };
 	struct ht_pack p;
 
 	choose_packing(c);
@@ -92,7 +91,6 @@ void contract_pack_value(struct contraction *c, const struct view *v)
 	if (c->columns % c->nr || c->depth % c->kp)
 		space_and_guard(b, &s, ok);
 	value = kb_load(&k, v, &s);
-	to.buffer = c->b;
 	offset = ht_x2(b, HT_X_MUL, x[0], ht_xi(b, c->packed_count));
 	offset = ht_x2(b, HT_X_ADD, offset, ht_x2(b, HT_X_MUL, x[1], ht_xi(b, c->packed_count / grid[1])));
 	offset = ht_x2(b, HT_X_ADD, offset, ht_x2(b, HT_X_MUL, x[2], ht_xi(b, (int64_t)c->kp * c->nr)));

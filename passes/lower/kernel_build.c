@@ -121,10 +121,12 @@ static void place_locals(struct kernel_build *k)
 void kb_finish(struct kernel_build *k, const struct ht_node *node)
 {
 	place_locals(k);
-	ht_kernel_expand(k->kernel, k->l->arena);
-	ht_schedule_contract(k->l->target, k->kernel);
+	if (!k->kernel->library) {
+		ht_kernel_expand(k->kernel, k->l->arena);
+		ht_schedule_contract(k->l->target, k->kernel);
+	}
 	ht_kernel_verify(k->kernel);
-	plan_step(k->l, k->kernel, k->plan_buffer_of, node);
+	plan_step(k->l, k->kernel, k->plan_buffer_of, k->params, node);
 }
 
 /* ---- values ---- */

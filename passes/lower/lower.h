@@ -143,7 +143,8 @@ int32_t plan_const(struct lower *l, const struct ht_tensor *t);
 int32_t plan_packed(struct lower *l, const struct ht_tensor *t, int64_t first, const struct ht_pack *p,
 	int64_t count, int64_t stride);
 /* Appends a step for `node`; equal kernels become one.  `buffer_of`: plan buffers by argument. */
-void plan_step(struct lower *l, struct ht_kernel *k, const int32_t *buffer_of, const struct ht_node *node);
+void plan_step(struct lower *l, struct ht_kernel *k, const int32_t *buffer_of, int64_t *params,
+	const struct ht_node *node);
 /* Lifetimes and the arena. */
 void plan_memory(struct lower *l);
 
@@ -156,6 +157,7 @@ struct kernel_build {
 	struct ht_xb xb;
 	size_t stage_cap;
 	int32_t plan_buffer_of[64]; /* by kernel argument */
+	int64_t *params;         /* of the step; NULL: none */
 	struct ht_kernel_buffer local[8];
 	int32_t locals;
 	struct ht_node *root;    /* value taken from root_x instead of pulled */

@@ -73,14 +73,15 @@ static const struct ht_kernel *distinct(struct lower *l, struct ht_kernel *k)
 	return e->value;
 }
 
-void plan_step(struct lower *l, struct ht_kernel *k, const int32_t *buffer_of, const struct ht_node *node)
+void plan_step(struct lower *l, struct ht_kernel *k, const int32_t *buffer_of, int64_t *params,
+	const struct ht_node *node)
 {
 	struct ht_plan *p = l->plan;
 	struct ht_plan_step *s;
 
 	p->step = ht_grow(l->arena, p->step, (size_t)p->steps, &l->step_cap, sizeof *p->step);
 	s = &p->step[p->steps];
-	*s = (struct ht_plan_step){ .kernel = distinct(l, k), .node = node->name };
+	*s = (struct ht_plan_step){ .kernel = distinct(l, k), .params = params, .node = node->name };
 	s->buffer = HT_NEW_ARRAY(l->arena, int32_t, (size_t)k->args);
 	memcpy(s->buffer, buffer_of, (size_t)k->args * sizeof *s->buffer);
 	for (int32_t i = 0; i < k->args; i++) {
