@@ -44,7 +44,8 @@ def main(paths):
             passed, failed, skipped = cases(output)
             if status in ("notrun", "disabled"):
                 said = [line for line in output.splitlines() if line.strip()]
-                skips.append((name, said[-1] if said else "skipped"))
+                why = said[-1].removeprefix("skipped: ") if said else "no reason given"
+                skips.append((name, why))
                 skipped = max(1, skipped)
                 passed = failed = 0
             elif status == "run":
@@ -60,7 +61,7 @@ def main(paths):
                 failures.append(name)
             for i, n in enumerate((passed, failed, skipped)):
                 total[i] += n
-    for name, why in skips:
+    for name, why in dict.fromkeys(skips):
         print(f"skipped: {name}: {why}")
     for name in failures:
         print(f"FAILED: {name}")
