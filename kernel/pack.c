@@ -1,0 +1,259 @@
+/* pack: the second operand of a contraction in the order in which its register tile reads it.
+ *
+ * A panel of nr columns is K'/kp lines of nr * kp elements.  Weights are packed once but may be
+ * hundreds of megabytes, so the common cases (columns or depth side by side in memory) are moved
+ * in whole lines. */
+#include "kernel/kernel.h"
+
+#include <immintrin.h>
+#include <string.h>
+
+int64_t ht_packed_count(const struct ht_pack *p)
+{
+	int64_t panels = (p->n + p->nr - 1) / p->nr, depth = (p->depth + p->kp - 1) / p->kp * p->kp;
+
+	return panels * p->taps * depth * p->nr;
+}
+
+/* ---- conversion of `n` elements side by side ---- */
+
+typedef void convert_fn(const void *src, void *dst, int64_t n);
+
+static void copy32(const void *src, void *dst, int64_t n)
+{
+	memcpy(dst, src, (size_t)n * 4);
+}
+
+static void copy16(const void *src, void *dst, int64_t n)
+{
+	memcpy(dst, src, (size_t)n * 2);
+}
+
+static void copy8(const void *src, void *dst, int64_t n)
+{
+	memcpy(dst, src, (size_t)n);
+}
+
+/* As ht_f32_to_bf16(), without branches so that it vectorises. */
+static void f32_to_bf16(const void *src, void *dst, int64_t n)
+{
+	const uint32_t *s = src;
+	uint16_t *d = dst;
+
+	for (int64_t i = 0; i < n; i++) {
+		uint32_t u = s[i], magnitude = u & 0x7fffffffu, sign = u & 0x80000000u;
+		uint32_t even = (u + 0x7fff + (u >> 16 & 1)) >> 16;
+		uint32_t r = magnitude < 0x00800000u ? sign >> 16 : even;
+
+		d[i] = (uint16_t)(magnitude > 0x7f800000u ? u >> 16 | 0x40 : r);
+	}
+}
+
+static void f32_to_f16_plain(const void *src, void *dst, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		((uint16_t *)dst)[i] = ht_f32_to_f16(((const float *)src)[i]);
+}
+
+__attribute__((target("avx,f16c"))) static void f32_to_f16_fast(const void *src, void *dst, int64_t n)
+{
+	int64_t i = 0;
+
+	for (; i + 8 <= n; i += 8) {
+		__m256 v = _mm256_loadu_ps((const float *)src + i);
+
+		_mm_storeu_si128((__m128i *)((uint16_t *)dst + i),
+			_mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+	}
+	f32_to_f16_plain((const float *)src + i, (uint16_t *)dst + i, n - i);
+}
+
+static void f32_to_f16(const void *src, void *dst, int64_t n)
+{
+	if (__builtin_cpu_supports("f16c"))
+		f32_to_f16_fast(src, dst, n);
+	else
+		f32_to_f16_plain(src, dst, n);
+}
+
+static void f16_to_f32(const void *src, void *dst, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		((float *)dst)[i] = ht_f16_to_f32(((const uint16_t *)src)[i]);
+}
+
+static void bf16_to_f32(const void *src, void *dst, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		((float *)dst)[i] = ht_bf16_to_f32(((const uint16_t *)src)[i]);
+}
+
+static void by_way_of_f32(convert_fn *up, convert_fn *down, const void *src, void *dst, int64_t n)
+{
+	enum { BLOCK = 64 };
+	float f[BLOCK];
+
+	for (int64_t i = 0; i < n; i += BLOCK) {
+		int64_t m = n - i < BLOCK ? n - i : BLOCK;
+
+		up((const uint16_t *)src + i, f, m);
+		down(f, (uint16_t *)dst + i, m);
+	}
+}
+
+static void f16_to_bf16(const void *src, void *dst, int64_t n)
+{
+	by_way_of_f32(f16_to_f32, f32_to_bf16, src, dst, n);
+}
+
+static void bf16_to_f16(const void *src, void *dst, int64_t n)
+{
+	by_way_of_f32(bf16_to_f32, f32_to_f16, src, dst, n);
+}
+
+static convert_fn *conversion(enum ht_dtype from, enum ht_dtype to)
+{
+	if (from == to) {
+		size_t bytes = ht_dtype_info(from)->bytes;
+
+		HT_CHECK(bytes == 1 || bytes == 2 || bytes == 4);
+		return bytes == 4 ? copy32 : bytes == 2 ? copy16 : copy8;
+	}
+	switch (from) {
+	case HT_F32:
+		HT_CHECK(to == HT_BF16 || to == HT_F16);
+		return to == HT_BF16 ? f32_to_bf16 : f32_to_f16;
+	case HT_F16:
+		HT_CHECK(to == HT_BF16 || to == HT_F32);
+		return to == HT_BF16 ? f16_to_bf16 : f16_to_f32;
+	default:
+		HT_CHECK(from == HT_BF16 && (to == HT_F16 || to == HT_F32));
+		return to == HT_F16 ? bf16_to_f16 : bf16_to_f32;
+	}
+}
+
+/* ---- order ---- */
+
+enum { BLOCK_K = 64, MAX_NR = 128 };
+
+struct packer {
+	const struct ht_pack *p;
+	convert_fn *convert;
+	size_t src_bytes, dst_bytes;
+	int64_t lines; /* of a tap: K' / kp */
+};
+
+/* Writes kp rows of `nr` converted columns as one line: interleaved when kp is 2. */
+static void weave(const struct packer *w, const char *row0, const char *row1, char *line)
+{
+	int32_t nr = w->p->nr;
+
+	if (w->p->kp == 1) {
+		memcpy(line, row0, (size_t)nr * w->dst_bytes);
+		return;
+	}
+	const uint16_t *a = (const void *)row0, *b = (const void *)row1;
+	uint16_t *to = (void *)line;
+	for (int32_t i = 0; i < nr; i++) {
+		to[2 * i] = a[i];
+		to[2 * i + 1] = b[i];
+	}
+}
+
+/* A panel of one tap whose columns stand side by side in the source. */
+static void pack_columns(const struct packer *w, const char *src, char *dst, int64_t columns)
+{
+	const struct ht_pack *p = w->p;
+	_Alignas(64) char row[2][MAX_NR * 4];
+	size_t line_bytes = (size_t)(p->nr * p->kp) * w->dst_bytes;
+
+	memset(row, 0, sizeof row);
+	for (int64_t k = 0; k < p->depth; k += p->kp, dst += line_bytes) {
+		const char *from = src + k * p->sk * (int64_t)w->src_bytes;
+
+		if (p->kp == 1) {
+			w->convert(from, dst, columns);
+			memset(dst + (size_t)columns * w->dst_bytes, 0,
+				(size_t)(p->nr - columns) * w->dst_bytes);
+			continue;
+		}
+		w->convert(from, row[0], columns);
+		if (k + 1 < p->depth)
+			w->convert(from + p->sk * (int64_t)w->src_bytes, row[1], columns);
+		else
+			memset(row[1], 0, sizeof row[1]);
+		weave(w, row[0], row[1], dst);
+	}
+}
+
+/* Copies `n` elements `stride` apart. */
+static void gather(const struct packer *w, const char *src, int64_t stride, char *to, int64_t n)
+{
+	if (stride == 1) {
+		memcpy(to, src, (size_t)n * w->src_bytes);
+		return;
+	}
+	for (int64_t i = 0; i < n; i++)
+		memcpy(to + (size_t)i * w->src_bytes, src + i * stride * (int64_t)w->src_bytes,
+			w->src_bytes);
+}
+
+/* Writes element i of a converted column to place (i / kp) * nr * kp + i % kp of `to`. */
+static void scatter(const struct packer *w, const char *column, char *to, int64_t n)
+{
+	int32_t nr = w->p->nr, kp = w->p->kp;
+
+	if (w->dst_bytes == 4)
+		for (int64_t i = 0; i < n; i++)
+			((uint32_t *)(void *)to)[i * nr] = ((const uint32_t *)(const void *)column)[i];
+	else if (w->dst_bytes == 2 && kp == 2)
+		for (int64_t i = 0; i < n; i += 2)
+			memcpy(to + (size_t)(i * nr) * 2, column + 2 * i, 4);
+	else
+		for (int64_t i = 0; i < n; i++)
+			memcpy(to + (size_t)((i / kp) * nr * kp + i % kp) * w->dst_bytes,
+				column + (size_t)i * w->dst_bytes, w->dst_bytes);
+}
+
+/* A panel of one tap with any strides, in blocks of depth so that its lines stay in cache. */
+static void pack_strided(const struct packer *w, const char *src, char *dst, int64_t columns)
+{
+	const struct ht_pack *p = w->p;
+	_Alignas(64) char raw[BLOCK_K * 4], column[BLOCK_K * 4];
+
+	for (int64_t k = 0; k < p->depth; k += BLOCK_K) {
+		int64_t n = p->depth - k < BLOCK_K ? p->depth - k : BLOCK_K;
+		int64_t padded = (n + p->kp - 1) / p->kp * p->kp;
+		char *block = dst + (size_t)(k * p->nr) * w->dst_bytes;
+
+		memset(block, 0, (size_t)(padded * p->nr) * w->dst_bytes);
+		memset(column, 0, sizeof column);
+		for (int64_t j = 0; j < columns; j++) {
+			gather(w, src + (k * p->sk + j * p->sn) * (int64_t)w->src_bytes, p->sk, raw, n);
+			w->convert(raw, column, n);
+			scatter(w, column, block + (size_t)(j * p->kp) * w->dst_bytes, padded);
+		}
+	}
+}
+
+void ht_pack_b(const struct ht_pack *p, const void *src, void *dst)
+{
+	struct packer w = { p, conversion(p->src_dtype, p->dst_dtype), ht_dtype_info(p->src_dtype)->bytes,
+		ht_dtype_info(p->dst_dtype)->bytes, (p->depth + p->kp - 1) / p->kp };
+	char *to = dst;
+
+	HT_CHECK(p->nr > 0 && p->nr <= MAX_NR && (p->kp == 1 || (p->kp == 2 && w.dst_bytes == 2)));
+	for (int64_t n = 0; n < p->n; n += p->nr) {
+		int64_t columns = p->n - n < p->nr ? p->n - n : p->nr;
+
+		for (int64_t q = 0; q < p->taps; q++) {
+			const char *from = (const char *)src + (q * p->sq + n * p->sn) * (int64_t)w.src_bytes;
+
+			if (p->sn == 1)
+				pack_columns(&w, from, to, columns);
+			else
+				pack_strided(&w, from, to, columns);
+			to += (size_t)(w.lines * p->nr * p->kp) * w.dst_bytes;
+		}
+	}
+}
