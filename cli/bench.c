@@ -1,0 +1,201 @@
+/* halftone bench: latency of a run, from warm inputs to finished outputs; and memory. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct samples {
+	int64_t *ns;
+	size_t n;
+};
+
+static int64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static enum ht_status measure(struct cli *c, struct session *s, struct samples *out)
+{
+	enum { MOST = 1 << 20 };
+	const char *text = option(c, OPTION_DURATION, "2");
+	char *stop;
+	double seconds = strtod(text, &stop);
+	long long warmup, runs;
+	int64_t start;
+	enum ht_status st = option_number(c, OPTION_WARMUP, 3, 0, 1000000, &warmup);
+
+	if (*stop || stop == text || !(seconds >= 0) || seconds > 86400)
+		return fail(HT_E_USAGE, "--duration: '%s' is no number of seconds", text);
+	if (st == HT_OK)
+		st = option_number(c, OPTION_RUNS, 20, 1, MOST, &runs);
+	for (long long i = 0; i < warmup && st == HT_OK; i++)
+		st = session_run(c, s);
+	if (st != HT_OK)
+		return st;
+	out->ns = must_alloc(MOST * sizeof *out->ns);
+	start = now_ns();
+	while (st == HT_OK && out->n < MOST &&
+		(out->n < (size_t)runs || (double)(now_ns() - start) < seconds * 1e9)) {
+		int64_t before = now_ns();
+		st = session_run(c, s);
+		out->ns[out->n++] = now_ns() - before;
+	}
+	qsort(out->ns, out->n, sizeof *out->ns, by_time);
+	return st;
+}
+
+/* The smallest sample that `share` of them do not exceed, in milliseconds. */
+static double quantile(const struct samples *s, double share)
+{
+	double at = share * (double)s->n;
+	size_t i = (size_t)at;
+
+	if (i > 0 && (double)i == at)
+		i--;
+	if (i >= s->n)
+		i = s->n - 1;
+	return (double)s->ns[i] / 1e6;
+}
+
+static size_t peak_rss(void)
+{
+	FILE *f = fopen("/proc/self/status", "r");
+	char line[256];
+	size_t kb = 0;
+
+	while (f && fgets(line, sizeof line, f))
+		if (sscanf(line, "VmHWM: %zu", &kb) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return kb * 1024;
+}
+
+static int longer_first(const void *a, const void *b)
+{
+	int64_t x = ((const struct ht_step_time *)a)->ns, y = ((const struct ht_step_time *)b)->ns;
+
+	return (x < y) - (x > y);
+}
+
+static enum ht_status put_steps(struct cli *c, struct session *s, struct text *t, bool json)
+{
+	size_t n;
+	struct ht_step_time *step;
+	enum ht_status st;
+
+	ht_context_profile(s->context, 1);
+	st = session_run(c, s);
+	if (st != HT_OK)
+		return st;
+	n = ht_context_steps(s->context, NULL, 0);
+	step = must_alloc(n * sizeof *step);
+	ht_context_steps(s->context, step, n);
+	qsort(step, n, sizeof *step, longer_first);
+	if (json)
+		text_printf(t, ",\n \"steps_ms\": [");
+	for (size_t i = 0; i < n; i++) {
+		if (!json) {
+			text_printf(t, "  %10.4f ms  %s\n", (double)step[i].ns / 1e6, step[i].node);
+			continue;
+		}
+		text_printf(t, i ? ",\n  [" : "\n  [");
+		text_json(t, step[i].node);
+		text_printf(t, ", %.6g]", (double)step[i].ns / 1e6);
+	}
+	if (json)
+		text_printf(t, "]");
+	free(step);
+	return HT_OK;
+}
+
+static void put_json(struct cli *c, const struct ht_program_info *p, const struct samples *m,
+	long long threads, long long batch, struct text *t)
+{
+	text_printf(t, "{\"schema\": \"halftone.bench/1\",\n \"model\": ");
+	text_json(t, c->model);
+	text_printf(t, ",\n \"policy\": \"%s\",\n \"target\": \"%s\",\n \"threads\": %lld,\n \"batch\": %lld,\n",
+		p->policy, p->target, threads, batch);
+	text_printf(t, " \"latency_ms\": {\"min\": %.6g, \"median\": %.6g, \"p90\": %.6g, \"p99\": %.6g, \"runs\": %zu},\n",
+		quantile(m, 0), quantile(m, 0.5), quantile(m, 0.9), quantile(m, 0.99), m->n);
+	text_printf(t, " \"compile_ms\": {");
+	for (size_t i = 0; i < p->phases; i++)
+		text_printf(t, "%s\"%s\": %.6g", i ? ", " : "", p->phase[i].name, (double)p->phase[i].ns / 1e6);
+	text_printf(t, "},\n \"weight_bytes\": %zu,\n \"arena_bytes\": %zu,\n \"code_bytes\": %zu,\n"
+		" \"steps\": %zu,\n \"kernels\": %zu,\n \"peak_rss_bytes\": %zu", p->weight_bytes, p->arena_bytes,
+		p->code_bytes, p->steps, p->kernels, peak_rss());
+}
+
+static void put_text(const struct ht_program_info *p, const struct samples *m, struct text *t)
+{
+	int64_t total = 0;
+
+	text_printf(t, "latency   min %.4g  median %.4g  p90 %.4g  p99 %.4g ms  (%zu runs)\n", quantile(m, 0),
+		quantile(m, 0.5), quantile(m, 0.9), quantile(m, 0.99), m->n);
+	text_printf(t, "compile  ");
+	for (size_t i = 0; i < p->phases; i++) {
+		text_printf(t, " %s %.4g", p->phase[i].name, (double)p->phase[i].ns / 1e6);
+		total += p->phase[i].ns;
+	}
+	text_printf(t, "  total %.4g ms\n", (double)total / 1e6);
+	text_printf(t, "memory    weights %zu  arena %zu  code %zu  peak %zu bytes\n", p->weight_bytes,
+		p->arena_bytes, p->code_bytes, peak_rss());
+	text_printf(t, "program   %zu steps  %zu kernels  policy %s  target %s\n", p->steps, p->kernels, p->policy,
+		p->target);
+}
+
+/* The mean says little where runs differ this much. */
+static void warn_spread(const struct cli *c, const struct samples *m)
+{
+	if (quantile(m, 0.9) > 1.25 * quantile(m, 0.5))
+		note(c, "runs differ: the 90th percentile is %.0f%% above the median; is the machine busy?",
+			100 * (quantile(m, 0.9) / quantile(m, 0.5) - 1));
+}
+
+enum ht_status verb_bench(struct cli *c)
+{
+	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
+	struct samples m = { 0 };
+	struct session s = { 0 };
+	struct text t = { 0 };
+	enum ht_format format;
+	long long threads, batch;
+	enum ht_status st = option_json(c, &format);
+
+	if (st == HT_OK)
+		st = option_number(c, OPTION_THREADS, 1, 1, 1024, &threads);
+	if (st == HT_OK)
+		st = option_number(c, OPTION_BATCH, 1, 1, 1 << 20, &batch);
+	if (st == HT_OK)
+		st = session_open(c, &s);
+	if (st == HT_OK)
+		st = measure(c, &s, &m);
+	if (st == HT_OK) {
+		ht_program_about(s.program, &info);
+		if (format == HT_FORMAT_JSON)
+			put_json(c, &info, &m, threads, batch, &t);
+		else
+			put_text(&info, &m, &t);
+		if (option_on(c, OPTION_STEPS))
+			st = put_steps(c, &s, &t, format == HT_FORMAT_JSON);
+		text_printf(&t, format == HT_FORMAT_JSON ? "}\n" : "");
+		warn_spread(c, &m);
+	}
+	if (st == HT_OK)
+		st = text_print(&t);
+	free(m.ns);
+	session_close(&s);
+	return st;
+}

@@ -1,0 +1,174 @@
+/* cli: the halftone command line tool, over the public interface only. */
+#ifndef HT_CLI_H
+#define HT_CLI_H
+
+#include <halftone/halftone.h>
+#include <halftone/tool.h>
+
+#include <stdbool.h>
+
+struct cli;
+
+/* ---- options.c: one table drives parsing and help ---- */
+
+enum {
+	RUN = 1,
+	BENCH = 2,
+	COMPILE = 4,
+	OPT = 8,
+	CONVERT = 16,
+	EXPLAIN = 32,
+	INSPECT = 64,
+	LISTS = 128,
+	HELP_VERB = 256,
+	POLICY = RUN | BENCH | COMPILE | OPT | CONVERT | EXPLAIN,
+	ALL_MODEL = RUN | BENCH | COMPILE | OPT | CONVERT | EXPLAIN | INSPECT,
+	EVERY = 511
+};
+
+enum option {
+#define OPTION(id, ...) OPTION_##id,
+#include "cli/options.def"
+#undef OPTION
+	OPTION_END
+};
+
+struct option_row {
+	const char *name;
+	char letter;
+	const char *arg; /* NULL: a flag */
+	const char *env; /* NULL: none */
+	unsigned verbs;
+	const char *help;
+};
+extern const struct option_row option_rows[OPTION_END];
+
+struct verb {
+	const char *name;
+	unsigned bit;
+	const char *args; /* "MODEL" or "" */
+	const char *help;
+	enum ht_status (*run)(struct cli *c);
+};
+extern const struct verb verbs[]; /* ended by a row without a name */
+
+/* What was typed. */
+struct cli {
+	const struct verb *verb;
+	const char *model;
+	struct {
+		const char **value; /* in the order given; "" for flags */
+		size_t n;
+	} option[OPTION_END];
+	struct ht_diags *diags;
+};
+
+/* The value that counts (the last one), the environment's, or `fallback`. */
+const char *option(const struct cli *c, enum option o, const char *fallback);
+bool option_on(const struct cli *c, enum option o);
+/* A whole number in [low, high]; HT_E_USAGE otherwise. */
+enum ht_status option_number(const struct cli *c, enum option o, long long fallback, long long low,
+	long long high, long long *out);
+enum ht_status option_json(const struct cli *c, enum ht_format *out);
+enum ht_status parse_command(int argc, char **argv, struct cli *c);
+void cli_release(struct cli *c);
+
+/* ---- help.c ---- */
+
+void print_help(const struct verb *v); /* NULL: of the tool */
+
+/* ---- report.c: streams ---- */
+
+/* "error: text" with printf's format; returns `st`. */
+enum ht_status fail(enum ht_status st, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void note(const struct cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void print_diags(const struct cli *c);
+/* To standard output, whole or a failure. */
+enum ht_status print_bytes(const struct ht_bytes *b);
+/* Writes to --output, or to standard output without it. */
+enum ht_status put_result(struct cli *c, const struct ht_bytes *b);
+/* A growing text; allocation failures end the tool with HT_E_ENVIRONMENT. */
+struct text {
+	char *p;
+	size_t n, cap;
+};
+void text_printf(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void text_json(struct text *t, const char *s); /* with quotes */
+/* A number for JSON: non-finite ones are strings. */
+void text_number(struct text *t, double x);
+enum ht_status text_print(struct text *t); /* to standard output; frees */
+void *must_alloc(size_t n);               /* zeroed */
+/* Up to distance 2, or NULL. */
+const char *near_name(const char *s, const char *const *names, size_t n);
+
+/* ---- model.c: options that every verb with a model has ---- */
+
+enum ht_status open_model(struct cli *c, struct ht_model **out);
+enum ht_status open_policy(struct cli *c, struct ht_policy **out); /* NULL when none is named */
+
+/* ---- npy.c, npz.c: NumPy's files ---- */
+
+struct array {
+	struct ht_array a; /* data from malloc, dim = shape */
+	int64_t shape[32];
+	bool raw16;        /* two bytes of unknown meaning ('V2', or '<u2'): may be bfloat16 */
+};
+void array_free(struct array *a);
+/* Fills the dimensions and makes zeroed data. */
+enum ht_status array_make(struct array *a, enum ht_dtype t, int32_t rank, const int64_t *dim);
+enum ht_status npy_parse(const char *name, const void *p, size_t n, struct array *out);
+/* Header and elements. */
+enum ht_status npy_print(const struct ht_array *a, bool widen, struct ht_bytes *out);
+enum ht_status npy_load(const char *path, struct array *out);
+struct npz;
+enum ht_status npz_open(const char *path, struct npz **out);
+void npz_close(struct npz *z);
+size_t npz_members(const struct npz *z);
+const char *npz_name(const struct npz *z, size_t i); /* without ".npy" */
+enum ht_status npz_load(struct npz *z, const char *key, struct array *out);
+/* All arrays as one file; `name` each. */
+enum ht_status npz_save(struct cli *c, const char *path, const char *const *name,
+	const struct ht_array *a, size_t n, bool widen);
+
+/* ---- feed.c: inputs ---- */
+
+/* One array an input of the program: from --input, its default, or random. */
+enum ht_status feed(struct cli *c, const struct ht_model *m, const struct ht_program *p,
+	struct array **out, size_t *n);
+void arrays_free(struct array *a, size_t n);
+/* The program with its inputs and room for its outputs. */
+struct session {
+	struct ht_model *model;
+	struct ht_program *program;
+	struct ht_context *context;
+	struct array *in, *out;
+	struct ht_array *in_view, *out_view;
+	size_t ins, outs;
+};
+enum ht_status session_open(struct cli *c, struct session *s);
+enum ht_status session_run(struct cli *c, struct session *s);
+void session_close(struct session *s);
+
+/* ---- expect.c: comparing with a reference ---- */
+
+struct verdict {
+	const char *output;
+	double error, tol; /* max|a-b| / max|b| */
+	bool ok;
+};
+enum ht_status expect(struct cli *c, const struct session *s, struct verdict **out);
+
+/* ---- verbs ---- */
+
+enum ht_status verb_run(struct cli *c);
+enum ht_status verb_bench(struct cli *c);
+enum ht_status verb_compile(struct cli *c);
+enum ht_status verb_opt(struct cli *c);
+enum ht_status verb_convert(struct cli *c);
+enum ht_status verb_explain(struct cli *c);
+enum ht_status verb_inspect(struct cli *c);
+enum ht_status verb_list(struct cli *c);
+enum ht_status verb_help(struct cli *c);
+enum ht_status verb_version(struct cli *c);
+
+#endif

@@ -1,0 +1,232 @@
+/* Parsing the command line by the table of options. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct option_row option_rows[OPTION_END] = {
+#define OPTION(id, name, letter, arg, env, verbs, help)                                            \
+	[OPTION_##id] = { name, letter, arg, env, verbs, help },
+#include "cli/options.def"
+#undef OPTION
+};
+
+const struct verb verbs[] = {
+	{ "inspect", INSPECT, "MODEL", "inputs, outputs, ops, what is unsupported, size", verb_inspect },
+	{ "run", RUN, "MODEL", "computes the outputs; compares them with a reference", verb_run },
+	{ "bench", BENCH, "MODEL", "measures latency and memory", verb_bench },
+	{ "compile", COMPILE, "MODEL", "compiles; --emit shows a stage", verb_compile },
+	{ "opt", OPT, "MODEL", "runs named passes and prints the graph", verb_opt },
+	{ "convert", CONVERT, "MODEL", "writes the graph, with a policy's casts, as a GraphDef", verb_convert },
+	{ "explain", EXPLAIN, "MODEL", "what a policy decides", verb_explain },
+	{ "ops", LISTS, "", "the table of ops", verb_list },
+	{ "targets", LISTS, "", "the machines to generate code for", verb_list },
+	{ "policies", LISTS, "", "the precision policies", verb_list },
+	{ "help", HELP_VERB, "[VERB]", "how to use the tool or a verb", verb_help },
+	{ "version", HELP_VERB, "", "the version", verb_version },
+	{ 0 },
+};
+
+const char *option(const struct cli *c, enum option o, const char *fallback)
+{
+	const char *env = option_rows[o].env ? getenv(option_rows[o].env) : NULL;
+
+	if (c->option[o].n)
+		return c->option[o].value[c->option[o].n - 1];
+	return env && *env ? env : fallback;
+}
+
+bool option_on(const struct cli *c, enum option o)
+{
+	return c->option[o].n > 0;
+}
+
+enum ht_status option_number(const struct cli *c, enum option o, long long fallback, long long low,
+	long long high, long long *out)
+{
+	const char *s = option(c, o, NULL);
+	char *end;
+
+	*out = fallback;
+	if (!s)
+		return HT_OK;
+	errno = 0;
+	*out = strtoll(s, &end, 10);
+	if (errno || end == s || *end || *out < low || *out > high)
+		return fail(HT_E_USAGE, "--%s: '%s' is no number from %lld to %lld", option_rows[o].name, s, low, high);
+	return HT_OK;
+}
+
+enum ht_status option_json(const struct cli *c, enum ht_format *out)
+{
+	const char *s = option(c, OPTION_FORMAT, "text");
+
+	*out = HT_FORMAT_TEXT;
+	if (!strcmp(s, "json"))
+		*out = HT_FORMAT_JSON;
+	else if (strcmp(s, "text"))
+		return fail(HT_E_USAGE, "--format: '%s' is neither text nor json", s);
+	return HT_OK;
+}
+
+/* ---- parsing ---- */
+
+static const struct verb *verb_named(const char *name)
+{
+	for (const struct verb *v = verbs; v->name; v++)
+		if (!strcmp(v->name, name))
+			return v;
+	return NULL;
+}
+
+static enum ht_status unknown_verb(const char *name)
+{
+	const char *names[32], *near;
+	size_t n = 0;
+
+	for (const struct verb *v = verbs; v->name; v++)
+		names[n++] = v->name;
+	near = near_name(name, names, n);
+	if (near)
+		return fail(HT_E_USAGE, "there is no verb '%s'; did you mean '%s'?", name, near);
+	return fail(HT_E_USAGE, "there is no verb '%s'; see halftone help", name);
+}
+
+/* Without regard to '_' and '-', since the vendor's spelling has '_'. */
+static bool same_name(const char *row, const char *s, size_t n)
+{
+	if (strlen(row) != n)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (row[i] != s[i] && !(row[i] == '-' && s[i] == '_'))
+			return false;
+	return true;
+}
+
+static int option_named(const char *s, size_t n)
+{
+	for (int i = 0; i < OPTION_END; i++)
+		if (same_name(option_rows[i].name, s, n))
+			return i;
+	return -1;
+}
+
+static enum ht_status unknown_option(const struct cli *c, const char *arg, size_t n)
+{
+	const char *names[OPTION_END], *near;
+	char name[64];
+	size_t count = 0;
+
+	for (int i = 0; i < OPTION_END; i++)
+		if (option_rows[i].verbs & c->verb->bit)
+			names[count++] = option_rows[i].name;
+	snprintf(name, sizeof name, "%.*s", (int)(n < 60 ? n : 60), arg);
+	near = near_name(name, names, count);
+	if (near)
+		return fail(HT_E_USAGE, "there is no option '--%s'; did you mean '--%s'?", name, near);
+	return fail(HT_E_USAGE, "there is no option '--%s'; see halftone help %s", name, c->verb->name);
+}
+
+static void add_value(struct cli *c, int o, const char *value)
+{
+	size_t n = c->option[o].n;
+	const char **grown = realloc(c->option[o].value, (n + 1) * sizeof *grown);
+
+	if (!grown)
+		exit(fail(HT_E_ENVIRONMENT, "out of memory"));
+	grown[n] = value;
+	c->option[o].value = grown;
+	c->option[o].n = n + 1;
+}
+
+static enum ht_status take_option(struct cli *c, int o, const char *value, char **argv, int argc, int *i)
+{
+	const struct option_row *row = &option_rows[o];
+
+	if (!(row->verbs & c->verb->bit))
+		return fail(HT_E_USAGE, "halftone %s has no option '--%s'", c->verb->name, row->name);
+	if (!row->arg && value)
+		return fail(HT_E_USAGE, "--%s takes no value", row->name);
+	if (row->arg && !value) {
+		if (*i + 1 >= argc)
+			return fail(HT_E_USAGE, "--%s needs a value: %s", row->name, row->arg);
+		value = argv[++*i];
+	}
+	add_value(c, o, value ? value : "");
+	return HT_OK;
+}
+
+static enum ht_status parse_long(struct cli *c, char **argv, int argc, int *i)
+{
+	const char *name = argv[*i] + 2;
+	size_t n = strcspn(name, "=");
+	int o = option_named(name, n);
+
+	if (o < 0)
+		return unknown_option(c, name, n);
+	return take_option(c, o, name[n] ? name + n + 1 : NULL, argv, argc, i);
+}
+
+static enum ht_status parse_short(struct cli *c, char **argv, int argc, int *i)
+{
+	const char *s = argv[*i] + 1;
+
+	for (int o = 0; o < OPTION_END; o++)
+		if (option_rows[o].letter == *s)
+			return take_option(c, o, s[1] ? s + 1 : NULL, argv, argc, i);
+	return fail(HT_E_USAGE, "there is no option '-%c'; see halftone help %s", *s, c->verb->name);
+}
+
+static enum ht_status parse_rest(int argc, char **argv, struct cli *c)
+{
+	bool options = true;
+
+	for (int i = 2; i < argc; i++) {
+		enum ht_status st = HT_OK;
+		if (options && !strcmp(argv[i], "--"))
+			options = false;
+		else if (options && !strncmp(argv[i], "--", 2))
+			st = parse_long(c, argv, argc, &i);
+		else if (options && argv[i][0] == '-' && argv[i][1])
+			st = parse_short(c, argv, argc, &i);
+		else if (c->model)
+			st = fail(HT_E_USAGE, "one model at a time; '%s' is too many", argv[i]);
+		else
+			c->model = argv[i];
+		if (st != HT_OK)
+			return st;
+	}
+	return HT_OK;
+}
+
+enum ht_status parse_command(int argc, char **argv, struct cli *c)
+{
+	enum ht_status st;
+
+	if (argc < 2)
+		return fail(HT_E_USAGE, "halftone VERB [options] MODEL; see halftone help");
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
+		argv[1] = "help";
+	else if (!strcmp(argv[1], "--version"))
+		argv[1] = "version";
+	c->verb = verb_named(argv[1]);
+	if (!c->verb)
+		return unknown_verb(argv[1]);
+	st = parse_rest(argc, argv, c);
+	if (st != HT_OK || option_on(c, OPTION_HELP) || option_on(c, OPTION_VERSION))
+		return st;
+	if (!*c->verb->args && c->model)
+		return fail(HT_E_USAGE, "halftone %s takes no argument; '%s' was given", c->verb->name, c->model);
+	if (!strcmp(c->verb->args, "MODEL") && !c->model && !option_on(c, OPTION_LIST))
+		return fail(HT_E_USAGE, "halftone %s needs a model; see halftone help %s", c->verb->name, c->verb->name);
+	return HT_OK;
+}
+
+void cli_release(struct cli *c)
+{
+	for (int i = 0; i < OPTION_END; i++)
+		free(c->option[i].value);
+	ht_diags_free(c->diags);
+}

@@ -1,0 +1,194 @@
+/* What goes to standard output (the result, nothing else) and to standard error. */
+#include "cli/cli.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum ht_status fail(enum ht_status st, const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs("halftone: error: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	return st;
+}
+
+void note(const struct cli *c, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (option_on(c, OPTION_QUIET))
+		return;
+	fputs("halftone: note: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+}
+
+void print_diags(const struct cli *c)
+{
+	size_t n = ht_diags_count(c->diags), dropped = ht_diags_dropped(c->diags);
+
+	for (size_t i = 0; i < n; i++) {
+		struct ht_message m;
+		struct ht_bytes line;
+		ht_diags_get(c->diags, i, &m);
+		if (m.severity != HT_ERROR && option_on(c, OPTION_QUIET))
+			continue;
+		if (ht_diags_line(c->diags, i, &line) == HT_OK)
+			fprintf(stderr, "%s%.*s\n", m.path ? "" : "halftone: ", (int)line.n, line.p);
+		else
+			fprintf(stderr, "halftone: %s\n", m.text);
+		ht_bytes_free(&line);
+	}
+	if (dropped)
+		fprintf(stderr, "halftone: %zu further messages are not shown\n", dropped);
+}
+
+static enum ht_status print(const char *p, size_t n)
+{
+	if (fwrite(p, 1, n, stdout) != n || fflush(stdout))
+		return fail(HT_E_ENVIRONMENT, "cannot write to standard output");
+	return HT_OK;
+}
+
+enum ht_status print_bytes(const struct ht_bytes *b)
+{
+	return print(b->p, b->n);
+}
+
+enum ht_status put_result(struct cli *c, const struct ht_bytes *b)
+{
+	const char *path = option(c, OPTION_OUTPUT, "-");
+
+	if (!strcmp(path, "-"))
+		return print_bytes(b);
+	return ht_file_write(path, b->p, b->n, c->diags);
+}
+
+void *must_alloc(size_t n)
+{
+	void *p = calloc(1, n ? n : 1);
+
+	if (!p)
+		exit(fail(HT_E_ENVIRONMENT, "out of memory"));
+	return p;
+}
+
+static void text_put(struct text *t, const char *s, size_t n)
+{
+	while (t->cap - t->n < n + 1) {
+		size_t cap = t->cap ? t->cap * 2 : 4096;
+		char *p = realloc(t->p, cap);
+		if (!p)
+			exit(fail(HT_E_ENVIRONMENT, "out of memory"));
+		t->p = p;
+		t->cap = cap;
+	}
+	memcpy(t->p + t->n, s, n);
+	t->n += n;
+	t->p[t->n] = 0;
+}
+
+void text_printf(struct text *t, const char *fmt, ...)
+{
+	char line[1024];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(line, sizeof line, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return;
+	if ((size_t)n < sizeof line) {
+		text_put(t, line, (size_t)n);
+		return;
+	}
+	char *big = must_alloc((size_t)n + 1);
+	va_start(ap, fmt);
+	vsnprintf(big, (size_t)n + 1, fmt, ap);
+	va_end(ap);
+	text_put(t, big, (size_t)n);
+	free(big);
+}
+
+void text_json(struct text *t, const char *s)
+{
+	text_put(t, "\"", 1);
+	for (; *s; s++) {
+		if (*s == '"' || *s == '\\')
+			text_printf(t, "\\%c", *s);
+		else if ((unsigned char)*s < 0x20)
+			text_printf(t, "\\u%04x", (unsigned char)*s);
+		else
+			text_put(t, s, 1);
+	}
+	text_put(t, "\"", 1);
+}
+
+void text_number(struct text *t, double x)
+{
+	if (isnan(x))
+		text_printf(t, "\"nan\"");
+	else if (isinf(x))
+		text_printf(t, x < 0 ? "\"-inf\"" : "\"inf\"");
+	else
+		text_printf(t, "%.9g", x);
+}
+
+enum ht_status text_print(struct text *t)
+{
+	enum ht_status st = print(t->p ? t->p : "", t->n);
+
+	free(t->p);
+	*t = (struct text){ 0 };
+	return st;
+}
+
+/* Edit distance, cut off at names of 63 letters. */
+static size_t distance(const char *a, const char *b)
+{
+	size_t row[64], n = strlen(b);
+
+	if (strlen(a) > 63 || n > 63)
+		return 99;
+	for (size_t j = 0; j <= n; j++)
+		row[j] = j;
+	for (size_t i = 1; a[i - 1]; i++) {
+		size_t corner = row[0];
+		row[0] = i;
+		for (size_t j = 1; j <= n; j++) {
+			size_t best = corner + (a[i - 1] != b[j - 1]);
+			corner = row[j];
+			if (row[j] + 1 < best)
+				best = row[j] + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			row[j] = best;
+		}
+	}
+	return row[n];
+}
+
+const char *near_name(const char *s, const char *const *names, size_t n)
+{
+	const char *best = NULL;
+	size_t least = 3;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t d = distance(s, names[i]);
+		if (d < least) {
+			least = d;
+			best = names[i];
+		}
+	}
+	return best;
+}

@@ -1,0 +1,206 @@
+/* halftone run: the outputs, and what a comparison with a reference says. */
+#include "cli/cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static enum ht_status save(struct cli *c, const struct session *s)
+{
+	const char *path = option(c, OPTION_OUTPUT, NULL);
+	const char **name = must_alloc(s->outs * sizeof *name);
+	struct ht_value_info v;
+	struct ht_bytes npy;
+	bool widen = option_on(c, OPTION_WIDEN);
+	size_t len = path ? strlen(path) : 0;
+	enum ht_status st = HT_OK;
+
+	for (size_t i = 0; i < s->outs; i++) {
+		ht_program_output(s->program, i, &v);
+		name[i] = v.name;
+	}
+	if (len > 4 && !strcmp(path + len - 4, ".npy")) {
+		if (s->outs != 1) {
+			st = fail(HT_E_USAGE, "-o %s: the model has %zu outputs; .npz holds several", path, s->outs);
+		} else {
+			st = npy_print(&s->out[0].a, widen, &npy);
+			if (st == HT_OK)
+				st = ht_file_write(path, npy.p, npy.n, c->diags);
+			ht_bytes_free(&npy);
+		}
+	} else if (path) {
+		st = npz_save(c, path, name, s->out_view, s->outs, widen);
+	}
+	free(name);
+	return st;
+}
+
+/* ---- what is printed ---- */
+
+static double number_at(const struct ht_array *a, size_t i)
+{
+	const void *p = a->data;
+	float f;
+
+	switch (a->dtype) {
+	case HT_F32:
+		return ((const float *)p)[i];
+	case HT_F64:
+		return ((const double *)p)[i];
+	case HT_F16:
+	case HT_BF16:
+		ht_widen((const uint16_t *)p + i, a->dtype, &f, 1);
+		return f;
+	case HT_I64:
+		return (double)((const int64_t *)p)[i];
+	case HT_U64:
+		return (double)((const uint64_t *)p)[i];
+	case HT_I32:
+		return ((const int32_t *)p)[i];
+	case HT_U32:
+		return ((const uint32_t *)p)[i];
+	case HT_I16:
+		return ((const int16_t *)p)[i];
+	case HT_U16:
+		return ((const uint16_t *)p)[i];
+	case HT_I8:
+		return ((const int8_t *)p)[i];
+	default:
+		return ((const uint8_t *)p)[i];
+	}
+}
+
+struct summary {
+	double min, max, mean;
+	size_t at; /* of the largest */
+};
+
+static struct summary summarise(const struct ht_array *a, size_t n)
+{
+	struct summary s = { 0 };
+
+	for (size_t i = 0; i < n; i++) {
+		double x = number_at(a, i);
+		if (!i || x < s.min)
+			s.min = x;
+		if (!i || x > s.max) {
+			s.max = x;
+			s.at = i;
+		}
+		s.mean += x;
+	}
+	if (n)
+		s.mean /= (double)n;
+	return s;
+}
+
+static void put_dims(struct text *t, const struct ht_array *a)
+{
+	text_printf(t, "[");
+	for (int32_t i = 0; i < a->rank; i++)
+		text_printf(t, "%s%lld", i ? "," : "", (long long)a->dim[i]);
+	text_printf(t, "]");
+}
+
+static void put_output(struct text *t, const char *name, const struct ht_array *a, bool json)
+{
+	size_t size = ht_dtype_bytes(a->dtype), n = size ? a->bytes / size : 0;
+	struct summary s = summarise(a, n);
+
+	if (!json) {
+		text_printf(t, "%s  %s", name, ht_dtype_name(a->dtype));
+		put_dims(t, a);
+		text_printf(t, "  min %.6g  max %.6g  mean %.6g  argmax %zu\n", s.min, s.max, s.mean, s.at);
+		return;
+	}
+	text_printf(t, "{\"name\": ");
+	text_json(t, name);
+	text_printf(t, ", \"dtype\": \"%s\", \"shape\": ", ht_dtype_name(a->dtype));
+	put_dims(t, a);
+	text_printf(t, ", \"min\": ");
+	text_number(t, s.min);
+	text_printf(t, ", \"max\": ");
+	text_number(t, s.max);
+	text_printf(t, ", \"mean\": ");
+	text_number(t, s.mean);
+	text_printf(t, ", \"argmax\": %zu}", s.at);
+}
+
+static void put_verdict(struct text *t, const struct verdict *v, bool json)
+{
+	if (!json) {
+		text_printf(t, "%s  error %.3g  tolerance %.3g  %s\n", v->output, v->error, v->tol,
+			v->ok ? "ok" : "FAILED");
+		return;
+	}
+	text_printf(t, "{\"output\": ");
+	text_json(t, v->output);
+	text_printf(t, ", \"error\": ");
+	text_number(t, v->error);
+	text_printf(t, ", \"tolerance\": ");
+	text_number(t, v->tol);
+	text_printf(t, ", \"ok\": %s}", v->ok ? "true" : "false");
+}
+
+static enum ht_status report(struct cli *c, const struct session *s, const struct verdict *v, bool json)
+{
+	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
+	struct ht_value_info out;
+	struct text t = { 0 };
+	bool ok = true;
+
+	ht_program_about(s->program, &info);
+	if (json) {
+		text_printf(&t, "{\"schema\": \"halftone.run/1\",\n \"model\": ");
+		text_json(&t, c->model);
+		text_printf(&t, ",\n \"policy\": \"%s\",\n \"target\": \"%s\",\n \"float_nodes\": %zu,\n"
+			" \"low_nodes\": %zu,\n \"casts\": %zu,\n \"outputs\": [", info.policy, info.target,
+			info.float_nodes, info.low_nodes, info.casts);
+	}
+	for (size_t i = 0; i < s->outs; i++) {
+		ht_program_output(s->program, i, &out);
+		text_printf(&t, json ? i ? ",\n  " : "\n  " : "");
+		put_output(&t, out.name, &s->out[i].a, json);
+	}
+	if (json)
+		text_printf(&t, v ? "],\n \"expect\": [" : "]");
+	for (size_t i = 0; v && i < s->outs; i++) {
+		text_printf(&t, json ? i ? ",\n  " : "\n  " : "");
+		put_verdict(&t, &v[i], json);
+		ok &= v[i].ok;
+	}
+	if (json)
+		text_printf(&t, v ? "],\n \"ok\": %s}\n" : "}\n", ok ? "true" : "false");
+	if (!strcmp(option(c, OPTION_OUTPUT, ""), "-")) {
+		free(t.p);
+		return HT_OK;
+	}
+	return text_print(&t);
+}
+
+enum ht_status verb_run(struct cli *c)
+{
+	struct session s;
+	struct verdict *v = NULL;
+	enum ht_format format;
+	enum ht_status st = option_json(c, &format);
+
+	if (st != HT_OK)
+		return st;
+	if (option_on(c, OPTION_TOL) && !option_on(c, OPTION_EXPECT))
+		return fail(HT_E_USAGE, "--tol has no effect without --expect");
+	st = session_open(c, &s);
+	if (st == HT_OK)
+		st = session_run(c, &s);
+	if (st == HT_OK && option_on(c, OPTION_EXPECT))
+		st = expect(c, &s, &v);
+	if (st == HT_OK)
+		st = save(c, &s);
+	if (st == HT_OK)
+		st = report(c, &s, v, format == HT_FORMAT_JSON);
+	for (size_t i = 0; v && st == HT_OK && i < s.outs; i++)
+		if (!v[i].ok)
+			st = HT_E_VERDICT;
+	free(v);
+	session_close(&s);
+	return st;
+}
