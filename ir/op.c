@@ -1,16 +1,19 @@
 /* The op table: rows of ops.def with their signatures parsed, and lookup by name. */
 #include "ir/ir.h"
+#include "ir/infer.h"
 
 #include <string.h>
 #include <threads.h>
 
 static struct ht_op_info table[HT_OP_END] = {
 	[HT_OP_OPAQUE] = { .op = HT_OP_OPAQUE, .name = { "", 0 }, .signature = "",
-		.effects = HT_READS | HT_WRITES | HT_ORDERED, .infer_name = "unknown", .lower_name = "none", .prec = "NONE", .test = "import",
+		.effects = HT_READS | HT_WRITES | HT_ORDERED, .infer = ht_infer_unknown,
+		.infer_name = "unknown", .lower_name = "none", .prec = "NONE", .test = "import",
 		.meaning = "a type that the table does not list" },
 #define OP(NAME, SIGNATURE, EFFECTS, INFER, PREC, LOWER, TEST, MEANING)                            \
 	[HT_OP_##NAME] = { .op = HT_OP_##NAME, .name = { #NAME, sizeof #NAME - 1 },                \
-		.signature = (SIGNATURE), .effects = (EFFECTS), .infer_name = #INFER, .lower_name = #LOWER, .prec = #PREC, .test = (TEST),         \
+		.signature = (SIGNATURE), .effects = (EFFECTS), .infer = ht_infer_##INFER,         \
+		.infer_name = #INFER, .lower_name = #LOWER, .prec = #PREC, .test = (TEST),         \
 		.meaning = (MEANING) },
 #include "ir/ops.def"
 #undef OP

@@ -1,0 +1,398 @@
+/* Inference of dtypes and shapes: the walk over a graph, and helpers of the rules.
+ *
+ * Each node's dtypes come from its signature; its shapes from the rule that its row names.  Small
+ * integer tensors are followed by value (infer_value.c), because graphs compute shapes. */
+#include "ir/infer.h"
+
+#include <string.h>
+
+enum ht_status ht_infer_fail(const struct ht_infer *in, const struct ht_node *n, const char *fmt, ...)
+{
+	struct ht_where at = { .path = in->library->path, .offset = -1, .node = n->name,
+		.op = n->type };
+	struct ht_str text;
+	char line[512];
+	va_list args;
+	int len;
+
+	va_start(args, fmt);
+	len = vsnprintf(line, sizeof line, fmt, args);
+	va_end(args);
+	text.p = line;
+	text.n = len < 0 ? 0 : (size_t)len < sizeof line ? (size_t)len : sizeof line - 1;
+	if (in->g->function)
+		return ht_error(in->d, HT_E_INPUT, at, "in function '%.*s': %.*s",
+			HT_STR_ARG(in->g->function->name), HT_STR_ARG(text));
+	return ht_error(in->d, HT_E_INPUT, at, "%.*s", HT_STR_ARG(text));
+}
+
+/* NULL: a result of an opaque node, or one that is not typed yet. */
+static const struct ht_type *type_of(struct ht_value v)
+{
+	if (v.port.n || v.index < 0 || v.index >= v.node->outs)
+		return NULL;
+	return &v.node->out[v.index];
+}
+
+struct ht_shape ht_in_shape(const struct ht_node *n, int32_t i)
+{
+	const struct ht_type *t = type_of(n->in[i]);
+
+	return t ? t->shape : HT_SHAPE_UNKNOWN;
+}
+
+enum ht_status ht_want_rank_of(struct ht_infer *in, const struct ht_node *n, int32_t i,
+	int32_t least, int32_t most)
+{
+	struct ht_shape s = ht_in_shape(n, i);
+
+	if (s.rank < 0 || (s.rank >= least && s.rank <= most))
+		return HT_OK;
+	if (least == most)
+		return ht_infer_fail(in, n, "operand %d must have %d axes, its shape is %.*s", (int)i,
+			(int)least, HT_STR_ARG(ht_shape_text(in, s)));
+	return ht_infer_fail(in, n, "operand %d must have %d to %d axes, its shape is %.*s", (int)i,
+		(int)least, (int)most, HT_STR_ARG(ht_shape_text(in, s)));
+}
+
+enum ht_status ht_want_rank(struct ht_infer *in, const struct ht_node *n, int32_t i, int32_t rank)
+{
+	return ht_want_rank_of(in, n, i, rank, rank);
+}
+
+struct ht_str ht_shape_text(const struct ht_infer *in, struct ht_shape s)
+{
+	struct ht_buf b;
+
+	ht_buf_init(&b, in->g->arena);
+	ht_shape_print(s, &b);
+	return ht_buf_str(&b);
+}
+
+int64_t *ht_new_dims(struct ht_infer *in, int32_t rank)
+{
+	int64_t *d = HT_NEW_ARRAY(in->g->arena, int64_t, (size_t)rank);
+
+	for (int32_t i = 0; i < rank; i++)
+		d[i] = HT_DIM_UNKNOWN;
+	return d;
+}
+
+void ht_set_shape(struct ht_node *n, int32_t result, int32_t rank, const int64_t *dim)
+{
+	n->out[result].shape = (struct ht_shape){ rank, dim };
+}
+
+int64_t ht_dim_add(int64_t a, int64_t b)
+{
+	int64_t r;
+
+	return a < 0 || b < 0 || __builtin_add_overflow(a, b, &r) ? HT_DIM_UNKNOWN : r;
+}
+
+int64_t ht_dim_mul(int64_t a, int64_t b)
+{
+	int64_t r;
+
+	if (a == 1)
+		return b;
+	if (b == 1)
+		return a;
+	return a < 0 || b < 0 || __builtin_mul_overflow(a, b, &r) ? HT_DIM_UNKNOWN : r;
+}
+
+bool ht_merge_dim(int64_t a, int64_t b, int64_t *r)
+{
+	*r = a;
+	if (a == b || b == HT_DIM_UNKNOWN)
+		return true;
+	if (a == HT_DIM_UNKNOWN || (a < 0 && b >= 0)) {
+		*r = b;
+		return true;
+	}
+	return a < 0 || b < 0;
+}
+
+bool ht_merge_shape(struct ht_infer *in, struct ht_shape a, struct ht_shape b, struct ht_shape *r)
+{
+	int64_t *d;
+
+	*r = a.rank < 0 ? b : a;
+	if (a.rank < 0 || b.rank < 0 || ht_shape_eq(a, b))
+		return true;
+	if (a.rank != b.rank)
+		return false;
+	d = ht_new_dims(in, a.rank);
+	for (int32_t i = 0; i < a.rank; i++)
+		if (!ht_merge_dim(a.dim[i], b.dim[i], &d[i]))
+			return false;
+	r->dim = d;
+	return true;
+}
+
+static bool broadcast_dim(int64_t a, int64_t b, int64_t *r)
+{
+	*r = a;
+	if (a == b || b == 1)
+		return true;
+	*r = b;
+	if (a == 1)
+		return true;
+	if (a >= 0 && b >= 0)
+		return false;
+	/* One is a size above 1 (or 0): the other must be the same, or 1. */
+	*r = a >= 0 ? a : b >= 0 ? b : HT_DIM_UNKNOWN;
+	return true;
+}
+
+bool ht_broadcast_shapes(struct ht_infer *in, struct ht_shape a, struct ht_shape b,
+	struct ht_shape *r)
+{
+	int32_t rank = a.rank > b.rank ? a.rank : b.rank;
+	int64_t *d;
+
+	*r = HT_SHAPE_UNKNOWN;
+	if (a.rank < 0 || b.rank < 0)
+		return true;
+	*r = a;
+	if (ht_shape_eq(a, b))
+		return true;
+	d = ht_new_dims(in, rank);
+	for (int32_t i = 0; i < rank; i++) {
+		int32_t ia = i - (rank - a.rank), ib = i - (rank - b.rank);
+
+		if (!broadcast_dim(ia < 0 ? 1 : a.dim[ia], ib < 0 ? 1 : b.dim[ib], &d[i]))
+			return false;
+	}
+	*r = (struct ht_shape){ rank, d };
+	return true;
+}
+
+bool ht_fix_axis(int64_t *axis, int32_t rank)
+{
+	if (*axis < 0)
+		*axis += rank;
+	return *axis >= 0 && *axis < rank;
+}
+
+/* ---- values of operands ---- */
+
+static struct ht_known *new_known(struct ht_infer *in, int32_t n)
+{
+	struct ht_known *k = HT_NEW(in->g->arena, struct ht_known);
+
+	k->n = n;
+	k->e = HT_NEW_ARRAY(in->g->arena, struct ht_elem, (size_t)n);
+	return k;
+}
+
+static void read_elem(enum ht_dtype t, const char *p, struct ht_elem *e)
+{
+	double d;
+	float f;
+	int32_t narrow;
+
+	e->kind = t == HT_F32 || t == HT_F64 ? HT_ELEM_FLOAT : HT_ELEM_INT;
+	switch (t) {
+	case HT_F32:
+		memcpy(&f, p, sizeof f);
+		e->f = f;
+		break;
+	case HT_F64:
+		memcpy(&d, p, sizeof d);
+		e->f = d;
+		break;
+	case HT_I32:
+		memcpy(&narrow, p, sizeof narrow);
+		e->i = narrow;
+		break;
+	case HT_I64:
+		memcpy(&e->i, p, sizeof e->i);
+		break;
+	default:
+		e->kind = HT_ELEM_UNKNOWN;
+	}
+}
+
+static const struct ht_known *read_const(struct ht_infer *in, struct ht_value v)
+{
+	const struct ht_tensor *t = ht_const_tensor(v);
+	size_t size, count;
+	struct ht_known *k;
+
+	if (!t || t->shape.rank < 0 || t->shape.rank > 2)
+		return NULL;
+	size = ht_dtype_info(t->dtype)->bytes;
+	count = size ? t->blob->n / size : 0;
+	if (!size || count > HT_MAX_KNOWN || ht_shape_count(t->shape) != (int64_t)count)
+		return NULL;
+	k = new_known(in, (int32_t)count);
+	for (size_t i = 0; i < count; i++)
+		read_elem(t->dtype, (const char *)t->blob->p + i * size, &k->e[i]);
+	return k;
+}
+
+const struct ht_known *ht_in_known(struct ht_infer *in, const struct ht_node *n, int32_t i)
+{
+	struct ht_value v = n->in[i];
+	const struct ht_type *t = type_of(v);
+	int64_t count;
+
+	if (!t)
+		return NULL;
+	if (v.node->op == HT_OP_Const)
+		return read_const(in, v);
+	if (in->known[v.node->id] && in->known[v.node->id][v.index].e)
+		return &in->known[v.node->id][v.index];
+	count = ht_shape_count(t->shape);
+	if (t->shape.rank > 2 || count < 0 || count > HT_MAX_KNOWN)
+		return NULL;
+	return new_known(in, (int32_t)count);
+}
+
+bool ht_in_int(struct ht_infer *in, const struct ht_node *n, int32_t i, int64_t *value)
+{
+	const struct ht_known *k = ht_in_known(in, n, i);
+
+	if (!k || k->n != 1 || k->e[0].kind != HT_ELEM_INT)
+		return false;
+	*value = k->e[0].i;
+	return true;
+}
+
+int64_t ht_elem_dim(const struct ht_elem *e)
+{
+	if (e->kind == HT_ELEM_DIM || (e->kind == HT_ELEM_INT && e->i >= 0))
+		return e->i;
+	return HT_DIM_UNKNOWN;
+}
+
+struct ht_shape ht_in_as_shape(struct ht_infer *in, const struct ht_node *n, int32_t i, bool *ok)
+{
+	const struct ht_known *k = ht_in_known(in, n, i);
+	int64_t *d;
+
+	*ok = true;
+	if (!k)
+		return HT_SHAPE_UNKNOWN;
+	if (k->n > HT_MAX_RANK) {
+		*ok = false;
+		return HT_SHAPE_UNKNOWN;
+	}
+	d = ht_new_dims(in, k->n);
+	for (int32_t j = 0; j < k->n; j++) {
+		d[j] = ht_elem_dim(&k->e[j]);
+		if (k->e[j].kind == HT_ELEM_INT && k->e[j].i < -1)
+			*ok = false;
+	}
+	return (struct ht_shape){ k->n, d };
+}
+
+/* ---- the walk ---- */
+
+/* TF.js leaves type attributes out now and then; an operand of the same type knows it. */
+static enum ht_dtype dtype_by_operands(const struct ht_node *n, const struct ht_op_info *info,
+	int type_attr)
+{
+	int32_t first = 0, count;
+
+	for (int i = 0; i < info->args; i++, first += count) {
+		count = ht_formal_count(n, &info->arg[i]);
+		if (info->arg[i].type_attr != type_attr || info->arg[i].type_list)
+			continue;
+		for (int32_t j = 0; j < count; j++) {
+			const struct ht_type *t = type_of(n->in[first + j]);
+
+			if (t && t->dtype != HT_INVALID)
+				return t->dtype;
+		}
+	}
+	return HT_INVALID;
+}
+
+static void set_dtypes(struct ht_node *n, const struct ht_op_info *info)
+{
+	int32_t at = 0, count;
+
+	for (int i = 0; i < info->results; i++) {
+		const struct ht_op_arg *r = &info->result[i];
+
+		count = ht_formal_count(n, r);
+		for (int32_t j = 0; j < count; j++, at++) {
+			enum ht_dtype t = ht_formal_dtype(n, r, j);
+
+			if (t == HT_INVALID && r->type_attr >= 0 && !r->type_list)
+				t = dtype_by_operands(n, info, r->type_attr);
+			n->out[at].dtype = t > HT_REF ? (enum ht_dtype)(t - HT_REF) : t;
+		}
+	}
+}
+
+static enum ht_status check_operands(struct ht_infer *in, const struct ht_node *n, int32_t args)
+{
+	if (n->ins != args)
+		return ht_infer_fail(in, n, "has %d operands, its type takes %d", (int)n->ins,
+			(int)args);
+	for (int32_t i = 0; i < n->ins; i++) {
+		struct ht_value v = n->in[i];
+
+		if (v.node->op != HT_OP_OPAQUE && !ht_closes_loop(v.node, n) &&
+			(v.index < 0 || v.index >= v.node->outs))
+			return ht_infer_fail(in, n, "operand %d is result %d of '%.*s', which has %d",
+				(int)i, (int)v.index, HT_STR_ARG(v.node->name), (int)v.node->outs);
+	}
+	return HT_OK;
+}
+
+/* A placeholder's shape may come from the user, and a function argument's from its callers. */
+static bool keeps_shape(const struct ht_node *n)
+{
+	return n->op == HT_OP_Placeholder || n->op == HT_OP_PlaceholderV2 ||
+		n->op == HT_OP_PlaceholderWithDefault || n->op == HT_OP__Arg;
+}
+
+static enum ht_status infer_node(struct ht_infer *in, struct ht_node *n)
+{
+	const struct ht_op_info *info = ht_op_info(n->op);
+	int32_t args, results;
+
+	if (n->op == HT_OP_OPAQUE)
+		return HT_OK;
+	args = ht_node_arg_count(n);
+	results = ht_node_result_count(n);
+	if (args < 0 || results < 0)
+		return ht_infer_fail(in, n,
+			"an attribute that tells the number of operands or results is missing or wrong");
+	HT_TRY(check_operands(in, n, args));
+	ht_node_set_outs(n, results);
+	set_dtypes(n, info);
+	for (int32_t i = 0; i < results; i++)
+		if (!keeps_shape(n))
+			n->out[i].shape = HT_SHAPE_UNKNOWN;
+	HT_TRY(info->infer(in, n));
+	ht_infer_values(in, n);
+	return HT_OK;
+}
+
+static enum ht_status infer_graph(struct ht_graph *g, struct ht_graph *library, struct ht_diags *d)
+{
+	struct ht_infer in = { .g = g, .library = library, .d = d };
+
+	in.known = HT_NEW_ARRAY(g->arena, struct ht_known *, g->ids);
+	/* Loop back edges are read before they are set. */
+	for (struct ht_node *n = g->first; n; n = n->next)
+		if (n->op == HT_OP_NextIteration || n->op == HT_OP_RefNextIteration) {
+			ht_node_set_outs(n, 1);
+			n->out[0].shape = HT_SHAPE_UNKNOWN;
+		}
+	for (struct ht_node *n = g->first; n; n = n->next)
+		HT_TRY(infer_node(&in, n));
+	return HT_OK;
+}
+
+enum ht_status ht_infer_types(struct ht_graph *g, struct ht_diags *d)
+{
+	for (struct ht_function *f = g->functions; f; f = f->next)
+		HT_TRY(infer_graph(f->body, g, d));
+	return infer_graph(g, g, d);
+}

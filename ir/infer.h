@@ -1,0 +1,87 @@
+/* What the inference functions of the op table share (infer_*.c). */
+#ifndef HT_INFER_H
+#define HT_INFER_H
+
+#include "ir/ir.h"
+
+/* An element of a small tensor that shape arithmetic may depend on. */
+enum ht_elem_kind {
+	HT_ELEM_UNKNOWN,
+	HT_ELEM_INT,   /* i */
+	HT_ELEM_FLOAT, /* f, of tensors of a float type */
+	HT_ELEM_DIM    /* i: a symbolic dimension in base.h's encoding, or HT_DIM_UNKNOWN: some size */
+};
+
+struct ht_elem {
+	enum ht_elem_kind kind;
+	int64_t i;
+	double f;
+};
+
+/* A tensor of which at least the number of elements is known. */
+struct ht_known {
+	int32_t n;
+	struct ht_elem *e;
+};
+
+/* Longer tensors are no shape arithmetic. */
+#define HT_MAX_KNOWN 512
+
+struct ht_infer {
+	struct ht_graph *g;
+	struct ht_graph *library; /* whose functions calls refer to */
+	struct ht_diags *d;
+	struct ht_known **known;  /* by node id: one a result, or NULL; e is NULL: nothing known */
+};
+
+/* One function for each name in the `infer` column.  The driver has set dtypes by the signature
+ * and all shapes to unknown; operands are as many as the signature says. */
+#define OP(NAME, SIGNATURE, EFFECTS, INFER, PREC, LOWER, TEST, MEANING)                            \
+	enum ht_status ht_infer_##INFER(struct ht_infer *in, struct ht_node *n);
+#include "ir/ops.def"
+#undef OP
+
+/* HT_E_INPUT at the node. */
+enum ht_status ht_infer_fail(const struct ht_infer *in, const struct ht_node *n, const char *fmt,
+	...) HT_PRINTF(3, 4);
+
+/* Shape of operand `i`; unknown when nobody knows. */
+struct ht_shape ht_in_shape(const struct ht_node *n, int32_t i);
+
+/* HT_E_INPUT unless operand `i` has this rank, or may have it. */
+enum ht_status ht_want_rank(struct ht_infer *in, const struct ht_node *n, int32_t i, int32_t rank);
+enum ht_status ht_want_rank_of(struct ht_infer *in, const struct ht_node *n, int32_t i,
+	int32_t least, int32_t most);
+
+/* The elements of operand `i`, as far as they are known; NULL when not even their number is. */
+const struct ht_known *ht_in_known(struct ht_infer *in, const struct ht_node *n, int32_t i);
+/* The one element of a scalar (or one-element) integer operand; false: not known. */
+bool ht_in_int(struct ht_infer *in, const struct ht_node *n, int32_t i, int64_t *value);
+/* As a dimension: sizes and symbols as they are, HT_DIM_UNKNOWN otherwise. */
+int64_t ht_elem_dim(const struct ht_elem *e);
+
+/* A shape from the elements of operand `i`; *ok is false when an element is below -1. */
+struct ht_shape ht_in_as_shape(struct ht_infer *in, const struct ht_node *n, int32_t i, bool *ok);
+
+int64_t *ht_new_dims(struct ht_infer *in, int32_t rank); /* HT_DIM_UNKNOWN all */
+void ht_set_shape(struct ht_node *n, int32_t result, int32_t rank, const int64_t *dim);
+
+/* The size that two tensors agree on; false: they cannot. */
+bool ht_merge_dim(int64_t a, int64_t b, int64_t *r);
+bool ht_merge_shape(struct ht_infer *in, struct ht_shape a, struct ht_shape b, struct ht_shape *r);
+/* Arithmetic on dimensions: unknown unless both are sizes and the result fits. */
+int64_t ht_dim_add(int64_t a, int64_t b);
+int64_t ht_dim_mul(int64_t a, int64_t b);
+/* "[2,?] and [3,4]"-style text of a shape for messages. */
+struct ht_str ht_shape_text(const struct ht_infer *in, struct ht_shape s);
+
+/* An axis operand or attribute brought into 0..rank-1; false: out of range. */
+bool ht_fix_axis(int64_t *axis, int32_t rank);
+
+bool ht_broadcast_shapes(struct ht_infer *in, struct ht_shape a, struct ht_shape b,
+	struct ht_shape *r);
+
+/* infer_value.c: follows the values of `n`'s results, whose shapes are set. */
+void ht_infer_values(struct ht_infer *in, struct ht_node *n);
+
+#endif

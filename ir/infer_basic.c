@@ -1,0 +1,347 @@
+/* Rules of ops whose results look like their operands, and of those that nothing is known of. */
+#include "ir/infer.h"
+
+enum ht_status ht_infer_unknown(struct ht_infer *in, struct ht_node *n)
+{
+	(void)in;
+	(void)n;
+	return HT_OK;
+}
+
+enum ht_status ht_infer_nothing(struct ht_infer *in, struct ht_node *n)
+{
+	return ht_infer_unknown(in, n);
+}
+
+static void all_scalars(struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->outs; i++)
+		n->out[i].shape = HT_SHAPE_SCALAR;
+}
+
+enum ht_status ht_infer_scalar(struct ht_infer *in, struct ht_node *n)
+{
+	(void)in;
+	all_scalars(n);
+	return HT_OK;
+}
+
+enum ht_status ht_infer_vector(struct ht_infer *in, struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->outs; i++)
+		ht_set_shape(n, i, 1, ht_new_dims(in, 1));
+	return HT_OK;
+}
+
+static void all_like(struct ht_node *n, int32_t operand)
+{
+	struct ht_shape s = ht_in_shape(n, operand);
+
+	for (int32_t i = 0; i < n->outs; i++)
+		n->out[i].shape = s;
+}
+
+/* Every result is shaped like the first operand. */
+enum ht_status ht_infer_same(struct ht_infer *in, struct ht_node *n)
+{
+	(void)in;
+	if (n->ins)
+		all_like(n, 0);
+	return HT_OK;
+}
+
+enum ht_status ht_infer_same_1(struct ht_infer *in, struct ht_node *n)
+{
+	(void)in;
+	all_like(n, 1);
+	return HT_OK;
+}
+
+enum ht_status ht_infer_identity_n(struct ht_infer *in, struct ht_node *n)
+{
+	(void)in;
+	for (int32_t i = 0; i < n->outs; i++)
+		n->out[i].shape = ht_in_shape(n, i);
+	return HT_OK;
+}
+
+/* The last operands, as many as there are results, tell the shapes (ConcatOffset). */
+enum ht_status ht_infer_identity_shapes(struct ht_infer *in, struct ht_node *n)
+{
+	(void)in;
+	for (int32_t i = 0; i < n->outs; i++)
+		n->out[i].shape = ht_in_shape(n, n->ins - n->outs + i);
+	return HT_OK;
+}
+
+enum ht_status ht_infer_constant(struct ht_infer *in, struct ht_node *n)
+{
+	const struct ht_attr *a = ht_attr_find(n, "value");
+	struct ht_shape s;
+
+	if (n->op != HT_OP_Const) {
+		a = ht_attr_find(n, "shape");
+		if (a && a->value.kind == HT_ATTR_SHAPE)
+			n->out[0].shape = a->value.shape.shape;
+		return HT_OK;
+	}
+	if (!a || a->value.kind != HT_ATTR_TENSOR)
+		return ht_infer_fail(in, n, "has no tensor in attribute 'value'");
+	if (a->value.tensor->dtype != n->out[0].dtype)
+		return ht_infer_fail(in, n, "attribute 'dtype' is %s, the tensor is %s",
+			ht_dtype_info(n->out[0].dtype)->name, ht_dtype_info(a->value.tensor->dtype)->name);
+	s = a->value.tensor->shape;
+	n->out[0].shape = s;
+	return HT_OK;
+}
+
+static struct ht_shape shape_attr(const struct ht_node *n, const char *name)
+{
+	const struct ht_attr *a = ht_attr_find(n, name);
+
+	return a && a->value.kind == HT_ATTR_SHAPE ? a->value.shape.shape : HT_SHAPE_UNKNOWN;
+}
+
+/* Field 1 of the VersionDef; large when nothing is said. */
+static uint64_t producer(const struct ht_graph *g)
+{
+	uint64_t v = 0;
+
+	if (g->versions.n < 2 || g->versions.p[0] != 0x08)
+		return UINT64_MAX;
+	for (size_t i = 1; i < g->versions.n && i < 10; i++) {
+		v |= (uint64_t)(g->versions.p[i] & 0x7f) << 7 * (i - 1);
+		if (!(g->versions.p[i] & 0x80))
+			break;
+	}
+	return v;
+}
+
+/* A shape that is set already stays: the user's word.  Before version 24, [] meant unknown. */
+enum ht_status ht_infer_placeholder(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape s = shape_attr(n, "shape");
+
+	if (n->op == HT_OP_Placeholder && s.rank == 0 && producer(in->library) < 24)
+		s = HT_SHAPE_UNKNOWN;
+	if (n->out[0].shape.rank < 0)
+		n->out[0].shape = s;
+	return HT_OK;
+}
+
+enum ht_status ht_infer_ensure_shape(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape want = shape_attr(n, "shape"), has = ht_in_shape(n, 0);
+
+	if (ht_merge_shape(in, has, want, &n->out[0].shape))
+		return HT_OK;
+	return ht_infer_fail(in, n, "shape is %.*s, must fit %.*s",
+		HT_STR_ARG(ht_shape_text(in, has)), HT_STR_ARG(ht_shape_text(in, want)));
+}
+
+/* Types of one size: same shape.  To a smaller one: an axis more; to a larger one: an axis less. */
+enum ht_status ht_infer_bitcast(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+	size_t from = ht_dtype_info(ht_type_attr(n, "T"))->bytes;
+	size_t to = ht_dtype_info(n->out[0].dtype)->bytes;
+	int64_t *d;
+
+	if (s.rank < 0 || !from || !to)
+		return HT_OK;
+	if (from == to) {
+		n->out[0].shape = s;
+		return HT_OK;
+	}
+	if (from < to) {
+		if (s.rank < 1 || (s.dim[s.rank - 1] >= 0 &&
+					  (size_t)s.dim[s.rank - 1] != to / from))
+			return ht_infer_fail(in, n, "the last axis of %.*s must have size %zu",
+				HT_STR_ARG(ht_shape_text(in, s)), to / from);
+		ht_set_shape(n, 0, s.rank - 1, s.dim);
+		return HT_OK;
+	}
+	if (s.rank == HT_MAX_RANK)
+		return ht_infer_fail(in, n, "result has too many axes");
+	d = ht_new_dims(in, s.rank + 1);
+	for (int32_t i = 0; i < s.rank; i++)
+		d[i] = s.dim[i];
+	d[s.rank] = (int64_t)(from / to);
+	ht_set_shape(n, 0, s.rank + 1, d);
+	return HT_OK;
+}
+
+enum ht_status ht_infer_broadcast(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape r = ht_in_shape(n, 0);
+
+	for (int32_t i = 1; i < n->ins; i++) {
+		struct ht_shape s = ht_in_shape(n, i), b;
+
+		if (!ht_broadcast_shapes(in, r, s, &b)) {
+			if (!ht_attr_bool(n, "incompatible_shape_error", true))
+				return HT_OK;
+			return ht_infer_fail(in, n, "shapes %.*s and %.*s do not broadcast",
+				HT_STR_ARG(ht_shape_text(in, r)), HT_STR_ARG(ht_shape_text(in, s)));
+		}
+		r = b;
+	}
+	n->out[0].shape = r;
+	return HT_OK;
+}
+
+enum ht_status ht_infer_bias_add(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape x = ht_in_shape(n, 0), b = ht_in_shape(n, 1);
+	bool first = ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW");
+	int64_t channels;
+
+	HT_TRY(ht_want_rank(in, n, 1, 1));
+	HT_TRY(ht_want_rank_of(in, n, 0, 2, HT_MAX_RANK));
+	n->out[0].shape = x;
+	if (x.rank < 0 || b.rank < 0)
+		return HT_OK;
+	channels = x.dim[first ? 1 : x.rank - 1];
+	if (!ht_merge_dim(channels, b.dim[0], &channels))
+		return ht_infer_fail(in, n, "bias of shape %.*s does not fit %.*s",
+			HT_STR_ARG(ht_shape_text(in, b)), HT_STR_ARG(ht_shape_text(in, x)));
+	return HT_OK;
+}
+
+enum ht_status ht_infer_bias_add_grad(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape x = ht_in_shape(n, 0);
+	bool first = ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW");
+	int64_t *d = ht_new_dims(in, 1);
+
+	HT_TRY(ht_want_rank_of(in, n, 0, 2, HT_MAX_RANK));
+	if (x.rank > 0)
+		d[0] = x.dim[first ? 1 : x.rank - 1];
+	ht_set_shape(n, 0, 1, d);
+	return HT_OK;
+}
+
+/* Select's condition may be a scalar, a vector over the first axis, or shaped like the others. */
+enum ht_status ht_infer_select(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape c = ht_in_shape(n, 0), t = ht_in_shape(n, 1), e = ht_in_shape(n, 2), r;
+
+	if (!ht_merge_shape(in, t, e, &r))
+		return ht_infer_fail(in, n, "shapes %.*s and %.*s of the two sides differ",
+			HT_STR_ARG(ht_shape_text(in, t)), HT_STR_ARG(ht_shape_text(in, e)));
+	n->out[0].shape = r;
+	if (r.rank < 0 || c.rank <= 0)
+		return HT_OK;
+	if (c.rank == 1 && r.rank >= 1) {
+		int64_t rows;
+
+		if (ht_merge_dim(c.dim[0], r.dim[0], &rows))
+			return HT_OK;
+	} else if (ht_merge_shape(in, r, c, &t)) {
+		n->out[0].shape = t;
+		return HT_OK;
+	}
+	return ht_infer_fail(in, n, "condition of shape %.*s does not fit %.*s",
+		HT_STR_ARG(ht_shape_text(in, c)), HT_STR_ARG(ht_shape_text(in, r)));
+}
+
+enum ht_status ht_infer_add_n(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape r = HT_SHAPE_UNKNOWN;
+
+	if (!n->ins)
+		return ht_infer_fail(in, n, "has no operands");
+	for (int32_t i = 0; i < n->ins; i++) {
+		struct ht_shape s = ht_in_shape(n, i), both;
+
+		if (!ht_merge_shape(in, r, s, &both))
+			return ht_infer_fail(in, n, "operand %d has shape %.*s, those before have %.*s",
+				(int)i, HT_STR_ARG(ht_shape_text(in, s)), HT_STR_ARG(ht_shape_text(in, r)));
+		r = both;
+	}
+	n->out[0].shape = r;
+	return HT_OK;
+}
+
+/* A loop may change sizes from round to round, so one unknown operand makes all unknown. */
+enum ht_status ht_infer_merge(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape r = n->ins ? ht_in_shape(n, 0) : HT_SHAPE_UNKNOWN;
+	int64_t *d;
+
+	n->out[1].shape = HT_SHAPE_SCALAR;
+	for (int32_t i = 1; i < n->ins && r.rank >= 0; i++) {
+		struct ht_shape s = ht_in_shape(n, i);
+
+		if (s.rank != r.rank)
+			return HT_OK;
+		d = ht_new_dims(in, r.rank);
+		for (int32_t j = 0; j < r.rank; j++)
+			d[j] = r.dim[j] == s.dim[j] ? r.dim[j] : HT_DIM_UNKNOWN;
+		r.dim = d;
+	}
+	n->out[0].shape = r;
+	return HT_OK;
+}
+
+/* ---- shapes of shapes ---- */
+
+static void shape_of(struct ht_infer *in, struct ht_node *n, int32_t result)
+{
+	int64_t *d = ht_new_dims(in, 1);
+
+	if (ht_in_shape(n, result).rank >= 0)
+		d[0] = ht_in_shape(n, result).rank;
+	ht_set_shape(n, result, 1, d);
+}
+
+enum ht_status ht_infer_shape(struct ht_infer *in, struct ht_node *n)
+{
+	shape_of(in, n, 0);
+	return HT_OK;
+}
+
+enum ht_status ht_infer_shape_n(struct ht_infer *in, struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->outs; i++)
+		shape_of(in, n, i);
+	return HT_OK;
+}
+
+enum ht_status ht_infer_scalar_of_shape(struct ht_infer *in, struct ht_node *n)
+{
+	return ht_infer_scalar(in, n);
+}
+
+enum ht_status ht_infer_broadcast_gradient_args(struct ht_infer *in, struct ht_node *n)
+{
+	return ht_infer_vector(in, n);
+}
+
+/* The shape is the value of an operand. */
+static enum ht_status shape_from(struct ht_infer *in, struct ht_node *n, int32_t operand)
+{
+	bool ok;
+	struct ht_shape s = ht_in_as_shape(in, n, operand, &ok);
+
+	if (!ok)
+		return ht_infer_fail(in, n, "operand %d is no shape", (int)operand);
+	n->out[0].shape = s;
+	return HT_OK;
+}
+
+enum ht_status ht_infer_shape_operand_0(struct ht_infer *in, struct ht_node *n)
+{
+	return shape_from(in, n, 0);
+}
+
+enum ht_status ht_infer_shape_operand_1(struct ht_infer *in, struct ht_node *n)
+{
+	return shape_from(in, n, 1);
+}
+
+/* ScatterNd: indices, updates, shape. */
+enum ht_status ht_infer_shape_operand(struct ht_infer *in, struct ht_node *n)
+{
+	return shape_from(in, n, 2);
+}

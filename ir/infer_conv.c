@@ -1,0 +1,284 @@
+/* Rules of convolutions, pooling and batch normalisation. */
+#include "ir/infer.h"
+
+/* What the attributes of a sliding window say, for two spatial axes. */
+struct window {
+	int h, w, c; /* axes of a tensor of rank 4 */
+	int64_t stride[2], dilation[2], before[2], after[2];
+	enum { SAME, VALID, EXPLICIT } padding;
+};
+
+static enum ht_status read_list(struct ht_infer *in, const struct ht_node *n, const char *name,
+	bool required, const struct window *w, int64_t *h_value, int64_t *w_value)
+{
+	size_t count;
+	int64_t *v = ht_attr_ints(n, name, &count, in->g->arena);
+
+	if (!v && !required)
+		return HT_OK;
+	if (!v || count != 4)
+		return ht_infer_fail(in, n, "attribute '%s' must have 4 numbers", name);
+	for (int i = 0; i < 4; i++)
+		if (v[i] < 1)
+			return ht_infer_fail(in, n, "attribute '%s' has %lld", name, (long long)v[i]);
+	*h_value = v[w->h];
+	*w_value = v[w->w];
+	return HT_OK;
+}
+
+static enum ht_status read_explicit(struct ht_infer *in, const struct ht_node *n, struct window *w)
+{
+	size_t count;
+	int64_t *v = ht_attr_ints(n, "explicit_paddings", &count, in->g->arena);
+
+	if (!v || count != 8)
+		return ht_infer_fail(in, n, "attribute 'explicit_paddings' must have 8 numbers");
+	for (int i = 0; i < 8; i++)
+		if (v[i] < 0 || v[i] > INT32_MAX)
+			return ht_infer_fail(in, n, "attribute 'explicit_paddings' has %lld", (long long)v[i]);
+	w->before[0] = v[2 * w->h];
+	w->after[0] = v[2 * w->h + 1];
+	w->before[1] = v[2 * w->w];
+	w->after[1] = v[2 * w->w + 1];
+	return HT_OK;
+}
+
+static enum ht_status read_window(struct ht_infer *in, const struct ht_node *n, struct window *w)
+{
+	struct ht_str format = ht_attr_str(n, "data_format", "NHWC");
+	struct ht_str padding = ht_attr_str(n, "padding", "");
+
+	*w = (struct window){ .h = 1, .w = 2, .c = 3, .stride = { 1, 1 }, .dilation = { 1, 1 } };
+	if (ht_str_is(format, "NCHW"))
+		w->c = 1, w->h = 2, w->w = 3;
+	else if (!ht_str_is(format, "NHWC"))
+		return ht_infer_fail(in, n, "attribute 'data_format' is '%.*s'", HT_STR_ARG(format));
+	HT_TRY(read_list(in, n, "strides", true, w, &w->stride[0], &w->stride[1]));
+	HT_TRY(read_list(in, n, "dilations", false, w, &w->dilation[0], &w->dilation[1]));
+	if (ht_str_is(padding, "SAME"))
+		w->padding = SAME;
+	else if (ht_str_is(padding, "VALID"))
+		w->padding = VALID;
+	else if (ht_str_is(padding, "EXPLICIT"))
+		w->padding = EXPLICIT;
+	else
+		return ht_infer_fail(in, n, "attribute 'padding' is '%.*s'", HT_STR_ARG(padding));
+	return w->padding == EXPLICIT ? read_explicit(in, n, w) : HT_OK;
+}
+
+/* The size of the result along a spatial axis. */
+static enum ht_status slide(struct ht_infer *in, const struct ht_node *n, const struct window *w,
+	int axis, int64_t size, int64_t filter, int64_t *r)
+{
+	int64_t reach, room;
+
+	*r = HT_DIM_UNKNOWN;
+	if (size < 0)
+		return HT_OK;
+	if (w->padding == SAME) {
+		*r = size / w->stride[axis] + (size % w->stride[axis] != 0);
+		return HT_OK;
+	}
+	if (filter < 0)
+		return HT_OK;
+	if (filter == 0)
+		return ht_infer_fail(in, n, "the window has size 0");
+	if (__builtin_mul_overflow(filter - 1, w->dilation[axis], &reach) ||
+		__builtin_add_overflow(reach, 1, &reach) ||
+		__builtin_add_overflow(size, w->before[axis] + w->after[axis], &room))
+		return ht_infer_fail(in, n, "the window is too large");
+	/* TensorFlow lets a window that does not fit give an empty result, within one stride. */
+	if (room < reach && reach - room > w->stride[axis])
+		return ht_infer_fail(in, n, "a window of %lld does not fit into %lld", (long long)reach,
+			(long long)room);
+	*r = room < reach ? 0 : (room - reach) / w->stride[axis] + 1;
+	return HT_OK;
+}
+
+static enum ht_status spatial(struct ht_infer *in, const struct ht_node *n, const struct window *w,
+	struct ht_shape x, int64_t filter_h, int64_t filter_w, int64_t *d)
+{
+	HT_TRY(slide(in, n, w, 0, x.dim[w->h], filter_h, &d[w->h]));
+	return slide(in, n, w, 1, x.dim[w->w], filter_w, &d[w->w]);
+}
+
+/* Filter: height, width, channels in (of a group), channels out. */
+enum ht_status ht_infer_conv2d(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape x = ht_in_shape(n, 0), f = ht_in_shape(n, 1);
+	int64_t *d = ht_new_dims(in, 4);
+	struct window w;
+
+	HT_TRY(read_window(in, n, &w));
+	HT_TRY(ht_want_rank(in, n, 0, 4));
+	HT_TRY(ht_want_rank(in, n, 1, 4));
+	ht_set_shape(n, 0, 4, d);
+	if (f.rank == 4)
+		d[w.c] = f.dim[3];
+	if (x.rank < 0)
+		return HT_OK;
+	d[0] = x.dim[0];
+	HT_TRY(spatial(in, n, &w, x, f.rank == 4 ? f.dim[0] : HT_DIM_UNKNOWN,
+		f.rank == 4 ? f.dim[1] : HT_DIM_UNKNOWN, d));
+	if (f.rank < 0 || x.dim[w.c] < 0 || f.dim[2] < 0)
+		return HT_OK;
+	if (f.dim[2] == 0 || x.dim[w.c] % f.dim[2])
+		return ht_infer_fail(in, n, "channels of input %.*s and filter %.*s differ",
+			HT_STR_ARG(ht_shape_text(in, x)), HT_STR_ARG(ht_shape_text(in, f)));
+	if (f.dim[3] >= 0 && x.dim[w.c] && f.dim[3] % (x.dim[w.c] / f.dim[2]))
+		return ht_infer_fail(in, n, "channels of filter %.*s are no multiple of the groups",
+			HT_STR_ARG(ht_shape_text(in, f)));
+	return HT_OK;
+}
+
+/* Filter: height, width, channels, results of each channel. */
+enum ht_status ht_infer_depthwise(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape x = ht_in_shape(n, 0), f = ht_in_shape(n, 1);
+	int64_t *d = ht_new_dims(in, 4);
+	struct window w;
+	int64_t channels;
+
+	HT_TRY(read_window(in, n, &w));
+	HT_TRY(ht_want_rank(in, n, 0, 4));
+	HT_TRY(ht_want_rank(in, n, 1, 4));
+	ht_set_shape(n, 0, 4, d);
+	if (x.rank < 0 || f.rank < 0)
+		return HT_OK;
+	if (!ht_merge_dim(x.dim[w.c], f.dim[2], &channels))
+		return ht_infer_fail(in, n, "channels of input %.*s and filter %.*s differ",
+			HT_STR_ARG(ht_shape_text(in, x)), HT_STR_ARG(ht_shape_text(in, f)));
+	d[0] = x.dim[0];
+	d[w.c] = ht_dim_mul(channels, f.dim[3]);
+	return spatial(in, n, &w, x, f.dim[0], f.dim[1], d);
+}
+
+/* Operands: sizes of the result, filter, gradient of the convolution's result. */
+enum ht_status ht_infer_conv2d_input(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape f = ht_in_shape(n, 1), y = ht_in_shape(n, 2), sizes;
+	const struct ht_known *k = ht_in_known(in, n, 0);
+	int64_t *d = ht_new_dims(in, 4);
+	struct window w;
+	bool ok;
+
+	HT_TRY(read_window(in, n, &w));
+	HT_TRY(ht_want_rank(in, n, 1, 4));
+	HT_TRY(ht_want_rank(in, n, 2, 4));
+	ht_set_shape(n, 0, 4, d);
+	if (k && k->n == 2) { /* height and width only */
+		d[w.h] = ht_elem_dim(&k->e[0]);
+		d[w.w] = ht_elem_dim(&k->e[1]);
+	} else if (k) {
+		sizes = ht_in_as_shape(in, n, 0, &ok);
+		if (!ok || sizes.rank != 4)
+			return ht_infer_fail(in, n, "input_sizes is no shape of 4 axes");
+		for (int i = 0; i < 4; i++)
+			d[i] = sizes.dim[i];
+	}
+	if (d[0] < 0 && y.rank == 4)
+		d[0] = y.dim[0];
+	if (d[w.c] < 0 && f.rank == 4)
+		d[w.c] = f.dim[2];
+	if (f.rank == 4 && y.rank == 4 && f.dim[3] >= 0 && y.dim[w.c] >= 0 && f.dim[3] != y.dim[w.c])
+		return ht_infer_fail(in, n, "channels of filter %.*s and gradient %.*s differ",
+			HT_STR_ARG(ht_shape_text(in, f)), HT_STR_ARG(ht_shape_text(in, y)));
+	return HT_OK;
+}
+
+enum ht_status ht_infer_conv2d_filter(struct ht_infer *in, struct ht_node *n)
+{
+	bool ok;
+	struct ht_shape s = ht_in_as_shape(in, n, 1, &ok);
+
+	if (!ok)
+		return ht_infer_fail(in, n, "filter_sizes is no shape");
+	n->out[0].shape = s;
+	return HT_OK;
+}
+
+enum ht_status ht_infer_conv3d(struct ht_infer *in, struct ht_node *n)
+{
+	HT_TRY(ht_want_rank(in, n, 0, 5));
+	HT_TRY(ht_want_rank(in, n, 1, 5));
+	ht_set_shape(n, 0, 5, ht_new_dims(in, 5));
+	return HT_OK;
+}
+
+enum ht_status ht_infer_pool(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape x = ht_in_shape(n, 0);
+	int64_t *d = ht_new_dims(in, 4);
+	int64_t filter_h = 0, filter_w = 0;
+	struct window w;
+
+	HT_TRY(read_window(in, n, &w));
+	HT_TRY(read_list(in, n, "ksize", true, &w, &filter_h, &filter_w));
+	HT_TRY(ht_want_rank(in, n, 0, 4));
+	for (int32_t i = 0; i < n->outs; i++)
+		ht_set_shape(n, i, 4, d);
+	if (x.rank < 0)
+		return HT_OK;
+	d[0] = x.dim[0];
+	d[w.c] = x.dim[w.c];
+	return spatial(in, n, &w, x, filter_h, filter_w, d);
+}
+
+enum ht_status ht_infer_pool_v2(struct ht_infer *in, struct ht_node *n)
+{
+	HT_TRY(ht_want_rank(in, n, 0, 4));
+	ht_set_shape(n, 0, 4, ht_new_dims(in, 4));
+	return HT_OK;
+}
+
+enum ht_status ht_infer_pool3d(struct ht_infer *in, struct ht_node *n)
+{
+	HT_TRY(ht_want_rank(in, n, 0, 5));
+	ht_set_shape(n, 0, 5, ht_new_dims(in, 5));
+	return HT_OK;
+}
+
+/* ---- batch normalisation: x, then vectors of one element a channel ---- */
+
+static enum ht_status channels_of(struct ht_infer *in, const struct ht_node *n, int64_t *channels)
+{
+	struct ht_str format = ht_attr_str(n, "data_format", "NHWC");
+	struct ht_shape x = ht_in_shape(n, 0), v;
+
+	HT_TRY(ht_want_rank_of(in, n, 0, 2, 5));
+	*channels = HT_DIM_UNKNOWN;
+	if (x.rank > 0)
+		*channels = x.dim[format.n > 1 && format.p[1] == 'C' ? 1 : x.rank - 1];
+	for (int32_t i = 1; i < 5; i++) {
+		HT_TRY(ht_want_rank(in, n, i, 1));
+		v = ht_in_shape(n, i);
+		/* Mean and variance are empty while training. */
+		if (v.rank < 0 || (i > 2 && v.dim[0] == 0))
+			continue;
+		if (!ht_merge_dim(*channels, v.dim[0], channels))
+			return ht_infer_fail(in, n, "operand %d has shape %.*s, there are %lld channels",
+				(int)i, HT_STR_ARG(ht_shape_text(in, v)), (long long)*channels);
+	}
+	return HT_OK;
+}
+
+enum ht_status ht_infer_batch_norm(struct ht_infer *in, struct ht_node *n)
+{
+	int64_t *d = ht_new_dims(in, 1);
+
+	HT_TRY(channels_of(in, n, &d[0]));
+	n->out[0].shape = ht_in_shape(n, 0);
+	for (int32_t i = 1; i < n->outs && i < 5; i++)
+		ht_set_shape(n, i, 1, d);
+	return HT_OK;
+}
+
+enum ht_status ht_infer_batch_norm_grad(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape scale = ht_in_shape(n, 2);
+
+	(void)in;
+	n->out[0].shape = ht_in_shape(n, 1);
+	n->out[1].shape = n->out[2].shape = scale;
+	return HT_OK;
+}

@@ -1,0 +1,362 @@
+/* Rules of ops that move data: other shapes, other orders, together, apart. */
+#include "ir/infer.h"
+
+/* The product of the sizes, and how many dimensions are unknown; `last` is one of these. */
+static int64_t known_product(struct ht_shape s, int32_t *unknown, int32_t *last)
+{
+	int64_t p = 1;
+
+	*unknown = 0;
+	*last = -1;
+	for (int32_t i = 0; i < s.rank; i++) {
+		if (s.dim[i] < 0) {
+			++*unknown;
+			*last = i;
+		} else if (__builtin_mul_overflow(p, s.dim[i], &p)) {
+			return -1;
+		}
+	}
+	return p;
+}
+
+static enum ht_status reshape_fail(struct ht_infer *in, const struct ht_node *n, struct ht_shape from,
+	struct ht_shape to)
+{
+	return ht_infer_fail(in, n, "%.*s cannot be reshaped to %.*s",
+		HT_STR_ARG(ht_shape_text(in, from)), HT_STR_ARG(ht_shape_text(in, to)));
+}
+
+/* Fills the one open dimension of `to` where the number of elements tells it. */
+static enum ht_status complete(struct ht_infer *in, const struct ht_node *n, struct ht_shape from,
+	struct ht_shape to, int64_t *d)
+{
+	int32_t from_unknown, to_unknown, from_last, to_last;
+	int64_t from_count = known_product(from, &from_unknown, &from_last);
+	int64_t to_count = known_product(to, &to_unknown, &to_last);
+
+	if (from_count < 0 || to_count < 0)
+		return from_unknown || to_unknown ? HT_OK : reshape_fail(in, n, from, to);
+	if (!from_unknown && !to_unknown && from_count != to_count)
+		return reshape_fail(in, n, from, to);
+	if (to_unknown != 1 || from_unknown > 1)
+		return HT_OK;
+	if (from_unknown) {
+		if (from_count == to_count)
+			d[to_last] = from.dim[from_last];
+		return HT_OK;
+	}
+	if (to_count == 0)
+		return from_count == 0 ? HT_OK : reshape_fail(in, n, from, to);
+	if (from_count % to_count)
+		return reshape_fail(in, n, from, to);
+	d[to_last] = from_count / to_count;
+	return HT_OK;
+}
+
+enum ht_status ht_infer_reshape(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape from = ht_in_shape(n, 0), to;
+	const struct ht_known *k = ht_in_known(in, n, 1);
+	int64_t *d;
+	int open = 0;
+	bool ok;
+
+	HT_TRY(ht_want_rank_of(in, n, 1, 0, 1));
+	to = ht_in_as_shape(in, n, 1, &ok);
+	if (!ok)
+		return ht_infer_fail(in, n, "operand 1 is no shape");
+	if (to.rank < 0)
+		return HT_OK;
+	for (int32_t i = 0; i < k->n; i++)
+		open += k->e[i].kind == HT_ELEM_INT && k->e[i].i == -1;
+	if (open > 1)
+		return ht_infer_fail(in, n, "more than one size is -1");
+	d = ht_new_dims(in, to.rank);
+	for (int32_t i = 0; i < to.rank; i++)
+		d[i] = to.dim[i];
+	ht_set_shape(n, 0, to.rank, d);
+	return from.rank < 0 ? HT_OK : complete(in, n, from, to, d);
+}
+
+enum ht_status ht_infer_squeeze(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+	bool out[HT_MAX_RANK] = { false };
+	int32_t rank = 0;
+	size_t count;
+	int64_t *axes = ht_attr_ints(n, "squeeze_dims", &count, in->g->arena);
+	int64_t *d;
+
+	if (!axes)
+		axes = ht_attr_ints(n, "axis", &count, in->g->arena);
+	if (s.rank < 0)
+		return HT_OK;
+	for (size_t i = 0; i < count; i++) {
+		int64_t axis = axes[i];
+
+		if (!ht_fix_axis(&axis, s.rank) || (s.dim[axis] >= 0 && s.dim[axis] != 1))
+			return ht_infer_fail(in, n, "axis %lld of %.*s cannot be squeezed out",
+				(long long)axes[i], HT_STR_ARG(ht_shape_text(in, s)));
+		out[axis] = true;
+	}
+	d = ht_new_dims(in, s.rank);
+	for (int32_t i = 0; i < s.rank; i++) {
+		if (!count && s.dim[i] < 0)
+			return HT_OK; /* it may be 1: not even the rank is known */
+		if (count ? !out[i] : s.dim[i] != 1)
+			d[rank++] = s.dim[i];
+	}
+	ht_set_shape(n, 0, rank, d);
+	return HT_OK;
+}
+
+enum ht_status ht_infer_expand_dims(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+	int64_t axis;
+	int64_t *d;
+
+	if (s.rank < 0)
+		return HT_OK;
+	if (s.rank == HT_MAX_RANK)
+		return ht_infer_fail(in, n, "too many axes");
+	d = ht_new_dims(in, s.rank + 1);
+	ht_set_shape(n, 0, s.rank + 1, d);
+	if (!ht_in_int(in, n, 1, &axis))
+		return HT_OK;
+	if (!ht_fix_axis(&axis, s.rank + 1))
+		return ht_infer_fail(in, n, "axis %lld does not fit %.*s", (long long)axis,
+			HT_STR_ARG(ht_shape_text(in, s)));
+	for (int32_t i = 0; i <= s.rank; i++)
+		d[i] = i < axis ? s.dim[i] : i == axis ? 1 : s.dim[i - 1];
+	return HT_OK;
+}
+
+enum ht_status ht_infer_transpose(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+	const struct ht_known *k = ht_in_known(in, n, 1);
+	bool taken[HT_MAX_RANK] = { false };
+	int64_t *d;
+
+	HT_TRY(ht_want_rank(in, n, 1, 1));
+	if (k && s.rank >= 0 && k->n != s.rank)
+		return ht_infer_fail(in, n, "%d axes for %.*s", (int)k->n,
+			HT_STR_ARG(ht_shape_text(in, s)));
+	if (s.rank < 0 && (!k || k->n > HT_MAX_RANK))
+		return HT_OK;
+	d = ht_new_dims(in, s.rank < 0 ? k->n : s.rank);
+	ht_set_shape(n, 0, s.rank < 0 ? k->n : s.rank, d);
+	for (int32_t i = 0; k && s.rank >= 0 && i < k->n; i++) {
+		int64_t axis = k->e[i].i;
+
+		if (k->e[i].kind != HT_ELEM_INT)
+			continue;
+		if (!ht_fix_axis(&axis, s.rank) || taken[axis])
+			return ht_infer_fail(in, n, "the axes are no permutation");
+		taken[axis] = true;
+		d[i] = s.dim[axis];
+	}
+	return HT_OK;
+}
+
+/* ---- together ---- */
+
+static enum ht_status concat_shapes(struct ht_infer *in, struct ht_node *n, int32_t first,
+	int32_t count, bool has_axis, int64_t axis)
+{
+	int32_t rank = -1;
+	int64_t *d;
+
+	for (int32_t i = first; i < first + count; i++) {
+		struct ht_shape s = ht_in_shape(n, i);
+
+		if (s.rank < 0)
+			continue;
+		if (s.rank == 0)
+			return ht_infer_fail(in, n, "operand %d is a scalar", (int)i);
+		if (rank >= 0 && s.rank != rank)
+			return ht_infer_fail(in, n, "operand %d has %d axes, those before have %d",
+				(int)i, (int)s.rank, (int)rank);
+		rank = s.rank;
+	}
+	if (rank < 0)
+		return HT_OK;
+	if (has_axis && !ht_fix_axis(&axis, rank))
+		return ht_infer_fail(in, n, "axis %lld does not exist in %d axes", (long long)axis,
+			(int)rank);
+	d = ht_new_dims(in, rank);
+	ht_set_shape(n, 0, rank, d);
+	if (!has_axis)
+		return HT_OK;
+	d[axis] = 0;
+	for (int32_t i = first; i < first + count; i++) {
+		struct ht_shape s = ht_in_shape(n, i);
+
+		if (s.rank < 0) {
+			d[axis] = HT_DIM_UNKNOWN;
+			continue;
+		}
+		for (int32_t j = 0; j < rank; j++) {
+			if (j == axis)
+				d[j] = ht_dim_add(d[j], s.dim[j]);
+			else if (!ht_merge_dim(d[j], s.dim[j], &d[j]))
+				return ht_infer_fail(in, n, "operand %d has shape %.*s, axis %d must be %lld",
+					(int)i, HT_STR_ARG(ht_shape_text(in, s)), (int)j, (long long)d[j]);
+		}
+	}
+	return HT_OK;
+}
+
+enum ht_status ht_infer_concat(struct ht_infer *in, struct ht_node *n)
+{
+	int64_t axis = 0;
+	bool known = ht_in_int(in, n, 0, &axis);
+
+	return concat_shapes(in, n, 1, n->ins - 1, known, axis);
+}
+
+enum ht_status ht_infer_concat_v2(struct ht_infer *in, struct ht_node *n)
+{
+	int64_t axis = 0;
+	bool known = ht_in_int(in, n, n->ins - 1, &axis);
+
+	return concat_shapes(in, n, 0, n->ins - 1, known, axis);
+}
+
+enum ht_status ht_infer_pack(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape s = HT_SHAPE_UNKNOWN, both;
+	int64_t axis = ht_attr_int(n, "axis", 0);
+	int64_t *d;
+
+	for (int32_t i = 0; i < n->ins; i++) {
+		if (!ht_merge_shape(in, s, ht_in_shape(n, i), &both))
+			return ht_infer_fail(in, n, "operand %d has shape %.*s, those before have %.*s",
+				(int)i, HT_STR_ARG(ht_shape_text(in, ht_in_shape(n, i))),
+				HT_STR_ARG(ht_shape_text(in, s)));
+		s = both;
+	}
+	if (s.rank < 0)
+		return HT_OK;
+	if (s.rank == HT_MAX_RANK || !ht_fix_axis(&axis, s.rank + 1))
+		return ht_infer_fail(in, n, "axis %lld does not fit %.*s", (long long)axis,
+			HT_STR_ARG(ht_shape_text(in, s)));
+	d = ht_new_dims(in, s.rank + 1);
+	for (int32_t i = 0; i <= s.rank; i++)
+		d[i] = i < axis ? s.dim[i] : i == axis ? n->ins : s.dim[i - 1];
+	ht_set_shape(n, 0, s.rank + 1, d);
+	return HT_OK;
+}
+
+/* ---- apart ---- */
+
+enum ht_status ht_infer_unpack(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+	int64_t axis = ht_attr_int(n, "axis", 0);
+	int64_t *d;
+
+	if (s.rank < 0)
+		return HT_OK;
+	if (!ht_fix_axis(&axis, s.rank))
+		return ht_infer_fail(in, n, "axis %lld does not exist in %.*s", (long long)axis,
+			HT_STR_ARG(ht_shape_text(in, s)));
+	if (s.dim[axis] >= 0 && s.dim[axis] != n->outs)
+		return ht_infer_fail(in, n, "axis %lld of %.*s does not have size %d", (long long)axis,
+			HT_STR_ARG(ht_shape_text(in, s)), (int)n->outs);
+	d = ht_new_dims(in, s.rank - 1);
+	for (int32_t i = 0, j = 0; i < s.rank; i++)
+		if (i != axis)
+			d[j++] = s.dim[i];
+	for (int32_t i = 0; i < n->outs; i++)
+		ht_set_shape(n, i, s.rank - 1, d);
+	return HT_OK;
+}
+
+/* Gives every result a shape of its own like operand `x`'s, for the caller to change. */
+static int64_t **parts(struct ht_infer *in, struct ht_node *n, int32_t x)
+{
+	struct ht_shape s = ht_in_shape(n, x);
+	int64_t **d = HT_NEW_ARRAY(in->g->arena, int64_t *, (size_t)n->outs);
+
+	for (int32_t i = 0; i < n->outs; i++) {
+		d[i] = ht_new_dims(in, s.rank);
+		for (int32_t j = 0; j < s.rank; j++)
+			d[i][j] = s.dim[j];
+		ht_set_shape(n, i, s.rank, d[i]);
+	}
+	return d;
+}
+
+static void forget_shapes(struct ht_infer *in, struct ht_node *n, int32_t rank)
+{
+	for (int32_t i = 0; i < n->outs; i++)
+		ht_set_shape(n, i, rank, ht_new_dims(in, rank));
+}
+
+enum ht_status ht_infer_split(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape s = ht_in_shape(n, 1);
+	int64_t axis;
+	int64_t **d;
+
+	if (n->outs < 1)
+		return ht_infer_fail(in, n, "attribute 'num_split' must be at least 1");
+	HT_TRY(ht_want_rank_of(in, n, 1, 1, HT_MAX_RANK));
+	if (s.rank < 0)
+		return HT_OK;
+	if (!ht_in_int(in, n, 0, &axis)) {
+		forget_shapes(in, n, s.rank);
+		return HT_OK;
+	}
+	if (!ht_fix_axis(&axis, s.rank) || (s.dim[axis] >= 0 && s.dim[axis] % n->outs))
+		return ht_infer_fail(in, n, "%.*s does not split into %d along axis %lld",
+			HT_STR_ARG(ht_shape_text(in, s)), (int)n->outs, (long long)axis);
+	d = parts(in, n, 1);
+	for (int32_t i = 0; i < n->outs; i++)
+		if (s.dim[axis] >= 0)
+			d[i][axis] = s.dim[axis] / n->outs;
+		else if (n->outs > 1)
+			d[i][axis] = HT_DIM_UNKNOWN;
+	return HT_OK;
+}
+
+/* Operands: value, sizes (one may be -1: what is left), axis. */
+enum ht_status ht_infer_split_v(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+	const struct ht_known *k = ht_in_known(in, n, 1);
+	int64_t axis, sum = 0;
+	int32_t rest = -1;
+	int64_t **d;
+
+	if (k && k->n != n->outs)
+		return ht_infer_fail(in, n, "%d sizes for %d parts", (int)k->n, (int)n->outs);
+	HT_TRY(ht_want_rank_of(in, n, 0, 1, HT_MAX_RANK));
+	if (s.rank < 0)
+		return HT_OK;
+	if (!k || !ht_in_int(in, n, 2, &axis)) {
+		forget_shapes(in, n, s.rank);
+		return HT_OK;
+	}
+	if (!ht_fix_axis(&axis, s.rank))
+		return ht_infer_fail(in, n, "axis %lld does not exist in %.*s", (long long)axis,
+			HT_STR_ARG(ht_shape_text(in, s)));
+	d = parts(in, n, 0);
+	for (int32_t i = 0; i < n->outs; i++) {
+		d[i][axis] = ht_elem_dim(&k->e[i]);
+		if (k->e[i].kind == HT_ELEM_INT && k->e[i].i == -1 && rest < 0)
+			rest = i;
+		else
+			sum = ht_dim_add(sum, d[i][axis]);
+	}
+	if (sum < 0 || s.dim[axis] < 0)
+		return HT_OK;
+	if (rest < 0 ? sum != s.dim[axis] : sum > s.dim[axis])
+		return ht_infer_fail(in, n, "the sizes do not add up to axis %lld of %.*s",
+			(long long)axis, HT_STR_ARG(ht_shape_text(in, s)));
+	if (rest >= 0)
+		d[rest][axis] = s.dim[axis] - sum;
+	return HT_OK;
+}

@@ -1,0 +1,637 @@
+/* Values of small tensors, as far as they follow from constants and shapes.
+ *
+ * Graphs compute shapes: Shape → StridedSlice → Pack → Reshape.  This file follows such values
+ * element by element, so that one unknown size (the batch) does not hide the others.  It is no
+ * constant folding: what has known operands is folded by the interpreter, in a pass. */
+#include "ir/infer.h"
+
+#include <math.h>
+
+static struct ht_elem int_elem(int64_t i)
+{
+	return (struct ht_elem){ HT_ELEM_INT, i, 0 };
+}
+
+static struct ht_elem dim_elem(int64_t dim)
+{
+	return dim >= 0 ? int_elem(dim) : (struct ht_elem){ HT_ELEM_DIM, dim, 0 };
+}
+
+static const struct ht_elem unknown_elem = { HT_ELEM_UNKNOWN, 0, 0 };
+
+/* Storage for result `r` of `n` elements, all unknown; NULL: too many. */
+static struct ht_elem *result(struct ht_infer *in, const struct ht_node *n, int32_t r, int64_t count)
+{
+	struct ht_known **known = &in->known[n->id];
+
+	if (count < 0 || count > HT_MAX_KNOWN)
+		return NULL;
+	if (!*known)
+		*known = HT_NEW_ARRAY(in->g->arena, struct ht_known, (size_t)n->outs);
+	(*known)[r].n = (int32_t)count;
+	(*known)[r].e = HT_NEW_ARRAY(in->g->arena, struct ht_elem, (size_t)count);
+	return (*known)[r].e;
+}
+
+static struct ht_elem *typed_result(struct ht_infer *in, const struct ht_node *n)
+{
+	return n->out[0].shape.rank > 2 ? NULL
+					: result(in, n, 0, ht_shape_count(n->out[0].shape));
+}
+
+/* ---- rules ---- */
+
+typedef void rule(struct ht_infer *in, struct ht_node *n);
+
+/* The same elements, whatever the shape. */
+static void value_same(struct ht_infer *in, struct ht_node *n)
+{
+	for (int32_t r = 0; r < n->outs && r < n->ins; r++) {
+		const struct ht_known *k = ht_in_known(in, n, r);
+		struct ht_elem *e = k ? result(in, n, r, k->n) : NULL;
+
+		for (int32_t i = 0; e && i < k->n; i++)
+			e[i] = k->e[i];
+	}
+}
+
+/* Reshape and the like: operand 0 only. */
+static void value_first(struct ht_infer *in, struct ht_node *n)
+{
+	const struct ht_known *k = ht_in_known(in, n, 0);
+	struct ht_elem *e = k ? result(in, n, 0, k->n) : NULL;
+
+	for (int32_t i = 0; e && i < k->n; i++)
+		e[i] = k->e[i];
+}
+
+static void value_shape(struct ht_infer *in, struct ht_node *n)
+{
+	for (int32_t r = 0; r < n->outs; r++) {
+		struct ht_shape s = ht_in_shape(n, r);
+		struct ht_elem *e = s.rank < 0 ? NULL : result(in, n, r, s.rank);
+
+		for (int32_t i = 0; e && i < s.rank; i++)
+			e[i] = dim_elem(s.dim[i]);
+	}
+}
+
+static void value_size(struct ht_infer *in, struct ht_node *n)
+{
+	int64_t count = ht_shape_count(ht_in_shape(n, 0));
+
+	if (count >= 0)
+		result(in, n, 0, 1)[0] = int_elem(count);
+}
+
+static void value_rank(struct ht_infer *in, struct ht_node *n)
+{
+	if (ht_in_shape(n, 0).rank >= 0)
+		result(in, n, 0, 1)[0] = int_elem(ht_in_shape(n, 0).rank);
+}
+
+static void gather_scalars(struct ht_infer *in, struct ht_node *n, int32_t first, int32_t end)
+{
+	struct ht_elem *e;
+	int64_t count = 0, at = 0;
+
+	for (int32_t i = first; i < end; i++) {
+		const struct ht_known *k = ht_in_known(in, n, i);
+
+		if (!k || ht_in_shape(n, i).rank > 1)
+			return;
+		count += k->n;
+	}
+	e = result(in, n, 0, count);
+	for (int32_t i = first; e && i < end; i++) {
+		const struct ht_known *k = ht_in_known(in, n, i);
+
+		for (int32_t j = 0; j < k->n; j++)
+			e[at++] = k->e[j];
+	}
+}
+
+static void value_pack(struct ht_infer *in, struct ht_node *n)
+{
+	if (n->out[0].shape.rank == 1)
+		gather_scalars(in, n, 0, n->ins);
+}
+
+static void value_concat(struct ht_infer *in, struct ht_node *n)
+{
+	if (n->out[0].shape.rank == 1)
+		gather_scalars(in, n, n->op == HT_OP_Concat, n->op == HT_OP_Concat ? n->ins : n->ins - 1);
+}
+
+static void value_unpack(struct ht_infer *in, struct ht_node *n)
+{
+	const struct ht_known *k = ht_in_known(in, n, 0);
+
+	for (int32_t r = 0; k && k->n == n->outs && r < n->outs; r++)
+		result(in, n, r, 1)[0] = k->e[r];
+}
+
+static void value_split(struct ht_infer *in, struct ht_node *n)
+{
+	const struct ht_known *k = ht_in_known(in, n, n->op == HT_OP_Split ? 1 : 0);
+	int64_t at = 0;
+
+	if (!k || ht_in_shape(n, n->op == HT_OP_Split ? 1 : 0).rank != 1)
+		return;
+	for (int32_t r = 0; r < n->outs; r++) {
+		int64_t count = ht_shape_count(n->out[r].shape);
+		struct ht_elem *e;
+
+		if (count < 0 || at + count > k->n)
+			return;
+		e = result(in, n, r, count);
+		for (int64_t i = 0; e && i < count; i++)
+			e[i] = k->e[at++];
+	}
+}
+
+/* Of a vector, one entry: begin, end, stride. */
+static void value_strided_slice(struct ht_infer *in, struct ht_node *n)
+{
+	const struct ht_known *k = ht_in_known(in, n, 0), *s = ht_in_known(in, n, 3);
+	int64_t begin = 0, stride, count = ht_shape_count(n->out[0].shape);
+	struct ht_elem *e;
+
+	if (!k || !s || s->n != 1 || s->e[0].kind != HT_ELEM_INT || ht_in_shape(n, 0).rank != 1 ||
+		count < 0 || ht_attr_int(n, "ellipsis_mask", 0) || ht_attr_int(n, "new_axis_mask", 0))
+		return;
+	stride = s->e[0].i;
+	if (!(ht_attr_int(n, "begin_mask", 0) & 1) || ht_attr_int(n, "shrink_axis_mask", 0)) {
+		if (!ht_in_int(in, n, 1, &begin))
+			return;
+		begin = begin < 0 ? begin + k->n : begin;
+		begin = begin < 0 ? 0 : begin;
+		if (stride < 0 && begin >= k->n)
+			begin = k->n - 1;
+	} else if (stride < 0) {
+		begin = k->n - 1;
+	}
+	e = result(in, n, 0, count);
+	for (int64_t i = 0; e && i < count; i++) {
+		int64_t at = begin + i * stride;
+
+		if (at >= 0 && at < k->n)
+			e[i] = k->e[at];
+	}
+}
+
+static void value_slice(struct ht_infer *in, struct ht_node *n)
+{
+	const struct ht_known *k = ht_in_known(in, n, 0);
+	int64_t begin, count = ht_shape_count(n->out[0].shape);
+	struct ht_elem *e;
+
+	if (!k || ht_in_shape(n, 0).rank != 1 || count < 0 || !ht_in_int(in, n, 1, &begin))
+		return;
+	e = result(in, n, 0, count);
+	for (int64_t i = 0; e && i < count; i++)
+		if (begin >= 0 && begin + i < k->n)
+			e[i] = k->e[begin + i];
+}
+
+static void value_gather(struct ht_infer *in, struct ht_node *n)
+{
+	const struct ht_known *k = ht_in_known(in, n, 0), *x = ht_in_known(in, n, 1);
+	struct ht_elem *e;
+
+	if (!k || !x || ht_in_shape(n, 0).rank != 1)
+		return;
+	e = result(in, n, 0, x->n);
+	for (int32_t i = 0; e && i < x->n; i++)
+		if (x->e[i].kind == HT_ELEM_INT && x->e[i].i >= 0 && x->e[i].i < k->n)
+			e[i] = k->e[x->e[i].i];
+}
+
+static void value_reverse(struct ht_infer *in, struct ht_node *n)
+{
+	const struct ht_known *k = ht_in_known(in, n, 0), *axes = ht_in_known(in, n, 1);
+	struct ht_elem *e;
+
+	if (!k || !axes || axes->n != 1 || ht_in_shape(n, 0).rank != 1)
+		return;
+	e = result(in, n, 0, k->n);
+	for (int32_t i = 0; e && i < k->n; i++)
+		e[i] = k->e[k->n - 1 - i];
+}
+
+static void value_fill(struct ht_infer *in, struct ht_node *n)
+{
+	const struct ht_known *v = ht_in_known(in, n, 1);
+	struct ht_elem *e = typed_result(in, n);
+
+	for (int64_t i = 0; e && v && v->n == 1 && i < ht_shape_count(n->out[0].shape); i++)
+		e[i] = v->e[0];
+}
+
+static void value_range(struct ht_infer *in, struct ht_node *n)
+{
+	int64_t start, delta, count = ht_shape_count(n->out[0].shape);
+	struct ht_elem *e;
+
+	if (!ht_in_int(in, n, 0, &start) || !ht_in_int(in, n, 2, &delta))
+		return;
+	e = result(in, n, 0, count);
+	for (int64_t i = 0; e && i < count; i++)
+		e[i] = int_elem((int64_t)((uint64_t)start + (uint64_t)i * (uint64_t)delta));
+}
+
+/* ---- element by element ---- */
+
+static double round_to(enum ht_dtype t, double v)
+{
+	return t == HT_F32 ? (double)(float)v : v;
+}
+
+static bool as_int(enum ht_dtype t, double v, int64_t *i)
+{
+	double limit = t == HT_I32 ? 0x1p31 : 0x1p63;
+
+	if (!(v >= -limit && v < limit))
+		return false;
+	*i = (int64_t)v;
+	return true;
+}
+
+static void value_cast(struct ht_infer *in, struct ht_node *n)
+{
+	const struct ht_known *k = ht_in_known(in, n, 0);
+	enum ht_dtype to = n->out[0].dtype;
+	bool to_int = to == HT_I32 || to == HT_I64, to_float = to == HT_F32 || to == HT_F64;
+	struct ht_elem *e = k && (to_int || to_float) ? result(in, n, 0, k->n) : NULL;
+
+	for (int32_t i = 0; e && i < k->n; i++) {
+		const struct ht_elem *x = &k->e[i];
+		int64_t whole;
+
+		if (to_int && (x->kind == HT_ELEM_DIM ||
+				      (x->kind == HT_ELEM_INT &&
+					      (to == HT_I64 || (x->i >= INT32_MIN && x->i <= INT32_MAX)))))
+			e[i] = *x;
+		else if (to_int && x->kind == HT_ELEM_FLOAT && as_int(to, x->f, &whole))
+			e[i] = int_elem(whole);
+		else if (to_float && x->kind == HT_ELEM_INT)
+			e[i] = (struct ht_elem){ HT_ELEM_FLOAT, 0, round_to(to, (double)x->i) };
+		else if (to_float && x->kind == HT_ELEM_FLOAT)
+			e[i] = (struct ht_elem){ HT_ELEM_FLOAT, 0, round_to(to, x->f) };
+	}
+}
+
+static struct ht_elem float_unary(enum ht_op op, enum ht_dtype t, double v)
+{
+	switch (op) {
+	case HT_OP_Floor:
+		v = floor(v);
+		break;
+	case HT_OP_Ceil:
+		v = ceil(v);
+		break;
+	case HT_OP_Round:
+	case HT_OP_Rint:
+		v = nearbyint(v);
+		break;
+	case HT_OP_Neg:
+		v = -v;
+		break;
+	case HT_OP_Sqrt:
+		v = sqrt(v);
+		break;
+	default:
+		return unknown_elem;
+	}
+	return (struct ht_elem){ HT_ELEM_FLOAT, 0, round_to(t, v) };
+}
+
+static void value_unary(struct ht_infer *in, struct ht_node *n)
+{
+	const struct ht_known *k = ht_in_known(in, n, 0);
+	struct ht_elem *e = k ? result(in, n, 0, k->n) : NULL;
+
+	for (int32_t i = 0; e && i < k->n; i++) {
+		const struct ht_elem *x = &k->e[i];
+
+		if (x->kind == HT_ELEM_FLOAT)
+			e[i] = float_unary(n->op, n->out[0].dtype, x->f);
+		else if (x->kind == HT_ELEM_INT && n->op == HT_OP_Neg && x->i != INT64_MIN)
+			e[i] = int_elem(-x->i);
+		else if (x->kind == HT_ELEM_INT && n->op == HT_OP_Round)
+			e[i] = *x;
+	}
+}
+
+static bool int_divide(enum ht_op op, int64_t a, int64_t b, int64_t *r)
+{
+	int64_t q, rest;
+
+	if (b == 0 || (a == INT64_MIN && b == -1))
+		return false;
+	q = a / b;
+	rest = a % b;
+	if (op == HT_OP_FloorDiv || op == HT_OP_FloorMod)
+		if (rest != 0 && (rest < 0) != (b < 0)) {
+			q--;
+			rest += b;
+		}
+	*r = op == HT_OP_FloorMod || op == HT_OP_TruncateMod || op == HT_OP_Mod ? rest : q;
+	return true;
+}
+
+static bool int_binary(enum ht_op op, int64_t a, int64_t b, int64_t *r)
+{
+	switch (op) {
+	case HT_OP_Add:
+	case HT_OP_AddV2:
+		return !__builtin_add_overflow(a, b, r);
+	case HT_OP_Sub:
+		return !__builtin_sub_overflow(a, b, r);
+	case HT_OP_Mul:
+		return !__builtin_mul_overflow(a, b, r);
+	case HT_OP_Minimum:
+		*r = a < b ? a : b;
+		return true;
+	case HT_OP_Maximum:
+		*r = a > b ? a : b;
+		return true;
+	default:
+		return int_divide(op, a, b, r);
+	}
+}
+
+static struct ht_elem float_binary(enum ht_op op, enum ht_dtype t, double a, double b)
+{
+	double r;
+
+	switch (op) {
+	case HT_OP_Add:
+	case HT_OP_AddV2:
+		r = a + b;
+		break;
+	case HT_OP_Sub:
+		r = a - b;
+		break;
+	case HT_OP_Mul:
+		r = a * b;
+		break;
+	case HT_OP_Div:
+	case HT_OP_RealDiv:
+		r = a / b;
+		break;
+	case HT_OP_FloorDiv:
+		r = floor(round_to(t, a / b));
+		break;
+	case HT_OP_Minimum:
+		r = a < b ? a : b;
+		break;
+	case HT_OP_Maximum:
+		r = a > b ? a : b;
+		break;
+	default:
+		return unknown_elem;
+	}
+	return isnan(r) ? unknown_elem : (struct ht_elem){ HT_ELEM_FLOAT, 0, round_to(t, r) };
+}
+
+static bool is_int(const struct ht_elem *e, int64_t i)
+{
+	return e->kind == HT_ELEM_INT && e->i == i;
+}
+
+static bool is_add(enum ht_op op)
+{
+	return op == HT_OP_Add || op == HT_OP_AddV2;
+}
+
+static struct ht_elem binary(enum ht_op op, enum ht_dtype t, const struct ht_elem *a,
+	const struct ht_elem *b)
+{
+	int64_t r;
+
+	if (a->kind == HT_ELEM_FLOAT && b->kind == HT_ELEM_FLOAT)
+		return float_binary(op, t, a->f, b->f);
+	if (a->kind == HT_ELEM_INT && b->kind == HT_ELEM_INT) {
+		if (!int_binary(op, a->i, b->i, &r) ||
+			(t == HT_I32 && (r < INT32_MIN || r > INT32_MAX)))
+			return unknown_elem;
+		return int_elem(r);
+	}
+	/* A symbolic size stays itself where nothing is done to it. */
+	if ((op == HT_OP_Mul && is_int(b, 1)) || ((is_add(op) || op == HT_OP_Sub) && is_int(b, 0)) ||
+		((op == HT_OP_FloorDiv || op == HT_OP_Div) && is_int(b, 1)))
+		return *a;
+	if ((op == HT_OP_Mul && is_int(a, 1)) || (is_add(op) && is_int(a, 0)))
+		return *b;
+	if (op == HT_OP_Mul && (is_int(a, 0) || is_int(b, 0)))
+		return int_elem(0);
+	return unknown_elem;
+}
+
+static void value_binary(struct ht_infer *in, struct ht_node *n)
+{
+	const struct ht_known *a = ht_in_known(in, n, 0), *b = ht_in_known(in, n, 1);
+	int32_t count;
+	struct ht_elem *e;
+
+	if (!a || !b || (a->n != b->n && a->n != 1 && b->n != 1) || n->out[0].shape.rank > 1)
+		return;
+	count = a->n == 1 ? b->n : a->n;
+	e = result(in, n, 0, count);
+	for (int32_t i = 0; i < count; i++)
+		e[i] = binary(n->op, n->out[0].dtype, &a->e[a->n == 1 ? 0 : i],
+			&b->e[b->n == 1 ? 0 : i]);
+}
+
+/* All elements of a vector into one. */
+static void value_reduce(struct ht_infer *in, struct ht_node *n)
+{
+	const struct ht_known *k = ht_in_known(in, n, 0), *axes = ht_in_known(in, n, 1);
+	enum ht_op op = n->op == HT_OP_Prod ? HT_OP_Mul
+		: n->op == HT_OP_Sum        ? HT_OP_Add
+		: n->op == HT_OP_Max        ? HT_OP_Maximum
+					    : HT_OP_Minimum;
+	struct ht_elem r;
+	bool whole = op == HT_OP_Mul || op == HT_OP_Add;
+
+	if (!k || !axes || axes->n != 1 || ht_in_shape(n, 0).rank != 1 || (!k->n && !whole) ||
+		(n->out[0].dtype != HT_I32 && n->out[0].dtype != HT_I64))
+		return;
+	r = k->n ? k->e[0] : int_elem(op == HT_OP_Mul);
+	for (int32_t i = 1; i < k->n; i++)
+		r = binary(op, n->out[0].dtype, &r, &k->e[i]);
+	result(in, n, 0, 1)[0] = r;
+}
+
+static void value_zeros(struct ht_infer *in, struct ht_node *n)
+{
+	bool is_float = n->out[0].dtype == HT_F32 || n->out[0].dtype == HT_F64;
+	int one = n->op == HT_OP_OnesLike;
+	struct ht_elem *e = typed_result(in, n);
+
+	for (int64_t i = 0; e && i < ht_shape_count(n->out[0].shape); i++)
+		e[i] = is_float ? (struct ht_elem){ HT_ELEM_FLOAT, 0, one } : int_elem(one);
+}
+
+static void value_invert_permutation(struct ht_infer *in, struct ht_node *n)
+{
+	const struct ht_known *k = ht_in_known(in, n, 0);
+	struct ht_elem *e = k ? result(in, n, 0, k->n) : NULL;
+
+	for (int32_t i = 0; e && i < k->n; i++)
+		if (k->e[i].kind == HT_ELEM_INT && k->e[i].i >= 0 && k->e[i].i < k->n)
+			e[k->e[i].i] = int_elem(i);
+}
+
+/* Where each operand starts along the axis. */
+static void value_concat_offset(struct ht_infer *in, struct ht_node *n)
+{
+	int64_t axis, sum = 0;
+
+	if (!ht_in_int(in, n, 0, &axis))
+		return;
+	for (int32_t r = 0; r < n->outs; r++) {
+		const struct ht_known *k = ht_in_known(in, n, r + 1);
+		int64_t at = axis;
+		struct ht_elem *e;
+
+		if (!k || !ht_fix_axis(&at, k->n))
+			return;
+		e = result(in, n, r, k->n);
+		for (int32_t i = 0; i < k->n; i++)
+			e[i] = i == at ? dim_elem(sum) : int_elem(0);
+		if (sum < 0)
+			e[at] = unknown_elem;
+		sum = ht_dim_add(sum, ht_elem_dim(&k->e[at]));
+	}
+}
+
+static void value_broadcast_args(struct ht_infer *in, struct ht_node *n)
+{
+	bool a_ok, b_ok;
+	struct ht_shape a = ht_in_as_shape(in, n, 0, &a_ok), b = ht_in_as_shape(in, n, 1, &b_ok), r;
+	struct ht_elem *e;
+
+	if (!a_ok || !b_ok || !ht_broadcast_shapes(in, a, b, &r) || r.rank < 0)
+		return;
+	e = result(in, n, 0, r.rank);
+	for (int32_t i = 0; e && i < r.rank; i++)
+		e[i] = dim_elem(r.dim[i]);
+}
+
+/* Only a condition that is the same on both sides' elements is of use; take sides that agree. */
+static void value_select(struct ht_infer *in, struct ht_node *n)
+{
+	const struct ht_known *a = ht_in_known(in, n, 1), *b = ht_in_known(in, n, 2);
+	struct ht_elem *e;
+
+	if (!a || !b || a->n != b->n || ht_shape_count(n->out[0].shape) != a->n)
+		return;
+	e = result(in, n, 0, a->n);
+	for (int32_t i = 0; e && i < a->n; i++)
+		if (a->e[i].kind == HT_ELEM_INT && b->e[i].kind == HT_ELEM_INT && a->e[i].i == b->e[i].i)
+			e[i] = a->e[i];
+}
+
+static rule *rule_of(enum ht_op op)
+{
+	switch (op) {
+	case HT_OP_Identity:
+	case HT_OP_IdentityN:
+	case HT_OP_Snapshot:
+	case HT_OP_StopGradient:
+	case HT_OP_PreventGradient:
+		return value_same;
+	case HT_OP_Reshape:
+	case HT_OP_Squeeze:
+	case HT_OP_ExpandDims:
+	case HT_OP_EnsureShape:
+		return value_first;
+	case HT_OP_Shape:
+	case HT_OP_ShapeN:
+		return value_shape;
+	case HT_OP_Size:
+		return value_size;
+	case HT_OP_Rank:
+		return value_rank;
+	case HT_OP_Pack:
+		return value_pack;
+	case HT_OP_Concat:
+	case HT_OP_ConcatV2:
+		return value_concat;
+	case HT_OP_Unpack:
+		return value_unpack;
+	case HT_OP_Split:
+	case HT_OP_SplitV:
+		return value_split;
+	case HT_OP_StridedSlice:
+		return value_strided_slice;
+	case HT_OP_Slice:
+		return value_slice;
+	case HT_OP_Gather:
+	case HT_OP_GatherV2:
+		return value_gather;
+	case HT_OP_ReverseV2:
+		return value_reverse;
+	case HT_OP_Fill:
+		return value_fill;
+	case HT_OP_Range:
+		return value_range;
+	case HT_OP_Cast:
+		return value_cast;
+	case HT_OP_Floor:
+	case HT_OP_Ceil:
+	case HT_OP_Round:
+	case HT_OP_Rint:
+	case HT_OP_Neg:
+	case HT_OP_Sqrt:
+		return value_unary;
+	case HT_OP_Add:
+	case HT_OP_AddV2:
+	case HT_OP_Sub:
+	case HT_OP_Mul:
+	case HT_OP_Div:
+	case HT_OP_RealDiv:
+	case HT_OP_FloorDiv:
+	case HT_OP_TruncateDiv:
+	case HT_OP_FloorMod:
+	case HT_OP_TruncateMod:
+	case HT_OP_Mod:
+	case HT_OP_Minimum:
+	case HT_OP_Maximum:
+		return value_binary;
+	case HT_OP_Prod:
+	case HT_OP_Sum:
+	case HT_OP_Max:
+	case HT_OP_Min:
+		return value_reduce;
+	case HT_OP_ZerosLike:
+	case HT_OP_OnesLike:
+		return value_zeros;
+	case HT_OP_InvertPermutation:
+		return value_invert_permutation;
+	case HT_OP_ConcatOffset:
+		return value_concat_offset;
+	case HT_OP_BroadcastArgs:
+		return value_broadcast_args;
+	case HT_OP_Select:
+	case HT_OP_SelectV2:
+		return value_select;
+	default:
+		return NULL;
+	}
+}
+
+static bool may_carry(enum ht_dtype t)
+{
+	return t == HT_I32 || t == HT_I64 || t == HT_F32 || t == HT_F64;
+}
+
+void ht_infer_values(struct ht_infer *in, struct ht_node *n)
+{
+	rule *r = rule_of(n->op);
+
+	if (r && n->outs && may_carry(n->out[0].dtype) && n->out[0].shape.rank <= 2)
+		r(in, n);
+}
