@@ -72,7 +72,7 @@ enum ht_status ht_infer_range(struct ht_infer *in, struct ht_node *n)
 		return ht_infer_fail(in, n, "delta is 0");
 	count = ceil((limit - start) / delta);
 	if (count < 0)
-		return ht_infer_fail(in, n, "delta %g leads away from limit", delta);
+		return ht_infer_fail(in, n, "delta leads away from limit");
 	if (!(count < 0x1p53))
 		return ht_infer_fail(in, n, "the range is too long");
 	d[0] = (int64_t)count;
