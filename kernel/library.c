@@ -78,6 +78,8 @@ static const struct {
 } library[] = {
 	{ "random_normal", random_normal, NULL },
 	{ "random_uniform", random_uniform, NULL },
+	{ "sparse_to_dense", ht_library_sparse_to_dense, NULL },
+	{ "top_k", ht_library_top_k, NULL },
 };
 
 ht_kernel_fn *ht_library_kernel(const char *name)

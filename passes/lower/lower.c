@@ -138,10 +138,9 @@ static struct ht_node *gathering_user(struct lower *l, struct ht_value v, int32_
 	return only->node;
 }
 
-/* Library kernels write dense memory. */
-static bool is_library(struct lower *l, const struct ht_node *n)
+static bool wants_dense(struct lower *l, const struct ht_node *n)
 {
-	return l->root[n->id] && !strcmp(lower_op_of(l->root[n->id])->name, "random");
+	return l->root[n->id] && lower_op_of(l->root[n->id])->dense;
 }
 
 static void place_results(struct lower *l, struct ht_node *n)
@@ -158,7 +157,7 @@ static void place_results(struct lower *l, struct ht_node *n)
 
 		if (output >= 0) {
 			view_dense(&view[i], output, n->out[i].shape);
-		} else if (whole && !is_library(l, n)) {
+		} else if (whole && !wants_dense(l, n)) {
 			place_results(l, whole);
 			lower_op_of(whole)->part(whole, arg, l->view[whole->id], &view[i]);
 		} else if (ht_use_count(&l->uses, v) == 0 && n->outs > 1) {

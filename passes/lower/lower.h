@@ -84,6 +84,7 @@ struct lower_op {
 	const char *name;
 	enum family family;
 	bool alone;   /* ROOT: takes no epilogue */
+	bool dense;   /* ROOT: its results need dense memory of their own */
 	bool aligned; /* MAP: operands are taken at the result's (broadcast) coordinates, */
 	bool (*unaligned)(const struct ht_node *n); /* but for these nodes; may be NULL */
 	/* MAP: the value of result `out` at `s`, in the compute type, before rounding. */
