@@ -1,0 +1,182 @@
+/* schedule: the shapes of contractions, by a small cost model of the target.
+ *
+ * A register tile is mr rows by nv vectors: mr * nv sums, nv vectors of B and one broadcast value
+ * of A stay in registers.  Few, wide rows read A less; many, narrow ones read B less.  Tiles of the
+ * grid trade reuse of A and B between them against having enough of them for several threads; how
+ * many threads there will be is not asked, so that results do not depend on it. */
+#include "kernel/kernel.h"
+
+#include <math.h>
+
+enum { MAX_ROWS = 14 }; /* one pointer a row: more would not stay in registers */
+
+static int lanes(const struct ht_target *t)
+{
+	return t->vector_bytes / 4;
+}
+
+static int registers(const struct ht_target *t)
+{
+	return t->avx512 ? 32 : 16;
+}
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+	return (a + b - 1) / b;
+}
+
+/* Most rows of a register tile of `nv` vectors. */
+static int most_rows(const struct ht_target *t, int nv)
+{
+	int spare = t->fma ? 1 : 2; /* without FMA the product needs a register too */
+	int rows = (registers(t) - nv - spare) / nv;
+
+	return rows < 1 ? 1 : rows > MAX_ROWS ? MAX_ROWS : rows;
+}
+
+/* Rows of the register tile: equal blocks, so that no small one is left over. */
+static int balanced_rows(const struct ht_target *t, int nv, int64_t m)
+{
+	int most = most_rows(t, nv);
+
+	if (m <= 0)
+		return 1;
+	return (int)ceil_div(m, ceil_div(m, most));
+}
+
+/* Cycles of one step in depth of `r` rows and nv vectors: multiplications, loads, dispatch, and
+ * the latency of sums that wait for themselves.  A 512-bit operation takes both halves of a unit. */
+static double step_cycles(const struct ht_target *t, int r, int nv)
+{
+	const double latency = 4, a_cycle = t->avx512 ? 1 : 2;
+	double fma = r * nv / a_cycle, loads = nv / a_cycle + r / 2.0;
+	double dispatch = (t->fma ? r * nv + nv + r : 2 * r * nv + nv + 2 * r) / 4.0;
+	double c = fma > loads ? fma : loads;
+
+	c = c > dispatch ? c : dispatch;
+	return c > latency ? c : latency;
+}
+
+/* Cycles for all rows and columns, per step in depth. */
+static double packing_cycles(const struct ht_target *t, int nv, int64_t m, int64_t n, int64_t k,
+	int64_t element)
+{
+	int64_t panels = ceil_div(n, (int64_t)nv * lanes(t)), line = (int64_t)nv * lanes(t) * element;
+	int r = balanced_rows(t, nv, m);
+	int64_t blocks = m / r, rest = m % r;
+	double c = (double)blocks * step_cycles(t, r, nv) + (rest ? step_cycles(t, (int)rest, nv) : 0);
+	/* Every block reads the panel: from L1 for nothing, from L2 beside the arithmetic, and at a
+	 * price where it does not stay there. */
+	double bytes_a_cycle = k * line > t->l2 * 3 / 4 ? 8 : k * line > t->l1 / 2 ? 24 : 64;
+	double read = (double)ceil_div(m, r) * (double)line / bytes_a_cycle;
+
+	c = c > read ? c + 0.1 * read : read + 0.1 * c;
+	return c * (double)panels;
+}
+
+void ht_schedule_packing(const struct ht_target *t, enum ht_dtype dtype, int64_t m, int64_t n,
+	int64_t k, int32_t *nr, int32_t *kp)
+{
+	int64_t element = (int64_t)ht_dtype_info(dtype)->bytes;
+	int widest = registers(t) == 32 ? 4 : 2, best = 1;
+	double least = INFINITY;
+
+	*kp = dtype == HT_BF16 && t->bf16 ? 2 : 1;
+	for (int nv = 1; nv <= widest; nv++) {
+		double c = packing_cycles(t, nv, m, n, k > 0 ? k : 1, element);
+
+		if (c <= least) {
+			least = c;
+			best = nv;
+		}
+	}
+	*nr = best * lanes(t);
+}
+
+/* ---- tiles of the grid ---- */
+
+struct shape {
+	int64_t m, n, k, element, mr, nr;
+	int64_t l2;
+	int lanes;
+};
+
+/* Mean over 1, 2, 4 and 8 threads of how much longer the busiest works than an equal share. */
+static double imbalance(int64_t tiles)
+{
+	double sum = 0;
+
+	for (int64_t p = 1; p <= 8; p *= 2)
+		sum += (double)(ceil_div(tiles, p) * p) / (double)tiles;
+	return sum / 4;
+}
+
+static double tile_cycles(const struct shape *s, int64_t m_step, int64_t n_step)
+{
+	const double tile_overhead = 1500, bytes_a_cycle = 10;
+	int64_t m_tiles = ceil_div(s->m, m_step), n_tiles = ceil_div(s->n, n_step);
+	double work = (double)s->m * (double)s->n * (double)s->k / s->lanes;
+	double a = (double)(s->m * s->k * s->element), b = (double)(s->n * s->k * s->element);
+	double a_tile = a / (double)m_tiles, panel = (double)(s->nr * s->k * s->element);
+	double panels = (double)ceil_div(n_step, s->nr);
+	/* Each column of tiles reads all of A, each row all of B; within a tile, A once a panel,
+	 * which is free while it stays in the second level beside the panel. */
+	double traffic = b * (double)m_tiles + a * (double)n_tiles;
+
+	if (a_tile + panel > 0.75 * (double)s->l2)
+		traffic += a * (double)n_tiles * (panels - 1);
+	return work * imbalance(m_tiles * n_tiles) + traffic / bytes_a_cycle +
+		tile_overhead * (double)(m_tiles * n_tiles);
+}
+
+/* The next coarser cut of `n` blocks: from one a tile, doubling, to all in one. */
+static int64_t coarser(int64_t blocks, int64_t all)
+{
+	return blocks >= all ? all + 1 : blocks * 2 > all ? all : blocks * 2;
+}
+
+void ht_schedule_tiles(const struct ht_target *t, enum ht_dtype dtype, int64_t m, int64_t n,
+	int64_t k, int64_t *m_step, int64_t *n_step)
+{
+	struct shape s = { .m = m > 0 ? m : 1, .n = n > 0 ? n : 1, .k = k > 0 ? k : 1,
+		.element = (int64_t)ht_dtype_info(dtype)->bytes, .l2 = t->l2, .lanes = lanes(t) };
+	double least = INFINITY;
+	int32_t nr, kp;
+	int64_t rows, columns;
+
+	ht_schedule_packing(t, dtype, m, n, k, &nr, &kp);
+	s.nr = nr;
+	s.mr = balanced_rows(t, nr / lanes(t), s.m);
+	rows = ceil_div(s.m, s.mr);
+	columns = ceil_div(s.n, s.nr);
+	*m_step = s.m;
+	*n_step = columns * nr;
+	for (int64_t i = 1; i <= rows; i = coarser(i, rows))
+		for (int64_t j = 1; j <= columns; j = coarser(j, columns)) {
+			/* Equal shares: as many tiles as that cut needs, none of them small. */
+			int64_t mi = ceil_div(rows, ceil_div(rows, i)) * s.mr;
+			int64_t nj = ceil_div(columns, ceil_div(columns, j)) * s.nr;
+			double c = tile_cycles(&s, mi, nj);
+
+			if (c < least) {
+				least = c;
+				*m_step = mi;
+				*n_step = nj;
+			}
+		}
+}
+
+void ht_schedule_contract(const struct ht_target *t, struct ht_kernel *k)
+{
+	for (int32_t i = 0; i < k->stages; i++) {
+		struct ht_contract *c = &k->stage[i].contract;
+		const struct ht_dim *m = &k->stage[i].dim[c->m];
+
+		if (k->stage[i].kind != HT_STAGE_CONTRACT)
+			continue;
+		int64_t rows = m->grid >= 0 && m->step < m->extent ? m->step : m->extent;
+		c->mr = balanced_rows(t, (c->nr + lanes(t) - 1) / lanes(t), rows);
+		c->kc = 0;
+		c->rows_outer = false; /* a panel of B stays while the rows pass by */
+	}
+}
