@@ -1,0 +1,120 @@
+/* casts: chains of casts become one, casts of constants become constants.
+ *
+ * Cast B→C of Cast A→B is Cast A→C where B holds every value of A (or is it gone where A is C).
+ * So f16→f32→f16 goes and f32→bf16→f32 stays: it rounds.  A constant with another user keeps its
+ * bytes; the cast one is made beside it.  Between floats only: the bytes of integer constants are
+ * few, and `fold` does them. */
+#include "passes/rewrite.h"
+
+#include <string.h>
+
+/* Every value of `a` is a value of `b`. */
+static bool holds(enum ht_dtype b, enum ht_dtype a)
+{
+	const struct ht_dtype_info *x = ht_dtype_info(a), *y = ht_dtype_info(b);
+	int bits;
+
+	if (a == b)
+		return true;
+	if (x->kind == HT_KIND_FLOAT && y->kind == HT_KIND_FLOAT)
+		return x->exponent <= y->exponent && x->mantissa <= y->mantissa;
+	if (x->kind == HT_KIND_BOOL)
+		return y->kind == HT_KIND_INT || y->kind == HT_KIND_UINT || y->kind == HT_KIND_FLOAT;
+	if (x->kind != HT_KIND_INT && x->kind != HT_KIND_UINT)
+		return false;
+	bits = 8 * (int)x->bytes - (x->kind == HT_KIND_INT);
+	if (y->kind == HT_KIND_FLOAT)
+		return bits <= y->mantissa + 1;
+	if (y->kind == HT_KIND_INT)
+		return bits <= 8 * (int)y->bytes - 1;
+	return y->kind == HT_KIND_UINT && x->kind == HT_KIND_UINT && x->bytes <= y->bytes;
+}
+
+static bool is_half(enum ht_dtype t)
+{
+	return t == HT_F16 || t == HT_BF16;
+}
+
+static bool merge(struct ht_rw *r, struct ht_node *n)
+{
+	struct ht_node *inner = n->in[0].node;
+	struct ht_value x;
+
+	if (inner->op != HT_OP_Cast || inner->controls || n->controls)
+		return false;
+	x = inner->in[0];
+	if (!holds(inner->out[0].dtype, ht_type_of(x)->dtype))
+		return false;
+	if (ht_attr_bool(n, "Truncate", false) || ht_attr_bool(inner, "Truncate", false))
+		return false;
+	if (ht_type_of(x)->dtype == n->out[0].dtype) {
+		ht_rw_replace_node(r, n, x);
+		return true;
+	}
+	ht_attr_set_type(n, "SrcT", ht_type_of(x)->dtype);
+	ht_rw_set_in(r, n, 0, x);
+	return true;
+}
+
+static void convert(const struct ht_tensor *t, enum ht_dtype to, void *out)
+{
+	size_t n = t->blob->n / ht_dtype_info(t->dtype)->bytes;
+	const uint16_t *half = t->blob->p;
+	const float *full = t->blob->p;
+
+	for (size_t i = 0; i < n; i++) {
+		float x = t->dtype == HT_F32 ? full[i]
+			: t->dtype == HT_F16 ? ht_f16_to_f32(half[i])
+					     : ht_bf16_to_f32(half[i]);
+
+		if (to == HT_F32)
+			((float *)out)[i] = x;
+		else
+			((uint16_t *)out)[i] = to == HT_F16 ? ht_f32_to_f16(x) : ht_f32_to_bf16(x);
+	}
+}
+
+static void fold_const(struct ht_rw *r, struct ht_node *n)
+{
+	const struct ht_tensor *t = ht_const_tensor(n->in[0]);
+	enum ht_dtype to = n->out[0].dtype;
+	struct ht_blob *b;
+	struct ht_value made;
+	size_t count;
+
+	if (!t || n->controls || n->in[0].node->controls || ht_attr_bool(n, "Truncate", false))
+		return;
+	if ((t->dtype != HT_F32 && !is_half(t->dtype)) || (to != HT_F32 && !is_half(to)))
+		return;
+	count = t->blob->n / ht_dtype_info(t->dtype)->bytes;
+	b = ht_rw_blob(r, count * ht_dtype_info(to)->bytes);
+	convert(t, to, (void *)(uintptr_t)b->p);
+	made = ht_rw_const(r, n, n->name, to, t->shape, b);
+	ht_node_add_origin(made.node, n->in[0].node);
+	ht_rw_replace_node(r, n, made);
+}
+
+static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
+{
+	struct ht_rw r;
+	struct ht_node **all;
+	size_t count;
+
+	ht_rw_init(&r, g, c);
+	all = ht_rw_nodes(&r, &count);
+	for (size_t i = 0; i < count; i++) {
+		struct ht_node *n = all[i];
+
+		while (n->graph && n->op == HT_OP_Cast && merge(&r, n))
+			;
+		if (n->graph && n->op == HT_OP_Cast)
+			fold_const(&r, n);
+	}
+	return HT_OK;
+}
+
+const struct ht_pass ht_pass_casts = {
+	.name = "casts",
+	.summary = "merges chains of casts, casts constants",
+	.run = run,
+};

@@ -1,0 +1,221 @@
+/* cse: nodes that compute the same become one.
+ *
+ * The same: op, operands, control inputs, and attributes, those that begin with "_" aside; the
+ * operands of commutative ops in either order.  Constants of at most SMALL bytes are compared by
+ * content, larger ones are left alone, so that no weights are read.  What has an effect, draws
+ * random numbers or is an input is left alone. */
+#include "passes/rewrite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SMALL 65536
+
+static void put_value(struct ht_buf *b, const struct ht_attr_value *v);
+
+static void put_bytes(struct ht_buf *b, struct ht_str s)
+{
+	ht_put(b, &s.n, sizeof s.n);
+	ht_put_str(b, s);
+}
+
+static void put_shape(struct ht_buf *b, struct ht_shape s)
+{
+	ht_put(b, &s.rank, sizeof s.rank);
+	if (s.rank > 0)
+		ht_put(b, s.dim, (size_t)s.rank * sizeof *s.dim);
+}
+
+static void put_tensor(struct ht_buf *b, const struct ht_tensor *t)
+{
+	ht_put(b, &t->dtype, sizeof t->dtype);
+	put_shape(b, t->shape);
+	if (t->blob && t->blob->n <= SMALL) {
+		put_bytes(b, (struct ht_str){ t->blob->p, t->blob->n });
+		return;
+	}
+	ht_put(b, &t, sizeof t); /* itself alone */
+}
+
+static void put_func(struct ht_buf *b, const struct ht_func_ref *f)
+{
+	put_bytes(b, f->name);
+	for (const struct ht_attr *a = f->attrs; a; a = a->next) {
+		put_bytes(b, a->name);
+		put_value(b, &a->value);
+	}
+}
+
+static void put_list(struct ht_buf *b, const struct ht_attr_value *v)
+{
+	ht_put(b, &v->list.n, sizeof v->list.n);
+	for (size_t i = 0; i < v->list.n; i++)
+		put_value(b, &v->list.item[i]);
+}
+
+static void put_value(struct ht_buf *b, const struct ht_attr_value *v)
+{
+	ht_put(b, &v->kind, sizeof v->kind);
+	switch (v->kind) {
+	case HT_ATTR_NONE:
+		break;
+	case HT_ATTR_STRING:
+	case HT_ATTR_PLACEHOLDER:
+		put_bytes(b, v->s);
+		break;
+	case HT_ATTR_INT:
+		ht_put(b, &v->i, sizeof v->i);
+		break;
+	case HT_ATTR_FLOAT:
+		ht_put(b, &v->f, sizeof v->f);
+		break;
+	case HT_ATTR_BOOL:
+		ht_putc(b, v->b);
+		break;
+	case HT_ATTR_TYPE:
+		ht_put(b, &v->type, sizeof v->type);
+		break;
+	case HT_ATTR_SHAPE:
+		put_shape(b, v->shape.shape);
+		break;
+	case HT_ATTR_TENSOR:
+		put_tensor(b, v->tensor);
+		break;
+	case HT_ATTR_FUNC:
+		put_func(b, v->func);
+		break;
+	case HT_ATTR_LIST:
+		put_list(b, v);
+		break;
+	}
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return ht_str_cmp((*(struct ht_attr *const *)a)->name, (*(struct ht_attr *const *)b)->name);
+}
+
+static void put_attrs(struct ht_buf *b, const struct ht_node *n, struct ht_arena *scratch)
+{
+	const struct ht_attr **all;
+	size_t count = 0;
+
+	for (const struct ht_attr *a = n->attrs; a; a = a->next)
+		count++;
+	all = HT_NEW_ARRAY(scratch, const struct ht_attr *, count);
+	count = 0;
+	for (const struct ht_attr *a = n->attrs; a; a = a->next)
+		if (!ht_str_starts(a->name, "_"))
+			all[count++] = a;
+	qsort(all, count, sizeof *all, by_name);
+	for (size_t i = 0; i < count; i++) {
+		put_bytes(b, all[i]->name);
+		put_value(b, &all[i]->value);
+	}
+}
+
+static bool commutes(enum ht_op op)
+{
+	switch ((int)op) {
+	case HT_OP_Add:
+	case HT_OP_AddV2:
+	case HT_OP_Mul:
+	case HT_OP_Minimum:
+	case HT_OP_Maximum:
+	case HT_OP_Equal:
+	case HT_OP_NotEqual:
+	case HT_OP_LogicalAnd:
+	case HT_OP_LogicalOr:
+	case HT_OP_SquaredDifference:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void put_operand(struct ht_buf *b, struct ht_value v)
+{
+	ht_put(b, &v.node->id, sizeof v.node->id);
+	ht_put(b, &v.index, sizeof v.index);
+}
+
+static struct ht_str key_of(const struct ht_node *n, struct ht_arena *scratch)
+{
+	struct ht_buf b;
+	bool swap;
+
+	ht_buf_init(&b, scratch);
+	put_bytes(&b, n->type);
+	put_bytes(&b, n->device);
+	put_attrs(&b, n, scratch);
+	swap = commutes(n->op) && n->ins == 2 && n->in[0].node->id > n->in[1].node->id;
+	for (int32_t i = 0; i < n->ins; i++)
+		put_operand(&b, n->in[swap ? 1 - i : i]);
+	ht_putc(&b, '^');
+	for (int32_t i = 0; i < n->controls; i++)
+		ht_put(&b, &n->control[i]->id, sizeof n->control[i]->id);
+	return ht_buf_str(&b);
+}
+
+static bool is_candidate(const struct ht_node *n)
+{
+	if (n->op == HT_OP_OPAQUE || ht_op_info(n->op)->effects || !n->outs)
+		return false;
+	return n->op != HT_OP_Placeholder && n->op != HT_OP_PlaceholderV2 &&
+		n->op != HT_OP_PlaceholderWithDefault && n->op != HT_OP__Arg &&
+		n->op != HT_OP_Merge && n->op != HT_OP_NextIteration;
+}
+
+static bool is_output(const struct ht_rw *r, struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->outs; i++)
+		if (ht_rw_is_output(r, ht_out(n, i)))
+			return true;
+	return false;
+}
+
+static void merge(struct ht_rw *r, struct ht_node *kept, struct ht_node *n)
+{
+	int32_t outs = n->outs;
+
+	/* Two outputs stay two tensors of the user's names. */
+	if (outs > kept->outs || is_output(r, n))
+		return;
+	for (int32_t i = 1; i < outs; i++)
+		if (ht_rw_uses(r, ht_out(n, i)))
+			ht_rw_replace(r, ht_out(n, i), ht_out(kept, i));
+	if (n->op != HT_OP_Const)
+		ht_node_add_origin(kept, n);
+	if (n->graph)
+		ht_rw_replace_node(r, n, ht_out(kept, 0));
+}
+
+static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
+{
+	struct ht_rw r;
+	struct ht_map seen;
+	struct ht_node **all;
+	size_t count;
+
+	ht_rw_init(&r, g, c);
+	ht_map_init(&seen, c->scratch);
+	all = ht_rw_nodes(&r, &count);
+	for (size_t i = 0; i < count; i++) {
+		struct ht_map_entry *e;
+
+		if (!all[i]->graph || !is_candidate(all[i]))
+			continue;
+		e = ht_map_at(&seen, key_of(all[i], c->scratch));
+		if (e->value && ((struct ht_node *)e->value)->graph)
+			merge(&r, e->value, all[i]);
+		else
+			e->value = all[i];
+	}
+	return HT_OK;
+}
+
+const struct ht_pass ht_pass_cse = {
+	.name = "cse",
+	.summary = "makes one of nodes that compute the same",
+	.run = run,
+};

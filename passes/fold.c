@@ -1,0 +1,262 @@
+/* fold: nodes whose operands are constant become constants.
+ *
+ * Values come from the interpreter (evaluate.c); Reshape and Transpose, which compute nothing, move
+ * bytes.  Shape, Size, Rank and ShapeN of a known shape become constants whatever their operand
+ * is.  Left alone: what has an effect or draws random numbers, inputs with defaults, nodes with
+ * control inputs, results of more than LARGE bytes that are larger than the operands (a Fill, a
+ * Tile), and arithmetic on more than MANY elements. */
+#include "passes/rewrite.h"
+
+#include <string.h>
+
+#define LARGE (1 << 20)
+#define MANY (1 << 18)
+#define MANY_PRODUCTS (1 << 22)
+
+static bool all_const(const struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->ins; i++)
+		if (!ht_const_tensor(n->in[i]))
+			return false;
+	return n->ins > 0;
+}
+
+static int64_t elements(struct ht_type t)
+{
+	return ht_shape_count(t.shape);
+}
+
+static bool is_bounded(const struct ht_node *n)
+{
+	int64_t in = 0, out = 0, in_bytes = 0, out_bytes = 0;
+
+	for (int32_t i = 0; i < n->ins; i++) {
+		int64_t count = elements(*ht_type_of(n->in[i]));
+
+		in += count;
+		in_bytes += (int64_t)ht_const_tensor(n->in[i])->blob->n;
+	}
+	for (int32_t i = 0; i < n->outs; i++) {
+		int64_t count = elements(n->out[i]);
+
+		if (count < 0 || count > LARGE * 16)
+			return false;
+		out += count;
+		out_bytes += count * (int64_t)ht_dtype_info(n->out[i].dtype)->bytes;
+	}
+	if (out_bytes > LARGE && out_bytes > in_bytes)
+		return false;
+	return in + out <= MANY && ht_multiply_adds(n) <= MANY_PRODUCTS;
+}
+
+/* ---- results ---- */
+
+/* `n` has one result and becomes a constant in place; it keeps its name and place. */
+static void become_const(struct ht_rw *r, struct ht_node *n, struct ht_blob *b)
+{
+	struct ht_shape shape = ht_shape_make(r->g->arena, n->out[0].shape.rank, n->out[0].shape.dim);
+
+	ht_rw_become(r, n, HT_OP_Const, NULL, 0);
+	ht_attr_set_type(n, "dtype", n->out[0].dtype);
+	ht_attr_set_tensor(n, "value", ht_tensor_new(r->g->arena, n->out[0].dtype, shape, b));
+}
+
+static void replace_result(struct ht_rw *r, struct ht_node *n, int32_t i, struct ht_blob *b)
+{
+	struct ht_str name = ht_str_printf(r->arena, "%.*s/%d", HT_STR_ARG(n->name), (int)i);
+	struct ht_value v = ht_rw_const(r, n, name, n->out[i].dtype, n->out[i].shape, b);
+
+	ht_rw_replace(r, ht_out(n, i), v);
+}
+
+/* ---- shapes ---- */
+
+static struct ht_blob *ints_blob(struct ht_rw *r, enum ht_dtype t, const int64_t *v, int32_t n)
+{
+	struct ht_blob *b = ht_rw_blob(r, (size_t)n * ht_dtype_info(t)->bytes);
+
+	for (int32_t i = 0; i < n; i++) {
+		if (t == HT_I32)
+			((int32_t *)(void *)(uintptr_t)b->p)[i] = (int32_t)v[i];
+		else
+			((int64_t *)(void *)(uintptr_t)b->p)[i] = v[i];
+	}
+	return b;
+}
+
+static bool fits(enum ht_dtype t, int64_t v)
+{
+	return t == HT_I64 || (t == HT_I32 && v <= INT32_MAX);
+}
+
+static bool fold_shape(struct ht_rw *r, struct ht_node *n, int32_t i)
+{
+	struct ht_shape s = ht_type_of(n->in[i])->shape;
+	enum ht_dtype t = n->out[i].dtype;
+	struct ht_blob *b;
+	int64_t rank = s.rank;
+
+	if (!ht_shape_known(s))
+		return false;
+	for (int32_t k = 0; k < s.rank; k++)
+		if (!fits(t, s.dim[k]))
+			return false;
+	b = ints_blob(r, t, s.dim, s.rank);
+	n->out[i].shape = ht_shape_make(r->g->arena, 1, &rank);
+	if (n->outs == 1)
+		become_const(r, n, b);
+	else
+		replace_result(r, n, i, b);
+	return true;
+}
+
+static bool fold_number(struct ht_rw *r, struct ht_node *n, int64_t v)
+{
+	if (v < 0 || !fits(n->out[0].dtype, v))
+		return false;
+	n->out[0].shape = HT_SHAPE_SCALAR;
+	become_const(r, n, ints_blob(r, n->out[0].dtype, &v, 1));
+	return true;
+}
+
+static bool fold_shape_op(struct ht_rw *r, struct ht_node *n)
+{
+	switch ((int)n->op) {
+	case HT_OP_Shape:
+		return fold_shape(r, n, 0);
+	case HT_OP_Size:
+		return fold_number(r, n, ht_shape_count(ht_type_of(n->in[0])->shape));
+	case HT_OP_Rank:
+		return fold_number(r, n, ht_type_of(n->in[0])->shape.rank);
+	case HT_OP_ShapeN:
+		for (int32_t i = 0; i < n->outs && n->graph; i++)
+			if (ht_rw_uses(r, ht_out(n, i)))
+				fold_shape(r, n, i);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* ---- moving bytes ---- */
+
+static bool fold_reshape(struct ht_rw *r, struct ht_node *n)
+{
+	const struct ht_tensor *t = ht_const_tensor(n->in[0]);
+
+	if (!t || !ht_shape_known(n->out[0].shape) ||
+		ht_shape_count(t->shape) != ht_shape_count(n->out[0].shape))
+		return false;
+	become_const(r, n, ht_blob_ref(t->blob));
+	return true;
+}
+
+/* Copies with strides in bytes of the source; rank 0 is one element. */
+static char *copy_strided(char *to, const char *from, const int64_t *dim, const int64_t *stride,
+	int32_t rank, size_t bytes)
+{
+	if (rank == 0) {
+		memcpy(to, from, bytes);
+		return to + bytes;
+	}
+	if (rank == 1 && bytes == 4) {
+		for (int64_t i = 0; i < *dim; i++, to += 4)
+			memcpy(to, from + i * *stride, 4);
+		return to;
+	}
+	for (int64_t i = 0; i < *dim; i++)
+		to = copy_strided(to, from + i * *stride, dim + 1, stride + 1, rank - 1, bytes);
+	return to;
+}
+
+enum { MAX_RANK = 8 };
+
+static bool fold_transpose(struct ht_rw *r, struct ht_node *n)
+{
+	const struct ht_tensor *t = ht_const_tensor(n->in[0]);
+	int64_t perm[MAX_RANK], step[MAX_RANK], dim[MAX_RANK], stride[MAX_RANK];
+	bool seen[MAX_RANK] = { false };
+	struct ht_blob *b;
+	size_t bytes;
+	int count;
+
+	if (!t || !ht_const_small_ints(n->in[1], perm, MAX_RANK, &count) || count != t->shape.rank)
+		return false;
+	bytes = ht_dtype_info(t->dtype)->bytes;
+	for (int i = count - 1; i >= 0; i--)
+		step[i] = i == count - 1 ? (int64_t)bytes : step[i + 1] * t->shape.dim[i + 1];
+	for (int i = 0; i < count; i++) {
+		if (perm[i] < 0 || perm[i] >= count || seen[perm[i]])
+			return false;
+		seen[perm[i]] = true;
+		dim[i] = t->shape.dim[perm[i]];
+		stride[i] = step[perm[i]];
+	}
+	b = ht_rw_blob(r, t->blob->n);
+	if (t->blob->n)
+		copy_strided((char *)(uintptr_t)b->p, t->blob->p, dim, stride, count, bytes);
+	n->out[0].shape = ht_shape_make(r->g->arena, count, dim);
+	become_const(r, n, b);
+	return true;
+}
+
+static bool fold_move(struct ht_rw *r, struct ht_node *n)
+{
+	switch ((int)n->op) {
+	case HT_OP_Reshape:
+	case HT_OP_Squeeze:
+	case HT_OP_ExpandDims:
+		return fold_reshape(r, n);
+	case HT_OP_Transpose:
+		return fold_transpose(r, n);
+	default:
+		return false;
+	}
+}
+
+/* ---- arithmetic ---- */
+
+static void fold_values(struct ht_rw *r, struct ht_node *n)
+{
+	struct ht_tensor *out;
+
+	if (!all_const(n) || !n->outs || !ht_can_lower(n) || !is_bounded(n) ||
+		ht_evaluate(n, r->c, r->arena, &out) != HT_OK)
+		return;
+	if (n->outs == 1) {
+		become_const(r, n, ht_blob_ref(out[0].blob));
+		return;
+	}
+	for (int32_t i = 0; i < n->outs && n->graph; i++)
+		if (ht_rw_uses(r, ht_out(n, i)))
+			replace_result(r, n, i, ht_blob_ref(out[i].blob));
+}
+
+static void visit(struct ht_rw *r, struct ht_node *n)
+{
+	if (n->op == HT_OP_OPAQUE || n->op == HT_OP_Const || n->controls ||
+		ht_op_info(n->op)->effects || n->op == HT_OP_PlaceholderWithDefault)
+		return;
+	if (!fold_shape_op(r, n) && !fold_move(r, n))
+		fold_values(r, n);
+}
+
+static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
+{
+	struct ht_rw r;
+	struct ht_node **all;
+	size_t count;
+
+	ht_rw_init(&r, g, c);
+	all = ht_rw_nodes(&r, &count);
+	for (size_t i = 0; i < count; i++)
+		if (all[i]->graph)
+			visit(&r, all[i]);
+	return HT_OK;
+}
+
+const struct ht_pass ht_pass_fold = {
+	.name = "fold",
+	.summary = "computes what depends on constants alone",
+	.run = run,
+};

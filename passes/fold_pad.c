@@ -1,0 +1,124 @@
+/* fold_pad: zeros put around an image become the padding of the convolution behind.
+ *
+ * Pad, or PadV2 with zeros, of the spatial axes alone, before Conv2D or DepthwiseConv2dNative: the
+ * convolution gets explicit paddings, the sum of both where it has its own.  A Pad with other
+ * users stays for those.  Left alone: paddings that are not constant, pooling (its own padding is
+ * not zeros). */
+#include "passes/rewrite.h"
+
+enum { SPATIAL = 2 };
+
+struct axes {
+	int32_t spatial[SPATIAL];
+};
+
+static struct axes axes_of(const struct ht_node *conv)
+{
+	bool nchw = ht_str_is(ht_attr_str(conv, "data_format", "NHWC"), "NCHW");
+
+	return nchw ? (struct axes){ { 2, 3 } } : (struct axes){ { 1, 2 } };
+}
+
+static bool is_zero_pad(const struct ht_node *n)
+{
+	double x;
+
+	if (n->controls)
+		return false;
+	return n->op == HT_OP_Pad ||
+		(n->op == HT_OP_PadV2 && ht_const_splat(n->in[2], &x) && x == 0);
+}
+
+static int64_t list_item(const struct ht_rw *r, const struct ht_node *n, const char *name,
+	int32_t axis)
+{
+	size_t count;
+	int64_t *p = ht_attr_ints(n, name, &count, r->arena);
+
+	return p && (size_t)axis < count ? p[axis] : 1;
+}
+
+/* Zeros that the convolution itself puts before and behind spatial axis i. */
+static bool own_padding(const struct ht_rw *r, const struct ht_node *conv, int i, int64_t out[2])
+{
+	struct ht_str padding = ht_attr_str(conv, "padding", "");
+	int32_t axis = axes_of(conv).spatial[i];
+	int64_t in, window, stride, results, total, *explicit_paddings;
+	size_t count;
+
+	out[0] = out[1] = 0;
+	if (ht_str_is(padding, "VALID"))
+		return true;
+	if (ht_str_is(padding, "EXPLICIT")) {
+		explicit_paddings = ht_attr_ints(conv, "explicit_paddings", &count, r->arena);
+		if (count != 8)
+			return false;
+		out[0] = explicit_paddings[2 * axis];
+		out[1] = explicit_paddings[2 * axis + 1];
+		return true;
+	}
+	if (!ht_str_is(padding, "SAME") || !ht_shape_known(ht_type_of(conv->in[0])->shape) ||
+		!ht_shape_known(ht_type_of(conv->in[1])->shape))
+		return false;
+	in = ht_type_of(conv->in[0])->shape.dim[axis];
+	window = (ht_type_of(conv->in[1])->shape.dim[i] - 1) *
+			list_item(r, conv, "dilations", axis) +
+		1;
+	stride = list_item(r, conv, "strides", axis);
+	if (stride < 1)
+		return false;
+	results = (in + stride - 1) / stride;
+	total = (results - 1) * stride + window - in;
+	if (total < 0)
+		total = 0;
+	out[0] = total / 2;
+	out[1] = total - total / 2;
+	return true;
+}
+
+static void fold(struct ht_rw *r, struct ht_node *conv)
+{
+	struct ht_node *pad = conv->in[0].node;
+	int64_t amount[8], all[8] = { 0 }, own[2];
+	struct axes axes = axes_of(conv);
+	int count;
+
+	if (!is_zero_pad(pad) || !ht_const_small_ints(pad->in[1], amount, 8, &count) || count != 8)
+		return;
+	for (int i = 0; i < SPATIAL; i++) {
+		int32_t axis = axes.spatial[i];
+
+		if (!own_padding(r, conv, i, own) || amount[2 * axis] < 0 || amount[2 * axis + 1] < 0)
+			return;
+		for (int side = 0; side < 2; side++) {
+			all[2 * axis + side] = amount[2 * axis + side] + own[side];
+			amount[2 * axis + side] = 0;
+		}
+	}
+	for (int i = 0; i < 8; i++)
+		if (amount[i])
+			return; /* batch or channels are padded */
+	if (ht_rw_uses(r, conv->in[0]) == 1)
+		ht_rw_absorb(conv, pad);
+	ht_attr_set_str(conv, "padding", HT_STR("EXPLICIT"));
+	ht_attr_set_ints(conv, "explicit_paddings", all, 8);
+	ht_rw_set_in(r, conv, 0, pad->in[0]);
+}
+
+static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
+{
+	struct ht_rw r;
+
+	ht_rw_init(&r, g, c);
+	for (struct ht_node *n = g->first; n; n = n->next)
+		if ((n->op == HT_OP_Conv2D || n->op == HT_OP_DepthwiseConv2dNative) &&
+			ht_type_of(n->in[0])->shape.rank == 4)
+			fold(&r, n);
+	return HT_OK;
+}
+
+const struct ht_pass ht_pass_fold_pad = {
+	.name = "fold_pad",
+	.summary = "makes zeros around an image the convolution's padding",
+	.run = run,
+};

@@ -1,0 +1,148 @@
+/* gelu: the arithmetic of Gelu becomes one Gelu.
+ *
+ *   erf form   0.5 * x * (1 + erf(x / sqrt 2)), 0.5 * x * erfc(-x / sqrt 2)
+ *   tanh form  0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))
+ *
+ * Factors in any order; each value between has one use.  float32 only.  The constants may differ
+ * from the exact ones by what rounding them to float16 does. */
+#include "passes/rewrite.h"
+
+#include <math.h>
+
+static bool near(double x, double y)
+{
+	return fabs(x - y) <= 1e-3 * fabs(y);
+}
+
+/* The argument of erf, erfc or tanh as factor * x. */
+static bool is_multiple(const struct ht_rw *r, struct ht_value v, struct ht_value x, double factor)
+{
+	struct ht_product p;
+	struct ht_value y = v;
+	double sign = 1;
+
+	if (v.node->op == HT_OP_Neg) {
+		sign = -1;
+		y = v.node->in[0];
+	}
+	if (!ht_rw_product(r, y.node, &p) || p.count != 1)
+		return false;
+	y = p.of[0];
+	if (y.node->op == HT_OP_Neg && !ht_value_eq(y, x)) {
+		sign = -sign;
+		y = y.node->in[0];
+	}
+	return ht_value_eq(y, x) && near(sign * p.factor, factor);
+}
+
+/* x * x * x, Square(x) * x or Pow(x, 3), times a factor. */
+static bool is_cube(const struct ht_rw *r, struct ht_value v, struct ht_value x, double *factor)
+{
+	struct ht_product p;
+	double power;
+	int powers = 0;
+
+	if (v.node->op == HT_OP_Pow) {
+		*factor = 1;
+		return ht_value_eq(v.node->in[0], x) && ht_const_splat(v.node->in[1], &power) &&
+			power == 3;
+	}
+	if (!ht_rw_product(r, v.node, &p))
+		return false;
+	*factor = p.factor;
+	for (int i = 0; i < p.count; i++) {
+		if (ht_value_eq(p.of[i], x))
+			powers++;
+		else if (p.of[i].node->op == HT_OP_Square && ht_value_eq(p.of[i].node->in[0], x))
+			powers += 2;
+		else if (p.of[i].node->op == HT_OP_Mul && ht_value_eq(p.of[i].node->in[0], x) &&
+			ht_value_eq(p.of[i].node->in[1], x))
+			powers += 2;
+		else if (p.of[i].node->op == HT_OP_Pow && ht_value_eq(p.of[i].node->in[0], x) &&
+			ht_const_splat(p.of[i].node->in[1], &power) && power == 3)
+			powers += 3;
+		else
+			return false;
+	}
+	return powers == 3;
+}
+
+/* sqrt(2 / pi) * (x + 0.044715 * x^3) */
+static bool is_tanh_argument(const struct ht_rw *r, struct ht_value v, struct ht_value x)
+{
+	struct ht_product p;
+	struct ht_node *sum;
+	double factor;
+
+	if (!ht_rw_product(r, v.node, &p) || p.count != 1 || !near(p.factor, sqrt(2 / acos(-1))))
+		return false;
+	sum = p.of[0].node;
+	if (!ht_is_add(sum->op))
+		return false;
+	for (int i = 0; i < 2; i++)
+		if (ht_value_eq(sum->in[i], x) && is_cube(r, sum->in[1 - i], x, &factor) &&
+			near(factor, 0.044715))
+			return true;
+	return false;
+}
+
+/* 1 + erf(…), 1 + tanh(…) or erfc(…) of x. */
+static bool is_gate(const struct ht_rw *r, struct ht_value v, struct ht_value x, bool *approximate)
+{
+	struct ht_value inner;
+	double one;
+
+	*approximate = false;
+	if (v.node->op == HT_OP_Erfc)
+		return is_multiple(r, v.node->in[0], x, -sqrt(.5));
+	if (!ht_match_with_const(v, v.node->op, &one, &inner) || !ht_is_add(v.node->op) || one != 1 ||
+		!ht_rw_only_user(r, inner))
+		return false;
+	if (inner.node->op == HT_OP_Erf)
+		return is_multiple(r, inner.node->in[0], x, sqrt(.5));
+	*approximate = true;
+	return inner.node->op == HT_OP_Tanh && is_tanh_argument(r, inner.node->in[0], x);
+}
+
+static void visit(struct ht_rw *r, struct ht_node *n)
+{
+	struct ht_product p;
+	bool approximate;
+
+	if (n->outs != 1 || n->out[0].dtype != HT_F32 || !ht_rw_product(r, n, &p) || p.count != 2 ||
+		p.factor != .5)
+		return;
+	for (int i = 0; i < 2; i++) {
+		struct ht_value x = p.of[i], gate = p.of[1 - i];
+
+		if (!ht_rw_only_user(r, gate) || !is_gate(r, gate, x, &approximate))
+			continue;
+		for (int k = 1; k < p.nodes; k++)
+			ht_rw_absorb(n, p.node[k]);
+		ht_rw_absorb(n, gate.node);
+		ht_rw_become(r, n, HT_OP_Gelu, &x, 1);
+		ht_attr_set_type(n, "T", HT_F32);
+		ht_attr_set_bool(n, "approximate", approximate);
+		return;
+	}
+}
+
+static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
+{
+	struct ht_rw r;
+	struct ht_node **all;
+	size_t count;
+
+	ht_rw_init(&r, g, c);
+	all = ht_rw_nodes(&r, &count);
+	for (size_t i = 0; i < count; i++)
+		if (all[i]->graph)
+			visit(&r, all[i]);
+	return HT_OK;
+}
+
+const struct ht_pass ht_pass_gelu = {
+	.name = "gelu",
+	.summary = "recognises Gelu",
+	.run = run,
+};

@@ -1,0 +1,210 @@
+/* identity: ops that return their operand go.
+ *
+ * Identity and its kin; Cast to the same type; Reshape, Squeeze, Slice and the like that leave a
+ * shape as it is; Transpose that moves nothing but axes of size 1 when the shape stays; Pad with
+ * nothing; ConcatV2 and AddN of one operand; reductions over no axes.
+ *
+ * Left alone: PlaceholderWithDefault (it can be fed), CheckNumerics (it has an effect), a node
+ * with control inputs (they order what reads it), and identities of references, which read a
+ * variable.  A node that control edges leave is kept where its operand has several results: after
+ * a Switch such an edge says which branch was taken. */
+#include "passes/rewrite.h"
+
+static struct ht_value result(const struct ht_node *n)
+{
+	return ht_out((struct ht_node *)(uintptr_t)n, 0);
+}
+
+static bool same_known_shape(struct ht_value a, struct ht_value b)
+{
+	struct ht_shape x = ht_type_of(a)->shape, y = ht_type_of(b)->shape;
+
+	if (x.rank < 0 || x.rank != y.rank)
+		return false;
+	for (int32_t i = 0; i < x.rank; i++)
+		if (x.dim[i] == HT_DIM_UNKNOWN || x.dim[i] != y.dim[i])
+			return false;
+	return true;
+}
+
+static bool all_zero(struct ht_value v)
+{
+	int64_t x[2 * HT_MAX_RANK];
+	int n;
+
+	if (!ht_const_small_ints(v, x, 2 * HT_MAX_RANK, &n))
+		return false;
+	for (int i = 0; i < n; i++)
+		if (x[i])
+			return false;
+	return true;
+}
+
+static bool is_trivial_transpose(const struct ht_node *n)
+{
+	int64_t perm[HT_MAX_RANK], last = -1;
+	struct ht_shape s = ht_type_of(n->in[0])->shape;
+	int count;
+	bool identity = true;
+
+	if (!ht_const_small_ints(n->in[1], perm, HT_MAX_RANK, &count))
+		return false;
+	for (int i = 0; i < count; i++)
+		identity = identity && perm[i] == i;
+	if (identity)
+		return true;
+	if (s.rank != count || !same_known_shape(n->in[0], result(n)))
+		return false;
+	/* The shape stays; so does the order of elements when only axes of size 1 change places. */
+	for (int i = 0; i < count; i++) {
+		if (perm[i] < 0 || perm[i] >= count)
+			return false;
+		if (s.dim[perm[i]] == 1)
+			continue;
+		if (perm[i] < last)
+			return false;
+		last = perm[i];
+	}
+	return true;
+}
+
+static bool is_trivial_slice(const struct ht_node *n)
+{
+	int64_t stride[HT_MAX_RANK];
+	int count;
+
+	if (n->op == HT_OP_StridedSlice) {
+		if (!ht_const_small_ints(n->in[3], stride, HT_MAX_RANK, &count))
+			return false;
+		for (int i = 0; i < count; i++)
+			if (stride[i] < 1)
+				return false;
+	}
+	return same_known_shape(n->in[0], result(n));
+}
+
+static bool has_no_axes(const struct ht_node *n)
+{
+	const struct ht_tensor *t = ht_const_tensor(n->in[1]);
+
+	return t && ht_shape_count(t->shape) == 0;
+}
+
+/* Which operand the node's first result equals; -1: none. */
+static int passes_on(const struct ht_node *n)
+{
+	switch ((int)n->op) {
+	case HT_OP_Identity:
+	case HT_OP_Snapshot:
+	case HT_OP_StopGradient:
+	case HT_OP_PreventGradient:
+		return 0;
+	case HT_OP_EnsureShape:
+		return same_known_shape(n->in[0], result(n)) ? 0 : -1;
+	case HT_OP_Cast:
+		return ht_type_of(n->in[0])->dtype != HT_INVALID &&
+				ht_type_of(n->in[0])->dtype == n->out[0].dtype
+			? 0
+			: -1;
+	case HT_OP_Reshape:
+	case HT_OP_Squeeze:
+	case HT_OP_BroadcastTo:
+	case HT_OP_Tile:
+		return same_known_shape(n->in[0], result(n)) ? 0 : -1;
+	case HT_OP_Slice:
+	case HT_OP_StridedSlice:
+		return is_trivial_slice(n) ? 0 : -1;
+	case HT_OP_Transpose:
+		return is_trivial_transpose(n) ? 0 : -1;
+	case HT_OP_Pad:
+	case HT_OP_PadV2:
+	case HT_OP_MirrorPad:
+		return all_zero(n->in[1]) ? 0 : -1;
+	case HT_OP_ConcatV2:
+		return n->ins == 2 ? 0 : -1;
+	case HT_OP_Concat:
+		return n->ins == 2 ? 1 : -1;
+	case HT_OP_AddN:
+		return n->ins == 1 ? 0 : -1;
+	case HT_OP_Split:
+		return n->outs == 1 ? 1 : -1;
+	case HT_OP_SplitV:
+		return n->outs == 1 ? 0 : -1;
+	case HT_OP_Sum:
+	case HT_OP_Mean:
+	case HT_OP_Prod:
+	case HT_OP_Max:
+	case HT_OP_Min:
+	case HT_OP_All:
+	case HT_OP_Any:
+		return has_no_axes(n) ? 0 : -1;
+	default:
+		return -1;
+	}
+}
+
+static bool has_control_users(const struct ht_rw *r, const struct ht_node *n)
+{
+	for (const struct ht_rw_use *u = r->uses[n->id]; u; u = u->next)
+		if (u->arg < 0)
+			return true;
+	return false;
+}
+
+static void remove_identity_n(struct ht_rw *r, struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->ins; i++)
+		if (ht_type_of(n->in[i])->dtype >= HT_REF)
+			return;
+	for (int32_t i = 0; i < n->ins && n->graph; i++)
+		ht_rw_replace(r, ht_out(n, i), n->in[i]);
+}
+
+/* An output of the graph keeps a name of its own when it would otherwise be an input. */
+static bool would_feed_through(const struct ht_rw *r, const struct ht_node *n, struct ht_value to)
+{
+	return ht_rw_is_output(r, result(n)) &&
+		(to.node->op == HT_OP_Placeholder || to.node->op == HT_OP_PlaceholderWithDefault);
+}
+
+static void visit(struct ht_rw *r, struct ht_node *n)
+{
+	struct ht_value to;
+	int arg;
+
+	if (n->controls)
+		return;
+	if (n->op == HT_OP_IdentityN && !has_control_users(r, n)) {
+		remove_identity_n(r, n);
+		return;
+	}
+	arg = passes_on(n);
+	if (arg < 0)
+		return;
+	to = n->in[arg];
+	if (ht_type_of(to)->dtype >= HT_REF || would_feed_through(r, n, to))
+		return;
+	if (has_control_users(r, n) && (to.node->outs != 1 || to.node->op == HT_OP_OPAQUE))
+		return;
+	ht_rw_replace_node(r, n, to);
+}
+
+static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
+{
+	struct ht_rw r;
+	struct ht_node **all;
+	size_t count;
+
+	ht_rw_init(&r, g, c);
+	all = ht_rw_nodes(&r, &count);
+	for (size_t i = 0; i < count; i++)
+		if (all[i]->graph)
+			visit(&r, all[i]);
+	return HT_OK;
+}
+
+const struct ht_pass ht_pass_identity = {
+	.name = "identity",
+	.summary = "removes ops that return their operand",
+	.run = run,
+};

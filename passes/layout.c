@@ -1,0 +1,106 @@
+/* layout: NCHW images become NHWC, with a Transpose on either side of each op.
+ *
+ * Conv2D, DepthwiseConv2dNative, Conv2DBackpropInput, MaxPool, AvgPool, DepthToSpace and
+ * SpaceToDepth, which have kernels for NHWC alone; BiasAdd and FusedBatchNorm follow in
+ * `transposes`, which also removes what cancels.  Filters are the same in both layouts. */
+#include "passes/rewrite.h"
+
+static const int64_t to_nhwc[4] = { 0, 2, 3, 1 }, to_nchw[4] = { 0, 3, 1, 2 };
+
+/* Which operand is the image; -1: the op has no layout, or is left alone. */
+static int image_operand(const struct ht_node *n)
+{
+	switch ((int)n->op) {
+	case HT_OP_Conv2D:
+	case HT_OP_DepthwiseConv2dNative:
+	case HT_OP_MaxPool:
+	case HT_OP_AvgPool:
+	case HT_OP_DepthToSpace:
+	case HT_OP_SpaceToDepth:
+		return 0;
+	case HT_OP_Conv2DBackpropInput:
+		return 2;
+	default:
+		return -1;
+	}
+}
+
+static void permute_attr(struct ht_rw *r, struct ht_node *n, const char *name)
+{
+	size_t count;
+	int64_t *p = ht_attr_ints(n, name, &count, r->arena), out[8];
+	size_t each = count / 4;
+
+	if (count != 4 && count != 8)
+		return;
+	for (size_t i = 0; i < 4; i++)
+		for (size_t k = 0; k < each; k++)
+			out[i * each + k] = p[(size_t)to_nhwc[i] * each + k];
+	ht_attr_set_ints(n, name, out, count);
+}
+
+/* Sizes of the result, an operand of Conv2DBackpropInput. */
+static bool permute_sizes(struct ht_rw *r, struct ht_node *n)
+{
+	int64_t size[4], out[4];
+	int count;
+	struct ht_str name = ht_str_printf(r->arena, "%.*s/sizes", HT_STR_ARG(n->name));
+
+	if (!ht_const_small_ints(n->in[0], size, 4, &count) || count != 4)
+		return false;
+	for (int i = 0; i < 4; i++)
+		out[i] = size[to_nhwc[i]];
+	ht_rw_set_in(r, n, 0, ht_rw_const_ints(r, n, name, HT_I32, out, 4));
+	return true;
+}
+
+static void visit(struct ht_rw *r, struct ht_node *n)
+{
+	static const char *const lists[] = { "strides", "dilations", "ksize", "explicit_paddings" };
+	int arg = image_operand(n);
+	struct ht_value image, back;
+	struct ht_shape out = n->out[0].shape;
+	struct ht_node *after = n->next;
+	int64_t dim[4];
+
+	if (arg < 0 || !ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW") || out.rank != 4 ||
+		ht_type_of(n->in[arg])->shape.rank != 4)
+		return;
+	if (n->op == HT_OP_Conv2DBackpropInput && !permute_sizes(r, n))
+		return;
+	image = ht_rw_transpose(r, n, ht_str_printf(r->arena, "%.*s/nhwc", HT_STR_ARG(n->name)),
+		n->in[arg], to_nhwc);
+	ht_rw_set_in(r, n, arg, image);
+	for (size_t i = 0; i < HT_COUNT(lists); i++)
+		permute_attr(r, n, lists[i]);
+	ht_attr_set_str(n, "data_format", HT_STR("NHWC"));
+	for (int i = 0; i < 4; i++)
+		dim[i] = out.dim[to_nhwc[i]];
+	n->out[0].shape = ht_shape_make(r->g->arena, 4, dim);
+	back = ht_rw_transpose(r, after, ht_str_printf(r->arena, "%.*s/nchw", HT_STR_ARG(n->name)),
+		ht_out(n, 0), to_nchw);
+	back.node->origins = 0;
+	back.node->origin = NULL;
+	ht_node_add_origin(back.node, n);
+	ht_rw_replace_behind(r, ht_out(n, 0), back);
+}
+
+static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
+{
+	struct ht_rw r;
+	struct ht_node **all;
+	size_t count;
+
+	ht_rw_init(&r, g, c);
+	all = ht_rw_nodes(&r, &count);
+	for (size_t i = 0; i < count; i++)
+		if (all[i]->graph)
+			visit(&r, all[i]);
+	return HT_OK;
+}
+
+const struct ht_pass ht_pass_layout = {
+	.name = "layout",
+	.summary = "turns NCHW ops to NHWC",
+	.run = run,
+};

@@ -1,0 +1,116 @@
+/* The list of passes, and the runner of pipelines. */
+#include "passes/passes.h"
+
+#include <string.h>
+
+/* One line a pass, in alphabetical order. */
+#define PASSES(PASS)                                                                               \
+	PASS(batch_norm)                                                                           \
+	PASS(casts)                                                                                \
+	PASS(cse)                                                                                  \
+	PASS(dilate)                                                                               \
+	PASS(expand_fused)                                                                         \
+	PASS(fold)                                                                                 \
+	PASS(fold_pad)                                                                             \
+	PASS(gelu)                                                                                 \
+	PASS(identity)                                                                             \
+	PASS(infer)                                                                                \
+	PASS(layer_norm)                                                                           \
+	PASS(layout)                                                                               \
+	PASS(prune)                                                                                \
+	PASS(simplify)                                                                             \
+	PASS(split_batch_norm)                                                                     \
+	PASS(split_fused)                                                                          \
+	PASS(swish)                                                                                \
+	PASS(transposes)
+
+#define DECLARE(name) extern const struct ht_pass ht_pass_##name;
+PASSES(DECLARE)
+#undef DECLARE
+
+#define LIST(name) &ht_pass_##name,
+const struct ht_pass *const ht_passes[] = { PASSES(LIST) NULL };
+#undef LIST
+
+#define PASS_COUNT (HT_COUNT(ht_passes) - 1)
+
+const struct ht_pass *ht_pass_named(struct ht_str name)
+{
+	for (size_t i = 0; i < PASS_COUNT; i++)
+		if (ht_str_is(name, ht_passes[i]->name))
+			return ht_passes[i];
+	return NULL;
+}
+
+static enum ht_status unknown(struct ht_str name, struct ht_diags *d)
+{
+	struct ht_str words[HT_COUNT(ht_passes)], near[3];
+	int n;
+
+	for (size_t i = 0; i < PASS_COUNT; i++)
+		words[i] = ht_str(ht_passes[i]->name);
+	n = ht_near_names(name, words, PASS_COUNT, near);
+	if (n > 0)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"there is no pass '%.*s'; did you mean '%.*s'?", HT_STR_ARG(name),
+			HT_STR_ARG(near[0]));
+	return ht_error(d, HT_E_USAGE, HT_NOWHERE, "there is no pass '%.*s'", HT_STR_ARG(name));
+}
+
+/* The next name of a pipeline; false at its end.  Spaces around names do not count. */
+static bool next_name(const char **p, struct ht_str *name)
+{
+	const char *end;
+
+	*p += strspn(*p, " \t\n,");
+	end = *p + strcspn(*p, ",");
+	*name = (struct ht_str){ *p, (size_t)(end - *p) };
+	*p = end;
+	while (name->n && strchr(" \t\n", name->p[name->n - 1]))
+		name->n--;
+	return name->n > 0;
+}
+
+/* Names are checked before anything runs, so that a typing error changes nothing. */
+static enum ht_status check_names(const char *pipeline, const char *stop_after, struct ht_diags *d)
+{
+	struct ht_str name;
+	bool stops = !stop_after;
+
+	while (next_name(&pipeline, &name)) {
+		if (!ht_pass_named(name))
+			return unknown(name, d);
+		stops = stops || ht_str_is(name, stop_after);
+	}
+	if (!stops && !ht_pass_named(ht_str(stop_after)))
+		return unknown(ht_str(stop_after), d);
+	return HT_OK;
+}
+
+static enum ht_status run_one(const struct ht_pass *pass, struct ht_graph *g,
+	struct ht_pass_context *c)
+{
+	struct ht_unwind *unwind = c->scratch->unwind;
+	enum ht_status st = pass->run(g, c);
+
+	ht_arena_release(c->scratch);
+	ht_arena_init(c->scratch, unwind);
+	if (st == HT_OK && c->verify && ht_verify(g, c->diags) != HT_OK)
+		st = ht_error(c->diags, HT_E_INTERNAL, HT_NOWHERE,
+			"pass '%s' left an invalid graph", pass->name);
+	return st;
+}
+
+enum ht_status ht_run_passes(struct ht_graph *g, const char *pipeline, const char *stop_after,
+	struct ht_pass_context *c)
+{
+	struct ht_str name;
+
+	HT_TRY(check_names(pipeline, stop_after, c->diags));
+	while (next_name(&pipeline, &name)) {
+		HT_TRY(run_one(ht_pass_named(name), g, c));
+		if (stop_after && ht_str_is(name, stop_after))
+			break;
+	}
+	return HT_OK;
+}

@@ -1,0 +1,192 @@
+/* prune: what the entry's outputs do not need goes.
+ *
+ * Needed is what the outputs reach through operands and control edges, as when TensorFlow runs a
+ * fetch: an effect counts when something asks for it.  The entry's inputs stay.  Other entries and
+ * functions that nothing calls go too, and control edges that order nothing: those from nodes
+ * before which nothing with an effect runs.  Without an entry in the context the graph's entries
+ * all count; a graph that has none is left alone. */
+#include "passes/rewrite.h"
+
+struct prune {
+	struct ht_graph *g;
+	struct ht_pass_context *c;
+	bool *needed;   /* by node id */
+	bool *effectful; /* by node id: it or something it needs has an effect */
+	struct ht_node **stack;
+	size_t count, cap;
+};
+
+static void need(struct prune *p, struct ht_node *n)
+{
+	if (!n || p->needed[n->id])
+		return;
+	p->needed[n->id] = true;
+	p->stack = ht_grow(p->c->scratch, p->stack, p->count, &p->cap, sizeof *p->stack);
+	p->stack[p->count++] = n;
+}
+
+static void need_ports(struct prune *p, const struct ht_port *port)
+{
+	for (; port; port = port->next)
+		need(p, port->value.node);
+}
+
+static void mark(struct prune *p)
+{
+	for (const struct ht_entry *e = p->g->entries; e; e = e->next) {
+		if (p->c->entry && e != p->c->entry)
+			continue;
+		need_ports(p, e->outputs);
+		need_ports(p, e->inputs);
+	}
+	while (p->count) {
+		struct ht_node *n = p->stack[--p->count];
+
+		for (int32_t i = 0; i < n->ins; i++)
+			need(p, n->in[i].node);
+		for (int32_t i = 0; i < n->controls; i++)
+			need(p, n->control[i]);
+	}
+}
+
+static bool has_effect(const struct prune *p, const struct ht_node *n)
+{
+	if (ht_op_info(n->op)->effects)
+		return true;
+	for (int32_t i = 0; i < n->ins; i++)
+		if (p->effectful[n->in[i].node->id])
+			return true;
+	for (int32_t i = 0; i < n->controls; i++)
+		if (p->effectful[n->control[i]->id])
+			return true;
+	return false;
+}
+
+static void drop_idle_edges(struct prune *p)
+{
+	for (struct ht_node *n = p->g->first; n; n = n->next) {
+		int32_t kept = 0;
+
+		p->effectful[n->id] = has_effect(p, n);
+		for (int32_t i = 0; i < n->controls; i++)
+			if (p->effectful[n->control[i]->id])
+				n->control[kept++] = n->control[i];
+		n->controls = kept;
+	}
+}
+
+static void drop_entries(struct prune *p)
+{
+	for (struct ht_entry **e = &p->g->entries; *e;) {
+		if (*e != p->c->entry)
+			*e = (*e)->next;
+		else
+			e = &(*e)->next;
+	}
+}
+
+/* Back edges go first, so that every node is unused when it is removed. */
+static void remove_rest(struct prune *p)
+{
+	struct ht_node *n, *prev;
+
+	for (n = p->g->last; n; n = prev) {
+		struct ht_attr *value;
+
+		prev = n->prev;
+		if (p->needed[n->id])
+			continue;
+		value = n->op == HT_OP_Const ? ht_attr_find(n, "value") : NULL;
+		if (value && value->value.kind == HT_ATTR_TENSOR)
+			ht_tensor_drop(value->value.tensor);
+		ht_node_remove(n);
+	}
+}
+
+/* ---- functions ---- */
+
+struct calls {
+	struct ht_graph *g;
+	struct ht_arena *arena;
+	struct ht_map called; /* name → function, once seen */
+	size_t done;
+};
+
+static void call_named(struct calls *c, struct ht_str name)
+{
+	struct ht_function *f = ht_graph_function(c->g, name);
+
+	if (f)
+		ht_map_at(&c->called, f->name)->value = f;
+}
+
+static void calls_of_value(struct calls *c, const struct ht_attr_value *v)
+{
+	if (v->kind == HT_ATTR_FUNC)
+		call_named(c, v->func->name);
+	for (size_t i = 0; v->kind == HT_ATTR_LIST && i < v->list.n; i++)
+		if (v->list.item[i].kind == HT_ATTR_FUNC)
+			call_named(c, v->list.item[i].func->name);
+}
+
+static void calls_of_graph(struct calls *c, const struct ht_graph *g)
+{
+	for (const struct ht_node *n = g->first; n; n = n->next) {
+		if (n->op == HT_OP_OPAQUE)
+			call_named(c, n->type); /* a call may be written as a node of the function's type */
+		for (const struct ht_attr *a = n->attrs; a; a = a->next)
+			calls_of_value(c, &a->value);
+	}
+}
+
+static void drop_functions(struct ht_graph *g, struct ht_arena *scratch)
+{
+	struct calls c = { .g = g, .arena = scratch };
+	struct ht_function **f = &g->functions;
+
+	if (!g->functions)
+		return;
+	ht_map_init(&c.called, scratch);
+	calls_of_graph(&c, g);
+	while (c.done < c.called.count)
+		calls_of_graph(&c,
+			((struct ht_function *)c.called.entries[c.done++].value)->body);
+	g->last_function = NULL;
+	while (*f) {
+		if (ht_map_get(&c.called, (*f)->name)) {
+			g->last_function = *f;
+			f = &(*f)->next;
+		} else {
+			ht_map_at(&g->function_names, (*f)->name)->value = NULL;
+			*f = (*f)->next;
+		}
+	}
+}
+
+static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
+{
+	struct prune p = { .g = g, .c = c };
+
+	if (!g->entries)
+		return HT_OK;
+	p.needed = HT_NEW_ARRAY(c->scratch, bool, g->ids);
+	p.effectful = HT_NEW_ARRAY(c->scratch, bool, g->ids);
+	mark(&p);
+	if (c->entry)
+		drop_entries(&p);
+	remove_rest(&p);
+	drop_idle_edges(&p);
+	/* A node that only such an edge needed is no longer needed. */
+	for (uint32_t i = 0; i < g->ids; i++)
+		p.needed[i] = false;
+	mark(&p);
+	remove_rest(&p);
+	drop_functions(g, c->scratch);
+	return HT_OK;
+}
+
+const struct ht_pass ht_pass_prune = {
+	.name = "prune",
+	.summary = "removes what the entry's outputs do not need",
+	.run = run,
+};

@@ -1,0 +1,122 @@
+/* rewrite: what the clean-up passes share: a graph with its uses kept up to date while a pass
+ * changes it, and questions about constants.
+ *
+ * A rewriter lives as long as one pass runs.  While it does, every change to operands goes through
+ * it.  Replacing a value takes what thereby lost its last use out of the graph, constants and
+ * their bytes included, but never a placeholder, nor what an entry asks for, nor anything with an
+ * effect.  So after ht_rw_replace() any node but the ones just made may be gone: a node that was
+ * removed has `graph == NULL`. */
+#ifndef HT_REWRITE_H
+#define HT_REWRITE_H
+
+#include "passes/passes.h"
+
+struct ht_rw {
+	struct ht_graph *g;
+	struct ht_pass_context *c;
+	struct ht_arena *arena; /* scratch */
+	struct ht_rw_use **uses; /* by node id */
+	size_t cap;
+	bool changed;
+};
+
+struct ht_rw_use {
+	struct ht_node *node;
+	int32_t arg; /* -1: a control edge */
+	struct ht_rw_use *next;
+};
+
+void ht_rw_init(struct ht_rw *r, struct ht_graph *g, struct ht_pass_context *c);
+
+/* The nodes as they are now, in order; `*n` of them.  For walks that change the graph: those that
+ * went meanwhile have `graph == NULL`. */
+struct ht_node **ht_rw_nodes(const struct ht_rw *r, size_t *n);
+
+/* Uses as an operand, and entry outputs. */
+int ht_rw_uses(const struct ht_rw *r, struct ht_value v);
+/* Operand uses of all results, control edges and entry outputs. */
+int ht_rw_node_uses(const struct ht_rw *r, const struct ht_node *n);
+/* The one node that uses `v`, once; NULL when there are several or `v` is an output. */
+struct ht_node *ht_rw_only_user(const struct ht_rw *r, struct ht_value v);
+bool ht_rw_is_output(const struct ht_rw *r, struct ht_value v);
+
+/* A node of the table's op `op` in front of `before`, with one result.  Its name is made from
+ * `name`, its origins are those of `before`. */
+struct ht_node *ht_rw_node(struct ht_rw *r, struct ht_node *before, enum ht_op op,
+	struct ht_str name, const struct ht_value *in, int32_t ins, struct ht_type type);
+/* Likewise a constant; takes over `blob`. */
+struct ht_value ht_rw_const(struct ht_rw *r, struct ht_node *before, struct ht_str name,
+	enum ht_dtype t, struct ht_shape shape, struct ht_blob *blob);
+struct ht_value ht_rw_const_ints(struct ht_rw *r, struct ht_node *before, struct ht_str name,
+	enum ht_dtype t, const int64_t *v, int64_t count);
+/* A scalar, or a tensor of one element of that rank. */
+struct ht_value ht_rw_const_float(struct ht_rw *r, struct ht_node *before, struct ht_str name,
+	enum ht_dtype t, double value);
+/* `n` becomes another op with other operands and no attributes but those that begin with "_"; it
+ * keeps its name, origins, control edges and results' types. */
+void ht_rw_become(struct ht_rw *r, struct ht_node *n, enum ht_op op, const struct ht_value *in,
+	int32_t ins);
+void ht_rw_set_ins(struct ht_rw *r, struct ht_node *n, const struct ht_value *in, int32_t ins);
+void ht_rw_set_in(struct ht_rw *r, struct ht_node *n, int32_t i, struct ht_value v);
+/* Every use of `from` becomes `to`.  Control edges stay. */
+void ht_rw_replace(struct ht_rw *r, struct ht_value from, struct ht_value to);
+/* Likewise, but for the use by `to`'s node, which stands behind `from` from now on. */
+void ht_rw_replace_behind(struct ht_rw *r, struct ht_value from, struct ht_value to);
+/* Uses of `n`'s first result become `to`, and control edges from `n` come from `to`'s node;
+ * what `n` alone needed goes.  The new value takes over `n`'s origins when `origin` is set. */
+void ht_rw_replace_node(struct ht_rw *r, struct ht_node *n, struct ht_value to);
+/* Removes `n` when nothing uses it, and then its operands likewise. */
+void ht_rw_drop(struct ht_rw *r, struct ht_node *n);
+/* Operands and attributes of a typical binary op: attribute T set from the type. */
+struct ht_value ht_rw_binary(struct ht_rw *r, struct ht_node *before, enum ht_op op,
+	struct ht_str name, struct ht_value a, struct ht_value b);
+struct ht_value ht_rw_unary(struct ht_rw *r, struct ht_node *before, enum ht_op op,
+	struct ht_str name, struct ht_value a);
+struct ht_value ht_rw_cast(struct ht_rw *r, struct ht_node *before, struct ht_str name,
+	struct ht_value a, enum ht_dtype to);
+struct ht_value ht_rw_reshape(struct ht_rw *r, struct ht_node *before, struct ht_str name,
+	struct ht_value a, struct ht_shape to);
+struct ht_value ht_rw_transpose(struct ht_rw *r, struct ht_node *before, struct ht_str name,
+	struct ht_value a, const int64_t *perm);
+
+/* The shape of two operands broadcast together, in arena `a`; unknown where it is not certain. */
+struct ht_shape ht_broadcast_shape(struct ht_arena *a, struct ht_shape x, struct ht_shape y);
+
+/* Memory for a constant; unwinds when the system has none. */
+struct ht_blob *ht_rw_blob(struct ht_rw *r, size_t n);
+/* Every element of the constant `v` is *x (floats and integers; exact). */
+bool ht_const_splat(struct ht_value v, double *x);
+/* Elements of a constant of type F32; NULL when it is none.  *n elements. */
+const float *ht_const_f32(struct ht_value v, int64_t *n);
+/* `v` is a constant whose elements are all equal to `x`, the sign of zero included. */
+bool ht_const_is(struct ht_value v, double x);
+/* Same ints as a small array; false when it is no constant of at most `max` integers. */
+bool ht_const_small_ints(struct ht_value v, int64_t *out, int max, int *count);
+bool ht_is_const(struct ht_value v);
+
+/* `n` stands for what `swallowed` was, too. */
+void ht_rw_absorb(struct ht_node *n, const struct ht_node *swallowed);
+/* Copies an attribute where `from` has it. */
+void ht_rw_copy_attr(struct ht_node *to, const struct ht_node *from, const char *name);
+
+/* `v` is the result of `op` of a constant with equal elements, *c, and *x; either order. */
+bool ht_match_with_const(struct ht_value v, enum ht_op op, double *c, struct ht_value *x);
+
+/* `n` as a product: constants multiplied up to `factor`, the other operands in `of`.  Goes through
+ * Mul and division by constants, into operands that have no other use. */
+#define HT_PRODUCT_MAX 4
+struct ht_product {
+	double factor;
+	struct ht_value of[HT_PRODUCT_MAX];
+	int count;
+	struct ht_node *node[8]; /* what was gone through, `n` first */
+	int nodes;
+};
+bool ht_rw_product(const struct ht_rw *r, struct ht_node *n, struct ht_product *p);
+
+/* No control edges in or out that would be lost with `n`. */
+bool ht_rw_plain(const struct ht_rw *r, const struct ht_node *n);
+/* The op adds, whatever TensorFlow calls it: Add, AddV2. */
+bool ht_is_add(enum ht_op op);
+
+#endif

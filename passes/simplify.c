@@ -1,0 +1,360 @@
+/* simplify: algebra that is exact, for every value, NaN and the sign of zero included.
+ *
+ *   x*1, x/1, x-(+0), x+(-0), x^1 → x           x+0, x-0 of integers → x
+ *   -(-x), relu(relu(x)), |-x|, |(|x|)|, (-x)², relu6 and relu of each other
+ *   max(x,0) → Relu; min(max(x,0),6) and min(relu(x),6) → Relu6 (both give NaN for NaN)
+ *   x² for Pow(x,2) (correctly rounded, where Pow may be off by one)
+ *   AddN of two → AddV2; BiasAdd of BiasAdd stays
+ *   Reshape, Squeeze, ExpandDims in a row → one Reshape; Concat of Concat on one axis → one
+ *   reductions over axes of size 1: Max, Min, Mean → Reshape (Sum turns -0 to +0)
+ *   StridedSlice, Slice of all but with other axes → Reshape
+ *
+ * Not done: x+(+0) of floats (it turns -0 into +0), x*0, x-x, x/c as x*(1/c), and anything that
+ * changes the order of roundings. */
+#include "passes/rewrite.h"
+
+#include <math.h>
+
+static bool is_float_type(struct ht_value v)
+{
+	return ht_is_float(ht_type_of(v)->dtype);
+}
+
+/* Replaces `n` by `x` when `x` has n's shape: broadcasting may have made n larger than x. */
+static bool take(struct ht_rw *r, struct ht_node *n, struct ht_value x)
+{
+	struct ht_shape a = n->out[0].shape, b = ht_type_of(x)->shape;
+
+	if (a.rank < 0 || a.rank != b.rank || n->controls)
+		return false;
+	for (int32_t i = 0; i < a.rank; i++)
+		if (a.dim[i] == HT_DIM_UNKNOWN || a.dim[i] != b.dim[i])
+			return false;
+	if (ht_rw_is_output(r, ht_out(n, 0)) && x.node->op == HT_OP_Placeholder)
+		return false;
+	ht_rw_replace_node(r, n, x);
+	return true;
+}
+
+/* x op c = x for this constant as right (or, where it commutes, left) operand. */
+static bool is_neutral(const struct ht_node *n, struct ht_value c, bool left)
+{
+	double x;
+
+	switch ((int)n->op) {
+	case HT_OP_Mul:
+		return ht_const_is(c, 1);
+	case HT_OP_RealDiv:
+	case HT_OP_Div:
+		return !left && ht_const_is(c, 1);
+	case HT_OP_Pow:
+		return !left && is_float_type(c) && ht_const_is(c, 1);
+	case HT_OP_Add:
+	case HT_OP_AddV2:
+		return is_float_type(c) ? ht_const_is(c, -0.0) : ht_const_is(c, 0);
+	case HT_OP_Sub:
+		return !left && ht_const_is(c, 0);
+	case HT_OP_Minimum:
+		return is_float_type(c) && ht_const_splat(c, &x) && x == INFINITY;
+	case HT_OP_Maximum:
+		return is_float_type(c) && ht_const_splat(c, &x) && x == -INFINITY;
+	default:
+		return false;
+	}
+}
+
+static bool neutral_operand(struct ht_rw *r, struct ht_node *n)
+{
+	if (n->ins != 2)
+		return false;
+	return (is_neutral(n, n->in[1], false) && take(r, n, n->in[0])) ||
+		(is_neutral(n, n->in[0], true) && take(r, n, n->in[1]));
+}
+
+/* ---- one operand ---- */
+
+static bool idempotent(struct ht_rw *r, struct ht_node *n)
+{
+	struct ht_node *x = n->in[0].node;
+
+	if (n->controls || x->controls || n->ins != 1)
+		return false;
+	switch ((int)n->op) {
+	case HT_OP_Relu:
+	case HT_OP_Abs:
+		if (x->op == n->op || (x->op == HT_OP_Relu6 && n->op == HT_OP_Relu))
+			return take(r, n, n->in[0]);
+		break;
+	case HT_OP_Relu6:
+		if (x->op == HT_OP_Relu6)
+			return take(r, n, n->in[0]);
+		if (x->op == HT_OP_Relu) {
+			if (ht_rw_uses(r, n->in[0]) == 1)
+				ht_rw_absorb(n, x);
+			ht_rw_set_in(r, n, 0, x->in[0]);
+			return true;
+		}
+		break;
+	case HT_OP_Neg:
+		if (x->op == HT_OP_Neg)
+			return take(r, n, x->in[0]);
+		break;
+	case HT_OP_LogicalNot:
+		if (x->op == HT_OP_LogicalNot)
+			return take(r, n, x->in[0]);
+		break;
+	default:
+		break;
+	}
+	if ((n->op == HT_OP_Abs || n->op == HT_OP_Square) &&
+		(x->op == HT_OP_Neg || x->op == HT_OP_Abs)) {
+		ht_rw_set_in(r, n, 0, x->in[0]);
+		return true;
+	}
+	return false;
+}
+
+/* ---- clamps ---- */
+
+/* The other operand of a binary node one of whose operands is the constant `c`. */
+static bool other_operand(const struct ht_node *n, double c, struct ht_value *x)
+{
+	double have;
+
+	for (int i = 0; i < 2; i++) {
+		if (ht_const_splat(n->in[i], &have) && have == c) {
+			*x = n->in[1 - i];
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool is_activation_type(enum ht_dtype t)
+{
+	return t == HT_F32 || t == HT_F64 || t == HT_F16 || t == HT_BF16;
+}
+
+static bool same_shape(struct ht_node *n, struct ht_value x)
+{
+	return ht_shape_known(n->out[0].shape) &&
+		ht_shape_eq(n->out[0].shape, ht_type_of(x)->shape);
+}
+
+/* `n` becomes op(x), with x's origin among its own. */
+static void become_unary(struct ht_rw *r, struct ht_node *n, enum ht_op op, struct ht_value x)
+{
+	ht_rw_become(r, n, op, &x, 1);
+	ht_attr_set_type(n, "T", n->out[0].dtype);
+}
+
+static bool clamp(struct ht_rw *r, struct ht_node *n)
+{
+	struct ht_value x, y;
+	struct ht_node *inner;
+
+	if (n->controls || n->ins != 2 || !is_activation_type(n->out[0].dtype))
+		return false;
+	if (n->op == HT_OP_Maximum && other_operand(n, 0, &x) && same_shape(n, x)) {
+		become_unary(r, n, HT_OP_Relu, x);
+		return true;
+	}
+	if (n->op != HT_OP_Minimum || !other_operand(n, 6, &x) || !same_shape(n, x))
+		return false;
+	inner = x.node;
+	if (inner->controls || (inner->op != HT_OP_Relu && inner->op != HT_OP_Maximum))
+		return false;
+	y = inner->in[0];
+	if (inner->op == HT_OP_Maximum && (!other_operand(inner, 0, &y) || !same_shape(n, y)))
+		return false;
+	if (ht_rw_uses(r, x) == 1)
+		ht_rw_absorb(n, inner);
+	become_unary(r, n, HT_OP_Relu6, y);
+	return true;
+}
+
+static bool power(struct ht_rw *r, struct ht_node *n)
+{
+	if (n->op != HT_OP_Pow || n->controls || !is_activation_type(n->out[0].dtype) ||
+		!ht_const_is(n->in[1], 2) || !same_shape(n, n->in[0]))
+		return false;
+	become_unary(r, n, HT_OP_Square, n->in[0]);
+	return true;
+}
+
+static bool add_of_two(struct ht_rw *r, struct ht_node *n)
+{
+	struct ht_value in[2];
+
+	if (n->op != HT_OP_AddN || n->ins != 2 || n->controls ||
+		ht_dtype_info(n->out[0].dtype)->kind == HT_KIND_OTHER)
+		return false;
+	in[0] = n->in[0];
+	in[1] = n->in[1];
+	ht_rw_become(r, n, HT_OP_AddV2, in, 2);
+	ht_attr_set_type(n, "T", n->out[0].dtype);
+	return true;
+}
+
+/* ---- shapes ---- */
+
+static bool only_reshapes(enum ht_op op)
+{
+	return op == HT_OP_Reshape || op == HT_OP_Squeeze || op == HT_OP_ExpandDims;
+}
+
+/* `n` becomes a Reshape of `x` to the shape that n's result has. */
+static void become_reshape(struct ht_rw *r, struct ht_node *n, struct ht_value x)
+{
+	struct ht_str name = ht_str_printf(r->arena, "%.*s/shape", HT_STR_ARG(n->name));
+	struct ht_shape s = n->out[0].shape;
+	struct ht_value in[2] = { x, ht_rw_const_ints(r, n, name, HT_I64, s.dim, s.rank) };
+
+	ht_rw_become(r, n, HT_OP_Reshape, in, 2);
+	ht_attr_set_type(n, "T", n->out[0].dtype);
+	ht_attr_set_type(n, "Tshape", HT_I64);
+}
+
+static bool reshape_of_reshape(struct ht_rw *r, struct ht_node *n)
+{
+	struct ht_node *x;
+
+	if (!only_reshapes(n->op) || n->controls || !ht_shape_known(n->out[0].shape))
+		return false;
+	x = n->in[0].node;
+	if (!only_reshapes(x->op) || x->controls || n->in[0].index)
+		return false;
+	become_reshape(r, n, x->in[0]);
+	return true;
+}
+
+static bool is_reduction_of_nothing(const struct ht_node *n)
+{
+	struct ht_shape s = ht_type_of(n->in[0])->shape;
+	int64_t axis[HT_MAX_RANK];
+	int count;
+
+	if (n->op != HT_OP_Max && n->op != HT_OP_Min && n->op != HT_OP_Mean)
+		return false;
+	if (!ht_const_small_ints(n->in[1], axis, HT_MAX_RANK, &count) || s.rank < 0)
+		return false;
+	for (int i = 0; i < count; i++) {
+		int64_t a = axis[i] < 0 ? axis[i] + s.rank : axis[i];
+
+		if (a < 0 || a >= s.rank || s.dim[a] != 1)
+			return false;
+	}
+	return true;
+}
+
+/* A slice that keeps all elements, and only takes axes out or puts them in. */
+static bool is_whole_slice(const struct ht_node *n)
+{
+	struct ht_shape in = ht_type_of(n->in[0])->shape;
+	int64_t stride[HT_MAX_RANK];
+	int count;
+
+	if (n->op != HT_OP_StridedSlice || !ht_const_small_ints(n->in[3], stride, HT_MAX_RANK, &count))
+		return false;
+	for (int i = 0; i < count; i++)
+		if (stride[i] < 1)
+			return false;
+	return ht_shape_known(in) && ht_shape_count(in) > 0 &&
+		ht_shape_count(in) == ht_shape_count(n->out[0].shape);
+}
+
+static bool as_reshape(struct ht_rw *r, struct ht_node *n)
+{
+	if (n->controls || !ht_shape_known(n->out[0].shape) ||
+		(!is_reduction_of_nothing(n) && !is_whole_slice(n)))
+		return false;
+	if (!take(r, n, n->in[0]))
+		become_reshape(r, n, n->in[0]);
+	return true;
+}
+
+static bool concat_axis(const struct ht_node *n, int64_t *axis)
+{
+	int count;
+	int32_t rank = n->out[0].shape.rank;
+
+	if (n->op != HT_OP_ConcatV2 || rank < 0 ||
+		!ht_const_small_ints(n->in[n->ins - 1], axis, 1, &count) || count != 1)
+		return false;
+	if (*axis < 0)
+		*axis += rank;
+	return *axis >= 0 && *axis < rank;
+}
+
+static bool inner_concat(struct ht_rw *r, struct ht_node *n, int64_t axis, struct ht_value v)
+{
+	int64_t inner;
+
+	return !v.node->controls && concat_axis(v.node, &inner) && inner == axis &&
+		ht_rw_only_user(r, v) == n;
+}
+
+static bool concat_of_concat(struct ht_rw *r, struct ht_node *n)
+{
+	struct ht_value *in;
+	int64_t axis;
+	int32_t count = 0, total = 0;
+
+	if (n->controls || !concat_axis(n, &axis))
+		return false;
+	for (int32_t i = 0; i + 1 < n->ins; i++)
+		total += inner_concat(r, n, axis, n->in[i]) ? n->in[i].node->ins - 1 : 1;
+	if (total == n->ins - 1)
+		return false;
+	in = HT_NEW_ARRAY(r->arena, struct ht_value, (size_t)total + 1);
+	for (int32_t i = 0; i + 1 < n->ins; i++) {
+		struct ht_node *x = n->in[i].node;
+
+		if (!inner_concat(r, n, axis, n->in[i])) {
+			in[count++] = n->in[i];
+			continue;
+		}
+		ht_rw_absorb(n, x);
+		for (int32_t k = 0; k + 1 < x->ins; k++)
+			in[count++] = x->in[k];
+	}
+	in[count] = n->in[n->ins - 1];
+	ht_rw_set_ins(r, n, in, count + 1);
+	ht_attr_set_int(n, "N", count);
+	return true;
+}
+
+/* ---- the walk ---- */
+
+typedef bool rule(struct ht_rw *r, struct ht_node *n);
+
+static rule *const rules[] = { neutral_operand, idempotent, clamp, power, add_of_two,
+	reshape_of_reshape, as_reshape, concat_of_concat };
+
+static bool apply(struct ht_rw *r, struct ht_node *n)
+{
+	for (size_t i = 0; i < HT_COUNT(rules); i++)
+		if (rules[i](r, n))
+			return true;
+	return false;
+}
+
+static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
+{
+	struct ht_rw r;
+	struct ht_node **all;
+	size_t count;
+
+	ht_rw_init(&r, g, c);
+	all = ht_rw_nodes(&r, &count);
+	for (size_t i = 0; i < count; i++)
+		while (all[i]->graph && all[i]->outs > 0 && all[i]->ins > 0 && apply(&r, all[i]))
+			;
+	return HT_OK;
+}
+
+const struct ht_pass ht_pass_simplify = {
+	.name = "simplify",
+	.summary = "exact algebra",
+	.run = run,
+};
