@@ -1,0 +1,13 @@
+/* The standard pipeline, as text. */
+#include "passes/passes.h"
+
+/* Twice over the shapes: what is folded may be the shape of what was not known. */
+const char ht_pipeline_cleanup[] = "prune,split_fused,infer,identity,fold,infer,identity,fold,"
+				   "simplify,cse,layer_norm,gelu,swish,batch_norm,simplify,cse,"
+				   "prune,infer";
+
+const char ht_pipeline_precision[] = "casts,cse,prune,infer";
+
+/* Transposes meet before and behind what fold_pad and dilate look at, so those come last. */
+const char ht_pipeline_layout[] = "split_batch_norm,layout,transposes,fold,simplify,cse,identity,"
+				  "fold_pad,dilate,casts,cse,prune,infer";
