@@ -14,10 +14,11 @@ enum ht_emit { HT_EMIT_LLVM, HT_EMIT_ASM, HT_EMIT_OBJ };
 /* The module's one exported symbol, `ht_backend`. */
 struct ht_backend {
 	int abi; /* HT_BACKEND_ABI */
-	/* Compiles `n` kernels on up to `threads` threads.  entry[i] is kernel i's code. */
+	/* Compiles `n` kernels on up to `threads` threads.  (*entry)[i] is kernel i's code, NULL for a
+	 * library kernel; the array lives as long as the code. */
 	enum ht_status (*compile)(const struct ht_kernel *const *kernel, int32_t n,
 		const struct ht_target *target, int threads, struct ht_diags *d,
-		struct ht_code **out, ht_kernel_fn **entry);
+		struct ht_code **out, ht_kernel_fn ***entry);
 	void (*free)(struct ht_code *c); /* NULL is fine */
 	size_t (*code_bytes)(const struct ht_code *c);
 	/* Appends one kernel's LLVM IR, assembly or object file. */

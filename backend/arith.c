@@ -1,0 +1,224 @@
+/* Arithmetic of expressions, on scalars and vectors alike.  No poison: shift counts, divisors and
+ * conversions are made safe first. */
+#include "backend/emit.h"
+
+static bool is_signed(enum ht_dtype t)
+{
+	return ht_dtype_info(t)->kind == HT_KIND_INT;
+}
+
+/* A constant that is not a NaN (constant vectors here are splats). */
+static bool is_number(LLVMValueRef v)
+{
+	LLVMBool lossy;
+	double d;
+
+	if (LLVMIsAConstantVector(v) || LLVMIsAConstantDataVector(v))
+		v = LLVMGetAggregateElement(v, 0);
+	if (LLVMIsAConstantAggregateZero(v))
+		return true;
+	if (!v || !LLVMIsAConstantFP(v))
+		return false;
+	d = LLVMConstRealGetDouble(v, &lossy);
+	return d == d;
+}
+
+LLVMValueRef ht_e_minmax(struct ht_e *e, LLVMValueRef a, LLVMValueRef b, enum ht_dtype t, bool max)
+{
+	LLVMValueRef c, r;
+
+	if (t == HT_BOOL)
+		return max ? LLVMBuildOr(e->b, a, b, "") : LLVMBuildAnd(e->b, a, b, "");
+	if (!ht_is_float(t)) {
+		if (is_signed(t))
+			c = LLVMBuildICmp(e->b, max ? LLVMIntSGT : LLVMIntSLT, a, b, "");
+		else
+			c = LLVMBuildICmp(e->b, max ? LLVMIntUGT : LLVMIntULT, a, b, "");
+		return ht_e_select(e, c, a, b);
+	}
+	/* One instruction gives b when either is NaN, so only a NaN in a needs care. */
+	if (!is_number(a) && is_number(b)) {
+		r = a;
+		a = b;
+		b = r;
+	}
+	c = LLVMBuildFCmp(e->b, max ? LLVMRealOGT : LLVMRealOLT, a, b, "");
+	r = ht_e_select(e, c, a, b);
+	if (is_number(a))
+		return r;
+	c = LLVMBuildFCmp(e->b, LLVMRealUNO, a, a, "");
+	return ht_e_select(e, c, a, r);
+}
+
+LLVMValueRef ht_e_muladd(struct ht_e *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
+	LLVMValueRef arg[3] = { a, b, c };
+
+	if (e->t->fma)
+		return ht_e_intrinsic(e, "llvm.fma", LLVMTypeOf(a), arg, 3);
+	return LLVMBuildFAdd(e->b, LLVMBuildFMul(e->b, a, b, ""), c, "");
+}
+
+/* A divisor that cannot trap: the program excludes the cases, lanes that are masked off or whose
+ * check has failed do not. */
+static LLVMValueRef safe_divisor(struct ht_e *e, LLVMValueRef a, LLVMValueRef b, bool sign)
+{
+	LLVMTypeRef t = LLVMTypeOf(b), scalar = t;
+	LLVMValueRef bad = LLVMBuildICmp(e->b, LLVMIntEQ, b, LLVMConstNull(t), ""), min;
+
+	if (LLVMGetTypeKind(t) == LLVMVectorTypeKind)
+		scalar = LLVMGetElementType(t);
+	if (sign) {
+		min = ht_e_int(e, t, INT64_MIN >> (64 - LLVMGetIntTypeWidth(scalar)));
+		min = LLVMBuildAnd(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, a, min, ""),
+			LLVMBuildICmp(e->b, LLVMIntEQ, b, ht_e_int(e, t, -1), ""), "");
+		bad = LLVMBuildOr(e->b, bad, min, "");
+	}
+	return ht_e_select(e, bad, ht_e_int(e, t, 1), b);
+}
+
+static LLVMValueRef divide(struct ht_e *e, const struct ht_x *x, LLVMValueRef a, LLVMValueRef b)
+{
+	bool rem = x->op == HT_X_REM;
+
+	if (ht_is_float(x->dtype))
+		return rem ? ht_e_fmod(e, a, b) : LLVMBuildFDiv(e->b, a, b, "");
+	b = safe_divisor(e, a, b, is_signed(x->dtype));
+	if (is_signed(x->dtype))
+		return rem ? LLVMBuildSRem(e->b, a, b, "") : LLVMBuildSDiv(e->b, a, b, "");
+	return rem ? LLVMBuildURem(e->b, a, b, "") : LLVMBuildUDiv(e->b, a, b, "");
+}
+
+static LLVMValueRef shift(struct ht_e *e, const struct ht_x *x, LLVMValueRef a, LLVMValueRef b)
+{
+	LLVMTypeRef t = LLVMTypeOf(a);
+	int64_t bits = (int64_t)ht_dtype_info(x->dtype)->bytes * 8;
+	LLVMValueRef in, n, r;
+
+	in = LLVMBuildICmp(e->b, LLVMIntULT, b, ht_e_int(e, t, bits), "");
+	n = ht_e_select(e, in, b, ht_e_int(e, t, x->op == HT_X_SAR ? bits - 1 : 0));
+	if (x->op == HT_X_SAR)
+		return LLVMBuildAShr(e->b, a, n, "");
+	r = x->op == HT_X_SHL ? LLVMBuildShl(e->b, a, n, "") : LLVMBuildLShr(e->b, a, n, "");
+	return ht_e_select(e, in, r, LLVMConstNull(t));
+}
+
+static LLVMValueRef compare(struct ht_e *e, const struct ht_x *x, LLVMValueRef a, LLVMValueRef b)
+{
+	enum ht_dtype t = e->s->x[x->a].dtype;
+	int col = x->op - HT_X_EQ;
+	static const LLVMRealPredicate real[] = { LLVMRealOEQ, LLVMRealUNE, LLVMRealOLT, LLVMRealOLE };
+	static const LLVMIntPredicate sign[] = { LLVMIntEQ, LLVMIntNE, LLVMIntSLT, LLVMIntSLE };
+	static const LLVMIntPredicate plain[] = { LLVMIntEQ, LLVMIntNE, LLVMIntULT, LLVMIntULE };
+
+	if (ht_is_float(t))
+		return LLVMBuildFCmp(e->b, real[col], a, b, "");
+	return LLVMBuildICmp(e->b, is_signed(t) ? sign[col] : plain[col], a, b, "");
+}
+
+/* Division by a positive constant.  Bounds make it cheap: 32-bit unsigned where they allow. */
+static LLVMValueRef floor_division(struct ht_e *e, const struct ht_x *x, LLVMValueRef a,
+	LLVMValueRef b)
+{
+	LLVMTypeRef t = LLVMTypeOf(a), narrow = ht_e_form(e->i32, ht_e_lanes_of(a));
+	bool mod = x->op == HT_X_FLOORMOD;
+	int64_t lo, hi;
+	LLVMValueRef q, r, negative;
+
+	if (ht_e_range(e, x->a, &lo, &hi) && lo >= 0 && hi < INT32_MAX &&
+		e->info[x->b].c < INT32_MAX) {
+		a = LLVMBuildTrunc(e->b, a, narrow, "");
+		b = ht_e_int(e, narrow, e->info[x->b].c);
+		q = mod ? LLVMBuildURem(e->b, a, b, "") : LLVMBuildUDiv(e->b, a, b, "");
+		return LLVMBuildZExt(e->b, q, t, "");
+	}
+	r = LLVMBuildSRem(e->b, a, b, "");
+	negative = LLVMBuildICmp(e->b, LLVMIntSLT, r, LLVMConstNull(t), "");
+	if (mod)
+		return ht_e_select(e, negative, LLVMBuildAdd(e->b, r, b, ""), r);
+	q = LLVMBuildSDiv(e->b, a, b, "");
+	return LLVMBuildAdd(e->b, q, LLVMBuildSExt(e->b, negative, t, ""), "");
+}
+
+static LLVMValueRef negate(struct ht_e *e, enum ht_dtype t, LLVMValueRef a)
+{
+	return ht_is_float(t) ? LLVMBuildFNeg(e->b, a, "") : LLVMBuildNeg(e->b, a, "");
+}
+
+static LLVMValueRef absolute(struct ht_e *e, enum ht_dtype t, LLVMValueRef a)
+{
+	LLVMValueRef c;
+
+	if (ht_is_float(t))
+		return ht_e_intrinsic(e, "llvm.fabs", LLVMTypeOf(a), &a, 1);
+	if (!is_signed(t))
+		return a;
+	c = LLVMBuildICmp(e->b, LLVMIntSLT, a, LLVMConstNull(LLVMTypeOf(a)), "");
+	return ht_e_select(e, c, LLVMBuildNeg(e->b, a, ""), a);
+}
+
+static LLVMValueRef bitcast(struct ht_e *e, enum ht_dtype to, LLVMValueRef a)
+{
+	return LLVMBuildBitCast(e->b, a, ht_e_form(ht_e_type(e, to), ht_e_lanes_of(a)), "");
+}
+
+LLVMValueRef ht_e_arith(struct ht_e *e, int32_t i, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
+	const struct ht_x *x = &e->s->x[i];
+	bool real = ht_is_float(x->dtype);
+
+	switch (x->op) {
+	case HT_X_CVT:
+		return ht_e_convert(e, a, e->s->x[x->a].dtype, x->dtype);
+	case HT_X_BITCAST:
+		return bitcast(e, x->dtype, a);
+	case HT_X_ADD:
+		return real ? LLVMBuildFAdd(e->b, a, b, "") : LLVMBuildAdd(e->b, a, b, "");
+	case HT_X_SUB:
+		return real ? LLVMBuildFSub(e->b, a, b, "") : LLVMBuildSub(e->b, a, b, "");
+	case HT_X_MUL:
+		return real ? LLVMBuildFMul(e->b, a, b, "") : LLVMBuildMul(e->b, a, b, "");
+	case HT_X_DIV:
+	case HT_X_REM:
+		return divide(e, x, a, b);
+	case HT_X_MULADD:
+		return ht_e_muladd(e, a, b, c);
+	case HT_X_MIN:
+	case HT_X_MAX:
+		return ht_e_minmax(e, a, b, x->dtype, x->op == HT_X_MAX);
+	case HT_X_NEG:
+		return negate(e, x->dtype, a);
+	case HT_X_ABS:
+		return absolute(e, x->dtype, a);
+	case HT_X_SQRT:
+		return ht_e_intrinsic(e, "llvm.sqrt", LLVMTypeOf(a), &a, 1);
+	case HT_X_FLOOR:
+	case HT_X_CEIL:
+	case HT_X_RINT:
+	case HT_X_TRUNC:
+		return real ? ht_e_round(e, x->op, a) : a;
+	case HT_X_AND:
+		return LLVMBuildAnd(e->b, a, b, "");
+	case HT_X_OR:
+		return LLVMBuildOr(e->b, a, b, "");
+	case HT_X_XOR:
+		return LLVMBuildXor(e->b, a, b, "");
+	case HT_X_NOT:
+		return LLVMBuildNot(e->b, a, "");
+	case HT_X_SHL:
+	case HT_X_SHR:
+	case HT_X_SAR:
+		return shift(e, x, a, b);
+	case HT_X_EQ:
+	case HT_X_NE:
+	case HT_X_LT:
+	case HT_X_LE:
+		return compare(e, x, a, b);
+	case HT_X_FLOORDIV:
+	case HT_X_FLOORMOD:
+		return floor_division(e, x, a, b);
+	default:
+		HT_CHECK(!"an operation that the backend knows");
+		return NULL;
+	}
+}

@@ -1,0 +1,289 @@
+/* The backend's face: many kernels on several threads into one block of read-execute memory. */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#include "backend/machine.h"
+#include "backend/emit.h"
+
+#include <llvm-c/Core.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+struct ht_code {
+	void *p;
+	size_t n, mapped;
+	ht_kernel_fn **entry;
+};
+
+/* One thread's share. */
+struct worker {
+	struct job *job;
+	struct ht_unwind unwind;
+	struct ht_arena arena; /* the image */
+	struct ht_buf image;
+	enum ht_status status;
+	struct ht_str wrong;
+	size_t at; /* of the image in the code */
+};
+
+struct job {
+	const struct ht_kernel *const *kernel;
+	int32_t n;
+	const struct ht_target *target;
+	atomic_int next;
+	atomic_bool stop;
+	struct place {
+		int worker;
+		size_t at;
+	} *place; /* of each kernel */
+};
+
+#define SYMBOL "kernel"
+
+/* Object code of kernel i, appended to the worker's image; NULL or what is wrong. */
+static const char *object_code(struct worker *w, struct ht_machine *m, int32_t i,
+	struct ht_arena *scratch, size_t *at)
+{
+	struct ht_buf b;
+	struct ht_object o;
+
+	ht_buf_init(&b, scratch);
+	if (!ht_machine_compile(m, w->job->kernel[i], SYMBOL, HT_EMIT_OBJ, scratch, &b))
+		return m->wrong.p;
+	o.p = (const uint8_t *)b.p;
+	o.n = b.n;
+	return ht_object_link(o, SYMBOL, &w->image, at);
+}
+
+static enum ht_status compile_one(struct worker *w, struct ht_machine *m, int32_t i, size_t *at)
+{
+	struct ht_unwind unwind;
+	struct ht_arena scratch;
+	const char *wrong;
+
+	ht_arena_init(&scratch, &unwind);
+	if (setjmp(unwind.env)) {
+		ht_arena_release(&scratch);
+		w->wrong = HT_STR("out of memory");
+		return HT_E_ENVIRONMENT;
+	}
+	wrong = object_code(w, m, i, &scratch, at);
+	if (wrong)
+		w->wrong = ht_str_copy(&w->arena, ht_str(wrong));
+	ht_arena_release(&scratch);
+	return wrong ? HT_E_INTERNAL : HT_OK;
+}
+
+static void work_through(struct worker *w, int number)
+{
+	struct job *j = w->job;
+	struct ht_machine m;
+	int32_t i;
+
+	w->status = HT_E_INTERNAL;
+	if (!ht_machine_init(&m, j->target)) {
+		w->wrong = ht_str_copy(&w->arena, m.wrong);
+		return;
+	}
+	w->status = HT_OK;
+	while (!atomic_load(&j->stop) && (i = atomic_fetch_add(&j->next, 1)) < j->n) {
+		if (j->kernel[i]->library)
+			continue;
+		j->place[i].worker = number;
+		w->status = compile_one(w, &m, i, &j->place[i].at);
+		if (w->status != HT_OK)
+			atomic_store(&j->stop, true);
+	}
+	ht_machine_release(&m);
+}
+
+struct start {
+	struct worker *w;
+	int number;
+	pthread_t thread;
+	bool started;
+};
+
+static void *start_worker(void *arg)
+{
+	struct start *s = arg;
+	struct worker *w = s->w;
+
+	if (setjmp(w->unwind.env)) {
+		w->wrong = HT_STR("out of memory");
+		w->status = HT_E_ENVIRONMENT;
+		atomic_store(&w->job->stop, true);
+		return NULL;
+	}
+	ht_buf_init(&w->image, &w->arena);
+	work_through(w, s->number);
+	return NULL;
+}
+
+/* Joins the workers' images in memory of their own, never writable and executable at once. */
+static struct ht_code *join(struct worker *w, int workers)
+{
+	struct ht_code *c = calloc(1, sizeof *c);
+	size_t n = 0;
+
+	if (!c)
+		return NULL;
+	for (int i = 0; i < workers; i++) {
+		w[i].at = n;
+		n += (w[i].image.n + 63) / 64 * 64;
+	}
+	c->n = n;
+	c->mapped = n + 4096;
+	c->p = mmap(NULL, c->mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (c->p == MAP_FAILED) {
+		free(c);
+		return NULL;
+	}
+	for (int i = 0; i < workers; i++)
+		if (w[i].image.n)
+			memcpy((char *)c->p + w[i].at, w[i].image.p, w[i].image.n);
+	if (mprotect(c->p, c->mapped, PROT_READ | PROT_EXEC) != 0) {
+		munmap(c->p, c->mapped);
+		free(c);
+		return NULL;
+	}
+	return c;
+}
+
+static void free_code(struct ht_code *c)
+{
+	if (!c)
+		return;
+	munmap(c->p, c->mapped);
+	free(c->entry);
+	free(c);
+}
+
+static struct ht_code *collect(const struct job *j, struct worker *w, int workers)
+{
+	struct ht_code *c = join(w, workers);
+
+	if (!c)
+		return NULL;
+	c->entry = calloc((size_t)j->n + 1, sizeof *c->entry);
+	if (!c->entry) {
+		free_code(c);
+		return NULL;
+	}
+	for (int32_t i = 0; i < j->n; i++) {
+		void *p = (char *)c->p + w[j->place[i].worker].at + j->place[i].at;
+
+		if (!j->kernel[i]->library)
+			memcpy(&c->entry[i], &p, sizeof p);
+	}
+	return c;
+}
+
+static void run_workers(struct job *j, struct worker *w, struct start *s, int threads)
+{
+	for (int i = 0; i < threads; i++) {
+		w[i].job = j;
+		ht_arena_init(&w[i].arena, &w[i].unwind);
+		s[i] = (struct start){ .w = &w[i], .number = i };
+	}
+	for (int i = 1; i < threads; i++)
+		s[i].started = pthread_create(&s[i].thread, NULL, start_worker, &s[i]) == 0;
+	start_worker(&s[0]);
+	for (int i = 1; i < threads; i++)
+		if (s[i].started)
+			pthread_join(s[i].thread, NULL);
+}
+
+#define MAX_THREADS 64
+
+static enum ht_status compile(const struct ht_kernel *const *kernel, int32_t n,
+	const struct ht_target *target, int threads, struct ht_diags *d, struct ht_code **out,
+	ht_kernel_fn ***entry)
+{
+	struct job j = { .kernel = kernel, .n = n, .target = target };
+	struct worker w[MAX_THREADS];
+	struct start s[MAX_THREADS];
+	enum ht_status st = HT_OK;
+
+	*out = NULL;
+	*entry = NULL;
+	threads = threads < 1 ? 1 : threads > MAX_THREADS ? MAX_THREADS : threads;
+	if (threads > n)
+		threads = n < 1 ? 1 : n;
+	j.place = calloc((size_t)n + 1, sizeof *j.place);
+	if (!j.place)
+		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory for code");
+	memset(w, 0, sizeof w);
+	run_workers(&j, w, s, threads);
+	for (int i = 0; i < threads && st == HT_OK; i++) {
+		st = w[i].status;
+		if (st != HT_OK)
+			ht_error(d, st, HT_NOWHERE, "cannot generate code for %s: %.*s", target->name,
+				HT_STR_ARG(w[i].wrong));
+	}
+	if (st == HT_OK) {
+		*out = collect(&j, w, threads);
+		if (*out)
+			*entry = (*out)->entry;
+		else
+			st = ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "no memory for code");
+	}
+	for (int i = 0; i < threads; i++)
+		ht_arena_release(&w[i].arena);
+	free(j.place);
+	return st;
+}
+
+static size_t code_bytes(const struct ht_code *c)
+{
+	return c ? c->n : 0;
+}
+
+static enum ht_status emit(const struct ht_kernel *kernel, const char *symbol,
+	const struct ht_target *target, enum ht_emit form, struct ht_diags *d, struct ht_buf *out)
+{
+	struct ht_unwind unwind;
+	struct ht_arena scratch;
+	struct ht_machine m;
+	volatile bool ok = false;
+
+	if (kernel->library)
+		return ht_error(d, HT_E_UNSUPPORTED, HT_NOWHERE,
+			"'%s' is a library kernel, which has no generated code", kernel->library);
+	if (!ht_machine_init(&m, target))
+		return ht_error(d, HT_E_INTERNAL, HT_NOWHERE, "%.*s", HT_STR_ARG(m.wrong));
+	ht_arena_init(&scratch, &unwind);
+	if (setjmp(unwind.env)) {
+		ht_arena_release(&scratch);
+		ht_machine_release(&m);
+		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory for code");
+	}
+	ok = ht_machine_compile(&m, kernel, symbol, form, &scratch, out);
+	ht_arena_release(&scratch);
+	ht_machine_release(&m);
+	if (!ok)
+		return ht_error(d, HT_E_INTERNAL, HT_NOWHERE, "cannot generate code for %s: %.*s",
+			target->name, HT_STR_ARG(m.wrong));
+	return HT_OK;
+}
+
+static const char *llvm_version(void)
+{
+	static char text[32];
+	unsigned major, minor, patch;
+
+	LLVMGetVersion(&major, &minor, &patch);
+	snprintf(text, sizeof text, "%u.%u.%u", major, minor, patch);
+	return text;
+}
+
+__attribute__((visibility("default"))) extern const struct ht_backend ht_backend;
+const struct ht_backend ht_backend = {
+	.abi = HT_BACKEND_ABI,
+	.compile = compile,
+	.free = free_code,
+	.code_bytes = code_bytes,
+	.emit = emit,
+	.llvm_version = llvm_version,
+};

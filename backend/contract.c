@@ -1,0 +1,274 @@
+/* Contractions: a register tile of rows times vectors of columns, with the loops over taps and
+ * depth inside, operand A broadcast from where it lies, B read in vectors from its packed form.
+ * The epilogue is the stage's stores, with the accumulators as its reduction. */
+#include "backend/emit.h"
+
+/* Products in flight that hide the latency of one. */
+#define IN_FLIGHT 8
+#define DEPTH_UNROLL 4
+
+struct ht_e_tile {
+	const struct ht_contract *c;
+	enum ht_dtype a, b, sum;
+	int rows, columns, sides;  /* columns: in vectors */
+	LLVMValueRef acc[HT_E_MAX_COPIES * IN_FLIGHT]; /* allocas: [side][row][column] */
+	LLVMValueRef panel;        /* of B: tap 0, depth 0 of this block of columns */
+	int64_t depth;             /* steps of kp */
+};
+
+void ht_e_contract_plan(struct ht_e *e)
+{
+	const struct ht_stage *s = e->s;
+	const struct ht_contract *c = &s->contract;
+	int order[2] = { c->rows_outer ? c->m : c->n, c->rows_outer ? c->n : c->m }, n = 0, mr = c->mr;
+	int64_t rows = s->dim[c->m].extent;
+
+	for (int d = 0; d < s->dims; d++)
+		if (!s->dim[d].reduce && d != c->m && d != c->n)
+			e->level[n++].dim = d;
+	e->level[n++].dim = order[0];
+	e->level[n++].dim = order[1];
+	for (int l = 0; l < e->levels; l++)
+		e->level_of[e->level[l].dim] = l;
+	while (c->nr % e->lanes != 0)
+		e->lanes /= 2;
+	e->vl = e->lanes;
+	for (int d = 0; d < s->dims; d++)
+		e->max_copies[d] = 1;
+	e->max_copies[c->n] = c->nr / e->lanes;
+	HT_CHECK(e->max_copies[c->n] <= HT_E_MAX_COPIES);
+	if (mr < 1)
+		mr = 6;
+	if (mr > rows)
+		mr = (int)rows;
+	while (mr > 1 && mr * e->max_copies[c->n] > HT_E_MAX_COPIES)
+		mr--;
+	e->max_copies[c->m] = mr;
+}
+
+/* An operand in memory as what is multiplied. */
+static LLVMValueRef widen(struct ht_e *e, LLVMValueRef v, enum ht_dtype from, enum ht_dtype to)
+{
+	return ht_e_convert(e, v, from, to);
+}
+
+/* One half of pairs of BF16 in 32-bit lanes, as F32. */
+static LLVMValueRef half_of_pair(struct ht_e *e, LLVMValueRef pair, bool high)
+{
+	LLVMTypeRef t = ht_e_form(e->i16, ht_e_lanes_of(pair));
+
+	if (high)
+		pair = LLVMBuildLShr(e->b, pair, ht_e_int(e, LLVMTypeOf(pair), 16), "");
+	return ht_e_convert(e, LLVMBuildTrunc(e->b, pair, t, ""), HT_BF16, HT_F32);
+}
+
+static LLVMValueRef dot_pairs(struct ht_e *e, LLVMValueRef acc, LLVMValueRef a, LLVMValueRef b)
+{
+	int n = ht_e_lanes_of(b);
+	LLVMTypeRef pairs = LLVMVectorType(LLVMBFloatTypeInContext(e->c), (unsigned)n * 2);
+	LLVMValueRef arg[3] = { acc, a, b };
+
+	if (e->t->bf16 && (n == 16 || n == 8 || n == 4)) {
+		arg[1] = LLVMBuildBitCast(e->b, a, pairs, "");
+		arg[2] = LLVMBuildBitCast(e->b, b, pairs, "");
+		return ht_e_intrinsic(e, n == 16 ? "llvm.x86.avx512bf16.dpbf16ps.512" :
+			n == 8 ? "llvm.x86.avx512bf16.dpbf16ps.256" : "llvm.x86.avx512bf16.dpbf16ps.128",
+			NULL, arg, 3);
+	}
+	acc = ht_e_muladd(e, half_of_pair(e, a, false), half_of_pair(e, b, false), acc);
+	return ht_e_muladd(e, half_of_pair(e, a, true), half_of_pair(e, b, true), acc);
+}
+
+static LLVMValueRef multiply_add(struct ht_e *e, const struct ht_e_tile *t, LLVMValueRef acc,
+	LLVMValueRef a, LLVMValueRef b)
+{
+	if (t->c->kp == 2)
+		return dot_pairs(e, acc, a, b);
+	if (t->sum == HT_F32)
+		return ht_e_muladd(e, a, b, acc);
+	return LLVMBuildAdd(e->b, LLVMBuildMul(e->b, a, b, ""), acc, "");
+}
+
+/* Columns of B at depth step k (of kp), vector j. */
+static LLVMValueRef load_b(struct ht_e *e, const struct ht_e_tile *t, LLVMValueRef row, int j)
+{
+	const struct ht_contract *c = t->c;
+	LLVMTypeRef one = c->kp == 2 ? e->i32 : ht_e_mem_type(e, t->b);
+	unsigned size = (unsigned)ht_dtype_info(t->b)->bytes * (unsigned)c->kp;
+	LLVMValueRef p = ht_e_at(e, one, row, ht_e_i64(e, (int64_t)j * e->vl)), v;
+
+	v = ht_e_load_at(e, ht_e_form(one, e->vl), p, size);
+	return c->kp == 2 ? v : widen(e, v, t->b, t->sum);
+}
+
+static LLVMValueRef load_a(struct ht_e *e, const struct ht_e_tile *t, LLVMValueRef p)
+{
+	LLVMValueRef v;
+
+	if (t->c->kp == 2)
+		v = ht_e_load_at(e, e->i32, p, 2);
+	else
+		v = widen(e, ht_e_load_at(e, ht_e_mem_type(e, t->a), p,
+			(unsigned)ht_dtype_info(t->a)->bytes), t->a, t->sum);
+	return ht_e_splat(e, v, e->vl);
+}
+
+/* One step in depth of the whole tile. */
+static void depth_step(struct ht_e *e, struct ht_e_tile *t, LLVMValueRef *row, LLVMValueRef b_row,
+	LLVMValueRef k, int ahead)
+{
+	const struct ht_contract *c = t->c;
+	LLVMTypeRef a_type = ht_e_mem_type(e, t->a);
+	LLVMTypeRef b_type = c->kp == 2 ? e->i32 : ht_e_mem_type(e, t->b);
+	int64_t a_step = c->a_step * c->kp;
+	LLVMValueRef b[HT_E_MAX_COPIES], at, a, p;
+
+	at = LLVMBuildNSWMul(e->b, k, ht_e_i64(e, c->nr), "");
+	p = ht_e_at(e, b_type, b_row, at);
+	p = ht_e_at(e, b_type, p, ht_e_i64(e, (int64_t)ahead * c->nr));
+	for (int j = 0; j < t->columns; j++)
+		b[j] = load_b(e, t, p, j);
+	at = LLVMBuildNSWMul(e->b, k, ht_e_i64(e, a_step), "");
+	for (int i = 0; i < t->rows; i++) {
+		p = ht_e_at(e, a_type, row[i], at);
+		p = ht_e_at(e, a_type, p, ht_e_i64(e, ahead * a_step));
+		a = load_a(e, t, p);
+		for (int j = 0; j < t->columns; j++) {
+			LLVMValueRef slot = t->acc[((ahead % t->sides) * t->rows + i) * t->columns + j];
+			LLVMValueRef old = LLVMBuildLoad2(e->b, LLVMGetAllocatedType(slot), slot, "");
+
+			LLVMBuildStore(e->b, multiply_add(e, t, old, a, b[j]), slot);
+		}
+	}
+}
+
+/* Where each row of the tile begins for the current tap. */
+static void row_addresses(struct ht_e *e, const struct ht_e_tile *t, LLVMValueRef *row)
+{
+	const struct ht_contract *c = t->c;
+	LLVMTypeRef type = ht_e_mem_type(e, t->a);
+	LLVMValueRef p;
+	int64_t displace;
+
+	for (int i = 0; i < t->rows; i++) {
+		e->off[c->m] = i;
+		p = ht_e_base(e, c->a_row, &displace);
+		p = ht_e_at(e, type, e->buffer[c->a_buffer], p);
+		if (displace)
+			p = ht_e_at(e, type, p, ht_e_i64(e, displace));
+		if (c->a_guard >= 0 && ht_e_decide(e, c->a_guard) != 1)
+			p = ht_e_select(e, ht_e_get(e, c->a_guard, false), p, e->zeros);
+		row[i] = p;
+	}
+	e->off[c->m] = 0;
+}
+
+/* Row-major number of the current tap. */
+static LLVMValueRef tap_number(struct ht_e *e)
+{
+	LLVMValueRef q = ht_e_i64(e, 0);
+
+	for (int l = e->outer; l < e->levels - 1; l++) {
+		q = LLVMBuildNSWMul(e->b, q, ht_e_i64(e, e->s->dim[e->level[l].dim].extent), "");
+		q = LLVMBuildNSWAdd(e->b, q, e->level[l].index, "");
+	}
+	return q;
+}
+
+static void tap(struct ht_e *e)
+{
+	struct ht_e_tile *t = e->tile;
+	const struct ht_contract *c = t->c;
+	LLVMTypeRef b_type = c->kp == 2 ? e->i32 : ht_e_mem_type(e, t->b);
+	int64_t whole = t->depth / DEPTH_UNROLL * DEPTH_UNROLL;
+	LLVMValueRef row[HT_E_MAX_COPIES], b_row;
+	struct ht_e_loop loop;
+
+	row_addresses(e, t, row);
+	b_row = LLVMBuildNSWMul(e->b, tap_number(e), ht_e_i64(e, t->depth * c->nr), "");
+	b_row = ht_e_at(e, b_type, t->panel, b_row);
+	if (whole > 0) {
+		ht_e_loop_begin(e, &loop, ht_e_i64(e, 0), ht_e_i64(e, whole), DEPTH_UNROLL, "k");
+		for (int i = 0; i < DEPTH_UNROLL; i++)
+			depth_step(e, t, row, b_row, loop.index, i);
+		ht_e_loop_end(e, &loop);
+	}
+	for (int i = 0; i < t->depth - whole; i++)
+		depth_step(e, t, row, b_row, ht_e_i64(e, whole), i);
+}
+
+/* Address of tap 0, depth 0 for the current block of columns. */
+static LLVMValueRef panel_address(struct ht_e *e, const struct ht_e_tile *t)
+{
+	const struct ht_contract *c = t->c;
+	LLVMValueRef n = e->level[e->level_of[c->n]].index, panel, lane, at;
+	int64_t taps = 1;
+
+	for (int l = e->outer; l < e->levels - 1; l++)
+		taps *= e->s->dim[e->level[l].dim].extent;
+	panel = LLVMBuildUDiv(e->b, n, ht_e_i64(e, c->nr), "");
+	lane = LLVMBuildURem(e->b, n, ht_e_i64(e, c->nr), "");
+	at = LLVMBuildNSWMul(e->b, panel, ht_e_i64(e, taps * t->depth * c->nr * c->kp), "");
+	at = LLVMBuildNSWAdd(e->b, at, LLVMBuildNSWMul(e->b, lane, ht_e_i64(e, c->kp), ""), "");
+	at = LLVMBuildNSWAdd(e->b, at, ht_e_get(e, c->b_base, false), "");
+	return ht_e_at(e, ht_e_mem_type(e, t->b), e->buffer[c->b_buffer], at);
+}
+
+static LLVMValueRef total(struct ht_e *e, const struct ht_e_tile *t, int i, int j)
+{
+	LLVMValueRef sum = NULL, v;
+
+	for (int s = 0; s < t->sides; s++) {
+		LLVMValueRef slot = t->acc[(s * t->rows + i) * t->columns + j];
+
+		v = LLVMBuildLoad2(e->b, LLVMGetAllocatedType(slot), slot, "");
+		if (!sum)
+			sum = v;
+		else if (t->sum == HT_F32)
+			sum = LLVMBuildFAdd(e->b, sum, v, "");
+		else
+			sum = LLVMBuildAdd(e->b, sum, v, "");
+	}
+	return sum;
+}
+
+static void tile(struct ht_e *e)
+{
+	const struct ht_stage *s = e->s;
+	const struct ht_contract *c = &s->contract;
+	struct ht_e_tile *t = HT_NEW(e->arena, struct ht_e_tile);
+	LLVMTypeRef type;
+
+	t->c = c;
+	t->a = e->k->buffer[c->a_buffer].dtype;
+	t->b = e->k->buffer[c->b_buffer].dtype;
+	t->sum = ht_is_float(t->a) ? HT_F32 : HT_I32;
+	t->rows = e->level[e->level_of[c->m]].copies;
+	t->columns = e->level[e->level_of[c->n]].copies;
+	t->depth = (s->dim[s->dims - 1].extent + c->kp - 1) / c->kp;
+	t->sides = IN_FLIGHT / (t->rows * t->columns);
+	if (t->sides < 1)
+		t->sides = 1;
+	if (t->sides > DEPTH_UNROLL)
+		t->sides = DEPTH_UNROLL;
+	type = ht_e_form(ht_e_type(e, t->sum), e->vl);
+	for (int i = 0; i < t->sides * t->rows * t->columns; i++) {
+		t->acc[i] = ht_e_alloca(e, type, 0, "sum");
+		LLVMBuildStore(e->b, LLVMConstNull(type), t->acc[i]);
+	}
+	ht_e_first_copy(e, 0, e->outer);
+	t->panel = panel_address(e, t);
+	e->tile = t;
+	if (t->depth > 0)
+		ht_e_nest(e, e->outer, e->levels - 1, tap);
+	e->tile = NULL;
+	for (int i = 0; i < t->rows; i++)
+		for (int j = 0; j < t->columns; j++)
+			e->red[i * e->memo_stride[c->m] + j * e->memo_stride[c->n]] = total(e, t, i, j);
+	ht_e_stores(e);
+}
+
+void ht_e_contract_stage(struct ht_e *e)
+{
+	ht_e_nest(e, 0, e->outer, tile);
+}

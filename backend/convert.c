@@ -1,0 +1,230 @@
+/* Conversions of values between element types (HT_X_CVT).  F16 and BF16 values are i16 bits. */
+#include "backend/emit.h"
+
+static LLVMTypeRef like(LLVMValueRef v, LLVMTypeRef t)
+{
+	return ht_e_form(t, ht_e_lanes_of(v));
+}
+
+static LLVMValueRef cast_bits(struct ht_e *e, LLVMValueRef v, LLVMTypeRef t)
+{
+	return LLVMBuildBitCast(e->b, v, like(v, t), "");
+}
+
+static LLVMValueRef k(struct ht_e *e, LLVMValueRef v, int64_t c)
+{
+	return ht_e_int(e, LLVMTypeOf(v), c);
+}
+
+static LLVMValueRef and(struct ht_e *e, LLVMValueRef v, int64_t c)
+{
+	return LLVMBuildAnd(e->b, v, k(e, v, c), "");
+}
+
+static LLVMValueRef below(struct ht_e *e, LLVMValueRef v, int64_t c)
+{
+	return LLVMBuildICmp(e->b, LLVMIntULT, v, k(e, v, c), "");
+}
+
+/* Subnormals count as zero of the same sign, as for the AVX512_BF16 instructions. */
+static LLVMValueRef bf16_to_f32(struct ht_e *e, LLVMValueRef v)
+{
+	LLVMValueRef u = LLVMBuildZExt(e->b, v, like(v, e->i32), ""), tiny;
+
+	u = LLVMBuildShl(e->b, u, k(e, u, 16), "");
+	tiny = LLVMBuildICmp(e->b, LLVMIntEQ, and(e, u, 0x7f800000), k(e, u, 0), "");
+	u = ht_e_select(e, tiny, and(e, u, (int32_t)0x80000000), u);
+	return cast_bits(e, u, e->f32);
+}
+
+static LLVMValueRef f32_to_bf16_bits(struct ht_e *e, LLVMValueRef v)
+{
+	LLVMValueRef u = cast_bits(e, v, e->i32), abs = and(e, u, 0x7fffffff), r, high, odd;
+
+	high = LLVMBuildLShr(e->b, u, k(e, u, 16), "");
+	odd = and(e, high, 1);
+	r = LLVMBuildAdd(e->b, LLVMBuildAdd(e->b, u, k(e, u, 0x7fff), ""), odd, "");
+	r = LLVMBuildLShr(e->b, r, k(e, u, 16), "");
+	r = ht_e_select(e, below(e, abs, 0x7f800001), r, LLVMBuildOr(e->b, high, k(e, u, 0x40), ""));
+	r = ht_e_select(e, below(e, abs, 0x800000), and(e, high, 0x8000), r);
+	return LLVMBuildTrunc(e->b, r, like(v, e->i16), "");
+}
+
+static LLVMValueRef f32_to_bf16(struct ht_e *e, LLVMValueRef v)
+{
+	int n = ht_e_lanes_of(v);
+
+	if (e->t->bf16 && n == 16)
+		v = ht_e_intrinsic(e, "llvm.x86.avx512bf16.cvtneps2bf16.512", NULL, &v, 1);
+	else if (e->t->bf16 && n == 8)
+		v = ht_e_intrinsic(e, "llvm.x86.avx512bf16.cvtneps2bf16.256", NULL, &v, 1);
+	else
+		return f32_to_bf16_bits(e, v);
+	return cast_bits(e, v, e->i16);
+}
+
+/* Exact, subnormals too: the bits as an integer times 2^-24 where the exponent is 0. */
+static LLVMValueRef f16_to_f32_bits(struct ht_e *e, LLVMValueRef v)
+{
+	LLVMValueRef u = LLVMBuildZExt(e->b, v, like(v, e->i32), "");
+	LLVMValueRef abs = and(e, u, 0x7fff), sign = LLVMBuildShl(e->b, and(e, u, 0x8000), k(e, u, 16), "");
+	LLVMValueRef r, tiny, wide = LLVMBuildShl(e->b, abs, k(e, u, 13), "");
+
+	r = LLVMBuildAdd(e->b, wide, k(e, u, (127 - 15) << 23), "");
+	/* infinity; NaN becomes quiet */
+	r = ht_e_select(e, below(e, abs, 0x7c00), r, LLVMBuildOr(e->b, wide, k(e, u, 0x7f800000), ""));
+	r = ht_e_select(e, below(e, abs, 0x7c01), r, LLVMBuildOr(e->b, r, k(e, u, 0x400000), ""));
+	tiny = LLVMBuildSIToFP(e->b, abs, like(v, e->f32), "");
+	tiny = LLVMBuildFMul(e->b, tiny, ht_e_real(LLVMTypeOf(tiny), 0x1p-24), "");
+	r = ht_e_select(e, below(e, abs, 0x400), cast_bits(e, tiny, e->i32), r);
+	return cast_bits(e, LLVMBuildOr(e->b, r, sign, ""), e->f32);
+}
+
+static LLVMValueRef f32_to_f16_bits(struct ht_e *e, LLVMValueRef v)
+{
+	LLVMValueRef u = cast_bits(e, v, e->i32), abs = and(e, u, 0x7fffffff);
+	LLVMValueRef sign = LLVMBuildLShr(e->b, LLVMBuildXor(e->b, u, abs, ""), k(e, u, 16), "");
+	LLVMValueRef odd, r, tiny, nan;
+
+	odd = and(e, LLVMBuildLShr(e->b, abs, k(e, u, 13), ""), 1);
+	r = LLVMBuildAdd(e->b, abs, k(e, u, 0xfff - ((127 - 15) << 23)), "");
+	r = LLVMBuildLShr(e->b, LLVMBuildAdd(e->b, r, odd, ""), k(e, u, 13), "");
+	r = ht_e_select(e, below(e, abs, 0x477ff000), r, k(e, u, 0x7c00)); /* 65520 and more */
+	/* Adding 1/2 puts the last bit of a subnormal result in the last place. */
+	tiny = cast_bits(e, abs, e->f32);
+	tiny = LLVMBuildFAdd(e->b, tiny, ht_e_real(LLVMTypeOf(tiny), 0.5), "");
+	tiny = LLVMBuildSub(e->b, cast_bits(e, tiny, e->i32), k(e, u, 0x3f000000), "");
+	r = ht_e_select(e, below(e, abs, 0x38800000), tiny, r);
+	nan = and(e, LLVMBuildLShr(e->b, abs, k(e, u, 13), ""), 0x3ff);
+	nan = LLVMBuildOr(e->b, nan, k(e, u, 0x7e00), "");
+	r = ht_e_select(e, below(e, abs, 0x7f800001), r, nan);
+	return LLVMBuildTrunc(e->b, LLVMBuildOr(e->b, r, sign, ""), like(v, e->i16), "");
+}
+
+static LLVMValueRef f16_to_f32(struct ht_e *e, LLVMValueRef v)
+{
+	if (!e->t->f16c)
+		return f16_to_f32_bits(e, v);
+	v = cast_bits(e, v, LLVMHalfTypeInContext(e->c));
+	return LLVMBuildFPExt(e->b, v, like(v, e->f32), "");
+}
+
+static LLVMValueRef f32_to_f16(struct ht_e *e, LLVMValueRef v)
+{
+	if (!e->t->f16c)
+		return f32_to_f16_bits(e, v);
+	v = LLVMBuildFPTrunc(e->b, v, like(v, LLVMHalfTypeInContext(e->c)), "");
+	return cast_bits(e, v, e->i16);
+}
+
+/* F64 to F32 so that a further rounding to 16 bits is right: the bits that F32 lacks become one
+ * that is set when any of them was. */
+static LLVMValueRef f64_to_odd_f32(struct ht_e *e, LLVMValueRef v)
+{
+	LLVMValueRef u = LLVMBuildBitCast(e->b, v, like(v, e->i64), ""), low, sticky;
+
+	low = and(e, u, 0x1fffffff);
+	sticky = LLVMBuildICmp(e->b, LLVMIntNE, low, k(e, u, 0), "");
+	sticky = LLVMBuildShl(e->b, LLVMBuildZExt(e->b, sticky, LLVMTypeOf(u), ""), k(e, u, 29), "");
+	u = LLVMBuildOr(e->b, LLVMBuildSub(e->b, u, low, ""), sticky, "");
+	return LLVMBuildFPTrunc(e->b, LLVMBuildBitCast(e->b, u, LLVMTypeOf(v), ""),
+		like(v, e->f32), "");
+}
+
+/* Truncates as cvtts*2si does: out of range and NaN give the lowest value. */
+static LLVMValueRef truncate(struct ht_e *e, LLVMValueRef v, int bits)
+{
+	LLVMTypeRef real = LLVMTypeOf(v), t = like(v, LLVMIntTypeInContext(e->c, (unsigned)bits));
+	double limit = bits == 32 ? 0x1p31 : 0x1p63;
+	/* For F64 to 32 bits, values above -2^31 - 1 truncate into range. */
+	bool wide = bits == 32 && LLVMTypeOf(ht_e_lane(e, v, 0)) == e->f64;
+	LLVMValueRef low = ht_e_real(real, wide ? -limit - 1 : -limit), in;
+
+	in = LLVMBuildFCmp(e->b, wide ? LLVMRealOGT : LLVMRealOGE, v, low, "");
+	in = LLVMBuildAnd(e->b, in,
+		LLVMBuildFCmp(e->b, LLVMRealOLT, v, ht_e_real(real, limit), ""), "");
+	v = ht_e_select(e, in, v, LLVMConstNull(real));
+	return ht_e_select(e, in, LLVMBuildFPToSI(e->b, v, t, ""),
+		ht_e_int(e, t, bits == 32 ? INT32_MIN : INT64_MIN));
+}
+
+/* U64 as C compilers do it: from 2^63 on, the difference to 2^63. */
+static LLVMValueRef to_u64(struct ht_e *e, LLVMValueRef v)
+{
+	LLVMValueRef limit = ht_e_real(LLVMTypeOf(v), 0x1p63), big, high;
+
+	big = LLVMBuildFCmp(e->b, LLVMRealOGE, v, limit, "");
+	high = truncate(e, LLVMBuildFSub(e->b, v, limit, ""), 64);
+	high = LLVMBuildXor(e->b, high, k(e, high, INT64_MIN), "");
+	return ht_e_select(e, big, high, truncate(e, v, 64));
+}
+
+static LLVMValueRef real_to_int(struct ht_e *e, LLVMValueRef v, enum ht_dtype to)
+{
+	LLVMTypeRef t = like(v, ht_e_type(e, to));
+
+	switch (to) {
+	case HT_U64:
+		return to_u64(e, v);
+	case HT_I64:
+		return truncate(e, v, 64);
+	case HT_U32:
+		return LLVMBuildTrunc(e->b, truncate(e, v, 64), t, "");
+	case HT_I32:
+		return truncate(e, v, 32);
+	default:
+		return LLVMBuildTrunc(e->b, truncate(e, v, 32), t, "");
+	}
+}
+
+static LLVMValueRef int_to_int(struct ht_e *e, LLVMValueRef v, enum ht_dtype from, enum ht_dtype to)
+{
+	LLVMTypeRef t = like(v, ht_e_type(e, to));
+	size_t a = from == HT_BOOL ? 0 : ht_dtype_info(from)->bytes, b = ht_dtype_info(to)->bytes;
+
+	if (a == b)
+		return v;
+	if (a > b)
+		return LLVMBuildTrunc(e->b, v, t, "");
+	if (ht_dtype_info(from)->kind == HT_KIND_INT)
+		return LLVMBuildSExt(e->b, v, t, "");
+	return LLVMBuildZExt(e->b, v, t, "");
+}
+
+static LLVMValueRef to_bool(struct ht_e *e, LLVMValueRef v, enum ht_dtype from)
+{
+	if (ht_is_float(from))
+		return LLVMBuildFCmp(e->b, LLVMRealUNE, v, LLVMConstNull(LLVMTypeOf(v)), "");
+	return LLVMBuildICmp(e->b, LLVMIntNE, v, LLVMConstNull(LLVMTypeOf(v)), "");
+}
+
+LLVMValueRef ht_e_convert(struct ht_e *e, LLVMValueRef v, enum ht_dtype from, enum ht_dtype to)
+{
+	LLVMTypeRef t;
+
+	if (from == to)
+		return v;
+	if (from == HT_BF16)
+		return ht_e_convert(e, bf16_to_f32(e, v), HT_F32, to);
+	if (from == HT_F16)
+		return ht_e_convert(e, f16_to_f32(e, v), HT_F32, to);
+	if (to == HT_BF16 || to == HT_F16) {
+		if (from == HT_F64)
+			v = f64_to_odd_f32(e, v);
+		else
+			v = ht_e_convert(e, v, from, HT_F32);
+		return to == HT_BF16 ? f32_to_bf16(e, v) : f32_to_f16(e, v);
+	}
+	t = like(v, ht_e_type(e, to));
+	if (to == HT_BOOL)
+		return from == HT_BOOL ? v : to_bool(e, v, from);
+	if (ht_is_float(from) && ht_is_float(to))
+		return LLVMBuildFPCast(e->b, v, t, "");
+	if (ht_is_float(from))
+		return real_to_int(e, v, to);
+	if (!ht_is_float(to))
+		return int_to_int(e, v, from, to);
+	if (ht_dtype_info(from)->kind == HT_KIND_INT)
+		return LLVMBuildSIToFP(e->b, v, t, "");
+	return LLVMBuildUIToFP(e->b, v, t, "");
+}

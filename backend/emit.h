@@ -1,0 +1,225 @@
+/* backend, inside: a kernel on its way to LLVM IR.
+ *
+ * One function per kernel: a loop over tiles, in it the stages one after the other, each a loop nest.
+ * Every expression of a stage is emitted at most once per loop level and copy: at its home, the
+ * innermost loop whose index it depends on, in front of the loops further in.  So nothing has to be
+ * hoisted by LLVM, which could not do it past stores through pointers that may alias.
+ *
+ * Register blocking: a level may carry several copies of its index side by side.  An expression has
+ * one value per copy of the dimensions that it uses.  The dimension `vec` runs along vector lanes:
+ * an expression has a scalar form (its value in lane 0) when it does not depend on `vec`, or is an
+ * I64 that grows by a constant from lane to lane; every expression has a vector form. */
+#ifndef HT_BACKEND_EMIT_H
+#define HT_BACKEND_EMIT_H
+
+#include "backend/backend.h"
+
+#include <llvm-c/Core.h>
+
+#define HT_E_MAX_COPIES 32
+
+/* What is known of an expression.  I64 only, the rest is zero: x = sum of coef[d] * dimension d +
+ * sum of grid[g] * coordinate g + c + (something in the dimensions `opaque`); `pure` when there
+ * is no such something. */
+struct ht_e_info {
+	uint32_t uses;   /* dimensions it depends on, as bits */
+	uint32_t opaque;
+	bool pure;
+	bool varies;     /* from lane to lane */
+	bool lane;       /* varies, I64, by lane_step from lane to lane: has a scalar form */
+	int8_t home;     /* number of levels it is inside of */
+	int64_t lane_step;
+	int64_t coef[HT_MAX_DIMS], grid[HT_MAX_GRID], c;
+};
+
+struct ht_e_level {
+	int dim;
+	LLVMValueRef index;     /* I64, of copy 0, lane 0 */
+	int copies;
+	int64_t stride;         /* from copy to copy: 1, or the number of lanes */
+	int64_t lo, hi;         /* bounds of index + offset of any copy, inclusive */
+	bool exact;             /* index is the constant lo for copy 0 */
+	LLVMBasicBlockRef pre;  /* in front of the loop, NULL where there is no loop */
+};
+
+/* A load that was emitted, to be shared by equal ones. */
+struct ht_e_shared {
+	int32_t buffer;
+	LLVMValueRef base, value;
+	int64_t displace;
+	bool vector;
+	int home;
+};
+
+struct ht_e {
+	LLVMContextRef c;
+	LLVMModuleRef mod;
+	LLVMBuilderRef b;
+	LLVMValueRef fn;
+	const struct ht_kernel *k;
+	const struct ht_target *t;
+	struct ht_arena *arena;
+	LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, ptr;
+	LLVMBasicBlockRef entry;      /* allocas, buffer pointers */
+	LLVMValueRef *buffer, *param; /* loaded at entry */
+	LLVMValueRef grid[HT_MAX_GRID];
+	LLVMValueRef fault;           /* alloca, I32 */
+	LLVMValueRef zeros;           /* constant, HT_E_ZEROS bytes or what a contraction needs */
+	LLVMValueRef dump;            /* alloca for lanes that store nothing, or NULL */
+
+	/* the stage being emitted */
+	const struct ht_stage *s;
+	struct ht_e_info *info;
+	int lanes;                    /* of the target; 1 when the stage has no vec */
+	int vl;                       /* lanes at the moment: `lanes`, or 1 in a scalar remainder */
+	struct ht_e_level level[HT_MAX_DIMS];
+	int levels, outer;            /* outer: levels that are not reductions */
+	int open;                     /* levels entered so far */
+	int level_of[HT_MAX_DIMS];
+	int off[HT_MAX_DIMS];         /* current copy, by dimension */
+	int max_copies[HT_MAX_DIMS], memo_stride[HT_MAX_DIMS], memo_size;
+	LLVMValueRef *scalar, *vector; /* [x][memo index] */
+	struct ht_e_shared *shared;
+	size_t shared_count, shared_cap;
+	LLVMValueRef *red;            /* [reduction][memo index] */
+	LLVMValueRef mask;            /* of the last copy along vec, <vl x i1>; NULL: all lanes */
+	LLVMValueRef rem;             /* I64: active lanes where mask is set */
+	int mask_copy;
+	uint8_t *assumed;             /* [x]: a BOOL that is true in the loops entered */
+	struct ht_e_reducer *reducer; /* reduce.c's, while it runs */
+	struct ht_e_tile *tile;       /* contract.c's, likewise */
+	LLVMBasicBlockRef here;       /* the builder stands in front of this loop; NULL: at the end */
+	LLVMBasicBlockRef end_block;
+};
+
+#define HT_E_ZEROS 128
+
+/* ---- types.c: types, constants and small helpers ---- */
+LLVMTypeRef ht_e_mem_type(struct ht_e *e, enum ht_dtype t);
+LLVMTypeRef ht_e_type(struct ht_e *e, enum ht_dtype t); /* of values: BOOL is i1, F16 and BF16 i16 */
+LLVMTypeRef ht_e_form(LLVMTypeRef t, int lanes);       /* a vector when lanes > 1 */
+int ht_e_lanes_of(LLVMValueRef v);                     /* 1 for scalars */
+LLVMValueRef ht_e_i64(struct ht_e *e, int64_t v);
+LLVMValueRef ht_e_int(struct ht_e *e, LLVMTypeRef like, int64_t v); /* splat of the type of `like` */
+LLVMValueRef ht_e_real(LLVMTypeRef type, double v);
+LLVMValueRef ht_e_const(struct ht_e *e, enum ht_dtype t, int64_t bits, int lanes);
+LLVMValueRef ht_e_splat(struct ht_e *e, LLVMValueRef v, int lanes);
+LLVMValueRef ht_e_iota(struct ht_e *e, LLVMTypeRef elem, int64_t step, int lanes);
+LLVMValueRef ht_e_lane(struct ht_e *e, LLVMValueRef v, int lane);
+LLVMValueRef ht_e_select(struct ht_e *e, LLVMValueRef c, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef ht_e_intrinsic(struct ht_e *e, const char *name, LLVMTypeRef overload,
+	LLVMValueRef *arg, int args); /* overload: NULL when the name says all */
+LLVMValueRef ht_e_alloca(struct ht_e *e, LLVMTypeRef t, unsigned align, const char *name);
+bool ht_e_const_i64(LLVMValueRef v, int64_t *c);
+LLVMBasicBlockRef ht_e_block(struct ht_e *e, const char *name);
+LLVMValueRef ht_e_slice(struct ht_e *e, LLVMValueRef v, int from, int count);
+LLVMValueRef ht_e_smin(struct ht_e *e, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef ht_e_smax(struct ht_e *e, LLVMValueRef a, LLVMValueRef b);
+
+/* ---- analyse.c ---- */
+void ht_e_analyse(struct ht_e *e);  /* fills info but for `home` */
+/* Bounds of an I64 expression at the current place; false when nothing is known. */
+bool ht_e_range(const struct ht_e *e, int32_t x, int64_t *lo, int64_t *hi);
+/* Whether a BOOL is known here: 1, 0, or -1. */
+int ht_e_decide(const struct ht_e *e, int32_t x);
+/* Difference b - a of the operands of a comparison as `p >= 0` (LE) after normalising LT. */
+bool ht_e_inequality(const struct ht_e *e, int32_t x, struct ht_e_info *p);
+/* Calls fn for every conjunct of guard x. */
+void ht_e_conjuncts(const struct ht_e *e, int32_t x, void (*fn)(void *, int32_t), void *arg);
+/* Whether reduction value x is neutral for `op` here, as its guards are known to be false. */
+bool ht_e_neutral(const struct ht_e *e, int32_t x, enum ht_red op);
+/* Marks in `set` (by expression) the conjuncts without which x is neutral for `op`. */
+void ht_e_strict(const struct ht_e *e, int32_t x, enum ht_red op, uint8_t *set);
+
+/* ---- value.c ---- */
+bool ht_e_is_vector(const struct ht_e *e, int32_t x); /* differs between lanes now */
+LLVMValueRef ht_e_get(struct ht_e *e, int32_t x, bool vector);
+/* The scalar form of an I64 at copy 0 of the dimensions that it is linear in, and the constant by
+ * which the current copy differs from it. */
+LLVMValueRef ht_e_base(struct ht_e *e, int32_t x, int64_t *displace);
+/* In vector form where it differs between lanes, else scalar. */
+LLVMValueRef ht_e_natural(struct ht_e *e, int32_t x);
+LLVMValueRef ht_e_mask(const struct ht_e *e); /* of the current copy, or NULL */
+void ht_e_forget(struct ht_e *e, int level);  /* drops values that live inside of `level` */
+int ht_e_memo(const struct ht_e *e, uint32_t uses);
+
+/* ---- arith.c ---- */
+LLVMValueRef ht_e_arith(struct ht_e *e, int32_t x, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c);
+LLVMValueRef ht_e_minmax(struct ht_e *e, LLVMValueRef a, LLVMValueRef b, enum ht_dtype t, bool max);
+LLVMValueRef ht_e_muladd(struct ht_e *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c);
+/* ---- round.c: floor, ceil, rint, trunc and fmod where LLVM would call a library ---- */
+LLVMValueRef ht_e_round(struct ht_e *e, enum ht_xop op, LLVMValueRef v);
+LLVMValueRef ht_e_fmod(struct ht_e *e, LLVMValueRef a, LLVMValueRef b);
+/* ---- convert.c ---- */
+LLVMValueRef ht_e_convert(struct ht_e *e, LLVMValueRef v, enum ht_dtype from, enum ht_dtype to);
+
+/* ---- memory.c ---- */
+LLVMValueRef ht_e_load(struct ht_e *e, int32_t x, bool vector);
+void ht_e_store(struct ht_e *e, const struct ht_store *st, LLVMValueRef value);
+LLVMValueRef ht_e_at(struct ht_e *e, LLVMTypeRef t, LLVMValueRef base, LLVMValueRef offset);
+LLVMValueRef ht_e_load_at(struct ht_e *e, LLVMTypeRef t, LLVMValueRef p, unsigned align);
+void ht_e_store_at(struct ht_e *e, LLVMValueRef v, LLVMValueRef p, unsigned align);
+
+/* ---- loop.c: loops and the levels of a stage ---- */
+struct ht_e_loop {
+	LLVMBasicBlockRef pre, body, exit;
+	LLVMValueRef index, end;
+	int64_t step;
+};
+/* Between begin and end the builder stands in the loop's body. */
+void ht_e_loop_begin(struct ht_e *e, struct ht_e_loop *l, LLVMValueRef begin, LLVMValueRef end,
+	int64_t step, const char *name);
+void ht_e_loop_end(struct ht_e *e, struct ht_e_loop *l);
+/* First index and number of indices of a dimension in this tile; the number may be negative. */
+void ht_e_extent(struct ht_e *e, int dim, LLVMValueRef *begin, LLVMValueRef *count);
+void ht_e_enter(struct ht_e *e, int level, LLVMValueRef index, int copies, int64_t lo, int64_t hi,
+	LLVMBasicBlockRef pre);
+void ht_e_leave(struct ht_e *e, int level);
+/* Emits levels [level, end) around `leaf`: each in copies, with what remains at its end. */
+typedef void ht_e_leaf(struct ht_e *);
+void ht_e_nest(struct ht_e *e, int level, int end, ht_e_leaf *leaf);
+/* `count` indices from `begin`, `step` (a multiple of the copies' stride) at a time, each time in
+ * `copies`; bounds lo and hi (inclusive) hold for them.  masked: the last copy along vec is. */
+struct ht_e_run {
+	LLVMValueRef begin, count;
+	int64_t step, lo, hi;
+	int copies;
+	bool masked;
+};
+void ht_e_run(struct ht_e *e, int level, int end, ht_e_leaf *leaf, const struct ht_e_run *r);
+/* Steps e->off through all copies of levels [from, to). */
+void ht_e_first_copy(struct ht_e *e, int from, int to);
+bool ht_e_next_copy(struct ht_e *e, int from, int to);
+/* ---- split.c: where guards change, along dimensions ---- */
+/* Points strictly inside of dimension d between which guards are decided; returns their number. */
+#define HT_E_MAX_SPLITS 4
+int ht_e_splits(const struct ht_e *e, int d, int64_t *at);
+/* Narrows the range of reduction dimension d to where its guards hold and marks them as assumed
+ * in e->assumed (and in `set`, to be taken back by the caller). */
+void ht_e_clip(struct ht_e *e, int d, LLVMValueRef *begin, LLVMValueRef *count, uint8_t *set);
+/* ---- stage.c ---- */
+void ht_e_stage_begin(struct ht_e *e, const struct ht_stage *s);
+void ht_e_stores(struct ht_e *e); /* of all copies of the outer levels */
+void ht_e_stage(struct ht_e *e, const struct ht_stage *s);
+/* ---- reduce.c ---- */
+void ht_e_reduce(struct ht_e *e); /* computes e->red for all copies of the outer levels */
+/* ---- contract.c ---- */
+void ht_e_contract_plan(struct ht_e *e); /* order of levels and copies */
+void ht_e_contract_stage(struct ht_e *e);
+
+/* ---- function.c ---- */
+/* Adds kernel k to module as function `name`. */
+void ht_e_kernel(const struct ht_kernel *k, const struct ht_target *t, struct ht_arena *a,
+	LLVMModuleRef mod, const char *name);
+
+/* ---- object.c: from object files to one block of code ---- */
+struct ht_object {
+	const uint8_t *p;
+	size_t n;
+};
+/* Appends code and constants of an object to `image`, relocated; *entry is the offset of the
+ * function `symbol`.  NULL, or what is wrong with it (static text or made in the image's arena). */
+const char *ht_object_link(struct ht_object o, const char *symbol, struct ht_buf *image,
+	size_t *entry);
+
+#endif

@@ -1,0 +1,154 @@
+/* A kernel as one function: the loop over its tiles, with the stages one after the other. */
+#include "backend/emit.h"
+
+#include <string.h>
+
+static void attribute(struct ht_e *e, const char *name, const char *value)
+{
+	LLVMAddAttributeAtIndex(e->fn, LLVMAttributeFunctionIndex,
+		LLVMCreateStringAttribute(e->c, name, (unsigned)strlen(name), value,
+			(unsigned)strlen(value)));
+}
+
+static void make_function(struct ht_e *e, const char *name)
+{
+	LLVMTypeRef arg[5] = { e->ptr, e->ptr, e->i64, e->i64, e->ptr };
+	unsigned nounwind = LLVMGetEnumAttributeKindForName("nounwind", 8);
+
+	e->fn = LLVMAddFunction(e->mod, name, LLVMFunctionType(e->i32, arg, 5, false));
+	LLVMSetVisibility(e->fn, LLVMHiddenVisibility);
+	LLVMAddAttributeAtIndex(e->fn, LLVMAttributeFunctionIndex,
+		LLVMCreateEnumAttribute(e->c, nounwind, 0));
+	attribute(e, "no-builtins", "true");
+	attribute(e, "no-jump-tables", "true");
+	attribute(e, "target-cpu", e->t->cpu);
+	attribute(e, "target-features", e->t->features);
+	attribute(e, "prefer-vector-width", e->t->vector_bytes == 64 ? "512" :
+		e->t->vector_bytes == 32 ? "256" : "128");
+}
+
+/* Bytes that a read may touch in place of a row or lane that is not there. */
+static int64_t zero_bytes(const struct ht_kernel *k)
+{
+	int64_t n = HT_E_ZEROS;
+
+	for (int32_t i = 0; i < k->stages; i++) {
+		const struct ht_stage *s = &k->stage[i];
+		int64_t row, size;
+
+		if (s->kind != HT_STAGE_CONTRACT || s->contract.a_guard < 0)
+			continue;
+		size = (int64_t)ht_dtype_info(k->buffer[s->contract.a_buffer].dtype)->bytes;
+		row = (s->dim[s->dims - 1].extent + 1) * s->contract.a_step * size + 64;
+		if (row > n)
+			n = row;
+	}
+	return n;
+}
+
+static void make_zeros(struct ht_e *e)
+{
+	LLVMTypeRef t = LLVMArrayType2(e->i8, (uint64_t)zero_bytes(e->k));
+
+	e->zeros = LLVMAddGlobal(e->mod, t, "zeros");
+	LLVMSetInitializer(e->zeros, LLVMConstNull(t));
+	LLVMSetGlobalConstant(e->zeros, true);
+	LLVMSetLinkage(e->zeros, LLVMPrivateLinkage);
+	LLVMSetAlignment(e->zeros, 64);
+	/* A section of constants, so that no zero-initialised writable one is needed. */
+	LLVMSetSection(e->zeros, ".rodata");
+}
+
+static void load_arguments(struct ht_e *e)
+{
+	const struct ht_kernel *k = e->k;
+	LLVMValueRef table = LLVMGetParam(e->fn, 0), p;
+
+	e->buffer = HT_NEW_ARRAY(e->arena, LLVMValueRef, (size_t)k->buffers + 1);
+	e->param = HT_NEW_ARRAY(e->arena, LLVMValueRef, (size_t)k->params + 1);
+	for (int32_t i = 0; i < k->buffers; i++) {
+		if (i < k->args) {
+			p = ht_e_at(e, e->ptr, table, ht_e_i64(e, i));
+			e->buffer[i] = ht_e_load_at(e, e->ptr, p, 8);
+		} else {
+			e->buffer[i] = ht_e_at(e, e->i8, LLVMGetParam(e->fn, 4),
+				ht_e_i64(e, (int64_t)ht_kernel_local_offset(k, i)));
+		}
+	}
+	for (int32_t i = 0; i < k->params; i++) {
+		p = ht_e_at(e, e->i64, LLVMGetParam(e->fn, 1), ht_e_i64(e, i));
+		e->param[i] = ht_e_load_at(e, e->i64, p, 8);
+	}
+}
+
+/* Row-major coordinates of tile number t. */
+static void coordinates(struct ht_e *e, LLVMValueRef t)
+{
+	for (int g = e->k->grid_dims - 1; g >= 0; g--) {
+		LLVMValueRef n = ht_e_i64(e, e->k->grid[g]);
+
+		if (e->k->grid[g] == 1) {
+			e->grid[g] = ht_e_i64(e, 0);
+			continue;
+		}
+		e->grid[g] = g == 0 ? t : LLVMBuildURem(e->b, t, n, "");
+		if (g > 0)
+			t = LLVMBuildUDiv(e->b, t, n, "");
+	}
+}
+
+static void tiles(struct ht_e *e)
+{
+	struct ht_e_loop loop;
+	LLVMBasicBlockRef failed = ht_e_block(e, "failed"), next = ht_e_block(e, "next");
+	LLVMValueRef fault;
+
+	ht_e_loop_begin(e, &loop, LLVMGetParam(e->fn, 2), LLVMGetParam(e->fn, 3), 1, "tile");
+	coordinates(e, loop.index);
+	for (int32_t i = 0; i < e->k->stages; i++)
+		ht_e_stage(e, &e->k->stage[i]);
+	fault = LLVMBuildLoad2(e->b, e->i32, e->fault, "");
+	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, fault, LLVMConstNull(e->i32), ""), next,
+		failed);
+	LLVMPositionBuilderAtEnd(e->b, failed);
+	LLVMBuildRet(e->b, fault);
+	LLVMPositionBuilderAtEnd(e->b, next);
+	ht_e_loop_end(e, &loop);
+	LLVMBuildRet(e->b, LLVMConstNull(e->i32));
+}
+
+void ht_e_kernel(const struct ht_kernel *k, const struct ht_target *t, struct ht_arena *a,
+	LLVMModuleRef mod, const char *name)
+{
+	LLVMContextRef c = LLVMGetModuleContext(mod);
+	struct ht_e *e = HT_NEW(a, struct ht_e);
+	LLVMBasicBlockRef start;
+
+	e->c = c;
+	e->mod = mod;
+	e->k = k;
+	e->t = t;
+	e->arena = a;
+	e->i1 = LLVMInt1TypeInContext(c);
+	e->i8 = LLVMInt8TypeInContext(c);
+	e->i16 = LLVMInt16TypeInContext(c);
+	e->i32 = LLVMInt32TypeInContext(c);
+	e->i64 = LLVMInt64TypeInContext(c);
+	e->f32 = LLVMFloatTypeInContext(c);
+	e->f64 = LLVMDoubleTypeInContext(c);
+	e->ptr = LLVMPointerTypeInContext(c, 0);
+	make_function(e, name);
+	make_zeros(e);
+	e->b = LLVMCreateBuilderInContext(c);
+	e->entry = ht_e_block(e, "entry");
+	start = ht_e_block(e, "start");
+	LLVMPositionBuilderAtEnd(e->b, e->entry);
+	e->dump = LLVMBuildAlloca(e->b, e->i64, "dump");
+	e->fault = LLVMBuildAlloca(e->b, e->i32, "fault");
+	LLVMBuildStore(e->b, LLVMConstNull(e->i32), e->fault);
+	load_arguments(e);
+	LLVMBuildBr(e->b, start);
+	LLVMPositionBuilderAtEnd(e->b, start);
+	tiles(e);
+	LLVMDisposeBuilder(e->b);
+}

@@ -1,0 +1,275 @@
+/* Loops, and the levels of a stage: each dimension in copies, with what remains at its end. */
+#include "backend/emit.h"
+
+void ht_e_loop_begin(struct ht_e *e, struct ht_e_loop *l, LLVMValueRef begin, LLVMValueRef end,
+	int64_t step, const char *name)
+{
+	LLVMValueRef some = LLVMBuildICmp(e->b, LLVMIntSLT, begin, end, "");
+
+	l->pre = LLVMGetInsertBlock(e->b);
+	l->body = ht_e_block(e, name);
+	l->exit = ht_e_block(e, "");
+	l->end = end;
+	l->step = step;
+	if (LLVMIsAConstantInt(some) && LLVMConstIntGetZExtValue(some))
+		LLVMBuildBr(e->b, l->body);
+	else
+		LLVMBuildCondBr(e->b, some, l->body, l->exit);
+	LLVMPositionBuilderAtEnd(e->b, l->body);
+	l->index = LLVMBuildPhi(e->b, e->i64, name);
+	LLVMAddIncoming(l->index, &begin, &l->pre, 1);
+}
+
+void ht_e_loop_end(struct ht_e *e, struct ht_e_loop *l)
+{
+	LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->b);
+	LLVMValueRef next = LLVMBuildNSWAdd(e->b, l->index, ht_e_i64(e, l->step), "");
+
+	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, next, l->end, ""), l->body, l->exit);
+	LLVMAddIncoming(l->index, &next, &latch, 1);
+	LLVMMoveBasicBlockAfter(l->exit, latch);
+	LLVMPositionBuilderAtEnd(e->b, l->exit);
+}
+
+void ht_e_extent(struct ht_e *e, int dim, LLVMValueRef *begin, LLVMValueRef *count)
+{
+	const struct ht_dim *d = &e->s->dim[dim];
+
+	if (d->grid < 0) {
+		*begin = ht_e_i64(e, 0);
+		*count = ht_e_i64(e, d->extent);
+		return;
+	}
+	if (e->k->grid[d->grid] == 1) {
+		*begin = ht_e_i64(e, 0);
+		*count = ht_e_i64(e, d->extent < d->step ? d->extent : d->step);
+		return;
+	}
+	*begin = LLVMBuildNSWMul(e->b, e->grid[d->grid], ht_e_i64(e, d->step), "");
+	*count = ht_e_i64(e, d->step);
+	if (d->step * e->k->grid[d->grid] > d->extent)
+		*count = ht_e_smin(e, *count, LLVMBuildNSWSub(e->b, ht_e_i64(e, d->extent), *begin, ""));
+}
+
+void ht_e_enter(struct ht_e *e, int level, LLVMValueRef index, int copies, int64_t lo, int64_t hi,
+	LLVMBasicBlockRef pre)
+{
+	struct ht_e_level *l = &e->level[level];
+
+	l->index = index;
+	l->copies = copies;
+	l->stride = l->dim == e->s->vec ? e->vl : 1;
+	l->lo = lo;
+	l->hi = hi;
+	l->exact = LLVMIsAConstantInt(index) != NULL;
+	l->pre = pre;
+	e->off[l->dim] = 0;
+	e->open = level + 1;
+}
+
+void ht_e_leave(struct ht_e *e, int level)
+{
+	ht_e_forget(e, level);
+	e->level[level].pre = NULL;
+	e->off[e->level[level].dim] = 0;
+	e->open = level;
+}
+
+void ht_e_first_copy(struct ht_e *e, int from, int to)
+{
+	for (int l = from; l < to; l++)
+		e->off[e->level[l].dim] = 0;
+}
+
+bool ht_e_next_copy(struct ht_e *e, int from, int to)
+{
+	for (int l = to - 1; l >= from; l--) {
+		if (++e->off[e->level[l].dim] < e->level[l].copies)
+			return true;
+		e->off[e->level[l].dim] = 0;
+	}
+	return false;
+}
+
+/* The lanes of the last copy along vec that are inside of the range. */
+static void set_mask(struct ht_e *e, LLVMValueRef index, LLVMValueRef end, int copies)
+{
+	LLVMValueRef n, past = LLVMBuildNSWSub(e->b, end, index, "");
+
+	e->rem = LLVMBuildNSWSub(e->b, past, ht_e_i64(e, (int64_t)(copies - 1) * e->vl), "");
+	n = LLVMBuildTrunc(e->b, e->rem, e->i32, "");
+	e->mask = LLVMBuildICmp(e->b, LLVMIntSGT, ht_e_splat(e, n, e->vl),
+		ht_e_iota(e, e->i32, 1, e->vl), "");
+	e->mask_copy = copies - 1;
+}
+
+static void run_body(struct ht_e *e, int level, int end, ht_e_leaf *leaf, const struct ht_e_run *r,
+	LLVMValueRef index, LLVMValueRef last)
+{
+	if (r->masked)
+		set_mask(e, index, last, r->copies);
+	ht_e_nest(e, level + 1, end, leaf);
+	e->mask = e->rem = NULL;
+}
+
+void ht_e_run(struct ht_e *e, int level, int end, ht_e_leaf *leaf, const struct ht_e_run *r)
+{
+	struct ht_e_loop loop;
+	LLVMValueRef last;
+	int64_t n, b;
+	int64_t lo = r->lo, hi = r->hi;
+
+	if (ht_e_const_i64(r->count, &n) && n <= 0)
+		return;
+	last = LLVMBuildNSWAdd(e->b, r->begin, r->count, "");
+	if (ht_e_const_i64(r->count, &n) && ht_e_const_i64(r->begin, &b)) {
+		lo = b;
+		hi = b + n - 1;
+	}
+	if (ht_e_const_i64(r->count, &n) && n <= r->step) {
+		ht_e_enter(e, level, r->begin, r->copies, lo, hi, NULL);
+		run_body(e, level, end, leaf, r, r->begin, last);
+		ht_e_leave(e, level);
+		return;
+	}
+	ht_e_loop_begin(e, &loop, r->begin, last, r->step, "d");
+	ht_e_enter(e, level, loop.index, r->copies, lo, hi, loop.pre);
+	run_body(e, level, end, leaf, r, loop.index, last);
+	ht_e_leave(e, level);
+	ht_e_loop_end(e, &loop);
+}
+
+/* count rounded down to a multiple of step */
+static LLVMValueRef whole(struct ht_e *e, LLVMValueRef count, int64_t step)
+{
+	LLVMValueRef n = ht_e_smax(e, count, ht_e_i64(e, 0));
+
+	return LLVMBuildSub(e->b, n, LLVMBuildURem(e->b, n, ht_e_i64(e, step), ""), "");
+}
+
+static void advance(struct ht_e *e, struct ht_e_run *r, LLVMValueRef total, LLVMValueRef *left)
+{
+	r->begin = LLVMBuildAdd(e->b, r->begin, r->count, "");
+	*left = LLVMBuildSub(e->b, total, r->count, "");
+}
+
+/* What remains along vec where lanes can be masked: whole vectors and the masked one in one go
+ * when their number is known (`known`, if anything remains; 0: not). */
+static void rest_masked(struct ht_e *e, int level, int end, ht_e_leaf *leaf, struct ht_e_run r,
+	LLVMValueRef left, int64_t known)
+{
+	int64_t n = known;
+
+	r.count = left;
+	r.step = e->vl;
+	r.copies = 1;
+	r.masked = true;
+	if (n > 0 || (ht_e_const_i64(left, &n) && n > 0)) {
+		r.copies = (int)((n + e->vl - 1) / e->vl);
+		r.step = (int64_t)r.copies * e->vl;
+		r.masked = n % e->vl != 0;
+	}
+	ht_e_run(e, level, end, leaf, &r);
+}
+
+static void rest_scalar(struct ht_e *e, int level, int end, ht_e_leaf *leaf, struct ht_e_run r,
+	LLVMValueRef left, int copies)
+{
+	if (copies > 1) {
+		r.count = whole(e, left, e->vl);
+		r.step = e->vl;
+		r.copies = 1;
+		ht_e_run(e, level, end, leaf, &r);
+		advance(e, &r, left, &left);
+	}
+	e->vl = 1;
+	r.count = left;
+	r.step = 1;
+	r.copies = 1;
+	ht_e_run(e, level, end, leaf, &r);
+	e->vl = e->lanes;
+}
+
+/* What can remain after steps of `step` over a whole dimension, when it is the same number in
+ * every tile where something remains; -1 when it may differ. */
+static int64_t whole_rest(const struct ht_e *e, int dim, int64_t step, int64_t lo, int64_t hi)
+{
+	const struct ht_dim *d = &e->s->dim[dim];
+
+	if (d->reduce || lo != 0 || hi != d->extent - 1 || (d->grid >= 0 && d->step % step != 0))
+		return -1;
+	return d->extent % step;
+}
+
+static void range(struct ht_e *e, int level, int end, ht_e_leaf *leaf, LLVMValueRef begin,
+	LLVMValueRef count, int64_t lo, int64_t hi)
+{
+	int dim = e->level[level].dim, copies = e->max_copies[dim];
+	int64_t lanes = dim == e->s->vec ? e->lanes : 1;
+	struct ht_e_run r = { begin, count, copies * lanes, lo, hi, copies, false };
+	int64_t known = whole_rest(e, dim, r.step, lo, hi);
+	LLVMValueRef left;
+
+	r.count = whole(e, count, r.step);
+	ht_e_run(e, level, end, leaf, &r);
+	if (r.step == 1 || known == 0)
+		return;
+	known = known < 0 ? 0 : known;
+	advance(e, &r, count, &left);
+	if (dim == e->s->vec && e->lanes > 1) {
+		if (e->t->avx512)
+			rest_masked(e, level, end, leaf, r, left, known);
+		else
+			rest_scalar(e, level, end, leaf, r, left, copies);
+		return;
+	}
+	r.count = left;
+	r.step = r.copies = 1;
+	if (known > 0 || (ht_e_const_i64(left, &known) && known > 0))
+		r.step = r.copies = (int)known;
+	ht_e_run(e, level, end, leaf, &r);
+}
+
+/* The part of [begin, begin + count) inside of [lo, hi). */
+static void segment(struct ht_e *e, int level, int end, ht_e_leaf *leaf, LLVMValueRef begin,
+	LLVMValueRef count, int64_t lo, int64_t hi)
+{
+	LLVMValueRef last = LLVMBuildNSWAdd(e->b, begin, count, "");
+	LLVMValueRef from = ht_e_smax(e, begin, ht_e_i64(e, lo));
+	LLVMValueRef to = ht_e_smin(e, last, ht_e_i64(e, hi));
+
+	range(e, level, end, leaf, from, LLVMBuildNSWSub(e->b, to, from, ""), lo, hi - 1);
+}
+
+void ht_e_nest(struct ht_e *e, int level, int end, ht_e_leaf *leaf)
+{
+	int64_t split[HT_E_MAX_SPLITS], from = 0, extent;
+	LLVMValueRef begin, count;
+	uint8_t *set;
+	int dim, n;
+
+	if (level == end) {
+		leaf(e);
+		return;
+	}
+	dim = e->level[level].dim;
+	extent = e->s->dim[dim].extent;
+	ht_e_extent(e, dim, &begin, &count);
+	if (e->s->dim[dim].reduce && dim != e->s->vec && e->max_copies[dim] == 1) {
+		set = HT_NEW_ARRAY(e->arena, uint8_t, (size_t)e->s->xs + 1);
+		ht_e_clip(e, dim, &begin, &count, set);
+		range(e, level, end, leaf, begin, count, 0, extent - 1);
+		for (int32_t i = 0; i < e->s->xs; i++)
+			e->assumed[i] = e->assumed[i] && !set[i];
+		return;
+	}
+	n = e->s->dim[dim].reduce ? 0 : ht_e_splits(e, dim, split);
+	if (n == 0) {
+		range(e, level, end, leaf, begin, count, 0, extent - 1);
+		return;
+	}
+	for (int i = 0; i <= n; i++) {
+		segment(e, level, end, leaf, begin, count, from, i < n ? split[i] : extent);
+		from = i < n ? split[i] : extent;
+	}
+}

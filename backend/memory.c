@@ -1,0 +1,273 @@
+/* Loads and stores: by their step along the lanes they are scalar, contiguous or lane by lane.
+ * Addresses of lanes and rows that are not to be read are replaced, so there are no branches. */
+#include "backend/emit.h"
+
+LLVMValueRef ht_e_at(struct ht_e *e, LLVMTypeRef t, LLVMValueRef base, LLVMValueRef offset)
+{
+	return LLVMBuildGEP2(e->b, t, base, &offset, 1, "");
+}
+
+LLVMValueRef ht_e_load_at(struct ht_e *e, LLVMTypeRef t, LLVMValueRef p, unsigned align)
+{
+	LLVMValueRef v = LLVMBuildLoad2(e->b, t, p, "");
+
+	LLVMSetAlignment(v, align);
+	return v;
+}
+
+void ht_e_store_at(struct ht_e *e, LLVMValueRef v, LLVMValueRef p, unsigned align)
+{
+	LLVMSetAlignment(LLVMBuildStore(e->b, v, p), align);
+}
+
+static LLVMValueRef call_masked(struct ht_e *e, const char *name, LLVMTypeRef vector,
+	LLVMValueRef *arg, int args)
+{
+	LLVMTypeRef overload[2] = { vector, e->ptr };
+	unsigned id = LLVMLookupIntrinsicID(name, name[12] == 'l' ? 16 : 17);
+
+	return LLVMBuildCall2(e->b, LLVMIntrinsicGetType(e->c, id, overload, 2),
+		LLVMGetIntrinsicDeclaration(e->mod, id, overload, 2), arg, (unsigned)args, "");
+}
+
+static LLVMValueRef masked_load(struct ht_e *e, LLVMTypeRef vector, LLVMValueRef p, unsigned align,
+	LLVMValueRef mask, LLVMValueRef other)
+{
+	LLVMValueRef arg[4] = { p, LLVMConstInt(e->i32, align, false), mask, other };
+
+	return call_masked(e, "llvm.masked.load", vector, arg, 4);
+}
+
+static void masked_store(struct ht_e *e, LLVMValueRef v, LLVMValueRef p, unsigned align,
+	LLVMValueRef mask)
+{
+	LLVMValueRef arg[4] = { v, p, LLVMConstInt(e->i32, align, false), mask };
+
+	call_masked(e, "llvm.masked.store", LLVMTypeOf(v), arg, 4);
+}
+
+/* What a load is made of. */
+struct load {
+	const struct ht_x *x;
+	LLVMTypeRef t;         /* in memory */
+	unsigned align;
+	LLVMValueRef p;        /* of lane 0; NULL: the offset has no scalar form */
+	LLVMValueRef guard;    /* NULL: none */
+	LLVMValueRef other;    /* as stored in memory; NULL: zero */
+};
+
+static LLVMValueRef to_memory(struct ht_e *e, LLVMValueRef v, enum ht_dtype t)
+{
+	if (t != HT_BOOL)
+		return v;
+	return LLVMBuildZExt(e->b, v, ht_e_form(e->i8, ht_e_lanes_of(v)), "");
+}
+
+static LLVMValueRef from_memory(struct ht_e *e, LLVMValueRef v, enum ht_dtype t)
+{
+	if (t != HT_BOOL)
+		return v;
+	return LLVMBuildICmp(e->b, LLVMIntNE, v, LLVMConstNull(LLVMTypeOf(v)), "");
+}
+
+static LLVMValueRef select_other(struct ht_e *e, const struct load *l, LLVMValueRef v)
+{
+	return l->guard && l->other ? ht_e_select(e, l->guard, v, l->other) : v;
+}
+
+static LLVMValueRef load_one(struct ht_e *e, const struct load *l)
+{
+	LLVMValueRef p = l->p;
+
+	if (l->guard)
+		p = ht_e_select(e, l->guard, p, e->zeros);
+	return select_other(e, l, ht_e_load_at(e, l->t, p, l->align));
+}
+
+/* One address for all lanes, a guard for each. */
+static LLVMValueRef load_spread(struct ht_e *e, const struct load *l)
+{
+	LLVMTypeRef bits = LLVMIntTypeInContext(e->c, (unsigned)e->vl);
+	LLVMValueRef any = LLVMBuildBitCast(e->b, l->guard, bits, ""), v;
+
+	any = LLVMBuildICmp(e->b, LLVMIntNE, any, LLVMConstNull(bits), "");
+	v = ht_e_load_at(e, l->t, ht_e_select(e, any, l->p, e->zeros), l->align);
+	v = ht_e_splat(e, v, e->vl);
+	return ht_e_select(e, l->guard, v, l->other ? l->other : LLVMConstNull(LLVMTypeOf(v)));
+}
+
+static LLVMValueRef load_contiguous(struct ht_e *e, const struct load *l)
+{
+	LLVMTypeRef t = ht_e_form(l->t, e->vl);
+	LLVMValueRef mask = ht_e_mask(e), p = l->p, other = l->other ? l->other : LLVMConstNull(t), v;
+
+	if (l->guard && ht_e_lanes_of(l->guard) > 1) {
+		mask = mask ? LLVMBuildAnd(e->b, mask, l->guard, "") : l->guard;
+		return masked_load(e, t, p, l->align, mask, other);
+	}
+	if (l->guard)
+		p = ht_e_select(e, l->guard, p, e->zeros);
+	if (mask)
+		v = masked_load(e, t, p, l->align, mask, LLVMConstNull(t));
+	else
+		v = ht_e_load_at(e, t, p, l->align);
+	return select_other(e, l, v);
+}
+
+static LLVMValueRef lane_active(struct ht_e *e, LLVMValueRef guard, LLVMValueRef mask, int lane)
+{
+	LLVMValueRef a = guard ? ht_e_lane(e, guard, lane) : NULL;
+	LLVMValueRef b = mask ? ht_e_lane(e, mask, lane) : NULL;
+
+	return !a ? b : !b ? a : LLVMBuildAnd(e->b, a, b, "");
+}
+
+/* Address of a lane: by the constant step from lane 0, or by the vector of offsets. */
+static LLVMValueRef lane_address(struct ht_e *e, int32_t offset, LLVMTypeRef t, LLVMValueRef base,
+	LLVMValueRef p, int lane)
+{
+	const struct ht_e_info *info = &e->info[offset];
+
+	if (p)
+		return ht_e_at(e, t, p, ht_e_i64(e, info->varies ? info->lane_step * lane : 0));
+	return ht_e_at(e, t, base, ht_e_lane(e, ht_e_get(e, offset, true), lane));
+}
+
+static LLVMValueRef gather(struct ht_e *e, const struct load *l)
+{
+	LLVMValueRef mask = ht_e_mask(e), v = LLVMGetPoison(ht_e_form(l->t, e->vl)), p, active, one;
+
+	for (int i = 0; i < e->vl; i++) {
+		p = lane_address(e, l->x->a, l->t, e->buffer[l->x->imm], l->p, i);
+		active = lane_active(e, l->guard, mask, i);
+		if (active)
+			p = ht_e_select(e, active, p, e->zeros);
+		one = ht_e_load_at(e, l->t, p, l->align);
+		v = LLVMBuildInsertElement(e->b, v, one, ht_e_i64(e, i), "");
+	}
+	return select_other(e, l, v);
+}
+
+static LLVMValueRef *shared_slot(struct ht_e *e, int32_t i, bool vector, LLVMValueRef base,
+	int64_t displace)
+{
+	const struct ht_x *x = &e->s->x[i];
+	struct ht_e_shared *s;
+
+	for (size_t k = 0; k < e->shared_count; k++) {
+		s = &e->shared[k];
+		if (s->buffer == x->imm && s->base == base && s->displace == displace && s->vector == vector)
+			return &s->value;
+	}
+	e->shared = ht_grow(e->arena, e->shared, e->shared_count, &e->shared_cap, sizeof *e->shared);
+	s = &e->shared[e->shared_count++];
+	*s = (struct ht_e_shared){ (int32_t)x->imm, base, NULL, displace, vector, e->info[i].home };
+	return &s->value;
+}
+
+static LLVMValueRef load_by_form(struct ht_e *e, const struct load *l, bool vector)
+{
+	const struct ht_e_info *o = &e->info[l->x->a];
+	bool lanes_guarded = l->guard && ht_e_lanes_of(l->guard) > 1;
+	bool can_mask = e->t->avx512 || (e->t->vector_bytes == 32 && ht_dtype_info(l->x->dtype)->bytes >= 4);
+
+	if (!vector)
+		return load_one(e, l);
+	if (!o->varies && lanes_guarded)
+		return load_spread(e, l);
+	if (!o->varies) {
+		struct load one = *l;
+
+		one.other = NULL;
+		return select_other(e, l, ht_e_splat(e, load_one(e, &one), e->vl));
+	}
+	if (o->lane && o->lane_step == 1 && (!lanes_guarded || can_mask))
+		return load_contiguous(e, l);
+	return gather(e, l);
+}
+
+static bool is_zero(const struct ht_e *e, int32_t x)
+{
+	return e->s->x[x].op == HT_X_CONST && e->s->x[x].imm == 0;
+}
+
+LLVMValueRef ht_e_load(struct ht_e *e, int32_t i, bool vector)
+{
+	const struct ht_x *x = &e->s->x[i];
+	const struct ht_e_info *o = &e->info[x->a];
+	struct load l = { .x = x, .t = ht_e_mem_type(e, x->dtype) };
+	LLVMValueRef base = NULL, *slot = NULL, v;
+	int known = x->b >= 0 ? ht_e_decide(e, x->b) : 1;
+	int64_t displace;
+
+	if (known == 0)
+		return ht_e_get(e, x->c, vector);
+	if (e->k->buffer[x->imm].count == 0) /* reached after a failed check only */
+		return LLVMConstNull(ht_e_form(ht_e_type(e, x->dtype), vector ? e->vl : 1));
+	l.align = (unsigned)ht_dtype_info(x->dtype)->bytes;
+	if (known < 0) {
+		l.guard = ht_e_get(e, x->b, vector && ht_e_is_vector(e, x->b));
+		if (!is_zero(e, x->c))
+			l.other = to_memory(e, ht_e_get(e, x->c, vector), x->dtype);
+	}
+	if (!vector || !o->varies || o->lane) {
+		base = ht_e_base(e, x->a, &displace);
+		if (known > 0) {
+			slot = shared_slot(e, i, vector, base, displace);
+			if (*slot)
+				return *slot;
+		}
+		l.p = ht_e_at(e, l.t, e->buffer[x->imm], base);
+		if (displace)
+			l.p = ht_e_at(e, l.t, l.p, ht_e_i64(e, displace));
+	}
+	v = from_memory(e, load_by_form(e, &l, vector), x->dtype);
+	if (slot)
+		*slot = v;
+	return v;
+}
+
+static void scatter(struct ht_e *e, const struct ht_store *st, LLVMTypeRef t, LLVMValueRef p,
+	LLVMValueRef value, unsigned align)
+{
+	LLVMValueRef mask = ht_e_mask(e), at;
+
+	for (int i = 0; i < e->vl; i++) {
+		at = lane_address(e, st->offset, t, e->buffer[st->buffer], p, i);
+		if (mask)
+			at = ht_e_select(e, ht_e_lane(e, mask, i), at, e->dump);
+		ht_e_store_at(e, ht_e_lane(e, value, i), at, align);
+	}
+}
+
+void ht_e_store(struct ht_e *e, const struct ht_store *st, LLVMValueRef value)
+{
+	enum ht_dtype dtype = e->k->buffer[st->buffer].dtype;
+	const struct ht_e_info *o = &e->info[st->offset];
+	unsigned align = (unsigned)ht_dtype_info(dtype)->bytes;
+	LLVMTypeRef t = ht_e_mem_type(e, dtype);
+	bool vector = e->vl > 1 && (o->varies || ht_e_lanes_of(value) > 1);
+	LLVMValueRef p = NULL, base, mask;
+	int64_t displace;
+
+	value = to_memory(e, value, dtype);
+	if (!vector || !o->varies || o->lane) {
+		base = ht_e_base(e, st->offset, &displace);
+		p = ht_e_at(e, t, e->buffer[st->buffer], base);
+		if (displace)
+			p = ht_e_at(e, t, p, ht_e_i64(e, displace));
+	}
+	if (!vector) {
+		ht_e_store_at(e, value, p, align);
+		return;
+	}
+	if (ht_e_lanes_of(value) == 1)
+		value = ht_e_splat(e, value, e->vl);
+	mask = ht_e_mask(e);
+	if (!o->lane || o->lane_step != 1)
+		scatter(e, st, t, p, value, align);
+	else if (mask)
+		masked_store(e, value, p, align, mask);
+	else
+		ht_e_store_at(e, value, p, align);
+}

@@ -1,0 +1,320 @@
+/* Reductions of loop stages: accumulators per copy, in lanes; combined at the end where several
+ * of them, or the lanes, belong to one result. */
+#include "backend/emit.h"
+
+#include <string.h>
+
+struct acc {
+	LLVMValueRef value, at; /* allocas; at: position, of ARGMIN and ARGMAX */
+};
+
+struct ht_e_reducer {
+	struct ht_e *e;
+	struct acc *wide;   /* [red][copy of the outer levels][number of the accumulator] */
+	struct acc *narrow; /* [red][copy]: for the scalar rest of a reduction along lanes */
+	int side;           /* accumulators per result */
+	bool across;        /* vec is reduced */
+	LLVMTypeRef position;
+};
+
+static bool is_arg(enum ht_red op)
+{
+	return op == HT_RED_ARGMIN || op == HT_RED_ARGMAX;
+}
+
+static LLVMValueRef extreme(struct ht_e *e, enum ht_dtype t, bool lowest, int lanes)
+{
+	const struct ht_dtype_info *info = ht_dtype_info(t);
+	int bits = (int)info->bytes * 8;
+
+	if (t == HT_F32)
+		return ht_e_const(e, t, lowest ? (int64_t)0xff800000 : 0x7f800000, lanes);
+	if (t == HT_F64)
+		return ht_e_const(e, t, (int64_t)(lowest ? 0xfff0000000000000u : 0x7ff0000000000000u), lanes);
+	if (info->kind == HT_KIND_INT)
+		return ht_e_const(e, t, lowest ? INT64_MIN >> (64 - bits) : INT64_MAX >> (64 - bits), lanes);
+	return ht_e_const(e, t, lowest ? 0 : -1, lanes);
+}
+
+static LLVMValueRef neutral(struct ht_e *e, const struct ht_reduction *r, int lanes)
+{
+	LLVMTypeRef t = ht_e_form(ht_e_type(e, r->dtype), lanes);
+
+	switch (r->op) {
+	case HT_RED_ADD:
+	case HT_RED_OR:
+		return LLVMConstNull(t);
+	case HT_RED_MUL:
+		return ht_is_float(r->dtype) ? ht_e_real(t, 1) : ht_e_int(e, t, 1);
+	case HT_RED_AND:
+		return ht_e_int(e, t, -1);
+	case HT_RED_MIN:
+	case HT_RED_ARGMIN:
+		return extreme(e, r->dtype, false, lanes);
+	default:
+		return extreme(e, r->dtype, true, lanes);
+	}
+}
+
+static LLVMValueRef combine(struct ht_e *e, const struct ht_reduction *r, LLVMValueRef a,
+	LLVMValueRef b)
+{
+	bool real = ht_is_float(r->dtype);
+
+	switch (r->op) {
+	case HT_RED_ADD:
+		if (r->dtype == HT_BOOL)
+			return LLVMBuildOr(e->b, a, b, "");
+		return real ? LLVMBuildFAdd(e->b, a, b, "") : LLVMBuildAdd(e->b, a, b, "");
+	case HT_RED_MUL:
+		return real ? LLVMBuildFMul(e->b, a, b, "") : LLVMBuildMul(e->b, a, b, "");
+	case HT_RED_AND:
+		return LLVMBuildAnd(e->b, a, b, "");
+	case HT_RED_OR:
+		return LLVMBuildOr(e->b, a, b, "");
+	default:
+		return ht_e_minmax(e, a, b, r->dtype, r->op == HT_RED_MAX);
+	}
+}
+
+static LLVMValueRef load(struct ht_e *e, LLVMValueRef slot)
+{
+	return LLVMBuildLoad2(e->b, LLVMGetAllocatedType(slot), slot, "");
+}
+
+/* (value, at) replaces what is in `acc` where it is better, or as good and earlier. */
+static void improve(struct ht_e *e, const struct ht_reduction *r, struct acc acc,
+	LLVMValueRef value, LLVMValueRef at, LLVMValueRef active, bool ordered)
+{
+	bool max = r->op == HT_RED_ARGMAX, real = ht_is_float(r->dtype);
+	LLVMValueRef old = load(e, acc.value), where = load(e, acc.at), better, tie;
+
+	if (real)
+		better = LLVMBuildFCmp(e->b, max ? LLVMRealOGT : LLVMRealOLT, value, old, "");
+	else if (ht_dtype_info(r->dtype)->kind == HT_KIND_INT)
+		better = LLVMBuildICmp(e->b, max ? LLVMIntSGT : LLVMIntSLT, value, old, "");
+	else
+		better = LLVMBuildICmp(e->b, max ? LLVMIntUGT : LLVMIntULT, value, old, "");
+	if (!ordered) {
+		tie = real ? LLVMBuildFCmp(e->b, LLVMRealOEQ, value, old, "") :
+			LLVMBuildICmp(e->b, LLVMIntEQ, value, old, "");
+		tie = LLVMBuildAnd(e->b, tie, LLVMBuildICmp(e->b, LLVMIntSLT, at, where, ""), "");
+		better = LLVMBuildOr(e->b, better, tie, "");
+	}
+	if (active)
+		better = LLVMBuildAnd(e->b, better, active, "");
+	LLVMBuildStore(e->b, ht_e_select(e, better, value, old), acc.value);
+	LLVMBuildStore(e->b, ht_e_select(e, better, at, where), acc.at);
+}
+
+/* Row-major position over the reduction dimensions. */
+static LLVMValueRef position(struct ht_e_reducer *q, int lanes)
+{
+	struct ht_e *e = q->e;
+	const struct ht_stage *s = e->s;
+	LLVMValueRef v = ht_e_i64(e, 0);
+	int64_t stride = 1, step = 0;
+
+	for (int d = s->dims - 1; d >= 0; d--) {
+		const struct ht_e_level *l = &e->level[e->level_of[d]];
+
+		if (!s->dim[d].reduce)
+			continue;
+		if (d == s->vec)
+			step = stride;
+		v = LLVMBuildAdd(e->b, v, LLVMBuildMul(e->b,
+			LLVMBuildAdd(e->b, l->index, ht_e_i64(e, e->off[d] * l->stride), ""),
+			ht_e_i64(e, stride), ""), "");
+		stride *= s->dim[d].extent;
+	}
+	v = LLVMBuildTrunc(e->b, v, q->position, "");
+	if (lanes == 1)
+		return v;
+	return LLVMBuildAdd(e->b, ht_e_splat(e, v, lanes), ht_e_iota(e, q->position, step, lanes), "");
+}
+
+static int outer_memo(struct ht_e *e)
+{
+	uint32_t uses = 0;
+
+	for (int l = 0; l < e->outer; l++)
+		uses |= 1u << e->level[l].dim;
+	return ht_e_memo(e, uses);
+}
+
+static struct acc *wide(struct ht_e_reducer *q, int red, int number)
+{
+	return &q->wide[(red * q->e->memo_size + outer_memo(q->e)) * q->side + number];
+}
+
+static struct acc *narrow(struct ht_e_reducer *q, int red)
+{
+	return &q->narrow[red * q->e->memo_size + outer_memo(q->e)];
+}
+
+static void add_product(struct ht_e *e, const struct ht_x *x, struct acc a, bool vector,
+	LLVMValueRef mask)
+{
+	LLVMValueRef old = load(e, a.value), v;
+
+	v = ht_e_muladd(e, ht_e_get(e, x->a, vector), ht_e_get(e, x->b, vector), old);
+	if (mask)
+		v = ht_e_select(e, mask, v, old);
+	LLVMBuildStore(e->b, v, a.value);
+}
+
+static void accumulate(struct ht_e_reducer *q, int red, int number)
+{
+	struct ht_e *e = q->e;
+	const struct ht_reduction *r = &e->s->red[red];
+	const struct ht_x *x = &e->s->x[r->x];
+	bool scalar_rest = q->across && e->vl == 1 && e->lanes > 1, vector = e->vl > 1;
+	struct acc a = scalar_rest ? *narrow(q, red) : *wide(q, red, number);
+	LLVMValueRef mask = q->across ? ht_e_mask(e) : NULL, v;
+
+	if (ht_e_neutral(e, r->x, r->op))
+		return;
+	if (r->op == HT_RED_ADD && x->op == HT_X_MUL && ht_is_float(r->dtype) && e->t->fma) {
+		add_product(e, x, a, vector, mask);
+		return;
+	}
+	v = ht_e_get(e, r->x, vector);
+	if (is_arg(r->op)) {
+		improve(e, r, a, v, position(q, vector ? e->vl : 1), mask, e->s->vec < 0 ||
+			!q->across || e->s->vec == e->s->dims - 1);
+		return;
+	}
+	if (mask)
+		v = ht_e_select(e, mask, v, neutral(e, r, e->vl));
+	LLVMBuildStore(e->b, combine(e, r, load(e, a.value), v), a.value);
+}
+
+/* The innermost body: reduction copies outside, so that accumulators follow one another. */
+static void reduce_leaf(struct ht_e *e)
+{
+	int number = 0;
+
+	ht_e_first_copy(e, e->outer, e->levels);
+	do {
+		ht_e_first_copy(e, 0, e->outer);
+		do {
+			for (int i = 0; i < e->s->reds; i++)
+				accumulate(e->reducer, i, number % e->reducer->side);
+		} while (ht_e_next_copy(e, 0, e->outer));
+		number++;
+	} while (ht_e_next_copy(e, e->outer, e->levels));
+}
+
+static struct acc new_acc(struct ht_e_reducer *q, const struct ht_reduction *r, int lanes)
+{
+	struct ht_e *e = q->e;
+	struct acc a = { 0 };
+
+	a.value = ht_e_alloca(e, ht_e_form(ht_e_type(e, r->dtype), lanes), 0, "acc");
+	LLVMBuildStore(e->b, neutral(e, r, lanes), a.value);
+	if (!is_arg(r->op))
+		return a;
+	a.at = ht_e_alloca(e, ht_e_form(q->position, lanes), 0, "at");
+	LLVMBuildStore(e->b, LLVMConstNull(LLVMGetAllocatedType(a.at)), a.at);
+	return a;
+}
+
+/* Adds `b` to `a` as a partial result. */
+static void merge(struct ht_e_reducer *q, const struct ht_reduction *r, struct acc a, LLVMValueRef value,
+	LLVMValueRef at)
+{
+	struct ht_e *e = q->e;
+
+	if (is_arg(r->op))
+		improve(e, r, a, value, at, NULL, false);
+	else
+		LLVMBuildStore(e->b, combine(e, r, load(e, a.value), value), a.value);
+}
+
+static struct acc halve(struct ht_e_reducer *q, const struct ht_reduction *r, struct acc a, int lanes)
+{
+	struct ht_e *e = q->e;
+	struct acc half = new_acc(q, r, lanes / 2);
+	LLVMValueRef v = load(e, a.value), at = a.at ? load(e, a.at) : NULL;
+
+	LLVMBuildStore(e->b, ht_e_slice(e, v, 0, lanes / 2), half.value);
+	if (at)
+		LLVMBuildStore(e->b, ht_e_slice(e, at, 0, lanes / 2), half.at);
+	merge(q, r, half, ht_e_slice(e, v, lanes / 2, lanes / 2),
+		at ? ht_e_slice(e, at, lanes / 2, lanes / 2) : NULL);
+	return half;
+}
+
+static LLVMValueRef finish(struct ht_e_reducer *q, int red)
+{
+	struct ht_e *e = q->e;
+	const struct ht_reduction *r = &e->s->red[red];
+	struct acc a = *wide(q, red, 0);
+	LLVMValueRef v;
+
+	for (int i = 1; i < q->side; i++) {
+		struct acc b = *wide(q, red, i);
+
+		merge(q, r, a, load(e, b.value), b.at ? load(e, b.at) : NULL);
+	}
+	if (q->across)
+		for (int n = e->lanes; n > 1; n /= 2)
+			a = halve(q, r, a, n);
+	if (q->narrow) {
+		struct acc b = *narrow(q, red);
+
+		merge(q, r, a, load(e, b.value), b.at ? load(e, b.at) : NULL);
+	}
+	v = load(e, is_arg(r->op) ? a.at : a.value);
+	if (is_arg(r->op))
+		v = LLVMBuildSExt(e->b, v, ht_e_form(e->i64, ht_e_lanes_of(v)), "");
+	return v;
+}
+
+/* Enough independent accumulators to hide the latency of an addition. */
+static int accumulators(struct ht_e *e)
+{
+	int outer = 1, inner = 1;
+
+	for (int l = 0; l < e->levels; l++)
+		*(l < e->outer ? &outer : &inner) *= e->level[l].copies > 0 && l < e->outer ?
+			e->level[l].copies : e->max_copies[e->level[l].dim];
+	outer = outer >= 4 ? 1 : 4 / outer;
+	return inner < outer ? inner : outer;
+}
+
+void ht_e_reduce(struct ht_e *e)
+{
+	const struct ht_stage *s = e->s;
+	struct ht_e_reducer q = { .e = e };
+	int64_t positions = 1;
+	size_t n = (size_t)s->reds * (size_t)e->memo_size;
+	int lanes = e->vl;
+
+	for (int d = 0; d < s->dims; d++)
+		if (s->dim[d].reduce)
+			positions *= s->dim[d].extent;
+	q.position = positions < INT32_MAX ? e->i32 : e->i64;
+	q.side = accumulators(e);
+	q.across = s->vec >= 0 && s->dim[s->vec].reduce && e->lanes > 1;
+	q.wide = HT_NEW_ARRAY(e->arena, struct acc, n * (size_t)q.side);
+	if (q.across && !e->t->avx512 && s->dim[s->vec].extent % e->lanes != 0)
+		q.narrow = HT_NEW_ARRAY(e->arena, struct acc, n);
+	e->reducer = &q;
+	ht_e_first_copy(e, 0, e->outer);
+	do {
+		for (int i = 0; i < s->reds; i++) {
+			for (int k = 0; k < q.side; k++)
+				*wide(&q, i, k) = new_acc(&q, &s->red[i], lanes);
+			if (q.narrow)
+				*narrow(&q, i) = new_acc(&q, &s->red[i], 1);
+		}
+	} while (ht_e_next_copy(e, 0, e->outer));
+	if (positions > 0)
+		ht_e_nest(e, e->outer, e->levels, reduce_leaf);
+	do {
+		for (int i = 0; i < s->reds; i++)
+			e->red[i * e->memo_size + outer_memo(e)] = finish(&q, i);
+	} while (ht_e_next_copy(e, 0, e->outer));
+	e->reducer = NULL;
+}

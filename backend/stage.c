@@ -1,0 +1,224 @@
+/* A stage: the order of its levels, how many copies of each run side by side, and its stores. */
+#include "backend/emit.h"
+
+#include <string.h>
+
+/* Levels: dimensions in order, the one in lanes innermost of its kind, reductions last. */
+static void order_levels(struct ht_e *e)
+{
+	const struct ht_stage *s = e->s;
+
+	e->levels = 0;
+	for (int reduce = 0; reduce < 2; reduce++) {
+		for (int last = 0; last < 2; last++)
+			for (int d = 0; d < s->dims; d++)
+				if (s->dim[d].reduce == (reduce == 1) && (d == s->vec) == (last == 1))
+					e->level[e->levels++].dim = d;
+		if (!reduce)
+			e->outer = e->levels;
+	}
+	for (int l = 0; l < e->levels; l++)
+		e->level_of[e->level[l].dim] = l;
+}
+
+/* Indices of a dimension in one tile at most. */
+static int64_t span(const struct ht_dim *d)
+{
+	return d->grid >= 0 && d->step < d->extent ? d->step : d->extent;
+}
+
+static int body_size(const struct ht_stage *s)
+{
+	int n = 0;
+
+	for (int32_t i = 0; i < s->xs; i++)
+		n += s->x[i].dtype != HT_I64 && s->x[i].op != HT_X_CONST;
+	return n;
+}
+
+/* Copies along vec hide latency and share what does not depend on it; more than three spill. */
+static void plan_vec(struct ht_e *e, int budget)
+{
+	const struct ht_stage *s = e->s;
+	int64_t vectors = span(&s->dim[s->vec]) / e->lanes;
+	int n = body_size(s) <= 12 ? 4 : body_size(s) <= 40 ? 2 : 1;
+
+	if (s->dim[s->vec].unroll > 1)
+		n = s->dim[s->vec].unroll;
+	while (n > 1 && (n > vectors || n > budget))
+		n /= 2;
+	e->max_copies[s->vec] = n < 1 ? 1 : n;
+}
+
+/* The innermost small reduction dimension whole, and an outer dimension that shares loads with it
+ * by 4 (sliding windows: depthwise convolution, pooling). */
+static void plan_window(struct ht_e *e)
+{
+	const struct ht_stage *s = e->s;
+	int tap = -1, out = -1;
+
+	for (int l = e->outer; l < e->levels; l++)
+		if (e->level[l].dim != s->vec && s->dim[e->level[l].dim].extent > 1)
+			tap = e->level[l].dim;
+	if (tap < 0 || s->dim[tap].extent > 8)
+		return;
+	for (int32_t i = 0; i < s->xs; i++) {
+		const struct ht_x *x = &s->x[i];
+		const struct ht_e_info *o = x->op == HT_X_LOAD ? &e->info[x->a] : NULL;
+
+		if (!o || !(o->uses >> tap & 1) || (o->opaque >> tap & 1))
+			continue;
+		for (int d = 0; d < s->dims; d++)
+			if (!s->dim[d].reduce && d != s->vec && o->coef[d] && o->coef[tap] &&
+				o->coef[d] % o->coef[tap] == 0 && span(&s->dim[d]) > 1 &&
+				(out < 0 || o->coef[d] < o->coef[out]))
+				out = d;
+		if (out >= 0)
+			break;
+	}
+	e->max_copies[tap] = (int)s->dim[tap].extent;
+	if (out < 0)
+		return;
+	for (int n = 4; n > 1; n--)
+		if (n <= span(&s->dim[out]) && n * e->max_copies[tap] <= HT_E_MAX_COPIES) {
+			e->max_copies[out] = n;
+			return;
+		}
+}
+
+static void plan_copies(struct ht_e *e)
+{
+	const struct ht_stage *s = e->s;
+	int total = 1;
+
+	for (int d = 0; d < s->dims; d++) {
+		int64_t n = d == s->vec ? 1 : s->dim[d].unroll, most = span(&s->dim[d]);
+
+		e->max_copies[d] = (int)(n < 1 ? 1 : n > most ? (most < 1 ? 1 : most) : n);
+		total *= e->max_copies[d];
+	}
+	if (total > HT_E_MAX_COPIES || total == 1) {
+		for (int d = 0; d < s->dims; d++)
+			e->max_copies[d] = 1;
+		if (s->reds > 0 && s->vec >= 0 && !s->dim[s->vec].reduce && body_size(s) <= 24)
+			plan_window(e);
+		total = 1;
+		for (int d = 0; d < s->dims; d++)
+			total *= e->max_copies[d];
+	}
+	if (s->vec >= 0 && e->lanes > 1 && total <= 2)
+		plan_vec(e, HT_E_MAX_COPIES / total);
+}
+
+static void plan_memo(struct ht_e *e)
+{
+	size_t n;
+
+	e->memo_size = 1;
+	for (int d = 0; d < e->s->dims; d++) {
+		e->memo_stride[d] = e->memo_size;
+		e->memo_size *= e->max_copies[d];
+	}
+	n = (size_t)(e->s->xs + 1) * (size_t)e->memo_size;
+	e->scalar = HT_NEW_ARRAY(e->arena, LLVMValueRef, n);
+	e->vector = HT_NEW_ARRAY(e->arena, LLVMValueRef, n);
+	e->red = HT_NEW_ARRAY(e->arena, LLVMValueRef,
+		(size_t)(e->s->reds + 1) * (size_t)e->memo_size);
+}
+
+void ht_e_stage_begin(struct ht_e *e, const struct ht_stage *given)
+{
+	struct ht_stage *s = HT_NEW(e->arena, struct ht_stage);
+
+	*s = *given;
+	if (s->kind == HT_STAGE_CONTRACT)
+		s->vec = s->contract.n;
+	e->s = s;
+	e->lanes = s->vec >= 0 ? e->t->vector_bytes / 4 : 1;
+	if (s->vec >= 0 && !e->t->avx512 && s->kind == HT_STAGE_LOOP && span(&s->dim[s->vec]) < e->lanes)
+		e->lanes = 1;
+	e->vl = e->lanes;
+	e->open = 0;
+	e->shared = NULL;
+	e->shared_count = e->shared_cap = 0;
+	e->mask = e->rem = NULL;
+	e->here = NULL;
+	memset(e->level, 0, sizeof e->level);
+	memset(e->off, 0, sizeof e->off);
+	e->assumed = HT_NEW_ARRAY(e->arena, uint8_t, (size_t)s->xs + 1);
+	order_levels(e);
+	if (s->kind == HT_STAGE_CONTRACT)
+		ht_e_contract_plan(e);
+	ht_e_analyse(e);
+	if (s->kind == HT_STAGE_LOOP)
+		plan_copies(e);
+	plan_memo(e);
+}
+
+void ht_e_stores(struct ht_e *e)
+{
+	const struct ht_stage *s = e->s;
+
+	/* All values first: a store may alias the loads of the next copy. */
+	ht_e_first_copy(e, 0, e->outer);
+	do {
+		for (int32_t i = 0; i < s->stores; i++)
+			ht_e_natural(e, s->store[i].value);
+	} while (ht_e_next_copy(e, 0, e->outer));
+	do {
+		for (int32_t i = 0; i < s->stores; i++)
+			ht_e_store(e, &s->store[i], ht_e_natural(e, s->store[i].value));
+	} while (ht_e_next_copy(e, 0, e->outer));
+}
+
+static void leaf(struct ht_e *e)
+{
+	if (e->s->reds > 0)
+		ht_e_reduce(e);
+	ht_e_stores(e);
+}
+
+/* Whether every tile has something to do; `some` is then NULL, else a condition. */
+static bool runs(struct ht_e *e, const struct ht_stage *s, LLVMValueRef *some)
+{
+	LLVMValueRef c;
+
+	*some = NULL;
+	for (int d = 0; d < s->dims; d++) {
+		const struct ht_dim *dim = &s->dim[d];
+
+		if (dim->extent <= 0 && !dim->reduce)
+			return false;
+		if (dim->grid < 0 || (e->k->grid[dim->grid] - 1) * dim->step < dim->extent)
+			continue;
+		c = LLVMBuildNSWMul(e->b, e->grid[dim->grid], ht_e_i64(e, dim->step), "");
+		c = LLVMBuildICmp(e->b, LLVMIntSLT, c, ht_e_i64(e, dim->extent), "");
+		*some = *some ? LLVMBuildAnd(e->b, *some, c, "") : c;
+	}
+	return true;
+}
+
+void ht_e_stage(struct ht_e *e, const struct ht_stage *s)
+{
+	LLVMBasicBlockRef yes, no = NULL;
+	LLVMValueRef some;
+
+	if (!runs(e, s, &some))
+		return;
+	if (some) {
+		yes = ht_e_block(e, "stage");
+		no = ht_e_block(e, "skip");
+		LLVMBuildCondBr(e->b, some, yes, no);
+		LLVMPositionBuilderAtEnd(e->b, yes);
+	}
+	ht_e_stage_begin(e, s);
+	if (s->kind == HT_STAGE_CONTRACT)
+		ht_e_contract_stage(e);
+	else
+		ht_e_nest(e, 0, e->outer, leaf);
+	if (some) {
+		LLVMBuildBr(e->b, no);
+		LLVMMoveBasicBlockAfter(no, LLVMGetInsertBlock(e->b));
+		LLVMPositionBuilderAtEnd(e->b, no);
+	}
+}
