@@ -109,7 +109,8 @@ static void run_body(struct ht_e *e, int level, int end, ht_e_leaf *leaf, const 
 	if (r->masked)
 		set_mask(e, index, last, r->copies);
 	ht_e_nest(e, level + 1, end, leaf);
-	e->mask = e->rem = NULL;
+	if (r->masked)
+		e->mask = e->rem = NULL;
 }
 
 void ht_e_run(struct ht_e *e, int level, int end, ht_e_leaf *leaf, const struct ht_e_run *r)
