@@ -71,8 +71,8 @@ static enum ht_status write_graph(struct convert *c, const struct ht_graph *g, b
 	if (ht_str_ends(path, ".hir"))
 		return write_text(c, g);
 	if (as_imported && ht_str_ends(path, ".meta"))
-		return ht_export_container_to(g, form, c->d, write_some, c->o);
-	return ht_export_graphdef_to(g, form, c->d, write_some, c->o);
+		return ht_export_container_to(g, form, &c->w->arena, c->d, write_some, c->o);
+	return ht_export_graphdef_to(g, form, &c->w->arena, c->d, write_some, c->o);
 }
 
 static enum ht_status convert(void *arg)

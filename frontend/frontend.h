@@ -60,13 +60,13 @@ enum ht_export_form { HT_EXPORT_WIRE, HT_EXPORT_TEXT };
 typedef enum ht_status ht_export_sink(void *self, const void *p, size_t n);
 
 /* The graph as a GraphDef, function library included.  Constants are passed to `sink` from where
- * they lie; no second copy is made. */
+ * they lie; no second copy is made.  Small working memory comes from `work`. */
 enum ht_status ht_export_graphdef_to(const struct ht_graph *g, enum ht_export_form form,
-	struct ht_diags *d, ht_export_sink *sink, void *self);
+	struct ht_arena *work, struct ht_diags *d, ht_export_sink *sink, void *self);
 /* The message that the graph came in (graph->source: GraphDef, MetaGraphDef or SavedModel), with
  * the graph as it is now put back. */
 enum ht_status ht_export_container_to(const struct ht_graph *g, enum ht_export_form form,
-	struct ht_diags *d, ht_export_sink *sink, void *self);
+	struct ht_arena *work, struct ht_diags *d, ht_export_sink *sink, void *self);
 /* The same into a buffer. */
 enum ht_status ht_export_graphdef(const struct ht_graph *g, enum ht_export_form form,
 	struct ht_diags *d, struct ht_buf *out);

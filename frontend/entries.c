@@ -1,0 +1,148 @@
+/* Entry points: what a file, or a user, says about inputs and outputs. */
+#include "frontend/graphdef.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* "node", "node:1"; false when there is none. */
+bool ht_entry_value(struct ht_graph *g, struct ht_str ref, struct ht_value *out)
+{
+	int64_t index = 0;
+	size_t colon;
+
+	*out = (struct ht_value){ .node = ht_graph_node(g, ref) };
+	if (!out->node) {
+		for (colon = ref.n; colon > 0 && ref.p[colon - 1] != ':'; colon--)
+			;
+		if (!colon || !ht_parse_int((struct ht_str){ ref.p + colon, ref.n - colon }, &index) ||
+			index < 0 || index > 1000000)
+			return false;
+		out->node = ht_graph_node(g, (struct ht_str){ ref.p, colon - 1 });
+		out->index = (int32_t)index;
+	}
+	if (!out->node)
+		return false;
+	if (out->index < out->node->outs)
+		return true;
+	if (ht_node_result_count(out->node) >= 0)
+		return false;
+	ht_node_set_outs(out->node, out->index + 1);
+	return true;
+}
+
+void ht_entry_add(struct ht_graph *g, struct ht_entry *e)
+{
+	struct ht_entry **end = &g->entries;
+
+	while (*end)
+		end = &(*end)->next;
+	*end = e;
+}
+
+static void add_port(struct ht_graph *g, struct ht_port ***end, struct ht_str name,
+	struct ht_value v)
+{
+	struct ht_port *p = HT_NEW(g->arena, struct ht_port);
+
+	p->name = name;
+	p->value = v;
+	**end = p;
+	*end = &p->next;
+}
+
+static bool is_input(const struct ht_node *n)
+{
+	return ht_str_is(n->type, "Placeholder") || ht_str_is(n->type, "PlaceholderV2") ||
+		ht_str_is(n->type, "PlaceholderWithDefault") || ht_str_is(n->type, "_Arg");
+}
+
+static void add_placeholders(struct ht_graph *g, struct ht_entry *e)
+{
+	struct ht_port **end = &e->inputs;
+
+	for (struct ht_node *n = g->first; n; n = n->next)
+		if (is_input(n) && n->outs)
+			add_port(g, &end, n->name, ht_out(n, 0));
+}
+
+/* Nodes that nobody uses and that are still no outputs. */
+static bool is_no_output(const struct ht_node *n)
+{
+	static const char *const types[] = { "NoOp", "Assert", "Const", "ControlTrigger", "Print",
+		"PrintV2", "Placeholder", "PlaceholderV2" };
+
+	for (size_t i = 0; i < HT_COUNT(types); i++)
+		if (ht_str_is(n->type, types[i]))
+			return true;
+	return false;
+}
+
+struct ht_entry *ht_default_entry(struct ht_graph *g)
+{
+	struct ht_entry *e = HT_NEW(g->arena, struct ht_entry);
+	bool *used = HT_NEW_ARRAY(g->arena, bool, g->ids);
+	struct ht_port **end = &e->outputs;
+
+	e->name = e->method = HT_STR("");
+	add_placeholders(g, e);
+	for (struct ht_node *n = g->first; n; n = n->next)
+		for (int32_t i = 0; i < n->ins; i++)
+			used[n->in[i].node->id] = true;
+	for (struct ht_node *n = g->first; n; n = n->next) {
+		if (ht_str_is(n->type, "_Retval") && n->ins == 1) {
+			add_port(g, &end, n->name, n->in[0]);
+			continue;
+		}
+		if (used[n->id] || is_no_output(n))
+			continue;
+		if (!n->outs && n->op == HT_OP_OPAQUE)
+			ht_node_set_outs(n, 1);
+		for (int32_t i = 0; i < n->outs; i++)
+			add_port(g, &end,
+				i ? ht_str_printf(g->arena, "%.*s:%" PRId32, HT_STR_ARG(n->name), i)
+				  : n->name,
+				ht_out(n, i));
+	}
+	return e;
+}
+
+static enum ht_status no_such_output(struct ht_graph *g, struct ht_str name, struct ht_diags *d)
+{
+	struct ht_str *words = HT_NEW_ARRAY(g->arena, struct ht_str, g->nodes), near[3];
+	struct ht_where at = HT_NOWHERE;
+	size_t n = 0;
+	int found;
+
+	for (struct ht_node *x = g->first; x; x = x->next)
+		words[n++] = x->name;
+	found = ht_near_names(name, words, n, near);
+	at.path = g->path;
+	return ht_error(d, HT_E_USAGE, at, "the graph has no output '%.*s'%s%.*s%s",
+		HT_STR_ARG(name), found ? "; did you mean '" : "", found ? (int)near[0].n : 0,
+		found ? near[0].p : "", found ? "'?" : "");
+}
+
+enum ht_status ht_entry_for_outputs(struct ht_graph *g, const struct ht_entry *like,
+	const struct ht_str *names, size_t count, struct ht_diags *d, struct ht_entry **out)
+{
+	struct ht_entry *e = HT_NEW(g->arena, struct ht_entry);
+	struct ht_port **end = &e->outputs;
+	struct ht_value v;
+	struct ht_str name;
+
+	e->name = e->method = HT_STR("");
+	if (like)
+		e->inputs = like->inputs;
+	else
+		add_placeholders(g, e);
+	for (size_t i = 0; i < count; i++) {
+		name = names[i];
+		if (!ht_entry_value(g, name, &v))
+			return no_such_output(g, name, d);
+		if (ht_str_ends(name, ":0"))
+			name.n -= 2;
+		add_port(g, &end, ht_str_copy(g->arena, name), v);
+	}
+	*out = e;
+	return HT_OK;
+}

@@ -1,0 +1,102 @@
+/* GraphDef messages ↔ graphs, shared by the files of this folder. */
+#ifndef HT_FRONTEND_GRAPHDEF_H
+#define HT_FRONTEND_GRAPHDEF_H
+
+#include "frontend/frontend.h"
+#include "frontend/pb.h"
+
+/* What one import has used up, and how. */
+struct ht_importer {
+	struct ht_arena *a;
+	struct ht_diags *diags;
+	struct ht_import_limits limit; /* all set */
+	struct ht_map words;           /* names of attributes, devices and the like, held once */
+	size_t nodes, functions;
+	size_t bytes;                  /* allocated beyond what the file holds */
+	size_t budget;
+};
+
+void ht_importer_init(struct ht_importer *im, struct ht_arena *a,
+	const struct ht_import_limits *limits, struct ht_diags *d);
+/* Files may ask for 16 times their size; called for each. */
+void ht_importer_add_input(struct ht_importer *im, size_t bytes);
+/* HT_E_LIMIT when `bytes` more are too many. */
+bool ht_importer_charge(struct ht_importer *im, size_t count, size_t size);
+
+/* ---- attr_read.c, tensor_read.c ---- */
+
+struct ht_str ht_import_word(struct ht_importer *im, struct ht_str s);
+/* A shape that may have names. */
+struct ht_import_shape {
+	struct ht_shape shape;
+	struct ht_str *names; /* NULL: none */
+	struct ht_str extra;
+};
+enum ht_status ht_import_shape(struct ht_importer *im, struct ht_pb_reader r,
+	struct ht_import_shape *out);
+enum ht_status ht_import_tensor(struct ht_importer *im, struct ht_pb_reader r,
+	struct ht_tensor **out);
+enum ht_status ht_import_attr_value(struct ht_importer *im, struct ht_pb_reader r,
+	struct ht_attr_value *out);
+/* One entry of a map<string, AttrValue>, to the end of the list `*end`. */
+enum ht_status ht_import_attr_entry(struct ht_importer *im, struct ht_pb_reader r,
+	struct ht_attr ***end);
+/* Refuses a name that comes twice. */
+enum ht_status ht_import_check_attrs(struct ht_importer *im, const struct ht_attr *attrs,
+	const struct ht_pb_source *src, const void *at);
+/* A field that is not in the table and has no place to be kept. */
+enum ht_status ht_import_unknown(const struct ht_pb_reader *r, const struct ht_pb_value *v);
+
+/* ---- graph_read.c, function_read.c ---- */
+
+/* Fills `g` from a GraphDef.  Nodes are in order, edges resolved. */
+enum ht_status ht_import_graphdef(struct ht_importer *im, struct ht_pb_reader r, struct ht_graph *g);
+enum ht_status ht_import_node(struct ht_importer *im, struct ht_graph *g, struct ht_pb_reader r,
+	const uint8_t *at);
+enum ht_status ht_import_function(struct ht_importer *im, struct ht_graph *g, struct ht_pb_reader r,
+	const uint8_t *at);
+
+/* The edges of one graph or function body. */
+struct ht_import_edges {
+	struct ht_importer *im;
+	struct ht_graph *g;
+	const struct ht_pb_source *src;
+	int32_t *outs; /* by node id: results that are used */
+};
+/* Reads the inputs of all nodes, which are field `number` of the message that `r` reads and stand in
+ * the list from `first` on in the same order. */
+enum ht_status ht_import_inputs(struct ht_importer *im, struct ht_graph *g, struct ht_pb_reader r,
+	uint32_t number, struct ht_node *first);
+/* "node", "node:1", and in functions "node:port:1". */
+enum ht_status ht_import_ref(struct ht_import_edges *e, struct ht_str ref, struct ht_where at,
+	struct ht_value *out);
+
+/* ---- container_read.c ---- */
+
+enum ht_status ht_import_metagraph(struct ht_importer *im, const struct ht_pb_source *src,
+	struct ht_graph *g);
+enum ht_status ht_import_savedmodel(struct ht_importer *im, const struct ht_pb_source *src,
+	struct ht_graph *g);
+
+/* ---- tfjs.c ---- */
+
+/* `dir`: where the shards lie; NULL: there are none. */
+enum ht_status ht_import_tfjs(struct ht_importer *im, struct ht_str text, const char *path,
+	const char *dir, struct ht_graph *g);
+
+/* ---- entries.c ---- */
+
+/* "name", "name:0" of a signature, as a value of the graph. */
+bool ht_entry_value(struct ht_graph *g, struct ht_str ref, struct ht_value *out);
+void ht_entry_add(struct ht_graph *g, struct ht_entry *e);
+
+/* ---- bytes that others hold ---- */
+
+/* A blob of bytes of `src`: a span of its file when they are many, else a copy. */
+struct ht_blob *ht_import_blob(struct ht_importer *im, const struct ht_file *file, const void *p,
+	size_t n);
+
+/* The field of TensorProto that has the values of a type one by one; 0: none that we know. */
+uint32_t ht_tensor_values_field(enum ht_dtype t);
+
+#endif

@@ -1,0 +1,277 @@
+/* Files → graphs: finds out what a file is, and hands it to the reader for it. */
+#include "frontend/graphdef.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum form { FORM_GRAPHDEF, FORM_METAGRAPH, FORM_SAVEDMODEL, FORM_JSON, FORM_HIR };
+
+static void unref_file(void *file)
+{
+	ht_file_unref(file);
+}
+
+/* The map lives as long as the arena. */
+static enum ht_status map_file(struct ht_importer *im, const char *path, struct ht_file **out)
+{
+	HT_TRY(ht_file_map(path, im->limit.file_bytes, im->diags, out));
+	ht_arena_defer(im->a, unref_file, *out);
+	ht_importer_add_input(im, (*out)->n);
+	return HT_OK;
+}
+
+/* ---- what a file is ---- */
+
+/* Wire form always has a control character near its start: the tag of a node's op, if no other. */
+static bool is_text(struct ht_str s)
+{
+	size_t n = s.n < 4096 ? s.n : 4096;
+
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)s.p[i];
+
+		if (c < 9 || (c > 13 && c < 32) || c == 127)
+			return false;
+	}
+	return true;
+}
+
+/* The first field's name in a text form. */
+static struct ht_str first_word(struct ht_str s)
+{
+	size_t i = 0, start;
+
+	while (i < s.n) {
+		if (s.p[i] == '#')
+			while (i < s.n && s.p[i] != '\n')
+				i++;
+		else if (s.p[i] > ' ' && (unsigned char)s.p[i] < 0x80)
+			break;
+		else
+			i++;
+	}
+	start = i;
+	while (i < s.n && (s.p[i] == '_' || (s.p[i] >= 'a' && s.p[i] <= 'z')))
+		i++;
+	if (i == start && i < s.n)
+		i++;
+	return (struct ht_str){ s.p + start, i - start };
+}
+
+static enum form text_form(struct ht_str s)
+{
+	struct ht_str word = first_word(s);
+
+	if (ht_str_is(word, "{"))
+		return FORM_JSON;
+	if (ht_str_is(word, "saved_model_schema_version") || ht_str_is(word, "meta_graphs"))
+		return FORM_SAVEDMODEL;
+	if (ht_pb_field_named(HT_PB_MetaGraphDef, word))
+		return FORM_METAGRAPH;
+	return FORM_GRAPHDEF;
+}
+
+/* By the fields that only one of the messages has. */
+static enum form wire_form(struct ht_str s)
+{
+	const unsigned char *p = (const unsigned char *)s.p;
+	size_t i = 0, length;
+	int shift;
+
+	if (s.n && p[0] == 0x08)
+		return FORM_SAVEDMODEL;
+	while (i < s.n) {
+		unsigned tag = p[i++];
+
+		if (tag == (3 << 3 | 2) || tag == (6 << 3 | 2) || tag == (7 << 3 | 2))
+			return FORM_METAGRAPH;
+		if ((tag & 7) != 2)
+			return FORM_GRAPHDEF;
+		for (length = 0, shift = 0; i < s.n && shift < 35; shift += 7) {
+			length |= (size_t)(p[i] & 0x7f) << shift;
+			if (!(p[i++] & 0x80))
+				break;
+		}
+		if (length > s.n - i)
+			return FORM_GRAPHDEF;
+		i += length;
+	}
+	return FORM_GRAPHDEF;
+}
+
+static bool ends(const char *path, const char *suffix)
+{
+	return ht_str_ends(ht_str(path), suffix);
+}
+
+static enum form form_of(struct ht_str s, const char *path, bool text)
+{
+	if (ends(path, ".hir"))
+		return FORM_HIR;
+	if (text)
+		return text_form(s);
+	if (ends(path, "saved_model.pb"))
+		return FORM_SAVEDMODEL;
+	if (ends(path, ".meta"))
+		return FORM_METAGRAPH;
+	return wire_form(s);
+}
+
+/* ---- reading ---- */
+
+struct input {
+	const char *path;
+	struct ht_str bytes;
+	struct ht_file *file; /* NULL: from memory */
+};
+
+static const char *without_suffix(struct ht_importer *im, const char *path, const char *suffix)
+{
+	size_t n = strlen(path);
+
+	if (ends(path, suffix))
+		n -= strlen(suffix);
+	return ht_str_printf(im->a, "%.*s", (int)n, path).p;
+}
+
+static enum ht_status read_hir(struct ht_importer *im, const struct input *in,
+	struct ht_graph **out)
+{
+	const char *path = ht_str_printf(im->a, "%s.weights",
+		without_suffix(im, in->path, ".hir")).p;
+	struct ht_file *weights = NULL;
+	struct stat st;
+
+	if (in->file && !stat(path, &st))
+		HT_TRY(map_file(im, path, &weights));
+	return ht_text_parse(im->a, in->bytes, in->path, weights, im->diags, out);
+}
+
+static const char *directory_of(struct ht_importer *im, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? ht_str_printf(im->a, "%.*s", (int)(slash - path + 1), path).p : "";
+}
+
+/* Where the values of the variables are, if there are any. */
+static void find_checkpoint(struct ht_importer *im, const struct input *in, struct ht_graph *g)
+{
+	struct stat st;
+	const char *prefix;
+
+	if (!in->file)
+		return;
+	if (g->source == HT_SOURCE_SAVEDMODEL)
+		prefix = ht_str_printf(im->a, "%svariables/variables",
+			directory_of(im, in->path)).p;
+	else
+		prefix = without_suffix(im, in->path, ".meta");
+	if (!stat(ht_str_printf(im->a, "%s.index", prefix).p, &st))
+		g->checkpoint = prefix;
+}
+
+static enum ht_status read_message(struct ht_importer *im, const struct input *in, enum form form,
+	bool text, struct ht_graph *g)
+{
+	static const enum ht_pb_type types[] = {
+		[FORM_GRAPHDEF] = HT_PB_GraphDef,
+		[FORM_METAGRAPH] = HT_PB_MetaGraphDef,
+		[FORM_SAVEDMODEL] = HT_PB_SavedModel,
+	};
+	struct ht_pb_source *src = HT_NEW(im->a, struct ht_pb_source);
+
+	if (text)
+		HT_TRY(ht_pb_from_text(im->a, in->bytes, in->path, types[form], im->limit.depth,
+			im->diags, src));
+	else
+		*src = (struct ht_pb_source){
+			.path = in->path, .diags = im->diags,
+			.p = (const uint8_t *)in->bytes.p, .n = in->bytes.n, .file = in->file,
+			.depth = im->limit.depth,
+		};
+	if (form == FORM_METAGRAPH)
+		HT_TRY(ht_import_metagraph(im, src, g));
+	else if (form == FORM_SAVEDMODEL)
+		HT_TRY(ht_import_savedmodel(im, src, g));
+	else
+		HT_TRY(ht_import_graphdef(im, ht_pb_open(src, HT_PB_GraphDef), g));
+	if (form == FORM_GRAPHDEF)
+		g->source = HT_SOURCE_GRAPHDEF;
+	else
+		find_checkpoint(im, in, g);
+	return HT_OK;
+}
+
+static enum ht_status read_input(struct ht_importer *im, const struct input *in,
+	struct ht_graph **out)
+{
+	bool text = is_text(in->bytes);
+	enum form form = form_of(in->bytes, in->path, text);
+	struct ht_where at = HT_NOWHERE;
+	struct ht_graph *g;
+
+	at.path = in->path;
+	if (!in->bytes.n)
+		return ht_error(im->diags, HT_E_INPUT, at, "the file is empty");
+	if (form == FORM_HIR)
+		return read_hir(im, in, out);
+	g = ht_graph_new(im->a);
+	g->path = ht_str_copy(im->a, ht_str(in->path)).p;
+	if (form == FORM_JSON)
+		HT_TRY(ht_import_tfjs(im, in->bytes, g->path,
+			in->file ? directory_of(im, in->path) : NULL, g));
+	else
+		HT_TRY(read_message(im, in, form, text, g));
+	if (!g->entries)
+		g->entries = ht_default_entry(g);
+	*out = g;
+	return HT_OK;
+}
+
+/* The file of a directory that has the graph. */
+static enum ht_status find_in_directory(struct ht_importer *im, const char *dir, const char **path)
+{
+	static const char *const names[] = { "saved_model.pb", "saved_model.pbtxt", "model.json" };
+	struct ht_where at = HT_NOWHERE;
+	struct stat st;
+
+	for (size_t i = 0; i < HT_COUNT(names); i++) {
+		*path = ht_str_printf(im->a, "%s%s%s", dir, ends(dir, "/") ? "" : "/", names[i]).p;
+		if (!stat(*path, &st))
+			return HT_OK;
+	}
+	at.path = dir;
+	return ht_error(im->diags, HT_E_INPUT, at,
+		"a directory without saved_model.pb, saved_model.pbtxt or model.json");
+}
+
+enum ht_status ht_import(struct ht_arena *a, const char *path, const struct ht_import_limits *limits,
+	struct ht_diags *d, struct ht_graph **out)
+{
+	struct ht_importer im;
+	struct input in;
+	struct stat st;
+
+	*out = NULL;
+	ht_importer_init(&im, a, limits, d);
+	in.path = ht_str_copy(a, ht_str(path)).p;
+	if (!stat(path, &st) && S_ISDIR(st.st_mode))
+		HT_TRY(find_in_directory(&im, path, &in.path));
+	HT_TRY(map_file(&im, in.path, &in.file));
+	in.bytes = (struct ht_str){ (const char *)in.file->p, in.file->n };
+	return read_input(&im, &in, out);
+}
+
+enum ht_status ht_import_memory(struct ht_arena *a, const void *p, size_t n, const char *path,
+	const struct ht_import_limits *limits, struct ht_diags *d, struct ht_graph **out)
+{
+	struct input in = { .path = path, .bytes = { p, n } };
+	struct ht_importer im;
+
+	*out = NULL;
+	ht_importer_init(&im, a, limits, d);
+	ht_importer_add_input(&im, n);
+	return read_input(&im, &in, out);
+}
