@@ -31,23 +31,31 @@ struct ht_listed {
 	enum ht_class class;
 };
 
-/* One profile's data; generated. */
+struct ht_mapped {
+	const char *type, *vendor; /* TensorFlow's op type and the vendor's */
+};
+
+/* One profile; made from data/NAME.profile by generate.c.  Tables are sorted by name. */
 struct ht_profile {
 	const char *name;
-	const struct ht_listed *listed; /* by name */
+	const struct ht_listed *listed;
 	size_t listeds;
-	bool computed_columns; /* every float op has a kernel in f32, f16 and bf16 (profile cpu) */
-	bool manual;           /* the manual's meaning of a mode, not the vendor's code's */
+	const struct ht_mapped *mapped;
+	size_t mappeds;
+	const char *const *still; /* ops without a kernel: they follow their producer */
+	size_t stills;
+	bool computed_columns;    /* every float op has a kernel in f32, f16 and bf16 */
+	bool manual;              /* a mode means what the manual says, not what the vendor's code does */
 };
-extern const struct ht_profile *const ht_profiles[]; /* ended by NULL */
-const struct ht_profile *ht_profile_named(struct ht_str name);
+extern const struct ht_profile ht_profile_cpu;
+/* HT_E_USAGE with near names when there is none. */
+enum ht_status ht_profile_named(const char *name, struct ht_diags *d, const struct ht_profile **out);
 
-/* TensorFlow's op type → the vendor's, by the vendor's map and ours for fused ops. */
-const char *ht_vendor_type(struct ht_str type, char *buf, size_t size);
-/* Of an op type as TensorFlow names it; *list tells where it stands: "ascend910b" or "op table". */
+/* TensorFlow's op type as the vendor calls it. */
+struct ht_str ht_profile_vendor_type(const struct ht_profile *p, struct ht_str type);
+/* Of a node by its type; *list tells what says so: "list" or "op table". */
 enum ht_class ht_profile_class(const struct ht_profile *p, const struct ht_node *n, const char **list);
-/* Ops without a kernel (Reshape, Identity): they follow their producer in nearly every mode. */
-bool ht_profile_moves_nothing(const struct ht_node *n);
+bool ht_profile_is_still(const struct ht_profile *p, const struct ht_node *n);
 
 /* ---- units.c ---- */
 
@@ -174,7 +182,5 @@ enum ht_status ht_precision_rewrite(struct ht_precision *p, struct ht_decisions 
 
 /* precision.c: the pass.  Without a policy it leaves the graph alone. */
 extern const struct ht_pass ht_pass_precision;
-/* merge.c: chains of casts that are one cast, or none. */
-extern const struct ht_pass ht_pass_merge_casts;
 
 #endif
