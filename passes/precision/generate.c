@@ -3,7 +3,7 @@
  *   NAME.lists    "base OTHER", then sections "[white COUNT]", "[black …]", "[gray …]" of op types
  *   NAME.map      lines "TENSORFLOW-TYPE VENDOR-TYPE"
  *   NAME.profile  "lists NAME", "map NAME", "columns computed", "meaning manual",
- *                 "moves-nothing TYPE…"
+ *                 "moves-nothing TYPE…", "keeps TYPE.ATTRIBUTE…"
  *
  * The data is checked: counts as stated, no type in two classes, no type mapped twice.  An error
  * names file and line, and leaves no output. */
@@ -25,7 +25,7 @@ struct table {
 	size_t n;
 };
 
-static struct table lists, map, moves_nothing;
+static struct table lists, map, moves_nothing, keeps;
 static bool computed, manual;
 static const char *directory;
 static char file[512];
@@ -178,9 +178,10 @@ static void read_profile(const char *name)
 	while ((text = next_line(f))) {
 		long at = line;
 		char *key = strtok_r(text, " \t", &save), value[MAX_NAME];
-		if (!strcmp(key, "moves-nothing")) {
+		struct table *list = !strcmp(key, "moves-nothing") ? &moves_nothing : !strcmp(key, "keeps") ? &keeps : NULL;
+		if (list) {
 			for (char *w; (w = strtok_r(NULL, " \t", &save));)
-				add(&moves_nothing, w, "");
+				add(list, w, "");
 			continue;
 		}
 		snprintf(value, sizeof value, "%s", word(&save));
@@ -210,11 +211,19 @@ static const char *class_constant(const char *class)
 	return *class == 'w' ? "HT_CLASS_WHITE" : *class == 'b' ? "HT_CLASS_BLACK" : "HT_CLASS_GRAY";
 }
 
+static void print_names(FILE *f, const char *name, struct table *t)
+{
+	qsort(t->item, t->n, sizeof *t->item, by_name);
+	fprintf(f, "static const char *const %s[] = {\n", name);
+	for (size_t i = 0; i < t->n; i++)
+		fprintf(f, "\t\"%s\",\n", t->item[i].name);
+	fprintf(f, "};\n\n");
+}
+
 static void print_tables(FILE *f, const char *profile)
 {
 	qsort(lists.item, lists.n, sizeof *lists.item, by_name);
 	qsort(map.item, map.n, sizeof *map.item, by_name);
-	qsort(moves_nothing.item, moves_nothing.n, sizeof *moves_nothing.item, by_name);
 	fprintf(f, "/* Made by passes/precision/generate.c from passes/precision/data. */\n"
 		   "#include \"passes/precision/precision.h\"\n\n");
 	fprintf(f, "static const struct ht_listed listed[] = {\n");
@@ -223,13 +232,14 @@ static void print_tables(FILE *f, const char *profile)
 	fprintf(f, "};\n\nstatic const struct ht_mapped mapped[] = {\n");
 	for (size_t i = 0; i < map.n; i++)
 		fprintf(f, "\t{ \"%s\", \"%s\" },\n", map.item[i].name, map.item[i].value);
-	fprintf(f, "};\n\nstatic const char *const still[] = {\n");
-	for (size_t i = 0; i < moves_nothing.n; i++)
-		fprintf(f, "\t\"%s\",\n", moves_nothing.item[i].name);
-	fprintf(f, "};\n\nconst struct ht_profile ht_profile_%s = {\n\t.name = \"%s\",\n"
+	fprintf(f, "};\n\n");
+	print_names(f, "still", &moves_nothing);
+	print_names(f, "keeps", &keeps);
+	fprintf(f, "const struct ht_profile ht_profile_%s = {\n\t.name = \"%s\",\n"
 		   "\t.listed = listed,\n\t.listeds = %zu,\n\t.mapped = mapped,\n\t.mappeds = %zu,\n"
-		   "\t.still = still,\n\t.stills = %zu,\n\t.computed_columns = %s,\n\t.manual = %s,\n};\n",
-		profile, profile, lists.n, map.n, moves_nothing.n, computed ? "true" : "false",
+		   "\t.still = still,\n\t.stills = %zu,\n\t.keeps = keeps,\n\t.keepses = %zu,\n"
+		   "\t.computed_columns = %s,\n\t.manual = %s,\n};\n",
+		profile, profile, lists.n, map.n, moves_nothing.n, keeps.n, computed ? "true" : "false",
 		manual ? "true" : "false");
 }
 

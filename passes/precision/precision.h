@@ -44,6 +44,8 @@ struct ht_profile {
 	size_t mappeds;
 	const char *const *still; /* ops without a kernel: they follow their producer */
 	size_t stills;
+	const char *const *keeps; /* TYPE.ATTRIBUTE: keeps its dtype in every column */
+	size_t keepses;
 	bool computed_columns;    /* every float op has a kernel in f32, f16 and bf16 */
 	bool manual;              /* a mode means what the manual says, not what the vendor's code does */
 };
@@ -56,6 +58,7 @@ struct ht_str ht_profile_vendor_type(const struct ht_profile *p, struct ht_str t
 /* Of a node by its type; *list tells what says so: "list" or "op table". */
 enum ht_class ht_profile_class(const struct ht_profile *p, const struct ht_node *n, const char **list);
 bool ht_profile_is_still(const struct ht_profile *p, const struct ht_node *n);
+bool ht_profile_keeps(const struct ht_profile *p, struct ht_str type, struct ht_str attr);
 
 /* ---- units.c ---- */
 
@@ -65,7 +68,7 @@ struct ht_unit {
 	enum ht_dtype from; /* as the graph has it */
 	enum ht_dtype to;   /* as decided so far */
 	uint32_t parent;    /* union-find */
-	bool fixed;         /* keeps its dtype: shares its type with a node that is not judged */
+	bool fixed;         /* keeps its dtype */
 };
 
 /* Columns of one node over its type attributes. */
@@ -75,10 +78,11 @@ struct ht_column {
 #define HT_MAX_COLUMNS 32
 
 struct ht_choice {
-	const struct ht_column *column;
+	struct ht_column *column;
 	int columns;        /* 0: not judged */
 	uint32_t left;      /* bit set: columns not yet excluded */
 	const char *rule;   /* what decided; static text */
+	const struct ht_node *followed; /* the producer that a gray op took its dtype from */
 	const char *list;   /* the list that gave the class, or NULL */
 	enum ht_class class;
 };
@@ -96,17 +100,25 @@ struct ht_precision {
 	struct ht_choice *choice; /* by node id */
 };
 
-enum ht_status ht_units_build(struct ht_precision *p);
+void ht_units_build(struct ht_precision *p);
 /* The representative of a unit's class. */
-uint32_t ht_unit_root(struct ht_precision *p, uint32_t unit);
+struct ht_unit *ht_unit_root(struct ht_precision *p, struct ht_unit *u);
+/* Unit of type attribute `attr` of a node that has units. */
+static inline struct ht_unit *ht_unit_of(struct ht_precision *p, const struct ht_node *n, int attr)
+{
+	return &p->unit[p->first_unit[n->id] + (uint32_t)attr];
+}
 /* The unit that gives operand `i` its type, or NULL where the op fixes it. */
 struct ht_unit *ht_unit_of_arg(struct ht_precision *p, const struct ht_node *n, int32_t i);
 struct ht_unit *ht_unit_of_result(struct ht_precision *p, const struct ht_node *n, int32_t i);
+/* The type attribute that gives operand or result `i` its dtype; -1: the op fixes it. */
+int ht_attr_of_arg(const struct ht_node *n, int32_t i);
+int ht_attr_of_result(const struct ht_node *n, int32_t i);
 /* The dtype that a value has as decided so far. */
 enum ht_dtype ht_decided_dtype(struct ht_precision *p, struct ht_value v);
 
 /* columns.c: what the profile offers for a node. */
-void ht_columns_of(struct ht_precision *p, const struct ht_node *n, struct ht_choice *c);
+void ht_columns_build(struct ht_precision *p, const struct ht_node *n, struct ht_choice *c);
 /* Keeps the columns whose attribute `attr` is `t`; false (and nothing changes) when none is. */
 bool ht_narrow_columns(struct ht_choice *c, int attr, enum ht_dtype t);
 /* Takes the first column that is left. */
@@ -120,7 +132,7 @@ struct ht_policy_kind {
 	const char *same_as; /* the policy that this name is a synonym of, or NULL */
 	int mode;            /* for `decide` */
 	/* Narrows the choices of all nodes and settles them, in an order of its own. */
-	enum ht_status (*decide)(struct ht_precision *p);
+	void (*decide)(struct ht_precision *p);
 };
 extern const struct ht_policy_kind ht_policy_kinds[]; /* ended by a row without a name */
 
@@ -146,7 +158,7 @@ enum ht_mode {
 	HT_MODE_MIX_FP16,
 	HT_MODE_MIX_BF16
 };
-enum ht_status ht_ascend_decide(struct ht_precision *p);
+void ht_ascend_decide(struct ht_precision *p);
 
 /* ---- decisions: what comes out ---- */
 
@@ -158,6 +170,7 @@ struct ht_decided_type {
 	enum ht_dtype from, to;
 	const char *rule, *list;
 	enum ht_class class;
+	struct ht_str followed;      /* empty: none */
 };
 struct ht_decided_cast {
 	struct ht_str name;
@@ -178,7 +191,7 @@ struct ht_decisions {
 };
 
 /* rewrite.c: writes the decision into the graph and places the casts. */
-enum ht_status ht_precision_rewrite(struct ht_precision *p, struct ht_decisions *out);
+void ht_precision_rewrite(struct ht_precision *p, struct ht_decisions *out);
 
 /* precision.c: the pass.  Without a policy it leaves the graph alone. */
 extern const struct ht_pass ht_pass_precision;

@@ -1,0 +1,255 @@
+/* Writing a decision into the graph: type attributes, result types, and one cast a tensor and
+ * type, shared by all that want it so. */
+#include "passes/precision/precision.h"
+
+#include <string.h>
+
+struct rewrite {
+	struct ht_precision *p;
+	struct ht_graph *g;
+	struct ht_decisions *out;
+	enum ht_dtype **before;  /* by node id: dtypes of the results as they were; NULL: unchanged */
+	struct cast **casts;     /* by node id: of its results */
+	uint32_t ids;            /* of the graph as it was: new nodes have none of the above */
+};
+
+struct cast {
+	int32_t index;
+	enum ht_dtype to;
+	struct ht_node *node;
+	bool named; /* has taken over its operand's name */
+	struct cast *next;
+};
+
+static bool is_low(enum ht_dtype t)
+{
+	return t == HT_F16 || t == HT_BF16;
+}
+
+/* ---- types ---- */
+
+static void note_type(struct rewrite *r, const struct ht_node *n, const struct ht_unit *u)
+{
+	struct ht_decisions *d = r->out;
+	const struct ht_choice *c = &r->p->choice[n->id];
+
+	d->type = ht_grow(d->arena, d->type, d->types, &d->type_cap, sizeof *d->type);
+	d->type[d->types++] = (struct ht_decided_type){
+		.origin = n->origin,
+		.origins = n->origins,
+		.node = n->name,
+		.attr = ht_op_info(n->op)->type_attr[(int)u->attr].name,
+		.from = u->from,
+		.to = u->to,
+		.rule = c->rule,
+		.list = c->list,
+		.class = c->class,
+		.followed = c->followed ? c->followed->name : (struct ht_str){ 0 },
+	};
+}
+
+static void save_results(struct rewrite *r, const struct ht_node *n)
+{
+	enum ht_dtype *before = HT_NEW_ARRAY(r->p->arena, enum ht_dtype, (size_t)n->outs);
+
+	for (int32_t i = 0; i < n->outs; i++)
+		before[i] = n->out[i].dtype;
+	r->before[n->id] = before;
+}
+
+static void set_types(struct rewrite *r, struct ht_node *n)
+{
+	const struct ht_op_info *info = ht_op_info(n->op);
+	bool low = false;
+
+	if (!r->p->choice[n->id].columns)
+		return;
+	for (int i = 0; i < info->type_attrs; i++) {
+		const struct ht_unit *u = ht_unit_of(r->p, n, i);
+		low |= is_low(u->to);
+		if (u->to == u->from)
+			continue;
+		if (!r->before[n->id])
+			save_results(r, n);
+		note_type(r, n, u);
+		ht_attr_set_type(n, info->type_attr[i].name.p, u->to);
+	}
+	r->out->float_nodes++;
+	r->out->low_nodes += low;
+	for (int32_t i = 0; r->before[n->id] && i < n->outs; i++) {
+		const struct ht_unit *u = ht_unit_of_result(r->p, n, i);
+		if (u)
+			n->out[i].dtype = u->to;
+	}
+}
+
+/* ---- casts ---- */
+
+static struct ht_str value_name(struct rewrite *r, struct ht_value v)
+{
+	if (!v.index)
+		return v.node->name;
+	return ht_str_printf(r->out->arena, "%.*s:%d", HT_STR_ARG(v.node->name), (int)v.index);
+}
+
+static struct ht_node *new_cast(struct rewrite *r, struct ht_value v, enum ht_dtype to)
+{
+	enum ht_dtype from = ht_type_of(v)->dtype;
+	struct ht_str name = v.index ? ht_str_printf(r->g->arena, "%.*s/%d/%s", HT_STR_ARG(v.node->name), (int)v.index,
+					       ht_dtype_info(to)->name) :
+				       ht_str_printf(r->g->arena, "%.*s/%s", HT_STR_ARG(v.node->name), ht_dtype_info(to)->name);
+	struct ht_node *n = ht_node_new(r->g, HT_STR("Cast"), ht_graph_free_name(r->g, name));
+
+	n->device = v.node->device;
+	ht_attr_set_type(n, "SrcT", from);
+	ht_attr_set_type(n, "DstT", to);
+	ht_attr_set_bool(n, "Truncate", false);
+	ht_node_set_ins(n, &v, 1);
+	ht_node_set_outs(n, 1);
+	n->out[0] = (struct ht_type){ to, ht_type_of(v)->shape };
+	if (v.node->next)
+		ht_node_move(n, v.node->next);
+	return n;
+}
+
+static struct cast *cast_of(struct rewrite *r, struct ht_value v, enum ht_dtype to)
+{
+	struct cast **list = &r->casts[v.node->id], *c;
+
+	for (c = *list; c; c = c->next)
+		if (c->index == v.index && c->to == to)
+			return c;
+	c = HT_NEW(r->p->arena, struct cast);
+	c->index = v.index;
+	c->to = to;
+	c->node = new_cast(r, v, to);
+	c->next = *list;
+	*list = c;
+	return c;
+}
+
+static enum ht_dtype dtype_before(struct rewrite *r, struct ht_value v)
+{
+	const enum ht_dtype *before = r->before[v.node->id];
+
+	return before ? before[v.index] : ht_type_of(v)->dtype;
+}
+
+/* What operand `i` has to be: an op of the table says so; another takes what it took before. */
+static enum ht_dtype wanted(struct rewrite *r, const struct ht_node *n, int32_t i)
+{
+	const struct ht_unit *u = n->op == HT_OP_OPAQUE ? NULL : ht_unit_of_arg(r->p, n, i);
+
+	return u && u->to != HT_INVALID ? u->to : dtype_before(r, n->in[i]);
+}
+
+static void cast_operands(struct rewrite *r, struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->ins; i++) {
+		struct ht_value v = n->in[i];
+		enum ht_dtype to;
+		if (v.port.n || v.index < 0 || v.index >= v.node->outs)
+			continue;
+		to = wanted(r, n, i);
+		if (!ht_is_float(to) || !ht_is_float(ht_type_of(v)->dtype) || to == ht_type_of(v)->dtype)
+			continue;
+		n->in[i] = ht_out(cast_of(r, v, to)->node, 0);
+	}
+}
+
+/* An output keeps its dtype, and, so that the exported graph can be asked for it, its name: the
+ * cast takes over the name of the node that used to have it. */
+static void take_name(struct rewrite *r, struct ht_node *n, struct ht_node *cast)
+{
+	struct ht_str name = n->name, *origin;
+	struct ht_str inner = ht_str_printf(r->g->arena, "%.*s/%s", HT_STR_ARG(name),
+		ht_dtype_info(n->out[0].dtype)->name);
+
+	if (!n->origins) {
+		origin = HT_NEW(r->g->arena, struct ht_str);
+		*origin = name;
+		n->origin = origin;
+		n->origins = 1;
+	}
+	ht_node_rename(n, ht_graph_free_name(r->g, inner));
+	ht_node_rename(cast, name);
+}
+
+static void cast_outputs(struct rewrite *r)
+{
+	for (struct ht_entry *e = r->g->entries; e; e = e->next) {
+		for (struct ht_port *o = e->outputs; o; o = o->next) {
+			struct ht_value v = o->value;
+			enum ht_dtype to;
+			struct cast *cast;
+			if (v.node->id >= r->ids || v.index < 0 || v.index >= v.node->outs)
+				continue;
+			to = dtype_before(r, v);
+			if (to == ht_type_of(v)->dtype)
+				continue;
+			cast = cast_of(r, v, to);
+			o->value = ht_out(cast->node, 0);
+			if (!v.index && !cast->named)
+				take_name(r, v.node, cast->node);
+			cast->named = true;
+		}
+	}
+}
+
+/* ---- the report ---- */
+
+static void note_cast(struct rewrite *r, const struct cast *c)
+{
+	struct ht_decisions *d = r->out;
+	const struct ht_node *n = c->node;
+	struct ht_value v = n->in[0];
+
+	d->cast = ht_grow(d->arena, d->cast, d->casts, &d->cast_cap, sizeof *d->cast);
+	d->cast[d->casts++] = (struct ht_decided_cast){
+		.name = n->name,
+		.source = value_name(r, v),
+		.from = ht_type_of(v)->dtype,
+		.to = c->to,
+		.constant = v.node->op == HT_OP_Const,
+	};
+}
+
+static void note_unknown(struct rewrite *r, struct ht_map *seen, const struct ht_node *n)
+{
+	struct ht_decisions *d = r->out;
+
+	if (n->op != HT_OP_OPAQUE || ht_map_get(seen, n->type))
+		return;
+	ht_map_at(seen, n->type)->value = seen;
+	d->unknown = ht_grow(d->arena, d->unknown, d->unknowns, &d->unknown_cap, sizeof *d->unknown);
+	d->unknown[d->unknowns++] = n->type;
+}
+
+static void note_all(struct rewrite *r)
+{
+	struct ht_map seen;
+
+	ht_map_init(&seen, r->p->arena);
+	for (const struct ht_node *n = r->g->first; n; n = n->next) {
+		if (n->id >= r->ids)
+			continue;
+		note_unknown(r, &seen, n);
+		for (const struct cast *c = r->casts[n->id]; c; c = c->next)
+			note_cast(r, c);
+	}
+}
+
+void ht_precision_rewrite(struct ht_precision *p, struct ht_decisions *out)
+{
+	struct rewrite r = { .p = p, .g = p->graph, .out = out, .ids = p->graph->ids };
+
+	r.before = HT_NEW_ARRAY(p->arena, enum ht_dtype *, r.ids);
+	r.casts = HT_NEW_ARRAY(p->arena, struct cast *, r.ids);
+	for (struct ht_node *n = r.g->first; n; n = n->next)
+		set_types(&r, n);
+	for (struct ht_node *n = r.g->first; n; n = n->next)
+		if (n->id < r.ids)
+			cast_operands(&r, n);
+	cast_outputs(&r);
+	note_all(&r);
+}
