@@ -105,8 +105,7 @@ struct ht_program {
 /* Turns a plan of graph `g` into a program: packs constants (the graph's own are given back as they
  * are packed), generates code. */
 enum ht_status ht_program_build(struct ht_program *p, struct ht_graph *g, struct ht_plan *plan,
-	const struct ht_target *target, int threads, struct ht_work *w, struct ht_phases *phases,
-	struct ht_diags *d);
+	const struct ht_target *target, int threads, struct ht_phases *phases, struct ht_diags *d);
 
 /* ---- module.c ---- */
 

@@ -166,7 +166,7 @@ static enum ht_status compile(void *arg)
 	HT_TRY(ht_lowering_run(c->m, &c->opt, HT_OPEN_REFUSE, HT_UPTO_LAYOUT, NULL, c->w, c->d, &l));
 	HT_TRY(ht_lower(l.graph, &l.passes, &c->w->arena, &plan));
 	ht_phase_end(&l.phases, "lower");
-	HT_TRY(ht_program_build(c->p, l.graph, plan, l.passes.target, c->opt.threads, c->w, &l.phases, c->d));
+	HT_TRY(ht_program_build(c->p, l.graph, plan, l.passes.target, c->opt.threads, &l.phases, c->d));
 	keep_defaults(c);
 	fill_info(c, &l);
 	return HT_OK;

@@ -10,7 +10,7 @@ struct build {
 	const struct ht_target *target;
 	int threads;
 	struct ht_diags *d;
-	ht_kernel_fn **entry; /* by kernel of the plan */
+	ht_kernel_fn **entry; /* by kernel of the plan; NULL: a library kernel */
 };
 
 /* ---- constants ---- */
@@ -126,7 +126,7 @@ static void make_step(struct build *b, const struct ht_plan_step *from, struct h
 	if (k->params && from->params)
 		memcpy(params, from->params, (size_t)k->params * sizeof *params);
 	*to = (struct ht_rt_step){
-		.fn = b->entry[kernel_number(b->plan, k)],
+		.fn = k->library ? ht_library_kernel(k->library) : b->entry[kernel_number(b->plan, k)],
 		.buffer = buffer,
 		.args = k->args,
 		.params = params,
@@ -187,17 +187,15 @@ static enum ht_status generate(struct build *b)
 	if (!plan->kernels)
 		return HT_OK;
 	HT_TRY(b->p->backend->compile(plan->kernel, plan->kernels, b->target, b->threads, b->d,
-		&b->p->code, b->entry));
+		&b->p->code, &b->entry));
 	b->p->info.code_bytes = b->p->backend->code_bytes(b->p->code);
 	return HT_OK;
 }
 
 enum ht_status ht_program_build(struct ht_program *p, struct ht_graph *g, struct ht_plan *plan,
-	const struct ht_target *target, int threads, struct ht_work *w, struct ht_phases *phases,
-	struct ht_diags *d)
+	const struct ht_target *target, int threads, struct ht_phases *phases, struct ht_diags *d)
 {
-	struct build b = { p, plan, target, threads, d,
-		HT_NEW_ARRAY(&w->arena, ht_kernel_fn *, (size_t)plan->kernels) };
+	struct build b = { p, plan, target, threads, d, NULL };
 
 	HT_TRY(make_constants(&b, g));
 	ht_phase_end(phases, "weights");

@@ -17,6 +17,7 @@
 	PASS(infer)                                                                                \
 	PASS(layer_norm)                                                                           \
 	PASS(layout)                                                                               \
+	PASS(precision)                                                                            \
 	PASS(prune)                                                                                \
 	PASS(simplify)                                                                             \
 	PASS(split_batch_norm)                                                                     \

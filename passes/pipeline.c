@@ -6,7 +6,7 @@ const char ht_pipeline_cleanup[] = "prune,split_fused,infer,identity,fold,infer,
 				   "simplify,cse,layer_norm,gelu,swish,batch_norm,simplify,cse,"
 				   "prune,infer";
 
-const char ht_pipeline_precision[] = "casts,cse,prune,infer";
+const char ht_pipeline_precision[] = "precision,casts,cse,prune,infer";
 
 /* Transposes meet before and behind what fold_pad and dilate look at, so those come last. */
 const char ht_pipeline_layout[] = "split_batch_norm,layout,transposes,fold,simplify,cse,identity,"
