@@ -1,5 +1,4 @@
 /* The backend's face: many kernels on several threads into one block of read-execute memory. */
-#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "backend/machine.h"
 #include "backend/emit.h"
 

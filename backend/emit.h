@@ -208,6 +208,7 @@ void ht_e_contract_plan(struct ht_e *e); /* order of levels and copies */
 void ht_e_contract_stage(struct ht_e *e);
 
 /* ---- function.c ---- */
+void ht_e_attributes(struct ht_e *e, LLVMValueRef fn);
 /* Adds kernel k to module as function `name`. */
 void ht_e_kernel(const struct ht_kernel *k, const struct ht_target *t, struct ht_arena *a,
 	LLVMModuleRef mod, const char *name);

@@ -3,28 +3,34 @@
 
 #include <string.h>
 
-static void attribute(struct ht_e *e, const char *name, const char *value)
+static void attribute(struct ht_e *e, LLVMValueRef fn, const char *name, const char *value)
 {
-	LLVMAddAttributeAtIndex(e->fn, LLVMAttributeFunctionIndex,
+	LLVMAddAttributeAtIndex(fn, LLVMAttributeFunctionIndex,
 		LLVMCreateStringAttribute(e->c, name, (unsigned)strlen(name), value,
 			(unsigned)strlen(value)));
+}
+
+void ht_e_attributes(struct ht_e *e, LLVMValueRef fn)
+{
+	unsigned nounwind = LLVMGetEnumAttributeKindForName("nounwind", 8);
+
+	LLVMAddAttributeAtIndex(fn, LLVMAttributeFunctionIndex,
+		LLVMCreateEnumAttribute(e->c, nounwind, 0));
+	attribute(e, fn, "no-builtins", "true");
+	attribute(e, fn, "no-jump-tables", "true");
+	attribute(e, fn, "target-cpu", e->t->cpu);
+	attribute(e, fn, "target-features", e->t->features);
+	attribute(e, fn, "prefer-vector-width", e->t->vector_bytes == 64 ? "512" :
+		e->t->vector_bytes == 32 ? "256" : "128");
 }
 
 static void make_function(struct ht_e *e, const char *name)
 {
 	LLVMTypeRef arg[5] = { e->ptr, e->ptr, e->i64, e->i64, e->ptr };
-	unsigned nounwind = LLVMGetEnumAttributeKindForName("nounwind", 8);
 
 	e->fn = LLVMAddFunction(e->mod, name, LLVMFunctionType(e->i32, arg, 5, false));
 	LLVMSetVisibility(e->fn, LLVMHiddenVisibility);
-	LLVMAddAttributeAtIndex(e->fn, LLVMAttributeFunctionIndex,
-		LLVMCreateEnumAttribute(e->c, nounwind, 0));
-	attribute(e, "no-builtins", "true");
-	attribute(e, "no-jump-tables", "true");
-	attribute(e, "target-cpu", e->t->cpu);
-	attribute(e, "target-features", e->t->features);
-	attribute(e, "prefer-vector-width", e->t->vector_bytes == 64 ? "512" :
-		e->t->vector_bytes == 32 ? "256" : "128");
+	ht_e_attributes(e, e->fn);
 }
 
 /* Bytes that a read may touch in place of a row or lane that is not there. */

@@ -163,6 +163,12 @@ static void add_product(struct ht_e *e, const struct ht_x *x, struct acc a, bool
 	LLVMBuildStore(e->b, v, a.value);
 }
 
+/* Whether positions are visited in order: vec goes innermost. */
+static bool in_order(const struct ht_stage *s)
+{
+	return s->vec < 0 || !s->dim[s->vec].reduce || s->vec == s->dims - 1;
+}
+
 static void accumulate(struct ht_e_reducer *q, int red, int number)
 {
 	struct ht_e *e = q->e;
@@ -180,8 +186,7 @@ static void accumulate(struct ht_e_reducer *q, int red, int number)
 	}
 	v = ht_e_get(e, r->x, vector);
 	if (is_arg(r->op)) {
-		improve(e, r, a, v, position(q, vector ? e->vl : 1), mask, e->s->vec < 0 ||
-			!q->across || e->s->vec == e->s->dims - 1);
+		improve(e, r, a, v, position(q, vector ? e->vl : 1), mask, in_order(e->s));
 		return;
 	}
 	if (mask)

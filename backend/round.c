@@ -143,6 +143,7 @@ static LLVMValueRef remainder_function(struct ht_e *e, bool wide, LLVMTypeRef *t
 		return f;
 	f = LLVMAddFunction(e->mod, name, *type);
 	LLVMSetLinkage(f, LLVMInternalLinkage);
+	ht_e_attributes(e, f);
 	e->b = LLVMCreateBuilderInContext(e->c);
 	remainder_body(e, f, wide ? 52 : 23);
 	LLVMDisposeBuilder(e->b);

@@ -1,0 +1,173 @@
+/* Fixed workers that sleep between runs.  A run wakes them once; between its steps they meet at a
+ * barrier, where they spin for a while before they sleep: steps are short.
+ *
+ * After a fork the child has the memory of the pool but none of its threads: the first run there
+ * builds them anew. */
+#include "runtime/pool.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Turns of waiting before sleeping, each some ten nanoseconds. */
+#define SPIN 4000
+
+struct worker {
+	struct ht_rt_pool *pool;
+	int number;
+	pthread_t thread;
+};
+
+struct ht_rt_pool {
+	int threads; /* that were asked for */
+	int workers; /* that there are, the caller included */
+	pid_t pid;
+	pthread_mutex_t turn; /* of runs */
+	struct worker *worker;
+	ht_pool_fn *fn;
+	void *arg;
+	bool stop;
+	_Alignas(64) atomic_int job;     /* counts runs; workers sleep on it */
+	_Alignas(64) atomic_int arrived; /* at the barrier */
+	_Alignas(64) atomic_int passed;  /* counts barriers; who waits sleeps on it */
+};
+
+static void pause_cpu(void)
+{
+	__builtin_ia32_pause();
+}
+
+/* Waits while *a == value. */
+static void wait_change(atomic_int *a, int value)
+{
+	for (int i = 0; i < SPIN; i++) {
+		if (atomic_load_explicit(a, memory_order_acquire) != value)
+			return;
+		pause_cpu();
+	}
+	while (atomic_load_explicit(a, memory_order_acquire) == value)
+		syscall(SYS_futex, a, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+
+static void change(atomic_int *a)
+{
+	atomic_fetch_add_explicit(a, 1, memory_order_release);
+	syscall(SYS_futex, a, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+void ht_pool_barrier(struct ht_rt_pool *p)
+{
+	int now = atomic_load_explicit(&p->passed, memory_order_relaxed);
+
+	if (p->workers == 1)
+		return;
+	if (atomic_fetch_add_explicit(&p->arrived, 1, memory_order_acq_rel) + 1 < p->workers) {
+		wait_change(&p->passed, now);
+		return;
+	}
+	atomic_store_explicit(&p->arrived, 0, memory_order_relaxed);
+	change(&p->passed);
+}
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+	struct ht_rt_pool *p = w->pool;
+	/* The workers are started between two runs, with the count at 0. */
+	int seen = 0;
+
+	for (;;) {
+		wait_change(&p->job, seen++);
+		if (p->stop)
+			return NULL;
+		p->fn(p->arg, w->number, p->workers);
+		ht_pool_barrier(p);
+	}
+}
+
+/* Starts as many workers as there can be. */
+static void start(struct ht_rt_pool *p)
+{
+	p->pid = getpid();
+	p->workers = 1;
+	p->stop = false;
+	atomic_store(&p->job, 0);
+	atomic_store(&p->arrived, 0);
+	atomic_store(&p->passed, 0);
+	while (p->workers < p->threads) {
+		struct worker *w = &p->worker[p->workers];
+
+		w->pool = p;
+		w->number = p->workers;
+		if (pthread_create(&w->thread, NULL, work, w) != 0)
+			return;
+		p->workers++;
+	}
+}
+
+static void stop(struct ht_rt_pool *p)
+{
+	p->stop = true;
+	change(&p->job);
+	for (int i = 1; i < p->workers; i++)
+		pthread_join(p->worker[i].thread, NULL);
+}
+
+struct ht_rt_pool *ht_rt_pool_new(int threads)
+{
+	struct ht_rt_pool *p = NULL;
+
+	if (threads < 1 || posix_memalign((void **)&p, 64, sizeof *p) != 0)
+		return NULL;
+	*p = (struct ht_rt_pool){ .threads = threads };
+	p->worker = calloc((size_t)threads, sizeof *p->worker);
+	if (!p->worker || pthread_mutex_init(&p->turn, NULL) != 0) {
+		free(p->worker);
+		free(p);
+		return NULL;
+	}
+	start(p);
+	if (p->workers < threads) {
+		ht_rt_pool_free(p);
+		return NULL;
+	}
+	return p;
+}
+
+void ht_rt_pool_free(struct ht_rt_pool *p)
+{
+	if (!p)
+		return;
+	if (p->pid == getpid()) {
+		stop(p);
+		pthread_mutex_destroy(&p->turn);
+	}
+	free(p->worker);
+	free(p);
+}
+
+int ht_rt_pool_threads(const struct ht_rt_pool *p)
+{
+	return p->threads;
+}
+
+void ht_pool_run(struct ht_rt_pool *p, ht_pool_fn *fn, void *arg)
+{
+	if (p->pid != getpid()) {
+		/* The lock may have been held by a thread that is not in this process. */
+		pthread_mutex_init(&p->turn, NULL);
+		start(p);
+	}
+	pthread_mutex_lock(&p->turn);
+	p->fn = fn;
+	p->arg = arg;
+	if (p->workers > 1)
+		change(&p->job);
+	fn(arg, 0, p->workers);
+	ht_pool_barrier(p);
+	pthread_mutex_unlock(&p->turn);
+}

@@ -1,0 +1,203 @@
+/* A context and its runs: all memory is there before, every pointer that does not change is in its
+ * place, so that a run only fills in its inputs and outputs and walks a flat table. */
+#include "runtime/pool.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <xmmintrin.h>
+
+#define HUGE_PAGE ((size_t)2 << 20)
+
+struct fault {
+	_Alignas(64) int32_t code;
+};
+
+struct ht_rt_context {
+	const struct ht_rt_program *program;
+	struct ht_rt_pool *pool;
+	int threads;
+	char *arena;
+	char *scratch;
+	size_t scratch_bytes; /* of one thread, rounded up */
+	void **arg;           /* of all steps, one after the other */
+	void ***first;        /* of each step in arg */
+	struct patch {
+		void **where;
+		int32_t number;
+		bool output;
+	} *patch;             /* args that are inputs or outputs */
+	int32_t patches;
+	struct fault *fault;  /* of each thread, in the current step */
+	atomic_int failed;    /* step number + 1 */
+	bool profile, ftz;
+	int64_t *ns;
+};
+
+static void *aligned(size_t n)
+{
+	size_t align = n >= 2 * HUGE_PAGE ? HUGE_PAGE : 64;
+	void *p = NULL;
+
+	if (posix_memalign(&p, align, n + 64) != 0)
+		return NULL;
+	if (align == HUGE_PAGE)
+		madvise(p, n, MADV_HUGEPAGE); /* a hint: nothing is lost without */
+	return p;
+}
+
+static void *buffer_address(const struct ht_rt_context *c, const struct ht_rt_buffer *b)
+{
+	switch (b->where) {
+	case HT_RT_ARENA:
+		return c->arena + b->offset;
+	case HT_RT_CONST:
+		return (void *)(uintptr_t)b->data;
+	default:
+		return NULL; /* comes with the run */
+	}
+}
+
+static void place_arguments(struct ht_rt_context *c)
+{
+	const struct ht_rt_program *p = c->program;
+	void **at = c->arg;
+
+	for (int32_t i = 0; i < p->steps; i++) {
+		c->first[i] = at;
+		for (int32_t k = 0; k < p->step[i].args; k++, at++) {
+			const struct ht_rt_buffer *b = &p->buffer[p->step[i].buffer[k]];
+
+			*at = buffer_address(c, b);
+			if (b->where == HT_RT_INPUT || b->where == HT_RT_OUTPUT)
+				c->patch[c->patches++] = (struct patch){ at, (int32_t)b->offset,
+					b->where == HT_RT_OUTPUT };
+		}
+	}
+}
+
+struct ht_rt_context *ht_rt_context_new(const struct ht_rt_program *p, struct ht_rt_pool *pool)
+{
+	struct ht_rt_context *c = calloc(1, sizeof *c);
+	size_t args = 0;
+
+	if (!c)
+		return NULL;
+	c->program = p;
+	c->pool = pool;
+	c->threads = ht_rt_pool_threads(pool);
+	for (int32_t i = 0; i < p->steps; i++)
+		args += (size_t)p->step[i].args;
+	c->scratch_bytes = (p->scratch_bytes + 127) / 64 * 64;
+	c->arena = aligned(p->arena_bytes);
+	c->scratch = aligned(c->scratch_bytes * (size_t)c->threads);
+	c->arg = calloc(args + 1, sizeof *c->arg);
+	c->patch = calloc(args + 1, sizeof *c->patch);
+	c->first = calloc((size_t)p->steps + 1, sizeof *c->first);
+	c->ns = calloc((size_t)p->steps + 1, sizeof *c->ns);
+	c->fault = aligned(sizeof *c->fault * (size_t)c->threads);
+	if (!c->arena || !c->scratch || !c->arg || !c->patch || !c->first || !c->ns || !c->fault) {
+		ht_rt_context_free(c);
+		return NULL;
+	}
+	place_arguments(c);
+	return c;
+}
+
+void ht_rt_context_free(struct ht_rt_context *c)
+{
+	if (!c)
+		return;
+	free(c->arena);
+	free(c->scratch);
+	free(c->arg);
+	free(c->patch);
+	free(c->first);
+	free(c->ns);
+	free(c->fault);
+	free(c);
+}
+
+static int64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void run_tiles(struct ht_rt_context *c, int32_t i, int worker, int workers)
+{
+	const struct ht_rt_step *s = &c->program->step[i];
+	int64_t begin = s->tiles * worker / workers, end = s->tiles * (worker + 1) / workers;
+
+	if (begin == end)
+		return;
+	c->fault[worker].code = s->fn(c->first[i], s->params, begin, end,
+		c->scratch + (size_t)worker * c->scratch_bytes);
+	if (c->fault[worker].code)
+		atomic_store_explicit(&c->failed, i + 1, memory_order_relaxed);
+}
+
+#define MXCSR_MODES 0xffc0u /* flush to zero, rounding, exception masks, denormals are zero */
+#define MXCSR_MASKED 0x1f80u
+#define MXCSR_FLUSH 0x8040u
+
+static void run_steps(void *arg, int worker, int workers)
+{
+	struct ht_rt_context *c = arg;
+	unsigned before = _mm_getcsr();
+	int64_t start = c->profile && worker == 0 ? now() : 0, end;
+
+	_mm_setcsr((before & ~MXCSR_MODES) | MXCSR_MASKED | (c->ftz ? MXCSR_FLUSH : 0));
+	c->fault[worker].code = 0;
+	for (int32_t i = 0; i < c->program->steps; i++) {
+		run_tiles(c, i, worker, workers);
+		ht_pool_barrier(c->pool);
+		if (c->profile && worker == 0) {
+			end = now();
+			c->ns[i] = end - start;
+			start = end;
+		}
+		/* Every thread sees a failure here, as it was noted before the barrier; none can be
+		 * noted for a later step, as nobody passes the next barrier alone. */
+		if (atomic_load_explicit(&c->failed, memory_order_relaxed) == i + 1)
+			break;
+	}
+	_mm_setcsr(before);
+}
+
+bool ht_rt_run(struct ht_rt_context *c, const void *const *inputs, void *const *outputs, bool ftz,
+	struct ht_rt_fault *fault)
+{
+	int step;
+
+	for (int32_t i = 0; i < c->patches; i++) {
+		const struct patch *p = &c->patch[i];
+
+		*p->where = p->output ? outputs[p->number] : (void *)(uintptr_t)inputs[p->number];
+	}
+	atomic_store(&c->failed, 0);
+	c->ftz = ftz;
+	ht_pool_run(c->pool, run_steps, c);
+	*fault = (struct ht_rt_fault){ 0 };
+	step = atomic_load(&c->failed);
+	if (!step)
+		return true;
+	fault->node = c->program->step[step - 1].node;
+	for (int i = 0; i < c->threads && !fault->code; i++)
+		fault->code = c->fault[i].code;
+	return false;
+}
+
+void ht_rt_profile(struct ht_rt_context *c, bool on)
+{
+	c->profile = on;
+}
+
+const int64_t *ht_rt_step_ns(const struct ht_rt_context *c)
+{
+	return c->profile ? c->ns : NULL;
+}

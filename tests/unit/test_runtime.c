@@ -1,0 +1,317 @@
+/* The runtime: same bits for every number of threads, contexts side by side, faults, fork. */
+#include <fenv.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <xmmintrin.h>
+#include "runtime/runtime.h"
+
+#include <cmocka.h>
+
+enum { N = 64 * 37 };
+
+/* Tile t of 37 does elements [64 t, 64 t + 64). */
+static int32_t scale(void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
+{
+	const float *x = b[0], *k = b[1];
+	float *y = b[2], *s = scratch;
+
+	(void)params;
+	for (int64_t i = begin * 64; i < end * 64; i++) {
+		s[i % 64] = x[i] * k[0];
+		y[i] = s[i % 64] + 1.0f / 3;
+	}
+	return 0;
+}
+
+static int32_t reverse(void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
+{
+	const float *x = b[0];
+	float *y = b[1];
+
+	(void)scratch;
+	for (int64_t i = begin * 64; i < end * 64; i++)
+		y[i] = x[N - 1 - i] + (float)params[0];
+	return 0;
+}
+
+/* Fails with code 3 in tile 20 when the first input is negative, and with 5 in tile 30. */
+static int32_t check(void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
+{
+	(void)params;
+	(void)scratch;
+	for (int64_t t = begin; t < end; t++)
+		if (*(const float *)b[0] < 0 && (t == 20 || t == 30))
+			return t == 20 ? 3 : 5;
+	return 0;
+}
+
+/* Notes the control register's modes. */
+static int32_t modes(void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
+{
+	(void)params;
+	(void)scratch;
+	for (int64_t t = begin; t < end; t++)
+		((float *)b[0])[t * 64] = (float)(_mm_getcsr() & 0xe040);
+	return 0;
+}
+
+static const float factor[1] = { 1.7f };
+static const struct ht_rt_buffer buffers[] = {
+	{ .where = HT_RT_INPUT, .offset = 0 },
+	{ .where = HT_RT_CONST, .data = factor },
+	{ .where = HT_RT_ARENA, .offset = 0 },
+	{ .where = HT_RT_ARENA, .offset = 4 * N },
+	{ .where = HT_RT_OUTPUT, .offset = 0 },
+};
+static const int64_t one[1] = { 1 };
+static const int32_t a0[] = { 0, 1, 2 }, a1[] = { 2, 3 }, a2[] = { 3, 1, 2 }, a3[] = { 2, 4 }, in[] = { 0 },
+	out[] = { 4 };
+static const struct ht_rt_step steps[] = {
+	{ scale, a0, 3, NULL, 37, "first" },
+	{ check, in, 1, NULL, 37, "middle" },
+	{ reverse, a1, 2, one, 37, "second" },
+	{ scale, a2, 3, NULL, 37, "third" },
+	{ reverse, a3, 2, one, 37, "last" },
+};
+static const struct ht_rt_program program = { buffers, 5, steps, 5, 1, 1, 8 * N, 256 };
+static const struct ht_rt_step mode_steps[] = { { modes, out, 1, NULL, 37, "modes" } };
+static const struct ht_rt_program mode_program = { buffers, 5, mode_steps, 1, 1, 1, 8 * N, 256 };
+
+static float input[N];
+
+static void fill(void)
+{
+	for (int i = 0; i < N; i++)
+		input[i] = (float)(i * 7 % 1001) / 13;
+}
+
+static bool run(int threads, float *result)
+{
+	struct ht_rt_pool *pool = ht_rt_pool_new(threads);
+	struct ht_rt_context *c = ht_rt_context_new(&program, pool);
+	const void *inputs[1] = { input };
+	void *outputs[1] = { result };
+	struct ht_rt_fault fault;
+	bool good = true;
+
+	for (int i = 0; i < 50 && good; i++)
+		good = ht_rt_run(c, inputs, outputs, false, &fault);
+	ht_rt_context_free(c);
+	ht_rt_pool_free(pool);
+	return good;
+}
+
+static void test_threads(void **state)
+{
+	static float expect[N], got[N];
+
+	(void)state;
+	fill();
+	assert_true(run(1, expect));
+	assert_true(expect[0] != 0 && expect[1] != expect[0]);
+	for (int threads = 2; threads <= 5; threads++) {
+		memset(got, 0, sizeof got);
+		assert_true(run(threads, got));
+		assert_memory_equal(expect, got, sizeof got);
+	}
+}
+
+static void test_fault(void **state)
+{
+	static float got[N];
+	const void *inputs[1] = { input };
+	void *outputs[1] = { got };
+
+	(void)state;
+	fill();
+	for (int threads = 1; threads <= 4; threads++) {
+		struct ht_rt_pool *pool = ht_rt_pool_new(threads);
+		struct ht_rt_context *c = ht_rt_context_new(&program, pool);
+		struct ht_rt_fault fault;
+
+		input[0] = -1;
+		memset(got, 0, sizeof got);
+		assert_false(ht_rt_run(c, inputs, outputs, false, &fault));
+		assert_int_equal(fault.code, 3);
+		assert_string_equal(fault.node, "middle");
+		assert_true(got[5] == 0);
+		input[0] = 1;
+		assert_true(ht_rt_run(c, inputs, outputs, false, &fault));
+		assert_int_equal(fault.code, 0);
+		assert_true(got[5] != 0);
+		ht_rt_context_free(c);
+		ht_rt_pool_free(pool);
+	}
+}
+
+static void *side(void *arg)
+{
+	return run(2, arg) ? arg : NULL;
+}
+
+static void test_side_by_side(void **state)
+{
+	static float expect[N], got[3][N];
+	pthread_t t[3];
+	void *r;
+
+	(void)state;
+	fill();
+	assert_true(run(1, expect));
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&t[i], NULL, side, got[i]), 0);
+	for (int i = 0; i < 3; i++) {
+		pthread_join(t[i], &r);
+		assert_ptr_equal(r, got[i]);
+		assert_memory_equal(expect, got[i], sizeof expect);
+	}
+}
+
+struct shared {
+	struct ht_rt_pool *pool;
+	float *result;
+};
+
+static void *borrow(void *arg)
+{
+	struct shared *s = arg;
+	struct ht_rt_context *c = ht_rt_context_new(&program, s->pool);
+	const void *inputs[1] = { input };
+	void *outputs[1] = { s->result };
+	struct ht_rt_fault fault;
+
+	for (int i = 0; i < 30; i++)
+		if (!ht_rt_run(c, inputs, outputs, false, &fault))
+			s->result[0] = -1;
+	ht_rt_context_free(c);
+	return NULL;
+}
+
+static void test_one_pool(void **state)
+{
+	static float expect[N], got[3][N];
+	struct ht_rt_pool *pool = ht_rt_pool_new(2);
+	struct shared s[3];
+	pthread_t t[3];
+
+	(void)state;
+	fill();
+	assert_true(run(1, expect));
+	for (int i = 0; i < 3; i++) {
+		s[i] = (struct shared){ pool, got[i] };
+		assert_int_equal(pthread_create(&t[i], NULL, borrow, &s[i]), 0);
+	}
+	for (int i = 0; i < 3; i++) {
+		pthread_join(t[i], NULL);
+		assert_memory_equal(expect, got[i], sizeof expect);
+	}
+	ht_rt_pool_free(pool);
+}
+
+static void test_fork(void **state)
+{
+	static float expect[N], got[N];
+	struct ht_rt_pool *pool = ht_rt_pool_new(3);
+	struct ht_rt_context *c = ht_rt_context_new(&program, pool);
+	const void *inputs[1] = { input };
+	void *outputs[1] = { got };
+	struct ht_rt_fault fault;
+	pid_t child;
+	int status;
+
+	(void)state;
+	fill();
+	assert_true(run(1, expect));
+	assert_true(ht_rt_run(c, inputs, outputs, false, &fault));
+	child = fork();
+	if (child == 0) {
+		bool good;
+
+		alarm(20);
+		memset(got, 0, sizeof got);
+		good = ht_rt_run(c, inputs, outputs, false, &fault) &&
+			ht_rt_run(c, inputs, outputs, false, &fault) &&
+			memcmp(expect, got, sizeof got) == 0;
+		ht_rt_context_free(c);
+		ht_rt_pool_free(pool);
+		_exit(good ? 0 : 1);
+	}
+	assert_true(child > 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	assert_true(ht_rt_run(c, inputs, outputs, false, &fault));
+	assert_memory_equal(expect, got, sizeof got);
+	ht_rt_context_free(c);
+	ht_rt_pool_free(pool);
+}
+
+static void test_modes(void **state)
+{
+	static float got[N];
+	struct ht_rt_pool *pool = ht_rt_pool_new(3);
+	struct ht_rt_context *c = ht_rt_context_new(&mode_program, pool);
+	const void *inputs[1] = { input };
+	void *outputs[1] = { got };
+	struct ht_rt_fault fault;
+	unsigned before;
+
+	(void)state;
+	fesetround(FE_UPWARD);
+	_mm_setcsr(_mm_getcsr() | 0x8000);
+	before = _mm_getcsr();
+	assert_true(ht_rt_run(c, inputs, outputs, false, &fault));
+	for (int t = 0; t < 37; t++)
+		assert_true(got[t * 64] == 0);
+	assert_true(ht_rt_run(c, inputs, outputs, true, &fault));
+	for (int t = 0; t < 37; t++)
+		assert_true(got[t * 64] == 0x8040);
+	assert_int_equal(_mm_getcsr() & 0xffc0, before & 0xffc0);
+	fesetround(FE_TONEAREST);
+	_mm_setcsr(_mm_getcsr() & ~0x8000u);
+	ht_rt_context_free(c);
+	ht_rt_pool_free(pool);
+}
+
+static void test_profile(void **state)
+{
+	static float got[N];
+	struct ht_rt_pool *pool = ht_rt_pool_new(2);
+	struct ht_rt_context *c = ht_rt_context_new(&program, pool);
+	const void *inputs[1] = { input };
+	void *outputs[1] = { got };
+	struct ht_rt_fault fault;
+	const int64_t *ns;
+
+	(void)state;
+	fill();
+	assert_null(ht_rt_step_ns(c));
+	ht_rt_profile(c, true);
+	assert_true(ht_rt_run(c, inputs, outputs, false, &fault));
+	ns = ht_rt_step_ns(c);
+	assert_non_null(ns);
+	for (int i = 0; i < program.steps; i++)
+		assert_true(ns[i] > 0);
+	ht_rt_context_free(c);
+	ht_rt_pool_free(pool);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_fault),
+		cmocka_unit_test(test_side_by_side),
+		cmocka_unit_test(test_one_pool),
+		cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_modes),
+		cmocka_unit_test(test_profile),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
