@@ -638,12 +638,13 @@ static bool sink_reshape(struct ht_rw *r, struct ht_node *n, const struct perm *
 
 static bool merge(struct ht_rw *r, struct ht_node *n)
 {
-	struct ht_node *inner = n->in[0].node;
+	struct ht_node *inner;
 	struct perm p, q, both;
 	struct ht_value in[2];
 
-	if (!perm_of(n, &q) || !perm_of(inner, &p))
+	if (!perm_of(n, &q) || !perm_of(n->in[0].node, &p))
 		return false;
+	inner = n->in[0].node;
 	both = compose(&p, &q);
 	if (is_identity(&both)) {
 		if (ht_rw_is_output(r, ht_out(n, 0)) && inner->in[0].node->op == HT_OP_Placeholder)
@@ -676,11 +677,12 @@ static bool moves_units_only(const struct ht_node *n, const struct perm *p)
 static void as_reshape(struct ht_rw *r, struct ht_node *n)
 {
 	struct ht_shape s = n->out[0].shape;
-	struct ht_value in[2] = { n->in[0] };
+	struct ht_value in[2];
 	struct perm p;
 
 	if (!perm_of(n, &p) || !moves_units_only(n, &p))
 		return;
+	in[0] = n->in[0];
 	in[1] = ht_rw_const_ints(r, n, derived(r, n, "shape"), HT_I64, s.dim, s.rank);
 	ht_rw_become(r, n, HT_OP_Reshape, in, 2);
 	ht_attr_set_type(n, "T", n->out[0].dtype);
