@@ -5,7 +5,7 @@
  * constants that do not vary but by channel becomes scaled weights and one BiasAdd.  Reshapes that
  * leave the channels last may stand between.  Every value of the chain must have one use.
  *
- * Factors and offsets are gathered in float64 and rounded once.  Weights with other users are
+ * Factors and offsets are gathered in float64.  Weights with other users are
  * scaled only up to SHARED bytes, since a second copy comes into being; the old ones are given
  * back when they are unused.  Left alone: other dtypes, factors that are not finite, training.
  *
@@ -264,20 +264,23 @@ static bool weight_layout(const struct ht_node *n, struct ht_shape w, struct lay
 	}
 }
 
+/* Row by row where the channels are last, so that it runs at the speed of memory. */
 static struct ht_blob *scaled(struct ht_rw *r, const float *w, struct layout l, const double *scale)
 {
 	size_t n = (size_t)(l.outer * l.channels * l.inner);
 	struct ht_blob *b = ht_rw_blob(r, n * sizeof(float));
-	float *out = (float *)(void *)(uintptr_t)b->p;
+	float *to = (float *)(void *)(uintptr_t)b->p;
+	float *factor = HT_NEW_ARRAY(r->arena, float, (size_t)l.channels);
 
+	for (int64_t c = 0; c < l.channels; c++)
+		factor[c] = (float)scale[c];
 	for (int64_t o = 0; o < l.outer; o++) {
-		for (int64_t c = 0; c < l.channels; c++) {
-			const float *from = w + (o * l.channels + c) * l.inner;
-			float *to = out + (o * l.channels + c) * l.inner;
-
-			for (int64_t i = 0; i < l.inner; i++)
-				to[i] = (float)(from[i] * scale[c]);
-		}
+		for (int64_t c = 0; l.inner == 1 && c < l.channels; c++)
+			to[c] = w[c] * factor[c];
+		for (int64_t i = 0; l.inner != 1 && i < l.channels * l.inner; i++)
+			to[i] = w[i] * factor[i / l.inner];
+		to += l.channels * l.inner;
+		w += l.channels * l.inner;
 	}
 	return b;
 }

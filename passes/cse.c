@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SMALL 65536
+#define SMALL 4096
 
 static void put_value(struct ht_buf *b, const struct ht_attr_value *v);
 

@@ -17,6 +17,7 @@ struct chain {
 	struct ht_rw *r;
 	struct ht_node *n; /* being taken apart: the last part is put in its place */
 	struct ht_value v; /* result of the parts so far */
+	struct ht_type type; /* of each part; types may not be inferred yet */
 	int32_t arg;       /* next operand of the fused parts */
 };
 
@@ -67,8 +68,8 @@ static struct ht_node *add_part(struct chain *c, enum ht_op op, struct ht_str pa
 
 	for (int32_t i = 0; i < more; i++)
 		in[1 + i] = c->n->in[c->arg++];
-	n = ht_rw_node(c->r, c->n, op, part_name(c, part), in, 1 + more, c->n->out[0]);
-	ht_attr_set_type(n, "T", c->n->out[0].dtype);
+	n = ht_rw_node(c->r, c->n, op, part_name(c, part), in, 1 + more, c->type);
+	ht_attr_set_type(n, "T", c->type.dtype);
 	c->v = ht_out(n, 0);
 	return n;
 }
@@ -77,15 +78,16 @@ static void set_batch_norm(struct ht_node *n, const struct ht_node *from)
 {
 	struct ht_shape scale = ht_type_of(n->in[1])->shape;
 
-	ht_attr_set_type(n, "U", ht_type_of(n->in[1])->dtype);
+	enum ht_dtype u = ht_attr_type(from, "U", HT_F32);
+
+	ht_attr_set_type(n, "U", u);
 	ht_rw_copy_attr(n, from, "epsilon");
 	ht_rw_copy_attr(n, from, "data_format");
 	ht_rw_copy_attr(n, from, "exponential_avg_factor");
 	ht_attr_set_bool(n, "is_training", ht_attr_bool(from, "is_training", false));
 	ht_node_set_outs(n, 6);
 	for (int32_t i = 1; i < 6; i++)
-		n->out[i] = (struct ht_type){ ht_type_of(n->in[1])->dtype,
-			i < 5 ? scale : HT_SHAPE_UNKNOWN };
+		n->out[i] = (struct ht_type){ u, i < 5 ? scale : HT_SHAPE_UNKNOWN };
 }
 
 static void add_activation(struct chain *c, struct ht_str part)
@@ -146,18 +148,26 @@ static void finish(struct chain *c)
 		ht_node_rename(last, name);
 }
 
+static struct chain chain_of(struct ht_rw *r, struct ht_node *n, int32_t first_part_operand)
+{
+	struct chain c = { .r = r, .n = n, .arg = first_part_operand };
+
+	c.type = (struct ht_type){ ht_type_attr(n, "T"), n->out[0].shape };
+	return c;
+}
+
 static void split_contraction(struct ht_rw *r, struct ht_node *n, enum ht_op op)
 {
 	static const char *const kept[] = { "strides", "padding", "explicit_paddings", "data_format",
 		"dilations", "use_cudnn_on_gpu", "transpose_a", "transpose_b" };
 	const struct ht_attr *ops = ht_attr_find(n, "fused_ops");
-	struct chain c = { .r = r, .n = n, .arg = 2 };
+	struct chain c = chain_of(r, n, 2);
 	struct ht_node *root;
 
 	if (!knows_parts(n, ops))
 		return;
-	root = ht_rw_node(r, n, op, part_name(&c, ht_op_info(op)->name), n->in, 2, n->out[0]);
-	ht_attr_set_type(root, "T", n->out[0].dtype);
+	root = ht_rw_node(r, n, op, part_name(&c, ht_op_info(op)->name), n->in, 2, c.type);
+	ht_attr_set_type(root, "T", c.type.dtype);
 	for (size_t i = 0; i < HT_COUNT(kept); i++)
 		ht_rw_copy_attr(root, n, kept[i]);
 	c.v = ht_out(root, 0);
@@ -168,7 +178,7 @@ static void split_contraction(struct ht_rw *r, struct ht_node *n, enum ht_op op)
 
 static void split_batch_norm_ex(struct ht_rw *r, struct ht_node *n)
 {
-	struct chain c = { .r = r, .n = n, .arg = 1 };
+	struct chain c = chain_of(r, n, 1);
 	struct ht_str activation = ht_attr_str(n, "activation_mode", "Identity");
 	int64_t side = ht_attr_int(n, "num_side_inputs", 0);
 	struct ht_node *norm;
@@ -337,6 +347,7 @@ static void expand(struct ht_rw *r, struct ht_node *n)
 	if (!make)
 		return;
 	t = n->out[0].dtype;
+	c.type = n->out[0];
 	c.v = widened(&c, "x_f32", n->in[0]);
 	c.v = make(&c);
 	if (is_half(t))

@@ -3,15 +3,15 @@
  *   erf form   0.5 * x * (1 + erf(x / sqrt 2)), 0.5 * x * erfc(-x / sqrt 2)
  *   tanh form  0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))
  *
- * Factors in any order; each value between has one use.  float32 only.  The constants may differ
- * from the exact ones by what rounding them to float16 does. */
+ * Factors in any order; each value between has one use.  float32 only.  The constants are those,
+ * rounded to float32: others, such as weights stored in float16, mean another function. */
 #include "passes/rewrite.h"
 
 #include <math.h>
 
 static bool near(double x, double y)
 {
-	return fabs(x - y) <= 1e-3 * fabs(y);
+	return fabs(x - y) <= 1e-6 * fabs(y);
 }
 
 /* The argument of erf, erfc or tanh as factor * x. */

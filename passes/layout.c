@@ -59,11 +59,14 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 	static const char *const lists[] = { "strides", "dilations", "ksize", "explicit_paddings" };
 	int arg = image_operand(n);
 	struct ht_value image, back;
-	struct ht_shape out = n->out[0].shape;
+	struct ht_shape out;
 	struct ht_node *after = n->next;
 	int64_t dim[4];
 
-	if (arg < 0 || !ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW") || out.rank != 4 ||
+	if (arg < 0)
+		return;
+	out = n->out[0].shape;
+	if (!ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW") || out.rank != 4 ||
 		ht_type_of(n->in[arg])->shape.rank != 4)
 		return;
 	if (n->op == HT_OP_Conv2DBackpropInput && !permute_sizes(r, n))

@@ -2,7 +2,7 @@
 #include "passes/passes.h"
 
 /* Twice over the shapes: what is folded may be the shape of what was not known. */
-const char ht_pipeline_cleanup[] = "prune,split_fused,infer,identity,fold,infer,identity,fold,"
+const char ht_pipeline_cleanup[] = "split_fused,prune,infer,identity,fold,infer,identity,fold,"
 				   "simplify,cse,layer_norm,gelu,swish,batch_norm,simplify,cse,"
 				   "prune,infer";
 

@@ -1,14 +1,14 @@
 /* transposes: a Transpose moves down through what does not care, until another one cancels it.
  *
- * What does not care: elementwise ops, Cast, BiasAdd, FusedBatchNorm of inference, Concat, Pad,
- * reductions, Softmax over an axis that stays last, Slice, StridedSlice without masks that change
- * the rank, Split, Tile, and Squeeze, ExpandDims or Reshape that only put in or take out axes of
- * size 1.  Their operands must all be transposed alike; constants and values with at most one
+ * What does not care: elementwise ops, Cast, BiasAdd, FusedBatchNorm of inference, Concat, Pack,
+ * Pad, reductions, Softmax over an axis that stays last, Slice, StridedSlice without masks that change
+ * the rank, Split, Tile, and Reshape, Squeeze and ExpandDims that keep together what the
+ * Transpose does.  Their operands must all be transposed alike; constants and values with at most one
  * axis that is not 1 are rearranged instead, which costs nothing.  Where one operand is not
  * transposed but all users of the result undo the transposition, it is given a pair of them, so
  * that two others vanish for the one that is left.
  *
- * Two in a row become one, or none.  One that only moves axes of size 1 becomes a Reshape.  A
+ * At the end, one behind a Pad goes before it.  Two in a row become one, or none.  One that only moves axes of size 1 becomes a Reshape.  A
  * Transpose whose result is an output, or has users that do care, is not moved for the others. */
 #include "passes/rewrite.h"
 
@@ -93,6 +93,7 @@ enum kind {
 	KIND_BIAS,        /* BiasAdd */
 	KIND_NORM,        /* FusedBatchNorm: the first operand */
 	KIND_CONCAT,
+	KIND_PACK,
 	KIND_PAD,
 	KIND_REDUCE,
 	KIND_SOFTMAX,
@@ -118,6 +119,8 @@ static enum kind kind_of(const struct ht_node *n)
 		return ht_attr_bool(n, "is_training", true) ? KIND_NONE : KIND_NORM;
 	case HT_OP_ConcatV2:
 		return KIND_CONCAT;
+	case HT_OP_Pack:
+		return KIND_PACK;
 	case HT_OP_Pad:
 	case HT_OP_PadV2:
 	case HT_OP_MirrorPad:
@@ -167,7 +170,7 @@ static void data_operands(const struct ht_node *n, enum kind kind, int32_t *firs
 {
 	*first = 0;
 	*end = 1;
-	if (kind == KIND_ELEMENTWISE)
+	if (kind == KIND_ELEMENTWISE || kind == KIND_PACK)
 		*end = n->ins;
 	else if (kind == KIND_CONCAT)
 		*end = n->ins - 1;
@@ -444,6 +447,28 @@ static bool sink_concat(struct ht_rw *r, struct ht_node *n, const struct perm *p
 	return true;
 }
 
+/* The new axis stays where it is; the others change places around it. */
+static bool sink_pack(struct ht_rw *r, struct ht_node *n, const struct perm *p)
+{
+	int64_t axis = ht_attr_int(n, "axis", 0);
+	struct perm q = { .rank = p->rank + 1 };
+
+	axis += axis < 0 ? q.rank : 0;
+	if (q.rank > MAX_RANK || axis < 0 || axis >= q.rank || !ht_shape_known(n->out[0].shape))
+		return false;
+	for (int32_t i = 0; i < n->ins; i++)
+		if (ht_type_of(n->in[i])->shape.rank != p->rank)
+			return false;
+	for (int i = 0; i < q.rank; i++) {
+		int64_t from = i == axis ? -1 : p->to[i < axis ? i : i - 1];
+
+		q.to[i] = i == axis ? axis : from + (from >= axis);
+	}
+	take_operands(r, n, KIND_PACK, p);
+	transpose_result(r, n, 0, &q);
+	return true;
+}
+
 static bool sink_split(struct ht_rw *r, struct ht_node *n, const struct perm *p)
 {
 	int32_t arg = n->op == HT_OP_Split ? 0 : 2;
@@ -583,48 +608,97 @@ static bool sink_softmax(struct ht_rw *r, struct ht_node *n, const struct perm *
 	return sink_elementwise(r, n, p);
 }
 
-/* ---- reshapes that only concern axes of size 1 ---- */
+/* ---- reshapes ---- */
 
-static int big(struct ht_shape s, int64_t *size, int *place)
+/* The axes of a shape that are not 1. */
+struct big {
+	int count;
+	int64_t size[MAX_RANK];
+	int place[MAX_RANK];
+};
+
+static bool big_of(struct ht_shape s, struct big *b)
 {
-	int n = 0;
-
+	b->count = 0;
+	if (!ht_shape_known(s) || s.rank > MAX_RANK)
+		return false;
 	for (int i = 0; i < s.rank; i++) {
+		if (s.dim[i] == 0)
+			return false;
 		if (s.dim[i] == 1)
 			continue;
-		size[n] = s.dim[i];
-		place[n++] = i;
+		b->size[b->count] = s.dim[i];
+		b->place[b->count++] = i;
 	}
-	return n;
+	return true;
 }
 
-/* Reshape(Transpose(x, p)) becomes Transpose(Reshape(x), q): the axes of size 1 stay where the
- * result has them, the others are permuted among the places of the others. */
+/* The place of each of `from`'s axes among those before the Transpose. */
+static void places_before(const struct big *from, const struct perm *p, int *before)
+{
+	for (int i = 0; i < from->count; i++) {
+		before[i] = 0;
+		for (int k = 0; k < from->count; k++)
+			before[i] += p->to[from->place[k]] < p->to[from->place[i]];
+	}
+}
+
+/* Cuts both shapes into the shortest groups of equal size; sets, for each axis of `to`, where its
+ * group begins before the Transpose.  False where a group is torn apart by it. */
+static bool match_groups(const struct big *from, const struct big *to, const int *before, int *begins)
+{
+	int f = 0, t = 0;
+
+	while (f < from->count && t < to->count) {
+		int first = f, first_to = t;
+		int64_t size = from->size[f++], size_to = to->size[t++];
+
+		while (size != size_to) {
+			if (size < size_to) {
+				if (f == from->count)
+					return false;
+				size *= from->size[f++];
+			} else {
+				if (t == to->count)
+					return false;
+				size_to *= to->size[t++];
+			}
+		}
+		for (int i = first + 1; i < f; i++)
+			if (before[i] != before[i - 1] + 1)
+				return false;
+		for (int i = first_to; i < t; i++)
+			begins[i] = before[first];
+	}
+	return f == from->count && t == to->count;
+}
+
+/* Reshape(Transpose(x, p)) becomes Transpose(Reshape(x), q), when the axes that it joins or takes
+ * apart lie side by side in x too.  Axes of size 1 stay where the result has them, the others are
+ * permuted among the places of the others. */
 static bool sink_reshape(struct ht_rw *r, struct ht_node *n, const struct perm *p)
 {
-	struct ht_shape from = ht_type_of(n->in[0])->shape, to = n->out[0].shape, mid;
-	int64_t size_from[MAX_RANK], size_to[MAX_RANK];
-	int place_from[MAX_RANK], place_to[MAX_RANK], count;
-	struct perm q;
+	struct ht_shape to_shape = n->out[0].shape, mid;
+	struct big from, to;
+	int before[MAX_RANK], begins[MAX_RANK];
+	struct perm q = { .rank = to_shape.rank };
 	struct ht_value in[2];
 
-	if (!ht_shape_known(from) || !ht_shape_known(to) || from.rank > MAX_RANK || to.rank > MAX_RANK)
+	if (!big_of(ht_type_of(n->in[0])->shape, &from) || !big_of(to_shape, &to))
 		return false;
-	count = big(from, size_from, place_from);
-	if (count != big(to, size_to, place_to) ||
-		memcmp(size_from, size_to, (size_t)count * sizeof *size_to) != 0)
+	places_before(&from, p, before);
+	if (!match_groups(&from, &to, before, begins))
 		return false;
-	q.rank = to.rank;
-	for (int i = 0; i < to.rank; i++)
+	for (int i = 0; i < to_shape.rank; i++)
 		q.to[i] = i;
-	for (int i = 0; i < count; i++) {
-		int rank_of = 0;
+	for (int i = 0; i < to.count; i++) {
+		int place = 0;
 
-		for (int k = 0; k < count; k++)
-			rank_of += p->to[place_from[k]] < p->to[place_from[i]];
-		q.to[place_to[i]] = place_to[rank_of];
+		for (int k = 0; k < to.count; k++)
+			place += begins[k] < begins[i] || (begins[k] == begins[i] && k < i);
+		q.to[to.place[i]] = to.place[place];
 	}
-	mid = before_perm(r, to, &q);
+	mid = before_perm(r, to_shape, &q);
 	in[0] = n->in[0].node->in[0];
 	in[1] = ht_rw_const_ints(r, n, derived(r, n, "shape"), HT_I64, mid.dim, mid.rank);
 	ht_rw_become(r, n, HT_OP_Reshape, in, 2);
@@ -676,17 +750,40 @@ static bool moves_units_only(const struct ht_node *n, const struct perm *p)
 
 static void as_reshape(struct ht_rw *r, struct ht_node *n)
 {
-	struct ht_shape s = n->out[0].shape;
+	struct ht_shape s;
 	struct ht_value in[2];
 	struct perm p;
 
 	if (!perm_of(n, &p) || !moves_units_only(n, &p))
 		return;
+	s = n->out[0].shape;
 	in[0] = n->in[0];
 	in[1] = ht_rw_const_ints(r, n, derived(r, n, "shape"), HT_I64, s.dim, s.rank);
 	ht_rw_become(r, n, HT_OP_Reshape, in, 2);
 	ht_attr_set_type(n, "T", n->out[0].dtype);
 	ht_attr_set_type(n, "Tshape", HT_I64);
+}
+
+/* A Transpose behind a Pad goes before it, where there is less to move, and where the Pad is next
+ * to what may take it in. */
+static void before_pad(struct ht_rw *r, struct ht_node *n)
+{
+	struct ht_node *pad;
+	struct perm p, q;
+	struct ht_value moved;
+
+	if (!perm_of(n, &p))
+		return;
+	pad = n->in[0].node;
+	if (kind_of(pad) != KIND_PAD || ht_rw_only_user(r, n->in[0]) != n ||
+		!ht_shape_known(ht_type_of(pad->in[0])->shape) || !has_ints(pad->in[1], 2 * p.rank))
+		return;
+	q = inverse(&p);
+	moved = ht_rw_transpose(r, pad, derived(r, pad, "transposed"), pad->in[0], p.to);
+	ht_rw_set_in(r, pad, 0, moved);
+	permute_ints(r, pad, 1, 2, &q);
+	pad->out[0].shape = n->out[0].shape;
+	ht_rw_replace_node(r, n, ht_out(pad, 0));
 }
 
 /* ---- the walk ---- */
@@ -708,6 +805,8 @@ static bool sink(struct ht_rw *r, struct ht_node *n)
 		return sink_channels(r, n, kind, &p);
 	case KIND_CONCAT:
 		return sink_concat(r, n, &p);
+	case KIND_PACK:
+		return sink_pack(r, n, &p);
 	case KIND_PAD:
 		return sink_by_axis(r, n, kind, 2, 1, 2, &p);
 	case KIND_REDUCE:
@@ -728,7 +827,6 @@ static bool sink(struct ht_rw *r, struct ht_node *n)
 	return false;
 }
 
-/* Backwards, so that pairs that meet from below are found too. */
 static bool round_of(struct ht_rw *r)
 {
 	struct ht_node **all;
@@ -755,6 +853,10 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	ht_rw_init(&r, g, c);
 	while (round_of(&r) && ++rounds < ROUNDS)
 		;
+	all = ht_rw_nodes(&r, &count);
+	for (size_t i = count; i-- > 0;)
+		if (all[i]->graph)
+			before_pad(&r, all[i]);
 	all = ht_rw_nodes(&r, &count);
 	for (size_t i = 0; i < count; i++)
 		if (all[i]->graph)
