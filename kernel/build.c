@@ -13,7 +13,7 @@ static struct ht_str key_of(struct ht_xb *b, const struct ht_x *x, bool keep)
 	int64_t *k = keep ? HT_NEW_ARRAY(b->arena, int64_t, 4) : buf;
 
 	k[0] = (int64_t)x->op << 32 | x->dtype;
-	k[1] = (int64_t)(uint32_t)x->a << 32 | (uint32_t)x->b;
+	k[1] = (int64_t)((uint64_t)(uint32_t)x->a << 32 | (uint32_t)x->b);
 	k[2] = (uint32_t)x->c;
 	k[3] = x->imm;
 	return (struct ht_str){ (const char *)k, 4 * sizeof *k };
