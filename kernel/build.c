@@ -108,6 +108,17 @@ int32_t ht_xconst(struct ht_xb *b, enum ht_dtype t, double f, int64_t i)
 	return ht_xb_push(b, (struct ht_x){ HT_X_CONST, t, -1, -1, -1, ht_x_imm(t, f, i) });
 }
 
+int32_t ht_xbits(struct ht_xb *b, enum ht_dtype t, int64_t bits)
+{
+	size_t width = ht_dtype_info(t)->bytes * 8;
+
+	if (!ht_is_float(t))
+		return ht_xconst(b, t, 0, bits);
+	if (width < 64)
+		bits &= ((int64_t)1 << width) - 1;
+	return ht_xb_push(b, (struct ht_x){ HT_X_CONST, t, -1, -1, -1, bits });
+}
+
 int32_t ht_xi(struct ht_xb *b, int64_t i)
 {
 	return ht_xconst(b, HT_I64, 0, i);

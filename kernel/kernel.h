@@ -263,7 +263,7 @@ void ht_xb_init(struct ht_xb *b, struct ht_arena *a, struct ht_stage *s);
 int32_t ht_xi(struct ht_xb *b, int64_t i);                            /* I64 constant */
 int32_t ht_xf(struct ht_xb *b, double f);                             /* F32 constant */
 int32_t ht_xconst(struct ht_xb *b, enum ht_dtype t, double f, int64_t i); /* f for floats, i otherwise */
-int32_t ht_xbits(struct ht_xb *b, enum ht_dtype t, int64_t bits);      /* a constant by its bits, as HT_X_CONST.imm */
+int32_t ht_xbits(struct ht_xb *b, enum ht_dtype t, int64_t bits);      /* a constant by its low bytes; the others are ignored */
 int32_t ht_xdim(struct ht_xb *b, int dim);
 int32_t ht_xgrid(struct ht_xb *b, int grid);
 int32_t ht_xparam(struct ht_xb *b, int param);

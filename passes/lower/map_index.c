@@ -896,3 +896,5 @@ static const char *refuse_concat(const struct ht_node *n)
 
 const struct lower_op lower_concat = { .name = "concat", .family = FAMILY_ROOT, .emit = emit_concat,
 	.alone = true, .part = concat_part, .refuse = refuse_concat };
+const struct lower_op lower_pack = { .name = "concat", .family = FAMILY_ROOT, .emit = emit_concat,
+	.alone = true, .part = concat_part };
