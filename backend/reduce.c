@@ -163,9 +163,14 @@ static void add_product(struct ht_e *e, const struct ht_x *x, struct acc a, bool
 	LLVMBuildStore(e->b, v, a.value);
 }
 
-/* Whether positions are visited in order: vec goes innermost. */
-static bool in_order(const struct ht_stage *s)
+/* Whether positions are visited in order: vec goes innermost, copies follow one another. */
+static bool in_order(const struct ht_e *e)
 {
+	const struct ht_stage *s = e->s;
+
+	for (int l = e->outer; l < e->levels - 1; l++)
+		if (e->max_copies[e->level[l].dim] > 1)
+			return false;
 	return s->vec < 0 || !s->dim[s->vec].reduce || s->vec == s->dims - 1;
 }
 
@@ -186,7 +191,7 @@ static void accumulate(struct ht_e_reducer *q, int red, int number)
 	}
 	v = ht_e_get(e, r->x, vector);
 	if (is_arg(r->op)) {
-		improve(e, r, a, v, position(q, vector ? e->vl : 1), mask, in_order(e->s));
+		improve(e, r, a, v, position(q, vector ? e->vl : 1), mask, in_order(e));
 		return;
 	}
 	if (mask)

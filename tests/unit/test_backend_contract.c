@@ -1,0 +1,337 @@
+/* Generated code of contractions against the interpreter: random shapes, taps, strides, guards,
+ * types and epilogues.  Operands are small whole numbers, so sums are exact in any order.
+ * HALFTONE_SEED chooses the first seed, HALFTONE_KERNELS how many. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include "tests/unit/backend.h"
+
+#include <cmocka.h>
+
+static const struct ht_backend *backend;
+static uint64_t state;
+
+static uint32_t rnd(void)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return (uint32_t)(state >> 20);
+}
+
+static int below(int n)
+{
+	return (int)(rnd() % (uint32_t)n);
+}
+
+static bool chance(int percent)
+{
+	return below(100) < percent;
+}
+
+enum { A, B, BIAS, OTHER, OUT, BUFFERS };
+
+/* A convolution, or a matrix product when the window is 1 by 1. */
+struct gen {
+	struct ht_arena arena;
+	struct ht_unwind unwind;
+	struct ht_kernel k;
+	struct ht_kernel_buffer buffer[BUFFERS];
+	struct ht_stage stage;
+	struct ht_xb b;
+	int64_t batch, h, w, oh, ow, n, depth, kh, kw, step, pad;
+	enum ht_dtype t;
+	struct ht_pack pack;
+};
+
+static void sizes(struct gen *g)
+{
+	static const int64_t columns[] = { 1, 3, 8, 10, 16, 31, 32, 48, 64, 70, 100 };
+	static const int64_t depths[] = { 1, 2, 3, 4, 7, 8, 16, 19, 33 };
+
+	g->batch = 1 + below(3);
+	g->n = columns[below(HT_COUNT(columns))];
+	g->depth = depths[below(HT_COUNT(depths))];
+	g->oh = 1 + below(6);
+	g->ow = 1 + below(9);
+	g->kh = g->kw = g->step = 1;
+	g->pad = 0;
+	if (chance(60)) {
+		g->kh = 1 + below(3);
+		g->kw = 1 + below(3);
+		g->step = 1 + below(2);
+		g->pad = below(3);
+	}
+	g->h = (g->oh - 1) * g->step + 1 + below(2);
+	g->w = (g->ow - 1) * g->step + 1 + below(2);
+	if (g->pad == 0) {
+		g->h += g->kh - 1;
+		g->w += g->kw - 1;
+	}
+}
+
+/* Rows are all pixels of all images, or pixels of a line with the lines and images outside. */
+static void make_dims(struct gen *g, bool flat)
+{
+	struct ht_stage *s = &g->stage;
+	int64_t m_step, n_step;
+	int m, d = 0;
+
+	if (!flat) {
+		s->dim[d++] = (struct ht_dim){ .extent = g->batch, .grid = -1, .unroll = 1 };
+		s->dim[d++] = (struct ht_dim){ .extent = g->oh, .grid = -1, .unroll = 1 };
+	}
+	m = d;
+	s->dim[d++] = (struct ht_dim){ .extent = flat ? g->batch * g->oh * g->ow : g->ow, .grid = -1, .unroll = 1 };
+	s->contract.m = m;
+	s->contract.n = d;
+	s->vec = d;
+	s->dim[d++] = (struct ht_dim){ .extent = g->n, .grid = -1, .unroll = 1 };
+	if (g->kh > 1 || g->kw > 1) {
+		s->dim[d++] = (struct ht_dim){ .extent = g->kh, .grid = -1, .reduce = true, .unroll = 1 };
+		s->dim[d++] = (struct ht_dim){ .extent = g->kw, .grid = -1, .reduce = true, .unroll = 1 };
+	}
+	s->dim[d++] = (struct ht_dim){ .extent = g->depth, .grid = -1, .reduce = true, .unroll = 1 };
+	s->dims = d;
+	if (chance(60)) {
+		m_step = 1 + below(24);
+		n_step = s->contract.nr * (1 + below(2));
+		s->dim[m].grid = 0;
+		s->dim[m].step = m_step;
+		s->dim[m + 1].grid = 1;
+		s->dim[m + 1].step = n_step;
+		g->k.grid_dims = 2;
+		g->k.grid[0] = (s->dim[m].extent + m_step - 1) / m_step;
+		g->k.grid[1] = (g->n + n_step - 1) / n_step;
+	}
+}
+
+static int32_t mul(struct gen *g, int32_t a, int64_t k)
+{
+	return ht_x2(&g->b, HT_X_MUL, a, ht_xi(&g->b, k));
+}
+
+static int32_t add(struct gen *g, int32_t a, int32_t b)
+{
+	return ht_x2(&g->b, HT_X_ADD, a, b);
+}
+
+static int32_t between(struct gen *g, int32_t x, int64_t end)
+{
+	return ht_x2(&g->b, HT_X_AND, ht_x2(&g->b, HT_X_LE, ht_xi(&g->b, 0), x),
+		ht_x2(&g->b, HT_X_LT, x, ht_xi(&g->b, end)));
+}
+
+static void make_operands(struct gen *g, bool flat, int32_t *image, int32_t *y, int32_t *x)
+{
+	struct ht_stage *s = &g->stage;
+	struct ht_contract *c = &s->contract;
+	int32_t m = ht_xdim(&g->b, c->m), iy, ix;
+	bool taps = g->kh > 1 || g->kw > 1;
+
+	if (flat) {
+		*image = ht_x2(&g->b, HT_X_FLOORDIV, m, ht_xi(&g->b, g->oh * g->ow));
+		*y = ht_x2(&g->b, HT_X_FLOORMOD, ht_x2(&g->b, HT_X_FLOORDIV, m, ht_xi(&g->b, g->ow)),
+			ht_xi(&g->b, g->oh));
+		*x = ht_x2(&g->b, HT_X_FLOORMOD, m, ht_xi(&g->b, g->ow));
+	} else {
+		*image = ht_xdim(&g->b, 0);
+		*y = ht_xdim(&g->b, 1);
+		*x = m;
+	}
+	iy = mul(g, *y, g->step);
+	ix = mul(g, *x, g->step);
+	if (taps) {
+		iy = add(g, iy, ht_xdim(&g->b, c->n + 1));
+		ix = add(g, ix, ht_xdim(&g->b, c->n + 2));
+	}
+	iy = add(g, iy, ht_xi(&g->b, -g->pad));
+	ix = add(g, ix, ht_xi(&g->b, -g->pad));
+	c->a_guard = -1;
+	if (g->pad > 0)
+		c->a_guard = ht_x2(&g->b, HT_X_AND, between(g, iy, g->h), between(g, ix, g->w));
+	c->a_row = mul(g, add(g, mul(g, add(g, mul(g, *image, g->h), iy), g->w), ix), g->depth);
+	c->a_step = 1;
+	c->b_base = ht_xi(&g->b, 0);
+}
+
+static int32_t to_float(struct gen *g, int32_t x)
+{
+	return g->stage.x[x].dtype == HT_F32 ? x : ht_xcvt(&g->b, HT_F32, x);
+}
+
+static void make_epilogue(struct gen *g, int32_t image, int32_t y, int32_t x)
+{
+	struct ht_stage *s = &g->stage;
+	int32_t n = ht_xdim(&g->b, s->contract.n), r, at;
+	bool ints = g->t == HT_I8 || g->t == HT_U8;
+
+	at = add(g, mul(g, add(g, mul(g, add(g, mul(g, image, g->oh), y), g->ow), x), g->n), n);
+	r = ht_xred(&g->b, 0, ints ? HT_I32 : HT_F32);
+	if (ints) {
+		r = add(g, r, ht_xcvt(&g->b, HT_I32, ht_xload(&g->b, BIAS, HT_F32, n)));
+		r = ht_x2(&g->b, HT_X_MAX, r, ht_xconst(&g->b, HT_I32, 0, 2));
+	} else {
+		if (chance(60))
+			r = add(g, r, ht_xload(&g->b, BIAS, HT_F32, n));
+		if (chance(60))
+			r = add(g, r, to_float(g, ht_xload(&g->b, OTHER, g->buffer[OTHER].dtype, at)));
+		if (chance(60))
+			r = ht_x2(&g->b, HT_X_MAX, r, ht_xf(&g->b, 0));
+	}
+	if (g->buffer[OUT].dtype != s->x[r].dtype)
+		r = ht_xcvt(&g->b, g->buffer[OUT].dtype, r);
+	ht_xstore(&g->b, OUT, at, r);
+}
+
+static void make_kernel(struct gen *g, uint64_t seed, const struct ht_target *t)
+{
+	static const enum ht_dtype types[] = { HT_F32, HT_F32, HT_BF16, HT_BF16, HT_F16, HT_I8, HT_U8 };
+	static const enum ht_dtype floats[] = { HT_F32, HT_BF16, HT_F16 };
+	int lanes = t->vector_bytes / 4;
+	int32_t image, y, x;
+	bool flat;
+
+	memset(g, 0, sizeof *g);
+	ht_arena_init(&g->arena, &g->unwind);
+	state = seed * 0x9e3779b97f4a7c15u + 12345;
+	for (int i = 0; i < 10; i++)
+		rnd();
+	sizes(g);
+	flat = chance(50);
+	g->t = types[below(HT_COUNT(types))];
+	g->stage.kind = HT_STAGE_CONTRACT;
+	g->stage.contract.kp = g->t == HT_BF16 && chance(70) ? 2 : 1;
+	g->stage.contract.nr = lanes * (1 + below(4));
+	g->stage.contract.mr = 1 + below(8);
+	g->stage.contract.rows_outer = chance(50);
+	g->stage.contract.a_buffer = A;
+	g->stage.contract.b_buffer = B;
+	make_dims(g, flat);
+	g->pack = (struct ht_pack){ .src_dtype = g->t == HT_I8 || g->t == HT_U8 ? g->t : HT_F32,
+		.dst_dtype = g->t, .taps = g->kh * g->kw, .depth = g->depth, .n = g->n,
+		.sq = g->depth * g->n, .sk = g->n, .sn = 1,
+		.nr = g->stage.contract.nr, .kp = g->stage.contract.kp };
+	g->buffer[A] = (struct ht_kernel_buffer){ HT_BUFFER_IN, g->t, g->batch * g->h * g->w * g->depth };
+	if (g->stage.contract.kp == 2 && g->depth % 2)
+		g->buffer[A].count++; /* readable up to K' */
+	g->buffer[B] = (struct ht_kernel_buffer){ HT_BUFFER_IN, g->t, ht_packed_count(&g->pack) };
+	g->buffer[BIAS] = (struct ht_kernel_buffer){ HT_BUFFER_IN, HT_F32, g->n };
+	g->buffer[OTHER] = (struct ht_kernel_buffer){ HT_BUFFER_IN, floats[below(3)], g->batch * g->oh * g->ow * g->n };
+	g->buffer[OUT] = (struct ht_kernel_buffer){ HT_BUFFER_OUT,
+		g->t == HT_I8 || g->t == HT_U8 ? HT_I32 : floats[below(3)], g->buffer[OTHER].count };
+	g->k = (struct ht_kernel){ .buffer = g->buffer, .buffers = BUFFERS, .args = BUFFERS,
+		.grid_dims = g->k.grid_dims, .grid = { g->k.grid[0], g->k.grid[1] }, .stage = &g->stage,
+		.stages = 1 };
+	ht_xb_init(&g->b, &g->arena, &g->stage);
+	make_operands(g, flat, &image, &y, &x);
+	make_epilogue(g, image, y, x);
+}
+
+static void fill(enum ht_dtype t, int64_t n, void *p)
+{
+	for (int64_t i = 0; i < n; i++) {
+		int v = below(7) - 3;
+
+		if (t == HT_F32)
+			((float *)p)[i] = (float)v;
+		else if (t == HT_F16)
+			((uint16_t *)p)[i] = ht_f32_to_f16((float)v);
+		else if (t == HT_BF16)
+			((uint16_t *)p)[i] = ht_f32_to_bf16((float)v);
+		else
+			((int8_t *)p)[i] = (int8_t)v;
+	}
+}
+
+static bool compare(struct gen *g, const struct ht_target *t, uint64_t seed)
+{
+	struct ht_code *code = NULL;
+	ht_kernel_fn *fn = backend_compile(backend, &g->k, t, &code);
+	void *scratch = aligned_alloc(64, (ht_kernel_scratch(&g->k) + 127) / 64 * 64);
+	int64_t tiles = ht_kernel_tiles(&g->k), count = g->buffer[OUT].count;
+	size_t size = ht_dtype_info(g->buffer[OUT].dtype)->bytes;
+	void *data[BUFFERS], *got = malloc((size_t)count * size + 64), *expect, *source;
+	bool good = fn != NULL;
+
+	for (int i = 0; i < BUFFERS; i++) {
+		data[i] = aligned_alloc(64, ((size_t)g->buffer[i].count * 4 + 255) / 64 * 64);
+		fill(g->buffer[i].dtype, g->buffer[i].count, data[i]);
+	}
+	source = malloc((size_t)(g->pack.taps * g->depth * g->n) * 4);
+	fill(g->pack.src_dtype, g->pack.taps * g->depth * g->n, source);
+	ht_pack_b(&g->pack, source, data[B]);
+	memset(data[OUT], 0xa5, (size_t)count * size + 64);
+	memset(got, 0xa5, (size_t)count * size + 64);
+	assert_int_equal(ht_interpret(&g->k, data, NULL, 0, tiles, scratch), 0);
+	expect = data[OUT];
+	data[OUT] = got;
+	if (fn) {
+		fn(data, NULL, tiles / 2, tiles, scratch);
+		fn(data, NULL, 0, tiles / 2, scratch);
+	}
+	for (int64_t i = 0; i < count && good; i++) {
+		good = memcmp((char *)got + (size_t)i * size, (char *)expect + (size_t)i * size, size) == 0;
+		if (!good && size == 4 && g->buffer[OUT].dtype == HT_F32)
+			good = ((float *)got)[i] == ((float *)expect)[i]; /* -0 */
+		if (!good && size == 2)
+			good = ((((uint16_t *)got)[i] | ((uint16_t *)expect)[i]) & 0x7fff) == 0;
+		if (!good)
+			fprintf(stderr, "seed %llu %s: element %lld differs\n", (unsigned long long)seed, t->name,
+				(long long)i);
+	}
+	if (good && memcmp((char *)got + (size_t)count * size, (char *)expect + (size_t)count * size, 64) != 0) {
+		fprintf(stderr, "seed %llu %s: wrote past the end\n", (unsigned long long)seed, t->name);
+		good = false;
+	}
+	data[OUT] = expect;
+	for (int i = 0; i < BUFFERS; i++)
+		free(data[i]);
+	free(got);
+	free(source);
+	free(scratch);
+	backend->free(code);
+	return good;
+}
+
+static void test_random_contractions(void **unused)
+{
+	const char *first = getenv("HALFTONE_SEED"), *many = getenv("HALFTONE_KERNELS");
+	uint64_t seed = first ? strtoull(first, NULL, 10) : 1, n = many ? strtoull(many, NULL, 10) : 120;
+	int bad = 0;
+
+	(void)unused;
+	for (uint64_t i = seed; i < seed + n; i++) {
+		for (const struct ht_target *const *t = ht_targets(); *t; t++) {
+			struct gen *g = malloc(sizeof *g);
+			struct ht_buf text;
+
+			if (backend_runs(*t)) {
+				make_kernel(g, i, *t);
+				ht_kernel_verify(&g->k);
+				if (!compare(g, *t, i)) {
+					bad++;
+					ht_buf_init(&text, &g->arena);
+					ht_kernel_print(&g->k, &text);
+					if (first)
+						fprintf(stderr, "%.*s\n", HT_STR_ARG(ht_buf_str(&text)));
+				}
+				ht_arena_release(&g->arena);
+			}
+			free(g);
+		}
+	}
+	assert_int_equal(bad, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_random_contractions),
+	};
+
+	backend = backend_open();
+	if (!backend)
+		return 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
