@@ -12,9 +12,11 @@
 	PASS(expand_fused)                                                                         \
 	PASS(fold)                                                                                 \
 	PASS(fold_pad)                                                                             \
+	PASS(freeze)                                                                               \
 	PASS(gelu)                                                                                 \
 	PASS(identity)                                                                             \
 	PASS(infer)                                                                                \
+	PASS(inline)                                                                               \
 	PASS(layer_norm)                                                                           \
 	PASS(layout)                                                                               \
 	PASS(precision)                                                                            \

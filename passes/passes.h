@@ -8,6 +8,13 @@
 
 /* ---- pass.c: the pass interface and pipelines ---- */
 
+/* Values of variables, by name: a checkpoint. */
+struct ht_variable_source {
+	enum ht_status (*read)(void *self, struct ht_str name, struct ht_arena *a, struct ht_diags *d,
+		struct ht_tensor **out);
+	void *self;
+};
+
 /* What a pass may read besides the graph. */
 struct ht_pass_context {
 	struct ht_arena *scratch; /* cleared after each pass */
@@ -16,6 +23,7 @@ struct ht_pass_context {
 	const struct ht_entry *entry; /* the entry point that is compiled */
 	struct ht_policy *policy;     /* passes/precision/precision.h; NULL: keep every dtype */
 	struct ht_decisions *decisions; /* out: what the precision pass decided */
+	const struct ht_variable_source *variables; /* for freeze; NULL: there is no checkpoint */
 	bool verify;                  /* run the verifier after each pass */
 };
 

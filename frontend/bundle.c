@@ -1,0 +1,369 @@
+/* TensorBundle: a checkpoint's index is a table from names to BundleEntryProto; the tensors lie in
+ * data shards beside it.  Every tensor that is read is held against its checksum.
+ *
+ * TensorFlow 2 names tensors by their place in the object graph; which variable that is, the object
+ * graph says, which is itself a tensor of the checkpoint. */
+#include "frontend/bundle.h"
+
+#include "frontend/graphdef.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define OBJECT_GRAPH "_CHECKPOINTABLE_OBJECT_GRAPH"
+#define INDEX_LIMIT ((size_t)256 << 20)
+#define SHARD_LIMIT ((size_t)1 << 40)
+#define SHARDS 100000 /* five digits */
+
+struct entry {
+	struct ht_str key;
+	enum ht_dtype dtype;
+	struct ht_shape shape;
+	int64_t shard, offset, size;
+	uint32_t crc;
+	bool sliced;
+};
+
+struct ht_checkpoint {
+	struct ht_arena *a;
+	struct ht_importer im;
+	const char *prefix;
+	struct ht_file *index;
+	struct ht_crc32c *crc;
+	struct ht_map entries;     /* key → struct entry */
+	int64_t shards;
+	struct ht_file **shard;    /* opened when first asked for */
+	bool have_names;
+	struct ht_map names;       /* variable → key (struct ht_str), or `ambiguous` */
+	struct ht_diags *diags;    /* while opening */
+};
+
+static const struct ht_str ambiguous;
+
+static struct ht_where in_index(const struct ht_checkpoint *c, int64_t offset)
+{
+	struct ht_where at = HT_NOWHERE;
+
+	at.path = c->index->path;
+	at.offset = offset;
+	return at;
+}
+
+/* ---- the index ---- */
+
+static enum ht_status read_header(struct ht_checkpoint *c, const struct ht_pb_source *src,
+	int64_t offset)
+{
+	struct ht_pb_reader r = ht_pb_open(src, HT_PB_BundleHeaderProto);
+	struct ht_pb_value v;
+	uint64_t item;
+
+	while (ht_pb_next(&r, &v)) {
+		if (v.number == 1 && ht_pb_item(&r, &v, &item))
+			c->shards = (int64_t)item;
+		else if (v.number == 2 && v.u)
+			return ht_error(c->diags, HT_E_UNSUPPORTED, in_index(c, offset),
+				"the checkpoint is big-endian");
+	}
+	if (r.status == HT_OK && (c->shards < 1 || c->shards >= SHARDS))
+		return ht_error(c->diags, HT_E_INPUT, in_index(c, offset),
+			"checkpoint index: %" PRId64 " shards", c->shards);
+	return r.status;
+}
+
+static enum ht_status read_entry(struct ht_checkpoint *c, const struct ht_pb_source *src,
+	struct entry *e)
+{
+	struct ht_pb_reader r = ht_pb_open(src, HT_PB_BundleEntryProto);
+	struct ht_import_shape shape;
+	struct ht_pb_value v;
+	uint64_t item = 0;
+
+	e->shape = HT_SHAPE_SCALAR;
+	while (ht_pb_next(&r, &v)) {
+		if (v.field && v.field->kind != HT_PB_MESSAGE)
+			ht_pb_item(&r, &v, &item);
+		if (v.number == 1) {
+			e->dtype = (enum ht_dtype)(int32_t)item;
+		} else if (v.number == 2) {
+			HT_TRY(ht_import_shape(&c->im, ht_pb_enter(&r, &v), &shape));
+			e->shape = shape.shape;
+		} else if (v.number == 3) {
+			e->shard = (int64_t)item;
+		} else if (v.number == 4) {
+			e->offset = (int64_t)item;
+		} else if (v.number == 5) {
+			e->size = (int64_t)item;
+		} else if (v.number == 6) {
+			e->crc = (uint32_t)item;
+		} else if (v.number == 7) {
+			e->sliced = true;
+		}
+	}
+	return r.status;
+}
+
+static enum ht_status visit(void *self, struct ht_str key, struct ht_str value, int64_t offset)
+{
+	struct ht_checkpoint *c = self;
+	struct ht_pb_source src = {
+		.path = c->index->path, .diags = c->diags, .p = (const uint8_t *)value.p,
+		.n = value.n, .skipped = (size_t)offset, .depth = 16,
+	};
+	struct ht_map_entry *slot;
+	struct entry *e;
+
+	if (!key.n)
+		return read_header(c, &src, offset);
+	e = HT_NEW(c->a, struct entry);
+	e->key = ht_str_copy(c->a, key);
+	HT_TRY(read_entry(c, &src, e));
+	/* Keys share prefixes: a small file can name much. */
+	if (!ht_importer_charge(&c->im, key.n + sizeof *e, 1))
+		return ht_error(c->diags, HT_E_LIMIT, in_index(c, offset),
+			"checkpoint index: the names take too much memory");
+	slot = ht_map_at(&c->entries, e->key);
+	if (slot->value)
+		return ht_error(c->diags, HT_E_INPUT, in_index(c, offset),
+			"checkpoint index: '%.*s' comes twice", HT_STR_ARG(key));
+	slot->value = e;
+	return HT_OK;
+}
+
+static void close_checkpoint(void *checkpoint)
+{
+	ht_checkpoint_close(checkpoint);
+}
+
+enum ht_status ht_checkpoint_open(struct ht_arena *a, const char *prefix, struct ht_diags *d,
+	struct ht_checkpoint **out)
+{
+	struct ht_checkpoint *c = HT_NEW(a, struct ht_checkpoint);
+
+	*out = NULL;
+	c->a = a;
+	c->diags = d;
+	c->prefix = ht_str_copy(a, ht_str(prefix)).p;
+	c->crc = HT_NEW(a, struct ht_crc32c);
+	ht_crc32c_init(c->crc);
+	ht_importer_init(&c->im, a, NULL, d);
+	ht_map_init(&c->entries, a);
+	ht_map_init(&c->names, a);
+	HT_TRY(ht_file_map(ht_str_printf(a, "%s.index", prefix).p, INDEX_LIMIT, d, &c->index));
+	ht_arena_defer(a, close_checkpoint, c);
+	ht_importer_add_input(&c->im, c->index->n);
+	HT_TRY(ht_sstable_walk(a, c->index, c->crc, d, visit, c));
+	if (!c->shards)
+		return ht_error(d, HT_E_INPUT, in_index(c, -1), "checkpoint index: it has no header");
+	c->shard = HT_NEW_ARRAY(a, struct ht_file *, (size_t)c->shards);
+	c->diags = NULL;
+	*out = c;
+	return HT_OK;
+}
+
+void ht_checkpoint_close(struct ht_checkpoint *c)
+{
+	if (!c)
+		return;
+	for (int64_t i = 0; c->shard && i < c->shards; i++) {
+		if (c->shard[i])
+			ht_file_unref(c->shard[i]);
+		c->shard[i] = NULL;
+	}
+	if (c->index)
+		ht_file_unref(c->index);
+	c->index = NULL;
+}
+
+size_t ht_checkpoint_count(const struct ht_checkpoint *c)
+{
+	return c->entries.count;
+}
+
+struct ht_str ht_checkpoint_key(const struct ht_checkpoint *c, size_t i)
+{
+	return c->entries.entries[i].key;
+}
+
+/* ---- tensors ---- */
+
+static enum ht_status open_shard(struct ht_checkpoint *c, const struct entry *e, struct ht_diags *d,
+	struct ht_file **out)
+{
+	if (e->shard < 0 || e->shard >= c->shards)
+		return ht_error(d, HT_E_INPUT, in_index(c, -1),
+			"checkpoint: '%.*s' lies in shard %" PRId64 " of %" PRId64, HT_STR_ARG(e->key),
+			e->shard, c->shards);
+	if (!c->shard[e->shard])
+		HT_TRY(ht_file_map(ht_str_printf(c->a, "%s.data-%05" PRId64 "-of-%05" PRId64,
+					   c->prefix, e->shard, c->shards).p,
+			SHARD_LIMIT, d, &c->shard[e->shard]));
+	*out = c->shard[e->shard];
+	return HT_OK;
+}
+
+static enum ht_status entry_error(const struct entry *e, const struct ht_file *f, struct ht_diags *d,
+	const char *what)
+{
+	struct ht_where at = HT_NOWHERE;
+
+	at.path = f->path;
+	at.offset = e->offset;
+	return ht_error(d, HT_E_INPUT, at, "checkpoint: '%.*s' %s", HT_STR_ARG(e->key), what);
+}
+
+static bool varint(const uint8_t **p, const uint8_t *end, uint64_t *v)
+{
+	*v = 0;
+	for (int shift = 0; shift < 64 && *p < end; shift += 7) {
+		*v |= (uint64_t)(**p & 0x7f) << shift;
+		if (!(*(*p)++ & 0x80))
+			return true;
+	}
+	return false;
+}
+
+/* All lengths, their checksum, all bytes.  Checksums are over lengths of 4 bytes (8 if need be). */
+static enum ht_status read_strings(struct ht_checkpoint *c, const struct entry *e,
+	const struct ht_file *f, size_t count, struct ht_arena *a, struct ht_diags *d,
+	struct ht_tensor *t)
+{
+	const uint8_t *p = f->p + e->offset, *end = p + e->size;
+	uint32_t crc = 0, stored;
+	uint64_t length;
+
+	if (count > (size_t)e->size)
+		return entry_error(e, f, d, "has more strings than bytes");
+	t->strings = HT_NEW_ARRAY(a, struct ht_str, count);
+	t->values = count;
+	t->form = HT_TENSOR_VALUES;
+	for (size_t i = 0; i < count; i++) {
+		if (!varint(&p, end, &length))
+			return entry_error(e, f, d, "is cut off");
+		crc = ht_crc32c(c->crc, crc, &length, length <= UINT32_MAX ? 4 : 8);
+		t->strings[i].n = (size_t)length;
+	}
+	if (end - p < 4)
+		return entry_error(e, f, d, "is cut off");
+	memcpy(&stored, p, 4);
+	if (stored != ht_crc32c_mask(crc))
+		return entry_error(e, f, d, "does not match the checksum of its lengths");
+	crc = ht_crc32c(c->crc, crc, p, 4);
+	p += 4;
+	if (e->crc != ht_crc32c_mask(ht_crc32c(c->crc, crc, p, (size_t)(end - p))))
+		return entry_error(e, f, d, "does not match its checksum");
+	for (size_t i = 0; i < count; i++) {
+		if (t->strings[i].n > (size_t)(end - p))
+			return entry_error(e, f, d, "is cut off");
+		t->strings[i] = ht_str_copy(a, (struct ht_str){ (const char *)p, t->strings[i].n });
+		p += t->strings[i].n;
+	}
+	return HT_OK;
+}
+
+static enum ht_status read_tensor(struct ht_checkpoint *c, const struct entry *e, struct ht_arena *a,
+	struct ht_diags *d, struct ht_tensor **out)
+{
+	int64_t count = ht_shape_count(e->shape);
+	size_t size = ht_dtype_info(e->dtype)->bytes, bytes;
+	struct ht_file *f;
+	struct ht_tensor *t;
+
+	HT_TRY(open_shard(c, e, d, &f));
+	if (e->sliced)
+		return ht_error(d, HT_E_UNSUPPORTED, in_index(c, -1),
+			"checkpoint: '%.*s' is stored in slices (a partitioned variable)",
+			HT_STR_ARG(e->key));
+	if (e->offset < 0 || e->size < 0 || (uint64_t)e->offset > f->n ||
+		(uint64_t)e->size > f->n - (uint64_t)e->offset)
+		return entry_error(e, f, d, "lies outside its shard");
+	if (count < 0)
+		return entry_error(e, f, d, "has a wrong shape");
+	t = ht_tensor_new(a, e->dtype, e->shape, NULL);
+	*out = t;
+	if (e->dtype == HT_STRING)
+		return read_strings(c, e, f, (size_t)count, a, d, t);
+	if (!size || !ht_mul_size((size_t)count, size, &bytes) || bytes != (size_t)e->size)
+		return entry_error(e, f, d, "does not have the size of its type and shape");
+	if (e->crc != ht_crc32c_mask(ht_crc32c(c->crc, 0, f->p + e->offset, bytes)))
+		return entry_error(e, f, d, "does not match its checksum");
+	t->shape = ht_shape_make(a, e->shape.rank, e->shape.dim);
+	t->blob = ht_import_blob(&c->im, f, f->p + e->offset, bytes);
+	return HT_OK;
+}
+
+/* ---- the object graph ---- */
+
+static enum ht_status read_attribute(struct ht_checkpoint *c, struct ht_pb_reader r)
+{
+	struct ht_str name = HT_STR(""), key = HT_STR(""), *copy;
+	struct ht_map_entry *slot;
+	struct ht_pb_value v;
+
+	while (ht_pb_next(&r, &v)) {
+		if (v.number == 2)
+			name = v.s;
+		else if (v.number == 3)
+			key = v.s;
+	}
+	if (r.status != HT_OK || !name.n || !key.n)
+		return r.status;
+	copy = HT_NEW(c->a, struct ht_str);
+	*copy = ht_str_copy(c->a, key);
+	slot = ht_map_at(&c->names, ht_str_copy(c->a, name));
+	slot->value = slot->value ? (void *)(uintptr_t)&ambiguous : copy;
+	return HT_OK;
+}
+
+static enum ht_status read_names(struct ht_checkpoint *c, struct ht_diags *d)
+{
+	const struct entry *e = ht_map_get(&c->entries, HT_STR(OBJECT_GRAPH));
+	struct ht_pb_source src = { .path = c->index->path, .diags = d, .translated = true, .depth = 32 };
+	struct ht_pb_reader r, node;
+	struct ht_pb_value v, w;
+	struct ht_tensor *t;
+
+	c->have_names = true;
+	if (!e)
+		return HT_OK;
+	HT_TRY(read_tensor(c, e, c->a, d, &t));
+	if (t->dtype != HT_STRING || t->values != 1)
+		return ht_error(d, HT_E_INPUT, in_index(c, -1),
+			"checkpoint: its object graph is no string");
+	src.p = (const uint8_t *)t->strings[0].p;
+	src.n = t->strings[0].n;
+	r = ht_pb_open(&src, HT_PB_TrackableObjectGraph);
+	while (ht_pb_next(&r, &v)) {
+		if (v.number != 1)
+			continue;
+		node = ht_pb_enter(&r, &v);
+		while (ht_pb_next(&node, &w))
+			if (w.number == 2)
+				HT_TRY(read_attribute(c, ht_pb_enter(&node, &w)));
+		if (node.status != HT_OK)
+			return node.status;
+	}
+	return r.status;
+}
+
+enum ht_status ht_checkpoint_read(struct ht_checkpoint *c, struct ht_str name, struct ht_arena *a,
+	struct ht_diags *d, struct ht_tensor **out)
+{
+	const struct entry *e = ht_map_get(&c->entries, name);
+	const struct ht_str *key;
+
+	*out = NULL;
+	if (!e) {
+		if (!c->have_names)
+			HT_TRY(read_names(c, d));
+		key = ht_map_get(&c->names, name);
+		if (key == &ambiguous)
+			return ht_error(d, HT_E_INPUT, in_index(c, -1),
+				"checkpoint: two variables have the name '%.*s'", HT_STR_ARG(name));
+		e = key ? ht_map_get(&c->entries, *key) : NULL;
+	}
+	if (!e)
+		return ht_error(d, HT_E_INPUT, in_index(c, -1),
+			"checkpoint: there is no variable '%.*s'", HT_STR_ARG(name));
+	return read_tensor(c, e, a, d, out);
+}

@@ -1,0 +1,29 @@
+/* Parts of the checkpoint reader. */
+#ifndef HT_FRONTEND_BUNDLE_H
+#define HT_FRONTEND_BUNDLE_H
+
+#include "base/base.h"
+
+/* ---- crc32c.c ---- */
+
+struct ht_crc32c {
+	uint32_t table[8][256];
+};
+
+void ht_crc32c_init(struct ht_crc32c *t);
+/* Goes on from `crc` (0 at the start). */
+uint32_t ht_crc32c(const struct ht_crc32c *t, uint32_t crc, const void *bytes, size_t n);
+/* What LevelDB and TensorFlow store. */
+uint32_t ht_crc32c_mask(uint32_t crc);
+
+/* ---- sstable.c: LevelDB's table file, read whole ---- */
+
+/* Called for each entry in order; key and value are valid during the call.  A status other than
+ * HT_OK ends the walk. */
+typedef enum ht_status ht_sstable_visit(void *self, struct ht_str key, struct ht_str value,
+	int64_t offset);
+/* Damage is HT_E_INPUT with the byte where it was found. */
+enum ht_status ht_sstable_walk(struct ht_arena *a, const struct ht_file *f,
+	const struct ht_crc32c *crc, struct ht_diags *d, ht_sstable_visit *visit, void *self);
+
+#endif

@@ -1,0 +1,221 @@
+/* freeze: variables become constants, with the values that the checkpoint gives them.
+ *
+ * Resources (VarHandleOp) and references (VariableV2, Variable).  The variable's own node becomes the
+ * Const; ReadVariableOp an Identity, ResourceGather a GatherV2, and identities on the way change
+ * their type.  A graph that also writes a variable is refused: its value is no constant.  All
+ * variables that cannot be frozen are reported in one go.
+ *
+ * Run it behind prune and inline: then only what the entry needs is left. */
+#include "passes/passes.h"
+
+#include <string.h>
+
+struct freezer {
+	struct ht_graph *g;
+	struct ht_pass_context *c;
+	struct ht_tensor **value; /* by node id: of the node's result 0, once it is a constant's */
+	enum ht_status status;    /* the worst so far */
+};
+
+static void fail(struct freezer *f, enum ht_status st, const struct ht_node *n, const char *fmt, ...)
+	HT_PRINTF(4, 5);
+static void fail(struct freezer *f, enum ht_status st, const struct ht_node *n, const char *fmt, ...)
+{
+	struct ht_where at = HT_NOWHERE;
+	char text[400];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	at.path = f->g->path;
+	at.node = n->name;
+	at.op = n->type;
+	f->status = ht_error(f->c->diags, st, at, "%s", text);
+}
+
+static bool is_variable(const struct ht_node *n)
+{
+	return ht_str_is(n->type, "VarHandleOp") || ht_str_is(n->type, "VariableV2") ||
+		ht_str_is(n->type, "Variable");
+}
+
+/* The name that the checkpoint knows it by. */
+static struct ht_str variable_name(const struct ht_node *n)
+{
+	struct ht_str shared = ht_attr_str(n, "shared_name", "");
+
+	return shared.n ? shared : n->name;
+}
+
+/* Takes attributes away, but for those with "_" in front that the op does not define. */
+static void clear_attrs(struct ht_node *n)
+{
+	struct ht_attr **a = &n->attrs;
+
+	while (*a) {
+		if ((*a)->name.n && (*a)->name.p[0] == '_' && !ht_str_is((*a)->name, "_output_shapes"))
+			a = &(*a)->next;
+		else
+			*a = (*a)->next;
+	}
+}
+
+static bool fits(const struct ht_node *n, const struct ht_tensor *t)
+{
+	struct ht_attr *shape = ht_attr_find(n, "shape");
+	enum ht_dtype dtype = ht_attr_type(n, "dtype", t->dtype);
+	struct ht_shape s;
+
+	if (dtype != t->dtype)
+		return false;
+	if (!shape || shape->value.kind != HT_ATTR_SHAPE || shape->value.shape.shape.rank < 0)
+		return true;
+	s = shape->value.shape.shape;
+	/* An old Variable of unknown shape says []. */
+	if (s.rank == 0 && ht_str_is(n->type, "Variable"))
+		return true;
+	if (s.rank != t->shape.rank)
+		return false;
+	for (int32_t i = 0; i < s.rank; i++)
+		if (s.dim[i] >= 0 && s.dim[i] != t->shape.dim[i])
+			return false;
+	return true;
+}
+
+static void set_result(struct freezer *f, struct ht_node *n, struct ht_tensor *t)
+{
+	n->out[0] = (struct ht_type){ t->dtype, t->shape };
+	f->value[n->id] = t;
+}
+
+static void freeze_variable(struct freezer *f, struct ht_node *n)
+{
+	const struct ht_variable_source *source = f->c->variables;
+	struct ht_tensor *t;
+	enum ht_status st;
+
+	if (!source) {
+		fail(f, HT_E_INPUT, n, "the variable has no value: the model has no checkpoint");
+		return;
+	}
+	st = source->read(source->self, variable_name(n), f->g->arena, f->c->diags, &t);
+	if (st != HT_OK) {
+		fail(f, st, n, "the variable has no value");
+		return;
+	}
+	if (!fits(n, t) || !t->blob) {
+		fail(f, HT_E_INPUT, n, "the checkpoint has another type or shape for this variable");
+		return;
+	}
+	clear_attrs(n);
+	ht_node_set_type(n, HT_STR("Const"));
+	ht_attr_set_type(n, "dtype", t->dtype);
+	ht_attr_set_tensor(n, "value", t);
+	ht_node_set_outs(n, 1);
+	set_result(f, n, t);
+}
+
+static void become_identity(struct freezer *f, struct ht_node *n, struct ht_tensor *t)
+{
+	clear_attrs(n);
+	ht_node_set_type(n, HT_STR("Identity"));
+	ht_attr_set_type(n, "T", t->dtype);
+	set_result(f, n, t);
+}
+
+static struct ht_node *scalar(struct freezer *f, struct ht_node *before, const char *suffix)
+{
+	struct ht_blob *b = ht_blob_new(sizeof(int32_t));
+	struct ht_node *c;
+
+	if (!b)
+		ht_arena_fail(f->g->arena);
+	c = ht_const_new(f->g,
+		ht_graph_free_name(f->g,
+			ht_str_printf(f->c->scratch, "%.*s/%s", HT_STR_ARG(before->name), suffix)),
+		HT_I32, HT_SHAPE_SCALAR, b);
+	ht_node_move(c, before);
+	return c;
+}
+
+static void become_gather(struct freezer *f, struct ht_node *n, struct ht_tensor *t)
+{
+	enum ht_dtype indices = ht_attr_type(n, "Tindices", HT_I32);
+	int64_t batch_dims = ht_attr_int(n, "batch_dims", 0);
+	struct ht_node *axis = scalar(f, n, "axis");
+	struct ht_value in[3] = { n->in[0], n->in[1], ht_out(axis, 0) };
+	int32_t value = (int32_t)batch_dims;
+
+	memcpy((void *)(uintptr_t)ht_const_tensor(in[2])->blob->p, &value, sizeof value);
+	clear_attrs(n);
+	ht_node_set_type(n, HT_STR("GatherV2"));
+	ht_node_set_ins(n, in, 3);
+	ht_attr_set_type(n, "Tparams", t->dtype);
+	ht_attr_set_type(n, "Tindices", indices);
+	ht_attr_set_type(n, "Taxis", HT_I32);
+	ht_attr_set_int(n, "batch_dims", batch_dims);
+	n->out[0] = (struct ht_type){ t->dtype, HT_SHAPE_UNKNOWN };
+}
+
+static bool passes_on(const struct ht_node *n)
+{
+	return ht_str_is(n->type, "Identity") || ht_str_is(n->type, "StopGradient") ||
+		ht_str_is(n->type, "RefIdentity");
+}
+
+/* `n` takes a frozen variable as operand `i`. */
+static void freeze_use(struct freezer *f, struct ht_node *n, int32_t i, bool resource)
+{
+	struct ht_tensor *t = f->value[n->in[i].node->id];
+
+	if (ht_str_is(n->type, "ReadVariableOp")) {
+		become_identity(f, n, t);
+	} else if (passes_on(n)) {
+		/* Of a resource, or of a reference that is written through it, more is to be changed. */
+		ht_attr_set_type(n, "T", t->dtype);
+		n->out[0] = (struct ht_type){ t->dtype, t->shape };
+		if (resource)
+			f->value[n->id] = t;
+	} else if (ht_str_is(n->type, "ResourceGather") && i == 0) {
+		become_gather(f, n, t);
+	} else if (resource ||
+		(ht_op_info(n->op)->effects & HT_WRITES) || ht_str_starts(n->type, "Assign")) {
+		fail(f, HT_E_UNSUPPORTED, n, "the variable '%.*s' is changed or passed on here",
+			HT_STR_ARG(n->in[i].node->name));
+	}
+}
+
+static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
+{
+	struct freezer f = { .g = g, .c = c };
+	bool *resource = HT_NEW_ARRAY(c->scratch, bool, g->ids);
+	uint32_t ids = g->ids; /* nodes made here are above */
+
+	f.value = HT_NEW_ARRAY(c->scratch, struct ht_tensor *, g->ids);
+	for (struct ht_node *n = g->first; n; n = n->next) {
+		if (n->id >= ids)
+			continue;
+		if (is_variable(n)) {
+			resource[n->id] = ht_str_is(n->type, "VarHandleOp");
+			freeze_variable(&f, n);
+			continue;
+		}
+		for (int32_t i = 0; i < n->ins; i++) {
+			const struct ht_node *v = n->in[i].node;
+
+			if (v->id >= ids || !f.value[v->id])
+				continue;
+			if (resource[v->id] && passes_on(n))
+				resource[n->id] = true;
+			freeze_use(&f, n, i, resource[v->id]);
+		}
+	}
+	return f.status;
+}
+
+const struct ht_pass ht_pass_freeze = {
+	.name = "freeze",
+	.summary = "makes constants of variables",
+	.run = run,
+};

@@ -1,0 +1,489 @@
+/* inline: calls of functions become the nodes of their bodies.
+ *
+ * PartitionedCall, StatefulPartitionedCall and nodes whose type is a function's name are calls.  A
+ * node `n` of the body becomes `call/n`; "$T" in its attributes takes the call's value.  Calls in
+ * bodies are inlined as well; a function that reaches itself is refused, and so is a graph that
+ * would grow beyond all measure.
+ *
+ * Effects keep their order: what has one in the body waits for what the call waited for, and who
+ * waited for the call waits for the body's control results.  Where a body has effects that nobody
+ * takes a result of, the call's results wait for them, so that asking for a result runs them.
+ *
+ * First all bodies are copied, with edges to calls left as they are; then every edge to a call goes
+ * where that call's result comes from.  So time is linear in the result.  Functions that a loop or
+ * branch names stay; nothing changes in their bodies. */
+#include "passes/passes.h"
+
+#include <inttypes.h>
+
+#define GROWTH 10        /* times the nodes of the graph and its library */
+#define GROWTH_BASE 100000
+
+/* Which functions a node was copied from. */
+struct frame {
+	const struct ht_function *f;
+	const struct frame *up;
+};
+
+/* A call that was inlined. */
+struct call {
+	const struct ht_function *f;
+	struct ht_value *ret;
+	int32_t rets;
+	struct ht_node **control; /* what to wait for in its place */
+	int32_t controls;
+};
+
+struct note {
+	const struct frame *frame;
+	struct call *call;
+	struct ht_str port; /* of an opaque node: the one name that its results are used by */
+};
+
+struct inliner {
+	struct ht_graph *g;
+	struct ht_arena *scratch;
+	struct ht_diags *diags;
+	struct note *note; /* by node id */
+	size_t cap, made, limit;
+};
+
+static struct note *note_of(struct inliner *in, const struct ht_node *n)
+{
+	while (n->id >= in->cap) {
+		size_t old = in->cap;
+
+		in->note = ht_grow(in->scratch, in->note, old, &in->cap, sizeof *in->note);
+		HT_CHECK(in->cap > old);
+	}
+	return &in->note[n->id];
+}
+
+static enum ht_status fail(const struct inliner *in, enum ht_status st, const struct ht_node *n,
+	const char *fmt, ...) HT_PRINTF(4, 5);
+static enum ht_status fail(const struct inliner *in, enum ht_status st, const struct ht_node *n,
+	const char *fmt, ...)
+{
+	struct ht_where at = HT_NOWHERE;
+	char text[400];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	at.path = in->g->path;
+	at.node = n->name;
+	at.op = n->type;
+	return ht_error(in->diags, st, at, "%s", text);
+}
+
+/* The function that `n` calls, and where "$T" of its body is looked up; NULL: `n` is no call. */
+static struct ht_function *callee(const struct inliner *in, const struct ht_node *n,
+	const struct ht_attr **attrs)
+{
+	const struct ht_attr *f;
+
+	if (ht_str_is(n->type, "PartitionedCall") || ht_str_is(n->type, "StatefulPartitionedCall")) {
+		f = ht_attr_find(n, "f");
+		if (!f || f->value.kind != HT_ATTR_FUNC)
+			return NULL;
+		*attrs = f->value.func->attrs;
+		return ht_graph_function(in->g, f->value.func->name);
+	}
+	*attrs = n->attrs;
+	return n->op == HT_OP_OPAQUE ? ht_graph_function(in->g, n->type) : NULL;
+}
+
+/* ---- attributes ---- */
+
+static const struct ht_attr *named(const struct ht_attr *attrs, struct ht_str name)
+{
+	while (attrs && !ht_str_eq(attrs->name, name))
+		attrs = attrs->next;
+	return attrs;
+}
+
+static struct ht_attr *copy_attrs(const struct inliner *in, const struct ht_attr *from,
+	const struct ht_attr *with);
+
+static void substitute(const struct inliner *in, struct ht_attr_value *v, const struct ht_attr *with)
+{
+	struct ht_arena *a = in->g->arena;
+	const struct ht_attr *value;
+
+	if (v->kind == HT_ATTR_PLACEHOLDER) {
+		value = named(with, v->s);
+		if (value)
+			*v = value->value;
+	}
+	if (v->kind == HT_ATTR_TENSOR) {
+		struct ht_tensor *t = v->tensor;
+
+		v->tensor = ht_tensor_new(a, t->dtype, t->shape, NULL);
+		*v->tensor = *t;
+		if (t->blob)
+			v->tensor->blob = ht_blob_ref(t->blob);
+	} else if (v->kind == HT_ATTR_FUNC) {
+		struct ht_func_ref *f = HT_NEW(a, struct ht_func_ref);
+
+		*f = *v->func;
+		f->attrs = copy_attrs(in, v->func->attrs, with);
+		v->func = f;
+	} else if (v->kind == HT_ATTR_LIST && v->list.n) {
+		struct ht_attr_value *item = HT_NEW_ARRAY(a, struct ht_attr_value, v->list.n);
+
+		for (size_t i = 0; i < v->list.n; i++) {
+			item[i] = v->list.item[i];
+			substitute(in, &item[i], with);
+		}
+		v->list.item = item;
+	}
+}
+
+static struct ht_attr *copy_attrs(const struct inliner *in, const struct ht_attr *from,
+	const struct ht_attr *with)
+{
+	struct ht_attr *first = NULL, **end = &first;
+
+	for (; from; from = from->next) {
+		struct ht_attr *a = HT_NEW(in->g->arena, struct ht_attr);
+
+		*a = *from;
+		a->next = NULL;
+		substitute(in, &a->value, with);
+		*end = a;
+		end = &a->next;
+	}
+	return first;
+}
+
+/* ---- one call ---- */
+
+/* A body being copied. */
+struct copying {
+	struct inliner *in;
+	struct ht_node *call;
+	const struct ht_function *f;
+	const struct ht_attr *attrs;
+	const struct frame *frame;
+	struct ht_value *arg;   /* by node id of the body: the operand, where it is an argument */
+	struct ht_node **node;  /* by node id of the body: the copy, or NULL */
+};
+
+static struct ht_value map_value(const struct copying *c, struct ht_value v)
+{
+	if (c->node[v.node->id]) {
+		v.node = c->node[v.node->id];
+		return v;
+	}
+	return c->arg[v.node->id];
+}
+
+static struct ht_node *map_node(const struct copying *c, const struct ht_node *n)
+{
+	return c->node[n->id] ? c->node[n->id] : c->arg[n->id].node;
+}
+
+static enum ht_status copy_node(struct copying *c, const struct ht_node *from)
+{
+	struct inliner *in = c->in;
+	struct ht_node *n;
+
+	if (in->made++ >= in->limit)
+		return fail(in, HT_E_LIMIT, c->call, "inlining makes more than %zu nodes", in->limit);
+	n = ht_node_new(in->g, from->type,
+		ht_graph_free_name(in->g,
+			ht_str_printf(in->scratch, "%.*s/%.*s", HT_STR_ARG(c->call->name),
+				HT_STR_ARG(from->name))));
+	n->device = from->device.n ? from->device : c->call->device;
+	n->extra = from->extra;
+	n->attrs = copy_attrs(in, from->attrs, c->attrs);
+	ht_node_set_outs(n, from->outs);
+	for (int32_t i = 0; i < from->outs; i++)
+		n->out[i] = from->out[i];
+	c->node[from->id] = n;
+	note_of(in, n)->frame = c->frame;
+	return HT_OK;
+}
+
+static void copy_edges(struct copying *c, const struct ht_node *from)
+{
+	struct ht_node *n = c->node[from->id];
+	struct ht_arena *a = c->in->g->arena;
+	int32_t waits = ht_op_info(from->op)->effects ? c->call->controls : 0;
+
+	n->ins = from->ins;
+	n->in = HT_NEW_ARRAY(a, struct ht_value, (size_t)from->ins);
+	for (int32_t i = 0; i < from->ins; i++)
+		n->in[i] = map_value(c, from->in[i]);
+	n->control = HT_NEW_ARRAY(a, struct ht_node *, (size_t)from->controls + (size_t)waits);
+	for (int32_t i = 0; i < from->controls; i++)
+		n->control[n->controls++] = map_node(c, from->control[i]);
+	for (int32_t i = 0; i < waits; i++)
+		n->control[n->controls++] = c->call->control[i];
+}
+
+static bool has_effects(const struct ht_function *f)
+{
+	for (const struct ht_node *n = f->body->first; n; n = n->next)
+		if (ht_op_info(n->op)->effects & (HT_WRITES | HT_ORDERED | HT_CALLS))
+			return true;
+	return false;
+}
+
+static int32_t count_ports(const struct ht_port *p)
+{
+	int32_t n = 0;
+
+	for (; p; p = p->next)
+		n++;
+	return n;
+}
+
+/* An Identity in front of a result, which waits for the body's control results. */
+static struct ht_value behind_effects(struct copying *c, const struct ht_port *ret, struct ht_value v,
+	const struct call *call)
+{
+	struct inliner *in = c->in;
+	enum ht_dtype t = v.index < v.node->outs && !v.port.n ? ht_type_of(v)->dtype : HT_INVALID;
+	struct ht_node *n = ht_node_new(in->g, HT_STR("Identity"),
+		ht_graph_free_name(in->g,
+			ht_str_printf(in->scratch, "%.*s/%.*s", HT_STR_ARG(c->call->name),
+				HT_STR_ARG(ret->name))));
+
+	in->made++;
+	n->device = c->call->device;
+	ht_node_set_ins(n, &v, 1);
+	ht_node_set_controls(n, call->control, call->controls);
+	ht_node_set_outs(n, 1);
+	n->out[0] = (struct ht_type){ t, HT_SHAPE_UNKNOWN };
+	if (t)
+		ht_attr_set_type(n, "T", t);
+	note_of(in, n)->frame = c->frame;
+	return ht_out(n, 0);
+}
+
+/* The types of results that the call itself states. */
+static enum ht_dtype result_type(const struct ht_node *call, int32_t i)
+{
+	const struct ht_attr *t = ht_attr_find(call, "Tout");
+
+	if (t && t->value.kind == HT_ATTR_LIST && t->value.list.kind == HT_ATTR_TYPE &&
+		(size_t)i < t->value.list.n)
+		return t->value.list.item[i].type;
+	return i < call->outs ? call->out[i].dtype : HT_INVALID;
+}
+
+static void set_results(struct copying *c)
+{
+	struct inliner *in = c->in;
+	struct call *call = HT_NEW(in->scratch, struct call);
+	bool waits = c->f->control_rets && has_effects(c->f);
+	int32_t i = 0;
+
+	call->f = c->f;
+	call->rets = count_ports(c->f->rets);
+	call->ret = HT_NEW_ARRAY(in->scratch, struct ht_value, (size_t)call->rets);
+	call->control = HT_NEW_ARRAY(in->scratch, struct ht_node *,
+		(size_t)(count_ports(c->f->control_rets) + call->rets + c->call->controls));
+	for (const struct ht_port *p = c->f->control_rets; p; p = p->next)
+		call->control[call->controls++] = map_node(c, p->value.node);
+	for (const struct ht_port *p = c->f->rets; p; p = p->next, i++) {
+		call->ret[i] = map_value(c, p->value);
+		if (waits) {
+			call->ret[i] = behind_effects(c, p, call->ret[i], call);
+			if (!ht_type_of(call->ret[i])->dtype && result_type(c->call, i)) {
+				ht_type_of(call->ret[i])->dtype = result_type(c->call, i);
+				ht_attr_set_type(call->ret[i].node, "T", result_type(c->call, i));
+			}
+		}
+	}
+	if (!call->controls)
+		for (i = 0; i < call->rets; i++)
+			call->control[call->controls++] = call->ret[i].node;
+	if (!call->controls)
+		for (i = 0; i < c->call->controls; i++)
+			call->control[call->controls++] = c->call->control[i];
+	note_of(in, c->call)->call = call;
+}
+
+static enum ht_status inline_call(struct inliner *in, struct ht_node *n, struct ht_function *f,
+	const struct ht_attr *attrs)
+{
+	struct copying c = { .in = in, .call = n, .f = f, .attrs = attrs };
+	const struct frame *up = note_of(in, n)->frame;
+	struct frame *frame = HT_NEW(in->scratch, struct frame);
+	const struct ht_node *last = f->body->last;
+	int32_t i = 0;
+
+	for (const struct frame *x = up; x; x = x->up)
+		if (x->f == f)
+			return fail(in, HT_E_UNSUPPORTED, n, "function '%.*s' calls itself",
+				HT_STR_ARG(f->name));
+	if (count_ports(f->args) != n->ins)
+		return fail(in, HT_E_INPUT, n,
+			"calls function '%.*s' with %" PRId32 " operands; it has %" PRId32 " arguments",
+			HT_STR_ARG(f->name), n->ins, count_ports(f->args));
+	*frame = (struct frame){ f, up };
+	c.frame = frame;
+	c.node = HT_NEW_ARRAY(in->scratch, struct ht_node *, f->body->ids);
+	c.arg = HT_NEW_ARRAY(in->scratch, struct ht_value, f->body->ids);
+	for (const struct ht_port *p = f->args; p; p = p->next)
+		c.arg[p->value.node->id] = n->in[i++];
+	for (const struct ht_node *b = last ? f->body->first : NULL; b; b = b->next)
+		if (!c.arg[b->id].node)
+			HT_TRY(copy_node(&c, b));
+	for (const struct ht_node *b = f->body->first; b; b = b->next)
+		if (c.node[b->id])
+			copy_edges(&c, b);
+	set_results(&c);
+	return HT_OK;
+}
+
+/* ---- edges to calls ---- */
+
+static const struct ht_value *result_of(const struct call *call, struct ht_value v)
+{
+	const struct ht_port *p = call->f->rets;
+
+	if (!v.port.n)
+		return v.index < call->rets ? &call->ret[v.index] : NULL;
+	for (int32_t i = 0; p; p = p->next, i++)
+		if (ht_str_eq(p->name, v.port))
+			return &call->ret[i];
+	return NULL;
+}
+
+static enum ht_status resolve(struct inliner *in, const struct ht_node *user, struct ht_value *v)
+{
+	const struct ht_value *result;
+	const struct call *call;
+	struct note *note;
+
+	for (size_t steps = 0; (call = note_of(in, v->node)->call); steps++) {
+		result = result_of(call, *v);
+		if (!result || steps > in->limit)
+			return fail(in, HT_E_INPUT, user,
+				"takes a result of '%.*s' that function '%.*s' does not have",
+				HT_STR_ARG(v->node->name), HT_STR_ARG(call->f->name));
+		*v = *result;
+	}
+	if (!v->port.n)
+		return HT_OK;
+	/* Outside a function results have numbers only; of an unknown op we know them when all that
+	 * is used has one name. */
+	note = note_of(in, v->node);
+	if (!note->port.n)
+		note->port = v->port;
+	if (!ht_str_eq(note->port, v->port))
+		return fail(in, HT_E_UNSUPPORTED, v->node,
+			"the order of results '%.*s' and '%.*s' of this op is not known",
+			HT_STR_ARG(note->port), HT_STR_ARG(v->port));
+	v->port = (struct ht_str){ 0 };
+	return HT_OK;
+}
+
+static enum ht_status resolve_ports(struct inliner *in, struct ht_port *p)
+{
+	struct ht_node no_user = { .name = HT_STR("") };
+
+	for (; p; p = p->next) {
+		no_user.name = p->name;
+		if (p->value.index >= 0)
+			HT_TRY(resolve(in, &no_user, &p->value));
+	}
+	return HT_OK;
+}
+
+struct controls {
+	struct ht_node **node;
+	size_t n, cap;
+};
+
+/* What to wait for in place of `n`, nested calls included. */
+static void add_control(struct inliner *in, struct controls *list, struct ht_node *n)
+{
+	const struct call *call = note_of(in, n)->call;
+
+	if (call) {
+		for (int32_t i = 0; i < call->controls; i++)
+			add_control(in, list, call->control[i]);
+		return;
+	}
+	for (size_t i = 0; i < list->n; i++)
+		if (list->node[i] == n)
+			return;
+	list->node = ht_grow(in->scratch, list->node, list->n, &list->cap, sizeof(struct ht_node *));
+	list->node[list->n++] = n;
+}
+
+static bool waits_for_call(struct inliner *in, const struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->controls; i++)
+		if (note_of(in, n->control[i])->call)
+			return true;
+	return false;
+}
+
+static enum ht_status resolve_edges(struct inliner *in, struct ht_node *n)
+{
+	struct controls list = { 0 };
+
+	for (int32_t i = 0; i < n->ins; i++)
+		HT_TRY(resolve(in, n, &n->in[i]));
+	if (!waits_for_call(in, n))
+		return HT_OK;
+	for (int32_t i = 0; i < n->controls; i++)
+		add_control(in, &list, n->control[i]);
+	ht_node_set_controls(n, list.node, (int32_t)list.n);
+	return HT_OK;
+}
+
+static enum ht_status finish(struct inliner *in)
+{
+	struct ht_node *next;
+
+	for (struct ht_node *n = in->g->first; n; n = n->next)
+		if (!note_of(in, n)->call)
+			HT_TRY(resolve_edges(in, n));
+	for (struct ht_entry *e = in->g->entries; e; e = e->next) {
+		HT_TRY(resolve_ports(in, e->inputs));
+		HT_TRY(resolve_ports(in, e->outputs));
+	}
+	for (struct ht_node *n = in->g->first; n; n = next) {
+		next = n->next;
+		if (note_of(in, n)->call)
+			ht_node_remove(n);
+	}
+	return ht_graph_sort(in->g, in->diags);
+}
+
+static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
+{
+	struct inliner in = { .g = g, .scratch = c->scratch, .diags = c->diags };
+	const struct ht_attr *attrs;
+	struct ht_function *f;
+	bool any = false;
+
+	if (!g->functions)
+		return HT_OK;
+	in.limit = g->nodes;
+	for (f = g->functions; f; f = f->next)
+		in.limit += f->body->nodes;
+	in.limit = in.limit * GROWTH + GROWTH_BASE;
+	/* Copies come to the end of the list, so this visits them too. */
+	for (struct ht_node *n = g->first; n; n = n->next) {
+		f = callee(&in, n, &attrs);
+		if (!f)
+			continue;
+		any = true;
+		HT_TRY(inline_call(&in, n, f, attrs));
+	}
+	return any ? finish(&in) : HT_OK;
+}
+
+const struct ht_pass ht_pass_inline = {
+	.name = "inline",
+	.summary = "puts the bodies of functions where they are called",
+	.run = run,
+};
