@@ -266,7 +266,7 @@ static enum ht_status read_tensor(struct ht_checkpoint *c, const struct entry *e
 {
 	int64_t count = ht_shape_count(e->shape);
 	size_t size = ht_dtype_info(e->dtype)->bytes, bytes;
-	struct ht_file *f;
+	struct ht_file *f = NULL;
 	struct ht_tensor *t;
 
 	HT_TRY(open_shard(c, e, d, &f));

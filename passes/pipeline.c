@@ -1,8 +1,10 @@
 /* The standard pipeline, as text. */
 #include "passes/passes.h"
 
-/* Twice over the shapes: what is folded may be the shape of what was not known. */
-const char ht_pipeline_cleanup[] = "split_fused,prune,infer,identity,fold,infer,identity,fold,"
+/* What the entry needs is inlined and frozen; then that is all there is.
+ * Twice over the shapes: what is folded may be the shape of what was not known. */
+const char ht_pipeline_cleanup[] = "split_fused,prune,inline,freeze,split_fused,prune,infer,"
+				   "identity,fold,infer,identity,fold,"
 				   "simplify,cse,layer_norm,gelu,swish,batch_norm,simplify,cse,"
 				   "prune,infer";
 
