@@ -231,8 +231,11 @@ int32_t ht_interpret(const struct ht_kernel *k, void *const *buffers, const int6
 /* library.c: NULL when there is none of this name. */
 ht_kernel_fn *ht_library_kernel(const char *name);
 
-/* math.c: rewrites EXP … POW of every stage into basic operations, in arena `a`. */
+/* math.c: rewrites EXP … POW of every stage into basic operations, in arena `a`, and drops
+ * expressions that nothing uses. */
 void ht_kernel_expand(struct ht_kernel *k, struct ht_arena *a);
+/* Whether function `op` exists for type `t`; ht_kernel_expand() aborts on others. */
+bool ht_math_has(enum ht_xop op, enum ht_dtype t);
 
 /* pack.c: packs a K' by N matrix of B as struct ht_contract says.  Source element (q, k, n) is at
  * q * sq + k * sk + n * sn, in elements.  Converts between F32, F16 and BF16.  dst holds

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Prints the polynomial coefficients of kernel/math_*.c: minimax by Remez's exchange (needs mpmath).
+
+Each line: what is approximated, its interval, the largest error relative to the function, and the
+coefficients from the lowest.  Coefficients for float32 are rounded one after the other, the others
+being fitted again each time.
+"""
+import struct
+from mpmath import mp, mpf, matrix, lu_solve, exp, log, sin, cos, atan, erf, erfc, sqrt, pi, chop, expm1, log1p
+
+mp.dps = 60
+
+
+def remez(g, w, powers, lo, hi, rounds=12):
+    """Coefficients c of sum c[j] * x**powers[j] that minimise the largest |w * (sum - g)|."""
+    n = len(powers)
+    nodes = [(lo + hi) / 2 - (hi - lo) / 2 * mp.cos(mp.pi * (i + mpf(1) / 2) / (n + 1)) for i in range(n + 1)]
+    for _ in range(rounds):
+        m = matrix(n + 1, n + 1)
+        v = matrix(n + 1, 1)
+        for i, x in enumerate(nodes):
+            for j, p in enumerate(powers):
+                m[i, j] = x**p
+            m[i, n] = (-1)**i / w(x)
+            v[i] = g(x)
+        c = lu_solve(m, v)
+        err = lambda x: w(x) * (sum(c[j] * x**p for j, p in enumerate(powers)) - g(x))
+        # The largest error between sign changes, on a grid.
+        points = [lo + (hi - lo) * mpf(i) / 1500 for i in range(1501)]
+        best, runs = None, []
+        for x in points:
+            e = err(x)
+            if best is not None and (e > 0) == (best[0] > 0):
+                if abs(e) > abs(best[0]):
+                    best = (e, x)
+            else:
+                if best is not None:
+                    runs.append(best)
+                best = (e, x)
+        runs.append(best)
+        while len(runs) > n + 1:
+            runs.pop(0 if abs(runs[0][0]) < abs(runs[-1][0]) else -1)
+        if len(runs) < n + 1:
+            break
+        nodes = [x for _, x in runs]
+        if max(abs(e) for e, _ in runs) < min(abs(e) for e, _ in runs) * mpf(1.001):
+            break
+    return [c[j] for j in range(n)], max(abs(err(x)) for x in points)
+
+
+def f32(x):
+    return mpf(struct.unpack('f', struct.pack('f', float(x)))[0])
+
+
+def rounded(g, w, powers, lo, hi, fmt=f32):
+    """Like remez, with coefficients rounded to a format from the first on."""
+    done, rest, h = [], list(powers), g
+    while rest:
+        c, _ = remez(h, w, rest, lo, hi)
+        r = fmt(c[0])
+        done.append(r)
+        p = rest.pop(0)
+        h = (lambda old, r, p: lambda x: old(x) - r * x**p)(h, r, p)
+    worst = max(abs(w(x) * h(x)) for x in [lo + (hi - lo) * mpf(i) / 1500 for i in range(1501)])
+    return done, worst
+
+
+def show(name, lo, hi, result, single):
+    c, e = result
+    print(f'{name} on [{float(lo):.4g}, {float(hi):.4g}], error {float(e):.2e}')
+    for x in c:
+        print('   ', float(x).hex() + (f'f  /* {float(x)!r} */' if single else ''))
+
+
+half = log(2) / 2 * mpf('1.002')
+tiny = mpf(10)**-8
+
+
+def at(f, x0):
+    """f, but at 0 its limit nearby."""
+    return lambda x: f(x if abs(x) > mpf(10)**-12 else mpf(10)**-12)
+
+
+show('float32 (e^r - 1 - r) / r^2', -half, half,
+     rounded(at(lambda r: (exp(r) - 1 - r) / r**2, 0), lambda r: r**2 / exp(r) + mpf(10)**-15, range(5), -half, half), True)
+m0, m1 = sqrt(mpf(1) / 2) - 1, sqrt(mpf(2)) - 1
+show('float32 (log(1+f) - f + f^2/2) / f^3', m0, m1,
+     rounded(at(lambda f: (log1p(f) - f + f * f / 2) / f**3, 0), at(lambda f: abs(f**3 / log1p(f)) + mpf(10)**-12, 0), range(9), m0, m1), True)
+top = mpf('0.9277') ** 2
+root = at(lambda s: (erf(sqrt(s)) / sqrt(s) - 1), 0)
+show('float32 erf(x)/x - 1 in x^2', 0, top, rounded(root, lambda s: mpf(1), range(7), mpf(0), top), True)
+lo, hi = mpf('0.9277'), mpf(4)
+show('float32 -log(erfc(t)) / t - 1 in t', lo, hi,
+     rounded(lambda t: -log(erfc(t)) / t - 1, lambda t: t * erfc(t) / erf(t), range(7), lo, hi), True)
+q = (pi / 4 * mpf('1.0001')) ** 2
+show('float64 (sin(r)/r - 1)/r^2 in r^2', 0, q, remez(at(lambda s: (sin(sqrt(s)) / sqrt(s) - 1) / s, 0), lambda s: s + mpf(10)**-12, range(5), mpf(0), q), False)
+show('float64 (cos(r) - 1)/r^2 in r^2', 0, q, remez(at(lambda s: (cos(sqrt(s)) - 1) / s, 0), lambda s: s / cos(sqrt(s)) + mpf(10)**-12, range(6), mpf(0), q), False)
+t = mpf('0.41422') ** 2
+show('float64 atan(z)/z in z^2, short', 0, t, remez(at(lambda s: atan(sqrt(s)) / sqrt(s), 0), lambda s: mpf(1), range(9), mpf(0), t), False)
+show('float64 (e^r - 1 - r) / r^2, short', -half, half, remez(at(lambda r: (exp(r) - 1 - r) / r**2, 0), lambda r: r**2 / abs(expm1(r) if r else 1) + mpf(10)**-13, range(8), -half, half), False)
+show('float64 (e^r - 1 - r) / r^2, long', -half, half, remez(at(lambda r: (exp(r) - 1 - r) / r**2, 0), lambda r: r**2 / abs(expm1(r) if r else 1) + mpf(10)**-13, range(11), -half, half), False)
+u = ((sqrt(mpf(2)) - 1) / (sqrt(mpf(2)) + 1) * mpf('1.0001')) ** 2
+atanh = at(lambda s: (mp.atanh(sqrt(s)) / sqrt(s) - 1) / s, 0)
+show('float64 (atanh(s)/s - 1)/s^2 in s^2, short', 0, u, remez(atanh, lambda s: s + mpf(10)**-12, range(6), mpf(0), u), False)
+show('float64 (atanh(s)/s - 1)/s^2 in s^2, long', 0, u, remez(atanh, lambda s: s + mpf(10)**-12, range(9), mpf(0), u), False)
+top = mpf('0.6') ** 2
+show('float32 (tanh(x)/x - 1)/x^2 in x^2', 0, top,
+     rounded(at(lambda s: (mp.tanh(sqrt(s)) / sqrt(s) - 1) / s, 0), lambda s: s + mpf(10)**-10, range(5), mpf(0), top), True)

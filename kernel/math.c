@@ -1,0 +1,109 @@
+/* math: functions become basic operations, the same for the interpreter and the backend. */
+#include "kernel/math.h"
+#include "kernel/build.h"
+#include "kernel/eval.h"
+
+static int32_t renamed(const int32_t *now, int32_t x)
+{
+	return x < 0 ? x : now[x];
+}
+
+/* Expressions that something needs. */
+static void mark_live(const struct ht_stage *s, uint8_t *live)
+{
+	const struct ht_contract *c = &s->contract;
+
+	for (int32_t i = 0; i < s->reds; i++)
+		live[s->red[i].x] = 1;
+	for (int32_t i = 0; i < s->stores; i++)
+		live[s->store[i].offset] = live[s->store[i].value] = 1;
+	if (s->kind == HT_STAGE_CONTRACT) {
+		live[c->a_row] = live[c->b_base] = 1;
+		if (c->a_guard >= 0)
+			live[c->a_guard] = 1;
+	}
+	for (int32_t i = s->xs - 1; i >= 0; i--) {
+		const int32_t arg[3] = { s->x[i].a, s->x[i].b, s->x[i].c };
+
+		for (int k = 0; live[i] && k < 3; k++)
+			if (arg[k] >= 0)
+				live[arg[k]] = 1;
+	}
+}
+
+static int32_t rewrite(struct ht_xb *b, struct ht_x x, const int32_t *now)
+{
+	int32_t r;
+
+	x.a = renamed(now, x.a);
+	x.b = renamed(now, x.b);
+	x.c = renamed(now, x.c);
+	if (x.op >= HT_X_EXP && x.op < HT_X_END) {
+		r = x.dtype == HT_F32 ? ht_math_f32(b, x.op, x.a, x.b) : ht_math_f64(b, x.op, x.a, x.b);
+		HT_CHECK(r >= 0); /* ht_math_has() tells beforehand */
+		return r;
+	}
+	if (x.op >= HT_X_SELECT)
+		return ht_xb_make(b, x);
+	return ht_xb_push(b, x);
+}
+
+static bool needs_work(const struct ht_stage *s, const uint8_t *live)
+{
+	for (int32_t i = 0; i < s->xs; i++)
+		if (!live[i] || s->x[i].op >= HT_X_EXP)
+			return true;
+	return false;
+}
+
+static void expand_stage(struct ht_stage *s, struct ht_arena *a)
+{
+	uint8_t *live = HT_NEW_ARRAY(a, uint8_t, (size_t)s->xs + 1);
+	int32_t *now = HT_NEW_ARRAY(a, int32_t, (size_t)s->xs + 1);
+	struct ht_stage fresh = *s;
+	struct ht_contract *c = &s->contract;
+	struct ht_xb b;
+
+	mark_live(s, live);
+	if (!needs_work(s, live))
+		return;
+	fresh.x = NULL;
+	fresh.xs = 0;
+	ht_xb_init(&b, a, &fresh);
+	for (int32_t i = 0; i < s->xs; i++)
+		now[i] = live[i] ? rewrite(&b, s->x[i], now) : -1;
+	s->x = fresh.x;
+	s->xs = fresh.xs;
+	for (int32_t i = 0; i < s->reds; i++)
+		s->red[i].x = now[s->red[i].x];
+	for (int32_t i = 0; i < s->stores; i++) {
+		s->store[i].offset = now[s->store[i].offset];
+		s->store[i].value = now[s->store[i].value];
+	}
+	if (s->kind == HT_STAGE_CONTRACT) {
+		c->a_row = now[c->a_row];
+		c->b_base = now[c->b_base];
+		c->a_guard = renamed(now, c->a_guard);
+	}
+}
+
+void ht_kernel_expand(struct ht_kernel *k, struct ht_arena *a)
+{
+	for (int32_t i = 0; i < k->stages; i++)
+		expand_stage(&k->stage[i], a);
+}
+
+bool ht_math_has(enum ht_xop op, enum ht_dtype t)
+{
+	switch (op) {
+	case HT_X_ERF:
+	case HT_X_SIN:
+	case HT_X_COS:
+	case HT_X_TAN:
+	case HT_X_ATAN:
+	case HT_X_ATAN2:
+		return t == HT_F32;
+	default:
+		return op >= HT_X_EXP && op < HT_X_END && (t == HT_F32 || t == HT_F64);
+	}
+}

@@ -1,0 +1,185 @@
+/* math_f32: functions of F32 that are hot, in F32 alone.  Coefficients: bench/math/coefficients.py.
+ * Bounds over all inputs are those of bench/math/results. */
+#include "kernel/math.h"
+#include "kernel/build.h"
+
+#include <math.h>
+
+static const double log2_e = 1.44269504088896340736;
+/* ln 2 in two parts; the high one has 9 bits, so that its product with an exponent is exact. */
+static const double ln2_hi = 0.693359375, ln2_lo = -2.12194440054690581e-4;
+
+/* (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2 */
+static const double exp_c[] = { 0x1.fffffcp-2, 0x1.55548ap-3, 0x1.55584ep-5, 0x1.123f2ep-7,
+	0x1.6ad11p-10 };
+
+/* e^x = 2^n (1 + p).  *w: an integer whose low bits are n + bias. */
+static int32_t exp_parts(struct ht_xb *b, int32_t x, int bias, int32_t *w)
+{
+	/* Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits. */
+	int32_t magic = xk(b, HT_F32, 0x1.8p23 + bias);
+	int32_t t = xmuladd(b, x, xk(b, HT_F32, log2_e), magic);
+	int32_t n = xsub(b, t, magic);
+	int32_t r = xmuladd(b, n, xk(b, HT_F32, -ln2_hi), x);
+
+	r = xmuladd(b, n, xk(b, HT_F32, -ln2_lo), r);
+	*w = xbits(b, t);
+	return xmuladd(b, xmul(b, r, r), XPOLY(b, r, exp_c), r);
+}
+
+/* 2^n from an integer whose low bits are n + 127. */
+static int32_t power_of_two(struct ht_xb *b, int32_t w)
+{
+	return ht_xbitcast(b, HT_F32, ht_x2(b, HT_X_SHL, w, xint(b, HT_I32, 23)));
+}
+
+/* Any x, or any that is not positive.  2^n in two factors: one alone would not reach the subnormals, nor n = 128. */
+static int32_t exp32(struct ht_xb *b, int32_t x, bool negative)
+{
+	int32_t w, p, half;
+
+	x = xleast(b, negative ? x : xmost(b, x, 89), -104);
+	p = xadd(b, exp_parts(b, x, 2 * 127, &w), xk(b, HT_F32, 1));
+	half = ht_x2(b, HT_X_SHR, w, xint(b, HT_I32, 1));
+	p = xmul(b, p, power_of_two(b, half));
+	return xmul(b, p, power_of_two(b, xsub(b, w, half)));
+}
+
+/* With e = e^-|x|: e / (1 + e), written so that the sum's rounding counts little, or 1 less that. */
+static int32_t sigmoid(struct ht_xb *b, int32_t x)
+{
+	int32_t one = xk(b, HT_F32, 1), e, q, negative = xlt(b, x, xk(b, HT_F32, 0));
+
+	e = exp32(b, ht_x1(b, HT_X_NEG, ht_x1(b, HT_X_ABS, x)), true);
+	q = xdiv(b, e, xadd(b, e, one));
+	return ht_xselect(b, negative, xmuladd(b, ht_x1(b, HT_X_NEG, e), q, e), xsub(b, one, q));
+}
+
+/* A polynomial near 0; 1 - 2 / (e^(2|x|) + 1) elsewhere. */
+static int32_t tanh32(struct ht_xb *b, int32_t x)
+{
+	static const double near[] = { -0x1.55553ep-2, 0x1.1109bep-3, -0x1.b89aecp-5, 0x1.54c7fap-6,
+		-0x1.82aafcp-8 };
+	int32_t one = xk(b, HT_F32, 1), a = ht_x1(b, HT_X_ABS, x), x2 = xmul(b, x, x), w, p, s, low, high;
+	int32_t t = xmost(b, a, 10);
+
+	low = xmuladd(b, xmul(b, a, x2), XPOLY(b, x2, near), a);
+	p = exp_parts(b, xadd(b, t, t), 127, &w);
+	s = power_of_two(b, w);
+	p = xadd(b, xmuladd(b, s, p, s), one);
+	high = xsub(b, one, xdiv(b, xk(b, HT_F32, 2), p));
+	return xflip(b, ht_xselect(b, xlt(b, a, xk(b, HT_F32, 0.6)), low, high), xsign(b, x));
+}
+
+static int32_t erf32(struct ht_xb *b, int32_t x)
+{
+	static const double near[] = { 0x1.06eba8p-3, -0x1.812740p-2, 0x1.ce2d60p-4, -0x1.b8007ep-6,
+		0x1.54423ep-8, -0x1.a5b7c2p-11, 0x1.4e3812p-14 };
+	static const double far[] = { 0x1.077b2cp-3, 0x1.453036p-1, 0x1.b3445ep-4, -0x1.85bba8p-6,
+		0x1.defdf6p-9, -0x1.558f78p-12, 0x1.82b152p-17 };
+	int32_t one = xk(b, HT_F32, 1), a = ht_x1(b, HT_X_ABS, x), t = xmost(b, a, 4), w, p, s, low, high;
+
+	low = xmuladd(b, x, XPOLY(b, xmul(b, x, x), near), x);
+	/* 1 - e^-(t + t P(t)); from 4 on that is 1. */
+	t = xmuladd(b, t, XPOLY(b, t, far), t);
+	p = exp_parts(b, ht_x1(b, HT_X_NEG, t), 127, &w);
+	s = power_of_two(b, w);
+	high = xsub(b, xsub(b, one, s), xmul(b, s, p));
+	high = xflip(b, high, xsign(b, x));
+	return ht_xselect(b, xlt(b, a, xk(b, HT_F32, 0.9277)), low, high);
+}
+
+static int32_t log32(struct ht_xb *b, int32_t x)
+{
+	static const double c[] = { 0x1.555548p-2, -0x1.000070p-2, 0x1.99a542p-3, -0x1.552f04p-3,
+		0x1.2302aep-3, -0x1.01175cp-3, 0x1.f029c6p-4, -0x1.baa14ap-4, 0x1.a1dcdap-5 };
+	const int32_t root_half = 0x3f3504f3, one_bits = 0x3f800000;
+	int32_t tiny = xlt(b, x, xk(b, HT_F32, 0x1p-126)), zero = xk(b, HT_F32, 0);
+	int32_t scaled = ht_xselect(b, tiny, xmul(b, x, xk(b, HT_F32, 0x1p23)), x);
+	/* x = m 2^e, m from sqrt(1/2) to sqrt(2) */
+	int32_t i = xadd(b, xbits(b, scaled), xint(b, HT_I32, one_bits - root_half));
+	int32_t e = ht_xcvt(b, HT_F32, ht_x2(b, HT_X_SHR, i, xint(b, HT_I32, 23)));
+	int32_t m = xadd(b, ht_x2(b, HT_X_AND, i, xint(b, HT_I32, 0x7fffff)), xint(b, HT_I32, root_half));
+	int32_t f = xsub(b, ht_xbitcast(b, HT_F32, m), xk(b, HT_F32, 1)), f2 = xmul(b, f, f), y;
+
+	e = xsub(b, e, ht_xselect(b, tiny, xk(b, HT_F32, 150), xk(b, HT_F32, 127)));
+	y = xmul(b, xmul(b, f, f2), XPOLY(b, f, c));
+	y = xmuladd(b, e, xk(b, HT_F32, ln2_lo), y);
+	y = xmuladd(b, f2, xk(b, HT_F32, -0.5), y);
+	y = xmuladd(b, e, xk(b, HT_F32, ln2_hi), xadd(b, f, y));
+	y = ht_xselect(b, xlt(b, x, xk(b, HT_F32, INFINITY)), y, x);
+	return ht_xselect(b, xlt(b, zero, x), y,
+		ht_xselect(b, xeq(b, x, zero), xk(b, HT_F32, -INFINITY), xk(b, HT_F32, NAN)));
+}
+
+static int32_t wide(struct ht_xb *b, int32_t x)
+{
+	return ht_xcvt(b, HT_F64, x);
+}
+
+static int32_t narrow(struct ht_xb *b, int32_t x)
+{
+	return ht_xcvt(b, HT_F32, x);
+}
+
+/* log(u) + (x - (u - 1)) / u with u = 1 + x rounded; the second term matters for tiny x only,
+ * where its divisor is 1. */
+static int32_t log1p32(struct ht_xb *b, int32_t x)
+{
+	int32_t one = xk(b, HT_F64, 1), w = wide(b, x), u = xadd(b, one, w);
+	int32_t rest = xsub(b, w, xsub(b, u, one));
+	int32_t y = narrow(b, xadd(b, ht_math_log64(b, u, false, false), rest));
+	int32_t odd = ht_x2(b, HT_X_OR, xeq(b, x, xk(b, HT_F32, 0)), xeq(b, x, xk(b, HT_F32, INFINITY)));
+
+	return ht_xselect(b, odd, x, y);
+}
+
+static int32_t expm1_32(struct ht_xb *b, int32_t x)
+{
+	int32_t y = narrow(b, ht_math_expm1_64(b, wide(b, x), false));
+
+	return ht_xselect(b, xeq(b, x, xk(b, HT_F32, 0)), x, y);
+}
+
+static int32_t pow32(struct ht_xb *b, int32_t x, int32_t y)
+{
+	int64_t imm = 0;
+	bool constant = ht_xb_const(b, y, &imm);
+
+	/* Exponents that graphs are full of; within an ulp. */
+	if (constant && imm == ht_x_imm(HT_F32, 1, 0))
+		return x;
+	if (constant && imm == ht_x_imm(HT_F32, 2, 0))
+		return xmul(b, x, x);
+	if (constant && imm == ht_x_imm(HT_F32, 3, 0))
+		return xmul(b, xmul(b, x, x), x);
+	if (constant && imm == ht_x_imm(HT_F32, -1, 0))
+		return xdiv(b, xk(b, HT_F32, 1), x);
+	return narrow(b, ht_math_pow64(b, wide(b, x), wide(b, y), false));
+}
+
+int32_t ht_math_f32(struct ht_xb *b, enum ht_xop op, int32_t x, int32_t y)
+{
+	switch (op) {
+	case HT_X_EXP:
+		return exp32(b, x, false);
+	case HT_X_EXPM1:
+		return expm1_32(b, x);
+	case HT_X_LOG:
+		return log32(b, x);
+	case HT_X_LOG1P:
+		return log1p32(b, x);
+	case HT_X_TANH:
+		return tanh32(b, x);
+	case HT_X_SIGMOID:
+		return sigmoid(b, x);
+	case HT_X_ERF:
+		return erf32(b, x);
+	case HT_X_RSQRT:
+		return xdiv(b, xk(b, HT_F32, 1), ht_x1(b, HT_X_SQRT, x));
+	case HT_X_POW:
+		return pow32(b, x, y);
+	default:
+		return ht_math_trig(b, op, x, y);
+	}
+}

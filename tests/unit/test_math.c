@@ -1,0 +1,285 @@
+/* Functions of F32 on stratified inputs: at most 2 ulp from the true value, with and without fused
+ * multiplication and addition, through the interpreter. */
+#include "bench/math/reference.h"
+#include "kernel/verify.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#if defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__)
+enum { INPUTS = 1 << 18 };
+#else
+enum { INPUTS = 10 * 1000 * 1000 };
+#endif
+enum { BLOCK = 8192 };
+
+static const double bound = 2;
+
+struct subject {
+	const struct function *f;
+	struct ht_arena arena;
+	struct ht_unwind unwind;
+	struct ht_kernel k;
+	struct ht_kernel_buffer buffer[3];
+	struct ht_stage stage;
+};
+
+/* r[i] = f(x[i], y[i]) as a kernel of BLOCK iterations. */
+static void subject_init(struct subject *s, const struct function *f, enum ht_dtype t)
+{
+	struct ht_xb b;
+	int32_t x, y;
+
+	memset(s, 0, sizeof *s);
+	s->f = f;
+	ht_arena_init(&s->arena, &s->unwind);
+	for (int i = 0; i < 3; i++)
+		s->buffer[i] = (struct ht_kernel_buffer){ i < 2 ? HT_BUFFER_IN : HT_BUFFER_OUT, t, BLOCK };
+	s->k = (struct ht_kernel){ .buffer = s->buffer, .buffers = 3, .args = 3, .stage = &s->stage,
+		.stages = 1 };
+	s->stage = (struct ht_stage){ .dims = 1, .vec = 0 };
+	s->stage.dim[0] = (struct ht_dim){ .extent = BLOCK, .grid = -1 };
+	ht_xb_init(&b, &s->arena, &s->stage);
+	x = ht_xload(&b, 0, t, ht_xdim(&b, 0));
+	y = ht_xload(&b, 1, t, ht_xdim(&b, 0));
+	ht_xstore(&b, 2, ht_xdim(&b, 0), f->operands == 1 ? ht_x1(&b, f->op, x) : ht_x2(&b, f->op, x, y));
+	ht_kernel_expand(&s->k, &s->arena);
+	ht_kernel_verify(&s->k);
+}
+
+/* Every MULADD becomes MUL and ADD, as on a target without FMA. */
+static void unfuse(struct subject *s)
+{
+	struct ht_stage old = s->stage;
+	int32_t *now = HT_NEW_ARRAY(&s->arena, int32_t, (size_t)old.xs);
+	struct ht_x *fresh = HT_NEW_ARRAY(&s->arena, struct ht_x, 2 * (size_t)old.xs);
+	int32_t n = 0;
+
+	for (int32_t i = 0; i < old.xs; i++) {
+		struct ht_x x = old.x[i];
+
+		x.a = x.a < 0 ? x.a : now[x.a];
+		x.b = x.b < 0 ? x.b : now[x.b];
+		x.c = x.c < 0 ? x.c : now[x.c];
+		if (x.op == HT_X_MULADD) {
+			fresh[n++] = (struct ht_x){ HT_X_MUL, x.dtype, x.a, x.b, -1, 0 };
+			x = (struct ht_x){ HT_X_ADD, x.dtype, n - 1, x.c, -1, 0 };
+		}
+		fresh[n] = x;
+		now[i] = n++;
+	}
+	s->stage.x = fresh;
+	s->stage.xs = n;
+	s->stage.store[0].offset = now[s->stage.store[0].offset];
+	s->stage.store[0].value = now[s->stage.store[0].value];
+	ht_kernel_verify(&s->k);
+}
+
+static uint64_t seed = 20240607;
+
+static uint32_t draw(void)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(seed >> 32);
+}
+
+struct worst {
+	double error;
+	float x, y, got;
+};
+
+static void judge(const struct subject *s, const float *x, const float *y, const float *r, struct worst *w)
+{
+	for (int i = 0; i < BLOCK; i++) {
+		double e = ulps(r[i], s->f->libm((double)x[i], (double)y[i]));
+
+		if (e > bound - 1e-4)
+			e = ulps_exact(s->f, r[i], x[i], y[i]);
+		if (e > w->error || (e != e))
+			*w = (struct worst){ e, x[i], y[i], r[i] };
+	}
+}
+
+static const float special[] = { 0, -0.0f, 1, -1, INFINITY, -INFINITY, NAN, 0x1p-149f, -0x1p-149f, 0x1p-126f,
+	-0x1p-126f, 0x1.fffffep127f, -0x1.fffffep127f, 88.72283f, 88.72284f, -87.33654f, -103.97208f, -103.97209f,
+	-104, 9.01f, 0.9277f, 3.92f, 0.5f, 2, 3, -2, -3, 0.99999994f, 1.0000001f, 0x1p20f, -0x1p20f, 1048575.94f,
+	1.57079637f, 3.14159274f, 16367173.0f, 0x1.4p60f, 0.41421357f, 2.41421366f, 16777216, 16777217, -16777215,
+	8388607.5f };
+
+static void fill(const struct subject *s, long done, long inputs, float *x, float *y)
+{
+	const uint32_t stride = (uint32_t)((1ull << 32) / (uint64_t)inputs);
+	const size_t n = HT_COUNT(special);
+
+	for (long i = 0; i < BLOCK; i++) {
+		long k = done + i;
+
+		if (s->f->operands == 1)
+			x[i] = float_of((uint32_t)k * stride + draw() % (stride ? stride : 1));
+		else if (k % 4 == 0) /* any two */
+			x[i] = float_of(draw()), y[i] = float_of(draw());
+		else if (k % 4 == 1) /* results within range */
+			x[i] = float_of(draw() & 0x3fffffff), y[i] = (float)((double)draw() / 0x1p27 - 16);
+		else if (k % 4 == 2) /* near one */
+			x[i] = 1 + ((float)draw() - 0x1p31f) * 0x1p-38f, y[i] = float_of(0x40000000 + draw() % 0x6000000);
+		else /* whole exponents */
+			x[i] = (float)((double)draw() / 0x1p28 - 8), y[i] = (float)(int32_t)(draw() % 61) - 30;
+		if (k < (long)(n * n)) {
+			x[i] = special[k / (long)n];
+			y[i] = special[k % (long)n];
+		}
+	}
+}
+
+static struct worst measure(struct subject *s, long inputs)
+{
+	float *x = malloc(3 * BLOCK * sizeof *x), *y = x + BLOCK, *r = y + BLOCK;
+	struct worst w = { 0 };
+
+	assert_non_null(x);
+	memset(x, 0, 3 * BLOCK * sizeof *x);
+	for (long done = 0; done < inputs; done += BLOCK) {
+		fill(s, done, inputs, x, y);
+		assert_int_equal(ht_interpret(&s->k, (void *[]){ x, y, r }, NULL, 0, 1, NULL), 0);
+		judge(s, x, y, r, &w);
+	}
+	free(x);
+	return w;
+}
+
+static void report(const char *how, const struct subject *s, struct worst w)
+{
+	printf("%-8s %-8s %3d expressions  largest error %.4f ulp at %a, %a: %a\n", s->f->name, how, s->stage.xs,
+		w.error, (double)w.x, (double)w.y, (double)w.got);
+}
+
+static void test_functions(void **state)
+{
+	bool good = true;
+
+	(void)state;
+	for (size_t i = 0; i < HT_COUNT(functions); i++) {
+		struct subject s;
+		struct worst w;
+
+		subject_init(&s, &functions[i], HT_F32);
+		w = measure(&s, INPUTS);
+		report("fused", &s, w);
+		good = good && w.error <= bound;
+		unfuse(&s);
+		w = measure(&s, INPUTS / 8);
+		report("unfused", &s, w);
+		good = good && w.error <= bound;
+		ht_arena_release(&s.arena);
+	}
+	assert_true(good);
+}
+
+/* libm is at most an ulp of F64 from MPFR: what the rest relies on. */
+static void test_reference(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < HT_COUNT(functions); i++) {
+		mpfr_t x, y, r;
+		double worst = 0;
+
+		mpfr_inits2(120, x, y, r, (mpfr_ptr)0);
+		for (int k = 0; k < 4000; k++) {
+			float fx = float_of(draw()), fy = float_of(draw() & 0x3fffffff);
+			double got = functions[i].libm((double)fx, (double)fy), want, unit;
+
+			mpfr_set_flt(x, fx, MPFR_RNDN);
+			mpfr_set_flt(y, fy, MPFR_RNDN);
+			functions[i].exact(r, x, y);
+			want = mpfr_get_d(r, MPFR_RNDN);
+			if (isnan(want) || isinf(want) || want == 0) {
+				assert_true(isnan(want) ? isnan(got) : got == want);
+				continue;
+			}
+			unit = fabs(want) < 0x1p-1022 ? 0x1p-1074 : fabs(want) * 0x1p-52;
+			worst = fmax(worst, fabs(got - want) / unit);
+		}
+		assert_true(worst <= 2);
+		mpfr_clears(x, y, r, (mpfr_ptr)0);
+	}
+	mpfr_free_cache();
+}
+
+/* ---- F64 ---- */
+
+static double draw_double(enum ht_xop op, int k)
+{
+	double unit = (double)draw() / 0x1p31 - 1;
+
+	switch (op) {
+	case HT_X_EXP:
+	case HT_X_EXPM1:
+		return k % 3 ? unit * 745 : ldexp(unit, -(int)(draw() % 60));
+	case HT_X_TANH:
+	case HT_X_SIGMOID:
+		return k % 3 ? unit * 40 : ldexp(unit, -(int)(draw() % 60));
+	case HT_X_LOG:
+	case HT_X_RSQRT:
+		return k % 3 ? ldexp(fabs(unit), (int)(draw() % 2090) - 1070) : 1 + unit * 0.5;
+	default:
+		return k % 3 ? ldexp(fabs(unit), (int)(draw() % 300) - 200) : unit * 0.999;
+	}
+}
+
+static void test_f64(void **state)
+{
+	static const struct {
+		size_t function;
+		double bound;
+	} cases[] = { { 0, 1e-15 }, { 1, 1e-15 }, { 2, 1e-15 }, { 3, 1e-15 }, { 4, 1e-15 }, { 5, 1e-15 },
+		{ 11, 1e-15 }, { 13, 2e-13 } };
+
+	(void)state;
+	for (size_t i = 0; i < HT_COUNT(cases); i++) {
+		const struct function *f = &functions[cases[i].function];
+		static double x[BLOCK], y[BLOCK], r[BLOCK];
+		struct subject s;
+		double worst = 0, at = 0;
+
+		subject_init(&s, f, HT_F64);
+		for (int round = 0; round < 20; round++) {
+			for (int k = 0; k < BLOCK; k++) {
+				x[k] = draw_double(f->op, k);
+				y[k] = f->operands == 1 ? 0 : ((double)draw() / 0x1p31 - 1) * 4;
+			}
+			assert_int_equal(ht_interpret(&s.k, (void *[]){ x, y, r }, NULL, 0, 1, NULL), 0);
+			for (int k = 0; k < BLOCK; k++) {
+				double want = f->libm(x[k], y[k]), e;
+
+				if (isnan(want) || isinf(want) || want == 0) {
+					assert_true(isnan(want) ? isnan(r[k]) : r[k] == want);
+					continue;
+				}
+				e = fabs(r[k] - want) / fmax(fabs(want), 0x1p-1022);
+				if (!(e <= worst)) {
+					worst = e;
+					at = x[k];
+				}
+			}
+		}
+		printf("%-8s f64      %3d expressions  largest error %.3g at %a\n", f->name, s.stage.xs, worst, at);
+		assert_true(worst <= cases[i].bound);
+		ht_arena_release(&s.arena);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_reference),
+		cmocka_unit_test(test_functions),
+		cmocka_unit_test(test_f64),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
