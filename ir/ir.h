@@ -42,6 +42,7 @@ struct ht_op_arg {
 	bool ref;                 /* a reference to a variable ("T&") */
 	enum ht_dtype fixed;
 	struct ht_str number_attr; /* "N": this many tensors of one type; else empty */
+	int8_t number_default;     /* of number_attr; -1: none */
 };
 
 struct ht_op_type_attr {
@@ -76,7 +77,8 @@ enum ht_op ht_op_named(struct ht_str type);
 /* signature.c: a row's formal arguments and results, resolved by a node's attributes. */
 
 /* How many tensors a formal of the node's row stands for; -1 when the attribute that tells is
- * missing or wrong. */
+ * missing or wrong.  One list of operands whose attribute is missing takes those that are left
+ * (TF.js leaves TArgs of _FusedConv2D out). */
 int32_t ht_formal_count(const struct ht_node *n, const struct ht_op_arg *arg);
 /* The dtype of the formal's tensor `i`; HT_INVALID when the attribute that tells is missing. */
 enum ht_dtype ht_formal_dtype(const struct ht_node *n, const struct ht_op_arg *arg, int32_t i);

@@ -109,6 +109,11 @@ static const char *read_arg(const char *p, const struct ht_op_info *o, struct ht
 	p = read_word(p, &a->name);
 	HT_CHECK(*p == ':');
 	p = read_word(p + 1, &word);
+	a->number_default = -1;
+	if (*p == '=' && p[1] == '0' && p[2] == '*') {
+		a->number_default = 0;
+		p += 2;
+	}
 	if (*p == '*') {
 		a->number_attr = word;
 		p = read_word(p + 1, &word);

@@ -24,7 +24,7 @@ static const struct ht_attr_value *type_list(const struct ht_node *n, const stru
 		: NULL;
 }
 
-int32_t ht_formal_count(const struct ht_node *n, const struct ht_op_arg *arg)
+static int32_t count_by_attr(const struct ht_node *n, const struct ht_op_arg *arg)
 {
 	const struct ht_attr_value *list;
 	const struct ht_attr *a;
@@ -36,9 +36,41 @@ int32_t ht_formal_count(const struct ht_node *n, const struct ht_op_arg *arg)
 	if (!arg->number_attr.n)
 		return 1;
 	a = find(n, arg->number_attr);
-	return a && a->value.kind == HT_ATTR_INT && a->value.i >= 0 && a->value.i <= MAX_TENSORS
+	if (!a)
+		return arg->number_default;
+	return a->value.kind == HT_ATTR_INT && a->value.i >= 0 && a->value.i <= MAX_TENSORS
 		? (int32_t)a->value.i
 		: -1;
+}
+
+/* What the other arguments leave, if they are all known. */
+static int32_t rest_of_operands(const struct ht_node *n, const struct ht_op_arg *arg)
+{
+	const struct ht_op_info *info = ht_op_info(n->op);
+	int32_t rest = n->ins, count;
+
+	if (arg < info->arg || arg >= info->arg + info->args)
+		return -1;
+	for (int i = 0; i < info->args; i++) {
+		if (&info->arg[i] == arg)
+			continue;
+		count = count_by_attr(n, &info->arg[i]);
+		if (count < 0 || count > rest)
+			return -1;
+		rest -= count;
+	}
+	return rest;
+}
+
+int32_t ht_formal_count(const struct ht_node *n, const struct ht_op_arg *arg)
+{
+	int32_t count = count_by_attr(n, arg);
+	struct ht_str attr;
+
+	if (count >= 0)
+		return count;
+	attr = arg->type_list ? ht_op_info(n->op)->type_attr[arg->type_attr].name : arg->number_attr;
+	return find(n, attr) ? -1 : rest_of_operands(n, arg);
 }
 
 enum ht_dtype ht_formal_dtype(const struct ht_node *n, const struct ht_op_arg *arg, int32_t i)

@@ -7,8 +7,9 @@ static void print_args(struct ht_buf *b, const struct ht_op_info *o, const struc
 {
 	ht_putc(b, '[');
 	for (int i = 0; i < count; i++) {
-		ht_printf(b, "%s{\"name\":\"%.*s\",\"number\":\"%.*s\",\"list\":%d,\"ref\":%d,", i ? "," : "",
-			HT_STR_ARG(arg[i].name), HT_STR_ARG(arg[i].number_attr), arg[i].type_list,
+		ht_printf(b, "%s{\"name\":\"%.*s\",\"number\":\"%.*s\",\"number_default\":%d,\"list\":%d,\"ref\":%d,", i ? "," : "",
+			HT_STR_ARG(arg[i].name), HT_STR_ARG(arg[i].number_attr), arg[i].number_default,
+			arg[i].type_list,
 			arg[i].ref);
 		if (arg[i].type_attr < 0)
 			ht_printf(b, "\"type\":%d}", (int)arg[i].fixed);

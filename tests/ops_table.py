@@ -16,8 +16,12 @@ OURS = {"Prelu", "FusedDepthwiseConv2dNative", "Gelu", "Silu", "HardSwish", "Lay
 EVERY = set(range(1, 64))
 
 
-def formal(arg):
-    ours = {"name": arg.name, "number": arg.number_attr, "list": int(bool(arg.type_list_attr)),
+def formal(arg, op):
+    number_default = -1
+    for attr in op.attr:
+        if attr.name == arg.number_attr and attr.HasField("default_value"):
+            number_default = attr.default_value.i
+    ours = {"name": arg.name, "number": arg.number_attr, "number_default": number_default, "list": int(bool(arg.type_list_attr)),
             "ref": int(arg.is_ref)}
     if arg.type_list_attr or arg.type_attr:
         ours["attr"] = arg.type_list_attr or arg.type_attr
@@ -37,7 +41,7 @@ def types(op):
 
 def differences(row, op):
     for key, args in (("args", op.input_arg), ("results", op.output_arg)):
-        theirs = [formal(a) for a in args]
+        theirs = [formal(a, op) for a in args]
         if row[key] != theirs:
             yield f"{key}: {row[key]}, TensorFlow: {theirs}"
     ours = {t["name"]: (t["default"], set(t["allowed"])) for t in row["types"]}
