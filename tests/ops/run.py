@@ -1,0 +1,278 @@
+#!/usr/bin/env python3
+"""Compares every op of ir/ops.def with live TensorFlow, through graphs of many independent instances.
+
+TEST is a name of the table's `test` column.  The seed is fixed and printed; --seed takes another.
+--coverage checks that each row that is lowered has cases in each of its dtypes, and runs nothing.
+"""
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, f'{HERE}/../tools']
+import environment
+
+FLOOR = 'must_keep_origin_dtype'
+PER_GRAPH = 40
+# Types that TensorFlow's own CPU kernels lack, so that there is nothing to compare with, are
+# counted; everything else must run.
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    p.add_argument('tests', nargs='*', metavar='TEST')
+    p.add_argument('--op', help='only this op')
+    p.add_argument('--seed', type=int, default=20261)
+    p.add_argument('--list', action='store_true', help='print the tests and end')
+    p.add_argument('--coverage', action='store_true')
+    p.add_argument('--keep', metavar='DIR', help='keep the graphs of failed cases there')
+    p.add_argument('-v', '--verbose', action='store_true', help='name cases without an oracle')
+    return p.parse_args()
+
+
+def tests():
+    """Test name → generator of cases, from random numbers and rows."""
+    import elementwise as e
+    import graphs
+    import images as i
+    import layouts as l
+    import reductions as n
+    return {'unary': e.unary, 'prelu': e.prelu, 'binary': e.binary, 'compare': e.compare,
+            'logical': e.logical, 'bitwise': e.bitwise, 'cast': e.cast, 'bias_add': e.bias_add,
+            'select': e.select, 'clip': e.clip, 'add_n': e.add_n, 'reduce': n.reduce,
+            'arg_reduce': n.arg_reduce, 'cumsum': n.cumsum, 'top_k': n.top_k, 'matmul': n.matmul,
+            'softmax': n.softmax, 'batch_norm': n.batch_norm, 'layer_norm': n.layer_norm,
+            'lrn': n.lrn, 'conv2d': i.conv2d, 'depthwise': i.depthwise,
+            'conv2d_transpose': i.conv2d_transpose, 'pool': i.pool, 'resize': i.resize,
+            'layout': l.layout, 'concat': l.concat, 'pack': l.pack, 'split': l.split,
+            'slice': l.slice_, 'strided_slice': l.strided_slice, 'pad': l.pad, 'tile': l.tile,
+            'gather': l.gather, 'reverse': l.reverse, 'space': l.space, 'fill': l.fill,
+            'range': l.range_, 'one_hot': l.one_hot, 'shape': l.shape,
+            'random': l.random_numbers, 'graph': graphs.cases, 'subnormal': e.subnormals}
+
+
+def cases_of(test, generator, table, seed):
+    import zlib
+    import numpy as np
+    rows = [o for o in table.values() if o.test == test]
+    r = np.random.default_rng([seed, zlib.crc32(test.encode())])
+    return list(generator(r, rows)) if rows or test == 'subnormal' else []
+
+
+# ---- the tool ----
+
+class ToolFailed(Exception):
+    def __init__(self, code, text):
+        super().__init__(f'exit {code}: {text}')
+        self.code = code
+
+
+def run_graph(proto, feeds, outputs, keep=None):
+    """Outputs by name."""
+    import numpy as np
+    with tempfile.TemporaryDirectory() as d:
+        with open(f'{d}/g.pb', 'wb') as f:
+            f.write(proto.SerializeToString())
+        np.savez(f'{d}/x.npz', **{k: plain(v) for k, v in feeds.items()})
+        if keep:
+            os.makedirs(keep, exist_ok=True)
+            for f in 'g.pb', 'x.npz':
+                with open(f'{d}/{f}', 'rb') as a, open(f'{keep}/{f}', 'wb') as b:
+                    b.write(a.read())
+        command = [environment.TOOL, 'run', f'{d}/g.pb', '-o', f'{d}/y.npz', '--policy', FLOOR,
+                   '--outputs', ','.join(outputs)]
+        for k in feeds:
+            command += ['--input', f'{k}=@{d}/x.npz#{k}']
+        done = subprocess.run(command, capture_output=True, text=True, errors='replace')
+        if done.returncode:
+            lines = [l for l in done.stderr.replace(d, '').splitlines() if l.strip()]
+            raise ToolFailed(done.returncode, ' | '.join(lines[:4])[:400])
+        with np.load(f'{d}/y.npz') as z:
+            return {n: z[n] for n in z.files}
+
+
+def plain(a):
+    """As NumPy can store it: bfloat16 as its 16 bits."""
+    import ml_dtypes
+    import numpy as np
+    return a.view(np.uint16) if a.dtype == ml_dtypes.bfloat16 else a
+
+
+# ---- judging ----
+
+class Score:
+    def __init__(self):
+        self.passed = self.failed = 0
+        self.without = []
+
+    def result(self, case, wrong):
+        if wrong:
+            self.failed += 1
+            print(f'FAIL {case.describe()}: {wrong}', flush=True)
+        else:
+            self.passed += 1
+
+
+def prepare(cases, table, score):
+    """(case, expected outputs) of those that have an oracle; expected failures apart."""
+    from case import NoKernel, Refused, expected
+    ready, refusals = [], []
+    for c in cases:
+        try:
+            want = expected(c, table[c.op])
+        except NoKernel:
+            score.without.append(c)
+            continue
+        except Refused as e:
+            if not c.fails:
+                print(f'note: TensorFlow refuses {c.describe()}: {e}')
+                score.without.append(c)
+                continue
+            refusals.append(c)
+            continue
+        if c.fails:
+            score.result(c, 'TensorFlow does not refuse it')
+        else:
+            ready.append((c, want))
+    return ready, refusals
+
+
+def judge(case, want, outputs, index):
+    from case import difference
+    got = [outputs.get(f'c{index}:{k}' if k else f'c{index}') for k in case.outputs]
+    if any(g is None for g in got):
+        return f'outputs are {sorted(outputs)}'
+    if case.check:
+        return case.check([as_float(g, case) for g in got])
+    for k, g in zip(case.outputs, got):
+        wrong = difference(g, want[k], case)
+        if wrong:
+            return (f'result {k}: ' if len(got) > 1 else '') + wrong
+    return None
+
+
+def as_float(a, case):
+    """Outputs without an oracle: 16-bit numbers of a bfloat16 op are bfloat16."""
+    import ml_dtypes
+    import numpy as np
+    return a.view(ml_dtypes.bfloat16) if a.dtype == np.uint16 and case.attrs.get(
+        'dtype') == 'bf16' else a
+
+
+def run_pack(pack, table, score, keep):
+    """One graph; when the tool refuses it, each case in a graph of its own."""
+    from case import Graph
+    graph = Graph([c for c, _ in pack], table)
+    try:
+        outputs = run_graph(graph.proto, graph.feeds, graph.output_names())
+    except ToolFailed as e:
+        if len(pack) == 1:
+            if keep:
+                c = pack[0][0]
+                try:
+                    run_graph(graph.proto, graph.feeds, graph.output_names(),
+                              f'{keep}/{c.op}-{score.failed}')
+                except ToolFailed:
+                    pass
+            score.result(pack[0][0], str(e))
+            return
+        half = len(pack) // 2
+        run_pack(pack[:half], table, score, keep)
+        run_pack(pack[half:], table, score, keep)
+        return
+    for i, (case, want) in enumerate(pack):
+        score.result(case, judge(case, want, outputs, i))
+
+
+def run_refusals(refusals, table, score):
+    from case import Graph
+    for c in refusals:
+        graph = Graph([c], table)
+        try:
+            run_graph(graph.proto, graph.feeds, graph.output_names())
+            score.result(c, 'the tool gives a result where TensorFlow refuses')
+        except ToolFailed as e:
+            score.result(c, str(e) if e.code < 0 or e.code >= 70 else None)
+
+
+def run_test(test, cases, table, keep, verbose):
+    score = Score()
+    ready, refusals = prepare(cases, table, score)
+    for start in range(0, len(ready), PER_GRAPH):
+        run_pack(ready[start:start + PER_GRAPH], table, score, keep)
+    run_refusals(refusals, table, score)
+    if verbose:
+        for c in score.without:
+            print(f'no oracle: {c.describe()}')
+    print(f'{test}: {score.passed} passed, {score.failed} failed'
+          + (f', {len(score.without)} without a TensorFlow kernel' if score.without else ''),
+          flush=True)
+    return score
+
+
+# ---- coverage ----
+
+def coverage(known, table, seed):
+    """Each row that is lowered has a test, and cases in every dtype of its first result."""
+    from case import Type, type_attrs
+    wrong, have = [], {}
+    for test, generator in known.items():
+        for c in cases_of(test, generator, table, seed):
+            have.setdefault((c.op, test), set()).update(
+                (k, str(v)) for k, v in type_attrs(c, table[c.op]).items() if isinstance(v, Type))
+            have[c.op, test].add(('any', c.dtype()))
+    for op in table.values():
+        if op.test not in known:
+            wrong.append(f'{op.name} names test "{op.test}", which does not exist')
+            continue
+        covered = have.get((op.name, op.test), set())
+        attr = op.results[0].type if op.results else ''
+        if attr not in {a for a, _ in covered}:
+            attr = 'any' if attr in ('dtype', 'T') else attr
+        missing = [t for t in op.types.get(op.results[0].type if op.results else '', [])
+                   if (attr, t) not in covered]
+        if op.lower == 'shape' or any(r.list for r in op.results):
+            missing = []  # made of the operands' shapes; of several types at once
+        if not covered or missing:
+            wrong.append(f'{op.name} has no case in test "{op.test}"'
+                         + (f' with {", ".join(missing)}' if covered else ''))
+    print(*wrong, sep='\n')
+    print(f'{len(table)} lowered ops, {len(wrong)} not covered')
+    return 1 if wrong else 0
+
+
+def main():
+    a = arguments()
+    if a.list:
+        import optable
+        print(*sorted({o.test for o in optable.rows().values()} | {'subnormal'}), sep='\n')
+        return 0
+    environment.enter_venv()
+    os.environ['TF_ENABLE_ONEDNN_OPTS'] = '0'
+    os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+    os.environ['CUDA_VISIBLE_DEVICES'] = ''
+    import optable
+    known, table = tests(), optable.rows()
+    if a.coverage:
+        return coverage(known, table, a.seed)
+    unknown = [t for t in a.tests if t not in known]
+    if unknown:
+        print(f'no test {", ".join(unknown)}', file=sys.stderr)
+        return 2
+    print(f'seed {a.seed}')
+    passed = failed = 0
+    for test in a.tests or known:
+        cases = [c for c in cases_of(test, known[test], table, a.seed)
+                 if a.op in (None, c.op) and c.op in table]
+        if not cases:
+            continue
+        score = run_test(test, cases, table, a.keep, a.verbose)
+        passed, failed = passed + score.passed, failed + score.failed
+    print(f'{passed} passed, {failed} failed')
+    return 1 if failed or not passed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
