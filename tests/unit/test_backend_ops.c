@@ -1,0 +1,589 @@
+/* Every operation and conversion on special values, against the interpreter; checks that fail;
+ * kernels of several stages; and that no object needs anything from outside. */
+#include <elf.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include "tests/unit/backend.h"
+
+#include <cmocka.h>
+
+static const struct ht_backend *backend;
+
+static const enum ht_dtype computing[] = { HT_F32, HT_F64, HT_I8, HT_I16, HT_I32, HT_I64, HT_U8, HT_U16,
+	HT_U32, HT_U64, HT_BOOL };
+
+static const double reals[] = { 0, -0.0, 1, -1, 0.5, -0.5, 1.5, 2.5, -2.5, 3.75, -7.25, 100.5, 127.9, 128,
+	-128.9, -129, 255.9, 256, 32767.5, -32769, 65535.9, 65536, 65519.9, 65520, -65520, 2147483647, 2147483648.0,
+	-2147483648.0, -2147483649.0, -2147483648.5, 4294967295.0, 4294967296.0, 9.2e18, -9.3e18, 1e19, 1.9e19, 1e30,
+	-1e30, 3.4e38, 6e-8, 5.9e-8, 2.9e-8, 3e-5, 6.1e-5, 6.0e-5, 1.17e-38, 1e-40, -1e-45, 8388607.5, 8388609,
+	-8388608.5, 4503599627370497.5, 9007199254740993.0, 0x1.fffffep-127, INFINITY, -INFINITY, NAN, 1e-310, 1e300 };
+
+static const int64_t ints[] = { 0, 1, -1, 2, -2, 3, 5, 7, -7, 31, 32, 33, 63, 64, 65, 100, 126, 127, 128, -127,
+	-128, -129, 255, 256, 32767, 32768, -32768, -32769, 65535, 65536, INT32_MAX, INT32_MIN, (int64_t)INT32_MAX + 1,
+	(int64_t)INT32_MIN - 1, UINT32_MAX, INT64_MAX, INT64_MIN, INT64_MAX - 1, INT64_MIN + 1, 123456789012345 };
+
+static void put(enum ht_dtype t, void *p, int64_t i, int number)
+{
+	double d = reals[(size_t)number % HT_COUNT(reals)];
+	int64_t n = ints[(size_t)number % HT_COUNT(ints)];
+
+	if (t == HT_F32)
+		((float *)p)[i] = (float)d;
+	else if (t == HT_F64)
+		((double *)p)[i] = d;
+	else if (t == HT_F16 || t == HT_BF16)
+		((uint16_t *)p)[i] = (uint16_t)number;
+	else if (t == HT_BOOL)
+		((uint8_t *)p)[i] = number & 1;
+	else
+		memcpy((char *)p + (size_t)i * ht_dtype_info(t)->bytes, &n, ht_dtype_info(t)->bytes);
+}
+
+static double real_at(enum ht_dtype t, const void *p, int64_t i)
+{
+	switch (t) {
+	case HT_F32:
+		return ((const float *)p)[i];
+	case HT_F64:
+		return ((const double *)p)[i];
+	case HT_F16:
+		return ht_f16_to_f32(((const uint16_t *)p)[i]);
+	default:
+		return ht_bf16_to_f32(((const uint16_t *)p)[i]);
+	}
+}
+
+static bool same(enum ht_dtype t, const void *a, const void *b, int64_t i)
+{
+	size_t n = ht_dtype_info(t)->bytes;
+	double x, y;
+
+	if (memcmp((const char *)a + (size_t)i * n, (const char *)b + (size_t)i * n, n) == 0)
+		return true;
+	if (!ht_is_float(t))
+		return false;
+	x = real_at(t, a, i);
+	y = real_at(t, b, i);
+	return isnan(x) && isnan(y);
+}
+
+/* Kernels of up to three inputs of one type, one output, one loop over n elements. */
+struct small {
+	struct ht_arena arena;
+	struct ht_unwind unwind;
+	struct ht_kernel k;
+	struct ht_kernel_buffer buffer[8];
+	struct ht_stage stage[3];
+	struct ht_xb b;
+	int64_t n;
+};
+
+static void small_init(struct small *s, int64_t n)
+{
+	memset(s, 0, sizeof *s);
+	ht_arena_init(&s->arena, &s->unwind);
+	s->k = (struct ht_kernel){ .buffer = s->buffer, .stage = s->stage, .stages = 1 };
+	s->stage[0] = (struct ht_stage){ .dims = 1, .vec = 0 };
+	s->stage[0].dim[0] = (struct ht_dim){ .extent = n, .grid = -1, .unroll = 1 };
+	s->n = n;
+	ht_xb_init(&s->b, &s->arena, &s->stage[0]);
+}
+
+static int32_t input(struct small *s, enum ht_dtype t)
+{
+	s->buffer[s->k.buffers] = (struct ht_kernel_buffer){ HT_BUFFER_IN, t, s->n };
+	s->k.args++;
+	return ht_xload(&s->b, s->k.buffers++, t, ht_xdim(&s->b, 0));
+}
+
+static void output(struct small *s, int32_t x)
+{
+	s->buffer[s->k.buffers] = (struct ht_kernel_buffer){ HT_BUFFER_OUT, s->stage[0].x[x].dtype, s->n };
+	s->k.args++;
+	ht_xstore(&s->b, s->k.buffers++, ht_xdim(&s->b, 0), x);
+}
+
+static int32_t call(ht_kernel_fn *fn, const struct ht_kernel *k, void *const *p)
+{
+	void *scratch = aligned_alloc(64, (ht_kernel_scratch(k) + 127) / 64 * 64);
+	int64_t tiles = ht_kernel_tiles(k);
+	int32_t r = fn ? fn(p, NULL, 0, tiles, scratch) : ht_interpret(k, p, NULL, 0, tiles, scratch);
+
+	free(scratch);
+	return r;
+}
+
+/* signed_zero: -0 and +0 are told apart. */
+static int check(struct small *s, void *const *data, const char *what, bool fused, bool signed_zero)
+{
+	int out = s->k.args - 1, bad = 0;
+	enum ht_dtype t = s->buffer[out].dtype;
+	size_t bytes = (size_t)s->n * 8;
+	void *p[8], *expect = calloc(1, bytes), *got = calloc(1, bytes);
+
+	ht_kernel_verify(&s->k);
+	memcpy(p, data, sizeof p);
+	p[out] = expect;
+	assert_int_equal(call(NULL, &s->k, p), 0);
+	p[out] = got;
+	for (const struct ht_target *const *target = ht_targets(); *target; target++) {
+		struct ht_code *code = NULL;
+		ht_kernel_fn *fn = backend_compile(backend, &s->k, *target, &code);
+
+		bad += fn == NULL;
+		if (fn && backend_runs(*target) && (!fused || (*target)->fma)) {
+			memset(got, 0x5a, bytes);
+			bad += call(fn, &s->k, p) != 0;
+			for (int64_t i = 0; i < s->n; i++) {
+				if (same(t, expect, got, i) ||
+					(!signed_zero && ht_is_float(t) && real_at(t, expect, i) == 0 &&
+						real_at(t, got, i) == 0))
+					continue;
+				fprintf(stderr, "%s %s: element %lld differs\n", (*target)->name, what, (long long)i);
+				bad++;
+				break;
+			}
+		}
+		backend->free(code);
+	}
+	free(expect);
+	free(got);
+	ht_arena_release(&s->arena);
+	return bad;
+}
+
+static void test_one_operand(void **state)
+{
+	static const enum ht_xop ops[] = { HT_X_NEG, HT_X_ABS, HT_X_SQRT, HT_X_FLOOR, HT_X_CEIL, HT_X_RINT,
+		HT_X_TRUNC, HT_X_NOT };
+	double data[70];
+	int bad = 0;
+
+	(void)state;
+	for (size_t i = 0; i < HT_COUNT(ops); i++)
+		for (size_t j = 0; j < HT_COUNT(computing); j++) {
+			enum ht_dtype t = computing[j];
+			bool real = ht_is_float(t), logic = t == HT_BOOL;
+			struct small s;
+			void *p[8] = { data };
+			char what[80];
+
+			if (ops[i] == HT_X_NOT ? real : logic || (!real && ops[i] > HT_X_ABS))
+				continue;
+			small_init(&s, 67);
+			for (int k = 0; k < 67; k++)
+				put(t, data, k, k);
+			output(&s, ht_x1(&s.b, ops[i], input(&s, t)));
+			snprintf(what, sizeof what, "op %d of %s", ops[i], ht_dtype_info(t)->name);
+			bad += check(&s, p, what, false, true);
+		}
+	assert_int_equal(bad, 0);
+}
+
+static bool takes(enum ht_xop op, enum ht_dtype t)
+{
+	bool real = ht_is_float(t), logic = t == HT_BOOL;
+
+	switch (op) {
+	case HT_X_AND:
+	case HT_X_OR:
+	case HT_X_XOR:
+		return !real;
+	case HT_X_SHL:
+	case HT_X_SHR:
+	case HT_X_SAR:
+		return !real && !logic;
+	case HT_X_EQ:
+	case HT_X_NE:
+		return true;
+	case HT_X_DIV:
+	case HT_X_REM:
+		return real;
+	default:
+		return !logic;
+	}
+}
+
+static void test_two_operands(void **state)
+{
+	static const enum ht_xop ops[] = { HT_X_ADD, HT_X_SUB, HT_X_MUL, HT_X_DIV, HT_X_REM, HT_X_MIN, HT_X_MAX,
+		HT_X_AND, HT_X_OR, HT_X_XOR, HT_X_SHL, HT_X_SHR, HT_X_SAR, HT_X_EQ, HT_X_NE, HT_X_LT, HT_X_LE };
+	enum { N = 60 * 60 + 5 };
+	double *a = malloc(N * 8), *b = malloc(N * 8);
+	int bad = 0;
+
+	(void)state;
+	for (size_t i = 0; i < HT_COUNT(ops); i++)
+		for (size_t j = 0; j < HT_COUNT(computing); j++) {
+			enum ht_dtype t = computing[j];
+			struct small s;
+			void *p[8] = { a, b };
+			char what[80];
+			int32_t x;
+
+			if (!takes(ops[i], t))
+				continue;
+			small_init(&s, N);
+			for (int k = 0; k < N; k++) {
+				put(t, a, k, k % 60);
+				put(t, b, k, k / 60);
+			}
+			x = input(&s, t);
+			output(&s, ht_x2(&s.b, ops[i], x, input(&s, t)));
+			snprintf(what, sizeof what, "op %d of %s", ops[i], ht_dtype_info(t)->name);
+			bad += check(&s, p, what, false, ops[i] != HT_X_MIN && ops[i] != HT_X_MAX);
+		}
+	free(a);
+	free(b);
+	assert_int_equal(bad, 0);
+}
+
+static void test_conversions(void **state)
+{
+	double data[70];
+	int bad = 0;
+
+	(void)state;
+	for (size_t i = 0; i < HT_COUNT(computing); i++)
+		for (size_t j = 0; j < HT_COUNT(computing) + 2; j++) {
+			enum ht_dtype from = computing[i];
+			enum ht_dtype to = j < HT_COUNT(computing) ? computing[j] : j == HT_COUNT(computing) ? HT_F16 : HT_BF16;
+			struct small s;
+			void *p[8] = { data };
+			char what[80];
+
+			if (from == to || (j >= HT_COUNT(computing) && from != HT_F32))
+				continue;
+			small_init(&s, 67);
+			for (int k = 0; k < 67; k++)
+				put(from, data, k, k);
+			output(&s, ht_xcvt(&s.b, to, input(&s, from)));
+			snprintf(what, sizeof what, "%s to %s", ht_dtype_info(from)->name, ht_dtype_info(to)->name);
+			bad += check(&s, p, what, false, true);
+		}
+	assert_int_equal(bad, 0);
+}
+
+/* All 65536 numbers of both types to F32, and around each of them back. */
+static void test_halves(void **state)
+{
+	static const enum ht_dtype types[] = { HT_F16, HT_BF16 };
+	uint16_t *all = malloc(65536 * 2);
+	float *around = malloc(65536 * 3 * 4);
+	int bad = 0;
+
+	(void)state;
+	for (int i = 0; i < 65536; i++)
+		all[i] = (uint16_t)i;
+	for (int j = 0; j < 2; j++) {
+		struct small s;
+		void *p[8] = { all };
+
+		small_init(&s, 65536);
+		output(&s, ht_xcvt(&s.b, HT_F32, input(&s, types[j])));
+		bad += check(&s, p, "half to float32", false, true);
+		for (uint32_t i = 0; i < 65536; i++) {
+			uint32_t u = i << 16;
+			float f;
+
+			if (types[j] == HT_F16) {
+				f = ht_f16_to_f32((uint16_t)i);
+				memcpy(&u, &f, 4);
+			}
+			/* the number, the middle to the next one, and one bit above that */
+			for (int v = 0; v < 3; v++) {
+				uint32_t w = u + (v ? (types[j] == HT_F16 ? 0x1000u : 0x8000u) : 0) + (v == 2);
+
+				memcpy(&around[i * 3 + (uint32_t)v], &w, 4);
+			}
+		}
+		p[0] = around;
+		small_init(&s, 65536 * 3);
+		output(&s, ht_xcvt(&s.b, types[j], input(&s, HT_F32)));
+		bad += check(&s, p, "float32 to half", false, true);
+	}
+	free(all);
+	free(around);
+	assert_int_equal(bad, 0);
+}
+
+static void test_muladd(void **state)
+{
+	enum { N = 59 * 59 };
+	float *a = malloc(N * 4), *b = malloc(N * 4), *c = malloc(N * 4);
+	void *p[8] = { a, b, c };
+	struct small s;
+	int32_t x, y;
+
+	(void)state;
+	for (int k = 0; k < N; k++) {
+		put(HT_F32, a, k, k % 59);
+		put(HT_F32, b, k, k / 59);
+		put(HT_F32, c, k, k % 53);
+	}
+	small_init(&s, N);
+	x = input(&s, HT_F32);
+	y = input(&s, HT_F32);
+	output(&s, ht_x3(&s.b, HT_X_MULADD, x, y, input(&s, HT_F32)));
+	assert_int_equal(check(&s, p, "muladd", true, true), 0);
+	free(a);
+	free(b);
+	free(c);
+}
+
+/* An index out of range in one lane, in the rest of a vector, or nowhere. */
+static void test_faults(void **state)
+{
+	enum { N = 37, ROWS = 11 };
+	int32_t index[N];
+	float table[ROWS], got[N];
+	void *p[8] = { index, table, got };
+	struct small s;
+	int32_t i;
+
+	(void)state;
+	for (int k = 0; k < ROWS; k++)
+		table[k] = (float)k * 3;
+	small_init(&s, N);
+	i = ht_xcvt(&s.b, HT_I64, input(&s, HT_I32));
+	s.buffer[1] = (struct ht_kernel_buffer){ HT_BUFFER_IN, HT_F32, ROWS };
+	s.k.buffers = s.k.args = 2;
+	i = ht_xcheck(&s.b, i, ht_x2(&s.b, HT_X_AND, ht_x2(&s.b, HT_X_LE, ht_xi(&s.b, 0), i),
+		ht_x2(&s.b, HT_X_LT, i, ht_xi(&s.b, ROWS))), HT_FAULT_INDEX);
+	output(&s, ht_xload(&s.b, 1, HT_F32, i));
+	ht_kernel_verify(&s.k);
+	for (const struct ht_target *const *t = ht_targets(); *t; t++) {
+		struct ht_code *code = NULL;
+		ht_kernel_fn *fn = backend_compile(backend, &s.k, *t, &code);
+
+		assert_non_null(fn);
+		for (int where = 0; where <= N && backend_runs(*t); where++) {
+			for (int k = 0; k < N; k++)
+				index[k] = k == where ? (k % 2 ? -1 : ROWS + 1000000000) : k % ROWS;
+			assert_int_equal(call(fn, &s.k, p), where < N ? HT_FAULT_INDEX : 0);
+		}
+		for (int k = 0; k < N && backend_runs(*t); k++)
+			assert_true(got[k] == (float)(k % ROWS) * 3);
+		backend->free(code);
+	}
+	ht_arena_release(&s.arena);
+}
+
+/* Division with its checks, which is made of several operations. */
+static void test_division(void **state)
+{
+	enum { N = 40 * 39 };
+	int64_t *a = malloc(N * 8), *b = malloc(N * 8), *got = malloc(N * 8);
+	void *p[8] = { a, b, got };
+	int bad = 0;
+
+	(void)state;
+	for (size_t j = 2; j < HT_COUNT(computing) - 1; j++)
+		for (int kind = 0; kind < 4; kind++) {
+			enum ht_dtype t = computing[j];
+			struct small s;
+			int32_t x, y;
+			char what[80];
+
+			small_init(&s, N);
+			for (int k = 0; k < N; k++) {
+				put(t, a, k, k % 40);
+				put(t, b, k, 1 + k / 40);
+				if (memcmp((char *)b + (size_t)k * ht_dtype_info(t)->bytes, "\0\0\0\0\0\0\0\0",
+					ht_dtype_info(t)->bytes) == 0)
+					put(t, b, k, 1);
+			}
+			x = input(&s, t);
+			y = input(&s, t);
+			output(&s, kind & 1 ? ht_xidiv(&s.b, x, y, kind & 2) : ht_xirem(&s.b, x, y, kind & 2));
+			snprintf(what, sizeof what, "division %d of %s", kind, ht_dtype_info(t)->name);
+			bad += check(&s, p, what, false, true);
+		}
+	free(a);
+	free(b);
+	free(got);
+	assert_int_equal(bad, 0);
+}
+
+/* Rows minus their largest element, over their sum: three stages that hand on local buffers. */
+static void make_rows(struct small *s, int64_t rows, int64_t n, int64_t step)
+{
+	struct ht_dim row = { .extent = rows, .grid = 0, .step = step, .unroll = 1 };
+	int32_t local, x, r, at;
+
+	memset(s, 0, sizeof *s);
+	ht_arena_init(&s->arena, &s->unwind);
+	s->k = (struct ht_kernel){ .buffer = s->buffer, .stage = s->stage, .stages = 3, .buffers = 4, .args = 2,
+		.grid_dims = 1, .grid = { (rows + step - 1) / step } };
+	s->buffer[0] = (struct ht_kernel_buffer){ HT_BUFFER_IN, HT_F32, rows * n };
+	s->buffer[1] = (struct ht_kernel_buffer){ HT_BUFFER_OUT, HT_F32, rows * n };
+	s->buffer[2] = (struct ht_kernel_buffer){ HT_BUFFER_LOCAL, HT_F32, step };
+	s->buffer[3] = (struct ht_kernel_buffer){ HT_BUFFER_LOCAL, HT_F32, step };
+	for (int i = 0; i < 3; i++) {
+		s->stage[i] = (struct ht_stage){ .dims = 2, .vec = 1 };
+		s->stage[i].dim[0] = row;
+		s->stage[i].dim[1] = (struct ht_dim){ .extent = n, .grid = -1, .reduce = i < 2, .unroll = 1 };
+		ht_xb_init(&s->b, &s->arena, &s->stage[i]);
+		local = ht_x2(&s->b, HT_X_SUB, ht_xdim(&s->b, 0),
+			ht_x2(&s->b, HT_X_MUL, ht_xgrid(&s->b, 0), ht_xi(&s->b, step)));
+		at = ht_x2(&s->b, HT_X_ADD, ht_x2(&s->b, HT_X_MUL, ht_xdim(&s->b, 0), ht_xi(&s->b, n)),
+			ht_xdim(&s->b, 1));
+		x = ht_xload(&s->b, 0, HT_F32, at);
+		if (i == 0) {
+			r = ht_xred(&s->b, ht_xreduce(&s->b, HT_RED_MAX, x), HT_F32);
+			ht_xstore(&s->b, 2, local, r);
+			continue;
+		}
+		x = ht_x2(&s->b, HT_X_SUB, x, ht_xload(&s->b, 2, HT_F32, local));
+		if (i == 1) {
+			r = ht_xred(&s->b, ht_xreduce(&s->b, HT_RED_ADD, x), HT_F32);
+			ht_xstore(&s->b, 3, local, r);
+			continue;
+		}
+		x = ht_x2(&s->b, HT_X_MUL, x, ht_xload(&s->b, 3, HT_F32, local));
+		ht_xstore(&s->b, 1, at, x);
+	}
+}
+
+static void test_stages(void **state)
+{
+	static const int64_t lengths[] = { 1, 5, 16, 33, 100, 257 };
+
+	(void)state;
+	for (size_t i = 0; i < HT_COUNT(lengths); i++)
+		for (int64_t step = 1; step < 9; step += 3) {
+			int64_t rows = 13, n = lengths[i];
+			float *x = malloc((size_t)(rows * n) * 4), *y = malloc((size_t)(rows * n) * 4), *z = malloc((size_t)(rows * n) * 4);
+			void *p[8] = { x, y };
+			struct small s;
+
+			for (int64_t k = 0; k < rows * n; k++)
+				x[k] = (float)(k * 7 % 11 - 5);
+			make_rows(&s, rows, n, step);
+			ht_kernel_verify(&s.k);
+			assert_int_equal(call(NULL, &s.k, p), 0);
+			for (const struct ht_target *const *t = ht_targets(); *t; t++) {
+				struct ht_code *code = NULL;
+				ht_kernel_fn *fn = backend_compile(backend, &s.k, *t, &code);
+
+				assert_non_null(fn);
+				p[1] = z;
+				if (backend_runs(*t)) {
+					assert_int_equal(call(fn, &s.k, p), 0);
+					for (int64_t k = 0; k < rows * n; k++)
+						assert_true(y[k] == z[k]);
+				}
+				p[1] = y;
+				backend->free(code);
+			}
+			ht_arena_release(&s.arena);
+			free(x);
+			free(y);
+			free(z);
+		}
+}
+
+static int undefined_symbols(const struct ht_buf *o)
+{
+	const Elf64_Ehdr *eh = (const void *)o->p;
+	int n = 0;
+
+	for (int i = 0; i < eh->e_shnum; i++) {
+		const Elf64_Shdr *sh = (const void *)(o->p + eh->e_shoff + (size_t)i * sizeof *sh);
+
+		if (sh->sh_type != SHT_SYMTAB)
+			continue;
+		for (size_t k = 1; k < sh->sh_size / sizeof(Elf64_Sym); k++) {
+			const Elf64_Sym *sym = (const void *)(o->p + sh->sh_offset + k * sizeof *sym);
+
+			n += sym->st_shndx == SHN_UNDEF;
+		}
+	}
+	return n;
+}
+
+/* Operations that LLVM would rather call a library for, at every level. */
+static void test_closed(void **state)
+{
+	static const enum ht_xop ops[] = { HT_X_REM, HT_X_SQRT, HT_X_FLOOR, HT_X_CEIL, HT_X_RINT, HT_X_TRUNC,
+		HT_X_MULADD, HT_X_DIV };
+	static const enum ht_dtype types[] = { HT_F32, HT_F64 };
+
+	(void)state;
+	for (const struct ht_target *const *t = ht_targets(); *t; t++)
+		for (size_t i = 0; i < HT_COUNT(ops) * 2; i++) {
+			enum ht_dtype dtype = types[i % 2];
+			enum ht_xop op = ops[i / 2];
+			struct small s;
+			struct ht_buf o;
+			struct ht_diags d;
+			int32_t x, r;
+
+			small_init(&s, 35);
+			x = input(&s, dtype);
+			if (op == HT_X_MULADD)
+				r = ht_x3(&s.b, op, x, input(&s, dtype), x);
+			else if (op == HT_X_REM || op == HT_X_DIV)
+				r = ht_x2(&s.b, op, x, input(&s, dtype));
+			else
+				r = ht_x1(&s.b, op, x);
+			r = ht_xcvt(&s.b, HT_BF16, ht_xcvt(&s.b, HT_F32, ht_xcvt(&s.b, HT_U64, r)));
+			r = ht_xcvt(&s.b, HT_F16, ht_xcvt(&s.b, HT_F32, r));
+			output(&s, r);
+			ht_buf_init(&o, &s.arena);
+			ht_diags_init(&d);
+			assert_int_equal(backend->emit(&s.k, "k", *t, HT_EMIT_OBJ, &d, &o), HT_OK);
+			assert_true(o.n > sizeof(Elf64_Ehdr));
+			assert_int_equal(undefined_symbols(&o), 0);
+			ht_diags_release(&d);
+			ht_arena_release(&s.arena);
+		}
+}
+
+/* The three forms name the function; equal kernels give equal bytes. */
+static void test_emit(void **state)
+{
+	struct small s;
+	struct ht_buf out[4];
+	struct ht_diags d;
+	const struct ht_target *t = ht_target_named("x86-64-v3");
+
+	(void)state;
+	small_init(&s, 100);
+	output(&s, ht_x1(&s.b, HT_X_NEG, input(&s, HT_F32)));
+	ht_diags_init(&d);
+	for (int i = 0; i < 4; i++) {
+		ht_buf_init(&out[i], &s.arena);
+		assert_int_equal(backend->emit(&s.k, "my_kernel", t, i == 3 ? HT_EMIT_OBJ : (enum ht_emit)i, &d,
+			&out[i]), HT_OK);
+	}
+	assert_non_null(strstr(ht_buf_str(&out[HT_EMIT_LLVM]).p, "@my_kernel("));
+	assert_non_null(strstr(ht_buf_str(&out[HT_EMIT_ASM]).p, "my_kernel:"));
+	assert_int_equal(out[2].n, out[3].n);
+	assert_memory_equal(out[2].p, out[3].p, out[2].n);
+	ht_diags_release(&d);
+	ht_arena_release(&s.arena);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_operand),
+		cmocka_unit_test(test_two_operands),
+		cmocka_unit_test(test_conversions),
+		cmocka_unit_test(test_halves),
+		cmocka_unit_test(test_muladd),
+		cmocka_unit_test(test_division),
+		cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_stages),
+		cmocka_unit_test(test_closed),
+		cmocka_unit_test(test_emit),
+	};
+
+	backend = backend_open();
+	if (!backend)
+		return 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
