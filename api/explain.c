@@ -42,14 +42,14 @@ static void add_origin(struct explain *e, struct ht_str name, const struct ht_de
 	const struct ht_op_info *info = n ? ht_op_info(n->op) : NULL;
 
 	if (!n || has_attr(info, t->attr)) {
-		if (!n || ht_type_attr(n, t->attr.p) == t->from)
+		if (!n || ht_type_attr(n, ht_attr_name(t->attr).s) == t->from)
 			add_type(e, name, t->attr, t);
 		return;
 	}
 	if (n->op == HT_OP_Const)
 		return;
 	for (int i = 0; i < info->type_attrs; i++)
-		if (ht_type_attr(n, info->type_attr[i].name.p) == t->from)
+		if (ht_type_attr(n, ht_attr_name(info->type_attr[i].name).s) == t->from)
 			add_type(e, name, info->type_attr[i].name, t);
 }
 

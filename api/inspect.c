@@ -6,7 +6,7 @@
 
 /* What has to have run before supported ops and sizes can be told: calls and variables gone, what
  * the outputs do not need gone, shapes known. */
-static const char PREPARE[] = "inline,freeze,prune,infer";
+static const char PREPARE[] = "prune,infer";
 
 struct type_count {
 	struct ht_str type;

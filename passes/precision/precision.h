@@ -60,6 +60,19 @@ enum ht_class ht_profile_class(const struct ht_profile *p, const struct ht_node 
 bool ht_profile_is_still(const struct ht_profile *p, const struct ht_node *n);
 bool ht_profile_keeps(const struct ht_profile *p, struct ht_str type, struct ht_str attr);
 
+/* The op table's names are parts of its text, without a NUL; getters want one.  The result lives as
+ * long as the expression it is made in. */
+struct ht_attr_name {
+	char s[64];
+};
+static inline struct ht_attr_name ht_attr_name(struct ht_str name)
+{
+	struct ht_attr_name n;
+
+	snprintf(n.s, sizeof n.s, "%.*s", HT_STR_ARG(name));
+	return n;
+}
+
 /* ---- units.c ---- */
 
 struct ht_unit {

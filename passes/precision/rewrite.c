@@ -72,7 +72,7 @@ static void set_types(struct rewrite *r, struct ht_node *n)
 		if (!r->before[n->id])
 			save_results(r, n);
 		note_type(r, n, u);
-		ht_attr_set_type(n, info->type_attr[i].name.p, u->to);
+		ht_attr_set_type(n, ht_attr_name(info->type_attr[i].name).s, u->to);
 	}
 	r->out->float_nodes++;
 	r->out->low_nodes += low;

@@ -97,7 +97,7 @@ static void add_units(struct ht_precision *p, struct ht_node *n)
 		u->node = n;
 		u->attr = (int8_t)i;
 		u->fixed = attr_is_fixed(info, i);
-		u->from = u->fixed ? HT_INVALID : ht_type_attr(n, info->type_attr[i].name.p);
+		u->from = u->fixed ? HT_INVALID : ht_type_attr(n, ht_attr_name(info->type_attr[i].name).s);
 		u->to = u->from;
 		u->parent = (uint32_t)p->units++;
 	}
