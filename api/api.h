@@ -107,6 +107,13 @@ struct ht_program {
 enum ht_status ht_program_build(struct ht_program *p, struct ht_graph *g, struct ht_plan *plan,
 	const struct ht_target *target, int threads, struct ht_phases *phases, struct ht_diags *d);
 
+/* ---- text.c ---- */
+
+/* The text of a graph that is going to be written to `path`; writes the weights file beside it where
+ * there has to be one.  NULL or "-": everything is in the text. */
+enum ht_status ht_text_for_file(const struct ht_graph *g, const char *path, struct ht_arena *a,
+	struct ht_diags *d, struct ht_buf *text);
+
 /* ---- module.c ---- */
 
 /* The code generator, loaded on the first call and kept. */

@@ -38,27 +38,12 @@ static enum ht_status commit(struct convert *c)
 	return ht_output_commit(o);
 }
 
-/* The text, and beside it the constants that are too large for it. */
 static enum ht_status write_text(struct convert *c, const struct ht_graph *g)
 {
-	struct ht_text_options opt = { .weights_inline = !strcmp(c->path, "-") };
-	struct ht_buf text, weights;
-	struct ht_output *beside;
-	enum ht_status st;
+	struct ht_buf text;
 
 	ht_buf_init(&text, &c->w->arena);
-	ht_buf_init(&weights, &c->w->arena);
-	ht_text_print(g, &opt, &text, &weights);
-	if (weights.n) {
-		struct ht_str path = ht_str_printf(&c->w->arena, "%s.weights", c->path);
-		HT_TRY(ht_output_open(path.p, c->d, &beside));
-		st = ht_output_write(beside, weights.p, weights.n);
-		if (st != HT_OK) {
-			ht_output_abort(beside);
-			return st;
-		}
-		HT_TRY(ht_output_commit(beside));
-	}
+	HT_TRY(ht_text_for_file(g, c->path, &c->w->arena, c->d, &text));
 	return ht_output_write(c->o, text.p, text.n);
 }
 

@@ -13,24 +13,9 @@ struct emit {
 	struct ht_buf buf;
 };
 
-/* Constants that the text leaves out go into the file beside it. */
 static enum ht_status put_graph(struct emit *e, const struct ht_graph *g)
 {
-	struct ht_text_options opt = { .weights_inline = !e->path || !strcmp(e->path, "-") };
-	struct ht_buf weights;
-
-	ht_buf_init(&weights, &e->w->arena);
-	ht_text_print(g, &opt, &e->buf, &weights);
-	if (weights.n) {
-		struct ht_str beside = ht_str_printf(&e->w->arena, "%s.weights", e->path);
-		struct ht_output *o;
-		HT_TRY(ht_output_open(beside.p, e->d, &o));
-		if (ht_output_write(o, weights.p, weights.n) != HT_OK) {
-			ht_output_abort(o);
-			return HT_E_ENVIRONMENT;
-		}
-		HT_TRY(ht_output_commit(o));
-	}
+	HT_TRY(ht_text_for_file(g, e->path, &e->w->arena, e->d, &e->buf));
 	return ht_bytes_of(ht_buf_str(&e->buf), e->out);
 }
 
