@@ -120,12 +120,13 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 		return ht_run_passes(m->graph, stop_after, NULL, &(struct ht_pass_context){ .diags = d });
 	HT_TRY(ht_model_copy(m, w, open, d, &l->graph));
 	l->decisions.arena = &w->arena;
+	HT_TRY(ht_policy_init(&l->keep, "must_keep_origin_dtype", d));
 	l->passes = (struct ht_pass_context){
 		.scratch = &w->scratch,
 		.diags = d,
 		.target = ht_target_of(opt, d),
 		.entry = l->graph->entries,
-		.policy = (struct ht_policy *)opt->policy,
+		.policy = opt->policy ? (struct ht_policy *)(uintptr_t)opt->policy : &l->keep,
 		.decisions = &l->decisions,
 		.variables = variables_of(m, w),
 		.verify = true,
@@ -166,7 +167,7 @@ static void fill_info(struct compile *c, const struct ht_lowering *l)
 	i->casts = l->decisions.casts;
 	i->target = l->passes.target->name;
 	i->policy = ht_str_copy(&c->p->arena,
-		ht_str(c->opt.policy ? c->opt.policy->name : "must_keep_origin_dtype")).p;
+		ht_str(l->passes.policy->name)).p;
 }
 
 /* Inputs with a default value: a copy of it, so that the program does not need the model. */
