@@ -62,6 +62,11 @@ enum ht_open {
 enum ht_status ht_model_copy(const struct ht_model *m, struct ht_work *w, enum ht_open open,
 	struct ht_diags *d, struct ht_graph **out);
 
+/* ---- variables.c ---- */
+
+/* NULL: the model has no checkpoint. */
+const struct ht_variable_source *ht_variables_of(const struct ht_model *m, struct ht_work *w);
+
 /* ---- compile.c ---- */
 
 /* The phases of a compilation, as far as they have run. */

@@ -80,33 +80,6 @@ bool ht_pipeline_names(const char *pipeline, const char *pass)
 	return false;
 }
 
-/* The model's checkpoint, opened when the first variable is asked for. */
-struct variables {
-	struct ht_arena *arena;
-	const char *prefix;
-	struct ht_checkpoint *checkpoint;
-};
-
-static enum ht_status read_variable(void *self, struct ht_str name, struct ht_arena *a,
-	struct ht_diags *d, struct ht_tensor **out)
-{
-	struct variables *v = self;
-
-	if (!v->checkpoint)
-		HT_TRY(ht_checkpoint_open(v->arena, v->prefix, d, &v->checkpoint));
-	return ht_checkpoint_read(v->checkpoint, name, a, d, out);
-}
-
-static const struct ht_variable_source *variables_of(const struct ht_model *m, struct ht_work *w)
-{
-	struct variables *v = HT_NEW(&w->arena, struct variables);
-	struct ht_variable_source *source = HT_NEW(&w->arena, struct ht_variable_source);
-
-	*v = (struct variables){ .arena = &w->arena, .prefix = m->graph->checkpoint };
-	*source = (struct ht_variable_source){ read_variable, v };
-	return v->prefix ? source : NULL;
-}
-
 enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile_options *opt,
 	enum ht_open open, enum ht_upto upto, const char *stop_after, struct ht_work *w,
 	struct ht_diags *d, struct ht_lowering *l)
@@ -128,7 +101,7 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 		.entry = l->graph->entries,
 		.policy = opt->policy ? (struct ht_policy *)(uintptr_t)opt->policy : &l->keep,
 		.decisions = &l->decisions,
-		.variables = variables_of(m, w),
+		.variables = ht_variables_of(m, w),
 		.verify = true,
 	};
 	if (!l->passes.target)

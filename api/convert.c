@@ -60,6 +60,35 @@ static enum ht_status write_graph(struct convert *c, const struct ht_graph *g, b
 	return ht_export_graphdef_to(g, form, &c->w->arena, c->d, write_some, c->o);
 }
 
+/* TensorFlow asks for outputs by the names of nodes: where clean-ups have put another node in an
+ * output's place, an Identity takes the name that the output was imported with. */
+static void name_output(struct ht_graph *g, struct ht_port *p, struct ht_str name)
+{
+	struct ht_node *taken = ht_graph_node(g, name), *n;
+
+	if (taken == p->value.node && !p->value.index)
+		return;
+	if (taken && taken->op == HT_OP_Identity && ht_value_eq(taken->in[0], p->value))
+		return; /* two outputs of one tensor */
+	if (taken)
+		ht_node_rename(taken, ht_graph_free_name(g, name));
+	n = ht_node_new(g, HT_STR("Identity"), name);
+	ht_node_set_ins(n, &p->value, 1);
+	ht_attr_set_type(n, "T", ht_type_of(p->value)->dtype);
+	ht_node_set_outs(n, 1);
+	n->out[0] = *ht_type_of(p->value);
+	p->value = ht_out(n, 0);
+}
+
+static void name_outputs(struct ht_graph *g, const struct ht_model *m)
+{
+	const struct ht_port *was = m->entry->outputs;
+
+	for (struct ht_port *p = g->entries->outputs; p; p = p->next, was = was->next)
+		if (!was->value.index)
+			name_output(g, p, was->value.node->name);
+}
+
 static enum ht_status convert(void *arg)
 {
 	struct convert *c = arg;
@@ -72,6 +101,7 @@ static enum ht_status convert(void *arg)
 		HT_TRY(ht_compile_options_of(&opt, c->d, &opt));
 		HT_TRY(ht_lowering_run(c->m, &opt, HT_OPEN_ASSUME, HT_UPTO_PRECISION, NULL, c->w, c->d, &l));
 		HT_TRY(ht_run_passes(l.graph, EXPORT, NULL, &l.passes));
+		name_outputs(l.graph, c->m);
 		g = l.graph;
 	}
 	HT_TRY(ht_output_open(c->path, c->d, &c->o));

@@ -44,6 +44,7 @@ static enum ht_status rewrite(void *arg)
 		.target = ht_target_of(&e->opt, e->d),
 		.policy = (struct ht_policy *)e->opt.policy,
 		.decisions = &decisions,
+		.variables = ht_variables_of(e->m, e->w),
 		.verify = true,
 	};
 	struct ht_graph *g;

@@ -6,7 +6,7 @@
 
 /* What has to have run before supported ops and sizes can be told: calls and variables gone, what
  * the outputs do not need gone, shapes known. */
-static const char PREPARE[] = "prune,infer";
+static const char PREPARE[] = "prune,inline,freeze,prune,infer";
 
 struct type_count {
 	struct ht_str type;
@@ -75,7 +75,8 @@ static struct histogram count_types(const struct ht_graph *g, bool (*wanted)(con
 static enum ht_status prepare(struct inspect *s, enum ht_open open, struct ht_diags *d,
 	struct ht_graph **out)
 {
-	struct ht_pass_context c = { .scratch = &s->w->scratch, .diags = d, .target = ht_target_host() };
+	struct ht_pass_context c = { .scratch = &s->w->scratch, .diags = d, .target = ht_target_host(),
+		.variables = ht_variables_of(s->m, s->w) };
 
 	HT_TRY(ht_model_copy(s->m, s->w, open, d, out));
 	c.entry = (*out)->entries;
