@@ -342,12 +342,16 @@ static void scale_weights(struct chain *k, struct layout l)
 {
 	struct ht_node *n = k->root;
 	struct ht_value w = n->in[1], made;
+	struct ht_str name;
 	int64_t count;
 
 	made = ht_rw_const(k->r, n, w.node->name, HT_F32, ht_type_of(w)->shape,
 		scaled(k->r, ht_const_f32(w, &count), l, k->f.scale));
+	name = w.node->name;
 	ht_node_add_origin(made.node, w.node);
 	ht_rw_set_in(k->r, n, 1, made);
+	if (!w.node->graph)
+		ht_node_rename(made.node, name);
 }
 
 /* One Add of a whole vector is a BiasAdd already; a sum with a scalar may stay what it is. */

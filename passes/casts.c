@@ -92,6 +92,8 @@ static void fold_const(struct ht_rw *r, struct ht_node *n)
 	made = ht_rw_const(r, n, n->name, to, t->shape, b);
 	ht_node_add_origin(made.node, n->in[0].node);
 	ht_rw_replace_node(r, n, made);
+	if (!n->graph)
+		ht_node_rename(made.node, n->name);
 }
 
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)

@@ -185,7 +185,7 @@ static void merge(struct ht_rw *r, struct ht_node *kept, struct ht_node *n)
 		if (ht_rw_uses(r, ht_out(n, i)))
 			ht_rw_replace(r, ht_out(n, i), ht_out(kept, i));
 	if (n->op != HT_OP_Const)
-		ht_node_add_origin(kept, n);
+		ht_rw_absorb(kept, n);
 	if (n->graph)
 		ht_rw_replace_node(r, n, ht_out(kept, 0));
 }

@@ -117,9 +117,7 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 
 		if (!ht_rw_only_user(r, gate) || !is_gate(r, gate, x, &approximate))
 			continue;
-		for (int k = 1; k < p.nodes; k++)
-			ht_rw_absorb(n, p.node[k]);
-		ht_rw_absorb(n, gate.node);
+		ht_rw_absorb_between(n, x);
 		ht_rw_become(r, n, HT_OP_Gelu, &x, 1);
 		ht_attr_set_type(n, "T", HT_F32);
 		ht_attr_set_bool(n, "approximate", approximate);

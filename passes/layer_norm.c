@@ -301,35 +301,10 @@ static struct ht_value vector(const struct norm *m, struct ht_node *before, stru
 	return ht_rw_const(r, before, name, HT_F32, shape, b);
 }
 
-static void absorb(struct ht_node *n, const struct norm *m, const struct reach *s)
-{
-	struct ht_node *sum = m->inverse.node->in[0].node;
-	struct ht_node *variance = ht_is_const(sum->in[0]) ? sum->in[1].node : sum->in[0].node;
-
-	for (int i = 0; i < s->count && s->node[i] != n; i++)
-		ht_rw_absorb(n, s->node[i]);
-	ht_rw_absorb(n, m->inverse.node);
-	ht_rw_absorb(n, sum);
-	ht_rw_absorb(n, variance);
-	ht_rw_absorb(n, variance->in[0].node);
-	ht_rw_absorb(n, m->mean.node);
-}
-
-/* Nodes of `s` that `n` does not need are somebody else's. */
-static bool needs(struct ht_node *n, const struct ht_node *what, int depth)
-{
-	if (n == what)
-		return true;
-	for (int32_t i = 0; depth > 0 && is_arithmetic(n) && i < n->ins; i++)
-		if (needs(n->in[i].node, what, depth - 1))
-			return true;
-	return false;
-}
-
 static void visit(struct ht_rw *r, struct ht_node *n)
 {
 	struct norm m = { .r = r };
-	struct reach s, mine = { .count = 0 };
+	struct reach s;
 	struct match found, best = { 0 };
 	struct ht_node *end = NULL;
 	struct ht_shape shape;
@@ -351,10 +326,7 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 	}
 	if (!end)
 		return;
-	for (int i = 0; i < s.count; i++)
-		if (s.node[i] == end || needs(end, s.node[i], MAX_DEPTH))
-			mine.node[mine.count++] = s.node[i];
-	absorb(end, &m, &mine);
+	ht_rw_absorb_between(end, m.x);
 	ht_rw_become(r, end, HT_OP_LayerNorm,
 		(struct ht_value[]){ m.x, vector(&m, end, best.scale, "scale", 1),
 			vector(&m, end, best.offset, "offset", 0) },

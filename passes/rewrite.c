@@ -226,6 +226,22 @@ void ht_rw_absorb(struct ht_node *n, const struct ht_node *swallowed)
 	ht_node_add_origin(n, swallowed);
 }
 
+/* Patterns are small: the depth bounds the walk, also where paths meet again. */
+static void absorb_operands(struct ht_node *n, const struct ht_node *of, struct ht_value x, int depth)
+{
+	for (int32_t i = 0; depth > 0 && i < of->ins; i++) {
+		if (ht_value_eq(of->in[i], x) || ht_is_const(of->in[i]))
+			continue;
+		ht_rw_absorb(n, of->in[i].node);
+		absorb_operands(n, of->in[i].node, x, depth - 1);
+	}
+}
+
+void ht_rw_absorb_between(struct ht_node *n, struct ht_value x)
+{
+	absorb_operands(n, n, x, 12);
+}
+
 void ht_rw_copy_attr(struct ht_node *to, const struct ht_node *from, const char *name)
 {
 	const struct ht_attr *a = ht_attr_find(from, name);

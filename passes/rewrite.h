@@ -96,6 +96,8 @@ bool ht_is_const(struct ht_value v);
 
 /* `n` stands for what `swallowed` was, too. */
 void ht_rw_absorb(struct ht_node *n, const struct ht_node *swallowed);
+/* `n` stands for all between `x` and itself, too; call it before `n` changes. */
+void ht_rw_absorb_between(struct ht_node *n, struct ht_value x);
 /* Copies an attribute where `from` has it. */
 void ht_rw_copy_attr(struct ht_node *to, const struct ht_node *from, const char *name);
 

@@ -18,12 +18,9 @@ static bool is_hard_gate(struct ht_value v, struct ht_value x)
 		three == 3 && ht_value_eq(y, x);
 }
 
-static void fuse(struct ht_rw *r, struct ht_node *n, const struct ht_product *p,
-	struct ht_value gate, struct ht_value x, enum ht_op op)
+static void fuse(struct ht_rw *r, struct ht_node *n, struct ht_value x, enum ht_op op)
 {
-	for (int i = 1; i < p->nodes; i++)
-		ht_rw_absorb(n, p->node[i]);
-	ht_rw_absorb(n, gate.node);
+	ht_rw_absorb_between(n, x);
 	ht_rw_become(r, n, op, &x, 1);
 	ht_attr_set_type(n, "T", HT_F32);
 }
@@ -41,11 +38,11 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 			continue;
 		if (p.factor == 1 && gate.node->op == HT_OP_Sigmoid && !gate.node->controls &&
 			ht_value_eq(gate.node->in[0], x)) {
-			fuse(r, n, &p, gate, x, HT_OP_Silu);
+			fuse(r, n, x, HT_OP_Silu);
 			return;
 		}
 		if (fabs(p.factor * 6 - 1) < 1e-6 && is_hard_gate(gate, x)) {
-			fuse(r, n, &p, gate, x, HT_OP_HardSwish);
+			fuse(r, n, x, HT_OP_HardSwish);
 			return;
 		}
 	}
