@@ -1,13 +1,28 @@
-/* hir_models [-v] MODEL...: for each model, what is imported verifies, gets types, and reads back
- * from its text as the same graph, before and after the types.  -v lists results whose type stays
- * unknown. */
+/* hir_models [-v|-t] MODEL...: for each model, what is imported verifies, gets types, and reads back
+ * from its text as the same graph, before and after the types.  -v lists results whose shape stays
+ * unknown; -t the types of all results (for tests/infer_types.py). */
 #include "frontend/frontend.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-static bool verbose;
+static bool verbose, list;
+
+static void list_types(const struct ht_graph *g, struct ht_arena *a)
+{
+	struct ht_buf b;
+
+	ht_buf_init(&b, a);
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		for (int32_t i = 0; i < n->outs; i++) {
+			ht_printf(&b, "%.*s:%d %s ", HT_STR_ARG(n->name), (int)i,
+				ht_dtype_info(n->out[i].dtype)->name);
+			ht_shape_print(n->out[i].shape, &b);
+			ht_putc(&b, '\n');
+		}
+	fwrite(b.p, 1, b.n, stdout);
+}
 
 struct count {
 	size_t results, typed, shaped;
@@ -80,6 +95,10 @@ static enum ht_status check(const char *path, struct ht_arena *a, struct ht_diag
 	end = now();
 	HT_TRY(ht_verify(g, d));
 	HT_TRY(round_trip(g, d));
+	if (list) {
+		list_types(g, a);
+		return HT_OK;
+	}
 	count_types(g, &c);
 	printf("%s: %zu nodes, %zu results, %zu typed, %zu shaped, inference %.2f ms\n", path, g->nodes,
 		c.results, c.typed, c.shaped, end - start);
@@ -121,6 +140,8 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++)
 		if (!strcmp(argv[i], "-v"))
 			verbose = true;
+		else if (!strcmp(argv[i], "-t"))
+			list = true;
 		else
 			good = check_one(argv[i]) && good;
 	return !good;
