@@ -65,6 +65,51 @@ static void add_placeholders(struct ht_graph *g, struct ht_entry *e)
 			add_port(g, &end, n->name, ht_out(n, 0));
 }
 
+/* Whether `e` has `n` as an input. */
+static bool has_input(const struct ht_entry *e, const struct ht_node *n)
+{
+	for (const struct ht_port *p = e->inputs; p; p = p->next)
+		if (p->value.node == n)
+			return true;
+	return false;
+}
+
+/* A signature may leave out placeholders that its outputs need all the same, such as the rate of a
+ * dropout: those are inputs as well. */
+void ht_entry_add_placeholders(struct ht_graph *g, struct ht_entry *e)
+{
+	bool *needed = HT_NEW_ARRAY(g->arena, bool, g->ids);
+	struct ht_node **stack = HT_NEW_ARRAY(g->arena, struct ht_node *, g->nodes);
+	struct ht_port **end = &e->inputs;
+	size_t count = 0;
+
+#define NEED(x)                                                                                    \
+	do {                                                                                       \
+		if (!needed[(x)->id]) {                                                            \
+			needed[(x)->id] = true;                                                    \
+			stack[count++] = (x);                                                      \
+		}                                                                                  \
+	} while (0)
+	for (const struct ht_port *p = e->inputs; p; p = p->next)
+		needed[p->value.node->id] = true; /* what is fed needs nothing */
+	for (const struct ht_port *p = e->outputs; p; p = p->next)
+		NEED(p->value.node);
+	while (count) {
+		struct ht_node *n = stack[--count];
+
+		for (int32_t i = 0; i < n->ins; i++)
+			NEED(n->in[i].node);
+		for (int32_t i = 0; i < n->controls; i++)
+			NEED(n->control[i]);
+	}
+#undef NEED
+	while (*end)
+		end = &(*end)->next;
+	for (struct ht_node *n = g->first; n; n = n->next)
+		if (needed[n->id] && is_input(n) && n->outs && !has_input(e, n))
+			add_port(g, &end, n->name, ht_out(n, 0));
+}
+
 /* Nodes that nobody uses and that are still no outputs. */
 static bool is_no_output(const struct ht_node *n)
 {

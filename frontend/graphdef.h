@@ -89,6 +89,7 @@ enum ht_status ht_import_tfjs(struct ht_importer *im, struct ht_str text, const 
 /* "name", "name:0" of a signature, as a value of the graph. */
 bool ht_entry_value(struct ht_graph *g, struct ht_str ref, struct ht_value *out);
 void ht_entry_add(struct ht_graph *g, struct ht_entry *e);
+void ht_entry_add_placeholders(struct ht_graph *g, struct ht_entry *e);
 
 /* ---- bytes that others hold ---- */
 

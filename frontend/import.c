@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define COMPLETED_ENTRIES 32 /* each takes a walk over the graph */
+
 enum form { FORM_GRAPHDEF, FORM_METAGRAPH, FORM_SAVEDMODEL, FORM_JSON, FORM_HIR };
 
 static void unref_file(void *file)
@@ -211,6 +213,7 @@ static enum ht_status read_input(struct ht_importer *im, const struct input *in,
 	enum form form = form_of(in->bytes, in->path, text);
 	struct ht_where at = HT_NOWHERE;
 	struct ht_graph *g;
+	int entries = 0;
 
 	at.path = in->path;
 	if (!in->bytes.n)
@@ -226,6 +229,8 @@ static enum ht_status read_input(struct ht_importer *im, const struct input *in,
 		HT_TRY(read_message(im, in, form, text, g));
 	if (!g->entries)
 		g->entries = ht_default_entry(g);
+	for (struct ht_entry *e = g->entries; e && ++entries <= COMPLETED_ENTRIES; e = e->next)
+		ht_entry_add_placeholders(g, e);
 	*out = g;
 	return HT_OK;
 }

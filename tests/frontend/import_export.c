@@ -1,11 +1,13 @@
 /* For tests/frontend/roundtrip.py: imports models and exports them again.
  *
- *   import_export wire|text|graph|tfjs|check IN OUT [IN OUT …]
+ *   import_export wire|text|graph|tfjs|frozen|check IN OUT [IN OUT …]
  *
- * wire, text: the message that the file came in.  graph: the GraphDef alone.  tfjs: model.json at
- * OUT, its shard at OUT.bin.  check: OUT is not written.  Prints a line a model: OK or the status,
- * and the time that import took. */
+ * wire, text: the message that the file came in.  graph: the GraphDef alone.  frozen: the GraphDef
+ * of the first entry, calls inlined and variables frozen; names of its inputs and outputs on stdout.
+ * tfjs: model.json at OUT, its shard at OUT.bin.  check: OUT is not written.  Prints a line a model:
+ * its status, and the time that import took. */
 #include "frontend/frontend.h"
+#include "passes/passes.h"
 
 #include <string.h>
 #include <time.h>
@@ -21,6 +23,38 @@ static double now(void)
 static enum ht_status write_file(void *file, const void *p, size_t n)
 {
 	return fwrite(p, 1, n, file) == n ? HT_OK : HT_E_ENVIRONMENT;
+}
+
+static enum ht_status read_variable(void *self, struct ht_str name, struct ht_arena *a,
+	struct ht_diags *d, struct ht_tensor **out)
+{
+	return ht_checkpoint_read(self, name, a, d, out);
+}
+
+static void print_ports(const char *what, const struct ht_port *p)
+{
+	for (; p; p = p->next)
+		printf("%s %.*s %.*s:%d\n", what, HT_STR_ARG(p->name), HT_STR_ARG(p->value.node->name),
+			(int)p->value.index);
+}
+
+static enum ht_status freeze(struct ht_graph *g, struct ht_arena *a, struct ht_diags *d)
+{
+	struct ht_variable_source source = { read_variable, NULL };
+	struct ht_pass_context c = { .diags = d, .entry = g->entries, .verify = true };
+	struct ht_checkpoint *checkpoint;
+
+	c.scratch = HT_NEW(a, struct ht_arena);
+	ht_arena_init(c.scratch, a->unwind);
+	if (g->checkpoint) {
+		HT_TRY(ht_checkpoint_open(a, g->checkpoint, d, &checkpoint));
+		source.self = checkpoint;
+		c.variables = &source;
+	}
+	HT_TRY(ht_run_passes(g, "prune,inline,freeze,prune,infer,identity,prune", NULL, &c));
+	print_ports("input", g->entries->inputs);
+	print_ports("output", g->entries->outputs);
+	return HT_OK;
 }
 
 static enum ht_status export_to(const char *how, const struct ht_graph *g, struct ht_arena *a,
@@ -48,7 +82,7 @@ static enum ht_status export_to(const char *how, const struct ht_graph *g, struc
 			if (st == HT_OK)
 				st = write_file(file, json.p, json.n);
 		}
-	} else if (!strcmp(how, "graph")) {
+	} else if (!strcmp(how, "graph") || !strcmp(how, "frozen")) {
 		st = ht_export_graphdef_to(g, form, a, d, write_file, file);
 	} else {
 		st = ht_export_container_to(g, form, a, d, write_file, file);
@@ -74,6 +108,8 @@ static void convert(const char *how, const char *in, const char *out)
 	} else {
 		st = ht_import(&a, in, NULL, &d, &g);
 		took = now() - start;
+		if (st == HT_OK && !strcmp(how, "frozen"))
+			st = freeze(g, &a, &d);
 		if (st == HT_OK)
 			st = export_to(how, g, &a, out, &d);
 		ht_buf_init(&text, &a);
@@ -97,7 +133,7 @@ static void convert(const char *how, const char *in, const char *out)
 int main(int argc, char **argv)
 {
 	if (argc < 4 || argc % 2) {
-		fprintf(stderr, "usage: import_export wire|text|graph|tfjs|check IN OUT [IN OUT ...]\n");
+		fprintf(stderr, "usage: import_export wire|text|graph|tfjs|frozen|check IN OUT ...\n");
 		return 2;
 	}
 	for (int i = 2; i + 1 < argc; i += 2)

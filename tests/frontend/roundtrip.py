@@ -14,10 +14,11 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
+import environment  # noqa: E402
+
 os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'
 os.environ['CUDA_VISIBLE_DEVICES'] = ''
-SHARED = os.environ.get('HALFTONE_SHARED', '../shared')
-MODELS = os.environ.get('HALFTONE_MODELS', 'build/models')
 # Wrong on purpose: a node of its function takes its own result.
 REFUSED = {'micro/grappler/function_error.pbtxt'}
 
@@ -45,18 +46,15 @@ def run(tool, how, pairs):
 
 
 def main():
-    tool = sys.argv[1] if len(sys.argv) > 1 else 'build/tests/import_export'
-    models = os.path.join(SHARED, 'models')
+    tool = sys.argv[1] if len(sys.argv) > 1 else f'{environment.BUILD}/tests/import_export'
+    models = os.path.join(environment.SHARED, 'models')
     if not os.path.isdir(models):
         print(f'skipped: {models} is absent')
         sys.exit(77)
-    try:
-        from google.protobuf import text_format
-        from tensorflow.core.framework import graph_pb2
-        from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
-    except ImportError as e:
-        print(f'skipped: {e}')
-        sys.exit(77)
+    environment.enter_venv()
+    from google.protobuf import text_format
+    from tensorflow.core.framework import graph_pb2
+    from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
     def message(path):
         if 'saved_model.pb' in path:
@@ -121,7 +119,7 @@ def main():
                 elif sort(parse(out + '.again', message(f), False)) != want:
                     failures.append(f'{name}: {how}: the second export differs')
         count = len(files)
-        for f in find(MODELS, '.json'):
+        for f in find(environment.MODELS, '.json'):
             with open(f, encoding='utf-8') as j:
                 document = json.load(j)
             if 'node' not in document.get('modelTopology', {}):
