@@ -4,7 +4,7 @@
  * shape as it is; Transpose that moves nothing but axes of size 1 when the shape stays; Pad with
  * nothing; ConcatV2 and AddN of one operand; reductions over no axes.
  *
- * Left alone: PlaceholderWithDefault (it can be fed), CheckNumerics (it has an effect), a node
+ * Left alone: a PlaceholderWithDefault that is an input of the entry, CheckNumerics (it has an effect), a node
  * with control inputs (they order what reads it), and identities of references, which read a
  * variable.  A node that control edges leave is kept where its operand has several results: after
  * a Switch such an edge says which branch was taken. */
@@ -90,8 +90,21 @@ static bool has_no_axes(const struct ht_node *n)
 	return t && ht_shape_count(t->shape) == 0;
 }
 
+/* The default of an input that the entry does not name is all it can be. */
+static bool is_never_fed(const struct ht_rw *r, const struct ht_node *n)
+{
+	const struct ht_port *p = r->c->entry ? r->c->entry->inputs : NULL;
+
+	if (!r->c->entry || r->g->function)
+		return false;
+	for (; p; p = p->next)
+		if (p->value.node == n)
+			return false;
+	return true;
+}
+
 /* Which operand the node's first result equals; -1: none. */
-static int passes_on(const struct ht_node *n)
+static int passes_on(const struct ht_rw *r, const struct ht_node *n)
 {
 	switch ((int)n->op) {
 	case HT_OP_Identity:
@@ -99,6 +112,8 @@ static int passes_on(const struct ht_node *n)
 	case HT_OP_StopGradient:
 	case HT_OP_PreventGradient:
 		return 0;
+	case HT_OP_PlaceholderWithDefault:
+		return is_never_fed(r, n) ? 0 : -1;
 	case HT_OP_EnsureShape:
 		return same_known_shape(n->in[0], result(n)) ? 0 : -1;
 	case HT_OP_Cast:
@@ -178,7 +193,7 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 		remove_identity_n(r, n);
 		return;
 	}
-	arg = passes_on(n);
+	arg = passes_on(r, n);
 	if (arg < 0)
 		return;
 	to = n->in[arg];

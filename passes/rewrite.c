@@ -152,7 +152,8 @@ static bool is_input(const struct ht_rw *r, const struct ht_node *n)
 static bool may_go(const struct ht_rw *r, const struct ht_node *n)
 {
 	return n->graph && n->op != HT_OP_OPAQUE && !ht_op_info(n->op)->effects &&
-		n->op != HT_OP_Placeholder && n->op != HT_OP_PlaceholderWithDefault &&
+		n->op != HT_OP_Placeholder &&
+		(n->op != HT_OP_PlaceholderWithDefault || r->c->entry) &&
 		n->op != HT_OP__Arg && !first_use(r, n) && !output_uses(r, n, -1) &&
 		!is_input(r, n);
 }
