@@ -10,6 +10,7 @@
 	PASS(cse)                                                                                  \
 	PASS(dilate)                                                                               \
 	PASS(expand_fused)                                                                         \
+	PASS(feeds)                                                                                \
 	PASS(fold)                                                                                 \
 	PASS(fold_pad)                                                                             \
 	PASS(freeze)                                                                               \

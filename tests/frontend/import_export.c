@@ -51,7 +51,7 @@ static enum ht_status freeze(struct ht_graph *g, struct ht_arena *a, struct ht_d
 		source.self = checkpoint;
 		c.variables = &source;
 	}
-	HT_TRY(ht_run_passes(g, "prune,inline,freeze,prune,infer,identity,prune", NULL, &c));
+	HT_TRY(ht_run_passes(g, "feeds,prune,inline,freeze,prune,infer,identity,prune", NULL, &c));
 	print_ports("input", g->entries->inputs);
 	print_ports("output", g->entries->outputs);
 	return HT_OK;
