@@ -42,6 +42,11 @@ static bool any_node(const struct ht_node *n)
 	return true;
 }
 
+static bool is_opaque(const struct ht_node *n)
+{
+	return n->op == HT_OP_OPAQUE;
+}
+
 static bool cannot_lower(const struct ht_node *n)
 {
 	return !ht_can_lower(n);
@@ -93,27 +98,50 @@ static void measure(struct inspect *s, const struct ht_graph *g)
 	}
 }
 
+static void warn_first_error(struct inspect *s, const struct ht_diags *quiet)
+{
+	const struct ht_diag *e = quiet->first;
+
+	while (e && e->severity != HT_ERROR)
+		e = e->next;
+	if (e)
+		ht_warn(s->d, e->where, "%.*s", HT_STR_ARG(e->text));
+}
+
+/* What cannot be lowered is what is left so after the passes that come before lowering. */
+static void look_for_unsupported(struct inspect *s, struct ht_diags *quiet)
+{
+	struct ht_pass_context c = { .scratch = &s->w->scratch, .diags = quiet, .target = ht_target_host(),
+		.variables = ht_variables_of(s->m, s->w) };
+	struct ht_graph *g;
+
+	s->unsupported = count_types(s->m->graph, is_opaque, &s->w->arena);
+	if (ht_model_copy(s->m, s->w, HT_OPEN_ASSUME, quiet, &g) != HT_OK)
+		return;
+	c.entry = g->entries;
+	if (ht_run_passes(g, ht_pipeline_cleanup, NULL, &c) != HT_OK ||
+		ht_run_passes(g, ht_pipeline_layout, NULL, &c) != HT_OK) {
+		warn_first_error(s, quiet);
+		return;
+	}
+	s->unsupported = count_types(g, cannot_lower, &s->w->arena);
+}
+
 /* As the graph is: what does not hold together is told as a warning, the rest is shown. */
 static void look(struct inspect *s, struct ht_diags *quiet)
 {
 	struct ht_graph *g;
 
 	s->multiply_adds = -1;
-	if (prepare(s, HT_OPEN_KEEP, quiet, &g) != HT_OK) {
-		const struct ht_diag *e = quiet->first;
-		while (e && e->severity != HT_ERROR)
-			e = e->next;
-		if (e)
-			ht_warn(s->d, e->where, "%.*s", HT_STR_ARG(e->text));
-		s->unsupported = count_types(s->m->graph, cannot_lower, &s->w->arena);
-		return;
+	if (prepare(s, HT_OPEN_KEEP, quiet, &g) == HT_OK)
+		s->entry = g->entries;
+	else
+		warn_first_error(s, quiet);
+	if (prepare(s, HT_OPEN_REFUSE, quiet, &g) == HT_OK) {
+		s->multiply_adds = 0;
+		measure(s, g);
 	}
-	s->entry = g->entries;
-	s->unsupported = count_types(g, cannot_lower, &s->w->arena);
-	if (prepare(s, HT_OPEN_REFUSE, quiet, &g) != HT_OK)
-		return;
-	s->multiply_adds = 0;
-	measure(s, g);
+	look_for_unsupported(s, quiet);
 }
 
 /* ---- printing ---- */

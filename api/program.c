@@ -159,7 +159,9 @@ static void make_rt(struct build *b)
 	};
 }
 
-static struct ht_value_info *describe(struct build *b, enum ht_plan_kind kind, int32_t count)
+/* Inputs and outputs by the names of the entry's ports; the plan has outputs in their order. */
+static struct ht_value_info *describe(struct build *b, enum ht_plan_kind kind, int32_t count,
+	const struct ht_port *port)
 {
 	struct ht_arena *a = &b->p->arena;
 	struct ht_value_info *list = HT_NEW_ARRAY(a, struct ht_value_info, (size_t)count), *v = list;
@@ -169,12 +171,13 @@ static struct ht_value_info *describe(struct build *b, enum ht_plan_kind kind, i
 		if (from->kind != kind)
 			continue;
 		*v++ = (struct ht_value_info){
-			.name = ht_str_copy(a, from->name).p,
+			.name = ht_str_copy(a, port ? port->name : from->name).p,
 			.dtype = from->dtype,
 			.rank = from->shape.rank,
 			.dim = ht_shape_make(a, from->shape.rank, from->shape.dim).dim,
 			.bytes = from->bytes,
 		};
+		port = port ? port->next : NULL;
 	}
 	return list;
 }
@@ -202,8 +205,8 @@ enum ht_status ht_program_build(struct ht_program *p, struct ht_graph *g, struct
 	HT_TRY(generate(&b));
 	ht_phase_end(phases, "code");
 	make_rt(&b);
-	p->input = describe(&b, HT_PLAN_INPUT, p->rt.inputs);
-	p->output = describe(&b, HT_PLAN_OUTPUT, p->rt.outputs);
+	p->input = describe(&b, HT_PLAN_INPUT, p->rt.inputs, NULL);
+	p->output = describe(&b, HT_PLAN_OUTPUT, p->rt.outputs, g->entries->outputs);
 	p->info.arena_bytes = plan->arena_bytes;
 	p->info.scratch_bytes = plan->scratch_bytes;
 	p->info.steps = (size_t)plan->steps;
