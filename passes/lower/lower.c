@@ -178,13 +178,14 @@ static struct ht_str tensor_name(struct lower *l, struct ht_value v)
 	return ht_str_printf(l->arena, "%.*s:%d", HT_STR_ARG(v.node->name), (int)v.index);
 }
 
-static void port_buffer(struct lower *l, enum ht_plan_kind kind, struct ht_value v)
+/* Named as the model names it: passes may have put another node in the place of the one asked for. */
+static void port_buffer(struct lower *l, enum ht_plan_kind kind, const struct ht_port *p)
 {
-	const struct ht_type *t = ht_type_of(v);
+	const struct ht_type *t = ht_type_of(p->value);
 	int32_t b = plan_buffer(l, kind, t->dtype, ht_shape_count(t->shape));
 
 	l->plan->buffer[b].shape = ht_shape_make(l->arena, t->shape.rank, t->shape.dim);
-	l->plan->buffer[b].name = ht_str_copy(l->arena, tensor_name(l, v));
+	l->plan->buffer[b].name = ht_str_copy(l->arena, p->name.n ? p->name : tensor_name(l, p->value));
 }
 
 static enum ht_status add_ports(struct lower *l)
@@ -200,11 +201,11 @@ static enum ht_status add_ports(struct lower *l)
 		view_dense(l->view[n->id], l->plan->buffers, n->out[0].shape);
 		l->place[n->id] = PLACE_MEMORY;
 		l->owner[n->id] = n;
-		port_buffer(l, HT_PLAN_INPUT, p->value);
+		port_buffer(l, HT_PLAN_INPUT, p);
 	}
 	l->first_output = l->plan->buffers;
 	for (const struct ht_port *p = l->c->entry->outputs; p; p = p->next)
-		port_buffer(l, HT_PLAN_OUTPUT, p->value);
+		port_buffer(l, HT_PLAN_OUTPUT, p);
 	return HT_OK;
 }
 
