@@ -108,7 +108,7 @@ static void judge(const struct subject *s, const float *x, const float *y, const
 static const float special[] = { 0, -0.0f, 1, -1, INFINITY, -INFINITY, NAN, 0x1p-149f, -0x1p-149f, 0x1p-126f,
 	-0x1p-126f, 0x1.fffffep127f, -0x1.fffffep127f, 88.72283f, 88.72284f, -87.33654f, -103.97208f, -103.97209f,
 	-104, 9.01f, 0.9277f, 3.92f, 0.5f, 2, 3, -2, -3, 0.99999994f, 1.0000001f, 0x1p20f, -0x1p20f, 1048575.94f,
-	1.57079637f, 3.14159274f, 16367173.0f, 0x1.4p60f, 0.41421357f, 2.41421366f, 16777216, 16777217, -16777215,
+	1.57079637f, 3.14159274f, 16367173.0f, 0x1.4p60f, 0.41421357f, 2.41421366f, 16777216, 16777218, -16777215,
 	8388607.5f };
 
 static void fill(const struct subject *s, long done, long inputs, float *x, float *y)
