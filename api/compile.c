@@ -179,7 +179,7 @@ enum ht_status ht_compile(const struct ht_model *m, const struct ht_compile_opti
 	struct ht_diags *d, struct ht_program **out)
 {
 	struct ht_work w;
-	struct compile c = { .m = m, .p = calloc(1, sizeof(struct ht_program)), .w = &w, .d = d };
+	struct compile c = { .m = m, .p = ht_sys_alloc(sizeof(struct ht_program)), .w = &w, .d = d };
 	enum ht_status st = ht_compile_options_of(opt, d, &c.opt);
 
 	*out = NULL;

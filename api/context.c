@@ -24,13 +24,13 @@ enum ht_status ht_context_new(const struct ht_program *p, const struct ht_contex
 	if (opt->struct_size < sizeof defaults || opt->threads < 0)
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "ht_context_options: struct_size %zu, %d threads",
 			opt->struct_size, opt->threads);
-	c = calloc(1, sizeof *c);
+	c = ht_sys_alloc(sizeof *c);
 	if (!c)
 		goto failed;
 	c->program = p;
 	c->ftz = opt->ftz;
-	c->in = calloc(ht_program_inputs(p) + 1, sizeof *c->in);
-	c->out = calloc(ht_program_outputs(p) + 1, sizeof *c->out);
+	c->in = ht_sys_alloc((ht_program_inputs(p) + 1) * sizeof *c->in);
+	c->out = ht_sys_alloc((ht_program_outputs(p) + 1) * sizeof *c->out);
 	c->pool = ht_rt_pool_new(opt->threads ? opt->threads : 1);
 	if (!c->in || !c->out || !c->pool)
 		goto failed;

@@ -41,7 +41,7 @@ const char *ht_status_text(enum ht_status st)
 
 struct ht_diags *ht_diags_new(void)
 {
-	struct ht_diags *d = calloc(1, sizeof *d);
+	struct ht_diags *d = ht_sys_alloc(sizeof *d);
 
 	if (d)
 		ht_diags_init(d);
@@ -141,20 +141,24 @@ size_t ht_dtype_bytes(enum ht_dtype t)
 	return ht_dtype_info(t)->bytes;
 }
 
-void ht_widen(const void *src, enum ht_dtype from, float *dst, size_t n)
+enum ht_status ht_widen(const void *src, enum ht_dtype from, float *dst, size_t n)
 {
 	const uint16_t *h = src;
 
-	HT_CHECK(from == HT_F16 || from == HT_BF16);
+	if (from != HT_F16 && from != HT_BF16)
+		return HT_E_USAGE;
 	for (size_t i = 0; i < n; i++)
 		dst[i] = from == HT_F16 ? ht_f16_to_f32(h[i]) : ht_bf16_to_f32(h[i]);
+	return HT_OK;
 }
 
-void ht_narrow(const float *src, enum ht_dtype to, void *dst, size_t n)
+enum ht_status ht_narrow(const float *src, enum ht_dtype to, void *dst, size_t n)
 {
 	uint16_t *h = dst;
 
-	HT_CHECK(to == HT_F16 || to == HT_BF16);
+	if (to != HT_F16 && to != HT_BF16)
+		return HT_E_USAGE;
 	for (size_t i = 0; i < n; i++)
 		h[i] = to == HT_F16 ? ht_f32_to_f16(src[i]) : ht_f32_to_bf16(src[i]);
+	return HT_OK;
 }

@@ -16,7 +16,7 @@ enum ht_status ht_guarded(struct ht_unwind *u, enum ht_status (*body)(void *arg)
 enum ht_status ht_bytes_of(struct ht_str s, struct ht_bytes *out)
 {
 	out->n = 0;
-	out->p = malloc(s.n + 1);
+	out->p = ht_sys_alloc(s.n + 1);
 	if (!out->p)
 		return HT_E_ENVIRONMENT;
 	if (s.n)

@@ -28,9 +28,10 @@ static void row(struct list *l, const char *name, size_t columns, const char *co
 		ht_putc(b, '}');
 		return;
 	}
-	ht_printf(b, "%-28s", name);
+	ht_printf(b, "%-26s", name);
 	for (size_t i = 0; i < columns; i++)
-		ht_printf(b, i + 1 < columns ? "  %-8s" : "  %s", column[i][1]);
+		if (*column[i][1])
+			ht_printf(b, "  %s", column[i][1]);
 	ht_putc(b, '\n');
 }
 
@@ -68,8 +69,8 @@ static void list_policies(struct list *l)
 {
 	for (const struct ht_policy_kind *k = ht_policy_kinds; k->name; k++) {
 		const char *const column[][2] = {
-			{ "same_as", k->same_as ? k->same_as : "" },
 			{ "summary", k->summary },
+			{ "same_as", k->same_as ? k->same_as : "" },
 		};
 		row(l, k->name, HT_COUNT(column), column);
 	}

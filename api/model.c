@@ -141,7 +141,7 @@ enum ht_status ht_model_load(const char *path, const struct ht_load_options *opt
 	struct ht_diags *d, struct ht_model **out)
 {
 	static const struct ht_load_options defaults = HT_LOAD_OPTIONS_INIT;
-	struct load l = { calloc(1, sizeof(struct ht_model)), path, opt ? opt : &defaults, d };
+	struct load l = { ht_sys_alloc(sizeof(struct ht_model)), path, opt ? opt : &defaults, d };
 	enum ht_status st;
 
 	*out = NULL;

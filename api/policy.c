@@ -5,7 +5,7 @@
 
 enum ht_status ht_policy_new(const char *name, struct ht_diags *d, struct ht_policy **out)
 {
-	struct ht_policy *p = calloc(1, sizeof *p);
+	struct ht_policy *p = ht_sys_alloc(sizeof *p);
 	enum ht_status st;
 
 	*out = NULL;

@@ -82,9 +82,9 @@ HT_API const char *ht_dtype_name(enum ht_dtype t);
 /* Bytes of one element; 0 for types without a fixed size. */
 HT_API size_t ht_dtype_bytes(enum ht_dtype t);
 /* float16 and bfloat16 to and from float32, as the compiler defines them: nearest even; bfloat16
- * treats subnormals as zero. */
-HT_API void ht_widen(const void *src, enum ht_dtype from, float *dst, size_t n);
-HT_API void ht_narrow(const float *src, enum ht_dtype to, void *dst, size_t n);
+ * treats subnormals as zero.  Other types are HT_E_USAGE. */
+HT_API enum ht_status ht_widen(const void *src, enum ht_dtype from, float *dst, size_t n);
+HT_API enum ht_status ht_narrow(const float *src, enum ht_dtype to, void *dst, size_t n);
 
 /* A named input or output.  Strings and dimensions live as long as what was asked. */
 struct ht_value_info {

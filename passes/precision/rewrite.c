@@ -57,6 +57,16 @@ static void save_results(struct rewrite *r, const struct ht_node *n)
 	r->before[n->id] = before;
 }
 
+/* The pass also takes graphs whose types nobody has inferred. */
+static void fill_results(struct rewrite *r, struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->outs; i++) {
+		const struct ht_unit *u = n->out[i].dtype == HT_INVALID ? ht_unit_of_result(r->p, n, i) : NULL;
+		if (u)
+			n->out[i].dtype = u->from;
+	}
+}
+
 static void set_types(struct rewrite *r, struct ht_node *n)
 {
 	const struct ht_op_info *info = ht_op_info(n->op);
@@ -245,8 +255,10 @@ void ht_precision_rewrite(struct ht_precision *p, struct ht_decisions *out)
 
 	r.before = HT_NEW_ARRAY(p->arena, enum ht_dtype *, r.ids);
 	r.casts = HT_NEW_ARRAY(p->arena, struct cast *, r.ids);
-	for (struct ht_node *n = r.g->first; n; n = n->next)
+	for (struct ht_node *n = r.g->first; n; n = n->next) {
+		fill_results(&r, n);
 		set_types(&r, n);
+	}
 	for (struct ht_node *n = r.g->first; n; n = n->next)
 		if (n->id < r.ids)
 			cast_operands(&r, n);
