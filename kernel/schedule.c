@@ -8,8 +8,8 @@
 
 #include <math.h>
 
-/* Rows of the register tile at most: each has a pointer, and rows of 4 KB apart fall into the same
- * lines of the first level (measured: 13 rows lose up to a fifth where 7 or 8 lose nothing). */
+/* One pointer a row: more would not stay in registers, and rows a power of two apart fall on the
+ * same few lines of the first level. */
 enum { MAX_ROWS = 8 };
 
 static int lanes(const struct ht_target *t)
@@ -30,7 +30,7 @@ static int64_t ceil_div(int64_t a, int64_t b)
 /* Most rows of a register tile of `nv` vectors. */
 static int most_rows(const struct ht_target *t, int nv)
 {
-	int spare = t->fma ? 1 : 2; /* without FMA the product needs a register too */
+	int spare = t->fma ? 1 : 3; /* without FMA products need registers too */
 	int rows = (registers(t) - nv - spare) / nv;
 
 	return rows < 1 ? 1 : rows > MAX_ROWS ? MAX_ROWS : rows;
@@ -46,50 +46,47 @@ static int balanced_rows(const struct ht_target *t, int nv, int64_t m)
 	return (int)ceil_div(m, ceil_div(m, most));
 }
 
-/* Cycles of one step in depth of `r` rows and nv vectors: multiplications, loads, dispatch, and
- * the latency of sums that wait for themselves.  A 512-bit operation takes both halves of a unit. */
-static double step_cycles(const struct ht_target *t, int r, int nv)
+/* Cycles of one step in depth of `r` rows and nv vectors: multiplications, loads, dispatch.  (Few
+ * sums hide their latency by several sets of them.)  A 512-bit operation takes both halves of a unit;
+ * pairs of BF16 must be broadcast apart from their product. */
+static double step_cycles(const struct ht_target *t, int r, int nv, bool pairs)
 {
-	const double latency = 4, a_cycle = t->avx512 ? 1 : 2;
+	const double a_cycle = t->avx512 ? 1 : 2;
 	double fma = r * nv / a_cycle, loads = nv / a_cycle + r / 2.0;
 	double dispatch = (t->fma ? r * nv + nv + r : 2 * r * nv + nv + 2 * r) / 4.0;
-	double c = fma > loads ? fma : loads;
+	double c = (pairs && nv == 1 ? 1.4 * fma : fma) + 0.2 * loads;
 
-	c = c > dispatch ? c : dispatch;
-	return c > latency ? c : latency;
+	return c > dispatch ? c : dispatch;
 }
 
 /* Cycles for all rows and columns, per step in depth. */
 static double packing_cycles(const struct ht_target *t, int nv, int64_t m, int64_t n, int64_t k,
-	int64_t element)
+	int64_t element, bool pairs)
 {
 	int64_t panels = ceil_div(n, (int64_t)nv * lanes(t)), line = (int64_t)nv * lanes(t) * element;
 	int r = balanced_rows(t, nv, m);
 	int64_t blocks = m / r, rest = m % r;
-	double c = (double)blocks * step_cycles(t, r, nv) + (rest ? step_cycles(t, (int)rest, nv) : 0);
+	double c = (double)blocks * step_cycles(t, r, nv, pairs);
 	/* Every block reads the panel: from L1 for nothing, from L2 beside the arithmetic, and at a
 	 * price where it does not stay there. */
-	double bytes_a_cycle = k * line > t->l2 * 3 / 4 ? 8 : k * line > t->l1 / 2 ? 24 : 64;
+	double bytes_a_cycle = k * line > t->l2 ? 16 : k * line > t->l1 / 2 ? 32 : 64;
 	double read = (double)ceil_div(m, r) * (double)line / bytes_a_cycle;
 
-	c = c > read ? c + 0.1 * read : read + 0.1 * c;
-	return c * (double)panels;
+	c += rest ? step_cycles(t, (int)rest, nv, pairs) : 0;
+	return (c > read ? c : read) * (double)panels;
 }
 
 void ht_schedule_packing(const struct ht_target *t, enum ht_dtype dtype, int64_t m, int64_t n,
 	int64_t k, int32_t *nr, int32_t *kp)
 {
 	int64_t element = (int64_t)ht_dtype_info(dtype)->bytes;
-	int widest = registers(t) == 32 ? 4 : 2, best = 1;
+	int widest = registers(t) == 32 ? 4 : 3, best = 1;
 	double least = INFINITY;
 
 	*kp = dtype == HT_BF16 && t->bf16 ? 2 : 1;
 	for (int nv = 1; nv <= widest; nv++) {
-		double c = packing_cycles(t, nv, m, n, k > 0 ? k : 1, element);
+		double c = packing_cycles(t, nv, m, n, k > 0 ? k : 1, element, *kp == 2);
 
-		/* Measured: products of pairs run at three quarters of their rate with one vector. */
-		if (nv == 1 && *kp == 2)
-			c *= 1.35;
 		if (c <= least) {
 			least = c;
 			best = nv;
@@ -134,10 +131,10 @@ static double tile_cycles(const struct shape *s, int64_t m_step, int64_t n_step)
 		tile_overhead * (double)(m_tiles * n_tiles);
 }
 
-/* The next coarser cut of `n` blocks: from one a tile, doubling, to all in one. */
-static int64_t coarser(int64_t blocks, int64_t all)
+/* Numbers of tiles to try: 1, 2, 3, 4, 6, 8, 12, … */
+static int64_t finer(int64_t tiles)
 {
-	return blocks >= all ? all + 1 : blocks * 2 > all ? all : blocks * 2;
+	return tiles < 3 ? tiles + 1 : tiles % 3 == 0 ? tiles / 3 * 4 : tiles / 2 * 3;
 }
 
 void ht_schedule_tiles(const struct ht_target *t, enum ht_dtype dtype, int64_t m, int64_t n,
@@ -156,11 +153,9 @@ void ht_schedule_tiles(const struct ht_target *t, enum ht_dtype dtype, int64_t m
 	columns = ceil_div(s.n, s.nr);
 	*m_step = s.m;
 	*n_step = columns * nr;
-	for (int64_t i = 1; i <= rows; i = coarser(i, rows))
-		for (int64_t j = 1; j <= columns; j = coarser(j, columns)) {
-			/* Equal shares: as many tiles as that cut needs, none of them small. */
-			int64_t mi = ceil_div(rows, ceil_div(rows, i)) * s.mr;
-			int64_t nj = ceil_div(columns, ceil_div(columns, j)) * s.nr;
+	for (int64_t i = 1; i <= rows; i = finer(i))
+		for (int64_t j = 1; j <= columns; j = finer(j)) {
+			int64_t mi = ceil_div(rows, i) * s.mr, nj = ceil_div(columns, j) * s.nr;
 			double c = tile_cycles(&s, mi, nj);
 
 			if (c < least) {
