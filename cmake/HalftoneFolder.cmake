@@ -99,7 +99,10 @@ function(ht_finish)
 		target_link_libraries(${target} PRIVATE ${HT_LIBRARY_LINKS})
 	endforeach()
 	set_target_properties(halftone PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0)
-	target_link_options(halftone PRIVATE -Wl,--no-undefined -Wl,--as-needed)
+	target_link_options(halftone PRIVATE -Wl,--as-needed)
+	if(NOT HALFTONE_SANITIZE) # the program brings the sanitizer's run time
+		target_link_options(halftone PRIVATE -Wl,--no-undefined)
+	endif()
 endfunction()
 
 # The command line tool, build/NAME.  Uses the public headers and libhalftone only.
