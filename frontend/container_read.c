@@ -9,17 +9,29 @@
 
 struct binding {
 	struct ht_str key, tensor;
+	struct ht_type type;
 	struct binding *next;
 	const uint8_t *at;
 };
 
-static enum ht_status read_tensor_info(struct ht_pb_reader r, struct ht_str *name)
+static enum ht_status read_tensor_info(struct ht_importer *im, struct ht_pb_reader r,
+	struct binding *b)
 {
+	struct ht_import_shape shape;
 	struct ht_pb_value v;
+	uint64_t bits;
 
-	while (ht_pb_next(&r, &v))
-		if (v.number == 1)
-			HT_TRY(ht_pb_string(&r, &v, name));
+	b->type = (struct ht_type){ HT_INVALID, HT_SHAPE_UNKNOWN };
+	while (ht_pb_next(&r, &v)) {
+		if (v.number == 1) {
+			HT_TRY(ht_pb_string(&r, &v, &b->tensor));
+		} else if (v.number == 2 && ht_pb_item(&r, &v, &bits)) {
+			b->type.dtype = (enum ht_dtype)(int32_t)bits;
+		} else if (v.number == 3) {
+			HT_TRY(ht_import_shape(im, ht_pb_enter(&r, &v), &shape));
+			b->type.shape = shape.shape;
+		}
+	}
 	return r.status;
 }
 
@@ -35,7 +47,7 @@ static enum ht_status read_binding(struct ht_importer *im, struct ht_pb_reader r
 		if (v.number == 1)
 			HT_TRY(ht_pb_string(&r, &v, &b->key));
 		else if (v.number == 2)
-			HT_TRY(read_tensor_info(ht_pb_enter(&r, &v), &b->tensor));
+			HT_TRY(read_tensor_info(im, ht_pb_enter(&r, &v), b));
 	}
 	while (*list && ht_str_cmp((*list)->key, b->key) < 0)
 		list = &(*list)->next;
@@ -73,6 +85,9 @@ static enum ht_status bind(struct ht_importer *im, struct ht_graph *g, const str
 			return ht_pb_error(src, b->at, HT_E_INPUT,
 				"signature '%.*s': '%.*s' is '%.*s', which the graph does not have",
 				HT_STR_ARG(signature), HT_STR_ARG(b->key), HT_STR_ARG(b->tensor));
+		/* Of what is fed in the middle of a graph, only the signature may tell the shape. */
+		if (b->type.dtype && !ht_type_of(p->value)->dtype)
+			*ht_type_of(p->value) = b->type;
 		p->name = ht_str_copy(im->a, without_zero(b->tensor));
 		*end = p;
 		end = &p->next;

@@ -74,22 +74,44 @@ static enum form text_form(struct ht_str s)
 	return FORM_GRAPHDEF;
 }
 
-/* By the fields that only one of the messages has. */
-static enum form wire_form(struct ht_str s)
+/* Whether the bytes can be this message, fields that we do not know apart. */
+static bool can_be(struct ht_arena *a, struct ht_str s, enum ht_pb_type t)
+{
+	struct ht_pb_source src = { .p = (const uint8_t *)s.p, .n = s.n, .depth = 64 };
+	struct ht_pb_reader r = ht_pb_open(&src, t);
+	struct ht_pb_value v;
+	struct ht_buf kept;
+
+	ht_buf_init(&kept, a);
+	while (ht_pb_next(&r, &v)) {
+		if (!v.field || (v.number != 2 && v.s.n > 65536))
+			continue;
+		kept.n = 0;
+		if (ht_pb_keep(&r, &v, &kept) != HT_OK)
+			return false;
+	}
+	return r.status == HT_OK;
+}
+
+/* By the fields that only one of the messages has; if there are none, by what they hold. */
+static enum form wire_form(struct ht_arena *a, struct ht_str s)
 {
 	const unsigned char *p = (const unsigned char *)s.p;
-	size_t i = 0, length;
+	size_t i = 0, length, nodes = 0;
+	bool second = false;
 	int shift;
 
 	if (s.n && p[0] == 0x08)
 		return FORM_SAVEDMODEL;
-	while (i < s.n) {
+	while (i < s.n && nodes < 2) {
 		unsigned tag = p[i++];
 
 		if (tag == (3 << 3 | 2) || tag == (6 << 3 | 2) || tag == (7 << 3 | 2))
 			return FORM_METAGRAPH;
 		if ((tag & 7) != 2)
 			return FORM_GRAPHDEF;
+		nodes += tag == (1 << 3 | 2);
+		second |= tag == (2 << 3 | 2);
 		for (length = 0, shift = 0; i < s.n && shift < 35; shift += 7) {
 			length |= (size_t)(p[i] & 0x7f) << shift;
 			if (!(p[i++] & 0x80))
@@ -99,7 +121,9 @@ static enum form wire_form(struct ht_str s)
 			return FORM_GRAPHDEF;
 		i += length;
 	}
-	return FORM_GRAPHDEF;
+	if (nodes > 1 || !second || can_be(a, s, HT_PB_GraphDef) || !can_be(a, s, HT_PB_MetaGraphDef))
+		return FORM_GRAPHDEF;
+	return FORM_METAGRAPH;
 }
 
 static bool ends(const char *path, const char *suffix)
@@ -107,7 +131,7 @@ static bool ends(const char *path, const char *suffix)
 	return ht_str_ends(ht_str(path), suffix);
 }
 
-static enum form form_of(struct ht_str s, const char *path, bool text)
+static enum form form_of(struct ht_arena *a, struct ht_str s, const char *path, bool text)
 {
 	if (ends(path, ".hir"))
 		return FORM_HIR;
@@ -117,7 +141,7 @@ static enum form form_of(struct ht_str s, const char *path, bool text)
 		return FORM_SAVEDMODEL;
 	if (ends(path, ".meta"))
 		return FORM_METAGRAPH;
-	return wire_form(s);
+	return wire_form(a, s);
 }
 
 /* ---- reading ---- */
@@ -210,7 +234,7 @@ static enum ht_status read_input(struct ht_importer *im, const struct input *in,
 	struct ht_graph **out)
 {
 	bool text = is_text(in->bytes);
-	enum form form = form_of(in->bytes, in->path, text);
+	enum form form = form_of(im->a, in->bytes, in->path, text);
 	struct ht_where at = HT_NOWHERE;
 	struct ht_graph *g;
 	int entries = 0;

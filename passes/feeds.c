@@ -37,14 +37,12 @@ static struct ht_type type_of(struct ht_value v)
 	const struct ht_op_arg *formal;
 	int32_t index = 0;
 
-	if (v.index < v.node->outs)
+	if (v.index < v.node->outs && v.node->out[v.index].dtype)
 		t = v.node->out[v.index];
 	formal = formal_of(v.node, v.index, &index);
 	if (!t.dtype && formal)
 		t.dtype = ht_formal_dtype(v.node, formal, index);
-	if (!t.shape.dim)
-		t.shape = HT_SHAPE_UNKNOWN;
-	if (shapes && shapes->value.kind == HT_ATTR_LIST && (size_t)v.index < shapes->value.list.n &&
+	if (t.shape.rank < 0 && shapes && shapes->value.kind == HT_ATTR_LIST && (size_t)v.index < shapes->value.list.n &&
 		shapes->value.list.kind == HT_ATTR_SHAPE)
 		t.shape = shapes->value.list.item[v.index].shape.shape;
 	return t;

@@ -1,0 +1,8 @@
+/* Messages in text form: refused with a diagnostic, or exported as it came. */
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/import.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	return fuzz_import(data, size, "x.pbtxt");
+}
