@@ -7,6 +7,7 @@ static struct ht_where place(const struct ht_lex *l, const char *at)
 {
 	struct ht_where w = { .path = l->path, .line = 1, .column = 1, .offset = -1 };
 
+	HT_CHECK(at >= l->begin && at <= l->end);
 	for (const char *p = l->begin; p < at; p++) {
 		w.column++;
 		if (*p == '\n') {

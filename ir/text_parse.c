@@ -242,12 +242,13 @@ static enum ht_status read_sym(struct ht_parse *p)
 	struct ht_lex *l = &p->lex;
 	struct ht_graph *g = p->g;
 	struct ht_sym s = { .bound = -1 };
+	const char *at = (ht_lex_peek(l), l->p);
 	struct ht_str name;
 	size_t op;
 
 	HT_TRY(ht_lex_name(l, &name));
 	if (!ht_str_eq(name, ht_str_printf(l->a, "d%zu", g->sym_count)))
-		return ht_lex_fail(l, name.p, "the next dimension is d%zu", g->sym_count);
+		return ht_lex_fail(l, at, "the next dimension is d%zu", g->sym_count);
 	HT_TRY(ht_lex_expect(l, '='));
 	HT_TRY(ht_lex_name(l, &name));
 	for (op = 0; op < HT_COUNT(ops) && !ht_str_is(name, ops[op]); op++)
