@@ -68,10 +68,13 @@ static void list_targets(struct list *l)
 static void list_policies(struct list *l)
 {
 	for (const struct ht_policy_kind *k = ht_policy_kinds; k->name; k++) {
+		char same[96];
 		const char *const column[][2] = {
 			{ "summary", k->summary },
-			{ "same_as", k->same_as ? k->same_as : "" },
+			{ "same_as", same },
 		};
+		snprintf(same, sizeof same, "%s%s", k->same_as && l->format == HT_FORMAT_TEXT ? "; same as " : "",
+			k->same_as ? k->same_as : "");
 		row(l, k->name, HT_COUNT(column), column);
 	}
 }
