@@ -152,7 +152,7 @@ static enum ht_status take(const char *name, const struct header *h, const char 
 	st = array_make(out, t, h->rank, h->dim);
 	if (st != HT_OK)
 		return st;
-	if (n < out->a.bytes) {
+	if (n != out->a.bytes) {
 		st = fail(HT_E_INPUT, "%s: %zu bytes of elements, the header promises %zu", name, n, out->a.bytes);
 		array_free(out);
 		return st;

@@ -1,0 +1,406 @@
+#!/usr/bin/env python3
+"""The command line tool: exit codes, streams, options, NumPy files, whole outputs or none."""
+import io, json, os, re, shutil, signal, struct, subprocess, tempfile, time, unittest, zipfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.path.abspath(os.environ['HALFTONE_BUILD'])
+TOOL = os.path.join(BUILD, 'halftone')
+SMALL = os.path.join(HERE, 'small.hir')
+TYPES = os.path.join(HERE, 'types.hir')
+MODEL_VERBS = ('inspect', 'run', 'bench', 'compile', 'opt', 'convert', 'explain')
+
+
+def npy(descr, shape, data, fortran=False, version=1):
+    head = "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }" % (descr, fortran, shape)
+    size = 2 if version == 1 else 4
+    head += ' ' * (-(len(head) + 9 + size) % 64) + '\n'
+    return b'\x93NUMPY' + bytes([version, 0]) + len(head).to_bytes(size, 'little') + head.encode() + data
+
+
+def read_npy(data):
+    assert data[:6] == b'\x93NUMPY' and data[6] == 1
+    n = struct.unpack('<H', data[8:10])[0]
+    assert (10 + n) % 64 == 0
+    head = eval(data[10:10 + n])
+    form = {'<f4': 'f', '<i8': 'q', '<i4': 'i', '<u2': 'H', '<f2': 'e'}[head['descr']]
+    body = data[10 + n:]
+    return head['descr'], head['shape'], list(struct.unpack('<%d%s' % (len(body) // struct.calcsize(form), form), body))
+
+
+def floats(*v):
+    return struct.pack('<%df' % len(v), *v)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.dir)
+
+    def path(self, name, data=None):
+        p = os.path.join(self.dir, name)
+        if data is not None:
+            with open(p, 'wb') as f:
+                f.write(data)
+        return p
+
+    def tool(self, *args, code=0, env=None, out=subprocess.PIPE):
+        r = subprocess.run([TOOL, *args], stdout=out, stderr=subprocess.PIPE, timeout=120,
+                           env={**os.environ, 'HALFTONE_POLICY': '', **(env or {})})
+        self.assertEqual(r.returncode, code, (args, r.stdout, r.stderr))
+        r.err = r.stderr.decode(errors='replace')
+        return r
+
+    def fails(self, code, pattern, *args, **more):
+        """Refused with this class: nothing on standard output, one place for the reason."""
+        r = self.tool(*args, code=code, **more)
+        self.assertEqual(r.stdout or b'', b'')
+        self.assertRegex(r.err, pattern)
+        return r
+
+    def x(self, *v, name='x.npy'):
+        return self.path(name, npy('<f4', (len(v) // 4, 4), floats(*v)))
+
+    def outputs(self, npz):
+        with zipfile.ZipFile(npz) as z:
+            return {n: read_npy(z.read(n)) if n.endswith('.npy') else z.read(n) for n in z.namelist()}
+
+
+class Usage(Case):
+    def test_help_of_all(self):
+        verbs = re.findall(r'^  ([a-z]+) +\S', self.tool('help').stdout.decode(), re.M)
+        self.assertEqual(set(MODEL_VERBS) - set(verbs), set())
+        for v in verbs:
+            by_verb, by_option = self.tool('help', v).stdout, self.tool(v, '--help').stdout
+            self.assertEqual(by_verb, by_option)
+            self.assertIn(b'usage: halftone ' + v.encode(), by_verb)
+
+    def test_version(self):
+        for args in (['version'], ['--version'], ['run', '--version']):
+            self.assertRegex(self.tool(*args).stdout.decode(), r'^halftone \d+\.\d+\.\d+\n$')
+
+    def test_wrong_usage(self):
+        self.fails(2, 'see halftone help')
+        self.fails(2, "no verb 'rnu'; did you mean 'run'", 'rnu', SMALL)
+        self.fails(2, "no verb 'xyzzyxyzzy'", 'xyzzyxyzzy')
+        self.fails(2, "did you mean '--threads'", 'run', '--thread', '1', SMALL)
+        self.fails(2, "no option '--wxyzw'", 'run', '--wxyzw', SMALL)
+        self.fails(2, "no option '-z'", 'run', '-z', SMALL)
+        self.fails(2, "halftone inspect has no option '--seed'", 'inspect', '--seed', '1', SMALL)
+        self.fails(2, 'needs a value', 'run', SMALL, '--seed')
+        self.fails(2, 'takes no value', 'run', '--ftz=1', SMALL)
+        self.fails(2, 'too many', 'run', SMALL, SMALL)
+        self.fails(2, 'needs a model', 'run')
+        self.fails(2, 'takes no argument', 'targets', SMALL)
+        self.fails(2, 'neither text nor json', 'inspect', '--format=xml', SMALL)
+        self.fails(2, 'no number', 'run', '--threads=0', SMALL)
+        self.fails(2, 'no number', 'run', '--threads=2x', SMALL)
+        self.fails(2, 'no number', 'run', '--batch=-1', SMALL)
+        self.fails(2, 'needs -o', 'convert', SMALL)
+        self.fails(2, 'no effect without --expect', 'run', '--tol=1', SMALL)
+
+    def test_values(self):
+        self.fails(2, "no policy 'force_pf16'; did you mean 'force_fp16'", 'run', '--policy', 'force_pf16', SMALL)
+        self.fails(2, 'at the same time', 'run', '--policy', 'fp16', '--precision_mode', 'force_fp16', SMALL)
+        self.fails(2, 'at the same time', 'run', '--precision_mode=force_fp16', '--precision_mode_v2=fp16', SMALL)
+        self.fails(2, "no profile 'cpuu'", 'run', '--policy=fp16', '--profile=cpuu', SMALL)
+        self.fails(2, "unknown target 'x86-64-v5'; did you mean", 'run', '--target', 'x86-64-v5', SMALL)
+        self.fails(2, "no pass 'prun'; did you mean 'prune'", 'opt', '--passes', 'prun', SMALL)
+        self.fails(2, 'output|node', 'run', '--outputs', 'nothing', SMALL)
+        self.fails(2, "no input 'xx'; did you mean 'x'", 'run', '--input', 'xx=@a.npy', SMALL)
+        self.fails(2, 'is not NAME=@FILE', 'run', '--input', 'x', SMALL)
+        self.fails(2, 'is not @FILE', 'run', '--input', 'x=a.npy', SMALL)
+        self.fails(2, 'is not NAME:D', 'run', '--input-shape', 'x', SMALL)
+        self.fails(2, 'is not NAME:D', 'run', '--input-shape', 'x:1,a', SMALL)
+        self.fails(2, "no input 'z'", 'run', '--input-shape', 'z:1,4', SMALL)
+        self.fails(2, 'dimension 1', 'run', '--input-shape', 'x:1,5', SMALL)
+        self.fails(2, 'has 2 dimensions', 'run', '--input-shape', 'x:4', SMALL)
+        self.fails(2, 'cannot emit', 'compile', '--emit', 'jvm', SMALL)
+        self.fails(2, 'leaves no code', 'compile', '--emit', 'llvm', '--stop-after', 'cse', SMALL)
+
+    def test_every_option_is_in_help_and_parses(self):
+        for v in MODEL_VERBS:
+            for name, arg in re.findall(r'--([a-z_0-9-]+)( \S+)?', self.tool('help', v).stdout.decode().split('options:')[1].split('exit codes')[0]):
+                if name in ('help', 'version', 'policy'):
+                    continue
+                r = subprocess.run([TOOL, v, '--' + name] + (['1'] if arg else []), capture_output=True)
+                self.assertNotIn(b'has no option', r.stderr, (v, name))
+
+    def test_vendor_spellings(self):
+        a = self.tool('run', '--input_shape', 'x:2,4', '--precision_mode', 'allow_mix_precision', '--format=json', SMALL)
+        b = self.tool('run', '--input-shape=x:2,4', '--precision_mode_v2=mixed_float16', '--format=json', SMALL)
+        a, b = json.loads(a.stdout), json.loads(b.stdout)
+        self.assertEqual(a['outputs'], b['outputs'])
+        self.assertEqual(a['outputs'][0]['shape'], [2, 3])
+        self.assertGreater(a['low_nodes'], 0)
+
+    def test_environment(self):
+        r = self.tool('run', '--format=json', SMALL, env={'HALFTONE_POLICY': 'force_fp16', 'HALFTONE_TARGET': 'x86-64-v3'})
+        self.assertEqual(json.loads(r.stdout)['policy'], 'force_fp16')
+        self.assertEqual(json.loads(r.stdout)['target'], 'x86-64-v3')
+        r = self.tool('run', '--format=json', '--policy=origin', SMALL, env={'HALFTONE_POLICY': 'force_fp16'})
+        self.assertEqual(json.loads(r.stdout)['policy'], 'origin')
+
+
+class BadInput(Case):
+    def test_models(self):
+        self.fails(5, 'nowhere.pb', 'run', self.path('nowhere.pb'))
+        self.fails(3, r'bad\.pb: .*byte \d+', 'run', self.path('bad.pb', b'\x0a\x7f\x01\x02'))
+        self.fails(3, r'bad\.hir:2:\d+: error', 'inspect', self.path('bad.hir', b'hir 1\n?!\n'))
+        for v in MODEL_VERBS:
+            out = self.path('out')
+            self.fails(3, 'error', v, self.path('bad.json', b'{"modelTopology": [')
+                       , *(['-o', out] if v in ('convert', 'compile', 'opt') else []))
+            self.assertFalse(os.path.exists(out))
+
+    def test_limits(self):
+        with open(self.path('large.pb'), 'wb') as f:
+            f.truncate(2 << 30)
+        self.fails(6, 'large.pb', 'inspect', self.path('large.pb'))
+        self.fails(6, 'large.pb', 'run', self.path('large.pb'))
+        self.fails(6, 'large.pb', 'convert', self.path('large.pb'), '-o', self.path('out.pb'))
+        self.assertFalse(os.path.exists(self.path('out.pb')))
+
+    def test_unsupported(self):
+        odd = b'hir 1\nentry "" {\n  output "b" = %b\n}\n%a = NobodyKnows() : f32[2]\n%b = AlsoUnknown(%a) : f32[2]\n'
+        r = self.fails(4, 'NobodyKnows', 'run', self.path('odd.hir', odd))
+        self.assertIn('AlsoUnknown', r.err)
+        self.assertEqual(json.loads(self.tool('inspect', '--format=json', self.path('odd.hir')).stdout)['unsupported'],
+                         {'NobodyKnows': 1, 'AlsoUnknown': 1})
+
+    def test_open_dimension(self):
+        with open(SMALL, 'rb') as f:
+            open_rank = f.read().replace(b'shape[?,4]', b'shape[?,?]')
+        self.fails(4, 'input-shape', 'run', self.path('open.hir', open_rank))
+        self.tool('run', '--input-shape', 'x:1,4', self.path('open.hir'))
+        self.assertIn('counts as 1', self.tool('run', SMALL).err)
+        self.assertNotIn('counts as 1', self.tool('run', '--batch', '2', SMALL).err)
+
+    def test_feeds(self):
+        good = self.x(1, 2, 3, 4)
+        self.tool('run', '--input', 'x=@' + good, SMALL)
+        self.tool('run', '--input', 'x:0=@' + good, SMALL)
+        self.fails(5, 'absent.npy', 'run', '--input', 'x=@' + self.path('absent.npy'), SMALL)
+        for name, data, pattern in (
+                ('f8.npy', npy('<f8', (1, 4), bytes(32)), 'float32.*float64'),
+                ('rank.npy', npy('<f4', (4,), bytes(16)), 'dimensions'),
+                ('dim.npy', npy('<f4', (1, 5), bytes(20)), 'dimension 1'),
+                ('short.npy', npy('<f4', (1, 4), bytes(15)), 'promises 16'),
+                ('big.npy', npy('>f4', (1, 4), bytes(16)), "type '>f4'"),
+                ('pickle.npy', npy('|O', (1, 4), bytes(16)), r"type '\|O'"),
+                ('huge.npy', npy('<f4', (1 << 40, 1 << 40), b''), 'too many'),
+                ('header.npy', npy('<f4', (1, 4), b'')[:20], 'header'),
+                ('text.npy', b'1 2 3', 'not a .npy')):
+            self.fails(3, pattern, 'run', '--input', 'x=@' + self.path(name, data), SMALL)
+
+    def test_npz_feeds(self):
+        z = self.path('in.npz')
+        with zipfile.ZipFile(z, 'w', zipfile.ZIP_DEFLATED) as f:
+            f.writestr('data.npy', npy('<f4', (1, 4), floats(1, 2, 3, 4)))
+        self.tool('run', '--input', f'x=@{z}#data', SMALL)
+        self.fails(3, "no member 'date'; did you mean 'data'", 'run', '--input', f'x=@{z}#date', SMALL)
+        self.fails(3, 'error', 'run', '--input', 'x=@' + self.path('no.npz', b'PK nonsense') + '#data', SMALL)
+        with zipfile.ZipFile(z, 'w', zipfile.ZIP_DEFLATED) as f:
+            f.writestr('data.npy', npy('<f4', (1, 4), bytes(20 << 20)))
+        self.fails(3, 'promises 16', 'run', '--input', f'x=@{z}#data', SMALL)
+
+    def test_fault(self):
+        zero = self.path('i.npy', npy('<i4', (3,), struct.pack('<3i', 1, 0, 2)))
+        self.fails(3, "node 'q'.*division", 'run', '--input', 'i=@' + zero, TYPES)
+
+
+class Run(Case):
+    def test_result(self):
+        out = self.path('y.npz')
+        r = self.tool('run', '--input', 'x=@' + self.x(1, 2, 3, 4), '-o', out, SMALL)
+        y = self.outputs(out)
+        self.assertEqual(list(y), ['y.npy', 'top.npy'])
+        self.assertEqual(y['y.npy'], ('<f4', (1, 3), [6.5, 5.375, 4.75]))
+        self.assertEqual(y['top.npy'], ('<i8', (1,), [0]))
+        self.assertIn(b'y  float32[1,3]', r.stdout)
+        self.tool('run', '--input', 'x=@' + self.x(1, 2, 3, 4), '--outputs', 'y', '-o', self.path('y.npy'), SMALL)
+        with open(self.path('y.npy'), 'rb') as f:
+            self.assertEqual(read_npy(f.read())[2], [6.5, 5.375, 4.75])
+        self.fails(2, '2 outputs', 'run', '-o', self.path('two.npy'), SMALL)
+
+    def test_layouts_of_npy(self):
+        want = self.tool('run', '--input', 'x=@' + self.x(1, 2, 3, 4, 5, 6, 7, 8), '--batch=2', '--format=json', SMALL).stdout
+        fortran = self.path('f.npy', npy('<f4', (2, 4), floats(1, 5, 2, 6, 3, 7, 4, 8), fortran=True))
+        second = self.path('v2.npy', npy('<f4', (2, 4), floats(1, 2, 3, 4, 5, 6, 7, 8), version=2))
+        for p in (fortran, second):
+            self.assertEqual(self.tool('run', '--input', 'x=@' + p, '--batch=2', '--format=json', SMALL).stdout, want)
+
+    def test_standard_output(self):
+        a = self.path('a.npz')
+        self.tool('run', '-o', a, SMALL)
+        with open(a, 'rb') as f:
+            self.assertEqual(self.tool('run', '-o', '-', SMALL).stdout, f.read())
+
+    def test_random_inputs(self):
+        r = self.tool('run', SMALL)
+        self.assertRegex(r.err, r"input 'x' is random: float32\[1,4\], seed 1")
+        self.assertEqual(self.tool('run', '--seed', '1', SMALL).stdout, r.stdout)
+        self.assertNotEqual(self.tool('run', '--seed', '2', SMALL).stdout, r.stdout)
+        self.assertEqual(self.tool('run', '--quiet', SMALL).err, '')
+
+    def test_threads_give_the_same_bytes(self):
+        want = self.tool('run', '-o', '-', '--batch', '64', SMALL).stdout
+        for threads in '2', '3', '5':
+            self.assertEqual(self.tool('run', '-o', '-', '--batch', '64', '--threads', threads, SMALL).stdout, want)
+
+    def test_expect(self):
+        ref, x = self.path('ref.npz'), 'x=@' + self.x(1, 2, 3, 4)
+        self.tool('run', '--input', x, '-o', ref, SMALL)
+        r = self.tool('run', '--input', x, '--expect', ref, SMALL)
+        self.assertIn(b'ok', r.stdout)
+        other = 'x=@' + self.x(1, 2, 3, 4.01, name='o.npy')
+        r = self.tool('run', '--input', other, '--expect', ref, SMALL, code=1)
+        self.assertIn(b'FAILED', r.stdout)
+        self.tool('run', '--input', other, '--expect', ref, '--tol', '0.1', SMALL)
+        self.tool('run', '--input', other, '--expect', ref, '--tol', 'y:0.1', SMALL)
+        r = self.tool('run', '--input', other, '--expect', ref, '--tol=y:1e-9', '--format=json', SMALL, code=1)
+        verdict = {v['output']: v for v in json.loads(r.stdout)['expect']}
+        self.assertFalse(verdict['y']['ok'])
+        self.assertTrue(verdict['top']['ok'])
+        self.assertFalse(json.loads(r.stdout)['ok'])
+        self.fails(2, "no output 'z'", 'run', '--expect', ref, '--tol', 'z:1', SMALL)
+        self.fails(2, 'NUMBER', 'run', '--expect', ref, '--tol', 'much', SMALL)
+        self.fails(3, 'another shape', 'run', '--expect', ref, '--batch', '2', SMALL)
+        with zipfile.ZipFile(ref, 'w') as f:
+            f.writestr('y.npy', npy('<f4', (1, 3), floats(float('nan'), 0, 0)))
+        self.fails(3, "no member 'top'", 'run', '--expect', ref, SMALL)
+        with zipfile.ZipFile(ref, 'w') as f:
+            f.writestr('y.npy', npy('<f4', (1, 3), floats(float('nan'), 5.375, 4.75)))
+        r = self.tool('run', '--input', x, '--outputs=y', '--expect', ref, '--format=json', SMALL, code=1)
+        self.assertEqual(json.loads(r.stdout)['expect'][0]['error'], 'inf')
+
+    def test_bfloat16(self):
+        one = struct.pack('<3H', 0x3f80, 0x4000, 0xc040)  # 1, 2, -3
+        ones = self.path('i.npy', npy('<i4', (3,), struct.pack('<3i', 1, 2, -2)))
+        for descr in ('<u2', '|V2'):
+            b = self.path('b.npy', npy(descr, (3,), one))
+            out = self.path('o.npz')
+            self.tool('run', '--input', 'b=@' + b, '--input', 'i=@' + ones, '-o', out, TYPES)
+            y = self.outputs(out)
+            self.assertEqual(y['b2.npy'], ('<u2', (3,), [0x4000, 0x4080, 0xc0c0]))
+            self.assertEqual(json.loads(y['b2.dtype.json']), {'dtype': 'bfloat16'})
+            self.assertEqual(y['q.npy'][2], [7, 3, -4])
+            self.tool('run', '--input', 'b=@' + b, '--input', 'i=@' + ones, '-o', out, '--widen', TYPES)
+            self.assertEqual(self.outputs(out)['b2.npy'], ('<f4', (3,), [2, 4, -6]))
+
+
+class Others(Case):
+    def test_inspect(self):
+        j = json.loads(self.tool('inspect', '--format=json', SMALL).stdout)
+        self.assertEqual(j['schema'], 'halftone.inspect/1')
+        self.assertEqual(j['inputs'], [{'name': 'x', 'dtype': 'float32', 'shape': [-1, 4]}])
+        self.assertEqual(j['outputs'], [{'name': 'y', 'dtype': 'float32', 'shape': [-1, 3]}, {'name': 'top', 'dtype': 'int64', 'shape': [-1]}])
+        self.assertEqual(j['ops'], {'ArgMax': 1, 'Const': 2, 'MatMul': 1, 'Placeholder': 1})
+        self.assertEqual(j['unsupported'], {})
+        self.assertEqual(j['multiply_adds'], 12)
+        self.assertEqual(json.loads(self.tool('inspect', '--format=json', '--batch=10', SMALL).stdout)['multiply_adds'], 120)
+
+    def test_bench(self):
+        r = self.tool('bench', '--format=json', '--duration=0.01', '--runs=5', '--warmup=1', '--batch=3', '--policy=force_fp16', SMALL)
+        j = json.loads(r.stdout)
+        self.assertEqual(j['schema'], 'halftone.bench/1')
+        self.assertEqual((j['policy'], j['threads'], j['batch'], j['model']), ('force_fp16', 1, 3, SMALL))
+        l = j['latency_ms']
+        self.assertTrue(0 < l['min'] <= l['median'] <= l['p90'] <= l['p99'])
+        self.assertGreaterEqual(l['runs'], 5)
+        for key in ('weight_bytes', 'arena_bytes', 'peak_rss_bytes'):
+            self.assertIsInstance(j[key], int)
+        self.assertIn('code', j['compile_ms'])
+        self.assertEqual(len(json.loads(self.tool('bench', '--format=json', '--duration=0', '--runs=1', '--steps', SMALL).stdout)['steps_ms']) > 0, True)
+
+    def test_explain(self):
+        j = json.loads(self.tool('explain', '--policy', 'allow_mix_precision_bf16', '--format=json', SMALL).stdout)
+        self.assertEqual(j['types'], {'y': {'T': 'bfloat16'}, 'top': {'T': 'bfloat16'}})
+        self.assertEqual(j['casts'], [['w/bfloat16', 'w', 'bfloat16'], ['x/bfloat16', 'x', 'bfloat16'], ['y', 'y/bfloat16', 'float32']])
+        self.assertEqual(json.loads(self.tool('explain', '--format=json', SMALL).stdout)['types'], {})
+
+    def test_what_run_explain_and_convert_decide_is_one_thing(self):
+        pb, back = self.path('c.pb'), self.path('c.hir')
+        self.tool('convert', '--policy=force_fp16', '-o', pb, SMALL)
+        self.tool('opt', pb, '-o', back)
+        with open(back) as f:
+            casts = re.findall(r'= Cast\(', f.read())
+        j = json.loads(self.tool('explain', '--policy=force_fp16', '--format=json', SMALL).stdout)
+        r = json.loads(self.tool('run', '--policy=force_fp16', '--format=json', SMALL).stdout)
+        self.assertEqual(r['casts'], len(j['casts']))
+        self.assertEqual(len(casts), len([c for c in j['casts'] if c[1] != 'w']))
+        self.assertEqual(r['outputs'], json.loads(self.tool('run', '--format=json', pb, '--outputs', 'y,top').stdout)['outputs'])
+
+    def test_convert_forms(self):
+        text, wire, again = self.path('a.pbtxt'), self.path('a.pb'), self.path('b.pb')
+        self.tool('convert', SMALL, '-o', text)
+        self.tool('convert', text, '-o', wire)
+        self.tool('convert', wire, '-o', again)
+        with open(wire, 'rb') as f, open(again, 'rb') as g:
+            data = f.read()
+            self.assertEqual(data, g.read())
+        self.assertEqual(self.tool('convert', wire, '-o', '-').stdout, data)
+
+    def test_opt(self):
+        a = self.tool('opt', SMALL, '--passes', 'infer').stdout
+        p = self.path('a.hir', a)
+        self.assertEqual(self.tool('opt', p).stdout, a)
+        self.assertIn(b'y = MatMul', a)
+        names = [l.split()[0] for l in self.tool('opt', '--list').stdout.decode().splitlines()]
+        self.assertIn('precision', names)
+        stopped = self.tool('opt', SMALL, '--passes', 'infer,precision,casts', '--stop-after', 'infer', '--policy=fp16').stdout
+        self.assertEqual(stopped, a)
+
+    def test_compile(self):
+        self.assertIn('no target stated', self.tool('compile', SMALL).err)
+        self.assertIn(b'hir 1', self.tool('compile', SMALL, '--emit', 'hir', '--stop-after', 'cse').stdout)
+        self.assertIn(b'define', self.tool('compile', SMALL, '--emit=llvm').stdout)
+        self.assertIn(b'.text', self.tool('compile', SMALL, '--emit=asm', '--target=x86-64').stdout)
+        o = self.path('k.a')
+        self.assertEqual(self.tool('compile', SMALL, '--emit=obj', '-o', o).stdout, b'')
+        with open(o, 'rb') as f:
+            self.assertEqual(f.read(8), b'!<arch>\n')
+        first, second = (self.tool('compile', SMALL, '--emit=obj', '--target=x86-64-v3').stdout for _ in 'ab')
+        self.assertEqual(first, second)
+        self.fails(4, 'not written to files yet', 'compile', SMALL, '-o', self.path('p.htx'))
+
+    def test_lists(self):
+        for verb, some in (('ops', 'MatMul'), ('targets', 'x86-64-v3'), ('policies', 'force_fp16')):
+            self.assertIn(some, self.tool(verb).stdout.decode())
+            j = json.loads(self.tool(verb, '--format=json').stdout)
+            self.assertIn(some, [r['name'] for r in j[verb]])
+
+
+class Streams(Case):
+    def test_full_disk(self):
+        with open('/dev/full', 'w') as full:
+            for args in (['inspect', SMALL], ['run', SMALL], ['run', '-o', '-', SMALL], ['opt', SMALL], ['ops'], ['help'],
+                         ['convert', '-o', '-', SMALL]):
+                self.assertIn('error', self.tool(*args, out=full, code=5).err, args)
+
+    def test_unwritable(self):
+        self.fails(5, 'cannot write', 'run', '-o', '/nowhere/at/all/y.npz', SMALL)
+        self.fails(5, 'cannot write', 'convert', '-o', '/nowhere/at/all/y.pb', SMALL)
+
+    def test_refused_before_anything_is_written(self):
+        old = self.path('old.npz', b'old')
+        self.tool('run', '--input', 'x=@' + self.path('absent.npy'), '-o', old, SMALL, code=5)
+        with open(old, 'rb') as f:
+            self.assertEqual(f.read(), b'old')
+        self.assertEqual(os.listdir(self.dir), ['old.npz'])
+
+    def test_interrupt_leaves_nothing(self):
+        for wait in (0.001, 0.01, 0.03, 0.06):
+            p = subprocess.Popen([TOOL, 'bench', '--duration=60', SMALL], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.dir)
+            time.sleep(wait)
+            p.send_signal(signal.SIGINT)
+            self.assertEqual(p.wait(20), -signal.SIGINT)
+            self.assertEqual(os.listdir(self.dir), [])
+
+    def test_light_verbs_do_not_load_llvm(self):
+        for args in (['version'], ['help'], ['inspect', SMALL], ['explain', '--policy=fp16', SMALL], ['ops']):
+            r = subprocess.run([TOOL, *args], capture_output=True, env={**os.environ, 'LD_DEBUG': 'files'})
+            self.assertNotIn(b'LLVM', r.stderr.replace(b'HALFTONE_LLVM', b''), args)
+
+
+if __name__ == '__main__':
+    unittest.main()
