@@ -122,12 +122,12 @@ static int32_t narrow(struct ht_xb *b, int32_t x)
 	return ht_xcvt(b, HT_F32, x);
 }
 
-/* log(u) + (x - (u - 1)) / u with u = 1 + x rounded; the second term matters for tiny x only,
- * where its divisor is 1. */
+/* log(u) + (x - (u - 1)) / u with u = 1 + x rounded.  The second term matters for tiny x only, where
+ * its divisor is 1; for others it is 0, but for 2^53. */
 static int32_t log1p32(struct ht_xb *b, int32_t x)
 {
 	int32_t one = xk(b, HT_F64, 1), w = wide(b, x), u = xadd(b, one, w);
-	int32_t rest = xsub(b, w, xsub(b, u, one));
+	int32_t rest = ht_xselect(b, xlt(b, w, one), xsub(b, w, xsub(b, u, one)), xk(b, HT_F64, 0));
 	int32_t y = narrow(b, xadd(b, ht_math_log64(b, u, false, false), rest));
 	int32_t odd = ht_x2(b, HT_X_OR, xeq(b, x, xk(b, HT_F32, 0)), xeq(b, x, xk(b, HT_F32, INFINITY)));
 

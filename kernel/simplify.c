@@ -198,13 +198,14 @@ static bool is_one(const struct ht_xb *b, int32_t x)
 	return is_float_const(b, x, 1) || is_int_const(b, x, 1);
 }
 
-static bool commutes(enum ht_xop op)
+static bool commutes(enum ht_xop op, enum ht_dtype t)
 {
 	switch (op) {
+	case HT_X_MIN:
+	case HT_X_MAX: /* of -0 and +0 they give the second */
+		return !ht_is_float(t);
 	case HT_X_ADD:
 	case HT_X_MUL:
-	case HT_X_MIN:
-	case HT_X_MAX:
 	case HT_X_AND:
 	case HT_X_OR:
 	case HT_X_XOR:
@@ -662,7 +663,7 @@ int32_t ht_xb_make(struct ht_xb *b, struct ht_x x)
 {
 	int32_t out;
 
-	if (commutes(x.op))
+	if (commutes(x.op, x.dtype))
 		order(b, &x);
 	if (fold(b, &x, &out) || simpler(b, &x, &out))
 		return out;
