@@ -275,7 +275,8 @@ static enum ht_status emit_conv(struct lower *l, struct ht_node *n)
 		return HT_OK;
 	read_conv(n, &v);
 	if (!contract_type(ht_type_of(n->in[0])->dtype) || !ht_const_tensor(n->in[1]) || ht_shape_count(v.in) == 0 ||
-		ht_shape_count(v.filter) == 0)
+		ht_shape_count(v.filter) == 0 ||
+		(v.groups > 1 && v.filter.dim[2] == 1)) /* depthwise: channels along lanes */
 		emit_loop_conv(l, n, &v);
 	else if (takes_padded_copy(&v))
 		emit_few_channels(l, n, &v);
