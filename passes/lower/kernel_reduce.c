@@ -71,10 +71,10 @@ static void reduction_space(struct kernel_build *k, struct ht_shape shape, const
 	k->stage->vec = groups ? index[groups - 1] : -1;
 }
 
-static int32_t finish_root(struct kernel_build *k, struct ht_node *n, int32_t x)
+static void finish_root(struct kernel_build *k, struct ht_node *n, int32_t x)
 {
 	k->root = n;
-	return k->root_x[0] = kb_round(k, n->out[0].dtype, x);
+	k->root_x[0] = kb_round(k, n->out[0].dtype, x);
 }
 
 static enum ht_red red_of(enum ht_op op)
@@ -89,14 +89,38 @@ static enum ht_red red_of(enum ht_op op)
 	}
 }
 
-static int32_t reduced_value(struct kernel_build *k, const struct ht_node *n, enum ht_dtype t, int32_t sum, int64_t count)
+/* One kernel that reduces operand 0 over axes; `value` makes the result from an element. */
+static enum ht_status emit_over_axes(struct lower *l, struct ht_node *n,
+	int32_t (*value)(struct kernel_build *k, const struct ht_node *n, const struct axes *axes, int32_t x))
+{
+	struct kernel_build k;
+	struct space from, to;
+	struct axes axes;
+
+	if (ht_shape_count(n->out[0].shape) == 0)
+		return HT_OK;
+	read_axes(n, &axes);
+	kb_init(&k, l);
+	kb_stage(&k, HT_STAGE_LOOP);
+	reduction_space(&k, ht_type_of(n->in[0])->shape, &axes, kb_boundaries(l, n->in[0]), &from, &to);
+	finish_root(&k, n, value(&k, n, &axes, kb_pull(&k, n->in[0], &from)));
+	kb_store_sink(&k, &to);
+	kb_finish(&k, n);
+	return HT_OK;
+}
+
+static int32_t reduced_value(struct kernel_build *k, const struct ht_node *n, const struct axes *axes, int32_t x)
 {
 	struct ht_xb *b = &k->xb;
-	int32_t divisor;
+	enum ht_dtype t = compute_type(ht_type_of(n->in[0])->dtype);
+	int32_t sum, divisor;
 
+	if (n->op == HT_OP_EuclideanNorm || n->op == HT_OP_L2Loss)
+		x = ht_x2(b, HT_X_MUL, x, x);
+	sum = ht_xred(b, ht_xreduce(b, red_of(n->op), x), t);
 	switch (n->op) {
 	case HT_OP_Mean:
-		divisor = ht_xconst(b, t, (double)count, count);
+		divisor = ht_xconst(b, t, (double)axes->count, axes->count);
 		return ht_is_float(t) ? ht_x2(b, HT_X_DIV, sum, divisor) : ht_xidiv(b, sum, divisor, false);
 	case HT_OP_EuclideanNorm: return ht_x1(b, HT_X_SQRT, sum);
 	case HT_OP_L2Loss: return ht_x2(b, HT_X_MUL, sum, ht_xconst(b, t, .5, 0));
@@ -106,27 +130,7 @@ static int32_t reduced_value(struct kernel_build *k, const struct ht_node *n, en
 
 static enum ht_status emit_reduce(struct lower *l, struct ht_node *n)
 {
-	struct ht_type in = *ht_type_of(n->in[0]);
-	enum ht_dtype t = compute_type(in.dtype);
-	struct kernel_build k;
-	struct space from, to;
-	struct axes axes;
-	int32_t x;
-
-	if (ht_shape_count(n->out[0].shape) == 0)
-		return HT_OK;
-	read_axes(n, &axes);
-	kb_init(&k, l);
-	kb_stage(&k, HT_STAGE_LOOP);
-	reduction_space(&k, in.shape, &axes, kb_boundaries(l, n->in[0]), &from, &to);
-	x = kb_pull(&k, n->in[0], &from);
-	if (n->op == HT_OP_EuclideanNorm || n->op == HT_OP_L2Loss)
-		x = ht_x2(&k.xb, HT_X_MUL, x, x);
-	x = ht_xred(&k.xb, ht_xreduce(&k.xb, red_of(n->op), x), t);
-	finish_root(&k, n, reduced_value(&k, n, t, x, axes.count));
-	kb_store_sink(&k, &to);
-	kb_finish(&k, n);
-	return HT_OK;
+	return emit_over_axes(l, n, reduced_value);
 }
 
 static const char *refuse_reduce(const struct ht_node *n)
@@ -151,26 +155,17 @@ const struct lower_op lower_l2_loss = { .name = "l2_loss", .family = FAMILY_ROOT
 
 /* ---- position of an extreme along one axis ---- */
 
+static int32_t extreme_position(struct kernel_build *k, const struct ht_node *n, const struct axes *axes, int32_t x)
+{
+	int red = ht_xreduce(&k->xb, n->op == HT_OP_ArgMax ? HT_RED_ARGMAX : HT_RED_ARGMIN, x);
+
+	(void)axes;
+	return ht_xcvt(&k->xb, n->out[0].dtype, ht_xred(&k->xb, red, HT_I64));
+}
+
 static enum ht_status emit_arg_reduce(struct lower *l, struct ht_node *n)
 {
-	struct ht_type in = *ht_type_of(n->in[0]);
-	struct kernel_build k;
-	struct space from, to;
-	struct axes axes;
-	int32_t x;
-
-	if (ht_shape_count(n->out[0].shape) == 0)
-		return HT_OK;
-	read_axes(n, &axes);
-	kb_init(&k, l);
-	kb_stage(&k, HT_STAGE_LOOP);
-	reduction_space(&k, in.shape, &axes, kb_boundaries(l, n->in[0]), &from, &to);
-	x = kb_pull(&k, n->in[0], &from);
-	x = ht_xreduce(&k.xb, n->op == HT_OP_ArgMax ? HT_RED_ARGMAX : HT_RED_ARGMIN, x);
-	finish_root(&k, n, ht_xcvt(&k.xb, n->out[0].dtype, ht_xred(&k.xb, x, HT_I64)));
-	kb_store_sink(&k, &to);
-	kb_finish(&k, n);
-	return HT_OK;
+	return emit_over_axes(l, n, extreme_position);
 }
 
 static const char *refuse_arg_reduce(const struct ht_node *n)
