@@ -1,0 +1,287 @@
+/* The public interface as a program sees it; compiled as C and as C++.
+ *
+ * usage: api SMALL.hir */
+#include <halftone/halftone.h>
+#include <halftone/tool.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int failures;
+
+#define CHECK(claim)                                                                               \
+	do {                                                                                       \
+		if (!(claim)) {                                                                    \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #claim);                \
+			failures++;                                                                \
+		}                                                                                  \
+	} while (0)
+
+static const float x_data[] = { 1, 2, 3, 4 };
+static const float y_want[] = { 6.5F, 5.375F, 4.75F };
+static const int64_t x_dim[] = { 1, 4 }, y_dim[] = { 1, 3 }, top_dim[] = { 1 };
+
+static struct ht_array array(void *data, size_t bytes, enum ht_dtype t, int32_t rank, const int64_t *dim)
+{
+	struct ht_array a;
+
+	a.data = data;
+	a.bytes = bytes;
+	a.dtype = t;
+	a.rank = rank;
+	a.dim = dim;
+	return a;
+}
+
+static enum ht_status run_once(struct ht_context *c, float *y, int64_t *top, struct ht_diags *d)
+{
+	struct ht_array in[1], out[2];
+
+	in[0] = array((void *)x_data, sizeof x_data, HT_F32, 2, x_dim);
+	out[0] = array(y, sizeof y_want, HT_F32, 2, y_dim);
+	out[1] = array(top, sizeof *top, HT_I64, 1, top_dim);
+	return ht_context_run(c, in, 1, out, 2, d);
+}
+
+static void small_things(void)
+{
+	static const float f[] = { 1, -2.5F, 1e-40F };
+	uint16_t h[3];
+	float g[3];
+
+	CHECK(ht_abi() >= 1);
+	CHECK(strchr(ht_version(), '.') != NULL);
+	CHECK(strlen(ht_status_text(HT_E_LIMIT)) > 0);
+	CHECK(!strcmp(ht_dtype_name(HT_BF16), "bfloat16"));
+	CHECK(ht_dtype_bytes(HT_I64) == 8);
+	CHECK(ht_dtype_bytes(HT_STRING) == 0);
+	CHECK(ht_narrow(f, HT_BF16, h, 3) == HT_OK);
+	CHECK(h[0] == 0x3f80 && h[1] == 0xc020 && h[2] == 0);
+	CHECK(ht_widen(h, HT_BF16, g, 3) == HT_OK);
+	CHECK(g[1] == -2.5F);
+	CHECK(ht_widen(h, HT_F64, g, 3) == HT_E_USAGE);
+	ht_model_free(NULL);
+	ht_policy_free(NULL);
+	ht_program_free(NULL);
+	ht_context_free(NULL);
+	ht_diags_free(NULL);
+	ht_bytes_free(NULL);
+}
+
+static void failures_are_told(const char *path)
+{
+	struct ht_diags *d = ht_diags_new();
+	struct ht_model *m = (struct ht_model *)d;
+	struct ht_policy *p = (struct ht_policy *)d;
+	struct ht_load_options load = HT_LOAD_OPTIONS_INIT;
+	struct ht_message text;
+	struct ht_bytes line;
+	const char *names[1];
+
+	CHECK(ht_model_load("/nowhere/model.pb", NULL, d, &m) == HT_E_ENVIRONMENT);
+	CHECK(m == NULL);
+	CHECK(ht_diags_count(d) == 1);
+	CHECK(ht_diags_get(d, 0, &text) == HT_OK);
+	CHECK(text.severity == HT_ERROR && text.status == HT_E_ENVIRONMENT);
+	CHECK(text.path && !strcmp(text.path, "/nowhere/model.pb"));
+	CHECK(text.text && strlen(text.text) > 0);
+	CHECK(ht_diags_get(d, 1, &text) == HT_E_USAGE);
+	CHECK(ht_diags_line(d, 0, &line) == HT_OK && strstr(line.p, "/nowhere/model.pb: error: "));
+	ht_bytes_free(&line);
+	CHECK(line.p == NULL);
+	CHECK(ht_model_load("/nowhere/model.pb", NULL, NULL, &m) == HT_E_ENVIRONMENT);
+	load.struct_size = 0;
+	CHECK(ht_model_load(path, &load, d, &m) == HT_E_USAGE);
+	CHECK(ht_policy_new("no_such_policy", d, &p) == HT_E_USAGE);
+	CHECK(p == NULL);
+	CHECK(ht_model_load(path, NULL, d, &m) == HT_OK);
+	names[0] = "no such node";
+	CHECK(ht_model_set_outputs(m, names, 1, d) == HT_E_USAGE);
+	CHECK(ht_model_set_shape(m, "x", 1, x_dim, d) == HT_E_USAGE);
+	CHECK(ht_model_set_batch(m, 0, d) == HT_E_USAGE);
+	ht_model_free(m);
+	ht_diags_free(d);
+}
+
+static void texts(const struct ht_model *m, struct ht_diags *d)
+{
+	static const char *const lists[] = { "ops", "targets", "policies", "passes" };
+	struct ht_bytes b;
+
+	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+		CHECK(ht_list(lists[i], HT_FORMAT_JSON, d, &b) == HT_OK && b.n > 0 && b.p[b.n] == 0);
+		ht_bytes_free(&b);
+	}
+	CHECK(ht_list("cats", HT_FORMAT_TEXT, d, &b) == HT_E_USAGE && !b.p);
+	CHECK(ht_model_inspect(m, HT_FORMAT_TEXT, d, &b) == HT_OK && strstr(b.p, "MatMul"));
+	ht_bytes_free(&b);
+	CHECK(ht_rewrite(m, "infer", NULL, NULL, NULL, d, &b) == HT_OK && strstr(b.p, "%y = MatMul"));
+	ht_bytes_free(&b);
+	CHECK(ht_emit_code(m, NULL, "kernels", NULL, d, &b) == HT_OK && b.n > 0);
+	ht_bytes_free(&b);
+}
+
+static void inputs_and_settings(const char *path)
+{
+	struct ht_diags *d = ht_diags_new();
+	struct ht_model *m;
+	struct ht_program *p;
+	struct ht_value_info v;
+	const char *outputs[1];
+	const int64_t three[] = { 3, -1 };
+
+	CHECK(ht_model_load(path, NULL, d, &m) == HT_OK);
+	CHECK(ht_model_inputs(m) == 1);
+	CHECK(ht_model_input(m, 0, &v) && !strcmp(v.name, "x") && v.dtype == HT_F32 && v.rank == 2);
+	CHECK(v.dim[0] < 0 && v.dim[1] == 4 && v.bytes == 0 && !v.value);
+	CHECK(!ht_model_input(m, 1, &v));
+	CHECK(ht_model_set_shape(m, "x", 2, three, d) == HT_OK);
+	CHECK(ht_model_input(m, 0, &v) && v.dim[0] == 3 && v.dim[1] == 4 && v.bytes == 48);
+	outputs[0] = "y";
+	CHECK(ht_model_set_outputs(m, outputs, 1, d) == HT_OK);
+	CHECK(ht_compile(m, NULL, d, &p) == HT_OK);
+	CHECK(ht_program_inputs(p) == 1 && ht_program_outputs(p) == 1);
+	CHECK(ht_program_output(p, 0, &v) && !strcmp(v.name, "y") && v.dim[0] == 3 && v.bytes == 36);
+	ht_program_free(p);
+	texts(m, d);
+	ht_model_free(m);
+	ht_diags_free(d);
+}
+
+static void wrong_arrays(struct ht_context *c, struct ht_diags *d)
+{
+	float y[3];
+	int64_t top;
+	struct ht_array in = array((void *)x_data, sizeof x_data, HT_F32, 2, x_dim), bad;
+	struct ht_array out[2];
+
+	out[0] = array(y, sizeof y, HT_F32, 2, y_dim);
+	out[1] = array(&top, sizeof top, HT_I64, 1, top_dim);
+	CHECK(ht_context_run(c, &in, 0, out, 2, d) == HT_E_USAGE);
+	CHECK(ht_context_run(c, &in, 1, out, 1, d) == HT_E_USAGE);
+	bad = in;
+	bad.dtype = HT_F64;
+	CHECK(ht_context_run(c, &bad, 1, out, 2, d) == HT_E_INPUT);
+	bad = in;
+	bad.rank = 1;
+	CHECK(ht_context_run(c, &bad, 1, out, 2, d) == HT_E_INPUT);
+	bad = in;
+	bad.dim = y_dim;
+	CHECK(ht_context_run(c, &bad, 1, out, 2, d) == HT_E_INPUT);
+	bad = in;
+	bad.bytes--;
+	CHECK(ht_context_run(c, &bad, 1, out, 2, d) == HT_E_INPUT);
+	bad = in;
+	bad.data = NULL;
+	CHECK(ht_context_run(c, &bad, 1, out, 2, d) == HT_E_INPUT);
+	out[1].dtype = HT_I32;
+	CHECK(ht_context_run(c, &in, 1, out, 2, d) == HT_E_INPUT);
+}
+
+struct worker {
+	pthread_t thread;
+	const struct ht_program *program;
+	int threads, wrong;
+};
+
+static void *work(void *arg)
+{
+	struct worker *w = (struct worker *)arg;
+	struct ht_context_options opt = HT_CONTEXT_OPTIONS_INIT;
+	struct ht_context *c;
+	float y[3];
+	int64_t top;
+
+	opt.threads = w->threads;
+	if (ht_context_new(w->program, &opt, NULL, &c) != HT_OK) {
+		w->wrong = 1;
+		return NULL;
+	}
+	for (int i = 0; i < 200; i++) {
+		memset(y, 0, sizeof y);
+		w->wrong += run_once(c, y, &top, NULL) != HT_OK || memcmp(y, y_want, sizeof y) != 0;
+	}
+	ht_context_free(c);
+	return NULL;
+}
+
+static void contexts_run_at_once(const struct ht_program *p)
+{
+	struct worker w[4];
+
+	memset(w, 0, sizeof w);
+	for (int i = 0; i < 4; i++) {
+		w[i].program = p;
+		w[i].threads = i % 2 + 1;
+		CHECK(!pthread_create(&w[i].thread, NULL, work, &w[i]));
+	}
+	for (int i = 0; i < 4; i++) {
+		CHECK(!pthread_join(w[i].thread, NULL));
+		CHECK(w[i].wrong == 0);
+	}
+}
+
+static void runs(const char *path)
+{
+	struct ht_diags *d = ht_diags_new();
+	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;
+	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
+	struct ht_step_time step[8];
+	struct ht_model *m;
+	struct ht_policy *policy;
+	struct ht_program *p, *low;
+	struct ht_context *c;
+	float y[3];
+	int64_t top = 9;
+
+	CHECK(ht_model_load(path, NULL, d, &m) == HT_OK);
+	CHECK(ht_compile(m, NULL, d, &p) == HT_OK);
+	CHECK(ht_policy_new("allow_mix_precision_bf16", d, &policy) == HT_OK);
+	CHECK(ht_policy_set(policy, "profile", "cpu", d) == HT_OK);
+	CHECK(ht_policy_set(policy, "profile", "moon", d) == HT_E_USAGE);
+	CHECK(!strcmp(ht_policy_name(policy), "allow_mix_precision_bf16"));
+	opt.policy = policy;
+	opt.target = "x86-64-v3";
+	CHECK(ht_compile(m, &opt, d, &low) == HT_OK);
+	ht_policy_free(policy);
+	/* Programs do not need their model. */
+	ht_model_free(m);
+	ht_program_about(low, &info);
+	CHECK(!strcmp(info.policy, "allow_mix_precision_bf16") && !strcmp(info.target, "x86-64-v3"));
+	CHECK(info.low_nodes == 2 && info.float_nodes == 2 && info.casts == 3 && info.steps > 0);
+	CHECK(info.phases > 3 && info.code_bytes > 0);
+	CHECK(ht_context_new(p, NULL, d, &c) == HT_OK);
+	CHECK(run_once(c, y, &top, d) == HT_OK);
+	CHECK(!memcmp(y, y_want, sizeof y) && top == 0);
+	CHECK(ht_context_steps(c, step, 8) == 0);
+	ht_context_profile(c, 1);
+	CHECK(run_once(c, y, &top, d) == HT_OK);
+	CHECK(ht_context_steps(c, step, 8) > 0 && step[0].node && step[0].ns >= 0);
+	wrong_arrays(c, d);
+	ht_context_free(c);
+	CHECK(ht_context_new(low, NULL, d, &c) == HT_OK);
+	CHECK(run_once(c, y, &top, d) == HT_OK);
+	CHECK(!memcmp(y, y_want, sizeof y)); /* these numbers are exact in bfloat16 */
+	ht_context_free(c);
+	contexts_run_at_once(p);
+	ht_program_free(low);
+	ht_program_free(p);
+	ht_diags_free(d);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 2) {
+		fprintf(stderr, "usage: api SMALL.hir\n");
+		return 2;
+	}
+	small_things();
+	failures_are_told(argv[1]);
+	inputs_and_settings(argv[1]);
+	runs(argv[1]);
+	if (failures)
+		fprintf(stderr, "%d claims do not hold\n", failures);
+	return failures != 0;
+}

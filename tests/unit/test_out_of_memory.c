@@ -1,0 +1,144 @@
+/* Memory that ends: each public call comes back with a status, whichever allocation fails, and
+ * what it made until then is released (the sanitizers watch). */
+#include "tests/unit/unit.h"
+
+#include <halftone/halftone.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const char SMALL[] = "hir 1\n"
+			    "entry \"\" {\n"
+			    "  input \"x\" = %x\n"
+			    "  output \"y\" = %y\n"
+			    "}\n"
+			    "%x = Placeholder() {dtype=f32, shape=shape[1,4]}\n"
+			    "%w = Const() {dtype=f32, value=tensor f32[4,2] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0}}\n"
+			    "%m = MatMul(%x, %w) {T=f32, transpose_a=false, transpose_b=false}\n"
+			    "%y = Softmax(%m) {T=f32}\n";
+
+static char path[] = "/tmp/halftone-oom-XXXXXX.hir";
+
+static int write_model(void **state)
+{
+	int fd = mkstemps(path, 4);
+
+	(void)state;
+	if (fd < 0 || write(fd, SMALL, sizeof SMALL - 1) != sizeof SMALL - 1)
+		return -1;
+	return close(fd);
+}
+
+static int remove_model(void **state)
+{
+	(void)state;
+	return unlink(path);
+}
+
+/* Runs `call` with ever more memory until it has enough. */
+static void starve(enum ht_status (*call)(struct ht_model *m), struct ht_model *m, long step)
+{
+	enum ht_status st = HT_E_ENVIRONMENT;
+	long n;
+
+	for (n = 0; st != HT_OK; n += step) {
+		ht_fail_alloc_after(n);
+		st = call(m);
+		ht_fail_alloc_after(-1);
+		if (st != HT_OK && st != HT_E_ENVIRONMENT)
+			fail_msg("status %d with %ld allocations", (int)st, n);
+		assert_true(n < 1000000);
+	}
+	assert_true(n > 1);
+}
+
+static enum ht_status load(struct ht_model *unused)
+{
+	struct ht_model *m;
+	enum ht_status st = ht_model_load(path, NULL, NULL, &m);
+
+	(void)unused;
+	if (st != HT_OK)
+		assert_null(m);
+	ht_model_free(m);
+	return st;
+}
+
+static enum ht_status explain(struct ht_model *m)
+{
+	struct ht_policy *p;
+	struct ht_bytes b = { 0 };
+	enum ht_status st = ht_policy_new("force_fp16", NULL, &p);
+
+	if (st == HT_OK)
+		st = ht_explain(m, p, HT_FORMAT_JSON, NULL, &b);
+	ht_bytes_free(&b);
+	ht_policy_free(p);
+	return st;
+}
+
+static enum ht_status inspect(struct ht_model *m)
+{
+	struct ht_bytes b;
+	enum ht_status st = ht_model_inspect(m, HT_FORMAT_TEXT, NULL, &b);
+
+	ht_bytes_free(&b);
+	return st;
+}
+
+static enum ht_status convert(struct ht_model *m)
+{
+	return ht_convert(m, NULL, "/dev/null", NULL);
+}
+
+static enum ht_status compile(struct ht_model *m)
+{
+	struct ht_program *p;
+	struct ht_context *c = NULL;
+	enum ht_status st = ht_compile(m, NULL, NULL, &p);
+
+	if (st == HT_OK)
+		st = ht_context_new(p, NULL, NULL, &c);
+	ht_context_free(c);
+	ht_program_free(p);
+	return st;
+}
+
+static void every_call_survives(void **state)
+{
+	struct ht_model *m;
+
+	(void)state;
+	starve(load, NULL, 1);
+	assert_int_equal(ht_model_load(path, NULL, NULL, &m), HT_OK);
+	starve(explain, m, 1);
+	starve(inspect, m, 1);
+	starve(convert, m, 1);
+	starve(compile, m, 3);
+	ht_model_free(m);
+}
+
+static void diagnostics_survive(void **state)
+{
+	(void)state;
+	for (long n = 0; n < 50; n++) {
+		struct ht_diags *d;
+		struct ht_model *m;
+		ht_fail_alloc_after(n);
+		d = ht_diags_new();
+		assert_int_equal(ht_model_load("/nowhere.pb", NULL, d, &m), HT_E_ENVIRONMENT);
+		ht_fail_alloc_after(-1);
+		ht_diags_free(d);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_call_survives),
+		cmocka_unit_test(diagnostics_survive),
+	};
+
+	return cmocka_run_group_tests(tests, write_model, remove_model);
+}
