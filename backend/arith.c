@@ -59,6 +59,23 @@ LLVMValueRef ht_e_muladd(struct ht_e *e, LLVMValueRef a, LLVMValueRef b, LLVMVal
 	return LLVMBuildFAdd(e->b, LLVMBuildFMul(e->b, a, b, ""), c, "");
 }
 
+bool ht_e_has_dot(const struct ht_e *e, int lanes)
+{
+	return e->t->bf16 && (lanes == 16 || lanes == 8 || lanes == 4);
+}
+
+LLVMValueRef ht_e_dot(struct ht_e *e, LLVMValueRef acc, LLVMValueRef a, LLVMValueRef b)
+{
+	int n = ht_e_lanes_of(acc);
+	LLVMTypeRef pairs = LLVMVectorType(LLVMBFloatTypeInContext(e->c), (unsigned)n * 2);
+	LLVMValueRef arg[3] = { acc, LLVMBuildBitCast(e->b, a, pairs, ""),
+		LLVMBuildBitCast(e->b, b, pairs, "") };
+
+	return ht_e_intrinsic(e, n == 16 ? "llvm.x86.avx512bf16.dpbf16ps.512" :
+		n == 8 ? "llvm.x86.avx512bf16.dpbf16ps.256" : "llvm.x86.avx512bf16.dpbf16ps.128",
+		NULL, arg, 3);
+}
+
 /* A divisor that cannot trap: the program excludes the cases, lanes that are masked off or whose
  * check has failed do not. */
 static LLVMValueRef safe_divisor(struct ht_e *e, LLVMValueRef a, LLVMValueRef b, bool sign)

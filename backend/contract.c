@@ -64,17 +64,8 @@ static LLVMValueRef half_of_pair(struct ht_e *e, LLVMValueRef pair, bool high)
 
 static LLVMValueRef dot_pairs(struct ht_e *e, LLVMValueRef acc, LLVMValueRef a, LLVMValueRef b)
 {
-	int n = ht_e_lanes_of(b);
-	LLVMTypeRef pairs = LLVMVectorType(LLVMBFloatTypeInContext(e->c), (unsigned)n * 2);
-	LLVMValueRef arg[3] = { acc, a, b };
-
-	if (e->t->bf16 && (n == 16 || n == 8 || n == 4)) {
-		arg[1] = LLVMBuildBitCast(e->b, a, pairs, "");
-		arg[2] = LLVMBuildBitCast(e->b, b, pairs, "");
-		return ht_e_intrinsic(e, n == 16 ? "llvm.x86.avx512bf16.dpbf16ps.512" :
-			n == 8 ? "llvm.x86.avx512bf16.dpbf16ps.256" : "llvm.x86.avx512bf16.dpbf16ps.128",
-			NULL, arg, 3);
-	}
+	if (ht_e_has_dot(e, ht_e_lanes_of(b)))
+		return ht_e_dot(e, acc, a, b);
 	acc = ht_e_muladd(e, half_of_pair(e, a, false), half_of_pair(e, b, false), acc);
 	return ht_e_muladd(e, half_of_pair(e, a, true), half_of_pair(e, b, true), acc);
 }

@@ -147,6 +147,9 @@ int ht_e_memo(const struct ht_e *e, uint32_t uses);
 LLVMValueRef ht_e_arith(struct ht_e *e, int32_t x, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c);
 LLVMValueRef ht_e_minmax(struct ht_e *e, LLVMValueRef a, LLVMValueRef b, enum ht_dtype t, bool max);
 LLVMValueRef ht_e_muladd(struct ht_e *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c);
+/* acc + the products of pairs of BF16 in 32-bit lanes, where the target has an instruction. */
+bool ht_e_has_dot(const struct ht_e *e, int lanes);
+LLVMValueRef ht_e_dot(struct ht_e *e, LLVMValueRef acc, LLVMValueRef a, LLVMValueRef b);
 /* ---- round.c: floor, ceil, rint, trunc and fmod where LLVM would call a library ---- */
 LLVMValueRef ht_e_round(struct ht_e *e, enum ht_xop op, LLVMValueRef v);
 LLVMValueRef ht_e_fmod(struct ht_e *e, LLVMValueRef a, LLVMValueRef b);

@@ -152,6 +152,46 @@ static struct acc *narrow(struct ht_e_reducer *q, int red)
 	return &q->narrow[red * q->e->memo_size + outer_memo(q->e)];
 }
 
+/* A BF16 that is widened: its expression, else -1. */
+static int32_t widened(const struct ht_stage *s, int32_t i)
+{
+	const struct ht_x *x = &s->x[i];
+
+	return x->op == HT_X_CVT && x->dtype == HT_F32 && s->x[x->a].dtype == HT_BF16 ? x->a : -1;
+}
+
+/* Whether x is a product of BF16 numbers, or one. */
+static bool is_pair_product(const struct ht_stage *s, const struct ht_reduction *r)
+{
+	const struct ht_x *x = &s->x[r->x];
+
+	if (r->op != HT_RED_ADD || r->dtype != HT_F32)
+		return false;
+	if (x->op == HT_X_MUL)
+		return widened(s, x->a) >= 0 && widened(s, x->b) >= 0;
+	return widened(s, r->x) >= 0;
+}
+
+/* Such products by the instruction for pairs, the other half of each being zero: it treats
+ * subnormals as zero by itself, which conversion has to do in several steps. */
+static void add_pair_product(struct ht_e *e, const struct ht_reduction *r, struct acc a,
+	LLVMValueRef mask)
+{
+	const struct ht_x *x = &e->s->x[r->x];
+	bool product = x->op == HT_X_MUL;
+	LLVMTypeRef pairs = ht_e_form(e->i32, e->vl);
+	LLVMValueRef old = load(e, a.value), v, w = ht_e_int(e, pairs, 0x3f80);
+
+	v = ht_e_get(e, widened(e->s, product ? x->a : r->x), true);
+	v = LLVMBuildZExt(e->b, v, pairs, "");
+	if (product)
+		w = LLVMBuildZExt(e->b, ht_e_get(e, widened(e->s, x->b), true), pairs, "");
+	v = ht_e_dot(e, old, v, w);
+	if (mask)
+		v = ht_e_select(e, mask, v, old);
+	LLVMBuildStore(e->b, v, a.value);
+}
+
 static void add_product(struct ht_e *e, const struct ht_x *x, struct acc a, bool vector,
 	LLVMValueRef mask)
 {
@@ -185,6 +225,10 @@ static void accumulate(struct ht_e_reducer *q, int red, int number)
 
 	if (ht_e_neutral(e, r->x, r->op))
 		return;
+	if (vector && ht_e_has_dot(e, e->vl) && is_pair_product(e->s, r)) {
+		add_pair_product(e, r, a, mask);
+		return;
+	}
 	if (r->op == HT_RED_ADD && x->op == HT_X_MUL && ht_is_float(r->dtype) && e->t->fma) {
 		add_product(e, x, a, vector, mask);
 		return;
