@@ -24,7 +24,7 @@ static const struct ht_pb_mark *mark_before(const struct ht_pb_source *src, size
 struct ht_where ht_pb_where(const struct ht_pb_source *src, const void *at)
 {
 	struct ht_where w = HT_NOWHERE;
-	size_t offset = (size_t)((const uint8_t *)at - src->p);
+	size_t offset = src->n ? (size_t)((const uint8_t *)at - src->p) : 0;
 	const struct ht_pb_mark *m;
 
 	w.path = src->path;
@@ -52,8 +52,10 @@ enum ht_status ht_pb_error(const struct ht_pb_source *src, const void *at, enum 
 
 struct ht_pb_reader ht_pb_open(const struct ht_pb_source *src, enum ht_pb_type t)
 {
+	const uint8_t *p = src->n ? src->p : (const uint8_t *)""; /* which may be NULL */
+
 	return (struct ht_pb_reader){
-		.src = src, .type = t, .p = src->p, .end = src->p + src->n, .depth = src->depth
+		.src = src, .type = t, .p = p, .end = p + src->n, .depth = src->depth
 	};
 }
 
