@@ -186,6 +186,9 @@ LLVMValueRef ht_e_arith(struct ht_e *e, int32_t i, LLVMValueRef a, LLVMValueRef 
 
 	switch (x->op) {
 	case HT_X_CVT:
+		/* What was just rounded to BF16 is not subnormal. */
+		if (e->s->x[x->a].op == HT_X_CVT && e->s->x[x->a].dtype == HT_BF16 && x->dtype == HT_F32)
+			return ht_e_widen(e, a);
 		return ht_e_convert(e, a, e->s->x[x->a].dtype, x->dtype);
 	case HT_X_BITCAST:
 		return bitcast(e, x->dtype, a);

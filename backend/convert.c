@@ -26,12 +26,18 @@ static LLVMValueRef below(struct ht_e *e, LLVMValueRef v, int64_t c)
 	return LLVMBuildICmp(e->b, LLVMIntULT, v, k(e, v, c), "");
 }
 
+LLVMValueRef ht_e_widen(struct ht_e *e, LLVMValueRef v)
+{
+	LLVMValueRef u = LLVMBuildZExt(e->b, v, like(v, e->i32), "");
+
+	return cast_bits(e, LLVMBuildShl(e->b, u, k(e, u, 16), ""), e->f32);
+}
+
 /* Subnormals count as zero of the same sign, as for the AVX512_BF16 instructions. */
 static LLVMValueRef bf16_to_f32(struct ht_e *e, LLVMValueRef v)
 {
-	LLVMValueRef u = LLVMBuildZExt(e->b, v, like(v, e->i32), ""), tiny;
+	LLVMValueRef u = cast_bits(e, ht_e_widen(e, v), e->i32), tiny;
 
-	u = LLVMBuildShl(e->b, u, k(e, u, 16), "");
 	tiny = LLVMBuildICmp(e->b, LLVMIntEQ, and(e, u, 0x7f800000), k(e, u, 0), "");
 	u = ht_e_select(e, tiny, and(e, u, (int32_t)0x80000000), u);
 	return cast_bits(e, u, e->f32);

@@ -155,6 +155,8 @@ LLVMValueRef ht_e_round(struct ht_e *e, enum ht_xop op, LLVMValueRef v);
 LLVMValueRef ht_e_fmod(struct ht_e *e, LLVMValueRef a, LLVMValueRef b);
 /* ---- convert.c ---- */
 LLVMValueRef ht_e_convert(struct ht_e *e, LLVMValueRef v, enum ht_dtype from, enum ht_dtype to);
+/* BF16 that is not subnormal to F32. */
+LLVMValueRef ht_e_widen(struct ht_e *e, LLVMValueRef v);
 
 /* ---- memory.c ---- */
 LLVMValueRef ht_e_load(struct ht_e *e, int32_t x, bool vector);
