@@ -255,6 +255,7 @@ static enum ht_status read_input(struct ht_importer *im, const struct input *in,
 		g->entries = ht_default_entry(g);
 	for (struct ht_entry *e = g->entries; e && ++entries <= COMPLETED_ENTRIES; e = e->next)
 		ht_entry_add_placeholders(g, e);
+	HT_TRY(ht_verify(g, im->diags));
 	*out = g;
 	return HT_OK;
 }
