@@ -248,6 +248,8 @@ struct ht_pack {
 };
 int64_t ht_packed_count(const struct ht_pack *p);
 void ht_pack_b(const struct ht_pack *p, const void *src, void *dst);
+/* Many numbers at once between F32, F16 and BF16, each as base.h converts it. */
+void ht_convert_floats(enum ht_dtype from, const void *src, enum ht_dtype to, void *dst, size_t n);
 
 /* ---- build.c: making expressions; equal ones get one number, constants fold, x+0, x*1, … go ---- */
 

@@ -183,6 +183,11 @@ static convert_fn *conversion(enum ht_dtype from, enum ht_dtype to)
 	}
 }
 
+void ht_convert_floats(enum ht_dtype from, const void *src, enum ht_dtype to, void *dst, size_t n)
+{
+	conversion(from, to)(src, dst, (int64_t)n);
+}
+
 /* ---- order ---- */
 
 enum { BLOCK_K = 64, MAX_NR = 128 };

@@ -6,7 +6,6 @@
  * few, and `fold` does them. */
 #include "passes/rewrite.h"
 
-#include <string.h>
 
 /* Every value of `a` is a value of `b`. */
 static bool holds(enum ht_dtype b, enum ht_dtype a)
@@ -56,24 +55,6 @@ static bool merge(struct ht_rw *r, struct ht_node *n)
 	return true;
 }
 
-static void convert(const struct ht_tensor *t, enum ht_dtype to, void *out)
-{
-	size_t n = t->blob->n / ht_dtype_info(t->dtype)->bytes;
-	const uint16_t *half = t->blob->p;
-	const float *full = t->blob->p;
-
-	for (size_t i = 0; i < n; i++) {
-		float x = t->dtype == HT_F32 ? full[i]
-			: t->dtype == HT_F16 ? ht_f16_to_f32(half[i])
-					     : ht_bf16_to_f32(half[i]);
-
-		if (to == HT_F32)
-			((float *)out)[i] = x;
-		else
-			((uint16_t *)out)[i] = to == HT_F16 ? ht_f32_to_f16(x) : ht_f32_to_bf16(x);
-	}
-}
-
 static void fold_const(struct ht_rw *r, struct ht_node *n)
 {
 	const struct ht_tensor *t = ht_const_tensor(n->in[0]);
@@ -88,7 +69,7 @@ static void fold_const(struct ht_rw *r, struct ht_node *n)
 		return;
 	count = t->blob->n / ht_dtype_info(t->dtype)->bytes;
 	b = ht_rw_blob(r, count * ht_dtype_info(to)->bytes);
-	convert(t, to, (void *)(uintptr_t)b->p);
+	ht_convert_floats(t->dtype, t->blob->p, to, (void *)(uintptr_t)b->p, count);
 	made = ht_rw_const(r, n, n->name, to, t->shape, b);
 	ht_node_add_origin(made.node, n->in[0].node);
 	ht_rw_replace_node(r, n, made);
