@@ -42,7 +42,7 @@ def parse_args(text):
     for word in text.split():
         name, kind = word.split(':')
         number, _, kind = kind.rpartition('*')
-        out.append(Arg(name, kind.removesuffix('...').removesuffix('&'), number or None,
+        out.append(Arg(name, kind.removesuffix('...').removesuffix('&'), number.partition('=')[0] or None,
                        kind.endswith('...')))
     return out
 

@@ -1,5 +1,5 @@
 /* Inference: each case is a graph in the .hir form and what its node %y must be.  Shapes of whole
- * models are compared with TensorFlow's by tests/infer_types.py. */
+ * models are compared with TensorFlow's by tests/ir/types_of_models.py. */
 #include "tests/unit/unit.h"
 
 #include "ir/ir.h"

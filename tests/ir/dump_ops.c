@@ -1,4 +1,4 @@
-/* Prints the op table as JSON, as parsed: for tests/ops_table.py, which compares it with
+/* Prints the op table as JSON, as parsed: for tests/ir/table.py, which compares it with
  * TensorFlow's definitions. */
 #include "ir/ir.h"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares each row of ir/ops.def with TensorFlow's own definition of the op.
 
-    tests/ops_table.py build/tests/dump_ops
+    tests/ir/table.py [build/tests/dump_ops]
 
 Rows whose meaning ends in (TF.js) or (Halftone) are ours; every other one must be an op of
 TensorFlow, with the same arguments, results, type attributes, allowed types and defaults.
@@ -11,7 +11,11 @@ import os
 import subprocess
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import environment  # noqa: E402
+
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
 OURS = {"Prelu", "FusedDepthwiseConv2dNative", "Gelu", "Silu", "HardSwish", "LayerNorm"}
 EVERY = set(range(1, 64))
 
@@ -61,9 +65,11 @@ def differences(row, op):
 
 
 def main():
+    tool = sys.argv[1] if len(sys.argv) > 1 else f"{environment.BUILD}/tests/dump_ops"
+    environment.enter_venv()
     from tensorflow.python.framework import op_def_registry
 
-    rows = [json.loads(line) for line in subprocess.check_output(sys.argv[1], text=True).splitlines()]
+    rows = [json.loads(line) for line in subprocess.check_output(tool, text=True).splitlines()]
     bad = checked = 0
     for row in rows:
         if row["name"] in OURS:
