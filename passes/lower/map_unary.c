@@ -145,9 +145,14 @@ static int32_t pull_unary(struct kernel_build *k, const struct ht_node *n, int o
 static const char *refuse_unary(const struct ht_node *n)
 {
 	enum ht_dtype t = operand_type(n, 0);
+	enum ht_xop op = unary_xop(n->op);
 
 	if (n->op == HT_OP_Erfc)
 		return "has no kernel";
+	if (n->op == HT_OP_Gelu && !ht_attr_bool(n, "approximate", false))
+		op = HT_X_ERF;
+	if (t == HT_F64 && op >= HT_X_EXP && op < HT_X_END && !ht_math_has(op, t))
+		return "has no kernel for float64";
 	if ((n->op == HT_OP_Reciprocal || n->op == HT_OP_Inv) && !ht_is_float(t))
 		return "has no kernel for integers";
 	return NULL;

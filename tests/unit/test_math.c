@@ -1,5 +1,5 @@
 /* Functions of F32 on stratified inputs: at most 2 ulp from the true value, with and without fused
- * multiplication and addition, through the interpreter. */
+ * multiplication and addition, through the interpreter and as code for every target that runs here. */
 #include "bench/math/reference.h"
 #include "kernel/verify.h"
 
@@ -10,6 +10,8 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
+
+#include "tests/unit/backend.h"
 
 #if defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__)
 enum { INPUTS = 1 << 18 };
@@ -136,25 +138,32 @@ static void fill(const struct subject *s, long done, long inputs, float *x, floa
 	}
 }
 
-static struct worst measure(struct subject *s, long inputs)
+/* fn: the code of s; NULL: by the interpreter. */
+static struct worst measure(struct subject *s, ht_kernel_fn *fn, long inputs)
 {
-	float *x = malloc(3 * BLOCK * sizeof *x), *y = x + BLOCK, *r = y + BLOCK;
+	void *memory = malloc(3 * BLOCK * sizeof(float));
+	float *x = memory, *y = x + BLOCK, *r = y + BLOCK;
 	struct worst w = { 0 };
 
-	assert_non_null(x);
+	assert_non_null(memory);
 	memset(x, 0, 3 * BLOCK * sizeof *x);
 	for (long done = 0; done < inputs; done += BLOCK) {
+		void *buffers[] = { x, y, r };
+
 		fill(s, done, inputs, x, y);
-		assert_int_equal(ht_interpret(&s->k, (void *[]){ x, y, r }, NULL, 0, 1, NULL), 0);
+		if (fn)
+			assert_int_equal(fn(buffers, NULL, 0, 1, NULL), 0);
+		else
+			assert_int_equal(ht_interpret(&s->k, buffers, NULL, 0, 1, NULL), 0);
 		judge(s, x, y, r, &w);
 	}
-	free(x);
+	free(memory);
 	return w;
 }
 
 static void report(const char *how, const struct subject *s, struct worst w)
 {
-	printf("%-8s %-8s %3d expressions  largest error %.4f ulp at %a, %a: %a\n", s->f->name, how, s->stage.xs,
+	printf("%-8s %-14s %3d expressions  largest error %.4f ulp at %a, %a: %a\n", s->f->name, how, s->stage.xs,
 		w.error, (double)w.x, (double)w.y, (double)w.got);
 }
 
@@ -168,15 +177,43 @@ static void test_functions(void **state)
 		struct worst w;
 
 		subject_init(&s, &functions[i], HT_F32);
-		w = measure(&s, INPUTS);
+		w = measure(&s, NULL, INPUTS);
 		report("fused", &s, w);
 		good = good && w.error <= bound;
 		unfuse(&s);
-		w = measure(&s, INPUTS / 8);
+		w = measure(&s, NULL, INPUTS / 8);
 		report("unfused", &s, w);
 		good = good && w.error <= bound;
 		ht_arena_release(&s.arena);
 	}
+	assert_true(good);
+}
+
+static void test_code(void **state)
+{
+	const struct ht_backend *backend = backend_open();
+	bool good = true;
+
+	(void)state;
+	assert_non_null(backend);
+	for (size_t i = 0; i < HT_COUNT(functions); i++)
+		for (const struct ht_target *const *t = ht_targets(); *t; t++) {
+			struct ht_code *code = NULL;
+			ht_kernel_fn *fn;
+			struct subject s;
+			struct worst w;
+
+			if (!backend_runs(*t))
+				continue;
+			subject_init(&s, &functions[i], HT_F32);
+			fn = backend_compile(backend, &s.k, *t, &code);
+			assert_non_null(fn);
+			w = measure(&s, fn, INPUTS / 8);
+			report((*t)->name, &s, w);
+			good = good && w.error <= bound;
+			backend->free(code);
+			ht_arena_release(&s.arena);
+		}
 	assert_true(good);
 }
 
@@ -267,7 +304,7 @@ static void test_f64(void **state)
 				}
 			}
 		}
-		printf("%-8s f64      %3d expressions  largest error %.3g at %a\n", f->name, s.stage.xs, worst, at);
+		printf("%-8s f64            %3d expressions  largest error %.3g at %a\n", f->name, s.stage.xs, worst, at);
 		assert_true(worst <= cases[i].bound);
 		ht_arena_release(&s.arena);
 	}
@@ -278,6 +315,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reference),
 		cmocka_unit_test(test_functions),
+		cmocka_unit_test(test_code),
 		cmocka_unit_test(test_f64),
 	};
 
