@@ -121,7 +121,8 @@ struct space space_broadcast(struct ht_xb *b, const struct space *s, int32_t ran
 	int32_t lead = s->rank - rank;
 
 	HT_CHECK(lead >= 0);
-	memcpy(r.dim, dim, (size_t)rank * sizeof *dim);
+	if (rank)
+		memcpy(r.dim, dim, (size_t)rank * sizeof *dim);
 	for (int32_t i = 0; i < s->groups; i++) {
 		const struct space_group *g = &s->group[i];
 		bool same = g->first >= lead;
