@@ -11,8 +11,8 @@ struct ht_attr *ht_attr_find(const struct ht_node *n, const char *name)
 	return NULL;
 }
 
-static const struct ht_attr_value *of_kind(const struct ht_node *n, const char *name,
-	enum ht_attr_kind kind)
+static const struct ht_attr_value *of_kind(
+	const struct ht_node *n, const char *name, enum ht_attr_kind kind)
 {
 	const struct ht_attr *a = ht_attr_find(n, name);
 
@@ -86,7 +86,7 @@ struct ht_attr_value *ht_attr_set(struct ht_node *n, const char *name)
 	for (; *end; end = &(*end)->next) {
 		if (!ht_str_is((*end)->name, name))
 			continue;
-		memset(&(*end)->value, 0, sizeof (*end)->value);
+		memset(&(*end)->value, 0, sizeof(*end)->value);
 		return &(*end)->value;
 	}
 	*end = HT_NEW(n->graph->arena, struct ht_attr);

@@ -15,8 +15,8 @@ static void drop_deferred(void *t)
 	ht_tensor_drop(t);
 }
 
-struct ht_tensor *ht_tensor_new(struct ht_arena *a, enum ht_dtype t, struct ht_shape shape,
-	struct ht_blob *blob)
+struct ht_tensor *ht_tensor_new(
+	struct ht_arena *a, enum ht_dtype t, struct ht_shape shape, struct ht_blob *blob)
 {
 	struct ht_tensor *tensor = HT_NEW(a, struct ht_tensor);
 
@@ -76,8 +76,12 @@ struct ht_node *ht_const_new(struct ht_graph *g, struct ht_str name, enum ht_dty
 int64_t ht_tensor_int(const struct ht_tensor *t, size_t i)
 {
 	switch (t->dtype) {
-	case HT_I16: return ((const int16_t *)t->blob->p)[i];
-	case HT_I32: return ((const int32_t *)t->blob->p)[i];
-	default: HT_CHECK(t->dtype == HT_I64); return ((const int64_t *)t->blob->p)[i];
+	case HT_I16:
+		return ((const int16_t *)t->blob->p)[i];
+	case HT_I32:
+		return ((const int32_t *)t->blob->p)[i];
+	default:
+		HT_CHECK(t->dtype == HT_I64);
+		return ((const int64_t *)t->blob->p)[i];
 	}
 }

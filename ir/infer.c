@@ -6,10 +6,12 @@
 
 #include <string.h>
 
-enum ht_status ht_infer_fail(const struct ht_infer *in, const struct ht_node *n, const char *fmt, ...)
+enum ht_status ht_infer_fail(
+	const struct ht_infer *in, const struct ht_node *n, const char *fmt, ...)
 {
-	struct ht_where at = { .path = in->library->path, .offset = -1, .node = n->name,
-		.op = n->type };
+	struct ht_where at = {
+		.path = in->library->path, .offset = -1, .node = n->name, .op = n->type
+	};
 	struct ht_str text;
 	char line[512];
 	va_list args;
@@ -41,16 +43,16 @@ struct ht_shape ht_in_shape(const struct ht_node *n, int32_t i)
 	return t ? t->shape : HT_SHAPE_UNKNOWN;
 }
 
-enum ht_status ht_want_rank_of(struct ht_infer *in, const struct ht_node *n, int32_t i,
-	int32_t least, int32_t most)
+enum ht_status ht_want_rank_of(
+	struct ht_infer *in, const struct ht_node *n, int32_t i, int32_t least, int32_t most)
 {
 	struct ht_shape s = ht_in_shape(n, i);
 
 	if (s.rank < 0 || (s.rank >= least && s.rank <= most))
 		return HT_OK;
 	if (least == most)
-		return ht_infer_fail(in, n, "operand %d must have %d axes, its shape is %.*s", (int)i,
-			(int)least, HT_STR_ARG(ht_shape_text(in, s)));
+		return ht_infer_fail(in, n, "operand %d must have %d axes, its shape is %.*s",
+			(int)i, (int)least, HT_STR_ARG(ht_shape_text(in, s)));
 	return ht_infer_fail(in, n, "operand %d must have %d to %d axes, its shape is %.*s", (int)i,
 		(int)least, (int)most, HT_STR_ARG(ht_shape_text(in, s)));
 }
@@ -145,8 +147,8 @@ static bool broadcast_dim(int64_t a, int64_t b, int64_t *r)
 	return true;
 }
 
-bool ht_broadcast_shapes(struct ht_infer *in, struct ht_shape a, struct ht_shape b,
-	struct ht_shape *r)
+bool ht_broadcast_shapes(
+	struct ht_infer *in, struct ht_shape a, struct ht_shape b, struct ht_shape *r)
 {
 	int32_t rank = a.rank > b.rank ? a.rank : b.rank;
 	int64_t *d;
@@ -291,8 +293,8 @@ struct ht_shape ht_in_as_shape(struct ht_infer *in, const struct ht_node *n, int
 /* ---- the walk ---- */
 
 /* TF.js leaves type attributes out now and then; an operand of the same type knows it. */
-static enum ht_dtype dtype_by_operands(const struct ht_node *n, const struct ht_op_info *info,
-	int type_attr)
+static enum ht_dtype dtype_by_operands(
+	const struct ht_node *n, const struct ht_op_info *info, int type_attr)
 {
 	int32_t first = 0, count;
 
@@ -331,15 +333,16 @@ static void set_dtypes(struct ht_node *n, const struct ht_op_info *info)
 static enum ht_status check_operands(struct ht_infer *in, const struct ht_node *n, int32_t args)
 {
 	if (n->ins != args)
-		return ht_infer_fail(in, n, "has %d operands, its type takes %d", (int)n->ins,
-			(int)args);
+		return ht_infer_fail(
+			in, n, "has %d operands, its type takes %d", (int)n->ins, (int)args);
 	for (int32_t i = 0; i < n->ins; i++) {
 		struct ht_value v = n->in[i];
 
 		if (v.node->op != HT_OP_OPAQUE && !ht_closes_loop(v.node, n) &&
 			(v.index < 0 || v.index >= v.node->outs))
-			return ht_infer_fail(in, n, "operand %d is result %d of '%.*s', which has %d",
-				(int)i, (int)v.index, HT_STR_ARG(v.node->name), (int)v.node->outs);
+			return ht_infer_fail(in, n,
+				"operand %d is result %d of '%.*s', which has %d", (int)i,
+				(int)v.index, HT_STR_ARG(v.node->name), (int)v.node->outs);
 	}
 	return HT_OK;
 }
@@ -348,7 +351,7 @@ static enum ht_status check_operands(struct ht_infer *in, const struct ht_node *
 static bool keeps_shape(const struct ht_node *n)
 {
 	return n->op == HT_OP_Placeholder || n->op == HT_OP_PlaceholderV2 ||
-		n->op == HT_OP_PlaceholderWithDefault || n->op == HT_OP__Arg;
+	       n->op == HT_OP_PlaceholderWithDefault || n->op == HT_OP__Arg;
 }
 
 static enum ht_status infer_node(struct ht_infer *in, struct ht_node *n)

@@ -9,7 +9,7 @@ enum ht_elem_kind {
 	HT_ELEM_UNKNOWN,
 	HT_ELEM_INT,   /* i */
 	HT_ELEM_FLOAT, /* f, of tensors of a float type */
-	HT_ELEM_DIM    /* i: a symbolic dimension in base.h's encoding, or HT_DIM_UNKNOWN: some size */
+	HT_ELEM_DIM /* i: a symbolic dimension in base.h's encoding, or HT_DIM_UNKNOWN: some size */
 };
 
 struct ht_elem {
@@ -31,7 +31,7 @@ struct ht_infer {
 	struct ht_graph *g;
 	struct ht_graph *library; /* whose functions calls refer to */
 	struct ht_diags *d;
-	struct ht_known **known;  /* by node id: one a result, or NULL; e is NULL: nothing known */
+	struct ht_known **known; /* by node id: one a result, or NULL; e is NULL: nothing known */
 };
 
 /* One function for each name in the `infer` column.  The driver has set dtypes by the signature
@@ -42,16 +42,16 @@ struct ht_infer {
 #undef OP
 
 /* HT_E_INPUT at the node. */
-enum ht_status ht_infer_fail(const struct ht_infer *in, const struct ht_node *n, const char *fmt,
-	...) HT_PRINTF(3, 4);
+enum ht_status ht_infer_fail(
+	const struct ht_infer *in, const struct ht_node *n, const char *fmt, ...) HT_PRINTF(3, 4);
 
 /* Shape of operand `i`; unknown when nobody knows. */
 struct ht_shape ht_in_shape(const struct ht_node *n, int32_t i);
 
 /* HT_E_INPUT unless operand `i` has this rank, or may have it. */
 enum ht_status ht_want_rank(struct ht_infer *in, const struct ht_node *n, int32_t i, int32_t rank);
-enum ht_status ht_want_rank_of(struct ht_infer *in, const struct ht_node *n, int32_t i,
-	int32_t least, int32_t most);
+enum ht_status ht_want_rank_of(
+	struct ht_infer *in, const struct ht_node *n, int32_t i, int32_t least, int32_t most);
 
 /* The elements of operand `i`, as far as they are known; NULL when not even their number is. */
 const struct ht_known *ht_in_known(struct ht_infer *in, const struct ht_node *n, int32_t i);
@@ -78,8 +78,8 @@ struct ht_str ht_shape_text(const struct ht_infer *in, struct ht_shape s);
 /* An axis operand or attribute brought into 0..rank-1; false: out of range. */
 bool ht_fix_axis(int64_t *axis, int32_t rank);
 
-bool ht_broadcast_shapes(struct ht_infer *in, struct ht_shape a, struct ht_shape b,
-	struct ht_shape *r);
+bool ht_broadcast_shapes(
+	struct ht_infer *in, struct ht_shape a, struct ht_shape b, struct ht_shape *r);
 
 /* infer_value.c: follows the values of `n`'s results, whose shapes are set. */
 void ht_infer_values(struct ht_infer *in, struct ht_node *n);

@@ -89,7 +89,8 @@ enum ht_status ht_infer_constant(struct ht_infer *in, struct ht_node *n)
 		return ht_infer_fail(in, n, "has no tensor in attribute 'value'");
 	if (a->value.tensor->dtype != n->out[0].dtype)
 		return ht_infer_fail(in, n, "attribute 'dtype' is %s, the tensor is %s",
-			ht_dtype_info(n->out[0].dtype)->name, ht_dtype_info(a->value.tensor->dtype)->name);
+			ht_dtype_info(n->out[0].dtype)->name,
+			ht_dtype_info(a->value.tensor->dtype)->name);
 	s = a->value.tensor->shape;
 	n->out[0].shape = s;
 	return HT_OK;
@@ -154,8 +155,8 @@ enum ht_status ht_infer_bitcast(struct ht_infer *in, struct ht_node *n)
 		return HT_OK;
 	}
 	if (from < to) {
-		if (s.rank < 1 || (s.dim[s.rank - 1] >= 0 &&
-					  (size_t)s.dim[s.rank - 1] != to / from))
+		if (s.rank < 1 ||
+			(s.dim[s.rank - 1] >= 0 && (size_t)s.dim[s.rank - 1] != to / from))
 			return ht_infer_fail(in, n, "the last axis of %.*s must have size %zu",
 				HT_STR_ARG(ht_shape_text(in, s)), to / from);
 		ht_set_shape(n, 0, s.rank - 1, s.dim);
@@ -255,8 +256,9 @@ enum ht_status ht_infer_add_n(struct ht_infer *in, struct ht_node *n)
 		struct ht_shape s = ht_in_shape(n, i), both;
 
 		if (!ht_merge_shape(in, r, s, &both))
-			return ht_infer_fail(in, n, "operand %d has shape %.*s, those before have %.*s",
-				(int)i, HT_STR_ARG(ht_shape_text(in, s)), HT_STR_ARG(ht_shape_text(in, r)));
+			return ht_infer_fail(in, n,
+				"operand %d has shape %.*s, those before have %.*s", (int)i,
+				HT_STR_ARG(ht_shape_text(in, s)), HT_STR_ARG(ht_shape_text(in, r)));
 		r = both;
 	}
 	n->out[0].shape = r;

@@ -20,7 +20,8 @@ static enum ht_status read_list(struct ht_infer *in, const struct ht_node *n, co
 		return ht_infer_fail(in, n, "attribute '%s' must have 4 numbers", name);
 	for (int i = 0; i < 4; i++)
 		if (v[i] < 1)
-			return ht_infer_fail(in, n, "attribute '%s' has %lld", name, (long long)v[i]);
+			return ht_infer_fail(
+				in, n, "attribute '%s' has %lld", name, (long long)v[i]);
 	*h_value = v[w->h];
 	*w_value = v[w->w];
 	return HT_OK;
@@ -35,7 +36,8 @@ static enum ht_status read_explicit(struct ht_infer *in, const struct ht_node *n
 		return ht_infer_fail(in, n, "attribute 'explicit_paddings' must have 8 numbers");
 	for (int i = 0; i < 8; i++)
 		if (v[i] < 0 || v[i] > INT32_MAX)
-			return ht_infer_fail(in, n, "attribute 'explicit_paddings' has %lld", (long long)v[i]);
+			return ht_infer_fail(
+				in, n, "attribute 'explicit_paddings' has %lld", (long long)v[i]);
 	w->before[0] = v[2 * w->h];
 	w->after[0] = v[2 * w->h + 1];
 	w->before[1] = v[2 * w->w];
@@ -52,7 +54,8 @@ static enum ht_status read_window(struct ht_infer *in, const struct ht_node *n, 
 	if (ht_str_is(format, "NCHW"))
 		w->c = 1, w->h = 2, w->w = 3;
 	else if (!ht_str_is(format, "NHWC"))
-		return ht_infer_fail(in, n, "attribute 'data_format' is '%.*s'", HT_STR_ARG(format));
+		return ht_infer_fail(
+			in, n, "attribute 'data_format' is '%.*s'", HT_STR_ARG(format));
 	HT_TRY(read_list(in, n, "strides", true, w, &w->stride[0], &w->stride[1]));
 	HT_TRY(read_list(in, n, "dilations", false, w, &w->dilation[0], &w->dilation[1]));
 	if (ht_str_is(padding, "SAME"))
@@ -89,8 +92,8 @@ static enum ht_status slide(struct ht_infer *in, const struct ht_node *n, const 
 		return ht_infer_fail(in, n, "the window is too large");
 	/* TensorFlow lets a window that does not fit give an empty result, within one stride. */
 	if (room < reach && reach - room > w->stride[axis])
-		return ht_infer_fail(in, n, "a window of %lld does not fit into %lld", (long long)reach,
-			(long long)room);
+		return ht_infer_fail(in, n, "a window of %lld does not fit into %lld",
+			(long long)reach, (long long)room);
 	*r = room < reach ? 0 : (room - reach) / w->stride[axis] + 1;
 	return HT_OK;
 }
@@ -180,7 +183,8 @@ enum ht_status ht_infer_conv2d_input(struct ht_infer *in, struct ht_node *n)
 		d[0] = y.dim[0];
 	if (d[w.c] < 0 && f.rank == 4)
 		d[w.c] = f.dim[2];
-	if (f.rank == 4 && y.rank == 4 && f.dim[3] >= 0 && y.dim[w.c] >= 0 && f.dim[3] != y.dim[w.c])
+	if (f.rank == 4 && y.rank == 4 && f.dim[3] >= 0 && y.dim[w.c] >= 0 &&
+		f.dim[3] != y.dim[w.c])
 		return ht_infer_fail(in, n, "channels of filter %.*s and gradient %.*s differ",
 			HT_STR_ARG(ht_shape_text(in, f)), HT_STR_ARG(ht_shape_text(in, y)));
 	return HT_OK;
@@ -256,8 +260,9 @@ static enum ht_status channels_of(struct ht_infer *in, const struct ht_node *n, 
 		if (v.rank < 0 || (i > 2 && v.dim[0] == 0))
 			continue;
 		if (!ht_merge_dim(*channels, v.dim[0], channels))
-			return ht_infer_fail(in, n, "operand %d has shape %.*s, there are %lld channels",
-				(int)i, HT_STR_ARG(ht_shape_text(in, v)), (long long)*channels);
+			return ht_infer_fail(in, n,
+				"operand %d has shape %.*s, there are %lld channels", (int)i,
+				HT_STR_ARG(ht_shape_text(in, v)), (long long)*channels);
 	}
 	return HT_OK;
 }

@@ -30,7 +30,8 @@ enum ht_status ht_infer_broadcast_to(struct ht_infer *in, struct ht_node *n)
 	n->out[0].shape = to;
 	if (s.rank < 0 || to.rank < 0)
 		return HT_OK;
-	if (s.rank > to.rank || !ht_broadcast_shapes(in, s, to, &r) || !ht_merge_shape(in, to, r, &r))
+	if (s.rank > to.rank || !ht_broadcast_shapes(in, s, to, &r) ||
+		!ht_merge_shape(in, to, r, &r))
 		return ht_infer_fail(in, n, "%.*s does not broadcast to %.*s",
 			HT_STR_ARG(ht_shape_text(in, s)), HT_STR_ARG(ht_shape_text(in, to)));
 	return HT_OK;
@@ -65,7 +66,8 @@ enum ht_status ht_infer_range(struct ht_infer *in, struct ht_node *n)
 	for (int32_t i = 0; i < 3; i++)
 		HT_TRY(ht_want_rank(in, n, i, 0));
 	ht_set_shape(n, 0, 1, d);
-	if (!as_number(ht_in_known(in, n, 0), &start) || !as_number(ht_in_known(in, n, 1), &limit) ||
+	if (!as_number(ht_in_known(in, n, 0), &start) ||
+		!as_number(ht_in_known(in, n, 1), &limit) ||
 		!as_number(ht_in_known(in, n, 2), &delta))
 		return HT_OK;
 	if (delta == 0)

@@ -1,16 +1,16 @@
 /* Rules of matrix products. */
 #include "ir/infer.h"
 
-static enum ht_status inner_fail(struct ht_infer *in, const struct ht_node *n, struct ht_shape a,
-	struct ht_shape b)
+static enum ht_status inner_fail(
+	struct ht_infer *in, const struct ht_node *n, struct ht_shape a, struct ht_shape b)
 {
 	return ht_infer_fail(in, n, "inner sizes of %.*s and %.*s differ",
 		HT_STR_ARG(ht_shape_text(in, a)), HT_STR_ARG(ht_shape_text(in, b)));
 }
 
 /* Rows and columns of the product from the last two axes of each operand. */
-static enum ht_status product(struct ht_infer *in, const struct ht_node *n, bool flip_a, bool flip_b,
-	int64_t *rows, int64_t *columns)
+static enum ht_status product(struct ht_infer *in, const struct ht_node *n, bool flip_a,
+	bool flip_b, int64_t *rows, int64_t *columns)
 {
 	struct ht_shape a = ht_in_shape(n, 0), b = ht_in_shape(n, 1);
 	int64_t inner_a = HT_DIM_UNKNOWN, inner_b = HT_DIM_UNKNOWN, inner;
@@ -49,8 +49,8 @@ enum ht_status ht_infer_batch_matmul(struct ht_infer *in, struct ht_node *n)
 
 	HT_TRY(ht_want_rank_of(in, n, 0, 2, HT_MAX_RANK));
 	HT_TRY(ht_want_rank_of(in, n, 1, 2, HT_MAX_RANK));
-	HT_TRY(product(in, n, ht_attr_bool(n, "adj_x", false), ht_attr_bool(n, "adj_y", false), &rows,
-		&columns));
+	HT_TRY(product(in, n, ht_attr_bool(n, "adj_x", false), ht_attr_bool(n, "adj_y", false),
+		&rows, &columns));
 	if (a.rank < 0 || b.rank < 0)
 		return HT_OK;
 	if (!ht_broadcast_shapes(in, (struct ht_shape){ a.rank - 2, a.dim },

@@ -19,8 +19,8 @@ static int64_t known_product(struct ht_shape s, int32_t *unknown, int32_t *last)
 	return p;
 }
 
-static enum ht_status reshape_fail(struct ht_infer *in, const struct ht_node *n, struct ht_shape from,
-	struct ht_shape to)
+static enum ht_status reshape_fail(
+	struct ht_infer *in, const struct ht_node *n, struct ht_shape from, struct ht_shape to)
 {
 	return ht_infer_fail(in, n, "%.*s cannot be reshaped to %.*s",
 		HT_STR_ARG(ht_shape_text(in, from)), HT_STR_ARG(ht_shape_text(in, to)));
@@ -141,8 +141,8 @@ enum ht_status ht_infer_transpose(struct ht_infer *in, struct ht_node *n)
 
 	HT_TRY(ht_want_rank(in, n, 1, 1));
 	if (k && s.rank >= 0 && k->n != s.rank)
-		return ht_infer_fail(in, n, "%d axes for %.*s", (int)k->n,
-			HT_STR_ARG(ht_shape_text(in, s)));
+		return ht_infer_fail(
+			in, n, "%d axes for %.*s", (int)k->n, HT_STR_ARG(ht_shape_text(in, s)));
 	if (s.rank < 0 && (!k || k->n > HT_MAX_RANK))
 		return HT_OK;
 	d = ht_new_dims(in, s.rank < 0 ? k->n : s.rank);
@@ -183,8 +183,8 @@ static enum ht_status concat_shapes(struct ht_infer *in, struct ht_node *n, int3
 	if (rank < 0)
 		return HT_OK;
 	if (has_axis && !ht_fix_axis(&axis, rank))
-		return ht_infer_fail(in, n, "axis %lld does not exist in %d axes", (long long)axis,
-			(int)rank);
+		return ht_infer_fail(
+			in, n, "axis %lld does not exist in %d axes", (long long)axis, (int)rank);
 	d = ht_new_dims(in, rank);
 	ht_set_shape(n, 0, rank, d);
 	if (!has_axis)
@@ -201,8 +201,9 @@ static enum ht_status concat_shapes(struct ht_infer *in, struct ht_node *n, int3
 			if (j == axis)
 				d[j] = ht_dim_add(d[j], s.dim[j]);
 			else if (!ht_merge_dim(d[j], s.dim[j], &d[j]))
-				return ht_infer_fail(in, n, "operand %d has shape %.*s, axis %d must be %lld",
-					(int)i, HT_STR_ARG(ht_shape_text(in, s)), (int)j, (long long)d[j]);
+				return ht_infer_fail(in, n,
+					"operand %d has shape %.*s, axis %d must be %lld", (int)i,
+					HT_STR_ARG(ht_shape_text(in, s)), (int)j, (long long)d[j]);
 		}
 	}
 	return HT_OK;
@@ -232,8 +233,9 @@ enum ht_status ht_infer_pack(struct ht_infer *in, struct ht_node *n)
 
 	for (int32_t i = 0; i < n->ins; i++) {
 		if (!ht_merge_shape(in, s, ht_in_shape(n, i), &both))
-			return ht_infer_fail(in, n, "operand %d has shape %.*s, those before have %.*s",
-				(int)i, HT_STR_ARG(ht_shape_text(in, ht_in_shape(n, i))),
+			return ht_infer_fail(in, n,
+				"operand %d has shape %.*s, those before have %.*s", (int)i,
+				HT_STR_ARG(ht_shape_text(in, ht_in_shape(n, i))),
 				HT_STR_ARG(ht_shape_text(in, s)));
 		s = both;
 	}
@@ -263,8 +265,8 @@ enum ht_status ht_infer_unpack(struct ht_infer *in, struct ht_node *n)
 		return ht_infer_fail(in, n, "axis %lld does not exist in %.*s", (long long)axis,
 			HT_STR_ARG(ht_shape_text(in, s)));
 	if (s.dim[axis] >= 0 && s.dim[axis] != n->outs)
-		return ht_infer_fail(in, n, "axis %lld of %.*s does not have size %d", (long long)axis,
-			HT_STR_ARG(ht_shape_text(in, s)), (int)n->outs);
+		return ht_infer_fail(in, n, "axis %lld of %.*s does not have size %d",
+			(long long)axis, HT_STR_ARG(ht_shape_text(in, s)), (int)n->outs);
 	d = ht_new_dims(in, s.rank - 1);
 	for (int32_t i = 0, j = 0; i < s.rank; i++)
 		if (i != axis)

@@ -2,8 +2,8 @@
 #include "ir/infer.h"
 
 /* Marks the axes to reduce; *known is false when their values are not. */
-static enum ht_status read_axes(struct ht_infer *in, struct ht_node *n, int32_t rank, bool *reduced,
-	bool *known)
+static enum ht_status read_axes(
+	struct ht_infer *in, struct ht_node *n, int32_t rank, bool *reduced, bool *known)
 {
 	const struct ht_known *k = ht_in_known(in, n, 1);
 
@@ -17,7 +17,8 @@ static enum ht_status read_axes(struct ht_infer *in, struct ht_node *n, int32_t 
 		}
 		if (!ht_fix_axis(&axis, rank))
 			return ht_infer_fail(in, n, "axis %lld does not exist in %.*s",
-				(long long)k->e[i].i, HT_STR_ARG(ht_shape_text(in, ht_in_shape(n, 0))));
+				(long long)k->e[i].i,
+				HT_STR_ARG(ht_shape_text(in, ht_in_shape(n, 0))));
 		if (reduced[axis])
 			return ht_infer_fail(in, n, "axis %lld is given twice", (long long)axis);
 		reduced[axis] = true;

@@ -13,7 +13,8 @@ enum ht_status ht_infer_slice(struct ht_infer *in, struct ht_node *n)
 	if (rank < 0 || rank > HT_MAX_RANK)
 		return HT_OK;
 	if ((begin && begin->n != rank) || (size && size->n != rank))
-		return ht_infer_fail(in, n, "begin, size and operand differ in their number of axes");
+		return ht_infer_fail(
+			in, n, "begin, size and operand differ in their number of axes");
 	d = ht_new_dims(in, rank);
 	ht_set_shape(n, 0, rank, d);
 	for (int32_t i = 0; size && i < rank; i++) {
@@ -103,8 +104,8 @@ static enum ht_status check_index(struct ht_infer *in, const struct ht_node *n,
 	const struct ht_elem *b = elem(p->begin, i), *s = elem(p->strides, i);
 
 	if (s->kind == HT_ELEM_INT && s->i <= 0)
-		return ht_infer_fail(in, n, "stride %d must be positive where an axis is taken out",
-			(int)i);
+		return ht_infer_fail(
+			in, n, "stride %d must be positive where an axis is taken out", (int)i);
 	if (b->kind != HT_ELEM_INT || size < 0 || bit(p->begin_mask, i) ||
 		(b->i < size && b->i >= -size))
 		return HT_OK;
@@ -157,8 +158,8 @@ enum ht_status ht_infer_strided_slice(struct ht_infer *in, struct ht_node *n)
 		return ht_infer_fail(in, n, "more than one ellipsis");
 	left = s.rank - named_axes(&p, &ellipsis);
 	if (left < 0)
-		return ht_infer_fail(in, n, "names more axes than %.*s has",
-			HT_STR_ARG(ht_shape_text(in, s)));
+		return ht_infer_fail(
+			in, n, "names more axes than %.*s has", HT_STR_ARG(ht_shape_text(in, s)));
 	d = ht_new_dims(in, s.rank + p.count);
 	for (int32_t i = 0; i <= p.count; i++) {
 		if (i == ellipsis) {
@@ -182,8 +183,8 @@ enum ht_status ht_infer_strided_slice(struct ht_infer *in, struct ht_node *n)
 /* ---- gathers ---- */
 
 /* params[:axis] + indices[batch:] + params[axis+1:] */
-static enum ht_status gather_shapes(struct ht_infer *in, struct ht_node *n, int64_t axis,
-	int64_t batch)
+static enum ht_status gather_shapes(
+	struct ht_infer *in, struct ht_node *n, int64_t axis, int64_t batch)
 {
 	struct ht_shape p = ht_in_shape(n, 0), x = ht_in_shape(n, 1);
 	int32_t rank = 0;
@@ -192,8 +193,9 @@ static enum ht_status gather_shapes(struct ht_infer *in, struct ht_node *n, int6
 	if (p.rank < 0 || x.rank < 0)
 		return HT_OK;
 	if (!ht_fix_axis(&axis, p.rank) || batch > axis || batch > x.rank)
-		return ht_infer_fail(in, n, "axis %lld and batch_dims %lld do not fit %.*s and %.*s",
-			(long long)axis, (long long)batch, HT_STR_ARG(ht_shape_text(in, p)),
+		return ht_infer_fail(in, n,
+			"axis %lld and batch_dims %lld do not fit %.*s and %.*s", (long long)axis,
+			(long long)batch, HT_STR_ARG(ht_shape_text(in, p)),
 			HT_STR_ARG(ht_shape_text(in, x)));
 	if (p.rank + x.rank - batch - 1 > HT_MAX_RANK)
 		return ht_infer_fail(in, n, "result has too many axes");
@@ -304,16 +306,18 @@ static enum ht_status pad_shapes(struct ht_infer *in, struct ht_node *n, bool mi
 			if (e[j].kind != HT_ELEM_INT)
 				continue;
 			if (e[j].i < 0)
-				return ht_infer_fail(in, n, "padding %lld is negative", (long long)e[j].i);
+				return ht_infer_fail(
+					in, n, "padding %lld is negative", (long long)e[j].i);
 			if (mirror && s.dim[i] >= 0 && e[j].i > s.dim[i] - reflect)
-				return ht_infer_fail(in, n, "padding %lld is too large to mirror %.*s",
+				return ht_infer_fail(in, n,
+					"padding %lld is too large to mirror %.*s",
 					(long long)e[j].i, HT_STR_ARG(ht_shape_text(in, s)));
 		}
 		if (e[0].kind != HT_ELEM_INT || e[1].kind != HT_ELEM_INT)
 			continue;
 		d[i] = e[0].i == 0 && e[1].i == 0
-			? s.dim[i]
-			: ht_dim_add(s.dim[i], ht_dim_add(e[0].i, e[1].i));
+			       ? s.dim[i]
+			       : ht_dim_add(s.dim[i], ht_dim_add(e[0].i, e[1].i));
 	}
 	return HT_OK;
 }
@@ -342,7 +346,8 @@ enum ht_status ht_infer_tile(struct ht_infer *in, struct ht_node *n)
 	ht_set_shape(n, 0, rank, d);
 	for (int32_t i = 0; k && s.rank >= 0 && i < rank; i++) {
 		if (k->e[i].kind == HT_ELEM_INT && k->e[i].i < 0)
-			return ht_infer_fail(in, n, "multiple %lld is negative", (long long)k->e[i].i);
+			return ht_infer_fail(
+				in, n, "multiple %lld is negative", (long long)k->e[i].i);
 		d[i] = ht_dim_mul(s.dim[i], ht_elem_dim(&k->e[i]));
 	}
 	return HT_OK;

@@ -2,7 +2,8 @@
 #include "ir/infer.h"
 
 /* Axes by data_format of a tensor of rank 4. */
-static enum ht_status image_axes(struct ht_infer *in, const struct ht_node *n, int *h, int *w, int *c)
+static enum ht_status image_axes(
+	struct ht_infer *in, const struct ht_node *n, int *h, int *w, int *c)
 {
 	struct ht_str format = ht_attr_str(n, "data_format", "NHWC");
 
@@ -10,7 +11,8 @@ static enum ht_status image_axes(struct ht_infer *in, const struct ht_node *n, i
 	if (ht_str_is(format, "NCHW"))
 		*c = 1, *h = 2, *w = 3;
 	else if (!ht_str_is(format, "NHWC"))
-		return ht_infer_fail(in, n, "attribute 'data_format' is '%.*s'", HT_STR_ARG(format));
+		return ht_infer_fail(
+			in, n, "attribute 'data_format' is '%.*s'", HT_STR_ARG(format));
 	return ht_want_rank(in, n, 0, 4);
 }
 
@@ -22,12 +24,13 @@ static enum ht_status block_size(struct ht_infer *in, const struct ht_node *n, i
 	return HT_OK;
 }
 
-static enum ht_status divide(struct ht_infer *in, const struct ht_node *n, int64_t size, int64_t by,
-	int64_t *r)
+static enum ht_status divide(
+	struct ht_infer *in, const struct ht_node *n, int64_t size, int64_t by, int64_t *r)
 {
 	*r = HT_DIM_UNKNOWN;
 	if (size >= 0 && size % by)
-		return ht_infer_fail(in, n, "%lld is no multiple of %lld", (long long)size, (long long)by);
+		return ht_infer_fail(
+			in, n, "%lld is no multiple of %lld", (long long)size, (long long)by);
 	if (size >= 0)
 		*r = size / by;
 	return HT_OK;
@@ -72,25 +75,27 @@ enum ht_status ht_infer_space_to_depth(struct ht_infer *in, struct ht_node *n)
 /* Operands of the ND forms: tensor, block shape [m], paddings or crops [m,2]. */
 struct blocks {
 	int32_t m;
-	int64_t *block;       /* HT_DIM_UNKNOWN where not known */
-	int64_t *edge;        /* padding or crop, both sides together; likewise */
+	int64_t *block; /* HT_DIM_UNKNOWN where not known */
+	int64_t *edge;  /* padding or crop, both sides together; likewise */
 };
 
-static enum ht_status read_edges(struct ht_infer *in, const struct ht_node *n, int32_t operand,
-	struct blocks *b)
+static enum ht_status read_edges(
+	struct ht_infer *in, const struct ht_node *n, int32_t operand, struct blocks *b)
 {
 	const struct ht_known *k = ht_in_known(in, n, operand);
 
 	b->edge = ht_new_dims(in, b->m);
 	if (k && k->n != 2 * b->m)
-		return ht_infer_fail(in, n, "operand %d must have %d rows of 2", (int)operand, (int)b->m);
+		return ht_infer_fail(
+			in, n, "operand %d must have %d rows of 2", (int)operand, (int)b->m);
 	for (int32_t i = 0; k && i < b->m; i++) {
 		const struct ht_elem *e = &k->e[2 * i];
 
 		if (e[0].kind != HT_ELEM_INT || e[1].kind != HT_ELEM_INT)
 			continue;
 		if (e[0].i < 0 || e[1].i < 0)
-			return ht_infer_fail(in, n, "operand %d has negative elements", (int)operand);
+			return ht_infer_fail(
+				in, n, "operand %d has negative elements", (int)operand);
 		b->edge[i] = ht_dim_add(e[0].i, e[1].i);
 	}
 	return HT_OK;
@@ -119,7 +124,8 @@ static enum ht_status read_blocks(struct ht_infer *in, const struct ht_node *n, 
 }
 
 /* For the older forms: attribute block_size over axes 1 and 2, the edges in operand 1. */
-static enum ht_status read_two_blocks(struct ht_infer *in, const struct ht_node *n, struct blocks *b)
+static enum ht_status read_two_blocks(
+	struct ht_infer *in, const struct ht_node *n, struct blocks *b)
 {
 	HT_TRY(ht_want_rank(in, n, 0, 4));
 	b->m = 2;
@@ -150,7 +156,8 @@ static enum ht_status to_batch(struct ht_infer *in, struct ht_node *n, const str
 	for (int32_t i = 0; i < s.rank - 1 && b->m < 0; i++)
 		d[i] = HT_DIM_UNKNOWN;
 	for (int32_t i = 0; i < b->m; i++) {
-		int64_t padded = b->edge[i] == 0 ? s.dim[i + 1] : ht_dim_add(s.dim[i + 1], b->edge[i]);
+		int64_t padded =
+			b->edge[i] == 0 ? s.dim[i + 1] : ht_dim_add(s.dim[i + 1], b->edge[i]);
 
 		d[0] = b->block[i] < 0 ? HT_DIM_UNKNOWN : ht_dim_mul(d[0], b->block[i]);
 		if (b->block[i] == 1)
@@ -174,7 +181,8 @@ static enum ht_status from_batch(struct ht_infer *in, struct ht_node *n, const s
 	for (int32_t i = 0; i < s.rank - 1 && b->m < 0; i++)
 		d[i] = HT_DIM_UNKNOWN;
 	for (int32_t i = 0; i < b->m; i++) {
-		int64_t whole = b->block[i] < 0 ? HT_DIM_UNKNOWN : ht_dim_mul(s.dim[i + 1], b->block[i]);
+		int64_t whole =
+			b->block[i] < 0 ? HT_DIM_UNKNOWN : ht_dim_mul(s.dim[i + 1], b->block[i]);
 
 		if (b->block[i] < 0)
 			d[0] = HT_DIM_UNKNOWN;
@@ -182,9 +190,9 @@ static enum ht_status from_batch(struct ht_infer *in, struct ht_node *n, const s
 			HT_TRY(divide(in, n, d[0], b->block[i], &d[0]));
 		if (whole >= 0 && b->edge[i] > whole)
 			return ht_infer_fail(in, n, "crops are larger than the image");
-		d[i + 1] = b->edge[i] == 0 ? whole
-			: whole < 0 || b->edge[i] < 0 ? HT_DIM_UNKNOWN
-						      : whole - b->edge[i];
+		d[i + 1] = b->edge[i] == 0               ? whole
+			   : whole < 0 || b->edge[i] < 0 ? HT_DIM_UNKNOWN
+							 : whole - b->edge[i];
 	}
 	return HT_OK;
 }
@@ -239,7 +247,8 @@ enum ht_status ht_infer_resize(struct ht_infer *in, struct ht_node *n)
 	}
 	for (int i = 0; k && i < 2; i++) {
 		if (k->e[i].kind == HT_ELEM_INT && k->e[i].i < 1)
-			return ht_infer_fail(in, n, "size %lld must be positive", (long long)k->e[i].i);
+			return ht_infer_fail(
+				in, n, "size %lld must be positive", (long long)k->e[i].i);
 		d[i + 1] = ht_elem_dim(&k->e[i]);
 	}
 	return HT_OK;

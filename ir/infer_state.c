@@ -78,14 +78,14 @@ enum ht_status ht_infer_iterator(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-static const struct ht_function *called(const struct ht_infer *in, const struct ht_node *n,
-	const char *attr)
+static const struct ht_function *called(
+	const struct ht_infer *in, const struct ht_node *n, const char *attr)
 {
 	const struct ht_attr *a = ht_attr_find(n, attr);
 
 	return a && a->value.kind == HT_ATTR_FUNC
-		? ht_graph_function(in->library, a->value.func->name)
-		: NULL;
+		       ? ht_graph_function(in->library, a->value.func->name)
+		       : NULL;
 }
 
 static struct ht_shape ret_shape(const struct ht_port *ret)
@@ -93,8 +93,8 @@ static struct ht_shape ret_shape(const struct ht_port *ret)
 	struct ht_value v = ret->value;
 
 	return v.node && !v.port.n && v.index >= 0 && v.index < v.node->outs
-		? v.node->out[v.index].shape
-		: HT_SHAPE_UNKNOWN;
+		       ? v.node->out[v.index].shape
+		       : HT_SHAPE_UNKNOWN;
 }
 
 /* What the body says about its results holds for every call: its arguments' shapes are unknown,

@@ -20,7 +20,8 @@ static struct ht_elem dim_elem(int64_t dim)
 static const struct ht_elem unknown_elem = { HT_ELEM_UNKNOWN, 0, 0 };
 
 /* Storage for result `r` of `n` elements, all unknown; NULL: too many. */
-static struct ht_elem *result(struct ht_infer *in, const struct ht_node *n, int32_t r, int64_t count)
+static struct ht_elem *result(
+	struct ht_infer *in, const struct ht_node *n, int32_t r, int64_t count)
 {
 	struct ht_known **known = &in->known[n->id];
 
@@ -35,8 +36,7 @@ static struct ht_elem *result(struct ht_infer *in, const struct ht_node *n, int3
 
 static struct ht_elem *typed_result(struct ht_infer *in, const struct ht_node *n)
 {
-	return n->out[0].shape.rank > 2 ? NULL
-					: result(in, n, 0, ht_shape_count(n->out[0].shape));
+	return n->out[0].shape.rank > 2 ? NULL : result(in, n, 0, ht_shape_count(n->out[0].shape));
 }
 
 /* ---- rules ---- */
@@ -120,7 +120,8 @@ static void value_pack(struct ht_infer *in, struct ht_node *n)
 static void value_concat(struct ht_infer *in, struct ht_node *n)
 {
 	if (n->out[0].shape.rank == 1)
-		gather_scalars(in, n, n->op == HT_OP_Concat, n->op == HT_OP_Concat ? n->ins : n->ins - 1);
+		gather_scalars(
+			in, n, n->op == HT_OP_Concat, n->op == HT_OP_Concat ? n->ins : n->ins - 1);
 }
 
 static void value_unpack(struct ht_infer *in, struct ht_node *n)
@@ -158,7 +159,8 @@ static void value_strided_slice(struct ht_infer *in, struct ht_node *n)
 	struct ht_elem *e;
 
 	if (!k || !s || s->n != 1 || s->e[0].kind != HT_ELEM_INT || ht_in_shape(n, 0).rank != 1 ||
-		count < 0 || ht_attr_int(n, "ellipsis_mask", 0) || ht_attr_int(n, "new_axis_mask", 0))
+		count < 0 || ht_attr_int(n, "ellipsis_mask", 0) ||
+		ht_attr_int(n, "new_axis_mask", 0))
 		return;
 	stride = s->e[0].i;
 	if (!(ht_attr_int(n, "begin_mask", 0) & 1) || ht_attr_int(n, "shrink_axis_mask", 0)) {
@@ -270,7 +272,8 @@ static void value_cast(struct ht_infer *in, struct ht_node *n)
 
 		if (to_int && (x->kind == HT_ELEM_DIM ||
 				      (x->kind == HT_ELEM_INT &&
-					      (to == HT_I64 || (x->i >= INT32_MIN && x->i <= INT32_MAX)))))
+					      (to == HT_I64 ||
+						      (x->i >= INT32_MIN && x->i <= INT32_MAX)))))
 			e[i] = *x;
 		else if (to_int && x->kind == HT_ELEM_FLOAT && as_int(to, x->f, &whole))
 			e[i] = int_elem(whole);
@@ -405,8 +408,8 @@ static bool is_add(enum ht_op op)
 	return op == HT_OP_Add || op == HT_OP_AddV2;
 }
 
-static struct ht_elem binary(enum ht_op op, enum ht_dtype t, const struct ht_elem *a,
-	const struct ht_elem *b)
+static struct ht_elem binary(
+	enum ht_op op, enum ht_dtype t, const struct ht_elem *a, const struct ht_elem *b)
 {
 	int64_t r;
 
@@ -419,7 +422,8 @@ static struct ht_elem binary(enum ht_op op, enum ht_dtype t, const struct ht_ele
 		return int_elem(r);
 	}
 	/* A symbolic size stays itself where nothing is done to it. */
-	if ((op == HT_OP_Mul && is_int(b, 1)) || ((is_add(op) || op == HT_OP_Sub) && is_int(b, 0)) ||
+	if ((op == HT_OP_Mul && is_int(b, 1)) ||
+		((is_add(op) || op == HT_OP_Sub) && is_int(b, 0)) ||
 		((op == HT_OP_FloorDiv || op == HT_OP_Div) && is_int(b, 1)))
 		return *a;
 	if ((op == HT_OP_Mul && is_int(a, 1)) || (is_add(op) && is_int(a, 0)))
@@ -440,18 +444,18 @@ static void value_binary(struct ht_infer *in, struct ht_node *n)
 	count = a->n == 1 ? b->n : a->n;
 	e = result(in, n, 0, count);
 	for (int32_t i = 0; i < count; i++)
-		e[i] = binary(n->op, n->out[0].dtype, &a->e[a->n == 1 ? 0 : i],
-			&b->e[b->n == 1 ? 0 : i]);
+		e[i] = binary(
+			n->op, n->out[0].dtype, &a->e[a->n == 1 ? 0 : i], &b->e[b->n == 1 ? 0 : i]);
 }
 
 /* All elements of a vector into one. */
 static void value_reduce(struct ht_infer *in, struct ht_node *n)
 {
 	const struct ht_known *k = ht_in_known(in, n, 0), *axes = ht_in_known(in, n, 1);
-	enum ht_op op = n->op == HT_OP_Prod ? HT_OP_Mul
-		: n->op == HT_OP_Sum        ? HT_OP_Add
-		: n->op == HT_OP_Max        ? HT_OP_Maximum
-					    : HT_OP_Minimum;
+	enum ht_op op = n->op == HT_OP_Prod  ? HT_OP_Mul
+			: n->op == HT_OP_Sum ? HT_OP_Add
+			: n->op == HT_OP_Max ? HT_OP_Maximum
+					     : HT_OP_Minimum;
 	struct ht_elem r;
 	bool whole = op == HT_OP_Mul || op == HT_OP_Add;
 
@@ -530,7 +534,8 @@ static void value_select(struct ht_infer *in, struct ht_node *n)
 		return;
 	e = result(in, n, 0, a->n);
 	for (int32_t i = 0; e && i < a->n; i++)
-		if (a->e[i].kind == HT_ELEM_INT && b->e[i].kind == HT_ELEM_INT && a->e[i].i == b->e[i].i)
+		if (a->e[i].kind == HT_ELEM_INT && b->e[i].kind == HT_ELEM_INT &&
+			a->e[i].i == b->e[i].i)
 			e[i] = a->e[i];
 }
 

@@ -21,11 +21,12 @@ enum ht_op {
 /* Effects; pruning and common subexpressions obey them. */
 enum {
 	HT_PURE = 0,
-	HT_READS = 1,   /* reads state that others write */
-	HT_WRITES = 2,  /* writes state: is never removed while its state is reachable */
-	HT_RANDOM = 4,  /* two calls differ */
-	HT_ORDERED = 8, /* keeps its place among the other ordered ops (I/O, assertions, control flow) */
-	HT_CALLS = 16,  /* has the effects of the functions it names */
+	HT_READS = 1,  /* reads state that others write */
+	HT_WRITES = 2, /* writes state: is never removed while its state is reachable */
+	HT_RANDOM = 4, /* two calls differ */
+	HT_ORDERED =
+		8, /* keeps its place among the other ordered ops (I/O, assertions, control flow) */
+	HT_CALLS = 16, /* has the effects of the functions it names */
 };
 
 struct ht_node;
@@ -36,19 +37,19 @@ struct ht_infer; /* ir/infer.h */
 
 /* One formal argument or result, parsed from a row's signature. */
 struct ht_op_arg {
-	struct ht_str name;       /* TensorFlow's: function bodies refer to results by it */
-	int8_t type_attr;         /* index into type_attrs; -1: `fixed` */
-	int8_t type_list;         /* 1: the type attribute is list(type), one element a tensor */
-	bool ref;                 /* a reference to a variable ("T&") */
+	struct ht_str name; /* TensorFlow's: function bodies refer to results by it */
+	int8_t type_attr;   /* index into type_attrs; -1: `fixed` */
+	int8_t type_list;   /* 1: the type attribute is list(type), one element a tensor */
+	bool ref;           /* a reference to a variable ("T&") */
 	enum ht_dtype fixed;
 	struct ht_str number_attr; /* "N": this many tensors of one type; else empty */
 	int8_t number_default;     /* of number_attr; -1: none */
 };
 
 struct ht_op_type_attr {
-	struct ht_str name;        /* "T", "DstT" */
-	enum ht_dtype fallback;    /* the op definition's default; HT_INVALID: none */
-	uint64_t allowed;          /* bit set over enum ht_dtype */
+	struct ht_str name;     /* "T", "DstT" */
+	enum ht_dtype fallback; /* the op definition's default; HT_INVALID: none */
+	uint64_t allowed;       /* bit set over enum ht_dtype */
 };
 
 /* A row of ir/ops.def; the head of that file explains the columns. */
@@ -116,16 +117,16 @@ enum ht_tensor_form {
 
 struct ht_tensor {
 	enum ht_dtype dtype;
-	struct ht_shape shape;   /* known for constants; may be unknown in odd, valid graphs */
+	struct ht_shape shape; /* known for constants; may be unknown in odd, valid graphs */
 	enum ht_tensor_form form;
-	size_t values;           /* of HT_TENSOR_VALUES */
-	int64_t version;         /* TensorProto.version_number */
+	size_t values;   /* of HT_TENSOR_VALUES */
+	int64_t version; /* TensorProto.version_number */
 	/* Elements in memory order, dense, all written out whatever `form` is.  HT_BOOL is one byte.
 	 * NULL for HT_STRING and for types without fixed size.  Of an empty tensor: zero bytes, not
 	 * NULL.  A reference that ht_tensor_drop() gives back. */
 	struct ht_blob *blob;
-	struct ht_str *strings;  /* HT_STRING: `values` of them */
-	struct ht_str extra;     /* fields that the IR does not model, wire form */
+	struct ht_str *strings; /* HT_STRING: `values` of them */
+	struct ht_str extra;    /* fields that the IR does not model, wire form */
 };
 
 struct ht_func_ref {
@@ -166,7 +167,7 @@ struct ht_attr {
 /* ---- nodes ---- */
 
 struct ht_type {
-	enum ht_dtype dtype;  /* HT_INVALID: not known (yet) */
+	enum ht_dtype dtype; /* HT_INVALID: not known (yet) */
 	struct ht_shape shape;
 };
 
@@ -190,12 +191,14 @@ struct ht_node {
 	struct ht_node **control; /* nodes that must run before */
 	int32_t controls;
 	struct ht_attr *attrs;
-	struct ht_type *out;      /* of an opaque node: as many as are used, types unknown */
+	struct ht_type *out; /* of an opaque node: as many as are used, types unknown */
 	int32_t outs;
-	struct ht_str extra;      /* fields of the NodeDef that the IR does not model, wire form */
-	const struct ht_str *origin; /* imported nodes this one came from; NULL: itself as imported */
+	struct ht_str extra; /* fields of the NodeDef that the IR does not model, wire form */
+	const struct ht_str
+		*origin; /* imported nodes this one came from; NULL: itself as imported */
 	int32_t origins;
-	struct ht_node *prev, *next; /* the graph's order; operands first, but for loop back edges */
+	struct ht_node *prev,
+		*next; /* the graph's order; operands first, but for loop back edges */
 	struct ht_graph *graph;
 };
 
@@ -208,7 +211,7 @@ struct ht_port {
 
 /* A way to run a graph: a signature of a SavedModel, or what the importer found. */
 struct ht_entry {
-	struct ht_str name;   /* "serving_default"; "" for graphs without signatures */
+	struct ht_str name; /* "serving_default"; "" for graphs without signatures */
 	struct ht_str method;
 	struct ht_port *inputs, *outputs;
 	struct ht_entry *next;
@@ -219,17 +222,26 @@ struct ht_entry {
 struct ht_function {
 	struct ht_str name;
 	struct ht_graph *body;
-	struct ht_port *args, *rets;     /* formal, in order; rets name values of the body */
-	struct ht_port *control_rets;    /* value.index is -1 */
+	struct ht_port *args, *rets;  /* formal, in order; rets name values of the body */
+	struct ht_port *control_rets; /* value.index is -1 */
 	struct ht_attr *attrs;
-	struct ht_str signature;         /* the OpDef, wire form */
+	struct ht_str signature; /* the OpDef, wire form */
 	struct ht_str extra;
 	struct ht_function *next;
 };
 
 /* A symbolic dimension: n = symbol, or an expression over others; `bound` limits data-dependent
  * ones (-1: none). */
-enum ht_sym_op { HT_SYM_NAME, HT_SYM_CONST, HT_SYM_ADD, HT_SYM_SUB, HT_SYM_MUL, HT_SYM_FLOORDIV, HT_SYM_CEILDIV, HT_SYM_MAX };
+enum ht_sym_op {
+	HT_SYM_NAME,
+	HT_SYM_CONST,
+	HT_SYM_ADD,
+	HT_SYM_SUB,
+	HT_SYM_MUL,
+	HT_SYM_FLOORDIV,
+	HT_SYM_CEILDIV,
+	HT_SYM_MAX
+};
 
 struct ht_sym {
 	enum ht_sym_op op;
@@ -239,18 +251,24 @@ struct ht_sym {
 };
 
 /* Where a graph came from; decides how it is written again. */
-enum ht_source { HT_SOURCE_NONE, HT_SOURCE_GRAPHDEF, HT_SOURCE_METAGRAPH, HT_SOURCE_SAVEDMODEL, HT_SOURCE_TFJS };
+enum ht_source {
+	HT_SOURCE_NONE,
+	HT_SOURCE_GRAPHDEF,
+	HT_SOURCE_METAGRAPH,
+	HT_SOURCE_SAVEDMODEL,
+	HT_SOURCE_TFJS
+};
 
 struct ht_graph {
 	struct ht_arena *arena; /* not owned */
 	struct ht_node *first, *last;
-	size_t nodes;           /* in the list */
-	uint32_t ids;           /* one above the largest id ever given */
-	struct ht_map names;    /* name → node */
+	size_t nodes;        /* in the list */
+	uint32_t ids;        /* one above the largest id ever given */
+	struct ht_map names; /* name → node */
 	struct ht_function *functions, *last_function;
 	struct ht_map function_names;
 	struct ht_entry *entries;
-	struct ht_sym *syms;    /* see ht_shape */
+	struct ht_sym *syms; /* see ht_shape */
 	size_t sym_count, sym_cap;
 	enum ht_source source;
 	const char *path;       /* as given by the user; NULL for function bodies */
@@ -260,7 +278,7 @@ struct ht_graph {
 	 * the graph left out, wire form (JSON text for TF.js). */
 	struct ht_str container;
 	/* Variables of a SavedModel or MetaGraphDef: where their values are, or NULL. */
-	const char *checkpoint; /* path prefix of the bundle */
+	const char *checkpoint;       /* path prefix of the bundle */
 	struct ht_function *function; /* whose body this is, or NULL */
 };
 
@@ -280,7 +298,7 @@ void ht_node_rename(struct ht_node *n, struct ht_str name);
 void ht_node_move(struct ht_node *n, struct ht_node *before);
 /* Takes a node out.  Nothing may use it any more. */
 void ht_node_remove(struct ht_node *n);
-void ht_node_set_ins(struct ht_node *n, const struct ht_value *in, int32_t ins);      /* copies */
+void ht_node_set_ins(struct ht_node *n, const struct ht_value *in, int32_t ins);       /* copies */
 void ht_node_set_controls(struct ht_node *n, struct ht_node *const *c, int32_t count); /* copies */
 void ht_node_set_outs(struct ht_node *n, int32_t outs); /* keeps the types of those that stay */
 /* `base`, or `base` with "_1", "_2", … that is still free. */
@@ -291,9 +309,18 @@ struct ht_function *ht_graph_function(const struct ht_graph *g, struct ht_str na
 void ht_replace_uses(struct ht_graph *g, struct ht_value from, struct ht_value to);
 /* `n` takes over the origins of `from` (or `from` itself when it was imported). */
 void ht_node_add_origin(struct ht_node *n, const struct ht_node *from);
-static inline struct ht_value ht_out(struct ht_node *n, int32_t i) { return (struct ht_value){ n, i, { 0 } }; }
-static inline struct ht_type *ht_type_of(struct ht_value v) { return &v.node->out[v.index]; }
-static inline bool ht_value_eq(struct ht_value a, struct ht_value b) { return a.node == b.node && a.index == b.index; }
+static inline struct ht_value ht_out(struct ht_node *n, int32_t i)
+{
+	return (struct ht_value){ n, i, { 0 } };
+}
+static inline struct ht_type *ht_type_of(struct ht_value v)
+{
+	return &v.node->out[v.index];
+}
+static inline bool ht_value_eq(struct ht_value a, struct ht_value b)
+{
+	return a.node == b.node && a.index == b.index;
+}
 
 /* Attributes.  Getters return the fallback when the attribute is absent or of another kind. */
 struct ht_attr *ht_attr_find(const struct ht_node *n, const char *name);
@@ -319,8 +346,8 @@ void ht_attr_remove(struct ht_node *n, const char *name);
 
 /* Constants. */
 /* A tensor in memory order; takes over the reference to `blob` (may be NULL). */
-struct ht_tensor *ht_tensor_new(struct ht_arena *a, enum ht_dtype t, struct ht_shape shape,
-	struct ht_blob *blob);
+struct ht_tensor *ht_tensor_new(
+	struct ht_arena *a, enum ht_dtype t, struct ht_shape shape, struct ht_blob *blob);
 /* Gives the bytes back early: `blob` becomes NULL.  The arena does it otherwise. */
 void ht_tensor_drop(struct ht_tensor *t);
 const struct ht_tensor *ht_const_tensor(struct ht_value v); /* NULL unless a Const with data */
@@ -339,7 +366,7 @@ struct ht_uses {
 		struct ht_node *node;
 		int32_t arg; /* operand number; -1: a control edge */
 		struct ht_use *next;
-	} **of; /* by node id: uses of any of its results */
+	} **of;          /* by node id: uses of any of its results */
 	bool *is_output; /* by node id: some entry, or the function's results, ask for it */
 	struct ht_graph *graph;
 };

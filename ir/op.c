@@ -6,14 +6,26 @@
 #include <threads.h>
 
 static struct ht_op_info table[HT_OP_END] = {
-	[HT_OP_OPAQUE] = { .op = HT_OP_OPAQUE, .name = { "", 0 }, .signature = "",
-		.effects = HT_READS | HT_WRITES | HT_ORDERED, .infer = ht_infer_unknown,
-		.infer_name = "unknown", .lower_name = "none", .prec = "NONE", .test = "import",
+	[HT_OP_OPAQUE] = { .op = HT_OP_OPAQUE,
+		.name = { "", 0 },
+		.signature = "",
+		.effects = HT_READS | HT_WRITES | HT_ORDERED,
+		.infer = ht_infer_unknown,
+		.infer_name = "unknown",
+		.lower_name = "none",
+		.prec = "NONE",
+		.test = "import",
 		.meaning = "a type that the table does not list" },
 #define OP(NAME, SIGNATURE, EFFECTS, INFER, PREC, LOWER, TEST, MEANING)                            \
-	[HT_OP_##NAME] = { .op = HT_OP_##NAME, .name = { #NAME, sizeof #NAME - 1 },                \
-		.signature = (SIGNATURE), .effects = (EFFECTS), .infer = ht_infer_##INFER,         \
-		.infer_name = #INFER, .lower_name = #LOWER, .prec = #PREC, .test = (TEST),         \
+	[HT_OP_##NAME] = { .op = HT_OP_##NAME,                                                     \
+		.name = { #NAME, sizeof #NAME - 1 },                                               \
+		.signature = (SIGNATURE),                                                          \
+		.effects = (EFFECTS),                                                              \
+		.infer = ht_infer_##INFER,                                                         \
+		.infer_name = #INFER,                                                              \
+		.lower_name = #LOWER,                                                              \
+		.prec = #PREC,                                                                     \
+		.test = (TEST),                                                                    \
 		.meaning = (MEANING) },
 #include "ir/ops.def"
 #undef OP
@@ -56,8 +68,7 @@ static enum ht_dtype read_dtype(struct ht_str word)
 #define REAL_SET                                                                                   \
 	(FLOAT_SET | INDEX_SET | BIT(HT_U8) | BIT(HT_I16) | BIT(HT_I8) | BIT(HT_U16) |             \
 		BIT(HT_U32) | BIT(HT_U64))
-#define NUM_SET                                                                                    \
-	(REAL_SET | BIT(HT_C64) | BIT(HT_C128) | BIT(HT_QI8) | BIT(HT_QU8) | BIT(HT_QI32))
+#define NUM_SET (REAL_SET | BIT(HT_C64) | BIT(HT_C128) | BIT(HT_QI8) | BIT(HT_QU8) | BIT(HT_QI32))
 #define ANY_SET (~UINT64_C(1))
 
 static uint64_t read_set_member(struct ht_str word)

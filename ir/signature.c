@@ -19,9 +19,9 @@ static const struct ht_attr_value *type_list(const struct ht_node *n, const stru
 	const struct ht_attr *a = find(n, info->type_attr[arg->type_attr].name);
 
 	return a && a->value.kind == HT_ATTR_LIST &&
-			(a->value.list.kind == HT_ATTR_TYPE || !a->value.list.n)
-		? &a->value
-		: NULL;
+			       (a->value.list.kind == HT_ATTR_TYPE || !a->value.list.n)
+		       ? &a->value
+		       : NULL;
 }
 
 static int32_t count_by_attr(const struct ht_node *n, const struct ht_op_arg *arg)
@@ -39,8 +39,8 @@ static int32_t count_by_attr(const struct ht_node *n, const struct ht_op_arg *ar
 	if (!a)
 		return arg->number_default;
 	return a->value.kind == HT_ATTR_INT && a->value.i >= 0 && a->value.i <= MAX_TENSORS
-		? (int32_t)a->value.i
-		: -1;
+		       ? (int32_t)a->value.i
+		       : -1;
 }
 
 /* What the other arguments leave, if they are all known. */
@@ -69,7 +69,8 @@ int32_t ht_formal_count(const struct ht_node *n, const struct ht_op_arg *arg)
 
 	if (count >= 0)
 		return count;
-	attr = arg->type_list ? ht_op_info(n->op)->type_attr[arg->type_attr].name : arg->number_attr;
+	attr = arg->type_list ? ht_op_info(n->op)->type_attr[arg->type_attr].name
+			      : arg->number_attr;
 	return find(n, attr) ? -1 : rest_of_operands(n, arg);
 }
 

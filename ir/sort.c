@@ -25,7 +25,7 @@ struct sort {
 bool ht_closes_loop(const struct ht_node *from, const struct ht_node *to)
 {
 	return (from->op == HT_OP_NextIteration || from->op == HT_OP_RefNextIteration) &&
-		(to->op == HT_OP_Merge || to->op == HT_OP_RefMerge);
+	       (to->op == HT_OP_Merge || to->op == HT_OP_RefMerge);
 }
 
 static void push(struct sort *s, struct ht_node *n)
@@ -39,8 +39,9 @@ static void push(struct sort *s, struct ht_node *n)
 /* The walk goes from user to operand: from `entry` on, each node on the stack needs the next. */
 static enum ht_status report_cycle(struct sort *s, const struct ht_node *entry)
 {
-	struct ht_where at = { .path = s->g->path, .offset = -1, .node = entry->name,
-		.op = entry->type };
+	struct ht_where at = {
+		.path = s->g->path, .offset = -1, .node = entry->name, .op = entry->type
+	};
 	struct ht_buf b;
 	size_t i = 0;
 	int shown = 0;

@@ -12,7 +12,7 @@
 static inline bool ht_is_name_char(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-		c == '_' || c == '.' || c == '/' || c == '-';
+	       c == '_' || c == '.' || c == '/' || c == '-';
 }
 
 static inline bool ht_is_digit(char c)
@@ -33,10 +33,10 @@ enum ht_elem_text ht_elem_text(enum ht_dtype t);
 
 static inline bool ht_is_nan_of(enum ht_dtype t, uint64_t bits)
 {
-	uint64_t quiet = t == HT_F64 ? UINT64_C(0x7ff8000000000000)
-		: t == HT_F32        ? 0x7fc00000
-		: t == HT_F16        ? 0x7e00
-				     : 0x7fc0;
+	uint64_t quiet = t == HT_F64   ? UINT64_C(0x7ff8000000000000)
+			 : t == HT_F32 ? 0x7fc00000
+			 : t == HT_F16 ? 0x7e00
+				       : 0x7fc0;
 
 	return bits == quiet;
 }
@@ -57,7 +57,7 @@ struct ht_weights_span {
 
 struct ht_str ht_hash_text(struct ht_arena *a, struct ht_hash h);
 void ht_weights_append(struct ht_buf *weights, struct ht_hash h, const struct ht_blob *b);
-enum ht_status ht_weights_open(struct ht_arena *a, struct ht_file *f, struct ht_diags *d,
-	struct ht_weights *w);
+enum ht_status ht_weights_open(
+	struct ht_arena *a, struct ht_file *f, struct ht_diags *d, struct ht_weights *w);
 
 #endif

@@ -154,7 +154,8 @@ static enum ht_status read_value(struct ht_parse *p, struct ht_attr_value *v)
 	enum ht_status st;
 
 	if (p->depth == MAX_DEPTH)
-		return ht_lex_limit(&p->lex, p->lex.p, "attributes are nested more than %d deep", MAX_DEPTH);
+		return ht_lex_limit(
+			&p->lex, p->lex.p, "attributes are nested more than %d deep", MAX_DEPTH);
 	p->depth++;
 	st = read_nested(p, v);
 	p->depth--;

@@ -21,8 +21,8 @@ static struct ht_where place(const struct ht_lex *l, const char *at)
 static enum ht_status report(const struct ht_lex *l, enum ht_status st, const char *at,
 	const char *fmt, va_list args) HT_PRINTF(4, 0);
 
-static enum ht_status report(const struct ht_lex *l, enum ht_status st, const char *at,
-	const char *fmt, va_list args)
+static enum ht_status report(
+	const struct ht_lex *l, enum ht_status st, const char *at, const char *fmt, va_list args)
 {
 	char text[512];
 
@@ -199,8 +199,9 @@ enum ht_status ht_lex_int(struct ht_lex *l, int64_t *i)
 	struct ht_str s;
 
 	HT_TRY(ht_lex_token(l, &s));
-	return ht_parse_int(s, i) ? HT_OK
-				  : ht_lex_fail(l, s.p, "'%.*s' is no integer of 64 bits", HT_STR_ARG(s));
+	return ht_parse_int(s, i)
+		       ? HT_OK
+		       : ht_lex_fail(l, s.p, "'%.*s' is no integer of 64 bits", HT_STR_ARG(s));
 }
 
 enum ht_status ht_lex_count(struct ht_lex *l, size_t *n)
@@ -268,8 +269,8 @@ enum ht_status ht_lex_dim(struct ht_lex *l, size_t syms, int64_t *dim)
 		!ht_parse_int((struct ht_str){ s.p + 1, s.n - 1 }, &number))
 		return ht_lex_fail(l, s.p, "'%.*s' is no dimension", HT_STR_ARG(s));
 	if ((uint64_t)number >= syms)
-		return ht_lex_fail(l, s.p, "there is no dimension d%lld before this line",
-			(long long)number);
+		return ht_lex_fail(
+			l, s.p, "there is no dimension d%lld before this line", (long long)number);
 	*dim = -2 - number;
 	return HT_OK;
 }

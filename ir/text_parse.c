@@ -9,7 +9,8 @@ static struct ht_pending *new_pending(struct ht_parse *p, const char *at, struct
 {
 	struct ht_pending *n;
 
-	p->pending = ht_grow(p->lex.a, p->pending, p->pendings, &p->pending_cap, sizeof *p->pending);
+	p->pending =
+		ht_grow(p->lex.a, p->pending, p->pendings, &p->pending_cap, sizeof *p->pending);
 	n = &p->pending[p->pendings++];
 	*n = (struct ht_pending){ .at = at, .name = name };
 	return n;
@@ -18,8 +19,8 @@ static struct ht_pending *new_pending(struct ht_parse *p, const char *at, struct
 /* An opaque node has as many results as someone uses. */
 #define MAX_OPAQUE_RESULTS 65536
 
-static enum ht_status resolve_value(struct ht_parse *p, const struct ht_pending *use,
-	struct ht_node *n)
+static enum ht_status resolve_value(
+	struct ht_parse *p, const struct ht_pending *use, struct ht_node *n)
 {
 	struct ht_value *v = use->value;
 
@@ -40,7 +41,8 @@ static enum ht_status resolve(struct ht_parse *p)
 		struct ht_node *n = ht_graph_node(p->g, use->name);
 
 		if (!n)
-			return ht_lex_fail(&p->lex, use->at, "there is no node '%.*s'", HT_STR_ARG(use->name));
+			return ht_lex_fail(
+				&p->lex, use->at, "there is no node '%.*s'", HT_STR_ARG(use->name));
 		if (use->control)
 			*use->control = n;
 		else
@@ -95,7 +97,8 @@ static enum ht_status read_operand(struct ht_parse *p, struct operands *o)
 
 	if (control) {
 		HT_TRY(ht_lex_name(l, &name));
-		o->control = ht_grow(l->a, o->control, o->controls++, &o->control_cap, sizeof *o->control);
+		o->control = ht_grow(
+			l->a, o->control, o->controls++, &o->control_cap, sizeof *o->control);
 	} else {
 		HT_TRY(read_value(p, &name, &v));
 		o->in = ht_grow(l->a, o->in, o->ins, &o->in_cap, sizeof *o->in);
@@ -177,8 +180,8 @@ static enum ht_status read_types(struct ht_parse *p, struct ht_node *n)
 			return ht_lex_limit(&p->lex, p->lex.p, "too many results");
 		/* Grown by doubling, so that long lists stay linear. */
 		if ((n->outs & (n->outs - 1)) == 0) {
-			struct ht_type *more = HT_NEW_ARRAY(p->lex.a, struct ht_type,
-				(size_t)(n->outs ? n->outs * 2 : 1));
+			struct ht_type *more = HT_NEW_ARRAY(
+				p->lex.a, struct ht_type, (size_t)(n->outs ? n->outs * 2 : 1));
 
 			if (n->outs)
 				memcpy(more, n->out, (size_t)n->outs * sizeof *more);
@@ -237,8 +240,8 @@ static enum ht_status read_node(struct ht_parse *p)
 
 static enum ht_status read_sym(struct ht_parse *p)
 {
-	static const char *const ops[] = { "name", "const", "add", "sub", "mul", "floordiv", "ceildiv",
-		"max" };
+	static const char *const ops[] = { "name", "const", "add", "sub", "mul", "floordiv",
+		"ceildiv", "max" };
 	struct ht_lex *l = &p->lex;
 	struct ht_graph *g = p->g;
 	struct ht_sym s = { .bound = -1 };
@@ -254,7 +257,8 @@ static enum ht_status read_sym(struct ht_parse *p)
 	for (op = 0; op < HT_COUNT(ops) && !ht_str_is(name, ops[op]); op++)
 		;
 	if (op == HT_COUNT(ops))
-		return ht_lex_fail(l, l->p, "a dimension is name, const, add, sub, mul, floordiv, ceildiv or max");
+		return ht_lex_fail(l, l->p,
+			"a dimension is name, const, add, sub, mul, floordiv, ceildiv or max");
 	s.op = (enum ht_sym_op)op;
 	if (s.op == HT_SYM_NAME)
 		HT_TRY(ht_lex_string(l, &s.name));
@@ -373,15 +377,16 @@ static enum ht_status read_function(struct ht_parse *p)
 
 static enum ht_status read_source(struct ht_parse *p)
 {
-	static const char *const sources[] = { "none", "graphdef", "metagraph", "savedmodel", "tfjs" };
+	static const char *const sources[] = { "none", "graphdef", "metagraph", "savedmodel",
+		"tfjs" };
 
 	for (size_t i = 0; i < HT_COUNT(sources); i++)
 		if (ht_lex_word(&p->lex, sources[i])) {
 			p->g->source = (enum ht_source)i;
 			return HT_OK;
 		}
-	return ht_lex_fail(&p->lex, p->lex.p,
-		"a source is none, graphdef, metagraph, savedmodel or tfjs");
+	return ht_lex_fail(
+		&p->lex, p->lex.p, "a source is none, graphdef, metagraph, savedmodel or tfjs");
 }
 
 static enum ht_status read_checkpoint(struct ht_parse *p)
@@ -442,7 +447,11 @@ static enum ht_status read_line(struct ht_parse *p)
 enum ht_status ht_text_parse(struct ht_arena *a, struct ht_str text, const char *path,
 	struct ht_file *weights, struct ht_diags *d, struct ht_graph **out)
 {
-	struct ht_parse p = { .lex = { .a = a, .d = d, .path = path, .begin = text.p, .p = text.p,
+	struct ht_parse p = { .lex = { .a = a,
+				      .d = d,
+				      .path = path,
+				      .begin = text.p,
+				      .p = text.p,
 				      .end = text.p + text.n } };
 
 	*out = NULL;

@@ -8,7 +8,7 @@
 struct ht_pending {
 	const char *at;
 	struct ht_str name;
-	struct ht_value *value;   /* one of these two */
+	struct ht_value *value; /* one of these two */
 	struct ht_node **control;
 };
 

@@ -12,8 +12,8 @@
 
 static enum ht_status no_value(struct ht_lex *l, struct ht_str s, enum ht_dtype t)
 {
-	return ht_lex_fail(l, s.p, "'%.*s' is no value of type %s", HT_STR_ARG(s),
-		ht_dtype_info(t)->name);
+	return ht_lex_fail(
+		l, s.p, "'%.*s' is no value of type %s", HT_STR_ARG(s), ht_dtype_info(t)->name);
 }
 
 static bool read_hex(struct ht_str s, size_t bytes, uint64_t *bits)
@@ -52,10 +52,10 @@ static uint64_t float_bits(enum ht_dtype t, double d)
 
 static uint64_t nan_bits(enum ht_dtype t)
 {
-	return t == HT_F64 ? UINT64_C(0x7ff8000000000000)
-		: t == HT_F32 ? 0x7fc00000
-		: t == HT_F16 ? 0x7e00
-			      : 0x7fc0;
+	return t == HT_F64   ? UINT64_C(0x7ff8000000000000)
+	       : t == HT_F32 ? 0x7fc00000
+	       : t == HT_F16 ? 0x7e00
+			     : 0x7fc0;
 }
 
 static enum ht_status read_float(struct ht_lex *l, enum ht_dtype t, uint64_t *bits)
@@ -158,8 +158,8 @@ static enum ht_status new_blob(struct ht_parse *p, const char *at, size_t n, str
 }
 
 /* `...` behind the last element: it stands for the rest. */
-static enum ht_status repeat_last(struct ht_parse *p, const char *at, struct ht_tensor *t,
-	const struct ht_buf *b)
+static enum ht_status repeat_last(
+	struct ht_parse *p, const char *at, struct ht_tensor *t, const struct ht_buf *b)
 {
 	size_t size = ht_dtype_info(t->dtype)->bytes, bytes;
 	int64_t count = ht_shape_count(t->shape);
@@ -182,7 +182,8 @@ static enum ht_status read_elements(struct ht_parse *p, struct ht_tensor *t)
 	struct ht_buf b;
 
 	if (!ht_dtype_info(t->dtype)->bytes)
-		return ht_lex_fail(l, at, "elements of type %s cannot be written", ht_dtype_info(t->dtype)->name);
+		return ht_lex_fail(l, at, "elements of type %s cannot be written",
+			ht_dtype_info(t->dtype)->name);
 	HT_TRY(ht_lex_expect(l, '{'));
 	ht_buf_init(&b, l->a);
 	if (!ht_lex_accept(l, '}')) {
@@ -225,8 +226,8 @@ static enum ht_status read_weights(struct ht_parse *p, struct ht_tensor *t)
 	if (!span && !p->weights.file)
 		return ht_lex_fail(&p->lex, name.p, "there is no weights file beside this text");
 	if (!span)
-		return ht_lex_fail(&p->lex, name.p, "%s has no constant %.*s", p->weights.file->path,
-			HT_STR_ARG(name));
+		return ht_lex_fail(&p->lex, name.p, "%s has no constant %.*s",
+			p->weights.file->path, HT_STR_ARG(name));
 	found = ht_hash_text(p->lex.a, ht_hash_bytes(p->weights.file->p + span->offset, span->n));
 	if (!ht_str_eq(found, name))
 		return ht_lex_fail(&p->lex, name.p, "constant %.*s in %s is damaged",
@@ -270,8 +271,8 @@ enum ht_status ht_parse_tensor(struct ht_parse *p, struct ht_tensor **out)
 	if (ht_lex_word(l, "strings")) {
 		HT_TRY(ht_lex_strings(l, &t->strings, &strings));
 		if (t->values != strings)
-			return ht_lex_fail(l, at, "%zu strings, 'values' or 'count' says %zu", strings,
-				t->values);
+			return ht_lex_fail(l, at, "%zu strings, 'values' or 'count' says %zu",
+				strings, t->values);
 	}
 	if (ht_lex_word(l, "bytes"))
 		return read_bytes(p, t);

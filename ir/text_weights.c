@@ -5,7 +5,8 @@
 
 struct ht_str ht_hash_text(struct ht_arena *a, struct ht_hash h)
 {
-	return ht_str_printf(a, "%016llx%016llx", (unsigned long long)h.hi, (unsigned long long)h.lo);
+	return ht_str_printf(
+		a, "%016llx%016llx", (unsigned long long)h.hi, (unsigned long long)h.lo);
 }
 
 static void pad(struct ht_buf *b)
@@ -28,8 +29,8 @@ void ht_weights_append(struct ht_buf *weights, struct ht_hash h, const struct ht
 	ht_put(weights, b->p, b->n);
 }
 
-static enum ht_status damaged(struct ht_diags *d, const struct ht_file *f, size_t offset,
-	const char *what)
+static enum ht_status damaged(
+	struct ht_diags *d, const struct ht_file *f, size_t offset, const char *what)
 {
 	struct ht_where at = { .path = f->path, .offset = (int64_t)offset };
 
@@ -41,8 +42,8 @@ static size_t align(size_t n)
 	return (n + HT_WEIGHTS_ALIGN - 1) / HT_WEIGHTS_ALIGN * HT_WEIGHTS_ALIGN;
 }
 
-enum ht_status ht_weights_open(struct ht_arena *a, struct ht_file *f, struct ht_diags *d,
-	struct ht_weights *w)
+enum ht_status ht_weights_open(
+	struct ht_arena *a, struct ht_file *f, struct ht_diags *d, struct ht_weights *w)
 {
 	size_t at = sizeof HT_WEIGHTS_MAGIC - 1;
 
@@ -64,7 +65,8 @@ enum ht_status ht_weights_open(struct ht_arena *a, struct ht_file *f, struct ht_
 			return damaged(d, f, at, "the bytes of a record are cut off");
 		span->offset = at;
 		span->n = (size_t)head[2];
-		ht_map_at(&w->spans, ht_hash_text(a, (struct ht_hash){ head[1], head[0] }))->value = span;
+		ht_map_at(&w->spans, ht_hash_text(a, (struct ht_hash){ head[1], head[0] }))->value =
+			span;
 		if (f->n - at < align(span->n))
 			break;
 		at += align(span->n);

@@ -1,8 +1,8 @@
 /* Who uses which result. */
 #include "ir/ir.h"
 
-static void add_use(struct ht_uses *u, struct ht_arena *a, struct ht_node *of, struct ht_node *by,
-	int32_t arg)
+static void add_use(
+	struct ht_uses *u, struct ht_arena *a, struct ht_node *of, struct ht_node *by, int32_t arg)
 {
 	struct ht_use *use = HT_NEW(a, struct ht_use);
 

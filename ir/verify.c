@@ -78,8 +78,8 @@ static void check_value(struct verify *v, const struct ht_node *n, const char *w
 	results = ht_node_result_count(value.node);
 	if (value.index < 0 || (results >= 0 && !value.port.n && value.index >= results))
 		fail(v, n, "%s %d is result %d of '%.*s' (%.*s), which has %d", what, (int)i,
-			(int)value.index, HT_STR_ARG(value.node->name), HT_STR_ARG(value.node->type),
-			(int)results);
+			(int)value.index, HT_STR_ARG(value.node->name),
+			HT_STR_ARG(value.node->type), (int)results);
 	else if (results < 0 && !value.port.n && value.index >= value.node->outs)
 		fail(v, n, "%s %d is result %d of '%.*s', of which %d are kept", what, (int)i,
 			(int)value.index, HT_STR_ARG(value.node->name), (int)value.node->outs);
@@ -101,7 +101,8 @@ static void check_edges(struct verify *v, const struct ht_node *n)
 		if (!is_member(v, from))
 			fail(v, n, "control input %d is not a node of the graph", (int)i);
 		else if (v->place[from->id] >= v->place[n->id])
-			fail(v, n, "stands before its control input '%.*s'", HT_STR_ARG(from->name));
+			fail(v, n, "stands before its control input '%.*s'",
+				HT_STR_ARG(from->name));
 	}
 }
 
@@ -120,8 +121,8 @@ static bool allows(const struct ht_op_type_attr *a, enum ht_dtype t)
 	return (unsigned)t < HT_DTYPE_END && (a->allowed >> t & 1);
 }
 
-static void check_type_attr(struct verify *v, const struct ht_node *n,
-	const struct ht_op_type_attr *t)
+static void check_type_attr(
+	struct verify *v, const struct ht_node *n, const struct ht_op_type_attr *t)
 {
 	const struct ht_attr *a;
 
@@ -174,9 +175,10 @@ static void check_operand_types(struct verify *v, const struct ht_node *n)
 				continue;
 			has = without_ref(in.node->out[in.index].dtype);
 			if (want != HT_INVALID && has != HT_INVALID && want != has)
-				fail(v, n, "operand %d ('%.*s', from '%.*s') is %s, must be %s", (int)at,
-					HT_STR_ARG(info->arg[i].name), HT_STR_ARG(in.node->name),
-					ht_dtype_info(has)->name, ht_dtype_info(want)->name);
+				fail(v, n, "operand %d ('%.*s', from '%.*s') is %s, must be %s",
+					(int)at, HT_STR_ARG(info->arg[i].name),
+					HT_STR_ARG(in.node->name), ht_dtype_info(has)->name,
+					ht_dtype_info(want)->name);
 		}
 	}
 }
@@ -192,7 +194,8 @@ static void check_signature(struct verify *v, const struct ht_node *n)
 	results = ht_node_result_count(n);
 	if (args < 0 || results < 0) {
 		if (!has_placeholder(n))
-			fail(v, n, "lacks an attribute that tells the number of operands or results");
+			fail(v, n,
+				"lacks an attribute that tells the number of operands or results");
 		return;
 	}
 	if (n->ins != args)
@@ -233,7 +236,8 @@ static void check_ports(struct verify *v, const char *what, const struct ht_port
 		if (p->value.index >= 0)
 			check_value(v, NULL, what, i, p->value);
 		else if (!is_member(v, p->value.node))
-			fail(v, NULL, "%s '%.*s' is not a node of the graph", what, HT_STR_ARG(p->name));
+			fail(v, NULL, "%s '%.*s' is not a node of the graph", what,
+				HT_STR_ARG(p->name));
 }
 
 static bool verify_graph(struct ht_graph *g, const char *path, struct ht_diags *d)

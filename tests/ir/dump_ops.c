@@ -2,15 +2,15 @@
  * TensorFlow's definitions. */
 #include "ir/ir.h"
 
-static void print_args(struct ht_buf *b, const struct ht_op_info *o, const struct ht_op_arg *arg,
-	int count)
+static void print_args(
+	struct ht_buf *b, const struct ht_op_info *o, const struct ht_op_arg *arg, int count)
 {
 	ht_putc(b, '[');
 	for (int i = 0; i < count; i++) {
-		ht_printf(b, "%s{\"name\":\"%.*s\",\"number\":\"%.*s\",\"number_default\":%d,\"list\":%d,\"ref\":%d,", i ? "," : "",
-			HT_STR_ARG(arg[i].name), HT_STR_ARG(arg[i].number_attr), arg[i].number_default,
-			arg[i].type_list,
-			arg[i].ref);
+		ht_printf(b,
+			"%s{\"name\":\"%.*s\",\"number\":\"%.*s\",\"number_default\":%d,\"list\":%d,\"ref\":%d,",
+			i ? "," : "", HT_STR_ARG(arg[i].name), HT_STR_ARG(arg[i].number_attr),
+			arg[i].number_default, arg[i].type_list, arg[i].ref);
 		if (arg[i].type_attr < 0)
 			ht_printf(b, "\"type\":%d}", (int)arg[i].fixed);
 		else

@@ -67,7 +67,8 @@ static enum ht_status round_trip(const struct ht_graph *g, struct ht_diags *d)
 		ht_text_print(back, &opt, &text2, &weights2);
 		if (!ht_str_eq(ht_buf_str(&text), ht_buf_str(&text2)) ||
 			!ht_str_eq(ht_buf_str(&weights), ht_buf_str(&weights2)))
-			st = ht_error(d, HT_E_VERDICT, HT_NOWHERE, "the text reads back as another graph");
+			st = ht_error(d, HT_E_VERDICT, HT_NOWHERE,
+				"the text reads back as another graph");
 	}
 	ht_arena_release(&a);
 	return st;
@@ -100,8 +101,8 @@ static enum ht_status check(const char *path, struct ht_arena *a, struct ht_diag
 		return HT_OK;
 	}
 	count_types(g, &c);
-	printf("%s: %zu nodes, %zu results, %zu typed, %zu shaped, inference %.2f ms\n", path, g->nodes,
-		c.results, c.typed, c.shaped, end - start);
+	printf("%s: %zu nodes, %zu results, %zu typed, %zu shaped, inference %.2f ms\n", path,
+		g->nodes, c.results, c.typed, c.shaped, end - start);
 	return HT_OK;
 }
 

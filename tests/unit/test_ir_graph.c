@@ -168,7 +168,8 @@ static void cycles(void **state)
 	UNIT_ARENA(a);
 	struct ht_graph *g = ht_graph_new(&a);
 	struct ht_node *enter = add(g, "Enter", "enter", 1), *merge = add(g, "Merge", "merge", 2);
-	struct ht_node *next = add(g, "NextIteration", "next", 1), *x = add(g, "Placeholder", "x", 1);
+	struct ht_node *next = add(g, "NextIteration", "next", 1),
+		       *x = add(g, "Placeholder", "x", 1);
 	struct ht_diags d;
 
 	ht_diags_init(&d);
@@ -273,7 +274,8 @@ static void signatures(void **state)
 	UNIT_ARENA(a);
 	struct ht_graph *g = ht_graph_new(&a);
 	struct ht_node *n = add(g, "ConcatV2", "n", 1), *u = add(g, "Unpack", "u", 0);
-	struct ht_node *call = add(g, "PartitionedCall", "call", 0), *top = add(g, "TopKV2", "t", 2);
+	struct ht_node *call = add(g, "PartitionedCall", "call", 0),
+		       *top = add(g, "TopKV2", "t", 2);
 	const struct ht_op_info *info = ht_op_info(HT_OP_ConcatV2);
 	int32_t index;
 

@@ -75,7 +75,8 @@ static void elementwise(void **state)
 }
 
 #define AB(a, b)                                                                                   \
-	"%a = Placeholder() {dtype=f32, shape=shape" a "} %b = Placeholder() {dtype=f32, shape=shape" b "} "
+	"%a = Placeholder() {dtype=f32, shape=shape" a                                             \
+	"} %b = Placeholder() {dtype=f32, shape=shape" b "} "
 
 static void broadcasts(void **state)
 {
@@ -103,32 +104,36 @@ static void products(void **state)
 {
 	static const struct test_case cases[] = {
 		{ AB("[2,3]", "[3,5]") "%y = MatMul(%a, %b) {T=f32}", "f32[2,5]" },
-		{ AB("[3,2]", "[5,3]") "%y = MatMul(%a, %b) {T=f32, transpose_a=true, transpose_b=true}",
+		{ AB("[3,2]",
+			  "[5,3]") "%y = MatMul(%a, %b) {T=f32, transpose_a=true, transpose_b=true}",
 			"f32[2,5]" },
 		{ AB("[2,3]", "[4,5]") "%y = MatMul(%a, %b) {T=f32}", NULL },
 		{ AB("[2,3,1]", "[3,5]") "%y = MatMul(%a, %b) {T=f32}", NULL },
 		{ AB("[7,1,2,3]", "[4,3,5]") "%y = BatchMatMulV2(%a, %b) {T=f32}", "f32[7,4,2,5]" },
-		{ AB("[?,2,3]", "[?,5,3]") "%y = BatchMatMul(%a, %b) {T=f32, adj_y=true}", "f32[?,2,5]" },
+		{ AB("[?,2,3]", "[?,5,3]") "%y = BatchMatMul(%a, %b) {T=f32, adj_y=true}",
+			"f32[?,2,5]" },
 		{ AB("[2,3]", "[3,5]") "%y = Einsum(%a, %b) {T=f32, N=2, equation=\"ab,bc->ca\"}",
 			"f32[5,2]" },
 		/* TF.js writes neither TArgs nor num_host_args. */
 		{ AB("[2,3]", "[3,5]") "%y = _FusedMatMul(%a, %b, %c) {T=f32, num_args=1} "
-				       "%c = Placeholder() {dtype=f32}", "f32[2,5]" },
+				       "%c = Placeholder() {dtype=f32}",
+			"f32[2,5]" },
 	};
 
 	(void)state;
 	check_all(cases, HT_COUNT(cases));
 }
 
-#define CONV(op, x, f, attrs)                                                                      \
-	AB(x, f) "%y = " op "(%a, %b) {T=f32, " attrs "}"
+#define CONV(op, x, f, attrs) AB(x, f) "%y = " op "(%a, %b) {T=f32, " attrs "}"
 
 static void windows(void **state)
 {
 	static const struct test_case cases[] = {
-		{ CONV("Conv2D", "[1,224,225,3]", "[3,3,3,8]", "strides=[1,2,2,1], padding=\"SAME\""),
+		{ CONV("Conv2D", "[1,224,225,3]", "[3,3,3,8]",
+			  "strides=[1,2,2,1], padding=\"SAME\""),
 			"f32[1,112,113,8]" },
-		{ CONV("Conv2D", "[?,10,10,3]", "[3,5,3,8]", "strides=[1,2,2,1], padding=\"VALID\""),
+		{ CONV("Conv2D", "[?,10,10,3]", "[3,5,3,8]",
+			  "strides=[1,2,2,1], padding=\"VALID\""),
 			"f32[?,4,3,8]" },
 		{ CONV("Conv2D", "[1,3,10,10]", "[3,3,3,8]",
 			  "strides=[1,1,1,1], padding=\"VALID\", data_format=\"NCHW\", dilations=[1,1,2,2]"),
@@ -136,19 +141,24 @@ static void windows(void **state)
 		{ CONV("Conv2D", "[1,10,10,4]", "[3,3,2,8]",
 			  "strides=[1,1,1,1], padding=\"EXPLICIT\", explicit_paddings=[0,0,1,2,0,0,0,0]"),
 			"f32[1,11,8,8]" },
-		{ CONV("Conv2D", "[1,10,10,3]", "[3,3,2,8]", "strides=[1,1,1,1], padding=\"SAME\""), NULL },
-		{ CONV("Conv2D", "[1,10,10,3]", "[3,3,3,8]", "strides=[1,0,1,1], padding=\"SAME\""), NULL },
-		{ CONV("Conv2D", "[1,10,10,3]", "[3,3,3,8]", "strides=[1,1], padding=\"SAME\""), NULL },
-		{ CONV("Conv2D", "[1,10,10,3]", "[3,3,3,8]", "strides=[1,1,1,1], padding=\"SOME\""), NULL },
-		{ CONV("Conv2D", "[1,2,2,3]", "[5,5,3,8]", "strides=[1,1,1,1], padding=\"VALID\""), NULL },
+		{ CONV("Conv2D", "[1,10,10,3]", "[3,3,2,8]", "strides=[1,1,1,1], padding=\"SAME\""),
+			NULL },
+		{ CONV("Conv2D", "[1,10,10,3]", "[3,3,3,8]", "strides=[1,0,1,1], padding=\"SAME\""),
+			NULL },
+		{ CONV("Conv2D", "[1,10,10,3]", "[3,3,3,8]", "strides=[1,1], padding=\"SAME\""),
+			NULL },
+		{ CONV("Conv2D", "[1,10,10,3]", "[3,3,3,8]", "strides=[1,1,1,1], padding=\"SOME\""),
+			NULL },
+		{ CONV("Conv2D", "[1,2,2,3]", "[5,5,3,8]", "strides=[1,1,1,1], padding=\"VALID\""),
+			NULL },
 		{ CONV("DepthwiseConv2dNative", "[1,8,8,3]", "[3,3,3,2]",
 			  "strides=[1,1,1,1], padding=\"SAME\""),
 			"f32[1,8,8,6]" },
 		{ X("[1,9,9,3]") "%y = MaxPool(%x) {T=f32, ksize=[1,2,2,1], strides=[1,2,2,1], "
 				 "padding=\"VALID\"}",
 			"f32[1,4,4,3]" },
-		{ AB("[3,3,8,5]", "[1,7,7,5]") INTS("s", "[4]", "1, 14, 14, 8")
-			"%y = Conv2DBackpropInput(%s, %a, %b) {T=f32, strides=[1,2,2,1], padding=\"SAME\"}",
+		{ AB("[3,3,8,5]", "[1,7,7,5]") INTS("s", "[4]",
+			  "1, 14, 14, 8") "%y = Conv2DBackpropInput(%s, %a, %b) {T=f32, strides=[1,2,2,1], padding=\"SAME\"}",
 			"f32[1,14,14,8]" },
 	};
 
@@ -164,9 +174,11 @@ static void reductions(void **state)
 			"f32[2,1,4]" },
 		{ X("[2,3,4]") INTS("i", "[1]", "3") "%y = Sum(%x, %i) {T=f32}", NULL },
 		{ X("[2,3,4]") INTS("i", "[2]", "1, -2") "%y = Sum(%x, %i) {T=f32}", NULL },
-		{ X("[2,3,4]") "%i = Placeholder() {dtype=i32} %y = Sum(%x, %i) {T=f32}", "f32[*]" },
+		{ X("[2,3,4]") "%i = Placeholder() {dtype=i32} %y = Sum(%x, %i) {T=f32}",
+			"f32[*]" },
 		{ X("[2,3,4]") INTS("i", "[]", "-2") "%y = ArgMax(%x, %i) {T=f32}", "i64[2,4]" },
-		{ X("[2,9]") INTS("i", "[]", "3") "%y = TopKV2(%x, %i) {T=f32}", "f32[2,3] i32[2,3]" },
+		{ X("[2,9]") INTS("i", "[]", "3") "%y = TopKV2(%x, %i) {T=f32}",
+			"f32[2,3] i32[2,3]" },
 		{ X("[2,9]") INTS("i", "[]", "10") "%y = TopKV2(%x, %i) {T=f32}", NULL },
 	};
 
@@ -177,24 +189,30 @@ static void reductions(void **state)
 static void moves(void **state)
 {
 	static const struct test_case cases[] = {
-		{ X("[2,3,4]") INTS("i", "[2]", "-1, 6") "%y = Reshape(%x, %i) {T=f32}", "f32[4,6]" },
+		{ X("[2,3,4]") INTS("i", "[2]", "-1, 6") "%y = Reshape(%x, %i) {T=f32}",
+			"f32[4,6]" },
 		{ X("[2,3,4]") INTS("i", "[2]", "5, 5") "%y = Reshape(%x, %i) {T=f32}", NULL },
 		{ X("[2,3,4]") INTS("i", "[2]", "-1, -1") "%y = Reshape(%x, %i) {T=f32}", NULL },
 		{ X("[2,3,4]") INTS("i", "[2]", "-1, 5") "%y = Reshape(%x, %i) {T=f32}", NULL },
-		{ X("[?,3,4]") INTS("i", "[2]", "-1, 12") "%y = Reshape(%x, %i) {T=f32}", "f32[?,12]" },
+		{ X("[?,3,4]") INTS("i", "[2]", "-1, 12") "%y = Reshape(%x, %i) {T=f32}",
+			"f32[?,12]" },
 		{ X("[1,3,1]") "%y = Squeeze(%x) {T=f32}", "f32[3]" },
 		{ X("[1,?,1]") "%y = Squeeze(%x) {T=f32}", "f32[*]" },
 		{ X("[1,?,1]") "%y = Squeeze(%x) {T=f32, squeeze_dims=[-1]}", "f32[1,?]" },
 		{ X("[1,3,1]") "%y = Squeeze(%x) {T=f32, squeeze_dims=[1]}", NULL },
-		{ X("[2,3]") INTS("i", "[]", "-1") "%y = ExpandDims(%x, %i) {T=f32}", "f32[2,3,1]" },
+		{ X("[2,3]") INTS("i", "[]", "-1") "%y = ExpandDims(%x, %i) {T=f32}",
+			"f32[2,3,1]" },
 		{ X("[2,3,4]") INTS("i", "[3]", "2, 0, 1") "%y = Transpose(%x, %i) {T=f32}",
 			"f32[4,2,3]" },
 		{ X("[2,3,4]") INTS("i", "[3]", "2, 0, 0") "%y = Transpose(%x, %i) {T=f32}", NULL },
-		{ AB("[2,3]", "[2,?]") INTS("i", "[]", "-1")
-			"%y = ConcatV2(%a, %b, %a, %i) {T=f32, N=3}", "f32[2,?]" },
-		{ AB("[2,3]", "[2,5]") INTS("i", "[]", "1") "%y = ConcatV2(%a, %b, %i) {T=f32, N=2}",
+		{ AB("[2,3]", "[2,?]")
+				INTS("i", "[]", "-1") "%y = ConcatV2(%a, %b, %a, %i) {T=f32, N=3}",
+			"f32[2,?]" },
+		{ AB("[2,3]", "[2,5]")
+				INTS("i", "[]", "1") "%y = ConcatV2(%a, %b, %i) {T=f32, N=2}",
 			"f32[2,8]" },
-		{ AB("[2,3]", "[3,5]") INTS("i", "[]", "1") "%y = ConcatV2(%a, %b, %i) {T=f32, N=2}",
+		{ AB("[2,3]", "[3,5]")
+				INTS("i", "[]", "1") "%y = ConcatV2(%a, %b, %i) {T=f32, N=2}",
 			NULL },
 		{ X("[2,3]") "%y = Pack(%x, %x, %x) {T=f32, N=3, axis=1}", "f32[2,3,3]" },
 		{ X("[2,3]") "%y = Unpack(%x) {T=f32, num=2}", "f32[3] f32[3]" },
@@ -202,10 +220,12 @@ static void moves(void **state)
 		{ X("[2,6]") INTS("i", "[]", "1") "%y = Split(%i, %x) {T=f32, num_split=2}",
 			"f32[2,3] f32[2,3]" },
 		{ X("[2,6]") INTS("i", "[]", "1") "%y = Split(%i, %x) {T=f32, num_split=4}", NULL },
-		{ X("[2,6]") INTS("s", "[2]", "2, -1") INTS("i", "[]", "1")
-			"%y = SplitV(%x, %s, %i) {T=f32, Tlen=i32, num_split=2}", "f32[2,2] f32[2,4]" },
-		{ X("[2,6]") INTS("s", "[2]", "2, 5") INTS("i", "[]", "1")
-			"%y = SplitV(%x, %s, %i) {T=f32, Tlen=i32, num_split=2}", NULL },
+		{ X("[2,6]") INTS("s", "[2]", "2, -1") INTS(
+			  "i", "[]", "1") "%y = SplitV(%x, %s, %i) {T=f32, Tlen=i32, num_split=2}",
+			"f32[2,2] f32[2,4]" },
+		{ X("[2,6]") INTS("s", "[2]", "2, 5") INTS(
+			  "i", "[]", "1") "%y = SplitV(%x, %s, %i) {T=f32, Tlen=i32, num_split=2}",
+			NULL },
 	};
 
 	(void)state;
@@ -213,15 +233,18 @@ static void moves(void **state)
 }
 
 #define STRIDED(shape, n, begin, end, strides, masks)                                              \
-	X(shape) INTS("b", n, begin) INTS("e", n, end) INTS("s", n, strides)                       \
-	"%y = StridedSlice(%x, %b, %e, %s) {T=f32, Index=i32" masks "}"
+	X(shape)                                                                                   \
+	INTS("b", n, begin) INTS("e", n, end)                                                      \
+		INTS("s", n, strides) "%y = StridedSlice(%x, %b, %e, %s) {T=f32, Index=i32" masks  \
+				      "}"
 
 static void slices(void **state)
 {
 	static const struct test_case cases[] = {
 		{ STRIDED("[10,20]", "[2]", "1, 2", "-1, 12", "2, 3", ""), "f32[4,4]" },
 		{ STRIDED("[10,20]", "[2]", "9, 0", "2, 0", "-3, 1", ", end_mask=2"), "f32[3,20]" },
-		{ STRIDED("[10,20]", "[1]", "0", "0", "-1", ", begin_mask=1, end_mask=1"), "f32[10,20]" },
+		{ STRIDED("[10,20]", "[1]", "0", "0", "-1", ", begin_mask=1, end_mask=1"),
+			"f32[10,20]" },
 		{ STRIDED("[10,20]", "[1]", "-1", "0", "1", ", shrink_axis_mask=1"), "f32[20]" },
 		{ STRIDED("[10,20]", "[1]", "10", "11", "1", ", shrink_axis_mask=1"), NULL },
 		{ STRIDED("[10,20]", "[1]", "0", "1", "0", ""), NULL },
@@ -232,18 +255,23 @@ static void slices(void **state)
 			"f32[2,3,4,1]" },
 		{ STRIDED("[2]", "[2]", "0, 1", "0, 2", "1, 1", ""), NULL },
 		{ STRIDED("[?,5]", "[2]", "0, 1", "0, 3", "1, 1", ", end_mask=1"), "f32[?,2]" },
-		{ X("[4,6]") INTS("b", "[2]", "1, 0") INTS("s", "[2]", "-1, 2")
-			"%y = Slice(%x, %b, %s) {T=f32, Index=i32}", "f32[3,2]" },
-		{ X("[4,6]") INTS("b", "[2]", "1, 0") INTS("s", "[2]", "4, 2")
-			"%y = Slice(%x, %b, %s) {T=f32, Index=i32}", NULL },
-		{ X("[4,6]") INTS("i", "[2,3]", "0, 1, 2, 3, 0, 1") INTS("k", "[]", "1")
-			"%y = GatherV2(%x, %i, %k) {Tparams=f32, Tindices=i32, Taxis=i32}",
+		{ X("[4,6]") INTS("b", "[2]", "1, 0") INTS(
+			  "s", "[2]", "-1, 2") "%y = Slice(%x, %b, %s) {T=f32, Index=i32}",
+			"f32[3,2]" },
+		{ X("[4,6]") INTS("b", "[2]", "1, 0") INTS(
+			  "s", "[2]", "4, 2") "%y = Slice(%x, %b, %s) {T=f32, Index=i32}",
+			NULL },
+		{ X("[4,6]") INTS("i", "[2,3]", "0, 1, 2, 3, 0, 1") INTS("k", "[]",
+			  "1") "%y = GatherV2(%x, %i, %k) {Tparams=f32, Tindices=i32, Taxis=i32}",
 			"f32[4,2,3]" },
-		{ X("[4,6,7]") INTS("i", "[3,2]", "0, 1, 2, 3, 0, 1")
-			"%y = GatherNd(%x, %i) {Tparams=f32, Tindices=i32}", "f32[3,7]" },
-		{ X("[4,6]") INTS("i", "[2,2]", "0, 1, 2, 3") "%y = Pad(%x, %i) {T=f32}", "f32[5,11]" },
-		{ X("[4,6]") INTS("i", "[2,2]", "0, 4, 2, 3")
-			"%y = MirrorPad(%x, %i) {T=f32, mode=\"REFLECT\"}", NULL },
+		{ X("[4,6,7]") INTS("i", "[3,2]",
+			  "0, 1, 2, 3, 0, 1") "%y = GatherNd(%x, %i) {Tparams=f32, Tindices=i32}",
+			"f32[3,7]" },
+		{ X("[4,6]") INTS("i", "[2,2]", "0, 1, 2, 3") "%y = Pad(%x, %i) {T=f32}",
+			"f32[5,11]" },
+		{ X("[4,6]") INTS("i", "[2,2]",
+			  "0, 4, 2, 3") "%y = MirrorPad(%x, %i) {T=f32, mode=\"REFLECT\"}",
+			NULL },
 		{ X("[4,6]") INTS("i", "[2]", "2, 3") "%y = Tile(%x, %i) {T=f32}", "f32[8,18]" },
 	};
 
@@ -257,13 +285,16 @@ static void images(void **state)
 		{ X("[1,2,3,8]") "%y = DepthToSpace(%x) {T=f32, block_size=2}", "f32[1,4,6,2]" },
 		{ X("[1,4,6,2]") "%y = SpaceToDepth(%x) {T=f32, block_size=2}", "f32[1,2,3,8]" },
 		{ X("[1,4,6,2]") "%y = SpaceToDepth(%x) {T=f32, block_size=3}", NULL },
-		{ X("[2,5,7,3]") INTS("b", "[2]", "2, 2") INTS("p", "[2,2]", "1, 0, 0, 1")
-			"%y = SpaceToBatchND(%x, %b, %p) {T=f32}", "f32[8,3,4,3]" },
-		{ X("[8,3,4,3]") INTS("b", "[2]", "2, 2") INTS("p", "[2,2]", "1, 0, 0, 1")
-			"%y = BatchToSpaceND(%x, %b, %p) {T=f32}", "f32[2,5,7,3]" },
+		{ X("[2,5,7,3]") INTS("b", "[2]", "2, 2") INTS(
+			  "p", "[2,2]", "1, 0, 0, 1") "%y = SpaceToBatchND(%x, %b, %p) {T=f32}",
+			"f32[8,3,4,3]" },
+		{ X("[8,3,4,3]") INTS("b", "[2]", "2, 2") INTS(
+			  "p", "[2,2]", "1, 0, 0, 1") "%y = BatchToSpaceND(%x, %b, %p) {T=f32}",
+			"f32[2,5,7,3]" },
 		{ X("[1,4,6,2]") INTS("s", "[2]", "9, 8") "%y = ResizeBilinear(%x, %s) {T=f32}",
 			"f32[1,9,8,2]" },
-		{ X("[1,4,6,2]") INTS("s", "[3]", "9, 8, 7") "%y = ResizeBilinear(%x, %s) {T=f32}", NULL },
+		{ X("[1,4,6,2]") INTS("s", "[3]", "9, 8, 7") "%y = ResizeBilinear(%x, %s) {T=f32}",
+			NULL },
 	};
 
 	(void)state;
@@ -273,14 +304,19 @@ static void images(void **state)
 static void makers(void **state)
 {
 	static const struct test_case cases[] = {
-		{ INTS("a", "[]", "2") INTS("b", "[]", "11") INTS("c", "[]", "3") "%y = Range(%a, %b, %c)",
+		{ INTS("a", "[]", "2") INTS("b", "[]", "11")
+				INTS("c", "[]", "3") "%y = Range(%a, %b, %c)",
 			"i32[3]" },
 		{ INTS("a", "[]", "2") INTS("c", "[]", "0") "%y = Range(%a, %a, %c)", NULL },
-		{ INTS("s", "[2]", "2, 3") INTS("v", "[]", "0") "%y = Fill(%s, %v) {T=i32}", "i32[2,3]" },
-		{ INTS("s", "[2]", "2, -3") INTS("v", "[]", "0") "%y = Fill(%s, %v) {T=i32}", NULL },
-		{ INTS("s", "[2]", "2, 3") "%y = RandomUniform(%s) {T=i32, dtype=f32}", "f32[2,3]" },
-		{ XI("[2,?]") INTS("d", "[]", "10") INTS("v", "[]", "1")
-			"%y = OneHot(%x, %d, %v, %v) {T=i32, TI=i32, axis=1}", "i32[2,10,?]" },
+		{ INTS("s", "[2]", "2, 3") INTS("v", "[]", "0") "%y = Fill(%s, %v) {T=i32}",
+			"i32[2,3]" },
+		{ INTS("s", "[2]", "2, -3") INTS("v", "[]", "0") "%y = Fill(%s, %v) {T=i32}",
+			NULL },
+		{ INTS("s", "[2]", "2, 3") "%y = RandomUniform(%s) {T=i32, dtype=f32}",
+			"f32[2,3]" },
+		{ XI("[2,?]") INTS("d", "[]", "10") INTS(
+			  "v", "[]", "1") "%y = OneHot(%x, %d, %v, %v) {T=i32, TI=i32, axis=1}",
+			"i32[2,10,?]" },
 		{ X("[1,3]") INTS("s", "[3]", "4, 2, 3") "%y = BroadcastTo(%x, %s) {T=f32}",
 			"f32[4,2,3]" },
 		{ X("[2,3]") INTS("s", "[3]", "4, 4, 3") "%y = BroadcastTo(%x, %s) {T=f32}", NULL },
@@ -292,8 +328,9 @@ static void makers(void **state)
 
 /* The batch is unknown, all else follows. */
 #define SHAPE(shape)                                                                               \
-	X(shape) "%s = Shape(%x) {T=f32} " INTS("z", "[1]", "0") INTS("o", "[1]", "1")              \
-	INTS("t", "[1]", "2") INTS("c2", "[]", "2") INTS("c0", "[]", "0")
+	X(shape)                                                                                   \
+	"%s = Shape(%x) {T=f32} " INTS("z", "[1]", "0") INTS("o", "[1]", "1")                      \
+		INTS("t", "[1]", "2") INTS("c2", "[]", "2") INTS("c0", "[]", "0")
 
 static void shape_arithmetic(void **state)
 {
@@ -324,8 +361,8 @@ static void shape_arithmetic(void **state)
 			"f32[2,1,4,6]" },
 		{ SHAPE("[2,4,6]") "%r = ReverseV2(%s, %z) {T=i32, Tidx=i32} %y = Fill(%r, %c2) {T=i32}",
 			"i32[6,4,2]" },
-		{ SHAPE("[2,4,6]") "%b = StridedSlice(%s, %t, %z, %m1) {T=i32, Index=i32, end_mask=1} "
-				   INTS("m1", "[1]", "-1") "%y = Fill(%b, %c2) {T=i32}",
+		{ SHAPE("[2,4,6]") "%b = StridedSlice(%s, %t, %z, %m1) {T=i32, Index=i32, end_mask=1} " INTS(
+			  "m1", "[1]", "-1") "%y = Fill(%b, %c2) {T=i32}",
 			"i32[6,4,2]" },
 		{ SHAPE("[2,4,6]") "%q = Size(%x) {T=f32} %p = Pack(%q) {T=i32, N=1} "
 				   "%y = Reshape(%x, %p) {T=f32}",
@@ -338,12 +375,11 @@ static void shape_arithmetic(void **state)
 
 static void symbols_stay(void **state)
 {
-	static const char text[] =
-		"hir 1 dim d0 = name \"batch\" " SHAPE("[d0,4,6]")
-		"%n = StridedSlice(%s, %z, %o, %o) {T=i32, Index=i32, shrink_axis_mask=1} "
-		"%k = Mul(%c2, %c2) {T=i32} %six = AddV2(%k, %c2) {T=i32} "
-		"%p = Pack(%n, %six, %k) {T=i32, N=3} %r = Reshape(%x, %p) {T=f32} "
-		"%one = Const() {dtype=f32, value=tensor f32[1,1] {1.0}} %y = AddV2(%r, %one) {T=f32}";
+	static const char text[] = "hir 1 dim d0 = name \"batch\" " SHAPE(
+		"[d0,4,6]") "%n = StridedSlice(%s, %z, %o, %o) {T=i32, Index=i32, shrink_axis_mask=1} "
+			    "%k = Mul(%c2, %c2) {T=i32} %six = AddV2(%k, %c2) {T=i32} "
+			    "%p = Pack(%n, %six, %k) {T=i32, N=3} %r = Reshape(%x, %p) {T=f32} "
+			    "%one = Const() {dtype=f32, value=tensor f32[1,1] {1.0}} %y = AddV2(%r, %one) {T=f32}";
 	UNIT_ARENA(a);
 	struct ht_graph *g;
 	const struct ht_node *y;
@@ -374,8 +410,10 @@ static void loops_calls_and_state(void **state)
 			   "%r = Const() {dtype=f32, value=tensor f32[2] {1.0, 2.0}} }",
 			"f32[2]" },
 		{ X("[2]") "%y = Unheard(%x) : f32[7]", "f32[7]" },
-		{ "versions \"\\x08\\x15\" %y = Placeholder() {dtype=f32, shape=shape[]}", "f32[*]" },
-		{ "versions \"\\x08\\x1b\" %y = Placeholder() {dtype=f32, shape=shape[]}", "f32[]" },
+		{ "versions \"\\x08\\x15\" %y = Placeholder() {dtype=f32, shape=shape[]}",
+			"f32[*]" },
+		{ "versions \"\\x08\\x1b\" %y = Placeholder() {dtype=f32, shape=shape[]}",
+			"f32[]" },
 		{ "%y = Placeholder() {dtype=f32, shape=shape[?,2]} : f32[8,2]", "f32[8,2]" },
 	};
 

@@ -21,7 +21,8 @@ static const struct bad {
 	{ X "%y = IdentityN(%x, %x) {T=[f32]}", "y", "has 2 operands, its type takes 1" },
 	{ X "%y = IdentityN(%x, %x) {T=[f32, i32]}", "y", "operand 1 ('input', from 'x')" },
 	{ "%y = Const() {dtype=f32}", "y", "has no tensor" },
-	{ "%y = Const() {dtype=i32, value=tensor f32[] {1.0}}", "y", "'dtype' is not the tensor's" },
+	{ "%y = Const() {dtype=i32, value=tensor f32[] {1.0}}", "y",
+		"'dtype' is not the tensor's" },
 	{ "%y = Const() {dtype=f32, value=tensor f32[3] {1.0}}", "y", "has 4 bytes" },
 	{ "%\"\" = NoOp()", "", "has no name" },
 	{ "%y = \"\"()", "y", "has no op type" },
@@ -37,8 +38,8 @@ static void each_breach_is_named(void **state)
 		bool said = false;
 
 		ht_diags_init(&d);
-		assert_int_equal(ht_text_parse(&a, ht_str_printf(&a, "hir 1 %s", bad[i].text), "t", NULL,
-					 &d, &g),
+		assert_int_equal(ht_text_parse(&a, ht_str_printf(&a, "hir 1 %s", bad[i].text), "t",
+					 NULL, &d, &g),
 			HT_OK);
 		if (ht_verify(g, &d) != HT_E_INPUT)
 			fail_msg("%s: not refused", bad[i].text);
@@ -54,8 +55,8 @@ static void each_breach_is_named(void **state)
 
 static void odd_but_valid(void **state)
 {
-	static const char text[] = "hir 1 " X
-		"%u = Unheard(%x, ^x) {T=1} %v = Relu(%u:5) {T=f32} "
+	static const char text[] =
+		"hir 1 " X "%u = Unheard(%x, ^x) {T=1} %v = Relu(%u:5) {T=f32} "
 		"%new = Placeholder() {dtype=dtype99} %id = Identity(%new) {T=dtype99} "
 		"%ref = VariableV2() {dtype=f32} %sw = RefSwitch(%ref, %b) {T=f32} "
 		"%b = Placeholder() {dtype=b1} "
@@ -83,8 +84,8 @@ static void all_breaches_are_said(void **state)
 
 	(void)state;
 	ht_diags_init(&d);
-	ht_text_parse(&a, HT_STR("hir 1 %a = Relu() %b = Relu() function \"f\" { %c = Relu() }"), "t",
-		NULL, &d, &g);
+	ht_text_parse(&a, HT_STR("hir 1 %a = Relu() %b = Relu() function \"f\" { %c = Relu() }"),
+		"t", NULL, &d, &g);
 	assert_int_equal(ht_verify(g, &d), HT_E_INPUT);
 	assert_int_equal(d.errors, 3);
 	assert_non_null(strstr(d.last->text.p, "in function 'f'"));
