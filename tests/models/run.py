@@ -67,7 +67,7 @@ def feed_options(row, inputs, folder):
     options = []
     for i, (name, x) in enumerate(inputs.items()):
         options += ['--input', f'{name}=@{folder}/x.npz#x{i}']
-        if row.shapes and np.ndim(x):
+        if row.shapes:
             options += ['--input-shape', f'{name}:' + ','.join(map(str, np.shape(x)))]
     return options
 
