@@ -125,6 +125,13 @@ class Usage(Case):
                 r = subprocess.run([TOOL, v, '--' + name] + (['1'] if arg else []), capture_output=True)
                 self.assertNotIn(b'has no option', r.stderr, (v, name))
 
+    def test_docs_have_the_help(self):
+        with open(os.path.join(HERE, '..', '..', 'docs', 'cli.md')) as f:
+            docs = f.read()
+        for v in MODEL_VERBS + ('ops',):
+            options = self.tool('help', v).stdout.decode().split('options:\n')[1].split('\n\nexit codes')[0]
+            self.assertIn(options, docs, v)
+
     def test_vendor_spellings(self):
         a = self.tool('run', '--input_shape', 'x:2,4', '--precision_mode', 'allow_mix_precision', '--format=json', SMALL)
         b = self.tool('run', '--input-shape=x:2,4', '--precision_mode_v2=mixed_float16', '--format=json', SMALL)
