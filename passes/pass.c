@@ -91,18 +91,31 @@ static enum ht_status check_names(const char *pipeline, const char *stop_after, 
 	return HT_OK;
 }
 
+/* Some dtype is not known yet, so that `infer` may find what is wrong with the file. */
+static bool is_untyped(const struct ht_graph *g)
+{
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		for (int32_t i = 0; i < n->outs; i++)
+			if (n->out[i].dtype == HT_INVALID)
+				return true;
+	return false;
+}
+
 static enum ht_status run_one(const struct ht_pass *pass, struct ht_graph *g,
 	struct ht_pass_context *c)
 {
 	struct ht_unwind *unwind = c->scratch->unwind;
+	bool finds_out = pass == &ht_pass_infer && is_untyped(g);
 	enum ht_status st = pass->run(g, c);
 
 	ht_arena_release(c->scratch);
 	ht_arena_init(c->scratch, unwind);
-	if (st == HT_OK && c->verify && ht_verify(g, c->diags) != HT_OK)
-		st = ht_error(c->diags, HT_E_INTERNAL, HT_NOWHERE,
-			"pass '%s' left an invalid graph", pass->name);
-	return st;
+	if (st != HT_OK || !c->verify || ht_verify(g, c->diags) == HT_OK)
+		return st;
+	if (finds_out)
+		return HT_E_INPUT;
+	return ht_error(c->diags, HT_E_INTERNAL, HT_NOWHERE, "pass '%s' left an invalid graph",
+		pass->name);
 }
 
 enum ht_status ht_run_passes(struct ht_graph *g, const char *pipeline, const char *stop_after,
@@ -111,6 +124,8 @@ enum ht_status ht_run_passes(struct ht_graph *g, const char *pipeline, const cha
 	struct ht_str name;
 
 	HT_TRY(check_names(pipeline, stop_after, c->diags));
+	if (c->verify)
+		HT_TRY(ht_verify(g, c->diags)); /* what is wrong now is the file's fault */
 	while (next_name(&pipeline, &name)) {
 		HT_TRY(run_one(ht_pass_named(name), g, c));
 		if (stop_after && ht_str_is(name, stop_after))

@@ -24,7 +24,7 @@ struct ht_pass_context {
 	struct ht_policy *policy;     /* passes/precision/precision.h; NULL: keep every dtype */
 	struct ht_decisions *decisions; /* out: what the precision pass decided */
 	const struct ht_variable_source *variables; /* for freeze; NULL: there is no checkpoint */
-	bool verify;                  /* run the verifier after each pass */
+	bool verify;                  /* run the verifier before the first and after each pass */
 };
 
 struct ht_pass {

@@ -180,7 +180,8 @@ struct space space_reshape(struct ht_xb *b, const struct space *s, int32_t rank,
 	struct space r = { .rank = rank, .guard = s->guard };
 	int32_t i = 0, j = 0;
 
-	memcpy(r.dim, dim, (size_t)rank * sizeof *dim);
+	if (rank)
+		memcpy(r.dim, dim, (size_t)rank * sizeof *dim);
 	while (j < rank) {
 		int32_t i0 = i, j0 = j;
 		int64_t have = 1, want = dim[j++];

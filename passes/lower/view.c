@@ -56,7 +56,8 @@ bool view_reshape(const struct view *v, int32_t rank, const int64_t *dim, struct
 	int64_t old[HT_LOWER_RANK], step[HT_LOWER_RANK];
 	int32_t olds = 0;
 
-	memcpy(r.dim, dim, (size_t)rank * sizeof *dim);
+	if (rank)
+		memcpy(r.dim, dim, (size_t)rank * sizeof *dim);
 	dense_strides(&r);
 	*out = r;
 	if (view_count(v) == 0 || view_is_dense(v))
