@@ -348,7 +348,10 @@ static void expand(struct ht_rw *r, struct ht_node *n)
 		return;
 	t = n->out[0].dtype;
 	if (t != HT_F32 && t != HT_F64 && !is_half(t))
-		return; /* not known */
+		return;
+	for (int32_t i = 0; i < n->ins; i++)
+		if (ht_type_of(n->in[i])->dtype != t)
+			return; /* not known */
 	c.type = n->out[0];
 	c.v = widened(&c, "x_f32", n->in[0]);
 	c.v = make(&c);

@@ -91,7 +91,7 @@ static enum ht_status check_names(const char *pipeline, const char *stop_after, 
 	return HT_OK;
 }
 
-/* Some dtype is not known yet, so that `infer` may find what is wrong with the file. */
+/* Some dtype is not known yet: when it is, it may not fit, and then that is the file's fault. */
 static bool is_untyped(const struct ht_graph *g)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next)
@@ -105,7 +105,7 @@ static enum ht_status run_one(const struct ht_pass *pass, struct ht_graph *g,
 	struct ht_pass_context *c)
 {
 	struct ht_unwind *unwind = c->scratch->unwind;
-	bool finds_out = pass == &ht_pass_infer && is_untyped(g);
+	bool finds_out = is_untyped(g);
 	enum ht_status st = pass->run(g, c);
 
 	ht_arena_release(c->scratch);
