@@ -308,7 +308,7 @@ static void statistics_and_random_numbers_keep_their_type(void **state)
 	struct ht_node *c[4];
 	struct ht_value in[5] = { ht_out(x, 0) };
 	for (int i = 0; i < 4; i++) {
-		char name[8];
+		char name[16];
 		snprintf(name, sizeof name, "c%d", i);
 		c[i] = ht_const_new(b.g, ht_str_copy(&b.arena, ht_str(name)), HT_F32,
 			ht_shape_make(&b.arena, 1, four), ht_blob_new(16));
