@@ -165,8 +165,10 @@ static enum ht_status explain(void *arg)
 	HT_TRY(ht_compile_options_of(&opt, e->d, &opt));
 	HT_TRY(ht_lowering_run(e->m, &opt, HT_OPEN_ASSUME, HT_UPTO_PRECISION, NULL, e->w, e->d, &l));
 	collect_types(e, &l.decisions);
-	qsort(e->types.entries, e->types.count, sizeof *e->types.entries, by_key);
-	qsort(l.decisions.cast, l.decisions.casts, sizeof *l.decisions.cast, by_name);
+	if (e->types.count)
+		qsort(e->types.entries, e->types.count, sizeof *e->types.entries, by_key);
+	if (l.decisions.casts)
+		qsort(l.decisions.cast, l.decisions.casts, sizeof *l.decisions.cast, by_name);
 	ht_buf_init(&e->buf, &e->w->arena);
 	if (e->format == HT_FORMAT_JSON)
 		put_json(e, &l);
