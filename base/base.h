@@ -128,6 +128,8 @@ struct ht_buf {
 };
 
 void ht_buf_init(struct ht_buf *b, struct ht_arena *a);
+/* Room for `n` more bytes, without growing by doubling on the way. */
+void ht_buf_reserve(struct ht_buf *b, size_t n);
 void ht_put(struct ht_buf *b, const void *p, size_t n);
 void ht_puts(struct ht_buf *b, const char *s);
 void ht_put_str(struct ht_buf *b, struct ht_str s);

@@ -22,6 +22,22 @@ static void reserve(struct ht_buf *b, size_t n)
 		b->p = ht_grow(b->arena, b->p, b->cap, &b->cap, 1);
 }
 
+void ht_buf_reserve(struct ht_buf *b, size_t n)
+{
+	size_t wanted;
+	char *p;
+
+	if (!ht_add_size(b->n, n, &wanted) || !ht_add_size(wanted, 1, &wanted))
+		ht_arena_fail(b->arena);
+	if (wanted <= b->cap)
+		return;
+	p = ht_alloc(b->arena, wanted);
+	if (b->n)
+		memcpy(p, b->p, b->n);
+	b->p = p;
+	b->cap = wanted;
+}
+
 void ht_put(struct ht_buf *b, const void *p, size_t n)
 {
 	reserve(b, n);

@@ -561,6 +561,19 @@ static void put_function(struct print *p, const struct ht_function *f)
 	ht_puts(p->b, "}\n");
 }
 
+/* At most what put_external() will append, so that large models are copied once. */
+static size_t external_bytes(const struct ht_graph *g)
+{
+	size_t sum = 0;
+
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		for (const struct ht_attr *a = n->attrs; a; a = a->next)
+			if (a->value.kind == HT_ATTR_TENSOR && a->value.tensor->blob &&
+				a->value.tensor->blob->n > HT_INLINE_ELEMENTS)
+				sum += a->value.tensor->blob->n + 3 * HT_WEIGHTS_ALIGN;
+	return sum;
+}
+
 static const char *const sources[] = { "none", "graphdef", "metagraph", "savedmodel", "tfjs" };
 
 void ht_text_print(const struct ht_graph *g, const struct ht_text_options *opt, struct ht_buf *out,
@@ -569,6 +582,8 @@ void ht_text_print(const struct ht_graph *g, const struct ht_text_options *opt, 
 	struct print p = { .b = out, .weights = weights, .all_inline = opt->weights_inline };
 
 	ht_map_init(&p.written, out->arena);
+	if (weights && !p.all_inline)
+		ht_buf_reserve(weights, external_bytes(g));
 	ht_printf(out, "hir %d\n", HT_HIR_VERSION);
 	if (g->source != HT_SOURCE_NONE)
 		ht_printf(out, "source %s\n", sources[g->source]);
