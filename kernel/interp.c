@@ -537,32 +537,48 @@ static struct contraction contraction_of(const struct machine *m)
 	return r;
 }
 
+/* sum[i] += x * element i * kp of `b`, for n columns of one panel. */
+static void add_floats(float *sum, float x, enum ht_dtype t, const char *b, int kp, int64_t n)
+{
+	if (t == HT_F32)
+		for (int64_t i = 0; i < n; i++)
+			sum[i] += x * ((const float *)(const void *)b)[i * kp];
+	else
+		for (int64_t i = 0; i < n; i++)
+			sum[i] += x * number_at(t, b, i * kp);
+}
+
+static void add_integers(int32_t *sum, int32_t x, enum ht_dtype t, const char *b, int kp, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		sum[i] = (int32_t)((uint32_t)sum[i] + (uint32_t)x * (uint32_t)integer_at(t, b, i * kp));
+}
+
 /* Adds A's element times row (tap, k) of B to the sums of all columns. */
 static void add_products(struct machine *m, const struct contraction *c, int64_t row, int64_t k,
 	int64_t tap, int64_t base)
 {
 	const struct ht_contract *f = &m->p->s->contract;
-	int64_t at = row + k * f->a_step, line = tap * c->padded + k;
+	int64_t at = row + k * f->a_step, line = tap * c->padded + k, n = m->lo[f->n], columns;
 	int64_t panel = c->taps * c->padded / f->kp * f->nr * f->kp;
-	bool real = ht_is_float(c->a);
-	float *sum = m->p->columns, x = 0;
-	int32_t *isum = m->p->columns, ix = 0;
+	char *sum = m->p->columns;
 
 	HT_CHECK(at >= 0 && at < c->a_count);
-	if (real)
-		x = number_at(c->a, c->a_memory, at);
-	else
-		ix = integer_at(c->a, c->a_memory, at);
 	base += line / f->kp * f->nr * f->kp + line % f->kp;
-	for (int64_t n = m->lo[f->n]; n < m->hi[f->n]; n++, sum++, isum++) {
-		int64_t b = base + n / f->nr * panel + n % f->nr * f->kp;
+	for (; n < m->hi[f->n]; n += columns, sum += 4 * columns) {
+		int64_t first = base + n / f->nr * panel + n % f->nr * f->kp;
+		const char *b = c->b_memory + first * (int64_t)size_of(c->b);
 
-		HT_CHECK(b >= 0 && b < c->b_count);
-		if (real)
-			*sum += x * number_at(c->b, c->b_memory, b);
+		columns = f->nr - n % f->nr;
+		if (columns > m->hi[f->n] - n)
+			columns = m->hi[f->n] - n;
+		HT_CHECK(first >= 0 && first + (columns - 1) * f->kp < c->b_count);
+		if (ht_is_float(c->a))
+			add_floats((float *)(void *)sum, number_at(c->a, c->a_memory, at), c->b, b, f->kp,
+				columns);
 		else
-			*isum = (int32_t)((uint32_t)*isum +
-				(uint32_t)ix * (uint32_t)integer_at(c->b, c->b_memory, b));
+			add_integers((int32_t *)(void *)sum, integer_at(c->a, c->a_memory, at), c->b, b,
+				f->kp, columns);
 	}
 }
 

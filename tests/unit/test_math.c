@@ -13,7 +13,12 @@
 
 #include "tests/unit/backend.h"
 
-#if defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__)
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#define SLOW
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(SLOW) || !defined(__OPTIMIZE__)
 enum { INPUTS = 1 << 18 };
 #else
 enum { INPUTS = 10 * 1000 * 1000 };
