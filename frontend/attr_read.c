@@ -64,8 +64,8 @@ enum ht_status ht_import_unknown(const struct ht_pb_reader *r, const struct ht_p
 
 /* ---- shapes ---- */
 
-static enum ht_status read_dim(struct ht_importer *im, struct ht_pb_reader r, int64_t *size,
-	struct ht_str *name)
+static enum ht_status read_dim(
+	struct ht_importer *im, struct ht_pb_reader r, int64_t *size, struct ht_str *name)
 {
 	struct ht_pb_value v;
 	struct ht_str s;
@@ -76,7 +76,8 @@ static enum ht_status read_dim(struct ht_importer *im, struct ht_pb_reader r, in
 			*size = (int64_t)v.u;
 			if (*size < -1)
 				return ht_pb_error(r.src, v.at, HT_E_INPUT,
-					"a dimension is %" PRId64 "; expected a size, or -1 for unknown",
+					"a dimension is %" PRId64
+					"; expected a size, or -1 for unknown",
 					*size);
 		} else if (v.number == 2) {
 			HT_TRY(ht_pb_string(&r, &v, &s));
@@ -111,15 +112,15 @@ static enum ht_status count_dims(struct ht_importer *im, struct ht_pb_reader r, 
 				"a shape has more than %d dimensions", HT_MAX_RANK);
 	}
 	if (*unknown_rank && *rank)
-		return ht_pb_error(r.src, start, HT_E_INPUT,
-			"a shape of unknown rank has dimensions");
+		return ht_pb_error(
+			r.src, start, HT_E_INPUT, "a shape of unknown rank has dimensions");
 	if (kept.n)
 		*extra = ht_buf_str(&kept);
 	return r.status;
 }
 
-enum ht_status ht_import_shape(struct ht_importer *im, struct ht_pb_reader r,
-	struct ht_import_shape *out)
+enum ht_status ht_import_shape(
+	struct ht_importer *im, struct ht_pb_reader r, struct ht_import_shape *out)
 {
 	struct ht_str name[HT_MAX_RANK] = { 0 };
 	int64_t dim[HT_MAX_RANK];
@@ -150,8 +151,8 @@ enum ht_status ht_import_shape(struct ht_importer *im, struct ht_pb_reader r,
 
 /* ---- attribute values ---- */
 
-static enum ht_status read_func(struct ht_importer *im, struct ht_pb_reader r,
-	struct ht_func_ref **out)
+static enum ht_status read_func(
+	struct ht_importer *im, struct ht_pb_reader r, struct ht_func_ref **out)
 {
 	struct ht_func_ref *f = HT_NEW(im->a, struct ht_func_ref);
 	struct ht_attr **end = &f->attrs;
@@ -181,12 +182,18 @@ static enum ht_status read_func(struct ht_importer *im, struct ht_pb_reader r,
 }
 
 static const enum ht_attr_kind list_kinds[] = {
-	[2] = HT_ATTR_STRING, [3] = HT_ATTR_INT,    [4] = HT_ATTR_FLOAT,  [5] = HT_ATTR_BOOL,
-	[6] = HT_ATTR_TYPE,   [7] = HT_ATTR_SHAPE,  [8] = HT_ATTR_TENSOR, [9] = HT_ATTR_FUNC,
+	[2] = HT_ATTR_STRING,
+	[3] = HT_ATTR_INT,
+	[4] = HT_ATTR_FLOAT,
+	[5] = HT_ATTR_BOOL,
+	[6] = HT_ATTR_TYPE,
+	[7] = HT_ATTR_SHAPE,
+	[8] = HT_ATTR_TENSOR,
+	[9] = HT_ATTR_FUNC,
 };
 
-static enum ht_status read_shape(struct ht_importer *im, struct ht_pb_reader r,
-	struct ht_attr_value *out)
+static enum ht_status read_shape(
+	struct ht_importer *im, struct ht_pb_reader r, struct ht_attr_value *out)
 {
 	struct ht_import_shape s;
 
@@ -245,7 +252,8 @@ static enum ht_status count_list(struct ht_pb_reader r, uint32_t *number, size_t
 		if (!v.field)
 			return ht_import_unknown(&r, &v);
 		if (*number && v.number != *number)
-			return ht_pb_error(r.src, v.at, HT_E_INPUT, "a list has values of two kinds");
+			return ht_pb_error(
+				r.src, v.at, HT_E_INPUT, "a list has values of two kinds");
 		if (!v.packed) {
 			*number = v.number;
 			++*n;
@@ -259,8 +267,8 @@ static enum ht_status count_list(struct ht_pb_reader r, uint32_t *number, size_t
 	return r.status;
 }
 
-static enum ht_status read_list(struct ht_importer *im, struct ht_pb_reader r,
-	struct ht_attr_value *out)
+static enum ht_status read_list(
+	struct ht_importer *im, struct ht_pb_reader r, struct ht_attr_value *out)
 {
 	enum ht_attr_kind kind;
 	struct ht_pb_value v;
@@ -275,7 +283,8 @@ static enum ht_status read_list(struct ht_importer *im, struct ht_pb_reader r,
 	if (!n)
 		return HT_OK;
 	if (!ht_importer_charge(im, n, sizeof *out->list.item))
-		return ht_pb_error(r.src, r.p, HT_E_LIMIT, "lists of attributes take too much memory");
+		return ht_pb_error(
+			r.src, r.p, HT_E_LIMIT, "lists of attributes take too much memory");
 	out->list.kind = kind = list_kinds[number];
 	out->list.item = HT_NEW_ARRAY(im->a, struct ht_attr_value, n);
 	out->list.n = n;
@@ -289,13 +298,19 @@ static enum ht_status read_list(struct ht_importer *im, struct ht_pb_reader r,
 	return r.status;
 }
 
-enum ht_status ht_import_attr_value(struct ht_importer *im, struct ht_pb_reader r,
-	struct ht_attr_value *out)
+enum ht_status ht_import_attr_value(
+	struct ht_importer *im, struct ht_pb_reader r, struct ht_attr_value *out)
 {
 	static const enum ht_attr_kind kinds[] = {
-		[1] = HT_ATTR_LIST,  [2] = HT_ATTR_STRING, [3] = HT_ATTR_INT,
-		[4] = HT_ATTR_FLOAT, [5] = HT_ATTR_BOOL,   [6] = HT_ATTR_TYPE,
-		[7] = HT_ATTR_SHAPE, [8] = HT_ATTR_TENSOR, [9] = HT_ATTR_PLACEHOLDER,
+		[1] = HT_ATTR_LIST,
+		[2] = HT_ATTR_STRING,
+		[3] = HT_ATTR_INT,
+		[4] = HT_ATTR_FLOAT,
+		[5] = HT_ATTR_BOOL,
+		[6] = HT_ATTR_TYPE,
+		[7] = HT_ATTR_SHAPE,
+		[8] = HT_ATTR_TENSOR,
+		[9] = HT_ATTR_PLACEHOLDER,
 		[10] = HT_ATTR_FUNC,
 	};
 	struct ht_pb_value v;
@@ -318,8 +333,8 @@ enum ht_status ht_import_attr_value(struct ht_importer *im, struct ht_pb_reader 
 	return r.status;
 }
 
-enum ht_status ht_import_attr_entry(struct ht_importer *im, struct ht_pb_reader r,
-	struct ht_attr ***end)
+enum ht_status ht_import_attr_entry(
+	struct ht_importer *im, struct ht_pb_reader r, struct ht_attr ***end)
 {
 	struct ht_attr *attr = HT_NEW(im->a, struct ht_attr);
 	const uint8_t *start = r.p;

@@ -30,13 +30,13 @@ struct ht_checkpoint {
 	const char *prefix;
 	struct ht_file *index;
 	struct ht_crc32c *crc;
-	struct ht_map entries;     /* key → struct entry */
+	struct ht_map entries; /* key → struct entry */
 	int64_t shards;
-	struct ht_file **shard;    /* opened when first asked for */
+	struct ht_file **shard; /* opened when first asked for */
 	bool have_names;
-	struct ht_map names;       /* variable → key (struct ht_str), or `ambiguous` */
-	struct ht_diags *diags;    /* while opening */
-	bool unchecked;            /* checksums do not count */
+	struct ht_map names;    /* variable → key (struct ht_str), or `ambiguous` */
+	struct ht_diags *diags; /* while opening */
+	bool unchecked;         /* checksums do not count */
 };
 
 static const struct ht_str ambiguous;
@@ -52,8 +52,8 @@ static struct ht_where in_index(const struct ht_checkpoint *c, int64_t offset)
 
 /* ---- the index ---- */
 
-static enum ht_status read_header(struct ht_checkpoint *c, const struct ht_pb_source *src,
-	int64_t offset)
+static enum ht_status read_header(
+	struct ht_checkpoint *c, const struct ht_pb_source *src, int64_t offset)
 {
 	struct ht_pb_reader r = ht_pb_open(src, HT_PB_BundleHeaderProto);
 	struct ht_pb_value v;
@@ -72,8 +72,8 @@ static enum ht_status read_header(struct ht_checkpoint *c, const struct ht_pb_so
 	return r.status;
 }
 
-static enum ht_status read_entry(struct ht_checkpoint *c, const struct ht_pb_source *src,
-	struct entry *e)
+static enum ht_status read_entry(
+	struct ht_checkpoint *c, const struct ht_pb_source *src, struct entry *e)
 {
 	struct ht_pb_reader r = ht_pb_open(src, HT_PB_BundleEntryProto);
 	struct ht_import_shape shape;
@@ -108,8 +108,12 @@ static enum ht_status visit(void *self, struct ht_str key, struct ht_str value, 
 {
 	struct ht_checkpoint *c = self;
 	struct ht_pb_source src = {
-		.path = c->index->path, .diags = c->diags, .p = (const uint8_t *)value.p,
-		.n = value.n, .skipped = (size_t)offset, .depth = 16,
+		.path = c->index->path,
+		.diags = c->diags,
+		.p = (const uint8_t *)value.p,
+		.n = value.n,
+		.skipped = (size_t)offset,
+		.depth = 16,
 	};
 	struct ht_map_entry *slot;
 	struct entry *e;
@@ -156,21 +160,22 @@ static enum ht_status open_checkpoint(struct ht_arena *a, const char *prefix, bo
 	ht_importer_add_input(&c->im, c->index->n);
 	HT_TRY(ht_sstable_walk(a, c->index, unchecked ? NULL : c->crc, d, visit, c));
 	if (!c->shards)
-		return ht_error(d, HT_E_INPUT, in_index(c, -1), "checkpoint index: it has no header");
+		return ht_error(
+			d, HT_E_INPUT, in_index(c, -1), "checkpoint index: it has no header");
 	c->shard = HT_NEW_ARRAY(a, struct ht_file *, (size_t)c->shards);
 	c->diags = NULL;
 	*out = c;
 	return HT_OK;
 }
 
-enum ht_status ht_checkpoint_open(struct ht_arena *a, const char *prefix, struct ht_diags *d,
-	struct ht_checkpoint **out)
+enum ht_status ht_checkpoint_open(
+	struct ht_arena *a, const char *prefix, struct ht_diags *d, struct ht_checkpoint **out)
 {
 	return open_checkpoint(a, prefix, false, d, out);
 }
 
-enum ht_status ht_checkpoint_open_unchecked(struct ht_arena *a, const char *prefix,
-	struct ht_diags *d, struct ht_checkpoint **out)
+enum ht_status ht_checkpoint_open_unchecked(
+	struct ht_arena *a, const char *prefix, struct ht_diags *d, struct ht_checkpoint **out)
 {
 	return open_checkpoint(a, prefix, true, d, out);
 }
@@ -201,23 +206,24 @@ struct ht_str ht_checkpoint_key(const struct ht_checkpoint *c, size_t i)
 
 /* ---- tensors ---- */
 
-static enum ht_status open_shard(struct ht_checkpoint *c, const struct entry *e, struct ht_diags *d,
-	struct ht_file **out)
+static enum ht_status open_shard(
+	struct ht_checkpoint *c, const struct entry *e, struct ht_diags *d, struct ht_file **out)
 {
 	if (e->shard < 0 || e->shard >= c->shards)
 		return ht_error(d, HT_E_INPUT, in_index(c, -1),
-			"checkpoint: '%.*s' lies in shard %" PRId64 " of %" PRId64, HT_STR_ARG(e->key),
-			e->shard, c->shards);
+			"checkpoint: '%.*s' lies in shard %" PRId64 " of %" PRId64,
+			HT_STR_ARG(e->key), e->shard, c->shards);
 	if (!c->shard[e->shard])
 		HT_TRY(ht_file_map(ht_str_printf(c->a, "%s.data-%05" PRId64 "-of-%05" PRId64,
-					   c->prefix, e->shard, c->shards).p,
+					   c->prefix, e->shard, c->shards)
+					   .p,
 			SHARD_LIMIT, d, &c->shard[e->shard]));
 	*out = c->shard[e->shard];
 	return HT_OK;
 }
 
-static enum ht_status entry_error(const struct entry *e, const struct ht_file *f, struct ht_diags *d,
-	const char *what)
+static enum ht_status entry_error(
+	const struct entry *e, const struct ht_file *f, struct ht_diags *d, const char *what)
 {
 	struct ht_where at = HT_NOWHERE;
 
@@ -275,8 +281,8 @@ static enum ht_status read_strings(struct ht_checkpoint *c, const struct entry *
 	return HT_OK;
 }
 
-static enum ht_status read_tensor(struct ht_checkpoint *c, const struct entry *e, struct ht_arena *a,
-	struct ht_diags *d, struct ht_tensor **out)
+static enum ht_status read_tensor(struct ht_checkpoint *c, const struct entry *e,
+	struct ht_arena *a, struct ht_diags *d, struct ht_tensor **out)
 {
 	int64_t count = ht_shape_count(e->shape);
 	size_t size = ht_dtype_info(e->dtype)->bytes, bytes;
@@ -333,7 +339,9 @@ static enum ht_status read_attribute(struct ht_checkpoint *c, struct ht_pb_reade
 static enum ht_status read_names(struct ht_checkpoint *c, struct ht_diags *d)
 {
 	const struct entry *e = ht_map_get(&c->entries, HT_STR(OBJECT_GRAPH));
-	struct ht_pb_source src = { .path = c->index->path, .diags = d, .translated = true, .depth = 32 };
+	struct ht_pb_source src = {
+		.path = c->index->path, .diags = d, .translated = true, .depth = 32
+	};
 	struct ht_pb_reader r, node;
 	struct ht_pb_value v, w;
 	struct ht_tensor *t;

@@ -20,8 +20,8 @@ uint32_t ht_crc32c_mask(uint32_t crc);
 
 /* Called for each entry in order; key and value are valid during the call.  A status other than
  * HT_OK ends the walk. */
-typedef enum ht_status ht_sstable_visit(void *self, struct ht_str key, struct ht_str value,
-	int64_t offset);
+typedef enum ht_status ht_sstable_visit(
+	void *self, struct ht_str key, struct ht_str value, int64_t offset);
 /* Damage is HT_E_INPUT with the byte where it was found.  `crc` NULL: checksums do not count. */
 enum ht_status ht_sstable_walk(struct ht_arena *a, const struct ht_file *f,
 	const struct ht_crc32c *crc, struct ht_diags *d, ht_sstable_visit *visit, void *self);
@@ -31,7 +31,7 @@ enum ht_status ht_sstable_walk(struct ht_arena *a, const struct ht_file *f,
 struct ht_checkpoint;
 
 /* For fuzzing: checksums do not count, so that what is mutated is also read. */
-enum ht_status ht_checkpoint_open_unchecked(struct ht_arena *a, const char *prefix,
-	struct ht_diags *d, struct ht_checkpoint **out);
+enum ht_status ht_checkpoint_open_unchecked(
+	struct ht_arena *a, const char *prefix, struct ht_diags *d, struct ht_checkpoint **out);
 
 #endif

@@ -14,8 +14,8 @@ struct binding {
 	const uint8_t *at;
 };
 
-static enum ht_status read_tensor_info(struct ht_importer *im, struct ht_pb_reader r,
-	struct binding *b)
+static enum ht_status read_tensor_info(
+	struct ht_importer *im, struct ht_pb_reader r, struct binding *b)
 {
 	struct ht_import_shape shape;
 	struct ht_pb_value v;
@@ -36,8 +36,8 @@ static enum ht_status read_tensor_info(struct ht_importer *im, struct ht_pb_read
 }
 
 /* map<string, TensorInfo>: kept in the order of the keys, as a map has none of its own. */
-static enum ht_status read_binding(struct ht_importer *im, struct ht_pb_reader r,
-	struct binding **list)
+static enum ht_status read_binding(
+	struct ht_importer *im, struct ht_pb_reader r, struct binding **list)
 {
 	struct binding *b = HT_NEW(im->a, struct binding);
 	struct ht_pb_value v;
@@ -95,8 +95,8 @@ static enum ht_status bind(struct ht_importer *im, struct ht_graph *g, const str
 	return HT_OK;
 }
 
-static enum ht_status read_signature(struct ht_importer *im, struct ht_graph *g,
-	struct ht_pb_reader r, struct ht_str key)
+static enum ht_status read_signature(
+	struct ht_importer *im, struct ht_graph *g, struct ht_pb_reader r, struct ht_str key)
 {
 	struct binding *inputs = NULL, *outputs = NULL;
 	struct ht_entry *e = HT_NEW(im->a, struct ht_entry);
@@ -123,8 +123,8 @@ static enum ht_status read_signature(struct ht_importer *im, struct ht_graph *g,
 	return HT_OK;
 }
 
-static enum ht_status read_signatures(struct ht_importer *im, struct ht_graph *g,
-	struct ht_pb_reader r)
+static enum ht_status read_signatures(
+	struct ht_importer *im, struct ht_graph *g, struct ht_pb_reader r)
 {
 	struct ht_pb_value v, part, value;
 	struct ht_pb_reader entry;
@@ -181,8 +181,8 @@ static void sort_entries(struct ht_graph *g)
 /* ---- MetaGraphDef ---- */
 
 /* Fills `g`; what surrounds the GraphDef goes to `rest`. */
-static enum ht_status read_metagraph(struct ht_importer *im, struct ht_pb_reader r,
-	struct ht_graph *g, struct ht_buf *rest)
+static enum ht_status read_metagraph(
+	struct ht_importer *im, struct ht_pb_reader r, struct ht_graph *g, struct ht_buf *rest)
 {
 	struct ht_pb_reader again = r;
 	struct ht_pb_value v, graph = { 0 };
@@ -193,7 +193,8 @@ static enum ht_status read_metagraph(struct ht_importer *im, struct ht_pb_reader
 			continue;
 		}
 		if (graph.field)
-			return ht_pb_error(r.src, v.at, HT_E_INPUT, "a MetaGraphDef has two graphs");
+			return ht_pb_error(
+				r.src, v.at, HT_E_INPUT, "a MetaGraphDef has two graphs");
 		graph = v;
 	}
 	if (r.status != HT_OK)
@@ -206,8 +207,8 @@ static enum ht_status read_metagraph(struct ht_importer *im, struct ht_pb_reader
 	return HT_OK;
 }
 
-enum ht_status ht_import_metagraph(struct ht_importer *im, const struct ht_pb_source *src,
-	struct ht_graph *g)
+enum ht_status ht_import_metagraph(
+	struct ht_importer *im, const struct ht_pb_source *src, struct ht_graph *g)
 {
 	struct ht_buf rest;
 
@@ -253,8 +254,8 @@ static const uint8_t *choose(struct ht_pb_reader r)
 	return first;
 }
 
-enum ht_status ht_import_savedmodel(struct ht_importer *im, const struct ht_pb_source *src,
-	struct ht_graph *g)
+enum ht_status ht_import_savedmodel(
+	struct ht_importer *im, const struct ht_pb_source *src, struct ht_graph *g)
 {
 	struct ht_pb_reader r = ht_pb_open(src, HT_PB_SavedModel);
 	const uint8_t *chosen = choose(r);

@@ -14,8 +14,8 @@ void ht_crc32c_init(struct ht_crc32c *t)
 	}
 	for (uint32_t i = 0; i < 256; i++)
 		for (int k = 1; k < 8; k++)
-			t->table[k][i] = t->table[k - 1][i] >> 8 ^
-				t->table[0][t->table[k - 1][i] & 0xff];
+			t->table[k][i] =
+				t->table[k - 1][i] >> 8 ^ t->table[0][t->table[k - 1][i] & 0xff];
 }
 
 uint32_t ht_crc32c(const struct ht_crc32c *t, uint32_t crc, const void *bytes, size_t n)
@@ -28,9 +28,9 @@ uint32_t ht_crc32c(const struct ht_crc32c *t, uint32_t crc, const void *bytes, s
 		memcpy(&high, p + 4, 4);
 		low ^= c;
 		c = t->table[7][low & 0xff] ^ t->table[6][low >> 8 & 0xff] ^
-			t->table[5][low >> 16 & 0xff] ^ t->table[4][low >> 24] ^
-			t->table[3][high & 0xff] ^ t->table[2][high >> 8 & 0xff] ^
-			t->table[1][high >> 16 & 0xff] ^ t->table[0][high >> 24];
+		    t->table[5][low >> 16 & 0xff] ^ t->table[4][low >> 24] ^
+		    t->table[3][high & 0xff] ^ t->table[2][high >> 8 & 0xff] ^
+		    t->table[1][high >> 16 & 0xff] ^ t->table[0][high >> 24];
 	}
 	for (; n; n--)
 		c = c >> 8 ^ t->table[0][(c ^ *p++) & 0xff];

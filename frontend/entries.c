@@ -14,7 +14,8 @@ bool ht_entry_value(struct ht_graph *g, struct ht_str ref, struct ht_value *out)
 	if (!out->node) {
 		for (colon = ref.n; colon > 0 && ref.p[colon - 1] != ':'; colon--)
 			;
-		if (!colon || !ht_parse_int((struct ht_str){ ref.p + colon, ref.n - colon }, &index) ||
+		if (!colon ||
+			!ht_parse_int((struct ht_str){ ref.p + colon, ref.n - colon }, &index) ||
 			index < 0 || index > 1000000)
 			return false;
 		out->node = ht_graph_node(g, (struct ht_str){ ref.p, colon - 1 });
@@ -39,8 +40,8 @@ void ht_entry_add(struct ht_graph *g, struct ht_entry *e)
 	*end = e;
 }
 
-static void add_port(struct ht_graph *g, struct ht_port ***end, struct ht_str name,
-	struct ht_value v)
+static void add_port(
+	struct ht_graph *g, struct ht_port ***end, struct ht_str name, struct ht_value v)
 {
 	struct ht_port *p = HT_NEW(g->arena, struct ht_port);
 
@@ -53,7 +54,7 @@ static void add_port(struct ht_graph *g, struct ht_port ***end, struct ht_str na
 static bool is_input(const struct ht_node *n)
 {
 	return ht_str_is(n->type, "Placeholder") || ht_str_is(n->type, "PlaceholderV2") ||
-		ht_str_is(n->type, "PlaceholderWithDefault") || ht_str_is(n->type, "_Arg");
+	       ht_str_is(n->type, "PlaceholderWithDefault") || ht_str_is(n->type, "_Arg");
 }
 
 static void add_placeholders(struct ht_graph *g, struct ht_entry *e)

@@ -8,10 +8,10 @@
 
 /* ---- tensor_write.c; `weights`: also the bytes that a TF.js model has in its shards ---- */
 
-void ht_export_tensor(struct ht_pb_writer *w, uint32_t number, const struct ht_tensor *t,
-	bool weights);
-void ht_export_attrs(struct ht_pb_writer *w, uint32_t number, const struct ht_attr *attrs,
-	bool weights);
+void ht_export_tensor(
+	struct ht_pb_writer *w, uint32_t number, const struct ht_tensor *t, bool weights);
+void ht_export_attrs(
+	struct ht_pb_writer *w, uint32_t number, const struct ht_attr *attrs, bool weights);
 
 /* ---- graph_write.c ---- */
 

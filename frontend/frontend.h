@@ -36,8 +36,8 @@ struct ht_import_limits {
  * The graph lies in `a`, which keeps mapped files as long as it lives.  `limits` may be NULL.
  * graph->entries has what the file says about inputs and outputs, the preferred one first.
  * A failed allocation unwinds to the arena's owner. */
-enum ht_status ht_import(struct ht_arena *a, const char *path, const struct ht_import_limits *limits,
-	struct ht_diags *d, struct ht_graph **out);
+enum ht_status ht_import(struct ht_arena *a, const char *path,
+	const struct ht_import_limits *limits, struct ht_diags *d, struct ht_graph **out);
 
 /* The same from memory: wire or text GraphDef, MetaGraphDef or SavedModel, JSON without shards.
  * The bytes are copied where the graph needs them.  `path` names them in diagnostics. */
@@ -68,10 +68,10 @@ enum ht_status ht_export_graphdef_to(const struct ht_graph *g, enum ht_export_fo
 enum ht_status ht_export_container_to(const struct ht_graph *g, enum ht_export_form form,
 	struct ht_arena *work, struct ht_diags *d, ht_export_sink *sink, void *self);
 /* The same into a buffer. */
-enum ht_status ht_export_graphdef(const struct ht_graph *g, enum ht_export_form form,
-	struct ht_diags *d, struct ht_buf *out);
-enum ht_status ht_export_container(const struct ht_graph *g, enum ht_export_form form,
-	struct ht_diags *d, struct ht_buf *out);
+enum ht_status ht_export_graphdef(
+	const struct ht_graph *g, enum ht_export_form form, struct ht_diags *d, struct ht_buf *out);
+enum ht_status ht_export_container(
+	const struct ht_graph *g, enum ht_export_form form, struct ht_diags *d, struct ht_buf *out);
 
 /* A TF.js graph model: the text of model.json, and the bytes of its one weight shard, which the
  * text calls `shard_name`.  Weights are written as they are used (dequantised). */
@@ -84,8 +84,8 @@ struct ht_checkpoint;
 
 /* `prefix`: the path without ".index" and ".data-00000-of-00001".  To be ended with
  * ht_checkpoint_close(), or by the arena. */
-enum ht_status ht_checkpoint_open(struct ht_arena *a, const char *prefix, struct ht_diags *d,
-	struct ht_checkpoint **out);
+enum ht_status ht_checkpoint_open(
+	struct ht_arena *a, const char *prefix, struct ht_diags *d, struct ht_checkpoint **out);
 void ht_checkpoint_close(struct ht_checkpoint *c);
 /* The tensor of a key, or of a variable named so in the checkpoint's object graph
  * ("dense/kernel" → "layer/kernel/.ATTRIBUTES/VARIABLE_VALUE").  Strings included.

@@ -44,8 +44,8 @@ static enum ht_status read_formal(struct ht_importer *im, struct ht_pb_reader r,
 	return r.status;
 }
 
-static enum ht_status read_signature(struct ht_importer *im, struct ht_pb_reader r,
-	struct signature *s)
+static enum ht_status read_signature(
+	struct ht_importer *im, struct ht_pb_reader r, struct signature *s)
 {
 	struct formal **args = &s->args, **rets = &s->rets, *f;
 	struct ht_pb_value v;
@@ -59,8 +59,8 @@ static enum ht_status read_signature(struct ht_importer *im, struct ht_pb_reader
 		f->at = v.at;
 		HT_TRY(read_formal(im, ht_pb_enter(&r, &v), f));
 		if (!f->name.n)
-			return ht_pb_error(r.src, v.at, HT_E_INPUT,
-				"a formal argument or result has no name");
+			return ht_pb_error(
+				r.src, v.at, HT_E_INPUT, "a formal argument or result has no name");
 		if (v.number == 2) {
 			*args = f;
 			args = &f->next;
@@ -72,8 +72,8 @@ static enum ht_status read_signature(struct ht_importer *im, struct ht_pb_reader
 	return r.status;
 }
 
-static struct ht_port *add_port(struct ht_importer *im, struct ht_port ***end, struct ht_str name,
-	struct ht_value value)
+static struct ht_port *add_port(
+	struct ht_importer *im, struct ht_port ***end, struct ht_str name, struct ht_value value)
 {
 	struct ht_port *p = HT_NEW(im->a, struct ht_port);
 
@@ -130,7 +130,8 @@ static enum ht_status read_pair(struct ht_pb_reader r, struct ht_str *key, struc
 }
 
 /* Everything that needs no edges. */
-static enum ht_status read_body(struct ht_importer *im, struct ht_function *f, struct ht_pb_reader r)
+static enum ht_status read_body(
+	struct ht_importer *im, struct ht_function *f, struct ht_pb_reader r)
 {
 	struct ht_attr **attrs = &f->attrs;
 	const uint8_t *start = r.p;
@@ -142,8 +143,8 @@ static enum ht_status read_body(struct ht_importer *im, struct ht_function *f, s
 		switch (v.number) {
 		case 1:
 			if (f->signature.p)
-				return ht_pb_error(r.src, v.at, HT_E_INPUT,
-					"a function has two signatures");
+				return ht_pb_error(
+					r.src, v.at, HT_E_INPUT, "a function has two signatures");
 			ht_buf_init(&checked, im->a);
 			HT_TRY(ht_pb_keep(&r, &v, &checked));
 			f->signature = ht_str_copy(im->a, v.s);
@@ -180,8 +181,8 @@ static enum ht_status add_control_ret(struct ht_importer *im, struct ht_function
 }
 
 /* `ret` gives a value to each formal result; entries for no formal are kept behind them. */
-static enum ht_status read_rets(struct ht_importer *im, struct ht_function *f, struct signature *s,
-	struct ht_pb_reader r)
+static enum ht_status read_rets(
+	struct ht_importer *im, struct ht_function *f, struct signature *s, struct ht_pb_reader r)
 {
 	struct ht_import_edges e = { .im = im, .g = f->body, .src = r.src };
 	struct formal **end = &s->rets, *formal;
@@ -208,8 +209,8 @@ static enum ht_status read_rets(struct ht_importer *im, struct ht_function *f, s
 			continue;
 		HT_TRY(read_pair(ht_pb_enter(&r, &v), &key, &value));
 		if (v.number == 6) {
-			HT_TRY(add_control_ret(im, f, &controls, key, value,
-				ht_pb_where(r.src, v.at)));
+			HT_TRY(add_control_ret(
+				im, f, &controls, key, value, ht_pb_where(r.src, v.at)));
 			continue;
 		}
 		formal = ht_map_get(&by_name, key);
@@ -241,8 +242,8 @@ static enum ht_status read_rets(struct ht_importer *im, struct ht_function *f, s
 	return r.status;
 }
 
-enum ht_status ht_import_function(struct ht_importer *im, struct ht_graph *g, struct ht_pb_reader r,
-	const uint8_t *at)
+enum ht_status ht_import_function(
+	struct ht_importer *im, struct ht_graph *g, struct ht_pb_reader r, const uint8_t *at)
 {
 	struct signature s = { 0 };
 	struct ht_function *f;
@@ -254,8 +255,8 @@ enum ht_status ht_import_function(struct ht_importer *im, struct ht_graph *g, st
 	if (r.status != HT_OK)
 		return r.status;
 	if (++im->functions > im->limit.functions)
-		return ht_pb_error(r.src, at, HT_E_LIMIT, "more than %zu functions",
-			im->limit.functions);
+		return ht_pb_error(
+			r.src, at, HT_E_LIMIT, "more than %zu functions", im->limit.functions);
 	while (ht_pb_next(&head, &v))
 		if (v.number == 1)
 			HT_TRY(read_signature(im, ht_pb_enter(&head, &v), &s));
@@ -264,8 +265,8 @@ enum ht_status ht_import_function(struct ht_importer *im, struct ht_graph *g, st
 	if (!s.name.n)
 		return ht_pb_error(r.src, at, HT_E_INPUT, "a function has no name");
 	if (ht_graph_function(g, s.name))
-		return ht_pb_error(r.src, at, HT_E_INPUT, "a second function '%.*s'",
-			HT_STR_ARG(s.name));
+		return ht_pb_error(
+			r.src, at, HT_E_INPUT, "a second function '%.*s'", HT_STR_ARG(s.name));
 	f = ht_function_new(g, s.name);
 	HT_TRY(add_args(im, f, &s, r.src));
 	last_arg = f->body->last;
@@ -276,6 +277,7 @@ enum ht_status ht_import_function(struct ht_importer *im, struct ht_graph *g, st
 	st = ht_graph_sort(f->body, im->diags);
 	f->body->path = NULL;
 	if (st != HT_OK)
-		ht_note(im->diags, ht_pb_where(r.src, at), "in function '%.*s'", HT_STR_ARG(f->name));
+		ht_note(im->diags, ht_pb_where(r.src, at), "in function '%.*s'",
+			HT_STR_ARG(f->name));
 	return st;
 }

@@ -13,8 +13,8 @@ struct node_fields {
 	struct ht_buf extra;
 };
 
-static enum ht_status read_fields(struct ht_importer *im, struct ht_pb_reader r,
-	struct node_fields *f)
+static enum ht_status read_fields(
+	struct ht_importer *im, struct ht_pb_reader r, struct node_fields *f)
 {
 	struct ht_pb_value v;
 
@@ -51,8 +51,8 @@ static enum ht_status node_error(const struct ht_pb_source *src, const void *at,
 	return ht_error(src->diags, HT_E_INPUT, w, "%s", what);
 }
 
-enum ht_status ht_import_node(struct ht_importer *im, struct ht_graph *g, struct ht_pb_reader r,
-	const uint8_t *at)
+enum ht_status ht_import_node(
+	struct ht_importer *im, struct ht_graph *g, struct ht_pb_reader r, const uint8_t *at)
 {
 	struct node_fields f = { 0 };
 	struct ht_node *n;
@@ -115,15 +115,15 @@ static bool split_last(struct ht_str *s, struct ht_str *last)
 	return false;
 }
 
-static enum ht_status ref_error(const struct ht_import_edges *e, struct ht_where at,
-	struct ht_str ref, const char *what)
+static enum ht_status ref_error(
+	const struct ht_import_edges *e, struct ht_where at, struct ht_str ref, const char *what)
 {
 	return ht_error(e->im->diags, HT_E_INPUT, at, "input '%.*s': %s", HT_STR_ARG(ref), what);
 }
 
 /* Result `index`, or result `index` of formal `port`, of a node that is known. */
-static enum ht_status resolve_result(struct ht_import_edges *e, struct ht_str ref, struct ht_where at,
-	struct ht_value *v)
+static enum ht_status resolve_result(
+	struct ht_import_edges *e, struct ht_str ref, struct ht_where at, struct ht_value *v)
 {
 	int32_t count = ht_node_result_count(v->node), flat;
 
@@ -147,8 +147,8 @@ static enum ht_status resolve_result(struct ht_import_edges *e, struct ht_str re
 	return HT_OK;
 }
 
-enum ht_status ht_import_ref(struct ht_import_edges *e, struct ht_str ref, struct ht_where at,
-	struct ht_value *out)
+enum ht_status ht_import_ref(
+	struct ht_import_edges *e, struct ht_str ref, struct ht_where at, struct ht_value *out)
 {
 	struct ht_str name = ref, last, port = { 0 };
 	bool function = e->g->function != NULL;
@@ -173,8 +173,8 @@ enum ht_status ht_import_ref(struct ht_import_edges *e, struct ht_str ref, struc
 	return resolve_result(e, ref, at, out);
 }
 
-static enum ht_status read_inputs(struct ht_import_edges *e, struct ht_node *n,
-	struct ht_pb_reader r)
+static enum ht_status read_inputs(
+	struct ht_import_edges *e, struct ht_node *n, struct ht_pb_reader r)
 {
 	struct ht_pb_reader again = r;
 	struct ht_where at = HT_NOWHERE;
@@ -203,7 +203,8 @@ static enum ht_status read_inputs(struct ht_import_edges *e, struct ht_node *n,
 		at.op = n->type;
 		HT_TRY(ht_pb_string(&again, &v, &s));
 		if (s.n && s.p[0] == '^') {
-			control[n->controls] = ht_graph_node(e->g, (struct ht_str){ s.p + 1, s.n - 1 });
+			control[n->controls] =
+				ht_graph_node(e->g, (struct ht_str){ s.p + 1, s.n - 1 });
 			if (!control[n->controls++])
 				return ref_error(e, at, s, "there is no such node");
 		} else if (n->controls) {
@@ -261,8 +262,8 @@ enum ht_status ht_import_inputs(struct ht_importer *im, struct ht_graph *g, stru
 /* ---- the library ---- */
 
 /* Functions become the graph's; what else the library says is kept as a library without them. */
-static enum ht_status read_library(struct ht_importer *im, struct ht_graph *g,
-	struct ht_pb_reader r, struct ht_buf *extra)
+static enum ht_status read_library(
+	struct ht_importer *im, struct ht_graph *g, struct ht_pb_reader r, struct ht_buf *extra)
 {
 	struct ht_buf rest;
 	struct ht_pb_value v;

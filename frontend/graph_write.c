@@ -62,8 +62,8 @@ void ht_export_node(struct ht_pb_writer *w, uint32_t number, const struct ht_nod
 	ht_pb_end(w, m);
 }
 
-static void put_pair(struct ht_pb_writer *w, uint32_t number, struct ht_str key,
-	const struct ht_value *v)
+static void put_pair(
+	struct ht_pb_writer *w, uint32_t number, struct ht_str key, const struct ht_value *v)
 {
 	struct ht_pb_open_message m = ht_pb_begin(w, number), value;
 
@@ -221,11 +221,13 @@ static bool lacks_graph(const struct ht_pb_reader *outer, const struct ht_pb_val
 	return true;
 }
 
-static struct ht_pb_reader container_reader(const struct ht_graph *g, struct ht_pb_source *src,
-	enum ht_pb_type t)
+static struct ht_pb_reader container_reader(
+	const struct ht_graph *g, struct ht_pb_source *src, enum ht_pb_type t)
 {
 	*src = (struct ht_pb_source){
-		.p = (const uint8_t *)g->container.p, .n = g->container.n, .translated = true,
+		.p = (const uint8_t *)g->container.p,
+		.n = g->container.n,
+		.translated = true,
 		.depth = 200,
 	};
 	return ht_pb_open(src, t);
@@ -287,14 +289,14 @@ static enum ht_status to_buffer(void *buf, const void *p, size_t n)
 	return HT_OK;
 }
 
-enum ht_status ht_export_graphdef(const struct ht_graph *g, enum ht_export_form form,
-	struct ht_diags *d, struct ht_buf *out)
+enum ht_status ht_export_graphdef(
+	const struct ht_graph *g, enum ht_export_form form, struct ht_diags *d, struct ht_buf *out)
 {
 	return ht_export_graphdef_to(g, form, out->arena, d, to_buffer, out);
 }
 
-enum ht_status ht_export_container(const struct ht_graph *g, enum ht_export_form form,
-	struct ht_diags *d, struct ht_buf *out)
+enum ht_status ht_export_container(
+	const struct ht_graph *g, enum ht_export_form form, struct ht_diags *d, struct ht_buf *out)
 {
 	return ht_export_container_to(g, form, out->arena, d, to_buffer, out);
 }

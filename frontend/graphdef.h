@@ -12,7 +12,7 @@ struct ht_importer {
 	struct ht_import_limits limit; /* all set */
 	struct ht_map words;           /* names of attributes, devices and the like, held once */
 	size_t nodes, functions;
-	size_t bytes;                  /* allocated beyond what the file holds */
+	size_t bytes; /* allocated beyond what the file holds */
 	size_t budget;
 };
 
@@ -32,15 +32,15 @@ struct ht_import_shape {
 	struct ht_str *names; /* NULL: none */
 	struct ht_str extra;
 };
-enum ht_status ht_import_shape(struct ht_importer *im, struct ht_pb_reader r,
-	struct ht_import_shape *out);
-enum ht_status ht_import_tensor(struct ht_importer *im, struct ht_pb_reader r,
-	struct ht_tensor **out);
-enum ht_status ht_import_attr_value(struct ht_importer *im, struct ht_pb_reader r,
-	struct ht_attr_value *out);
+enum ht_status ht_import_shape(
+	struct ht_importer *im, struct ht_pb_reader r, struct ht_import_shape *out);
+enum ht_status ht_import_tensor(
+	struct ht_importer *im, struct ht_pb_reader r, struct ht_tensor **out);
+enum ht_status ht_import_attr_value(
+	struct ht_importer *im, struct ht_pb_reader r, struct ht_attr_value *out);
 /* One entry of a map<string, AttrValue>, to the end of the list `*end`. */
-enum ht_status ht_import_attr_entry(struct ht_importer *im, struct ht_pb_reader r,
-	struct ht_attr ***end);
+enum ht_status ht_import_attr_entry(
+	struct ht_importer *im, struct ht_pb_reader r, struct ht_attr ***end);
 /* Refuses a name that comes twice. */
 enum ht_status ht_import_check_attrs(struct ht_importer *im, const struct ht_attr *attrs,
 	const struct ht_pb_source *src, const void *at);
@@ -50,11 +50,12 @@ enum ht_status ht_import_unknown(const struct ht_pb_reader *r, const struct ht_p
 /* ---- graph_read.c, function_read.c ---- */
 
 /* Fills `g` from a GraphDef.  Nodes are in order, edges resolved. */
-enum ht_status ht_import_graphdef(struct ht_importer *im, struct ht_pb_reader r, struct ht_graph *g);
-enum ht_status ht_import_node(struct ht_importer *im, struct ht_graph *g, struct ht_pb_reader r,
-	const uint8_t *at);
-enum ht_status ht_import_function(struct ht_importer *im, struct ht_graph *g, struct ht_pb_reader r,
-	const uint8_t *at);
+enum ht_status ht_import_graphdef(
+	struct ht_importer *im, struct ht_pb_reader r, struct ht_graph *g);
+enum ht_status ht_import_node(
+	struct ht_importer *im, struct ht_graph *g, struct ht_pb_reader r, const uint8_t *at);
+enum ht_status ht_import_function(
+	struct ht_importer *im, struct ht_graph *g, struct ht_pb_reader r, const uint8_t *at);
 
 /* The edges of one graph or function body. */
 struct ht_import_edges {
@@ -68,15 +69,15 @@ struct ht_import_edges {
 enum ht_status ht_import_inputs(struct ht_importer *im, struct ht_graph *g, struct ht_pb_reader r,
 	uint32_t number, struct ht_node *first);
 /* "node", "node:1", and in functions "node:port:1". */
-enum ht_status ht_import_ref(struct ht_import_edges *e, struct ht_str ref, struct ht_where at,
-	struct ht_value *out);
+enum ht_status ht_import_ref(
+	struct ht_import_edges *e, struct ht_str ref, struct ht_where at, struct ht_value *out);
 
 /* ---- container_read.c ---- */
 
-enum ht_status ht_import_metagraph(struct ht_importer *im, const struct ht_pb_source *src,
-	struct ht_graph *g);
-enum ht_status ht_import_savedmodel(struct ht_importer *im, const struct ht_pb_source *src,
-	struct ht_graph *g);
+enum ht_status ht_import_metagraph(
+	struct ht_importer *im, const struct ht_pb_source *src, struct ht_graph *g);
+enum ht_status ht_import_savedmodel(
+	struct ht_importer *im, const struct ht_pb_source *src, struct ht_graph *g);
 
 /* ---- tfjs.c ---- */
 
@@ -94,8 +95,8 @@ void ht_entry_add_placeholders(struct ht_graph *g, struct ht_entry *e);
 /* ---- bytes that others hold ---- */
 
 /* A blob of bytes of `src`: a span of its file when they are many, else a copy. */
-struct ht_blob *ht_import_blob(struct ht_importer *im, const struct ht_file *file, const void *p,
-	size_t n);
+struct ht_blob *ht_import_blob(
+	struct ht_importer *im, const struct ht_file *file, const void *p, size_t n);
 
 /* The field of TensorProto that has the values of a type one by one; 0: none that we know. */
 uint32_t ht_tensor_values_field(enum ht_dtype t);

@@ -121,7 +121,8 @@ static enum form wire_form(struct ht_arena *a, struct ht_str s)
 			return FORM_GRAPHDEF;
 		i += length;
 	}
-	if (nodes > 1 || !second || can_be(a, s, HT_PB_GraphDef) || !can_be(a, s, HT_PB_MetaGraphDef))
+	if (nodes > 1 || !second || can_be(a, s, HT_PB_GraphDef) ||
+		!can_be(a, s, HT_PB_MetaGraphDef))
 		return FORM_GRAPHDEF;
 	return FORM_METAGRAPH;
 }
@@ -161,11 +162,11 @@ static const char *without_suffix(struct ht_importer *im, const char *path, cons
 	return ht_str_printf(im->a, "%.*s", (int)n, path).p;
 }
 
-static enum ht_status read_hir(struct ht_importer *im, const struct input *in,
-	struct ht_graph **out)
+static enum ht_status read_hir(
+	struct ht_importer *im, const struct input *in, struct ht_graph **out)
 {
-	const char *path = ht_str_printf(im->a, "%s.weights",
-		without_suffix(im, in->path, ".hir")).p;
+	const char *path =
+		ht_str_printf(im->a, "%s.weights", without_suffix(im, in->path, ".hir")).p;
 	struct ht_file *weights = NULL;
 	struct stat st;
 
@@ -190,8 +191,8 @@ static void find_checkpoint(struct ht_importer *im, const struct input *in, stru
 	if (!in->file)
 		return;
 	if (g->source == HT_SOURCE_SAVEDMODEL)
-		prefix = ht_str_printf(im->a, "%svariables/variables",
-			directory_of(im, in->path)).p;
+		prefix =
+			ht_str_printf(im->a, "%svariables/variables", directory_of(im, in->path)).p;
 	else
 		prefix = without_suffix(im, in->path, ".meta");
 	if (!stat(ht_str_printf(im->a, "%s.index", prefix).p, &st))
@@ -209,12 +210,15 @@ static enum ht_status read_message(struct ht_importer *im, const struct input *i
 	struct ht_pb_source *src = HT_NEW(im->a, struct ht_pb_source);
 
 	if (text)
-		HT_TRY(ht_pb_from_text(im->a, in->bytes, in->path, types[form], im->limit.depth,
-			im->diags, src));
+		HT_TRY(ht_pb_from_text(
+			im->a, in->bytes, in->path, types[form], im->limit.depth, im->diags, src));
 	else
 		*src = (struct ht_pb_source){
-			.path = in->path, .diags = im->diags,
-			.p = (const uint8_t *)in->bytes.p, .n = in->bytes.n, .file = in->file,
+			.path = in->path,
+			.diags = im->diags,
+			.p = (const uint8_t *)in->bytes.p,
+			.n = in->bytes.n,
+			.file = in->file,
 			.depth = im->limit.depth,
 		};
 	if (form == FORM_METAGRAPH)
@@ -230,8 +234,8 @@ static enum ht_status read_message(struct ht_importer *im, const struct input *i
 	return HT_OK;
 }
 
-static enum ht_status read_input(struct ht_importer *im, const struct input *in,
-	struct ht_graph **out)
+static enum ht_status read_input(
+	struct ht_importer *im, const struct input *in, struct ht_graph **out)
 {
 	bool text = is_text(in->bytes);
 	enum form form = form_of(im->a, in->bytes, in->path, text);
@@ -247,8 +251,8 @@ static enum ht_status read_input(struct ht_importer *im, const struct input *in,
 	g = ht_graph_new(im->a);
 	g->path = ht_str_copy(im->a, ht_str(in->path)).p;
 	if (form == FORM_JSON)
-		HT_TRY(ht_import_tfjs(im, in->bytes, g->path,
-			in->file ? directory_of(im, in->path) : NULL, g));
+		HT_TRY(ht_import_tfjs(
+			im, in->bytes, g->path, in->file ? directory_of(im, in->path) : NULL, g));
 	else
 		HT_TRY(read_message(im, in, form, text, g));
 	if (!g->entries)
@@ -277,8 +281,8 @@ static enum ht_status find_in_directory(struct ht_importer *im, const char *dir,
 		"a directory without saved_model.pb, saved_model.pbtxt or model.json");
 }
 
-enum ht_status ht_import(struct ht_arena *a, const char *path, const struct ht_import_limits *limits,
-	struct ht_diags *d, struct ht_graph **out)
+enum ht_status ht_import(struct ht_arena *a, const char *path,
+	const struct ht_import_limits *limits, struct ht_diags *d, struct ht_graph **out)
 {
 	struct ht_importer im;
 	struct input in;

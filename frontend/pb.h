@@ -12,9 +12,23 @@
 /* ---- pb_schema.c ---- */
 
 enum ht_pb_kind {
-	HT_PB_DOUBLE, HT_PB_FLOAT, HT_PB_INT64, HT_PB_UINT64, HT_PB_INT32, HT_PB_FIXED64,
-	HT_PB_FIXED32, HT_PB_BOOL, HT_PB_STRING, HT_PB_MESSAGE, HT_PB_BYTES, HT_PB_UINT32,
-	HT_PB_ENUM, HT_PB_SFIXED32, HT_PB_SFIXED64, HT_PB_SINT32, HT_PB_SINT64
+	HT_PB_DOUBLE,
+	HT_PB_FLOAT,
+	HT_PB_INT64,
+	HT_PB_UINT64,
+	HT_PB_INT32,
+	HT_PB_FIXED64,
+	HT_PB_FIXED32,
+	HT_PB_BOOL,
+	HT_PB_STRING,
+	HT_PB_MESSAGE,
+	HT_PB_BYTES,
+	HT_PB_UINT32,
+	HT_PB_ENUM,
+	HT_PB_SFIXED32,
+	HT_PB_SFIXED64,
+	HT_PB_SINT32,
+	HT_PB_SINT64
 };
 
 enum ht_pb_type {
@@ -85,12 +99,12 @@ struct ht_pb_source {
 	struct ht_diags *diags;
 	const uint8_t *p;
 	size_t n;
-	size_t skipped;         /* bytes of the file in front of `p` */
-	struct ht_file *file;   /* whose map `p` lies in, or NULL */
+	size_t skipped;                 /* bytes of the file in front of `p` */
+	struct ht_file *file;           /* whose map `p` lies in, or NULL */
 	const struct ht_pb_mark *marks; /* NULL: none; the wire form is the file */
 	size_t mark_count;
-	bool translated;        /* from JSON: no place to tell */
-	int depth;              /* how deep messages may nest */
+	bool translated; /* from JSON: no place to tell */
+	int depth;       /* how deep messages may nest */
 };
 
 struct ht_pb_reader {
@@ -126,7 +140,8 @@ bool ht_pb_item(struct ht_pb_reader *r, struct ht_pb_value *v, uint64_t *item);
 /* Reads the message that `v` holds.  Too deep: the result has a status. */
 struct ht_pb_reader ht_pb_enter(const struct ht_pb_reader *r, const struct ht_pb_value *v);
 /* Appends the field as it is to `extra` (wire form), after checking all of it. */
-enum ht_status ht_pb_keep(struct ht_pb_reader *r, const struct ht_pb_value *v, struct ht_buf *extra);
+enum ht_status ht_pb_keep(
+	struct ht_pb_reader *r, const struct ht_pb_value *v, struct ht_buf *extra);
 /* A string field: an error when it is not UTF-8. */
 enum ht_status ht_pb_string(struct ht_pb_reader *r, const struct ht_pb_value *v, struct ht_str *s);
 
@@ -180,16 +195,16 @@ size_t ht_pb_insert_length(struct ht_buf *b, size_t at, size_t length);
 enum ht_status ht_pb_from_text(struct ht_arena *a, struct ht_str text, const char *path,
 	enum ht_pb_type t, int depth, struct ht_diags *d, struct ht_pb_source *src);
 /* Prints the fields of message `t`, each line indented by `indent` tabs of two spaces. */
-enum ht_status ht_pb_print(struct ht_str wire, enum ht_pb_type t, int indent, struct ht_diags *d,
-	struct ht_buf *out);
+enum ht_status ht_pb_print(
+	struct ht_str wire, enum ht_pb_type t, int indent, struct ht_diags *d, struct ht_buf *out);
 
 /* ---- pb_json.c: proto3 JSON through cJSON ---- */
 
 struct cJSON;
 enum ht_status ht_pb_from_json(struct ht_arena *a, const struct cJSON *json, const char *path,
 	enum ht_pb_type t, int depth, struct ht_diags *d, struct ht_pb_source *src);
-enum ht_status ht_pb_print_json(struct ht_str wire, enum ht_pb_type t, struct ht_diags *d,
-	struct ht_buf *out);
+enum ht_status ht_pb_print_json(
+	struct ht_str wire, enum ht_pb_type t, struct ht_diags *d, struct ht_buf *out);
 /* `text` becomes base64 in quotes. */
 void ht_put_base64(struct ht_buf *out, struct ht_str bytes);
 

@@ -35,8 +35,8 @@ static void put_step(struct ht_buf *b, const struct step *s)
 
 static enum ht_status fail(struct json *j, const struct step *s, enum ht_status st, const char *fmt,
 	...) HT_PRINTF(4, 5);
-static enum ht_status fail(struct json *j, const struct step *s, enum ht_status st, const char *fmt,
-	...)
+static enum ht_status fail(
+	struct json *j, const struct step *s, enum ht_status st, const char *fmt, ...)
 {
 	struct ht_where w = HT_NOWHERE;
 	struct ht_buf at;
@@ -157,7 +157,7 @@ static enum ht_status read_number(struct json *j, const struct step *s, const st
 	const cJSON *v, uint64_t *u)
 {
 	bool is_unsigned = f->kind == HT_PB_UINT32 || f->kind == HT_PB_UINT64 ||
-		f->kind == HT_PB_FIXED32 || f->kind == HT_PB_FIXED64;
+			   f->kind == HT_PB_FIXED32 || f->kind == HT_PB_FIXED64;
 	int32_t number;
 	float narrow;
 	double d;
@@ -193,8 +193,8 @@ static enum ht_status read_number(struct json *j, const struct step *s, const st
 	return HT_OK;
 }
 
-static enum ht_status put_message(struct json *j, const struct step *s, const cJSON *v,
-	enum ht_pb_type t, int depth);
+static enum ht_status put_message(
+	struct json *j, const struct step *s, const cJSON *v, enum ht_pb_type t, int depth);
 
 static enum ht_status put_value(struct json *j, const struct step *s, const struct ht_pb_field *f,
 	const cJSON *v, int depth)
@@ -243,7 +243,8 @@ static enum ht_status put_map(struct json *j, const struct step *s, const struct
 
 	if (!cJSON_IsObject(object))
 		return fail(j, s, HT_E_INPUT, "expected an object");
-	cJSON_ArrayForEach(v, object) {
+	cJSON_ArrayForEach(v, object)
+	{
 		struct step inner = { s, v->string, 0 };
 
 		ht_pb_varint(&j->out, (uint64_t)f->number << 3 | HT_WIRE_BYTES);
@@ -270,7 +271,8 @@ static enum ht_status put_field(struct json *j, const struct step *s, const stru
 		return put_map(j, s, f, v, depth);
 	if (!cJSON_IsArray(v))
 		return fail(j, s, HT_E_INPUT, "expected an array");
-	cJSON_ArrayForEach(item, v) {
+	cJSON_ArrayForEach(item, v)
+	{
 		struct step inner = { s, NULL, i++ };
 
 		HT_TRY(put_value(j, &inner, f, item, depth));
@@ -278,8 +280,8 @@ static enum ht_status put_field(struct json *j, const struct step *s, const stru
 	return HT_OK;
 }
 
-static enum ht_status put_message(struct json *j, const struct step *s, const cJSON *v,
-	enum ht_pb_type t, int depth)
+static enum ht_status put_message(
+	struct json *j, const struct step *s, const cJSON *v, enum ht_pb_type t, int depth)
 {
 	uint64_t given = 0, oneofs = 0, bit;
 	const struct ht_pb_field *f;
@@ -289,7 +291,8 @@ static enum ht_status put_message(struct json *j, const struct step *s, const cJ
 		return fail(j, s, HT_E_LIMIT, "values nest deeper than %d", j->max_depth);
 	if (!cJSON_IsObject(v))
 		return fail(j, s, HT_E_INPUT, "expected an object");
-	cJSON_ArrayForEach(member, v) {
+	cJSON_ArrayForEach(member, v)
+	{
 		struct step inner = { s, member->string, 0 };
 
 		f = ht_pb_field_json(t, ht_str(member->string));
@@ -302,7 +305,8 @@ static enum ht_status put_message(struct json *j, const struct step *s, const cJ
 		given |= bit;
 		if (f->oneof >= 0 && !cJSON_IsNull(member)) {
 			if (oneofs & (uint64_t)1 << f->oneof)
-				return fail(j, &inner, HT_E_INPUT, "excludes another field that is given");
+				return fail(j, &inner, HT_E_INPUT,
+					"excludes another field that is given");
 			oneofs |= (uint64_t)1 << f->oneof;
 		}
 		HT_TRY(put_field(j, &inner, f, member, depth - 1));
@@ -319,8 +323,12 @@ enum ht_status ht_pb_from_json(struct ht_arena *a, const struct cJSON *json, con
 	ht_buf_init(&j.out, a);
 	HT_TRY(put_message(&j, &root, json, t, depth));
 	*src = (struct ht_pb_source){
-		.path = path, .diags = d, .p = (const uint8_t *)j.out.p, .n = j.out.n,
-		.translated = true, .depth = depth,
+		.path = path,
+		.diags = d,
+		.p = (const uint8_t *)j.out.p,
+		.n = j.out.n,
+		.translated = true,
+		.depth = depth,
 	};
 	return HT_OK;
 }
@@ -329,7 +337,8 @@ enum ht_status ht_pb_from_json(struct ht_arena *a, const struct cJSON *json, con
 
 void ht_put_base64(struct ht_buf *out, struct ht_str bytes)
 {
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 	ht_putc(out, '"');
 	for (size_t i = 0; i < bytes.n; i += 3) {
@@ -412,8 +421,8 @@ static enum ht_status print_value(struct ht_pb_reader *r, struct ht_pb_value *v,
 	return HT_OK;
 }
 
-static enum ht_status print_entry(const struct ht_pb_reader *r, const struct ht_pb_value *v,
-	struct ht_buf *out)
+static enum ht_status print_entry(
+	const struct ht_pb_reader *r, const struct ht_pb_value *v, struct ht_buf *out)
 {
 	struct ht_pb_reader entry = ht_pb_enter(r, v);
 	struct ht_pb_value part, value = { 0 };
@@ -487,7 +496,8 @@ static enum ht_status print_object(const struct ht_pb_reader *outer, struct ht_b
 	while (ht_pb_next(&r, &v))
 		if (!v.field)
 			return ht_pb_error(r.src, v.at, HT_E_UNSUPPORTED,
-				"field %" PRIu32 " of %s has no name, so it cannot be written as JSON",
+				"field %" PRIu32
+				" of %s has no name, so it cannot be written as JSON",
 				v.number, m->full_name);
 	if (r.status != HT_OK)
 		return r.status;
@@ -498,12 +508,14 @@ static enum ht_status print_object(const struct ht_pb_reader *outer, struct ht_b
 	return HT_OK;
 }
 
-enum ht_status ht_pb_print_json(struct ht_str wire, enum ht_pb_type t, struct ht_diags *d,
-	struct ht_buf *out)
+enum ht_status ht_pb_print_json(
+	struct ht_str wire, enum ht_pb_type t, struct ht_diags *d, struct ht_buf *out)
 {
-	struct ht_pb_source src = {
-		.diags = d, .p = (const uint8_t *)wire.p, .n = wire.n, .translated = true, .depth = 200
-	};
+	struct ht_pb_source src = { .diags = d,
+		.p = (const uint8_t *)wire.p,
+		.n = wire.n,
+		.translated = true,
+		.depth = 200 };
 	struct ht_pb_reader r = ht_pb_open(&src, t);
 
 	return print_object(&r, out);

@@ -38,8 +38,8 @@ struct ht_where ht_pb_where(const struct ht_pb_source *src, const void *at)
 	return w;
 }
 
-enum ht_status ht_pb_error(const struct ht_pb_source *src, const void *at, enum ht_status st,
-	const char *fmt, ...)
+enum ht_status ht_pb_error(
+	const struct ht_pb_source *src, const void *at, enum ht_status st, const char *fmt, ...)
 {
 	char text[512];
 	va_list ap;
@@ -61,8 +61,8 @@ struct ht_pb_reader ht_pb_open(const struct ht_pb_source *src, enum ht_pb_type t
 
 static bool refuse(struct ht_pb_reader *r, const void *at, const char *what)
 {
-	r->status = ht_pb_error(r->src, at, HT_E_INPUT, "%s: %s",
-		ht_pb_message(r->type)->full_name, what);
+	r->status = ht_pb_error(
+		r->src, at, HT_E_INPUT, "%s: %s", ht_pb_message(r->type)->full_name, what);
 	return false;
 }
 
@@ -140,9 +140,8 @@ static bool check_wire(struct ht_pb_reader *r, struct ht_pb_value *v, int wire)
 	v->packed = wire == HT_WIRE_BYTES && want != HT_WIRE_BYTES && v->field->repeated;
 	if (wire == want || v->packed)
 		return true;
-	r->status = ht_pb_error(r->src, v->at, HT_E_INPUT,
-		"%s: field '%s' should be %s; found %s", ht_pb_message(r->type)->full_name,
-		v->field->name, names[want], names[wire]);
+	r->status = ht_pb_error(r->src, v->at, HT_E_INPUT, "%s: field '%s' should be %s; found %s",
+		ht_pb_message(r->type)->full_name, v->field->name, names[want], names[wire]);
 	return false;
 }
 
@@ -238,18 +237,18 @@ struct ht_pb_reader ht_pb_enter(const struct ht_pb_reader *r, const struct ht_pb
 	};
 
 	if (inner.depth <= 0)
-		inner.status = ht_pb_error(r->src, v->at, HT_E_LIMIT,
-			"%s: messages nest deeper than %d", ht_pb_message(r->type)->full_name,
-			r->src->depth);
+		inner.status =
+			ht_pb_error(r->src, v->at, HT_E_LIMIT, "%s: messages nest deeper than %d",
+				ht_pb_message(r->type)->full_name, r->src->depth);
 	return inner;
 }
 
 enum ht_status ht_pb_string(struct ht_pb_reader *r, const struct ht_pb_value *v, struct ht_str *s)
 {
 	if (!ht_utf8_valid(v->s))
-		return r->status = ht_pb_error(r->src, v->at, HT_E_INPUT,
-			       "%s: field '%s' is not UTF-8", ht_pb_message(r->type)->full_name,
-			       v->field->name);
+		return r->status =
+			       ht_pb_error(r->src, v->at, HT_E_INPUT, "%s: field '%s' is not UTF-8",
+				       ht_pb_message(r->type)->full_name, v->field->name);
 	*s = v->s;
 	return HT_OK;
 }

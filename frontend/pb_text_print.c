@@ -81,7 +81,8 @@ static enum ht_status print_fields(struct ht_pb_reader *r, int indent, struct ht
 	while (ht_pb_next(r, &v)) {
 		if (!v.field)
 			return ht_pb_error(r->src, v.at, HT_E_UNSUPPORTED,
-				"field %" PRIu32 " of %s has no name, so it cannot be written as text",
+				"field %" PRIu32
+				" of %s has no name, so it cannot be written as text",
 				v.number, ht_pb_message(r->type)->full_name);
 		if (v.field->kind == HT_PB_MESSAGE) {
 			put_indent(out, indent);
@@ -109,11 +110,14 @@ static enum ht_status print_fields(struct ht_pb_reader *r, int indent, struct ht
 	return r->status;
 }
 
-enum ht_status ht_pb_print(struct ht_str wire, enum ht_pb_type t, int indent, struct ht_diags *d,
-	struct ht_buf *out)
+enum ht_status ht_pb_print(
+	struct ht_str wire, enum ht_pb_type t, int indent, struct ht_diags *d, struct ht_buf *out)
 {
 	struct ht_pb_source src = {
-		.diags = d, .p = (const uint8_t *)wire.p, .n = wire.n, .depth = PRINT_DEPTH,
+		.diags = d,
+		.p = (const uint8_t *)wire.p,
+		.n = wire.n,
+		.depth = PRINT_DEPTH,
 		.translated = true,
 	};
 	struct ht_pb_reader r = ht_pb_open(&src, t);

@@ -27,7 +27,7 @@ struct text {
 /* Fields of one message that were given so far, and the packed field that is still open. */
 struct scope {
 	enum ht_pb_type type;
-	uint64_t given;             /* by index in the table */
+	uint64_t given; /* by index in the table */
 	uint64_t oneofs;
 	const struct ht_pb_field *packed;
 	size_t packed_at;
@@ -224,7 +224,9 @@ static bool parse_integer(struct text *t, bool *negative, uint64_t *u)
 	if (!*p)
 		return fail(t, start, "'%s' is not an integer", token);
 	for (; *p; p++) {
-		int digit = is_digit(*p) ? *p - '0' : (*p | 0x20) >= 'a' ? (*p | 0x20) - 'a' + 10 : 99;
+		int digit = is_digit(*p)         ? *p - '0'
+			    : (*p | 0x20) >= 'a' ? (*p | 0x20) - 'a' + 10
+						 : 99;
 
 		if (digit >= base)
 			return fail(t, start, "'%s' is not an integer", token);
@@ -525,7 +527,8 @@ static void put_number(struct text *t, int wire, uint64_t u)
 }
 
 /* One value.  `at` is the field's name in the text. */
-static bool parse_value(struct text *t, struct scope *s, const struct ht_pb_field *f, struct spot at)
+static bool parse_value(
+	struct text *t, struct scope *s, const struct ht_pb_field *f, struct spot at)
 {
 	int wire = ht_pb_wire_type(f->kind);
 	size_t start, first_mark;
@@ -672,8 +675,14 @@ enum ht_status ht_pb_from_text(struct ht_arena *a, struct ht_str text, const cha
 	enum ht_pb_type type, int depth, struct ht_diags *d, struct ht_pb_source *src)
 {
 	struct text t = {
-		.a = a, .diags = d, .path = path, .p = text.p, .end = text.p + text.n,
-		.line_start = text.p, .line = 1, .max_depth = depth,
+		.a = a,
+		.diags = d,
+		.path = path,
+		.p = text.p,
+		.end = text.p + text.n,
+		.line_start = text.p,
+		.line = 1,
+		.max_depth = depth,
 	};
 
 	ht_buf_init(&t.out, a);
@@ -684,8 +693,13 @@ enum ht_status ht_pb_from_text(struct ht_arena *a, struct ht_str text, const cha
 		return t.status;
 	put_mark(&t, here(&t));
 	*src = (struct ht_pb_source){
-		.path = path, .diags = d, .p = (const uint8_t *)t.out.p, .n = t.out.n,
-		.marks = t.mark, .mark_count = t.marks, .depth = depth,
+		.path = path,
+		.diags = d,
+		.p = (const uint8_t *)t.out.p,
+		.n = t.out.n,
+		.marks = t.mark,
+		.mark_count = t.marks,
+		.depth = depth,
 	};
 	return HT_OK;
 }

@@ -51,8 +51,8 @@ static uint32_t load32(const uint8_t *p)
 	return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-static enum ht_status unpack(struct sstable *t, int64_t offset, const uint8_t *p, size_t n,
-	struct block *out)
+static enum ht_status unpack(
+	struct sstable *t, int64_t offset, const uint8_t *p, size_t n, struct block *out)
 {
 	size_t length;
 	char *bytes;
@@ -69,7 +69,8 @@ static enum ht_status unpack(struct sstable *t, int64_t offset, const uint8_t *p
 }
 
 /* The block at `offset`, without its list of restarts. */
-static enum ht_status read_block(struct sstable *t, uint64_t offset, uint64_t size, struct block *out)
+static enum ht_status read_block(
+	struct sstable *t, uint64_t offset, uint64_t size, struct block *out)
 {
 	const uint8_t *p;
 	uint32_t restarts;

@@ -20,14 +20,36 @@ enum { CONTENT = 4, FLOAT8 = 18 };
 static const struct {
 	uint8_t field, numbers;
 } stored[HT_DTYPE_END] = {
-	[HT_F32] = { 5, 1 },   [HT_F64] = { 6, 1 },   [HT_I32] = { 7, 1 },   [HT_U8] = { 7, 1 },
-	[HT_I16] = { 7, 1 },   [HT_I8] = { 7, 1 },    [HT_STRING] = { 8, 1 }, [HT_C64] = { 9, 2 },
-	[HT_I64] = { 10, 1 },  [HT_BOOL] = { 11, 1 }, [HT_QI8] = { 7, 1 },   [HT_QU8] = { 7, 1 },
-	[HT_QI32] = { 7, 1 },  [HT_BF16] = { 13, 1 }, [HT_QI16] = { 7, 1 },  [HT_QU16] = { 7, 1 },
-	[HT_U16] = { 7, 1 },   [HT_C128] = { 12, 2 }, [HT_F16] = { 13, 1 },  [HT_U32] = { 16, 1 },
-	[HT_U64] = { 17, 1 },  [HT_F8E5M2] = { 18, 1 }, [HT_F8E4M3FN] = { 18, 1 },
-	[HT_F8E4M3FNUZ] = { 18, 1 }, [HT_F8E4M3B11FNUZ] = { 18, 1 }, [HT_F8E5M2FNUZ] = { 18, 1 },
-	[HT_I4] = { 7, 1 },    [HT_U4] = { 7, 1 },    [HT_I2] = { 7, 1 },    [HT_U2] = { 7, 1 },
+	[HT_F32] = { 5, 1 },
+	[HT_F64] = { 6, 1 },
+	[HT_I32] = { 7, 1 },
+	[HT_U8] = { 7, 1 },
+	[HT_I16] = { 7, 1 },
+	[HT_I8] = { 7, 1 },
+	[HT_STRING] = { 8, 1 },
+	[HT_C64] = { 9, 2 },
+	[HT_I64] = { 10, 1 },
+	[HT_BOOL] = { 11, 1 },
+	[HT_QI8] = { 7, 1 },
+	[HT_QU8] = { 7, 1 },
+	[HT_QI32] = { 7, 1 },
+	[HT_BF16] = { 13, 1 },
+	[HT_QI16] = { 7, 1 },
+	[HT_QU16] = { 7, 1 },
+	[HT_U16] = { 7, 1 },
+	[HT_C128] = { 12, 2 },
+	[HT_F16] = { 13, 1 },
+	[HT_U32] = { 16, 1 },
+	[HT_U64] = { 17, 1 },
+	[HT_F8E5M2] = { 18, 1 },
+	[HT_F8E4M3FN] = { 18, 1 },
+	[HT_F8E4M3FNUZ] = { 18, 1 },
+	[HT_F8E4M3B11FNUZ] = { 18, 1 },
+	[HT_F8E5M2FNUZ] = { 18, 1 },
+	[HT_I4] = { 7, 1 },
+	[HT_U4] = { 7, 1 },
+	[HT_I2] = { 7, 1 },
+	[HT_U2] = { 7, 1 },
 };
 
 uint32_t ht_tensor_values_field(enum ht_dtype t)
@@ -41,13 +63,13 @@ struct reading {
 	struct ht_tensor *t;
 	struct ht_str content;
 	bool have_content, have_shape;
-	uint32_t field;     /* of the values */
-	int64_t elements;   /* -1: not known */
+	uint32_t field;   /* of the values */
+	int64_t elements; /* -1: not known */
 	struct ht_buf extra;
 };
 
-struct ht_blob *ht_import_blob(struct ht_importer *im, const struct ht_file *file, const void *p,
-	size_t n)
+struct ht_blob *ht_import_blob(
+	struct ht_importer *im, const struct ht_file *file, const void *p, size_t n)
 {
 	struct ht_blob *b;
 
@@ -149,7 +171,7 @@ static bool store(enum ht_dtype t, size_t size, uint64_t bits, char *p)
 	int64_t i = (int64_t)bits;
 	enum ht_kind kind = ht_dtype_info(t)->kind;
 	bool is_unsigned = kind == HT_KIND_UINT || kind == HT_KIND_FLOAT || kind == HT_KIND_BOOL ||
-		t == HT_QU8 || t == HT_QU16;
+			   t == HT_QU8 || t == HT_QU16;
 
 	if (size < 4 && is_unsigned && (i < 0 || i >= (int64_t)1 << (8 * size)))
 		return false;
@@ -218,10 +240,10 @@ static enum ht_status read_numbers(struct reading *t)
 	HT_TRY(count_values(t, &n));
 	if (n % numbers || n / numbers > (size_t)t->elements)
 		return ht_pb_error(t->r.src, t->r.p, HT_E_INPUT,
-			"a tensor of %" PRId64 " elements has %zu values", t->elements, n / numbers);
+			"a tensor of %" PRId64 " elements has %zu values", t->elements,
+			n / numbers);
 	x->form = HT_TENSOR_VALUES;
-	if (!ht_mul_size((size_t)t->elements, size, &bytes) ||
-		!ht_importer_charge(t->im, bytes, 1))
+	if (!ht_mul_size((size_t)t->elements, size, &bytes) || !ht_importer_charge(t->im, bytes, 1))
 		return keep_values(t, 0);
 	x->values = n / numbers;
 	b = ht_blob_new(bytes);
@@ -291,8 +313,8 @@ static enum ht_status read_values(struct reading *t)
 	return t->have_content ? read_content(t) : read_numbers(t);
 }
 
-enum ht_status ht_import_tensor(struct ht_importer *im, struct ht_pb_reader r,
-	struct ht_tensor **out)
+enum ht_status ht_import_tensor(
+	struct ht_importer *im, struct ht_pb_reader r, struct ht_tensor **out)
 {
 	struct reading t = { .im = im, .r = r };
 

@@ -72,8 +72,8 @@ static void put_content(struct ht_pb_writer *w, const struct ht_blob *b)
 		ht_pb_put_bytes(w, 4, (struct ht_str){ b->p, b->n });
 }
 
-void ht_export_tensor(struct ht_pb_writer *w, uint32_t number, const struct ht_tensor *t,
-	bool weights)
+void ht_export_tensor(
+	struct ht_pb_writer *w, uint32_t number, const struct ht_tensor *t, bool weights)
 {
 	struct ht_pb_open_message m = ht_pb_begin(w, number);
 
@@ -88,14 +88,15 @@ void ht_export_tensor(struct ht_pb_writer *w, uint32_t number, const struct ht_t
 			ht_pb_put_bytes(w, ht_tensor_values_field(HT_STRING), t->strings[i]);
 	else if (t->blob && t->form == HT_TENSOR_VALUES && t->values)
 		put_values(w, t->dtype, t->blob->p, t->values);
-	else if (t->blob && (t->form == HT_TENSOR_CONTENT || (t->form == HT_TENSOR_SHARD && weights)))
+	else if (t->blob &&
+		 (t->form == HT_TENSOR_CONTENT || (t->form == HT_TENSOR_SHARD && weights)))
 		put_content(w, t->blob);
 	ht_pb_put_raw(w, t->extra);
 	ht_pb_end(w, m);
 }
 
-static void put_func(struct ht_pb_writer *w, uint32_t number, const struct ht_func_ref *f,
-	bool weights)
+static void put_func(
+	struct ht_pb_writer *w, uint32_t number, const struct ht_func_ref *f, bool weights)
 {
 	struct ht_pb_open_message m = ht_pb_begin(w, number);
 
@@ -107,8 +108,8 @@ static void put_func(struct ht_pb_writer *w, uint32_t number, const struct ht_fu
 }
 
 /* One value, as field `number` of AttrValue or of its list. */
-static void put_kind(struct ht_pb_writer *w, uint32_t number, const struct ht_attr_value *v,
-	bool weights)
+static void put_kind(
+	struct ht_pb_writer *w, uint32_t number, const struct ht_attr_value *v, bool weights)
 {
 	switch (v->kind) {
 	case HT_ATTR_STRING:
@@ -145,8 +146,14 @@ static void put_kind(struct ht_pb_writer *w, uint32_t number, const struct ht_at
 static void put_list(struct ht_pb_writer *w, const struct ht_attr_value *v, bool weights)
 {
 	static const uint32_t fields[] = {
-		[HT_ATTR_STRING] = 2, [HT_ATTR_INT] = 3,   [HT_ATTR_FLOAT] = 4,  [HT_ATTR_BOOL] = 5,
-		[HT_ATTR_TYPE] = 6,   [HT_ATTR_SHAPE] = 7, [HT_ATTR_TENSOR] = 8, [HT_ATTR_FUNC] = 9,
+		[HT_ATTR_STRING] = 2,
+		[HT_ATTR_INT] = 3,
+		[HT_ATTR_FLOAT] = 4,
+		[HT_ATTR_BOOL] = 5,
+		[HT_ATTR_TYPE] = 6,
+		[HT_ATTR_SHAPE] = 7,
+		[HT_ATTR_TENSOR] = 8,
+		[HT_ATTR_FUNC] = 9,
 	};
 	struct ht_pb_open_message list = ht_pb_begin(w, 1);
 
@@ -155,14 +162,21 @@ static void put_list(struct ht_pb_writer *w, const struct ht_attr_value *v, bool
 	ht_pb_end(w, list);
 }
 
-static void put_value(struct ht_pb_writer *w, uint32_t number, const struct ht_attr_value *v,
-	bool weights)
+static void put_value(
+	struct ht_pb_writer *w, uint32_t number, const struct ht_attr_value *v, bool weights)
 {
 	static const uint32_t fields[] = {
-		[HT_ATTR_STRING] = 2, [HT_ATTR_INT] = 3,    [HT_ATTR_FLOAT] = 4,
-		[HT_ATTR_BOOL] = 5,   [HT_ATTR_TYPE] = 6,   [HT_ATTR_SHAPE] = 7,
-		[HT_ATTR_TENSOR] = 8, [HT_ATTR_PLACEHOLDER] = 9, [HT_ATTR_FUNC] = 10,
-		[HT_ATTR_LIST] = 1,   [HT_ATTR_NONE] = 0,
+		[HT_ATTR_STRING] = 2,
+		[HT_ATTR_INT] = 3,
+		[HT_ATTR_FLOAT] = 4,
+		[HT_ATTR_BOOL] = 5,
+		[HT_ATTR_TYPE] = 6,
+		[HT_ATTR_SHAPE] = 7,
+		[HT_ATTR_TENSOR] = 8,
+		[HT_ATTR_PLACEHOLDER] = 9,
+		[HT_ATTR_FUNC] = 10,
+		[HT_ATTR_LIST] = 1,
+		[HT_ATTR_NONE] = 0,
 	};
 	struct ht_pb_open_message m = ht_pb_begin(w, number);
 
@@ -173,8 +187,8 @@ static void put_value(struct ht_pb_writer *w, uint32_t number, const struct ht_a
 	ht_pb_end(w, m);
 }
 
-void ht_export_attrs(struct ht_pb_writer *w, uint32_t number, const struct ht_attr *attrs,
-	bool weights)
+void ht_export_attrs(
+	struct ht_pb_writer *w, uint32_t number, const struct ht_attr *attrs, bool weights)
 {
 	for (const struct ht_attr *a = attrs; a; a = a->next) {
 		struct ht_pb_open_message entry = ht_pb_begin(w, number);

@@ -32,7 +32,7 @@ struct tfjs {
 /* One weight of the manifest. */
 struct weight {
 	const char *name;
-	enum ht_dtype dtype;  /* once dequantised */
+	enum ht_dtype dtype; /* once dequantised */
 	enum ht_dtype stored;
 	struct ht_shape shape;
 	size_t count;
@@ -95,7 +95,8 @@ static enum ht_status open_shards(struct tfjs *t, const cJSON *paths, struct gro
 	if (!cJSON_IsArray(paths) || !n)
 		return fail(t, HT_E_INPUT, "weightsManifest: a group has no paths");
 	out->shard = HT_NEW_ARRAY(t->im->a, struct shard, (size_t)n);
-	cJSON_ArrayForEach(path, paths) {
+	cJSON_ArrayForEach(path, paths)
+	{
 		struct shard *s = &out->shard[out->shards++];
 
 		if (!cJSON_IsString(path) || !is_inside(path->valuestring))
@@ -143,8 +144,8 @@ static struct ht_blob *stored_bytes(struct tfjs *t, const struct group *g, const
 		const struct shard *s = &g->shard[i];
 
 		if (w->offset >= s->start && w->offset + w->bytes <= s->start + s->file->n)
-			return ht_import_blob(t->im, s->file, s->file->p + (w->offset - s->start),
-				w->bytes);
+			return ht_import_blob(
+				t->im, s->file, s->file->p + (w->offset - s->start), w->bytes);
 	}
 	b = ht_blob_new(w->bytes);
 	if (!b)
@@ -208,8 +209,8 @@ static void put_element(enum ht_dtype t, double v, char *p, size_t i)
 	}
 }
 
-static struct ht_blob *convert(struct tfjs *t, const struct weight *w, const struct ht_blob *from,
-	enum ht_dtype to)
+static struct ht_blob *convert(
+	struct tfjs *t, const struct weight *w, const struct ht_blob *from, enum ht_dtype to)
 {
 	struct ht_blob *b = ht_blob_new(w->count * ht_dtype_info(to)->bytes);
 	double v;
@@ -230,8 +231,8 @@ static struct ht_blob *convert(struct tfjs *t, const struct weight *w, const str
 }
 
 /* Strings: each behind its length, 4 bytes little endian. */
-static enum ht_status read_strings(struct tfjs *t, const struct group *g, struct weight *w,
-	struct ht_tensor *x)
+static enum ht_status read_strings(
+	struct tfjs *t, const struct group *g, struct weight *w, struct ht_tensor *x)
 {
 	char *length = HT_NEW_ARRAY(t->im->a, char, 4), *p;
 	size_t at = w->offset, n;
@@ -245,7 +246,7 @@ static enum ht_status read_strings(struct tfjs *t, const struct group *g, struct
 			return fail(t, HT_E_INPUT, "weight '%.200s' is cut off", w->name);
 		gather(g, at, 4, length);
 		n = (uint8_t)length[0] | (size_t)(uint8_t)length[1] << 8 |
-			(size_t)(uint8_t)length[2] << 16 | (size_t)(uint8_t)length[3] << 24;
+		    (size_t)(uint8_t)length[2] << 16 | (size_t)(uint8_t)length[3] << 24;
 		at += 4;
 		if (g->bytes - at < n)
 			return fail(t, HT_E_INPUT, "weight '%.200s' is cut off", w->name);
@@ -270,8 +271,8 @@ static enum ht_status read_quantization(struct tfjs *t, const cJSON *q, struct w
 	if (original)
 		w->dtype = ht_dtype_named(ht_str(original));
 	if (w->dtype != HT_F32 && w->dtype != HT_I32)
-		return fail(t, HT_E_UNSUPPORTED, "weight '%.200s': only float32 and int32 are quantised",
-			w->name);
+		return fail(t, HT_E_UNSUPPORTED,
+			"weight '%.200s': only float32 and int32 are quantised", w->name);
 	if (w->stored == HT_F16)
 		return HT_OK;
 	if (w->stored != HT_U8 && w->stored != HT_U16)
@@ -279,7 +280,8 @@ static enum ht_status read_quantization(struct tfjs *t, const cJSON *q, struct w
 			"weight '%.200s': quantised to '%.40s'; float16, uint8 and uint16 are known",
 			w->name, dtype ? dtype : "nothing");
 	if (!cJSON_IsNumber(min) || !cJSON_IsNumber(scale))
-		return fail(t, HT_E_INPUT, "weight '%.200s': quantised without min and scale", w->name);
+		return fail(
+			t, HT_E_INPUT, "weight '%.200s': quantised without min and scale", w->name);
 	w->affine = true;
 	w->min = min->valuedouble;
 	w->scale = scale->valuedouble;
@@ -295,7 +297,8 @@ static enum ht_status read_shape(struct tfjs *t, const cJSON *shape, struct weig
 
 	if (!cJSON_IsArray(shape))
 		return fail(t, HT_E_INPUT, "weight '%.200s' has no shape", w->name);
-	cJSON_ArrayForEach(size, shape) {
+	cJSON_ArrayForEach(size, shape)
+	{
 		if (rank == HT_MAX_RANK || !cJSON_IsNumber(size) || size->valuedouble < 0 ||
 			size->valuedouble > 9007199254740992.0 ||
 			size->valuedouble != floor(size->valuedouble))
@@ -320,7 +323,8 @@ static enum ht_status read_weight(struct tfjs *t, const cJSON *json, struct weig
 		return fail(t, HT_E_INPUT, "weightsManifest: a weight has no name");
 	w->dtype = w->stored = dtype ? ht_dtype_named(ht_str(dtype)) : HT_INVALID;
 	if (w->dtype != HT_F32 && w->dtype != HT_I32 && w->dtype != HT_BOOL &&
-		w->dtype != HT_STRING && w->dtype != HT_C64 && w->dtype != HT_U8 && w->dtype != HT_F16)
+		w->dtype != HT_STRING && w->dtype != HT_C64 && w->dtype != HT_U8 &&
+		w->dtype != HT_F16)
 		return fail(t, HT_E_UNSUPPORTED, "weight '%.200s': dtype '%.40s' is not known",
 			w->name, dtype ? dtype : "");
 	HT_TRY(read_shape(t, cJSON_GetObjectItemCaseSensitive(json, "shape"), w));
@@ -332,11 +336,11 @@ static enum ht_status read_weight(struct tfjs *t, const cJSON *json, struct weig
 static bool converts(enum ht_dtype from, enum ht_dtype to)
 {
 	return from == to || (from == HT_I32 && to == HT_I64) || (from == HT_F32 && to == HT_F64) ||
-		(from == HT_F32 && to == HT_I32);
+	       (from == HT_F32 && to == HT_I32);
 }
 
-static enum ht_status fill_node(struct tfjs *t, struct ht_node *n, const struct group *g,
-	struct weight *w)
+static enum ht_status fill_node(
+	struct tfjs *t, struct ht_node *n, const struct group *g, struct weight *w)
 {
 	struct ht_attr *value = ht_attr_find(n, "value");
 	enum ht_dtype want = ht_attr_type(n, "dtype", w->dtype);
@@ -349,7 +353,8 @@ static enum ht_status fill_node(struct tfjs *t, struct ht_node *n, const struct 
 	x = value->value.tensor;
 	if (ht_shape_count(x->shape) > 0 && !ht_shape_eq(x->shape, w->shape))
 		return fail(t, HT_E_INPUT,
-			"node '%.200s' and its weight in the manifest have different shapes", w->name);
+			"node '%.200s' and its weight in the manifest have different shapes",
+			w->name);
 	if (!converts(w->dtype, want))
 		return fail(t, HT_E_INPUT, "node '%.200s' is %s, but its weight is %s", w->name,
 			ht_dtype_info(want)->name, ht_dtype_info(w->dtype)->name);
@@ -360,8 +365,7 @@ static enum ht_status fill_node(struct tfjs *t, struct ht_node *n, const struct 
 	x->values = 0;
 	if (w->dtype == HT_STRING)
 		return read_strings(t, g, w, x);
-	if (w->stored != want &&
-		!ht_importer_charge(t->im, w->count, ht_dtype_info(want)->bytes))
+	if (w->stored != want && !ht_importer_charge(t->im, w->count, ht_dtype_info(want)->bytes))
 		return fail(t, HT_E_LIMIT, "weight '%.200s' is more than this model may ask for",
 			w->name);
 	stored = stored_bytes(t, g, w);
@@ -371,8 +375,8 @@ static enum ht_status fill_node(struct tfjs *t, struct ht_node *n, const struct 
 	return HT_OK;
 }
 
-static enum ht_status place_weight(struct tfjs *t, const cJSON *json, const struct group *g,
-	size_t *offset)
+static enum ht_status place_weight(
+	struct tfjs *t, const cJSON *json, const struct group *g, size_t *offset)
 {
 	struct weight w = { 0 };
 	struct ht_map_entry *e;
@@ -380,11 +384,12 @@ static enum ht_status place_weight(struct tfjs *t, const cJSON *json, const stru
 
 	HT_TRY(read_weight(t, json, &w));
 	w.offset = *offset;
-	if (w.dtype != HT_STRING && (!ht_mul_size(w.count, ht_dtype_info(w.stored)->bytes, &w.bytes) ||
-					    w.bytes > g->bytes - w.offset))
+	if (w.dtype != HT_STRING &&
+		(!ht_mul_size(w.count, ht_dtype_info(w.stored)->bytes, &w.bytes) ||
+			w.bytes > g->bytes - w.offset))
 		return fail(t, HT_E_INPUT,
-			"weight '%.200s' needs %zu bytes at %zu of its shards, which have %zu", w.name,
-			w.bytes, w.offset, g->bytes);
+			"weight '%.200s' needs %zu bytes at %zu of its shards, which have %zu",
+			w.name, w.bytes, w.offset, g->bytes);
 	n = ht_graph_node(t->g, ht_str(w.name));
 	if (!n || n->op != HT_OP_Const) {
 		if (w.dtype == HT_STRING)
@@ -409,7 +414,8 @@ static enum ht_status read_manifest(struct tfjs *t, const cJSON *manifest)
 
 	if (manifest && !cJSON_IsArray(manifest))
 		return fail(t, HT_E_INPUT, "weightsManifest: expected an array");
-	cJSON_ArrayForEach(json, manifest) {
+	cJSON_ArrayForEach(json, manifest)
+	{
 		const cJSON *weights = cJSON_GetObjectItemCaseSensitive(json, "weights");
 		struct group g = { 0 };
 		size_t offset = 0;
@@ -417,8 +423,7 @@ static enum ht_status read_manifest(struct tfjs *t, const cJSON *manifest)
 		if (!cJSON_IsArray(weights))
 			return fail(t, HT_E_INPUT, "weightsManifest: a group has no weights");
 		HT_TRY(open_shards(t, cJSON_GetObjectItemCaseSensitive(json, "paths"), &g));
-		cJSON_ArrayForEach(weight, weights)
-			HT_TRY(place_weight(t, weight, &g, &offset));
+		cJSON_ArrayForEach(weight, weights) HT_TRY(place_weight(t, weight, &g, &offset));
 		if (offset != g.bytes)
 			return fail(t, HT_E_INPUT,
 				"the weight shard '%.200s' and those behind it have %zu bytes; the "
@@ -443,7 +448,8 @@ static enum ht_status check_filled(struct tfjs *t)
 		x = value && value->value.kind == HT_ATTR_TENSOR ? value->value.tensor : NULL;
 		at.node = n->name;
 		at.op = n->type;
-		if (!x || (!x->values && x->form == HT_TENSOR_VALUES && ht_shape_count(x->shape) > 0))
+		if (!x ||
+			(!x->values && x->form == HT_TENSOR_VALUES && ht_shape_count(x->shape) > 0))
 			return ht_error(t->im->diags, HT_E_INPUT, at,
 				"the constant has no weight in the manifest");
 	}
@@ -458,14 +464,17 @@ static enum ht_status read_ports(struct tfjs *t, const cJSON *object, struct ht_
 	struct ht_str name;
 	struct ht_port *p;
 
-	cJSON_ArrayForEach(info, object) {
+	cJSON_ArrayForEach(info, object)
+	{
 		const char *tensor = member(info, "name");
 
 		p = HT_NEW(t->im->a, struct ht_port);
 		name = ht_str(tensor ? tensor : info->string);
 		if (!ht_entry_value(t->g, name, &p->value))
-			return fail(t, HT_E_INPUT, "the signature names '%.200s', which is not in the "
-				"graph", name.p);
+			return fail(t, HT_E_INPUT,
+				"the signature names '%.200s', which is not in the "
+				"graph",
+				name.p);
 		if (ht_str_ends(name, ":0"))
 			name.n -= 2;
 		p->name = ht_str_copy(t->im->a, name);
@@ -560,7 +569,8 @@ enum ht_status ht_import_tfjs(struct ht_importer *im, struct ht_str text, const 
 			"(tensorflowjs_converter --output_format=tfjs_graph_model)");
 	if (!cJSON_IsObject(topology))
 		return fail(&t, HT_E_INPUT, "no modelTopology: this is not a TF.js graph model");
-	HT_TRY(ht_pb_from_json(im->a, topology, path, HT_PB_GraphDef, im->limit.depth, im->diags, src));
+	HT_TRY(ht_pb_from_json(
+		im->a, topology, path, HT_PB_GraphDef, im->limit.depth, im->diags, src));
 	HT_TRY(ht_import_graphdef(im, ht_pb_open(src, HT_PB_GraphDef), g));
 	HT_TRY(read_manifest(&t, cJSON_GetObjectItemCaseSensitive(document, "weightsManifest")));
 	HT_TRY(check_filled(&t));

@@ -48,8 +48,8 @@ static enum ht_status put_strings(struct writer *w, const struct ht_tensor *t)
 }
 
 /* int64 and double become what TF.js has; a value that does not fit is refused. */
-static enum ht_status put_narrowed(struct writer *w, const struct ht_node *n,
-	const struct ht_tensor *t)
+static enum ht_status put_narrowed(
+	struct writer *w, const struct ht_node *n, const struct ht_tensor *t)
 {
 	struct ht_where at = HT_NOWHERE;
 	const char *p = t->blob->p;
@@ -73,8 +73,8 @@ static enum ht_status put_narrowed(struct writer *w, const struct ht_node *n,
 	return HT_OK;
 }
 
-static enum ht_status put_weight(struct writer *w, const struct ht_node *n, const struct ht_tensor *t,
-	bool *first)
+static enum ht_status put_weight(
+	struct writer *w, const struct ht_node *n, const struct ht_tensor *t, bool *first)
 {
 	const char *dtype = shard_dtype(t->dtype);
 	struct ht_where at = HT_NOWHERE;
@@ -82,8 +82,8 @@ static enum ht_status put_weight(struct writer *w, const struct ht_node *n, cons
 	at.node = n->name;
 	at.op = n->type;
 	if (!dtype || (t->dtype == HT_STRING && !t->strings) || (t->dtype != HT_STRING && !t->blob))
-		return ht_error(w->diags, HT_E_UNSUPPORTED, at,
-			"TF.js has no constants of type %s", ht_dtype_info(t->dtype)->name);
+		return ht_error(w->diags, HT_E_UNSUPPORTED, at, "TF.js has no constants of type %s",
+			ht_dtype_info(t->dtype)->name);
 	if (!*first)
 		ht_putc(w->json, ',');
 	*first = false;
@@ -137,7 +137,8 @@ static void put_ports(struct ht_buf *json, const char *what, const struct ht_por
 /* The document's other members as they came, but for those that we write. */
 static enum ht_status put_rest(struct writer *w, const struct ht_graph *g)
 {
-	static const char *const ours[] = { "modelTopology", "weightsManifest", "signature", "format" };
+	static const char *const ours[] = { "modelTopology", "weightsManifest", "signature",
+		"format" };
 	cJSON *document = cJSON_ParseWithLength(g->container.p, g->container.n);
 	char *text;
 

@@ -8,7 +8,7 @@
 static bool is_placeholder(const struct ht_node *n)
 {
 	return ht_str_is(n->type, "Placeholder") || ht_str_is(n->type, "PlaceholderV2") ||
-		ht_str_is(n->type, "PlaceholderWithDefault") || ht_str_is(n->type, "_Arg");
+	       ht_str_is(n->type, "PlaceholderWithDefault") || ht_str_is(n->type, "_Arg");
 }
 
 static const struct ht_op_arg *formal_of(const struct ht_node *n, int32_t result, int32_t *index)
@@ -42,8 +42,8 @@ static struct ht_type type_of(struct ht_value v)
 	formal = formal_of(v.node, v.index, &index);
 	if (!t.dtype && formal)
 		t.dtype = ht_formal_dtype(v.node, formal, index);
-	if (t.shape.rank < 0 && shapes && shapes->value.kind == HT_ATTR_LIST && (size_t)v.index < shapes->value.list.n &&
-		shapes->value.list.kind == HT_ATTR_SHAPE)
+	if (t.shape.rank < 0 && shapes && shapes->value.kind == HT_ATTR_LIST &&
+		(size_t)v.index < shapes->value.list.n && shapes->value.list.kind == HT_ATTR_SHAPE)
 		t.shape = shapes->value.list.item[v.index].shape.shape;
 	return t;
 }

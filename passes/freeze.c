@@ -17,9 +17,10 @@ struct freezer {
 	enum ht_status status;    /* the worst so far */
 };
 
-static void fail(struct freezer *f, enum ht_status st, const struct ht_node *n, const char *fmt, ...)
-	HT_PRINTF(4, 5);
-static void fail(struct freezer *f, enum ht_status st, const struct ht_node *n, const char *fmt, ...)
+static void fail(struct freezer *f, enum ht_status st, const struct ht_node *n, const char *fmt,
+	...) HT_PRINTF(4, 5);
+static void fail(
+	struct freezer *f, enum ht_status st, const struct ht_node *n, const char *fmt, ...)
 {
 	struct ht_where at = HT_NOWHERE;
 	char text[400];
@@ -37,7 +38,7 @@ static void fail(struct freezer *f, enum ht_status st, const struct ht_node *n, 
 static bool is_variable(const struct ht_node *n)
 {
 	return ht_str_is(n->type, "VarHandleOp") || ht_str_is(n->type, "VariableV2") ||
-		ht_str_is(n->type, "Variable");
+	       ht_str_is(n->type, "Variable");
 }
 
 /* The name that the checkpoint knows it by. */
@@ -54,7 +55,8 @@ static void clear_attrs(struct ht_node *n)
 	struct ht_attr **a = &n->attrs;
 
 	while (*a) {
-		if ((*a)->name.n && (*a)->name.p[0] == '_' && !ht_str_is((*a)->name, "_output_shapes"))
+		if ((*a)->name.n && (*a)->name.p[0] == '_' &&
+			!ht_str_is((*a)->name, "_output_shapes"))
 			a = &(*a)->next;
 		else
 			*a = (*a)->next;
@@ -105,7 +107,8 @@ static void freeze_variable(struct freezer *f, struct ht_node *n)
 		return;
 	}
 	if (!fits(n, t) || !t->blob) {
-		fail(f, HT_E_INPUT, n, "the checkpoint has another type or shape for this variable");
+		fail(f, HT_E_INPUT, n,
+			"the checkpoint has another type or shape for this variable");
 		return;
 	}
 	clear_attrs(n);
@@ -161,7 +164,7 @@ static void become_gather(struct freezer *f, struct ht_node *n, struct ht_tensor
 static bool passes_on(const struct ht_node *n)
 {
 	return ht_str_is(n->type, "Identity") || ht_str_is(n->type, "StopGradient") ||
-		ht_str_is(n->type, "RefIdentity");
+	       ht_str_is(n->type, "RefIdentity");
 }
 
 /* `n` takes a frozen variable as operand `i`. */
@@ -179,8 +182,8 @@ static void freeze_use(struct freezer *f, struct ht_node *n, int32_t i, bool res
 			f->value[n->id] = t;
 	} else if (ht_str_is(n->type, "ResourceGather") && i == 0) {
 		become_gather(f, n, t);
-	} else if (resource ||
-		(ht_op_info(n->op)->effects & HT_WRITES) || ht_str_starts(n->type, "Assign")) {
+	} else if (resource || (ht_op_info(n->op)->effects & HT_WRITES) ||
+		   ht_str_starts(n->type, "Assign")) {
 		fail(f, HT_E_UNSUPPORTED, n, "the variable '%.*s' is changed or passed on here",
 			HT_STR_ARG(n->in[i].node->name));
 	}

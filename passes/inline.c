@@ -16,7 +16,7 @@
 
 #include <inttypes.h>
 
-#define GROWTH 10        /* times the nodes of the graph and its library */
+#define GROWTH 10 /* times the nodes of the graph and its library */
 #define GROWTH_BASE 100000
 
 /* Which functions a node was copied from. */
@@ -61,8 +61,8 @@ static struct note *note_of(struct inliner *in, const struct ht_node *n)
 
 static enum ht_status fail(const struct inliner *in, enum ht_status st, const struct ht_node *n,
 	const char *fmt, ...) HT_PRINTF(4, 5);
-static enum ht_status fail(const struct inliner *in, enum ht_status st, const struct ht_node *n,
-	const char *fmt, ...)
+static enum ht_status fail(
+	const struct inliner *in, enum ht_status st, const struct ht_node *n, const char *fmt, ...)
 {
 	struct ht_where at = HT_NOWHERE;
 	char text[400];
@@ -78,12 +78,13 @@ static enum ht_status fail(const struct inliner *in, enum ht_status st, const st
 }
 
 /* The function that `n` calls, and where "$T" of its body is looked up; NULL: `n` is no call. */
-static struct ht_function *callee(const struct inliner *in, const struct ht_node *n,
-	const struct ht_attr **attrs)
+static struct ht_function *callee(
+	const struct inliner *in, const struct ht_node *n, const struct ht_attr **attrs)
 {
 	const struct ht_attr *f;
 
-	if (ht_str_is(n->type, "PartitionedCall") || ht_str_is(n->type, "StatefulPartitionedCall")) {
+	if (ht_str_is(n->type, "PartitionedCall") ||
+		ht_str_is(n->type, "StatefulPartitionedCall")) {
 		f = ht_attr_find(n, "f");
 		if (!f || f->value.kind != HT_ATTR_FUNC)
 			return NULL;
@@ -103,10 +104,11 @@ static const struct ht_attr *named(const struct ht_attr *attrs, struct ht_str na
 	return attrs;
 }
 
-static struct ht_attr *copy_attrs(const struct inliner *in, const struct ht_attr *from,
-	const struct ht_attr *with);
+static struct ht_attr *copy_attrs(
+	const struct inliner *in, const struct ht_attr *from, const struct ht_attr *with);
 
-static void substitute(const struct inliner *in, struct ht_attr_value *v, const struct ht_attr *with)
+static void substitute(
+	const struct inliner *in, struct ht_attr_value *v, const struct ht_attr *with)
 {
 	struct ht_arena *a = in->g->arena;
 	const struct ht_attr *value;
@@ -140,8 +142,8 @@ static void substitute(const struct inliner *in, struct ht_attr_value *v, const 
 	}
 }
 
-static struct ht_attr *copy_attrs(const struct inliner *in, const struct ht_attr *from,
-	const struct ht_attr *with)
+static struct ht_attr *copy_attrs(
+	const struct inliner *in, const struct ht_attr *from, const struct ht_attr *with)
 {
 	struct ht_attr *first = NULL, **end = &first;
 
@@ -166,8 +168,8 @@ struct copying {
 	const struct ht_function *f;
 	const struct ht_attr *attrs;
 	const struct frame *frame;
-	struct ht_value *arg;   /* by node id of the body: the operand, where it is an argument */
-	struct ht_node **node;  /* by node id of the body: the copy, or NULL */
+	struct ht_value *arg;  /* by node id of the body: the operand, where it is an argument */
+	struct ht_node **node; /* by node id of the body: the copy, or NULL */
 };
 
 static struct ht_value map_value(const struct copying *c, struct ht_value v)
@@ -190,11 +192,12 @@ static enum ht_status copy_node(struct copying *c, const struct ht_node *from)
 	struct ht_node *n;
 
 	if (in->made++ >= in->limit)
-		return fail(in, HT_E_LIMIT, c->call, "inlining makes more than %zu nodes", in->limit);
+		return fail(
+			in, HT_E_LIMIT, c->call, "inlining makes more than %zu nodes", in->limit);
 	n = ht_node_new(in->g, from->type,
-		ht_graph_free_name(in->g,
-			ht_str_printf(in->scratch, "%.*s/%.*s", HT_STR_ARG(c->call->name),
-				HT_STR_ARG(from->name))));
+		ht_graph_free_name(
+			in->g, ht_str_printf(in->scratch, "%.*s/%.*s", HT_STR_ARG(c->call->name),
+				       HT_STR_ARG(from->name))));
 	n->device = from->device.n ? from->device : c->call->device;
 	n->extra = from->extra;
 	n->attrs = copy_attrs(in, from->attrs, c->attrs);
@@ -241,15 +244,15 @@ static int32_t count_ports(const struct ht_port *p)
 }
 
 /* An Identity in front of a result, which waits for the body's control results. */
-static struct ht_value behind_effects(struct copying *c, const struct ht_port *ret, struct ht_value v,
-	const struct call *call)
+static struct ht_value behind_effects(
+	struct copying *c, const struct ht_port *ret, struct ht_value v, const struct call *call)
 {
 	struct inliner *in = c->in;
 	enum ht_dtype t = v.index < v.node->outs && !v.port.n ? ht_type_of(v)->dtype : HT_INVALID;
 	struct ht_node *n = ht_node_new(in->g, HT_STR("Identity"),
-		ht_graph_free_name(in->g,
-			ht_str_printf(in->scratch, "%.*s/%.*s", HT_STR_ARG(c->call->name),
-				HT_STR_ARG(ret->name))));
+		ht_graph_free_name(
+			in->g, ht_str_printf(in->scratch, "%.*s/%.*s", HT_STR_ARG(c->call->name),
+				       HT_STR_ARG(ret->name))));
 
 	in->made++;
 	n->device = c->call->device;
@@ -307,8 +310,8 @@ static void set_results(struct copying *c)
 	note_of(in, c->call)->call = call;
 }
 
-static enum ht_status inline_call(struct inliner *in, struct ht_node *n, struct ht_function *f,
-	const struct ht_attr *attrs)
+static enum ht_status inline_call(
+	struct inliner *in, struct ht_node *n, struct ht_function *f, const struct ht_attr *attrs)
 {
 	struct copying c = { .in = in, .call = n, .f = f, .attrs = attrs };
 	const struct frame *up = note_of(in, n)->frame;
@@ -322,7 +325,8 @@ static enum ht_status inline_call(struct inliner *in, struct ht_node *n, struct 
 				HT_STR_ARG(f->name));
 	if (count_ports(f->args) != n->ins)
 		return fail(in, HT_E_INPUT, n,
-			"calls function '%.*s' with %" PRId32 " operands; it has %" PRId32 " arguments",
+			"calls function '%.*s' with %" PRId32 " operands; it has %" PRId32
+			" arguments",
 			HT_STR_ARG(f->name), n->ins, count_ports(f->args));
 	*frame = (struct frame){ f, up };
 	c.frame = frame;
@@ -413,7 +417,8 @@ static void add_control(struct inliner *in, struct controls *list, struct ht_nod
 	for (size_t i = 0; i < list->n; i++)
 		if (list->node[i] == n)
 			return;
-	list->node = ht_grow(in->scratch, list->node, list->n, &list->cap, sizeof(struct ht_node *));
+	list->node =
+		ht_grow(in->scratch, list->node, list->n, &list->cap, sizeof(struct ht_node *));
 	list->node[list->n++] = n;
 }
 

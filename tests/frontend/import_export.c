@@ -34,8 +34,8 @@ static enum ht_status read_variable(void *self, struct ht_str name, struct ht_ar
 static void print_ports(const char *what, const struct ht_port *p)
 {
 	for (; p; p = p->next)
-		printf("%s %.*s %.*s:%d\n", what, HT_STR_ARG(p->name), HT_STR_ARG(p->value.node->name),
-			(int)p->value.index);
+		printf("%s %.*s %.*s:%d\n", what, HT_STR_ARG(p->name),
+			HT_STR_ARG(p->value.node->name), (int)p->value.index);
 }
 
 static enum ht_status freeze(struct ht_graph *g, struct ht_arena *a, struct ht_diags *d)
@@ -76,8 +76,9 @@ static enum ht_status export_to(const char *how, const struct ht_graph *g, struc
 		slash = strrchr(path, '/');
 		ht_buf_init(&json, a);
 		if (shard) {
-			st = ht_export_tfjs(g, ht_str_printf(a, "%s.bin", slash ? slash + 1 : path).p, d,
-				&json, write_file, shard);
+			st = ht_export_tfjs(g,
+				ht_str_printf(a, "%s.bin", slash ? slash + 1 : path).p, d, &json,
+				write_file, shard);
 			fclose(shard);
 			if (st == HT_OK)
 				st = write_file(file, json.p, json.n);
@@ -133,7 +134,8 @@ static void convert(const char *how, const char *in, const char *out)
 int main(int argc, char **argv)
 {
 	if (argc < 4 || argc % 2) {
-		fprintf(stderr, "usage: import_export wire|text|graph|tfjs|frozen|check IN OUT ...\n");
+		fprintf(stderr,
+			"usage: import_export wire|text|graph|tfjs|frozen|check IN OUT ...\n");
 		return 2;
 	}
 	for (int i = 2; i + 1 < argc; i += 2)

@@ -60,8 +60,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!setjmp(unwind.env)) {
 		ht_importer_init(&im, &a, &fuzz_limits, &d);
 		g = ht_graph_new(&a);
-		st = ht_import_tfjs(&im, (struct ht_str){ (const char *)data, size }, "model.json", dir,
-			g);
+		st = ht_import_tfjs(
+			&im, (struct ht_str){ (const char *)data, size }, "model.json", dir, g);
 		HT_CHECK(st == HT_OK || d.errors);
 	}
 	ht_arena_release(&a);

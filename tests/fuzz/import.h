@@ -7,14 +7,16 @@
 #include <string.h>
 
 static const struct ht_import_limits fuzz_limits = {
-	.nodes = 10000, .tensor_bytes = (size_t)16 << 20, .functions = 1000,
+	.nodes = 10000,
+	.tensor_bytes = (size_t)16 << 20,
+	.functions = 1000,
 };
 
 static inline void fuzz_export(struct ht_arena *a, struct ht_graph *g)
 {
-	const char *path = g->source == HT_SOURCE_METAGRAPH ? "x.meta"
-		: g->source == HT_SOURCE_SAVEDMODEL         ? "saved_model.pb"
-							    : "x.pb";
+	const char *path = g->source == HT_SOURCE_METAGRAPH    ? "x.meta"
+			   : g->source == HT_SOURCE_SAVEDMODEL ? "saved_model.pb"
+							       : "x.pb";
 	struct ht_buf once, twice, text;
 	struct ht_graph *again;
 	struct ht_diags d;
@@ -27,7 +29,8 @@ static inline void fuzz_export(struct ht_arena *a, struct ht_graph *g)
 	ht_export_container(g, HT_EXPORT_TEXT, NULL, &text); /* unknown fields have no text */
 	ht_diags_init(&d);
 	/* An empty GraphDef is an empty file, which is refused. */
-	st = once.n ? ht_import_memory(a, once.p, once.n, path, &fuzz_limits, &d, &again) : HT_E_INPUT;
+	st = once.n ? ht_import_memory(a, once.p, once.n, path, &fuzz_limits, &d, &again)
+		    : HT_E_INPUT;
 	for (const struct ht_diag *x = d.first; once.n && st != HT_OK && x; x = x->next)
 		fprintf(stderr, "%.*s\n", HT_STR_ARG(x->text));
 	HT_CHECK(!once.n || st == HT_OK || st == HT_E_LIMIT);

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 /* Expects `text` to be refused with `st` and a first message that contains `message`. */
-static void refuse(const void *bytes, size_t n, const char *path, enum ht_status st,
-	const char *message)
+static void refuse(
+	const void *bytes, size_t n, const char *path, enum ht_status st, const char *message)
 {
 	struct ht_unwind u;
 	struct ht_arena a;
@@ -56,16 +56,23 @@ static struct ht_graph *accept(struct ht_arena *a, const char *text)
 static void text_errors_have_their_line(void **state)
 {
 	(void)state;
-	refuse_text("node {\n  nme: \"x\"\n}", "t.pbtxt:2:3: error: tensorflow.NodeDef has no field 'nme'");
-	refuse_text("node {\n  name \"x\"\n}", "t.pbtxt:2:8: error: expected ':' after 'name', found '\"x\"'");
-	refuse_text("node { name: \"x\n", "t.pbtxt:1:14: error: the string does not end on its line");
-	refuse_text("node { name: \"x\" ", "t.pbtxt:1:8: error: '}' is missing at the end of the file");
+	refuse_text("node {\n  nme: \"x\"\n}",
+		"t.pbtxt:2:3: error: tensorflow.NodeDef has no field 'nme'");
+	refuse_text("node {\n  name \"x\"\n}",
+		"t.pbtxt:2:8: error: expected ':' after 'name', found '\"x\"'");
+	refuse_text(
+		"node { name: \"x\n", "t.pbtxt:1:14: error: the string does not end on its line");
+	refuse_text(
+		"node { name: \"x\" ", "t.pbtxt:1:8: error: '}' is missing at the end of the file");
 	refuse_text("node { name: \"\\q\" }", "unknown escape");
 	refuse_text("node { name: \"\\377\" }", "t.pbtxt:1:8: error: 'name' is not UTF-8");
-	refuse_text("node { name: \"a\" name: \"b\" }", "t.pbtxt:1:18: error: 'name' is given twice");
-	refuse_text("versions {\n producer: 99999999999 }", "t.pbtxt:2:12: error: the number is out of range");
+	refuse_text(
+		"node { name: \"a\" name: \"b\" }", "t.pbtxt:1:18: error: 'name' is given twice");
+	refuse_text("versions {\n producer: 99999999999 }",
+		"t.pbtxt:2:12: error: the number is out of range");
 	refuse_text("versions { producer: 1x }", "'1x' is not an integer");
-	refuse_text("node { attr { key: \"a\" value { i: 1 f: 2 } } }", "'f' excludes another field");
+	refuse_text(
+		"node { attr { key: \"a\" value { i: 1 f: 2 } } }", "'f' excludes another field");
 	refuse_text("node { attr { key: \"a\" value { type: DT_NONE } } }",
 		"tensorflow.DataType has no value 'DT_NONE'");
 	refuse_text("node: [ { name: \"a\" op: \"NoOp\" }; ]", "expected ',' or ']', found ';'");
@@ -80,21 +87,28 @@ static void graph_errors_have_place_and_node(void **state)
 		"t.pbtxt:2:1: error: node 'a' (NoOp): a second node of this name");
 	refuse_text("node { name: \"a\" op: \"NoOp\"\n input: \"^b\" }",
 		"t.pbtxt:2:2: error: node 'a' (NoOp): input '^b': there is no such node");
-	refuse_text("node { name: \"c\" op: \"NoOp\" } node { name: \"a\" op: \"Odd\" input: \"^c\" input: \"c\" }",
+	refuse_text(
+		"node { name: \"c\" op: \"NoOp\" } node { name: \"a\" op: \"Odd\" input: \"^c\" input: \"c\" }",
 		"stands behind a control input");
-	refuse_text("node { name: \"p\" op: \"Placeholder\" attr { key: \"dtype\" value { type: DT_FLOAT } } }\n"
-		    "node { name: \"a\" op: \"Odd\" input: \"p:1\" }",
+	refuse_text(
+		"node { name: \"p\" op: \"Placeholder\" attr { key: \"dtype\" value { type: DT_FLOAT } } }\n"
+		"node { name: \"a\" op: \"Odd\" input: \"p:1\" }",
 		"t.pbtxt:2:28: error: node 'a' (Odd): input 'p:1': 'p' (Placeholder) has 1 result");
 	refuse_text("node { name: \"a\" op: \"Odd\" input: \"a\" }", "cycle");
-	refuse_text("node { name: \"a\" op: \"O\" attr { key: \"T\" value { i: 1 } } attr { key: \"T\" } }",
+	refuse_text(
+		"node { name: \"a\" op: \"O\" attr { key: \"T\" value { i: 1 } } attr { key: \"T\" } }",
 		"attribute 'T' is given twice");
-	refuse_text("node { name: \"a\" op: \"O\" attr { key: \"s\" value { shape { dim { size: -2 } } } } }",
+	refuse_text(
+		"node { name: \"a\" op: \"O\" attr { key: \"s\" value { shape { dim { size: -2 } } } } }",
 		"a dimension is -2");
-	refuse_text("node { name: \"a\" op: \"O\" attr { key: \"s\" value { list { i: 1 b: true } } } }",
+	refuse_text(
+		"node { name: \"a\" op: \"O\" attr { key: \"s\" value { list { i: 1 b: true } } } }",
 		"a list has values of two kinds");
-	refuse_text("library { function { signature { name: \"f\" } } function { signature { name: \"f\" } } }",
+	refuse_text(
+		"library { function { signature { name: \"f\" } } function { signature { name: \"f\" } } }",
 		"a second function 'f'");
-	refuse_text("library { function { signature { name: \"f\" output_arg { name: \"r\" type: DT_FLOAT } } } }",
+	refuse_text(
+		"library { function { signature { name: \"f\" output_arg { name: \"r\" type: DT_FLOAT } } } }",
 		"does not say what its result 'r' is");
 }
 
@@ -135,7 +149,8 @@ static const char *constant(const char *tensor)
 
 	snprintf(text, sizeof text,
 		"node { name: \"c\" op: \"Const\" attr { key: \"dtype\" value { type: DT_FLOAT } }"
-		" attr { key: \"value\" value { tensor { dtype: DT_FLOAT %s } } } }", tensor);
+		" attr { key: \"value\" value { tensor { dtype: DT_FLOAT %s } } } }",
+		tensor);
 	return text;
 }
 
@@ -177,7 +192,8 @@ static void text_accepts_what_protobuf_accepts(void **state)
 
 	(void)state;
 	UNIT_ARENA(a);
-	g = accept(&a, "\xef\xbb\xbf# comment\nnode:<name:'a' \"b\", op:\"Odd\"; attr:[{key:\"f\" value{f:-inf}},"
+	g = accept(&a,
+		"\xef\xbb\xbf# comment\nnode:<name:'a' \"b\", op:\"Odd\"; attr:[{key:\"f\" value{f:-inf}},"
 		"{key:\"i\" value{i:0x7fffffffffffffff}},{key:\"o\" value{i:-017}},"
 		"{key:\"g\" value{f:1.5f}},{key:\"t\" value{type:1}},{key:\"b\" value{b:t}}]>"
 		"versions{producer:1}");
@@ -229,7 +245,8 @@ static void layers_model_and_absent_shards(void **state)
 	refuse(layers, strlen(layers), "m.json", HT_E_UNSUPPORTED, "layers model");
 	refuse(shard, strlen(shard), "m.json", HT_E_INPUT, "the weight shard 'w.bin' is not here");
 	refuse(outside, strlen(outside), "m.json", HT_E_INPUT, "inside the model's folder");
-	refuse(field, strlen(field), "m.json", HT_E_INPUT, "modelTopology.node[0].op: expected a string");
+	refuse(field, strlen(field), "m.json", HT_E_INPUT,
+		"modelTopology.node[0].op: expected a string");
 	refuse("{ \"a\": }", 8, "m.json", HT_E_INPUT, "m.json:1:8: error: this is not JSON");
 }
 
@@ -344,8 +361,10 @@ static void damaged_checkpoints(void **state)
 	float sum, right;
 
 	(void)state;
-	snprintf(from, sizeof from, "%s/models/micro/half_plus_two/half_plus_two/00000123/variables/"
-		"variables.index", shared ? shared : "../shared");
+	snprintf(from, sizeof from,
+		"%s/models/micro/half_plus_two/half_plus_two/00000123/variables/"
+		"variables.index",
+		shared ? shared : "../shared");
 	index_n = read_file(from, index, sizeof index);
 	if (!index_n)
 		skip();
