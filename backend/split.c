@@ -73,6 +73,9 @@ int ht_e_splits(const struct ht_e *e, int d, int64_t *at)
 {
 	struct splits s = { .e = e, .dim = d };
 
+	/* Columns of a contraction go by whole panels of B. */
+	if (e->s->kind == HT_STAGE_CONTRACT && d == e->s->vec)
+		return 0;
 	/* In lanes, a few masks cost less than more code. */
 	if (d == e->s->vec && e->s->dim[d].extent < 4 * e->lanes)
 		return 0;

@@ -160,6 +160,19 @@ static int32_t to_float(struct gen *g, int32_t x)
 	return g->stage.x[x].dtype == HT_F32 ? x : ht_xcvt(&g->b, HT_F32, x);
 }
 
+/* Another tensor, of as many columns or of fewer, which are then padded. */
+static int32_t other_operand(struct gen *g, int32_t at, int32_t n)
+{
+	enum ht_dtype t = g->buffer[OTHER].dtype;
+	int32_t zero = ht_xf(&g->b, 0);
+
+	if (chance(50))
+		return to_float(g, ht_xload(&g->b, OTHER, t, at));
+	zero = t == HT_F32 ? zero : ht_xcvt(&g->b, t, zero);
+	return to_float(g, ht_xload_if(&g->b, OTHER, t, at,
+		ht_x2(&g->b, HT_X_LT, n, ht_xi(&g->b, 1 + below((int)g->n))), zero));
+}
+
 static void make_epilogue(struct gen *g, int32_t image, int32_t y, int32_t x)
 {
 	struct ht_stage *s = &g->stage;
@@ -175,7 +188,7 @@ static void make_epilogue(struct gen *g, int32_t image, int32_t y, int32_t x)
 		if (chance(60))
 			r = add(g, r, ht_xload(&g->b, BIAS, HT_F32, n));
 		if (chance(60))
-			r = add(g, r, to_float(g, ht_xload(&g->b, OTHER, g->buffer[OTHER].dtype, at)));
+			r = add(g, r, other_operand(g, at, n));
 		if (chance(60))
 			r = ht_x2(&g->b, HT_X_MAX, r, ht_xf(&g->b, 0));
 	}
