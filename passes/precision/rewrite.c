@@ -26,6 +26,12 @@ static bool is_low(enum ht_dtype t)
 	return t == HT_F16 || t == HT_BF16;
 }
 
+/* A reference to a variable is read as a value of its type. */
+static enum ht_dtype without_ref(enum ht_dtype t)
+{
+	return t >= HT_REF ? (enum ht_dtype)(t - HT_REF) : t;
+}
+
 /* ---- types ---- */
 
 static void note_type(struct rewrite *r, const struct ht_node *n, const struct ht_unit *u)
@@ -160,8 +166,8 @@ static void cast_operands(struct rewrite *r, struct ht_node *n)
 		enum ht_dtype to;
 		if (v.port.n || v.index < 0 || v.index >= v.node->outs)
 			continue;
-		to = wanted(r, n, i);
-		if (!ht_is_float(to) || !ht_is_float(ht_type_of(v)->dtype) || to == ht_type_of(v)->dtype)
+		to = without_ref(wanted(r, n, i));
+		if (!ht_is_float(to) || !ht_is_float(ht_type_of(v)->dtype) || to == without_ref(ht_type_of(v)->dtype))
 			continue;
 		n->in[i] = ht_out(cast_of(r, v, to)->node, 0);
 	}

@@ -48,8 +48,9 @@ struct ht_unit *ht_unit_of_result(struct ht_precision *p, const struct ht_node *
 enum ht_dtype ht_decided_dtype(struct ht_precision *p, struct ht_value v)
 {
 	struct ht_unit *u = ht_unit_of_result(p, v.node, v.index);
+	enum ht_dtype t = u && u->to != HT_INVALID ? u->to : ht_type_of(v)->dtype;
 
-	return u && u->to != HT_INVALID ? u->to : ht_type_of(v)->dtype;
+	return t >= HT_REF ? (enum ht_dtype)(t - HT_REF) : t;
 }
 
 struct ht_unit *ht_unit_root(struct ht_precision *p, struct ht_unit *u)
