@@ -367,6 +367,8 @@ static enum ht_status state_shape(const struct ht_model *m, const struct ht_port
 	v->shape.shape = s;
 	v->shape.dim_names = NULL;
 	v->shape.extra = (struct ht_str){ 0 };
+	if (n->outs)
+		n->out[0].shape = s; /* what a signature said does not count any more */
 	return HT_OK;
 }
 
