@@ -250,39 +250,48 @@ static void layers_model_and_absent_shards(void **state)
 	refuse("{ \"a\": }", 8, "m.json", HT_E_INPUT, "m.json:1:8: error: this is not JSON");
 }
 
+static enum ht_status import_and_export(const char *text, struct ht_diags *d)
+{
+	struct ht_unwind u;
+	struct ht_arena a;
+	struct ht_graph *g;
+	struct ht_buf out;
+	volatile enum ht_status st = HT_E_ENVIRONMENT;
+
+	ht_arena_init(&a, &u);
+	if (!setjmp(u.env)) {
+		st = ht_import_memory(&a, text, strlen(text), "t.pbtxt", NULL, d, &g);
+		ht_buf_init(&out, &a);
+		if (st == HT_OK)
+			st = ht_export_graphdef(g, HT_EXPORT_TEXT, d, &out);
+	} else {
+		st = HT_E_ENVIRONMENT;
+	}
+	ht_arena_release(&a);
+	return st;
+}
+
 /* The k-th allocation fails, for every k: a status, and nothing leaks (under sanitizers). */
 static void no_memory(void **state)
 {
 	static const char text[] =
 		"node { name: \"x\" op: \"Placeholder\" attr { key: \"dtype\" value { type: DT_FLOAT } } }"
-		"node { name: \"c\" op: \"Const\" attr { key: \"dtype\" value { type: DT_FLOAT } } attr { key:"
-		" \"value\" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 100000 } } float_val: 1 } } } }"
+		"node { name: \"c\" op: \"Const\" attr { key: \"dtype\" value { type: DT_FLOAT } }"
+		" attr { key: \"value\" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 100000 } }"
+		" float_val: 1 } } } }"
 		"library { function { signature { name: \"f\" input_arg { name: \"a\" type: DT_FLOAT } } } }";
 	enum ht_status st = HT_E_ENVIRONMENT;
+	struct ht_diags d;
 	long failures = 0;
 
 	(void)state;
 	for (long k = 0; st != HT_OK; k++) {
-		struct ht_unwind u;
-		struct ht_arena a;
-		struct ht_diags d;
-		struct ht_graph *g;
-		struct ht_buf out;
-
 		ht_diags_init(&d);
-		ht_arena_init(&a, &u);
-		st = HT_E_ENVIRONMENT;
 		ht_fail_alloc_after(k);
-		if (!setjmp(u.env)) {
-			st = ht_import_memory(&a, text, strlen(text), "t.pbtxt", NULL, &d, &g);
-			ht_buf_init(&out, &a);
-			if (st == HT_OK)
-				st = ht_export_graphdef(g, HT_EXPORT_TEXT, &d, &out);
-		}
+		st = import_and_export(text, &d);
 		ht_fail_alloc_after(-1);
 		assert_true(st == HT_OK || st == HT_E_ENVIRONMENT);
 		failures += st != HT_OK;
-		ht_arena_release(&a);
 		ht_diags_release(&d);
 	}
 	assert_true(failures > 3);
