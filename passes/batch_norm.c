@@ -39,13 +39,13 @@ static struct affine affine_new(struct ht_arena *a, int64_t channels)
 static bool is_batch_norm(enum ht_op op)
 {
 	return op == HT_OP_FusedBatchNorm || op == HT_OP_FusedBatchNormV2 ||
-		op == HT_OP_FusedBatchNormV3;
+	       op == HT_OP_FusedBatchNormV3;
 }
 
 /* The constant `v` by channel: `rank` and `axis` are those of the tensor it is combined with.
  * Scalars count for every channel.  NULL when it varies otherwise. */
-static double *by_channel(struct ht_value v, int32_t rank, int32_t axis, int64_t channels,
-	struct ht_arena *a)
+static double *by_channel(
+	struct ht_value v, int32_t rank, int32_t axis, int64_t channels, struct ht_arena *a)
 {
 	int64_t n, count = 1;
 	const float *p = ht_const_f32(v, &n);
@@ -92,8 +92,8 @@ static void compose(struct affine *f, const double *scale, const double *offset)
 }
 
 /* Batch norm of inference with constant statistics, as factors and offsets. */
-static bool batch_norm_affine(const struct ht_rw *r, struct ht_node *n, int64_t channels,
-	double **scale, double **offset)
+static bool batch_norm_affine(
+	const struct ht_rw *r, struct ht_node *n, int64_t channels, double **scale, double **offset)
 {
 	const float *p[4];
 	double epsilon = ht_attr_float(n, "epsilon", 1e-4F);
@@ -140,13 +140,13 @@ static bool is_nchw(const struct ht_node *n)
 	return ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW");
 }
 
-static bool binary_affine(struct chain *k, struct ht_node *n, struct ht_value v, double **scale,
-	double **offset)
+static bool binary_affine(
+	struct chain *k, struct ht_node *n, struct ht_value v, double **scale, double **offset)
 {
 	int arg = ht_value_eq(n->in[0], v) ? 0 : 1;
 	int64_t channels = k->f.channels;
-	double *c = by_channel(n->in[1 - arg], ht_type_of(v)->shape.rank, k->axis, channels,
-		k->r->arena);
+	double *c = by_channel(
+		n->in[1 - arg], ht_type_of(v)->shape.rank, k->axis, channels, k->r->arena);
 
 	if (!c)
 		return false;
@@ -181,15 +181,15 @@ static bool binary_affine(struct chain *k, struct ht_node *n, struct ht_value v,
 	}
 }
 
-static bool step_affine(struct chain *k, struct ht_node *n, struct ht_value v, double **scale,
-	double **offset)
+static bool step_affine(
+	struct chain *k, struct ht_node *n, struct ht_value v, double **scale, double **offset)
 {
 	int32_t rank = ht_type_of(v)->shape.rank;
 
 	*scale = *offset = NULL;
 	if (is_batch_norm(n->op))
 		return ht_value_eq(n->in[0], v) && (is_nchw(n) ? 1 : rank - 1) == k->axis &&
-			batch_norm_affine(k->r, n, k->f.channels, scale, offset);
+		       batch_norm_affine(k->r, n, k->f.channels, scale, offset);
 	if (n->op == HT_OP_BiasAdd) {
 		if (!ht_value_eq(n->in[0], v) || (is_nchw(n) ? 1 : rank - 1) != k->axis)
 			return false;
@@ -205,8 +205,8 @@ static bool keeps_channels(const struct chain *k, const struct ht_node *n, struc
 	struct ht_shape from = ht_type_of(v)->shape, to = n->out[0].shape;
 
 	return (n->op == HT_OP_Reshape || n->op == HT_OP_Squeeze || n->op == HT_OP_ExpandDims) &&
-		ht_value_eq(n->in[0], v) && ht_shape_known(to) && k->axis == from.rank - 1 &&
-		to.rank > 1 && to.dim[to.rank - 1] == k->f.channels;
+	       ht_value_eq(n->in[0], v) && ht_shape_known(to) && k->axis == from.rank - 1 &&
+	       to.rank > 1 && to.dim[to.rank - 1] == k->f.channels;
 }
 
 static void follow(struct chain *k)
@@ -393,8 +393,8 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 		return;
 	/* follow() went past the last step, maybe through reshapes. */
 	k.axis = k.axis == 1 && is_nchw(n) && n->op != HT_OP_MatMul
-		? 1
-		: ht_type_of(from_chain(k.step[k.steps - 1]))->shape.rank - 1;
+			 ? 1
+			 : ht_type_of(from_chain(k.step[k.steps - 1]))->shape.rank - 1;
 	if (k.f.scales)
 		scale_weights(&k, l);
 	rewrite(&k);
@@ -422,8 +422,8 @@ const struct ht_pass ht_pass_batch_norm = {
 
 /* ---- split_batch_norm ---- */
 
-static struct ht_value channel_const(struct ht_rw *r, struct ht_node *n, const char *what,
-	const double *x, int64_t channels)
+static struct ht_value channel_const(
+	struct ht_rw *r, struct ht_node *n, const char *what, const double *x, int64_t channels)
 {
 	struct ht_blob *b = ht_rw_blob(r, (size_t)channels * sizeof(float));
 	int64_t dim[3] = { channels, 1, 1 };
@@ -431,8 +431,8 @@ static struct ht_value channel_const(struct ht_rw *r, struct ht_node *n, const c
 
 	for (int64_t i = 0; i < channels; i++)
 		((float *)(void *)(uintptr_t)b->p)[i] = (float)x[i];
-	return ht_rw_const(r, n, ht_str_printf(r->arena, "%.*s/%s", HT_STR_ARG(n->name), what), HT_F32,
-		s, b);
+	return ht_rw_const(
+		r, n, ht_str_printf(r->arena, "%.*s/%s", HT_STR_ARG(n->name), what), HT_F32, s, b);
 }
 
 static struct ht_str sub_name(struct ht_rw *r, const struct ht_node *n, const char *what)

@@ -6,7 +6,6 @@
  * few, and `fold` does them. */
 #include "passes/rewrite.h"
 
-
 /* Every value of `a` is a value of `b`. */
 static bool holds(enum ht_dtype b, enum ht_dtype a)
 {
@@ -18,7 +17,8 @@ static bool holds(enum ht_dtype b, enum ht_dtype a)
 	if (x->kind == HT_KIND_FLOAT && y->kind == HT_KIND_FLOAT)
 		return x->exponent <= y->exponent && x->mantissa <= y->mantissa;
 	if (x->kind == HT_KIND_BOOL)
-		return y->kind == HT_KIND_INT || y->kind == HT_KIND_UINT || y->kind == HT_KIND_FLOAT;
+		return y->kind == HT_KIND_INT || y->kind == HT_KIND_UINT ||
+		       y->kind == HT_KIND_FLOAT;
 	if (x->kind != HT_KIND_INT && x->kind != HT_KIND_UINT)
 		return false;
 	bits = 8 * (int)x->bytes - (x->kind == HT_KIND_INT);

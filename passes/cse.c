@@ -162,8 +162,8 @@ static bool is_candidate(const struct ht_node *n)
 	if (n->op == HT_OP_OPAQUE || ht_op_info(n->op)->effects || !n->outs)
 		return false;
 	return n->op != HT_OP_Placeholder && n->op != HT_OP_PlaceholderV2 &&
-		n->op != HT_OP_PlaceholderWithDefault && n->op != HT_OP__Arg &&
-		n->op != HT_OP_Merge && n->op != HT_OP_NextIteration;
+	       n->op != HT_OP_PlaceholderWithDefault && n->op != HT_OP__Arg &&
+	       n->op != HT_OP_Merge && n->op != HT_OP_NextIteration;
 }
 
 static bool is_output(const struct ht_rw *r, struct ht_node *n)

@@ -68,10 +68,11 @@ static bool match(const struct ht_rw *r, struct ht_node *conv, struct dilation *
 		n = ht_rw_only_user(r, ht_out(n, 0));
 	} while (n && !n->controls && is_pointwise(n));
 	d->out = n;
-	return n && n->op == HT_OP_BatchToSpaceND && !n->controls && ints(d->in->in[1], d->block, 2) &&
-		ints(n->in[1], block, 2) && block[0] == d->block[0] && block[1] == d->block[1] &&
-		ints(d->in->in[2], d->padding, 4) && ints(n->in[2], d->crop, 4) &&
-		ht_shape_known(d->out->out[0].shape);
+	return n && n->op == HT_OP_BatchToSpaceND && !n->controls &&
+	       ints(d->in->in[1], d->block, 2) && ints(n->in[1], block, 2) &&
+	       block[0] == d->block[0] && block[1] == d->block[1] &&
+	       ints(d->in->in[2], d->padding, 4) && ints(n->in[2], d->crop, 4) &&
+	       ht_shape_known(d->out->out[0].shape);
 }
 
 static void dilate(struct ht_rw *r, struct dilation *d)

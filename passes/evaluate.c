@@ -119,8 +119,8 @@ static const struct ht_target *plain_target(void)
 	return ht_targets()[0];
 }
 
-enum ht_status ht_evaluate(struct ht_node *n, struct ht_pass_context *c, struct ht_arena *a,
-	struct ht_tensor **out)
+enum ht_status ht_evaluate(
+	struct ht_node *n, struct ht_pass_context *c, struct ht_arena *a, struct ht_tensor **out)
 {
 	struct ht_arena *own = HT_NEW(a, struct ht_arena);
 	struct ht_pass_context inner = *c;

@@ -15,10 +15,10 @@
 
 struct chain {
 	struct ht_rw *r;
-	struct ht_node *n; /* being taken apart: the last part is put in its place */
-	struct ht_value v; /* result of the parts so far */
+	struct ht_node *n;   /* being taken apart: the last part is put in its place */
+	struct ht_value v;   /* result of the parts so far */
 	struct ht_type type; /* of each part; types may not be inferred yet */
-	int32_t arg;       /* next operand of the fused parts */
+	int32_t arg;         /* next operand of the fused parts */
 };
 
 static struct ht_str part_name(struct chain *c, struct ht_str part)
@@ -158,8 +158,8 @@ static struct chain chain_of(struct ht_rw *r, struct ht_node *n, int32_t first_p
 
 static void split_contraction(struct ht_rw *r, struct ht_node *n, enum ht_op op)
 {
-	static const char *const kept[] = { "strides", "padding", "explicit_paddings", "data_format",
-		"dilations", "use_cudnn_on_gpu", "transpose_a", "transpose_b" };
+	static const char *const kept[] = { "strides", "padding", "explicit_paddings",
+		"data_format", "dilations", "use_cudnn_on_gpu", "transpose_a", "transpose_b" };
 	const struct ht_attr *ops = ht_attr_find(n, "fused_ops");
 	struct chain c = chain_of(r, n, 2);
 	struct ht_node *root;
@@ -187,7 +187,8 @@ static void split_batch_norm_ex(struct ht_rw *r, struct ht_node *n)
 		if (ht_rw_uses(r, ht_out(n, i)))
 			return;
 	if (side < 0 || side > 1 || n->ins != 5 + side ||
-		(!ht_str_is(activation, "Identity") && activation_named(activation) == HT_OP_OPAQUE))
+		(!ht_str_is(activation, "Identity") &&
+			activation_named(activation) == HT_OP_OPAQUE))
 		return;
 	c.v = n->in[0];
 	norm = add_part(&c, HT_OP_FusedBatchNormV3, HT_STR("FusedBatchNorm"), 4);
@@ -226,8 +227,8 @@ static struct ht_str inner(struct chain *c, const char *part)
 	return part_name(c, ht_str(part));
 }
 
-static struct ht_value binary(struct chain *c, enum ht_op op, const char *name, struct ht_value a,
-	struct ht_value b)
+static struct ht_value binary(
+	struct chain *c, enum ht_op op, const char *name, struct ht_value a, struct ht_value b)
 {
 	return ht_rw_binary(c->r, c->n, op, inner(c, name), a, b);
 }
@@ -237,8 +238,8 @@ static struct ht_value number(struct chain *c, const char *name, double x)
 	return ht_rw_const_float(c->r, c->n, inner(c, name), ht_type_of(c->v)->dtype, x);
 }
 
-static struct ht_value with(struct chain *c, enum ht_op op, const char *name, struct ht_value a,
-	double x)
+static struct ht_value with(
+	struct chain *c, enum ht_op op, const char *name, struct ht_value a, double x)
 {
 	struct ht_str constant = ht_str_printf(c->r->arena, "%s/y", name);
 
@@ -257,7 +258,8 @@ static bool is_half(enum ht_dtype t)
 
 static struct ht_value widened(struct chain *c, const char *name, struct ht_value v)
 {
-	return is_half(ht_type_of(v)->dtype) ? ht_rw_cast(c->r, c->n, inner(c, name), v, HT_F32) : v;
+	return is_half(ht_type_of(v)->dtype) ? ht_rw_cast(c->r, c->n, inner(c, name), v, HT_F32)
+					     : v;
 }
 
 /* x where x > 0, else alpha * x; NaN is not above 0. */
@@ -295,7 +297,8 @@ static struct ht_value gelu(struct chain *c)
 		inside = unary(c, HT_OP_Erf, "Erf", with(c, HT_OP_Mul, "scale", x, sqrt(.5)));
 	} else {
 		cube = binary(c, HT_OP_Mul, "cube", binary(c, HT_OP_Mul, "square", x, x), x);
-		inside = binary(c, HT_OP_AddV2, "sum", x, with(c, HT_OP_Mul, "cubic", cube, 0.044715));
+		inside = binary(
+			c, HT_OP_AddV2, "sum", x, with(c, HT_OP_Mul, "cubic", cube, 0.044715));
 		inside = unary(c, HT_OP_Tanh, "Tanh",
 			with(c, HT_OP_Mul, "scale", inside, sqrt(2 / acos(-1))));
 	}
@@ -307,7 +310,8 @@ static struct ht_value mean(struct chain *c, const char *name, struct ht_value x
 	struct ht_shape s = ht_type_of(x)->shape;
 	int64_t last = -1, dim[HT_MAX_RANK];
 	struct ht_str axes = ht_str_printf(c->r->arena, "%s/axes", name);
-	struct ht_value in[2] = { x, ht_rw_const_ints(c->r, c->n, inner(c, axes.p), HT_I32, &last, 1) };
+	struct ht_value in[2] = { x,
+		ht_rw_const_ints(c->r, c->n, inner(c, axes.p), HT_I32, &last, 1) };
 	struct ht_node *n;
 
 	for (int32_t i = 0; i < s.rank; i++)
@@ -336,12 +340,12 @@ static struct ht_value layer_norm(struct chain *c)
 static void expand(struct ht_rw *r, struct ht_node *n)
 {
 	struct chain c = { .r = r, .n = n };
-	struct ht_value (*make)(struct chain *) = n->op == HT_OP_Prelu ? prelu
-		: n->op == HT_OP_Silu				       ? silu
-		: n->op == HT_OP_HardSwish			       ? hard_swish
-		: n->op == HT_OP_Gelu				       ? gelu
-		: n->op == HT_OP_LayerNorm			       ? layer_norm
-								       : NULL;
+	struct ht_value (*make)(struct chain *) = n->op == HT_OP_Prelu       ? prelu
+						  : n->op == HT_OP_Silu      ? silu
+						  : n->op == HT_OP_HardSwish ? hard_swish
+						  : n->op == HT_OP_Gelu      ? gelu
+						  : n->op == HT_OP_LayerNorm ? layer_norm
+									     : NULL;
 	enum ht_dtype t;
 
 	if (!make)

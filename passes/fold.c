@@ -54,7 +54,8 @@ static bool is_bounded(const struct ht_node *n)
 /* `n` has one result and becomes a constant in place; it keeps its name and place. */
 static void become_const(struct ht_rw *r, struct ht_node *n, struct ht_blob *b)
 {
-	struct ht_shape shape = ht_shape_make(r->g->arena, n->out[0].shape.rank, n->out[0].shape.dim);
+	struct ht_shape shape =
+		ht_shape_make(r->g->arena, n->out[0].shape.rank, n->out[0].shape.dim);
 
 	ht_rw_become(r, n, HT_OP_Const, NULL, 0);
 	ht_attr_set_type(n, "dtype", n->out[0].dtype);

@@ -26,11 +26,11 @@ static bool is_zero_pad(const struct ht_node *n)
 	if (n->controls)
 		return false;
 	return n->op == HT_OP_Pad ||
-		(n->op == HT_OP_PadV2 && ht_const_splat(n->in[2], &x) && x == 0);
+	       (n->op == HT_OP_PadV2 && ht_const_splat(n->in[2], &x) && x == 0);
 }
 
-static int64_t list_item(const struct ht_rw *r, const struct ht_node *n, const char *name,
-	int32_t axis)
+static int64_t list_item(
+	const struct ht_rw *r, const struct ht_node *n, const char *name, int32_t axis)
 {
 	size_t count;
 	int64_t *p = ht_attr_ints(n, name, &count, r->arena);
@@ -62,8 +62,8 @@ static bool own_padding(const struct ht_rw *r, const struct ht_node *conv, int i
 		return false;
 	in = ht_type_of(conv->in[0])->shape.dim[axis];
 	window = (ht_type_of(conv->in[1])->shape.dim[i] - 1) *
-			list_item(r, conv, "dilations", axis) +
-		1;
+			 list_item(r, conv, "dilations", axis) +
+		 1;
 	stride = list_item(r, conv, "strides", axis);
 	if (stride < 1)
 		return false;
@@ -88,7 +88,8 @@ static void fold(struct ht_rw *r, struct ht_node *conv)
 	for (int i = 0; i < SPATIAL; i++) {
 		int32_t axis = axes.spatial[i];
 
-		if (!own_padding(r, conv, i, own) || amount[2 * axis] < 0 || amount[2 * axis + 1] < 0)
+		if (!own_padding(r, conv, i, own) || amount[2 * axis] < 0 ||
+			amount[2 * axis + 1] < 0)
 			return;
 		for (int side = 0; side < 2; side++) {
 			all[2 * axis + side] = amount[2 * axis + side] + own[side];

@@ -45,7 +45,7 @@ static bool is_cube(const struct ht_rw *r, struct ht_value v, struct ht_value x,
 	if (v.node->op == HT_OP_Pow) {
 		*factor = 1;
 		return ht_value_eq(v.node->in[0], x) && ht_const_splat(v.node->in[1], &power) &&
-			power == 3;
+		       power == 3;
 	}
 	if (!ht_rw_product(r, v.node, &p))
 		return false;
@@ -56,10 +56,10 @@ static bool is_cube(const struct ht_rw *r, struct ht_value v, struct ht_value x,
 		else if (p.of[i].node->op == HT_OP_Square && ht_value_eq(p.of[i].node->in[0], x))
 			powers += 2;
 		else if (p.of[i].node->op == HT_OP_Mul && ht_value_eq(p.of[i].node->in[0], x) &&
-			ht_value_eq(p.of[i].node->in[1], x))
+			 ht_value_eq(p.of[i].node->in[1], x))
 			powers += 2;
 		else if (p.of[i].node->op == HT_OP_Pow && ht_value_eq(p.of[i].node->in[0], x) &&
-			ht_const_splat(p.of[i].node->in[1], &power) && power == 3)
+			 ht_const_splat(p.of[i].node->in[1], &power) && power == 3)
 			powers += 3;
 		else
 			return false;
@@ -95,8 +95,8 @@ static bool is_gate(const struct ht_rw *r, struct ht_value v, struct ht_value x,
 	*approximate = false;
 	if (v.node->op == HT_OP_Erfc)
 		return is_multiple(r, v.node->in[0], x, -sqrt(.5));
-	if (!ht_match_with_const(v, v.node->op, &one, &inner) || !ht_is_add(v.node->op) || one != 1 ||
-		!ht_rw_only_user(r, inner))
+	if (!ht_match_with_const(v, v.node->op, &one, &inner) || !ht_is_add(v.node->op) ||
+		one != 1 || !ht_rw_only_user(r, inner))
 		return false;
 	if (inner.node->op == HT_OP_Erf)
 		return is_multiple(r, inner.node->in[0], x, sqrt(.5));

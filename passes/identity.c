@@ -118,9 +118,9 @@ static int passes_on(const struct ht_rw *r, const struct ht_node *n)
 		return same_known_shape(n->in[0], result(n)) ? 0 : -1;
 	case HT_OP_Cast:
 		return ht_type_of(n->in[0])->dtype != HT_INVALID &&
-				ht_type_of(n->in[0])->dtype == n->out[0].dtype
-			? 0
-			: -1;
+				       ht_type_of(n->in[0])->dtype == n->out[0].dtype
+			       ? 0
+			       : -1;
 	case HT_OP_Reshape:
 	case HT_OP_Squeeze:
 	case HT_OP_BroadcastTo:
@@ -179,7 +179,7 @@ static void remove_identity_n(struct ht_rw *r, struct ht_node *n)
 static bool would_feed_through(const struct ht_rw *r, const struct ht_node *n, struct ht_value to)
 {
 	return ht_rw_is_output(r, result(n)) &&
-		(to.node->op == HT_OP_Placeholder || to.node->op == HT_OP_PlaceholderWithDefault);
+	       (to.node->op == HT_OP_Placeholder || to.node->op == HT_OP_PlaceholderWithDefault);
 }
 
 static void visit(struct ht_rw *r, struct ht_node *n)

@@ -73,9 +73,8 @@ static bool is_squared_difference(struct norm *m, struct ht_value v)
 		}
 		return false;
 	}
-	return (n->op == HT_OP_Square ||
-		       (n->op == HT_OP_Mul && ht_value_eq(n->in[0], n->in[1]))) &&
-		is_difference(n->in[0], &m->x, &m->mean);
+	return (n->op == HT_OP_Square || (n->op == HT_OP_Mul && ht_value_eq(n->in[0], n->in[1]))) &&
+	       is_difference(n->in[0], &m->x, &m->mean);
 }
 
 /* `n` is Rsqrt, or Sqrt that something is divided by, of variance + epsilon. */
@@ -100,7 +99,7 @@ static bool is_deviation(struct norm *m, struct ht_node *n)
 static bool is_atom(const struct norm *m, struct ht_value v)
 {
 	return ht_value_eq(v, m->x) || ht_value_eq(v, m->mean) || ht_value_eq(v, m->inverse) ||
-		ht_is_const(v);
+	       ht_is_const(v);
 }
 
 static bool expand(const struct norm *m, struct ht_value v, int depth, struct sum *s);
@@ -194,8 +193,8 @@ static bool is_channel_const(const struct norm *m, struct ht_value v)
 }
 
 /* The term is what * inverse * scale, where scale may be absent. */
-static bool is_scaled(const struct norm *m, const struct term *t, struct ht_value what,
-	struct ht_value *scale)
+static bool is_scaled(
+	const struct norm *m, const struct term *t, struct ht_value what, struct ht_value *scale)
 {
 	int whats = 0, inverses = 0, scales = 0;
 	struct ht_value by = { 0 };
@@ -234,7 +233,7 @@ static bool is_norm(const struct norm *m, const struct sum *s, struct match *fou
 		} else if (t->negative && !mean && is_scaled(m, t, m->mean, &scale_of_mean)) {
 			mean = true;
 		} else if (!t->negative && !found->offset.node && t->factors == 1 &&
-			is_channel_const(m, t->of[0])) {
+			   is_channel_const(m, t->of[0])) {
 			found->offset = t->of[0];
 		} else {
 			return false;
@@ -253,7 +252,7 @@ struct reach {
 static bool is_arithmetic(const struct ht_node *n)
 {
 	return ht_is_add(n->op) || n->op == HT_OP_Sub || n->op == HT_OP_Mul || n->op == HT_OP_Neg ||
-		n->op == HT_OP_RealDiv;
+	       n->op == HT_OP_RealDiv;
 }
 
 static void add_reach(struct reach *s, struct ht_node *n)
@@ -319,7 +318,8 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 	for (int i = 0; i < s.count; i++) {
 		struct sum sum = { 0 };
 
-		if (expand(&m, ht_out(s.node[i], 0), MAX_DEPTH, &sum) && is_norm(&m, &sum, &found)) {
+		if (expand(&m, ht_out(s.node[i], 0), MAX_DEPTH, &sum) &&
+			is_norm(&m, &sum, &found)) {
 			end = s.node[i];
 			best = found;
 		}

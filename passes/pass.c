@@ -101,8 +101,8 @@ static bool is_untyped(const struct ht_graph *g)
 	return false;
 }
 
-static enum ht_status run_one(const struct ht_pass *pass, struct ht_graph *g,
-	struct ht_pass_context *c)
+static enum ht_status run_one(
+	const struct ht_pass *pass, struct ht_graph *g, struct ht_pass_context *c)
 {
 	struct ht_unwind *unwind = c->scratch->unwind;
 	bool finds_out = is_untyped(g);
@@ -114,12 +114,12 @@ static enum ht_status run_one(const struct ht_pass *pass, struct ht_graph *g,
 		return st;
 	if (finds_out)
 		return HT_E_INPUT;
-	return ht_error(c->diags, HT_E_INTERNAL, HT_NOWHERE, "pass '%s' left an invalid graph",
-		pass->name);
+	return ht_error(
+		c->diags, HT_E_INTERNAL, HT_NOWHERE, "pass '%s' left an invalid graph", pass->name);
 }
 
-enum ht_status ht_run_passes(struct ht_graph *g, const char *pipeline, const char *stop_after,
-	struct ht_pass_context *c)
+enum ht_status ht_run_passes(
+	struct ht_graph *g, const char *pipeline, const char *stop_after, struct ht_pass_context *c)
 {
 	struct ht_str name;
 

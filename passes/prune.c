@@ -10,7 +10,7 @@
 struct prune {
 	struct ht_graph *g;
 	struct ht_pass_context *c;
-	bool *needed;   /* by node id */
+	bool *needed;    /* by node id */
 	bool *effectful; /* by node id: it or something it needs has an effect */
 	struct ht_node **stack;
 	size_t count, cap;
@@ -133,7 +133,8 @@ static void calls_of_graph(struct calls *c, const struct ht_graph *g)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next) {
 		if (n->op == HT_OP_OPAQUE)
-			call_named(c, n->type); /* a call may be written as a node of the function's type */
+			call_named(c,
+				n->type); /* a call may be written as a node of the function's type */
 		for (const struct ht_attr *a = n->attrs; a; a = a->next)
 			calls_of_value(c, &a->value);
 	}
@@ -149,8 +150,7 @@ static void drop_functions(struct ht_graph *g, struct ht_arena *scratch)
 	ht_map_init(&c.called, scratch);
 	calls_of_graph(&c, g);
 	while (c.done < c.called.count)
-		calls_of_graph(&c,
-			((struct ht_function *)c.called.entries[c.done++].value)->body);
+		calls_of_graph(&c, ((struct ht_function *)c.called.entries[c.done++].value)->body);
 	g->last_function = NULL;
 	while (*f) {
 		if (ht_map_get(&c.called, (*f)->name)) {

@@ -90,7 +90,7 @@ static int output_uses(const struct ht_rw *r, const struct ht_node *n, int32_t i
 		count += ports_with(e->outputs, n, index);
 	if (r->g->function)
 		count += ports_with(r->g->function->rets, n, index) +
-			ports_with(r->g->function->control_rets, n, index);
+			 ports_with(r->g->function->control_rets, n, index);
 	return count;
 }
 
@@ -152,10 +152,9 @@ static bool is_input(const struct ht_rw *r, const struct ht_node *n)
 static bool may_go(const struct ht_rw *r, const struct ht_node *n)
 {
 	return n->graph && n->op != HT_OP_OPAQUE && !ht_op_info(n->op)->effects &&
-		n->op != HT_OP_Placeholder &&
-		(n->op != HT_OP_PlaceholderWithDefault || r->c->entry) &&
-		n->op != HT_OP__Arg && !first_use(r, n) && !output_uses(r, n, -1) &&
-		!is_input(r, n);
+	       n->op != HT_OP_Placeholder &&
+	       (n->op != HT_OP_PlaceholderWithDefault || r->c->entry) && n->op != HT_OP__Arg &&
+	       !first_use(r, n) && !output_uses(r, n, -1) && !is_input(r, n);
 }
 
 static void remove_node(struct ht_rw *r, struct ht_node *n)
@@ -198,8 +197,7 @@ void ht_rw_drop(struct ht_rw *r, struct ht_node *n)
 struct ht_node *ht_rw_node(struct ht_rw *r, struct ht_node *before, enum ht_op op,
 	struct ht_str name, const struct ht_value *in, int32_t ins, struct ht_type type)
 {
-	struct ht_node *n =
-		ht_node_new(r->g, ht_op_info(op)->name, ht_graph_free_name(r->g, name));
+	struct ht_node *n = ht_node_new(r->g, ht_op_info(op)->name, ht_graph_free_name(r->g, name));
 
 	ht_node_move(n, before);
 	ht_node_set_ins(n, in, ins);
@@ -228,7 +226,8 @@ void ht_rw_absorb(struct ht_node *n, const struct ht_node *swallowed)
 }
 
 /* Patterns are small: the depth bounds the walk, also where paths meet again. */
-static void absorb_operands(struct ht_node *n, const struct ht_node *of, struct ht_value x, int depth)
+static void absorb_operands(
+	struct ht_node *n, const struct ht_node *of, struct ht_value x, int depth)
 {
 	for (int32_t i = 0; depth > 0 && i < of->ins; i++) {
 		if (ht_value_eq(of->in[i], x) || ht_is_const(of->in[i]))
@@ -285,8 +284,8 @@ struct ht_value ht_rw_const_ints(struct ht_rw *r, struct ht_node *before, struct
 	return ht_rw_const(r, before, name, t, (struct ht_shape){ 1, &count }, b);
 }
 
-struct ht_value ht_rw_const_float(struct ht_rw *r, struct ht_node *before, struct ht_str name,
-	enum ht_dtype t, double value)
+struct ht_value ht_rw_const_float(
+	struct ht_rw *r, struct ht_node *before, struct ht_str name, enum ht_dtype t, double value)
 {
 	struct ht_blob *b = ht_rw_blob(r, ht_dtype_info(t)->bytes);
 	void *p = (void *)(uintptr_t)b->p;
@@ -330,8 +329,8 @@ void ht_rw_set_in(struct ht_rw *r, struct ht_node *n, int32_t i, struct ht_value
 	r->changed = true;
 }
 
-void ht_rw_become(struct ht_rw *r, struct ht_node *n, enum ht_op op, const struct ht_value *in,
-	int32_t ins)
+void ht_rw_become(
+	struct ht_rw *r, struct ht_node *n, enum ht_op op, const struct ht_value *in, int32_t ins)
 {
 	struct ht_attr **p = &n->attrs;
 
@@ -352,8 +351,8 @@ static void replace_ports(struct ht_port *p, struct ht_value from, struct ht_val
 			p->value = to;
 }
 
-static void move_uses(struct ht_rw *r, struct ht_value from, struct ht_value to,
-	const struct ht_node *except)
+static void move_uses(
+	struct ht_rw *r, struct ht_value from, struct ht_value to, const struct ht_node *except)
 {
 	struct ht_rw_use **p = uses_of(r, from.node), *u, *moved = NULL;
 
@@ -463,8 +462,8 @@ struct ht_value ht_rw_unary(struct ht_rw *r, struct ht_node *before, enum ht_op 
 struct ht_value ht_rw_cast(struct ht_rw *r, struct ht_node *before, struct ht_str name,
 	struct ht_value a, enum ht_dtype to)
 {
-	struct ht_node *n = ht_rw_node(r, before, HT_OP_Cast, name, &a, 1,
-		(struct ht_type){ to, ht_type_of(a)->shape });
+	struct ht_node *n = ht_rw_node(
+		r, before, HT_OP_Cast, name, &a, 1, (struct ht_type){ to, ht_type_of(a)->shape });
 
 	ht_attr_set_type(n, "SrcT", ht_type_of(a)->dtype);
 	ht_attr_set_type(n, "DstT", to);
@@ -643,5 +642,6 @@ static bool add_operand(const struct ht_rw *r, struct ht_value v, struct ht_prod
 bool ht_rw_product(const struct ht_rw *r, struct ht_node *n, struct ht_product *p)
 {
 	*p = (struct ht_product){ .factor = 1 };
-	return (n->op == HT_OP_Mul || n->op == HT_OP_RealDiv) && n->ins == 2 && add_product(r, n, p);
+	return (n->op == HT_OP_Mul || n->op == HT_OP_RealDiv) && n->ins == 2 &&
+	       add_product(r, n, p);
 }

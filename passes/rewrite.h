@@ -14,7 +14,7 @@
 struct ht_rw {
 	struct ht_graph *g;
 	struct ht_pass_context *c;
-	struct ht_arena *arena; /* scratch */
+	struct ht_arena *arena;  /* scratch */
 	struct ht_rw_use **uses; /* by node id */
 	size_t cap;
 	bool changed;
@@ -50,12 +50,12 @@ struct ht_value ht_rw_const(struct ht_rw *r, struct ht_node *before, struct ht_s
 struct ht_value ht_rw_const_ints(struct ht_rw *r, struct ht_node *before, struct ht_str name,
 	enum ht_dtype t, const int64_t *v, int64_t count);
 /* A scalar, or a tensor of one element of that rank. */
-struct ht_value ht_rw_const_float(struct ht_rw *r, struct ht_node *before, struct ht_str name,
-	enum ht_dtype t, double value);
+struct ht_value ht_rw_const_float(
+	struct ht_rw *r, struct ht_node *before, struct ht_str name, enum ht_dtype t, double value);
 /* `n` becomes another op with other operands and no attributes but those that begin with "_"; it
  * keeps its name, origins, control edges and results' types. */
-void ht_rw_become(struct ht_rw *r, struct ht_node *n, enum ht_op op, const struct ht_value *in,
-	int32_t ins);
+void ht_rw_become(
+	struct ht_rw *r, struct ht_node *n, enum ht_op op, const struct ht_value *in, int32_t ins);
 void ht_rw_set_ins(struct ht_rw *r, struct ht_node *n, const struct ht_value *in, int32_t ins);
 void ht_rw_set_in(struct ht_rw *r, struct ht_node *n, int32_t i, struct ht_value v);
 /* Every use of `from` becomes `to`.  Control edges stay. */

@@ -68,7 +68,7 @@ static bool neutral_operand(struct ht_rw *r, struct ht_node *n)
 	if (n->ins != 2)
 		return false;
 	return (is_neutral(n, n->in[1], false) && take(r, n, n->in[0])) ||
-		(is_neutral(n, n->in[0], true) && take(r, n, n->in[1]));
+	       (is_neutral(n, n->in[0], true) && take(r, n, n->in[1]));
 }
 
 /* ---- one operand ---- */
@@ -138,7 +138,7 @@ static bool is_activation_type(enum ht_dtype t)
 static bool same_shape(struct ht_node *n, struct ht_value x)
 {
 	return ht_shape_known(n->out[0].shape) &&
-		ht_shape_eq(n->out[0].shape, ht_type_of(x)->shape);
+	       ht_shape_eq(n->out[0].shape, ht_type_of(x)->shape);
 }
 
 /* `n` becomes op(x), with x's origin among its own. */
@@ -254,13 +254,14 @@ static bool is_whole_slice(const struct ht_node *n)
 	int64_t stride[HT_MAX_RANK];
 	int count;
 
-	if (n->op != HT_OP_StridedSlice || !ht_const_small_ints(n->in[3], stride, HT_MAX_RANK, &count))
+	if (n->op != HT_OP_StridedSlice ||
+		!ht_const_small_ints(n->in[3], stride, HT_MAX_RANK, &count))
 		return false;
 	for (int i = 0; i < count; i++)
 		if (stride[i] < 1)
 			return false;
 	return ht_shape_known(in) && ht_shape_count(in) > 0 &&
-		ht_shape_count(in) == ht_shape_count(n->out[0].shape);
+	       ht_shape_count(in) == ht_shape_count(n->out[0].shape);
 }
 
 static bool as_reshape(struct ht_rw *r, struct ht_node *n)
@@ -291,7 +292,7 @@ static bool inner_concat(struct ht_rw *r, struct ht_node *n, int64_t axis, struc
 	int64_t inner;
 
 	return !v.node->controls && concat_axis(v.node, &inner) && inner == axis &&
-		ht_rw_only_user(r, v) == n;
+	       ht_rw_only_user(r, v) == n;
 }
 
 static bool concat_of_concat(struct ht_rw *r, struct ht_node *n)

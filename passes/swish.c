@@ -14,8 +14,8 @@ static bool is_hard_gate(struct ht_value v, struct ht_value x)
 	if (v.node->op != HT_OP_Relu6 || v.node->controls)
 		return false;
 	return ht_is_add(v.node->in[0].node->op) &&
-		ht_match_with_const(v.node->in[0], v.node->in[0].node->op, &three, &y) &&
-		three == 3 && ht_value_eq(y, x);
+	       ht_match_with_const(v.node->in[0], v.node->in[0].node->op, &three, &y) &&
+	       three == 3 && ht_value_eq(y, x);
 }
 
 static void fuse(struct ht_rw *r, struct ht_node *n, struct ht_value x, enum ht_op op)

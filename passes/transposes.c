@@ -194,11 +194,12 @@ static bool is_free(struct ht_value v)
 {
 	struct ht_shape s = ht_type_of(v)->shape;
 
-	return ht_shape_known(s) && (ht_is_const(v) ? ht_const_tensor(v) != NULL : big_axes(s) <= 1);
+	return ht_shape_known(s) &&
+	       (ht_is_const(v) ? ht_const_tensor(v) != NULL : big_axes(s) <= 1);
 }
 
-static struct ht_value transposed_const(struct ht_rw *r, struct ht_node *n, struct ht_value v,
-	const struct perm *q)
+static struct ht_value transposed_const(
+	struct ht_rw *r, struct ht_node *n, struct ht_value v, const struct perm *q)
 {
 	const struct ht_tensor *t = ht_const_tensor(v);
 	size_t bytes = ht_dtype_info(t->dtype)->bytes;
@@ -216,7 +217,8 @@ static struct ht_value transposed_const(struct ht_rw *r, struct ht_node *n, stru
 
 		for (int k = 0; k < q->rank; k++)
 			from += index[k] * step[q->to[k]];
-		memcpy(out + (size_t)i * bytes, (const char *)t->blob->p + (size_t)from * bytes, bytes);
+		memcpy(out + (size_t)i * bytes, (const char *)t->blob->p + (size_t)from * bytes,
+			bytes);
 		for (int k = q->rank - 1; k >= 0 && ++index[k] == dim[k]; k--)
 			index[k] = 0;
 	}
@@ -241,8 +243,8 @@ static struct ht_value with_rank(struct ht_rw *r, struct ht_node *n, struct ht_v
 }
 
 /* `v` as it must be for its transposition by `p` to be what it was. */
-static struct ht_value untransposed(struct ht_rw *r, struct ht_node *n, struct ht_value v,
-	const struct perm *p)
+static struct ht_value untransposed(
+	struct ht_rw *r, struct ht_node *n, struct ht_value v, const struct perm *p)
 {
 	struct perm q = inverse(p), have;
 	struct ht_shape s = ht_type_of(v)->shape;
@@ -259,7 +261,8 @@ static struct ht_value untransposed(struct ht_rw *r, struct ht_node *n, struct h
 	for (int i = 0; i < p->rank; i++)
 		dim[i] = s.dim[q.to[i]];
 	if (big_axes(s) <= 1)
-		return ht_rw_reshape(r, n, derived(r, n, "line"), v, (struct ht_shape){ p->rank, dim });
+		return ht_rw_reshape(
+			r, n, derived(r, n, "line"), v, (struct ht_shape){ p->rank, dim });
 	return ht_rw_transpose(r, n, derived(r, n, "transposed"), v, q.to);
 }
 
@@ -323,7 +326,7 @@ static bool common_perm(const struct ht_rw *r, struct ht_node *n, enum kind kind
 		return all_vanish || undone_by_users(r, n, p);
 	/* A new one for each other operand, for those that vanish before and behind. */
 	return (kind == KIND_ELEMENTWISE || kind == KIND_CONCAT) && undone_by_users(r, n, p) &&
-		others < 1 + (all_vanish ? transposed : 0);
+	       others < 1 + (all_vanish ? transposed : 0);
 }
 
 /* ---- moving down ---- */
@@ -364,7 +367,8 @@ static bool all_fit(const struct ht_node *n, enum kind kind, const struct perm *
 	for (int32_t i = first; i < end; i++) {
 		struct ht_shape s = ht_type_of(n->in[i])->shape;
 
-		if (!ht_shape_known(s) || s.rank > p->rank || (kind != KIND_ELEMENTWISE && s.rank != p->rank))
+		if (!ht_shape_known(s) || s.rank > p->rank ||
+			(kind != KIND_ELEMENTWISE && s.rank != p->rank))
 			return false;
 	}
 	return ht_shape_known(n->out[0].shape) && n->out[0].shape.rank == p->rank;
@@ -426,8 +430,8 @@ static void set_scalar(struct ht_rw *r, struct ht_node *n, int32_t arg, int64_t 
 static void set_ints(struct ht_rw *r, struct ht_node *n, int32_t arg, const int64_t *x, int count,
 	struct ht_shape shape)
 {
-	struct ht_value v = ht_rw_const_ints(r, n, derived(r, n, "ints"),
-		ht_type_of(n->in[arg])->dtype, x, count);
+	struct ht_value v = ht_rw_const_ints(
+		r, n, derived(r, n, "ints"), ht_type_of(n->in[arg])->dtype, x, count);
 
 	shape = ht_shape_make(r->g->arena, shape.rank, shape.dim);
 	v.node->out[0].shape = shape;
@@ -487,8 +491,8 @@ static bool sink_split(struct ht_rw *r, struct ht_node *n, const struct perm *p)
 }
 
 /* Operand `arg`: `each` integers an axis. */
-static bool permute_ints(struct ht_rw *r, struct ht_node *n, int32_t arg, int each,
-	const struct perm *p)
+static bool permute_ints(
+	struct ht_rw *r, struct ht_node *n, int32_t arg, int each, const struct perm *p)
 {
 	int64_t x[2 * MAX_RANK], y[2 * MAX_RANK];
 	int count;
@@ -510,8 +514,8 @@ static bool has_ints(struct ht_value v, int want)
 	return ht_const_small_ints(v, x, 2 * MAX_RANK, &count) && count == want;
 }
 
-static bool sink_by_axis(struct ht_rw *r, struct ht_node *n, enum kind kind, int each, int32_t first,
-	int32_t end, const struct perm *p)
+static bool sink_by_axis(struct ht_rw *r, struct ht_node *n, enum kind kind, int each,
+	int32_t first, int32_t end, const struct perm *p)
 {
 	if (!all_fit(n, kind, p))
 		return false;
@@ -645,7 +649,8 @@ static void places_before(const struct big *from, const struct perm *p, int *bef
 
 /* Cuts both shapes into the shortest groups of equal size; sets, for each axis of `to`, where its
  * group begins before the Transpose.  False where a group is torn apart by it. */
-static bool match_groups(const struct big *from, const struct big *to, const int *before, int *begins)
+static bool match_groups(
+	const struct big *from, const struct big *to, const int *before, int *begins)
 {
 	int f = 0, t = 0;
 

@@ -15,15 +15,18 @@ static void show(struct ht_arena *a, const struct ht_diags *d)
 	fputs(ht_buf_str(&b).p, stderr);
 }
 
-static void check(struct ht_arena *a, struct ht_arena *scratch, struct ht_diags *d, struct ht_str text)
+static void check(
+	struct ht_arena *a, struct ht_arena *scratch, struct ht_diags *d, struct ht_str text)
 {
 	const char *const pipelines[] = { ht_pipeline_cleanup, ht_pipeline_precision,
 		ht_pipeline_layout, "expand_fused" };
-	struct ht_pass_context c = { .scratch = scratch, .diags = d, .target = ht_targets()[0],
-		.verify = true };
+	struct ht_pass_context c = {
+		.scratch = scratch, .diags = d, .target = ht_targets()[0], .verify = true
+	};
 	struct ht_graph *g;
 
-	if (ht_text_parse(a, text, "fuzz.hir", NULL, d, &g) != HT_OK || ht_graph_sort(g, d) != HT_OK)
+	if (ht_text_parse(a, text, "fuzz.hir", NULL, d, &g) != HT_OK ||
+		ht_graph_sort(g, d) != HT_OK)
 		return;
 	c.entry = g->entries;
 	for (size_t i = 0; i < HT_COUNT(pipelines); i++) {

@@ -30,8 +30,10 @@ static void run_init(struct run *r)
 	ht_arena_init(&r->arena, NULL);
 	ht_arena_init(&r->scratch, NULL);
 	ht_diags_init(&r->diags);
-	r->context = (struct ht_pass_context){ .scratch = &r->scratch, .diags = &r->diags,
-		.target = ht_targets()[0], .verify = true };
+	r->context = (struct ht_pass_context){ .scratch = &r->scratch,
+		.diags = &r->diags,
+		.target = ht_targets()[0],
+		.verify = true };
 }
 
 static void run_release(struct run *r)
@@ -73,7 +75,9 @@ static void fill(const struct ht_plan_buffer *b, char *p)
 		int32_t whole = (int32_t)x;
 
 		memcpy(p + i * bytes,
-			b->dtype == HT_F32 ? (void *)&x : b->dtype == HT_I32 ? (void *)&whole : (void *)&half,
+			b->dtype == HT_F32   ? (void *)&x
+			: b->dtype == HT_I32 ? (void *)&whole
+					     : (void *)&half,
 			bytes);
 	}
 }
@@ -122,7 +126,8 @@ static enum ht_status execute(struct run *r)
 		r->memory[i] = buffer_memory(r, i);
 	for (int32_t i = 0; i < r->plan->steps; i++) {
 		const struct ht_plan_step *s = &r->plan->step[i];
-		ht_kernel_fn *library = s->kernel->library ? ht_library_kernel(s->kernel->library) : NULL;
+		ht_kernel_fn *library =
+			s->kernel->library ? ht_library_kernel(s->kernel->library) : NULL;
 		int64_t tiles = ht_kernel_tiles(s->kernel);
 
 		for (int32_t k = 0; k < s->kernel->args; k++)
@@ -179,7 +184,8 @@ static void compare(const char *name, const struct run *a, const struct run *b)
 
 			if (p != q && !(fabs(p - q) <= tolerance * fmax(1, fabs(p))) &&
 				!(isnan(p) && isnan(q)))
-				fail_msg("%s: output %d element %zu: %g became %g", name, n, i, p, q);
+				fail_msg("%s: output %d element %zu: %g became %g", name, n, i, p,
+					q);
 		}
 	}
 }
@@ -221,7 +227,8 @@ static bool check_file(const char *path)
 	text = read_text(&before.arena, path);
 	parse(&before, text);
 	parse(&after, text);
-	if (ht_run_passes(before.graph, "split_fused,infer,split_batch_norm,prune,infer", NULL, &before.context) != HT_OK)
+	if (ht_run_passes(before.graph, "split_fused,infer,split_batch_norm,prune,infer", NULL,
+		    &before.context) != HT_OK)
 		fail_with_diags(&before, path);
 	if (ht_run_passes(after.graph, pipeline_of(&after, text), NULL, &after.context) != HT_OK)
 		fail_with_diags(&after, path);
