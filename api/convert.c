@@ -89,6 +89,30 @@ static void name_outputs(struct ht_graph *g, const struct ht_model *m)
 			name_output(g, p, was->value.node->name);
 }
 
+static bool places_are_there(struct ht_graph *g, const struct ht_attr *a)
+{
+	if (a->value.kind != HT_ATTR_LIST || a->value.list.kind != HT_ATTR_STRING)
+		return true;
+	for (size_t i = 0; i < a->value.list.n; i++) {
+		struct ht_str s = a->value.list.item[i].s;
+		if (ht_str_starts(s, "loc:@") && !ht_graph_node(g, (struct ht_str){ s.p + 5, s.n - 5 }))
+			return false;
+	}
+	return true;
+}
+
+/* Notes on nodes that hold no longer, and that TensorFlow would refuse the graph for: beside which
+ * node to be placed, when that one is gone; shapes, from before the batch was stated. */
+static void drop_notes(struct ht_graph *g)
+{
+	for (struct ht_node *n = g->first; n; n = n->next) {
+		const struct ht_attr *a = ht_attr_find(n, "_class");
+		if (a && !places_are_there(g, a))
+			ht_attr_remove(n, "_class");
+		ht_attr_remove(n, "_output_shapes");
+	}
+}
+
 static enum ht_status convert(void *arg)
 {
 	struct convert *c = arg;
@@ -102,6 +126,7 @@ static enum ht_status convert(void *arg)
 		HT_TRY(ht_lowering_run(c->m, &opt, HT_OPEN_ASSUME, HT_UPTO_PRECISION, NULL, c->w, c->d, &l));
 		HT_TRY(ht_run_passes(l.graph, EXPORT, NULL, &l.passes));
 		name_outputs(l.graph, c->m);
+		drop_notes(l.graph);
 		g = l.graph;
 	}
 	HT_TRY(ht_output_open(c->path, c->d, &c->o));
