@@ -209,6 +209,22 @@ static enum ht_status add_ports(struct lower *l)
 	return HT_OK;
 }
 
+/* Every placeholder is an input: nothing else gives it a value. */
+static enum ht_status check_fed(struct lower *l)
+{
+	enum ht_status st = HT_OK;
+
+	for (const struct ht_node *n = l->g->first; n; n = n->next) {
+		const struct lower_op *op = lower_op_of(n);
+
+		if (op && op->family == FAMILY_SOURCE && !is_const(n) && !l->view[n->id])
+			st = ht_error(l->c->diags, HT_E_INPUT,
+				(struct ht_where){ .path = l->g->path, .offset = -1, .node = n->name, .op = n->type },
+				"is needed, but is not among the inputs");
+	}
+	return st;
+}
+
 /* Copies outputs that no kernel stores: views, constants, inputs, and outputs asked for twice. */
 static void copy_outputs(struct lower *l)
 {
@@ -299,6 +315,7 @@ enum ht_status ht_lower(struct ht_graph *g, struct ht_pass_context *c, struct ht
 	init(&l, g, c, a);
 	HT_TRY(check_support(&l));
 	HT_TRY(add_ports(&l));
+	HT_TRY(check_fed(&l));
 	lower_regions(&l);
 	HT_TRY(make_kernels(&l));
 	copy_outputs(&l);
