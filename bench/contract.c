@@ -53,20 +53,28 @@ static void address(const struct problem *p, struct ht_xb *b, struct ht_contract
 	c->a_guard = inside[0];
 	for (int i = 1; i < 4; i++)
 		c->a_guard = ht_x2(b, HT_X_AND, c->a_guard, inside[i]);
-	c->a_row = ht_x2(b, HT_X_MUL, ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, y, limit), x), ht_xi(b, p->k));
+	c->a_row = ht_x2(
+		b, HT_X_MUL, ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, y, limit), x), ht_xi(b, p->k));
 }
 
 /* Multiply-adds a nanosecond; mr 0: the schedule's. */
-static double measure(const struct problem *p, int32_t nr, int32_t kp, int32_t mr, int64_t m_step, int64_t n_step,
-	struct ht_arena *arena)
+static double measure(const struct problem *p, int32_t nr, int32_t kp, int32_t mr, int64_t m_step,
+	int64_t n_step, struct ht_arena *arena)
 {
 	int64_t m_tiles = (p->m + m_step - 1) / m_step, n_tiles = (p->n + n_step - 1) / n_step;
 	int64_t packed = (p->n + nr - 1) / nr * nr * p->taps * ((p->k + kp - 1) / kp * kp);
 	struct ht_kernel_buffer buffer[3] = { { HT_BUFFER_IN, p->dtype, p->m * p->k + 64 },
 		{ HT_BUFFER_IN, p->dtype, packed }, { HT_BUFFER_OUT, HT_F32, p->m * p->n } };
-	struct ht_stage stage = { .kind = HT_STAGE_CONTRACT, .dims = p->taps == 1 ? 3 : 5, .vec = 1 };
-	struct ht_kernel k = { .buffer = buffer, .buffers = 3, .args = 3, .stage = &stage, .stages = 1,
-		.grid_dims = 2, .grid = { m_tiles, n_tiles } };
+	struct ht_stage stage = {
+		.kind = HT_STAGE_CONTRACT, .dims = p->taps == 1 ? 3 : 5, .vec = 1
+	};
+	struct ht_kernel k = { .buffer = buffer,
+		.buffers = 3,
+		.args = 3,
+		.stage = &stage,
+		.stages = 1,
+		.grid_dims = 2,
+		.grid = { m_tiles, n_tiles } };
 	const struct ht_kernel *kernel = &k;
 	double best = INFINITY, start = seconds();
 	ht_kernel_fn **entry;
@@ -76,12 +84,23 @@ static double measure(const struct problem *p, int32_t nr, int32_t kp, int32_t m
 	stage.dim[0] = (struct ht_dim){ .extent = p->m, .grid = 0, .step = m_step };
 	stage.dim[1] = (struct ht_dim){ .extent = p->n, .grid = 1, .step = n_step };
 	for (int i = 2; i < stage.dims; i++)
-		stage.dim[i] = (struct ht_dim){ .extent = i == stage.dims - 1 ? p->k : 3, .grid = -1, .reduce = true };
+		stage.dim[i] = (struct ht_dim){
+			.extent = i == stage.dims - 1 ? p->k : 3, .grid = -1, .reduce = true
+		};
 	ht_xb_init(&b, arena, &stage);
-	stage.contract = (struct ht_contract){ .m = 0, .n = 1, .a_buffer = 0, .b_buffer = 1, .a_guard = -1,
-		.a_step = 1, .b_base = ht_xi(&b, 0), .nr = nr, .kp = kp };
+	stage.contract = (struct ht_contract){ .m = 0,
+		.n = 1,
+		.a_buffer = 0,
+		.b_buffer = 1,
+		.a_guard = -1,
+		.a_step = 1,
+		.b_base = ht_xi(&b, 0),
+		.nr = nr,
+		.kp = kp };
 	address(p, &b, &stage.contract);
-	ht_xstore(&b, 2, ht_x2(&b, HT_X_ADD, ht_x2(&b, HT_X_MUL, ht_xdim(&b, 0), ht_xi(&b, p->n)), ht_xdim(&b, 1)),
+	ht_xstore(&b, 2,
+		ht_x2(&b, HT_X_ADD, ht_x2(&b, HT_X_MUL, ht_xdim(&b, 0), ht_xi(&b, p->n)),
+			ht_xdim(&b, 1)),
 		ht_xred(&b, 0, HT_F32));
 	ht_schedule_contract(p->t, &k);
 	if (mr)
@@ -109,7 +128,8 @@ static int run(struct problem *p)
 	int32_t nr, kp;
 
 	ht_arena_init(&arena, &unwind);
-	size_t bytes = (size_t)((p->m + 64) * p->k * 4 + 4096), b_bytes = (size_t)((p->n + 128) * (p->k + 2) * p->taps * 4);
+	size_t bytes = (size_t)((p->m + 64) * p->k * 4 + 4096),
+	       b_bytes = (size_t)((p->n + 128) * (p->k + 2) * p->taps * 4);
 	p->a = ht_alloc(&arena, bytes + 64);
 	p->b = ht_alloc(&arena, b_bytes + 64);
 	p->c = ht_alloc(&arena, (size_t)(p->m * p->n * 4 + 64));
@@ -117,15 +137,16 @@ static int run(struct problem *p)
 	p->b = (void *)(((uintptr_t)p->b + 63) & ~(uintptr_t)63);
 	ht_schedule_packing(p->t, p->dtype, p->m, p->n, p->k * p->taps, &nr, &kp);
 	ht_schedule_tiles(p->t, p->dtype, p->m, p->n, p->k * p->taps, &m_step, &n_step);
-	printf("%s m %ld n %ld k %ld taps %ld: nr %d, tile %ld x %ld: %.1f a ns\n", ht_dtype_info(p->dtype)->tag, (long)p->m,
-		(long)p->n, (long)p->k, (long)p->taps, nr, (long)m_step, (long)n_step,
-		measure(p, nr, kp, 0, m_step, n_step, &arena));
+	printf("%s m %ld n %ld k %ld taps %ld: nr %d, tile %ld x %ld: %.1f a ns\n",
+		ht_dtype_info(p->dtype)->tag, (long)p->m, (long)p->n, (long)p->k, (long)p->taps, nr,
+		(long)m_step, (long)n_step, measure(p, nr, kp, 0, m_step, n_step, &arena));
 	for (int nv = 1; nv <= 4; nv++) {
 		printf("  nr %2d:", nv * lanes);
 		for (int mr = 1; mr <= 16; mr++) {
 			if (mr > p->m || mr * nv > 28 || mr * nv < 4)
 				continue;
-			int64_t ms = (m_step + mr - 1) / mr * mr, ns = (n_step + nv * lanes - 1) / (nv * lanes) * nv * lanes;
+			int64_t ms = (m_step + mr - 1) / mr * mr,
+				ns = (n_step + nv * lanes - 1) / (nv * lanes) * nv * lanes;
 			printf(" %d:%.1f", mr, measure(p, nv * lanes, kp, mr, ms, ns, &arena));
 		}
 		printf("\n");
@@ -137,8 +158,11 @@ static int run(struct problem *p)
 int main(int argc, char **argv)
 {
 	const char *path = getenv("HALFTONE_BACKEND");
-	void *so = dlopen(path ? path : "build/lib/halftone/halftone-backend.so", RTLD_NOW | RTLD_LOCAL);
-	struct problem p = { .t = ht_target_host(), .backend = so ? dlsym(so, "ht_backend") : NULL, .dtype = HT_F32,
+	void *so = dlopen(
+		path ? path : "build/lib/halftone/halftone-backend.so", RTLD_NOW | RTLD_LOCAL);
+	struct problem p = { .t = ht_target_host(),
+		.backend = so ? dlsym(so, "ht_backend") : NULL,
+		.dtype = HT_F32,
 		.taps = 1 };
 	int at = 1;
 

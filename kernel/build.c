@@ -35,8 +35,11 @@ static void remember(struct ht_xb *b, int32_t i)
 
 void ht_xb_init(struct ht_xb *b, struct ht_arena *a, struct ht_stage *s)
 {
-	*b = (struct ht_xb){ .arena = a, .stage = s, .cap = (size_t)s->xs,
-		.red_cap = (size_t)s->reds, .store_cap = (size_t)s->stores };
+	*b = (struct ht_xb){ .arena = a,
+		.stage = s,
+		.cap = (size_t)s->xs,
+		.red_cap = (size_t)s->reds,
+		.store_cap = (size_t)s->stores };
 	ht_map_init(&b->cse, a);
 	for (int32_t i = 0; i < s->xs; i++) {
 		set_range(b, i);
@@ -153,8 +156,8 @@ int32_t ht_xload(struct ht_xb *b, int buffer, enum ht_dtype t, int32_t offset)
 	return ht_xb_push(b, (struct ht_x){ HT_X_LOAD, t, offset, -1, -1, buffer });
 }
 
-int32_t ht_xload_if(struct ht_xb *b, int buffer, enum ht_dtype t, int32_t offset, int32_t guard,
-	int32_t other)
+int32_t ht_xload_if(
+	struct ht_xb *b, int buffer, enum ht_dtype t, int32_t offset, int32_t guard, int32_t other)
 {
 	int64_t imm;
 
@@ -227,8 +230,8 @@ int32_t ht_xcheck(struct ht_xb *b, int32_t value, int32_t cond, enum ht_fault f)
 	HT_CHECK(ht_xb_at(b, cond)->dtype == HT_BOOL && f != HT_FAULT_NONE);
 	if (ht_xb_const(b, cond, &imm) && imm)
 		return value;
-	return ht_xb_push(b,
-		(struct ht_x){ HT_X_CHECK, ht_xb_at(b, value)->dtype, value, cond, -1, f });
+	return ht_xb_push(
+		b, (struct ht_x){ HT_X_CHECK, ht_xb_at(b, value)->dtype, value, cond, -1, f });
 }
 
 static bool is_signed(enum ht_dtype t)
@@ -275,8 +278,8 @@ int32_t ht_xidiv(struct ht_xb *b, int32_t a, int32_t c, bool floor)
 	q = ht_x2(b, HT_X_DIV, a, d);
 	if (floor && is_signed(t)) {
 		r = ht_x2(b, HT_X_SUB, a, ht_x2(b, HT_X_MUL, q, d));
-		q = ht_xselect(b, wrong_sign(b, r, d),
-			ht_x2(b, HT_X_SUB, q, ht_xconst(b, t, 0, 1)), q);
+		q = ht_xselect(
+			b, wrong_sign(b, r, d), ht_x2(b, HT_X_SUB, q, ht_xconst(b, t, 0, 1)), q);
 	}
 	return minus_one < 0 ? q : ht_xselect(b, minus_one, ht_x1(b, HT_X_NEG, a), q);
 }

@@ -30,15 +30,15 @@
 
 /* ---- fused multiply and add: by the instruction where the machine has it ---- */
 
-__attribute__((target("avx2,fma"))) static void muladd_f32_fma(float *r, const float *a,
-	const float *b, const float *c, int n)
+__attribute__((target("avx2,fma"))) static void muladd_f32_fma(
+	float *r, const float *a, const float *b, const float *c, int n)
 {
 	for (int i = 0; i < n; i++)
 		r[i] = __builtin_fmaf(a[i], b[i], c[i]);
 }
 
-__attribute__((target("avx2,fma"))) static void muladd_f64_fma(double *r, const double *a,
-	const double *b, const double *c, int n)
+__attribute__((target("avx2,fma"))) static void muladd_f64_fma(
+	double *r, const double *a, const double *b, const double *c, int n)
 {
 	for (int i = 0; i < n; i++)
 		r[i] = __builtin_fma(a[i], b[i], c[i]);
@@ -64,22 +64,24 @@ static void muladd(enum ht_dtype t, void *r, const void *a, const void *b, const
 
 /* ---- rounding to integers, without libm's calls ---- */
 
-__attribute__((target("avx2"))) static void round_f32_avx2(enum ht_xop op, float *r, const float *a,
-	int n)
+__attribute__((target("avx2"))) static void round_f32_avx2(
+	enum ht_xop op, float *r, const float *a, int n)
 {
 	for (int i = 0; i < n; i++)
-		r[i] = op == HT_X_FLOOR ? __builtin_floorf(a[i]) :
-			op == HT_X_CEIL ? __builtin_ceilf(a[i]) :
-			op == HT_X_RINT ? __builtin_rintf(a[i]) : __builtin_truncf(a[i]);
+		r[i] = op == HT_X_FLOOR  ? __builtin_floorf(a[i])
+		       : op == HT_X_CEIL ? __builtin_ceilf(a[i])
+		       : op == HT_X_RINT ? __builtin_rintf(a[i])
+					 : __builtin_truncf(a[i]);
 }
 
-__attribute__((target("avx2"))) static void round_f64_avx2(enum ht_xop op, double *r,
-	const double *a, int n)
+__attribute__((target("avx2"))) static void round_f64_avx2(
+	enum ht_xop op, double *r, const double *a, int n)
 {
 	for (int i = 0; i < n; i++)
-		r[i] = op == HT_X_FLOOR ? __builtin_floor(a[i]) :
-			op == HT_X_CEIL ? __builtin_ceil(a[i]) :
-			op == HT_X_RINT ? __builtin_rint(a[i]) : __builtin_trunc(a[i]);
+		r[i] = op == HT_X_FLOOR  ? __builtin_floor(a[i])
+		       : op == HT_X_CEIL ? __builtin_ceil(a[i])
+		       : op == HT_X_RINT ? __builtin_rint(a[i])
+					 : __builtin_trunc(a[i]);
 }
 
 static void round_f32(enum ht_xop op, void *r, const void *a, int n)
@@ -113,22 +115,50 @@ static void round_f64(enum ht_xop op, void *r, const void *a, int n)
 /* ---- arithmetic ---- */
 
 #define FLOAT_OPS(T, FABS, SQRT, FMOD)                                                             \
-	case HT_X_ADD: TWO(T, T, x + y); return;                                                   \
-	case HT_X_SUB: TWO(T, T, x - y); return;                                                   \
-	case HT_X_MUL: TWO(T, T, x * y); return;                                                   \
-	case HT_X_DIV: TWO(T, T, x / y); return;                                                   \
-	case HT_X_REM: TWO(T, T, FMOD(x, y)); return;                                              \
-	case HT_X_MIN: TWO(T, T, x != x ? x : y != y ? y : x < y ? x : y); return;                 \
-	case HT_X_MAX: TWO(T, T, x != x ? x : y != y ? y : x > y ? x : y); return;                 \
-	case HT_X_NEG: ONE(T, T, -x); return;                                                      \
-	case HT_X_ABS: ONE(T, T, FABS(x)); return;                                                 \
-	case HT_X_SQRT: ONE(T, T, SQRT(x)); return;
+	case HT_X_ADD:                                                                             \
+		TWO(T, T, x + y);                                                                  \
+		return;                                                                            \
+	case HT_X_SUB:                                                                             \
+		TWO(T, T, x - y);                                                                  \
+		return;                                                                            \
+	case HT_X_MUL:                                                                             \
+		TWO(T, T, x *y);                                                                   \
+		return;                                                                            \
+	case HT_X_DIV:                                                                             \
+		TWO(T, T, x / y);                                                                  \
+		return;                                                                            \
+	case HT_X_REM:                                                                             \
+		TWO(T, T, FMOD(x, y));                                                             \
+		return;                                                                            \
+	case HT_X_MIN:                                                                             \
+		TWO(T, T, x != x ? x : y != y ? y : x < y ? x : y);                                \
+		return;                                                                            \
+	case HT_X_MAX:                                                                             \
+		TWO(T, T, x != x ? x : y != y ? y : x > y ? x : y);                                \
+		return;                                                                            \
+	case HT_X_NEG:                                                                             \
+		ONE(T, T, -x);                                                                     \
+		return;                                                                            \
+	case HT_X_ABS:                                                                             \
+		ONE(T, T, FABS(x));                                                                \
+		return;                                                                            \
+	case HT_X_SQRT:                                                                            \
+		ONE(T, T, SQRT(x));                                                                \
+		return;
 
 #define COMPARE_OPS(T)                                                                             \
-	case HT_X_EQ: TWO(uint8_t, T, x == y); return;                                             \
-	case HT_X_NE: TWO(uint8_t, T, x != y); return;                                             \
-	case HT_X_LT: TWO(uint8_t, T, x < y); return;                                              \
-	case HT_X_LE: TWO(uint8_t, T, x <= y); return;
+	case HT_X_EQ:                                                                              \
+		TWO(uint8_t, T, x == y);                                                           \
+		return;                                                                            \
+	case HT_X_NE:                                                                              \
+		TWO(uint8_t, T, x != y);                                                           \
+		return;                                                                            \
+	case HT_X_LT:                                                                              \
+		TWO(uint8_t, T, x < y);                                                            \
+		return;                                                                            \
+	case HT_X_LE:                                                                              \
+		TWO(uint8_t, T, x <= y);                                                           \
+		return;
 
 static float sqrt_f32(float x)
 {
@@ -185,23 +215,56 @@ static void eval_f64(enum ht_xop op, void *r, const void *a, const void *b, cons
 	{                                                                                          \
 		switch (op) {                                                                      \
 			COMPARE_OPS(T)                                                             \
-		case HT_X_ADD: TWO(T, T, (W)x + (W)y); return;                                     \
-		case HT_X_SUB: TWO(T, T, (W)x - (W)y); return;                                     \
-		case HT_X_MUL: TWO(T, T, (W)x * (W)y); return;                                     \
-		case HT_X_DIV: TWO(T, T, x / y); return;                                           \
-		case HT_X_REM: TWO(T, T, x % y); return;                                           \
-		case HT_X_MIN: TWO(T, T, x < y ? x : y); return;                                   \
-		case HT_X_MAX: TWO(T, T, x > y ? x : y); return;                                   \
-		case HT_X_NEG: ONE(T, T, 0 - (W)x); return;                                        \
-		case HT_X_ABS: ONE(T, T, (S)x < 0 && (T)-1 < 1 ? 0 - (W)x : (W)x); return;         \
-		case HT_X_AND: TWO(T, T, x & y); return;                                           \
-		case HT_X_OR: TWO(T, T, x | y); return;                                            \
-		case HT_X_XOR: TWO(T, T, x ^ y); return;                                           \
-		case HT_X_NOT: ONE(T, T, ~x); return;                                              \
-		case HT_X_SHL: TWO(T, T, (U)y < BITS ? (W)(U)x << ((U)y & (BITS - 1)) : 0); return;  \
-		case HT_X_SHR: TWO(T, T, (U)y < BITS ? (W)(U)x >> ((U)y & (BITS - 1)) : 0); return;  \
-		case HT_X_SAR: TWO(T, T, (S)x >> ((U)y < BITS ? (U)y : BITS - 1)); return;         \
-		default: HT_CHECK(!"an operation on integers");                                    \
+		case HT_X_ADD:                                                                     \
+			TWO(T, T, (W)x + (W)y);                                                    \
+			return;                                                                    \
+		case HT_X_SUB:                                                                     \
+			TWO(T, T, (W)x - (W)y);                                                    \
+			return;                                                                    \
+		case HT_X_MUL:                                                                     \
+			TWO(T, T, (W)x *(W)y);                                                     \
+			return;                                                                    \
+		case HT_X_DIV:                                                                     \
+			TWO(T, T, x / y);                                                          \
+			return;                                                                    \
+		case HT_X_REM:                                                                     \
+			TWO(T, T, x % y);                                                          \
+			return;                                                                    \
+		case HT_X_MIN:                                                                     \
+			TWO(T, T, x < y ? x : y);                                                  \
+			return;                                                                    \
+		case HT_X_MAX:                                                                     \
+			TWO(T, T, x > y ? x : y);                                                  \
+			return;                                                                    \
+		case HT_X_NEG:                                                                     \
+			ONE(T, T, 0 - (W)x);                                                       \
+			return;                                                                    \
+		case HT_X_ABS:                                                                     \
+			ONE(T, T, (S)x < 0 && (T) - 1 < 1 ? 0 - (W)x : (W)x);                      \
+			return;                                                                    \
+		case HT_X_AND:                                                                     \
+			TWO(T, T, x &y);                                                           \
+			return;                                                                    \
+		case HT_X_OR:                                                                      \
+			TWO(T, T, x | y);                                                          \
+			return;                                                                    \
+		case HT_X_XOR:                                                                     \
+			TWO(T, T, x ^ y);                                                          \
+			return;                                                                    \
+		case HT_X_NOT:                                                                     \
+			ONE(T, T, ~x);                                                             \
+			return;                                                                    \
+		case HT_X_SHL:                                                                     \
+			TWO(T, T, (U)y < BITS ? (W)(U)x << ((U)y & (BITS - 1)) : 0);               \
+			return;                                                                    \
+		case HT_X_SHR:                                                                     \
+			TWO(T, T, (U)y < BITS ? (W)(U)x >> ((U)y & (BITS - 1)) : 0);               \
+			return;                                                                    \
+		case HT_X_SAR:                                                                     \
+			TWO(T, T, (S)x >> ((U)y < BITS ? (U)y : BITS - 1));                        \
+			return;                                                                    \
+		default:                                                                           \
+			HT_CHECK(!"an operation on integers");                                     \
 		}                                                                                  \
 	}
 
@@ -223,7 +286,7 @@ static void eval_bool(enum ht_xop op, void *r, const void *a, const void *b, int
 	case HT_X_AND:
 	case HT_X_MUL:
 	case HT_X_MIN:
-		TWO(uint8_t, uint8_t, x & y);
+		TWO(uint8_t, uint8_t, x &y);
 		return;
 	case HT_X_OR:
 	case HT_X_MAX:
@@ -275,36 +338,86 @@ static uint64_t f64_to_u64(double x)
 
 #define CVT_FROM_FLOAT(T, TO_I32)                                                                  \
 	switch (to) {                                                                              \
-	case HT_F32: ONE(float, T, x); return;                                                     \
-	case HT_F64: ONE(double, T, x); return;                                                    \
-	case HT_F16: ONE(uint16_t, T, ht_f32_to_f16((float)x)); return;                            \
-	case HT_BF16: ONE(uint16_t, T, ht_f32_to_bf16((float)x)); return;                          \
-	case HT_I8: ONE(int8_t, T, TO_I32(x)); return;                                             \
-	case HT_U8: ONE(uint8_t, T, TO_I32(x)); return;                                            \
-	case HT_I16: ONE(int16_t, T, TO_I32(x)); return;                                           \
-	case HT_U16: ONE(uint16_t, T, TO_I32(x)); return;                                          \
-	case HT_I32: ONE(int32_t, T, TO_I32(x)); return;                                           \
-	case HT_U32: ONE(uint32_t, T, f64_to_i64((double)x)); return;                              \
-	case HT_I64: ONE(int64_t, T, f64_to_i64((double)x)); return;                               \
-	case HT_U64: ONE(uint64_t, T, f64_to_u64((double)x)); return;                              \
-	case HT_BOOL: ONE(uint8_t, T, x != 0); return;                                             \
-	default: HT_CHECK(!"a conversion");                                                        \
+	case HT_F32:                                                                               \
+		ONE(float, T, x);                                                                  \
+		return;                                                                            \
+	case HT_F64:                                                                               \
+		ONE(double, T, x);                                                                 \
+		return;                                                                            \
+	case HT_F16:                                                                               \
+		ONE(uint16_t, T, ht_f32_to_f16((float)x));                                         \
+		return;                                                                            \
+	case HT_BF16:                                                                              \
+		ONE(uint16_t, T, ht_f32_to_bf16((float)x));                                        \
+		return;                                                                            \
+	case HT_I8:                                                                                \
+		ONE(int8_t, T, TO_I32(x));                                                         \
+		return;                                                                            \
+	case HT_U8:                                                                                \
+		ONE(uint8_t, T, TO_I32(x));                                                        \
+		return;                                                                            \
+	case HT_I16:                                                                               \
+		ONE(int16_t, T, TO_I32(x));                                                        \
+		return;                                                                            \
+	case HT_U16:                                                                               \
+		ONE(uint16_t, T, TO_I32(x));                                                       \
+		return;                                                                            \
+	case HT_I32:                                                                               \
+		ONE(int32_t, T, TO_I32(x));                                                        \
+		return;                                                                            \
+	case HT_U32:                                                                               \
+		ONE(uint32_t, T, f64_to_i64((double)x));                                           \
+		return;                                                                            \
+	case HT_I64:                                                                               \
+		ONE(int64_t, T, f64_to_i64((double)x));                                            \
+		return;                                                                            \
+	case HT_U64:                                                                               \
+		ONE(uint64_t, T, f64_to_u64((double)x));                                           \
+		return;                                                                            \
+	case HT_BOOL:                                                                              \
+		ONE(uint8_t, T, x != 0);                                                           \
+		return;                                                                            \
+	default:                                                                                   \
+		HT_CHECK(!"a conversion");                                                         \
 	}
 
 #define CVT_FROM_INT(T)                                                                            \
 	switch (to) {                                                                              \
-	case HT_F32: ONE(float, T, x); return;                                                     \
-	case HT_F64: ONE(double, T, x); return;                                                    \
-	case HT_I8: ONE(int8_t, T, x); return;                                                     \
-	case HT_U8: ONE(uint8_t, T, x); return;                                                    \
-	case HT_I16: ONE(int16_t, T, x); return;                                                   \
-	case HT_U16: ONE(uint16_t, T, x); return;                                                  \
-	case HT_I32: ONE(int32_t, T, x); return;                                                   \
-	case HT_U32: ONE(uint32_t, T, x); return;                                                  \
-	case HT_I64: ONE(int64_t, T, x); return;                                                   \
-	case HT_U64: ONE(uint64_t, T, x); return;                                                  \
-	case HT_BOOL: ONE(uint8_t, T, x != 0); return;                                             \
-	default: HT_CHECK(!"a conversion");                                                        \
+	case HT_F32:                                                                               \
+		ONE(float, T, x);                                                                  \
+		return;                                                                            \
+	case HT_F64:                                                                               \
+		ONE(double, T, x);                                                                 \
+		return;                                                                            \
+	case HT_I8:                                                                                \
+		ONE(int8_t, T, x);                                                                 \
+		return;                                                                            \
+	case HT_U8:                                                                                \
+		ONE(uint8_t, T, x);                                                                \
+		return;                                                                            \
+	case HT_I16:                                                                               \
+		ONE(int16_t, T, x);                                                                \
+		return;                                                                            \
+	case HT_U16:                                                                               \
+		ONE(uint16_t, T, x);                                                               \
+		return;                                                                            \
+	case HT_I32:                                                                               \
+		ONE(int32_t, T, x);                                                                \
+		return;                                                                            \
+	case HT_U32:                                                                               \
+		ONE(uint32_t, T, x);                                                               \
+		return;                                                                            \
+	case HT_I64:                                                                               \
+		ONE(int64_t, T, x);                                                                \
+		return;                                                                            \
+	case HT_U64:                                                                               \
+		ONE(uint64_t, T, x);                                                               \
+		return;                                                                            \
+	case HT_BOOL:                                                                              \
+		ONE(uint8_t, T, x != 0);                                                           \
+		return;                                                                            \
+	default:                                                                                   \
+		HT_CHECK(!"a conversion");                                                         \
 	}
 
 static void convert_float(enum ht_dtype from, enum ht_dtype to, void *r, const void *a, int n)

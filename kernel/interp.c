@@ -17,19 +17,19 @@ enum { LANES = 128 };
 /* A stage made ready: what to evaluate where. */
 struct program {
 	const struct ht_stage *s;
-	void **slot;          /* by expression: LANES values */
-	int32_t *inner;       /* expressions of the reductions, in order */
+	void **slot;    /* by expression: LANES values */
+	int32_t *inner; /* expressions of the reductions, in order */
 	int32_t inners;
-	int32_t *outer;       /* expressions of the stores */
+	int32_t *outer; /* expressions of the stores */
 	int32_t outers;
-	int32_t *row;         /* of a contraction: expressions of a_row, a_guard and b_base */
+	int32_t *row; /* of a contraction: expressions of a_row, a_guard and b_base */
 	int32_t rows;
-	int lane;             /* dimension along the lanes; -1: there is none */
-	void **sum;           /* by reduction: LANES values */
-	int64_t **position;   /* by reduction, for ARGMIN and ARGMAX: LANES positions */
+	int lane;                         /* dimension along the lanes; -1: there is none */
+	void **sum;                       /* by reduction: LANES values */
+	int64_t **position;               /* by reduction, for ARGMIN and ARGMAX: LANES positions */
 	int32_t kept[HT_MAX_DIMS], kepts; /* dimensions to walk outside the reductions */
 	int32_t reduced[HT_MAX_DIMS], reduceds; /* and inside */
-	void *columns;        /* of a contraction: one sum a column */
+	void *columns;                          /* of a contraction: one sum a column */
 };
 
 struct machine {
@@ -175,7 +175,7 @@ static void load(struct machine *m, const struct ht_x *x, void *r)
 	for (int i = 0; i < m->n; i++) {
 		const char *from;
 
-		if (guard && !guard[i])
+		if (guard && other && !guard[i])
 			from = other + (size_t)i * bytes;
 		else {
 			HT_CHECK(offset[i] >= 0 && offset[i] < b->count);
@@ -235,8 +235,10 @@ static void reduced(struct machine *m, const struct ht_x *x, void *r)
 	enum ht_red op = s->kind == HT_STAGE_LOOP ? s->red[x->imm].op : HT_RED_ADD;
 
 	if (s->kind == HT_STAGE_CONTRACT)
-		memcpy(r, (const char *)m->p->columns +
-				4 * (m->index[m->p->lane] - m->lo[m->p->lane]), 4 * (size_t)m->n);
+		memcpy(r,
+			(const char *)m->p->columns +
+				4 * (m->index[m->p->lane] - m->lo[m->p->lane]),
+			4 * (size_t)m->n);
 	else if (op == HT_RED_ARGMIN || op == HT_RED_ARGMAX)
 		memcpy(r, m->p->position[x->imm], (size_t)m->n * 8);
 	else
@@ -279,8 +281,8 @@ static void evaluate(struct machine *m, const int32_t *list, int32_t count)
 			reduced(m, x, r);
 			break;
 		default:
-			ht_x_eval(x, p->s->x[x->a].dtype, r, p->slot[x->a],
-				slot_or_null(p, x->b), slot_or_null(p, x->c), m->n);
+			ht_x_eval(x, p->s->x[x->a].dtype, r, p->slot[x->a], slot_or_null(p, x->b),
+				slot_or_null(p, x->c), m->n);
 		}
 	}
 }
@@ -289,9 +291,14 @@ static void evaluate(struct machine *m, const int32_t *list, int32_t count)
 
 static struct ht_x op_of(enum ht_red op, enum ht_dtype t)
 {
-	static const enum ht_xop plain[] = { [HT_RED_ADD] = HT_X_ADD, [HT_RED_MUL] = HT_X_MUL,
-		[HT_RED_MIN] = HT_X_MIN, [HT_RED_MAX] = HT_X_MAX, [HT_RED_AND] = HT_X_AND,
-		[HT_RED_OR] = HT_X_OR, [HT_RED_ARGMIN] = HT_X_LT, [HT_RED_ARGMAX] = HT_X_LT };
+	static const enum ht_xop plain[] = { [HT_RED_ADD] = HT_X_ADD,
+		[HT_RED_MUL] = HT_X_MUL,
+		[HT_RED_MIN] = HT_X_MIN,
+		[HT_RED_MAX] = HT_X_MAX,
+		[HT_RED_AND] = HT_X_AND,
+		[HT_RED_OR] = HT_X_OR,
+		[HT_RED_ARGMIN] = HT_X_LT,
+		[HT_RED_ARGMAX] = HT_X_LT };
 
 	return (struct ht_x){ .op = plain[op], .dtype = t };
 }
@@ -470,7 +477,8 @@ static void run_loop(struct machine *m)
 			continue;
 		}
 		for (m->index[p->lane] = m->lo[p->lane];
-			m->index[p->lane] < m->hi[p->lane] && !m->fault; m->index[p->lane] += LANES) {
+			m->index[p->lane] < m->hi[p->lane] && !m->fault;
+			m->index[p->lane] += LANES) {
 			m->n = lanes_left(m);
 			if (p->s->reds)
 				reduce_per_lane(m);
@@ -526,7 +534,8 @@ static struct contraction contraction_of(const struct machine *m)
 {
 	const struct ht_stage *s = m->p->s;
 	const struct ht_contract *c = &s->contract;
-	const struct ht_kernel_buffer *a = &m->k->buffer[c->a_buffer], *b = &m->k->buffer[c->b_buffer];
+	const struct ht_kernel_buffer *a = &m->k->buffer[c->a_buffer],
+				      *b = &m->k->buffer[c->b_buffer];
 	struct contraction r = { a->dtype, b->dtype, m->buffer[c->a_buffer], m->buffer[c->b_buffer],
 		a->count, b->count, 1, s->dim[s->dims - 1].extent, 0 };
 
@@ -542,7 +551,7 @@ static void add_floats(float *sum, float x, enum ht_dtype t, const char *b, int 
 {
 	if (t == HT_F32)
 		for (int64_t i = 0; i < n; i++)
-			sum[i] += x * ((const float *)(const void *)b)[i * kp];
+			sum[i] += x * ((const float *)b)[i * kp];
 	else
 		for (int64_t i = 0; i < n; i++)
 			sum[i] += x * number_at(t, b, i * kp);
@@ -551,7 +560,8 @@ static void add_floats(float *sum, float x, enum ht_dtype t, const char *b, int 
 static void add_integers(int32_t *sum, int32_t x, enum ht_dtype t, const char *b, int kp, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)
-		sum[i] = (int32_t)((uint32_t)sum[i] + (uint32_t)x * (uint32_t)integer_at(t, b, i * kp));
+		sum[i] = (int32_t)((uint32_t)sum[i] +
+				   (uint32_t)x * (uint32_t)integer_at(t, b, i * kp));
 }
 
 /* Adds A's element times row (tap, k) of B to the sums of all columns. */
@@ -574,10 +584,10 @@ static void add_products(struct machine *m, const struct contraction *c, int64_t
 			columns = m->hi[f->n] - n;
 		HT_CHECK(first >= 0 && first + (columns - 1) * f->kp < c->b_count);
 		if (ht_is_float(c->a))
-			add_floats((float *)(void *)sum, number_at(c->a, c->a_memory, at), c->b, b, f->kp,
+			add_floats((float *)sum, number_at(c->a, c->a_memory, at), c->b, b, f->kp,
 				columns);
 		else
-			add_integers((int32_t *)(void *)sum, integer_at(c->a, c->a_memory, at), c->b, b,
+			add_integers((int32_t *)sum, integer_at(c->a, c->a_memory, at), c->b, b,
 				f->kp, columns);
 	}
 }
@@ -602,8 +612,8 @@ static void contract_row(struct machine *m, const struct contraction *c)
 		if (f->a_guard >= 0 && !*(const uint8_t *)p->slot[f->a_guard])
 			continue;
 		for (int64_t k = 0; k < c->depth; k++)
-			add_products(m, c, *(const int64_t *)p->slot[f->a_row], k, position_of(m) / c->depth,
-				*(const int64_t *)p->slot[f->b_base]);
+			add_products(m, c, *(const int64_t *)p->slot[f->a_row], k,
+				position_of(m) / c->depth, *(const int64_t *)p->slot[f->b_base]);
 	} while (next(m, p->reduced, taps));
 }
 
@@ -617,7 +627,8 @@ static void run_contraction(struct machine *m)
 	do {
 		contract_row(m, &c);
 		for (m->index[p->lane] = m->lo[p->lane];
-			m->index[p->lane] < m->hi[p->lane] && !m->fault; m->index[p->lane] += LANES) {
+			m->index[p->lane] < m->hi[p->lane] && !m->fault;
+			m->index[p->lane] += LANES) {
 			m->n = lanes_left(m);
 			finish(m);
 		}
@@ -642,12 +653,13 @@ static void set_bounds(struct machine *m)
 		const struct ht_dim *d = &s->dim[i];
 
 		m->lo[i] = d->grid < 0 ? 0 : m->grid[d->grid] * d->step;
-		m->hi[i] = d->grid < 0 || m->lo[i] + d->step > d->extent ? d->extent :
-									   m->lo[i] + d->step;
+		m->hi[i] = d->grid < 0 || m->lo[i] + d->step > d->extent ? d->extent
+									 : m->lo[i] + d->step;
 	}
 }
 
-static int32_t run_tiles(struct machine *m, const struct program *program, int64_t begin, int64_t end)
+static int32_t run_tiles(
+	struct machine *m, const struct program *program, int64_t begin, int64_t end)
 {
 	for (int64_t tile = begin; tile < end; tile++) {
 		set_tile(m, tile);
@@ -669,8 +681,9 @@ static int32_t interpret(struct ht_arena *a, const struct ht_kernel *k, void *co
 	const int64_t *params, int64_t begin, int64_t end, char *scratch)
 {
 	struct program *program = HT_NEW_ARRAY(a, struct program, (size_t)k->stages + 1);
-	struct machine m = { .k = k, .params = params,
-		.buffer = HT_NEW_ARRAY(a, char *, (size_t)k->buffers + 1) };
+	struct machine m = {
+		.k = k, .params = params, .buffer = HT_NEW_ARRAY(a, char *, (size_t)k->buffers + 1)
+	};
 
 	for (int32_t i = 0; i < k->buffers; i++)
 		m.buffer[i] = i < k->args ? buffers[i] : scratch + ht_kernel_local_offset(k, i);

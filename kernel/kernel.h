@@ -24,24 +24,24 @@
  * and converted (arithmetic on them is written as CVT to F32, arithmetic, CVT back: so every
  * rounding is visible).  Integer arithmetic wraps. */
 enum ht_xop {
-	HT_X_CONST,  /* imm: the bits of the value (floats: bits of dtype, ints: sign-extended) */
-	HT_X_DIM,    /* I64: index of domain dimension imm */
-	HT_X_GRID,   /* I64: coordinate of the tile in grid dimension imm */
-	HT_X_PARAM,  /* I64: kernel parameter imm */
-	HT_X_LOAD,   /* buffer imm at element offset a; where b (BOOL) is false: c, without touching memory (b = c = -1: always loaded) */
-	HT_X_RED,    /* result of reduction imm (only outside the reduction loops) */
+	HT_X_CONST, /* imm: the bits of the value (floats: bits of dtype, ints: sign-extended) */
+	HT_X_DIM,   /* I64: index of domain dimension imm */
+	HT_X_GRID,  /* I64: coordinate of the tile in grid dimension imm */
+	HT_X_PARAM, /* I64: kernel parameter imm */
+	HT_X_LOAD, /* buffer imm at element offset a; where b (BOOL) is false: c, without touching memory (b = c = -1: always loaded) */
+	HT_X_RED,  /* result of reduction imm (only outside the reduction loops) */
 	HT_X_CHECK,  /* value a; where b is false the kernel fails with code imm (enum ht_fault) */
 	HT_X_SELECT, /* a ? b : c; both sides are evaluated, neither may fault */
-	HT_X_CVT,    /* a converted to dtype.  Floats round to nearest even; F16 and BF16 only from and to F32 (ht_xcvt puts F32 between).
+	HT_X_CVT, /* a converted to dtype.  Floats round to nearest even; F16 and BF16 only from and to F32 (ht_xcvt puts F32 between).
 	              * Float to int truncates; out of range and NaN are as on x86: I32 and I64 give the smallest number,
 	              * I8 I16 U8 U16 the low bits of that I32, U32 the low bits of the I64; U64: below 2^63 as I64, else
 	              * I64(a - 2^63) with the top bit flipped.  Int to int wraps.  To BOOL: a != 0 (NaN: true) */
-	HT_X_BITCAST,/* same bits, same size */
+	HT_X_BITCAST, /* same bits, same size */
 	/* arithmetic, both operands and result of dtype */
 	HT_X_ADD,
 	HT_X_SUB,
 	HT_X_MUL,
-	HT_X_DIV,    /* floats: IEEE; ints: truncates; divisor 0 or INT_MIN/-1 must be excluded (see DIVI in build.h) */
+	HT_X_DIV, /* floats: IEEE; ints: truncates; divisor 0 or INT_MIN/-1 must be excluded (see DIVI in build.h) */
 	HT_X_REM,    /* ints: truncated remainder, same conditions; floats: fmod */
 	HT_X_MULADD, /* floats: a * b + c, fused where the target has FMA; the interpreter fuses */
 	HT_X_MIN,    /* floats: NaN when either is NaN (TensorFlow); -0 and +0 are equal */
@@ -51,14 +51,14 @@ enum ht_xop {
 	HT_X_SQRT,
 	HT_X_FLOOR,
 	HT_X_CEIL,
-	HT_X_RINT,   /* nearest even */
+	HT_X_RINT, /* nearest even */
 	HT_X_TRUNC,
 	/* ints and BOOL */
 	HT_X_AND,
 	HT_X_OR,
 	HT_X_XOR,
 	HT_X_NOT,
-	HT_X_SHL,    /* shift counts outside 0..bits-1 give 0 (SAR: the sign) */
+	HT_X_SHL, /* shift counts outside 0..bits-1 give 0 (SAR: the sign) */
 	HT_X_SHR,
 	HT_X_SAR,
 	/* comparisons: operands of one type, result BOOL; false on NaN but for NE */
@@ -98,8 +98,8 @@ struct ht_x {
 /* Why a kernel stopped; non-zero return values of a kernel. */
 enum ht_fault {
 	HT_FAULT_NONE,
-	HT_FAULT_INDEX,        /* an index is out of range */
-	HT_FAULT_DIVISION,     /* integer division by zero */
+	HT_FAULT_INDEX,          /* an index is out of range */
+	HT_FAULT_DIVISION,       /* integer division by zero */
 	HT_FAULT_NEGATIVE_POWER, /* integer to a negative power */
 	HT_FAULT_MEMORY
 };
@@ -115,12 +115,21 @@ const char *ht_fault_text(enum ht_fault f);
 struct ht_dim {
 	int64_t extent;
 	int8_t grid;
-	bool reduce;   /* reduction dimensions come last */
+	bool reduce; /* reduction dimensions come last */
 	int64_t step;
 	int8_t unroll; /* a hint: copies of the body side by side in registers (1: none) */
 };
 
-enum ht_red { HT_RED_ADD, HT_RED_MUL, HT_RED_MIN, HT_RED_MAX, HT_RED_AND, HT_RED_OR, HT_RED_ARGMIN, HT_RED_ARGMAX };
+enum ht_red {
+	HT_RED_ADD,
+	HT_RED_MUL,
+	HT_RED_MIN,
+	HT_RED_MAX,
+	HT_RED_AND,
+	HT_RED_OR,
+	HT_RED_ARGMIN,
+	HT_RED_ARGMAX
+};
 
 /* A reduction of expression `x` over all reduction dimensions.  Starts from the neutral element;
  * sums of F32 accumulate in F32 (in any order).  ARGMIN/ARGMAX give the I64 position (row-major
@@ -156,16 +165,16 @@ struct ht_store {
  * Sums accumulate in F32 (I32 for integer operands).  A is F32, F16 or BF16 in memory; kp is 1, or
  * 2 where A and B are BF16 (pairs; then a_step is 1 and A must be readable, and finite, up to K'). */
 struct ht_contract {
-	int32_t m, n;          /* domain dimensions */
+	int32_t m, n; /* domain dimensions */
 	int32_t a_buffer, b_buffer;
 	int32_t a_row, a_guard; /* expressions */
 	int64_t a_step;
 	int32_t b_base;
 	int32_t nr, kp;
 	/* schedule, set by ht_schedule(); never changes what is computed but for the order of sums */
-	int32_t mr;            /* rows of the register tile */
-	int64_t kc;            /* depth (taps * K') of one pass over B; 0: all */
-	bool rows_outer;       /* loop order inside a tile: m outside n */
+	int32_t mr;      /* rows of the register tile */
+	int64_t kc;      /* depth (taps * K') of one pass over B; 0: all */
+	bool rows_outer; /* loop order inside a tile: m outside n */
 };
 
 enum ht_stage_kind { HT_STAGE_LOOP, HT_STAGE_CONTRACT };
@@ -265,17 +274,21 @@ struct ht_xb {
 };
 /* `s` may hold expressions, reductions and stores already; new ones are added behind. */
 void ht_xb_init(struct ht_xb *b, struct ht_arena *a, struct ht_stage *s);
-int32_t ht_xi(struct ht_xb *b, int64_t i);                            /* I64 constant */
-int32_t ht_xf(struct ht_xb *b, double f);                             /* F32 constant */
-int32_t ht_xconst(struct ht_xb *b, enum ht_dtype t, double f, int64_t i); /* f for floats, i otherwise */
-int32_t ht_xbits(struct ht_xb *b, enum ht_dtype t, int64_t bits);      /* a constant by its low bytes; the others are ignored */
+int32_t ht_xi(struct ht_xb *b, int64_t i); /* I64 constant */
+int32_t ht_xf(struct ht_xb *b, double f);  /* F32 constant */
+int32_t ht_xconst(
+	struct ht_xb *b, enum ht_dtype t, double f, int64_t i); /* f for floats, i otherwise */
+int32_t ht_xbits(struct ht_xb *b, enum ht_dtype t,
+	int64_t bits); /* a constant by its low bytes; the others are ignored */
 int32_t ht_xdim(struct ht_xb *b, int dim);
 int32_t ht_xgrid(struct ht_xb *b, int grid);
 int32_t ht_xparam(struct ht_xb *b, int param);
 int32_t ht_xload(struct ht_xb *b, int buffer, enum ht_dtype t, int32_t offset);
-int32_t ht_xload_if(struct ht_xb *b, int buffer, enum ht_dtype t, int32_t offset, int32_t guard, int32_t other);
+int32_t ht_xload_if(
+	struct ht_xb *b, int buffer, enum ht_dtype t, int32_t offset, int32_t guard, int32_t other);
 int32_t ht_xred(struct ht_xb *b, int red, enum ht_dtype t);
-int32_t ht_x1(struct ht_xb *b, enum ht_xop op, int32_t a);            /* result type from a (comparisons: BOOL) */
+int32_t ht_x1(
+	struct ht_xb *b, enum ht_xop op, int32_t a); /* result type from a (comparisons: BOOL) */
 int32_t ht_x2(struct ht_xb *b, enum ht_xop op, int32_t a, int32_t c);
 int32_t ht_x3(struct ht_xb *b, enum ht_xop op, int32_t a, int32_t c, int32_t e);
 int32_t ht_xcvt(struct ht_xb *b, enum ht_dtype to, int32_t a);
@@ -299,13 +312,13 @@ bool ht_x_uses_dim(const struct ht_stage *s, int32_t x, int dim);
 /* The machine a kernel is scheduled and emitted for.  An explicit input: equal descriptions give
  * equal code. */
 struct ht_target {
-	const char *name;      /* "x86-64-v4+bf16" */
-	const char *cpu;       /* LLVM's name for tuning: "generic", "znver4" */
-	const char *features;  /* LLVM feature string */
-	int vector_bytes;      /* 16, 32, 64 */
-	bool fma, f16c, bf16;  /* bf16: AVX512_BF16 */
+	const char *name;     /* "x86-64-v4+bf16" */
+	const char *cpu;      /* LLVM's name for tuning: "generic", "znver4" */
+	const char *features; /* LLVM feature string */
+	int vector_bytes;     /* 16, 32, 64 */
+	bool fma, f16c, bf16; /* bf16: AVX512_BF16 */
 	bool avx512;
-	int64_t l1, l2, l3;    /* bytes of data cache per core */
+	int64_t l1, l2, l3; /* bytes of data cache per core */
 };
 /* "host", "x86-64", "x86-64-v3", "x86-64-v4", "x86-64-v4+bf16"; NULL when unknown. */
 const struct ht_target *ht_target_named(const char *name);

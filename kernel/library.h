@@ -8,8 +8,8 @@
 size_t ht_library_scratch(const struct ht_kernel *k);
 
 /* library_index.c */
-int32_t ht_library_top_k(void *const *buffers, const int64_t *params, int64_t tile_begin, int64_t tile_end,
-	void *scratch);
+int32_t ht_library_top_k(void *const *buffers, const int64_t *params, int64_t tile_begin,
+	int64_t tile_end, void *scratch);
 int32_t ht_library_sparse_to_dense(void *const *buffers, const int64_t *params, int64_t tile_begin,
 	int64_t tile_end, void *scratch);
 

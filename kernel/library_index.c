@@ -16,16 +16,27 @@
 static double element(const void *p, enum ht_dtype t, int64_t i)
 {
 	switch (t) {
-	case HT_F32: return ((const float *)p)[i];
-	case HT_F64: return ((const double *)p)[i];
-	case HT_F16: return ht_f16_to_f32(((const uint16_t *)p)[i]);
-	case HT_BF16: return ht_bf16_to_f32(((const uint16_t *)p)[i]);
-	case HT_I8: return ((const int8_t *)p)[i];
-	case HT_U8: return ((const uint8_t *)p)[i];
-	case HT_I16: return ((const int16_t *)p)[i];
-	case HT_U16: return ((const uint16_t *)p)[i];
-	case HT_I32: return ((const int32_t *)p)[i];
-	default: HT_CHECK(t == HT_U32); return ((const uint32_t *)p)[i];
+	case HT_F32:
+		return ((const float *)p)[i];
+	case HT_F64:
+		return ((const double *)p)[i];
+	case HT_F16:
+		return ht_f16_to_f32(((const uint16_t *)p)[i]);
+	case HT_BF16:
+		return ht_bf16_to_f32(((const uint16_t *)p)[i]);
+	case HT_I8:
+		return ((const int8_t *)p)[i];
+	case HT_U8:
+		return ((const uint8_t *)p)[i];
+	case HT_I16:
+		return ((const int16_t *)p)[i];
+	case HT_U16:
+		return ((const uint16_t *)p)[i];
+	case HT_I32:
+		return ((const int32_t *)p)[i];
+	default:
+		HT_CHECK(t == HT_U32);
+		return ((const uint32_t *)p)[i];
 	}
 }
 
@@ -40,7 +51,8 @@ static bool before(const void *row, enum ht_dtype t, int64_t i, int64_t j)
 }
 
 /* Insertion into the k best so far; quick for the small k that models use. */
-static void top_of_row(const char *row, enum ht_dtype t, int64_t columns, int64_t k, char *values, int32_t *indices)
+static void top_of_row(const char *row, enum ht_dtype t, int64_t columns, int64_t k, char *values,
+	int32_t *indices)
 {
 	size_t bytes = ht_dtype_info(t)->bytes;
 	int64_t n = 0;
@@ -58,8 +70,8 @@ static void top_of_row(const char *row, enum ht_dtype t, int64_t columns, int64_
 		memcpy(values + (size_t)i * bytes, row + (size_t)indices[i] * bytes, bytes);
 }
 
-int32_t ht_library_top_k(void *const *buffers, const int64_t *params, int64_t tile_begin, int64_t tile_end,
-	void *scratch)
+int32_t ht_library_top_k(void *const *buffers, const int64_t *params, int64_t tile_begin,
+	int64_t tile_end, void *scratch)
 {
 	int64_t columns = params[1], k = params[2];
 	enum ht_dtype t = (enum ht_dtype)params[3];
@@ -68,7 +80,8 @@ int32_t ht_library_top_k(void *const *buffers, const int64_t *params, int64_t ti
 	(void)scratch;
 	for (int64_t r = tile_begin; r < tile_end; r++)
 		top_of_row((const char *)buffers[0] + (size_t)(r * columns) * bytes, t, columns, k,
-			(char *)buffers[1] + (size_t)(r * k) * bytes, (int32_t *)buffers[2] + r * k);
+			(char *)buffers[1] + (size_t)(r * k) * bytes,
+			(int32_t *)buffers[2] + r * k);
 	return HT_FAULT_NONE;
 }
 
@@ -91,8 +104,8 @@ int32_t ht_library_sparse_to_dense(void *const *buffers, const int64_t *params, 
 	for (int64_t i = 0; i < count; i++) {
 		int64_t offset = 0;
 		for (int64_t j = 0; j < rank; j++) {
-			int64_t x = params[2] == 4 ? ((const int32_t *)buffers[0])[i * rank + j] :
-						     ((const int64_t *)buffers[0])[i * rank + j];
+			int64_t x = params[2] == 4 ? ((const int32_t *)buffers[0])[i * rank + j]
+						   : ((const int64_t *)buffers[0])[i * rank + j];
 			if (x < 0 || x >= dim[j])
 				return HT_FAULT_INDEX;
 			offset = offset * dim[j] + x;

@@ -39,7 +39,8 @@ static int32_t rewrite(struct ht_xb *b, struct ht_x x, const int32_t *now)
 	x.b = renamed(now, x.b);
 	x.c = renamed(now, x.c);
 	if (x.op >= HT_X_EXP && x.op < HT_X_END) {
-		r = x.dtype == HT_F32 ? ht_math_f32(b, x.op, x.a, x.b) : ht_math_f64(b, x.op, x.a, x.b);
+		r = x.dtype == HT_F32 ? ht_math_f32(b, x.op, x.a, x.b)
+				      : ht_math_f64(b, x.op, x.a, x.b);
 		HT_CHECK(r >= 0); /* ht_math_has() tells beforehand */
 		return r;
 	}

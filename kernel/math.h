@@ -99,7 +99,8 @@ static inline int32_t xsign(struct ht_xb *b, int32_t x)
 {
 	bool wide = xtype(b, x) == HT_F64;
 
-	return ht_x2(b, HT_X_AND, xbits(b, x), xint(b, wide ? HT_I64 : HT_I32, wide ? INT64_MIN : INT32_MIN));
+	return ht_x2(b, HT_X_AND, xbits(b, x),
+		xint(b, wide ? HT_I64 : HT_I32, wide ? INT64_MIN : INT32_MIN));
 }
 
 /* x with its sign bit flipped where `sign` (an integer) has it. */

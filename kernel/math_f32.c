@@ -60,7 +60,8 @@ static int32_t tanh32(struct ht_xb *b, int32_t x)
 {
 	static const double near[] = { -0x1.55553ep-2, 0x1.1109bep-3, -0x1.b89aecp-5, 0x1.54c7fap-6,
 		-0x1.82aafcp-8 };
-	int32_t one = xk(b, HT_F32, 1), a = ht_x1(b, HT_X_ABS, x), x2 = xmul(b, x, x), w, p, s, low, high;
+	int32_t one = xk(b, HT_F32, 1), a = ht_x1(b, HT_X_ABS, x), x2 = xmul(b, x, x), w, p, s, low,
+		high;
 	int32_t t = xmost(b, a, 10);
 
 	low = xmuladd(b, xmul(b, a, x2), XPOLY(b, x2, near), a);
@@ -77,7 +78,8 @@ static int32_t erf32(struct ht_xb *b, int32_t x)
 		0x1.54423ep-8, -0x1.a5b7c2p-11, 0x1.4e3812p-14 };
 	static const double far[] = { 0x1.077b2cp-3, 0x1.453036p-1, 0x1.b3445ep-4, -0x1.85bba8p-6,
 		0x1.defdf6p-9, -0x1.558f78p-12, 0x1.82b152p-17 };
-	int32_t one = xk(b, HT_F32, 1), a = ht_x1(b, HT_X_ABS, x), t = xmost(b, a, 4), w, p, s, low, high;
+	int32_t one = xk(b, HT_F32, 1), a = ht_x1(b, HT_X_ABS, x), t = xmost(b, a, 4), w, p, s, low,
+		high;
 
 	low = xmuladd(b, x, XPOLY(b, xmul(b, x, x), near), x);
 	/* 1 - e^-(t + t P(t)); from 4 on that is 1. */
@@ -99,7 +101,8 @@ static int32_t log32(struct ht_xb *b, int32_t x)
 	/* x = m 2^e, m from sqrt(1/2) to sqrt(2) */
 	int32_t i = xadd(b, xbits(b, scaled), xint(b, HT_I32, one_bits - root_half));
 	int32_t e = ht_xcvt(b, HT_F32, ht_x2(b, HT_X_SHR, i, xint(b, HT_I32, 23)));
-	int32_t m = xadd(b, ht_x2(b, HT_X_AND, i, xint(b, HT_I32, 0x7fffff)), xint(b, HT_I32, root_half));
+	int32_t m = xadd(
+		b, ht_x2(b, HT_X_AND, i, xint(b, HT_I32, 0x7fffff)), xint(b, HT_I32, root_half));
 	int32_t f = xsub(b, ht_xbitcast(b, HT_F32, m), xk(b, HT_F32, 1)), f2 = xmul(b, f, f), y;
 
 	e = xsub(b, e, ht_xselect(b, tiny, xk(b, HT_F32, 150), xk(b, HT_F32, 127)));
@@ -129,7 +132,8 @@ static int32_t log1p32(struct ht_xb *b, int32_t x)
 	int32_t one = xk(b, HT_F64, 1), w = wide(b, x), u = xadd(b, one, w);
 	int32_t rest = ht_xselect(b, xlt(b, w, one), xsub(b, w, xsub(b, u, one)), xk(b, HT_F64, 0));
 	int32_t y = narrow(b, xadd(b, ht_math_log64(b, u, false, false), rest));
-	int32_t odd = ht_x2(b, HT_X_OR, xeq(b, x, xk(b, HT_F32, 0)), xeq(b, x, xk(b, HT_F32, INFINITY)));
+	int32_t odd =
+		ht_x2(b, HT_X_OR, xeq(b, x, xk(b, HT_F32, 0)), xeq(b, x, xk(b, HT_F32, INFINITY)));
 
 	return ht_xselect(b, odd, x, y);
 }

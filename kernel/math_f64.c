@@ -10,12 +10,13 @@ static const double log2_e = 1.44269504088896340736;
 /* ln 2 in two parts; the high one has 32 bits, so that its product with an exponent is exact. */
 static const double ln2_hi = 0x1.62e42feep-1, ln2_lo = 0x1.a39ef35793c76p-33;
 
-static const double exp_short[] = { 0x1.fffffffff7a03p-2, 0x1.555555556767ep-3, 0x1.5555557379f25p-5,
-	0x1.111110e0b0e69p-7, 0x1.6c164ef2ad7c6p-10, 0x1.a01a7e262a5ddp-13, 0x1.a1597e2da1ae2p-16,
-	0x1.71e9504773dbfp-19 };
+static const double exp_short[] = { 0x1.fffffffff7a03p-2, 0x1.555555556767ep-3,
+	0x1.5555557379f25p-5, 0x1.111110e0b0e69p-7, 0x1.6c164ef2ad7c6p-10, 0x1.a01a7e262a5ddp-13,
+	0x1.a1597e2da1ae2p-16, 0x1.71e9504773dbfp-19 };
 static const double exp_long[] = { 0x1.0p-1, 0x1.5555555555554p-3, 0x1.5555555555529p-5,
 	0x1.11111111119d2p-7, 0x1.6c16c16c43271p-10, 0x1.a01a019c4bddfp-13, 0x1.a019fffd392c1p-16,
-	0x1.71de38947e437p-19, 0x1.27ea861e05ed7p-22, 0x1.aed85bd3b75e6p-26, 0x1.134fd5911d522p-29 };
+	0x1.71de38947e437p-19, 0x1.27ea861e05ed7p-22, 0x1.aed85bd3b75e6p-26,
+	0x1.134fd5911d522p-29 };
 static const double atanh_short[] = { 0x1.5555555553958p-2, 0x1.999999a297017p-3,
 	0x1.249241754604fp-3, 0x1.c72279871b7d7p-4, 0x1.732bf45324139p-4, 0x1.5879ec4e0d9a2p-4 };
 static const double atanh_long[] = { 0x1.5555555555555p-2, 0x1.999999999998ep-3,
@@ -80,7 +81,8 @@ static int32_t log_positive(struct ht_xb *b, int32_t x, bool full, int32_t e_bia
 	const int64_t root_half = 0x3fe6a09e667f3bcd, one_bits = 0x3ff0000000000000;
 	int32_t i = xadd(b, xbits(b, x), ht_xi(b, one_bits - root_half));
 	int32_t m = xadd(b, ht_x2(b, HT_X_AND, i, ht_xi(b, 0xfffffffffffff)), ht_xi(b, root_half));
-	int32_t f = xsub(b, ht_xbitcast(b, HT_F64, m), k(b, 1)), s = xdiv(b, f, xadd(b, f, k(b, 2)));
+	int32_t f = xsub(b, ht_xbitcast(b, HT_F64, m), k(b, 1)),
+		s = xdiv(b, f, xadd(b, f, k(b, 2)));
 	int32_t s2 = xmul(b, s, s), half = xmul(b, xmul(b, f, f), k(b, 0.5)), r, e, y;
 
 	/* The exponent as a number: into the low bits of 1.5 * 2^52. */
@@ -105,8 +107,8 @@ int32_t ht_math_log64(struct ht_xb *b, int32_t x, bool full, bool subnormal)
 	}
 	y = log_positive(b, scaled, full, bias);
 	y = ht_xselect(b, xlt(b, x, k(b, INFINITY)), y, x);
-	return ht_xselect(b, xlt(b, zero, x), y,
-		ht_xselect(b, xeq(b, x, zero), k(b, -INFINITY), k(b, NAN)));
+	return ht_xselect(
+		b, xlt(b, zero, x), y, ht_xselect(b, xeq(b, x, zero), k(b, -INFINITY), k(b, NAN)));
 }
 
 /* log(u) + (x - (u - 1)) / u, u = 1 + x rounded. */
@@ -123,7 +125,8 @@ static int32_t log1p64(struct ht_xb *b, int32_t x)
 
 static int32_t tanh64(struct ht_xb *b, int32_t x)
 {
-	int32_t t = xmost(b, ht_x1(b, HT_X_ABS, x), 22), e = ht_math_expm1_64(b, xadd(b, t, t), true);
+	int32_t t = xmost(b, ht_x1(b, HT_X_ABS, x), 22),
+		e = ht_math_expm1_64(b, xadd(b, t, t), true);
 
 	return xflip(b, xdiv(b, e, xadd(b, e, k(b, 2))), xsign(b, x));
 }

@@ -30,8 +30,8 @@ static int32_t shr(struct ht_xb *b, int32_t x, int32_t count)
  * 2/pi = 0.101000101…; word is 0 to 3. */
 static int32_t window(struct ht_xb *b, int first, const int32_t is_word[3], int32_t shift)
 {
-	static const uint32_t digits[] = { 0x0517cc1b, 0x727220a9, 0x4fe13abe, 0x8fa9a6ee, 0x06db14ac,
-		0xc9e21c82, 0x0ff28b1d };
+	static const uint32_t digits[] = { 0x0517cc1b, 0x727220a9, 0x4fe13abe, 0x8fa9a6ee,
+		0x06db14ac, 0xc9e21c82, 0x0ff28b1d };
 	int32_t pair[4], x;
 
 	for (int i = 0; i < 4; i++)
@@ -47,7 +47,8 @@ static int32_t window(struct ht_xb *b, int first, const int32_t is_word[3], int3
  * bits.  *q: the quarter turns mod 4; the rest in radians is returned. */
 static int32_t reduce_large(struct ht_xb *b, int32_t x, int32_t *q)
 {
-	int32_t bits = ht_xcvt(b, HT_U64, ht_xbitcast(b, HT_U32, x)), word, shift, is_word[3], m, p, n;
+	int32_t bits = ht_xcvt(b, HT_U64, ht_xbitcast(b, HT_U32, x)), word, shift, is_word[3], m, p,
+		n;
 	int32_t s = ht_x2(b, HT_X_AND, shr(b, bits, u64(b, 23)), u64(b, 255));
 
 	m = ht_x2(b, HT_X_OR, ht_x2(b, HT_X_AND, bits, u64(b, 0x7fffff)), u64(b, 0x800000));
@@ -70,7 +71,8 @@ static int32_t reduce(struct ht_xb *b, int32_t x, int32_t *q)
 {
 	/* pi/2: 33 bits, whose product with 20 bits is exact, and the rest. */
 	const double hi = 0x1.921fb544p+0, lo = 0x1.0b4611a626331p-34;
-	int32_t a = ht_xcvt(b, HT_F64, ht_x1(b, HT_X_ABS, x)), magic = k(b, 0x1.8p52), large_q, large_r;
+	int32_t a = ht_xcvt(b, HT_F64, ht_x1(b, HT_X_ABS, x)), magic = k(b, 0x1.8p52), large_q,
+		large_r;
 	int32_t t = xmuladd(b, a, k(b, 2 / pi), magic), n = xsub(b, t, magic), r;
 	int32_t large = ht_x2(b, HT_X_LE, k(b, 0x1p20), a);
 
@@ -83,16 +85,17 @@ static int32_t reduce(struct ht_xb *b, int32_t x, int32_t *q)
 
 static int32_t sin_poly(struct ht_xb *b, int32_t r, int32_t r2)
 {
-	static const double c[] = { -0x1.55555555523f8p-3, 0x1.1111110ca2623p-7, -0x1.a019f95a61b8cp-13,
-		0x1.71d77cde19c64p-19, -0x1.a966d74c45504p-26 };
+	static const double c[] = { -0x1.55555555523f8p-3, 0x1.1111110ca2623p-7,
+		-0x1.a019f95a61b8cp-13, 0x1.71d77cde19c64p-19, -0x1.a966d74c45504p-26 };
 
 	return xmuladd(b, xmul(b, r, r2), XPOLY(b, r2, c), r);
 }
 
 static int32_t cos_poly(struct ht_xb *b, int32_t r2)
 {
-	static const double c[] = { -0x1.fffffffffff96p-2, 0x1.555555554f090p-5, -0x1.6c16c16408f11p-10,
-		0x1.a019f81b2e7c3p-16, -0x1.27df456d9591fp-22, 0x1.1b8b6b3d6f043p-29 };
+	static const double c[] = { -0x1.fffffffffff96p-2, 0x1.555555554f090p-5,
+		-0x1.6c16c16408f11p-10, 0x1.a019f81b2e7c3p-16, -0x1.27df456d9591fp-22,
+		0x1.1b8b6b3d6f043p-29 };
 
 	return xmuladd(b, r2, XPOLY(b, r2, c), k(b, 1));
 }
@@ -113,7 +116,8 @@ static int32_t sin_cos_tan(struct ht_xb *b, enum ht_xop op, int32_t x)
 		q = xadd(b, q, ht_xi(b, 1));
 	turned = odd(b, q);
 	if (op == HT_X_TAN) {
-		y = xdiv(b, ht_xselect(b, turned, ht_x1(b, HT_X_NEG, c), s), ht_xselect(b, turned, s, c));
+		y = xdiv(b, ht_xselect(b, turned, ht_x1(b, HT_X_NEG, c), s),
+			ht_xselect(b, turned, s, c));
 		sign = ht_xi(b, 0);
 	} else {
 		y = ht_xselect(b, turned, c, s);
@@ -128,9 +132,10 @@ static int32_t sin_cos_tan(struct ht_xb *b, enum ht_xop op, int32_t x)
 /* atan(num / den) + base, |num / den| below tan(pi/8). */
 static int32_t atan_parts(struct ht_xb *b, int32_t num, int32_t den, int32_t base)
 {
-	static const double c[] = { 0x1.ffffffffff9e0p-1, -0x1.5555555312db8p-2, 0x1.9999974d2a20ep-3,
-		-0x1.2491d553a525cp-3, 0x1.c7059d9bfde04p-4, -0x1.731a1ce674ce7p-4, 0x1.3096f7deaaebap-4,
-		-0x1.bb68d0bd91e31p-5, 0x1.871f2877babf2p-6 };
+	static const double c[] = { 0x1.ffffffffff9e0p-1, -0x1.5555555312db8p-2,
+		0x1.9999974d2a20ep-3, -0x1.2491d553a525cp-3, 0x1.c7059d9bfde04p-4,
+		-0x1.731a1ce674ce7p-4, 0x1.3096f7deaaebap-4, -0x1.bb68d0bd91e31p-5,
+		0x1.871f2877babf2p-6 };
 	int32_t z = xdiv(b, num, den);
 
 	return xmuladd(b, z, XPOLY(b, xmul(b, z, z), c), base);
@@ -139,7 +144,8 @@ static int32_t atan_parts(struct ht_xb *b, int32_t num, int32_t den, int32_t bas
 /* atan(y / x) for y, x >= 0, both finite: by itself, from 45 degrees, or from 90 degrees. */
 static int32_t atan_quadrant(struct ht_xb *b, int32_t y, int32_t x)
 {
-	int32_t steep = xlt(b, xmul(b, x, k(b, 2.414)), y), middle = xlt(b, xmul(b, x, k(b, 0.4142)), y);
+	int32_t steep = xlt(b, xmul(b, x, k(b, 2.414)), y),
+		middle = xlt(b, xmul(b, x, k(b, 0.4142)), y);
 	int32_t num = ht_xselect(b, middle, xsub(b, y, x), y);
 	int32_t den = ht_xselect(b, middle, xadd(b, y, x), x);
 	int32_t base = ht_xselect(b, middle, k(b, pi / 4), k(b, 0));

@@ -43,7 +43,7 @@ static void f32_to_bf16_plain(const void *src, void *dst, int64_t n)
 /* As ht_f32_to_bf16(), eight at once; each result in the low half of 32 bits. */
 __attribute__((target("avx2"))) static inline __m256i bf16_of(const float *src)
 {
-	__m256i u = _mm256_loadu_si256((const __m256i *)(const void *)src), top = _mm256_srli_epi32(u, 16);
+	__m256i u = _mm256_loadu_si256((const __m256i *)src), top = _mm256_srli_epi32(u, 16);
 	__m256i magnitude = _mm256_and_si256(u, _mm256_set1_epi32(0x7fffffff));
 	__m256i sign = _mm256_and_si256(top, _mm256_set1_epi32(0x8000));
 	__m256i odd = _mm256_and_si256(top, _mm256_set1_epi32(1));
@@ -65,7 +65,7 @@ __attribute__((target("avx2"))) static void f32_to_bf16_fast(const void *src, vo
 	for (; i + 16 <= n; i += 16) {
 		__m256i r = _mm256_packus_epi32(bf16_of(s + i), bf16_of(s + i + 8));
 
-		_mm256_storeu_si256((__m256i *)(void *)(d + i), _mm256_permute4x64_epi64(r, 0xd8));
+		_mm256_storeu_si256((__m256i *)(d + i), _mm256_permute4x64_epi64(r, 0xd8));
 	}
 	f32_to_bf16_plain(s + i, d + i, n - i);
 }
@@ -79,15 +79,15 @@ static void f32_to_bf16(const void *src, void *dst, int64_t n)
 }
 
 /* Two rows of F32 as one line of pairs of BF16; what is left over is for the caller. */
-__attribute__((target("avx2"))) static int64_t pairs_fast(const float *a, const float *b, uint32_t *dst,
-	int64_t n)
+__attribute__((target("avx2"))) static int64_t pairs_fast(
+	const float *a, const float *b, uint32_t *dst, int64_t n)
 {
 	int64_t i = 0;
 
 	for (; i + 8 <= n; i += 8) {
 		__m256i high = _mm256_slli_epi32(bf16_of(b + i), 16);
 
-		_mm256_storeu_si256((__m256i *)(void *)(dst + i), _mm256_or_si256(bf16_of(a + i), high));
+		_mm256_storeu_si256((__m256i *)(dst + i), _mm256_or_si256(bf16_of(a + i), high));
 	}
 	return i;
 }
@@ -106,7 +106,8 @@ static void f32_to_f16_plain(const void *src, void *dst, int64_t n)
 		((uint16_t *)dst)[i] = ht_f32_to_f16(((const float *)src)[i]);
 }
 
-__attribute__((target("avx,f16c"))) static void f32_to_f16_fast(const void *src, void *dst, int64_t n)
+__attribute__((target("avx,f16c"))) static void f32_to_f16_fast(
+	const void *src, void *dst, int64_t n)
 {
 	int64_t i = 0;
 
@@ -208,8 +209,8 @@ static void weave(const struct packer *w, const char *row0, const char *row1, ch
 		memcpy(line, row0, (size_t)nr * w->dst_bytes);
 		return;
 	}
-	const uint16_t *a = (const void *)row0, *b = (const void *)row1;
-	uint16_t *to = (void *)line;
+	const uint16_t *a = (const uint16_t *)row0, *b = (const uint16_t *)row1;
+	uint16_t *to = (uint16_t *)line;
 	for (int32_t i = 0; i < nr; i++) {
 		to[2 * i] = a[i];
 		to[2 * i + 1] = b[i];
@@ -235,8 +236,8 @@ static void pack_columns(const struct packer *w, const char *src, char *dst, int
 		}
 		if (p->src_dtype == HT_F32 && p->dst_dtype == HT_BF16 && k + 1 < p->depth &&
 			columns == p->nr) {
-			f32_to_pairs((const float *)(const void *)from,
-				(const float *)(const void *)from + p->sk, (uint32_t *)(void *)dst, columns);
+			f32_to_pairs((const float *)from, (const float *)from + p->sk,
+				(uint32_t *)dst, columns);
 			continue;
 		}
 		w->convert(from, row[0], columns);
@@ -267,7 +268,7 @@ static void scatter(const struct packer *w, const char *column, char *to, int64_
 
 	if (w->dst_bytes == 4)
 		for (int64_t i = 0; i < n; i++)
-			((uint32_t *)(void *)to)[i * nr] = ((const uint32_t *)(const void *)column)[i];
+			((uint32_t *)to)[i * nr] = ((const uint32_t *)column)[i];
 	else if (w->dst_bytes == 2 && kp == 2)
 		for (int64_t i = 0; i < n; i += 2)
 			memcpy(to + (size_t)(i * nr) * 2, column + 2 * i, 4);
@@ -291,7 +292,8 @@ static void pack_strided(const struct packer *w, const char *src, char *dst, int
 		memset(block, 0, (size_t)(padded * p->nr) * w->dst_bytes);
 		memset(column, 0, sizeof column);
 		for (int64_t j = 0; j < columns; j++) {
-			gather(w, src + (k * p->sk + j * p->sn) * (int64_t)w->src_bytes, p->sk, raw, n);
+			gather(w, src + (k * p->sk + j * p->sn) * (int64_t)w->src_bytes, p->sk, raw,
+				n);
 			w->convert(raw, column, n);
 			scatter(w, column, block + (size_t)(j * p->kp) * w->dst_bytes, padded);
 		}
@@ -300,8 +302,9 @@ static void pack_strided(const struct packer *w, const char *src, char *dst, int
 
 void ht_pack_b(const struct ht_pack *p, const void *src, void *dst)
 {
-	struct packer w = { p, conversion(p->src_dtype, p->dst_dtype), ht_dtype_info(p->src_dtype)->bytes,
-		ht_dtype_info(p->dst_dtype)->bytes, (p->depth + p->kp - 1) / p->kp };
+	struct packer w = { p, conversion(p->src_dtype, p->dst_dtype),
+		ht_dtype_info(p->src_dtype)->bytes, ht_dtype_info(p->dst_dtype)->bytes,
+		(p->depth + p->kp - 1) / p->kp };
 	char *to = dst;
 
 	HT_CHECK(p->nr > 0 && p->nr <= MAX_NR && (p->kp == 1 || (p->kp == 2 && w.dst_bytes == 2)));
@@ -309,7 +312,8 @@ void ht_pack_b(const struct ht_pack *p, const void *src, void *dst)
 		int64_t columns = p->n - n < p->nr ? p->n - n : p->nr;
 
 		for (int64_t q = 0; q < p->taps; q++) {
-			const char *from = (const char *)src + (q * p->sq + n * p->sn) * (int64_t)w.src_bytes;
+			const char *from =
+				(const char *)src + (q * p->sq + n * p->sn) * (int64_t)w.src_bytes;
 
 			if (p->sn == 1)
 				pack_columns(&w, from, to, columns);

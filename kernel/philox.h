@@ -36,7 +36,8 @@ static inline void ht_philox_next(struct ht_philox *p, uint32_t out[4])
 
 	for (int i = 0; i < 10; i++) {
 		uint64_t p0 = (uint64_t)0xd2511f53u * c[0], p1 = (uint64_t)0xcd9e8d57u * c[2];
-		uint32_t n0 = (uint32_t)(p1 >> 32) ^ c[1] ^ k0, n2 = (uint32_t)(p0 >> 32) ^ c[3] ^ k1;
+		uint32_t n0 = (uint32_t)(p1 >> 32) ^ c[1] ^ k0,
+			 n2 = (uint32_t)(p0 >> 32) ^ c[3] ^ k1;
 
 		c[0] = n0;
 		c[1] = (uint32_t)p1;

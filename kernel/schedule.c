@@ -63,7 +63,8 @@ static double step_cycles(const struct ht_target *t, int r, int nv, bool pairs)
 static double packing_cycles(const struct ht_target *t, int nv, int64_t m, int64_t n, int64_t k,
 	int64_t element, bool pairs)
 {
-	int64_t panels = ceil_div(n, (int64_t)nv * lanes(t)), line = (int64_t)nv * lanes(t) * element;
+	int64_t panels = ceil_div(n, (int64_t)nv * lanes(t)),
+		line = (int64_t)nv * lanes(t) * element;
 	int r = balanced_rows(t, nv, m);
 	int64_t blocks = m / r, rest = m % r;
 	double c = (double)blocks * step_cycles(t, r, nv, pairs);
@@ -128,7 +129,7 @@ static double tile_cycles(const struct shape *s, int64_t m_step, int64_t n_step)
 	if (a_tile + panel > 0.75 * (double)s->l2)
 		traffic += a * (double)n_tiles * (panels - 1);
 	return work * imbalance(m_tiles * n_tiles) + traffic / bytes_a_cycle +
-		tile_overhead * (double)(m_tiles * n_tiles);
+	       tile_overhead * (double)(m_tiles * n_tiles);
 }
 
 /* Numbers of tiles to try: 1, 2, 3, 4, 6, 8, 12, … */
@@ -140,8 +141,12 @@ static int64_t finer(int64_t tiles)
 void ht_schedule_tiles(const struct ht_target *t, enum ht_dtype dtype, int64_t m, int64_t n,
 	int64_t k, int64_t *m_step, int64_t *n_step)
 {
-	struct shape s = { .m = m > 0 ? m : 1, .n = n > 0 ? n : 1, .k = k > 0 ? k : 1,
-		.element = (int64_t)ht_dtype_info(dtype)->bytes, .l2 = t->l2, .lanes = lanes(t) };
+	struct shape s = { .m = m > 0 ? m : 1,
+		.n = n > 0 ? n : 1,
+		.k = k > 0 ? k : 1,
+		.element = (int64_t)ht_dtype_info(dtype)->bytes,
+		.l2 = t->l2,
+		.lanes = lanes(t) };
 	double least = INFINITY;
 	int32_t nr, kp;
 	int64_t rows, columns;

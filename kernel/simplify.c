@@ -25,8 +25,10 @@ static struct ht_xrange product(struct ht_xrange a, struct ht_xrange c)
 {
 	int64_t v[4], lo, hi;
 
-	if (__builtin_mul_overflow(a.lo, c.lo, &v[0]) || __builtin_mul_overflow(a.lo, c.hi, &v[1]) ||
-		__builtin_mul_overflow(a.hi, c.lo, &v[2]) || __builtin_mul_overflow(a.hi, c.hi, &v[3]))
+	if (__builtin_mul_overflow(a.lo, c.lo, &v[0]) ||
+		__builtin_mul_overflow(a.lo, c.hi, &v[1]) ||
+		__builtin_mul_overflow(a.hi, c.lo, &v[2]) ||
+		__builtin_mul_overflow(a.hi, c.hi, &v[3]))
 		return (struct ht_xrange){ 0 };
 	lo = hi = v[0];
 	for (int i = 1; i < 4; i++) {
@@ -38,6 +40,7 @@ static struct ht_xrange product(struct ht_xrange a, struct ht_xrange c)
 
 static int64_t floor_div(int64_t a, int64_t c)
 {
+	HT_CHECK(c > 0);
 	return a / c - (a % c < 0);
 }
 
@@ -85,9 +88,11 @@ struct ht_xrange ht_xb_range(const struct ht_xb *b, const struct ht_x *x)
 			return none;
 		return bounded(a.lo < c.lo ? a.lo : c.lo, a.hi > c.hi ? a.hi : c.hi);
 	case HT_X_FLOORDIV:
-		return a.known ? bounded(floor_div(a.lo, c.lo), floor_div(a.hi, c.lo)) : none;
+		if (!a.known || c.lo <= 0)
+			return none;
+		return bounded(floor_div(a.lo, c.lo), floor_div(a.hi, c.lo));
 	case HT_X_FLOORMOD:
-		return range_mod(a, c.lo);
+		return c.lo > 0 ? range_mod(a, c.lo) : none;
 	case HT_X_CVT:
 		switch (ht_xb_at(b, x->a)->dtype) {
 		case HT_BOOL:
@@ -147,7 +152,7 @@ static bool undefined_division(const struct ht_x *x, int64_t divisor)
 	if (x->op == HT_X_FLOORDIV || x->op == HT_X_FLOORMOD)
 		return divisor <= 0;
 	return (x->op == HT_X_DIV || x->op == HT_X_REM) && !ht_is_float(x->dtype) &&
-		(divisor == 0 || divisor == -1);
+	       (divisor == 0 || divisor == -1);
 }
 
 static bool fold(struct ht_xb *b, const struct ht_x *x, int32_t *out)
@@ -164,8 +169,8 @@ static bool fold(struct ht_xb *b, const struct ht_x *x, int32_t *out)
 	if (undefined_division(x, v[1]))
 		return false;
 	ht_x_eval(x, ht_xb_at(b, x->a)->dtype, &r, &v[0], &v[1], &v[2], 1); /* little endian */
-	*out = ht_xb_push(b,
-		(struct ht_x){ HT_X_CONST, x->dtype, -1, -1, -1, imm_of_bits(x->dtype, r) });
+	*out = ht_xb_push(
+		b, (struct ht_x){ HT_X_CONST, x->dtype, -1, -1, -1, imm_of_bits(x->dtype, r) });
 	return true;
 }
 
@@ -253,7 +258,8 @@ static void scaled(const struct ht_xb *b, int32_t x, int32_t *base, int64_t *k)
 }
 
 /* (y / c) * (c * k) + (y mod c) * k is y * k. */
-static bool rejoin(struct ht_xb *b, int32_t quotient, int64_t qk, int32_t rest, int64_t rk, int32_t *out)
+static bool rejoin(
+	struct ht_xb *b, int32_t quotient, int64_t qk, int32_t rest, int64_t rk, int32_t *out)
 {
 	const struct ht_x *q = ht_xb_at(b, quotient), *r = ht_xb_at(b, rest);
 	int64_t c, joined;
@@ -322,7 +328,8 @@ static bool add_index(struct ht_xb *b, const struct ht_x *x, int32_t *out)
 	}
 	if (u_const || v_const) {
 		int64_t c = (int64_t)((u_const ? (uint64_t)cu : 0) + (v_const ? (uint64_t)cv : 0));
-		int32_t sum = make2(b, HT_X_ADD, HT_I64, u_const ? u.a : x->a, v_const ? v.a : x->b);
+		int32_t sum =
+			make2(b, HT_X_ADD, HT_I64, u_const ? u.a : x->a, v_const ? v.a : x->b);
 
 		*out = make2(b, HT_X_ADD, HT_I64, sum, ht_xi(b, c));
 		return true;
@@ -341,13 +348,15 @@ static bool mul_index(struct ht_xb *b, const struct ht_x *x, int32_t *out)
 	if (!ht_xb_const(b, x->b, &k) || !ht_xb_const(b, u.b < 0 ? x->a : u.b, &c) || u.b < 0)
 		return false;
 	if (u.op == HT_X_MUL) {
-		*out = make2(b, HT_X_MUL, HT_I64, u.a, ht_xi(b, (int64_t)((uint64_t)c * (uint64_t)k)));
+		*out = make2(
+			b, HT_X_MUL, HT_I64, u.a, ht_xi(b, (int64_t)((uint64_t)c * (uint64_t)k)));
 		return true;
 	}
 	if (u.op == HT_X_ADD) {
 		int32_t m = make2(b, HT_X_MUL, HT_I64, u.a, x->b);
 
-		*out = make2(b, HT_X_ADD, HT_I64, m, ht_xi(b, (int64_t)((uint64_t)c * (uint64_t)k)));
+		*out = make2(
+			b, HT_X_ADD, HT_I64, m, ht_xi(b, (int64_t)((uint64_t)c * (uint64_t)k)));
 		return true;
 	}
 	return false;
@@ -536,7 +545,8 @@ static bool arithmetic(struct ht_xb *b, const struct ht_x *x, int32_t *out)
 static bool negated_compare(struct ht_xb *b, const struct ht_x *e, int32_t *out)
 {
 	static const enum ht_xop opposite[] = { [HT_X_EQ - HT_X_EQ] = HT_X_NE,
-		[HT_X_NE - HT_X_EQ] = HT_X_EQ, [HT_X_LT - HT_X_EQ] = HT_X_LE,
+		[HT_X_NE - HT_X_EQ] = HT_X_EQ,
+		[HT_X_LT - HT_X_EQ] = HT_X_LE,
 		[HT_X_LE - HT_X_EQ] = HT_X_LT };
 	bool ordered = e->op == HT_X_LT || e->op == HT_X_LE;
 
@@ -720,7 +730,7 @@ static bool red_uses_dim(const struct ht_stage *s, int64_t red, int dim)
 static bool uses_itself(const struct ht_stage *s, const struct ht_x *e, int dim)
 {
 	return (e->op == HT_X_DIM && e->imm == dim) ||
-		(e->op == HT_X_RED && red_uses_dim(s, e->imm, dim));
+	       (e->op == HT_X_RED && red_uses_dim(s, e->imm, dim));
 }
 
 bool ht_x_uses_dim(const struct ht_stage *s, int32_t x, int dim)
@@ -735,7 +745,7 @@ bool ht_x_uses_dim(const struct ht_stage *s, int32_t x, int dim)
 		const struct ht_x *e = &s->x[x];
 
 		return uses_itself(s, e, dim) || ht_x_uses_dim(s, e->a, dim) ||
-			ht_x_uses_dim(s, e->b, dim) || ht_x_uses_dim(s, e->c, dim);
+		       ht_x_uses_dim(s, e->b, dim) || ht_x_uses_dim(s, e->c, dim);
 	}
 	memset(mark, 0, (size_t)x + 1);
 	mark[x] = 1;

@@ -13,16 +13,43 @@
 #define F_V4 F_V3 ",+evex512,+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl,-prefer-256-bit"
 
 static const struct ht_target levels[] = {
-	{ .name = "x86-64", .cpu = "x86-64", .features = F_V1, .vector_bytes = 16,
-		.l1 = 32 << 10, .l2 = 256 << 10, .l3 = 2 << 20 },
-	{ .name = "x86-64-v3", .cpu = "x86-64-v3", .features = F_V3, .vector_bytes = 32,
-		.fma = true, .f16c = true, .l1 = 32 << 10, .l2 = 256 << 10, .l3 = 2 << 20 },
-	{ .name = "x86-64-v4", .cpu = "x86-64-v4", .features = F_V4, .vector_bytes = 64,
-		.fma = true, .f16c = true, .avx512 = true,
-		.l1 = 32 << 10, .l2 = 1 << 20, .l3 = 2 << 20 },
-	{ .name = "x86-64-v4+bf16", .cpu = "x86-64-v4", .features = F_V4 ",+avx512bf16",
-		.vector_bytes = 64, .fma = true, .f16c = true, .bf16 = true, .avx512 = true,
-		.l1 = 32 << 10, .l2 = 1 << 20, .l3 = 2 << 20 },
+	{ .name = "x86-64",
+		.cpu = "x86-64",
+		.features = F_V1,
+		.vector_bytes = 16,
+		.l1 = 32 << 10,
+		.l2 = 256 << 10,
+		.l3 = 2 << 20 },
+	{ .name = "x86-64-v3",
+		.cpu = "x86-64-v3",
+		.features = F_V3,
+		.vector_bytes = 32,
+		.fma = true,
+		.f16c = true,
+		.l1 = 32 << 10,
+		.l2 = 256 << 10,
+		.l3 = 2 << 20 },
+	{ .name = "x86-64-v4",
+		.cpu = "x86-64-v4",
+		.features = F_V4,
+		.vector_bytes = 64,
+		.fma = true,
+		.f16c = true,
+		.avx512 = true,
+		.l1 = 32 << 10,
+		.l2 = 1 << 20,
+		.l3 = 2 << 20 },
+	{ .name = "x86-64-v4+bf16",
+		.cpu = "x86-64-v4",
+		.features = F_V4 ",+avx512bf16",
+		.vector_bytes = 64,
+		.fma = true,
+		.f16c = true,
+		.bf16 = true,
+		.avx512 = true,
+		.l1 = 32 << 10,
+		.l2 = 1 << 20,
+		.l3 = 2 << 20 },
 };
 
 static const struct ht_target *const list[] = { &levels[0], &levels[1], &levels[2], &levels[3],
@@ -51,12 +78,12 @@ static const struct ht_target *best_level(void)
 		return &levels[0];
 	/* SSE3 SSSE3 FMA CX16 SSE4.1 SSE4.2 MOVBE POPCNT XSAVE OSXSAVE AVX F16C */
 	const unsigned v3_c = 1u << 0 | 1u << 9 | 1u << 12 | 1u << 13 | 1u << 19 | 1u << 20 |
-		1u << 22 | 1u << 23 | 1u << 26 | 1u << 27 | 1u << 28 | 1u << 29;
+			      1u << 22 | 1u << 23 | 1u << 26 | 1u << 27 | 1u << 28 | 1u << 29;
 	if ((c & v3_c) != v3_c || !__get_cpuid_count(7, 0, &a, &b7, &c7, &d7))
 		return &levels[0];
 	const unsigned leaf7_subleaves = a;
 	if (!__get_cpuid(0x80000001, &a, &b, &ext_c, &d) || !(ext_c & 1u << 5) || !(ext_c & 1))
-		return &levels[0]; /* LZCNT, LAHF */
+		return &levels[0];                         /* LZCNT, LAHF */
 	const unsigned v3_b = 1u << 3 | 1u << 5 | 1u << 8; /* BMI1 AVX2 BMI2 */
 	state = os_state();
 	if ((b7 & v3_b) != v3_b || (state & 6) != 6)
@@ -82,7 +109,7 @@ static int64_t cache_bytes(unsigned leaf, int level)
 		if ((a & 31) == 2 || (int)(a >> 5 & 7) != level)
 			continue; /* 2: instructions only */
 		return (int64_t)((b >> 22) + 1) * ((b >> 12 & 1023) + 1) * ((b & 4095) + 1) *
-			((int64_t)c + 1);
+		       ((int64_t)c + 1);
 	}
 	return 0;
 }
@@ -104,8 +131,8 @@ const struct ht_target *ht_target_host(void)
 
 	if (seen == 2)
 		return &host;
-	if (__atomic_compare_exchange_n(&state, &none, 1, false, __ATOMIC_ACQ_REL,
-		    __ATOMIC_ACQUIRE)) {
+	if (__atomic_compare_exchange_n(
+		    &state, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 		host = *best_level();
 		host.l1 = cache_of(1, host.l1);
 		host.l2 = cache_of(2, host.l2);

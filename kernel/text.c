@@ -5,11 +5,17 @@
 
 #include <inttypes.h>
 
-static const char *const buffer_kind[] = { [HT_BUFFER_IN] = "in", [HT_BUFFER_OUT] = "out",
-	[HT_BUFFER_LOCAL] = "local" };
-static const char *const red_name[] = { [HT_RED_ADD] = "add", [HT_RED_MUL] = "mul",
-	[HT_RED_MIN] = "min", [HT_RED_MAX] = "max", [HT_RED_AND] = "and", [HT_RED_OR] = "or",
-	[HT_RED_ARGMIN] = "argmin", [HT_RED_ARGMAX] = "argmax" };
+static const char *const buffer_kind[] = {
+	[HT_BUFFER_IN] = "in", [HT_BUFFER_OUT] = "out", [HT_BUFFER_LOCAL] = "local"
+};
+static const char *const red_name[] = { [HT_RED_ADD] = "add",
+	[HT_RED_MUL] = "mul",
+	[HT_RED_MIN] = "min",
+	[HT_RED_MAX] = "max",
+	[HT_RED_AND] = "and",
+	[HT_RED_OR] = "or",
+	[HT_RED_ARGMIN] = "argmin",
+	[HT_RED_ARGMAX] = "argmax" };
 
 static const char *tag(enum ht_dtype t)
 {
@@ -60,7 +66,8 @@ static void print_contract(const struct ht_stage *s, struct ht_buf *out)
 {
 	const struct ht_contract *c = &s->contract;
 
-	ht_printf(out, "    rows d%d columns d%d a b%d row %%%d", c->m, c->n, c->a_buffer, c->a_row);
+	ht_printf(
+		out, "    rows d%d columns d%d a b%d row %%%d", c->m, c->n, c->a_buffer, c->a_row);
 	if (c->a_guard >= 0)
 		ht_printf(out, " if %%%d", c->a_guard);
 	ht_printf(out, " step %" PRId64 " b b%d base %%%d nr %d kp %d mr %d kc %" PRId64 "%s\n",
@@ -77,11 +84,11 @@ static void print_stage(const struct ht_stage *s, struct ht_buf *out)
 	if (s->kind == HT_STAGE_CONTRACT)
 		print_contract(s, out);
 	for (int32_t i = 0; i < s->reds; i++)
-		ht_printf(out, "    red %d = %s %%%d : %s\n", i, red_name[s->red[i].op], s->red[i].x,
-			tag(s->red[i].dtype));
+		ht_printf(out, "    red %d = %s %%%d : %s\n", i, red_name[s->red[i].op],
+			s->red[i].x, tag(s->red[i].dtype));
 	for (int32_t i = 0; i < s->stores; i++)
-		ht_printf(out, "    store b%d[%%%d] = %%%d\n", s->store[i].buffer, s->store[i].offset,
-			s->store[i].value);
+		ht_printf(out, "    store b%d[%%%d] = %%%d\n", s->store[i].buffer,
+			s->store[i].offset, s->store[i].value);
 	ht_puts(out, "  }\n");
 }
 

@@ -116,39 +116,46 @@ static bool same_type(const struct ht_stage *s, int32_t i, enum ht_dtype t)
 	return i >= 0 && s->x[i].dtype == t;
 }
 
-static void verify_cvt(struct verifier *v, const struct ht_stage *s, const struct ht_x *x, int32_t i)
+static void verify_cvt(
+	struct verifier *v, const struct ht_stage *s, const struct ht_x *x, int32_t i)
 {
 	enum ht_dtype from = s->x[x->a].dtype;
-	bool low = from == HT_F16 || from == HT_BF16, to_low = x->dtype == HT_F16 || x->dtype == HT_BF16;
+	bool low = from == HT_F16 || from == HT_BF16,
+	     to_low = x->dtype == HT_F16 || x->dtype == HT_BF16;
 
-	rule(v, in_memory(x->dtype) && from != x->dtype, "%%%d converts to its own type or none", i);
+	rule(v, in_memory(x->dtype) && from != x->dtype, "%%%d converts to its own type or none",
+		i);
 	rule(v, (!low || x->dtype == HT_F32) && (!to_low || from == HT_F32),
 		"%%%d converts a 16-bit float from or to another type than f32", i);
 }
 
-static void verify_load(struct verifier *v, const struct ht_stage *s, const struct ht_x *x, int32_t i)
+static void verify_load(
+	struct verifier *v, const struct ht_stage *s, const struct ht_x *x, int32_t i)
 {
 	if (!rule(v, x->imm >= 0 && x->imm < v->k->buffers, "%%%d loads from no buffer", i))
 		return;
-	rule(v, v->k->buffer[x->imm].dtype == x->dtype, "%%%d loads another type than b%" PRId64 "'s", i,
-		x->imm);
+	rule(v, v->k->buffer[x->imm].dtype == x->dtype,
+		"%%%d loads another type than b%" PRId64 "'s", i, x->imm);
 	rule(v, same_type(s, x->a, HT_I64), "%%%d: the offset is not i64", i);
 	rule(v, (x->b < 0) == (x->c < 0), "%%%d: a guard without a value, or a value without", i);
 	rule(v, x->b < 0 || (same_type(s, x->b, HT_BOOL) && same_type(s, x->c, x->dtype)),
 		"%%%d: guard or value of the wrong type", i);
 }
 
-static void verify_operation(struct verifier *v, const struct ht_stage *s, const struct ht_x *x,
-	int32_t i)
+static void verify_operation(
+	struct verifier *v, const struct ht_stage *s, const struct ht_x *x, int32_t i)
 {
 	const int32_t arg[3] = { x->a, x->b, x->c };
 	enum ht_dtype t = ht_x_is_compare(x->op) ? s->x[x->a].dtype : x->dtype;
 	const struct ht_x *divisor;
 
-	rule(v, type_fits(x->op, t), "%%%d: no %s of %s", i, ht_xop_name(x->op), ht_dtype_info(t)->tag);
-	rule(v, !ht_x_is_compare(x->op) || x->dtype == HT_BOOL, "%%%d: a comparison is not bool", i);
+	rule(v, type_fits(x->op, t), "%%%d: no %s of %s", i, ht_xop_name(x->op),
+		ht_dtype_info(t)->tag);
+	rule(v, !ht_x_is_compare(x->op) || x->dtype == HT_BOOL, "%%%d: a comparison is not bool",
+		i);
 	for (int k = 0; k < ht_x_operands(x->op); k++)
-		rule(v, same_type(s, arg[k], t), "%%%d: operand %d is not %s", i, k, ht_dtype_info(t)->tag);
+		rule(v, same_type(s, arg[k], t), "%%%d: operand %d is not %s", i, k,
+			ht_dtype_info(t)->tag);
 	if (x->op == HT_X_FLOORDIV || x->op == HT_X_FLOORMOD) {
 		divisor = &s->x[x->b];
 		rule(v, divisor->op == HT_X_CONST && divisor->imm > 0,
@@ -179,7 +186,8 @@ static void verify_x(struct verifier *v, const struct ht_stage *s, int32_t i)
 		rule(v, in_memory(x->dtype), "%%%d: a constant of no type", i);
 		break;
 	case HT_X_DIM:
-		rule(v, x->dtype == HT_I64 && x->imm >= 0 && x->imm < s->dims, "%%%d: no such dimension", i);
+		rule(v, x->dtype == HT_I64 && x->imm >= 0 && x->imm < s->dims,
+			"%%%d: no such dimension", i);
 		break;
 	case HT_X_GRID:
 		rule(v, x->dtype == HT_I64 && x->imm >= 0 && x->imm < v->k->grid_dims,
@@ -197,19 +205,25 @@ static void verify_x(struct verifier *v, const struct ht_stage *s, int32_t i)
 		verify_load(v, s, x, i);
 		break;
 	case HT_X_CHECK:
-		rule(v, same_type(s, x->a, x->dtype) && same_type(s, x->b, HT_BOOL) && x->imm > 0 &&
-			x->imm <= HT_FAULT_MEMORY, "%%%d: a check of the wrong types or fault", i);
+		rule(v,
+			same_type(s, x->a, x->dtype) && same_type(s, x->b, HT_BOOL) && x->imm > 0 &&
+				x->imm <= HT_FAULT_MEMORY,
+			"%%%d: a check of the wrong types or fault", i);
 		break;
 	case HT_X_SELECT:
-		rule(v, same_type(s, x->a, HT_BOOL) && same_type(s, x->b, x->dtype) &&
-			same_type(s, x->c, x->dtype), "%%%d: a choice of the wrong types", i);
+		rule(v,
+			same_type(s, x->a, HT_BOOL) && same_type(s, x->b, x->dtype) &&
+				same_type(s, x->c, x->dtype),
+			"%%%d: a choice of the wrong types", i);
 		break;
 	case HT_X_CVT:
 		verify_cvt(v, s, x, i);
 		break;
 	case HT_X_BITCAST:
-		rule(v, in_memory(x->dtype) && ht_dtype_info(x->dtype)->bytes ==
-			ht_dtype_info(s->x[x->a].dtype)->bytes, "%%%d: a bitcast between sizes", i);
+		rule(v,
+			in_memory(x->dtype) && ht_dtype_info(x->dtype)->bytes ==
+						       ht_dtype_info(s->x[x->a].dtype)->bytes,
+			"%%%d: a bitcast between sizes", i);
 		break;
 	default:
 		verify_operation(v, s, x, i);
@@ -224,8 +238,8 @@ static bool is_expression(const struct ht_stage *s, int32_t i)
 }
 
 /* Expression i, or one it uses, has property `has`. */
-static bool reaches(const struct ht_stage *s, int32_t i, bool (*has)(const struct ht_stage *,
-	const struct ht_x *))
+static bool reaches(const struct ht_stage *s, int32_t i,
+	bool (*has)(const struct ht_stage *, const struct ht_x *))
 {
 	uint8_t *mark;
 	bool found = false;
@@ -274,7 +288,8 @@ static void verify_dims(struct verifier *v, const struct ht_stage *s)
 		rule(v, d->grid < v->k->grid_dims, "d%d: no grid dimension %d", i, d->grid);
 		rule(v, d->grid < 0 || d->step > 0, "d%d: no step", i);
 		rule(v, !d->reduce || d->grid < 0, "d%d: a reduction is cut into tiles", i);
-		rule(v, i == 0 || d->reduce || !s->dim[i - 1].reduce, "d%d: stands behind a reduction", i);
+		rule(v, i == 0 || d->reduce || !s->dim[i - 1].reduce,
+			"d%d: stands behind a reduction", i);
 		if (d->grid >= 0 && d->grid < v->k->grid_dims && d->step > 0 && d->extent > 0)
 			rule(v, (d->extent - 1) / d->step < v->k->grid[d->grid],
 				"d%d: the grid does not cover it", i);
@@ -290,9 +305,12 @@ static void verify_reductions(struct verifier *v, const struct ht_stage *s)
 		if (!rule(v, is_expression(s, r->x), "reduction %d is of no expression", i))
 			return;
 		rule(v, (int)r->op >= 0 && r->op <= HT_RED_ARGMAX, "reduction %d is none", i);
-		rule(v, s->x[r->x].dtype == r->dtype && computes(r->dtype), "reduction %d: the type", i);
-		rule(v, r->op != HT_RED_AND && r->op != HT_RED_OR ? r->dtype != HT_BOOL :
-			!ht_is_float(r->dtype), "reduction %d: not of this type", i);
+		rule(v, s->x[r->x].dtype == r->dtype && computes(r->dtype),
+			"reduction %d: the type", i);
+		rule(v,
+			r->op != HT_RED_AND && r->op != HT_RED_OR ? r->dtype != HT_BOOL
+								  : !ht_is_float(r->dtype),
+			"reduction %d: not of this type", i);
 		rule(v, !reaches(s, r->x, is_red), "reduction %d uses a reduction", i);
 	}
 	for (int32_t i = 0; i < s->xs && !v->bad; i++) {
@@ -302,8 +320,8 @@ static void verify_reductions(struct verifier *v, const struct ht_stage *s)
 		if (x->op != HT_X_RED || s->kind != HT_STAGE_LOOP)
 			continue;
 		arg = s->red[x->imm].op == HT_RED_ARGMIN || s->red[x->imm].op == HT_RED_ARGMAX;
-		rule(v, x->dtype == (arg ? HT_I64 : s->red[x->imm].dtype), "%%%d: not the reduction's type",
-			i);
+		rule(v, x->dtype == (arg ? HT_I64 : s->red[x->imm].dtype),
+			"%%%d: not the reduction's type", i);
 	}
 	if (s->dims && !s->reds && s->kind == HT_STAGE_LOOP)
 		rule(v, !s->dim[s->dims - 1].reduce, "reduction dimensions without a reduction");
@@ -314,14 +332,19 @@ static void verify_stores(struct verifier *v, const struct ht_stage *s)
 	for (int32_t i = 0; i < s->stores && !v->bad; i++) {
 		const struct ht_store *st = &s->store[i];
 
-		if (!rule(v, st->buffer >= 0 && st->buffer < v->k->buffers && is_expression(s, st->offset) &&
-			    is_expression(s, st->value), "store %d: no buffer or expression", i))
+		if (!rule(v,
+			    st->buffer >= 0 && st->buffer < v->k->buffers &&
+				    is_expression(s, st->offset) && is_expression(s, st->value),
+			    "store %d: no buffer or expression", i))
 			return;
-		rule(v, v->k->buffer[st->buffer].kind != HT_BUFFER_IN, "store %d is to an input", i);
+		rule(v, v->k->buffer[st->buffer].kind != HT_BUFFER_IN, "store %d is to an input",
+			i);
 		rule(v, s->x[st->offset].dtype == HT_I64, "store %d: the offset is not i64", i);
 		rule(v, s->x[st->value].dtype == v->k->buffer[st->buffer].dtype,
 			"store %d: another type than b%d's", i, st->buffer);
-		rule(v, !reaches(s, st->offset, is_reduced_dim) && !reaches(s, st->value, is_reduced_dim),
+		rule(v,
+			!reaches(s, st->offset, is_reduced_dim) &&
+				!reaches(s, st->value, is_reduced_dim),
 			"store %d depends on a reduction dimension", i);
 	}
 }
@@ -330,7 +353,8 @@ static void verify_row(struct verifier *v, const struct ht_stage *s)
 {
 	const struct ht_contract *c = &s->contract;
 
-	rule(v, same_type(s, c->a_row, HT_I64) && same_type(s, c->b_base, HT_I64), "row or base not i64");
+	rule(v, same_type(s, c->a_row, HT_I64) && same_type(s, c->b_base, HT_I64),
+		"row or base not i64");
 	rule(v, c->a_guard < 0 || same_type(s, c->a_guard, HT_BOOL), "the guard is not bool");
 	if (v->bad)
 		return;
@@ -351,16 +375,22 @@ static void verify_contract(struct verifier *v, const struct ht_stage *s)
 	const struct ht_contract *c = &s->contract;
 	enum ht_dtype a, b;
 
-	if (!rule(v, c->m >= 0 && c->m < s->dims && c->n >= 0 && c->n < s->dims && c->m != c->n &&
-		    !s->dim[c->m].reduce && !s->dim[c->n].reduce, "rows or columns are no dimension"))
+	if (!rule(v,
+		    c->m >= 0 && c->m < s->dims && c->n >= 0 && c->n < s->dims && c->m != c->n &&
+			    !s->dim[c->m].reduce && !s->dim[c->n].reduce,
+		    "rows or columns are no dimension"))
 		return;
 	if (!rule(v, s->dim[s->dims - 1].reduce, "the last dimension is not the depth"))
 		return;
-	if (!rule(v, c->a_buffer >= 0 && c->a_buffer < v->k->buffers && c->b_buffer >= 0 &&
-		    c->b_buffer < v->k->buffers, "no buffer of a or b"))
+	if (!rule(v,
+		    c->a_buffer >= 0 && c->a_buffer < v->k->buffers && c->b_buffer >= 0 &&
+			    c->b_buffer < v->k->buffers,
+		    "no buffer of a or b"))
 		return;
-	if (!rule(v, is_expression(s, c->a_row) && is_expression(s, c->b_base) && c->a_guard < s->xs &&
-		    c->a_guard >= -1, "no expression of row, guard or base"))
+	if (!rule(v,
+		    is_expression(s, c->a_row) && is_expression(s, c->b_base) &&
+			    c->a_guard < s->xs && c->a_guard >= -1,
+		    "no expression of row, guard or base"))
 		return;
 	a = v->k->buffer[c->a_buffer].dtype;
 	b = v->k->buffer[c->b_buffer].dtype;
@@ -373,7 +403,8 @@ static void verify_contract(struct verifier *v, const struct ht_stage *s)
 	verify_row(v, s);
 	for (int32_t i = 0; i < s->xs && !v->bad; i++)
 		if (s->x[i].op == HT_X_RED)
-			rule(v, s->x[i].dtype == (ht_is_float(a) ? HT_F32 : HT_I32), "%%%d: the sum's type", i);
+			rule(v, s->x[i].dtype == (ht_is_float(a) ? HT_F32 : HT_I32),
+				"%%%d: the sum's type", i);
 }
 
 static void verify_stage(struct verifier *v, const struct ht_stage *s)
@@ -402,7 +433,8 @@ static void verify_buffers(struct verifier *v)
 		rule(v, k->library || in_memory(k->buffer[i].dtype), "b%d has no type", i);
 		rule(v, k->buffer[i].count >= 0, "b%d: a negative count", i);
 	}
-	rule(v, k->grid_dims >= 0 && k->grid_dims <= HT_MAX_GRID, "%d grid dimensions", k->grid_dims);
+	rule(v, k->grid_dims >= 0 && k->grid_dims <= HT_MAX_GRID, "%d grid dimensions",
+		k->grid_dims);
 	for (int i = 0; i < k->grid_dims && !v->bad; i++)
 		rule(v, k->grid[i] >= 0, "grid %d is negative", i);
 }

@@ -23,7 +23,8 @@ static const double bound = 2;
 /* glibc's libmvec, four at once; its header declares them for compilers to use only. */
 __m256d _ZGVdN4v_exp(__m256d x), _ZGVdN4v_expm1(__m256d x), _ZGVdN4v_log(__m256d x),
 	_ZGVdN4v_log1p(__m256d x), _ZGVdN4v_tanh(__m256d x), _ZGVdN4v_erf(__m256d x),
-	_ZGVdN4v_sin(__m256d x), _ZGVdN4v_cos(__m256d x), _ZGVdN4v_tan(__m256d x), _ZGVdN4v_atan(__m256d x);
+	_ZGVdN4v_sin(__m256d x), _ZGVdN4v_cos(__m256d x), _ZGVdN4v_tan(__m256d x),
+	_ZGVdN4v_atan(__m256d x);
 
 #define AVX2 __attribute__((target("avx2")))
 
@@ -89,8 +90,8 @@ static void load(const char *path, const char *target)
 	struct result r;
 
 	while (f && fgets(line, sizeof line, f)) {
-		if (sscanf(line, "%19s %39s %d/256 %lf ulp at 0x%" SCNx32 " above-1-ulp %" SCNd64, name, level,
-			    &r.parts, &r.error, &r.at, &r.above_one) != 6 ||
+		if (sscanf(line, "%19s %39s %d/256 %lf ulp at 0x%" SCNx32 " above-1-ulp %" SCNd64,
+			    name, level, &r.parts, &r.error, &r.at, &r.above_one) != 6 ||
 			strcmp(level, target) != 0)
 			continue;
 		for (size_t i = 0; i < HT_COUNT(functions); i++)
@@ -118,9 +119,11 @@ static bool save(const char *path, const char *target)
 		fclose(old);
 	for (size_t i = 0; i < HT_COUNT(functions); i++)
 		if (results[i].parts)
-			fprintf(f, "%-8s %-15s %3d/256 %.6f ulp at 0x%08" PRIx32 " above-1-ulp %" PRId64 "\n",
-				functions[i].name, target, results[i].parts, results[i].error, results[i].at,
-				results[i].above_one);
+			fprintf(f,
+				"%-8s %-15s %3d/256 %.6f ulp at 0x%08" PRIx32
+				" above-1-ulp %" PRId64 "\n",
+				functions[i].name, target, results[i].parts, results[i].error,
+				results[i].at, results[i].above_one);
 	return fclose(f) == 0 && rename(temporary, path) == 0;
 }
 
@@ -134,8 +137,8 @@ static double slow_error(const struct function *f, float x, float got)
 }
 
 /* Errors of one block; what is special takes the slow way. */
-AVX2 static void judge(const struct function *f, vector_fn *reference, const float *x, const float *got,
-	struct result *r)
+AVX2 static void judge(const struct function *f, vector_fn *reference, const float *x,
+	const float *got, struct result *r)
 {
 	const __m256d nothing = _mm256_set1_pd(-0.0);
 	const __m256i least = _mm256_set1_epi64x((int64_t)(1023 - 126) << 52);
@@ -153,8 +156,8 @@ AVX2 static void judge(const struct function *f, vector_fn *reference, const flo
 		scale = _mm256_castsi256_pd(_mm256_sub_epi64(inverse, e));
 		error = _mm256_mul_pd(_mm256_andnot_pd(nothing, difference), scale);
 		/* Not at most min(worst, 1): includes NaN. */
-		int rare = _mm256_movemask_pd(_mm256_cmp_pd(error,
-			_mm256_set1_pd(r->error < 1 ? r->error : 1), _CMP_NLE_UQ));
+		int rare = _mm256_movemask_pd(_mm256_cmp_pd(
+			error, _mm256_set1_pd(r->error < 1 ? r->error : 1), _CMP_NLE_UQ));
 		for (int k = 0; rare; k++, rare >>= 1) {
 			double exact;
 
@@ -212,7 +215,8 @@ AVX2 static double reference_error(const struct function *f)
 static const struct ht_backend *open_backend(void)
 {
 	const char *path = getenv("HALFTONE_BACKEND");
-	void *so = dlopen(path ? path : "build/lib/halftone/halftone-backend.so", RTLD_NOW | RTLD_LOCAL);
+	void *so = dlopen(
+		path ? path : "build/lib/halftone/halftone-backend.so", RTLD_NOW | RTLD_LOCAL);
 
 	return so ? dlsym(so, "ht_backend") : NULL;
 }
@@ -220,9 +224,12 @@ static const struct ht_backend *open_backend(void)
 static ht_kernel_fn *compile(const struct ht_backend *backend, const struct ht_target *t,
 	const struct function *f, struct ht_arena *a)
 {
-	struct ht_kernel_buffer buffer[2] = { { HT_BUFFER_IN, HT_F32, BLOCK }, { HT_BUFFER_OUT, HT_F32, BLOCK } };
+	struct ht_kernel_buffer buffer[2] = { { HT_BUFFER_IN, HT_F32, BLOCK },
+		{ HT_BUFFER_OUT, HT_F32, BLOCK } };
 	struct ht_stage stage = { .dims = 1, .vec = 0 };
-	struct ht_kernel k = { .buffer = buffer, .buffers = 2, .args = 2, .stage = &stage, .stages = 1 };
+	struct ht_kernel k = {
+		.buffer = buffer, .buffers = 2, .args = 2, .stage = &stage, .stages = 1
+	};
 	const struct ht_kernel *kernel = &k;
 	ht_kernel_fn **entry;
 	struct ht_code *code;
@@ -308,7 +315,8 @@ int main(int argc, char **argv)
 			break;
 	}
 	if ((at < argc && argv[at][0] == '-') || !ht_target_named(target)) {
-		fprintf(stderr, "usage: math_exhaustive [--target NAME] [--results FILE] [FUNCTION...]\n");
+		fprintf(stderr,
+			"usage: math_exhaustive [--target NAME] [--results FILE] [FUNCTION...]\n");
 		return 2;
 	}
 	return run(ht_target_named(target), path, argv + at, argc - at);

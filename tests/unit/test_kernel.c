@@ -100,12 +100,15 @@ static void test_builder_folds(void **state)
 	assert_int_equal(constant(b, ht_xcvt(b, HT_I32, ht_xf(b, NAN))), INT32_MIN);
 	assert_int_equal(constant(b, ht_xcvt(b, HT_I8, ht_xconst(b, HT_I32, 0, 200))), -56);
 	assert_int_equal(constant(b, ht_x2(b, HT_X_ADD, ht_xconst(b, HT_U8, 0, 200),
-		ht_xconst(b, HT_U8, 0, 100))), 44);
+					     ht_xconst(b, HT_U8, 0, 100))),
+		44);
 	assert_int_equal(constant(b, ht_x2(b, HT_X_LT, ht_xf(b, NAN), ht_xf(b, 1))), 0);
 	/* 1 + 2^-24 rounds to even. */
-	assert_int_equal(constant(b, ht_x2(b, HT_X_ADD, ht_xf(b, 1), ht_xf(b, 0x1p-24))), 0x3f800000);
+	assert_int_equal(
+		constant(b, ht_x2(b, HT_X_ADD, ht_xf(b, 1), ht_xf(b, 0x1p-24))), 0x3f800000);
 	/* Division by zero stays for the run to fail at. */
-	assert_int_not_equal(b->stage->x[ht_xidiv(b, ht_xi(b, 1), ht_xi(b, 0), false)].op, HT_X_CONST);
+	assert_int_not_equal(
+		b->stage->x[ht_xidiv(b, ht_xi(b, 1), ht_xi(b, 0), false)].op, HT_X_CONST);
 }
 
 static void test_builder_keeps_signed_zero(void **state)
@@ -314,10 +317,12 @@ static void test_checks_and_guards(void **state)
 	int32_t at = ht_xcvt(b, HT_I64, load1(b, 0, HT_I32));
 	int32_t good = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), at),
 		ht_x2(b, HT_X_LT, at, ht_xi(b, 4)));
-	ht_xstore(b, 2, ht_xdim(b, 0), ht_xload(b, 1, HT_F32, ht_xcheck(b, at, good, HT_FAULT_INDEX)));
+	ht_xstore(b, 2, ht_xdim(b, 0),
+		ht_xload(b, 1, HT_F32, ht_xcheck(b, at, good, HT_FAULT_INDEX)));
 	int32_t left = ht_x2(b, HT_X_ADD, ht_xdim(b, 0), ht_xi(b, -1));
-	ht_xstore(b, 3, ht_xdim(b, 0), ht_xload_if(b, 1, HT_F32, left,
-		ht_x2(b, HT_X_LE, ht_xi(b, 0), left), ht_xf(b, -1)));
+	ht_xstore(b, 3, ht_xdim(b, 0),
+		ht_xload_if(
+			b, 1, HT_F32, left, ht_x2(b, HT_X_LE, ht_xi(b, 0), left), ht_xf(b, -1)));
 	assert_int_equal(small_run(&s, (void *[]){ index, x, y, z }), 0);
 	assert_true(y[0] == 10 && y[1] == 13 && y[2] == 12 && y[3] == 11);
 	assert_true(z[0] == -1 && z[1] == 10 && z[3] == 12);
@@ -331,10 +336,16 @@ static void test_stages_and_grid(void **state)
 	float x[6 * 10], y[6 * 10];
 	struct ht_stage stage[3] = { { .dims = 2, .vec = -1 }, { .dims = 2, .vec = -1 },
 		{ .dims = 2, .vec = -1 } };
-	struct ht_kernel_buffer buffer[4] = { { HT_BUFFER_IN, HT_F32, 60 }, { HT_BUFFER_OUT, HT_F32, 60 },
-		{ HT_BUFFER_LOCAL, HT_F32, 4 }, { HT_BUFFER_LOCAL, HT_F32, 4 } };
-	struct ht_kernel k = { .buffer = buffer, .buffers = 4, .args = 2, .grid_dims = 1, .grid = { 2 },
-		.stage = stage, .stages = 3 };
+	struct ht_kernel_buffer buffer[4] = { { HT_BUFFER_IN, HT_F32, 60 },
+		{ HT_BUFFER_OUT, HT_F32, 60 }, { HT_BUFFER_LOCAL, HT_F32, 4 },
+		{ HT_BUFFER_LOCAL, HT_F32, 4 } };
+	struct ht_kernel k = { .buffer = buffer,
+		.buffers = 4,
+		.args = 2,
+		.grid_dims = 1,
+		.grid = { 2 },
+		.stage = stage,
+		.stages = 3 };
 	void *scratch = ht_alloc(&arena, ht_kernel_scratch(&k));
 	struct ht_xb b;
 
@@ -346,8 +357,10 @@ static void test_stages_and_grid(void **state)
 		stage[i].dim[1] = (struct ht_dim){ .extent = 10, .grid = -1, .reduce = i < 2 };
 		ht_xb_init(&b, &arena, &stage[i]);
 		int32_t row = ht_xdim(&b, 0);
-		int32_t at = ht_x2(&b, HT_X_ADD, ht_x2(&b, HT_X_MUL, row, ht_xi(&b, 10)), ht_xdim(&b, 1));
-		int32_t local = ht_x2(&b, HT_X_SUB, row, ht_x2(&b, HT_X_MUL, ht_xgrid(&b, 0), ht_xi(&b, 4)));
+		int32_t at = ht_x2(
+			&b, HT_X_ADD, ht_x2(&b, HT_X_MUL, row, ht_xi(&b, 10)), ht_xdim(&b, 1));
+		int32_t local = ht_x2(
+			&b, HT_X_SUB, row, ht_x2(&b, HT_X_MUL, ht_xgrid(&b, 0), ht_xi(&b, 4)));
 		int32_t v = ht_xload(&b, 0, HT_F32, at);
 
 		if (i == 0)
@@ -357,7 +370,8 @@ static void test_stages_and_grid(void **state)
 			ht_xstore(&b, 3, local, ht_xred(&b, ht_xreduce(&b, HT_RED_ADD, v), HT_F32));
 		}
 		if (i == 2)
-			ht_xstore(&b, 1, at, ht_x2(&b, HT_X_DIV, v, ht_xload(&b, 3, HT_F32, local)));
+			ht_xstore(
+				&b, 1, at, ht_x2(&b, HT_X_DIV, v, ht_xload(&b, 3, HT_F32, local)));
 	}
 	for (int i = 0; i < 60; i++)
 		x[i] = (float)(i * 7 % 13);
@@ -380,7 +394,8 @@ static void test_stages_and_grid(void **state)
 /* ---- contraction against the same thing as a loop ---- */
 
 struct convolution {
-	int64_t size, in, out, taps; /* 1-d: y[p, n] = sum over q, k of x[p + q - 1, k] * w[q, k, n] */
+	int64_t size, in, out,
+		taps; /* 1-d: y[p, n] = sum over q, k of x[p + q - 1, k] * w[q, k, n] */
 	int32_t nr, kp;
 	enum ht_dtype dtype;
 };
@@ -405,13 +420,14 @@ static float get_number(enum ht_dtype t, const void *p, int64_t i)
 {
 	if (t == HT_F32)
 		return ((const float *)p)[i];
-	return t == HT_BF16 ? ht_bf16_to_f32(((const uint16_t *)p)[i]) :
-			      ht_f16_to_f32(((const uint16_t *)p)[i]);
+	return t == HT_BF16 ? ht_bf16_to_f32(((const uint16_t *)p)[i])
+			    : ht_f16_to_f32(((const uint16_t *)p)[i]);
 }
 
 static void convolve(struct convolution c)
 {
-	struct ht_pack pack = { c.dtype, c.dtype, c.taps, c.in, c.out, c.in * c.out, c.out, 1, c.nr, c.kp };
+	struct ht_pack pack = { c.dtype, c.dtype, c.taps, c.in, c.out, c.in * c.out, c.out, 1, c.nr,
+		c.kp };
 	int64_t packed = ht_packed_count(&pack);
 	char *x = ht_alloc(&arena, (size_t)(c.size * c.in + 1) * 4);
 	char *w = ht_alloc(&arena, (size_t)(c.taps * c.in * c.out) * 4);
@@ -439,13 +455,22 @@ static void convolve(struct convolution c)
 	small_buffer(&s, HT_BUFFER_IN, c.dtype, c.size * c.in + 1);
 	small_buffer(&s, HT_BUFFER_IN, c.dtype, packed);
 	small_buffer(&s, HT_BUFFER_OUT, HT_F32, c.size * c.out);
-	int32_t at = ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_ADD, ht_xdim(b, 0), ht_xdim(b, 2)), ht_xi(b, -1));
+	int32_t at =
+		ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_ADD, ht_xdim(b, 0), ht_xdim(b, 2)), ht_xi(b, -1));
 	int32_t inside = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), at),
 		ht_x2(b, HT_X_LT, at, ht_xi(b, c.size)));
-	st->contract = (struct ht_contract){ .m = 0, .n = 1, .a_buffer = 0, .b_buffer = 1,
-		.a_row = ht_x2(b, HT_X_MUL, at, ht_xi(b, c.in)), .a_guard = inside, .a_step = 1,
-		.b_base = ht_xi(b, 0), .nr = c.nr, .kp = c.kp };
-	int32_t to = ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, ht_xdim(b, 0), ht_xi(b, c.out)), ht_xdim(b, 1));
+	st->contract = (struct ht_contract){ .m = 0,
+		.n = 1,
+		.a_buffer = 0,
+		.b_buffer = 1,
+		.a_row = ht_x2(b, HT_X_MUL, at, ht_xi(b, c.in)),
+		.a_guard = inside,
+		.a_step = 1,
+		.b_base = ht_xi(b, 0),
+		.nr = c.nr,
+		.kp = c.kp };
+	int32_t to = ht_x2(
+		b, HT_X_ADD, ht_x2(b, HT_X_MUL, ht_xdim(b, 0), ht_xi(b, c.out)), ht_xdim(b, 1));
 	ht_xstore(b, 2, to, ht_x2(b, HT_X_MAX, ht_xred(b, 0, HT_F32), ht_xf(b, 0)));
 	assert_int_equal(small_run(&s, (void *[]){ x, b_packed, y }), 0);
 	for (int64_t p = 0; p < c.size; p++)
@@ -482,7 +507,8 @@ static void valid_kernel(struct small *s)
 	s->stage[0].dim[1] = (struct ht_dim){ .extent = 4, .grid = -1, .reduce = true };
 	small_buffer(s, HT_BUFFER_IN, HT_F32, 32);
 	small_buffer(s, HT_BUFFER_OUT, HT_F32, 8);
-	int32_t at = ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, ht_xdim(b, 0), ht_xi(b, 4)), ht_xdim(b, 1));
+	int32_t at =
+		ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, ht_xdim(b, 0), ht_xi(b, 4)), ht_xdim(b, 1));
 	int32_t v = ht_xload(b, 0, HT_F32, at);
 	int red = ht_xreduce(b, HT_RED_ADD, ht_x2(b, HT_X_MUL, v, v));
 	ht_xstore(b, 1, ht_xdim(b, 0), ht_x1(b, HT_X_SQRT, ht_xred(b, red, HT_F32)));

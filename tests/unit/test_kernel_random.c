@@ -66,7 +66,8 @@ static void leaf_values(struct twin *t)
 		int64_t i = counts[draw() % HT_COUNT(counts)];
 
 		for (size_t j = 0; j < HT_COUNT(types); j++) {
-			struct ht_x x = { HT_X_CONST, types[j], -1, -1, -1, ht_x_imm(types[j], f, i) };
+			struct ht_x x = { HT_X_CONST, types[j], -1, -1, -1,
+				ht_x_imm(types[j], f, i) };
 
 			add(t, x, ht_xconst(&t->simple, types[j], f, i));
 		}
@@ -74,21 +75,27 @@ static void leaf_values(struct twin *t)
 	/* buffers 0 and 1 hold F32, 2 and 3 I32 */
 	for (int k = 0; k < 4; k++) {
 		enum ht_dtype type = k < 2 ? HT_F32 : HT_I32;
-		int32_t c = ht_xb_push(&t->raw, (struct ht_x){ HT_X_CONST, HT_I64, -1, -1, -1, EXTENT1 });
-		int32_t row = ht_xb_push(&t->raw, (struct ht_x){ HT_X_MUL, HT_I64, t->r[0], c, -1, 0 });
-		int32_t at = ht_xb_push(&t->raw, (struct ht_x){ HT_X_ADD, HT_I64, row, t->r[1], -1, 0 });
+		int32_t c = ht_xb_push(
+			&t->raw, (struct ht_x){ HT_X_CONST, HT_I64, -1, -1, -1, EXTENT1 });
+		int32_t row =
+			ht_xb_push(&t->raw, (struct ht_x){ HT_X_MUL, HT_I64, t->r[0], c, -1, 0 });
+		int32_t at =
+			ht_xb_push(&t->raw, (struct ht_x){ HT_X_ADD, HT_I64, row, t->r[1], -1, 0 });
 		int32_t sat = ht_x2(&t->simple, HT_X_ADD,
-			ht_x2(&t->simple, HT_X_MUL, ht_xdim(&t->simple, 0), ht_xi(&t->simple, EXTENT1)),
+			ht_x2(&t->simple, HT_X_MUL, ht_xdim(&t->simple, 0),
+				ht_xi(&t->simple, EXTENT1)),
 			ht_xdim(&t->simple, 1));
-		add(t, (struct ht_x){ HT_X_LOAD, type, at, -1, -1, k }, ht_xload(&t->simple, k, type, sat));
+		add(t, (struct ht_x){ HT_X_LOAD, type, at, -1, -1, k },
+			ht_xload(&t->simple, k, type, sat));
 	}
 }
 
 static void random_binary(struct twin *t)
 {
-	static const enum ht_xop any[] = { HT_X_ADD, HT_X_SUB, HT_X_MUL, HT_X_MIN, HT_X_MAX, HT_X_EQ, HT_X_NE,
-		HT_X_LT, HT_X_LE };
-	static const enum ht_xop ints[] = { HT_X_AND, HT_X_OR, HT_X_XOR, HT_X_SHL, HT_X_SHR, HT_X_SAR };
+	static const enum ht_xop any[] = { HT_X_ADD, HT_X_SUB, HT_X_MUL, HT_X_MIN, HT_X_MAX,
+		HT_X_EQ, HT_X_NE, HT_X_LT, HT_X_LE };
+	static const enum ht_xop ints[] = { HT_X_AND, HT_X_OR, HT_X_XOR, HT_X_SHL, HT_X_SHR,
+		HT_X_SAR };
 	static const enum ht_dtype types[] = { HT_F32, HT_I32, HT_I64 };
 	enum ht_dtype type = types[draw() % 3];
 	int a = pick(t, type), b = pick(t, type);
@@ -102,8 +109,8 @@ static void random_binary(struct twin *t)
 
 static void random_unary(struct twin *t)
 {
-	static const enum ht_xop floats[] = { HT_X_NEG, HT_X_ABS, HT_X_SQRT, HT_X_FLOOR, HT_X_CEIL, HT_X_RINT,
-		HT_X_TRUNC };
+	static const enum ht_xop floats[] = { HT_X_NEG, HT_X_ABS, HT_X_SQRT, HT_X_FLOOR, HT_X_CEIL,
+		HT_X_RINT, HT_X_TRUNC };
 	static const enum ht_xop ints[] = { HT_X_NEG, HT_X_ABS, HT_X_NOT };
 	enum ht_dtype type = draw() % 2 ? HT_F32 : draw() % 2 ? HT_I32 : HT_I64;
 	enum ht_xop op = type == HT_F32 ? floats[draw() % 7] : ints[draw() % 3];
@@ -134,7 +141,8 @@ static void random_other(struct twin *t)
 	case 0:
 		a = pick(t, type);
 		if (to != type)
-			add(t, (struct ht_x){ HT_X_CVT, to, t->r[a], -1, -1, 0 }, ht_xcvt(&t->simple, to, t->s[a]));
+			add(t, (struct ht_x){ HT_X_CVT, to, t->r[a], -1, -1, 0 },
+				ht_xcvt(&t->simple, to, t->s[a]));
 		break;
 	case 1: /* there and back through 16 bits */
 		a = pick(t, HT_F32);
@@ -154,17 +162,22 @@ static void random_other(struct twin *t)
 		a = pick(t, type);
 		b = pick(t, type);
 		c = pick(t, type);
-		int32_t cond = ht_xb_push(&t->raw, (struct ht_x){ HT_X_LT, HT_BOOL, t->r[a], t->r[b], -1, 0 });
-		int32_t not = ht_xb_push(&t->raw, (struct ht_x){ HT_X_NOT, HT_BOOL, cond, -1, -1, 0 });
-		int32_t scond = ht_x1(&t->simple, HT_X_NOT, ht_x2(&t->simple, HT_X_LT, t->s[a], t->s[b]));
+		int32_t cond = ht_xb_push(
+			&t->raw, (struct ht_x){ HT_X_LT, HT_BOOL, t->r[a], t->r[b], -1, 0 });
+		int32_t not =
+			ht_xb_push(&t->raw, (struct ht_x){ HT_X_NOT, HT_BOOL, cond, -1, -1, 0 });
+		int32_t scond =
+			ht_x1(&t->simple, HT_X_NOT, ht_x2(&t->simple, HT_X_LT, t->s[a], t->s[b]));
 		add(t, (struct ht_x){ HT_X_SELECT, type, not, t->r[a], t->r[c], 0 },
 			ht_xselect(&t->simple, scond, t->s[a], t->s[c]));
 	}
 }
 
-static void store_all(struct ht_xb *b, const int32_t *value, int n, const struct ht_stage *types, const int32_t *typed)
+static void store_all(struct ht_xb *b, const int32_t *value, int n, const struct ht_stage *types,
+	const int32_t *typed)
 {
-	int32_t at = ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, ht_xdim(b, 0), ht_xi(b, EXTENT1)), ht_xdim(b, 1));
+	int32_t at = ht_x2(
+		b, HT_X_ADD, ht_x2(b, HT_X_MUL, ht_xdim(b, 0), ht_xi(b, EXTENT1)), ht_xdim(b, 1));
 
 	/* Everything as I64 bits, one buffer. */
 	for (int i = 0; i < n; i++) {
@@ -181,11 +194,13 @@ static void store_all(struct ht_xb *b, const int32_t *value, int n, const struct
 
 static void random_input(float *f, int32_t *i)
 {
-	static const float special[] = { 0, -0.0f, 1, -1, INFINITY, -INFINITY, NAN, 0x1p-140f, 3e38f, 2.5f, 1e10f };
+	static const float special[] = { 0, -0.0f, 1, -1, INFINITY, -INFINITY, NAN, 0x1p-140f,
+		3e38f, 2.5f, 1e10f };
 	static const int32_t ints[] = { 0, 1, -1, INT32_MIN, INT32_MAX, 31, 32, 7 };
 
 	for (int k = 0; k < ITERATIONS; k++) {
-		f[k] = draw() % 2 ? special[draw() % HT_COUNT(special)] : (float)(int32_t)draw() / 1000;
+		f[k] = draw() % 2 ? special[draw() % HT_COUNT(special)]
+				  : (float)(int32_t)draw() / 1000;
 		i[k] = draw() % 2 ? ints[draw() % HT_COUNT(ints)] : (int32_t)draw();
 	}
 }
@@ -200,8 +215,9 @@ static bool same_value(enum ht_dtype t, int64_t a, int64_t b)
 static long compare_twins(struct ht_arena *arena)
 {
 	struct ht_stage stage[2] = { { .dims = 2, .vec = -1 }, { .dims = 2, .vec = -1 } };
-	struct ht_kernel_buffer buffer[5] = { { HT_BUFFER_IN, HT_F32, ITERATIONS }, { HT_BUFFER_IN, HT_F32, ITERATIONS },
-		{ HT_BUFFER_IN, HT_I32, ITERATIONS }, { HT_BUFFER_IN, HT_I32, ITERATIONS },
+	struct ht_kernel_buffer buffer[5] = { { HT_BUFFER_IN, HT_F32, ITERATIONS },
+		{ HT_BUFFER_IN, HT_F32, ITERATIONS }, { HT_BUFFER_IN, HT_I32, ITERATIONS },
+		{ HT_BUFFER_IN, HT_I32, ITERATIONS },
 		{ HT_BUFFER_OUT, HT_I64, VALUES * ITERATIONS } };
 	static int64_t out[2][VALUES * ITERATIONS];
 	float f[2][ITERATIONS];
@@ -235,14 +251,19 @@ static long compare_twins(struct ht_arena *arena)
 	for (int i = 0; i < 2; i++)
 		random_input(f[i], in[i]);
 	for (int i = 0; i < 2; i++) {
-		struct ht_kernel k = { .buffer = buffer, .buffers = 5, .args = 5, .stage = &stage[i], .stages = 1 };
+		struct ht_kernel k = {
+			.buffer = buffer, .buffers = 5, .args = 5, .stage = &stage[i], .stages = 1
+		};
 
 		ht_kernel_verify(&k);
-		assert_int_equal(ht_interpret(&k, (void *[]){ f[0], f[1], in[0], in[1], out[i] }, NULL, 0, 1, NULL), 0);
+		assert_int_equal(ht_interpret(&k, (void *[]){ f[0], f[1], in[0], in[1], out[i] },
+					 NULL, 0, 1, NULL),
+			0);
 	}
 	for (int i = 0; i < t.n; i++)
 		for (int k = 0; k < ITERATIONS; k++)
-			assert_true(same_value(type_at(&t, i), out[0][i * ITERATIONS + k], out[1][i * ITERATIONS + k]));
+			assert_true(same_value(type_at(&t, i), out[0][i * ITERATIONS + k],
+				out[1][i * ITERATIONS + k]));
 	return stage[0].xs - stage[1].xs;
 }
 
@@ -267,7 +288,8 @@ static float element(enum ht_dtype t, const void *p, int64_t i)
 {
 	if (t == HT_F32)
 		return ((const float *)p)[i];
-	return t == HT_BF16 ? ht_bf16_to_f32(((const uint16_t *)p)[i]) : ht_f16_to_f32(((const uint16_t *)p)[i]);
+	return t == HT_BF16 ? ht_bf16_to_f32(((const uint16_t *)p)[i])
+			    : ht_f16_to_f32(((const uint16_t *)p)[i]);
 }
 
 static uint32_t bits_at(enum ht_dtype t, const void *p, int64_t i)
@@ -292,7 +314,8 @@ static uint32_t converted(enum ht_dtype from, enum ht_dtype to, const void *p, i
 
 static void pack_once(struct ht_pack p)
 {
-	int64_t source = p.taps * p.depth * p.n, count = ht_packed_count(&p), padded = (p.depth + p.kp - 1) / p.kp * p.kp;
+	int64_t source = p.taps * p.depth * p.n, count = ht_packed_count(&p),
+		padded = (p.depth + p.kp - 1) / p.kp * p.kp;
 	int64_t panels = (p.n + p.nr - 1) / p.nr;
 	uint32_t *src = malloc((size_t)source * 4), *dst = malloc((size_t)count * 4 + 64);
 
@@ -306,14 +329,19 @@ static void pack_once(struct ht_pack p)
 	for (int64_t n = 0; n < panels * p.nr; n++)
 		for (int64_t q = 0; q < p.taps; q++)
 			for (int64_t k = 0; k < padded; k++) {
-				int64_t at = ((n / p.nr) * (p.taps * padded / p.kp) + (q * padded + k) / p.kp) * p.nr * p.kp +
-					(n % p.nr) * p.kp + k % p.kp;
-				uint32_t want = n < p.n && k < p.depth ? converted(p.src_dtype, p.dst_dtype, src,
-					q * p.sq + k * p.sk + n * p.sn) : 0;
+				int64_t at = ((n / p.nr) * (p.taps * padded / p.kp) +
+						     (q * padded + k) / p.kp) *
+						     p.nr * p.kp +
+					     (n % p.nr) * p.kp + k % p.kp;
+				uint32_t want = n < p.n && k < p.depth
+							? converted(p.src_dtype, p.dst_dtype, src,
+								  q * p.sq + k * p.sk + n * p.sn)
+							: 0;
 
 				assert_int_equal(bits_at(p.dst_dtype, dst, at), want);
 			}
-	assert_int_equal(((unsigned char *)dst)[(size_t)count * ht_dtype_info(p.dst_dtype)->bytes], 0xab);
+	assert_int_equal(
+		((unsigned char *)dst)[(size_t)count * ht_dtype_info(p.dst_dtype)->bytes], 0xab);
 	free(src);
 	free(dst);
 }
@@ -321,7 +349,8 @@ static void pack_once(struct ht_pack p)
 static void test_packing(void **state)
 {
 	static const enum ht_dtype types[] = { HT_F32, HT_F16, HT_BF16 };
-	static const int64_t sizes[][3] = { { 1, 1, 1 }, { 9, 3, 16 }, { 1, 65, 70 }, { 2, 130, 33 }, { 4, 64, 128 } };
+	static const int64_t sizes[][3] = { { 1, 1, 1 }, { 9, 3, 16 }, { 1, 65, 70 },
+		{ 2, 130, 33 }, { 4, 64, 128 } };
 	static const int32_t widths[] = { 4, 16, 64 };
 
 	(void)state;
@@ -329,15 +358,17 @@ static void test_packing(void **state)
 		for (size_t t = 0; t < 3; t++)
 			for (size_t s = 0; s < HT_COUNT(sizes); s++)
 				for (size_t w = 0; w < 3; w++)
-					for (int32_t kp = 1; kp <= (types[t] == HT_F32 ? 1 : 2); kp++) {
-						int64_t q = sizes[s][0], k = sizes[s][1], n = sizes[s][2];
+					for (int32_t kp = 1; kp <= (types[t] == HT_F32 ? 1 : 2);
+						kp++) {
+						int64_t q = sizes[s][0], k = sizes[s][1],
+							n = sizes[s][2];
 
-						pack_once((struct ht_pack){ types[f], types[t], q, k, n, k * n, n, 1,
-							widths[w], kp });
-						pack_once((struct ht_pack){ types[f], types[t], q, k, n, k * n, 1, k,
-							widths[w], kp });
-						pack_once((struct ht_pack){ types[f], types[t], q, k, n, 1, q * n, q,
-							widths[w], kp });
+						pack_once((struct ht_pack){ types[f], types[t], q,
+							k, n, k * n, n, 1, widths[w], kp });
+						pack_once((struct ht_pack){ types[f], types[t], q,
+							k, n, k * n, 1, k, widths[w], kp });
+						pack_once((struct ht_pack){ types[f], types[t], q,
+							k, n, 1, q * n, q, widths[w], kp });
 					}
 }
 

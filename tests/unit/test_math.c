@@ -46,15 +46,18 @@ static void subject_init(struct subject *s, const struct function *f, enum ht_dt
 	s->f = f;
 	ht_arena_init(&s->arena, &s->unwind);
 	for (int i = 0; i < 3; i++)
-		s->buffer[i] = (struct ht_kernel_buffer){ i < 2 ? HT_BUFFER_IN : HT_BUFFER_OUT, t, BLOCK };
-	s->k = (struct ht_kernel){ .buffer = s->buffer, .buffers = 3, .args = 3, .stage = &s->stage,
-		.stages = 1 };
+		s->buffer[i] =
+			(struct ht_kernel_buffer){ i < 2 ? HT_BUFFER_IN : HT_BUFFER_OUT, t, BLOCK };
+	s->k = (struct ht_kernel){
+		.buffer = s->buffer, .buffers = 3, .args = 3, .stage = &s->stage, .stages = 1
+	};
 	s->stage = (struct ht_stage){ .dims = 1, .vec = 0 };
 	s->stage.dim[0] = (struct ht_dim){ .extent = BLOCK, .grid = -1 };
 	ht_xb_init(&b, &s->arena, &s->stage);
 	x = ht_xload(&b, 0, t, ht_xdim(&b, 0));
 	y = ht_xload(&b, 1, t, ht_xdim(&b, 0));
-	ht_xstore(&b, 2, ht_xdim(&b, 0), f->operands == 1 ? ht_x1(&b, f->op, x) : ht_x2(&b, f->op, x, y));
+	ht_xstore(&b, 2, ht_xdim(&b, 0),
+		f->operands == 1 ? ht_x1(&b, f->op, x) : ht_x2(&b, f->op, x, y));
 	ht_kernel_expand(&s->k, &s->arena);
 	ht_kernel_verify(&s->k);
 }
@@ -100,7 +103,8 @@ struct worst {
 	float x, y, got;
 };
 
-static void judge(const struct subject *s, const float *x, const float *y, const float *r, struct worst *w)
+static void judge(
+	const struct subject *s, const float *x, const float *y, const float *r, struct worst *w)
 {
 	for (int i = 0; i < BLOCK; i++) {
 		double e = ulps(r[i], s->f->libm((double)x[i], (double)y[i]));
@@ -112,11 +116,11 @@ static void judge(const struct subject *s, const float *x, const float *y, const
 	}
 }
 
-static const float special[] = { 0, -0.0f, 1, -1, INFINITY, -INFINITY, NAN, 0x1p-149f, -0x1p-149f, 0x1p-126f,
-	-0x1p-126f, 0x1.fffffep127f, -0x1.fffffep127f, 88.72283f, 88.72284f, -87.33654f, -103.97208f, -103.97209f,
-	-104, 9.01f, 0.9277f, 3.92f, 0.5f, 2, 3, -2, -3, 0.99999994f, 1.0000001f, 0x1p20f, -0x1p20f, 1048575.94f,
-	1.57079637f, 3.14159274f, 16367173.0f, 0x1.4p60f, 0.41421357f, 2.41421366f, 16777216, 16777218, -16777215,
-	8388607.5f };
+static const float special[] = { 0, -0.0f, 1, -1, INFINITY, -INFINITY, NAN, 0x1p-149f, -0x1p-149f,
+	0x1p-126f, -0x1p-126f, 0x1.fffffep127f, -0x1.fffffep127f, 88.72283f, 88.72284f, -87.33654f,
+	-103.97208f, -103.97209f, -104, 9.01f, 0.9277f, 3.92f, 0.5f, 2, 3, -2, -3, 0.99999994f,
+	1.0000001f, 0x1p20f, -0x1p20f, 1048575.94f, 1.57079637f, 3.14159274f, 16367173.0f,
+	0x1.4p60f, 0.41421357f, 2.41421366f, 16777216, 16777218, -16777215, 8388607.5f };
 
 static void fill(const struct subject *s, long done, long inputs, float *x, float *y)
 {
@@ -131,11 +135,14 @@ static void fill(const struct subject *s, long done, long inputs, float *x, floa
 		else if (k % 4 == 0) /* any two */
 			x[i] = float_of(draw()), y[i] = float_of(draw());
 		else if (k % 4 == 1) /* results within range */
-			x[i] = float_of(draw() & 0x3fffffff), y[i] = (float)((double)draw() / 0x1p27 - 16);
+			x[i] = float_of(draw() & 0x3fffffff),
+			y[i] = (float)((double)draw() / 0x1p27 - 16);
 		else if (k % 4 == 2) /* near one */
-			x[i] = 1 + ((float)draw() - 0x1p31f) * 0x1p-38f, y[i] = float_of(0x40000000 + draw() % 0x6000000);
+			x[i] = 1 + ((float)draw() - 0x1p31f) * 0x1p-38f,
+			y[i] = float_of(0x40000000 + draw() % 0x6000000);
 		else /* whole exponents */
-			x[i] = (float)((double)draw() / 0x1p28 - 8), y[i] = (float)(int32_t)(draw() % 61) - 30;
+			x[i] = (float)((double)draw() / 0x1p28 - 8),
+			y[i] = (float)(int32_t)(draw() % 61) - 30;
 		if (k < (long)(n * n)) {
 			x[i] = special[k / (long)n];
 			y[i] = special[k % (long)n];
@@ -168,8 +175,8 @@ static struct worst measure(struct subject *s, ht_kernel_fn *fn, long inputs)
 
 static void report(const char *how, const struct subject *s, struct worst w)
 {
-	printf("%-8s %-14s %3d expressions  largest error %.4f ulp at %a, %a: %a\n", s->f->name, how, s->stage.xs,
-		w.error, (double)w.x, (double)w.y, (double)w.got);
+	printf("%-8s %-14s %3d expressions  largest error %.4f ulp at %a, %a: %a\n", s->f->name,
+		how, s->stage.xs, w.error, (double)w.x, (double)w.y, (double)w.got);
 }
 
 static void test_functions(void **state)
@@ -278,8 +285,8 @@ static void test_f64(void **state)
 	static const struct {
 		size_t function;
 		double bound;
-	} cases[] = { { 0, 1e-15 }, { 1, 1e-15 }, { 2, 1e-15 }, { 3, 1e-15 }, { 4, 1e-15 }, { 5, 1e-15 },
-		{ 11, 1e-15 }, { 13, 2e-13 } };
+	} cases[] = { { 0, 1e-15 }, { 1, 1e-15 }, { 2, 1e-15 }, { 3, 1e-15 }, { 4, 1e-15 },
+		{ 5, 1e-15 }, { 11, 1e-15 }, { 13, 2e-13 } };
 
 	(void)state;
 	for (size_t i = 0; i < HT_COUNT(cases); i++) {
@@ -294,7 +301,8 @@ static void test_f64(void **state)
 				x[k] = draw_double(f->op, k);
 				y[k] = f->operands == 1 ? 0 : ((double)draw() / 0x1p31 - 1) * 4;
 			}
-			assert_int_equal(ht_interpret(&s.k, (void *[]){ x, y, r }, NULL, 0, 1, NULL), 0);
+			assert_int_equal(
+				ht_interpret(&s.k, (void *[]){ x, y, r }, NULL, 0, 1, NULL), 0);
 			for (int k = 0; k < BLOCK; k++) {
 				double want = f->libm(x[k], y[k]), e;
 
@@ -309,7 +317,8 @@ static void test_f64(void **state)
 				}
 			}
 		}
-		printf("%-8s f64            %3d expressions  largest error %.3g at %a\n", f->name, s.stage.xs, worst, at);
+		printf("%-8s f64            %3d expressions  largest error %.3g at %a\n", f->name,
+			s.stage.xs, worst, at);
 		assert_true(worst <= cases[i].bound);
 		ht_arena_release(&s.arena);
 	}
