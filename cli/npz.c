@@ -163,7 +163,8 @@ static bool add_array(zip_t *zip, const char *name, const struct ht_array *a, bo
 		return false;
 	if (a->dtype != HT_BF16 || widen)
 		return true;
-	return add(zip, name, ".dtype.json", strdup(bf16), sizeof bf16 - 1);
+	/* libzip frees what it was given. */
+	return add(zip, name, ".dtype.json", strdup(bf16), sizeof bf16 - 1); /* NOLINT */
 }
 
 static enum ht_status write_out(struct cli *c, const char *path, zip_source_t *archive)
