@@ -135,9 +135,9 @@ def check_model(row, policies):
             passed += 1
             print(f'pass {row.name} {policy}: error {worst:.1e}, '
                   f'allowed {max(allowed.values()):.1e}', flush=True)
-        except Failed as e:
+        except (Failed, ValueError, KeyError) as e:  # also what TensorFlow says of a bad graph
             failed += 1
-            print(f'FAIL {row.name} {policy}: {e}', flush=True)
+            print(f'FAIL {row.name} {policy}: {str(e)[:400]}', flush=True)
     return passed, failed
 
 

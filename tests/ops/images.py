@@ -94,6 +94,8 @@ def fused_conv(r, op, plain):
             y = ACTIVATIONS[act](y)
         return [flushed(y.astype(x.dtype))]
     for tag in op.types['T']:
+        if tag == 'i8':
+            continue  # quantized, with scales for operands
         for act in [*ACTIVATIONS, 'Prelu']:
             h, w, ci, kh, kw, co, stride, dilation, padding = CONVOLUTIONS[int(r.integers(10))]
             if plain != 'Conv2D':
@@ -147,6 +149,7 @@ def conv2d_transpose(r, rows):
                                      random(r, tag, (kh, kw, ci, co)),
                                      random(r, tag, (2, *out, co))],
                            conv_attrs(stride, 1, padding), oracle=transposed_oracle,
+                           settings=('input_sizes', 'filter'),
                            **contraction(tag))
 
 
@@ -185,6 +188,12 @@ def resize(r, rows):
                                          3):
                 mode = int(r.integers(3))
                 attrs = {'align_corners': mode == 1, 'half_pixel_centers': mode == 2}
-                more = dict(slack=2e-6) if op.name == 'ResizeBilinear' else {}
+                # Its result is float32 whatever it reads.
+                more = (dict(slack=2e-6, oracle=bilinear) if op.name == 'ResizeBilinear' else {})
                 yield Case(op.name, [random(r, tag, (2, h, w, 3)), np.array([oh, ow], np.int32)],
                            attrs, **more)
+
+
+def bilinear(inputs, attrs):
+    return tensorflow_op('ResizeBilinear', ['images', 'size'],
+                         [widen(inputs[0], 'f32'), inputs[1]], attrs)
