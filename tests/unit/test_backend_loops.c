@@ -129,7 +129,8 @@ static int32_t window_load(struct gen *g, enum ht_dtype t)
 
 	at = ht_x2(&g->b, HT_X_MUL, ht_xdim(&g->b, d), ht_xi(&g->b, step));
 	if (r >= 0 && r != d)
-		at = ht_x2(&g->b, HT_X_ADD, at, ht_xdim(&g->b, r));
+		at = ht_x2(&g->b, HT_X_ADD, at, ht_x2(&g->b, HT_X_MUL, ht_xdim(&g->b, r),
+			ht_xi(&g->b, chance(60) ? 1 : chance(50) ? 2 : -1)));
 	at = ht_x2(&g->b, HT_X_SUB, at, ht_xi(&g->b, pad));
 	guard = ht_x2(&g->b, HT_X_AND, ht_x2(&g->b, HT_X_LE, ht_xi(&g->b, 0), at),
 		ht_x2(&g->b, HT_X_LT, at, ht_xi(&g->b, size)));
@@ -281,6 +282,18 @@ static int32_t store_offset(struct gen *g, int64_t *count)
 	return x;
 }
 
+/* A sliding window times weights, as in depthwise convolutions. */
+static int32_t window_product(struct gen *g)
+{
+	enum ht_dtype t = chance(60) ? HT_BF16 : chance(50) ? HT_F16 : HT_F32;
+	int64_t count;
+	int32_t offset, x = to_computing(g, window_load(g, t));
+
+	offset = linear_offset(g, &count);
+	return ht_x2(&g->b, HT_X_MUL, x, to_computing(g, ht_xload(&g->b, add_buffer(g, HT_BUFFER_IN, t, count), t,
+		offset)));
+}
+
 static void reduce(struct gen *g)
 {
 	static const enum ht_red ops[] = { HT_RED_ADD, HT_RED_ADD, HT_RED_MIN, HT_RED_MAX, HT_RED_ARGMIN,
@@ -292,7 +305,9 @@ static void reduce(struct gen *g)
 		int32_t x = any(g);
 		enum ht_red op = ops[below(HT_COUNT(ops))];
 
-		if (op == HT_RED_ADD && g->stage.x[x].dtype != HT_BOOL && chance(40))
+		if (op == HT_RED_ADD && g->k.buffers < 7 && chance(50))
+			x = window_product(g);
+		else if (op == HT_RED_ADD && g->stage.x[x].dtype != HT_BOOL && chance(40))
 			x = ht_x2(&g->b, HT_X_MUL, x, of_type(g, g->stage.x[x].dtype));
 		if (g->stage.x[x].dtype == HT_BOOL)
 			op = chance(50) ? HT_RED_AND : HT_RED_OR;
