@@ -133,12 +133,14 @@ static void depth_step(struct ht_e *e, struct ht_e_tile *t, LLVMValueRef *row, L
 	}
 }
 
-/* Where each row of the tile begins for the current tap. */
-static void row_addresses(struct ht_e *e, const struct ht_e_tile *t, LLVMValueRef *row)
+/* Where each row of the tile begins for the current tap.  Returns whether any row is inside; NULL:
+ * certainly. */
+static LLVMValueRef row_addresses(struct ht_e *e, const struct ht_e_tile *t, LLVMValueRef *row)
 {
 	const struct ht_contract *c = t->c;
 	LLVMTypeRef type = ht_e_mem_type(e, t->a);
-	LLVMValueRef p;
+	bool guarded = c->a_guard >= 0 && ht_e_decide(e, c->a_guard) != 1;
+	LLVMValueRef p, inside, any = NULL;
 	int64_t displace;
 
 	for (int i = 0; i < t->rows; i++) {
@@ -147,11 +149,15 @@ static void row_addresses(struct ht_e *e, const struct ht_e_tile *t, LLVMValueRe
 		p = ht_e_at(e, type, e->buffer[c->a_buffer], p);
 		if (displace)
 			p = ht_e_at(e, type, p, ht_e_i64(e, displace));
-		if (c->a_guard >= 0 && ht_e_decide(e, c->a_guard) != 1)
-			p = ht_e_select(e, ht_e_get(e, c->a_guard, false), p, e->zeros);
+		if (guarded) {
+			inside = ht_e_get(e, c->a_guard, false);
+			p = ht_e_select(e, inside, p, e->zeros);
+			any = any ? LLVMBuildOr(e->b, any, inside, "") : inside;
+		}
 		row[i] = p;
 	}
 	e->off[c->m] = 0;
+	return any;
 }
 
 /* Row-major number of the current tap. */
@@ -172,10 +178,16 @@ static void tap(struct ht_e *e)
 	const struct ht_contract *c = t->c;
 	LLVMTypeRef b_type = c->kp == 2 ? e->i32 : ht_e_mem_type(e, t->b);
 	int64_t whole = t->depth / DEPTH_UNROLL * DEPTH_UNROLL;
-	LLVMValueRef row[HT_E_MAX_COPIES], b_row;
+	LLVMValueRef row[HT_E_MAX_COPIES], b_row, any = row_addresses(e, t, row);
+	LLVMBasicBlockRef yes, no = NULL;
 	struct ht_e_loop loop;
 
-	row_addresses(e, t, row);
+	if (any) { /* at the border a whole block may be outside */
+		yes = ht_e_block(e, "inside");
+		no = ht_e_block(e, "outside");
+		LLVMBuildCondBr(e->b, any, yes, no);
+		LLVMPositionBuilderAtEnd(e->b, yes);
+	}
 	b_row = LLVMBuildNSWMul(e->b, tap_number(e), ht_e_i64(e, t->depth * c->nr), "");
 	b_row = ht_e_at(e, b_type, t->panel, b_row);
 	if (whole > 0) {
@@ -186,6 +198,11 @@ static void tap(struct ht_e *e)
 	}
 	for (int i = 0; i < t->depth - whole; i++)
 		depth_step(e, t, row, b_row, ht_e_i64(e, whole), i);
+	if (any) {
+		LLVMBuildBr(e->b, no);
+		LLVMMoveBasicBlockAfter(no, LLVMGetInsertBlock(e->b));
+		LLVMPositionBuilderAtEnd(e->b, no);
+	}
 }
 
 /* Address of tap 0, depth 0 for the current block of columns. */
