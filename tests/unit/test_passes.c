@@ -272,6 +272,82 @@ static void goldens_compute_the_same(void **state)
 	assert_true(compared >= 20);
 }
 
+/* ---- layout ---- */
+
+#define IMAGE_HEAD(inner)                                                                           \
+	"hir 1\nentry \"\" { input \"x\" = %x output \"y\" = %y output \"m\" = %m }\n"              \
+	"%x = Placeholder() {dtype=f32, shape=shape[2,3,7,6]}\n"                                    \
+	"%w = Const() {dtype=f32, value=tensor f32[3,2,3,2] values 4 {0.5, -1.0, 0.25, 2.0 ...}}\n" \
+	"%d = Const() {dtype=f32, value=tensor f32[2,2,2,1] values 3 {1.0, -0.5, 0.75 ...}}\n"      \
+	"%b = Const() {dtype=f32, value=tensor f32[2] {0.5, -3.0}}\n"                               \
+	"%s = Const() {dtype=f32, value=tensor f32[2] {2.0, 0.5}}\n"                                \
+	"%v = Const() {dtype=f32, value=tensor f32[2] {1.0, 4.0}}\n"                                \
+	"%to = Const() {dtype=i32, value=tensor i32[4] {0, 2, 3, 1}}\n"                             \
+	"%from = Const() {dtype=i32, value=tensor i32[4] {0, 3, 1, 2}}\n"                           \
+	"%three = Const() {dtype=i32, value=tensor i32[] {3}}\n"                                    \
+	"%one = Const() {dtype=i32, value=tensor i32[] {1}}\n" inner
+
+/* The same network in NCHW, and in NHWC between transpositions. */
+static const char in_nchw[] = IMAGE_HEAD(
+	"%c = Conv2D(%x, %w) {T=f32, data_format=\"NCHW\", strides=[1, 1, 2, 1], padding=\"EXPLICIT\", "
+	"explicit_paddings=[0, 0, 0, 0, 1, 2, 0, 3]}\n"
+	"%a = BiasAdd(%c, %b) {T=f32, data_format=\"NCHW\"}\n"
+	"%n = FusedBatchNormV3(%a, %s, %b, %s, %v) {T=f32, U=f32, epsilon=0.5, is_training=false, "
+	"data_format=\"NCHW\"}\n"
+	"%r = Tanh(%n) {T=f32}\n"
+	"%e = DepthwiseConv2dNative(%r, %d) {T=f32, data_format=\"NCHW\", strides=[1, 1, 1, 1], "
+	"padding=\"SAME\"}\n"
+	"%p = MaxPool(%e) {T=f32, data_format=\"NCHW\", ksize=[1, 1, 2, 3], strides=[1, 1, 1, 1], "
+	"padding=\"SAME\"}\n"
+	"%y = ConcatV2(%p, %r, %one) {N=2, T=f32, Tidx=i32}\n"
+	"%m = ArgMax(%y, %one) {T=f32, Tidx=i32, output_type=i32}\n");
+
+static const char in_nhwc[] = IMAGE_HEAD(
+	"%t = Transpose(%x, %to) {T=f32, Tperm=i32}\n"
+	"%c = Conv2D(%t, %w) {T=f32, strides=[1, 2, 1, 1], padding=\"EXPLICIT\", "
+	"explicit_paddings=[0, 0, 1, 2, 0, 3, 0, 0]}\n"
+	"%a = BiasAdd(%c, %b) {T=f32}\n"
+	"%n = FusedBatchNormV3(%a, %s, %b, %s, %v) {T=f32, U=f32, epsilon=0.5, is_training=false}\n"
+	"%r = Tanh(%n) {T=f32}\n"
+	"%e = DepthwiseConv2dNative(%r, %d) {T=f32, strides=[1, 1, 1, 1], padding=\"SAME\"}\n"
+	"%p = MaxPool(%e) {T=f32, ksize=[1, 2, 3, 1], strides=[1, 1, 1, 1], padding=\"SAME\"}\n"
+	"%q = ConcatV2(%p, %r, %three) {N=2, T=f32, Tidx=i32}\n"
+	"%y = Transpose(%q, %from) {T=f32, Tperm=i32}\n"
+	"%m = ArgMax(%y, %one) {T=f32, Tidx=i32, output_type=i32}\n");
+
+static int count_type(const struct ht_graph *g, const char *type)
+{
+	int count = 0;
+
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		count += ht_str_is(n->type, type);
+	return count;
+}
+
+static void images_in_nchw_are_turned_once(void **state)
+{
+	struct run nchw, nhwc;
+
+	(void)state;
+	run_init(&nchw);
+	run_init(&nhwc);
+	parse(&nchw, ht_str(in_nchw));
+	parse(&nhwc, ht_str(in_nhwc));
+	if (ht_run_passes(nchw.graph, ht_pipeline_cleanup, NULL, &nchw.context) != HT_OK ||
+		ht_run_passes(nchw.graph, ht_pipeline_layout, NULL, &nchw.context) != HT_OK)
+		fail_with_diags(&nchw, "nchw");
+	if (ht_run_passes(nhwc.graph, "infer,split_batch_norm,infer", NULL, &nhwc.context) != HT_OK)
+		fail_with_diags(&nhwc, "nhwc");
+	assert_int_equal(count_type(nchw.graph, "Transpose"), 2);
+	if (execute(&nchw) != HT_OK)
+		fail_with_diags(&nchw, "nchw");
+	if (execute(&nhwc) != HT_OK)
+		fail_with_diags(&nhwc, "nhwc");
+	compare("layout", &nhwc, &nchw);
+	run_release(&nchw);
+	run_release(&nhwc);
+}
+
 /* ---- the runner ---- */
 
 static const char two_relus[] = "hir 1\nentry \"\" { input \"x\" = %x output \"y\" = %b }\n"
@@ -326,6 +402,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(goldens_compute_the_same),
+		cmocka_unit_test(images_in_nchw_are_turned_once),
 		cmocka_unit_test(unknown_names_are_refused_before_anything_runs),
 		cmocka_unit_test(stop_after_ends_the_pipeline),
 		cmocka_unit_test(the_standard_pipelines_name_passes),
