@@ -72,6 +72,11 @@ static void name_output(struct ht_graph *g, struct ht_port *p, struct ht_str nam
 		return; /* two outputs of one tensor */
 	if (taken)
 		ht_node_rename(taken, ht_graph_free_name(g, name));
+	if (ht_type_of(p->value)->dtype == HT_INVALID) { /* an op that nobody knows */
+		if (!p->value.index)
+			ht_node_rename(p->value.node, name);
+		return;
+	}
 	n = ht_node_new(g, HT_STR("Identity"), name);
 	ht_node_set_ins(n, &p->value, 1);
 	ht_attr_set_type(n, "T", ht_type_of(p->value)->dtype);
@@ -102,9 +107,12 @@ static bool places_are_there(struct ht_graph *g, const struct ht_attr *a)
 }
 
 /* Notes on nodes that hold no longer, and that TensorFlow would refuse the graph for: beside which
- * node to be placed, when that one is gone; shapes, from before the batch was stated. */
+ * node to be placed, when that one is gone; shapes, from before the batch was stated; gradients of
+ * functions that were inlined. */
 static void drop_notes(struct ht_graph *g)
 {
+	if (!g->functions)
+		g->extra = (struct ht_str){ 0 }; /* gradients of functions */
 	for (struct ht_node *n = g->first; n; n = n->next) {
 		const struct ht_attr *a = ht_attr_find(n, "_class");
 		if (a && !places_are_there(g, a))
