@@ -411,26 +411,36 @@ static bool neutral_bits(enum ht_dtype t, int64_t bits, enum ht_red op)
 	}
 }
 
-bool ht_e_neutral(const struct ht_e *e, int32_t i, enum ht_red op)
+/* Products nest; what is found deeper than this is not worth the search. */
+#define MAX_NESTING 8
+
+static bool neutral(const struct ht_e *e, int32_t i, enum ht_red op, int depth)
 {
 	const struct ht_x *x = &e->s->x[i];
 
+	if (depth > MAX_NESTING)
+		return false;
 	switch (x->op) {
 	case HT_X_CONST:
 		return neutral_bits(x->dtype, x->imm, op);
 	case HT_X_LOAD:
-		return x->b >= 0 && ht_e_decide(e, x->b) == 0 && ht_e_neutral(e, x->c, op);
+		return x->b >= 0 && ht_e_decide(e, x->b) == 0 && neutral(e, x->c, op, depth + 1);
 	case HT_X_SELECT:
-		return ht_e_decide(e, x->a) == 0 && ht_e_neutral(e, x->c, op);
+		return ht_e_decide(e, x->a) == 0 && neutral(e, x->c, op, depth + 1);
 	case HT_X_CVT:
 		return ht_is_float(e->s->x[x->a].dtype) == ht_is_float(x->dtype) &&
-			ht_e_neutral(e, x->a, op);
+			neutral(e, x->a, op, depth + 1);
 	case HT_X_MUL:
 		return op == HT_RED_ADD &&
-			(ht_e_neutral(e, x->a, op) || ht_e_neutral(e, x->b, op));
+			(neutral(e, x->a, op, depth + 1) || neutral(e, x->b, op, depth + 1));
 	default:
 		return false;
 	}
+}
+
+bool ht_e_neutral(const struct ht_e *e, int32_t x, enum ht_red op)
+{
+	return neutral(e, x, op, 0);
 }
 
 static void mark(void *set, int32_t x)
@@ -438,10 +448,12 @@ static void mark(void *set, int32_t x)
 	((uint8_t *)set)[x] = 1;
 }
 
-void ht_e_strict(const struct ht_e *e, int32_t i, enum ht_red op, uint8_t *set)
+static void strict(const struct ht_e *e, int32_t i, enum ht_red op, uint8_t *set, int depth)
 {
 	const struct ht_x *x = &e->s->x[i];
 
+	if (depth > MAX_NESTING)
+		return;
 	switch (x->op) {
 	case HT_X_LOAD:
 		if (x->b >= 0 && ht_e_neutral(e, x->c, op))
@@ -453,15 +465,20 @@ void ht_e_strict(const struct ht_e *e, int32_t i, enum ht_red op, uint8_t *set)
 		return;
 	case HT_X_CVT:
 		if (ht_is_float(e->s->x[x->a].dtype) == ht_is_float(x->dtype))
-			ht_e_strict(e, x->a, op, set);
+			strict(e, x->a, op, set, depth + 1);
 		return;
 	case HT_X_MUL:
 		if (op == HT_RED_ADD) {
-			ht_e_strict(e, x->a, op, set);
-			ht_e_strict(e, x->b, op, set);
+			strict(e, x->a, op, set, depth + 1);
+			strict(e, x->b, op, set, depth + 1);
 		}
 		return;
 	default:
 		return;
 	}
+}
+
+void ht_e_strict(const struct ht_e *e, int32_t x, enum ht_red op, uint8_t *set)
+{
+	strict(e, x, op, set, 0);
 }

@@ -10,6 +10,8 @@
 struct ht_e_tile {
 	const struct ht_contract *c;
 	enum ht_dtype a, b, sum;
+	LLVMValueRef row[HT_E_MAX_COPIES];  /* where each begins for the current tap */
+	LLVMValueRef step[HT_E_MAX_COPIES]; /* elements per step in depth */
 	int rows, columns, sides;  /* columns: in vectors */
 	LLVMValueRef acc[HT_E_MAX_COPIES * IN_FLIGHT]; /* allocas: [side][row][column] */
 	LLVMValueRef panel;        /* of B: tap 0, depth 0 of this block of columns */
@@ -105,13 +107,12 @@ static LLVMValueRef load_a(struct ht_e *e, const struct ht_e_tile *t, LLVMValueR
 }
 
 /* One step in depth of the whole tile. */
-static void depth_step(struct ht_e *e, struct ht_e_tile *t, LLVMValueRef *row, LLVMValueRef b_row,
-	LLVMValueRef k, int ahead)
+static void depth_step(struct ht_e *e, struct ht_e_tile *t, LLVMValueRef b_row, LLVMValueRef k,
+	int ahead)
 {
 	const struct ht_contract *c = t->c;
 	LLVMTypeRef a_type = ht_e_mem_type(e, t->a);
 	LLVMTypeRef b_type = c->kp == 2 ? e->i32 : ht_e_mem_type(e, t->b);
-	int64_t a_step = c->a_step * c->kp;
 	LLVMValueRef b[HT_E_MAX_COPIES], at, a, p;
 
 	at = LLVMBuildNSWMul(e->b, k, ht_e_i64(e, c->nr), "");
@@ -119,10 +120,9 @@ static void depth_step(struct ht_e *e, struct ht_e_tile *t, LLVMValueRef *row, L
 	p = ht_e_at(e, b_type, p, ht_e_i64(e, (int64_t)ahead * c->nr));
 	for (int j = 0; j < t->columns; j++)
 		b[j] = load_b(e, t, p, j);
-	at = LLVMBuildNSWMul(e->b, k, ht_e_i64(e, a_step), "");
 	for (int i = 0; i < t->rows; i++) {
-		p = ht_e_at(e, a_type, row[i], at);
-		p = ht_e_at(e, a_type, p, ht_e_i64(e, ahead * a_step));
+		p = ht_e_at(e, a_type, t->row[i], LLVMBuildNSWMul(e->b, k, t->step[i], ""));
+		p = ht_e_at(e, a_type, p, LLVMBuildNSWMul(e->b, ht_e_i64(e, ahead), t->step[i], ""));
 		a = load_a(e, t, p);
 		for (int j = 0; j < t->columns; j++) {
 			LLVMValueRef slot = t->acc[((ahead % t->sides) * t->rows + i) * t->columns + j];
@@ -133,18 +133,30 @@ static void depth_step(struct ht_e *e, struct ht_e_tile *t, LLVMValueRef *row, L
 	}
 }
 
+int64_t ht_e_zero_row(const struct ht_kernel *k, const struct ht_stage *s)
+{
+	const struct ht_contract *c = &s->contract;
+	int64_t depth = s->dim[s->dims - 1].extent + 1, bytes;
+
+	if (c->a_guard < 0 || c->a_step < 0 || __builtin_mul_overflow(depth, c->a_step, &bytes) ||
+		bytes > HT_E_MAX_ZERO_ROW)
+		return 0;
+	return bytes * (int64_t)ht_dtype_info(k->buffer[c->a_buffer].dtype)->bytes + 64;
+}
+
 /* Where each row of the tile begins for the current tap.  Returns whether any row is inside; NULL:
  * certainly. */
-static LLVMValueRef row_addresses(struct ht_e *e, const struct ht_e_tile *t, LLVMValueRef *row)
+static LLVMValueRef row_addresses(struct ht_e *e, struct ht_e_tile *t)
 {
 	const struct ht_contract *c = t->c;
 	LLVMTypeRef type = ht_e_mem_type(e, t->a);
 	bool guarded = c->a_guard >= 0 && ht_e_decide(e, c->a_guard) != 1;
-	LLVMValueRef p, inside, any = NULL;
+	LLVMValueRef p, inside, any = NULL, step = ht_e_i64(e, c->a_step * c->kp);
 	int64_t displace;
 
 	for (int i = 0; i < t->rows; i++) {
 		e->off[c->m] = i;
+		t->step[i] = step;
 		p = ht_e_base(e, c->a_row, &displace);
 		p = ht_e_at(e, type, e->buffer[c->a_buffer], p);
 		if (displace)
@@ -152,9 +164,11 @@ static LLVMValueRef row_addresses(struct ht_e *e, const struct ht_e_tile *t, LLV
 		if (guarded) {
 			inside = ht_e_get(e, c->a_guard, false);
 			p = ht_e_select(e, inside, p, e->zeros);
+			if (!ht_e_zero_row(e->k, e->s)) /* so long that it stays where it is */
+				t->step[i] = ht_e_select(e, inside, step, ht_e_i64(e, 0));
 			any = any ? LLVMBuildOr(e->b, any, inside, "") : inside;
 		}
-		row[i] = p;
+		t->row[i] = p;
 	}
 	e->off[c->m] = 0;
 	return any;
@@ -178,7 +192,7 @@ static void tap(struct ht_e *e)
 	const struct ht_contract *c = t->c;
 	LLVMTypeRef b_type = c->kp == 2 ? e->i32 : ht_e_mem_type(e, t->b);
 	int64_t whole = t->depth / DEPTH_UNROLL * DEPTH_UNROLL;
-	LLVMValueRef row[HT_E_MAX_COPIES], b_row, any = row_addresses(e, t, row);
+	LLVMValueRef b_row, any = row_addresses(e, t);
 	LLVMBasicBlockRef yes, no = NULL;
 	struct ht_e_loop loop;
 
@@ -193,11 +207,11 @@ static void tap(struct ht_e *e)
 	if (whole > 0) {
 		ht_e_loop_begin(e, &loop, ht_e_i64(e, 0), ht_e_i64(e, whole), DEPTH_UNROLL, "k");
 		for (int i = 0; i < DEPTH_UNROLL; i++)
-			depth_step(e, t, row, b_row, loop.index, i);
+			depth_step(e, t, b_row, loop.index, i);
 		ht_e_loop_end(e, &loop);
 	}
 	for (int i = 0; i < t->depth - whole; i++)
-		depth_step(e, t, row, b_row, ht_e_i64(e, whole), i);
+		depth_step(e, t, b_row, ht_e_i64(e, whole), i);
 	if (any) {
 		LLVMBuildBr(e->b, no);
 		LLVMMoveBasicBlockAfter(no, LLVMGetInsertBlock(e->b));

@@ -211,6 +211,9 @@ void ht_e_reduce(struct ht_e *e); /* computes e->red for all copies of the outer
 /* ---- contract.c ---- */
 void ht_e_contract_plan(struct ht_e *e); /* order of levels and copies */
 void ht_e_contract_stage(struct ht_e *e);
+/* Bytes that a row of A spans, when rows may be outside and that is not too much for constants. */
+#define HT_E_MAX_ZERO_ROW 65536
+int64_t ht_e_zero_row(const struct ht_kernel *k, const struct ht_stage *s);
 
 /* ---- function.c ---- */
 void ht_e_attributes(struct ht_e *e, LLVMValueRef fn);

@@ -40,12 +40,8 @@ static int64_t zero_bytes(const struct ht_kernel *k)
 
 	for (int32_t i = 0; i < k->stages; i++) {
 		const struct ht_stage *s = &k->stage[i];
-		int64_t row, size;
+		int64_t row = s->kind == HT_STAGE_CONTRACT ? ht_e_zero_row(k, s) : 0;
 
-		if (s->kind != HT_STAGE_CONTRACT || s->contract.a_guard < 0)
-			continue;
-		size = (int64_t)ht_dtype_info(k->buffer[s->contract.a_buffer].dtype)->bytes;
-		row = (s->dim[s->dims - 1].extent + 1) * s->contract.a_step * size + 64;
 		if (row > n)
 			n = row;
 	}

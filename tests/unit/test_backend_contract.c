@@ -40,6 +40,7 @@ struct gen {
 	struct ht_stage stage;
 	struct ht_xb b;
 	int64_t batch, h, w, oh, ow, n, depth, kh, kw, step, pad;
+	int64_t plane; /* elements from one depth to the next; 1: depth is innermost */
 	enum ht_dtype t;
 	struct ht_pack pack;
 };
@@ -150,8 +151,11 @@ static void make_operands(struct gen *g, bool flat, int32_t *image, int32_t *y, 
 	c->a_guard = -1;
 	if (g->pad > 0)
 		c->a_guard = ht_x2(&g->b, HT_X_AND, between(g, iy, g->h), between(g, ix, g->w));
-	c->a_row = mul(g, add(g, mul(g, add(g, mul(g, *image, g->h), iy), g->w), ix), g->depth);
-	c->a_step = 1;
+	if (g->plane == 1)
+		c->a_row = mul(g, add(g, mul(g, add(g, mul(g, *image, g->h), iy), g->w), ix), g->depth);
+	else
+		c->a_row = add(g, mul(g, *image, g->plane * g->depth), add(g, mul(g, iy, g->w), ix));
+	c->a_step = g->plane;
 	c->b_base = ht_xi(&g->b, 0);
 }
 
@@ -220,12 +224,15 @@ static void make_kernel(struct gen *g, uint64_t seed, const struct ht_target *t)
 	g->stage.contract.rows_outer = chance(50);
 	g->stage.contract.a_buffer = A;
 	g->stage.contract.b_buffer = B;
+	g->plane = 1;
+	if (g->stage.contract.kp == 1 && chance(30)) /* planes, sometimes far apart */
+		g->plane = g->h * g->w + (chance(20) ? 70000 : 0);
 	make_dims(g, flat);
 	g->pack = (struct ht_pack){ .src_dtype = g->t == HT_I8 || g->t == HT_U8 ? g->t : HT_F32,
 		.dst_dtype = g->t, .taps = g->kh * g->kw, .depth = g->depth, .n = g->n,
 		.sq = g->depth * g->n, .sk = g->n, .sn = 1,
 		.nr = g->stage.contract.nr, .kp = g->stage.contract.kp };
-	g->buffer[A] = (struct ht_kernel_buffer){ HT_BUFFER_IN, g->t, g->batch * g->h * g->w * g->depth };
+	g->buffer[A] = (struct ht_kernel_buffer){ HT_BUFFER_IN, g->t, g->batch * (g->plane > 1 ? g->plane : g->h * g->w) * g->depth };
 	if (g->stage.contract.kp == 2 && g->depth % 2)
 		g->buffer[A].count++; /* readable up to K' */
 	g->buffer[B] = (struct ht_kernel_buffer){ HT_BUFFER_IN, g->t, ht_packed_count(&g->pack) };
