@@ -268,10 +268,6 @@ static enum ht_status set_shape(void *arg)
 			continue;
 		if (dim[i] == -1)
 			dim[i] = old.dim[i];
-		if (dim[i] != old.dim[i])
-			return ht_error(s->d, HT_E_USAGE, HT_NOWHERE,
-				"dimension %d of input '%s' is %lld in the graph, %lld was stated", (int)i,
-				s->input, (long long)old.dim[i], (long long)dim[i]);
 	}
 	set = HT_NEW(&s->m->arena, struct ht_shape_set);
 	set->input = p->name;

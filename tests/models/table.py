@@ -14,6 +14,7 @@ class Model:
     package: str = None    # what scripts/models is asked for
     tolerance: float = 1e-4
     why: str = ''          # of another tolerance
+    ask: bool = False      # the outputs are asked for; else they are the model's own
     shapes: bool = False   # the inputs' shapes are said on the command line (an open dimension is 1)
 
 
@@ -74,8 +75,8 @@ MODELS = [
     Model('basic-pitch', 'basic-pitch/model.json', 'tfjs',
           lambda data: {'input_2': data.music(2.5)}, ('Identity', 'Identity_1', 'Identity_2'),
           'basic-pitch', 1e-3, 'logarithms of nearly silent bands magnify rounding'),
-    shared('simple_mnist', 'mnist/simple_mnist.pb', 'graphdef', 'y_pred',
-           lambda data: {'x': data.digits(10, 784)}),
+    shared('simple_mnist', 'mnist/simple_mnist.pb', 'graphdef', 'y_pred LOGITS',
+           lambda data: {'x': data.digits(10, 784)}, ask=True),
     shared('fc_layers', 'mnist/fc_layers.pb', 'graphdef', 'output',
            lambda data: {'X': data.digits(3, 784)}),
     shared('lstm_rows', 'mnist/lstm_rows.pb', 'graphdef', 'output',
