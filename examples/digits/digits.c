@@ -86,8 +86,8 @@ static int ascending(const void *a, const void *b)
 }
 
 /* Runs every sample ROUNDS times; the latency is the median of all. */
-static enum ht_status run_samples(struct ht_context *c, const struct samples *s, struct row *r,
-	struct ht_diags *d)
+static enum ht_status run_samples(
+	struct ht_context *c, const struct samples *s, struct row *r, struct ht_diags *d)
 {
 	static const int64_t in_dim[] = { 1, 28, 28, 1 }, out_dim[] = { 1, CLASSES };
 	double *time = calloc(s->count * ROUNDS, sizeof *time);
@@ -164,8 +164,8 @@ static double error(const struct samples *s, const struct row *r, const struct r
 	return largest > 0 ? (double)most / (double)largest : 0;
 }
 
-static void print_row(const char *name, const struct samples *s, const struct row *r,
-	const struct row *full)
+static void print_row(
+	const char *name, const struct samples *s, const struct row *r, const struct row *full)
 {
 	printf("%-26s %6zu/%-3zu %5zu %12zu %11.1f %12.1e %9.1f %%\n", name, r->about.low_nodes,
 		r->about.float_nodes, r->about.casts, r->about.weight_bytes, r->microseconds,
@@ -180,8 +180,8 @@ static enum ht_status compare(const struct ht_model *m, const struct samples *s,
 	enum ht_status st = measure(m, names[0], s, &full, d);
 
 	printf("%zu digits, one thread, one digit a run\n\n", s->count);
-	printf("%-26s %10s %5s %12s %11s %12s %11s\n", "policy", "low nodes", "casts", "weight bytes",
-		"latency, us", "error", "accuracy");
+	printf("%-26s %10s %5s %12s %11s %12s %11s\n", "policy", "low nodes", "casts",
+		"weight bytes", "latency, us", "error", "accuracy");
 	for (size_t i = 0; st == HT_OK && i < n; i++) {
 		if (i)
 			st = measure(m, names[i], s, &r, d);
@@ -196,8 +196,8 @@ static enum ht_status compare(const struct ht_model *m, const struct samples *s,
 
 int main(int argc, char **argv)
 {
-	static const char *const standard[] = { "must_keep_origin_dtype", "allow_mix_precision_bf16",
-		"allow_mix_precision_fp16", "force_fp16" };
+	static const char *const standard[] = { "must_keep_origin_dtype",
+		"allow_mix_precision_bf16", "allow_mix_precision_fp16", "force_fp16" };
 	struct ht_diags *d = ht_diags_new();
 	struct ht_model *m = NULL;
 	struct samples s = { 0 };

@@ -193,20 +193,23 @@ def widened(graph_def):
                     low_of[source] = goes_low[arg.type_attr]
                     n.input[position] = cast(f'{n.name}/wide_in_{position}', source, single)
                 position += 1
-        n.name += '/wide'
+        # A first result keeps the node's name, which may be asked for as an output.
+        if op.output_arg[0].type_attr in goes_low:
+            n.name += '/wide'
         for i, arg in enumerate(op.output_arg):
             assert not arg.number_attr
+            source = f'{n.name}:{i}' if i else n.name
             if arg.type_attr not in goes_low:
-                renamed[f'{old.name}:{i}' if i else old.name] = f'{n.name}:{i}'
+                renamed[f'{old.name}:{i}' if i else old.name] = source
                 continue
-            # The first result keeps the node's name, which may be asked for as an output.
             name = f'{old.name}/narrow_{i}' if i else old.name
-            cast(name, f'{n.name}:{i}', goes_low[arg.type_attr])
+            cast(name, source, goes_low[arg.type_attr])
             if i:
                 renamed[f'{old.name}:{i}'] = name
     for n in out.node:
         for k, source in enumerate(n.input):
-            n.input[k] = renamed.get(source.removesuffix(':0'), source)
+            if not (n.op == 'Cast' and '/narrow_' in n.name):
+                n.input[k] = renamed.get(source.removesuffix(':0'), source)
     assert len({n.name for n in out.node}) == len(out.node)
     return out
 

@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
 import environment
@@ -75,6 +76,8 @@ def feed_options(row, inputs, folder):
 def run_tool(row, path, inputs, policy, *more):
     """Outputs by name; checks that they are those that the row names."""
     import numpy as np
+    if row.ask and '--outputs' not in more:
+        more += ('--outputs', ','.join(row.outputs))
     with tempfile.TemporaryDirectory() as d:
         tool('run', path, *feed_options(row, inputs, d), '-o', f'{d}/y.npz', '--policy', policy,
              *more)
@@ -111,7 +114,8 @@ def allowed_low(row, path, inputs, want, policy):
     with tempfile.TemporaryDirectory() as d:
         shapes = [o for o in feed_options(row, inputs, d) if row.shapes]
         shapes = [o for k, o in enumerate(shapes) if '--input-shape' in shapes[max(k - 1, 0):k + 1]]
-        tool('convert', path, '--policy', policy, *shapes, '-o', f'{d}/low.pb')
+        asked = ['--outputs', ','.join(row.outputs)] if row.ask else []
+        tool('convert', path, '--policy', policy, *shapes, *asked, '-o', f'{d}/low.pb')
         low = oracle.converted(f'{row.name}-{policy}', f'{d}/low.pb', inputs, row.outputs)
     return {n: 1.5 * oracle.error(low[n], b) + 1e-3 if b.dtype.kind == 'f'
             else 1.5 * np.mean(low[n] != b) for n, b in want.items()}
@@ -150,7 +154,8 @@ def check_accuracy(row, models):
     try:
         for start in range(0, len(images), row.batch):
             x = images[start:start + row.batch].astype(np.float32) / 255
-            y = run_tool(model, model_path(model), row.feed(data, x), FULL)[model.outputs[0]]
+            y = run_tool(replace(model, ask=False, outputs=model.outputs[:1]), model_path(model),
+                         row.feed(data, x), FULL)[model.outputs[0]]
             guess = y if row.classes else y.argmax(-1)
             right += int((guess == labels[start:start + row.batch]).sum())
         percent = 100 * right / len(images)

@@ -75,7 +75,7 @@ MODELS = [
     Model('basic-pitch', 'basic-pitch/model.json', 'tfjs',
           lambda data: {'input_2': data.music(2.5)}, ('Identity', 'Identity_1', 'Identity_2'),
           'basic-pitch', 1e-3, 'logarithms of nearly silent bands magnify rounding'),
-    shared('simple_mnist', 'mnist/simple_mnist.pb', 'graphdef', 'y_pred LOGITS',
+    shared('simple_mnist', 'mnist/simple_mnist.pb', 'graphdef', 'y_pred OuputLayer/logits',
            lambda data: {'x': data.digits(10, 784)}, ask=True),
     shared('fc_layers', 'mnist/fc_layers.pb', 'graphdef', 'output',
            lambda data: {'X': data.digits(3, 784)}),
