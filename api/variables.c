@@ -6,7 +6,7 @@
 /* The model's checkpoint, opened when the first variable is asked for. */
 struct variables {
 	struct ht_arena *arena;
-	const char *prefix;
+	struct ht_graph *graph; /* as imported: its saver tells variables from each other */
 	struct ht_checkpoint *checkpoint;
 };
 
@@ -15,8 +15,10 @@ static enum ht_status read_variable(void *self, struct ht_str name, struct ht_ar
 {
 	struct variables *v = self;
 
-	if (!v->checkpoint)
-		HT_TRY(ht_checkpoint_open(v->arena, v->prefix, d, &v->checkpoint));
+	if (!v->checkpoint) {
+		HT_TRY(ht_checkpoint_open(v->arena, v->graph->checkpoint, d, &v->checkpoint));
+		ht_checkpoint_follow(v->checkpoint, v->graph);
+	}
 	return ht_checkpoint_read(v->checkpoint, name, a, d, out);
 }
 
@@ -25,7 +27,7 @@ const struct ht_variable_source *ht_variables_of(const struct ht_model *m, struc
 	struct variables *v = HT_NEW(&w->arena, struct variables);
 	struct ht_variable_source *source = HT_NEW(&w->arena, struct ht_variable_source);
 
-	*v = (struct variables){ .arena = &w->arena, .prefix = m->graph->checkpoint };
+	*v = (struct variables){ .arena = &w->arena, .graph = m->graph };
 	*source = (struct ht_variable_source){ read_variable, v };
-	return v->prefix ? source : NULL;
+	return v->graph->checkpoint ? source : NULL;
 }

@@ -33,6 +33,7 @@ struct ht_checkpoint {
 	struct ht_map entries; /* key → struct entry */
 	int64_t shards;
 	struct ht_file **shard; /* opened when first asked for */
+	struct ht_map restored; /* variable → key, as the model's saver says */
 	bool have_names;
 	struct ht_map names;    /* variable → key (struct ht_str), or `ambiguous` */
 	struct ht_diags *diags; /* while opening */
@@ -155,6 +156,7 @@ static enum ht_status open_checkpoint(struct ht_arena *a, const char *prefix, bo
 	ht_importer_init(&c->im, a, NULL, d);
 	ht_map_init(&c->entries, a);
 	ht_map_init(&c->names, a);
+	ht_map_init(&c->restored, a);
 	HT_TRY(ht_file_map(ht_str_printf(a, "%s.index", prefix).p, INDEX_LIMIT, d, &c->index));
 	ht_arena_defer(a, close_checkpoint, c);
 	ht_importer_add_input(&c->im, c->index->n);
@@ -369,14 +371,19 @@ static enum ht_status read_names(struct ht_checkpoint *c, struct ht_diags *d)
 	return r.status;
 }
 
+void ht_checkpoint_follow(struct ht_checkpoint *c, struct ht_graph *g)
+{
+	ht_restore_keys(g, c->a, &c->restored);
+}
+
 enum ht_status ht_checkpoint_read(struct ht_checkpoint *c, struct ht_str name, struct ht_arena *a,
 	struct ht_diags *d, struct ht_tensor **out)
 {
-	const struct entry *e = ht_map_get(&c->entries, name);
-	const struct ht_str *key;
+	const struct ht_str *key = ht_map_get(&c->restored, name);
+	const struct entry *e = ht_map_get(&c->entries, key ? *key : name);
 
 	*out = NULL;
-	if (!e) {
+	if (!e && !key) {
 		if (!c->have_names)
 			HT_TRY(read_names(c, d));
 		key = ht_map_get(&c->names, name);

@@ -3,6 +3,7 @@
 #define HT_FRONTEND_BUNDLE_H
 
 #include "base/base.h"
+#include "ir/ir.h"
 
 /* ---- crc32c.c ---- */
 
@@ -25,6 +26,12 @@ typedef enum ht_status ht_sstable_visit(
 /* Damage is HT_E_INPUT with the byte where it was found.  `crc` NULL: checksums do not count. */
 enum ht_status ht_sstable_walk(struct ht_arena *a, const struct ht_file *f,
 	const struct ht_crc32c *crc, struct ht_diags *d, ht_sstable_visit *visit, void *self);
+
+/* ---- restore.c ---- */
+
+/* Fills `keys` (variable → struct ht_str *) from the op that restores the graph's variables; false
+ * when the model does not say. */
+bool ht_restore_keys(struct ht_graph *g, struct ht_arena *a, struct ht_map *keys);
 
 /* ---- bundle.c ---- */
 

@@ -237,8 +237,7 @@ static bool has_tag(struct ht_pb_reader meta, const char *tag)
 	return false;
 }
 
-/* The MetaGraphDef tagged "serve", or else the first. */
-static const uint8_t *choose(struct ht_pb_reader r)
+const uint8_t *ht_savedmodel_choose(struct ht_pb_reader r)
 {
 	const uint8_t *first = NULL;
 	struct ht_pb_value v;
@@ -258,7 +257,7 @@ enum ht_status ht_import_savedmodel(
 	struct ht_importer *im, const struct ht_pb_source *src, struct ht_graph *g)
 {
 	struct ht_pb_reader r = ht_pb_open(src, HT_PB_SavedModel);
-	const uint8_t *chosen = choose(r);
+	const uint8_t *chosen = ht_savedmodel_choose(r);
 	struct ht_buf container, rest;
 	struct ht_pb_value v;
 

@@ -87,8 +87,12 @@ struct ht_checkpoint;
 enum ht_status ht_checkpoint_open(
 	struct ht_arena *a, const char *prefix, struct ht_diags *d, struct ht_checkpoint **out);
 void ht_checkpoint_close(struct ht_checkpoint *c);
-/* The tensor of a key, or of a variable named so in the checkpoint's object graph
- * ("dense/kernel" → "layer/kernel/.ATTRIBUTES/VARIABLE_VALUE").  Strings included.
+/* Names of variables are from now on those of this graph, as it was imported: the op that restores
+ * its variables tells which tensor of the checkpoint each of them gets. */
+void ht_checkpoint_follow(struct ht_checkpoint *c, struct ht_graph *g);
+/* The tensor of a variable of the graph that is followed, of a key, or of a variable named so in the
+ * checkpoint's object graph ("dense/kernel" → "layer/kernel/.ATTRIBUTES/VARIABLE_VALUE").  Strings
+ * included.
  * HT_E_INPUT when absent, damaged, or when two variables have that name. */
 enum ht_status ht_checkpoint_read(struct ht_checkpoint *c, struct ht_str name, struct ht_arena *a,
 	struct ht_diags *d, struct ht_tensor **out);

@@ -41,6 +41,15 @@ static enum ht_status read_fields(
 	return r.status;
 }
 
+/* A name that can be referred to: "^a" and "a:0" mean something else, and C strings end at a NUL. */
+static bool is_name(struct ht_str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (s.p[i] == ':' || (unsigned char)s.p[i] < ' ' || s.p[i] == 0x7f)
+			return false;
+	return s.p[0] != '^';
+}
+
 static enum ht_status node_error(const struct ht_pb_source *src, const void *at,
 	const struct node_fields *f, const char *what)
 {
@@ -72,6 +81,8 @@ enum ht_status ht_import_node(
 	}
 	if (!f.name.n)
 		return node_error(r.src, at, &f, "a node has no name");
+	if (!is_name(f.name))
+		return node_error(r.src, at, &f, "a node's name cannot have such characters");
 	if (!f.op.n)
 		return node_error(r.src, at, &f, "the node has no op");
 	if (ht_graph_node(g, f.name))
@@ -163,6 +174,8 @@ enum ht_status ht_import_ref(
 			port = last; /* "node:port" is its first tensor */
 		} else if (function && split_last(&name, &last)) {
 			port = last;
+			if (!port.n)
+				return ref_error(e, at, ref, "expected a result's name behind ':'");
 		}
 		out->node = ht_graph_node(e->g, name);
 	}

@@ -209,18 +209,6 @@ enum ht_status ht_export_graphdef_to(const struct ht_graph *g, enum ht_export_fo
 
 /* ---- in a MetaGraphDef or SavedModel ---- */
 
-/* True for the first MetaGraphDef of a SavedModel without a graph: where this one came from. */
-static bool lacks_graph(const struct ht_pb_reader *outer, const struct ht_pb_value *v)
-{
-	struct ht_pb_reader r = ht_pb_enter(outer, v);
-	struct ht_pb_value field;
-
-	while (ht_pb_next(&r, &field))
-		if (field.number == 2)
-			return false;
-	return true;
-}
-
 static struct ht_pb_reader container_reader(
 	const struct ht_graph *g, struct ht_pb_source *src, enum ht_pb_type t)
 {
@@ -248,15 +236,14 @@ static void put_savedmodel(struct ht_pb_writer *w, const struct ht_graph *g)
 	struct ht_pb_open_message meta;
 	struct ht_pb_source src;
 	struct ht_pb_reader r = container_reader(g, &src, HT_PB_SavedModel);
+	const uint8_t *chosen = ht_savedmodel_choose(r); /* as when it was read */
 	struct ht_pb_value v;
-	bool done = false;
 
 	while (ht_pb_next(&r, &v)) {
-		if (done || v.number != 2 || !lacks_graph(&r, &v)) {
+		if (v.at != chosen) {
 			ht_pb_put_raw(w, v.record);
 			continue;
 		}
-		done = true;
 		meta = ht_pb_begin(w, 2);
 		put_metagraph(w, g, v.s);
 		ht_pb_end(w, meta);

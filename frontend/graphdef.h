@@ -76,6 +76,8 @@ enum ht_status ht_import_ref(
 
 enum ht_status ht_import_metagraph(
 	struct ht_importer *im, const struct ht_pb_source *src, struct ht_graph *g);
+/* Of a SavedModel: the MetaGraphDef tagged "serve", or else the first; NULL: there is none. */
+const uint8_t *ht_savedmodel_choose(struct ht_pb_reader r);
 enum ht_status ht_import_savedmodel(
 	struct ht_importer *im, const struct ht_pb_source *src, struct ht_graph *g);
 

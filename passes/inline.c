@@ -209,6 +209,33 @@ static enum ht_status copy_node(struct copying *c, const struct ht_node *from)
 	return HT_OK;
 }
 
+/* "loc:@n" in _class asks to stand where `n` does: the copy of n, or what is passed for it. */
+static void move_colocations(struct copying *c, struct ht_node *n)
+{
+	struct ht_attr *a = ht_attr_find(n, "_class");
+	struct ht_arena *arena = c->in->g->arena;
+	const struct ht_node *target;
+	size_t kept = 0;
+
+	if (!a || a->value.kind != HT_ATTR_LIST || a->value.list.kind != HT_ATTR_STRING)
+		return;
+	for (size_t i = 0; i < a->value.list.n; i++) {
+		struct ht_str s = a->value.list.item[i].s;
+
+		if (ht_str_starts(s, "loc:@")) {
+			target = ht_graph_node(c->f->body, (struct ht_str){ s.p + 5, s.n - 5 });
+			if (!target)
+				continue;
+			s = ht_str_printf(
+				arena, "loc:@%.*s", HT_STR_ARG(map_node(c, target)->name));
+		}
+		a->value.list.item[kept++].s = s;
+	}
+	a->value.list.n = kept;
+	if (!kept)
+		ht_attr_remove(n, "_class");
+}
+
 static void copy_edges(struct copying *c, const struct ht_node *from)
 {
 	struct ht_node *n = c->node[from->id];
@@ -337,9 +364,12 @@ static enum ht_status inline_call(
 	for (const struct ht_node *b = last ? f->body->first : NULL; b; b = b->next)
 		if (!c.arg[b->id].node)
 			HT_TRY(copy_node(&c, b));
-	for (const struct ht_node *b = f->body->first; b; b = b->next)
-		if (c.node[b->id])
-			copy_edges(&c, b);
+	for (const struct ht_node *b = f->body->first; b; b = b->next) {
+		if (!c.node[b->id])
+			continue;
+		copy_edges(&c, b);
+		move_colocations(&c, c.node[b->id]);
+	}
 	set_results(&c);
 	return HT_OK;
 }

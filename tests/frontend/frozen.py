@@ -7,6 +7,7 @@ TensorFlow computes from the SavedModel itself.
 Exit code 77: nothing to test with.
 """
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -46,6 +47,26 @@ def main():
             load(session)
             return session.run(outputs, feeds)
 
+    class SameNames(tf.Module):
+        """Variables of one name, so that names alone do not tell them from each other; and an
+        embedding, which is gathered from without being read."""
+
+        def __init__(self):
+            self.a = tf.Variable(tf.random.stateless_normal([4, 3], [1, 2]), name='w')
+            self.b = tf.Variable(tf.random.stateless_normal([3], [3, 4]), name='w')
+            self.c = tf.Variable(tf.random.stateless_normal([3], [5, 6]), name='w')
+            self.table = tf.Variable(tf.random.stateless_normal([10, 4], [7, 8]), name='table')
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.float32)])
+        def __call__(self, x):
+            rows = tf.nn.embedding_lookup(self.table, tf.cast(tf.abs(x), tf.int32))
+            return {'y': tf.matmul(rows, self.a) * self.b + self.c}
+
+    same_names = tempfile.mkdtemp()
+    module = SameNames()
+    tf.saved_model.save(module, same_names, signatures=module.__call__.get_concrete_function())
+    MODELS[same_names] = (5, )
+
     failures = 0
     for name, shape in MODELS.items():
         path = os.path.join(models, name)
@@ -80,6 +101,7 @@ def main():
         print(f'{name}: {len(graph.node)} nodes, largest difference {worst:.1e}'
               f'{"" if ok else " FAILED"} {left or ""}')
         failures += not ok
+    shutil.rmtree(same_names)
     print(f'{len(MODELS)} models, {failures} failures')
     sys.exit(failures > 0)
 
