@@ -107,12 +107,11 @@ static bool places_are_there(struct ht_graph *g, const struct ht_attr *a)
 }
 
 /* Notes on nodes that hold no longer, and that TensorFlow would refuse the graph for: beside which
- * node to be placed, when that one is gone; shapes, from before the batch was stated; gradients of
- * functions that were inlined. */
+ * node to be placed, when that one is gone; shapes, from before the batch was stated; which
+ * functions are gradients of which, when some of them are gone. */
 static void drop_notes(struct ht_graph *g)
 {
-	if (!g->functions)
-		g->extra = (struct ht_str){ 0 }; /* gradients of functions */
+	g->extra = (struct ht_str){ 0 };
 	for (struct ht_node *n = g->first; n; n = n->next) {
 		const struct ht_attr *a = ht_attr_find(n, "_class");
 		if (a && !places_are_there(g, a))
