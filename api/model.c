@@ -353,8 +353,14 @@ static enum ht_status state_shape(const struct ht_model *m, const struct ht_port
 	struct ht_shape s = shape_of(m, from);
 	struct ht_attr_value *v;
 
-	if (!ht_str_is(n->type, "Placeholder") && n->op != HT_OP_PlaceholderWithDefault)
+	if (!ht_str_is(n->type, "Placeholder") && n->op != HT_OP_PlaceholderWithDefault) {
+		/* Fed in the middle of the graph: pass feeds makes a placeholder of this type. */
+		if (p->value.index < n->outs) {
+			HT_TRY(close_shape(a, n, open, d, &s));
+			ht_type_of(p->value)->shape = s;
+		}
 		return HT_OK;
+	}
 	HT_TRY(close_shape(a, n, open, d, &s));
 	if (t && !ht_shape_eq(t->shape, s))
 		drop_default(n);
