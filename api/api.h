@@ -17,8 +17,8 @@
 /* ---- guard.c ---- */
 
 /* Runs `body(arg)`; an allocation that unwinds to `u` becomes HT_E_ENVIRONMENT. */
-enum ht_status ht_guarded(struct ht_unwind *u, enum ht_status (*body)(void *arg), void *arg,
-	struct ht_diags *d);
+enum ht_status ht_guarded(
+	struct ht_unwind *u, enum ht_status (*body)(void *arg), void *arg, struct ht_diags *d);
 /* Copies what was written to malloc'd memory. */
 enum ht_status ht_bytes_of(struct ht_str s, struct ht_bytes *out);
 int64_t ht_now_ns(void);
@@ -42,11 +42,11 @@ struct ht_shape_set {
 struct ht_model {
 	struct ht_unwind unwind;
 	struct ht_arena arena;
-	struct ht_graph *graph;  /* as imported */
-	struct ht_entry *entry;  /* the one chosen, ours: its outputs may have been replaced */
+	struct ht_graph *graph; /* as imported */
+	struct ht_entry *entry; /* the one chosen, ours: its outputs may have been replaced */
 	struct ht_shape_set *shapes;
-	int64_t batch;           /* 0: not stated */
-	bool set;                /* something was set: outputs, shapes */
+	int64_t batch; /* 0: not stated */
+	bool set;      /* something was set: outputs, shapes */
 	struct ht_value_info *input;
 	size_t inputs;
 	int64_t import_ns;
@@ -91,10 +91,11 @@ struct ht_lowering {
 bool ht_pipeline_names(const char *pipeline, const char *pass);
 enum ht_upto { HT_UPTO_PRECISION, HT_UPTO_LAYOUT };
 enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile_options *opt,
-	enum ht_open open, enum ht_upto upto, const char *stop_after, struct ht_work *w, struct ht_diags *d, struct ht_lowering *l);
+	enum ht_open open, enum ht_upto upto, const char *stop_after, struct ht_work *w,
+	struct ht_diags *d, struct ht_lowering *l);
 /* Options as given, with defaults for what is absent; checks struct_size. */
-enum ht_status ht_compile_options_of(const struct ht_compile_options *opt, struct ht_diags *d,
-	struct ht_compile_options *out);
+enum ht_status ht_compile_options_of(
+	const struct ht_compile_options *opt, struct ht_diags *d, struct ht_compile_options *out);
 const struct ht_target *ht_target_of(const struct ht_compile_options *opt, struct ht_diags *d);
 
 /* ---- program.c ---- */

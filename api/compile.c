@@ -18,15 +18,15 @@ void ht_phase_end(struct ht_phases *p, const char *name)
 	p->last_ns = now;
 }
 
-enum ht_status ht_compile_options_of(const struct ht_compile_options *opt, struct ht_diags *d,
-	struct ht_compile_options *out)
+enum ht_status ht_compile_options_of(
+	const struct ht_compile_options *opt, struct ht_diags *d, struct ht_compile_options *out)
 {
 	static const struct ht_compile_options defaults = HT_COMPILE_OPTIONS_INIT;
 
 	*out = opt ? *opt : defaults;
 	if (out->struct_size < sizeof defaults)
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
-			"ht_compile_options: struct_size is not set");
+		return ht_error(
+			d, HT_E_USAGE, HT_NOWHERE, "ht_compile_options: struct_size is not set");
 	if (out->threads < 0)
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "%d threads", out->threads);
 	if (!out->threads)
@@ -47,16 +47,17 @@ const struct ht_target *ht_target_of(const struct ht_compile_options *opt, struc
 	for (const struct ht_target *const *i = ht_targets(); *i && n < HT_COUNT(names); i++)
 		names[n++] = ht_str((*i)->name);
 	if (ht_near_names(ht_str(opt->target), names, n, near))
-		ht_error(d, HT_E_USAGE, HT_NOWHERE, "unknown target '%s'; did you mean '%.*s'?", opt->target,
-			HT_STR_ARG(near[0]));
+		ht_error(d, HT_E_USAGE, HT_NOWHERE, "unknown target '%s'; did you mean '%.*s'?",
+			opt->target, HT_STR_ARG(near[0]));
 	else
-		ht_error(d, HT_E_USAGE, HT_NOWHERE, "unknown target '%s'; see halftone targets", opt->target);
+		ht_error(d, HT_E_USAGE, HT_NOWHERE, "unknown target '%s'; see halftone targets",
+			opt->target);
 	return NULL;
 }
 
 /* A pipeline, unless `stop_after` was met in an earlier one. */
-static enum ht_status run(struct ht_lowering *l, const char *pipeline, const char *stop_after,
-	bool *stopped)
+static enum ht_status run(
+	struct ht_lowering *l, const char *pipeline, const char *stop_after, bool *stopped)
 {
 	if (*stopped)
 		return HT_OK;
@@ -73,7 +74,8 @@ bool ht_pipeline_names(const char *pipeline, const char *pass)
 		size_t len = strcspn(p, ",");
 		const char *end = p + len;
 		p += strspn(p, " \t\n");
-		if ((size_t)(end - p) >= n && !strncmp(p, pass, n) && strspn(p + n, " \t\n") == (size_t)(end - p) - n)
+		if ((size_t)(end - p) >= n && !strncmp(p, pass, n) &&
+			strspn(p + n, " \t\n") == (size_t)(end - p) - n)
 			return true;
 		p = end;
 	}
@@ -117,7 +119,8 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 	l->phases.phase[l->phases.n++] = (struct ht_phase){ "import", m->import_ns };
 	ht_phase_start(&l->phases);
 	if (stop_after && !ht_pass_named(ht_str(stop_after)))
-		return ht_run_passes(m->graph, stop_after, NULL, &(struct ht_pass_context){ .diags = d });
+		return ht_run_passes(
+			m->graph, stop_after, NULL, &(struct ht_pass_context){ .diags = d });
 	HT_TRY(ht_model_copy(m, w, open, d, &l->graph));
 	l->decisions.arena = &w->arena;
 	HT_TRY(ht_policy_init(&l->keep, "must_keep_origin_dtype", d));
@@ -142,8 +145,8 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 	HT_TRY(run(l, ht_pipeline_layout, stop_after, &stopped));
 	ht_phase_end(&l->phases, "layout");
 	if (stop_after && !stopped)
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "pass '%s' is not in the standard pipeline",
-			stop_after);
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"pass '%s' is not in the standard pipeline", stop_after);
 	return HT_OK;
 }
 
@@ -166,8 +169,7 @@ static void fill_info(struct compile *c, const struct ht_lowering *l)
 	i->float_nodes = l->decisions.float_nodes;
 	i->casts = l->decisions.casts;
 	i->target = l->passes.target->name;
-	i->policy = ht_str_copy(&c->p->arena,
-		ht_str(l->passes.policy->name)).p;
+	i->policy = ht_str_copy(&c->p->arena, ht_str(l->passes.policy->name)).p;
 }
 
 /* Inputs with a default value: a copy of it, so that the program does not need the model. */
@@ -192,10 +194,12 @@ static enum ht_status compile(void *arg)
 	struct ht_plan *plan;
 
 	HT_TRY(ht_backend_load(c->opt.backend, c->d, &c->p->backend));
-	HT_TRY(ht_lowering_run(c->m, &c->opt, HT_OPEN_REFUSE, HT_UPTO_LAYOUT, NULL, c->w, c->d, &l));
+	HT_TRY(ht_lowering_run(
+		c->m, &c->opt, HT_OPEN_REFUSE, HT_UPTO_LAYOUT, NULL, c->w, c->d, &l));
 	HT_TRY(ht_lower(l.graph, &l.passes, &c->w->arena, &plan));
 	ht_phase_end(&l.phases, "lower");
-	HT_TRY(ht_program_build(c->p, l.graph, plan, l.passes.target, c->opt.threads, &l.phases, c->d));
+	HT_TRY(ht_program_build(
+		c->p, l.graph, plan, l.passes.target, c->opt.threads, &l.phases, c->d));
 	keep_defaults(c);
 	fill_info(c, &l);
 	return HT_OK;
@@ -206,7 +210,9 @@ enum ht_status ht_compile(const struct ht_model *m, const struct ht_compile_opti
 	struct ht_diags *d, struct ht_program **out)
 {
 	struct ht_work w;
-	struct compile c = { .m = m, .p = ht_sys_alloc(sizeof(struct ht_program)), .w = &w, .d = d };
+	struct compile c = {
+		.m = m, .p = ht_sys_alloc(sizeof(struct ht_program)), .w = &w, .d = d
+	};
 	enum ht_status st = ht_compile_options_of(opt, d, &c.opt);
 
 	*out = NULL;

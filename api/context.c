@@ -22,8 +22,9 @@ enum ht_status ht_context_new(const struct ht_program *p, const struct ht_contex
 	if (!opt)
 		opt = &defaults;
 	if (opt->struct_size < sizeof defaults || opt->threads < 0)
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "ht_context_options: struct_size %zu, %d threads",
-			opt->struct_size, opt->threads);
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"ht_context_options: struct_size %zu, %d threads", opt->struct_size,
+			opt->threads);
 	c = ht_sys_alloc(sizeof *c);
 	if (!c)
 		goto failed;
@@ -41,8 +42,8 @@ enum ht_status ht_context_new(const struct ht_program *p, const struct ht_contex
 	return HT_OK;
 failed:
 	ht_context_free(c);
-	return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "no memory or threads for a context of %zu bytes",
-		p->rt.arena_bytes);
+	return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE,
+		"no memory or threads for a context of %zu bytes", p->rt.arena_bytes);
 }
 
 void ht_context_free(struct ht_context *c)
@@ -57,23 +58,24 @@ void ht_context_free(struct ht_context *c)
 }
 
 /* Type, shape and size of one array against what the program was compiled for. */
-static enum ht_status check(const char *what, const struct ht_value_info *v, const struct ht_array *a,
-	struct ht_diags *d)
+static enum ht_status check(const char *what, const struct ht_value_info *v,
+	const struct ht_array *a, struct ht_diags *d)
 {
 	if (a->dtype != v->dtype)
-		return ht_error(d, HT_E_INPUT, HT_NOWHERE, "%s '%s' is %s, %s was given", what, v->name,
-			ht_dtype_name(v->dtype), ht_dtype_name(a->dtype));
+		return ht_error(d, HT_E_INPUT, HT_NOWHERE, "%s '%s' is %s, %s was given", what,
+			v->name, ht_dtype_name(v->dtype), ht_dtype_name(a->dtype));
 	if (a->rank != v->rank)
-		return ht_error(d, HT_E_INPUT, HT_NOWHERE, "%s '%s' has %d dimensions, %d were given", what,
-			v->name, (int)v->rank, (int)a->rank);
+		return ht_error(d, HT_E_INPUT, HT_NOWHERE,
+			"%s '%s' has %d dimensions, %d were given", what, v->name, (int)v->rank,
+			(int)a->rank);
 	for (int32_t i = 0; i < v->rank; i++)
 		if (a->dim[i] != v->dim[i])
 			return ht_error(d, HT_E_INPUT, HT_NOWHERE,
-				"dimension %d of %s '%s' is %lld, %lld was given", (int)i, what, v->name,
-				(long long)v->dim[i], (long long)a->dim[i]);
+				"dimension %d of %s '%s' is %lld, %lld was given", (int)i, what,
+				v->name, (long long)v->dim[i], (long long)a->dim[i]);
 	if (a->bytes != v->bytes)
-		return ht_error(d, HT_E_INPUT, HT_NOWHERE, "%s '%s' has %zu bytes, %zu were given", what,
-			v->name, v->bytes, a->bytes);
+		return ht_error(d, HT_E_INPUT, HT_NOWHERE, "%s '%s' has %zu bytes, %zu were given",
+			what, v->name, v->bytes, a->bytes);
 	if (!a->data && v->bytes && !v->value)
 		return ht_error(d, HT_E_INPUT, HT_NOWHERE, "%s '%s' has no data", what, v->name);
 	return HT_OK;

@@ -51,7 +51,9 @@ static enum ht_status write_text(struct convert *c, const struct ht_graph *g)
 static enum ht_status write_graph(struct convert *c, const struct ht_graph *g, bool as_imported)
 {
 	struct ht_str path = ht_str(c->path);
-	enum ht_export_form form = ht_str_ends(path, ".pbtxt") || ht_str_ends(path, "txt") ? HT_EXPORT_TEXT : HT_EXPORT_WIRE;
+	enum ht_export_form form = ht_str_ends(path, ".pbtxt") || ht_str_ends(path, "txt")
+					   ? HT_EXPORT_TEXT
+					   : HT_EXPORT_WIRE;
 
 	if (ht_str_ends(path, ".hir"))
 		return write_text(c, g);
@@ -100,7 +102,8 @@ static bool places_are_there(struct ht_graph *g, const struct ht_attr *a)
 		return true;
 	for (size_t i = 0; i < a->value.list.n; i++) {
 		struct ht_str s = a->value.list.item[i].s;
-		if (ht_str_starts(s, "loc:@") && !ht_graph_node(g, (struct ht_str){ s.p + 5, s.n - 5 }))
+		if (ht_str_starts(s, "loc:@") &&
+			!ht_graph_node(g, (struct ht_str){ s.p + 5, s.n - 5 }))
 			return false;
 	}
 	return true;
@@ -130,7 +133,8 @@ static enum ht_status convert(void *arg)
 	if (c->policy) {
 		opt.policy = c->policy;
 		HT_TRY(ht_compile_options_of(&opt, c->d, &opt));
-		HT_TRY(ht_lowering_run(c->m, &opt, HT_OPEN_ASSUME, HT_UPTO_PRECISION, NULL, c->w, c->d, &l));
+		HT_TRY(ht_lowering_run(
+			c->m, &opt, HT_OPEN_ASSUME, HT_UPTO_PRECISION, NULL, c->w, c->d, &l));
 		HT_TRY(ht_run_passes(l.graph, EXPORT, NULL, &l.passes));
 		name_outputs(l.graph, c->m);
 		drop_notes(l.graph);

@@ -61,10 +61,16 @@ static enum ht_status rewrite(void *arg)
 }
 
 enum ht_status ht_rewrite(const struct ht_model *m, const char *pipeline, const char *stop_after,
-	const struct ht_compile_options *opt, const char *path, struct ht_diags *d, struct ht_bytes *out)
+	const struct ht_compile_options *opt, const char *path, struct ht_diags *d,
+	struct ht_bytes *out)
 {
 	struct ht_work w;
-	struct emit e = { .m = m, .pipeline = pipeline, .stop_after = stop_after, .path = path, .d = d, .out = out };
+	struct emit e = { .m = m,
+		.pipeline = pipeline,
+		.stop_after = stop_after,
+		.path = path,
+		.d = d,
+		.out = out };
 
 	HT_TRY(ht_compile_options_of(opt, d, &e.opt));
 	return run(&w, &e, rewrite);
@@ -81,8 +87,8 @@ static void put_member(struct ht_buf *b, const char *name, struct ht_str data)
 		ht_putc(b, '\n');
 }
 
-static enum ht_status put_code(struct emit *e, const struct ht_backend *backend, const struct ht_plan *plan,
-	const struct ht_target *target, enum ht_emit form)
+static enum ht_status put_code(struct emit *e, const struct ht_backend *backend,
+	const struct ht_plan *plan, const struct ht_target *target, enum ht_emit form)
 {
 	if (form == HT_EMIT_OBJ)
 		ht_puts(&e->buf, "!<arch>\n");
@@ -111,7 +117,9 @@ static void put_kernels(struct emit *e, const struct ht_plan *plan)
 
 static enum ht_status emit(void *arg)
 {
-	static const char *const forms[] = { [HT_EMIT_LLVM] = "llvm", [HT_EMIT_ASM] = "asm", [HT_EMIT_OBJ] = "obj" };
+	static const char *const forms[] = {
+		[HT_EMIT_LLVM] = "llvm", [HT_EMIT_ASM] = "asm", [HT_EMIT_OBJ] = "obj"
+	};
 	struct emit *e = arg;
 	const struct ht_backend *backend;
 	struct ht_lowering l;
@@ -125,9 +133,10 @@ static enum ht_status emit(void *arg)
 		return ht_error(e->d, HT_E_USAGE, HT_NOWHERE,
 			"cannot emit '%s'; there are hir, kernels, llvm, asm, obj", e->form);
 	if (e->stop_after && !graph)
-		return ht_error(e->d, HT_E_USAGE, HT_NOWHERE, "stopping behind a pass leaves no code, only hir");
-	HT_TRY(ht_lowering_run(e->m, &e->opt, graph ? HT_OPEN_ASSUME : HT_OPEN_REFUSE, HT_UPTO_LAYOUT,
-		e->stop_after, e->w, e->d, &l));
+		return ht_error(e->d, HT_E_USAGE, HT_NOWHERE,
+			"stopping behind a pass leaves no code, only hir");
+	HT_TRY(ht_lowering_run(e->m, &e->opt, graph ? HT_OPEN_ASSUME : HT_OPEN_REFUSE,
+		HT_UPTO_LAYOUT, e->stop_after, e->w, e->d, &l));
 	if (graph)
 		return put_graph(e, l.graph);
 	HT_TRY(ht_lower(l.graph, &l.passes, &e->w->arena, &plan));

@@ -14,8 +14,8 @@ struct explain {
 	struct ht_map types; /* imported node → map: type attribute → the decision */
 };
 
-static void add_type(struct explain *e, struct ht_str node, struct ht_str attr,
-	const struct ht_decided_type *t)
+static void add_type(
+	struct explain *e, struct ht_str node, struct ht_str attr, const struct ht_decided_type *t)
 {
 	struct ht_map_entry *of = ht_map_at(&e->types, node);
 
@@ -67,12 +67,14 @@ static void collect_types(struct explain *e, const struct ht_decisions *from)
 
 static int by_key(const void *a, const void *b)
 {
-	return ht_str_cmp(((const struct ht_map_entry *)a)->key, ((const struct ht_map_entry *)b)->key);
+	return ht_str_cmp(
+		((const struct ht_map_entry *)a)->key, ((const struct ht_map_entry *)b)->key);
 }
 
 static int by_name(const void *a, const void *b)
 {
-	return ht_str_cmp(((const struct ht_decided_cast *)a)->name, ((const struct ht_decided_cast *)b)->name);
+	return ht_str_cmp(((const struct ht_decided_cast *)a)->name,
+		((const struct ht_decided_cast *)b)->name);
 }
 
 static void put_types_json(struct explain *e)
@@ -116,7 +118,8 @@ static void put_json(struct explain *e, const struct ht_lowering *l)
 	}
 	ht_puts(b, "],\n \"types\": {");
 	put_types_json(e);
-	ht_printf(b, "},\n \"nodes\": %zu,\n \"float_nodes\": %zu,\n \"low_nodes\": %zu,\n \"unknown\": [",
+	ht_printf(b,
+		"},\n \"nodes\": %zu,\n \"float_nodes\": %zu,\n \"low_nodes\": %zu,\n \"unknown\": [",
 		l->graph->nodes, from->float_nodes, from->low_nodes);
 	for (size_t i = 0; i < from->unknowns; i++) {
 		ht_puts(b, i ? ", " : "");
@@ -125,8 +128,8 @@ static void put_json(struct explain *e, const struct ht_lowering *l)
 	ht_puts(b, "]}\n");
 }
 
-static void put_type_text(struct ht_buf *b, struct ht_str node, struct ht_str attr,
-	const struct ht_decided_type *t)
+static void put_type_text(
+	struct ht_buf *b, struct ht_str node, struct ht_str attr, const struct ht_decided_type *t)
 {
 	ht_printf(b, "%.*s  %.*s: %s -> %s  %s", HT_STR_ARG(node), HT_STR_ARG(attr),
 		ht_dtype_name(t->from), ht_dtype_name(t->to), t->rule);
@@ -143,12 +146,14 @@ static void put_text(struct explain *e, const struct ht_lowering *l)
 	for (size_t i = 0; i < e->types.count; i++) {
 		struct ht_map *of = e->types.entries[i].value;
 		for (size_t j = 0; j < of->count; j++)
-			put_type_text(b, e->types.entries[i].key, of->entries[j].key, of->entries[j].value);
+			put_type_text(b, e->types.entries[i].key, of->entries[j].key,
+				of->entries[j].value);
 	}
 	for (size_t i = 0; i < from->casts; i++)
 		ht_printf(b, "cast %.*s: %s -> %s  of %.*s%s\n", HT_STR_ARG(from->cast[i].name),
 			ht_dtype_name(from->cast[i].from), ht_dtype_name(from->cast[i].to),
-			HT_STR_ARG(from->cast[i].source), from->cast[i].constant ? " (constant: folded)" : "");
+			HT_STR_ARG(from->cast[i].source),
+			from->cast[i].constant ? " (constant: folded)" : "");
 	for (size_t i = 0; i < from->unknowns; i++)
 		ht_printf(b, "unknown to the profile, kept: %.*s\n", HT_STR_ARG(from->unknown[i]));
 	ht_printf(b, "%zu of %zu float nodes in low precision, %zu casts\n", from->low_nodes,
@@ -163,7 +168,8 @@ static enum ht_status explain(void *arg)
 
 	opt.policy = e->policy;
 	HT_TRY(ht_compile_options_of(&opt, e->d, &opt));
-	HT_TRY(ht_lowering_run(e->m, &opt, HT_OPEN_ASSUME, HT_UPTO_PRECISION, NULL, e->w, e->d, &l));
+	HT_TRY(ht_lowering_run(
+		e->m, &opt, HT_OPEN_ASSUME, HT_UPTO_PRECISION, NULL, e->w, e->d, &l));
 	collect_types(e, &l.decisions);
 	if (e->types.count)
 		qsort(e->types.entries, e->types.count, sizeof *e->types.entries, by_key);
@@ -181,7 +187,9 @@ enum ht_status ht_explain(const struct ht_model *m, const struct ht_policy *poli
 	enum ht_format format, struct ht_diags *d, struct ht_bytes *out)
 {
 	struct ht_work w;
-	struct explain e = { .m = m, .policy = policy, .format = format, .w = &w, .d = d, .out = out };
+	struct explain e = {
+		.m = m, .policy = policy, .format = format, .w = &w, .d = d, .out = out
+	};
 	enum ht_status st;
 
 	*out = (struct ht_bytes){ 0 };

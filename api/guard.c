@@ -5,8 +5,8 @@
 #include <string.h>
 #include <time.h>
 
-enum ht_status ht_guarded(struct ht_unwind *u, enum ht_status (*body)(void *arg), void *arg,
-	struct ht_diags *d)
+enum ht_status ht_guarded(
+	struct ht_unwind *u, enum ht_status (*body)(void *arg), void *arg, struct ht_diags *d)
 {
 	if (setjmp(u->env))
 		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");

@@ -33,7 +33,8 @@ struct inspect {
 
 static int by_type(const void *a, const void *b)
 {
-	return ht_str_cmp(((const struct type_count *)a)->type, ((const struct type_count *)b)->type);
+	return ht_str_cmp(
+		((const struct type_count *)a)->type, ((const struct type_count *)b)->type);
 }
 
 static bool any_node(const struct ht_node *n)
@@ -53,8 +54,8 @@ static bool cannot_lower(const struct ht_node *n)
 }
 
 /* Op types of the nodes that `wanted` says, by name. */
-static struct histogram count_types(const struct ht_graph *g, bool (*wanted)(const struct ht_node *),
-	struct ht_arena *a)
+static struct histogram count_types(
+	const struct ht_graph *g, bool (*wanted)(const struct ht_node *), struct ht_arena *a)
 {
 	struct histogram h = { 0 };
 	struct ht_map map;
@@ -72,15 +73,18 @@ static struct histogram count_types(const struct ht_graph *g, bool (*wanted)(con
 	h.n = map.count;
 	h.item = HT_NEW_ARRAY(a, struct type_count, h.n);
 	for (size_t i = 0; i < h.n; i++)
-		h.item[i] = (struct type_count){ map.entries[i].key, *(int64_t *)map.entries[i].value };
+		h.item[i] =
+			(struct type_count){ map.entries[i].key, *(int64_t *)map.entries[i].value };
 	qsort(h.item, h.n, sizeof *h.item, by_type);
 	return h;
 }
 
-static enum ht_status prepare(struct inspect *s, enum ht_open open, struct ht_diags *d,
-	struct ht_graph **out)
+static enum ht_status prepare(
+	struct inspect *s, enum ht_open open, struct ht_diags *d, struct ht_graph **out)
 {
-	struct ht_pass_context c = { .scratch = &s->w->scratch, .diags = d, .target = ht_target_host(),
+	struct ht_pass_context c = { .scratch = &s->w->scratch,
+		.diags = d,
+		.target = ht_target_host(),
 		.variables = ht_variables_of(s->m, s->w) };
 
 	HT_TRY(ht_model_copy(s->m, s->w, open, d, out));
@@ -91,7 +95,9 @@ static enum ht_status prepare(struct inspect *s, enum ht_open open, struct ht_di
 static void measure(struct inspect *s, const struct ht_graph *g)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next) {
-		const struct ht_tensor *t = n->op == HT_OP_Const ? ht_const_tensor(ht_out((struct ht_node *)n, 0)) : NULL;
+		const struct ht_tensor *t =
+			n->op == HT_OP_Const ? ht_const_tensor(ht_out((struct ht_node *)n, 0))
+					     : NULL;
 		if (t && t->blob)
 			s->weight_bytes += t->blob->n;
 		s->multiply_adds += ht_multiply_adds(n);
@@ -111,7 +117,9 @@ static void warn_first_error(struct inspect *s, const struct ht_diags *quiet)
 /* What cannot be lowered is what is left so after the passes that come before lowering. */
 static void look_for_unsupported(struct inspect *s, struct ht_diags *quiet)
 {
-	struct ht_pass_context c = { .scratch = &s->w->scratch, .diags = quiet, .target = ht_target_host(),
+	struct ht_pass_context c = { .scratch = &s->w->scratch,
+		.diags = quiet,
+		.target = ht_target_host(),
 		.variables = ht_variables_of(s->m, s->w) };
 	struct ht_graph *g;
 
@@ -158,7 +166,8 @@ static void put_shape_json(struct ht_buf *b, int32_t rank, const int64_t *dim)
 	ht_putc(b, ']');
 }
 
-static void put_value(struct inspect *s, bool first, const char *name, enum ht_dtype t, struct ht_shape shape)
+static void put_value(
+	struct inspect *s, bool first, const char *name, enum ht_dtype t, struct ht_shape shape)
 {
 	if (s->format == HT_FORMAT_JSON) {
 		ht_puts(&s->buf, first ? "\n  {\"name\": " : ",\n  {\"name\": ");
@@ -203,7 +212,8 @@ static void put_histogram(struct inspect *s, const struct histogram *h)
 			ht_put_json(&s->buf, h->item[i].type);
 			ht_printf(&s->buf, ": %lld", (long long)h->item[i].count);
 		} else {
-			ht_printf(&s->buf, "  %-28.*s %lld\n", HT_STR_ARG(h->item[i].type), (long long)h->item[i].count);
+			ht_printf(&s->buf, "  %-28.*s %lld\n", HT_STR_ARG(h->item[i].type),
+				(long long)h->item[i].count);
 		}
 	}
 }
@@ -223,7 +233,8 @@ static void put_json(struct inspect *s)
 	put_inputs(s);
 	ht_puts(b, "],\n \"outputs\": [");
 	put_outputs(s);
-	ht_printf(b, "],\n \"nodes\": %zu,\n \"functions\": %zu,\n \"ops\": {", s->nodes, s->functions);
+	ht_printf(b, "],\n \"nodes\": %zu,\n \"functions\": %zu,\n \"ops\": {", s->nodes,
+		s->functions);
 	put_histogram(s, &s->ops);
 	ht_puts(b, "},\n \"unsupported\": {");
 	put_histogram(s, &s->unsupported);
@@ -242,7 +253,8 @@ static void put_text(struct inspect *s)
 
 	for (const struct ht_entry *e = s->m->graph->entries; e; e = e->next)
 		if (e->name.n)
-			ht_printf(b, "%s%.*s", signatures++ ? ", " : "signatures: ", HT_STR_ARG(e->name));
+			ht_printf(b, "%s%.*s",
+				signatures++ ? ", " : "signatures: ", HT_STR_ARG(e->name));
 	ht_puts(b, signatures ? "\ninputs:\n" : "inputs:\n");
 	put_inputs(s);
 	ht_puts(b, "outputs:\n");
@@ -281,8 +293,8 @@ static enum ht_status inspect(void *arg)
 	return ht_bytes_of(ht_buf_str(&s->buf), s->out);
 }
 
-enum ht_status ht_model_inspect(const struct ht_model *m, enum ht_format format, struct ht_diags *d,
-	struct ht_bytes *out)
+enum ht_status ht_model_inspect(
+	const struct ht_model *m, enum ht_format format, struct ht_diags *d, struct ht_bytes *out)
 {
 	struct ht_work w;
 	struct inspect s = { .m = m, .format = format, .w = &w, .d = d, .out = out };

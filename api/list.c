@@ -73,7 +73,8 @@ static void list_policies(struct list *l)
 			{ "summary", k->summary },
 			{ "same_as", same },
 		};
-		snprintf(same, sizeof same, "%s%s", k->same_as && l->format == HT_FORMAT_TEXT ? "; same as " : "",
+		snprintf(same, sizeof same, "%s%s",
+			k->same_as && l->format == HT_FORMAT_TEXT ? "; same as " : "",
 			k->same_as ? k->same_as : "");
 		row(l, k->name, HT_COUNT(column), column);
 	}
@@ -105,7 +106,8 @@ static enum ht_status list(void *arg)
 		if (strcmp(tables[i].name, l->what))
 			continue;
 		if (l->format == HT_FORMAT_JSON)
-			ht_printf(&l->buf, "{\"schema\": \"halftone.%s/1\", \"%s\": [", l->what, l->what);
+			ht_printf(&l->buf, "{\"schema\": \"halftone.%s/1\", \"%s\": [", l->what,
+				l->what);
 		tables[i].rows(l);
 		if (l->format == HT_FORMAT_JSON)
 			ht_puts(&l->buf, "]}\n");
@@ -114,8 +116,8 @@ static enum ht_status list(void *arg)
 	return ht_error(l->d, HT_E_USAGE, HT_NOWHERE, "there is no list of '%s'", l->what);
 }
 
-enum ht_status ht_list(const char *what, enum ht_format format, struct ht_diags *d,
-	struct ht_bytes *out)
+enum ht_status ht_list(
+	const char *what, enum ht_format format, struct ht_diags *d, struct ht_bytes *out)
 {
 	struct ht_work w;
 	struct list l = { .what = what, .format = format, .w = &w, .d = d, .out = out };

@@ -41,8 +41,10 @@ static enum ht_status choose_entry(struct load *l, struct ht_entry **out)
 		names[n++] = e->name;
 	found = ht_near_names(ht_str(name), names, n, near);
 	if (found)
-		return ht_error(l->d, HT_E_USAGE, (struct ht_where){ .path = l->path, .offset = -1 },
-			"the model has no signature '%s'; did you mean '%.*s'?", name, HT_STR_ARG(near[0]));
+		return ht_error(l->d, HT_E_USAGE,
+			(struct ht_where){ .path = l->path, .offset = -1 },
+			"the model has no signature '%s'; did you mean '%.*s'?", name,
+			HT_STR_ARG(near[0]));
 	return ht_error(l->d, HT_E_USAGE, (struct ht_where){ .path = l->path, .offset = -1 },
 		"the model has no signature '%s'; it has %zu", name, n);
 }
@@ -149,7 +151,8 @@ enum ht_status ht_model_load(const char *path, const struct ht_load_options *opt
 		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
 	if (l.opt->struct_size < sizeof defaults) {
 		free(l.m);
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "ht_load_options: struct_size is not set");
+		return ht_error(
+			d, HT_E_USAGE, HT_NOWHERE, "ht_load_options: struct_size is not set");
 	}
 	ht_arena_init(&l.m->arena, &l.m->unwind);
 	st = ht_guarded(&l.m->unwind, load, &l, d);
@@ -211,8 +214,8 @@ static enum ht_status set_outputs(void *arg)
 	return HT_OK;
 }
 
-enum ht_status ht_model_set_outputs(struct ht_model *m, const char *const *name, size_t n,
-	struct ht_diags *d)
+enum ht_status ht_model_set_outputs(
+	struct ht_model *m, const char *const *name, size_t n, struct ht_diags *d)
 {
 	struct set s = { .m = m, .name = name, .n = n, .d = d };
 
@@ -231,7 +234,8 @@ static enum ht_status no_input(struct set *s)
 	found = ht_near_names(ht_str(s->input), names, s->m->inputs, near);
 	if (found)
 		return ht_error(s->d, HT_E_USAGE, HT_NOWHERE,
-			"the model has no input '%s'; did you mean '%.*s'?", s->input, HT_STR_ARG(near[0]));
+			"the model has no input '%s'; did you mean '%.*s'?", s->input,
+			HT_STR_ARG(near[0]));
 	return ht_error(s->d, HT_E_USAGE, HT_NOWHERE, "the model has no input '%s'%s%s%s", s->input,
 		s->m->inputs ? "; its first is '" : "", s->m->inputs ? s->m->input[0].name : "",
 		s->m->inputs ? "'" : "");
@@ -251,19 +255,20 @@ static enum ht_status set_shape(void *arg)
 	if (!p)
 		return no_input(s);
 	if (s->rank < 0 || s->rank > HT_MAX_RANK)
-		return ht_error(s->d, HT_E_USAGE, HT_NOWHERE, "rank %d of input '%s' is not in 0..%d",
-			(int)s->rank, s->input, HT_MAX_RANK);
+		return ht_error(s->d, HT_E_USAGE, HT_NOWHERE,
+			"rank %d of input '%s' is not in 0..%d", (int)s->rank, s->input,
+			HT_MAX_RANK);
 	old = shape_of(s->m, p);
 	if (old.rank >= 0 && old.rank != s->rank)
 		return ht_error(s->d, HT_E_USAGE, HT_NOWHERE,
-			"input '%s' has %d dimensions, the shape stated has %d", s->input, (int)old.rank,
-			(int)s->rank);
+			"input '%s' has %d dimensions, the shape stated has %d", s->input,
+			(int)old.rank, (int)s->rank);
 	old = stated_shape(p->value.node);
 	for (int32_t i = 0; i < s->rank; i++) {
 		dim[i] = s->dim[i];
 		if (dim[i] < -1)
-			return ht_error(s->d, HT_E_USAGE, HT_NOWHERE, "a dimension of input '%s' is %lld",
-				s->input, (long long)dim[i]);
+			return ht_error(s->d, HT_E_USAGE, HT_NOWHERE,
+				"a dimension of input '%s' is %lld", s->input, (long long)dim[i]);
 		if (old.rank < 0 || old.dim[i] < 0)
 			continue;
 		if (dim[i] == -1)
@@ -279,8 +284,8 @@ static enum ht_status set_shape(void *arg)
 	return HT_OK;
 }
 
-enum ht_status ht_model_set_shape(struct ht_model *m, const char *input, int32_t rank,
-	const int64_t *dim, struct ht_diags *d)
+enum ht_status ht_model_set_shape(
+	struct ht_model *m, const char *input, int32_t rank, const int64_t *dim, struct ht_diags *d)
 {
 	struct set s = { .m = m, .input = input, .rank = rank, .dim = dim, .d = d };
 
@@ -329,7 +334,8 @@ static enum ht_status close_shape(struct ht_arena *a, const struct ht_node *n, e
 			continue;
 		if (i)
 			return ht_error(d, HT_E_UNSUPPORTED, at,
-				"dimension %d of this input is open; state it with --input-shape", (int)i);
+				"dimension %d of this input is open; state it with --input-shape",
+				(int)i);
 		ht_note(d, at, "the open first dimension of this input counts as 1");
 		dim[0] = 1;
 	}

@@ -42,14 +42,17 @@ static enum ht_status load(const char *path, struct ht_diags *d)
 	const struct ht_backend *b;
 	void *so;
 
-	so = given && *given ? dlopen(given, RTLD_NOW | RTLD_LOCAL) : open_beside(beside, sizeof beside);
+	so = given && *given ? dlopen(given, RTLD_NOW | RTLD_LOCAL)
+			     : open_beside(beside, sizeof beside);
 	if (!so)
-		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "cannot load the code generator: %s", dlerror());
+		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE,
+			"cannot load the code generator: %s", dlerror());
 	b = dlsym(so, "ht_backend");
 	if (!b || b->abi != HT_BACKEND_ABI) {
 		dlclose(so);
 		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE,
-			"%s is not the code generator of this version", given && *given ? given : beside);
+			"%s is not the code generator of this version",
+			given && *given ? given : beside);
 	}
 	loaded = b;
 	return HT_OK;

@@ -19,8 +19,8 @@ enum ht_status ht_policy_new(const char *name, struct ht_diags *d, struct ht_pol
 	return st;
 }
 
-enum ht_status ht_policy_set(struct ht_policy *p, const char *key, const char *value,
-	struct ht_diags *d)
+enum ht_status ht_policy_set(
+	struct ht_policy *p, const char *key, const char *value, struct ht_diags *d)
 {
 	return ht_policy_option(p, key, value, d);
 }

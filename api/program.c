@@ -34,7 +34,8 @@ static bool used_later(const struct ht_plan *plan, int32_t i)
 
 	for (int32_t j = 0; j < plan->buffers; j++) {
 		const struct ht_plan_buffer *b = &plan->buffer[j];
-		if (b->kind == HT_PLAN_CONST && (b->pack ? j > i && b->packed_from == from : b->blob == from))
+		if (b->kind == HT_PLAN_CONST &&
+			(b->pack ? j > i && b->packed_from == from : b->blob == from))
 			return true;
 	}
 	return false;
@@ -58,12 +59,13 @@ static enum ht_status pack(struct build *b, struct ht_plan_buffer *buf)
 	struct ht_blob *blob = ht_blob_new(buf->bytes);
 
 	if (!blob)
-		return ht_error(b->d, HT_E_ENVIRONMENT, HT_NOWHERE, "no memory for %zu bytes of weights",
-			buf->bytes);
+		return ht_error(b->d, HT_E_ENVIRONMENT, HT_NOWHERE,
+			"no memory for %zu bytes of weights", buf->bytes);
 	keep(b->p, blob);
 	buf->blob = blob;
 	for (size_t i = 0; i < buf->pack_count; i++)
-		ht_pack_b(k, src + i * (size_t)buf->pack_stride * from, (char *)(uintptr_t)blob->p + i * to);
+		ht_pack_b(k, src + i * (size_t)buf->pack_stride * from,
+			(char *)(uintptr_t)blob->p + i * to);
 	return HT_OK;
 }
 
@@ -87,7 +89,8 @@ static enum ht_status make_constants(struct build *b, struct ht_graph *g)
 
 /* ---- addresses ---- */
 
-static void place(const struct ht_plan_buffer *from, struct ht_rt_buffer *to, size_t *in, size_t *out)
+static void place(
+	const struct ht_plan_buffer *from, struct ht_rt_buffer *to, size_t *in, size_t *out)
 {
 	HT_CHECK(from->alias < 0);
 	switch (from->kind) {
@@ -126,7 +129,8 @@ static void make_step(struct build *b, const struct ht_plan_step *from, struct h
 	if (k->params && from->params)
 		memcpy(params, from->params, (size_t)k->params * sizeof *params);
 	*to = (struct ht_rt_step){
-		.fn = k->library ? ht_library_kernel(k->library) : b->entry[kernel_number(b->plan, k)],
+		.fn = k->library ? ht_library_kernel(k->library)
+				 : b->entry[kernel_number(b->plan, k)],
 		.buffer = buffer,
 		.args = k->args,
 		.params = params,
@@ -160,11 +164,12 @@ static void make_rt(struct build *b)
 }
 
 /* Inputs and outputs by the names of the entry's ports; the plan has outputs in their order. */
-static struct ht_value_info *describe(struct build *b, enum ht_plan_kind kind, int32_t count,
-	const struct ht_port *port)
+static struct ht_value_info *describe(
+	struct build *b, enum ht_plan_kind kind, int32_t count, const struct ht_port *port)
 {
 	struct ht_arena *a = &b->p->arena;
-	struct ht_value_info *list = HT_NEW_ARRAY(a, struct ht_value_info, (size_t)count), *v = list;
+	struct ht_value_info *list = HT_NEW_ARRAY(a, struct ht_value_info, (size_t)count),
+			     *v = list;
 
 	for (int32_t i = 0; i < b->plan->buffers; i++) {
 		const struct ht_plan_buffer *from = &b->plan->buffer[i];
@@ -189,8 +194,8 @@ static enum ht_status generate(struct build *b)
 
 	if (!plan->kernels)
 		return HT_OK;
-	HT_TRY(b->p->backend->compile(plan->kernel, plan->kernels, b->target, b->threads, b->d,
-		&b->p->code, &b->entry));
+	HT_TRY(b->p->backend->compile(
+		plan->kernel, plan->kernels, b->target, b->threads, b->d, &b->p->code, &b->entry));
 	b->p->info.code_bytes = b->p->backend->code_bytes(b->p->code);
 	return HT_OK;
 }

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-static enum ht_status write_weights(const char *path, struct ht_str weights, struct ht_arena *a,
-	struct ht_diags *d)
+static enum ht_status write_weights(
+	const char *path, struct ht_str weights, struct ht_arena *a, struct ht_diags *d)
 {
 	struct ht_str p = ht_str(path);
 	size_t stem = ht_str_ends(p, ".hir") ? p.n - 4 : p.n;

@@ -126,34 +126,38 @@ static void put_json(struct cli *c, const struct ht_program_info *p, const struc
 {
 	text_printf(t, "{\"schema\": \"halftone.bench/1\",\n \"model\": ");
 	text_json(t, c->model);
-	text_printf(t, ",\n \"policy\": \"%s\",\n \"target\": \"%s\",\n \"threads\": %lld,\n \"batch\": %lld,\n",
+	text_printf(t,
+		",\n \"policy\": \"%s\",\n \"target\": \"%s\",\n \"threads\": %lld,\n \"batch\": %lld,\n",
 		p->policy, p->target, threads, batch);
-	text_printf(t, " \"latency_ms\": {\"min\": %.6g, \"median\": %.6g, \"p90\": %.6g, \"p99\": %.6g, \"runs\": %zu},\n",
+	text_printf(t,
+		" \"latency_ms\": {\"min\": %.6g, \"median\": %.6g, \"p90\": %.6g, \"p99\": %.6g, \"runs\": %zu},\n",
 		quantile(m, 0), quantile(m, 0.5), quantile(m, 0.9), quantile(m, 0.99), m->n);
 	text_printf(t, " \"compile_ms\": {");
 	for (size_t i = 0; i < p->phases; i++)
-		text_printf(t, "%s\"%s\": %.6g", i ? ", " : "", p->phase[i].name, (double)p->phase[i].ns / 1e6);
-	text_printf(t, "},\n \"weight_bytes\": %zu,\n \"arena_bytes\": %zu,\n \"code_bytes\": %zu,\n"
-		" \"steps\": %zu,\n \"kernels\": %zu,\n \"peak_rss_bytes\": %zu", p->weight_bytes, p->arena_bytes,
-		p->code_bytes, p->steps, p->kernels, peak_rss());
+		text_printf(t, "%s\"%s\": %.6g", i ? ", " : "", p->phase[i].name,
+			(double)p->phase[i].ns / 1e6);
+	text_printf(t,
+		"},\n \"weight_bytes\": %zu,\n \"arena_bytes\": %zu,\n \"code_bytes\": %zu,\n"
+		" \"steps\": %zu,\n \"kernels\": %zu,\n \"peak_rss_bytes\": %zu",
+		p->weight_bytes, p->arena_bytes, p->code_bytes, p->steps, p->kernels, peak_rss());
 }
 
 static void put_text(const struct ht_program_info *p, const struct samples *m, struct text *t)
 {
 	int64_t total = 0;
 
-	text_printf(t, "latency   min %.4g  median %.4g  p90 %.4g  p99 %.4g ms  (%zu runs)\n", quantile(m, 0),
-		quantile(m, 0.5), quantile(m, 0.9), quantile(m, 0.99), m->n);
+	text_printf(t, "latency   min %.4g  median %.4g  p90 %.4g  p99 %.4g ms  (%zu runs)\n",
+		quantile(m, 0), quantile(m, 0.5), quantile(m, 0.9), quantile(m, 0.99), m->n);
 	text_printf(t, "compile  ");
 	for (size_t i = 0; i < p->phases; i++) {
 		text_printf(t, " %s %.4g", p->phase[i].name, (double)p->phase[i].ns / 1e6);
 		total += p->phase[i].ns;
 	}
 	text_printf(t, "  total %.4g ms\n", (double)total / 1e6);
-	text_printf(t, "memory    weights %zu  arena %zu  code %zu  peak %zu bytes\n", p->weight_bytes,
-		p->arena_bytes, p->code_bytes, peak_rss());
-	text_printf(t, "program   %zu steps  %zu kernels  policy %s  target %s\n", p->steps, p->kernels, p->policy,
-		p->target);
+	text_printf(t, "memory    weights %zu  arena %zu  code %zu  peak %zu bytes\n",
+		p->weight_bytes, p->arena_bytes, p->code_bytes, peak_rss());
+	text_printf(t, "program   %zu steps  %zu kernels  policy %s  target %s\n", p->steps,
+		p->kernels, p->policy, p->target);
 }
 
 /* The mean says little where runs differ this much. */

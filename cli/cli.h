@@ -97,7 +97,7 @@ void text_json(struct text *t, const char *s); /* with quotes */
 /* A number for JSON: non-finite ones are strings. */
 void text_number(struct text *t, double x);
 enum ht_status text_print(struct text *t); /* to standard output; frees */
-void *must_alloc(size_t n);               /* zeroed */
+void *must_alloc(size_t n);                /* zeroed */
 /* Up to distance 2, or NULL. */
 const char *near_name(const char *s, const char *const *names, size_t n);
 
@@ -111,7 +111,7 @@ enum ht_status open_policy(struct cli *c, struct ht_policy **out); /* NULL when 
 struct array {
 	struct ht_array a; /* data from malloc, dim = shape */
 	int64_t shape[32];
-	bool raw16;        /* two bytes of unknown meaning ('V2', or '<u2'): may be bfloat16 */
+	bool raw16; /* two bytes of unknown meaning ('V2', or '<u2'): may be bfloat16 */
 };
 void array_free(struct array *a);
 /* Fills the dimensions and makes zeroed data. */

@@ -66,7 +66,8 @@ static bool same_shape(const struct ht_array *a, const struct ht_array *b)
 }
 
 /* --tol X, --tol OUTPUT:X; the last one that fits counts. */
-static enum ht_status tolerance(struct cli *c, const struct session *s, const char *output, double *tol)
+static enum ht_status tolerance(
+	struct cli *c, const struct session *s, const char *output, double *tol)
 {
 	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
 
@@ -79,7 +80,8 @@ static enum ht_status tolerance(struct cli *c, const struct session *s, const ch
 		double x = strtod(number, &end);
 		if (end == number || *end || !(x >= 0))
 			return fail(HT_E_USAGE, "--tol: '%s' is not [OUTPUT:]NUMBER", v);
-		if (!colon || (strlen(output) == (size_t)(colon - v) && !strncmp(output, v, (size_t)(colon - v))))
+		if (!colon || (strlen(output) == (size_t)(colon - v) &&
+				      !strncmp(output, v, (size_t)(colon - v))))
 			*tol = x;
 	}
 	return HT_OK;
@@ -92,9 +94,11 @@ static enum ht_status check_tols(struct cli *c, const struct session *s)
 		struct ht_value_info out;
 		bool found = !colon;
 		for (size_t j = 0; !found && ht_program_output(s->program, j, &out); j++)
-			found = strlen(out.name) == (size_t)(colon - v) && !strncmp(out.name, v, strlen(out.name));
+			found = strlen(out.name) == (size_t)(colon - v) &&
+				!strncmp(out.name, v, strlen(out.name));
 		if (!found)
-			return fail(HT_E_USAGE, "--tol: there is no output '%.*s'", (int)(colon - v), v);
+			return fail(HT_E_USAGE, "--tol: there is no output '%.*s'",
+				(int)(colon - v), v);
 	}
 	return HT_OK;
 }
@@ -107,15 +111,16 @@ static enum ht_status compare(const struct ht_array *a, const struct array *ref,
 	if (ref->raw16 && a->dtype == HT_BF16)
 		b.dtype = HT_BF16;
 	if (!same_shape(a, &b))
-		return fail(HT_E_INPUT, "the reference of output '%s' has another shape", v->output);
+		return fail(
+			HT_E_INPUT, "the reference of output '%s' has another shape", v->output);
 	if (is_float(a->dtype) && is_float(b.dtype)) {
 		v->error = relative_error(a, &b);
 		v->ok = v->error <= v->tol;
 		return HT_OK;
 	}
 	if (a->dtype != b.dtype)
-		return fail(HT_E_INPUT, "the reference of output '%s' is %s, the output is %s", v->output,
-			ht_dtype_name(b.dtype), ht_dtype_name(a->dtype));
+		return fail(HT_E_INPUT, "the reference of output '%s' is %s, the output is %s",
+			v->output, ht_dtype_name(b.dtype), ht_dtype_name(a->dtype));
 	v->ok = !a->bytes || !memcmp(a->data, b.data, a->bytes);
 	v->error = v->ok ? 0 : INFINITY;
 	v->tol = 0;

@@ -97,7 +97,8 @@ static enum ht_status load_file(const char *spec, struct array *out)
 }
 
 /* Each --input has to name an input of the model; one that the outputs do not need is told. */
-static enum ht_status check_names(struct cli *c, const struct ht_model *m, const struct ht_program *p)
+static enum ht_status check_names(
+	struct cli *c, const struct ht_model *m, const struct ht_program *p)
 {
 	for (size_t i = 0; i < c->option[OPTION_INPUT].n; i++) {
 		const char *v = c->option[OPTION_INPUT].value[i];
@@ -122,8 +123,13 @@ static enum ht_status check_names(struct cli *c, const struct ht_model *m, const
 		if (!of_model && !of_program) {
 			const char *near = near_name(name, names, known);
 			return fail(HT_E_USAGE, "the model has no input '%s'%s%s%s", name,
-				near ? "; did you mean '" : known ? "; its first is '" : "",
-				near ? near : known ? names[0] : "", near || known ? "'?" : "");
+				near    ? "; did you mean '"
+				: known ? "; its first is '"
+					: "",
+				near    ? near
+				: known ? names[0]
+					: "",
+				near || known ? "'?" : "");
 		}
 		if (!of_program)
 			note(c, "input '%s' is not needed for the outputs", name);
@@ -136,12 +142,13 @@ static void print_shape(const struct ht_value_info *v, char *s, size_t size)
 	int n = snprintf(s, size, "%s[", ht_dtype_name(v->dtype));
 
 	for (int32_t i = 0; i < v->rank && (size_t)n + 24 < size; i++)
-		n += snprintf(s + n, size - (size_t)n, "%s%lld", i ? "," : "", (long long)v->dim[i]);
+		n += snprintf(
+			s + n, size - (size_t)n, "%s%lld", i ? "," : "", (long long)v->dim[i]);
 	snprintf(s + n, size - (size_t)n, "]");
 }
 
-static enum ht_status one(struct cli *c, const struct ht_value_info *v, long long seed, size_t number,
-	struct array *out)
+static enum ht_status one(struct cli *c, const struct ht_value_info *v, long long seed,
+	size_t number, struct array *out)
 {
 	const char *spec = given(c, v->name);
 	struct random r = { (uint64_t)seed * 1000003 + number };

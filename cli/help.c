@@ -4,16 +4,15 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char EXIT_CODES[] =
-	"exit codes:\n"
-	"  0  done\n"
-	"  1  done, with a negative verdict: a tolerance was exceeded\n"
-	"  2  wrong usage\n"
-	"  3  the model or data is invalid\n"
-	"  4  valid, but not supported\n"
-	"  5  cannot read, write or allocate\n"
-	"  6  a limit was reached\n"
-	"  70 a defect of halftone\n";
+static const char EXIT_CODES[] = "exit codes:\n"
+				 "  0  done\n"
+				 "  1  done, with a negative verdict: a tolerance was exceeded\n"
+				 "  2  wrong usage\n"
+				 "  3  the model or data is invalid\n"
+				 "  4  valid, but not supported\n"
+				 "  5  cannot read, write or allocate\n"
+				 "  6  a limit was reached\n"
+				 "  70 a defect of halftone\n";
 
 static void print_tool(void)
 {
@@ -29,8 +28,9 @@ static void print_option(const struct option_row *row)
 {
 	char left[64];
 
-	snprintf(left, sizeof left, "%s%c%s--%s%s%s", row->letter ? "-" : " ", row->letter ? row->letter : ' ',
-		row->letter ? ", " : "  ", row->name, row->arg ? " " : "", row->arg ? row->arg : "");
+	snprintf(left, sizeof left, "%s%c%s--%s%s%s", row->letter ? "-" : " ",
+		row->letter ? row->letter : ' ', row->letter ? ", " : "  ", row->name,
+		row->arg ? " " : "", row->arg ? row->arg : "");
 	printf("  %-32s %s", left, row->help);
 	if (row->env)
 		printf(" [%s]", row->env);
@@ -43,7 +43,8 @@ void print_help(const struct verb *v)
 		print_tool();
 		return;
 	}
-	printf("usage: halftone %s [options]%s%s\n\n%s\n\noptions:\n", v->name, *v->args ? " " : "", v->args, v->help);
+	printf("usage: halftone %s [options]%s%s\n\n%s\n\noptions:\n", v->name, *v->args ? " " : "",
+		v->args, v->help);
 	for (int i = 0; i < OPTION_END; i++)
 		if (option_rows[i].verbs & v->bit)
 			print_option(&option_rows[i]);

@@ -28,7 +28,8 @@ int main(int argc, char **argv)
 		st = run(&c);
 	print_diags(&c);
 	if (st == HT_E_INTERNAL)
-		fputs("halftone: this is a defect of halftone; please report it with the model\n", stderr);
+		fputs("halftone: this is a defect of halftone; please report it with the model\n",
+			stderr);
 	if (st == HT_OK && fflush(stdout))
 		st = fail(HT_E_ENVIRONMENT, "cannot write to standard output");
 	cli_release(&c);

@@ -124,8 +124,8 @@ enum ht_status open_policy(struct cli *c, struct ht_policy **out)
 		if (!option_on(c, ways[i]))
 			continue;
 		if (name)
-			return fail(HT_E_USAGE, "--%s and --%s cannot be given at the same time", option_rows[by].name,
-				option_rows[ways[i]].name);
+			return fail(HT_E_USAGE, "--%s and --%s cannot be given at the same time",
+				option_rows[by].name, option_rows[ways[i]].name);
 		name = option(c, ways[i], NULL);
 		by = ways[i];
 	}

@@ -18,10 +18,23 @@ static const struct {
 	const char *descr;
 	enum ht_dtype dtype;
 } types[] = {
-	{ "<f4", HT_F32 }, { "<f8", HT_F64 }, { "<f2", HT_F16 }, { "|b1", HT_BOOL }, { "|i1", HT_I8 },
-	{ "|u1", HT_U8 }, { "<i2", HT_I16 }, { "<u2", HT_U16 }, { "<i4", HT_I32 }, { "<u4", HT_U32 },
-	{ "<i8", HT_I64 }, { "<u8", HT_U64 }, { "<c8", HT_C64 }, { "<c16", HT_C128 }, { "|V2", HT_U16 },
-	{ "<V2", HT_U16 }, { "=f4", HT_F32 },
+	{ "<f4", HT_F32 },
+	{ "<f8", HT_F64 },
+	{ "<f2", HT_F16 },
+	{ "|b1", HT_BOOL },
+	{ "|i1", HT_I8 },
+	{ "|u1", HT_U8 },
+	{ "<i2", HT_I16 },
+	{ "<u2", HT_U16 },
+	{ "<i4", HT_I32 },
+	{ "<u4", HT_U32 },
+	{ "<i8", HT_I64 },
+	{ "<u8", HT_U64 },
+	{ "<c8", HT_C64 },
+	{ "<c16", HT_C128 },
+	{ "|V2", HT_U16 },
+	{ "<V2", HT_U16 },
+	{ "=f4", HT_F32 },
 };
 
 void array_free(struct array *a)
@@ -45,7 +58,8 @@ enum ht_status array_make(struct array *a, enum ht_dtype t, int32_t rank, const 
 	a->a.dtype = t;
 	a->a.rank = rank;
 	a->a.dim = a->shape;
-	if (__builtin_mul_overflow(count, ht_dtype_bytes(t), &a->a.bytes) || a->a.bytes > SIZE_MAX / 4)
+	if (__builtin_mul_overflow(count, ht_dtype_bytes(t), &a->a.bytes) ||
+		a->a.bytes > SIZE_MAX / 4)
 		return fail(HT_E_INPUT, "an array of too many bytes");
 	a->a.data = aligned_alloc(64, (a->a.bytes + 127) / 64 * 64);
 	if (!a->a.data)
@@ -138,8 +152,8 @@ static void from_fortran(const char *src, char *dst, const struct array *a, size
 	}
 }
 
-static enum ht_status take(const char *name, const struct header *h, const char *p, size_t n,
-	struct array *out)
+static enum ht_status take(
+	const char *name, const struct header *h, const char *p, size_t n, struct array *out)
 {
 	enum ht_dtype t = HT_INVALID;
 	enum ht_status st;
@@ -148,12 +162,14 @@ static enum ht_status take(const char *name, const struct header *h, const char 
 		if (!strcmp(types[i].descr, h->descr))
 			t = types[i].dtype;
 	if (t == HT_INVALID)
-		return fail(HT_E_INPUT, "%s: elements of NumPy type '%s' are not read", name, h->descr);
+		return fail(
+			HT_E_INPUT, "%s: elements of NumPy type '%s' are not read", name, h->descr);
 	st = array_make(out, t, h->rank, h->dim);
 	if (st != HT_OK)
 		return st;
 	if (n != out->a.bytes) {
-		st = fail(HT_E_INPUT, "%s: %zu bytes of elements, the header promises %zu", name, n, out->a.bytes);
+		st = fail(HT_E_INPUT, "%s: %zu bytes of elements, the header promises %zu", name, n,
+			out->a.bytes);
 		array_free(out);
 		return st;
 	}
@@ -237,7 +253,8 @@ static int print_header(char *h, size_t size, const struct ht_array *a, const ch
 	int n = snprintf(h, size, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
 
 	for (int32_t i = 0; i < a->rank; i++)
-		n += snprintf(h + n, size - (size_t)n, "%lld,%s", (long long)a->dim[i], i + 1 < a->rank ? " " : "");
+		n += snprintf(h + n, size - (size_t)n, "%lld,%s", (long long)a->dim[i],
+			i + 1 < a->rank ? " " : "");
 	if (a->rank > 1)
 		n--; /* "(2, 3)", but "(2,)" */
 	n += snprintf(h + n, size - (size_t)n, "), }");

@@ -86,12 +86,15 @@ static enum ht_status no_member(const struct npz *z, const char *key)
 	const char *near = near_name(key, (const char *const *)z->name, z->names);
 
 	if (near)
-		return fail(HT_E_INPUT, "%s: no member '%s'; did you mean '%s'?", z->path, key, near);
-	return fail(HT_E_INPUT, "%s: no member '%s'%s%s%s", z->path, key, z->names ? "; its first is '" : "",
-		z->names ? z->name[0] : "", z->names ? "'" : "");
+		return fail(
+			HT_E_INPUT, "%s: no member '%s'; did you mean '%s'?", z->path, key, near);
+	return fail(HT_E_INPUT, "%s: no member '%s'%s%s%s", z->path, key,
+		z->names ? "; its first is '" : "", z->names ? z->name[0] : "",
+		z->names ? "'" : "");
 }
 
-static enum ht_status read_member(struct npz *z, const char *key, const zip_stat_t *s, struct array *out)
+static enum ht_status read_member(
+	struct npz *z, const char *key, const zip_stat_t *s, struct array *out)
 {
 	char *data = malloc((size_t)s->size + 1);
 	zip_file_t *f = data ? zip_fopen_index(z->zip, s->index, 0) : NULL;
@@ -102,7 +105,8 @@ static enum ht_status read_member(struct npz *z, const char *key, const zip_stat
 	if (!data)
 		st = fail(HT_E_ENVIRONMENT, "%s: no memory for %zu bytes", where, (size_t)s->size);
 	else if (!f || zip_fread(f, data, s->size) != (zip_int64_t)s->size)
-		st = fail(HT_E_INPUT, "%s: %s", where, f ? zip_file_strerror(f) : zip_strerror(z->zip));
+		st = fail(HT_E_INPUT, "%s: %s", where,
+			f ? zip_file_strerror(f) : zip_strerror(z->zip));
 	else
 		st = npy_parse(where, data, (size_t)s->size, out);
 	if (f)
@@ -124,7 +128,8 @@ enum ht_status npz_load(struct npz *z, const char *key, struct array *out)
 	if (found)
 		return no_member(z, key);
 	if (!(s.valid & ZIP_STAT_SIZE) || s.size > MAX_MEMBER_BYTES)
-		return fail(HT_E_LIMIT, "%s: member '%s' claims %llu bytes", z->path, key, (unsigned long long)s.size);
+		return fail(HT_E_LIMIT, "%s: member '%s' claims %llu bytes", z->path, key,
+			(unsigned long long)s.size);
 	return read_member(z, key, &s, out);
 }
 
@@ -151,7 +156,7 @@ static bool add(zip_t *zip, const char *name, const char *suffix, void *data, si
 	}
 	/* Stored, and dated 1980: equal arrays give equal files. */
 	return !zip_set_file_compression(zip, (zip_uint64_t)i, ZIP_CM_STORE, 0) &&
-		!zip_file_set_dostime(zip, (zip_uint64_t)i, 0, 0x21, 0);
+	       !zip_file_set_dostime(zip, (zip_uint64_t)i, 0, 0x21, 0);
 }
 
 static bool add_array(zip_t *zip, const char *name, const struct ht_array *a, bool widen)
@@ -195,7 +200,8 @@ enum ht_status npz_save(struct cli *c, const char *path, const char *const *name
 	zip_source_keep(archive);
 	for (size_t i = 0; i < n && st == HT_OK; i++)
 		if (!add_array(zip, name[i], &a[i], widen))
-			st = fail(HT_E_ENVIRONMENT, "%s: cannot add '%s': %s", path, name[i], zip_strerror(zip));
+			st = fail(HT_E_ENVIRONMENT, "%s: cannot add '%s': %s", path, name[i],
+				zip_strerror(zip));
 	if (st != HT_OK)
 		zip_discard(zip);
 	else if (zip_close(zip))

@@ -14,12 +14,14 @@ const struct option_row option_rows[OPTION_END] = {
 };
 
 const struct verb verbs[] = {
-	{ "inspect", INSPECT, "MODEL", "inputs, outputs, ops, what is unsupported, size", verb_inspect },
+	{ "inspect", INSPECT, "MODEL", "inputs, outputs, ops, what is unsupported, size",
+		verb_inspect },
 	{ "run", RUN, "MODEL", "computes the outputs; compares them with a reference", verb_run },
 	{ "bench", BENCH, "MODEL", "measures latency and memory", verb_bench },
 	{ "compile", COMPILE, "MODEL", "compiles; --emit shows a stage", verb_compile },
 	{ "opt", OPT, "MODEL", "runs named passes and prints the graph", verb_opt },
-	{ "convert", CONVERT, "MODEL", "writes the graph, with a policy's casts, as a GraphDef", verb_convert },
+	{ "convert", CONVERT, "MODEL", "writes the graph, with a policy's casts, as a GraphDef",
+		verb_convert },
 	{ "explain", EXPLAIN, "MODEL", "what a policy decides", verb_explain },
 	{ "ops", LISTS, "", "the table of ops", verb_list },
 	{ "targets", LISTS, "", "the machines to generate code for", verb_list },
@@ -55,7 +57,8 @@ enum ht_status option_number(const struct cli *c, enum option o, long long fallb
 	errno = 0;
 	*out = strtoll(s, &end, 10);
 	if (errno || end == s || *end || *out < low || *out > high)
-		return fail(HT_E_USAGE, "--%s: '%s' is no number from %lld to %lld", option_rows[o].name, s, low, high);
+		return fail(HT_E_USAGE, "--%s: '%s' is no number from %lld to %lld",
+			option_rows[o].name, s, low, high);
 	return HT_OK;
 }
 
@@ -125,8 +128,10 @@ static enum ht_status unknown_option(const struct cli *c, const char *arg, size_
 	snprintf(name, sizeof name, "%.*s", (int)(n < 60 ? n : 60), arg);
 	near = near_name(name, names, count);
 	if (near)
-		return fail(HT_E_USAGE, "there is no option '--%s'; did you mean '--%s'?", name, near);
-	return fail(HT_E_USAGE, "there is no option '--%s'; see halftone help %s", name, c->verb->name);
+		return fail(
+			HT_E_USAGE, "there is no option '--%s'; did you mean '--%s'?", name, near);
+	return fail(
+		HT_E_USAGE, "there is no option '--%s'; see halftone help %s", name, c->verb->name);
 }
 
 static void add_value(struct cli *c, int o, const char *value)
@@ -141,12 +146,14 @@ static void add_value(struct cli *c, int o, const char *value)
 	c->option[o].n = n + 1;
 }
 
-static enum ht_status take_option(struct cli *c, int o, const char *value, char **argv, int argc, int *i)
+static enum ht_status take_option(
+	struct cli *c, int o, const char *value, char **argv, int argc, int *i)
 {
 	const struct option_row *row = &option_rows[o];
 
 	if (!(row->verbs & c->verb->bit))
-		return fail(HT_E_USAGE, "halftone %s has no option '--%s'", c->verb->name, row->name);
+		return fail(
+			HT_E_USAGE, "halftone %s has no option '--%s'", c->verb->name, row->name);
 	if (!row->arg && value)
 		return fail(HT_E_USAGE, "--%s takes no value", row->name);
 	if (row->arg && !value) {
@@ -176,7 +183,8 @@ static enum ht_status parse_short(struct cli *c, char **argv, int argc, int *i)
 	for (int o = 0; o < OPTION_END; o++)
 		if (option_rows[o].letter == *s)
 			return take_option(c, o, s[1] ? s + 1 : NULL, argv, argc, i);
-	return fail(HT_E_USAGE, "there is no option '-%c'; see halftone help %s", *s, c->verb->name);
+	return fail(
+		HT_E_USAGE, "there is no option '-%c'; see halftone help %s", *s, c->verb->name);
 }
 
 static enum ht_status parse_rest(int argc, char **argv, struct cli *c)
@@ -218,9 +226,11 @@ enum ht_status parse_command(int argc, char **argv, struct cli *c)
 	if (st != HT_OK || option_on(c, OPTION_HELP) || option_on(c, OPTION_VERSION))
 		return st;
 	if (!*c->verb->args && c->model)
-		return fail(HT_E_USAGE, "halftone %s takes no argument; '%s' was given", c->verb->name, c->model);
+		return fail(HT_E_USAGE, "halftone %s takes no argument; '%s' was given",
+			c->verb->name, c->model);
 	if (!strcmp(c->verb->args, "MODEL") && !c->model && !option_on(c, OPTION_LIST))
-		return fail(HT_E_USAGE, "halftone %s needs a model; see halftone help %s", c->verb->name, c->verb->name);
+		return fail(HT_E_USAGE, "halftone %s needs a model; see halftone help %s",
+			c->verb->name, c->verb->name);
 	return HT_OK;
 }
 

@@ -43,7 +43,8 @@ void print_diags(const struct cli *c)
 		if (m.severity != HT_ERROR && option_on(c, OPTION_QUIET))
 			continue;
 		if (ht_diags_line(c->diags, i, &line) == HT_OK)
-			fprintf(stderr, "%s%.*s\n", m.path ? "" : "halftone: ", (int)line.n, line.p);
+			fprintf(stderr, "%s%.*s\n", m.path ? "" : "halftone: ", (int)line.n,
+				line.p);
 		else
 			fprintf(stderr, "halftone: %s\n", m.text);
 		ht_bytes_free(&line);

@@ -20,7 +20,9 @@ static enum ht_status save(struct cli *c, const struct session *s)
 	}
 	if (len > 4 && !strcmp(path + len - 4, ".npy")) {
 		if (s->outs != 1) {
-			st = fail(HT_E_USAGE, "-o %s: the model has %zu outputs; .npz holds several", path, s->outs);
+			st = fail(HT_E_USAGE,
+				"-o %s: the model has %zu outputs; .npz holds several", path,
+				s->outs);
 		} else {
 			st = npy_print(&s->out[0].a, widen, &npy);
 			if (st == HT_OK)
@@ -109,7 +111,8 @@ static void put_output(struct text *t, const char *name, const struct ht_array *
 	if (!json) {
 		text_printf(t, "%s  %s", name, ht_dtype_name(a->dtype));
 		put_dims(t, a);
-		text_printf(t, "  min %.6g  max %.6g  mean %.6g  argmax %zu\n", s.min, s.max, s.mean, s.at);
+		text_printf(t, "  min %.6g  max %.6g  mean %.6g  argmax %zu\n", s.min, s.max,
+			s.mean, s.at);
 		return;
 	}
 	text_printf(t, "{\"name\": ");
@@ -141,7 +144,8 @@ static void put_verdict(struct text *t, const struct verdict *v, bool json)
 	text_printf(t, ", \"ok\": %s}", v->ok ? "true" : "false");
 }
 
-static enum ht_status report(struct cli *c, const struct session *s, const struct verdict *v, bool json)
+static enum ht_status report(
+	struct cli *c, const struct session *s, const struct verdict *v, bool json)
 {
 	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
 	struct ht_value_info out;
@@ -152,9 +156,10 @@ static enum ht_status report(struct cli *c, const struct session *s, const struc
 	if (json) {
 		text_printf(&t, "{\"schema\": \"halftone.run/1\",\n \"model\": ");
 		text_json(&t, c->model);
-		text_printf(&t, ",\n \"policy\": \"%s\",\n \"target\": \"%s\",\n \"float_nodes\": %zu,\n"
-			" \"low_nodes\": %zu,\n \"casts\": %zu,\n \"outputs\": [", info.policy, info.target,
-			info.float_nodes, info.low_nodes, info.casts);
+		text_printf(&t,
+			",\n \"policy\": \"%s\",\n \"target\": \"%s\",\n \"float_nodes\": %zu,\n"
+			" \"low_nodes\": %zu,\n \"casts\": %zu,\n \"outputs\": [",
+			info.policy, info.target, info.float_nodes, info.low_nodes, info.casts);
 	}
 	for (size_t i = 0; i < s->outs; i++) {
 		ht_program_output(s->program, i, &out);

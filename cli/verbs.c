@@ -81,8 +81,8 @@ enum ht_status verb_opt(struct cli *c)
 		if (st == HT_OK)
 			st = open_model(c, &m);
 		if (st == HT_OK)
-			st = ht_rewrite(m, option(c, OPTION_PASSES, ""), option(c, OPTION_STOP_AFTER, NULL), &opt, path,
-				c->diags, &b);
+			st = ht_rewrite(m, option(c, OPTION_PASSES, ""),
+				option(c, OPTION_STOP_AFTER, NULL), &opt, path, c->diags, &b);
 	}
 	if (st == HT_OK)
 		st = put_result(c, &b);
@@ -93,7 +93,8 @@ enum ht_status verb_opt(struct cli *c)
 }
 
 /* Without --emit the code is made and measured; there is no file form of a program yet. */
-static enum ht_status compile_only(struct cli *c, const struct ht_model *m, const struct ht_compile_options *opt)
+static enum ht_status compile_only(
+	struct cli *c, const struct ht_model *m, const struct ht_compile_options *opt)
 {
 	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
 	struct ht_program *p;
@@ -101,14 +102,16 @@ static enum ht_status compile_only(struct cli *c, const struct ht_model *m, cons
 	enum ht_status st;
 
 	if (option_on(c, OPTION_OUTPUT))
-		return fail(HT_E_UNSUPPORTED, "programs are not written to files yet; --emit hir, kernels, llvm, asm or obj");
+		return fail(HT_E_UNSUPPORTED,
+			"programs are not written to files yet; --emit hir, kernels, llvm, asm or obj");
 	st = ht_compile(m, opt, c->diags, &p);
 	if (st != HT_OK)
 		return st;
 	ht_program_about(p, &info);
-	text_printf(&t, "%s: target %s, policy %s: %zu steps, %zu kernels, %zu bytes of code, %zu of weights, %zu of arena\n",
-		c->model, info.target, info.policy, info.steps, info.kernels, info.code_bytes, info.weight_bytes,
-		info.arena_bytes);
+	text_printf(&t,
+		"%s: target %s, policy %s: %zu steps, %zu kernels, %zu bytes of code, %zu of weights, %zu of arena\n",
+		c->model, info.target, info.policy, info.steps, info.kernels, info.code_bytes,
+		info.weight_bytes, info.arena_bytes);
 	ht_program_free(p);
 	return text_print(&t);
 }

@@ -41,8 +41,8 @@ static void free_arrays(struct ht_array *a, size_t n)
 }
 
 /* Compiles and runs once; *out are the outputs, to be freed with their program. */
-static enum ht_status run(const struct ht_model *m, const struct ht_policy *policy, struct ht_diags *d,
-	struct ht_program **p, struct ht_array **out)
+static enum ht_status run(const struct ht_model *m, const struct ht_policy *policy,
+	struct ht_diags *d, struct ht_program **p, struct ht_array **out)
 {
 	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;
 	struct ht_context *c = NULL;
@@ -57,8 +57,9 @@ static enum ht_status run(const struct ht_model *m, const struct ht_policy *poli
 		return st;
 	in = make_arrays(*p, ht_program_inputs(*p), ht_program_input);
 	*out = make_arrays(*p, ht_program_outputs(*p), ht_program_output);
-	st = in && *out ? ht_context_run(c, in, ht_program_inputs(*p), *out, ht_program_outputs(*p), d) :
-			  HT_E_ENVIRONMENT;
+	st = in && *out
+		     ? ht_context_run(c, in, ht_program_inputs(*p), *out, ht_program_outputs(*p), d)
+		     : HT_E_ENVIRONMENT;
 	free_arrays(in, ht_program_inputs(*p));
 	ht_context_free(c);
 	return st;
@@ -73,11 +74,13 @@ static void compare(const struct ht_program *p, const struct ht_array *a, const 
 		if (v.dtype != HT_F32)
 			continue;
 		for (size_t j = 0; j < v.bytes / 4; j++) {
-			const float x = ((const float *)a[i].data)[j], y = ((const float *)b[i].data)[j];
+			const float x = ((const float *)a[i].data)[j],
+				    y = ((const float *)b[i].data)[j];
 			most = fmaxf(most, fabsf(x - y));
 			largest = fmaxf(largest, fabsf(x));
 		}
-		printf("%s: error %.3g of the largest value\n", v.name, most > 0 ? most / largest : 0.0);
+		printf("%s: error %.3g of the largest value\n", v.name,
+			most > 0 ? most / largest : 0.0);
 	}
 }
 

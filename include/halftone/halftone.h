@@ -52,7 +52,7 @@ HT_API void ht_diags_free(struct ht_diags *d);
 struct ht_message {
 	enum ht_severity severity;
 	enum ht_status status;
-	const char *path; /* NULL: none; likewise node, op */
+	const char *path;  /* NULL: none; likewise node, op */
 	long line, column; /* 0: none */
 	int64_t offset;    /* bytes into the file; -1: none */
 	const char *node, *op;
@@ -116,8 +116,8 @@ HT_API enum ht_status ht_model_load(const char *path, const struct ht_load_optio
 HT_API void ht_model_free(struct ht_model *m);
 
 /* Replaces the outputs: names of nodes or tensors ("prob", "split:1"). */
-HT_API enum ht_status ht_model_set_outputs(struct ht_model *m, const char *const *name, size_t n,
-	struct ht_diags *d);
+HT_API enum ht_status ht_model_set_outputs(
+	struct ht_model *m, const char *const *name, size_t n, struct ht_diags *d);
 /* States the shape of an input.  A dimension of -1 stays as the graph says. */
 HT_API enum ht_status ht_model_set_shape(struct ht_model *m, const char *input, int32_t rank,
 	const int64_t *dim, struct ht_diags *d);
@@ -132,8 +132,8 @@ HT_API int ht_model_input(const struct ht_model *m, size_t i, struct ht_value_in
 enum ht_format { HT_FORMAT_TEXT, HT_FORMAT_JSON };
 
 /* Signatures, inputs, outputs, op histogram, what is unsupported, multiply-adds, bytes. */
-HT_API enum ht_status ht_model_inspect(const struct ht_model *m, enum ht_format format,
-	struct ht_diags *d, struct ht_bytes *out);
+HT_API enum ht_status ht_model_inspect(
+	const struct ht_model *m, enum ht_format format, struct ht_diags *d, struct ht_bytes *out);
 
 /* ---- policies ---- */
 
@@ -142,8 +142,8 @@ struct ht_policy;
 /* By name ("allow_mix_precision_bf16", see ht_list); a policy not known is HT_E_USAGE. */
 HT_API enum ht_status ht_policy_new(const char *name, struct ht_diags *d, struct ht_policy **out);
 /* Sets an option: "profile" = "cpu". */
-HT_API enum ht_status ht_policy_set(struct ht_policy *p, const char *key, const char *value,
-	struct ht_diags *d);
+HT_API enum ht_status ht_policy_set(
+	struct ht_policy *p, const char *key, const char *value, struct ht_diags *d);
 HT_API const char *ht_policy_name(const struct ht_policy *p);
 HT_API void ht_policy_free(struct ht_policy *p);
 
@@ -154,7 +154,7 @@ struct ht_compile_options {
 	const struct ht_policy *policy; /* NULL: keep every type */
 	const char *target;             /* "host", "x86-64-v3", …; NULL: host */
 	int threads;                    /* that the compiler may use; 0: 1 */
-	const char *backend;            /* path of the code generator's module; NULL: found by itself */
+	const char *backend; /* path of the code generator's module; NULL: found by itself */
 };
 #define HT_COMPILE_OPTIONS_INIT { sizeof(struct ht_compile_options), NULL, NULL, 0, NULL }
 
@@ -176,13 +176,15 @@ struct ht_program_info {
 	size_t struct_size;
 	size_t weight_bytes, arena_bytes, scratch_bytes /* per thread */, code_bytes;
 	size_t steps, kernels;
-	size_t low_nodes, float_nodes; /* imported nodes now in float16 or bfloat16; that compute in floats */
-	size_t casts;                  /* that the policy placed and that are left after merging */
+	size_t low_nodes,
+		float_nodes; /* imported nodes now in float16 or bfloat16; that compute in floats */
+	size_t casts;        /* that the policy placed and that are left after merging */
 	const struct ht_phase *phase;
 	size_t phases;
 	const char *target, *policy;
 };
-#define HT_PROGRAM_INFO_INIT { sizeof(struct ht_program_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, NULL }
+#define HT_PROGRAM_INFO_INIT                                                                       \
+	{ sizeof(struct ht_program_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, NULL }
 HT_API void ht_program_about(const struct ht_program *p, struct ht_program_info *out);
 
 /* ---- running ---- */
@@ -234,8 +236,8 @@ HT_API enum ht_status ht_rewrite(const struct ht_model *m, const char *pipeline,
 HT_API enum ht_status ht_emit_code(const struct ht_model *m, const struct ht_compile_options *opt,
 	const char *form, const char *stop_after, struct ht_diags *d, struct ht_bytes *out);
 /* "ops", "targets", "policies", "passes": what there is. */
-HT_API enum ht_status ht_list(const char *what, enum ht_format format, struct ht_diags *d,
-	struct ht_bytes *out);
+HT_API enum ht_status ht_list(
+	const char *what, enum ht_format format, struct ht_diags *d, struct ht_bytes *out);
 
 #ifdef __cplusplus
 }

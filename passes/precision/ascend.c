@@ -27,7 +27,8 @@ static bool is_judged_float(enum ht_dtype t)
 /* The target, else the nearest wider float: f32 for both low types, nothing for f32. */
 static bool rise(struct judge *j, int attr, enum ht_dtype t)
 {
-	return ht_narrow_columns(j->c, attr, t) || (is_low(t) && ht_narrow_columns(j->c, attr, HT_F32));
+	return ht_narrow_columns(j->c, attr, t) ||
+	       (is_low(t) && ht_narrow_columns(j->c, attr, HT_F32));
 }
 
 /* To the mode's low type; another low type is never put in its place. */
@@ -73,7 +74,8 @@ static enum ht_dtype arriving(struct judge *j, struct ht_value v)
 	const char *list;
 	struct ht_value before;
 
-	if (v.node->op != HT_OP_Cast || ht_profile_class(j->p->profile, v.node, &list) == HT_CLASS_BLACK)
+	if (v.node->op != HT_OP_Cast ||
+		ht_profile_class(j->p->profile, v.node, &list) == HT_CLASS_BLACK)
 		return ht_decided_dtype(j->p, v);
 	before = v.node->in[0];
 	if (is_low(ht_decided_dtype(j->p, before)) && ht_decided_dtype(j->p, v) == HT_F32)
@@ -96,24 +98,27 @@ static void follow(struct judge *j, int attr, struct ht_value v)
 static bool is_constant(const struct ht_node *n)
 {
 	return n->op == HT_OP_Const || n->op == HT_OP_ReadVariableOp || n->op == HT_OP_VariableV2 ||
-		n->op == HT_OP_Variable;
+	       n->op == HT_OP_Variable;
 }
 
 static bool is_gray(const struct judge *j)
 {
 	if (j->mode != HT_MODE_FORCE_FP16 && ht_profile_is_still(j->p->profile, j->n))
 		return true;
-	return (j->mode == HT_MODE_MIX_FP16 || j->mode == HT_MODE_MIX_BF16) && j->c->class == HT_CLASS_GRAY;
+	return (j->mode == HT_MODE_MIX_FP16 || j->mode == HT_MODE_MIX_BF16) &&
+	       j->c->class == HT_CLASS_GRAY;
 }
 
 static void judge_gray(struct judge *j)
 {
-	j->c->rule = ht_profile_is_still(j->p->profile, j->n) ? "has no kernel: follows its producer" :
-								 "gray: follows its producer";
+	j->c->rule = ht_profile_is_still(j->p->profile, j->n)
+			     ? "has no kernel: follows its producer"
+			     : "gray: follows its producer";
 	for (int constants = 0; constants < 2; constants++) {
 		for (int32_t i = 0; i < j->n->ins; i++) {
 			struct ht_unit *u = ht_unit_of_arg(j->p, j->n, i);
-			if (u && is_judged_float(u->from) && is_constant(j->n->in[i].node) == (constants == 1))
+			if (u && is_judged_float(u->from) &&
+				is_constant(j->n->in[i].node) == (constants == 1))
 				follow(j, u->attr, j->n->in[i]);
 		}
 	}
@@ -164,7 +169,8 @@ static void judge_by(struct judge *j, strategy *apply)
 	for (int constants = 0; constants < 2; constants++) {
 		for (int32_t i = 0; i < j->n->ins; i++) {
 			struct ht_unit *u = ht_unit_of_arg(j->p, j->n, i);
-			if (u && is_judged_float(u->from) && is_constant(j->n->in[i].node) == (constants == 1))
+			if (u && is_judged_float(u->from) &&
+				is_constant(j->n->in[i].node) == (constants == 1))
 				apply(j, u->attr, u->from);
 		}
 	}

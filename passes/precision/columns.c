@@ -14,7 +14,8 @@ static bool is_judged(struct ht_precision *p, const struct ht_node *n, const str
 	const struct ht_op_info *info = ht_op_info(n->op);
 	bool floats = false;
 
-	if (n->op == HT_OP_OPAQUE || n->op == HT_OP_Const || info->effects || c->class == HT_CLASS_UNKNOWN)
+	if (n->op == HT_OP_OPAQUE || n->op == HT_OP_Const || info->effects ||
+		c->class == HT_CLASS_UNKNOWN)
 		return false;
 	for (int i = 0; i < info->type_attrs; i++) {
 		struct ht_unit *u = ht_unit_of(p, n, i);
@@ -35,7 +36,8 @@ static void add_column(struct ht_choice *c, const struct ht_column *column)
 }
 
 /* The node as it is, with every float attribute that may change in `t`. */
-static bool column_in(struct ht_precision *p, const struct ht_node *n, enum ht_dtype t, struct ht_column *out)
+static bool column_in(
+	struct ht_precision *p, const struct ht_node *n, enum ht_dtype t, struct ht_column *out)
 {
 	const struct ht_op_info *info = ht_op_info(n->op);
 
@@ -43,7 +45,8 @@ static bool column_in(struct ht_precision *p, const struct ht_node *n, enum ht_d
 	for (int i = 0; i < info->type_attrs; i++) {
 		const struct ht_op_type_attr *a = &info->type_attr[i];
 		out->dtype[i] = ht_unit_of(p, n, i)->from;
-		if (t == HT_INVALID || !is_policy_float(out->dtype[i]) || ht_profile_keeps(p->profile, n->type, a->name))
+		if (t == HT_INVALID || !is_policy_float(out->dtype[i]) ||
+			ht_profile_keeps(p->profile, n->type, a->name))
 			continue;
 		if (!(a->allowed >> t & 1))
 			return false;

@@ -143,7 +143,8 @@ static void read_lists(const char *name)
 			snprintf(class, sizeof class, "%s", w + 1);
 			stated = strtoul(word(&save), NULL, 10);
 			found = 0;
-			if (strcmp(class, "white") && strcmp(class, "black") && strcmp(class, "gray"))
+			if (strcmp(class, "white") && strcmp(class, "black") &&
+				strcmp(class, "gray"))
 				die("there is no class '%s'", class);
 			continue;
 		}
@@ -178,7 +179,9 @@ static void read_profile(const char *name)
 	while ((text = next_line(f))) {
 		long at = line;
 		char *key = strtok_r(text, " \t", &save), value[MAX_NAME];
-		struct table *list = !strcmp(key, "moves-nothing") ? &moves_nothing : !strcmp(key, "keeps") ? &keeps : NULL;
+		struct table *list = !strcmp(key, "moves-nothing") ? &moves_nothing
+				     : !strcmp(key, "keeps")       ? &keeps
+								   : NULL;
 		if (list) {
 			for (char *w; (w = strtok_r(NULL, " \t", &save));)
 				add(list, w, "");
@@ -208,7 +211,9 @@ static int by_name(const void *a, const void *b)
 
 static const char *class_constant(const char *class)
 {
-	return *class == 'w' ? "HT_CLASS_WHITE" : *class == 'b' ? "HT_CLASS_BLACK" : "HT_CLASS_GRAY";
+	return *class == 'w'   ? "HT_CLASS_WHITE"
+	       : *class == 'b' ? "HT_CLASS_BLACK"
+			       : "HT_CLASS_GRAY";
 }
 
 static void print_names(FILE *f, const char *name, struct table *t)
@@ -228,19 +233,21 @@ static void print_tables(FILE *f, const char *profile)
 		   "#include \"passes/precision/precision.h\"\n\n");
 	fprintf(f, "static const struct ht_listed listed[] = {\n");
 	for (size_t i = 0; i < lists.n; i++)
-		fprintf(f, "\t{ \"%s\", %s },\n", lists.item[i].name, class_constant(lists.item[i].value));
+		fprintf(f, "\t{ \"%s\", %s },\n", lists.item[i].name,
+			class_constant(lists.item[i].value));
 	fprintf(f, "};\n\nstatic const struct ht_mapped mapped[] = {\n");
 	for (size_t i = 0; i < map.n; i++)
 		fprintf(f, "\t{ \"%s\", \"%s\" },\n", map.item[i].name, map.item[i].value);
 	fprintf(f, "};\n\n");
 	print_names(f, "still", &moves_nothing);
 	print_names(f, "keeps", &keeps);
-	fprintf(f, "const struct ht_profile ht_profile_%s = {\n\t.name = \"%s\",\n"
-		   "\t.listed = listed,\n\t.listeds = %zu,\n\t.mapped = mapped,\n\t.mappeds = %zu,\n"
-		   "\t.still = still,\n\t.stills = %zu,\n\t.keeps = keeps,\n\t.keepses = %zu,\n"
-		   "\t.computed_columns = %s,\n\t.manual = %s,\n};\n",
-		profile, profile, lists.n, map.n, moves_nothing.n, keeps.n, computed ? "true" : "false",
-		manual ? "true" : "false");
+	fprintf(f,
+		"const struct ht_profile ht_profile_%s = {\n\t.name = \"%s\",\n"
+		"\t.listed = listed,\n\t.listeds = %zu,\n\t.mapped = mapped,\n\t.mappeds = %zu,\n"
+		"\t.still = still,\n\t.stills = %zu,\n\t.keeps = keeps,\n\t.keepses = %zu,\n"
+		"\t.computed_columns = %s,\n\t.manual = %s,\n};\n",
+		profile, profile, lists.n, map.n, moves_nothing.n, keeps.n,
+		computed ? "true" : "false", manual ? "true" : "false");
 }
 
 int main(int argc, char **argv)

@@ -8,7 +8,9 @@
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
 	struct ht_decisions unwanted = { .arena = c->scratch };
-	struct ht_precision p = { .graph = g, .arena = c->scratch, .diags = c->diags, .policy = c->policy };
+	struct ht_precision p = {
+		.graph = g, .arena = c->scratch, .diags = c->diags, .policy = c->policy
+	};
 
 	if (!c->policy)
 		return HT_OK;

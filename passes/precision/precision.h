@@ -46,17 +46,19 @@ struct ht_profile {
 	size_t stills;
 	const char *const *keeps; /* TYPE.ATTRIBUTE: keeps its dtype in every column */
 	size_t keepses;
-	bool computed_columns;    /* every float op has a kernel in f32, f16 and bf16 */
-	bool manual;              /* a mode means what the manual says, not what the vendor's code does */
+	bool computed_columns; /* every float op has a kernel in f32, f16 and bf16 */
+	bool manual; /* a mode means what the manual says, not what the vendor's code does */
 };
 extern const struct ht_profile ht_profile_cpu;
 /* HT_E_USAGE with near names when there is none. */
-enum ht_status ht_profile_named(const char *name, struct ht_diags *d, const struct ht_profile **out);
+enum ht_status ht_profile_named(
+	const char *name, struct ht_diags *d, const struct ht_profile **out);
 
 /* TensorFlow's op type as the vendor calls it. */
 struct ht_str ht_profile_vendor_type(const struct ht_profile *p, struct ht_str type);
 /* Of a node by its type; *list tells what says so: "list" or "op table". */
-enum ht_class ht_profile_class(const struct ht_profile *p, const struct ht_node *n, const char **list);
+enum ht_class ht_profile_class(
+	const struct ht_profile *p, const struct ht_node *n, const char **list);
 bool ht_profile_is_still(const struct ht_profile *p, const struct ht_node *n);
 bool ht_profile_keeps(const struct ht_profile *p, struct ht_str type, struct ht_str attr);
 
@@ -92,11 +94,11 @@ struct ht_column {
 
 struct ht_choice {
 	struct ht_column *column;
-	int columns;        /* 0: not judged */
-	uint32_t left;      /* bit set: columns not yet excluded */
-	const char *rule;   /* what decided; static text */
+	int columns;                    /* 0: not judged */
+	uint32_t left;                  /* bit set: columns not yet excluded */
+	const char *rule;               /* what decided; static text */
 	const struct ht_node *followed; /* the producer that a gray op took its dtype from */
-	const char *list;   /* the list that gave the class, or NULL */
+	const char *list;               /* the list that gave the class, or NULL */
 	enum ht_class class;
 };
 
@@ -157,8 +159,8 @@ struct ht_policy {
 };
 /* HT_E_USAGE with near names when there is none. */
 enum ht_status ht_policy_init(struct ht_policy *p, const char *name, struct ht_diags *d);
-enum ht_status ht_policy_option(struct ht_policy *p, const char *key, const char *value,
-	struct ht_diags *d);
+enum ht_status ht_policy_option(
+	struct ht_policy *p, const char *key, const char *value, struct ht_diags *d);
 
 /* ---- ascend.c: the vendor's column filtering (one policy a mode) ---- */
 
@@ -178,18 +180,18 @@ void ht_ascend_decide(struct ht_precision *p);
 struct ht_decided_type {
 	const struct ht_str *origin; /* imported nodes */
 	int32_t origins;
-	struct ht_str node;          /* the node decided on */
+	struct ht_str node; /* the node decided on */
 	struct ht_str attr;
 	enum ht_dtype from, to;
 	const char *rule, *list;
 	enum ht_class class;
-	struct ht_str followed;      /* empty: none */
+	struct ht_str followed; /* empty: none */
 };
 struct ht_decided_cast {
 	struct ht_str name;
 	struct ht_str source; /* "node" or "node:1" */
 	enum ht_dtype from, to;
-	bool constant;        /* of a constant: folded away */
+	bool constant; /* of a constant: folded away */
 };
 /* In the order of the graph.  Lives in `arena`, which the caller sets. */
 struct ht_decisions {
@@ -198,8 +200,9 @@ struct ht_decisions {
 	size_t types, type_cap;
 	struct ht_decided_cast *cast;
 	size_t casts, cast_cap;
-	size_t float_nodes, low_nodes; /* nodes with a float unit; those with one in 16 bits or less */
-	struct ht_str *unknown;        /* op types that no list of the profile names */
+	size_t float_nodes,
+		low_nodes;      /* nodes with a float unit; those with one in 16 bits or less */
+	struct ht_str *unknown; /* op types that no list of the profile names */
 	size_t unknowns, unknown_cap;
 };
 

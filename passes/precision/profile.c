@@ -25,7 +25,8 @@ enum ht_status ht_profile_named(const char *name, struct ht_diags *d, const stru
 		return HT_OK;
 	}
 	if (ht_near_names(ht_str(name), names, HT_COUNT(profiles), near))
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "there is no profile '%s'; did you mean '%.*s'?", name,
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"there is no profile '%s'; did you mean '%.*s'?", name,
 			HT_STR_ARG(near[0]));
 	return ht_error(d, HT_E_USAGE, HT_NOWHERE, "there is no profile '%s'; there is %s", name,
 		profiles[0]->name);
@@ -53,7 +54,8 @@ static int by_name(const void *key, const void *row)
 
 struct ht_str ht_profile_vendor_type(const struct ht_profile *p, struct ht_str type)
 {
-	const struct ht_mapped *m = bsearch(&type, p->mapped, p->mappeds, sizeof *p->mapped, by_type);
+	const struct ht_mapped *m =
+		bsearch(&type, p->mapped, p->mappeds, sizeof *p->mapped, by_type);
 
 	return m ? ht_str(m->vendor) : type;
 }
@@ -67,10 +69,12 @@ static enum ht_class class_of_table(const struct ht_op_info *info)
 	return strcmp(info->prec, "KEEP") ? HT_CLASS_UNKNOWN : HT_CLASS_BLACK;
 }
 
-enum ht_class ht_profile_class(const struct ht_profile *p, const struct ht_node *n, const char **list)
+enum ht_class ht_profile_class(
+	const struct ht_profile *p, const struct ht_node *n, const char **list)
 {
 	struct ht_str vendor = ht_profile_vendor_type(p, n->type);
-	const struct ht_listed *l = bsearch(&vendor, p->listed, p->listeds, sizeof *p->listed, by_vendor_type);
+	const struct ht_listed *l =
+		bsearch(&vendor, p->listed, p->listeds, sizeof *p->listed, by_vendor_type);
 
 	*list = l ? "list" : "op table";
 	return l ? l->class : class_of_table(ht_op_info(n->op));

@@ -8,9 +8,10 @@ struct rewrite {
 	struct ht_precision *p;
 	struct ht_graph *g;
 	struct ht_decisions *out;
-	enum ht_dtype **before;  /* by node id: dtypes of the results as they were; NULL: unchanged */
-	struct cast **casts;     /* by node id: of its results */
-	uint32_t ids;            /* of the graph as it was: new nodes have none of the above */
+	enum ht_dtype *
+		*before;     /* by node id: dtypes of the results as they were; NULL: unchanged */
+	struct cast **casts; /* by node id: of its results */
+	uint32_t ids;        /* of the graph as it was: new nodes have none of the above */
 };
 
 struct cast {
@@ -67,7 +68,8 @@ static void save_results(struct rewrite *r, const struct ht_node *n)
 static void fill_results(struct rewrite *r, struct ht_node *n)
 {
 	for (int32_t i = 0; i < n->outs; i++) {
-		const struct ht_unit *u = n->out[i].dtype == HT_INVALID ? ht_unit_of_result(r->p, n, i) : NULL;
+		const struct ht_unit *u =
+			n->out[i].dtype == HT_INVALID ? ht_unit_of_result(r->p, n, i) : NULL;
 		if (u)
 			n->out[i].dtype = u->from;
 	}
@@ -111,9 +113,11 @@ static struct ht_str value_name(struct rewrite *r, struct ht_value v)
 static struct ht_node *new_cast(struct rewrite *r, struct ht_value v, enum ht_dtype to)
 {
 	enum ht_dtype from = ht_type_of(v)->dtype;
-	struct ht_str name = v.index ? ht_str_printf(r->g->arena, "%.*s/%d/%s", HT_STR_ARG(v.node->name), (int)v.index,
-					       ht_dtype_info(to)->name) :
-				       ht_str_printf(r->g->arena, "%.*s/%s", HT_STR_ARG(v.node->name), ht_dtype_info(to)->name);
+	struct ht_str name =
+		v.index ? ht_str_printf(r->g->arena, "%.*s/%d/%s", HT_STR_ARG(v.node->name),
+				  (int)v.index, ht_dtype_info(to)->name)
+			: ht_str_printf(r->g->arena, "%.*s/%s", HT_STR_ARG(v.node->name),
+				  ht_dtype_info(to)->name);
 	struct ht_node *n = ht_node_new(r->g, HT_STR("Cast"), ht_graph_free_name(r->g, name));
 
 	n->device = v.node->device;
@@ -167,7 +171,8 @@ static void cast_operands(struct rewrite *r, struct ht_node *n)
 		if (v.port.n || v.index < 0 || v.index >= v.node->outs)
 			continue;
 		to = without_ref(wanted(r, n, i));
-		if (!ht_is_float(to) || !ht_is_float(ht_type_of(v)->dtype) || to == without_ref(ht_type_of(v)->dtype))
+		if (!ht_is_float(to) || !ht_is_float(ht_type_of(v)->dtype) ||
+			to == without_ref(ht_type_of(v)->dtype))
 			continue;
 		n->in[i] = ht_out(cast_of(r, v, to)->node, 0);
 	}
@@ -178,8 +183,8 @@ static void cast_operands(struct rewrite *r, struct ht_node *n)
 static void take_name(struct rewrite *r, struct ht_node *n, struct ht_node *cast)
 {
 	struct ht_str name = n->name, *origin;
-	struct ht_str inner = ht_str_printf(r->g->arena, "%.*s/%s", HT_STR_ARG(name),
-		ht_dtype_info(n->out[0].dtype)->name);
+	struct ht_str inner = ht_str_printf(
+		r->g->arena, "%.*s/%s", HT_STR_ARG(name), ht_dtype_info(n->out[0].dtype)->name);
 
 	if (!n->origins) {
 		origin = HT_NEW(r->g->arena, struct ht_str);
@@ -237,7 +242,8 @@ static void note_unknown(struct rewrite *r, struct ht_map *seen, const struct ht
 	if (n->op != HT_OP_OPAQUE || ht_map_get(seen, n->type))
 		return;
 	ht_map_at(seen, n->type)->value = seen;
-	d->unknown = ht_grow(d->arena, d->unknown, d->unknowns, &d->unknown_cap, sizeof *d->unknown);
+	d->unknown =
+		ht_grow(d->arena, d->unknown, d->unknowns, &d->unknown_cap, sizeof *d->unknown);
 	d->unknown[d->unknowns++] = n->type;
 }
 

@@ -83,7 +83,8 @@ static bool attr_is_fixed(const struct ht_op_info *info, int attr)
 		if (info->arg[i].type_attr == attr && (info->arg[i].ref || info->arg[i].type_list))
 			return true;
 	for (int i = 0; i < info->results; i++)
-		if (info->result[i].type_attr == attr && (info->result[i].ref || info->result[i].type_list))
+		if (info->result[i].type_attr == attr &&
+			(info->result[i].ref || info->result[i].type_list))
 			return true;
 	return false;
 }
@@ -98,7 +99,8 @@ static void add_units(struct ht_precision *p, struct ht_node *n)
 		u->node = n;
 		u->attr = (int8_t)i;
 		u->fixed = attr_is_fixed(info, i);
-		u->from = u->fixed ? HT_INVALID : ht_type_attr(n, ht_attr_name(info->type_attr[i].name).s);
+		u->from = u->fixed ? HT_INVALID
+				   : ht_type_attr(n, ht_attr_name(info->type_attr[i].name).s);
 		u->to = u->from;
 		u->parent = (uint32_t)p->units++;
 	}
@@ -112,7 +114,8 @@ static void merge_loops(struct ht_precision *p)
 			continue;
 		for (int32_t i = 0; i < n->ins; i++)
 			if (n->in[i].node && ht_closes_loop(n->in[i].node, n))
-				merge(p, ht_unit_of_arg(p, n, i), ht_unit_of_result(p, n->in[i].node, n->in[i].index));
+				merge(p, ht_unit_of_arg(p, n, i),
+					ht_unit_of_result(p, n->in[i].node, n->in[i].index));
 	}
 }
 

@@ -23,7 +23,8 @@ static const float x_data[] = { 1, 2, 3, 4 };
 static const float y_want[] = { 6.5F, 5.375F, 4.75F };
 static const int64_t x_dim[] = { 1, 4 }, y_dim[] = { 1, 3 }, top_dim[] = { 1 };
 
-static struct ht_array array(void *data, size_t bytes, enum ht_dtype t, int32_t rank, const int64_t *dim)
+static struct ht_array array(
+	void *data, size_t bytes, enum ht_dtype t, int32_t rank, const int64_t *dim)
 {
 	struct ht_array a;
 
@@ -111,13 +112,15 @@ static void texts(const struct ht_model *m, struct ht_diags *d)
 	struct ht_bytes b;
 
 	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-		CHECK(ht_list(lists[i], HT_FORMAT_JSON, d, &b) == HT_OK && b.n > 0 && b.p[b.n] == 0);
+		CHECK(ht_list(lists[i], HT_FORMAT_JSON, d, &b) == HT_OK && b.n > 0 &&
+			b.p[b.n] == 0);
 		ht_bytes_free(&b);
 	}
 	CHECK(ht_list("cats", HT_FORMAT_TEXT, d, &b) == HT_E_USAGE && !b.p);
 	CHECK(ht_model_inspect(m, HT_FORMAT_TEXT, d, &b) == HT_OK && strstr(b.p, "MatMul"));
 	ht_bytes_free(&b);
-	CHECK(ht_rewrite(m, "infer", NULL, NULL, NULL, d, &b) == HT_OK && strstr(b.p, "%y = MatMul"));
+	CHECK(ht_rewrite(m, "infer", NULL, NULL, NULL, d, &b) == HT_OK &&
+		strstr(b.p, "%y = MatMul"));
 	ht_bytes_free(&b);
 	CHECK(ht_emit_code(m, NULL, "kernels", NULL, d, &b) == HT_OK && b.n > 0);
 	ht_bytes_free(&b);
@@ -143,7 +146,8 @@ static void inputs_and_settings(const char *path)
 	CHECK(ht_model_set_outputs(m, outputs, 1, d) == HT_OK);
 	CHECK(ht_compile(m, NULL, d, &p) == HT_OK);
 	CHECK(ht_program_inputs(p) == 1 && ht_program_outputs(p) == 1);
-	CHECK(ht_program_output(p, 0, &v) && !strcmp(v.name, "y") && v.dim[0] == 3 && v.bytes == 36);
+	CHECK(ht_program_output(p, 0, &v) && !strcmp(v.name, "y") && v.dim[0] == 3 &&
+		v.bytes == 36);
 	ht_program_free(p);
 	texts(m, d);
 	ht_model_free(m);
@@ -249,7 +253,8 @@ static void runs(const char *path)
 	/* Programs do not need their model. */
 	ht_model_free(m);
 	ht_program_about(low, &info);
-	CHECK(!strcmp(info.policy, "allow_mix_precision_bf16") && !strcmp(info.target, "x86-64-v3"));
+	CHECK(!strcmp(info.policy, "allow_mix_precision_bf16") &&
+		!strcmp(info.target, "x86-64-v3"));
 	CHECK(info.low_nodes == 2 && info.float_nodes == 2 && info.casts == 3 && info.steps > 0);
 	CHECK(info.phases > 3 && info.code_bytes > 0);
 	CHECK(ht_context_new(p, NULL, d, &c) == HT_OK);

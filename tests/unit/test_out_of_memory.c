@@ -8,15 +8,16 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static const char SMALL[] = "hir 1\n"
-			    "entry \"\" {\n"
-			    "  input \"x\" = %x\n"
-			    "  output \"y\" = %y\n"
-			    "}\n"
-			    "%x = Placeholder() {dtype=f32, shape=shape[1,4]}\n"
-			    "%w = Const() {dtype=f32, value=tensor f32[4,2] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0}}\n"
-			    "%m = MatMul(%x, %w) {T=f32, transpose_a=false, transpose_b=false}\n"
-			    "%y = Softmax(%m) {T=f32}\n";
+static const char SMALL[] =
+	"hir 1\n"
+	"entry \"\" {\n"
+	"  input \"x\" = %x\n"
+	"  output \"y\" = %y\n"
+	"}\n"
+	"%x = Placeholder() {dtype=f32, shape=shape[1,4]}\n"
+	"%w = Const() {dtype=f32, value=tensor f32[4,2] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0}}\n"
+	"%m = MatMul(%x, %w) {T=f32, transpose_a=false, transpose_b=false}\n"
+	"%y = Softmax(%m) {T=f32}\n";
 
 static char path[] = "/tmp/halftone-oom-XXXXXX.hir";
 

@@ -50,7 +50,8 @@ static struct ht_node *constant(struct bench *b, const char *name)
 {
 	static const int64_t dim[] = { 4, 4 };
 
-	return ht_const_new(b->g, ht_str(name), HT_F32, ht_shape_make(&b->arena, 2, dim), ht_blob_new(64));
+	return ht_const_new(
+		b->g, ht_str(name), HT_F32, ht_shape_make(&b->arena, 2, dim), ht_blob_new(64));
 }
 
 /* A node of type `type` in type T = `t` over operands x and y (NULL: one operand). */
@@ -68,8 +69,8 @@ static struct ht_node *op(struct bench *b, const char *type, const char *name, e
 	return n;
 }
 
-static struct ht_node *cast(struct bench *b, const char *name, struct ht_node *x, enum ht_dtype from,
-	enum ht_dtype to)
+static struct ht_node *cast(
+	struct bench *b, const char *name, struct ht_node *x, enum ht_dtype from, enum ht_dtype to)
 {
 	struct ht_node *n = ht_node_new(b->g, HT_STR("Cast"), ht_str(name));
 	struct ht_value in = ht_out(x, 0);
@@ -94,8 +95,12 @@ static void output(struct bench *b, struct ht_node *n)
 static void decide(struct bench *b, const char *policy)
 {
 	struct ht_policy p;
-	struct ht_pass_context c = { .scratch = &b->scratch, .diags = &b->diags, .policy = &p,
-		.entry = &b->entry, .decisions = &b->decisions, .verify = true };
+	struct ht_pass_context c = { .scratch = &b->scratch,
+		.diags = &b->diags,
+		.policy = &p,
+		.entry = &b->entry,
+		.decisions = &b->decisions,
+		.verify = true };
 
 	assert_int_equal(ht_infer_types(b->g, &b->diags), HT_OK);
 	assert_int_equal(ht_policy_init(&p, policy, &b->diags), HT_OK);
@@ -131,7 +136,8 @@ static void white_goes_low_and_casts_are_shared(void **state)
 	(void)state;
 	start(&b);
 	struct ht_node *x = input(&b, "x", HT_F32), *w = constant(&b, "w"), *v = constant(&b, "v");
-	struct ht_node *m = op(&b, "MatMul", "m", HT_F32, x, w), *k = op(&b, "MatMul", "k", HT_F32, x, v);
+	struct ht_node *m = op(&b, "MatMul", "m", HT_F32, x, w),
+		       *k = op(&b, "MatMul", "k", HT_F32, x, v);
 	output(&b, m);
 	output(&b, k);
 	decide(&b, "allow_mix_precision_bf16");
@@ -154,7 +160,8 @@ static void outputs_keep_type_and_name(void **state)
 	(void)state;
 	start(&b);
 	struct ht_node *x = input(&b, "x", HT_F32), *w = constant(&b, "w");
-	struct ht_node *m = op(&b, "MatMul", "m", HT_F32, x, w), *r = op(&b, "Relu", "r", HT_F32, m, NULL);
+	struct ht_node *m = op(&b, "MatMul", "m", HT_F32, x, w),
+		       *r = op(&b, "Relu", "r", HT_F32, m, NULL);
 	output(&b, m);
 	output(&b, m);
 	decide(&b, "allow_mix_precision_fp16");
@@ -208,7 +215,8 @@ static void gray_looks_through_a_cast_up(void **state)
 	start(&b);
 	struct ht_node *x = input(&b, "x", HT_F32), *w = constant(&b, "w");
 	struct ht_node *m = op(&b, "MatMul", "m", HT_F32, x, w);
-	struct ht_node *h = cast(&b, "h", m, HT_F32, HT_BF16), *f = cast(&b, "f", h, HT_BF16, HT_F32);
+	struct ht_node *h = cast(&b, "h", m, HT_F32, HT_BF16),
+		       *f = cast(&b, "f", h, HT_BF16, HT_F32);
 	struct ht_node *r = op(&b, "Relu", "r", HT_F32, f, NULL);
 	decide(&b, "allow_mix_precision_bf16");
 	/* The graph's own casts keep what they do. */
@@ -221,15 +229,16 @@ static void gray_looks_through_a_cast_up(void **state)
 
 static void a_mode_does_not_exchange_low_types(void **state)
 {
-	static const char *const policies[] = { "allow_mix_precision_bf16", "must_keep_origin_dtype",
-		"allow_fp32_to_bf16" };
+	static const char *const policies[] = { "allow_mix_precision_bf16",
+		"must_keep_origin_dtype", "allow_fp32_to_bf16" };
 
 	(void)state;
 	for (size_t i = 0; i < HT_COUNT(policies); i++) {
 		struct bench b;
 		start(&b);
 		struct ht_node *x = input(&b, "x", HT_F16), *y = input(&b, "y", HT_F16);
-		struct ht_node *m = op(&b, "MatMul", "m", HT_F16, x, y), *l = op(&b, "Log", "l", HT_F16, m, NULL);
+		struct ht_node *m = op(&b, "MatMul", "m", HT_F16, x, y),
+			       *l = op(&b, "Log", "l", HT_F16, m, NULL);
 		decide(&b, policies[i]);
 		assert_int_equal(attr(m), HT_F16);
 		assert_int_equal(attr(l), HT_F16);
@@ -248,7 +257,8 @@ static void keeping_modes_change_nothing(void **state)
 		struct bench b;
 		start(&b);
 		struct ht_node *x = input(&b, "x", HT_F32), *w = constant(&b, "w");
-		struct ht_node *m = op(&b, "MatMul", "m", HT_F32, x, w), *r = op(&b, "Relu", "r", HT_F32, m, NULL);
+		struct ht_node *m = op(&b, "MatMul", "m", HT_F32, x, w),
+			       *r = op(&b, "Relu", "r", HT_F32, m, NULL);
 		decide(&b, policies[i]);
 		assert_int_equal(attr(r), HT_F32);
 		assert_int_equal(b.decisions.casts, 0);
@@ -265,7 +275,8 @@ static void force_takes_all(void **state)
 	(void)state;
 	start(&b);
 	struct ht_node *x = input(&b, "x", HT_F32);
-	struct ht_node *l = op(&b, "Log", "l", HT_F32, x, NULL), *q = op(&b, "Sigmoid", "q", HT_F32, l, NULL);
+	struct ht_node *l = op(&b, "Log", "l", HT_F32, x, NULL),
+		       *q = op(&b, "Sigmoid", "q", HT_F32, l, NULL);
 	decide(&b, "force_fp16");
 	assert_int_equal(attr(l), HT_F16);
 	assert_int_equal(attr(q), HT_F16);
@@ -287,7 +298,8 @@ static void ops_without_a_kernel_follow_in_every_mode(void **state)
 	start(&b);
 	/* force_fp32 makes e float32; Identity goes with it though its own rule would keep bfloat16. */
 	struct ht_node *y = input(&b, "y", HT_BF16), *i = op(&b, "Identity", "i", HT_BF16, y, NULL);
-	struct ht_node *e = op(&b, "Exp", "e", HT_BF16, i, NULL), *j = op(&b, "Identity", "j", HT_BF16, e, NULL);
+	struct ht_node *e = op(&b, "Exp", "e", HT_BF16, i, NULL),
+		       *j = op(&b, "Identity", "j", HT_BF16, e, NULL);
 	decide(&b, "force_fp32");
 	assert_int_equal(attr(i), HT_BF16);
 	assert_int_equal(attr(e), HT_F32);
@@ -328,7 +340,8 @@ static void statistics_and_random_numbers_keep_their_type(void **state)
 	assert_int_equal(n->out[1].dtype, HT_F32);
 	end(&b);
 	start(&b);
-	struct ht_node *shape = ht_const_new(b.g, HT_STR("shape"), HT_I32, ht_shape_make(&b.arena, 1, four), ht_blob_new(16));
+	struct ht_node *shape = ht_const_new(
+		b.g, HT_STR("shape"), HT_I32, ht_shape_make(&b.arena, 1, four), ht_blob_new(16));
 	struct ht_value of = ht_out(shape, 0);
 	struct ht_node *u = ht_node_new(b.g, HT_STR("RandomUniform"), HT_STR("u"));
 	ht_node_set_ins(u, &of, 1);
@@ -379,17 +392,17 @@ static void classes_are_those_of_the_lists(void **state)
 		enum ht_class class;
 		const char *list;
 	} cases[] = {
-		{ "MatMul", HT_CLASS_WHITE, "list" },        /* MatMulV2 */
+		{ "MatMul", HT_CLASS_WHITE, "list" }, /* MatMulV2 */
 		{ "Conv2D", HT_CLASS_WHITE, "list" },
 		{ "DepthwiseConv2dNative", HT_CLASS_WHITE, "list" },
 		{ "BatchMatMulV2", HT_CLASS_WHITE, "list" },
-		{ "Einsum", HT_CLASS_WHITE, "list" },        /* by its contraction */
+		{ "Einsum", HT_CLASS_WHITE, "list" }, /* by its contraction */
 		{ "_FusedConv2D", HT_CLASS_WHITE, "list" },
-		{ "MaxPool", HT_CLASS_WHITE, "list" },       /* white on 910B, gray on 910 */
-		{ "LinSpace", HT_CLASS_GRAY, "list" },       /* gray on 910B, white on 910 */
+		{ "MaxPool", HT_CLASS_WHITE, "list" }, /* white on 910B, gray on 910 */
+		{ "LinSpace", HT_CLASS_GRAY, "list" }, /* gray on 910B, white on 910 */
 		{ "Log", HT_CLASS_BLACK, "list" },
-		{ "Sum", HT_CLASS_BLACK, "list" },           /* ReduceSum */
-		{ "Mean", HT_CLASS_GRAY, "list" },           /* ReduceMean */
+		{ "Sum", HT_CLASS_BLACK, "list" }, /* ReduceSum */
+		{ "Mean", HT_CLASS_GRAY, "list" }, /* ReduceMean */
 		{ "Pow", HT_CLASS_BLACK, "list" },
 		{ "LogSoftmax", HT_CLASS_BLACK, "list" },
 		{ "Softmax", HT_CLASS_GRAY, "list" },
@@ -401,7 +414,8 @@ static void classes_are_those_of_the_lists(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < HT_COUNT(cases); i++) {
-		struct ht_node n = { .op = ht_op_named(ht_str(cases[i].type)), .type = ht_str(cases[i].type) };
+		struct ht_node n = { .op = ht_op_named(ht_str(cases[i].type)),
+			.type = ht_str(cases[i].type) };
 		const char *list;
 		assert_int_equal(ht_profile_class(&ht_profile_cpu, &n, &list), cases[i].class);
 		assert_string_equal(list, cases[i].list);
@@ -416,7 +430,8 @@ static void lists_are_complete(void **state)
 	for (size_t i = 0; i < ht_profile_cpu.listeds; i++) {
 		count[ht_profile_cpu.listed[i].class]++;
 		if (i)
-			assert_true(strcmp(ht_profile_cpu.listed[i - 1].type, ht_profile_cpu.listed[i].type) < 0);
+			assert_true(strcmp(ht_profile_cpu.listed[i - 1].type,
+					    ht_profile_cpu.listed[i].type) < 0);
 	}
 	/* 47 white of 910 - 2 + 18 changed + 255 of 910B alone; 95 black - 1. */
 	assert_int_equal(count[HT_CLASS_WHITE], 318);
