@@ -51,21 +51,22 @@ static void read_product(struct lower *l, const struct ht_node *n, struct produc
 	p->columns = p->b.dim[p->b.rank - 1];
 }
 
-/* Rows of all matrices of the batch are one matrix when the right operand is the same for all. */
-static void merge_batch(struct product *p)
+/* Rows of all matrices of the batch are one matrix when the right operand is the same for all;
+ * false: they are not, or it is not. */
+static bool merge_batch(struct product *p)
 {
 	int64_t batch = 1, dim[2];
 	struct view merged;
 
 	for (int32_t i = 0; i + 2 < p->b.rank; i++)
 		if (p->b.dim[i] != 1)
-			return;
+			return false;
 	for (int32_t i = 0; i + 2 < p->a.rank; i++)
 		batch *= p->a.dim[i];
 	dim[0] = batch * p->rows;
 	dim[1] = p->depth;
 	if (!view_reshape(&p->a, 2, dim, &merged))
-		return;
+		return false;
 	p->a = merged;
 	p->rows = dim[0];
 	if (p->b.rank > 2) {
@@ -77,6 +78,7 @@ static void merge_batch(struct product *p)
 		}
 		p->b = b;
 	}
+	return true;
 }
 
 /* Pairs of the depth must be neighbours: a transposed left operand is copied. */
@@ -197,8 +199,7 @@ static enum ht_status emit_matmul(struct lower *l, struct ht_node *n)
 	if (!contract_type(ht_type_of(n->in[0])->dtype) || ht_shape_count(ht_type_of(n->in[0])->shape) == 0)
 		return emit_loop_product(l, n);
 	read_product(l, n, &p);
-	merge_batch(&p);
-	merged = p.a.rank == 2;
+	merged = merge_batch(&p);
 	straighten(l, n, &p.a);
 	contract_init(&c, l, n, ht_type_of(n->in[0])->dtype);
 	c.rows = p.rows;

@@ -122,7 +122,10 @@ static int32_t reduced_value(struct kernel_build *k, const struct ht_node *n, co
 	case HT_OP_Mean:
 		divisor = ht_xconst(b, t, (double)axes->count, axes->count);
 		return ht_is_float(t) ? ht_x2(b, HT_X_DIV, sum, divisor) : ht_xidiv(b, sum, divisor, false);
-	case HT_OP_EuclideanNorm: return ht_x1(b, HT_X_SQRT, sum);
+	case HT_OP_EuclideanNorm:
+		if (ht_is_float(t))
+			return ht_x1(b, HT_X_SQRT, sum);
+		return ht_xcvt(b, t, ht_x1(b, HT_X_SQRT, ht_xcvt(b, HT_F64, sum)));
 	case HT_OP_L2Loss: return ht_x2(b, HT_X_MUL, sum, ht_xconst(b, t, .5, 0));
 	default: return sum;
 	}
@@ -157,9 +160,12 @@ const struct lower_op lower_l2_loss = { .name = "l2_loss", .family = FAMILY_ROOT
 
 static int32_t extreme_position(struct kernel_build *k, const struct ht_node *n, const struct axes *axes, int32_t x)
 {
-	int red = ht_xreduce(&k->xb, n->op == HT_OP_ArgMax ? HT_RED_ARGMAX : HT_RED_ARGMIN, x);
+	int red;
 
 	(void)axes;
+	if (ht_type_of(n->in[0])->dtype == HT_BOOL)
+		x = ht_xcvt(&k->xb, HT_U8, x);
+	red = ht_xreduce(&k->xb, n->op == HT_OP_ArgMax ? HT_RED_ARGMAX : HT_RED_ARGMIN, x);
 	return ht_xcvt(&k->xb, n->out[0].dtype, ht_xred(&k->xb, red, HT_I64));
 }
 

@@ -80,7 +80,10 @@ static int32_t combine(struct ht_xb *b, const struct ht_node *n, enum ht_dtype t
 	case HT_OP_MulNoNan: return zero_where_zero(b, t, y, ht_x2(b, HT_X_MUL, x, y));
 	case HT_OP_Div:
 	case HT_OP_RealDiv:
-	case HT_OP_TruncateDiv: return divide(b, t, x, y, false);
+		return divide(b, t, x, y, false);
+	case HT_OP_TruncateDiv:
+		x = divide(b, t, x, y, false);
+		return ht_is_float(t) ? ht_x1(b, HT_X_TRUNC, x) : x;
 	case HT_OP_FloorDiv: return divide(b, t, x, y, true);
 	case HT_OP_DivNoNan: return zero_where_zero(b, t, y, ht_x2(b, HT_X_DIV, x, y));
 	case HT_OP_Mod:
