@@ -196,8 +196,8 @@ static void add_range(int64_t k, int64_t lo, int64_t hi, int64_t *rlo, int64_t *
 
 /* Bounds of a linear form; `local`: gridded dimensions as step * coordinate + a local index, which
  * is sharper where the form subtracts the tile's origin. */
-static void linear_range(const struct ht_e *e, const struct ht_e_info *p, bool local, int64_t *lo,
-	int64_t *hi)
+static void linear_range(
+	const struct ht_e *e, const struct ht_e_info *p, bool local, int64_t *lo, int64_t *hi)
 {
 	const struct ht_stage *s = e->s;
 	int64_t grid[HT_MAX_GRID];
@@ -212,7 +212,8 @@ static void linear_range(const struct ht_e *e, const struct ht_e_info *p, bool l
 			continue;
 		if (local && dim->grid >= 0) {
 			grid[dim->grid] += p->coef[d] * dim->step;
-			add_range(p->coef[d], 0, (dim->step < dim->extent ? dim->step : dim->extent) - 1, lo, hi);
+			add_range(p->coef[d], 0,
+				(dim->step < dim->extent ? dim->step : dim->extent) - 1, lo, hi);
 			continue;
 		}
 		dim_range(e, d, &a, &b);
@@ -397,15 +398,17 @@ static bool neutral_bits(enum ht_dtype t, int64_t bits, enum ht_red op)
 	case HT_RED_ADD:
 	case HT_RED_OR:
 		return bits == 0 || (t == HT_F32 && (uint32_t)bits == 0x80000000u) ||
-			((t == HT_F16 || t == HT_BF16) && (uint16_t)bits == 0x8000u);
+		       ((t == HT_F16 || t == HT_BF16) && (uint16_t)bits == 0x8000u);
 	case HT_RED_MAX:
 		return (t == HT_F32 && (uint32_t)bits == 0xff800000u) ||
-			(t == HT_F64 && (uint64_t)bits == 0xfff0000000000000u) ||
-			(t == HT_BF16 && (uint16_t)bits == 0xff80u) || (t == HT_F16 && (uint16_t)bits == 0xfc00u);
+		       (t == HT_F64 && (uint64_t)bits == 0xfff0000000000000u) ||
+		       (t == HT_BF16 && (uint16_t)bits == 0xff80u) ||
+		       (t == HT_F16 && (uint16_t)bits == 0xfc00u);
 	case HT_RED_MIN:
 		return (t == HT_F32 && (uint32_t)bits == 0x7f800000u) ||
-			(t == HT_F64 && (uint64_t)bits == 0x7ff0000000000000u) ||
-			(t == HT_BF16 && (uint16_t)bits == 0x7f80u) || (t == HT_F16 && (uint16_t)bits == 0x7c00u);
+		       (t == HT_F64 && (uint64_t)bits == 0x7ff0000000000000u) ||
+		       (t == HT_BF16 && (uint16_t)bits == 0x7f80u) ||
+		       (t == HT_F16 && (uint16_t)bits == 0x7c00u);
 	default:
 		return false;
 	}
@@ -429,10 +432,10 @@ static bool neutral(const struct ht_e *e, int32_t i, enum ht_red op, int depth)
 		return ht_e_decide(e, x->a) == 0 && neutral(e, x->c, op, depth + 1);
 	case HT_X_CVT:
 		return ht_is_float(e->s->x[x->a].dtype) == ht_is_float(x->dtype) &&
-			neutral(e, x->a, op, depth + 1);
+		       neutral(e, x->a, op, depth + 1);
 	case HT_X_MUL:
 		return op == HT_RED_ADD &&
-			(neutral(e, x->a, op, depth + 1) || neutral(e, x->b, op, depth + 1));
+		       (neutral(e, x->a, op, depth + 1) || neutral(e, x->b, op, depth + 1));
 	default:
 		return false;
 	}

@@ -71,8 +71,10 @@ LLVMValueRef ht_e_dot(struct ht_e *e, LLVMValueRef acc, LLVMValueRef a, LLVMValu
 	LLVMValueRef arg[3] = { acc, LLVMBuildBitCast(e->b, a, pairs, ""),
 		LLVMBuildBitCast(e->b, b, pairs, "") };
 
-	return ht_e_intrinsic(e, n == 16 ? "llvm.x86.avx512bf16.dpbf16ps.512" :
-		n == 8 ? "llvm.x86.avx512bf16.dpbf16ps.256" : "llvm.x86.avx512bf16.dpbf16ps.128",
+	return ht_e_intrinsic(e,
+		n == 16  ? "llvm.x86.avx512bf16.dpbf16ps.512"
+		: n == 8 ? "llvm.x86.avx512bf16.dpbf16ps.256"
+			 : "llvm.x86.avx512bf16.dpbf16ps.128",
 		NULL, arg, 3);
 }
 
@@ -124,7 +126,8 @@ static LLVMValueRef compare(struct ht_e *e, const struct ht_x *x, LLVMValueRef a
 {
 	enum ht_dtype t = e->s->x[x->a].dtype;
 	int col = x->op - HT_X_EQ;
-	static const LLVMRealPredicate real[] = { LLVMRealOEQ, LLVMRealUNE, LLVMRealOLT, LLVMRealOLE };
+	static const LLVMRealPredicate real[] = { LLVMRealOEQ, LLVMRealUNE, LLVMRealOLT,
+		LLVMRealOLE };
 	static const LLVMIntPredicate sign[] = { LLVMIntEQ, LLVMIntNE, LLVMIntSLT, LLVMIntSLE };
 	static const LLVMIntPredicate plain[] = { LLVMIntEQ, LLVMIntNE, LLVMIntULT, LLVMIntULE };
 
@@ -134,8 +137,8 @@ static LLVMValueRef compare(struct ht_e *e, const struct ht_x *x, LLVMValueRef a
 }
 
 /* Division by a positive constant.  Bounds make it cheap: 32-bit unsigned where they allow. */
-static LLVMValueRef floor_division(struct ht_e *e, const struct ht_x *x, LLVMValueRef a,
-	LLVMValueRef b)
+static LLVMValueRef floor_division(
+	struct ht_e *e, const struct ht_x *x, LLVMValueRef a, LLVMValueRef b)
 {
 	LLVMTypeRef t = LLVMTypeOf(a), narrow = ht_e_form(e->i32, ht_e_lanes_of(a));
 	bool mod = x->op == HT_X_FLOORMOD;
@@ -187,7 +190,8 @@ LLVMValueRef ht_e_arith(struct ht_e *e, int32_t i, LLVMValueRef a, LLVMValueRef 
 	switch (x->op) {
 	case HT_X_CVT:
 		/* What was just rounded to BF16 is not subnormal. */
-		if (e->s->x[x->a].op == HT_X_CVT && e->s->x[x->a].dtype == HT_BF16 && x->dtype == HT_F32)
+		if (e->s->x[x->a].op == HT_X_CVT && e->s->x[x->a].dtype == HT_BF16 &&
+			x->dtype == HT_F32)
 			return ht_e_widen(e, a);
 		return ht_e_convert(e, a, e->s->x[x->a].dtype, x->dtype);
 	case HT_X_BITCAST:

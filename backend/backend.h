@@ -23,7 +23,8 @@ struct ht_backend {
 	size_t (*code_bytes)(const struct ht_code *c);
 	/* Appends one kernel's LLVM IR, assembly or object file. */
 	enum ht_status (*emit)(const struct ht_kernel *kernel, const char *symbol,
-		const struct ht_target *target, enum ht_emit form, struct ht_diags *d, struct ht_buf *out);
+		const struct ht_target *target, enum ht_emit form, struct ht_diags *d,
+		struct ht_buf *out);
 	const char *(*llvm_version)(void);
 };
 

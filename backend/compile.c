@@ -41,8 +41,8 @@ struct job {
 #define SYMBOL "kernel"
 
 /* Object code of kernel i, appended to the worker's image; NULL or what is wrong. */
-static const char *object_code(struct worker *w, struct ht_machine *m, int32_t i,
-	struct ht_arena *scratch, size_t *at)
+static const char *object_code(
+	struct worker *w, struct ht_machine *m, int32_t i, struct ht_arena *scratch, size_t *at)
 {
 	struct ht_buf b;
 	struct ht_object o;
@@ -218,8 +218,8 @@ static enum ht_status compile(const struct ht_kernel *const *kernel, int32_t n,
 	for (int i = 0; i < threads && st == HT_OK; i++) {
 		st = w[i].status;
 		if (st != HT_OK)
-			ht_error(d, st, HT_NOWHERE, "cannot generate code for %s: %.*s", target->name,
-				HT_STR_ARG(w[i].wrong));
+			ht_error(d, st, HT_NOWHERE, "cannot generate code for %s: %.*s",
+				target->name, HT_STR_ARG(w[i].wrong));
 	}
 	if (st == HT_OK) {
 		*out = collect(&j, w, threads);

@@ -10,19 +10,20 @@
 struct ht_e_tile {
 	const struct ht_contract *c;
 	enum ht_dtype a, b, sum;
-	LLVMValueRef row[HT_E_MAX_COPIES];  /* where each begins for the current tap */
-	LLVMValueRef step[HT_E_MAX_COPIES]; /* elements per step in depth */
-	int rows, columns, sides;  /* columns: in vectors */
+	LLVMValueRef row[HT_E_MAX_COPIES];             /* where each begins for the current tap */
+	LLVMValueRef step[HT_E_MAX_COPIES];            /* elements per step in depth */
+	int rows, columns, sides;                      /* columns: in vectors */
 	LLVMValueRef acc[HT_E_MAX_COPIES * IN_FLIGHT]; /* allocas: [side][row][column] */
-	LLVMValueRef panel;        /* of B: tap 0, depth 0 of this block of columns */
-	int64_t depth;             /* steps of kp */
+	LLVMValueRef panel; /* of B: tap 0, depth 0 of this block of columns */
+	int64_t depth;      /* steps of kp */
 };
 
 void ht_e_contract_plan(struct ht_e *e)
 {
 	const struct ht_stage *s = e->s;
 	const struct ht_contract *c = &s->contract;
-	int order[2] = { c->rows_outer ? c->m : c->n, c->rows_outer ? c->n : c->m }, n = 0, mr = c->mr;
+	int order[2] = { c->rows_outer ? c->m : c->n, c->rows_outer ? c->n : c->m }, n = 0,
+	    mr = c->mr;
 	int64_t rows = s->dim[c->m].extent;
 
 	for (int d = 0; d < s->dims; d++)
@@ -72,8 +73,8 @@ static LLVMValueRef dot_pairs(struct ht_e *e, LLVMValueRef acc, LLVMValueRef a, 
 	return ht_e_muladd(e, half_of_pair(e, a, true), half_of_pair(e, b, true), acc);
 }
 
-static LLVMValueRef multiply_add(struct ht_e *e, const struct ht_e_tile *t, LLVMValueRef acc,
-	LLVMValueRef a, LLVMValueRef b)
+static LLVMValueRef multiply_add(
+	struct ht_e *e, const struct ht_e_tile *t, LLVMValueRef acc, LLVMValueRef a, LLVMValueRef b)
 {
 	if (t->c->kp == 2)
 		return dot_pairs(e, acc, a, b);
@@ -101,14 +102,16 @@ static LLVMValueRef load_a(struct ht_e *e, const struct ht_e_tile *t, LLVMValueR
 	if (t->c->kp == 2)
 		v = ht_e_load_at(e, e->i32, p, 2);
 	else
-		v = widen(e, ht_e_load_at(e, ht_e_mem_type(e, t->a), p,
-			(unsigned)ht_dtype_info(t->a)->bytes), t->a, t->sum);
+		v = widen(e,
+			ht_e_load_at(
+				e, ht_e_mem_type(e, t->a), p, (unsigned)ht_dtype_info(t->a)->bytes),
+			t->a, t->sum);
 	return ht_e_splat(e, v, e->vl);
 }
 
 /* One step in depth of the whole tile. */
-static void depth_step(struct ht_e *e, struct ht_e_tile *t, LLVMValueRef b_row, LLVMValueRef k,
-	int ahead)
+static void depth_step(
+	struct ht_e *e, struct ht_e_tile *t, LLVMValueRef b_row, LLVMValueRef k, int ahead)
 {
 	const struct ht_contract *c = t->c;
 	LLVMTypeRef a_type = ht_e_mem_type(e, t->a);
@@ -122,11 +125,14 @@ static void depth_step(struct ht_e *e, struct ht_e_tile *t, LLVMValueRef b_row, 
 		b[j] = load_b(e, t, p, j);
 	for (int i = 0; i < t->rows; i++) {
 		p = ht_e_at(e, a_type, t->row[i], LLVMBuildNSWMul(e->b, k, t->step[i], ""));
-		p = ht_e_at(e, a_type, p, LLVMBuildNSWMul(e->b, ht_e_i64(e, ahead), t->step[i], ""));
+		p = ht_e_at(
+			e, a_type, p, LLVMBuildNSWMul(e->b, ht_e_i64(e, ahead), t->step[i], ""));
 		a = load_a(e, t, p);
 		for (int j = 0; j < t->columns; j++) {
-			LLVMValueRef slot = t->acc[((ahead % t->sides) * t->rows + i) * t->columns + j];
-			LLVMValueRef old = LLVMBuildLoad2(e->b, LLVMGetAllocatedType(slot), slot, "");
+			LLVMValueRef slot =
+				t->acc[((ahead % t->sides) * t->rows + i) * t->columns + j];
+			LLVMValueRef old =
+				LLVMBuildLoad2(e->b, LLVMGetAllocatedType(slot), slot, "");
 
 			LLVMBuildStore(e->b, multiply_add(e, t, old, a, b[j]), slot);
 		}
@@ -286,7 +292,8 @@ static void tile(struct ht_e *e)
 	e->tile = NULL;
 	for (int i = 0; i < t->rows; i++)
 		for (int j = 0; j < t->columns; j++)
-			e->red[i * e->memo_stride[c->m] + j * e->memo_stride[c->n]] = total(e, t, i, j);
+			e->red[i * e->memo_stride[c->m] + j * e->memo_stride[c->n]] =
+				total(e, t, i, j);
 	ht_e_stores(e);
 }
 

@@ -16,7 +16,7 @@ static LLVMValueRef k(struct ht_e *e, LLVMValueRef v, int64_t c)
 	return ht_e_int(e, LLVMTypeOf(v), c);
 }
 
-static LLVMValueRef and(struct ht_e *e, LLVMValueRef v, int64_t c)
+static LLVMValueRef and (struct ht_e * e, LLVMValueRef v, int64_t c)
 {
 	return LLVMBuildAnd(e->b, v, k(e, v, c), "");
 }
@@ -51,7 +51,8 @@ static LLVMValueRef f32_to_bf16_bits(struct ht_e *e, LLVMValueRef v)
 	odd = and(e, high, 1);
 	r = LLVMBuildAdd(e->b, LLVMBuildAdd(e->b, u, k(e, u, 0x7fff), ""), odd, "");
 	r = LLVMBuildLShr(e->b, r, k(e, u, 16), "");
-	r = ht_e_select(e, below(e, abs, 0x7f800001), r, LLVMBuildOr(e->b, high, k(e, u, 0x40), ""));
+	r = ht_e_select(
+		e, below(e, abs, 0x7f800001), r, LLVMBuildOr(e->b, high, k(e, u, 0x40), ""));
 	r = ht_e_select(e, below(e, abs, 0x800000), and(e, high, 0x8000), r);
 	return LLVMBuildTrunc(e->b, r, like(v, e->i16), "");
 }
@@ -73,12 +74,14 @@ static LLVMValueRef f32_to_bf16(struct ht_e *e, LLVMValueRef v)
 static LLVMValueRef f16_to_f32_bits(struct ht_e *e, LLVMValueRef v)
 {
 	LLVMValueRef u = LLVMBuildZExt(e->b, v, like(v, e->i32), "");
-	LLVMValueRef abs = and(e, u, 0x7fff), sign = LLVMBuildShl(e->b, and(e, u, 0x8000), k(e, u, 16), "");
+	LLVMValueRef abs = and(e, u, 0x7fff),
+		     sign = LLVMBuildShl(e->b, and(e, u, 0x8000), k(e, u, 16), "");
 	LLVMValueRef r, tiny, wide = LLVMBuildShl(e->b, abs, k(e, u, 13), "");
 
 	r = LLVMBuildAdd(e->b, wide, k(e, u, (127 - 15) << 23), "");
 	/* infinity; NaN becomes quiet */
-	r = ht_e_select(e, below(e, abs, 0x7c00), r, LLVMBuildOr(e->b, wide, k(e, u, 0x7f800000), ""));
+	r = ht_e_select(
+		e, below(e, abs, 0x7c00), r, LLVMBuildOr(e->b, wide, k(e, u, 0x7f800000), ""));
 	r = ht_e_select(e, below(e, abs, 0x7c01), r, LLVMBuildOr(e->b, r, k(e, u, 0x400000), ""));
 	tiny = LLVMBuildSIToFP(e->b, abs, like(v, e->f32), "");
 	tiny = LLVMBuildFMul(e->b, tiny, ht_e_real(LLVMTypeOf(tiny), 0x1p-24), "");
@@ -131,10 +134,11 @@ static LLVMValueRef f64_to_odd_f32(struct ht_e *e, LLVMValueRef v)
 
 	low = and(e, u, 0x1fffffff);
 	sticky = LLVMBuildICmp(e->b, LLVMIntNE, low, k(e, u, 0), "");
-	sticky = LLVMBuildShl(e->b, LLVMBuildZExt(e->b, sticky, LLVMTypeOf(u), ""), k(e, u, 29), "");
+	sticky =
+		LLVMBuildShl(e->b, LLVMBuildZExt(e->b, sticky, LLVMTypeOf(u), ""), k(e, u, 29), "");
 	u = LLVMBuildOr(e->b, LLVMBuildSub(e->b, u, low, ""), sticky, "");
-	return LLVMBuildFPTrunc(e->b, LLVMBuildBitCast(e->b, u, LLVMTypeOf(v), ""),
-		like(v, e->f32), "");
+	return LLVMBuildFPTrunc(
+		e->b, LLVMBuildBitCast(e->b, u, LLVMTypeOf(v), ""), like(v, e->f32), "");
 }
 
 /* Truncates as cvtts*2si does: out of range and NaN give the lowest value. */
@@ -147,8 +151,8 @@ static LLVMValueRef truncate(struct ht_e *e, LLVMValueRef v, int bits)
 	LLVMValueRef low = ht_e_real(real, wide ? -limit - 1 : -limit), in;
 
 	in = LLVMBuildFCmp(e->b, wide ? LLVMRealOGT : LLVMRealOGE, v, low, "");
-	in = LLVMBuildAnd(e->b, in,
-		LLVMBuildFCmp(e->b, LLVMRealOLT, v, ht_e_real(real, limit), ""), "");
+	in = LLVMBuildAnd(
+		e->b, in, LLVMBuildFCmp(e->b, LLVMRealOLT, v, ht_e_real(real, limit), ""), "");
 	v = ht_e_select(e, in, v, LLVMConstNull(real));
 	return ht_e_select(e, in, LLVMBuildFPToSI(e->b, v, t, ""),
 		ht_e_int(e, t, bits == 32 ? INT32_MIN : INT64_MIN));

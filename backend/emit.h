@@ -22,24 +22,24 @@
  * sum of grid[g] * coordinate g + c + (something in the dimensions `opaque`); `pure` when there
  * is no such something. */
 struct ht_e_info {
-	uint32_t uses;   /* dimensions it depends on, as bits */
+	uint32_t uses; /* dimensions it depends on, as bits */
 	uint32_t opaque;
 	bool pure;
-	bool varies;     /* from lane to lane */
-	bool lane;       /* varies, I64, by lane_step from lane to lane: has a scalar form */
-	int8_t home;     /* number of levels it is inside of */
+	bool varies; /* from lane to lane */
+	bool lane;   /* varies, I64, by lane_step from lane to lane: has a scalar form */
+	int8_t home; /* number of levels it is inside of */
 	int64_t lane_step;
 	int64_t coef[HT_MAX_DIMS], grid[HT_MAX_GRID], c;
 };
 
 struct ht_e_level {
 	int dim;
-	LLVMValueRef index;     /* I64, of copy 0, lane 0 */
+	LLVMValueRef index; /* I64, of copy 0, lane 0 */
 	int copies;
-	int64_t stride;         /* from copy to copy: 1, or the number of lanes */
-	int64_t lo, hi;         /* bounds of index + offset of any copy, inclusive */
-	bool exact;             /* index is the constant lo for copy 0 */
-	LLVMBasicBlockRef pre;  /* in front of the loop, NULL where there is no loop */
+	int64_t stride;        /* from copy to copy: 1, or the number of lanes */
+	int64_t lo, hi;        /* bounds of index + offset of any copy, inclusive */
+	bool exact;            /* index is the constant lo for copy 0 */
+	LLVMBasicBlockRef pre; /* in front of the loop, NULL where there is no loop */
 };
 
 /* A load that was emitted, to be shared by equal ones. */
@@ -63,32 +63,32 @@ struct ht_e {
 	LLVMBasicBlockRef entry;      /* allocas, buffer pointers */
 	LLVMValueRef *buffer, *param; /* loaded at entry */
 	LLVMValueRef grid[HT_MAX_GRID];
-	LLVMValueRef fault;           /* alloca, I32 */
-	LLVMValueRef zeros;           /* constant, HT_E_ZEROS bytes or what a contraction needs */
-	LLVMValueRef dump;            /* alloca for lanes that store nothing, or NULL */
+	LLVMValueRef fault; /* alloca, I32 */
+	LLVMValueRef zeros; /* constant, HT_E_ZEROS bytes or what a contraction needs */
+	LLVMValueRef dump;  /* alloca for lanes that store nothing, or NULL */
 
 	/* the stage being emitted */
 	const struct ht_stage *s;
 	struct ht_e_info *info;
-	int lanes;                    /* of the target; 1 when the stage has no vec */
-	int vl;                       /* lanes at the moment: `lanes`, or 1 in a scalar remainder */
+	int lanes; /* of the target; 1 when the stage has no vec */
+	int vl;    /* lanes at the moment: `lanes`, or 1 in a scalar remainder */
 	struct ht_e_level level[HT_MAX_DIMS];
-	int levels, outer;            /* outer: levels that are not reductions */
-	int open;                     /* levels entered so far */
+	int levels, outer; /* outer: levels that are not reductions */
+	int open;          /* levels entered so far */
 	int level_of[HT_MAX_DIMS];
-	int off[HT_MAX_DIMS];         /* current copy, by dimension */
+	int off[HT_MAX_DIMS]; /* current copy, by dimension */
 	int max_copies[HT_MAX_DIMS], memo_stride[HT_MAX_DIMS], memo_size;
 	LLVMValueRef *scalar, *vector; /* [x][memo index] */
 	struct ht_e_shared *shared;
 	size_t shared_count, shared_cap;
-	LLVMValueRef *red;            /* [reduction][memo index] */
-	LLVMValueRef mask;            /* of the last copy along vec, <vl x i1>; NULL: all lanes */
-	LLVMValueRef rem;             /* I64: active lanes where mask is set */
+	LLVMValueRef *red; /* [reduction][memo index] */
+	LLVMValueRef mask; /* of the last copy along vec, <vl x i1>; NULL: all lanes */
+	LLVMValueRef rem;  /* I64: active lanes where mask is set */
 	int mask_copy;
 	uint8_t *assumed;             /* [x]: a BOOL that is true in the loops entered */
 	struct ht_e_reducer *reducer; /* reduce.c's, while it runs */
 	struct ht_e_tile *tile;       /* contract.c's, likewise */
-	LLVMBasicBlockRef here;       /* the builder stands in front of this loop; NULL: at the end */
+	LLVMBasicBlockRef here; /* the builder stands in front of this loop; NULL: at the end */
 	LLVMBasicBlockRef end_block;
 };
 
@@ -96,11 +96,13 @@ struct ht_e {
 
 /* ---- types.c: types, constants and small helpers ---- */
 LLVMTypeRef ht_e_mem_type(struct ht_e *e, enum ht_dtype t);
-LLVMTypeRef ht_e_type(struct ht_e *e, enum ht_dtype t); /* of values: BOOL is i1, F16 and BF16 i16 */
-LLVMTypeRef ht_e_form(LLVMTypeRef t, int lanes);       /* a vector when lanes > 1 */
-int ht_e_lanes_of(LLVMValueRef v);                     /* 1 for scalars */
+LLVMTypeRef ht_e_type(
+	struct ht_e *e, enum ht_dtype t);        /* of values: BOOL is i1, F16 and BF16 i16 */
+LLVMTypeRef ht_e_form(LLVMTypeRef t, int lanes); /* a vector when lanes > 1 */
+int ht_e_lanes_of(LLVMValueRef v);               /* 1 for scalars */
 LLVMValueRef ht_e_i64(struct ht_e *e, int64_t v);
-LLVMValueRef ht_e_int(struct ht_e *e, LLVMTypeRef like, int64_t v); /* splat of the type of `like` */
+LLVMValueRef ht_e_int(
+	struct ht_e *e, LLVMTypeRef like, int64_t v); /* splat of the type of `like` */
 LLVMValueRef ht_e_real(LLVMTypeRef type, double v);
 LLVMValueRef ht_e_const(struct ht_e *e, enum ht_dtype t, int64_t bits, int lanes);
 LLVMValueRef ht_e_splat(struct ht_e *e, LLVMValueRef v, int lanes);
@@ -117,7 +119,7 @@ LLVMValueRef ht_e_smin(struct ht_e *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef ht_e_smax(struct ht_e *e, LLVMValueRef a, LLVMValueRef b);
 
 /* ---- analyse.c ---- */
-void ht_e_analyse(struct ht_e *e);  /* fills info but for `home` */
+void ht_e_analyse(struct ht_e *e); /* fills info but for `home` */
 /* Bounds of an I64 expression at the current place; false when nothing is known. */
 bool ht_e_range(const struct ht_e *e, int32_t x, int64_t *lo, int64_t *hi);
 /* Whether a BOOL is known here: 1, 0, or -1. */
@@ -228,7 +230,7 @@ struct ht_object {
 };
 /* Appends code and constants of an object to `image`, relocated; *entry is the offset of the
  * function `symbol`.  NULL, or what is wrong with it (static text or made in the image's arena). */
-const char *ht_object_link(struct ht_object o, const char *symbol, struct ht_buf *image,
-	size_t *entry);
+const char *ht_object_link(
+	struct ht_object o, const char *symbol, struct ht_buf *image, size_t *entry);
 
 #endif

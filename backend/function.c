@@ -6,22 +6,24 @@
 static void attribute(struct ht_e *e, LLVMValueRef fn, const char *name, const char *value)
 {
 	LLVMAddAttributeAtIndex(fn, LLVMAttributeFunctionIndex,
-		LLVMCreateStringAttribute(e->c, name, (unsigned)strlen(name), value,
-			(unsigned)strlen(value)));
+		LLVMCreateStringAttribute(
+			e->c, name, (unsigned)strlen(name), value, (unsigned)strlen(value)));
 }
 
 void ht_e_attributes(struct ht_e *e, LLVMValueRef fn)
 {
 	unsigned nounwind = LLVMGetEnumAttributeKindForName("nounwind", 8);
 
-	LLVMAddAttributeAtIndex(fn, LLVMAttributeFunctionIndex,
-		LLVMCreateEnumAttribute(e->c, nounwind, 0));
+	LLVMAddAttributeAtIndex(
+		fn, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(e->c, nounwind, 0));
 	attribute(e, fn, "no-builtins", "true");
 	attribute(e, fn, "no-jump-tables", "true");
 	attribute(e, fn, "target-cpu", e->t->cpu);
 	attribute(e, fn, "target-features", e->t->features);
-	attribute(e, fn, "prefer-vector-width", e->t->vector_bytes == 64 ? "512" :
-		e->t->vector_bytes == 32 ? "256" : "128");
+	attribute(e, fn, "prefer-vector-width",
+		e->t->vector_bytes == 64   ? "512"
+		: e->t->vector_bytes == 32 ? "256"
+					   : "128");
 }
 
 static void make_function(struct ht_e *e, const char *name)
@@ -110,8 +112,8 @@ static void tiles(struct ht_e *e)
 	for (int32_t i = 0; i < e->k->stages; i++)
 		ht_e_stage(e, &e->k->stage[i]);
 	fault = LLVMBuildLoad2(e->b, e->i32, e->fault, "");
-	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, fault, LLVMConstNull(e->i32), ""), next,
-		failed);
+	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, fault, LLVMConstNull(e->i32), ""),
+		next, failed);
 	LLVMPositionBuilderAtEnd(e->b, failed);
 	LLVMBuildRet(e->b, fault);
 	LLVMPositionBuilderAtEnd(e->b, next);

@@ -48,7 +48,8 @@ void ht_e_extent(struct ht_e *e, int dim, LLVMValueRef *begin, LLVMValueRef *cou
 	*begin = LLVMBuildNSWMul(e->b, e->grid[d->grid], ht_e_i64(e, d->step), "");
 	*count = ht_e_i64(e, d->step);
 	if (d->step * e->k->grid[d->grid] > d->extent)
-		*count = ht_e_smin(e, *count, LLVMBuildNSWSub(e->b, ht_e_i64(e, d->extent), *begin, ""));
+		*count = ht_e_smin(
+			e, *count, LLVMBuildNSWSub(e->b, ht_e_i64(e, d->extent), *begin, ""));
 }
 
 void ht_e_enter(struct ht_e *e, int level, LLVMValueRef index, int copies, int64_t lo, int64_t hi,
@@ -98,8 +99,8 @@ static void set_mask(struct ht_e *e, LLVMValueRef index, LLVMValueRef end, int c
 
 	e->rem = LLVMBuildNSWSub(e->b, past, ht_e_i64(e, (int64_t)(copies - 1) * e->vl), "");
 	n = LLVMBuildTrunc(e->b, e->rem, e->i32, "");
-	e->mask = LLVMBuildICmp(e->b, LLVMIntSGT, ht_e_splat(e, n, e->vl),
-		ht_e_iota(e, e->i32, 1, e->vl), "");
+	e->mask = LLVMBuildICmp(
+		e->b, LLVMIntSGT, ht_e_splat(e, n, e->vl), ht_e_iota(e, e->i32, 1, e->vl), "");
 	e->mask_copy = copies - 1;
 }
 

@@ -81,7 +81,7 @@ static bool generate(struct ht_machine *m, LLVMModuleRef mod, enum ht_emit form,
 		return true;
 	}
 	if (LLVMTargetMachineEmitToMemoryBuffer(m->tm, mod,
-		form == HT_EMIT_ASM ? LLVMAssemblyFile : LLVMObjectFile, &text, &memory)) {
+		    form == HT_EMIT_ASM ? LLVMAssemblyFile : LLVMObjectFile, &text, &memory)) {
 		fail(m, "LLVM's code generator", text);
 		LLVMDisposeMessage(text);
 		return false;

@@ -20,8 +20,8 @@ void ht_e_store_at(struct ht_e *e, LLVMValueRef v, LLVMValueRef p, unsigned alig
 	LLVMSetAlignment(LLVMBuildStore(e->b, v, p), align);
 }
 
-static LLVMValueRef call_masked(struct ht_e *e, const char *name, LLVMTypeRef vector,
-	LLVMValueRef *arg, int args)
+static LLVMValueRef call_masked(
+	struct ht_e *e, const char *name, LLVMTypeRef vector, LLVMValueRef *arg, int args)
 {
 	LLVMTypeRef overload[2] = { vector, e->ptr };
 	unsigned id = LLVMLookupIntrinsicID(name, name[12] == 'l' ? 16 : 17);
@@ -38,8 +38,8 @@ static LLVMValueRef masked_load(struct ht_e *e, LLVMTypeRef vector, LLVMValueRef
 	return call_masked(e, "llvm.masked.load", vector, arg, 4);
 }
 
-static void masked_store(struct ht_e *e, LLVMValueRef v, LLVMValueRef p, unsigned align,
-	LLVMValueRef mask)
+static void masked_store(
+	struct ht_e *e, LLVMValueRef v, LLVMValueRef p, unsigned align, LLVMValueRef mask)
 {
 	LLVMValueRef arg[4] = { v, p, LLVMConstInt(e->i32, align, false), mask };
 
@@ -49,11 +49,11 @@ static void masked_store(struct ht_e *e, LLVMValueRef v, LLVMValueRef p, unsigne
 /* What a load is made of. */
 struct load {
 	const struct ht_x *x;
-	LLVMTypeRef t;         /* in memory */
+	LLVMTypeRef t; /* in memory */
 	unsigned align;
-	LLVMValueRef p;        /* of lane 0; NULL: the offset has no scalar form */
-	LLVMValueRef guard;    /* NULL: none */
-	LLVMValueRef other;    /* as stored in memory; NULL: zero */
+	LLVMValueRef p;     /* of lane 0; NULL: the offset has no scalar form */
+	LLVMValueRef guard; /* NULL: none */
+	LLVMValueRef other; /* as stored in memory; NULL: zero */
 };
 
 static LLVMValueRef to_memory(struct ht_e *e, LLVMValueRef v, enum ht_dtype t)
@@ -99,7 +99,8 @@ static LLVMValueRef load_spread(struct ht_e *e, const struct load *l)
 static LLVMValueRef load_contiguous(struct ht_e *e, const struct load *l)
 {
 	LLVMTypeRef t = ht_e_form(l->t, e->vl);
-	LLVMValueRef mask = ht_e_mask(e), p = l->p, other = l->other ? l->other : LLVMConstNull(t), v;
+	LLVMValueRef mask = ht_e_mask(e), p = l->p, other = l->other ? l->other : LLVMConstNull(t),
+		     v;
 
 	if (l->guard && ht_e_lanes_of(l->guard) > 1) {
 		mask = mask ? LLVMBuildAnd(e->b, mask, l->guard, "") : l->guard;
@@ -123,8 +124,8 @@ static LLVMValueRef lane_active(struct ht_e *e, LLVMValueRef guard, LLVMValueRef
 }
 
 /* Address of a lane: by the constant step from lane 0, or by the vector of offsets. */
-static LLVMValueRef lane_address(struct ht_e *e, int32_t offset, LLVMTypeRef t, LLVMValueRef base,
-	LLVMValueRef p, int lane)
+static LLVMValueRef lane_address(
+	struct ht_e *e, int32_t offset, LLVMTypeRef t, LLVMValueRef base, LLVMValueRef p, int lane)
 {
 	const struct ht_e_info *info = &e->info[offset];
 
@@ -148,18 +149,20 @@ static LLVMValueRef gather(struct ht_e *e, const struct load *l)
 	return select_other(e, l, v);
 }
 
-static LLVMValueRef *shared_slot(struct ht_e *e, int32_t i, bool vector, LLVMValueRef base,
-	int64_t displace)
+static LLVMValueRef *shared_slot(
+	struct ht_e *e, int32_t i, bool vector, LLVMValueRef base, int64_t displace)
 {
 	const struct ht_x *x = &e->s->x[i];
 	struct ht_e_shared *s;
 
 	for (size_t k = 0; k < e->shared_count; k++) {
 		s = &e->shared[k];
-		if (s->buffer == x->imm && s->base == base && s->displace == displace && s->vector == vector)
+		if (s->buffer == x->imm && s->base == base && s->displace == displace &&
+			s->vector == vector)
 			return &s->value;
 	}
-	e->shared = ht_grow(e->arena, e->shared, e->shared_count, &e->shared_cap, sizeof *e->shared);
+	e->shared =
+		ht_grow(e->arena, e->shared, e->shared_count, &e->shared_cap, sizeof *e->shared);
 	s = &e->shared[e->shared_count++];
 	*s = (struct ht_e_shared){ (int32_t)x->imm, base, NULL, displace, vector, e->info[i].home };
 	return &s->value;
@@ -169,7 +172,8 @@ static LLVMValueRef load_by_form(struct ht_e *e, const struct load *l, bool vect
 {
 	const struct ht_e_info *o = &e->info[l->x->a];
 	bool lanes_guarded = l->guard && ht_e_lanes_of(l->guard) > 1;
-	bool can_mask = e->t->avx512 || (e->t->vector_bytes == 32 && ht_dtype_info(l->x->dtype)->bytes >= 4);
+	bool can_mask = e->t->avx512 ||
+			(e->t->vector_bytes == 32 && ht_dtype_info(l->x->dtype)->bytes >= 4);
 
 	if (!vector)
 		return load_one(e, l);

@@ -28,8 +28,8 @@ static const char *open_object(struct linker *l)
 		l->eh->e_ident[EI_CLASS] != ELFCLASS64 || l->eh->e_machine != EM_X86_64 ||
 		l->eh->e_type != ET_REL)
 		return "not an x86-64 object file";
-	if (l->eh->e_shentsize != sizeof *l->sh || !inside(l, l->eh->e_shoff,
-		(uint64_t)l->eh->e_shnum * sizeof *l->sh))
+	if (l->eh->e_shentsize != sizeof *l->sh ||
+		!inside(l, l->eh->e_shoff, (uint64_t)l->eh->e_shnum * sizeof *l->sh))
 		return "section headers outside of the file";
 	l->sh = (const Elf64_Shdr *)(const void *)(l->o.p + l->eh->e_shoff);
 	for (int i = 0; i < l->eh->e_shnum; i++) {
@@ -82,8 +82,11 @@ static const char *relocate_one(struct linker *l, int section, const Elf64_Rela 
 	if (number >= l->syms)
 		return "a relocation without a symbol";
 	s = &l->sym[number];
-	if (s->st_shndx == SHN_UNDEF || s->st_shndx >= l->eh->e_shnum || l->at[s->st_shndx] == SIZE_MAX)
-		return ht_str_printf(l->image->arena, "undefined symbol '%s'", l->names + s->st_name).p;
+	if (s->st_shndx == SHN_UNDEF || s->st_shndx >= l->eh->e_shnum ||
+		l->at[s->st_shndx] == SIZE_MAX)
+		return ht_str_printf(
+			l->image->arena, "undefined symbol '%s'", l->names + s->st_name)
+			.p;
 	place = l->at[section] + r->r_offset;
 	if (r->r_offset + 4 > l->sh[section].sh_size)
 		return "a relocation outside of its section";
@@ -136,8 +139,8 @@ static const char *find_symbols(struct linker *l, const char *symbol, size_t *en
 	return found ? NULL : "the function is missing";
 }
 
-const char *ht_object_link(struct ht_object o, const char *symbol, struct ht_buf *image,
-	size_t *entry)
+const char *ht_object_link(
+	struct ht_object o, const char *symbol, struct ht_buf *image, size_t *entry)
 {
 	struct linker l = { .o = o, .image = image };
 	const char *wrong = open_object(&l);

@@ -30,9 +30,11 @@ static LLVMValueRef extreme(struct ht_e *e, enum ht_dtype t, bool lowest, int la
 	if (t == HT_F32)
 		return ht_e_const(e, t, lowest ? (int64_t)0xff800000 : 0x7f800000, lanes);
 	if (t == HT_F64)
-		return ht_e_const(e, t, (int64_t)(lowest ? 0xfff0000000000000u : 0x7ff0000000000000u), lanes);
+		return ht_e_const(
+			e, t, (int64_t)(lowest ? 0xfff0000000000000u : 0x7ff0000000000000u), lanes);
 	if (info->kind == HT_KIND_INT)
-		return ht_e_const(e, t, lowest ? INT64_MIN >> (64 - bits) : INT64_MAX >> (64 - bits), lanes);
+		return ht_e_const(
+			e, t, lowest ? INT64_MIN >> (64 - bits) : INT64_MAX >> (64 - bits), lanes);
 	return ht_e_const(e, t, lowest ? 0 : -1, lanes);
 }
 
@@ -56,8 +58,8 @@ static LLVMValueRef neutral(struct ht_e *e, const struct ht_reduction *r, int la
 	}
 }
 
-static LLVMValueRef combine(struct ht_e *e, const struct ht_reduction *r, LLVMValueRef a,
-	LLVMValueRef b)
+static LLVMValueRef combine(
+	struct ht_e *e, const struct ht_reduction *r, LLVMValueRef a, LLVMValueRef b)
 {
 	bool real = ht_is_float(r->dtype);
 
@@ -96,8 +98,8 @@ static void improve(struct ht_e *e, const struct ht_reduction *r, struct acc acc
 	else
 		better = LLVMBuildICmp(e->b, max ? LLVMIntUGT : LLVMIntULT, value, old, "");
 	if (!ordered) {
-		tie = real ? LLVMBuildFCmp(e->b, LLVMRealOEQ, value, old, "") :
-			LLVMBuildICmp(e->b, LLVMIntEQ, value, old, "");
+		tie = real ? LLVMBuildFCmp(e->b, LLVMRealOEQ, value, old, "")
+			   : LLVMBuildICmp(e->b, LLVMIntEQ, value, old, "");
 		tie = LLVMBuildAnd(e->b, tie, LLVMBuildICmp(e->b, LLVMIntSLT, at, where, ""), "");
 		better = LLVMBuildOr(e->b, better, tie, "");
 	}
@@ -122,15 +124,19 @@ static LLVMValueRef position(struct ht_e_reducer *q, int lanes)
 			continue;
 		if (d == s->vec)
 			step = stride;
-		v = LLVMBuildAdd(e->b, v, LLVMBuildMul(e->b,
-			LLVMBuildAdd(e->b, l->index, ht_e_i64(e, e->off[d] * l->stride), ""),
-			ht_e_i64(e, stride), ""), "");
+		v = LLVMBuildAdd(e->b, v,
+			LLVMBuildMul(e->b,
+				LLVMBuildAdd(
+					e->b, l->index, ht_e_i64(e, e->off[d] * l->stride), ""),
+				ht_e_i64(e, stride), ""),
+			"");
 		stride *= s->dim[d].extent;
 	}
 	v = LLVMBuildTrunc(e->b, v, q->position, "");
 	if (lanes == 1)
 		return v;
-	return LLVMBuildAdd(e->b, ht_e_splat(e, v, lanes), ht_e_iota(e, q->position, step, lanes), "");
+	return LLVMBuildAdd(
+		e->b, ht_e_splat(e, v, lanes), ht_e_iota(e, q->position, step, lanes), "");
 }
 
 static int outer_memo(struct ht_e *e)
@@ -174,8 +180,8 @@ static bool is_pair_product(const struct ht_stage *s, const struct ht_reduction 
 
 /* Such products by the instruction for pairs, the other half of each being zero: it treats
  * subnormals as zero by itself, which conversion has to do in several steps. */
-static void add_pair_product(struct ht_e *e, const struct ht_reduction *r, struct acc a,
-	LLVMValueRef mask)
+static void add_pair_product(
+	struct ht_e *e, const struct ht_reduction *r, struct acc a, LLVMValueRef mask)
 {
 	const struct ht_x *x = &e->s->x[r->x];
 	bool product = x->op == HT_X_MUL;
@@ -192,8 +198,8 @@ static void add_pair_product(struct ht_e *e, const struct ht_reduction *r, struc
 	LLVMBuildStore(e->b, v, a.value);
 }
 
-static void add_product(struct ht_e *e, const struct ht_x *x, struct acc a, bool vector,
-	LLVMValueRef mask)
+static void add_product(
+	struct ht_e *e, const struct ht_x *x, struct acc a, bool vector, LLVMValueRef mask)
 {
 	LLVMValueRef old = load(e, a.value), v;
 
@@ -274,8 +280,8 @@ static struct acc new_acc(struct ht_e_reducer *q, const struct ht_reduction *r, 
 }
 
 /* Adds `b` to `a` as a partial result. */
-static void merge(struct ht_e_reducer *q, const struct ht_reduction *r, struct acc a, LLVMValueRef value,
-	LLVMValueRef at)
+static void merge(struct ht_e_reducer *q, const struct ht_reduction *r, struct acc a,
+	LLVMValueRef value, LLVMValueRef at)
 {
 	struct ht_e *e = q->e;
 
@@ -285,7 +291,8 @@ static void merge(struct ht_e_reducer *q, const struct ht_reduction *r, struct a
 		LLVMBuildStore(e->b, combine(e, r, load(e, a.value), value), a.value);
 }
 
-static struct acc halve(struct ht_e_reducer *q, const struct ht_reduction *r, struct acc a, int lanes)
+static struct acc halve(
+	struct ht_e_reducer *q, const struct ht_reduction *r, struct acc a, int lanes)
 {
 	struct ht_e *e = q->e;
 	struct acc half = new_acc(q, r, lanes / 2);
@@ -331,8 +338,9 @@ static int accumulators(struct ht_e *e)
 	int outer = 1, inner = 1;
 
 	for (int l = 0; l < e->levels; l++)
-		*(l < e->outer ? &outer : &inner) *= e->level[l].copies > 0 && l < e->outer ?
-			e->level[l].copies : e->max_copies[e->level[l].dim];
+		*(l < e->outer ? &outer : &inner) *= e->level[l].copies > 0 && l < e->outer
+							     ? e->level[l].copies
+							     : e->max_copies[e->level[l].dim];
 	outer = outer >= 4 ? 1 : 4 / outer;
 	return inner < outer ? inner : outer;
 }

@@ -57,9 +57,10 @@ LLVMValueRef ht_e_round(struct ht_e *e, enum ht_xop op, LLVMValueRef v)
 	if (!e->t->fma) /* as good as "no SSE4.1" for the levels there are */
 		return round_plain(e, op, v);
 	return ht_e_intrinsic(e,
-		op == HT_X_FLOOR ? "llvm.floor" :
-		op == HT_X_CEIL ? "llvm.ceil" :
-		op == HT_X_RINT ? "llvm.roundeven" : "llvm.trunc",
+		op == HT_X_FLOOR  ? "llvm.floor"
+		: op == HT_X_CEIL ? "llvm.ceil"
+		: op == HT_X_RINT ? "llvm.roundeven"
+				  : "llvm.trunc",
 		LLVMTypeOf(v), &v, 1);
 }
 
@@ -71,8 +72,8 @@ static LLVMValueRef unpack(struct ht_e *e, LLVMValueRef u, int mantissa, LLVMVal
 	m = LLVMBuildAnd(e->b, u, ht_e_i64(e, ((int64_t)1 << mantissa) - 1), "");
 	normal = LLVMBuildICmp(e->b, LLVMIntNE, x, ht_e_i64(e, 0), "");
 	*exponent = ht_e_select(e, normal, x, ht_e_i64(e, 1));
-	return ht_e_select(e, normal,
-		LLVMBuildOr(e->b, m, ht_e_i64(e, (int64_t)1 << mantissa), ""), m);
+	return ht_e_select(
+		e, normal, LLVMBuildOr(e->b, m, ht_e_i64(e, (int64_t)1 << mantissa), ""), m);
 }
 
 /* Magnitude bits of r * 2^(exponent - bias - mantissa bits). */
@@ -95,7 +96,8 @@ static LLVMValueRef repack(struct ht_e *e, LLVMValueRef r, LLVMValueRef exponent
  * shifted up to the exponent difference in steps that fit 64 bits, each reduced by y's. */
 static void remainder_body(struct ht_e *e, LLVMValueRef f, int mantissa)
 {
-	LLVMValueRef x = LLVMGetParam(f, 0), y = LLVMGetParam(f, 1), ex, ey, mx, my, r0, k0, r, k, s;
+	LLVMValueRef x = LLVMGetParam(f, 0), y = LLVMGetParam(f, 1), ex, ey, mx, my, r0, k0, r, k,
+		     s;
 	LLVMValueRef r1, k1, from[2];
 	LLVMBasicBlockRef entry = LLVMAppendBasicBlockInContext(e->c, f, "entry");
 	LLVMBasicBlockRef head = LLVMAppendBasicBlockInContext(e->c, f, "head");
@@ -128,7 +130,7 @@ static void remainder_body(struct ht_e *e, LLVMValueRef f, int mantissa)
 	LLVMPositionBuilderAtEnd(e->b, done);
 	/* Where x < y already, x is the answer: its exponent may be the smaller one. */
 	LLVMBuildRet(e->b, ht_e_select(e, LLVMBuildICmp(e->b, LLVMIntULT, x, y, ""), x,
-		repack(e, r, ey, mantissa)));
+				   repack(e, r, ey, mantissa)));
 }
 
 static LLVMValueRef remainder_function(struct ht_e *e, bool wide, LLVMTypeRef *type)
@@ -161,8 +163,8 @@ LLVMValueRef ht_e_fmod(struct ht_e *e, LLVMValueRef a, LLVMValueRef b)
 	zero = LLVMConstNull(LLVMTypeOf(a));
 	/* b is neither 0 nor NaN, a is finite; an infinite b leaves a as it is */
 	good = LLVMBuildFCmp(e->b, LLVMRealONE, b, zero, "");
-	good = LLVMBuildAnd(e->b, good, LLVMBuildFCmp(e->b, LLVMRealOEQ,
-		LLVMBuildFSub(e->b, a, a, ""), zero, ""), "");
+	good = LLVMBuildAnd(e->b, good,
+		LLVMBuildFCmp(e->b, LLVMRealOEQ, LLVMBuildFSub(e->b, a, a, ""), zero, ""), "");
 	x = LLVMBuildZExt(e->b, LLVMBuildBitCast(e->b, magnitude(e, a), bits, ""), wider, "");
 	y = LLVMBuildZExt(e->b, LLVMBuildBitCast(e->b, magnitude(e, b), bits, ""), wider, "");
 	x = ht_e_select(e, good, x, LLVMConstNull(wider));
@@ -175,6 +177,6 @@ LLVMValueRef ht_e_fmod(struct ht_e *e, LLVMValueRef a, LLVMValueRef b)
 		r = n == 1 ? one : LLVMBuildInsertElement(e->b, r, one, ht_e_i64(e, i), "");
 	}
 	r = LLVMBuildBitCast(e->b, LLVMBuildTrunc(e->b, r, bits, ""), LLVMTypeOf(a), "");
-	return ht_e_select(e, good, copy_sign(e, r, a),
-		ht_e_real(LLVMTypeOf(a), __builtin_nan("")));
+	return ht_e_select(
+		e, good, copy_sign(e, r, a), ht_e_real(LLVMTypeOf(a), __builtin_nan("")));
 }

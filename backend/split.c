@@ -109,8 +109,8 @@ static bool rest_of(struct ht_e *e, const struct ht_e_info *p, int dim, LLVMValu
 			continue;
 		if (d == e->s->vec || e->level_of[d] >= e->open || l->copies != 1)
 			return false;
-		v = LLVMBuildNSWAdd(e->b, v,
-			LLVMBuildNSWMul(e->b, l->index, ht_e_i64(e, p->coef[d]), ""), "");
+		v = LLVMBuildNSWAdd(
+			e->b, v, LLVMBuildNSWMul(e->b, l->index, ht_e_i64(e, p->coef[d]), ""), "");
 	}
 	for (int g = 0; g < e->k->grid_dims; g++)
 		if (p->grid[g])
@@ -128,7 +128,8 @@ static LLVMValueRef floor_of(struct ht_e *e, LLVMValueRef a, int64_t b)
 	if (b == 1)
 		return a;
 	r = LLVMBuildICmp(e->b, LLVMIntSLT, LLVMBuildSRem(e->b, a, d, ""), ht_e_i64(e, 0), "");
-	return LLVMBuildAdd(e->b, LLVMBuildSDiv(e->b, a, d, ""), LLVMBuildSExt(e->b, r, e->i64, ""), "");
+	return LLVMBuildAdd(
+		e->b, LLVMBuildSDiv(e->b, a, d, ""), LLVMBuildSExt(e->b, r, e->i64, ""), "");
 }
 
 void ht_e_clip(struct ht_e *e, int d, LLVMValueRef *begin, LLVMValueRef *count, uint8_t *set)
@@ -147,8 +148,9 @@ void ht_e_clip(struct ht_e *e, int d, LLVMValueRef *begin, LLVMValueRef *count, 
 			set[i] = one[i] && (r == 0 || set[i]);
 	}
 	for (int32_t i = 0; i < s->xs; i++) {
-		if (set[i] && (e->assumed[i] || ht_e_decide(e, i) == 1 || !ht_e_inequality(e, i, &p) ||
-			p.coef[d] == 0 || !rest_of(e, &p, d, &rest)))
+		if (set[i] &&
+			(e->assumed[i] || ht_e_decide(e, i) == 1 || !ht_e_inequality(e, i, &p) ||
+				p.coef[d] == 0 || !rest_of(e, &p, d, &rest)))
 			set[i] = 0;
 		if (!set[i])
 			continue;

@@ -12,7 +12,8 @@ static void order_levels(struct ht_e *e)
 	for (int reduce = 0; reduce < 2; reduce++) {
 		for (int last = 0; last < 2; last++)
 			for (int d = 0; d < s->dims; d++)
-				if (s->dim[d].reduce == (reduce == 1) && (d == s->vec) == (last == 1))
+				if (s->dim[d].reduce == (reduce == 1) &&
+					(d == s->vec) == (last == 1))
 					e->level[e->levels++].dim = d;
 		if (!reduce)
 			e->outer = e->levels;
@@ -122,8 +123,8 @@ static void plan_memo(struct ht_e *e)
 	n = (size_t)(e->s->xs + 1) * (size_t)e->memo_size;
 	e->scalar = HT_NEW_ARRAY(e->arena, LLVMValueRef, n);
 	e->vector = HT_NEW_ARRAY(e->arena, LLVMValueRef, n);
-	e->red = HT_NEW_ARRAY(e->arena, LLVMValueRef,
-		(size_t)(e->s->reds + 1) * (size_t)e->memo_size);
+	e->red = HT_NEW_ARRAY(
+		e->arena, LLVMValueRef, (size_t)(e->s->reds + 1) * (size_t)e->memo_size);
 }
 
 void ht_e_stage_begin(struct ht_e *e, const struct ht_stage *given)
@@ -135,7 +136,8 @@ void ht_e_stage_begin(struct ht_e *e, const struct ht_stage *given)
 		s->vec = s->contract.n;
 	e->s = s;
 	e->lanes = s->vec >= 0 ? e->t->vector_bytes / 4 : 1;
-	if (s->vec >= 0 && !e->t->avx512 && s->kind == HT_STAGE_LOOP && span(&s->dim[s->vec]) < e->lanes)
+	if (s->vec >= 0 && !e->t->avx512 && s->kind == HT_STAGE_LOOP &&
+		span(&s->dim[s->vec]) < e->lanes)
 		e->lanes = 1;
 	e->vl = e->lanes;
 	e->open = 0;

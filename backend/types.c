@@ -63,8 +63,8 @@ LLVMValueRef ht_e_int(struct ht_e *e, LLVMTypeRef like, int64_t v)
 LLVMValueRef ht_e_real(LLVMTypeRef type, double v)
 {
 	if (LLVMGetTypeKind(type) == LLVMVectorTypeKind)
-		return spread(LLVMConstReal(LLVMGetElementType(type), v),
-			(int)LLVMGetVectorSize(type));
+		return spread(
+			LLVMConstReal(LLVMGetElementType(type), v), (int)LLVMGetVectorSize(type));
 	return LLVMConstReal(type, v);
 }
 
@@ -124,8 +124,8 @@ LLVMValueRef ht_e_select(struct ht_e *e, LLVMValueRef c, LLVMValueRef a, LLVMVal
 	return LLVMBuildSelect(e->b, c, a, b, "");
 }
 
-LLVMValueRef ht_e_intrinsic(struct ht_e *e, const char *name, LLVMTypeRef overload,
-	LLVMValueRef *arg, int args)
+LLVMValueRef ht_e_intrinsic(
+	struct ht_e *e, const char *name, LLVMTypeRef overload, LLVMValueRef *arg, int args)
 {
 	unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
 	size_t n = overload ? 1 : 0;
@@ -133,8 +133,8 @@ LLVMValueRef ht_e_intrinsic(struct ht_e *e, const char *name, LLVMTypeRef overlo
 
 	HT_CHECK(id != 0);
 	fn = LLVMGetIntrinsicDeclaration(e->mod, id, &overload, n);
-	return LLVMBuildCall2(e->b, LLVMIntrinsicGetType(e->c, id, &overload, n), fn, arg,
-		(unsigned)args, "");
+	return LLVMBuildCall2(
+		e->b, LLVMIntrinsicGetType(e->c, id, &overload, n), fn, arg, (unsigned)args, "");
 }
 
 LLVMValueRef ht_e_alloca(struct ht_e *e, LLVMTypeRef t, unsigned align, const char *name)
@@ -175,8 +175,8 @@ LLVMValueRef ht_e_slice(struct ht_e *e, LLVMValueRef v, int from, int count)
 		return ht_e_lane(e, v, from);
 	for (int i = 0; i < count; i++)
 		lane[i] = LLVMConstInt(e->i32, (unsigned)(from + i), false);
-	return LLVMBuildShuffleVector(e->b, v, LLVMGetPoison(LLVMTypeOf(v)),
-		LLVMConstVector(lane, (unsigned)count), "");
+	return LLVMBuildShuffleVector(
+		e->b, v, LLVMGetPoison(LLVMTypeOf(v)), LLVMConstVector(lane, (unsigned)count), "");
 }
 
 LLVMValueRef ht_e_smin(struct ht_e *e, LLVMValueRef a, LLVMValueRef b)

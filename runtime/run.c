@@ -28,10 +28,10 @@ struct ht_rt_context {
 		void **where;
 		int32_t number;
 		bool output;
-	} *patch;             /* args that are inputs or outputs */
+	} *patch; /* args that are inputs or outputs */
 	int32_t patches;
-	struct fault *fault;  /* of each thread, in the current step */
-	atomic_int failed;    /* step number + 1 */
+	struct fault *fault; /* of each thread, in the current step */
+	atomic_int failed;   /* step number + 1 */
 	bool profile, ftz;
 	int64_t *ns;
 };
@@ -135,8 +135,8 @@ static void run_tiles(struct ht_rt_context *c, int32_t i, int worker, int worker
 
 	if (begin == end)
 		return;
-	c->fault[worker].code = s->fn(c->first[i], s->params, begin, end,
-		c->scratch + (size_t)worker * c->scratch_bytes);
+	c->fault[worker].code = s->fn(
+		c->first[i], s->params, begin, end, c->scratch + (size_t)worker * c->scratch_bytes);
 	if (c->fault[worker].code)
 		atomic_store_explicit(&c->failed, i + 1, memory_order_relaxed);
 }

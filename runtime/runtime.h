@@ -48,11 +48,12 @@ int ht_rt_pool_threads(const struct ht_rt_pool *p);
 /* One arena and the scratch of one pool; used by one run at a time.  Contexts of one program may
  * run at the same time from different threads. */
 struct ht_rt_context;
-struct ht_rt_context *ht_rt_context_new(const struct ht_rt_program *p, struct ht_rt_pool *pool); /* NULL: out of memory */
+struct ht_rt_context *ht_rt_context_new(
+	const struct ht_rt_program *p, struct ht_rt_pool *pool); /* NULL: out of memory */
 void ht_rt_context_free(struct ht_rt_context *c);
 
 struct ht_rt_fault {
-	int32_t code;     /* of the kernel; 0: none */
+	int32_t code; /* of the kernel; 0: none */
 	const char *node;
 };
 /* Inputs and outputs: memory of the sizes the program was made for, aligned to 64 for speed, any

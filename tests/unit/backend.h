@@ -12,7 +12,8 @@
 static const struct ht_backend *backend_open(void)
 {
 	const char *path = getenv("HALFTONE_BACKEND");
-	void *so = dlopen(path ? path : "build/lib/halftone/halftone-backend.so", RTLD_NOW | RTLD_LOCAL);
+	void *so = dlopen(
+		path ? path : "build/lib/halftone/halftone-backend.so", RTLD_NOW | RTLD_LOCAL);
 	const struct ht_backend *b = so ? dlsym(so, "ht_backend") : NULL;
 
 	if (!b)
@@ -26,7 +27,7 @@ static bool backend_runs(const struct ht_target *t)
 	const struct ht_target *host = ht_target_host();
 
 	return t->vector_bytes <= host->vector_bytes && (!t->bf16 || host->bf16) &&
-		(!t->avx512 || host->avx512);
+	       (!t->avx512 || host->avx512);
 }
 
 static ht_kernel_fn *backend_compile(const struct ht_backend *b, const struct ht_kernel *k,

@@ -83,16 +83,21 @@ static void make_dims(struct gen *g, bool flat)
 		s->dim[d++] = (struct ht_dim){ .extent = g->oh, .grid = -1, .unroll = 1 };
 	}
 	m = d;
-	s->dim[d++] = (struct ht_dim){ .extent = flat ? g->batch * g->oh * g->ow : g->ow, .grid = -1, .unroll = 1 };
+	s->dim[d++] = (struct ht_dim){
+		.extent = flat ? g->batch * g->oh * g->ow : g->ow, .grid = -1, .unroll = 1
+	};
 	s->contract.m = m;
 	s->contract.n = d;
 	s->vec = d;
 	s->dim[d++] = (struct ht_dim){ .extent = g->n, .grid = -1, .unroll = 1 };
 	if (g->kh > 1 || g->kw > 1) {
-		s->dim[d++] = (struct ht_dim){ .extent = g->kh, .grid = -1, .reduce = true, .unroll = 1 };
-		s->dim[d++] = (struct ht_dim){ .extent = g->kw, .grid = -1, .reduce = true, .unroll = 1 };
+		s->dim[d++] =
+			(struct ht_dim){ .extent = g->kh, .grid = -1, .reduce = true, .unroll = 1 };
+		s->dim[d++] =
+			(struct ht_dim){ .extent = g->kw, .grid = -1, .reduce = true, .unroll = 1 };
 	}
-	s->dim[d++] = (struct ht_dim){ .extent = g->depth, .grid = -1, .reduce = true, .unroll = 1 };
+	s->dim[d++] =
+		(struct ht_dim){ .extent = g->depth, .grid = -1, .reduce = true, .unroll = 1 };
 	s->dims = d;
 	if (chance(60)) {
 		m_step = 1 + below(24);
@@ -132,8 +137,8 @@ static void make_operands(struct gen *g, bool flat, int32_t *image, int32_t *y, 
 
 	if (flat) {
 		*image = ht_x2(&g->b, HT_X_FLOORDIV, m, ht_xi(&g->b, g->oh * g->ow));
-		*y = ht_x2(&g->b, HT_X_FLOORMOD, ht_x2(&g->b, HT_X_FLOORDIV, m, ht_xi(&g->b, g->ow)),
-			ht_xi(&g->b, g->oh));
+		*y = ht_x2(&g->b, HT_X_FLOORMOD,
+			ht_x2(&g->b, HT_X_FLOORDIV, m, ht_xi(&g->b, g->ow)), ht_xi(&g->b, g->oh));
 		*x = ht_x2(&g->b, HT_X_FLOORMOD, m, ht_xi(&g->b, g->ow));
 	} else {
 		*image = ht_xdim(&g->b, 0);
@@ -152,9 +157,11 @@ static void make_operands(struct gen *g, bool flat, int32_t *image, int32_t *y, 
 	if (g->pad > 0)
 		c->a_guard = ht_x2(&g->b, HT_X_AND, between(g, iy, g->h), between(g, ix, g->w));
 	if (g->plane == 1)
-		c->a_row = mul(g, add(g, mul(g, add(g, mul(g, *image, g->h), iy), g->w), ix), g->depth);
+		c->a_row = mul(
+			g, add(g, mul(g, add(g, mul(g, *image, g->h), iy), g->w), ix), g->depth);
 	else
-		c->a_row = add(g, mul(g, *image, g->plane * g->depth), add(g, mul(g, iy, g->w), ix));
+		c->a_row =
+			add(g, mul(g, *image, g->plane * g->depth), add(g, mul(g, iy, g->w), ix));
 	c->a_step = g->plane;
 	c->b_base = ht_xi(&g->b, 0);
 }
@@ -173,8 +180,9 @@ static int32_t other_operand(struct gen *g, int32_t at, int32_t n)
 	if (chance(50))
 		return to_float(g, ht_xload(&g->b, OTHER, t, at));
 	zero = t == HT_F32 ? zero : ht_xcvt(&g->b, t, zero);
-	return to_float(g, ht_xload_if(&g->b, OTHER, t, at,
-		ht_x2(&g->b, HT_X_LT, n, ht_xi(&g->b, 1 + below((int)g->n))), zero));
+	return to_float(
+		g, ht_xload_if(&g->b, OTHER, t, at,
+			   ht_x2(&g->b, HT_X_LT, n, ht_xi(&g->b, 1 + below((int)g->n))), zero));
 }
 
 static void make_epilogue(struct gen *g, int32_t image, int32_t y, int32_t x)
@@ -203,7 +211,8 @@ static void make_epilogue(struct gen *g, int32_t image, int32_t y, int32_t x)
 
 static void make_kernel(struct gen *g, uint64_t seed, const struct ht_target *t)
 {
-	static const enum ht_dtype types[] = { HT_F32, HT_F32, HT_BF16, HT_BF16, HT_F16, HT_I8, HT_U8 };
+	static const enum ht_dtype types[] = { HT_F32, HT_F32, HT_BF16, HT_BF16, HT_F16, HT_I8,
+		HT_U8 };
 	static const enum ht_dtype floats[] = { HT_F32, HT_BF16, HT_F16 };
 	int lanes = t->vector_bytes / 4;
 	int32_t image, y, x;
@@ -229,19 +238,32 @@ static void make_kernel(struct gen *g, uint64_t seed, const struct ht_target *t)
 		g->plane = g->h * g->w + (chance(20) ? 70000 : 0);
 	make_dims(g, flat);
 	g->pack = (struct ht_pack){ .src_dtype = g->t == HT_I8 || g->t == HT_U8 ? g->t : HT_F32,
-		.dst_dtype = g->t, .taps = g->kh * g->kw, .depth = g->depth, .n = g->n,
-		.sq = g->depth * g->n, .sk = g->n, .sn = 1,
-		.nr = g->stage.contract.nr, .kp = g->stage.contract.kp };
-	g->buffer[A] = (struct ht_kernel_buffer){ HT_BUFFER_IN, g->t, g->batch * (g->plane > 1 ? g->plane : g->h * g->w) * g->depth };
+		.dst_dtype = g->t,
+		.taps = g->kh * g->kw,
+		.depth = g->depth,
+		.n = g->n,
+		.sq = g->depth * g->n,
+		.sk = g->n,
+		.sn = 1,
+		.nr = g->stage.contract.nr,
+		.kp = g->stage.contract.kp };
+	g->buffer[A] = (struct ht_kernel_buffer){ HT_BUFFER_IN, g->t,
+		g->batch * (g->plane > 1 ? g->plane : g->h * g->w) * g->depth };
 	if (g->stage.contract.kp == 2 && g->depth % 2)
 		g->buffer[A].count++; /* readable up to K' */
 	g->buffer[B] = (struct ht_kernel_buffer){ HT_BUFFER_IN, g->t, ht_packed_count(&g->pack) };
 	g->buffer[BIAS] = (struct ht_kernel_buffer){ HT_BUFFER_IN, HT_F32, g->n };
-	g->buffer[OTHER] = (struct ht_kernel_buffer){ HT_BUFFER_IN, floats[below(3)], g->batch * g->oh * g->ow * g->n };
+	g->buffer[OTHER] = (struct ht_kernel_buffer){ HT_BUFFER_IN, floats[below(3)],
+		g->batch * g->oh * g->ow * g->n };
 	g->buffer[OUT] = (struct ht_kernel_buffer){ HT_BUFFER_OUT,
-		g->t == HT_I8 || g->t == HT_U8 ? HT_I32 : floats[below(3)], g->buffer[OTHER].count };
-	g->k = (struct ht_kernel){ .buffer = g->buffer, .buffers = BUFFERS, .args = BUFFERS,
-		.grid_dims = g->k.grid_dims, .grid = { g->k.grid[0], g->k.grid[1] }, .stage = &g->stage,
+		g->t == HT_I8 || g->t == HT_U8 ? HT_I32 : floats[below(3)],
+		g->buffer[OTHER].count };
+	g->k = (struct ht_kernel){ .buffer = g->buffer,
+		.buffers = BUFFERS,
+		.args = BUFFERS,
+		.grid_dims = g->k.grid_dims,
+		.grid = { g->k.grid[0], g->k.grid[1] },
+		.stage = &g->stage,
 		.stages = 1 };
 	ht_xb_init(&g->b, &g->arena, &g->stage);
 	make_operands(g, flat, &image, &y, &x);
@@ -291,17 +313,20 @@ static bool compare(struct gen *g, const struct ht_target *t, uint64_t seed)
 		fn(data, NULL, 0, tiles / 2, scratch);
 	}
 	for (int64_t i = 0; i < count && good; i++) {
-		good = memcmp((char *)got + (size_t)i * size, (char *)expect + (size_t)i * size, size) == 0;
+		good = memcmp((char *)got + (size_t)i * size, (char *)expect + (size_t)i * size,
+			       size) == 0;
 		if (!good && size == 4 && g->buffer[OUT].dtype == HT_F32)
 			good = ((float *)got)[i] == ((float *)expect)[i]; /* -0 */
 		if (!good && size == 2)
 			good = ((((uint16_t *)got)[i] | ((uint16_t *)expect)[i]) & 0x7fff) == 0;
 		if (!good)
-			fprintf(stderr, "seed %llu %s: element %lld differs\n", (unsigned long long)seed, t->name,
-				(long long)i);
+			fprintf(stderr, "seed %llu %s: element %lld differs\n",
+				(unsigned long long)seed, t->name, (long long)i);
 	}
-	if (good && memcmp((char *)got + (size_t)count * size, (char *)expect + (size_t)count * size, 64) != 0) {
-		fprintf(stderr, "seed %llu %s: wrote past the end\n", (unsigned long long)seed, t->name);
+	if (good && memcmp((char *)got + (size_t)count * size,
+			    (char *)expect + (size_t)count * size, 64) != 0) {
+		fprintf(stderr, "seed %llu %s: wrote past the end\n", (unsigned long long)seed,
+			t->name);
 		good = false;
 	}
 	data[OUT] = expect;
@@ -317,7 +342,8 @@ static bool compare(struct gen *g, const struct ht_target *t, uint64_t seed)
 static void test_random_contractions(void **unused)
 {
 	const char *first = getenv("HALFTONE_SEED"), *many = getenv("HALFTONE_KERNELS");
-	uint64_t seed = first ? strtoull(first, NULL, 10) : 1, n = many ? strtoull(many, NULL, 10) : 120;
+	uint64_t seed = first ? strtoull(first, NULL, 10) : 1,
+		 n = many ? strtoull(many, NULL, 10) : 120;
 	int bad = 0;
 
 	(void)unused;
@@ -334,7 +360,8 @@ static void test_random_contractions(void **unused)
 					ht_buf_init(&text, &g->arena);
 					ht_kernel_print(&g->k, &text);
 					if (first)
-						fprintf(stderr, "%.*s\n", HT_STR_ARG(ht_buf_str(&text)));
+						fprintf(stderr, "%.*s\n",
+							HT_STR_ARG(ht_buf_str(&text)));
 				}
 				ht_arena_release(&g->arena);
 			}

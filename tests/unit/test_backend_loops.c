@@ -30,8 +30,8 @@ static bool chance(int percent)
 	return below(100) < percent;
 }
 
-static const enum ht_dtype types[] = { HT_F32, HT_F64, HT_F16, HT_BF16, HT_I8, HT_I16, HT_I32, HT_I64,
-	HT_U8, HT_U16, HT_U32, HT_U64, HT_BOOL };
+static const enum ht_dtype types[] = { HT_F32, HT_F64, HT_F16, HT_BF16, HT_I8, HT_I16, HT_I32,
+	HT_I64, HT_U8, HT_U16, HT_U32, HT_U64, HT_BOOL };
 
 /* ---- making a kernel ---- */
 
@@ -44,8 +44,8 @@ struct gen {
 	struct ht_xb b;
 	int32_t value[64]; /* made so far */
 	int values;
-	bool exact;        /* small whole numbers: sums are exact in any order */
-	bool fused;        /* has a MULADD: not equal where the target has none */
+	bool exact; /* small whole numbers: sums are exact in any order */
+	bool fused; /* has a MULADD: not equal where the target has none */
 	void *data[12];
 };
 
@@ -70,7 +70,9 @@ static void make_dims(struct gen *g)
 		if (total * n > 6000)
 			n = 1 + below(3);
 		total *= n;
-		s->dim[d] = (struct ht_dim){ .extent = n, .grid = -1, .reduce = d >= kept, .unroll = 1 };
+		s->dim[d] = (struct ht_dim){
+			.extent = n, .grid = -1, .reduce = d >= kept, .unroll = 1
+		};
 		if (chance(20))
 			s->dim[d].unroll = (int8_t)(1 + below(4));
 		if (d < kept && chance(30) && g->k.grid_dims < 2) {
@@ -90,14 +92,18 @@ static int32_t linear_offset(struct gen *g, int64_t *count)
 	int64_t least = 0, most = 0, natural = 1;
 
 	for (int d = s->dims - 1; d >= 0; d--) {
-		int64_t step = chance(60) ? natural : chance(50) ? 0 : chance(50) ? 1 + below(3) : -1 - below(2);
+		int64_t step = chance(60)   ? natural
+			       : chance(50) ? 0
+			       : chance(50) ? 1 + below(3)
+					    : -1 - below(2);
 
 		natural *= s->dim[d].extent;
 		if (step < 0)
 			least += step * (s->dim[d].extent - 1);
 		else
 			most += step * (s->dim[d].extent - 1);
-		x = ht_x2(&g->b, HT_X_ADD, x, ht_x2(&g->b, HT_X_MUL, ht_xdim(&g->b, d), ht_xi(&g->b, step)));
+		x = ht_x2(&g->b, HT_X_ADD, x,
+			ht_x2(&g->b, HT_X_MUL, ht_xdim(&g->b, d), ht_xi(&g->b, step)));
 	}
 	x = ht_x2(&g->b, HT_X_ADD, x, ht_xi(&g->b, -least));
 	*count = most - least + 1;
@@ -116,7 +122,8 @@ static int32_t constant(struct gen *g, enum ht_dtype t)
 {
 	if (t == HT_F16 || t == HT_BF16)
 		return ht_xcvt(&g->b, t, ht_xf(&g->b, below(2)));
-	return ht_xconst(&g->b, t, g->exact ? below(3) - 1 : (below(2000) - 1000) / 128.0, below(3));
+	return ht_xconst(
+		&g->b, t, g->exact ? below(3) - 1 : (below(2000) - 1000) / 128.0, below(3));
 }
 
 /* A load inside of a padded window: along d, shifted by a reduction dimension when there is one. */
@@ -124,13 +131,17 @@ static int32_t window_load(struct gen *g, enum ht_dtype t)
 {
 	struct ht_stage *s = &g->stage;
 	int d = below(s->dims), r = s->dim[s->dims - 1].reduce ? s->dims - 1 : -1;
-	int64_t step = 1 + below(2), pad = below(3), size = 1 + below((int)s->dim[d].extent + 2), count = size;
+	int64_t step = 1 + below(2), pad = below(3), size = 1 + below((int)s->dim[d].extent + 2),
+		count = size;
 	int32_t at, guard, offset, other = constant(g, t);
 
 	at = ht_x2(&g->b, HT_X_MUL, ht_xdim(&g->b, d), ht_xi(&g->b, step));
 	if (r >= 0 && r != d)
-		at = ht_x2(&g->b, HT_X_ADD, at, ht_x2(&g->b, HT_X_MUL, ht_xdim(&g->b, r),
-			ht_xi(&g->b, chance(60) ? 1 : chance(50) ? 2 : -1)));
+		at = ht_x2(&g->b, HT_X_ADD, at,
+			ht_x2(&g->b, HT_X_MUL, ht_xdim(&g->b, r),
+				ht_xi(&g->b, chance(60)   ? 1
+					     : chance(50) ? 2
+							  : -1)));
 	at = ht_x2(&g->b, HT_X_SUB, at, ht_xi(&g->b, pad));
 	guard = ht_x2(&g->b, HT_X_AND, ht_x2(&g->b, HT_X_LE, ht_xi(&g->b, 0), at),
 		ht_x2(&g->b, HT_X_LT, at, ht_xi(&g->b, size)));
@@ -143,8 +154,8 @@ static int32_t window_load(struct gen *g, enum ht_dtype t)
 		count *= s->dim[o].extent;
 	}
 	if (chance(50) || t == HT_BOOL)
-		other = t == HT_F16 || t == HT_BF16 ? ht_xcvt(&g->b, t, ht_xf(&g->b, 0)) :
-			ht_xconst(&g->b, t, 0, 0);
+		other = t == HT_F16 || t == HT_BF16 ? ht_xcvt(&g->b, t, ht_xf(&g->b, 0))
+						    : ht_xconst(&g->b, t, 0, 0);
 	return ht_xload_if(&g->b, add_buffer(g, HT_BUFFER_IN, t, count), t, offset, guard, other);
 }
 
@@ -157,7 +168,8 @@ static int32_t gather_load(struct gen *g, enum ht_dtype t)
 
 	index = ht_xcvt(&g->b, HT_I64, ht_xload(&g->b, b, HT_I32, at));
 	index = ht_x2(&g->b, HT_X_AND, index, ht_xi(&g->b, 15));
-	index = ht_xcheck(&g->b, index, ht_x2(&g->b, HT_X_LT, index, ht_xi(&g->b, 16)), HT_FAULT_INDEX);
+	index = ht_xcheck(
+		&g->b, index, ht_x2(&g->b, HT_X_LT, index, ht_xi(&g->b, 16)), HT_FAULT_INDEX);
 	return ht_xload(&g->b, add_buffer(g, HT_BUFFER_IN, t, 16), t, index);
 }
 
@@ -187,7 +199,8 @@ static void leaf_value(struct gen *g)
 	} else {
 		x = chance(50) ? constant(g, t) : ht_xdim(&g->b, below(g->stage.dims));
 		if (g->exact)
-			x = ht_x2(&g->b, HT_X_MIN, ht_xdim(&g->b, below(g->stage.dims)), ht_xi(&g->b, 3));
+			x = ht_x2(&g->b, HT_X_MIN, ht_xdim(&g->b, below(g->stage.dims)),
+				ht_xi(&g->b, 3));
 	}
 	g->value[g->values++] = to_computing(g, x);
 }
@@ -208,10 +221,12 @@ static int32_t of_type(struct gen *g, enum ht_dtype t)
 
 static void operation(struct gen *g)
 {
-	static const enum ht_xop two[] = { HT_X_ADD, HT_X_SUB, HT_X_MUL, HT_X_MIN, HT_X_MAX, HT_X_DIV };
-	static const enum ht_xop bits[] = { HT_X_AND, HT_X_OR, HT_X_XOR, HT_X_SHL, HT_X_SHR, HT_X_SAR };
-	static const enum ht_xop one[] = { HT_X_NEG, HT_X_ABS, HT_X_FLOOR, HT_X_CEIL, HT_X_RINT, HT_X_TRUNC,
-		HT_X_SQRT };
+	static const enum ht_xop two[] = { HT_X_ADD, HT_X_SUB, HT_X_MUL, HT_X_MIN, HT_X_MAX,
+		HT_X_DIV };
+	static const enum ht_xop bits[] = { HT_X_AND, HT_X_OR, HT_X_XOR, HT_X_SHL, HT_X_SHR,
+		HT_X_SAR };
+	static const enum ht_xop one[] = { HT_X_NEG, HT_X_ABS, HT_X_FLOOR, HT_X_CEIL, HT_X_RINT,
+		HT_X_TRUNC, HT_X_SQRT };
 	static const enum ht_xop order[] = { HT_X_EQ, HT_X_NE, HT_X_LT, HT_X_LE };
 	int32_t a = any(g), b, c, r;
 	enum ht_dtype t = g->stage.x[a].dtype;
@@ -236,7 +251,8 @@ static void operation(struct gen *g)
 		r = kind == 4 ? ht_x1(&g->b, HT_X_NOT, a) : ht_x2(&g->b, bits[below(3)], a, b);
 	} else if (kind == 4 && !g->exact) {
 		if (!real)
-			r = chance(50) ? ht_xidiv(&g->b, a, b, chance(50)) : ht_xirem(&g->b, a, b, chance(50));
+			r = chance(50) ? ht_xidiv(&g->b, a, b, chance(50))
+				       : ht_xirem(&g->b, a, b, chance(50));
 		else
 			r = ht_x1(&g->b, one[below(HT_COUNT(one))], a);
 	} else if (kind == 5 && !real && !g->exact) {
@@ -251,8 +267,10 @@ static void operation(struct gen *g)
 	} else if (kind == 7) {
 		r = ht_x1(&g->b, one[below(2)], a);
 	} else {
-		r = ht_x2(&g->b, g->exact ? two[chance(85) ? below(2) : 3 + below(2)] :
-			two[below(real ? 6 : 5)], a, b);
+		r = ht_x2(&g->b,
+			g->exact ? two[chance(85) ? below(2) : 3 + below(2)]
+				 : two[below(real ? 6 : 5)],
+			a, b);
 	}
 	g->value[g->values++] = r;
 }
@@ -275,8 +293,8 @@ static int32_t store_offset(struct gen *g, int64_t *count)
 	}
 	*count = 1;
 	for (int i = n - 1; i >= 0; i--) {
-		x = ht_x2(&g->b, HT_X_ADD, x, ht_x2(&g->b, HT_X_MUL, ht_xdim(&g->b, order[i]),
-			ht_xi(&g->b, *count)));
+		x = ht_x2(&g->b, HT_X_ADD, x,
+			ht_x2(&g->b, HT_X_MUL, ht_xdim(&g->b, order[i]), ht_xi(&g->b, *count)));
 		*count *= s->dim[order[i]].extent;
 	}
 	return x;
@@ -290,14 +308,14 @@ static int32_t window_product(struct gen *g)
 	int32_t offset, x = to_computing(g, window_load(g, t));
 
 	offset = linear_offset(g, &count);
-	return ht_x2(&g->b, HT_X_MUL, x, to_computing(g, ht_xload(&g->b, add_buffer(g, HT_BUFFER_IN, t, count), t,
-		offset)));
+	return ht_x2(&g->b, HT_X_MUL, x,
+		to_computing(g, ht_xload(&g->b, add_buffer(g, HT_BUFFER_IN, t, count), t, offset)));
 }
 
 static void reduce(struct gen *g)
 {
-	static const enum ht_red ops[] = { HT_RED_ADD, HT_RED_ADD, HT_RED_MIN, HT_RED_MAX, HT_RED_ARGMIN,
-		HT_RED_ARGMAX };
+	static const enum ht_red ops[] = { HT_RED_ADD, HT_RED_ADD, HT_RED_MIN, HT_RED_MAX,
+		HT_RED_ARGMIN, HT_RED_ARGMAX };
 	int n = 1 + below(2);
 	int32_t red[2];
 
@@ -317,8 +335,9 @@ static void reduce(struct gen *g)
 	for (int i = 0; i < n; i++) {
 		enum ht_red op = g->stage.red[red[i]].op;
 
-		g->value[g->values++] = ht_xred(&g->b, red[i], op == HT_RED_ARGMIN || op == HT_RED_ARGMAX ?
-			HT_I64 : g->stage.red[red[i]].dtype);
+		g->value[g->values++] = ht_xred(&g->b, red[i],
+			op == HT_RED_ARGMIN || op == HT_RED_ARGMAX ? HT_I64
+								   : g->stage.red[red[i]].dtype);
 	}
 }
 
@@ -369,7 +388,8 @@ static void make_kernel(struct gen *g, uint64_t seed)
 
 static double number(const struct gen *g)
 {
-	static const double special[] = { 0, -0.0, INFINITY, -INFINITY, NAN, 1e-40, 65519, 65520, 1e30, -1e-8 };
+	static const double special[] = { 0, -0.0, INFINITY, -INFINITY, NAN, 1e-40, 65519, 65520,
+		1e30, -1e-8 };
 
 	if (g->exact)
 		return below(5) - 2;
@@ -382,7 +402,9 @@ static void fill(const struct gen *g, int b, void *p)
 {
 	for (int64_t i = 0; i < g->buffer[b].count; i++) {
 		double d = number(g);
-		int64_t n = g->exact ? below(4) : chance(10) ? (int64_t)((uint64_t)rnd() << 40 ^ rnd()) : below(200);
+		int64_t n = g->exact     ? below(4)
+			    : chance(10) ? (int64_t)((uint64_t)rnd() << 40 ^ rnd())
+					 : below(200);
 
 		switch (g->buffer[b].dtype) {
 		case HT_F32:
@@ -466,7 +488,8 @@ static bool compare(struct gen *g, const struct ht_target *t, uint64_t seed)
 	a = run(NULL, &g->k, expect, scratch);
 	b = fn ? run(fn, &g->k, got, scratch) : -1;
 	if (a != b) {
-		fprintf(stderr, "seed %llu %s: returned %d, not %d\n", (unsigned long long)seed, t->name, b, a);
+		fprintf(stderr, "seed %llu %s: returned %d, not %d\n", (unsigned long long)seed,
+			t->name, b, a);
 		good = false;
 	}
 	for (int i = 0; i < g->k.buffers && good && a == 0; i++) {
@@ -479,8 +502,8 @@ static bool compare(struct gen *g, const struct ht_target *t, uint64_t seed)
 					(unsigned long long)seed, t->name, i, (long long)j);
 		}
 		if (memcmp((char *)expect[i] + n, (char *)got[i] + n, 64) != 0) {
-			fprintf(stderr, "seed %llu %s: wrote past buffer %d\n", (unsigned long long)seed,
-				t->name, i);
+			fprintf(stderr, "seed %llu %s: wrote past buffer %d\n",
+				(unsigned long long)seed, t->name, i);
 			good = false;
 		}
 	}
@@ -496,7 +519,8 @@ static bool compare(struct gen *g, const struct ht_target *t, uint64_t seed)
 static void test_random_kernels(void **unused)
 {
 	const char *first = getenv("HALFTONE_SEED"), *many = getenv("HALFTONE_KERNELS");
-	uint64_t seed = first ? strtoull(first, NULL, 10) : 1, n = many ? strtoull(many, NULL, 10) : 150;
+	uint64_t seed = first ? strtoull(first, NULL, 10) : 1,
+		 n = many ? strtoull(many, NULL, 10) : 150;
 	int bad = 0;
 
 	(void)unused;

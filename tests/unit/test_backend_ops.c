@@ -11,18 +11,21 @@
 
 static const struct ht_backend *backend;
 
-static const enum ht_dtype computing[] = { HT_F32, HT_F64, HT_I8, HT_I16, HT_I32, HT_I64, HT_U8, HT_U16,
-	HT_U32, HT_U64, HT_BOOL };
+static const enum ht_dtype computing[] = { HT_F32, HT_F64, HT_I8, HT_I16, HT_I32, HT_I64, HT_U8,
+	HT_U16, HT_U32, HT_U64, HT_BOOL };
 
-static const double reals[] = { 0, -0.0, 1, -1, 0.5, -0.5, 1.5, 2.5, -2.5, 3.75, -7.25, 100.5, 127.9, 128,
-	-128.9, -129, 255.9, 256, 32767.5, -32769, 65535.9, 65536, 65519.9, 65520, -65520, 2147483647, 2147483648.0,
-	-2147483648.0, -2147483649.0, -2147483648.5, 4294967295.0, 4294967296.0, 9.2e18, -9.3e18, 1e19, 1.9e19, 1e30,
-	-1e30, 3.4e38, 6e-8, 5.9e-8, 2.9e-8, 3e-5, 6.1e-5, 6.0e-5, 1.17e-38, 1e-40, -1e-45, 8388607.5, 8388609,
-	-8388608.5, 4503599627370497.5, 9007199254740993.0, 0x1.fffffep-127, INFINITY, -INFINITY, NAN, 1e-310, 1e300 };
+static const double reals[] = { 0, -0.0, 1, -1, 0.5, -0.5, 1.5, 2.5, -2.5, 3.75, -7.25, 100.5,
+	127.9, 128, -128.9, -129, 255.9, 256, 32767.5, -32769, 65535.9, 65536, 65519.9, 65520,
+	-65520, 2147483647, 2147483648.0, -2147483648.0, -2147483649.0, -2147483648.5, 4294967295.0,
+	4294967296.0, 9.2e18, -9.3e18, 1e19, 1.9e19, 1e30, -1e30, 3.4e38, 6e-8, 5.9e-8, 2.9e-8,
+	3e-5, 6.1e-5, 6.0e-5, 1.17e-38, 1e-40, -1e-45, 8388607.5, 8388609, -8388608.5,
+	4503599627370497.5, 9007199254740993.0, 0x1.fffffep-127, INFINITY, -INFINITY, NAN, 1e-310,
+	1e300 };
 
-static const int64_t ints[] = { 0, 1, -1, 2, -2, 3, 5, 7, -7, 31, 32, 33, 63, 64, 65, 100, 126, 127, 128, -127,
-	-128, -129, 255, 256, 32767, 32768, -32768, -32769, 65535, 65536, INT32_MAX, INT32_MIN, (int64_t)INT32_MAX + 1,
-	(int64_t)INT32_MIN - 1, UINT32_MAX, INT64_MAX, INT64_MIN, INT64_MAX - 1, INT64_MIN + 1, 123456789012345 };
+static const int64_t ints[] = { 0, 1, -1, 2, -2, 3, 5, 7, -7, 31, 32, 33, 63, 64, 65, 100, 126, 127,
+	128, -127, -128, -129, 255, 256, 32767, 32768, -32768, -32769, 65535, 65536, INT32_MAX,
+	INT32_MIN, (int64_t)INT32_MAX + 1, (int64_t)INT32_MIN - 1, UINT32_MAX, INT64_MAX, INT64_MIN,
+	INT64_MAX - 1, INT64_MIN + 1, 123456789012345 };
 
 static void put(enum ht_dtype t, void *p, int64_t i, int number)
 {
@@ -38,7 +41,8 @@ static void put(enum ht_dtype t, void *p, int64_t i, int number)
 	else if (t == HT_BOOL)
 		((uint8_t *)p)[i] = number & 1;
 	else
-		memcpy((char *)p + (size_t)i * ht_dtype_info(t)->bytes, &n, ht_dtype_info(t)->bytes);
+		memcpy((char *)p + (size_t)i * ht_dtype_info(t)->bytes, &n,
+			ht_dtype_info(t)->bytes);
 }
 
 static double real_at(enum ht_dtype t, const void *p, int64_t i)
@@ -100,7 +104,8 @@ static int32_t input(struct small *s, enum ht_dtype t)
 
 static void output(struct small *s, int32_t x)
 {
-	s->buffer[s->k.buffers] = (struct ht_kernel_buffer){ HT_BUFFER_OUT, s->stage[0].x[x].dtype, s->n };
+	s->buffer[s->k.buffers] =
+		(struct ht_kernel_buffer){ HT_BUFFER_OUT, s->stage[0].x[x].dtype, s->n };
 	s->k.args++;
 	ht_xstore(&s->b, s->k.buffers++, ht_xdim(&s->b, 0), x);
 }
@@ -109,7 +114,8 @@ static int32_t call(ht_kernel_fn *fn, const struct ht_kernel *k, void *const *p)
 {
 	void *scratch = aligned_alloc(64, (ht_kernel_scratch(k) + 127) / 64 * 64);
 	int64_t tiles = ht_kernel_tiles(k);
-	int32_t r = fn ? fn(p, NULL, 0, tiles, scratch) : ht_interpret(k, p, NULL, 0, tiles, scratch);
+	int32_t r =
+		fn ? fn(p, NULL, 0, tiles, scratch) : ht_interpret(k, p, NULL, 0, tiles, scratch);
 
 	free(scratch);
 	return r;
@@ -137,11 +143,12 @@ static int check(struct small *s, void *const *data, const char *what, bool fuse
 			memset(got, 0x5a, bytes);
 			bad += call(fn, &s->k, p) != 0;
 			for (int64_t i = 0; i < s->n; i++) {
-				if (same(t, expect, got, i) ||
-					(!signed_zero && ht_is_float(t) && real_at(t, expect, i) == 0 &&
-						real_at(t, got, i) == 0))
+				if (same(t, expect, got, i) || (!signed_zero && ht_is_float(t) &&
+								       real_at(t, expect, i) == 0 &&
+								       real_at(t, got, i) == 0))
 					continue;
-				fprintf(stderr, "%s %s: element %lld differs\n", (*target)->name, what, (long long)i);
+				fprintf(stderr, "%s %s: element %lld differs\n", (*target)->name,
+					what, (long long)i);
 				bad++;
 				break;
 			}
@@ -156,8 +163,8 @@ static int check(struct small *s, void *const *data, const char *what, bool fuse
 
 static void test_one_operand(void **state)
 {
-	static const enum ht_xop ops[] = { HT_X_NEG, HT_X_ABS, HT_X_SQRT, HT_X_FLOOR, HT_X_CEIL, HT_X_RINT,
-		HT_X_TRUNC, HT_X_NOT };
+	static const enum ht_xop ops[] = { HT_X_NEG, HT_X_ABS, HT_X_SQRT, HT_X_FLOOR, HT_X_CEIL,
+		HT_X_RINT, HT_X_TRUNC, HT_X_NOT };
 	double data[70];
 	int bad = 0;
 
@@ -208,8 +215,9 @@ static bool takes(enum ht_xop op, enum ht_dtype t)
 
 static void test_two_operands(void **state)
 {
-	static const enum ht_xop ops[] = { HT_X_ADD, HT_X_SUB, HT_X_MUL, HT_X_DIV, HT_X_REM, HT_X_MIN, HT_X_MAX,
-		HT_X_AND, HT_X_OR, HT_X_XOR, HT_X_SHL, HT_X_SHR, HT_X_SAR, HT_X_EQ, HT_X_NE, HT_X_LT, HT_X_LE };
+	static const enum ht_xop ops[] = { HT_X_ADD, HT_X_SUB, HT_X_MUL, HT_X_DIV, HT_X_REM,
+		HT_X_MIN, HT_X_MAX, HT_X_AND, HT_X_OR, HT_X_XOR, HT_X_SHL, HT_X_SHR, HT_X_SAR,
+		HT_X_EQ, HT_X_NE, HT_X_LT, HT_X_LE };
 	enum { N = 60 * 60 + 5 };
 	double *a = malloc(N * 8), *b = malloc(N * 8);
 	int bad = 0;
@@ -249,7 +257,9 @@ static void test_conversions(void **state)
 	for (size_t i = 0; i < HT_COUNT(computing); i++)
 		for (size_t j = 0; j < HT_COUNT(computing) + 2; j++) {
 			enum ht_dtype from = computing[i];
-			enum ht_dtype to = j < HT_COUNT(computing) ? computing[j] : j == HT_COUNT(computing) ? HT_F16 : HT_BF16;
+			enum ht_dtype to = j < HT_COUNT(computing)    ? computing[j]
+					   : j == HT_COUNT(computing) ? HT_F16
+								      : HT_BF16;
 			struct small s;
 			void *p[8] = { data };
 			char what[80];
@@ -260,7 +270,8 @@ static void test_conversions(void **state)
 			for (int k = 0; k < 67; k++)
 				put(from, data, k, k);
 			output(&s, ht_xcvt(&s.b, to, input(&s, from)));
-			snprintf(what, sizeof what, "%s to %s", ht_dtype_info(from)->name, ht_dtype_info(to)->name);
+			snprintf(what, sizeof what, "%s to %s", ht_dtype_info(from)->name,
+				ht_dtype_info(to)->name);
 			bad += check(&s, p, what, false, true);
 		}
 	assert_int_equal(bad, 0);
@@ -294,7 +305,9 @@ static void test_halves(void **state)
 			}
 			/* the number, the middle to the next one, and one bit above that */
 			for (int v = 0; v < 3; v++) {
-				uint32_t w = u + (v ? (types[j] == HT_F16 ? 0x1000u : 0x8000u) : 0) + (v == 2);
+				uint32_t w = u +
+					     (v ? (types[j] == HT_F16 ? 0x1000u : 0x8000u) : 0) +
+					     (v == 2);
 
 				memcpy(&around[i * 3 + (uint32_t)v], &w, 4);
 			}
@@ -350,8 +363,10 @@ static void test_faults(void **state)
 	i = ht_xcvt(&s.b, HT_I64, input(&s, HT_I32));
 	s.buffer[1] = (struct ht_kernel_buffer){ HT_BUFFER_IN, HT_F32, ROWS };
 	s.k.buffers = s.k.args = 2;
-	i = ht_xcheck(&s.b, i, ht_x2(&s.b, HT_X_AND, ht_x2(&s.b, HT_X_LE, ht_xi(&s.b, 0), i),
-		ht_x2(&s.b, HT_X_LT, i, ht_xi(&s.b, ROWS))), HT_FAULT_INDEX);
+	i = ht_xcheck(&s.b, i,
+		ht_x2(&s.b, HT_X_AND, ht_x2(&s.b, HT_X_LE, ht_xi(&s.b, 0), i),
+			ht_x2(&s.b, HT_X_LT, i, ht_xi(&s.b, ROWS))),
+		HT_FAULT_INDEX);
 	output(&s, ht_xload(&s.b, 1, HT_F32, i));
 	ht_kernel_verify(&s.k);
 	for (const struct ht_target *const *t = ht_targets(); *t; t++) {
@@ -391,14 +406,16 @@ static void test_division(void **state)
 			for (int k = 0; k < N; k++) {
 				put(t, a, k, k % 40);
 				put(t, b, k, 1 + k / 40);
-				if (memcmp((char *)b + (size_t)k * ht_dtype_info(t)->bytes, "\0\0\0\0\0\0\0\0",
-					ht_dtype_info(t)->bytes) == 0)
+				if (memcmp((char *)b + (size_t)k * ht_dtype_info(t)->bytes,
+					    "\0\0\0\0\0\0\0\0", ht_dtype_info(t)->bytes) == 0)
 					put(t, b, k, 1);
 			}
 			x = input(&s, t);
 			y = input(&s, t);
-			output(&s, kind & 1 ? ht_xidiv(&s.b, x, y, kind & 2) : ht_xirem(&s.b, x, y, kind & 2));
-			snprintf(what, sizeof what, "division %d of %s", kind, ht_dtype_info(t)->name);
+			output(&s, kind & 1 ? ht_xidiv(&s.b, x, y, kind & 2)
+					    : ht_xirem(&s.b, x, y, kind & 2));
+			snprintf(what, sizeof what, "division %d of %s", kind,
+				ht_dtype_info(t)->name);
 			bad += check(&s, p, what, false, true);
 		}
 	free(a);
@@ -415,8 +432,13 @@ static void make_rows(struct small *s, int64_t rows, int64_t n, int64_t step)
 
 	memset(s, 0, sizeof *s);
 	ht_arena_init(&s->arena, &s->unwind);
-	s->k = (struct ht_kernel){ .buffer = s->buffer, .stage = s->stage, .stages = 3, .buffers = 4, .args = 2,
-		.grid_dims = 1, .grid = { (rows + step - 1) / step } };
+	s->k = (struct ht_kernel){ .buffer = s->buffer,
+		.stage = s->stage,
+		.stages = 3,
+		.buffers = 4,
+		.args = 2,
+		.grid_dims = 1,
+		.grid = { (rows + step - 1) / step } };
 	s->buffer[0] = (struct ht_kernel_buffer){ HT_BUFFER_IN, HT_F32, rows * n };
 	s->buffer[1] = (struct ht_kernel_buffer){ HT_BUFFER_OUT, HT_F32, rows * n };
 	s->buffer[2] = (struct ht_kernel_buffer){ HT_BUFFER_LOCAL, HT_F32, step };
@@ -424,11 +446,13 @@ static void make_rows(struct small *s, int64_t rows, int64_t n, int64_t step)
 	for (int i = 0; i < 3; i++) {
 		s->stage[i] = (struct ht_stage){ .dims = 2, .vec = 1 };
 		s->stage[i].dim[0] = row;
-		s->stage[i].dim[1] = (struct ht_dim){ .extent = n, .grid = -1, .reduce = i < 2, .unroll = 1 };
+		s->stage[i].dim[1] =
+			(struct ht_dim){ .extent = n, .grid = -1, .reduce = i < 2, .unroll = 1 };
 		ht_xb_init(&s->b, &s->arena, &s->stage[i]);
 		local = ht_x2(&s->b, HT_X_SUB, ht_xdim(&s->b, 0),
 			ht_x2(&s->b, HT_X_MUL, ht_xgrid(&s->b, 0), ht_xi(&s->b, step)));
-		at = ht_x2(&s->b, HT_X_ADD, ht_x2(&s->b, HT_X_MUL, ht_xdim(&s->b, 0), ht_xi(&s->b, n)),
+		at = ht_x2(&s->b, HT_X_ADD,
+			ht_x2(&s->b, HT_X_MUL, ht_xdim(&s->b, 0), ht_xi(&s->b, n)),
 			ht_xdim(&s->b, 1));
 		x = ht_xload(&s->b, 0, HT_F32, at);
 		if (i == 0) {
@@ -455,7 +479,9 @@ static void test_stages(void **state)
 	for (size_t i = 0; i < HT_COUNT(lengths); i++)
 		for (int64_t step = 1; step < 9; step += 3) {
 			int64_t rows = 13, n = lengths[i];
-			float *x = malloc((size_t)(rows * n) * 4), *y = malloc((size_t)(rows * n) * 4), *z = malloc((size_t)(rows * n) * 4);
+			float *x = malloc((size_t)(rows * n) * 4),
+			      *y = malloc((size_t)(rows * n) * 4),
+			      *z = malloc((size_t)(rows * n) * 4);
 			void *p[8] = { x, y };
 			struct small s;
 
@@ -496,7 +522,8 @@ static int undefined_symbols(const struct ht_buf *o)
 		if (sh->sh_type != SHT_SYMTAB)
 			continue;
 		for (size_t k = 1; k < sh->sh_size / sizeof(Elf64_Sym); k++) {
-			const Elf64_Sym *sym = (const void *)(o->p + sh->sh_offset + k * sizeof *sym);
+			const Elf64_Sym *sym =
+				(const void *)(o->p + sh->sh_offset + k * sizeof *sym);
 
 			n += sym->st_shndx == SHN_UNDEF;
 		}
@@ -507,8 +534,8 @@ static int undefined_symbols(const struct ht_buf *o)
 /* Operations that LLVM would rather call a library for, at every level. */
 static void test_closed(void **state)
 {
-	static const enum ht_xop ops[] = { HT_X_REM, HT_X_SQRT, HT_X_FLOOR, HT_X_CEIL, HT_X_RINT, HT_X_TRUNC,
-		HT_X_MULADD, HT_X_DIV };
+	static const enum ht_xop ops[] = { HT_X_REM, HT_X_SQRT, HT_X_FLOOR, HT_X_CEIL, HT_X_RINT,
+		HT_X_TRUNC, HT_X_MULADD, HT_X_DIV };
 	static const enum ht_dtype types[] = { HT_F32, HT_F64 };
 
 	(void)state;
@@ -556,8 +583,9 @@ static void test_emit(void **state)
 	ht_diags_init(&d);
 	for (int i = 0; i < 4; i++) {
 		ht_buf_init(&out[i], &s.arena);
-		assert_int_equal(backend->emit(&s.k, "my_kernel", t, i == 3 ? HT_EMIT_OBJ : (enum ht_emit)i, &d,
-			&out[i]), HT_OK);
+		assert_int_equal(backend->emit(&s.k, "my_kernel", t,
+					 i == 3 ? HT_EMIT_OBJ : (enum ht_emit)i, &d, &out[i]),
+			HT_OK);
 	}
 	assert_non_null(strstr(ht_buf_str(&out[HT_EMIT_LLVM]).p, "@my_kernel("));
 	assert_non_null(strstr(ht_buf_str(&out[HT_EMIT_ASM]).p, "my_kernel:"));

@@ -16,7 +16,8 @@
 enum { N = 64 * 37 };
 
 /* Tile t of 37 does elements [64 t, 64 t + 64). */
-static int32_t scale(void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
+static int32_t scale(
+	void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
 {
 	const float *x = b[0], *k = b[1];
 	float *y = b[2], *s = scratch;
@@ -29,7 +30,8 @@ static int32_t scale(void *const *b, const int64_t *params, int64_t begin, int64
 	return 0;
 }
 
-static int32_t reverse(void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
+static int32_t reverse(
+	void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
 {
 	const float *x = b[0];
 	float *y = b[1];
@@ -41,7 +43,8 @@ static int32_t reverse(void *const *b, const int64_t *params, int64_t begin, int
 }
 
 /* Fails with code 3 in tile 20 when the first input is negative, and with 5 in tile 30. */
-static int32_t check(void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
+static int32_t check(
+	void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
 {
 	(void)params;
 	(void)scratch;
@@ -52,7 +55,8 @@ static int32_t check(void *const *b, const int64_t *params, int64_t begin, int64
 }
 
 /* Notes the control register's modes. */
-static int32_t modes(void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
+static int32_t modes(
+	void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
 {
 	(void)params;
 	(void)scratch;
@@ -70,8 +74,8 @@ static const struct ht_rt_buffer buffers[] = {
 	{ .where = HT_RT_OUTPUT, .offset = 0 },
 };
 static const int64_t one[1] = { 1 };
-static const int32_t a0[] = { 0, 1, 2 }, a1[] = { 2, 3 }, a2[] = { 3, 1, 2 }, a3[] = { 2, 4 }, in[] = { 0 },
-	out[] = { 4 };
+static const int32_t a0[] = { 0, 1, 2 }, a1[] = { 2, 3 }, a2[] = { 3, 1, 2 }, a3[] = { 2, 4 },
+		     in[] = { 0 }, out[] = { 4 };
 static const struct ht_rt_step steps[] = {
 	{ scale, a0, 3, NULL, 37, "first" },
 	{ check, in, 1, NULL, 37, "middle" },
@@ -236,8 +240,8 @@ static void test_fork(void **state)
 		alarm(20);
 		memset(got, 0, sizeof got);
 		good = ht_rt_run(c, inputs, outputs, false, &fault) &&
-			ht_rt_run(c, inputs, outputs, false, &fault) &&
-			memcmp(expect, got, sizeof got) == 0;
+		       ht_rt_run(c, inputs, outputs, false, &fault) &&
+		       memcmp(expect, got, sizeof got) == 0;
 		ht_rt_context_free(c);
 		ht_rt_pool_free(pool);
 		_exit(good ? 0 : 1);
