@@ -318,6 +318,7 @@ enum ht_status ht_lower(struct ht_graph *g, struct ht_pass_context *c, struct ht
 {
 	struct lower l;
 
+	HT_TRY(ht_graph_sort(g, c->diags));
 	init(&l, g, c, a);
 	HT_TRY(check_support(&l));
 	HT_TRY(add_ports(&l));
