@@ -1,9 +1,10 @@
 /* fold_pad: zeros put around an image become the padding of the convolution behind.
  *
  * Pad, or PadV2 with zeros, of the spatial axes alone, before Conv2D or DepthwiseConv2dNative: the
- * convolution gets explicit paddings, the sum of both where it has its own.  A Pad with other
- * users stays for those.  Left alone: paddings that are not constant, pooling (its own padding is
- * not zeros). */
+ * convolution gets explicit paddings, the sum of both where it has its own.  MaxPool leaves its
+ * padding out, which comes to the same where nothing is negative and every window has an element
+ * of the image.  A Pad with other users stays for those.  Left alone: paddings that are not
+ * constant, other pooling. */
 #include "passes/rewrite.h"
 
 enum { SPATIAL = 2 };
@@ -58,7 +59,7 @@ static bool own_padding(const struct ht_rw *r, const struct ht_node *conv, int i
 		return true;
 	}
 	if (!ht_str_is(padding, "SAME") || !ht_shape_known(ht_type_of(conv->in[0])->shape) ||
-		!ht_shape_known(ht_type_of(conv->in[1])->shape))
+		conv->ins < 2 || !ht_shape_known(ht_type_of(conv->in[1])->shape))
 		return false;
 	in = ht_type_of(conv->in[0])->shape.dim[axis];
 	window = (ht_type_of(conv->in[1])->shape.dim[i] - 1) *
@@ -76,21 +77,21 @@ static bool own_padding(const struct ht_rw *r, const struct ht_node *conv, int i
 	return true;
 }
 
-static void fold(struct ht_rw *r, struct ht_node *conv)
+/* Adds the Pad's amounts to the node's own; false where others than the spatial axes are padded. */
+static bool sum_of_paddings(
+	const struct ht_rw *r, const struct ht_node *n, const struct ht_node *pad, int64_t all[8])
 {
-	struct ht_node *pad = conv->in[0].node;
-	int64_t amount[8], all[8] = { 0 }, own[2];
-	struct axes axes = axes_of(conv);
+	struct axes axes = axes_of(n);
+	int64_t amount[8], own[2];
 	int count;
 
 	if (!is_zero_pad(pad) || !ht_const_small_ints(pad->in[1], amount, 8, &count) || count != 8)
-		return;
+		return false;
 	for (int i = 0; i < SPATIAL; i++) {
 		int32_t axis = axes.spatial[i];
 
-		if (!own_padding(r, conv, i, own) || amount[2 * axis] < 0 ||
-			amount[2 * axis + 1] < 0)
-			return;
+		if (!own_padding(r, n, i, own) || amount[2 * axis] < 0 || amount[2 * axis + 1] < 0)
+			return false;
 		for (int side = 0; side < 2; side++) {
 			all[2 * axis + side] = amount[2 * axis + side] + own[side];
 			amount[2 * axis + side] = 0;
@@ -98,12 +99,48 @@ static void fold(struct ht_rw *r, struct ht_node *conv)
 	}
 	for (int i = 0; i < 8; i++)
 		if (amount[i])
-			return; /* batch or channels are padded */
-	if (ht_rw_uses(r, conv->in[0]) == 1)
-		ht_rw_absorb(conv, pad);
-	ht_attr_set_str(conv, "padding", HT_STR("EXPLICIT"));
-	ht_attr_set_ints(conv, "explicit_paddings", all, 8);
-	ht_rw_set_in(r, conv, 0, pad->in[0]);
+			return false;
+	return true;
+}
+
+static bool is_never_negative(struct ht_value v)
+{
+	enum ht_op op = v.node->op;
+
+	return op == HT_OP_Relu || op == HT_OP_Relu6 || op == HT_OP_Sigmoid ||
+	       op == HT_OP_Softmax || op == HT_OP_Square || op == HT_OP_Abs;
+}
+
+static bool fits_max_pool(const struct ht_rw *r, const struct ht_node *n, const int64_t all[8])
+{
+	struct axes axes = axes_of(n);
+
+	if (!ht_str_is(ht_attr_str(n, "padding", ""), "VALID") ||
+		!is_never_negative(n->in[0].node->in[0]))
+		return false;
+	for (int i = 0; i < SPATIAL; i++) {
+		int32_t axis = axes.spatial[i];
+		int64_t window = list_item(r, n, "ksize", axis);
+
+		if (all[2 * axis] >= window || all[2 * axis + 1] >= window)
+			return false;
+	}
+	return true;
+}
+
+static void fold(struct ht_rw *r, struct ht_node *n)
+{
+	struct ht_node *pad = n->in[0].node;
+	int64_t all[8] = { 0 };
+
+	if (!sum_of_paddings(r, n, pad, all) ||
+		(n->op == HT_OP_MaxPool && !fits_max_pool(r, n, all)))
+		return;
+	if (ht_rw_uses(r, n->in[0]) == 1)
+		ht_rw_absorb(n, pad);
+	ht_attr_set_str(n, "padding", HT_STR("EXPLICIT"));
+	ht_attr_set_ints(n, "explicit_paddings", all, 8);
+	ht_rw_set_in(r, n, 0, pad->in[0]);
 }
 
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
@@ -112,7 +149,8 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 
 	ht_rw_init(&r, g, c);
 	for (struct ht_node *n = g->first; n; n = n->next)
-		if ((n->op == HT_OP_Conv2D || n->op == HT_OP_DepthwiseConv2dNative) &&
+		if ((n->op == HT_OP_Conv2D || n->op == HT_OP_DepthwiseConv2dNative ||
+			    n->op == HT_OP_MaxPool) &&
 			ht_type_of(n->in[0])->shape.rank == 4)
 			fold(&r, n);
 	return HT_OK;

@@ -1,4 +1,5 @@
-/* The standard pipeline on any graph that verifies: no pass crashes or leaves an invalid graph. */
+/* The standard pipeline and lowering, on any graph that verifies: no pass crashes or leaves an
+ * invalid graph, and what comes out is lowered or refused. */
 #include "tests/fuzz/fuzz.h"
 
 #include "passes/passes.h"
@@ -19,10 +20,11 @@ static void check(
 	struct ht_arena *a, struct ht_arena *scratch, struct ht_diags *d, struct ht_str text)
 {
 	const char *const pipelines[] = { ht_pipeline_cleanup, ht_pipeline_precision,
-		ht_pipeline_layout, "expand_fused" };
+		ht_pipeline_layout };
 	struct ht_pass_context c = {
 		.scratch = scratch, .diags = d, .target = ht_targets()[0], .verify = true
 	};
+	struct ht_plan *plan;
 	struct ht_graph *g;
 
 	if (ht_text_parse(a, text, "fuzz.hir", NULL, d, &g) != HT_OK ||
@@ -38,6 +40,9 @@ static void check(
 		if (st != HT_OK)
 			return;
 	}
+	if (c.entry)
+		ht_lower(g, &c, a, &plan);
+	HT_CHECK(ht_run_passes(g, "expand_fused,infer", NULL, &c) != HT_E_INTERNAL);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
