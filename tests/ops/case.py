@@ -45,6 +45,12 @@ class Case:
         flat = [a for i in self.inputs for a in (i if isinstance(i, list) else [i])]
         return TAGS[flat[0].dtype] if flat else ''
 
+    def tag(self):
+        """The type that the op computes in."""
+        if 'dtype' in self.attrs:
+            return str(self.attrs['dtype'])
+        return TAGS[self.inputs[1].dtype] if self.op == 'Conv2DBackpropInput' else self.dtype()
+
     def describe(self):
         def shape(a):
             return f'{TAGS[a.dtype]}{list(a.shape)}'

@@ -101,7 +101,7 @@ def binary(r, rows):
             more = {}
             if op.name in INEXACT and tag in FLOATS:
                 ulps = INEXACT[op.name]
-                more = {'ulps': 256 if ulps and tag == 'f64' else min(ulps, 1) if tag in (
+                more = {'ulps': 4096 if ulps and tag == 'f64' else min(ulps, 1) if tag in (
                     'f16', 'bf16') else ulps, 'exact_in': 'f64'}
             yield from binary_cases(r, op.name, tag, more)
         yield from binary_failures(op)

@@ -265,6 +265,18 @@ def one_hot(r, rows):
             yield Case('OneHot', [np.asarray(at), scalar(5), on, off], {'axis': axis})
 
 
+def sparse_to_dense(r, rows):
+    for tag in rows[0].types['T']:
+        for index in (np.int32, np.int64):
+            off = random(r, tag, ())
+            for shape, at, values in (((7,), [[1], [4], [6]], (3,)), ((3, 5), [[0, 2], [2, 1]], ()),
+                                      ((4,), [0, 2, 3], (3,))):
+                yield Case('SparseToDense', [np.array(at, index), np.array(shape, index),
+                                             random(r, tag, values), off],
+                           {'validate_indices': True},
+                           settings=('sparse_indices', 'output_shape'))
+
+
 def shape(r, rows):
     for op in rows:
         if op.name == 'BroadcastArgs':
