@@ -183,6 +183,26 @@ static void check_operand_types(struct verify *v, const struct ht_node *n)
 	}
 }
 
+/* What a result is said to be is what the attributes make it. */
+static void check_result_types(struct verify *v, const struct ht_node *n)
+{
+	const struct ht_op_info *info = ht_op_info(n->op);
+	int32_t at = 0, count;
+
+	for (int i = 0; i < info->results; i++) {
+		count = ht_formal_count(n, &info->result[i]);
+		for (int32_t j = 0; j < count && at < n->outs; j++, at++) {
+			enum ht_dtype want = without_ref(ht_formal_dtype(n, &info->result[i], j));
+			enum ht_dtype has = without_ref(n->out[at].dtype);
+
+			if (want != HT_INVALID && has != HT_INVALID && want != has)
+				fail(v, n, "result %d ('%.*s') is %s, its attributes say %s", (int)at,
+					HT_STR_ARG(info->result[i].name), ht_dtype_info(has)->name,
+					ht_dtype_info(want)->name);
+		}
+	}
+}
+
 static void check_signature(struct verify *v, const struct ht_node *n)
 {
 	int32_t args, results;
@@ -202,6 +222,7 @@ static void check_signature(struct verify *v, const struct ht_node *n)
 		fail(v, n, "has %d operands, its type takes %d", (int)n->ins, (int)args);
 	else
 		check_operand_types(v, n);
+	check_result_types(v, n);
 }
 
 /* Constants hold what their shape says. */

@@ -10,8 +10,8 @@
 
 /* Values of variables, by name: a checkpoint. */
 struct ht_variable_source {
-	enum ht_status (*read)(void *self, struct ht_str name, struct ht_arena *a, struct ht_diags *d,
-		struct ht_tensor **out);
+	enum ht_status (*read)(void *self, struct ht_str name, struct ht_arena *a,
+		struct ht_diags *d, struct ht_tensor **out);
 	void *self;
 };
 
@@ -20,11 +20,11 @@ struct ht_pass_context {
 	struct ht_arena *scratch; /* cleared after each pass */
 	struct ht_diags *diags;
 	const struct ht_target *target;
-	const struct ht_entry *entry; /* the entry point that is compiled */
-	struct ht_policy *policy;     /* passes/precision/precision.h; NULL: keep every dtype */
+	const struct ht_entry *entry;   /* the entry point that is compiled */
+	struct ht_policy *policy;       /* passes/precision/precision.h; NULL: keep every dtype */
 	struct ht_decisions *decisions; /* out: what the precision pass decided */
 	const struct ht_variable_source *variables; /* for freeze; NULL: there is no checkpoint */
-	bool verify;                  /* run the verifier before the first and after each pass */
+	bool verify; /* run the verifier before the first and after each pass */
 };
 
 struct ht_pass {
@@ -49,8 +49,8 @@ extern const char ht_pipeline_layout[];    /* what lowering wants: NHWC, expande
 
 /* Computes node `n`, whose operands are all constant, through lowering and the interpreter.
  * *out has one tensor a result.  HT_E_UNSUPPORTED without a diagnostic when it has no lowering. */
-enum ht_status ht_evaluate(struct ht_node *n, struct ht_pass_context *c, struct ht_arena *a,
-	struct ht_tensor **out);
+enum ht_status ht_evaluate(
+	struct ht_node *n, struct ht_pass_context *c, struct ht_arena *a, struct ht_tensor **out);
 
 /* ---- lower/: graph → plan ---- */
 
@@ -60,25 +60,25 @@ enum ht_plan_kind { HT_PLAN_INPUT, HT_PLAN_OUTPUT, HT_PLAN_CONST, HT_PLAN_TEMP }
 struct ht_plan_buffer {
 	enum ht_plan_kind kind;
 	enum ht_dtype dtype;
-	struct ht_shape shape;    /* of the tensor, for inputs and outputs */
-	struct ht_str name;       /* of the input or output, without ":0" */
+	struct ht_shape shape; /* of the tensor, for inputs and outputs */
+	struct ht_str name;    /* of the input or output, without ":0" */
 	size_t bytes;
-	struct ht_blob *blob;     /* HT_PLAN_CONST; NULL until its `pack` ran */
+	struct ht_blob *blob;       /* HT_PLAN_CONST; NULL until its `pack` ran */
 	const struct ht_pack *pack; /* HT_PLAN_CONST: made from `packed_from` */
 	struct ht_blob *packed_from;
-	int64_t pack_first;       /* first element of packed_from */
-	size_t pack_count;        /* so many matrices one after the other, */
-	int64_t pack_stride;      /* elements of packed_from apart */
-	size_t offset;            /* HT_PLAN_TEMP: in the arena, aligned to 64 */
+	int64_t pack_first;            /* first element of packed_from */
+	size_t pack_count;             /* so many matrices one after the other, */
+	int64_t pack_stride;           /* elements of packed_from apart */
+	size_t offset;                 /* HT_PLAN_TEMP: in the arena, aligned to 64 */
 	int32_t first_step, last_step; /* lifetime */
-	int32_t alias;            /* an output or temp that is another buffer's memory; -1 */
+	int32_t alias;                 /* an output or temp that is another buffer's memory; -1 */
 };
 
 struct ht_plan_step {
 	const struct ht_kernel *kernel; /* equal kernels are one pointer */
 	int32_t *buffer;                /* kernel->args plan buffers */
 	int64_t *params;
-	struct ht_str node;             /* for messages: the node it was made for */
+	struct ht_str node; /* for messages: the node it was made for */
 };
 
 struct ht_plan {
@@ -92,12 +92,12 @@ struct ht_plan {
 };
 
 /* Lowers entry c->entry.  Unsupported ops are reported all in one, grouped by type. */
-enum ht_status ht_lower(struct ht_graph *g, struct ht_pass_context *c, struct ht_arena *a,
-	struct ht_plan **out);
+enum ht_status ht_lower(
+	struct ht_graph *g, struct ht_pass_context *c, struct ht_arena *a, struct ht_plan **out);
 /* Lowers one node whose operands are all Const; the plan has constant and output buffers only, one
  * output a result.  For constant folding: the interpreter runs it. */
-enum ht_status ht_lower_node(struct ht_node *n, struct ht_pass_context *c, struct ht_arena *a,
-	struct ht_plan **out);
+enum ht_status ht_lower_node(
+	struct ht_node *n, struct ht_pass_context *c, struct ht_arena *a, struct ht_plan **out);
 /* For `inspect`: op types of the graph that cannot be lowered, in one diagnostic-free list. */
 bool ht_can_lower(const struct ht_node *n);
 /* Multiplications and additions (pairs) of a node with known shapes; 0 where it is no contraction. */

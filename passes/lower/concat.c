@@ -17,7 +17,8 @@ static int32_t concat_axis(const struct ht_node *n)
 {
 	if (n->op == HT_OP_Pack)
 		return axis_of(ht_attr_int(n, "axis", 0), n->out[0].shape.rank);
-	return axis_of(const_int(n, n->op == HT_OP_Concat ? 0 : n->ins - 1, 0), n->out[0].shape.rank);
+	return axis_of(
+		const_int(n, n->op == HT_OP_Concat ? 0 : n->ins - 1, 0), n->out[0].shape.rank);
 }
 
 static void concat_part(const struct ht_node *n, int arg, const struct view *whole, struct view *v)
@@ -30,7 +31,9 @@ static void concat_part(const struct ht_node *n, int arg, const struct view *who
 		for (int i = concat_values(n); i < arg; i++)
 			at += shape_of(n, i).dim[axis];
 	}
-	*v = (struct view){ .buffer = whole->buffer, .rank = rank, .offset = whole->offset + at * whole->stride[axis] };
+	*v = (struct view){ .buffer = whole->buffer,
+		.rank = rank,
+		.offset = whole->offset + at * whole->stride[axis] };
 	for (int32_t i = 0; i < rank; i++) {
 		v->dim[i] = shape_of(n, arg).dim[i];
 		v->stride[i] = whole->stride[n->op == HT_OP_Pack && i >= axis ? i + 1 : i];
@@ -40,7 +43,7 @@ static void concat_part(const struct ht_node *n, int arg, const struct view *who
 static bool same_view(const struct view *a, const struct view *b)
 {
 	return a->buffer == b->buffer && a->offset == b->offset &&
-		!memcmp(a->stride, b->stride, (size_t)a->rank * sizeof *a->stride);
+	       !memcmp(a->stride, b->stride, (size_t)a->rank * sizeof *a->stride);
 }
 
 static enum ht_status emit_concat(struct lower *l, struct ht_node *n)
@@ -65,7 +68,14 @@ static const char *refuse_concat(const struct ht_node *n)
 	return NULL;
 }
 
-const struct lower_op lower_concat = { .name = "concat", .family = FAMILY_ROOT, .emit = emit_concat,
-	.alone = true, .part = concat_part, .refuse = refuse_concat };
-const struct lower_op lower_pack = { .name = "concat", .family = FAMILY_ROOT, .emit = emit_concat,
-	.alone = true, .part = concat_part };
+const struct lower_op lower_concat = { .name = "concat",
+	.family = FAMILY_ROOT,
+	.emit = emit_concat,
+	.alone = true,
+	.part = concat_part,
+	.refuse = refuse_concat };
+const struct lower_op lower_pack = { .name = "concat",
+	.family = FAMILY_ROOT,
+	.emit = emit_concat,
+	.alone = true,
+	.part = concat_part };

@@ -10,7 +10,9 @@ bool contract_type(enum ht_dtype t)
 
 void contract_init(struct contraction *c, struct lower *l, struct ht_node *n, enum ht_dtype t)
 {
-	*c = (struct contraction){ .l = l, .n = n, .dtype = t, .batch = 1, .taps = 0, .a_step = 1, .a_guard = -1 };
+	*c = (struct contraction){
+		.l = l, .n = n, .dtype = t, .batch = 1, .taps = 0, .a_step = 1, .a_guard = -1
+	};
 }
 
 static int64_t tap_count(const struct contraction *c)
@@ -25,19 +27,28 @@ static int64_t tap_count(const struct contraction *c)
 /* Pairs need neighbours in memory. */
 static void choose_packing(struct contraction *c)
 {
-	ht_schedule_packing(c->l->target, c->dtype, c->rows, c->columns, tap_count(c) * c->depth, &c->nr, &c->kp);
+	ht_schedule_packing(c->l->target, c->dtype, c->rows, c->columns, tap_count(c) * c->depth,
+		&c->nr, &c->kp);
 	if (c->kp > 1 && (c->depth % c->kp || c->a_step != 1))
 		c->kp = 1;
 }
 
 static struct ht_pack pack_of(const struct contraction *c, int64_t sq, int64_t sk, int64_t sn)
 {
-	return (struct ht_pack){ .src_dtype = c->dtype, .dst_dtype = c->dtype, .taps = tap_count(c),
-		.depth = c->depth, .n = c->columns, .sq = sq, .sk = sk, .sn = sn, .nr = c->nr, .kp = c->kp };
+	return (struct ht_pack){ .src_dtype = c->dtype,
+		.dst_dtype = c->dtype,
+		.taps = tap_count(c),
+		.depth = c->depth,
+		.n = c->columns,
+		.sq = sq,
+		.sk = sk,
+		.sn = sn,
+		.nr = c->nr,
+		.kp = c->kp };
 }
 
-void contract_pack_const(struct contraction *c, const struct ht_tensor *t, int64_t sq, int64_t sk, int64_t sn,
-	int64_t count, int64_t stride)
+void contract_pack_const(struct contraction *c, const struct ht_tensor *t, int64_t sq, int64_t sk,
+	int64_t sn, int64_t count, int64_t stride)
 {
 	struct ht_pack p;
 
@@ -92,8 +103,10 @@ void contract_pack_value(struct contraction *c, const struct view *v)
 		space_and_guard(b, &s, ok);
 	value = kb_load(&k, v, &s);
 	offset = ht_x2(b, HT_X_MUL, x[0], ht_xi(b, c->packed_count));
-	offset = ht_x2(b, HT_X_ADD, offset, ht_x2(b, HT_X_MUL, x[1], ht_xi(b, c->packed_count / grid[1])));
-	offset = ht_x2(b, HT_X_ADD, offset, ht_x2(b, HT_X_MUL, x[2], ht_xi(b, (int64_t)c->kp * c->nr)));
+	offset = ht_x2(
+		b, HT_X_ADD, offset, ht_x2(b, HT_X_MUL, x[1], ht_xi(b, c->packed_count / grid[1])));
+	offset = ht_x2(
+		b, HT_X_ADD, offset, ht_x2(b, HT_X_MUL, x[2], ht_xi(b, (int64_t)c->kp * c->nr)));
 	offset = ht_x2(b, HT_X_ADD, offset, ht_x2(b, HT_X_MUL, x[4], ht_xi(b, c->kp)));
 	offset = ht_x2(b, HT_X_ADD, offset, x[3]);
 	ht_xstore(b, kb_arg(&k, c->b, HT_BUFFER_OUT), offset, ht_xcvt(b, c->dtype, value));
@@ -105,7 +118,8 @@ void contract_begin(struct contraction *c)
 	struct kernel_build *k = &c->k;
 	int64_t m_step, n_step, grid[3];
 
-	ht_schedule_tiles(c->l->target, c->dtype, c->rows, c->columns, tap_count(c) * c->depth, &m_step, &n_step);
+	ht_schedule_tiles(c->l->target, c->dtype, c->rows, c->columns, tap_count(c) * c->depth,
+		&m_step, &n_step);
 	kb_init(k, c->l);
 	kb_stage(k, HT_STAGE_CONTRACT);
 	grid[0] = c->batch;
@@ -123,7 +137,8 @@ void contract_begin(struct contraction *c)
 	k->stage->vec = k->stage->contract.n;
 }
 
-void contract_end(struct contraction *c, int32_t a, int32_t a_row, int32_t b_base, const struct space *out)
+void contract_end(
+	struct contraction *c, int32_t a, int32_t a_row, int32_t b_base, const struct space *out)
 {
 	struct kernel_build *k = &c->k;
 	struct ht_contract *t = &k->stage->contract;

@@ -26,7 +26,8 @@ const char *refuse_after_first(const struct ht_node *n)
 	return refuse_unless_const(n, 1);
 }
 
-int32_t pull_at(struct kernel_build *k, const struct ht_node *n, int arg, const struct space *like, const int32_t *x)
+int32_t pull_at(struct kernel_build *k, const struct ht_node *n, int arg, const struct space *like,
+	const int32_t *x)
 {
 	struct ht_shape s = shape_of(n, arg);
 	struct space at = space_of_coords(like, s.rank, s.dim, x);
@@ -56,5 +57,6 @@ int32_t index_mod(struct ht_xb *b, int32_t x, int64_t by)
 
 int32_t index_inside(struct ht_xb *b, int32_t x, int64_t size)
 {
-	return ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), x), ht_x2(b, HT_X_LT, x, ht_xi(b, size)));
+	return ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), x),
+		ht_x2(b, HT_X_LT, x, ht_xi(b, size)));
 }

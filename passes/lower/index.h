@@ -35,7 +35,8 @@ const char *refuse_unless_const(const struct ht_node *n, int first);
 const char *refuse_after_first(const struct ht_node *n);
 
 /* Operand `arg` at coordinates `x`, one a dimension. */
-int32_t pull_at(struct kernel_build *k, const struct ht_node *n, int arg, const struct space *like, const int32_t *x);
+int32_t pull_at(struct kernel_build *k, const struct ht_node *n, int arg, const struct space *like,
+	const int32_t *x);
 
 /* Index arithmetic with a constant. */
 int32_t index_add(struct ht_xb *b, int32_t x, int64_t i);

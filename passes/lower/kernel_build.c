@@ -10,7 +10,8 @@ void kb_init(struct kernel_build *k, struct lower *l)
 	memset(k, 0, sizeof *k);
 	k->l = l;
 	k->kernel = HT_NEW(l->arena, struct ht_kernel);
-	k->kernel->buffer = HT_NEW_ARRAY(l->arena, struct ht_kernel_buffer, HT_COUNT(k->plan_buffer_of));
+	k->kernel->buffer =
+		HT_NEW_ARRAY(l->arena, struct ht_kernel_buffer, HT_COUNT(k->plan_buffer_of));
 }
 
 int32_t kb_arg(struct kernel_build *k, int32_t plan_buffer, enum ht_buffer_kind kind)
@@ -28,7 +29,8 @@ int32_t kb_arg(struct kernel_build *k, int32_t plan_buffer, enum ht_buffer_kind 
 	HT_CHECK((size_t)kernel->buffers < HT_COUNT(k->plan_buffer_of));
 	HT_CHECK(kernel->buffers == kernel->args);
 	k->plan_buffer_of[kernel->args] = plan_buffer;
-	kernel->buffer[kernel->args] = (struct ht_kernel_buffer){ kind, p->dtype, (int64_t)(p->bytes / bytes) };
+	kernel->buffer[kernel->args] =
+		(struct ht_kernel_buffer){ kind, p->dtype, (int64_t)(p->bytes / bytes) };
 	kernel->buffers++;
 	return kernel->args++;
 }
@@ -53,8 +55,8 @@ void kb_grid(struct kernel_build *k, int dims, const int64_t *count)
 
 struct ht_stage *kb_stage(struct kernel_build *k, enum ht_stage_kind kind)
 {
-	k->kernel->stage = ht_grow(k->l->arena, k->kernel->stage, (size_t)k->kernel->stages, &k->stage_cap,
-		sizeof *k->kernel->stage);
+	k->kernel->stage = ht_grow(k->l->arena, k->kernel->stage, (size_t)k->kernel->stages,
+		&k->stage_cap, sizeof *k->kernel->stage);
 	k->stage = &k->kernel->stage[k->kernel->stages++];
 	memset(k->stage, 0, sizeof *k->stage);
 	k->stage->kind = kind;
@@ -96,8 +98,8 @@ static int32_t final_buffer(const struct kernel_build *k, int32_t b)
 static void place_locals(struct kernel_build *k)
 {
 	struct ht_kernel *kernel = k->kernel;
-	struct ht_kernel_buffer *all =
-		HT_NEW_ARRAY(k->l->arena, struct ht_kernel_buffer, (size_t)(kernel->args + k->locals));
+	struct ht_kernel_buffer *all = HT_NEW_ARRAY(
+		k->l->arena, struct ht_kernel_buffer, (size_t)(kernel->args + k->locals));
 
 	memcpy(all, kernel->buffer, (size_t)kernel->args * sizeof *all);
 	if (k->locals)
@@ -166,8 +168,8 @@ int32_t kb_load(struct kernel_build *k, const struct view *v, const struct space
 	if (!immediate(k, v, &x)) {
 		int32_t arg = kb_arg(k, v->buffer, HT_BUFFER_IN);
 		offset = space_offset(&k->xb, s, v->stride, v->offset);
-		x = s->guard < 0 ? ht_xload(&k->xb, arg, t, offset) :
-				   ht_xload_if(&k->xb, arg, t, offset, s->guard,
+		x = s->guard < 0 ? ht_xload(&k->xb, arg, t, offset)
+				 : ht_xload_if(&k->xb, arg, t, offset, s->guard,
 					   ht_xconst(&k->xb, t, 0, 0));
 	}
 	return ht_xcvt(&k->xb, compute_type(t), x);
@@ -185,8 +187,8 @@ static bool same_space(const struct space *a, const struct space *b)
 	if (a->rank != b->rank || a->groups != b->groups || a->guard != b->guard)
 		return false;
 	for (int32_t i = 0; i < a->groups; i++)
-		if (a->group[i].first != b->group[i].first || a->group[i].last != b->group[i].last ||
-			a->group[i].x != b->group[i].x)
+		if (a->group[i].first != b->group[i].first ||
+			a->group[i].last != b->group[i].last || a->group[i].x != b->group[i].x)
 			return false;
 	return true;
 }
@@ -202,10 +204,12 @@ int32_t kb_pull(struct kernel_build *k, struct ht_value v, const struct space *s
 	if (k->l->owner[n->id] != k->l->sink)
 		return kb_load(k, lower_view(k->l, v), s);
 	for (size_t i = 0; i < k->pulled_count; i++)
-		if (k->pulled[i].node == n && k->pulled[i].index == v.index && same_space(&k->pulled[i].at, s))
+		if (k->pulled[i].node == n && k->pulled[i].index == v.index &&
+			same_space(&k->pulled[i].at, s))
 			return k->pulled[i].x;
 	x = kb_round(k, n->out[v.index].dtype, lower_op_of(n)->pull(k, n, v.index, s));
-	k->pulled = ht_grow(k->l->arena, k->pulled, k->pulled_count, &k->pulled_cap, sizeof *k->pulled);
+	k->pulled =
+		ht_grow(k->l->arena, k->pulled, k->pulled_count, &k->pulled_cap, sizeof *k->pulled);
 	p = &k->pulled[k->pulled_count++];
 	*p = (struct pulled){ n, v.index, *s, x };
 	return x;
@@ -224,7 +228,8 @@ void kb_store(struct kernel_build *k, const struct view *v, const struct space *
 	enum ht_dtype t = k->l->plan->buffer[v->buffer].dtype;
 	int32_t arg = kb_arg(k, v->buffer, HT_BUFFER_OUT);
 
-	ht_xstore(&k->xb, arg, space_offset(&k->xb, s, v->stride, v->offset), ht_xcvt(&k->xb, t, x));
+	ht_xstore(
+		&k->xb, arg, space_offset(&k->xb, s, v->stride, v->offset), ht_xcvt(&k->xb, t, x));
 }
 
 void kb_store_sink(struct kernel_build *k, const struct space *s)
@@ -302,7 +307,8 @@ uint32_t kb_out_boundaries(struct lower *l, int32_t i)
 	return kb_boundaries(l, ht_out(l->sink, i)) | view_boundaries(v, v->rank, v->dim);
 }
 
-int split_groups(int32_t rank, const int64_t *dim, uint32_t bits, int32_t *first, int32_t *last, int64_t *extent)
+int split_groups(int32_t rank, const int64_t *dim, uint32_t bits, int32_t *first, int32_t *last,
+	int64_t *extent)
 {
 	int groups = 0;
 

@@ -46,7 +46,8 @@ static struct space result_space(struct contraction *c, struct ht_shape out, int
 {
 	struct ht_xb *b = &c->k.xb;
 	struct space s = { .rank = 4, .groups = 2, .guard = -1 };
-	int32_t channel = ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, c->batch_x, ht_xi(b, group_channels)), c->n_x);
+	int32_t channel = ht_x2(
+		b, HT_X_ADD, ht_x2(b, HT_X_MUL, c->batch_x, ht_xi(b, group_channels)), c->n_x);
 
 	memcpy(s.dim, out.dim, 4 * sizeof *out.dim);
 	s.group[0] = (struct space_group){ 0, 2, c->m_x };
@@ -75,10 +76,12 @@ enum { FEW_CHANNELS = 8 };
 
 static bool takes_padded_copy(const struct conv *c)
 {
-	return c->in.dim[3] <= FEW_CHANNELS && c->groups == 1 && c->w[1].size > 1 && c->w[1].dilation == 1;
+	return c->in.dim[3] <= FEW_CHANNELS && c->groups == 1 && c->w[1].size > 1 &&
+	       c->w[1].dilation == 1;
 }
 
-static struct view padded_copy(struct lower *l, struct ht_node *n, const struct conv *c, int64_t channels)
+static struct view padded_copy(
+	struct lower *l, struct ht_node *n, const struct conv *c, int64_t channels)
 {
 	const struct view *in = lower_view(l, n->in[0]);
 	int64_t dim[4] = { c->in.dim[0], 0, 0, channels };
@@ -89,8 +92,11 @@ static struct view padded_copy(struct lower *l, struct ht_node *n, const struct 
 	struct ht_xb *b = &k.xb;
 
 	for (int i = 0; i < 2; i++)
-		dim[1 + i] = (c->w[i].out - 1) * c->w[i].stride + (c->w[i].size - 1) * c->w[i].dilation + 1;
-	view_dense(&to, plan_buffer(l, HT_PLAN_TEMP, ht_type_of(n->in[0])->dtype, dim[0] * dim[1] * dim[2] * dim[3]),
+		dim[1 + i] = (c->w[i].out - 1) * c->w[i].stride +
+			     (c->w[i].size - 1) * c->w[i].dilation + 1;
+	view_dense(&to,
+		plan_buffer(l, HT_PLAN_TEMP, ht_type_of(n->in[0])->dtype,
+			dim[0] * dim[1] * dim[2] * dim[3]),
 		(struct ht_shape){ 4, dim });
 	kb_init(&k, l);
 	kb_stage(&k, HT_STAGE_LOOP);
@@ -101,13 +107,15 @@ static struct view padded_copy(struct lower *l, struct ht_node *n, const struct 
 		/* the run of the source: shifted by the padding, guarded as a whole */
 		int64_t row = c->in.dim[2] * channels;
 		int32_t h = ht_x2(b, HT_X_ADD, s.group[1].x, ht_xi(b, -c->w[0].before));
-		int32_t run = ht_x2(b, HT_X_ADD, s.group[2].x, ht_xi(b, -c->w[1].before * channels));
+		int32_t run =
+			ht_x2(b, HT_X_ADD, s.group[2].x, ht_xi(b, -c->w[1].before * channels));
 		struct view rows = *in;
 		if (in->stride[3] == 1 && in->stride[2] == channels) {
 			rows.rank = 3;
 			rows.dim[2] = row;
 			rows.stride[2] = 1;
-			ok = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), h), ht_x2(b, HT_X_LT, h, ht_xi(b, c->in.dim[1])));
+			ok = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), h),
+				ht_x2(b, HT_X_LT, h, ht_xi(b, c->in.dim[1])));
 			ok = ht_x2(b, HT_X_AND, ok, ht_x2(b, HT_X_LE, ht_xi(b, 0), run));
 			ok = ht_x2(b, HT_X_AND, ok, ht_x2(b, HT_X_LT, run, ht_xi(b, row)));
 			x[0] = s.group[0].x;
@@ -126,7 +134,8 @@ static struct view padded_copy(struct lower *l, struct ht_node *n, const struct 
 	for (int i = 0; i < 2; i++) {
 		x[1 + i] = ht_x2(b, HT_X_ADD, x[1 + i], ht_xi(b, -c->w[i].before));
 		ok = ht_x2(b, HT_X_AND, ok, ht_x2(b, HT_X_LE, ht_xi(b, 0), x[1 + i]));
-		ok = ht_x2(b, HT_X_AND, ok, ht_x2(b, HT_X_LT, x[1 + i], ht_xi(b, c->in.dim[1 + i])));
+		ok = ht_x2(
+			b, HT_X_AND, ok, ht_x2(b, HT_X_LT, x[1 + i], ht_xi(b, c->in.dim[1 + i])));
 	}
 	at = space_of_coords(&s, 4, c->in.dim, x);
 	space_and_guard(b, &at, ok);
@@ -141,7 +150,8 @@ static void unref_blob(void *blob)
 }
 
 /* The filter with zeros for the channels that the copy adds. */
-static const struct ht_tensor *widened_filter(struct lower *l, const struct ht_tensor *t, int64_t channels)
+static const struct ht_tensor *widened_filter(
+	struct lower *l, const struct ht_tensor *t, int64_t channels)
 {
 	int64_t taps = t->shape.dim[0] * t->shape.dim[1], c = t->shape.dim[2], o = t->shape.dim[3];
 	size_t bytes = ht_dtype_info(t->dtype)->bytes;
@@ -159,14 +169,16 @@ static const struct ht_tensor *widened_filter(struct lower *l, const struct ht_t
 	ht_arena_defer(l->arena, unref_blob, wide->blob);
 	for (int64_t i = 0; i < taps; i++)
 		memcpy((char *)wide->blob->p + (size_t)(i * channels * o) * bytes,
-			(const char *)t->blob->p + (size_t)(i * c * o) * bytes, (size_t)(c * o) * bytes);
+			(const char *)t->blob->p + (size_t)(i * c * o) * bytes,
+			(size_t)(c * o) * bytes);
 	return wide;
 }
 
 static void emit_few_channels(struct lower *l, struct ht_node *n, const struct conv *v)
 {
 	enum ht_dtype t = ht_type_of(n->in[0])->dtype;
-	int64_t channels = t == HT_BF16 ? (v->in.dim[3] + 1) / 2 * 2 : v->in.dim[3], columns = v->filter.dim[3];
+	int64_t channels = t == HT_BF16 ? (v->in.dim[3] + 1) / 2 * 2 : v->in.dim[3],
+		columns = v->filter.dim[3];
 	struct view in = padded_copy(l, n, v, channels);
 	struct contraction c;
 	struct space at, out;
@@ -179,12 +191,15 @@ static void emit_few_channels(struct lower *l, struct ht_node *n, const struct c
 	c.taps = 1;
 	c.tap[0] = v->w[0].size;
 	c.depth = v->w[1].size * channels;
-	contract_pack_const(&c, widened_filter(l, ht_const_tensor(n->in[1]), channels), c.depth * columns, columns, 1, 1, 0);
+	contract_pack_const(&c, widened_filter(l, ht_const_tensor(n->in[1]), channels),
+		c.depth * columns, columns, 1, 1, 0);
 	contract_begin(&c);
 	at = pixels(&c, v->out);
-	h = ht_x2(b, HT_X_ADD, scaled(b, space_coord(b, &at, 1), v->w[0].stride), scaled(b, c.tap_x[0], v->w[0].dilation));
+	h = ht_x2(b, HT_X_ADD, scaled(b, space_coord(b, &at, 1), v->w[0].stride),
+		scaled(b, c.tap_x[0], v->w[0].dilation));
 	w = scaled(b, space_coord(b, &at, 2), v->w[1].stride * channels);
-	a_row = ht_x2(b, HT_X_ADD, scaled(b, space_coord(b, &at, 0), in.stride[0]), scaled(b, h, in.stride[1]));
+	a_row = ht_x2(b, HT_X_ADD, scaled(b, space_coord(b, &at, 0), in.stride[0]),
+		scaled(b, h, in.stride[1]));
 	out = result_space(&c, v->out, columns);
 	contract_end(&c, in.buffer, ht_x2(b, HT_X_ADD, a_row, w), ht_xi(b, 0), &out);
 }
@@ -219,7 +234,8 @@ static void emit_taps(struct lower *l, struct ht_node *n, const struct conv *v)
 		struct space from = { .guard = -1 };
 		x[3] = ht_xi(b, 0);
 		for (int i = 0; i < 2; i++)
-			x[1 + i] = window_coord(&c.k, &v->w[i], space_coord(b, &at, 1 + i), c.tap_x[i], &from);
+			x[1 + i] = window_coord(
+				&c.k, &v->w[i], space_coord(b, &at, 1 + i), c.tap_x[i], &from);
 		c.a_guard = from.guard;
 		from = space_of_coords(&from, 4, v->in.dim, x);
 		a_row = space_offset(b, &from, in.stride, in.offset);
@@ -255,13 +271,16 @@ static void emit_loop_conv(struct lower *l, struct ht_node *n, const struct conv
 	x[0] = out.group[0].x;
 	x[3] = depth;
 	if (v->groups > 1)
-		x[3] = ht_x2(b, HT_X_ADD, depth, scaled(b, ht_x2(b, HT_X_FLOORDIV, out.group[3].x, ht_xi(b, group_channels)), v->filter.dim[2]));
+		x[3] = ht_x2(b, HT_X_ADD, depth,
+			scaled(b, ht_x2(b, HT_X_FLOORDIV, out.group[3].x, ht_xi(b, group_channels)),
+				v->filter.dim[2]));
 	f[2] = depth;
 	f[3] = out.group[3].x;
 	from = space_of_coords(&from, 4, v->in.dim, x);
 	filter = space_of_coords(&out, 4, v->filter.dim, f);
 	product = ht_x2(b, HT_X_MUL, kb_pull(&k, n->in[0], &from), kb_pull(&k, n->in[1], &filter));
-	k.root_x[0] = kb_round(&k, n->out[0].dtype, ht_xred(b, ht_xreduce(b, HT_RED_ADD, product), t));
+	k.root_x[0] =
+		kb_round(&k, n->out[0].dtype, ht_xred(b, ht_xreduce(b, HT_RED_ADD, product), t));
 	k.root = n;
 	kb_store_sink(&k, &out);
 	kb_finish(&k, n);
@@ -274,8 +293,8 @@ static enum ht_status emit_conv(struct lower *l, struct ht_node *n)
 	if (ht_shape_count(n->out[0].shape) == 0)
 		return HT_OK;
 	read_conv(n, &v);
-	if (!contract_type(ht_type_of(n->in[0])->dtype) || !ht_const_tensor(n->in[1]) || ht_shape_count(v.in) == 0 ||
-		ht_shape_count(v.filter) == 0 ||
+	if (!contract_type(ht_type_of(n->in[0])->dtype) || !ht_const_tensor(n->in[1]) ||
+		ht_shape_count(v.in) == 0 || ht_shape_count(v.filter) == 0 ||
 		(v.groups > 1 && v.filter.dim[2] == 1)) /* depthwise: channels along lanes */
 		emit_loop_conv(l, n, &v);
 	else if (takes_padded_copy(&v))
@@ -289,22 +308,32 @@ static const char *refuse_conv(const struct ht_node *n)
 {
 	if (n->op != HT_OP_Conv2D && n->op != HT_OP_DepthwiseConv2dNative)
 		return "is to be expanded before lowering";
-	return ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NHWC") ? NULL : "has no kernel for this data_format";
+	return ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NHWC")
+		       ? NULL
+		       : "has no kernel for this data_format";
 }
 
-const struct lower_op lower_conv2d = { .name = "conv2d", .family = FAMILY_ROOT, .emit = emit_conv, .refuse = refuse_conv };
+const struct lower_op lower_conv2d = {
+	.name = "conv2d", .family = FAMILY_ROOT, .emit = emit_conv, .refuse = refuse_conv
+};
 
 /* ---- transposed: r[h, w, o] = sum of x[(h + before - kh) / stride, ..] * f[kh, kw, o, c] where it divides ---- */
 
-static int32_t transposed_coord(struct contraction *c, const struct window *w, int32_t out, int32_t tap)
+static int32_t transposed_coord(
+	struct contraction *c, const struct window *w, int32_t out, int32_t tap)
 {
 	struct ht_xb *b = &c->k.xb;
-	int32_t x = ht_x2(b, HT_X_SUB, ht_x2(b, HT_X_ADD, out, ht_xi(b, w->before)), scaled(b, tap, w->dilation)), ok, q;
+	int32_t x = ht_x2(b, HT_X_SUB, ht_x2(b, HT_X_ADD, out, ht_xi(b, w->before)),
+			scaled(b, tap, w->dilation)),
+		ok, q;
 
 	q = ht_x2(b, HT_X_FLOORDIV, x, ht_xi(b, w->stride));
-	ok = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), x), ht_x2(b, HT_X_LT, q, ht_xi(b, w->out)));
+	ok = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), x),
+		ht_x2(b, HT_X_LT, q, ht_xi(b, w->out)));
 	if (w->stride > 1)
-		ok = ht_x2(b, HT_X_AND, ok, ht_x2(b, HT_X_EQ, ht_x2(b, HT_X_FLOORMOD, x, ht_xi(b, w->stride)), ht_xi(b, 0)));
+		ok = ht_x2(b, HT_X_AND, ok,
+			ht_x2(b, HT_X_EQ, ht_x2(b, HT_X_FLOORMOD, x, ht_xi(b, w->stride)),
+				ht_xi(b, 0)));
 	c->a_guard = c->a_guard < 0 ? ok : ht_x2(b, HT_X_AND, c->a_guard, ok);
 	return q;
 }
@@ -357,8 +386,10 @@ static const char *refuse_conv_transpose(const struct ht_node *n)
 	return NULL;
 }
 
-const struct lower_op lower_conv2d_transpose = { .name = "conv2d_transpose", .family = FAMILY_ROOT,
-	.emit = emit_conv_transpose, .refuse = refuse_conv_transpose };
+const struct lower_op lower_conv2d_transpose = { .name = "conv2d_transpose",
+	.family = FAMILY_ROOT,
+	.emit = emit_conv_transpose,
+	.refuse = refuse_conv_transpose };
 
 /* ---- depthwise: channels along lanes, several pixels side by side so that they share weights ---- */
 
@@ -403,12 +434,14 @@ static enum ht_status emit_depthwise(struct lower *l, struct ht_node *n)
 	from = space_of_coords(&from, 4, v.in.dim, x);
 	filter = space_of_coords(&out, 4, v.filter.dim, f);
 	product = ht_x2(b, HT_X_MUL, kb_pull(&k, n->in[0], &from), kb_pull(&k, n->in[1], &filter));
-	k.root_x[0] = kb_round(&k, n->out[0].dtype, ht_xred(b, ht_xreduce(b, HT_RED_ADD, product), t));
+	k.root_x[0] =
+		kb_round(&k, n->out[0].dtype, ht_xred(b, ht_xreduce(b, HT_RED_ADD, product), t));
 	k.root = n;
 	kb_store_sink(&k, &out);
 	kb_finish(&k, n);
 	return HT_OK;
 }
 
-const struct lower_op lower_depthwise = { .name = "depthwise", .family = FAMILY_ROOT, .emit = emit_depthwise,
-	.refuse = refuse_conv };
+const struct lower_op lower_depthwise = {
+	.name = "depthwise", .family = FAMILY_ROOT, .emit = emit_depthwise, .refuse = refuse_conv
+};

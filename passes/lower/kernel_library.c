@@ -10,7 +10,8 @@ static int32_t dense_operand(struct lower *l, const struct ht_node *n, int arg)
 
 	if (v->offset == 0 && view_is_dense(v))
 		return v->buffer;
-	view_dense(&copy, plan_buffer(l, HT_PLAN_TEMP, ht_type_of(n->in[arg])->dtype, view_count(v)), shape);
+	view_dense(&copy,
+		plan_buffer(l, HT_PLAN_TEMP, ht_type_of(n->in[arg])->dtype, view_count(v)), shape);
 	emit_copy(l, n, v, &copy);
 	return copy.buffer;
 }
@@ -20,10 +21,13 @@ static int32_t dense_result(struct lower *l, const struct ht_node *n, int out)
 {
 	int32_t b = l->view[n->id][out].buffer;
 
-	return b >= 0 ? b : plan_buffer(l, HT_PLAN_TEMP, n->out[out].dtype, ht_shape_count(n->out[out].shape));
+	return b >= 0 ? b
+		      : plan_buffer(l, HT_PLAN_TEMP, n->out[out].dtype,
+				ht_shape_count(n->out[out].shape));
 }
 
-static void library_kernel(struct kernel_build *k, struct lower *l, const char *name, int64_t tiles, int params)
+static void library_kernel(
+	struct kernel_build *k, struct lower *l, const char *name, int64_t tiles, int params)
 {
 	kb_init(k, l);
 	kb_grid(k, 1, &tiles);
@@ -41,7 +45,8 @@ static enum ht_status emit_random(struct lower *l, struct ht_node *n)
 
 	if (count == 0)
 		return HT_OK;
-	library_kernel(&k, l, n->op == HT_OP_RandomUniform ? "random_uniform" : "random_normal", 1, 3);
+	library_kernel(
+		&k, l, n->op == HT_OP_RandomUniform ? "random_uniform" : "random_normal", 1, 3);
 	k.params[0] = count;
 	k.params[1] = ht_attr_int(n, "seed", 0);
 	k.params[2] = ht_attr_int(n, "seed2", 0);
@@ -57,15 +62,20 @@ static const char *refuse_random(const struct ht_node *n)
 	return n->out[0].dtype == HT_F32 ? NULL : "has no kernel for this dtype";
 }
 
-const struct lower_op lower_random = { .name = "random", .family = FAMILY_ROOT, .alone = true,
-	.dense = true, .emit = emit_random, .refuse = refuse_random };
+const struct lower_op lower_random = { .name = "random",
+	.family = FAMILY_ROOT,
+	.alone = true,
+	.dense = true,
+	.emit = emit_random,
+	.refuse = refuse_random };
 
 /* ---- top k ---- */
 
 static enum ht_status emit_top_k(struct lower *l, struct ht_node *n)
 {
 	struct ht_type in = *ht_type_of(n->in[0]);
-	int64_t columns = in.shape.dim[in.shape.rank - 1], k_best = n->out[0].shape.dim[in.shape.rank - 1];
+	int64_t columns = in.shape.dim[in.shape.rank - 1],
+		k_best = n->out[0].shape.dim[in.shape.rank - 1];
 	struct kernel_build k;
 
 	if (ht_shape_count(n->out[0].shape) == 0)
@@ -91,8 +101,12 @@ static const char *refuse_top_k(const struct ht_node *n)
 	return NULL;
 }
 
-const struct lower_op lower_top_k = { .name = "top_k", .family = FAMILY_ROOT, .alone = true, .dense = true,
-	.emit = emit_top_k, .refuse = refuse_top_k };
+const struct lower_op lower_top_k = { .name = "top_k",
+	.family = FAMILY_ROOT,
+	.alone = true,
+	.dense = true,
+	.emit = emit_top_k,
+	.refuse = refuse_top_k };
 
 /* ---- sparse to dense ---- */
 
@@ -122,10 +136,15 @@ static enum ht_status emit_sparse_to_dense(struct lower *l, struct ht_node *n)
 /* Arguments are told apart by buffer: one buffer cannot be two of them. */
 static const char *refuse_sparse_to_dense(const struct ht_node *n)
 {
-	return ht_value_eq(n->in[2], n->in[3]) || ht_value_eq(n->in[0], n->in[2]) || ht_value_eq(n->in[0], n->in[3]) ?
-		       "takes one tensor twice, which has no kernel" :
-		       NULL;
+	return ht_value_eq(n->in[2], n->in[3]) || ht_value_eq(n->in[0], n->in[2]) ||
+			       ht_value_eq(n->in[0], n->in[3])
+		       ? "takes one tensor twice, which has no kernel"
+		       : NULL;
 }
 
-const struct lower_op lower_sparse_to_dense = { .name = "sparse_to_dense", .family = FAMILY_ROOT, .alone = true,
-	.dense = true, .emit = emit_sparse_to_dense, .refuse = refuse_sparse_to_dense };
+const struct lower_op lower_sparse_to_dense = { .name = "sparse_to_dense",
+	.family = FAMILY_ROOT,
+	.alone = true,
+	.dense = true,
+	.emit = emit_sparse_to_dense,
+	.refuse = refuse_sparse_to_dense };

@@ -96,8 +96,8 @@ static void straighten(struct lower *l, const struct ht_node *n, struct view *a)
 }
 
 /* Element [.., row, column] of an operand whose leading dimensions broadcast to the result's. */
-static int32_t load_factor(struct kernel_build *k, const struct view *v, const struct space *out, int32_t row,
-	int32_t column)
+static int32_t load_factor(struct kernel_build *k, const struct view *v, const struct space *out,
+	int32_t row, int32_t column)
 {
 	int32_t x[HT_LOWER_RANK], shift = out->rank - v->rank;
 	struct space at;
@@ -131,7 +131,8 @@ static enum ht_status emit_loop_product(struct lower *l, struct ht_node *n)
 	depth = ht_xdim(&k.xb, kb_reduce_dim(&k, p.depth));
 	x[0] = load_factor(&k, &p.a, &out, out.group[shape.rank - 2].x, depth);
 	x[1] = load_factor(&k, &p.b, &out, depth, out.group[shape.rank - 1].x);
-	k.root_x[0] = ht_xred(&k.xb, ht_xreduce(&k.xb, HT_RED_ADD, ht_x2(&k.xb, HT_X_MUL, x[0], x[1])), t);
+	k.root_x[0] = ht_xred(
+		&k.xb, ht_xreduce(&k.xb, HT_RED_ADD, ht_x2(&k.xb, HT_X_MUL, x[0], x[1])), t);
 	k.root_x[0] = kb_round(&k, n->out[0].dtype, k.root_x[0]);
 	k.root = n;
 	kb_store_sink(&k, &out);
@@ -140,8 +141,8 @@ static enum ht_status emit_loop_product(struct lower *l, struct ht_node *n)
 }
 
 /* The batch's index runs over the result's leading dimensions; operands broadcast along theirs. */
-static int32_t batch_offset(struct contraction *c, const struct space *out, int32_t rank, const int64_t *dim,
-	const int64_t *stride)
+static int32_t batch_offset(struct contraction *c, const struct space *out, int32_t rank,
+	const int64_t *dim, const int64_t *stride)
 {
 	struct space lead = { .rank = out->rank - 2, .groups = out->rank > 2, .guard = -1 };
 	int64_t step[HT_LOWER_RANK] = { 0 };
@@ -162,8 +163,8 @@ static void pack_right(struct contraction *c, struct ht_node *n, const struct pr
 	for (int32_t i = 0; i + 2 < p->b.rank; i++)
 		count *= p->b.dim[i];
 	if (t)
-		contract_pack_const(c, t, 0, p->b.stride[p->b.rank - 2], p->b.stride[p->b.rank - 1], count,
-			p->depth * p->columns);
+		contract_pack_const(c, t, 0, p->b.stride[p->b.rank - 2], p->b.stride[p->b.rank - 1],
+			count, p->depth * p->columns);
 	else
 		contract_pack_value(c, &p->b);
 }
@@ -178,7 +179,8 @@ static struct space product_space(const struct contraction *c, struct ht_shape s
 	} else {
 		if (shape.rank > 2)
 			s.group[s.groups++] = (struct space_group){ 0, shape.rank - 3, c->batch_x };
-		s.group[s.groups++] = (struct space_group){ shape.rank - 2, shape.rank - 2, c->m_x };
+		s.group[s.groups++] =
+			(struct space_group){ shape.rank - 2, shape.rank - 2, c->m_x };
 	}
 	s.group[s.groups++] = (struct space_group){ shape.rank - 1, shape.rank - 1, c->n_x };
 	return s;
@@ -196,7 +198,8 @@ static enum ht_status emit_matmul(struct lower *l, struct ht_node *n)
 
 	if (ht_shape_count(shape) == 0)
 		return HT_OK;
-	if (!contract_type(ht_type_of(n->in[0])->dtype) || ht_shape_count(ht_type_of(n->in[0])->shape) == 0)
+	if (!contract_type(ht_type_of(n->in[0])->dtype) ||
+		ht_shape_count(ht_type_of(n->in[0])->shape) == 0)
 		return emit_loop_product(l, n);
 	read_product(l, n, &p);
 	merged = merge_batch(&p);
@@ -215,7 +218,8 @@ static enum ht_status emit_matmul(struct lower *l, struct ht_node *n)
 	a_row = ht_x2(&c.k.xb, HT_X_ADD, a_row, ht_xi(&c.k.xb, p.a.offset));
 	b_base = ht_xi(&c.k.xb, 0);
 	if (!merged) {
-		a_row = ht_x2(&c.k.xb, HT_X_ADD, a_row, batch_offset(&c, &out, p.a.rank, p.a.dim, p.a.stride));
+		a_row = ht_x2(&c.k.xb, HT_X_ADD, a_row,
+			batch_offset(&c, &out, p.a.rank, p.a.dim, p.a.stride));
 		for (int32_t i = p.b.rank - 3; i >= 0; i--) {
 			dense[i] = c.packed_count * matrices;
 			matrices *= p.b.dim[i];
@@ -235,5 +239,6 @@ static const char *refuse_matmul(const struct ht_node *n)
 	return NULL;
 }
 
-const struct lower_op lower_matmul = { .name = "matmul", .family = FAMILY_ROOT, .emit = emit_matmul,
-	.refuse = refuse_matmul };
+const struct lower_op lower_matmul = {
+	.name = "matmul", .family = FAMILY_ROOT, .emit = emit_matmul, .refuse = refuse_matmul
+};

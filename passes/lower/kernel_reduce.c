@@ -32,8 +32,8 @@ static void read_axes(const struct ht_node *n, struct axes *a)
 
 /* The stage's dimensions: kept groups, with the grid, then reduced ones.  `in` is the space of the
  * operand's elements, `kept` that of the results (kept dimensions only). */
-static void reduction_space(struct kernel_build *k, struct ht_shape shape, const struct axes *axes, uint32_t bits,
-	struct space *in, struct space *kept)
+static void reduction_space(struct kernel_build *k, struct ht_shape shape, const struct axes *axes,
+	uint32_t bits, struct space *in, struct space *kept)
 {
 	int32_t first[HT_LOWER_RANK], last[HT_LOWER_RANK], index[HT_LOWER_RANK], groups, keeps = 0;
 	int64_t extent[HT_LOWER_RANK], keep[HT_LOWER_RANK], step[HT_LOWER_RANK], grid[HT_MAX_GRID];
@@ -53,7 +53,8 @@ static void reduction_space(struct kernel_build *k, struct ht_shape shape, const
 	keeps = 0;
 	for (int32_t i = 0; i < groups; i++)
 		if (!axes->reduced[first[i]]) {
-			index[i] = step[keeps] ? kb_grid_dim(k, grid_dim++, extent[i], step[keeps]) : kb_dim(k, extent[i]);
+			index[i] = step[keeps] ? kb_grid_dim(k, grid_dim++, extent[i], step[keeps])
+					       : kb_dim(k, extent[i]);
 			keeps++;
 		}
 	for (int32_t i = 0; i < groups; i++)
@@ -64,7 +65,8 @@ static void reduction_space(struct kernel_build *k, struct ht_shape shape, const
 		in->group[in->groups++] = (struct space_group){ first[i], last[i], x };
 		if (axes->reduced[first[i]])
 			continue;
-		kept->group[kept->groups++] = (struct space_group){ kept->rank, kept->rank + last[i] - first[i], x };
+		kept->group[kept->groups++] =
+			(struct space_group){ kept->rank, kept->rank + last[i] - first[i], x };
 		for (int32_t j = first[i]; j <= last[i]; j++)
 			kept->dim[kept->rank++] = shape.dim[j];
 	}
@@ -80,18 +82,25 @@ static void finish_root(struct kernel_build *k, struct ht_node *n, int32_t x)
 static enum ht_red red_of(enum ht_op op)
 {
 	switch (op) {
-	case HT_OP_Prod: return HT_RED_MUL;
-	case HT_OP_Max: return HT_RED_MAX;
-	case HT_OP_Min: return HT_RED_MIN;
-	case HT_OP_All: return HT_RED_AND;
-	case HT_OP_Any: return HT_RED_OR;
-	default: return HT_RED_ADD;
+	case HT_OP_Prod:
+		return HT_RED_MUL;
+	case HT_OP_Max:
+		return HT_RED_MAX;
+	case HT_OP_Min:
+		return HT_RED_MIN;
+	case HT_OP_All:
+		return HT_RED_AND;
+	case HT_OP_Any:
+		return HT_RED_OR;
+	default:
+		return HT_RED_ADD;
 	}
 }
 
 /* One kernel that reduces operand 0 over axes; `value` makes the result from an element. */
 static enum ht_status emit_over_axes(struct lower *l, struct ht_node *n,
-	int32_t (*value)(struct kernel_build *k, const struct ht_node *n, const struct axes *axes, int32_t x))
+	int32_t (*value)(struct kernel_build *k, const struct ht_node *n, const struct axes *axes,
+		int32_t x))
 {
 	struct kernel_build k;
 	struct space from, to;
@@ -102,14 +111,16 @@ static enum ht_status emit_over_axes(struct lower *l, struct ht_node *n,
 	read_axes(n, &axes);
 	kb_init(&k, l);
 	kb_stage(&k, HT_STAGE_LOOP);
-	reduction_space(&k, ht_type_of(n->in[0])->shape, &axes, kb_boundaries(l, n->in[0]), &from, &to);
+	reduction_space(
+		&k, ht_type_of(n->in[0])->shape, &axes, kb_boundaries(l, n->in[0]), &from, &to);
 	finish_root(&k, n, value(&k, n, &axes, kb_pull(&k, n->in[0], &from)));
 	kb_store_sink(&k, &to);
 	kb_finish(&k, n);
 	return HT_OK;
 }
 
-static int32_t reduced_value(struct kernel_build *k, const struct ht_node *n, const struct axes *axes, int32_t x)
+static int32_t reduced_value(
+	struct kernel_build *k, const struct ht_node *n, const struct axes *axes, int32_t x)
 {
 	struct ht_xb *b = &k->xb;
 	enum ht_dtype t = compute_type(ht_type_of(n->in[0])->dtype);
@@ -121,13 +132,16 @@ static int32_t reduced_value(struct kernel_build *k, const struct ht_node *n, co
 	switch (n->op) {
 	case HT_OP_Mean:
 		divisor = ht_xconst(b, t, (double)axes->count, axes->count);
-		return ht_is_float(t) ? ht_x2(b, HT_X_DIV, sum, divisor) : ht_xidiv(b, sum, divisor, false);
+		return ht_is_float(t) ? ht_x2(b, HT_X_DIV, sum, divisor)
+				      : ht_xidiv(b, sum, divisor, false);
 	case HT_OP_EuclideanNorm:
 		if (ht_is_float(t))
 			return ht_x1(b, HT_X_SQRT, sum);
 		return ht_xcvt(b, t, ht_x1(b, HT_X_SQRT, ht_xcvt(b, HT_F64, sum)));
-	case HT_OP_L2Loss: return ht_x2(b, HT_X_MUL, sum, ht_xconst(b, t, .5, 0));
-	default: return sum;
+	case HT_OP_L2Loss:
+		return ht_x2(b, HT_X_MUL, sum, ht_xconst(b, t, .5, 0));
+	default:
+		return sum;
 	}
 }
 
@@ -140,7 +154,8 @@ static const char *refuse_reduce(const struct ht_node *n)
 {
 	if (n->ins > 1 && !ht_const_tensor(n->in[1]))
 		return "needs constant axes";
-	if (n->op == HT_OP_Mean && !ht_is_float(n->out[0].dtype) && ht_shape_count(ht_type_of(n->in[0])->shape) == 0)
+	if (n->op == HT_OP_Mean && !ht_is_float(n->out[0].dtype) &&
+		ht_shape_count(ht_type_of(n->in[0])->shape) == 0)
 		return "takes the mean of no integers";
 	return NULL;
 }
@@ -151,14 +166,19 @@ static bool takes_first(const struct ht_node *n, int arg)
 	return arg == 0;
 }
 
-const struct lower_op lower_reduce = { .name = "reduce", .family = FAMILY_ROOT, .emit = emit_reduce,
-	.refuse = refuse_reduce, .takes = takes_first };
-const struct lower_op lower_l2_loss = { .name = "l2_loss", .family = FAMILY_ROOT, .emit = emit_reduce,
+const struct lower_op lower_reduce = { .name = "reduce",
+	.family = FAMILY_ROOT,
+	.emit = emit_reduce,
+	.refuse = refuse_reduce,
 	.takes = takes_first };
+const struct lower_op lower_l2_loss = {
+	.name = "l2_loss", .family = FAMILY_ROOT, .emit = emit_reduce, .takes = takes_first
+};
 
 /* ---- position of an extreme along one axis ---- */
 
-static int32_t extreme_position(struct kernel_build *k, const struct ht_node *n, const struct axes *axes, int32_t x)
+static int32_t extreme_position(
+	struct kernel_build *k, const struct ht_node *n, const struct axes *axes, int32_t x)
 {
 	int red;
 
@@ -186,8 +206,11 @@ static const char *refuse_arg_reduce(const struct ht_node *n)
 	return in.dim[axis < 0 ? axis + in.rank : axis] ? NULL : "searches along an axis of size 0";
 }
 
-const struct lower_op lower_arg_reduce = { .name = "arg_reduce", .family = FAMILY_ROOT, .emit = emit_arg_reduce,
-	.refuse = refuse_arg_reduce, .takes = takes_first };
+const struct lower_op lower_arg_reduce = { .name = "arg_reduce",
+	.family = FAMILY_ROOT,
+	.emit = emit_arg_reduce,
+	.refuse = refuse_arg_reduce,
+	.takes = takes_first };
 
 /* ---- running sums and products ---- */
 
@@ -197,7 +220,8 @@ static enum ht_status emit_cumulate(struct lower *l, struct ht_node *n)
 	struct ht_shape shape = n->out[0].shape;
 	enum ht_dtype t = compute_type(n->out[0].dtype);
 	int64_t axis = ht_tensor_int(ht_const_tensor(n->in[1]), 0);
-	bool exclusive = ht_attr_bool(n, "exclusive", false), reverse = ht_attr_bool(n, "reverse", false);
+	bool exclusive = ht_attr_bool(n, "exclusive", false),
+	     reverse = ht_attr_bool(n, "reverse", false);
 	enum ht_red red = n->op == HT_OP_Cumsum ? HT_RED_ADD : HT_RED_MUL;
 	struct kernel_build k;
 	struct space out, in;
@@ -216,7 +240,8 @@ static enum ht_status emit_cumulate(struct lower *l, struct ht_node *n)
 	if (axis == shape.rank - 1) /* lanes along the results read one element: keep them scalar */
 		k.stage->vec = -1;
 	inside = ht_x2(&k.xb, exclusive ? HT_X_LT : HT_X_LE, reverse ? i : j, reverse ? j : i);
-	x = ht_xselect(&k.xb, inside, kb_pull(&k, n->in[0], &in), ht_xconst(&k.xb, t, n->op == HT_OP_Cumprod, n->op == HT_OP_Cumprod));
+	x = ht_xselect(&k.xb, inside, kb_pull(&k, n->in[0], &in),
+		ht_xconst(&k.xb, t, n->op == HT_OP_Cumprod, n->op == HT_OP_Cumprod));
 	x = ht_xred(&k.xb, ht_xreduce(&k.xb, red, x), t);
 	finish_root(&k, n, x);
 	kb_store_sink(&k, &out);
@@ -229,16 +254,19 @@ static const char *refuse_cumulate(const struct ht_node *n)
 	return ht_const_tensor(n->in[1]) ? NULL : "needs a constant axis";
 }
 
-const struct lower_op lower_cumsum = { .name = "cumsum", .family = FAMILY_ROOT, .emit = emit_cumulate,
-	.refuse = refuse_cumulate };
+const struct lower_op lower_cumsum = {
+	.name = "cumsum", .family = FAMILY_ROOT, .emit = emit_cumulate, .refuse = refuse_cumulate
+};
 
 /* ---- pooling ---- */
 
 /* Valid positions of a window along one dimension: min(start + size, in) - max(start, 0). */
 static int32_t window_count(struct ht_xb *b, int32_t out, const struct window *w)
 {
-	int32_t start = ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, out, ht_xi(b, w->stride)), ht_xi(b, -w->before));
-	int32_t end = ht_x2(b, HT_X_MIN, ht_x2(b, HT_X_ADD, start, ht_xi(b, w->size)), ht_xi(b, w->in));
+	int32_t start = ht_x2(
+		b, HT_X_ADD, ht_x2(b, HT_X_MUL, out, ht_xi(b, w->stride)), ht_xi(b, -w->before));
+	int32_t end =
+		ht_x2(b, HT_X_MIN, ht_x2(b, HT_X_ADD, start, ht_xi(b, w->size)), ht_xi(b, w->in));
 
 	return ht_x2(b, HT_X_SUB, end, ht_x2(b, HT_X_MAX, start, ht_xi(b, 0)));
 }
@@ -271,7 +299,8 @@ static enum ht_status emit_pool(struct lower *l, struct ht_node *n)
 	x[3] = out.group[3].x;
 	at = out;
 	for (int i = 0; i < 2; i++)
-		x[1 + i] = window_coord(&k, &w[i], out.group[1 + i].x, ht_xdim(&k.xb, kb_reduce_dim(&k, w[i].size)), &at);
+		x[1 + i] = window_coord(&k, &w[i], out.group[1 + i].x,
+			ht_xdim(&k.xb, kb_reduce_dim(&k, w[i].size)), &at);
 	k.stage->vec = 3;
 	at = space_of_coords(&at, 4, in.shape.dim, x);
 	value = kb_pull(&k, n->in[0], &at);
@@ -296,7 +325,9 @@ static const char *refuse_pool(const struct ht_node *n)
 	return pool_is_spatial(n) ? NULL : "pools over batch or channels, which has no kernel";
 }
 
-const struct lower_op lower_pool = { .name = "pool", .family = FAMILY_ROOT, .emit = emit_pool, .refuse = refuse_pool };
+const struct lower_op lower_pool = {
+	.name = "pool", .family = FAMILY_ROOT, .emit = emit_pool, .refuse = refuse_pool
+};
 
 /* ---- local response normalisation ---- */
 
@@ -316,13 +347,17 @@ static enum ht_status emit_lrn(struct lower *l, struct ht_node *n)
 	kb_stage(&k, HT_STAGE_LOOP);
 	out = kb_loop_space(&k, 4, shape.dim, ~0u);
 	at = out;
-	c = ht_x2(b, HT_X_ADD, out.group[3].x, ht_x2(b, HT_X_ADD, ht_xdim(b, kb_reduce_dim(&k, 2 * radius + 1)), ht_xi(b, -radius)));
-	ok = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), c), ht_x2(b, HT_X_LT, c, ht_xi(b, shape.dim[3])));
+	c = ht_x2(b, HT_X_ADD, out.group[3].x,
+		ht_x2(b, HT_X_ADD, ht_xdim(b, kb_reduce_dim(&k, 2 * radius + 1)),
+			ht_xi(b, -radius)));
+	ok = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), c),
+		ht_x2(b, HT_X_LT, c, ht_xi(b, shape.dim[3])));
 	at.group[3].x = c;
 	space_and_guard(b, &at, ok);
 	x = kb_pull(&k, n->in[0], &at);
 	x = ht_xred(b, ht_xreduce(b, HT_RED_ADD, ht_x2(b, HT_X_MUL, x, x)), HT_F32);
-	x = ht_x3(b, HT_X_MULADD, ht_xf(b, ht_attr_float(n, "alpha", 1)), x, ht_xf(b, ht_attr_float(n, "bias", 1)));
+	x = ht_x3(b, HT_X_MULADD, ht_xf(b, ht_attr_float(n, "alpha", 1)), x,
+		ht_xf(b, ht_attr_float(n, "bias", 1)));
 	x = ht_x2(b, HT_X_POW, x, ht_xf(b, -(double)ht_attr_float(n, "beta", .5f)));
 	finish_root(&k, n, ht_x2(b, HT_X_MUL, kb_pull(&k, n->in[0], &out), x));
 	kb_store_sink(&k, &out);

@@ -29,7 +29,8 @@ static void next_stage(struct rows *r, bool reduces)
 	r->at.group[0] = (struct space_group){ 0, r->shape.rank - 2, ht_xdim(&k->xb, row) };
 	if (r->shape.rank == 1)
 		r->at.groups = 0;
-	r->at.group[r->at.groups++] = (struct space_group){ r->shape.rank - 1, r->shape.rank - 1, ht_xdim(&k->xb, column) };
+	r->at.group[r->at.groups++] = (struct space_group){ r->shape.rank - 1, r->shape.rank - 1,
+		ht_xdim(&k->xb, column) };
 	r->row = ht_x2(&k->xb, HT_X_SUB, ht_xdim(&k->xb, row),
 		ht_x2(&k->xb, HT_X_MUL, ht_xgrid(&k->xb, 0), ht_xi(&k->xb, r->step)));
 }
@@ -61,7 +62,8 @@ static int32_t operand(struct rows *r)
 {
 	if (r->x < 0)
 		return kb_pull(&r->k, r->n->in[0], &r->at);
-	return ht_xload(&r->k.xb, r->x, compute_type(ht_type_of(r->n->in[0])->dtype), element_offset(r));
+	return ht_xload(
+		&r->k.xb, r->x, compute_type(ht_type_of(r->n->in[0])->dtype), element_offset(r));
 }
 
 /* A computed operand is computed once, into a local buffer. */
@@ -130,13 +132,15 @@ static enum ht_status emit_softmax(struct lower *l, struct ht_node *n)
 	e = kb_local(&r.k, t, r.step * r.columns);
 	ht_xstore(b, e, element_offset(&r), x);
 	next_stage(&r, true);
-	sum = row_value(&r, t, reduce_row(&r, HT_RED_ADD, t, ht_xload(b, e, t, element_offset(&r))));
+	sum = row_value(
+		&r, t, reduce_row(&r, HT_RED_ADD, t, ht_xload(b, e, t, element_offset(&r))));
 	next_stage(&r, false);
 	if (n->op == HT_OP_LogSoftmax) {
 		x = ht_x2(b, HT_X_SUB, operand(&r), load_row_value(&r, t, max));
 		x = ht_x2(b, HT_X_SUB, x, ht_x1(b, HT_X_LOG, load_row_value(&r, t, sum)));
 	} else {
-		x = ht_x2(b, HT_X_DIV, ht_xload(b, e, t, element_offset(&r)), load_row_value(&r, t, sum));
+		x = ht_x2(b, HT_X_DIV, ht_xload(b, e, t, element_offset(&r)),
+			load_row_value(&r, t, sum));
 	}
 	finish(&r, x);
 	return HT_OK;
@@ -147,8 +151,11 @@ static const char *refuse_rows(const struct ht_node *n)
 	return n->out[0].shape.rank > 0 ? NULL : "needs at least one dimension";
 }
 
-const struct lower_op lower_softmax = { .name = "softmax", .family = FAMILY_ROOT, .emit = emit_softmax,
-	.refuse = refuse_rows, .takes = takes_first };
+const struct lower_op lower_softmax = { .name = "softmax",
+	.family = FAMILY_ROOT,
+	.emit = emit_softmax,
+	.refuse = refuse_rows,
+	.takes = takes_first };
 
 /* (x - mean) / sqrt(variance + epsilon) * scale + offset; the variance from differences. */
 static enum ht_status emit_layer_norm(struct lower *l, struct ht_node *n)
@@ -164,12 +171,15 @@ static enum ht_status emit_layer_norm(struct lower *l, struct ht_node *n)
 	keep_operand(&r);
 	next_stage(&r, true);
 	n_columns = ht_xconst(b, t, (double)r.columns, 0);
-	mean = row_value(&r, t, ht_x2(b, HT_X_DIV, reduce_row(&r, HT_RED_ADD, t, operand(&r)), n_columns));
+	mean = row_value(
+		&r, t, ht_x2(b, HT_X_DIV, reduce_row(&r, HT_RED_ADD, t, operand(&r)), n_columns));
 	next_stage(&r, true);
 	x = ht_x2(b, HT_X_SUB, operand(&r), load_row_value(&r, t, mean));
 	x = reduce_row(&r, HT_RED_ADD, t, ht_x2(b, HT_X_MUL, x, x));
 	x = ht_x2(b, HT_X_DIV, x, ht_xconst(b, t, (double)r.columns, 0));
-	x = ht_x1(b, HT_X_SQRT, ht_x2(b, HT_X_ADD, x, ht_xconst(b, t, (double)ht_attr_float(n, "epsilon", 1e-3f), 0)));
+	x = ht_x1(b, HT_X_SQRT,
+		ht_x2(b, HT_X_ADD, x,
+			ht_xconst(b, t, (double)ht_attr_float(n, "epsilon", 1e-3f), 0)));
 	scale = row_value(&r, t, ht_x2(b, HT_X_DIV, ht_xconst(b, t, 1, 0), x));
 	next_stage(&r, false);
 	x = ht_x2(b, HT_X_SUB, operand(&r), load_row_value(&r, t, mean));
@@ -179,5 +189,8 @@ static enum ht_status emit_layer_norm(struct lower *l, struct ht_node *n)
 	return HT_OK;
 }
 
-const struct lower_op lower_layer_norm = { .name = "layer_norm", .family = FAMILY_ROOT, .emit = emit_layer_norm,
-	.refuse = refuse_rows, .takes = takes_first };
+const struct lower_op lower_layer_norm = { .name = "layer_norm",
+	.family = FAMILY_ROOT,
+	.emit = emit_layer_norm,
+	.refuse = refuse_rows,
+	.takes = takes_first };

@@ -17,7 +17,8 @@ int choose_grid(int groups, const int64_t *extent, int64_t work, int64_t *step, 
 		inner /= extent[i];
 		step[i] = inner >= TILE_ELEMENTS ? 1 : TILE_ELEMENTS / inner;
 		if (i == groups - 1)
-			step[i] = (step[i] + VECTOR_MULTIPLE - 1) / VECTOR_MULTIPLE * VECTOR_MULTIPLE;
+			step[i] =
+				(step[i] + VECTOR_MULTIPLE - 1) / VECTOR_MULTIPLE * VECTOR_MULTIPLE;
 		inner *= step[i];
 		grid[dims++] = (extent[i] + step[i] - 1) / step[i];
 	}
@@ -36,7 +37,8 @@ struct space kb_loop_space(struct kernel_build *k, int32_t rank, const int64_t *
 	for (int32_t i = 0; i < rank; i++)
 		s.dim[i] = dim[i];
 	for (int i = 0; i < groups; i++) {
-		int d = step[i] ? kb_grid_dim(k, grid_dim++, extent[i], step[i]) : kb_dim(k, extent[i]);
+		int d = step[i] ? kb_grid_dim(k, grid_dim++, extent[i], step[i])
+				: kb_dim(k, extent[i]);
 		s.group[i] = (struct space_group){ first[i], last[i], ht_xdim(&k->xb, d) };
 	}
 	k->stage->vec = groups - 1;
@@ -61,7 +63,8 @@ enum ht_status emit_loop(struct lower *l, struct ht_node *sink)
 	return HT_OK;
 }
 
-void emit_copy(struct lower *l, const struct ht_node *n, const struct view *from, const struct view *to)
+void emit_copy(
+	struct lower *l, const struct ht_node *n, const struct view *from, const struct view *to)
 {
 	struct kernel_build k;
 	struct space s;

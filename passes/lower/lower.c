@@ -11,7 +11,8 @@ static const char *refuse_type(struct ht_type t)
 {
 	const struct ht_dtype_info *d = ht_dtype_info(t.dtype);
 
-	if (t.dtype >= HT_REF || d->kind == HT_KIND_OTHER || d->kind == HT_KIND_NONE || d->kind == HT_KIND_COMPLEX || !d->bytes)
+	if (t.dtype >= HT_REF || d->kind == HT_KIND_OTHER || d->kind == HT_KIND_NONE ||
+		d->kind == HT_KIND_COMPLEX || !d->bytes)
 		return "has no kernel for this dtype";
 	if (t.shape.rank > HT_LOWER_RANK)
 		return "has more than 8 dimensions";
@@ -38,7 +39,8 @@ static const char *refuse(const struct ht_node *n)
 	if (op->family == FAMILY_NOTHING)
 		return NULL;
 	for (int32_t i = 0; i < n->outs; i++)
-		if ((ht_shape_known(n->out[i].shape) || !is_reserve(n, i)) && (why = refuse_type(n->out[i])))
+		if ((ht_shape_known(n->out[i].shape) || !is_reserve(n, i)) &&
+			(why = refuse_type(n->out[i])))
 			return why;
 	for (int32_t i = 0; i < n->ins; i++)
 		if ((why = refuse_type(*ht_type_of(n->in[i]))))
@@ -81,7 +83,8 @@ static enum ht_status check_support(struct lower *l)
 		at.node = list[i].first;
 		at.op = list[i].type;
 		st = ht_error(l->c->diags, HT_E_UNSUPPORTED, at, "op %.*s %s (%zu node%s)",
-			HT_STR_ARG(list[i].type), list[i].why, list[i].count, list[i].count == 1 ? "" : "s");
+			HT_STR_ARG(list[i].type), list[i].why, list[i].count,
+			list[i].count == 1 ? "" : "s");
 	}
 	return st;
 }
@@ -169,7 +172,9 @@ static void place_results(struct lower *l, struct ht_node *n)
 		} else if (ht_use_count(&l->uses, v) == 0 && n->outs > 1) {
 			view[i].buffer = -1;
 		} else {
-			view_dense(&view[i], plan_buffer(l, HT_PLAN_TEMP, n->out[i].dtype, ht_shape_count(n->out[i].shape)),
+			view_dense(&view[i],
+				plan_buffer(l, HT_PLAN_TEMP, n->out[i].dtype,
+					ht_shape_count(n->out[i].shape)),
 				n->out[i].shape);
 		}
 	}
@@ -191,7 +196,8 @@ static void port_buffer(struct lower *l, enum ht_plan_kind kind, const struct ht
 	int32_t b = plan_buffer(l, kind, t->dtype, ht_shape_count(t->shape));
 
 	l->plan->buffer[b].shape = ht_shape_make(l->arena, t->shape.rank, t->shape.dim);
-	l->plan->buffer[b].name = ht_str_copy(l->arena, p->name.n ? p->name : tensor_name(l, p->value));
+	l->plan->buffer[b].name =
+		ht_str_copy(l->arena, p->name.n ? p->name : tensor_name(l, p->value));
 }
 
 static enum ht_status add_ports(struct lower *l)
@@ -201,7 +207,10 @@ static enum ht_status add_ports(struct lower *l)
 		const char *why = refuse_type(*ht_type_of(p->value));
 		if (why)
 			return ht_error(l->c->diags, HT_E_UNSUPPORTED,
-				(struct ht_where){ .path = l->g->path, .offset = -1, .node = n->name, .op = n->type },
+				(struct ht_where){ .path = l->g->path,
+					.offset = -1,
+					.node = n->name,
+					.op = n->type },
 				"the input %s", why);
 		l->view[n->id] = HT_NEW(l->scratch, struct view);
 		view_dense(l->view[n->id], l->plan->buffers, n->out[0].shape);
@@ -225,7 +234,10 @@ static enum ht_status check_fed(struct lower *l)
 
 		if (op && op->family == FAMILY_SOURCE && !is_const(n) && !l->view[n->id])
 			st = ht_error(l->c->diags, HT_E_INPUT,
-				(struct ht_where){ .path = l->g->path, .offset = -1, .node = n->name, .op = n->type },
+				(struct ht_where){ .path = l->g->path,
+					.offset = -1,
+					.node = n->name,
+					.op = n->type },
 				"is needed, but is not among the inputs");
 	}
 	return st;
@@ -251,7 +263,8 @@ static bool is_input(struct lower *l, const struct ht_node *n)
 {
 	const struct view *v = l->view[n->id];
 
-	return v && v->buffer >= 0 && l->plan->buffer[v->buffer].kind == HT_PLAN_INPUT && l->place[n->id] == PLACE_MEMORY;
+	return v && v->buffer >= 0 && l->plan->buffer[v->buffer].kind == HT_PLAN_INPUT &&
+	       l->place[n->id] == PLACE_MEMORY;
 }
 
 /* ---- kernels ---- */
@@ -263,7 +276,8 @@ static bool try_view(struct lower *l, struct ht_node *n)
 	struct view view[HT_MAX_VIEWS];
 
 	if (op->family != FAMILY_VIEW || n->outs > HT_MAX_VIEWS || l->view[n->id] ||
-		l->owner[n->in[op->view_arg].node->id] == n || !lower_in_memory(l, n->in[op->view_arg]))
+		l->owner[n->in[op->view_arg].node->id] == n ||
+		!lower_in_memory(l, n->in[op->view_arg]))
 		return false;
 	for (int32_t i = 0; i < n->outs; i++)
 		if (output_buffer(l, ht_out(n, i)) >= 0 ||
@@ -298,7 +312,9 @@ static void init(struct lower *l, struct ht_graph *g, struct ht_pass_context *c,
 	size_t ids = g->ids;
 	uint32_t position = 0;
 
-	*l = (struct lower){ .g = g, .c = c, .target = c->target, .arena = a, .scratch = c->scratch };
+	*l = (struct lower){
+		.g = g, .c = c, .target = c->target, .arena = a, .scratch = c->scratch
+	};
 	l->plan = HT_NEW(a, struct ht_plan);
 	ht_map_init(&l->kernel_texts, c->scratch);
 	l->uses = ht_graph_uses(g, c->scratch);
@@ -313,8 +329,8 @@ static void init(struct lower *l, struct ht_graph *g, struct ht_pass_context *c,
 		l->order[n->id] = position++;
 }
 
-enum ht_status ht_lower(struct ht_graph *g, struct ht_pass_context *c, struct ht_arena *a,
-	struct ht_plan **out)
+enum ht_status ht_lower(
+	struct ht_graph *g, struct ht_pass_context *c, struct ht_arena *a, struct ht_plan **out)
 {
 	struct lower l;
 
@@ -332,8 +348,8 @@ enum ht_status ht_lower(struct ht_graph *g, struct ht_pass_context *c, struct ht
 }
 
 /* A graph of one node, seen through an entry that asks for all its results. */
-enum ht_status ht_lower_node(struct ht_node *n, struct ht_pass_context *c, struct ht_arena *a,
-	struct ht_plan **out)
+enum ht_status ht_lower_node(
+	struct ht_node *n, struct ht_pass_context *c, struct ht_arena *a, struct ht_plan **out)
 {
 	struct ht_graph *g = ht_graph_new(c->scratch);
 	struct ht_pass_context one = *c;

@@ -51,11 +51,14 @@ int32_t space_offset(struct ht_xb *b, const struct space *s, const int64_t *stri
 /* Linear index of the element. */
 int32_t space_linear(struct ht_xb *b, const struct space *s);
 /* The element of an operand of shape `dim` that is broadcast to `s`. */
-struct space space_broadcast(struct ht_xb *b, const struct space *s, int32_t rank, const int64_t *dim);
+struct space space_broadcast(
+	struct ht_xb *b, const struct space *s, int32_t rank, const int64_t *dim);
 /* The same element after a reshape to `dim`. */
-struct space space_reshape(struct ht_xb *b, const struct space *s, int32_t rank, const int64_t *dim);
+struct space space_reshape(
+	struct ht_xb *b, const struct space *s, int32_t rank, const int64_t *dim);
 /* One coordinate expression a dimension. */
-struct space space_of_coords(const struct space *like, int32_t rank, const int64_t *dim, const int32_t *x);
+struct space space_of_coords(
+	const struct space *like, int32_t rank, const int64_t *dim, const int32_t *x);
 void space_and_guard(struct ht_xb *b, struct space *s, int32_t guard);
 
 /* ---- lower.c ---- */
@@ -71,9 +74,9 @@ enum place {
 enum family {
 	FAMILY_NOTHING,
 	FAMILY_SOURCE, /* Const, Placeholder */
-	FAMILY_MAP,    /* element = function of operands' elements at mapped coordinates: has pull */
-	FAMILY_VIEW,   /* MAP that may be a view of its first operand */
-	FAMILY_ROOT    /* has a loop of its own: has emit */
+	FAMILY_MAP,  /* element = function of operands' elements at mapped coordinates: has pull */
+	FAMILY_VIEW, /* MAP that may be a view of its first operand */
+	FAMILY_ROOT  /* has a loop of its own: has emit */
 };
 
 struct lower;
@@ -88,7 +91,8 @@ struct lower_op {
 	bool aligned; /* MAP: operands are taken at the result's (broadcast) coordinates, */
 	bool (*unaligned)(const struct ht_node *n); /* but for these nodes; may be NULL */
 	/* MAP: the value of result `out` at `s`, in the compute type, before rounding. */
-	int32_t (*pull)(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s);
+	int32_t (*pull)(
+		struct kernel_build *k, const struct ht_node *n, int out, const struct space *s);
 	/* VIEW: false when the result cannot be a view of `in`. */
 	bool (*view)(const struct ht_node *n, int out, const struct view *in, struct view *v);
 	int32_t view_arg;
@@ -111,7 +115,7 @@ struct lower {
 	struct ht_graph *g;
 	struct ht_pass_context *c;
 	const struct ht_target *target;
-	struct ht_arena *arena;   /* of the plan */
+	struct ht_arena *arena; /* of the plan */
 	struct ht_arena *scratch;
 	struct ht_plan *plan;
 	size_t buffer_cap, step_cap, kernel_cap;
@@ -141,8 +145,8 @@ bool lower_in_memory(struct lower *l, struct ht_value v);
 int32_t plan_buffer(struct lower *l, enum ht_plan_kind kind, enum ht_dtype t, int64_t count);
 int32_t plan_const(struct lower *l, const struct ht_tensor *t);
 /* A constant that is packed from `t` when the program is made. */
-int32_t plan_packed(struct lower *l, const struct ht_tensor *t, int64_t first, const struct ht_pack *p,
-	int64_t count, int64_t stride);
+int32_t plan_packed(struct lower *l, const struct ht_tensor *t, int64_t first,
+	const struct ht_pack *p, int64_t count, int64_t stride);
 /* Appends a step for `node`; equal kernels become one.  `buffer_of`: plan buffers by argument. */
 void plan_step(struct lower *l, struct ht_kernel *k, const int32_t *buffer_of, int64_t *params,
 	const struct ht_node *node);
@@ -154,16 +158,16 @@ void plan_memory(struct lower *l);
 struct kernel_build {
 	struct lower *l;
 	struct ht_kernel *kernel;
-	struct ht_stage *stage;  /* the one being built */
+	struct ht_stage *stage; /* the one being built */
 	struct ht_xb xb;
 	size_t stage_cap;
 	int32_t plan_buffer_of[64]; /* by kernel argument */
-	int64_t *params;         /* of the step; NULL: none */
+	int64_t *params;            /* of the step; NULL: none */
 	struct ht_kernel_buffer local[8];
 	int32_t locals;
-	struct ht_node *root;    /* value taken from root_x instead of pulled */
-	int32_t root_x[4];       /* by result; compute type */
-	struct pulled *pulled;   /* memo of the stage */
+	struct ht_node *root;  /* value taken from root_x instead of pulled */
+	int32_t root_x[4];     /* by result; compute type */
+	struct pulled *pulled; /* memo of the stage */
 	size_t pulled_count, pulled_cap;
 };
 
@@ -173,7 +177,7 @@ int32_t kb_arg(struct kernel_build *k, int32_t plan_buffer, enum ht_buffer_kind 
 int32_t kb_local(struct kernel_build *k, enum ht_dtype t, int64_t count);
 void kb_grid(struct kernel_build *k, int dims, const int64_t *count);
 struct ht_stage *kb_stage(struct kernel_build *k, enum ht_stage_kind kind);
-int kb_dim(struct kernel_build *k, int64_t extent);                       /* a dimension of the stage */
+int kb_dim(struct kernel_build *k, int64_t extent); /* a dimension of the stage */
 int kb_grid_dim(struct kernel_build *k, int grid, int64_t extent, int64_t step);
 int kb_reduce_dim(struct kernel_build *k, int64_t extent);
 /* Ends the kernel: expands, schedules, deduplicates, appends a step for `node`. */
@@ -199,7 +203,8 @@ uint32_t view_boundaries(const struct view *v, int32_t rank, const int64_t *dim)
 uint32_t kb_boundaries(struct lower *l, struct ht_value v);
 uint32_t kb_out_boundaries(struct lower *l, int32_t i);
 /* Splits dimensions by `bits` into groups: first[i]..last[i] of group i; returns the number. */
-int split_groups(int32_t rank, const int64_t *dim, uint32_t bits, int32_t *first, int32_t *last, int64_t *extent);
+int split_groups(int32_t rank, const int64_t *dim, uint32_t bits, int32_t *first, int32_t *last,
+	int64_t *extent);
 
 int lanes(const struct lower *l); /* F32 lanes of the target's vectors */
 
@@ -209,7 +214,8 @@ int lanes(const struct lower *l); /* F32 lanes of the target's vectors */
  * elements.  For the first stage of a kernel. */
 struct space kb_loop_space(struct kernel_build *k, int32_t rank, const int64_t *dim, uint32_t bits);
 enum ht_status emit_loop(struct lower *l, struct ht_node *sink);
-void emit_copy(struct lower *l, const struct ht_node *n, const struct view *from, const struct view *to);
+void emit_copy(
+	struct lower *l, const struct ht_node *n, const struct view *from, const struct view *to);
 
 /* Splits the outermost of `groups` loops into tiles of about a fixed amount of work, `work` a
  * point.  step[i]: indices a tile, 0 for loops that are not split; returns the grid's dimensions. */
@@ -223,13 +229,14 @@ struct window {
 };
 
 /* Height and width of NHWC images, from strides, dilations, padding and explicit_paddings. */
-void read_windows(const struct ht_node *n, struct ht_shape in, struct ht_shape out, const int64_t size[2],
-	struct window w[2]);
+void read_windows(const struct ht_node *n, struct ht_shape in, struct ht_shape out,
+	const int64_t size[2], struct window w[2]);
 void read_pool_windows(const struct ht_node *n, struct window w[2]);
 bool pool_is_spatial(const struct ht_node *n);
 bool window_leaves(const struct window *w); /* some position is outside the image */
 /* The image coordinate of window position `tap` of result `out`; adds to s->guard where it may be outside. */
-int32_t window_coord(struct kernel_build *k, const struct window *w, int32_t out, int32_t tap, struct space *s);
+int32_t window_coord(
+	struct kernel_build *k, const struct window *w, int32_t out, int32_t tap, struct space *s);
 
 /* ---- contract.c ---- */
 
@@ -237,14 +244,14 @@ int32_t window_coord(struct kernel_build *k, const struct window *w, int32_t out
 struct contraction {
 	struct lower *l;
 	struct ht_node *n;
-	enum ht_dtype dtype;           /* of the operands */
-	int64_t batch, rows, columns;  /* of the result; batch also counts groups */
-	int64_t tap[2], depth;         /* what is summed over */
+	enum ht_dtype dtype;          /* of the operands */
+	int64_t batch, rows, columns; /* of the result; batch also counts groups */
+	int64_t tap[2], depth;        /* what is summed over */
 	int taps;
 	int64_t a_step;
 	int32_t a_guard;
-	int32_t nr, kp, b;             /* packing; plan buffer of the packed operand */
-	int64_t packed_count;          /* elements of one packed matrix */
+	int32_t nr, kp, b;    /* packing; plan buffer of the packed operand */
+	int64_t packed_count; /* elements of one packed matrix */
 	struct kernel_build k;
 	int32_t batch_x, m_x, n_x, tap_x[2];
 };
@@ -252,13 +259,14 @@ struct contraction {
 bool contract_type(enum ht_dtype t); /* has a register tile */
 void contract_init(struct contraction *c, struct lower *l, struct ht_node *n, enum ht_dtype t);
 /* Element (tap, depth, column) of matrix i is at i * stride + tap * sq + depth * sk + column * sn. */
-void contract_pack_const(struct contraction *c, const struct ht_tensor *t, int64_t sq, int64_t sk, int64_t sn,
-	int64_t count, int64_t stride);
+void contract_pack_const(struct contraction *c, const struct ht_tensor *t, int64_t sq, int64_t sk,
+	int64_t sn, int64_t count, int64_t stride);
 /* `v` is [.., depth, columns]; adds a kernel that packs it. */
 void contract_pack_value(struct contraction *c, const struct view *v);
 /* Opens the stage: batch_x, m_x, n_x, tap_x. */
 void contract_begin(struct contraction *c);
 /* Closes it; `out` is the space of the root's result. */
-void contract_end(struct contraction *c, int32_t a, int32_t a_row, int32_t b_base, const struct space *out);
+void contract_end(
+	struct contraction *c, int32_t a, int32_t a_row, int32_t b_base, const struct space *out);
 
 #endif

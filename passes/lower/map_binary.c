@@ -70,51 +70,82 @@ static int32_t square(struct ht_xb *b, int32_t x)
 	return ht_x2(b, HT_X_MUL, x, x);
 }
 
-static int32_t combine(struct ht_xb *b, const struct ht_node *n, enum ht_dtype t, int32_t x, int32_t y)
+static int32_t combine(
+	struct ht_xb *b, const struct ht_node *n, enum ht_dtype t, int32_t x, int32_t y)
 {
 	switch (n->op) {
 	case HT_OP_Add:
-	case HT_OP_AddV2: return ht_x2(b, HT_X_ADD, x, y);
-	case HT_OP_Sub: return ht_x2(b, HT_X_SUB, x, y);
-	case HT_OP_Mul: return ht_x2(b, HT_X_MUL, x, y);
-	case HT_OP_MulNoNan: return zero_where_zero(b, t, y, ht_x2(b, HT_X_MUL, x, y));
+	case HT_OP_AddV2:
+		return ht_x2(b, HT_X_ADD, x, y);
+	case HT_OP_Sub:
+		return ht_x2(b, HT_X_SUB, x, y);
+	case HT_OP_Mul:
+		return ht_x2(b, HT_X_MUL, x, y);
+	case HT_OP_MulNoNan:
+		return zero_where_zero(b, t, y, ht_x2(b, HT_X_MUL, x, y));
 	case HT_OP_Div:
 	case HT_OP_RealDiv:
 		return divide(b, t, x, y, false);
 	case HT_OP_TruncateDiv:
 		x = divide(b, t, x, y, false);
 		return ht_is_float(t) ? ht_x1(b, HT_X_TRUNC, x) : x;
-	case HT_OP_FloorDiv: return divide(b, t, x, y, true);
-	case HT_OP_DivNoNan: return zero_where_zero(b, t, y, ht_x2(b, HT_X_DIV, x, y));
+	case HT_OP_FloorDiv:
+		return divide(b, t, x, y, true);
+	case HT_OP_DivNoNan:
+		return zero_where_zero(b, t, y, ht_x2(b, HT_X_DIV, x, y));
 	case HT_OP_Mod:
-	case HT_OP_TruncateMod: return ht_is_float(t) ? ht_x2(b, HT_X_REM, x, y) : ht_xirem(b, x, y, false);
-	case HT_OP_FloorMod: return floor_mod(b, t, x, y);
-	case HT_OP_Minimum: return ht_x2(b, HT_X_MIN, x, y);
-	case HT_OP_Maximum: return ht_x2(b, HT_X_MAX, x, y);
-	case HT_OP_SquaredDifference: return square(b, ht_x2(b, HT_X_SUB, x, y));
-	case HT_OP_Pow: return ht_is_float(t) ? ht_x2(b, HT_X_POW, x, y) : integer_power(b, t, x, y);
-	case HT_OP_Atan2: return ht_x2(b, HT_X_ATAN2, x, y);
-	case HT_OP_Xdivy: return zero_where_zero(b, t, x, ht_x2(b, HT_X_DIV, x, y));
-	case HT_OP_Xlogy: return zero_where_zero(b, t, x, ht_x2(b, HT_X_MUL, x, ht_x1(b, HT_X_LOG, y)));
-	case HT_OP_Xlog1py: return zero_where_zero(b, t, x, ht_x2(b, HT_X_MUL, x, ht_x1(b, HT_X_LOG1P, y)));
-	case HT_OP_Equal: return ht_x2(b, HT_X_EQ, x, y);
-	case HT_OP_NotEqual: return ht_x2(b, HT_X_NE, x, y);
-	case HT_OP_Less: return ht_x2(b, HT_X_LT, x, y);
-	case HT_OP_LessEqual: return ht_x2(b, HT_X_LE, x, y);
-	case HT_OP_Greater: return ht_x2(b, HT_X_LT, y, x);
-	case HT_OP_GreaterEqual: return ht_x2(b, HT_X_LE, y, x);
+	case HT_OP_TruncateMod:
+		return ht_is_float(t) ? ht_x2(b, HT_X_REM, x, y) : ht_xirem(b, x, y, false);
+	case HT_OP_FloorMod:
+		return floor_mod(b, t, x, y);
+	case HT_OP_Minimum:
+		return ht_x2(b, HT_X_MIN, x, y);
+	case HT_OP_Maximum:
+		return ht_x2(b, HT_X_MAX, x, y);
+	case HT_OP_SquaredDifference:
+		return square(b, ht_x2(b, HT_X_SUB, x, y));
+	case HT_OP_Pow:
+		return ht_is_float(t) ? ht_x2(b, HT_X_POW, x, y) : integer_power(b, t, x, y);
+	case HT_OP_Atan2:
+		return ht_x2(b, HT_X_ATAN2, x, y);
+	case HT_OP_Xdivy:
+		return zero_where_zero(b, t, x, ht_x2(b, HT_X_DIV, x, y));
+	case HT_OP_Xlogy:
+		return zero_where_zero(b, t, x, ht_x2(b, HT_X_MUL, x, ht_x1(b, HT_X_LOG, y)));
+	case HT_OP_Xlog1py:
+		return zero_where_zero(b, t, x, ht_x2(b, HT_X_MUL, x, ht_x1(b, HT_X_LOG1P, y)));
+	case HT_OP_Equal:
+		return ht_x2(b, HT_X_EQ, x, y);
+	case HT_OP_NotEqual:
+		return ht_x2(b, HT_X_NE, x, y);
+	case HT_OP_Less:
+		return ht_x2(b, HT_X_LT, x, y);
+	case HT_OP_LessEqual:
+		return ht_x2(b, HT_X_LE, x, y);
+	case HT_OP_Greater:
+		return ht_x2(b, HT_X_LT, y, x);
+	case HT_OP_GreaterEqual:
+		return ht_x2(b, HT_X_LE, y, x);
 	case HT_OP_LogicalAnd:
-	case HT_OP_BitwiseAnd: return ht_x2(b, HT_X_AND, x, y);
+	case HT_OP_BitwiseAnd:
+		return ht_x2(b, HT_X_AND, x, y);
 	case HT_OP_LogicalOr:
-	case HT_OP_BitwiseOr: return ht_x2(b, HT_X_OR, x, y);
-	case HT_OP_BitwiseXor: return ht_x2(b, HT_X_XOR, x, y);
-	case HT_OP_LeftShift: return shift(b, t, x, y, true);
-	case HT_OP_RightShift: return shift(b, t, x, y, false);
-	default: HT_CHECK(!"a binary op without expression"); return x;
+	case HT_OP_BitwiseOr:
+		return ht_x2(b, HT_X_OR, x, y);
+	case HT_OP_BitwiseXor:
+		return ht_x2(b, HT_X_XOR, x, y);
+	case HT_OP_LeftShift:
+		return shift(b, t, x, y, true);
+	case HT_OP_RightShift:
+		return shift(b, t, x, y, false);
+	default:
+		HT_CHECK(!"a binary op without expression");
+		return x;
 	}
 }
 
-static int32_t pull_binary(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_binary(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	int32_t x = kb_operand(k, n, 0, s), y = kb_operand(k, n, 1, s);
 
@@ -132,5 +163,8 @@ static const char *refuse_binary(const struct ht_node *n)
 	return NULL;
 }
 
-const struct lower_op lower_binary = { .name = "binary", .family = FAMILY_MAP, .aligned = true,
-	.pull = pull_binary, .refuse = refuse_binary };
+const struct lower_op lower_binary = { .name = "binary",
+	.family = FAMILY_MAP,
+	.aligned = true,
+	.pull = pull_binary,
+	.refuse = refuse_binary };

@@ -3,11 +3,14 @@
 
 static const char *refuse_unless_nhwc(const struct ht_node *n)
 {
-	return ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NHWC") ? NULL : "has no kernel for this data_format";
+	return ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NHWC")
+		       ? NULL
+		       : "has no kernel for this data_format";
 }
 
 /* r[n, h, w, c] = x[n, h / b, w / b, ((h % b) * b + w % b) * C + c] */
-static int32_t pull_depth_to_space(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_depth_to_space(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	struct ht_xb *b = &k->xb;
 	int64_t block = ht_attr_int(n, "block_size", 2);
@@ -19,16 +22,20 @@ static int32_t pull_depth_to_space(struct kernel_build *k, const struct ht_node 
 	x[0] = c[0];
 	x[1] = index_div(b, c[1], block);
 	x[2] = index_div(b, c[2], block);
-	x[3] = ht_x2(b, HT_X_ADD, index_mul(b, index_mod(b, c[1], block), block), index_mod(b, c[2], block));
+	x[3] = ht_x2(b, HT_X_ADD, index_mul(b, index_mod(b, c[1], block), block),
+		index_mod(b, c[2], block));
 	x[3] = ht_x2(b, HT_X_ADD, index_mul(b, x[3], s->dim[3]), c[3]);
 	return pull_at(k, n, 0, s, x);
 }
 
-const struct lower_op lower_depth_to_space = { .name = "depth_to_space", .family = FAMILY_MAP,
-	.pull = pull_depth_to_space, .refuse = refuse_unless_nhwc };
+const struct lower_op lower_depth_to_space = { .name = "depth_to_space",
+	.family = FAMILY_MAP,
+	.pull = pull_depth_to_space,
+	.refuse = refuse_unless_nhwc };
 
 /* r[n, h, w, (i * b + j) * C + c] = x[n, h * b + i, w * b + j, c] */
-static int32_t pull_space_to_depth(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_space_to_depth(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	struct ht_xb *b = &k->xb;
 	int64_t block = ht_attr_int(n, "block_size", 2), depth = shape_of(n, 0).dim[3];
@@ -45,8 +52,10 @@ static int32_t pull_space_to_depth(struct kernel_build *k, const struct ht_node 
 	return pull_at(k, n, 0, s, x);
 }
 
-const struct lower_op lower_space_to_depth = { .name = "space_to_depth", .family = FAMILY_MAP,
-	.pull = pull_space_to_depth, .refuse = refuse_unless_nhwc };
+const struct lower_op lower_space_to_depth = { .name = "space_to_depth",
+	.family = FAMILY_MAP,
+	.pull = pull_space_to_depth,
+	.refuse = refuse_unless_nhwc };
 
 /* The batch of a block op: (position within the blocks, row-major) * batch + n. */
 struct blocks {
@@ -66,7 +75,8 @@ static void read_blocks(const struct ht_node *n, struct blocks *k)
 	}
 }
 
-static int32_t pull_space_to_batch(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_space_to_batch(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	struct ht_xb *b = &k->xb;
 	struct ht_shape in = shape_of(n, 0);
@@ -83,7 +93,9 @@ static int32_t pull_space_to_batch(struct kernel_build *k, const struct ht_node 
 	x[0] = index_mod(b, batch, in.dim[0]);
 	for (int32_t i = blocks.count - 1; i >= 0; i--) {
 		int32_t low, high;
-		x[i + 1] = index_add(b, ht_x2(b, HT_X_ADD, index_mul(b, x[i + 1], blocks.size[i]), index_mod(b, within, blocks.size[i])),
+		x[i + 1] = index_add(b,
+			ht_x2(b, HT_X_ADD, index_mul(b, x[i + 1], blocks.size[i]),
+				index_mod(b, within, blocks.size[i])),
 			-blocks.before[i]);
 		within = index_div(b, within, blocks.size[i]);
 		low = ht_x2(b, HT_X_LE, ht_xi(b, 0), x[i + 1]);
@@ -97,7 +109,8 @@ static int32_t pull_space_to_batch(struct kernel_build *k, const struct ht_node 
 	return ht_xselect(b, inside, value, ht_xconst(b, compute_type(n->out[0].dtype), 0, 0));
 }
 
-static int32_t pull_batch_to_space(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_batch_to_space(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	struct ht_xb *b = &k->xb;
 	struct ht_shape in = shape_of(n, 0);
@@ -110,14 +123,19 @@ static int32_t pull_batch_to_space(struct kernel_build *k, const struct ht_node 
 		x[i] = space_coord(b, s, i);
 	for (int32_t i = 0; i < blocks.count; i++) {
 		int32_t c = index_add(b, x[i + 1], blocks.before[i]);
-		within = ht_x2(b, HT_X_ADD, index_mul(b, within, blocks.size[i]), index_mod(b, c, blocks.size[i]));
+		within = ht_x2(b, HT_X_ADD, index_mul(b, within, blocks.size[i]),
+			index_mod(b, c, blocks.size[i]));
 		x[i + 1] = index_div(b, c, blocks.size[i]);
 	}
 	x[0] = ht_x2(b, HT_X_ADD, index_mul(b, within, s->dim[0]), x[0]);
 	return pull_at(k, n, 0, s, x);
 }
 
-const struct lower_op lower_space_to_batch = { .name = "space_to_batch", .family = FAMILY_MAP,
-	.pull = pull_space_to_batch, .refuse = refuse_after_first };
-const struct lower_op lower_batch_to_space = { .name = "batch_to_space", .family = FAMILY_MAP,
-	.pull = pull_batch_to_space, .refuse = refuse_after_first };
+const struct lower_op lower_space_to_batch = { .name = "space_to_batch",
+	.family = FAMILY_MAP,
+	.pull = pull_space_to_batch,
+	.refuse = refuse_after_first };
+const struct lower_op lower_batch_to_space = { .name = "batch_to_space",
+	.family = FAMILY_MAP,
+	.pull = pull_batch_to_space,
+	.refuse = refuse_after_first };

@@ -4,25 +4,29 @@
 #include "passes/lower/index.h"
 
 struct cut {
-	int32_t rank;                     /* of the operand */
+	int32_t rank; /* of the operand */
 	int64_t first[HT_LOWER_RANK], step[HT_LOWER_RANK];
-	int32_t from[HT_LOWER_RANK];      /* result dimension that runs here; -1: none (taken at first) */
+	int32_t from
+		[HT_LOWER_RANK]; /* result dimension that runs here; -1: none (taken at first) */
 };
 
-static int32_t pull_cut(struct kernel_build *k, const struct ht_node *n, int arg, const struct space *s,
-	const struct cut *c)
+static int32_t pull_cut(struct kernel_build *k, const struct ht_node *n, int arg,
+	const struct space *s, const struct cut *c)
 {
 	int32_t x[HT_LOWER_RANK];
 
 	for (int32_t i = 0; i < c->rank; i++) {
 		x[i] = ht_xi(&k->xb, c->first[i]);
 		if (c->from[i] >= 0)
-			x[i] = index_add(&k->xb, index_mul(&k->xb, space_coord(&k->xb, s, c->from[i]), c->step[i]), c->first[i]);
+			x[i] = index_add(&k->xb,
+				index_mul(&k->xb, space_coord(&k->xb, s, c->from[i]), c->step[i]),
+				c->first[i]);
 	}
 	return pull_at(k, n, arg, s, x);
 }
 
-static bool view_cut(const struct ht_node *n, int out, const struct view *in, const struct cut *c, struct view *v)
+static bool view_cut(const struct ht_node *n, int out, const struct view *in, const struct cut *c,
+	struct view *v)
 {
 	struct ht_shape shape = n->out[out].shape;
 	struct view r = { .buffer = in->buffer, .offset = in->offset, .rank = shape.rank };
@@ -37,7 +41,8 @@ static bool view_cut(const struct ht_node *n, int out, const struct view *in, co
 			r.stride[c->from[i]] = in->stride[i] * c->step[i];
 	}
 	*v = r;
-	return view_count(v) > 0 && (r.rank == 0 || r.stride[r.rank - 1] == 1 || r.dim[r.rank - 1] == 1);
+	return view_count(v) > 0 &&
+	       (r.rank == 0 || r.stride[r.rank - 1] == 1 || r.dim[r.rank - 1] == 1);
 }
 
 static void cut_all(const struct ht_node *n, int arg, struct cut *c)
@@ -69,8 +74,8 @@ struct strided {
 	int32_t specs;
 };
 
-static void cut_strided_dim(const struct strided *p, int32_t spec, int64_t size, int32_t dim, int32_t to,
-	struct cut *c)
+static void cut_strided_dim(
+	const struct strided *p, int32_t spec, int64_t size, int32_t dim, int32_t to, struct cut *c)
 {
 	int64_t begin = const_int(p->n, 1, (size_t)spec);
 	int64_t step = const_int(p->n, 3, (size_t)spec);
@@ -146,21 +151,26 @@ static void cut_unpack(const struct ht_node *n, int out, struct cut *c)
 		c->from[i]--;
 }
 
-#define CUT_OP(op, operand, refusal)                                                                    \
-	static int32_t pull_##op(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s) \
-	{                                                                                               \
-		struct cut c;                                                                           \
-		cut_##op(n, out, &c);                                                                   \
-		return pull_cut(k, n, operand, s, &c);                                                  \
-	}                                                                                               \
-	static bool view_##op(const struct ht_node *n, int out, const struct view *in, struct view *v)  \
-	{                                                                                               \
-		struct cut c;                                                                           \
-		cut_##op(n, out, &c);                                                                   \
-		return view_cut(n, out, in, &c, v);                                                     \
-	}                                                                                               \
-	const struct lower_op lower_##op = { .name = #op, .family = FAMILY_VIEW, .pull = pull_##op,      \
-		.view = view_##op, .refuse = refusal }
+#define CUT_OP(op, operand, refusal)                                                               \
+	static int32_t pull_##op(                                                                  \
+		struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)   \
+	{                                                                                          \
+		struct cut c;                                                                      \
+		cut_##op(n, out, &c);                                                              \
+		return pull_cut(k, n, operand, s, &c);                                             \
+	}                                                                                          \
+	static bool view_##op(                                                                     \
+		const struct ht_node *n, int out, const struct view *in, struct view *v)           \
+	{                                                                                          \
+		struct cut c;                                                                      \
+		cut_##op(n, out, &c);                                                              \
+		return view_cut(n, out, in, &c, v);                                                \
+	}                                                                                          \
+	const struct lower_op lower_##op = { .name = #op,                                          \
+		.family = FAMILY_VIEW,                                                             \
+		.pull = pull_##op,                                                                 \
+		.view = view_##op,                                                                 \
+		.refuse = refusal }
 
 CUT_OP(slice, 0, refuse_after_first);
 CUT_OP(strided_slice, 0, refuse_after_first);
@@ -172,7 +182,8 @@ static const char *refuse_split(const struct ht_node *n)
 }
 
 /* Split has its operand second, SplitV first. */
-static int32_t pull_split(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_split(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	struct cut c;
 
@@ -188,7 +199,15 @@ static bool view_split(const struct ht_node *n, int out, const struct view *in, 
 	return view_cut(n, out, in, &c, v);
 }
 
-const struct lower_op lower_split = { .name = "split", .family = FAMILY_VIEW, .pull = pull_split,
-	.view = view_split, .view_arg = 1, .refuse = refuse_split };
-const struct lower_op lower_split_v = { .name = "split_v", .family = FAMILY_VIEW, .pull = pull_split,
-	.view = view_split, .view_arg = 0, .refuse = refuse_after_first };
+const struct lower_op lower_split = { .name = "split",
+	.family = FAMILY_VIEW,
+	.pull = pull_split,
+	.view = view_split,
+	.view_arg = 1,
+	.refuse = refuse_split };
+const struct lower_op lower_split_v = { .name = "split_v",
+	.family = FAMILY_VIEW,
+	.pull = pull_split,
+	.view = view_split,
+	.view_arg = 0,
+	.refuse = refuse_after_first };

@@ -4,19 +4,23 @@
 /* ---- gathering ---- */
 
 /* An index (any integer type) checked against its dimension; outside, the kernel fails. */
-static int32_t checked_index(struct kernel_build *k, struct ht_value v, const struct space *s, int64_t size)
+static int32_t checked_index(
+	struct kernel_build *k, struct ht_value v, const struct space *s, int64_t size)
 {
 	struct ht_xb *b = &k->xb;
 	int32_t i = ht_xcvt(b, HT_I64, kb_pull(k, v, s));
-	int32_t ok = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), i), ht_x2(b, HT_X_LT, i, ht_xi(b, size)));
+	int32_t ok = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), i),
+		ht_x2(b, HT_X_LT, i, ht_xi(b, size)));
 
 	if (s->guard >= 0) /* where nothing is asked for, anything is in range */
-		i = ht_xselect(b, s->guard, i, ht_xi(b, 0)), ok = ht_x2(b, HT_X_OR, ok, ht_x1(b, HT_X_NOT, s->guard));
+		i = ht_xselect(b, s->guard, i, ht_xi(b, 0)),
+		ok = ht_x2(b, HT_X_OR, ok, ht_x1(b, HT_X_NOT, s->guard));
 	return ht_xcheck(b, i, ok, HT_FAULT_INDEX);
 }
 
 /* r[batch.., outer.., index.., inner..] = params[batch.., outer.., indices[batch.., index..], inner..] */
-static int32_t pull_gather(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_gather(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	struct ht_shape params = shape_of(n, 0), indices = shape_of(n, 1);
 	int32_t batch_dims = axis_of(ht_attr_int(n, "batch_dims", 0), indices.rank), axis = 0;
@@ -49,9 +53,12 @@ static const char *refuse_gather(const struct ht_node *n)
 	return NULL;
 }
 
-const struct lower_op lower_gather = { .name = "gather", .family = FAMILY_MAP, .pull = pull_gather, .refuse = refuse_gather };
+const struct lower_op lower_gather = {
+	.name = "gather", .family = FAMILY_MAP, .pull = pull_gather, .refuse = refuse_gather
+};
 
-static int32_t pull_gather_nd(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_gather_nd(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	struct ht_shape params = shape_of(n, 0), indices = shape_of(n, 1);
 	int32_t depth = (int32_t)indices.dim[indices.rank - 1], x[HT_LOWER_RANK], at[HT_LOWER_RANK];
@@ -70,11 +77,14 @@ static int32_t pull_gather_nd(struct kernel_build *k, const struct ht_node *n, i
 	return pull_at(k, n, 0, s, x);
 }
 
-const struct lower_op lower_gather_nd = { .name = "gather_nd", .family = FAMILY_MAP, .pull = pull_gather_nd };
+const struct lower_op lower_gather_nd = {
+	.name = "gather_nd", .family = FAMILY_MAP, .pull = pull_gather_nd
+};
 
 /* ---- made from indices ---- */
 
-static int32_t pull_range(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_range(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	struct ht_xb *b = &k->xb;
 	enum ht_dtype t = compute_type(n->out[0].dtype);
@@ -90,10 +100,13 @@ static const char *refuse_range(const struct ht_node *n)
 	return n->op == HT_OP_Range ? NULL : "has no kernel";
 }
 
-const struct lower_op lower_range = { .name = "range", .family = FAMILY_MAP, .pull = pull_range, .refuse = refuse_range };
+const struct lower_op lower_range = {
+	.name = "range", .family = FAMILY_MAP, .pull = pull_range, .refuse = refuse_range
+};
 
 /* r = on_value where the coordinate along axis is the index; indices out of range give rows of off_value. */
-static int32_t pull_one_hot(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_one_hot(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	struct ht_xb *b = &k->xb;
 	struct ht_shape indices = shape_of(n, 0);
@@ -106,14 +119,17 @@ static int32_t pull_one_hot(struct kernel_build *k, const struct ht_node *n, int
 		x[d] = space_coord(b, s, d < axis ? d : d + 1);
 	at = space_of_coords(s, indices.rank, indices.dim, x);
 	i = ht_xcvt(b, HT_I64, kb_pull(k, n->in[0], &at));
-	return ht_xselect(b, ht_x2(b, HT_X_EQ, i, space_coord(b, s, axis)), kb_pull(k, n->in[2], &scalar),
-		kb_pull(k, n->in[3], &scalar));
+	return ht_xselect(b, ht_x2(b, HT_X_EQ, i, space_coord(b, s, axis)),
+		kb_pull(k, n->in[2], &scalar), kb_pull(k, n->in[3], &scalar));
 }
 
-const struct lower_op lower_one_hot = { .name = "one_hot", .family = FAMILY_MAP, .pull = pull_one_hot };
+const struct lower_op lower_one_hot = {
+	.name = "one_hot", .family = FAMILY_MAP, .pull = pull_one_hot
+};
 
 /* Known shapes are constants. */
-static int32_t pull_shape(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_shape(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	struct ht_xb *b = &k->xb;
 	enum ht_dtype t = n->out[out].dtype;
@@ -126,14 +142,16 @@ static int32_t pull_shape(struct kernel_build *k, const struct ht_node *n, int o
 		return ht_xconst(b, t, 0, in.rank);
 	r = ht_xconst(b, t, 0, 0);
 	for (int32_t i = 0; i < in.rank; i++)
-		r = ht_xselect(b, ht_x2(b, HT_X_EQ, space_coord(b, s, 0), ht_xi(b, i)), ht_xconst(b, t, 0, in.dim[i]), r);
+		r = ht_xselect(b, ht_x2(b, HT_X_EQ, space_coord(b, s, 0), ht_xi(b, i)),
+			ht_xconst(b, t, 0, in.dim[i]), r);
 	return r;
 }
 
 const struct lower_op lower_shape = { .name = "shape", .family = FAMILY_MAP, .pull = pull_shape };
 
 /* The inverse of a permutation: the position of the element equal to the coordinate. */
-static int32_t pull_invert_permutation(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_invert_permutation(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	struct ht_xb *b = &k->xb;
 	int32_t c = space_coord(b, s, 0), r = ht_xi(b, 0);
@@ -142,7 +160,8 @@ static int32_t pull_invert_permutation(struct kernel_build *k, const struct ht_n
 	for (int64_t i = 0; i < s->dim[0]; i++) {
 		int32_t x = ht_xi(b, i);
 		struct space at = space_of_coords(s, 1, s->dim, &x);
-		r = ht_xselect(b, ht_x2(b, HT_X_EQ, ht_xcvt(b, HT_I64, kb_pull(k, n->in[0], &at)), c), x, r);
+		r = ht_xselect(b,
+			ht_x2(b, HT_X_EQ, ht_xcvt(b, HT_I64, kb_pull(k, n->in[0], &at)), c), x, r);
 	}
 	return ht_xcvt(b, n->out[0].dtype, r);
 }
@@ -152,5 +171,7 @@ static const char *refuse_invert_permutation(const struct ht_node *n)
 	return shape_of(n, 0).dim[0] <= 16 ? NULL : "has no kernel for more than 16 elements";
 }
 
-const struct lower_op lower_invert_permutation = { .name = "invert_permutation", .family = FAMILY_MAP,
-	.pull = pull_invert_permutation, .refuse = refuse_invert_permutation };
+const struct lower_op lower_invert_permutation = { .name = "invert_permutation",
+	.family = FAMILY_MAP,
+	.pull = pull_invert_permutation,
+	.refuse = refuse_invert_permutation };

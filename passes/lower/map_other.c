@@ -1,7 +1,8 @@
 /* Other elementwise ops: conversion, selection, sums of many, bias, normalisation with given moments. */
 #include "passes/lower/index.h"
 
-static int32_t pull_cast(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_cast(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	(void)out;
 	return ht_xcvt(&k->xb, compute_type(n->out[0].dtype), kb_operand(k, n, 0, s));
@@ -12,21 +13,29 @@ static const char *refuse_cast(const struct ht_node *n)
 	return ht_attr_bool(n, "Truncate", false) ? "truncates, which has no kernel" : NULL;
 }
 
-const struct lower_op lower_cast = { .name = "cast", .family = FAMILY_MAP, .aligned = true,
-	.pull = pull_cast, .refuse = refuse_cast };
+const struct lower_op lower_cast = { .name = "cast",
+	.family = FAMILY_MAP,
+	.aligned = true,
+	.pull = pull_cast,
+	.refuse = refuse_cast };
 
-static int32_t pull_prelu(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_prelu(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	struct ht_xb *b = &k->xb;
 	int32_t x = kb_operand(k, n, 0, s), alpha = kb_operand(k, n, 1, s);
 
 	(void)out;
-	return ht_xselect(b, ht_x2(b, HT_X_LT, x, value_like(b, operand_type(n, 0), 0)), ht_x2(b, HT_X_MUL, alpha, x), x);
+	return ht_xselect(b, ht_x2(b, HT_X_LT, x, value_like(b, operand_type(n, 0), 0)),
+		ht_x2(b, HT_X_MUL, alpha, x), x);
 }
 
-const struct lower_op lower_prelu = { .name = "prelu", .family = FAMILY_MAP, .aligned = true, .pull = pull_prelu };
+const struct lower_op lower_prelu = {
+	.name = "prelu", .family = FAMILY_MAP, .aligned = true, .pull = pull_prelu
+};
 
-static int32_t pull_clip(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_clip(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	int32_t low = ht_x2(&k->xb, HT_X_MAX, kb_operand(k, n, 0, s), kb_operand(k, n, 1, s));
 
@@ -34,9 +43,12 @@ static int32_t pull_clip(struct kernel_build *k, const struct ht_node *n, int ou
 	return ht_x2(&k->xb, HT_X_MIN, low, kb_operand(k, n, 2, s));
 }
 
-const struct lower_op lower_clip = { .name = "clip", .family = FAMILY_MAP, .aligned = true, .pull = pull_clip };
+const struct lower_op lower_clip = {
+	.name = "clip", .family = FAMILY_MAP, .aligned = true, .pull = pull_clip
+};
 
-static int32_t pull_add_n(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_add_n(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	int32_t sum = kb_operand(k, n, 0, s);
 
@@ -46,15 +58,19 @@ static int32_t pull_add_n(struct kernel_build *k, const struct ht_node *n, int o
 	return sum;
 }
 
-const struct lower_op lower_add_n = { .name = "add_n", .family = FAMILY_MAP, .aligned = true, .pull = pull_add_n };
+const struct lower_op lower_add_n = {
+	.name = "add_n", .family = FAMILY_MAP, .aligned = true, .pull = pull_add_n
+};
 
 /* Select's condition may be a vector over the first dimension. */
 static bool condition_is_vector(const struct ht_node *n)
 {
-	return n->op == HT_OP_Select && ht_type_of(n->in[0])->shape.rank == 1 && n->out[0].shape.rank > 1;
+	return n->op == HT_OP_Select && ht_type_of(n->in[0])->shape.rank == 1 &&
+	       n->out[0].shape.rank > 1;
 }
 
-static int32_t pull_select(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_select(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	int32_t cond;
 
@@ -69,16 +85,21 @@ static int32_t pull_select(struct kernel_build *k, const struct ht_node *n, int 
 	return ht_xselect(&k->xb, cond, kb_operand(k, n, 1, s), kb_operand(k, n, 2, s));
 }
 
-const struct lower_op lower_select = { .name = "select", .family = FAMILY_MAP, .aligned = true,
-	.unaligned = condition_is_vector, .pull = pull_select };
+const struct lower_op lower_select = { .name = "select",
+	.family = FAMILY_MAP,
+	.aligned = true,
+	.unaligned = condition_is_vector,
+	.pull = pull_select };
 
 /* The dimension of the channels: 1 in NCHW, else the last. */
 static bool channels_first(const struct ht_node *n)
 {
-	return n->op == HT_OP_BiasAdd && ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW") && n->out[0].shape.rank > 2;
+	return n->op == HT_OP_BiasAdd && ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW") &&
+	       n->out[0].shape.rank > 2;
 }
 
-static int32_t pull_bias_add(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_bias_add(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	int32_t x = kb_operand(k, n, 0, s), bias;
 
@@ -93,8 +114,11 @@ static int32_t pull_bias_add(struct kernel_build *k, const struct ht_node *n, in
 	return ht_x2(&k->xb, HT_X_ADD, x, bias);
 }
 
-const struct lower_op lower_bias_add = { .name = "bias_add", .family = FAMILY_MAP, .aligned = true,
-	.unaligned = channels_first, .pull = pull_bias_add };
+const struct lower_op lower_bias_add = { .name = "bias_add",
+	.family = FAMILY_MAP,
+	.aligned = true,
+	.unaligned = channels_first,
+	.pull = pull_bias_add };
 
 /* (x - mean) * rsqrt(variance + epsilon) * scale + offset, with given moments. */
 static bool batch_norm_channels_first(const struct ht_node *n)
@@ -102,7 +126,8 @@ static bool batch_norm_channels_first(const struct ht_node *n)
 	return ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW");
 }
 
-static int32_t pull_batch_norm(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_batch_norm(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	struct ht_xb *b = &k->xb;
 	int32_t channel_dim = batch_norm_channels_first(n) ? 1 : s->rank - 1, c, v[5], r;
@@ -115,7 +140,8 @@ static int32_t pull_batch_norm(struct kernel_build *k, const struct ht_node *n, 
 	v[0] = kb_operand(k, n, 0, s);
 	for (int i = 1; i < 5; i++)
 		v[i] = kb_pull(k, n->in[i], &at);
-	r = ht_x1(b, HT_X_RSQRT, ht_x2(b, HT_X_ADD, v[4], ht_xf(b, ht_attr_float(n, "epsilon", 1e-4f))));
+	r = ht_x1(b, HT_X_RSQRT,
+		ht_x2(b, HT_X_ADD, v[4], ht_xf(b, ht_attr_float(n, "epsilon", 1e-4f))));
 	r = ht_x2(b, HT_X_MUL, ht_x2(b, HT_X_SUB, v[0], v[3]), ht_x2(b, HT_X_MUL, r, v[1]));
 	return ht_x2(b, HT_X_ADD, r, v[2]);
 }
@@ -124,7 +150,8 @@ static const char *refuse_batch_norm(const struct ht_node *n)
 {
 	if (ht_attr_bool(n, "is_training", true))
 		return "in training mode has no kernel";
-	if (n->op != HT_OP_FusedBatchNorm && n->op != HT_OP_FusedBatchNormV2 && n->op != HT_OP_FusedBatchNormV3)
+	if (n->op != HT_OP_FusedBatchNorm && n->op != HT_OP_FusedBatchNormV2 &&
+		n->op != HT_OP_FusedBatchNormV3)
 		return "has no kernel";
 	return NULL;
 }
@@ -135,10 +162,15 @@ static bool always(const struct ht_node *n)
 	return true;
 }
 
-const struct lower_op lower_batch_norm = { .name = "batch_norm", .family = FAMILY_MAP, .aligned = true,
-	.unaligned = always, .pull = pull_batch_norm, .refuse = refuse_batch_norm };
+const struct lower_op lower_batch_norm = { .name = "batch_norm",
+	.family = FAMILY_MAP,
+	.aligned = true,
+	.unaligned = always,
+	.pull = pull_batch_norm,
+	.refuse = refuse_batch_norm };
 
-static int32_t pull_fill(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_fill(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	enum ht_dtype t = compute_type(n->out[0].dtype);
 
@@ -152,7 +184,8 @@ static int32_t pull_fill(struct kernel_build *k, const struct ht_node *n, int ou
 
 const struct lower_op lower_fill = { .name = "fill", .family = FAMILY_MAP, .pull = pull_fill };
 
-static int32_t pull_bitcast(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_bitcast(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	(void)out;
 	return ht_xbitcast(&k->xb, n->out[0].dtype, kb_operand(k, n, 0, s));
@@ -162,10 +195,14 @@ static const char *refuse_bitcast(const struct ht_node *n)
 {
 	enum ht_dtype from = ht_type_of(n->in[0])->dtype, to = n->out[0].dtype;
 
-	if (ht_dtype_info(from)->bytes != ht_dtype_info(to)->bytes || compute_type(from) != from || compute_type(to) != to)
+	if (ht_dtype_info(from)->bytes != ht_dtype_info(to)->bytes || compute_type(from) != from ||
+		compute_type(to) != to)
 		return "has no kernel between these dtypes";
 	return NULL;
 }
 
-const struct lower_op lower_bitcast = { .name = "bitcast", .family = FAMILY_MAP, .aligned = true,
-	.pull = pull_bitcast, .refuse = refuse_bitcast };
+const struct lower_op lower_bitcast = { .name = "bitcast",
+	.family = FAMILY_MAP,
+	.aligned = true,
+	.pull = pull_bitcast,
+	.refuse = refuse_bitcast };

@@ -1,7 +1,8 @@
 /* Padding. */
 #include "passes/lower/index.h"
 
-static int32_t pull_pad(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_pad(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	struct ht_xb *b = &k->xb;
 	const struct ht_tensor *pads = ht_const_tensor(n->in[1]);
@@ -37,7 +38,8 @@ static int32_t pull_pad(struct kernel_build *k, const struct ht_node *n, int out
 }
 
 /* Reflected coordinates: at the edge element itself, or (SYMMETRIC) repeating it. */
-static int32_t pull_mirror_pad(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_mirror_pad(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	struct ht_xb *b = &k->xb;
 	const struct ht_tensor *pads = ht_const_tensor(n->in[1]);
@@ -56,7 +58,8 @@ static int32_t pull_mirror_pad(struct kernel_build *k, const struct ht_node *n, 
 	return pull_at(k, n, 0, s, x);
 }
 
-static int32_t pull_any_pad(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_any_pad(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	return (n->op == HT_OP_MirrorPad ? pull_mirror_pad : pull_pad)(k, n, out, s);
 }
@@ -66,4 +69,6 @@ static const char *refuse_pad(const struct ht_node *n)
 	return is_const_ints(n, 1) ? NULL : "needs constant paddings";
 }
 
-const struct lower_op lower_pad = { .name = "pad", .family = FAMILY_MAP, .pull = pull_any_pad, .refuse = refuse_pad };
+const struct lower_op lower_pad = {
+	.name = "pad", .family = FAMILY_MAP, .pull = pull_any_pad, .refuse = refuse_pad
+};

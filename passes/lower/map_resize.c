@@ -9,7 +9,8 @@ static float resize_scale(const struct ht_node *n, int64_t in, int64_t out)
 	return (float)in / (float)out;
 }
 
-static int32_t source_position(struct kernel_build *k, const struct ht_node *n, int32_t c, int64_t in, int64_t out)
+static int32_t source_position(
+	struct kernel_build *k, const struct ht_node *n, int32_t c, int64_t in, int64_t out)
 {
 	struct ht_xb *b = &k->xb;
 	int32_t x = ht_xcvt(b, HT_F32, c), scale = ht_xf(b, resize_scale(n, in, out));
@@ -37,7 +38,8 @@ static int32_t pull_nearest(struct kernel_build *k, const struct ht_node *n, con
 	for (int32_t i = 1; i < 3; i++) {
 		int32_t p = source_position(k, n, space_coord(b, s, i), in.dim[i], s->dim[i]);
 		/* align_corners rounds half away from zero; positions are not negative */
-		p = round == HT_X_END ? ht_x1(b, HT_X_FLOOR, ht_x2(b, HT_X_ADD, p, ht_xf(b, .5))) : ht_x1(b, round, p);
+		p = round == HT_X_END ? ht_x1(b, HT_X_FLOOR, ht_x2(b, HT_X_ADD, p, ht_xf(b, .5)))
+				      : ht_x1(b, round, p);
 		x[i] = clamp(b, ht_xcvt(b, HT_I64, p), in.dim[i] - 1);
 	}
 	return pull_at(k, n, 0, s, x);
@@ -58,16 +60,21 @@ static int32_t pull_bilinear(struct kernel_build *k, const struct ht_node *n, co
 		high[i] = clamp(b, index_add(b, i64, 1), in.dim[i] - 1);
 	}
 	for (int y = 0; y < 2; y++) {
-		int32_t x[4] = { space_coord(b, s, 0), y ? high[1] : low[1], low[2], space_coord(b, s, 3) }, left, right;
+		int32_t x[4] = { space_coord(b, s, 0), y ? high[1] : low[1], low[2],
+			space_coord(b, s, 3) },
+			left, right;
 		left = ht_xcvt(b, HT_F32, pull_at(k, n, 0, s, x));
 		x[2] = high[2];
 		right = ht_xcvt(b, HT_F32, pull_at(k, n, 0, s, x));
-		row[y] = ht_x2(b, HT_X_ADD, left, ht_x2(b, HT_X_MUL, ht_x2(b, HT_X_SUB, right, left), weight[2]));
+		row[y] = ht_x2(b, HT_X_ADD, left,
+			ht_x2(b, HT_X_MUL, ht_x2(b, HT_X_SUB, right, left), weight[2]));
 	}
-	return ht_x2(b, HT_X_ADD, row[0], ht_x2(b, HT_X_MUL, ht_x2(b, HT_X_SUB, row[1], row[0]), weight[1]));
+	return ht_x2(b, HT_X_ADD, row[0],
+		ht_x2(b, HT_X_MUL, ht_x2(b, HT_X_SUB, row[1], row[0]), weight[1]));
 }
 
-static int32_t pull_resize(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_resize(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	(void)out;
 	return n->op == HT_OP_ResizeBilinear ? pull_bilinear(k, n, s) : pull_nearest(k, n, s);
@@ -80,4 +87,6 @@ static bool resize_takes(const struct ht_node *n, int arg)
 	return n->op != HT_OP_ResizeBilinear;
 }
 
-const struct lower_op lower_resize = { .name = "resize", .family = FAMILY_MAP, .pull = pull_resize, .takes = resize_takes };
+const struct lower_op lower_resize = {
+	.name = "resize", .family = FAMILY_MAP, .pull = pull_resize, .takes = resize_takes
+};

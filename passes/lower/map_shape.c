@@ -3,7 +3,8 @@
 
 /* ---- identity, reshape ---- */
 
-static int32_t pull_identity(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_identity(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	return kb_operand(k, n, out, s);
 }
@@ -14,11 +15,15 @@ static bool view_identity(const struct ht_node *n, int out, const struct view *i
 	return out == 0 && n->outs == 1;
 }
 
-const struct lower_op lower_identity = { .name = "identity", .family = FAMILY_VIEW, .aligned = true,
-	.pull = pull_identity, .view = view_identity };
+const struct lower_op lower_identity = { .name = "identity",
+	.family = FAMILY_VIEW,
+	.aligned = true,
+	.pull = pull_identity,
+	.view = view_identity };
 const struct lower_op lower_nothing = { .name = "nothing", .family = FAMILY_NOTHING };
 
-static int32_t pull_reshape(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_reshape(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	struct ht_shape shape = shape_of(n, 0);
 	struct space at = space_reshape(&k->xb, s, shape.rank, shape.dim);
@@ -32,12 +37,14 @@ static bool view_reshaped(const struct ht_node *n, int out, const struct view *i
 	return view_reshape(in, n->out[out].shape.rank, n->out[out].shape.dim, v);
 }
 
-const struct lower_op lower_reshape = { .name = "reshape", .family = FAMILY_VIEW, .pull = pull_reshape,
-	.view = view_reshaped };
+const struct lower_op lower_reshape = {
+	.name = "reshape", .family = FAMILY_VIEW, .pull = pull_reshape, .view = view_reshaped
+};
 
 /* ---- transpose ---- */
 
-static int32_t pull_transpose(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_transpose(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	int32_t x[HT_LOWER_RANK];
 
@@ -62,12 +69,16 @@ static bool view_transpose(const struct ht_node *n, int out, const struct view *
 	return rank == 0 || v->stride[rank - 1] == 1 || v->dim[rank - 1] == 1;
 }
 
-const struct lower_op lower_transpose = { .name = "transpose", .family = FAMILY_VIEW, .pull = pull_transpose,
-	.view = view_transpose, .refuse = refuse_after_first };
+const struct lower_op lower_transpose = { .name = "transpose",
+	.family = FAMILY_VIEW,
+	.pull = pull_transpose,
+	.view = view_transpose,
+	.refuse = refuse_after_first };
 
 /* ---- repetition ---- */
 
-static int32_t pull_tile(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_tile(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	struct ht_shape in = shape_of(n, 0);
 	int32_t x[HT_LOWER_RANK];
@@ -83,17 +94,21 @@ static int32_t pull_tile(struct kernel_build *k, const struct ht_node *n, int ou
 
 const struct lower_op lower_tile = { .name = "tile", .family = FAMILY_MAP, .pull = pull_tile };
 
-static int32_t pull_broadcast(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_broadcast(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	(void)out;
 	return kb_operand(k, n, 0, s);
 }
 
-const struct lower_op lower_broadcast = { .name = "broadcast", .family = FAMILY_MAP, .pull = pull_broadcast };
+const struct lower_op lower_broadcast = {
+	.name = "broadcast", .family = FAMILY_MAP, .pull = pull_broadcast
+};
 
 /* ---- reversal ---- */
 
-static int32_t pull_reverse(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_reverse(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	const struct ht_tensor *t = ht_const_tensor(n->in[1]);
 	struct ht_shape in = shape_of(n, 0);
@@ -120,5 +135,6 @@ static const char *refuse_reverse(const struct ht_node *n)
 	return ht_const_tensor(n->in[1]) ? NULL : "needs constant axes";
 }
 
-const struct lower_op lower_reverse = { .name = "reverse", .family = FAMILY_MAP, .pull = pull_reverse,
-	.refuse = refuse_reverse };
+const struct lower_op lower_reverse = {
+	.name = "reverse", .family = FAMILY_MAP, .pull = pull_reverse, .refuse = refuse_reverse
+};

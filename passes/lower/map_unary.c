@@ -28,7 +28,8 @@ static int32_t sign(struct ht_xb *b, enum ht_dtype t, int32_t x)
 
 static int32_t elu(struct ht_xb *b, enum ht_dtype t, int32_t x, double scale, double alpha)
 {
-	int32_t below = ht_x2(b, HT_X_MUL, value_like(b, t, scale * alpha), ht_x1(b, HT_X_EXPM1, x));
+	int32_t below =
+		ht_x2(b, HT_X_MUL, value_like(b, t, scale * alpha), ht_x1(b, HT_X_EXPM1, x));
 	int32_t above = ht_x2(b, HT_X_MUL, value_like(b, t, scale), x);
 
 	return ht_xselect(b, ht_x2(b, HT_X_LT, x, value_like(b, t, 0)), below, above);
@@ -39,7 +40,8 @@ static int32_t softplus(struct ht_xb *b, enum ht_dtype t, int32_t x)
 {
 	double threshold = log(t == HT_F64 ? 2.220446049250313e-16 : 1.1920929e-07) + 2;
 	int32_t e = ht_x1(b, HT_X_EXP, x);
-	int32_t r = ht_xselect(b, ht_x2(b, HT_X_LT, x, value_like(b, t, threshold)), e, ht_x1(b, HT_X_LOG1P, e));
+	int32_t r = ht_xselect(
+		b, ht_x2(b, HT_X_LT, x, value_like(b, t, threshold)), e, ht_x1(b, HT_X_LOG1P, e));
 
 	return ht_xselect(b, ht_x2(b, HT_X_LT, value_like(b, t, -threshold), x), x, r);
 }
@@ -51,7 +53,8 @@ static int32_t gelu(struct ht_xb *b, enum ht_dtype t, int32_t x, bool approximat
 	if (approximate) {
 		int32_t cube = ht_x2(b, HT_X_MUL, ht_x2(b, HT_X_MUL, x, x), x);
 		y = ht_x3(b, HT_X_MULADD, value_like(b, t, .044715), cube, x);
-		y = ht_x1(b, HT_X_TANH, ht_x2(b, HT_X_MUL, value_like(b, t, 0.7978845608028654), y));
+		y = ht_x1(
+			b, HT_X_TANH, ht_x2(b, HT_X_MUL, value_like(b, t, 0.7978845608028654), y));
 	} else {
 		y = ht_x1(b, HT_X_ERF, ht_x2(b, HT_X_MUL, x, value_like(b, t, 0.7071067811865476)));
 	}
@@ -74,38 +77,60 @@ static int32_t is_inf(struct ht_xb *b, enum ht_dtype t, int32_t x)
 static enum ht_xop unary_xop(enum ht_op op)
 {
 	switch (op) {
-	case HT_OP_Abs: return HT_X_ABS;
-	case HT_OP_Neg: return HT_X_NEG;
-	case HT_OP_Sqrt: return HT_X_SQRT;
-	case HT_OP_Rsqrt: return HT_X_RSQRT;
-	case HT_OP_Exp: return HT_X_EXP;
-	case HT_OP_Expm1: return HT_X_EXPM1;
-	case HT_OP_Log: return HT_X_LOG;
-	case HT_OP_Log1p: return HT_X_LOG1P;
-	case HT_OP_Sin: return HT_X_SIN;
-	case HT_OP_Cos: return HT_X_COS;
-	case HT_OP_Tan: return HT_X_TAN;
-	case HT_OP_Atan: return HT_X_ATAN;
-	case HT_OP_Tanh: return HT_X_TANH;
-	case HT_OP_Erf: return HT_X_ERF;
-	case HT_OP_Sigmoid: return HT_X_SIGMOID;
-	case HT_OP_Floor: return HT_X_FLOOR;
-	case HT_OP_Ceil: return HT_X_CEIL;
+	case HT_OP_Abs:
+		return HT_X_ABS;
+	case HT_OP_Neg:
+		return HT_X_NEG;
+	case HT_OP_Sqrt:
+		return HT_X_SQRT;
+	case HT_OP_Rsqrt:
+		return HT_X_RSQRT;
+	case HT_OP_Exp:
+		return HT_X_EXP;
+	case HT_OP_Expm1:
+		return HT_X_EXPM1;
+	case HT_OP_Log:
+		return HT_X_LOG;
+	case HT_OP_Log1p:
+		return HT_X_LOG1P;
+	case HT_OP_Sin:
+		return HT_X_SIN;
+	case HT_OP_Cos:
+		return HT_X_COS;
+	case HT_OP_Tan:
+		return HT_X_TAN;
+	case HT_OP_Atan:
+		return HT_X_ATAN;
+	case HT_OP_Tanh:
+		return HT_X_TANH;
+	case HT_OP_Erf:
+		return HT_X_ERF;
+	case HT_OP_Sigmoid:
+		return HT_X_SIGMOID;
+	case HT_OP_Floor:
+		return HT_X_FLOOR;
+	case HT_OP_Ceil:
+		return HT_X_CEIL;
 	case HT_OP_Round:
-	case HT_OP_Rint: return HT_X_RINT;
+	case HT_OP_Rint:
+		return HT_X_RINT;
 	case HT_OP_LogicalNot:
-	case HT_OP_Invert: return HT_X_NOT;
-	default: return HT_X_END;
+	case HT_OP_Invert:
+		return HT_X_NOT;
+	default:
+		return HT_X_END;
 	}
 }
 
 /* Rounding an integer is the integer. */
 static bool is_integer_rounding(enum ht_op op, enum ht_dtype t)
 {
-	return !ht_is_float(t) && (op == HT_OP_Round || op == HT_OP_Rint || op == HT_OP_Floor || op == HT_OP_Ceil);
+	return !ht_is_float(t) &&
+	       (op == HT_OP_Round || op == HT_OP_Rint || op == HT_OP_Floor || op == HT_OP_Ceil);
 }
 
-static int32_t pull_unary(struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+static int32_t pull_unary(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	struct ht_xb *b = &k->xb;
 	enum ht_dtype t = operand_type(n, 0);
@@ -119,26 +144,46 @@ static int32_t pull_unary(struct kernel_build *k, const struct ht_node *n, int o
 		return ht_x1(b, op, x);
 	switch (n->op) {
 	case HT_OP_Reciprocal:
-	case HT_OP_Inv: return ht_x2(b, HT_X_DIV, value_like(b, t, 1), x);
-	case HT_OP_Square: return ht_x2(b, HT_X_MUL, x, x);
-	case HT_OP_Sign: return sign(b, t, x);
-	case HT_OP_Relu: return relu(b, t, x);
-	case HT_OP_Relu6: return relu6(b, t, x);
+	case HT_OP_Inv:
+		return ht_x2(b, HT_X_DIV, value_like(b, t, 1), x);
+	case HT_OP_Square:
+		return ht_x2(b, HT_X_MUL, x, x);
+	case HT_OP_Sign:
+		return sign(b, t, x);
+	case HT_OP_Relu:
+		return relu(b, t, x);
+	case HT_OP_Relu6:
+		return relu6(b, t, x);
 	case HT_OP_LeakyRelu: {
 		int32_t slope = value_like(b, t, ht_attr_float(n, "alpha", .2f));
-		return ht_xselect(b, ht_x2(b, HT_X_LT, value_like(b, t, 0), x), x, ht_x2(b, HT_X_MUL, slope, x));
+		return ht_xselect(b, ht_x2(b, HT_X_LT, value_like(b, t, 0), x), x,
+			ht_x2(b, HT_X_MUL, slope, x));
 	}
-	case HT_OP_Elu: return elu(b, t, x, 1, 1);
-	case HT_OP_Selu: return elu(b, t, x, 1.0507009873554804934193349852946, 1.6732632423543772848170429916717);
-	case HT_OP_Softplus: return softplus(b, t, x);
-	case HT_OP_Softsign: return ht_x2(b, HT_X_DIV, x, ht_x2(b, HT_X_ADD, ht_x1(b, HT_X_ABS, x), value_like(b, t, 1)));
-	case HT_OP_Gelu: return gelu(b, t, x, ht_attr_bool(n, "approximate", false));
-	case HT_OP_Silu: return ht_x2(b, HT_X_MUL, x, ht_x1(b, HT_X_SIGMOID, x));
-	case HT_OP_HardSwish: return hard_swish(b, t, x);
-	case HT_OP_IsNan: return ht_x2(b, HT_X_NE, x, x);
-	case HT_OP_IsInf: return is_inf(b, t, x);
-	case HT_OP_IsFinite: return ht_x2(b, HT_X_LT, ht_x1(b, HT_X_ABS, x), ht_xconst(b, t, INFINITY, 0));
-	default: HT_CHECK(!"a unary op without expression"); return x;
+	case HT_OP_Elu:
+		return elu(b, t, x, 1, 1);
+	case HT_OP_Selu:
+		return elu(b, t, x, 1.0507009873554804934193349852946,
+			1.6732632423543772848170429916717);
+	case HT_OP_Softplus:
+		return softplus(b, t, x);
+	case HT_OP_Softsign:
+		return ht_x2(b, HT_X_DIV, x,
+			ht_x2(b, HT_X_ADD, ht_x1(b, HT_X_ABS, x), value_like(b, t, 1)));
+	case HT_OP_Gelu:
+		return gelu(b, t, x, ht_attr_bool(n, "approximate", false));
+	case HT_OP_Silu:
+		return ht_x2(b, HT_X_MUL, x, ht_x1(b, HT_X_SIGMOID, x));
+	case HT_OP_HardSwish:
+		return hard_swish(b, t, x);
+	case HT_OP_IsNan:
+		return ht_x2(b, HT_X_NE, x, x);
+	case HT_OP_IsInf:
+		return is_inf(b, t, x);
+	case HT_OP_IsFinite:
+		return ht_x2(b, HT_X_LT, ht_x1(b, HT_X_ABS, x), ht_xconst(b, t, INFINITY, 0));
+	default:
+		HT_CHECK(!"a unary op without expression");
+		return x;
 	}
 }
 
@@ -158,5 +203,8 @@ static const char *refuse_unary(const struct ht_node *n)
 	return NULL;
 }
 
-const struct lower_op lower_unary = { .name = "unary", .family = FAMILY_MAP, .aligned = true,
-	.pull = pull_unary, .refuse = refuse_unary };
+const struct lower_op lower_unary = { .name = "unary",
+	.family = FAMILY_MAP,
+	.aligned = true,
+	.pull = pull_unary,
+	.refuse = refuse_unary };

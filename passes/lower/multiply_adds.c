@@ -24,7 +24,9 @@ static int64_t convolution(struct ht_shape shape, struct ht_shape filter, int64_
 {
 	if (filter.rank != 4)
 		return 0;
-	return product(product(ht_shape_count(shape), product(known(filter.dim[0]), known(filter.dim[1]))), known(depth));
+	return product(
+		product(ht_shape_count(shape), product(known(filter.dim[0]), known(filter.dim[1]))),
+		known(depth));
 }
 
 static int64_t matrix_product(const struct ht_node *n, const char *transpose)
@@ -41,17 +43,23 @@ int64_t ht_multiply_adds(const struct ht_node *n)
 {
 	switch (n->op) {
 	case HT_OP_MatMul:
-	case HT_OP__FusedMatMul: return matrix_product(n, "transpose_a");
+	case HT_OP__FusedMatMul:
+		return matrix_product(n, "transpose_a");
 	case HT_OP_BatchMatMul:
 	case HT_OP_BatchMatMulV2:
-	case HT_OP_BatchMatMulV3: return matrix_product(n, "adj_x");
+	case HT_OP_BatchMatMulV3:
+		return matrix_product(n, "adj_x");
 	case HT_OP_Conv2D:
 	case HT_OP__FusedConv2D:
-		return convolution(n->out[0].shape, shape_of(n, 1), shape_of(n, 1).rank == 4 ? shape_of(n, 1).dim[2] : 0);
+		return convolution(n->out[0].shape, shape_of(n, 1),
+			shape_of(n, 1).rank == 4 ? shape_of(n, 1).dim[2] : 0);
 	case HT_OP_DepthwiseConv2dNative:
-	case HT_OP_FusedDepthwiseConv2dNative: return convolution(n->out[0].shape, shape_of(n, 1), 1);
+	case HT_OP_FusedDepthwiseConv2dNative:
+		return convolution(n->out[0].shape, shape_of(n, 1), 1);
 	case HT_OP_Conv2DBackpropInput:
-		return convolution(shape_of(n, 2), shape_of(n, 1), shape_of(n, 1).rank == 4 ? shape_of(n, 1).dim[2] : 0);
-	default: return 0;
+		return convolution(shape_of(n, 2), shape_of(n, 1),
+			shape_of(n, 1).rank == 4 ? shape_of(n, 1).dim[2] : 0);
+	default:
+		return 0;
 	}
 }

@@ -11,8 +11,8 @@ static size_t aligned(size_t n)
 	return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
 
-static struct ht_plan_buffer *add_buffer(struct lower *l, enum ht_plan_kind kind, enum ht_dtype t,
-	int64_t count)
+static struct ht_plan_buffer *add_buffer(
+	struct lower *l, enum ht_plan_kind kind, enum ht_dtype t, int64_t count)
 {
 	struct ht_plan *p = l->plan;
 	struct ht_plan_buffer *b;
@@ -20,10 +20,15 @@ static struct ht_plan_buffer *add_buffer(struct lower *l, enum ht_plan_kind kind
 
 	if (count < 0 || !ht_mul_size((size_t)count, ht_dtype_info(t)->bytes, &bytes))
 		ht_arena_fail(l->arena);
-	p->buffer = ht_grow(l->arena, p->buffer, (size_t)p->buffers, &l->buffer_cap, sizeof *p->buffer);
+	p->buffer =
+		ht_grow(l->arena, p->buffer, (size_t)p->buffers, &l->buffer_cap, sizeof *p->buffer);
 	b = &p->buffer[p->buffers++];
-	*b = (struct ht_plan_buffer){ .kind = kind, .dtype = t, .bytes = bytes, .first_step = -1,
-		.last_step = -1, .alias = -1 };
+	*b = (struct ht_plan_buffer){ .kind = kind,
+		.dtype = t,
+		.bytes = bytes,
+		.first_step = -1,
+		.last_step = -1,
+		.alias = -1 };
 	return b;
 }
 
@@ -41,11 +46,12 @@ int32_t plan_const(struct lower *l, const struct ht_tensor *t)
 	return l->plan->buffers - 1;
 }
 
-int32_t plan_packed(struct lower *l, const struct ht_tensor *t, int64_t first, const struct ht_pack *p,
-	int64_t count, int64_t stride)
+int32_t plan_packed(struct lower *l, const struct ht_tensor *t, int64_t first,
+	const struct ht_pack *p, int64_t count, int64_t stride)
 {
 	struct ht_pack *copy = HT_NEW(l->arena, struct ht_pack);
-	struct ht_plan_buffer *b = add_buffer(l, HT_PLAN_CONST, p->dst_dtype, ht_packed_count(p) * count);
+	struct ht_plan_buffer *b =
+		add_buffer(l, HT_PLAN_CONST, p->dst_dtype, ht_packed_count(p) * count);
 
 	*copy = *p;
 	b->pack = copy;
@@ -67,7 +73,8 @@ static const struct ht_kernel *distinct(struct lower *l, struct ht_kernel *k)
 	if (!e->value) {
 		struct ht_plan *p = l->plan;
 		e->value = k;
-		p->kernel = ht_grow(l->arena, p->kernel, (size_t)p->kernels, &l->kernel_cap, sizeof(void *));
+		p->kernel = ht_grow(
+			l->arena, p->kernel, (size_t)p->kernels, &l->kernel_cap, sizeof(void *));
 		p->kernel[p->kernels++] = k;
 	}
 	return e->value;
@@ -81,7 +88,9 @@ void plan_step(struct lower *l, struct ht_kernel *k, const int32_t *buffer_of, i
 
 	p->step = ht_grow(l->arena, p->step, (size_t)p->steps, &l->step_cap, sizeof *p->step);
 	s = &p->step[p->steps];
-	*s = (struct ht_plan_step){ .kernel = distinct(l, k), .params = params, .node = node->name };
+	*s = (struct ht_plan_step){
+		.kernel = distinct(l, k), .params = params, .node = node->name
+	};
 	s->buffer = HT_NEW_ARRAY(l->arena, int32_t, (size_t)k->args);
 	memcpy(s->buffer, buffer_of, (size_t)k->args * sizeof *s->buffer);
 	for (int32_t i = 0; i < k->args; i++) {
@@ -99,7 +108,8 @@ void plan_step(struct lower *l, struct ht_kernel *k, const int32_t *buffer_of, i
 
 static int larger_first(const void *a, const void *b)
 {
-	const struct ht_plan_buffer *x = *(struct ht_plan_buffer *const *)a, *y = *(struct ht_plan_buffer *const *)b;
+	const struct ht_plan_buffer *x = *(struct ht_plan_buffer *const *)a,
+				    *y = *(struct ht_plan_buffer *const *)b;
 
 	if (x->bytes != y->bytes)
 		return x->bytes > y->bytes ? -1 : 1;
@@ -112,7 +122,8 @@ static bool alive_together(const struct ht_plan_buffer *a, const struct ht_plan_
 }
 
 /* `placed` is sorted by offset. */
-static size_t lowest_gap(struct ht_plan_buffer *const *placed, int32_t n, const struct ht_plan_buffer *b)
+static size_t lowest_gap(
+	struct ht_plan_buffer *const *placed, int32_t n, const struct ht_plan_buffer *b)
 {
 	size_t at = 0;
 
@@ -130,8 +141,10 @@ static size_t lowest_gap(struct ht_plan_buffer *const *placed, int32_t n, const 
 void plan_memory(struct lower *l)
 {
 	struct ht_plan *p = l->plan;
-	struct ht_plan_buffer **temp = HT_NEW_ARRAY(l->scratch, struct ht_plan_buffer *, (size_t)p->buffers);
-	struct ht_plan_buffer **placed = HT_NEW_ARRAY(l->scratch, struct ht_plan_buffer *, (size_t)p->buffers);
+	struct ht_plan_buffer **temp =
+		HT_NEW_ARRAY(l->scratch, struct ht_plan_buffer *, (size_t)p->buffers);
+	struct ht_plan_buffer **placed =
+		HT_NEW_ARRAY(l->scratch, struct ht_plan_buffer *, (size_t)p->buffers);
 	int32_t temps = 0;
 
 	for (int32_t i = 0; i < p->buffers; i++)

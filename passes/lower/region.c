@@ -49,7 +49,8 @@ static bool may_join(struct lower *l, const struct region *r, struct ht_node *u)
 	if (!lower_is_aligned(u) && !keeps_order(u))
 		return false;
 	for (int32_t i = 0; i < u->ins; i++)
-		if (in_region(r, u->in[i].node) && ht_shape_count(ht_type_of(u->in[i])->shape) != count)
+		if (in_region(r, u->in[i].node) &&
+			ht_shape_count(ht_type_of(u->in[i])->shape) != count)
 			return false;
 	return true;
 }
@@ -117,7 +118,8 @@ static bool may_inline(const struct ht_node *n, const struct ht_use *use)
 
 	if (op->family == FAMILY_ROOT || op->takes)
 		return op->takes && op->takes(use->node, use->arg);
-	return is_cheap(n) || count_of(use->node) <= ht_shape_count(n->out[use->node->in[use->arg].index].shape);
+	return is_cheap(n) ||
+	       count_of(use->node) <= ht_shape_count(n->out[use->node->in[use->arg].index].shape);
 }
 
 static struct ht_node *only_kernel(struct lower *l, const struct ht_node *n)

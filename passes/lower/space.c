@@ -46,8 +46,8 @@ static int32_t scaled(struct ht_xb *b, int32_t x, int64_t by)
 }
 
 /* Whether the strides of a group are those of one long dimension; *stride of its last. */
-static bool group_is_linear(const struct space *s, const struct space_group *g, const int64_t *stride,
-	int64_t *last)
+static bool group_is_linear(
+	const struct space *s, const struct space_group *g, const int64_t *stride, int64_t *last)
 {
 	int64_t want = 0;
 	bool seen = false;
@@ -82,7 +82,8 @@ int32_t space_offset(struct ht_xb *b, const struct space *s, const int64_t *stri
 		}
 		for (int32_t k = g->first; k <= g->last; k++)
 			if (stride[k] && s->dim[k] != 1)
-				sum = ht_x2(b, HT_X_ADD, sum, scaled(b, space_coord(b, s, k), stride[k]));
+				sum = ht_x2(b, HT_X_ADD, sum,
+					scaled(b, space_coord(b, s, k), stride[k]));
 	}
 	return sum;
 }
@@ -98,7 +99,8 @@ int32_t space_linear(struct ht_xb *b, const struct space *s)
 	return space_offset(b, s, stride, 0);
 }
 
-struct space space_of_coords(const struct space *like, int32_t rank, const int64_t *dim, const int32_t *x)
+struct space space_of_coords(
+	const struct space *like, int32_t rank, const int64_t *dim, const int32_t *x)
 {
 	struct space r = { .rank = rank, .groups = rank, .guard = like->guard };
 
@@ -115,7 +117,8 @@ void space_and_guard(struct ht_xb *b, struct space *s, int32_t guard)
 }
 
 /* Groups whose dimensions all stay, or all go, are kept whole; others are taken apart. */
-struct space space_broadcast(struct ht_xb *b, const struct space *s, int32_t rank, const int64_t *dim)
+struct space space_broadcast(
+	struct ht_xb *b, const struct space *s, int32_t rank, const int64_t *dim)
 {
 	struct space r = { .rank = rank, .guard = s->guard };
 	int32_t lead = s->rank - rank;
@@ -130,7 +133,8 @@ struct space space_broadcast(struct ht_xb *b, const struct space *s, int32_t ran
 		for (int32_t k = g->first; same && k <= g->last; k++)
 			same = dim[k - lead] == s->dim[k];
 		if (same) {
-			r.group[r.groups++] = (struct space_group){ g->first - lead, g->last - lead, g->x };
+			r.group[r.groups++] =
+				(struct space_group){ g->first - lead, g->last - lead, g->x };
 			continue;
 		}
 		for (int32_t k = g->first; k <= g->last; k++) {
@@ -169,7 +173,8 @@ static int32_t segment_linear(struct ht_xb *b, const struct space *s, int32_t fi
 		}
 		for (int32_t k = g->first; k <= g->last; k++)
 			if (k >= first && k <= last && s->dim[k] != 1)
-				sum = ht_x2(b, HT_X_ADD, sum, scaled(b, space_coord(b, s, k), stride[k]));
+				sum = ht_x2(b, HT_X_ADD, sum,
+					scaled(b, space_coord(b, s, k), stride[k]));
 	}
 	return sum;
 }
@@ -207,7 +212,8 @@ struct space space_reshape(struct ht_xb *b, const struct space *s, int32_t rank,
 			j++;
 		if (j == rank)
 			i = s->rank;
-		r.group[r.groups++] = (struct space_group){ j0, j - 1, segment_linear(b, s, i0, i - 1) };
+		r.group[r.groups++] =
+			(struct space_group){ j0, j - 1, segment_linear(b, s, i0, i - 1) };
 	}
 	return r;
 }

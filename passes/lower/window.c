@@ -21,19 +21,23 @@ static int64_t list_int(const struct ht_node *n, const char *name, size_t i, int
 {
 	const struct ht_attr *a = ht_attr_find(n, name);
 
-	if (!a || a->value.kind != HT_ATTR_LIST || a->value.list.kind != HT_ATTR_INT || i >= a->value.list.n)
+	if (!a || a->value.kind != HT_ATTR_LIST || a->value.list.kind != HT_ATTR_INT ||
+		i >= a->value.list.n)
 		return fallback;
 	return a->value.list.item[i].i;
 }
 
-void read_windows(const struct ht_node *n, struct ht_shape in, struct ht_shape out, const int64_t size[2],
-	struct window w[2])
+void read_windows(const struct ht_node *n, struct ht_shape in, struct ht_shape out,
+	const int64_t size[2], struct window w[2])
 {
 	struct ht_str padding = ht_attr_str(n, "padding", "VALID");
 
 	for (size_t i = 0; i < 2; i++) {
-		w[i] = (struct window){ .size = size[i], .in = in.dim[1 + i], .out = out.dim[1 + i],
-			.stride = list_int(n, "strides", 1 + i, 1), .dilation = list_int(n, "dilations", 1 + i, 1) };
+		w[i] = (struct window){ .size = size[i],
+			.in = in.dim[1 + i],
+			.out = out.dim[1 + i],
+			.stride = list_int(n, "strides", 1 + i, 1),
+			.dilation = list_int(n, "dilations", 1 + i, 1) };
 		set_window(&w[i], padding, list_int(n, "explicit_paddings", 2 * (1 + i), 0));
 	}
 }
@@ -48,15 +52,17 @@ void read_pool_windows(const struct ht_node *n, struct window w[2])
 bool pool_is_spatial(const struct ht_node *n)
 {
 	return list_int(n, "ksize", 0, 1) == 1 && list_int(n, "ksize", 3, 1) == 1 &&
-		list_int(n, "strides", 0, 1) == 1 && list_int(n, "strides", 3, 1) == 1;
+	       list_int(n, "strides", 0, 1) == 1 && list_int(n, "strides", 3, 1) == 1;
 }
 
 bool window_leaves(const struct window *w)
 {
-	return w->before > 0 || (w->out - 1) * w->stride - w->before + (w->size - 1) * w->dilation >= w->in;
+	return w->before > 0 ||
+	       (w->out - 1) * w->stride - w->before + (w->size - 1) * w->dilation >= w->in;
 }
 
-int32_t window_coord(struct kernel_build *k, const struct window *w, int32_t out, int32_t tap, struct space *s)
+int32_t window_coord(
+	struct kernel_build *k, const struct window *w, int32_t out, int32_t tap, struct space *s)
 {
 	struct ht_xb *b = &k->xb;
 	int32_t x = ht_x2(b, HT_X_MUL, out, ht_xi(b, w->stride));
@@ -64,6 +70,8 @@ int32_t window_coord(struct kernel_build *k, const struct window *w, int32_t out
 	x = ht_x2(b, HT_X_ADD, x, ht_x2(b, HT_X_MUL, tap, ht_xi(b, w->dilation)));
 	x = ht_x2(b, HT_X_ADD, x, ht_xi(b, -w->before));
 	if (window_leaves(w))
-		space_and_guard(b, s, ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), x), ht_x2(b, HT_X_LT, x, ht_xi(b, w->in))));
+		space_and_guard(b, s,
+			ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), x),
+				ht_x2(b, HT_X_LT, x, ht_xi(b, w->in))));
 	return x;
 }

@@ -234,7 +234,8 @@ static void moves(void **state)
 
 #define STRIDED(shape, n, begin, end, strides, masks)                                              \
 	X(shape)                                                                                   \
-	INTS("b", n, begin) INTS("e", n, end)                                                      \
+	INTS("b", n, begin)                                                                        \
+	INTS("e", n, end)                                                                          \
 		INTS("s", n, strides) "%y = StridedSlice(%x, %b, %e, %s) {T=f32, Index=i32" masks  \
 				      "}"
 

@@ -126,7 +126,8 @@ static void reshaped_views_keep_addresses(void **state)
 }
 
 /* Runs a stage over `s` that stores expression `x` at each element's linear index. */
-static void run(struct kernel_build *k, const struct space *s, int32_t x, int64_t count, int64_t *out)
+static void run(
+	struct kernel_build *k, const struct space *s, int32_t x, int64_t count, int64_t *out)
 {
 	struct ht_kernel_buffer buffer = { HT_BUFFER_OUT, HT_I64, count };
 	void *buffers[1] = { out };
@@ -135,11 +136,13 @@ static void run(struct kernel_build *k, const struct space *s, int32_t x, int64_
 	k->kernel->buffer = &buffer;
 	k->kernel->buffers = k->kernel->args = 1;
 	ht_kernel_verify(k->kernel);
-	assert_int_equal(ht_interpret(k->kernel, buffers, NULL, 0, ht_kernel_tiles(k->kernel), NULL), 0);
+	assert_int_equal(
+		ht_interpret(k->kernel, buffers, NULL, 0, ht_kernel_tiles(k->kernel), NULL), 0);
 }
 
 /* A space of one stage whose dimensions are the groups that `bits` leave. */
-static struct space open_space(struct kernel_build *k, struct lower *l, int32_t rank, const int64_t *dim, uint32_t bits)
+static struct space open_space(
+	struct kernel_build *k, struct lower *l, int32_t rank, const int64_t *dim, uint32_t bits)
 {
 	kb_init(k, l);
 	kb_stage(k, HT_STAGE_LOOP);
@@ -177,7 +180,8 @@ static void reshaped_spaces_keep_the_element(void **state)
 
 		r = space_reshape(&k.xb, &s, other, to);
 		back = space_reshape(&k.xb, &r, rank, dim);
-		run(&k, &s, ht_x2(&k.xb, HT_X_ADD, space_linear(&k.xb, &r), space_linear(&k.xb, &back)),
+		run(&k, &s,
+			ht_x2(&k.xb, HT_X_ADD, space_linear(&k.xb, &r), space_linear(&k.xb, &back)),
 			product(rank, dim), out);
 		for (int64_t e = 0; e < product(rank, dim); e++)
 			assert_int_equal(out[e], 2 * e);
@@ -219,8 +223,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(reshaped_views_keep_addresses, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(offsets_of_spaces, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(reshaped_spaces_keep_the_element, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(broadcast_spaces_drop_dimensions, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			reshaped_spaces_keep_the_element, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			broadcast_spaces_drop_dimensions, set_up, tear_down),
 	};
 
 	srand(7);
