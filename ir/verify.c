@@ -196,9 +196,9 @@ static void check_result_types(struct verify *v, const struct ht_node *n)
 			enum ht_dtype has = without_ref(n->out[at].dtype);
 
 			if (want != HT_INVALID && has != HT_INVALID && want != has)
-				fail(v, n, "result %d ('%.*s') is %s, its attributes say %s", (int)at,
-					HT_STR_ARG(info->result[i].name), ht_dtype_info(has)->name,
-					ht_dtype_info(want)->name);
+				fail(v, n, "result %d ('%.*s') is %s, its attributes say %s",
+					(int)at, HT_STR_ARG(info->result[i].name),
+					ht_dtype_info(has)->name, ht_dtype_info(want)->name);
 		}
 	}
 }

@@ -236,8 +236,7 @@ static void moves(void **state)
 	X(shape)                                                                                   \
 	INTS("b", n, begin)                                                                        \
 	INTS("e", n, end)                                                                          \
-		INTS("s", n, strides) "%y = StridedSlice(%x, %b, %e, %s) {T=f32, Index=i32" masks  \
-				      "}"
+	INTS("s", n, strides) "%y = StridedSlice(%x, %b, %e, %s) {T=f32, Index=i32" masks "}"
 
 static void slices(void **state)
 {
