@@ -205,19 +205,24 @@ def moved(x):
     raise AssertionError('all values are equal')
 
 
-def survives(row, kind, name, path, inputs, want):
+def passes(row, changed, inputs, want):
+    try:
+        got = run_tool(row, changed, inputs, FULL)
+    except Failed as e:
+        if 'exits with 4' in str(e) or 'exits with 70' in str(e):
+            raise
+        return False
+    allowed = {n: row.tolerance if b.dtype.kind == 'f' else 0 for n, b in want.items()}
+    return not judge(got, want, allowed)[1]
+
+
+def survives(row, kind, name, path, samples, wants):
     """Whether the test passes with the change."""
     model = (TfJs if row.oracle == 'tfjs' else GraphDef)(row, path)
     model.change(kind, name)
     with tempfile.TemporaryDirectory() as d:
-        try:
-            got = run_tool(row, model.write(d), inputs, FULL)
-        except Failed as e:
-            if 'exits with 4' in str(e) or 'exits with 70' in str(e):
-                raise
-            return False
-    allowed = {n: row.tolerance if b.dtype.kind == 'f' else 0 for n, b in want.items()}
-    return not judge(got, want, allowed)[1]
+        changed = model.write(d)
+        return all(passes(row, changed, inputs, want) for inputs, want in zip(samples, wants))
 
 
 def check(row, a):
@@ -225,10 +230,10 @@ def check(row, a):
     import numpy as np
     import data
     import oracle
-    path, inputs = model_path(row), row.inputs(data)
+    path, samples = model_path(row), [make(data) for make in (row.inputs, *row.others)]
     if row.oracle == 'savedmodel' and row.name == 'kws_ref_model':
         return 0, 0  # its functions are inlined under other names; the others cover its ops
-    want = oracle.reference(row, path, inputs)
+    wants = [oracle.reference(row, path, inputs) for inputs in samples]
     model = (TfJs if row.oracle == 'tfjs' else GraphDef)(row, path)
     changes = list(model.changes(row.outputs))
     r = np.random.default_rng(a.seed)
@@ -244,7 +249,7 @@ def check(row, a):
     seen = unseen = 0
     for kind, name in changes:
         try:
-            alive = survives(row, kind, name, path, inputs, want)
+            alive = survives(row, kind, name, path, samples, wants)
         except Failed as e:
             print(f'FAIL {row.name}: {kind} of {name}: {str(e)[:300]}', flush=True)
             unseen += 1
