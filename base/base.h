@@ -281,6 +281,23 @@ int64_t ht_shape_count(struct ht_shape s);
 /* "[1,224,224,3]", "[?,3]", "[]", "[*]" for unknown rank. */
 void ht_shape_print(struct ht_shape s, struct ht_buf *out);
 
+/* ---- elements at addresses of any alignment: constants lie anywhere in a mapped file ---- */
+
+#define HT_DEFINE_LOAD(name, type)                                                                 \
+	static inline type ht_load_##name(const void *p, int64_t i)                                \
+	{                                                                                          \
+		type x;                                                                            \
+		__builtin_memcpy(&x, (const char *)p + i * (int64_t)sizeof x, sizeof x);           \
+		return x;                                                                          \
+	}
+HT_DEFINE_LOAD(f32, float)
+HT_DEFINE_LOAD(f64, double)
+HT_DEFINE_LOAD(u16, uint16_t)
+HT_DEFINE_LOAD(i16, int16_t)
+HT_DEFINE_LOAD(i32, int32_t)
+HT_DEFINE_LOAD(i64, int64_t)
+#undef HT_DEFINE_LOAD
+
 /* ---- blob.c: bytes of constants ---- */
 
 /* Reference-counted bytes: a span of a mapped file, or memory of their own.  Large constants are

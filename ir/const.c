@@ -77,11 +77,11 @@ int64_t ht_tensor_int(const struct ht_tensor *t, size_t i)
 {
 	switch (t->dtype) {
 	case HT_I16:
-		return ((const int16_t *)t->blob->p)[i];
+		return ht_load_i16(t->blob->p, (int64_t)i);
 	case HT_I32:
-		return ((const int32_t *)t->blob->p)[i];
+		return ht_load_i32(t->blob->p, (int64_t)i);
 	default:
 		HT_CHECK(t->dtype == HT_I64);
-		return ((const int64_t *)t->blob->p)[i];
+		return ht_load_i64(t->blob->p, (int64_t)i);
 	}
 }

@@ -37,7 +37,7 @@ static void copy8(const void *src, void *dst, int64_t n)
 static void f32_to_bf16_plain(const void *src, void *dst, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)
-		((uint16_t *)dst)[i] = ht_f32_to_bf16(((const float *)src)[i]);
+		((uint16_t *)dst)[i] = ht_f32_to_bf16(ht_load_f32(src, i));
 }
 
 /* As ht_f32_to_bf16(), eight at once; each result in the low half of 32 bits. */
@@ -97,13 +97,14 @@ static void f32_to_pairs(const float *a, const float *b, uint32_t *dst, int64_t 
 	int64_t i = __builtin_cpu_supports("avx2") ? pairs_fast(a, b, dst, n) : 0;
 
 	for (; i < n; i++)
-		dst[i] = (uint32_t)ht_f32_to_bf16(b[i]) << 16 | ht_f32_to_bf16(a[i]);
+		dst[i] = (uint32_t)ht_f32_to_bf16(ht_load_f32(b, i)) << 16 |
+			 ht_f32_to_bf16(ht_load_f32(a, i));
 }
 
 static void f32_to_f16_plain(const void *src, void *dst, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)
-		((uint16_t *)dst)[i] = ht_f32_to_f16(((const float *)src)[i]);
+		((uint16_t *)dst)[i] = ht_f32_to_f16(ht_load_f32(src, i));
 }
 
 __attribute__((target("avx,f16c"))) static void f32_to_f16_fast(
@@ -131,13 +132,13 @@ static void f32_to_f16(const void *src, void *dst, int64_t n)
 static void f16_to_f32(const void *src, void *dst, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)
-		((float *)dst)[i] = ht_f16_to_f32(((const uint16_t *)src)[i]);
+		((float *)dst)[i] = ht_f16_to_f32(ht_load_u16(src, i));
 }
 
 static void bf16_to_f32(const void *src, void *dst, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)
-		((float *)dst)[i] = ht_bf16_to_f32(((const uint16_t *)src)[i]);
+		((float *)dst)[i] = ht_bf16_to_f32(ht_load_u16(src, i));
 }
 
 static void by_way_of_f32(convert_fn *up, convert_fn *down, const void *src, void *dst, int64_t n)

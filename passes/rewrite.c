@@ -514,23 +514,23 @@ static bool element(const struct ht_tensor *t, int64_t i, double *x)
 
 	switch ((int)t->dtype) {
 	case HT_F32:
-		*x = ((const float *)p)[i];
+		*x = ht_load_f32(p, i);
 		return true;
 	case HT_F64:
-		*x = ((const double *)p)[i];
+		*x = ht_load_f64(p, i);
 		return true;
 	case HT_F16:
-		*x = ht_f16_to_f32(((const uint16_t *)p)[i]);
+		*x = ht_f16_to_f32(ht_load_u16(p, i));
 		return true;
 	case HT_BF16:
-		*x = ht_bf16_to_f32(((const uint16_t *)p)[i]);
+		*x = ht_bf16_to_f32(ht_load_u16(p, i));
 		return true;
 	case HT_I32:
-		*x = ((const int32_t *)p)[i];
+		*x = ht_load_i32(p, i);
 		return true;
 	case HT_I64:
-		*x = (double)((const int64_t *)p)[i];
-		return (int64_t)*x == ((const int64_t *)p)[i] && fabs(*x) < 0x1p53;
+		*x = (double)ht_load_i64(p, i);
+		return (int64_t)*x == ht_load_i64(p, i) && fabs(*x) < 0x1p53;
 	default:
 		return false;
 	}
@@ -575,8 +575,7 @@ bool ht_const_small_ints(struct ht_value v, int64_t *out, int max, int *count)
 	if (n > (size_t)max)
 		return false;
 	for (size_t i = 0; i < n; i++)
-		out[i] = t->dtype == HT_I32 ? ((const int32_t *)t->blob->p)[i]
-					    : ((const int64_t *)t->blob->p)[i];
+		out[i] = ht_tensor_int(t, i);
 	*count = (int)n;
 	return true;
 }
