@@ -69,6 +69,25 @@ static enum ht_status pack(struct build *b, struct ht_plan_buffer *buf)
 	return HT_OK;
 }
 
+/* Kernels read elements at their natural alignment; in a mapped file they may lie anywhere. */
+static enum ht_status keep_aligned(struct build *b, struct ht_plan_buffer *buf)
+{
+	struct ht_blob *copy;
+
+	if ((uintptr_t)buf->blob->p % ht_dtype_info(buf->dtype)->bytes == 0) {
+		keep(b->p, ht_blob_ref(buf->blob));
+		return HT_OK;
+	}
+	copy = ht_blob_new(buf->bytes);
+	if (!copy)
+		return ht_error(b->d, HT_E_ENVIRONMENT, HT_NOWHERE,
+			"no memory for %zu bytes of weights", buf->bytes);
+	memcpy((void *)(uintptr_t)copy->p, buf->blob->p, buf->bytes);
+	keep(b->p, copy);
+	buf->blob = copy;
+	return HT_OK;
+}
+
 static enum ht_status make_constants(struct build *b, struct ht_graph *g)
 {
 	for (int32_t i = 0; i < b->plan->buffers; i++) {
@@ -77,7 +96,7 @@ static enum ht_status make_constants(struct build *b, struct ht_graph *g)
 			continue;
 		b->p->info.weight_bytes += buf->bytes;
 		if (!buf->pack) {
-			keep(b->p, ht_blob_ref(buf->blob));
+			HT_TRY(keep_aligned(b, buf));
 			continue;
 		}
 		HT_TRY(pack(b, buf));

@@ -48,7 +48,7 @@ static double *by_channel(
 	struct ht_value v, int32_t rank, int32_t axis, int64_t channels, struct ht_arena *a)
 {
 	int64_t n, count = 1;
-	const float *p = ht_const_f32(v, &n);
+	const void *p = ht_const_f32(v, &n);
 	struct ht_shape s = ht_type_of(v)->shape;
 	double *out;
 
@@ -65,14 +65,14 @@ static double *by_channel(
 		return NULL;
 	out = HT_NEW_ARRAY(a, double, (size_t)channels);
 	for (int64_t i = 0; i < channels; i++)
-		out[i] = p[count == 1 ? 0 : i];
+		out[i] = (double)ht_load_f32(p, count == 1 ? 0 : i);
 	return out;
 }
 
-static const float *vector_of(struct ht_value v, int64_t channels)
+static const void *vector_of(struct ht_value v, int64_t channels)
 {
 	int64_t n;
-	const float *p = ht_const_f32(v, &n);
+	const void *p = ht_const_f32(v, &n);
 
 	return n == channels ? p : NULL;
 }
@@ -95,7 +95,7 @@ static void compose(struct affine *f, const double *scale, const double *offset)
 static bool batch_norm_affine(
 	const struct ht_rw *r, struct ht_node *n, int64_t channels, double **scale, double **offset)
 {
-	const float *p[4];
+	const void *p[4];
 	double epsilon = ht_attr_float(n, "epsilon", 1e-4F);
 
 	if (ht_attr_bool(n, "is_training", true) || n->ins != 5)
@@ -109,8 +109,10 @@ static bool batch_norm_affine(
 	*scale = HT_NEW_ARRAY(r->arena, double, (size_t)channels);
 	*offset = HT_NEW_ARRAY(r->arena, double, (size_t)channels);
 	for (int64_t i = 0; i < channels; i++) {
-		(*scale)[i] = p[0][i] / sqrt((double)p[3][i] + epsilon);
-		(*offset)[i] = p[1][i] - p[2][i] * (*scale)[i];
+		(*scale)[i] =
+			(double)ht_load_f32(p[0], i) / sqrt((double)ht_load_f32(p[3], i) + epsilon);
+		(*offset)[i] =
+			(double)ht_load_f32(p[1], i) - (double)ht_load_f32(p[2], i) * (*scale)[i];
 	}
 	return true;
 }
@@ -265,7 +267,7 @@ static bool weight_layout(const struct ht_node *n, struct ht_shape w, struct lay
 }
 
 /* Row by row where the channels are last, so that it runs at the speed of memory. */
-static struct ht_blob *scaled(struct ht_rw *r, const float *w, struct layout l, const double *scale)
+static struct ht_blob *scaled(struct ht_rw *r, const void *w, struct layout l, const double *scale)
 {
 	size_t n = (size_t)(l.outer * l.channels * l.inner);
 	struct ht_blob *b = ht_rw_blob(r, n * sizeof(float));
@@ -276,11 +278,11 @@ static struct ht_blob *scaled(struct ht_rw *r, const float *w, struct layout l, 
 		factor[c] = (float)scale[c];
 	for (int64_t o = 0; o < l.outer; o++) {
 		for (int64_t c = 0; l.inner == 1 && c < l.channels; c++)
-			to[c] = w[c] * factor[c];
+			to[c] = ht_load_f32(w, c) * factor[c];
 		for (int64_t i = 0; l.inner != 1 && i < l.channels * l.inner; i++)
-			to[i] = w[i] * factor[i / l.inner];
+			to[i] = ht_load_f32(w, i) * factor[i / l.inner];
 		to += l.channels * l.inner;
-		w += l.channels * l.inner;
+		w = (const float *)w + l.channels * l.inner;
 	}
 	return b;
 }

@@ -286,7 +286,7 @@ static struct ht_value vector(const struct norm *m, struct ht_node *before, stru
 	struct ht_rw *r = m->r;
 	struct ht_str name = ht_str_printf(r->arena, "%.*s/%s", HT_STR_ARG(before->name), what);
 	struct ht_shape shape = { 1, &m->channels };
-	const float *p = NULL;
+	const void *p = NULL;
 	struct ht_blob *b;
 	int64_t n = 1;
 
@@ -296,7 +296,7 @@ static struct ht_value vector(const struct norm *m, struct ht_node *before, stru
 		return v;
 	b = ht_rw_blob(r, (size_t)m->channels * sizeof(float));
 	for (int64_t i = 0; i < m->channels; i++)
-		((float *)(void *)(uintptr_t)b->p)[i] = p ? p[n == 1 ? 0 : i] : absent;
+		((float *)(void *)(uintptr_t)b->p)[i] = p ? ht_load_f32(p, n == 1 ? 0 : i) : absent;
 	return ht_rw_const(r, before, name, HT_F32, shape, b);
 }
 

@@ -554,7 +554,7 @@ bool ht_const_is(struct ht_value v, double x)
 	return ht_const_splat(v, &have) && have == x && signbit(have) == signbit(x);
 }
 
-const float *ht_const_f32(struct ht_value v, int64_t *n)
+const void *ht_const_f32(struct ht_value v, int64_t *n)
 {
 	const struct ht_tensor *t = ht_const_tensor(v);
 

@@ -86,8 +86,8 @@ struct ht_shape ht_broadcast_shape(struct ht_arena *a, struct ht_shape x, struct
 struct ht_blob *ht_rw_blob(struct ht_rw *r, size_t n);
 /* Every element of the constant `v` is *x (floats and integers; exact). */
 bool ht_const_splat(struct ht_value v, double *x);
-/* Elements of a constant of type F32; NULL when it is none.  *n elements. */
-const float *ht_const_f32(struct ht_value v, int64_t *n);
+/* Elements of a constant of type F32, at any alignment (ht_load_f32); NULL when it is none. */
+const void *ht_const_f32(struct ht_value v, int64_t *n);
 /* `v` is a constant whose elements are all equal to `x`, the sign of zero included. */
 bool ht_const_is(struct ht_value v, double x);
 /* Same ints as a small array; false when it is no constant of at most `max` integers. */
