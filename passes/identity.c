@@ -206,16 +206,7 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
-	struct ht_rw r;
-	struct ht_node **all;
-	size_t count;
-
-	ht_rw_init(&r, g, c);
-	all = ht_rw_nodes(&r, &count);
-	for (size_t i = 0; i < count; i++)
-		if (all[i]->graph)
-			visit(&r, all[i]);
-	return HT_OK;
+	return ht_rw_each(g, c, visit);
 }
 
 const struct ht_pass ht_pass_identity = {

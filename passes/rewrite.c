@@ -644,3 +644,18 @@ bool ht_rw_product(const struct ht_rw *r, struct ht_node *n, struct ht_product *
 	return (n->op == HT_OP_Mul || n->op == HT_OP_RealDiv) && n->ins == 2 &&
 	       add_product(r, n, p);
 }
+
+enum ht_status ht_rw_each(struct ht_graph *g, struct ht_pass_context *c,
+	void (*visit)(struct ht_rw *r, struct ht_node *n))
+{
+	struct ht_rw r;
+	struct ht_node **all;
+	size_t count;
+
+	ht_rw_init(&r, g, c);
+	all = ht_rw_nodes(&r, &count);
+	for (size_t i = 0; i < count; i++)
+		if (all[i]->graph)
+			visit(&r, all[i]);
+	return HT_OK;
+}
