@@ -1,4 +1,4 @@
-/* Between build.c and simplify.c. */
+/* Between build.c and simplify*.c. */
 #ifndef HT_KERNEL_BUILD_H
 #define HT_KERNEL_BUILD_H
 
