@@ -1,0 +1,74 @@
+/* Between the files of pass transposes. */
+#ifndef HT_PASSES_TRANSPOSES_H
+#define HT_PASSES_TRANSPOSES_H
+
+#include "passes/rewrite.h"
+
+/* ---- permutation.c ---- */
+
+enum { HT_PERM_RANK = 8 };
+
+struct ht_perm {
+	int rank;
+	int64_t to[HT_PERM_RANK]; /* result axis i is operand axis to[i] */
+};
+
+bool ht_perm_is_identity(const struct ht_perm *p);
+bool ht_perm_eq(const struct ht_perm *a, const struct ht_perm *b);
+struct ht_perm ht_perm_inverse(const struct ht_perm *p);
+/* First p, then q. */
+struct ht_perm ht_perm_compose(const struct ht_perm *p, const struct ht_perm *q);
+/* The permutation of a Transpose of a tensor of known shape; false for other nodes. */
+bool ht_perm_of(const struct ht_node *n, struct ht_perm *p);
+/* The shape that permutes to `s`. */
+struct ht_shape ht_perm_before(struct ht_arena *a, struct ht_shape s, const struct ht_perm *p);
+/* `from` is what p made of another shape, and is reshaped to `to`.  *q: what does the same behind a
+ * reshape of the other shape; false when p tears axes apart that the reshape joins or cuts. */
+bool ht_perm_behind_reshape(
+	const struct ht_perm *p, struct ht_shape from, struct ht_shape to, struct ht_perm *q);
+
+/* ---- transposes_through.c ---- */
+
+enum ht_through {
+	HT_THROUGH_NONE,
+	HT_THROUGH_ELEMENTWISE, /* all operands are broadcast to the result */
+	HT_THROUGH_BIAS,        /* BiasAdd */
+	HT_THROUGH_NORM,        /* FusedBatchNorm: the first operand */
+	HT_THROUGH_CONCAT,
+	HT_THROUGH_PACK,
+	HT_THROUGH_PAD,
+	HT_THROUGH_REDUCE,
+	HT_THROUGH_SOFTMAX,
+	HT_THROUGH_SLICE,
+	HT_THROUGH_STRIDED,
+	HT_THROUGH_SPLIT,
+	HT_THROUGH_TILE,
+	HT_THROUGH_RESHAPE
+};
+
+enum ht_through ht_through_kind(const struct ht_node *n);
+/* Operands that are data, not axes and sizes: [first, end). */
+void ht_through_operands(
+	const struct ht_node *n, enum ht_through kind, int32_t *first, int32_t *end);
+/* The permutation that n's operands share, when it may move down. */
+bool ht_through_perm(
+	const struct ht_rw *r, struct ht_node *n, enum ht_through kind, struct ht_perm *p);
+/* `v` as it must be for its transposition by `p` to be what it was. */
+struct ht_value ht_untransposed(
+	struct ht_rw *r, struct ht_node *n, struct ht_value v, const struct ht_perm *p);
+
+/* ---- transposes_sink.c ---- */
+
+/* Moves the Transpose of n's operands behind its results; false when it does not. */
+bool ht_transpose_sink(struct ht_rw *r, struct ht_node *n);
+/* Operand `arg` has `each` integers an axis (ht_axis_ints() tells): for the axes before p. */
+void ht_permute_axis_ints(
+	struct ht_rw *r, struct ht_node *n, int32_t arg, int each, const struct ht_perm *p);
+/* Whether `v` is a constant of `want` integers. */
+bool ht_axis_ints(struct ht_value v, int want);
+
+/* ---- transposes.c ---- */
+
+struct ht_str ht_transpose_name(struct ht_rw *r, const struct ht_node *n, const char *what);
+
+#endif
