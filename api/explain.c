@@ -97,6 +97,17 @@ static void put_types_json(struct explain *e)
 	}
 }
 
+static void put_names_json(
+	struct ht_buf *b, const char *key, const struct ht_str *name, size_t names)
+{
+	ht_printf(b, ",\n \"%s\": [", key);
+	for (size_t i = 0; i < names; i++) {
+		ht_puts(b, i ? ", " : "");
+		ht_put_json(b, name[i]);
+	}
+	ht_putc(b, ']');
+}
+
 static void put_json(struct explain *e, const struct ht_lowering *l)
 {
 	struct ht_buf *b = &e->buf;
@@ -118,14 +129,12 @@ static void put_json(struct explain *e, const struct ht_lowering *l)
 	}
 	ht_puts(b, "],\n \"types\": {");
 	put_types_json(e);
-	ht_printf(b,
-		"},\n \"nodes\": %zu,\n \"float_nodes\": %zu,\n \"low_nodes\": %zu,\n \"unknown\": [",
+	ht_printf(b, "},\n \"nodes\": %zu,\n \"float_nodes\": %zu,\n \"low_nodes\": %zu",
 		l->graph->nodes, from->float_nodes, from->low_nodes);
-	for (size_t i = 0; i < from->unknowns; i++) {
-		ht_puts(b, i ? ", " : "");
-		ht_put_json(b, from->unknown[i]);
-	}
-	ht_puts(b, "]}\n");
+	put_names_json(b, "unknown", from->unknown, from->unknowns);
+	put_names_json(b, "assumed", from->assumed, from->assumeds);
+	put_names_json(b, "fallback", from->fallback, from->fallbacks);
+	ht_puts(b, "}\n");
 }
 
 static void put_type_text(
@@ -133,6 +142,8 @@ static void put_type_text(
 {
 	ht_printf(b, "%.*s  %.*s: %s -> %s  %s", HT_STR_ARG(node), HT_STR_ARG(attr),
 		ht_dtype_name(t->from), ht_dtype_name(t->to), t->rule);
+	if (t->operands != HT_INVALID)
+		ht_printf(b, " (operands %s)", ht_dtype_name(t->operands));
 	if (t->list)
 		ht_printf(b, " (%s, %s)", ht_class_name(t->class), t->list);
 	ht_putc(b, '\n');
@@ -154,6 +165,12 @@ static void put_text(struct explain *e, const struct ht_lowering *l)
 			ht_dtype_name(from->cast[i].from), ht_dtype_name(from->cast[i].to),
 			HT_STR_ARG(from->cast[i].source),
 			from->cast[i].constant ? " (constant: folded)" : "");
+	for (size_t i = 0; i < from->fallbacks; i++)
+		ht_printf(b, "no kernel takes its dtypes, kept: %.*s\n",
+			HT_STR_ARG(from->fallback[i]));
+	for (size_t i = 0; i < from->assumeds; i++)
+		ht_printf(
+			b, "kernels not published, assumed: %.*s\n", HT_STR_ARG(from->assumed[i]));
 	for (size_t i = 0; i < from->unknowns; i++)
 		ht_printf(b, "unknown to the profile, kept: %.*s\n", HT_STR_ARG(from->unknown[i]));
 	ht_printf(b, "%zu of %zu float nodes in low precision, %zu casts\n", from->low_nodes,

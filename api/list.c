@@ -1,4 +1,4 @@
-/* Tables of what there is: ops, targets, policies, passes. */
+/* Tables of what there is: ops, targets, policies, profiles, passes. */
 #include "api/api.h"
 
 #include <string.h>
@@ -80,6 +80,14 @@ static void list_policies(struct list *l)
 	}
 }
 
+static void list_profiles(struct list *l)
+{
+	for (const struct ht_profile *const *p = ht_profiles; *p; p++) {
+		const char *const column[][2] = { { "summary", (*p)->summary } };
+		row(l, (*p)->name, HT_COUNT(column), column);
+	}
+}
+
 static void list_passes(struct list *l)
 {
 	for (const struct ht_pass *const *p = ht_passes; *p; p++) {
@@ -97,6 +105,7 @@ static enum ht_status list(void *arg)
 		{ "ops", list_ops },
 		{ "passes", list_passes },
 		{ "policies", list_policies },
+		{ "profiles", list_profiles },
 		{ "targets", list_targets },
 	};
 	struct list *l = arg;

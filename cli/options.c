@@ -26,6 +26,7 @@ const struct verb verbs[] = {
 	{ "ops", LISTS, "", "the table of ops", verb_list },
 	{ "targets", LISTS, "", "the machines to generate code for", verb_list },
 	{ "policies", LISTS, "", "the precision policies", verb_list },
+	{ "profiles", LISTS, "", "the machines that policies decide for", verb_list },
 	{ "help", HELP_VERB, "[VERB]", "how to use the tool or a verb", verb_help },
 	{ "version", HELP_VERB, "", "the version", verb_version },
 	{ 0 },

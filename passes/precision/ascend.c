@@ -2,8 +2,7 @@
  * by tensor, the first column that is left wins.  Strictly forward: producers are final when a
  * node is judged.  A match that would leave nothing changes nothing.
  *
- * Not here, because nothing calls for it: promote groups (their operands share one type attribute
- * in TensorFlow's ops), and formats. */
+ * Not here, because nothing calls for it: formats. */
 #include "passes/precision/precision.h"
 
 struct judge {
@@ -11,86 +10,155 @@ struct judge {
 	struct ht_node *n;
 	struct ht_choice *c;
 	enum ht_mode mode;
-	enum ht_dtype low; /* of the mixed modes and of ALLOW_ */
+	enum ht_dtype low;      /* of the mixed modes and of ALLOW_ */
+	bool keeps;             /* stated for the node: its dtypes stay where a kernel has them */
+	struct ht_tensor_of at; /* the tensor in question */
+	bool matched;           /* some tensor has narrowed the columns */
+	bool reduced;           /* under ALLOW_FP16 a float32 tensor had to go low */
 };
+typedef void strategy(struct judge *j, enum ht_dtype d);
+
+/* ---- matchers: each narrows the columns, or changes nothing and says no ---- */
 
 static bool is_low(enum ht_dtype t)
 {
 	return t == HT_F16 || t == HT_BF16;
 }
 
-static bool is_judged_float(enum ht_dtype t)
+static bool narrow(struct judge *j, enum ht_dtype t)
 {
-	return t == HT_F32 || is_low(t);
+	bool found = ht_narrow_columns(j->c, j->at, t);
+
+	j->matched |= found;
+	return found;
 }
 
-/* The target, else the nearest wider float: f32 for both low types, nothing for f32. */
-static bool rise(struct judge *j, int attr, enum ht_dtype t)
+/* The target, else the nearest wider float: f32 for both low types, nothing for f32.  Integers only
+ * exactly. */
+static bool rise(struct judge *j, enum ht_dtype t)
 {
-	return ht_narrow_columns(j->c, attr, t) ||
-	       (is_low(t) && ht_narrow_columns(j->c, attr, HT_F32));
+	return narrow(j, t) || (is_low(t) && narrow(j, HT_F32));
 }
 
-/* To the mode's low type; another low type is never put in its place. */
-static bool reduce(struct judge *j, int attr, enum ht_dtype t)
+/* The low type that the mode never puts in another's place: `d` is the tensor's own dtype. */
+static bool is_forbidden(const struct judge *j, enum ht_dtype t, enum ht_dtype d)
 {
-	return t == HT_F32 && j->low != HT_INVALID && ht_narrow_columns(j->c, attr, j->low);
+	if (j->keeps)
+		return false;
+	switch (j->mode) {
+	case HT_MODE_FORCE_FP16:
+	case HT_MODE_FORCE_FP32:
+	case HT_MODE_CUBE:
+		return t == HT_BF16;
+	case HT_MODE_ALLOW_FP16:
+	case HT_MODE_MIX_FP16:
+		return t == HT_BF16 && d != HT_BF16;
+	case HT_MODE_ALLOW_BF16:
+	case HT_MODE_MIX_BF16:
+		return t == HT_F16 && d != HT_F16;
+	case HT_MODE_KEEP:
+		break;
+	}
+	return false;
 }
 
-/* ---- strategies: one tensor, of type attribute `attr`, of original dtype `d` ---- */
-
-static void keep(struct judge *j, int attr, enum ht_dtype d)
+static bool reduce(struct judge *j, enum ht_dtype t, enum ht_dtype d)
 {
-	rise(j, attr, d);
+	if (t == HT_F32 && !is_forbidden(j, HT_BF16, d) && narrow(j, HT_BF16))
+		return true;
+	return (t == HT_F32 || t == HT_BF16) && !is_forbidden(j, HT_F16, d) && narrow(j, HT_F16);
 }
 
-/* The manual: float32 stays wherever a float32 kernel is.  (The vendor's code first tries float16
- * for matrix products and convolutions.) */
-static void allow(struct judge *j, int attr, enum ht_dtype d)
+/* ---- strategies: one tensor, of original dtype `d` ---- */
+
+static void keep(struct judge *j, enum ht_dtype d)
 {
-	if (!rise(j, attr, d))
-		reduce(j, attr, d);
+	rise(j, d);
 }
 
-static void force(struct judge *j, int attr, enum ht_dtype d)
+/* The vendor's code first tries float16 for matrix products and convolutions; by the manual
+ * float32 stays wherever a float32 kernel is. */
+static void allow_fp16(struct judge *j, enum ht_dtype d)
 {
-	(void)d;
-	rise(j, attr, j->mode == HT_MODE_FORCE_FP16 ? HT_F16 : HT_F32);
+	bool prefers_fp16 = d == HT_F32 && j->c->offer->cube && !j->keeps && !j->p->profile->manual;
+	enum ht_dtype target = prefers_fp16 ? HT_F16 : d;
+
+	if (!rise(j, target) && reduce(j, target, d) && target == HT_F32)
+		j->reduced = true;
+}
+
+static void allow_bf16(struct judge *j, enum ht_dtype d)
+{
+	if (!rise(j, d))
+		reduce(j, d, d);
+}
+
+static void force_fp16(struct judge *j, enum ht_dtype d)
+{
+	rise(j, ht_is_policy_float(d) ? HT_F16 : d);
+}
+
+/* Once an operand had to go low, the rest of the node does. */
+static void allow_fp16_marked(struct judge *j, enum ht_dtype d)
+{
+	if (j->reduced && !j->keeps)
+		force_fp16(j, d);
+	else
+		allow_fp16(j, d);
+}
+
+static bool has_cube_column(const struct judge *j)
+{
+	for (int i = 0; i < j->c->columns; i++)
+		if ((j->c->left >> i & 1) && j->c->column[i].arg[0] == HT_F16 &&
+			j->c->column[i].result[0] == HT_F32)
+			return true;
+	return false;
+}
+
+static void force_fp32(struct judge *j, enum ht_dtype d)
+{
+	bool cube = j->c->offer->cube && (j->mode == HT_MODE_CUBE || !j->p->profile->manual);
+	enum ht_dtype target = is_low(d) ? HT_F32 : d;
+
+	if (cube && ht_is_policy_float(d) && !j->at.result &&
+		(j->at.formal == 0 || j->p->profile->manual) && has_cube_column(j))
+		target = HT_F16;
+	if (!rise(j, target))
+		reduce(j, target, d);
 }
 
 /* Goes low where a kernel can; a tensor of the other low type keeps it. */
-static void mix(struct judge *j, int attr, enum ht_dtype d)
+static void mix(struct judge *j, enum ht_dtype d)
 {
-	if (is_low(d) && d != j->low)
-		rise(j, attr, d);
+	if (!ht_is_policy_float(d) || (is_low(d) && d != j->low))
+		rise(j, d);
 	else
-		ht_narrow_columns(j->c, attr, j->low);
+		narrow(j, j->low);
 }
+
+/* ---- gray ---- */
 
 /* The dtype an operand arrives in.  A cast from the low type up is looked through: the cast one
  * would only be cast back. */
 static enum ht_dtype arriving(struct judge *j, struct ht_value v)
 {
-	const char *list;
-	struct ht_value before;
+	enum ht_dtype to = ht_decided_dtype(j->p, v), from;
 
-	if (v.node->op != HT_OP_Cast ||
-		ht_profile_class(j->p->profile, v.node, &list) == HT_CLASS_BLACK)
-		return ht_decided_dtype(j->p, v);
-	before = v.node->in[0];
-	if (is_low(ht_decided_dtype(j->p, before)) && ht_decided_dtype(j->p, v) == HT_F32)
-		return ht_decided_dtype(j->p, before);
-	return ht_decided_dtype(j->p, v);
+	if (v.node->op != HT_OP_Cast || j->p->choice[v.node->id].class == HT_CLASS_BLACK)
+		return to;
+	from = ht_decided_dtype(j->p, v.node->in[0]);
+	return from == j->low && ht_is_policy_float(to) ? from : to;
 }
 
-static void follow(struct judge *j, int attr, struct ht_value v)
+static void follow(struct judge *j, struct ht_value v, enum ht_dtype d)
 {
 	enum ht_dtype f = arriving(j, v);
 
-	if (!j->c->followed)
+	if (!j->c->followed && ht_is_policy_float(d))
 		j->c->followed = v.node;
-	if (!rise(j, attr, f))
-		reduce(j, attr, f);
+	if (!rise(j, f))
+		reduce(j, f, d);
 }
 
 /* ---- one node ---- */
@@ -101,84 +169,224 @@ static bool is_constant(const struct ht_node *n)
 	       n->op == HT_OP_Variable;
 }
 
-static bool is_gray(const struct judge *j)
+/* Operand `i`: what it is a tensor of, and its dtype in the graph; false: none of the policy's. */
+static bool is_tensor(struct judge *j, bool result, int32_t i, enum ht_dtype *d)
 {
-	if (j->mode != HT_MODE_FORCE_FP16 && ht_profile_is_still(j->p->profile, j->n))
-		return true;
-	return (j->mode == HT_MODE_MIX_FP16 || j->mode == HT_MODE_MIX_BF16) &&
-	       j->c->class == HT_CLASS_GRAY;
+	const struct ht_op_info *info = ht_op_info(j->n->op);
+	int f = result ? ht_formal_of_result(j->n, i) : ht_formal_of_arg(j->n, i);
+
+	if (f < 0)
+		return false;
+	j->at = (struct ht_tensor_of){ result, f };
+	*d = ht_formal_from(j->p, j->n, result ? &info->result[f] : &info->arg[f]);
+	return *d != HT_INVALID;
 }
 
-static void judge_gray(struct judge *j)
+/* Operands first, constants behind the others, then results.  `gray`: operands follow their
+ * producers. */
+static void judge_tensors(struct judge *j, strategy *apply, bool gray)
 {
-	j->c->rule = ht_profile_is_still(j->p->profile, j->n)
-			     ? "has no kernel: follows its producer"
-			     : "gray: follows its producer";
-	for (int constants = 0; constants < 2; constants++) {
+	enum ht_dtype d;
+
+	for (int constants = 0; constants < 2; constants++)
 		for (int32_t i = 0; i < j->n->ins; i++) {
-			struct ht_unit *u = ht_unit_of_arg(j->p, j->n, i);
-			if (u && is_judged_float(u->from) &&
-				is_constant(j->n->in[i].node) == (constants == 1))
-				follow(j, u->attr, j->n->in[i]);
+			if (is_constant(j->n->in[i].node) != (constants == 1) ||
+				!is_tensor(j, false, i, &d))
+				continue;
+			if (gray)
+				follow(j, j->n->in[i], d);
+			else
+				apply(j, d);
 		}
-	}
-	for (int32_t i = 0; i < j->n->outs; i++) {
-		struct ht_unit *u = ht_unit_of_result(j->p, j->n, i);
-		if (u && is_judged_float(u->from))
-			allow(j, u->attr, u->from);
-	}
+	for (int32_t i = 0; i < j->n->outs; i++)
+		if (is_tensor(j, true, i, &d))
+			apply(j, d);
 }
 
-typedef void strategy(struct judge *j, int attr, enum ht_dtype d);
-
-static strategy *strategy_of(struct judge *j)
+/* The dtype that operands of both dtypes are promoted to. */
+static enum ht_dtype promoted(enum ht_dtype a, enum ht_dtype b)
 {
-	if (j->n->op == HT_OP_Cast) {
-		j->c->rule = "a cast of the graph";
-		return allow;
+	if (a == b || b == HT_INVALID)
+		return a;
+	if (a == HT_INVALID)
+		return b;
+	return ht_dtype_info(a)->bytes == ht_dtype_info(b)->bytes  ? HT_F32
+	       : ht_dtype_info(a)->bytes > ht_dtype_info(b)->bytes ? a
+								   : b;
+}
+
+/* Nothing decided: operands that belong together take the column of the dtype that all of them can
+ * be promoted to, or a wider one. */
+static void promote(struct judge *j)
+{
+	const enum ht_dtype wider[] = { HT_F32, HT_F64 };
+	enum ht_dtype t = HT_INVALID, d;
+	bool found = false;
+
+	for (int32_t i = 0; i < j->n->ins && i < 32; i++)
+		if ((j->c->offer->promotes >> i & 1) && is_tensor(j, false, i, &d))
+			t = promoted(d, t);
+	for (int32_t i = 0; i < j->n->ins && i < 32; i++) {
+		if (!(j->c->offer->promotes >> i & 1) || !is_tensor(j, false, i, &d))
+			continue;
+		found |= narrow(j, t);
+		for (size_t k = 0; !found && k < HT_COUNT(wider); k++)
+			found |= ht_is_float(t) &&
+				 ht_dtype_info(wider[k])->bytes > ht_dtype_info(t)->bytes &&
+				 narrow(j, wider[k]);
 	}
+	if (found)
+		j->c->rule = "its operands are promoted to one dtype";
+}
+
+/* ---- whether a kernel of the machine takes the node at all ---- */
+
+static bool may_reduce(const struct judge *j, enum ht_dtype from, enum ht_dtype to)
+{
+	bool black = j->c->class == HT_CLASS_BLACK;
+
+	if (j->keeps || j->mode == HT_MODE_KEEP)
+		return false;
 	switch (j->mode) {
-	case HT_MODE_KEEP:
-		j->c->rule = "must_keep_origin_dtype";
-		return keep;
-	case HT_MODE_FORCE_FP16:
-		j->c->rule = "force_fp16";
-		return force;
 	case HT_MODE_FORCE_FP32:
-		j->c->rule = "force_fp32";
-		return force;
+	case HT_MODE_CUBE:
+		return !black;
+	case HT_MODE_FORCE_FP16:
 	case HT_MODE_ALLOW_FP16:
-	case HT_MODE_ALLOW_BF16:
-		j->c->rule = "keeps float32 where a kernel has it";
-		return allow;
+		return to == HT_F16;
 	case HT_MODE_MIX_FP16:
+		return to == HT_F16 && !black;
+	case HT_MODE_ALLOW_BF16:
+		return to == HT_BF16 && from == HT_F32;
 	case HT_MODE_MIX_BF16:
+		return to == HT_BF16 && from == HT_F32 && !black;
+	case HT_MODE_KEEP:
 		break;
 	}
-	if (j->c->class == HT_CLASS_WHITE) {
-		j->c->rule = "white: goes low where a kernel can";
-		return mix;
-	}
-	j->c->rule = "black: keeps its dtype";
-	return keep;
+	return false;
 }
 
-/* Inputs first, constants behind the others, then outputs. */
-static void judge_by(struct judge *j, strategy *apply)
+static bool is_served(const struct judge *j, struct ht_tensor_of at, enum ht_dtype d)
 {
-	for (int constants = 0; constants < 2; constants++) {
-		for (int32_t i = 0; i < j->n->ins; i++) {
-			struct ht_unit *u = ht_unit_of_arg(j->p, j->n, i);
-			if (u && is_judged_float(u->from) &&
-				is_constant(j->n->in[i].node) == (constants == 1))
-				apply(j, u->attr, u->from);
-		}
+	for (int i = 0; i < j->c->columns; i++) {
+		enum ht_dtype t = ht_column_dtype(&j->c->column[i], at);
+		if (t == d || (is_low(d) && t == HT_F32))
+			return true;
+		if (ht_is_policy_float(d) && is_low(t) && d != HT_F16 && may_reduce(j, d, t))
+			return true;
 	}
-	for (int32_t i = 0; i < j->n->outs; i++) {
-		struct ht_unit *u = ht_unit_of_result(j->p, j->n, i);
-		if (u && is_judged_float(u->from))
-			apply(j, u->attr, u->from);
+	return false;
+}
+
+static bool is_supported(struct judge *j)
+{
+	enum ht_dtype d;
+
+	if (j->p->profile->computed_columns)
+		return true;
+	for (int32_t i = 0; i < j->n->ins; i++)
+		if (is_tensor(j, false, i, &d) && !is_served(j, j->at, d))
+			return false;
+	for (int32_t i = 0; i < j->n->outs; i++)
+		if (is_tensor(j, true, i, &d) && !is_served(j, j->at, d))
+			return false;
+	return true;
+}
+
+/* ---- which strategy ---- */
+
+static bool is_complex(struct judge *j)
+{
+	const struct ht_op_info *info = ht_op_info(j->n->op);
+
+	for (int i = 0; i < info->args + info->results; i++) {
+		const struct ht_op_arg *formal =
+			i < info->args ? &info->arg[i] : &info->result[i - info->args];
+		enum ht_dtype d = ht_formal_from(j->p, j->n, formal);
+		if (d != HT_INVALID && ht_dtype_info(d)->kind == HT_KIND_COMPLEX)
+			return true;
 	}
+	return false;
+}
+
+static strategy *allow_of(const struct judge *j)
+{
+	return j->mode == HT_MODE_ALLOW_BF16 || j->mode == HT_MODE_MIX_BF16 ? allow_bf16
+									    : allow_fp16;
+}
+
+/* An op without a kernel follows its producer in every mode but force_fp16, as under
+ * allow_mix_precision_fp16; by the manual must_keep_origin_dtype leaves it alone too. */
+static bool is_still(const struct judge *j)
+{
+	return j->c->offer->still && j->mode != HT_MODE_FORCE_FP16 &&
+	       !(j->p->profile->manual && j->mode == HT_MODE_KEEP);
+}
+
+static void judge_still(struct judge *j)
+{
+	if (!j->p->profile->manual || j->low == HT_INVALID)
+		j->low = HT_F16;
+	j->c->rule = "has no kernel: follows its producer";
+	judge_tensors(j, allow_of(j), true);
+}
+
+static void judge_mixed(struct judge *j)
+{
+	if (j->c->class == HT_CLASS_GRAY) {
+		j->c->rule = "gray: follows its producer";
+		judge_tensors(j, allow_of(j), true);
+	} else if (j->c->class == HT_CLASS_WHITE) {
+		j->c->rule = "white: goes low where a kernel can";
+		judge_tensors(j, mix, false);
+	} else {
+		j->c->rule = "black: keeps its dtype";
+		judge_tensors(j, keep, false);
+	}
+}
+
+static void judge_by_mode(struct judge *j)
+{
+	static const struct {
+		strategy *apply;
+		const char *rule;
+	} of[] = {
+		[HT_MODE_KEEP] = { keep, "must_keep_origin_dtype" },
+		[HT_MODE_FORCE_FP16] = { force_fp16, "force_fp16" },
+		[HT_MODE_FORCE_FP32] = { force_fp32, "force_fp32" },
+		[HT_MODE_CUBE] = { force_fp32, "cube_fp16in_fp32out" },
+		[HT_MODE_ALLOW_FP16] = { allow_fp16_marked, "keeps float32 where a kernel has it" },
+		[HT_MODE_ALLOW_BF16] = { allow_bf16, "keeps float32 where a kernel has it" },
+	};
+
+	j->c->rule = of[j->mode].rule;
+	judge_tensors(j, of[j->mode].apply, false);
+	if (j->mode == HT_MODE_ALLOW_FP16 && j->c->offer->cube && !j->p->profile->manual)
+		j->c->rule = "a matrix product or convolution: prefers float16";
+}
+
+static void judge(struct judge *j)
+{
+	if (!is_supported(j)) {
+		j->c->fallback = true;
+		j->c->rule = "no kernel takes its dtypes: computed elsewhere, as it is";
+		j->c->columns = 0;
+		return;
+	}
+	if (j->keeps || j->n->op == HT_OP_Cast || is_complex(j)) {
+		j->c->rule = j->n->op == HT_OP_Cast ? "a cast of the graph" : "keeps its dtype";
+		j->keeps = true;
+		judge_tensors(j, allow_fp16, false);
+	} else if (is_still(j)) {
+		judge_still(j);
+	} else if (j->mode == HT_MODE_MIX_FP16 || j->mode == HT_MODE_MIX_BF16) {
+		judge_mixed(j);
+	} else {
+		judge_by_mode(j);
+	}
+	if (!j->matched)
+		promote(j);
+	ht_settle(j->p, j->n);
 }
 
 static enum ht_dtype low_of(enum ht_mode mode)
@@ -188,6 +396,7 @@ static enum ht_dtype low_of(enum ht_mode mode)
 	case HT_MODE_MIX_FP16:
 	case HT_MODE_FORCE_FP16:
 	case HT_MODE_FORCE_FP32:
+	case HT_MODE_CUBE:
 		return HT_F16;
 	case HT_MODE_ALLOW_BF16:
 	case HT_MODE_MIX_BF16:
@@ -203,13 +412,10 @@ void ht_ascend_decide(struct ht_precision *p)
 	enum ht_mode mode = (enum ht_mode)p->policy->kind->mode;
 
 	for (struct ht_node *n = p->graph->first; n; n = n->next) {
-		struct judge j = { p, n, &p->choice[n->id], mode, low_of(mode) };
-		if (!j.c->columns)
-			continue;
-		if (is_gray(&j))
-			judge_gray(&j);
-		else
-			judge_by(&j, strategy_of(&j));
-		ht_settle(p, n);
+		struct judge j = {
+			.p = p, .n = n, .c = &p->choice[n->id], .mode = mode, .low = low_of(mode)
+		};
+		if (j.c->columns)
+			judge(&j);
 	}
 }

@@ -14,6 +14,10 @@ const struct ht_policy_kind ht_policy_kinds[] = {
 		HT_MODE_MIX_BF16, ht_ascend_decide },
 	{ "allow_mix_precision_fp16", "float16 by the white, black and gray lists", NULL,
 		HT_MODE_MIX_FP16, ht_ascend_decide },
+	{ "cube_fp16in_fp32out",
+		"float16 operands and float32 results for matrix products and convolutions, "
+		"float32 elsewhere",
+		NULL, HT_MODE_CUBE, ht_ascend_decide },
 	{ "force_fp16", "float16 wherever a kernel offers it", NULL, HT_MODE_FORCE_FP16,
 		ht_ascend_decide },
 	{ "force_fp32", "float32 wherever a kernel offers it", NULL, HT_MODE_FORCE_FP32,

@@ -35,9 +35,24 @@ struct ht_mapped {
 	const char *type, *vendor; /* TensorFlow's op type and the vendor's */
 };
 
+/* The kernels of one vendor's op type: `count` columns one after the other, each as the number of its
+ * operands, their dtypes, the number of its results, their dtypes.  The last dtype of a side stands
+ * for all behind it.  In order: the first that fits wins. */
+struct ht_kernel_row {
+	const char *type;
+	const uint8_t *columns;
+	size_t count;
+};
+
+struct ht_promote {
+	const char *type;  /* the vendor's */
+	unsigned operands; /* bit set: they agree when nothing else decides */
+};
+
 /* One profile; made from data/NAME.profile by generate.c.  Tables are sorted by name. */
 struct ht_profile {
 	const char *name;
+	const char *summary;
 	const struct ht_listed *listed;
 	size_t listeds;
 	const struct ht_mapped *mapped;
@@ -46,10 +61,20 @@ struct ht_profile {
 	size_t stills;
 	const char *const *keeps; /* TYPE.ATTRIBUTE: keeps its dtype in every column */
 	size_t keepses;
-	bool computed_columns; /* every float op has a kernel in f32, f16 and bf16 */
+	const char *const *cube; /* the vendor's matrix products and convolutions */
+	size_t cubes;
+	const struct ht_promote *promote; /* ended by a row without a type */
+	const struct ht_kernel_row *kernel;
+	size_t kernels;
+	const uint8_t *otherwise; /* dtypes of a listed type without a row; ended by HT_INVALID */
+	bool computed_columns;    /* every float op has a kernel in f32, f16 and bf16 */
 	bool manual; /* a mode means what the manual says, not what the vendor's code does */
+	bool bf16;   /* the machine has bfloat16 */
+	const char *training; /* the mode of a training run that states none */
 };
 extern const struct ht_profile ht_profile_cpu;
+/* All of them, the default first, ended by NULL. */
+extern const struct ht_profile *const ht_profiles[];
 /* HT_E_USAGE with near names when there is none. */
 enum ht_status ht_profile_named(
 	const char *name, struct ht_diags *d, const struct ht_profile **out);
@@ -59,7 +84,12 @@ struct ht_str ht_profile_vendor_type(const struct ht_profile *p, struct ht_str t
 /* Of a node by its type; *list tells what says so: "list" or "op table". */
 enum ht_class ht_profile_class(
 	const struct ht_profile *p, const struct ht_node *n, const char **list);
+/* The kernels of a type by the vendor's name; NULL: none are published. */
+const struct ht_kernel_row *ht_profile_kernels(const struct ht_profile *p, struct ht_str vendor);
 bool ht_profile_is_still(const struct ht_profile *p, const struct ht_node *n);
+bool ht_profile_is_cube(const struct ht_profile *p, const struct ht_node *n);
+/* Bit set of the operands that have to agree; 0: none. */
+unsigned ht_profile_promotes(const struct ht_profile *p, const struct ht_node *n);
 bool ht_profile_keeps(const struct ht_profile *p, struct ht_str type, struct ht_str attr);
 
 /* The op table's names are parts of its text, without a NUL; getters want one.  The result lives as
@@ -86,20 +116,37 @@ struct ht_unit {
 	bool fixed;         /* keeps its dtype */
 };
 
-/* Columns of one node over its type attributes. */
+/* What one kernel computes in: the dtypes of a node's type attributes, and those of its formal
+ * operands and results.  Where the latter are narrower than the attribute says (a matrix product
+ * of float16 operands with a float32 result), the value is rounded to them on its way. */
 struct ht_column {
 	enum ht_dtype dtype[HT_MAX_TYPE_ATTRS];
+	uint8_t arg[HT_MAX_ARGS], result[HT_MAX_ARGS];
 };
-#define HT_MAX_COLUMNS 32
+#define HT_MAX_COLUMNS 64
+
+/* What the profile says of an op type in given dtypes. */
+struct ht_offer {
+	struct ht_column *column;
+	int columns;
+	enum ht_class class;
+	const char *list;  /* what gave the class */
+	bool still, cube;  /* ht_profile_is_still, _is_cube */
+	bool assumed;      /* the columns are not published */
+	unsigned promotes; /* ht_profile_promotes */
+};
 
 struct ht_choice {
-	struct ht_column *column;
+	const struct ht_offer *offer;   /* NULL: an op that is not in the table */
+	const struct ht_column *column; /* shared by nodes of one type */
 	int columns;                    /* 0: not judged */
-	uint32_t left;                  /* bit set: columns not yet excluded */
+	uint64_t left;                  /* bit set: columns not yet excluded */
+	const struct ht_column *taken;  /* NULL: every tensor has the dtype of its unit */
 	const char *rule;               /* what decided; static text */
 	const struct ht_node *followed; /* the producer that a gray op took its dtype from */
 	const char *list;               /* the list that gave the class, or NULL */
 	enum ht_class class;
+	bool fallback; /* no kernel of the machine takes it: it keeps its dtypes elsewhere */
 };
 
 /* A decision in the making. */
@@ -113,6 +160,7 @@ struct ht_precision {
 	size_t units;
 	uint32_t *first_unit;     /* by node id: unit of its attribute 0 */
 	struct ht_choice *choice; /* by node id */
+	struct ht_map offers;     /* op and dtypes → struct ht_offer */
 };
 
 void ht_units_build(struct ht_precision *p);
@@ -129,13 +177,34 @@ struct ht_unit *ht_unit_of_result(struct ht_precision *p, const struct ht_node *
 /* The type attribute that gives operand or result `i` its dtype; -1: the op fixes it. */
 int ht_attr_of_arg(const struct ht_node *n, int32_t i);
 int ht_attr_of_result(const struct ht_node *n, int32_t i);
+/* The formal that operand or result `i` belongs to; -1: the node does not say. */
+int ht_formal_of_arg(const struct ht_node *n, int32_t i);
+int ht_formal_of_result(const struct ht_node *n, int32_t i);
+/* The dtype of a formal as the graph has it; HT_INVALID where tensors of one formal differ. */
+enum ht_dtype ht_formal_from(
+	struct ht_precision *p, const struct ht_node *n, const struct ht_op_arg *formal);
 /* The dtype that a value has as decided so far. */
 enum ht_dtype ht_decided_dtype(struct ht_precision *p, struct ht_value v);
 
 /* columns.c: what the profile offers for a node. */
 void ht_columns_build(struct ht_precision *p, const struct ht_node *n, struct ht_choice *c);
-/* Keeps the columns whose attribute `attr` is `t`; false (and nothing changes) when none is. */
-bool ht_narrow_columns(struct ht_choice *c, int attr, enum ht_dtype t);
+/* The first column that is left. */
+const struct ht_column *ht_first_column(const struct ht_choice *c);
+/* A tensor of a node: one of its formal operands or results. */
+struct ht_tensor_of {
+	bool result;
+	int formal;
+};
+static inline enum ht_dtype ht_column_dtype(const struct ht_column *c, struct ht_tensor_of t)
+{
+	return (enum ht_dtype)(t.result ? c->result[t.formal] : c->arg[t.formal]);
+}
+/* Keeps the columns whose tensor `of` is a `t`; false (and nothing changes) when none is. */
+bool ht_narrow_columns(struct ht_choice *c, struct ht_tensor_of of, enum ht_dtype t);
+static inline bool ht_is_policy_float(enum ht_dtype t)
+{
+	return t == HT_F32 || t == HT_F16 || t == HT_BF16;
+}
 /* Takes the first column that is left. */
 void ht_settle(struct ht_precision *p, const struct ht_node *n);
 
@@ -171,7 +240,8 @@ enum ht_mode {
 	HT_MODE_ALLOW_FP16,
 	HT_MODE_ALLOW_BF16,
 	HT_MODE_MIX_FP16,
-	HT_MODE_MIX_BF16
+	HT_MODE_MIX_BF16,
+	HT_MODE_CUBE
 };
 void ht_ascend_decide(struct ht_precision *p);
 
@@ -183,6 +253,7 @@ struct ht_decided_type {
 	struct ht_str node; /* the node decided on */
 	struct ht_str attr;
 	enum ht_dtype from, to;
+	enum ht_dtype operands; /* rounded to this on their way in; HT_INVALID: not */
 	const char *rule, *list;
 	enum ht_class class;
 	struct ht_str followed; /* empty: none */
@@ -204,6 +275,10 @@ struct ht_decisions {
 		low_nodes;      /* nodes with a float unit; those with one in 16 bits or less */
 	struct ht_str *unknown; /* op types that no list of the profile names */
 	size_t unknowns, unknown_cap;
+	struct ht_str *assumed; /* op types whose kernels are not published */
+	size_t assumeds, assumed_cap;
+	struct ht_str *fallback; /* nodes that no kernel of the machine takes as they are */
+	size_t fallbacks, fallback_cap;
 };
 
 /* rewrite.c: writes the decision into the graph and places the casts. */

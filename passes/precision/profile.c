@@ -4,7 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct ht_profile *const profiles[] = { &ht_profile_cpu };
+extern const struct ht_profile ht_profile_ascend310, ht_profile_ascend310p, ht_profile_ascend910,
+	ht_profile_ascend910b;
+
+const struct ht_profile *const ht_profiles[] = { &ht_profile_cpu, &ht_profile_ascend310,
+	&ht_profile_ascend310p, &ht_profile_ascend910, &ht_profile_ascend910b, NULL };
 
 const char *ht_class_name(enum ht_class c)
 {
@@ -15,21 +19,22 @@ const char *ht_class_name(enum ht_class c)
 
 enum ht_status ht_profile_named(const char *name, struct ht_diags *d, const struct ht_profile **out)
 {
-	struct ht_str names[HT_COUNT(profiles)], near[3];
+	struct ht_str names[HT_COUNT(ht_profiles)], near[3];
+	size_t n = 0;
 
-	for (size_t i = 0; i < HT_COUNT(profiles); i++) {
-		names[i] = ht_str(profiles[i]->name);
-		if (strcmp(profiles[i]->name, name))
+	for (; ht_profiles[n]; n++) {
+		names[n] = ht_str(ht_profiles[n]->name);
+		if (strcmp(ht_profiles[n]->name, name))
 			continue;
-		*out = profiles[i];
+		*out = ht_profiles[n];
 		return HT_OK;
 	}
-	if (ht_near_names(ht_str(name), names, HT_COUNT(profiles), near))
+	if (ht_near_names(ht_str(name), names, n, near))
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
 			"there is no profile '%s'; did you mean '%.*s'?", name,
 			HT_STR_ARG(near[0]));
-	return ht_error(d, HT_E_USAGE, HT_NOWHERE, "there is no profile '%s'; there is %s", name,
-		profiles[0]->name);
+	return ht_error(
+		d, HT_E_USAGE, HT_NOWHERE, "there is no profile '%s'; see halftone profiles", name);
 }
 
 static int compare(struct ht_str a, const char *b)
@@ -40,6 +45,11 @@ static int compare(struct ht_str a, const char *b)
 static int by_vendor_type(const void *key, const void *row)
 {
 	return compare(*(const struct ht_str *)key, ((const struct ht_listed *)row)->type);
+}
+
+static int by_kernel(const void *key, const void *row)
+{
+	return compare(*(const struct ht_str *)key, ((const struct ht_kernel_row *)row)->type);
 }
 
 static int by_type(const void *key, const void *row)
@@ -77,7 +87,31 @@ enum ht_class ht_profile_class(
 		bsearch(&vendor, p->listed, p->listeds, sizeof *p->listed, by_vendor_type);
 
 	*list = l ? "list" : "op table";
-	return l ? l->class : class_of_table(ht_op_info(n->op));
+	if (l)
+		return l->class;
+	return p->computed_columns ? class_of_table(ht_op_info(n->op)) : HT_CLASS_UNKNOWN;
+}
+
+const struct ht_kernel_row *ht_profile_kernels(const struct ht_profile *p, struct ht_str vendor)
+{
+	return bsearch(&vendor, p->kernel, p->kernels, sizeof *p->kernel, by_kernel);
+}
+
+bool ht_profile_is_cube(const struct ht_profile *p, const struct ht_node *n)
+{
+	struct ht_str vendor = ht_profile_vendor_type(p, n->type);
+
+	return bsearch(&vendor, p->cube, p->cubes, sizeof *p->cube, by_name);
+}
+
+unsigned ht_profile_promotes(const struct ht_profile *p, const struct ht_node *n)
+{
+	struct ht_str vendor = ht_profile_vendor_type(p, n->type);
+
+	for (const struct ht_promote *i = p->promote; i->type; i++)
+		if (ht_str_is(vendor, i->type))
+			return i->operands;
+	return 0;
 }
 
 bool ht_profile_is_still(const struct ht_profile *p, const struct ht_node *n)

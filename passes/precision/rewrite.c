@@ -18,7 +18,8 @@ struct cast {
 	int32_t index;
 	enum ht_dtype to;
 	struct ht_node *node;
-	bool named; /* has taken over its operand's name */
+	bool named;        /* has taken over its operand's name */
+	struct cast *then; /* casts of this one */
 	struct cast *next;
 };
 
@@ -35,6 +36,16 @@ static enum ht_dtype without_ref(enum ht_dtype t)
 
 /* ---- types ---- */
 
+/* The dtype narrower than the attribute that a kernel takes its operands in. */
+static enum ht_dtype rounded_operands(
+	const struct ht_choice *c, const struct ht_op_info *info, const struct ht_unit *u)
+{
+	for (int i = 0; c->taken && i < info->args; i++)
+		if (info->arg[i].type_attr == u->attr && c->taken->arg[i] != u->to)
+			return (enum ht_dtype)c->taken->arg[i];
+	return HT_INVALID;
+}
+
 static void note_type(struct rewrite *r, const struct ht_node *n, const struct ht_unit *u)
 {
 	struct ht_decisions *d = r->out;
@@ -48,6 +59,7 @@ static void note_type(struct rewrite *r, const struct ht_node *n, const struct h
 		.attr = ht_op_info(n->op)->type_attr[(int)u->attr].name,
 		.from = u->from,
 		.to = u->to,
+		.operands = rounded_operands(c, ht_op_info(n->op), u),
 		.rule = c->rule,
 		.list = c->list,
 		.class = c->class,
@@ -84,7 +96,10 @@ static void set_types(struct rewrite *r, struct ht_node *n)
 		return;
 	for (int i = 0; i < info->type_attrs; i++) {
 		const struct ht_unit *u = ht_unit_of(r->p, n, i);
-		low |= is_low(u->to);
+		bool rounds = rounded_operands(&r->p->choice[n->id], info, u) != HT_INVALID;
+		low |= is_low(u->to) || rounds;
+		if (u->to == u->from && rounds)
+			note_type(r, n, u);
 		if (u->to == u->from)
 			continue;
 		if (!r->before[n->id])
@@ -132,9 +147,10 @@ static struct ht_node *new_cast(struct rewrite *r, struct ht_value v, enum ht_dt
 	return n;
 }
 
-static struct cast *cast_of(struct rewrite *r, struct ht_value v, enum ht_dtype to)
+static struct cast *cast_of(
+	struct rewrite *r, struct cast **list, struct ht_value v, enum ht_dtype to)
 {
-	struct cast **list = &r->casts[v.node->id], *c;
+	struct cast *c;
 
 	for (c = *list; c; c = c->next)
 		if (c->index == v.index && c->to == to)
@@ -148,6 +164,33 @@ static struct cast *cast_of(struct rewrite *r, struct ht_value v, enum ht_dtype 
 	return c;
 }
 
+static bool is_number(enum ht_dtype t)
+{
+	enum ht_kind kind = ht_dtype_info(t)->kind;
+
+	return kind == HT_KIND_FLOAT || kind == HT_KIND_INT || kind == HT_KIND_UINT;
+}
+
+/* A value as one wants it that takes it in `want` and holds it in `hold`: first what the value's
+ * own node rounds it to.  NULL: as it is. */
+static struct cast *chain(
+	struct rewrite *r, struct ht_value v, enum ht_dtype want, enum ht_dtype hold)
+{
+	enum ht_dtype is = without_ref(ht_type_of(v)->dtype);
+	const enum ht_dtype by[] = { v.node->id < r->ids ? ht_decided_dtype(r->p, v) : is, want,
+		hold };
+	struct cast **list = &r->casts[v.node->id], *last = NULL;
+
+	for (size_t i = 0; i < HT_COUNT(by); i++) {
+		if (by[i] == is || !is_number(is) || !is_number(by[i]))
+			continue;
+		last = cast_of(r, list, last ? ht_out(last->node, 0) : v, by[i]);
+		list = &last->then;
+		is = by[i];
+	}
+	return last;
+}
+
 static enum ht_dtype dtype_before(struct rewrite *r, struct ht_value v)
 {
 	const enum ht_dtype *before = r->before[v.node->id];
@@ -155,26 +198,29 @@ static enum ht_dtype dtype_before(struct rewrite *r, struct ht_value v)
 	return before ? before[v.index] : ht_type_of(v)->dtype;
 }
 
-/* What operand `i` has to be: an op of the table says so; another takes what it took before. */
-static enum ht_dtype wanted(struct rewrite *r, const struct ht_node *n, int32_t i)
+/* What operand `i` has to be, and in what the node holds it: an op of the table says so; another
+ * takes what it took before. */
+static struct cast *operand(struct rewrite *r, const struct ht_node *n, int32_t i)
 {
+	const struct ht_column *taken = r->p->choice[n->id].taken;
 	const struct ht_unit *u = n->op == HT_OP_OPAQUE ? NULL : ht_unit_of_arg(r->p, n, i);
+	enum ht_dtype hold = u && u->to != HT_INVALID ? u->to : dtype_before(r, n->in[i]), want;
 
-	return u && u->to != HT_INVALID ? u->to : dtype_before(r, n->in[i]);
+	hold = without_ref(hold);
+	want = taken ? (enum ht_dtype)taken->arg[ht_formal_of_arg(n, i)] : hold;
+	return chain(r, n->in[i], ht_is_policy_float(want) ? want : hold, hold);
 }
 
 static void cast_operands(struct rewrite *r, struct ht_node *n)
 {
 	for (int32_t i = 0; i < n->ins; i++) {
 		struct ht_value v = n->in[i];
-		enum ht_dtype to;
+		struct cast *c;
 		if (v.port.n || v.index < 0 || v.index >= v.node->outs)
 			continue;
-		to = without_ref(wanted(r, n, i));
-		if (!ht_is_float(to) || !ht_is_float(ht_type_of(v)->dtype) ||
-			to == without_ref(ht_type_of(v)->dtype))
-			continue;
-		n->in[i] = ht_out(cast_of(r, v, to)->node, 0);
+		c = operand(r, n, i);
+		if (c)
+			n->in[i] = ht_out(c->node, 0);
 	}
 }
 
@@ -201,14 +247,12 @@ static void cast_outputs(struct rewrite *r)
 	for (struct ht_entry *e = r->g->entries; e; e = e->next) {
 		for (struct ht_port *o = e->outputs; o; o = o->next) {
 			struct ht_value v = o->value;
-			enum ht_dtype to;
 			struct cast *cast;
 			if (v.node->id >= r->ids || v.index < 0 || v.index >= v.node->outs)
 				continue;
-			to = dtype_before(r, v);
-			if (to == ht_type_of(v)->dtype)
+			cast = chain(r, v, dtype_before(r, v), dtype_before(r, v));
+			if (!cast)
 				continue;
-			cast = cast_of(r, v, to);
 			o->value = ht_out(cast->node, 0);
 			if (!v.index && !cast->named)
 				take_name(r, v.node, cast->node);
@@ -219,7 +263,7 @@ static void cast_outputs(struct rewrite *r)
 
 /* ---- the report ---- */
 
-static void note_cast(struct rewrite *r, const struct cast *c)
+static void note_cast(struct rewrite *r, const struct cast *c, bool constant)
 {
 	struct ht_decisions *d = r->out;
 	const struct ht_node *n = c->node;
@@ -231,20 +275,48 @@ static void note_cast(struct rewrite *r, const struct cast *c)
 		.source = value_name(r, v),
 		.from = ht_type_of(v)->dtype,
 		.to = c->to,
-		.constant = v.node->op == HT_OP_Const,
+		.constant = constant,
 	};
+	for (const struct cast *i = c->then; i; i = i->next)
+		note_cast(r, i, constant);
 }
 
-static void note_unknown(struct rewrite *r, struct ht_map *seen, const struct ht_node *n)
+static bool has_float(struct rewrite *r, const struct ht_node *n)
+{
+	for (int i = 0; i < ht_op_info(n->op)->type_attrs; i++)
+		if (ht_is_policy_float(ht_unit_of(r->p, n, i)->from))
+			return true;
+	return false;
+}
+
+/* Op types that the profile says nothing of, and those whose kernels it only assumes; nodes that it
+ * has no kernel for. */
+static void note_gaps(struct rewrite *r, struct ht_map *seen, const struct ht_node *n)
 {
 	struct ht_decisions *d = r->out;
+	const struct ht_choice *c = &r->p->choice[n->id];
+	bool unknown = n->op == HT_OP_OPAQUE ||
+		       (c->offer && c->class == HT_CLASS_UNKNOWN && has_float(r, n) &&
+			       strcmp(ht_op_info(n->op)->prec, "NONE"));
+	bool assumed = c->offer && c->offer->assumed && n->op != HT_OP_Cast;
 
-	if (n->op != HT_OP_OPAQUE || ht_map_get(seen, n->type))
+	if (c->fallback) {
+		d->fallback = ht_grow(
+			d->arena, d->fallback, d->fallbacks, &d->fallback_cap, sizeof *d->fallback);
+		d->fallback[d->fallbacks++] = n->name;
+	}
+	if ((!unknown && !assumed) || ht_map_get(seen, n->type))
 		return;
 	ht_map_at(seen, n->type)->value = seen;
-	d->unknown =
-		ht_grow(d->arena, d->unknown, d->unknowns, &d->unknown_cap, sizeof *d->unknown);
-	d->unknown[d->unknowns++] = n->type;
+	if (unknown) {
+		d->unknown = ht_grow(
+			d->arena, d->unknown, d->unknowns, &d->unknown_cap, sizeof *d->unknown);
+		d->unknown[d->unknowns++] = n->type;
+	} else {
+		d->assumed = ht_grow(
+			d->arena, d->assumed, d->assumeds, &d->assumed_cap, sizeof *d->assumed);
+		d->assumed[d->assumeds++] = n->type;
+	}
 }
 
 static void note_all(struct rewrite *r)
@@ -255,9 +327,9 @@ static void note_all(struct rewrite *r)
 	for (const struct ht_node *n = r->g->first; n; n = n->next) {
 		if (n->id >= r->ids)
 			continue;
-		note_unknown(r, &seen, n);
+		note_gaps(r, &seen, n);
 		for (const struct cast *c = r->casts[n->id]; c; c = c->next)
-			note_cast(r, c);
+			note_cast(r, c, n->op == HT_OP_Const);
 	}
 }
 

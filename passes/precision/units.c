@@ -15,20 +15,40 @@ static int formal_of(const struct ht_node *n, const struct ht_op_arg *arg, int a
 	return -1;
 }
 
-int ht_attr_of_arg(const struct ht_node *n, int32_t i)
+int ht_formal_of_arg(const struct ht_node *n, int32_t i)
 {
 	const struct ht_op_info *info = ht_op_info(n->op);
-	int f = formal_of(n, info->arg, info->args, i);
 
-	return f < 0 ? -1 : info->arg[f].type_attr;
+	return formal_of(n, info->arg, info->args, i);
+}
+
+int ht_formal_of_result(const struct ht_node *n, int32_t i)
+{
+	const struct ht_op_info *info = ht_op_info(n->op);
+
+	return formal_of(n, info->result, info->results, i);
+}
+
+int ht_attr_of_arg(const struct ht_node *n, int32_t i)
+{
+	int f = ht_formal_of_arg(n, i);
+
+	return f < 0 ? -1 : ht_op_info(n->op)->arg[f].type_attr;
 }
 
 int ht_attr_of_result(const struct ht_node *n, int32_t i)
 {
-	const struct ht_op_info *info = ht_op_info(n->op);
-	int f = formal_of(n, info->result, info->results, i);
+	int f = ht_formal_of_result(n, i);
 
-	return f < 0 ? -1 : info->result[f].type_attr;
+	return f < 0 ? -1 : ht_op_info(n->op)->result[f].type_attr;
+}
+
+enum ht_dtype ht_formal_from(
+	struct ht_precision *p, const struct ht_node *n, const struct ht_op_arg *formal)
+{
+	if (formal->type_list)
+		return HT_INVALID;
+	return formal->type_attr < 0 ? formal->fixed : ht_unit_of(p, n, formal->type_attr)->from;
 }
 
 struct ht_unit *ht_unit_of_arg(struct ht_precision *p, const struct ht_node *n, int32_t i)
@@ -47,9 +67,12 @@ struct ht_unit *ht_unit_of_result(struct ht_precision *p, const struct ht_node *
 
 enum ht_dtype ht_decided_dtype(struct ht_precision *p, struct ht_value v)
 {
+	const struct ht_column *taken = p->choice[v.node->id].taken;
 	struct ht_unit *u = ht_unit_of_result(p, v.node, v.index);
 	enum ht_dtype t = u && u->to != HT_INVALID ? u->to : ht_type_of(v)->dtype;
 
+	if (taken)
+		return (enum ht_dtype)taken->result[ht_formal_of_result(v.node, v.index)];
 	return t >= HT_REF ? (enum ht_dtype)(t - HT_REF) : t;
 }
 
@@ -128,6 +151,7 @@ void ht_units_build(struct ht_precision *p)
 	p->unit = HT_NEW_ARRAY(p->arena, struct ht_unit, count);
 	p->first_unit = HT_NEW_ARRAY(p->arena, uint32_t, p->graph->ids);
 	p->choice = HT_NEW_ARRAY(p->arena, struct ht_choice, p->graph->ids);
+	ht_map_init(&p->offers, p->arena);
 	for (struct ht_node *n = p->graph->first; n; n = n->next)
 		add_units(p, n);
 	merge_loops(p);
