@@ -69,7 +69,7 @@ enum ht_xop {
 	/* index arithmetic, I64, divisor a positive constant */
 	HT_X_FLOORDIV,
 	HT_X_FLOORMOD,
-	/* functions of F32 (F64 where the op has it); math.c writes them as the operations above, and
+	/* functions of F32 and F64; math.c writes them as the operations above, and
 	 * both the interpreter and the backend see only the expansion */
 	HT_X_EXP,
 	HT_X_EXPM1,
@@ -83,6 +83,14 @@ enum ht_xop {
 	HT_X_TAN,
 	HT_X_ATAN,
 	HT_X_ATAN2,
+	HT_X_ASIN,
+	HT_X_ACOS,
+	HT_X_SINH,
+	HT_X_COSH,
+	HT_X_ASINH,
+	HT_X_ACOSH,
+	HT_X_ATANH,
+	HT_X_ERFC,
 	HT_X_RSQRT,
 	HT_X_POW,
 	HT_X_END
@@ -243,8 +251,6 @@ ht_kernel_fn *ht_library_kernel(const char *name);
 /* math.c: rewrites EXP … POW of every stage into basic operations, in arena `a`, and drops
  * expressions that nothing uses. */
 void ht_kernel_expand(struct ht_kernel *k, struct ht_arena *a);
-/* Whether function `op` exists for type `t`; ht_kernel_expand() aborts on others. */
-bool ht_math_has(enum ht_xop op, enum ht_dtype t);
 
 /* pack.c: packs a K' by N matrix of B as struct ht_contract says.  Source element (q, k, n) is at
  * q * sq + k * sk + n * sn, in elements.  Converts between F32, F16 and BF16.  dst holds

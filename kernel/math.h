@@ -7,11 +7,21 @@
 
 #include "kernel/kernel.h"
 
-/* y: the second operand of ATAN2 and POW.  -1 when there is no such function of the type. */
+/* y: the second operand of ATAN2 and POW. */
 int32_t ht_math_f32(struct ht_xb *b, enum ht_xop op, int32_t x, int32_t y);
 int32_t ht_math_f64(struct ht_xb *b, enum ht_xop op, int32_t x, int32_t y);
-/* SIN COS TAN ATAN ATAN2 of F32, computed in F64. */
-int32_t ht_math_trig(struct ht_xb *b, enum ht_xop op, int32_t x, int32_t y);
+
+/* Of F32, computed in F64: SIN COS TAN; ATAN; ATAN2. */
+int32_t ht_math_trig(struct ht_xb *b, enum ht_xop op, int32_t x);
+int32_t ht_math_atan32(struct ht_xb *b, int32_t x);
+int32_t ht_math_atan2_32(struct ht_xb *b, int32_t y, int32_t x);
+
+/* Of F64: SIN COS TAN; ATAN ATAN2 ASIN ACOS; SINH COSH ASINH ACOSH ATANH; ERF; ERFC. */
+int32_t ht_math_trig64(struct ht_xb *b, enum ht_xop op, int32_t x);
+int32_t ht_math_arc64(struct ht_xb *b, enum ht_xop op, int32_t x, int32_t y);
+int32_t ht_math_hyperbolic64(struct ht_xb *b, enum ht_xop op, int32_t x);
+int32_t ht_math_erf64(struct ht_xb *b, int32_t x);
+int32_t ht_math_erfc64(struct ht_xb *b, int32_t x);
 
 /* F64 building blocks.  `full`: to the last bits of F64; otherwise to about 1e-13, for functions
  * of F32. */
@@ -19,6 +29,7 @@ int32_t ht_math_exp64(struct ht_xb *b, int32_t x, bool full);
 int32_t ht_math_expm1_64(struct ht_xb *b, int32_t x, bool full);
 /* `subnormal`: x may be a subnormal F64. */
 int32_t ht_math_log64(struct ht_xb *b, int32_t x, bool full, bool subnormal);
+int32_t ht_math_log1p64(struct ht_xb *b, int32_t x);
 int32_t ht_math_pow64(struct ht_xb *b, int32_t x, int32_t y, bool full);
 
 /* ---- short names ---- */

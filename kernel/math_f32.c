@@ -1,4 +1,4 @@
-/* math_f32: functions of F32 that are hot, in F32 alone.  Coefficients: bench/math/coefficients.py.
+/* math_f32: functions of F32; those that are hot in F32 alone.  Coefficients: bench/math/coefficients.py.
  * Bounds over all inputs are those of bench/math/results. */
 #include "kernel/math.h"
 #include "kernel/build.h"
@@ -183,7 +183,15 @@ int32_t ht_math_f32(struct ht_xb *b, enum ht_xop op, int32_t x, int32_t y)
 		return xdiv(b, xk(b, HT_F32, 1), ht_x1(b, HT_X_SQRT, x));
 	case HT_X_POW:
 		return pow32(b, x, y);
-	default:
-		return ht_math_trig(b, op, x, y);
+	case HT_X_SIN:
+	case HT_X_COS:
+	case HT_X_TAN:
+		return ht_math_trig(b, op, x);
+	case HT_X_ATAN:
+		return ht_math_atan32(b, x);
+	case HT_X_ATAN2:
+		return ht_math_atan2_32(b, x, y);
+	default: /* rare: as F64 does */
+		return narrow(b, ht_math_f64(b, op, wide(b, x), -1));
 	}
 }

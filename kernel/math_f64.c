@@ -1,7 +1,8 @@
 /* math_f64: functions of F64, and the shorter forms of them in which rarer functions of F32 are
  * computed.  Coefficients: bench/math/coefficients.py.
  *
- * Bounds, relative: EXP EXPM1 LOG LOG1P TANH SIGMOID RSQRT 1e-15; POW 2^-52 (1 + |y ln x|). */
+ * Bounds, relative: 1e-15, POW 2^-52 (1 + |y ln x|).  math_arc.c, math_erf.c, math_hyperbolic.c and
+ * math_trig64.c hold the others. */
 #include "kernel/math.h"
 
 #include <math.h>
@@ -112,7 +113,7 @@ int32_t ht_math_log64(struct ht_xb *b, int32_t x, bool full, bool subnormal)
 }
 
 /* log(u) + (x - (u - 1)) / u, u = 1 + x rounded. */
-static int32_t log1p64(struct ht_xb *b, int32_t x)
+int32_t ht_math_log1p64(struct ht_xb *b, int32_t x)
 {
 	int32_t one = k(b, 1), u = xadd(b, one, x), rest = xsub(b, x, xsub(b, u, one));
 	int32_t y = xadd(b, ht_math_log64(b, u, true, false), xdiv(b, rest, u));
@@ -164,7 +165,7 @@ int32_t ht_math_f64(struct ht_xb *b, enum ht_xop op, int32_t x, int32_t y)
 	case HT_X_LOG:
 		return ht_math_log64(b, x, true, true);
 	case HT_X_LOG1P:
-		return log1p64(b, x);
+		return ht_math_log1p64(b, x);
 	case HT_X_TANH:
 		return tanh64(b, x);
 	case HT_X_SIGMOID:
@@ -173,7 +174,20 @@ int32_t ht_math_f64(struct ht_xb *b, enum ht_xop op, int32_t x, int32_t y)
 		return xdiv(b, k(b, 1), ht_x1(b, HT_X_SQRT, x));
 	case HT_X_POW:
 		return ht_math_pow64(b, x, y, true);
+	case HT_X_SIN:
+	case HT_X_COS:
+	case HT_X_TAN:
+		return ht_math_trig64(b, op, x);
+	case HT_X_ATAN:
+	case HT_X_ATAN2:
+	case HT_X_ASIN:
+	case HT_X_ACOS:
+		return ht_math_arc64(b, op, x, y);
+	case HT_X_ERF:
+		return ht_math_erf64(b, x);
+	case HT_X_ERFC:
+		return ht_math_erfc64(b, x);
 	default:
-		return -1;
+		return ht_math_hyperbolic64(b, op, x);
 	}
 }

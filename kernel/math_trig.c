@@ -1,4 +1,4 @@
-/* math_trig: SIN COS TAN ATAN ATAN2 of F32, computed in F64 and rounded once.
+/* math_trig: SIN COS TAN of F32, computed in F64 and rounded once.
  * Coefficients: bench/math/coefficients.py. */
 #include "kernel/math.h"
 
@@ -105,7 +105,7 @@ static int32_t odd(struct ht_xb *b, int32_t q)
 	return ht_x2(b, HT_X_NE, ht_x2(b, HT_X_AND, q, ht_xi(b, 1)), ht_xi(b, 0));
 }
 
-static int32_t sin_cos_tan(struct ht_xb *b, enum ht_xop op, int32_t x)
+int32_t ht_math_trig(struct ht_xb *b, enum ht_xop op, int32_t x)
 {
 	int32_t q, r = reduce(b, x, &q), r2 = xmul(b, r, r), y, s, c, turned, sign;
 	int32_t finite = xlt(b, ht_x1(b, HT_X_ABS, x), xk(b, HT_F32, INFINITY));
@@ -127,70 +127,4 @@ static int32_t sin_cos_tan(struct ht_xb *b, enum ht_xop op, int32_t x)
 	if (op != HT_X_COS)
 		y = xflip(b, y, xsign(b, x));
 	return ht_xselect(b, finite, y, xk(b, HT_F32, NAN));
-}
-
-/* atan(num / den) + base, |num / den| below tan(pi/8). */
-static int32_t atan_parts(struct ht_xb *b, int32_t num, int32_t den, int32_t base)
-{
-	static const double c[] = { 0x1.ffffffffff9e0p-1, -0x1.5555555312db8p-2,
-		0x1.9999974d2a20ep-3, -0x1.2491d553a525cp-3, 0x1.c7059d9bfde04p-4,
-		-0x1.731a1ce674ce7p-4, 0x1.3096f7deaaebap-4, -0x1.bb68d0bd91e31p-5,
-		0x1.871f2877babf2p-6 };
-	int32_t z = xdiv(b, num, den);
-
-	return xmuladd(b, z, XPOLY(b, xmul(b, z, z), c), base);
-}
-
-/* atan(y / x) for y, x >= 0, both finite: by itself, from 45 degrees, or from 90 degrees. */
-static int32_t atan_quadrant(struct ht_xb *b, int32_t y, int32_t x)
-{
-	int32_t steep = xlt(b, xmul(b, x, k(b, 2.414)), y),
-		middle = xlt(b, xmul(b, x, k(b, 0.4142)), y);
-	int32_t num = ht_xselect(b, middle, xsub(b, y, x), y);
-	int32_t den = ht_xselect(b, middle, xadd(b, y, x), x);
-	int32_t base = ht_xselect(b, middle, k(b, pi / 4), k(b, 0));
-
-	num = ht_xselect(b, steep, ht_x1(b, HT_X_NEG, x), num);
-	den = ht_xselect(b, steep, y, den);
-	base = ht_xselect(b, steep, k(b, pi / 2), base);
-	den = ht_xselect(b, xeq(b, den, k(b, 0)), k(b, 1), den);
-	return atan_parts(b, num, den, base);
-}
-
-/* |x| in F64; infinity becomes so large that its quotient with any F32 rounds to 0. */
-static int32_t magnitude(struct ht_xb *b, int32_t x)
-{
-	return xmost(b, ht_x1(b, HT_X_ABS, ht_xcvt(b, HT_F64, x)), 0x1p600);
-}
-
-static int32_t atan32(struct ht_xb *b, int32_t x)
-{
-	int32_t y = ht_xcvt(b, HT_F32, atan_quadrant(b, magnitude(b, x), k(b, 1)));
-
-	return xflip(b, y, xsign(b, x));
-}
-
-static int32_t atan2_32(struct ht_xb *b, int32_t y, int32_t x)
-{
-	int32_t r = atan_quadrant(b, magnitude(b, y), magnitude(b, x));
-	int32_t left = ht_x2(b, HT_X_LT, xbits(b, x), xint(b, HT_I32, 0)); /* -0 too */
-
-	r = ht_xselect(b, left, xsub(b, k(b, pi), r), r);
-	return xflip(b, ht_xcvt(b, HT_F32, r), xsign(b, y));
-}
-
-int32_t ht_math_trig(struct ht_xb *b, enum ht_xop op, int32_t x, int32_t y)
-{
-	switch (op) {
-	case HT_X_SIN:
-	case HT_X_COS:
-	case HT_X_TAN:
-		return sin_cos_tan(b, op, x);
-	case HT_X_ATAN:
-		return atan32(b, x);
-	case HT_X_ATAN2:
-		return atan2_32(b, x, y);
-	default:
-		return -1;
-	}
 }

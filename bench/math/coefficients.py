@@ -106,3 +106,13 @@ show('float64 (atanh(s)/s - 1)/s^2 in s^2, long', 0, u, remez(atanh, lambda s: s
 top = mpf('0.6') ** 2
 show('float32 (tanh(x)/x - 1)/x^2 in x^2', 0, top,
      rounded(at(lambda s: (mp.tanh(sqrt(s)) / sqrt(s) - 1) / s, 0), lambda s: s + mpf(10)**-10, range(5), mpf(0), top), True)
+show('float64 (atan(z)/z - 1)/z^2 in z^2, long', 0, t, remez(at(lambda s: (atan(sqrt(s)) / sqrt(s) - 1) / s, 0), lambda s: s + mpf(10)**-12, range(12), mpf(0), t), False)
+show('float64 (sin(r)/r - 1)/r^2 in r^2, long', 0, q, remez(at(lambda s: (sin(sqrt(s)) / sqrt(s) - 1) / s, 0), lambda s: s + mpf(10)**-12, range(6), mpf(0), q), False)
+show('float64 (cos(r) - 1 + r^2/2)/r^4 in r^2, long', 0, q, remez(at(lambda s: (cos(sqrt(s)) - 1 + s / 2) / s**2, 0), lambda s: s**2 / cos(sqrt(s)) + mpf(10)**-12, range(6), mpf(0), q), False)
+top = mpf('0.75') ** 2
+near = lambda s: erf(sqrt(s or mpf(10)**-30)) / sqrt(s or mpf(10)**-30) - 1
+show('float64 erf(x)/x - 1 in x^2', 0, top, remez(near, lambda s: mpf(1), range(11), mpf(0), top), False)
+erfcx = lambda z: (lambda a: (1 + 2 * a) * exp(a * a) * erfc(a))(4 * (1 + z) / (1 - z))
+lo, hi = (mpf('0.75') - 4) / (mpf('0.75') + 4), (mpf(28) - 4) / (mpf(28) + 4)
+show('float64 (1 + 2a) e^(a^2) erfc(a) in (a-4)/(a+4)', lo, hi, remez(erfcx, lambda z: 1 / erfcx(z), range(21), lo, hi), False)
+show('float64 (sinh(x)/x - 1)/x^2 in x^2', 0, 1, remez(at(lambda s: (mp.sinh(sqrt(s)) / sqrt(s) - 1) / s, 0), lambda s: s + mpf(10)**-12, range(7), mpf(0), mpf(1)), False)

@@ -24,7 +24,9 @@ static const double bound = 2;
 __m256d _ZGVdN4v_exp(__m256d x), _ZGVdN4v_expm1(__m256d x), _ZGVdN4v_log(__m256d x),
 	_ZGVdN4v_log1p(__m256d x), _ZGVdN4v_tanh(__m256d x), _ZGVdN4v_erf(__m256d x),
 	_ZGVdN4v_sin(__m256d x), _ZGVdN4v_cos(__m256d x), _ZGVdN4v_tan(__m256d x),
-	_ZGVdN4v_atan(__m256d x);
+	_ZGVdN4v_atan(__m256d x), _ZGVdN4v_asin(__m256d x), _ZGVdN4v_acos(__m256d x),
+	_ZGVdN4v_sinh(__m256d x), _ZGVdN4v_cosh(__m256d x), _ZGVdN4v_asinh(__m256d x),
+	_ZGVdN4v_acosh(__m256d x), _ZGVdN4v_atanh(__m256d x), _ZGVdN4v_erfc(__m256d x);
 
 #define AVX2 __attribute__((target("avx2")))
 
@@ -67,6 +69,22 @@ static vector_fn *vector_of(enum ht_xop op)
 		return _ZGVdN4v_tan;
 	case HT_X_ATAN:
 		return _ZGVdN4v_atan;
+	case HT_X_ASIN:
+		return _ZGVdN4v_asin;
+	case HT_X_ACOS:
+		return _ZGVdN4v_acos;
+	case HT_X_SINH:
+		return _ZGVdN4v_sinh;
+	case HT_X_COSH:
+		return _ZGVdN4v_cosh;
+	case HT_X_ASINH:
+		return _ZGVdN4v_asinh;
+	case HT_X_ACOSH:
+		return _ZGVdN4v_acosh;
+	case HT_X_ATANH:
+		return _ZGVdN4v_atanh;
+	case HT_X_ERFC:
+		return _ZGVdN4v_erfc;
 	default:
 		return vector_rsqrt;
 	}

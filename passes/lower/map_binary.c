@@ -158,8 +158,6 @@ static const char *refuse_binary(const struct ht_node *n)
 {
 	if (!ht_attr_bool(n, "incompatible_shape_error", true))
 		return "accepts incompatible shapes, which has no kernel";
-	if (n->op == HT_OP_Atan2 && operand_type(n, 0) == HT_F64)
-		return "has no kernel for float64";
 	return NULL;
 }
 

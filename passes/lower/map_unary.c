@@ -103,8 +103,24 @@ static enum ht_xop unary_xop(enum ht_op op)
 		return HT_X_ATAN;
 	case HT_OP_Tanh:
 		return HT_X_TANH;
+	case HT_OP_Asin:
+		return HT_X_ASIN;
+	case HT_OP_Acos:
+		return HT_X_ACOS;
+	case HT_OP_Sinh:
+		return HT_X_SINH;
+	case HT_OP_Cosh:
+		return HT_X_COSH;
+	case HT_OP_Asinh:
+		return HT_X_ASINH;
+	case HT_OP_Acosh:
+		return HT_X_ACOSH;
+	case HT_OP_Atanh:
+		return HT_X_ATANH;
 	case HT_OP_Erf:
 		return HT_X_ERF;
+	case HT_OP_Erfc:
+		return HT_X_ERFC;
 	case HT_OP_Sigmoid:
 		return HT_X_SIGMOID;
 	case HT_OP_Floor:
@@ -189,16 +205,7 @@ static int32_t pull_unary(
 
 static const char *refuse_unary(const struct ht_node *n)
 {
-	enum ht_dtype t = operand_type(n, 0);
-	enum ht_xop op = unary_xop(n->op);
-
-	if (n->op == HT_OP_Erfc)
-		return "has no kernel";
-	if (n->op == HT_OP_Gelu && !ht_attr_bool(n, "approximate", false))
-		op = HT_X_ERF;
-	if (t == HT_F64 && op >= HT_X_EXP && op < HT_X_END && !ht_math_has(op, t))
-		return "has no kernel for float64";
-	if ((n->op == HT_OP_Reciprocal || n->op == HT_OP_Inv) && !ht_is_float(t))
+	if ((n->op == HT_OP_Reciprocal || n->op == HT_OP_Inv) && !ht_is_float(operand_type(n, 0)))
 		return "has no kernel for integers";
 	return NULL;
 }
