@@ -47,6 +47,7 @@ struct ht_model {
 	struct ht_shape_set *shapes;
 	int64_t batch; /* 0: not stated */
 	bool set;      /* something was set: outputs, shapes */
+	bool outputs_set;
 	struct ht_value_info *input;
 	size_t inputs;
 	int64_t import_ns;
@@ -61,6 +62,10 @@ enum ht_open {
 /* A copy of the model's graph with the one chosen entry, and with the shapes that were set. */
 enum ht_status ht_model_copy(const struct ht_model *m, struct ht_work *w, enum ht_open open,
 	struct ht_diags *d, struct ht_graph **out);
+
+/* Whether what was set fits the graph: shapes that contradict each other are HT_E_INPUT.  For calls
+ * that do not infer shapes on their way. */
+enum ht_status ht_model_check(const struct ht_model *m, struct ht_work *w, struct ht_diags *d);
 
 /* ---- variables.c ---- */
 
@@ -116,10 +121,13 @@ enum ht_status ht_program_build(struct ht_program *p, struct ht_graph *g, struct
 
 /* ---- text.c ---- */
 
-/* The text of a graph that is going to be written to `path`; writes the weights file beside it where
- * there has to be one.  NULL or "-": everything is in the text. */
-enum ht_status ht_text_for_file(const struct ht_graph *g, const char *path, struct ht_arena *a,
-	struct ht_diags *d, struct ht_buf *text);
+/* What a call hands out: written to `path` ("-": standard output), or without one in *out. */
+enum ht_status ht_put_bytes(
+	struct ht_str s, const char *path, struct ht_diags *d, struct ht_bytes *out);
+/* Likewise the text of a graph; the weights file beside `path` is written where there has to be one.
+ * Where there can be none, everything is in the text. */
+enum ht_status ht_put_text(const struct ht_graph *g, const char *path, struct ht_arena *a,
+	struct ht_diags *d, struct ht_bytes *out);
 
 /* ---- module.c ---- */
 

@@ -121,6 +121,8 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 	if (stop_after && !ht_pass_named(ht_str(stop_after)))
 		return ht_run_passes(
 			m->graph, stop_after, NULL, &(struct ht_pass_context){ .diags = d });
+	if (stop_after)
+		HT_TRY(ht_model_check(m, w, d));
 	HT_TRY(ht_model_copy(m, w, open, d, &l->graph));
 	l->decisions.arena = &w->arena;
 	HT_TRY(ht_policy_init(&l->keep, "must_keep_origin_dtype", d));

@@ -38,15 +38,6 @@ static enum ht_status commit(struct convert *c)
 	return ht_output_commit(o);
 }
 
-static enum ht_status write_text(struct convert *c, const struct ht_graph *g)
-{
-	struct ht_buf text;
-
-	ht_buf_init(&text, &c->w->arena);
-	HT_TRY(ht_text_for_file(g, c->path, &c->w->arena, c->d, &text));
-	return ht_output_write(c->o, text.p, text.n);
-}
-
 /* A graph that is as it came is put back into what it came in. */
 static enum ht_status write_graph(struct convert *c, const struct ht_graph *g, bool as_imported)
 {
@@ -55,8 +46,6 @@ static enum ht_status write_graph(struct convert *c, const struct ht_graph *g, b
 					   ? HT_EXPORT_TEXT
 					   : HT_EXPORT_WIRE;
 
-	if (ht_str_ends(path, ".hir"))
-		return write_text(c, g);
 	if (as_imported && ht_str_ends(path, ".meta"))
 		return ht_export_container_to(g, form, &c->w->arena, c->d, write_some, c->o);
 	return ht_export_graphdef_to(g, form, &c->w->arena, c->d, write_some, c->o);
@@ -87,13 +76,99 @@ static void name_output(struct ht_graph *g, struct ht_port *p, struct ht_str nam
 	p->value = ht_out(n, 0);
 }
 
+/* How many results `name` has to have for the outputs that were imported as its results; 0 when they
+ * still are. */
+static int32_t lost_results(const struct ht_graph *g, const struct ht_port *was, struct ht_str name)
+{
+	int32_t count = 0;
+	bool lost = false;
+
+	for (const struct ht_port *p = g->entries->outputs; p; p = p->next, was = was->next) {
+		if (!ht_str_eq(was->value.node->name, name))
+			continue;
+		if (was->value.index >= count)
+			count = was->value.index + 1;
+		lost |= p->value.node != ht_graph_node(g, name) ||
+			p->value.index != was->value.index ||
+			ht_type_of(p->value)->dtype == HT_INVALID;
+	}
+	return lost ? count : 0;
+}
+
+/* What stands for results that are no outputs: nobody can take it for the results themselves. */
+static struct ht_value nothing(struct ht_graph *g, struct ht_str name)
+{
+	static const int64_t none[1];
+	struct ht_blob *b = ht_blob_new(0);
+
+	if (!b)
+		ht_arena_fail(g->arena);
+	return ht_out(ht_const_new(g,
+			      ht_graph_free_name(g, ht_str_printf(g->arena, "%.*s/not_asked_for",
+							    HT_STR_ARG(name))),
+			      HT_F32, ht_shape_make(g->arena, 1, none), b),
+		0);
+}
+
+static void set_types(struct ht_node *n)
+{
+	struct ht_attr_value *list = ht_attr_set(n, "T");
+
+	list->kind = HT_ATTR_LIST;
+	list->list.kind = HT_ATTR_TYPE;
+	list->list.n = (size_t)n->ins;
+	list->list.item = HT_NEW_ARRAY(n->graph->arena, struct ht_attr_value, (size_t)n->ins);
+	ht_node_set_outs(n, n->ins);
+	for (int32_t i = 0; i < n->ins; i++) {
+		n->out[i] = *ht_type_of(n->in[i]);
+		list->list.item[i] =
+			(struct ht_attr_value){ .kind = HT_ATTR_TYPE, .type = n->out[i].dtype };
+	}
+}
+
+/* Several results of one node: an IdentityN takes its name. */
+static void name_results(
+	struct ht_graph *g, const struct ht_port *was, struct ht_str name, int32_t count)
+{
+	struct ht_value *in = HT_NEW_ARRAY(g->arena, struct ht_value, (size_t)count);
+	struct ht_node *taken = ht_graph_node(g, name), *n;
+	const struct ht_port *w = was;
+	struct ht_value other = { 0 };
+
+	for (struct ht_port *p = g->entries->outputs; p; p = p->next, w = w->next)
+		if (ht_str_eq(w->value.node->name, name))
+			in[w->value.index] = p->value;
+	for (int32_t i = 0; i < count; i++) {
+		if (in[i].node)
+			continue;
+		if (!other.node)
+			other = nothing(g, name);
+		in[i] = other;
+	}
+	if (taken)
+		ht_node_rename(taken, ht_graph_free_name(g, name));
+	n = ht_node_new(g, HT_STR("IdentityN"), name);
+	ht_node_set_ins(n, in, count);
+	set_types(n);
+	w = was;
+	for (struct ht_port *p = g->entries->outputs; p; p = p->next, w = w->next)
+		if (ht_str_eq(w->value.node->name, name))
+			p->value = ht_out(n, w->value.index);
+}
+
 static void name_outputs(struct ht_graph *g, const struct ht_model *m)
 {
 	const struct ht_port *was = m->entry->outputs;
 
-	for (struct ht_port *p = g->entries->outputs; p; p = p->next, was = was->next)
-		if (!was->value.index)
-			name_output(g, p, was->value.node->name);
+	for (struct ht_port *p = g->entries->outputs; p; p = p->next, was = was->next) {
+		struct ht_str name = was->value.node->name;
+		int32_t count = lost_results(g, m->entry->outputs, name);
+
+		if (count == 1)
+			name_output(g, p, name);
+		else if (count && ht_type_of(p->value)->dtype != HT_INVALID)
+			name_results(g, m->entry->outputs, name, count);
+	}
 }
 
 static bool places_are_there(struct ht_graph *g, const struct ht_attr *a)
@@ -123,6 +198,21 @@ static void drop_notes(struct ht_graph *g)
 	}
 }
 
+/* The graph as imported, but for what the user stated: shapes of inputs, and which outputs count. */
+static enum ht_status as_stated(struct convert *c, const struct ht_graph **out)
+{
+	struct ht_pass_context passes = { .scratch = &c->w->scratch, .diags = c->d };
+	struct ht_graph *g;
+
+	HT_TRY(ht_model_check(c->m, c->w, c->d));
+	HT_TRY(ht_model_copy(c->m, c->w, HT_OPEN_KEEP, c->d, &g));
+	passes.entry = g->entries;
+	if (c->m->outputs_set)
+		HT_TRY(ht_run_passes(g, "prune", NULL, &passes));
+	*out = g;
+	return HT_OK;
+}
+
 static enum ht_status convert(void *arg)
 {
 	struct convert *c = arg;
@@ -130,6 +220,8 @@ static enum ht_status convert(void *arg)
 	struct ht_lowering l;
 	const struct ht_graph *g = c->m->graph;
 
+	if (!c->policy && c->m->set)
+		HT_TRY(as_stated(c, &g));
 	if (c->policy) {
 		opt.policy = c->policy;
 		HT_TRY(ht_compile_options_of(&opt, c->d, &opt));
@@ -140,6 +232,8 @@ static enum ht_status convert(void *arg)
 		drop_notes(l.graph);
 		g = l.graph;
 	}
+	if (ht_str_ends(ht_str(c->path), ".hir"))
+		return ht_put_text(g, c->path, &c->w->arena, c->d, NULL);
 	HT_TRY(ht_output_open(c->path, c->d, &c->o));
 	ht_arena_defer(&c->w->arena, abort_output, c);
 	HT_TRY(write_graph(c, g, !c->policy));

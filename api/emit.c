@@ -15,8 +15,7 @@ struct emit {
 
 static enum ht_status put_graph(struct emit *e, const struct ht_graph *g)
 {
-	HT_TRY(ht_text_for_file(g, e->path, &e->w->arena, e->d, &e->buf));
-	return ht_bytes_of(ht_buf_str(&e->buf), e->out);
+	return ht_put_text(g, e->path, &e->w->arena, e->d, e->out);
 }
 
 static enum ht_status run(struct ht_work *w, struct emit *e, enum ht_status (*body)(void *))
@@ -51,6 +50,7 @@ static enum ht_status rewrite(void *arg)
 
 	if (!c.target)
 		return HT_E_USAGE;
+	HT_TRY(ht_model_check(e->m, e->w, e->d));
 	if (e->m->set)
 		HT_TRY(ht_model_copy(e->m, e->w, HT_OPEN_KEEP, e->d, &g));
 	else
@@ -146,14 +146,17 @@ static enum ht_status emit(void *arg)
 		HT_TRY(ht_backend_load(e->opt.backend, e->d, &backend));
 		HT_TRY(put_code(e, backend, plan, l.passes.target, (enum ht_emit)form));
 	}
-	return ht_bytes_of(ht_buf_str(&e->buf), e->out);
+	return ht_put_bytes(ht_buf_str(&e->buf), e->path, e->d, e->out);
 }
 
 enum ht_status ht_emit_code(const struct ht_model *m, const struct ht_compile_options *opt,
-	const char *form, const char *stop_after, struct ht_diags *d, struct ht_bytes *out)
+	const char *form, const char *stop_after, const char *path, struct ht_diags *d,
+	struct ht_bytes *out)
 {
 	struct ht_work w;
-	struct emit e = { .m = m, .form = form, .stop_after = stop_after, .d = d, .out = out };
+	struct emit e = {
+		.m = m, .form = form, .stop_after = stop_after, .path = path, .d = d, .out = out
+	};
 
 	HT_TRY(ht_compile_options_of(opt, d, &e.opt));
 	return run(&w, &e, emit);

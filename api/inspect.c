@@ -29,6 +29,7 @@ struct inspect {
 	const struct ht_entry *entry; /* of the prepared graph: types of the outputs */
 	int64_t multiply_adds;        /* -1: not known */
 	size_t weight_bytes, nodes, functions;
+	bool warned;
 };
 
 static int by_type(const void *a, const void *b)
@@ -104,52 +105,63 @@ static void measure(struct inspect *s, const struct ht_graph *g)
 	}
 }
 
-static void warn_first_error(struct inspect *s, const struct ht_diags *quiet)
+/* The first error in `quiet`: where the graph contradicts itself, ours; what is only not supported
+ * is a warning here, told once. */
+static enum ht_status judge(struct inspect *s, enum ht_status st, const struct ht_diags *quiet)
 {
 	const struct ht_diag *e = quiet->first;
 
 	while (e && e->severity != HT_ERROR)
 		e = e->next;
-	if (e)
+	if (!e)
+		return HT_OK;
+	if (st != HT_E_UNSUPPORTED)
+		return ht_error(s->d, st, e->where, "%.*s", HT_STR_ARG(e->text));
+	if (!s->warned)
 		ht_warn(s->d, e->where, "%.*s", HT_STR_ARG(e->text));
+	s->warned = true;
+	return HT_OK;
 }
 
 /* What cannot be lowered is what is left so after the passes that come before lowering. */
-static void look_for_unsupported(struct inspect *s, struct ht_diags *quiet)
+static enum ht_status look_for_unsupported(struct inspect *s, struct ht_diags *quiet)
 {
 	struct ht_pass_context c = { .scratch = &s->w->scratch,
 		.diags = quiet,
 		.target = ht_target_host(),
 		.variables = ht_variables_of(s->m, s->w) };
 	struct ht_graph *g;
+	enum ht_status st;
 
 	s->unsupported = count_types(s->m->graph, is_opaque, &s->w->arena);
-	if (ht_model_copy(s->m, s->w, HT_OPEN_ASSUME, quiet, &g) != HT_OK)
-		return;
+	st = ht_model_copy(s->m, s->w, HT_OPEN_ASSUME, quiet, &g);
+	if (st != HT_OK)
+		return judge(s, st, quiet);
 	c.entry = g->entries;
-	if (ht_run_passes(g, ht_pipeline_cleanup, NULL, &c) != HT_OK ||
-		ht_run_passes(g, ht_pipeline_layout, NULL, &c) != HT_OK) {
-		warn_first_error(s, quiet);
-		return;
-	}
+	st = ht_run_passes(g, ht_pipeline_cleanup, NULL, &c);
+	if (st == HT_OK)
+		st = ht_run_passes(g, ht_pipeline_layout, NULL, &c);
+	if (st != HT_OK)
+		return judge(s, st, quiet);
 	s->unsupported = count_types(g, cannot_lower, &s->w->arena);
+	return HT_OK;
 }
 
-/* As the graph is: what does not hold together is told as a warning, the rest is shown. */
-static void look(struct inspect *s, struct ht_diags *quiet)
+static enum ht_status look(struct inspect *s, struct ht_diags *quiet)
 {
 	struct ht_graph *g;
+	enum ht_status st = prepare(s, HT_OPEN_KEEP, quiet, &g);
 
 	s->multiply_adds = -1;
-	if (prepare(s, HT_OPEN_KEEP, quiet, &g) == HT_OK)
+	if (st == HT_OK)
 		s->entry = g->entries;
 	else
-		warn_first_error(s, quiet);
+		HT_TRY(judge(s, st, quiet));
 	if (prepare(s, HT_OPEN_REFUSE, quiet, &g) == HT_OK) {
 		s->multiply_adds = 0;
 		measure(s, g);
 	}
-	look_for_unsupported(s, quiet);
+	return look_for_unsupported(s, quiet);
 }
 
 /* ---- printing ---- */
@@ -285,7 +297,7 @@ static enum ht_status inspect(void *arg)
 		s->functions++;
 	ht_diags_init(quiet);
 	ht_arena_defer(&s->w->arena, release_diags, quiet);
-	look(s, quiet);
+	HT_TRY(look(s, quiet));
 	if (s->format == HT_FORMAT_JSON)
 		put_json(s);
 	else

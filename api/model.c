@@ -206,7 +206,7 @@ static enum ht_status set_outputs(void *arg)
 	for (size_t i = 0; i < s->n; i++)
 		names[i] = ht_str_copy(&s->m->arena, ht_str(s->name[i]));
 	HT_TRY(ht_entry_for_outputs(s->m->graph, s->m->entry, names, s->n, s->d, &e));
-	s->m->set = true;
+	s->m->set = s->m->outputs_set = true;
 	s->m->entry = HT_NEW(&s->m->arena, struct ht_entry);
 	*s->m->entry = *e;
 	s->m->entry->next = NULL;
@@ -224,6 +224,11 @@ enum ht_status ht_model_set_outputs(
 	return ht_guarded(&m->unwind, set_outputs, &s, d);
 }
 
+static struct ht_where in_model(const struct ht_model *m)
+{
+	return (struct ht_where){ .path = m->graph->path, .offset = -1 };
+}
+
 static enum ht_status no_input(struct set *s)
 {
 	struct ht_str *names = HT_NEW_ARRAY(&s->m->arena, struct ht_str, s->m->inputs + 1), near[3];
@@ -233,12 +238,12 @@ static enum ht_status no_input(struct set *s)
 		names[i] = ht_str(s->m->input[i].name);
 	found = ht_near_names(ht_str(s->input), names, s->m->inputs, near);
 	if (found)
-		return ht_error(s->d, HT_E_USAGE, HT_NOWHERE,
+		return ht_error(s->d, HT_E_USAGE, in_model(s->m),
 			"the model has no input '%s'; did you mean '%.*s'?", s->input,
 			HT_STR_ARG(near[0]));
-	return ht_error(s->d, HT_E_USAGE, HT_NOWHERE, "the model has no input '%s'%s%s%s", s->input,
-		s->m->inputs ? "; its first is '" : "", s->m->inputs ? s->m->input[0].name : "",
-		s->m->inputs ? "'" : "");
+	return ht_error(s->d, HT_E_USAGE, in_model(s->m), "the model has no input '%s'%s%s%s",
+		s->input, s->m->inputs ? "; its first is '" : "",
+		s->m->inputs ? s->m->input[0].name : "", s->m->inputs ? "'" : "");
 }
 
 /* The stated shape with open dimensions (-1) taken from the graph's. */
@@ -255,19 +260,19 @@ static enum ht_status set_shape(void *arg)
 	if (!p)
 		return no_input(s);
 	if (s->rank < 0 || s->rank > HT_MAX_RANK)
-		return ht_error(s->d, HT_E_USAGE, HT_NOWHERE,
+		return ht_error(s->d, HT_E_USAGE, in_model(s->m),
 			"rank %d of input '%s' is not in 0..%d", (int)s->rank, s->input,
 			HT_MAX_RANK);
 	old = shape_of(s->m, p);
 	if (old.rank >= 0 && old.rank != s->rank)
-		return ht_error(s->d, HT_E_USAGE, HT_NOWHERE,
+		return ht_error(s->d, HT_E_USAGE, in_model(s->m),
 			"input '%s' has %d dimensions, the shape stated has %d", s->input,
 			(int)old.rank, (int)s->rank);
 	old = stated_shape(p->value.node);
 	for (int32_t i = 0; i < s->rank; i++) {
 		dim[i] = s->dim[i];
 		if (dim[i] < -1)
-			return ht_error(s->d, HT_E_USAGE, HT_NOWHERE,
+			return ht_error(s->d, HT_E_USAGE, in_model(s->m),
 				"a dimension of input '%s' is %lld", s->input, (long long)dim[i]);
 		if (old.rank < 0 || old.dim[i] < 0)
 			continue;
@@ -317,7 +322,9 @@ static enum ht_status close_shape(struct ht_arena *a, const struct ht_node *n, e
 	struct ht_diags *d, struct ht_shape *shape)
 {
 	int64_t dim[HT_MAX_RANK];
-	struct ht_where at = { .node = n->name, .op = n->type, .offset = -1 };
+	struct ht_where at = {
+		.path = n->graph->path, .node = n->name, .op = n->type, .offset = -1
+	};
 
 	if (open == HT_OPEN_KEEP || ht_shape_known(*shape))
 		return HT_OK;
@@ -412,4 +419,16 @@ enum ht_status ht_model_copy(const struct ht_model *m, struct ht_work *w, enum h
 		HT_TRY(state_shape(m, p, from, open, &w->arena, d));
 	*out = g;
 	return HT_OK;
+}
+
+enum ht_status ht_model_check(const struct ht_model *m, struct ht_work *w, struct ht_diags *d)
+{
+	struct ht_pass_context c = { .scratch = &w->scratch, .diags = d };
+	struct ht_graph *g;
+
+	if (!m->set)
+		return HT_OK;
+	HT_TRY(ht_model_copy(m, w, HT_OPEN_KEEP, d, &g));
+	c.entry = g->entries;
+	return ht_run_passes(g, "prune,infer", NULL, &c);
 }

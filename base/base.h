@@ -341,6 +341,8 @@ void ht_file_unref(struct ht_file *f);
 struct ht_output;
 enum ht_status ht_output_open(const char *path, struct ht_diags *d, struct ht_output **out);
 enum ht_status ht_output_write(struct ht_output *o, const void *p, size_t n);
+/* Hands everything to the system, so that committing cannot fail for want of space any more. */
+enum ht_status ht_output_flush(struct ht_output *o);
 enum ht_status ht_output_commit(struct ht_output *o); /* frees o */
 void ht_output_abort(struct ht_output *o);            /* frees o; NULL is fine */
 void ht_output_install_signals(void);

@@ -28,6 +28,7 @@ struct ht_output {
 	struct ht_diags *diags;
 	int fd;
 	int failed;        /* errno of the first failure; nothing is written behind it */
+	bool said;         /* which the diagnostics have */
 	bool in_place;     /* no rename */
 	struct slot *slot; /* of the temporary file; NULL when in place */
 	char *target;      /* what the temporary file becomes */
@@ -76,12 +77,14 @@ static int open_temporary(struct ht_output *o, mode_t mode)
 			errno = ENAMETOOLONG;
 			break;
 		}
+		/* Named before it is there: a signal right behind open() removes it all the same. */
+		set_slot(s, SLOT_NAMED);
 		o->fd = open(s->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 		if (o->fd >= 0) {
 			o->slot = s;
-			set_slot(s, SLOT_NAMED);
 			return 0;
 		}
+		set_slot(s, SLOT_TAKEN);
 		if (errno != EEXIST)
 			break;
 	}
@@ -177,31 +180,40 @@ static void write_all(struct ht_output *o, const char *p, size_t n)
 	}
 }
 
-static void flush(struct ht_output *o)
+/* A failure is said once. */
+static enum ht_status status(struct ht_output *o)
+{
+	if (o->failed && !o->said)
+		cannot_write(o->diags, o->path, o->failed);
+	o->said = o->failed;
+	return o->failed ? HT_E_ENVIRONMENT : HT_OK;
+}
+
+enum ht_status ht_output_flush(struct ht_output *o)
 {
 	write_all(o, o->buffer, o->n);
 	o->n = 0;
+	return status(o);
 }
 
 enum ht_status ht_output_write(struct ht_output *o, const void *p, size_t n)
 {
 	if (n > BUFFER - o->n)
-		flush(o);
+		ht_output_flush(o);
 	if (n >= BUFFER) {
 		write_all(o, p, n);
 	} else if (n) {
 		memcpy(o->buffer + o->n, p, n);
 		o->n += n;
 	}
-	/* Said once, by commit. */
-	return o->failed ? HT_E_ENVIRONMENT : HT_OK;
+	return status(o);
 }
 
 enum ht_status ht_output_commit(struct ht_output *o)
 {
-	enum ht_status st = HT_OK;
+	enum ht_status st;
 
-	flush(o);
+	ht_output_flush(o);
 	if (o->fd != STDOUT_FILENO) {
 		if (close(o->fd) && !o->failed)
 			o->failed = errno;
@@ -215,8 +227,7 @@ enum ht_status ht_output_commit(struct ht_output *o)
 			o->slot = NULL;
 		}
 	}
-	if (o->failed)
-		st = cannot_write(o->diags, o->path, o->failed);
+	st = status(o);
 	discard(o);
 	return st;
 }

@@ -85,8 +85,6 @@ void note(const struct cli *c, const char *fmt, ...) __attribute__((format(print
 void print_diags(const struct cli *c);
 /* To standard output, whole or a failure. */
 enum ht_status print_bytes(const struct ht_bytes *b);
-/* Writes to --output, or to standard output without it. */
-enum ht_status put_result(struct cli *c, const struct ht_bytes *b);
 /* A growing text; allocation failures end the tool with HT_E_ENVIRONMENT. */
 struct text {
 	char *p;

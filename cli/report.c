@@ -65,15 +65,6 @@ enum ht_status print_bytes(const struct ht_bytes *b)
 	return print(b->p, b->n);
 }
 
-enum ht_status put_result(struct cli *c, const struct ht_bytes *b)
-{
-	const char *path = option(c, OPTION_OUTPUT, "-");
-
-	if (!strcmp(path, "-"))
-		return print_bytes(b);
-	return ht_file_write(path, b->p, b->n, c->diags);
-}
-
 void *must_alloc(size_t n)
 {
 	void *p = calloc(1, n ? n : 1);

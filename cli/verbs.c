@@ -74,6 +74,8 @@ enum ht_status verb_opt(struct cli *c)
 
 	if (option_on(c, OPTION_LIST)) {
 		st = ht_list("passes", HT_FORMAT_TEXT, c->diags, &b);
+		if (st == HT_OK)
+			st = print_bytes(&b);
 	} else {
 		st = open_policy(c, &p);
 		opt.policy = p;
@@ -83,9 +85,9 @@ enum ht_status verb_opt(struct cli *c)
 		if (st == HT_OK)
 			st = ht_rewrite(m, option(c, OPTION_PASSES, ""),
 				option(c, OPTION_STOP_AFTER, NULL), &opt, path, c->diags, &b);
+		if (st == HT_OK && !path)
+			st = print_bytes(&b);
 	}
-	if (st == HT_OK)
-		st = put_result(c, &b);
 	ht_bytes_free(&b);
 	ht_model_free(m);
 	ht_policy_free(p);
@@ -120,6 +122,7 @@ enum ht_status verb_compile(struct cli *c)
 {
 	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;
 	const char *form = option(c, OPTION_EMIT, NULL), *stop = option(c, OPTION_STOP_AFTER, NULL);
+	const char *path = option(c, OPTION_OUTPUT, NULL);
 	struct ht_model *m = NULL;
 	struct ht_policy *p = NULL;
 	struct ht_bytes b = { 0 };
@@ -138,9 +141,9 @@ enum ht_status verb_compile(struct cli *c)
 	if (st == HT_OK && !form && !stop) {
 		st = compile_only(c, m, &opt);
 	} else if (st == HT_OK) {
-		st = ht_emit_code(m, &opt, form ? form : "hir", stop, c->diags, &b);
-		if (st == HT_OK)
-			st = put_result(c, &b);
+		st = ht_emit_code(m, &opt, form ? form : "hir", stop, path, c->diags, &b);
+		if (st == HT_OK && !path)
+			st = print_bytes(&b);
 	}
 	ht_bytes_free(&b);
 	ht_model_free(m);

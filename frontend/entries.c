@@ -123,6 +123,19 @@ static bool is_no_output(const struct ht_node *n)
 	return false;
 }
 
+/* How many results a node of a type that no row has: as many as the function it calls, or one. */
+static int32_t results_of_opaque(const struct ht_graph *g, const struct ht_node *n)
+{
+	const struct ht_function *f = ht_graph_function(g, n->type);
+	int32_t count = 0;
+
+	if (!f)
+		return 1;
+	for (const struct ht_port *p = f->rets; p; p = p->next)
+		count++;
+	return count;
+}
+
 struct ht_entry *ht_default_entry(struct ht_graph *g)
 {
 	struct ht_entry *e = HT_NEW(g->arena, struct ht_entry);
@@ -142,7 +155,7 @@ struct ht_entry *ht_default_entry(struct ht_graph *g)
 		if (used[n->id] || is_no_output(n))
 			continue;
 		if (!n->outs && n->op == HT_OP_OPAQUE)
-			ht_node_set_outs(n, 1);
+			ht_node_set_outs(n, results_of_opaque(g, n));
 		for (int32_t i = 0; i < n->outs; i++)
 			add_port(g, &end,
 				i ? ht_str_printf(g->arena, "%.*s:%" PRId32, HT_STR_ARG(n->name), i)

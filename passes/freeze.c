@@ -3,7 +3,8 @@
  * Resources (VarHandleOp) and references (VariableV2, Variable).  The variable's own node becomes the
  * Const; ReadVariableOp an Identity, ResourceGather a GatherV2, and identities on the way change
  * their type.  A graph that also writes a variable is refused: its value is no constant.  All
- * variables that cannot be frozen are reported in one go.
+ * variables that cannot be frozen are reported in one go; those for which there is no checkpoint,
+ * as in a training graph, in one message.
  *
  * Run it behind prune and inline: then only what the entry needs is left. */
 #include "passes/passes.h"
@@ -14,7 +15,9 @@ struct freezer {
 	struct ht_graph *g;
 	struct ht_pass_context *c;
 	struct ht_tensor **value; /* by node id: of the node's result 0, once it is a constant's */
-	enum ht_status status;    /* the worst so far */
+	const struct ht_node *without; /* the first variable that no checkpoint has */
+	size_t withouts;
+	enum ht_status status; /* the worst so far */
 };
 
 static void fail(struct freezer *f, enum ht_status st, const struct ht_node *n, const char *fmt,
@@ -98,7 +101,8 @@ static void freeze_variable(struct freezer *f, struct ht_node *n)
 	enum ht_status st;
 
 	if (!source) {
-		fail(f, HT_E_INPUT, n, "the variable has no value: the model has no checkpoint");
+		if (!f->withouts++)
+			f->without = n;
 		return;
 	}
 	st = source->read(source->self, variable_name(n), f->g->arena, f->c->diags, &t);
@@ -214,6 +218,11 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 			freeze_use(&f, n, i, resource[v->id]);
 		}
 	}
+	if (f.without)
+		fail(&f, HT_E_UNSUPPORTED, f.without,
+			"the variable has no value (%zu such variable%s): the model has no checkpoint, "
+			"and training is not supported; give a frozen graph or a SavedModel",
+			f.withouts, f.withouts == 1 ? "" : "s");
 	return f.status;
 }
 

@@ -226,15 +226,16 @@ HT_API enum ht_status ht_explain(const struct ht_model *m, const struct ht_polic
 HT_API enum ht_status ht_convert(const struct ht_model *m, const struct ht_policy *policy,
 	const char *path, struct ht_diags *d);
 /* `pipeline`: names of passes with commas; stops behind `stop_after` when that is not NULL.  The
- * text form of the graph afterwards.  `path` is where it is going to be written, for constants that
- * go beside it, or NULL: everything in the text. */
+ * text form of the graph afterwards: in *out, or with a `path` in that file ("-": standard output),
+ * its large constants in a .weights file beside it. */
 HT_API enum ht_status ht_rewrite(const struct ht_model *m, const char *pipeline,
 	const char *stop_after, const struct ht_compile_options *opt, const char *path,
 	struct ht_diags *d, struct ht_bytes *out);
 /* "hir" (the graph behind the pass `stop_after`), "kernels" (tile programs), "llvm", "asm", or
- * "obj": an archive of one object file a kernel. */
+ * "obj": an archive of one object file a kernel.  `path` as in ht_rewrite. */
 HT_API enum ht_status ht_emit_code(const struct ht_model *m, const struct ht_compile_options *opt,
-	const char *form, const char *stop_after, struct ht_diags *d, struct ht_bytes *out);
+	const char *form, const char *stop_after, const char *path, struct ht_diags *d,
+	struct ht_bytes *out);
 /* "ops", "targets", "policies", "profiles", "passes": what there is. */
 HT_API enum ht_status ht_list(
 	const char *what, enum ht_format format, struct ht_diags *d, struct ht_bytes *out);

@@ -122,7 +122,7 @@ static void texts(const struct ht_model *m, struct ht_diags *d)
 	CHECK(ht_rewrite(m, "infer", NULL, NULL, NULL, d, &b) == HT_OK &&
 		strstr(b.p, "%y = MatMul"));
 	ht_bytes_free(&b);
-	CHECK(ht_emit_code(m, NULL, "kernels", NULL, d, &b) == HT_OK && b.n > 0);
+	CHECK(ht_emit_code(m, NULL, "kernels", NULL, NULL, d, &b) == HT_OK && b.n > 0);
 	ht_bytes_free(&b);
 }
 

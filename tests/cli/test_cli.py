@@ -174,6 +174,47 @@ class BadInput(Case):
         self.assertEqual(json.loads(self.tool('inspect', '--format=json', self.path('odd.hir')).stdout)['unsupported'],
                          {'NobodyKnows': 1, 'AlsoUnknown': 1})
 
+    def test_stated_shapes_that_contradict_each_other(self):
+        two = self.path('two.hir', b'hir 1\nentry "" {\n  input "x" = %x\n  input "y" = %y\n  output "z" = %z\n}\n'
+                        b'%x = Placeholder() {dtype=f32, shape=shape[?]}\n%y = Placeholder() {dtype=f32, shape=shape[?]}\n'
+                        b'%z = AddV2(%x, %y) {T=f32}\n')
+        out = self.path('out.pb')
+        for verb, *more in (['inspect'], ['run'], ['bench'], ['explain'], ['opt'], ['opt', '--passes', 'prune'], ['compile'],
+                            ['compile', '--emit=hir', '--stop-after=inline'], ['convert', '-o', out]):
+            self.fails(3, r"two\.hir: error: node 'z' \(AddV2\): shapes \[2\] and \[3\]", verb, *more, '--input-shape', 'x:2;y:3', two)
+        self.assertFalse(os.path.exists(out))
+        self.tool('inspect', '--input-shape', 'x:2;y:1', two)
+
+    def test_wrong_graphs(self):
+        folder = os.path.join(os.environ.get('HALFTONE_SHARED', ''), 'models/micro/graphdef2mlir')
+        if not os.path.isdir(folder):
+            self.skipTest('no $HALFTONE_SHARED')
+        add, relu = (os.path.join(folder, f) for f in ('error-message-with-source-info.pbtxt', 'graph-undefined-output.pbtxt'))
+        for verb, *more in (['inspect'], ['run'], ['explain'], ['opt'], ['compile'], ['convert', '-o', self.path('o.pb')]):
+            self.fails(3, r"info\.pbtxt: error: node 'x_y_sum' \(Add\): shapes \[2\] and \[3\] do not broadcast",
+                       verb, *more, '--input-shape', 'x:2;y:3', '--outputs', 'x_y_sum', add)
+            self.fails(2, r"output\.pbtxt: error: the graph has no output 'NotANodeInTheGraph'",
+                       verb, *more, '--outputs', 'NotANodeInTheGraph', relu)
+        self.assertEqual(os.listdir(self.dir), [])
+        # The files by themselves are valid, as are all others of the folder.
+        for f in os.listdir(folder):
+            self.tool('inspect', os.path.join(folder, f))
+            self.tool('convert', os.path.join(folder, f), '-o', self.path('o.pb'))
+
+    def test_graph_that_contradicts_itself(self):
+        with open(SMALL, 'rb') as f:
+            data = f.read().replace(b'shape[?,4]', b'shape[?,5]')
+        for verb in ('inspect', 'run', 'explain'):
+            self.fails(3, r"bad\.hir: error: node 'y' \(MatMul\)", verb, self.path('bad.hir', data))
+
+    def test_variables_without_values(self):
+        text = b'hir 1\nentry "" {\n  output "y" = %y\n}\n%v = VariableV2() {dtype=f32, shape=shape[2]}\n' \
+               b'%w = VariableV2() {dtype=f32, shape=shape[2]}\n%y = AddV2(%v, %w) {T=f32}\n'
+        for verb, *more in (['run'], ['bench'], ['compile']):
+            r = self.fails(4, r"v\.hir: error: node 'v' \(VariableV2\).*2 such variables.*no checkpoint", verb, *more, self.path('v.hir', text))
+            self.assertEqual(r.err.count('error'), 1)
+        self.tool('inspect', self.path('v.hir', text))
+
     def test_open_dimension(self):
         with open(SMALL, 'rb') as f:
             open_rank = f.read().replace(b'shape[?,4]', b'shape[?,?]')
@@ -346,6 +387,62 @@ class Others(Case):
             data = f.read()
             self.assertEqual(data, g.read())
         self.assertEqual(self.tool('convert', wire, '-o', '-').stdout, data)
+
+    def test_convert_keeps_the_names_of_all_outputs(self):
+        model = self.path('names.hir', b'''hir 1
+entry "" {
+  input "x" = %x
+  output "s:1" = %s:1
+  output "n:1" = %n:1
+  output "n" = %n
+  output "c:2" = %c:2
+}
+
+%x = Placeholder() {dtype=f32, shape=shape[2,4]}
+%axis = Const() {dtype=i32, value=tensor i32[] {1}}
+%s = Split(%axis, %x) {T=f32, num_split=2}
+%r = Relu(%x) {T=f32}
+%n = IdentityN(%r, %s:1) {T=[f32, f32]}
+%k = Const() {dtype=f32, value=tensor f32[3] {1.0, 2.0, 3.0}}
+%kaxis = Const() {dtype=i32, value=tensor i32[] {0}}
+%c = Split(%kaxis, %k) {T=f32, num_split=3}
+''')
+        for policy in 'must_keep_origin_dtype', 'force_fp16':
+            pb, names = self.path('names.pb'), 's:1,n:1,n,c:2'
+            self.tool('convert', '--policy', policy, '-o', pb, model)
+            a = json.loads(self.tool('run', '--policy', policy, '--format=json', model).stdout)
+            b = json.loads(self.tool('run', '--outputs', names, '--format=json', pb).stdout)
+            self.assertEqual(a['outputs'], b['outputs'])
+
+    def test_convert_what_was_stated(self):
+        self.tool('convert', '--input-shape', 'x:2,4', '--outputs', 'y', '-o', self.path('o.pb'), SMALL)
+        j = json.loads(self.tool('inspect', '--format=json', self.path('o.pb')).stdout)
+        self.assertEqual(j['inputs'][0]['shape'], [2, 4])
+        self.assertNotIn('ArgMax', j['ops'])
+
+    def test_large_constants_lie_beside_the_text(self):
+        large = b'hir 1\nentry "" {\n  input "x" = %x\n  output "y" = %y\n}\n%x = Placeholder() {dtype=f32, shape=shape[100]}\n' \
+                b'%w = Const() {dtype=f32, value=tensor f32[100] {' + b', '.join(b'%d.5' % i for i in range(100)) + b'}}\n' \
+                b'%y = AddV2(%x, %w) {T=f32}\n'
+        model, a, b = self.path('large.hir', large), self.path('a.hir'), self.path('b.hir')
+        for args in (['opt', '--passes', 'infer'], ['compile', '--emit', 'hir'], ['convert']):
+            self.tool(*args, '-o', a, model)
+            self.assertLess(os.path.getsize(a), 1000)
+            self.tool('opt', '-o', b, a)
+            for suffix in '.hir', '.weights':
+                with open(a[:-4] + suffix, 'rb') as f, open(b[:-4] + suffix, 'rb') as g:
+                    self.assertEqual(f.read(), g.read())
+            self.assertEqual(self.tool('run', a).stdout, self.tool('run', model).stdout)
+            for n in 'a.hir', 'a.weights', 'b.hir', 'b.weights':
+                os.unlink(self.path(n))
+            if args[0] != 'convert':
+                self.assertIn(b'99.5', self.tool(*args, '-o', '-', model).stdout)
+            # Both files or none.
+            self.fails(5, 'cannot write', *args, '-o', self.path('nowhere/a.hir'), model)
+            os.mkdir(self.path('a.weights'))
+            self.fails(5, r'a\.weights: error: cannot write', *args, '-o', a, model)
+            self.assertEqual(sorted(os.listdir(self.dir)), ['a.weights', 'large.hir'])
+            os.rmdir(self.path('a.weights'))
 
     def test_opt(self):
         a = self.tool('opt', SMALL, '--passes', 'infer').stdout
