@@ -13,17 +13,29 @@
 
 /* ---- top_k ---- */
 
-static double element(const void *p, enum ht_dtype t, int64_t i)
+/* A number that orders like x; NaN is above all, so that it is seen. */
+static int64_t key_of_float(double x)
+{
+	int64_t bits;
+
+	if (isnan(x))
+		return INT64_MAX;
+	x += 0.0; /* -0 and 0 are equal */
+	memcpy(&bits, &x, sizeof bits);
+	return bits < 0 ? INT64_MIN - bits : bits;
+}
+
+static int64_t key(const void *p, enum ht_dtype t, int64_t i)
 {
 	switch (t) {
 	case HT_F32:
-		return ((const float *)p)[i];
+		return key_of_float((double)((const float *)p)[i]);
 	case HT_F64:
-		return ((const double *)p)[i];
+		return key_of_float(((const double *)p)[i]);
 	case HT_F16:
-		return ht_f16_to_f32(((const uint16_t *)p)[i]);
+		return key_of_float((double)ht_f16_to_f32(((const uint16_t *)p)[i]));
 	case HT_BF16:
-		return ht_bf16_to_f32(((const uint16_t *)p)[i]);
+		return key_of_float((double)ht_bf16_to_f32(((const uint16_t *)p)[i]));
 	case HT_I8:
 		return ((const int8_t *)p)[i];
 	case HT_U8:
@@ -34,19 +46,20 @@ static double element(const void *p, enum ht_dtype t, int64_t i)
 		return ((const uint16_t *)p)[i];
 	case HT_I32:
 		return ((const int32_t *)p)[i];
-	default:
-		HT_CHECK(t == HT_U32);
+	case HT_U32:
 		return ((const uint32_t *)p)[i];
+	case HT_I64:
+		return ((const int64_t *)p)[i];
+	default:
+		HT_CHECK(t == HT_U64);
+		return (int64_t)(((const uint64_t *)p)[i] ^ (uint64_t)INT64_MIN);
 	}
 }
 
-/* NaN is above all numbers, so that it is seen. */
 static bool before(const void *row, enum ht_dtype t, int64_t i, int64_t j)
 {
-	double x = element(row, t, i), y = element(row, t, j);
+	int64_t x = key(row, t, i), y = key(row, t, j);
 
-	if (isnan(x) || isnan(y))
-		return isnan(x) && (!isnan(y) || i < j);
 	return x > y || (x == y && i < j);
 }
 

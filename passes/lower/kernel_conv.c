@@ -319,10 +319,10 @@ const struct lower_op lower_conv2d = {
 
 /* ---- transposed: r[h, w, o] = sum of x[(h + before - kh) / stride, ..] * f[kh, kw, o, c] where it divides ---- */
 
+/* The source coordinate of a tap of result `out`; adds to *guard where there is one. */
 static int32_t transposed_coord(
-	struct contraction *c, const struct window *w, int32_t out, int32_t tap)
+	struct ht_xb *b, const struct window *w, int32_t out, int32_t tap, int32_t *guard)
 {
-	struct ht_xb *b = &c->k.xb;
 	int32_t x = ht_x2(b, HT_X_SUB, ht_x2(b, HT_X_ADD, out, ht_xi(b, w->before)),
 			scaled(b, tap, w->dilation)),
 		ok, q;
@@ -334,8 +334,40 @@ static int32_t transposed_coord(
 		ok = ht_x2(b, HT_X_AND, ok,
 			ht_x2(b, HT_X_EQ, ht_x2(b, HT_X_FLOORMOD, x, ht_xi(b, w->stride)),
 				ht_xi(b, 0)));
-	c->a_guard = c->a_guard < 0 ? ok : ht_x2(b, HT_X_AND, c->a_guard, ok);
+	*guard = *guard < 0 ? ok : ht_x2(b, HT_X_AND, *guard, ok);
 	return q;
+}
+
+/* As emit_loop_conv(). */
+static void emit_loop_transpose(struct lower *l, struct ht_node *n, const struct window w[2])
+{
+	struct ht_shape from_shape = shape_of(n, 2), filter_shape = shape_of(n, 1);
+	enum ht_dtype t = compute_type(ht_type_of(n->in[2])->dtype);
+	struct kernel_build k;
+	struct ht_xb *b = &k.xb;
+	struct space out, from, filter;
+	int32_t x[4], f[4], product;
+
+	kb_init(&k, l);
+	kb_stage(&k, HT_STAGE_LOOP);
+	out = kb_loop_space(&k, 4, n->out[0].shape.dim, ~0u);
+	k.stage->vec = 3;
+	from = out;
+	for (int i = 0; i < 2; i++) {
+		f[i] = ht_xdim(b, kb_reduce_dim(&k, w[i].size));
+		x[1 + i] = transposed_coord(b, &w[i], out.group[1 + i].x, f[i], &from.guard);
+	}
+	x[0] = out.group[0].x;
+	x[3] = f[3] = ht_xdim(b, kb_reduce_dim(&k, from_shape.dim[3]));
+	f[2] = out.group[3].x;
+	from = space_of_coords(&from, 4, from_shape.dim, x);
+	filter = space_of_coords(&out, 4, filter_shape.dim, f);
+	product = ht_x2(b, HT_X_MUL, kb_pull(&k, n->in[2], &from), kb_pull(&k, n->in[1], &filter));
+	k.root_x[0] =
+		kb_round(&k, n->out[0].dtype, ht_xred(b, ht_xreduce(b, HT_RED_ADD, product), t));
+	k.root = n;
+	kb_store_sink(&k, &out);
+	kb_finish(&k, n);
 }
 
 static enum ht_status emit_conv_transpose(struct lower *l, struct ht_node *n)
@@ -350,8 +382,13 @@ static enum ht_status emit_conv_transpose(struct lower *l, struct ht_node *n)
 
 	if (ht_shape_count(to) == 0)
 		return HT_OK;
-	in = *lower_view(l, n->in[2]);
 	read_windows(n, to, from, filter.dim, w);
+	if (!contract_type(n->out[0].dtype) || !ht_const_tensor(n->in[1]) ||
+		ht_shape_count(from) == 0) {
+		emit_loop_transpose(l, n, w);
+		return HT_OK;
+	}
+	in = *lower_view(l, n->in[2]);
 	contract_init(&c, l, n, ht_type_of(n->in[2])->dtype);
 	c.rows = to.dim[0] * to.dim[1] * to.dim[2];
 	c.columns = to.dim[3];
@@ -365,7 +402,8 @@ static enum ht_status emit_conv_transpose(struct lower *l, struct ht_node *n)
 	at = pixels(&c, to);
 	x[0] = space_coord(b, &at, 0);
 	for (int i = 0; i < 2; i++)
-		x[1 + i] = transposed_coord(&c, &w[i], space_coord(b, &at, 1 + i), c.tap_x[i]);
+		x[1 + i] = transposed_coord(
+			b, &w[i], space_coord(b, &at, 1 + i), c.tap_x[i], &c.a_guard);
 	x[3] = ht_xi(b, 0);
 	at = space_of_coords(&at, 4, from.dim, x);
 	out = result_space(&c, to, c.columns);
@@ -377,11 +415,8 @@ static const char *refuse_conv_transpose(const struct ht_node *n)
 {
 	if (!ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NHWC"))
 		return "has no kernel for this data_format";
-	if (!ht_const_tensor(n->in[1]))
-		return "needs a constant filter";
-	if (!contract_type(n->out[0].dtype) || ht_shape_count(shape_of(n, 2)) == 0)
-		return "has no kernel for this dtype or size";
-	if (shape_of(n, 1).dim[3] != shape_of(n, 2).dim[3])
+	if (shape_of(n, 1).dim[2] != n->out[0].shape.dim[3] ||
+		shape_of(n, 1).dim[3] != shape_of(n, 2).dim[3])
 		return "with groups has no kernel";
 	return NULL;
 }

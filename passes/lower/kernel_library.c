@@ -94,11 +94,9 @@ static enum ht_status emit_top_k(struct lower *l, struct ht_node *n)
 
 static const char *refuse_top_k(const struct ht_node *n)
 {
-	enum ht_dtype t = n->out[0].dtype;
-
-	if (t == HT_I64 || t == HT_U64 || t == HT_BOOL || n->out[1].dtype != HT_I32)
+	if (n->out[0].dtype == HT_BOOL)
 		return "has no kernel for this dtype";
-	return NULL;
+	return n->out[1].dtype == HT_I32 ? NULL : "has no kernel for indices that are not int32";
 }
 
 const struct lower_op lower_top_k = { .name = "top_k",
