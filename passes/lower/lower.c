@@ -35,7 +35,9 @@ static const char *refuse(const struct ht_node *n)
 	const char *why;
 
 	if (!op)
-		return n->op == HT_OP_OPAQUE ? "is not an op we know" : "has no kernel";
+		return "is not an op we know";
+	if (op->never)
+		return op->never;
 	if (op->family == FAMILY_NOTHING)
 		return NULL;
 	for (int32_t i = 0; i < n->outs; i++)

@@ -85,6 +85,7 @@ struct kernel_build;
 /* How one `lower` column of the op table is lowered. */
 struct lower_op {
 	const char *name;
+	const char *never; /* why no node is lowered, in words; the others are NULL */
 	enum family family;
 	bool alone;   /* ROOT: takes no epilogue */
 	bool dense;   /* ROOT: its results need dense memory of their own */
@@ -108,7 +109,7 @@ struct lower_op {
 
 #define HT_MAX_VIEWS 64
 
-const struct lower_op *lower_op_of(const struct ht_node *n); /* NULL: no lowering */
+const struct lower_op *lower_op_of(const struct ht_node *n); /* NULL: an op that the table lacks */
 bool lower_is_aligned(const struct ht_node *n);
 
 struct lower {

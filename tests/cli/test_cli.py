@@ -215,6 +215,22 @@ class BadInput(Case):
             self.assertEqual(r.err.count('error'), 1)
         self.tool('inspect', self.path('v.hir', text))
 
+    def test_why_unsupported(self):
+        for op, attrs, types, why in (
+                ('Where', 'T=f32', 'i64[?,1]', 'size depends on the data'),
+                ('ComplexAbs', 'T=c64, Tout=f32', 'f32[2]', 'complex numbers'),
+                ('Digamma', 'T=f32', 'f32[2]', 'has no kernel'),
+                ('AsString', 'T=f32', 'string[2]', 'strings or files'),
+                ('Enter', 'T=f32, frame_name="loop"', 'f32[2]', 'is control flow'),
+                ('ReluGrad', 'T=f32', 'f32[2]', 'is for training'),
+                ('VarIsInitializedOp', '', 'bool[]', 'between runs')):
+            arg = {'ComplexAbs': 'c64', 'VarIsInitializedOp': 'resource'}.get(op, 'f32')
+            text = (f'hir 1\nentry "" {{\n  output "b" = %b\n}}\n%a = Placeholder() {{dtype={arg}}} : {arg}[2]\n'
+                    f'%b = {op}({"%a, %a" if op == "ReluGrad" else "%a"}) {{{attrs}}} : {types}\n')
+            with self.subTest(op):
+                r = self.fails(4, why, 'run', self.path('why.hir', text.encode()))
+                self.assertIn(f'op {op} ', r.err)
+
     def test_open_dimension(self):
         with open(SMALL, 'rb') as f:
             open_rank = f.read().replace(b'shape[?,4]', b'shape[?,?]')

@@ -65,4 +65,4 @@ def rows():
     with open(f'{ROOT}/ir/ops.def') as f:
         found = [parse_row(*m.groups()) for m in ROW.finditer(f.read())]
     assert found
-    return {o.name: o for o in found if o.lower != 'none'}
+    return {o.name: o for o in found if not o.lower.startswith('no_')}
