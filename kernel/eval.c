@@ -28,6 +28,12 @@
 		}                                                                                  \
 	} while (0)
 
+/* A case of a switch, behind which the function is done. */
+#define ON(label, loop)                                                                            \
+	case label:                                                                                \
+		loop;                                                                              \
+		return;
+
 /* ---- fused multiply and add: by the instruction where the machine has it ---- */
 
 __attribute__((target("avx2,fma"))) static void muladd_f32_fma(
@@ -115,50 +121,22 @@ static void round_f64(enum ht_xop op, void *r, const void *a, int n)
 /* ---- arithmetic ---- */
 
 #define FLOAT_OPS(T, FABS, SQRT, FMOD)                                                             \
-	case HT_X_ADD:                                                                             \
-		TWO(T, T, x + y);                                                                  \
-		return;                                                                            \
-	case HT_X_SUB:                                                                             \
-		TWO(T, T, x - y);                                                                  \
-		return;                                                                            \
-	case HT_X_MUL:                                                                             \
-		TWO(T, T, x *y);                                                                   \
-		return;                                                                            \
-	case HT_X_DIV:                                                                             \
-		TWO(T, T, x / y);                                                                  \
-		return;                                                                            \
-	case HT_X_REM:                                                                             \
-		TWO(T, T, FMOD(x, y));                                                             \
-		return;                                                                            \
-	case HT_X_MIN:                                                                             \
-		TWO(T, T, x != x ? x : y != y ? y : x < y ? x : y);                                \
-		return;                                                                            \
-	case HT_X_MAX:                                                                             \
-		TWO(T, T, x != x ? x : y != y ? y : x > y ? x : y);                                \
-		return;                                                                            \
-	case HT_X_NEG:                                                                             \
-		ONE(T, T, -x);                                                                     \
-		return;                                                                            \
-	case HT_X_ABS:                                                                             \
-		ONE(T, T, FABS(x));                                                                \
-		return;                                                                            \
-	case HT_X_SQRT:                                                                            \
-		ONE(T, T, SQRT(x));                                                                \
-		return;
+	ON(HT_X_ADD, TWO(T, T, x + y))                                                             \
+	ON(HT_X_SUB, TWO(T, T, x - y))                                                             \
+	ON(HT_X_MUL, TWO(T, T, x *y))                                                              \
+	ON(HT_X_DIV, TWO(T, T, x / y))                                                             \
+	ON(HT_X_REM, TWO(T, T, FMOD(x, y)))                                                        \
+	ON(HT_X_MIN, TWO(T, T, x != x ? x : y != y ? y : x < y ? x : y))                           \
+	ON(HT_X_MAX, TWO(T, T, x != x ? x : y != y ? y : x > y ? x : y))                           \
+	ON(HT_X_NEG, ONE(T, T, -x))                                                                \
+	ON(HT_X_ABS, ONE(T, T, FABS(x)))                                                           \
+	ON(HT_X_SQRT, ONE(T, T, SQRT(x)))
 
 #define COMPARE_OPS(T)                                                                             \
-	case HT_X_EQ:                                                                              \
-		TWO(uint8_t, T, x == y);                                                           \
-		return;                                                                            \
-	case HT_X_NE:                                                                              \
-		TWO(uint8_t, T, x != y);                                                           \
-		return;                                                                            \
-	case HT_X_LT:                                                                              \
-		TWO(uint8_t, T, x < y);                                                            \
-		return;                                                                            \
-	case HT_X_LE:                                                                              \
-		TWO(uint8_t, T, x <= y);                                                           \
-		return;
+	ON(HT_X_EQ, TWO(uint8_t, T, x == y))                                                       \
+	ON(HT_X_NE, TWO(uint8_t, T, x != y))                                                       \
+	ON(HT_X_LT, TWO(uint8_t, T, x < y))                                                        \
+	ON(HT_X_LE, TWO(uint8_t, T, x <= y))
 
 static float sqrt_f32(float x)
 {
@@ -215,54 +193,22 @@ static void eval_f64(enum ht_xop op, void *r, const void *a, const void *b, cons
 	{                                                                                          \
 		switch (op) {                                                                      \
 			COMPARE_OPS(T)                                                             \
-		case HT_X_ADD:                                                                     \
-			TWO(T, T, (W)x + (W)y);                                                    \
-			return;                                                                    \
-		case HT_X_SUB:                                                                     \
-			TWO(T, T, (W)x - (W)y);                                                    \
-			return;                                                                    \
-		case HT_X_MUL:                                                                     \
-			TWO(T, T, (W)x *(W)y);                                                     \
-			return;                                                                    \
-		case HT_X_DIV:                                                                     \
-			TWO(T, T, x / y);                                                          \
-			return;                                                                    \
-		case HT_X_REM:                                                                     \
-			TWO(T, T, x % y);                                                          \
-			return;                                                                    \
-		case HT_X_MIN:                                                                     \
-			TWO(T, T, x < y ? x : y);                                                  \
-			return;                                                                    \
-		case HT_X_MAX:                                                                     \
-			TWO(T, T, x > y ? x : y);                                                  \
-			return;                                                                    \
-		case HT_X_NEG:                                                                     \
-			ONE(T, T, 0 - (W)x);                                                       \
-			return;                                                                    \
-		case HT_X_ABS:                                                                     \
-			ONE(T, T, (S)x < 0 && (T) - 1 < 1 ? 0 - (W)x : (W)x);                      \
-			return;                                                                    \
-		case HT_X_AND:                                                                     \
-			TWO(T, T, x &y);                                                           \
-			return;                                                                    \
-		case HT_X_OR:                                                                      \
-			TWO(T, T, x | y);                                                          \
-			return;                                                                    \
-		case HT_X_XOR:                                                                     \
-			TWO(T, T, x ^ y);                                                          \
-			return;                                                                    \
-		case HT_X_NOT:                                                                     \
-			ONE(T, T, ~x);                                                             \
-			return;                                                                    \
-		case HT_X_SHL:                                                                     \
-			TWO(T, T, (U)y < BITS ? (W)(U)x << ((U)y & (BITS - 1)) : 0);               \
-			return;                                                                    \
-		case HT_X_SHR:                                                                     \
-			TWO(T, T, (U)y < BITS ? (W)(U)x >> ((U)y & (BITS - 1)) : 0);               \
-			return;                                                                    \
-		case HT_X_SAR:                                                                     \
-			TWO(T, T, (S)x >> ((U)y < BITS ? (U)y : BITS - 1));                        \
-			return;                                                                    \
+			ON(HT_X_ADD, TWO(T, T, (W)x + (W)y))                                       \
+			ON(HT_X_SUB, TWO(T, T, (W)x - (W)y))                                       \
+			ON(HT_X_MUL, TWO(T, T, (W)x *(W)y))                                        \
+			ON(HT_X_DIV, TWO(T, T, x / y))                                             \
+			ON(HT_X_REM, TWO(T, T, x % y))                                             \
+			ON(HT_X_MIN, TWO(T, T, x < y ? x : y))                                     \
+			ON(HT_X_MAX, TWO(T, T, x > y ? x : y))                                     \
+			ON(HT_X_NEG, ONE(T, T, 0 - (W)x))                                          \
+			ON(HT_X_ABS, ONE(T, T, (S)x < 0 && (T) - 1 < 1 ? 0 - (W)x : (W)x))         \
+			ON(HT_X_AND, TWO(T, T, x &y))                                              \
+			ON(HT_X_OR, TWO(T, T, x | y))                                              \
+			ON(HT_X_XOR, TWO(T, T, x ^ y))                                             \
+			ON(HT_X_NOT, ONE(T, T, ~x))                                                \
+			ON(HT_X_SHL, TWO(T, T, (U)y < BITS ? (W)(U)x << ((U)y & (BITS - 1)) : 0))  \
+			ON(HT_X_SHR, TWO(T, T, (U)y < BITS ? (W)(U)x >> ((U)y & (BITS - 1)) : 0))  \
+			ON(HT_X_SAR, TWO(T, T, (S)x >> ((U)y < BITS ? (U)y : BITS - 1)))           \
 		default:                                                                           \
 			HT_CHECK(!"an operation on integers");                                     \
 		}                                                                                  \
@@ -283,6 +229,8 @@ static void eval_bool(enum ht_xop op, void *r, const void *a, const void *b, int
 {
 	switch (op) {
 		COMPARE_OPS(uint8_t)
+		ON(HT_X_XOR, TWO(uint8_t, uint8_t, x ^ y))
+		ON(HT_X_NOT, ONE(uint8_t, uint8_t, !x))
 	case HT_X_AND:
 	case HT_X_MUL:
 	case HT_X_MIN:
@@ -292,12 +240,6 @@ static void eval_bool(enum ht_xop op, void *r, const void *a, const void *b, int
 	case HT_X_MAX:
 	case HT_X_ADD:
 		TWO(uint8_t, uint8_t, x | y);
-		return;
-	case HT_X_XOR:
-		TWO(uint8_t, uint8_t, x ^ y);
-		return;
-	case HT_X_NOT:
-		ONE(uint8_t, uint8_t, !x);
 		return;
 	default:
 		HT_CHECK(!"an operation on BOOL");
@@ -338,84 +280,36 @@ static uint64_t f64_to_u64(double x)
 
 #define CVT_FROM_FLOAT(T, TO_I32)                                                                  \
 	switch (to) {                                                                              \
-	case HT_F32:                                                                               \
-		ONE(float, T, x);                                                                  \
-		return;                                                                            \
-	case HT_F64:                                                                               \
-		ONE(double, T, x);                                                                 \
-		return;                                                                            \
-	case HT_F16:                                                                               \
-		ONE(uint16_t, T, ht_f32_to_f16((float)x));                                         \
-		return;                                                                            \
-	case HT_BF16:                                                                              \
-		ONE(uint16_t, T, ht_f32_to_bf16((float)x));                                        \
-		return;                                                                            \
-	case HT_I8:                                                                                \
-		ONE(int8_t, T, TO_I32(x));                                                         \
-		return;                                                                            \
-	case HT_U8:                                                                                \
-		ONE(uint8_t, T, TO_I32(x));                                                        \
-		return;                                                                            \
-	case HT_I16:                                                                               \
-		ONE(int16_t, T, TO_I32(x));                                                        \
-		return;                                                                            \
-	case HT_U16:                                                                               \
-		ONE(uint16_t, T, TO_I32(x));                                                       \
-		return;                                                                            \
-	case HT_I32:                                                                               \
-		ONE(int32_t, T, TO_I32(x));                                                        \
-		return;                                                                            \
-	case HT_U32:                                                                               \
-		ONE(uint32_t, T, f64_to_i64((double)x));                                           \
-		return;                                                                            \
-	case HT_I64:                                                                               \
-		ONE(int64_t, T, f64_to_i64((double)x));                                            \
-		return;                                                                            \
-	case HT_U64:                                                                               \
-		ONE(uint64_t, T, f64_to_u64((double)x));                                           \
-		return;                                                                            \
-	case HT_BOOL:                                                                              \
-		ONE(uint8_t, T, x != 0);                                                           \
-		return;                                                                            \
+		ON(HT_F32, ONE(float, T, x))                                                       \
+		ON(HT_F64, ONE(double, T, x))                                                      \
+		ON(HT_F16, ONE(uint16_t, T, ht_f32_to_f16((float)x)))                              \
+		ON(HT_BF16, ONE(uint16_t, T, ht_f32_to_bf16((float)x)))                            \
+		ON(HT_I8, ONE(int8_t, T, TO_I32(x)))                                               \
+		ON(HT_U8, ONE(uint8_t, T, TO_I32(x)))                                              \
+		ON(HT_I16, ONE(int16_t, T, TO_I32(x)))                                             \
+		ON(HT_U16, ONE(uint16_t, T, TO_I32(x)))                                            \
+		ON(HT_I32, ONE(int32_t, T, TO_I32(x)))                                             \
+		ON(HT_U32, ONE(uint32_t, T, f64_to_i64((double)x)))                                \
+		ON(HT_I64, ONE(int64_t, T, f64_to_i64((double)x)))                                 \
+		ON(HT_U64, ONE(uint64_t, T, f64_to_u64((double)x)))                                \
+		ON(HT_BOOL, ONE(uint8_t, T, x != 0))                                               \
 	default:                                                                                   \
 		HT_CHECK(!"a conversion");                                                         \
 	}
 
 #define CVT_FROM_INT(T)                                                                            \
 	switch (to) {                                                                              \
-	case HT_F32:                                                                               \
-		ONE(float, T, x);                                                                  \
-		return;                                                                            \
-	case HT_F64:                                                                               \
-		ONE(double, T, x);                                                                 \
-		return;                                                                            \
-	case HT_I8:                                                                                \
-		ONE(int8_t, T, x);                                                                 \
-		return;                                                                            \
-	case HT_U8:                                                                                \
-		ONE(uint8_t, T, x);                                                                \
-		return;                                                                            \
-	case HT_I16:                                                                               \
-		ONE(int16_t, T, x);                                                                \
-		return;                                                                            \
-	case HT_U16:                                                                               \
-		ONE(uint16_t, T, x);                                                               \
-		return;                                                                            \
-	case HT_I32:                                                                               \
-		ONE(int32_t, T, x);                                                                \
-		return;                                                                            \
-	case HT_U32:                                                                               \
-		ONE(uint32_t, T, x);                                                               \
-		return;                                                                            \
-	case HT_I64:                                                                               \
-		ONE(int64_t, T, x);                                                                \
-		return;                                                                            \
-	case HT_U64:                                                                               \
-		ONE(uint64_t, T, x);                                                               \
-		return;                                                                            \
-	case HT_BOOL:                                                                              \
-		ONE(uint8_t, T, x != 0);                                                           \
-		return;                                                                            \
+		ON(HT_F32, ONE(float, T, x))                                                       \
+		ON(HT_F64, ONE(double, T, x))                                                      \
+		ON(HT_I8, ONE(int8_t, T, x))                                                       \
+		ON(HT_U8, ONE(uint8_t, T, x))                                                      \
+		ON(HT_I16, ONE(int16_t, T, x))                                                     \
+		ON(HT_U16, ONE(uint16_t, T, x))                                                    \
+		ON(HT_I32, ONE(int32_t, T, x))                                                     \
+		ON(HT_U32, ONE(uint32_t, T, x))                                                    \
+		ON(HT_I64, ONE(int64_t, T, x))                                                     \
+		ON(HT_U64, ONE(uint64_t, T, x))                                                    \
+		ON(HT_BOOL, ONE(uint8_t, T, x != 0))                                               \
 	default:                                                                                   \
 		HT_CHECK(!"a conversion");                                                         \
 	}

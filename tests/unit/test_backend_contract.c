@@ -5,29 +5,11 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include "tests/unit/backend.h"
+#include "tests/unit/random.h"
 
 #include <cmocka.h>
 
 static const struct ht_backend *backend;
-static uint64_t state;
-
-static uint32_t rnd(void)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return (uint32_t)(state >> 20);
-}
-
-static int below(int n)
-{
-	return (int)(rnd() % (uint32_t)n);
-}
-
-static bool chance(int percent)
-{
-	return below(100) < percent;
-}
 
 enum { A, B, BIAS, OTHER, OUT, BUFFERS };
 

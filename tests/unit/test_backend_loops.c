@@ -6,29 +6,11 @@
 #include <stdint.h>
 #include <time.h>
 #include "tests/unit/backend.h"
+#include "tests/unit/random.h"
 
 #include <cmocka.h>
 
 static const struct ht_backend *backend;
-static uint64_t state;
-
-static uint32_t rnd(void)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return (uint32_t)(state >> 20);
-}
-
-static int below(int n)
-{
-	return (int)(rnd() % (uint32_t)n);
-}
-
-static bool chance(int percent)
-{
-	return below(100) < percent;
-}
 
 static const enum ht_dtype types[] = { HT_F32, HT_F64, HT_F16, HT_BF16, HT_I8, HT_I16, HT_I32,
 	HT_I64, HT_U8, HT_U16, HT_U32, HT_U64, HT_BOOL };
