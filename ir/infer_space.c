@@ -36,40 +36,49 @@ static enum ht_status divide(
 	return HT_OK;
 }
 
+/* What both directions begin with; *d is NULL where the operand's rank is not known. */
+static enum ht_status start_depth(
+	struct ht_infer *in, struct ht_node *n, int64_t *block, int *h, int *w, int *c, int64_t **d)
+{
+	int64_t *dims = ht_new_dims(in, 4);
+
+	HT_TRY(block_size(in, n, block));
+	HT_TRY(image_axes(in, n, h, w, c));
+	ht_set_shape(n, 0, 4, dims);
+	*d = NULL;
+	if (ht_in_shape(n, 0).rank < 0)
+		return HT_OK;
+	dims[0] = ht_in_shape(n, 0).dim[0];
+	*d = dims;
+	return HT_OK;
+}
+
 enum ht_status ht_infer_depth_to_space(struct ht_infer *in, struct ht_node *n)
 {
-	struct ht_shape s = ht_in_shape(n, 0);
-	int64_t *d = ht_new_dims(in, 4);
-	int64_t block;
+	const int64_t *from = ht_in_shape(n, 0).dim;
+	int64_t *d, block;
 	int h, w, c;
 
-	HT_TRY(block_size(in, n, &block));
-	HT_TRY(image_axes(in, n, &h, &w, &c));
-	ht_set_shape(n, 0, 4, d);
-	if (s.rank < 0)
+	HT_TRY(start_depth(in, n, &block, &h, &w, &c, &d));
+	if (!d)
 		return HT_OK;
-	d[0] = s.dim[0];
-	d[h] = ht_dim_mul(s.dim[h], block);
-	d[w] = ht_dim_mul(s.dim[w], block);
-	return divide(in, n, s.dim[c], block * block, &d[c]);
+	d[h] = ht_dim_mul(from[h], block);
+	d[w] = ht_dim_mul(from[w], block);
+	return divide(in, n, from[c], block * block, &d[c]);
 }
 
 enum ht_status ht_infer_space_to_depth(struct ht_infer *in, struct ht_node *n)
 {
-	struct ht_shape s = ht_in_shape(n, 0);
-	int64_t *d = ht_new_dims(in, 4);
-	int64_t block;
+	const int64_t *from = ht_in_shape(n, 0).dim;
+	int64_t *d, block;
 	int h, w, c;
 
-	HT_TRY(block_size(in, n, &block));
-	HT_TRY(image_axes(in, n, &h, &w, &c));
-	ht_set_shape(n, 0, 4, d);
-	if (s.rank < 0)
+	HT_TRY(start_depth(in, n, &block, &h, &w, &c, &d));
+	if (!d)
 		return HT_OK;
-	d[0] = s.dim[0];
-	d[c] = ht_dim_mul(s.dim[c], block * block);
-	HT_TRY(divide(in, n, s.dim[h], block, &d[h]));
-	return divide(in, n, s.dim[w], block, &d[w]);
+	d[c] = ht_dim_mul(from[c], block * block);
+	HT_TRY(divide(in, n, from[h], block, &d[h]));
+	return divide(in, n, from[w], block, &d[w]);
 }
 
 /* Operands of the ND forms: tensor, block shape [m], paddings or crops [m,2]. */
@@ -135,12 +144,14 @@ static enum ht_status read_two_blocks(
 	return read_edges(in, n, 1, b);
 }
 
-static int64_t *copy_dims(struct ht_infer *in, struct ht_node *n, struct ht_shape s)
+/* The result's dimensions: the operand's, but for those that blocks change which are not known. */
+static int64_t *dims_to_change(
+	struct ht_infer *in, struct ht_node *n, struct ht_shape s, const struct blocks *b)
 {
 	int64_t *d = ht_new_dims(in, s.rank);
 
 	for (int32_t i = 0; i < s.rank; i++)
-		d[i] = s.dim[i];
+		d[i] = b->m < 0 && i < s.rank - 1 ? HT_DIM_UNKNOWN : s.dim[i];
 	ht_set_shape(n, 0, s.rank, d);
 	return d;
 }
@@ -152,9 +163,7 @@ static enum ht_status to_batch(struct ht_infer *in, struct ht_node *n, const str
 
 	if (s.rank < 0)
 		return HT_OK;
-	d = copy_dims(in, n, s);
-	for (int32_t i = 0; i < s.rank - 1 && b->m < 0; i++)
-		d[i] = HT_DIM_UNKNOWN;
+	d = dims_to_change(in, n, s, b);
 	for (int32_t i = 0; i < b->m; i++) {
 		int64_t padded =
 			b->edge[i] == 0 ? s.dim[i + 1] : ht_dim_add(s.dim[i + 1], b->edge[i]);
@@ -177,9 +186,7 @@ static enum ht_status from_batch(struct ht_infer *in, struct ht_node *n, const s
 
 	if (s.rank < 0)
 		return HT_OK;
-	d = copy_dims(in, n, s);
-	for (int32_t i = 0; i < s.rank - 1 && b->m < 0; i++)
-		d[i] = HT_DIM_UNKNOWN;
+	d = dims_to_change(in, n, s, b);
 	for (int32_t i = 0; i < b->m; i++) {
 		int64_t whole =
 			b->block[i] < 0 ? HT_DIM_UNKNOWN : ht_dim_mul(s.dim[i + 1], b->block[i]);
@@ -197,36 +204,36 @@ static enum ht_status from_batch(struct ht_infer *in, struct ht_node *n, const s
 	return HT_OK;
 }
 
-enum ht_status ht_infer_space_to_batch_nd(struct ht_infer *in, struct ht_node *n)
+typedef enum ht_status read_fn(struct ht_infer *in, const struct ht_node *n, struct blocks *b);
+typedef enum ht_status apply_fn(struct ht_infer *in, struct ht_node *n, const struct blocks *b);
+
+static enum ht_status exchange(
+	struct ht_infer *in, struct ht_node *n, read_fn *read, apply_fn *apply)
 {
 	struct blocks b = { 0 };
 
-	HT_TRY(read_blocks(in, n, &b));
-	return to_batch(in, n, &b);
+	HT_TRY(read(in, n, &b));
+	return apply(in, n, &b);
+}
+
+enum ht_status ht_infer_space_to_batch_nd(struct ht_infer *in, struct ht_node *n)
+{
+	return exchange(in, n, read_blocks, to_batch);
 }
 
 enum ht_status ht_infer_space_to_batch(struct ht_infer *in, struct ht_node *n)
 {
-	struct blocks b = { 0 };
-
-	HT_TRY(read_two_blocks(in, n, &b));
-	return to_batch(in, n, &b);
+	return exchange(in, n, read_two_blocks, to_batch);
 }
 
 enum ht_status ht_infer_batch_to_space_nd(struct ht_infer *in, struct ht_node *n)
 {
-	struct blocks b = { 0 };
-
-	HT_TRY(read_blocks(in, n, &b));
-	return from_batch(in, n, &b);
+	return exchange(in, n, read_blocks, from_batch);
 }
 
 enum ht_status ht_infer_batch_to_space(struct ht_infer *in, struct ht_node *n)
 {
-	struct blocks b = { 0 };
-
-	HT_TRY(read_two_blocks(in, n, &b));
-	return from_batch(in, n, &b);
+	return exchange(in, n, read_two_blocks, from_batch);
 }
 
 /* Images, NHWC; the new height and width in operand 1. */

@@ -415,6 +415,11 @@ const struct ht_pass ht_pass_batch_norm = {
 
 /* ---- split_batch_norm ---- */
 
+static struct ht_str sub_name(struct ht_rw *r, const struct ht_node *n, const char *what)
+{
+	return ht_str_printf(r->arena, "%.*s/%s", HT_STR_ARG(n->name), what);
+}
+
 static struct ht_value channel_const(
 	struct ht_rw *r, struct ht_node *n, const char *what, const double *x, int64_t channels)
 {
@@ -424,13 +429,7 @@ static struct ht_value channel_const(
 
 	for (int64_t i = 0; i < channels; i++)
 		((float *)(void *)(uintptr_t)b->p)[i] = (float)x[i];
-	return ht_rw_const(
-		r, n, ht_str_printf(r->arena, "%.*s/%s", HT_STR_ARG(n->name), what), HT_F32, s, b);
-}
-
-static struct ht_str sub_name(struct ht_rw *r, const struct ht_node *n, const char *what)
-{
-	return ht_str_printf(r->arena, "%.*s/%s", HT_STR_ARG(n->name), what);
+	return ht_rw_const(r, n, sub_name(r, n, what), HT_F32, s, b);
 }
 
 static void split(struct ht_rw *r, struct ht_node *n)
@@ -460,18 +459,15 @@ static void split(struct ht_rw *r, struct ht_node *n)
 		ht_node_rename(v.node, name);
 }
 
+static void visit_split(struct ht_rw *r, struct ht_node *n)
+{
+	if (is_batch_norm(n->op))
+		split(r, n);
+}
+
 static enum ht_status run_split(struct ht_graph *g, struct ht_pass_context *c)
 {
-	struct ht_rw r;
-	struct ht_node **all;
-	size_t count;
-
-	ht_rw_init(&r, g, c);
-	all = ht_rw_nodes(&r, &count);
-	for (size_t i = 0; i < count; i++)
-		if (all[i]->graph && is_batch_norm(all[i]->op))
-			split(&r, all[i]);
-	return HT_OK;
+	return ht_rw_each(g, c, visit_split);
 }
 
 const struct ht_pass ht_pass_split_batch_norm = {

@@ -200,23 +200,23 @@ static void split_batch_norm_ex(struct ht_rw *r, struct ht_node *n)
 	finish(&c);
 }
 
-static bool split(struct ht_rw *r, struct ht_node *n)
+static void split(struct ht_rw *r, struct ht_node *n)
 {
 	switch ((int)n->op) {
 	case HT_OP__FusedConv2D:
 		split_contraction(r, n, HT_OP_Conv2D);
-		return true;
+		return;
 	case HT_OP_FusedDepthwiseConv2dNative:
 		split_contraction(r, n, HT_OP_DepthwiseConv2dNative);
-		return true;
+		return;
 	case HT_OP__FusedMatMul:
 		split_contraction(r, n, HT_OP_MatMul);
-		return true;
+		return;
 	case HT_OP__FusedBatchNormEx:
 		split_batch_norm_ex(r, n);
-		return true;
+		return;
 	default:
-		return false;
+		return;
 	}
 }
 
@@ -368,31 +368,13 @@ static void expand(struct ht_rw *r, struct ht_node *n)
 
 static enum ht_status run_split(struct ht_graph *g, struct ht_pass_context *c)
 {
-	struct ht_rw r;
-	struct ht_node **all;
-	size_t count;
-
-	ht_rw_init(&r, g, c);
-	all = ht_rw_nodes(&r, &count);
-	for (size_t i = 0; i < count; i++)
-		if (all[i]->graph)
-			split(&r, all[i]);
-	return HT_OK;
+	return ht_rw_each(g, c, split);
 }
 
 static enum ht_status run_expand(struct ht_graph *g, struct ht_pass_context *c)
 {
-	struct ht_rw r;
-	struct ht_node **all;
-	size_t count;
-
 	HT_TRY(run_split(g, c));
-	ht_rw_init(&r, g, c);
-	all = ht_rw_nodes(&r, &count);
-	for (size_t i = 0; i < count; i++)
-		if (all[i]->graph)
-			expand(&r, all[i]);
-	return HT_OK;
+	return ht_rw_each(g, c, expand);
 }
 
 const struct ht_pass ht_pass_split_fused = {
