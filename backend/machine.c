@@ -69,6 +69,33 @@ static bool optimise(struct ht_machine *m, LLVMModuleRef mod)
 	return false;
 }
 
+static bool is_half(LLVMTypeRef t)
+{
+	if (LLVMGetTypeKind(t) == LLVMVectorTypeKind)
+		t = LLVMGetElementType(t);
+	return LLVMGetTypeKind(t) == LLVMHalfTypeKind;
+}
+
+/* The passes narrow a minimum or maximum of converted halves to one of halves, which the code
+ * generator, where the machine computes in float only, makes a call of fmaxf.  A frozen condition is
+ * no longer seen as one. */
+static void hide_half_minmax(LLVMModuleRef mod)
+{
+	LLVMBuilderRef b = LLVMCreateBuilderInContext(LLVMGetModuleContext(mod));
+
+	for (LLVMValueRef f = LLVMGetFirstFunction(mod); f; f = LLVMGetNextFunction(f))
+		for (LLVMBasicBlockRef bb = LLVMGetFirstBasicBlock(f); bb;
+			bb = LLVMGetNextBasicBlock(bb))
+			for (LLVMValueRef i = LLVMGetFirstInstruction(bb); i;
+				i = LLVMGetNextInstruction(i)) {
+				if (!LLVMIsASelectInst(i) || !is_half(LLVMTypeOf(i)))
+					continue;
+				LLVMPositionBuilderBefore(b, i);
+				LLVMSetOperand(i, 0, LLVMBuildFreeze(b, LLVMGetOperand(i, 0), ""));
+			}
+	LLVMDisposeBuilder(b);
+}
+
 static bool generate(struct ht_machine *m, LLVMModuleRef mod, enum ht_emit form, struct ht_buf *out)
 {
 	LLVMMemoryBufferRef memory;
@@ -115,6 +142,8 @@ bool ht_machine_compile(struct ht_machine *m, const struct ht_kernel *k, const c
 	ht_e_kernel(k, m->target, scratch, mod, symbol);
 	ok = !LLVMVerifyModule(mod, LLVMReturnStatusAction, &why) || fail(m, "emitted code", why);
 	LLVMDisposeMessage(why);
-	ok = ok && optimise(m, mod) && generate(m, mod, form, out);
-	return ok;
+	if (!ok || !optimise(m, mod))
+		return false;
+	hide_half_minmax(mod);
+	return generate(m, mod, form, out);
 }

@@ -136,6 +136,13 @@ static int32_t results_of_opaque(const struct ht_graph *g, const struct ht_node 
 	return count;
 }
 
+/* The last results of batch normalization are handed to its gradient and have no fixed meaning. */
+static bool is_for_gradient(const struct ht_node *n, int32_t i)
+{
+	return i >= 3 && (n->op == HT_OP_FusedBatchNorm || n->op == HT_OP_FusedBatchNormV2 ||
+				 n->op == HT_OP_FusedBatchNormV3);
+}
+
 struct ht_entry *ht_default_entry(struct ht_graph *g)
 {
 	struct ht_entry *e = HT_NEW(g->arena, struct ht_entry);
@@ -156,7 +163,7 @@ struct ht_entry *ht_default_entry(struct ht_graph *g)
 			continue;
 		if (!n->outs && n->op == HT_OP_OPAQUE)
 			ht_node_set_outs(n, results_of_opaque(g, n));
-		for (int32_t i = 0; i < n->outs; i++)
+		for (int32_t i = 0; i < n->outs && !is_for_gradient(n, i); i++)
 			add_port(g, &end,
 				i ? ht_str_printf(g->arena, "%.*s:%" PRId32, HT_STR_ARG(n->name), i)
 				  : n->name,
@@ -181,6 +188,13 @@ static enum ht_status no_such_output(struct ht_graph *g, struct ht_str name, str
 		found ? near[0].p : "", found ? "'?" : "");
 }
 
+static bool has_port(const struct ht_port *p, struct ht_str name)
+{
+	while (p && !ht_str_eq(p->name, name))
+		p = p->next;
+	return p != NULL;
+}
+
 enum ht_status ht_entry_for_outputs(struct ht_graph *g, const struct ht_entry *like,
 	const struct ht_str *names, size_t count, struct ht_diags *d, struct ht_entry **out)
 {
@@ -200,6 +214,9 @@ enum ht_status ht_entry_for_outputs(struct ht_graph *g, const struct ht_entry *l
 			return no_such_output(g, name, d);
 		if (ht_str_ends(name, ":0"))
 			name.n -= 2;
+		if (has_port(e->outputs, name))
+			return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+				"output '%.*s' is asked for twice", HT_STR_ARG(name));
 		add_port(g, &end, ht_str_copy(g->arena, name), v);
 	}
 	*out = e;

@@ -202,18 +202,24 @@ static void port_buffer(struct lower *l, enum ht_plan_kind kind, const struct ht
 		ht_str_copy(l->arena, p->name.n ? p->name : tensor_name(l, p->value));
 }
 
+static enum ht_status check_port(struct lower *l, const struct ht_port *p, const char *what)
+{
+	const struct ht_node *n = p->value.node;
+	const char *why = refuse_type(*ht_type_of(p->value));
+
+	if (!why)
+		return HT_OK;
+	return ht_error(l->c->diags, HT_E_UNSUPPORTED,
+		(struct ht_where){
+			.path = l->g->path, .offset = -1, .node = n->name, .op = n->type },
+		"the %s '%.*s' %s", what, HT_STR_ARG(p->name), why);
+}
+
 static enum ht_status add_ports(struct lower *l)
 {
 	for (const struct ht_port *p = l->c->entry->inputs; p; p = p->next) {
 		struct ht_node *n = p->value.node;
-		const char *why = refuse_type(*ht_type_of(p->value));
-		if (why)
-			return ht_error(l->c->diags, HT_E_UNSUPPORTED,
-				(struct ht_where){ .path = l->g->path,
-					.offset = -1,
-					.node = n->name,
-					.op = n->type },
-				"the input %s", why);
+		HT_TRY(check_port(l, p, "input"));
 		l->view[n->id] = HT_NEW(l->scratch, struct view);
 		view_dense(l->view[n->id], l->plan->buffers, n->out[0].shape);
 		l->place[n->id] = PLACE_MEMORY;
@@ -221,8 +227,10 @@ static enum ht_status add_ports(struct lower *l)
 		port_buffer(l, HT_PLAN_INPUT, p);
 	}
 	l->first_output = l->plan->buffers;
-	for (const struct ht_port *p = l->c->entry->outputs; p; p = p->next)
+	for (const struct ht_port *p = l->c->entry->outputs; p; p = p->next) {
+		HT_TRY(check_port(l, p, "output"));
 		port_buffer(l, HT_PLAN_OUTPUT, p);
+	}
 	return HT_OK;
 }
 

@@ -483,6 +483,22 @@ entry "" {
         self.assertEqual(first, second)
         self.fails(4, 'not written to files yet', 'compile', SMALL, '-o', self.path('p.htx'))
 
+    def test_a_bound_on_halves_calls_no_library(self):
+        model = self.path('m.hir', b'''hir 1
+entry "" {
+  input "x" = %x
+  output "y" = %y
+}
+%x = Placeholder() {dtype=f16, shape=shape[1]}
+%c = Const() {dtype=f16, value=tensor f16[] {-0.0625}}
+%ge = GreaterEqual(%x, %c) {T=f16}
+%s = SelectV2(%ge, %x, %c) {T=f16}
+%y = Cast(%s) {SrcT=f16, DstT=f32, Truncate=false}
+''')
+        for target in 'x86-64', 'x86-64-v3', 'x86-64-v4', 'x86-64-v4+bf16':
+            asm = self.tool('compile', model, '--target', target, '--emit', 'asm', '-o', '-').stdout
+            self.assertNotIn(b'fmax', asm)
+
     def test_lists(self):
         for verb, some in (('ops', 'MatMul'), ('targets', 'x86-64-v3'), ('policies', 'force_fp16')):
             self.assertIn(some, self.tool(verb).stdout.decode())

@@ -210,6 +210,7 @@ static void text_accepts_what_protobuf_accepts(void **state)
 static void entries(void **state)
 {
 	struct ht_str wrong = HT_STR("rellu"), right = HT_STR("relu:0");
+	struct ht_str twice[] = { HT_STR("relu"), HT_STR("relu:0") };
 	struct ht_entry *e;
 	struct ht_graph *g;
 	struct ht_diags d;
@@ -228,6 +229,7 @@ static void entries(void **state)
 	assert_non_null(strstr(d.first->text.p, "did you mean 'relu'"));
 	assert_int_equal(ht_entry_for_outputs(g, NULL, &right, 1, &d, &e), HT_OK);
 	assert_str(e->outputs->name, "relu");
+	assert_int_equal(ht_entry_for_outputs(g, NULL, twice, 2, &d, &e), HT_E_USAGE);
 	ht_diags_release(&d);
 	ht_arena_release(&a);
 }

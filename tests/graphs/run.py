@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Compares random graphs of some twenty ops each with live TensorFlow.
+
+What single ops cannot show: fusion, views, common subexpressions, layouts and constants folded
+across ops.  Float32, so that every output has to agree within 1e-4 of its largest value.  The seed is
+printed; --seed takes another, --only one graph of it.
+"""
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, f'{HERE}/../tools']
+import environment
+
+TOLERANCE = 1e-4
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    p.add_argument('--seed', type=int, default=20262)
+    p.add_argument('--graphs', type=int, default=100)
+    p.add_argument('--steps', type=int, default=20)
+    p.add_argument('--only', type=int, help='this graph alone')
+    p.add_argument('--keep', metavar='DIR', help='keep the graphs that fail there')
+    return p.parse_args()
+
+
+def expected(tf, proto, feeds, outputs):
+    config = tf.compat.v1.ConfigProto()
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    with tf.Graph().as_default() as g:
+        tf.import_graph_def(proto, name='')
+        with tf.compat.v1.Session(graph=g, config=config) as s:
+            return s.run([with_port(n) for n in outputs],
+                         {f'{k}:0': v for k, v in feeds.items()})
+
+
+def with_port(name):
+    return name if ':' in name else name + ':0'
+
+
+def computed(folder, feeds, outputs):
+    import numpy as np
+    command = [environment.TOOL, 'run', f'{folder}/g.pb', '-o', f'{folder}/y.npz', '-q',
+               '--outputs', ','.join(outputs)]
+    for k in feeds:
+        command += ['--input', f'{k}=@{folder}/x.npz#{k}']
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        return None, f'exit {done.returncode}: {done.stderr.strip()[:300]}'
+    with np.load(f'{folder}/y.npz') as z:
+        return [z[n] for n in outputs], None
+
+
+def difference(name, got, want):
+    import numpy as np
+    if got.shape != want.shape or got.dtype != want.dtype:
+        return f'{name} is {got.dtype}{list(got.shape)}, not {want.dtype}{list(want.shape)}'
+    if not np.isfinite(want).all():
+        return f'{name}: TensorFlow itself gives infinities'
+    error = np.abs(got - want).max() / max(np.abs(want).max(), 1e-3)
+    return None if error <= TOLERANCE else f'{name} errs by {error:.1e}'
+
+
+def judge(tf, proto, feeds, outputs, keep):
+    import numpy as np
+    want = expected(tf, proto, feeds, outputs)
+    with tempfile.TemporaryDirectory() as d:
+        folder = keep or d
+        os.makedirs(folder, exist_ok=True)
+        with open(f'{folder}/g.pb', 'wb') as f:
+            f.write(proto.SerializeToString())
+        np.savez(f'{folder}/x.npz', **feeds)
+        got, failed = computed(folder, feeds, outputs)
+        if failed:
+            return [failed]
+        return [e for n, g, w in zip(outputs, got, want) if (e := difference(n, g, w))]
+
+
+def main():
+    a = arguments()
+    environment.enter_venv()
+    os.environ.update(TF_ENABLE_ONEDNN_OPTS='0', TF_CPP_MIN_LOG_LEVEL='3', CUDA_VISIBLE_DEVICES='')
+    import numpy as np
+    import tensorflow as tf
+    import generate
+    print(f'seed {a.seed}')
+    passed = failed = 0
+    for i in range(a.graphs) if a.only is None else [a.only]:
+        proto, feeds, outputs = generate.graph(tf, np.random.default_rng([a.seed, i]), a.steps)
+        wrong = judge(tf, proto, feeds, outputs, a.keep and f'{a.keep}/{i}')
+        passed, failed = passed + (not wrong), failed + bool(wrong)
+        if wrong:
+            print(f'FAIL graph {i}: {"; ".join(wrong[:3])}', flush=True)
+    print(f'{passed} passed, {failed} failed')
+    return 1 if failed or not passed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
