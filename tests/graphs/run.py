@@ -2,8 +2,9 @@
 """Compares random graphs of some twenty ops each with live TensorFlow.
 
 What single ops cannot show: fusion, views, common subexpressions, layouts and constants folded
-across ops.  Float32, so that every output has to agree within 1e-4 of its largest value.  The seed is
-printed; --seed takes another, --only one graph of it.
+across ops.  Float32, so that every output has to agree within 1e-4 of its largest value.  Some graphs
+also run under a policy of low precision, which has to give the bits that the graph gives which
+`convert` writes under that policy.  The seed is printed; --seed takes another, --only one graph of it.
 """
 import argparse
 import os
@@ -16,6 +17,7 @@ sys.path[:0] = [HERE, f'{HERE}/../tools']
 import environment
 
 TOLERANCE = 1e-4
+POLICIES = ['allow_mix_precision_bf16', 'allow_mix_precision_fp16', 'force_fp16']
 
 
 def arguments():
@@ -42,17 +44,33 @@ def with_port(name):
     return name if ':' in name else name + ':0'
 
 
-def computed(folder, feeds, outputs):
-    import numpy as np
-    command = [environment.TOOL, 'run', f'{folder}/g.pb', '-o', f'{folder}/y.npz', '-q',
-               '--outputs', ','.join(outputs)]
-    for k in feeds:
-        command += ['--input', f'{k}=@{folder}/x.npz#{k}']
-    done = subprocess.run(command, capture_output=True, text=True)
+class ToolFailed(Exception):
+    pass
+
+
+def tool(*arguments):
+    done = subprocess.run([environment.TOOL, *arguments, '-q'], capture_output=True, text=True)
     if done.returncode:
-        return None, f'exit {done.returncode}: {done.stderr.strip()[:300]}'
+        raise ToolFailed(f'{arguments[0]}: exit {done.returncode}: {done.stderr.strip()[:300]}')
+
+
+def computed(folder, feeds, outputs, graph='g.pb', policy='must_keep_origin_dtype'):
+    import numpy as np
+    fed = [o for k in feeds for o in ('--input', f'{k}=@{folder}/x.npz#{k}')]
+    tool('run', f'{folder}/{graph}', '-o', f'{folder}/y.npz', '--policy', policy, '--outputs',
+         ','.join(outputs), *fed)
     with np.load(f'{folder}/y.npz') as z:
-        return [z[n] for n in outputs], None
+        return [z[n] for n in outputs]
+
+
+def policy_differences(folder, feeds, outputs, policy):
+    import numpy as np
+    tool('convert', f'{folder}/g.pb', '-o', f'{folder}/c.pb', '--policy', policy, '--outputs',
+         ','.join(outputs))
+    run = computed(folder, feeds, outputs, policy=policy)
+    converted = computed(folder, feeds, outputs, 'c.pb')
+    return [f'{n} under {policy} is not what the converted graph gives'
+            for n, a, b in zip(outputs, run, converted) if not np.array_equal(a, b, equal_nan=True)]
 
 
 def difference(name, got, want):
@@ -65,7 +83,7 @@ def difference(name, got, want):
     return None if error <= TOLERANCE else f'{name} errs by {error:.1e}'
 
 
-def judge(tf, proto, feeds, outputs, keep):
+def judge(tf, proto, feeds, outputs, policy, keep):
     import numpy as np
     want = expected(tf, proto, feeds, outputs)
     with tempfile.TemporaryDirectory() as d:
@@ -74,10 +92,12 @@ def judge(tf, proto, feeds, outputs, keep):
         with open(f'{folder}/g.pb', 'wb') as f:
             f.write(proto.SerializeToString())
         np.savez(f'{folder}/x.npz', **feeds)
-        got, failed = computed(folder, feeds, outputs)
-        if failed:
-            return [failed]
-        return [e for n, g, w in zip(outputs, got, want) if (e := difference(n, g, w))]
+        try:
+            got = computed(folder, feeds, outputs)
+            wrong = [e for n, g, w in zip(outputs, got, want) if (e := difference(n, g, w))]
+            return wrong + (policy_differences(folder, feeds, outputs, policy) if policy else [])
+        except ToolFailed as e:
+            return [str(e)]
 
 
 def main():
@@ -91,7 +111,8 @@ def main():
     passed = failed = 0
     for i in range(a.graphs) if a.only is None else [a.only]:
         proto, feeds, outputs = generate.graph(tf, np.random.default_rng([a.seed, i]), a.steps)
-        wrong = judge(tf, proto, feeds, outputs, a.keep and f'{a.keep}/{i}')
+        policy = POLICIES[i // 3 % 3] if i % 3 == 0 else None
+        wrong = judge(tf, proto, feeds, outputs, policy, a.keep and f'{a.keep}/{i}')
         passed, failed = passed + (not wrong), failed + bool(wrong)
         if wrong:
             print(f'FAIL graph {i}: {"; ".join(wrong[:3])}', flush=True)
