@@ -195,6 +195,10 @@ static enum ht_status compile(void *arg)
 	struct ht_lowering l;
 	struct ht_plan *plan;
 
+	if (!c->m->entry->outputs)
+		return ht_error(c->d, HT_E_UNSUPPORTED,
+			(struct ht_where){ .path = c->m->graph->path, .offset = -1 },
+			"the graph has no outputs; ask for some with --outputs");
 	HT_TRY(ht_backend_load(c->opt.backend, c->d, &c->p->backend));
 	HT_TRY(ht_lowering_run(
 		c->m, &c->opt, HT_OPEN_REFUSE, HT_UPTO_LAYOUT, NULL, c->w, c->d, &l));

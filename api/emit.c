@@ -50,6 +50,10 @@ static enum ht_status rewrite(void *arg)
 
 	if (!c.target)
 		return HT_E_USAGE;
+	if (e->stop_after && ht_pass_named(ht_str(e->stop_after)) &&
+		!ht_pipeline_names(e->pipeline, e->stop_after))
+		return ht_error(e->d, HT_E_USAGE, HT_NOWHERE,
+			"pass '%s', to stop behind, is not among the passes", e->stop_after);
 	HT_TRY(ht_model_check(e->m, e->w, e->d));
 	if (e->m->set)
 		HT_TRY(ht_model_copy(e->m, e->w, HT_OPEN_KEEP, e->d, &g));

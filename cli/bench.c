@@ -6,6 +6,9 @@
 #include <string.h>
 #include <time.h>
 
+/* Runs that are kept. */
+enum { MOST = 1 << 20 };
+
 struct samples {
 	int64_t *ns;
 	size_t n;
@@ -26,28 +29,40 @@ static int by_time(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static enum ht_status measure(struct cli *c, struct session *s, struct samples *out)
+/* How long to measure. */
+struct effort {
+	long long warmup, runs;
+	double seconds;
+};
+
+static enum ht_status effort(const struct cli *c, struct effort *e)
 {
-	enum { MOST = 1 << 20 };
 	const char *text = option(c, OPTION_DURATION, "2");
 	char *stop;
-	double seconds = strtod(text, &stop);
-	long long warmup, runs;
-	int64_t start;
-	enum ht_status st = option_number(c, OPTION_WARMUP, 3, 0, 1000000, &warmup);
+	enum ht_status st = option_number(c, OPTION_WARMUP, 3, 0, 1000000, &e->warmup);
 
-	if (*stop || stop == text || !(seconds >= 0) || seconds > 86400)
+	e->seconds = strtod(text, &stop);
+	if (stop != text && !strcmp(stop, "s"))
+		stop++;
+	if (*stop || stop == text || !(e->seconds >= 0) || e->seconds > 86400)
 		return fail(HT_E_USAGE, "--duration: '%s' is no number of seconds", text);
-	if (st == HT_OK)
-		st = option_number(c, OPTION_RUNS, 20, 1, MOST, &runs);
-	for (long long i = 0; i < warmup && st == HT_OK; i++)
+	return st == HT_OK ? option_number(c, OPTION_RUNS, 20, 1, MOST, &e->runs) : st;
+}
+
+static enum ht_status measure(
+	struct cli *c, struct session *s, const struct effort *e, struct samples *out)
+{
+	int64_t start;
+	enum ht_status st = HT_OK;
+
+	for (long long i = 0; i < e->warmup && st == HT_OK; i++)
 		st = session_run(c, s);
 	if (st != HT_OK)
 		return st;
 	out->ns = must_alloc(MOST * sizeof *out->ns);
 	start = now_ns();
 	while (st == HT_OK && out->n < MOST &&
-		(out->n < (size_t)runs || (double)(now_ns() - start) < seconds * 1e9)) {
+		(out->n < (size_t)e->runs || (double)(now_ns() - start) < e->seconds * 1e9)) {
 		int64_t before = now_ns();
 		st = session_run(c, s);
 		out->ns[out->n++] = now_ns() - before;
@@ -175,6 +190,7 @@ enum ht_status verb_bench(struct cli *c)
 	struct session s = { 0 };
 	struct text t = { 0 };
 	enum ht_format format;
+	struct effort e;
 	long long threads, batch;
 	enum ht_status st = option_json(c, &format);
 
@@ -183,9 +199,11 @@ enum ht_status verb_bench(struct cli *c)
 	if (st == HT_OK)
 		st = option_number(c, OPTION_BATCH, 1, 1, 1 << 20, &batch);
 	if (st == HT_OK)
+		st = effort(c, &e);
+	if (st == HT_OK)
 		st = session_open(c, &s);
 	if (st == HT_OK)
-		st = measure(c, &s, &m);
+		st = measure(c, &s, &e, &m);
 	if (st == HT_OK) {
 		ht_program_about(s.program, &info);
 		if (format == HT_FORMAT_JSON)

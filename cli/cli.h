@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 struct cli;
+struct args;
 
 /* ---- options.c: one table drives parsing and help ---- */
 
@@ -60,6 +61,8 @@ struct cli {
 		const char **value; /* in the order given; "" for flags */
 		size_t n;
 	} option[OPTION_END];
+	struct args *files; /* of @FILE */
+	size_t file_count;
 	struct ht_diags *diags;
 };
 
@@ -71,7 +74,19 @@ enum ht_status option_number(const struct cli *c, enum option o, long long fallb
 	long long high, long long *out);
 enum ht_status option_json(const struct cli *c, enum ht_format *out);
 enum ht_status parse_command(int argc, char **argv, struct cli *c);
+enum ht_status show_options(const struct cli *c); /* --show-options */
 void cli_release(struct cli *c);
+
+/* ---- args.c: files of arguments ---- */
+
+/* Words between blanks; quotes and backslashes as in a shell; # begins a comment. */
+struct args {
+	char *text, **word;
+	size_t n;
+};
+enum ht_status args_of_file(const char *path, struct args *out);
+void args_free(struct args *a);
+void args_print_word(const char *s); /* to standard output, so that it reads back */
 
 /* ---- help.c ---- */
 
@@ -79,10 +94,16 @@ void print_help(const struct verb *v); /* NULL: of the tool */
 
 /* ---- report.c: streams ---- */
 
+/* Messages appear in the order they arise; those of the library when the next one of ours does. */
+void report_begin(const struct cli *c);
 /* "error: text" with printf's format; returns `st`. */
 enum ht_status fail(enum ht_status st, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void note(const struct cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void print_diags(const struct cli *c);
+/* A setting that has no effect: an error, or with --lenient a warning that is counted. */
+enum ht_status refuse(const struct cli *c, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+size_t ignored_settings(void);
+void print_diags(void);
 /* To standard output, whole or a failure. */
 enum ht_status print_bytes(const struct ht_bytes *b);
 /* A growing text; allocation failures end the tool with HT_E_ENVIRONMENT. */
@@ -127,6 +148,15 @@ enum ht_status npz_load(struct npz *z, const char *key, struct array *out);
 /* All arrays as one file; `name` each. */
 enum ht_status npz_save(struct cli *c, const char *path, const char *const *name,
 	const struct ht_array *a, size_t n, bool widen);
+
+/* ---- literal.c: inputs written on the command line ---- */
+
+void fill_random(struct array *a, uint64_t seed); /* floats in [-1, 1), integers 0 or 1 */
+bool is_random_spec(const char *s);
+enum ht_status random_array(const char *spec, const struct ht_value_info *v, struct array *out);
+const char *input_text(const struct ht_value_info *v, char *s, size_t size); /* "float32[1,4]" */
+/* Of the type and shape that `v` has. */
+enum ht_status literal_array(const char *spec, const struct ht_value_info *v, struct array *out);
 
 /* ---- feed.c: inputs ---- */
 

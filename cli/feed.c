@@ -4,59 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void arrays_free(struct array *a, size_t n)
 {
 	for (size_t i = 0; a && i < n; i++)
 		array_free(&a[i]);
 	free(a);
-}
-
-/* ---- random ---- */
-
-struct random {
-	uint64_t state;
-};
-
-static uint64_t next(struct random *r)
-{
-	uint64_t z = r->state += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return z ^ z >> 31;
-}
-
-/* In [-1, 1). */
-static double next_real(struct random *r)
-{
-	return (double)(next(r) >> 11) * 0x1p-52 - 1;
-}
-
-/* Floats in [-1, 1); integers 0 or 1, since they may be indices. */
-static void fill_random(struct array *a, struct random *r)
-{
-	size_t size = ht_dtype_bytes(a->a.dtype), n = size ? a->a.bytes / size : 0;
-	char *p = a->a.data;
-
-	for (size_t i = 0; i < n; i++, p += size) {
-		double x = next_real(r);
-		float f = (float)x;
-		switch (a->a.dtype) {
-		case HT_F32:
-			memcpy(p, &f, size);
-			break;
-		case HT_F64:
-			memcpy(p, &x, size);
-			break;
-		case HT_F16:
-		case HT_BF16:
-			ht_narrow(&f, a->a.dtype, p, 1);
-			break;
-		default:
-			*p = x < 0; /* little endian */
-		}
-	}
 }
 
 /* ---- files ---- */
@@ -81,9 +35,11 @@ static enum ht_status load_file(const char *spec, struct array *out)
 	char *copy;
 	enum ht_status st;
 
-	if (*spec != '@')
-		return fail(HT_E_USAGE, "--input: '%s' is not @FILE.npy or @FILE.npz#KEY", spec);
+	if (!*path)
+		return fail(HT_E_USAGE, "--input: '%s' names no file", spec);
 	hash = strrchr(path, '#');
+	if (!hash && strlen(path) > 4 && !strcmp(path + strlen(path) - 4, ".npz"))
+		return fail(HT_E_USAGE, "--input: which array of %s? @%s#KEY says it", path, path);
 	if (!hash || hash - path < 4 || strncmp(hash - 4, ".npz", 4))
 		return npy_load(path, out);
 	copy = strndup(path, (size_t)(hash - path));
@@ -96,6 +52,44 @@ static enum ht_status load_file(const char *spec, struct array *out)
 	return st;
 }
 
+/* The length of the name in NAME=…, without ":0". */
+static size_t name_length(const char *v)
+{
+	size_t n = strcspn(v, "=");
+
+	return n > 2 && !strncmp(v + n - 2, ":0", 2) ? n - 2 : n;
+}
+
+static bool given_twice(const struct cli *c, size_t i)
+{
+	const char *v = c->option[OPTION_INPUT].value[i];
+	size_t n = name_length(v);
+
+	for (size_t j = 0; j < i; j++) {
+		const char *w = c->option[OPTION_INPUT].value[j];
+		if (name_length(w) == n && !strncmp(v, w, n))
+			return true;
+	}
+	return false;
+}
+
+static enum ht_status no_input(
+	const struct cli *c, const char *name, const char *const *names, size_t known)
+{
+	const char *near = near_name(name, names, known);
+
+	return refuse(c, "the model has no input '%s'%s%s%s", name,
+		near    ? "; did you mean '"
+		: known ? "; its first is '"
+			: "",
+		near    ? near
+		: known ? names[0]
+			: "",
+		near    ? "'?"
+		: known ? "'"
+			: "");
+}
+
 /* Each --input has to name an input of the model; one that the outputs do not need is told. */
 static enum ht_status check_names(
 	struct cli *c, const struct ht_model *m, const struct ht_program *p)
@@ -104,14 +98,12 @@ static enum ht_status check_names(
 		const char *v = c->option[OPTION_INPUT].value[i];
 		const char *names[256];
 		struct ht_value_info in;
-		size_t len = strcspn(v, "="), known = 0;
+		size_t len = name_length(v), known = 0;
 		bool of_model = false, of_program = false;
 		char name[512];
 
-		if (!v[len])
+		if (!strchr(v, '='))
 			return fail(HT_E_USAGE, "--input: '%s' is not NAME=@FILE", v);
-		if (len > 2 && !strncmp(v + len - 2, ":0", 2))
-			len -= 2;
 		snprintf(name, sizeof name, "%.*s", (int)(len < 500 ? len : 500), v);
 		for (size_t j = 0; ht_model_input(m, j, &in); j++) {
 			of_model |= !strcmp(in.name, name);
@@ -120,43 +112,29 @@ static enum ht_status check_names(
 		}
 		for (size_t j = 0; ht_program_input(p, j, &in); j++)
 			of_program |= !strcmp(in.name, name);
+		if (given_twice(c, i))
+			return fail(HT_E_USAGE, "--input: '%s' is given twice", name);
 		if (!of_model && !of_program) {
-			const char *near = near_name(name, names, known);
-			return fail(HT_E_USAGE, "the model has no input '%s'%s%s%s", name,
-				near    ? "; did you mean '"
-				: known ? "; its first is '"
-					: "",
-				near    ? near
-				: known ? names[0]
-					: "",
-				near || known ? "'?" : "");
-		}
-		if (!of_program)
+			enum ht_status st = no_input(c, name, names, known);
+			if (st != HT_OK)
+				return st;
+		} else if (!of_program)
 			note(c, "input '%s' is not needed for the outputs", name);
 	}
 	return HT_OK;
-}
-
-static void print_shape(const struct ht_value_info *v, char *s, size_t size)
-{
-	int n = snprintf(s, size, "%s[", ht_dtype_name(v->dtype));
-
-	for (int32_t i = 0; i < v->rank && (size_t)n + 24 < size; i++)
-		n += snprintf(
-			s + n, size - (size_t)n, "%s%lld", i ? "," : "", (long long)v->dim[i]);
-	snprintf(s + n, size - (size_t)n, "]");
 }
 
 static enum ht_status one(struct cli *c, const struct ht_value_info *v, long long seed,
 	size_t number, struct array *out)
 {
 	const char *spec = given(c, v->name);
-	struct random r = { (uint64_t)seed * 1000003 + number };
 	char shape[256];
 	enum ht_status st;
 
+	if (spec && is_random_spec(spec))
+		return random_array(spec, v, out);
 	if (spec) {
-		st = load_file(spec, out);
+		st = *spec == '@' ? load_file(spec, out) : literal_array(spec, v, out);
 		if (st == HT_OK && out->raw16 && v->dtype == HT_BF16)
 			out->a.dtype = HT_BF16;
 		return st;
@@ -168,9 +146,9 @@ static enum ht_status one(struct cli *c, const struct ht_value_info *v, long lon
 		memcpy(out->a.data, v->value, v->bytes);
 		return HT_OK;
 	}
-	fill_random(out, &r);
-	print_shape(v, shape, sizeof shape);
-	note(c, "input '%s' is random: %s, seed %lld", v->name, shape, seed);
+	fill_random(out, (uint64_t)seed * 1000003 + number);
+	note(c, "input '%s' is random: %s, seed %lld", v->name, input_text(v, shape, sizeof shape),
+		seed);
 	return HT_OK;
 }
 
@@ -232,6 +210,48 @@ static enum ht_status make_outputs(struct session *s)
 	return st;
 }
 
+/* "2G"; 0 when it is no size. */
+static size_t parse_size(const char *s)
+{
+	static const char units[] = "KMGT";
+	char *end;
+	unsigned long long n = strtoull(s, &end, 10);
+	const char *unit = *end ? strchr(units, *end) : NULL;
+
+	if (end == s || *s == '-' || (*end && (!unit || end[1])))
+		return 0;
+	for (const char *u = units; unit && u <= unit; u++)
+		if (__builtin_mul_overflow(n, 1024ull, &n))
+			return 0;
+	return n;
+}
+
+/* What a run needs at once, before any of it is allocated. */
+static enum ht_status check_memory(const struct cli *c, const struct session *s, long long threads)
+{
+	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
+	const char *text = option(c, OPTION_MAX_MEMORY, NULL);
+	size_t have = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+	size_t most = text ? parse_size(text) : have, data = 0, all = 0;
+	struct ht_value_info v;
+
+	if (!most)
+		return fail(HT_E_USAGE, "--max-memory: '%s' is no size such as 500M or 2G", text);
+	ht_program_about(s->program, &info);
+	/* Sizes above a quarter of the address space were refused when the program was planned. */
+	for (size_t i = 0; ht_program_input(s->program, i, &v); i++)
+		data += v.bytes;
+	for (size_t i = 0; ht_program_output(s->program, i, &v); i++)
+		data += v.bytes;
+	all = data + info.arena_bytes + info.weight_bytes + info.scratch_bytes * (size_t)threads;
+	if (all <= most)
+		return HT_OK;
+	return fail(HT_E_LIMIT,
+		"a run needs %zu bytes: %zu of inputs and outputs, %zu of arena, %zu of weights; %s %zu",
+		all, data, info.arena_bytes, info.weight_bytes,
+		text ? "--max-memory allows" : "this machine has", most);
+}
+
 enum ht_status session_open(struct cli *c, struct session *s)
 {
 	struct ht_context_options opt = HT_CONTEXT_OPTIONS_INIT;
@@ -243,6 +263,8 @@ enum ht_status session_open(struct cli *c, struct session *s)
 		st = open_model(c, &s->model);
 	if (st == HT_OK)
 		st = compile(c, s, threads);
+	if (st == HT_OK)
+		st = check_memory(c, s, threads);
 	if (st == HT_OK)
 		st = feed(c, s->model, s->program, &s->in, &s->ins);
 	if (st == HT_OK)

@@ -1,7 +1,9 @@
 /* halftone VERB [options] MODEL */
 #include "cli/cli.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <unistd.h>
 
 static enum ht_status run(struct cli *c)
 {
@@ -11,14 +13,33 @@ static enum ht_status run(struct cli *c)
 	}
 	if (option_on(c, OPTION_VERSION))
 		return verb_version(c);
+	if (option_on(c, OPTION_SHOW))
+		return show_options(c);
 	return c->verb->run(c);
+}
+
+/* A file that is opened must not become a standard stream that was closed.  Open for reading only,
+ * standard output still refuses to be written. */
+static void hold_streams(void)
+{
+	while (1) {
+		int fd = open("/dev/null", O_RDONLY);
+		if (fd < 0 || fd > STDERR_FILENO) {
+			if (fd >= 0)
+				close(fd);
+			return;
+		}
+	}
 }
 
 int main(int argc, char **argv)
 {
 	struct cli c = { 0 };
+	size_t ignored;
 	enum ht_status st;
 
+	hold_streams();
+	report_begin(&c);
 	ht_tool_signals();
 	c.diags = ht_diags_new();
 	if (!c.diags)
@@ -26,7 +47,11 @@ int main(int argc, char **argv)
 	st = parse_command(argc, argv, &c);
 	if (st == HT_OK)
 		st = run(&c);
-	print_diags(&c);
+	print_diags();
+	ignored = ignored_settings();
+	if (ignored)
+		fprintf(stderr, "halftone: %zu setting%s had no effect\n", ignored,
+			ignored == 1 ? "" : "s");
 	if (st == HT_E_INTERNAL)
 		fputs("halftone: this is a defect of halftone; please report it with the model\n",
 			stderr);

@@ -24,8 +24,32 @@ static bool parse_dims(const char *s, const char *end, int64_t *dim, int32_t *ra
 	return true;
 }
 
+/* An input's shape is stated once.  With --lenient a name that no input has becomes "". */
+static enum ht_status claim_input(struct cli *c, const struct ht_model *m, char *name, bool *shaped)
+{
+	struct ht_value_info in;
+	size_t i = 0, len = strlen(name);
+
+	if (len > 2 && !strcmp(name + len - 2, ":0"))
+		name[len - 2] = 0;
+	while (ht_model_input(m, i, &in) && strcmp(in.name, name) != 0)
+		i++;
+	if (i == ht_model_inputs(m)) {
+		if (!option_on(c, OPTION_LENIENT))
+			return HT_OK; /* the library says which names there are */
+		refuse(c, "--input-shape: the model has no input '%s'", name);
+		*name = 0;
+		return HT_OK;
+	}
+	if (shaped[i])
+		return fail(HT_E_USAGE, "--input-shape: '%s' is given twice", name);
+	shaped[i] = true;
+	return HT_OK;
+}
+
 /* One "name:1,2,3"; the name may hold colons, the dimensions cannot. */
-static enum ht_status set_shape(struct cli *c, struct ht_model *m, const char *s, size_t n)
+static enum ht_status set_shape(
+	struct cli *c, struct ht_model *m, const char *s, size_t n, bool *shaped)
 {
 	const char *colon = memrchr(s, ':', n);
 	int64_t dim[32];
@@ -38,24 +62,29 @@ static enum ht_status set_shape(struct cli *c, struct ht_model *m, const char *s
 	name = strndup(s, (size_t)(colon - s));
 	if (!name)
 		return fail(HT_E_ENVIRONMENT, "out of memory");
-	st = ht_model_set_shape(m, name, rank, dim, c->diags);
+	st = claim_input(c, m, name, shaped);
+	if (st == HT_OK && *name)
+		st = ht_model_set_shape(m, name, rank, dim, c->diags);
 	free(name);
 	return st;
 }
 
 static enum ht_status set_shapes(struct cli *c, struct ht_model *m)
 {
-	for (size_t i = 0; i < c->option[OPTION_SHAPE].n; i++) {
+	bool *shaped = must_alloc(ht_model_inputs(m) * sizeof *shaped);
+	enum ht_status st = HT_OK;
+
+	for (size_t i = 0; i < c->option[OPTION_SHAPE].n && st == HT_OK; i++) {
 		const char *s = c->option[OPTION_SHAPE].value[i];
-		while (*s) {
+		while (*s && st == HT_OK) {
 			size_t n = strcspn(s, ";");
-			enum ht_status st = n ? set_shape(c, m, s, n) : HT_OK;
-			if (st != HT_OK)
-				return st;
+			if (n)
+				st = set_shape(c, m, s, n, shaped);
 			s += n + (s[n] == ';');
 		}
 	}
-	return HT_OK;
+	free(shaped);
+	return st;
 }
 
 static enum ht_status set_outputs(struct cli *c, struct ht_model *m)
@@ -79,6 +108,16 @@ static enum ht_status set_outputs(struct cli *c, struct ht_model *m)
 	return st;
 }
 
+static bool any_open_batch(const struct ht_model *m)
+{
+	struct ht_value_info in;
+
+	for (size_t i = 0; ht_model_input(m, i, &in); i++)
+		if (in.rank > 0 && in.dim[0] < 0)
+			return true;
+	return false;
+}
+
 static enum ht_status configure(struct cli *c, struct ht_model *m)
 {
 	long long batch;
@@ -88,6 +127,8 @@ static enum ht_status configure(struct cli *c, struct ht_model *m)
 		st = set_outputs(c, m);
 	if (st == HT_OK)
 		st = set_shapes(c, m);
+	if (st == HT_OK && batch && !any_open_batch(m))
+		st = refuse(c, "--batch has no effect: no input leaves its first dimension open");
 	if (st == HT_OK && batch)
 		st = ht_model_set_batch(m, batch, c->diags);
 	return st;
@@ -96,8 +137,12 @@ static enum ht_status configure(struct cli *c, struct ht_model *m)
 enum ht_status open_model(struct cli *c, struct ht_model **out)
 {
 	struct ht_load_options opt = HT_LOAD_OPTIONS_INIT;
-	enum ht_status st;
+	long long nodes;
+	enum ht_status st = option_number(c, OPTION_MAX_NODES, 0, 1, INT64_MAX, &nodes);
 
+	if (st != HT_OK)
+		return st;
+	opt.max_nodes = (size_t)nodes;
 	opt.signature = option(c, OPTION_SIGNATURE, NULL);
 	st = ht_model_load(c->model, &opt, c->diags, out);
 	if (st != HT_OK)

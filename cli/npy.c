@@ -215,16 +215,21 @@ enum ht_status npy_parse(const char *name, const void *data, size_t n, struct ar
 
 enum ht_status npy_load(const char *path, struct array *out)
 {
-	FILE *f = fopen(path, "rb");
 	struct stat s;
 	enum ht_status st;
+	FILE *f = NULL;
 	char *p;
 
 	memset(out, 0, sizeof *out);
-	if (!f || fstat(fileno(f), &s) || !S_ISREG(s.st_mode)) {
+	/* Before it is opened: a FIFO would wait for somebody to write to it. */
+	if (!stat(path, &s) && !S_ISREG(s.st_mode))
+		return fail(HT_E_ENVIRONMENT, "%s: cannot read: not a regular file", path);
+	f = fopen(path, "rb");
+	if (!f || fstat(fileno(f), &s)) {
+		st = fail(HT_E_ENVIRONMENT, "%s: cannot read: %s", path, strerror(errno));
 		if (f)
 			fclose(f);
-		return fail(HT_E_ENVIRONMENT, "%s: cannot read: %s", path, strerror(errno));
+		return st;
 	}
 	p = malloc((size_t)s.st_size + 1);
 	if (!p || fread(p, 1, (size_t)s.st_size, f) != (size_t)s.st_size)

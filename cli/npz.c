@@ -175,17 +175,19 @@ static bool add_array(zip_t *zip, const char *name, const struct ht_array *a, bo
 static enum ht_status write_out(struct cli *c, const char *path, zip_source_t *archive)
 {
 	zip_stat_t s;
-	enum ht_status st = HT_E_ENVIRONMENT;
+	bool whole = false;
+	enum ht_status st;
 	char *p = NULL;
 
-	if (zip_source_stat(archive, &s) || !(p = malloc(s.size + 1)) || zip_source_open(archive))
-		goto done;
-	if (zip_source_read(archive, p, s.size) == (zip_int64_t)s.size)
-		st = ht_file_write(path, p, s.size, c->diags);
-	zip_source_close(archive);
-done:
+	if (!zip_source_stat(archive, &s) && (p = malloc(s.size + 1)) &&
+		!zip_source_open(archive)) {
+		whole = zip_source_read(archive, p, s.size) == (zip_int64_t)s.size;
+		zip_source_close(archive);
+	}
+	st = whole ? ht_file_write(path, p, s.size, c->diags)
+		   : fail(HT_E_ENVIRONMENT, "%s: no memory for the archive", path);
 	free(p);
-	return st == HT_OK ? st : fail(st, "%s: cannot write the archive", path);
+	return st;
 }
 
 enum ht_status npz_save(struct cli *c, const char *path, const char *const *name,

@@ -57,7 +57,7 @@ enum ht_status option_number(const struct cli *c, enum option o, long long fallb
 		return HT_OK;
 	errno = 0;
 	*out = strtoll(s, &end, 10);
-	if (errno || end == s || *end || *out < low || *out > high)
+	if (errno || *end || !strspn(s, "-0123456789") || end == s || *out < low || *out > high)
 		return fail(HT_E_USAGE, "--%s: '%s' is no number from %lld to %lld",
 			option_rows[o].name, s, low, high);
 	return HT_OK;
@@ -162,6 +162,10 @@ static enum ht_status take_option(
 			return fail(HT_E_USAGE, "--%s needs a value: %s", row->name, row->arg);
 		value = argv[++*i];
 	}
+	/* Of passes there may be none. */
+	if (row->arg && !*value && o != OPTION_PASSES)
+		return fail(
+			HT_E_USAGE, "--%s has an empty value; it needs %s", row->name, row->arg);
 	add_value(c, o, value ? value : "");
 	return HT_OK;
 }
@@ -188,11 +192,30 @@ static enum ht_status parse_short(struct cli *c, char **argv, int argc, int *i)
 		HT_E_USAGE, "there is no option '-%c'; see halftone help %s", *s, c->verb->name);
 }
 
-static enum ht_status parse_rest(int argc, char **argv, struct cli *c)
+static enum ht_status parse_words(int argc, char **argv, struct cli *c, int depth);
+
+/* The words in a file stand where its name does. */
+static enum ht_status parse_file(struct cli *c, const char *path, int depth)
+{
+	enum { DEEPEST = 8 };
+	struct args *grown = realloc(c->files, (c->file_count + 1) * sizeof *grown), words;
+	enum ht_status st;
+
+	if (!grown)
+		exit(fail(HT_E_ENVIRONMENT, "out of memory"));
+	c->files = grown;
+	if (depth == DEEPEST)
+		return fail(HT_E_USAGE, "@%s: files of arguments name each other too deeply", path);
+	st = args_of_file(path, &words);
+	c->files[c->file_count++] = words;
+	return st == HT_OK ? parse_words((int)words.n, words.word, c, depth + 1) : st;
+}
+
+static enum ht_status parse_words(int argc, char **argv, struct cli *c, int depth)
 {
 	bool options = true;
 
-	for (int i = 2; i < argc; i++) {
+	for (int i = 0; i < argc; i++) {
 		enum ht_status st = HT_OK;
 		if (options && !strcmp(argv[i], "--"))
 			options = false;
@@ -200,12 +223,50 @@ static enum ht_status parse_rest(int argc, char **argv, struct cli *c)
 			st = parse_long(c, argv, argc, &i);
 		else if (options && argv[i][0] == '-' && argv[i][1])
 			st = parse_short(c, argv, argc, &i);
+		else if (options && argv[i][0] == '@')
+			st = parse_file(c, argv[i] + 1, depth);
+		else if (!*argv[i])
+			st = fail(HT_E_USAGE, "the name of the model is empty");
 		else if (c->model)
 			st = fail(HT_E_USAGE, "one model at a time; '%s' is too many", argv[i]);
 		else
 			c->model = argv[i];
 		if (st != HT_OK)
 			return st;
+	}
+	return HT_OK;
+}
+
+static enum ht_status check_color(const struct cli *c)
+{
+	const char *when = option(c, OPTION_COLOR, "auto");
+
+	if (!strcmp(when, "auto") || !strcmp(when, "always") || !strcmp(when, "never"))
+		return HT_OK;
+	return fail(HT_E_USAGE, "--color: '%s' is not auto, always or never", when);
+}
+
+enum ht_status show_options(const struct cli *c)
+{
+	for (int o = 0; o < OPTION_END; o++) {
+		const struct option_row *row = &option_rows[o];
+		const char *env =
+			row->verbs & c->verb->bit ? option(c, (enum option)o, NULL) : NULL;
+		for (size_t i = 0; i < c->option[o].n && o != OPTION_SHOW; i++) {
+			printf(row->arg ? "--%s=" : "--%s", row->name);
+			if (row->arg)
+				args_print_word(c->option[o].value[i]);
+			putchar('\n');
+		}
+		if (!c->option[o].n && env) {
+			printf("--%s=", row->name);
+			args_print_word(env);
+			printf(" # %s\n", row->env);
+		}
+	}
+	if (c->model) {
+		args_print_word(c->model);
+		putchar('\n');
 	}
 	return HT_OK;
 }
@@ -223,7 +284,9 @@ enum ht_status parse_command(int argc, char **argv, struct cli *c)
 	c->verb = verb_named(argv[1]);
 	if (!c->verb)
 		return unknown_verb(argv[1]);
-	st = parse_rest(argc, argv, c);
+	st = parse_words(argc - 2, argv + 2, c, 0);
+	if (st == HT_OK)
+		st = check_color(c);
 	if (st != HT_OK || option_on(c, OPTION_HELP) || option_on(c, OPTION_VERSION))
 		return st;
 	if (!*c->verb->args && c->model)
@@ -239,5 +302,8 @@ void cli_release(struct cli *c)
 {
 	for (int i = 0; i < OPTION_END; i++)
 		free(c->option[i].value);
+	for (size_t i = 0; i < c->file_count; i++)
+		args_free(&c->files[i]);
+	free(c->files);
 	ht_diags_free(c->diags);
 }

@@ -6,16 +6,60 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+static const struct cli *cli; /* whose messages these are */
+static size_t told;           /* of the library's messages */
+static size_t ignored;
+
+void report_begin(const struct cli *c)
+{
+	cli = c;
+}
+
+static bool colours(void)
+{
+	const char *when = option(cli, OPTION_COLOR, "auto"), *no = getenv("NO_COLOR");
+	const char *term = getenv("TERM");
+
+	if (strcmp(when, "auto") != 0)
+		return !strcmp(when, "always");
+	return isatty(STDERR_FILENO) && !(no && *no) && !(term && !strcmp(term, "dumb"));
+}
+
+/* "error: ", in its colour. */
+static void put_severity(enum ht_severity severity)
+{
+	static const struct {
+		const char *word, *colour;
+	} of[] = {
+		[HT_ERROR] = { "error: ", "\033[1;31m" },
+		[HT_WARNING] = { "warning: ", "\033[1;35m" },
+		[HT_NOTE] = { "note: ", "\033[1;36m" },
+	};
+
+	if (colours())
+		fprintf(stderr, "%s%s\033[0m", of[severity].colour, of[severity].word);
+	else
+		fputs(of[severity].word, stderr);
+}
+
+static void put_line(enum ht_severity severity, const char *fmt, va_list ap)
+{
+	print_diags();
+	fputs("halftone: ", stderr);
+	put_severity(severity);
+	vfprintf(stderr, fmt, ap);
+	fputc('\n', stderr);
+}
 
 enum ht_status fail(enum ht_status st, const char *fmt, ...)
 {
 	va_list ap;
 
-	fputs("halftone: error: ", stderr);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	put_line(HT_ERROR, fmt, ap);
 	va_end(ap);
-	fputc('\n', stderr);
 	return st;
 }
 
@@ -25,32 +69,69 @@ void note(const struct cli *c, const char *fmt, ...)
 
 	if (option_on(c, OPTION_QUIET))
 		return;
-	fputs("halftone: note: ", stderr);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	put_line(HT_NOTE, fmt, ap);
 	va_end(ap);
+}
+
+enum ht_status refuse(const struct cli *c, const char *fmt, ...)
+{
+	bool lenient = option_on(c, OPTION_LENIENT);
+	va_list ap;
+
+	va_start(ap, fmt);
+	put_line(lenient ? HT_WARNING : HT_ERROR, fmt, ap);
+	va_end(ap);
+	ignored += lenient;
+	return lenient ? HT_OK : HT_E_USAGE;
+}
+
+size_t ignored_settings(void)
+{
+	return ignored;
+}
+
+/* The library's line has the severity behind the place. */
+static void put_diag(const struct ht_message *m, const struct ht_bytes *line)
+{
+	static const char *const words[] = {
+		[HT_ERROR] = "error: ", [HT_WARNING] = "warning: ", [HT_NOTE] = "note: "
+	};
+	const char *word = words[m->severity];
+	const char *at = strstr(line->p + (m->path ? strlen(m->path) : 0), word);
+
+	if (!m->path)
+		fputs("halftone: ", stderr);
+	if (!at)
+		at = line->p + line->n;
+	fwrite(line->p, 1, (size_t)(at - line->p), stderr);
+	if (*at) {
+		put_severity(m->severity);
+		fputs(at + strlen(word), stderr);
+	}
 	fputc('\n', stderr);
 }
 
-void print_diags(const struct cli *c)
+void print_diags(void)
 {
-	size_t n = ht_diags_count(c->diags), dropped = ht_diags_dropped(c->diags);
+	static size_t dropped;
+	size_t n = ht_diags_count(cli->diags), now = ht_diags_dropped(cli->diags);
 
-	for (size_t i = 0; i < n; i++) {
+	for (; told < n; told++) {
 		struct ht_message m;
 		struct ht_bytes line;
-		ht_diags_get(c->diags, i, &m);
-		if (m.severity != HT_ERROR && option_on(c, OPTION_QUIET))
+		ht_diags_get(cli->diags, told, &m);
+		if (m.severity != HT_ERROR && option_on(cli, OPTION_QUIET))
 			continue;
-		if (ht_diags_line(c->diags, i, &line) == HT_OK)
-			fprintf(stderr, "%s%.*s\n", m.path ? "" : "halftone: ", (int)line.n,
-				line.p);
+		if (ht_diags_line(cli->diags, told, &line) == HT_OK)
+			put_diag(&m, &line);
 		else
 			fprintf(stderr, "halftone: %s\n", m.text);
 		ht_bytes_free(&line);
 	}
-	if (dropped)
-		fprintf(stderr, "halftone: %zu further messages are not shown\n", dropped);
+	if (now > dropped)
+		fprintf(stderr, "halftone: %zu further messages are not shown\n", now - dropped);
+	dropped = now;
 }
 
 static enum ht_status print(const char *p, size_t n)

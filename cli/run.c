@@ -192,7 +192,11 @@ enum ht_status verb_run(struct cli *c)
 	if (st != HT_OK)
 		return st;
 	if (option_on(c, OPTION_TOL) && !option_on(c, OPTION_EXPECT))
-		return fail(HT_E_USAGE, "--tol has no effect without --expect");
+		st = refuse(c, "--tol has no effect without --expect");
+	if (st == HT_OK && option_on(c, OPTION_WIDEN) && !option_on(c, OPTION_OUTPUT))
+		st = refuse(c, "--widen has no effect without --output");
+	if (st != HT_OK)
+		return st;
 	st = session_open(c, &s);
 	if (st == HT_OK)
 		st = session_run(c, &s);

@@ -129,12 +129,14 @@ enum ht_status verb_compile(struct cli *c)
 	long long threads;
 	enum ht_status st = option_number(c, OPTION_THREADS, 1, 1, 1024, &threads);
 
+	opt.target = option(c, OPTION_TARGET, NULL);
+	if (st == HT_OK && !opt.target && option_on(c, OPTION_STRICT_TARGET))
+		st = fail(HT_E_USAGE, "no target stated; see halftone targets");
 	if (st == HT_OK)
 		st = open_policy(c, &p);
 	if (st == HT_OK)
 		st = open_model(c, &m);
 	opt.policy = p;
-	opt.target = option(c, OPTION_TARGET, NULL);
 	opt.threads = (int)threads;
 	if (st == HT_OK && !opt.target)
 		note(c, "no target stated: code for this machine");

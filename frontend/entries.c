@@ -172,6 +172,14 @@ struct ht_entry *ht_default_entry(struct ht_graph *g)
 	return e;
 }
 
+static enum ht_status asked_twice(const struct ht_graph *g, struct ht_str name, struct ht_diags *d)
+{
+	struct ht_where at = HT_NOWHERE;
+
+	at.path = g->path;
+	return ht_error(d, HT_E_USAGE, at, "output '%.*s' is asked for twice", HT_STR_ARG(name));
+}
+
 static enum ht_status no_such_output(struct ht_graph *g, struct ht_str name, struct ht_diags *d)
 {
 	struct ht_str *words = HT_NEW_ARRAY(g->arena, struct ht_str, g->nodes), near[3];
@@ -215,8 +223,7 @@ enum ht_status ht_entry_for_outputs(struct ht_graph *g, const struct ht_entry *l
 		if (ht_str_ends(name, ":0"))
 			name.n -= 2;
 		if (has_port(e->outputs, name))
-			return ht_error(d, HT_E_USAGE, HT_NOWHERE,
-				"output '%.*s' is asked for twice", HT_STR_ARG(name));
+			return asked_twice(g, name, d);
 		add_port(g, &end, ht_str_copy(g->arena, name), v);
 	}
 	*out = e;

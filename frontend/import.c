@@ -172,7 +172,12 @@ static enum ht_status read_hir(
 
 	if (in->file && !stat(path, &st))
 		HT_TRY(map_file(im, path, &weights));
-	return ht_text_parse(im->a, in->bytes, in->path, weights, im->diags, out);
+	HT_TRY(ht_text_parse(im->a, in->bytes, in->path, weights, im->diags, out));
+	if ((*out)->nodes <= im->limit.nodes)
+		return HT_OK;
+	*out = NULL;
+	return ht_error(im->diags, HT_E_LIMIT, (struct ht_where){ .path = in->path, .offset = -1 },
+		"more than %zu nodes", im->limit.nodes);
 }
 
 static const char *directory_of(struct ht_importer *im, const char *path)

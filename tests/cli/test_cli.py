@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The command line tool: exit codes, streams, options, NumPy files, whole outputs or none."""
-import io, json, os, re, shutil, signal, struct, subprocess, tempfile, time, unittest, zipfile
+import io, json, os, random, re, shutil, signal, struct, subprocess, tempfile, time, unittest, zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.abspath(os.environ['HALFTONE_BUILD'])
@@ -272,6 +272,100 @@ class BadInput(Case):
         self.fails(3, "node 'q'.*division", 'run', '--input', 'i=@' + zero, TYPES)
 
 
+    def test_literals(self):
+        x = ['--outputs', 'y', '--format=json']
+        want = self.tool('run', *x, '--input', 'x=@' + self.x(1, 2, 3, 4), SMALL).stdout
+        for spec in ('f32[1,4]:1,2,3,4', 'float32[1,4]:1.0,2,0x3,4e0'):
+            self.assertEqual(self.tool('run', *x, '--input', 'x=' + spec, SMALL).stdout, want)
+        y = json.loads(self.tool('run', *x, '--input', 'x=f32[1,4]:2', SMALL).stdout)['outputs'][0]
+        self.assertEqual((y['max'], y['min']), (6.0, 1.75))
+        a = self.tool('run', *x, '--input', 'x=random(7,0,1)', SMALL).stdout
+        self.assertEqual(a, self.tool('run', *x, '--input', 'x=random(7,0,1)', SMALL).stdout)
+        self.assertNotEqual(a, self.tool('run', *x, '--input', 'x=random(8,0,1)', SMALL).stdout)
+        i = self.tool('run', '--outputs', 'q', '--input', 'i=i32[3]:1,-2,0x10', TYPES).stdout
+        self.assertEqual(i, self.tool('run', '--outputs', 'q', '--input', 'i=@' + self.path(
+            'i.npy', npy('<i4', (3,), struct.pack('<3i', 1, -2, 16))), TYPES).stdout)
+        for spec, pattern in (('f32[1,4]:1,2,3', '3 values for 4'), ('f32[1,4]:1,2,3,4,5', '5 values for 4'),
+                              ('f32[1,4]:1,x,3,4', "'x' is no float32"), ('f32[1,4]:1,2,3,', 'last comma'),
+                              ('f32[1,4', 'is not @FILE'), ('f99[1,4]:1', 'is not @FILE'), ('random(1,2)', 'is not random'),
+                              ('random(1,2,1)', 'is not random'), ('random(1,0,inf)', 'is not random'), ('@', 'names no file')):
+            self.fails(2, pattern, 'run', '--input', 'x=' + spec, SMALL)
+        for spec in ('i32[1,4]:1', 'f32[4]:1', 'f32[99999999999,4]:1'):
+            self.fails(3, r'another type or shape.*float32\[1,4\]', 'run', '--input', 'x=' + spec, SMALL)
+        self.fails(2, "'2147483648' is no int32", 'run', '--input', 'i=i32[3]:1,2,2147483648', TYPES)
+
+    def test_feeds_that_are_no_files(self):
+        os.mkfifo(self.path('fifo'))
+        for p in (self.dir, '/dev/zero', self.path('fifo')):
+            self.fails(5, 'not a regular file', 'run', '--input', 'x=@' + p, SMALL)
+        self.fails(5, 'not a regular file', 'run', self.path('fifo'))
+        self.fails(2, 'which array', 'run', '--input', 'x=@a.npz', SMALL)
+
+    def test_given_twice(self):
+        x = 'x=@' + self.x(1, 2, 3, 4)
+        self.fails(2, "'x' is given twice", 'run', '--input', x, '--input', x, SMALL)
+        self.fails(2, "'x' is given twice", 'run', '--input', x, '--input', x.replace('x=', 'x:0=', 1), SMALL)
+        self.fails(2, "'x' is given twice", 'run', '--input-shape', 'x:1,4;x:2,4', SMALL)
+        self.fails(2, "'x' is given twice", 'run', '--input-shape', 'x:1,4', '--input-shape', 'x:2,4', SMALL)
+        self.fails(2, "'y' is asked for twice", 'run', '--outputs', 'y,y:0', SMALL)
+
+    def test_settings_without_effect(self):
+        for args, pattern in ((['--batch=3', '--input-shape', 'x:1,4'], '--batch has no effect'), (['--tol=1'], '--tol has no effect'),
+                              (['--widen'], '--widen has no effect'), (['--input', 'z=@a.npy'], "no input 'z'"),
+                              (['--input-shape', 'z:3'], "no input 'z'")):
+            self.fails(2, 'error: .*' + pattern, 'run', *args, SMALL)
+            r = self.tool('run', '--lenient', *args, SMALL)
+            self.assertRegex(r.err, 'warning: .*' + pattern)
+            self.assertTrue(r.err.endswith('halftone: 1 setting had no effect\n'))
+        self.fails(2, 'not among the passes', 'opt', '--passes=prune', '--stop-after=infer', SMALL)
+        self.fails(2, 'no target stated', 'compile', '--strict-target', SMALL)
+        for o in ('--output', '--outputs', '--input-shape', '--seed'):
+            self.fails(2, 'empty value', 'run', o + '=', SMALL)
+        self.fails(2, 'the name of the model is empty', 'run', '')
+
+    def test_no_more_than_allowed(self):
+        self.fails(6, 'needs [0-9]+ bytes.*this machine has', 'run', '--input-shape', 'x:99999999999,4', SMALL)
+        self.fails(6, 'max-memory allows 1024', 'run', '--input-shape', 'x:1000,4', '--max-memory=1K', SMALL)
+        self.fails(2, 'no size', 'run', '--max-memory=1Q', SMALL)
+        self.tool('run', '--max-memory=1G', SMALL)
+        self.tool('convert', SMALL, '-o', self.path('s.pb'))
+        for model in SMALL, self.path('s.pb'):
+            self.fails(6, 'more than 4 nodes', 'inspect', '--max-nodes=4', model)
+            self.tool('inspect', '--max-nodes=5', model)
+
+    def test_nothing_to_compute(self):
+        none = self.path('none.hir', b'hir 1\n%d = Const() {dtype=i32, value=tensor i32[] {1}}\n')
+        for v in 'run', 'bench', 'compile':
+            self.fails(4, r'none\.hir: error: the graph has no outputs', v, none)
+        self.tool('inspect', none)
+
+
+class Arguments(Case):
+    def test_files_of_arguments(self):
+        x = self.x(1, 2, 3, 4, name="a 'b.npy")
+        want = self.tool('run', '--input', 'x=@' + x, '--outputs=y', '--threads', '2', SMALL).stdout
+        words = f'''# how it is run
+--input "x=@{x}"
+--outputs='y' # this one
+--threads 2
+'''
+        self.path('a.txt', words.encode())
+        at = '@' + self.path('a.txt')
+        self.assertEqual(self.tool('run', at, SMALL).stdout, want)
+        shown = self.tool('run', SMALL, at, '--show-options', env={'HALFTONE_TARGET': 'x86-64-v3'}).stdout
+        self.assertIn(b"--target='x86-64-v3'", shown)
+        self.path('b.txt', shown)
+        self.assertEqual(self.tool('run', '@' + self.path('b.txt'), '--show-options').stdout.replace(b' # HALFTONE_TARGET', b''),
+                         shown.replace(b' # HALFTONE_TARGET', b''))
+        self.path('c.txt', ('@' + self.path('c.txt')).encode())
+        self.fails(2, 'too deeply', 'run', '@' + self.path('c.txt'))
+        self.fails(2, r'd\.txt:2: a quotation mark', 'run', '@' + self.path('d.txt', b'\n--input "x'))
+        self.fails(3, r'byte 2: a NUL', 'run', '@' + self.path('e.txt', b'--\0'))
+        self.fails(5, 'cannot read', 'run', '@' + self.path('nowhere.txt'))
+        self.fails(5, 'not a regular file', 'run', '@' + self.dir)
+        self.fails(6, 'at most', 'run', '@' + self.path('f.txt', b'#' * (2 << 20)))
+
+
 class Run(Case):
     def test_result(self):
         out = self.path('y.npz')
@@ -523,6 +617,67 @@ class Streams(Case):
         with open(old, 'rb') as f:
             self.assertEqual(f.read(), b'old')
         self.assertEqual(os.listdir(self.dir), ['old.npz'])
+
+    def test_closed_streams(self):
+        def closed(*args, fd=1):
+            return subprocess.run([TOOL, *args], stderr=subprocess.PIPE if fd != 2 else None, preexec_fn=lambda: os.close(fd))
+        for args in (['inspect', SMALL], ['ops'], ['run', SMALL], ['convert', '-o', '-', SMALL]):
+            r = closed(*args)
+            self.assertEqual(r.returncode, 5, args)
+            self.assertIn(b'cannot write', r.stderr)
+        # What is opened meanwhile does not become the stream that was closed.
+        closed('run', '-o', self.path('y.npz'), SMALL)
+        self.assertEqual(list(self.outputs(self.path('y.npz'))), ['y.npy', 'top.npy'])
+        self.assertEqual(closed('convert', '-o', self.path('c.pb'), SMALL, fd=2).returncode, 0)
+
+    def test_reader_goes_away(self):
+        p = subprocess.Popen([TOOL, 'compile', '--emit=llvm', SMALL], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        p.stdout.close()
+        self.assertEqual(p.wait(20), -signal.SIGPIPE)
+
+    def test_colour(self):
+        bad = ['run', '--threads=0', SMALL]
+        self.assertNotIn('\033', self.fails(2, 'error: --threads', *bad).err)
+        self.assertIn('\033[1;31merror: \033[0m', self.fails(2, 'threads', *bad, '--color=always').err)
+        self.assertIn('\033', self.tool('run', '--color=always', SMALL, env={'NO_COLOR': '1'}).err)
+        self.fails(2, 'not auto, always or never', 'run', '--color=blue', SMALL)
+
+        def on_terminal(**env):
+            import pty
+            ours, theirs = pty.openpty()
+            subprocess.run([TOOL, *bad], stderr=theirs, env={**os.environ, 'NO_COLOR': '', 'TERM': 'xterm', **env})
+            os.close(theirs)
+            data = os.read(ours, 4096)
+            os.close(ours)
+            return b'\033' in data
+        self.assertTrue(on_terminal())
+        self.assertFalse(on_terminal(NO_COLOR='1'))
+        self.assertFalse(on_terminal(TERM='dumb'))
+
+    def test_messages_in_order(self):
+        r = self.fails(5, 'absent', 'run', '--input', 'x=@' + self.path('absent.npy'), SMALL)
+        self.assertLess(r.err.index('counts as 1'), r.err.index('absent'))
+
+    def test_signals_leave_nothing(self):
+        model = self.path('m.hir', b'hir 1\nentry "" {\n  input "x" = %x\n  output "y" = %y\n}\n'
+                          b'%x = Placeholder() {dtype=f32, shape=shape[4000000]}\n'
+                          b'%w = Const() {dtype=f32, value=tensor f32[4000000] {1.5 ...}}\n%y = AddV2(%x, %w) {T=f32}\n')
+        out = self.path('out')
+        os.mkdir(out)
+        commands = (['convert', '-o', out + '/c.pb'], ['opt', '-o', out + '/o.hir'], ['run', '-o', out + '/y.npz'],
+                    ['compile', '--emit=obj', '-o', out + '/k.a'], ['compile', '--emit=hir', '-o', out + '/h.hir'], ['bench'])
+        whole = {'c.pb', 'o.hir', 'o.weights', 'y.npz', 'k.a', 'h.hir', 'h.weights'}
+        moments = random.Random(7)
+        for i in range(60):
+            s = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)[i % 3]
+            p = subprocess.Popen([TOOL, *commands[i % 6], model], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(moments.uniform(0, 0.12))
+            p.send_signal(s)
+            self.assertIn(p.wait(60), (-s, 0))
+            left = set(os.listdir(out))
+            self.assertEqual(left - whole, set(), commands[i % 6])
+            for f in left:
+                os.unlink(os.path.join(out, f))
 
     def test_interrupt_leaves_nothing(self):
         for wait in (0.001, 0.01, 0.03, 0.06):
