@@ -82,33 +82,6 @@ bool ht_pipeline_names(const char *pipeline, const char *pass)
 	return false;
 }
 
-/* A pipeline with one of its passes left out. */
-static const char *without(const char *pipeline, const char *pass, struct ht_arena *a)
-{
-	struct ht_buf b;
-
-	ht_buf_init(&b, a);
-	for (const char *p = pipeline; *p; p += *p == ',') {
-		size_t n = strcspn(p, ",");
-		struct ht_str name = { p, n };
-		if (!ht_str_is(name, pass)) {
-			ht_puts(&b, b.n ? "," : "");
-			ht_put_str(&b, name);
-		}
-		p += n;
-	}
-	return ht_buf_str(&b).p;
-}
-
-/* Policies also decide on graphs that cannot be compiled, such as training graphs, whose variables
- * have no values: there the variables stay. */
-static const char *cleanup(const struct ht_lowering *l, enum ht_upto upto, struct ht_arena *a)
-{
-	if (upto == HT_UPTO_PRECISION && !l->passes.variables)
-		return without(ht_pipeline_cleanup, "freeze", a);
-	return ht_pipeline_cleanup;
-}
-
 enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile_options *opt,
 	enum ht_open open, enum ht_upto upto, const char *stop_after, struct ht_work *w,
 	struct ht_diags *d, struct ht_lowering *l)
@@ -138,7 +111,10 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 	};
 	if (!l->passes.target)
 		return HT_E_USAGE;
-	HT_TRY(run(l, cleanup(l, upto, &w->arena), stop_after, &stopped));
+	/* Policies also decide on graphs that cannot be compiled, such as training graphs, whose
+	 * variables have no values. */
+	l->passes.keep_variables = upto == HT_UPTO_PRECISION && !l->passes.variables;
+	HT_TRY(run(l, ht_pipeline_cleanup, stop_after, &stopped));
 	ht_phase_end(&l->phases, "cleanup");
 	HT_TRY(run(l, ht_pipeline_precision, stop_after, &stopped));
 	ht_phase_end(&l->phases, "precision");

@@ -29,6 +29,7 @@ struct inspect {
 	const struct ht_entry *entry; /* of the prepared graph: types of the outputs */
 	int64_t multiply_adds;        /* -1: not known */
 	size_t weight_bytes, nodes, functions;
+	bool keep_variables; /* they cannot be frozen */
 	bool warned;
 };
 
@@ -80,17 +81,39 @@ static struct histogram count_types(
 	return h;
 }
 
-static enum ht_status prepare(
-	struct inspect *s, enum ht_open open, struct ht_diags *d, struct ht_graph **out)
+static enum ht_status run_passes(
+	struct inspect *s, struct ht_graph *g, const char *pipeline, struct ht_diags *d)
 {
 	struct ht_pass_context c = { .scratch = &s->w->scratch,
 		.diags = d,
 		.target = ht_target_host(),
-		.variables = ht_variables_of(s->m, s->w) };
+		.entry = g->entries,
+		.variables = ht_variables_of(s->m, s->w),
+		.keep_variables = s->keep_variables };
 
+	return ht_run_passes(g, pipeline, NULL, &c);
+}
+
+static enum ht_status prepare(
+	struct inspect *s, enum ht_open open, struct ht_diags *d, struct ht_graph **out)
+{
 	HT_TRY(ht_model_copy(s->m, s->w, open, d, out));
-	c.entry = (*out)->entries;
-	return ht_run_passes(*out, PREPARE, NULL, &c);
+	return run_passes(s, *out, PREPARE, d);
+}
+
+static void release_diags(void *d)
+{
+	ht_diags_release(d);
+}
+
+/* What is said while trying is not the user's to read. */
+static struct ht_diags *quiet_diags(struct inspect *s)
+{
+	struct ht_diags *d = HT_NEW(&s->w->arena, struct ht_diags);
+
+	ht_diags_init(d);
+	ht_arena_defer(&s->w->arena, release_diags, d);
+	return d;
 }
 
 static void measure(struct inspect *s, const struct ht_graph *g)
@@ -124,34 +147,36 @@ static enum ht_status judge(struct inspect *s, enum ht_status st, const struct h
 }
 
 /* What cannot be lowered is what is left so after the passes that come before lowering. */
-static enum ht_status look_for_unsupported(struct inspect *s, struct ht_diags *quiet)
+static enum ht_status look_for_unsupported(struct inspect *s)
 {
-	struct ht_pass_context c = { .scratch = &s->w->scratch,
-		.diags = quiet,
-		.target = ht_target_host(),
-		.variables = ht_variables_of(s->m, s->w) };
+	struct ht_diags *quiet = quiet_diags(s);
 	struct ht_graph *g;
 	enum ht_status st;
 
 	s->unsupported = count_types(s->m->graph, is_opaque, &s->w->arena);
 	st = ht_model_copy(s->m, s->w, HT_OPEN_ASSUME, quiet, &g);
-	if (st != HT_OK)
-		return judge(s, st, quiet);
-	c.entry = g->entries;
-	st = ht_run_passes(g, ht_pipeline_cleanup, NULL, &c);
 	if (st == HT_OK)
-		st = ht_run_passes(g, ht_pipeline_layout, NULL, &c);
+		st = run_passes(s, g, ht_pipeline_cleanup, quiet);
+	if (st == HT_OK)
+		st = run_passes(s, g, ht_pipeline_layout, quiet);
 	if (st != HT_OK)
 		return judge(s, st, quiet);
 	s->unsupported = count_types(g, cannot_lower, &s->w->arena);
 	return HT_OK;
 }
 
-static enum ht_status look(struct inspect *s, struct ht_diags *quiet)
+static enum ht_status look(struct inspect *s)
 {
+	struct ht_diags *quiet = quiet_diags(s);
 	struct ht_graph *g;
 	enum ht_status st = prepare(s, HT_OPEN_KEEP, quiet, &g);
 
+	if (st == HT_E_UNSUPPORTED) {
+		HT_TRY(judge(s, st, quiet));
+		s->keep_variables = true;
+		quiet = quiet_diags(s);
+		st = prepare(s, HT_OPEN_KEEP, quiet, &g);
+	}
 	s->multiply_adds = -1;
 	if (st == HT_OK)
 		s->entry = g->entries;
@@ -161,7 +186,7 @@ static enum ht_status look(struct inspect *s, struct ht_diags *quiet)
 		s->multiply_adds = 0;
 		measure(s, g);
 	}
-	return look_for_unsupported(s, quiet);
+	return look_for_unsupported(s);
 }
 
 /* ---- printing ---- */
@@ -280,24 +305,16 @@ static void put_text(struct inspect *s)
 	ht_printf(b, "weight bytes: %zu\n", s->weight_bytes);
 }
 
-static void release_diags(void *d)
-{
-	ht_diags_release(d);
-}
-
 static enum ht_status inspect(void *arg)
 {
 	struct inspect *s = arg;
-	struct ht_diags *quiet = HT_NEW(&s->w->arena, struct ht_diags);
 
 	ht_buf_init(&s->buf, &s->w->arena);
 	s->ops = count_types(s->m->graph, any_node, &s->w->arena);
 	s->nodes = s->m->graph->nodes;
 	for (const struct ht_function *f = s->m->graph->functions; f; f = f->next)
 		s->functions++;
-	ht_diags_init(quiet);
-	ht_arena_defer(&s->w->arena, release_diags, quiet);
-	HT_TRY(look(s, quiet));
+	HT_TRY(look(s));
 	if (s->format == HT_FORMAT_JSON)
 		put_json(s);
 	else

@@ -196,9 +196,12 @@ static void freeze_use(struct freezer *f, struct ht_node *n, int32_t i, bool res
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
 	struct freezer f = { .g = g, .c = c };
-	bool *resource = HT_NEW_ARRAY(c->scratch, bool, g->ids);
+	bool *resource;
 	uint32_t ids = g->ids; /* nodes made here are above */
 
+	if (c->keep_variables)
+		return HT_OK;
+	resource = HT_NEW_ARRAY(c->scratch, bool, g->ids);
 	f.value = HT_NEW_ARRAY(c->scratch, struct ht_tensor *, g->ids);
 	for (struct ht_node *n = g->first; n; n = n->next) {
 		if (n->id >= ids)

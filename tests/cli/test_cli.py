@@ -457,6 +457,20 @@ class Others(Case):
         self.assertEqual(j['multiply_adds'], 12)
         self.assertEqual(json.loads(self.tool('inspect', '--format=json', '--batch=10', SMALL).stdout)['multiply_adds'], 120)
 
+    def test_inspect_of_what_trains(self):
+        model = self.path('train.pbtxt', b'''
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: 2 } } } } }
+node { name: "v" op: "VariableV2" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: 2 } } } } }
+node { name: "y" op: "AssignAdd" input: "v" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+''')
+        r = self.tool('inspect', model, '--format', 'json')
+        self.assertIn('no checkpoint', r.err)
+        j = json.loads(r.stdout)
+        self.assertEqual(j['unsupported'], {'AssignAdd': 1, 'VariableV2': 1})
+        self.assertEqual(j['outputs'], [{'name': 'y', 'dtype': 'float32', 'shape': [2]}])
+
     def test_bench(self):
         r = self.tool('bench', '--format=json', '--duration=0.01', '--runs=5', '--warmup=1', '--batch=3', '--policy=force_fp16', SMALL)
         j = json.loads(r.stdout)
