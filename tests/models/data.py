@@ -11,8 +11,18 @@ from environment import MODELS, SHARED, ROOT
 # Package, file, and the box (left, top, right, bottom) that holds what the models look for.
 PHOTOS = {
     'face': ('matplotlib', 'mpl-data/sample_data/grace_hopper.jpg', (110, 20, 400, 310)),
+    'close': ('matplotlib', 'mpl-data/sample_data/grace_hopper.jpg', (140, 50, 370, 280)),
+    'wide': ('matplotlib', 'mpl-data/sample_data/grace_hopper.jpg', (60, 0, 460, 400)),
+    'upper-left': ('matplotlib', 'mpl-data/sample_data/grace_hopper.jpg', (70, 0, 360, 290)),
+    'upper-right': ('matplotlib', 'mpl-data/sample_data/grace_hopper.jpg', (150, 0, 440, 290)),
+    'lower-left': ('matplotlib', 'mpl-data/sample_data/grace_hopper.jpg', (70, 60, 360, 350)),
+    'lower-right': ('matplotlib', 'mpl-data/sample_data/grace_hopper.jpg', (150, 60, 440, 350)),
     'person': ('matplotlib', 'mpl-data/sample_data/grace_hopper.jpg', (0, 0, 512, 512)),
     'china': ('sklearn', 'datasets/images/china.jpg', (0, 0, 640, 427)),
+    'china-left': ('sklearn', 'datasets/images/china.jpg', (0, 0, 300, 300)),
+    'china-right': ('sklearn', 'datasets/images/china.jpg', (213, 0, 513, 300)),
+    'flower-left': ('sklearn', 'datasets/images/flower.jpg', (0, 0, 300, 300)),
+    'flower-right': ('sklearn', 'datasets/images/flower.jpg', (213, 0, 513, 300)),
     'flower': ('sklearn', 'datasets/images/flower.jpg', (107, 0, 533, 427)),
 }
 RANGES = {'unit': (1 / 255, 0), 'signed': (2 / 255, -1), 'byte': (1, 0)}
@@ -39,6 +49,12 @@ def photos(names, height, width, scale='unit', layout='NHWC', dtype='float32', g
     return x.astype(dtype)
 
 
+def mosaic(names, size, scale, dtype):
+    """One picture of four photographs, two above two: several things to choose from."""
+    a, b, c, d = photos(names, size // 2, size // 2, scale, dtype=dtype)
+    return np.concatenate([np.concatenate([a, b], 1), np.concatenate([c, d], 1)])[None]
+
+
 def samples(path):
     """Samples of a mono 16-bit recording in [-1, 1), and its rate."""
     with wave.open(path) as w:
@@ -54,6 +70,14 @@ def music(start, count=43844, rate=22050):
     edges = (start * rate + np.arange(count + 1)) * (original / rate)
     sums = np.interp(edges, np.arange(len(total)), total)
     return (np.diff(sums) * (rate / original)).astype(np.float32).reshape(1, count, 1)
+
+
+def loud_music(start):
+    """The same, louder and over a floor of noise: no band is so quiet that its power is zero in
+    float16 and its logarithm infinite."""
+    x = music(start)
+    noise = np.random.default_rng(1).normal(0, .3, x.shape)
+    return (8 * x + noise).astype(np.float32)
 
 
 def keywords(names, frames=49, coefficients=10):

@@ -113,18 +113,23 @@ def saved_model(path, inputs, outputs):
 
 
 def frozen_saved_model(path, outputs):
-    """The same as one GraphDef, its variables turned to constants."""
+    """The same as one GraphDef, its variables turned to constants and its functions inlined."""
     tf = tensorflow()
-    from tensorflow.python.framework.convert_to_constants import (
-        convert_variables_to_constants_v2)
+    from tensorflow.python.framework import convert_to_constants as freeze
     graph = tf.Graph()
     with graph.as_default(), literal_session(tf, graph) as s:
         meta = tf.compat.v1.saved_model.load(s, ['serve'], path)
         if not meta.graph_def.library.function:
             return tf.compat.v1.graph_util.convert_variables_to_constants(
                 s, meta.graph_def, list(outputs))
-    loaded = tf.saved_model.load(path).signatures['serving_default']
-    return convert_variables_to_constants_v2(loaded).graph.as_graph_def()
+        frozen = freeze.convert_variables_to_constants_from_session_graph(
+            s, meta.graph_def, list(outputs))
+    feeds = [t.name for t in meta.signature_def['serving_default'].inputs.values()]
+    whole = tf.compat.v1.wrap_function(
+        lambda: tf.graph_util.import_graph_def(frozen, name=''), [])
+    inlined = freeze.convert_variables_to_constants_v2(
+        whole.prune(feeds, [tensor(o) for o in outputs]), aggressive_inlining=True)
+    return inlined.graph.as_graph_def()
 
 
 def tfjs(path, inputs, outputs):
@@ -146,11 +151,22 @@ def tfjs(path, inputs, outputs):
 
 
 def converted(name, path, inputs, outputs):
-    """Outputs of a graph that `halftone convert` wrote, each low-precision tensor rounded once: an
-    op with low-precision operands runs in float32 between Cast nodes, because TensorFlow's own
-    low-precision kernels are missing for some ops and sum in the low type for others."""
-    return cached(name, key(path, inputs, outputs),
-                  lambda: run_graphdef(widened(read_graphdef(path)), inputs, outputs))
+    """Outputs of a graph that `halftone convert` wrote, computed in two ways, each low-precision
+    tensor rounded once: by TensorFlow's own low-precision kernels, and with every op in float32
+    between Cast nodes.  TensorFlow's kernels sum in the low type in some ops (a mean over 65,536
+    bfloat16 values stops growing at 256), so that their error alone would allow anything."""
+    def run(keep):
+        return run_graphdef(widened(read_graphdef(path), keep), inputs, outputs)
+    return (cached(f'{name}-own', key(path, inputs, outputs), lambda: run(has_kernel)),
+            cached(f'{name}-float32', key(path, inputs, outputs), lambda: run(lambda node: False)))
+
+
+def has_kernel(node):
+    """Whether TensorFlow has a CPU kernel for the node's types."""
+    from tensorflow.python.framework import kernels
+    return any(k.device_type == 'CPU'
+               and all(node.attr[c.name].type in c.allowed_values.list.type for c in k.constraint)
+               for k in kernels.get_registered_kernels_for_op(node.op).kernel)
 
 
 # These only move values, so that TensorFlow's kernels are exact in every type.
@@ -160,7 +176,8 @@ MOVES = {'Const', 'Placeholder', 'PlaceholderWithDefault', 'Cast', 'Identity', '
          'GatherV2', 'Gather', 'Fill', 'BroadcastTo', 'StopGradient', 'NoOp', 'Snapshot'}
 
 
-def widened(graph_def):
+def widened(graph_def, keep):
+    """The graph with its low-precision ops in float32 between Cast nodes, less those to keep."""
     tf = tensorflow()
     from tensorflow.python.framework import op_def_registry
     low = {tf.as_dtype(t).as_datatype_enum for t in LOW}
@@ -181,7 +198,7 @@ def widened(graph_def):
         op = op_def_registry.get(n.op)
         goes_low = {a.name: n.attr[a.name].type for a in op.attr
                     if a.type == 'type' and n.attr[a.name].type in low}
-        if n.op in MOVES or not goes_low:
+        if n.op in MOVES or not goes_low or keep(n):
             continue
         for a in goes_low:
             n.attr[a].type = single
@@ -216,11 +233,15 @@ def widened(graph_def):
 
 def error(got, want):
     """Largest difference, relative to the largest value."""
+    return errors(got, want)[0]
+
+
+def errors(got, want, where=...):
+    """Largest and root mean square difference, relative to the largest value."""
     if got.shape != want.shape:
-        return float('inf')
-    if not want.size:
-        return 0.
-    a, b = got.astype(np.float64), want.astype(np.float64)
-    if not np.isfinite(a).all():
-        return float('inf')
-    return float(np.abs(a - b).max() / max(np.abs(b).max(), np.finfo(np.float32).tiny))
+        return float('inf'), float('inf')
+    b = want.astype(np.float64)
+    d = (got.astype(np.float64) - b)[where] / np.abs(b).max(initial=np.finfo(np.float32).tiny)
+    if not np.isfinite(d).all():
+        return float('inf'), float('inf')
+    return float(np.abs(d).max(initial=0)), float(np.sqrt(np.mean(d * d))) if d.size else 0.

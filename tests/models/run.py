@@ -2,10 +2,12 @@
 """Runs models with the tool and compares their outputs with the oracle's.
 
 Without NAME: every model of table.py and the accuracies on MNIST.  Float outputs may differ by the
-row's tolerance, relative to the largest value; integers must be equal.  Under a low-precision policy
-the error against float32 may be 1.5 times that of TensorFlow on the graph that `halftone convert`
-writes, plus 1e-3.  Models that $HALFTONE_SHARED should hold are skipped, counted and named when it
-is not there.
+row's tolerance, relative to the largest value; integers must be equal.  Under a low-precision
+policy the error against float32, the largest and the root mean square one, on average over the
+inputs, may be 1.5 times that of TensorFlow on the graph that `halftone convert` writes, plus 1e-3.
+TensorFlow computes it in two ways, with its own low-precision kernels and with float32 ops between
+Cast nodes, and both bounds hold.  Models that $HALFTONE_SHARED should hold are skipped, counted and
+named when it is not there.
 """
 import argparse
 import os
@@ -20,6 +22,7 @@ from table import ACCURACIES, MODELS
 
 FULL = 'must_keep_origin_dtype'
 POLICIES = [FULL, 'allow_mix_precision_bf16', 'allow_mix_precision_fp16', 'force_fp16']
+SLACK = 1e-3  # beyond 1.5 times TensorFlow's error
 
 
 class Failed(Exception):
@@ -107,43 +110,81 @@ def judge(got, want, allowed):
     return worst, '; '.join(wrong)
 
 
-def low_errors(row, path, samples, wants, policy):
-    """TensorFlow's errors on the converted graph: by output, the worst over all samples."""
+def low_reference(row, path, inputs, policy):
+    """What TensorFlow makes of the converted graph in its two ways."""
     import oracle
-    errors = {n: 0. for n in row.outputs}
     with tempfile.TemporaryDirectory() as d:
-        options = feed_options(row, samples[0], d)
+        options = feed_options(row, inputs, d)
         shapes = [w for o, v in zip(options, options[1:]) if o == '--input-shape' for w in (o, v)]
         asked = ['--outputs', ','.join(row.outputs)] if row.ask else []
         tool('convert', path, '--policy', policy, *shapes, *asked, '-o', f'{d}/low.pb')
-        for inputs, want in zip(samples, wants):
-            low = oracle.converted(f'{row.name}-{policy}', f'{d}/low.pb', inputs, row.outputs)
-            for n, b in want.items():
-                errors[n] = max(errors[n], difference(low[n], b))
-    return errors
+        return oracle.converted(row.name, f'{d}/low.pb', inputs, row.outputs)
 
 
-def difference(a, b):
+def judge_low(row, name, gots, wants, lows):
+    """[(measure, error, allowed)] of one output against one of TensorFlow's ways.
+
+    Rounding errs by luck: one number by a factor of three or more, while photograph by photograph
+    and pixel by pixel it evens out.  So the errors are averaged over all photographs, and the root
+    mean square of an output's errors counts beside the largest one."""
     import numpy as np
     import oracle
-    return oracle.error(a, b) if b.dtype.kind == 'f' else float(np.mean(a != b))
+    arrays = [a for sample in zip(gots, wants, lows)
+              for a in zip(*(one_by_one(row, x[name]) for x in sample))]
+    if arrays[0][1].dtype.kind != 'f':
+        ours, theirs = (np.mean([x != b for x, b in pairs])
+                        for pairs in ([a[:2] for a in arrays], [a[:0:-1] for a in arrays]))
+        return [('share', ours, 1.5 * theirs)]
+    errors = [[oracle.errors(x, b, np.isfinite(low)) for x in (got, low)] for got, b, low in arrays]
+    ours, theirs = np.mean(errors, axis=0)
+    return [(measure, e, 1.5 * most + SLACK)
+            for measure, e, most in zip(('error', 'rms'), ours, theirs)]
 
 
-def check_policy(row, path, samples, wants, policy):
-    """What the worst error is and what is allowed, in words; raises Failed."""
-    gots = [run_tool(row, path, inputs, policy) for inputs in samples]
-    if policy == FULL:
-        allowed = {n: row.tolerance if b.dtype.kind == 'f' else 0 for n, b in wants[0].items()}
-    else:
-        theirs = low_errors(row, path, samples, wants, policy)
-        allowed = {n: 1.5 * e + (1e-3 if wants[0][n].dtype.kind == 'f' else 0)
-                   for n, e in theirs.items()}
+def one_by_one(row, x):
+    """What belongs to each photograph of a batch."""
+    return list(x) if row.shapes else [x]
+
+
+def check_overflow(name, gots, lows):
+    """Where the graph overflows, so must we, to the same values, but not in every sample."""
+    import numpy as np
+    finite = [np.isfinite(low[name]) for low in lows]
+    if not any(f.any() for f in finite):
+        raise Failed(f'{name} is nowhere finite in TensorFlow: the inputs show nothing')
+    for got, low, f in zip(gots, lows, finite):
+        if got[name].shape != low[name].shape or got[name].dtype != low[name].dtype:
+            raise Failed(f'{name} is {got[name].dtype}{got[name].shape}, '
+                         f'expected {low[name].dtype}{low[name].shape}')
+        if not np.array_equal(got[name][~f], low[name][~f], equal_nan=True):
+            raise Failed(f'{name} does not overflow where TensorFlow does')
+
+
+def check_full(row, path, samples, wants):
+    """What was measured, in words; raises Failed."""
+    gots = [run_tool(row, path, inputs, FULL) for inputs in samples]
+    allowed = {n: row.tolerance if b.dtype.kind == 'f' else 0 for n, b in wants[0].items()}
     judged = [judge(got, want, allowed) for got, want in zip(gots, wants)]
     wrong = [w for _, w in judged if w]
     if wrong:
         raise Failed('; '.join(wrong))
-    return (f'error {max(worst for worst, _ in judged):.1e}, '
-            f'allowed {max(allowed.values()):.1e}')
+    return f'error {max(worst for worst, _ in judged):.1e}, allowed {row.tolerance:.0e}'
+
+
+def check_low(row, path, samples, wants, policy):
+    """The same; says which output comes nearest to what is allowed."""
+    own, exact = zip(*(low_reference(row, path, inputs, policy) for inputs in samples))
+    gots = [run_tool(row, path, inputs, policy) for inputs in samples]
+    for n in row.outputs:
+        check_overflow(n, gots, exact)
+    judged = [(n, *j) for n in row.outputs for way in (own, exact)
+              for j in judge_low(row, n, gots, wants, way)]
+    wrong = [f'{n} has {what} {e:.2e}, allowed is {most:.2e}'
+             for n, what, e, most in judged if not e <= most]
+    if wrong:
+        raise Failed('; '.join(wrong))
+    n, what, e, most = max(judged, key=lambda j: j[2] / j[3] if j[3] else 0)
+    return f'{what} {e:.1e}, allowed {most:.1e} ({n})'
 
 
 def check_model(row, policies):
@@ -156,7 +197,8 @@ def check_model(row, policies):
     passed = failed = 0
     for policy in policies:
         try:
-            said = check_policy(row, path, samples, wants, policy)
+            said = (check_full(row, path, samples, wants) if policy == FULL
+                    else check_low(row, path, samples, wants, policy))
             passed += 1
             print(f'pass {row.name} {policy}: {said}', flush=True)
         except (Failed, ValueError, KeyError) as e:  # also what TensorFlow says of a bad graph
