@@ -193,6 +193,19 @@ static void freeze_use(struct freezer *f, struct ht_node *n, int32_t i, bool res
 	}
 }
 
+/* A SavedModel brings its variables along; a graph for training has none yet. */
+static void no_checkpoint(struct freezer *f)
+{
+	bool incomplete = f->g->source == HT_SOURCE_SAVEDMODEL;
+
+	fail(f, incomplete ? HT_E_INPUT : HT_E_UNSUPPORTED, f->without,
+		"the variable has no value (%zu such variable%s): %s", f->withouts,
+		f->withouts == 1 ? "" : "s",
+		incomplete ? "variables/variables.index is absent"
+			   : "the model has no checkpoint, and training is not supported; give a "
+			     "frozen graph or a SavedModel");
+}
+
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
 	struct freezer f = { .g = g, .c = c };
@@ -222,10 +235,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 		}
 	}
 	if (f.without)
-		fail(&f, HT_E_UNSUPPORTED, f.without,
-			"the variable has no value (%zu such variable%s): the model has no checkpoint, "
-			"and training is not supported; give a frozen graph or a SavedModel",
-			f.withouts, f.withouts == 1 ? "" : "s");
+		no_checkpoint(&f);
 	return f.status;
 }
 

@@ -201,6 +201,14 @@ class BadInput(Case):
             self.tool('inspect', os.path.join(folder, f))
             self.tool('convert', os.path.join(folder, f), '-o', self.path('o.pb'))
 
+    def test_saved_model_without_its_variables(self):
+        model = os.path.join(os.environ.get('HALFTONE_SHARED', ''), 'models/kws_ref_model')
+        if not os.path.isdir(model):
+            self.skipTest('no $HALFTONE_SHARED')
+        shutil.copy(os.path.join(model, 'saved_model.pb'), self.dir)
+        r = self.fails(3, r"node '.*' \(VarHandleOp\): the variable has no value .*variables\.index is absent", 'run', self.dir)
+        self.assertEqual(r.err.count('error'), 1)
+
     def test_graph_that_contradicts_itself(self):
         with open(SMALL, 'rb') as f:
             data = f.read().replace(b'shape[?,4]', b'shape[?,5]')
