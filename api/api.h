@@ -67,6 +67,12 @@ enum ht_status ht_model_copy(const struct ht_model *m, struct ht_work *w, enum h
  * that do not infer shapes on their way. */
 enum ht_status ht_model_check(const struct ht_model *m, struct ht_work *w, struct ht_diags *d);
 
+/* ---- options.c ---- */
+
+/* By the table of options; '-' may stand for '_' in the name. */
+enum ht_status ht_option_set(
+	struct ht_policy *p, const char *name, const char *value, struct ht_diags *d);
+
 /* ---- variables.c ---- */
 
 /* NULL: the model has no checkpoint. */

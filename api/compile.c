@@ -105,6 +105,7 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 		.target = ht_target_of(opt, d),
 		.entry = l->graph->entries,
 		.policy = opt->policy ? (struct ht_policy *)(uintptr_t)opt->policy : &l->keep,
+		.imported = m->graph,
 		.decisions = &l->decisions,
 		.variables = ht_variables_of(m, w),
 		.verify = true,
@@ -147,7 +148,7 @@ static void fill_info(struct compile *c, const struct ht_lowering *l)
 	i->float_nodes = l->decisions.float_nodes;
 	i->casts = l->decisions.casts;
 	i->target = l->passes.target->name;
-	i->policy = ht_str_copy(&c->p->arena, ht_str(l->passes.policy->name)).p;
+	i->policy = ht_str_copy(&c->p->arena, ht_str(ht_policy_label(l->passes.policy))).p;
 }
 
 /* Inputs with a default value: a copy of it, so that the program does not need the model. */

@@ -42,6 +42,7 @@ static enum ht_status rewrite(void *arg)
 		.diags = e->d,
 		.target = ht_target_of(&e->opt, e->d),
 		.policy = (struct ht_policy *)e->opt.policy,
+		.imported = e->m->graph,
 		.decisions = &decisions,
 		.variables = ht_variables_of(e->m, e->w),
 		.verify = true,

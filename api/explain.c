@@ -108,6 +108,56 @@ static void put_names_json(
 	ht_putc(b, ']');
 }
 
+/* Rules without effect, options without effect, and how nodes are to compute. */
+static void put_rules_text(struct explain *e, const struct ht_decisions *from)
+{
+	struct ht_buf *b = &e->buf;
+
+	for (size_t i = 0; i < from->impls; i++)
+		ht_printf(b, "%.*s  computes %s (%.*s): %s\n", HT_STR_ARG(from->impl[i].node),
+			ht_impl_name(from->impl[i].mode), HT_STR_ARG(from->impl[i].where),
+			from->impl[i].offered
+				? "not told apart here, its one kernel is taken"
+				: "no kernel of its type has this mode, its one kernel is taken");
+	for (size_t i = 0; i < from->idles; i++) {
+		const struct ht_idle_rule *r = &from->idle[i];
+		if (!ht_str_is(r->where, r->option))
+			ht_printf(b, "%.*s: ", HT_STR_ARG(r->where));
+		ht_printf(b, "%s '%.*s' did nothing: %.*s\n", r->option, HT_STR_ARG(r->name),
+			HT_STR_ARG(r->why));
+	}
+	for (size_t i = 0; e->policy && i < e->policy->without_effects; i++)
+		ht_printf(b, "%s has no effect\n", e->policy->without_effect[i]);
+}
+
+static void put_rules_json(struct explain *e, const struct ht_decisions *from)
+{
+	struct ht_buf *b = &e->buf;
+
+	ht_puts(b, ",\n \"implementation\": [");
+	for (size_t i = 0; i < from->impls; i++) {
+		ht_puts(b, i ? ",\n  [" : "\n  [");
+		ht_put_json(b, from->impl[i].node);
+		ht_printf(b, ", \"%s\", ", ht_impl_name(from->impl[i].mode));
+		ht_put_json(b, from->impl[i].where);
+		ht_puts(b, "]");
+	}
+	ht_puts(b, "],\n \"idle_rules\": [");
+	for (size_t i = 0; i < from->idles; i++) {
+		ht_puts(b, i ? ",\n  [" : "\n  [");
+		ht_put_json(b, from->idle[i].where);
+		ht_puts(b, ", ");
+		ht_put_json(b, from->idle[i].name);
+		ht_puts(b, ", ");
+		ht_put_json(b, from->idle[i].why);
+		ht_puts(b, "]");
+	}
+	ht_puts(b, "],\n \"without_effect\": [");
+	for (size_t i = 0; e->policy && i < e->policy->without_effects; i++)
+		ht_printf(b, "%s\"%s\"", i ? ", " : "", e->policy->without_effect[i]);
+	ht_putc(b, ']');
+}
+
 static void put_json(struct explain *e, const struct ht_lowering *l)
 {
 	struct ht_buf *b = &e->buf;
@@ -116,7 +166,7 @@ static void put_json(struct explain *e, const struct ht_lowering *l)
 	ht_puts(b, "{\"schema\": \"halftone.explain/1\",\n \"model\": ");
 	ht_put_json(b, ht_str(e->m->graph->path ? e->m->graph->path : ""));
 	ht_puts(b, ",\n \"policy\": ");
-	ht_put_json(b, ht_str(e->policy ? e->policy->name : "must_keep_origin_dtype"));
+	ht_put_json(b, ht_str(e->policy ? ht_policy_label(e->policy) : "must_keep_origin_dtype"));
 	ht_puts(b, ",\n \"profile\": ");
 	ht_put_json(b, ht_str(e->policy ? e->policy->profile->name : "cpu"));
 	ht_puts(b, ",\n \"casts\": [");
@@ -134,6 +184,7 @@ static void put_json(struct explain *e, const struct ht_lowering *l)
 	put_names_json(b, "unknown", from->unknown, from->unknowns);
 	put_names_json(b, "assumed", from->assumed, from->assumeds);
 	put_names_json(b, "fallback", from->fallback, from->fallbacks);
+	put_rules_json(e, from);
 	ht_puts(b, "}\n");
 }
 
@@ -146,6 +197,8 @@ static void put_type_text(
 		ht_printf(b, " (operands %s)", ht_dtype_name(t->operands));
 	if (t->list)
 		ht_printf(b, " (%s, %s)", ht_class_name(t->class), t->list);
+	if (t->followed.n)
+		ht_printf(b, ", after %.*s", HT_STR_ARG(t->followed));
 	ht_putc(b, '\n');
 }
 
@@ -173,6 +226,7 @@ static void put_text(struct explain *e, const struct ht_lowering *l)
 			b, "kernels not published, assumed: %.*s\n", HT_STR_ARG(from->assumed[i]));
 	for (size_t i = 0; i < from->unknowns; i++)
 		ht_printf(b, "unknown to the profile, kept: %.*s\n", HT_STR_ARG(from->unknown[i]));
+	put_rules_text(e, from);
 	ht_printf(b, "%zu of %zu float nodes in low precision, %zu casts\n", from->low_nodes,
 		from->float_nodes, from->casts);
 }

@@ -88,6 +88,22 @@ static void list_profiles(struct list *l)
 	}
 }
 
+static void list_options(struct list *l)
+{
+	static const char *const classes[] = { "honoured", "accepted", "refused" };
+	struct ht_option_info o;
+
+	for (size_t i = 0; ht_option(i, &o); i++) {
+		const char *const column[][2] = {
+			{ "class", classes[o.option_class] },
+			{ "values", o.values },
+			{ "default", o.fallback },
+			{ "help", o.help },
+		};
+		row(l, o.name, HT_COUNT(column), column);
+	}
+}
+
 static void list_passes(struct list *l)
 {
 	for (const struct ht_pass *const *p = ht_passes; *p; p++) {
@@ -103,6 +119,7 @@ static enum ht_status list(void *arg)
 		void (*rows)(struct list *l);
 	} tables[] = {
 		{ "ops", list_ops },
+		{ "options", list_options },
 		{ "passes", list_passes },
 		{ "policies", list_policies },
 		{ "profiles", list_profiles },

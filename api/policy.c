@@ -15,22 +15,24 @@ enum ht_status ht_policy_new(const char *name, struct ht_diags *d, struct ht_pol
 	if (st == HT_OK)
 		*out = p;
 	else
-		free(p);
+		ht_policy_free(p);
 	return st;
 }
 
 enum ht_status ht_policy_set(
 	struct ht_policy *p, const char *key, const char *value, struct ht_diags *d)
 {
-	return ht_policy_option(p, key, value, d);
+	return ht_option_set(p, key, value, d);
 }
 
 const char *ht_policy_name(const struct ht_policy *p)
 {
-	return p->name;
+	return ht_policy_label(p);
 }
 
 void ht_policy_free(struct ht_policy *p)
 {
+	if (p)
+		ht_policy_release(p);
 	free(p);
 }

@@ -63,6 +63,10 @@ struct cli {
 	} option[OPTION_END];
 	struct args *files; /* of @FILE */
 	size_t file_count;
+	struct {
+		const char *name, *value;
+	} *setting; /* the library's options (ht_option), in the order given */
+	size_t settings;
 	struct ht_diags *diags;
 };
 

@@ -155,32 +155,40 @@ enum ht_status open_model(struct cli *c, struct ht_model **out)
 	return st;
 }
 
-/* --policy, --precision_mode and --precision_mode_v2 say the same thing; two of them are an error
- * even where they agree, as with the vendor's tools. */
+/* Whether unknown names are errors is asked when a file is read: that comes first. */
+static enum ht_status set_all(struct cli *c, struct ht_policy *p)
+{
+	enum ht_status st = HT_OK;
+
+	if (option_on(c, OPTION_LENIENT))
+		st = ht_policy_set(p, "lenient", "true", c->diags);
+	for (size_t i = 0; st == HT_OK && i < c->settings; i++)
+		st = ht_policy_set(p, c->setting[i].name, c->setting[i].value, c->diags);
+	return st;
+}
+
+static bool states_mode(const struct cli *c)
+{
+	for (size_t i = 0; i < c->settings; i++)
+		if (!strncmp(c->setting[i].name, "precision_mode", 14))
+			return true;
+	return false;
+}
+
+/* A mode on the command line counts before the environment's policy. */
 enum ht_status open_policy(struct cli *c, struct ht_policy **out)
 {
-	static const enum option ways[] = { OPTION_POLICY, OPTION_MODE, OPTION_MODE_V2 };
-	const char *name = NULL, *profile = option(c, OPTION_PROFILE, NULL);
-	enum option by = OPTION_POLICY;
+	const char *name = option(c, OPTION_POLICY, NULL);
 	enum ht_status st;
 
 	*out = NULL;
-	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-		if (!option_on(c, ways[i]))
-			continue;
-		if (name)
-			return fail(HT_E_USAGE, "--%s and --%s cannot be given at the same time",
-				option_rows[by].name, option_rows[ways[i]].name);
-		name = option(c, ways[i], NULL);
-		by = ways[i];
-	}
-	if (!name)
-		name = option(c, OPTION_POLICY, NULL);
-	if (!name && !profile)
+	if (!option_on(c, OPTION_POLICY) && states_mode(c))
+		name = NULL;
+	if (!name && !c->settings)
 		return HT_OK;
-	st = ht_policy_new(name ? name : "must_keep_origin_dtype", c->diags, out);
-	if (st == HT_OK && profile)
-		st = ht_policy_set(*out, "profile", profile, c->diags);
+	st = ht_policy_new(name, c->diags, out);
+	if (st == HT_OK)
+		st = set_all(c, *out);
 	if (st != HT_OK) {
 		ht_policy_free(*out);
 		*out = NULL;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MAX_SETTINGS 512
+
 const struct option_row option_rows[OPTION_END] = {
 #define OPTION(id, name, letter, arg, env, verbs, help)                                            \
 	[OPTION_##id] = { name, letter, arg, env, verbs, help },
@@ -25,6 +27,8 @@ const struct verb verbs[] = {
 	{ "explain", EXPLAIN, "MODEL", "what a policy decides", verb_explain },
 	{ "ops", LISTS, "", "the table of ops", verb_list },
 	{ "targets", LISTS, "", "the machines to generate code for", verb_list },
+	{ "options", LISTS, "", "the options of a policy, in the vendor's words and ours",
+		verb_list },
 	{ "policies", LISTS, "", "the precision policies", verb_list },
 	{ "profiles", LISTS, "", "the machines that policies decide for", verb_list },
 	{ "help", HELP_VERB, "[VERB]", "how to use the tool or a verb", verb_help },
@@ -104,7 +108,8 @@ static bool same_name(const char *row, const char *s, size_t n)
 	if (strlen(row) != n)
 		return false;
 	for (size_t i = 0; i < n; i++)
-		if (row[i] != s[i] && !(row[i] == '-' && s[i] == '_'))
+		if (row[i] != s[i] && !(row[i] == '-' && s[i] == '_') &&
+			!(row[i] == '_' && s[i] == '-'))
 			return false;
 	return true;
 }
@@ -119,13 +124,16 @@ static int option_named(const char *s, size_t n)
 
 static enum ht_status unknown_option(const struct cli *c, const char *arg, size_t n)
 {
-	const char *names[OPTION_END], *near;
+	const char *names[OPTION_END + MAX_SETTINGS], *near;
+	struct ht_option_info o;
 	char name[64];
 	size_t count = 0;
 
 	for (int i = 0; i < OPTION_END; i++)
 		if (option_rows[i].verbs & c->verb->bit)
 			names[count++] = option_rows[i].name;
+	for (size_t i = 0; (c->verb->bit & POLICY) && i < MAX_SETTINGS && ht_option(i, &o); i++)
+		names[count++] = o.name;
 	snprintf(name, sizeof name, "%.*s", (int)(n < 60 ? n : 60), arg);
 	near = near_name(name, names, count);
 	if (near)
@@ -170,12 +178,49 @@ static enum ht_status take_option(
 	return HT_OK;
 }
 
+/* An option of the library's table: --name=value, --name value, or --name where it is true or
+ * false. */
+static enum ht_status take_setting(struct cli *c, const struct ht_option_info *o, const char *value,
+	char **argv, int argc, int *i)
+{
+	size_t n = c->settings;
+	void *grown;
+
+	if (!(c->verb->bit & POLICY))
+		return fail(HT_E_USAGE, "halftone %s has no option '--%s'", c->verb->name, o->name);
+	if (!value && !strcmp(o->values, "true|false"))
+		value = "true";
+	if (!value && *i + 1 >= argc)
+		return fail(HT_E_USAGE, "--%s needs a value: %s", o->name, o->values);
+	grown = realloc(c->setting, (n + 1) * sizeof *c->setting);
+	if (!grown)
+		exit(fail(HT_E_ENVIRONMENT, "out of memory"));
+	c->setting = grown;
+	c->setting[n].name = o->name;
+	c->setting[n].value = value ? value : argv[++*i];
+	if (!*c->setting[n].value)
+		return fail(HT_E_USAGE, "--%s has an empty value; it needs %s", o->name, o->values);
+	c->settings = n + 1;
+	return HT_OK;
+}
+
+static bool setting_named(const char *s, size_t n, struct ht_option_info *o)
+{
+	for (size_t i = 0; ht_option(i, o); i++)
+		if (same_name(o->name, s, n))
+			return true;
+	return false;
+}
+
 static enum ht_status parse_long(struct cli *c, char **argv, int argc, int *i)
 {
 	const char *name = argv[*i] + 2;
 	size_t n = strcspn(name, "=");
 	int o = option_named(name, n);
+	struct ht_option_info setting;
 
+	if (o < 0 && setting_named(name, n, &setting))
+		return take_setting(c, &setting, name[n] ? name + n + 1 : NULL, argv, argc, i);
 	if (o < 0)
 		return unknown_option(c, name, n);
 	return take_option(c, o, name[n] ? name + n + 1 : NULL, argv, argc, i);
@@ -264,6 +309,11 @@ enum ht_status show_options(const struct cli *c)
 			printf(" # %s\n", row->env);
 		}
 	}
+	for (size_t i = 0; i < c->settings; i++) {
+		printf("--%s=", c->setting[i].name);
+		args_print_word(c->setting[i].value);
+		putchar('\n');
+	}
 	if (c->model) {
 		args_print_word(c->model);
 		putchar('\n');
@@ -305,5 +355,6 @@ void cli_release(struct cli *c)
 	for (size_t i = 0; i < c->file_count; i++)
 		args_free(&c->files[i]);
 	free(c->files);
+	free(c->setting);
 	ht_diags_free(c->diags);
 }

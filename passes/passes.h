@@ -20,9 +20,11 @@ struct ht_pass_context {
 	struct ht_arena *scratch; /* cleared after each pass */
 	struct ht_diags *diags;
 	const struct ht_target *target;
-	const struct ht_entry *entry;   /* the entry point that is compiled */
-	struct ht_policy *policy;       /* passes/precision/precision.h; NULL: keep every dtype */
-	struct ht_decisions *decisions; /* out: what the precision pass decided */
+	const struct ht_entry *entry; /* the entry point that is compiled */
+	struct ht_policy *policy;     /* passes/precision/precision.h; NULL: keep every dtype */
+	const struct ht_graph
+		*imported; /* the graph before any pass, for names; NULL: not at hand */
+	struct ht_decisions *decisions;             /* out: what the precision pass decided */
 	const struct ht_variable_source *variables; /* for freeze; NULL: there is no checkpoint */
 	bool keep_variables; /* freeze leaves them alone: for looking at graphs that train */
 	bool verify; /* run the verifier before the first and after each pass */

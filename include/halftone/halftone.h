@@ -139,13 +139,31 @@ HT_API enum ht_status ht_model_inspect(
 
 /* What decides the element type of each tensor. */
 struct ht_policy;
-/* By name ("allow_mix_precision_bf16", see ht_list); a policy not known is HT_E_USAGE. */
+/* By name ("allow_mix_precision_bf16", see ht_list); a policy not known is HT_E_USAGE.  NULL: the
+ * options precision_mode, precision_mode_v2 or graph_run_mode tell. */
 HT_API enum ht_status ht_policy_new(const char *name, struct ht_diags *d, struct ht_policy **out);
-/* Sets an option: "profile" = "cpu". */
+/* Sets an option (ht_option): "profile" = "cpu".  Files are read now; whether options go together,
+ * and whether the graph has what they name, shows when the policy is used. */
 HT_API enum ht_status ht_policy_set(
 	struct ht_policy *p, const char *key, const char *value, struct ht_diags *d);
+/* The policy in force. */
 HT_API const char *ht_policy_name(const struct ht_policy *p);
 HT_API void ht_policy_free(struct ht_policy *p);
+
+enum ht_option_class {
+	HT_OPTION_HONOURED,
+	HT_OPTION_ACCEPTED, /* known, without effect here; a warning says why */
+	HT_OPTION_REFUSED   /* known, not to be had here: HT_E_UNSUPPORTED */
+};
+struct ht_option_info {
+	const char *name;
+	const char *values;   /* "a|b|c", or what kind of text */
+	const char *fallback; /* "": none */
+	const char *help;     /* of the last two classes: the reason */
+	enum ht_option_class option_class;
+};
+/* False: there is no option `i`. */
+HT_API int ht_option(size_t i, struct ht_option_info *out);
 
 /* ---- compiling ---- */
 
@@ -236,7 +254,7 @@ HT_API enum ht_status ht_rewrite(const struct ht_model *m, const char *pipeline,
 HT_API enum ht_status ht_emit_code(const struct ht_model *m, const struct ht_compile_options *opt,
 	const char *form, const char *stop_after, const char *path, struct ht_diags *d,
 	struct ht_bytes *out);
-/* "ops", "targets", "policies", "profiles", "passes": what there is. */
+/* "ops", "targets", "policies", "profiles", "passes", "options": what there is. */
 HT_API enum ht_status ht_list(
 	const char *what, enum ht_format format, struct ht_diags *d, struct ht_bytes *out);
 

@@ -282,7 +282,7 @@ static bool is_supported(struct judge *j)
 {
 	enum ht_dtype d;
 
-	if (j->p->profile->computed_columns)
+	if (j->p->profile->computed_columns || j->c->by)
 		return true;
 	for (int32_t i = 0; i < j->n->ins; i++)
 		if (is_tensor(j, false, i, &d) && !is_served(j, j->at, d))
@@ -365,8 +365,22 @@ static void judge_by_mode(struct judge *j)
 		j->c->rule = "a matrix product or convolution: prefers float16";
 }
 
+/* A rule for the node decides more than its mode does, and one about dtypes more than one that
+ * keeps them. */
+static void name_rule(struct judge *j, const struct ht_rule *custom, const struct ht_rule *keeps)
+{
+	j->c->by = custom ? custom : keeps;
+	if (custom)
+		j->c->rule = "customize_dtypes";
+	if (j->c->by)
+		j->c->list = j->c->by->where;
+}
+
 static void judge(struct judge *j)
 {
+	const struct ht_rule *custom = j->c->by, *keeps = NULL;
+
+	j->keeps = ht_keeps_dtype(j->p, j->n, custom, &keeps) && !custom;
 	if (!is_supported(j)) {
 		j->c->fallback = true;
 		j->c->rule = "no kernel takes its dtypes: computed elsewhere, as it is";
@@ -386,6 +400,7 @@ static void judge(struct judge *j)
 	}
 	if (!j->matched)
 		promote(j);
+	name_rule(j, custom, keeps);
 	ht_settle(j->p, j->n);
 }
 
@@ -409,7 +424,7 @@ static enum ht_dtype low_of(enum ht_mode mode)
 
 void ht_ascend_decide(struct ht_precision *p)
 {
-	enum ht_mode mode = (enum ht_mode)p->policy->kind->mode;
+	enum ht_mode mode = (enum ht_mode)ht_policy_effective(p->policy)->mode;
 
 	for (struct ht_node *n = p->graph->first; n; n = n->next) {
 		struct judge j = {

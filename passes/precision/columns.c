@@ -131,6 +131,14 @@ static void add_kernels(struct offering *o)
 		add_uniform(o, (enum ht_dtype) * t);
 }
 
+static void add_recorded(struct offering *o, const struct ht_op_record *record)
+{
+	const uint8_t *at = record->column;
+
+	for (size_t i = 0; i < record->columns; i++)
+		at = add_kernel(o, at);
+}
+
 /* On a machine whose columns are computed the node's own dtypes come first: they win when nothing
  * narrows. */
 static void add_computed(struct offering *o)
@@ -146,16 +154,19 @@ static void add_computed(struct offering *o)
 static struct ht_offer *new_offer(struct ht_precision *p, const struct ht_node *n)
 {
 	struct ht_offer *offer = HT_NEW(p->arena, struct ht_offer);
+	const struct ht_op_record *record = ht_record_of(p, n);
 	struct offering o = { p, n, ht_op_info(n->op), offer };
 
-	offer->class = ht_profile_class(p->profile, n, &offer->list);
+	offer->class = ht_class_of(p, n, &offer->list);
 	if (offer->class == HT_CLASS_UNKNOWN)
 		return offer;
 	offer->still = ht_profile_is_still(p->profile, n);
 	offer->cube = ht_profile_is_cube(p->profile, n);
 	offer->promotes = ht_profile_promotes(p->profile, n);
 	offer->column = HT_NEW_ARRAY(p->arena, struct ht_column, HT_MAX_COLUMNS);
-	if (p->profile->computed_columns)
+	if (record && record->columns)
+		add_recorded(&o, record);
+	else if (p->profile->computed_columns)
 		add_computed(&o);
 	else
 		add_kernels(&o);

@@ -3,53 +3,58 @@
 
 #include <string.h>
 
+#define V1 HT_NAMED_MODE
+#define V2 HT_NAMED_MODE_V2
+#define MIXED(low) low " by the white, black and gray lists"
+
+/* The vendor's modes decide by ht_ascend_decide. */
 const struct ht_policy_kind ht_policy_kinds[] = {
 	{ "allow_fp32_to_bf16", "float32 where a kernel offers it, else bfloat16", NULL,
-		HT_MODE_ALLOW_BF16, ht_ascend_decide },
+		HT_MODE_ALLOW_BF16, V1, ht_ascend_decide },
 	{ "allow_fp32_to_fp16", "float32 where a kernel offers it, else float16", NULL,
-		HT_MODE_ALLOW_FP16, ht_ascend_decide },
-	{ "allow_mix_precision", "float16 by the white, black and gray lists",
-		"allow_mix_precision_fp16", HT_MODE_MIX_FP16, ht_ascend_decide },
-	{ "allow_mix_precision_bf16", "bfloat16 by the white, black and gray lists", NULL,
-		HT_MODE_MIX_BF16, ht_ascend_decide },
-	{ "allow_mix_precision_fp16", "float16 by the white, black and gray lists", NULL,
-		HT_MODE_MIX_FP16, ht_ascend_decide },
+		HT_MODE_ALLOW_FP16, V1, ht_ascend_decide },
+	{ "allow_mix_precision", MIXED("float16"), "allow_mix_precision_fp16", HT_MODE_MIX_FP16, V1,
+		ht_ascend_decide },
+	{ "allow_mix_precision_bf16", MIXED("bfloat16"), NULL, HT_MODE_MIX_BF16, V1,
+		ht_ascend_decide },
+	{ "allow_mix_precision_fp16", MIXED("float16"), NULL, HT_MODE_MIX_FP16, V1,
+		ht_ascend_decide },
 	{ "cube_fp16in_fp32out",
 		"float16 operands and float32 results for matrix products and convolutions, "
 		"float32 elsewhere",
-		NULL, HT_MODE_CUBE, ht_ascend_decide },
-	{ "force_fp16", "float16 wherever a kernel offers it", NULL, HT_MODE_FORCE_FP16,
+		NULL, HT_MODE_CUBE, V1 | V2, ht_ascend_decide },
+	{ "force_fp16", "float16 wherever a kernel offers it", NULL, HT_MODE_FORCE_FP16, V1,
 		ht_ascend_decide },
-	{ "force_fp32", "float32 wherever a kernel offers it", NULL, HT_MODE_FORCE_FP32,
+	{ "force_fp32", "float32 wherever a kernel offers it", NULL, HT_MODE_FORCE_FP32, V1,
 		ht_ascend_decide },
-	{ "fp16", "float16 wherever a kernel offers it", "force_fp16", HT_MODE_FORCE_FP16,
+	{ "fp16", "float16 wherever a kernel offers it", "force_fp16", HT_MODE_FORCE_FP16, V2,
 		ht_ascend_decide },
-	{ "mixed_bfloat16", "bfloat16 by the white, black and gray lists",
-		"allow_mix_precision_bf16", HT_MODE_MIX_BF16, ht_ascend_decide },
-	{ "mixed_float16", "float16 by the white, black and gray lists", "allow_mix_precision_fp16",
-		HT_MODE_MIX_FP16, ht_ascend_decide },
-	{ "must_keep_origin_dtype", "every dtype as the graph has it", NULL, HT_MODE_KEEP,
+	{ "mixed_bfloat16", MIXED("bfloat16"), "allow_mix_precision_bf16", HT_MODE_MIX_BF16, V2,
 		ht_ascend_decide },
-	{ "origin", "every dtype as the graph has it", "must_keep_origin_dtype", HT_MODE_KEEP,
+	{ "mixed_float16", MIXED("float16"), "allow_mix_precision_fp16", HT_MODE_MIX_FP16, V2,
+		ht_ascend_decide },
+	{ "must_keep_origin_dtype", "every dtype as the graph has it", NULL, HT_MODE_KEEP, V1,
+		ht_ascend_decide },
+	{ "origin", "every dtype as the graph has it", "must_keep_origin_dtype", HT_MODE_KEEP, V2,
 		ht_ascend_decide },
 	{ 0 },
 };
 
-enum ht_status ht_policy_init(struct ht_policy *p, const char *name, struct ht_diags *d)
+static const struct ht_policy_kind *kind_named(const char *name)
+{
+	for (const struct ht_policy_kind *k = ht_policy_kinds; k->name; k++)
+		if (!strcmp(k->name, name))
+			return k;
+	return NULL;
+}
+
+static enum ht_status no_policy(const char *name, struct ht_diags *d)
 {
 	struct ht_str names[HT_COUNT(ht_policy_kinds)], near[3];
 	size_t n = 0;
 
-	memset(p, 0, sizeof *p);
-	for (const struct ht_policy_kind *k = ht_policy_kinds; k->name; k++) {
-		names[n++] = ht_str(k->name);
-		if (strcmp(k->name, name))
-			continue;
-		p->kind = k;
-		p->profile = &ht_profile_cpu;
-		snprintf(p->name, sizeof p->name, "%s", name);
-		return HT_OK;
-	}
+	for (; ht_policy_kinds[n].name; n++)
+		names[n] = ht_str(ht_policy_kinds[n].name);
 	if (ht_near_names(ht_str(name), names, n, near))
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
 			"there is no policy '%s'; did you mean '%.*s'?", name, HT_STR_ARG(near[0]));
@@ -57,11 +62,119 @@ enum ht_status ht_policy_init(struct ht_policy *p, const char *name, struct ht_d
 		d, HT_E_USAGE, HT_NOWHERE, "there is no policy '%s'; see halftone policies", name);
 }
 
-enum ht_status ht_policy_option(
-	struct ht_policy *p, const char *key, const char *value, struct ht_diags *d)
+enum ht_status ht_policy_init(struct ht_policy *p, const char *name, struct ht_diags *d)
 {
-	if (!strcmp(key, "profile"))
-		return ht_profile_named(value, d, &p->profile);
-	return ht_error(d, HT_E_USAGE, HT_NOWHERE, "policy '%s' has no option '%s'; it has profile",
-		p->name, key);
+	memset(p, 0, sizeof *p);
+	ht_arena_init(&p->arena, &p->unwind);
+	p->profile = &ht_profile_cpu;
+	p->run_mode = p->hf32 = -1;
+	if (!name)
+		return HT_OK;
+	p->kind = kind_named(name);
+	p->by = HT_NAMED_POLICY;
+	snprintf(p->name, sizeof p->name, "%s", name);
+	return p->kind ? HT_OK : no_policy(name, d);
+}
+
+void ht_policy_release(struct ht_policy *p)
+{
+	ht_arena_release(&p->arena);
+}
+
+const struct ht_policy_kind *ht_policy_effective(const struct ht_policy *p)
+{
+	static const char *const keep = "must_keep_origin_dtype", *const inference = "force_fp16";
+
+	if (p->kind)
+		return p->kind;
+	return kind_named(p->run_mode < 0    ? keep
+			  : p->run_mode == 0 ? inference
+					     : p->profile->training);
+}
+
+const char *ht_policy_label(const struct ht_policy *p)
+{
+	return *p->name ? p->name : ht_policy_effective(p)->name;
+}
+
+bool ht_policy_is_mixed(const struct ht_policy *p)
+{
+	const struct ht_policy_kind *k = ht_policy_effective(p);
+
+	return k->decide == ht_ascend_decide &&
+	       (k->mode == HT_MODE_MIX_FP16 || k->mode == HT_MODE_MIX_BF16);
+}
+
+/* ---- whether options go together ---- */
+
+static enum ht_status check_mixlist(const struct ht_policy *p, struct ht_diags *d)
+{
+	static const char legal[] = "it goes with allow_mix_precision, allow_mix_precision_fp16, "
+				    "allow_mix_precision_bf16, mixed_float16 or mixed_bfloat16";
+	const char *mode = ht_policy_effective(p)->name;
+
+	if (!p->rules[HT_RULES_MIX].option || ht_policy_is_mixed(p))
+		return HT_OK;
+	if (p->by == HT_NAMED_NONE)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"modify_mixlist: no precision mode is stated; %s", legal);
+	return ht_error(d, HT_E_USAGE, HT_NOWHERE, "modify_mixlist does not go with %s '%s'; %s",
+		p->by == HT_NAMED_MODE_V2 ? "precision_mode_v2" : "precision mode", mode, legal);
+}
+
+/* A mode that was asked for and keeps every dtype leaves customize_dtypes nothing to do. */
+static enum ht_status check_customize(const struct ht_policy *p, struct ht_diags *d)
+{
+	static const char text[] = "customize_dtypes has no effect under '%s'; without a "
+				   "precision mode it acts alone";
+
+	if (!p->rules[HT_RULES_CUSTOM].option || p->by == HT_NAMED_NONE ||
+		p->kind->decide != ht_ascend_decide || p->kind->mode != HT_MODE_KEEP)
+		return HT_OK;
+	if (!p->lenient)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE, text, p->name);
+	ht_warn(d, HT_NOWHERE, text, p->name);
+	return HT_OK;
+}
+
+/* A mode of bfloat16 asks for a machine that has it. */
+static enum ht_status check_machine(const struct ht_policy *p, struct ht_diags *d)
+{
+	const struct ht_policy_kind *k = ht_policy_effective(p);
+	bool bf16 = k->mode == HT_MODE_ALLOW_BF16 || k->mode == HT_MODE_MIX_BF16;
+
+	if (k->decide != ht_ascend_decide || !bf16 || p->profile->bf16)
+		return HT_OK;
+	return ht_error(d, HT_E_UNSUPPORTED, HT_NOWHERE, "policy '%s': profile %s has no bfloat16",
+		k->name, p->profile->name);
+}
+
+static enum ht_status check_readers(const struct ht_policy *p, struct ht_diags *d)
+{
+	if (ht_policy_effective(p)->decide == ht_ascend_decide)
+		return HT_OK;
+	for (int set = HT_RULES_MIX; set <= HT_RULES_KEEP; set++)
+		if (p->rules[set].option)
+			return ht_error(d, HT_E_USAGE, HT_NOWHERE, "policy '%s' does not read %s",
+				p->name, p->rules[set].option);
+	return HT_OK;
+}
+
+enum ht_status ht_policy_check(const struct ht_policy *p, struct ht_diags *d)
+{
+	if (!p->kind && p->run_mode >= 0)
+		ht_note(d, HT_NOWHERE, "no precision mode is stated: %s, the default of %s on %s",
+			ht_policy_effective(p)->name, p->run_mode ? "training" : "inference",
+			p->profile->name);
+	HT_TRY(check_readers(p, d));
+	HT_TRY(check_mixlist(p, d));
+	HT_TRY(check_customize(p, d));
+	HT_TRY(check_machine(p, d));
+	if (p->rules[HT_RULES_CHOSEN].option && !p->select_impl)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"optypelist_for_implmode: op_select_implmode must be set too");
+	if (p->rules[HT_RULES_IMPL].option && p->select_impl)
+		ht_warn(d, HT_NOWHERE,
+			"op_select_implmode has no effect: op_precision_mode is given");
+	return HT_OK;
 }

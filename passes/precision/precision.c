@@ -5,34 +5,31 @@
  * decisions. */
 #include "passes/precision/precision.h"
 
-/* A mode of bfloat16 asks for a machine that has it. */
-static enum ht_status check_machine(const struct ht_policy *p, struct ht_diags *d)
-{
-	bool bf16 = p->kind->decide == ht_ascend_decide &&
-		    (p->kind->mode == HT_MODE_ALLOW_BF16 || p->kind->mode == HT_MODE_MIX_BF16);
-
-	if (!bf16 || p->profile->bf16)
-		return HT_OK;
-	return ht_error(d, HT_E_UNSUPPORTED, HT_NOWHERE, "policy '%s': profile %s has no bfloat16",
-		p->name, p->profile->name);
-}
-
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
 	struct ht_decisions unwanted = { .arena = c->scratch };
+	struct ht_decisions *out = c->decisions ? c->decisions : &unwanted;
 	struct ht_precision p = {
-		.graph = g, .arena = c->scratch, .diags = c->diags, .policy = c->policy
+		.graph = g,
+		.imported = c->imported ? c->imported : g,
+		.arena = c->scratch,
+		.diags = c->diags,
+		.policy = c->policy,
 	};
 
 	if (!c->policy)
 		return HT_OK;
 	p.profile = c->policy->profile;
-	HT_TRY(check_machine(c->policy, c->diags));
+	HT_TRY(ht_policy_check(c->policy, c->diags));
+	HT_TRY(ht_rules_resolve(&p));
 	ht_units_build(&p);
 	for (struct ht_node *n = g->first; n; n = n->next)
 		ht_columns_build(&p, n, &p.choice[n->id]);
-	c->policy->kind->decide(&p);
-	ht_precision_rewrite(&p, c->decisions ? c->decisions : &unwanted);
+	HT_TRY(ht_customize_apply(&p));
+	ht_policy_effective(c->policy)->decide(&p);
+	ht_impl_decide(&p, out);
+	ht_rules_report(&p, out);
+	ht_precision_rewrite(&p, out);
 	return HT_OK;
 }
 

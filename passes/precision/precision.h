@@ -15,6 +15,7 @@
 #include "base/base.h"
 #include "ir/ir.h"
 #include "passes/passes.h"
+#include "passes/precision/policy.h"
 
 /* ---- profile.c: what a machine offers; tables made from data/ ---- */
 
@@ -84,6 +85,7 @@ struct ht_str ht_profile_vendor_type(const struct ht_profile *p, struct ht_str t
 /* Of a node by its type; *list tells what says so: "list" or "op table". */
 enum ht_class ht_profile_class(
 	const struct ht_profile *p, const struct ht_node *n, const char **list);
+bool ht_profile_lists(const struct ht_profile *p, struct ht_str vendor);
 /* The kernels of a type by the vendor's name; NULL: none are published. */
 const struct ht_kernel_row *ht_profile_kernels(const struct ht_profile *p, struct ht_str vendor);
 bool ht_profile_is_still(const struct ht_profile *p, const struct ht_node *n);
@@ -147,6 +149,20 @@ struct ht_choice {
 	const char *list;               /* the list that gave the class, or NULL */
 	enum ht_class class;
 	bool fallback; /* no kernel of the machine takes it: it keeps its dtypes elsewhere */
+	const struct ht_rule *by; /* the rule for this node that decided, or NULL */
+};
+
+/* What became of a rule. */
+struct ht_rule_use {
+	size_t nodes;    /* that it is about */
+	bool effective;  /* it changed what is offered or decided */
+	const char *why; /* it did not */
+};
+
+/* The rules of a policy as they are about one graph. */
+struct ht_resolved {
+	struct ht_map types, nodes; /* name → struct ht_rule */
+	struct ht_rule_use *use;    /* by rule */
 };
 
 /* A decision in the making. */
@@ -158,9 +174,11 @@ struct ht_precision {
 	const struct ht_profile *profile;
 	struct ht_unit *unit;
 	size_t units;
-	uint32_t *first_unit;     /* by node id: unit of its attribute 0 */
-	struct ht_choice *choice; /* by node id */
-	struct ht_map offers;     /* op and dtypes → struct ht_offer */
+	uint32_t *first_unit;            /* by node id: unit of its attribute 0 */
+	struct ht_choice *choice;        /* by node id */
+	struct ht_map offers;            /* op and dtypes → struct ht_offer */
+	const struct ht_graph *imported; /* before any pass; may be `graph` */
+	struct ht_resolved rules[HT_RULE_SETS];
 };
 
 void ht_units_build(struct ht_precision *p);
@@ -208,28 +226,29 @@ static inline bool ht_is_policy_float(enum ht_dtype t)
 /* Takes the first column that is left. */
 void ht_settle(struct ht_precision *p, const struct ht_node *n);
 
-/* ---- policy.c ---- */
+/* ---- rules.c ---- */
 
-struct ht_policy_kind {
-	const char *name;
-	const char *summary;
-	const char *same_as; /* the policy that this name is a synonym of, or NULL */
-	int mode;            /* for `decide` */
-	/* Narrows the choices of all nodes and settles them, in an order of its own. */
-	void (*decide)(struct ht_precision *p);
-};
-extern const struct ht_policy_kind ht_policy_kinds[]; /* ended by a row without a name */
-
-/* A policy with its options. */
-struct ht_policy {
-	const struct ht_policy_kind *kind;
-	const struct ht_profile *profile;
-	char name[64]; /* as given */
-};
-/* HT_E_USAGE with near names when there is none. */
-enum ht_status ht_policy_init(struct ht_policy *p, const char *name, struct ht_diags *d);
-enum ht_status ht_policy_option(
-	struct ht_policy *p, const char *key, const char *value, struct ht_diags *d);
+/* Checks the names in the policy's rules and makes the maps.  An unknown name is HT_E_USAGE with
+ * near names, or a warning where the policy is lenient. */
+enum ht_status ht_rules_resolve(struct ht_precision *p);
+/* The rule about a node: by its name or that of an imported node it came from, else by its type. */
+const struct ht_rule *ht_rule_of(
+	struct ht_precision *p, enum ht_rule_set set, const struct ht_node *n);
+/* The rule about a type, as TensorFlow or as the vendor calls it. */
+const struct ht_rule *ht_rule_of_type(
+	struct ht_precision *p, enum ht_rule_set set, struct ht_str type);
+struct ht_rule_use *ht_use_of(
+	struct ht_precision *p, enum ht_rule_set set, const struct ht_rule *r);
+/* customize_dtypes: leaves each node that it is about the columns that it asks for. */
+enum ht_status ht_customize_apply(struct ht_precision *p);
+/* Whether keep_dtype, or the node's attribute _keep_dtype, says so; `custom`: the rule that counts
+ * before it, or NULL. */
+bool ht_keeps_dtype(struct ht_precision *p, const struct ht_node *n, const struct ht_rule *custom,
+	const struct ht_rule **by);
+/* The class of a node's type: the profile's, as ops_info and modify_mixlist change it. */
+enum ht_class ht_class_of(struct ht_precision *p, const struct ht_node *n, const char **list);
+/* The record of a type in ops_info; NULL: none. */
+const struct ht_op_record *ht_record_of(const struct ht_precision *p, const struct ht_node *n);
 
 /* ---- ascend.c: the vendor's column filtering (one policy a mode) ---- */
 
@@ -264,6 +283,17 @@ struct ht_decided_cast {
 	enum ht_dtype from, to;
 	bool constant; /* of a constant: folded away */
 };
+/* A rule that did nothing, and why. */
+struct ht_idle_rule {
+	struct ht_str where, name, why;
+	const char *option;
+};
+/* How a node is to compute. */
+struct ht_decided_impl {
+	struct ht_str node, where;
+	enum ht_impl mode;
+	bool offered; /* the vendor's kernels of this type have the mode */
+};
 /* In the order of the graph.  Lives in `arena`, which the caller sets. */
 struct ht_decisions {
 	struct ht_arena *arena;
@@ -277,9 +307,18 @@ struct ht_decisions {
 	size_t unknowns, unknown_cap;
 	struct ht_str *assumed; /* op types whose kernels are not published */
 	size_t assumeds, assumed_cap;
+	struct ht_idle_rule *idle;
+	size_t idles, idle_cap;
+	struct ht_decided_impl *impl;
+	size_t impls, impl_cap;
 	struct ht_str *fallback; /* nodes that no kernel of the machine takes as they are */
 	size_t fallbacks, fallback_cap;
 };
+
+/* impl.c: the implementation mode of each node. */
+void ht_impl_decide(struct ht_precision *p, struct ht_decisions *out);
+/* rules.c: rules that did nothing. */
+void ht_rules_report(struct ht_precision *p, struct ht_decisions *out);
 
 /* rewrite.c: writes the decision into the graph and places the casts. */
 void ht_precision_rewrite(struct ht_precision *p, struct ht_decisions *out);

@@ -70,6 +70,11 @@ struct ht_str ht_profile_vendor_type(const struct ht_profile *p, struct ht_str t
 	return m ? ht_str(m->vendor) : type;
 }
 
+bool ht_profile_lists(const struct ht_profile *p, struct ht_str vendor)
+{
+	return bsearch(&vendor, p->listed, p->listeds, sizeof *p->listed, by_vendor_type);
+}
+
 static enum ht_class class_of_table(const struct ht_op_info *info)
 {
 	if (!strcmp(info->prec, "LOW"))

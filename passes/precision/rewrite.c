@@ -61,7 +61,7 @@ static void note_type(struct rewrite *r, const struct ht_node *n, const struct h
 		.to = u->to,
 		.operands = rounded_operands(c, ht_op_info(n->op), u),
 		.rule = c->rule,
-		.list = c->list,
+		.list = c->list ? ht_str_copy(d->arena, ht_str(c->list)).p : NULL,
 		.class = c->class,
 		.followed = c->followed ? c->followed->name : (struct ht_str){ 0 },
 	};
@@ -96,9 +96,10 @@ static void set_types(struct rewrite *r, struct ht_node *n)
 		return;
 	for (int i = 0; i < info->type_attrs; i++) {
 		const struct ht_unit *u = ht_unit_of(r->p, n, i);
-		bool rounds = rounded_operands(&r->p->choice[n->id], info, u) != HT_INVALID;
+		const struct ht_choice *c = &r->p->choice[n->id];
+		bool rounds = rounded_operands(c, info, u) != HT_INVALID;
 		low |= is_low(u->to) || rounds;
-		if (u->to == u->from && rounds)
+		if (u->to == u->from && (rounds || (c->by && ht_is_policy_float(u->from))))
 			note_type(r, n, u);
 		if (u->to == u->from)
 			continue;

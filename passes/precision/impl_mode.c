@@ -1,0 +1,99 @@
+/* op_precision_mode: how kernels compute, by node and by op type:
+ *
+ *   [ByNodeName]          [ByOpType]
+ *   a/matmul=high_precision   Exp=high_performance
+ *
+ * Lines before any section are about op types; the first line about a name counts.  The vendor's
+ * reader skips what it does not understand; here that is an error, or with `lenient` a warning. */
+#include "passes/precision/policy.h"
+
+#include <string.h>
+
+static const char *const names[HT_IMPL_END] = {
+	[HT_IMPL_NONE] = "",
+	[HT_IMPL_HIGH_PERFORMANCE] = "high_performance",
+	[HT_IMPL_HIGH_PRECISION] = "high_precision",
+	[HT_IMPL_SUPER_PERFORMANCE] = "super_performance",
+	[HT_IMPL_KEEP_FP16] = "keep_fp16",
+	[HT_IMPL_OUT_OF_BOUND] = "support_out_of_bound_index",
+	[HT_IMPL_FLOAT_32] = "enable_float_32_execution",
+	[HT_IMPL_HI_FLOAT_32] = "enable_hi_float_32_execution",
+	[HT_IMPL_NORM_CLASS] = "norm_class",
+};
+
+const char *ht_impl_name(enum ht_impl i)
+{
+	return names[i];
+}
+
+enum ht_impl ht_impl_named(struct ht_str name)
+{
+	for (int i = HT_IMPL_NONE + 1; i < HT_IMPL_END; i++)
+		if (ht_str_is(name, names[i]))
+			return (enum ht_impl)i;
+	return HT_IMPL_NONE;
+}
+
+/* An error, or a warning where the file is read leniently. */
+static enum ht_status refuse(
+	struct ht_parse *p, long line, const char *what, struct ht_str found, const char *legal)
+{
+	if (!p->lenient)
+		return ht_error(p->diags, HT_E_INPUT, ht_at_line(p->path, line), "%s '%.*s'; %s",
+			what, HT_STR_ARG(found), legal);
+	ht_warn(p->diags, ht_at_line(p->path, line), "%s '%.*s', skipped; %s", what,
+		HT_STR_ARG(found), legal);
+	return HT_OK;
+}
+
+static enum ht_status parse_entry(
+	struct ht_parse *p, struct ht_str s, long line, bool is_type, struct ht_rules *out)
+{
+	const char *equals = memchr(s.p, '=', s.n);
+	struct ht_str key = ht_trim((struct ht_str){ s.p, (size_t)(equals - s.p) });
+	struct ht_str value =
+		ht_trim((struct ht_str){ equals + 1, s.n - (size_t)(equals + 1 - s.p) });
+	enum ht_impl impl = ht_impl_named(value);
+	struct ht_rule *r;
+	bool old;
+
+	if (!key.n || !value.n)
+		return refuse(p, line, "half of an entry is missing:", s, "an entry is NAME=MODE");
+	if (impl == HT_IMPL_NONE)
+		return refuse(p, line, "there is no mode", value,
+			"there are high_performance, high_precision, super_performance, keep_fp16, "
+			"support_out_of_bound_index, enable_float_32_execution, "
+			"enable_hi_float_32_execution and norm_class");
+	r = ht_rules_add(out, p->arena, key, is_type, line, &old);
+	if (old)
+		ht_warn(p->diags, ht_at_line(p->path, line),
+			"'%.*s' stands in line %ld already, which counts", HT_STR_ARG(key),
+			r->line);
+	else
+		r->impl = impl;
+	return HT_OK;
+}
+
+enum ht_status ht_impl_parse(struct ht_parse *p, struct ht_str text, struct ht_rules *out)
+{
+	struct ht_lines lines = { .path = p->path, .rest = text };
+	bool is_type = true;
+	struct ht_str line;
+	enum ht_status st;
+
+	while (ht_next_line(&lines, p->diags, &line, &st)) {
+		line = ht_trim(line);
+		if (!line.n || *line.p == '#')
+			continue;
+		if (memchr(line.p, '=', line.n))
+			HT_TRY(parse_entry(p, line, lines.line, is_type, out));
+		else if (ht_str_is(line, "[ByNodeName]"))
+			is_type = false;
+		else if (ht_str_is(line, "[ByOpType]"))
+			is_type = true;
+		else
+			HT_TRY(refuse(p, lines.line, "there is no section", line,
+				"there are [ByNodeName] and [ByOpType]; an entry is NAME=MODE"));
+	}
+	return st;
+}

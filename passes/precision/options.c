@@ -1,0 +1,253 @@
+/* The options of a policy: each a name and a function that takes its value. */
+#include "passes/precision/precision.h"
+
+#include <string.h>
+
+#define FILE_LIMIT ((size_t)1 << 20)
+
+struct setting {
+	struct ht_policy *p;
+	const char *key, *value;
+	struct ht_diags *d;
+};
+
+static enum ht_status illegal(const struct setting *s, const char *legal)
+{
+	return ht_error(s->d, HT_E_USAGE, HT_NOWHERE, "%s: '%s' is no value for it; there are %s",
+		s->key, s->value, legal);
+}
+
+/* ---- the mode ---- */
+
+static enum ht_status set_mode_by(struct setting *s, enum ht_named_by by, const char *legal)
+{
+	static const char *const option[] = { [HT_NAMED_POLICY] = "policy",
+		[HT_NAMED_MODE] = "precision_mode",
+		[HT_NAMED_MODE_V2] = "precision_mode_v2" };
+	const struct ht_policy_kind *k = ht_policy_kinds;
+
+	while (k->name && (strcmp(k->name, s->value) || !(k->spelling & by)))
+		k++;
+	if (!k->name)
+		return illegal(s, legal);
+	if (s->p->by != HT_NAMED_NONE && s->p->by != by)
+		return ht_error(s->d, HT_E_USAGE, HT_NOWHERE,
+			"%s and %s cannot be given at the same time", option[s->p->by], s->key);
+	s->p->kind = k;
+	s->p->by = by;
+	snprintf(s->p->name, sizeof s->p->name, "%s", s->value);
+	return HT_OK;
+}
+
+static enum ht_status set_mode(struct setting *s)
+{
+	return set_mode_by(s, HT_NAMED_MODE,
+		"force_fp32, allow_fp32_to_fp16, force_fp16, must_keep_origin_dtype, "
+		"allow_mix_precision, cube_fp16in_fp32out, allow_mix_precision_fp16, "
+		"allow_mix_precision_bf16 and allow_fp32_to_bf16");
+}
+
+static enum ht_status set_mode_v2(struct setting *s)
+{
+	if (!strcmp(s->value, "cube_hif8") || !strcmp(s->value, "mixed_hif8"))
+		return ht_error(s->d, HT_E_UNSUPPORTED, HT_NOWHERE,
+			"%s: '%s' is known, but no kernel computes in hifloat8", s->key, s->value);
+	return set_mode_by(s, HT_NAMED_MODE_V2,
+		"fp16, origin, cube_fp16in_fp32out, mixed_float16 and mixed_bfloat16");
+}
+
+static enum ht_status set_run_mode(struct setting *s)
+{
+	if (strcmp(s->value, "0") && strcmp(s->value, "1"))
+		return illegal(s, "0 (inference) and 1 (training)");
+	s->p->run_mode = *s->value - '0';
+	return HT_OK;
+}
+
+static enum ht_status set_profile(struct setting *s)
+{
+	return ht_profile_named(s->value, s->d, &s->p->profile);
+}
+
+static enum ht_status read_bool(const struct setting *s, bool *out)
+{
+	*out = !strcmp(s->value, "1") || !strcmp(s->value, "true");
+	return *out || !strcmp(s->value, "0") || !strcmp(s->value, "false")
+		       ? HT_OK
+		       : illegal(s, "true, 1, false and 0");
+}
+
+static enum ht_status set_lenient(struct setting *s)
+{
+	return read_bool(s, &s->p->lenient);
+}
+
+/* The vendor's manual calls it unsupported. */
+static enum ht_status set_reduce_precision(struct setting *s)
+{
+	bool on;
+
+	HT_TRY(read_bool(s, &on));
+	if (on && s->p->without_effects < HT_COUNT(s->p->without_effect))
+		s->p->without_effect[s->p->without_effects++] = "enable_reduce_precision";
+	return HT_OK;
+}
+
+/* ---- files of rules ---- */
+
+static void unref_file(void *file)
+{
+	ht_file_unref(file);
+}
+
+enum ht_status ht_policy_file(struct ht_parse *p, size_t limit, struct ht_str *text)
+{
+	struct ht_file *f;
+
+	HT_TRY(ht_file_map(p->path, limit, p->diags, &f));
+	ht_arena_defer(p->arena, unref_file, f);
+	*text = (struct ht_str){ (const char *)f->p, f->n };
+	return HT_OK;
+}
+
+static struct ht_parse parse_of(struct setting *s)
+{
+	return (struct ht_parse){ &s->p->arena, s->d, ht_str_copy(&s->p->arena, ht_str(s->value)).p,
+		s->p->lenient };
+}
+
+/* A file that is given again replaces the one before. */
+static enum ht_status read_rules(struct setting *s, const char *option, enum ht_rule_set set,
+	enum ht_status (*parse)(struct ht_parse *p, struct ht_str text, struct ht_rules *out))
+{
+	struct ht_parse p = parse_of(s);
+	struct ht_rules rules;
+	struct ht_str text;
+
+	HT_TRY(ht_policy_file(&p, FILE_LIMIT, &text));
+	ht_rules_init(&rules, option, p.path, p.arena);
+	HT_TRY(parse(&p, text, &rules));
+	s->p->rules[set] = rules;
+	return HT_OK;
+}
+
+static enum ht_status set_mixlist(struct setting *s)
+{
+	return read_rules(s, "modify_mixlist", HT_RULES_MIX, ht_mixlist_parse);
+}
+
+static enum ht_status set_customize(struct setting *s)
+{
+	return read_rules(s, "customize_dtypes", HT_RULES_CUSTOM, ht_customize_parse);
+}
+
+static enum ht_status set_keep_dtype(struct setting *s)
+{
+	return read_rules(s, "keep_dtype", HT_RULES_KEEP, ht_keep_dtype_parse);
+}
+
+static enum ht_status set_op_precision_mode(struct setting *s)
+{
+	return read_rules(s, "op_precision_mode", HT_RULES_IMPL, ht_impl_parse);
+}
+
+static enum ht_status set_ops_info(struct setting *s)
+{
+	struct ht_parse p = parse_of(s);
+	struct ht_ops_info *info = HT_NEW(p.arena, struct ht_ops_info);
+
+	ht_map_init(&info->types, p.arena);
+	HT_TRY(ht_ops_info_read(&p, info));
+	s->p->ops_info = info;
+	return HT_OK;
+}
+
+/* ---- implementation modes ---- */
+
+static enum ht_status set_select_impl(struct setting *s)
+{
+	static const char *const legal[] = { "high_precision", "high_performance",
+		"high_precision_for_all", "high_performance_for_all", "enable_float_32_execution",
+		"enable_hi_float_32_execution" };
+
+	for (size_t i = 0; i < HT_COUNT(legal); i++)
+		if (!strcmp(legal[i], s->value)) {
+			s->p->select_impl = legal[i];
+			return HT_OK;
+		}
+	return illegal(s, "high_precision, high_performance, high_precision_for_all, "
+			  "high_performance_for_all, enable_float_32_execution and "
+			  "enable_hi_float_32_execution");
+}
+
+static enum ht_status set_optypelist(struct setting *s)
+{
+	struct ht_arena *a = &s->p->arena;
+	const char *p = ht_str_copy(a, ht_str(s->value)).p;
+	struct ht_rules rules;
+	bool old;
+
+	ht_rules_init(&rules, "optypelist_for_implmode", NULL, a);
+	for (bool last = false; !last; p++) {
+		size_t n = strcspn(p, ",");
+		struct ht_str type = ht_trim((struct ht_str){ p, n });
+		if (!type.n)
+			return ht_error(s->d, HT_E_USAGE, HT_NOWHERE,
+				"%s: an op type is missing in '%s'", s->key, s->value);
+		ht_rules_add(&rules, a, type, true, 0, &old);
+		p += n;
+		last = !*p;
+	}
+	s->p->rules[HT_RULES_CHOSEN] = rules;
+	return HT_OK;
+}
+
+/* Two digits: convolutions, matrix products; one stands for both. */
+static enum ht_status set_hf32(struct setting *s)
+{
+	static const struct {
+		const char *value;
+		int hf32;
+	} legal[] = { { "0", 0 }, { "00", 0 }, { "false", 0 }, { "01", 1 }, { "10", 2 }, { "1", 3 },
+		{ "11", 3 }, { "true", 3 } };
+
+	for (size_t i = 0; i < HT_COUNT(legal); i++)
+		if (!strcmp(legal[i].value, s->value)) {
+			s->p->hf32 = legal[i].hf32;
+			return HT_OK;
+		}
+	return illegal(s, "0, 1, 00, 01, 10, 11, true and false");
+}
+
+static const struct {
+	const char *key;
+	enum ht_status (*set)(struct setting *s);
+} options[] = {
+	{ "allow_hf32", set_hf32 },
+	{ "customize_dtypes", set_customize },
+	{ "enable_reduce_precision", set_reduce_precision },
+	{ "graph_run_mode", set_run_mode },
+	{ "keep_dtype", set_keep_dtype },
+	{ "lenient", set_lenient },
+	{ "modify_mixlist", set_mixlist },
+	{ "op_precision_mode", set_op_precision_mode },
+	{ "op_select_implmode", set_select_impl },
+	{ "ops_info", set_ops_info },
+	{ "optypelist_for_implmode", set_optypelist },
+	{ "precision_mode", set_mode },
+	{ "precision_mode_v2", set_mode_v2 },
+	{ "profile", set_profile },
+};
+
+enum ht_status ht_policy_option(
+	struct ht_policy *p, const char *key, const char *value, struct ht_diags *d)
+{
+	struct setting s = { p, key, value, d };
+
+	if (setjmp(p->unwind.env))
+		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+	for (size_t i = 0; i < HT_COUNT(options); i++)
+		if (!strcmp(options[i].key, key))
+			return options[i].set(&s);
+	return ht_error(d, HT_E_USAGE, HT_NOWHERE, "a policy has no option '%s'", key);
+}

@@ -1,0 +1,170 @@
+/* A precision policy with its options: what was asked for, before any graph is seen.
+ *
+ * Options whose values are files hold rules: one line or list entry of a file each, about an op
+ * type or a node.  Every parser takes text, so that it can be fuzzed, and says where it failed. */
+#ifndef HT_POLICY_H
+#define HT_POLICY_H
+
+#include "base/base.h"
+
+struct ht_precision;
+struct ht_profile;
+
+/* What named the mode: two of them exclude each other even where they agree. */
+enum ht_named_by { HT_NAMED_NONE, HT_NAMED_POLICY, HT_NAMED_MODE = 2, HT_NAMED_MODE_V2 = 4 };
+
+struct ht_policy_kind {
+	const char *name;
+	const char *summary;
+	const char *same_as; /* the policy that this name is a synonym of, or NULL */
+	int mode;            /* for `decide` */
+	unsigned spelling;   /* bit set: HT_NAMED_MODE, HT_NAMED_MODE_V2 have the name too */
+	/* Narrows the choices of all nodes and settles them, in an order of its own. */
+	void (*decide)(struct ht_precision *p);
+};
+extern const struct ht_policy_kind ht_policy_kinds[]; /* ended by a row without a name */
+
+/* ---- rules ---- */
+
+enum ht_mix { /* what a list file asks for; a bit set */
+	HT_MIX_REMOVE_BLACK = 1,
+	HT_MIX_ADD_BLACK = 2,
+	HT_MIX_REMOVE_WHITE = 4,
+	HT_MIX_ADD_WHITE = 8,
+	HT_MIX_REMOVE_GRAY = 16,
+	HT_MIX_ADD_GRAY = 32
+};
+
+#define HT_MAX_CUSTOM 32 /* operands and results that one line can name */
+
+/* How a kernel computes, besides the dtypes. */
+enum ht_impl {
+	HT_IMPL_NONE,
+	HT_IMPL_HIGH_PERFORMANCE,
+	HT_IMPL_HIGH_PRECISION,
+	HT_IMPL_SUPER_PERFORMANCE,
+	HT_IMPL_KEEP_FP16,
+	HT_IMPL_OUT_OF_BOUND,
+	HT_IMPL_FLOAT_32,
+	HT_IMPL_HI_FLOAT_32,
+	HT_IMPL_NORM_CLASS,
+	HT_IMPL_END
+};
+
+struct ht_rule {
+	struct ht_str name; /* op type or node, as written */
+	bool is_type;
+	long line;          /* 0: of no file */
+	const char *where;  /* "list.json:4", or the option's name */
+	unsigned mix;       /* modify_mixlist: bit set over enum ht_mix */
+	enum ht_impl impl;  /* op_precision_mode */
+	const uint8_t *in;  /* customize_dtypes: dtypes of operands; HT_INVALID: any */
+	const uint8_t *out; /* and of results */
+	int ins, outs;
+};
+
+/* The rules of one option, in the order written; no name twice. */
+struct ht_rules {
+	const char *option;
+	const char *path; /* NULL: no file */
+	struct ht_rule *rule;
+	size_t n, cap;
+	struct ht_map types, nodes; /* name → rule number + 1 */
+};
+
+enum ht_rule_set {
+	HT_RULES_MIX,    /* modify_mixlist */
+	HT_RULES_CUSTOM, /* customize_dtypes */
+	HT_RULES_KEEP,   /* keep_dtype */
+	HT_RULES_IMPL,   /* op_precision_mode */
+	HT_RULES_CHOSEN, /* optypelist_for_implmode */
+	HT_RULE_SETS
+};
+
+/* rules.c */
+void ht_rules_init(struct ht_rules *r, const char *option, const char *path, struct ht_arena *a);
+/* Adds a rule, or gives the one that has the name; *old tells which. */
+struct ht_rule *ht_rules_add(struct ht_rules *r, struct ht_arena *a, struct ht_str name,
+	bool is_type, long line, bool *old);
+struct ht_where ht_at_line(const char *path, long line);
+
+/* lines.c: text line by line. */
+struct ht_lines {
+	const char *path;
+	struct ht_str rest;
+	long line; /* of the one given last */
+};
+/* False at the end.  The line is without its end; HT_E_INPUT in *st when it is too long or no text. */
+bool ht_next_line(struct ht_lines *l, struct ht_diags *d, struct ht_str *line, enum ht_status *st);
+struct ht_str ht_trim(struct ht_str s);
+
+/* The dtype that a vendor's file names; HT_INVALID: none. */
+enum ht_dtype ht_vendor_dtype(struct ht_str name);
+const char *ht_impl_name(enum ht_impl i);
+enum ht_impl ht_impl_named(struct ht_str name);
+
+/* What a parser needs besides the text. */
+struct ht_parse {
+	struct ht_arena *arena; /* of the rules */
+	struct ht_diags *diags;
+	const char *path;
+	bool lenient; /* what is not understood is warned of and skipped */
+};
+/* Maps the file p->path; the text lives as long as the arena. */
+enum ht_status ht_policy_file(struct ht_parse *p, size_t limit, struct ht_str *text);
+enum ht_status ht_mixlist_parse(struct ht_parse *p, struct ht_str text, struct ht_rules *out);
+enum ht_status ht_customize_parse(struct ht_parse *p, struct ht_str text, struct ht_rules *out);
+enum ht_status ht_keep_dtype_parse(struct ht_parse *p, struct ht_str text, struct ht_rules *out);
+enum ht_status ht_impl_parse(struct ht_parse *p, struct ht_str text, struct ht_rules *out);
+
+/* ---- ops_info.c: records of op types that replace or extend a profile's ---- */
+
+struct ht_ops_info {
+	struct ht_map types; /* the vendor's type → struct ht_op_record */
+};
+struct ht_op_record {
+	int flag;        /* precision_reduce: 1 white, 0 black, -1 not stated: gray */
+	size_t columns;  /* 0: none stated */
+	uint8_t *column; /* as in struct ht_kernel_row */
+	const char *where;
+};
+/* Adds the records of one file. */
+enum ht_status ht_ops_info_parse(struct ht_parse *p, struct ht_str text, struct ht_ops_info *out);
+/* Adds those of all *.json files of a folder, in the order of their names. */
+enum ht_status ht_ops_info_read(struct ht_parse *p, struct ht_ops_info *out);
+
+/* ---- policy.c ---- */
+
+struct ht_policy {
+	const struct ht_policy_kind *kind; /* ht_policy_effective() where nothing was named */
+	enum ht_named_by by;
+	const struct ht_profile *profile;
+	char name[64]; /* as given */
+	int run_mode;  /* graph_run_mode: 0 inference, 1 training, -1 not stated */
+	bool lenient;
+	int hf32;                /* allow_hf32: bit 0 matrix products, bit 1 convolutions; -1 */
+	const char *select_impl; /* op_select_implmode, or NULL */
+	struct ht_rules rules[HT_RULE_SETS];
+	struct ht_ops_info *ops_info;   /* NULL: none */
+	const char *without_effect[16]; /* options that were accepted and do nothing */
+	size_t without_effects;
+	struct ht_arena arena;
+	struct ht_unwind unwind;
+};
+/* `name` NULL: options or graph_run_mode tell.  HT_E_USAGE with near names when there is none.
+ * The policy must not move afterwards. */
+enum ht_status ht_policy_init(struct ht_policy *p, const char *name, struct ht_diags *d);
+void ht_policy_release(struct ht_policy *p);
+/* Sets one of the options of passes/precision/options.c. */
+enum ht_status ht_policy_option(
+	struct ht_policy *p, const char *key, const char *value, struct ht_diags *d);
+/* The policy in force: what was named, or what the run mode implies. */
+const struct ht_policy_kind *ht_policy_effective(const struct ht_policy *p);
+/* Its name as given, or as implied. */
+const char *ht_policy_label(const struct ht_policy *p);
+/* Whether the options go together; HT_E_USAGE otherwise. */
+enum ht_status ht_policy_check(const struct ht_policy *p, struct ht_diags *d);
+/* Whether the policy is one of the vendor's modes that reads white, black and gray lists. */
+bool ht_policy_is_mixed(const struct ht_policy *p);
+
+#endif

@@ -1,0 +1,435 @@
+/* Rules of option files: held by name, checked against what there is, and found again by node. */
+#include "passes/precision/precision.h"
+
+#include <string.h>
+
+/* ---- holding them ---- */
+
+void ht_rules_init(struct ht_rules *r, const char *option, const char *path, struct ht_arena *a)
+{
+	memset(r, 0, sizeof *r);
+	r->option = option;
+	r->path = path;
+	ht_map_init(&r->types, a);
+	ht_map_init(&r->nodes, a);
+}
+
+struct ht_rule *ht_rules_add(struct ht_rules *r, struct ht_arena *a, struct ht_str name,
+	bool is_type, long line, bool *old)
+{
+	struct ht_map *m = is_type ? &r->types : &r->nodes;
+	uintptr_t at = (uintptr_t)ht_map_get(m, name);
+	struct ht_rule *rule;
+
+	*old = at != 0;
+	if (at)
+		return &r->rule[at - 1];
+	r->rule = ht_grow(a, r->rule, r->n, &r->cap, sizeof *r->rule);
+	rule = &r->rule[r->n++];
+	*rule = (struct ht_rule){ .name = ht_str_copy(a, name), .is_type = is_type, .line = line };
+	rule->where = line ? ht_str_printf(a, "%s:%ld", r->path, line).p : r->option;
+	ht_map_at(m, rule->name)->value = (void *)(uintptr_t)r->n;
+	return rule;
+}
+
+/* ---- what names there are ---- */
+
+static bool profile_has(const struct ht_profile *profile, struct ht_str type)
+{
+	if (ht_profile_lists(profile, type))
+		return true;
+	for (size_t i = 0; i < profile->mappeds; i++)
+		if (ht_str_is(type, profile->mapped[i].type) ||
+			ht_str_is(type, profile->mapped[i].vendor))
+			return true;
+	return false;
+}
+
+static bool graph_has_type(const struct ht_graph *g, struct ht_str type)
+{
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		if (ht_str_eq(n->type, type))
+			return true;
+	return false;
+}
+
+static bool is_type(const struct ht_precision *p, struct ht_str type)
+{
+	if (ht_op_named(type) != HT_OP_OPAQUE)
+		return true;
+	for (const struct ht_profile *const *i = ht_profiles; *i; i++)
+		if (profile_has(*i, type))
+			return true;
+	if (p->policy->ops_info && ht_map_get(&p->policy->ops_info->types, type))
+		return true;
+	return graph_has_type(p->imported, type);
+}
+
+/* Names, each once. */
+struct words {
+	struct ht_str *word;
+	size_t n, cap;
+	struct ht_map seen;
+};
+
+static void add_word(struct ht_precision *p, struct words *w, struct ht_str s)
+{
+	if (!w->seen.arena)
+		ht_map_init(&w->seen, p->arena);
+	if (ht_map_get(&w->seen, s))
+		return;
+	ht_map_at(&w->seen, s)->value = w;
+	w->word = ht_grow(p->arena, w->word, w->n, &w->cap, sizeof *w->word);
+	w->word[w->n++] = s;
+}
+
+static void all_types(struct ht_precision *p, struct words *w)
+{
+	for (int op = HT_OP_OPAQUE + 1; op < HT_OP_END; op++)
+		add_word(p, w, ht_op_info((enum ht_op)op)->name);
+	for (const struct ht_profile *const *i = ht_profiles; *i; i++) {
+		for (size_t k = 0; k < (*i)->listeds; k++)
+			add_word(p, w, ht_str((*i)->listed[k].type));
+		for (size_t k = 0; k < (*i)->mappeds; k++) {
+			add_word(p, w, ht_str((*i)->mapped[k].type));
+			add_word(p, w, ht_str((*i)->mapped[k].vendor));
+		}
+	}
+	for (const struct ht_node *n = p->imported->first; n; n = n->next)
+		if (n->op == HT_OP_OPAQUE)
+			add_word(p, w, n->type);
+}
+
+static bool same_but_case(struct ht_str a, struct ht_str b)
+{
+	return a.n == b.n && !strncasecmp(a.p, b.p, a.n);
+}
+
+/* ---- checking names ---- */
+
+struct check {
+	struct ht_precision *p;
+	const struct ht_rules *rules;
+	struct ht_resolved *to;
+	struct words types, nodes; /* filled when first asked for */
+	struct ht_map origins;     /* names of imported nodes that nodes came from */
+};
+
+static enum ht_status unknown(
+	struct check *c, const struct ht_rule *r, const char *what, const struct words *w)
+{
+	struct ht_where at = ht_at_line(r->line ? c->rules->path : NULL, r->line);
+	struct ht_diags *d = c->p->diags;
+	struct ht_str near[3];
+	struct ht_buf b;
+	int n = ht_near_names(r->name, w->word, w->n, near);
+
+	ht_buf_init(&b, c->p->arena);
+	for (int i = 0; i < n; i++)
+		ht_printf(&b, "%s'%.*s'", i ? ", " : "; did you mean ", HT_STR_ARG(near[i]));
+	if (c->p->policy->lenient) {
+		ht_warn(d, at, "%s: %s '%.*s', ignored%s", c->rules->option, what,
+			HT_STR_ARG(r->name), n ? ht_buf_str(&b).p : "");
+		return HT_OK;
+	}
+	return ht_error(d, HT_E_USAGE, at, "%s: %s '%.*s'%s%s", c->rules->option, what,
+		HT_STR_ARG(r->name), n ? ht_buf_str(&b).p : "", n ? "?" : "");
+}
+
+static enum ht_status resolve_type(struct check *c, const struct ht_rule *r)
+{
+	if (is_type(c->p, r->name)) {
+		ht_map_at(&c->to->types, r->name)->value = (void *)(uintptr_t)r;
+		return HT_OK;
+	}
+	if (!c->types.n)
+		all_types(c->p, &c->types);
+	for (size_t i = 0; i < c->types.n; i++) {
+		if (!same_but_case(c->types.word[i], r->name))
+			continue;
+		ht_warn(c->p->diags, ht_at_line(r->line ? c->rules->path : NULL, r->line),
+			"%s: there is no op type '%.*s'; '%.*s' is taken", c->rules->option,
+			HT_STR_ARG(r->name), HT_STR_ARG(c->types.word[i]));
+		if (!ht_map_get(&c->to->types, c->types.word[i]))
+			ht_map_at(&c->to->types, c->types.word[i])->value = (void *)(uintptr_t)r;
+		return HT_OK;
+	}
+	return unknown(c, r, "there is no op type", &c->types);
+}
+
+static void collect_nodes(struct check *c)
+{
+	ht_map_init(&c->origins, c->p->arena);
+	for (const struct ht_node *n = c->p->graph->first; n; n = n->next) {
+		for (int32_t i = 0; i < n->origins; i++)
+			ht_map_at(&c->origins, n->origin[i])->value = c;
+		ht_map_at(&c->origins, n->name)->value = c;
+	}
+}
+
+static enum ht_status resolve_node(struct check *c, const struct ht_rule *r)
+{
+	if (!c->origins.arena)
+		collect_nodes(c);
+	if (ht_map_get(&c->origins, r->name) || ht_graph_node(c->p->imported, r->name)) {
+		ht_map_at(&c->to->nodes, r->name)->value = (void *)(uintptr_t)r;
+		return HT_OK;
+	}
+	if (!c->nodes.n) {
+		for (const struct ht_node *n = c->p->imported->first; n; n = n->next)
+			add_word(c->p, &c->nodes, n->name);
+		for (size_t i = 0; i < c->origins.count; i++)
+			add_word(c->p, &c->nodes, c->origins.entries[i].key);
+	}
+	return unknown(c, r, "the graph has no node", &c->nodes);
+}
+
+enum ht_status ht_rules_resolve(struct ht_precision *p)
+{
+	enum ht_status st = HT_OK;
+
+	for (int set = 0; set < HT_RULE_SETS; set++) {
+		struct check c = { .p = p, .rules = &p->policy->rules[set], .to = &p->rules[set] };
+		ht_map_init(&c.to->types, p->arena);
+		ht_map_init(&c.to->nodes, p->arena);
+		c.to->use = HT_NEW_ARRAY(p->arena, struct ht_rule_use, c.rules->n);
+		for (size_t i = 0; i < c.rules->n; i++) {
+			const struct ht_rule *r = &c.rules->rule[i];
+			enum ht_status one = r->is_type ? resolve_type(&c, r) : resolve_node(&c, r);
+			st = st == HT_OK ? one : st;
+		}
+	}
+	return st;
+}
+
+/* ---- finding them again ---- */
+
+const struct ht_rule *ht_rule_of_type(
+	struct ht_precision *p, enum ht_rule_set set, struct ht_str type)
+{
+	const struct ht_map *m = &p->rules[set].types;
+	const struct ht_rule *r;
+
+	if (!m->count)
+		return NULL;
+	r = ht_map_get(m, type);
+	return r ? r : ht_map_get(m, ht_profile_vendor_type(p->profile, type));
+}
+
+const struct ht_rule *ht_rule_of(
+	struct ht_precision *p, enum ht_rule_set set, const struct ht_node *n)
+{
+	const struct ht_map *m = &p->rules[set].nodes;
+	const struct ht_rule *r = m->count ? ht_map_get(m, n->name) : NULL;
+
+	for (int32_t i = 0; !r && m->count && i < n->origins; i++)
+		r = ht_map_get(m, n->origin[i]);
+	return r ? r : ht_rule_of_type(p, set, n->type);
+}
+
+struct ht_rule_use *ht_use_of(struct ht_precision *p, enum ht_rule_set set, const struct ht_rule *r)
+{
+	return &p->rules[set].use[r - p->policy->rules[set].rule];
+}
+
+/* ---- what they do ---- */
+
+const struct ht_op_record *ht_record_of(const struct ht_precision *p, const struct ht_node *n)
+{
+	const struct ht_ops_info *info = p->policy->ops_info;
+	const struct ht_op_record *r;
+
+	if (!info)
+		return NULL;
+	r = ht_map_get(&info->types, ht_profile_vendor_type(p->profile, n->type));
+	return r ? r : ht_map_get(&info->types, n->type);
+}
+
+/* Of a type of class `c`.  On a machine that decides as the vendor's code does, to-add to the gray
+ * list moves nothing by itself. */
+static enum ht_class edited(struct ht_precision *p, unsigned mix, enum ht_class c)
+{
+	if ((c == HT_CLASS_BLACK && (mix & HT_MIX_REMOVE_BLACK)) ||
+		(c == HT_CLASS_WHITE && (mix & HT_MIX_REMOVE_WHITE)) ||
+		(p->profile->manual && (mix & HT_MIX_ADD_GRAY)))
+		c = HT_CLASS_GRAY;
+	if (mix & HT_MIX_ADD_BLACK)
+		return HT_CLASS_BLACK;
+	return mix & HT_MIX_ADD_WHITE ? HT_CLASS_WHITE : c;
+}
+
+enum ht_class ht_class_of(struct ht_precision *p, const struct ht_node *n, const char **list)
+{
+	enum ht_class c = ht_profile_class(p->profile, n, list), to;
+	const struct ht_op_record *record = ht_record_of(p, n);
+	const struct ht_rule *r = ht_rule_of_type(p, HT_RULES_MIX, n->type);
+	struct ht_rule_use *use;
+
+	if (record) {
+		c = record->flag < 0 ? HT_CLASS_GRAY
+		    : record->flag   ? HT_CLASS_WHITE
+				     : HT_CLASS_BLACK;
+		*list = record->where;
+	}
+	if (!r)
+		return c;
+	use = ht_use_of(p, HT_RULES_MIX, r);
+	use->nodes++;
+	to = c == HT_CLASS_UNKNOWN ? c : edited(p, r->mix, c);
+	if (c == to && !use->why)
+		use->why = c == HT_CLASS_WHITE   ? "its class is white and stays so"
+			   : c == HT_CLASS_BLACK ? "its class is black and stays so"
+			   : c == HT_CLASS_GRAY  ? "its class is gray and stays so"
+						 : "the profile does not know the type";
+	use->effective |= c != to;
+	if (c != to)
+		*list = r->where;
+	return to;
+}
+
+static bool narrow_side(
+	struct ht_choice *c, const struct ht_node *n, bool result, const uint8_t *dtype, int dtypes)
+{
+	int32_t tensors = result ? n->outs : n->ins;
+
+	for (int32_t i = 0; i < tensors && i < dtypes; i++) {
+		int formal = result ? ht_formal_of_result(n, i) : ht_formal_of_arg(n, i);
+		struct ht_tensor_of of = { result, formal };
+		if (dtype[i] != HT_INVALID && formal >= 0 &&
+			!ht_narrow_columns(c, of, (enum ht_dtype)dtype[i]))
+			return false;
+	}
+	return true;
+}
+
+static void put_column(const struct ht_node *n, const struct ht_column *c, struct ht_buf *b)
+{
+	const struct ht_op_info *info = ht_op_info(n->op);
+
+	for (int i = 0; i < info->args; i++)
+		ht_printf(b, "%s%s", i ? "," : "", ht_dtype_info((enum ht_dtype)c->arg[i])->name);
+	ht_puts(b, " -> ");
+	for (int i = 0; i < info->results; i++)
+		ht_printf(
+			b, "%s%s", i ? "," : "", ht_dtype_info((enum ht_dtype)c->result[i])->name);
+}
+
+static enum ht_status no_kernel(
+	struct ht_precision *p, const struct ht_node *n, const struct ht_rule *r)
+{
+	const struct ht_choice *c = &p->choice[n->id];
+	struct ht_where at = ht_at_line(p->policy->rules[HT_RULES_CUSTOM].path, r->line);
+	struct ht_buf b;
+
+	at.node = n->name;
+	at.op = n->type;
+	ht_buf_init(&b, p->arena);
+	for (int i = 0; i < c->columns; i++) {
+		ht_puts(&b, i ? "; " : "");
+		put_column(n, &c->column[i], &b);
+	}
+	return ht_error(p->diags, HT_E_UNSUPPORTED, at,
+		"customize_dtypes: the dtypes do not match a kernel; there are %s",
+		ht_buf_str(&b).p);
+}
+
+/* A rule by type is also about nodes that no policy judges, such as ops with effects; one by name
+ * asks for what cannot be. */
+static enum ht_status customize(struct ht_precision *p, struct ht_node *n)
+{
+	const struct ht_rule *r = ht_rule_of(p, HT_RULES_CUSTOM, n);
+	struct ht_choice *c = &p->choice[n->id];
+	struct ht_rule_use *use;
+
+	if (!r)
+		return HT_OK;
+	use = ht_use_of(p, HT_RULES_CUSTOM, r);
+	use->nodes++;
+	if (!c->columns) {
+		use->why = "policies do not judge it";
+		return HT_OK;
+	}
+	if (!narrow_side(c, n, false, r->in, r->ins) || !narrow_side(c, n, true, r->out, r->outs))
+		return no_kernel(p, n, r);
+	use->effective = true;
+	c->by = r;
+	return HT_OK;
+}
+
+enum ht_status ht_customize_apply(struct ht_precision *p)
+{
+	enum ht_status st = HT_OK;
+
+	if (!p->policy->rules[HT_RULES_CUSTOM].n)
+		return HT_OK;
+	for (struct ht_node *n = p->graph->first; n; n = n->next) {
+		enum ht_status one = customize(p, n);
+		st = st == HT_OK ? one : st;
+	}
+	return st;
+}
+
+static bool has_attribute(const struct ht_node *n)
+{
+	return n && ht_attr_int(n, "_keep_dtype", 0) == 1;
+}
+
+bool ht_keeps_dtype(struct ht_precision *p, const struct ht_node *n, const struct ht_rule *custom,
+	const struct ht_rule **by)
+{
+	const struct ht_rule *r = ht_rule_of(p, HT_RULES_KEEP, n);
+
+	*by = r;
+	if (r) {
+		struct ht_rule_use *use = ht_use_of(p, HT_RULES_KEEP, r);
+		use->nodes++;
+		use->effective |= !custom;
+		use->why = "customize_dtypes counts before it";
+		return true;
+	}
+	if (has_attribute(n))
+		return true;
+	for (int32_t i = 0; i < n->origins; i++)
+		if (has_attribute(ht_graph_node(p->imported, n->origin[i])))
+			return true;
+	return false;
+}
+
+/* ---- those that did nothing ---- */
+
+static const char *why_not(struct ht_precision *p, const struct ht_rule *r)
+{
+	if (!r->is_type)
+		return ht_graph_node(p->imported, r->name)
+			       ? "the node was folded away, or policies do not judge it"
+			       : "ignored: the graph has no such node";
+	if (!is_type(p, r->name))
+		return "ignored: there is no such op type";
+	for (const struct ht_node *n = p->imported->first; n; n = n->next)
+		if (ht_str_eq(n->type, r->name) ||
+			ht_str_eq(ht_profile_vendor_type(p->profile, n->type), r->name))
+			return "such nodes were fused or folded away, or policies do not judge them";
+	return "the graph has no such op";
+}
+
+void ht_rules_report(struct ht_precision *p, struct ht_decisions *out)
+{
+	for (int set = 0; set < HT_RULE_SETS; set++) {
+		const struct ht_rules *rules = &p->policy->rules[set];
+		for (size_t i = 0; i < rules->n; i++) {
+			const struct ht_rule_use *use = &p->rules[set].use[i];
+			const char *why =
+				use->nodes && use->why ? use->why : why_not(p, &rules->rule[i]);
+			if (use->effective)
+				continue;
+			out->idle = ht_grow(out->arena, out->idle, out->idles, &out->idle_cap,
+				sizeof *out->idle);
+			out->idle[out->idles++] = (struct ht_idle_rule){
+				.where = ht_str_copy(out->arena, ht_str(rules->rule[i].where)),
+				.name = ht_str_copy(out->arena, rules->rule[i].name),
+				.why = ht_str_copy(out->arena, ht_str(why)),
+				.option = rules->option,
+			};
+		}
+	}
+}
