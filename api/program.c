@@ -69,22 +69,13 @@ static enum ht_status pack(struct build *b, struct ht_plan_buffer *buf)
 	return HT_OK;
 }
 
-/* Kernels read elements at their natural alignment; in a mapped file they may lie anywhere. */
 static enum ht_status keep_aligned(struct build *b, struct ht_plan_buffer *buf)
 {
-	struct ht_blob *copy;
-
-	if ((uintptr_t)buf->blob->p % ht_dtype_info(buf->dtype)->bytes == 0) {
-		keep(b->p, ht_blob_ref(buf->blob));
-		return HT_OK;
-	}
-	copy = ht_blob_new(buf->bytes);
-	if (!copy)
+	buf->blob = ht_blob_aligned(buf->blob, ht_dtype_info(buf->dtype)->bytes);
+	if (!buf->blob)
 		return ht_error(b->d, HT_E_ENVIRONMENT, HT_NOWHERE,
 			"no memory for %zu bytes of weights", buf->bytes);
-	memcpy((void *)(uintptr_t)copy->p, buf->blob->p, buf->bytes);
-	keep(b->p, copy);
-	buf->blob = copy;
+	keep(b->p, buf->blob);
 	return HT_OK;
 }
 

@@ -281,7 +281,10 @@ int64_t ht_shape_count(struct ht_shape s);
 /* "[1,224,224,3]", "[?,3]", "[]", "[*]" for unknown rank. */
 void ht_shape_print(struct ht_shape s, struct ht_buf *out);
 
-/* ---- elements at addresses of any alignment: constants lie anywhere in a mapped file ---- */
+/* ---- elements at addresses of any alignment ---- */
+
+/* Constants lie anywhere in a mapped file.  Whoever reads their elements uses these or memcpy();
+ * for kernels and callers, who read elements in place, there is ht_blob_aligned(). */
 
 #define HT_DEFINE_LOAD(name, type)                                                                 \
 	static inline type ht_load_##name(const void *p, int64_t i)                                \
@@ -315,6 +318,9 @@ struct ht_blob *ht_blob_new(size_t n);
 /* A span of a mapped file; keeps the file.  NULL when out of memory. */
 struct ht_blob *ht_blob_of_file(struct ht_file *f, size_t offset, size_t n);
 struct ht_blob *ht_blob_ref(struct ht_blob *b);
+/* One more reference to `b` where its bytes are aligned to `align`, else a copy that is (the pages of
+ * a file's span are dropped).  NULL when out of memory. */
+struct ht_blob *ht_blob_aligned(struct ht_blob *b, size_t align);
 /* The last reference frees memory.  The pages of a file's span are dropped by each: they come back
  * from the file when they are read again. */
 void ht_blob_unref(struct ht_blob *b);

@@ -88,6 +88,22 @@ static void drop_pages(const struct ht_blob *b)
 		madvise((void *)start, end - start, MADV_DONTNEED);
 }
 
+struct ht_blob *ht_blob_aligned(struct ht_blob *b, size_t align)
+{
+	struct ht_blob *copy;
+
+	HT_CHECK(align <= BLOB_ALIGN);
+	if ((uintptr_t)b->p % align == 0)
+		return ht_blob_ref(b);
+	copy = ht_blob_new(b->n);
+	if (!copy)
+		return NULL;
+	memcpy((void *)(uintptr_t)copy->p, b->p, b->n);
+	if (b->file)
+		drop_pages(b);
+	return copy;
+}
+
 void ht_blob_unref(struct ht_blob *b)
 {
 	if (!b)

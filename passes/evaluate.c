@@ -35,6 +35,21 @@ static void *packed(const struct ht_plan_buffer *b, struct ht_arena *a)
 	return out;
 }
 
+static void unref(void *blob)
+{
+	ht_blob_unref(blob);
+}
+
+static void *constant(const struct ht_plan_buffer *b, struct ht_arena *a)
+{
+	struct ht_blob *blob = ht_blob_aligned(b->blob, ht_dtype_info(b->dtype)->bytes);
+
+	if (!blob)
+		ht_arena_fail(a);
+	ht_arena_defer(a, unref, blob);
+	return (void *)(uintptr_t)blob->p;
+}
+
 /* Results are in blobs of their own, which outlive the evaluation. */
 static void *memory_of(struct evaluation *e, int32_t i)
 {
@@ -44,7 +59,7 @@ static void *memory_of(struct evaluation *e, int32_t i)
 		return memory_of(e, b->alias);
 	switch (b->kind) {
 	case HT_PLAN_CONST:
-		return b->pack ? packed(b, e->arena) : (void *)(uintptr_t)b->blob->p;
+		return b->pack ? packed(b, e->arena) : constant(b, e->arena);
 	case HT_PLAN_TEMP:
 		return e->temps + b->offset;
 	case HT_PLAN_INPUT:
@@ -66,11 +81,6 @@ static bool run_step(struct evaluation *e, const struct ht_plan_step *step)
 	if (library)
 		return library(buffers, step->params, 0, tiles, e->scratch) == 0;
 	return ht_interpret(k, buffers, step->params, 0, tiles, e->scratch) == 0;
-}
-
-static void unref(void *blob)
-{
-	ht_blob_unref(blob);
 }
 
 static struct ht_blob *new_result(struct ht_arena *a, size_t bytes)
