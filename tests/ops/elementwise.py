@@ -263,6 +263,29 @@ def clip(r, rows):
             (3, 5), DTYPES[tag])])
 
 
+def fake_quant(r, rows):
+    """The limits around 0, on one side of it, and none; few bits and many."""
+    limits = [(-6, 6), (-.1, 3.7), (.5, 2), (-9, -1), (-1e-3, 1e-3), (0, 0)]
+    x = np.concatenate([edges('f32')[np.isfinite(edges('f32'))], np.linspace(-7, 7, 301, dtype=np.float32)])
+    for op in rows:
+        for low, high in limits:
+            for bits, narrow in ((8, False), (8, True), (2, False), (16, True)):
+                attrs = {'num_bits': bits, 'narrow_range': narrow}
+                low_, high_ = np.float32(low), np.float32(high)
+                step = (high - low) / (2**bits - 1 - narrow)
+                # What lies between two points of the grid goes either way in TensorFlow too.
+                place = x.astype(np.float64) / step % 1 if step else np.zeros(x.shape)
+                y = x[(np.abs(place - .5) > .01) | (np.abs(x) > 20)]
+                if op.name.endswith('Args'):
+                    if low < high:
+                        yield Case(op.name, [y], {**attrs, 'min': float(low_), 'max': float(high_)}, zero_signs=False)
+                elif op.name.endswith('Vars'):
+                    yield Case(op.name, [y, np.array(low_), np.array(high_)], attrs, zero_signs=False)
+                else:
+                    lows, highs = (np.array([v, v * 2, v / 3], np.float32) for v in (low, high))
+                    yield Case(op.name, [random(r, 'f32', (5, 7, 3)), lows, highs], attrs, zero_signs=False)
+
+
 def add_n(r, rows):
     for op in rows:
         for tag in op.types['T']:

@@ -48,7 +48,7 @@ def tests():
     import reductions as n
     return {'unary': e.unary, 'prelu': e.prelu, 'binary': e.binary, 'compare': e.compare,
             'logical': e.logical, 'bitwise': e.bitwise, 'cast': e.cast, 'bias_add': e.bias_add,
-            'select': e.select, 'clip': e.clip, 'add_n': e.add_n, 'reduce': n.reduce,
+            'select': e.select, 'clip': e.clip, 'add_n': e.add_n, 'fake_quant': e.fake_quant, 'reduce': n.reduce,
             'arg_reduce': n.arg_reduce, 'cumsum': n.cumsum, 'top_k': n.top_k, 'matmul': n.matmul,
             'softmax': n.softmax, 'batch_norm': n.batch_norm, 'layer_norm': n.layer_norm,
             'lrn': n.lrn, 'conv2d': i.conv2d, 'depthwise': i.depthwise,
