@@ -17,7 +17,8 @@ static double element(int i)
 	return i * 0.25 - 100;
 }
 
-/* r = x + c, s = a sum over c; before c, a name of `length` letters. */
+/* r = x + c, s = the sum of c, t = its largest element (a library kernel); before c, a name of `length`
+ * letters. */
 static void write_text(const char *path, int length)
 {
 	FILE *f = fopen(path, "w");
@@ -26,7 +27,7 @@ static void write_text(const char *path, int length)
 		exit(1);
 	fprintf(f,
 		"hir 1\nentry \"\" {\n  input \"x\" = %%x\n  output \"r\" = %%r\n"
-		"  output \"s\" = %%s\n}\n"
+		"  output \"s\" = %%s\n  output \"t\" = %%t\n}\n"
 		"%%x = Placeholder() {dtype=f64, shape=shape[%d]}\n"
 		"%%c%.*s = Const() {dtype=f64, value=tensor f64[%d] {",
 		COUNT, length, "aaaaaaaaaaaa", COUNT);
@@ -35,8 +36,10 @@ static void write_text(const char *path, int length)
 	fprintf(f,
 		"}}\n%%axis = Const() {dtype=i32, value=tensor i32[1] {0}}\n"
 		"%%r = AddV2(%%x, %%c%.*s) {T=f64}\n"
-		"%%s = Sum(%%c%.*s, %%axis) {T=f64, Tidx=i32, keep_dims=false}\n",
-		length, "aaaaaaaaaaaa", length, "aaaaaaaaaaaa");
+		"%%s = Sum(%%c%.*s, %%axis) {T=f64, Tidx=i32, keep_dims=false}\n"
+		"%%one = Const() {dtype=i32, value=tensor i32[] {1}}\n"
+		"%%t = TopKV2(%%c%.*s, %%one) {T=f64, sorted=true}\n",
+		length, "aaaaaaaaaaaa", length, "aaaaaaaaaaaa", length, "aaaaaaaaaaaa");
 	assert_int_equal(fclose(f), 0);
 }
 
@@ -64,26 +67,29 @@ static void run_model(const char *path)
 {
 	static double x[COUNT], r[COUNT];
 	const int64_t dim[] = { COUNT };
-	struct ht_array in = { x, sizeof x, HT_F64, 1, dim }, out[2];
+	struct ht_array in = { x, sizeof x, HT_F64, 1, dim }, out[3];
 	struct ht_program *p;
 	struct ht_context *c;
 	struct ht_model *m;
-	double s = 0, want = 0;
+	double s = 0, t = 0, want = 0;
 
 	out[0] = (struct ht_array){ r, sizeof r, HT_F64, 1, dim };
 	out[1] = (struct ht_array){ &s, sizeof s, HT_F64, 0, NULL };
+	out[2] = (struct ht_array){ &t, sizeof t, HT_F64, 1, (const int64_t[]){ 1 } };
 	for (int i = 0; i < COUNT; i++) {
 		x[i] = i;
 		want += element(i);
 	}
 	assert_int_equal(ht_model_load(path, NULL, NULL, &m), HT_OK);
-	assert_int_equal(ht_model_set_outputs(m, (const char *[]){ "r", "s" }, 2, NULL), HT_OK);
+	assert_int_equal(
+		ht_model_set_outputs(m, (const char *[]){ "r", "s", "t" }, 3, NULL), HT_OK);
 	assert_int_equal(ht_compile(m, NULL, NULL, &p), HT_OK);
 	assert_int_equal(ht_context_new(p, NULL, NULL, &c), HT_OK);
-	assert_int_equal(ht_context_run(c, &in, 1, out, 2, NULL), HT_OK);
+	assert_int_equal(ht_context_run(c, &in, 1, out, 3, NULL), HT_OK);
 	for (int i = 0; i < COUNT; i++)
 		assert_true(r[i] == x[i] + element(i));
 	assert_true(s == want); /* whole quarters: exact in any order */
+	assert_true(t == element(COUNT - 1));
 	ht_context_free(c);
 	ht_program_free(p);
 	ht_model_free(m);
