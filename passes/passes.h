@@ -27,7 +27,7 @@ struct ht_pass_context {
 	struct ht_decisions *decisions;             /* out: what the precision pass decided */
 	const struct ht_variable_source *variables; /* for freeze; NULL: there is no checkpoint */
 	bool keep_variables; /* freeze leaves them alone: for looking at graphs that train */
-	bool verify; /* run the verifier before the first and after each pass */
+	bool verify;         /* run the verifier before the first and after each pass */
 };
 
 struct ht_pass {
