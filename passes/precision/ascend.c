@@ -400,6 +400,8 @@ static void judge(struct judge *j)
 	}
 	if (!j->matched)
 		promote(j);
+	if (!j->matched)
+		judge_tensors(j, keep, false);
 	name_rule(j, custom, keeps);
 	ht_settle(j->p, j->n);
 }

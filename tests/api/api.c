@@ -227,6 +227,49 @@ static void contexts_run_at_once(const struct ht_program *p)
 	}
 }
 
+/* Every value that the table gives for an option of alternatives is taken, or refused as known; any
+ * other is wrong.  '-' may stand for '_'. */
+static void options(void)
+{
+	struct ht_diags *d = ht_diags_new();
+	struct ht_option_info o;
+	struct ht_policy *p;
+	size_t n = 0;
+
+	for (; ht_option(n, &o); n++) {
+		const char *value = o.values;
+		while (strchr(o.values, '|') && *value) {
+			size_t length = strcspn(value, "|");
+			char one[64];
+			enum ht_status st;
+			snprintf(one, sizeof one, "%.*s", (int)length, value);
+			CHECK(ht_policy_new(NULL, d, &p) == HT_OK);
+			st = ht_policy_set(p, o.name, one, d);
+			CHECK(st == HT_OK || (strstr(one, "hif8") && st == HT_E_UNSUPPORTED));
+			CHECK(ht_policy_set(p, o.name, "x|y", d) == HT_E_USAGE);
+			ht_policy_free(p);
+			value += length + (value[length] == '|');
+		}
+		CHECK(*o.help && o.fallback);
+	}
+	CHECK(n >= 14);
+	CHECK(ht_policy_new(NULL, d, &p) == HT_OK);
+	CHECK(!strcmp(ht_policy_name(p), "must_keep_origin_dtype"));
+	CHECK(ht_policy_set(p, "graph-run-mode", "0", d) == HT_OK);
+	CHECK(!strcmp(ht_policy_name(p), "force_fp16"));
+	CHECK(ht_policy_set(p, "graph_run_mode", "1", d) == HT_OK);
+	CHECK(!strcmp(ht_policy_name(p), "must_keep_origin_dtype"));
+	CHECK(ht_policy_set(p, "profile", "ascend910", d) == HT_OK);
+	CHECK(!strcmp(ht_policy_name(p), "allow_fp32_to_fp16"));
+	CHECK(ht_policy_set(p, "precision_mode_v2", "mixed_bfloat16", d) == HT_OK);
+	CHECK(ht_policy_set(p, "precision_mode", "allow_mix_precision_bf16", d) == HT_E_USAGE);
+	CHECK(ht_policy_set(p, "keep_dtype", "/no/such/file", d) == HT_E_ENVIRONMENT);
+	CHECK(ht_policy_set(p, "keep_dtypes", "x", d) == HT_E_USAGE);
+	CHECK(ht_policy_set(p, "ops_info", "/no/such/folder", d) == HT_E_ENVIRONMENT);
+	ht_policy_free(p);
+	ht_diags_free(d);
+}
+
 static void runs(const char *path)
 {
 	struct ht_diags *d = ht_diags_new();
@@ -285,6 +328,7 @@ int main(int argc, char **argv)
 	small_things();
 	failures_are_told(argv[1]);
 	inputs_and_settings(argv[1]);
+	options();
 	runs(argv[1]);
 	if (failures)
 		fprintf(stderr, "%d claims do not hold\n", failures);
