@@ -98,6 +98,9 @@ struct ht_lowering {
 	struct ht_policy keep; /* where none is named */
 	struct ht_phases phases;
 };
+/* Some policies decide on the graph as imported (struct ht_policy_kind), which then goes through the
+ * other passes as any graph with dtypes of its own: a lowering up to the precision ends at once. */
+bool ht_policy_paints(const struct ht_policy *p);
 /* Whether a pipeline names a pass. */
 bool ht_pipeline_names(const char *pipeline, const char *pass);
 enum ht_upto { HT_UPTO_PRECISION, HT_UPTO_LAYOUT };

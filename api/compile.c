@@ -82,6 +82,22 @@ bool ht_pipeline_names(const char *pipeline, const char *pass)
 	return false;
 }
 
+bool ht_policy_paints(const struct ht_policy *p)
+{
+	return p && ht_policy_effective(p)->paint;
+}
+
+/* Painted is all that was imported, or what the outputs need that somebody asked for. */
+static enum ht_status paint(
+	const struct ht_model *m, struct ht_lowering *l, const char *stop_after, bool *stopped)
+{
+	if (!ht_policy_paints(l->passes.policy))
+		return HT_OK;
+	HT_TRY(run(l, m->outputs_set ? "feeds,prune,precision" : "precision", stop_after, stopped));
+	ht_phase_end(&l->phases, "precision");
+	return HT_OK;
+}
+
 enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile_options *opt,
 	enum ht_open open, enum ht_upto upto, const char *stop_after, struct ht_work *w,
 	struct ht_diags *d, struct ht_lowering *l)
@@ -112,13 +128,19 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 	};
 	if (!l->passes.target)
 		return HT_E_USAGE;
+	HT_TRY(paint(m, l, stop_after, &stopped));
+	if (ht_policy_paints(l->passes.policy) && upto == HT_UPTO_PRECISION)
+		return HT_OK;
 	/* Policies also decide on graphs that cannot be compiled, such as training graphs, whose
 	 * variables have no values. */
 	l->passes.keep_variables = upto == HT_UPTO_PRECISION && !l->passes.variables;
 	HT_TRY(run(l, ht_pipeline_cleanup, stop_after, &stopped));
 	ht_phase_end(&l->phases, "cleanup");
-	HT_TRY(run(l, ht_pipeline_precision, stop_after, &stopped));
-	ht_phase_end(&l->phases, "precision");
+	HT_TRY(run(l,
+		ht_policy_paints(l->passes.policy) ? ht_pipeline_painted : ht_pipeline_precision,
+		stop_after, &stopped));
+	ht_phase_end(&l->phases,
+		ht_policy_paints(l->passes.policy) ? "merge casts" : "precision");
 	if (upto == HT_UPTO_PRECISION)
 		return HT_OK;
 	HT_TRY(run(l, ht_pipeline_layout, stop_after, &stopped));

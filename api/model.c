@@ -414,6 +414,7 @@ enum ht_status ht_model_copy(const struct ht_model *m, struct ht_work *w, enum h
 	e->method = m->entry->method;
 	e->inputs = port_in(g, m->entry->inputs, &w->arena);
 	e->outputs = port_in(g, m->entry->outputs, &w->arena);
+	e->targets = port_in(g, m->entry->targets, &w->arena);
 	g->entries = e;
 	for (const struct ht_port *p = e->inputs; p; p = p->next, from = from->next)
 		HT_TRY(state_shape(m, p, from, open, &w->arena, d));

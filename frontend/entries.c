@@ -207,8 +207,9 @@ enum ht_status ht_entry_for_outputs(struct ht_graph *g, const struct ht_entry *l
 	const struct ht_str *names, size_t count, struct ht_diags *d, struct ht_entry **out)
 {
 	struct ht_entry *e = HT_NEW(g->arena, struct ht_entry);
-	struct ht_port **end = &e->outputs;
+	struct ht_port **end = &e->outputs, **targets = &e->targets;
 	struct ht_value v;
+	struct ht_node *n;
 	struct ht_str name;
 
 	e->name = e->method = HT_STR("");
@@ -218,6 +219,11 @@ enum ht_status ht_entry_for_outputs(struct ht_graph *g, const struct ht_entry *l
 		add_placeholders(g, e);
 	for (size_t i = 0; i < count; i++) {
 		name = names[i];
+		n = ht_graph_node(g, name);
+		if (n && !n->outs && !ht_node_result_count(n)) {
+			add_port(g, &targets, n->name, (struct ht_value){ n, -1, { 0 } });
+			continue;
+		}
 		if (!ht_entry_value(g, name, &v))
 			return no_such_output(g, name, d);
 		if (ht_str_ends(name, ":0"))

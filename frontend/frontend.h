@@ -47,8 +47,9 @@ enum ht_status ht_import_memory(struct ht_arena *a, const void *p, size_t n, con
 /* A graph without signatures: an entry whose inputs are the placeholders and whose outputs are
  * the nodes that nobody uses. */
 struct ht_entry *ht_default_entry(struct ht_graph *g);
-/* An entry for outputs named by the user: "node", "node:1".  HT_E_USAGE with near names when
- * there is none, or when one is named twice.  Inputs are those of `like`, or the placeholders when it is NULL. */
+/* An entry for outputs named by the user: "node", "node:1"; a node without results, such as that of
+ * a training step, becomes a target.  HT_E_USAGE with near names when there is none, or when one is
+ * named twice.  Inputs are those of `like`, or the placeholders when it is NULL. */
 enum ht_status ht_entry_for_outputs(struct ht_graph *g, const struct ht_entry *like,
 	const struct ht_str *names, size_t count, struct ht_diags *d, struct ht_entry **out);
 

@@ -100,6 +100,7 @@ static void copy_entries(const struct copy *c, const struct ht_graph *from)
 		n->method = e->method;
 		n->inputs = copy_ports(c, e->inputs);
 		n->outputs = copy_ports(c, e->outputs);
+		n->targets = copy_ports(c, e->targets);
 		*end = n;
 		end = &n->next;
 	}

@@ -214,6 +214,7 @@ struct ht_entry {
 	struct ht_str name; /* "serving_default"; "" for graphs without signatures */
 	struct ht_str method;
 	struct ht_port *inputs, *outputs;
+	struct ht_port *targets; /* nodes to run for their effects; value.index is -1 */
 	struct ht_entry *next;
 };
 

@@ -277,6 +277,7 @@ static bool verify_graph(struct ht_graph *g, const char *path, struct ht_diags *
 	for (const struct ht_entry *e = g->entries; e; e = e->next) {
 		check_ports(&v, "entry input", e->inputs);
 		check_ports(&v, "entry output", e->outputs);
+		check_ports(&v, "entry target", e->targets);
 	}
 	if (g->function) {
 		check_ports(&v, "function argument", g->function->args);

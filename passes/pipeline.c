@@ -8,7 +8,9 @@ const char ht_pipeline_cleanup[] = "feeds,split_fused,prune,inline,freeze,split_
 				   "simplify,cse,layer_norm,gelu,swish,batch_norm,simplify,cse,"
 				   "prune,infer";
 
-const char ht_pipeline_precision[] = "precision,casts,cse,prune,infer";
+#define MERGE "casts,cse,prune,infer"
+const char ht_pipeline_precision[] = "precision," MERGE;
+const char ht_pipeline_painted[] = MERGE;
 
 /* Transposes meet before and behind what fold_pad and dilate look at, so those come last. */
 const char ht_pipeline_layout[] = "split_batch_norm,layout,transposes,fold,simplify,cse,identity,"

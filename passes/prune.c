@@ -37,6 +37,7 @@ static void mark(struct prune *p)
 		if (p->c->entry && e != p->c->entry)
 			continue;
 		need_ports(p, e->outputs);
+		need_ports(p, e->targets);
 		need_ports(p, e->inputs);
 	}
 	while (p->count) {
@@ -105,55 +106,17 @@ static void remove_rest(struct prune *p)
 
 /* ---- functions ---- */
 
-struct calls {
-	struct ht_graph *g;
-	struct ht_arena *arena;
-	struct ht_map called; /* name → function, once seen */
-	size_t done;
-};
-
-static void call_named(struct calls *c, struct ht_str name)
-{
-	struct ht_function *f = ht_graph_function(c->g, name);
-
-	if (f)
-		ht_map_at(&c->called, f->name)->value = f;
-}
-
-static void calls_of_value(struct calls *c, const struct ht_attr_value *v)
-{
-	if (v->kind == HT_ATTR_FUNC)
-		call_named(c, v->func->name);
-	for (size_t i = 0; v->kind == HT_ATTR_LIST && i < v->list.n; i++)
-		if (v->list.item[i].kind == HT_ATTR_FUNC)
-			call_named(c, v->list.item[i].func->name);
-}
-
-static void calls_of_graph(struct calls *c, const struct ht_graph *g)
-{
-	for (const struct ht_node *n = g->first; n; n = n->next) {
-		if (n->op == HT_OP_OPAQUE)
-			call_named(c,
-				n->type); /* a call may be written as a node of the function's type */
-		for (const struct ht_attr *a = n->attrs; a; a = a->next)
-			calls_of_value(c, &a->value);
-	}
-}
-
 static void drop_functions(struct ht_graph *g, struct ht_arena *scratch)
 {
-	struct calls c = { .g = g, .arena = scratch };
 	struct ht_function **f = &g->functions;
+	struct ht_map called;
 
 	if (!g->functions)
 		return;
-	ht_map_init(&c.called, scratch);
-	calls_of_graph(&c, g);
-	while (c.done < c.called.count)
-		calls_of_graph(&c, ((struct ht_function *)c.called.entries[c.done++].value)->body);
+	ht_called_functions(g, scratch, &called);
 	g->last_function = NULL;
 	while (*f) {
-		if (ht_map_get(&c.called, (*f)->name)) {
+		if (ht_map_get(&called, (*f)->name)) {
 			g->last_function = *f;
 			f = &(*f)->next;
 		} else {

@@ -126,4 +126,9 @@ bool ht_is_add(enum ht_op op);
 enum ht_status ht_rw_each(struct ht_graph *g, struct ht_pass_context *c,
 	void (*visit)(struct ht_rw *r, struct ht_node *n));
 
+/* ---- calls.c ---- */
+
+/* The functions that the graph can come to call, by name; fills `called`, whose memory is from `a`. */
+void ht_called_functions(const struct ht_graph *g, struct ht_arena *a, struct ht_map *called);
+
 #endif

@@ -339,11 +339,23 @@ static void init(struct lower *l, struct ht_graph *g, struct ht_pass_context *c,
 		l->order[n->id] = position++;
 }
 
+static enum ht_status refuse_targets(const struct ht_pass_context *c)
+{
+	const struct ht_port *t = c->entry->targets;
+
+	if (!t)
+		return HT_OK;
+	return ht_error(c->diags, HT_E_UNSUPPORTED,
+		(struct ht_where){ .node = t->name, .op = t->value.node->type, .offset = -1 },
+		"this is asked for, but has no result to compute");
+}
+
 enum ht_status ht_lower(
 	struct ht_graph *g, struct ht_pass_context *c, struct ht_arena *a, struct ht_plan **out)
 {
 	struct lower l;
 
+	HT_TRY(refuse_targets(c));
 	HT_TRY(ht_graph_sort(g, c->diags));
 	init(&l, g, c, a);
 	HT_TRY(check_support(&l));

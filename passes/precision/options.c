@@ -219,14 +219,28 @@ static enum ht_status set_hf32(struct setting *s)
 	return illegal(s, "0, 1, 00, 01, 10, 11, true and false");
 }
 
+static enum ht_status set_grappler(struct setting *s)
+{
+	return ht_grappler_option(&s->p->grappler, s->key, s->value, s->d);
+}
+
 static const struct {
 	const char *key;
 	enum ht_status (*set)(struct setting *s);
 } options[] = {
 	{ "allow_hf32", set_hf32 },
+	{ "allowlist_add", set_grappler },
+	{ "allowlist_remove", set_grappler },
+	{ "clearlist_add", set_grappler },
+	{ "clearlist_remove", set_grappler },
 	{ "customize_dtypes", set_customize },
+	{ "denylist_add", set_grappler },
+	{ "denylist_remove", set_grappler },
 	{ "enable_reduce_precision", set_reduce_precision },
 	{ "graph_run_mode", set_run_mode },
+	{ "grappler_level", set_grappler },
+	{ "inferlist_add", set_grappler },
+	{ "inferlist_remove", set_grappler },
 	{ "keep_dtype", set_keep_dtype },
 	{ "lenient", set_lenient },
 	{ "modify_mixlist", set_mixlist },

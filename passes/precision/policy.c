@@ -10,33 +10,39 @@
 /* The vendor's modes decide by ht_ascend_decide. */
 const struct ht_policy_kind ht_policy_kinds[] = {
 	{ "allow_fp32_to_bf16", "float32 where a kernel offers it, else bfloat16", NULL,
-		HT_MODE_ALLOW_BF16, V1, ht_ascend_decide },
+		HT_MODE_ALLOW_BF16, V1, ht_ascend_decide, NULL },
 	{ "allow_fp32_to_fp16", "float32 where a kernel offers it, else float16", NULL,
-		HT_MODE_ALLOW_FP16, V1, ht_ascend_decide },
+		HT_MODE_ALLOW_FP16, V1, ht_ascend_decide, NULL },
 	{ "allow_mix_precision", MIXED("float16"), "allow_mix_precision_fp16", HT_MODE_MIX_FP16, V1,
-		ht_ascend_decide },
+		ht_ascend_decide, NULL },
 	{ "allow_mix_precision_bf16", MIXED("bfloat16"), NULL, HT_MODE_MIX_BF16, V1,
-		ht_ascend_decide },
+		ht_ascend_decide, NULL },
 	{ "allow_mix_precision_fp16", MIXED("float16"), NULL, HT_MODE_MIX_FP16, V1,
-		ht_ascend_decide },
+		ht_ascend_decide, NULL },
 	{ "cube_fp16in_fp32out",
 		"float16 operands and float32 results for matrix products and convolutions, "
 		"float32 elsewhere",
-		NULL, HT_MODE_CUBE, V1 | V2, ht_ascend_decide },
+		NULL, HT_MODE_CUBE, V1 | V2, ht_ascend_decide, NULL },
 	{ "force_fp16", "float16 wherever a kernel offers it", NULL, HT_MODE_FORCE_FP16, V1,
-		ht_ascend_decide },
+		ht_ascend_decide, NULL },
 	{ "force_fp32", "float32 wherever a kernel offers it", NULL, HT_MODE_FORCE_FP32, V1,
-		ht_ascend_decide },
+		ht_ascend_decide, NULL },
 	{ "fp16", "float16 wherever a kernel offers it", "force_fp16", HT_MODE_FORCE_FP16, V2,
-		ht_ascend_decide },
+		ht_ascend_decide, NULL },
+	{ "grappler-bf16", "bfloat16 as TensorFlow's auto_mixed_precision with oneDNN", NULL,
+		HT_GRAPPLER_BF16, 0, NULL, ht_grappler_paint },
+	{ "grappler-fp16", "float16 as TensorFlow's auto_mixed_precision on a GPU", NULL,
+		HT_GRAPPLER_FP16, 0, NULL, ht_grappler_paint },
+	{ "grappler-fp16-cpu", "float16 emulated as TensorFlow's auto_mixed_precision on a CPU",
+		NULL, HT_GRAPPLER_FP16_CPU, 0, NULL, ht_grappler_paint },
 	{ "mixed_bfloat16", MIXED("bfloat16"), "allow_mix_precision_bf16", HT_MODE_MIX_BF16, V2,
-		ht_ascend_decide },
+		ht_ascend_decide, NULL },
 	{ "mixed_float16", MIXED("float16"), "allow_mix_precision_fp16", HT_MODE_MIX_FP16, V2,
-		ht_ascend_decide },
+		ht_ascend_decide, NULL },
 	{ "must_keep_origin_dtype", "every dtype as the graph has it", NULL, HT_MODE_KEEP, V1,
-		ht_ascend_decide },
+		ht_ascend_decide, NULL },
 	{ "origin", "every dtype as the graph has it", "must_keep_origin_dtype", HT_MODE_KEEP, V2,
-		ht_ascend_decide },
+		ht_ascend_decide, NULL },
 	{ 0 },
 };
 
@@ -149,6 +155,17 @@ static enum ht_status check_machine(const struct ht_policy *p, struct ht_diags *
 		k->name, p->profile->name);
 }
 
+static enum ht_status check_grappler(const struct ht_policy *p, struct ht_diags *d)
+{
+	const struct ht_policy_kind *k = ht_policy_effective(p);
+
+	if (!p->grappler.option || k->paint == ht_grappler_paint)
+		return HT_OK;
+	return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+		"%s is for policies grappler-bf16, grappler-fp16 and grappler-fp16-cpu, not '%s'",
+		p->grappler.option, k->name);
+}
+
 static enum ht_status check_readers(const struct ht_policy *p, struct ht_diags *d)
 {
 	if (ht_policy_effective(p)->decide == ht_ascend_decide)
@@ -166,6 +183,7 @@ enum ht_status ht_policy_check(const struct ht_policy *p, struct ht_diags *d)
 		ht_note(d, HT_NOWHERE, "no precision mode is stated: %s, the default of %s on %s",
 			ht_policy_effective(p)->name, p->run_mode ? "training" : "inference",
 			p->profile->name);
+	HT_TRY(check_grappler(p, d));
 	HT_TRY(check_readers(p, d));
 	HT_TRY(check_mixlist(p, d));
 	HT_TRY(check_customize(p, d));

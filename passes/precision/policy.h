@@ -6,7 +6,11 @@
 #define HT_POLICY_H
 
 #include "base/base.h"
+#include "passes/precision/grappler_options.h"
 
+struct ht_decisions;
+struct ht_graph;
+struct ht_pass_context;
 struct ht_precision;
 struct ht_profile;
 
@@ -21,6 +25,10 @@ struct ht_policy_kind {
 	unsigned spelling;   /* bit set: HT_NAMED_MODE, HT_NAMED_MODE_V2 have the name too */
 	/* Narrows the choices of all nodes and settles them, in an order of its own. */
 	void (*decide)(struct ht_precision *p);
+	/* Instead of `decide`: decides on the graph as imported, which need not be one that we can
+	 * compile, and writes the decision into it. */
+	enum ht_status (*paint)(
+		struct ht_graph *g, struct ht_pass_context *c, struct ht_decisions *out);
 };
 extern const struct ht_policy_kind ht_policy_kinds[]; /* ended by a row without a name */
 
@@ -146,6 +154,7 @@ struct ht_policy {
 	const char *select_impl; /* op_select_implmode, or NULL */
 	struct ht_rules rules[HT_RULE_SETS];
 	struct ht_ops_info *ops_info;   /* NULL: none */
+	struct ht_grappler_options grappler;
 	const char *without_effect[16]; /* options that were accepted and do nothing */
 	size_t without_effects;
 	struct ht_arena arena;

@@ -21,6 +21,8 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 		return HT_OK;
 	p.profile = c->policy->profile;
 	HT_TRY(ht_policy_check(c->policy, c->diags));
+	if (ht_policy_effective(c->policy)->paint)
+		return ht_policy_effective(c->policy)->paint(g, c, out);
 	HT_TRY(ht_rules_resolve(&p));
 	ht_units_build(&p);
 	for (struct ht_node *n = g->first; n; n = n->next)

@@ -15,6 +15,7 @@
 #include "base/base.h"
 #include "ir/ir.h"
 #include "passes/passes.h"
+#include "passes/precision/grappler.h"
 #include "passes/precision/policy.h"
 
 /* ---- profile.c: what a machine offers; tables made from data/ ---- */

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What TensorFlow's Grappler auto_mixed_precision decides for a frozen GraphDef, offline and
-without a GPU.
+"""What TensorFlow's Grappler auto_mixed_precision decides for a GraphDef, offline and without a GPU.
 
 Prints JSON: {"casts": [[cast node, input, dtype], …], "types": {node: {type attribute: dtype}},
-"nodes": N}, sorted, with only the type attributes that the rewrite changed.
+"nodes": N}, sorted, with only the type attributes that the rewrite changed: an element of a list
+attribute is T[0], a node of a function FUNCTION:node.
 
 fp16 is the CUDA mode on a described, not present, GPU of compute capability 8.0 (Grappler reads the
-architecture from the device's properties; an environment variable lets it go on without one).  bf16
-is the oneDNN mode, which needs AVX512F on the machine.  Lists are changed through Grappler's own
-environment variables.
+architecture from the device's properties), and needs a TensorFlow built for CUDA, whose kernels
+count.  bf16 is the oneDNN mode, which needs AVX512F on the machine.  Lists are changed through
+Grappler's own environment variables.
 """
 import argparse
 import json
@@ -42,16 +42,23 @@ def devices(on_gpu):
     gpu.properties.type, gpu.properties.vendor = 'GPU', 'NVIDIA'
     gpu.properties.frequency, gpu.properties.num_cores = 1000, 60
     gpu.properties.environment.update({'architecture': '8.0', 'cuda': '11020', 'cudnn': '8100'})
-    return [cpu, gpu], (gpu if on_gpu else cpu).name
+    return ([cpu, gpu], gpu.name) if on_gpu else ([cpu], cpu.name)
+
+
+def set_lists(edits, level=None):
+    """edits: {('allow', 'add'): ['Exp', …]}; what is not in it is as TensorFlow ships it."""
+    for l, variable in LISTS.items():
+        for verb in 'add', 'remove':
+            os.environ[f'{PREFIX}{variable}_{verb.upper()}'] = ','.join(edits.get((l, verb), ()))
+    os.environ[PREFIX + 'LEVEL'] = level or ''
 
 
 def rewrite(graph_def, fetch, mode):
-    """The graph after the one optimizer, with every other Grappler pass left out."""
+    """The graph as imported and after the one optimizer, with every other Grappler pass left out.
+    Nodes without a device are where the mode wants them.  What TensorFlow refuses is an exception."""
     import tensorflow as tf
     from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
     from tensorflow.python.grappler import cluster, tf_optimizer
-    for n in graph_def.node:
-        n.device = ''
     graph = tf.Graph()
     with graph.as_default():
         tf.import_graph_def(graph_def, name='')
@@ -60,7 +67,7 @@ def rewrite(graph_def, fetch, mode):
         meta.collection_def['train_op'].node_list.value.append(f)
     known, where = devices(mode == 'fp16')
     for n in meta.graph_def.node:
-        n.device = where
+        n.device = n.device or where
     config = config_pb2.ConfigProto()
     options = config.graph_options.rewrite_options
     options.optimizers.append(MODES[mode])
@@ -68,39 +75,56 @@ def rewrite(graph_def, fetch, mode):
     options.min_graph_nodes = -1
     options.meta_optimizer_iterations = rewriter_config_pb2.RewriterConfig.ONE
     described = cluster.Cluster(devices=known, disable_detailed_stats=True, disable_timeline=True)
-    return tf_optimizer.OptimizeGraph(config, meta, verbose=False, graph_id=b'oracle',
-                                      cluster=described)
+    after = tf_optimizer.OptimizeGraph(config, meta, verbose=False, graph_id=b'oracle',
+                                       cluster=described)
+    return meta.graph_def, after
+
+
+def types_of(node):
+    """{attribute, or attribute[i]: dtype number}"""
+    out = {}
+    for name, value in node.attr.items():
+        kind = value.WhichOneof('value')
+        if kind == 'type':
+            out[name] = value.type
+        elif kind == 'list':
+            out.update({f'{name}[{i}]': t for i, t in enumerate(value.list.type)})
+    return out
 
 
 def changes(before, after):
     import tensorflow as tf
 
     def name(t): return tf.dtypes.as_dtype(t).name
-    old = {n.name: n for n in before.node}
+
+    def compare(prefix, old, new):
+        old = {n.name: n for n in old}
+        for n in new:
+            if n.name not in old:
+                if n.op == 'Cast':
+                    source = n.input[0].split(':')
+                    port = source[-1] if len(source) > 1 and source[-1] != '0' else ''
+                    casts.append([prefix + n.name, prefix + source[0] + ':' * bool(port) + port,
+                                  name(n.attr['DstT'].type)])
+                continue
+            was = types_of(old[n.name])
+            diff = {k: name(t) for k, t in types_of(n).items() if t != was.get(k)}
+            if diff:
+                types[prefix + n.name] = diff
+
     casts, types = [], {}
-    for n in after.node:
-        if n.name not in old:
-            if n.op == 'Cast':
-                casts.append([n.name, n.input[0], name(n.attr['DstT'].type)])
-            continue
-        diff = {k: name(v.type) for k, v in n.attr.items()
-                if v.WhichOneof('value') == 'type' and v.type != old[n.name].attr[k].type}
-        if diff:
-            types[n.name] = diff
+    compare('', before.node, after.node)
+    bodies = {f.signature.name: f.node_def for f in before.library.function}
+    for f in after.library.function:
+        compare(f.signature.name + ':', bodies.get(f.signature.name, []), f.node_def)
     return {'casts': sorted(casts), 'types': dict(sorted(types.items())), 'nodes': len(after.node)}
 
 
 def main():
     a = arguments()
     os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
-    os.environ[PREFIX + 'SIMULATE_GPU'] = '1'
-    if a.level:
-        os.environ[PREFIX + 'LEVEL'] = a.level
-    for l, variable in LISTS.items():
-        for verb in ('add', 'remove'):
-            v = getattr(a, f'{l}_{verb}')
-            if v:
-                os.environ[f'{PREFIX}{variable}_{verb.upper()}'] = v
+    set_lists({(l, verb): value.split(',') for l in LISTS for verb in ('add', 'remove')
+               if (value := getattr(a, f'{l}_{verb}'))}, a.level)
     import tensorflow as tf
     from google.protobuf import text_format
     graph = tf.compat.v1.GraphDef()
@@ -110,11 +134,11 @@ def main():
         text_format.Parse(data.decode(), graph)
     else:
         graph.ParseFromString(data)
-    after = rewrite(graph, a.fetch.split(','), a.mode)
+    before, after = rewrite(graph, a.fetch.split(','), a.mode)
     if a.out:
         with open(a.out, 'wb') as file:
             file.write(after.SerializeToString())
-    json.dump(changes(graph, after), sys.stdout, indent=1)
+    json.dump(changes(before, after), sys.stdout, indent=1)
     print()
 
 

@@ -1,0 +1,262 @@
+/* What is painted, written into the graph. */
+#include "passes/precision/paint.h"
+
+#include "passes/precision/precision.h"
+
+#include <string.h>
+
+/* Casts of one result: to the low type, and from it back to float32. */
+struct pair {
+	struct ht_node *low, *f32;
+};
+
+struct rewrite {
+	struct ht_paint_graph *p;
+	const struct ht_painted *how;
+	struct ht_str prefix; /* of names in the report */
+	struct ht_decisions *out;
+	struct pair *casts; /* by number in out_vertex */
+	uint32_t ids;       /* of the graph as it was */
+};
+
+static bool is_low(const struct rewrite *r, uint32_t v)
+{
+	return v != HT_NO_VERTEX && r->how->low_vertex[v];
+}
+
+static uint32_t operand_vertex(const struct rewrite *r, const struct ht_node *n, int32_t i)
+{
+	return r->p->op[n->id] ? r->p->in_vertex[r->p->first_in[n->id] + (uint32_t)i]
+			       : HT_NO_VERTEX;
+}
+
+/* ---- the report ---- */
+
+static struct ht_str reported(struct rewrite *r, struct ht_str name)
+{
+	return r->prefix.n ? ht_str_printf(r->out->arena, "%.*s%.*s", HT_STR_ARG(r->prefix),
+				     HT_STR_ARG(name))
+			   : name;
+}
+
+static void note_type(struct rewrite *r, uint32_t v, struct ht_str attr, enum ht_dtype from,
+	enum ht_dtype to)
+{
+	struct ht_decisions *d = r->out;
+	const struct ht_node *n = r->p->vertex[v].node;
+
+	if (r->p->vertex[v].item >= 0)
+		attr = ht_str_printf(
+			d->arena, "%.*s[%d]", HT_STR_ARG(attr), (int)r->p->vertex[v].item);
+	d->type = ht_grow(d->arena, d->type, d->types, &d->type_cap, sizeof *d->type);
+	d->type[d->types++] = (struct ht_decided_type){
+		.origin = n->origin,
+		.origins = r->prefix.n ? 0 : n->origins,
+		.node = reported(r, n->name),
+		.attr = attr,
+		.from = from,
+		.to = to,
+		.rule = r->how->rule[v],
+	};
+}
+
+static void note_cast(struct rewrite *r, const struct ht_node *cast, enum ht_dtype from, enum ht_dtype to)
+{
+	struct ht_decisions *d = r->out;
+	struct ht_value v = cast->in[0];
+	int32_t port = ht_paint_result(r->p, v);
+	struct ht_str source = reported(r, v.node->name);
+
+	if (v.node->id < r->ids && port > 0)
+		source = ht_str_printf(d->arena, "%.*s:%d", HT_STR_ARG(source), (int)port);
+	d->cast = ht_grow(d->arena, d->cast, d->casts, &d->cast_cap, sizeof *d->cast);
+	d->cast[d->casts++] = (struct ht_decided_cast){
+		.name = reported(r, cast->name),
+		.source = source,
+		.from = from,
+		.to = to,
+		.constant = v.node->op == HT_OP_Const,
+	};
+}
+
+/* ---- types ---- */
+
+static void set_type(struct rewrite *r, uint32_t v)
+{
+	struct ht_vertex *at = &r->p->vertex[v];
+	struct ht_node *n = at->node;
+	const char *name = r->p->op[n->id]->attr[at->attr].name;
+	enum ht_dtype low = r->how->low;
+	struct ht_attr *a;
+
+	note_type(r, v, ht_str(name), HT_F32, low);
+	if (at->item < 0) {
+		ht_attr_set_type(n, name, low);
+		return;
+	}
+	a = ht_attr_find(n, name);
+	a->value.list.item[at->item].type = low;
+}
+
+/* The items of a list may be shared with the graph that this one is a copy of. */
+static void own_lists(struct rewrite *r, struct ht_node *n)
+{
+	const struct ht_tf_op *op = r->p->op[n->id];
+
+	for (int i = 0; i < op->attrs; i++) {
+		struct ht_attr *a = op->attr[i].list ? ht_attr_find(n, op->attr[i].name) : NULL;
+		struct ht_attr_value *items;
+		if (!a || a->value.kind != HT_ATTR_LIST || !a->value.list.n)
+			continue;
+		items = HT_NEW_ARRAY(r->p->graph->arena, struct ht_attr_value, a->value.list.n);
+		memcpy(items, a->value.list.item, a->value.list.n * sizeof *items);
+		a->value.list.item = items;
+	}
+}
+
+/* Attribute U of a batch norm that became one of the second version is new. */
+static void note_new_attr(struct rewrite *r, struct ht_node *n, uint32_t v)
+{
+	const struct ht_vertex *at = &r->p->vertex[v];
+
+	if (r->how->renamed[n->id] && at->attr >= 0 && !is_low(r, v) &&
+		!strcmp(r->p->op[n->id]->attr[at->attr].name, "U"))
+		note_type(r, v, HT_STR("U"), HT_F32, HT_F32);
+}
+
+static void set_types(struct rewrite *r, struct ht_node *n)
+{
+	struct ht_paint_graph *p = r->p;
+	bool any_float = false, any_low = false, list = false;
+
+	for (uint32_t v = p->first_vertex[n->id]; v < p->vertex_end[n->id]; v++) {
+		any_float |= p->vertex[v].attr >= 0 && ht_is_float((enum ht_dtype)p->vertex[v].dtype);
+		any_low |= is_low(r, v);
+		list |= is_low(r, v) && p->vertex[v].item >= 0;
+	}
+	r->out->float_nodes += any_float;
+	r->out->low_nodes += any_low;
+	if (list)
+		own_lists(r, n);
+	for (uint32_t v = p->first_vertex[n->id]; v < p->vertex_end[n->id]; v++) {
+		note_new_attr(r, n, v);
+		if (is_low(r, v) && !r->how->emulate)
+			set_type(r, v);
+	}
+	for (int32_t i = 0; i < n->outs; i++)
+		if (is_low(r, ht_paint_source(p, ht_out(n, i))) && !r->how->emulate &&
+			n->out[i].dtype != HT_INVALID)
+			n->out[i].dtype = r->how->low;
+}
+
+/* ---- casts ---- */
+
+static struct ht_node *new_cast(struct rewrite *r, struct ht_value v, enum ht_dtype to)
+{
+	struct ht_graph *g = r->p->graph;
+	enum ht_dtype from = to == HT_F32 ? r->how->low : HT_F32;
+	struct ht_node *n, *source = v.node;
+	struct ht_type type = { to, HT_SHAPE_UNKNOWN };
+	struct ht_str name;
+	int32_t port = source->id < r->ids ? ht_paint_result(r->p, v) : 0;
+	int number = 0;
+
+	do
+		name = ht_str_printf(g->arena, "%.*s-%d-CastTo%s-%d-%s", HT_STR_ARG(source->name),
+			(int)port, to == HT_F32 ? "Fp32" : to == HT_F16 ? "Fp16" : "Bf16",
+			number++, r->how->suffix);
+	while (ht_graph_node(g, name));
+	if (v.index < source->outs && !v.port.n)
+		type.shape = source->out[v.index].shape;
+	n = ht_node_new(g, HT_STR("Cast"), name);
+	n->device = source->device;
+	ht_attr_set_type(n, "SrcT", from);
+	ht_attr_set_type(n, "DstT", to);
+	ht_attr_set_bool(n, "Truncate", false);
+	ht_node_set_ins(n, &v, 1);
+	ht_node_set_outs(n, 1);
+	n->out[0] = type;
+	if (source->next)
+		ht_node_move(n, source->next);
+	note_cast(r, n, from, to);
+	return n;
+}
+
+/* Results of an op that nobody knows, told by name in a function, do not share their casts. */
+static struct pair *casts_of(struct rewrite *r, struct ht_value v)
+{
+	int32_t i = ht_paint_result(r->p, v);
+	uint32_t id = v.node->id;
+
+	if (i < 0 || (uint32_t)i >= r->p->out_end[id] - r->p->first_out[id])
+		return HT_NEW(r->p->arena, struct pair);
+	return &r->casts[r->p->first_out[id] + (uint32_t)i];
+}
+
+static struct ht_value to_low(struct rewrite *r, struct ht_value v)
+{
+	struct pair *c = casts_of(r, v);
+
+	if (!c->low)
+		c->low = new_cast(r, v, r->how->low);
+	return ht_out(c->low, 0);
+}
+
+/* Back to float32 what is low: a painted result, or when that is only emulated its rounding. */
+static struct ht_value to_f32(struct rewrite *r, struct ht_value v)
+{
+	struct pair *c = casts_of(r, v);
+
+	if (!c->f32)
+		c->f32 = new_cast(r, r->how->emulate ? to_low(r, v) : v, HT_F32);
+	return ht_out(c->f32, 0);
+}
+
+/* What operand `i` of a node is to be instead of `v`. */
+static struct ht_value cast_for(struct rewrite *r, struct ht_value v, bool low)
+{
+	uint32_t from = ht_paint_source(r->p, v);
+
+	if (r->how->emulate && low)
+		return ht_out(new_cast(r, to_low(r, v), HT_F32), 0);
+	if (is_low(r, from) == low)
+		return v;
+	return low ? to_low(r, v) : to_f32(r, v);
+}
+
+static void cast_operands(struct rewrite *r, struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->ins; i++) {
+		/* Round a loop there is no place for a cast, nor, as both sides agree, any need. */
+		if (n->in[i].node->id < r->ids && !ht_closes_loop(n->in[i].node, n))
+			n->in[i] = cast_for(r, n->in[i], is_low(r, operand_vertex(r, n, i)));
+	}
+}
+
+static void cast_ports(struct rewrite *r, struct ht_port *port)
+{
+	for (; port; port = port->next)
+		if (port->value.node->id < r->ids)
+			port->value = cast_for(r, port->value, false);
+}
+
+void ht_paint_rewrite(struct ht_paint_graph *p, const struct ht_painted *how, struct ht_str prefix,
+	struct ht_decisions *out)
+{
+	struct rewrite r = { p, how, prefix, out, NULL, p->graph->ids };
+	struct ht_node *last = p->graph->last;
+
+	r.casts = HT_NEW_ARRAY(p->arena, struct pair, p->outs);
+	for (struct ht_node *n = p->graph->first; n; n = n->next)
+		set_types(&r, n);
+	for (struct ht_node *n = p->graph->first; n; n = n->next) {
+		if (n->id < r.ids)
+			cast_operands(&r, n);
+		if (n == last)
+			break;
+	}
+	for (struct ht_entry *e = p->graph->entries; e; e = e->next)
+		cast_ports(&r, e->outputs);
+	if (p->graph->function)
+		cast_ports(&r, p->graph->function->rets);
+}
