@@ -139,8 +139,7 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 	HT_TRY(run(l,
 		ht_policy_paints(l->passes.policy) ? ht_pipeline_painted : ht_pipeline_precision,
 		stop_after, &stopped));
-	ht_phase_end(&l->phases,
-		ht_policy_paints(l->passes.policy) ? "merge casts" : "precision");
+	ht_phase_end(&l->phases, ht_policy_paints(l->passes.policy) ? "merge casts" : "precision");
 	if (upto == HT_UPTO_PRECISION)
 		return HT_OK;
 	HT_TRY(run(l, ht_pipeline_layout, stop_after, &stopped));

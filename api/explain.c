@@ -239,8 +239,9 @@ static enum ht_status explain(void *arg)
 
 	opt.policy = e->policy;
 	HT_TRY(ht_compile_options_of(&opt, e->d, &opt));
-	HT_TRY(ht_lowering_run(
-		e->m, &opt, ht_policy_paints(e->policy) ? HT_OPEN_KEEP : HT_OPEN_ASSUME, HT_UPTO_PRECISION, NULL, e->w, e->d, &l));
+	HT_TRY(ht_lowering_run(e->m, &opt,
+		ht_policy_paints(e->policy) ? HT_OPEN_KEEP : HT_OPEN_ASSUME, HT_UPTO_PRECISION,
+		NULL, e->w, e->d, &l));
 	collect_types(e, &l.decisions);
 	if (e->types.count)
 		qsort(e->types.entries, e->types.count, sizeof *e->types.entries, by_key);

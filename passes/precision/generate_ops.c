@@ -183,7 +183,8 @@ static const char *dtype(const char *name)
 	static char text[64];
 	size_t n = (size_t)snprintf(text, sizeof text, "HT_%s", name);
 
-	if (n <= 3 || n >= sizeof text || strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789") != n - 3)
+	if (n <= 3 || n >= sizeof text ||
+		strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789") != n - 3)
 		die("'%s' is no dtype", name);
 	for (char *p = text; *p; p++)
 		*p = (char)toupper((unsigned char)*p);
@@ -253,10 +254,10 @@ static void print_arg(FILE *f, const struct attrs *a, char *text, bool result)
 	}
 	text[strcspn(text, ".")] = 0;
 	attr = attr_named(a, text);
-	fprintf(f, "\t{ %s%s%s, %s%s%s, %s, %d, %s, %s },\n", name ? "\"" : "", name ? name : "NULL",
-		name ? "\"" : "", number ? "\"" : "", number ? number : "NULL",
-		number ? "\"" : "", fallback ? fallback : "-1", attr, attr < 0 ? dtype(text) : "HT_INVALID",
-		ref ? "true" : "false");
+	fprintf(f, "\t{ %s%s%s, %s%s%s, %s, %d, %s, %s },\n", name ? "\"" : "",
+		name ? name : "NULL", name ? "\"" : "", number ? "\"" : "",
+		number ? number : "NULL", number ? "\"" : "", fallback ? fallback : "-1", attr,
+		attr < 0 ? dtype(text) : "HT_INVALID", ref ? "true" : "false");
 }
 
 static void print_need(FILE *f, const struct attrs *a, char *text)
@@ -278,9 +279,16 @@ static void print_need(FILE *f, const struct attrs *a, char *text)
 	fprintf(f, ", NULL, NULL },\n");
 }
 
+/* A table in the making. */
+struct table {
+	FILE *f;
+	char *text;
+	size_t bytes;
+};
+
 /* Tables of their own, so that each op's rows are next to each other. */
 struct tables {
-	FILE *attr, *arg, *need, *kernel, *op;
+	struct table attr, arg, need, kernel, op;
 	size_t attrs, args, needs, kernels;
 };
 
@@ -290,7 +298,7 @@ static size_t print_args(struct tables *t, const struct attrs *a, char *text, bo
 	size_t n = 0;
 
 	for (char *w = strtok_r(text, " ", &save); w; w = strtok_r(NULL, " ", &save), n++)
-		print_arg(t->arg, a, w, result);
+		print_arg(t->arg.f, a, w, result);
 	return n;
 }
 
@@ -303,8 +311,8 @@ static void print_kernel(struct tables *t, const struct attrs *a, char *text)
 		die("'%s' is no kernel", text);
 	*needs++ = *end = 0;
 	for (char *w = strtok_r(needs, ",", &save); w; w = strtok_r(NULL, ",", &save), n++)
-		print_need(t->need, a, w);
-	fprintf(t->kernel, "\t{ %s, %zu, needs + %zu },\n",
+		print_need(t->need.f, a, w);
+	fprintf(t->kernel.f, "\t{ %s, %zu, needs + %zu },\n",
 		!strcmp(text, "cpu")   ? "HT_TF_CPU"
 		: !strcmp(text, "gpu") ? "HT_TF_GPU"
 				       : "HT_TF_CPU | HT_TF_GPU",
@@ -335,12 +343,12 @@ static void print_op(struct tables *t, struct op *op)
 
 	line = op->line;
 	for (char *w; (w = next_attr(&attrs));)
-		print_attr(t->attr, &a, w);
+		print_attr(t->attr.f, &a, w);
 	in = print_args(t, &a, args, false);
 	out = print_args(t, &a, results, true);
 	for (char *w = strtok_r(text, " ", &save); w; w = strtok_r(NULL, " ", &save), kernels++)
 		print_kernel(t, &a, w);
-	fprintf(t->op,
+	fprintf(t->op.f,
 		"args + %zu, args + %zu, attrs + %zu, kernels + %zu, %zu, %zu, %d, %zu, true, %s, %s",
 		t->args, t->args + in, t->attrs, t->kernels, in, out, a.n, kernels,
 		strchr(flags, 's') ? "true" : "false", strchr(flags, 'f') ? "true" : "false");
@@ -351,14 +359,14 @@ static void print_op(struct tables *t, struct op *op)
 
 static void print_row(struct tables *t, struct op *op)
 {
-	fprintf(t->op, "\t{ \"%s\", ", op->name);
+	fprintf(t->op.f, "\t{ \"%s\", ", op->name);
 	if (op->text)
 		print_op(t, op);
 	else
-		fprintf(t->op, "NULL, NULL, NULL, NULL, 0, 0, 0, 0, false, false, false");
+		fprintf(t->op.f, "NULL, NULL, NULL, NULL, 0, 0, 0, 0, false, false, false");
 	for (int mode = 0; mode < 2; mode++)
-		fprintf(t->op, ", %s", op->list[mode] ? op->list[mode] : "HT_LIST_NONE");
-	fprintf(t->op, " },\n");
+		fprintf(t->op.f, ", %s", op->list[mode] ? op->list[mode] : "HT_LIST_NONE");
+	fprintf(t->op.f, " },\n");
 }
 
 static int by_name(const void *a, const void *b)
@@ -366,43 +374,40 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct op *)a)->name, ((const struct op *)b)->name);
 }
 
-static FILE *new_table(void)
+static void open_table(struct table *t)
 {
-	FILE *f = tmpfile();
-
-	if (!f)
-		die("no temporary file");
-	return f;
+	t->f = open_memstream(&t->text, &t->bytes);
+	if (!t->f)
+		die("out of memory");
 }
 
-static void append(FILE *to, FILE *from, const char *declaration)
+static void append(FILE *to, struct table *t, const char *declaration)
 {
-	char buffer[4096];
-	size_t n;
-
-	fprintf(to, "%s[] = {\n", declaration);
-	rewind(from);
-	while ((n = fread(buffer, 1, sizeof buffer, from)))
-		fwrite(buffer, 1, n, to);
-	fprintf(to, "};\n\n");
-	fclose(from);
+	if (fclose(t->f))
+		die("out of memory");
+	fprintf(to, "%s[] = {\n%s};\n\n", declaration, t->text);
+	free(t->text);
 }
 
 static void print_tables(FILE *f)
 {
-	struct tables t = { new_table(), new_table(), new_table(), new_table(), new_table(), 0, 0,
-		0, 0 };
+	struct tables t = { .attrs = 0 };
 
+	open_table(&t.attr);
+	open_table(&t.arg);
+	open_table(&t.need);
+	open_table(&t.kernel);
+	open_table(&t.op);
 	qsort(ops, op_count, sizeof *ops, by_name);
 	for (size_t i = 0; i < op_count; i++)
 		print_row(&t, &ops[i]);
 	fprintf(f, "/* Made by passes/precision/generate_ops.c from passes/precision/data. */\n"
 		   "#include \"passes/precision/tensorflow_ops.h\"\n\n");
-	append(f, t.attr, "static const struct ht_tf_attr attrs");
-	append(f, t.arg, "static const struct ht_tf_arg args");
-	append(f, t.need, "static const struct ht_tf_need needs");
-	append(f, t.kernel, "static const struct ht_tf_kernel kernels");
-	append(f, t.op, "const struct ht_tf_op ht_tf_ops");
+	append(f, &t.attr, "static const struct ht_tf_attr attrs");
+	append(f, &t.arg, "static const struct ht_tf_arg args");
+	append(f, &t.need, "static const struct ht_tf_need needs");
+	append(f, &t.kernel, "static const struct ht_tf_kernel kernels");
+	append(f, &t.op, "const struct ht_tf_op ht_tf_ops");
 	fprintf(f, "const size_t ht_tf_op_count = HT_COUNT(ht_tf_ops);\n"
 		   "_Static_assert(HT_COUNT(ht_tf_ops) <= HT_TF_MAX_OPS, \"HT_TF_MAX_OPS\");\n");
 }

@@ -213,8 +213,8 @@ static void flood(struct ht_painter *p, uint16_t mark, unsigned directions, ente
 			flood_shadow(p, v, mark, may_enter);
 			continue;
 		}
-		for (uint32_t i = g->fanin_start[v]; directions & INPUTS && i < g->fanin_start[v + 1];
-			i++)
+		for (uint32_t i = g->fanin_start[v];
+			directions & INPUTS && i < g->fanin_start[v + 1]; i++)
 			try_vertex(p, g->fanin[i], mark, may_enter);
 		for (uint32_t i = g->fanout_start[v];
 			directions & OUTPUTS && i < g->fanout_start[v + 1]; i++)
@@ -252,7 +252,8 @@ static bool can_be_forced(const struct ht_painter *p, const struct ht_node *n)
 	for (int i = 0; i < op->results; i++)
 		if (op->result[i].ref)
 			return false;
-	return !op->stateful && n->op != HT_OP_Const && !is_node(n, "SoftmaxCrossEntropyWithLogits");
+	return !op->stateful && n->op != HT_OP_Const &&
+	       !is_node(n, "SoftmaxCrossEntropyWithLogits");
 }
 
 static bool allow_listed(struct ht_painter *p)
@@ -476,9 +477,9 @@ static void retarget_casts(struct ht_painter *p, const struct ht_uses *uses)
 			uint32_t v;
 			if (u->arg < 0)
 				continue;
-			v = g->op[u->node->id] ? g->in_vertex[g->first_in[u->node->id] +
-							      (uint32_t)u->arg]
-					       : HT_NO_VERTEX;
+			v = g->op[u->node->id]
+				    ? g->in_vertex[g->first_in[u->node->id] + (uint32_t)u->arg]
+				    : HT_NO_VERTEX;
 			any = true;
 			all = all && is_allowed(p, v);
 		}

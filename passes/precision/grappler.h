@@ -29,7 +29,8 @@ enum {
 	HT_MARK_SPREAD = 64,
 	HT_MARK_SUPPORT_KNOWN = 128,
 	HT_MARK_SUPPORTED = 256,
-	HT_MARK_READS_LIST = 512, /* the element type of an op that reads, or writes, a tensor list */
+	HT_MARK_READS_LIST =
+		512, /* the element type of an op that reads, or writes, a tensor list */
 	HT_MARK_WRITES_LIST = 1024
 };
 
@@ -50,11 +51,11 @@ struct ht_painter {
 	enum ht_dtype low;
 	unsigned device;
 	bool emulate, force_all;
-	const uint8_t *list;  /* by row of ht_tf_ops */
-	bool *processed;      /* by node id: the pass may change it */
-	bool *renamed;        /* by node id: batch norms made the second version of the op */
-	uint16_t *mark;       /* by vertex; behind them the shadows, down and up by turns */
-	const char **rule;    /* by vertex: why it is allowed */
+	const uint8_t *list; /* by row of ht_tf_ops */
+	bool *processed;     /* by node id: the pass may change it */
+	bool *renamed;       /* by node id: batch norms made the second version of the op */
+	uint16_t *mark;      /* by vertex; behind them the shadows, down and up by turns */
+	const char **rule;   /* by vertex: why it is allowed */
 	uint32_t *stack;
 	uint32_t depth;
 	struct ht_handles handles;

@@ -57,8 +57,7 @@ uint32_t ht_handles_element(const struct ht_painter *p, const struct ht_node *n)
 	if (!is_list_op(n->type))
 		return HT_NO_VERTEX;
 	for (uint32_t v = g->first_vertex[n->id]; v < g->vertex_end[n->id]; v++)
-		if (g->vertex[v].attr >= 0 && g->vertex[v].item < 0 &&
-			g->vertex[v].dtype == HT_F32)
+		if (g->vertex[v].attr >= 0 && g->vertex[v].item < 0 && g->vertex[v].dtype == HT_F32)
 			return v;
 	return HT_NO_VERTEX;
 }
@@ -127,8 +126,8 @@ static void judge(struct ht_painter *p, uint32_t *parent, const bool *out_of_sig
 			continue;
 		element = ht_handles_element(p, n);
 		cluster = find(parent, v);
-		if (out_of_sight[v] || (element != HT_NO_VERTEX ? !p->processed[n->id]
-								: is_source_or_sink(n)))
+		if (out_of_sight[v] ||
+			(element != HT_NO_VERTEX ? !p->processed[n->id] : is_source_or_sink(n)))
 			h->state[cluster] |= UNSAFE;
 		if (element == HT_NO_VERTEX)
 			continue;

@@ -112,7 +112,8 @@ static enum ht_status conflict(const char *op, unsigned set, struct ht_diags *d)
 
 /* Only its node changes with an op's type attribute, not the value of a constant, nor a function's
  * signature: TensorFlow itself writes graphs then that do not run. */
-static enum ht_status check_added(const struct ht_grappler_options *o, size_t row, struct ht_diags *d)
+static enum ht_status check_added(
+	const struct ht_grappler_options *o, size_t row, struct ht_diags *d)
 {
 	const struct ht_tf_op *op = &ht_tf_ops[row];
 

@@ -31,10 +31,10 @@ struct ht_paint_graph {
 	struct ht_vertex *vertex;
 	uint32_t vertices;
 	uint32_t *first_vertex, *vertex_end; /* by node id */
-	uint32_t *first_in;     /* by node id: into in_vertex */
-	uint32_t *first_out, *out_end; /* by node id: into out_vertex */
-	uint32_t *in_vertex, *out_vertex; /* HT_NO_VERTEX: of an op that is not known */
-	uint32_t outs;                    /* in out_vertex */
+	uint32_t *first_in;                  /* by node id: into in_vertex */
+	uint32_t *first_out, *out_end;       /* by node id: into out_vertex */
+	uint32_t *in_vertex, *out_vertex;    /* HT_NO_VERTEX: of an op that is not known */
+	uint32_t outs;                       /* in out_vertex */
 	uint32_t *fanin_start, *fanin, *fanout_start, *fanout; /* by vertex */
 };
 
@@ -54,8 +54,8 @@ bool ht_paint_allows(const struct ht_paint_graph *p, uint32_t v, enum ht_dtype l
  * each result and direction.  Types and casts are noted in `out` where it is not NULL. */
 struct ht_painted {
 	enum ht_dtype low;
-	bool emulate;            /* types stay; painted nodes get and give values rounded to `low` */
-	const bool *low_vertex;  /* by vertex */
+	bool emulate;           /* types stay; painted nodes get and give values rounded to `low` */
+	const bool *low_vertex; /* by vertex */
 	const char *const *rule; /* by vertex: why, for those that are painted */
 	const char *suffix;      /* of the names of casts */
 	const bool *renamed;     /* by node id: a batch norm that got an attribute U */

@@ -84,7 +84,8 @@ static void add_attr_vertices(
 		add_vertex(b, n, number, (int32_t)i, plain(a->value.list.item[i].type));
 }
 
-static uint32_t vertex_of(struct build *b, struct ht_node *n, const struct ht_tf_arg *arg, int32_t i)
+static uint32_t vertex_of(
+	struct build *b, struct ht_node *n, const struct ht_tf_arg *arg, int32_t i)
 {
 	struct ht_paint_graph *p = b->p;
 	const struct ht_tf_op *op = p->op[n->id];
@@ -177,14 +178,14 @@ static void add_node(struct build *b, struct ht_node *n)
 	if (op) {
 		for (int i = 0; i < op->attrs; i++)
 			add_attr_vertices(b, n, &op->attr[i], i);
-		p->in_vertex = add_ports(
-			b, n, op->arg, op->args, p->in_vertex, &b->ins, &b->in_cap);
+		p->in_vertex =
+			add_ports(b, n, op->arg, op->args, p->in_vertex, &b->ins, &b->in_cap);
 		p->out_vertex = add_ports(
 			b, n, op->result, op->results, p->out_vertex, &b->outs, &b->out_cap);
 	}
 	for (int32_t i = 0; !op && i < n->outs; i++) {
-		p->out_vertex =
-			ht_grow(p->arena, p->out_vertex, b->outs, &b->out_cap, sizeof *p->out_vertex);
+		p->out_vertex = ht_grow(
+			p->arena, p->out_vertex, b->outs, &b->out_cap, sizeof *p->out_vertex);
 		p->out_vertex[b->outs++] = HT_NO_VERTEX;
 	}
 	p->vertex_end[n->id] = p->vertices;
@@ -331,8 +332,7 @@ static bool is_met(const struct ht_paint_graph *p, const struct ht_tf_need *need
 	return true;
 }
 
-bool ht_paint_kernel(
-	const struct ht_paint_graph *p, uint32_t v, enum ht_dtype low, unsigned device)
+bool ht_paint_kernel(const struct ht_paint_graph *p, uint32_t v, enum ht_dtype low, unsigned device)
 {
 	const struct ht_tf_op *op = p->op[p->vertex[v].node->id];
 

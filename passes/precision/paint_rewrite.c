@@ -39,8 +39,8 @@ static struct ht_str reported(struct rewrite *r, struct ht_str name)
 			   : name;
 }
 
-static void note_type(struct rewrite *r, uint32_t v, struct ht_str attr, enum ht_dtype from,
-	enum ht_dtype to)
+static void note_type(
+	struct rewrite *r, uint32_t v, struct ht_str attr, enum ht_dtype from, enum ht_dtype to)
 {
 	struct ht_decisions *d = r->out;
 	const struct ht_node *n = r->p->vertex[v].node;
@@ -60,7 +60,8 @@ static void note_type(struct rewrite *r, uint32_t v, struct ht_str attr, enum ht
 	};
 }
 
-static void note_cast(struct rewrite *r, const struct ht_node *cast, enum ht_dtype from, enum ht_dtype to)
+static void note_cast(
+	struct rewrite *r, const struct ht_node *cast, enum ht_dtype from, enum ht_dtype to)
 {
 	struct ht_decisions *d = r->out;
 	struct ht_value v = cast->in[0];
@@ -130,7 +131,8 @@ static void set_types(struct rewrite *r, struct ht_node *n)
 	bool any_float = false, any_low = false, list = false;
 
 	for (uint32_t v = p->first_vertex[n->id]; v < p->vertex_end[n->id]; v++) {
-		any_float |= p->vertex[v].attr >= 0 && ht_is_float((enum ht_dtype)p->vertex[v].dtype);
+		any_float |=
+			p->vertex[v].attr >= 0 && ht_is_float((enum ht_dtype)p->vertex[v].dtype);
 		any_low |= is_low(r, v);
 		list |= is_low(r, v) && p->vertex[v].item >= 0;
 	}
@@ -163,7 +165,10 @@ static struct ht_node *new_cast(struct rewrite *r, struct ht_value v, enum ht_dt
 
 	do
 		name = ht_str_printf(g->arena, "%.*s-%d-CastTo%s-%d-%s", HT_STR_ARG(source->name),
-			(int)port, to == HT_F32 ? "Fp32" : to == HT_F16 ? "Fp16" : "Bf16",
+			(int)port,
+			to == HT_F32   ? "Fp32"
+			: to == HT_F16 ? "Fp16"
+				       : "Bf16",
 			number++, r->how->suffix);
 	while (ht_graph_node(g, name));
 	if (v.index < source->outs && !v.port.n)

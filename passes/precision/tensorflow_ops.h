@@ -6,11 +6,12 @@
 #include "base/base.h"
 
 struct ht_tf_arg {
-	const char *name;   /* of a result */
-	const char *number; /* the attribute that tells how many; NULL: one, or as a list attribute has */
+	const char *name; /* of a result */
+	const char *
+		number; /* the attribute that tells how many; NULL: one, or as a list attribute has */
 	int8_t number_default; /* -1: none */
-	int8_t attr;        /* index into the op's type attributes; -1: `fixed` */
-	uint8_t fixed;      /* enum ht_dtype */
+	int8_t attr;           /* index into the op's type attributes; -1: `fixed` */
+	uint8_t fixed;         /* enum ht_dtype */
 	bool ref;
 };
 
@@ -23,8 +24,8 @@ struct ht_tf_attr {
 
 /* What a kernel needs of an attribute: a type attribute's dtype, or a string's value. */
 struct ht_tf_need {
-	int8_t attr;       /* index into the type attributes; -1: `name` has one of the values of `text` */
-	uint64_t types;    /* bit set over enum ht_dtype */
+	int8_t attr; /* index into the type attributes; -1: `name` has one of the values of `text` */
+	uint64_t types; /* bit set over enum ht_dtype */
 	const char *name;
 	const char *text; /* "A|B" */
 };
@@ -53,7 +54,7 @@ struct ht_tf_op {
 	const struct ht_tf_attr *attr; /* the type attributes */
 	const struct ht_tf_kernel *kernel;
 	uint8_t args, results, attrs, kernels;
-	bool known;     /* else a list names it and nothing else is known */
+	bool known; /* else a list names it and nothing else is known */
 	bool stateful;
 	bool functions; /* an attribute names functions, whose signatures have its types */
 	uint8_t fp16_list, bf16_list; /* enum ht_paint_list */
