@@ -112,6 +112,11 @@ enum ht_status ht_compile_options_of(
 	const struct ht_compile_options *opt, struct ht_diags *d, struct ht_compile_options *out);
 const struct ht_target *ht_target_of(const struct ht_compile_options *opt, struct ht_diags *d);
 
+/* ---- certificate.c ---- */
+
+void ht_certificate_json(struct ht_buf *b, const struct ht_certificate *c);
+void ht_certificate_text(struct ht_buf *b, const struct ht_certificate *c);
+
 /* ---- program.c ---- */
 
 struct ht_program {

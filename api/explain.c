@@ -185,6 +185,8 @@ static void put_json(struct explain *e, const struct ht_lowering *l)
 	put_names_json(b, "assumed", from->assumed, from->assumeds);
 	put_names_json(b, "fallback", from->fallback, from->fallbacks);
 	put_rules_json(e, from);
+	if (from->certificate)
+		ht_certificate_json(b, from->certificate);
 	ht_puts(b, "}\n");
 }
 
@@ -227,6 +229,8 @@ static void put_text(struct explain *e, const struct ht_lowering *l)
 	for (size_t i = 0; i < from->unknowns; i++)
 		ht_printf(b, "unknown to the profile, kept: %.*s\n", HT_STR_ARG(from->unknown[i]));
 	put_rules_text(e, from);
+	if (from->certificate)
+		ht_certificate_text(b, from->certificate);
 	ht_printf(b, "%zu of %zu float nodes in low precision, %zu casts\n", from->low_nodes,
 		from->float_nodes, from->casts);
 }

@@ -22,9 +22,10 @@ enum {
 	INSPECT = 64,
 	LISTS = 128,
 	HELP_VERB = 256,
+	TUNE = 512,
 	POLICY = RUN | BENCH | COMPILE | OPT | CONVERT | EXPLAIN,
 	ALL_MODEL = RUN | BENCH | COMPILE | OPT | CONVERT | EXPLAIN | INSPECT,
-	EVERY = 511
+	EVERY = 1023
 };
 
 enum option {
@@ -199,6 +200,7 @@ enum ht_status verb_opt(struct cli *c);
 enum ht_status verb_convert(struct cli *c);
 enum ht_status verb_explain(struct cli *c);
 enum ht_status verb_inspect(struct cli *c);
+enum ht_status verb_tune(struct cli *c);
 enum ht_status verb_list(struct cli *c);
 enum ht_status verb_help(struct cli *c);
 enum ht_status verb_version(struct cli *c);

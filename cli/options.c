@@ -25,6 +25,7 @@ const struct verb verbs[] = {
 	{ "convert", CONVERT, "MODEL", "writes the graph, with a policy's casts, as a GraphDef",
 		verb_convert },
 	{ "explain", EXPLAIN, "MODEL", "what a policy decides", verb_explain },
+	{ "tune", TUNE, "", "measures this machine", verb_tune },
 	{ "ops", LISTS, "", "the table of ops", verb_list },
 	{ "targets", LISTS, "", "the machines to generate code for", verb_list },
 	{ "options", LISTS, "", "the options of a policy, in the vendor's words and ours",

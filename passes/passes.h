@@ -102,6 +102,15 @@ enum ht_status ht_lower(
  * output a result.  For constant folding: the interpreter runs it. */
 enum ht_status ht_lower_node(
 	struct ht_node *n, struct ht_pass_context *c, struct ht_arena *a, struct ht_plan **out);
+/* Which nodes share a kernel, for costs: of any graph, an op without a lowering being a kernel by
+ * itself.  Arrays by node id, in `a`. */
+struct ht_fusion {
+	struct ht_node *
+		*kernel; /* the sink of the node's kernel; NULL: the node computes nothing */
+	struct ht_node *
+		*root; /* of a sink: the node of its kernel that has a loop of its own, or NULL */
+};
+struct ht_fusion ht_fusion_of(struct ht_graph *g, struct ht_arena *a);
 /* For `inspect`: op types of the graph that cannot be lowered, in one diagnostic-free list. */
 bool ht_can_lower(const struct ht_node *n);
 /* Multiplications and additions (pairs) of a node with known shapes; 0 where it is no contraction. */

@@ -14,6 +14,21 @@ static int64_t count_of(const struct ht_node *n)
 	return n->outs ? ht_shape_count(n->out[0].shape) : 0;
 }
 
+/* An op without a lowering is a kernel by itself, as far as anyone asks (ht_fusion). */
+static enum family family_of(const struct ht_node *n)
+{
+	const struct lower_op *op = lower_op_of(n);
+
+	return op ? op->family : FAMILY_ROOT;
+}
+
+static bool stands_alone(const struct ht_node *n)
+{
+	const struct lower_op *op = lower_op_of(n);
+
+	return !op || op->alone;
+}
+
 /* Keeps the order of elements, whatever it does to the shape. */
 static bool keeps_order(const struct ht_node *n)
 {
@@ -87,7 +102,7 @@ static void grow(struct lower *l, struct ht_node *root)
 	struct region r = { { root }, 1 };
 	int best = 1, operands = root->ins;
 
-	while (!lower_op_of(root)->alone && r.n <= MAX_EPILOGUE) {
+	while (!stands_alone(root) && r.n <= MAX_EPILOGUE) {
 		struct ht_node *u = next_user(l, &r);
 		if (!u || !may_join(l, &r, u) || (operands += u->ins) > MAX_KERNEL_OPERANDS)
 			break;
@@ -109,15 +124,15 @@ static void grow(struct lower *l, struct ht_node *root)
 /* Copies, conversions and index maps: computing an element again costs nothing to speak of. */
 static bool is_cheap(const struct ht_node *n)
 {
-	return lower_op_of(n)->family == FAMILY_VIEW || n->op == HT_OP_Cast;
+	return family_of(n) == FAMILY_VIEW || n->op == HT_OP_Cast;
 }
 
 static bool may_inline(const struct ht_node *n, const struct ht_use *use)
 {
 	const struct lower_op *op = lower_op_of(use->node);
 
-	if (op->family == FAMILY_ROOT || op->takes)
-		return op->takes && op->takes(use->node, use->arg);
+	if (family_of(use->node) == FAMILY_ROOT || op->takes)
+		return op && op->takes && op->takes(use->node, use->arg);
 	return is_cheap(n) ||
 	       count_of(use->node) <= ht_shape_count(n->out[use->node->in[use->arg].index].shape);
 }
@@ -154,7 +169,7 @@ static void settle(struct lower *l, struct ht_node *n)
 void lower_regions(struct lower *l)
 {
 	for (struct ht_node *n = l->g->first; n; n = n->next) {
-		enum family f = lower_op_of(n)->family;
+		enum family f = family_of(n);
 		if (f == FAMILY_NOTHING)
 			l->place[n->id] = PLACE_NOTHING;
 		else if (f == FAMILY_SOURCE) {
@@ -164,6 +179,6 @@ void lower_regions(struct lower *l)
 			grow(l, n);
 	}
 	for (struct ht_node *n = l->g->last; n; n = n->prev)
-		if (lower_op_of(n)->family != FAMILY_NOTHING && !l->owner[n->id])
+		if (family_of(n) != FAMILY_NOTHING && !l->owner[n->id])
 			settle(l, n);
 }

@@ -1,4 +1,5 @@
 /* The options of a policy: each a name and a function that takes its value. */
+#include "passes/precision/cost.h"
 #include "passes/precision/precision.h"
 
 #include <string.h>
@@ -224,6 +225,24 @@ static enum ht_status set_grappler(struct setting *s)
 	return ht_grappler_option(&s->p->grappler, s->key, s->value, s->d);
 }
 
+/* ---- of policy optimal ---- */
+
+static enum ht_status set_cost_table(struct setting *s)
+{
+	const size_t limit = (size_t)16 << 20;
+	struct ht_parse p = parse_of(s);
+	struct ht_str text;
+
+	HT_TRY(ht_policy_file(&p, limit, &text));
+	return ht_costs_parse(text, p.path, p.arena, s->d, &s->p->costs);
+}
+
+static enum ht_status set_priced_node(struct setting *s)
+{
+	s->p->priced = ht_str_copy(&s->p->arena, ht_str(s->value)).p;
+	return HT_OK;
+}
+
 static const struct {
 	const char *key;
 	enum ht_status (*set)(struct setting *s);
@@ -233,6 +252,7 @@ static const struct {
 	{ "allowlist_remove", set_grappler },
 	{ "clearlist_add", set_grappler },
 	{ "clearlist_remove", set_grappler },
+	{ "cost_table", set_cost_table },
 	{ "customize_dtypes", set_customize },
 	{ "denylist_add", set_grappler },
 	{ "denylist_remove", set_grappler },
@@ -250,6 +270,7 @@ static const struct {
 	{ "optypelist_for_implmode", set_optypelist },
 	{ "precision_mode", set_mode },
 	{ "precision_mode_v2", set_mode_v2 },
+	{ "priced_node", set_priced_node },
 	{ "profile", set_profile },
 };
 

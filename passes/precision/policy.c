@@ -1,4 +1,5 @@
 /* The policies by name, and their options. */
+#include "passes/precision/optimal.h"
 #include "passes/precision/precision.h"
 
 #include <string.h>
@@ -41,6 +42,8 @@ const struct ht_policy_kind ht_policy_kinds[] = {
 		ht_ascend_decide, NULL },
 	{ "must_keep_origin_dtype", "every dtype as the graph has it", NULL, HT_MODE_KEEP, V1,
 		ht_ascend_decide, NULL },
+	{ "optimal", "the cheapest types under the lists, by measured costs and a minimum cut",
+		NULL, 0, 0, ht_optimal_decide, NULL },
 	{ "origin", "every dtype as the graph has it", "must_keep_origin_dtype", HT_MODE_KEEP, V2,
 		ht_ascend_decide, NULL },
 	{ 0 },
@@ -113,13 +116,19 @@ bool ht_policy_is_mixed(const struct ht_policy *p)
 
 /* ---- whether options go together ---- */
 
+/* Policy optimal reads lists as the mixed modes do. */
+static bool reads_lists(const struct ht_policy *p)
+{
+	return ht_policy_is_mixed(p) || ht_policy_effective(p)->decide == ht_optimal_decide;
+}
+
 static enum ht_status check_mixlist(const struct ht_policy *p, struct ht_diags *d)
 {
 	static const char legal[] = "it goes with allow_mix_precision, allow_mix_precision_fp16, "
 				    "allow_mix_precision_bf16, mixed_float16 or mixed_bfloat16";
 	const char *mode = ht_policy_effective(p)->name;
 
-	if (!p->rules[HT_RULES_MIX].option || ht_policy_is_mixed(p))
+	if (!p->rules[HT_RULES_MIX].option || reads_lists(p))
 		return HT_OK;
 	if (p->by == HT_NAMED_NONE)
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
@@ -168,7 +177,7 @@ static enum ht_status check_grappler(const struct ht_policy *p, struct ht_diags 
 
 static enum ht_status check_readers(const struct ht_policy *p, struct ht_diags *d)
 {
-	if (ht_policy_effective(p)->decide == ht_ascend_decide)
+	if (ht_policy_effective(p)->decide == ht_ascend_decide || reads_lists(p))
 		return HT_OK;
 	for (int set = HT_RULES_MIX; set <= HT_RULES_KEEP; set++)
 		if (p->rules[set].option)

@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "passes/precision/grappler_options.h"
 
+struct ht_costs;
 struct ht_decisions;
 struct ht_graph;
 struct ht_pass_context;
@@ -153,12 +154,15 @@ struct ht_policy {
 	int hf32;                /* allow_hf32: bit 0 matrix products, bit 1 convolutions; -1 */
 	const char *select_impl; /* op_select_implmode, or NULL */
 	struct ht_rules rules[HT_RULE_SETS];
-	struct ht_ops_info *ops_info;   /* NULL: none */
+	struct ht_ops_info *ops_info; /* NULL: none */
 	struct ht_grappler_options grappler;
 	const char *without_effect[16]; /* options that were accepted and do nothing */
 	size_t without_effects;
 	struct ht_arena arena;
 	struct ht_unwind unwind;
+	/* Of policy optimal: */
+	const struct ht_costs *costs; /* in place of the target's; NULL: none */
+	const char *priced; /* the node whose other types are to be priced; "*": all; NULL: none */
 };
 /* `name` NULL: options or graph_run_mode tell.  HT_E_USAGE with near names when there is none.
  * The policy must not move afterwards. */

@@ -15,6 +15,8 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 		.arena = c->scratch,
 		.diags = c->diags,
 		.policy = c->policy,
+		.target = c->target ? c->target : ht_target_host(),
+		.decisions = out,
 	};
 
 	if (!c->policy)

@@ -173,6 +173,8 @@ struct ht_precision {
 	struct ht_diags *diags;
 	const struct ht_policy *policy;
 	const struct ht_profile *profile;
+	const struct ht_target *target;
+	struct ht_decisions *decisions; /* for a policy that has more to say */
 	struct ht_unit *unit;
 	size_t units;
 	uint32_t *first_unit;            /* by node id: unit of its attribute 0 */
@@ -295,6 +297,35 @@ struct ht_decided_impl {
 	enum ht_impl mode;
 	bool offered; /* the vendor's kernels of this type have the mode */
 };
+/* What was chosen between: an assignment with its price, fused as it would be. */
+struct ht_alternative {
+	struct ht_str name;    /* "float32", a painting policy, "iterate 1" */
+	int64_t price;         /* picoseconds a run */
+	struct ht_str refused; /* empty: it could have been taken; else why not */
+};
+/* What it would cost to give a node another type, everything else chosen anew. */
+struct ht_flip {
+	struct ht_str node;
+	enum ht_dtype to;
+	int64_t price; /* picoseconds more; -1: it must not have the type */
+};
+/* Why nothing is cheaper: the bound holds for every assignment under the cost table of the last
+ * iterate, whose costs the hash names. */
+struct ht_certificate {
+	struct ht_str costs, target, machine, date; /* the cost table */
+	struct ht_hash costs_hash, problem_hash;
+	struct ht_str winner;
+	int64_t price; /* of the winner, as fused */
+	int64_t cost,
+		bound; /* of the last iterate: what its assignment costs, what none goes below */
+	bool settled;  /* the iterates came to an end by themselves */
+	uint32_t iterates, free_nodes, regions, largest_region;
+	struct ht_alternative *alternative;
+	size_t alternatives, alternative_cap;
+	struct ht_flip *flip;
+	size_t flips, flip_cap;
+};
+
 /* In the order of the graph.  Lives in `arena`, which the caller sets. */
 struct ht_decisions {
 	struct ht_arena *arena;
@@ -314,6 +345,7 @@ struct ht_decisions {
 	size_t impls, impl_cap;
 	struct ht_str *fallback; /* nodes that no kernel of the machine takes as they are */
 	size_t fallbacks, fallback_cap;
+	struct ht_certificate *certificate; /* of policy optimal; NULL: none */
 };
 
 /* impl.c: the implementation mode of each node. */

@@ -125,10 +125,30 @@ class Usage(Case):
                 r = subprocess.run([TOOL, v, '--' + name] + (['1'] if arg else []), capture_output=True)
                 self.assertNotIn(b'has no option', r.stderr, (v, name))
 
+    def test_optimal_shows_why(self):
+        report = json.loads(self.tool('explain', '--policy', 'optimal', '--prices', '--format=json', SMALL).stdout)
+        c = report['certificate']
+        self.assertEqual(c['last_iterate']['cost_ps'], c['last_iterate']['bound_ps'])
+        self.assertTrue(all(c['price_ps'] <= a['price_ps'] for a in c['alternatives'] if 'refused' not in a))
+        self.assertIn('float32', [a['name'] for a in c['alternatives']])
+        self.assertEqual(len(c['prices']), 2 * c['free_nodes'])
+        self.assertTrue(all(p[2] is None or p[2] >= 0 for p in c['prices']))
+        node = c['prices'][0][0]
+        one = self.tool('explain', '--policy', 'optimal', '--node', node, SMALL).stdout.decode()
+        self.assertIn(node + ' in ', one)
+
+    def test_cost_tables(self):
+        table = os.path.join(self.dir, 't.costs')
+        with open(table, 'w') as f:
+            f.write('halftone.costs/1\nlaunch f32 1 1\n')
+        self.fails(3, ':2: error: a size of 1 or more', 'explain', '--policy', 'optimal', '--cost-table', table, SMALL)
+        self.fails(5, 't.missing', 'explain', '--policy', 'optimal', '--cost-table', 't.missing', SMALL)
+        self.fails(2, 'needs --costs', 'tune')
+
     def test_docs_have_the_help(self):
         with open(os.path.join(HERE, '..', '..', 'docs', 'cli.md')) as f:
             docs = f.read()
-        for v in MODEL_VERBS + ('ops',):
+        for v in MODEL_VERBS + ('ops', 'tune'):
             options = self.tool('help', v).stdout.decode().split('options:\n')[1].split('\n\nexit codes')[0]
             self.assertIn(options, docs, v)
 

@@ -1,0 +1,10 @@
+/* The cost tables of data/, part of the library; made by embed.c. */
+#ifndef HT_SHIPPED_H
+#define HT_SHIPPED_H
+
+struct ht_shipped_costs {
+	const char *target, *file, *text;
+};
+extern const struct ht_shipped_costs ht_shipped_costs[]; /* ended by a row without a target */
+
+#endif

@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""Policy optimal on every frozen model: never dearer than float32 or a painting that is safe, by its own
+prices; the bound is met; and two runs say the same.
+
+Exit code 77: nothing to test with.
+"""
+import json
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
+import environment  # noqa: E402
+
+
+def explain(path):
+    return subprocess.run([environment.TOOL, 'explain', '-q', '--policy', 'optimal', '--format=json', path],
+                          check=True, stdout=subprocess.PIPE).stdout
+
+
+def check(path):
+    text = explain(path)
+    c = json.loads(text)['certificate']
+    assert text == explain(path), 'two runs differ'
+    assert c['last_iterate']['cost_ps'] == c['last_iterate']['bound_ps'], c['last_iterate']
+    names = [a['name'] for a in c['alternatives']]
+    assert 'float32' in names and 'iterate 1' in names and 'allow_mix_precision_bf16' in names, names
+    for a in c['alternatives']:
+        assert 'refused' in a or c['price_ps'] <= a['price_ps'], (c['winner'], c['price_ps'], a)
+    assert c['free_nodes'] > 0
+    print(f'{os.path.basename(path)}: {c["winner"]}, {c["price_ps"] / 1e9:.3f} ms; ' +
+          ', '.join(f'{a["name"]} {a["price_ps"] / 1e9:.3f}' for a in c['alternatives']))
+
+
+def main():
+    folder = os.path.join(environment.MODELS, 'frozen')
+    models = [n for n in sorted(os.listdir(folder)) if n.endswith('.pb')] if os.path.isdir(folder) else []
+    if not models:
+        print(f'no frozen models in {folder}')
+        return environment.SKIPPED
+    for name in models:
+        check(os.path.join(folder, name))
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,430 @@
+/* The optimal policy: never dearer than float32 or a painting, whatever the graph; the same for every
+ * order and naming of nodes; and nothing low that must not be. */
+#include "tests/unit/unit.h"
+
+#include "ir/ir.h"
+#include "passes/passes.h"
+#include "passes/precision/cost.h"
+#include "passes/precision/precision.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+
+static uint64_t state;
+
+static uint32_t below(uint32_t n)
+{
+	state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (uint32_t)(state >> 33) % n;
+}
+
+struct bench {
+	struct ht_arena arena, scratch;
+	struct ht_diags diags;
+	struct ht_graph *g;
+	struct ht_entry entry;
+	struct ht_decisions decisions;
+};
+
+static void start(struct bench *b)
+{
+	memset(b, 0, sizeof *b);
+	ht_arena_init(&b->arena, NULL);
+	ht_arena_init(&b->scratch, NULL);
+	ht_diags_init(&b->diags);
+	b->g = ht_graph_new(&b->arena);
+	b->g->entries = &b->entry;
+	b->decisions.arena = &b->arena;
+}
+
+static void end(struct bench *b)
+{
+	ht_diags_release(&b->diags);
+	ht_arena_release(&b->scratch);
+	ht_arena_release(&b->arena);
+}
+
+static struct ht_node *input(struct bench *b, const char *name, int32_t rank, const int64_t *dim)
+{
+	struct ht_node *n =
+		ht_node_new(b->g, HT_STR("Placeholder"), ht_str_copy(&b->arena, ht_str(name)));
+	struct ht_attr_value *v = ht_attr_set(n, "shape");
+
+	v->kind = HT_ATTR_SHAPE;
+	v->shape.shape = ht_shape_make(&b->arena, rank, dim);
+	ht_attr_set_type(n, "dtype", HT_F32);
+	ht_node_set_outs(n, 1);
+	return n;
+}
+
+/* All elements are `x`. */
+static struct ht_node *constant(
+	struct bench *b, const char *name, float x, int32_t rank, const int64_t *dim)
+{
+	struct ht_shape s = ht_shape_make(&b->arena, rank, dim);
+	size_t n = (size_t)ht_shape_count(s);
+	struct ht_blob *blob = ht_blob_new(n * sizeof x);
+
+	for (size_t i = 0; i < n; i++)
+		memcpy((char *)(uintptr_t)blob->p + i * sizeof x, &x, sizeof x);
+	return ht_const_new(b->g, ht_str_copy(&b->arena, ht_str(name)), HT_F32, s, blob);
+}
+
+static struct ht_node *op(
+	struct bench *b, const char *type, const char *name, struct ht_node *x, struct ht_node *y)
+{
+	struct ht_node *n = ht_node_new(b->g, ht_str(type), ht_str_copy(&b->arena, ht_str(name)));
+	struct ht_value in[] = { ht_out(x, 0), { 0 } };
+
+	if (y)
+		in[1] = ht_out(y, 0);
+	ht_node_set_ins(n, in, y ? 2 : 1);
+	ht_attr_set_type(n, "T", HT_F32);
+	ht_node_set_outs(n, 1);
+	return n;
+}
+
+static void output(struct bench *b, struct ht_node *n)
+{
+	struct ht_port *p = HT_NEW(&b->arena, struct ht_port);
+
+	p->name = n->name;
+	p->value = ht_out(n, 0);
+	p->next = b->entry.outputs;
+	b->entry.outputs = p;
+}
+
+static void decide(struct bench *b, const char *policy, const char *target)
+{
+	struct ht_policy p;
+	struct ht_pass_context c = { .scratch = &b->scratch,
+		.diags = &b->diags,
+		.policy = &p,
+		.entry = &b->entry,
+		.decisions = &b->decisions,
+		.target = ht_target_named(target),
+		.verify = true };
+
+	assert_int_equal(ht_infer_types(b->g, &b->diags), HT_OK);
+	assert_int_equal(ht_policy_init(&p, policy, &b->diags), HT_OK);
+	assert_int_equal(ht_run_passes(b->g, "precision", NULL, &c), HT_OK);
+	/* What was written into the graph is what inference makes of it. */
+	for (struct ht_node *n = b->g->first; n; n = n->next)
+		for (int32_t i = 0; i < n->outs; i++)
+			n->out[i].dtype |= HT_REF;
+	assert_int_equal(ht_infer_types(b->g, &b->diags), HT_OK);
+	assert_int_equal(ht_verify(b->g, &b->diags), HT_OK);
+}
+
+static enum ht_dtype attr(struct ht_node *n)
+{
+	return ht_attr_type(n, "T", HT_INVALID);
+}
+
+static const int64_t square[] = { 256, 256 };
+#define BF16_TARGET "x86-64-v4+bf16"
+
+/* ---- single cases ---- */
+
+static void products_go_low(void **unused)
+{
+	struct bench b;
+
+	(void)unused;
+	start(&b);
+	struct ht_node *x = input(&b, "x", 2, square), *w = constant(&b, "w", .5F, 2, square);
+	struct ht_node *m = op(&b, "MatMul", "m", x, w), *k = op(&b, "MatMul", "k", m, w);
+	output(&b, k);
+	decide(&b, "optimal", BF16_TARGET);
+	assert_int_equal(attr(m), HT_BF16);
+	assert_int_equal(attr(k), HT_BF16);
+	assert_string_equal(b.decisions.type[0].rule, "low precision is cheapest");
+	assert_int_equal(ht_type_of(b.entry.outputs->value)->dtype, HT_F32);
+	assert_str(b.entry.outputs->value.node->name, "k");
+	end(&b);
+}
+
+/* A machine without low-precision arithmetic computes as well in float32. */
+static void nothing_pays_everywhere(void **unused)
+{
+	struct bench b;
+
+	(void)unused;
+	start(&b);
+	struct ht_node *x = input(&b, "x", 2, square), *w = constant(&b, "w", .5F, 2, square);
+	struct ht_node *m = op(&b, "MatMul", "m", x, w);
+	output(&b, m);
+	decide(&b, "optimal", "x86-64");
+	assert_int_equal(attr(m), HT_F32);
+	assert_int_equal(b.decisions.casts, 0);
+	end(&b);
+}
+
+static void check_constant(const char *type, float value, enum ht_dtype low, bool stays)
+{
+	const char *policy =
+		low == HT_F16 ? "allow_mix_precision_fp16" : "allow_mix_precision_bf16";
+	bool refused = false;
+	struct bench b;
+
+	start(&b);
+	struct ht_node *x = input(&b, "x", 2, square), *w = constant(&b, "w", .5F, 2, square);
+	struct ht_node *c = constant(&b, "c", value, 2, square);
+	struct ht_node *m = op(&b, "MatMul", "m", x, w), *a = op(&b, type, "a", m, c),
+		       *s = op(&b, "Softmax", "s", a, NULL), *k = op(&b, "MatMul", "k", s, w);
+	output(&b, k);
+	decide(&b, "optimal", BF16_TARGET);
+	for (size_t i = 0; i < b.decisions.certificate->alternatives; i++)
+		if (ht_str_is(b.decisions.certificate->alternative[i].name, policy))
+			refused = b.decisions.certificate->alternative[i].refused.n != 0;
+	assert_int_equal(refused, stays);
+	if (stays) {
+		assert_int_not_equal(attr(a), low);
+		assert_int_not_equal(attr(s), low); /* gray, and reads it */
+	}
+	end(&b);
+}
+
+/* What a low type makes infinite, or nothing, stays out of it; infinities and zeros may go. */
+static void sentinels_and_epsilons_stay(void **unused)
+{
+	(void)unused;
+	check_constant("AddV2", -FLT_MAX, HT_BF16, true);
+	check_constant("AddV2", -FLT_MAX, HT_F16, true);
+	check_constant("AddV2", -1e9F, HT_F16, true);
+	check_constant("AddV2", -1e9F, HT_BF16, false);
+	check_constant("AddV2", 1e-12F, HT_F16, true);
+	check_constant("AddV2", 1e-12F, HT_BF16, false);
+	check_constant("AddV2", 65504.F, HT_F16, false);
+	check_constant("AddV2", 65520.F, HT_F16, true);
+	check_constant("AddV2", -(float)INFINITY, HT_F16, false);
+	check_constant("Mul", 0, HT_F16, false);
+}
+
+/* Black ops keep float32, and so does what computes with their results up to the next white op. */
+static void denial_spreads_forwards(void **unused)
+{
+	struct bench b;
+
+	(void)unused;
+	start(&b);
+	struct ht_node *x = input(&b, "x", 2, square), *w = constant(&b, "w", .5F, 2, square);
+	struct ht_node *m = op(&b, "MatMul", "m", x, w), *l = op(&b, "Log", "l", m, NULL),
+		       *r = op(&b, "Relu", "r", l, NULL), *t = op(&b, "Tanh", "t", r, NULL),
+		       *k = op(&b, "MatMul", "k", t, w);
+	output(&b, k);
+	decide(&b, "optimal", BF16_TARGET);
+	assert_int_equal(attr(l), HT_F32);
+	assert_int_equal(attr(r), HT_F32);
+	assert_int_equal(attr(t), HT_F32);
+	assert_int_equal(attr(k), HT_BF16);
+	end(&b);
+}
+
+static void odd_shapes_do_not_matter(void **unused)
+{
+	static const int64_t open[] = { HT_DIM_UNKNOWN, 256 }, none[] = { 0, 256 };
+	struct bench b;
+
+	(void)unused;
+	start(&b);
+	struct ht_node *w = constant(&b, "w", .5F, 2, square);
+	output(&b, op(&b, "MatMul", "m", input(&b, "x", 2, open), w));
+	output(&b, op(&b, "MatMul", "k", input(&b, "y", 2, none), w));
+	output(&b, op(&b, "Tanh", "t", input(&b, "z", 0, NULL), NULL));
+	output(&b, op(&b, "Tanh", "u", input(&b, "v", -1, NULL), NULL));
+	decide(&b, "optimal", BF16_TARGET);
+	end(&b);
+}
+
+static void an_empty_graph_costs_nothing(void **unused)
+{
+	struct bench b;
+
+	(void)unused;
+	start(&b);
+	decide(&b, "optimal", BF16_TARGET);
+	assert_int_equal(b.decisions.certificate->price, 0);
+	end(&b);
+}
+
+/* ---- random graphs ---- */
+
+enum { MOST = 40 };
+
+struct spec {
+	struct {
+		const char *op;
+		int in[2]; /* -1: the input; -2: the weights */
+	} node[MOST];
+	int nodes;
+};
+
+static void random_spec(struct spec *s)
+{
+	static const struct {
+		const char *op;
+		int ins;
+	} kinds[] = { { "MatMul", -1 }, { "AddV2", 2 }, { "Mul", 2 }, { "Relu", 1 }, { "Tanh", 1 },
+		{ "Exp", 1 }, { "Softmax", 1 }, { "Sub", 2 }, { "Log", 1 }, { "MatMul", 2 },
+		{ "Sigmoid", 1 }, { "Neg", 1 } };
+
+	s->nodes = 1 + (int)below(MOST);
+	for (int i = 0; i < s->nodes; i++) {
+		size_t k = below(HT_COUNT(kinds));
+		s->node[i].op = kinds[k].op;
+		for (int j = 0; j < 2; j++)
+			s->node[i].in[j] = (int)below((uint32_t)i + 1) - 1;
+		if (kinds[k].ins < 2)
+			s->node[i].in[1] = kinds[k].ins < 0 ? -2 : -3;
+	}
+}
+
+static bool is_ready(const struct spec *s, int i, struct ht_node *const *made)
+{
+	for (int j = 0; j < 2; j++)
+		if (s->node[i].in[j] >= 0 && !made[s->node[i].in[j]])
+			return false;
+	return !made[i];
+}
+
+/* In any order that puts operands first, under other names. */
+static void build(struct bench *b, const struct spec *s, bool shuffled, struct ht_node **made)
+{
+	struct ht_node *x = input(b, "x", 2, square), *w = constant(b, "w", .5F, 2, square);
+	bool used[MOST] = { 0 };
+
+	memset(made, 0, MOST * sizeof *made);
+	for (int n = 0; n < s->nodes; n++) {
+		struct ht_node *in[2] = { 0 };
+		int i = n;
+		char name[32];
+		while (shuffled && !is_ready(s, i = (int)below((uint32_t)s->nodes), made))
+			;
+		for (int j = 0; j < 2; j++) {
+			int from = s->node[i].in[j];
+			in[j] = from == -1 ? x : from == -2 ? w : from == -3 ? NULL : made[from];
+			if (from >= 0)
+				used[from] = true;
+		}
+		snprintf(name, sizeof name, "%c%u", shuffled ? 'q' : 'n',
+			shuffled ? 9999 - (unsigned)n : (unsigned)n);
+		made[i] = op(b, s->node[i].op, name, in[0], in[1]);
+	}
+	for (int i = 0; i < s->nodes; i++)
+		if (!used[i])
+			output(b, made[i]);
+}
+
+static void check_random(const char *target)
+{
+	struct ht_node *made[MOST], *again[MOST];
+	const struct ht_certificate *c;
+	struct bench b, other;
+	struct spec s;
+
+	random_spec(&s);
+	start(&b);
+	build(&b, &s, false, made);
+	decide(&b, "optimal", target);
+	c = b.decisions.certificate;
+	assert_true(c->cost == c->bound);
+	for (size_t i = 0; i < c->alternatives; i++)
+		if (!c->alternative[i].refused.n)
+			assert_true(c->price <= c->alternative[i].price);
+	start(&other);
+	build(&other, &s, true, again);
+	decide(&other, "optimal", target);
+	assert_true(other.decisions.certificate->price == c->price);
+	assert_true(other.decisions.casts == b.decisions.casts);
+	for (int i = 0; i < s.nodes; i++)
+		assert_int_equal(attr(made[i]), attr(again[i]));
+	end(&other);
+	end(&b);
+}
+
+static void random_graphs(void **unused)
+{
+	static const char *const targets[] = { "x86-64", "x86-64-v3", "x86-64-v4", BF16_TARGET };
+
+	(void)unused;
+	state = 7;
+	for (int round = 0; round < 400; round++)
+		check_random(targets[round % 4]);
+}
+
+/* ---- cost tables ---- */
+
+static void check_table(const char *text, const char *message)
+{
+	const struct ht_costs *c;
+	struct ht_diags d;
+	UNIT_ARENA(a);
+
+	ht_diags_init(&d);
+	assert_int_equal(ht_costs_parse(ht_str(text), "t.costs", &a, &d, &c), HT_E_INPUT);
+	assert_non_null(d.first);
+	assert_str(d.first->text, message);
+	ht_diags_release(&d);
+	ht_arena_release(&a);
+}
+
+static void bad_tables_are_refused(void **unused)
+{
+	(void)unused;
+	check_table("costs\n", "a cost table begins with halftone.costs/1; found 'costs'");
+	check_table("halftone.costs/1\ntarget\n", "a value was expected; found ''");
+	check_table("halftone.costs/1\nlunch f32 1 1 1 2 0\n",
+		"there is no kind of work 'lunch'; did you mean 'launch'?");
+	check_table("halftone.costs/1\nload i8 1 1 1 2 0\n",
+		"f32, f16 or bf16 was expected; found 'i8'");
+	check_table("halftone.costs/1\nload f32 0 1 1 2 0\n",
+		"a size of 1 or more was expected; found '0'");
+	check_table(
+		"halftone.costs/1\nload f32 1 1 1 -2 0\n", "picoseconds were expected; found '-2'");
+	check_table("halftone.costs/1\nload f32 1 1 1 nan 0\n",
+		"picoseconds were expected; found 'nan'");
+	check_table("halftone.costs/1\nload f32 1 1 1 2\n", "a spread was expected; found ''");
+	check_table("halftone.costs/1\nload f32 1 1 1 2 0 3\n",
+		"the end of the line was expected; found '3'");
+	check_table("halftone.costs/1\nload f32 1 1 1 2 0\n",
+		"kind 'launch' needs points in f32, f16 and bf16, at the same sizes in the same order");
+}
+
+/* Those that are shipped parse, and say for every kind that more work costs more. */
+static void every_target_has_costs(void **unused)
+{
+	(void)unused;
+	for (const struct ht_target *const *t = ht_targets(); *t; t++) {
+		static const enum ht_dtype types[] = { HT_F32, HT_F16, HT_BF16 };
+		UNIT_ARENA(a);
+		const struct ht_costs *c = ht_costs_of_target(*t, &a);
+		for (int k = 0; k < HT_WORK_KINDS; k++)
+			for (size_t i = 0; i < HT_COUNT(types); i++) {
+				struct ht_work_size s = { 1000, 100, 10 };
+				double one = ht_cost(c, (enum ht_work_kind)k, types[i], s, 1);
+				assert_true(one >= 0 && one < 1e9);
+				assert_true(
+					ht_cost(c, (enum ht_work_kind)k, types[i], s, 2) >= one);
+			}
+		ht_arena_release(&a);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(products_go_low),
+		cmocka_unit_test(nothing_pays_everywhere),
+		cmocka_unit_test(sentinels_and_epsilons_stay),
+		cmocka_unit_test(denial_spreads_forwards),
+		cmocka_unit_test(odd_shapes_do_not_matter),
+		cmocka_unit_test(an_empty_graph_costs_nothing),
+		cmocka_unit_test(random_graphs),
+		cmocka_unit_test(bad_tables_are_refused),
+		cmocka_unit_test(every_target_has_costs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
