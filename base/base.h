@@ -335,7 +335,7 @@ struct ht_file {
 	int refs;
 };
 
-/* Files of `limit` bytes and more are refused with HT_E_LIMIT and a hint.  A file that shrinks
+/* Files of `limit` bytes and more are refused with HT_E_LIMIT.  A file that shrinks
  * while it is mapped is the caller's risk (documented in docs/). */
 enum ht_status ht_file_map(
 	const char *path, size_t limit, struct ht_diags *d, struct ht_file **out);

@@ -32,12 +32,8 @@ static enum ht_status check_size(
 			d, HT_E_ENVIRONMENT, at_path(path), "cannot read: not a regular file");
 	if ((uintmax_t)s->st_size < limit)
 		return HT_OK;
-	ht_error(d, HT_E_LIMIT, at_path(path), "%lld bytes; a file must have less than %zu",
+	return ht_error(d, HT_E_LIMIT, at_path(path), "%lld bytes; a file must have less than %zu",
 		(long long)s->st_size, limit);
-	ht_note(d, HT_NOWHERE,
-		"formats that keep weights outside of the graph hold more: "
-		"a SavedModel, or a TF.js graph model with its shards");
-	return HT_E_LIMIT;
 }
 
 static struct ht_file *new_file(const char *path, size_t n)

@@ -17,7 +17,13 @@ static void unref_file(void *file)
 /* The map lives as long as the arena. */
 static enum ht_status map_file(struct ht_importer *im, const char *path, struct ht_file **out)
 {
-	HT_TRY(ht_file_map(path, im->limit.file_bytes, im->diags, out));
+	enum ht_status st = ht_file_map(path, im->limit.file_bytes, im->diags, out);
+
+	if (st == HT_E_LIMIT)
+		ht_note(im->diags, HT_NOWHERE,
+			"formats that keep weights outside of the graph hold more: "
+			"a SavedModel, or a TF.js graph model with its shards");
+	HT_TRY(st);
 	ht_arena_defer(im->a, unref_file, *out);
 	ht_importer_add_input(im, (*out)->n);
 	return HT_OK;

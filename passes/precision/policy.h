@@ -16,7 +16,12 @@ struct ht_precision;
 struct ht_profile;
 
 /* What named the mode: two of them exclude each other even where they agree. */
-enum ht_named_by { HT_NAMED_NONE, HT_NAMED_POLICY, HT_NAMED_MODE = 2, HT_NAMED_MODE_V2 = 4 };
+enum ht_named_by {
+	HT_NAMED_NONE = 0,
+	HT_NAMED_POLICY = 1,
+	HT_NAMED_MODE = 2,
+	HT_NAMED_MODE_V2 = 4
+};
 
 struct ht_policy_kind {
 	const char *name;

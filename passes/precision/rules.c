@@ -167,12 +167,35 @@ static void collect_nodes(struct check *c)
 	}
 }
 
+static bool is_in_function(const struct ht_graph *g, struct ht_str name)
+{
+	for (const struct ht_function *f = g->functions; f; f = f->next)
+		if (ht_graph_node(f->body, name))
+			return true;
+	return false;
+}
+
+/* A node of a function's body is in the graph once for each call, as "CALL/NAME". */
+static void add_inlined(struct check *c, const struct ht_rule *r)
+{
+	const char *tail = ht_str_printf(c->p->arena, "/%.*s", HT_STR_ARG(r->name)).p;
+
+	for (size_t i = 0; i < c->origins.count; i++)
+		if (ht_str_ends(c->origins.entries[i].key, tail))
+			ht_map_at(&c->to->nodes, c->origins.entries[i].key)->value =
+				(void *)(uintptr_t)r;
+}
+
 static enum ht_status resolve_node(struct check *c, const struct ht_rule *r)
 {
 	if (!c->origins.arena)
 		collect_nodes(c);
 	if (ht_map_get(&c->origins, r->name) || ht_graph_node(c->p->imported, r->name)) {
 		ht_map_at(&c->to->nodes, r->name)->value = (void *)(uintptr_t)r;
+		return HT_OK;
+	}
+	if (is_in_function(c->p->imported, r->name)) {
+		add_inlined(c, r);
 		return HT_OK;
 	}
 	if (!c->nodes.n) {
@@ -400,7 +423,7 @@ bool ht_keeps_dtype(struct ht_precision *p, const struct ht_node *n, const struc
 static const char *why_not(struct ht_precision *p, const struct ht_rule *r)
 {
 	if (!r->is_type)
-		return ht_graph_node(p->imported, r->name)
+		return ht_graph_node(p->imported, r->name) || is_in_function(p->imported, r->name)
 			       ? "the node was folded away, or policies do not judge it"
 			       : "ignored: the graph has no such node";
 	if (!is_type(p, r->name))

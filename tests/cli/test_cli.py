@@ -152,6 +152,38 @@ class Usage(Case):
             options = self.tool('help', v).stdout.decode().split('options:\n')[1].split('\n\nexit codes')[0]
             self.assertIn(options, docs, v)
 
+    def test_options_of_a_policy(self):
+        rows = {o['name']: o for o in json.loads(self.tool('options', '--format=json').stdout)['options']}
+        self.assertEqual(sorted(rows), list(rows))
+        self.assertEqual(rows['enable_reduce_precision']['class'], 'accepted')
+        names = [p['name'] for p in json.loads(self.tool('profiles', '--format=json').stdout)['profiles']]
+        self.assertEqual(names[0], 'cpu')
+        self.assertIn('ascend310p', names)
+        for p in names:
+            r = self.tool('explain', '--policy=force_fp16', '--profile', p, '--format=json', SMALL)
+            self.assertEqual(json.loads(r.stdout)['profile'], p)
+        self.fails(2, "did you mean '--keep_dtype'", 'run', '--keep-dtyp', 'x', SMALL)
+        self.fails(2, 'needs a value', 'run', SMALL, '--keep-dtype')
+        self.fails(2, 'has an empty value', 'run', '--keep-dtype=', SMALL)
+        self.fails(2, 'has no option', 'inspect', '--keep-dtype=x', SMALL)
+        self.fails(2, 'is none of 0|1', 'run', '--graph_run_mode=2', SMALL)
+        self.fails(5, 'x.txt: error: cannot read', 'run', '--keep-dtype=/no/x.txt', SMALL)
+        with tempfile.TemporaryDirectory() as d:
+            big = os.path.join(d, 'big.txt')
+            with open(big, 'wb') as f:
+                f.truncate(1 << 20)
+            self.fails(6, 'must have less than 1048576', 'run', '--keep-dtype', big, SMALL)
+            self.fails(3, 'no file here is named', 'run', '--ops-info', d, SMALL)
+        self.fails(4, 'has no bfloat16', 'explain', '--policy=mixed_bfloat16', '--profile=ascend310', SMALL)
+        self.fails(4, 'hifloat8', 'explain', '--precision_mode_v2=cube_hif8', SMALL)
+        # The environment's policy gives way to a mode; with other options it stays.
+        r = self.tool('explain', '--precision_mode=force_fp32', '--format=json', SMALL, env={'HALFTONE_POLICY': 'force_fp16'})
+        self.assertEqual(json.loads(r.stdout)['policy'], 'force_fp32')
+        r = self.tool('explain', '--profile=ascend910', '--format=json', SMALL, env={'HALFTONE_POLICY': 'force_fp16'})
+        self.assertEqual(json.loads(r.stdout)['policy'], 'force_fp16')
+        r = self.tool('run', '--show-options', '--graph-run-mode', '1', '--lenient', SMALL)
+        self.assertIn(b"--graph_run_mode='1'\n", r.stdout)
+
     def test_vendor_spellings(self):
         a = self.tool('run', '--input_shape', 'x:2,4', '--precision_mode', 'allow_mix_precision', '--format=json', SMALL)
         b = self.tool('run', '--input-shape=x:2,4', '--precision_mode_v2=mixed_float16', '--format=json', SMALL)

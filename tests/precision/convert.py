@@ -16,7 +16,14 @@ import environment  # noqa: E402
 
 os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'
 os.environ['CUDA_VISIBLE_DEVICES'] = ''
-POLICIES = 'allow_mix_precision_bf16', 'allow_mix_precision_fp16', 'force_fp16', 'must_keep_origin_dtype'
+POLICIES = (
+    ('allow_mix_precision_bf16',),
+    ('allow_mix_precision_fp16',),
+    ('allow_mix_precision_fp16', '--profile', 'ascend910'),
+    ('cube_fp16in_fp32out',),
+    ('force_fp16',),
+    ('must_keep_origin_dtype',),
+)
 
 
 def graphs(root):
@@ -62,7 +69,7 @@ def main():
 
     def check(path, policy, out, imported):
         """What is wrong, in words."""
-        told = json.loads(tool('explain', path, '--policy', policy, '--format', 'json').stdout)
+        told = json.loads(tool('explain', path, '--policy', *policy, '--format', 'json').stdout)
         about = json.loads(tool('inspect', path, '--format', 'json').stdout)
         g = read(out)
         t, why = load(g)
@@ -85,7 +92,7 @@ def main():
                 n = node.get(f'{name}/{want}', node.get(name))
                 if n is not None and attr in n.attr and n.op not in ('Cast', 'Identity') and dtype(n.attr[attr].type) != want:
                     yield f'{name}: {attr} is {dtype(n.attr[attr].type)}, explain says {want}'
-        if policy == 'must_keep_origin_dtype' and (told['types'] or told['casts']):
+        if policy == ('must_keep_origin_dtype',) and (told['types'] or told['casts']):
             yield 'something was changed'
 
     failures, count, refused, odd = [], 0, 0, 0
@@ -102,14 +109,14 @@ def main():
             imported = {n.name for n in read(out).node if n.op != '_Retval'}
             os.remove(out)
             for policy in POLICIES:
-                r = tool('convert', path, '--policy', policy, '-o', out, '--quiet')
+                r = tool('convert', path, '--policy', *policy, '-o', out, '--quiet')
                 if r.returncode:
                     refused += 1
                     if os.path.exists(out):
                         failures.append(f'{path}: refused, but something was written')
                     continue
                 count += 1
-                failures += [f'{os.path.relpath(path, models)}: {policy}: {f}' for f in check(path, policy, out, imported)]
+                failures += [f'{os.path.relpath(path, models)}: {" ".join(policy)}: {f}' for f in check(path, policy, out, imported)]
                 os.remove(out)
     for f in failures:
         print(f)

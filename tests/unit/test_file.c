@@ -104,7 +104,7 @@ static void refusals_are_located(void **state)
 	unlink(path);
 	put(path, "abc", 3);
 	assert_int_equal(ht_file_map(path, 3, &d, &f), HT_E_LIMIT);
-	assert_int_equal(d.last->severity, HT_NOTE);
+	assert_int_equal(d.last->severity, HT_ERROR);
 	ht_diags_release(&d);
 }
 
