@@ -97,6 +97,48 @@ static void put_types_json(struct explain *e)
 	}
 }
 
+static void put_member(struct ht_buf *b, const char *key, struct ht_str value)
+{
+	ht_printf(b, ", \"%s\": ", key);
+	ht_put_json(b, value);
+}
+
+static void put_decision_json(
+	struct ht_buf *b, struct ht_str node, struct ht_str attr, const struct ht_decided_type *t)
+{
+	ht_puts(b, "{\"node\": ");
+	ht_put_json(b, node);
+	put_member(b, "attribute", attr);
+	put_member(b, "from", ht_str(ht_dtype_name(t->from)));
+	put_member(b, "to", ht_str(ht_dtype_name(t->to)));
+	if (t->operands != HT_INVALID)
+		put_member(b, "operands", ht_str(ht_dtype_name(t->operands)));
+	put_member(b, "rule", ht_str(t->rule));
+	if (t->list) {
+		put_member(b, "class", ht_str(ht_class_name(t->class)));
+		put_member(b, "list", ht_str(t->list));
+	}
+	if (t->followed.n)
+		put_member(b, "follows", t->followed);
+	ht_putc(b, '}');
+}
+
+static void put_decisions_json(struct explain *e)
+{
+	size_t n = 0;
+
+	ht_puts(&e->buf, ",\n \"decisions\": [");
+	for (size_t i = 0; i < e->types.count; i++) {
+		struct ht_map *of = e->types.entries[i].value;
+		for (size_t j = 0; j < of->count; j++) {
+			ht_puts(&e->buf, n++ ? ",\n  " : "\n  ");
+			put_decision_json(&e->buf, e->types.entries[i].key, of->entries[j].key,
+				of->entries[j].value);
+		}
+	}
+	ht_putc(&e->buf, ']');
+}
+
 static void put_names_json(
 	struct ht_buf *b, const char *key, const struct ht_str *name, size_t names)
 {
@@ -181,6 +223,7 @@ static void put_json(struct explain *e, const struct ht_lowering *l)
 	put_types_json(e);
 	ht_printf(b, "},\n \"nodes\": %zu,\n \"float_nodes\": %zu,\n \"low_nodes\": %zu",
 		l->graph->nodes, from->float_nodes, from->low_nodes);
+	put_decisions_json(e);
 	put_names_json(b, "unknown", from->unknown, from->unknowns);
 	put_names_json(b, "assumed", from->assumed, from->assumeds);
 	put_names_json(b, "fallback", from->fallback, from->fallbacks);

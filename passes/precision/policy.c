@@ -138,13 +138,18 @@ static enum ht_status check_mixlist(const struct ht_policy *p, struct ht_diags *
 }
 
 /* A mode that was asked for and keeps every dtype leaves customize_dtypes nothing to do. */
+bool ht_policy_customizes(const struct ht_policy *p)
+{
+	return p->by == HT_NAMED_NONE || p->kind->decide != ht_ascend_decide ||
+	       p->kind->mode != HT_MODE_KEEP;
+}
+
 static enum ht_status check_customize(const struct ht_policy *p, struct ht_diags *d)
 {
 	static const char text[] = "customize_dtypes has no effect under '%s'; without a "
 				   "precision mode it acts alone";
 
-	if (!p->rules[HT_RULES_CUSTOM].option || p->by == HT_NAMED_NONE ||
-		p->kind->decide != ht_ascend_decide || p->kind->mode != HT_MODE_KEEP)
+	if (!p->rules[HT_RULES_CUSTOM].option || ht_policy_customizes(p))
 		return HT_OK;
 	if (!p->lenient)
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE, text, p->name);

@@ -182,6 +182,8 @@ const struct ht_policy_kind *ht_policy_effective(const struct ht_policy *p);
 const char *ht_policy_label(const struct ht_policy *p);
 /* Whether the options go together; HT_E_USAGE otherwise. */
 enum ht_status ht_policy_check(const struct ht_policy *p, struct ht_diags *d);
+/* Whether customize_dtypes has an effect. */
+bool ht_policy_customizes(const struct ht_policy *p);
 /* Whether the policy is one of the vendor's modes that reads white, black and gray lists. */
 bool ht_policy_is_mixed(const struct ht_policy *p);
 

@@ -239,6 +239,22 @@ const struct ht_rule *ht_rule_of_type(
 	return r ? r : ht_map_get(m, ht_profile_vendor_type(p->profile, type));
 }
 
+struct ht_rule_use *ht_use_of(struct ht_precision *p, enum ht_rule_set set, const struct ht_rule *r)
+{
+	return &p->rules[set].use[r - p->policy->rules[set].rule];
+}
+
+static void note_outranked(
+	struct ht_precision *p, enum ht_rule_set set, const struct ht_rule *by_type)
+{
+	struct ht_rule_use *use = by_type ? ht_use_of(p, set, by_type) : NULL;
+
+	if (!use)
+		return;
+	use->nodes++;
+	use->why = "a rule for the node counts before it";
+}
+
 const struct ht_rule *ht_rule_of(
 	struct ht_precision *p, enum ht_rule_set set, const struct ht_node *n)
 {
@@ -247,12 +263,10 @@ const struct ht_rule *ht_rule_of(
 
 	for (int32_t i = 0; !r && m->count && i < n->origins; i++)
 		r = ht_map_get(m, n->origin[i]);
-	return r ? r : ht_rule_of_type(p, set, n->type);
-}
-
-struct ht_rule_use *ht_use_of(struct ht_precision *p, enum ht_rule_set set, const struct ht_rule *r)
-{
-	return &p->rules[set].use[r - p->policy->rules[set].rule];
+	if (!r)
+		return ht_rule_of_type(p, set, n->type);
+	note_outranked(p, set, ht_rule_of_type(p, set, n->type));
+	return r;
 }
 
 /* ---- what they do ---- */
@@ -368,6 +382,10 @@ static enum ht_status customize(struct ht_precision *p, struct ht_node *n)
 		return HT_OK;
 	use = ht_use_of(p, HT_RULES_CUSTOM, r);
 	use->nodes++;
+	if (!ht_policy_customizes(p->policy)) {
+		use->why = "the mode keeps every dtype";
+		return HT_OK;
+	}
 	if (!c->columns) {
 		use->why = "policies do not judge it";
 		return HT_OK;

@@ -4,6 +4,9 @@
 
 #include "passes/precision/policy.h"
 
+#include <stdlib.h>
+#include <unistd.h>
+
 struct bad {
 	const char *text;
 	size_t n;
@@ -210,6 +213,49 @@ static void records_of_op_types(void **state)
 	end(&r);
 }
 
+static void write_file(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	fputs(text, f);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* Wherever memory runs out: a status, and the policy is as it was. */
+static void failed_allocations_are_a_status(void **state)
+{
+	static const struct {
+		const char *key, *text;
+	} files[] = {
+		{ "modify_mixlist", "{\"black-list\": {\"to-add\": [\"Add\", \"Mul\"]}}" },
+		{ "customize_dtypes", "a::InputDtype:float16\nOpType::Add:OutputDtype:float32\n" },
+		{ "keep_dtype", "a\nOpType::Add\n" },
+		{ "op_precision_mode", "Add=high_precision\n" },
+	};
+	char path[] = "/tmp/policy_files.XXXXXX";
+
+	(void)state;
+	close(mkstemp(path));
+	for (size_t i = 0; i < HT_COUNT(files); i++) {
+		enum ht_status st = HT_E_ENVIRONMENT;
+		write_file(path, files[i].text);
+		for (long n = 0; st != HT_OK; n++) {
+			struct ht_policy p;
+			assert_true(n < 1000);
+			assert_int_equal(ht_policy_init(&p, NULL, NULL), HT_OK);
+			ht_fail_alloc_after(n);
+			st = ht_policy_option(&p, files[i].key, path, NULL);
+			ht_fail_alloc_after(-1);
+			assert_true(st == HT_OK || st == HT_E_ENVIRONMENT);
+			for (int set = 0; set < HT_RULE_SETS && st != HT_OK; set++)
+				assert_int_equal(p.rules[set].n, 0);
+			ht_policy_release(&p);
+		}
+	}
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -219,6 +265,7 @@ int main(void)
 		cmocka_unit_test(kept_dtypes),
 		cmocka_unit_test(implementation_modes),
 		cmocka_unit_test(records_of_op_types),
+		cmocka_unit_test(failed_allocations_are_a_status),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
