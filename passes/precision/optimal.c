@@ -14,6 +14,7 @@ struct optimal {
 	struct ht_precision *p;
 	struct ht_pricing pricing;
 	struct ht_safety safety;
+	struct ht_arena *work;     /* holds the next two */
 	struct ht_problem problem; /* of the last iterate */
 	struct ht_assignment solution;
 	struct ht_trial trial;
@@ -47,7 +48,7 @@ static struct ht_str refusal(struct optimal *o, const struct ht_node *culprit)
 /* Why o->taken must not be taken; empty: it may. */
 static struct ht_str refused(struct optimal *o)
 {
-	uint8_t *label = HT_NEW_ARRAY(o->p->arena, uint8_t, o->problem.assign.units);
+	uint8_t *label = HT_NEW_ARRAY(o->work, uint8_t, o->problem.assign.units);
 	const struct ht_node *culprit;
 
 	if (ht_problem_labels(o->p, &o->problem, o->taken, label, &culprit))
@@ -91,6 +92,7 @@ static void decide(struct optimal *o, const struct ht_policy_kind *kind)
 
 	policy.kind = kind;
 	q.policy = &policy;
+	q.arena = ht_arena_of(o->p);
 	q.unit = HT_NEW_ARRAY(q.arena, struct ht_unit, q.units);
 	memcpy(q.unit, o->p->unit, q.units * sizeof *q.unit);
 	q.choice = HT_NEW_ARRAY(q.arena, struct ht_choice, q.graph->ids);
@@ -102,6 +104,7 @@ static void decide(struct optimal *o, const struct ht_policy_kind *kind)
 	kind->decide(&q);
 	for (const struct ht_node *n = q.graph->first; n; n = n->next)
 		o->taken[n->id] = q.choice[n->id].taken;
+	ht_arena_release(q.arena);
 	write_out(o);
 	judge(o, ht_str(kind->name));
 }
@@ -170,10 +173,13 @@ static bool leaves_range(struct optimal *o)
 /* The cheapest types for the fusion of the last trial. */
 static void solve(struct optimal *o)
 {
+	struct ht_arena *scratch = ht_arena_of(o->p);
+
 	do {
-		ht_problem_build(
-			o->p, &o->safety, &o->pricing, &o->trial, o->p->arena, &o->problem);
-		ht_assign_solve(&o->problem.assign, o->p->arena, o->p->arena, &o->solution);
+		ht_arena_release(o->work);
+		ht_problem_build(o->p, &o->safety, &o->pricing, &o->trial, o->work, &o->problem);
+		ht_assign_solve(&o->problem.assign, o->work, scratch, &o->solution);
+		ht_arena_release(scratch);
 		HT_CHECK(o->solution.cost != HT_COST_NEVER); /* every unit has a label left */
 	} while (leaves_range(o));
 }
@@ -185,14 +191,17 @@ static void iterate(struct optimal *o)
 
 	write_out(o); /* nothing taken: all float32 */
 	for (int i = 1; i <= MAX_ITERATES && !c->settled; i++) {
+		size_t units;
 		solve(o);
+		units = o->problem.assign.units;
 		if (i == 1)
 			judge(o, HT_STR("float32"));
 		c->iterates++;
-		c->settled = before && !memcmp(before, o->solution.label, o->problem.assign.units);
-		before = o->solution.label;
+		c->settled = before && !memcmp(before, o->solution.label, units);
 		if (c->settled)
 			break;
+		before = before ? before : HT_NEW_ARRAY(o->p->arena, uint8_t, units);
+		memcpy(before, o->solution.label, units);
 		ht_problem_columns(o->p, &o->problem, o->solution.label, o->taken);
 		write_out(o);
 		judge(o, ht_str_printf(o->p->decisions->arena, "iterate %d", i));
@@ -228,7 +237,7 @@ static void certify(struct optimal *o)
 	c->machine = ht_str_copy(a, costs->machine);
 	c->date = ht_str_copy(a, costs->date);
 	c->costs_hash = costs->hash;
-	c->problem_hash = hash_problem(&o->problem.assign, o->p->arena);
+	c->problem_hash = hash_problem(&o->problem.assign, o->work);
 	c->winner = o->winner;
 	c->price = o->price;
 	c->cost = o->solution.cost;
@@ -322,7 +331,8 @@ void ht_optimal_decide(struct ht_precision *p)
 	o.taken = HT_NEW_ARRAY(p->arena, const struct ht_column *, p->graph->ids);
 	o.best = HT_NEW_ARRAY(p->arena, const struct ht_column *, p->graph->ids);
 	o.taken_bytes = p->graph->ids * sizeof *o.taken;
-	o.trial.arena = HT_NEW(p->arena, struct ht_arena);
+	o.trial.arena = ht_arena_of(p);
+	o.work = ht_arena_of(p);
 	ht_pricing_init(&o.pricing,
 		p->policy->costs ? p->policy->costs : ht_costs_of_target(p->target, p->arena),
 		p->target, p->graph);
@@ -339,4 +349,5 @@ void ht_optimal_decide(struct ht_precision *p)
 		take(&o, n);
 	p->decisions->certificate = o.certificate;
 	ht_trial_free(&o.trial);
+	ht_arena_release(o.work);
 }

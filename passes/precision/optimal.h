@@ -12,6 +12,7 @@ struct ht_safety {
 	uint8_t *denied;  /* by node id: bit (1 << label) */
 	const char **why; /* by node id: static text; NULL: nothing is denied */
 	bool *looked;     /* by node id: its large constants were read */
+	struct ht_uses uses;
 };
 static inline uint8_t ht_label_bit(enum ht_label l)
 {
@@ -29,13 +30,18 @@ struct ht_arena *ht_arena_of(struct ht_precision *p);
 
 /* ---- trial.c: an assignment as it would be compiled ---- */
 
+struct ht_trial_cast {
+	struct ht_node node;
+	struct ht_value operand;
+	struct ht_type result;
+	struct ht_trial_cast *next;
+};
 /* A copy of the graph with the types and casts of an assignment, fused and priced. */
 struct ht_trial {
 	struct ht_arena *arena; /* its own */
 	struct ht_graph *graph;
-	struct ht_node **copy;      /* by id of the original */
-	struct ht_node **last_cast; /* by id in the copy: a cast of one of its results, … */
-	struct ht_node **next_cast; /* … by id of a cast: the next one of the same node */
+	struct ht_node **copy;        /* by id of the original */
+	struct ht_trial_cast **casts; /* by id of a copied node: of its results */
 	struct ht_fusion fusion;
 	int64_t price;
 };

@@ -14,7 +14,7 @@ struct build {
 	const struct ht_safety *safety;
 	const struct ht_pricing *pricing;
 	const struct ht_trial *trial;
-	struct ht_uses uses;
+	const struct ht_uses *uses;
 	struct ht_problem *out;
 };
 
@@ -177,13 +177,13 @@ static void add_node(struct build *b, struct ht_node *n)
 
 /* ---- casts ---- */
 
-static struct ht_node *cast_in_trial(struct build *b, struct ht_value v, enum ht_dtype to)
+static const struct ht_node *cast_in_trial(struct build *b, struct ht_value v, enum ht_dtype to)
 {
-	struct ht_node *c = b->trial->last_cast[b->trial->copy[v.node->id]->id];
+	const struct ht_trial_cast *c = b->trial->casts[b->trial->copy[v.node->id]->id];
 
-	while (c && (c->in[0].index != v.index || c->out[0].dtype != to))
-		c = b->trial->next_cast[c->id];
-	return c;
+	while (c && (c->operand.index != v.index || c->result.dtype != to))
+		c = c->next;
+	return c ? &c->node : NULL;
 }
 
 static int64_t not_negative(int64_t x)
@@ -203,8 +203,8 @@ static struct users look_at_users(struct build *b, struct ht_value v)
 	struct users u = { .convert = true, .one_kernel = true };
 	const struct ht_node *kernel = NULL;
 
-	u.fixed_float = b->uses.is_output[v.node->id];
-	for (const struct ht_use *use = b->uses.of[v.node->id]; use; use = use->next) {
+	u.fixed_float = b->uses->is_output[v.node->id];
+	for (const struct ht_use *use = b->uses->of[v.node->id]; use; use = use->next) {
 		if (use->arg < 0 || use->node->in[use->arg].index != v.index)
 			continue;
 		u.convert &= ht_converts_operand(use->node, use->arg);
@@ -269,7 +269,7 @@ static bool matters(const struct build *b, uint32_t producer, struct ht_value v)
 {
 	bool free_unit = producer >= HT_LABELS;
 
-	for (const struct ht_use *u = b->uses.of[v.node->id]; u && !free_unit; u = u->next)
+	for (const struct ht_use *u = b->uses->of[v.node->id]; u && !free_unit; u = u->next)
 		free_unit = u->arg >= 0 && b->out->unit[u->node->id] != UINT32_MAX;
 	return free_unit;
 }
@@ -278,7 +278,7 @@ static void add_users(struct build *b, struct ht_value v)
 {
 	enum ht_label own;
 
-	for (const struct ht_use *u = b->uses.of[v.node->id]; u; u = u->next) {
+	for (const struct ht_use *u = b->uses->of[v.node->id]; u; u = u->next) {
 		uint32_t unit;
 		if (u->arg < 0 || u->node->in[u->arg].index != v.index)
 			continue;
@@ -288,7 +288,7 @@ static void add_users(struct build *b, struct ht_value v)
 		if (unit != UINT32_MAX)
 			ht_assign_user(&b->out->assign, unit);
 	}
-	if (b->uses.is_output[v.node->id] && label_of_dtype(ht_type_of(v)->dtype, &own))
+	if (b->uses->is_output[v.node->id] && label_of_dtype(ht_type_of(v)->dtype, &own))
 		ht_assign_user(&b->out->assign, own);
 }
 
@@ -318,9 +318,10 @@ void ht_problem_build(struct ht_precision *p, const struct ht_safety *s,
 	const struct ht_pricing *pricing, const struct ht_trial *t, struct ht_arena *a,
 	struct ht_problem *out)
 {
-	struct build b = { .p = p, .safety = s, .pricing = pricing, .trial = t, .out = out };
+	struct build b = {
+		.p = p, .safety = s, .pricing = pricing, .trial = t, .uses = &s->uses, .out = out
+	};
 
-	b.uses = ht_graph_uses(p->graph, a);
 	ht_assign_init(&out->assign, a);
 	out->unit = HT_NEW_ARRAY(a, uint32_t, p->graph->ids);
 	for (int l = 0; l < HT_LABELS; l++) {

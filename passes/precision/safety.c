@@ -105,8 +105,7 @@ static bool goes_into_sum(const struct ht_uses *uses, const struct ht_node *n)
 	return false;
 }
 
-static void judge(struct ht_precision *p, struct ht_safety *s, const struct ht_uses *uses,
-	const struct ht_node *n)
+static void judge(struct ht_precision *p, struct ht_safety *s, const struct ht_node *n)
 {
 	const struct ht_rule *by;
 
@@ -118,7 +117,8 @@ static void judge(struct ht_precision *p, struct ht_safety *s, const struct ht_u
 	if (n->op == HT_OP_Exp || n->op == HT_OP_Expm1)
 		deny(s, n, ht_label_bit(HT_LABEL_F16),
 			"an exponential leaves the range of float16");
-	if ((n->op == HT_OP_Square || n->op == HT_OP_SquaredDifference) && goes_into_sum(uses, n))
+	if ((n->op == HT_OP_Square || n->op == HT_OP_SquaredDifference) &&
+		goes_into_sum(&s->uses, n))
 		deny(s, n, ht_label_bit(HT_LABEL_F16),
 			"a sum of squares leaves the range of float16");
 }
@@ -183,13 +183,12 @@ void ht_safety_spread(struct ht_precision *p, struct ht_safety *s)
 
 void ht_safety_build(struct ht_precision *p, struct ht_safety *s)
 {
-	struct ht_uses uses = ht_graph_uses(p->graph, p->arena);
-
+	s->uses = ht_graph_uses(p->graph, p->arena);
 	s->denied = HT_NEW_ARRAY(p->arena, uint8_t, p->graph->ids);
 	s->why = HT_NEW_ARRAY(p->arena, const char *, p->graph->ids);
 	s->looked = HT_NEW_ARRAY(p->arena, bool, p->graph->ids);
 	for (const struct ht_node *n = p->graph->first; n; n = n->next)
 		if (p->choice[n->id].columns)
-			judge(p, s, &uses, n);
+			judge(p, s, n);
 	ht_safety_spread(p, s);
 }

@@ -21,39 +21,134 @@ struct ht_arena *ht_arena_of(struct ht_precision *p)
 	return a;
 }
 
-static void write_types(
-	struct ht_precision *p, const struct ht_column *const *taken, struct ht_trial *t)
-{
-	struct ht_precision q = *p;
-	struct ht_decisions unwanted = { .arena = t->arena };
-	struct ht_node *copy = t->graph->first;
+/* ---- nodes and casts ---- */
 
-	q.units = 0;
-	q.graph = t->graph;
-	q.arena = t->arena;
-	ht_units_build(&q);
-	t->copy = HT_NEW_ARRAY(t->arena, struct ht_node *, p->graph->ids);
-	for (const struct ht_node *n = p->graph->first; n; n = n->next, copy = copy->next) {
-		struct ht_choice *c = &q.choice[copy->id];
-		t->copy[n->id] = copy; /* the copy has the same nodes in the same order */
-		c->taken = taken[n->id];
-		c->columns = c->taken != NULL;
-		for (int i = 0; i < ht_op_info(n->op)->type_attrs && c->taken; i++)
-			ht_unit_of(&q, copy, i)->to = c->taken->dtype[i];
-	}
-	ht_precision_rewrite(&q, &unwanted);
+struct build {
+	struct ht_precision *p;
+	const struct ht_column *const *taken;
+	struct ht_trial *t;
+};
+
+static void append(struct build *b, struct ht_node *n)
+{
+	struct ht_graph *g = b->t->graph;
+
+	n->graph = g;
+	n->prev = g->last;
+	n->next = NULL;
+	*(g->last ? &g->last->next : &g->first) = n;
+	g->last = n;
+	g->nodes++;
 }
 
-static void find_casts(struct ht_trial *t, uint32_t first_new)
+/* Results in the types of the column; those of other nodes are shared with the original. */
+static void set_results(struct build *b, const struct ht_node *n, struct ht_node *copy)
 {
-	t->last_cast = HT_NEW_ARRAY(t->arena, struct ht_node *, t->graph->ids);
-	t->next_cast = HT_NEW_ARRAY(t->arena, struct ht_node *, t->graph->ids);
-	for (struct ht_node *n = t->graph->first; n; n = n->next) {
-		if (n->id < first_new || n->op != HT_OP_Cast)
-			continue;
-		t->next_cast[n->id] = t->last_cast[n->in[0].node->id];
-		t->last_cast[n->in[0].node->id] = n;
+	const struct ht_column *c = b->taken[n->id];
+
+	if (!c)
+		return;
+	copy->out = HT_NEW_ARRAY(b->t->arena, struct ht_type, (size_t)n->outs);
+	for (int32_t i = 0; i < n->outs; i++) {
+		int attr = ht_attr_of_result(n, i);
+		copy->out[i] = n->out[i];
+		if (attr >= 0)
+			copy->out[i].dtype = c->dtype[attr];
 	}
+}
+
+static struct ht_value cast_of(struct build *b, struct ht_value v, enum ht_dtype to)
+{
+	struct ht_trial_cast **list = &b->t->casts[v.node->id], *c;
+
+	for (c = *list; c; c = c->next)
+		if (c->node.in[0].index == v.index && c->node.out[0].dtype == to)
+			return ht_out(&c->node, 0);
+	c = HT_NEW(b->t->arena, struct ht_trial_cast);
+	c->next = *list;
+	*list = c;
+	c->operand = v;
+	c->result = (struct ht_type){ to, ht_type_of(v)->shape };
+	c->node = (struct ht_node){ .id = b->t->graph->ids++,
+		.op = HT_OP_Cast,
+		.type = HT_STR("Cast"),
+		.in = &c->operand,
+		.ins = 1,
+		.out = &c->result,
+		.outs = 1 };
+	append(b, &c->node);
+	return ht_out(&c->node, 0);
+}
+
+/* Value `v` of the original in the type `to`, where both are floats. */
+static struct ht_value value_in(struct build *b, struct ht_value v, enum ht_dtype to)
+{
+	enum ht_dtype is;
+
+	v.node = b->t->copy[v.node->id];
+	if (v.index < 0 || v.index >= v.node->outs)
+		return v;
+	is = ht_type_of(v)->dtype;
+	return ht_is_policy_float(is) && ht_is_policy_float(to) && is != to ? cast_of(b, v, to) : v;
+}
+
+static void set_operands(struct build *b, const struct ht_node *n, struct ht_node *copy)
+{
+	const struct ht_column *c = b->taken[n->id];
+
+	copy->in = HT_NEW_ARRAY(b->t->arena, struct ht_value, (size_t)n->ins);
+	for (int32_t i = 0; i < n->ins; i++) {
+		struct ht_value v = n->in[i];
+		int attr = c ? ht_attr_of_arg(n, i) : -1;
+		enum ht_dtype to = attr >= 0                                ? c->dtype[attr]
+				   : v.index >= 0 && v.index < v.node->outs ? ht_type_of(v)->dtype
+									    : HT_INVALID;
+		copy->in[i] = value_in(b, v, to);
+	}
+}
+
+static void copy_entries(struct build *b)
+{
+	struct ht_entry **end = &b->t->graph->entries;
+
+	for (const struct ht_entry *e = b->p->graph->entries; e; e = e->next, end = &(*end)->next) {
+		struct ht_port **out;
+		*end = HT_NEW(b->t->arena, struct ht_entry);
+		out = &(*end)->outputs;
+		for (const struct ht_port *o = e->outputs; o; o = o->next, out = &(*out)->next) {
+			*out = HT_NEW(b->t->arena, struct ht_port);
+			(*out)->value = value_in(b, o->value,
+				o->value.index >= 0 && o->value.index < o->value.node->outs
+					? ht_type_of(o->value)->dtype
+					: HT_INVALID);
+		}
+	}
+}
+
+/* What fusion and prices look at: names, control edges and functions are left out, and attributes
+ * shared with the original. */
+static void copy_graph(struct build *b)
+{
+	struct ht_graph *from = b->p->graph;
+	struct ht_node *copies = HT_NEW_ARRAY(b->t->arena, struct ht_node, from->nodes);
+
+	b->t->graph = HT_NEW(b->t->arena, struct ht_graph);
+	b->t->graph->arena = b->t->arena;
+	b->t->copy = HT_NEW_ARRAY(b->t->arena, struct ht_node *, from->ids);
+	b->t->casts = HT_NEW_ARRAY(b->t->arena, struct ht_trial_cast *, from->nodes);
+	for (const struct ht_node *n = from->first; n; n = n->next) {
+		struct ht_node *copy = copies++;
+		*copy = *n;
+		copy->id = b->t->graph->ids++;
+		copy->controls = 0;
+		b->t->copy[n->id] = copy;
+		set_results(b, n, copy);
+	}
+	for (const struct ht_node *n = from->first; n; n = n->next) {
+		set_operands(b, n, b->t->copy[n->id]);
+		append(b, b->t->copy[n->id]);
+	}
+	copy_entries(b);
 }
 
 /* ---- the order ---- */
@@ -74,7 +169,7 @@ static uint64_t mix(uint64_t a, uint64_t b)
 
 static uint64_t hash_of_node(const struct ht_node *n)
 {
-	uint64_t h = ht_hash_bytes(n->type.p, n->type.n).lo;
+	uint64_t h = n->op == HT_OP_OPAQUE ? ht_hash_bytes(n->type.p, n->type.n).lo : n->op;
 
 	for (int32_t i = 0; i < n->outs; i++) {
 		h = mix(h, (uint64_t)n->out[i].dtype << 32 | (uint32_t)n->out[i].shape.rank);
@@ -96,9 +191,6 @@ static void look_back(struct place *place, const struct ht_node *n)
 		at->depth = from->depth >= at->depth ? from->depth + 1 : at->depth;
 		at->from = mix(at->from, mix(from->from, (uint64_t)n->in[i].index));
 	}
-	for (int32_t i = 0; i < n->controls; i++)
-		if (place[n->control[i]->id].depth >= at->depth)
-			at->depth = place[n->control[i]->id].depth + 1;
 }
 
 /* Users count in any order: their hashes are added. */
@@ -149,13 +241,10 @@ static void put_in_order(struct ht_trial *t)
 void ht_trial_make(struct ht_precision *p, const struct ht_column *const *taken,
 	const struct ht_pricing *pricing, struct ht_trial *t)
 {
-	uint32_t first_new;
+	struct build b = { p, taken, t };
 
 	*t = (struct ht_trial){ .arena = ht_arena_of(p) };
-	t->graph = ht_graph_clone(p->graph, t->arena);
-	first_new = t->graph->ids;
-	write_types(p, taken, t);
-	find_casts(t, first_new);
+	copy_graph(&b);
 	put_in_order(t);
 	t->fusion = ht_fusion_of(t->graph, t->arena);
 	t->price = ht_price_graph(pricing, t->graph, &t->fusion);
