@@ -1,9 +1,75 @@
 /* precision: decides the dtype of each tensor by the policy, and places the casts.
  *
  * Units and columns are built, the policy narrows and settles, the decision is written into the
- * graph.  Without a policy the graph stays as it is.  What was decided is left in the context's
+ * graph; under the vendor's modes also into the bodies of functions that its control flow runs.  Without a policy the graph stays as it is.  What was decided is left in the context's
  * decisions. */
 #include "passes/precision/precision.h"
+
+/* One graph: the program's, or the body of a function that control flow runs, whose arguments and
+ * results keep their types. */
+static enum ht_status decide(struct ht_precision *p, struct ht_graph *g)
+{
+	p->graph = g;
+	ht_units_build(p);
+	for (struct ht_node *n = g->first; n; n = n->next)
+		ht_columns_build(p, n, &p->choice[n->id]);
+	HT_TRY(ht_customize_apply(p));
+	ht_policy_effective(p->policy)->decide(p);
+	ht_impl_decide(p, p->decisions);
+	ht_precision_rewrite(p, p->decisions);
+	return HT_OK;
+}
+
+/* ---- bodies ---- */
+
+struct bodies {
+	struct ht_graph *program;
+	struct ht_function **function; /* found and not yet walked from `walked` on */
+	size_t n, cap, walked;
+	struct ht_map seen;
+	struct ht_arena *arena;
+};
+
+static void add_body(struct bodies *b, struct ht_str name)
+{
+	struct ht_function *f = ht_graph_function(b->program, name);
+
+	if (!f || ht_map_get(&b->seen, name))
+		return;
+	ht_map_at(&b->seen, name)->value = f;
+	b->function = ht_grow(b->arena, b->function, b->n, &b->cap, sizeof(struct ht_function *));
+	b->function[b->n++] = f;
+}
+
+/* Functions that the graph's nodes call; not those of input pipelines, which run elsewhere. */
+static void add_bodies(struct bodies *b, const struct ht_graph *g)
+{
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		for (const struct ht_attr *a = n->attrs;
+			a && (ht_op_info(n->op)->effects & HT_CALLS); a = a->next) {
+			const struct ht_attr_value *v = &a->value;
+			if (v->kind == HT_ATTR_FUNC)
+				add_body(b, v->func->name);
+			for (size_t i = 0; v->kind == HT_ATTR_LIST &&
+					   v->list.kind == HT_ATTR_FUNC && i < v->list.n;
+				i++)
+				add_body(b, v->list.item[i].func->name);
+		}
+}
+
+static enum ht_status decide_bodies(struct ht_precision *p, struct ht_graph *program)
+{
+	struct bodies b = { .program = program, .arena = p->arena };
+
+	ht_map_init(&b.seen, p->arena);
+	add_bodies(&b, program);
+	for (; b.walked < b.n; b.walked++) {
+		struct ht_graph *body = b.function[b.walked]->body;
+		HT_TRY(decide(p, body));
+		add_bodies(&b, body);
+	}
+	return HT_OK;
+}
 
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
@@ -18,22 +84,21 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 		.target = c->target ? c->target : ht_target_host(),
 		.decisions = out,
 	};
+	const struct ht_policy_kind *kind;
 
 	if (!c->policy)
 		return HT_OK;
 	p.profile = c->policy->profile;
+	kind = ht_policy_effective(c->policy);
 	HT_TRY(ht_policy_check(c->policy, c->diags));
-	if (ht_policy_effective(c->policy)->paint)
-		return ht_policy_effective(c->policy)->paint(g, c, out);
+	if (kind->paint)
+		return kind->paint(g, c, out);
 	HT_TRY(ht_rules_resolve(&p));
-	ht_units_build(&p);
-	for (struct ht_node *n = g->first; n; n = n->next)
-		ht_columns_build(&p, n, &p.choice[n->id]);
-	HT_TRY(ht_customize_apply(&p));
-	ht_policy_effective(c->policy)->decide(&p);
-	ht_impl_decide(&p, out);
+	HT_TRY(decide(&p, g));
+	if (kind->decide == ht_ascend_decide)
+		HT_TRY(decide_bodies(&p, g));
+	p.graph = g;
 	ht_rules_report(&p, out);
-	ht_precision_rewrite(&p, out);
 	return HT_OK;
 }
 

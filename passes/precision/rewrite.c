@@ -46,6 +46,16 @@ static enum ht_dtype rounded_operands(
 	return HT_INVALID;
 }
 
+/* In a function's body: "FUNCTION/NODE". */
+static struct ht_str full_name(struct rewrite *r, struct ht_str name)
+{
+	const struct ht_function *f = r->g->function;
+
+	if (!f || !name.n)
+		return name;
+	return ht_str_printf(r->out->arena, "%.*s/%.*s", HT_STR_ARG(f->name), HT_STR_ARG(name));
+}
+
 static void note_type(struct rewrite *r, const struct ht_node *n, const struct ht_unit *u)
 {
 	struct ht_decisions *d = r->out;
@@ -54,8 +64,8 @@ static void note_type(struct rewrite *r, const struct ht_node *n, const struct h
 	d->type = ht_grow(d->arena, d->type, d->types, &d->type_cap, sizeof *d->type);
 	d->type[d->types++] = (struct ht_decided_type){
 		.origin = n->origin,
-		.origins = n->origins,
-		.node = n->name,
+		.origins = r->g->function ? 0 : n->origins,
+		.node = full_name(r, n->name),
 		.attr = ht_op_info(n->op)->type_attr[(int)u->attr].name,
 		.from = u->from,
 		.to = u->to,
@@ -63,7 +73,7 @@ static void note_type(struct rewrite *r, const struct ht_node *n, const struct h
 		.rule = c->rule,
 		.list = c->list ? ht_str_copy(d->arena, ht_str(c->list)).p : NULL,
 		.class = c->class,
-		.followed = c->followed ? c->followed->name : (struct ht_str){ 0 },
+		.followed = c->followed ? full_name(r, c->followed->name) : (struct ht_str){ 0 },
 	};
 }
 
@@ -262,6 +272,20 @@ static void cast_outputs(struct rewrite *r)
 	}
 }
 
+/* Callers go by the types that the function's signature states. */
+static void cast_results(struct rewrite *r)
+{
+	for (struct ht_port *o = r->g->function ? r->g->function->rets : NULL; o; o = o->next) {
+		struct ht_value v = o->value;
+		struct cast *cast;
+		if (v.port.n || v.index < 0 || v.index >= v.node->outs)
+			continue;
+		cast = chain(r, v, dtype_before(r, v), dtype_before(r, v));
+		if (cast)
+			o->value = ht_out(cast->node, 0);
+	}
+}
+
 /* ---- the report ---- */
 
 static void note_cast(struct rewrite *r, const struct cast *c, bool constant)
@@ -272,8 +296,8 @@ static void note_cast(struct rewrite *r, const struct cast *c, bool constant)
 
 	d->cast = ht_grow(d->arena, d->cast, d->casts, &d->cast_cap, sizeof *d->cast);
 	d->cast[d->casts++] = (struct ht_decided_cast){
-		.name = n->name,
-		.source = value_name(r, v),
+		.name = full_name(r, n->name),
+		.source = full_name(r, value_name(r, v)),
 		.from = ht_type_of(v)->dtype,
 		.to = c->to,
 		.constant = constant,
@@ -304,7 +328,7 @@ static void note_gaps(struct rewrite *r, struct ht_map *seen, const struct ht_no
 	if (c->fallback) {
 		d->fallback = ht_grow(
 			d->arena, d->fallback, d->fallbacks, &d->fallback_cap, sizeof *d->fallback);
-		d->fallback[d->fallbacks++] = n->name;
+		d->fallback[d->fallbacks++] = full_name(r, n->name);
 	}
 	if ((!unknown && !assumed) || ht_map_get(seen, n->type))
 		return;
@@ -348,5 +372,6 @@ void ht_precision_rewrite(struct ht_precision *p, struct ht_decisions *out)
 		if (n->id < r.ids)
 			cast_operands(&r, n);
 	cast_outputs(&r);
+	cast_results(&r);
 	note_all(&r);
 }

@@ -175,7 +175,8 @@ static bool is_in_function(const struct ht_graph *g, struct ht_str name)
 	return false;
 }
 
-/* A node of a function's body is in the graph once for each call, as "CALL/NAME". */
+/* A node of a function's body is in the body, and where calls were inlined once for each as
+ * "CALL/NAME". */
 static void add_inlined(struct check *c, const struct ht_rule *r)
 {
 	const char *tail = ht_str_printf(c->p->arena, "/%.*s", HT_STR_ARG(r->name)).p;
@@ -195,6 +196,7 @@ static enum ht_status resolve_node(struct check *c, const struct ht_rule *r)
 		return HT_OK;
 	}
 	if (is_in_function(c->p->imported, r->name)) {
+		ht_map_at(&c->to->nodes, r->name)->value = (void *)(uintptr_t)r;
 		add_inlined(c, r);
 		return HT_OK;
 	}

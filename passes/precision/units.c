@@ -148,6 +148,7 @@ void ht_units_build(struct ht_precision *p)
 
 	for (struct ht_node *n = p->graph->first; n; n = n->next)
 		count += (size_t)ht_op_info(n->op)->type_attrs;
+	p->units = 0;
 	p->unit = HT_NEW_ARRAY(p->arena, struct ht_unit, count);
 	p->first_unit = HT_NEW_ARRAY(p->arena, uint32_t, p->graph->ids);
 	p->choice = HT_NEW_ARRAY(p->arena, struct ht_choice, p->graph->ids);

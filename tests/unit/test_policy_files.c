@@ -217,9 +217,7 @@ static void write_file(const char *path, const char *text)
 {
 	FILE *f = fopen(path, "w");
 
-	assert_non_null(f);
-	fputs(text, f);
-	assert_int_equal(fclose(f), 0);
+	HT_CHECK(f && fputs(text, f) >= 0 && !fclose(f));
 }
 
 /* Wherever memory runs out: a status, and the policy is as it was. */
