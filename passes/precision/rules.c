@@ -167,11 +167,17 @@ static void collect_nodes(struct check *c)
 	}
 }
 
+/* "NODE", or "FUNCTION/NODE" as explain has it. */
 static bool is_in_function(const struct ht_graph *g, struct ht_str name)
 {
-	for (const struct ht_function *f = g->functions; f; f = f->next)
+	for (const struct ht_function *f = g->functions; f; f = f->next) {
+		struct ht_str tail = { name.p + f->name.n + 1, name.n - f->name.n - 1 };
 		if (ht_graph_node(f->body, name))
 			return true;
+		if (name.n > f->name.n + 1 && !memcmp(name.p, f->name.p, f->name.n) &&
+			name.p[f->name.n] == '/' && ht_graph_node(f->body, tail))
+			return true;
+	}
 	return false;
 }
 
@@ -265,6 +271,10 @@ const struct ht_rule *ht_rule_of(
 
 	for (int32_t i = 0; !r && m->count && i < n->origins; i++)
 		r = ht_map_get(m, n->origin[i]);
+	if (!r && m->count && n->graph->function)
+		r = ht_map_get(
+			m, ht_str_printf(p->arena, "%.*s/%.*s",
+				   HT_STR_ARG(n->graph->function->name), HT_STR_ARG(n->name)));
 	if (!r)
 		return ht_rule_of_type(p, set, n->type);
 	note_outranked(p, set, ht_rule_of_type(p, set, n->type));
