@@ -1,4 +1,5 @@
 /* Rules of matrix products. */
+#include "ir/einsum.h"
 #include "ir/infer.h"
 
 static enum ht_status inner_fail(
@@ -66,38 +67,86 @@ enum ht_status ht_infer_batch_matmul(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* "ab,bc->ac" without ellipsis: sizes by label. */
+/* ---- Einsum ---- */
+
+struct einsum {
+	struct ht_einsum e;
+	int64_t size[HT_EINSUM_ELLIPSIS]; /* of labels */
+	struct ht_shape wide;             /* of all ellipses, broadcast */
+};
+
+/* Sizes that operand `i` tells. */
+static enum ht_status einsum_operand(
+	struct ht_infer *in, const struct ht_node *n, int32_t i, struct einsum *x)
+{
+	const struct ht_einsum_term *t = &x->e.in[i];
+	struct ht_shape s = ht_in_shape(n, i), wide;
+	int64_t labels = ht_einsum_labels(t);
+
+	if (s.rank < 0) {
+		if (t->ellipsis)
+			x->wide = HT_SHAPE_UNKNOWN;
+		return HT_OK;
+	}
+	if (t->ellipsis ? s.rank < labels : s.rank != labels)
+		return ht_infer_fail(in, n,
+			"operand %d has rank %d, the equation %lld labels%s for it", i, s.rank,
+			(long long)labels, t->ellipsis ? " and an ellipsis" : "");
+	for (int32_t k = 0; k < s.rank; k++) {
+		int32_t name = ht_einsum_name(t, s.rank, k);
+
+		if (name < HT_EINSUM_ELLIPSIS &&
+			!ht_merge_dim(x->size[name], s.dim[k], &x->size[name]))
+			return ht_infer_fail(in, n, "sizes of '%c' differ", name);
+	}
+	if (!t->ellipsis)
+		return HT_OK;
+	wide = (struct ht_shape){ s.rank - (int32_t)labels, s.rank ? s.dim + t->before.n : NULL };
+	if (!ht_broadcast_shapes(in, x->wide, wide, &x->wide))
+		return ht_infer_fail(in, n, "axes of the ellipsis do not broadcast");
+	return HT_OK;
+}
+
+static enum ht_status einsum_result(struct ht_infer *in, struct ht_node *n, const struct einsum *x)
+{
+	const struct ht_einsum_term *t = &x->e.out;
+	int64_t rank = ht_einsum_labels(t) + x->wide.rank;
+	int64_t *d;
+
+	if (x->wide.rank > 0 && !t->ellipsis)
+		return ht_infer_fail(in, n, "the result lacks the axes of the ellipsis");
+	if (rank > HT_MAX_RANK)
+		return ht_infer_fail(in, n, "the result has more than %d axes", HT_MAX_RANK);
+	if (x->wide.rank < 0 && t->ellipsis)
+		return HT_OK;
+	if (x->wide.rank < 0)
+		rank = ht_einsum_labels(t);
+	d = ht_new_dims(in, (int32_t)rank);
+	for (int32_t k = 0; k < rank; k++) {
+		int32_t name = ht_einsum_name(t, (int32_t)rank, k);
+
+		d[k] = name < HT_EINSUM_ELLIPSIS
+			       ? x->size[name]
+			       : x->wide.dim[x->wide.rank - 1 - (name - HT_EINSUM_ELLIPSIS)];
+	}
+	ht_set_shape(n, 0, (int32_t)rank, d);
+	return HT_OK;
+}
+
 enum ht_status ht_infer_einsum(struct ht_infer *in, struct ht_node *n)
 {
-	struct ht_str eq = ht_attr_str(n, "equation", "");
-	int64_t size[256];
-	int32_t operand = 0, axis = 0, rank = 0;
-	int64_t *d = ht_new_dims(in, HT_MAX_RANK);
-	bool result = false;
+	struct ht_str equation = ht_attr_str(n, "equation", "");
+	struct einsum x = { .wide = HT_SHAPE_SCALAR };
+	const char *why = ht_einsum_read(equation, &x.e);
 
-	for (int i = 0; i < 256; i++)
-		size[i] = HT_DIM_UNKNOWN;
-	for (size_t i = 0; i < eq.n; i++) {
-		unsigned char c = (unsigned char)eq.p[i];
-		struct ht_shape s = operand < n->ins ? ht_in_shape(n, operand) : HT_SHAPE_UNKNOWN;
-
-		if (c == '.' || operand >= n->ins || rank == HT_MAX_RANK)
-			return HT_OK;
-		if (c == ' ')
-			continue;
-		if (c == ',') {
-			operand++;
-			axis = 0;
-		} else if (c == '-') {
-			result = true;
-			i++;
-		} else if (result) {
-			d[rank++] = size[c];
-		} else if (axis < s.rank && !ht_merge_dim(size[c], s.dim[axis++], &size[c])) {
-			return ht_infer_fail(in, n, "sizes of '%c' differ", c);
-		}
-	}
-	if (result)
-		ht_set_shape(n, 0, rank, d);
-	return HT_OK;
+	if (why)
+		return ht_infer_fail(in, n, "equation '%.*s' %s", HT_STR_ARG(equation), why);
+	if (x.e.operands != n->ins)
+		return ht_infer_fail(in, n, "equation '%.*s' is for %d operands, there are %d",
+			HT_STR_ARG(equation), x.e.operands, n->ins);
+	for (size_t i = 0; i < HT_COUNT(x.size); i++)
+		x.size[i] = HT_DIM_UNKNOWN;
+	for (int32_t i = 0; i < n->ins; i++)
+		HT_TRY(einsum_operand(in, n, i, &x));
+	return einsum_result(in, n, &x);
 }

@@ -136,18 +136,6 @@ static bool knows_parts(const struct ht_node *n, const struct ht_attr *ops)
 	return operands == n->ins;
 }
 
-/* The last part goes in the place of the fused node, with its name. */
-static void finish(struct chain *c)
-{
-	struct ht_node *last = c->v.node, *n = c->n;
-	struct ht_str name = n->name;
-
-	ht_rw_replace_node(c->r, n, c->v);
-	/* It is still there when nothing used it, or when it is fed. */
-	if (!n->graph)
-		ht_node_rename(last, name);
-}
-
 static struct chain chain_of(struct ht_rw *r, struct ht_node *n, int32_t first_part_operand)
 {
 	struct chain c = { .r = r, .n = n, .arg = first_part_operand };
@@ -173,7 +161,7 @@ static void split_contraction(struct ht_rw *r, struct ht_node *n, enum ht_op op)
 	c.v = ht_out(root, 0);
 	for (size_t i = 0; i < ops->value.list.n; i++)
 		add_fused_part(&c, ops->value.list.item[i].s);
-	finish(&c);
+	ht_rw_take_place(r, n, c.v);
 }
 
 static void split_batch_norm_ex(struct ht_rw *r, struct ht_node *n)
@@ -197,7 +185,7 @@ static void split_batch_norm_ex(struct ht_rw *r, struct ht_node *n)
 		add_part(&c, HT_OP_AddV2, HT_STR("Add"), 1);
 	if (!ht_str_is(activation, "Identity"))
 		add_activation(&c, activation);
-	finish(&c);
+	ht_rw_take_place(r, n, c.v);
 }
 
 static void split(struct ht_rw *r, struct ht_node *n)
@@ -307,21 +295,9 @@ static struct ht_value gelu(struct chain *c)
 
 static struct ht_value mean(struct chain *c, const char *name, struct ht_value x)
 {
-	struct ht_shape s = ht_type_of(x)->shape;
-	int64_t last = -1, dim[HT_MAX_RANK];
-	struct ht_str axes = ht_str_printf(c->r->arena, "%s/axes", name);
-	struct ht_value in[2] = { x,
-		ht_rw_const_ints(c->r, c->n, inner(c, axes.p), HT_I32, &last, 1) };
-	struct ht_node *n;
+	int64_t last = -1;
 
-	for (int32_t i = 0; i < s.rank; i++)
-		dim[i] = i == s.rank - 1 ? 1 : s.dim[i];
-	n = ht_rw_node(c->r, c->n, HT_OP_Mean, inner(c, name), in, 2,
-		(struct ht_type){ ht_type_of(x)->dtype, { s.rank, s.rank < 0 ? NULL : dim } });
-	ht_attr_set_type(n, "T", ht_type_of(x)->dtype);
-	ht_attr_set_type(n, "Tidx", HT_I32);
-	ht_attr_set_bool(n, "keep_dims", true);
-	return ht_out(n, 0);
+	return ht_rw_reduce(c->r, c->n, HT_OP_Mean, inner(c, name), x, &last, 1, true);
 }
 
 static struct ht_value layer_norm(struct chain *c)
@@ -361,7 +337,7 @@ static void expand(struct ht_rw *r, struct ht_node *n)
 	c.v = make(&c);
 	if (is_half(t))
 		c.v = ht_rw_cast(r, n, inner(&c, "rounded"), c.v, t);
-	finish(&c);
+	ht_rw_take_place(r, n, c.v);
 }
 
 /* ---- the passes ---- */

@@ -9,6 +9,7 @@
 	PASS(casts)                                                                                \
 	PASS(cse)                                                                                  \
 	PASS(dilate)                                                                               \
+	PASS(einsum)                                                                               \
 	PASS(expand_fused)                                                                         \
 	PASS(feeds)                                                                                \
 	PASS(fold)                                                                                 \

@@ -13,5 +13,5 @@ const char ht_pipeline_precision[] = "precision," MERGE;
 const char ht_pipeline_painted[] = MERGE;
 
 /* Transposes meet before and behind what fold_pad and dilate look at, so those come last. */
-const char ht_pipeline_layout[] = "split_batch_norm,layout,transposes,fold,simplify,cse,identity,"
-				  "fold_pad,dilate,casts,cse,prune,infer";
+const char ht_pipeline_layout[] = "split_batch_norm,einsum,layout,transposes,fold,simplify,cse,"
+				  "identity,fold_pad,dilate,casts,cse,prune,infer";

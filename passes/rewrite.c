@@ -416,6 +416,16 @@ void ht_rw_replace_node(struct ht_rw *r, struct ht_node *n, struct ht_value to)
 	ht_rw_replace(r, ht_out(n, 0), to);
 }
 
+void ht_rw_take_place(struct ht_rw *r, struct ht_node *n, struct ht_value to)
+{
+	struct ht_str name = n->name;
+
+	ht_rw_replace_node(r, n, to);
+	/* It is still there when nothing used it, or when it is fed. */
+	if (!n->graph)
+		ht_node_rename(to.node, name);
+}
+
 /* ---- building ---- */
 
 struct ht_shape ht_broadcast_shape(struct ht_arena *a, struct ht_shape x, struct ht_shape y)
@@ -498,6 +508,31 @@ struct ht_value ht_rw_transpose(struct ht_rw *r, struct ht_node *before, struct 
 		(struct ht_type){ ht_type_of(a)->dtype, { from.rank, dim } });
 	ht_attr_set_type(n, "T", ht_type_of(a)->dtype);
 	ht_attr_set_type(n, "Tperm", HT_I32);
+	return ht_out(n, 0);
+}
+
+struct ht_value ht_rw_reduce(struct ht_rw *r, struct ht_node *before, enum ht_op op,
+	struct ht_str name, struct ht_value a, const int64_t *axes, int64_t count, bool keep_dims)
+{
+	struct ht_str axes_name = ht_str_printf(r->arena, "%.*s/axes", HT_STR_ARG(name));
+	struct ht_value in[2] = { a, ht_rw_const_ints(r, before, axes_name, HT_I32, axes, count) };
+	struct ht_type t = *ht_type_of(a);
+	bool reduced[HT_MAX_RANK] = { false };
+	int64_t dim[HT_MAX_RANK];
+	int32_t rank = 0;
+	struct ht_node *n;
+
+	for (int64_t i = 0; t.shape.rank >= 0 && i < count; i++)
+		reduced[axes[i] < 0 ? axes[i] + t.shape.rank : axes[i]] = true;
+	for (int32_t i = 0; i < t.shape.rank; i++)
+		if (!reduced[i] || keep_dims)
+			dim[rank++] = reduced[i] ? 1 : t.shape.dim[i];
+	if (t.shape.rank >= 0)
+		t.shape = (struct ht_shape){ rank, dim };
+	n = ht_rw_node(r, before, op, name, in, 2, t);
+	ht_attr_set_type(n, "T", t.dtype);
+	ht_attr_set_type(n, "Tidx", HT_I32);
+	ht_attr_set_bool(n, "keep_dims", keep_dims);
 	return ht_out(n, 0);
 }
 

@@ -65,6 +65,8 @@ void ht_rw_replace_behind(struct ht_rw *r, struct ht_value from, struct ht_value
 /* Uses of `n`'s first result become `to`, and control edges from `n` come from `to`'s node;
  * what `n` alone needed goes.  The new value takes over `n`'s origins when `origin` is set. */
 void ht_rw_replace_node(struct ht_rw *r, struct ht_node *n, struct ht_value to);
+/* Likewise, and the new node takes over `n`'s name. */
+void ht_rw_take_place(struct ht_rw *r, struct ht_node *n, struct ht_value to);
 /* Removes `n` when nothing uses it, and then its operands likewise. */
 void ht_rw_drop(struct ht_rw *r, struct ht_node *n);
 /* Operands and attributes of a typical binary op: attribute T set from the type. */
@@ -78,6 +80,9 @@ struct ht_value ht_rw_reshape(struct ht_rw *r, struct ht_node *before, struct ht
 	struct ht_value a, struct ht_shape to);
 struct ht_value ht_rw_transpose(struct ht_rw *r, struct ht_node *before, struct ht_str name,
 	struct ht_value a, const int64_t *perm);
+/* A reduction `op` over `count` axes. */
+struct ht_value ht_rw_reduce(struct ht_rw *r, struct ht_node *before, enum ht_op op,
+	struct ht_str name, struct ht_value a, const int64_t *axes, int64_t count, bool keep_dims);
 
 /* The shape of two operands broadcast together, in arena `a`; unknown where it is not certain. */
 struct ht_shape ht_broadcast_shape(struct ht_arena *a, struct ht_shape x, struct ht_shape y);

@@ -242,3 +242,17 @@ static const char *refuse_matmul(const struct ht_node *n)
 const struct lower_op lower_matmul = {
 	.name = "matmul", .family = FAMILY_ROOT, .emit = emit_matmul, .refuse = refuse_matmul
 };
+
+/* What the pass of that name left. */
+static const char *refuse_einsum(const struct ht_node *n)
+{
+	enum ht_dtype t = n->out[0].dtype;
+
+	if (t != HT_F16 && t != HT_BF16 && t != HT_F32 && t != HT_F64 && t != HT_I32 && t != HT_I64)
+		return "has no kernel for this dtype";
+	return "has an equation without a kernel: a label twice in the result, or too large sizes";
+}
+
+const struct lower_op lower_einsum = {
+	.name = "einsum", .family = FAMILY_ROOT, .refuse = refuse_einsum
+};

@@ -1,4 +1,5 @@
 /* The arithmetic of contractions, for `inspect` and for costs.  Positions in the padding count. */
+#include "ir/einsum.h"
 #include "passes/passes.h"
 
 static struct ht_shape shape_of(const struct ht_node *n, int arg)
@@ -39,6 +40,31 @@ static int64_t matrix_product(const struct ht_node *n, const char *transpose)
 		known(a.dim[ht_attr_bool(n, transpose, false) ? a.rank - 2 : a.rank - 1]));
 }
 
+/* The result's elements times the labels that both operands have and the result lacks. */
+static int64_t einsum(const struct ht_node *n)
+{
+	struct ht_shape out = n->out[0].shape;
+	bool other[HT_EINSUM_NAMES] = { false }, inner = false;
+	int64_t count = ht_shape_count(out);
+	struct ht_einsum e;
+
+	if (ht_einsum_read(ht_attr_str(n, "equation", ""), &e) || e.operands != 2 || n->ins != 2)
+		return 0;
+	for (int32_t i = 0; i < shape_of(n, 1).rank; i++)
+		other[ht_einsum_name(&e.in[1], shape_of(n, 1).rank, i)] = true;
+	for (int32_t i = 0; i < out.rank; i++)
+		other[ht_einsum_name(&e.out, out.rank, i)] = false;
+	for (int32_t i = 0; i < shape_of(n, 0).rank; i++) {
+		bool *name = &other[ht_einsum_name(&e.in[0], shape_of(n, 0).rank, i)];
+
+		if (*name)
+			count = product(count, known(shape_of(n, 0).dim[i]));
+		inner = inner || *name;
+		*name = false; /* a label counts once */
+	}
+	return inner ? count : 0;
+}
+
 int64_t ht_multiply_adds(const struct ht_node *n)
 {
 	switch (n->op) {
@@ -49,6 +75,8 @@ int64_t ht_multiply_adds(const struct ht_node *n)
 	case HT_OP_BatchMatMulV2:
 	case HT_OP_BatchMatMulV3:
 		return matrix_product(n, "adj_x");
+	case HT_OP_Einsum:
+		return einsum(n);
 	case HT_OP_Conv2D:
 	case HT_OP__FusedConv2D:
 		return convolution(n->out[0].shape, shape_of(n, 1),

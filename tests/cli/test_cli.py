@@ -517,6 +517,19 @@ class Others(Case):
         self.assertEqual(j['multiply_adds'], 12)
         self.assertEqual(json.loads(self.tool('inspect', '--format=json', '--batch=10', SMALL).stdout)['multiply_adds'], 120)
 
+    def test_inspect_of_an_equation(self):
+        def graph(equation):
+            return self.path('e.hir', b"""hir 1
+entry "" { input "x" = %%x output "y" = %%y }
+%%x = Placeholder() {dtype=f32, shape=shape[2,3,5]}
+%%y = Einsum(%%x, %%x) {N=2, T=f32, equation="%s"}
+""" % equation)
+        for equation, count in (b'abc,dbc->ad', 60), (b'...ab,...cb->...ac', 90), (b'abc,abc->abc', 0):
+            j = json.loads(self.tool('inspect', '--format=json', graph(equation)).stdout)
+            self.assertEqual((j['multiply_adds'], j['unsupported']), (count, {}), equation)
+        self.fails(3, r"node 'y' \(Einsum\): equation 'abc,abc' has no '->'", 'run', graph(b'abc,abc'))
+        self.fails(4, 'label twice in the result', 'compile', graph(b'abc,abc->aabc'))
+
     def test_inspect_of_what_trains(self):
         model = self.path('train.pbtxt', b'''
 node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }

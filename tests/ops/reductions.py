@@ -125,6 +125,56 @@ def batch_matmul(r, op):
             yield Case(op.name, [a, b], attrs, **sums(tag))
 
 
+# Equations of Keras' layers, and one of each kind.
+EQUATIONS = [
+    'abc,cde->abde', 'abcd,cde->abe', 'aecd,abcd->acbe', 'acbe,aecd->abcd', 'abc,cd->abd',
+    'ab->ba', 'abc->b', 'ab->', '->', 'a,a->', 'a,b->ab', ',ab->ba', 'ab,ab->ab', 'ab,ba->ab', 'ab,b->a',
+    'abc,bd->d', 'ab,cd->', 'ab,cd->bd', 'abc,abc->bc', '...ab,...bc->...ac', '...ab,bc->...ac',
+    'ab...,b...->...a', '...,...->...', 'a...->...a', 'a...b,...b->a...', 'aa->a', 'abab->ba', 'aa->',
+    'aabc,cbb->ab', '12,23->13', 'ab->...ab', 'aab...,b...->...a']
+WRONG_EQUATIONS = ['ab,bc', 'ab,bc->ac->a', 'ab, bc->ac', 'ab,b->a', '...b,bc->c', 'a.b,bc->ac',
+                   'ab,bc,cd->ad', '']
+
+
+def random_equation(r):
+    """Two operands that share some labels, an ellipsis sometimes; a result of some of them."""
+    labels = list(r.permutation(list('abcdefg'))[:r.integers(1, 6)])
+    terms = [list(r.permutation(labels)[:r.integers(0, min(len(labels), 4) + 1)]) for _ in range(2)]
+    used = [l for l in labels if l in terms[0] + terms[1]]
+    out = list(r.permutation(used)[:r.integers(0, len(used) + 1)])
+    if r.integers(4) == 0:
+        for t in r.integers(0, 2), 2:
+            s = (terms + [out])[t]
+            s.insert(r.integers(0, len(s) + 1), '...')
+    a, b, c = (''.join(t) for t in (*terms, out))
+    return f'{a},{b}->{c}'
+
+
+def equation_shapes(r, equation):
+    sizes = {l: int(r.choice([1, 2, 3, 5, 8])) for l in sorted(set(equation))}
+    if r.integers(12) == 0:
+        sizes[r.choice(sorted(sizes))] = 0
+    wide = [int(v) for v in r.integers(2, 5, 2)]
+    for term in equation.split('->')[0].split(','):
+        before, dots, after = term.partition('...')
+        kept = wide[int(r.integers(0, 3)):] if dots else []
+        yield (*(sizes[l] for l in before), *(d if r.integers(3) else 1 for d in kept),
+               *(sizes[l] for l in after))
+
+
+def einsum(r, rows):
+    for op in rows:
+        for tag in [*FLOATS, 'i32', 'i64']:
+            for equation in EQUATIONS + [random_equation(r) for _ in range(40)]:
+                xs = [random(r, tag, s) for s in equation_shapes(r, equation)]
+                constant = ('inputs',) if r.integers(6) == 0 else ()
+                yield Case('Einsum', [xs], {'equation': equation}, settings=constant,
+                           zero_signs=False, **sums(tag))
+        for equation in WRONG_EQUATIONS:
+            yield Case('Einsum', [[random(r, 'f32', (3, 3)) for _ in range(2)]],
+                       {'equation': equation}, fails=True)
+
+
 ACTIVATIONS = {
     '': lambda x: x,
     'Relu': lambda x: np.maximum(x, 0),

@@ -23,8 +23,9 @@ REFUSED = {
     # between types of unequal size, and of 16 bits
     'Bitcast': ['f16', 'bf16', 'f32', 'i16', 'u16'],
 }
-# Quantized convolutions, and indices that no kernel of TensorFlow's gives.
-NOT_COMPUTED = {('_FusedConv2D', 'i8'), ('ArgMax', 'i16'), ('ArgMax', 'u16')}
+# Quantized convolutions, and types that no kernel of TensorFlow's has.
+NOT_COMPUTED = {('_FusedConv2D', 'i8'), ('ArgMax', 'i16'), ('ArgMax', 'u16'),
+                *(('Einsum', t) for t in ('i8', 'i16', 'u8', 'u16', 'u32', 'u64', 'bool'))}
 
 
 def arguments():
@@ -50,6 +51,7 @@ def tests():
             'logical': e.logical, 'bitwise': e.bitwise, 'cast': e.cast, 'bias_add': e.bias_add,
             'select': e.select, 'clip': e.clip, 'add_n': e.add_n, 'fake_quant': e.fake_quant, 'reduce': n.reduce,
             'arg_reduce': n.arg_reduce, 'cumsum': n.cumsum, 'top_k': n.top_k, 'matmul': n.matmul,
+            'einsum': n.einsum,
             'softmax': n.softmax, 'batch_norm': n.batch_norm, 'layer_norm': n.layer_norm,
             'lrn': n.lrn, 'conv2d': i.conv2d, 'depthwise': i.depthwise,
             'conv2d_transpose': i.conv2d_transpose, 'pool': i.pool, 'resize': i.resize,

@@ -100,6 +100,44 @@ static void broadcasts(void **state)
 	check_all(cases, HT_COUNT(cases));
 }
 
+#define EINSUM(a, b, equation)                                                                     \
+	AB(a, b) "%y = Einsum(%a, %b) {T=f32, N=2, equation=\"" equation "\"}"
+#define EINSUM_1(a, equation) AB(a, "[1]") "%y = Einsum(%a) {T=f32, N=1, equation=\"" equation "\"}"
+
+static void equations(void **state)
+{
+	static const struct test_case cases[] = {
+		{ EINSUM("[2,3]", "[3,5]", "ab,bc->ca"), "f32[5,2]" },
+		{ EINSUM("[2,?]", "[3,?]", "ab,bc->abc"), "f32[2,3,?]" },
+		{ EINSUM("[7,1,2,3]", "[4,3,5]", "...ab,...bc->a...c"), "f32[2,7,4,5]" },
+		{ EINSUM("[4,3,5]", "[3,7,1,2]", "...ab,a...c->c...b"), "f32[2,7,4,5]" },
+		{ EINSUM("[2,7,4,3,5]", "[3,7,1,2]", "d...ab,a...d->d...b"), "f32[2,7,4,5]" },
+		{ EINSUM("[2,3]", "[]", "ab,->ba"), "f32[3,2]" },
+		{ EINSUM("[2,3]", "[3]", "...ab,...b->a"), "f32[2]" },
+		{ EINSUM_1("[3,3,4]", "aab->ba"), "f32[4,3]" },
+		{ EINSUM_1("[2,3]", "ab->"), "f32[]" },
+		{ EINSUM_1("[3]", "a->aa"), "f32[3,3]" },
+		{ EINSUM_1("[5,2,3]", "...a->a..."), "f32[3,5,2]" },
+		{ EINSUM_1("[3,4]", "aa->a"), NULL }, /* sizes differ */
+		{ EINSUM("[2,3]", "[4,5]", "ab,bc->ac"), NULL },
+		{ EINSUM("[2,3]", "[3,5]", "ab,b->a"), NULL },    /* rank */
+		{ EINSUM("[2,3]", "[3,5]", "ab, bc->ac"), NULL }, /* a space is a label */
+		{ EINSUM("[2,3]", "[3,5]", "...abc,bd->ad"), NULL },
+		{ EINSUM("[2,3]", "[3,5]", "ab,bc"), NULL }, /* no result */
+		{ EINSUM("[2,3]", "[3,5]", "ab,bc->ac->a"), NULL },
+		{ EINSUM("[2,3]", "[3,5]", "ab,bc->ad"), NULL }, /* not an operand's */
+		{ EINSUM("[2,3]", "[3,5]", "ab->ab"), NULL },    /* one operand, two are there */
+		{ EINSUM("[2,3]", "[3,5]", "ab,bc,cd->ad"), NULL },
+		{ EINSUM("[2,3]", "[3,5]", "a.b,bc->ac"), NULL },
+		{ EINSUM("[2,3]", "[3,5]", "...ab...,bc->ac"), NULL },
+		{ EINSUM("[2,2,3]", "[3,5]", "...ab,bc->ac"), NULL }, /* lacks the ellipsis */
+		{ EINSUM("[2,2,3]", "[3,3,5]", "...ab,...bc->...ac"), NULL },
+	};
+
+	(void)state;
+	check_all(cases, HT_COUNT(cases));
+}
+
 static void products(void **state)
 {
 	static const struct test_case cases[] = {
@@ -112,8 +150,6 @@ static void products(void **state)
 		{ AB("[7,1,2,3]", "[4,3,5]") "%y = BatchMatMulV2(%a, %b) {T=f32}", "f32[7,4,2,5]" },
 		{ AB("[?,2,3]", "[?,5,3]") "%y = BatchMatMul(%a, %b) {T=f32, adj_y=true}",
 			"f32[?,2,5]" },
-		{ AB("[2,3]", "[3,5]") "%y = Einsum(%a, %b) {T=f32, N=2, equation=\"ab,bc->ca\"}",
-			"f32[5,2]" },
 		/* TF.js writes neither TArgs nor num_host_args. */
 		{ AB("[2,3]", "[3,5]") "%y = _FusedMatMul(%a, %b, %c) {T=f32, num_args=1} "
 				       "%c = Placeholder() {dtype=f32}",
@@ -427,6 +463,7 @@ int main(void)
 		cmocka_unit_test(elementwise),
 		cmocka_unit_test(broadcasts),
 		cmocka_unit_test(products),
+		cmocka_unit_test(equations),
 		cmocka_unit_test(windows),
 		cmocka_unit_test(reductions),
 		cmocka_unit_test(moves),

@@ -348,6 +348,46 @@ static void images_in_nchw_are_turned_once(void **state)
 	run_release(&nhwc);
 }
 
+/* ---- einsum ---- */
+
+#define DENSE_HEAD(inner)                                                                              \
+	"hir 1\nentry \"\" { input \"x\" = %x output \"y\" = %y }\n"                                   \
+	"%x = Placeholder() {dtype=f32, shape=shape[2,3,4]}\n"                                         \
+	"%w = Const() {dtype=f32, value=tensor f32[4,2,3] values 5 {0.5, -1.0, 0.25, 2.0, 3.0 ...}}\n" \
+	"%b = Const() {dtype=f32, value=tensor f32[2,3] values 2 {0.5, -3.0 ...}}\n" inner             \
+	"%a = AddV2(%e, %b) {T=f32}\n%y = Relu(%a) {T=f32}\n"
+
+static const char dense_by_equation[] =
+	DENSE_HEAD("%e = Einsum(%x, %w) {N=2, T=f32, equation=\"abc,cde->abde\"}\n");
+
+static const char dense_by_hand[] = DENSE_HEAD(
+	"%rows = Const() {dtype=i32, value=tensor i32[2] {6, 4}}\n"
+	"%columns = Const() {dtype=i32, value=tensor i32[2] {4, 6}}\n"
+	"%back = Const() {dtype=i32, value=tensor i32[4] {2, 3, 2, 3}}\n"
+	"%m = Reshape(%x, %rows) {T=f32, Tshape=i32}\n%n = Reshape(%w, %columns) {T=f32, Tshape=i32}\n"
+	"%p = MatMul(%m, %n) {T=f32}\n%e = Reshape(%p, %back) {T=f32, Tshape=i32}\n");
+
+static void an_equation_is_one_kernel_with_what_follows(void **state)
+{
+	const char *const text[2] = { dense_by_equation, dense_by_hand };
+	struct run r[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		run_init(&r[i]);
+		parse(&r[i], ht_str(text[i]));
+		if (ht_run_passes(r[i].graph, ht_pipeline_cleanup, NULL, &r[i].context) != HT_OK ||
+			ht_run_passes(r[i].graph, ht_pipeline_layout, NULL, &r[i].context) !=
+				HT_OK ||
+			execute(&r[i]) != HT_OK)
+			fail_with_diags(&r[i], text[i]);
+		assert_int_equal(r[i].plan->steps, 1);
+	}
+	compare("einsum", &r[1], &r[0]);
+	run_release(&r[0]);
+	run_release(&r[1]);
+}
+
 /* ---- the runner ---- */
 
 static const char two_relus[] = "hir 1\nentry \"\" { input \"x\" = %x output \"y\" = %b }\n"
@@ -403,6 +443,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(goldens_compute_the_same),
 		cmocka_unit_test(images_in_nchw_are_turned_once),
+		cmocka_unit_test(an_equation_is_one_kernel_with_what_follows),
 		cmocka_unit_test(unknown_names_are_refused_before_anything_runs),
 		cmocka_unit_test(stop_after_ends_the_pipeline),
 		cmocka_unit_test(the_standard_pipelines_name_passes),

@@ -1,0 +1,29 @@
+/* einsum: equations of Einsum, such as "...ab,bc->...ac". */
+#ifndef HT_EINSUM_H
+#define HT_EINSUM_H
+
+#include "base/base.h"
+
+/* The labels of one operand or of the result.  Every byte but ',' and '.' is a label. */
+struct ht_einsum_term {
+	struct ht_str before, after; /* the ellipsis; all are before when there is none */
+	bool ellipsis;
+};
+
+struct ht_einsum {
+	int32_t operands; /* 1 or 2 */
+	struct ht_einsum_term in[2], out;
+};
+
+/* NULL, or what is wrong with the equation, in words that follow it. */
+const char *ht_einsum_read(struct ht_str equation, struct ht_einsum *e);
+
+/* What axis `axis` of a tensor of `rank` axes is called: its label's byte, or for an axis of the
+ * ellipsis HT_EINSUM_ELLIPSIS plus its distance from the last of those. */
+#define HT_EINSUM_ELLIPSIS 256
+#define HT_EINSUM_NAMES (HT_EINSUM_ELLIPSIS + HT_MAX_RANK)
+int32_t ht_einsum_name(const struct ht_einsum_term *t, int32_t rank, int32_t axis);
+/* How many labels there are: the least rank. */
+int64_t ht_einsum_labels(const struct ht_einsum_term *t);
+
+#endif
