@@ -69,7 +69,10 @@ enum ht_status ht_model_check(const struct ht_model *m, struct ht_work *w, struc
 
 /* ---- options.c ---- */
 
-/* By the table of options; '-' may stand for '_' in the name. */
+/* As ht_option_check(), for a value that stands at `at`. */
+enum ht_status ht_option_check_at(
+	const char *name, const char *value, struct ht_where at, struct ht_diags *d);
+/* By the table of options. */
 enum ht_status ht_option_set(
 	struct ht_policy *p, const char *name, const char *value, struct ht_diags *d);
 

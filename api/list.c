@@ -99,6 +99,7 @@ static void list_options(struct list *l)
 			{ "values", o.values },
 			{ "default", o.fallback },
 			{ "help", o.help },
+			{ "vendor", l->format == HT_FORMAT_JSON ? o.vendor : "" },
 		};
 		row(l, o.name, HT_COUNT(column), column);
 	}

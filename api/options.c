@@ -3,28 +3,45 @@
 
 #include <string.h>
 
-enum reader { READER_NONE, READER_POLICY };
+enum reader { READER_NONE, READER_POLICY, READER_TOOL };
 
 static const struct row {
 	const char *name, *values, *fallback;
 	enum ht_option_class class;
 	enum reader reader;
-	const char *help;
+	const char *help, *vendor;
 } rows[] = {
-#define OPTION(name, values, fallback, class, reader, help)                                        \
-	{ name, values, fallback, HT_OPTION_##class, READER_##reader, help },
+#define OPTION(name, values, fallback, class, reader, help, vendor)                                \
+	{ name, values, fallback, HT_OPTION_##class, READER_##reader, help, vendor },
+#define ALIAS(name, option)
 #include "api/options.def"
+#undef ALIAS
 #undef OPTION
 };
+
+static const struct alias {
+	const char *name, *option;
+} aliases[] = {
+#define OPTION(name, ...)
+#define ALIAS(name, option) { name, option },
+#include "api/options.def"
+#undef ALIAS
+#undef OPTION
+};
+
+_Static_assert(HT_COUNT(rows) <= HT_COUNT(((struct ht_policy *)0)->without_effect),
+	"a policy can tell of every option that it has no effect");
 
 int ht_option(size_t i, struct ht_option_info *out)
 {
 	if (i >= HT_COUNT(rows))
 		return 0;
 	*out = (struct ht_option_info){ rows[i].name, rows[i].values, rows[i].fallback,
-		rows[i].help, rows[i].class };
+		rows[i].help, rows[i].vendor, rows[i].class };
 	return 1;
 }
+
+/* ---- names ---- */
 
 /* '-' may stand for '_'. */
 static bool same_name(const char *row, const char *s)
@@ -36,34 +53,66 @@ static bool same_name(const char *row, const char *s)
 	return *row == *s;
 }
 
+static bool is_of_atc(const char *name)
+{
+	return !strncmp(name, "atc.", 4);
+}
+
+/* The name without the objects that it is a member of. */
+static const char *last_part(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	return dot ? dot + 1 : name;
+}
+
 static const struct row *row_named(const char *name)
 {
+	for (size_t i = 0; i < HT_COUNT(aliases); i++)
+		if (same_name(aliases[i].name, name))
+			name = aliases[i].option;
 	for (size_t i = 0; i < HT_COUNT(rows); i++)
-		if (same_name(rows[i].name, name))
+		if (same_name(rows[i].name, name) ||
+			(!is_of_atc(rows[i].name) && same_name(last_part(rows[i].name), name)))
 			return &rows[i];
 	return NULL;
 }
 
+int ht_option_named(const char *name, struct ht_option_info *out)
+{
+	const struct row *row = row_named(name);
+
+	return row ? ht_option((size_t)(row - rows), out) : 0;
+}
+
 static enum ht_status no_option(const char *name, struct ht_diags *d)
 {
-	struct ht_str names[HT_COUNT(rows)], near[3];
+	struct ht_str names[2 * HT_COUNT(rows)], near[3];
+	size_t n = 0;
 
-	for (size_t i = 0; i < HT_COUNT(rows); i++)
-		names[i] = ht_str(rows[i].name);
-	if (ht_near_names(ht_str(name), names, HT_COUNT(rows), near))
+	for (size_t i = 0; i < HT_COUNT(rows); i++) {
+		if (is_of_atc(rows[i].name))
+			continue;
+		names[n++] = ht_str(rows[i].name);
+		if (strchr(rows[i].name, '.'))
+			names[n++] = ht_str(last_part(rows[i].name));
+	}
+	if (ht_near_names(ht_str(name), names, n, near))
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
 			"there is no option '%s'; did you mean '%.*s'?", name, HT_STR_ARG(near[0]));
 	return ht_error(
 		d, HT_E_USAGE, HT_NOWHERE, "there is no option '%s'; see halftone options", name);
 }
 
-/* "a|b|c" holds the value; rows that name no alternatives take anything. */
-static bool is_legal(const char *values, const char *value)
+/* ---- values ---- */
+
+static const char *const BOOLEAN = "true|false";
+
+/* "a|b|c" holds the value. */
+static bool is_listed(const char *values, const char *value)
 {
 	size_t n = strlen(value);
 
-	if (!strchr(values, '|'))
-		return true;
 	for (const char *p = values; *p; p += *p == '|') {
 		size_t length = strcspn(p, "|");
 		if (length == n && !strncmp(p, value, n))
@@ -73,19 +122,79 @@ static bool is_legal(const char *values, const char *value)
 	return false;
 }
 
+/* "low..high" or "low..": a whole number between. */
+static bool is_in_range(const char *values, const char *value)
+{
+	const char *dots = strstr(values, "..");
+	int64_t low, high = INT64_MAX, x;
+
+	ht_parse_int((struct ht_str){ values, (size_t)(dots - values) }, &low);
+	if (dots[2])
+		ht_parse_int(ht_str(dots + 2), &high);
+	return ht_parse_int(ht_str(value), &x) && low <= x && x <= high;
+}
+
+static bool is_legal(const char *values, const char *value)
+{
+	if (!strcmp(values, BOOLEAN) && (!strcmp(value, "1") || !strcmp(value, "0")))
+		return true;
+	if (strstr(values, ".."))
+		return is_in_range(values, value);
+	return strchr(values, '|') ? is_listed(values, value) : *value != 0;
+}
+
+static bool is_default(const struct row *row, const char *value)
+{
+	if (!strcmp(row->values, BOOLEAN) && *row->fallback)
+		value = !strcmp(value, "1") ? "true" : !strcmp(value, "0") ? "false" : value;
+	return *row->fallback && !strcmp(row->fallback, value);
+}
+
+enum ht_status ht_option_check_at(
+	const char *name, const char *value, struct ht_where at, struct ht_diags *d)
+{
+	enum ht_status st = at.path ? HT_E_INPUT : HT_E_USAGE;
+	const struct row *row = row_named(name);
+
+	if (!row)
+		return no_option(name, d);
+	if (!is_legal(row->values, value))
+		return ht_error(d, st, at, "%s: '%s' is %s %s", row->name, value,
+			strstr(row->values, "..")  ? "no whole number in"
+			: strchr(row->values, '|') ? "none of"
+						   : "no",
+			row->values);
+	if (row->class == HT_OPTION_REFUSED && !is_default(row, value))
+		return ht_error(d, HT_E_UNSUPPORTED, at, "%s=%s is refused: %s", row->name, value,
+			row->help);
+	return HT_OK;
+}
+
+enum ht_status ht_option_check(const char *name, const char *value, struct ht_diags *d)
+{
+	return ht_option_check_at(name, value, HT_NOWHERE, d);
+}
+
+/* Once each. */
+static void tell_without_effect(struct ht_policy *p, const struct row *row, struct ht_diags *d)
+{
+	for (size_t i = 0; i < p->without_effects; i++)
+		if (p->without_effect[i] == row->name)
+			return;
+	p->without_effect[p->without_effects++] = row->name;
+	ht_warn(d, HT_NOWHERE, "%s has no effect: %s", row->name, row->help);
+}
+
 enum ht_status ht_option_set(
 	struct ht_policy *p, const char *name, const char *value, struct ht_diags *d)
 {
 	const struct row *row = row_named(name);
 
-	if (!row)
-		return no_option(name, d);
-	if (row->class == HT_OPTION_REFUSED)
-		return ht_error(d, HT_E_UNSUPPORTED, HT_NOWHERE, "%s: %s", row->name, row->help);
-	if (!is_legal(row->values, value))
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "%s: '%s' is none of %s", row->name,
-			value, row->values);
-	if (row->class == HT_OPTION_ACCEPTED)
-		ht_warn(d, HT_NOWHERE, "%s has no effect: %s", row->name, row->help);
+	HT_TRY(ht_option_check(name, value, d));
+	if (row->reader == READER_TOOL)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"%s is an option of halftone atc, not of a policy", last_part(row->name));
+	if (row->class == HT_OPTION_ACCEPTED && !is_default(row, value))
+		tell_without_effect(p, row, d);
 	return row->reader == READER_POLICY ? ht_policy_option(p, row->name, value, d) : HT_OK;
 }

@@ -23,9 +23,11 @@ enum {
 	LISTS = 128,
 	HELP_VERB = 256,
 	TUNE = 512,
-	POLICY = RUN | BENCH | COMPILE | OPT | CONVERT | EXPLAIN,
+	CONFIG = 1024,
+	ATC = 2048,
+	POLICY = RUN | BENCH | COMPILE | OPT | CONVERT | EXPLAIN | CONFIG,
 	ALL_MODEL = RUN | BENCH | COMPILE | OPT | CONVERT | EXPLAIN | INSPECT,
-	EVERY = 1023
+	EVERY = 4095
 };
 
 enum option {
@@ -54,6 +56,12 @@ struct verb {
 };
 extern const struct verb verbs[]; /* ended by a row without a name */
 
+struct setting {
+	const char *name, *value;
+	const char *path; /* of a run configuration; NULL: the command line */
+	long line;        /* 0: implied by it */
+};
+
 /* What was typed. */
 struct cli {
 	const struct verb *verb;
@@ -64,10 +72,10 @@ struct cli {
 	} option[OPTION_END];
 	struct args *files; /* of @FILE */
 	size_t file_count;
-	struct {
-		const char *name, *value;
-	} *setting; /* the library's options (ht_option), in the order given */
+	struct setting *setting; /* the library's options (ht_option), in the order given */
 	size_t settings;
+	struct ht_config **config; /* of --config */
+	size_t configs;
 	struct ht_diags *diags;
 };
 
@@ -81,6 +89,15 @@ enum ht_status option_json(const struct cli *c, enum ht_format *out);
 enum ht_status parse_command(int argc, char **argv, struct cli *c);
 enum ht_status show_options(const struct cli *c); /* --show-options */
 void cli_release(struct cli *c);
+
+void add_setting(struct cli *c, struct setting s);
+
+/* ---- config.c ---- */
+
+/* Settings of the files of --config that nothing on the command line or in the environment takes
+ * the place of, to be called once. */
+enum ht_status load_configs(struct cli *c);
+bool states_mode(const struct cli *c); /* a precision mode is among the settings */
 
 /* ---- args.c: files of arguments ---- */
 
@@ -104,6 +121,7 @@ void report_begin(const struct cli *c);
 /* "error: text" with printf's format; returns `st`. */
 enum ht_status fail(enum ht_status st, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void note(const struct cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void warn(const struct cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* A setting that has no effect: an error, or with --lenient a warning that is counted. */
 enum ht_status refuse(const struct cli *c, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -202,6 +220,8 @@ enum ht_status verb_explain(struct cli *c);
 enum ht_status verb_inspect(struct cli *c);
 enum ht_status verb_tune(struct cli *c);
 enum ht_status verb_list(struct cli *c);
+enum ht_status verb_config(struct cli *c);
+enum ht_status verb_atc(struct cli *c);
 enum ht_status verb_help(struct cli *c);
 enum ht_status verb_version(struct cli *c);
 

@@ -48,8 +48,8 @@ void print_help(const struct verb *v)
 	for (int i = 0; i < OPTION_END; i++)
 		if (option_rows[i].verbs & v->bit)
 			print_option(&option_rows[i]);
-	if (v->bit & POLICY)
-		printf("and those of a policy: halftone options\n");
+	if (v->bit & (POLICY | ATC))
+		printf("and those of the vendor and of policies: halftone options\n");
 	printf("\n%s", EXIT_CODES);
 }
 

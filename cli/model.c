@@ -163,19 +163,14 @@ static enum ht_status set_all(struct cli *c, struct ht_policy *p)
 	if (option_on(c, OPTION_LENIENT))
 		st = ht_policy_set(p, "lenient", "true", c->diags);
 	for (size_t i = 0; st == HT_OK && i < c->settings; i++)
+		if (!strcmp(c->setting[i].name, "lenient"))
+			st = ht_policy_set(p, "lenient", c->setting[i].value, c->diags);
+	for (size_t i = 0; st == HT_OK && i < c->settings; i++)
 		st = ht_policy_set(p, c->setting[i].name, c->setting[i].value, c->diags);
 	if (st == HT_OK && (option_on(c, OPTION_PRICES) || option_on(c, OPTION_NODE)))
 		st = ht_policy_set(p, "priced_node",
 			option_on(c, OPTION_PRICES) ? "*" : option(c, OPTION_NODE, NULL), c->diags);
 	return st;
-}
-
-static bool states_mode(const struct cli *c)
-{
-	for (size_t i = 0; i < c->settings; i++)
-		if (!strncmp(c->setting[i].name, "precision_mode", 14))
-			return true;
-	return false;
 }
 
 /* A mode on the command line counts before the environment's policy. */
@@ -187,6 +182,9 @@ enum ht_status open_policy(struct cli *c, struct ht_policy **out)
 	*out = NULL;
 	if (!option_on(c, OPTION_POLICY) && states_mode(c))
 		name = NULL;
+	st = load_configs(c);
+	if (st != HT_OK)
+		return st;
 	if (!name && !c->settings)
 		return HT_OK;
 	st = ht_policy_new(name, c->diags, out);

@@ -26,6 +26,10 @@ const struct verb verbs[] = {
 		verb_convert },
 	{ "explain", EXPLAIN, "MODEL", "what a policy decides", verb_explain },
 	{ "tune", TUNE, "", "measures this machine", verb_tune },
+	{ "config", CONFIG, "", "what is set, and where; --classes: what each option does here",
+		verb_config },
+	{ "atc", ATC, "", "takes the vendor's command line: --model=FILE --framework=3 …",
+		verb_atc },
 	{ "ops", LISTS, "", "the table of ops", verb_list },
 	{ "targets", LISTS, "", "the machines to generate code for", verb_list },
 	{ "options", LISTS, "", "the options of a policy, in the vendor's words and ours",
@@ -123,6 +127,11 @@ static int option_named(const char *s, size_t n)
 	return -1;
 }
 
+static bool takes_settings(const struct cli *c)
+{
+	return c->verb->bit & (POLICY | ATC);
+}
+
 static enum ht_status unknown_option(const struct cli *c, const char *arg, size_t n)
 {
 	const char *names[OPTION_END + MAX_SETTINGS], *near;
@@ -133,8 +142,10 @@ static enum ht_status unknown_option(const struct cli *c, const char *arg, size_
 	for (int i = 0; i < OPTION_END; i++)
 		if (option_rows[i].verbs & c->verb->bit)
 			names[count++] = option_rows[i].name;
-	for (size_t i = 0; (c->verb->bit & POLICY) && i < MAX_SETTINGS && ht_option(i, &o); i++)
-		names[count++] = o.name;
+	for (size_t i = 0; takes_settings(c) && i < MAX_SETTINGS && ht_option(i, &o); i++)
+		if (c->verb->bit == ATC || strncmp(o.name, "atc.", 4) != 0)
+			names[count++] =
+				strrchr(o.name, '.') ? strrchr(o.name, '.') + 1 : o.name;
 	snprintf(name, sizeof name, "%.*s", (int)(n < 60 ? n : 60), arg);
 	near = near_name(name, names, count);
 	if (near)
@@ -179,40 +190,50 @@ static enum ht_status take_option(
 	return HT_OK;
 }
 
+void add_setting(struct cli *c, struct setting s)
+{
+	struct setting *grown = realloc(c->setting, (c->settings + 1) * sizeof *grown);
+
+	if (!grown)
+		exit(fail(HT_E_ENVIRONMENT, "out of memory"));
+	c->setting = grown;
+	c->setting[c->settings++] = s;
+}
+
 /* An option of the library's table: --name=value, --name value, or --name where it is true or
  * false. */
 static enum ht_status take_setting(struct cli *c, const struct ht_option_info *o, const char *value,
 	char **argv, int argc, int *i)
 {
-	size_t n = c->settings;
-	void *grown;
-
-	if (!(c->verb->bit & POLICY))
+	if (!takes_settings(c))
 		return fail(HT_E_USAGE, "halftone %s has no option '--%s'", c->verb->name, o->name);
 	if (!value && !strcmp(o->values, "true|false"))
 		value = "true";
 	if (!value && *i + 1 >= argc)
 		return fail(HT_E_USAGE, "--%s needs a value: %s", o->name, o->values);
-	grown = realloc(c->setting, (n + 1) * sizeof *c->setting);
-	if (!grown)
-		exit(fail(HT_E_ENVIRONMENT, "out of memory"));
-	c->setting = grown;
-	c->setting[n].name = o->name;
-	c->setting[n].value = value ? value : argv[++*i];
-	if (!*c->setting[n].value)
+	value = value ? value : argv[++*i];
+	if (!*value)
 		return fail(HT_E_USAGE, "--%s has an empty value; it needs %s", o->name, o->values);
-	c->settings = n + 1;
+	add_setting(c, (struct setting){ o->name, value, NULL, 0 });
 	return HT_OK;
 }
 
-static bool setting_named(const char *s, size_t n, struct ht_option_info *o)
+static bool setting_named(const struct cli *c, const char *s, size_t n, struct ht_option_info *o)
 {
-	for (size_t i = 0; ht_option(i, o); i++)
-		if (same_name(o->name, s, n))
+	char name[128];
+
+	if (c->verb->bit == ATC && n < 100) {
+		snprintf(name, sizeof name, "atc.%.*s", (int)n, s);
+		if (ht_option_named(name, o))
 			return true;
-	return false;
+	}
+	if (n >= sizeof name)
+		return false;
+	snprintf(name, sizeof name, "%.*s", (int)n, s);
+	return ht_option_named(name, o) && strncmp(o->name, "atc.", 4) != 0;
 }
 
+/* Of names that both tables have, ours counts where the verb has it. */
 static enum ht_status parse_long(struct cli *c, char **argv, int argc, int *i)
 {
 	const char *name = argv[*i] + 2;
@@ -220,7 +241,8 @@ static enum ht_status parse_long(struct cli *c, char **argv, int argc, int *i)
 	int o = option_named(name, n);
 	struct ht_option_info setting;
 
-	if (o < 0 && setting_named(name, n, &setting))
+	if ((o < 0 || (c->verb->bit == ATC && !(option_rows[o].verbs & ATC))) &&
+		setting_named(c, name, n, &setting))
 		return take_setting(c, &setting, name[n] ? name + n + 1 : NULL, argv, argc, i);
 	if (o < 0)
 		return unknown_option(c, name, n);
@@ -324,18 +346,22 @@ enum ht_status show_options(const struct cli *c)
 
 enum ht_status parse_command(int argc, char **argv, struct cli *c)
 {
+	const char *slash = argc ? strrchr(argv[0], '/') : NULL;
+	bool called_atc = argc && !strcmp(slash ? slash + 1 : argv[0], "atc");
 	enum ht_status st;
 
 	if (argc < 2)
 		return fail(HT_E_USAGE, "halftone VERB [options] MODEL; see halftone help");
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
+	if (called_atc)
+		;
+	else if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
 		argv[1] = "help";
 	else if (!strcmp(argv[1], "--version"))
 		argv[1] = "version";
-	c->verb = verb_named(argv[1]);
+	c->verb = verb_named(called_atc ? "atc" : argv[1]);
 	if (!c->verb)
 		return unknown_verb(argv[1]);
-	st = parse_words(argc - 2, argv + 2, c, 0);
+	st = parse_words(argc - 2 + called_atc, argv + 2 - called_atc, c, 0);
 	if (st == HT_OK)
 		st = check_color(c);
 	if (st != HT_OK || option_on(c, OPTION_HELP) || option_on(c, OPTION_VERSION))
@@ -357,5 +383,8 @@ void cli_release(struct cli *c)
 		args_free(&c->files[i]);
 	free(c->files);
 	free(c->setting);
+	for (size_t i = 0; i < c->configs; i++)
+		ht_config_free(c->config[i]);
+	free(c->config);
 	ht_diags_free(c->diags);
 }

@@ -74,6 +74,17 @@ void note(const struct cli *c, const char *fmt, ...)
 	va_end(ap);
 }
 
+void warn(const struct cli *c, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (option_on(c, OPTION_QUIET))
+		return;
+	va_start(ap, fmt);
+	put_line(HT_WARNING, fmt, ap);
+	va_end(ap);
+}
+
 enum ht_status refuse(const struct cli *c, const char *fmt, ...)
 {
 	bool lenient = option_on(c, OPTION_LENIENT);

@@ -156,14 +156,36 @@ enum ht_option_class {
 	HT_OPTION_REFUSED   /* known, not to be had here: HT_E_UNSUPPORTED */
 };
 struct ht_option_info {
-	const char *name;
-	const char *values;   /* "a|b|c", or what kind of text */
+	const char *name;     /* "object.member"; "atc.name": of the command line of atc alone */
+	const char *values;   /* "a|b|c", "low..high", "low.." or what kind of text */
 	const char *fallback; /* "": none */
 	const char *help;     /* of the last two classes: the reason */
+	const char *vendor;   /* what the vendor's does, where they differ; "" */
 	enum ht_option_class option_class;
 };
 /* False: there is no option `i`. */
 HT_API int ht_option(size_t i, struct ht_option_info *out);
+/* By its name, the last part of it, or an alias; '-' may stand for '_'.  False: there is none. */
+HT_API int ht_option_named(const char *name, struct ht_option_info *out);
+/* Whether the option can be set so: HT_E_USAGE when there is no such option or value,
+ * HT_E_UNSUPPORTED when it is refused.  A refused option may be stated with its default. */
+HT_API enum ht_status ht_option_check(const char *name, const char *value, struct ht_diags *d);
+
+/* A run configuration: the arguments of NPURunConfig as one JSON object, with nested ones for its
+ * objects, null for what is not set. */
+struct ht_config;
+struct ht_setting {
+	const char *name; /* as ht_option_info has it */
+	const char *value;
+	long line; /* of the file; 0: not in it, but what a run configuration implies */
+};
+/* HT_E_INPUT with the line: what is no strict JSON, an unknown name (`lenient`: warned of), a name
+ * stated twice, a value of the wrong kind; HT_E_UNSUPPORTED: what is refused. */
+HT_API enum ht_status ht_config_read(
+	const char *path, int lenient, struct ht_diags *d, struct ht_config **out);
+/* In the order of the file; false: there is no setting `i`.  Views of the configuration. */
+HT_API int ht_config_get(const struct ht_config *c, size_t i, struct ht_setting *out);
+HT_API void ht_config_free(struct ht_config *c);
 
 /* ---- compiling ---- */
 

@@ -83,17 +83,6 @@ static enum ht_status set_lenient(struct setting *s)
 	return read_bool(s, &s->p->lenient);
 }
 
-/* The vendor's manual calls it unsupported. */
-static enum ht_status set_reduce_precision(struct setting *s)
-{
-	bool on;
-
-	HT_TRY(read_bool(s, &on));
-	if (on && s->p->without_effects < HT_COUNT(s->p->without_effect))
-		s->p->without_effect[s->p->without_effects++] = "enable_reduce_precision";
-	return HT_OK;
-}
-
 /* ---- files of rules ---- */
 
 static void unref_file(void *file)
@@ -256,7 +245,6 @@ static const struct {
 	{ "customize_dtypes", set_customize },
 	{ "denylist_add", set_grappler },
 	{ "denylist_remove", set_grappler },
-	{ "enable_reduce_precision", set_reduce_precision },
 	{ "graph_run_mode", set_run_mode },
 	{ "grappler_level", set_grappler },
 	{ "inferlist_add", set_grappler },

@@ -161,7 +161,7 @@ struct ht_policy {
 	struct ht_rules rules[HT_RULE_SETS];
 	struct ht_ops_info *ops_info; /* NULL: none */
 	struct ht_grappler_options grappler;
-	const char *without_effect[16]; /* options that were accepted and do nothing */
+	const char *without_effect[256]; /* options that were accepted and do nothing */
 	size_t without_effects;
 	struct ht_arena arena;
 	struct ht_unwind unwind;

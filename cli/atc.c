@@ -1,0 +1,294 @@
+/* halftone atc: the vendor's command line becomes one of ours, which is shown and run. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_WORDS 512
+
+struct words {
+	char *word[MAX_WORDS];
+	int n;
+};
+
+/* Takes the word's memory. */
+static void add(struct words *w, char *word)
+{
+	if (!word)
+		exit(fail(HT_E_ENVIRONMENT, "out of memory"));
+	if (w->n == MAX_WORDS)
+		exit(fail(HT_E_LIMIT, "at most %d options at a time", MAX_WORDS));
+	w->word[w->n++] = word;
+}
+
+static void add_option(struct words *w, const char *name, const char *value)
+{
+	char *word = NULL;
+
+	if (asprintf(&word, "--%s=%s", name, value) < 0)
+		word = NULL;
+	add(w, word);
+}
+
+/* The last one given, without "atc." */
+static const char *value_of(const struct cli *c, const char *name)
+{
+	for (size_t i = c->settings; i-- > 0;)
+		if (!strncmp(c->setting[i].name, "atc.", 4) && !strcmp(c->setting[i].name + 4, name))
+			return c->setting[i].value;
+	return NULL;
+}
+
+static bool is_set(const struct cli *c, const char *name)
+{
+	for (size_t i = 0; i < c->settings; i++)
+		if (!strcmp(c->setting[i].name, name))
+			return true;
+	return false;
+}
+
+/* ---- single options ---- */
+
+static enum ht_status check_framework(const struct cli *c)
+{
+	static const char *const others[] = { "Caffe", "MindSpore", NULL, NULL, NULL, "ONNX" };
+	const char *s = value_of(c, "framework");
+
+	if (!s || !strcmp(s, "3"))
+		return HT_OK;
+	if (strlen(s) == 1 && *s >= '0' && *s <= '5' && others[*s - '0'])
+		return fail(HT_E_UNSUPPORTED,
+			"--framework=%s is %s; read are models of TensorFlow, --framework=3", s,
+			others[*s - '0']);
+	return fail(HT_E_USAGE, "--framework: '%s' is no framework; TensorFlow is 3", s);
+}
+
+/* Which of our profiles has the lists of a chip. */
+static const struct soc {
+	const char *name, *profile;
+} socs[] = {
+	{ "cpu", "cpu" },
+	{ "Ascend310", "ascend310" },
+	{ "Ascend310P1", "ascend310p" },
+	{ "Ascend310P3", "ascend310p" },
+	{ "Ascend310P5", "ascend310p" },
+	{ "Ascend310P7", "ascend310p" },
+	{ "Ascend910A", "ascend910" },
+	{ "Ascend910B", "ascend910" },
+	{ "Ascend910PremiumA", "ascend910" },
+	{ "Ascend910ProA", "ascend910" },
+	{ "Ascend910ProB", "ascend910" },
+	{ "Ascend910B1", "ascend910b" },
+	{ "Ascend910B2", "ascend910b" },
+	{ "Ascend910B2C", "ascend910b" },
+	{ "Ascend910B3", "ascend910b" },
+	{ "Ascend910B4", "ascend910b" },
+	{ "Ascend910B4-1", "ascend910b" },
+};
+#define SOCS (sizeof socs / sizeof *socs)
+
+static enum ht_status take_soc(const struct cli *c, struct words *w)
+{
+	const char *s = value_of(c, "soc_version"), *names[SOCS], *near;
+
+	if (!s)
+		return HT_OK;
+	for (size_t i = 0; i < SOCS; i++) {
+		names[i] = socs[i].name;
+		if (strcmp(socs[i].name, s) != 0)
+			continue;
+		add_option(w, "profile", socs[i].profile);
+		if (i)
+			note(c, "--soc_version=%s: precision is decided as there; code is for this machine",
+				s);
+		return HT_OK;
+	}
+	near = near_name(s, names, SOCS);
+	if (near)
+		return fail(HT_E_UNSUPPORTED,
+			"--soc_version: there is no profile of '%s'; did you mean '%s'?", s, near);
+	return fail(HT_E_UNSUPPORTED,
+		"--soc_version: there is no profile of '%s'; there are cpu, Ascend310, Ascend310P3, Ascend910A, Ascend910B3 and their kin",
+		s);
+}
+
+static void take_out_nodes(const struct cli *c, struct words *w)
+{
+	const char *s = value_of(c, "out_nodes");
+	char *copy;
+
+	if (!s)
+		return;
+	copy = strdup(s);
+	for (char *p = copy; p && *p; p++)
+		*p = *p == ';' ? ',' : *p;
+	add_option(w, "outputs", copy ? copy : "");
+	free(copy);
+}
+
+/* ---- what is to be done ---- */
+
+static const struct form {
+	const char *suffix, *verb, *emit;
+} forms[] = {
+	{ ".pb", "convert", NULL },
+	{ ".pbtxt", "convert", NULL },
+	{ ".a", "compile", "obj" },
+	{ ".hir", "compile", "hir" },
+	{ ".ll", "compile", "llvm" },
+	{ ".s", "compile", "asm" },
+};
+
+static const struct form *form_of(const char *path)
+{
+	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+		size_t n = strlen(path), m = strlen(forms[i].suffix);
+		if (n > m && !strcmp(path + n - m, forms[i].suffix))
+			return &forms[i];
+	}
+	return NULL;
+}
+
+static enum ht_status take_output(const struct cli *c, struct words *w)
+{
+	const char *path = value_of(c, "output");
+	const struct form *f = path ? form_of(path) : NULL;
+
+	if (path && !f)
+		return fail(HT_E_UNSUPPORTED,
+			"--output=%s: programs have no files yet, neither .om nor ours; %s.pb, .pbtxt have the decided graph, %s.a, .hir, .ll, .s stages of compiling it",
+			path, path, path);
+	add(w, strdup(f ? f->verb : "compile"));
+	if (f && f->emit)
+		add_option(w, "emit", f->emit);
+	if (f)
+		add_option(w, "output", path);
+	return HT_OK;
+}
+
+static enum ht_status take_mode(const struct cli *c, struct words *w)
+{
+	const char *mode = value_of(c, "mode");
+
+	if (!mode || !strcmp(mode, "0"))
+		return take_output(c, w);
+	if (!strcmp(mode, "6"))
+		return fail(HT_E_UNSUPPORTED,
+			"--mode=6 shows a compiled model; programs have no files yet");
+	if (value_of(c, "output"))
+		return fail(HT_E_USAGE, "--mode=%s has no --output", mode);
+	add(w, strdup(strcmp(mode, "3") ? "inspect" : "compile"));
+	if (strcmp(mode, "3") != 0)
+		add_option(w, "format", "json");
+	return HT_OK;
+}
+
+/* Options of atc alone are legal, and each does something or says that it does not. */
+static enum ht_status check_own(const struct cli *c)
+{
+	for (size_t i = 0; i < c->settings; i++) {
+		const struct setting *s = &c->setting[i];
+		struct ht_option_info o;
+		enum ht_status st = ht_option_check(s->name, s->value, c->diags);
+		if (st != HT_OK)
+			return st;
+		if (strncmp(s->name, "atc.", 4) != 0 || !ht_option_named(s->name, &o))
+			continue;
+		if (o.option_class == HT_OPTION_ACCEPTED && strcmp(o.fallback, s->value) != 0)
+			warn(c, "--%s has no effect: %s", o.name + 4, o.help);
+	}
+	return HT_OK;
+}
+
+/* Everything but the model. */
+static enum ht_status translate(const struct cli *c, struct words *w)
+{
+	const char *shape = value_of(c, "input_shape"), *mode = value_of(c, "mode");
+	bool decides = !mode || (*mode != '1' && *mode != '5');
+	enum ht_status st = check_own(c);
+
+	if (st == HT_OK)
+		st = check_framework(c);
+	if (st == HT_OK)
+		st = take_mode(c, w);
+	if (st == HT_OK)
+		st = take_soc(c, w);
+	if (st != HT_OK)
+		return st;
+	if (shape)
+		add_option(w, "input-shape", shape);
+	take_out_nodes(c, w);
+	/* atc compiles for inference. */
+	if (decides && !is_set(c, "graph_run_mode"))
+		add_option(w, "graph_run_mode", "0");
+	for (size_t i = 0; i < c->settings; i++)
+		if (strncmp(c->setting[i].name, "atc.", 4) != 0)
+			add_option(w, c->setting[i].name, c->setting[i].value);
+	if (option_on(c, OPTION_LENIENT))
+		add(w, strdup("--lenient"));
+	if (option_on(c, OPTION_QUIET))
+		add(w, strdup("--quiet"));
+	return HT_OK;
+}
+
+/* Quoted for a shell where it has to be. */
+static void put_word(struct text *t, const char *s)
+{
+	bool quote = s[strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				 "-_=+.,:/@%")] != 0;
+
+	text_printf(t, quote ? " '" : " ");
+	for (; *s; s++)
+		text_printf(t, *s == '\'' ? "'\\%c'" : "%c", *s);
+	text_printf(t, quote ? "'" : "");
+}
+
+static void show(const struct cli *c, const struct words *w)
+{
+	struct text t = { 0 };
+
+	for (int i = 1; i < w->n; i++)
+		put_word(&t, w->word[i]);
+	note(c, "halftone%s", t.p);
+	free(t.p);
+}
+
+static enum ht_status run_native(struct cli *c, struct words *w)
+{
+	struct cli native = { .diags = c->diags };
+	enum ht_status st;
+
+	report_begin(&native);
+	st = parse_command(w->n, w->word, &native);
+	if (st == HT_OK)
+		st = native.verb->run(&native);
+	print_diags();
+	report_begin(c);
+	native.diags = NULL;
+	cli_release(&native);
+	return st;
+}
+
+enum ht_status verb_atc(struct cli *c)
+{
+	const char *model = value_of(c, "model");
+	struct words w = { 0 };
+	enum ht_status st;
+
+	if (option_on(c, OPTION_HELP_COMPAT))
+		return verb_config(c);
+	add(&w, strdup("halftone"));
+	st = translate(c, &w);
+	if (st == HT_OK && !model)
+		st = fail(HT_E_USAGE, "halftone atc needs --model=FILE");
+	if (st == HT_OK) {
+		add(&w, strdup("--"));
+		add(&w, strdup(model));
+		show(c, &w);
+		st = run_native(c, &w);
+	}
+	while (w.n)
+		free(w.word[--w.n]);
+	return st;
+}
