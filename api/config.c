@@ -71,8 +71,7 @@ static enum ht_status unknown(struct reading *r, const char *object, const char 
 	struct ht_buf text;
 
 	ht_buf_init(&text, &r->c->arena);
-	ht_printf(&text, "%s has no member '%s'", *object ? object : "a run configuration",
-		key);
+	ht_printf(&text, "%s has no member '%s'", *object ? object : "a run configuration", key);
 	n = (size_t)ht_near_names(ht_str(key), names, n, near);
 	for (size_t i = 0; i < n; i++)
 		ht_printf(&text, "%s'%.*s'%s", i ? " or " : "; did you mean ", HT_STR_ARG(near[i]),
@@ -117,8 +116,8 @@ static enum ht_status take(
 		return ht_json_error(&r->j, "%s is %s; it has to be %s", o->name,
 			cJSON_IsNumber(value) ? "no whole number" : ht_json_kind(value), o->values);
 	if (before)
-		return ht_json_error(&r->j, "%s is stated twice, first in line %ld", o->name,
-			before->line);
+		return ht_json_error(
+			&r->j, "%s is stated twice, first in line %ld", o->name, before->line);
 	HT_TRY(ht_option_check_at(o->name, text, ht_at_line(r->path, line), r->d));
 	r->c->setting[r->c->settings++] = (struct ht_setting){ o->name, text, line };
 	return HT_OK;
@@ -131,8 +130,7 @@ static enum ht_status read_member(struct reading *r, const char *object, const c
 	char name[LONGEST_NAME];
 	struct ht_option_info o;
 	long line;
-	int n = snprintf(
-		name, sizeof name, "%s%s%s", object, *object ? "." : "", member->string);
+	int n = snprintf(name, sizeof name, "%s%s%s", object, *object ? "." : "", member->string);
 
 	ht_json_step(&r->j);
 	line = r->j.line;
@@ -140,8 +138,8 @@ static enum ht_status read_member(struct reading *r, const char *object, const c
 		if (cJSON_IsNull(member))
 			return HT_OK;
 		if (!cJSON_IsObject(member))
-			return ht_json_error(
-				&r->j, "%s is %s; it has to be an object", name, ht_json_kind(member));
+			return ht_json_error(&r->j, "%s is %s; it has to be an object", name,
+				ht_json_kind(member));
 		return read_object(r, name, member);
 	}
 	if (!find(object, member->string, &o)) {

@@ -1,6 +1,7 @@
 /* halftone atc: the vendor's command line becomes one of ours, which is shown and run. */
 #include "cli/cli.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,30 +13,32 @@ struct words {
 	int n;
 };
 
-/* Takes the word's memory. */
-static void add(struct words *w, char *word)
+static void add(struct words *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void add(struct words *w, const char *fmt, ...)
 {
-	if (!word)
-		exit(fail(HT_E_ENVIRONMENT, "out of memory"));
+	va_list ap;
+
 	if (w->n == MAX_WORDS)
 		exit(fail(HT_E_LIMIT, "at most %d options at a time", MAX_WORDS));
-	w->word[w->n++] = word;
+	va_start(ap, fmt);
+	if (vasprintf(&w->word[w->n], fmt, ap) < 0)
+		exit(fail(HT_E_ENVIRONMENT, "out of memory"));
+	va_end(ap);
+	w->n++;
 }
 
 static void add_option(struct words *w, const char *name, const char *value)
 {
-	char *word = NULL;
-
-	if (asprintf(&word, "--%s=%s", name, value) < 0)
-		word = NULL;
-	add(w, word);
+	add(w, "--%s=%s", name, value);
 }
 
 /* The last one given, without "atc." */
 static const char *value_of(const struct cli *c, const char *name)
 {
 	for (size_t i = c->settings; i-- > 0;)
-		if (!strncmp(c->setting[i].name, "atc.", 4) && !strcmp(c->setting[i].name + 4, name))
+		if (!strncmp(c->setting[i].name, "atc.", 4) &&
+			!strcmp(c->setting[i].name + 4, name))
 			return c->setting[i].value;
 	return NULL;
 }
@@ -116,15 +119,12 @@ static enum ht_status take_soc(const struct cli *c, struct words *w)
 static void take_out_nodes(const struct cli *c, struct words *w)
 {
 	const char *s = value_of(c, "out_nodes");
-	char *copy;
 
 	if (!s)
 		return;
-	copy = strdup(s);
-	for (char *p = copy; p && *p; p++)
+	add_option(w, "outputs", s);
+	for (char *p = w->word[w->n - 1]; *p; p++)
 		*p = *p == ';' ? ',' : *p;
-	add_option(w, "outputs", copy ? copy : "");
-	free(copy);
 }
 
 /* ---- what is to be done ---- */
@@ -159,7 +159,7 @@ static enum ht_status take_output(const struct cli *c, struct words *w)
 		return fail(HT_E_UNSUPPORTED,
 			"--output=%s: programs have no files yet, neither .om nor ours; %s.pb, .pbtxt have the decided graph, %s.a, .hir, .ll, .s stages of compiling it",
 			path, path, path);
-	add(w, strdup(f ? f->verb : "compile"));
+	add(w, "%s", f ? f->verb : "compile");
 	if (f && f->emit)
 		add_option(w, "emit", f->emit);
 	if (f)
@@ -178,7 +178,7 @@ static enum ht_status take_mode(const struct cli *c, struct words *w)
 			"--mode=6 shows a compiled model; programs have no files yet");
 	if (value_of(c, "output"))
 		return fail(HT_E_USAGE, "--mode=%s has no --output", mode);
-	add(w, strdup(strcmp(mode, "3") ? "inspect" : "compile"));
+	add(w, strcmp(mode, "3") != 0 ? "inspect" : "compile");
 	if (strcmp(mode, "3") != 0)
 		add_option(w, "format", "json");
 	return HT_OK;
@@ -226,9 +226,9 @@ static enum ht_status translate(const struct cli *c, struct words *w)
 		if (strncmp(c->setting[i].name, "atc.", 4) != 0)
 			add_option(w, c->setting[i].name, c->setting[i].value);
 	if (option_on(c, OPTION_LENIENT))
-		add(w, strdup("--lenient"));
+		add(w, "--lenient");
 	if (option_on(c, OPTION_QUIET))
-		add(w, strdup("--quiet"));
+		add(w, "--quiet");
 	return HT_OK;
 }
 
@@ -278,13 +278,13 @@ enum ht_status verb_atc(struct cli *c)
 
 	if (option_on(c, OPTION_HELP_COMPAT))
 		return verb_config(c);
-	add(&w, strdup("halftone"));
+	add(&w, "halftone");
 	st = translate(c, &w);
 	if (st == HT_OK && !model)
 		st = fail(HT_E_USAGE, "halftone atc needs --model=FILE");
 	if (st == HT_OK) {
-		add(&w, strdup("--"));
-		add(&w, strdup(model));
+		add(&w, "--");
+		add(&w, "%s", model);
 		show(c, &w);
 		st = run_native(c, &w);
 	}

@@ -28,7 +28,8 @@ static bool is_set(const struct cli *c, size_t settings, const char *name)
 
 static enum ht_status read_config(struct cli *c, const char *path)
 {
-	struct ht_config **grown = realloc(c->config, (c->configs + 1) * sizeof(struct ht_config *));
+	struct ht_config **grown =
+		realloc(c->config, (c->configs + 1) * sizeof(struct ht_config *));
 	enum ht_status st;
 
 	if (!grown)
@@ -66,8 +67,8 @@ static void put_class_json(struct text *t, enum ht_option_class class)
 	struct ht_option_info o;
 	size_t n = 0;
 
-	text_printf(t, "%s\n \"%s\": [", class == HT_OPTION_HONOURED ? "" : ",",
-		class_names[class]);
+	text_printf(
+		t, "%s\n \"%s\": [", class == HT_OPTION_HONOURED ? "" : ",", class_names[class]);
 	for (size_t i = 0; ht_option(i, &o); i++) {
 		if (o.option_class != class)
 			continue;

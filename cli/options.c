@@ -144,8 +144,7 @@ static enum ht_status unknown_option(const struct cli *c, const char *arg, size_
 			names[count++] = option_rows[i].name;
 	for (size_t i = 0; takes_settings(c) && i < MAX_SETTINGS && ht_option(i, &o); i++)
 		if (c->verb->bit == ATC || strncmp(o.name, "atc.", 4) != 0)
-			names[count++] =
-				strrchr(o.name, '.') ? strrchr(o.name, '.') + 1 : o.name;
+			names[count++] = strrchr(o.name, '.') ? strrchr(o.name, '.') + 1 : o.name;
 	snprintf(name, sizeof name, "%.*s", (int)(n < 60 ? n : 60), arg);
 	near = near_name(name, names, count);
 	if (near)

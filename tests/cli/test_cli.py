@@ -687,6 +687,152 @@ entry "" {
             self.assertIn(some, [r['name'] for r in j[verb]])
 
 
+class Configurations(Case):
+    def config(self, text, name='run.json'):
+        return self.path(name, text.encode())
+
+    def values(self, *args, env=None):
+        return {o['name']: (o['value'], o['origin'])
+                for o in json.loads(self.tool('config', '--format=json', *args, env=env).stdout)['config']}
+
+    def test_origins(self):
+        run = self.config('{"precision_mode":\n"force_fp32",\n "dump_config": {"dump_mode": "all"}}')
+        v = self.values('--config', run, '--keep_checkpoint_max=7', '--target=x86-64-v3', env={'HALFTONE_THREADS': '2'})
+        self.assertEqual(v['precision_mode'], ('force_fp32', run + ':1'))
+        self.assertEqual(v['dump_config.dump_mode'], ('all', run + ':3'))
+        self.assertEqual(v['graph_run_mode'], ('1', run + ', implied'))
+        self.assertEqual(v['keep_checkpoint_max'], ('7', 'command line'))
+        self.assertEqual(v['target'], ('x86-64-v3', 'command line'))
+        self.assertEqual(v['threads'], ('2', 'HALFTONE_THREADS'))
+        self.assertEqual(v['oo_level'], ('O3', 'default'))
+        self.assertEqual(v['policy'], ('force_fp32', 'precision_mode'))
+        self.assertIn('precision_mode                   force_fp32', self.tool('config', '--config', run).stdout.decode())
+
+    def test_what_counts_before_a_file(self):
+        run = self.config('{"precision_mode": "force_fp32", "keep_checkpoint_max": 3, "deterministic": 1}')
+        for args, env, policy in ((['--precision_mode=force_fp16'], {}, 'force_fp16'), (['--precision_mode_v2=fp16'], {}, 'fp16'),
+                                  (['--policy=force_fp16'], {}, 'force_fp16'), ([], {'HALFTONE_POLICY': 'fp16'}, 'fp16')):
+            v = self.values('--config', run, *args, env=env)
+            self.assertEqual(v['policy'][0], policy)
+            self.assertEqual(v['deterministic'], ('1', run + ':1'))
+        later = self.config('{"keep_checkpoint_max": 4}', 'later.json')
+        self.assertEqual(self.values('--config', run, '--config', later)['keep_checkpoint_max'], ('4', later + ':1'))
+        self.assertEqual(self.values('--keep-checkpoint-max=9', '--config', run)['keep_checkpoint_max'], ('9', 'command line'))
+
+    def test_run_modes(self):
+        train, infer = self.config('{}'), self.config('{"graph_run_mode": 0}', 'infer.json')
+        self.assertEqual(self.values('--config', train)['policy'], ('must_keep_origin_dtype', 'graph_run_mode'))
+        self.assertEqual(self.values('--config', train, '--profile=ascend910')['policy'], ('allow_fp32_to_fp16', 'graph_run_mode'))
+        self.assertEqual(self.values('--config', infer)['policy'], ('force_fp16', 'graph_run_mode'))
+        self.assertEqual(self.values()['policy'], ('must_keep_origin_dtype', 'default'))
+        self.assertRegex(self.tool('explain', '--config', infer, SMALL).err, 'no precision mode is stated: force_fp16, the default of inference')
+
+    def test_every_verb_reads_one(self):
+        run = self.config('{"precision_mode": "force_fp16", "op_compiler_cache_mode": "force"}')
+        for args in (['run'], ['bench', '--runs=1', '--duration=0.01'], ['compile'], ['convert', '-o', self.path('o.pb')], ['explain'],
+                     ['opt', '--passes=prune']):
+            r = self.tool(*args, '--config', run, SMALL)
+            self.assertEqual(r.err.count('warning: op_compiler_cache_mode has no effect: '), 1, args)
+        report = json.loads(self.tool('explain', '--config', run, '--format=json', SMALL).stdout)
+        self.assertEqual(report['policy'], 'force_fp16')
+        self.assertEqual(report['without_effect'], ['op_compiler_cache_mode'])
+
+    def test_bad(self):
+        bad = self.config('{\n"precision_modes": "force_fp16"}')
+        self.fails(3, r"run\.json:2: error: .*no member 'precision_modes'; did you mean 'precision_mode'", 'run', '--config', bad, SMALL)
+        self.assertRegex(self.tool('run', '--config', bad, '--lenient', SMALL).err, r"run\.json:2: warning: .*no member 'precision_modes'")
+        refused = self.config('{"dump_config": {\n"enable_dump": true}}')
+        self.fails(4, r'run\.json:2: error: dump_config.enable_dump=true is refused: ', 'explain', '--config', refused, SMALL)
+        self.fails(5, 'nothing.json', 'run', '--config', self.path('nothing.json'), SMALL)
+        self.fails(2, "has no option '--config'", 'inspect', '--config', bad, SMALL)
+        self.fails(4, 'mix_compile_mode=true is refused', 'run', '--mix_compile_mode', SMALL)
+        self.fails(2, "oo_level: 'O9' is none of O0|O1|O2|O3", 'run', '--oo_level=O9', SMALL)
+        self.fails(2, "no whole number in 1..", 'run', '--iterations-per-loop=x', SMALL)
+        self.fails(2, "did you mean '--iterations_per_loop'", 'run', '--iteration_per_loop=1', SMALL)
+        self.fails(2, 'takes no argument', 'config', SMALL)
+
+    def test_classes(self):
+        classes = json.loads(self.tool('config', '--classes', '--format=json').stdout)
+        table = json.loads(self.tool('options', '--format=json').stdout)['options']
+        for c in 'honoured', 'accepted', 'refused':
+            self.assertEqual([o['name'] for o in classes[c]], [o['name'] for o in table if o['class'] == c])
+            self.assertTrue(all(o['reason' if c != 'honoured' else 'does'] for o in classes[c]))
+        self.assertEqual(len({o['name'] for o in table}), len(table))
+        text = self.tool('config', '--classes').stdout
+        self.assertEqual(text, self.tool('atc', '--help-compat').stdout)
+        for o in table:
+            self.assertIn(('  %s ' % o['name']).encode(), text)
+
+    def test_the_document_is_up_to_date(self):
+        r = subprocess.run([os.path.join(HERE, '..', '..', 'scripts', 'options-doc'), '--check', TOOL], capture_output=True)
+        self.assertEqual(r.returncode, 0, r.stderr)
+
+
+class Atc(Case):
+    def native(self, *args, code=0):
+        return re.findall(r'^halftone: note: (halftone .*)$', self.tool('atc', *args, code=code).err, re.M)
+
+    def test_equivalents(self):
+        out = self.path('o.pb')
+        self.assertEqual(self.native('--model=' + SMALL, '--framework=3', '--output=' + out, '--soc_version=Ascend910A',
+                                     '--precision_mode_v2=mixed_float16', '--input_shape=x:1,4', '--out_nodes=y:0;top:0', '--deterministic=1'),
+                         ["halftone convert --output=%s --profile=ascend910 --input-shape=x:1,4 --outputs=y:0,top:0 --graph_run_mode=0 "
+                          "--precision_mode_v2=mixed_float16 --deterministic=1 -- %s" % (out, SMALL)])
+        self.tool('convert', '--profile=ascend910', '--input-shape=x:1,4', '--outputs=y,top', '--policy=mixed_float16', SMALL, '-o', self.path('p.pb'))
+        with open(out, 'rb') as a, open(self.path('p.pb'), 'rb') as b:
+            self.assertEqual(a.read(), b.read())
+        self.assertEqual(self.native('--model', SMALL, '--graph_run_mode=1'), ['halftone compile --graph_run_mode=1 -- ' + SMALL])
+        for mode in '1', '5':
+            r = self.tool('atc', '--mode=' + mode, '--model=' + SMALL)
+            self.assertEqual(json.loads(r.stdout)['schema'], 'halftone.inspect/1')
+        self.assertEqual(self.native('--mode=3', '--model=' + SMALL, '--graph_run_mode=0'), ['halftone compile --graph_run_mode=0 -- ' + SMALL])
+        for suffix, form in (('a', 'obj'), ('hir', 'hir'), ('ll', 'llvm'), ('s', 'asm')):
+            out = self.path('o.' + suffix)
+            self.assertIn('halftone compile --emit=%s --output=%s' % (form, out), self.native('--output=' + out, '--model=' + SMALL)[0])
+            self.assertGreater(os.path.getsize(out), 0)
+
+    def test_defaults(self):
+        r = self.tool('atc', '--model=' + SMALL)
+        self.assertRegex(r.err, 'no precision mode is stated: force_fp16, the default of inference on cpu')
+        self.assertIn(b'policy force_fp16', r.stdout)
+        r = self.tool('atc', '--model=' + SMALL, '--log=debug', '--core_type=VectorCore', '--buffer_optimize=off_optimize')
+        for name in 'log', 'core_type', 'buffer_optimize':
+            self.assertEqual(r.err.count('warning: %s%s has no effect: ' % ('' if name[0] == 'b' else '--', name)), 1)
+        self.assertEqual(self.tool('atc', '--model=' + SMALL, '--quiet').err, '')
+
+    def test_called_atc(self):
+        link = self.path('atc')
+        os.symlink(TOOL, link)
+        r = subprocess.run([link, '--model=' + SMALL, '--soc_version=cpu'], capture_output=True)
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertIn(b'halftone compile --profile=cpu', r.stderr)
+
+    def test_refused(self):
+        m = '--model=' + SMALL
+        for code, pattern, *args in (
+                (2, 'needs --model', ), (2, 'needs --model', '--framework=3'),
+                (4, '--framework=5 is ONNX; read are models of TensorFlow', m, '--framework=5'),
+                (4, '--framework=0 is Caffe', m, '--framework=0'), (4, 'is MindSpore', m, '--framework=1'),
+                (2, "'2' is no framework", m, '--framework=2'), (2, "'tf' is no framework", m, '--framework=tf'),
+                (4, '--output=m: programs have no files yet', m, '--output=m'), (4, 'programs have no files', m, '--output=m.om'),
+                (4, "no profile of 'Ascend910B33'; did you mean 'Ascend910B3'", m, '--soc_version=Ascend910B33'),
+                (4, "no profile of 'H100'; there are cpu", m, '--soc_version=H100'),
+                (2, "did you mean '--soc_version'", m, '--soc_versio=x'), (2, "did you mean '--model'", '--modelx=x'),
+                (4, '--mode=6 shows a compiled model', m, '--mode=6'), (2, "'2' is none of 0|1|3|5|6", m, '--mode=2'),
+                (2, '--mode=1 has no --output', m, '--mode=1', '--output=a.pb'),
+                (2, "halftone inspect has no option", m, '--mode=1', '--precision_mode=force_fp16'),
+                (4, 'insert_op_conf=a is refused', m, '--insert_op_conf=a'), (4, 'output_type=FP16 is refused', m, '--output_type=FP16'),
+                (4, 'dynamic_batch_size=1,2 is refused', m, '--dynamic_batch_size=1,2'), (4, 'weight=a is refused', m, '--weight=a'),
+                (4, 'om=a is refused', '--om=a', '--mode=1'), (2, "'2' is none of 0|1", m, '--tiling_schedule_optimize=2'),
+                (2, "'4' is no whole number in 0..3", m, '--deterministic_level=4'),
+                (2, 'none of force_fp32', m, '--precision_mode=fp16'), (2, 'at the same time', m, '--precision_mode=force_fp16', '--precision_mode_v2=fp16'),
+                (2, 'is not NAME:D', m, '--input_shape=x'), (2, "no input 'z'", m, '--input_shape=z:1'), (2, 'needs a value', '--model'),
+                (2, 'empty value', '--model='), (2, 'takes no argument', SMALL), (5, 'nowhere.pb', '--model=nowhere.pb')):
+            self.fails(code, pattern, 'atc', *args)
+        self.fails(2, "no option '--model'", 'run', m)
+        self.fails(2, "no option '--soc_version'", 'run', '--soc_version=cpu', SMALL)
+
+
 class Streams(Case):
     def test_full_disk(self):
         with open('/dev/full', 'w') as full:
