@@ -137,6 +137,26 @@ class Usage(Case):
         one = self.tool('explain', '--policy', 'optimal', '--node', node, SMALL).stdout.decode()
         self.assertIn(node + ' in ', one)
 
+    def test_optimal_obeys_the_lists(self):
+        def low(*options):
+            text = self.tool('opt', '--passes', 'infer,precision', '--policy', 'optimal', '--target', 'x86-64-v4+bf16', *options, WIDE).stdout.decode()
+            return re.findall(r'^%(\S+) = MatMul.*\{T=bf16', text, re.M)
+        WIDE = os.path.join(self.dir, 'wide.hir')
+        with open(WIDE, 'w') as f:
+            f.write('hir 1\nentry "" {\n  input "x" = %x\n  output "y" = %y\n}\n'
+                    '%x = Placeholder() {dtype=f32, shape=shape[512,512]}\n'
+                    '%a = MatMul(%x, %x) {T=f32, transpose_a=false, transpose_b=false}\n'
+                    '%y = MatMul(%a, %x) {T=f32, transpose_a=false, transpose_b=false}\n')
+        self.assertEqual(low(), ['a', 'y/bfloat16'])
+        keep = os.path.join(self.dir, 'keep.cfg')
+        with open(keep, 'w') as f:
+            f.write('a\n')
+        self.assertEqual(low('--keep_dtype', keep), ['y/bfloat16'])
+        mix = os.path.join(self.dir, 'mix.json')
+        with open(mix, 'w') as f:
+            json.dump({'black-list': {'to-add': ['MatMul']}}, f)
+        self.assertEqual(low('--modify_mixlist', mix), [])
+
     def test_cost_tables(self):
         table = os.path.join(self.dir, 't.costs')
         with open(table, 'w') as f:

@@ -222,6 +222,42 @@ static void denial_spreads_forwards(void **unused)
 	end(&b);
 }
 
+/* Where every op keeps its types nothing happens. */
+static void all_denied_is_identity(void **unused)
+{
+	struct bench b;
+
+	(void)unused;
+	start(&b);
+	struct ht_node *l = op(&b, "Log", "l", input(&b, "x", 2, square), NULL);
+	output(&b, op(&b, "Log", "k", l, NULL));
+	decide(&b, "optimal", BF16_TARGET);
+	assert_int_equal(b.decisions.types, 0);
+	assert_int_equal(b.decisions.casts, 0);
+	assert_str(b.decisions.certificate->winner, "float32");
+	end(&b);
+}
+
+/* What the first run made low is the graph's own in the second. */
+static void a_second_run_changes_nothing(void **unused)
+{
+	struct bench b;
+
+	(void)unused;
+	start(&b);
+	struct ht_node *x = input(&b, "x", 2, square), *w = constant(&b, "w", .5F, 2, square);
+	struct ht_node *m = op(&b, "MatMul", "m", x, w), *t = op(&b, "Tanh", "t", m, NULL),
+		       *k = op(&b, "MatMul", "k", t, w);
+	output(&b, k);
+	decide(&b, "optimal", BF16_TARGET);
+	assert_true(b.decisions.types > 0);
+	b.decisions = (struct ht_decisions){ .arena = &b.arena };
+	decide(&b, "optimal", BF16_TARGET);
+	assert_int_equal(b.decisions.types, 0);
+	assert_int_equal(b.decisions.casts, 0);
+	end(&b);
+}
+
 static void odd_shapes_do_not_matter(void **unused)
 {
 	static const int64_t open[] = { HT_DIM_UNKNOWN, 256 }, none[] = { 0, 256 };
@@ -419,6 +455,8 @@ int main(void)
 		cmocka_unit_test(nothing_pays_everywhere),
 		cmocka_unit_test(sentinels_and_epsilons_stay),
 		cmocka_unit_test(denial_spreads_forwards),
+		cmocka_unit_test(all_denied_is_identity),
+		cmocka_unit_test(a_second_run_changes_nothing),
 		cmocka_unit_test(odd_shapes_do_not_matter),
 		cmocka_unit_test(an_empty_graph_costs_nothing),
 		cmocka_unit_test(random_graphs),
