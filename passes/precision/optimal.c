@@ -325,6 +325,8 @@ static void price_flips(struct optimal *o)
 
 void ht_optimal_decide(struct ht_precision *p)
 {
+	const struct ht_target *target =
+		p->policy->cost_target ? p->policy->cost_target : p->target;
 	struct optimal o = { .p = p };
 
 	o.certificate = HT_NEW(p->decisions->arena, struct ht_certificate);
@@ -334,8 +336,8 @@ void ht_optimal_decide(struct ht_precision *p)
 	o.trial.arena = ht_arena_of(p);
 	o.work = ht_arena_of(p);
 	ht_pricing_init(&o.pricing,
-		p->policy->costs ? p->policy->costs : ht_costs_of_target(p->target, p->arena),
-		p->target, p->graph);
+		p->policy->costs ? p->policy->costs : ht_costs_of_target(target, p->arena), target,
+		p->graph);
 	ht_safety_build(p, &o.safety);
 	iterate(&o);
 	for (const struct ht_policy_kind *k = ht_policy_kinds; k->name; k++)

@@ -226,6 +226,15 @@ static enum ht_status set_cost_table(struct setting *s)
 	return ht_costs_parse(text, p.path, p.arena, s->d, &s->p->costs);
 }
 
+static enum ht_status set_cost_target(struct setting *s)
+{
+	s->p->cost_target = ht_target_named(s->value);
+	return s->p->cost_target
+		       ? HT_OK
+		       : ht_error(s->d, HT_E_USAGE, HT_NOWHERE,
+				 "%s: unknown target '%s'; see halftone targets", s->key, s->value);
+}
+
 static enum ht_status set_priced_node(struct setting *s)
 {
 	s->p->priced = ht_str_copy(&s->p->arena, ht_str(s->value)).p;
@@ -242,6 +251,7 @@ static const struct {
 	{ "clearlist_add", set_grappler },
 	{ "clearlist_remove", set_grappler },
 	{ "cost_table", set_cost_table },
+	{ "cost_target", set_cost_target },
 	{ "customize_dtypes", set_customize },
 	{ "denylist_add", set_grappler },
 	{ "denylist_remove", set_grappler },

@@ -9,6 +9,7 @@
 #include "passes/precision/grappler_options.h"
 
 struct ht_costs;
+struct ht_target;
 struct ht_decisions;
 struct ht_graph;
 struct ht_pass_context;
@@ -166,7 +167,8 @@ struct ht_policy {
 	struct ht_arena arena;
 	struct ht_unwind unwind;
 	/* Of policy optimal: */
-	const struct ht_costs *costs; /* in place of the target's; NULL: none */
+	const struct ht_costs *costs;        /* in place of the target's; NULL: none */
+	const struct ht_target *cost_target; /* in place of the one compiled for; NULL: that one */
 	const char *priced; /* the node whose other types are to be priced; "*": all; NULL: none */
 };
 /* `name` NULL: options or graph_run_mode tell.  HT_E_USAGE with near names when there is none.

@@ -148,6 +148,10 @@ class Usage(Case):
                     '%a = MatMul(%x, %x) {T=f32, transpose_a=false, transpose_b=false}\n'
                     '%y = MatMul(%a, %x) {T=f32, transpose_a=false, transpose_b=false}\n')
         self.assertEqual(low(), ['a', 'y/bfloat16'])
+        for target, count in ('x86-64', 0), ('x86-64-v4+bf16', 2):  # explain decides for it as well
+            report = json.loads(self.tool('explain', '--policy', 'optimal', '--target', target, '--format=json', WIDE).stdout)
+            self.assertEqual(len(report['types']), count, target)
+        self.fails(2, 'unknown target', 'explain', '--policy', 'optimal', '--target', 'x87', WIDE)
         keep = os.path.join(self.dir, 'keep.cfg')
         with open(keep, 'w') as f:
             f.write('a\n')
