@@ -170,6 +170,11 @@ static void put_rules_text(struct explain *e, const struct ht_decisions *from)
 	}
 	for (size_t i = 0; e->policy && i < e->policy->without_effects; i++)
 		ht_printf(b, "%s has no effect\n", e->policy->without_effect[i]);
+	for (size_t i = 0; e->policy && i < e->policy->fusions.n; i++) {
+		const struct ht_rule *r = &e->policy->fusions.rule[i];
+		ht_printf(b, "%s: fusion '%.*s' %s: %s\n", r->where, HT_STR_ARG(r->name),
+			r->on ? "on" : "off", ht_fusion_note(&e->policy->fusions, r));
+	}
 }
 
 static void put_rules_json(struct explain *e, const struct ht_decisions *from)
@@ -197,6 +202,15 @@ static void put_rules_json(struct explain *e, const struct ht_decisions *from)
 	ht_puts(b, "],\n \"without_effect\": [");
 	for (size_t i = 0; e->policy && i < e->policy->without_effects; i++)
 		ht_printf(b, "%s\"%s\"", i ? ", " : "", e->policy->without_effect[i]);
+	ht_puts(b, "],\n \"fusions\": [");
+	for (size_t i = 0; e->policy && i < e->policy->fusions.n; i++) {
+		const struct ht_rule *r = &e->policy->fusions.rule[i];
+		ht_puts(b, i ? ",\n  [" : "\n  [");
+		ht_put_json(b, r->name);
+		ht_printf(b, ", \"%s\", ", r->on ? "on" : "off");
+		ht_put_json(b, ht_str(ht_fusion_note(&e->policy->fusions, r)));
+		ht_puts(b, "]");
+	}
 	ht_putc(b, ']');
 }
 

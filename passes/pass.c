@@ -1,5 +1,6 @@
 /* The list of passes, and the runner of pipelines. */
 #include "passes/passes.h"
+#include "passes/precision/policy.h"
 
 #include <string.h>
 
@@ -119,6 +120,12 @@ static enum ht_status run_one(
 		c->diags, HT_E_INTERNAL, HT_NOWHERE, "pass '%s' left an invalid graph", pass->name);
 }
 
+static bool is_switched_off(const struct ht_pass *pass, const struct ht_pass_context *c)
+{
+	return c->policy && c->policy->fusions.n &&
+	       !ht_fusion_is_on(&c->policy->fusions, pass->name);
+}
+
 enum ht_status ht_run_passes(
 	struct ht_graph *g, const char *pipeline, const char *stop_after, struct ht_pass_context *c)
 {
@@ -128,7 +135,9 @@ enum ht_status ht_run_passes(
 	if (c->verify)
 		HT_TRY(ht_verify(g, c->diags)); /* what is wrong now is the file's fault */
 	while (next_name(&pipeline, &name)) {
-		HT_TRY(run_one(ht_pass_named(name), g, c));
+		const struct ht_pass *pass = ht_pass_named(name);
+		if (!is_switched_off(pass, c))
+			HT_TRY(run_one(pass, g, c));
 		if (stop_after && ht_str_is(name, stop_after))
 			break;
 	}

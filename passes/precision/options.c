@@ -141,6 +141,19 @@ static enum ht_status set_op_precision_mode(struct setting *s)
 	return read_rules(s, "op_precision_mode", HT_RULES_IMPL, ht_impl_parse);
 }
 
+static enum ht_status set_fusion_switch(struct setting *s)
+{
+	struct ht_parse p = parse_of(s);
+	struct ht_rules rules;
+	struct ht_str text;
+
+	HT_TRY(ht_policy_file(&p, FILE_LIMIT, &text));
+	ht_rules_init(&rules, "fusion_switch_file", p.path, p.arena);
+	HT_TRY(ht_fusion_switch_parse(&p, text, &rules));
+	s->p->fusions = rules;
+	return HT_OK;
+}
+
 static enum ht_status set_ops_info(struct setting *s)
 {
 	struct ht_parse p = parse_of(s);
@@ -255,6 +268,7 @@ static const struct {
 	{ "customize_dtypes", set_customize },
 	{ "denylist_add", set_grappler },
 	{ "denylist_remove", set_grappler },
+	{ "fusion_switch_file", set_fusion_switch },
 	{ "graph_run_mode", set_run_mode },
 	{ "grappler_level", set_grappler },
 	{ "inferlist_add", set_grappler },

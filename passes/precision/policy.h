@@ -73,6 +73,7 @@ struct ht_rule {
 	const char *where;  /* "list.json:4", or the option's name */
 	unsigned mix;       /* modify_mixlist: bit set over enum ht_mix */
 	enum ht_impl impl;  /* op_precision_mode */
+	bool on;            /* fusion_switch_file */
 	const uint8_t *in;  /* customize_dtypes: dtypes of operands; HT_INVALID: any */
 	const uint8_t *out; /* and of results */
 	int ins, outs;
@@ -132,6 +133,14 @@ enum ht_status ht_customize_parse(struct ht_parse *p, struct ht_str text, struct
 enum ht_status ht_keep_dtype_parse(struct ht_parse *p, struct ht_str text, struct ht_rules *out);
 enum ht_status ht_impl_parse(struct ht_parse *p, struct ht_str text, struct ht_rules *out);
 
+/* ---- fusion_switch.c ---- */
+
+enum ht_status ht_fusion_switch_parse(struct ht_parse *p, struct ht_str text, struct ht_rules *out);
+/* Whether a pass of ours runs: its own entry, else any of the vendor's names for it. */
+bool ht_fusion_is_on(const struct ht_rules *r, const char *pass);
+/* What an entry did: the pass that it is about, or why it did nothing. */
+const char *ht_fusion_note(const struct ht_rules *r, const struct ht_rule *rule);
+
 /* ---- ops_info.c: records of op types that replace or extend a profile's ---- */
 
 struct ht_ops_info {
@@ -160,6 +169,7 @@ struct ht_policy {
 	int hf32;                /* allow_hf32: bit 0 matrix products, bit 1 convolutions; -1 */
 	const char *select_impl; /* op_select_implmode, or NULL */
 	struct ht_rules rules[HT_RULE_SETS];
+	struct ht_rules fusions;      /* fusion_switch_file; n 0: all are on */
 	struct ht_ops_info *ops_info; /* NULL: none */
 	struct ht_grappler_options grappler;
 	const char *without_effect[256]; /* options that were accepted and do nothing */

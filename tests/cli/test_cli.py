@@ -787,6 +787,23 @@ class Configurations(Case):
         for o in table:
             self.assertIn(('  %s ' % o['name']).encode(), text)
 
+    def test_fusions_are_switched(self):
+        swish = self.path('swish.hir', b'hir 1\nentry "" {\n  input "x" = %x\n  output "y" = %y\n}\n\n%x = Placeholder() {dtype=f32, shape=shape[4]}\n'
+                          b'%s = Sigmoid(%x) {T=f32}\n%y = Mul(%x, %s) {T=f32}\n')
+        fused, apart = self.path('on.cfg', b'// all\nALL:on\n'), self.path('off.cfg', b'{"Switch": {"GraphFusion": {"ALL": "off", "EinsumPass": "off"}}}')
+        emit = lambda *a: self.tool('compile', '--emit=hir', *a, swish).stdout
+        self.assertEqual(emit(), emit('--fusion_switch_file', fused))
+        self.assertNotIn(b'Sigmoid(', emit())
+        self.assertIn(b'Sigmoid(', emit('--fusion_switch_file', apart))
+        self.assertIn(b'Sigmoid(', emit('--config', self.config(json.dumps({'fusion_switch_file': apart}))))
+        said = self.tool('explain', '--fusion_switch_file', apart, swish).stdout.decode()
+        self.assertIn("off.cfg:1: fusion 'ALL' off: every fusion that can be closed\n", said)
+        self.assertIn("off.cfg:1: fusion 'EinsumPass' off: stays on: it cannot be closed\n", said)
+        self.assertEqual(json.loads(self.tool('explain', '--format=json', '--fusion_switch_file', fused, swish).stdout)['fusions'],
+                         [['ALL', 'on', 'every fusion that can be closed']])
+        self.fails(3, "bad.cfg:2: error: there is no fusion 'GeluPass'", 'run', '--fusion_switch_file',
+                   self.path('bad.cfg', b'# c\nGeluPass:on\n'), SMALL)
+
     def test_the_document_is_up_to_date(self):
         r = subprocess.run([os.path.join(HERE, '..', '..', 'scripts', 'options-doc'), '--check', TOOL], capture_output=True)
         self.assertEqual(r.returncode, 0, r.stderr)

@@ -74,6 +74,7 @@ static void wrong_files_are_refused_with_their_line(void **state)
 	refuses(ht_customize_parse, customize_bad, HT_COUNT(customize_bad));
 	refuses(ht_keep_dtype_parse, keep_dtype_bad, HT_COUNT(keep_dtype_bad));
 	refuses(ht_impl_parse, impl_bad, HT_COUNT(impl_bad));
+	refuses(ht_fusion_switch_parse, fusion_switch_bad, HT_COUNT(fusion_switch_bad));
 	refuses(ops_info, ops_info_bad, HT_COUNT(ops_info_bad));
 }
 
@@ -148,6 +149,50 @@ static void kept_dtypes(void **state)
 	assert_true(r.rules.rule[1].is_type);
 	assert_str(r.rules.rule[2].name, "_Fused");
 	assert_int_equal(r.diags.warnings, 1);
+	end(&r);
+}
+
+static void switches(const char *text, const char *pass, bool on)
+{
+	struct reading r;
+
+	reads(&r, ht_fusion_switch_parse, text);
+	if (ht_fusion_is_on(&r.rules, pass) != on)
+		fail_msg("%s: %s is %s", text, pass, on ? "off" : "on");
+	end(&r);
+}
+
+static void fusions(void **state)
+{
+	struct reading r;
+
+	(void)state;
+	switches("GeluFusionPass:off", "gelu", true);
+	switches("GeluFusionPass:off\n GeluONNXFusionPass : off \r\n", "gelu", false);
+	switches("// c\n\n# c\nALL:off", "gelu", false);
+	switches("ALL:off", "swish", false);
+	switches("ALL:off", "fold", true);
+	switches("ALL:off\nGeluONNXFusionPass:on", "gelu", true);
+	switches("ALL:off\nGeluONNXFusionPass:on", "layer_norm", false);
+	switches("ALL:on\nGeluFusionPass:off\nGeluONNXFusionPass:off", "gelu", false);
+	switches("GeluFusionPass:on\ngelu:off", "gelu", false);
+	switches("ALL:off\ngelu:on", "gelu", true);
+	switches("{\"Switch\":\n// c\n{\"GraphFusion\":{\"ConvBatchnormFusionPass\":\" off\"}}}",
+		"batch_norm", false);
+	switches("//{\n{\"Switch\":{\"UBFusion\":{\"ALL\":\"off\"}}}", "fold_pad", false);
+	switches("{}", "gelu", true);
+	reads(&r, ht_fusion_switch_parse,
+		"ALL:off\nEinsumPass:off\nReluFusionPass:off\nGeluFusionPass:on\n"
+		"GeluONNXFusionPass:off\nswish:off");
+	assert_string_equal(
+		ht_fusion_note(&r.rules, &r.rules.rule[0]), "every fusion that can be closed");
+	assert_string_equal(
+		ht_fusion_note(&r.rules, &r.rules.rule[1]), "stays on: it cannot be closed");
+	assert_string_equal(ht_fusion_note(&r.rules, &r.rules.rule[2]), "no counterpart here");
+	assert_string_equal(ht_fusion_note(&r.rules, &r.rules.rule[3]), "gelu");
+	assert_string_equal(ht_fusion_note(&r.rules, &r.rules.rule[4]),
+		"our pass of it stays on: it has other names that are on");
+	assert_string_equal(ht_fusion_note(&r.rules, &r.rules.rule[5]), "swish");
 	end(&r);
 }
 
@@ -261,6 +306,7 @@ int main(void)
 		cmocka_unit_test(mixlists),
 		cmocka_unit_test(customized_dtypes),
 		cmocka_unit_test(kept_dtypes),
+		cmocka_unit_test(fusions),
 		cmocka_unit_test(implementation_modes),
 		cmocka_unit_test(records_of_op_types),
 		cmocka_unit_test(failed_allocations_are_a_status),
