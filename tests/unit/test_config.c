@@ -128,6 +128,27 @@ static void hostile_files_are_bounded(void **state)
 	end(&r);
 }
 
+/* Wherever memory runs out: a status, and nothing is handed out. */
+static void failed_allocations_are_a_status(void **state)
+{
+	static const char text[] = "{\"precision_mode\": \"force_fp32\", \"hccl_timeout\": 7}";
+	enum ht_status st = HT_E_ENVIRONMENT;
+	struct reading r;
+
+	(void)state;
+	assert_int_equal(read_text(&r, text, sizeof text - 1, false), HT_OK);
+	for (long n = 0; st != HT_OK; n++) {
+		struct ht_config *c;
+		assert_true(n < 1000);
+		ht_fail_alloc_after(n);
+		st = ht_config_read(r.path, false, NULL, &c);
+		ht_fail_alloc_after(-1);
+		assert_true(st == HT_OK ? c != NULL : st == HT_E_ENVIRONMENT && !c);
+		ht_config_free(c);
+	}
+	end(&r);
+}
+
 /* Every row of the table has a legal default, and every refused one takes it. */
 static void defaults_ask_for_nothing(void **state)
 {
@@ -174,6 +195,7 @@ int main(void)
 		cmocka_unit_test(what_they_say),
 		cmocka_unit_test(unknown_members_may_be_passed_over),
 		cmocka_unit_test(hostile_files_are_bounded),
+		cmocka_unit_test(failed_allocations_are_a_status),
 		cmocka_unit_test(defaults_ask_for_nothing),
 		cmocka_unit_test(said_once),
 	};

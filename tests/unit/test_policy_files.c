@@ -275,6 +275,7 @@ static void failed_allocations_are_a_status(void **state)
 		{ "customize_dtypes", "a::InputDtype:float16\nOpType::Add:OutputDtype:float32\n" },
 		{ "keep_dtype", "a\nOpType::Add\n" },
 		{ "op_precision_mode", "Add=high_precision\n" },
+		{ "fusion_switch_file", "{\"Switch\": {\"UBFusion\": {\"gelu\": \"off\"}}}" },
 	};
 	char path[] = "/tmp/policy_files.XXXXXX";
 
