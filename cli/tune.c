@@ -118,7 +118,7 @@ static void graph_pool(struct text *t, int type, struct size s)
 {
 	put_input(t, "x", type, 4, (int64_t[]){ 1, s.x, s.x, s.y });
 	put_op(t, "y", "MaxPool", "x", type,
-		STRING("padding", "SAME") LIST("strides", "i: 1 i: 1 i: 1 i: 1")
+		STRING("padding", "VALID") LIST("strides", "i: 1 i: 2 i: 2 i: 1")
 			LIST("ksize", "i: 1 i: 3 i: 3 i: 1"));
 }
 
@@ -460,9 +460,11 @@ static void tune_images(struct tune *t)
 		}
 	for (size_t i = 0; i < sizeof images / sizeof *images; i++) {
 		int64_t elements = images[i].x * images[i].x * images[i].y;
-		struct size s = { elements, 1, 1 };
-		tune_alone(t, "columns", graph_mean, images[i], s, (double)elements);
-		tune_alone(t, "pool", graph_pool, images[i], s, 9 * (double)elements);
+		int64_t side = (images[i].x - 3) / 2 + 1, pooled = side * side * images[i].y;
+		tune_alone(t, "columns", graph_mean, images[i], (struct size){ elements, 1, 1 },
+			(double)elements);
+		tune_alone(t, "pool", graph_pool, images[i], (struct size){ pooled, 1, 1 },
+			9 * (double)pooled);
 	}
 }
 
