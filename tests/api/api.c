@@ -274,6 +274,31 @@ static void options(void)
 	ht_diags_free(d);
 }
 
+static void configurations(void)
+{
+	struct ht_diags *d = ht_diags_new();
+	char path[] = "/tmp/halftone_api.XXXXXX";
+	FILE *f = fdopen(mkstemp(path), "w");
+	struct ht_option_info o;
+	struct ht_setting s;
+	struct ht_config *c;
+
+	CHECK(f && fputs("{\"dump_config\": {\n\"dump_mode\": \"all\"}}", f) >= 0 && !fclose(f));
+	CHECK(ht_config_read(path, 0, d, &c) == HT_OK);
+	CHECK(ht_config_get(c, 0, &s) && !strcmp(s.value, "all") && s.line == 2);
+	CHECK(ht_option_named("dump-mode", &o) && !strcmp(o.name, s.name));
+	CHECK(ht_config_get(c, 1, &s) && !strcmp(s.name, "graph_run_mode") && !s.line);
+	CHECK(!ht_config_get(c, 2, &s));
+	ht_config_free(c);
+	CHECK(!remove(path));
+	CHECK(ht_config_read(path, 0, d, &c) == HT_E_ENVIRONMENT && !c);
+	CHECK(!ht_option_named("dump", &o));
+	CHECK(ht_option_check("enable_dump", "false", d) == HT_OK);
+	CHECK(ht_option_check("enable_dump", "true", d) == HT_E_UNSUPPORTED);
+	CHECK(ht_option_check("enable_dump", "maybe", d) == HT_E_USAGE);
+	ht_diags_free(d);
+}
+
 static void runs(const char *path)
 {
 	struct ht_diags *d = ht_diags_new();
@@ -333,6 +358,7 @@ int main(int argc, char **argv)
 	failures_are_told(argv[1]);
 	inputs_and_settings(argv[1]);
 	options();
+	configurations();
 	runs(argv[1]);
 	if (failures)
 		fprintf(stderr, "%d claims do not hold\n", failures);
