@@ -2,6 +2,7 @@
 """The Grappler policies against TensorFlow's own pass, node for node and cast for cast.
 
 run.py cases    the graphs of cases.py: what must hold of each, and TensorFlow's decision
+run.py fixtures writes those graphs to tests/golden/grappler
 run.py models   every frozen model of $HALFTONE_MODELS, every training graph of $HALFTONE_SHARED
 run.py random   random graphs and changes to the lists; --seed N, --graphs N, --only I
 
@@ -84,6 +85,64 @@ def compare(path, graph_def, fetch, mode, edits=None, level=None):
     if told is None:
         return True, ''
     return False, difference(ours(path, fetch, mode, edits or {}, level), told)
+
+
+def broken(case, told, mode):
+    """What a decision breaks of what the case says, in words."""
+    low = {'fp16': 'float16', 'bf16': 'bfloat16', 'fp16-cpu': 'float32'}[mode]
+
+    def is_low(node): return low in told['types'].get(node, {}).values()
+    down = sum(to == low for _, _, to in told['casts'])
+    yield from (f'{n} is not low' for n in case.low.split() if not is_low(n))
+    yield from (f'{n} is low' for n in case.kept.split() if is_low(n))
+    if case.casts and (down, len(told['casts']) - down) != case.casts:
+        yield f'casts are {(down, len(told["casts"]) - down)}, not {case.casts}'
+
+
+def run_cases(a):
+    import cases
+    count = bad = 0
+    with tempfile.TemporaryDirectory() as work:
+        path = os.path.join(work, 'graph.pb')
+        for case in cases.CASES:
+            graph_def, fetch = cases.make(case)
+            with open(path, 'wb') as f:
+                f.write(graph_def.SerializeToString())
+            for mode in case.modes:
+                told = theirs(graph_def, fetch, mode, case.edits, case.level)
+                mine = ours(path, fetch, mode, case.edits, case.level)
+                wrong = ['TensorFlow refuses it'] if told is None else [difference(mine, told)]
+                wrong += broken(case, told, mode) if told else []
+                wrong = [w for w in wrong if w]
+                count += 1
+                bad += bool(wrong)
+                if wrong:
+                    print(f'{case.name} {mode}:\n  ' + '\n  '.join(wrong))
+    print(f'{count} decisions about {len(cases.CASES)} cases, {bad} wrong')
+    return bad
+
+
+def run_fixtures(a):
+    """Writes tests/golden/grappler/CASE.hir."""
+    import cases
+    folder = f'{ROOT}/tests/golden/grappler'
+    os.makedirs(folder, exist_ok=True)
+    for case in cases.CASES:
+        graph_def, fetch = cases.make(case)
+        with tempfile.TemporaryDirectory() as work:
+            with open(f'{work}/graph.pb', 'wb') as f:
+                f.write(graph_def.SerializeToString())
+            subprocess.run([environment.TOOL, 'convert', f'{work}/graph.pb', '-o', f'{work}/graph.hir', '--quiet'],
+                           check=True)
+            with open(f'{work}/graph.hir', encoding='utf-8') as f:
+                text = f.read()
+        options = f' --grappler-level {case.level.lower()}' if case.level else ''
+        head = f'# {case.what}  Made by tests/grappler/run.py fixtures.\n'
+        for mode in case.modes:
+            head += (f'# RUN: halftone explain %s --outputs {",".join(fetch)} --policy grappler-{mode}{options} '
+                     f'| same %s.{mode}.out\n')
+        with open(f'{folder}/{case.name}.hir', 'w', encoding='utf-8') as f:
+            f.write(head + text)
 
 
 def read_graph(path):
@@ -207,7 +266,7 @@ def run_random(a):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__.split('\n\n')[0])
-    p.add_argument('what', choices=['cases', 'models', 'random'])
+    p.add_argument('what', choices=['cases', 'fixtures', 'models', 'random'])
     p.add_argument('--seed', type=int, default=20261121)
     p.add_argument('--graphs', type=int, default=500)
     p.add_argument('--only', type=int, help='this one of the random graphs')
