@@ -8,6 +8,7 @@
 /* Casts of one result: to the low type, and from it back to float32. */
 struct pair {
 	struct ht_node *low, *f32;
+	int backs; /* casts of `low` back to float32: the first number that may be free for a name */
 };
 
 struct rewrite {
@@ -153,27 +154,34 @@ static void set_types(struct rewrite *r, struct ht_node *n)
 
 /* ---- casts ---- */
 
-static struct ht_node *new_cast(struct rewrite *r, struct ht_value v, enum ht_dtype to)
+/* A name that is free; the search begins at *number, which goes behind the one taken. */
+static struct ht_str cast_name(struct rewrite *r, struct ht_value v, enum ht_dtype to, int *number)
 {
 	struct ht_graph *g = r->p->graph;
-	enum ht_dtype from = to == HT_F32 ? r->how->low : HT_F32;
-	struct ht_node *n, *source = v.node;
-	struct ht_type type = { to, HT_SHAPE_UNKNOWN };
+	int32_t port = v.node->id < r->ids ? ht_paint_result(r->p, v) : 0;
 	struct ht_str name;
-	int32_t port = source->id < r->ids ? ht_paint_result(r->p, v) : 0;
-	int number = 0;
 
 	do
-		name = ht_str_printf(g->arena, "%.*s-%d-CastTo%s-%d-%s", HT_STR_ARG(source->name),
+		name = ht_str_printf(g->arena, "%.*s-%d-CastTo%s-%d-%s", HT_STR_ARG(v.node->name),
 			(int)port,
 			to == HT_F32   ? "Fp32"
 			: to == HT_F16 ? "Fp16"
 				       : "Bf16",
-			number++, r->how->suffix);
+			(*number)++, r->how->suffix);
 	while (ht_graph_node(g, name));
+	return name;
+}
+
+static struct ht_node *new_cast(struct rewrite *r, struct ht_value v, enum ht_dtype to, int *number)
+{
+	struct ht_graph *g = r->p->graph;
+	enum ht_dtype from = to == HT_F32 ? r->how->low : HT_F32;
+	struct ht_node *source = v.node,
+		       *n = ht_node_new(g, HT_STR("Cast"), cast_name(r, v, to, number));
+	struct ht_type type = { to, HT_SHAPE_UNKNOWN };
+
 	if (v.index < source->outs && !v.port.n)
 		type.shape = source->out[v.index].shape;
-	n = ht_node_new(g, HT_STR("Cast"), name);
 	n->device = source->device;
 	ht_attr_set_type(n, "SrcT", from);
 	ht_attr_set_type(n, "DstT", to);
@@ -201,19 +209,29 @@ static struct pair *casts_of(struct rewrite *r, struct ht_value v)
 static struct ht_value to_low(struct rewrite *r, struct ht_value v)
 {
 	struct pair *c = casts_of(r, v);
+	int number = 0;
 
 	if (!c->low)
-		c->low = new_cast(r, v, r->how->low);
+		c->low = new_cast(r, v, r->how->low, &number);
 	return ht_out(c->low, 0);
+}
+
+/* A cast of its own from the rounded value back to float32. */
+static struct ht_value back(struct rewrite *r, struct ht_value v)
+{
+	struct ht_value low = to_low(r, v);
+
+	return ht_out(new_cast(r, low, HT_F32, &casts_of(r, v)->backs), 0);
 }
 
 /* Back to float32 what is low: a painted result, or when that is only emulated its rounding. */
 static struct ht_value to_f32(struct rewrite *r, struct ht_value v)
 {
 	struct pair *c = casts_of(r, v);
+	int number = 0;
 
 	if (!c->f32)
-		c->f32 = new_cast(r, r->how->emulate ? to_low(r, v) : v, HT_F32);
+		c->f32 = r->how->emulate ? back(r, v).node : new_cast(r, v, HT_F32, &number);
 	return ht_out(c->f32, 0);
 }
 
@@ -223,7 +241,7 @@ static struct ht_value cast_for(struct rewrite *r, struct ht_value v, bool low)
 	uint32_t from = ht_paint_source(r->p, v);
 
 	if (r->how->emulate && low)
-		return ht_out(new_cast(r, to_low(r, v), HT_F32), 0);
+		return back(r, v);
 	if (is_low(r, from) == low)
 		return v;
 	return low ? to_low(r, v) : to_f32(r, v);
