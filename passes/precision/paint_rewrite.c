@@ -41,7 +41,7 @@ static struct ht_str reported(struct rewrite *r, struct ht_str name)
 }
 
 static void note_type(
-	struct rewrite *r, uint32_t v, struct ht_str attr, enum ht_dtype from, enum ht_dtype to)
+	struct rewrite *r, uint32_t v, struct ht_str attr, enum ht_dtype to, const char *rule)
 {
 	struct ht_decisions *d = r->out;
 	const struct ht_node *n = r->p->vertex[v].node;
@@ -55,9 +55,9 @@ static void note_type(
 		.origins = r->prefix.n ? 0 : n->origins,
 		.node = reported(r, n->name),
 		.attr = attr,
-		.from = from,
+		.from = HT_F32,
 		.to = to,
-		.rule = r->how->rule[v],
+		.rule = rule,
 	};
 }
 
@@ -91,7 +91,7 @@ static void set_type(struct rewrite *r, uint32_t v)
 	enum ht_dtype low = r->how->low;
 	struct ht_attr *a;
 
-	note_type(r, v, ht_str(name), HT_F32, low);
+	note_type(r, v, ht_str(name), low, r->how->rule[v]);
 	if (at->item < 0) {
 		ht_attr_set_type(n, name, low);
 		return;
@@ -123,7 +123,7 @@ static void note_new_attr(struct rewrite *r, struct ht_node *n, uint32_t v)
 
 	if (r->how->renamed[n->id] && at->attr >= 0 && !is_low(r, v) &&
 		!strcmp(r->p->op[n->id]->attr[at->attr].name, "U"))
-		note_type(r, v, HT_STR("U"), HT_F32, HT_F32);
+		note_type(r, v, HT_STR("U"), HT_F32, "new in the second version of the op");
 }
 
 static void set_types(struct rewrite *r, struct ht_node *n)
