@@ -23,6 +23,11 @@ static const char *refuse_type(struct ht_type t)
 	return NULL;
 }
 
+static bool is_const(const struct ht_node *n)
+{
+	return n->op == HT_OP_Const;
+}
+
 /* What FusedBatchNormV3 leaves for its gradient has no shape that is known, and is not made. */
 static bool is_reserve(const struct ht_node *n, int32_t i)
 {
@@ -47,6 +52,8 @@ static const char *refuse(const struct ht_node *n)
 	for (int32_t i = 0; i < n->ins; i++)
 		if ((why = refuse_type(*ht_type_of(n->in[i]))))
 			return why;
+	if (is_const(n) && !ht_const_tensor(ht_out((struct ht_node *)(uintptr_t)n, 0)))
+		return "has a value that the file states shorter than it is, too large to expand";
 	return op->refuse ? op->refuse(n) : NULL;
 }
 
@@ -98,11 +105,6 @@ bool lower_in_memory(struct lower *l, struct ht_value v)
 	enum place p = l->place[v.node->id];
 
 	return p == PLACE_MEMORY || p == PLACE_VIEW;
-}
-
-static bool is_const(const struct ht_node *n)
-{
-	return n->op == HT_OP_Const;
 }
 
 const struct view *lower_view(struct lower *l, struct ht_value v)

@@ -19,9 +19,9 @@ struct ht_profile;
 /* What named the mode: two of them exclude each other even where they agree. */
 enum ht_named_by {
 	HT_NAMED_NONE = 0,
-	HT_NAMED_POLICY = 1,
-	HT_NAMED_MODE = 2,
-	HT_NAMED_MODE_V2 = 4
+	HT_NAMED_POLICY = 1 << 0,
+	HT_NAMED_MODE = 1 << 1,
+	HT_NAMED_MODE_V2 = 1 << 2
 };
 
 struct ht_policy_kind {

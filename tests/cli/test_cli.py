@@ -554,6 +554,16 @@ entry "" { input "x" = %%x output "y" = %%y }
         self.fails(3, r"node 'y' \(Einsum\): equation 'abc,abc' has no '->'", 'run', graph(b'abc,abc'))
         self.fails(4, 'label twice in the result', 'compile', graph(b'abc,abc->aabc'))
 
+    def test_a_constant_too_large_to_expand(self):
+        model = self.path('large.pbtxt', b'''
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: 8192 } } } } }
+node { name: "w" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value { tensor {
+       dtype: DT_FLOAT tensor_shape { dim { size: 8192 } dim { size: 8192 } } float_val: 0.5 } } } }
+node { name: "y" op: "Mul" input: "x" input: "w" attr { key: "T" value { type: DT_FLOAT } } }
+''')
+        self.fails(4, "node 'w' .*too large to expand", 'run', model)
+
     def test_inspect_of_what_trains(self):
         model = self.path('train.pbtxt', b'''
 node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
