@@ -147,13 +147,12 @@ static uint32_t any_user(
 	struct network *n, const struct ht_assign_tensor *t, int boundary, uint32_t end)
 {
 	uint32_t other = end == HT_CUT_SOURCE ? HT_CUT_SINK : HT_CUT_SOURCE, one = other, any;
-	const uint32_t *user = n->p->user + t->first_user;
 
 	for (uint32_t i = 0; i < t->users; i++) {
-		uint32_t v = n->above[user[i]][boundary];
+		uint32_t user = n->p->user[t->first_user + i], v = n->above[user][boundary];
 		if (v == end)
 			return end;
-		if (v == other || v == one || user[i] == t->producer)
+		if (v == other || v == one || user == t->producer)
 			continue;
 		if (one != other)
 			goto several;
@@ -163,8 +162,8 @@ static uint32_t any_user(
 several:
 	any = ht_cut_vertex(&n->cut);
 	for (uint32_t i = 0; i < t->users; i++) {
-		uint32_t v = n->above[user[i]][boundary];
-		if (v == other || user[i] == t->producer)
+		uint32_t user = n->p->user[t->first_user + i], v = n->above[user][boundary];
+		if (v == other || user == t->producer)
 			continue;
 		ht_cut_arc(&n->cut, end == HT_CUT_SOURCE ? v : any, end == HT_CUT_SOURCE ? any : v,
 			HT_CUT_NEVER);

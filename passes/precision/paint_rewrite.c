@@ -61,15 +61,21 @@ static void note_type(
 	};
 }
 
+/* The number of a result, as names have it; casts that are made here have one result. */
+static int32_t port_of(const struct rewrite *r, struct ht_value v)
+{
+	return v.node->id < r->ids ? ht_paint_result(r->p, v) : 0;
+}
+
 static void note_cast(
 	struct rewrite *r, const struct ht_node *cast, enum ht_dtype from, enum ht_dtype to)
 {
 	struct ht_decisions *d = r->out;
 	struct ht_value v = cast->in[0];
-	int32_t port = ht_paint_result(r->p, v);
+	int32_t port = port_of(r, v);
 	struct ht_str source = reported(r, v.node->name);
 
-	if (v.node->id < r->ids && port > 0)
+	if (port > 0)
 		source = ht_str_printf(d->arena, "%.*s:%d", HT_STR_ARG(source), (int)port);
 	d->cast = ht_grow(d->arena, d->cast, d->casts, &d->cast_cap, sizeof *d->cast);
 	d->cast[d->casts++] = (struct ht_decided_cast){
@@ -158,7 +164,7 @@ static void set_types(struct rewrite *r, struct ht_node *n)
 static struct ht_str cast_name(struct rewrite *r, struct ht_value v, enum ht_dtype to, int *number)
 {
 	struct ht_graph *g = r->p->graph;
-	int32_t port = v.node->id < r->ids ? ht_paint_result(r->p, v) : 0;
+	int32_t port = port_of(r, v);
 	struct ht_str name;
 
 	do
