@@ -340,18 +340,15 @@ static bool apply(struct ht_rw *r, struct ht_node *n)
 	return false;
 }
 
+static void simplify(struct ht_rw *r, struct ht_node *n)
+{
+	while (n->graph && n->outs > 0 && n->ins > 0 && apply(r, n))
+		;
+}
+
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
-	struct ht_rw r;
-	struct ht_node **all;
-	size_t count;
-
-	ht_rw_init(&r, g, c);
-	all = ht_rw_nodes(&r, &count);
-	for (size_t i = 0; i < count; i++)
-		while (all[i]->graph && all[i]->outs > 0 && all[i]->ins > 0 && apply(&r, all[i]))
-			;
-	return HT_OK;
+	return ht_rw_each(g, c, simplify);
 }
 
 const struct ht_pass ht_pass_simplify = {
