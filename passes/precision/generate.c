@@ -12,13 +12,14 @@
  *
  * The data is checked: counts as stated, no type in two classes, no type mapped twice, dtypes known.  An error
  * names file and line, and leaves no output. */
-#include <stdarg.h>
+#include "passes/precision/generate_data.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_TYPES = 4096, MAX_NAME = 64, MAX_LINE = 65536, MAX_COLUMNS = 16384 };
+enum { MAX_TYPES = 4096, MAX_NAME = 64, MAX_COLUMNS = 16384 };
 
 struct type {
 	char name[MAX_NAME], value[MAX_NAME]; /* value: class, or the vendor's name */
@@ -38,21 +39,6 @@ static struct {
 	char text[2 * MAX_NAME];
 } column[MAX_COLUMNS];
 static size_t columns;
-static const char *directory;
-static char file[512];
-static long line;
-
-static void die(const char *fmt, ...)
-{
-	va_list ap;
-
-	fprintf(stderr, "%s:%ld: error: ", file, line);
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-	exit(1);
-}
 
 static struct type *find(struct table *t, const char *name)
 {
@@ -76,32 +62,6 @@ static void add(struct table *t, const char *name, const char *value)
 	snprintf(old->name, MAX_NAME, "%s", name);
 	snprintf(old->value, MAX_NAME, "%s", value);
 	old->from_base = false;
-}
-
-static FILE *open_data(const char *name, const char *suffix)
-{
-	FILE *f;
-
-	snprintf(file, sizeof file, "%s/%s%s", directory, name, suffix);
-	line = 0;
-	f = fopen(file, "r");
-	if (!f)
-		die("cannot read");
-	return f;
-}
-
-/* The next line with something on it, comments taken off. */
-static char *next_line(FILE *f)
-{
-	static char text[MAX_LINE];
-
-	while (fgets(text, sizeof text, f)) {
-		line++;
-		text[strcspn(text, "#\n")] = 0;
-		if (text[strspn(text, " \t")])
-			return text;
-	}
-	return NULL;
 }
 
 static const char *word(char **p)

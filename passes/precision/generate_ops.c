@@ -3,14 +3,15 @@
  * Reads tensorflow.ops, whose head tells its grammar, and grappler.lists.  The data is checked: ops
  * in order, attributes declared, counts of lists as stated, no op on two lists of a mode.  An error
  * names file and line, and leaves no output. */
+#include "passes/precision/generate_data.h"
+
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_OPS = 2048, MAX_LINE = 8192, MAX_ATTRS = 32 };
+enum { MAX_OPS = 2048, MAX_ATTRS = 32 };
 
 struct op {
 	char *name;
@@ -21,21 +22,6 @@ struct op {
 
 static struct op ops[MAX_OPS];
 static size_t op_count;
-static const char *directory;
-static char file[512];
-static long line;
-
-static void die(const char *fmt, ...)
-{
-	va_list ap;
-
-	fprintf(stderr, "%s:%ld: error: ", file, line);
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-	exit(1);
-}
 
 static char *copy(const char *s)
 {
@@ -46,32 +32,6 @@ static char *copy(const char *s)
 		die("out of memory");
 	memcpy(p, s, n);
 	return p;
-}
-
-static FILE *open_data(const char *name)
-{
-	FILE *f;
-
-	snprintf(file, sizeof file, "%s/%s", directory, name);
-	line = 0;
-	f = fopen(file, "r");
-	if (!f)
-		die("cannot read");
-	return f;
-}
-
-/* The next line with something on it, comments taken off. */
-static char *next_line(FILE *f)
-{
-	static char text[MAX_LINE];
-
-	while (fgets(text, sizeof text, f)) {
-		line++;
-		text[strcspn(text, "#\n")] = 0;
-		if (text[strspn(text, " \t")])
-			return text;
-	}
-	return NULL;
 }
 
 /* ---- reading ---- */
@@ -94,7 +54,7 @@ static struct op *find_op(const char *name)
 
 static void read_ops(void)
 {
-	FILE *f = open_data("tensorflow.ops");
+	FILE *f = open_data("tensorflow", ".ops");
 	char *text;
 
 	while ((text = next_line(f))) {
@@ -146,7 +106,7 @@ static void end_section(size_t stated, size_t found)
 
 static void read_lists(void)
 {
-	FILE *f = open_data("grappler.lists");
+	FILE *f = open_data("grappler", ".lists");
 	const char *list = NULL;
 	char modes[8] = "", class[16], *text, *save;
 	size_t stated = 0, found = 0;
