@@ -8,7 +8,7 @@
 /* Not 0. */
 static uint64_t state;
 
-static uint32_t rnd(void)
+static inline uint32_t rnd(void)
 {
 	state ^= state << 13;
 	state ^= state >> 7;
@@ -16,12 +16,12 @@ static uint32_t rnd(void)
 	return (uint32_t)(state >> 20);
 }
 
-static int below(int n)
+static inline int below(int n)
 {
 	return (int)(rnd() % (uint32_t)n);
 }
 
-static bool chance(int percent)
+static inline bool chance(int percent)
 {
 	return below(100) < percent;
 }

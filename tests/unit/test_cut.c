@@ -1,19 +1,12 @@
 /* Minimum cuts and assignments against brute force, on random instances; answers do not depend on
  * the order of vertices, arcs and units. */
+#include "tests/unit/random.h"
 #include "tests/unit/unit.h"
 
 #include "passes/precision/assign.h"
 #include "passes/precision/cut.h"
 
 #include <stdlib.h>
-
-static uint64_t state;
-
-static uint32_t below(uint32_t n)
-{
-	state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (uint32_t)(state >> 33) % n;
-}
 
 static void shuffle(uint32_t *order, uint32_t n)
 {

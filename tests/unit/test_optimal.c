@@ -1,49 +1,14 @@
 /* The optimal policy: never dearer than float32 or a painting, whatever the graph; the same for every
  * order and naming of nodes; and nothing low that must not be. */
+#include "tests/unit/precision.h"
+#include "tests/unit/random.h"
 #include "tests/unit/unit.h"
 
-#include "ir/ir.h"
-#include "passes/passes.h"
 #include "passes/precision/cost.h"
-#include "passes/precision/precision.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
-
-static uint64_t state;
-
-static uint32_t below(uint32_t n)
-{
-	state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (uint32_t)(state >> 33) % n;
-}
-
-struct bench {
-	struct ht_arena arena, scratch;
-	struct ht_diags diags;
-	struct ht_graph *g;
-	struct ht_entry entry;
-	struct ht_decisions decisions;
-};
-
-static void start(struct bench *b)
-{
-	memset(b, 0, sizeof *b);
-	ht_arena_init(&b->arena, NULL);
-	ht_arena_init(&b->scratch, NULL);
-	ht_diags_init(&b->diags);
-	b->g = ht_graph_new(&b->arena);
-	b->g->entries = &b->entry;
-	b->decisions.arena = &b->arena;
-}
-
-static void end(struct bench *b)
-{
-	ht_diags_release(&b->diags);
-	ht_arena_release(&b->scratch);
-	ht_arena_release(&b->arena);
-}
 
 static struct ht_node *input(struct bench *b, const char *name, int32_t rank, const int64_t *dim)
 {
