@@ -1,5 +1,5 @@
 /* The options of a policy: each a name and a function that takes its value. */
-#include "passes/precision/cost.h"
+#include "passes/precision/optimal/cost.h"
 #include "passes/precision/precision.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The policies by name, and their options. */
-#include "passes/precision/optimal.h"
+#include "passes/precision/optimal/optimal.h"
 #include "passes/precision/precision.h"
 
 #include <string.h>

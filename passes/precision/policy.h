@@ -6,7 +6,7 @@
 #define HT_POLICY_H
 
 #include "base/base.h"
-#include "passes/precision/grappler_options.h"
+#include "passes/precision/grappler/options.h"
 
 struct ht_costs;
 struct ht_target;

@@ -15,7 +15,7 @@
 #include "base/base.h"
 #include "ir/ir.h"
 #include "passes/passes.h"
-#include "passes/precision/grappler.h"
+#include "passes/precision/grappler/grappler.h"
 #include "passes/precision/policy.h"
 
 /* ---- profile.c: what a machine offers; tables made from data/ ---- */
@@ -51,7 +51,7 @@ struct ht_promote {
 	unsigned operands; /* bit set: they agree when nothing else decides */
 };
 
-/* One profile; made from data/NAME.profile by generate.c.  Tables are sorted by name. */
+/* One profile; made from data/NAME.profile by generate/profiles.c.  Tables are sorted by name. */
 struct ht_profile {
 	const char *name;
 	const char *summary;

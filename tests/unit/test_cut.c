@@ -3,8 +3,8 @@
 #include "tests/unit/random.h"
 #include "tests/unit/unit.h"
 
-#include "passes/precision/assign.h"
-#include "passes/precision/cut.h"
+#include "passes/precision/optimal/assign.h"
+#include "passes/precision/optimal/cut.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* Data files of the generators. */
-#include "passes/precision/generate_data.h"
+#include "passes/precision/generate/data.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 
 #include "base/base.h"
 #include "ir/ir.h"
-#include "passes/precision/tensorflow_ops.h"
+#include "passes/precision/grappler/tensorflow_ops.h"
 
 struct ht_decisions;
 

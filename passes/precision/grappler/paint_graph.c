@@ -1,5 +1,5 @@
 /* Vertices and edges of a graph, from TensorFlow's own definitions of its ops. */
-#include "passes/precision/paint.h"
+#include "passes/precision/grappler/paint.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * Reads tensorflow.ops, whose head tells its grammar, and grappler.lists.  The data is checked: ops
  * in order, attributes declared, counts of lists as stated, no op on two lists of a mode.  An error
  * names file and line, and leaves no output. */
-#include "passes/precision/generate_data.h"
+#include "passes/precision/generate/data.h"
 
 #include <ctype.h>
 #include <stdbool.h>
@@ -361,8 +361,8 @@ static void print_tables(FILE *f)
 	qsort(ops, op_count, sizeof *ops, by_name);
 	for (size_t i = 0; i < op_count; i++)
 		print_row(&t, &ops[i]);
-	fprintf(f, "/* Made by passes/precision/generate_ops.c from passes/precision/data. */\n"
-		   "#include \"passes/precision/tensorflow_ops.h\"\n\n");
+	fprintf(f, "/* Made by passes/precision/generate/ops.c from passes/precision/data. */\n"
+		   "#include \"passes/precision/grappler/tensorflow_ops.h\"\n\n");
 	append(f, &t.attr, "static const struct ht_tf_attr attrs");
 	append(f, &t.arg, "static const struct ht_tf_arg args");
 	append(f, &t.need, "static const struct ht_tf_need needs");

@@ -14,7 +14,7 @@
 /* Kinds of work: name, unit, and what the sizes are. */
 enum ht_work_kind {
 #define HT_WORK(id, name, unit, sizes) HT_WORK_##id,
-#include "passes/precision/cost.def"
+#include "passes/precision/optimal/cost.def"
 #undef HT_WORK
 	HT_WORK_KINDS
 };

@@ -7,7 +7,7 @@
  * elsewhere the most likely is.
  *
  * A low label costs a picosecond more, so that ties go to float32. */
-#include "passes/precision/optimal.h"
+#include "passes/precision/optimal/optimal.h"
 
 struct build {
 	struct ht_precision *p;

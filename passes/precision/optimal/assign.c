@@ -4,8 +4,8 @@
  * side.  above(1) implies above(0).  A tensor's step over a boundary is a vertex on the source's
  * side when some user is (paid by an arc to the producer), and one on the sink's side when some
  * user is (paid by an arc from the producer). */
-#include "passes/precision/assign.h"
-#include "passes/precision/cut.h"
+#include "passes/precision/optimal/assign.h"
+#include "passes/precision/optimal/cut.h"
 
 #include <math.h>
 

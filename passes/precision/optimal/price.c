@@ -1,5 +1,5 @@
 /* Pricing a graph by its kernels. */
-#include "passes/precision/price.h"
+#include "passes/precision/optimal/price.h"
 #include "passes/lower/lower.h"
 
 #include <math.h>

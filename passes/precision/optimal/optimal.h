@@ -2,9 +2,9 @@
 #ifndef HT_OPTIMAL_H
 #define HT_OPTIMAL_H
 
-#include "passes/precision/assign.h"
+#include "passes/precision/optimal/assign.h"
 #include "passes/precision/precision.h"
-#include "passes/precision/price.h"
+#include "passes/precision/optimal/price.h"
 
 /* ---- safety.c: which low types a node must not have ---- */
 

@@ -1,5 +1,5 @@
 /* The painter's options: changes to the four lists, and the level. */
-#include "passes/precision/grappler_options.h"
+#include "passes/precision/grappler/options.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #define HT_GRAPPLER_OPTIONS_H
 
 #include "base/base.h"
-#include "passes/precision/tensorflow_ops.h"
+#include "passes/precision/grappler/tensorflow_ops.h"
 
 /* One policy each. */
 enum ht_grappler_mode {

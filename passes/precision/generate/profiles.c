@@ -12,7 +12,7 @@
  *
  * The data is checked: counts as stated, no type in two classes, no type mapped twice, dtypes known.  An error
  * names file and line, and leaves no output. */
-#include "passes/precision/generate_data.h"
+#include "passes/precision/generate/data.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -405,8 +405,9 @@ static void print_otherwise(FILE *f)
 
 static void print_tables(FILE *f, const char *profile)
 {
-	fprintf(f, "/* Made by passes/precision/generate.c from passes/precision/data. */\n"
-		   "#include \"passes/precision/precision.h\"\n\n");
+	fprintf(f,
+		"/* Made by passes/precision/generate/profiles.c from passes/precision/data. */\n"
+		"#include \"passes/precision/precision.h\"\n\n");
 	print_classes(f);
 	print_map(f);
 	print_names(f, "still", &moves_nothing);

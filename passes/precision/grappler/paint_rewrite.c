@@ -1,5 +1,5 @@
 /* What is painted, written into the graph. */
-#include "passes/precision/paint.h"
+#include "passes/precision/grappler/paint.h"
 
 #include "passes/precision/precision.h"
 

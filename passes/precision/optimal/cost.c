@@ -8,9 +8,9 @@
  *
  * one point a line; TYPE is f32, f16 or bf16; sizes that a kind does not have are 1; SPREAD says
  * how far measurements differed, relatively.  # begins a comment. */
-#include "passes/precision/cost.h"
-#include "passes/precision/assign.h"
-#include "passes/precision/shipped.h"
+#include "passes/precision/optimal/cost.h"
+#include "passes/precision/optimal/assign.h"
+#include "passes/precision/optimal/shipped.h"
 
 #include <math.h>
 #include <string.h>
@@ -31,7 +31,7 @@ struct ht_cost_points {
 
 static const char *const kind_names[HT_WORK_KINDS] = {
 #define HT_WORK(id, name, unit, sizes) [HT_WORK_##id] = name,
-#include "passes/precision/cost.def"
+#include "passes/precision/optimal/cost.def"
 #undef HT_WORK
 };
 

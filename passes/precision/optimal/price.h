@@ -9,7 +9,7 @@
 #define HT_PRICE_H
 
 #include "passes/passes.h"
-#include "passes/precision/cost.h"
+#include "passes/precision/optimal/cost.h"
 
 struct ht_pricing {
 	const struct ht_costs *costs;

@@ -3,7 +3,7 @@
  * Which nodes fuse depends on the order of the graph where two orders are possible, and a decision
  * must not.  So a trial's nodes are put in an order that follows from their places in the graph
  * alone: by depth, then by a hash of what a node is computed from, then of what is made of it. */
-#include "passes/precision/optimal.h"
+#include "passes/precision/optimal/optimal.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* Tensor lists: which ops share one, and the ways that marks take through it. */
-#include "passes/precision/grappler.h"
+#include "passes/precision/grappler/grappler.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * what lies between allow ops; infer ops that directly follow one; clear ops around; then what
  * must agree (tensor lists, loops) and casts of the graph that can be made to the low type at once.
  * Every spread is one flood with a stack of its own. */
-#include "passes/precision/grappler.h"
+#include "passes/precision/grappler/grappler.h"
 
 #include "passes/precision/precision.h"
 #include "passes/rewrite.h"

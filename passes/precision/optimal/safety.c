@@ -7,7 +7,7 @@
  * value, directly or through nodes that only hand values on, is denied too, and so are those
  * between; white nodes take any input and end it. */
 #include "passes/lower/lower.h"
-#include "passes/precision/optimal.h"
+#include "passes/precision/optimal/optimal.h"
 
 #include <math.h>
 #include <string.h>

@@ -39,8 +39,8 @@ int main(int argc, char **argv)
 
 	if (!out)
 		die(argc < 2 ? "usage: embed OUT.c TABLE..." : argv[1]);
-	fputs("/* Made by passes/precision/embed.c from passes/precision/data. */\n"
-	      "#include \"passes/precision/shipped.h\"\n\n",
+	fputs("/* Made by passes/precision/generate/embed.c from passes/precision/data. */\n"
+	      "#include \"passes/precision/optimal/shipped.h\"\n\n",
 		out);
 	for (int i = 2; i < argc; i++)
 		put_text(out, i, argv[i]);

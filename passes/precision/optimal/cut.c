@@ -1,5 +1,5 @@
 /* Minimum cuts by maximum flow. */
-#include "passes/precision/cut.h"
+#include "passes/precision/optimal/cut.h"
 
 struct ht_cut_arc {
 	uint32_t from, to;

@@ -4,7 +4,7 @@
  * is solved for the fusion of the last trial, the first of which is all float32, until the answer
  * repeats (MAX_ITERATES at most).  Every iterate, all of float32 and each painting policy is written
  * out, fused and priced as a whole; the cheapest that safety allows wins. */
-#include "passes/precision/optimal.h"
+#include "passes/precision/optimal/optimal.h"
 
 #include <string.h>
 

@@ -8,8 +8,8 @@
 #define HT_GRAPPLER_H
 
 #include "passes/passes.h"
-#include "passes/precision/grappler_options.h"
-#include "passes/precision/paint.h"
+#include "passes/precision/grappler/options.h"
+#include "passes/precision/grappler/paint.h"
 
 struct ht_decisions;
 
