@@ -1,51 +1,66 @@
 /* The policies by name, and their options. */
 #include "passes/precision/optimal/optimal.h"
 #include "passes/precision/precision.h"
+#include "passes/precision/presets/preset.h"
 
 #include <string.h>
 
 #define V1 HT_NAMED_MODE
 #define V2 HT_NAMED_MODE_V2
+#define PRESET(mode) HT_PRESET_##mode, 0, ht_preset_decide, NULL, ht_preset_finish
 #define MIXED(low) low " by the white, black and gray lists"
 
 /* The vendor's modes decide by ht_ascend_decide. */
 const struct ht_policy_kind ht_policy_kinds[] = {
 	{ "allow_fp32_to_bf16", "float32 where a kernel offers it, else bfloat16", NULL,
-		HT_MODE_ALLOW_BF16, V1, ht_ascend_decide, NULL },
+		HT_MODE_ALLOW_BF16, V1, ht_ascend_decide, NULL, NULL },
 	{ "allow_fp32_to_fp16", "float32 where a kernel offers it, else float16", NULL,
-		HT_MODE_ALLOW_FP16, V1, ht_ascend_decide, NULL },
+		HT_MODE_ALLOW_FP16, V1, ht_ascend_decide, NULL, NULL },
 	{ "allow_mix_precision", MIXED("float16"), "allow_mix_precision_fp16", HT_MODE_MIX_FP16, V1,
-		ht_ascend_decide, NULL },
+		ht_ascend_decide, NULL, NULL },
 	{ "allow_mix_precision_bf16", MIXED("bfloat16"), NULL, HT_MODE_MIX_BF16, V1,
-		ht_ascend_decide, NULL },
+		ht_ascend_decide, NULL, NULL },
 	{ "allow_mix_precision_fp16", MIXED("float16"), NULL, HT_MODE_MIX_FP16, V1,
-		ht_ascend_decide, NULL },
+		ht_ascend_decide, NULL, NULL },
 	{ "cube_fp16in_fp32out",
 		"float16 operands and float32 results for matrix products and convolutions, "
 		"float32 elsewhere",
-		NULL, HT_MODE_CUBE, V1 | V2, ht_ascend_decide, NULL },
+		NULL, HT_MODE_CUBE, V1 | V2, ht_ascend_decide, NULL, NULL },
 	{ "force_fp16", "float16 wherever a kernel offers it", NULL, HT_MODE_FORCE_FP16, V1,
-		ht_ascend_decide, NULL },
+		ht_ascend_decide, NULL, NULL },
 	{ "force_fp32", "float32 wherever a kernel offers it", NULL, HT_MODE_FORCE_FP32, V1,
-		ht_ascend_decide, NULL },
+		ht_ascend_decide, NULL, NULL },
 	{ "fp16", "float16 wherever a kernel offers it", "force_fp16", HT_MODE_FORCE_FP16, V2,
-		ht_ascend_decide, NULL },
+		ht_ascend_decide, NULL, NULL },
 	{ "grappler-bf16", "bfloat16 as TensorFlow's auto_mixed_precision with oneDNN", NULL,
-		HT_GRAPPLER_BF16, 0, NULL, ht_grappler_paint },
+		HT_GRAPPLER_BF16, 0, NULL, ht_grappler_paint, NULL },
 	{ "grappler-fp16", "float16 as TensorFlow's auto_mixed_precision on a GPU", NULL,
-		HT_GRAPPLER_FP16, 0, NULL, ht_grappler_paint },
+		HT_GRAPPLER_FP16, 0, NULL, ht_grappler_paint, NULL },
 	{ "grappler-fp16-cpu", "float16 emulated as TensorFlow's auto_mixed_precision on a CPU",
-		NULL, HT_GRAPPLER_FP16_CPU, 0, NULL, ht_grappler_paint },
+		NULL, HT_GRAPPLER_FP16_CPU, 0, NULL, ht_grappler_paint, NULL },
+	{ "keras-bf16", "bfloat16 as Keras' policy mixed_bfloat16", NULL, PRESET(KERAS_BF16) },
+	{ "keras-fp16", "float16 as Keras' policy mixed_float16", NULL, PRESET(KERAS_FP16) },
 	{ "mixed_bfloat16", MIXED("bfloat16"), "allow_mix_precision_bf16", HT_MODE_MIX_BF16, V2,
-		ht_ascend_decide, NULL },
+		ht_ascend_decide, NULL, NULL },
 	{ "mixed_float16", MIXED("float16"), "allow_mix_precision_fp16", HT_MODE_MIX_FP16, V2,
-		ht_ascend_decide, NULL },
+		ht_ascend_decide, NULL, NULL },
 	{ "must_keep_origin_dtype", "every dtype as the graph has it", NULL, HT_MODE_KEEP, V1,
-		ht_ascend_decide, NULL },
+		ht_ascend_decide, NULL, NULL },
+	{ "onnx-fp16", "float16 as onnxconverter-common's float16 converter", NULL,
+		PRESET(ONNX_FP16) },
+	{ "openvino-bf16", "bfloat16 as OpenVINO's CPU plugin with inference_precision bf16", NULL,
+		PRESET(OPENVINO_BF16) },
+	{ "openvino-fp16", "float16 but for what OpenVINO marks as sensitive", NULL,
+		PRESET(OPENVINO_FP16) },
 	{ "optimal", "the cheapest types under the lists, by measured costs and a minimum cut",
-		NULL, 0, 0, ht_optimal_decide, NULL },
+		NULL, 0, 0, ht_optimal_decide, NULL, NULL },
 	{ "origin", "every dtype as the graph has it", "must_keep_origin_dtype", HT_MODE_KEEP, V2,
-		ht_ascend_decide, NULL },
+		ht_ascend_decide, NULL, NULL },
+	{ "pytorch-autocast-bf16", "bfloat16 as PyTorch's autocast on a CPU", NULL,
+		PRESET(PYTORCH_BF16) },
+	{ "pytorch-autocast-fp16", "float16 as PyTorch's autocast on a CPU", NULL,
+		PRESET(PYTORCH_FP16) },
+	{ "tvm-fp16", "float16 as TVM Relay's ToMixedPrecision", NULL, PRESET(TVM_FP16) },
 	{ 0 },
 };
 
@@ -163,6 +178,10 @@ static enum ht_status check_machine(const struct ht_policy *p, struct ht_diags *
 	const struct ht_policy_kind *k = ht_policy_effective(p);
 	bool bf16 = k->mode == HT_MODE_ALLOW_BF16 || k->mode == HT_MODE_MIX_BF16;
 
+	if (k->decide == ht_preset_decide && !p->profile->computed_columns)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"policy '%s' does not go with profile %s; it decides for profile cpu",
+			k->name, p->profile->name);
 	if (k->decide != ht_ascend_decide || !bf16 || p->profile->bf16)
 		return HT_OK;
 	return ht_error(d, HT_E_UNSUPPORTED, HT_NOWHERE, "policy '%s': profile %s has no bfloat16",
@@ -180,11 +199,14 @@ static enum ht_status check_grappler(const struct ht_policy *p, struct ht_diags 
 		p->grappler.option, k->name);
 }
 
+/* A painter takes no rules, and another system's rule has lists of its own. */
 static enum ht_status check_readers(const struct ht_policy *p, struct ht_diags *d)
 {
-	if (ht_policy_effective(p)->decide == ht_ascend_decide || reads_lists(p))
+	const struct ht_policy_kind *k = ht_policy_effective(p);
+
+	if (k->decide == ht_ascend_decide || reads_lists(p))
 		return HT_OK;
-	for (int set = HT_RULES_MIX; set <= HT_RULES_KEEP; set++)
+	for (int set = HT_RULES_MIX; set <= (k->paint ? HT_RULES_KEEP : HT_RULES_MIX); set++)
 		if (p->rules[set].option)
 			return ht_error(d, HT_E_USAGE, HT_NOWHERE, "policy '%s' does not read %s",
 				p->name, p->rules[set].option);

@@ -36,6 +36,8 @@ struct ht_policy_kind {
 	 * compile, and writes the decision into it. */
 	enum ht_status (*paint)(
 		struct ht_graph *g, struct ht_pass_context *c, struct ht_decisions *out);
+	/* After `decide` and the rewriting of one graph; NULL: nothing. */
+	void (*finish)(struct ht_precision *p);
 };
 extern const struct ht_policy_kind ht_policy_kinds[]; /* ended by a row without a name */
 

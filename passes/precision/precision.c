@@ -1,22 +1,28 @@
 /* precision: decides the dtype of each tensor by the policy, and places the casts.
  *
  * Units and columns are built, the policy narrows and settles, the decision is written into the
- * graph; under the vendor's modes also into the bodies of functions that its control flow runs.  Without a policy the graph stays as it is.  What was decided is left in the context's
- * decisions. */
+ * graph; but under optimal also into the bodies of functions that control flow runs.  Without a
+ * policy the graph stays as it is.  What was decided is left in the context's decisions. */
 #include "passes/precision/precision.h"
+
+#include "passes/precision/optimal/optimal.h"
 
 /* One graph: the program's, or the body of a function that control flow runs, whose arguments and
  * results keep their types. */
 static enum ht_status decide(struct ht_precision *p, struct ht_graph *g)
 {
+	const struct ht_policy_kind *kind = ht_policy_effective(p->policy);
+
 	p->graph = g;
 	ht_units_build(p);
 	for (struct ht_node *n = g->first; n; n = n->next)
 		ht_columns_build(p, n, &p->choice[n->id]);
 	HT_TRY(ht_customize_apply(p));
-	ht_policy_effective(p->policy)->decide(p);
+	kind->decide(p);
 	ht_impl_decide(p, p->decisions);
 	ht_precision_rewrite(p, p->decisions);
+	if (kind->finish)
+		kind->finish(p);
 	return HT_OK;
 }
 
@@ -95,7 +101,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 		return kind->paint(g, c, out);
 	HT_TRY(ht_rules_resolve(&p));
 	HT_TRY(decide(&p, g));
-	if (kind->decide == ht_ascend_decide)
+	if (kind->decide != ht_optimal_decide)
 		HT_TRY(decide_bodies(&p, g));
 	p.graph = g;
 	ht_rules_report(&p, out);

@@ -17,7 +17,8 @@ sys.path[:0] = [HERE, f'{HERE}/../tools']
 import environment
 
 TOLERANCE = 1e-4
-POLICIES = ['allow_mix_precision_bf16', 'allow_mix_precision_fp16', 'force_fp16']
+POLICIES = ['allow_mix_precision_bf16', 'allow_mix_precision_fp16', 'force_fp16', 'keras-bf16', 'onnx-fp16',
+            'openvino-bf16', 'openvino-fp16', 'pytorch-autocast-bf16', 'pytorch-autocast-fp16', 'tvm-fp16']
 
 
 def arguments():
@@ -111,7 +112,7 @@ def main():
     passed = failed = 0
     for i in range(a.graphs) if a.only is None else [a.only]:
         proto, feeds, outputs = generate.graph(tf, np.random.default_rng([a.seed, i]), a.steps)
-        policy = POLICIES[i // 3 % 3] if i % 3 == 0 else None
+        policy = POLICIES[i // 3 % len(POLICIES)] if i % 3 == 0 else None
         wrong = judge(tf, proto, feeds, outputs, policy, a.keep and f'{a.keep}/{i}')
         passed, failed = passed + (not wrong), failed + bool(wrong)
         if wrong:
