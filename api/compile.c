@@ -18,6 +18,26 @@ void ht_phase_end(struct ht_phases *p, const char *name)
 	p->last_ns = now;
 }
 
+static enum ht_status conv_method_of(
+	const struct ht_compile_options *opt, struct ht_diags *d, enum ht_conv_method *out)
+{
+	static const char *const names[] = { [HT_CONV_AUTO] = "auto",
+		[HT_CONV_DIRECT] = "direct",
+		[HT_CONV_WINOGRAD] = "winograd" };
+
+	*out = HT_CONV_AUTO;
+	if (!opt->conv_method)
+		return HT_OK;
+	for (size_t i = 0; i < HT_COUNT(names); i++)
+		if (!strcmp(opt->conv_method, names[i])) {
+			*out = (enum ht_conv_method)i;
+			return HT_OK;
+		}
+	return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+		"unknown method of convolution '%s'; there are auto, direct and winograd",
+		opt->conv_method);
+}
+
 enum ht_status ht_compile_options_of(
 	const struct ht_compile_options *opt, struct ht_diags *d, struct ht_compile_options *out)
 {
@@ -33,7 +53,7 @@ enum ht_status ht_compile_options_of(
 		out->threads = 1;
 	if (!out->target)
 		out->target = "host";
-	return HT_OK;
+	return conv_method_of(out, d, &(enum ht_conv_method){ 0 });
 }
 
 const struct ht_target *ht_target_of(const struct ht_compile_options *opt, struct ht_diags *d)
@@ -128,6 +148,7 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 	};
 	if (!l->passes.target)
 		return HT_E_USAGE;
+	HT_TRY(conv_method_of(opt, d, &l->passes.conv_method));
 	HT_TRY(paint(m, l, stop_after, &stopped));
 	if (ht_policy_paints(l->passes.policy) && upto == HT_UPTO_PRECISION)
 		return HT_OK;

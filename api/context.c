@@ -126,6 +126,7 @@ size_t ht_context_steps(const struct ht_context *c, struct ht_step_time *out, si
 	size_t n = ns ? (size_t)c->program->rt.steps : 0;
 
 	for (size_t i = 0; i < n && i < cap; i++)
-		out[i] = (struct ht_step_time){ c->program->rt.step[i].node, ns[i] };
+		out[i] = (struct ht_step_time){ c->program->rt.step[i].node, ns[i],
+			c->program->rt.step[i].method };
 	return n;
 }

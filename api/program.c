@@ -146,6 +146,7 @@ static void make_step(struct build *b, const struct ht_plan_step *from, struct h
 		.params = params,
 		.tiles = ht_kernel_tiles(k),
 		.node = ht_str_copy(a, from->node).p,
+		.method = k->method,
 	};
 }
 

@@ -65,7 +65,7 @@ struct ht_e {
 	LLVMValueRef grid[HT_MAX_GRID];
 	LLVMValueRef fault; /* alloca, I32 */
 	LLVMValueRef zeros; /* constant, HT_E_ZEROS bytes or what a contraction needs */
-	LLVMValueRef dump;  /* alloca for lanes that store nothing, or NULL */
+	LLVMValueRef dump;  /* alloca of a vector for what is not stored, or NULL */
 
 	/* the stage being emitted */
 	const struct ht_stage *s;

@@ -147,7 +147,8 @@ void ht_e_kernel(const struct ht_kernel *k, const struct ht_target *t, struct ht
 	e->entry = ht_e_block(e, "entry");
 	start = ht_e_block(e, "start");
 	LLVMPositionBuilderAtEnd(e->b, e->entry);
-	e->dump = LLVMBuildAlloca(e->b, e->i64, "dump");
+	e->dump = ht_e_alloca(
+		e, LLVMArrayType2(e->i64, (unsigned)e->t->vector_bytes / 4), 64, "dump");
 	e->fault = LLVMBuildAlloca(e->b, e->i32, "fault");
 	LLVMBuildStore(e->b, LLVMConstNull(e->i32), e->fault);
 	load_arguments(e);

@@ -115,12 +115,16 @@ static LLVMValueRef load_contiguous(struct ht_e *e, const struct load *l)
 	return select_other(e, l, v);
 }
 
+/* Where both hold; NULL: always. */
+static LLVMValueRef both(struct ht_e *e, LLVMValueRef a, LLVMValueRef b)
+{
+	return !a ? b : !b ? a : LLVMBuildAnd(e->b, a, b, "");
+}
+
 static LLVMValueRef lane_active(struct ht_e *e, LLVMValueRef guard, LLVMValueRef mask, int lane)
 {
-	LLVMValueRef a = guard ? ht_e_lane(e, guard, lane) : NULL;
-	LLVMValueRef b = mask ? ht_e_lane(e, mask, lane) : NULL;
-
-	return !a ? b : !b ? a : LLVMBuildAnd(e->b, a, b, "");
+	return both(e, guard ? ht_e_lane(e, guard, lane) : NULL,
+		mask ? ht_e_lane(e, mask, lane) : NULL);
 }
 
 /* Address of a lane: by the constant step from lane 0, or by the vector of offsets. */
@@ -232,9 +236,9 @@ LLVMValueRef ht_e_load(struct ht_e *e, int32_t i, bool vector)
 }
 
 static void scatter(struct ht_e *e, const struct ht_store *st, LLVMTypeRef t, LLVMValueRef p,
-	LLVMValueRef value, unsigned align)
+	LLVMValueRef value, unsigned align, LLVMValueRef mask)
 {
-	LLVMValueRef mask = ht_e_mask(e), at;
+	LLVMValueRef at;
 
 	for (int i = 0; i < e->vl; i++) {
 		at = lane_address(e, st->offset, t, e->buffer[st->buffer], p, i);
@@ -244,16 +248,22 @@ static void scatter(struct ht_e *e, const struct ht_store *st, LLVMTypeRef t, LL
 	}
 }
 
+/* A guard that is one for all lanes sends what is not to be stored elsewhere; others are masks. */
 void ht_e_store(struct ht_e *e, const struct ht_store *st, LLVMValueRef value)
 {
+	int known = st->guard >= 0 ? ht_e_decide(e, st->guard) : 1;
 	enum ht_dtype dtype = e->k->buffer[st->buffer].dtype;
 	const struct ht_e_info *o = &e->info[st->offset];
 	unsigned align = (unsigned)ht_dtype_info(dtype)->bytes;
 	LLVMTypeRef t = ht_e_mem_type(e, dtype);
-	bool vector = e->vl > 1 && (o->varies || ht_e_lanes_of(value) > 1);
-	LLVMValueRef p = NULL, base, mask;
+	bool vector = e->vl > 1 && (o->varies || ht_e_lanes_of(value) > 1), contiguous;
+	LLVMValueRef p = NULL, guard = NULL, base, mask;
 	int64_t displace;
 
+	if (known == 0)
+		return;
+	if (known < 0)
+		guard = ht_e_get(e, st->guard, vector && ht_e_is_vector(e, st->guard));
 	value = to_memory(e, value, dtype);
 	if (!vector || !o->varies || o->lane) {
 		base = ht_e_base(e, st->offset, &displace);
@@ -261,15 +271,22 @@ void ht_e_store(struct ht_e *e, const struct ht_store *st, LLVMValueRef value)
 		if (displace)
 			p = ht_e_at(e, t, p, ht_e_i64(e, displace));
 	}
+	contiguous = vector && o->lane && o->lane_step == 1;
+	if (guard && ht_e_lanes_of(guard) == 1 && (contiguous || !vector)) {
+		p = ht_e_select(e, guard, p, e->dump);
+		guard = NULL;
+	}
 	if (!vector) {
 		ht_e_store_at(e, value, p, align);
 		return;
 	}
 	if (ht_e_lanes_of(value) == 1)
 		value = ht_e_splat(e, value, e->vl);
-	mask = ht_e_mask(e);
-	if (!o->lane || o->lane_step != 1)
-		scatter(e, st, t, p, value, align);
+	if (guard && ht_e_lanes_of(guard) == 1)
+		guard = ht_e_splat(e, guard, e->vl);
+	mask = both(e, ht_e_mask(e), guard);
+	if (!contiguous)
+		scatter(e, st, t, p, value, align, mask);
 	else if (mask)
 		masked_store(e, value, p, align, mask);
 	else

@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+/* Copies of a body with more expressions take more time to compile than its guards take to run. */
+enum { MAX_SPLIT_BODY = 300 };
+
 static int64_t ceil_div(int64_t a, int64_t b)
 {
 	return a / b + (a % b > 0);
@@ -91,7 +94,10 @@ int ht_e_splits(const struct ht_e *e, int d, int64_t *at)
 		if (x->op == HT_X_SELECT)
 			ht_e_conjuncts(e, x->a, split_at, &s);
 	}
-	if (s.overflow)
+	for (int32_t i = 0; i < e->s->stores; i++)
+		if (e->s->store[i].guard >= 0)
+			ht_e_conjuncts(e, e->s->store[i].guard, split_at, &s);
+	if (s.overflow || e->s->xs > MAX_SPLIT_BODY)
 		return 0;
 	memcpy(at, s.at, sizeof s.at);
 	return s.n;

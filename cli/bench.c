@@ -123,12 +123,19 @@ static enum ht_status put_steps(struct cli *c, struct session *s, struct text *t
 		text_printf(t, ",\n \"steps_ms\": [");
 	for (size_t i = 0; i < n; i++) {
 		if (!json) {
-			text_printf(t, "  %10.4f ms  %s\n", (double)step[i].ns / 1e6, step[i].node);
+			text_printf(t, "  %10.4f ms  %s%s%s\n", (double)step[i].ns / 1e6,
+				step[i].node, step[i].method ? "  by " : "",
+				step[i].method ? step[i].method : "");
 			continue;
 		}
 		text_printf(t, i ? ",\n  [" : "\n  [");
 		text_json(t, step[i].node);
-		text_printf(t, ", %.6g]", (double)step[i].ns / 1e6);
+		text_printf(t, ", %.6g", (double)step[i].ns / 1e6);
+		if (step[i].method) {
+			text_printf(t, ", ");
+			text_json(t, step[i].method);
+		}
+		text_printf(t, "]");
 	}
 	if (json)
 		text_printf(t, "]");

@@ -185,6 +185,7 @@ static enum ht_status compile(struct cli *c, struct session *s, long long thread
 		return st;
 	opt.policy = policy;
 	opt.target = option(c, OPTION_TARGET, NULL);
+	opt.conv_method = option(c, OPTION_CONV_METHOD, NULL);
 	opt.threads = (int)threads;
 	st = ht_compile(s->model, &opt, c->diags, &s->program);
 	ht_policy_free(policy);

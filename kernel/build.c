@@ -301,10 +301,17 @@ int32_t ht_xirem(struct ht_xb *b, int32_t a, int32_t c, bool floor)
 
 void ht_xstore(struct ht_xb *b, int buffer, int32_t offset, int32_t value)
 {
+	ht_xstore_if(b, buffer, offset, value, -1);
+}
+
+void ht_xstore_if(struct ht_xb *b, int buffer, int32_t offset, int32_t value, int32_t guard)
+{
 	struct ht_stage *s = b->stage;
 
+	if (guard >= 0 && ht_xb_at(b, guard)->op == HT_X_CONST && ht_xb_at(b, guard)->imm)
+		guard = -1;
 	s->store = ht_grow(b->arena, s->store, (size_t)s->stores, &b->store_cap, sizeof *s->store);
-	s->store[s->stores++] = (struct ht_store){ buffer, offset, value };
+	s->store[s->stores++] = (struct ht_store){ buffer, offset, value, guard };
 }
 
 int ht_xreduce(struct ht_xb *b, enum ht_red op, int32_t x)

@@ -96,6 +96,7 @@ static void list_expressions(struct ht_arena *a, struct program *p)
 	for (int32_t i = 0; i < s->stores; i++) {
 		need(s->store[i].offset, mark);
 		need(s->store[i].value, mark);
+		need(s->store[i].guard, mark);
 	}
 	p->outer = closure(a, s, mark, &p->outers);
 }
@@ -202,9 +203,12 @@ static void store(struct machine *m, const struct ht_store *st)
 	const struct ht_kernel_buffer *b = &m->k->buffer[st->buffer];
 	const int64_t *offset = m->p->slot[st->offset];
 	const char *value = m->p->slot[st->value];
+	const uint8_t *guard = st->guard >= 0 ? m->p->slot[st->guard] : NULL;
 	size_t bytes = size_of(b->dtype);
 
 	for (int i = 0; i < m->n; i++) {
+		if (guard && !guard[i])
+			continue;
 		HT_CHECK(offset[i] >= 0 && offset[i] < b->count);
 		memcpy(m->buffer[st->buffer] + (size_t)offset[i] * bytes, value + (size_t)i * bytes,
 			bytes);

@@ -154,6 +154,7 @@ struct ht_store {
 	int32_t buffer;
 	int32_t offset; /* expression, I64, elements */
 	int32_t value;  /* expression of the buffer's dtype */
+	int32_t guard;  /* expression, BOOL: nothing is stored where it is false; -1: always */
 };
 
 /* The special form of a contraction.  Domain: any dimensions, among them `m` and `n`; the
@@ -221,6 +222,7 @@ struct ht_kernel {
 	int32_t stages;
 	/* Or a function of kernel/library.c by name, instead of stages. */
 	const char *library;
+	const char *method; /* for reports: "winograd"; static, or NULL; not part of the text */
 };
 
 /* The calling convention of generated code, of library kernels, and of the interpreter:
@@ -260,6 +262,9 @@ struct ht_pack {
 	int64_t taps, depth, n;
 	int64_t sq, sk, sn;
 	int32_t nr, kp;
+	/* The source has the 9 taps of 3 x 3 filters; they are transformed (winograd.h), and packed as
+	 * 36 matrices of one tap, one after the other.  dst_dtype is F32, kp and sn 1. */
+	bool winograd;
 };
 int64_t ht_packed_count(const struct ht_pack *p);
 void ht_pack_b(const struct ht_pack *p, const void *src, void *dst);
@@ -306,6 +311,7 @@ int32_t ht_xcheck(struct ht_xb *b, int32_t value, int32_t cond, enum ht_fault f)
 int32_t ht_xidiv(struct ht_xb *b, int32_t a, int32_t c, bool floor);
 int32_t ht_xirem(struct ht_xb *b, int32_t a, int32_t c, bool floor);
 void ht_xstore(struct ht_xb *b, int buffer, int32_t offset, int32_t value);
+void ht_xstore_if(struct ht_xb *b, int buffer, int32_t offset, int32_t value, int32_t guard);
 int ht_xreduce(struct ht_xb *b, enum ht_red op, int32_t x); /* returns the reduction's number */
 
 /* Change of x (I64) when dimension `dim` grows by one, if that is a constant: true and *step. */

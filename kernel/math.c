@@ -15,8 +15,11 @@ static void mark_live(const struct ht_stage *s, uint8_t *live)
 
 	for (int32_t i = 0; i < s->reds; i++)
 		live[s->red[i].x] = 1;
-	for (int32_t i = 0; i < s->stores; i++)
+	for (int32_t i = 0; i < s->stores; i++) {
 		live[s->store[i].offset] = live[s->store[i].value] = 1;
+		if (s->store[i].guard >= 0)
+			live[s->store[i].guard] = 1;
+	}
 	if (s->kind == HT_STAGE_CONTRACT) {
 		live[c->a_row] = live[c->b_base] = 1;
 		if (c->a_guard >= 0)
@@ -75,6 +78,7 @@ static void expand_stage(struct ht_stage *s, struct ht_arena *a)
 	for (int32_t i = 0; i < s->stores; i++) {
 		s->store[i].offset = now[s->store[i].offset];
 		s->store[i].value = now[s->store[i].value];
+		s->store[i].guard = renamed(now, s->store[i].guard);
 	}
 	if (s->kind == HT_STAGE_CONTRACT) {
 		c->a_row = now[c->a_row];

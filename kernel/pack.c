@@ -4,6 +4,7 @@
  * hundreds of megabytes, so the common cases (columns or depth side by side in memory) are moved
  * in whole lines. */
 #include "kernel/kernel.h"
+#include "kernel/winograd.h"
 
 #include <immintrin.h>
 #include <string.h>
@@ -12,7 +13,7 @@ int64_t ht_packed_count(const struct ht_pack *p)
 {
 	int64_t panels = (p->n + p->nr - 1) / p->nr, depth = (p->depth + p->kp - 1) / p->kp * p->kp;
 
-	return panels * p->taps * depth * p->nr;
+	return panels * p->taps * depth * p->nr * (p->winograd ? HT_WINOGRAD_PRODUCTS : 1);
 }
 
 /* ---- conversion of `n` elements side by side ---- */
@@ -301,6 +302,31 @@ static void pack_strided(const struct packer *w, const char *src, char *dst, int
 	}
 }
 
+/* A line at a time: its nine taps, as F32, become a line of each matrix. */
+static void pack_winograd(const struct packer *w, const char *src, float *dst)
+{
+	const struct ht_pack *p = w->p;
+	int64_t matrix = ht_packed_count(p) / HT_WINOGRAD_PRODUCTS;
+	_Alignas(64) float tap[9 * MAX_NR], line[HT_WINOGRAD_PRODUCTS * MAX_NR];
+
+	for (int64_t n = 0; n < p->n; n += p->nr) {
+		int64_t columns = p->n - n < p->nr ? p->n - n : p->nr;
+
+		for (int64_t k = 0; k < p->depth; k++, dst += p->nr) {
+			for (int q = 0; q < 9; q++)
+				w->convert(
+					src + (q * p->sq + k * p->sk + n) * (int64_t)w->src_bytes,
+					tap + q * columns, columns);
+			ht_winograd_filter(tap, columns, line);
+			for (int q = 0; q < HT_WINOGRAD_PRODUCTS; q++) {
+				memset(dst + q * matrix, 0, (size_t)p->nr * sizeof *dst);
+				memcpy(dst + q * matrix, line + q * columns,
+					(size_t)columns * sizeof *dst);
+			}
+		}
+	}
+}
+
 void ht_pack_b(const struct ht_pack *p, const void *src, void *dst)
 {
 	struct packer w = { p, conversion(p->src_dtype, p->dst_dtype),
@@ -309,6 +335,10 @@ void ht_pack_b(const struct ht_pack *p, const void *src, void *dst)
 	char *to = dst;
 
 	HT_CHECK(p->nr > 0 && p->nr <= MAX_NR && (p->kp == 1 || (p->kp == 2 && w.dst_bytes == 2)));
+	if (p->winograd) {
+		pack_winograd(&w, src, dst);
+		return;
+	}
 	for (int64_t n = 0; n < p->n; n += p->nr) {
 		int64_t columns = p->n - n < p->nr ? p->n - n : p->nr;
 

@@ -86,9 +86,13 @@ static void print_stage(const struct ht_stage *s, struct ht_buf *out)
 	for (int32_t i = 0; i < s->reds; i++)
 		ht_printf(out, "    red %d = %s %%%d : %s\n", i, red_name[s->red[i].op],
 			s->red[i].x, tag(s->red[i].dtype));
-	for (int32_t i = 0; i < s->stores; i++)
-		ht_printf(out, "    store b%d[%%%d] = %%%d\n", s->store[i].buffer,
-			s->store[i].offset, s->store[i].value);
+	for (int32_t i = 0; i < s->stores; i++) {
+		ht_printf(out, "    store b%d[%%%d] = %%%d", s->store[i].buffer, s->store[i].offset,
+			s->store[i].value);
+		if (s->store[i].guard >= 0)
+			ht_printf(out, " if %%%d", s->store[i].guard);
+		ht_putc(out, '\n');
+	}
 	ht_puts(out, "  }\n");
 }
 

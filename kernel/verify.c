@@ -343,8 +343,13 @@ static void verify_stores(struct verifier *v, const struct ht_stage *s)
 		rule(v, s->x[st->value].dtype == v->k->buffer[st->buffer].dtype,
 			"store %d: another type than b%d's", i, st->buffer);
 		rule(v,
+			st->guard < 0 ||
+				(is_expression(s, st->guard) && s->x[st->guard].dtype == HT_BOOL),
+			"store %d: the guard is not bool", i);
+		rule(v,
 			!reaches(s, st->offset, is_reduced_dim) &&
-				!reaches(s, st->value, is_reduced_dim),
+				!reaches(s, st->value, is_reduced_dim) &&
+				!reaches(s, st->guard, is_reduced_dim),
 			"store %d depends on a reduction dimension", i);
 	}
 }

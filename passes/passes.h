@@ -16,6 +16,13 @@ struct ht_variable_source {
 };
 
 /* What a pass may read besides the graph. */
+/* How 3 x 3 convolutions at stride 1 compute (kernel/winograd.h). */
+enum ht_conv_method {
+	HT_CONV_AUTO,    /* whichever is estimated to be faster */
+	HT_CONV_DIRECT,  /* the sum over taps */
+	HT_CONV_WINOGRAD /* wherever it is possible */
+};
+
 struct ht_pass_context {
 	struct ht_arena *scratch; /* cleared after each pass */
 	struct ht_diags *diags;
@@ -28,6 +35,7 @@ struct ht_pass_context {
 	const struct ht_variable_source *variables; /* for freeze; NULL: there is no checkpoint */
 	bool keep_variables; /* freeze leaves them alone: for looking at graphs that train */
 	bool verify;         /* run the verifier before the first and after each pass */
+	enum ht_conv_method conv_method;
 };
 
 struct ht_pass {
@@ -115,5 +123,8 @@ struct ht_fusion ht_fusion_of(struct ht_graph *g, struct ht_arena *a);
 bool ht_can_lower(const struct ht_node *n);
 /* Multiplications and additions (pairs) of a node with known shapes; 0 where it is no contraction. */
 int64_t ht_multiply_adds(const struct ht_node *n);
+/* Estimated time of a convolution of type `t` by Winograd's method, which computes in F32, over that
+ * of its taps summed in F32; 0 where AUTO sums taps. */
+double ht_winograd_share(const struct ht_target *target, const struct ht_node *n, enum ht_dtype t);
 
 #endif

@@ -22,7 +22,8 @@ struct ht_rt_step {
 	int32_t args;
 	const int64_t *params;
 	int64_t tiles;
-	const char *node; /* for messages */
+	const char *node;   /* for messages */
+	const char *method; /* for reports; static; may be NULL */
 };
 
 struct ht_rt_program {

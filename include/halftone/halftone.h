@@ -195,8 +195,11 @@ struct ht_compile_options {
 	const char *target;             /* "host", "x86-64-v3", …; NULL: host */
 	int threads;                    /* that the compiler may use; 0: 1 */
 	const char *backend; /* path of the code generator's module; NULL: found by itself */
+	/* How 3 x 3 convolutions at stride 1 compute: "auto" (NULL), whichever is estimated to be
+	 * faster; "direct", by summing taps; "winograd", wherever that is possible. */
+	const char *conv_method;
 };
-#define HT_COMPILE_OPTIONS_INIT { sizeof(struct ht_compile_options), NULL, NULL, 0, NULL }
+#define HT_COMPILE_OPTIONS_INIT { sizeof(struct ht_compile_options), NULL, NULL, 0, NULL, NULL }
 
 /* Machine code, constants and a memory plan.  Independent of the model it was made from. */
 struct ht_program;
@@ -250,6 +253,7 @@ HT_API enum ht_status ht_context_run(struct ht_context *c, const struct ht_array
 struct ht_step_time {
 	const char *node;
 	int64_t ns;
+	const char *method; /* where the kernel has several: "winograd"; else NULL */
 };
 HT_API void ht_context_profile(struct ht_context *c, int on);
 /* Fills up to `cap` entries; returns how many there are. */

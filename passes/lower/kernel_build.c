@@ -228,8 +228,8 @@ void kb_store(struct kernel_build *k, const struct view *v, const struct space *
 	enum ht_dtype t = k->l->plan->buffer[v->buffer].dtype;
 	int32_t arg = kb_arg(k, v->buffer, HT_BUFFER_OUT);
 
-	ht_xstore(
-		&k->xb, arg, space_offset(&k->xb, s, v->stride, v->offset), ht_xcvt(&k->xb, t, x));
+	ht_xstore_if(&k->xb, arg, space_offset(&k->xb, s, v->stride, v->offset),
+		ht_xcvt(&k->xb, t, x), s->guard);
 }
 
 void kb_store_sink(struct kernel_build *k, const struct space *s)

@@ -1,20 +1,14 @@
 /* Convolutions over NHWC images as contractions, transposed ones too, and depthwise ones as loops. */
-#include "passes/lower/lower.h"
+#include "passes/lower/conv.h"
 
 #include <string.h>
-
-struct conv {
-	struct ht_shape in, filter, out;
-	struct window w[2];
-	int64_t groups;
-};
 
 static struct ht_shape shape_of(const struct ht_node *n, int arg)
 {
 	return ht_type_of(n->in[arg])->shape;
 }
 
-static void read_conv(const struct ht_node *n, struct conv *c)
+void read_conv(const struct ht_node *n, struct conv *c)
 {
 	c->in = shape_of(n, 0);
 	c->filter = shape_of(n, 1);
@@ -297,6 +291,8 @@ static enum ht_status emit_conv(struct lower *l, struct ht_node *n)
 		ht_shape_count(v.in) == 0 || ht_shape_count(v.filter) == 0 ||
 		(v.groups > 1 && v.filter.dim[2] == 1)) /* depthwise: channels along lanes */
 		emit_loop_conv(l, n, &v);
+	else if (wants_winograd(l, n, &v))
+		emit_winograd(l, n, &v);
 	else if (takes_padded_copy(&v))
 		emit_few_channels(l, n, &v);
 	else

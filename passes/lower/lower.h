@@ -195,7 +195,7 @@ int32_t kb_operand(struct kernel_build *k, const struct ht_node *n, int arg, con
 int32_t kb_load(struct kernel_build *k, const struct view *v, const struct space *s);
 /* Stores result 0 of the sink for the root's element at `s`. */
 void kb_store_sink(struct kernel_build *k, const struct space *s);
-/* Stores x (compute type) at `s`. */
+/* Stores x (compute type) at `s`, where its guard holds. */
 void kb_store(struct kernel_build *k, const struct view *v, const struct space *s, int32_t x);
 /* Which dimensions cannot share an index: bit i is set for dimensions i and i+1 of a tensor of
  * shape `dim` to which `v` is broadcast; of value `v` as pulled through the sink's kernel; of

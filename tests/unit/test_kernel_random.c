@@ -364,11 +364,11 @@ static void test_packing(void **state)
 							n = sizes[s][2];
 
 						pack_once((struct ht_pack){ types[f], types[t], q,
-							k, n, k * n, n, 1, widths[w], kp });
+							k, n, k * n, n, 1, widths[w], kp, false });
 						pack_once((struct ht_pack){ types[f], types[t], q,
-							k, n, k * n, 1, k, widths[w], kp });
+							k, n, k * n, 1, k, widths[w], kp, false });
 						pack_once((struct ht_pack){ types[f], types[t], q,
-							k, n, 1, q * n, q, widths[w], kp });
+							k, n, 1, q * n, q, widths[w], kp, false });
 					}
 }
 

@@ -226,7 +226,7 @@ int64_t ht_price_work(const struct ht_pricing *p, const struct ht_node *n, enum 
 	const struct lower_op *op = lower_op_of(n);
 	int64_t count = result_count(n);
 	struct work w;
-	double ps;
+	double ps, winograd;
 
 	if (!computes(n) || !n->outs)
 		return 0;
@@ -236,7 +236,11 @@ int64_t ht_price_work(const struct ht_pricing *p, const struct ht_node *n, enum 
 		return price(p, is_function(n) ? HT_WORK_FUNCTION : HT_WORK_MAP, HT_F32, 1, count);
 	}
 	w = root_work(n, op);
-	ps = ht_cost(p->costs, w.kind, t, w.size, w.units);
+	winograd = n->op == HT_OP_Conv2D ? ht_winograd_share(p->target, n, t) : 0;
+	if (winograd > 0)
+		ps = ht_cost(p->costs, w.kind, HT_F32, w.size, winograd * w.units);
+	else
+		ps = ht_cost(p->costs, w.kind, t, w.size, w.units);
 	if (w.kind == HT_WORK_PRODUCT)
 		ps += right_operand(p, n, t);
 	return picoseconds(
@@ -253,7 +257,7 @@ void ht_pricing_init(struct ht_pricing *p, const struct ht_costs *costs, const s
 	for (const struct ht_node *n = g->first; n; n = n->next)
 		if (n->op == HT_OP_Const && n->outs && n->out[0].dtype == HT_F32)
 			weights += 4 * (double)result_count(n);
-	*p = (struct ht_pricing){ costs, weights > (double)t->l3 };
+	*p = (struct ht_pricing){ costs, t, weights > (double)t->l3 };
 }
 
 static enum ht_dtype type_of(struct ht_value v)

@@ -13,6 +13,7 @@
 
 struct ht_pricing {
 	const struct ht_costs *costs;
+	const struct ht_target *target;
 	bool cold_weights; /* they do not fit the last cache: every run reads them from memory */
 };
 void ht_pricing_init(struct ht_pricing *p, const struct ht_costs *costs, const struct ht_target *t,

@@ -1,0 +1,144 @@
+#include "kernel/winograd.h"
+
+#include <math.h>
+
+/* The points beside 0 and infinity are +-P and +-Q. */
+#define P 0.625
+#define Q 1.5
+
+/* Rows of the image's matrix: p2 q2 x0 - (p2 + q2) x2 + x4; then for each point the product of x - y
+ * over all other points y but 0, in pairs that share their even and odd part. */
+void ht_winograd_image(
+	struct ht_xb *b, const int32_t x[HT_WINOGRAD_IMAGE], int32_t r[HT_WINOGRAD_IMAGE])
+{
+	const double point[2] = { P, Q };
+	int32_t outer = ht_xf(b, P * P * Q * Q), inner = ht_xf(b, -(P * P + Q * Q));
+
+	r[0] = ht_x3(b, HT_X_MULADD, x[0], outer, ht_x3(b, HT_X_MULADD, x[2], inner, x[4]));
+	r[5] = ht_x3(b, HT_X_MULADD, x[1], outer, ht_x3(b, HT_X_MULADD, x[3], inner, x[5]));
+	for (int i = 0; i < 2; i++) {
+		double other = point[1 - i];
+		int32_t square = ht_xf(b, -other * other), at = ht_xf(b, point[i]);
+		int32_t even = ht_x3(b, HT_X_MULADD, x[2], square, x[4]);
+		int32_t odd = ht_x3(b, HT_X_MULADD, x[1], square, x[3]);
+
+		r[1 + 2 * i] = ht_x3(b, HT_X_MULADD, odd, at, even);
+		r[2 + 2 * i] = ht_x3(b, HT_X_MULADD, odd, ht_xf(b, -point[i]), even);
+	}
+}
+
+/* Row k: the k-th power of each point; infinity counts in the last. */
+void ht_winograd_result(
+	struct ht_xb *b, const int32_t x[HT_WINOGRAD_IMAGE], int32_t r[HT_WINOGRAD_RESULTS])
+{
+	const double power[HT_WINOGRAD_RESULTS][2] = { { 1, 1 }, { P, Q }, { P * P, Q * Q },
+		{ P * P * P, Q * Q * Q } };
+
+	for (int k = 0; k < HT_WINOGRAD_RESULTS; k++) {
+		enum ht_xop op = k % 2 ? HT_X_SUB : HT_X_ADD;
+		int32_t at_p = ht_x2(b, op, x[1], x[2]), at_q = ht_x2(b, op, x[3], x[4]);
+
+		r[k] = k == 0 ? ht_x2(b, HT_X_ADD, x[0], at_p)
+			      : ht_x2(b, HT_X_MUL, at_p, ht_xf(b, power[k][0]));
+		r[k] = ht_x3(b, HT_X_MULADD, at_q, ht_xf(b, power[k][1]), r[k]);
+	}
+	r[3] = ht_x2(b, HT_X_ADD, r[3], x[5]);
+}
+
+/* ---- filters ---- */
+
+/* The powers of each point, divided by the product of its differences from the others. */
+static void filter_direction(const double x[3], double r[HT_WINOGRAD_IMAGE])
+{
+	const double at_p = 1 / (2 * P * P * (P * P - Q * Q)),
+		     at_q = 1 / (2 * Q * Q * (Q * Q - P * P));
+	double even_p = x[0] + P * P * x[2], even_q = x[0] + Q * Q * x[2];
+
+	r[0] = x[0] / (P * P * Q * Q);
+	r[1] = at_p * (even_p + P * x[1]);
+	r[2] = at_p * (even_p - P * x[1]);
+	r[3] = at_q * (even_q + Q * x[1]);
+	r[4] = at_q * (even_q - Q * x[1]);
+	r[5] = x[2];
+}
+
+void ht_winograd_filter(const float *x, int64_t columns, float *r)
+{
+	for (int64_t i = 0; i < columns; i++) {
+		double rows[3][HT_WINOGRAD_IMAGE], line[HT_WINOGRAD_IMAGE];
+
+		for (int h = 0; h < 3; h++) {
+			double taps[3];
+
+			for (int w = 0; w < 3; w++)
+				taps[w] = (double)x[(h * 3 + w) * columns + i];
+			filter_direction(taps, rows[h]);
+		}
+		for (int w = 0; w < HT_WINOGRAD_IMAGE; w++) {
+			filter_direction((double[3]){ rows[0][w], rows[1][w], rows[2][w] }, line);
+			for (int h = 0; h < HT_WINOGRAD_IMAGE; h++)
+				r[(h * HT_WINOGRAD_IMAGE + w) * columns + i] = (float)line[h];
+		}
+	}
+}
+
+/* ---- blocks ---- */
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+	return (a + b - 1) / b;
+}
+
+struct shape {
+	const struct ht_target *t;
+	double images, rows, width, channels, results; /* rows, width: in tiles */
+};
+
+/* Estimate in cycles: both transforms, the products at nine tenths of the arithmetic's limit, and
+ * what is read from beyond the second level. */
+static double cycles(const struct shape *s, int64_t rows, int64_t columns)
+{
+	const double lanes = s->t->vector_bytes / 4.0, a_cycle = s->t->avx512 ? 1 : 2;
+	const double image = 190, result = 150, overhead = 3000, bytes_a_cycle = 8;
+	double row_blocks = ceil(s->rows / (double)rows),
+	       column_blocks = ceil(s->results / (double)columns);
+	double tiles = s->rows * s->width, blocks = s->images * row_blocks * column_blocks;
+	double block = (double)rows * s->width;
+	double products = HT_WINOGRAD_PRODUCTS * ceil(block / 2) * 2 * row_blocks * s->channels *
+			  s->results / lanes / a_cycle / 0.9;
+	double transforms = tiles * ceil(s->channels / lanes) * image * column_blocks +
+			    tiles * ceil(s->results / lanes) * result;
+	double weights = HT_WINOGRAD_PRODUCTS * 4 * s->channels * s->results;
+	double local = HT_WINOGRAD_PRODUCTS * 4 * block * (s->channels + (double)columns);
+	double traffic =
+		weights + (row_blocks - 1) * (weights > (double)s->t->l2 / 2 ? weights : 0);
+
+	if (local > (double)s->t->l2)
+		traffic += 2 * (local - (double)s->t->l2) * row_blocks * column_blocks;
+	return s->images * (products + transforms + traffic / bytes_a_cycle) + overhead * blocks;
+}
+
+struct ht_winograd ht_schedule_winograd(const struct ht_target *t, int64_t images,
+	const int64_t tiles[2], int64_t channels, int64_t results)
+{
+	struct shape s = { t, (double)images, (double)tiles[0], (double)tiles[1], (double)channels,
+		(double)results };
+	struct ht_winograd best = { .cycles = INFINITY };
+	int32_t nr, kp;
+
+	for (int64_t i = 1; i <= tiles[0]; i++) {
+		int64_t rows = ceil_div(tiles[0], i);
+		int64_t panels;
+
+		ht_schedule_packing(t, HT_F32, rows * tiles[1], results, channels, &nr, &kp);
+		panels = ceil_div(results, nr);
+		for (int64_t j = 1; j <= panels; j *= 2) {
+			int64_t columns = ceil_div(panels, j) * nr;
+			double c = cycles(&s, rows, columns);
+
+			if (c < best.cycles)
+				best = (struct ht_winograd){ rows, columns, c };
+		}
+	}
+	return best;
+}

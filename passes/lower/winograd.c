@@ -1,0 +1,321 @@
+/* Convolutions by Winograd's method (kernel/winograd.h), as one kernel.
+ *
+ * A block is some rows of tiles.  Three stages: its tiles of the image, transformed, to a local
+ * buffer [product][tile][channel]; 36 products of matrices to another, [product][tile][result]; and
+ * those transformed back, with the epilogue.  All of it computes in F32, whatever is in memory. */
+#include "kernel/winograd.h"
+#include "passes/lower/conv.h"
+
+#include <string.h>
+
+struct winograd {
+	struct lower *l;
+	struct ht_node *n;
+	const struct conv *v;
+	int64_t tiles[2], channels, results;
+	struct ht_winograd by;
+	int64_t block;        /* tiles of a block, at most */
+	struct contraction c; /* packs the filter */
+	struct kernel_build *k;
+	struct ht_xb *b;
+	int32_t image, product; /* local buffers */
+	int32_t x[4];           /* image, row and column of the tile, channel or result */
+};
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+	return (a + b - 1) / b;
+}
+
+/* ---- when it pays ---- */
+
+static bool fits(const struct conv *v)
+{
+	for (int i = 0; i < 2; i++)
+		if (v->w[i].size != 3 || v->w[i].stride != 1 || v->w[i].dilation != 1)
+			return false;
+	return v->groups == 1;
+}
+
+static struct ht_winograd schedule(
+	const struct ht_target *t, const struct conv *v, int64_t tiles[2])
+{
+	for (int i = 0; i < 2; i++)
+		tiles[i] = ceil_div(v->out.dim[1 + i], HT_WINOGRAD_RESULTS);
+	return ht_schedule_winograd(t, v->out.dim[0], tiles, v->in.dim[3], v->out.dim[3]);
+}
+
+/* Taps inside of the image, of all results: the others are skipped. */
+static double taps_inside(const struct window *w)
+{
+	double n = 0;
+
+	for (int64_t k = 0; k < w->size; k++) {
+		int64_t first = w->before - k, last = w->in + w->before - k;
+
+		first = first < 0 ? 0 : first;
+		last = last > w->out ? w->out : last;
+		n += last > first ? (double)(last - first) : 0;
+	}
+	return n;
+}
+
+/* Cycles to sum taps in F32. */
+static double direct_cycles(const struct ht_target *t, const struct conv *v)
+{
+	const double efficiency = 0.9, a_cycle = t->avx512 ? 1 : 2;
+	double products = (double)v->out.dim[0] * taps_inside(&v->w[0]) * taps_inside(&v->w[1]) *
+			  (double)v->in.dim[3] * (double)v->out.dim[3];
+
+	return products / (t->vector_bytes / 4.0) / a_cycle / efficiency;
+}
+
+/* Below this share of the other's time the estimate is trusted. */
+#define SURE 0.9
+
+static double share(const struct ht_target *t, const struct conv *v, enum ht_dtype dtype)
+{
+	double direct, low = dtype == HT_BF16 && t->bf16 ? 2 : 1;
+	int64_t tiles[2], lanes = t->vector_bytes / 4;
+
+	if (!fits(v) || v->in.dim[3] < lanes || v->out.dim[3] < lanes)
+		return 0;
+	direct = direct_cycles(t, v);
+	if (schedule(t, v, tiles).cycles >= SURE * direct / low)
+		return 0;
+	return schedule(t, v, tiles).cycles / direct;
+}
+
+double ht_winograd_share(const struct ht_target *t, const struct ht_node *n, enum ht_dtype dtype)
+{
+	struct conv v;
+
+	if (n->op != HT_OP_Conv2D || !ht_const_tensor(n->in[1]) ||
+		!ht_shape_known(n->out[0].shape) || ht_shape_count(n->out[0].shape) == 0)
+		return 0;
+	read_conv(n, &v);
+	return share(t, &v, dtype);
+}
+
+bool wants_winograd(struct lower *l, const struct ht_node *n, const struct conv *v)
+{
+	if (!fits(v) || lower_view(l, n->in[0])->stride[3] != 1)
+		return false;
+	if (l->c->conv_method != HT_CONV_AUTO)
+		return l->c->conv_method == HT_CONV_WINOGRAD;
+	return share(l->target, v, ht_type_of(n->in[0])->dtype) > 0;
+}
+
+/* ---- the kernel ---- */
+
+static void pack_filters(struct winograd *w)
+{
+	const struct ht_tensor *t = ht_const_tensor(w->n->in[1]);
+	struct contraction *c = &w->c;
+	struct ht_pack p;
+
+	ht_schedule_packing(
+		w->l->target, HT_F32, w->block, w->results, w->channels, &c->nr, &c->kp);
+	p = (struct ht_pack){ .src_dtype = t->dtype,
+		.dst_dtype = HT_F32,
+		.taps = 1,
+		.depth = w->channels,
+		.n = w->results,
+		.sq = w->channels * w->results,
+		.sk = w->results,
+		.sn = 1,
+		.nr = c->nr,
+		.kp = c->kp,
+		.winograd = true };
+	c->packed_count = ht_packed_count(&p) / HT_WINOGRAD_PRODUCTS;
+	c->b = plan_packed(w->l, t, 0, &p, 1, 0);
+}
+
+/* ---- places in the local buffers ---- */
+
+/* Tile of the block, from the rows and columns of tiles. */
+static int32_t tile_of_block(struct winograd *w)
+{
+	struct ht_xb *b = w->b;
+	int32_t first = ht_x2(b, HT_X_MUL, ht_xgrid(b, 1), ht_xi(b, w->by.rows));
+	int32_t row = ht_x2(b, HT_X_SUB, w->x[1], first);
+
+	return ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, row, ht_xi(b, w->tiles[1])), w->x[2]);
+}
+
+/* Channel of the block, from the result's channel. */
+static int32_t column_of_block(struct winograd *w, int32_t n)
+{
+	struct ht_xb *b = w->b;
+
+	return ht_x2(b, HT_X_SUB, n, ht_x2(b, HT_X_MUL, ht_xgrid(b, 2), ht_xi(b, w->by.columns)));
+}
+
+static int32_t local_at(
+	struct winograd *w, int32_t product, int32_t tile, int32_t column, int64_t columns)
+{
+	struct ht_xb *b = w->b;
+	int32_t row = ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, product, ht_xi(b, w->block)), tile);
+
+	return ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, row, ht_xi(b, columns)), column);
+}
+
+/* ---- stages ---- */
+
+/* A loop over images, the block's rows of tiles, their columns; and `columns` along lanes. */
+static void open_tiles(struct winograd *w, int64_t columns, bool blocked)
+{
+	struct kernel_build *k = w->k;
+
+	kb_stage(k, HT_STAGE_LOOP);
+	kb_grid_dim(k, 0, w->v->out.dim[0], 1);
+	kb_grid_dim(k, 1, w->tiles[0], w->by.rows);
+	kb_dim(k, w->tiles[1]);
+	k->stage->vec = blocked ? kb_grid_dim(k, 2, columns, w->by.columns) : kb_dim(k, columns);
+	for (int i = 0; i < 4; i++)
+		w->x[i] = ht_xdim(w->b, i);
+}
+
+static int32_t image_element(struct winograd *w, const struct view *in, int h, int ww)
+{
+	struct ht_xb *b = w->b;
+	struct space at = { .rank = 4, .guard = -1 };
+	const int tap[2] = { h, ww };
+	int32_t x[4] = { w->x[0], 0, 0, w->x[3] };
+
+	for (int i = 0; i < 2; i++) {
+		x[1 + i] = ht_x2(b, HT_X_MUL, w->x[1 + i], ht_xi(b, HT_WINOGRAD_RESULTS));
+		x[1 + i] = ht_x2(b, HT_X_ADD, x[1 + i], ht_xi(b, tap[i] - w->v->w[i].before));
+		space_and_guard(b, &at, ht_x2(b, HT_X_LE, ht_xi(b, 0), x[1 + i]));
+		space_and_guard(b, &at, ht_x2(b, HT_X_LT, x[1 + i], ht_xi(b, w->v->w[i].in)));
+	}
+	at = space_of_coords(&at, 4, w->v->in.dim, x);
+	return kb_load(w->k, in, &at);
+}
+
+static void image_stage(struct winograd *w)
+{
+	enum { N = HT_WINOGRAD_IMAGE };
+	const struct view *in = lower_view(w->l, w->n->in[0]);
+	int32_t column[N], half[N][N], r[N], tile;
+
+	open_tiles(w, w->channels, false);
+	for (int j = 0; j < N; j++) {
+		for (int i = 0; i < N; i++)
+			column[i] = image_element(w, in, i, j);
+		ht_winograd_image(w->b, column, r);
+		for (int i = 0; i < N; i++)
+			half[i][j] = r[i];
+	}
+	tile = tile_of_block(w);
+	for (int i = 0; i < N; i++) {
+		ht_winograd_image(w->b, half[i], r);
+		for (int j = 0; j < N; j++)
+			ht_xstore(w->b, w->image,
+				local_at(w, ht_xi(w->b, i * N + j), tile, w->x[3], w->channels),
+				r[j]);
+	}
+}
+
+static void product_stage(struct winograd *w)
+{
+	struct kernel_build *k = w->k;
+	struct ht_xb *b = w->b;
+	struct ht_contract *c;
+	int32_t product, tile, m, n;
+
+	c = &kb_stage(k, HT_STAGE_CONTRACT)->contract;
+	kb_grid_dim(k, 0, w->v->out.dim[0], 1);
+	product = ht_xdim(b, kb_dim(k, HT_WINOGRAD_PRODUCTS));
+	c->m = kb_grid_dim(k, 1, w->tiles[0] * w->tiles[1], w->block);
+	c->n = kb_grid_dim(k, 2, w->results, w->by.columns);
+	kb_reduce_dim(k, w->channels);
+	k->stage->vec = c->n;
+	m = ht_xdim(b, c->m);
+	n = ht_xdim(b, c->n);
+	tile = ht_x2(b, HT_X_SUB, m, ht_x2(b, HT_X_MUL, ht_xgrid(b, 1), ht_xi(b, w->block)));
+	c->a_buffer = w->image;
+	c->b_buffer = kb_arg(k, w->c.b, HT_BUFFER_IN);
+	c->a_row = local_at(w, product, tile, ht_xi(b, 0), w->channels);
+	c->a_guard = -1;
+	c->a_step = 1;
+	c->b_base = ht_x2(b, HT_X_MUL, product, ht_xi(b, w->c.packed_count));
+	c->nr = w->c.nr;
+	c->kp = w->c.kp;
+	ht_xstore(b, w->product, local_at(w, product, tile, column_of_block(w, n), w->by.columns),
+		ht_xred(b, 0, HT_F32));
+}
+
+/* The epilogue of result (h, w) of the tile; outside of the image nothing is stored. */
+static void store_result(struct winograd *w, int h, int ww, int32_t x)
+{
+	struct ht_xb *b = w->b;
+	struct space at = { .rank = 4, .guard = -1 };
+	const int place[2] = { h, ww };
+	int32_t coord[4] = { w->x[0], 0, 0, w->x[3] };
+
+	for (int i = 0; i < 2; i++) {
+		coord[1 + i] = ht_x2(b, HT_X_MUL, w->x[1 + i], ht_xi(b, HT_WINOGRAD_RESULTS));
+		coord[1 + i] = ht_x2(b, HT_X_ADD, coord[1 + i], ht_xi(b, place[i]));
+		if (w->v->out.dim[1 + i] % HT_WINOGRAD_RESULTS)
+			space_and_guard(b, &at,
+				ht_x2(b, HT_X_LT, coord[1 + i], ht_xi(b, w->v->out.dim[1 + i])));
+	}
+	at = space_of_coords(&at, 4, w->v->out.dim, coord);
+	w->k->root_x[0] = kb_round(w->k, w->n->out[0].dtype, x);
+	w->k->root = w->n;
+	kb_store_sink(w->k, &at);
+}
+
+static void result_stage(struct winograd *w)
+{
+	enum { N = HT_WINOGRAD_IMAGE, R = HT_WINOGRAD_RESULTS };
+	int32_t column[N], half[R][N], r[R], tile, n;
+
+	open_tiles(w, w->results, true);
+	tile = tile_of_block(w);
+	n = column_of_block(w, w->x[3]);
+	for (int j = 0; j < N; j++) {
+		for (int i = 0; i < N; i++)
+			column[i] = ht_xload(w->b, w->product, HT_F32,
+				local_at(w, ht_xi(w->b, i * N + j), tile, n, w->by.columns));
+		ht_winograd_result(w->b, column, r);
+		for (int i = 0; i < R; i++)
+			half[i][j] = r[i];
+	}
+	for (int i = 0; i < R; i++) {
+		ht_winograd_result(w->b, half[i], r);
+		for (int j = 0; j < R; j++)
+			store_result(w, i, j, r[j]);
+	}
+}
+
+void emit_winograd(struct lower *l, struct ht_node *n, const struct conv *v)
+{
+	struct kernel_build k;
+	struct winograd w;
+	int64_t grid[3];
+
+	w = (struct winograd){ .l = l,
+		.n = n,
+		.v = v,
+		.channels = v->in.dim[3],
+		.results = v->out.dim[3],
+		.k = &k,
+		.b = &k.xb };
+	w.by = schedule(l->target, v, w.tiles);
+	w.block = w.by.rows * w.tiles[1];
+	pack_filters(&w);
+	kb_init(&k, l);
+	k.kernel->method = "winograd";
+	grid[0] = v->out.dim[0];
+	grid[1] = ceil_div(w.tiles[0], w.by.rows);
+	grid[2] = ceil_div(w.results, w.by.columns);
+	kb_grid(&k, 3, grid);
+	w.image = kb_local(&k, HT_F32, HT_WINOGRAD_PRODUCTS * w.block * w.channels);
+	w.product = kb_local(&k, HT_F32, HT_WINOGRAD_PRODUCTS * w.block * w.by.columns);
+	image_stage(&w);
+	product_stage(&w);
+	result_stage(&w);
+	kb_finish(&k, n);
+}

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Convolutions by each of their methods against TensorFlow in float64, on random shapes.
+
+Each graph is a convolution with a constant filter, and around it what else its kernel may hold: bias,
+activation, a residual, a place in a concatenation.  The three methods have to be within their errors
+(root mean square, and largest, both relative to the results' root mean square), with one thread and
+with two the same bits, on every target that this machine runs.  The seed is printed; --seed takes another.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, f'{HERE}/../tools']
+import environment
+
+# Direct sums and Winograd's method in float32, over up to 100 channels; measured 4e-7 and 9e-7.
+RMS = {'direct': 1e-6, 'winograd': 2e-6}
+LARGEST = 3e-5
+ROUNDING = {'float32': 0., 'bfloat16': 2.**-8, 'float16': 2.**-11}
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    p.add_argument('--seed', type=int, default=20263)
+    p.add_argument('--cases', type=int, default=40)
+    return p.parse_args()
+
+
+def random_case(r):
+    """A 3 x 3 filter at stride 1, mostly; now and then one that has no second method."""
+    plain = r.random() < .85
+    padding = ['SAME', 'VALID', [int(i) for i in r.integers(0, 4, 4)]][int(r.integers(3))]
+    return {'shape': [int(r.integers(1, 4)), int(r.integers(3, 40)), int(r.integers(3, 40)),
+                      int(r.choice([1, 3, 9, 16, 17, 32, 40, 96]))],
+            'size': 3 if plain else int(r.integers(1, 6)), 'stride': 1 if plain else 2,
+            'results': int(r.choice([1, 5, 16, 24, 33, 64, 72])), 'padding': padding,
+            'dtype': ['float32', 'float32', 'bfloat16', 'float16'][int(r.integers(4))],
+            'epilogue': ['none', 'bias', 'residual', 'concat'][int(r.integers(4))]}
+
+
+def graph_of(tf, r, c):
+    """GraphDef, what is fed, and the exact result."""
+    import numpy as np
+    dtype = tf.as_dtype(c['dtype'])
+    fan = c['size'] ** 2 * c['shape'][3]
+    x = rounded(r.normal(0, 1, c['shape']), dtype)
+    f = rounded(r.normal(0, fan ** -.5, [c['size'], c['size'], c['shape'][3], c['results']]), dtype)
+    bias = rounded(r.normal(0, 1, [c['results']]), dtype)
+
+    def build(x, bias, residual, as_type):
+        padding = c['padding']
+        if not isinstance(padding, str):
+            padding = [[0, 0], padding[:2], padding[2:], [0, 0]]
+        y = tf.nn.conv2d(x, tf.constant(f, as_type), c['stride'], padding)
+        if c['epilogue'] == 'bias':
+            y = tf.nn.relu(tf.nn.bias_add(y, bias))
+        if c['epilogue'] == 'residual':
+            y = y + residual(y)
+        if c['epilogue'] == 'concat':
+            y = tf.concat([tf.abs(residual(y)), y, tf.abs(y)], 3)
+        return y
+    with tf.Graph().as_default() as g:
+        y = build(tf.compat.v1.placeholder(dtype, c['shape'], 'x'), tf.constant(bias, dtype),
+                  lambda y: tf.compat.v1.placeholder(dtype, y.shape, 'r'), dtype)
+        tf.identity(y, 'y')
+        proto = g.as_graph_def()
+    feeds, wide = {'x': x}, tf.float64
+    if any(n.name == 'r' for n in proto.node):
+        shape = [d.size for d in next(n for n in proto.node if n.name == 'r').attr['shape'].shape.dim]
+        feeds['r'] = rounded(r.normal(0, 1, shape), dtype)
+    exact = build(tf.constant(x, wide), tf.constant(bias, wide),
+                  lambda y: tf.constant(feeds['r'], wide), wide).numpy()
+    return proto, feeds, np.asarray(exact)
+
+
+def rounded(a, dtype):
+    """Float64 numbers that the type has."""
+    import numpy as np
+    return a.astype(dtype.as_numpy_dtype).astype(np.float64)
+
+
+def tool(*arguments):
+    done = subprocess.run([environment.TOOL, *arguments, '-q'], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f'{arguments[0]}: exit {done.returncode}: {done.stderr.strip()[:300]}')
+    return done.stdout
+
+
+def computed(folder, feeds, dtype, **options):
+    import ml_dtypes
+    import numpy as np
+    given = [o for k in feeds for o in ('--input', f'{k}=@{folder}/x.npz#{k}')]
+    given += [o for k, v in options.items() for o in (f'--{k.replace("_", "-")}', str(v))]
+    tool('run', f'{folder}/g.pb', '-o', f'{folder}/y.npz', *given)
+    with np.load(f'{folder}/y.npz') as z:
+        y = z['y']
+    return y.view(ml_dtypes.bfloat16) if dtype == 'bfloat16' else y
+
+
+def wrong(y, exact, method, dtype):
+    import numpy as np
+    y, scale = y.astype(np.float64), np.sqrt(np.mean(exact ** 2)) or 1.
+    error = np.abs(y - exact)
+    spare = np.maximum(error - 3 * ROUNDING[dtype] * np.abs(exact), 0) if ROUNDING[dtype] else error
+    rms, largest = np.sqrt(np.mean(spare ** 2)) / scale, spare.max(initial=0) / scale
+    if not np.isfinite(y).all() or rms > RMS[method] + ROUNDING[dtype] / 8 or \
+            largest > LARGEST + 2 * ROUNDING[dtype]:
+        return f'{method}: errors {rms:.2g} (root mean square), {largest:.2g} (largest)'
+    return None
+
+
+def methods(folder):
+    """How the steps of the graph's program compute, forced to Winograd's method."""
+    text = tool('bench', f'{folder}/g.pb', '--conv-method', 'winograd', '--steps', '--format', 'json',
+                '--runs', '1', '--duration', '0', '--warmup', '0')
+    return [step[2] for step in json.loads(text)['steps_ms'] if len(step) > 2]
+
+
+def check(tf, r, c, targets, folder):
+    import numpy as np
+    proto, feeds, exact = graph_of(tf, r, c)
+    dtype = tf.as_dtype(c['dtype']).as_numpy_dtype
+    with open(f'{folder}/g.pb', 'wb') as f:
+        f.write(proto.SerializeToString())
+    np.savez(f'{folder}/x.npz', **{k: stored(v.astype(dtype)) for k, v in feeds.items()})
+    expected = c['size'] == 3 and c['stride'] == 1
+    if methods(folder) != ['winograd'] * expected:
+        yield f'the methods are {methods(folder)}'
+    for target in targets:
+        for method in RMS:
+            y = computed(folder, feeds, c['dtype'], target=target, conv_method=method)
+            problem = wrong(y, exact, method if expected else 'direct', c['dtype'])
+            if problem:
+                yield f'{target} {problem}'
+    two = computed(folder, feeds, c['dtype'], target=target, conv_method=method, threads=2)
+    if stored(two).tobytes() != stored(y).tobytes():
+        yield f'{method}: other bits with two threads'
+
+
+def stored(a):
+    """As NumPy can store it: bfloat16 as its 16 bits."""
+    import numpy as np
+    return a.view(np.uint16) if a.dtype.itemsize == 2 and a.dtype != np.float16 else a
+
+
+def runnable():
+    """Targets up to that of this machine."""
+    rows = json.loads(tool('targets', '--format', 'json'))['targets']
+    return [t['name'] for t in rows[:1 + [bool(t['host']) for t in rows].index(True)]]
+
+
+def main():
+    a = arguments()
+    environment.enter_venv()
+    os.environ.update(TF_CPP_MIN_LOG_LEVEL='3', CUDA_VISIBLE_DEVICES='', TF_ENABLE_ONEDNN_OPTS='0')
+    import numpy as np
+    import tensorflow as tf
+    r = np.random.default_rng(a.seed)
+    targets, failed = runnable(), 0
+    print(f'seed {a.seed}, targets {" ".join(targets)}')
+    for i in range(a.cases):
+        c = random_case(r)
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                problems = list(check(tf, r, c, targets, folder))
+            except RuntimeError as e:
+                problems = [str(e)]
+        failed += bool(problems)
+        for p in problems:
+            print(f'FAIL case {i} {c}: {p}', flush=True)
+    print(f'{a.cases - failed} passed, {failed} failed')
+    return 1 if failed or not a.cases else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
