@@ -182,6 +182,7 @@ struct compile {
 static void fill_info(struct compile *c, const struct ht_lowering *l)
 {
 	struct ht_program_info *i = &c->p->info;
+	const char **names;
 
 	memcpy(c->p->phase, l->phases.phase, sizeof c->p->phase);
 	i->phase = c->p->phase;
@@ -191,6 +192,11 @@ static void fill_info(struct compile *c, const struct ht_lowering *l)
 	i->casts = l->decisions.casts;
 	i->target = l->passes.target->name;
 	i->policy = ht_str_copy(&c->p->arena, ht_str(ht_policy_label(l->passes.policy))).p;
+	names = HT_NEW_ARRAY(&c->p->arena, const char *, l->passes.policy->without_effects);
+	i->without_effect = names;
+	i->without_effects = l->passes.policy->without_effects;
+	for (size_t k = 0; k < i->without_effects; k++)
+		names[k] = l->passes.policy->without_effect[k];
 }
 
 /* Inputs with a default value: a copy of it, so that the program does not need the model. */

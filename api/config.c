@@ -57,7 +57,8 @@ static size_t member_names(const char *object, struct ht_str *names, size_t room
 		if (!strncmp(o.name, "atc.", 4) ||
 			(skip && (strncmp(o.name, object, skip - 1) || o.name[skip - 1] != '.')))
 			continue;
-		names[n++] = (struct ht_str){ o.name + skip, strcspn(o.name + skip, ".") };
+		names[n] = (struct ht_str){ o.name + skip, strcspn(o.name + skip, ".") };
+		n += !n || !ht_str_eq(names[n], names[n - 1]);
 		if (strrchr(o.name + skip, '.'))
 			names[n++] = ht_str(strrchr(o.name, '.') + 1);
 	}
@@ -67,7 +68,7 @@ static size_t member_names(const char *object, struct ht_str *names, size_t room
 static enum ht_status unknown(struct reading *r, const char *object, const char *key)
 {
 	struct ht_str names[512], near[3];
-	size_t n = member_names(object, names, HT_COUNT(names));
+	size_t n = member_names(object, names, HT_COUNT(names)), all = *object ? n : 0;
 	struct ht_buf text;
 
 	ht_buf_init(&text, &r->c->arena);
@@ -76,6 +77,10 @@ static enum ht_status unknown(struct reading *r, const char *object, const char 
 	for (size_t i = 0; i < n; i++)
 		ht_printf(&text, "%s'%.*s'%s", i ? " or " : "; did you mean ", HT_STR_ARG(near[i]),
 			i + 1 < n ? "" : "?");
+	if (!n && !*object)
+		ht_puts(&text, "; see halftone options");
+	for (size_t i = 0; !n && i < all; i++)
+		ht_printf(&text, "%s%.*s", i ? ", " : "; it has ", HT_STR_ARG(names[i]));
 	if (!r->lenient)
 		return ht_json_error(&r->j, "%s", ht_buf_str(&text).p);
 	ht_warn(r->d, ht_at_line(r->path, r->j.line), "%s", ht_buf_str(&text).p);

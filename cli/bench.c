@@ -149,10 +149,11 @@ static void put_json(struct cli *c, const struct ht_program_info *p, const struc
 	text_printf(t, "{\"schema\": \"halftone.bench/1\",\n \"model\": ");
 	text_json(t, c->model);
 	text_printf(t,
-		",\n \"policy\": \"%s\",\n \"target\": \"%s\",\n \"threads\": %lld,\n \"batch\": %lld,\n",
+		",\n \"policy\": \"%s\",\n \"target\": \"%s\",\n \"threads\": %lld,\n \"batch\": %lld,\n ",
 		p->policy, p->target, threads, batch);
+	text_without_effect(t, p);
 	text_printf(t,
-		" \"latency_ms\": {\"min\": %.6g, \"median\": %.6g, \"p90\": %.6g, \"p99\": %.6g, \"runs\": %zu},\n",
+		",\n \"latency_ms\": {\"min\": %.6g, \"median\": %.6g, \"p90\": %.6g, \"p99\": %.6g, \"runs\": %zu},\n",
 		quantile(m, 0), quantile(m, 0.5), quantile(m, 0.9), quantile(m, 0.99), m->n);
 	text_printf(t, " \"compile_ms\": {");
 	for (size_t i = 0; i < p->phases; i++)

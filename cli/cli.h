@@ -138,6 +138,8 @@ void text_printf(struct text *t, const char *fmt, ...) __attribute__((format(pri
 void text_json(struct text *t, const char *s); /* with quotes */
 /* A number for JSON: non-finite ones are strings. */
 void text_number(struct text *t, double x);
+/* The member "without_effect" of a program's report. */
+void text_without_effect(struct text *t, const struct ht_program_info *info);
 enum ht_status text_print(struct text *t); /* to standard output; frees */
 void *must_alloc(size_t n);                /* zeroed */
 /* Up to distance 2, or NULL. */

@@ -228,6 +228,14 @@ void text_number(struct text *t, double x)
 		text_printf(t, "%.9g", x);
 }
 
+void text_without_effect(struct text *t, const struct ht_program_info *info)
+{
+	text_printf(t, "\"without_effect\": [");
+	for (size_t i = 0; i < info->without_effects; i++)
+		text_printf(t, "%s\"%s\"", i ? ", " : "", info->without_effect[i]);
+	text_printf(t, "]");
+}
+
 enum ht_status text_print(struct text *t)
 {
 	enum ht_status st = print(t->p ? t->p : "", t->n);

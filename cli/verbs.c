@@ -94,6 +94,29 @@ enum ht_status verb_opt(struct cli *c)
 	return st;
 }
 
+static void put_program(
+	const struct cli *c, const struct ht_program_info *i, enum ht_format format, struct text *t)
+{
+	if (format == HT_FORMAT_TEXT) {
+		text_printf(t,
+			"%s: target %s, policy %s: %zu steps, %zu kernels, %zu bytes of code, "
+			"%zu of weights, %zu of arena\n",
+			c->model, i->target, i->policy, i->steps, i->kernels, i->code_bytes,
+			i->weight_bytes, i->arena_bytes);
+		return;
+	}
+	text_printf(t, "{\"schema\": \"halftone.compile/1\",\n \"model\": ");
+	text_json(t, c->model);
+	text_printf(t,
+		",\n \"policy\": \"%s\",\n \"target\": \"%s\",\n \"float_nodes\": %zu,\n"
+		" \"low_nodes\": %zu,\n \"casts\": %zu,\n \"steps\": %zu,\n \"kernels\": %zu,\n"
+		" \"code_bytes\": %zu,\n \"weight_bytes\": %zu,\n \"arena_bytes\": %zu,\n ",
+		i->policy, i->target, i->float_nodes, i->low_nodes, i->casts, i->steps, i->kernels,
+		i->code_bytes, i->weight_bytes, i->arena_bytes);
+	text_without_effect(t, i);
+	text_printf(t, "}\n");
+}
+
 /* Without --emit the code is made and measured; there is no file form of a program yet. */
 static enum ht_status compile_only(
 	struct cli *c, const struct ht_model *m, const struct ht_compile_options *opt)
@@ -101,8 +124,11 @@ static enum ht_status compile_only(
 	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
 	struct ht_program *p;
 	struct text t = { 0 };
-	enum ht_status st;
+	enum ht_format format;
+	enum ht_status st = option_json(c, &format);
 
+	if (st != HT_OK)
+		return st;
 	if (option_on(c, OPTION_OUTPUT))
 		return fail(HT_E_UNSUPPORTED,
 			"programs are not written to files yet; --emit hir, kernels, llvm, asm or obj");
@@ -110,10 +136,7 @@ static enum ht_status compile_only(
 	if (st != HT_OK)
 		return st;
 	ht_program_about(p, &info);
-	text_printf(&t,
-		"%s: target %s, policy %s: %zu steps, %zu kernels, %zu bytes of code, %zu of weights, %zu of arena\n",
-		c->model, info.target, info.policy, info.steps, info.kernels, info.code_bytes,
-		info.weight_bytes, info.arena_bytes);
+	put_program(c, &info, format, &t);
 	ht_program_free(p);
 	return text_print(&t);
 }

@@ -225,9 +225,12 @@ struct ht_program_info {
 	const struct ht_phase *phase;
 	size_t phases;
 	const char *target, *policy;
+	const char *const
+		*without_effect; /* options of the policy that were accepted and do nothing */
+	size_t without_effects;
 };
 #define HT_PROGRAM_INFO_INIT                                                                       \
-	{ sizeof(struct ht_program_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, NULL }
+	{ sizeof(struct ht_program_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, NULL, NULL, 0 }
 HT_API void ht_program_about(const struct ht_program *p, struct ht_program_info *out);
 
 /* ---- running ---- */

@@ -208,6 +208,27 @@ class Usage(Case):
         r = self.tool('run', '--show-options', '--graph-run-mode', '1', '--lenient', SMALL)
         self.assertIn(b"--graph_run_mode='1'\n", r.stdout)
 
+    def test_hostile_files(self):
+        """Each option that names a file: too long, deep or wide, no file, no end.  None takes long."""
+        lists = {'modify-mixlist': ['--policy=allow_mix_precision'], 'customize-dtypes': [], 'keep-dtype': [], 'op-precision-mode': [],
+                 'fusion-switch-file': [], 'cost-table': ['--policy=optimal'], 'config': []}
+        for o, more in lists.items():
+            limit = 16 << 20 if o == 'cost-table' else 1 << 20
+            big = self.path('big.txt', b'')
+            with open(big, 'wb') as f:
+                f.truncate(limit)
+            self.fails(6, r'big\.txt: error: %d bytes; a file must have less than %d' % (limit, limit), 'run', '--' + o, big, *more, SMALL)
+            self.fails(5, 'Is a directory', 'run', '--' + o, self.dir, *more, SMALL)
+            self.fails(5, 'not a regular file', 'run', '--' + o, '/dev/zero', *more, SMALL)
+            self.fails(3, r'x\.txt:?[0-9]*: error: ', 'run', '--' + o, self.path('x.txt', b'[' * 500000), *more, SMALL)
+            self.fails(3, r'x\.txt:?[0-9]*: error: ', 'run', '--' + o, self.path('x.txt', b'{"a":' * 150000), *more, SMALL)
+            self.fails(3, r'x\.txt:?[0-9]*: error: ', 'run', '--' + o, self.path('x.txt', b'\xff\xfe\0' * 300000), *more, SMALL)
+            self.fails(3, r'x\.txt:?[0-9]*: error: ', 'run', '--' + o, self.path('x.txt', b'a' * 1000000), *more, SMALL)
+        many = self.path('many.txt', b''.join(b'n%d\n' % i for i in range(120000)))
+        r = self.tool('run', '--keep-dtype', many, SMALL, code=2)
+        self.assertLess(len(r.err), 1 << 20)
+        self.assertRegex(r.err, r"many\.txt:1: error: keep_dtype: the graph has no node 'n0'")
+
     def test_vendor_spellings(self):
         a = self.tool('run', '--input_shape', 'x:2,4', '--precision_mode', 'allow_mix_precision', '--format=json', SMALL)
         b = self.tool('run', '--input-shape=x:2,4', '--precision_mode_v2=mixed_float16', '--format=json', SMALL)
@@ -770,6 +791,10 @@ class Configurations(Case):
         report = json.loads(self.tool('explain', '--config', run, '--format=json', SMALL).stdout)
         self.assertEqual(report['policy'], 'force_fp16')
         self.assertEqual(report['without_effect'], ['op_compiler_cache_mode'])
+        for args in ['run'], ['bench', '--runs=1', '--duration=0.01'], ['compile']:
+            for more, names in (['--config', run], ['op_compiler_cache_mode']), ([], []):
+                r = self.tool(*args, *more, '--format=json', SMALL)
+                self.assertEqual(json.loads(r.stdout)['without_effect'], names)
 
     def test_bad(self):
         bad = self.config('{\n"precision_modes": "force_fp16"}')

@@ -165,7 +165,9 @@ static enum ht_status read_record(struct ht_json *j, const cJSON *value, struct 
 	long line = j->line;
 	const cJSON *member;
 
-	if (!cJSON_IsObject(value) || !*value->string)
+	if (!*value->string)
+		return ht_json_error(j, "a record without a name; it has that of an op type");
+	if (!cJSON_IsObject(value))
 		return ht_json_error(j, "the record of '%s' is %s; it has to be an object",
 			value->string, ht_json_kind(value));
 	cJSON_ArrayForEach(member, value)
