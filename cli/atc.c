@@ -67,14 +67,20 @@ static enum ht_status check_framework(const struct cli *c)
 	return fail(HT_E_USAGE, "--framework: '%s' is no framework; TensorFlow is 3", s);
 }
 
-/* Which of our profiles has the lists of a chip. */
+/* Which of our profiles has the lists of a chip; NULL: its lists are not published. */
 static const struct soc {
 	const char *name, *profile;
 } socs[] = {
 	{ "cpu", "cpu" },
 	{ "Ascend310", "ascend310" },
 	{ "Ascend310P1", "ascend310p" },
+	{ "Ascend310P2", "ascend310p" },
 	{ "Ascend310P3", "ascend310p" },
+	{ "Ascend310P3vir01", "ascend310p" },
+	{ "Ascend310P3vir02", "ascend310p" },
+	{ "Ascend310P3vir04", "ascend310p" },
+	{ "Ascend310P3vir08", "ascend310p" },
+	{ "Ascend310P4", "ascend310p" },
 	{ "Ascend310P5", "ascend310p" },
 	{ "Ascend310P7", "ascend310p" },
 	{ "Ascend910A", "ascend910" },
@@ -88,6 +94,17 @@ static const struct soc {
 	{ "Ascend910B3", "ascend910b" },
 	{ "Ascend910B4", "ascend910b" },
 	{ "Ascend910B4-1", "ascend910b" },
+	{ "Ascend310B1", NULL },
+	{ "Ascend310B2", NULL },
+	{ "Ascend310B3", NULL },
+	{ "Ascend310B4", NULL },
+	{ "Ascend610", NULL },
+	{ "Ascend910_9362", NULL },
+	{ "Ascend910_9372", NULL },
+	{ "Ascend910_9381", NULL },
+	{ "Ascend910_9382", NULL },
+	{ "Ascend910_9391", NULL },
+	{ "Ascend910_9392", NULL },
 };
 #define SOCS (sizeof socs / sizeof *socs)
 
@@ -101,6 +118,11 @@ static enum ht_status take_soc(const struct cli *c, struct words *w)
 		names[i] = socs[i].name;
 		if (strcmp(socs[i].name, s) != 0)
 			continue;
+		if (!socs[i].profile)
+			return fail(HT_E_UNSUPPORTED,
+				"--soc_version: the lists of '%s' are not published; there are profiles of "
+				"Ascend310, 310P, 910 and 910B",
+				s);
 		add_option(w, "profile", socs[i].profile);
 		if (i)
 			note(c, "--soc_version=%s: precision is decided as there; code is for this machine",

@@ -892,6 +892,8 @@ class Atc(Case):
                 (2, "'2' is no framework", m, '--framework=2'), (2, "'tf' is no framework", m, '--framework=tf'),
                 (4, '--output=m: programs have no files yet', m, '--output=m'), (4, 'programs have no files', m, '--output=m.om'),
                 (4, "no profile of 'Ascend910B33'; did you mean 'Ascend910B3'", m, '--soc_version=Ascend910B33'),
+                (4, "no profile of 'Kirin'; there are cpu, Ascend310, ", m, '--soc_version=Kirin'),
+                (4, "the lists of 'Ascend910_9391' are not published", m, '--soc_version=Ascend910_9391'),
                 (4, "no profile of 'H100'; there are cpu", m, '--soc_version=H100'),
                 (2, "did you mean '--soc_version'", m, '--soc_versio=x'), (2, "did you mean '--model'", '--modelx=x'),
                 (4, '--mode=6 shows a compiled model', m, '--mode=6'), (2, "'2' is none of 0|1|3|5|6", m, '--mode=2'),
