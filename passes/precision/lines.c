@@ -55,3 +55,18 @@ struct ht_str ht_trim(struct ht_str s)
 		s.n--;
 	return s;
 }
+
+enum ht_status ht_each_line(struct ht_parse *p, struct ht_str text,
+	enum ht_status (*parse)(void *self, struct ht_str line, long number), void *self)
+{
+	struct ht_lines lines = { .path = p->path, .rest = text };
+	struct ht_str line;
+	enum ht_status st;
+
+	while (ht_next_line(&lines, p->diags, &line, &st)) {
+		line = ht_trim(line);
+		if (line.n && *line.p != '#')
+			HT_TRY(parse(self, line, lines.line));
+	}
+	return st;
+}

@@ -115,6 +115,10 @@ struct ht_lines {
 /* False at the end.  The line is without its end; HT_E_INPUT in *st when it is too long or no text. */
 bool ht_next_line(struct ht_lines *l, struct ht_diags *d, struct ht_str *line, enum ht_status *st);
 struct ht_str ht_trim(struct ht_str s);
+/* Every line that says something, trimmed, to `parse`; those that begin with # are comments. */
+struct ht_parse;
+enum ht_status ht_each_line(struct ht_parse *p, struct ht_str text,
+	enum ht_status (*parse)(void *self, struct ht_str line, long number), void *self);
 
 /* The dtype that a vendor's file names; HT_INVALID: none. */
 enum ht_dtype ht_vendor_dtype(struct ht_str name);

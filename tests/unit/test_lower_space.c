@@ -1,7 +1,8 @@
 /* Views and spaces: where an element lies in memory, against plain index arithmetic. */
 #include "passes/lower/lower.h"
 
-#include "unit.h"
+#include "tests/unit/random.h"
+#include "tests/unit/unit.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,31 +12,26 @@ enum { CASES = 2000, MAX_ELEMENTS = 4096 };
 static struct ht_unwind unwind;
 static struct ht_arena arena;
 
-static int set_up(void **state)
+static int set_up(void **unused)
 {
-	(void)state;
+	(void)unused;
 	ht_arena_init(&arena, &unwind);
 	return 0;
 }
 
-static int tear_down(void **state)
+static int tear_down(void **unused)
 {
-	(void)state;
+	(void)unused;
 	ht_arena_release(&arena);
 	return 0;
 }
 
-static int64_t pick(int64_t n)
-{
-	return rand() % n;
-}
-
 static int32_t random_shape(int64_t dim[HT_LOWER_RANK])
 {
-	int32_t rank = (int32_t)pick(5);
+	int32_t rank = below(5);
 
 	for (int32_t i = 0; i < rank; i++)
-		dim[i] = 1 + pick(4);
+		dim[i] = 1 + below(4);
 	return rank;
 }
 
@@ -55,12 +51,12 @@ static int32_t another_shape(int32_t rank, const int64_t *dim, int64_t to[HT_LOW
 	int64_t rest = product(rank, dim);
 
 	while (rest > 1 && n < HT_LOWER_RANK - 2) {
-		int64_t d = 1 + pick(rest);
+		int64_t d = 1 + below((int)rest);
 		while (rest % d)
 			d--;
 		to[n++] = d;
 		rest /= d;
-		if (pick(4) == 0)
+		if (below(4) == 0)
 			to[n++] = 1;
 		if (n >= HT_LOWER_RANK - 2)
 			break;
@@ -86,15 +82,15 @@ static int64_t address(const struct view *v, int64_t i)
 static struct view random_view(void)
 {
 	int64_t dim[HT_LOWER_RANK], stride = 1;
-	struct view v = { .rank = random_shape(dim), .offset = pick(10) };
+	struct view v = { .rank = random_shape(dim), .offset = below(10) };
 
 	for (int32_t k = v.rank - 1; k >= 0; k--) {
 		v.dim[k] = dim[k];
 		v.stride[k] = stride;
-		stride *= dim[k] + (pick(3) == 0);
+		stride *= dim[k] + (below(3) == 0);
 	}
 	for (int32_t k = 0; k + 1 < v.rank; k++)
-		if (pick(3) == 0) {
+		if (below(3) == 0) {
 			int64_t d = v.dim[k], s = v.stride[k];
 			v.dim[k] = v.dim[k + 1];
 			v.stride[k] = v.stride[k + 1];
@@ -104,11 +100,11 @@ static struct view random_view(void)
 	return v;
 }
 
-static void reshaped_views_keep_addresses(void **state)
+static void reshaped_views_keep_addresses(void **unused)
 {
 	int accepted = 0;
 
-	(void)state;
+	(void)unused;
 	for (int i = 0; i < CASES; i++) {
 		struct view v = random_view(), r;
 		int64_t to[HT_LOWER_RANK];
@@ -149,16 +145,16 @@ static struct space open_space(
 	return kb_loop_space(k, rank, dim, bits);
 }
 
-static void offsets_of_spaces(void **state)
+static void offsets_of_spaces(void **unused)
 {
 	static int64_t out[MAX_ELEMENTS];
 	struct lower l = { .arena = &arena };
 
-	(void)state;
+	(void)unused;
 	for (int i = 0; i < CASES; i++) {
 		struct view v = random_view();
 		struct kernel_build k;
-		struct space s = open_space(&k, &l, v.rank, v.dim, (uint32_t)rand());
+		struct space s = open_space(&k, &l, v.rank, v.dim, rnd());
 
 		run(&k, &s, space_offset(&k.xb, &s, v.stride, v.offset), view_count(&v), out);
 		for (int64_t e = 0; e < view_count(&v); e++)
@@ -166,17 +162,17 @@ static void offsets_of_spaces(void **state)
 	}
 }
 
-static void reshaped_spaces_keep_the_element(void **state)
+static void reshaped_spaces_keep_the_element(void **unused)
 {
 	static int64_t out[MAX_ELEMENTS];
 	struct lower l = { .arena = &arena };
 
-	(void)state;
+	(void)unused;
 	for (int i = 0; i < CASES; i++) {
 		int64_t dim[HT_LOWER_RANK], to[HT_LOWER_RANK];
 		int32_t rank = random_shape(dim), other = another_shape(rank, dim, to);
 		struct kernel_build k;
-		struct space s = open_space(&k, &l, rank, dim, (uint32_t)rand()), r, back;
+		struct space s = open_space(&k, &l, rank, dim, rnd()), r, back;
 
 		r = space_reshape(&k.xb, &s, other, to);
 		back = space_reshape(&k.xb, &r, rank, dim);
@@ -188,21 +184,21 @@ static void reshaped_spaces_keep_the_element(void **state)
 	}
 }
 
-static void broadcast_spaces_drop_dimensions(void **state)
+static void broadcast_spaces_drop_dimensions(void **unused)
 {
 	static int64_t out[MAX_ELEMENTS];
 	struct lower l = { .arena = &arena };
 
-	(void)state;
+	(void)unused;
 	for (int i = 0; i < CASES; i++) {
 		int64_t dim[HT_LOWER_RANK], small[HT_LOWER_RANK];
-		int32_t rank = random_shape(dim), lead = rank ? (int32_t)pick(rank + 1) : 0;
+		int32_t rank = random_shape(dim), lead = rank ? below((int)(rank + 1)) : 0;
 		struct kernel_build k;
-		struct space s = open_space(&k, &l, rank, dim, (uint32_t)rand()), b;
+		struct space s = open_space(&k, &l, rank, dim, rnd()), b;
 		struct view v;
 
 		for (int32_t j = lead; j < rank; j++)
-			small[j - lead] = pick(2) ? dim[j] : 1;
+			small[j - lead] = below(2) ? dim[j] : 1;
 		b = space_broadcast(&k.xb, &s, rank - lead, small);
 		run(&k, &s, space_linear(&k.xb, &b), product(rank, dim), out);
 		view_dense(&v, 0, (struct ht_shape){ rank - lead, small });
@@ -229,6 +225,6 @@ int main(void)
 			broadcast_spaces_drop_dimensions, set_up, tear_down),
 	};
 
-	srand(7);
+	state = 7;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

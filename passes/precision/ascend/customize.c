@@ -12,6 +12,7 @@
 
 struct custom {
 	struct ht_parse *parse;
+	struct ht_rules *rules;
 	long line;
 };
 
@@ -107,26 +108,27 @@ static enum ht_status parse_sides(struct custom *c, struct ht_str s, struct ht_r
 	return HT_OK;
 }
 
-static enum ht_status parse_line(
-	struct ht_parse *p, struct ht_str s, long line, struct ht_rules *out)
+static enum ht_status parse_line(void *self, struct ht_str s, long line)
 {
-	struct custom c = { p, line };
+	struct custom *c = self;
+	struct ht_parse *p = c->parse;
 	bool is_type = ht_str_starts(s, "OpType::"), old;
 	struct ht_rule parsed = { 0 }, *r;
 	struct ht_str name;
 	const char *colon;
 
+	c->line = line;
 	if (is_type)
 		s = (struct ht_str){ s.p + 8, s.n - 8 };
 	colon = memchr(s.p, ':', s.n);
 	if (!colon)
-		return refuse(&c, "no colon behind the name", s);
+		return refuse(c, "no colon behind the name", s);
 	name = ht_trim((struct ht_str){ s.p, (size_t)(colon - s.p) });
 	if (!name.n)
-		return refuse(&c, "no name", s);
+		return refuse(c, "no name", s);
 	HT_TRY(parse_sides(
-		&c, (struct ht_str){ colon + 1, s.n - (size_t)(colon + 1 - s.p) }, &parsed));
-	r = ht_rules_add(out, p->arena, name, is_type, line, &old);
+		c, (struct ht_str){ colon + 1, s.n - (size_t)(colon + 1 - s.p) }, &parsed));
+	r = ht_rules_add(c->rules, p->arena, name, is_type, line, &old);
 	if (old) {
 		ht_warn(p->diags, ht_at_line(p->path, line),
 			"'%.*s' stands in line %ld already, which counts", HT_STR_ARG(name),
@@ -142,14 +144,5 @@ static enum ht_status parse_line(
 
 enum ht_status ht_customize_parse(struct ht_parse *p, struct ht_str text, struct ht_rules *out)
 {
-	struct ht_lines lines = { .path = p->path, .rest = text };
-	struct ht_str line;
-	enum ht_status st;
-
-	while (ht_next_line(&lines, p->diags, &line, &st)) {
-		struct ht_str trimmed = ht_trim(line);
-		if (trimmed.n && *trimmed.p != '#')
-			HT_TRY(parse_line(p, line, lines.line, out));
-	}
-	return st;
+	return ht_each_line(p, text, parse_line, &(struct custom){ .parse = p, .rules = out });
 }

@@ -74,26 +74,29 @@ static enum ht_status parse_entry(
 	return HT_OK;
 }
 
+struct sections {
+	struct ht_parse *parse;
+	struct ht_rules *rules;
+	bool is_type;
+};
+
+static enum ht_status parse_line(void *self, struct ht_str line, long number)
+{
+	struct sections *s = self;
+
+	if (memchr(line.p, '=', line.n))
+		return parse_entry(s->parse, line, number, s->is_type, s->rules);
+	if (ht_str_is(line, "[ByNodeName]"))
+		s->is_type = false;
+	else if (ht_str_is(line, "[ByOpType]"))
+		s->is_type = true;
+	else
+		return refuse(s->parse, number, "there is no section", line,
+			"there are [ByNodeName] and [ByOpType]; an entry is NAME=MODE");
+	return HT_OK;
+}
+
 enum ht_status ht_impl_parse(struct ht_parse *p, struct ht_str text, struct ht_rules *out)
 {
-	struct ht_lines lines = { .path = p->path, .rest = text };
-	bool is_type = true;
-	struct ht_str line;
-	enum ht_status st;
-
-	while (ht_next_line(&lines, p->diags, &line, &st)) {
-		line = ht_trim(line);
-		if (!line.n || *line.p == '#')
-			continue;
-		if (memchr(line.p, '=', line.n))
-			HT_TRY(parse_entry(p, line, lines.line, is_type, out));
-		else if (ht_str_is(line, "[ByNodeName]"))
-			is_type = false;
-		else if (ht_str_is(line, "[ByOpType]"))
-			is_type = true;
-		else
-			HT_TRY(refuse(p, lines.line, "there is no section", line,
-				"there are [ByNodeName] and [ByOpType]; an entry is NAME=MODE"));
-	}
-	return st;
+	return ht_each_line(p, text, parse_line, &(struct sections){ p, out, true });
 }

@@ -15,9 +15,15 @@ static bool is_type_name(struct ht_str s)
 	return true;
 }
 
-static enum ht_status parse_line(
-	struct ht_parse *p, struct ht_str s, long line, struct ht_rules *out)
+struct keep {
+	struct ht_parse *parse;
+	struct ht_rules *rules;
+};
+
+static enum ht_status parse_line(void *self, struct ht_str s, long line)
 {
+	struct keep *k = self;
+	struct ht_parse *p = k->parse;
 	bool is_type = ht_str_starts(s, "OpType::"), old;
 
 	if (is_type)
@@ -26,7 +32,7 @@ static enum ht_status parse_line(
 		return ht_error(p->diags, HT_E_INPUT, ht_at_line(p->path, line),
 			"'%.*s' is no op type; OpType:: is followed by a name like MatMul",
 			HT_STR_ARG(s));
-	ht_rules_add(out, p->arena, s, is_type, line, &old);
+	ht_rules_add(k->rules, p->arena, s, is_type, line, &old);
 	if (old)
 		ht_warn(p->diags, ht_at_line(p->path, line), "'%.*s' stands here already",
 			HT_STR_ARG(s));
@@ -35,14 +41,5 @@ static enum ht_status parse_line(
 
 enum ht_status ht_keep_dtype_parse(struct ht_parse *p, struct ht_str text, struct ht_rules *out)
 {
-	struct ht_lines lines = { .path = p->path, .rest = text };
-	struct ht_str line;
-	enum ht_status st;
-
-	while (ht_next_line(&lines, p->diags, &line, &st)) {
-		line = ht_trim(line);
-		if (line.n && *line.p != '#')
-			HT_TRY(parse_line(p, line, lines.line, out));
-	}
-	return st;
+	return ht_each_line(p, text, parse_line, &(struct keep){ p, out });
 }
