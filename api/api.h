@@ -115,6 +115,14 @@ enum ht_status ht_compile_options_of(
 	const struct ht_compile_options *opt, struct ht_diags *d, struct ht_compile_options *out);
 const struct ht_target *ht_target_of(const struct ht_compile_options *opt, struct ht_diags *d);
 
+/* ---- calibrate.c ---- */
+
+/* What runs variants of the model for a budget; lives in `a`, as `passes` and `opt` have to.  What
+ * they say is read when the first one is run. */
+const struct ht_calibration *ht_calibrator_new(const struct ht_model *m,
+	const struct ht_pass_context *passes, const struct ht_compile_options *opt,
+	struct ht_arena *a);
+
 /* ---- certificate.c ---- */
 
 void ht_certificate_json(struct ht_buf *b, const struct ht_certificate *c);

@@ -1,6 +1,8 @@
 /* The optimal policy's account: what was compared, and what shows that nothing is cheaper. */
 #include "api/api.h"
 
+#include <math.h>
+
 static void put_hash(struct ht_buf *b, const char *key, struct ht_hash h)
 {
 	ht_printf(b, ", \"%s\": \"%016llx%016llx\"", key, (unsigned long long)h.hi,
@@ -44,6 +46,70 @@ static void put_flips_json(struct ht_buf *b, const struct ht_certificate *c)
 	ht_putc(b, ']');
 }
 
+static void put_clause_json(struct ht_buf *b, const struct ht_budget_report *r, size_t i, bool kept)
+{
+	const struct ht_budget_clause *c = r->budget->clauses ? &r->budget->clause[i] : NULL;
+
+	ht_puts(b, i ? ", {\"output\": " : "{\"output\": ");
+	ht_put_json(b, c && c->output.n ? c->output : HT_STR("*"));
+	ht_printf(b, ", \"metric\": \"%s\"", ht_metric_name(c ? c->metric : HT_METRIC_REL));
+	if (c) {
+		ht_puts(b, ", \"most\": ");
+		ht_put_double(b, c->most);
+	}
+	if (kept) {
+		ht_puts(b, ", \"measured\": ");
+		ht_put_double(b, r->kept[i]);
+	}
+	ht_putc(b, '}');
+}
+
+/* What was not modelled or not run is null; infinite, a string. */
+static void put_error_json(struct ht_buf *b, const char *key, double x)
+{
+	ht_printf(b, ", \"%s\": ", key);
+	if (x < 0)
+		ht_puts(b, "null");
+	else if (isinf(x))
+		ht_puts(b, "\"inf\"");
+	else
+		ht_put_double(b, x);
+}
+
+static void put_samples(struct ht_buf *b, const struct ht_budget *s)
+{
+	if (s->samples)
+		ht_printf(b, "%zu given samples", s->samples);
+	else
+		ht_printf(b, "%llu random samples, seed %llu",
+			(unsigned long long)(s->random ? s->random : HT_BUDGET_RANDOM),
+			(unsigned long long)(s->random ? s->seed : HT_BUDGET_SEED));
+}
+
+static void put_budget_json(struct ht_buf *b, const struct ht_budget_report *r)
+{
+	ht_puts(b, ",\n  \"budget\": {\"samples\": \"");
+	put_samples(b, r->budget);
+	ht_printf(b, "\", \"groups\": %u, \"runs\": %u,\n   \"limits\": [", r->groups, r->runs);
+	for (size_t i = 0; i < r->clauses; i++)
+		put_clause_json(b, r, i, r->budget->clauses != 0);
+	ht_puts(b, "],\n   \"chosen\": ");
+	if (r->budget->clauses)
+		ht_printf(b, "%zu", r->chosen);
+	else
+		ht_puts(b, "null");
+	ht_printf(b, ", \"whole\": %s,\n   \"frontier\": [", r->whole ? "true" : "false");
+	for (size_t i = 0; i < r->points; i++) {
+		const struct ht_frontier_entry *e = &r->point[i];
+		ht_printf(b, "%s{\"price_ps\": %lld, \"low_nodes\": %zu", i ? ",\n    " : "\n    ",
+			(long long)e->price, e->low);
+		put_error_json(b, "error", e->error);
+		put_error_json(b, "measured", e->measured);
+		ht_putc(b, '}');
+	}
+	ht_puts(b, "]}");
+}
+
 void ht_certificate_json(struct ht_buf *b, const struct ht_certificate *c)
 {
 	ht_puts(b, ",\n \"certificate\": {\n  \"costs\": {\"table\": ");
@@ -65,6 +131,8 @@ void ht_certificate_json(struct ht_buf *b, const struct ht_certificate *c)
 	put_alternatives_json(b, c);
 	if (c->flips)
 		put_flips_json(b, c);
+	if (c->budget)
+		put_budget_json(b, c->budget);
 	ht_putc(b, '}');
 }
 
@@ -72,6 +140,47 @@ static void put_ms(struct ht_buf *b, int64_t ps)
 {
 	ht_put_fixed(b, (double)ps / 1e9, 6);
 	ht_puts(b, " ms");
+}
+
+static void put_error(struct ht_buf *b, const char *what, double x)
+{
+	if (x < 0)
+		return;
+	ht_printf(b, ", %s ", what);
+	if (isinf(x))
+		ht_puts(b, "infinite");
+	else
+		ht_put_float(b, (float)x);
+}
+
+static void put_budget_text(struct ht_buf *b, const struct ht_budget_report *r)
+{
+	const char *unit = r->budget->clauses ? "of the budget" : "rel";
+
+	for (size_t i = 0; i < r->points; i++) {
+		const struct ht_frontier_entry *e = &r->point[i];
+		ht_puts(b, "frontier: ");
+		put_ms(b, e->price);
+		ht_printf(b, ", %zu nodes low", e->low);
+		put_error(b, "error by the model", e->error);
+		put_error(b, "measured", e->measured);
+		ht_printf(b, " %s%s\n", unit,
+			r->budget->clauses && i == r->chosen ? " (chosen)" : "");
+	}
+	for (size_t i = 0; i < r->budget->clauses; i++) {
+		const struct ht_budget_clause *c = &r->budget->clause[i];
+		ht_printf(b, "budget: %.*s%s%s ", HT_STR_ARG(c->output), c->output.n ? ":" : "",
+			ht_metric_name(c->metric));
+		ht_put_double(b, r->kept[i]);
+		ht_puts(b, " measured, ");
+		ht_put_double(b, c->most);
+		ht_puts(b, " allowed\n");
+	}
+	ht_printf(b, "errors: %u runs beside float32 on ", r->runs);
+	put_samples(b, r->budget);
+	if (r->groups)
+		ht_printf(b, "; sensitivities of %u groups of nodes", r->groups);
+	ht_putc(b, '\n');
 }
 
 void ht_certificate_text(struct ht_buf *b, const struct ht_certificate *c)
@@ -94,7 +203,11 @@ void ht_certificate_text(struct ht_buf *b, const struct ht_certificate *c)
 			ht_printf(b, ", refused: %.*s", HT_STR_ARG(a->refused));
 		ht_putc(b, '\n');
 	}
-	ht_printf(b, "%.*s is cheapest by %.*s: ", HT_STR_ARG(c->winner), HT_STR_ARG(c->costs));
+	if (c->budget)
+		put_budget_text(b, c->budget);
+	ht_printf(b, "%.*s is cheapest%s by %.*s: ", HT_STR_ARG(c->winner),
+		c->budget && c->budget->budget->clauses ? " that keeps the budget" : "",
+		HT_STR_ARG(c->costs));
 	put_ms(b, c->price);
 	ht_puts(b, "; for the fusion of the last iterate no assignment costs less than ");
 	put_ms(b, c->bound);

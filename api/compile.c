@@ -149,6 +149,7 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 	if (!l->passes.target)
 		return HT_E_USAGE;
 	HT_TRY(conv_method_of(opt, d, &l->passes.conv_method));
+	l->passes.calibration = ht_calibrator_new(m, &l->passes, opt, &w->arena);
 	HT_TRY(paint(m, l, stop_after, &stopped));
 	if (ht_policy_paints(l->passes.policy) && upto == HT_UPTO_PRECISION)
 		return HT_OK;

@@ -174,6 +174,11 @@ enum ht_status npz_load(struct npz *z, const char *key, struct array *out);
 enum ht_status npz_save(struct cli *c, const char *path, const char *const *name,
 	const struct ht_array *a, size_t n, bool widen);
 
+/* ---- samples.c: calibration samples ---- */
+
+/* The value of the option samples: files, or how many random ones. */
+enum ht_status set_samples(struct cli *c, struct ht_policy *p, const char *value);
+
 /* ---- literal.c: inputs written on the command line ---- */
 
 void fill_random(struct array *a, uint64_t seed); /* floats in [-1, 1), integers 0 or 1 */

@@ -166,7 +166,9 @@ static enum ht_status set_all(struct cli *c, struct ht_policy *p)
 		if (!strcmp(c->setting[i].name, "lenient"))
 			st = ht_policy_set(p, "lenient", c->setting[i].value, c->diags);
 	for (size_t i = 0; st == HT_OK && i < c->settings; i++)
-		st = ht_policy_set(p, c->setting[i].name, c->setting[i].value, c->diags);
+		st = !strcmp(c->setting[i].name, "samples")
+			     ? set_samples(c, p, c->setting[i].value)
+			     : ht_policy_set(p, c->setting[i].name, c->setting[i].value, c->diags);
 	/* The other verbs hand it to the compiler. */
 	if (st == HT_OK && c->verb->bit & (EXPLAIN | CONVERT) && option(c, OPTION_TARGET, NULL))
 		st = ht_policy_set(p, "cost_target", option(c, OPTION_TARGET, NULL), c->diags);

@@ -33,8 +33,10 @@ struct ht_pass_context {
 		*imported; /* the graph before any pass, for names; NULL: not at hand */
 	struct ht_decisions *decisions;             /* out: what the precision pass decided */
 	const struct ht_variable_source *variables; /* for freeze; NULL: there is no checkpoint */
-	bool keep_variables; /* freeze leaves them alone: for looking at graphs that train */
-	bool verify;         /* run the verifier before the first and after each pass */
+	const struct ht_calibration
+		*calibration; /* passes/precision/optimal/budget.h; NULL: none */
+	bool keep_variables;  /* freeze leaves them alone: for looking at graphs that train */
+	bool verify;          /* run the verifier before the first and after each pass */
 	enum ht_conv_method conv_method;
 };
 

@@ -146,6 +146,10 @@ HT_API enum ht_status ht_policy_new(const char *name, struct ht_diags *d, struct
  * and whether the graph has what they name, shows when the policy is used. */
 HT_API enum ht_status ht_policy_set(
 	struct ht_policy *p, const char *key, const char *value, struct ht_diags *d);
+/* A calibration sample for the option budget: `n` arrays, `name` each an input.  Copies them.  `where`:
+ * what to call the sample in messages; NULL: its number.  Samples take the place of random ones. */
+HT_API enum ht_status ht_policy_add_sample(struct ht_policy *p, const char *where,
+	const char *const *name, const struct ht_array *a, size_t n, struct ht_diags *d);
 /* The policy in force. */
 HT_API const char *ht_policy_name(const struct ht_policy *p);
 HT_API void ht_policy_free(struct ht_policy *p);

@@ -254,6 +254,21 @@ static enum ht_status set_priced_node(struct setting *s)
 	return HT_OK;
 }
 
+static enum ht_status set_budget(struct setting *s)
+{
+	return ht_budget_parse(&s->p->budget, s->value, &s->p->arena, s->d);
+}
+
+static enum ht_status set_frontier(struct setting *s)
+{
+	return read_bool(s, &s->p->budget.frontier);
+}
+
+static enum ht_status set_samples(struct setting *s)
+{
+	return ht_samples_parse(&s->p->budget, s->value, s->d);
+}
+
 static const struct {
 	const char *key;
 	enum ht_status (*set)(struct setting *s);
@@ -261,6 +276,7 @@ static const struct {
 	{ "allow_hf32", set_hf32 },
 	{ "allowlist_add", set_grappler },
 	{ "allowlist_remove", set_grappler },
+	{ "budget", set_budget },
 	{ "clearlist_add", set_grappler },
 	{ "clearlist_remove", set_grappler },
 	{ "cost_table", set_cost_table },
@@ -268,6 +284,7 @@ static const struct {
 	{ "customize_dtypes", set_customize },
 	{ "denylist_add", set_grappler },
 	{ "denylist_remove", set_grappler },
+	{ "frontier", set_frontier },
 	{ "fusion_switch_file", set_fusion_switch },
 	{ "graph_run_mode", set_run_mode },
 	{ "grappler_level", set_grappler },
@@ -284,6 +301,7 @@ static const struct {
 	{ "precision_mode_v2", set_mode_v2 },
 	{ "priced_node", set_priced_node },
 	{ "profile", set_profile },
+	{ "samples", set_samples },
 };
 
 enum ht_status ht_policy_option(

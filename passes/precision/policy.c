@@ -199,6 +199,22 @@ static enum ht_status check_grappler(const struct ht_policy *p, struct ht_diags 
 		p->grappler.option, k->name);
 }
 
+static enum ht_status check_budget(const struct ht_policy *p, struct ht_diags *d)
+{
+	const struct ht_budget *b = &p->budget;
+	const char *option = b->clauses ? "budget" : b->frontier ? "frontier" : "samples";
+
+	if (!ht_budget_asked(b) && !b->random && !b->samples)
+		return HT_OK;
+	if (ht_policy_effective(p)->decide != ht_optimal_decide)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "%s is for policy optimal, not '%s'",
+			option, ht_policy_effective(p)->name);
+	if (!ht_budget_asked(b))
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"samples have no effect without budget or frontier");
+	return HT_OK;
+}
+
 /* A painter takes no rules, and another system's rule has lists of its own. */
 static enum ht_status check_readers(const struct ht_policy *p, struct ht_diags *d)
 {
@@ -224,6 +240,7 @@ enum ht_status ht_policy_check(const struct ht_policy *p, struct ht_diags *d)
 	HT_TRY(check_mixlist(p, d));
 	HT_TRY(check_customize(p, d));
 	HT_TRY(check_machine(p, d));
+	HT_TRY(check_budget(p, d));
 	if (p->rules[HT_RULES_CHOSEN].option && !p->select_impl)
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
 			"optypelist_for_implmode: op_select_implmode must be set too");

@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "passes/precision/grappler/options.h"
+#include "passes/precision/optimal/budget.h"
 
 struct ht_costs;
 struct ht_target;
@@ -185,6 +186,7 @@ struct ht_policy {
 	/* Of policy optimal: */
 	const struct ht_costs *costs;        /* in place of the target's; NULL: none */
 	const struct ht_target *cost_target; /* in place of the one compiled for; NULL: that one */
+	struct ht_budget budget;
 	const char *priced; /* the node whose other types are to be priced; "*": all; NULL: none */
 };
 /* `name` NULL: options or graph_run_mode tell.  HT_E_USAGE with near names when there is none.

@@ -19,6 +19,7 @@ static enum ht_status decide(struct ht_precision *p, struct ht_graph *g)
 		ht_columns_build(p, n, &p->choice[n->id]);
 	HT_TRY(ht_customize_apply(p));
 	kind->decide(p);
+	HT_TRY(p->status);
 	ht_impl_decide(p, p->decisions);
 	ht_precision_rewrite(p, p->decisions);
 	if (kind->finish)
@@ -89,6 +90,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 		.policy = c->policy,
 		.target = c->target ? c->target : ht_target_host(),
 		.decisions = out,
+		.calibration = c->calibration,
 	};
 	const struct ht_policy_kind *kind;
 

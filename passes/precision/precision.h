@@ -182,6 +182,8 @@ struct ht_precision {
 	struct ht_map offers;            /* op and dtypes → struct ht_offer */
 	const struct ht_graph *imported; /* before any pass; may be `graph` */
 	struct ht_resolved rules[HT_RULE_SETS];
+	const struct ht_calibration *calibration; /* NULL: nothing can be run */
+	enum ht_status status;                    /* of a policy that may fail */
 };
 
 void ht_units_build(struct ht_precision *p);
@@ -309,6 +311,24 @@ struct ht_flip {
 	enum ht_dtype to;
 	int64_t price; /* picoseconds more; -1: it must not have the type */
 };
+/* A point of the frontier of price against error.  Errors are fractions of the budget. */
+struct ht_frontier_entry {
+	int64_t price;   /* picoseconds a run, fused as it would be */
+	double error;    /* by the model of measured sensitivities; -1: not modelled */
+	double measured; /* -1: not run */
+	size_t low;      /* nodes in low precision */
+};
+struct ht_budget_report {
+	const struct ht_budget *budget;
+	size_t clauses; /* at least 1: without a budget `rel` of all outputs */
+	double *kept;   /* by clause: the error measured of what was chosen */
+	double *measured;
+	struct ht_frontier_entry *point; /* the cheapest first */
+	size_t points, chosen;
+	bool whole;      /* the frontier has no more points on its hull */
+	uint32_t groups; /* of nodes whose sensitivity was measured; 0: it did not have to be */
+	uint32_t runs;   /* variants compiled and run beside float32 */
+};
 /* Why nothing is cheaper: the bound holds for every assignment under the cost table of the last
  * iterate, whose costs the hash names. */
 struct ht_certificate {
@@ -324,6 +344,7 @@ struct ht_certificate {
 	size_t alternatives, alternative_cap;
 	struct ht_flip *flip;
 	size_t flips, flip_cap;
+	struct ht_budget_report *budget; /* NULL: none was asked for */
 };
 
 /* In the order of the graph.  Lives in `arena`, which the caller sets. */

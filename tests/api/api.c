@@ -348,6 +348,45 @@ static void runs(const char *path)
 	ht_diags_free(d);
 }
 
+/* Budgets by the interface: samples are copied; what does not fit an input shows when it is run. */
+static void budgets(const char *path)
+{
+	static const int64_t dim[] = { 1, 4 }, other[] = { 2, 4 };
+	static const char *const x = "x", *const u = "u";
+	float data[8] = { 1, -2, 3, 4, 5, 6, 7, 8 };
+	struct ht_array a = { data, 4 * sizeof *data, HT_F32, 2, dim };
+	struct ht_diags *d = ht_diags_new();
+	struct ht_bytes b;
+	struct ht_model *m;
+	struct ht_policy *p;
+
+	CHECK(ht_model_load(path, NULL, d, &m) == HT_OK);
+	CHECK(ht_policy_new("optimal", d, &p) == HT_OK);
+	CHECK(ht_policy_set(p, "budget", "y:rel<1", d) == HT_E_USAGE);
+	CHECK(ht_policy_set(p, "budget", "y:rel<=1e-3,top:abs<=0", d) == HT_OK);
+	CHECK(ht_policy_set(p, "samples", "a.npz", d) == HT_E_USAGE);
+	CHECK(ht_policy_add_sample(p, NULL, &x, &a, 1, d) == HT_OK);
+	data[0] = 100;
+	CHECK(ht_explain(m, p, HT_FORMAT_JSON, d, &b) == HT_OK);
+	CHECK(b.p && strstr(b.p, "\"samples\": \"1 given samples\""));
+	CHECK(b.p && strstr(b.p, "\"measured\": 0"));
+	ht_bytes_free(&b);
+	a.bytes--;
+	CHECK(ht_policy_add_sample(p, NULL, &x, &a, 1, d) == HT_E_INPUT);
+	a.bytes = 8 * sizeof *data;
+	a.dim = other;
+	CHECK(ht_policy_add_sample(p, "odd", &x, &a, 1, d) == HT_OK);
+	CHECK(ht_explain(m, p, HT_FORMAT_JSON, d, &b) == HT_E_INPUT);
+	ht_policy_free(p);
+	CHECK(ht_policy_new("optimal", d, &p) == HT_OK);
+	CHECK(ht_policy_set(p, "budget", "rel<=1", d) == HT_OK);
+	CHECK(ht_policy_add_sample(p, "odd", &u, &a, 1, d) == HT_OK);
+	CHECK(ht_explain(m, p, HT_FORMAT_JSON, d, &b) == HT_E_INPUT);
+	ht_policy_free(p);
+	ht_model_free(m);
+	ht_diags_free(d);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2) {
@@ -360,6 +399,7 @@ int main(int argc, char **argv)
 	options();
 	configurations();
 	runs(argv[1]);
+	budgets(argv[1]);
 	if (failures)
 		fprintf(stderr, "%d claims do not hold\n", failures);
 	return failures != 0;

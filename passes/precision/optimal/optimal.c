@@ -5,6 +5,7 @@
  * repeats (MAX_ITERATES at most).  Every iterate, all of float32 and each painting policy is written
  * out, fused and priced as a whole; the cheapest that safety allows wins. */
 #include "passes/precision/optimal/optimal.h"
+#include "passes/precision/optimal/walk.h"
 
 #include <string.h>
 
@@ -19,6 +20,7 @@ struct optimal {
 	struct ht_assignment solution;
 	struct ht_trial trial;
 	const struct ht_column **taken, **best; /* by node id: the column it takes, or NULL */
+	const struct ht_column **before; /* the cheapest without a budget; NULL: there is none */
 	size_t taken_bytes;
 	struct ht_certificate *certificate;
 	struct ht_str winner;
@@ -256,6 +258,9 @@ static const char *rule_of(struct optimal *o, const struct ht_node *n)
 		return "keeps its dtype: not float32 in the graph, or without another kernel";
 	if (best && best != ht_label_column(o->p, n, HT_LABEL_F32))
 		return "low precision is cheapest";
+	if (o->before && o->before[n->id] &&
+		o->before[n->id] != ht_label_column(o->p, n, HT_LABEL_F32))
+		return "float32 by the error budget";
 	return o->safety.why[n->id] ? o->safety.why[n->id] : "float32 is cheapest";
 }
 
@@ -323,6 +328,25 @@ static void price_flips(struct optimal *o)
 	}
 }
 
+static enum ht_status keep_budget(struct optimal *o)
+{
+	struct ht_certificate *c = o->certificate;
+	const struct ht_frontier_entry *e;
+
+	if (!ht_budget_asked(&o->p->policy->budget))
+		return HT_OK;
+	c->budget = HT_NEW(o->p->decisions->arena, struct ht_budget_report);
+	o->before = HT_NEW_ARRAY(o->p->arena, const struct ht_column *, o->p->graph->ids);
+	memcpy(o->before, o->best, o->taken_bytes);
+	HT_TRY(ht_budget_walk(o->p, &o->pricing, &o->safety, o->best, c->budget));
+	if (!c->budget->budget->clauses || !memcmp(o->before, o->best, o->taken_bytes))
+		return HT_OK;
+	e = &c->budget->point[c->budget->chosen];
+	c->winner = HT_STR("the frontier");
+	c->price = e->price;
+	return HT_OK;
+}
+
 void ht_optimal_decide(struct ht_precision *p)
 {
 	const struct ht_target *target =
@@ -346,6 +370,7 @@ void ht_optimal_decide(struct ht_precision *p)
 		else if (is_painting(k))
 			decide(&o, k);
 	certify(&o);
+	p->status = keep_budget(&o);
 	price_flips(&o);
 	for (struct ht_node *n = p->graph->first; n; n = n->next)
 		take(&o, n);

@@ -1,0 +1,389 @@
+/* Running variants of a model on calibration samples, for budgets of error.
+ *
+ * A variant is what the precision pass made of the model's graph; the passes behind it, lowering and
+ * code generation are those of ht_compile().  Code is for the machine that runs it, whatever the
+ * target is: low precision means the same numbers on each. */
+#include "api/api.h"
+
+#include <math.h>
+#include <string.h>
+
+struct ht_calibrator {
+	struct ht_calibration calibration;
+	const struct ht_pass_context *passes; /* of the lowering */
+	const struct ht_model *model;
+	const struct ht_compile_options *opt;
+	const struct ht_backend *backend;
+	struct ht_arena arena; /* holds what follows; filled by the first run */
+	struct ht_array **in;  /* by sample, by input of the program */
+	size_t samples;
+	double ***want; /* by sample, by output: elements */
+};
+
+/* A variant in the making. */
+struct variant {
+	struct ht_calibrator *c;
+	struct ht_graph *graph;
+	bool reference;
+	double *error;
+	struct ht_program *program;
+	struct ht_context *context;
+	struct ht_work *w;
+	struct ht_array *out;
+};
+
+static struct ht_diags *diags_of(const struct ht_calibrator *c)
+{
+	return c->passes->diags;
+}
+
+static const struct ht_budget *budget_of(const struct ht_calibrator *c)
+{
+	return &c->passes->policy->budget;
+}
+
+/* ---- samples ---- */
+
+static uint64_t next(uint64_t *state)
+{
+	uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+	return x ^ x >> 31;
+}
+
+/* Floats in [-1, 1); integers are 0 or 1, since they may be indices. */
+static void fill_random(void *data, const struct ht_value_info *v, uint64_t seed)
+{
+	size_t size = ht_dtype_bytes(v->dtype), n = size ? v->bytes / size : 0;
+	uint64_t state = seed;
+
+	for (size_t i = 0; i < n; i++) {
+		uint64_t r = next(&state);
+		float x = (float)((double)(r >> 11) * 0x1p-52 - 1);
+		char *p = (char *)data + i * size;
+		if (v->dtype == HT_F32)
+			memcpy(p, &x, sizeof x);
+		else if (v->dtype == HT_F64)
+			memcpy(p, &(double){ (double)x }, sizeof(double));
+		else if (v->dtype == HT_F16 || v->dtype == HT_BF16)
+			ht_narrow(&x, v->dtype, p, 1);
+		else
+			*p = (char)(r & 1); /* of any width: little-endian */
+	}
+}
+
+static const void *default_of(const struct ht_calibrator *c, const struct ht_value_info *v)
+{
+	for (size_t i = 0; i < c->model->inputs; i++) {
+		const struct ht_value_info *from = &c->model->input[i];
+		if (from->value && !strcmp(from->name, v->name) && from->bytes == v->bytes)
+			return from->value;
+	}
+	return NULL;
+}
+
+/* Its default, or random. */
+static struct ht_array made_input(
+	struct ht_calibrator *c, const struct ht_value_info *v, uint64_t seed)
+{
+	struct ht_array a = { NULL, v->bytes, v->dtype, v->rank,
+		ht_shape_make(&c->arena, v->rank, v->dim).dim };
+	const void *value = default_of(c, v);
+
+	a.data = ht_alloc(&c->arena, v->bytes + 1);
+	if (value)
+		memcpy(a.data, value, v->bytes);
+	else
+		fill_random(a.data, v, seed);
+	return a;
+}
+
+/* The array that a sample has for an input; NULL: none. */
+static struct ht_tensor *find_value(const struct ht_sample *s, const char *name, size_t inputs)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (ht_str_is(s->name[i], name) || (!s->name[i].n && s->n == 1 && inputs == 1))
+			return s->value[i];
+	return NULL;
+}
+
+static enum ht_status check_names(
+	struct ht_calibrator *c, const struct ht_sample *s, const struct ht_program *p)
+{
+	size_t n = ht_program_inputs(p);
+
+	for (size_t i = 0; i < s->n; i++) {
+		bool found = !s->name[i].n && s->n == 1 && n == 1;
+		for (size_t j = 0; j < n && !found; j++)
+			found = ht_str_is(s->name[i], p->input[j].name);
+		if (!found)
+			return ht_error(diags_of(c), HT_E_INPUT, HT_NOWHERE,
+				"samples: %.*s: %s'%.*s'; the model has %zu inputs, the first is '%s'",
+				HT_STR_ARG(s->where),
+				s->name[i].n ? "there is no input " : "which input is it for? ",
+				HT_STR_ARG(s->name[i]), n, n ? p->input[0].name : "");
+	}
+	return HT_OK;
+}
+
+static enum ht_status given_sample(struct ht_calibrator *c, const struct ht_sample *s,
+	const struct ht_program *p, struct ht_array *in)
+{
+	HT_TRY(check_names(c, s, p));
+	for (size_t i = 0; i < ht_program_inputs(p); i++) {
+		const struct ht_value_info *v = &p->input[i];
+		const struct ht_tensor *t = find_value(s, v->name, ht_program_inputs(p));
+		if (!t && !default_of(c, v))
+			return ht_error(diags_of(c), HT_E_INPUT, HT_NOWHERE,
+				"samples: %.*s has nothing for input '%s'", HT_STR_ARG(s->where),
+				v->name);
+		in[i] = t ? (struct ht_array){ (void *)(uintptr_t)t->blob->p, t->blob->n, t->dtype,
+			t->shape.rank, t->shape.dim }
+			  : made_input(c, v, 0);
+		/* Two bytes of unknown meaning are what the input wants. */
+		if (t && t->dtype == HT_U16 && v->dtype == HT_BF16)
+			in[i].dtype = HT_BF16;
+	}
+	return HT_OK;
+}
+
+static enum ht_status make_samples(struct ht_calibrator *c, const struct ht_program *p)
+{
+	const struct ht_budget *b = budget_of(c);
+	uint64_t seed = b->random ? b->seed : HT_BUDGET_SEED;
+	const struct ht_sample *s = b->sample;
+
+	c->samples = b->samples ? b->samples : b->random ? b->random : HT_BUDGET_RANDOM;
+	if (!b->samples)
+		ht_note(diags_of(c), HT_NOWHERE,
+			"errors are measured on %zu random samples, seed %llu", c->samples,
+			(unsigned long long)seed);
+	c->in = HT_NEW_ARRAY(&c->arena, struct ht_array *, c->samples);
+	c->want = HT_NEW_ARRAY(&c->arena, double **, c->samples);
+	for (size_t i = 0; i < c->samples; i++) {
+		c->in[i] = HT_NEW_ARRAY(&c->arena, struct ht_array, ht_program_inputs(p));
+		c->want[i] = HT_NEW_ARRAY(&c->arena, double *, ht_program_outputs(p));
+		for (size_t j = 0; j < ht_program_inputs(p) && !b->samples; j++)
+			c->in[i][j] = made_input(c, &p->input[j], (seed * 1000003 + i) * 1009 + j);
+		if (b->samples)
+			HT_TRY(given_sample(c, s, p, c->in[i]));
+		s = s ? s->next : NULL;
+	}
+	return HT_OK;
+}
+
+/* Every clause is about an output of floats, or about all outputs. */
+static enum ht_status check_clauses(struct ht_calibrator *c, const struct ht_program *p)
+{
+	const struct ht_budget *b = budget_of(c);
+	size_t n = ht_program_outputs(p);
+	struct ht_str *names = HT_NEW_ARRAY(&c->arena, struct ht_str, n), near[3];
+
+	for (size_t i = 0; i < n; i++)
+		names[i] = ht_str(p->output[i].name);
+	for (size_t i = 0; i < b->clauses; i++) {
+		struct ht_str output = b->clause[i].output;
+		size_t j = 0;
+		while (j < n && !ht_str_eq(output, names[j]))
+			j++;
+		if (!output.n || j < n)
+			continue;
+		if (!ht_near_names(output, names, n, near))
+			near[0] = n ? names[0] : (struct ht_str){ 0 };
+		return ht_error(diags_of(c), HT_E_USAGE, HT_NOWHERE,
+			"budget: there is no output '%.*s'; did you mean '%.*s'?",
+			HT_STR_ARG(output), HT_STR_ARG(near[0]));
+	}
+	return HT_OK;
+}
+
+/* ---- errors ---- */
+
+static double element(const struct ht_array *a, size_t i)
+{
+	const char *p = (const char *)a->data + i * ht_dtype_bytes(a->dtype);
+	float f = 0;
+
+	switch (a->dtype) {
+	case HT_F64:
+		return ht_load_f64(p, 0);
+	case HT_I64:
+	case HT_U64:
+		return (double)ht_load_i64(p, 0);
+	case HT_I32:
+	case HT_U32:
+		return ht_load_i32(p, 0);
+	case HT_I16:
+	case HT_U16:
+		return ht_load_i16(p, 0);
+	case HT_F32:
+		return ht_load_f32(p, 0);
+	case HT_F16:
+	case HT_BF16:
+		ht_widen(p, a->dtype, &f, 1);
+		return f;
+	default:
+		return *p;
+	}
+}
+
+static double *as_doubles(const struct ht_array *a, struct ht_arena *arena, size_t *n)
+{
+	size_t size = ht_dtype_bytes(a->dtype);
+	double *x;
+
+	*n = size ? a->bytes / size : 0;
+	x = HT_NEW_ARRAY(arena, double, *n);
+	for (size_t i = 0; i < *n; i++)
+		x[i] = element(a, i);
+	return x;
+}
+
+static double error_of(const double *a, const double *b, size_t n, enum ht_metric metric)
+{
+	double most = 0, largest = 0, squares = 0, own = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		double d = fabs(a[i] - b[i]);
+		if (a[i] == b[i] || (isnan(a[i]) && isnan(b[i])))
+			d = 0;
+		if (!isfinite(d))
+			return INFINITY;
+		most = d > most ? d : most;
+		squares += d * d;
+		if (isfinite(b[i])) {
+			largest = fabs(b[i]) > largest ? fabs(b[i]) : largest;
+			own += b[i] * b[i];
+		}
+	}
+	if (metric == HT_METRIC_ABS || !(most > 0))
+		return most;
+	if (metric == HT_METRIC_RMS)
+		return own > 0 ? sqrt(squares / own) : INFINITY;
+	return largest > 0 ? most / largest : INFINITY;
+}
+
+static void compare(struct variant *v, size_t sample, size_t output)
+{
+	static const struct ht_budget_clause all = { .metric = HT_METRIC_REL };
+	const struct ht_budget *b = budget_of(v->c);
+	const char *name = v->program->output[output].name;
+	size_t n;
+	const double *got = as_doubles(&v->out[output], &v->w->arena, &n);
+
+	for (size_t i = 0; i < (b->clauses ? b->clauses : 1); i++) {
+		const struct ht_budget_clause *clause = b->clauses ? &b->clause[i] : &all;
+		double e;
+		if (clause->output.n && !ht_str_is(clause->output, name))
+			continue;
+		e = error_of(got, v->c->want[sample][output], n, clause->metric);
+		v->error[i] = e > v->error[i] ? e : v->error[i];
+	}
+}
+
+/* ---- one variant ---- */
+
+static enum ht_status build(struct variant *v)
+{
+	struct ht_calibrator *c = v->c;
+	struct ht_pass_context passes = *c->passes;
+	struct ht_decisions unwanted = { .arena = &v->w->arena };
+	struct ht_phases phases = { 0 };
+	struct ht_plan *plan;
+
+	passes.scratch = &v->w->scratch;
+	passes.target = ht_target_host();
+	passes.entry = v->graph->entries;
+	passes.decisions = &unwanted;
+	passes.verify = false;
+	HT_TRY(ht_run_passes(v->graph, ht_pipeline_painted, NULL, &passes));
+	HT_TRY(ht_run_passes(v->graph, ht_pipeline_layout, NULL, &passes));
+	HT_TRY(ht_lower(v->graph, &passes, &v->w->arena, &plan));
+	v->program->backend = c->backend;
+	return ht_program_build(
+		v->program, v->graph, plan, passes.target, c->opt->threads, &phases, diags_of(c));
+}
+
+static enum ht_status run_samples(struct variant *v)
+{
+	struct ht_program *p = v->program;
+	struct ht_calibrator *c = v->c;
+	size_t outs = ht_program_outputs(p), n;
+
+	v->out = HT_NEW_ARRAY(&v->w->arena, struct ht_array, outs);
+	for (size_t i = 0; i < outs; i++)
+		v->out[i] = (struct ht_array){ ht_alloc(&v->w->arena, p->output[i].bytes + 64),
+			p->output[i].bytes, p->output[i].dtype, p->output[i].rank,
+			p->output[i].dim };
+	for (size_t s = 0; s < c->samples; s++) {
+		HT_TRY(ht_context_run(
+			v->context, c->in[s], ht_program_inputs(p), v->out, outs, diags_of(c)));
+		for (size_t i = 0; i < outs; i++)
+			if (v->reference)
+				c->want[s][i] = as_doubles(&v->out[i], &c->arena, &n);
+			else
+				compare(v, s, i);
+	}
+	return HT_OK;
+}
+
+static enum ht_status run_variant(void *arg)
+{
+	struct variant *v = arg;
+	struct ht_calibrator *c = v->c;
+	size_t clauses = budget_of(c)->clauses ? budget_of(c)->clauses : 1;
+
+	HT_TRY(build(v));
+	HT_TRY(ht_context_new(v->program, NULL, diags_of(c), &v->context));
+	if (v->reference) {
+		HT_TRY(check_clauses(c, v->program));
+		HT_TRY(make_samples(c, v->program));
+	} else {
+		memset(v->error, 0, clauses * sizeof *v->error);
+	}
+	return run_samples(v);
+}
+
+static enum ht_status run(void *self, struct ht_graph *g, bool reference, double *error)
+{
+	struct ht_calibrator *c = self;
+	struct ht_work w;
+	struct variant v = { .c = c, .graph = g, .reference = reference, .error = error, .w = &w };
+	enum ht_status st;
+
+	HT_TRY(ht_backend_load(c->opt->backend, diags_of(c), &c->backend));
+	v.program = ht_sys_alloc(sizeof *v.program);
+	if (reference)
+		ht_arena_init(&c->arena, &w.unwind);
+	if (!v.program)
+		return ht_error(diags_of(c), HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+	ht_work_init(&w);
+	ht_arena_init(&v.program->arena, &w.unwind);
+	st = ht_guarded(&w.unwind, run_variant, &v, diags_of(c));
+	ht_context_free(v.context);
+	ht_work_release(&w);
+	v.program->arena.unwind = NULL;
+	c->arena.unwind = NULL;
+	ht_program_free(v.program);
+	return st;
+}
+
+static void release(void *arena)
+{
+	ht_arena_release(arena);
+}
+
+const struct ht_calibration *ht_calibrator_new(const struct ht_model *m,
+	const struct ht_pass_context *passes, const struct ht_compile_options *opt,
+	struct ht_arena *a)
+{
+	struct ht_calibrator *c = HT_NEW(a, struct ht_calibrator);
+
+	*c = (struct ht_calibrator){
+		.calibration = { run, c }, .model = m, .passes = passes, .opt = opt
+	};
+	ht_arena_defer(a, release, &c->arena);
+	return &c->calibration;
+}
