@@ -224,6 +224,7 @@ enum ht_status ht_program_build(struct ht_program *p, struct ht_graph *g, struct
 	p->input = describe(&b, HT_PLAN_INPUT, p->rt.inputs, NULL);
 	p->output = describe(&b, HT_PLAN_OUTPUT, p->rt.outputs, g->entries->outputs);
 	p->info.arena_bytes = plan->arena_bytes;
+	p->info.live_bytes = plan->live_bytes;
 	p->info.scratch_bytes = plan->scratch_bytes;
 	p->info.steps = (size_t)plan->steps;
 	p->info.kernels = (size_t)plan->kernels;

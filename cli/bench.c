@@ -160,9 +160,11 @@ static void put_json(struct cli *c, const struct ht_program_info *p, const struc
 		text_printf(t, "%s\"%s\": %.6g", i ? ", " : "", p->phase[i].name,
 			(double)p->phase[i].ns / 1e6);
 	text_printf(t,
-		"},\n \"weight_bytes\": %zu,\n \"arena_bytes\": %zu,\n \"code_bytes\": %zu,\n"
-		" \"steps\": %zu,\n \"kernels\": %zu,\n \"peak_rss_bytes\": %zu",
-		p->weight_bytes, p->arena_bytes, p->code_bytes, p->steps, p->kernels, peak_rss());
+		"},\n \"weight_bytes\": %zu,\n \"arena_bytes\": %zu,\n \"live_bytes\": %zu,\n"
+		" \"code_bytes\": %zu,\n \"steps\": %zu,\n \"kernels\": %zu,\n"
+		" \"peak_rss_bytes\": %zu",
+		p->weight_bytes, p->arena_bytes, p->live_bytes, p->code_bytes, p->steps, p->kernels,
+		peak_rss());
 }
 
 static void put_text(const struct ht_program_info *p, const struct samples *m, struct text *t)
@@ -177,8 +179,8 @@ static void put_text(const struct ht_program_info *p, const struct samples *m, s
 		total += p->phase[i].ns;
 	}
 	text_printf(t, "  total %.4g ms\n", (double)total / 1e6);
-	text_printf(t, "memory    weights %zu  arena %zu  code %zu  peak %zu bytes\n",
-		p->weight_bytes, p->arena_bytes, p->code_bytes, peak_rss());
+	text_printf(t, "memory    weights %zu  arena %zu (%zu live)  code %zu  peak %zu bytes\n",
+		p->weight_bytes, p->arena_bytes, p->live_bytes, p->code_bytes, peak_rss());
 	text_printf(t, "program   %zu steps  %zu kernels  policy %s  target %s\n", p->steps,
 		p->kernels, p->policy, p->target);
 }

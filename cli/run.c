@@ -158,8 +158,10 @@ static enum ht_status report(
 		text_json(&t, c->model);
 		text_printf(&t,
 			",\n \"policy\": \"%s\",\n \"target\": \"%s\",\n \"float_nodes\": %zu,\n"
-			" \"low_nodes\": %zu,\n \"casts\": %zu,\n ",
-			info.policy, info.target, info.float_nodes, info.low_nodes, info.casts);
+			" \"low_nodes\": %zu,\n \"casts\": %zu,\n \"arena_bytes\": %zu,\n"
+			" \"live_bytes\": %zu,\n ",
+			info.policy, info.target, info.float_nodes, info.low_nodes, info.casts,
+			info.arena_bytes, info.live_bytes);
 		text_without_effect(&t, &info);
 		text_printf(&t, ",\n \"outputs\": [");
 	}

@@ -103,6 +103,7 @@ struct ht_plan {
 	const struct ht_kernel **kernel; /* distinct ones */
 	int32_t kernels;
 	size_t arena_bytes, scratch_bytes; /* scratch: per thread */
+	size_t live_bytes; /* that are in use at once at most: no arena can be smaller */
 };
 
 /* Lowers entry c->entry.  Unsupported ops are reported all in one, grouped by type. */

@@ -222,6 +222,7 @@ struct ht_phase {
 struct ht_program_info {
 	size_t struct_size;
 	size_t weight_bytes, arena_bytes, scratch_bytes /* per thread */, code_bytes;
+	size_t live_bytes; /* of intermediate results at once, at most: the arena's lower bound */
 	size_t steps, kernels;
 	size_t low_nodes,
 		float_nodes; /* imported nodes now in float16 or bfloat16; that compute in floats */
@@ -234,7 +235,8 @@ struct ht_program_info {
 	size_t without_effects;
 };
 #define HT_PROGRAM_INFO_INIT                                                                       \
-	{ sizeof(struct ht_program_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, NULL, NULL, 0 }
+	{ sizeof(struct ht_program_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, NULL, NULL, \
+		0 }
 HT_API void ht_program_about(const struct ht_program *p, struct ht_program_info *out);
 
 /* ---- running ---- */

@@ -138,28 +138,83 @@ static size_t lowest_gap(
 	return at;
 }
 
-void plan_memory(struct lower *l)
+/* The most bytes that one step finds alive. */
+static size_t most_alive(const struct ht_plan *p, struct ht_plan_buffer *const *temp, int32_t n,
+	struct ht_arena *scratch)
 {
-	struct ht_plan *p = l->plan;
-	struct ht_plan_buffer **temp =
-		HT_NEW_ARRAY(l->scratch, struct ht_plan_buffer *, (size_t)p->buffers);
-	struct ht_plan_buffer **placed =
-		HT_NEW_ARRAY(l->scratch, struct ht_plan_buffer *, (size_t)p->buffers);
-	int32_t temps = 0;
+	size_t *change = HT_NEW_ARRAY(scratch, size_t, (size_t)p->steps + 1), now = 0, most = 0;
 
-	for (int32_t i = 0; i < p->buffers; i++)
-		if (p->buffer[i].kind == HT_PLAN_TEMP && p->buffer[i].first_step >= 0)
-			temp[temps++] = &p->buffer[i];
-	qsort(temp, (size_t)temps, sizeof *temp, larger_first);
-	for (int32_t i = 0; i < temps; i++) {
-		struct ht_plan_buffer *b = temp[i];
+	for (int32_t i = 0; i < n; i++) {
+		change[temp[i]->first_step] += aligned(temp[i]->bytes);
+		change[temp[i]->last_step + 1] -= aligned(temp[i]->bytes);
+	}
+	for (int32_t i = 0; i < p->steps; i++) {
+		now += change[i]; /* modulo the word: a fall is a large number */
+		most = now > most ? now : most;
+	}
+	return most;
+}
+
+/* Places all in this order; returns the bytes needed, and which one ends there. */
+static size_t place_all(struct ht_plan_buffer *const *order, int32_t n,
+	struct ht_plan_buffer **placed, int32_t *highest)
+{
+	size_t end = 0;
+
+	for (int32_t i = 0; i < n; i++) {
+		struct ht_plan_buffer *b = order[i];
 		int32_t j = i;
 
 		b->offset = lowest_gap(placed, i, b);
 		for (; j > 0 && placed[j - 1]->offset > b->offset; j--)
 			placed[j] = placed[j - 1];
 		placed[j] = b;
-		if (b->offset + aligned(b->bytes) > p->arena_bytes)
-			p->arena_bytes = b->offset + aligned(b->bytes);
+		if (b->offset + aligned(b->bytes) > end) {
+			end = b->offset + aligned(b->bytes);
+			*highest = i;
+		}
 	}
+	return end;
+}
+
+static void move_to_front(struct ht_plan_buffer **order, int32_t i)
+{
+	struct ht_plan_buffer *b = order[i];
+
+	memmove(order + 1, order, (size_t)i * sizeof(struct ht_plan_buffer *));
+	order[0] = b;
+}
+
+/* Largest first is mostly as small as can be.  Where it is not, what ends highest is placed before
+ * all others, time and again; the best order counts. */
+void plan_memory(struct lower *l)
+{
+	enum { TRIES = 64, MANY = 2000 };
+	struct ht_plan *p = l->plan;
+	size_t count = (size_t)p->buffers;
+	struct ht_plan_buffer **temp = HT_NEW_ARRAY(l->scratch, struct ht_plan_buffer *, count),
+			      **placed = HT_NEW_ARRAY(l->scratch, struct ht_plan_buffer *, count),
+			      **best = HT_NEW_ARRAY(l->scratch, struct ht_plan_buffer *, count);
+	int32_t temps = 0, highest = 0;
+
+	for (int32_t i = 0; i < p->buffers; i++)
+		if (p->buffer[i].kind == HT_PLAN_TEMP && p->buffer[i].first_step >= 0)
+			temp[temps++] = &p->buffer[i];
+	if (!temps)
+		return;
+	p->live_bytes = most_alive(p, temp, temps, l->scratch);
+	qsort(temp, (size_t)temps, sizeof *temp, larger_first);
+	p->arena_bytes = SIZE_MAX;
+	for (int i = 0; i < TRIES && p->arena_bytes > p->live_bytes; i++) {
+		size_t bytes = place_all(temp, temps, placed, &highest);
+
+		if (bytes < p->arena_bytes) {
+			p->arena_bytes = bytes;
+			memcpy(best, temp, (size_t)temps * sizeof(struct ht_plan_buffer *));
+		}
+		if (temps > MANY)
+			break;
+		move_to_front(temp, highest);
+	}
+	place_all(best, temps, placed, &highest);
 }

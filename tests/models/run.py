@@ -10,6 +10,7 @@ Cast nodes, and both bounds hold.  Models that $HALFTONE_SHARED should hold are 
 named when it is not there.
 """
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -82,13 +83,19 @@ def run_tool(row, path, inputs, policy, *more):
     if row.ask and '--outputs' not in more:
         more += ('--outputs', ','.join(row.outputs))
     with tempfile.TemporaryDirectory() as d:
-        tool('run', path, *feed_options(row, inputs, d), '-o', f'{d}/y.npz', '--policy', policy,
-             *more)
+        check_memory(json.loads(tool('run', path, *feed_options(row, inputs, d), '-o',
+                                     f'{d}/y.npz', '--policy', policy, '--format', 'json', *more)))
         with np.load(f'{d}/y.npz') as z:
             got = {n: z[n] for n in z.files}
     if set(got) != set(row.outputs):
         raise Failed(f'outputs are {sorted(got)}, expected {sorted(row.outputs)}')
     return got
+
+
+def check_memory(report):
+    if report['arena_bytes'] > 1.15 * report['live_bytes']:
+        raise Failed(f'an arena of {report["arena_bytes"]} bytes, of which at most '
+                     f'{report["live_bytes"]} are alive at once')
 
 
 def judge(got, want, allowed):
