@@ -106,7 +106,12 @@ struct ht_lowering {
 bool ht_policy_paints(const struct ht_policy *p);
 /* Whether a pipeline names a pass. */
 bool ht_pipeline_names(const char *pipeline, const char *pass);
-enum ht_upto { HT_UPTO_PRECISION, HT_UPTO_LAYOUT };
+enum ht_upto {
+	HT_UPTO_PRECISION,
+	HT_UPTO_REPORT, /* likewise, with the whole account of the decision */
+	HT_UPTO_MERGED, /* likewise, also for paintings the graph behind clean-ups */
+	HT_UPTO_LAYOUT
+};
 enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile_options *opt,
 	enum ht_open open, enum ht_upto upto, const char *stop_after, struct ht_work *w,
 	struct ht_diags *d, struct ht_lowering *l);
@@ -126,6 +131,8 @@ const struct ht_calibration *ht_calibrator_new(const struct ht_model *m,
 /* ---- certificate.c ---- */
 
 void ht_certificate_json(struct ht_buf *b, const struct ht_certificate *c);
+/* What other types would cost, of the nodes that somebody asked about. */
+void ht_certificate_prices(struct ht_buf *b, const struct ht_certificate *c);
 void ht_certificate_text(struct ht_buf *b, const struct ht_certificate *c);
 
 /* ---- program.c ---- */

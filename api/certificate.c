@@ -1,5 +1,5 @@
 /* The optimal policy's account: what was compared, and what shows that nothing is cheaper. */
-#include "api/api.h"
+#include "api/report.h"
 
 #include <math.h>
 
@@ -7,12 +7,6 @@ static void put_hash(struct ht_buf *b, const char *key, struct ht_hash h)
 {
 	ht_printf(b, ", \"%s\": \"%016llx%016llx\"", key, (unsigned long long)h.hi,
 		(unsigned long long)h.lo);
-}
-
-static void put_field(struct ht_buf *b, const char *key, struct ht_str value)
-{
-	ht_printf(b, ", \"%s\": ", key);
-	ht_put_json(b, value);
 }
 
 static void put_alternatives_json(struct ht_buf *b, const struct ht_certificate *c)
@@ -24,7 +18,7 @@ static void put_alternatives_json(struct ht_buf *b, const struct ht_certificate 
 		ht_put_json(b, a->name);
 		ht_printf(b, ", \"price_ps\": %lld", (long long)a->price);
 		if (a->refused.n)
-			put_field(b, "refused", a->refused);
+			ht_put_member(b, "refused", a->refused);
 		ht_putc(b, '}');
 	}
 	ht_putc(b, ']');
@@ -114,9 +108,9 @@ void ht_certificate_json(struct ht_buf *b, const struct ht_certificate *c)
 {
 	ht_puts(b, ",\n \"certificate\": {\n  \"costs\": {\"table\": ");
 	ht_put_json(b, c->costs);
-	put_field(b, "target", c->target);
-	put_field(b, "machine", c->machine);
-	put_field(b, "date", c->date);
+	ht_put_member(b, "target", c->target);
+	ht_put_member(b, "machine", c->machine);
+	ht_put_member(b, "date", c->date);
 	put_hash(b, "hash", c->costs_hash);
 	ht_puts(b, "},\n  \"winner\": ");
 	ht_put_json(b, c->winner);
@@ -134,12 +128,6 @@ void ht_certificate_json(struct ht_buf *b, const struct ht_certificate *c)
 	if (c->budget)
 		put_budget_json(b, c->budget);
 	ht_putc(b, '}');
-}
-
-static void put_ms(struct ht_buf *b, int64_t ps)
-{
-	ht_put_fixed(b, (double)ps / 1e9, 6);
-	ht_puts(b, " ms");
 }
 
 static void put_error(struct ht_buf *b, const char *what, double x)
@@ -160,7 +148,7 @@ static void put_budget_text(struct ht_buf *b, const struct ht_budget_report *r)
 	for (size_t i = 0; i < r->points; i++) {
 		const struct ht_frontier_entry *e = &r->point[i];
 		ht_puts(b, "frontier: ");
-		put_ms(b, e->price);
+		ht_put_ms(b, e->price);
 		ht_printf(b, ", %zu nodes low", e->low);
 		put_error(b, "error by the model", e->error);
 		put_error(b, "measured", e->measured);
@@ -183,7 +171,7 @@ static void put_budget_text(struct ht_buf *b, const struct ht_budget_report *r)
 	ht_putc(b, '\n');
 }
 
-void ht_certificate_text(struct ht_buf *b, const struct ht_certificate *c)
+void ht_certificate_prices(struct ht_buf *b, const struct ht_certificate *c)
 {
 	for (size_t i = 0; i < c->flips; i++) {
 		ht_printf(b, "%.*s in %s: ", HT_STR_ARG(c->flip[i].node),
@@ -192,13 +180,18 @@ void ht_certificate_text(struct ht_buf *b, const struct ht_certificate *c)
 			ht_puts(b, "must not be\n");
 			continue;
 		}
-		put_ms(b, c->flip[i].price);
+		ht_put_ms(b, c->flip[i].price);
 		ht_puts(b, " more\n");
 	}
+}
+
+void ht_certificate_text(struct ht_buf *b, const struct ht_certificate *c)
+{
+	ht_certificate_prices(b, c);
 	for (size_t i = 0; i < c->alternatives; i++) {
 		const struct ht_alternative *a = &c->alternative[i];
 		ht_printf(b, "%.*s: ", HT_STR_ARG(a->name));
-		put_ms(b, a->price);
+		ht_put_ms(b, a->price);
 		if (a->refused.n)
 			ht_printf(b, ", refused: %.*s", HT_STR_ARG(a->refused));
 		ht_putc(b, '\n');
@@ -208,8 +201,8 @@ void ht_certificate_text(struct ht_buf *b, const struct ht_certificate *c)
 	ht_printf(b, "%.*s is cheapest%s by %.*s: ", HT_STR_ARG(c->winner),
 		c->budget && c->budget->budget->clauses ? " that keeps the budget" : "",
 		HT_STR_ARG(c->costs));
-	put_ms(b, c->price);
+	ht_put_ms(b, c->price);
 	ht_puts(b, "; for the fusion of the last iterate no assignment costs less than ");
-	put_ms(b, c->bound);
+	ht_put_ms(b, c->bound);
 	ht_putc(b, '\n');
 }

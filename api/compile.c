@@ -134,6 +134,7 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 		HT_TRY(ht_model_check(m, w, d));
 	HT_TRY(ht_model_copy(m, w, open, d, &l->graph));
 	l->decisions.arena = &w->arena;
+	l->decisions.complete = upto == HT_UPTO_REPORT;
 	HT_TRY(ht_policy_init(&l->keep, "must_keep_origin_dtype", d));
 	l->passes = (struct ht_pass_context){
 		.scratch = &w->scratch,
@@ -151,18 +152,19 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 	HT_TRY(conv_method_of(opt, d, &l->passes.conv_method));
 	l->passes.calibration = ht_calibrator_new(m, &l->passes, opt, &w->arena);
 	HT_TRY(paint(m, l, stop_after, &stopped));
-	if (ht_policy_paints(l->passes.policy) && upto == HT_UPTO_PRECISION)
+	if (ht_policy_paints(l->passes.policy) &&
+		(upto == HT_UPTO_PRECISION || upto == HT_UPTO_REPORT))
 		return HT_OK;
 	/* Policies also decide on graphs that cannot be compiled, such as training graphs, whose
 	 * variables have no values. */
-	l->passes.keep_variables = upto == HT_UPTO_PRECISION && !l->passes.variables;
+	l->passes.keep_variables = upto != HT_UPTO_LAYOUT && !l->passes.variables;
 	HT_TRY(run(l, ht_pipeline_cleanup, stop_after, &stopped));
 	ht_phase_end(&l->phases, "cleanup");
 	HT_TRY(run(l,
 		ht_policy_paints(l->passes.policy) ? ht_pipeline_painted : ht_pipeline_precision,
 		stop_after, &stopped));
 	ht_phase_end(&l->phases, ht_policy_paints(l->passes.policy) ? "merge casts" : "precision");
-	if (upto == HT_UPTO_PRECISION)
+	if (upto != HT_UPTO_LAYOUT)
 		return HT_OK;
 	HT_TRY(run(l, ht_pipeline_layout, stop_after, &stopped));
 	ht_phase_end(&l->phases, "layout");

@@ -22,28 +22,6 @@ enum ht_status verb_inspect(struct cli *c)
 	return st;
 }
 
-enum ht_status verb_explain(struct cli *c)
-{
-	struct ht_model *m = NULL;
-	struct ht_policy *p = NULL;
-	struct ht_bytes b = { 0 };
-	enum ht_format format;
-	enum ht_status st = option_json(c, &format);
-
-	if (st == HT_OK)
-		st = open_policy(c, &p);
-	if (st == HT_OK)
-		st = open_model(c, &m);
-	if (st == HT_OK)
-		st = ht_explain(m, p, format, c->diags, &b);
-	if (st == HT_OK)
-		st = print_bytes(&b);
-	ht_bytes_free(&b);
-	ht_model_free(m);
-	ht_policy_free(p);
-	return st;
-}
-
 enum ht_status verb_convert(struct cli *c)
 {
 	const char *path = option(c, OPTION_OUTPUT, NULL);

@@ -129,7 +129,13 @@ HT_API enum ht_status ht_model_set_batch(struct ht_model *m, int64_t batch, stru
 HT_API size_t ht_model_inputs(const struct ht_model *m);
 HT_API int ht_model_input(const struct ht_model *m, size_t i, struct ht_value_info *out);
 
-enum ht_format { HT_FORMAT_TEXT, HT_FORMAT_JSON };
+enum ht_format {
+	HT_FORMAT_TEXT,
+	HT_FORMAT_JSON,
+	/* Of reports: */
+	HT_FORMAT_DOT,      /* Graphviz */
+	HT_FORMAT_NODE_DATA /* Model Explorer's node data */
+};
 
 /* Signatures, inputs, outputs, op histogram, what is unsupported, multiply-adds, bytes. */
 HT_API enum ht_status ht_model_inspect(
@@ -139,8 +145,9 @@ HT_API enum ht_status ht_model_inspect(
 
 /* What decides the element type of each tensor. */
 struct ht_policy;
-/* By name ("allow_mix_precision_bf16", see ht_list); a policy not known is HT_E_USAGE.  NULL: the
- * options precision_mode, precision_mode_v2 or graph_run_mode tell. */
+/* By name ("allow_mix_precision_bf16", see ht_list); a policy not known is HT_E_USAGE.  A name that
+ * ends in ".json" is the path of a report (ht_report_print): the policy decides as it says.  NULL:
+ * the options precision_mode, precision_mode_v2 or graph_run_mode tell. */
 HT_API enum ht_status ht_policy_new(const char *name, struct ht_diags *d, struct ht_policy **out);
 /* Sets an option (ht_option): "profile" = "cpu".  Files are read now; whether options go together,
  * and whether the graph has what they name, shows when the policy is used. */
@@ -270,9 +277,17 @@ HT_API size_t ht_context_steps(const struct ht_context *c, struct ht_step_time *
 
 /* ---- looking inside ---- */
 
-/* What a policy decides: types and casts. */
-HT_API enum ht_status ht_explain(const struct ht_model *m, const struct ht_policy *policy,
-	enum ht_format format, struct ht_diags *d, struct ht_bytes *out);
+/* What a policy decides: types, casts, and why. */
+struct ht_report;
+/* Decides; model and policy (NULL: keep every type) have to outlive the report. */
+HT_API enum ht_status ht_report_new(const struct ht_model *m, const struct ht_policy *policy,
+	struct ht_diags *d, struct ht_report **out);
+/* Reads what HT_FORMAT_JSON wrote, to compare with. */
+HT_API enum ht_status ht_report_read(const char *path, struct ht_diags *d, struct ht_report **out);
+HT_API void ht_report_free(struct ht_report *r);
+/* Of a report that was made, not read.  `node`, not NULL: as text only about that node. */
+HT_API enum ht_status ht_report_print(struct ht_report *r, enum ht_format format, const char *node,
+	struct ht_diags *d, struct ht_bytes *out);
 /* The graph with its casts, in TensorFlow's ops, as a file that appears whole or not at all:
  * .pb, .pbtxt or .hir by `path`'s suffix ("-": GraphDef on standard output).  Without a policy the
  * graph as imported. */

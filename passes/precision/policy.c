@@ -2,6 +2,7 @@
 #include "passes/precision/optimal/optimal.h"
 #include "passes/precision/precision.h"
 #include "passes/precision/presets/preset.h"
+#include "passes/precision/report/report.h"
 
 #include <string.h>
 
@@ -86,6 +87,18 @@ static enum ht_status no_policy(const char *name, struct ht_diags *d)
 		d, HT_E_USAGE, HT_NOWHERE, "there is no policy '%s'; see halftone policies", name);
 }
 
+static enum ht_status read_report(struct ht_policy *p, const char *path, struct ht_diags *d)
+{
+	struct ht_parse parse = { .arena = &p->arena, .diags = d };
+
+	if (setjmp(p->unwind.env))
+		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+	parse.path = ht_str_copy(&p->arena, ht_str(path)).p;
+	HT_TRY(ht_report_load(&parse, &p->report));
+	p->kind = ht_report_kind(p->report);
+	return HT_OK;
+}
+
 enum ht_status ht_policy_init(struct ht_policy *p, const char *name, struct ht_diags *d)
 {
 	memset(p, 0, sizeof *p);
@@ -94,9 +107,11 @@ enum ht_status ht_policy_init(struct ht_policy *p, const char *name, struct ht_d
 	p->run_mode = p->hf32 = -1;
 	if (!name)
 		return HT_OK;
-	p->kind = kind_named(name);
 	p->by = HT_NAMED_POLICY;
 	snprintf(p->name, sizeof p->name, "%s", name);
+	if (ht_str_ends(ht_str(name), ".json"))
+		return read_report(p, name, d);
+	p->kind = kind_named(name);
 	return p->kind ? HT_OK : no_policy(name, d);
 }
 
@@ -229,12 +244,33 @@ static enum ht_status check_readers(const struct ht_policy *p, struct ht_diags *
 	return HT_OK;
 }
 
+/* A report has decided; what it does not state it cannot take from elsewhere. */
+static enum ht_status check_report(const struct ht_policy *p, struct ht_diags *d)
+{
+	const char *option = NULL;
+
+	if (!p->report)
+		return HT_OK;
+	for (int set = 0; set < HT_RULE_SETS && !option; set++)
+		option = p->rules[set].option;
+	if (!option && p->ops_info)
+		option = "ops_info";
+	if (!option && p->fusions.option && p->fusions.path)
+		option = p->fusions.option;
+	return option ? ht_error(d, HT_E_USAGE, HT_NOWHERE,
+				"%s does not go with a report: what it says was decided when the "
+				"report was made",
+				option)
+		      : HT_OK;
+}
+
 enum ht_status ht_policy_check(const struct ht_policy *p, struct ht_diags *d)
 {
 	if (!p->kind && p->run_mode >= 0)
 		ht_note(d, HT_NOWHERE, "no precision mode is stated: %s, the default of %s on %s",
 			ht_policy_effective(p)->name, p->run_mode ? "training" : "inference",
 			p->profile->name);
+	HT_TRY(check_report(p, d));
 	HT_TRY(check_grappler(p, d));
 	HT_TRY(check_readers(p, d));
 	HT_TRY(check_mixlist(p, d));

@@ -16,6 +16,7 @@ struct ht_graph;
 struct ht_pass_context;
 struct ht_precision;
 struct ht_profile;
+struct ht_report_data;
 
 /* What named the mode: two of them exclude each other even where they agree. */
 enum ht_named_by {
@@ -179,7 +180,8 @@ struct ht_policy {
 	struct ht_rules fusions;      /* fusion_switch_file; n 0: all are on */
 	struct ht_ops_info *ops_info; /* NULL: none */
 	struct ht_grappler_options grappler;
-	const char *without_effect[256]; /* options that were accepted and do nothing */
+	const struct ht_report_data *report; /* that the policy is; NULL: it is none */
+	const char *without_effect[256];     /* options that were accepted and do nothing */
 	size_t without_effects;
 	struct ht_arena arena;
 	struct ht_unwind unwind;
@@ -189,7 +191,7 @@ struct ht_policy {
 	struct ht_budget budget;
 	const char *priced; /* the node whose other types are to be priced; "*": all; NULL: none */
 };
-/* `name` NULL: options or graph_run_mode tell.  HT_E_USAGE with near names when there is none.
+/* `name` ending in ".json": the path of a report.  NULL: options or graph_run_mode tell.  HT_E_USAGE with near names when there is none.
  * The policy must not move afterwards. */
 enum ht_status ht_policy_init(struct ht_policy *p, const char *name, struct ht_diags *d);
 void ht_policy_release(struct ht_policy *p);

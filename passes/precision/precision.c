@@ -6,15 +6,24 @@
 #include "passes/precision/precision.h"
 
 #include "passes/precision/optimal/optimal.h"
+#include "passes/precision/presets/preset.h"
+#include "passes/precision/report/report.h"
 
 /* One graph: the program's, or the body of a function that control flow runs, whose arguments and
  * results keep their types. */
-static enum ht_status decide(struct ht_precision *p, struct ht_graph *g)
+static enum ht_status decide(
+	struct ht_precision *p, struct ht_graph *g, struct ht_report_use *reported)
 {
 	const struct ht_policy_kind *kind = ht_policy_effective(p->policy);
 
 	p->graph = g;
 	ht_units_build(p);
+	if (reported) {
+		HT_TRY(ht_report_decide(p, reported));
+		ht_precision_rewrite(p, p->decisions);
+		ht_clamp_constants(p, &reported->report->decisions.clamp);
+		return HT_OK;
+	}
 	for (struct ht_node *n = g->first; n; n = n->next)
 		ht_columns_build(p, n, &p->choice[n->id]);
 	HT_TRY(ht_customize_apply(p));
@@ -64,7 +73,8 @@ static void add_bodies(struct bodies *b, const struct ht_graph *g)
 		}
 }
 
-static enum ht_status decide_bodies(struct ht_precision *p, struct ht_graph *program)
+static enum ht_status decide_bodies(
+	struct ht_precision *p, struct ht_graph *program, struct ht_report_use *reported)
 {
 	struct bodies b = { .program = program, .arena = p->arena };
 
@@ -72,10 +82,21 @@ static enum ht_status decide_bodies(struct ht_precision *p, struct ht_graph *pro
 	add_bodies(&b, program);
 	for (; b.walked < b.n; b.walked++) {
 		struct ht_graph *body = b.function[b.walked]->body;
-		HT_TRY(decide(p, body));
+		HT_TRY(decide(p, body, reported));
 		add_bodies(&b, body);
 	}
 	return HT_OK;
+}
+
+/* As a report says, bodies too. */
+static enum ht_status decide_again(struct ht_precision *p, struct ht_graph *g)
+{
+	struct ht_report_use use;
+
+	ht_report_use_init(&use, p->policy->report, p->arena, p->diags);
+	HT_TRY(decide(p, g, &use));
+	HT_TRY(decide_bodies(p, g, &use));
+	return ht_report_use_end(&use);
 }
 
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
@@ -99,12 +120,15 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	p.profile = c->policy->profile;
 	kind = ht_policy_effective(c->policy);
 	HT_TRY(ht_policy_check(c->policy, c->diags));
+	out->graph_nodes = g->nodes;
 	if (kind->paint)
 		return kind->paint(g, c, out);
 	HT_TRY(ht_rules_resolve(&p));
-	HT_TRY(decide(&p, g));
+	if (c->policy->report)
+		return decide_again(&p, g);
+	HT_TRY(decide(&p, g, NULL));
 	if (kind->decide != ht_optimal_decide)
-		HT_TRY(decide_bodies(&p, g));
+		HT_TRY(decide_bodies(&p, g, NULL));
 	p.graph = g;
 	ht_rules_report(&p, out);
 	return HT_OK;

@@ -184,6 +184,9 @@ struct ht_precision {
 	struct ht_resolved rules[HT_RULE_SETS];
 	const struct ht_calibration *calibration; /* NULL: nothing can be run */
 	enum ht_status status;                    /* of a policy that may fail */
+	/* Of policy optimal, by node id: which labels a node must not have, and why. */
+	const uint8_t *denied;
+	const char *const *denied_why;
 };
 
 void ht_units_build(struct ht_precision *p);
@@ -211,6 +214,8 @@ enum ht_dtype ht_decided_dtype(struct ht_precision *p, struct ht_value v);
 
 /* columns.c: what the profile offers for a node. */
 void ht_columns_build(struct ht_precision *p, const struct ht_node *n, struct ht_choice *c);
+/* Whether a policy may judge the node: it computes, with floats, and nobody else shares its types. */
+bool ht_is_judged(struct ht_precision *p, const struct ht_node *n);
 /* The first column that is left. */
 const struct ht_column *ht_first_column(const struct ht_choice *c);
 /* A tensor of a node: one of its formal operands or results. */
@@ -268,8 +273,14 @@ enum ht_mode {
 	HT_MODE_CUBE
 };
 void ht_ascend_decide(struct ht_precision *p);
+/* The low type that a mode gives; HT_INVALID: none. */
+enum ht_dtype ht_mode_low(enum ht_mode mode);
 
 /* ---- decisions: what comes out ---- */
+
+/* The dtypes that units are asked why they did not take them. */
+enum ht_asked { HT_ASKED_F32, HT_ASKED_F16, HT_ASKED_BF16, HT_ASKED_END };
+enum ht_dtype ht_asked_dtype(enum ht_asked a);
 
 struct ht_decided_type {
 	const struct ht_str *origin; /* imported nodes */
@@ -277,16 +288,44 @@ struct ht_decided_type {
 	struct ht_str node; /* the node decided on */
 	struct ht_str attr;
 	enum ht_dtype from, to;
-	enum ht_dtype operands; /* rounded to this on their way in; HT_INVALID: not */
-	const char *rule, *list;
+	enum ht_dtype operands;  /* rounded to this on their way in; HT_INVALID: not */
+	const char *rule, *list; /* what decided, also where the type stays */
 	enum ht_class class;
 	struct ht_str followed; /* empty: none */
+	enum ht_dtype emulated; /* types stay, values are rounded to this; HT_INVALID: not */
+	bool stated;            /* a rule of the user's says so */
+	const char
+		*why_not[HT_ASKED_END]; /* where decisions are complete; NULL: it has the dtype */
+	long line;                      /* of a report that was read */
+};
+/* Whether the decision changes something, or says that a rule of the user's was heeded. */
+static inline bool ht_is_news(const struct ht_decided_type *t)
+{
+	return t->from != t->to || t->operands != HT_INVALID || t->stated;
+}
+/* A node with floats among its tensors, and its units one after the other in `type`. */
+struct ht_decided_node {
+	struct ht_str
+		name; /* as when it was decided on; in a body "FUNCTION/NODE" or "FUNCTION:NODE" */
+	struct ht_str op, becomes; /* becomes: the op that it was made; empty: none */
+	const struct ht_str *origin;
+	int32_t origins;
+	size_t first_type, types;
+	const uint8_t *tensor; /* dtypes of its results, as decided */
+	int32_t tensors;
+	/* What its kernel takes and gives, by formal; NULL: each is as its type attribute says. */
+	const uint8_t *operand, *result;
+	int operands, results;
+	long line;
 };
 struct ht_decided_cast {
 	struct ht_str name;
 	struct ht_str source; /* "node" or "node:1" */
 	enum ht_dtype from, to;
-	bool constant; /* of a constant: folded away */
+	bool constant;    /* of a constant: folded away */
+	int64_t elements; /* -1: not known */
+	int64_t price;    /* picoseconds as a kernel of its own; -1: not known */
+	long line;
 };
 /* A rule that did nothing, and why. */
 struct ht_idle_rule {
@@ -347,9 +386,24 @@ struct ht_certificate {
 	struct ht_budget_report *budget; /* NULL: none was asked for */
 };
 
+/* Magnitudes that constants in the low type keep to. */
+struct ht_clamp {
+	enum ht_dtype type;
+	float smallest, largest; /* largest 0: any */
+};
+
 /* In the order of the graph.  Lives in `arena`, which the caller sets. */
 struct ht_decisions {
 	struct ht_arena *arena;
+	bool complete; /* in: every float unit is to be told of, not only those that change */
+	struct ht_decided_node *node; /* where complete */
+	size_t nodes, node_cap;
+	size_t graph_nodes; /* of the program's graph, before it is rewritten */
+	/* Where the policy painted: the low type, whether it is only emulated, what casts are called. */
+	enum ht_dtype painted; /* HT_INVALID: it did not paint */
+	bool emulates;
+	const char *suffix;
+	struct ht_clamp clamp;
 	struct ht_decided_type *type;
 	size_t types, type_cap;
 	struct ht_decided_cast *cast;
@@ -373,6 +427,36 @@ struct ht_decisions {
 void ht_impl_decide(struct ht_precision *p, struct ht_decisions *out);
 /* rules.c: rules that did nothing. */
 void ht_rules_report(struct ht_precision *p, struct ht_decisions *out);
+
+/* reasons.c: why units have the dtypes that they have. */
+
+/* A float among the type attributes of a node; of a list attribute each of its items. */
+struct ht_float_unit {
+	int attr, item; /* item -1: no list */
+	enum ht_dtype dtype;
+	struct ht_str name; /* "T", "T[1]" */
+};
+/* The next one; the first for `u` all zero but attr -1.  Names of items are in `a`. */
+bool ht_next_float_unit(const struct ht_node *n, struct ht_arena *a, struct ht_float_unit *u);
+/* Why no policy may change the unit; NULL: one may. */
+const char *ht_fixed_reason(struct ht_precision *p, const struct ht_node *n, int attr);
+/* The dtype narrower than its attribute that a kernel takes a unit's operands in; HT_INVALID. */
+enum ht_dtype ht_rounded_operands(const struct ht_choice *c, const struct ht_unit *u);
+/* As explain has it: in a function's body "FUNCTION/NODE". */
+struct ht_str ht_reported_name(struct ht_arena *a, const struct ht_graph *g, struct ht_str name);
+/* One unit as decided, at the end of out->type. */
+struct ht_decided_type *ht_note_type(
+	struct ht_precision *p, const struct ht_node *n, const struct ht_unit *u);
+/* Whether a node has floats among its type attributes and results. */
+bool ht_has_floats(const struct ht_node *n, struct ht_arena *a);
+/* A node without its units. */
+struct ht_decided_node *ht_note_node(
+	struct ht_decisions *out, const struct ht_node *n, struct ht_str name);
+/* What is known only when the node's types are written: the dtypes of its results. */
+uint8_t *ht_note_results(
+	struct ht_decisions *out, struct ht_decided_node *d, const struct ht_node *n);
+/* The node with all its units, and why each is as it is; NULL: it has no floats. */
+struct ht_decided_node *ht_note_whole_node(struct ht_precision *p, const struct ht_node *n);
 
 /* rewrite.c: writes the decision into the graph and places the casts. */
 void ht_precision_rewrite(struct ht_precision *p, struct ht_decisions *out);

@@ -36,47 +36,6 @@ static enum ht_dtype without_ref(enum ht_dtype t)
 
 /* ---- types ---- */
 
-/* The dtype narrower than the attribute that a kernel takes its operands in. */
-static enum ht_dtype rounded_operands(
-	const struct ht_choice *c, const struct ht_op_info *info, const struct ht_unit *u)
-{
-	for (int i = 0; c->taken && i < info->args; i++)
-		if (info->arg[i].type_attr == u->attr && c->taken->arg[i] != u->to)
-			return (enum ht_dtype)c->taken->arg[i];
-	return HT_INVALID;
-}
-
-/* In a function's body: "FUNCTION/NODE". */
-static struct ht_str full_name(struct rewrite *r, struct ht_str name)
-{
-	const struct ht_function *f = r->g->function;
-
-	if (!f || !name.n)
-		return name;
-	return ht_str_printf(r->out->arena, "%.*s/%.*s", HT_STR_ARG(f->name), HT_STR_ARG(name));
-}
-
-static void note_type(struct rewrite *r, const struct ht_node *n, const struct ht_unit *u)
-{
-	struct ht_decisions *d = r->out;
-	const struct ht_choice *c = &r->p->choice[n->id];
-
-	d->type = ht_grow(d->arena, d->type, d->types, &d->type_cap, sizeof *d->type);
-	d->type[d->types++] = (struct ht_decided_type){
-		.origin = n->origin,
-		.origins = r->g->function ? 0 : n->origins,
-		.node = full_name(r, n->name),
-		.attr = ht_op_info(n->op)->type_attr[(int)u->attr].name,
-		.from = u->from,
-		.to = u->to,
-		.operands = rounded_operands(c, ht_op_info(n->op), u),
-		.rule = c->rule,
-		.list = c->list ? ht_str_copy(d->arena, ht_str(c->list)).p : NULL,
-		.class = c->class,
-		.followed = c->followed ? full_name(r, c->followed->name) : (struct ht_str){ 0 },
-	};
-}
-
 static void save_results(struct rewrite *r, const struct ht_node *n)
 {
 	enum ht_dtype *before = HT_NEW_ARRAY(r->p->arena, enum ht_dtype, (size_t)n->outs);
@@ -97,25 +56,23 @@ static void fill_results(struct rewrite *r, struct ht_node *n)
 	}
 }
 
-static void set_types(struct rewrite *r, struct ht_node *n)
+static void set_judged_types(struct rewrite *r, struct ht_node *n)
 {
 	const struct ht_op_info *info = ht_op_info(n->op);
 	bool low = false;
 
-	if (!r->p->choice[n->id].columns)
-		return;
 	for (int i = 0; i < info->type_attrs; i++) {
 		const struct ht_unit *u = ht_unit_of(r->p, n, i);
 		const struct ht_choice *c = &r->p->choice[n->id];
-		bool rounds = rounded_operands(c, info, u) != HT_INVALID;
+		bool rounds = ht_rounded_operands(c, u) != HT_INVALID;
+		bool news = u->to != u->from || rounds || (c->by && ht_is_policy_float(u->from));
 		low |= is_low(u->to) || rounds;
-		if (u->to == u->from && (rounds || (c->by && ht_is_policy_float(u->from))))
-			note_type(r, n, u);
+		if (news && !r->out->complete)
+			ht_note_type(r->p, n, u);
 		if (u->to == u->from)
 			continue;
 		if (!r->before[n->id])
 			save_results(r, n);
-		note_type(r, n, u);
 		ht_attr_set_type(n, ht_attr_name(info->type_attr[i].name).s, u->to);
 	}
 	r->out->float_nodes++;
@@ -125,6 +82,16 @@ static void set_types(struct rewrite *r, struct ht_node *n)
 		if (u)
 			n->out[i].dtype = u->to;
 	}
+}
+
+static void set_types(struct rewrite *r, struct ht_node *n)
+{
+	struct ht_decided_node *told = r->out->complete ? ht_note_whole_node(r->p, n) : NULL;
+
+	if (r->p->choice[n->id].columns)
+		set_judged_types(r, n);
+	if (told)
+		ht_note_results(r->out, told, n);
 }
 
 /* ---- casts ---- */
@@ -296,11 +263,13 @@ static void note_cast(struct rewrite *r, const struct cast *c, bool constant)
 
 	d->cast = ht_grow(d->arena, d->cast, d->casts, &d->cast_cap, sizeof *d->cast);
 	d->cast[d->casts++] = (struct ht_decided_cast){
-		.name = full_name(r, n->name),
-		.source = full_name(r, value_name(r, v)),
+		.name = ht_reported_name(r->out->arena, r->g, n->name),
+		.source = ht_reported_name(r->out->arena, r->g, value_name(r, v)),
 		.from = ht_type_of(v)->dtype,
 		.to = c->to,
 		.constant = constant,
+		.elements = ht_shape_count(ht_type_of(v)->shape),
+		.price = -1,
 	};
 	for (const struct cast *i = c->then; i; i = i->next)
 		note_cast(r, i, constant);
@@ -328,7 +297,7 @@ static void note_gaps(struct rewrite *r, struct ht_map *seen, const struct ht_no
 	if (c->fallback) {
 		d->fallback = ht_grow(
 			d->arena, d->fallback, d->fallbacks, &d->fallback_cap, sizeof *d->fallback);
-		d->fallback[d->fallbacks++] = full_name(r, n->name);
+		d->fallback[d->fallbacks++] = ht_reported_name(r->out->arena, r->g, n->name);
 	}
 	if ((!unknown && !assumed) || ht_map_get(seen, n->type))
 		return;

@@ -615,7 +615,7 @@ node { name: "y" op: "AssignAdd" input: "v" input: "x" attr { key: "T" value { t
     def test_explain(self):
         j = json.loads(self.tool('explain', '--policy', 'allow_mix_precision_bf16', '--format=json', SMALL).stdout)
         self.assertEqual(j['types'], {'y': {'T': 'bfloat16'}, 'top': {'T': 'bfloat16'}})
-        self.assertEqual(j['casts'], [['w/bfloat16', 'w', 'bfloat16'], ['x/bfloat16', 'x', 'bfloat16'], ['y', 'y/bfloat16', 'float32']])
+        self.assertEqual([[c['name'], c['source'], c['to']] for c in j['casts']], [['w/bfloat16', 'w', 'bfloat16'], ['x/bfloat16', 'x', 'bfloat16'], ['y', 'y/bfloat16', 'float32']])
         self.assertEqual(json.loads(self.tool('explain', '--format=json', SMALL).stdout)['types'], {})
 
     def test_what_run_explain_and_convert_decide_is_one_thing(self):
@@ -627,7 +627,7 @@ node { name: "y" op: "AssignAdd" input: "v" input: "x" attr { key: "T" value { t
         j = json.loads(self.tool('explain', '--policy=force_fp16', '--format=json', SMALL).stdout)
         r = json.loads(self.tool('run', '--policy=force_fp16', '--format=json', SMALL).stdout)
         self.assertEqual(r['casts'], len(j['casts']))
-        self.assertEqual(len(casts), len([c for c in j['casts'] if c[1] != 'w']))
+        self.assertEqual(len(casts), len([c for c in j['casts'] if c['source'] != 'w']))
         self.assertEqual(r['outputs'], json.loads(self.tool('run', '--format=json', pb, '--outputs', 'y,top').stdout)['outputs'])
 
     def test_convert_forms(self):

@@ -49,7 +49,7 @@ def ours(path, fetch, mode, edits, level):
     if r.returncode:
         return f'ended with {r.returncode}: {r.stderr.strip()[:600]}'
     told = json.loads(r.stdout)
-    return {'casts': sorted(told['casts']), 'types': told['types']}
+    return {'casts': sorted([c['name'], c['source'], c['to']] for c in told['casts']), 'types': told['types']}
 
 
 def theirs(graph_def, fetch, mode, edits, level):

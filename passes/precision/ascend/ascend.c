@@ -406,7 +406,7 @@ static void judge(struct judge *j)
 	ht_settle(j->p, j->n);
 }
 
-static enum ht_dtype low_of(enum ht_mode mode)
+enum ht_dtype ht_mode_low(enum ht_mode mode)
 {
 	switch (mode) {
 	case HT_MODE_ALLOW_FP16:
@@ -429,9 +429,11 @@ void ht_ascend_decide(struct ht_precision *p)
 	enum ht_mode mode = (enum ht_mode)ht_policy_effective(p->policy)->mode;
 
 	for (struct ht_node *n = p->graph->first; n; n = n->next) {
-		struct judge j = {
-			.p = p, .n = n, .c = &p->choice[n->id], .mode = mode, .low = low_of(mode)
-		};
+		struct judge j = { .p = p,
+			.n = n,
+			.c = &p->choice[n->id],
+			.mode = mode,
+			.low = ht_mode_low(mode) };
 		if (j.c->columns)
 			judge(&j);
 	}

@@ -192,8 +192,7 @@ static const struct ht_offer *offer_of(struct ht_precision *p, const struct ht_n
 
 /* ---- one node ---- */
 
-/* Whether a policy may judge the node: it computes, with floats, and nobody else shares its types. */
-static bool is_judged(struct ht_precision *p, const struct ht_node *n)
+bool ht_is_judged(struct ht_precision *p, const struct ht_node *n)
 {
 	const struct ht_op_info *info = ht_op_info(n->op);
 	bool floats = false;
@@ -211,7 +210,7 @@ static bool is_judged(struct ht_precision *p, const struct ht_node *n)
 
 void ht_columns_build(struct ht_precision *p, const struct ht_node *n, struct ht_choice *c)
 {
-	if (!is_judged(p, n))
+	if (!ht_is_judged(p, n))
 		return;
 	c->offer = offer_of(p, n);
 	c->class = c->offer->class;

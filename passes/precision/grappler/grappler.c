@@ -62,7 +62,7 @@ static struct ht_str device_of(struct ht_str name)
 }
 
 /* A node without a device counts as being where the mode wants it. */
-static bool is_on_device(const struct ht_painter *p, const struct ht_node *n)
+bool ht_painter_has_device(const struct ht_painter *p, const struct ht_node *n)
 {
 	struct ht_str device;
 
@@ -84,7 +84,7 @@ static void preserve_ports(struct ht_painter *p, const struct ht_port *port)
 static void find_processed(struct ht_painter *p, const struct ht_graph *g, const struct ht_entry *e)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next)
-		p->processed[n->id] = is_on_device(p, n) && n->op != HT_OP_Placeholder &&
+		p->processed[n->id] = ht_painter_has_device(p, n) && n->op != HT_OP_Placeholder &&
 				      n->op != HT_OP_PlaceholderV2;
 	if (g->function) {
 		preserve_ports(p, g->function->control_rets);
@@ -357,6 +357,8 @@ static uint16_t marks_of_writers(struct ht_painter *p, uint32_t v)
 	return marks;
 }
 
+const char ht_rule_follows[] = "follows an allow op";
+
 /* One sweep in the order of the graph: what an earlier vertex became counts for a later one. */
 static void allow_followers(struct ht_painter *p)
 {
@@ -372,7 +374,7 @@ static void allow_followers(struct ht_painter *p)
 			marks |= p->mark[g->fanin[i]];
 		marks |= marks_of_writers(p, v);
 		if (marks & HT_MARK_ALLOW && !(marks & HT_MARK_DENY))
-			allow(p, v, "follows an allow op");
+			allow(p, v, ht_rule_follows);
 	}
 }
 
@@ -537,12 +539,19 @@ static void mark_all(struct ht_painter *p, const struct ht_uses *uses)
 
 static void write_painting(struct ht_painter *p, struct ht_str prefix, struct ht_decisions *out)
 {
-	bool *low = HT_NEW_ARRAY(p->graph.arena, bool, p->graph.vertices);
-	struct ht_painted how = { p->low, p->emulate, low, p->rule, "AutoMixedPrecision",
+	size_t n = p->graph.vertices;
+	bool *low = HT_NEW_ARRAY(p->graph.arena, bool, n);
+	struct ht_painted how = { p->low, p->emulate, low, p->rule, NULL, "AutoMixedPrecision",
 		p->renamed };
 
 	for (uint32_t v = 0; v < p->graph.vertices; v++)
 		low[v] = p->mark[v] & HT_MARK_ALLOW && is_f32(p, v);
+	if (out->complete) {
+		const struct ht_node **followed =
+			HT_NEW_ARRAY(p->graph.arena, const struct ht_node *, n);
+		ht_painter_reasons(p, low, followed);
+		how.followed = followed;
+	}
 	ht_paint_rewrite(&p->graph, &how, prefix, out);
 }
 

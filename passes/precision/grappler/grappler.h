@@ -68,7 +68,16 @@ static inline enum ht_paint_list ht_list_of(const struct ht_painter *p, uint32_t
 	return (enum ht_paint_list)p->list[op - ht_tf_ops];
 }
 
-/* grappler_handles.c */
+/* grappler.c */
+
+extern const char ht_rule_follows[];
+/* Whether the node may be where the mode wants it. */
+bool ht_painter_has_device(const struct ht_painter *p, const struct ht_node *n);
+
+/* reasons.c: fills p->rule for what was not painted, and whom vertices followed. */
+void ht_painter_reasons(struct ht_painter *p, const bool *low, const struct ht_node **followed);
+
+/* handles.c */
 
 /* Finds the lists of float32; those that the pass cannot see all of are denied. */
 void ht_handles_find(struct ht_painter *p);

@@ -56,9 +56,10 @@ struct ht_painted {
 	enum ht_dtype low;
 	bool emulate;           /* types stay; painted nodes get and give values rounded to `low` */
 	const bool *low_vertex; /* by vertex */
-	const char *const *rule; /* by vertex: why, for those that are painted */
-	const char *suffix;      /* of the names of casts */
-	const bool *renamed;     /* by node id: a batch norm that got an attribute U */
+	const char *const *rule; /* by vertex: why; of those not painted where all is to be told */
+	const struct ht_node *const *followed; /* by vertex: whom; NULL: nobody is told of */
+	const char *suffix;                    /* of the names of casts */
+	const bool *renamed; /* by node id: a batch norm that got an attribute U */
 };
 void ht_paint_rewrite(struct ht_paint_graph *p, const struct ht_painted *how, struct ht_str prefix,
 	struct ht_decisions *out);

@@ -40,25 +40,95 @@ static struct ht_str reported(struct rewrite *r, struct ht_str name)
 			   : name;
 }
 
-static void note_type(
-	struct rewrite *r, uint32_t v, struct ht_str attr, enum ht_dtype to, const char *rule)
+static struct ht_str attr_of(struct rewrite *r, uint32_t v)
+{
+	const struct ht_vertex *at = &r->p->vertex[v];
+	const char *name = r->p->op[at->node->id]->attr[at->attr].name;
+
+	return at->item < 0 ? ht_str(name)
+			    : ht_str_printf(r->out->arena, "%s[%d]", name, (int)at->item);
+}
+
+static struct ht_decided_type *note_type(
+	struct rewrite *r, uint32_t v, enum ht_dtype to, const char *rule)
 {
 	struct ht_decisions *d = r->out;
 	const struct ht_node *n = r->p->vertex[v].node;
+	const struct ht_node *followed = r->how->followed ? r->how->followed[v] : NULL;
 
-	if (r->p->vertex[v].item >= 0)
-		attr = ht_str_printf(
-			d->arena, "%.*s[%d]", HT_STR_ARG(attr), (int)r->p->vertex[v].item);
 	d->type = ht_grow(d->arena, d->type, d->types, &d->type_cap, sizeof *d->type);
-	d->type[d->types++] = (struct ht_decided_type){
+	d->type[d->types] = (struct ht_decided_type){
 		.origin = n->origin,
 		.origins = r->prefix.n ? 0 : n->origins,
 		.node = reported(r, n->name),
-		.attr = attr,
-		.from = HT_F32,
+		.attr = attr_of(r, v),
+		.from = (enum ht_dtype)r->p->vertex[v].dtype,
 		.to = to,
 		.rule = rule,
 	};
+	if (followed)
+		d->type[d->types].followed = reported(r, followed->name);
+	return &d->type[d->types++];
+}
+
+static const char new_attr[] = "new in the second version of the op";
+
+/* Attribute U of a batch norm that became one of the second version is new. */
+static bool is_new_attr(const struct rewrite *r, uint32_t v)
+{
+	const struct ht_vertex *at = &r->p->vertex[v];
+
+	return r->how->renamed[at->node->id] && at->attr >= 0 && !is_low(r, v) &&
+	       !strcmp(r->p->op[at->node->id]->attr[at->attr].name, "U");
+}
+
+static void note_unit(struct rewrite *r, uint32_t v)
+{
+	static const char other[] = "the policy does not give this dtype";
+	enum ht_dtype from = (enum ht_dtype)r->p->vertex[v].dtype, low = r->how->low;
+	bool changes = is_low(r, v) && !r->how->emulate;
+	const char *rule = r->how->rule[v] ? r->how->rule[v] : "not painted";
+	struct ht_decided_type *t = note_type(r, v, changes ? low : from, rule);
+
+	if (is_low(r, v) && r->how->emulate)
+		t->emulated = low;
+	if (is_new_attr(r, v)) {
+		t->stated = true;
+		t->rule = new_attr;
+	}
+	for (int a = 0; a < HT_ASKED_END; a++) {
+		enum ht_dtype asked = ht_asked_dtype((enum ht_asked)a);
+		if (asked != t->to)
+			t->why_not[a] = asked == low || asked == HT_F32 ? rule : other;
+	}
+}
+
+static bool is_float_unit(const struct rewrite *r, uint32_t v)
+{
+	return r->p->vertex[v].attr >= 0 && ht_is_float((enum ht_dtype)r->p->vertex[v].dtype);
+}
+
+/* The whole account of a node; NULL: it has no floats. */
+static struct ht_decided_node *note_node(struct rewrite *r, const struct ht_node *n)
+{
+	struct ht_decided_node *d;
+	bool floats = ht_has_floats(n, r->out->arena);
+
+	for (uint32_t v = r->p->first_vertex[n->id]; v < r->p->vertex_end[n->id]; v++)
+		floats |= is_float_unit(r, v);
+	if (!floats)
+		return NULL;
+	d = ht_note_node(r->out, n, reported(r, n->name));
+	if (r->how->renamed[n->id]) {
+		d->becomes = n->type;
+		d->op = ht_str_is(n->type, "FusedBatchNormV2") ? HT_STR("FusedBatchNorm")
+							       : HT_STR("FusedBatchNormGrad");
+	}
+	for (uint32_t v = r->p->first_vertex[n->id]; v < r->p->vertex_end[n->id]; v++)
+		if (is_float_unit(r, v))
+			note_unit(r, v);
+	d->types = r->out->types - d->first_type;
+	return d;
 }
 
 /* The number of a result, as names have it; casts that are made here have one result. */
@@ -84,6 +154,10 @@ static void note_cast(
 		.from = from,
 		.to = to,
 		.constant = v.node->op == HT_OP_Const,
+		.elements = v.index >= 0 && v.index < v.node->outs
+				    ? ht_shape_count(ht_type_of(v)->shape)
+				    : -1,
+		.price = -1,
 	};
 }
 
@@ -97,7 +171,8 @@ static void set_type(struct rewrite *r, uint32_t v)
 	enum ht_dtype low = r->how->low;
 	struct ht_attr *a;
 
-	note_type(r, v, ht_str(name), low, r->how->rule[v]);
+	if (!r->out->complete)
+		note_type(r, v, low, r->how->rule[v]);
 	if (at->item < 0) {
 		ht_attr_set_type(n, name, low);
 		return;
@@ -122,19 +197,24 @@ static void own_lists(struct rewrite *r, struct ht_node *n)
 	}
 }
 
-/* Attribute U of a batch norm that became one of the second version is new. */
-static void note_new_attr(struct rewrite *r, struct ht_node *n, uint32_t v)
+/* Nobody has inferred types here: what the op's definition says. */
+static void note_results(struct rewrite *r, struct ht_decided_node *told, struct ht_node *n)
 {
-	const struct ht_vertex *at = &r->p->vertex[v];
+	uint8_t *dtype = ht_note_results(r->out, told, n);
 
-	if (r->how->renamed[n->id] && at->attr >= 0 && !is_low(r, v) &&
-		!strcmp(r->p->op[n->id]->attr[at->attr].name, "U"))
-		note_type(r, v, HT_STR("U"), HT_F32, "new in the second version of the op");
+	for (int32_t i = 0; i < n->outs; i++) {
+		uint32_t v = ht_paint_source(r->p, ht_out(n, i));
+		if (dtype[i] == HT_INVALID && v != HT_NO_VERTEX)
+			dtype[i] = is_low(r, v) && !r->how->emulate
+					   ? (uint8_t)r->how->low
+					   : r->p->vertex[v].dtype % HT_REF;
+	}
 }
 
 static void set_types(struct rewrite *r, struct ht_node *n)
 {
 	struct ht_paint_graph *p = r->p;
+	struct ht_decided_node *told = r->out->complete ? note_node(r, n) : NULL;
 	bool any_float = false, any_low = false, list = false;
 
 	for (uint32_t v = p->first_vertex[n->id]; v < p->vertex_end[n->id]; v++) {
@@ -148,7 +228,8 @@ static void set_types(struct rewrite *r, struct ht_node *n)
 	if (list)
 		own_lists(r, n);
 	for (uint32_t v = p->first_vertex[n->id]; v < p->vertex_end[n->id]; v++) {
-		note_new_attr(r, n, v);
+		if (is_new_attr(r, v) && !r->out->complete)
+			note_type(r, v, HT_F32, new_attr);
 		if (is_low(r, v) && !r->how->emulate)
 			set_type(r, v);
 	}
@@ -156,6 +237,8 @@ static void set_types(struct rewrite *r, struct ht_node *n)
 		if (is_low(r, ht_paint_source(p, ht_out(n, i))) && !r->how->emulate &&
 			n->out[i].dtype != HT_INVALID)
 			n->out[i].dtype = r->how->low;
+	if (told)
+		note_results(r, told, n);
 }
 
 /* ---- casts ---- */
@@ -275,6 +358,9 @@ void ht_paint_rewrite(struct ht_paint_graph *p, const struct ht_painted *how, st
 	struct rewrite r = { p, how, prefix, out, NULL, p->graph->ids };
 	struct ht_node *last = p->graph->last;
 
+	out->painted = how->low;
+	out->emulates = how->emulate;
+	out->suffix = how->suffix;
 	r.casts = HT_NEW_ARRAY(p->arena, struct pair, p->outs);
 	for (struct ht_node *n = p->graph->first; n; n = n->next)
 		set_types(&r, n);

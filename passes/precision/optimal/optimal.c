@@ -363,6 +363,8 @@ void ht_optimal_decide(struct ht_precision *p)
 		p->policy->costs ? p->policy->costs : ht_costs_of_target(target, p->arena), target,
 		p->graph);
 	ht_safety_build(p, &o.safety);
+	p->denied = o.safety.denied;
+	p->denied_why = o.safety.why;
 	iterate(&o);
 	for (const struct ht_policy_kind *k = ht_policy_kinds; k->name; k++)
 		if (is_painting(k) && k->paint)

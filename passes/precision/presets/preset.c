@@ -208,7 +208,7 @@ void ht_preset_decide(struct ht_precision *p)
 
 /* ---- constants ---- */
 
-static float within(const struct ht_preset *s, float x)
+static float within(const struct ht_clamp *s, float x)
 {
 	float magnitude = x < 0 ? -x : x, kept = magnitude;
 
@@ -219,7 +219,7 @@ static float within(const struct ht_preset *s, float x)
 	return x < 0 ? -kept : x > 0 ? kept : x;
 }
 
-static bool is_within(const struct ht_preset *s, struct ht_value v)
+static bool is_within(const struct ht_clamp *s, struct ht_value v)
 {
 	int64_t n = 0;
 	const unsigned char *p = ht_const_f32(v, &n);
@@ -232,7 +232,7 @@ static bool is_within(const struct ht_preset *s, struct ht_value v)
 	return true;
 }
 
-static struct ht_value clamped(struct ht_precision *p, const struct ht_preset *s, struct ht_value v)
+static struct ht_value clamped(struct ht_precision *p, const struct ht_clamp *s, struct ht_value v)
 {
 	int64_t n = 0;
 	const unsigned char *from = ht_const_f32(v, &n);
@@ -253,13 +253,25 @@ static struct ht_value clamped(struct ht_precision *p, const struct ht_preset *s
 	return ht_out(to, 0);
 }
 
+void ht_clamp_constants(struct ht_precision *p, const struct ht_clamp *c)
+{
+	p->decisions->clamp = *c;
+	for (struct ht_node *n = p->graph->first; c->largest > 0 && n; n = n->next)
+		if (n->op == HT_OP_Cast && ht_is_const(n->in[0]) && n->out[0].dtype == c->type &&
+			!is_within(c, n->in[0]))
+			n->in[0] = clamped(p, c, n->in[0]);
+}
+
 void ht_preset_finish(struct ht_precision *p)
 {
 	int mode = ht_policy_effective(p->policy)->mode;
 	const struct ht_preset *s = modes[mode].preset;
+	struct ht_clamp c = { modes[mode].low, s->smallest, s->largest };
 
-	for (struct ht_node *n = p->graph->first; s->largest > 0 && n; n = n->next)
-		if (n->op == HT_OP_Cast && ht_is_const(n->in[0]) &&
-			n->out[0].dtype == modes[mode].low && !is_within(s, n->in[0]))
-			n->in[0] = clamped(p, s, n->in[0]);
+	ht_clamp_constants(p, &c);
+}
+
+enum ht_dtype ht_preset_low(int mode)
+{
+	return modes[mode].low;
 }

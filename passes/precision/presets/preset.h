@@ -49,6 +49,10 @@ enum ht_preset_mode {
 void ht_preset_decide(struct ht_precision *p);
 /* And its `finish`: constants that were cast low are kept within the preset's magnitudes. */
 void ht_preset_finish(struct ht_precision *p);
+/* Constants that were cast to c->type are kept within its magnitudes. */
+void ht_clamp_constants(struct ht_precision *p, const struct ht_clamp *c);
+/* The low type of one. */
+enum ht_dtype ht_preset_low(int mode);
 
 /* NULL: the type has none. */
 const struct ht_preset_row *ht_preset_row_of(const struct ht_preset *s, struct ht_str type);

@@ -1,0 +1,67 @@
+/* report: a decision written down, halftone.decisions/1 (docs/decisions.md), read back.
+ *
+ * A report holds what a policy decided of a graph.  As a policy it makes the same decisions again,
+ * and no others: on another graph it is an error that names the node and the report's line. */
+#ifndef HT_REPORT_H
+#define HT_REPORT_H
+
+#include "passes/precision/precision.h"
+
+/* What an entry about a fusion did. */
+struct ht_reported_fusion {
+	struct ht_str name, note;
+	const char *where; /* what says so; NULL in a report that was read */
+	bool on;
+};
+
+struct ht_report_data {
+	const char *path; /* of the file; NULL: not read from one */
+	struct ht_str model, policy, profile, target;
+	int64_t graph_nodes; /* of the graph that was decided on */
+	int64_t price;       /* picoseconds a run, modelled; -1: not known */
+	struct ht_decisions decisions;
+	struct ht_reported_fusion *fusion;
+	size_t fusions;
+	const char *const *without_effect;
+	size_t without_effects;
+	struct ht_map nodes; /* name → struct ht_decided_node */
+};
+
+#define HT_REPORT_LIMIT ((size_t)1 << 30)
+
+/* read.c: HT_E_INPUT with file and line.  Lives in the arena of `p`. */
+enum ht_status ht_report_parse(struct ht_parse *p, struct ht_str text, struct ht_report_data *out);
+/* The file p->path. */
+enum ht_status ht_report_load(struct ht_parse *p, const struct ht_report_data **out);
+struct ht_where ht_report_at(const struct ht_report_data *r, long line, const struct ht_node *n);
+
+/* A report as a policy: one kind for those that name nodes behind clean-ups, one for paintings. */
+const struct ht_policy_kind *ht_report_kind(const struct ht_report_data *r);
+
+/* Which records of a report a graph and its bodies have had. */
+struct ht_report_use {
+	const struct ht_report_data *report;
+	struct ht_diags *diags;
+	bool *used; /* by record */
+};
+void ht_report_use_init(struct ht_report_use *u, const struct ht_report_data *r, struct ht_arena *a,
+	struct ht_diags *d);
+/* HT_E_INPUT where the report was made for a graph of another size. */
+enum ht_status ht_report_use_graph(struct ht_report_use *u, const struct ht_graph *g);
+/* The record of a node, which has to be of the same op; *out NULL: it has none. */
+enum ht_status ht_report_use_node(struct ht_report_use *u, const struct ht_node *n,
+	struct ht_str name, const struct ht_decided_node **out);
+/* The unit of that name in a record; HT_E_INPUT where it is not there or had another dtype. */
+enum ht_status ht_report_use_unit(struct ht_report_use *u, const struct ht_node *n,
+	const struct ht_decided_node *d, struct ht_str attr, enum ht_dtype from,
+	const struct ht_decided_type **out);
+/* HT_E_INPUT where a record names a node that the graph does not have. */
+enum ht_status ht_report_use_end(struct ht_report_use *u);
+
+/* apply.c: decides one graph or body as the report says. */
+enum ht_status ht_report_decide(struct ht_precision *p, struct ht_report_use *u);
+/* paint.c: likewise, for paintings, with all bodies. */
+enum ht_status ht_report_paint(
+	struct ht_graph *g, struct ht_pass_context *c, struct ht_decisions *out);
+
+#endif
