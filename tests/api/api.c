@@ -348,6 +348,18 @@ static void runs(const char *path)
 	ht_diags_free(d);
 }
 
+static enum ht_status explain(
+	const struct ht_model *m, const struct ht_policy *p, struct ht_diags *d, struct ht_bytes *b)
+{
+	struct ht_report *r;
+	enum ht_status st = ht_report_new(m, p, d, &r);
+
+	if (st == HT_OK)
+		st = ht_report_print(r, HT_FORMAT_JSON, NULL, d, b);
+	ht_report_free(r);
+	return st;
+}
+
 /* Budgets by the interface: samples are copied; what does not fit an input shows when it is run. */
 static void budgets(const char *path)
 {
@@ -367,7 +379,7 @@ static void budgets(const char *path)
 	CHECK(ht_policy_set(p, "samples", "a.npz", d) == HT_E_USAGE);
 	CHECK(ht_policy_add_sample(p, NULL, &x, &a, 1, d) == HT_OK);
 	data[0] = 100;
-	CHECK(ht_explain(m, p, HT_FORMAT_JSON, d, &b) == HT_OK);
+	CHECK(explain(m, p, d, &b) == HT_OK);
 	CHECK(b.p && strstr(b.p, "\"samples\": \"1 given samples\""));
 	CHECK(b.p && strstr(b.p, "\"measured\": 0"));
 	ht_bytes_free(&b);
@@ -376,12 +388,12 @@ static void budgets(const char *path)
 	a.bytes = 8 * sizeof *data;
 	a.dim = other;
 	CHECK(ht_policy_add_sample(p, "odd", &x, &a, 1, d) == HT_OK);
-	CHECK(ht_explain(m, p, HT_FORMAT_JSON, d, &b) == HT_E_INPUT);
+	CHECK(explain(m, p, d, &b) == HT_E_INPUT);
 	ht_policy_free(p);
 	CHECK(ht_policy_new("optimal", d, &p) == HT_OK);
 	CHECK(ht_policy_set(p, "budget", "rel<=1", d) == HT_OK);
 	CHECK(ht_policy_add_sample(p, "odd", &u, &a, 1, d) == HT_OK);
-	CHECK(ht_explain(m, p, HT_FORMAT_JSON, d, &b) == HT_E_INPUT);
+	CHECK(explain(m, p, d, &b) == HT_E_INPUT);
 	ht_policy_free(p);
 	ht_model_free(m);
 	ht_diags_free(d);
