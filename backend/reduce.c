@@ -58,7 +58,7 @@ static LLVMValueRef neutral(struct ht_e *e, const struct ht_reduction *r, int la
 	}
 }
 
-static LLVMValueRef combine(
+static LLVMValueRef combine_exact(
 	struct ht_e *e, const struct ht_reduction *r, LLVMValueRef a, LLVMValueRef b)
 {
 	bool real = ht_is_float(r->dtype);
@@ -77,6 +77,16 @@ static LLVMValueRef combine(
 	default:
 		return ht_e_minmax(e, a, b, r->dtype, r->op == HT_RED_MAX);
 	}
+}
+
+static LLVMValueRef combine(
+	struct ht_e *e, const struct ht_reduction *r, LLVMValueRef a, LLVMValueRef b)
+{
+	LLVMValueRef v = combine_exact(e, r, a, b);
+
+	if (!r->keep)
+		return v;
+	return ht_e_convert(e, ht_e_convert(e, v, HT_F32, r->keep), r->keep, HT_F32);
 }
 
 static LLVMValueRef load(struct ht_e *e, LLVMValueRef slot)
@@ -171,7 +181,7 @@ static bool is_pair_product(const struct ht_stage *s, const struct ht_reduction 
 {
 	const struct ht_x *x = &s->x[r->x];
 
-	if (r->op != HT_RED_ADD || r->dtype != HT_F32)
+	if (r->op != HT_RED_ADD || r->dtype != HT_F32 || r->keep)
 		return false;
 	if (x->op == HT_X_MUL)
 		return widened(s, x->a) >= 0 && widened(s, x->b) >= 0;
@@ -235,7 +245,8 @@ static void accumulate(struct ht_e_reducer *q, int red, int number)
 		add_pair_product(e, r, a, mask);
 		return;
 	}
-	if (r->op == HT_RED_ADD && x->op == HT_X_MUL && ht_is_float(r->dtype) && e->t->fma) {
+	if (r->op == HT_RED_ADD && x->op == HT_X_MUL && ht_is_float(r->dtype) && !r->keep &&
+		e->t->fma) {
 		add_product(e, x, a, vector, mask);
 		return;
 	}

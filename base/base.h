@@ -255,6 +255,8 @@ float ht_f16_to_f32(uint16_t h);
 uint16_t ht_f32_to_f16(float f);
 uint16_t ht_f64_to_f16(double d);
 float ht_bf16_to_f32(uint16_t h);
+/* Rounded to 10 bits of fraction, as accelerators multiply float32: 19 bits in all. */
+float ht_f32_to_hf32(float f);
 uint16_t ht_f32_to_bf16(float f);
 uint16_t ht_f64_to_bf16(double d);
 

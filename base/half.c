@@ -96,6 +96,15 @@ float ht_bf16_to_f32(uint16_t h)
 	return float_of((uint32_t)h << 16);
 }
 
+float ht_f32_to_hf32(float f)
+{
+	uint32_t u = bits_of(f);
+
+	if ((u & 0x7f800000) == 0x7f800000)
+		return f;
+	return float_of((u + 0xfff + (u >> 13 & 1)) & ~(uint32_t)0x1fff);
+}
+
 uint16_t ht_f32_to_bf16(float f)
 {
 	uint32_t u = bits_of(f);

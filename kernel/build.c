@@ -172,10 +172,25 @@ int32_t ht_xred(struct ht_xb *b, int red, enum ht_dtype t)
 	return ht_xb_push(b, (struct ht_x){ HT_X_RED, t, -1, -1, -1, red });
 }
 
+static int64_t accuracy_of(const struct ht_xb *b, enum ht_xop op, enum ht_dtype t)
+{
+	return op >= HT_X_EXP && t == HT_F32 ? (int64_t)b->accuracy : 0;
+}
+
+/* The result of arithmetic x, rounded where b->keep asks for it. */
+static int32_t kept(struct ht_xb *b, enum ht_xop op, int32_t x)
+{
+	if (!b->keep || ht_xb_at(b, x)->dtype != HT_F32 || op < HT_X_ADD)
+		return x;
+	return ht_xcvt(b, HT_F32, ht_xcvt(b, b->keep, x));
+}
+
 int32_t ht_x1(struct ht_xb *b, enum ht_xop op, int32_t a)
 {
+	enum ht_dtype t = ht_xb_at(b, a)->dtype;
+
 	HT_CHECK(ht_x_operands(op) == 1 && op != HT_X_CVT && op != HT_X_BITCAST);
-	return ht_xb_make(b, (struct ht_x){ op, ht_xb_at(b, a)->dtype, a, -1, -1, 0 });
+	return kept(b, op, ht_xb_make(b, (struct ht_x){ op, t, a, -1, -1, accuracy_of(b, op, t) }));
 }
 
 int32_t ht_x2(struct ht_xb *b, enum ht_xop op, int32_t a, int32_t c)
@@ -184,7 +199,9 @@ int32_t ht_x2(struct ht_xb *b, enum ht_xop op, int32_t a, int32_t c)
 
 	HT_CHECK(ht_x_operands(op) == 2 && op != HT_X_CHECK);
 	HT_CHECK(ht_xb_at(b, c)->dtype == t);
-	return ht_xb_make(b, (struct ht_x){ op, ht_x_is_compare(op) ? HT_BOOL : t, a, c, -1, 0 });
+	return kept(b, op,
+		ht_xb_make(b, (struct ht_x){ op, ht_x_is_compare(op) ? HT_BOOL : t, a, c, -1,
+				      accuracy_of(b, op, t) }));
 }
 
 int32_t ht_x3(struct ht_xb *b, enum ht_xop op, int32_t a, int32_t c, int32_t e)
@@ -194,6 +211,8 @@ int32_t ht_x3(struct ht_xb *b, enum ht_xop op, int32_t a, int32_t c, int32_t e)
 	HT_CHECK(op == HT_X_MULADD);
 	enum ht_dtype t = ht_xb_at(b, a)->dtype;
 	HT_CHECK(ht_xb_at(b, c)->dtype == t && ht_xb_at(b, e)->dtype == t);
+	if (b->keep) /* which rounds the product too */
+		return ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, a, c), e);
 	return ht_xb_make(b, (struct ht_x){ op, t, a, c, e, 0 });
 }
 
@@ -320,6 +339,6 @@ int ht_xreduce(struct ht_xb *b, enum ht_red op, int32_t x)
 	enum ht_dtype t = ht_xb_at(b, x)->dtype;
 
 	s->red = ht_grow(b->arena, s->red, (size_t)s->reds, &b->red_cap, sizeof *s->red);
-	s->red[s->reds] = (struct ht_reduction){ op, t, x };
+	s->red[s->reds] = (struct ht_reduction){ op, t, t == HT_F32 ? b->keep : HT_INVALID, x };
 	return s->reds++;
 }

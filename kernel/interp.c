@@ -351,6 +351,13 @@ static void start(struct machine *m, int n)
 	}
 }
 
+static void round_floats(enum ht_dtype t, float *x, int n)
+{
+	for (int i = 0; i < n; i++)
+		x[i] = t == HT_F16 ? ht_f16_to_f32(ht_f32_to_f16(x[i]))
+				   : ht_bf16_to_f32(ht_f32_to_bf16(x[i]));
+}
+
 /* sum[to] = sum[to] op value[from], for `n` lanes from there on. */
 static void combine(struct machine *m, int32_t red, int to, int from, int n, int64_t position)
 {
@@ -363,6 +370,8 @@ static void combine(struct machine *m, int32_t red, int to, int from, int n, int
 
 	if (r->op != HT_RED_ARGMIN && r->op != HT_RED_ARGMAX) {
 		ht_x_eval(&x, r->dtype, sum, sum, value, NULL, n);
+		if (r->keep)
+			round_floats(r->keep, (float *)(void *)sum, n);
 		return;
 	}
 	x.dtype = HT_BOOL;

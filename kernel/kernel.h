@@ -70,7 +70,7 @@ enum ht_xop {
 	HT_X_FLOORDIV,
 	HT_X_FLOORMOD,
 	/* functions of F32 and F64; math.c writes them as the operations above, and
-	 * both the interpreter and the backend see only the expansion */
+	 * both the interpreter and the backend see only the expansion; imm: enum ht_accuracy */
 	HT_X_EXP,
 	HT_X_EXPM1,
 	HT_X_LOG,
@@ -95,6 +95,10 @@ enum ht_xop {
 	HT_X_POW,
 	HT_X_END
 };
+
+/* How functions of F32 are written, from the most exact; F64's are always the most exact.
+ * What each costs and misses: docs/modes.md. */
+enum ht_accuracy { HT_ACCURACY_FULL, HT_ACCURACY_SHORT, HT_ACCURACY_SHORTEST };
 
 struct ht_x {
 	enum ht_xop op;
@@ -143,10 +147,12 @@ enum ht_red {
  * sums of F32 accumulate in F32 (in any order).  ARGMIN/ARGMAX give the I64 position (row-major
  * over the reduction dimensions) of the first extreme; x is the value compared.  As in TensorFlow
  * they start from position 0 and the neutral element of MIN or MAX, and go to a later position
- * only where x is strictly better: NaN is never chosen, and all NaN gives 0. */
+ * only where x is strictly better: NaN is never chosen, and all NaN gives 0.
+ * Sums and products of F32 with `keep` are rounded to it after each step. */
 struct ht_reduction {
 	enum ht_red op;
 	enum ht_dtype dtype; /* of x, and of the result but for ARG* */
+	enum ht_dtype keep;  /* HT_F16, HT_BF16, or HT_INVALID: not rounded */
 	int32_t x;
 };
 
@@ -265,6 +271,7 @@ struct ht_pack {
 	/* The source has the 9 taps of 3 x 3 filters; they are transformed (winograd.h), and packed as
 	 * 36 matrices of one tap, one after the other.  dst_dtype is F32, kp and sn 1. */
 	bool winograd;
+	bool hf32; /* F32 to F32: rounded to 19 bits */
 };
 int64_t ht_packed_count(const struct ht_pack *p);
 void ht_pack_b(const struct ht_pack *p, const void *src, void *dst);
@@ -282,6 +289,10 @@ struct ht_xb {
 	struct ht_map cse;
 	struct ht_xrange *range; /* by expression: bounds of I64 values */
 	size_t range_cap;
+	/* May be set between expressions; both are about F32. */
+	enum ht_accuracy accuracy; /* of functions */
+	enum ht_dtype
+		keep; /* HT_F16, HT_BF16: the type that every result of arithmetic is rounded to; else HT_INVALID */
 };
 /* `s` may hold expressions, reductions and stores already; new ones are added behind. */
 void ht_xb_init(struct ht_xb *b, struct ht_arena *a, struct ht_stage *s);

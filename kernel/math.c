@@ -34,14 +34,24 @@ static void mark_live(const struct ht_stage *s, uint8_t *live)
 	}
 }
 
+static int32_t function(struct ht_xb *b, const struct ht_x *x)
+{
+	int32_t y = -1;
+
+	if (x->dtype == HT_F64)
+		return ht_math_f64(b, x->op, x->a, x->b);
+	if (x->imm != HT_ACCURACY_FULL)
+		y = ht_math_short(b, x->op, x->a, (enum ht_accuracy)x->imm);
+	return y >= 0 ? y : ht_math_f32(b, x->op, x->a, x->b);
+}
+
 static int32_t rewrite(struct ht_xb *b, struct ht_x x, const int32_t *now)
 {
 	x.a = renamed(now, x.a);
 	x.b = renamed(now, x.b);
 	x.c = renamed(now, x.c);
 	if (x.op >= HT_X_EXP && x.op < HT_X_END)
-		return x.dtype == HT_F32 ? ht_math_f32(b, x.op, x.a, x.b)
-					 : ht_math_f64(b, x.op, x.a, x.b);
+		return function(b, &x);
 	if (x.op >= HT_X_SELECT)
 		return ht_xb_make(b, x);
 	return ht_xb_push(b, x);

@@ -9,6 +9,8 @@
 
 /* y: the second operand of ATAN2 and POW. */
 int32_t ht_math_f32(struct ht_xb *b, enum ht_xop op, int32_t x, int32_t y);
+/* Shorter forms of F32's functions; -1: the function has none. */
+int32_t ht_math_short(struct ht_xb *b, enum ht_xop op, int32_t x, enum ht_accuracy accuracy);
 int32_t ht_math_f64(struct ht_xb *b, enum ht_xop op, int32_t x, int32_t y);
 
 /* Of F32, computed in F64: SIN COS TAN; ATAN; ATAN2. */

@@ -35,6 +35,12 @@ static void copy8(const void *src, void *dst, int64_t n)
 	memcpy(dst, src, (size_t)n);
 }
 
+static void f32_to_hf32(const void *src, void *dst, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		((float *)dst)[i] = ht_f32_to_hf32(ht_load_f32(src, i));
+}
+
 static void f32_to_bf16_plain(const void *src, void *dst, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)
@@ -329,7 +335,7 @@ static void pack_winograd(const struct packer *w, const char *src, float *dst)
 
 void ht_pack_b(const struct ht_pack *p, const void *src, void *dst)
 {
-	struct packer w = { p, conversion(p->src_dtype, p->dst_dtype),
+	struct packer w = { p, p->hf32 ? f32_to_hf32 : conversion(p->src_dtype, p->dst_dtype),
 		ht_dtype_info(p->src_dtype)->bytes, ht_dtype_info(p->dst_dtype)->bytes,
 		(p->depth + p->kp - 1) / p->kp };
 	char *to = dst;

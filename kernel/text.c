@@ -84,8 +84,9 @@ static void print_stage(const struct ht_stage *s, struct ht_buf *out)
 	if (s->kind == HT_STAGE_CONTRACT)
 		print_contract(s, out);
 	for (int32_t i = 0; i < s->reds; i++)
-		ht_printf(out, "    red %d = %s %%%d : %s\n", i, red_name[s->red[i].op],
-			s->red[i].x, tag(s->red[i].dtype));
+		ht_printf(out, "    red %d = %s %%%d : %s%s%s\n", i, red_name[s->red[i].op],
+			s->red[i].x, tag(s->red[i].dtype), s->red[i].keep ? " kept " : "",
+			s->red[i].keep ? tag(s->red[i].keep) : "");
 	for (int32_t i = 0; i < s->stores; i++) {
 		ht_printf(out, "    store b%d[%%%d] = %%%d", s->store[i].buffer, s->store[i].offset,
 			s->store[i].value);

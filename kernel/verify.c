@@ -308,6 +308,10 @@ static void verify_reductions(struct verifier *v, const struct ht_stage *s)
 		rule(v, s->x[r->x].dtype == r->dtype && computes(r->dtype),
 			"reduction %d: the type", i);
 		rule(v,
+			!r->keep ||
+				(r->dtype == HT_F32 && (r->keep == HT_F16 || r->keep == HT_BF16)),
+			"reduction %d: rounds to no low type", i);
+		rule(v,
 			r->op != HT_RED_AND && r->op != HT_RED_OR ? r->dtype != HT_BOOL
 								  : !ht_is_float(r->dtype),
 			"reduction %d: not of this type", i);

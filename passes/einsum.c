@@ -375,6 +375,9 @@ static void contract(struct einsum *e, const struct names *contracted)
 				   (struct ht_type){ ht_type_of(x->v)->dtype, s }),
 		0);
 	ht_attr_set_type(product.v.node, "T", ht_type_of(x->v)->dtype);
+	if (ht_attr_find(e->n, ht_mode_attribute))
+		ht_attr_set_str(product.v.node, ht_mode_attribute,
+			ht_attr_str(e->n, ht_mode_attribute, ""));
 	ht_attr_set_bool(product.v.node, "adj_x", adj_x);
 	ht_attr_set_bool(product.v.node, "adj_y", adj_y);
 	product.axis = joined(&batch, &rows, &columns);

@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "ir/ir.h"
 #include "kernel/kernel.h"
+#include "passes/precision/policy.h"
 
 /* ---- pass.c: the pass interface and pipelines ---- */
 
@@ -124,6 +125,10 @@ struct ht_fusion {
 struct ht_fusion ht_fusion_of(struct ht_graph *g, struct ht_arena *a);
 /* For `inspect`: op types of the graph that cannot be lowered, in one diagnostic-free list. */
 bool ht_can_lower(const struct ht_node *n);
+/* The attribute in which a node carries its implementation mode by name. */
+extern const char ht_mode_attribute[];
+/* How the kernel of node `n` differs under an implementation mode, in words; NULL: not at all. */
+const char *ht_mode_effect(const struct ht_node *n, enum ht_impl mode);
 /* Multiplications and additions (pairs) of a node with known shapes; 0 where it is no contraction. */
 int64_t ht_multiply_adds(const struct ht_node *n);
 /* Estimated time of a convolution of type `t` by Winograd's method, which computes in F32, over that

@@ -1,6 +1,7 @@
 /* What all contractions share: packing the right operand, dimensions and grid, the stage itself. */
 #include "passes/lower/lower.h"
 
+#include <math.h>
 #include <string.h>
 
 bool contract_type(enum ht_dtype t)
@@ -13,6 +14,58 @@ void contract_init(struct contraction *c, struct lower *l, struct ht_node *n, en
 	*c = (struct contraction){
 		.l = l, .n = n, .dtype = t, .batch = 1, .taps = 0, .a_step = 1, .a_guard = -1
 	};
+}
+
+/* x, of F32, rounded to nearest in 10 bits of fraction. */
+static int32_t to_hf32(struct ht_xb *b, int32_t x)
+{
+	int32_t u = ht_xbitcast(b, HT_I32, x), odd, r;
+
+	odd = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_SHR, u, ht_xconst(b, HT_I32, 0, 13)),
+		ht_xconst(b, HT_I32, 0, 1));
+	r = ht_x2(b, HT_X_ADD, u, ht_x2(b, HT_X_ADD, odd, ht_xconst(b, HT_I32, 0, 0xfff)));
+	r = ht_xbitcast(b, HT_F32, ht_x2(b, HT_X_AND, r, ht_xconst(b, HT_I32, 0, ~0x1fff)));
+	return ht_xselect(b, ht_x2(b, HT_X_LT, ht_x1(b, HT_X_ABS, x), ht_xf(b, INFINITY)), r, x);
+}
+
+/* A kernel that rounds operand `arg` into memory of its own. */
+static struct view rounded_copy(struct lower *l, const struct ht_node *n, int arg)
+{
+	struct ht_type t = *ht_type_of(n->in[arg]);
+	const struct view *from = lower_view(l, n->in[arg]);
+	struct kernel_build k;
+	struct space s;
+	struct view to;
+
+	view_dense(&to, plan_buffer(l, HT_PLAN_TEMP, t.dtype, ht_shape_count(t.shape)), t.shape);
+	kb_init(&k, l);
+	kb_stage(&k, HT_STAGE_LOOP);
+	s = kb_loop_space(&k, to.rank, to.dim, view_boundaries(from, to.rank, to.dim));
+	kb_store(&k, &to, &s, to_hf32(&k.xb, kb_load(&k, from, &s)));
+	kb_finish(&k, n);
+	return to;
+}
+
+enum ht_status contract_with_mode(struct lower *l, struct ht_node *n, bool constants,
+	enum ht_status (*emit)(struct lower *l, struct ht_node *n))
+{
+	struct view *place[3] = { NULL }, saved[3];
+	enum ht_status st;
+
+	for (int i = 0; i < n->ins && i < 3 && lower_mode(n) == HT_IMPL_HI_FLOAT_32; i++) {
+		struct ht_type t = *ht_type_of(n->in[i]);
+		if (t.dtype != HT_F32 || (ht_const_tensor(n->in[i]) && !constants) ||
+			ht_shape_count(t.shape) == 0)
+			continue;
+		place[i] = (struct view *)(uintptr_t)lower_view(l, n->in[i]);
+		saved[i] = *place[i];
+		*place[i] = rounded_copy(l, n, i);
+	}
+	st = emit(l, n);
+	for (int i = 2; i >= 0; i--)
+		if (place[i])
+			*place[i] = saved[i];
+	return st;
 }
 
 static int64_t tap_count(const struct contraction *c)
@@ -29,7 +82,8 @@ static void choose_packing(struct contraction *c)
 {
 	ht_schedule_packing(c->l->target, c->dtype, c->rows, c->columns, tap_count(c) * c->depth,
 		&c->nr, &c->kp);
-	if (c->kp > 1 && (c->depth % c->kp || c->a_step != 1))
+	if (c->kp > 1 &&
+		(c->depth % c->kp || c->a_step != 1 || lower_mode(c->n) == HT_IMPL_FLOAT_32))
 		c->kp = 1;
 }
 
@@ -44,7 +98,8 @@ static struct ht_pack pack_of(const struct contraction *c, int64_t sq, int64_t s
 		.sk = sk,
 		.sn = sn,
 		.nr = c->nr,
-		.kp = c->kp };
+		.kp = c->kp,
+		.hf32 = lower_mode(c->n) == HT_IMPL_HI_FLOAT_32 };
 }
 
 void contract_pack_const(struct contraction *c, const struct ht_tensor *t, int64_t sq, int64_t sk,

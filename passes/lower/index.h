@@ -11,7 +11,7 @@ static inline struct ht_shape shape_of(const struct ht_node *n, int arg)
 
 static inline enum ht_dtype operand_type(const struct ht_node *n, int arg)
 {
-	return compute_type(ht_type_of(n->in[arg])->dtype);
+	return node_type(n, ht_type_of(n->in[arg])->dtype);
 }
 
 /* A constant of type t. */

@@ -53,6 +53,17 @@ void kb_grid(struct kernel_build *k, int dims, const int64_t *count)
 	memcpy(k->kernel->grid, count, (size_t)dims * sizeof *count);
 }
 
+/* What is built from here on computes as node `n` is to; NULL: as usual. */
+static void compute_as(struct kernel_build *k, const struct ht_node *n)
+{
+	enum ht_impl mode = n ? lower_mode(n) : HT_IMPL_NONE;
+
+	k->xb.accuracy = mode == HT_IMPL_HIGH_PERFORMANCE    ? HT_ACCURACY_SHORT
+			 : mode == HT_IMPL_SUPER_PERFORMANCE ? HT_ACCURACY_SHORTEST
+							     : HT_ACCURACY_FULL;
+	k->xb.keep = mode == HT_IMPL_KEEP_FP16 ? n->out[0].dtype : HT_INVALID;
+}
+
 struct ht_stage *kb_stage(struct kernel_build *k, enum ht_stage_kind kind)
 {
 	k->kernel->stage = ht_grow(k->l->arena, k->kernel->stage, (size_t)k->kernel->stages,
@@ -64,6 +75,7 @@ struct ht_stage *kb_stage(struct kernel_build *k, enum ht_stage_kind kind)
 	ht_xb_init(&k->xb, k->l->arena, k->stage);
 	k->pulled_count = 0;
 	k->root = NULL;
+	compute_as(k, k->l->sink ? k->l->root[k->l->sink->id] : NULL);
 	return k->stage;
 }
 
@@ -138,10 +150,26 @@ enum ht_dtype compute_type(enum ht_dtype t)
 	return t == HT_F16 || t == HT_BF16 ? HT_F32 : t;
 }
 
+/* The F32 next to x (F64) towards zero, or x; its last bit set where they differ, so that rounding
+ * it to fewer bits rounds x. */
+static int32_t to_odd(struct ht_xb *b, int32_t x)
+{
+	int32_t near = ht_xcvt(b, HT_F32, x), back = ht_xcvt(b, HT_F64, near);
+	int32_t bits = ht_xbitcast(b, HT_I32, near), one = ht_xconst(b, HT_I32, 0, 1), down, odd;
+
+	down = ht_x2(b, HT_X_LT, ht_x1(b, HT_X_ABS, x), ht_x1(b, HT_X_ABS, back));
+	odd = ht_xselect(b, down, ht_x2(b, HT_X_SUB, bits, one), bits);
+	odd = ht_xbitcast(b, HT_F32, ht_x2(b, HT_X_OR, odd, one));
+	return ht_xselect(b, ht_x2(b, HT_X_EQ, back, x), near,
+		ht_xselect(b, ht_x2(b, HT_X_EQ, x, x), odd, near));
+}
+
 int32_t kb_round(struct kernel_build *k, enum ht_dtype t, int32_t x)
 {
 	if (compute_type(t) == t)
-		return x;
+		return ht_is_float(t) ? ht_xcvt(&k->xb, t, x) : x;
+	if (k->stage->x[x].dtype == HT_F64)
+		x = to_odd(&k->xb, x);
 	return ht_xcvt(&k->xb, compute_type(t), ht_xcvt(&k->xb, t, x));
 }
 
@@ -196,6 +224,8 @@ static bool same_space(const struct space *a, const struct space *b)
 int32_t kb_pull(struct kernel_build *k, struct ht_value v, const struct space *s)
 {
 	const struct ht_node *n = v.node;
+	enum ht_accuracy accuracy = k->xb.accuracy;
+	enum ht_dtype keep = k->xb.keep;
 	struct pulled *p;
 	int32_t x;
 
@@ -207,7 +237,10 @@ int32_t kb_pull(struct kernel_build *k, struct ht_value v, const struct space *s
 		if (k->pulled[i].node == n && k->pulled[i].index == v.index &&
 			same_space(&k->pulled[i].at, s))
 			return k->pulled[i].x;
+	compute_as(k, n);
 	x = kb_round(k, n->out[v.index].dtype, lower_op_of(n)->pull(k, n, v.index, s));
+	k->xb.accuracy = accuracy;
+	k->xb.keep = keep;
 	k->pulled =
 		ht_grow(k->l->arena, k->pulled, k->pulled_count, &k->pulled_cap, sizeof *k->pulled);
 	p = &k->pulled[k->pulled_count++];
@@ -215,12 +248,18 @@ int32_t kb_pull(struct kernel_build *k, struct ht_value v, const struct space *s
 	return x;
 }
 
+int32_t kb_pull_arg(struct kernel_build *k, const struct ht_node *n, int arg, const struct space *s)
+{
+	return ht_xcvt(
+		&k->xb, node_type(n, ht_type_of(n->in[arg])->dtype), kb_pull(k, n->in[arg], s));
+}
+
 int32_t kb_operand(struct kernel_build *k, const struct ht_node *n, int arg, const struct space *s)
 {
 	struct ht_shape shape = ht_type_of(n->in[arg])->shape;
 	struct space at = space_broadcast(&k->xb, s, shape.rank, shape.dim);
 
-	return kb_pull(k, n->in[arg], &at);
+	return kb_pull_arg(k, n, arg, &at);
 }
 
 void kb_store(struct kernel_build *k, const struct view *v, const struct space *s, int32_t x)

@@ -280,6 +280,29 @@ static void emit_loop_conv(struct lower *l, struct ht_node *n, const struct conv
 	kb_finish(&k, n);
 }
 
+static bool is_loop(const struct ht_node *n, const struct conv *v)
+{
+	return !contract_type(ht_type_of(n->in[0])->dtype) || !ht_const_tensor(n->in[1]) ||
+	       ht_shape_count(v->in) == 0 || ht_shape_count(v->filter) == 0 ||
+	       (v->groups > 1 && v->filter.dim[2] == 1); /* depthwise: channels along lanes */
+}
+
+static enum ht_status emit_any_conv(struct lower *l, struct ht_node *n)
+{
+	struct conv v;
+
+	read_conv(n, &v);
+	if (is_loop(n, &v))
+		emit_loop_conv(l, n, &v);
+	else if (lower_mode(n) == HT_IMPL_NONE && wants_winograd(l, n, &v))
+		emit_winograd(l, n, &v);
+	else if (takes_padded_copy(&v))
+		emit_few_channels(l, n, &v);
+	else
+		emit_taps(l, n, &v);
+	return HT_OK;
+}
+
 static enum ht_status emit_conv(struct lower *l, struct ht_node *n)
 {
 	struct conv v;
@@ -287,17 +310,7 @@ static enum ht_status emit_conv(struct lower *l, struct ht_node *n)
 	if (ht_shape_count(n->out[0].shape) == 0)
 		return HT_OK;
 	read_conv(n, &v);
-	if (!contract_type(ht_type_of(n->in[0])->dtype) || !ht_const_tensor(n->in[1]) ||
-		ht_shape_count(v.in) == 0 || ht_shape_count(v.filter) == 0 ||
-		(v.groups > 1 && v.filter.dim[2] == 1)) /* depthwise: channels along lanes */
-		emit_loop_conv(l, n, &v);
-	else if (wants_winograd(l, n, &v))
-		emit_winograd(l, n, &v);
-	else if (takes_padded_copy(&v))
-		emit_few_channels(l, n, &v);
-	else
-		emit_taps(l, n, &v);
-	return HT_OK;
+	return contract_with_mode(l, n, is_loop(n, &v), emit_any_conv);
 }
 
 static const char *refuse_conv(const struct ht_node *n)
@@ -366,7 +379,7 @@ static void emit_loop_transpose(struct lower *l, struct ht_node *n, const struct
 	kb_finish(&k, n);
 }
 
-static enum ht_status emit_conv_transpose(struct lower *l, struct ht_node *n)
+static enum ht_status emit_any_transpose(struct lower *l, struct ht_node *n)
 {
 	struct ht_shape from = shape_of(n, 2), filter = shape_of(n, 1), to = n->out[0].shape;
 	struct window w[2];
@@ -407,6 +420,11 @@ static enum ht_status emit_conv_transpose(struct lower *l, struct ht_node *n)
 	return HT_OK;
 }
 
+static enum ht_status emit_conv_transpose(struct lower *l, struct ht_node *n)
+{
+	return contract_with_mode(l, n, false, emit_any_transpose);
+}
+
 static const char *refuse_conv_transpose(const struct ht_node *n)
 {
 	if (!ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NHWC"))
@@ -426,7 +444,7 @@ const struct lower_op lower_conv2d_transpose = { .name = "conv2d_transpose",
 
 enum { PIXELS_SIDE_BY_SIDE = 4, MAX_UNROLLED_TAPS = 49 };
 
-static enum ht_status emit_depthwise(struct lower *l, struct ht_node *n)
+static enum ht_status emit_depthwise_loop(struct lower *l, struct ht_node *n)
 {
 	enum ht_dtype t = compute_type(ht_type_of(n->in[0])->dtype);
 	struct conv v;
@@ -471,6 +489,11 @@ static enum ht_status emit_depthwise(struct lower *l, struct ht_node *n)
 	kb_store_sink(&k, &out);
 	kb_finish(&k, n);
 	return HT_OK;
+}
+
+static enum ht_status emit_depthwise(struct lower *l, struct ht_node *n)
+{
+	return contract_with_mode(l, n, true, emit_depthwise_loop);
 }
 
 const struct lower_op lower_depthwise = {

@@ -186,7 +186,7 @@ static struct space product_space(const struct contraction *c, struct ht_shape s
 	return s;
 }
 
-static enum ht_status emit_matmul(struct lower *l, struct ht_node *n)
+static enum ht_status emit_product(struct lower *l, struct ht_node *n)
 {
 	struct ht_shape shape = n->out[0].shape;
 	int64_t dense[HT_LOWER_RANK], matrices = 1;
@@ -228,6 +228,11 @@ static enum ht_status emit_matmul(struct lower *l, struct ht_node *n)
 	}
 	contract_end(&c, p.a.buffer, a_row, b_base, &out);
 	return HT_OK;
+}
+
+static enum ht_status emit_matmul(struct lower *l, struct ht_node *n)
+{
+	return contract_with_mode(l, n, false, emit_product);
 }
 
 static const char *refuse_matmul(const struct ht_node *n)

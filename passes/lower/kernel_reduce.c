@@ -113,7 +113,7 @@ static enum ht_status emit_over_axes(struct lower *l, struct ht_node *n,
 	kb_stage(&k, HT_STAGE_LOOP);
 	reduction_space(
 		&k, ht_type_of(n->in[0])->shape, &axes, kb_boundaries(l, n->in[0]), &from, &to);
-	finish_root(&k, n, value(&k, n, &axes, kb_pull(&k, n->in[0], &from)));
+	finish_root(&k, n, value(&k, n, &axes, kb_pull_arg(&k, n, 0, &from)));
 	kb_store_sink(&k, &to);
 	kb_finish(&k, n);
 	return HT_OK;
@@ -123,7 +123,7 @@ static int32_t reduced_value(
 	struct kernel_build *k, const struct ht_node *n, const struct axes *axes, int32_t x)
 {
 	struct ht_xb *b = &k->xb;
-	enum ht_dtype t = compute_type(ht_type_of(n->in[0])->dtype);
+	enum ht_dtype t = node_type(n, ht_type_of(n->in[0])->dtype);
 	int32_t sum, divisor;
 
 	if (n->op == HT_OP_EuclideanNorm || n->op == HT_OP_L2Loss)
@@ -218,7 +218,7 @@ const struct lower_op lower_arg_reduce = { .name = "arg_reduce",
 static enum ht_status emit_cumulate(struct lower *l, struct ht_node *n)
 {
 	struct ht_shape shape = n->out[0].shape;
-	enum ht_dtype t = compute_type(n->out[0].dtype);
+	enum ht_dtype t = node_type(n, n->out[0].dtype);
 	int64_t axis = ht_tensor_int(ht_const_tensor(n->in[1]), 0);
 	bool exclusive = ht_attr_bool(n, "exclusive", false),
 	     reverse = ht_attr_bool(n, "reverse", false);
@@ -240,7 +240,7 @@ static enum ht_status emit_cumulate(struct lower *l, struct ht_node *n)
 	if (axis == shape.rank - 1) /* lanes along the results read one element: keep them scalar */
 		k.stage->vec = -1;
 	inside = ht_x2(&k.xb, exclusive ? HT_X_LT : HT_X_LE, reverse ? i : j, reverse ? j : i);
-	x = ht_xselect(&k.xb, inside, kb_pull(&k, n->in[0], &in),
+	x = ht_xselect(&k.xb, inside, kb_pull_arg(&k, n, 0, &in),
 		ht_xconst(&k.xb, t, n->op == HT_OP_Cumprod, n->op == HT_OP_Cumprod));
 	x = ht_xred(&k.xb, ht_xreduce(&k.xb, red, x), t);
 	finish_root(&k, n, x);
@@ -282,7 +282,7 @@ static int32_t lowest(struct ht_xb *b, enum ht_dtype t)
 static enum ht_status emit_pool(struct lower *l, struct ht_node *n)
 {
 	struct ht_type in = *ht_type_of(n->in[0]);
-	enum ht_dtype t = compute_type(in.dtype);
+	enum ht_dtype t = node_type(n, in.dtype);
 	struct window w[2];
 	struct kernel_build k;
 	struct space out, at;
@@ -303,7 +303,7 @@ static enum ht_status emit_pool(struct lower *l, struct ht_node *n)
 			ht_xdim(&k.xb, kb_reduce_dim(&k, w[i].size)), &at);
 	k.stage->vec = 3;
 	at = space_of_coords(&at, 4, in.shape.dim, x);
-	value = kb_pull(&k, n->in[0], &at);
+	value = kb_pull_arg(&k, n, 0, &at);
 	if (max && at.guard >= 0)
 		value = ht_xselect(&k.xb, at.guard, value, lowest(&k.xb, t));
 	value = ht_xred(&k.xb, ht_xreduce(&k.xb, max ? HT_RED_MAX : HT_RED_ADD, value), t);
@@ -336,6 +336,7 @@ static enum ht_status emit_lrn(struct lower *l, struct ht_node *n)
 {
 	struct ht_shape shape = n->out[0].shape;
 	int64_t radius = ht_attr_int(n, "depth_radius", 5);
+	enum ht_dtype t = node_type(n, n->out[0].dtype);
 	struct kernel_build k;
 	struct space out, at;
 	int32_t c, ok, x;
@@ -354,12 +355,12 @@ static enum ht_status emit_lrn(struct lower *l, struct ht_node *n)
 		ht_x2(b, HT_X_LT, c, ht_xi(b, shape.dim[3])));
 	at.group[3].x = c;
 	space_and_guard(b, &at, ok);
-	x = kb_pull(&k, n->in[0], &at);
-	x = ht_xred(b, ht_xreduce(b, HT_RED_ADD, ht_x2(b, HT_X_MUL, x, x)), HT_F32);
-	x = ht_x3(b, HT_X_MULADD, ht_xf(b, ht_attr_float(n, "alpha", 1)), x,
-		ht_xf(b, ht_attr_float(n, "bias", 1)));
-	x = ht_x2(b, HT_X_POW, x, ht_xf(b, -(double)ht_attr_float(n, "beta", .5f)));
-	finish_root(&k, n, ht_x2(b, HT_X_MUL, kb_pull(&k, n->in[0], &out), x));
+	x = kb_pull_arg(&k, n, 0, &at);
+	x = ht_xred(b, ht_xreduce(b, HT_RED_ADD, ht_x2(b, HT_X_MUL, x, x)), t);
+	x = ht_x3(b, HT_X_MULADD, ht_xconst(b, t, (double)ht_attr_float(n, "alpha", 1), 0), x,
+		ht_xconst(b, t, (double)ht_attr_float(n, "bias", 1), 0));
+	x = ht_x2(b, HT_X_POW, x, ht_xconst(b, t, -(double)ht_attr_float(n, "beta", .5f), 0));
+	finish_root(&k, n, ht_x2(b, HT_X_MUL, kb_pull_arg(&k, n, 0, &out), x));
 	kb_store_sink(&k, &out);
 	kb_finish(&k, n);
 	return HT_OK;

@@ -58,12 +58,17 @@ static void start(struct rows *r, struct lower *l, struct ht_node *n)
 	kb_grid(&r->k, 1, &tiles);
 }
 
+/* In which rows are computed. */
+static enum ht_dtype row_type(const struct rows *r)
+{
+	return node_type(r->n, ht_type_of(r->n->in[0])->dtype);
+}
+
 static int32_t operand(struct rows *r)
 {
 	if (r->x < 0)
-		return kb_pull(&r->k, r->n->in[0], &r->at);
-	return ht_xload(
-		&r->k.xb, r->x, compute_type(ht_type_of(r->n->in[0])->dtype), element_offset(r));
+		return kb_pull_arg(&r->k, r->n, 0, &r->at);
+	return ht_xload(&r->k.xb, r->x, row_type(r), element_offset(r));
 }
 
 /* A computed operand is computed once, into a local buffer. */
@@ -74,8 +79,8 @@ static void keep_operand(struct rows *r)
 	if (r->k.l->owner[r->n->in[0].node->id] != r->k.l->sink)
 		return;
 	next_stage(r, false);
-	x = kb_pull(&r->k, r->n->in[0], &r->at);
-	local = kb_local(&r->k, compute_type(ht_type_of(r->n->in[0])->dtype), r->step * r->columns);
+	x = kb_pull_arg(&r->k, r->n, 0, &r->at);
+	local = kb_local(&r->k, row_type(r), r->step * r->columns);
 	ht_xstore(&r->k.xb, local, element_offset(r), x);
 	r->x = local;
 }
@@ -116,10 +121,11 @@ static bool takes_first(const struct ht_node *n, int arg)
 /* exp(x - max) / sum of it; the logarithm: x - max - log(sum). */
 static enum ht_status emit_softmax(struct lower *l, struct ht_node *n)
 {
-	enum ht_dtype t = compute_type(n->out[0].dtype);
+	enum ht_dtype t = node_type(n, n->out[0].dtype);
 	struct rows r;
 	struct ht_xb *b = &r.k.xb;
 	int32_t max, sum, e, x;
+	bool short_form;
 
 	if (ht_shape_count(n->out[0].shape) == 0)
 		return HT_OK;
@@ -132,15 +138,18 @@ static enum ht_status emit_softmax(struct lower *l, struct ht_node *n)
 	e = kb_local(&r.k, t, r.step * r.columns);
 	ht_xstore(b, e, element_offset(&r), x);
 	next_stage(&r, true);
-	sum = row_value(
-		&r, t, reduce_row(&r, HT_RED_ADD, t, ht_xload(b, e, t, element_offset(&r))));
+	x = reduce_row(&r, HT_RED_ADD, t, ht_xload(b, e, t, element_offset(&r)));
+	short_form = b->accuracy != HT_ACCURACY_FULL && n->op == HT_OP_Softmax;
+	if (short_form) /* divides once a row */
+		x = ht_x2(b, HT_X_DIV, ht_xconst(b, t, 1, 0), x);
+	sum = row_value(&r, t, x);
 	next_stage(&r, false);
 	if (n->op == HT_OP_LogSoftmax) {
 		x = ht_x2(b, HT_X_SUB, operand(&r), load_row_value(&r, t, max));
 		x = ht_x2(b, HT_X_SUB, x, ht_x1(b, HT_X_LOG, load_row_value(&r, t, sum)));
 	} else {
-		x = ht_x2(b, HT_X_DIV, ht_xload(b, e, t, element_offset(&r)),
-			load_row_value(&r, t, sum));
+		x = ht_x2(b, short_form ? HT_X_MUL : HT_X_DIV,
+			ht_xload(b, e, t, element_offset(&r)), load_row_value(&r, t, sum));
 	}
 	finish(&r, x);
 	return HT_OK;
@@ -160,7 +169,7 @@ const struct lower_op lower_softmax = { .name = "softmax",
 /* (x - mean) / sqrt(variance + epsilon) * scale + offset; the variance from differences. */
 static enum ht_status emit_layer_norm(struct lower *l, struct ht_node *n)
 {
-	enum ht_dtype t = compute_type(n->out[0].dtype);
+	enum ht_dtype t = node_type(n, n->out[0].dtype);
 	struct rows r;
 	struct ht_xb *b = &r.k.xb;
 	int32_t mean, scale, x, n_columns;

@@ -61,6 +61,15 @@ struct space space_of_coords(
 	const struct space *like, int32_t rank, const int64_t *dim, const int32_t *x);
 void space_and_guard(struct ht_xb *b, struct space *s, int32_t guard);
 
+/* ---- mode.c: how a node is to compute ---- */
+
+/* The implementation mode that node `n` is to have and that its kernel tells apart; HT_IMPL_NONE
+ * otherwise. */
+enum ht_impl lower_mode(const struct ht_node *n);
+/* The type in which `n` computes with tensors of type t: F32 for F16 and BF16, F64 for floats where
+ * the mode asks for it. */
+enum ht_dtype node_type(const struct ht_node *n, enum ht_dtype t);
+
 /* ---- lower.c ---- */
 
 enum place {
@@ -185,11 +194,14 @@ int kb_reduce_dim(struct kernel_build *k, int64_t extent);
 void kb_finish(struct kernel_build *k, const struct ht_node *node);
 
 enum ht_dtype compute_type(enum ht_dtype t); /* F32 for F16 and BF16, else t */
-/* x (compute type) rounded to t, still in the compute type. */
+/* x (compute type, or F64) rounded once to t, in the compute type. */
 int32_t kb_round(struct kernel_build *k, enum ht_dtype t, int32_t x);
 /* The value `v` at `s`: pulled, or loaded where it is in memory.  Compute type, rounded. */
 int32_t kb_pull(struct kernel_build *k, struct ht_value v, const struct space *s);
-/* Operand `arg` of `n` at the coordinates of n's result, broadcast. */
+/* Operand `arg` of `n` at `s`, in the type in which n computes. */
+int32_t kb_pull_arg(
+	struct kernel_build *k, const struct ht_node *n, int arg, const struct space *s);
+/* The same at the coordinates of n's result, broadcast. */
 int32_t kb_operand(struct kernel_build *k, const struct ht_node *n, int arg, const struct space *s);
 /* Loads an element of a view. */
 int32_t kb_load(struct kernel_build *k, const struct view *v, const struct space *s);
@@ -258,6 +270,10 @@ struct contraction {
 };
 
 bool contract_type(enum ht_dtype t); /* has a register tile */
+/* Runs `emit` for a contraction whose operands are seen as its mode wants them: constants too, where
+ * they are read in place and not packed. */
+enum ht_status contract_with_mode(struct lower *l, struct ht_node *n, bool constants,
+	enum ht_status (*emit)(struct lower *l, struct ht_node *n));
 void contract_init(struct contraction *c, struct lower *l, struct ht_node *n, enum ht_dtype t);
 /* Element (tap, depth, column) of matrix i is at i * stride + tap * sq + depth * sk + column * sn. */
 void contract_pack_const(struct contraction *c, const struct ht_tensor *t, int64_t sq, int64_t sk,

@@ -3,19 +3,35 @@
 
 /* ---- gathering ---- */
 
-/* An index (any integer type) checked against its dimension; outside, the kernel fails. */
-static int32_t checked_index(
-	struct kernel_build *k, struct ht_value v, const struct space *s, int64_t size)
+/* An index (any integer type) checked against its dimension: outside, the kernel fails; but where
+ * the node is to support such indices, *inside tells of them and the index is 0. */
+static int32_t checked_index(struct kernel_build *k, const struct ht_node *n, const struct space *s,
+	int64_t size, int32_t *inside)
 {
 	struct ht_xb *b = &k->xb;
-	int32_t i = ht_xcvt(b, HT_I64, kb_pull(k, v, s));
+	int32_t i = ht_xcvt(b, HT_I64, kb_pull(k, n->in[1], s));
 	int32_t ok = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), i),
 		ht_x2(b, HT_X_LT, i, ht_xi(b, size)));
 
+	if (lower_mode(n) == HT_IMPL_OUT_OF_BOUND && size > 0) {
+		*inside = *inside < 0 ? ok : ht_x2(b, HT_X_AND, *inside, ok);
+		return ht_xselect(b, ok, i, ht_xi(b, 0));
+	}
 	if (s->guard >= 0) /* where nothing is asked for, anything is in range */
 		i = ht_xselect(b, s->guard, i, ht_xi(b, 0)),
 		ok = ht_x2(b, HT_X_OR, ok, ht_x1(b, HT_X_NOT, s->guard));
 	return ht_xcheck(b, i, ok, HT_FAULT_INDEX);
+}
+
+/* The element at `x`, but zero where an index was outside. */
+static int32_t gathered(struct kernel_build *k, const struct ht_node *n, const struct space *s,
+	const int32_t *x, int32_t inside)
+{
+	int32_t r = pull_at(k, n, 0, s, x);
+
+	if (inside < 0)
+		return r;
+	return ht_xselect(&k->xb, inside, r, value_like(&k->xb, compute_type(n->out[0].dtype), 0));
 }
 
 /* r[batch.., outer.., index.., inner..] = params[batch.., outer.., indices[batch.., index..], inner..] */
@@ -24,7 +40,7 @@ static int32_t pull_gather(
 {
 	struct ht_shape params = shape_of(n, 0), indices = shape_of(n, 1);
 	int32_t batch_dims = axis_of(ht_attr_int(n, "batch_dims", 0), indices.rank), axis = 0;
-	int32_t at[HT_LOWER_RANK], x[HT_LOWER_RANK], coord[HT_LOWER_RANK], index_rank;
+	int32_t at[HT_LOWER_RANK], x[HT_LOWER_RANK], coord[HT_LOWER_RANK], index_rank, inside = -1;
 	struct space index_space;
 
 	(void)out;
@@ -40,10 +56,10 @@ static int32_t pull_gather(
 	index_space = space_of_coords(s, indices.rank, indices.dim, at);
 	for (int32_t i = 0; i < axis; i++)
 		x[i] = coord[i];
-	x[axis] = checked_index(k, n->in[1], &index_space, params.dim[axis]);
+	x[axis] = checked_index(k, n, &index_space, params.dim[axis], &inside);
 	for (int32_t i = axis + 1; i < params.rank; i++)
 		x[i] = coord[i - 1 + index_rank];
-	return pull_at(k, n, 0, s, x);
+	return gathered(k, n, s, x, inside);
 }
 
 static const char *refuse_gather(const struct ht_node *n)
@@ -62,6 +78,7 @@ static int32_t pull_gather_nd(
 {
 	struct ht_shape params = shape_of(n, 0), indices = shape_of(n, 1);
 	int32_t depth = (int32_t)indices.dim[indices.rank - 1], x[HT_LOWER_RANK], at[HT_LOWER_RANK];
+	int32_t inside = -1;
 
 	(void)out;
 	for (int32_t i = 0; i + 1 < indices.rank; i++)
@@ -70,11 +87,11 @@ static int32_t pull_gather_nd(
 		struct space index_space;
 		at[indices.rank - 1] = ht_xi(&k->xb, i);
 		index_space = space_of_coords(s, indices.rank, indices.dim, at);
-		x[i] = checked_index(k, n->in[1], &index_space, params.dim[i]);
+		x[i] = checked_index(k, n, &index_space, params.dim[i], &inside);
 	}
 	for (int32_t i = depth; i < params.rank; i++)
 		x[i] = space_coord(&k->xb, s, indices.rank - 1 + i - depth);
-	return pull_at(k, n, 0, s, x);
+	return gathered(k, n, s, x, inside);
 }
 
 const struct lower_op lower_gather_nd = {

@@ -61,10 +61,47 @@ static int32_t gelu(struct ht_xb *b, enum ht_dtype t, int32_t x, bool approximat
 	return ht_x2(b, HT_X_MUL, half_x, ht_x2(b, HT_X_ADD, y, value_like(b, t, 1)));
 }
 
-static int32_t hard_swish(struct ht_xb *b, enum ht_dtype t, int32_t x)
+/* x Phi(x), relative to itself where Phi is small: Phi(-a) = e^(-a^2/2) u P(u) / 2, u = 1 / (1 + c a).
+ * The square of a number of 16 bits is exact. */
+static int32_t gelu_low(struct ht_xb *b, int32_t x)
+{
+	static const double c[] = { 0x1.b0d2bcp-3, 0x1.b9bb48p-3, 0x1.555410p-3, 0x1.21db1cp-2,
+		-0x1.096af2p-3, 0x1.8d3fcep-2, -0x1.14ad4cp-3 };
+	int32_t one = ht_xf(b, 1), a = ht_x1(b, HT_X_ABS, x), e, u, p;
+
+	e = ht_x1(b, HT_X_EXP, ht_x2(b, HT_X_MUL, ht_x2(b, HT_X_MUL, x, x), ht_xf(b, -.5)));
+	u = ht_x3(b, HT_X_MULADD, a, ht_xf(b, .375 * 0.7071067811865476), one);
+	u = ht_x2(b, HT_X_DIV, one, u);
+	p = ht_xf(b, c[HT_COUNT(c) - 1]);
+	for (int i = (int)HT_COUNT(c) - 2; i >= 0; i--)
+		p = ht_x3(b, HT_X_MULADD, p, u, ht_xf(b, c[i]));
+	p = ht_x2(b, HT_X_MUL, ht_x2(b, HT_X_MUL, p, u), ht_x2(b, HT_X_MUL, e, ht_xf(b, .5)));
+	p = ht_xselect(b, ht_x2(b, HT_X_LT, x, ht_xf(b, 0)), p, ht_x2(b, HT_X_SUB, one, p));
+	return ht_x2(b, HT_X_MUL, x, p);
+}
+
+static int32_t pull_gelu(struct ht_xb *b, const struct ht_node *n, int32_t x)
+{
+	enum ht_dtype own = ht_type_of(n->in[0])->dtype, t = operand_type(n, 0);
+
+	if (ht_attr_bool(n, "approximate", false))
+		return gelu(b, t, x, true);
+	if (t == HT_F64 && own != HT_F64)
+		return ht_x2(b, HT_X_MUL, ht_x2(b, HT_X_MUL, x, value_like(b, t, .5)),
+			ht_x1(b, HT_X_ERFC,
+				ht_x2(b, HT_X_MUL, x, value_like(b, t, -0.7071067811865476))));
+	if (t != own && b->accuracy != HT_ACCURACY_SHORTEST && !b->keep)
+		return gelu_low(b, x);
+	return gelu(b, t, x, false);
+}
+
+/* Of 16 bits all are finite until the last product. */
+static int32_t hard_swish(struct ht_xb *b, enum ht_dtype t, int32_t x, bool low)
 {
 	int32_t gate = relu6(b, t, ht_x2(b, HT_X_ADD, x, value_like(b, t, 3)));
 
+	if (low)
+		return ht_x2(b, HT_X_MUL, x, ht_x2(b, HT_X_MUL, gate, value_like(b, t, 1. / 6)));
 	return ht_x2(b, HT_X_MUL, ht_x2(b, HT_X_MUL, x, gate), value_like(b, t, 1. / 6));
 }
 
@@ -186,11 +223,11 @@ static int32_t pull_unary(
 		return ht_x2(b, HT_X_DIV, x,
 			ht_x2(b, HT_X_ADD, ht_x1(b, HT_X_ABS, x), value_like(b, t, 1)));
 	case HT_OP_Gelu:
-		return gelu(b, t, x, ht_attr_bool(n, "approximate", false));
+		return pull_gelu(b, n, x);
 	case HT_OP_Silu:
 		return ht_x2(b, HT_X_MUL, x, ht_x1(b, HT_X_SIGMOID, x));
 	case HT_OP_HardSwish:
-		return hard_swish(b, t, x);
+		return hard_swish(b, t, x, t != ht_type_of(n->in[0])->dtype);
 	case HT_OP_IsNan:
 		return ht_x2(b, HT_X_NE, x, x);
 	case HT_OP_IsInf:

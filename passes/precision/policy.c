@@ -264,6 +264,20 @@ static enum ht_status check_report(const struct ht_policy *p, struct ht_diags *d
 		      : HT_OK;
 }
 
+/* Painting decides on the graph as imported, whose nodes are not those that kernels are made of. */
+static enum ht_status check_modes(const struct ht_policy *p, struct ht_diags *d)
+{
+	const char *option = p->rules[HT_RULES_IMPL].option;
+
+	if (!option && p->select_impl)
+		option = "op_select_implmode";
+	if (!option && p->hf32 >= 0)
+		option = "allow_hf32";
+	if (!option || !ht_policy_effective(p)->paint)
+		return HT_OK;
+	return ht_error(d, HT_E_USAGE, HT_NOWHERE, "policy '%s' does not read %s", p->name, option);
+}
+
 enum ht_status ht_policy_check(const struct ht_policy *p, struct ht_diags *d)
 {
 	if (!p->kind && p->run_mode >= 0)
@@ -273,6 +287,7 @@ enum ht_status ht_policy_check(const struct ht_policy *p, struct ht_diags *d)
 	HT_TRY(check_report(p, d));
 	HT_TRY(check_grappler(p, d));
 	HT_TRY(check_readers(p, d));
+	HT_TRY(check_modes(p, d));
 	HT_TRY(check_mixlist(p, d));
 	HT_TRY(check_customize(p, d));
 	HT_TRY(check_machine(p, d));

@@ -15,6 +15,7 @@ static enum ht_status decide(
 	struct ht_precision *p, struct ht_graph *g, struct ht_report_use *reported)
 {
 	const struct ht_policy_kind *kind = ht_policy_effective(p->policy);
+	size_t impls = p->decisions->impls;
 
 	p->graph = g;
 	ht_units_build(p);
@@ -31,6 +32,7 @@ static enum ht_status decide(
 	HT_TRY(p->status);
 	ht_impl_decide(p, p->decisions);
 	ht_precision_rewrite(p, p->decisions);
+	ht_impl_apply(p->decisions, impls);
 	if (kind->finish)
 		kind->finish(p);
 	return HT_OK;

@@ -336,7 +336,9 @@ struct ht_idle_rule {
 struct ht_decided_impl {
 	struct ht_str node, where;
 	enum ht_impl mode;
-	bool offered; /* the vendor's kernels of this type have the mode */
+	struct ht_node *at; /* while the pass runs */
+	bool offered;       /* the vendor's kernels of this type have the mode */
+	const char *kernel; /* how the node's kernel differs for it; NULL: not at all */
 };
 /* What was chosen between: an assignment with its price, fused as it would be. */
 struct ht_alternative {
@@ -425,6 +427,8 @@ struct ht_decisions {
 
 /* impl.c: the implementation mode of each node. */
 void ht_impl_decide(struct ht_precision *p, struct ht_decisions *out);
+/* Once the dtypes are written: has the nodes of decisions `first` and on carry their mode. */
+void ht_impl_apply(struct ht_decisions *out, size_t first);
 /* rules.c: rules that did nothing. */
 void ht_rules_report(struct ht_precision *p, struct ht_decisions *out);
 

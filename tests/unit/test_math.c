@@ -38,7 +38,8 @@ struct subject {
 };
 
 /* r[i] = f(x[i], y[i]) as a kernel of BLOCK iterations. */
-static void subject_init(struct subject *s, const struct function *f, enum ht_dtype t)
+static void subject_init(
+	struct subject *s, const struct function *f, enum ht_dtype t, enum ht_accuracy accuracy)
 {
 	struct ht_xb b;
 	int32_t x, y;
@@ -55,6 +56,7 @@ static void subject_init(struct subject *s, const struct function *f, enum ht_dt
 	s->stage = (struct ht_stage){ .dims = 1, .vec = 0 };
 	s->stage.dim[0] = (struct ht_dim){ .extent = BLOCK, .grid = -1 };
 	ht_xb_init(&b, &s->arena, &s->stage);
+	b.accuracy = accuracy;
 	x = ht_xload(&b, 0, t, ht_xdim(&b, 0));
 	y = ht_xload(&b, 1, t, ht_xdim(&b, 0));
 	ht_xstore(&b, 2, ht_xdim(&b, 0),
@@ -189,7 +191,7 @@ static void test_functions(void **state)
 		struct subject s;
 		struct worst w;
 
-		subject_init(&s, &functions[i], HT_F32);
+		subject_init(&s, &functions[i], HT_F32, HT_ACCURACY_FULL);
 		w = measure(&s, NULL, INPUTS);
 		report("fused", &s, w);
 		good = good && w.error <= bound;
@@ -218,7 +220,7 @@ static void test_code(void **state)
 
 			if (!backend_runs(*t))
 				continue;
-			subject_init(&s, &functions[i], HT_F32);
+			subject_init(&s, &functions[i], HT_F32, HT_ACCURACY_FULL);
 			fn = backend_compile(backend, &s.k, *t, &code);
 			assert_non_null(fn);
 			w = measure(&s, fn, INPUTS / 8);
@@ -226,6 +228,88 @@ static void test_code(void **state)
 			good = good && w.error <= bound;
 			backend->free(code);
 			ht_arena_release(&s.arena);
+		}
+	assert_true(good);
+}
+
+/* ---- shorter forms ---- */
+
+/* Relative; 1 where NaN or an infinity is missed.  What is tiny or subnormal only has to give a
+ * tiny result, and what is nearly infinite a large one. */
+static double short_error(float x, float got, double want)
+{
+	double size = fabs(want);
+
+	if (isnan(want))
+		return !isnan(got);
+	if (size > 0x1p126)
+		return !(fabsf(got) > 0x1p125f);
+	if (size < 0x1p-123)
+		return !(fabsf(got) < 0x1p-122f);
+	if (fabsf(x) < 0x1p-126f && isinf(got))
+		return 0; /* of log: as of zero */
+	return fabs((double)got - want) / size;
+}
+
+static double measure_short(struct subject *s, ht_kernel_fn *fn, float *at)
+{
+	static _Alignas(64) float x[BLOCK], y[BLOCK], r[BLOCK];
+	void *buffers[] = { x, y, r };
+	double worst = 0;
+
+	for (long done = 0; done < INPUTS / 8; done += BLOCK) {
+		fill(s, done, INPUTS / 8, x, y);
+		if (fn)
+			assert_int_equal(fn(buffers, NULL, 0, 1, NULL), 0);
+		else
+			assert_int_equal(ht_interpret(&s->k, buffers, NULL, 0, 1, NULL), 0);
+		for (int i = 0; i < BLOCK; i++) {
+			double e = short_error(x[i], r[i], s->f->libm((double)x[i], 0));
+
+			if (!(e <= worst)) {
+				worst = e;
+				*at = x[i];
+			}
+		}
+	}
+	return worst;
+}
+
+static void test_short_forms(void **state)
+{
+	static const double bounds[] = {
+		[HT_ACCURACY_SHORT] = 0x1p-15, [HT_ACCURACY_SHORTEST] = 0x1p-9
+	};
+	const struct ht_backend *backend = backend_open();
+	bool good = true;
+
+	(void)state;
+	assert_non_null(backend);
+	for (size_t i = 0; i < HT_COUNT(functions); i++)
+		for (int a = HT_ACCURACY_SHORT; a <= HT_ACCURACY_SHORTEST; a++) {
+			struct subject full, s;
+			struct ht_code *code = NULL;
+			ht_kernel_fn *fn;
+			double e[2];
+			float at = 0;
+
+			subject_init(&full, &functions[i], HT_F32, HT_ACCURACY_FULL);
+			subject_init(&s, &functions[i], HT_F32, (enum ht_accuracy)a);
+			if (full.stage.xs != s.stage.xs) {
+				fn = backend_compile(backend, &s.k, ht_target_host(), &code);
+				assert_non_null(fn);
+				e[0] = measure_short(&s, fn, &at);
+				backend->free(code);
+				unfuse(&s);
+				e[1] = measure_short(&s, NULL, &at);
+				printf("%-8s form %d  %3d expressions for %3d  relative errors "
+				       "2^%.1f 2^%.1f at %a\n",
+					s.f->name, a, s.stage.xs, full.stage.xs, log2(e[0]),
+					log2(e[1]), (double)at);
+				good = good && e[0] <= bounds[a] && e[1] <= bounds[a];
+			}
+			ht_arena_release(&s.arena);
+			ht_arena_release(&full.arena);
 		}
 	assert_true(good);
 }
@@ -371,7 +455,7 @@ static void test_f64(void **state)
 		static double x[BLOCK], y[BLOCK], r[BLOCK];
 		struct subject s;
 
-		subject_init(&s, f, HT_F64);
+		subject_init(&s, f, HT_F64, HT_ACCURACY_FULL);
 		for (int round = 0; round < 20; round++) {
 			if (round == 10)
 				unfuse(&s);
@@ -400,6 +484,7 @@ int main(void)
 		cmocka_unit_test(test_reference),
 		cmocka_unit_test(test_functions),
 		cmocka_unit_test(test_code),
+		cmocka_unit_test(test_short_forms),
 		cmocka_unit_test(test_f64),
 	};
 

@@ -1,8 +1,8 @@
 /* The implementation mode of each node: how its kernel computes, where the vendor has several.
  *
  * What counts, first to last: op_precision_mode by node, allow_hf32, op_precision_mode by type, and
- * without that file op_select_implmode with its list of types.  No kernel here is chosen by mode
- * yet: the modes are resolved and reported. */
+ * without that file op_select_implmode with its list of types.  A node whose kernel differs by the
+ * mode carries it as an attribute, for lowering. */
 #include "passes/precision/precision.h"
 
 #include <string.h>
@@ -148,7 +148,7 @@ static enum ht_impl by_selection(struct deciding *d)
 	return ht_impl_named(ht_str(mode));
 }
 
-static void decide(struct ht_precision *p, const struct ht_node *n, struct ht_decisions *out)
+static void decide(struct ht_precision *p, struct ht_node *n, struct ht_decisions *out)
 {
 	struct deciding d = { p, n, ht_profile_vendor_type(p->profile, n->type), NULL };
 	enum ht_impl mode = by_node(&d), type;
@@ -165,6 +165,7 @@ static void decide(struct ht_precision *p, const struct ht_node *n, struct ht_de
 	out->impl = ht_grow(out->arena, out->impl, out->impls, &out->impl_cap, sizeof *out->impl);
 	out->impl[out->impls++] = (struct ht_decided_impl){
 		.node = n->name,
+		.at = n,
 		.where = ht_str_copy(out->arena, ht_str(d.where)),
 		.mode = mode,
 		.offered = offered(d.vendor) >> mode & 1,
@@ -177,6 +178,17 @@ void ht_impl_decide(struct ht_precision *p, struct ht_decisions *out)
 
 	if (!policy->rules[HT_RULES_IMPL].n && !policy->select_impl && policy->hf32 < 0)
 		return;
-	for (const struct ht_node *n = p->graph->first; n; n = n->next)
+	for (struct ht_node *n = p->graph->first; n; n = n->next)
 		decide(p, n, out);
+}
+
+void ht_impl_apply(struct ht_decisions *out, size_t first)
+{
+	for (size_t i = first; i < out->impls; i++) {
+		struct ht_decided_impl *d = &out->impl[i];
+
+		d->kernel = ht_mode_effect(d->at, d->mode);
+		if (d->kernel)
+			ht_attr_set_str(d->at, ht_mode_attribute, ht_str(ht_impl_name(d->mode)));
+	}
 }

@@ -1,0 +1,193 @@
+/* math_short: functions of F32 by shorter polynomials.  Coefficients: bench/math/coefficients.py.
+ *
+ * Relative errors: SHORT 2^-15, SHORTEST 2^-9; docs/modes.md has them as measured.  Results below
+ * the smallest normal number may be zero, and subnormal operands may count as zero. */
+#include "kernel/math.h"
+
+#include <math.h>
+
+/* Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits. */
+static const double magic = 0x1.8p23;
+
+struct form {
+	struct ht_xb *b;
+	bool shortest;
+};
+
+static int32_t k(const struct form *f, double c)
+{
+	return xk(f->b, HT_F32, c);
+}
+
+/* 2^(n + bias - 127), n in the low bits of `w`. */
+static int32_t power_of_two(const struct form *f, int32_t w, int bias)
+{
+	w = xadd(f->b, w, xint(f->b, HT_I32, bias));
+	return ht_xbitcast(f->b, HT_F32, ht_x2(f->b, HT_X_SHL, w, xint(f->b, HT_I32, 23)));
+}
+
+/* x * scale = n + *r with |*r| <= 1/2; an integer with n in its low bits. */
+static int32_t split(const struct form *f, int32_t x, double scale, int32_t *r)
+{
+	struct ht_xb *b = f->b;
+	int32_t t = xmuladd(b, x, k(f, scale), k(f, magic));
+	int32_t n = xsub(b, t, k(f, magic));
+
+	*r = xmuladd(b, x, k(f, scale), ht_x1(b, HT_X_NEG, n));
+	return xbits(b, t);
+}
+
+static const double log2_e = 1.44269504088896340736;
+
+/* e^x = 2^(n-1) * 2 * 2^r, any x or any that is not positive; one factor, so that nothing is
+ * subnormal. */
+static int32_t exp_short(const struct form *f, int32_t x, bool negative)
+{
+	static const double c4[] = { 0x1.ffffe8p0, 0x1.62e0cap0, 0x1.ec05f0p-2, 0x1.ca1dcap-4,
+		0x1.39f3e0p-6 };
+	static const double c2[] = { 0x1.001d28p1, 0x1.682d02p0, 0x1.e84ba0p-2 };
+	struct ht_xb *b = f->b;
+	int32_t r, w, p;
+
+	w = split(f, xleast(b, negative ? x : xmost(b, x, 89), -87), log2_e, &r);
+	p = f->shortest ? XPOLY(b, r, c2) : XPOLY(b, r, c4);
+	return xmul(b, p, power_of_two(f, w, 126));
+}
+
+/* 2^(x * scale) - 1, up to 2^127; relative to itself, near 0 too. */
+static int32_t exp_less_one(const struct form *f, int32_t x, double scale)
+{
+	static const double c3[] = { 0x1.62e2d4p-1, 0x1.ebff0ap-3, 0x1.c96caep-5, 0x1.3b2a92p-7 };
+	static const double c2[] = { 0x1.62e848p-1, 0x1.efaeb8p-3, 0x1.c6b040p-5 };
+	struct ht_xb *b = f->b;
+	int32_t r, w = split(f, x, scale, &r), s = power_of_two(f, w, 127);
+	int32_t q = xmul(b, r, f->shortest ? XPOLY(b, r, c2) : XPOLY(b, r, c3));
+
+	return xmuladd(b, s, q, xsub(b, s, k(f, 1)));
+}
+
+/* x / y for y from 1 to 2^120. */
+static int32_t quotient(const struct form *f, int32_t x, int32_t y)
+{
+	struct ht_xb *b = f->b;
+	int32_t r, e;
+
+	if (!f->shortest)
+		return xdiv(b, x, y);
+	/* The bits of 1/y are about a constant less those of y; one cubic step. */
+	r = ht_xbitcast(b, HT_F32, xsub(b, xint(b, HT_I32, 0x7ef31000), xbits(b, y)));
+	e = xmuladd(b, ht_x1(b, HT_X_NEG, y), r, k(f, 1));
+	r = xmuladd(b, r, xmuladd(b, e, e, e), r);
+	return xmul(b, x, r);
+}
+
+static int32_t expm1_short(const struct form *f, int32_t x)
+{
+	struct ht_xb *b = f->b;
+	int32_t y = exp_less_one(f, xleast(b, xmost(b, x, 88), -20), log2_e);
+
+	/* from there on the exponent is too large for one factor */
+	return ht_xselect(b, xlt(b, k(f, 88), x), exp_short(f, x, false), y);
+}
+
+/* With e = e^-|x|: e / (1 + e), or 1 less that. */
+static int32_t sigmoid_short(const struct form *f, int32_t x)
+{
+	struct ht_xb *b = f->b;
+	int32_t e = exp_short(f, ht_x1(b, HT_X_NEG, ht_x1(b, HT_X_ABS, x)), true);
+	int32_t q = quotient(f, e, xadd(b, e, k(f, 1)));
+
+	return ht_xselect(b, xlt(b, x, k(f, 0)), q, xsub(b, k(f, 1), q));
+}
+
+/* p / (p + 2), p = e^(2|x|) - 1. */
+static int32_t tanh_short(const struct form *f, int32_t x)
+{
+	struct ht_xb *b = f->b;
+	int32_t a = xmost(b, ht_x1(b, HT_X_ABS, x), 10);
+	int32_t p = exp_less_one(f, a, 2 * log2_e);
+
+	return xflip(b, quotient(f, p, xadd(b, p, k(f, 2))), xsign(b, x));
+}
+
+/* 1 - 2^-(a Q(a)); from 4 on that is 1. */
+static int32_t erf_short(const struct form *f, int32_t x)
+{
+	static const double c4[] = { 0x1.a0be98p+0, 0x1.d63568p-1, 0x1.3105f6p-3, -0x1.e9a7f2p-6,
+		0x1.92e31cp-9 };
+	static const double c2[] = { 0x1.a091cap+0, 0x1.de0130p-1, 0x1.b0dddep-4 };
+	struct ht_xb *b = f->b;
+	int32_t a = xmost(b, ht_x1(b, HT_X_ABS, x), 4);
+	int32_t q = xmul(b, a, f->shortest ? XPOLY(b, a, c2) : XPOLY(b, a, c4));
+	int32_t p = exp_less_one(f, q, -1);
+
+	return xflip(b, ht_x1(b, HT_X_ABS, p), xsign(b, x));
+}
+
+/* log(m 2^e): the exponent of u / sqrt(1/2), and m - 1. */
+struct log_parts {
+	int32_t e, rest;
+};
+
+static struct log_parts log_split(const struct form *f, int32_t u)
+{
+	const int32_t root_half = 0x3f3504f3, one_bits = 0x3f800000;
+	struct ht_xb *b = f->b;
+	int32_t i = xadd(b, xbits(b, u), xint(b, HT_I32, one_bits - root_half)), m;
+	struct log_parts p;
+
+	p.e = xsub(b, ht_x2(b, HT_X_SHR, i, xint(b, HT_I32, 23)), xint(b, HT_I32, 127));
+	m = xadd(b, ht_x2(b, HT_X_AND, i, xint(b, HT_I32, 0x7fffff)), xint(b, HT_I32, root_half));
+	p.rest = xsub(b, ht_xbitcast(b, HT_F32, m), k(f, 1));
+	return p;
+}
+
+/* -inf for u = 0 and below the smallest normal number. */
+static int32_t log_of_parts(const struct form *f, int32_t u, struct log_parts p)
+{
+	static const double c5[] = { 0x1.00004cp+0, -0x1.ffe5c0p-2, 0x1.549162p-2, -0x1.0437fap-2,
+		0x1.c386bep-3, -0x1.2357f4p-3 };
+	static const double c3[] = { 0x1.ffd96cp-1, -0x1.010be8p-1, 0x1.6ae4bcp-2, -0x1.d14bc2p-3 };
+	struct ht_xb *b = f->b;
+	int32_t y = xmul(b, p.rest, f->shortest ? XPOLY(b, p.rest, c3) : XPOLY(b, p.rest, c5));
+	int32_t low = ht_xselect(b, xlt(b, u, k(f, 0)), k(f, NAN), k(f, -INFINITY));
+
+	y = xmuladd(b, ht_xcvt(b, HT_F32, p.e), k(f, 0.693147180559945309), y);
+	y = ht_xselect(b, xlt(b, u, k(f, INFINITY)), y, u);
+	return ht_xselect(b, xlt(b, u, k(f, 0x1p-126)), low, y);
+}
+
+/* Near 0 what u = 1 + x lost counts, and the rest is x itself. */
+static int32_t log1p_short(const struct form *f, int32_t x)
+{
+	struct ht_xb *b = f->b;
+	int32_t u = xadd(b, x, k(f, 1));
+	struct log_parts p = log_split(f, u);
+
+	p.rest = ht_xselect(b, xlt(b, ht_x1(b, HT_X_ABS, x), k(f, 0.25)), x, p.rest);
+	return log_of_parts(f, u, p);
+}
+
+int32_t ht_math_short(struct ht_xb *b, enum ht_xop op, int32_t x, enum ht_accuracy accuracy)
+{
+	const struct form f = { b, accuracy == HT_ACCURACY_SHORTEST };
+
+	switch (op) {
+	case HT_X_EXP:
+		return exp_short(&f, x, false);
+	case HT_X_EXPM1:
+		return expm1_short(&f, x);
+	case HT_X_SIGMOID:
+		return sigmoid_short(&f, x);
+	case HT_X_TANH:
+		return tanh_short(&f, x);
+	case HT_X_ERF:
+		return erf_short(&f, x);
+	case HT_X_LOG:
+		return log_of_parts(&f, x, log_split(&f, x));
+	case HT_X_LOG1P:
+		return log1p_short(&f, x);
+	default:
+		return -1;
+	}
+}
