@@ -151,6 +151,8 @@ static void put_options(const struct ht_report_data *r, struct ht_buf *b)
 		ht_put_json(b, d->impl[i].node);
 		ht_printf(b, ", \"%s\", ", ht_impl_name(d->impl[i].mode));
 		ht_put_json(b, d->impl[i].where);
+		ht_puts(b, ", ");
+		ht_put_json(b, ht_str(d->impl[i].kernel ? d->impl[i].kernel : ""));
 		ht_putc(b, ']');
 	}
 	ht_puts(b, "],\n \"idle_rules\": [");

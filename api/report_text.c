@@ -139,11 +139,11 @@ static void put_options(const struct ht_report_data *r, struct ht_buf *b)
 	const struct ht_decisions *d = &r->decisions;
 
 	for (size_t i = 0; i < d->impls; i++)
-		ht_printf(b, "%.*s  computes %s (%.*s): %s\n", HT_STR_ARG(d->impl[i].node),
+		ht_printf(b, "%.*s  computes %s (%.*s): %s%s%s\n", HT_STR_ARG(d->impl[i].node),
 			ht_impl_name(d->impl[i].mode), HT_STR_ARG(d->impl[i].where),
-			d->impl[i].offered
-				? "not told apart here, its one kernel is taken"
-				: "no kernel of its type has this mode, its one kernel is taken");
+			d->impl[i].kernel ? "kernel: " : "the same kernel as without",
+			d->impl[i].kernel ? d->impl[i].kernel : "",
+			d->impl[i].offered ? "" : " (the vendor's has no such mode)");
 	for (size_t i = 0; i < d->idles; i++) {
 		const struct ht_idle_rule *idle = &d->idle[i];
 		if (!ht_str_is(idle->where, idle->option))

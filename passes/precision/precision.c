@@ -21,7 +21,9 @@ static enum ht_status decide(
 	ht_units_build(p);
 	if (reported) {
 		HT_TRY(ht_report_decide(p, reported));
+		ht_impl_as_reported(p, &reported->report->decisions, p->decisions);
 		ht_precision_rewrite(p, p->decisions);
+		ht_impl_apply(p->decisions, impls);
 		ht_clamp_constants(p, &reported->report->decisions.clamp);
 		return HT_OK;
 	}

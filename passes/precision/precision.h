@@ -427,6 +427,9 @@ struct ht_decisions {
 
 /* impl.c: the implementation mode of each node. */
 void ht_impl_decide(struct ht_precision *p, struct ht_decisions *out);
+/* As a report says, of the nodes that the graph has. */
+void ht_impl_as_reported(
+	struct ht_precision *p, const struct ht_decisions *report, struct ht_decisions *out);
 /* Once the dtypes are written: has the nodes of decisions `first` and on carry their mode. */
 void ht_impl_apply(struct ht_decisions *out, size_t first);
 /* rules.c: rules that did nothing. */

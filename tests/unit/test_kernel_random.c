@@ -364,11 +364,14 @@ static void test_packing(void **state)
 							n = sizes[s][2];
 
 						pack_once((struct ht_pack){ types[f], types[t], q,
-							k, n, k * n, n, 1, widths[w], kp, false });
+							k, n, k * n, n, 1, widths[w], kp, false,
+							false });
 						pack_once((struct ht_pack){ types[f], types[t], q,
-							k, n, k * n, 1, k, widths[w], kp, false });
+							k, n, k * n, 1, k, widths[w], kp, false,
+							false });
 						pack_once((struct ht_pack){ types[f], types[t], q,
-							k, n, 1, q * n, q, widths[w], kp, false });
+							k, n, 1, q * n, q, widths[w], kp, false,
+							false });
 					}
 }
 

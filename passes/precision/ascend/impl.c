@@ -148,6 +148,14 @@ static enum ht_impl by_selection(struct deciding *d)
 	return ht_impl_named(ht_str(mode));
 }
 
+static void add(struct ht_decisions *out, struct ht_node *n, struct ht_decided_impl d)
+{
+	d.node = n->name;
+	d.at = n;
+	out->impl = ht_grow(out->arena, out->impl, out->impls, &out->impl_cap, sizeof *out->impl);
+	out->impl[out->impls++] = d;
+}
+
 static void decide(struct ht_precision *p, struct ht_node *n, struct ht_decisions *out)
 {
 	struct deciding d = { p, n, ht_profile_vendor_type(p->profile, n->type), NULL };
@@ -162,14 +170,10 @@ static void decide(struct ht_precision *p, struct ht_node *n, struct ht_decision
 		mode = by_selection(&d);
 	if (mode == HT_IMPL_NONE)
 		return;
-	out->impl = ht_grow(out->arena, out->impl, out->impls, &out->impl_cap, sizeof *out->impl);
-	out->impl[out->impls++] = (struct ht_decided_impl){
-		.node = n->name,
-		.at = n,
-		.where = ht_str_copy(out->arena, ht_str(d.where)),
-		.mode = mode,
-		.offered = offered(d.vendor) >> mode & 1,
-	};
+	add(out, n,
+		(struct ht_decided_impl){ .where = ht_str_copy(out->arena, ht_str(d.where)),
+			.mode = mode,
+			.offered = offered(d.vendor) >> mode & 1 });
 }
 
 void ht_impl_decide(struct ht_precision *p, struct ht_decisions *out)
@@ -180,6 +184,17 @@ void ht_impl_decide(struct ht_precision *p, struct ht_decisions *out)
 		return;
 	for (struct ht_node *n = p->graph->first; n; n = n->next)
 		decide(p, n, out);
+}
+
+void ht_impl_as_reported(
+	struct ht_precision *p, const struct ht_decisions *report, struct ht_decisions *out)
+{
+	for (size_t i = 0; i < report->impls; i++) {
+		struct ht_node *n = ht_graph_node(p->graph, report->impl[i].node);
+
+		if (n)
+			add(out, n, report->impl[i]);
+	}
 }
 
 void ht_impl_apply(struct ht_decisions *out, size_t first)

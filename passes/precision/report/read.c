@@ -407,6 +407,37 @@ static enum ht_status read_fusions(struct reading *r, const cJSON *value, void *
 	return HT_OK;
 }
 
+/* [node, mode, what asked for it, how the kernel differs] */
+static enum ht_status read_mode(struct reading *r, const cJSON *value, struct ht_decided_impl *out)
+{
+	struct ht_str text[4] = { 0 };
+	size_t n = 0;
+	const cJSON *i;
+
+	if (!cJSON_IsArray(value) || items(value) != 4)
+		return ht_json_error(&r->j,
+			"an implementation mode is [NODE, MODE, WHERE, KERNEL], four strings");
+	cJSON_ArrayForEach(i, value) HT_TRY(read_str(r, i, &text[n++]));
+	out->node = text[0];
+	out->mode = ht_impl_named(text[1]);
+	out->where = text[2];
+	out->offered = true;
+	if (out->mode == HT_IMPL_NONE)
+		return ht_json_error(&r->j, "there is no mode '%.*s'", HT_STR_ARG(text[1]));
+	return HT_OK;
+}
+
+static enum ht_status read_modes(struct reading *r, const cJSON *value, void *to)
+{
+	const cJSON *i;
+
+	(void)to;
+	HT_TRY(check_array(r, value));
+	r->d->impl = HT_NEW_ARRAY(r->a, struct ht_decided_impl, items(value));
+	cJSON_ArrayForEach(i, value) HT_TRY(read_mode(r, i, &r->d->impl[r->d->impls++]));
+	return HT_OK;
+}
+
 static enum ht_status read_schema(struct reading *r, const cJSON *value, void *to)
 {
 	struct ht_str s;
@@ -436,6 +467,7 @@ enum ht_status ht_report_parse(struct ht_parse *p, struct ht_str text, struct ht
 		{ "nodes", read_nodes, 0, true },
 		{ "casts", read_casts, 0, false },
 		{ "fusions", read_fusions, 0, false },
+		{ "implementation", read_modes, 0, false },
 		{ 0 },
 	};
 	struct reading r = { .a = p->arena, .r = out, .d = &out->decisions };
