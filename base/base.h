@@ -164,7 +164,7 @@ struct ht_map {
 	struct ht_arena *arena;
 	struct ht_map_entry *entries; /* in the order of insertion */
 	size_t count, cap;
-	uint32_t *slots; /* entry number + 1, or 0 */
+	struct ht_map_slot *slots;
 	size_t slot_count;
 };
 

@@ -24,16 +24,21 @@ struct ht_str ht_str_copy(struct ht_arena *a, struct ht_str s)
 
 struct ht_str ht_str_printf(struct ht_arena *a, const char *fmt, ...)
 {
+	char most[256]; /* printed once where it is enough */
 	va_list args;
 	int n;
 	char *p;
 
 	va_start(args, fmt);
-	n = vsnprintf(NULL, 0, fmt, args);
+	n = vsnprintf(most, sizeof most, fmt, args);
 	va_end(args);
 	if (n < 0)
 		ht_arena_fail(a);
 	p = ht_alloc(a, (size_t)n + 1);
+	if ((size_t)n < sizeof most) {
+		memcpy(p, most, (size_t)n);
+		return (struct ht_str){ p, (size_t)n };
+	}
 	va_start(args, fmt);
 	n = vsnprintf(p, (size_t)n + 1, fmt, args);
 	va_end(args);

@@ -79,6 +79,17 @@ int64_t *ht_attr_ints(const struct ht_node *n, const char *name, size_t *count, 
 	return p;
 }
 
+/* Names of type attributes are in the op table; most nodes have no others that a pass would set. */
+static struct ht_str lasting_name(const struct ht_node *n, const char *name)
+{
+	const struct ht_op_info *info = ht_op_info(n->op);
+
+	for (int i = 0; i < info->type_attrs; i++)
+		if (ht_str_is(info->type_attr[i].name, name))
+			return info->type_attr[i].name;
+	return ht_str_copy(n->graph->arena, ht_str(name));
+}
+
 struct ht_attr_value *ht_attr_set(struct ht_node *n, const char *name)
 {
 	struct ht_attr **end = &n->attrs;
@@ -90,7 +101,7 @@ struct ht_attr_value *ht_attr_set(struct ht_node *n, const char *name)
 		return &(*end)->value;
 	}
 	*end = HT_NEW(n->graph->arena, struct ht_attr);
-	(*end)->name = ht_str_copy(n->graph->arena, ht_str(name));
+	(*end)->name = lasting_name(n, name);
 	return &(*end)->value;
 }
 

@@ -128,6 +128,13 @@ struct ht_column {
 };
 #define HT_MAX_COLUMNS 64
 
+/* What policy optimal makes of the columns that are left of an offer; most nodes have all of them. */
+struct ht_offer_labels {
+	uint64_t left;    /* the columns that the rest is about; 0: nothing yet */
+	unsigned changes; /* bit set: attributes that another column would change */
+	int8_t column[3]; /* by label; -1: none */
+};
+
 /* What the profile says of an op type in given dtypes. */
 struct ht_offer {
 	struct ht_column *column;
@@ -137,6 +144,7 @@ struct ht_offer {
 	bool still, cube;  /* ht_profile_is_still, _is_cube */
 	bool assumed;      /* the columns are not published */
 	unsigned promotes; /* ht_profile_promotes */
+	struct ht_offer_labels *labels;
 };
 
 struct ht_choice {

@@ -163,6 +163,7 @@ static struct ht_offer *new_offer(struct ht_precision *p, const struct ht_node *
 	offer->still = ht_profile_is_still(p->profile, n);
 	offer->cube = ht_profile_is_cube(p->profile, n);
 	offer->promotes = ht_profile_promotes(p->profile, n);
+	offer->labels = HT_NEW(p->arena, struct ht_offer_labels);
 	offer->column = HT_NEW_ARRAY(p->arena, struct ht_column, HT_MAX_COLUMNS);
 	if (record && record->columns)
 		add_recorded(&o, record);

@@ -18,6 +18,7 @@ struct rewrite {
 	struct ht_decisions *out;
 	struct pair *casts; /* by number in out_vertex */
 	uint32_t ids;       /* of the graph as it was */
+	struct ht_buf name; /* of a cast in the making */
 };
 
 static bool is_low(const struct rewrite *r, uint32_t v)
@@ -243,22 +244,39 @@ static void set_types(struct rewrite *r, struct ht_node *n)
 
 /* ---- casts ---- */
 
-/* A name that is free; the search begins at *number, which goes behind the one taken. */
-static struct ht_str cast_name(struct rewrite *r, struct ht_value v, enum ht_dtype to, int *number)
+static void put_number(struct ht_buf *b, int n)
 {
-	struct ht_graph *g = r->p->graph;
-	int32_t port = port_of(r, v);
-	struct ht_str name;
+	char digit[12], *p = digit + sizeof digit;
+	unsigned rest = n < 0 ? 0u - (unsigned)n : (unsigned)n;
 
 	do
-		name = ht_str_printf(g->arena, "%.*s-%d-CastTo%s-%d-%s", HT_STR_ARG(v.node->name),
-			(int)port,
-			to == HT_F32   ? "Fp32"
-			: to == HT_F16 ? "Fp16"
-				       : "Bf16",
-			(*number)++, r->how->suffix);
-	while (ht_graph_node(g, name));
-	return name;
+		*--p = (char)('0' + rest % 10);
+	while (rest /= 10);
+	if (n < 0)
+		*--p = '-';
+	ht_put(b, p, (size_t)(digit + sizeof digit - p));
+}
+
+/* A name that is free, until the next one is made: "SOURCE-PORT-CastToTYPE-NUMBER-SUFFIX".  The search
+ * begins at *number, which goes behind the one taken.  Put together by hand: emulation makes several
+ * casts a node. */
+static struct ht_str cast_name(struct rewrite *r, struct ht_value v, enum ht_dtype to, int *number)
+{
+	struct ht_buf *b = &r->name;
+
+	do {
+		b->n = 0;
+		ht_put_str(b, v.node->name);
+		ht_putc(b, '-');
+		put_number(b, (int)port_of(r, v));
+		ht_puts(b, to == HT_F32   ? "-CastToFp32-"
+			   : to == HT_F16 ? "-CastToFp16-"
+					  : "-CastToBf16-");
+		put_number(b, (*number)++);
+		ht_putc(b, '-');
+		ht_puts(b, r->how->suffix);
+	} while (ht_graph_node(r->p->graph, ht_buf_str(b)));
+	return ht_buf_str(b);
 }
 
 static struct ht_node *new_cast(struct rewrite *r, struct ht_value v, enum ht_dtype to, int *number)
@@ -355,12 +373,15 @@ static void cast_ports(struct rewrite *r, struct ht_port *port)
 void ht_paint_rewrite(struct ht_paint_graph *p, const struct ht_painted *how, struct ht_str prefix,
 	struct ht_decisions *out)
 {
-	struct rewrite r = { p, how, prefix, out, NULL, p->graph->ids };
+	struct rewrite r = {
+		.p = p, .how = how, .prefix = prefix, .out = out, .ids = p->graph->ids
+	};
 	struct ht_node *last = p->graph->last;
 
 	out->painted = how->low;
 	out->emulates = how->emulate;
 	out->suffix = how->suffix;
+	ht_buf_init(&r.name, p->arena);
 	r.casts = HT_NEW_ARRAY(p->arena, struct pair, p->outs);
 	for (struct ht_node *n = p->graph->first; n; n = n->next)
 		set_types(&r, n);

@@ -109,6 +109,7 @@ static void decide(struct optimal *o, const struct ht_policy_kind *kind)
 	ht_arena_release(q.arena);
 	write_out(o);
 	judge(o, ht_str(kind->name));
+	ht_trial_free(&o->trial);
 }
 
 /* The column in which node `n` has the types of `painted`; NULL: it stays as it is. */
@@ -141,18 +142,20 @@ static void paint(struct optimal *o, const struct ht_policy_kind *kind)
 		.scratch = a, .target = p->target, .policy = &policy, .entry = g->entries
 	};
 	struct ht_node *copy = g->first;
+	bool done;
 
 	for (const struct ht_node *n = p->graph->first; n; n = n->next, copy = copy->next)
 		painted[n->id] = copy;
 	policy.kind = kind;
-	if (kind->paint(g, &c, &unwanted) == HT_OK) {
-		for (const struct ht_node *n = p->graph->first; n; n = n->next)
-			o->taken[n->id] =
-				p->choice[n->id].columns ? column_of(p, n, painted[n->id]) : NULL;
-		write_out(o);
-		judge(o, ht_str(kind->name));
-	}
-	ht_arena_release(a);
+	done = kind->paint(g, &c, &unwanted) == HT_OK;
+	for (const struct ht_node *n = p->graph->first; n && done; n = n->next)
+		o->taken[n->id] = p->choice[n->id].columns ? column_of(p, n, painted[n->id]) : NULL;
+	ht_arena_release(a); /* before the next copy of the graph is made */
+	if (!done)
+		return;
+	write_out(o);
+	judge(o, ht_str(kind->name));
+	ht_trial_free(&o->trial);
 }
 
 /* ---- iterates ---- */
@@ -361,11 +364,12 @@ void ht_optimal_decide(struct ht_precision *p)
 	o.work = ht_arena_of(p);
 	ht_pricing_init(&o.pricing,
 		p->policy->costs ? p->policy->costs : ht_costs_of_target(target, p->arena), target,
-		p->graph);
+		p->graph, p->arena);
 	ht_safety_build(p, &o.safety);
 	p->denied = o.safety.denied;
 	p->denied_why = o.safety.why;
 	iterate(&o);
+	ht_trial_free(&o.trial);
 	for (const struct ht_policy_kind *k = ht_policy_kinds; k->name; k++)
 		if (is_painting(k) && k->paint)
 			paint(&o, k);

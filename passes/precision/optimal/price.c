@@ -175,11 +175,37 @@ static bool computes(const struct ht_node *n)
 
 /* ---- prices of parts ---- */
 
+enum { MEMO = 1024 };
+
+struct ht_price_memo {
+	struct ht_work_size size;
+	double units, ps;
+	enum ht_work_kind kind;
+	enum ht_dtype type;
+	bool filled;
+};
+
+/* ht_cost(), the last answer for each slot kept. */
+static double look_up(const struct ht_pricing *p, enum ht_work_kind kind, enum ht_dtype t,
+	struct ht_work_size size, double units)
+{
+	uint64_t h = (uint64_t)size.x * 31 + (uint64_t)size.y;
+	struct ht_price_memo *m;
+
+	h = (h * 31 + (uint64_t)size.z) * 31 + (uint64_t)kind * HT_WORK_KINDS + (uint64_t)t;
+	m = &p->memo[(h * UINT64_C(0x9e3779b97f4a7c15) >> 32) % MEMO];
+	if (m->filled && m->kind == kind && m->type == t && m->units == units &&
+		m->size.x == size.x && m->size.y == size.y && m->size.z == size.z)
+		return m->ps;
+	*m = (struct ht_price_memo){ size, units, ht_cost(p->costs, kind, t, size, units), kind, t,
+		true };
+	return m->ps;
+}
+
 static int64_t price(const struct ht_pricing *p, enum ht_work_kind kind, enum ht_dtype t,
 	int64_t size, int64_t units)
 {
-	return picoseconds(
-		ht_cost(p->costs, kind, t, (struct ht_work_size){ size, 1, 1 }, (double)units));
+	return picoseconds(look_up(p, kind, t, (struct ht_work_size){ size, 1, 1 }, (double)units));
 }
 
 int64_t ht_price_launch(const struct ht_pricing *p)
@@ -214,9 +240,9 @@ static double right_operand(const struct ht_pricing *p, const struct ht_node *n,
 	int64_t count = count_of(n->in[1]);
 
 	if (!is_constant(n->in[1]))
-		return ht_cost(p->costs, HT_WORK_PACK, t, (struct ht_work_size){ count, 1, 1 },
-			(double)count);
-	return p->cold_weights ? ht_cost(p->costs, HT_WORK_WEIGHTS, t, (struct ht_work_size){ 0 },
+		return look_up(
+			p, HT_WORK_PACK, t, (struct ht_work_size){ count, 1, 1 }, (double)count);
+	return p->cold_weights ? look_up(p, HT_WORK_WEIGHTS, t, (struct ht_work_size){ 0 },
 					 (double)count * (t == HT_F32 ? 4 : 2))
 			       : 0;
 }
@@ -238,9 +264,9 @@ int64_t ht_price_work(const struct ht_pricing *p, const struct ht_node *n, enum 
 	w = root_work(n, op);
 	winograd = n->op == HT_OP_Conv2D ? ht_winograd_share(p->target, n, t) : 0;
 	if (winograd > 0)
-		ps = ht_cost(p->costs, w.kind, HT_F32, w.size, winograd * w.units);
+		ps = look_up(p, w.kind, HT_F32, w.size, winograd * w.units);
 	else
-		ps = ht_cost(p->costs, w.kind, t, w.size, w.units);
+		ps = look_up(p, w.kind, t, w.size, w.units);
 	if (w.kind == HT_WORK_PRODUCT)
 		ps += right_operand(p, n, t);
 	return picoseconds(
@@ -250,14 +276,17 @@ int64_t ht_price_work(const struct ht_pricing *p, const struct ht_node *n, enum 
 /* ---- the graph ---- */
 
 void ht_pricing_init(struct ht_pricing *p, const struct ht_costs *costs, const struct ht_target *t,
-	const struct ht_graph *g)
+	const struct ht_graph *g, struct ht_arena *a)
 {
 	double weights = 0;
 
 	for (const struct ht_node *n = g->first; n; n = n->next)
 		if (n->op == HT_OP_Const && n->outs && n->out[0].dtype == HT_F32)
 			weights += 4 * (double)result_count(n);
-	*p = (struct ht_pricing){ costs, t, weights > (double)t->l3 };
+	*p = (struct ht_pricing){ .costs = costs,
+		.memo = HT_NEW_ARRAY(a, struct ht_price_memo, MEMO),
+		.target = t,
+		.cold_weights = weights > (double)t->l3 };
 }
 
 static enum ht_dtype type_of(struct ht_value v)

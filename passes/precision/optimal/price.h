@@ -11,13 +11,16 @@
 #include "passes/passes.h"
 #include "passes/precision/optimal/cost.h"
 
+struct ht_price_memo;
 struct ht_pricing {
 	const struct ht_costs *costs;
+	struct ht_price_memo *memo; /* what was looked up before: models repeat themselves */
 	const struct ht_target *target;
 	bool cold_weights; /* they do not fit the last cache: every run reads them from memory */
 };
+/* Works in `a`, which has to live as long. */
 void ht_pricing_init(struct ht_pricing *p, const struct ht_costs *costs, const struct ht_target *t,
-	const struct ht_graph *g);
+	const struct ht_graph *g, struct ht_arena *a);
 
 /* Parts of the price, in picoseconds; the node's shapes count, its types do not. */
 int64_t ht_price_work(const struct ht_pricing *p, const struct ht_node *n, enum ht_dtype t);

@@ -45,20 +45,23 @@ static bool is_uniform(const struct ht_op_info *info, const struct ht_column *c)
 	return true;
 }
 
-static bool attr_changes(struct ht_precision *p, const struct ht_node *n, int attr)
+static unsigned find_changes(struct ht_precision *p, const struct ht_node *n)
 {
 	const struct ht_choice *c = &p->choice[n->id];
 	const struct ht_op_info *info = ht_op_info(n->op);
+	unsigned changes = 0;
 
 	for (int i = 0; i < c->columns; i++)
-		if ((c->left >> i & 1) && is_uniform(info, &c->column[i]) &&
-			c->column[i].dtype[attr] != ht_unit_of(p, n, attr)->from)
-			return true;
-	return false;
+		for (int k = 0; k < info->type_attrs; k++)
+			if ((c->left >> i & 1) && is_uniform(info, &c->column[i]) &&
+				c->column[i].dtype[k] != ht_unit_of(p, n, k)->from)
+				changes |= 1u << k;
+	return changes;
 }
 
-const struct ht_column *ht_label_column(
-	struct ht_precision *p, const struct ht_node *n, enum ht_label l)
+/* The column in which all that changes has the label's type; -1: none. */
+static int find_column(
+	struct ht_precision *p, const struct ht_node *n, enum ht_label l, unsigned changes)
 {
 	const struct ht_choice *c = &p->choice[n->id];
 	const struct ht_op_info *info = ht_op_info(n->op);
@@ -67,12 +70,41 @@ const struct ht_column *ht_label_column(
 		bool fits = (c->left >> i & 1) && is_uniform(info, &c->column[i]);
 		for (int k = 0; k < info->type_attrs && fits; k++)
 			fits = c->column[i].dtype[k] ==
-			       (attr_changes(p, n, k) ? ht_label_dtype(l)
-						      : ht_unit_of(p, n, k)->from);
+			       (changes >> k & 1 ? ht_label_dtype(l) : ht_unit_of(p, n, k)->from);
 		if (fits)
-			return &c->column[i];
+			return i;
 	}
-	return NULL;
+	return -1;
+}
+
+/* Of a node with columns.  An offer is for nodes of the same types, and found out once for each set
+ * of columns that rules leave in turn. */
+static const struct ht_offer_labels *labels_of(struct ht_precision *p, const struct ht_node *n)
+{
+	const struct ht_choice *c = &p->choice[n->id];
+	struct ht_offer_labels *to = c->offer->labels;
+
+	if (to->left == c->left)
+		return to;
+	to->left = c->left;
+	to->changes = find_changes(p, n);
+	for (int l = 0; l < HT_LABELS; l++)
+		to->column[l] = (int8_t)find_column(p, n, (enum ht_label)l, to->changes);
+	return to;
+}
+
+static bool attr_changes(struct ht_precision *p, const struct ht_node *n, int attr)
+{
+	return p->choice[n->id].columns && (labels_of(p, n)->changes >> attr & 1);
+}
+
+const struct ht_column *ht_label_column(
+	struct ht_precision *p, const struct ht_node *n, enum ht_label l)
+{
+	const struct ht_choice *c = &p->choice[n->id];
+	int i = c->columns ? labels_of(p, n)->column[l] : -1;
+
+	return i < 0 ? NULL : &c->column[i];
 }
 
 /* The user's rules leave one type. */
