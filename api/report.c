@@ -160,7 +160,7 @@ static void price(struct making *k, const struct ht_lowering *l)
 		return;
 	ht_pricing_init(&p,
 		k->policy && k->policy->costs ? k->policy->costs : ht_costs_of_target(target, a),
-		target, g);
+		target, g, a);
 	for (size_t i = 0; i < d->casts; i++)
 		price_cast(&d->cast[i], &p, g);
 	if (!has_shapes(g))
