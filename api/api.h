@@ -98,6 +98,7 @@ struct ht_lowering {
 	struct ht_graph *graph;
 	struct ht_pass_context passes;
 	struct ht_decisions decisions;
+	struct ht_fusions fusions;
 	struct ht_policy keep; /* where none is named */
 	struct ht_phases phases;
 };

@@ -142,6 +142,7 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 		.target = ht_target_of(opt, d),
 		.entry = l->graph->entries,
 		.policy = opt->policy ? (struct ht_policy *)(uintptr_t)opt->policy : &l->keep,
+		.fusions = &l->fusions,
 		.imported = m->graph,
 		.decisions = &l->decisions,
 		.variables = ht_variables_of(m, w),
@@ -149,6 +150,7 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 	};
 	if (!l->passes.target)
 		return HT_E_USAGE;
+	ht_fusions_init(&l->fusions, l->passes.policy, &w->arena);
 	HT_TRY(conv_method_of(opt, d, &l->passes.conv_method));
 	l->passes.calibration = ht_calibrator_new(m, &l->passes, opt, &w->arena);
 	HT_TRY(paint(m, l, stop_after, &stopped));

@@ -37,6 +37,7 @@ static enum ht_status rewrite(void *arg)
 {
 	struct emit *e = arg;
 	struct ht_decisions decisions = { .arena = &e->w->arena };
+	struct ht_fusions fusions;
 	struct ht_pass_context c = {
 		.scratch = &e->w->scratch,
 		.diags = e->d,
@@ -44,6 +45,7 @@ static enum ht_status rewrite(void *arg)
 		.policy = (struct ht_policy *)e->opt.policy,
 		.imported = e->m->graph,
 		.decisions = &decisions,
+		.fusions = &fusions,
 		.variables = ht_variables_of(e->m, e->w),
 		.verify = true,
 	};
@@ -51,6 +53,7 @@ static enum ht_status rewrite(void *arg)
 
 	if (!c.target)
 		return HT_E_USAGE;
+	ht_fusions_init(&fusions, c.policy, &e->w->arena);
 	if (e->stop_after && ht_pass_named(ht_str(e->stop_after)) &&
 		!ht_pipeline_names(e->pipeline, e->stop_after))
 		return ht_error(e->d, HT_E_USAGE, HT_NOWHERE,

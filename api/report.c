@@ -184,7 +184,7 @@ static void copy_options(struct making *k)
 	for (; to->fusions < p->fusions.n; to->fusions++) {
 		const struct ht_rule *rule = &p->fusions.rule[to->fusions];
 		to->fusion[to->fusions] = (struct ht_reported_fusion){ rule->name,
-			ht_str(ht_fusion_note(&p->fusions, rule)), rule->where, rule->on };
+			ht_str(ht_fusion_note(p, rule, &k->r->w.arena)), rule->where, rule->on };
 	}
 }
 

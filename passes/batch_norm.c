@@ -134,7 +134,8 @@ struct chain {
 	int32_t axis; /* of the channels, in the current value */
 	struct affine f;
 	struct ht_node **step; /* what goes, in order */
-	size_t steps, cap;
+	enum ht_fusion_id *by; /* and by which fusion */
+	size_t steps, cap, bys;
 };
 
 static bool is_nchw(const struct ht_node *n)
@@ -211,24 +212,63 @@ static bool keeps_channels(const struct chain *k, const struct ht_node *n, struc
 	       to.rank > 1 && to.dim[to.rank - 1] == k->f.channels;
 }
 
+/* Which of the fusions of this pass takes the step. */
+static enum ht_fusion_id fusion_of(const struct ht_node *n, const double *scale)
+{
+	return is_batch_norm(n->op) ? HT_FUSION_conv_batch_norm
+	       : scale              ? HT_FUSION_scale_weights
+				    : HT_FUSION_add_bias;
+}
+
+/* Whether the step can go into weights and bias. */
+static bool may_take(struct chain *k, struct ht_node *n, const double *scale, const double *offset)
+{
+	enum ht_fusion_id id = fusion_of(n, scale);
+
+	if (!ht_rw_on(k->r, id))
+		return false;
+	if (n->out[0].dtype != HT_F32)
+		ht_rw_miss(k->r, id, 1, n, "is not float32");
+	else if (!all_finite(scale, k->f.channels) || !all_finite(offset, k->f.channels))
+		ht_rw_miss(k->r, id, 2, n, "has a factor or an offset that is not finite, or huge");
+	else if (scale && !k->may_scale)
+		ht_rw_miss(k->r, id, 3, k->root,
+			"shares its weights, which are too large for a second copy");
+	else
+		return true;
+	return false;
+}
+
+static void tell_of_users(const struct chain *k)
+{
+	const struct ht_rw_use *u = k->r->uses[k->root->id];
+
+	if (!ht_rw_only_user(k->r, ht_out(k->root, 0)))
+		for (; u; u = u->next)
+			if (u->arg >= 0 && is_batch_norm(u->node->op))
+				ht_rw_miss(k->r, HT_FUSION_conv_batch_norm, 1, k->root,
+					"has another user than the batch norm");
+}
+
 static void follow(struct chain *k)
 {
 	struct ht_value v = ht_out(k->root, 0);
 	struct ht_node *n;
 	double *scale, *offset;
 
+	tell_of_users(k);
 	while ((n = ht_rw_only_user(k->r, v)) && !n->controls && ht_rw_plain(k->r, v.node)) {
 		if (keeps_channels(k, n, v)) {
 			v = ht_out(n, 0);
 			k->axis = n->out[0].shape.rank - 1;
 			continue;
 		}
-		if (n->out[0].dtype != HT_F32 || !step_affine(k, n, v, &scale, &offset) ||
-			!all_finite(scale, k->f.channels) || !all_finite(offset, k->f.channels) ||
-			(scale && !k->may_scale))
+		if (!step_affine(k, n, v, &scale, &offset) || !may_take(k, n, scale, offset))
 			break;
 		compose(&k->f, scale, offset);
 		k->step = ht_grow(k->r->arena, k->step, k->steps, &k->cap, sizeof *k->step);
+		k->by = ht_grow(k->r->arena, k->by, k->steps, &k->bys, sizeof *k->by);
+		k->by[k->steps] = fusion_of(n, scale);
 		k->step[k->steps++] = n;
 		v = ht_out(n, 0);
 	}
@@ -393,6 +433,8 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 	follow(&k);
 	if (!is_worth_it(&k))
 		return;
+	for (size_t i = 0; i < k.steps; i++)
+		ht_rw_hit(r, k.by[i]);
 	/* follow() went past the last step, maybe through reshapes. */
 	k.axis = k.axis == 1 && is_nchw(n) && n->op != HT_OP_MatMul
 			 ? 1

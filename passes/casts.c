@@ -42,10 +42,14 @@ static bool merge(struct ht_rw *r, struct ht_node *n)
 	if (inner->op != HT_OP_Cast || inner->controls || n->controls)
 		return false;
 	x = inner->in[0];
-	if (!holds(inner->out[0].dtype, ht_type_of(x)->dtype))
+	if (!ht_rw_on(r, HT_FUSION_casts))
 		return false;
-	if (ht_attr_bool(n, "Truncate", false) || ht_attr_bool(inner, "Truncate", false))
+	if (!holds(inner->out[0].dtype, ht_type_of(x)->dtype) ||
+		ht_attr_bool(n, "Truncate", false) || ht_attr_bool(inner, "Truncate", false)) {
+		ht_rw_miss(r, HT_FUSION_casts, 1, inner, "rounds");
 		return false;
+	}
+	ht_rw_hit(r, HT_FUSION_casts);
 	if (ht_type_of(x)->dtype == n->out[0].dtype) {
 		ht_rw_replace_node(r, n, x);
 		return true;
@@ -99,5 +103,6 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 const struct ht_pass ht_pass_casts = {
 	.name = "casts",
 	.summary = "merges chains of casts, casts constants",
+	.does_more = true,
 	.run = run,
 };

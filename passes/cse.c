@@ -184,6 +184,7 @@ static void merge(struct ht_rw *r, struct ht_node *kept, struct ht_node *n)
 	/* Two outputs stay two tensors of the user's names. */
 	if (outs > kept->outs || is_output(r, n))
 		return;
+	ht_rw_hit(r, HT_FUSION_cse);
 	for (int32_t i = 1; i < outs; i++)
 		if (ht_rw_uses(r, ht_out(n, i)))
 			ht_rw_replace(r, ht_out(n, i), ht_out(kept, i));

@@ -82,9 +82,12 @@ static void dilate(struct ht_rw *r, struct dilation *d)
 
 	for (int i = 0; i < 4; i++) {
 		explicit_paddings[2 + i] = d->padding[i] - d->crop[i];
-		if (explicit_paddings[2 + i] < 0)
+		if (explicit_paddings[2 + i] < 0) {
+			ht_rw_miss(r, HT_FUSION_dilate, 1, d->out, "crops more than was padded");
 			return;
+		}
 	}
+	ht_rw_hit(r, HT_FUSION_dilate);
 	for (struct ht_node *n = d->conv; n != d->out; n = ht_rw_only_user(r, ht_out(n, 0)))
 		n->out[0].shape = type.shape;
 	ht_rw_absorb(d->conv, d->in);

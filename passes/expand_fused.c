@@ -5,7 +5,7 @@
  * form.  It runs on import.  Prelu stays an op.
  *
  * expand_fused does that and also writes the ops that TensorFlow does not have (Prelu, LayerNorm,
- * Gelu, Silu, HardSwish) in ops that it has, for export.  Those compute in float32 and round once;
+ * RmsNorm, Gelu, Silu, HardSwish, HardSigmoid) in ops that it has, for export.  Those compute in float32 and round once;
  * so does the expansion: in float16 and bfloat16 it stands between two casts.
  *
  * A fused op with a part that we do not know is left alone. */
@@ -270,11 +270,21 @@ static struct ht_value silu(struct chain *c)
 	return binary(c, HT_OP_Mul, "mul", c->v, unary(c, HT_OP_Sigmoid, "Sigmoid", c->v));
 }
 
+static struct ht_value hard_gate(struct chain *c)
+{
+	return unary(c, HT_OP_Relu6, "Relu6", with(c, HT_OP_AddV2, "add", c->v, 3));
+}
+
 static struct ht_value hard_swish(struct chain *c)
 {
-	struct ht_value gate = unary(c, HT_OP_Relu6, "Relu6", with(c, HT_OP_AddV2, "add", c->v, 3));
+	struct ht_value product = binary(c, HT_OP_Mul, "mul", c->v, hard_gate(c));
 
-	return with(c, HT_OP_Mul, "scale", binary(c, HT_OP_Mul, "mul", c->v, gate), 1. / 6);
+	return with(c, HT_OP_Mul, "scale", product, 1. / 6);
+}
+
+static struct ht_value hard_sigmoid(struct chain *c)
+{
+	return with(c, HT_OP_Mul, "scale", hard_gate(c), 1. / 6);
 }
 
 static struct ht_value gelu(struct chain *c)
@@ -313,15 +323,42 @@ static struct ht_value layer_norm(struct chain *c)
 	return binary(c, HT_OP_AddV2, "add_1", binary(c, HT_OP_Mul, "mul", v, scale), offset);
 }
 
+static struct ht_value rms_norm(struct chain *c)
+{
+	struct ht_value x = c->v, scale = widened(c, "scale_f32", c->n->in[1]), v;
+
+	v = mean(c, "mean", unary(c, HT_OP_Square, "square", x));
+	v = with(c, HT_OP_AddV2, "add", v, ht_attr_float(c->n, "epsilon", 1e-3F));
+	v = binary(c, HT_OP_Mul, "normal", x, unary(c, HT_OP_Rsqrt, "Rsqrt", v));
+	return binary(c, HT_OP_Mul, "mul", v, scale);
+}
+
+static struct ht_value (*expansion_of(enum ht_op op))(struct chain *)
+{
+	switch ((int)op) {
+	case HT_OP_Prelu:
+		return prelu;
+	case HT_OP_Silu:
+		return silu;
+	case HT_OP_HardSwish:
+		return hard_swish;
+	case HT_OP_HardSigmoid:
+		return hard_sigmoid;
+	case HT_OP_Gelu:
+		return gelu;
+	case HT_OP_LayerNorm:
+		return layer_norm;
+	case HT_OP_RmsNorm:
+		return rms_norm;
+	default:
+		return NULL;
+	}
+}
+
 static void expand(struct ht_rw *r, struct ht_node *n)
 {
 	struct chain c = { .r = r, .n = n };
-	struct ht_value (*make)(struct chain *) = n->op == HT_OP_Prelu       ? prelu
-						  : n->op == HT_OP_Silu      ? silu
-						  : n->op == HT_OP_HardSwish ? hard_swish
-						  : n->op == HT_OP_Gelu      ? gelu
-						  : n->op == HT_OP_LayerNorm ? layer_norm
-									     : NULL;
+	struct ht_value (*make)(struct chain *) = expansion_of(n->op);
 	enum ht_dtype t;
 
 	if (!make)

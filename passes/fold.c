@@ -4,7 +4,8 @@
  * bytes.  Shape, Size, Rank and ShapeN of a known shape become constants whatever their operand
  * is.  Left alone: what has an effect or draws random numbers, inputs with defaults, nodes with
  * control inputs, results of more than LARGE bytes that are larger than the operands (a Fill, a
- * Tile), and arithmetic on more than MANY elements. */
+ * Tile), and arithmetic on more than MANY elements.  With the fusion constant_folding off: all but
+ * whole numbers and booleans, without which shapes would not be known. */
 #include "passes/rewrite.h"
 
 #include <string.h>
@@ -233,13 +234,27 @@ static void fold_values(struct ht_rw *r, struct ht_node *n)
 			replace_result(r, n, i, ht_blob_ref(out[i].blob));
 }
 
+/* Whole numbers and booleans: what shapes, axes and conditions are made of. */
+static bool is_number_of_something(const struct ht_node *n)
+{
+	enum ht_kind kind = n->outs ? ht_dtype_info(n->out[0].dtype)->kind : HT_KIND_NONE;
+
+	return kind == HT_KIND_INT || kind == HT_KIND_UINT || kind == HT_KIND_BOOL;
+}
+
 static void visit(struct ht_rw *r, struct ht_node *n)
 {
 	if (n->op == HT_OP_OPAQUE || n->op == HT_OP_Const || n->controls ||
 		ht_op_info(n->op)->effects || n->op == HT_OP_PlaceholderWithDefault)
 		return;
-	if (!fold_shape_op(r, n) && !fold_move(r, n))
+	if (fold_shape_op(r, n))
+		return;
+	if (!ht_rw_on(r, HT_FUSION_constant_folding) && !is_number_of_something(n))
+		return;
+	if (!fold_move(r, n))
 		fold_values(r, n);
+	if (n->graph && n->op == HT_OP_Const)
+		ht_rw_hit(r, HT_FUSION_constant_folding);
 }
 
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
@@ -250,5 +265,6 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 const struct ht_pass ht_pass_fold = {
 	.name = "fold",
 	.summary = "computes what depends on constants alone",
+	.does_more = true,
 	.run = run,
 };

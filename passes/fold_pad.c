@@ -128,14 +128,32 @@ static bool fits_max_pool(const struct ht_rw *r, const struct ht_node *n, const 
 	return true;
 }
 
+static enum ht_fusion_id fusion_of(const struct ht_node *n)
+{
+	return n->op == HT_OP_Conv2D    ? HT_FUSION_pad_conv
+	       : n->op == HT_OP_MaxPool ? HT_FUSION_pad_max_pool
+					: HT_FUSION_pad_depthwise;
+}
+
 static void fold(struct ht_rw *r, struct ht_node *n)
 {
+	enum ht_fusion_id id = fusion_of(n);
 	struct ht_node *pad = n->in[0].node;
 	int64_t all[8] = { 0 };
 
-	if (!sum_of_paddings(r, n, pad, all) ||
-		(n->op == HT_OP_MaxPool && !fits_max_pool(r, n, all)))
+	if ((pad->op != HT_OP_Pad && pad->op != HT_OP_PadV2) || !ht_rw_on(r, id))
 		return;
+	if (!sum_of_paddings(r, n, pad, all)) {
+		ht_rw_miss(r, id, 1, pad,
+			"does not put constant numbers of zeros around height and width alone");
+		return;
+	}
+	if (n->op == HT_OP_MaxPool && !fits_max_pool(r, n, all)) {
+		ht_rw_miss(r, id, 2, n,
+			"takes negative values, or has a window outside, or padding of its own");
+		return;
+	}
+	ht_rw_hit(r, id);
 	if (ht_rw_uses(r, n->in[0]) == 1)
 		ht_rw_absorb(n, pad);
 	ht_attr_set_str(n, "padding", HT_STR("EXPLICIT"));

@@ -86,41 +86,67 @@ static bool is_tanh_argument(const struct ht_rw *r, struct ht_value v, struct ht
 	return false;
 }
 
+/* erf(x / sqrt 2), tanh(…) or erfc(-x / sqrt 2). */
+static bool is_function(
+	const struct ht_rw *r, struct ht_node *n, struct ht_value x, enum ht_fusion_id *id)
+{
+	bool fits;
+
+	*id = n->op == HT_OP_Tanh ? HT_FUSION_gelu_tanh : HT_FUSION_gelu_erf;
+	if (n->op == HT_OP_Tanh)
+		fits = is_tanh_argument(r, n->in[0], x);
+	else if (n->op == HT_OP_Erf || n->op == HT_OP_Erfc)
+		fits = is_multiple(r, n->in[0], x, n->op == HT_OP_Erf ? sqrt(.5) : -sqrt(.5));
+	else
+		return false;
+	if (!fits)
+		ht_rw_miss(r, *id, 1, n, "its argument is not that of Gelu, to float32");
+	return fits;
+}
+
 /* 1 + erf(…), 1 + tanh(…) or erfc(…) of x. */
-static bool is_gate(const struct ht_rw *r, struct ht_value v, struct ht_value x, bool *approximate)
+static bool is_gate(
+	const struct ht_rw *r, struct ht_value v, struct ht_value x, enum ht_fusion_id *id)
 {
 	struct ht_value inner;
 	double one;
 
-	*approximate = false;
 	if (v.node->op == HT_OP_Erfc)
-		return is_multiple(r, v.node->in[0], x, -sqrt(.5));
-	if (!ht_match_with_const(v, v.node->op, &one, &inner) || !ht_is_add(v.node->op) ||
-		one != 1 || !ht_rw_only_user(r, inner))
+		return is_function(r, v.node, x, id);
+	if (!ht_is_add(v.node->op) || !ht_match_with_const(v, v.node->op, &one, &inner) ||
+		one != 1 || !is_function(r, inner.node, x, id))
 		return false;
-	if (inner.node->op == HT_OP_Erf)
-		return is_multiple(r, inner.node->in[0], x, sqrt(.5));
-	*approximate = true;
-	return inner.node->op == HT_OP_Tanh && is_tanh_argument(r, inner.node->in[0], x);
+	if (ht_rw_only_user(r, inner))
+		return true;
+	ht_rw_miss(r, *id, 2, inner.node, "has another user");
+	return false;
 }
 
 static void visit(struct ht_rw *r, struct ht_node *n)
 {
 	struct ht_product p;
-	bool approximate;
+	enum ht_fusion_id id;
 
-	if (n->outs != 1 || n->out[0].dtype != HT_F32 || !ht_rw_product(r, n, &p) || p.count != 2 ||
-		p.factor != .5)
+	if (n->outs != 1 || !ht_rw_product(r, n, &p) || p.count != 2 || p.factor != .5)
 		return;
 	for (int i = 0; i < 2; i++) {
 		struct ht_value x = p.of[i], gate = p.of[1 - i];
 
-		if (!ht_rw_only_user(r, gate) || !is_gate(r, gate, x, &approximate))
+		if (!is_gate(r, gate, x, &id) || !ht_rw_on(r, id))
 			continue;
+		if (!ht_rw_only_user(r, gate)) {
+			ht_rw_miss(r, id, 3, gate.node, "has another user");
+			continue;
+		}
+		if (n->out[0].dtype != HT_F32) {
+			ht_rw_miss(r, id, 4, n, "is not float32");
+			continue;
+		}
+		ht_rw_hit(r, id);
 		ht_rw_absorb_between(n, x);
 		ht_rw_become(r, n, HT_OP_Gelu, &x, 1);
 		ht_attr_set_type(n, "T", HT_F32);
-		ht_attr_set_bool(n, "approximate", approximate);
+		ht_attr_set_bool(n, "approximate", id == HT_FUSION_gelu_tanh);
 		return;
 	}
 }

@@ -191,6 +191,7 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 		return;
 	if (n->op == HT_OP_IdentityN && !has_control_users(r, n)) {
 		remove_identity_n(r, n);
+		ht_rw_hit(r, HT_FUSION_identity);
 		return;
 	}
 	arg = passes_on(r, n);
@@ -201,6 +202,7 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 		return;
 	if (has_control_users(r, n) && (to.node->outs != 1 || to.node->op == HT_OP_OPAQUE))
 		return;
+	ht_rw_hit(r, HT_FUSION_identity);
 	ht_rw_replace_node(r, n, to);
 }
 

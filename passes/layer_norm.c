@@ -15,6 +15,8 @@ enum { MAX_TERMS = 4, MAX_FACTORS = 4, MAX_DEPTH = 8, MAX_REACH = 24 };
 
 struct norm {
 	struct ht_rw *r;
+	enum ht_fusion_id id; /* whose misses are told of */
+	bool by_mul;          /* the squares are products */
 	struct ht_value x, mean, inverse;
 	double epsilon;
 	int64_t channels;
@@ -82,14 +84,23 @@ static bool is_deviation(struct norm *m, struct ht_node *n)
 {
 	struct ht_value variance, squares, sum;
 
-	if ((n->op != HT_OP_Rsqrt && n->op != HT_OP_Sqrt) || n->controls ||
-		n->out[0].dtype != HT_F32)
+	if (n->controls || n->out[0].dtype != HT_F32)
 		return false;
 	sum = n->in[0];
 	if (!ht_is_add(sum.node->op) ||
-		!ht_match_with_const(sum, sum.node->op, &m->epsilon, &variance) ||
-		!is_last_axis_mean(variance, &squares) || !is_squared_difference(m, squares))
+		!ht_match_with_const(sum, sum.node->op, &m->epsilon, &variance))
 		return false;
+	if (!is_last_axis_mean(variance, &squares)) {
+		ht_rw_miss(m->r, m->id, 1, variance.node,
+			"is not a mean over the last axis that keeps it");
+		return false;
+	}
+	if (!is_squared_difference(m, squares)) {
+		ht_rw_miss(m->r, m->id, 2, squares.node,
+			"is not the square of x - mean of the same x and axis");
+		return false;
+	}
+	m->by_mul = squares.node->op == HT_OP_Mul;
 	m->inverse = ht_out(n, 0);
 	return true;
 }
@@ -300,14 +311,37 @@ static struct ht_value vector(const struct norm *m, struct ht_node *before, stru
 	return ht_rw_const(r, before, name, HT_F32, shape, b);
 }
 
-static void visit(struct ht_rw *r, struct ht_node *n)
+static bool scales_x_itself(const struct norm *m, const struct reach *s)
 {
-	struct norm m = { .r = r };
+	for (int i = 0; i < s->count; i++)
+		if (s->node[i]->op == HT_OP_Mul && (ht_value_eq(s->node[i]->in[0], m->x) ||
+							   ht_value_eq(s->node[i]->in[1], m->x)))
+			return true;
+	return false;
+}
+
+/* Whose form the norm has. */
+static enum ht_fusion_id form_of(const struct norm *m, const struct reach *s)
+{
+	if (m->by_mul)
+		return HT_FUSION_layer_norm_onnx_mul;
+	if (m->inverse.node->op == HT_OP_Sqrt)
+		return HT_FUSION_layer_norm_onnx;
+	return scales_x_itself(m, s) ? HT_FUSION_layer_norm_inference : HT_FUSION_layer_norm_rsqrt;
+}
+
+void ht_rw_layer_norm(struct ht_rw *r, struct ht_node *n, enum ht_fusion_id id)
+{
+	struct norm m = { .r = r, .id = id };
 	struct reach s;
 	struct match found, best = { 0 };
 	struct ht_node *end = NULL;
 	struct ht_shape shape;
 
+	if (n->op != HT_OP_Rsqrt && n->op != HT_OP_Sqrt)
+		return;
+	if (id == HT_FUSION_END)
+		m.id = n->op == HT_OP_Sqrt ? HT_FUSION_layer_norm_onnx : HT_FUSION_layer_norm_rsqrt;
 	if (!is_deviation(&m, n))
 		return;
 	shape = ht_type_of(m.x)->shape;
@@ -324,8 +358,14 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 			best = found;
 		}
 	}
+	if (id == HT_FUSION_END)
+		m.id = form_of(&m, &s);
 	if (!end)
+		ht_rw_miss(r, m.id, 3, n,
+			"no x * it * scale - mean * it * scale + offset follows, with constants along the last axis");
+	if (!end || !ht_rw_on(r, m.id))
 		return;
+	ht_rw_hit(r, m.id);
 	ht_rw_absorb_between(end, m.x);
 	ht_rw_become(r, end, HT_OP_LayerNorm,
 		(struct ht_value[]){ m.x, vector(&m, end, best.scale, "scale", 1),
@@ -333,6 +373,11 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 		3);
 	ht_attr_set_type(end, "T", HT_F32);
 	ht_attr_set_float(end, "epsilon", (float)m.epsilon);
+}
+
+static void visit(struct ht_rw *r, struct ht_node *n)
+{
+	ht_rw_layer_norm(r, n, HT_FUSION_END);
 }
 
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)

@@ -1,13 +1,14 @@
 /* The list of passes, and the runner of pipelines. */
 #include "passes/passes.h"
-#include "passes/precision/policy.h"
 
 #include <string.h>
 
 /* One line a pass, in alphabetical order. */
 #define PASSES(PASS)                                                                               \
+	PASS(activation)                                                                           \
 	PASS(batch_norm)                                                                           \
 	PASS(casts)                                                                                \
+	PASS(concat_split)                                                                         \
 	PASS(cse)                                                                                  \
 	PASS(dilate)                                                                               \
 	PASS(einsum)                                                                               \
@@ -17,14 +18,19 @@
 	PASS(fold_pad)                                                                             \
 	PASS(freeze)                                                                               \
 	PASS(gelu)                                                                                 \
+	PASS(hard_swish)                                                                           \
 	PASS(identity)                                                                             \
 	PASS(infer)                                                                                \
 	PASS(inline)                                                                               \
 	PASS(layer_norm)                                                                           \
 	PASS(layout)                                                                               \
+	PASS(matmul)                                                                               \
 	PASS(precision)                                                                            \
 	PASS(prune)                                                                                \
+	PASS(rms_norm)                                                                             \
+	PASS(scopes)                                                                               \
 	PASS(simplify)                                                                             \
+	PASS(softmax)                                                                              \
 	PASS(split_batch_norm)                                                                     \
 	PASS(split_fused)                                                                          \
 	PASS(swish)                                                                                \
@@ -120,12 +126,6 @@ static enum ht_status run_one(
 		c->diags, HT_E_INTERNAL, HT_NOWHERE, "pass '%s' left an invalid graph", pass->name);
 }
 
-static bool is_switched_off(const struct ht_pass *pass, const struct ht_pass_context *c)
-{
-	return c->policy && c->policy->fusions.n &&
-	       !ht_fusion_is_on(&c->policy->fusions, pass->name);
-}
-
 enum ht_status ht_run_passes(
 	struct ht_graph *g, const char *pipeline, const char *stop_after, struct ht_pass_context *c)
 {
@@ -136,7 +136,7 @@ enum ht_status ht_run_passes(
 		HT_TRY(ht_verify(g, c->diags)); /* what is wrong now is the file's fault */
 	while (next_name(&pipeline, &name)) {
 		const struct ht_pass *pass = ht_pass_named(name);
-		if (!is_switched_off(pass, c))
+		if (!ht_fusion_pass_is_off(c->fusions, pass->name) || pass->does_more)
 			HT_TRY(run_one(pass, g, c));
 		if (stop_after && ht_str_is(name, stop_after))
 			break;

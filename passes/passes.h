@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "ir/ir.h"
 #include "kernel/kernel.h"
+#include "passes/fusion.h"
 #include "passes/precision/policy.h"
 
 /* ---- pass.c: the pass interface and pipelines ---- */
@@ -32,6 +33,8 @@ struct ht_pass_context {
 	struct ht_policy *policy;     /* passes/precision/precision.h; NULL: keep every dtype */
 	const struct ht_graph
 		*imported; /* the graph before any pass, for names; NULL: not at hand */
+	struct ht_fusions
+		*fusions; /* which are on, and what they did; NULL: all, and it is not kept */
 	struct ht_decisions *decisions;             /* out: what the precision pass decided */
 	const struct ht_variable_source *variables; /* for freeze; NULL: there is no checkpoint */
 	const struct ht_calibration
@@ -44,6 +47,7 @@ struct ht_pass_context {
 struct ht_pass {
 	const char *name;
 	const char *summary; /* one line for `halftone opt --list` */
+	bool does_more;      /* than the fusions that name it: it runs when those are off */
 	enum ht_status (*run)(struct ht_graph *g, struct ht_pass_context *c);
 };
 
@@ -114,15 +118,15 @@ enum ht_status ht_lower(
  * output a result.  For constant folding: the interpreter runs it. */
 enum ht_status ht_lower_node(
 	struct ht_node *n, struct ht_pass_context *c, struct ht_arena *a, struct ht_plan **out);
-/* Which nodes share a kernel, for costs: of any graph, an op without a lowering being a kernel by
- * itself.  Arrays by node id, in `a`. */
+/* Which nodes share a kernel, for costs and reports: of any graph, an op without a lowering being a
+ * kernel by itself.  Arrays by node id, in `a`. */
 struct ht_fusion {
 	struct ht_node *
 		*kernel; /* the sink of the node's kernel; NULL: the node computes nothing */
 	struct ht_node *
 		*root; /* of a sink: the node of its kernel that has a loop of its own, or NULL */
 };
-struct ht_fusion ht_fusion_of(struct ht_graph *g, struct ht_arena *a);
+struct ht_fusion ht_fusion_of(struct ht_graph *g, struct ht_fusions *fusions, struct ht_arena *a);
 /* For `inspect`: op types of the graph that cannot be lowered, in one diagnostic-free list. */
 bool ht_can_lower(const struct ht_node *n);
 /* The attribute in which a node carries its implementation mode by name. */

@@ -680,6 +680,22 @@ bool ht_rw_product(const struct ht_rw *r, struct ht_node *n, struct ht_product *
 	       add_product(r, n, p);
 }
 
+bool ht_rw_on(const struct ht_rw *r, enum ht_fusion_id id)
+{
+	return ht_fusion_on(r->c->fusions, id);
+}
+
+void ht_rw_hit(struct ht_rw *r, enum ht_fusion_id id)
+{
+	ht_fusion_hit(r->c->fusions, id);
+}
+
+void ht_rw_miss(const struct ht_rw *r, enum ht_fusion_id id, int met, const struct ht_node *n,
+	const char *condition)
+{
+	ht_fusion_miss(r->c->fusions, id, met, n, condition);
+}
+
 enum ht_status ht_rw_each(struct ht_graph *g, struct ht_pass_context *c,
 	void (*visit)(struct ht_rw *r, struct ht_node *n))
 {

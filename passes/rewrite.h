@@ -131,6 +131,18 @@ bool ht_is_add(enum ht_op op);
 enum ht_status ht_rw_each(struct ht_graph *g, struct ht_pass_context *c,
 	void (*visit)(struct ht_rw *r, struct ht_node *n));
 
+/* ---- fusions ---- */
+
+/* As the functions of passes/fusion.h; a miss when `met` conditions held before. */
+bool ht_rw_on(const struct ht_rw *r, enum ht_fusion_id id);
+void ht_rw_hit(struct ht_rw *r, enum ht_fusion_id id);
+void ht_rw_miss(const struct ht_rw *r, enum ht_fusion_id id, int met, const struct ht_node *n,
+	const char *condition);
+
+/* layer_norm.c: the norm whose 1 / sqrt(…), or sqrt(…), is `n`, as fusion `id`; HT_FUSION_END: as
+ * the one whose form it has. */
+void ht_rw_layer_norm(struct ht_rw *r, struct ht_node *n, enum ht_fusion_id id);
+
 /* ---- calls.c ---- */
 
 /* The functions that the graph can come to call, by name; fills `called`, whose memory is from `a`. */

@@ -5,7 +5,7 @@
  *   max(x,0) → Relu; min(max(x,0),6) and min(relu(x),6) → Relu6 (both give NaN for NaN)
  *   x² for Pow(x,2) (correctly rounded, where Pow may be off by one)
  *   AddN of two → AddV2; BiasAdd of BiasAdd stays
- *   Reshape, Squeeze, ExpandDims in a row → one Reshape; Concat of Concat on one axis → one
+ *   Reshape, Squeeze, ExpandDims in a row → one Reshape
  *   reductions over axes of size 1: Max, Min, Mean → Reshape (Sum turns -0 to +0)
  *   StridedSlice, Slice of all but with other axes → Reshape
  *
@@ -274,69 +274,29 @@ static bool as_reshape(struct ht_rw *r, struct ht_node *n)
 	return true;
 }
 
-static bool concat_axis(const struct ht_node *n, int64_t *axis)
-{
-	int count;
-	int32_t rank = n->out[0].shape.rank;
-
-	if (n->op != HT_OP_ConcatV2 || rank < 0 ||
-		!ht_const_small_ints(n->in[n->ins - 1], axis, 1, &count) || count != 1)
-		return false;
-	if (*axis < 0)
-		*axis += rank;
-	return *axis >= 0 && *axis < rank;
-}
-
-static bool inner_concat(struct ht_rw *r, struct ht_node *n, int64_t axis, struct ht_value v)
-{
-	int64_t inner;
-
-	return !v.node->controls && concat_axis(v.node, &inner) && inner == axis &&
-	       ht_rw_only_user(r, v) == n;
-}
-
-static bool concat_of_concat(struct ht_rw *r, struct ht_node *n)
-{
-	struct ht_value *in;
-	int64_t axis;
-	int32_t count = 0, total = 0;
-
-	if (n->controls || !concat_axis(n, &axis))
-		return false;
-	for (int32_t i = 0; i + 1 < n->ins; i++)
-		total += inner_concat(r, n, axis, n->in[i]) ? n->in[i].node->ins - 1 : 1;
-	if (total == n->ins - 1)
-		return false;
-	in = HT_NEW_ARRAY(r->arena, struct ht_value, (size_t)total + 1);
-	for (int32_t i = 0; i + 1 < n->ins; i++) {
-		struct ht_node *x = n->in[i].node;
-
-		if (!inner_concat(r, n, axis, n->in[i])) {
-			in[count++] = n->in[i];
-			continue;
-		}
-		ht_rw_absorb(n, x);
-		for (int32_t k = 0; k + 1 < x->ins; k++)
-			in[count++] = x->in[k];
-	}
-	in[count] = n->in[n->ins - 1];
-	ht_rw_set_ins(r, n, in, count + 1);
-	ht_attr_set_int(n, "N", count);
-	return true;
-}
-
 /* ---- the walk ---- */
 
-typedef bool rule(struct ht_rw *r, struct ht_node *n);
-
-static rule *const rules[] = { neutral_operand, idempotent, clamp, power, add_of_two,
-	reshape_of_reshape, as_reshape, concat_of_concat };
+static const struct {
+	bool (*apply)(struct ht_rw *r, struct ht_node *n);
+	enum ht_fusion_id id;
+} rules[] = {
+	{ neutral_operand, HT_FUSION_algebra },
+	{ idempotent, HT_FUSION_algebra },
+	{ clamp, HT_FUSION_algebra },
+	{ power, HT_FUSION_algebra },
+	{ add_of_two, HT_FUSION_algebra },
+	{ reshape_of_reshape, HT_FUSION_reshapes },
+	{ as_reshape, HT_FUSION_reshapes },
+};
 
 static bool apply(struct ht_rw *r, struct ht_node *n)
 {
-	for (size_t i = 0; i < HT_COUNT(rules); i++)
-		if (rules[i](r, n))
-			return true;
+	for (size_t i = 0; i < HT_COUNT(rules); i++) {
+		if (!ht_rw_on(r, rules[i].id) || !rules[i].apply(r, n))
+			continue;
+		ht_rw_hit(r, rules[i].id);
+		return true;
+	}
 	return false;
 }
 

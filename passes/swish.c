@@ -1,48 +1,32 @@
-/* swish: x * sigmoid(x) becomes Silu, x * relu6(x + 3) / 6 becomes HardSwish.
+/* swish: x * sigmoid(x) becomes Silu.
  *
  * The value between x and the product has one use.  float32 only: in a narrower type the parts
  * were rounded one by one, and the fused op rounds once. */
 #include "passes/rewrite.h"
 
-#include <math.h>
-
-static bool is_hard_gate(struct ht_value v, struct ht_value x)
-{
-	struct ht_value y;
-	double three;
-
-	if (v.node->op != HT_OP_Relu6 || v.node->controls)
-		return false;
-	return ht_is_add(v.node->in[0].node->op) &&
-	       ht_match_with_const(v.node->in[0], v.node->in[0].node->op, &three, &y) &&
-	       three == 3 && ht_value_eq(y, x);
-}
-
-static void fuse(struct ht_rw *r, struct ht_node *n, struct ht_value x, enum ht_op op)
-{
-	ht_rw_absorb_between(n, x);
-	ht_rw_become(r, n, op, &x, 1);
-	ht_attr_set_type(n, "T", HT_F32);
-}
-
 static void visit(struct ht_rw *r, struct ht_node *n)
 {
-	struct ht_product p;
+	const enum ht_fusion_id id = HT_FUSION_swish;
 
-	if (n->outs != 1 || n->out[0].dtype != HT_F32 || !ht_rw_product(r, n, &p) || p.count != 2)
+	if (n->op != HT_OP_Mul || n->controls)
 		return;
 	for (int i = 0; i < 2; i++) {
-		struct ht_value x = p.of[i], gate = p.of[1 - i];
+		struct ht_value x = n->in[i];
+		struct ht_node *gate = n->in[1 - i].node;
 
-		if (!ht_rw_only_user(r, gate))
+		if (gate->op != HT_OP_Sigmoid || !ht_value_eq(gate->in[0], x))
 			continue;
-		if (p.factor == 1 && gate.node->op == HT_OP_Sigmoid && !gate.node->controls &&
-			ht_value_eq(gate.node->in[0], x)) {
-			fuse(r, n, x, HT_OP_Silu);
-			return;
-		}
-		if (fabs(p.factor * 6 - 1) < 1e-6 && is_hard_gate(gate, x)) {
-			fuse(r, n, x, HT_OP_HardSwish);
+		if (!ht_rw_only_user(r, n->in[1 - i])) {
+			ht_rw_miss(r, id, 1, gate, "has another user");
+		} else if (!ht_rw_plain(r, gate)) {
+			ht_rw_miss(r, id, 2, gate, "has control edges");
+		} else if (n->out[0].dtype != HT_F32) {
+			ht_rw_miss(r, id, 3, n, "is not float32");
+		} else {
+			ht_rw_hit(r, id);
+			ht_rw_absorb_between(n, x);
+			ht_rw_become(r, n, HT_OP_Silu, &x, 1);
+			ht_attr_set_type(n, "T", HT_F32);
 			return;
 		}
 	}
@@ -55,6 +39,6 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 
 const struct ht_pass ht_pass_swish = {
 	.name = "swish",
-	.summary = "recognises Silu and HardSwish",
+	.summary = "recognises Silu",
 	.run = run,
 };

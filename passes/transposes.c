@@ -34,6 +34,7 @@ static bool merge(struct ht_rw *r, struct ht_node *n)
 	if (ht_perm_is_identity(&both)) {
 		if (ht_rw_is_output(r, ht_out(n, 0)) && inner->in[0].node->op == HT_OP_Placeholder)
 			return false;
+		ht_rw_hit(r, HT_FUSION_transposes);
 		ht_rw_replace_node(r, n, inner->in[0]);
 		return true;
 	}

@@ -1,9 +1,9 @@
 /* The regions of a graph without its kernels, for who wants to know what they would cost. */
 #include "passes/lower/lower.h"
 
-struct ht_fusion ht_fusion_of(struct ht_graph *g, struct ht_arena *a)
+struct ht_fusion ht_fusion_of(struct ht_graph *g, struct ht_fusions *fusions, struct ht_arena *a)
 {
-	struct lower l = { .g = g, .arena = a, .scratch = a };
+	struct lower l = { .g = g, .arena = a, .scratch = a, .fusions = fusions };
 	uint32_t position = 0;
 
 	l.uses = ht_graph_uses(g, a);

@@ -1,4 +1,4 @@
-/* Kernels that need each row of the last dimension several times: softmax, layer normalisation.
+/* Kernels that need each row of the last dimension several times: softmax, normalisations.
  * A tile is a block of rows; what later stages need of a row is in local buffers. */
 #include "passes/lower/lower.h"
 
@@ -166,6 +166,17 @@ const struct lower_op lower_softmax = { .name = "softmax",
 	.refuse = refuse_rows,
 	.takes = takes_first };
 
+/* 1 / sqrt(sum / columns + epsilon) */
+static int32_t inverse_root(struct rows *r, enum ht_dtype t, int32_t sum)
+{
+	struct ht_xb *b = &r->k.xb;
+	int32_t mean = ht_x2(b, HT_X_DIV, sum, ht_xconst(b, t, (double)r->columns, 0));
+	double epsilon = (double)ht_attr_float(r->n, "epsilon", 1e-3f);
+	int32_t root = ht_x1(b, HT_X_SQRT, ht_x2(b, HT_X_ADD, mean, ht_xconst(b, t, epsilon, 0)));
+
+	return ht_x2(b, HT_X_DIV, ht_xconst(b, t, 1, 0), root);
+}
+
 /* (x - mean) / sqrt(variance + epsilon) * scale + offset; the variance from differences. */
 static enum ht_status emit_layer_norm(struct lower *l, struct ht_node *n)
 {
@@ -185,11 +196,7 @@ static enum ht_status emit_layer_norm(struct lower *l, struct ht_node *n)
 	next_stage(&r, true);
 	x = ht_x2(b, HT_X_SUB, operand(&r), load_row_value(&r, t, mean));
 	x = reduce_row(&r, HT_RED_ADD, t, ht_x2(b, HT_X_MUL, x, x));
-	x = ht_x2(b, HT_X_DIV, x, ht_xconst(b, t, (double)r.columns, 0));
-	x = ht_x1(b, HT_X_SQRT,
-		ht_x2(b, HT_X_ADD, x,
-			ht_xconst(b, t, (double)ht_attr_float(n, "epsilon", 1e-3f), 0)));
-	scale = row_value(&r, t, ht_x2(b, HT_X_DIV, ht_xconst(b, t, 1, 0), x));
+	scale = row_value(&r, t, inverse_root(&r, t, x));
 	next_stage(&r, false);
 	x = ht_x2(b, HT_X_SUB, operand(&r), load_row_value(&r, t, mean));
 	x = ht_x2(b, HT_X_MUL, x, load_row_value(&r, t, scale));
@@ -201,5 +208,33 @@ static enum ht_status emit_layer_norm(struct lower *l, struct ht_node *n)
 const struct lower_op lower_layer_norm = { .name = "layer_norm",
 	.family = FAMILY_ROOT,
 	.emit = emit_layer_norm,
+	.refuse = refuse_rows,
+	.takes = takes_first };
+
+/* x / sqrt(mean of squares + epsilon) * scale */
+static enum ht_status emit_rms_norm(struct lower *l, struct ht_node *n)
+{
+	enum ht_dtype t = compute_type(n->out[0].dtype);
+	struct rows r;
+	struct ht_xb *b = &r.k.xb;
+	int32_t scale, x;
+
+	if (ht_shape_count(n->out[0].shape) == 0)
+		return HT_OK;
+	start(&r, l, n);
+	keep_operand(&r);
+	next_stage(&r, true);
+	x = operand(&r);
+	x = reduce_row(&r, HT_RED_ADD, t, ht_x2(b, HT_X_MUL, x, x));
+	scale = row_value(&r, t, inverse_root(&r, t, x));
+	next_stage(&r, false);
+	x = ht_x2(b, HT_X_MUL, operand(&r), load_row_value(&r, t, scale));
+	finish(&r, ht_x2(b, HT_X_MUL, x, kb_operand(&r.k, n, 1, &r.at)));
+	return HT_OK;
+}
+
+const struct lower_op lower_rms_norm = { .name = "rms_norm",
+	.family = FAMILY_ROOT,
+	.emit = emit_rms_norm,
 	.refuse = refuse_rows,
 	.takes = takes_first };

@@ -324,9 +324,12 @@ static void init(struct lower *l, struct ht_graph *g, struct ht_pass_context *c,
 	size_t ids = g->ids;
 	uint32_t position = 0;
 
-	*l = (struct lower){
-		.g = g, .c = c, .target = c->target, .arena = a, .scratch = c->scratch
-	};
+	*l = (struct lower){ .g = g,
+		.c = c,
+		.target = c->target,
+		.arena = a,
+		.scratch = c->scratch,
+		.fusions = c->fusions };
 	l->plan = HT_NEW(a, struct ht_plan);
 	ht_map_init(&l->kernel_texts, c->scratch);
 	l->uses = ht_graph_uses(g, c->scratch);
@@ -408,5 +411,6 @@ enum ht_status ht_lower_node(
 	}
 	g->entries = &entry;
 	one.entry = &entry;
+	one.fusions = NULL;
 	return ht_lower(g, &one, a, out);
 }

@@ -130,6 +130,7 @@ struct lower {
 	struct ht_plan *plan;
 	size_t buffer_cap, step_cap, kernel_cap;
 	struct ht_map kernel_texts;
+	struct ht_fusions *fusions; /* or NULL */
 	struct ht_uses uses;
 	enum place *place;        /* by node id */
 	struct ht_node **owner;   /* by node id: the sink of the node's kernel */
@@ -145,6 +146,14 @@ struct lower {
 
 /* region.c: fills place, owner, root. */
 void lower_regions(struct lower *l);
+
+/* named.c: the fusion that puts `u`, behind `root`, into its kernel, or `n` into that of its user;
+ * HT_FUSION_END: it has no name, and cannot be switched off. */
+enum ht_fusion_id lower_name_behind(
+	const struct ht_node *root, const struct ht_node *u, bool scores);
+enum ht_fusion_id lower_name_before(const struct ht_node *n, const struct ht_node *user);
+/* The product that attention takes the Softmax of. */
+bool lower_is_scores(struct lower *l, struct ht_node *root);
 
 /* The value's memory; only of values that are in memory. */
 const struct view *lower_view(struct lower *l, struct ht_value v);

@@ -95,14 +95,25 @@ static int32_t pull_gelu(struct ht_xb *b, const struct ht_node *n, int32_t x)
 	return gelu(b, t, x, false);
 }
 
+/* Six times HardSigmoid. */
+static int32_t hard_gate(struct ht_xb *b, enum ht_dtype t, int32_t x)
+{
+	return relu6(b, t, ht_x2(b, HT_X_ADD, x, value_like(b, t, 3)));
+}
+
+static int32_t sixth(struct ht_xb *b, enum ht_dtype t, int32_t x)
+{
+	return ht_x2(b, HT_X_MUL, x, value_like(b, t, 1. / 6));
+}
+
 /* Of 16 bits all are finite until the last product. */
 static int32_t hard_swish(struct ht_xb *b, enum ht_dtype t, int32_t x, bool low)
 {
-	int32_t gate = relu6(b, t, ht_x2(b, HT_X_ADD, x, value_like(b, t, 3)));
+	int32_t gate = hard_gate(b, t, x);
 
 	if (low)
-		return ht_x2(b, HT_X_MUL, x, ht_x2(b, HT_X_MUL, gate, value_like(b, t, 1. / 6)));
-	return ht_x2(b, HT_X_MUL, ht_x2(b, HT_X_MUL, x, gate), value_like(b, t, 1. / 6));
+		return ht_x2(b, HT_X_MUL, x, sixth(b, t, gate));
+	return sixth(b, t, ht_x2(b, HT_X_MUL, x, gate));
 }
 
 static int32_t is_inf(struct ht_xb *b, enum ht_dtype t, int32_t x)
@@ -228,6 +239,8 @@ static int32_t pull_unary(
 		return ht_x2(b, HT_X_MUL, x, ht_x1(b, HT_X_SIGMOID, x));
 	case HT_OP_HardSwish:
 		return hard_swish(b, t, x, t != ht_type_of(n->in[0])->dtype);
+	case HT_OP_HardSigmoid:
+		return sixth(b, t, hard_gate(b, t, x));
 	case HT_OP_IsNan:
 		return ht_x2(b, HT_X_NE, x, x);
 	case HT_OP_IsInf:

@@ -2,7 +2,8 @@
  *
  * First, forwards: each root takes the elementwise nodes behind it as its epilogue, as far as the
  * whole has one exit.  Then, backwards: each other node goes into the kernel of its users when they
- * are all in one and each of its elements is computed about once; otherwise it is a sink. */
+ * are all in one and each of its elements is computed about once; otherwise it is a sink.  What a
+ * fusion of a name does here is not done when that is off. */
 #include "passes/lower/lower.h"
 
 #include <string.h>
@@ -41,7 +42,9 @@ static bool keeps_order(const struct ht_node *n)
 
 struct region {
 	struct ht_node *node[MAX_EPILOGUE + 1];
+	enum ht_fusion_id by[MAX_EPILOGUE + 1]; /* HT_FUSION_END: no name */
 	int n;
+	bool scores; /* of attention */
 };
 
 static bool in_region(const struct region *r, const struct ht_node *n)
@@ -52,22 +55,39 @@ static bool in_region(const struct region *r, const struct ht_node *n)
 	return false;
 }
 
-static bool may_join(struct lower *l, const struct region *r, struct ht_node *u)
+/* Why a node that computes elements of its own cannot join; NULL: it can. */
+static const char *refusal(struct lower *l, const struct region *r, struct ht_node *u)
 {
-	const struct lower_op *op = lower_op_of(u);
 	int64_t count = count_of(r->node[0]);
 
-	if (!op || l->owner[u->id] || u->outs != 1 || count_of(u) != count)
-		return false;
-	if (op->family != FAMILY_MAP && op->family != FAMILY_VIEW)
-		return false;
+	if (l->owner[u->id])
+		return "is in another kernel";
+	if (u->outs != 1 || count_of(u) != count)
+		return "has another number of elements than the loop";
 	if (!lower_is_aligned(u) && !keeps_order(u))
-		return false;
+		return "takes its operands' elements in another order";
 	for (int32_t i = 0; i < u->ins; i++)
 		if (in_region(r, u->in[i].node) &&
 			ht_shape_count(ht_type_of(u->in[i])->shape) != count)
-			return false;
-	return true;
+			return "broadcasts what the loop makes";
+	return NULL;
+}
+
+static bool may_join(struct lower *l, struct region *r, struct ht_node *u)
+{
+	const struct lower_op *op = lower_op_of(u);
+	enum ht_fusion_id id;
+	const char *why;
+
+	if (!op || (op->family != FAMILY_MAP && op->family != FAMILY_VIEW))
+		return false;
+	id = r->by[r->n] = lower_name_behind(r->node[0], u, r->scores);
+	why = refusal(l, r, u);
+	if (id == HT_FUSION_END)
+		return !why;
+	if (why)
+		ht_fusion_miss(l->fusions, id, 1, u, why);
+	return !why && ht_fusion_on(l->fusions, id);
 }
 
 /* All uses of all nodes but the last are inside. */
@@ -97,9 +117,24 @@ static struct ht_node *next_user(struct lower *l, const struct region *r)
 	return best;
 }
 
+/* Each fusion counts once a kernel. */
+static void tell_of_region(struct lower *l, const struct region *r, int best)
+{
+	bool seen[HT_FUSION_END + 1] = { false };
+
+	for (int i = 1; l->fusions && i < r->n; i++) {
+		if (i >= best && r->by[i] != HT_FUSION_END)
+			ht_fusion_miss(l->fusions, r->by[i], 2, r->node[best - 1],
+				"has a user outside the loop");
+		else if (r->by[i] != HT_FUSION_END && !seen[r->by[i]])
+			ht_fusion_hit(l->fusions, r->by[i]);
+		seen[r->by[i]] = true;
+	}
+}
+
 static void grow(struct lower *l, struct ht_node *root)
 {
-	struct region r = { { root }, 1 };
+	struct region r = { .node = { root }, .n = 1, .scores = lower_is_scores(l, root) };
 	int best = 1, operands = root->ins;
 
 	while (!stands_alone(root) && r.n <= MAX_EPILOGUE) {
@@ -110,6 +145,7 @@ static void grow(struct lower *l, struct ht_node *root)
 		if (one_exit(l, &r))
 			best = r.n;
 	}
+	tell_of_region(l, &r, best);
 	for (int i = 0; i < best; i++) {
 		struct ht_node *n = r.node[i];
 		l->owner[n->id] = r.node[best - 1];
@@ -137,17 +173,30 @@ static bool may_inline(const struct ht_node *n, const struct ht_use *use)
 	       count_of(use->node) <= ht_shape_count(n->out[use->node->in[use->arg].index].shape);
 }
 
-static struct ht_node *only_kernel(struct lower *l, const struct ht_node *n)
+static struct ht_node *only_kernel(struct lower *l, const struct ht_node *n, enum ht_fusion_id *by)
 {
 	struct ht_node *kernel = NULL;
+
+	*by = HT_FUSION_END;
 
 	if (l->uses.is_output[n->id])
 		return NULL;
 	for (struct ht_use *u = l->uses.of[n->id]; u; u = u->next) {
+		enum ht_fusion_id id;
+
 		if (u->arg < 0)
 			continue;
-		if (!may_inline(n, u) || (kernel && l->owner[u->node->id] != kernel))
+		if (!may_inline(n, u))
 			return NULL;
+		id = lower_name_before(n, u->node);
+		if (kernel && l->owner[u->node->id] != kernel) {
+			if (id != HT_FUSION_END)
+				ht_fusion_miss(l->fusions, id, 1, n, "is used by several kernels");
+			return NULL;
+		}
+		if (id != HT_FUSION_END && !ht_fusion_on(l->fusions, id))
+			return NULL;
+		*by = id;
 		kernel = l->owner[u->node->id];
 	}
 	if (kernel && l->kernel_operands[kernel->id] + n->ins > MAX_KERNEL_OPERANDS)
@@ -157,8 +206,11 @@ static struct ht_node *only_kernel(struct lower *l, const struct ht_node *n)
 
 static void settle(struct lower *l, struct ht_node *n)
 {
-	struct ht_node *kernel = only_kernel(l, n);
+	enum ht_fusion_id by;
+	struct ht_node *kernel = only_kernel(l, n, &by);
 
+	if (kernel && by != HT_FUSION_END)
+		ht_fusion_hit(l->fusions, by);
 	l->place[n->id] = kernel ? PLACE_INLINE : PLACE_MEMORY;
 	if (!kernel)
 		kernel = n;

@@ -4,65 +4,80 @@
  *    "Priority": {…}, "ExceptionalPassOfO1Level": […]}
  *
  * or, in the old form, lines NAME:on and NAME:off.  Lines that begin with // say nothing, in the old
- * form also those of #. */
+ * form also those of #.
+ *
+ * optimization_switch: NAME:on;NAME:off, for the names of clean-ups too. */
 #include "passes/precision/json.h"
 
 #include <string.h>
 
-static const struct fusion {
-	const char *name;
-	bool closable;
-	const char *pass; /* ours, or NULL */
-} fusions[] = {
-#define FUSION(name, closable, pass) { name, closable, pass },
-#include "passes/precision/fusions.def"
-#undef FUSION
-};
-
-static const struct fusion *fusion_named(struct ht_str name)
+/* Of no file, an error is one of usage. */
+static struct ht_where place(const struct ht_parse *p, long line)
 {
-	for (size_t i = 0; i < HT_COUNT(fusions); i++)
-		if (ht_str_is(name, fusions[i].name))
-			return &fusions[i];
-	return NULL;
+	return line ? ht_at_line(p->path, line) : HT_NOWHERE;
+}
+
+static enum ht_status failure(long line)
+{
+	return line ? HT_E_INPUT : HT_E_USAGE;
 }
 
 static enum ht_status unknown(struct ht_parse *p, struct ht_str name, long line)
 {
-	struct ht_str names[HT_COUNT(fusions)], near[3];
+	struct ht_str near[3];
 	struct ht_buf b;
-	int n;
+	int n = ht_fusions_near(name, near, p->arena);
 
-	for (size_t i = 0; i < HT_COUNT(fusions); i++)
-		names[i] = ht_str(fusions[i].name);
-	n = ht_near_names(name, names, HT_COUNT(fusions), near);
 	ht_buf_init(&b, p->arena);
 	ht_printf(&b, "there is no fusion '%.*s'", HT_STR_ARG(name));
 	for (int i = 0; i < n; i++)
 		ht_printf(&b, "%s'%.*s'%s", i ? " or " : "; did you mean ", HT_STR_ARG(near[i]),
 			i + 1 < n ? "" : "?");
 	if (!p->lenient)
-		return ht_error(
-			p->diags, HT_E_INPUT, ht_at_line(p->path, line), "%s", ht_buf_str(&b).p);
-	ht_warn(p->diags, ht_at_line(p->path, line), "%s", ht_buf_str(&b).p);
+		return ht_error(p->diags, failure(line), place(p, line), "%s", ht_buf_str(&b).p);
+	ht_warn(p->diags, place(p, line), "%s", ht_buf_str(&b).p);
 	return HT_OK;
 }
 
+/* A name counts once in all of the switches, but ALL once for each kind of fusion. */
+static struct ht_rule *add_rule(struct ht_parse *p, struct ht_rules *out, struct ht_str name,
+	enum ht_switch_section section, long line, bool *old)
+{
+	struct ht_rule *r;
+
+	for (size_t i = 0; i < out->n; i++) {
+		r = &out->rule[i];
+		*old = ht_str_eq(r->name, name) &&
+		       (r->section == HT_SWITCH_EXCEPTION) == (section == HT_SWITCH_EXCEPTION) &&
+		       (!ht_str_is(name, "ALL") || r->section == section);
+		if (*old)
+			return r;
+	}
+	*old = false;
+	out->rule = ht_grow(p->arena, out->rule, out->n, &out->cap, sizeof *out->rule);
+	r = &out->rule[out->n++];
+	*r = (struct ht_rule){
+		.name = ht_str_copy(p->arena, name), .line = line, .section = section, .on = true
+	};
+	r->where = line ? ht_str_printf(p->arena, "%s:%ld", out->path, line).p : out->option;
+	return r;
+}
+
 static enum ht_status add_switch(struct ht_parse *p, struct ht_str name, struct ht_str value,
-	long line, struct ht_rules *out)
+	enum ht_switch_section section, long line, struct ht_rules *out)
 {
 	bool on = ht_str_is(value, "on"), old;
 	struct ht_rule *r;
 
 	if (!on && !ht_str_is(value, "off"))
-		return ht_error(p->diags, HT_E_INPUT, ht_at_line(p->path, line),
+		return ht_error(p->diags, failure(line), place(p, line),
 			"'%.*s' is '%.*s'; it has to be on or off", HT_STR_ARG(name),
 			HT_STR_ARG(value));
-	if (!ht_str_is(name, "ALL") && !fusion_named(name))
+	if (!ht_fusion_is_known(name, out->path == NULL) && !(ht_str_is(name, "ALL") && out->path))
 		return unknown(p, name, line);
-	r = ht_rules_add(out, p->arena, name, true, line, &old);
+	r = add_rule(p, out, name, section, line, &old);
 	if (old && r->on != on)
-		return ht_error(p->diags, HT_E_INPUT, ht_at_line(p->path, line),
+		return ht_error(p->diags, failure(line), place(p, line),
 			"'%.*s' is switched on and off", HT_STR_ARG(name));
 	r->on = on;
 	return HT_OK;
@@ -89,8 +104,8 @@ static enum ht_status parse_lines(struct ht_parse *p, struct ht_str text, struct
 				"'%.*s' is not NAME:on or NAME:off", HT_STR_ARG(s));
 		name = ht_trim((struct ht_str){ s.p, (size_t)(colon - s.p) });
 		value = ht_trim((struct ht_str){ colon + 1, s.n - (size_t)(colon - s.p) - 1 });
-		HT_TRY(add_switch(p, name, value, lines.line, out));
-		if (out->n == before && fusion_named(name))
+		HT_TRY(add_switch(p, name, value, HT_SWITCH_ANY, lines.line, out));
+		if (out->n == before && ht_fusion_is_known(name, false))
 			return ht_error(p->diags, HT_E_INPUT, ht_at_line(p->path, lines.line),
 				"'%.*s' stands here twice", HT_STR_ARG(name));
 	}
@@ -125,6 +140,8 @@ static enum ht_status need_object(struct ht_json *j, const char *name, const cJS
 
 static enum ht_status read_switches(struct ht_json *j, const cJSON *leaves, struct ht_rules *out)
 {
+	enum ht_switch_section section =
+		strcmp(leaves->string, "UBFusion") ? HT_SWITCH_GRAPH : HT_SWITCH_LOOP;
 	const cJSON *leaf;
 
 	cJSON_ArrayForEach(leaf, leaves)
@@ -134,7 +151,7 @@ static enum ht_status read_switches(struct ht_json *j, const cJSON *leaves, stru
 			return ht_json_error(j, "'%s' is %s; it has to be \"on\" or \"off\"",
 				leaf->string, ht_json_kind(leaf));
 		HT_TRY(add_switch(j->parse, ht_trim(ht_str(leaf->string)),
-			ht_trim(ht_str(leaf->valuestring)), j->line, out));
+			ht_trim(ht_str(leaf->valuestring)), section, j->line, out));
 		ht_json_step(j);
 	}
 	return HT_OK;
@@ -165,13 +182,13 @@ static enum ht_status read_priorities(struct ht_json *j, const cJSON *bands, str
 				return ht_json_error(j,
 					"the priority of '%s' has to be a number in quotes from %d to %d",
 					leaf->string, (int)which * 1000, (int)which * 1000 + 999);
-			if (!fusion_named(ht_str(leaf->string)))
+			if (!ht_fusion_is_known(ht_str(leaf->string), false))
 				HT_TRY(unknown(j->parse, ht_str(leaf->string), j->line));
 			ht_json_step(j);
 		}
 	}
 	ht_warn(j->parse->diags, ht_at_line(j->parse->path, j->line),
-		"priorities have no effect: the order of our fusions is fixed");
+		"priorities have no effect: the order of our fusions is fixed, so that results do not depend on it");
 	return HT_OK;
 }
 
@@ -193,10 +210,11 @@ static enum ht_status read_kinds(struct ht_json *j, const cJSON *section, struct
 	return HT_OK;
 }
 
-/* They say what stays on at a level of optimization that we do not have. */
-static enum ht_status read_exceptions(struct ht_json *j, const cJSON *array)
+/* They say what stays on at the level O1. */
+static enum ht_status read_exceptions(struct ht_json *j, const cJSON *array, struct ht_rules *out)
 {
 	const cJSON *item;
+	bool old;
 
 	if (!cJSON_IsArray(array))
 		return ht_json_error(j, "'%s' is %s; it has to be an array of names", array->string,
@@ -206,7 +224,10 @@ static enum ht_status read_exceptions(struct ht_json *j, const cJSON *array)
 		if (!cJSON_IsString(item))
 			return ht_json_error(j, "%s in an array of names", ht_json_kind(item));
 		ht_json_step(j);
-		if (!fusion_named(ht_str(item->valuestring)))
+		if (ht_fusion_is_known(ht_str(item->valuestring), false))
+			add_rule(j->parse, out, ht_str(item->valuestring), HT_SWITCH_EXCEPTION,
+				j->line, &old);
+		else
 			HT_TRY(unknown(j->parse, ht_str(item->valuestring), j->line));
 	}
 	return HT_OK;
@@ -224,7 +245,7 @@ static enum ht_status read_file(struct ht_json *j, struct ht_rules *out)
 		else if (!strcmp(section->string, "Priority"))
 			HT_TRY(read_kinds(j, section, out, read_priorities));
 		else if (!strcmp(section->string, "ExceptionalPassOfO1Level"))
-			HT_TRY(read_exceptions(j, section));
+			HT_TRY(read_exceptions(j, section, out));
 		else
 			return ht_json_error(j,
 				"'%s' is none of Switch, Priority, ExceptionalPassOfO1Level",
@@ -260,50 +281,30 @@ enum ht_status ht_fusion_switch_parse(struct ht_parse *p, struct ht_str text, st
 	return read_file(&j, out);
 }
 
-/* ---- what is on ---- */
+/* ---- optimization_switch ---- */
 
-static const struct ht_rule *switch_of(const struct ht_rules *r, const char *name)
+enum ht_status ht_optimization_switch_parse(
+	struct ht_parse *p, struct ht_str text, struct ht_rules *out)
 {
-	for (size_t i = 0; i < r->n; i++)
-		if (ht_str_is(r->rule[i].name, name))
-			return &r->rule[i];
-	return NULL;
-}
+	while (text.n) {
+		const char *end = memchr(text.p, ';', text.n);
+		struct ht_str item = { text.p, end ? (size_t)(end - text.p) : text.n };
+		const char *colon = memchr(item.p, ':', item.n);
+		struct ht_str name, value;
 
-/* A fusion's own entry counts before ALL. */
-static bool is_on(const struct ht_rules *r, const char *name, bool closable)
-{
-	const struct ht_rule *own = switch_of(r, name), *all = switch_of(r, "ALL");
-
-	return !closable || (own ? own->on : !all || all->on);
-}
-
-bool ht_fusion_is_on(const struct ht_rules *r, const char *pass)
-{
-	bool known = false, on = false;
-
-	if (switch_of(r, pass))
-		return switch_of(r, pass)->on;
-	for (size_t i = 0; i < HT_COUNT(fusions); i++)
-		if (fusions[i].pass && !strcmp(fusions[i].pass, pass) &&
-			strcmp(fusions[i].name, pass) != 0) {
-			known = true;
-			on = on || is_on(r, fusions[i].name, fusions[i].closable);
-		}
-	return known ? on : !fusion_named(ht_str(pass)) || is_on(r, pass, true);
-}
-
-const char *ht_fusion_note(const struct ht_rules *r, const struct ht_rule *rule)
-{
-	const struct fusion *f = fusion_named(rule->name);
-
-	if (!f)
-		return "every fusion that can be closed";
-	if (!rule->on && !f->closable)
-		return "stays on: it cannot be closed";
-	if (!f->pass)
-		return "no counterpart here";
-	if (!rule->on && ht_fusion_is_on(r, f->pass))
-		return "our pass of it stays on: it has other names that are on";
-	return f->pass;
+		text.p += item.n + (end != NULL);
+		text.n -= item.n + (end != NULL);
+		item = ht_trim(item);
+		if (!item.n)
+			continue;
+		if (!colon)
+			return ht_error(p->diags, HT_E_USAGE, HT_NOWHERE,
+				"%s: '%.*s' is not NAME:on or NAME:off", out->option,
+				HT_STR_ARG(item));
+		name = ht_trim((struct ht_str){ item.p, (size_t)(colon - item.p) });
+		value = ht_trim(
+			(struct ht_str){ colon + 1, (size_t)(item.p + item.n - colon) - 1 });
+		HT_TRY(add_switch(p, name, value, HT_SWITCH_ANY, 0, out));
+	}
+	return HT_OK;
 }

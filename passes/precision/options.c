@@ -154,6 +154,34 @@ static enum ht_status set_fusion_switch(struct setting *s)
 	return HT_OK;
 }
 
+static enum ht_status set_optimization_switch(struct setting *s)
+{
+	struct ht_parse p = parse_of(s);
+	struct ht_rules rules;
+
+	ht_rules_init(&rules, "optimization_switch", NULL, p.arena);
+	HT_TRY(ht_optimization_switch_parse(&p, ht_str(p.path), &rules));
+	s->p->switches = rules;
+	return HT_OK;
+}
+
+static enum ht_status set_oo_level(struct setting *s)
+{
+	if (s->value[0] != 'O' || s->value[1] < '0' || s->value[1] > '3' || s->value[2])
+		return illegal(s, "O0, O1, O2 and O3");
+	s->p->oo_level = s->value[1] - '0';
+	return HT_OK;
+}
+
+static enum ht_status set_constant_folding(struct setting *s)
+{
+	bool on;
+
+	HT_TRY(read_bool(s, &on));
+	s->p->keep_constants = !on;
+	return HT_OK;
+}
+
 static enum ht_status set_ops_info(struct setting *s)
 {
 	struct ht_parse p = parse_of(s);
@@ -293,9 +321,12 @@ static const struct {
 	{ "keep_dtype", set_keep_dtype },
 	{ "lenient", set_lenient },
 	{ "modify_mixlist", set_mixlist },
+	{ "oo_constant_folding", set_constant_folding },
+	{ "oo_level", set_oo_level },
 	{ "op_precision_mode", set_op_precision_mode },
 	{ "op_select_implmode", set_select_impl },
 	{ "ops_info", set_ops_info },
+	{ "optimization_switch", set_optimization_switch },
 	{ "optypelist_for_implmode", set_optypelist },
 	{ "precision_mode", set_mode },
 	{ "precision_mode_v2", set_mode_v2 },

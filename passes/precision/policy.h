@@ -6,6 +6,7 @@
 #define HT_POLICY_H
 
 #include "base/base.h"
+#include "passes/fusion.h"
 #include "passes/precision/grappler/options.h"
 #include "passes/precision/optimal/budget.h"
 
@@ -70,16 +71,25 @@ enum ht_impl {
 	HT_IMPL_END
 };
 
+/* Where a fusion_switch_file has an entry. */
+enum ht_switch_section {
+	HT_SWITCH_ANY, /* in the old form, which has no sections */
+	HT_SWITCH_GRAPH,
+	HT_SWITCH_LOOP,
+	HT_SWITCH_EXCEPTION /* ExceptionalPassOfO1Level */
+};
+
 struct ht_rule {
 	struct ht_str name; /* op type or node, as written */
 	bool is_type;
-	long line;          /* 0: of no file */
-	const char *where;  /* "list.json:4", or the option's name */
-	unsigned mix;       /* modify_mixlist: bit set over enum ht_mix */
-	enum ht_impl impl;  /* op_precision_mode */
-	bool on;            /* fusion_switch_file */
-	const uint8_t *in;  /* customize_dtypes: dtypes of operands; HT_INVALID: any */
-	const uint8_t *out; /* and of results */
+	long line;                      /* 0: of no file */
+	const char *where;              /* "list.json:4", or the option's name */
+	unsigned mix;                   /* modify_mixlist: bit set over enum ht_mix */
+	enum ht_impl impl;              /* op_precision_mode */
+	bool on;                        /* fusion_switch_file, optimization_switch */
+	enum ht_switch_section section; /* fusion_switch_file */
+	const uint8_t *in;              /* customize_dtypes: dtypes of operands; HT_INVALID: any */
+	const uint8_t *out;             /* and of results */
 	int ins, outs;
 };
 
@@ -141,13 +151,23 @@ enum ht_status ht_customize_parse(struct ht_parse *p, struct ht_str text, struct
 enum ht_status ht_keep_dtype_parse(struct ht_parse *p, struct ht_str text, struct ht_rules *out);
 enum ht_status ht_impl_parse(struct ht_parse *p, struct ht_str text, struct ht_rules *out);
 
-/* ---- fusion_switch.c ---- */
+/* ---- fusion_switch.c, fusion_state.c ---- */
 
 enum ht_status ht_fusion_switch_parse(struct ht_parse *p, struct ht_str text, struct ht_rules *out);
-/* Whether a pass of ours runs: its own entry, else any of the vendor's names for it. */
-bool ht_fusion_is_on(const struct ht_rules *r, const char *pass);
-/* What an entry did: the pass that it is about, or why it did nothing. */
-const char *ht_fusion_note(const struct ht_rules *r, const struct ht_rule *rule);
+/* NAME:on;NAME:off.  A mistake is HT_E_USAGE. */
+enum ht_status ht_optimization_switch_parse(
+	struct ht_parse *p, struct ht_str text, struct ht_rules *out);
+/* A fusion of ours or of the vendor's, or a pass of fusions; for optimization_switch also
+ * forbidden_close_pass. */
+bool ht_fusion_is_known(struct ht_str name, bool for_optimization_switch);
+int ht_fusions_near(struct ht_str name, struct ht_str near[3], struct ht_arena *a);
+/* Why a fusion is off, in `a`; NULL: it is on. */
+const char *ht_fusion_off(const struct ht_policy *p, enum ht_fusion_id id, struct ht_arena *a);
+/* What an entry did: the fusions that it is about, or why it did nothing. */
+const char *ht_fusion_note(
+	const struct ht_policy *p, const struct ht_rule *rule, struct ht_arena *a);
+/* The vendor's names of a fusion, i-th of them; NULL: no more. */
+const char *ht_fusion_vendor_name(enum ht_fusion_id id, int i);
 
 /* ---- ops_info.c: records of op types that replace or extend a profile's ---- */
 
@@ -177,7 +197,11 @@ struct ht_policy {
 	int hf32;                /* allow_hf32: bit 0 matrix products, bit 1 convolutions; -1 */
 	const char *select_impl; /* op_select_implmode, or NULL */
 	struct ht_rules rules[HT_RULE_SETS];
-	struct ht_rules fusions;      /* fusion_switch_file; n 0: all are on */
+	struct ht_rules fusions;      /* fusion_switch_file */
+	struct ht_rules switches;     /* optimization_switch */
+	struct ht_rules scopes;       /* enable_scope_fusion_passes */
+	int oo_level;                 /* 0 to 3 */
+	bool keep_constants;          /* oo_constant_folding is false */
 	struct ht_ops_info *ops_info; /* NULL: none */
 	struct ht_grappler_options grappler;
 	const struct ht_report_data *report; /* that the policy is; NULL: it is none */

@@ -16,7 +16,7 @@ import environment  # noqa: E402
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
-OURS = {"Prelu", "FusedDepthwiseConv2dNative", "Gelu", "Silu", "HardSwish", "LayerNorm"}
+OURS = {"Prelu", "FusedDepthwiseConv2dNative", "Gelu", "Silu", "HardSwish", "HardSigmoid", "LayerNorm", "RmsNorm"}
 EVERY = set(range(1, 64))
 
 

@@ -18,6 +18,7 @@ FUNCTIONS = {
     'Softplus': lambda x: np.logaddexp(x, 0),
     'Gelu': lambda x: .5 * x * (1 + erf(x * np.sqrt(.5))),
     'Silu': lambda x: x / (1 + np.exp(-x)),
+    'HardSigmoid': lambda x: np.clip(x + 3, 0, 6) / 6,
     'HardSwish': lambda x: x * np.clip(x + 3, 0, 6) / 6,
 }
 

@@ -272,6 +272,18 @@ def layer_norm(r, rows):
                        {'epsilon': float(np.float32(1e-5))}, oracle=oracle, **more)
 
 
+def rms_norm(r, rows):
+    def oracle(inputs, attrs):
+        x, s = (i.astype(np.float64) for i in inputs)
+        return [flushed((x / np.sqrt((x * x).mean(-1, keepdims=True) + attrs['epsilon']) * s).astype(inputs[0].dtype))]
+    for tag in rows[0].types['T']:
+        for shape in ((3, 17), (2, 5, 64), (1, 1, 300)):
+            more = {'f32': dict(slack=4e-6), 'f64': dict(slack=1e-12)}.get(
+                tag, dict(ulps=1, slack=1e-4))
+            yield Case('RmsNorm', [random(r, tag, shape), random(r, tag, shape[-1:])],
+                       {'epsilon': float(np.float32(1e-5))}, oracle=oracle, **more)
+
+
 def lrn(r, rows):
     for tag in rows[0].types['T']:
         for shape, radius in (((1, 3, 3, 7), 2), ((2, 1, 5, 17), 5), ((1, 2, 2, 1), 1)):

@@ -52,7 +52,7 @@ def tests():
             'select': e.select, 'clip': e.clip, 'add_n': e.add_n, 'fake_quant': e.fake_quant, 'reduce': n.reduce,
             'arg_reduce': n.arg_reduce, 'cumsum': n.cumsum, 'top_k': n.top_k, 'matmul': n.matmul,
             'einsum': n.einsum,
-            'softmax': n.softmax, 'batch_norm': n.batch_norm, 'layer_norm': n.layer_norm,
+            'softmax': n.softmax, 'batch_norm': n.batch_norm, 'layer_norm': n.layer_norm, 'rms_norm': n.rms_norm,
             'lrn': n.lrn, 'conv2d': i.conv2d, 'depthwise': i.depthwise,
             'conv2d_transpose': i.conv2d_transpose, 'pool': i.pool, 'resize': i.resize,
             'layout': l.layout, 'concat': l.concat, 'pack': l.pack, 'split': l.split,

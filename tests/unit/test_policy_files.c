@@ -152,48 +152,194 @@ static void kept_dtypes(void **state)
 	end(&r);
 }
 
-static void switches(const char *text, const char *pass, bool on)
-{
+/* A policy with a switch file, an optimization_switch and a level. */
+struct switching {
 	struct reading r;
+	struct ht_policy p;
+};
 
-	reads(&r, ht_fusion_switch_parse, text);
-	if (ht_fusion_is_on(&r.rules, pass) != on)
-		fail_msg("%s: %s is %s", text, pass, on ? "off" : "on");
-	end(&r);
+static void switch_on(struct switching *s, const char *file, const char *switches, int level)
+{
+	struct ht_rules rules;
+
+	reads(&s->r, ht_fusion_switch_parse, file);
+	assert_int_equal(ht_policy_init(&s->p, NULL, &s->r.diags), HT_OK);
+	s->p.fusions = s->r.rules;
+	ht_rules_init(&rules, "optimization_switch", NULL, &s->r.arena);
+	assert_int_equal(
+		ht_optimization_switch_parse(&s->r.parse, ht_str(switches), &rules), HT_OK);
+	s->p.switches = rules;
+	s->p.oo_level = level;
 }
 
-static void fusions(void **state)
+static void switch_end(struct switching *s)
 {
-	struct reading r;
+	ht_policy_release(&s->p);
+	end(&s->r);
+}
+
+/* off: why the fusion is; NULL: it is on. */
+static void decides(
+	const char *file, const char *switches, int level, const char *fusion, const char *off)
+{
+	struct switching s;
+	const char *why;
+
+	switch_on(&s, file, switches, level);
+	assert_int_not_equal(ht_fusion_named(ht_str(fusion)), HT_FUSION_END);
+	why = ht_fusion_off(&s.p, ht_fusion_named(ht_str(fusion)), &s.r.arena);
+	if (!off != !why || (off && strcmp(off, why) != 0))
+		fail_msg("%s; %s; O%d: %s is off by '%s', not by '%s'", file, switches, level,
+			fusion, why ? why : "", off ? off : "");
+	switch_end(&s);
+}
+
+static void by_file(const char *file, const char *fusion, const char *off)
+{
+	decides(file, "", 3, fusion, off);
+}
+
+static void fusions_by_file(void **state)
+{
+	(void)state;
+	by_file("GeluFusionPass:off", "gelu_tanh", "x.cfg:1: 'GeluFusionPass' is off");
+	by_file("GeluFusionPass:off", "gelu_erf", NULL);
+	by_file("// c\n\n# c\nALL : off \r\n", "gelu_erf", "x.cfg:4: 'ALL' is off");
+	by_file("ALL:off", "constant_folding", NULL); /* no fusion */
+	by_file("ALL:off", "cse", NULL);
+	by_file("cse:off", "cse", "x.cfg:1: 'cse' is off");
+	by_file("ALL:off", "scope_layer_norm", NULL);
+	by_file("scope_layer_norm:off", "scope_layer_norm", "x.cfg:1: 'scope_layer_norm' is off");
+	by_file("ALL:off\nGeluONNXFusionPass:on", "gelu_erf", NULL);
+	by_file("ALL:off\nGeluONNXFusionPass:on", "gelu_tanh", "x.cfg:1: 'ALL' is off");
+	by_file("GeluFusionPass:on\ngelu_tanh:off", "gelu_tanh", "x.cfg:2: 'gelu_tanh' is off");
+	by_file("ALL:on\ngelu:off", "gelu_tanh", "x.cfg:2: 'gelu' is off"); /* the pass */
+	by_file("gelu:off\ngelu_erf:on", "gelu_erf", NULL);
+	by_file("ALL:off\nswish:on", "swish", NULL);
+	/* What the vendor does not let be closed, closes by our own name alone. */
+	by_file("ALL:off", "bias_conv", NULL);
+	by_file("AABiasaddConvFusion:off", "bias_conv", NULL);
+	by_file("bias_conv:off", "bias_conv", "x.cfg:1: 'bias_conv' is off");
+	by_file("{\"Switch\":\n// c\n{\"GraphFusion\":{\"ConvBatchnormFusionPass\":\" off\"}}}",
+		"conv_batch_norm", "x.cfg:3: 'ConvBatchnormFusionPass' is off");
+	by_file("//{\n{\"Switch\":{\"UBFusion\":{\"ALL\":\"off\"}}}", "pad_conv", NULL);
+	by_file("//{\n{\"Switch\":{\"UBFusion\":{\"ALL\":\"off\"}}}", "elementwise",
+		"x.cfg:2: 'ALL' is off");
+	by_file("{\"Switch\":{\"UBFusion\":{\"ALL\":\"off\"},\"GraphFusion\":{\"ALL\":\"on\"}}}",
+		"pad_conv", NULL);
+	by_file("{}", "gelu_erf", NULL);
+}
+
+static void fusions_by_switch_and_level(void **state)
+{
+	const char *exceptions = "{\"ExceptionalPassOfO1Level\": [\"GeluFusionPass\"]}";
 
 	(void)state;
-	switches("GeluFusionPass:off", "gelu", true);
-	switches("GeluFusionPass:off\n GeluONNXFusionPass : off \r\n", "gelu", false);
-	switches("// c\n\n# c\nALL:off", "gelu", false);
-	switches("ALL:off", "swish", false);
-	switches("ALL:off", "fold", true);
-	switches("ALL:off\nGeluONNXFusionPass:on", "gelu", true);
-	switches("ALL:off\nGeluONNXFusionPass:on", "layer_norm", false);
-	switches("ALL:on\nGeluFusionPass:off\nGeluONNXFusionPass:off", "gelu", false);
-	switches("GeluFusionPass:on\ngelu:off", "gelu", false);
-	switches("ALL:off\ngelu:on", "gelu", true);
-	switches("{\"Switch\":\n// c\n{\"GraphFusion\":{\"ConvBatchnormFusionPass\":\" off\"}}}",
-		"batch_norm", false);
-	switches("//{\n{\"Switch\":{\"UBFusion\":{\"ALL\":\"off\"}}}", "fold_pad", false);
-	switches("{}", "gelu", true);
-	reads(&r, ht_fusion_switch_parse,
+	decides("GeluFusionPass:off", "GeluFusionPass:on", 3, "gelu_tanh", NULL);
+	decides("{}", " gelu_tanh : off ; ", 3, "gelu_tanh",
+		"optimization_switch: 'gelu_tanh' is off");
+	decides("{}", "", 2, "gelu_tanh", NULL);
+	decides("{}", "", 1, "gelu_tanh", "oo_level is O1");
+	decides("gelu_tanh:on", "", 1, "gelu_tanh", "oo_level is O1");
+	decides("{}", "GeluFusionPass:on", 0, "gelu_tanh", NULL);
+	decides(exceptions, "", 1, "gelu_tanh", NULL);
+	decides(exceptions, "GeluFusionPass:off", 1, "gelu_tanh",
+		"optimization_switch: 'GeluFusionPass' is off");
+	decides("{}", "", 1, "elementwise", "oo_level is O1");
+	decides("{}", "", 1, "bias_conv", NULL);
+	decides("{}", "forbidden_close_pass:off", 3, "bias_conv",
+		"optimization_switch: 'forbidden_close_pass' is off");
+	decides("{}", "forbidden_close_pass:off;AABiasaddConvFusion:on", 3, "bias_conv", NULL);
+	decides("{}", "", 2, "cse", "oo_level is O2");
+	decides("{}", "", 2, "identity", "oo_level is O2");
+	decides("{}", "IdentityPass:on", 0, "identity", NULL);
+	decides("{}", "", 1, "constant_folding", NULL);
+	decides("{}", "", 0, "constant_folding", "oo_level is O0");
+	decides("{}", "ConstantFoldingPass:off", 3, "constant_folding",
+		"optimization_switch: 'ConstantFoldingPass' is off");
+	decides("{}", "", 0, "scope_layer_norm", NULL);
+}
+
+static void wrong_switches_are_refused(void **state)
+{
+	static const char *const bad[][2] = {
+		{ "GeluFusionPas:on", "no fusion 'GeluFusionPas'; did you mean 'GeluFusionPass'" },
+		{ "GeluFusionPass", "'GeluFusionPass' is not NAME:on or NAME:off" },
+		{ "GeluFusionPass:of", "'GeluFusionPass' is 'of'; it has to be on or off" },
+		{ "cse:on;cse:off", "'cse' is switched on and off" },
+		{ "ALL:off", "there is no fusion 'ALL'" },
+		{ ":on", "there is no fusion ''" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < HT_COUNT(bad); i++) {
+		struct reading r;
+		struct ht_rules rules;
+
+		start(&r);
+		ht_rules_init(&rules, "optimization_switch", NULL, &r.arena);
+		assert_int_equal(ht_optimization_switch_parse(&r.parse, ht_str(bad[i][0]), &rules),
+			HT_E_USAGE);
+		if (!strstr(r.diags.first->text.p, bad[i][1]))
+			fail_msg("%s: %s", bad[i][0], r.diags.first->text.p);
+		end(&r);
+	}
+}
+
+static void notes(const struct switching *s, size_t rule, const char *note)
+{
+	assert_string_equal(
+		ht_fusion_note(&s->p, &s->p.fusions.rule[rule], (struct ht_arena *)&s->r.arena),
+		note);
+}
+
+static void fusions_are_told_of(void **state)
+{
+	struct switching s;
+	const char *all;
+
+	(void)state;
+	switch_on(&s,
 		"ALL:off\nEinsumPass:off\nReluFusionPass:off\nGeluFusionPass:on\n"
-		"GeluONNXFusionPass:off\nswish:off");
-	assert_string_equal(
-		ht_fusion_note(&r.rules, &r.rules.rule[0]), "every fusion that can be closed");
-	assert_string_equal(
-		ht_fusion_note(&r.rules, &r.rules.rule[1]), "stays on: it cannot be closed");
-	assert_string_equal(ht_fusion_note(&r.rules, &r.rules.rule[2]), "no counterpart here");
-	assert_string_equal(ht_fusion_note(&r.rules, &r.rules.rule[3]), "gelu");
-	assert_string_equal(ht_fusion_note(&r.rules, &r.rules.rule[4]),
-		"our pass of it stays on: it has other names that are on");
-	assert_string_equal(ht_fusion_note(&r.rules, &r.rules.rule[5]), "swish");
-	end(&r);
+		"GeluONNXFusionPass:off\nswish:off\nIdentityPass:off\ngelu:on",
+		"GeluONNXFusionPass:on", 3);
+	all = ht_fusion_note(&s.p, &s.p.fusions.rule[0], &s.r.arena);
+	assert_non_null(strstr(all, "every fusion that can be closed; on stay "));
+	assert_non_null(strstr(all, "bias_conv (AABiasaddConvFusion)"));
+	assert_non_null(strstr(all, "gelu_tanh (x.cfg:8)"));
+	assert_null(strstr(all, "conv_batch_norm"));
+	notes(&s, 1, "stays on: it cannot be closed");
+	notes(&s, 2, "no counterpart here");
+	notes(&s, 3, "gelu_tanh");
+	notes(&s, 4, "gelu_erf (on by x.cfg:8: 'gelu')");
+	notes(&s, 5, "swish");
+	notes(&s, 6, "a clean-up: optimization_switch and oo_level govern it");
+	switch_end(&s);
+}
+
+/* Each of the vendor's names that has a counterpart names one that there is. */
+static void counterparts_exist(void **state)
+{
+	static const char *const ours[] = {
+#define FUSION(name, closable, ours) ours,
+#include "passes/precision/fusions.def"
+#undef FUSION
+#define CLEAN_UP(name, level, ours) ours,
+#include "passes/precision/clean_ups.def"
+#undef CLEAN_UP
+#define SCOPE(name, general, ours) ours,
+#include "passes/precision/scopes.def"
+#undef SCOPE
+	};
+	int with = 0;
+
+	(void)state;
+	for (size_t i = 0; i < HT_COUNT(ours); i++) {
+		with += ours[i] != NULL;
+		if (ours[i] && ht_fusion_named(ht_str(ours[i])) == HT_FUSION_END)
+			fail_msg("there is no fusion '%s'", ours[i]);
+	}
+	assert_true(with >= 30);
 }
 
 static void implementation_modes(void **state)
@@ -307,7 +453,11 @@ int main(void)
 		cmocka_unit_test(mixlists),
 		cmocka_unit_test(customized_dtypes),
 		cmocka_unit_test(kept_dtypes),
-		cmocka_unit_test(fusions),
+		cmocka_unit_test(fusions_by_file),
+		cmocka_unit_test(fusions_by_switch_and_level),
+		cmocka_unit_test(wrong_switches_are_refused),
+		cmocka_unit_test(fusions_are_told_of),
+		cmocka_unit_test(counterparts_exist),
 		cmocka_unit_test(implementation_modes),
 		cmocka_unit_test(records_of_op_types),
 		cmocka_unit_test(failed_allocations_are_a_status),

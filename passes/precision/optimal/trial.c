@@ -246,7 +246,7 @@ void ht_trial_make(struct ht_precision *p, const struct ht_column *const *taken,
 	*t = (struct ht_trial){ .arena = ht_arena_of(p) };
 	copy_graph(&b);
 	put_in_order(t);
-	t->fusion = ht_fusion_of(t->graph, t->arena);
+	t->fusion = ht_fusion_of(t->graph, NULL, t->arena);
 	t->price = ht_price_graph(pricing, t->graph, &t->fusion);
 }
 
