@@ -290,6 +290,7 @@ static enum ht_status build(struct variant *v)
 	struct ht_calibrator *c = v->c;
 	struct ht_pass_context passes = *c->passes;
 	struct ht_decisions unwanted = { .arena = &v->w->arena };
+	struct ht_fusions uncounted = *c->passes->fusions;
 	struct ht_phases phases = { 0 };
 	struct ht_plan *plan;
 
@@ -297,6 +298,7 @@ static enum ht_status build(struct variant *v)
 	passes.target = ht_target_host();
 	passes.entry = v->graph->entries;
 	passes.decisions = &unwanted;
+	passes.fusions = &uncounted;
 	passes.verify = false;
 	HT_TRY(ht_run_passes(v->graph, ht_pipeline_painted, NULL, &passes));
 	HT_TRY(ht_run_passes(v->graph, ht_pipeline_layout, NULL, &passes));
