@@ -165,7 +165,7 @@ static void price(struct making *k, const struct ht_lowering *l)
 		price_cast(&d->cast[i], &p, g);
 	if (!has_shapes(g))
 		return;
-	fusion = ht_fusion_of(g, a);
+	fusion = ht_fusion_of(g, NULL, a);
 	k->r->data.price = ht_price_graph(&p, g, &fusion);
 }
 
