@@ -66,21 +66,6 @@ static int32_t exp_less_one(const struct form *f, int32_t x, double scale)
 	return xmuladd(b, s, q, xsub(b, s, k(f, 1)));
 }
 
-/* x / y for y from 1 to 2^120. */
-static int32_t quotient(const struct form *f, int32_t x, int32_t y)
-{
-	struct ht_xb *b = f->b;
-	int32_t r, e;
-
-	if (!f->shortest)
-		return xdiv(b, x, y);
-	/* The bits of 1/y are about a constant less those of y; one cubic step. */
-	r = ht_xbitcast(b, HT_F32, xsub(b, xint(b, HT_I32, 0x7ef31000), xbits(b, y)));
-	e = xmuladd(b, ht_x1(b, HT_X_NEG, y), r, k(f, 1));
-	r = xmuladd(b, r, xmuladd(b, e, e, e), r);
-	return xmul(b, x, r);
-}
-
 static int32_t expm1_short(const struct form *f, int32_t x)
 {
 	struct ht_xb *b = f->b;
@@ -95,7 +80,7 @@ static int32_t sigmoid_short(const struct form *f, int32_t x)
 {
 	struct ht_xb *b = f->b;
 	int32_t e = exp_short(f, ht_x1(b, HT_X_NEG, ht_x1(b, HT_X_ABS, x)), true);
-	int32_t q = quotient(f, e, xadd(b, e, k(f, 1)));
+	int32_t q = xdiv(b, e, xadd(b, e, k(f, 1)));
 
 	return ht_xselect(b, xlt(b, x, k(f, 0)), q, xsub(b, k(f, 1), q));
 }
@@ -107,7 +92,7 @@ static int32_t tanh_short(const struct form *f, int32_t x)
 	int32_t a = xmost(b, ht_x1(b, HT_X_ABS, x), 10);
 	int32_t p = exp_less_one(f, a, 2 * log2_e);
 
-	return xflip(b, quotient(f, p, xadd(b, p, k(f, 2))), xsign(b, x));
+	return xflip(b, xdiv(b, p, xadd(b, p, k(f, 2))), xsign(b, x));
 }
 
 /* 1 - 2^-(a Q(a)); from 4 on that is 1. */

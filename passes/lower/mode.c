@@ -33,30 +33,24 @@ static bool shortens(enum ht_op op)
 	}
 }
 
-/* Rounds more than once between operands and result, by functions or by itself. */
-static bool rounds_inside(enum ht_op op)
+/* By several operations, each of which may round. */
+static bool is_composed(enum ht_op op)
 {
 	switch (op) {
-	case HT_OP_Rsqrt:
-	case HT_OP_Sin:
-	case HT_OP_Cos:
-	case HT_OP_Tan:
-	case HT_OP_Asin:
-	case HT_OP_Acos:
-	case HT_OP_Atan:
-	case HT_OP_Sinh:
-	case HT_OP_Cosh:
-	case HT_OP_Asinh:
-	case HT_OP_Acosh:
-	case HT_OP_Atanh:
-	case HT_OP_Erfc:
+	case HT_OP_Elu:
+	case HT_OP_Selu:
+	case HT_OP_Softplus:
+	case HT_OP_Gelu:
+	case HT_OP_Silu:
+	case HT_OP_Xlogy:
+	case HT_OP_Xlog1py:
+	case HT_OP_Softmax:
+	case HT_OP_LogSoftmax:
 	case HT_OP_Softsign:
 	case HT_OP_HardSwish:
 	case HT_OP_FloorDiv:
 	case HT_OP_FloorMod:
 	case HT_OP_SquaredDifference:
-	case HT_OP_Pow:
-	case HT_OP_Atan2:
 	case HT_OP_AddN:
 	case HT_OP_Sum:
 	case HT_OP_Mean:
@@ -70,7 +64,39 @@ static bool rounds_inside(enum ht_op op)
 	case HT_OP_LayerNorm:
 		return true;
 	default:
-		return shortens(op);
+		return false;
+	}
+}
+
+/* Computes by one function, whose result is rounded anyway. */
+static bool is_function(enum ht_op op)
+{
+	switch (op) {
+	case HT_OP_Exp:
+	case HT_OP_Expm1:
+	case HT_OP_Log:
+	case HT_OP_Log1p:
+	case HT_OP_Tanh:
+	case HT_OP_Sigmoid:
+	case HT_OP_Erf:
+	case HT_OP_Erfc:
+	case HT_OP_Rsqrt:
+	case HT_OP_Sin:
+	case HT_OP_Cos:
+	case HT_OP_Tan:
+	case HT_OP_Asin:
+	case HT_OP_Acos:
+	case HT_OP_Atan:
+	case HT_OP_Sinh:
+	case HT_OP_Cosh:
+	case HT_OP_Asinh:
+	case HT_OP_Acosh:
+	case HT_OP_Atanh:
+	case HT_OP_Pow:
+	case HT_OP_Atan2:
+		return true;
+	default:
+		return false;
 	}
 }
 
@@ -103,7 +129,7 @@ const char *ht_mode_effect(const struct ht_node *n, enum ht_impl mode)
 
 	switch (mode) {
 	case HT_IMPL_HIGH_PRECISION:
-		if (rounds_inside(n->op) && (low || t == HT_F32))
+		if ((is_function(n->op) || is_composed(n->op)) && (low || t == HT_F32))
 			return "computes in float64 and rounds once";
 		mode = HT_IMPL_FLOAT_32;
 		/* fall through */
@@ -125,7 +151,7 @@ const char *ht_mode_effect(const struct ht_node *n, enum ht_impl mode)
 			       ? "the shortest polynomials, within 2^-9"
 			       : NULL;
 	case HT_IMPL_KEEP_FP16:
-		return rounds_inside(n->op) && low ? "rounds after every operation inside" : NULL;
+		return is_composed(n->op) && low ? "rounds after every operation inside" : NULL;
 	case HT_IMPL_OUT_OF_BOUND:
 		return gathers(n->op) ? "gives 0 where an index is out of range" : NULL;
 	default:
