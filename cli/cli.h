@@ -149,6 +149,8 @@ const char *near_name(const char *s, const char *const *names, size_t n);
 
 enum ht_status open_model(struct cli *c, struct ht_model **out);
 enum ht_status open_policy(struct cli *c, struct ht_policy **out); /* NULL when none is named */
+/* Another than --policy says, with all other settings; load_configs() comes before. */
+enum ht_status open_named_policy(struct cli *c, const char *name, struct ht_policy **out);
 
 /* ---- npy.c, npz.c: NumPy's files ---- */
 

@@ -172,9 +172,23 @@ static enum ht_status set_all(struct cli *c, struct ht_policy *p)
 	/* The other verbs hand it to the compiler. */
 	if (st == HT_OK && c->verb->bit & (EXPLAIN | CONVERT) && option(c, OPTION_TARGET, NULL))
 		st = ht_policy_set(p, "cost_target", option(c, OPTION_TARGET, NULL), c->diags);
-	if (st == HT_OK && (option_on(c, OPTION_PRICES) || option_on(c, OPTION_NODE)))
+	if (st == HT_OK && (option_on(c, OPTION_PRICES) || option_on(c, OPTION_NODE) ||
+				   option_on(c, OPTION_WHY_NOT)))
 		st = ht_policy_set(p, "priced_node",
-			option_on(c, OPTION_PRICES) ? "*" : option(c, OPTION_NODE, NULL), c->diags);
+			option_on(c, OPTION_PRICES) ? "*" : option(c, OPTION_NODE, "*"), c->diags);
+	return st;
+}
+
+enum ht_status open_named_policy(struct cli *c, const char *name, struct ht_policy **out)
+{
+	enum ht_status st = ht_policy_new(name, c->diags, out);
+
+	if (st == HT_OK)
+		st = set_all(c, *out);
+	if (st != HT_OK) {
+		ht_policy_free(*out);
+		*out = NULL;
+	}
 	return st;
 }
 
@@ -190,14 +204,8 @@ enum ht_status open_policy(struct cli *c, struct ht_policy **out)
 	st = load_configs(c);
 	if (st != HT_OK)
 		return st;
-	if (!name && !c->settings)
+	/* Only costs ask for a target where nothing else is stated. */
+	if (!name && !c->settings && !(c->verb->bit == EXPLAIN && option(c, OPTION_TARGET, NULL)))
 		return HT_OK;
-	st = ht_policy_new(name, c->diags, out);
-	if (st == HT_OK)
-		st = set_all(c, *out);
-	if (st != HT_OK) {
-		ht_policy_free(*out);
-		*out = NULL;
-	}
-	return st;
+	return open_named_policy(c, name, out);
 }

@@ -166,10 +166,24 @@ static void add_value(struct cli *c, int o, const char *value)
 	c->option[o].n = n + 1;
 }
 
+/* --diff A B, or --diff=A --diff=B. */
+static enum ht_status take_two(
+	struct cli *c, const char *first, bool one, char **argv, int argc, int *i)
+{
+	add_value(c, OPTION_DIFF, first);
+	if (one)
+		return HT_OK;
+	if (*i + 1 >= argc || !*argv[*i + 1])
+		return fail(HT_E_USAGE, "--diff needs two policies or reports");
+	add_value(c, OPTION_DIFF, argv[++*i]);
+	return HT_OK;
+}
+
 static enum ht_status take_option(
 	struct cli *c, int o, const char *value, char **argv, int argc, int *i)
 {
 	const struct option_row *row = &option_rows[o];
+	bool inline_value = value != NULL;
 
 	if (!(row->verbs & c->verb->bit))
 		return fail(
@@ -185,6 +199,8 @@ static enum ht_status take_option(
 	if (row->arg && !*value && o != OPTION_PASSES)
 		return fail(
 			HT_E_USAGE, "--%s has an empty value; it needs %s", row->name, row->arg);
+	if (o == OPTION_DIFF)
+		return take_two(c, value, inline_value, argv, argc, i);
 	add_value(c, o, value ? value : "");
 	return HT_OK;
 }

@@ -288,6 +288,17 @@ HT_API void ht_report_free(struct ht_report *r);
 /* Of a report that was made, not read.  `node`, not NULL: as text only about that node. */
 HT_API enum ht_status ht_report_print(struct ht_report *r, enum ht_format format, const char *node,
 	struct ht_diags *d, struct ht_bytes *out);
+/* What stood first against HT_F32, HT_F16 or HT_BF16, of each unit that has another dtype, or of those
+ * of one node; with policy optimal and its option priced_node also what it would cost. */
+HT_API enum ht_status ht_report_why_not(struct ht_report *r, enum ht_dtype dtype, const char *node,
+	enum ht_format format, struct ht_diags *d, struct ht_bytes *out);
+/* Units and casts that differ, with both reasons. */
+HT_API enum ht_status ht_report_diff(struct ht_report *before, struct ht_report *after,
+	enum ht_format format, struct ht_diags *d, struct ht_bytes *out);
+/* Conditions with commas: "new-cast", "lower-precision", "cost+5%".  HT_E_VERDICT, and an error each,
+ * where `after` is worse by one of them. */
+HT_API enum ht_status ht_report_check(struct ht_report *before, struct ht_report *after,
+	const char *conditions, struct ht_diags *d);
 /* The graph with its casts, in TensorFlow's ops, as a file that appears whole or not at all:
  * .pb, .pbtxt or .hir by `path`'s suffix ("-": GraphDef on standard output).  Without a policy the
  * graph as imported. */

@@ -16,6 +16,7 @@ struct reading {
 	struct ht_report_data *r;
 	struct ht_decisions *d;
 	struct ht_decided_node *node; /* in the making */
+	long line;                    /* of the first member of the object that was read last */
 };
 
 typedef enum ht_status reader(struct reading *r, const cJSON *value, void *to);
@@ -154,6 +155,7 @@ static enum ht_status read_members(
 	{
 		const struct member *m = members;
 		ht_json_step(&r->j);
+		line = i == value->child ? r->j.line : line;
 		while (m->name && strcmp(m->name, i->string) != 0)
 			m++;
 		if (!m->name) {
@@ -170,6 +172,7 @@ static enum ht_status read_members(
 			r->j.line = line;
 			return ht_json_error(&r->j, "%s is missing", m->name);
 		}
+	r->line = line;
 	return HT_OK;
 }
 
@@ -191,11 +194,11 @@ static enum ht_status read_type(struct reading *r, const cJSON *value)
 	const struct ht_decided_type *old = r->d->type + r->node->first_type;
 
 	HT_TRY(read_members(r, value, members, &t));
-	t.line = r->j.line;
+	t.line = r->line;
 	for (size_t i = 0; i < r->node->types; i++)
 		if (ht_str_eq(old[i].attr, t.attr))
-			return ht_json_error(&r->j, "attribute '%.*s' of '%.*s' stands twice",
-				HT_STR_ARG(t.attr), HT_STR_ARG(r->node->name));
+			return ht_json_error(
+				&r->j, "attribute '%.*s' stands twice", HT_STR_ARG(t.attr));
 	if (r->node->types == MAX_UNITS)
 		return ht_json_error(&r->j, "more than %d units of one node", MAX_UNITS);
 	r->d->type = ht_grow(r->a, r->d->type, r->d->types, &r->d->type_cap, sizeof t);
@@ -269,7 +272,7 @@ static enum ht_status read_node(struct reading *r, const cJSON *value)
 	node.operands = record.operands.n;
 	node.result = record.results.dtype;
 	node.results = record.results.n;
-	node.line = r->j.line;
+	node.line = r->line;
 	for (size_t i = node.first_type; i < r->d->types; i++) {
 		r->d->type[i].node = node.name;
 		r->d->type[i].origin = node.origin;
@@ -313,7 +316,7 @@ static enum ht_status read_cast(struct reading *r, const cJSON *value)
 	struct ht_decided_cast c = { .elements = -1, .price = -1 };
 
 	HT_TRY(read_members(r, value, members, &c));
-	c.line = r->j.line;
+	c.line = r->line;
 	r->d->cast = ht_grow(r->a, r->d->cast, r->d->casts, &r->d->cast_cap, sizeof c);
 	r->d->cast[r->d->casts++] = c;
 	return HT_OK;
