@@ -175,7 +175,7 @@ static void put_totals(struct ht_buf *b, const struct ht_difference *x)
 	int64_t was = x->before->price, is = x->after->price;
 
 	ht_printf(b, "%zu units differ", x->units);
-	if (!x->same_stage)
+	if (!x->same_stage && x->only_before + x->only_after)
 		ht_printf(b, ", %zu and %zu are decided on only on one side", x->only_before,
 			x->only_after);
 	ht_printf(b, "; casts %zu -> %zu (+%zu, -%zu), bytes ", x->before->decisions.casts,

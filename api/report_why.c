@@ -27,10 +27,15 @@ static int64_t price_of(const struct asking *k, struct ht_str node)
 	return -1;
 }
 
-/* The list is told of where it is what stands against the dtype. */
+/* What the rule went by is told of where the rule is what stands against the dtype. */
+static bool is_by_rule(const struct asking *k, const struct ht_decided_type *t)
+{
+	return !strcmp(t->why_not[k->asked], t->rule);
+}
+
 static bool is_by_list(const struct asking *k, const struct ht_decided_type *t)
 {
-	return t->list && !strcmp(t->why_not[k->asked], t->rule);
+	return t->list && is_by_rule(k, t);
 }
 
 static void put_text(struct asking *k, const struct ht_decided_type *t, int64_t price)
@@ -42,7 +47,7 @@ static void put_text(struct asking *k, const struct ht_decided_type *t, int64_t 
 		ht_printf(&k->b, " (%s, %s)", ht_class_name(t->class), t->list);
 	else if (is_by_list(k, t))
 		ht_printf(&k->b, " (%s)", t->list);
-	if (t->followed.n && strncmp(t->why_not[k->asked], "follows ", 8) != 0)
+	if (t->followed.n && is_by_rule(k, t))
 		ht_printf(&k->b, ", after %.*s", HT_STR_ARG(t->followed));
 	if (price >= 0) {
 		ht_puts(&k->b, "; ");
@@ -61,7 +66,7 @@ static void put_json(struct asking *k, const struct ht_decided_type *t, int64_t 
 	ht_put_member(&k->b, "why_not", ht_str(t->why_not[k->asked]));
 	if (is_by_list(k, t))
 		ht_put_member(&k->b, "list", ht_str(t->list));
-	if (t->followed.n)
+	if (t->followed.n && is_by_rule(k, t))
 		ht_put_member(&k->b, "follows", t->followed);
 	if (price >= 0)
 		ht_put_number(&k->b, "price_ps", price);

@@ -31,6 +31,15 @@ static long lines_to(const char *from, const char *to)
 	return n;
 }
 
+/* As much of a line as a message may have. */
+static int quoted(const char *s)
+{
+	enum { MOST = 60 };
+	size_t n = strcspn(s, "\r\n");
+
+	return n < MOST ? (int)n : MOST;
+}
+
 enum ht_status ht_json_parse(
 	struct ht_parse *p, struct ht_str text, bool comments, struct ht_json *out)
 {
@@ -51,8 +60,7 @@ enum ht_status ht_json_parse(
 	if (!out->root)
 		return ht_error(p->diags, HT_E_INPUT,
 			ht_at_line(p->path, 1 + lines_to(copy, end ? end : copy)),
-			"no strict JSON here: '%.*s'", end ? (int)strcspn(end, "\r\n") : 0,
-			end ? end : "");
+			"no strict JSON here: '%.*s'", end ? quoted(end) : 0, end ? end : "");
 	ht_arena_defer(p->arena, delete_tree, out->root);
 	return HT_OK;
 }

@@ -256,6 +256,10 @@ static enum ht_status check_report(const struct ht_policy *p, struct ht_diags *d
 		option = p->rules[set].option;
 	if (!option && p->ops_info)
 		option = "ops_info";
+	if (!option && p->select_impl)
+		option = "op_select_implmode";
+	if (!option && p->hf32 >= 0)
+		option = "allow_hf32";
 	if (!option && p->fusions.option && p->fusions.path)
 		option = p->fusions.option;
 	return option ? ht_error(d, HT_E_USAGE, HT_NOWHERE,

@@ -152,7 +152,8 @@ static const char *against(struct ht_precision *p, const struct ht_node *n, cons
 		return p->denied_why[n->id];
 	if (p->denied)
 		return is_low(u->to) ? c->rule : "float32 is cheapest";
-	if (is_low(t) && low != t && u->from != t && c->class != HT_CLASS_BLACK)
+	if (low != HT_INVALID && is_low(t) && low != t && u->from != t &&
+		c->class != HT_CLASS_BLACK)
 		return "the policy does not give this dtype";
 	if (told->followed.n && u->to == u->from)
 		return ht_str_printf(

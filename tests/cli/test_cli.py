@@ -618,6 +618,81 @@ node { name: "y" op: "AssignAdd" input: "v" input: "x" attr { key: "T" value { t
         self.assertEqual([[c['name'], c['source'], c['to']] for c in j['casts']], [['w/bfloat16', 'w', 'bfloat16'], ['x/bfloat16', 'x', 'bfloat16'], ['y', 'y/bfloat16', 'float32']])
         self.assertEqual(json.loads(self.tool('explain', '--format=json', SMALL).stdout)['types'], {})
 
+    def test_explain_compares(self):
+        def explain(*options):
+            return subprocess.run([TOOL, 'explain', SMALL, '-q', *options], capture_output=True, text=True)
+        report = self.path('report.json')
+        with open(report, 'w') as f:
+            f.write(explain('--policy=allow_mix_precision_bf16', '--format=json').stdout)
+        self.assertEqual(explain('--policy', report, '--against', report, '--fail-on=new-cast,lower-precision,cost').returncode, 0)
+        same = json.loads(explain('--diff', report, 'allow_mix_precision_bf16', '--format=json').stdout)
+        self.assertEqual((same['schema'], same['units'], same['new_casts'], same['gone_casts']), ('halftone.diff/1', [], [], []))
+        worse = explain('--policy=force_fp16', '--against', report, '--fail-on=new-cast', '--fail-on=lower-precision,cost+1000000%', '--format=json')
+        self.assertEqual(worse.returncode, 1)
+        self.assertIn('new-cast: ', worse.stderr)
+        self.assertNotIn('cost: ', worse.stderr)
+        told = json.loads(worse.stdout)
+        self.assertEqual(told['before']['report'], report)
+        self.assertEqual({u['node'] for u in told['units']}, {'y', 'top'})
+        self.assertTrue(all(c['to'] in ('float16', 'float32') and c['bytes'] is not None for c in told['new_casts']))
+        back = explain('--policy=must_keep_origin_dtype', '--against', report, '--fail-on=lower-precision,new-cast')
+        self.assertEqual(back.returncode, 0, back.stderr)
+        self.assertEqual(explain('--policy=allow_mix_precision_bf16', '--against', self.keep_report(), '--fail-on=lower-precision').returncode, 1)
+        why = json.loads(explain('--policy=optimal', '--why-not=bf16', '--format=json').stdout)
+        self.assertEqual(why['schema'], 'halftone.why_not/1')
+        self.assertEqual(sum(why['reasons'].values()), len(why['units']))
+        self.assertTrue(any('price_ps' in u for u in why['units']))
+
+    def keep_report(self):
+        path = self.path('keep.json')
+        with open(path, 'wb') as f:
+            f.write(self.tool('explain', '--format=json', SMALL).stdout)
+        return path
+
+    def test_explain_refuses_what_it_cannot_compare(self):
+        report = self.keep_report()
+        for options, message in (
+                (['--fail-on=new-cast'], 'needs --against'), (['--against', report], 'needs --fail-on'),
+                (['--against', report, '--fail-on=new-cats'], "'new-cats' is no condition"),
+                (['--against', report, '--fail-on=cost+-1%'], 'is no condition'),
+                (['--against', report, '--fail-on=cost+5'], 'is no condition'),
+                (['--against', report, '--fail-on=new-cast,'], "'' is no condition"),
+                (['--against', report, '--fail-on=cost+1e999%'], 'is no condition'),
+                (['--diff', 'force_fp16'], 'needs two'), (['--diff=force_fp16'], 'needs two'),
+                (['--diff', 'force_fp16', 'force_fp61'], "did you mean 'force_fp16'"),
+                (['--diff', 'force_fp16', 'fp16', '--policy=fp16'], 'does not go with --diff'),
+                (['--diff', 'force_fp16', 'fp16', '--why-not=f16'], 'at a time'),
+                (['--diff', 'force_fp16', 'fp16', '--format=dot'], 'for a report alone'),
+                (['--diff', 'force_fp16', 'fp16', '--node=y'], '--node has no effect'),
+                (['--why-not=f64'], "'f64' is not f32, f16 or bf16"), (['--node=z'], "no node 'z'"),
+                (['--why-not=f16', '--node=yy'], "did you mean 'y'"), (['--format=svg'], 'not text, json, dot or node-data'),
+                (['--policy', report, '--keep_dtype', SMALL], 'keep_dtype'),
+                (['--policy', report, '--allow_hf32=1'], 'does not go with a report')):
+            r = subprocess.run([TOOL, 'explain', SMALL, '-q', *options], capture_output=True, text=True)
+            self.assertIn(r.returncode, (2, 3), (options, r.stderr))
+            self.assertEqual(r.stdout, '', options)
+            self.assertIn(message, r.stderr, options)
+        with open(report) as f:
+            text = f.read()
+        for wrong, place in ((text[:len(text) // 2], r':\d+: '), ('{}', r':\d+: '), ('[' * 100000, r':\d+: '), (text.replace('float32', 'float33', 1), r':\d+: ')):
+            with open(self.path('wrong.json'), 'w') as f:
+                f.write(wrong)
+            for options in (['--policy', self.path('wrong.json')], ['--against', self.path('wrong.json'), '--fail-on=cost']):
+                r = subprocess.run([TOOL, 'explain', SMALL, '-q', *options], capture_output=True, text=True)
+                self.assertEqual(r.returncode, 3, r.stderr)
+                self.assertRegex(r.stderr, 'wrong.json' + place)
+        r = subprocess.run([TOOL, 'run', SMALL, '-q', '--policy', self.path('absent.json')], capture_output=True, text=True)
+        self.assertEqual((r.returncode, r.stdout), (5, ''), r.stderr)
+
+    def test_explain_draws(self):
+        dot = self.tool('explain', '--policy=force_fp16', '--format=dot', SMALL).stdout
+        self.assertIn(b'fillcolor', dot)
+        svg = subprocess.run(['dot', '-Tsvg'], input=dot, capture_output=True, check=True).stdout
+        self.assertIn(b'</svg>', svg)
+        data = json.loads(self.tool('explain', '--policy=force_fp16', '--format=node-data', SMALL).stdout)
+        self.assertEqual(data['results']['y']['value'], 'float16')
+        self.assertEqual(data['results']['x']['value'], 'float32')
+
     def test_what_run_explain_and_convert_decide_is_one_thing(self):
         pb, back = self.path('c.pb'), self.path('c.hir')
         self.tool('convert', '--policy=force_fp16', '-o', pb, SMALL)

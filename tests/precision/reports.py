@@ -31,6 +31,7 @@ POLICIES = (
     ('cube_fp16in_fp32out',),
     ('must_keep_origin_dtype',),
     ('optimal', '--target', 'x86-64-v4+bf16'),
+    ('allow_mix_precision_fp16', '--op_select_implmode', 'high_performance'),
     ('onnx-fp16',),
     ('pytorch-autocast-bf16',),
     ('grappler-fp16',),
