@@ -77,11 +77,80 @@ static void put_pair(
 	ht_pb_end(w, m);
 }
 
+/* ---- signatures: kept as they were read, but for what a policy made of float arguments ---- */
+
+static bool is_policy_float(enum ht_dtype t)
+{
+	return t == HT_F32 || t == HT_F16 || t == HT_BF16;
+}
+
+static enum ht_dtype type_of_port(const struct ht_port *p)
+{
+	const struct ht_value *v = p ? &p->value : NULL;
+
+	if (!v || v->port.n || v->index < 0 || v->index >= v->node->outs)
+		return HT_INVALID;
+	return ht_type_of(*v)->dtype;
+}
+
+/* An argument or result; true: it states another float than its value is by now. */
+static bool put_formal(
+	struct ht_pb_writer *w, struct ht_pb_reader r, uint32_t number, const struct ht_port *p)
+{
+	struct ht_pb_open_message m = ht_pb_begin(w, number);
+	enum ht_dtype now = type_of_port(p);
+	bool differs = false;
+	struct ht_pb_value v;
+
+	while (ht_pb_next(&r, &v)) {
+		if (v.number == 3 && v.u != now && is_policy_float((enum ht_dtype)v.u) &&
+			is_policy_float(now)) {
+			ht_pb_put_varint(w, 3, now);
+			differs = true;
+		} else {
+			ht_pb_put_raw(w, v.record);
+		}
+	}
+	ht_pb_end(w, m);
+	return differs;
+}
+
+static bool put_formals(struct ht_pb_writer *w, const struct ht_function *f)
+{
+	struct ht_pb_source src = { .p = (const uint8_t *)f->signature.p,
+		.n = f->signature.n,
+		.translated = true,
+		.depth = 4 };
+	struct ht_pb_reader r = ht_pb_open(&src, HT_PB_OpDef);
+	const struct ht_port *arg = f->args, *ret = f->rets;
+	bool differs = false;
+	struct ht_pb_value v;
+
+	while (ht_pb_next(&r, &v)) {
+		const struct ht_port **port = v.number == 2 ? &arg : &ret;
+		if (v.number != 2 && v.number != 3) {
+			ht_pb_put_raw(w, v.record);
+			continue;
+		}
+		differs |= put_formal(w, ht_pb_enter(&r, &v), v.number, *port);
+		*port = *port ? (*port)->next : NULL;
+	}
+	return differs;
+}
+
+static void put_signature(struct ht_pb_writer *w, const struct ht_function *f)
+{
+	struct ht_pb_writer changed;
+
+	ht_pb_writer_init(&changed, w->buf.arena);
+	ht_pb_put_bytes(w, 1, put_formals(&changed, f) ? ht_buf_str(&changed.buf) : f->signature);
+}
+
 static void put_function(struct ht_pb_writer *w, const struct ht_function *f, bool weights)
 {
 	struct ht_pb_open_message m = ht_pb_begin(w, 1);
 
-	ht_pb_put_bytes(w, 1, f->signature);
+	put_signature(w, f);
 	for (const struct ht_node *n = f->body->first; n; n = n->next)
 		if (n->op != HT_OP__Arg || !is_formal(f, n))
 			ht_export_node(w, 3, n, weights);

@@ -5,38 +5,70 @@
  * policy the graph stays as it is.  What was decided is left in the context's decisions. */
 #include "passes/precision/precision.h"
 
+#include "passes/precision/calls.h"
 #include "passes/precision/optimal/optimal.h"
 #include "passes/precision/presets/preset.h"
 #include "passes/precision/report/report.h"
 
-/* One graph: the program's, or the body of a function that control flow runs, whose arguments and
- * results keep their types. */
-static enum ht_status decide(
-	struct ht_precision *p, struct ht_graph *g, struct ht_report_use *reported)
+enum ht_status ht_precision_prepare(struct ht_precision *p, struct ht_graph *g)
+{
+	p->graph = g;
+	p->ret = NULL;
+	ht_units_build(p);
+	for (struct ht_node *n = g->first; n; n = n->next)
+		ht_columns_build(p, n, &p->choice[n->id]);
+	return ht_customize_apply(p);
+}
+
+static void write_decision(struct ht_precision *p)
 {
 	const struct ht_policy_kind *kind = ht_policy_effective(p->policy);
 	size_t impls = p->decisions->impls;
 
-	p->graph = g;
-	ht_units_build(p);
-	if (reported) {
-		HT_TRY(ht_report_decide(p, reported));
-		ht_impl_as_reported(p, &reported->report->decisions, p->decisions);
-		ht_precision_rewrite(p, p->decisions);
-		ht_impl_apply(p->decisions, impls);
-		ht_clamp_constants(p, &reported->report->decisions.clamp);
-		return HT_OK;
-	}
-	for (struct ht_node *n = g->first; n; n = n->next)
-		ht_columns_build(p, n, &p->choice[n->id]);
-	HT_TRY(ht_customize_apply(p));
-	kind->decide(p);
-	HT_TRY(p->status);
 	ht_impl_decide(p, p->decisions);
 	ht_precision_rewrite(p, p->decisions);
 	ht_impl_apply(p->decisions, impls);
 	if (kind->finish)
 		kind->finish(p);
+}
+
+/* One graph: the program's, or the body of a function that control flow runs, whose arguments and
+ * results keep their types where its caller has not decided it already. */
+static enum ht_status decide(struct ht_precision *p, struct ht_graph *g)
+{
+	const struct ht_policy_kind *kind = ht_policy_effective(p->policy);
+	struct ht_precision *called =
+		p->calls && g->function ? ht_calls_body(p->calls, g->function) : NULL;
+
+	if (called) {
+		write_decision(called);
+		return HT_OK;
+	}
+	HT_TRY(ht_precision_prepare(p, g));
+	if (!g->function && kind->decide == ht_ascend_decide)
+		p->calls = ht_calls_new(p);
+	kind->decide(p);
+	HT_TRY(p->status);
+	write_decision(p);
+	return HT_OK;
+}
+
+/* Likewise as a report has it. */
+static enum ht_status apply(
+	struct ht_precision *p, struct ht_graph *g, struct ht_report_use *reported)
+{
+	size_t impls = p->decisions->impls;
+
+	p->graph = g;
+	if (!g->function)
+		p->calls = ht_calls_new(p);
+	ht_units_build(p);
+	p->ret = g->function ? ht_calls_stated(p->calls, g->function, true) : NULL;
+	HT_TRY(ht_report_decide(p, reported));
+	ht_impl_as_reported(p, &reported->report->decisions, p->decisions);
+	ht_precision_rewrite(p, p->decisions);
+	ht_impl_apply(p->decisions, impls);
+	ht_clamp_constants(p, &reported->report->decisions.clamp);
 	return HT_OK;
 }
 
@@ -86,7 +118,7 @@ static enum ht_status decide_bodies(
 	add_bodies(&b, program);
 	for (; b.walked < b.n; b.walked++) {
 		struct ht_graph *body = b.function[b.walked]->body;
-		HT_TRY(decide(p, body, reported));
+		HT_TRY(reported ? apply(p, body, reported) : decide(p, body));
 		add_bodies(&b, body);
 	}
 	return HT_OK;
@@ -98,7 +130,7 @@ static enum ht_status decide_again(struct ht_precision *p, struct ht_graph *g)
 	struct ht_report_use use;
 
 	ht_report_use_init(&use, p->policy->report, p->arena, p->diags);
-	HT_TRY(decide(p, g, &use));
+	HT_TRY(apply(p, g, &use));
 	HT_TRY(decide_bodies(p, g, &use));
 	return ht_report_use_end(&use);
 }
@@ -130,7 +162,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	HT_TRY(ht_rules_resolve(&p));
 	if (c->policy->report)
 		return decide_again(&p, g);
-	HT_TRY(decide(&p, g, NULL));
+	HT_TRY(decide(&p, g));
 	if (kind->decide != ht_optimal_decide)
 		HT_TRY(decide_bodies(&p, g, NULL));
 	p.graph = g;

@@ -159,6 +159,8 @@ struct ht_choice {
 	enum ht_class class;
 	bool fallback; /* no kernel of the machine takes it: it keeps its dtypes elsewhere */
 	const struct ht_rule *by; /* the rule for this node that decided, or NULL */
+	/* Of a call: dtypes of its operands and its results, as decided; NULL: as in the graph. */
+	const uint8_t *carried_in, *carried_out;
 };
 
 /* What became of a rule. */
@@ -192,6 +194,9 @@ struct ht_precision {
 	struct ht_resolved rules[HT_RULE_SETS];
 	const struct ht_calibration *calibration; /* NULL: nothing can be run */
 	enum ht_status status;                    /* of a policy that may fail */
+	struct ht_calls *calls; /* calls.h; NULL: every body keeps its signature */
+	const uint8_t
+		*ret; /* of a body: dtypes of its results, as decided; NULL: as in the graph */
 	/* Of policy optimal, by node id: which labels a node must not have, and why. */
 	const uint8_t *denied;
 	const char *const *denied_why;
@@ -243,6 +248,9 @@ static inline bool ht_is_policy_float(enum ht_dtype t)
 }
 /* Takes the first column that is left. */
 void ht_settle(struct ht_precision *p, const struct ht_node *n);
+
+/* precision.c: the units and columns of a graph, as customize_dtypes leaves them. */
+enum ht_status ht_precision_prepare(struct ht_precision *p, struct ht_graph *g);
 
 /* ---- rules.c ---- */
 
@@ -470,6 +478,8 @@ struct ht_decided_node *ht_note_node(
 /* What is known only when the node's types are written: the dtypes of its results. */
 uint8_t *ht_note_results(
 	struct ht_decisions *out, struct ht_decided_node *d, const struct ht_node *n);
+/* Of a call, or an argument of a body: what was carried across. */
+void ht_note_carried(struct ht_precision *p, const struct ht_node *n);
 /* The node with all its units, and why each is as it is; NULL: it has no floats. */
 struct ht_decided_node *ht_note_whole_node(struct ht_precision *p, const struct ht_node *n);
 

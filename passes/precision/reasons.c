@@ -1,5 +1,6 @@
 /* The account of a decision: what every float unit became, what decided it, and what stood against
  * the other dtypes.  Reasons are looked for only where somebody asks for the whole account. */
+#include "passes/precision/calls.h"
 #include "passes/precision/optimal/optimal.h"
 #include "passes/precision/precision.h"
 #include "passes/precision/presets/preset.h"
@@ -254,6 +255,11 @@ static void note_fixed(
 {
 	struct ht_decided_type *t = add_type(p->decisions);
 	const char *why = ht_fixed_reason(p, n, u->attr);
+	enum ht_dtype to = ht_carried_dtype(&p->choice[n->id], n,
+		ht_op_info(n->op)->type_attr[u->attr].name, u->item, u->dtype);
+
+	if (to != u->dtype)
+		why = "carried across the call";
 
 	*t = (struct ht_decided_type){
 		.origin = n->origin,
@@ -261,11 +267,11 @@ static void note_fixed(
 		.node = ht_reported_name(p->decisions->arena, n->graph, n->name),
 		.attr = u->name,
 		.from = u->dtype,
-		.to = u->dtype,
+		.to = to,
 		.rule = why,
 	};
 	for (int a = 0; a < HT_ASKED_END; a++)
-		t->why_not[a] = ht_asked_dtype((enum ht_asked)a) == u->dtype ? NULL : why;
+		t->why_not[a] = ht_asked_dtype((enum ht_asked)a) == to ? NULL : why;
 }
 
 bool ht_has_floats(const struct ht_node *n, struct ht_arena *a)
@@ -353,4 +359,19 @@ struct ht_decided_node *ht_note_whole_node(struct ht_precision *p, const struct 
 	}
 	d->types = out->types - d->first_type;
 	return d;
+}
+
+void ht_note_carried(struct ht_precision *p, const struct ht_node *n)
+{
+	struct ht_float_unit f = { .attr = -1 };
+
+	while (ht_next_float_unit(n, p->decisions->arena, &f)) {
+		const struct ht_unit *u = ht_unit_of(p, n, f.attr);
+		if (u->from == f.dtype && u->to != u->from)
+			ht_note_type(p, n, u);
+		else if (ht_carried_dtype(&p->choice[n->id], n,
+				 ht_op_info(n->op)->type_attr[f.attr].name, f.item,
+				 f.dtype) != f.dtype)
+			note_fixed(p, n, &f);
+	}
 }

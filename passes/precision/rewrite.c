@@ -2,6 +2,8 @@
  * type, shared by all that want it so. */
 #include "passes/precision/precision.h"
 
+#include "passes/precision/calls.h"
+
 #include <string.h>
 
 struct rewrite {
@@ -84,12 +86,51 @@ static void set_judged_types(struct rewrite *r, struct ht_node *n)
 	}
 }
 
+static void set_list(
+	struct rewrite *r, struct ht_node *n, const char *attr, const uint8_t *dtype, size_t count)
+{
+	struct ht_attr_value *v = ht_attr_set(n, attr), *item;
+
+	item = HT_NEW_ARRAY(r->g->arena, struct ht_attr_value, count);
+	for (size_t i = 0; i < count; i++)
+		item[i] = (struct ht_attr_value){ .kind = HT_ATTR_TYPE,
+			.type = (enum ht_dtype)dtype[i] };
+	v->kind = HT_ATTR_LIST;
+	v->list.kind = count ? HT_ATTR_TYPE : HT_ATTR_NONE;
+	v->list.item = item;
+	v->list.n = count;
+}
+
+/* A call and the arguments of its bodies have the types that were carried across. */
+static void set_carried_types(struct rewrite *r, struct ht_node *n)
+{
+	const struct ht_choice *c = &r->p->choice[n->id];
+	const struct ht_call_lists *l = c->carried_in ? ht_call_lists_of(n) : NULL;
+	struct ht_unit *u = n->op == HT_OP__Arg ? ht_unit_of(r->p, n, 0) : NULL;
+
+	if ((l || u) && !r->out->complete)
+		ht_note_carried(r->p, n);
+	if (l) {
+		save_results(r, n);
+		set_list(r, n, l->in, c->carried_in + l->first, (size_t)(n->ins - l->first));
+		set_list(r, n, l->out, c->carried_out, (size_t)n->outs);
+		for (int32_t i = 0; i < n->outs; i++)
+			n->out[i].dtype = (enum ht_dtype)c->carried_out[i];
+	} else if (u && u->to != u->from) {
+		save_results(r, n);
+		ht_attr_set_type(n, "T", u->to);
+		n->out[0].dtype = u->to;
+	}
+}
+
 static void set_types(struct rewrite *r, struct ht_node *n)
 {
 	struct ht_decided_node *told = r->out->complete ? ht_note_whole_node(r->p, n) : NULL;
 
 	if (r->p->choice[n->id].columns)
 		set_judged_types(r, n);
+	else
+		set_carried_types(r, n);
 	if (told)
 		ht_note_results(r->out, told, n);
 }
@@ -182,8 +223,11 @@ static struct cast *operand(struct rewrite *r, const struct ht_node *n, int32_t 
 {
 	const struct ht_column *taken = r->p->choice[n->id].taken;
 	const struct ht_unit *u = n->op == HT_OP_OPAQUE ? NULL : ht_unit_of_arg(r->p, n, i);
+	const uint8_t *carried = r->p->choice[n->id].carried_in;
 	enum ht_dtype hold = u && u->to != HT_INVALID ? u->to : dtype_before(r, n->in[i]), want;
 
+	if (carried)
+		hold = (enum ht_dtype)carried[i];
 	hold = without_ref(hold);
 	want = taken ? (enum ht_dtype)taken->arg[ht_formal_of_arg(n, i)] : hold;
 	return chain(r, n->in[i], ht_is_policy_float(want) ? want : hold, hold);
@@ -239,15 +283,20 @@ static void cast_outputs(struct rewrite *r)
 	}
 }
 
-/* Callers go by the types that the function's signature states. */
+/* Callers go by the types that the function's signature states, but for those that decided it. */
 static void cast_results(struct rewrite *r)
 {
-	for (struct ht_port *o = r->g->function ? r->g->function->rets : NULL; o; o = o->next) {
+	const uint8_t *ret = r->p->ret;
+
+	for (struct ht_port *o = r->g->function ? r->g->function->rets : NULL; o;
+		o = o->next, ret += ret != NULL) {
 		struct ht_value v = o->value;
 		struct cast *cast;
+		enum ht_dtype t;
 		if (v.port.n || v.index < 0 || v.index >= v.node->outs)
 			continue;
-		cast = chain(r, v, dtype_before(r, v), dtype_before(r, v));
+		t = ret ? (enum ht_dtype) * ret : dtype_before(r, v);
+		cast = chain(r, v, t, t);
 		if (cast)
 			o->value = ht_out(cast->node, 0);
 	}

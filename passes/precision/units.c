@@ -73,6 +73,8 @@ enum ht_dtype ht_decided_dtype(struct ht_precision *p, struct ht_value v)
 
 	if (taken)
 		return (enum ht_dtype)taken->result[ht_formal_of_result(v.node, v.index)];
+	if (p->choice[v.node->id].carried_out)
+		return (enum ht_dtype)p->choice[v.node->id].carried_out[v.index];
 	return t >= HT_REF ? (enum ht_dtype)(t - HT_REF) : t;
 }
 

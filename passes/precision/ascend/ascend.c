@@ -3,7 +3,7 @@
  * node is judged.  A match that would leave nothing changes nothing.
  *
  * Not here, because nothing calls for it: formats. */
-#include "passes/precision/precision.h"
+#include "passes/precision/calls.h"
 
 struct judge {
 	struct ht_precision *p;
@@ -436,5 +436,7 @@ void ht_ascend_decide(struct ht_precision *p)
 			.low = ht_mode_low(mode) };
 		if (j.c->columns)
 			judge(&j);
+		else if (p->calls)
+			ht_calls_decide(p, n, ht_ascend_decide);
 	}
 }

@@ -2,6 +2,8 @@
  * that its kernel took. */
 #include "passes/precision/report/report.h"
 
+#include "passes/precision/calls.h"
+
 #include <string.h>
 
 static const char stated[] = "stated by the report";
@@ -12,6 +14,8 @@ struct applying {
 	const struct ht_node *n;
 	const struct ht_decided_node *d;
 	struct ht_column column;
+	uint8_t *in, *out; /* of a call: dtypes by operand and by result */
+	bool carried;      /* not all as in the graph */
 };
 
 static enum ht_status illegal(struct applying *a, long line, const char *what, enum ht_dtype t)
@@ -31,8 +35,9 @@ static enum ht_status check_unit(
 
 	if (t->to == t->from)
 		return HT_OK;
-	fixed = f->item < 0 ? ht_fixed_reason(a->p, a->n, f->attr)
-			    : "fixed: one of a list of types";
+	fixed = f->item < 0              ? ht_fixed_reason(a->p, a->n, f->attr)
+		: ht_call_lists_of(a->n) ? NULL
+					 : "fixed: one of a list of types";
 	if (fixed)
 		return ht_error(a->use->diags, HT_E_INPUT,
 			ht_report_at(a->use->report, t->line, a->n), "its %.*s keeps its dtype: %s",
@@ -40,6 +45,32 @@ static enum ht_status check_unit(
 	if (!ht_is_policy_float(t->to) || !(attr->allowed >> t->to & 1))
 		return illegal(a, t->line, ht_attr_name(attr->name).s, t->to);
 	return HT_OK;
+}
+
+static void take_item(struct applying *a, int attr, int item, const struct ht_decided_type *t)
+{
+	const struct ht_call_lists *l = ht_call_lists_of(a->n);
+	struct ht_str name = ht_op_info(a->n->op)->type_attr[attr].name;
+
+	if (!l || t->to == t->from)
+		return;
+	a->carried = true;
+	if (ht_str_is(name, l->in))
+		a->in[l->first + item] = (uint8_t)t->to;
+	if (ht_str_is(name, l->out))
+		a->out[item] = (uint8_t)t->to;
+}
+
+/* As the graph has them. */
+static void start_call(struct applying *a)
+{
+	a->in = HT_NEW_ARRAY(a->p->arena, uint8_t, (size_t)a->n->ins);
+	a->out = HT_NEW_ARRAY(a->p->arena, uint8_t, (size_t)a->n->outs);
+	for (int32_t i = 0; i < a->n->ins; i++)
+		a->in[i] =
+			(uint8_t)(a->n->in[i].port.n ? HT_INVALID : ht_type_of(a->n->in[i])->dtype);
+	for (int32_t i = 0; i < a->n->outs; i++)
+		a->out[i] = (uint8_t)a->n->out[i].dtype;
 }
 
 static enum ht_status apply_units(struct applying *a)
@@ -52,7 +83,40 @@ static enum ht_status apply_units(struct applying *a)
 		HT_TRY(check_unit(a, &f, t));
 		if (f.item < 0)
 			a->column.dtype[f.attr] = t->to;
+		else
+			take_item(a, f.attr, f.item, t);
 	}
+	return HT_OK;
+}
+
+/* ---- edges of calls ---- */
+
+/* What the report does not state passes as it is. */
+static enum ht_status apply_call(struct applying *a)
+{
+	if (!a->carried || ht_calls_state(a->p, a->n, a->in, a->out))
+		return HT_OK;
+	return ht_error(a->use->diags, HT_E_INPUT, ht_report_at(a->use->report, a->d->line, a->n),
+		"its edges keep their dtypes: a function that it calls has other callers");
+}
+
+/* An argument of a body is what its caller passes. */
+static enum ht_status apply_argument(struct applying *a)
+{
+	const struct ht_function *f = a->p->graph->function;
+	const uint8_t *in = ht_calls_stated(a->p->calls, f, false);
+	struct ht_unit *u = ht_unit_of(a->p, a->n, 0);
+	enum ht_dtype passed = u->from;
+
+	for (const struct ht_port *arg = f->args; in && arg; arg = arg->next, in++)
+		if (arg->value.node == a->n)
+			passed = (enum ht_dtype) * in;
+	if (ht_is_policy_float(u->from) && a->column.dtype[0] != passed)
+		return ht_error(a->use->diags, HT_E_INPUT,
+			ht_report_at(a->use->report, a->d->line, a->n),
+			"the argument is %s; its caller passes %s",
+			ht_dtype_info(a->column.dtype[0])->name, ht_dtype_info(passed)->name);
+	u->to = a->column.dtype[0];
 	return HT_OK;
 }
 
@@ -117,7 +181,12 @@ static enum ht_status apply_node(struct ht_precision *p, struct ht_report_use *u
 	HT_TRY(ht_report_use_node(u, n, name, &a.d));
 	for (int i = 0; i < ht_op_info(n->op)->type_attrs; i++)
 		a.column.dtype[i] = ht_unit_of(p, n, i)->from;
+	if (ht_call_lists_of(n))
+		start_call(&a);
 	HT_TRY(apply_units(&a));
+	HT_TRY(apply_call(&a));
+	if (n->op == HT_OP__Arg && p->graph->function && a.d)
+		return apply_argument(&a);
 	if (!ht_is_judged(p, n) || !a.d)
 		return HT_OK;
 	HT_TRY(apply_side(&a, false));
