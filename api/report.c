@@ -152,6 +152,7 @@ static void price(struct making *k, const struct ht_lowering *l)
 	struct ht_arena *a = &k->r->w.arena;
 	struct ht_decisions *d = &k->r->data.decisions;
 	struct ht_pricing p;
+	struct ht_fusions fusions;
 	struct ht_fusion fusion;
 
 	k->r->data.price = -1;
@@ -165,17 +166,20 @@ static void price(struct making *k, const struct ht_lowering *l)
 		price_cast(&d->cast[i], &p, g);
 	if (!has_shapes(g))
 		return;
-	fusion = ht_fusion_of(g, NULL, a);
+	fusions = l->fusions; /* what is found is not told twice */
+	fusion = ht_fusion_of(g, &fusions, a);
 	k->r->data.price = ht_price_graph(&p, g, &fusion);
 }
 
 /* ---- what the policy's options did ---- */
 
-static void copy_options(struct making *k)
+static void copy_options(struct making *k, const struct ht_lowering *l)
 {
 	struct ht_report_data *to = &k->r->data;
 	const struct ht_policy *p = k->policy;
 
+	for (int id = 0; id < HT_FUSION_END; id++)
+		to->off[id] = l->fusions.of[id].off;
 	if (!p)
 		return;
 	to->without_effect = p->without_effect;
@@ -214,7 +218,7 @@ static enum ht_status make(void *arg)
 	if (r->data.decisions.casts)
 		qsort(r->data.decisions.cast, r->data.decisions.casts,
 			sizeof *r->data.decisions.cast, by_name);
-	copy_options(k);
+	copy_options(k, l);
 	ht_arena_release(&r->w.scratch);
 	return HT_OK;
 }

@@ -176,6 +176,14 @@ static void put_options(const struct ht_report_data *r, struct ht_buf *b)
 		ht_put_json(b, r->fusion[i].note);
 		ht_putc(b, ']');
 	}
+	ht_puts(b, "],\n \"fusions_off\": [");
+	for (int id = 0, n = 0; id < HT_FUSION_END; id++) {
+		if (!r->off[id])
+			continue;
+		ht_printf(b, "%s[\"%s\", ", n++ ? ",\n  " : "\n  ", ht_fusion_info[id].name);
+		ht_put_json(b, ht_str(r->off[id]));
+		ht_putc(b, ']');
+	}
 	ht_putc(b, ']');
 }
 

@@ -11,7 +11,7 @@
  * A fusion of ours goes by its own name, or by that of its pass, where one of those is named.
  * Otherwise it is on when any of the vendor's names for it is.  Clean-ups have their level before
  * 3, and no ALL closes them; scope fusions have neither level nor ALL. */
-#include "passes/precision/policy.h"
+#include "passes/precision/report/report.h"
 
 #include <string.h>
 
@@ -166,8 +166,11 @@ static struct verdict verdict(const struct ht_policy *p, enum ht_fusion_id id)
 
 const char *ht_fusion_off(const struct ht_policy *p, enum ht_fusion_id id, struct ht_arena *a)
 {
-	struct verdict v = verdict(p, id);
+	struct verdict v;
 
+	if (p->report)
+		return p->report->off[id];
+	v = verdict(p, id);
 	if (v.on && id == HT_FUSION_constant_folding && p->keep_constants && !v.settled)
 		return "oo_constant_folding is false";
 	if (v.on)

@@ -260,8 +260,13 @@ static enum ht_status check_report(const struct ht_policy *p, struct ht_diags *d
 		option = "op_select_implmode";
 	if (!option && p->hf32 >= 0)
 		option = "allow_hf32";
-	if (!option && p->fusions.option && p->fusions.path)
-		option = p->fusions.option;
+	if (!option)
+		option = p->fusions.option    ? p->fusions.option
+			 : p->switches.option ? p->switches.option
+			 : p->scopes.option   ? p->scopes.option
+			 : p->oo_level != 3   ? "oo_level"
+			 : p->keep_constants  ? "oo_constant_folding"
+					      : NULL;
 	return option ? ht_error(d, HT_E_USAGE, HT_NOWHERE,
 				"%s does not go with a report: what it says was decided when the "
 				"report was made",

@@ -21,6 +21,7 @@ import environment  # noqa: E402
 SCHEMA = os.path.join(environment.ROOT, 'docs', 'decisions.schema.json')
 CUSTOM = ('OpType::MatMul:InputDtype:float16,float16,OutputDtype:float32\n'
           'OpType::Relu:InputDtype:float16,OutputDtype:float16\n')
+SWITCH = '{"Switch": {"GraphFusion": {"ALL": "off"}}}'
 MIX = '{"black-list": {"to-add": ["Relu", "Tanh"]}, "white-list": {"to-add": ["Softmax"]}}'
 POLICIES = (
     ('allow_mix_precision_bf16',),
@@ -28,7 +29,8 @@ POLICIES = (
     ('allow_mix_precision', '--profile', 'ascend910', '--customize_dtypes', 'custom.txt'),
     ('force_fp16', '--profile', 'ascend910b'),
     ('allow_fp32_to_fp16', '--profile', 'ascend310p'),
-    ('cube_fp16in_fp32out',),
+    ('cube_fp16in_fp32out', '--fusion_switch_file', 'switch.json'),
+    ('force_fp16', '--oo_level=O1', '--enable_scope_fusion_passes=ScopeLayerNormPass'),
     ('must_keep_origin_dtype',),
     ('optimal', '--target', 'x86-64-v4+bf16'),
     ('allow_mix_precision_fp16', '--op_select_implmode', 'high_performance'),
@@ -38,8 +40,7 @@ POLICIES = (
     ('grappler-bf16', '--inferlist-remove=Tanh', '--denylist-add=Tanh'),
     ('grappler-fp16-cpu',),
 )
-FROZEN = ('bert.pb', 'efficientnetb0.pb', 'mobilenetv2.pb')
-LARGE = ('bert.pb',)  # a few policies have to do
+FROZEN = ('bert.pb', 'efficientnetb0.pb', 'mobilenetv2.pb')  # each with a third of the policies
 SHARED = ('kws/Basic_LSTM_S.pb', 'mnist/lstm_rows.pb', 'lm/word_lm.meta', 'train/rnn_dynamic_backprop.meta',
           'resnet/resnet18_train.meta', 'bert/bert_L3_train.meta', 'mnist/mnist_conv_model')
 RUN = ('kws/Basic_LSTM_S.pb', 'mnist/lstm_rows.pb', 'mnist/mnist_conv_model')
@@ -72,7 +73,7 @@ class Tests:
     def __init__(self, work):
         self.work = work
         self.reports, self.applied, self.refused, self.ran = [], 0, 0, 0
-        for name, text in ('custom.txt', CUSTOM), ('mix.json', MIX):
+        for name, text in ('custom.txt', CUSTOM), ('mix.json', MIX), ('switch.json', SWITCH):
             with open(self.path(name), 'w') as f:
                 f.write(text)
 
@@ -80,7 +81,7 @@ class Tests:
         return os.path.join(self.work, name)
 
     def options(self, policy):
-        return ['--policy', *(self.path(o) if o in ('custom.txt', 'mix.json') else o for o in policy)]
+        return ['--policy', *(self.path(o) if o in ('custom.txt', 'mix.json', 'switch.json') else o for o in policy)]
 
     def report(self, model, policy, *more):
         """The path of a report; None: the policy does not decide on this graph."""
@@ -180,7 +181,7 @@ def one_random(t, path, graph_def, fetch, rng):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument('--seed', type=int, default=20264)
-    p.add_argument('--graphs', type=int, default=20)
+    p.add_argument('--graphs', type=int, default=12)
     a = p.parse_args()
     models = [os.path.join(environment.MODELS, 'frozen', n) for n in FROZEN]
     models += [os.path.join(environment.SHARED, 'models', n) for n in SHARED]
@@ -197,9 +198,9 @@ def main():
         t = Tests(work)
         try:
             last = {}
-            for model in models:
+            for i, model in enumerate(models):
                 run = any(model.endswith(n) for n in RUN)
-                for policy in POLICIES[::4] if model.endswith(LARGE) else POLICIES:
+                for policy in POLICIES[i::3] if model.endswith(FROZEN) else POLICIES:
                     report = t.check(model, policy, run=run)
                     if report and policy in last:
                         t.refuses(model, last[policy])

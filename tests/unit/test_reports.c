@@ -76,6 +76,8 @@ static const struct edit edits[] = {
 		2, "in float16 or bfloat16" },
 	{ "", "6,", "6, \"implementation\": [[\"a\", \"high\", \"\", \"\"]],", 2,
 		"there is no mode 'high'" },
+	{ "", "6,", "6, \"fusions_off\": [[\"gelu\", \"\"]],", 2, "there is no fusion 'gelu'" },
+	{ "", "6,", "6, \"fusions_off\": [\"gelu_erf\"],", 2, "[NAME, WHY]" },
 	{ "", "6,", "6, \"implementation\": [[\"a\"]],", 2, "an implementation mode is" },
 	{ "", "[\n{\"node\"", "[3,\n{\"node\"", 3, "a number, where there has to be an object" },
 	{ "", "\"node\": \"w\"", "\"node\": \"x\"", 5, "node 'x' stands twice" },

@@ -1,199 +1,31 @@
 /* Reading halftone.decisions/1.  Members that are not needed to decide again or to compare are
  * passed over, so that later versions may add some. */
-#include "passes/precision/json.h"
-#include "passes/precision/report/report.h"
+#include "passes/precision/report/reading.h"
 
 #include <float.h>
-#include <math.h>
 #include <string.h>
 
 /* Units of one node: its type attributes, of lists each item. */
 enum { MAX_UNITS = 4096 };
 
-struct reading {
-	struct ht_json j;
-	struct ht_arena *a;
-	struct ht_report_data *r;
-	struct ht_decisions *d;
-	struct ht_decided_node *node; /* in the making */
-	long line;                    /* of the first member of the object that was read last */
-};
-
-typedef enum ht_status reader(struct reading *r, const cJSON *value, void *to);
-
-struct member {
-	const char *name;
-	reader *read;
-	size_t offset; /* into what the object is read to */
-	bool needed;
-};
-
-/* ---- values ---- */
-
-static enum ht_status wrong(struct reading *r, const cJSON *value, const char *legal)
+static enum ht_status read_type(struct ht_reading *r, const cJSON *value)
 {
-	if (value->string)
-		return ht_json_error(&r->j, "%s is %s; it has to be %s", value->string,
-			ht_json_kind(value), legal);
-	return ht_json_error(&r->j, "%s, where there has to be %s", ht_json_kind(value), legal);
-}
-
-static enum ht_status read_str(struct reading *r, const cJSON *value, void *to)
-{
-	if (!cJSON_IsString(value))
-		return wrong(r, value, "a string");
-	ht_json_step(&r->j);
-	*(struct ht_str *)to = ht_str(value->valuestring);
-	return HT_OK;
-}
-
-static enum ht_status read_text(struct reading *r, const cJSON *value, void *to)
-{
-	struct ht_str s;
-
-	HT_TRY(read_str(r, value, &s));
-	*(const char **)to = s.p;
-	return HT_OK;
-}
-
-static enum ht_status read_dtype(struct reading *r, const cJSON *value, void *to)
-{
-	struct ht_str s;
-
-	HT_TRY(read_str(r, value, &s));
-	*(enum ht_dtype *)to = ht_dtype_named(s);
-	if (*(enum ht_dtype *)to == HT_INVALID)
-		return ht_json_error(
-			&r->j, "'%.*s' is no dtype; such are float32 and bfloat16", HT_STR_ARG(s));
-	return HT_OK;
-}
-
-static enum ht_status read_bool(struct reading *r, const cJSON *value, void *to)
-{
-	if (!cJSON_IsBool(value))
-		return wrong(r, value, "true or false");
-	*(bool *)to = cJSON_IsTrue(value);
-	return HT_OK;
-}
-
-/* A whole number, or null, which is -1. */
-static enum ht_status read_count(struct reading *r, const cJSON *value, void *to)
-{
-	double x = cJSON_IsNumber(value) ? value->valuedouble : -1;
-
-	if (!cJSON_IsNull(value) && !(x >= 0 && x <= 9007199254740992.0 && x == trunc(x)))
-		return wrong(r, value, "a whole number that is not negative, or null");
-	*(int64_t *)to = (int64_t)x;
-	return HT_OK;
-}
-
-static enum ht_status read_class(struct reading *r, const cJSON *value, void *to)
-{
-	struct ht_str s;
-
-	HT_TRY(read_str(r, value, &s));
-	for (int c = HT_CLASS_UNKNOWN; c <= HT_CLASS_GRAY; c++)
-		if (ht_str_is(s, ht_class_name((enum ht_class)c))) {
-			*(enum ht_class *)to = (enum ht_class)c;
-			return HT_OK;
-		}
-	return ht_json_error(&r->j, "'%.*s' is no class; there are unknown, white, black and gray",
-		HT_STR_ARG(s));
-}
-
-static enum ht_status check_array(struct reading *r, const cJSON *value)
-{
-	return cJSON_IsArray(value) ? HT_OK : wrong(r, value, "an array");
-}
-
-static size_t items(const cJSON *array)
-{
-	size_t n = 0;
-
-	for (const cJSON *i = array->child; i; i = i->next)
-		n++;
-	return n;
-}
-
-/* null: nobody knows. */
-struct dtypes {
-	const uint8_t *dtype;
-	int n;
-};
-
-static enum ht_status read_dtypes(struct reading *r, const cJSON *value, void *to)
-{
-	struct dtypes *out = to;
-	uint8_t *dtype;
-	const cJSON *i;
-
-	HT_TRY(check_array(r, value));
-	dtype = HT_NEW_ARRAY(r->a, uint8_t, items(value));
-	cJSON_ArrayForEach(i, value)
-	{
-		enum ht_dtype t = HT_INVALID;
-		if (!cJSON_IsNull(i))
-			HT_TRY(read_dtype(r, i, &t));
-		dtype[out->n++] = (uint8_t)t;
-	}
-	out->dtype = dtype;
-	return HT_OK;
-}
-
-/* ---- objects ---- */
-
-static enum ht_status read_members(
-	struct reading *r, const cJSON *value, const struct member *members, void *to)
-{
-	unsigned seen = 0;
-	long line = r->j.line;
-	const cJSON *i;
-
-	if (!cJSON_IsObject(value))
-		return wrong(r, value, "an object");
-	cJSON_ArrayForEach(i, value)
-	{
-		const struct member *m = members;
-		ht_json_step(&r->j);
-		line = i == value->child ? r->j.line : line;
-		while (m->name && strcmp(m->name, i->string) != 0)
-			m++;
-		if (!m->name) {
-			ht_json_skip(&r->j, i);
-			continue;
-		}
-		if (seen >> (m - members) & 1)
-			return ht_json_error(&r->j, "%s stands twice", m->name);
-		seen |= 1u << (m - members);
-		HT_TRY(m->read(r, i, (char *)to + m->offset));
-	}
-	for (const struct member *m = members; m->name; m++)
-		if (m->needed && !(seen >> (m - members) & 1)) {
-			r->j.line = line;
-			return ht_json_error(&r->j, "%s is missing", m->name);
-		}
-	r->line = line;
-	return HT_OK;
-}
-
-static enum ht_status read_type(struct reading *r, const cJSON *value)
-{
-	static const struct member members[] = {
-		{ "attribute", read_str, offsetof(struct ht_decided_type, attr), true },
-		{ "from", read_dtype, offsetof(struct ht_decided_type, from), true },
-		{ "to", read_dtype, offsetof(struct ht_decided_type, to), true },
-		{ "operands", read_dtype, offsetof(struct ht_decided_type, operands), false },
-		{ "emulated", read_dtype, offsetof(struct ht_decided_type, emulated), false },
-		{ "rule", read_text, offsetof(struct ht_decided_type, rule), true },
-		{ "class", read_class, offsetof(struct ht_decided_type, class), false },
-		{ "list", read_text, offsetof(struct ht_decided_type, list), false },
-		{ "follows", read_str, offsetof(struct ht_decided_type, followed), false },
+	static const struct ht_member members[] = {
+		{ "attribute", ht_read_str, offsetof(struct ht_decided_type, attr), true },
+		{ "from", ht_read_dtype, offsetof(struct ht_decided_type, from), true },
+		{ "to", ht_read_dtype, offsetof(struct ht_decided_type, to), true },
+		{ "operands", ht_read_dtype, offsetof(struct ht_decided_type, operands), false },
+		{ "emulated", ht_read_dtype, offsetof(struct ht_decided_type, emulated), false },
+		{ "rule", ht_read_text, offsetof(struct ht_decided_type, rule), true },
+		{ "class", ht_read_class, offsetof(struct ht_decided_type, class), false },
+		{ "list", ht_read_text, offsetof(struct ht_decided_type, list), false },
+		{ "follows", ht_read_str, offsetof(struct ht_decided_type, followed), false },
 		{ 0 },
 	};
 	struct ht_decided_type t = { 0 };
 	const struct ht_decided_type *old = r->d->type + r->node->first_type;
 
-	HT_TRY(read_members(r, value, members, &t));
+	HT_TRY(ht_read_members(r, value, members, &t));
 	t.line = r->line;
 	for (size_t i = 0; i < r->node->types; i++)
 		if (ht_str_eq(old[i].attr, t.attr))
@@ -207,12 +39,12 @@ static enum ht_status read_type(struct reading *r, const cJSON *value)
 	return HT_OK;
 }
 
-static enum ht_status read_types(struct reading *r, const cJSON *value, void *to)
+static enum ht_status read_types(struct ht_reading *r, const cJSON *value, void *to)
 {
 	const cJSON *i;
 
 	(void)to;
-	HT_TRY(check_array(r, value));
+	HT_TRY(ht_read_array(r, value));
 	cJSON_ArrayForEach(i, value) HT_TRY(read_type(r, i));
 	return HT_OK;
 }
@@ -222,15 +54,15 @@ struct origins {
 	int32_t n;
 };
 
-static enum ht_status read_origins(struct reading *r, const cJSON *value, void *to)
+static enum ht_status read_origins(struct ht_reading *r, const cJSON *value, void *to)
 {
 	struct origins *out = to;
 	struct ht_str *name;
 	const cJSON *i;
 
-	HT_TRY(check_array(r, value));
-	name = HT_NEW_ARRAY(r->a, struct ht_str, items(value));
-	cJSON_ArrayForEach(i, value) HT_TRY(read_str(r, i, &name[out->n++]));
+	HT_TRY(ht_read_array(r, value));
+	name = HT_NEW_ARRAY(r->a, struct ht_str, ht_read_items(value));
+	cJSON_ArrayForEach(i, value) HT_TRY(ht_read_str(r, i, &name[out->n++]));
 	out->name = name;
 	return HT_OK;
 }
@@ -239,19 +71,19 @@ static enum ht_status read_origins(struct reading *r, const cJSON *value, void *
 struct record {
 	struct ht_str name, op, becomes;
 	struct origins origins;
-	struct dtypes tensors, operands, results;
+	struct ht_dtype_list tensors, operands, results;
 };
 
-static enum ht_status read_node(struct reading *r, const cJSON *value)
+static enum ht_status read_node(struct ht_reading *r, const cJSON *value)
 {
-	static const struct member members[] = {
-		{ "node", read_str, offsetof(struct record, name), true },
-		{ "op", read_str, offsetof(struct record, op), true },
-		{ "becomes", read_str, offsetof(struct record, becomes), false },
+	static const struct ht_member members[] = {
+		{ "node", ht_read_str, offsetof(struct record, name), true },
+		{ "op", ht_read_str, offsetof(struct record, op), true },
+		{ "becomes", ht_read_str, offsetof(struct record, becomes), false },
 		{ "origins", read_origins, offsetof(struct record, origins), false },
-		{ "tensors", read_dtypes, offsetof(struct record, tensors), false },
-		{ "kernel_operands", read_dtypes, offsetof(struct record, operands), false },
-		{ "kernel_results", read_dtypes, offsetof(struct record, results), false },
+		{ "tensors", ht_read_dtypes, offsetof(struct record, tensors), false },
+		{ "kernel_operands", ht_read_dtypes, offsetof(struct record, operands), false },
+		{ "kernel_results", ht_read_dtypes, offsetof(struct record, results), false },
 		{ "units", read_types, 0, true },
 		{ 0 },
 	};
@@ -260,7 +92,7 @@ static enum ht_status read_node(struct reading *r, const cJSON *value)
 	struct ht_map_entry *e;
 
 	r->node = &node;
-	HT_TRY(read_members(r, value, members, &record));
+	HT_TRY(ht_read_members(r, value, members, &record));
 	node.name = record.name;
 	node.op = record.op;
 	node.becomes = record.becomes;
@@ -287,12 +119,12 @@ static enum ht_status read_node(struct reading *r, const cJSON *value)
 	return HT_OK;
 }
 
-static enum ht_status read_nodes(struct reading *r, const cJSON *value, void *to)
+static enum ht_status read_nodes(struct ht_reading *r, const cJSON *value, void *to)
 {
 	const cJSON *i;
 
 	(void)to;
-	HT_TRY(check_array(r, value));
+	HT_TRY(ht_read_array(r, value));
 	cJSON_ArrayForEach(i, value) HT_TRY(read_node(r, i));
 	/* The array has come to rest. */
 	for (size_t k = 0; k < r->r->nodes.count; k++)
@@ -301,33 +133,33 @@ static enum ht_status read_nodes(struct reading *r, const cJSON *value, void *to
 	return HT_OK;
 }
 
-static enum ht_status read_cast(struct reading *r, const cJSON *value)
+static enum ht_status read_cast(struct ht_reading *r, const cJSON *value)
 {
-	static const struct member members[] = {
-		{ "name", read_str, offsetof(struct ht_decided_cast, name), true },
-		{ "source", read_str, offsetof(struct ht_decided_cast, source), true },
-		{ "from", read_dtype, offsetof(struct ht_decided_cast, from), true },
-		{ "to", read_dtype, offsetof(struct ht_decided_cast, to), true },
-		{ "folded", read_bool, offsetof(struct ht_decided_cast, constant), false },
-		{ "elements", read_count, offsetof(struct ht_decided_cast, elements), false },
-		{ "price_ps", read_count, offsetof(struct ht_decided_cast, price), false },
+	static const struct ht_member members[] = {
+		{ "name", ht_read_str, offsetof(struct ht_decided_cast, name), true },
+		{ "source", ht_read_str, offsetof(struct ht_decided_cast, source), true },
+		{ "from", ht_read_dtype, offsetof(struct ht_decided_cast, from), true },
+		{ "to", ht_read_dtype, offsetof(struct ht_decided_cast, to), true },
+		{ "folded", ht_read_bool, offsetof(struct ht_decided_cast, constant), false },
+		{ "elements", ht_read_count, offsetof(struct ht_decided_cast, elements), false },
+		{ "price_ps", ht_read_count, offsetof(struct ht_decided_cast, price), false },
 		{ 0 },
 	};
 	struct ht_decided_cast c = { .elements = -1, .price = -1 };
 
-	HT_TRY(read_members(r, value, members, &c));
+	HT_TRY(ht_read_members(r, value, members, &c));
 	c.line = r->line;
 	r->d->cast = ht_grow(r->a, r->d->cast, r->d->casts, &r->d->cast_cap, sizeof c);
 	r->d->cast[r->d->casts++] = c;
 	return HT_OK;
 }
 
-static enum ht_status read_casts(struct reading *r, const cJSON *value, void *to)
+static enum ht_status read_casts(struct ht_reading *r, const cJSON *value, void *to)
 {
 	const cJSON *i;
 
 	(void)to;
-	HT_TRY(check_array(r, value));
+	HT_TRY(ht_read_array(r, value));
 	cJSON_ArrayForEach(i, value) HT_TRY(read_cast(r, i));
 	return HT_OK;
 }
@@ -338,18 +170,18 @@ struct painting {
 	const char *suffix;
 };
 
-static enum ht_status read_painting(struct reading *r, const cJSON *value, void *to)
+static enum ht_status read_painting(struct ht_reading *r, const cJSON *value, void *to)
 {
-	static const struct member members[] = {
-		{ "type", read_dtype, offsetof(struct painting, type), true },
-		{ "emulated", read_bool, offsetof(struct painting, emulated), true },
-		{ "suffix", read_text, offsetof(struct painting, suffix), true },
+	static const struct ht_member members[] = {
+		{ "type", ht_read_dtype, offsetof(struct painting, type), true },
+		{ "emulated", ht_read_bool, offsetof(struct painting, emulated), true },
+		{ "suffix", ht_read_text, offsetof(struct painting, suffix), true },
 		{ 0 },
 	};
 	struct painting p = { 0 };
 
 	(void)to;
-	HT_TRY(read_members(r, value, members, &p));
+	HT_TRY(ht_read_members(r, value, members, &p));
 	if (p.type != HT_F16 && p.type != HT_BF16)
 		return ht_json_error(&r->j, "a painting is in float16 or bfloat16");
 	r->d->painted = p.type;
@@ -358,38 +190,38 @@ static enum ht_status read_painting(struct reading *r, const cJSON *value, void 
 	return HT_OK;
 }
 
-static enum ht_status read_magnitude(struct reading *r, const cJSON *value, void *to)
+static enum ht_status read_magnitude(struct ht_reading *r, const cJSON *value, void *to)
 {
 	if (!cJSON_IsNumber(value) || !(value->valuedouble >= 0 && value->valuedouble <= FLT_MAX))
-		return wrong(r, value, "a number that is not negative");
+		return ht_read_wrong(r, value, "a number that is not negative");
 	*(float *)to = (float)value->valuedouble;
 	return HT_OK;
 }
 
-static enum ht_status read_clamp(struct reading *r, const cJSON *value, void *to)
+static enum ht_status read_clamp(struct ht_reading *r, const cJSON *value, void *to)
 {
-	static const struct member members[] = {
-		{ "type", read_dtype, offsetof(struct ht_clamp, type), true },
+	static const struct ht_member members[] = {
+		{ "type", ht_read_dtype, offsetof(struct ht_clamp, type), true },
 		{ "smallest", read_magnitude, offsetof(struct ht_clamp, smallest), true },
 		{ "largest", read_magnitude, offsetof(struct ht_clamp, largest), true },
 		{ 0 },
 	};
 
 	(void)to;
-	return read_members(r, value, members, &r->d->clamp);
+	return ht_read_members(r, value, members, &r->d->clamp);
 }
 
 /* [name, "on" or "off", note] */
 static enum ht_status read_fusion(
-	struct reading *r, const cJSON *value, struct ht_reported_fusion *out)
+	struct ht_reading *r, const cJSON *value, struct ht_reported_fusion *out)
 {
 	struct ht_str text[3] = { 0 };
 	size_t n = 0;
 	const cJSON *i;
 
-	if (!cJSON_IsArray(value) || items(value) != 3)
+	if (!cJSON_IsArray(value) || ht_read_items(value) != 3)
 		return ht_json_error(&r->j, "a fusion is [NAME, \"on\" or \"off\", NOTE]");
-	cJSON_ArrayForEach(i, value) HT_TRY(read_str(r, i, &text[n++]));
+	cJSON_ArrayForEach(i, value) HT_TRY(ht_read_str(r, i, &text[n++]));
 	out->name = text[0];
 	out->on = ht_str_is(text[1], "on");
 	out->note = text[2];
@@ -399,28 +231,29 @@ static enum ht_status read_fusion(
 	return HT_OK;
 }
 
-static enum ht_status read_fusions(struct reading *r, const cJSON *value, void *to)
+static enum ht_status read_fusions(struct ht_reading *r, const cJSON *value, void *to)
 {
 	const cJSON *i;
 
 	(void)to;
-	HT_TRY(check_array(r, value));
-	r->r->fusion = HT_NEW_ARRAY(r->a, struct ht_reported_fusion, items(value));
+	HT_TRY(ht_read_array(r, value));
+	r->r->fusion = HT_NEW_ARRAY(r->a, struct ht_reported_fusion, ht_read_items(value));
 	cJSON_ArrayForEach(i, value) HT_TRY(read_fusion(r, i, &r->r->fusion[r->r->fusions++]));
 	return HT_OK;
 }
 
 /* [node, mode, what asked for it, how the kernel differs] */
-static enum ht_status read_mode(struct reading *r, const cJSON *value, struct ht_decided_impl *out)
+static enum ht_status read_mode(
+	struct ht_reading *r, const cJSON *value, struct ht_decided_impl *out)
 {
 	struct ht_str text[4] = { 0 };
 	size_t n = 0;
 	const cJSON *i;
 
-	if (!cJSON_IsArray(value) || items(value) != 4)
+	if (!cJSON_IsArray(value) || ht_read_items(value) != 4)
 		return ht_json_error(&r->j,
 			"an implementation mode is [NODE, MODE, WHERE, KERNEL], four strings");
-	cJSON_ArrayForEach(i, value) HT_TRY(read_str(r, i, &text[n++]));
+	cJSON_ArrayForEach(i, value) HT_TRY(ht_read_str(r, i, &text[n++]));
 	out->node = text[0];
 	out->mode = ht_impl_named(text[1]);
 	out->where = text[2];
@@ -430,23 +263,51 @@ static enum ht_status read_mode(struct reading *r, const cJSON *value, struct ht
 	return HT_OK;
 }
 
-static enum ht_status read_modes(struct reading *r, const cJSON *value, void *to)
+static enum ht_status read_modes(struct ht_reading *r, const cJSON *value, void *to)
 {
 	const cJSON *i;
 
 	(void)to;
-	HT_TRY(check_array(r, value));
-	r->d->impl = HT_NEW_ARRAY(r->a, struct ht_decided_impl, items(value));
+	HT_TRY(ht_read_array(r, value));
+	r->d->impl = HT_NEW_ARRAY(r->a, struct ht_decided_impl, ht_read_items(value));
 	cJSON_ArrayForEach(i, value) HT_TRY(read_mode(r, i, &r->d->impl[r->d->impls++]));
 	return HT_OK;
 }
 
-static enum ht_status read_schema(struct reading *r, const cJSON *value, void *to)
+/* [name, why] */
+static enum ht_status read_off(struct ht_reading *r, const cJSON *value)
+{
+	struct ht_str text[2] = { 0 };
+	enum ht_fusion_id id;
+	size_t n = 0;
+	const cJSON *i;
+
+	if (!cJSON_IsArray(value) || ht_read_items(value) != 2)
+		return ht_json_error(&r->j, "a fusion that is off is [NAME, WHY]");
+	cJSON_ArrayForEach(i, value) HT_TRY(ht_read_str(r, i, &text[n++]));
+	id = ht_fusion_named(text[0]);
+	if (id == HT_FUSION_END)
+		return ht_json_error(&r->j, "there is no fusion '%.*s'", HT_STR_ARG(text[0]));
+	r->r->off[id] = text[1].p;
+	return HT_OK;
+}
+
+static enum ht_status read_offs(struct ht_reading *r, const cJSON *value, void *to)
+{
+	const cJSON *i;
+
+	(void)to;
+	HT_TRY(ht_read_array(r, value));
+	cJSON_ArrayForEach(i, value) HT_TRY(read_off(r, i));
+	return HT_OK;
+}
+
+static enum ht_status read_schema(struct ht_reading *r, const cJSON *value, void *to)
 {
 	struct ht_str s;
 
 	(void)to;
-	HT_TRY(read_str(r, value, &s));
+	HT_TRY(ht_read_str(r, value, &s));
 	if (!ht_str_is(s, "halftone.decisions/1"))
 		return ht_json_error(&r->j,
 			"the schema is '%.*s'; it has to be halftone.decisions/1, which halftone "
@@ -457,29 +318,31 @@ static enum ht_status read_schema(struct reading *r, const cJSON *value, void *t
 
 enum ht_status ht_report_parse(struct ht_parse *p, struct ht_str text, struct ht_report_data *out)
 {
-	static const struct member members[] = {
+	static const struct ht_member members[] = {
 		{ "schema", read_schema, 0, true },
-		{ "model", read_str, offsetof(struct ht_report_data, model), false },
-		{ "policy", read_str, offsetof(struct ht_report_data, policy), true },
-		{ "profile", read_str, offsetof(struct ht_report_data, profile), false },
-		{ "target", read_str, offsetof(struct ht_report_data, target), false },
-		{ "graph_nodes", read_count, offsetof(struct ht_report_data, graph_nodes), true },
-		{ "price_ps", read_count, offsetof(struct ht_report_data, price), false },
+		{ "model", ht_read_str, offsetof(struct ht_report_data, model), false },
+		{ "policy", ht_read_str, offsetof(struct ht_report_data, policy), true },
+		{ "profile", ht_read_str, offsetof(struct ht_report_data, profile), false },
+		{ "target", ht_read_str, offsetof(struct ht_report_data, target), false },
+		{ "graph_nodes", ht_read_count, offsetof(struct ht_report_data, graph_nodes),
+			true },
+		{ "price_ps", ht_read_count, offsetof(struct ht_report_data, price), false },
 		{ "painting", read_painting, 0, false },
 		{ "constants", read_clamp, 0, false },
 		{ "nodes", read_nodes, 0, true },
 		{ "casts", read_casts, 0, false },
 		{ "fusions", read_fusions, 0, false },
+		{ "fusions_off", read_offs, 0, false },
 		{ "implementation", read_modes, 0, false },
 		{ 0 },
 	};
-	struct reading r = { .a = p->arena, .r = out, .d = &out->decisions };
+	struct ht_reading r = { .a = p->arena, .r = out, .d = &out->decisions };
 
 	*out = (struct ht_report_data){ .path = p->path, .price = -1 };
 	out->decisions.arena = p->arena;
 	ht_map_init(&out->nodes, p->arena);
 	HT_TRY(ht_json_parse(p, text, false, &r.j));
-	return read_members(&r, r.j.root, members, out);
+	return ht_read_members(&r, r.j.root, members, out);
 }
 
 enum ht_status ht_report_load(struct ht_parse *p, const struct ht_report_data **out)
