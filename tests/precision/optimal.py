@@ -24,7 +24,8 @@ def check(path):
     assert text == explain(path), 'two runs differ'
     assert c['last_iterate']['cost_ps'] == c['last_iterate']['bound_ps'], c['last_iterate']
     names = [a['name'] for a in c['alternatives']]
-    assert 'float32' in names and 'iterate 1' in names and 'allow_mix_precision_bf16' in names, names
+    for name in 'float32', 'iterate 1', 'allow_mix_precision_bf16', 'grappler-bf16', 'pytorch-autocast-bf16':
+        assert name in names, (name, names)
     for a in c['alternatives']:
         assert 'refused' in a or c['price_ps'] <= a['price_ps'], (c['winner'], c['price_ps'], a)
     assert c['free_nodes'] > 0

@@ -1,6 +1,6 @@
 /* The optimal policy: never dearer than float32 or a painting, whatever the graph; the same for every
  * order and naming of nodes; and nothing low that must not be. */
-#include "tests/unit/precision.h"
+#include "tests/unit/optimal.h"
 #include "tests/unit/random.h"
 #include "tests/unit/unit.h"
 
@@ -9,86 +9,6 @@
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
-
-static struct ht_node *input(struct bench *b, const char *name, int32_t rank, const int64_t *dim)
-{
-	struct ht_node *n =
-		ht_node_new(b->g, HT_STR("Placeholder"), ht_str_copy(&b->arena, ht_str(name)));
-	struct ht_attr_value *v = ht_attr_set(n, "shape");
-
-	v->kind = HT_ATTR_SHAPE;
-	v->shape.shape = ht_shape_make(&b->arena, rank, dim);
-	ht_attr_set_type(n, "dtype", HT_F32);
-	ht_node_set_outs(n, 1);
-	return n;
-}
-
-/* All elements are `x`. */
-static struct ht_node *constant(
-	struct bench *b, const char *name, float x, int32_t rank, const int64_t *dim)
-{
-	struct ht_shape s = ht_shape_make(&b->arena, rank, dim);
-	size_t n = (size_t)ht_shape_count(s);
-	struct ht_blob *blob = ht_blob_new(n * sizeof x);
-
-	for (size_t i = 0; i < n; i++)
-		memcpy((char *)(uintptr_t)blob->p + i * sizeof x, &x, sizeof x);
-	return ht_const_new(b->g, ht_str_copy(&b->arena, ht_str(name)), HT_F32, s, blob);
-}
-
-static struct ht_node *op(
-	struct bench *b, const char *type, const char *name, struct ht_node *x, struct ht_node *y)
-{
-	struct ht_node *n = ht_node_new(b->g, ht_str(type), ht_str_copy(&b->arena, ht_str(name)));
-	struct ht_value in[] = { ht_out(x, 0), { 0 } };
-
-	if (y)
-		in[1] = ht_out(y, 0);
-	ht_node_set_ins(n, in, y ? 2 : 1);
-	ht_attr_set_type(n, "T", HT_F32);
-	ht_node_set_outs(n, 1);
-	return n;
-}
-
-static void output(struct bench *b, struct ht_node *n)
-{
-	struct ht_port *p = HT_NEW(&b->arena, struct ht_port);
-
-	p->name = n->name;
-	p->value = ht_out(n, 0);
-	p->next = b->entry.outputs;
-	b->entry.outputs = p;
-}
-
-static void decide(struct bench *b, const char *policy, const char *target)
-{
-	struct ht_policy p;
-	struct ht_pass_context c = { .scratch = &b->scratch,
-		.diags = &b->diags,
-		.policy = &p,
-		.entry = &b->entry,
-		.decisions = &b->decisions,
-		.target = ht_target_named(target),
-		.verify = true };
-
-	assert_int_equal(ht_infer_types(b->g, &b->diags), HT_OK);
-	assert_int_equal(ht_policy_init(&p, policy, &b->diags), HT_OK);
-	assert_int_equal(ht_run_passes(b->g, "precision", NULL, &c), HT_OK);
-	/* What was written into the graph is what inference makes of it. */
-	for (struct ht_node *n = b->g->first; n; n = n->next)
-		for (int32_t i = 0; i < n->outs; i++)
-			n->out[i].dtype |= HT_REF;
-	assert_int_equal(ht_infer_types(b->g, &b->diags), HT_OK);
-	assert_int_equal(ht_verify(b->g, &b->diags), HT_OK);
-}
-
-static enum ht_dtype attr(struct ht_node *n)
-{
-	return ht_attr_type(n, "T", HT_INVALID);
-}
-
-static const int64_t square[] = { 256, 256 };
-#define BF16_TARGET "x86-64-v4+bf16"
 
 /* ---- single cases ---- */
 

@@ -6,10 +6,11 @@
  * out, fused and priced as a whole; the cheapest that safety allows wins. */
 #include "passes/precision/optimal/optimal.h"
 #include "passes/precision/optimal/walk.h"
+#include "passes/precision/presets/preset.h"
 
 #include <string.h>
 
-enum { MAX_ITERATES = 3 };
+enum { MAX_ITERATES = 3, MOST_FOR_PRESETS = 50000 };
 
 struct optimal {
 	struct ht_precision *p;
@@ -78,12 +79,16 @@ static void write_out(struct optimal *o)
 	ht_trial_make(o->p, o->taken, &o->pricing, &o->trial);
 }
 
-/* The paintings that a program could be compiled with; synonyms and emulation are not. */
-static bool is_painting(const struct ht_policy_kind *k)
+/* The paintings that a program could be compiled with; synonyms and emulation are not.  Those of other
+ * systems are looked at where that takes no time that matters. */
+static bool is_painting(const struct optimal *o, const struct ht_policy_kind *k)
 {
-	return !k->same_as &&
-	       (!strncmp(k->name, "allow_mix_precision_", 20) ||
-		       !strcmp(k->name, "grappler-fp16") || !strcmp(k->name, "grappler-bf16"));
+	if (k->same_as)
+		return false;
+	if (k->decide == ht_preset_decide)
+		return o->p->graph->nodes <= MOST_FOR_PRESETS;
+	return !strncmp(k->name, "allow_mix_precision_", 20) || !strcmp(k->name, "grappler-fp16") ||
+	       !strcmp(k->name, "grappler-bf16");
 }
 
 /* What another policy decides, on units of its own. */
@@ -371,9 +376,9 @@ void ht_optimal_decide(struct ht_precision *p)
 	iterate(&o);
 	ht_trial_free(&o.trial);
 	for (const struct ht_policy_kind *k = ht_policy_kinds; k->name; k++)
-		if (is_painting(k) && k->paint)
+		if (is_painting(&o, k) && k->paint)
 			paint(&o, k);
-		else if (is_painting(k))
+		else if (is_painting(&o, k))
 			decide(&o, k);
 	certify(&o);
 	p->status = keep_budget(&o);
