@@ -277,7 +277,7 @@ HT_API size_t ht_context_steps(const struct ht_context *c, struct ht_step_time *
 
 /* ---- looking inside ---- */
 
-/* What a policy decides: types, casts, and why. */
+/* What a policy decides: types, casts, and why.  Belongs to one thread at a time. */
 struct ht_report;
 /* Decides; model and policy (NULL: keep every type) have to outlive the report. */
 HT_API enum ht_status ht_report_new(const struct ht_model *m, const struct ht_policy *policy,

@@ -152,7 +152,10 @@ static const char *against(struct ht_precision *p, const struct ht_node *n, cons
 	if (p->denied && p->denied[n->id] & label_bit(t))
 		return p->denied_why[n->id];
 	if (p->denied)
-		return is_low(u->to) ? c->rule : "float32 is cheapest";
+		return u->to == HT_F16                   ? "float16 is cheapest"
+		       : u->to == HT_BF16                ? "bfloat16 is cheapest"
+		       : c->rule == p->denied_why[n->id] ? "float32 is cheapest"
+							 : c->rule;
 	if (low != HT_INVALID && is_low(t) && low != t && u->from != t &&
 		c->class != HT_CLASS_BLACK)
 		return "the policy does not give this dtype";

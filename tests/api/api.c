@@ -360,6 +360,44 @@ static enum ht_status explain(
 	return st;
 }
 
+static void reports(const char *path)
+{
+	struct ht_diags *d = ht_diags_new();
+	struct ht_report *keep, *low, *none;
+	struct ht_bytes b;
+	struct ht_model *m;
+	struct ht_policy *p;
+
+	CHECK(ht_model_load(path, NULL, d, &m) == HT_OK);
+	CHECK(ht_policy_new("force_fp16", d, &p) == HT_OK);
+	CHECK(ht_report_new(m, NULL, d, &keep) == HT_OK);
+	CHECK(ht_report_new(m, p, d, &low) == HT_OK);
+	CHECK(ht_report_print(low, HT_FORMAT_TEXT, "y", d, &b) == HT_OK);
+	CHECK(b.p && strstr(b.p, "float16"));
+	ht_bytes_free(&b);
+	CHECK(ht_report_print(low, HT_FORMAT_TEXT, "nobody", d, &b) == HT_E_USAGE);
+	CHECK(ht_report_why_not(keep, HT_F16, NULL, HT_FORMAT_JSON, d, &b) == HT_OK);
+	CHECK(b.p && strstr(b.p, "halftone.why_not/1"));
+	ht_bytes_free(&b);
+	CHECK(ht_report_why_not(keep, HT_I32, NULL, HT_FORMAT_TEXT, d, &b) == HT_E_USAGE);
+	CHECK(ht_report_diff(keep, low, HT_FORMAT_TEXT, d, &b) == HT_OK);
+	CHECK(b.p && strstr(b.p, "2 units differ"));
+	ht_bytes_free(&b);
+	CHECK(ht_report_diff(keep, low, HT_FORMAT_DOT, d, &b) == HT_E_USAGE);
+	CHECK(ht_report_check(keep, low, "cost+100000%", d) == HT_OK);
+	CHECK(ht_report_check(keep, low, "new-cast,lower-precision", d) == HT_E_VERDICT);
+	CHECK(ht_report_check(low, keep, "new-cast,lower-precision", d) == HT_OK);
+	CHECK(ht_report_check(low, keep, "more", d) == HT_E_USAGE);
+	CHECK(ht_report_read(path, d, &none) == HT_E_INPUT && !none);
+	CHECK(ht_report_read("absent.json", d, &none) == HT_E_ENVIRONMENT && !none);
+	ht_report_free(NULL);
+	ht_report_free(low);
+	ht_report_free(keep);
+	ht_policy_free(p);
+	ht_model_free(m);
+	ht_diags_free(d);
+}
+
 /* Budgets by the interface: samples are copied; what does not fit an input shows when it is run. */
 static void budgets(const char *path)
 {
@@ -411,6 +449,7 @@ int main(int argc, char **argv)
 	options();
 	configurations();
 	runs(argv[1]);
+	reports(argv[1]);
 	budgets(argv[1]);
 	if (failures)
 		fprintf(stderr, "%d claims do not hold\n", failures);
