@@ -144,6 +144,39 @@ static int32_t ports(const struct ht_port *p)
 	return n;
 }
 
+static bool is_item(const struct ht_node *n, const char *attr, int32_t i, enum ht_dtype t)
+{
+	const struct ht_attr_value *v = &ht_attr_find(n, attr)->value;
+
+	return v->list.item[i].kind == HT_ATTR_TYPE && v->list.item[i].type == t;
+}
+
+static enum ht_dtype type_in_graph(struct ht_value v)
+{
+	return v.port.n || v.index < 0 || v.index >= v.node->outs ? HT_INVALID
+								  : ht_type_of(v)->dtype;
+}
+
+/* Whether the function takes and gives what the call's lists say; a graph may contradict itself. */
+static bool fits(const struct call *call, const struct ht_function *f, bool gives)
+{
+	int32_t i = 0;
+
+	for (const struct ht_port *p = f->args; p; p = p->next, i++)
+		if (p->value.node->op != HT_OP__Arg || p->value.node->outs != 1 ||
+			!is_item(call->n, call->lists->in, i,
+				ht_attr_type(p->value.node, "T", HT_INVALID)))
+			return false;
+	i = 0;
+	for (const struct ht_port *p = f->rets; p; p = p->next, i++)
+		if (p->value.port.n || p->value.index < 0 ||
+			p->value.index >= p->value.node->outs ||
+			(gives && !is_item(call->n, call->lists->out, i,
+					  ht_type_of(p->value)->dtype)))
+			return false;
+	return true;
+}
+
 /* Every body has to be this call's alone, and to take and give as many as the call does. */
 static bool add_body(struct call *call, const struct ht_func_ref *ref, bool gives)
 {
@@ -153,12 +186,8 @@ static bool add_body(struct call *call, const struct ht_func_ref *ref, bool give
 	if (!l || l->callers != 1 || call->bodies == MAX_BODIES || ports(f->args) != call->args ||
 		(gives && ports(f->rets) != call->results))
 		return false;
-	for (const struct ht_port *p = f->args; p; p = p->next)
-		if (p->value.node->op != HT_OP__Arg || p->value.node->outs != 1)
-			return false;
-	for (const struct ht_port *p = f->rets; p; p = p->next)
-		if (p->value.port.n || p->value.index < 0 || p->value.index >= p->value.node->outs)
-			return false;
+	if (!fits(call, f, gives))
+		return false;
 	call->body[call->bodies] = f;
 	call->gives[call->bodies++] = gives;
 	return true;
@@ -191,12 +220,6 @@ static enum ht_dtype carried(enum ht_dtype was, enum ht_dtype decided)
 static struct ht_unit *unit_of_argument(struct ht_precision *p, const struct ht_port *arg)
 {
 	return ht_unit_of(p, arg->value.node, 0);
-}
-
-static enum ht_dtype type_in_graph(struct ht_value v)
-{
-	return v.port.n || v.index < 0 || v.index >= v.node->outs ? HT_INVALID
-								  : ht_type_of(v)->dtype;
 }
 
 /* What arrives: in the types that the bodies state, unless it was decided otherwise. */
@@ -307,6 +330,9 @@ static bool open_call(struct call *call, struct ht_precision *p, const struct ht
 		return false;
 	call->args = n->ins - call->lists->first;
 	call->results = n->outs;
+	for (int32_t i = 0; i < call->args; i++)
+		if (!is_item(n, call->lists->in, i, type_in_graph(n->in[call->lists->first + i])))
+			return false;
 	return find_bodies(call);
 }
 

@@ -3,163 +3,8 @@
  * node is judged.  A match that would leave nothing changes nothing.
  *
  * Not here, because nothing calls for it: formats. */
+#include "passes/precision/ascend/judge.h"
 #include "passes/precision/calls.h"
-
-struct judge {
-	struct ht_precision *p;
-	struct ht_node *n;
-	struct ht_choice *c;
-	enum ht_mode mode;
-	enum ht_dtype low;      /* of the mixed modes and of ALLOW_ */
-	bool keeps;             /* stated for the node: its dtypes stay where a kernel has them */
-	struct ht_tensor_of at; /* the tensor in question */
-	bool matched;           /* some tensor has narrowed the columns */
-	bool reduced;           /* under ALLOW_FP16 a float32 tensor had to go low */
-};
-typedef void strategy(struct judge *j, enum ht_dtype d);
-
-/* ---- matchers: each narrows the columns, or changes nothing and says no ---- */
-
-static bool is_low(enum ht_dtype t)
-{
-	return t == HT_F16 || t == HT_BF16;
-}
-
-static bool narrow(struct judge *j, enum ht_dtype t)
-{
-	bool found = ht_narrow_columns(j->c, j->at, t);
-
-	j->matched |= found;
-	return found;
-}
-
-/* The target, else the nearest wider float: f32 for both low types, nothing for f32.  Integers only
- * exactly. */
-static bool rise(struct judge *j, enum ht_dtype t)
-{
-	return narrow(j, t) || (is_low(t) && narrow(j, HT_F32));
-}
-
-/* The low type that the mode never puts in another's place: `d` is the tensor's own dtype. */
-static bool is_forbidden(const struct judge *j, enum ht_dtype t, enum ht_dtype d)
-{
-	if (j->keeps)
-		return false;
-	switch (j->mode) {
-	case HT_MODE_FORCE_FP16:
-	case HT_MODE_FORCE_FP32:
-	case HT_MODE_CUBE:
-		return t == HT_BF16;
-	case HT_MODE_ALLOW_FP16:
-	case HT_MODE_MIX_FP16:
-		return t == HT_BF16 && d != HT_BF16;
-	case HT_MODE_ALLOW_BF16:
-	case HT_MODE_MIX_BF16:
-		return t == HT_F16 && d != HT_F16;
-	case HT_MODE_KEEP:
-		break;
-	}
-	return false;
-}
-
-static bool reduce(struct judge *j, enum ht_dtype t, enum ht_dtype d)
-{
-	if (t == HT_F32 && !is_forbidden(j, HT_BF16, d) && narrow(j, HT_BF16))
-		return true;
-	return (t == HT_F32 || t == HT_BF16) && !is_forbidden(j, HT_F16, d) && narrow(j, HT_F16);
-}
-
-/* ---- strategies: one tensor, of original dtype `d` ---- */
-
-static void keep(struct judge *j, enum ht_dtype d)
-{
-	rise(j, d);
-}
-
-/* The vendor's code first tries float16 for matrix products and convolutions; by the manual
- * float32 stays wherever a float32 kernel is. */
-static void allow_fp16(struct judge *j, enum ht_dtype d)
-{
-	bool prefers_fp16 = d == HT_F32 && j->c->offer->cube && !j->keeps && !j->p->profile->manual;
-	enum ht_dtype target = prefers_fp16 ? HT_F16 : d;
-
-	if (!rise(j, target) && reduce(j, target, d) && target == HT_F32)
-		j->reduced = true;
-}
-
-static void allow_bf16(struct judge *j, enum ht_dtype d)
-{
-	if (!rise(j, d))
-		reduce(j, d, d);
-}
-
-static void force_fp16(struct judge *j, enum ht_dtype d)
-{
-	rise(j, ht_is_policy_float(d) ? HT_F16 : d);
-}
-
-/* Once an operand had to go low, the rest of the node does. */
-static void allow_fp16_marked(struct judge *j, enum ht_dtype d)
-{
-	if (j->reduced && !j->keeps)
-		force_fp16(j, d);
-	else
-		allow_fp16(j, d);
-}
-
-static bool has_cube_column(const struct judge *j)
-{
-	for (int i = 0; i < j->c->columns; i++)
-		if ((j->c->left >> i & 1) && j->c->column[i].arg[0] == HT_F16 &&
-			j->c->column[i].result[0] == HT_F32)
-			return true;
-	return false;
-}
-
-static void force_fp32(struct judge *j, enum ht_dtype d)
-{
-	bool cube = j->c->offer->cube && (j->mode == HT_MODE_CUBE || !j->p->profile->manual);
-	enum ht_dtype target = is_low(d) ? HT_F32 : d;
-
-	if (cube && ht_is_policy_float(d) && !j->at.result &&
-		(j->at.formal == 0 || j->p->profile->manual) && has_cube_column(j))
-		target = HT_F16;
-	if (!rise(j, target))
-		reduce(j, target, d);
-}
-
-/* Goes low where a kernel can; a tensor of the other low type keeps it. */
-static void mix(struct judge *j, enum ht_dtype d)
-{
-	if (!ht_is_policy_float(d) || (is_low(d) && d != j->low))
-		rise(j, d);
-	else
-		narrow(j, j->low);
-}
-
-/* ---- gray ---- */
-
-/* The dtype an operand arrives in.  A cast from the low type up is looked through: the cast one
- * would only be cast back. */
-static enum ht_dtype arriving(struct judge *j, struct ht_value v)
-{
-	enum ht_dtype to = ht_decided_dtype(j->p, v), from;
-
-	if (v.node->op != HT_OP_Cast || j->p->choice[v.node->id].class == HT_CLASS_BLACK)
-		return to;
-	from = ht_decided_dtype(j->p, v.node->in[0]);
-	return from == j->low && ht_is_policy_float(to) ? from : to;
-}
-
-static void follow(struct judge *j, struct ht_value v, enum ht_dtype d)
-{
-	enum ht_dtype f = arriving(j, v);
-
-	if (!j->c->followed && ht_is_policy_float(d))
-		j->c->followed = v.node;
-	if (!rise(j, f))
-		reduce(j, f, d);
-}
 
 /* ---- one node ---- */
 
@@ -194,7 +39,7 @@ static void judge_tensors(struct judge *j, strategy *apply, bool gray)
 				!is_tensor(j, false, i, &d))
 				continue;
 			if (gray)
-				follow(j, j->n->in[i], d);
+				ht_strategy_follow(j, j->n->in[i], d);
 			else
 				apply(j, d);
 		}
@@ -229,11 +74,11 @@ static void promote(struct judge *j)
 	for (int32_t i = 0; i < j->n->ins && i < 32; i++) {
 		if (!(j->c->offer->promotes >> i & 1) || !is_tensor(j, false, i, &d))
 			continue;
-		found |= narrow(j, t);
+		found |= ht_judge_narrow(j, t);
 		for (size_t k = 0; !found && k < HT_COUNT(wider); k++)
 			found |= ht_is_float(t) &&
 				 ht_dtype_info(wider[k])->bytes > ht_dtype_info(t)->bytes &&
-				 narrow(j, wider[k]);
+				 ht_judge_narrow(j, wider[k]);
 	}
 	if (found)
 		j->c->rule = "its operands are promoted to one dtype";
@@ -270,9 +115,9 @@ static bool is_served(const struct judge *j, struct ht_tensor_of at, enum ht_dty
 {
 	for (int i = 0; i < j->c->columns; i++) {
 		enum ht_dtype t = ht_column_dtype(&j->c->column[i], at);
-		if (t == d || (is_low(d) && t == HT_F32))
+		if (t == d || (ht_is_low(d) && t == HT_F32))
 			return true;
-		if (ht_is_policy_float(d) && is_low(t) && d != HT_F16 && may_reduce(j, d, t))
+		if (ht_is_policy_float(d) && ht_is_low(t) && d != HT_F16 && may_reduce(j, d, t))
 			return true;
 	}
 	return false;
@@ -311,8 +156,9 @@ static bool is_complex(struct judge *j)
 
 static strategy *allow_of(const struct judge *j)
 {
-	return j->mode == HT_MODE_ALLOW_BF16 || j->mode == HT_MODE_MIX_BF16 ? allow_bf16
-									    : allow_fp16;
+	return j->mode == HT_MODE_ALLOW_BF16 || j->mode == HT_MODE_MIX_BF16
+		       ? ht_strategy_allow_bf16
+		       : ht_strategy_allow_fp16;
 }
 
 /* An op without a kernel follows its producer in every mode but force_fp16, as under
@@ -338,10 +184,10 @@ static void judge_mixed(struct judge *j)
 		judge_tensors(j, allow_of(j), true);
 	} else if (j->c->class == HT_CLASS_WHITE) {
 		j->c->rule = "white: goes low where a kernel can";
-		judge_tensors(j, mix, false);
+		judge_tensors(j, ht_strategy_mix, false);
 	} else {
 		j->c->rule = "black: keeps its dtype";
-		judge_tensors(j, keep, false);
+		judge_tensors(j, ht_strategy_keep, false);
 	}
 }
 
@@ -351,12 +197,14 @@ static void judge_by_mode(struct judge *j)
 		strategy *apply;
 		const char *rule;
 	} of[] = {
-		[HT_MODE_KEEP] = { keep, "must_keep_origin_dtype" },
-		[HT_MODE_FORCE_FP16] = { force_fp16, "force_fp16" },
-		[HT_MODE_FORCE_FP32] = { force_fp32, "force_fp32" },
-		[HT_MODE_CUBE] = { force_fp32, "cube_fp16in_fp32out" },
-		[HT_MODE_ALLOW_FP16] = { allow_fp16_marked, "keeps float32 where a kernel has it" },
-		[HT_MODE_ALLOW_BF16] = { allow_bf16, "keeps float32 where a kernel has it" },
+		[HT_MODE_KEEP] = { ht_strategy_keep, "must_keep_origin_dtype" },
+		[HT_MODE_FORCE_FP16] = { ht_strategy_force_fp16, "force_fp16" },
+		[HT_MODE_FORCE_FP32] = { ht_strategy_force_fp32, "force_fp32" },
+		[HT_MODE_CUBE] = { ht_strategy_force_fp32, "cube_fp16in_fp32out" },
+		[HT_MODE_ALLOW_FP16] = { ht_strategy_allow_fp16_marked,
+			"keeps float32 where a kernel has it" },
+		[HT_MODE_ALLOW_BF16] = { ht_strategy_allow_bf16,
+			"keeps float32 where a kernel has it" },
 	};
 
 	j->c->rule = of[j->mode].rule;
@@ -390,7 +238,7 @@ static void judge(struct judge *j)
 	if (j->keeps || j->n->op == HT_OP_Cast || is_complex(j)) {
 		j->c->rule = j->n->op == HT_OP_Cast ? "a cast of the graph" : "keeps its dtype";
 		j->keeps = true;
-		judge_tensors(j, allow_fp16, false);
+		judge_tensors(j, ht_strategy_allow_fp16, false);
 	} else if (is_still(j)) {
 		judge_still(j);
 	} else if (j->mode == HT_MODE_MIX_FP16 || j->mode == HT_MODE_MIX_BF16) {
@@ -401,7 +249,7 @@ static void judge(struct judge *j)
 	if (!j->matched)
 		promote(j);
 	if (!j->matched)
-		judge_tensors(j, keep, false);
+		judge_tensors(j, ht_strategy_keep, false);
 	name_rule(j, custom, keeps);
 	ht_settle(j->p, j->n);
 }

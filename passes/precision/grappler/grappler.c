@@ -9,7 +9,6 @@
 #include "passes/precision/precision.h"
 #include "passes/rewrite.h"
 
-#include <ctype.h>
 #include <string.h>
 
 static const struct {
@@ -22,118 +21,11 @@ static const struct {
 	[HT_GRAPPLER_FP16_CPU] = { HT_F16, HT_TF_CPU, true },
 };
 
-/* ---- which nodes the pass may change ---- */
-
-static bool is_node(const struct ht_node *n, const char *type)
-{
-	return ht_str_is(n->type, type);
-}
-
-static bool has_prefix(struct ht_str s, const char *lower)
-{
-	size_t n = strlen(lower);
-
-	if (s.n < n)
-		return false;
-	for (size_t i = 0; i < n; i++)
-		if (tolower((unsigned char)s.p[i]) != lower[i])
-			return false;
-	return true;
-}
-
-/* The part of "/job:a/device:GPU:0", or of "/gpu:0", that names the device; empty: none with a
- * number. */
-static struct ht_str device_of(struct ht_str name)
-{
-	struct ht_str part = { 0 };
-
-	while (name.n) {
-		size_t n = 1;
-		while (n < name.n && name.p[n] != '/')
-			n++;
-		part = (struct ht_str){ name.p + 1, n - 1 };
-		name = (struct ht_str){ name.p + n, name.n - n };
-		if (has_prefix(part, "device:"))
-			return (struct ht_str){ part.p + 7, part.n - 7 };
-		if (has_prefix(part, "gpu:") || has_prefix(part, "cpu:"))
-			return part;
-	}
-	return (struct ht_str){ 0 };
-}
-
-/* A node without a device counts as being where the mode wants it. */
-bool ht_painter_has_device(const struct ht_painter *p, const struct ht_node *n)
-{
-	struct ht_str device;
-
-	if (!n->device.n)
-		return true;
-	device = device_of(n->device);
-	return has_prefix(device, p->device == HT_TF_GPU ? "gpu:" : "cpu:") &&
-	       isdigit((unsigned char)device.p[device.n - 1]);
-}
-
-static void preserve_ports(struct ht_painter *p, const struct ht_port *port)
-{
-	for (; port; port = port->next)
-		p->processed[port->value.node->id] = false;
-}
-
-/* What is fed or fetched keeps its types; in bodies of functions what has state, and what the
- * caller waits for. */
-static void find_processed(struct ht_painter *p, const struct ht_graph *g, const struct ht_entry *e)
-{
-	for (const struct ht_node *n = g->first; n; n = n->next)
-		p->processed[n->id] = ht_painter_has_device(p, n) && n->op != HT_OP_Placeholder &&
-				      n->op != HT_OP_PlaceholderV2;
-	if (g->function) {
-		preserve_ports(p, g->function->control_rets);
-	} else if (e) {
-		preserve_ports(p, e->inputs);
-		preserve_ports(p, e->outputs);
-		preserve_ports(p, e->targets);
-	}
-}
-
-/* Nor may what TensorFlow does not know change, nor the types that a function's signature has too. */
-static void exclude_by_op(struct ht_painter *p)
-{
-	const struct ht_graph *g = p->graph.graph;
-
-	for (const struct ht_node *n = g->first; n; n = n->next) {
-		const struct ht_tf_op *op = p->graph.op[n->id];
-		if (!op || (op->functions && !p->emulate) || (g->function && op->stateful))
-			p->processed[n->id] = false;
-	}
-}
-
-/* The first version of batch norm has no attribute for the type of its statistics. */
-static void rename_batch_norms(struct ht_painter *p, struct ht_graph *g)
-{
-	for (struct ht_node *n = g->first; n; n = n->next) {
-		if (!p->processed[n->id])
-			continue;
-		if (is_node(n, "FusedBatchNorm"))
-			ht_node_set_type(n, HT_STR("FusedBatchNormV2"));
-		else if (is_node(n, "FusedBatchNormGrad"))
-			ht_node_set_type(n, HT_STR("FusedBatchNormGradV2"));
-		else
-			continue;
-		p->renamed[n->id] = true;
-		ht_attr_set_type(n, "U", HT_F32);
-	}
-}
-
 /* ---- questions about vertices ---- */
 
 static bool is_processed(const struct ht_painter *p, uint32_t v)
 {
 	return p->processed[p->graph.vertex[v].node->id];
-}
-
-static bool is_f32(const struct ht_painter *p, uint32_t v)
-{
-	return p->graph.vertex[v].dtype == HT_F32;
 }
 
 static bool supports(struct ht_painter *p, uint32_t v)
@@ -155,7 +47,8 @@ static bool reads_variable(const struct ht_node *n)
 	while (n->op == HT_OP_Enter && n->ins)
 		n = n->in[0].node;
 	return n->op == HT_OP_Identity && n->ins &&
-	       (is_node(n->in[0].node, "Variable") || is_node(n->in[0].node, "VariableV2"));
+	       (ht_str_is(n->in[0].node->type, "Variable") ||
+		       ht_str_is(n->in[0].node->type, "VariableV2"));
 }
 
 /* ---- floods ---- */
@@ -230,18 +123,6 @@ static void flood(struct ht_painter *p, uint16_t mark, unsigned directions, ente
 
 /* ---- the steps ---- */
 
-static void allow(struct ht_painter *p, uint32_t v, const char *rule)
-{
-	if (!(p->mark[v] & HT_MARK_ALLOW))
-		p->rule[v] = rule;
-	p->mark[v] |= HT_MARK_ALLOW;
-}
-
-static bool is_allowed(const struct ht_painter *p, uint32_t v)
-{
-	return v != HT_NO_VERTEX && p->mark[v] & HT_MARK_ALLOW;
-}
-
 static bool can_be_forced(const struct ht_painter *p, const struct ht_node *n)
 {
 	const struct ht_tf_op *op = p->graph.op[n->id];
@@ -253,7 +134,7 @@ static bool can_be_forced(const struct ht_painter *p, const struct ht_node *n)
 		if (op->result[i].ref)
 			return false;
 	return !op->stateful && n->op != HT_OP_Const &&
-	       !is_node(n, "SoftmaxCrossEntropyWithLogits");
+	       !ht_str_is(n->type, "SoftmaxCrossEntropyWithLogits");
 }
 
 static bool allow_listed(struct ht_painter *p)
@@ -264,9 +145,9 @@ static bool allow_listed(struct ht_painter *p)
 		if (!is_processed(p, v))
 			continue;
 		if (ht_list_of(p, v) == HT_LIST_ALLOW)
-			allow(p, v, "allow list");
+			ht_painter_allow(p, v, "allow list");
 		else if (p->force_all && can_be_forced(p, p->graph.vertex[v].node))
-			allow(p, v, "level unsafe_force_all");
+			ht_painter_allow(p, v, "level unsafe_force_all");
 		any = any || p->mark[v] & HT_MARK_ALLOW;
 	}
 	return any;
@@ -302,7 +183,7 @@ static bool may_be_between(struct ht_painter *p, uint32_t v)
 	enum ht_paint_list list = ht_list_of(p, v);
 
 	return (list == HT_LIST_CLEAR || list == HT_LIST_INFER) && !(p->mark[v] & HT_MARK_DENY) &&
-	       is_processed(p, v) && is_f32(p, v) && supports(p, v);
+	       is_processed(p, v) && ht_painter_is_f32(p, v) && supports(p, v);
 }
 
 static bool is_downstream(struct ht_painter *p, uint32_t v)
@@ -325,7 +206,7 @@ static void allow_between(struct ht_painter *p)
 	flood(p, HT_MARK_BETWEEN, INPUTS, is_downstream);
 	for (uint32_t v = 0; v < p->graph.vertices; v++)
 		if (p->mark[v] & HT_MARK_BETWEEN)
-			allow(p, v, "between allow ops");
+			ht_painter_allow(p, v, "between allow ops");
 }
 
 /* Marks of all that is read from the list that element type `v` reads. */
@@ -366,22 +247,22 @@ static void allow_followers(struct ht_painter *p)
 
 	for (uint32_t v = 0; v < g->vertices; v++) {
 		uint16_t marks = 0;
-		if (ht_list_of(p, v) != HT_LIST_INFER || !is_processed(p, v) || !is_f32(p, v) ||
-			p->mark[v] & (HT_MARK_DENY | HT_MARK_ALLOW) ||
+		if (ht_list_of(p, v) != HT_LIST_INFER || !is_processed(p, v) ||
+			!ht_painter_is_f32(p, v) || p->mark[v] & (HT_MARK_DENY | HT_MARK_ALLOW) ||
 			!ht_paint_allows(g, v, p->low))
 			continue;
 		for (uint32_t i = g->fanin_start[v]; i < g->fanin_start[v + 1]; i++)
 			marks |= p->mark[g->fanin[i]];
 		marks |= marks_of_writers(p, v);
 		if (marks & HT_MARK_ALLOW && !(marks & HT_MARK_DENY))
-			allow(p, v, ht_rule_follows);
+			ht_painter_allow(p, v, ht_rule_follows);
 	}
 }
 
 static bool may_spread_to(struct ht_painter *p, uint32_t v)
 {
 	return is_clear(p, v) && !(p->mark[v] & (HT_MARK_ALLOW | HT_MARK_DENY)) &&
-	       is_processed(p, v) && is_f32(p, v) && supports(p, v) &&
+	       is_processed(p, v) && ht_painter_is_f32(p, v) && supports(p, v) &&
 	       !reads_variable(p->graph.vertex[v].node);
 }
 
@@ -393,7 +274,7 @@ static void spread_through_clear(struct ht_painter *p)
 	flood(p, HT_MARK_SPREAD, INPUTS | OUTPUTS, may_spread_to);
 	for (uint32_t v = 0; v < p->graph.vertices; v++)
 		if (p->mark[v] & HT_MARK_SPREAD)
-			allow(p, v, "beside what went low");
+			ht_painter_allow(p, v, "beside what went low");
 }
 
 static bool is_quantized(const struct ht_painter *p, const struct ht_node *n)
@@ -415,100 +296,14 @@ static void remove_impossible(struct ht_painter *p)
 			p->mark[v] &= (uint16_t)~HT_MARK_ALLOW;
 }
 
-/* ---- what must agree ---- */
-
-static uint32_t type_vertex(const struct ht_painter *p, const struct ht_node *n, const char *attr)
-{
-	const struct ht_paint_graph *g = &p->graph;
-
-	for (uint32_t v = g->first_vertex[n->id]; v < g->vertex_end[n->id]; v++)
-		if (g->vertex[v].attr >= 0 &&
-			!strcmp(g->op[n->id]->attr[g->vertex[v].attr].name, attr))
-			return v;
-	return HT_NO_VERTEX;
-}
-
-static bool is_merge(const struct ht_use *u)
-{
-	return u->arg >= 0 && u->node->op == HT_OP_Merge;
-}
-
-static void disallow(struct ht_painter *p, uint32_t v)
-{
-	if (v != HT_NO_VERTEX)
-		p->mark[v] &= (uint16_t)~HT_MARK_ALLOW;
-}
-
-/* The Merges that a loop's value comes back to keep float32 when one of them does. */
-static void agree_round_loop(
-	struct ht_painter *p, const struct ht_node *next, const struct ht_uses *uses)
-{
-	uint32_t own = type_vertex(p, next, "T");
-	bool low = true;
-
-	for (const struct ht_use *u = uses->of[next->id]; u; u = u->next)
-		low = low && (!is_merge(u) || is_allowed(p, type_vertex(p, u->node, "T")));
-	for (const struct ht_use *u = uses->of[next->id]; !low && u; u = u->next)
-		if (is_merge(u))
-			disallow(p, type_vertex(p, u->node, "T"));
-	if (low)
-		allow(p, own, "round its loop");
-	else
-		disallow(p, own);
-}
-
-static void agree_round_loops(struct ht_painter *p, const struct ht_uses *uses)
-{
-	for (const struct ht_node *n = p->graph.graph->first; n; n = n->next)
-		if (n->op == HT_OP_NextIteration && p->graph.op[n->id])
-			agree_round_loop(p, n, uses);
-}
-
-/* A Cast of the graph to float32 that only low operands take is made to the low type at once. */
-static void retarget_casts(struct ht_painter *p, const struct ht_uses *uses)
-{
-	const struct ht_paint_graph *g = &p->graph;
-
-	for (const struct ht_node *n = g->graph->first; n; n = n->next) {
-		uint32_t to = n->op == HT_OP_Cast && g->op[n->id] ? type_vertex(p, n, "DstT")
-								  : HT_NO_VERTEX;
-		bool any = false, all = true;
-		if (to == HT_NO_VERTEX || !is_f32(p, to))
-			continue;
-		for (const struct ht_use *u = uses->of[n->id]; u; u = u->next) {
-			uint32_t v;
-			if (u->arg < 0)
-				continue;
-			v = g->op[u->node->id]
-				    ? g->in_vertex[g->first_in[u->node->id] + (uint32_t)u->arg]
-				    : HT_NO_VERTEX;
-			any = true;
-			all = all && is_allowed(p, v);
-		}
-		if (any && all && !(g->graph->function && uses->is_output[n->id]))
-			allow(p, to, "cast that only low operands take");
-	}
-}
-
 /* ---- one graph or body ---- */
-
-/* TensorFlow's pass fails on a graph where a loop's value goes elsewhere than round the loop. */
-static const struct ht_node *odd_loop(const struct ht_graph *g, const struct ht_uses *uses)
-{
-	for (const struct ht_node *n = g->first; n; n = n->next)
-		for (const struct ht_use *u = n->op == HT_OP_NextIteration ? uses->of[n->id] : NULL;
-			u; u = u->next)
-			if (u->arg >= 0 && !is_merge(u))
-				return n;
-	return NULL;
-}
 
 /* Only force_all allows what the op's definition does not. */
 static enum ht_status check_definitions(struct ht_painter *p, struct ht_diags *d)
 {
 	for (uint32_t v = 0; v < p->graph.vertices; v++) {
 		const struct ht_node *n = p->graph.vertex[v].node;
-		if (p->emulate || !is_allowed(p, v) || !is_f32(p, v) ||
+		if (p->emulate || !ht_painter_is_allowed(p, v) || !ht_painter_is_f32(p, v) ||
 			ht_paint_allows(&p->graph, v, p->low))
 			continue;
 		return ht_error(d, HT_E_UNSUPPORTED,
@@ -533,8 +328,8 @@ static void mark_all(struct ht_painter *p, const struct ht_uses *uses)
 	spread_through_clear(p);
 	remove_impossible(p);
 	ht_handles_agree(p);
-	agree_round_loops(p, uses);
-	retarget_casts(p, uses);
+	ht_painter_agree_round_loops(p, uses);
+	ht_painter_retarget_casts(p, uses);
 }
 
 static void write_painting(struct ht_painter *p, struct ht_str prefix, struct ht_decisions *out)
@@ -545,7 +340,7 @@ static void write_painting(struct ht_painter *p, struct ht_str prefix, struct ht
 		p->renamed };
 
 	for (uint32_t v = 0; v < p->graph.vertices; v++)
-		low[v] = p->mark[v] & HT_MARK_ALLOW && is_f32(p, v);
+		low[v] = p->mark[v] & HT_MARK_ALLOW && ht_painter_is_f32(p, v);
 	if (out->complete) {
 		const struct ht_node **followed =
 			HT_NEW_ARRAY(p->graph.arena, const struct ht_node *, n);
@@ -559,7 +354,7 @@ static enum ht_status paint_graph(struct ht_painter *p, struct ht_graph *g,
 	struct ht_pass_context *c, struct ht_decisions *out)
 {
 	struct ht_uses uses = ht_graph_uses(g, c->scratch);
-	const struct ht_node *odd = odd_loop(g, &uses);
+	const struct ht_node *odd = ht_painter_odd_loop(g, &uses);
 	struct ht_str prefix = { 0 };
 	size_t n;
 
@@ -572,10 +367,10 @@ static enum ht_status paint_graph(struct ht_painter *p, struct ht_graph *g,
 	}
 	p->processed = HT_NEW_ARRAY(c->scratch, bool, g->ids);
 	p->renamed = HT_NEW_ARRAY(c->scratch, bool, g->ids);
-	find_processed(p, g, c->entry);
-	rename_batch_norms(p, g);
+	ht_painter_find_processed(p, g, c->entry);
+	ht_painter_rename_batch_norms(p, g);
 	ht_paint_graph_build(&p->graph, g, c->scratch);
-	exclude_by_op(p);
+	ht_painter_exclude_by_op(p);
 	n = p->graph.vertices;
 	p->handles = (struct ht_handles){ 0 };
 	p->mark = HT_NEW_ARRAY(c->scratch, uint16_t, 3 * n);

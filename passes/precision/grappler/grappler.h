@@ -68,11 +68,44 @@ static inline enum ht_paint_list ht_list_of(const struct ht_painter *p, uint32_t
 	return (enum ht_paint_list)p->list[op - ht_tf_ops];
 }
 
+static inline bool ht_painter_is_f32(const struct ht_painter *p, uint32_t v)
+{
+	return p->graph.vertex[v].dtype == HT_F32;
+}
+
+static inline void ht_painter_allow(struct ht_painter *p, uint32_t v, const char *rule)
+{
+	if (!(p->mark[v] & HT_MARK_ALLOW))
+		p->rule[v] = rule;
+	p->mark[v] |= HT_MARK_ALLOW;
+}
+
+static inline bool ht_painter_is_allowed(const struct ht_painter *p, uint32_t v)
+{
+	return v != HT_NO_VERTEX && p->mark[v] & HT_MARK_ALLOW;
+}
+
 /* grappler.c */
 
 extern const char ht_rule_follows[];
+
+/* eligible.c */
+
 /* Whether the node may be where the mode wants it. */
 bool ht_painter_has_device(const struct ht_painter *p, const struct ht_node *n);
+/* Fills p->processed: by device, and what is fed or fetched is not. */
+void ht_painter_find_processed(
+	struct ht_painter *p, const struct ht_graph *g, const struct ht_entry *e);
+/* Takes out ops that cannot go low by their type attribute; when the vertices are known. */
+void ht_painter_exclude_by_op(struct ht_painter *p);
+void ht_painter_rename_batch_norms(struct ht_painter *p, struct ht_graph *g);
+
+/* agree.c */
+
+/* A loop's value that goes elsewhere than round the loop, on which TensorFlow's pass fails; NULL. */
+const struct ht_node *ht_painter_odd_loop(const struct ht_graph *g, const struct ht_uses *uses);
+void ht_painter_agree_round_loops(struct ht_painter *p, const struct ht_uses *uses);
+void ht_painter_retarget_casts(struct ht_painter *p, const struct ht_uses *uses);
 
 /* reasons.c: fills p->rule for what was not painted, and whom vertices followed. */
 void ht_painter_reasons(struct ht_painter *p, const bool *low, const struct ht_node **followed);
