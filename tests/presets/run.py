@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""The presets of other systems against those systems, where they can be installed.
+"""The presets of other systems against those systems, where they can be installed, and against their rules
+as written down a second time, here.
 
 run.py onnx      the block list and the clamping of constants of onnxconverter-common
 run.py openvino  the type in which OpenVINO's CPU plugin runs each node of random graphs, in bfloat16
+run.py rules     all of them on random graphs, by the lists in passes/precision/data
 run.py keras     the types in which Keras' layers compute under mixed_bfloat16 and mixed_float16
 
 Exit code 77: nothing to test with.
@@ -10,6 +12,7 @@ Exit code 77: nothing to test with.
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -177,6 +180,138 @@ def openvino(folder):
         yield 'too little was compared'
 
 
+# ---- the rules, once more ----
+
+SUMS = ('Sum', 'Mean')
+ONE = 'Relu Exp Tanh Sigmoid Sqrt Rsqrt Abs Softmax Erf Identity Prod Log'.split()
+TWO = 'AddV2 Mul Sub RealDiv Maximum Minimum Pow'.split()
+EPSILONS = {'tiny': 1e-6, 'edge': 2 ** -14, 'small': 1e-3, 'half': .5}
+VECTOR = 'v'
+
+
+def rule_graph(rng):
+    """[(name, op, operands)] of tensors of any shape; constants: those above, scalars, and a vector."""
+    nodes, values = [], ['x', 'z']
+    for i in range(rng.randrange(4, 24)):
+        a = values[-1 - min(int(rng.expovariate(.7)), len(values) - 1)]
+        b = rng.choice(values + list(EPSILONS) * 2 + [VECTOR])
+        op = rng.choice(['MatMul', 'MatMul', rng.choice(ONE), rng.choice(ONE), rng.choice(TWO), rng.choice(TWO), 'BiasAdd',
+                         'Sum', 'Mean'])
+        if op == 'MatMul':
+            operands = [a, rng.choice(values)]
+        elif op in TWO:
+            operands = [a, b] if rng.random() < .7 else [b, a]
+        elif op == 'BiasAdd':
+            operands = [a, VECTOR]
+        else:
+            operands = [a]
+        nodes.append((f'n{i}', op, operands))
+        values.append(f'n{i}')
+    return nodes
+
+
+def write_rule_graph(path, nodes, outputs):
+    with open(path, 'w', encoding='utf-8') as f:
+        f.write('hir 1\nentry "" {\n  input "x" = %x\n  input "z" = %z\n')
+        f.writelines(f'  output "{o}" = %{o}\n' for o in outputs)
+        f.write('}\n%x = Placeholder() {dtype=f32, shape=shape[*]}\n%z = Placeholder() {dtype=f32, shape=shape[*]}\n'
+                '%axis = Placeholder() {dtype=i32, shape=shape[1]}\n'
+                f'%{VECTOR} = Const() {{dtype=f32, value=tensor f32[4] {{1.0, 2.0, 3.0, 4.0}}}}\n')
+        f.writelines(f'%{n} = Const() {{dtype=f32, value=tensor f32[] {{{v!r}}}}}\n' for n, v in EPSILONS.items())
+        for name, op, operands in nodes:
+            args, attrs = ', '.join('%' + o for o in operands), 'T=f32'
+            if op in ('Sum', 'Mean', 'Prod'):
+                args, attrs = args + ', %axis', 'T=f32, Tidx=i32, keep_dims=true'
+            f.write(f'%{name} = {op}({args}) {{{attrs}}}\n')
+
+
+def kept_nodes(types, otherwise, nodes, outputs):
+    """What OpenVINO's two rules keep, as its passes go over the graph."""
+    users = {n: [u for u, _, operands in nodes if n in operands] for n in ['x', 'z'] + [n for n, _, _ in nodes]}
+    op_of, args = {n: op for n, op, _ in nodes}, {n: operands for n, _, operands in nodes}
+
+    def has(n, what):
+        return n in op_of and types.get(op_of[n], (otherwise,))[0] == what
+    if otherwise == 'tail':
+        kept, stack = set(), list(outputs)
+        while stack:
+            n = stack.pop()
+            if has(n, 'tail') and n not in kept:
+                kept.add(n)
+                stack += args[n]
+        return kept
+    if not any(c == 'spread' for c, _ in types.values()):
+        return set()
+    summed = set()
+    for n, op, _ in reversed(nodes):
+        if op in SUMS or has(n, 'spread') and any(u in summed for u in users[n]):
+            summed.add(n)
+    kept = {n for n, op, _ in nodes if op == 'Exp' and n in summed}
+
+    def guarded(n):
+        return op_of.get(n) in ('AddV2', 'Maximum') and any(EPSILONS.get(o, 1) <= 2 ** -14 for o in args[n])
+
+    def negative_power(n):
+        return op_of.get(n) == 'Rsqrt' and guarded(args[n][0])
+    for n, op, operands in nodes:
+        by = operands[-1]
+        if op == 'RealDiv' and guarded(args[by][0] if op_of.get(by) == 'Sqrt' else by):
+            kept.add(n)
+        if op == 'Mul' and any(negative_power(o) for o in operands):
+            kept.add(n)
+    for n, _, operands in nodes:
+        if has(n, 'spread') and any(o in kept for o in operands):
+            kept.add(n)
+    for n, _, _ in reversed(nodes):
+        if has(n, 'spread') and any(u in kept for u in users[n]):
+            kept.add(n)
+    return kept
+
+
+def decided(data, nodes, outputs):
+    """The nodes that go low."""
+    otherwise, types, _ = data
+    kept, low = kept_nodes(types, otherwise, nodes, outputs), set()
+    constants = set(EPSILONS) | {VECTOR}
+    for n, op, operands in nodes:
+        what = types.get(op, (otherwise,))[0]
+        tensors = [o for o in operands if o not in EPSILONS] or operands
+        if n in kept or what == 'float32':
+            continue
+        if what == 'follow' and not all(o in low or o in constants or o in 'xz' for o in operands):
+            continue
+        if what == 'widest' and not all(o in low for o in tensors):
+            continue
+        if what == 'first' and operands[0] not in low:
+            continue
+        low.add(n)
+    return low
+
+
+def rules(folder):
+    rng, lows = random.Random(SEED), {}
+    names = {'keras-fp16': 'keras', 'onnx-fp16': 'onnx', 'openvino-bf16': 'openvino-bf16', 'openvino-fp16': 'openvino-fp16',
+             'pytorch-autocast-bf16': 'pytorch', 'tvm-fp16': 'tvm'}
+    data = {policy: preset(name) for policy, name in names.items()}
+    for i in range(150):
+        nodes = rule_graph(rng)
+        used = {o for _, _, operands in nodes for o in operands}
+        outputs = [n for n, _, _ in nodes if n not in used] + rng.sample([n for n, _, _ in nodes], 1)
+        outputs = sorted(set(outputs))
+        path = f'{folder}/g{i}.hir'
+        write_rule_graph(path, nodes, outputs)
+        for policy in names:
+            text = tool('opt', path, '--passes', 'infer,precision', '--policy', policy, '-o', '-', '--quiet')
+            ours = set(re.findall(r'^%(n\d+)(?:/\w+)? = (?!Cast)\w+\(.*\bT=b?f16', text, re.M))
+            want = decided(data[policy], nodes, outputs)
+            lows[policy] = lows.get(policy, 0) + len(want)
+            if ours != want:
+                yield f'graph {i}, {policy}: {sorted(ours ^ want)} differ; {nodes}, outputs {outputs}'
+    print(', '.join(f'{policy} {n} nodes low' for policy, n in lows.items()))
+    if not all(lows.values()):
+        yield 'some policy made nothing low'
+
+
 # ---- Keras ----
 
 def layers(keras):
@@ -249,10 +384,10 @@ def keras(folder):
 
 
 def main():
-    what = {'onnx': onnx, 'openvino': openvino, 'keras': keras}.get(sys.argv[1] if len(sys.argv) > 1 else '')
+    what = {'rules': rules, 'onnx': onnx, 'openvino': openvino, 'keras': keras}.get(sys.argv[1] if len(sys.argv) > 1 else '')
     if not what:
         sys.exit(__doc__)
-    if what is not keras:
+    if what in (onnx, openvino):
         environment.enter_venv('presets', 'tests/presets/requirements.txt')
     with tempfile.TemporaryDirectory() as folder:
         wrong = list(what(folder))
