@@ -175,7 +175,9 @@ static void imply_run_mode(struct ht_config *c)
 static enum ht_status read_config(void *arg)
 {
 	struct reading *r = arg;
-	struct ht_parse p = { &r->c->arena, r->d, r->path, r->lenient };
+	struct ht_parse p = {
+		.arena = &r->c->arena, .diags = r->d, .path = r->path, .lenient = r->lenient
+	};
 	struct ht_option_info o;
 	struct ht_str text;
 	size_t n = 0;

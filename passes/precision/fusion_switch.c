@@ -26,7 +26,7 @@ static enum ht_status unknown(struct ht_parse *p, struct ht_str name, long line)
 {
 	struct ht_str near[3];
 	struct ht_buf b;
-	int n = ht_fusions_near(name, near, p->arena);
+	int n = p->unknown_names++ < HT_NEAR_LIMIT ? ht_fusions_near(name, near, p->arena) : 0;
 
 	ht_buf_init(&b, p->arena);
 	ht_printf(&b, "there is no fusion '%.*s'", HT_STR_ARG(name));

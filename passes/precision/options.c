@@ -102,8 +102,10 @@ enum ht_status ht_policy_file(struct ht_parse *p, size_t limit, struct ht_str *t
 
 static struct ht_parse parse_of(struct setting *s)
 {
-	return (struct ht_parse){ &s->p->arena, s->d, ht_str_copy(&s->p->arena, ht_str(s->value)).p,
-		s->p->lenient };
+	return (struct ht_parse){ .arena = &s->p->arena,
+		.diags = s->d,
+		.path = ht_str_copy(&s->p->arena, ht_str(s->value)).p,
+		.lenient = s->p->lenient };
 }
 
 /* A file that is given again replaces the one before. */

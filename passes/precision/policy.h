@@ -137,12 +137,17 @@ enum ht_dtype ht_vendor_dtype(struct ht_str name);
 const char *ht_impl_name(enum ht_impl i);
 enum ht_impl ht_impl_named(struct ht_str name);
 
+/* Only so many unknown names of a file are compared with all that there are: a long file takes no
+ * longer. */
+#define HT_NEAR_LIMIT 32
+
 /* What a parser needs besides the text. */
 struct ht_parse {
 	struct ht_arena *arena; /* of the rules */
 	struct ht_diags *diags;
 	const char *path;
-	bool lenient; /* what is not understood is warned of and skipped */
+	bool lenient;         /* what is not understood is warned of and skipped */
+	size_t unknown_names; /* found so far */
 };
 /* Maps the file p->path; the text lives as long as the arena. */
 enum ht_status ht_policy_file(struct ht_parse *p, size_t limit, struct ht_str *text);

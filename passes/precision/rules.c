@@ -116,9 +116,6 @@ struct check {
 	size_t unknowns;
 };
 
-/* Names of this many wrong rules are compared with all that there are: a long file takes no longer. */
-#define NEAR_LIMIT 32
-
 static enum ht_status unknown(
 	struct check *c, const struct ht_rule *r, const char *what, const struct words *w)
 {
@@ -126,7 +123,7 @@ static enum ht_status unknown(
 	struct ht_diags *d = c->p->diags;
 	struct ht_str near[3];
 	struct ht_buf b;
-	int n = c->unknowns++ < NEAR_LIMIT ? ht_near_names(r->name, w->word, w->n, near) : 0;
+	int n = c->unknowns++ < HT_NEAR_LIMIT ? ht_near_names(r->name, w->word, w->n, near) : 0;
 
 	ht_buf_init(&b, c->p->arena);
 	for (int i = 0; i < n; i++)

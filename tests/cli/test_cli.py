@@ -232,6 +232,8 @@ class Usage(Case):
         many = self.path('many.json', ('{"black-list": {"to-add": [%s]}}' % types).encode())
         start = time.monotonic()
         r = self.tool('explain', '--policy=allow_mix_precision', '--modify-mixlist', many, '--lenient', SMALL)
+        many = self.path('many.txt', b''.join(b'Fusion%dPass:on\n' % i for i in range(50000)))
+        self.tool('explain', '--fusion-switch-file', many, '--lenient', SMALL)
         self.assertLess(time.monotonic() - start, 20)
         self.assertRegex(r.err, r"many\.json:1: warning: modify_mixlist: there is no op type 'Mat0Mul', ignored; did you mean 'MatMul'")
 

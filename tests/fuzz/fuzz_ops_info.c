@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct ht_arena arena;
 	struct ht_diags diags;
 	struct ht_ops_info info;
-	struct ht_parse p = { &arena, &diags, "x.json", false };
+	struct ht_parse p = { .arena = &arena, .diags = &diags, .path = "x.json" };
 
 	ht_diags_init(&diags);
 	ht_arena_init(&arena, &unwind);

@@ -36,7 +36,9 @@ static inline int fuzz_rules(const uint8_t *data, size_t size,
 	struct ht_rules rules;
 
 	for (int lenient = 0; lenient < 2; lenient++) {
-		struct ht_parse p = { &arena, &diags, "x.cfg", lenient };
+		struct ht_parse p = {
+			.arena = &arena, .diags = &diags, .path = "x.cfg", .lenient = lenient
+		};
 		ht_diags_init(&diags);
 		ht_arena_init(&arena, &unwind);
 		if (!setjmp(unwind.env)) {

@@ -30,7 +30,7 @@ static void start(struct reading *r)
 	memset(r, 0, sizeof *r);
 	ht_arena_init(&r->arena, NULL);
 	ht_diags_init(&r->diags);
-	r->parse = (struct ht_parse){ &r->arena, &r->diags, "x.cfg", false };
+	r->parse = (struct ht_parse){ .arena = &r->arena, .diags = &r->diags, .path = "x.cfg" };
 	ht_rules_init(&r->rules, "option", "x.cfg", &r->arena);
 }
 
