@@ -51,6 +51,7 @@ static struct ht_graph *write_variant(struct walk *w, struct ht_arena *a)
 
 	q.graph = ht_graph_clone(w->p->graph, a);
 	q.arena = a;
+	q.decisions = &unwanted;
 	ht_units_build(&q);
 	for (struct ht_node *copy = q.graph->first; copy; copy = copy->next, n = n->next) {
 		const struct ht_column *c = w->taken[n->id];
