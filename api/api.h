@@ -12,6 +12,7 @@
 #include "ir/ir.h"
 #include "passes/passes.h"
 #include "passes/precision/precision.h"
+#include "runtime/artefact.h"
 #include "runtime/runtime.h"
 
 /* ---- guard.c ---- */
@@ -142,7 +143,10 @@ struct ht_program {
 	struct ht_arena arena; /* allocated from during the compilation only */
 	const struct ht_backend *backend;
 	struct ht_code *code;
+	struct ht_artefact artefact; /* it was loaded from; `backend` is NULL then */
 	struct ht_rt_program rt;
+	const char **library;     /* by kernel: name of a library kernel, or NULL; when compiled */
+	const int32_t *kernel_of; /* by step; when compiled */
 	struct ht_value_info *input, *output;
 	struct ht_program_info info;
 	struct ht_phase phase[HT_MAX_PHASES];

@@ -195,7 +195,6 @@ static void fill_info(struct compile *c, const struct ht_lowering *l)
 	i->low_nodes = l->decisions.low_nodes;
 	i->float_nodes = l->decisions.float_nodes;
 	i->casts = l->decisions.casts;
-	i->target = l->passes.target->name;
 	i->policy = ht_str_copy(&c->p->arena, ht_str(ht_policy_label(l->passes.policy))).p;
 	names = HT_NEW_ARRAY(&c->p->arena, const char *, l->passes.policy->without_effects);
 	i->without_effect = names;

@@ -25,6 +25,10 @@ enum ht_status ht_context_new(const struct ht_program *p, const struct ht_contex
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
 			"ht_context_options: struct_size %zu, %d threads", opt->struct_size,
 			opt->threads);
+	if (!ht_target_runs(p->info.target))
+		return ht_error(d, HT_E_UNSUPPORTED, HT_NOWHERE,
+			"the program's code is for %s; this machine runs %s", p->info.target,
+			ht_target_host()->name);
 	c = ht_sys_alloc(sizeof *c);
 	if (!c)
 		goto failed;

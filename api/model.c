@@ -129,6 +129,11 @@ static enum ht_status load(void *arg)
 	struct ht_entry *chosen;
 	int64_t start = ht_now_ns();
 
+	if (ht_artefact_is(l->path))
+		return ht_error(l->d, HT_E_INPUT,
+			(struct ht_where){ .path = l->path, .offset = -1 },
+			"this is an artefact, which can be run, measured and inspected; for anything "
+			"else its model is needed");
 	HT_TRY(ht_import(&m->arena, l->path, &limits, l->d, &m->graph));
 	HT_TRY(choose_entry(l, &chosen));
 	m->entry = HT_NEW(&m->arena, struct ht_entry);

@@ -117,6 +117,7 @@ static void place(
 		*to = (struct ht_rt_buffer){ .where = HT_RT_ARENA, .offset = from->offset };
 		break;
 	}
+	to->bytes = from->bytes;
 }
 
 static size_t kernel_number(const struct ht_plan *plan, const struct ht_kernel *k)
@@ -128,7 +129,8 @@ static size_t kernel_number(const struct ht_plan *plan, const struct ht_kernel *
 	return i;
 }
 
-static void make_step(struct build *b, const struct ht_plan_step *from, struct ht_rt_step *to)
+static void make_step(
+	struct build *b, const struct ht_plan_step *from, size_t kernel, struct ht_rt_step *to)
 {
 	struct ht_arena *a = &b->p->arena;
 	const struct ht_kernel *k = from->kernel;
@@ -139,11 +141,11 @@ static void make_step(struct build *b, const struct ht_plan_step *from, struct h
 	if (k->params && from->params)
 		memcpy(params, from->params, (size_t)k->params * sizeof *params);
 	*to = (struct ht_rt_step){
-		.fn = k->library ? ht_library_kernel(k->library)
-				 : b->entry[kernel_number(b->plan, k)],
+		.fn = k->library ? ht_library_kernel(k->library) : b->entry[kernel],
 		.buffer = buffer,
 		.args = k->args,
 		.params = params,
+		.param_count = k->params,
 		.tiles = ht_kernel_tiles(k),
 		.node = ht_str_copy(a, from->node).p,
 		.method = k->method,
@@ -156,12 +158,19 @@ static void make_rt(struct build *b)
 	struct ht_plan *plan = b->plan;
 	struct ht_rt_buffer *buffer = HT_NEW_ARRAY(a, struct ht_rt_buffer, (size_t)plan->buffers);
 	struct ht_rt_step *step = HT_NEW_ARRAY(a, struct ht_rt_step, (size_t)plan->steps);
+	int32_t *kernel_of = HT_NEW_ARRAY(a, int32_t, (size_t)plan->steps);
 	size_t in = 0, out = 0;
 
 	for (int32_t i = 0; i < plan->buffers; i++)
 		place(&plan->buffer[i], &buffer[i], &in, &out);
-	for (int32_t i = 0; i < plan->steps; i++)
-		make_step(b, &plan->step[i], &step[i]);
+	for (int32_t i = 0; i < plan->steps; i++) {
+		kernel_of[i] = (int32_t)kernel_number(plan, plan->step[i].kernel);
+		make_step(b, &plan->step[i], (size_t)kernel_of[i], &step[i]);
+	}
+	b->p->kernel_of = kernel_of;
+	b->p->library = HT_NEW_ARRAY(a, const char *, (size_t)plan->kernels);
+	for (int32_t i = 0; i < plan->kernels; i++)
+		b->p->library[i] = plan->kernel[i]->library;
 	b->p->rt = (struct ht_rt_program){
 		.buffer = buffer,
 		.buffers = plan->buffers,
@@ -223,6 +232,7 @@ enum ht_status ht_program_build(struct ht_program *p, struct ht_graph *g, struct
 	make_rt(&b);
 	p->input = describe(&b, HT_PLAN_INPUT, p->rt.inputs, NULL);
 	p->output = describe(&b, HT_PLAN_OUTPUT, p->rt.outputs, g->entries->outputs);
+	p->info.target = target->name;
 	p->info.arena_bytes = plan->arena_bytes;
 	p->info.live_bytes = plan->live_bytes;
 	p->info.scratch_bytes = plan->scratch_bytes;
@@ -239,6 +249,7 @@ void ht_program_free(struct ht_program *p)
 		return;
 	if (p->code)
 		p->backend->free(p->code);
+	ht_artefact_close(&p->artefact);
 	ht_arena_release(&p->arena);
 	free(p);
 }

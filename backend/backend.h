@@ -21,6 +21,9 @@ struct ht_backend {
 		struct ht_code **out, ht_kernel_fn ***entry);
 	void (*free)(struct ht_code *c); /* NULL is fine */
 	size_t (*code_bytes)(const struct ht_code *c);
+	/* Kernel i's code, which runs wherever it is copied to at a multiple of 64; *entry: where in
+	 * it.  Empty for a library kernel. */
+	struct ht_str (*kernel_code)(const struct ht_code *c, int32_t i, size_t *entry);
 	/* Appends one kernel's LLVM IR, assembly or object file. */
 	enum ht_status (*emit)(const struct ht_kernel *kernel, const char *symbol,
 		const struct ht_target *target, enum ht_emit form, struct ht_diags *d,
@@ -28,6 +31,6 @@ struct ht_backend {
 	const char *(*llvm_version)(void);
 };
 
-#define HT_BACKEND_ABI 1
+#define HT_BACKEND_ABI 2
 
 #endif

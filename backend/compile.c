@@ -13,6 +13,7 @@ struct ht_code {
 	void *p;
 	size_t n, mapped;
 	ht_kernel_fn **entry;
+	struct place *place; /* of each kernel */
 };
 
 /* One thread's share. */
@@ -32,18 +33,22 @@ struct job {
 	const struct ht_target *target;
 	atomic_int next;
 	atomic_bool stop;
-	struct place {
-		int worker;
-		size_t at;
-	} *place; /* of each kernel */
+	struct place *place; /* of each kernel */
+};
+
+/* Of a kernel in its worker's image, then in all of the code. */
+struct place {
+	int worker;
+	size_t begin, end, entry;
 };
 
 #define SYMBOL "kernel"
 
 /* Object code of kernel i, appended to the worker's image; NULL or what is wrong. */
-static const char *object_code(
-	struct worker *w, struct ht_machine *m, int32_t i, struct ht_arena *scratch, size_t *at)
+static const char *object_code(struct worker *w, struct ht_machine *m, int32_t i,
+	struct ht_arena *scratch, struct place *at)
 {
+	const char *wrong;
 	struct ht_buf b;
 	struct ht_object o;
 
@@ -52,10 +57,16 @@ static const char *object_code(
 		return m->wrong.p;
 	o.p = (const uint8_t *)b.p;
 	o.n = b.n;
-	return ht_object_link(o, SYMBOL, &w->image, at);
+	while (w->image.n % 64)
+		ht_putc(&w->image, 0);
+	at->begin = w->image.n;
+	wrong = ht_object_link(o, SYMBOL, &w->image, &at->entry);
+	at->end = w->image.n;
+	return wrong;
 }
 
-static enum ht_status compile_one(struct worker *w, struct ht_machine *m, int32_t i, size_t *at)
+static enum ht_status compile_one(
+	struct worker *w, struct ht_machine *m, int32_t i, struct place *at)
 {
 	struct ht_unwind unwind;
 	struct ht_arena scratch;
@@ -90,7 +101,7 @@ static void work_through(struct worker *w, int number)
 		if (j->kernel[i]->library)
 			continue;
 		j->place[i].worker = number;
-		w->status = compile_one(w, &m, i, &j->place[i].at);
+		w->status = compile_one(w, &m, i, &j->place[i]);
 		if (w->status != HT_OK)
 			atomic_store(&j->stop, true);
 	}
@@ -156,6 +167,7 @@ static void free_code(struct ht_code *c)
 		return;
 	munmap(c->p, c->mapped);
 	free(c->entry);
+	free(c->place);
 	free(c);
 }
 
@@ -166,15 +178,21 @@ static struct ht_code *collect(const struct job *j, struct worker *w, int worker
 	if (!c)
 		return NULL;
 	c->entry = calloc((size_t)j->n + 1, sizeof *c->entry);
-	if (!c->entry) {
+	c->place = calloc((size_t)j->n + 1, sizeof *c->place);
+	if (!c->entry || !c->place) {
 		free_code(c);
 		return NULL;
 	}
 	for (int32_t i = 0; i < j->n; i++) {
-		void *p = (char *)c->p + w[j->place[i].worker].at + j->place[i].at;
+		const struct place *from = &j->place[i];
+		size_t image = w[from->worker].at;
+		void *p = (char *)c->p + image + from->entry;
 
-		if (!j->kernel[i]->library)
-			memcpy(&c->entry[i], &p, sizeof p);
+		if (j->kernel[i]->library)
+			continue;
+		memcpy(&c->entry[i], &p, sizeof p);
+		c->place[i] = (struct place){ from->worker, image + from->begin, image + from->end,
+			image + from->entry };
 	}
 	return c;
 }
@@ -239,6 +257,14 @@ static size_t code_bytes(const struct ht_code *c)
 	return c ? c->n : 0;
 }
 
+static struct ht_str kernel_code(const struct ht_code *c, int32_t i, size_t *entry)
+{
+	const struct place *at = &c->place[i];
+
+	*entry = at->entry - at->begin;
+	return (struct ht_str){ (const char *)c->p + at->begin, at->end - at->begin };
+}
+
 static enum ht_status emit(const struct ht_kernel *kernel, const char *symbol,
 	const struct ht_target *target, enum ht_emit form, struct ht_diags *d, struct ht_buf *out)
 {
@@ -283,6 +309,7 @@ const struct ht_backend ht_backend = {
 	.compile = compile,
 	.free = free_code,
 	.code_bytes = code_bytes,
+	.kernel_code = kernel_code,
 	.emit = emit,
 	.llvm_version = llvm_version,
 };

@@ -364,5 +364,7 @@ struct ht_hash {
 /* XXH3-128. */
 struct ht_hash ht_hash_bytes(const void *p, size_t n);
 bool ht_hash_eq(struct ht_hash a, struct ht_hash b);
+/* SHA-256, of what has to be what it was made as. */
+void ht_sha256(const void *p, size_t n, uint8_t digest[32]);
 
 #endif

@@ -105,13 +105,16 @@ static enum ht_status check_names(
 		if (!strchr(v, '='))
 			return fail(HT_E_USAGE, "--input: '%s' is not NAME=@FILE", v);
 		snprintf(name, sizeof name, "%.*s", (int)(len < 500 ? len : 500), v);
-		for (size_t j = 0; ht_model_input(m, j, &in); j++) {
+		for (size_t j = 0; m && ht_model_input(m, j, &in); j++) {
 			of_model |= !strcmp(in.name, name);
 			if (known < 256)
 				names[known++] = in.name;
 		}
-		for (size_t j = 0; ht_program_input(p, j, &in); j++)
+		for (size_t j = 0; ht_program_input(p, j, &in); j++) {
 			of_program |= !strcmp(in.name, name);
+			if (!m && known < 256)
+				names[known++] = in.name;
+		}
 		if (given_twice(c, i))
 			return fail(HT_E_USAGE, "--input: '%s' is given twice", name);
 		if (!of_model && !of_program) {
@@ -192,6 +195,23 @@ static enum ht_status compile(struct cli *c, struct session *s, long long thread
 	return st;
 }
 
+/* What was decided when the artefact was compiled cannot be asked for again. */
+static enum ht_status load(struct cli *c, struct session *s)
+{
+	static const enum option compiled[] = { OPTION_BATCH, OPTION_CONFIG, OPTION_CONV_METHOD,
+		OPTION_MAX_NODES, OPTION_OUTPUTS, OPTION_POLICY, OPTION_SHAPE, OPTION_SIGNATURE,
+		OPTION_TARGET };
+
+	for (size_t i = 0; i < sizeof compiled / sizeof *compiled; i++)
+		if (option_on(c, compiled[i]))
+			return fail(HT_E_USAGE, "--%s: %s is compiled already; state it to compile",
+				option_rows[compiled[i]].name, c->model);
+	if (c->settings)
+		return fail(HT_E_USAGE, "%s: %s is compiled already; state it to compile",
+			c->setting[0].name, c->model);
+	return ht_program_load(c->model, c->diags, &s->program);
+}
+
 static enum ht_status make_outputs(struct session *s)
 {
 	struct ht_value_info v;
@@ -260,10 +280,13 @@ enum ht_status session_open(struct cli *c, struct session *s)
 	enum ht_status st = option_number(c, OPTION_THREADS, 1, 1, 1024, &threads);
 
 	memset(s, 0, sizeof *s);
-	if (st == HT_OK)
+	if (st == HT_OK && ht_is_artefact(c->model)) {
+		st = load(c, s);
+	} else if (st == HT_OK) {
 		st = open_model(c, &s->model);
-	if (st == HT_OK)
-		st = compile(c, s, threads);
+		if (st == HT_OK)
+			st = compile(c, s, threads);
+	}
 	if (st == HT_OK)
 		st = check_memory(c, s, threads);
 	if (st == HT_OK)

@@ -11,10 +11,13 @@ enum ht_status verb_inspect(struct cli *c)
 	enum ht_format format;
 	enum ht_status st = option_json(c, &format);
 
-	if (st == HT_OK)
+	if (st == HT_OK && ht_is_artefact(c->model)) {
+		st = ht_artefact_manifest(c->model, c->diags, &b);
+	} else if (st == HT_OK) {
 		st = open_model(c, &m);
-	if (st == HT_OK)
-		st = ht_model_inspect(m, format, c->diags, &b);
+		if (st == HT_OK)
+			st = ht_model_inspect(m, format, c->diags, &b);
+	}
 	if (st == HT_OK)
 		st = print_bytes(&b);
 	ht_bytes_free(&b);
@@ -95,11 +98,12 @@ static void put_program(
 	text_printf(t, "}\n");
 }
 
-/* Without --emit the code is made and measured; there is no file form of a program yet. */
+/* Without --emit: the program, written to --output if that is stated, and its sizes. */
 static enum ht_status compile_only(
 	struct cli *c, const struct ht_model *m, const struct ht_compile_options *opt)
 {
 	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
+	const char *path = option(c, OPTION_OUTPUT, NULL);
 	struct ht_program *p;
 	struct text t = { 0 };
 	enum ht_format format;
@@ -107,16 +111,18 @@ static enum ht_status compile_only(
 
 	if (st != HT_OK)
 		return st;
-	if (option_on(c, OPTION_OUTPUT))
-		return fail(HT_E_UNSUPPORTED,
-			"programs are not written to files yet; --emit hir, kernels, llvm, asm or obj");
 	st = ht_compile(m, opt, c->diags, &p);
 	if (st != HT_OK)
 		return st;
-	ht_program_about(p, &info);
-	put_program(c, &info, format, &t);
+	if (path)
+		st = ht_program_save(p, path, c->diags);
+	if (st == HT_OK && !(path && !strcmp(path, "-"))) {
+		ht_program_about(p, &info);
+		put_program(c, &info, format, &t);
+		st = text_print(&t);
+	}
 	ht_program_free(p);
-	return text_print(&t);
+	return st;
 }
 
 enum ht_status verb_compile(struct cli *c)
@@ -138,6 +144,7 @@ enum ht_status verb_compile(struct cli *c)
 	if (st == HT_OK)
 		st = open_model(c, &m);
 	opt.policy = p;
+	opt.conv_method = option(c, OPTION_CONV_METHOD, NULL);
 	opt.threads = (int)threads;
 	if (st == HT_OK && !opt.target)
 		note(c, "no target stated: code for this machine");

@@ -2,6 +2,7 @@
 
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
+pkg_check_modules(MD REQUIRED IMPORTED_TARGET libmd)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(CJSON REQUIRED IMPORTED_TARGET libcjson)
 pkg_check_modules(ZIP REQUIRED IMPORTED_TARGET libzip)
@@ -30,5 +31,5 @@ endif()
 
 # What libhalftone itself links; pkg-config's and CMake's package files say the same to users of the
 # static library.
-set(HT_LIBRARY_LINKS PkgConfig::XXHASH PkgConfig::CJSON PkgConfig::ZIP Snappy Threads::Threads
+set(HT_LIBRARY_LINKS PkgConfig::MD PkgConfig::XXHASH PkgConfig::CJSON PkgConfig::ZIP Snappy Threads::Threads
 	${CMAKE_DL_LIBS} m)

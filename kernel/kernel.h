@@ -347,6 +347,8 @@ struct ht_target {
 const struct ht_target *ht_target_named(const char *name);
 /* The best level this machine (CPU and OS) can run. */
 const struct ht_target *ht_target_host(void);
+/* Whether this machine runs code for the target of this name. */
+bool ht_target_runs(const char *name);
 /* All levels, ended by NULL. */
 const struct ht_target *const *ht_targets(void);
 

@@ -144,6 +144,20 @@ const struct ht_target *ht_target_host(void)
 	return &host;
 }
 
+/* Levels stand in the order in which one runs the code of another. */
+bool ht_target_runs(const char *name)
+{
+	const char *host = ht_target_host()->name;
+
+	for (size_t i = 0; i < HT_COUNT(levels); i++) {
+		if (strcmp(name, levels[i].name) == 0)
+			return true;
+		if (strcmp(host, levels[i].name) == 0)
+			return false;
+	}
+	return false;
+}
+
 const struct ht_target *ht_target_named(const char *name)
 {
 	if (strcmp(name, "host") == 0)

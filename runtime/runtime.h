@@ -14,6 +14,7 @@ struct ht_rt_buffer {
 	enum ht_rt_where where;
 	size_t offset;    /* HT_RT_ARENA: bytes; INPUT, OUTPUT: its number */
 	const void *data; /* HT_RT_CONST */
+	size_t bytes;
 };
 
 struct ht_rt_step {
@@ -21,9 +22,10 @@ struct ht_rt_step {
 	const int32_t *buffer; /* `args` buffer numbers */
 	int32_t args;
 	const int64_t *params;
+	int32_t param_count;
 	int64_t tiles;
 	const char *node;   /* for messages */
-	const char *method; /* for reports; static; may be NULL */
+	const char *method; /* for reports; may be NULL */
 };
 
 struct ht_rt_program {

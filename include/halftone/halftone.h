@@ -217,6 +217,20 @@ struct ht_program;
 HT_API enum ht_status ht_compile(const struct ht_model *m, const struct ht_compile_options *opt,
 	struct ht_diags *d, struct ht_program **out);
 HT_API void ht_program_free(struct ht_program *p);
+/* A program as a file (docs/artefact.md): written whole or not at all, by ht_compile()'s programs.
+ * Equal programs give equal bytes. */
+HT_API enum ht_status ht_program_save(
+	const struct ht_program *p, const char *path, struct ht_diags *d);
+/* Needs neither the model nor the code generator.  A damaged artefact, or one of another version, is
+ * HT_E_INPUT; one for another machine HT_E_UNSUPPORTED.  Its code is trusted like a shared library's;
+ * the file must not be written to while the program lives. */
+HT_API enum ht_status ht_program_load(
+	const char *path, struct ht_diags *d, struct ht_program **out);
+/* Whether the file begins as an artefact does. */
+HT_API int ht_is_artefact(const char *path);
+/* Its manifest, as JSON. */
+HT_API enum ht_status ht_artefact_manifest(
+	const char *path, struct ht_diags *d, struct ht_bytes *out);
 HT_API size_t ht_program_inputs(const struct ht_program *p);
 HT_API size_t ht_program_outputs(const struct ht_program *p);
 HT_API int ht_program_input(const struct ht_program *p, size_t i, struct ht_value_info *out);

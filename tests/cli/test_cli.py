@@ -800,7 +800,6 @@ entry "" {
             self.assertEqual(f.read(8), b'!<arch>\n')
         first, second = (self.tool('compile', SMALL, '--emit=obj', '--target=x86-64-v3').stdout for _ in 'ab')
         self.assertEqual(first, second)
-        self.fails(4, 'not written to files yet', 'compile', SMALL, '-o', self.path('p.htx'))
 
     def test_a_bound_on_halves_calls_no_library(self):
         model = self.path('m.hir', b'''hir 1

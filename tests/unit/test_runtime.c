@@ -77,14 +77,14 @@ static const int64_t one[1] = { 1 };
 static const int32_t a0[] = { 0, 1, 2 }, a1[] = { 2, 3 }, a2[] = { 3, 1, 2 }, a3[] = { 2, 4 },
 		     in[] = { 0 }, out[] = { 4 };
 static const struct ht_rt_step steps[] = {
-	{ scale, a0, 3, NULL, 37, "first", NULL },
-	{ check, in, 1, NULL, 37, "middle", NULL },
-	{ reverse, a1, 2, one, 37, "second", NULL },
-	{ scale, a2, 3, NULL, 37, "third", NULL },
-	{ reverse, a3, 2, one, 37, "last", NULL },
+	{ scale, a0, 3, NULL, 0, 37, "first", NULL },
+	{ check, in, 1, NULL, 0, 37, "middle", NULL },
+	{ reverse, a1, 2, one, 1, 37, "second", NULL },
+	{ scale, a2, 3, NULL, 0, 37, "third", NULL },
+	{ reverse, a3, 2, one, 1, 37, "last", NULL },
 };
 static const struct ht_rt_program program = { buffers, 5, steps, 5, 1, 1, 8 * N, 256 };
-static const struct ht_rt_step mode_steps[] = { { modes, out, 1, NULL, 37, "modes", NULL } };
+static const struct ht_rt_step mode_steps[] = { { modes, out, 1, NULL, 0, 37, "modes", NULL } };
 static const struct ht_rt_program mode_program = { buffers, 5, mode_steps, 1, 1, 1, 8 * N, 256 };
 
 static float input[N];
