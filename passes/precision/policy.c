@@ -90,9 +90,11 @@ static enum ht_status no_policy(const char *name, struct ht_diags *d)
 static enum ht_status read_report(struct ht_policy *p, const char *path, struct ht_diags *d)
 {
 	struct ht_parse parse = { .arena = &p->arena, .diags = d };
+	const char *slash = strrchr(path, '/');
 
 	if (setjmp(p->unwind.env))
 		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+	snprintf(p->name, sizeof p->name, "%s", slash ? slash + 1 : path);
 	parse.path = ht_str_copy(&p->arena, ht_str(path)).p;
 	HT_TRY(ht_report_load(&parse, &p->report));
 	p->kind = ht_report_kind(p->report);

@@ -28,7 +28,8 @@ struct ht_report_data {
 	struct ht_map nodes; /* name → struct ht_decided_node */
 };
 
-#define HT_REPORT_LIMIT ((size_t)1 << 30)
+/* A million nodes; a tree of JSON takes many times its text. */
+#define HT_REPORT_LIMIT ((size_t)256 << 20)
 
 /* read.c: HT_E_INPUT with file and line.  Lives in the arena of `p`. */
 enum ht_status ht_report_parse(struct ht_parse *p, struct ht_str text, struct ht_report_data *out);
