@@ -289,7 +289,7 @@ static void cast_results(struct rewrite *r)
 	const uint8_t *ret = r->p->ret;
 
 	for (struct ht_port *o = r->g->function ? r->g->function->rets : NULL; o;
-		o = o->next, ret += ret != NULL) {
+		o = o->next, ret = ret ? ret + 1 : NULL) {
 		struct ht_value v = o->value;
 		struct cast *cast;
 		enum ht_dtype t;

@@ -23,12 +23,11 @@ static enum ht_status read_type(struct ht_reading *r, const cJSON *value)
 		{ 0 },
 	};
 	struct ht_decided_type t = { 0 };
-	const struct ht_decided_type *old = r->d->type + r->node->first_type;
 
 	HT_TRY(ht_read_members(r, value, members, &t));
 	t.line = r->line;
 	for (size_t i = 0; i < r->node->types; i++)
-		if (ht_str_eq(old[i].attr, t.attr))
+		if (ht_str_eq(r->d->type[r->node->first_type + i].attr, t.attr))
 			return ht_json_error(
 				&r->j, "attribute '%.*s' stands twice", HT_STR_ARG(t.attr));
 	if (r->node->types == MAX_UNITS)

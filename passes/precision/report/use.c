@@ -56,8 +56,8 @@ enum ht_status ht_report_use_unit(struct ht_report_use *u, const struct ht_node 
 		return ht_error(u->diags, HT_E_INPUT, ht_report_at(u->report, 0, n),
 			"the report says nothing of its %.*s (%s): it was made for another graph",
 			HT_STR_ARG(attr), ht_dtype_info(from)->name);
-	t = u->report->decisions.type + d->first_type;
-	for (size_t i = 0; i < d->types; i++, t++) {
+	for (size_t i = 0; i < d->types; i++) {
+		t = &u->report->decisions.type[d->first_type + i];
 		if (!ht_str_eq(t->attr, attr))
 			continue;
 		*out = t;
