@@ -62,7 +62,8 @@ struct ht_calls *ht_calls_new(struct ht_precision *program)
 	c->program = program;
 	c->graph = program->graph;
 	ht_map_init(&c->links, program->arena);
-	add_callers(c, program->graph);
+	if (c->graph->functions)
+		add_callers(c, program->graph);
 	for (const struct ht_function *f = c->graph->functions; f; f = f->next)
 		add_callers(c, f->body);
 	return c;

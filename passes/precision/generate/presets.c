@@ -156,6 +156,8 @@ static void print_preset(FILE *f, const char *name)
 
 int main(int argc, char **argv)
 {
+	char *text;
+	size_t n;
 	FILE *f;
 
 	if (argc < 4) {
@@ -163,9 +165,9 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	directory = argv[1];
-	f = fopen(argv[2], "w");
+	f = open_memstream(&text, &n);
 	if (!f) {
-		perror(argv[2]);
+		perror("presets");
 		return 1;
 	}
 	fprintf(f, "/* Made by passes/precision/generate/presets.c from passes/precision/data. */\n"
@@ -174,9 +176,12 @@ int main(int argc, char **argv)
 		read_preset(argv[i]);
 		print_preset(f, argv[i]);
 	}
-	if (fclose(f)) {
+	fclose(f);
+	f = fopen(argv[2], "w");
+	if (!f || fwrite(text, 1, n, f) != n || fclose(f)) {
 		perror(argv[2]);
 		return 1;
 	}
+	free(text);
 	return 0;
 }
