@@ -205,6 +205,7 @@ static enum ht_status make(void *arg)
 		ht_policy_paints(k->policy) ? HT_OPEN_KEEP : HT_OPEN_ASSUME, HT_UPTO_REPORT, NULL,
 		&r->w, k->d, l));
 	r->graph = l->graph;
+	r->priced = k->policy && k->policy->priced;
 	r->data = (struct ht_report_data){
 		.model = ht_str(k->m->graph->path ? k->m->graph->path : ""),
 		.policy = ht_str(k->policy ? ht_policy_label(k->policy) : "must_keep_origin_dtype"),

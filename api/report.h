@@ -8,6 +8,7 @@
 struct ht_report {
 	struct ht_work w;
 	struct ht_report_data data;
+	bool priced;            /* casts are told with what they cost */
 	struct ht_graph *graph; /* as decided, with casts; NULL: the report was read from a file */
 	/* Imported node → map: type attribute → struct ht_decided_type, of what changed or was stated;
 	 * sorted.  Empty where the report was read. */
@@ -30,7 +31,7 @@ void ht_put_member(struct ht_buf *b, const char *key, struct ht_str value); /* ,
 void ht_put_number(struct ht_buf *b, const char *key, int64_t n);           /* -1: null */
 void ht_put_unit_json(struct ht_buf *b, const struct ht_decided_type *t);
 void ht_put_cast_json(struct ht_buf *b, const struct ht_decided_cast *c);
-void ht_put_cast_text(struct ht_buf *b, const struct ht_decided_cast *c);
+void ht_put_cast_text(struct ht_buf *b, const struct ht_decided_cast *c, bool priced);
 
 const char *ht_dtype_colour(enum ht_dtype t); /* "#9ecae1" */
 

@@ -158,7 +158,7 @@ static void put_casts(struct ht_buf *b, const char *sign, const struct ht_cast_l
 {
 	for (size_t i = 0; i < list->n; i++) {
 		ht_puts(b, sign);
-		ht_put_cast_text(b, list->cast[i]);
+		ht_put_cast_text(b, list->cast[i], false);
 	}
 }
 

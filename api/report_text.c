@@ -86,9 +86,10 @@ static bool is_of(struct ht_str source, struct ht_str node)
 	       (source.n == node.n || source.p[node.n] == ':');
 }
 
-static void put_node(
-	const struct ht_decisions *d, const struct ht_decided_node *n, struct ht_buf *b)
+static void put_node(const struct ht_report *r, const struct ht_decided_node *n, struct ht_buf *b)
 {
+	const struct ht_decisions *d = &r->data.decisions;
+
 	ht_printf(b, "%.*s (%.*s)", HT_STR_ARG(n->name), HT_STR_ARG(n->op));
 	for (int32_t i = 0; i < n->origins; i++)
 		ht_printf(b, "%s%.*s", i ? ", " : " of ", HT_STR_ARG(n->origin[i]));
@@ -104,7 +105,7 @@ static void put_node(
 	}
 	for (size_t i = 0; i < d->casts; i++)
 		if (is_of(d->cast[i].source, n->name) || ht_str_eq(d->cast[i].name, n->name))
-			ht_put_cast_text(b, &d->cast[i]);
+			ht_put_cast_text(b, &d->cast[i], r->priced);
 }
 
 static void put_one(const struct ht_report *r, const char *node, struct ht_buf *b)
@@ -113,14 +114,14 @@ static void put_one(const struct ht_report *r, const char *node, struct ht_buf *
 
 	for (size_t i = 0; i < d->nodes; i++)
 		if (ht_is_called(&d->node[i], node))
-			put_node(d, &d->node[i], b);
+			put_node(r, &d->node[i], b);
 	if (d->certificate)
 		ht_certificate_prices(b, d->certificate);
 }
 
 /* ---- everything that changed ---- */
 
-void ht_put_cast_text(struct ht_buf *b, const struct ht_decided_cast *c)
+void ht_put_cast_text(struct ht_buf *b, const struct ht_decided_cast *c, bool priced)
 {
 	int64_t bytes = ht_cast_bytes(c);
 
@@ -130,6 +131,10 @@ void ht_put_cast_text(struct ht_buf *b, const struct ht_decided_cast *c)
 		ht_puts(b, " (constant: folded)");
 	else if (bytes >= 0)
 		ht_printf(b, ", %lld bytes", (long long)bytes);
+	if (priced && !c->constant && c->price >= 0) {
+		ht_puts(b, ", ");
+		ht_put_ms(b, c->price);
+	}
 	ht_putc(b, '\n');
 }
 
@@ -171,7 +176,7 @@ static void put_all(struct ht_report *r, struct ht_buf *b)
 				of->entries[j].value);
 	}
 	for (size_t i = 0; i < d->casts; i++)
-		ht_put_cast_text(b, &d->cast[i]);
+		ht_put_cast_text(b, &d->cast[i], r->priced);
 	for (size_t i = 0; i < d->fallbacks; i++)
 		ht_printf(
 			b, "no kernel takes its dtypes, kept: %.*s\n", HT_STR_ARG(d->fallback[i]));

@@ -646,6 +646,7 @@ node { name: "y" op: "AssignAdd" input: "v" input: "x" attr { key: "T" value { t
         back = explain('--policy=must_keep_origin_dtype', '--against', report, '--fail-on=lower-precision,new-cast')
         self.assertEqual(back.returncode, 0, back.stderr)
         self.assertEqual(explain('--policy=allow_mix_precision_bf16', '--against', self.keep_report(), '--fail-on=lower-precision').returncode, 1)
+        self.assertRegex(explain('--policy=force_fp16', '--prices').stdout, r'cast .*, \d+ bytes, 0\.\d+ ms\n')
         why = json.loads(explain('--policy=optimal', '--why-not=bf16', '--format=json').stdout)
         self.assertEqual(why['schema'], 'halftone.why_not/1')
         self.assertEqual(sum(why['reasons'].values()), len(why['units']))
