@@ -106,6 +106,9 @@ struct ht_lowering {
 /* Some policies decide on the graph as imported (struct ht_policy_kind), which then goes through the
  * other passes as any graph with dtypes of its own: a lowering up to the precision ends at once. */
 bool ht_policy_paints(const struct ht_policy *p);
+/* fusion_result.json, where an option of the policy asks for it. */
+enum ht_status ht_fusion_result_write(const struct ht_policy *p, const struct ht_fusions *f,
+	struct ht_arena *a, struct ht_diags *d);
 /* Whether a pipeline names a pass. */
 bool ht_pipeline_names(const char *pipeline, const char *pass);
 enum ht_upto {

@@ -232,6 +232,7 @@ static enum ht_status compile(void *arg)
 	HT_TRY(ht_lowering_run(
 		c->m, &c->opt, HT_OPEN_REFUSE, HT_UPTO_LAYOUT, NULL, c->w, c->d, &l));
 	HT_TRY(ht_lower(l.graph, &l.passes, &c->w->arena, &plan));
+	HT_TRY(ht_fusion_result_write(l.passes.policy, &l.fusions, &c->w->arena, c->d));
 	ht_phase_end(&l.phases, "lower");
 	HT_TRY(ht_program_build(
 		c->p, l.graph, plan, l.passes.target, c->opt.threads, &l.phases, c->d));

@@ -1,4 +1,4 @@
-/* Tables of what there is: ops, targets, policies, profiles, passes. */
+/* Tables of what there is: fusions, ops, targets, policies, profiles, passes. */
 #include "api/api.h"
 
 #include <string.h>
@@ -88,6 +88,39 @@ static void list_profiles(struct list *l)
 	}
 }
 
+/* The names that a switch file may use for it, ours first. */
+static void put_names(struct ht_buf *b, enum ht_fusion_id id)
+{
+	const char *name;
+
+	ht_puts(b, ht_fusion_info[id].name);
+	for (int i = 0; (name = ht_fusion_vendor_name(id, i)); i++)
+		ht_printf(b, ", %s%s", name,
+			ht_fusion_is_closable(name) ? "" : " (cannot be closed)");
+}
+
+static void list_fusions(struct list *l)
+{
+	for (int id = 0; id < HT_FUSION_END; id++) {
+		const struct ht_fusion_info *f = &ht_fusion_info[id];
+		struct ht_buf names;
+		char level[4];
+		const char *column[][2] = {
+			{ "kind", ht_fusion_kind_name(f->kind) },
+			{ "level", level },
+			{ "pass", f->pass },
+			{ "names", "" },
+			{ "pattern", f->pattern },
+			{ "exactness", f->exactness },
+		};
+		snprintf(level, sizeof level, "O%d", f->level);
+		ht_buf_init(&names, &l->w->arena);
+		put_names(&names, (enum ht_fusion_id)id);
+		column[3][1] = ht_buf_str(&names).p;
+		row(l, f->name, HT_COUNT(column), (const char *const(*)[2])column);
+	}
+}
+
 static void list_options(struct list *l)
 {
 	static const char *const classes[] = { "honoured", "accepted", "refused" };
@@ -119,6 +152,7 @@ static enum ht_status list(void *arg)
 		const char *name;
 		void (*rows)(struct list *l);
 	} tables[] = {
+		{ "fusions", list_fusions },
 		{ "ops", list_ops },
 		{ "options", list_options },
 		{ "passes", list_passes },

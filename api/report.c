@@ -99,14 +99,14 @@ static void release_diags(void *d)
 
 /* The graph as it would be compiled; NULL where it cannot be.  A painting is decided on the graph as
  * imported, where nobody has inferred shapes. */
-static struct ht_graph *priced_graph(struct making *k, const struct ht_lowering *l)
+static struct ht_lowering *merged_graph(struct making *k, struct ht_lowering *l)
 {
 	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;
 	struct ht_lowering *merged;
 	struct ht_diags *quiet;
 
 	if (!ht_policy_paints(k->policy))
-		return l->graph;
+		return l;
 	merged = HT_NEW(&k->r->w.arena, struct ht_lowering);
 	quiet = HT_NEW(&k->r->w.arena, struct ht_diags);
 	opt.policy = k->policy;
@@ -116,7 +116,7 @@ static struct ht_graph *priced_graph(struct making *k, const struct ht_lowering 
 		ht_lowering_run(k->m, &opt, HT_OPEN_ASSUME, HT_UPTO_MERGED, NULL, &k->r->w, quiet,
 			merged) != HT_OK)
 		return NULL;
-	return merged->graph;
+	return merged;
 }
 
 static bool has_shapes(const struct ht_graph *g)
@@ -144,11 +144,33 @@ static void price_cast(
 		c->price = ht_price_cast(p, ht_out(&cast, 0), widens ? c->from : c->to, widens);
 }
 
-static void price(struct making *k, const struct ht_lowering *l)
+/* The passes behind the decision, and lowering, have fusions, too.  They run on a copy: the report is
+ * about the graph as it is. */
+static void find_fusions(struct making *k, struct ht_lowering *l)
+{
+	struct ht_arena *a = &k->r->w.arena;
+	struct ht_graph *g = ht_graph_clone(l->graph, a);
+	struct ht_pass_context c = l->passes;
+	struct ht_diags quiet;
+
+	k->r->data.found = &l->fusions;
+	if (!has_shapes(g))
+		return;
+	ht_diags_init(&quiet);
+	c.diags = &quiet;
+	c.entry = g->entries;
+	if (ht_run_passes(g, ht_pipeline_layout, NULL, &c) == HT_OK &&
+		ht_graph_sort(g, &quiet) == HT_OK)
+		ht_fusion_of(g, &l->fusions, a);
+	ht_diags_release(&quiet);
+}
+
+static void price(struct making *k, struct ht_lowering *l)
 {
 	const struct ht_target *target =
 		k->policy && k->policy->cost_target ? k->policy->cost_target : l->passes.target;
-	struct ht_graph *g = priced_graph(k, l);
+	struct ht_lowering *merged = merged_graph(k, l);
+	struct ht_graph *g = merged ? merged->graph : NULL;
 	struct ht_arena *a = &k->r->w.arena;
 	struct ht_decisions *d = &k->r->data.decisions;
 	struct ht_pricing p;
@@ -159,6 +181,7 @@ static void price(struct making *k, const struct ht_lowering *l)
 	k->r->data.target = ht_str(target->name);
 	if (!g)
 		return;
+	find_fusions(k, merged);
 	ht_pricing_init(&p,
 		k->policy && k->policy->costs ? k->policy->costs : ht_costs_of_target(target, a),
 		target, g, a);
@@ -173,9 +196,16 @@ static void price(struct making *k, const struct ht_lowering *l)
 
 /* ---- what the policy's options did ---- */
 
+static void add_fusion(struct ht_report_data *to, const struct ht_rule *rule, const char *note)
+{
+	to->fusion[to->fusions++] =
+		(struct ht_reported_fusion){ rule->name, ht_str(note), rule->where, rule->on };
+}
+
 static void copy_options(struct making *k, const struct ht_lowering *l)
 {
 	struct ht_report_data *to = &k->r->data;
+	struct ht_arena *a = &k->r->w.arena;
 	const struct ht_policy *p = k->policy;
 
 	for (int id = 0; id < HT_FUSION_END; id++)
@@ -184,12 +214,14 @@ static void copy_options(struct making *k, const struct ht_lowering *l)
 		return;
 	to->without_effect = p->without_effect;
 	to->without_effects = p->without_effects;
-	to->fusion = HT_NEW_ARRAY(&k->r->w.arena, struct ht_reported_fusion, p->fusions.n);
-	for (; to->fusions < p->fusions.n; to->fusions++) {
-		const struct ht_rule *rule = &p->fusions.rule[to->fusions];
-		to->fusion[to->fusions] = (struct ht_reported_fusion){ rule->name,
-			ht_str(ht_fusion_note(p, rule, &k->r->w.arena)), rule->where, rule->on };
-	}
+	to->fusion = HT_NEW_ARRAY(
+		a, struct ht_reported_fusion, p->fusions.n + p->switches.n + p->scopes.n);
+	for (size_t i = 0; i < p->fusions.n; i++)
+		add_fusion(to, &p->fusions.rule[i], ht_fusion_note(p, &p->fusions.rule[i], a));
+	for (size_t i = 0; i < p->switches.n; i++)
+		add_fusion(to, &p->switches.rule[i], ht_fusion_note(p, &p->switches.rule[i], a));
+	for (size_t i = 0; i < p->scopes.n; i++)
+		add_fusion(to, &p->scopes.rule[i], ht_scope_fusion_note(&p->scopes.rule[i]));
 }
 
 static enum ht_status make(void *arg)

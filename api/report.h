@@ -35,6 +35,11 @@ void ht_put_cast_text(struct ht_buf *b, const struct ht_decided_cast *c, bool pr
 
 const char *ht_dtype_colour(enum ht_dtype t); /* "#9ecae1" */
 
+/* What fusions did, and why those that are on did not match.  The text is for who switches them. */
+bool ht_fusions_are_switched(const struct ht_fusions *f);
+void ht_fusions_text(const struct ht_fusions *f, struct ht_buf *b);
+void ht_fusions_json(const struct ht_fusions *f, struct ht_buf *b);
+
 /* The forms. */
 void ht_report_json(struct ht_report *r, struct ht_buf *b);
 void ht_report_text(struct ht_report *r, const char *node, struct ht_buf *b);

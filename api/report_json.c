@@ -185,6 +185,8 @@ static void put_options(const struct ht_report_data *r, struct ht_buf *b)
 		ht_putc(b, ']');
 	}
 	ht_putc(b, ']');
+	if (r->found)
+		ht_fusions_json(r->found, b);
 }
 
 static void put_head(const struct ht_report_data *r, struct ht_buf *b)

@@ -163,6 +163,8 @@ static void put_options(const struct ht_report_data *r, struct ht_buf *b)
 		ht_printf(b, "%s: fusion '%.*s' %s: %.*s\n", f->where, HT_STR_ARG(f->name),
 			f->on ? "on" : "off", HT_STR_ARG(f->note));
 	}
+	if (r->found && (r->fusions || ht_fusions_are_switched(r->found)))
+		ht_fusions_text(r->found, b);
 }
 
 static void put_all(struct ht_report *r, struct ht_buf *b)

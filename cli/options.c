@@ -31,6 +31,7 @@ const struct verb verbs[] = {
 		verb_config },
 	{ "atc", ATC, "", "takes the vendor's command line: --model=FILE --framework=3 …",
 		verb_atc },
+	{ "fusions", LISTS, "", "the fusions that can be switched, and their names", verb_list },
 	{ "ops", LISTS, "", "the table of ops", verb_list },
 	{ "targets", LISTS, "", "the machines to generate code for", verb_list },
 	{ "options", LISTS, "", "the options of a policy, in the vendor's words and ours",

@@ -329,7 +329,7 @@ HT_API enum ht_status ht_rewrite(const struct ht_model *m, const char *pipeline,
 HT_API enum ht_status ht_emit_code(const struct ht_model *m, const struct ht_compile_options *opt,
 	const char *form, const char *stop_after, const char *path, struct ht_diags *d,
 	struct ht_bytes *out);
-/* "ops", "targets", "policies", "profiles", "passes", "options": what there is. */
+/* "fusions", "ops", "targets", "policies", "profiles", "passes", "options": what there is. */
 HT_API enum ht_status ht_list(
 	const char *what, enum ht_format format, struct ht_diags *d, struct ht_bytes *out);
 

@@ -151,7 +151,7 @@ void lower_regions(struct lower *l);
  * HT_FUSION_END: it has no name, and cannot be switched off. */
 enum ht_fusion_id lower_name_behind(
 	const struct ht_node *root, const struct ht_node *u, bool scores);
-enum ht_fusion_id lower_name_before(const struct ht_node *n, const struct ht_node *user);
+enum ht_fusion_id lower_name_before(struct lower *l, const struct ht_node *n, struct ht_node *user);
 /* The product that attention takes the Softmax of. */
 bool lower_is_scores(struct lower *l, struct ht_node *root);
 

@@ -148,11 +148,13 @@ enum ht_fusion_id lower_name_behind(
 	return loop_of(root);
 }
 
-enum ht_fusion_id lower_name_before(const struct ht_node *n, const struct ht_node *user)
+enum ht_fusion_id lower_name_before(struct lower *l, const struct ht_node *n, struct ht_node *user)
 {
 	const struct lower_op *op = lower_op_of(user);
 
 	if (lower_op_of(n)->family == FAMILY_VIEW || n->op == HT_OP_Cast)
 		return HT_FUSION_END;
+	if (is_softmax(user) && next_of(l, user, is_matmul))
+		return HT_FUSION_attention;
 	return op && op->family == FAMILY_ROOT ? loop_of(user) : HT_FUSION_elementwise;
 }

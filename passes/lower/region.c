@@ -188,7 +188,7 @@ static struct ht_node *only_kernel(struct lower *l, const struct ht_node *n, enu
 			continue;
 		if (!may_inline(n, u))
 			return NULL;
-		id = lower_name_before(n, u->node);
+		id = lower_name_before(l, n, u->node);
 		if (kernel && l->owner[u->node->id] != kernel) {
 			if (id != HT_FUSION_END)
 				ht_fusion_miss(l->fusions, id, 1, n, "is used by several kernels");

@@ -8,7 +8,8 @@
  *   5. fusion_switch_file: its own entry, else ALL of its kind
  *   6. it is on
  *
- * A fusion of ours goes by its own name, or by that of its pass, where one of those is named.
+ * A fusion of ours goes by its own name, or by that of its pass (where no fusion is called so), when
+ * one of those is named.
  * Otherwise it is on when any of the vendor's names for it is.  Clean-ups have their level before
  * 3, and no ALL closes them; scope fusions have neither level nor ALL. */
 #include "passes/precision/report/report.h"
@@ -41,8 +42,11 @@ static const struct vendor *vendor_named(struct ht_str name)
 	return NULL;
 }
 
+/* A pass whose name is no fusion's stands for all of its own. */
 static bool is_pass(struct ht_str name)
 {
+	if (ht_fusion_named(name) != HT_FUSION_END)
+		return false;
 	for (int id = 0; id < HT_FUSION_END; id++)
 		if (ht_str_is(name, ht_fusion_info[id].pass))
 			return true;
@@ -77,6 +81,11 @@ const char *ht_fusion_vendor_name(enum ht_fusion_id id, int i)
 			i-- == 0)
 			return vendors[k].name;
 	return NULL;
+}
+
+bool ht_fusion_is_closable(const char *vendor_name)
+{
+	return vendor_named(ht_str(vendor_name))->closable;
 }
 
 /* ---- entries ---- */
@@ -151,7 +160,7 @@ static struct verdict verdict(const struct ht_policy *p, enum ht_fusion_id id)
 
 	if (is_named(p, info->name))
 		return verdict_of(p, info->name, true, info);
-	if (is_named(p, info->pass))
+	if (is_pass(ht_str(info->pass)) && is_named(p, info->pass))
 		return verdict_of(p, info->pass, true, info);
 	for (int i = 0; (name = ht_fusion_vendor_name(id, i)); i++) {
 		struct verdict v = verdict_of(p, name, vendor_named(ht_str(name))->closable, info);
@@ -187,7 +196,7 @@ static bool is_about(const struct ht_rule *rule, enum ht_fusion_id id)
 	const char *name;
 
 	if (ht_str_is(rule->name, ht_fusion_info[id].name) ||
-		ht_str_is(rule->name, ht_fusion_info[id].pass))
+		(is_pass(rule->name) && ht_str_is(rule->name, ht_fusion_info[id].pass)))
 		return true;
 	for (int i = 0; (name = ht_fusion_vendor_name(id, i)); i++)
 		if (ht_str_is(rule->name, name))

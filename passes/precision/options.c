@@ -184,6 +184,29 @@ static enum ht_status set_constant_folding(struct setting *s)
 	return HT_OK;
 }
 
+static enum ht_status set_fusion_result(struct setting *s)
+{
+	s->p->fusion_result = ht_str_copy(&s->p->arena, ht_str(s->value)).p;
+	return HT_OK;
+}
+
+static enum ht_status set_compile_stat(struct setting *s)
+{
+	s->p->export_stat = strcmp(s->value, "0") != 0;
+	return HT_OK;
+}
+
+static enum ht_status set_scope_fusions(struct setting *s)
+{
+	struct ht_parse p = parse_of(s);
+	struct ht_rules rules;
+
+	ht_rules_init(&rules, s->key, NULL, p.arena);
+	HT_TRY(ht_scope_fusions_parse(&p, ht_str(p.path), &rules));
+	s->p->scopes = rules;
+	return HT_OK;
+}
+
 static enum ht_status set_ops_info(struct setting *s)
 {
 	struct ht_parse p = parse_of(s);
@@ -315,6 +338,9 @@ static const struct {
 	{ "denylist_add", set_grappler },
 	{ "denylist_remove", set_grappler },
 	{ "frontier", set_frontier },
+	{ "enable_scope_fusion_passes", set_scope_fusions },
+	{ "export_compile_stat", set_compile_stat },
+	{ "fusion_result", set_fusion_result },
 	{ "fusion_switch_file", set_fusion_switch },
 	{ "graph_run_mode", set_run_mode },
 	{ "grappler_level", set_grappler },

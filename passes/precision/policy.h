@@ -162,6 +162,10 @@ enum ht_status ht_fusion_switch_parse(struct ht_parse *p, struct ht_str text, st
 /* NAME:on;NAME:off.  A mistake is HT_E_USAGE. */
 enum ht_status ht_optimization_switch_parse(
 	struct ht_parse *p, struct ht_str text, struct ht_rules *out);
+/* NAME,NAME: scope fusions. */
+enum ht_status ht_scope_fusions_parse(struct ht_parse *p, struct ht_str text, struct ht_rules *out);
+/* What naming a scope fusion did. */
+const char *ht_scope_fusion_note(const struct ht_rule *rule);
 /* A fusion of ours or of the vendor's, or a pass of fusions; for optimization_switch also
  * forbidden_close_pass. */
 bool ht_fusion_is_known(struct ht_str name, bool for_optimization_switch);
@@ -171,6 +175,7 @@ const char *ht_fusion_off(const struct ht_policy *p, enum ht_fusion_id id, struc
 /* What an entry did: the fusions that it is about, or why it did nothing. */
 const char *ht_fusion_note(
 	const struct ht_policy *p, const struct ht_rule *rule, struct ht_arena *a);
+bool ht_fusion_is_closable(const char *vendor_name);
 /* The vendor's names of a fusion, i-th of them; NULL: no more. */
 const char *ht_fusion_vendor_name(enum ht_fusion_id id, int i);
 
@@ -206,6 +211,8 @@ struct ht_policy {
 	struct ht_rules switches;     /* optimization_switch */
 	struct ht_rules scopes;       /* enable_scope_fusion_passes */
 	int oo_level;                 /* 0 to 3 */
+	const char *fusion_result;    /* where to write what fusions did; NULL: nowhere, */
+	bool export_stat;             /* but in the current folder when this is set */
 	bool keep_constants;          /* oo_constant_folding is false */
 	struct ht_ops_info *ops_info; /* NULL: none */
 	struct ht_grappler_options grappler;

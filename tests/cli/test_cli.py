@@ -922,9 +922,32 @@ class Configurations(Case):
         self.fails(3, "bad.cfg:2: error: there is no fusion 'GeluPass'", 'run', '--fusion_switch_file',
                    self.path('bad.cfg', b'# c\nGeluPass:on\n'), SMALL)
 
-    def test_the_document_is_up_to_date(self):
-        r = subprocess.run([os.path.join(HERE, '..', '..', 'scripts', 'options-doc'), '--check', TOOL], capture_output=True)
-        self.assertEqual(r.returncode, 0, r.stderr)
+    def test_levels_and_results_of_fusions(self):
+        swish = self.path('swish.hir', b'hir 1\nentry "" {\n  input "x" = %x\n  output "y" = %y\n}\n\n%x = Placeholder() {dtype=f32, shape=shape[4]}\n'
+                          b'%s = Sigmoid(%x) {T=f32}\n%y = Mul(%x, %s) {T=f32}\n')
+        log = self.path('log.json')
+        results = lambda *a: json.loads(self.tool('explain', '--format=json', *a, swish).stdout)['fusion_results']
+        state = lambda *a: next(f for f in results(*a) if f['name'] == 'swish')
+        self.assertEqual(state(), {'name': 'swish', 'kind': 'graph', 'state': 'on', 'matches': 1, 'effects': 1})
+        self.assertEqual(state('--oo_level=O1'), {'name': 'swish', 'kind': 'graph', 'state': 'oo_level is O1', 'matches': 0, 'effects': 0})
+        self.assertEqual(state('--oo_level=O1', '--optimization_switch=swish:on')['effects'], 1)
+        self.assertIn('fusion swish is off: optimization_switch:', self.tool('explain', '--optimization_switch', 'swish:off', swish).stdout.decode())
+        self.fails(2, "no fusion 'swich'; did you mean 'swish'", 'run', '--optimization_switch=swich:off', swish)
+        for args, effects in ((), '1'), (('--config', self.config('{"optimization_switch": "swish:off"}')), None):
+            self.tool('compile', '--fusion-result', log, *args, swish)
+            with open(log) as f:
+                graph = json.load(f)['session_and_graph_id_0_0']['graph_fusion']
+            self.assertEqual(graph.get('swish'), effects and {'match_times': effects, 'effect_times': effects})
+        self.fails(5, 'nowhere/log.json: error: cannot write', 'compile', '--fusion-result', self.path('nowhere') + '/log.json', swish)
+        said = self.tool('explain', '--enable_scope_fusion_passes= ScopeLayerNormPass,,ScopeClipBoxesPass', swish).stdout.decode()
+        self.assertIn("'ScopeLayerNormPass' on: is on in any case\n", said)
+        self.assertIn("'ScopeClipBoxesPass' on: no counterpart here", said)
+        self.fails(2, "no scope fusion 'ScopeLayerNormPas'; did you mean 'ScopeLayerNormPass'", 'run', '--enable_scope_fusion_passes=ScopeLayerNormPas', swish)
+
+    def test_documents_are_up_to_date(self):
+        for script in 'options-doc', 'fusions-doc':
+            r = subprocess.run([os.path.join(HERE, '..', '..', 'scripts', script), '--check', TOOL], capture_output=True)
+            self.assertEqual(r.returncode, 0, r.stderr)
 
 
 class Atc(Case):
