@@ -354,6 +354,7 @@ static enum ht_status explain(
 	struct ht_report *r;
 	enum ht_status st = ht_report_new(m, p, d, &r);
 
+	b->p = NULL;
 	if (st == HT_OK)
 		st = ht_report_print(r, HT_FORMAT_JSON, NULL, d, b);
 	ht_report_free(r);
@@ -364,7 +365,7 @@ static void reports(const char *path)
 {
 	struct ht_diags *d = ht_diags_new();
 	struct ht_report *keep, *low, *none;
-	struct ht_bytes b;
+	struct ht_bytes b = { NULL, 0 };
 	struct ht_model *m;
 	struct ht_policy *p;
 
