@@ -117,14 +117,33 @@ def judge(got, want, allowed):
     return worst, '; '.join(wrong)
 
 
+def shape_options(options):
+    return [w for o, v in zip(options, options[1:]) if o == '--input-shape' for w in (o, v)]
+
+
+def check_artefact(row, path, inputs, want):
+    """The program as a file, which computes the same bits."""
+    import numpy as np
+    with tempfile.TemporaryDirectory() as d:
+        options = feed_options(row, inputs, d)
+        asked = ['--outputs', ','.join(row.outputs)] if row.ask else []
+        tool('compile', path, *shape_options(options), *asked, '-o', f'{d}/m.htx')
+        feeds = [w for o, v in zip(options, options[1:]) if o == '--input' for w in (o, v)]
+        tool('run', f'{d}/m.htx', *feeds, '-o', f'{d}/y.npz')
+        with np.load(f'{d}/y.npz') as z:
+            wrong = [n for n in row.outputs if z[n].tobytes() != want[n].tobytes()]
+    if wrong:
+        raise Failed(f'the artefact computes another {", ".join(wrong)}')
+
+
 def low_reference(row, path, inputs, policy):
     """What TensorFlow makes of the converted graph in its two ways."""
     import oracle
     with tempfile.TemporaryDirectory() as d:
         options = feed_options(row, inputs, d)
-        shapes = [w for o, v in zip(options, options[1:]) if o == '--input-shape' for w in (o, v)]
         asked = ['--outputs', ','.join(row.outputs)] if row.ask else []
-        tool('convert', path, '--policy', policy, *shapes, *asked, '-o', f'{d}/low.pb')
+        tool('convert', path, '--policy', policy, *shape_options(options), *asked, '-o',
+             f'{d}/low.pb')
         return oracle.converted(row.name, f'{d}/low.pb', inputs, row.outputs)
 
 
@@ -170,6 +189,7 @@ def check_overflow(name, gots, lows):
 def check_full(row, path, samples, wants):
     """What was measured, in words; raises Failed."""
     gots = [run_tool(row, path, inputs, FULL) for inputs in samples]
+    check_artefact(row, path, samples[0], gots[0])
     allowed = {n: row.tolerance if b.dtype.kind == 'f' else 0 for n, b in wants[0].items()}
     judged = [judge(got, want, allowed) for got, want in zip(gots, wants)]
     wrong = [w for _, w in judged if w]
