@@ -106,6 +106,9 @@ struct ht_lowering {
 /* Some policies decide on the graph as imported (struct ht_policy_kind), which then goes through the
  * other passes as any graph with dtypes of its own: a lowering up to the precision ends at once. */
 bool ht_policy_paints(const struct ht_policy *p);
+/* dump.c: makes the passes leave the graph in a folder, where an option of the policy asks for it. */
+enum ht_status ht_dump_graphs(
+	const struct ht_policy *p, struct ht_work *w, struct ht_pass_context *c);
 /* fusion_result.json, where an option of the policy asks for it. */
 enum ht_status ht_fusion_result_write(const struct ht_policy *p, const struct ht_fusions *f,
 	struct ht_arena *a, struct ht_diags *d);

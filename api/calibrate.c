@@ -299,6 +299,7 @@ static enum ht_status build(struct variant *v)
 	passes.entry = v->graph->entries;
 	passes.decisions = &unwanted;
 	passes.fusions = &uncounted;
+	passes.after = NULL;
 	passes.verify = false;
 	HT_TRY(ht_run_passes(v->graph, ht_pipeline_painted, NULL, &passes));
 	HT_TRY(ht_run_passes(v->graph, ht_pipeline_layout, NULL, &passes));

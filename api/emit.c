@@ -54,6 +54,8 @@ static enum ht_status rewrite(void *arg)
 	if (!c.target)
 		return HT_E_USAGE;
 	ht_fusions_init(&fusions, c.policy, &e->w->arena);
+	if (c.policy)
+		HT_TRY(ht_dump_graphs(c.policy, e->w, &c));
 	if (e->stop_after && ht_pass_named(ht_str(e->stop_after)) &&
 		!ht_pipeline_names(e->pipeline, e->stop_after))
 		return ht_error(e->d, HT_E_USAGE, HT_NOWHERE,

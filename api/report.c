@@ -158,6 +158,7 @@ static void find_fusions(struct making *k, struct ht_lowering *l)
 		return;
 	ht_diags_init(&quiet);
 	c.diags = &quiet;
+	c.after = NULL;
 	c.entry = g->entries;
 	if (ht_run_passes(g, ht_pipeline_layout, NULL, &c) == HT_OK &&
 		ht_graph_sort(g, &quiet) == HT_OK)

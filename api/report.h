@@ -43,6 +43,7 @@ void ht_fusions_json(const struct ht_fusions *f, struct ht_buf *b);
 /* The forms. */
 void ht_report_json(struct ht_report *r, struct ht_buf *b);
 void ht_report_text(struct ht_report *r, const char *node, struct ht_buf *b);
+void ht_graph_dot(const struct ht_graph *g, struct ht_str label, struct ht_buf *b);
 void ht_report_dot(struct ht_report *r, struct ht_buf *b);
 void ht_report_node_data(struct ht_report *r, struct ht_buf *b);
 

@@ -217,9 +217,9 @@ static void put_edge(struct drawing *d, const struct ht_map_entry *e)
 	ht_puts(d->b, ";\n");
 }
 
-void ht_report_dot(struct ht_report *r, struct ht_buf *b)
+void ht_graph_dot(const struct ht_graph *g, struct ht_str label, struct ht_buf *b)
 {
-	struct drawing d = { .b = b, .g = r->graph };
+	struct drawing d = { .b = b, .g = g };
 
 	choose_depth(&d);
 	ht_map_init(&d.shapes, b->arena);
@@ -232,7 +232,7 @@ void ht_report_dot(struct ht_report *r, struct ht_buf *b)
 			add_edges(&d, n);
 	ht_puts(b, "digraph decisions {\n  node [shape=box, style=filled, fontname=\"sans\"];\n"
 		   "  label=\"");
-	put_quoted(b, r->data.policy);
+	put_quoted(b, label);
 	ht_puts(b, "\";\n");
 	for (size_t i = 0; i < d.shapes.count; i++)
 		put_shape(b, d.shapes.entries[i].value);
@@ -240,4 +240,9 @@ void ht_report_dot(struct ht_report *r, struct ht_buf *b)
 	for (size_t i = 0; i < d.edges.count; i++)
 		put_edge(&d, &d.edges.entries[i]);
 	ht_puts(b, "}\n");
+}
+
+void ht_report_dot(struct ht_report *r, struct ht_buf *b)
+{
+	ht_graph_dot(r->graph, r->data.policy, b);
 }

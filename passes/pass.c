@@ -136,8 +136,11 @@ enum ht_status ht_run_passes(
 		HT_TRY(ht_verify(g, c->diags)); /* what is wrong now is the file's fault */
 	while (next_name(&pipeline, &name)) {
 		const struct ht_pass *pass = ht_pass_named(name);
-		if (!ht_fusion_pass_is_off(c->fusions, pass->name) || pass->does_more)
+		if (!ht_fusion_pass_is_off(c->fusions, pass->name) || pass->does_more) {
 			HT_TRY(run_one(pass, g, c));
+			if (c->after)
+				HT_TRY(c->after(c->after_self, g, pass->name));
+		}
 		if (stop_after && ht_str_is(name, stop_after))
 			break;
 	}

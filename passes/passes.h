@@ -41,6 +41,9 @@ struct ht_pass_context {
 		*calibration; /* passes/precision/optimal/budget.h; NULL: none */
 	bool keep_variables;  /* freeze leaves them alone: for looking at graphs that train */
 	bool verify;          /* run the verifier before the first and after each pass */
+	/* Called after each pass; a status other than HT_OK ends the run.  NULL: nothing is. */
+	enum ht_status (*after)(void *self, const struct ht_graph *g, const char *pass);
+	void *after_self;
 	enum ht_conv_method conv_method;
 };
 

@@ -184,9 +184,32 @@ static enum ht_status set_constant_folding(struct setting *s)
 	return HT_OK;
 }
 
+static const char *copy(struct setting *s)
+{
+	return ht_str_copy(&s->p->arena, ht_str(s->value)).p;
+}
+
 static enum ht_status set_fusion_result(struct setting *s)
 {
-	s->p->fusion_result = ht_str_copy(&s->p->arena, ht_str(s->value)).p;
+	s->p->fusion_result = copy(s);
+	return HT_OK;
+}
+
+static enum ht_status set_dump_graphs(struct setting *s)
+{
+	s->p->dump_graphs = copy(s);
+	return HT_OK;
+}
+
+static enum ht_status set_debug_dir(struct setting *s)
+{
+	s->p->debug_dir = copy(s);
+	return HT_OK;
+}
+
+static enum ht_status set_debug_level(struct setting *s)
+{
+	s->p->debug_level = strcmp(s->value, "0") != 0;
 	return HT_OK;
 }
 
@@ -335,9 +358,11 @@ static const struct {
 	{ "cost_table", set_cost_table },
 	{ "cost_target", set_cost_target },
 	{ "customize_dtypes", set_customize },
+	{ "debug_dir", set_debug_dir },
 	{ "denylist_add", set_grappler },
 	{ "denylist_remove", set_grappler },
 	{ "frontier", set_frontier },
+	{ "dump_graphs", set_dump_graphs },
 	{ "enable_scope_fusion_passes", set_scope_fusions },
 	{ "export_compile_stat", set_compile_stat },
 	{ "fusion_result", set_fusion_result },
@@ -351,6 +376,7 @@ static const struct {
 	{ "modify_mixlist", set_mixlist },
 	{ "oo_constant_folding", set_constant_folding },
 	{ "oo_level", set_oo_level },
+	{ "op_debug_level", set_debug_level },
 	{ "op_precision_mode", set_op_precision_mode },
 	{ "op_select_implmode", set_select_impl },
 	{ "ops_info", set_ops_info },

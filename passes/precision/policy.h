@@ -213,6 +213,9 @@ struct ht_policy {
 	int oo_level;                 /* 0 to 3 */
 	const char *fusion_result;    /* where to write what fusions did; NULL: nowhere, */
 	bool export_stat;             /* but in the current folder when this is set */
+	const char *dump_graphs;      /* folder for the graph after each pass; NULL: none, */
+	const char *debug_dir;        /* but this one, NULL the current one, */
+	bool debug_level;             /* when this is set */
 	bool keep_constants;          /* oo_constant_folding is false */
 	struct ht_ops_info *ops_info; /* NULL: none */
 	struct ht_grappler_options grappler;

@@ -944,6 +944,26 @@ class Configurations(Case):
         self.assertIn("'ScopeClipBoxesPass' on: no counterpart here", said)
         self.fails(2, "no scope fusion 'ScopeLayerNormPas'; did you mean 'ScopeLayerNormPass'", 'run', '--enable_scope_fusion_passes=ScopeLayerNormPas', swish)
 
+    def test_graphs_are_dumped(self):
+        folder, other = self.path('dump'), self.path('other')
+        self.tool('compile', '--dump-graphs', folder, SMALL)
+        names = sorted(os.listdir(folder))
+        passes = [n[4:-4] for n in names if n.endswith('.dot')]
+        self.assertEqual(names, sorted('%03d-%s.%s' % (i, p, e) for i, p in enumerate(passes) for e in ('dot', 'hir', 'pbtxt')))
+        self.assertLess(passes.index('fold'), passes.index('precision'))
+        last = '%03d-%s' % (len(passes) - 1, passes[-1])
+        self.assertEqual(self.tool('opt', '--passes=infer', '-o', '-', os.path.join(folder, last + '.hir')).stdout,
+                         self.tool('compile', '--emit=hir', '-o', '-', SMALL).stdout)
+        self.tool('inspect', os.path.join(folder, '000-feeds.pbtxt'))
+        with open(os.path.join(folder, last + '.dot')) as f:
+            self.assertRegex(f.read(), r'^digraph')
+        self.tool('compile', '--op_debug_level=1', '--debug_dir', other, SMALL)
+        self.assertEqual(sorted(os.listdir(other)), names)
+        self.tool('compile', '--op_debug_level=0', '--debug_dir', self.path('none'), SMALL)
+        self.assertFalse(os.path.exists(self.path('none')))
+        self.fails(5, 'nowhere/a: error: cannot make this folder', 'run', '--dump-graphs', self.path('nowhere') + '/a', SMALL)
+        self.fails(5, 'file/000-feeds.hir: error: cannot write', 'run', '--dump-graphs', self.path('file', b'x'), SMALL)
+
     def test_documents_are_up_to_date(self):
         for script in 'options-doc', 'fusions-doc':
             r = subprocess.run([os.path.join(HERE, '..', '..', 'scripts', script), '--check', TOOL], capture_output=True)
