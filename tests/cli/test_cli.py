@@ -161,6 +161,16 @@ class Usage(Case):
             json.dump({'black-list': {'to-add': ['MatMul']}}, f)
         self.assertEqual(low('--modify_mixlist', mix), [])
 
+    def test_optimal_names_what_binds(self):
+        model = os.path.join(self.dir, 'bound.hir')
+        with open(model, 'w') as f:
+            f.write('hir 1\nentry "" {\n  input "x" = %x\n  output "y" = %y\n}\n'
+                    '%x = Placeholder() {dtype=f32, shape=shape[512,512]}\n'
+                    '%l = Log(%x) {T=f32}\n%r = Relu(%l) {T=f32}\n%t = Tanh(%r) {T=f32}\n'
+                    '%y = MatMul(%t, %x) {T=f32, transpose_a=false, transpose_b=false}\n')
+        text = self.tool('explain', '--policy', 'optimal', '--target', 'x86-64-v4+bf16', '--node', 't', model).stdout.decode()
+        self.assertIn('reads a value that must stay in float32 (gray, list), after r', text)
+
     def test_cost_tables(self):
         table = os.path.join(self.dir, 't.costs')
         with open(table, 'w') as f:

@@ -141,6 +141,9 @@ class Budget(unittest.TestCase):
         self.assertEqual(c['price_ps'], chosen['price_ps'])
         self.assertLessEqual(chosen['measured'], 1)
         self.assertTrue(report['types'])
+        why = self.tool('explain', '--policy', 'optimal', '--target', TARGET, '--budget', f'rel<={limit:.9g}',
+                        '--samples', ','.join(n for _, n in self.samples), '--why-not', 'bf16').stdout.decode()
+        self.assertIn('float32 by the error budget', why)
         # The next cheaper one was run, and did not.
         if b['chosen']:
             self.assertGreater(b['frontier'][b['chosen'] - 1]['measured'], 1)

@@ -279,6 +279,8 @@ static void take(struct optimal *o, struct ht_node *n)
 	if (!c->columns)
 		return;
 	c->rule = rule_of(o, n);
+	if (c->rule == o->safety.why[n->id])
+		c->followed = o->safety.after[n->id];
 	c->taken = o->best[n->id];
 	for (int i = 0; c->taken && i < ht_op_info(n->op)->type_attrs; i++)
 		ht_unit_of(o->p, n, i)->to = c->taken->dtype[i];

@@ -11,7 +11,9 @@
 struct ht_safety {
 	uint8_t *denied;  /* by node id: bit (1 << label) */
 	const char **why; /* by node id: static text; NULL: nothing is denied */
-	bool *looked;     /* by node id: its large constants were read */
+	const struct ht_node *
+		*after; /* by node id: whose denied value it reads; NULL: it is denied itself */
+	bool *looked;   /* by node id: its large constants were read */
 	struct ht_uses uses;
 };
 static inline uint8_t ht_label_bit(enum ht_label l)

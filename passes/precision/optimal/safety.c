@@ -175,9 +175,12 @@ void ht_safety_spread(struct ht_precision *p, struct ht_safety *s)
 	for (const struct ht_node *n = p->graph->first; n; n = n->next)
 		for (int32_t i = 0; i < n->ins && sensitive[n->id] && is_gray(p, n); i++) {
 			const struct ht_unit *u = ht_unit_of_arg(p, n, i);
-			if (u && u->from == HT_F32 && s->denied[n->in[i].node->id])
-				deny(s, n, s->denied[n->in[i].node->id],
-					"reads a value that must stay in float32");
+			if (!u || u->from != HT_F32 || !s->denied[n->in[i].node->id])
+				continue;
+			if (!s->why[n->id])
+				s->after[n->id] = n->in[i].node;
+			deny(s, n, s->denied[n->in[i].node->id],
+				"reads a value that must stay in float32");
 		}
 }
 
@@ -186,6 +189,7 @@ void ht_safety_build(struct ht_precision *p, struct ht_safety *s)
 	s->uses = ht_graph_uses(p->graph, p->arena);
 	s->denied = HT_NEW_ARRAY(p->arena, uint8_t, p->graph->ids);
 	s->why = HT_NEW_ARRAY(p->arena, const char *, p->graph->ids);
+	s->after = HT_NEW_ARRAY(p->arena, const struct ht_node *, p->graph->ids);
 	s->looked = HT_NEW_ARRAY(p->arena, bool, p->graph->ids);
 	for (const struct ht_node *n = p->graph->first; n; n = n->next)
 		if (p->choice[n->id].columns)

@@ -49,6 +49,7 @@ static struct ht_graph *write_variant(struct walk *w, struct ht_arena *a)
 	struct ht_decisions unwanted = { .arena = a };
 	const struct ht_node *n = q.graph->first;
 
+	q.decisions = &unwanted;
 	q.graph = ht_graph_clone(w->p->graph, a);
 	q.arena = a;
 	q.decisions = &unwanted;
