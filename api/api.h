@@ -145,6 +145,13 @@ void ht_certificate_text(struct ht_buf *b, const struct ht_certificate *c);
 
 /* ---- program.c ---- */
 
+/* A 16-bit tensor, and where in the arena what rounding did to each element is noted. */
+struct ht_probe {
+	const char *tensor;
+	enum ht_dtype dtype;
+	size_t offset, elements;
+};
+
 struct ht_program {
 	struct ht_arena arena; /* allocated from during the compilation only */
 	const struct ht_backend *backend;
@@ -154,6 +161,8 @@ struct ht_program {
 	const char **library;     /* by kernel: name of a library kernel, or NULL; when compiled */
 	const int32_t *kernel_of; /* by step; when compiled */
 	struct ht_value_info *input, *output;
+	struct ht_probe *probe; /* with ht_compile_options.numerics */
+	size_t probes;
 	struct ht_program_info info;
 	struct ht_phase phase[HT_MAX_PHASES];
 };

@@ -153,6 +153,7 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 	ht_fusions_init(&l->fusions, l->passes.policy, &w->arena);
 	HT_TRY(ht_dump_graphs(l->passes.policy, w, &l->passes));
 	HT_TRY(conv_method_of(opt, d, &l->passes.conv_method));
+	l->passes.numerics = opt->numerics != 0;
 	l->passes.calibration = ht_calibrator_new(m, &l->passes, opt, &w->arena);
 	HT_TRY(paint(m, l, stop_after, &stopped));
 	if (ht_policy_paints(l->passes.policy) &&

@@ -10,6 +10,7 @@ struct ht_context {
 	const void **in;
 	void **out;
 	int ftz;
+	bool ran; /* the last run came to its end */
 };
 
 enum ht_status ht_context_new(const struct ht_program *p, const struct ht_context_options *opt,
@@ -112,7 +113,8 @@ enum ht_status ht_context_run(struct ht_context *c, const struct ht_array *in, s
 	enum ht_status st;
 
 	HT_TRY(take(c, in, ins, out, outs, d));
-	if (ht_rt_run(c->rt, c->in, c->out, c->ftz != 0, &fault))
+	c->ran = ht_rt_run(c->rt, c->in, c->out, c->ftz != 0, &fault);
+	if (c->ran)
 		return HT_OK;
 	st = fault.code == HT_FAULT_MEMORY ? HT_E_ENVIRONMENT : HT_E_INPUT;
 	return ht_error(d, st, (struct ht_where){ .node = ht_str(fault.node), .offset = -1 }, "%s",
@@ -133,4 +135,36 @@ size_t ht_context_steps(const struct ht_context *c, struct ht_step_time *out, si
 		out[i] = (struct ht_step_time){ c->program->rt.step[i].node, ns[i],
 			c->program->rt.step[i].method };
 	return n;
+}
+
+static struct ht_numerics count(const struct ht_probe *p, const uint8_t *rounding)
+{
+	size_t n[HT_ROUNDINGS] = { 0 };
+
+	for (size_t i = 0; i < p->elements; i++)
+		n[rounding[i]]++;
+	return (struct ht_numerics){
+		.tensor = p->tensor,
+		.dtype = p->dtype,
+		.elements = p->elements,
+		.overflow = n[HT_ROUNDED_OVERFLOW],
+		.underflow = n[HT_ROUNDED_UNDERFLOW],
+		.subnormal = n[HT_ROUNDED_SUBNORMAL],
+		.sentinel = n[HT_ROUNDED_SENTINEL],
+		.infinite = n[HT_ROUNDED_INFINITE],
+		.nan = n[HT_ROUNDED_NAN],
+	};
+}
+
+size_t ht_context_numerics(const struct ht_context *c, struct ht_numerics *out, size_t cap)
+{
+	const struct ht_program *p = c->program;
+	const char *arena = ht_rt_arena(c->rt);
+
+	if (!c->ran)
+		return 0;
+	for (size_t i = 0; i < p->probes && i < cap; i++)
+		out[i] = count(
+			&p->probe[i], (const uint8_t *)(const void *)(arena + p->probe[i].offset));
+	return p->probes;
 }

@@ -183,6 +183,21 @@ static void make_rt(struct build *b)
 	};
 }
 
+static void make_probes(struct build *b)
+{
+	const struct ht_plan *plan = b->plan;
+	struct ht_arena *a = &b->p->arena;
+
+	b->p->probe = HT_NEW_ARRAY(a, struct ht_probe, (size_t)plan->probes);
+	b->p->probes = (size_t)plan->probes;
+	for (int32_t i = 0; i < plan->probes; i++) {
+		const struct ht_plan_probe *from = &plan->probe[i];
+		const struct ht_plan_buffer *buffer = &plan->buffer[from->buffer];
+		b->p->probe[i] = (struct ht_probe){ ht_str_copy(a, from->tensor).p, from->dtype,
+			buffer->offset, buffer->bytes };
+	}
+}
+
 /* Inputs and outputs by the names of the entry's ports; the plan has outputs in their order. */
 static struct ht_value_info *describe(
 	struct build *b, enum ht_plan_kind kind, int32_t count, const struct ht_port *port)
@@ -230,6 +245,7 @@ enum ht_status ht_program_build(struct ht_program *p, struct ht_graph *g, struct
 	HT_TRY(generate(&b));
 	ht_phase_end(phases, "code");
 	make_rt(&b);
+	make_probes(&b);
 	p->input = describe(&b, HT_PLAN_INPUT, p->rt.inputs, NULL);
 	p->output = describe(&b, HT_PLAN_OUTPUT, p->rt.outputs, g->entries->outputs);
 	p->info.target = target->name;

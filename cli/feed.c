@@ -189,6 +189,7 @@ static enum ht_status compile(struct cli *c, struct session *s, long long thread
 	opt.policy = policy;
 	opt.target = option(c, OPTION_TARGET, NULL);
 	opt.conv_method = option(c, OPTION_CONV_METHOD, NULL);
+	opt.numerics = option_on(c, OPTION_NUMERICS);
 	opt.threads = (int)threads;
 	st = ht_compile(s->model, &opt, c->diags, &s->program);
 	ht_policy_free(policy);

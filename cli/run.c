@@ -144,6 +144,47 @@ static void put_verdict(struct text *t, const struct verdict *v, bool json)
 	text_printf(t, ", \"ok\": %s}", v->ok ? "true" : "false");
 }
 
+static bool is_odd(const struct ht_numerics *n)
+{
+	return n->overflow || n->underflow || n->subnormal || n->sentinel || n->infinite || n->nan;
+}
+
+/* In text only tensors of which there is something to say. */
+static void put_numerics(struct text *t, const struct session *s, bool json)
+{
+	size_t tensors = ht_context_numerics(s->context, NULL, 0), odd = 0;
+	struct ht_numerics *all = must_alloc(tensors * sizeof *all);
+
+	ht_context_numerics(s->context, all, tensors);
+	text_printf(t, json ? ",\n \"numerics\": [" : "");
+	for (size_t i = 0; i < tensors; i++) {
+		const struct ht_numerics *n = &all[i];
+		odd += is_odd(n);
+		if (json) {
+			text_printf(t, i ? ",\n  {\"tensor\": " : "\n  {\"tensor\": ");
+			text_json(t, n->tensor);
+			text_printf(t,
+				", \"dtype\": \"%s\", \"elements\": %zu, \"overflow\": %zu, "
+				"\"underflow\": %zu, \"subnormal\": %zu, \"sentinel\": %zu, "
+				"\"infinite\": %zu, \"nan\": %zu}",
+				ht_dtype_name(n->dtype), n->elements, n->overflow, n->underflow,
+				n->subnormal, n->sentinel, n->infinite, n->nan);
+		} else if (is_odd(n)) {
+			text_printf(t,
+				"%s  %s of %zu  overflow %zu  underflow %zu  subnormal %zu  "
+				"sentinel %zu  infinite %zu  nan %zu\n",
+				n->tensor, ht_dtype_name(n->dtype), n->elements, n->overflow,
+				n->underflow, n->subnormal, n->sentinel, n->infinite, n->nan);
+		}
+	}
+	if (json)
+		text_printf(t, "]");
+	else
+		text_printf(t, "%zu of %zu tensors of 16 bits were rounded well throughout\n",
+			tensors - odd, tensors);
+	free(all);
+}
+
 static enum ht_status report(
 	struct cli *c, const struct session *s, const struct verdict *v, bool json)
 {
@@ -177,8 +218,11 @@ static enum ht_status report(
 		put_verdict(&t, &v[i], json);
 		ok &= v[i].ok;
 	}
-	if (json)
-		text_printf(&t, v ? "],\n \"ok\": %s}\n" : "}\n", ok ? "true" : "false");
+	if (json && v)
+		text_printf(&t, "],\n \"ok\": %s", ok ? "true" : "false");
+	if (option_on(c, OPTION_NUMERICS))
+		put_numerics(&t, s, json);
+	text_printf(&t, json ? "}\n" : "");
 	if (!strcmp(option(c, OPTION_OUTPUT, ""), "-")) {
 		free(t.p);
 		return HT_OK;

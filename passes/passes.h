@@ -40,6 +40,7 @@ struct ht_pass_context {
 	const struct ht_calibration
 		*calibration; /* passes/precision/optimal/budget.h; NULL: none */
 	bool keep_variables;  /* freeze leaves them alone: for looking at graphs that train */
+	bool numerics;        /* lower so that ht_plan.probe tells what rounding did */
 	bool verify;          /* run the verifier before the first and after each pass */
 	/* Called after each pass; a status other than HT_OK ends the run.  NULL: nothing is. */
 	enum ht_status (*after)(void *self, const struct ht_graph *g, const char *pass);
@@ -103,11 +104,32 @@ struct ht_plan_step {
 	struct ht_str node; /* for messages: the node it was made for */
 };
 
+/* What became of a value that was rounded to 16 bits. */
+enum ht_rounding {
+	HT_ROUNDED_WELL,
+	HT_ROUNDED_NAN,      /* it was NaN */
+	HT_ROUNDED_INFINITE, /* it was infinite */
+	HT_ROUNDED_SENTINEL, /* stands for minus infinity: about -1e9, or the lowest finite number of float32 or of the type */
+	HT_ROUNDED_OVERFLOW,  /* finite, and became infinite */
+	HT_ROUNDED_UNDERFLOW, /* not zero, and became zero */
+	HT_ROUNDED_SUBNORMAL,
+	HT_ROUNDINGS
+};
+/* A 16-bit tensor, and the temporary buffer (U8, kept to the end) that has an ht_rounding for each
+ * of its elements, in order. */
+struct ht_plan_probe {
+	struct ht_str tensor; /* "node" or "node:1" */
+	enum ht_dtype dtype;
+	int32_t buffer;
+};
+
 struct ht_plan {
 	struct ht_plan_buffer *buffer;
 	int32_t buffers;
 	struct ht_plan_step *step;
 	int32_t steps;
+	struct ht_plan_probe *probe; /* with ht_pass_context.numerics */
+	int32_t probes;
 	const struct ht_kernel **kernel; /* distinct ones */
 	int32_t kernels;
 	size_t arena_bytes, scratch_bytes; /* scratch: per thread */

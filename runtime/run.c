@@ -192,6 +192,11 @@ bool ht_rt_run(struct ht_rt_context *c, const void *const *inputs, void *const *
 	return false;
 }
 
+const void *ht_rt_arena(const struct ht_rt_context *c)
+{
+	return c->arena;
+}
+
 void ht_rt_profile(struct ht_rt_context *c, bool on)
 {
 	c->profile = on;

@@ -64,6 +64,8 @@ struct ht_rt_fault {
  * with `ftz`); each thread's modes are restored afterwards. */
 bool ht_rt_run(struct ht_rt_context *c, const void *const *inputs, void *const *outputs, bool ftz,
 	struct ht_rt_fault *fault);
+/* What the last run left in the arena. */
+const void *ht_rt_arena(const struct ht_rt_context *c);
 /* Nanoseconds each step took in the last run with profiling on; NULL when off. */
 void ht_rt_profile(struct ht_rt_context *c, bool on);
 const int64_t *ht_rt_step_ns(const struct ht_rt_context *c);

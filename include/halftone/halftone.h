@@ -209,8 +209,11 @@ struct ht_compile_options {
 	/* How 3 x 3 convolutions at stride 1 compute: "auto" (NULL), whichever is estimated to be
 	 * faster; "direct", by summing taps; "winograd", wherever that is possible. */
 	const char *conv_method;
+	/* Non-zero: for ht_context_numerics().  Slower, as nothing is fused; the same results, but
+	 * that sums may be in another order. */
+	int numerics;
 };
-#define HT_COMPILE_OPTIONS_INIT { sizeof(struct ht_compile_options), NULL, NULL, 0, NULL, NULL }
+#define HT_COMPILE_OPTIONS_INIT { sizeof(struct ht_compile_options), NULL, NULL, 0, NULL, NULL, 0 }
 
 /* Machine code, constants and a memory plan.  Independent of the model it was made from. */
 struct ht_program;
@@ -288,6 +291,24 @@ struct ht_step_time {
 HT_API void ht_context_profile(struct ht_context *c, int on);
 /* Fills up to `cap` entries; returns how many there are. */
 HT_API size_t ht_context_steps(const struct ht_context *c, struct ht_step_time *out, size_t cap);
+
+/* What rounding to 16 bits did to a tensor in the last run.  Elements of no count were rounded well.
+ * Sentinels stand for minus infinity: about -1e9, or the lowest finite number of float32 or of
+ * the tensor's type; they count nowhere else, whatever became of them. */
+struct ht_numerics {
+	const char *tensor; /* "node" or "node:1" */
+	enum ht_dtype dtype;
+	size_t elements;
+	size_t overflow;  /* finite before, infinite now */
+	size_t underflow; /* not zero before, zero now */
+	size_t subnormal;
+	size_t sentinel;
+	size_t infinite, nan; /* before rounding */
+};
+/* Fills up to `cap` entries, in the order of computation; returns how many there are: none when the
+ * program was compiled without `numerics`, or before the first run.  Tensors that are the same
+ * memory as another (reshapes) and constants have no entry. */
+HT_API size_t ht_context_numerics(const struct ht_context *c, struct ht_numerics *out, size_t cap);
 
 /* ---- looking inside ---- */
 

@@ -271,12 +271,20 @@ void kb_store(struct kernel_build *k, const struct view *v, const struct space *
 		ht_xcvt(&k->xb, t, x), s->guard);
 }
 
+void kb_store_result(
+	struct kernel_build *k, int32_t i, const struct view *v, const struct space *s, int32_t x)
+{
+	kb_store(k, v, s, x);
+	if (k->l->numerics)
+		probe_result(k, i, s, x);
+}
+
 void kb_store_sink(struct kernel_build *k, const struct space *s)
 {
 	const struct view *v = &k->l->view[k->l->sink->id][0];
 	struct space at = space_reshape(&k->xb, s, v->rank, v->dim);
 
-	kb_store(k, v, &at, kb_pull(k, ht_out(k->l->sink, 0), &at));
+	kb_store_result(k, 0, v, &at, kb_pull(k, ht_out(k->l->sink, 0), &at));
 }
 
 /* ---- boundaries between dimensions ---- */

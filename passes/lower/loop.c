@@ -57,7 +57,7 @@ enum ht_status emit_loop(struct lower *l, struct ht_node *sink)
 		kb_init(&k, l);
 		kb_stage(&k, HT_STAGE_LOOP);
 		s = kb_loop_space(&k, v->rank, v->dim, kb_out_boundaries(l, i));
-		kb_store(&k, v, &s, kb_pull(&k, ht_out(sink, i), &s));
+		kb_store_result(&k, i, v, &s, kb_pull(&k, ht_out(sink, i), &s));
 		kb_finish(&k, sink);
 	}
 	return HT_OK;

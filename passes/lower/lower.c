@@ -327,6 +327,7 @@ static void init(struct lower *l, struct ht_graph *g, struct ht_pass_context *c,
 	*l = (struct lower){ .g = g,
 		.c = c,
 		.target = c->target,
+		.numerics = c->numerics,
 		.arena = a,
 		.scratch = c->scratch,
 		.fusions = c->fusions };
@@ -411,6 +412,7 @@ enum ht_status ht_lower_node(
 	}
 	g->entries = &entry;
 	one.entry = &entry;
+	one.numerics = false;
 	one.fusions = NULL;
 	return ht_lower(g, &one, a, out);
 }

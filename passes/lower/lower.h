@@ -128,7 +128,8 @@ struct lower {
 	struct ht_arena *arena; /* of the plan */
 	struct ht_arena *scratch;
 	struct ht_plan *plan;
-	size_t buffer_cap, step_cap, kernel_cap;
+	size_t buffer_cap, step_cap, kernel_cap, probe_cap;
+	bool numerics; /* every node has a kernel of its own, and probes */
 	struct ht_map kernel_texts;
 	struct ht_fusions *fusions; /* or NULL */
 	struct ht_uses uses;
@@ -169,6 +170,8 @@ int32_t plan_packed(struct lower *l, const struct ht_tensor *t, int64_t first,
 /* Appends a step for `node`; equal kernels become one.  `buffer_of`: plan buffers by argument. */
 void plan_step(struct lower *l, struct ht_kernel *k, const int32_t *buffer_of, int64_t *params,
 	const struct ht_node *node);
+/* The buffer of a probe of result i of node `n`. */
+int32_t plan_probe(struct lower *l, const struct ht_node *n, int32_t i);
 /* Lifetimes and the arena. */
 void plan_memory(struct lower *l);
 
@@ -216,6 +219,11 @@ int32_t kb_operand(struct kernel_build *k, const struct ht_node *n, int arg, con
 int32_t kb_load(struct kernel_build *k, const struct view *v, const struct space *s);
 /* Stores result 0 of the sink for the root's element at `s`. */
 void kb_store_sink(struct kernel_build *k, const struct space *s);
+/* Stores x (compute type), result i of the sink, at `s`, where the result is `v`. */
+void kb_store_result(
+	struct kernel_build *k, int32_t i, const struct view *v, const struct space *s, int32_t x);
+/* probe.c: has the kernel note what rounding did to x, result i of the sink, which it stores. */
+void probe_result(struct kernel_build *k, int32_t i, const struct space *s, int32_t x);
 /* Stores x (compute type) at `s`, where its guard holds. */
 void kb_store(struct kernel_build *k, const struct view *v, const struct space *s, int32_t x);
 /* Which dimensions cannot share an index: bit i is set for dimensions i and i+1 of a tensor of

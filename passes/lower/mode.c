@@ -131,7 +131,6 @@ const char *ht_mode_effect(const struct ht_node *n, enum ht_impl mode)
 	case HT_IMPL_HIGH_PRECISION:
 		if ((is_function(n->op) || is_composed(n->op)) && (low || t == HT_F32))
 			return "computes in float64 and rounds once";
-		mode = HT_IMPL_FLOAT_32;
 		/* fall through */
 	case HT_IMPL_FLOAT_32:
 		if (contracts(n->op) && t == HT_BF16)

@@ -104,6 +104,25 @@ void plan_step(struct lower *l, struct ht_kernel *k, const int32_t *buffer_of, i
 	p->steps++;
 }
 
+int32_t plan_probe(struct lower *l, const struct ht_node *n, int32_t i)
+{
+	struct ht_plan *p = l->plan;
+	struct ht_str tensor = i ? ht_str_printf(l->arena, "%.*s:%d", HT_STR_ARG(n->name), (int)i)
+				 : ht_str_copy(l->arena, n->name);
+	int32_t buffer;
+
+	if (p->probes && ht_str_eq(p->probe[p->probes - 1].tensor, tensor))
+		return p->probe[p->probes - 1].buffer; /* stored in several places of the kernel */
+	buffer = plan_buffer(l, HT_PLAN_TEMP, HT_U8, ht_shape_count(n->out[i].shape));
+	p->probe = ht_grow(l->arena, p->probe, (size_t)p->probes, &l->probe_cap, sizeof *p->probe);
+	p->probe[p->probes++] = (struct ht_plan_probe){
+		.tensor = tensor,
+		.dtype = n->out[i].dtype,
+		.buffer = buffer,
+	};
+	return buffer;
+}
+
 /* ---- the arena: largest first, each at the lowest offset that is free during its lifetime ---- */
 
 static int larger_first(const void *a, const void *b)
@@ -197,6 +216,8 @@ void plan_memory(struct lower *l)
 			      **best = HT_NEW_ARRAY(l->scratch, struct ht_plan_buffer *, count);
 	int32_t temps = 0, highest = 0;
 
+	for (int32_t i = 0; i < p->probes; i++) /* read when all is done */
+		p->buffer[p->probe[i].buffer].last_step = p->steps - 1;
 	for (int32_t i = 0; i < p->buffers; i++)
 		if (p->buffer[i].kind == HT_PLAN_TEMP && p->buffer[i].first_step >= 0)
 			temp[temps++] = &p->buffer[i];

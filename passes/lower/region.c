@@ -3,7 +3,9 @@
  * First, forwards: each root takes the elementwise nodes behind it as its epilogue, as far as the
  * whole has one exit.  Then, backwards: each other node goes into the kernel of its users when they
  * are all in one and each of its elements is computed about once; otherwise it is a sink.  What a
- * fusion of a name does here is not done when that is off. */
+ * fusion of a name does here is not done when that is off.
+ *
+ * With ht_pass_context.numerics each node is a sink, so that each 16-bit tensor is in memory. */
 #include "passes/lower/lower.h"
 
 #include <string.h>
@@ -137,7 +139,7 @@ static void grow(struct lower *l, struct ht_node *root)
 	struct region r = { .node = { root }, .n = 1, .scores = lower_is_scores(l, root) };
 	int best = 1, operands = root->ins;
 
-	while (!stands_alone(root) && r.n <= MAX_EPILOGUE) {
+	while (!l->numerics && !stands_alone(root) && r.n <= MAX_EPILOGUE) {
 		struct ht_node *u = next_user(l, &r);
 		if (!u || !may_join(l, &r, u) || (operands += u->ins) > MAX_KERNEL_OPERANDS)
 			break;
@@ -206,8 +208,8 @@ static struct ht_node *only_kernel(struct lower *l, const struct ht_node *n, enu
 
 static void settle(struct lower *l, struct ht_node *n)
 {
-	enum ht_fusion_id by;
-	struct ht_node *kernel = only_kernel(l, n, &by);
+	enum ht_fusion_id by = HT_FUSION_END;
+	struct ht_node *kernel = l->numerics ? NULL : only_kernel(l, n, &by);
 
 	if (kernel && by != HT_FUSION_END)
 		ht_fusion_hit(l->fusions, by);
