@@ -207,6 +207,9 @@ static enum ht_status load(struct cli *c, struct session *s)
 		if (option_on(c, compiled[i]))
 			return fail(HT_E_USAGE, "--%s: %s is compiled already; state it to compile",
 				option_rows[compiled[i]].name, c->model);
+	if (option_on(c, OPTION_NUMERICS))
+		return fail(HT_E_USAGE, "--numerics: %s counts nothing; run the model itself",
+			c->model);
 	if (c->settings)
 		return fail(HT_E_USAGE, "%s: %s is compiled already; state it to compile",
 			c->setting[0].name, c->model);

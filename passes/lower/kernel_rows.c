@@ -214,7 +214,7 @@ const struct lower_op lower_layer_norm = { .name = "layer_norm",
 /* x / sqrt(mean of squares + epsilon) * scale */
 static enum ht_status emit_rms_norm(struct lower *l, struct ht_node *n)
 {
-	enum ht_dtype t = compute_type(n->out[0].dtype);
+	enum ht_dtype t = node_type(n, n->out[0].dtype);
 	struct rows r;
 	struct ht_xb *b = &r.k.xb;
 	int32_t scale, x;

@@ -48,6 +48,7 @@ static bool is_composed(enum ht_op op)
 	case HT_OP_LogSoftmax:
 	case HT_OP_Softsign:
 	case HT_OP_HardSwish:
+	case HT_OP_HardSigmoid:
 	case HT_OP_FloorDiv:
 	case HT_OP_FloorMod:
 	case HT_OP_SquaredDifference:
@@ -62,6 +63,7 @@ static bool is_composed(enum ht_op op)
 	case HT_OP_AvgPool:
 	case HT_OP_LRN:
 	case HT_OP_LayerNorm:
+	case HT_OP_RmsNorm:
 		return true;
 	default:
 		return false;

@@ -45,6 +45,7 @@ UNARY = {
     'Softsign': lambda x: x / (np.abs(x) + 1),
     'Gelu': lambda x: x / 2 * of_float(erfc)(-x / math.sqrt(2)),
     'Silu': lambda x: x * sigmoid(x),
+    'HardSigmoid': lambda x: np.minimum(np.maximum(x + 3, 0), 6) / 6,
     'HardSwish': lambda x: x * np.minimum(np.maximum(x + 3, 0), 6) / 6,
 }
 
