@@ -110,12 +110,15 @@ static LLVMValueRef f32_to_f16_bits(struct ht_e *e, LLVMValueRef v)
 	return LLVMBuildTrunc(e->b, LLVMBuildOr(e->b, r, sign, ""), like(v, e->i16), "");
 }
 
+/* Fenced: LLVM would take comparisons of the result back to half precision, for which there are no
+ * instructions, and compare lane by lane. */
 static LLVMValueRef f16_to_f32(struct ht_e *e, LLVMValueRef v)
 {
 	if (!e->t->f16c)
 		return f16_to_f32_bits(e, v);
 	v = cast_bits(e, v, LLVMHalfTypeInContext(e->c));
-	return LLVMBuildFPExt(e->b, v, like(v, e->f32), "");
+	v = LLVMBuildFPExt(e->b, v, like(v, e->f32), "");
+	return ht_e_intrinsic(e, "llvm.arithmetic.fence", LLVMTypeOf(v), &v, 1);
 }
 
 static LLVMValueRef f32_to_f16(struct ht_e *e, LLVMValueRef v)
