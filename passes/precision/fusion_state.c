@@ -173,12 +173,20 @@ static struct verdict verdict(const struct ht_policy *p, enum ht_fusion_id id)
 	return ht_fusion_vendor_name(id, 0) ? first : verdict_of(p, info->name, true, info);
 }
 
+/* Otherwise all are on, and there is nothing to look up. */
+static bool switches_any(const struct ht_policy *p)
+{
+	return p->fusions.n || p->switches.n || p->oo_level < 3 || p->keep_constants;
+}
+
 const char *ht_fusion_off(const struct ht_policy *p, enum ht_fusion_id id, struct ht_arena *a)
 {
 	struct verdict v;
 
 	if (p->report)
 		return p->report->off[id];
+	if (!switches_any(p))
+		return NULL;
 	v = verdict(p, id);
 	if (v.on && id == HT_FUSION_constant_folding && p->keep_constants && !v.settled)
 		return "oo_constant_folding is false";

@@ -242,11 +242,13 @@ void ht_trial_make(struct ht_precision *p, const struct ht_column *const *taken,
 	const struct ht_pricing *pricing, struct ht_trial *t)
 {
 	struct build b = { p, taken, t };
+	struct ht_fusions fusions;
 
 	*t = (struct ht_trial){ .arena = ht_arena_of(p) };
 	copy_graph(&b);
 	put_in_order(t);
-	t->fusion = ht_fusion_of(t->graph, NULL, t->arena);
+	ht_fusions_init(&fusions, p->policy, t->arena);
+	t->fusion = ht_fusion_of(t->graph, &fusions, t->arena);
 	t->price = ht_price_graph(pricing, t->graph, &t->fusion);
 }
 
