@@ -49,7 +49,8 @@ static void reduction_space(struct kernel_build *k, struct ht_shape shape, const
 	kb_grid(k, choose_grid(keeps, keep, axes->count, step, grid), grid);
 	*in = (struct space){ .rank = shape.rank, .guard = -1 };
 	*kept = (struct space){ .guard = -1 };
-	memcpy(in->dim, shape.dim, (size_t)shape.rank * sizeof *shape.dim);
+	for (int32_t i = 0; i < shape.rank; i++)
+		in->dim[i] = shape.dim[i];
 	keeps = 0;
 	for (int32_t i = 0; i < groups; i++)
 		if (!axes->reduced[first[i]]) {
