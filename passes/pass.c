@@ -6,6 +6,7 @@
 /* One line a pass, in alphabetical order. */
 #define PASSES(PASS)                                                                               \
 	PASS(activation)                                                                           \
+	PASS(adam)                                                                                 \
 	PASS(batch_norm)                                                                           \
 	PASS(casts)                                                                                \
 	PASS(concat_split)                                                                         \
@@ -25,6 +26,7 @@
 	PASS(layer_norm)                                                                           \
 	PASS(layout)                                                                               \
 	PASS(matmul)                                                                               \
+	PASS(momentum)                                                                             \
 	PASS(precision)                                                                            \
 	PASS(prune)                                                                                \
 	PASS(rms_norm)                                                                             \

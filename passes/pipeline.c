@@ -5,7 +5,8 @@
  * Twice over the shapes: what is folded may be the shape of what was not known. */
 const char ht_pipeline_cleanup[] = "feeds,split_fused,prune,inline,freeze,split_fused,prune,infer,"
 				   "identity,fold,infer,identity,fold,scopes,"
-				   "simplify,cse,layer_norm,rms_norm,gelu,swish,hard_swish,"
+				   "simplify,cse,momentum,adam,"
+				   "layer_norm,rms_norm,gelu,swish,hard_swish,"
 				   "softmax,activation,concat_split,matmul,batch_norm,"
 				   "simplify,cse,prune,infer";
 

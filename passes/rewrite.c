@@ -28,6 +28,11 @@ static struct ht_rw_use *first_use(const struct ht_rw *r, const struct ht_node *
 	return n->id < r->cap ? r->uses[n->id] : NULL;
 }
 
+const struct ht_rw_use *ht_rw_first_use(const struct ht_rw *r, const struct ht_node *n)
+{
+	return first_use(r, n);
+}
+
 static void add_use(struct ht_rw *r, struct ht_node *of, struct ht_node *by, int32_t arg)
 {
 	struct ht_rw_use **list = uses_of(r, of), *use = HT_NEW(r->arena, struct ht_rw_use);
@@ -194,6 +199,14 @@ void ht_rw_drop(struct ht_rw *r, struct ht_node *n)
 	}
 }
 
+void ht_rw_remove(struct ht_rw *r, struct ht_node *n)
+{
+	HT_CHECK(!first_use(r, n) && !output_uses(r, n, -1) && !is_input(r, n));
+	remove_node(r, n);
+	for (int32_t i = 0; i < n->ins; i++)
+		ht_rw_drop(r, n->in[i].node);
+}
+
 struct ht_node *ht_rw_node(struct ht_rw *r, struct ht_node *before, enum ht_op op,
 	struct ht_str name, const struct ht_value *in, int32_t ins, struct ht_type type)
 {
@@ -326,6 +339,17 @@ void ht_rw_set_in(struct ht_rw *r, struct ht_node *n, int32_t i, struct ht_value
 	n->in[i] = v;
 	add_use(r, v.node, n, i);
 	ht_rw_drop(r, old);
+	r->changed = true;
+}
+
+void ht_rw_set_controls(
+	struct ht_rw *r, struct ht_node *n, struct ht_node *const *control, int32_t count)
+{
+	for (int32_t i = 0; i < n->controls; i++)
+		remove_use(r, n->control[i], n, -1);
+	for (int32_t i = 0; i < count; i++)
+		add_use(r, control[i], n, -1);
+	ht_node_set_controls(n, control, count);
 	r->changed = true;
 }
 

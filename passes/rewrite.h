@@ -32,6 +32,8 @@ void ht_rw_init(struct ht_rw *r, struct ht_graph *g, struct ht_pass_context *c);
  * went meanwhile have `graph == NULL`. */
 struct ht_node **ht_rw_nodes(const struct ht_rw *r, size_t *n);
 
+/* The uses of `n`'s results and of itself, linked; entry outputs are none of them. */
+const struct ht_rw_use *ht_rw_first_use(const struct ht_rw *r, const struct ht_node *n);
 /* Uses as an operand, and entry outputs. */
 int ht_rw_uses(const struct ht_rw *r, struct ht_value v);
 /* Operand uses of all results, control edges and entry outputs. */
@@ -69,6 +71,11 @@ void ht_rw_replace_node(struct ht_rw *r, struct ht_node *n, struct ht_value to);
 void ht_rw_take_place(struct ht_rw *r, struct ht_node *n, struct ht_value to);
 /* Removes `n` when nothing uses it, and then its operands likewise. */
 void ht_rw_drop(struct ht_rw *r, struct ht_node *n);
+/* Likewise a node whose effect another has taken over; nothing may use it. */
+void ht_rw_remove(struct ht_rw *r, struct ht_node *n);
+/* Its control edges from now on; what they came from stays. */
+void ht_rw_set_controls(
+	struct ht_rw *r, struct ht_node *n, struct ht_node *const *control, int32_t count);
 /* Operands and attributes of a typical binary op: attribute T set from the type. */
 struct ht_value ht_rw_binary(struct ht_rw *r, struct ht_node *before, enum ht_op op,
 	struct ht_str name, struct ht_value a, struct ht_value b);
