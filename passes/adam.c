@@ -23,21 +23,6 @@ struct form {
 	struct moment m, v;
 };
 
-/* `scalar` * of, in either order. */
-static bool is_scaled(
-	struct ht_update *u, struct ht_value v, struct ht_value *scalar, struct ht_value *of)
-{
-	if (!ht_update_binary(u, v, HT_OP_Mul, scalar, of))
-		return false;
-	if (!ht_is_scalar(*scalar)) {
-		struct ht_value t = *scalar;
-
-		*scalar = *of;
-		*of = t;
-	}
-	return ht_is_scalar(*scalar);
-}
-
 /* `v` is 1 - x, both scalars. */
 static bool is_rest(struct ht_value v, struct ht_value *x)
 {
@@ -54,8 +39,8 @@ static bool is_difference(struct ht_update *u, struct ht_value v, struct moment 
 {
 	struct ht_value of, old;
 
-	if (!is_scaled(u, v, &m->rest, &of) || !ht_update_binary(u, of, HT_OP_Sub, &m->g, &old) ||
-		!ht_update_read(u, old, m->var))
+	if (!ht_update_scaled(u, v, &m->rest, &of) ||
+		!ht_update_binary(u, of, HT_OP_Sub, &m->g, &old) || !ht_update_read(u, old, m->var))
 		return false;
 	m->old = old;
 	return true;
@@ -66,8 +51,8 @@ static bool is_weighted(
 {
 	int nodes = u->nodes;
 
-	if (is_scaled(u, of_old, &m->beta, &m->old) && ht_update_read(u, m->old, m->var) &&
-		is_scaled(u, of_g, &m->rest, &m->g))
+	if (ht_update_scaled(u, of_old, &m->beta, &m->old) && ht_update_read(u, m->old, m->var) &&
+		ht_update_scaled(u, of_g, &m->rest, &m->g))
 		return true;
 	m->beta.node = NULL;
 	u->nodes = nodes;
@@ -137,12 +122,12 @@ static bool is_root(struct ht_update *u, struct ht_value v, struct form *f)
 static bool is_direction(struct ht_update *u, struct ht_value v, struct form *f)
 {
 	struct ht_value over, under, m;
-	bool scaled = is_scaled(u, v, &f->rate, &v);
+	bool scaled = ht_update_scaled(u, v, &f->rate, &v);
 
 	if (!ht_update_binary(u, v, HT_OP_RealDiv, &over, &under))
 		return false;
 	m = over;
-	if (!scaled && !is_scaled(u, over, &f->rate, &m))
+	if (!scaled && !ht_update_scaled(u, over, &f->rate, &m))
 		return false;
 	return is_moment(u, m, &f->m) && is_root(u, under, f) && is_square(u, f->v.g, f->m.g) &&
 	       !ht_value_eq(f->m.var, f->v.var);

@@ -19,29 +19,14 @@ struct form {
 	bool keras, nesterov;
 };
 
-/* `v` is a scalar times something else. */
-static bool is_scaled(
-	struct ht_update *u, struct ht_value v, struct ht_value *scalar, struct ht_value *of)
-{
-	if (!ht_update_binary(u, v, HT_OP_Mul, scalar, of))
-		return false;
-	if (!ht_is_scalar(*scalar)) {
-		struct ht_value t = *scalar;
-
-		*scalar = *of;
-		*of = t;
-	}
-	return ht_is_scalar(*scalar);
-}
-
-/* A scaled sum's terms: momentum * accum, and the rest. */
+/* momentum * accum, as it was before. */
 static bool is_decayed(struct ht_update *u, struct ht_value v, struct form *f)
 {
 	struct ht_value momentum, of;
 	int nodes = u->nodes;
 
 	/* A scalar variable's product has two scalars: the one that is read is the variable. */
-	if (is_scaled(u, v, &momentum, &of)) {
+	if (ht_update_scaled(u, v, &momentum, &of)) {
 		if (ht_update_read(u, of, f->accum)) {
 			f->momentum = momentum;
 			f->old = of;
@@ -62,7 +47,7 @@ static bool is_lr_grad(struct ht_update *u, struct ht_value v, struct form *f)
 {
 	struct ht_value lr, grad;
 
-	if (!is_scaled(u, v, &lr, &grad))
+	if (!ht_update_scaled(u, v, &lr, &grad))
 		return false;
 	if (!f->grad.node) {
 		f->lr = lr;
@@ -110,7 +95,7 @@ static bool is_ahead(struct ht_update *u, struct ht_value v, struct form *f)
 	struct ht_value momentum, of;
 	int nodes = u->nodes;
 
-	if (is_scaled(u, v, &momentum, &of) && is_slot(u, of, f) &&
+	if (ht_update_scaled(u, v, &momentum, &of) && is_slot(u, of, f) &&
 		ht_same_scalar(momentum, f->momentum)) {
 		f->nesterov = true;
 		return true;
@@ -152,7 +137,7 @@ static bool is_form(struct ht_update *u, const struct ht_step *step, struct form
 	*f = (struct form){ .var = step->var, .keras = step->adds };
 	if (f->keras)
 		return is_direction(u, step->by, f);
-	if (!is_scaled(u, step->by, &lr, &direction))
+	if (!ht_update_scaled(u, step->by, &lr, &direction))
 		return false;
 	f->lr = lr;
 	if (is_direction(u, direction, f))

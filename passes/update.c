@@ -38,6 +38,20 @@ bool ht_update_sum(struct ht_update *u, struct ht_value v, struct ht_value *a, s
 	return ht_update_binary(u, v, HT_OP_AddV2, a, b) || ht_update_binary(u, v, HT_OP_Add, a, b);
 }
 
+bool ht_update_scaled(
+	struct ht_update *u, struct ht_value v, struct ht_value *scalar, struct ht_value *of)
+{
+	if (!ht_update_binary(u, v, HT_OP_Mul, scalar, of))
+		return false;
+	if (!ht_is_scalar(*scalar)) {
+		struct ht_value t = *scalar;
+
+		*scalar = *of;
+		*of = t;
+	}
+	return ht_is_scalar(*scalar);
+}
+
 bool ht_update_read(struct ht_update *u, struct ht_value v, struct ht_value var)
 {
 	return v.node->op == HT_OP_ReadVariableOp && ht_value_eq(v.node->in[0], var) &&

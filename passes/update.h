@@ -42,6 +42,9 @@ bool ht_update_take(struct ht_update *u, struct ht_node *n);
 bool ht_update_binary(struct ht_update *u, struct ht_value v, enum ht_op op, struct ht_value *a,
 	struct ht_value *b);
 bool ht_update_sum(struct ht_update *u, struct ht_value v, struct ht_value *a, struct ht_value *b);
+/* `v` is a scalar times something, in either order. */
+bool ht_update_scaled(
+	struct ht_update *u, struct ht_value v, struct ht_value *scalar, struct ht_value *of);
 /* `v` is the value of `var`. */
 bool ht_update_read(struct ht_update *u, struct ht_value v, struct ht_value var);
 /* `v` is what a variable is set to in the same step, or its value read behind that. */
