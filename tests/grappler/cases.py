@@ -386,9 +386,10 @@ def photo():
     return v1.placeholder(F32, [2, 8, 8, 1], name='x')
 
 
-def batch_norm(x, channels, name):
+def batch_norm(x, channels, name, layout='NHWC'):
     s, b = tf.constant(1.0, shape=[channels]), tf.constant(0.0, shape=[channels])
-    return raw.FusedBatchNormV3(x=x, scale=s, offset=b, mean=[], variance=[], name=name)[0]
+    return raw.FusedBatchNormV3(x=x, scale=s, offset=b, mean=[], variance=[], data_format=layout,
+                                name=name)[0]
 
 
 @case('fp16 bf16', low='conv bn conv2', casts=None)
@@ -412,6 +413,17 @@ def conv3d_training():
     y = tf.nn.conv3d(relu(y, 'relu'), weight(2, 2, 2, 2, 2, name='w2'), [1] * 5, 'SAME', name='conv2')
     train(tf.reduce_sum(y, name='loss'), 'step')
     return 'loss step'
+
+
+@case('fp16 bf16', low='conv bn conv2', casts=None)
+def conv3d_bn():
+    """Convolution, batch norm, convolution, all in three dimensions."""
+    x = v1.placeholder(F32, [1, 4, 4, 4, 1], name='x')
+    x = tf.nn.conv3d(x, weight(2, 2, 2, 1, 2), [1] * 5, 'SAME', name='conv')
+    x = batch_norm(x, 2, 'bn', 'NDHWC')
+    raw.Identity(input=tf.nn.conv3d(x, weight(2, 2, 2, 2, 2, name='w2'), [1] * 5, 'SAME', name='conv2'),
+                 name='fetch')
+    return 'fetch'
 
 
 @case('fp16', low='conv bn add conv2', casts=None)
