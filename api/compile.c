@@ -162,6 +162,7 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 	/* Policies also decide on graphs that cannot be compiled, such as training graphs, whose
 	 * variables have no values. */
 	l->passes.keep_variables = upto != HT_UPTO_LAYOUT && !l->passes.variables;
+	l->passes.keep_changed = upto != HT_UPTO_LAYOUT;
 	HT_TRY(run(l, ht_pipeline_cleanup, stop_after, &stopped));
 	ht_phase_end(&l->phases, "cleanup");
 	HT_TRY(run(l,

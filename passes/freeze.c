@@ -171,6 +171,11 @@ static bool passes_on(const struct ht_node *n)
 	       ht_str_is(n->type, "RefIdentity");
 }
 
+static bool changes(const struct ht_node *n)
+{
+	return (ht_op_info(n->op)->effects & HT_WRITES) || ht_str_starts(n->type, "Assign");
+}
+
 /* `n` takes a frozen variable as operand `i`. */
 static void freeze_use(struct freezer *f, struct ht_node *n, int32_t i, bool resource)
 {
@@ -186,8 +191,7 @@ static void freeze_use(struct freezer *f, struct ht_node *n, int32_t i, bool res
 			f->value[n->id] = t;
 	} else if (ht_str_is(n->type, "ResourceGather") && i == 0) {
 		become_gather(f, n, t);
-	} else if (resource || (ht_op_info(n->op)->effects & HT_WRITES) ||
-		   ht_str_starts(n->type, "Assign")) {
+	} else if (resource || changes(n)) {
 		fail(f, HT_E_UNSUPPORTED, n, "the variable '%.*s' is changed or passed on here",
 			HT_STR_ARG(n->in[i].node->name));
 	}
@@ -206,13 +210,22 @@ static void no_checkpoint(struct freezer *f)
 			     "frozen graph or a SavedModel");
 }
 
+static bool changes_variables(const struct ht_graph *g)
+{
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		for (int32_t i = 0; changes(n) && i < n->ins; i++)
+			if (is_variable(n->in[i].node))
+				return true;
+	return false;
+}
+
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
 	struct freezer f = { .g = g, .c = c };
 	bool *resource;
 	uint32_t ids = g->ids; /* nodes made here are above */
 
-	if (c->keep_variables)
+	if (c->keep_variables || (c->keep_changed && changes_variables(g)))
 		return HT_OK;
 	resource = HT_NEW_ARRAY(c->scratch, bool, g->ids);
 	f.value = HT_NEW_ARRAY(c->scratch, struct ht_tensor *, g->ids);

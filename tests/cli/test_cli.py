@@ -328,6 +328,13 @@ class BadInput(Case):
         r = self.fails(3, r"node '.*' \(VarHandleOp\): the variable has no value .*variables\.index is absent", 'run', self.dir)
         self.assertEqual(r.err.count('error'), 1)
 
+    def test_training_graph_with_a_checkpoint(self):
+        model = os.path.join(os.environ.get('HALFTONE_SHARED', ''), 'models/train/regression_forms/checkpoint/model.meta')
+        if not os.path.exists(model):
+            self.skipTest('no $HALFTONE_SHARED')
+        self.tool('explain', model, '--policy', 'force_fp16')
+        self.tool('convert', model, '--policy', 'force_fp16', '-o', self.path('o.pb'))
+
     def test_graph_that_contradicts_itself(self):
         with open(SMALL, 'rb') as f:
             data = f.read().replace(b'shape[?,4]', b'shape[?,5]')
