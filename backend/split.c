@@ -7,11 +7,6 @@
 /* Copies of a body with more expressions take more time to compile than its guards take to run. */
 enum { MAX_SPLIT_BODY = 300 };
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-	return a / b + (a % b > 0);
-}
-
 struct splits {
 	const struct ht_e *e;
 	int dim, n;
@@ -64,11 +59,11 @@ static void split_at(void *arg, int32_t x)
 			return;
 	k = p.coef[s->dim];
 	if (k > 0) {
-		add_split(s, ceil_div(-max, k));
-		add_split(s, ceil_div(-min, k));
+		add_split(s, ht_ceil_div(-max, k));
+		add_split(s, ht_ceil_div(-min, k));
 	} else {
-		add_split(s, ceil_div(min + 1, -k));
-		add_split(s, ceil_div(max + 1, -k));
+		add_split(s, ht_ceil_div(min + 1, -k));
+		add_split(s, ht_ceil_div(max + 1, -k));
 	}
 }
 

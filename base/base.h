@@ -52,6 +52,11 @@ static inline bool ht_add_size(size_t a, size_t b, size_t *r)
 {
 	return !__builtin_add_overflow(a, b, r);
 }
+/* a / b rounded up; b is positive. */
+static inline int64_t ht_ceil_div(int64_t a, int64_t b)
+{
+	return a / b + (a % b > 0);
+}
 
 /* ---- arena.c ---- */
 

@@ -22,11 +22,6 @@ static int registers(const struct ht_target *t)
 	return t->avx512 ? 32 : 16;
 }
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-	return (a + b - 1) / b;
-}
-
 /* Most rows of a register tile of `nv` vectors. */
 static int most_rows(const struct ht_target *t, int nv)
 {
@@ -43,7 +38,7 @@ static int balanced_rows(const struct ht_target *t, int nv, int64_t m)
 
 	if (m <= 0)
 		return 1;
-	return (int)ceil_div(m, ceil_div(m, most));
+	return (int)ht_ceil_div(m, ht_ceil_div(m, most));
 }
 
 /* Cycles of one step in depth of `r` rows and nv vectors: multiplications, loads, dispatch.  (Few
@@ -63,7 +58,7 @@ static double step_cycles(const struct ht_target *t, int r, int nv, bool pairs)
 static double packing_cycles(const struct ht_target *t, int nv, int64_t m, int64_t n, int64_t k,
 	int64_t element, bool pairs)
 {
-	int64_t panels = ceil_div(n, (int64_t)nv * lanes(t)),
+	int64_t panels = ht_ceil_div(n, (int64_t)nv * lanes(t)),
 		line = (int64_t)nv * lanes(t) * element;
 	int r = balanced_rows(t, nv, m);
 	int64_t blocks = m / r, rest = m % r;
@@ -71,7 +66,7 @@ static double packing_cycles(const struct ht_target *t, int nv, int64_t m, int64
 	/* Every block reads the panel: from L1 for nothing, from L2 beside the arithmetic, and at a
 	 * price where it does not stay there. */
 	double bytes_a_cycle = k * line > t->l2 ? 16 : k * line > t->l1 / 2 ? 32 : 64;
-	double read = (double)ceil_div(m, r) * (double)line / bytes_a_cycle;
+	double read = (double)ht_ceil_div(m, r) * (double)line / bytes_a_cycle;
 
 	c += rest ? step_cycles(t, (int)rest, nv, pairs) : 0;
 	return (c > read ? c : read) * (double)panels;
@@ -110,18 +105,18 @@ static double imbalance(int64_t tiles)
 	double sum = 0;
 
 	for (int64_t p = 1; p <= 8; p *= 2)
-		sum += (double)(ceil_div(tiles, p) * p) / (double)tiles;
+		sum += (double)(ht_ceil_div(tiles, p) * p) / (double)tiles;
 	return sum / 4;
 }
 
 static double tile_cycles(const struct shape *s, int64_t m_step, int64_t n_step)
 {
 	const double tile_overhead = 1500, bytes_a_cycle = 10;
-	int64_t m_tiles = ceil_div(s->m, m_step), n_tiles = ceil_div(s->n, n_step);
+	int64_t m_tiles = ht_ceil_div(s->m, m_step), n_tiles = ht_ceil_div(s->n, n_step);
 	double work = (double)s->m * (double)s->n * (double)s->k / s->lanes;
 	double a = (double)(s->m * s->k * s->element), b = (double)(s->n * s->k * s->element);
 	double a_tile = a / (double)m_tiles, panel = (double)(s->nr * s->k * s->element);
-	double panels = (double)ceil_div(n_step, s->nr);
+	double panels = (double)ht_ceil_div(n_step, s->nr);
 	/* Each column of tiles reads all of A, each row all of B; within a tile, A once a panel,
 	 * which is free while it stays in the second level beside the panel. */
 	double traffic = b * (double)m_tiles + a * (double)n_tiles;
@@ -154,13 +149,14 @@ void ht_schedule_tiles(const struct ht_target *t, enum ht_dtype dtype, int64_t m
 	ht_schedule_packing(t, dtype, m, n, k, &nr, &kp);
 	s.nr = nr;
 	s.mr = balanced_rows(t, nr / lanes(t), s.m);
-	rows = ceil_div(s.m, s.mr);
-	columns = ceil_div(s.n, s.nr);
+	rows = ht_ceil_div(s.m, s.mr);
+	columns = ht_ceil_div(s.n, s.nr);
 	*m_step = s.m;
 	*n_step = columns * nr;
 	for (int64_t i = 1; i <= rows; i = finer(i))
 		for (int64_t j = 1; j <= columns; j = finer(j)) {
-			int64_t mi = ceil_div(rows, i) * s.mr, nj = ceil_div(columns, j) * s.nr;
+			int64_t mi = ht_ceil_div(rows, i) * s.mr,
+				nj = ht_ceil_div(columns, j) * s.nr;
 			double c = tile_cycles(&s, mi, nj);
 
 			if (c < least) {

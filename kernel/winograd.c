@@ -84,11 +84,6 @@ void ht_winograd_filter(const float *x, int64_t columns, float *r)
 
 /* ---- blocks ---- */
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-	return (a + b - 1) / b;
-}
-
 struct shape {
 	const struct ht_target *t;
 	double images, rows, width, channels, results; /* rows, width: in tiles */
@@ -127,13 +122,13 @@ struct ht_winograd ht_schedule_winograd(const struct ht_target *t, int64_t image
 	int32_t nr, kp;
 
 	for (int64_t i = 1; i <= tiles[0]; i++) {
-		int64_t rows = ceil_div(tiles[0], i);
+		int64_t rows = ht_ceil_div(tiles[0], i);
 		int64_t panels;
 
 		ht_schedule_packing(t, HT_F32, rows * tiles[1], results, channels, &nr, &kp);
-		panels = ceil_div(results, nr);
+		panels = ht_ceil_div(results, nr);
 		for (int64_t j = 1; j <= panels; j *= 2) {
-			int64_t columns = ceil_div(panels, j) * nr;
+			int64_t columns = ht_ceil_div(panels, j) * nr;
 			double c = cycles(&s, rows, columns);
 
 			if (c < best.cycles)

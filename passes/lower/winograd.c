@@ -22,11 +22,6 @@ struct winograd {
 	int32_t x[4];           /* image, row and column of the tile, channel or result */
 };
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-	return (a + b - 1) / b;
-}
-
 /* ---- when it pays ---- */
 
 static bool fits(const struct conv *v)
@@ -41,7 +36,7 @@ static struct ht_winograd schedule(
 	const struct ht_target *t, const struct conv *v, int64_t tiles[2])
 {
 	for (int i = 0; i < 2; i++)
-		tiles[i] = ceil_div(v->out.dim[1 + i], HT_WINOGRAD_RESULTS);
+		tiles[i] = ht_ceil_div(v->out.dim[1 + i], HT_WINOGRAD_RESULTS);
 	return ht_schedule_winograd(t, v->out.dim[0], tiles, v->in.dim[3], v->out.dim[3]);
 }
 
@@ -75,15 +70,14 @@ static double direct_cycles(const struct ht_target *t, const struct conv *v)
 
 static double share(const struct ht_target *t, const struct conv *v, enum ht_dtype dtype)
 {
-	double direct, low = dtype == HT_BF16 && t->bf16 ? 2 : 1;
+	double direct, winograd, low = dtype == HT_BF16 && t->bf16 ? 2 : 1;
 	int64_t tiles[2], lanes = t->vector_bytes / 4;
 
 	if (!fits(v) || v->in.dim[3] < lanes || v->out.dim[3] < lanes)
 		return 0;
 	direct = direct_cycles(t, v);
-	if (schedule(t, v, tiles).cycles >= SURE * direct / low)
-		return 0;
-	return schedule(t, v, tiles).cycles / direct;
+	winograd = schedule(t, v, tiles).cycles;
+	return winograd < SURE * direct / low ? winograd / direct : 0;
 }
 
 double ht_winograd_share(const struct ht_target *t, const struct ht_node *n, enum ht_dtype dtype)
@@ -309,8 +303,8 @@ void emit_winograd(struct lower *l, struct ht_node *n, const struct conv *v)
 	kb_init(&k, l);
 	k.kernel->method = "winograd";
 	grid[0] = v->out.dim[0];
-	grid[1] = ceil_div(w.tiles[0], w.by.rows);
-	grid[2] = ceil_div(w.results, w.by.columns);
+	grid[1] = ht_ceil_div(w.tiles[0], w.by.rows);
+	grid[2] = ht_ceil_div(w.results, w.by.columns);
 	kb_grid(&k, 3, grid);
 	w.image = kb_local(&k, HT_F32, HT_WINOGRAD_PRODUCTS * w.block * w.channels);
 	w.product = kb_local(&k, HT_F32, HT_WINOGRAD_PRODUCTS * w.block * w.by.columns);

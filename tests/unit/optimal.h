@@ -45,43 +45,6 @@ static struct ht_node *op(
 	return n;
 }
 
-static void output(struct bench *b, struct ht_node *n)
-{
-	struct ht_port *p = HT_NEW(&b->arena, struct ht_port);
-
-	p->name = n->name;
-	p->value = ht_out(n, 0);
-	p->next = b->entry.outputs;
-	b->entry.outputs = p;
-}
-
-static void decide(struct bench *b, const char *policy, const char *target)
-{
-	struct ht_policy p;
-	struct ht_pass_context c = { .scratch = &b->scratch,
-		.diags = &b->diags,
-		.policy = &p,
-		.entry = &b->entry,
-		.decisions = &b->decisions,
-		.target = ht_target_named(target),
-		.verify = true };
-
-	assert_int_equal(ht_infer_types(b->g, &b->diags), HT_OK);
-	assert_int_equal(ht_policy_init(&p, policy, &b->diags), HT_OK);
-	assert_int_equal(ht_run_passes(b->g, "precision", NULL, &c), HT_OK);
-	/* What was written into the graph is what inference makes of it. */
-	for (struct ht_node *n = b->g->first; n; n = n->next)
-		for (int32_t i = 0; i < n->outs; i++)
-			n->out[i].dtype |= HT_REF;
-	assert_int_equal(ht_infer_types(b->g, &b->diags), HT_OK);
-	assert_int_equal(ht_verify(b->g, &b->diags), HT_OK);
-}
-
-static enum ht_dtype attr(struct ht_node *n)
-{
-	return ht_attr_type(n, "T", HT_INVALID);
-}
-
 static const int64_t square[] = { 256, 256 };
 #define BF16_TARGET "x86-64-v4+bf16"
 

@@ -5,6 +5,7 @@
 #include "ir/ir.h"
 #include "passes/passes.h"
 #include "passes/precision/precision.h"
+#include "tests/unit/unit.h"
 
 #include <string.h>
 
@@ -32,6 +33,44 @@ static void end(struct bench *b)
 	ht_diags_release(&b->diags);
 	ht_arena_release(&b->scratch);
 	ht_arena_release(&b->arena);
+}
+
+static void output(struct bench *b, struct ht_node *n)
+{
+	struct ht_port *p = HT_NEW(&b->arena, struct ht_port);
+
+	p->name = n->name;
+	p->value = ht_out(n, 0);
+	p->next = b->entry.outputs;
+	b->entry.outputs = p;
+}
+
+/* `target` NULL: for a policy without prices. */
+static void decide(struct bench *b, const char *policy, const char *target)
+{
+	struct ht_policy p;
+	struct ht_pass_context c = { .scratch = &b->scratch,
+		.diags = &b->diags,
+		.policy = &p,
+		.entry = &b->entry,
+		.decisions = &b->decisions,
+		.target = target ? ht_target_named(target) : NULL,
+		.verify = true };
+
+	assert_int_equal(ht_infer_types(b->g, &b->diags), HT_OK);
+	assert_int_equal(ht_policy_init(&p, policy, &b->diags), HT_OK);
+	assert_int_equal(ht_run_passes(b->g, "precision", NULL, &c), HT_OK);
+	/* What was written into the graph is what inference makes of it. */
+	for (struct ht_node *n = b->g->first; n; n = n->next)
+		for (int32_t i = 0; i < n->outs; i++)
+			n->out[i].dtype |= HT_REF;
+	assert_int_equal(ht_infer_types(b->g, &b->diags), HT_OK);
+	assert_int_equal(ht_verify(b->g, &b->diags), HT_OK);
+}
+
+static enum ht_dtype attr(struct ht_node *n)
+{
+	return ht_attr_type(n, "T", HT_INVALID);
 }
 
 #endif

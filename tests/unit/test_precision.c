@@ -53,42 +53,6 @@ static struct ht_node *cast(
 	return n;
 }
 
-static void output(struct bench *b, struct ht_node *n)
-{
-	struct ht_port *p = HT_NEW(&b->arena, struct ht_port);
-
-	p->name = n->name;
-	p->value = ht_out(n, 0);
-	p->next = b->entry.outputs;
-	b->entry.outputs = p;
-}
-
-static void decide(struct bench *b, const char *policy)
-{
-	struct ht_policy p;
-	struct ht_pass_context c = { .scratch = &b->scratch,
-		.diags = &b->diags,
-		.policy = &p,
-		.entry = &b->entry,
-		.decisions = &b->decisions,
-		.verify = true };
-
-	assert_int_equal(ht_infer_types(b->g, &b->diags), HT_OK);
-	assert_int_equal(ht_policy_init(&p, policy, &b->diags), HT_OK);
-	assert_int_equal(ht_run_passes(b->g, "precision", NULL, &c), HT_OK);
-	/* What was written into the graph is what inference makes of it. */
-	for (struct ht_node *n = b->g->first; n; n = n->next)
-		for (int32_t i = 0; i < n->outs; i++)
-			n->out[i].dtype |= HT_REF;
-	assert_int_equal(ht_infer_types(b->g, &b->diags), HT_OK);
-	assert_int_equal(ht_verify(b->g, &b->diags), HT_OK);
-}
-
-static enum ht_dtype attr(struct ht_node *n)
-{
-	return ht_attr_type(n, "T", HT_INVALID);
-}
-
 /* The operand has to be a cast; what of. */
 static struct ht_node *behind_cast(struct ht_node *n, int32_t arg, enum ht_dtype to)
 {
@@ -111,7 +75,7 @@ static void white_goes_low_and_casts_are_shared(void **state)
 		       *k = op(&b, "MatMul", "k", HT_F32, x, v);
 	output(&b, m);
 	output(&b, k);
-	decide(&b, "allow_mix_precision_bf16");
+	decide(&b, "allow_mix_precision_bf16", NULL);
 	assert_int_equal(attr(m), HT_BF16);
 	assert_int_equal(attr(k), HT_BF16);
 	assert_ptr_equal(behind_cast(m, 0, HT_BF16), x);
@@ -135,7 +99,7 @@ static void outputs_keep_type_and_name(void **state)
 		       *r = op(&b, "Relu", "r", HT_F32, m, NULL);
 	output(&b, m);
 	output(&b, m);
-	decide(&b, "allow_mix_precision_fp16");
+	decide(&b, "allow_mix_precision_fp16", NULL);
 	for (struct ht_port *p = b.entry.outputs; p; p = p->next) {
 		assert_int_equal(ht_type_of(p->value)->dtype, HT_F32);
 		assert_str(p->value.node->name, "m");
@@ -165,7 +129,7 @@ static void gray_follows_its_first_operand_that_is_no_constant(void **state)
 	struct ht_node *lm = op(&b, "AddV2", "lm", HT_F32, l, m);
 	struct ht_node *ml = op(&b, "AddV2", "ml", HT_F32, m, l);
 	struct ht_node *xx = op(&b, "AddV2", "xx", HT_F32, x, w);
-	decide(&b, "allow_mix_precision_bf16");
+	decide(&b, "allow_mix_precision_bf16", NULL);
 	assert_int_equal(attr(l), HT_F32);
 	assert_ptr_equal(behind_cast(l, 0, HT_F32), m);
 	assert_int_equal(attr(wm), HT_BF16);
@@ -189,7 +153,7 @@ static void gray_looks_through_a_cast_up(void **state)
 	struct ht_node *h = cast(&b, "h", m, HT_F32, HT_BF16),
 		       *f = cast(&b, "f", h, HT_BF16, HT_F32);
 	struct ht_node *r = op(&b, "Relu", "r", HT_F32, f, NULL);
-	decide(&b, "allow_mix_precision_bf16");
+	decide(&b, "allow_mix_precision_bf16", NULL);
 	/* The graph's own casts keep what they do. */
 	assert_int_equal(ht_attr_type(h, "SrcT", HT_INVALID), HT_F32);
 	assert_int_equal(ht_attr_type(f, "DstT", HT_INVALID), HT_F32);
@@ -210,7 +174,7 @@ static void a_mode_does_not_exchange_low_types(void **state)
 		struct ht_node *x = input(&b, "x", HT_F16), *y = input(&b, "y", HT_F16);
 		struct ht_node *m = op(&b, "MatMul", "m", HT_F16, x, y),
 			       *l = op(&b, "Log", "l", HT_F16, m, NULL);
-		decide(&b, policies[i]);
+		decide(&b, policies[i], NULL);
 		assert_int_equal(attr(m), HT_F16);
 		assert_int_equal(attr(l), HT_F16);
 		assert_int_equal(b.decisions.casts, 0);
@@ -230,7 +194,7 @@ static void keeping_modes_change_nothing(void **state)
 		struct ht_node *x = input(&b, "x", HT_F32), *w = constant(&b, "w");
 		struct ht_node *m = op(&b, "MatMul", "m", HT_F32, x, w),
 			       *r = op(&b, "Relu", "r", HT_F32, m, NULL);
-		decide(&b, policies[i]);
+		decide(&b, policies[i], NULL);
 		assert_int_equal(attr(r), HT_F32);
 		assert_int_equal(b.decisions.casts, 0);
 		assert_int_equal(b.decisions.types, 0);
@@ -248,14 +212,14 @@ static void force_takes_all(void **state)
 	struct ht_node *x = input(&b, "x", HT_F32);
 	struct ht_node *l = op(&b, "Log", "l", HT_F32, x, NULL),
 		       *q = op(&b, "Sigmoid", "q", HT_F32, l, NULL);
-	decide(&b, "force_fp16");
+	decide(&b, "force_fp16", NULL);
 	assert_int_equal(attr(l), HT_F16);
 	assert_int_equal(attr(q), HT_F16);
 	assert_int_equal(b.decisions.casts, 1);
 	end(&b);
 	start(&b);
 	struct ht_node *y = input(&b, "y", HT_BF16), *e = op(&b, "Exp", "e", HT_BF16, y, NULL);
-	decide(&b, "force_fp32");
+	decide(&b, "force_fp32", NULL);
 	assert_int_equal(attr(e), HT_F32);
 	assert_ptr_equal(behind_cast(e, 0, HT_F32), y);
 	end(&b);
@@ -271,7 +235,7 @@ static void ops_without_a_kernel_follow_in_every_mode(void **state)
 	struct ht_node *y = input(&b, "y", HT_BF16), *i = op(&b, "Identity", "i", HT_BF16, y, NULL);
 	struct ht_node *e = op(&b, "Exp", "e", HT_BF16, i, NULL),
 		       *j = op(&b, "Identity", "j", HT_BF16, e, NULL);
-	decide(&b, "force_fp32");
+	decide(&b, "force_fp32", NULL);
 	assert_int_equal(attr(i), HT_BF16);
 	assert_int_equal(attr(e), HT_F32);
 	assert_int_equal(attr(j), HT_F32);
@@ -303,7 +267,7 @@ static void statistics_and_random_numbers_keep_their_type(void **state)
 	ht_attr_set_type(n, "U", HT_F32);
 	ht_attr_set_bool(n, "is_training", false);
 	ht_node_set_outs(n, 6);
-	decide(&b, "force_fp16");
+	decide(&b, "force_fp16", NULL);
 	assert_int_equal(attr(n), HT_F16);
 	assert_int_equal(ht_attr_type(n, "U", HT_INVALID), HT_F32);
 	assert_ptr_equal(n->in[1].node, c[0]);
@@ -319,7 +283,7 @@ static void statistics_and_random_numbers_keep_their_type(void **state)
 	ht_attr_set_type(u, "T", HT_I32);
 	ht_attr_set_type(u, "dtype", HT_F32);
 	ht_node_set_outs(u, 1);
-	decide(&b, "force_fp16");
+	decide(&b, "force_fp16", NULL);
 	assert_int_equal(ht_attr_type(u, "dtype", HT_INVALID), HT_F32);
 	end(&b);
 }
@@ -335,7 +299,7 @@ static void unknown_ops_get_what_they_took(void **state)
 	struct ht_node *o = ht_node_new(b.g, HT_STR("NobodyKnows"), HT_STR("o"));
 	struct ht_value in = ht_out(m, 0);
 	ht_node_set_ins(o, &in, 1);
-	decide(&b, "allow_mix_precision_bf16");
+	decide(&b, "allow_mix_precision_bf16", NULL);
 	assert_ptr_equal(behind_cast(o, 0, HT_F32), m);
 	assert_int_equal(b.decisions.unknowns, 1);
 	assert_str(b.decisions.unknown[0], "NobodyKnows");
@@ -350,7 +314,7 @@ static void integers_are_not_judged(void **state)
 	start(&b);
 	struct ht_node *x = input(&b, "x", HT_I32), *y = input(&b, "y", HT_I32);
 	struct ht_node *m = op(&b, "MatMul", "m", HT_I32, x, y);
-	decide(&b, "force_fp16");
+	decide(&b, "force_fp16", NULL);
 	assert_int_equal(attr(m), HT_I32);
 	assert_int_equal(b.decisions.float_nodes, 0);
 	end(&b);

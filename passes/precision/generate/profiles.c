@@ -57,17 +57,16 @@ static const char *word(char **p)
 	return w;
 }
 
-static void read_lists(const char *name);
-
-static void read_base(const char *name)
+/* Reads `name` on the way as what this table is based on; then goes on at this file's place. */
+static void read_base(void (*read)(const char *name), const char *name, struct table *t)
 {
 	char outer[sizeof file];
 	long at = line;
 
 	snprintf(outer, sizeof outer, "%s", file);
-	read_lists(name);
-	for (size_t i = 0; i < lists.n; i++)
-		lists.item[i].from_base = true;
+	read(name);
+	for (size_t i = 0; i < t->n; i++)
+		t->item[i].from_base = true;
 	snprintf(file, sizeof file, "%s", outer);
 	line = at;
 }
@@ -90,7 +89,7 @@ static void read_lists(const char *name)
 		if (!strcmp(w, "base")) {
 			char other[MAX_NAME];
 			snprintf(other, sizeof other, "%s", word(&save));
-			read_base(other);
+			read_base(read_lists, other, &lists);
 			continue;
 		}
 		if (*w == '[') {
@@ -145,21 +144,6 @@ static void drop_columns(const struct type *of)
 	columns = kept;
 }
 
-static void read_columns(const char *name);
-
-static void read_base_columns(const char *name)
-{
-	char outer[sizeof file];
-	long at = line;
-
-	snprintf(outer, sizeof outer, "%s", file);
-	read_columns(name);
-	for (size_t i = 0; i < kernels.n; i++)
-		kernels.item[i].from_base = true;
-	snprintf(file, sizeof file, "%s", outer);
-	line = at;
-}
-
 static void read_columns(const char *name)
 {
 	FILE *f = open_data(name, ".columns");
@@ -171,7 +155,7 @@ static void read_columns(const char *name)
 		if (!strcmp(w, "base")) {
 			char other[MAX_NAME];
 			snprintf(other, sizeof other, "%s", word(&save));
-			read_base_columns(other);
+			read_base(read_columns, other, &kernels);
 			continue;
 		}
 		of = find(&kernels, w + (*w == '+'));
