@@ -369,7 +369,18 @@ struct ht_hash {
 /* XXH3-128. */
 struct ht_hash ht_hash_bytes(const void *p, size_t n);
 bool ht_hash_eq(struct ht_hash a, struct ht_hash b);
-/* SHA-256, of what has to be what it was made as. */
+
+/* ---- sha256.c: of what has to be what it was made as ---- */
+
 void ht_sha256(const void *p, size_t n, uint8_t digest[32]);
+/* Likewise of bytes that come in pieces. */
+struct ht_sha256 {
+	uint32_t state[8];
+	uint64_t bytes;
+	uint8_t rest[64];
+};
+void ht_sha256_begin(struct ht_sha256 *s);
+void ht_sha256_add(struct ht_sha256 *s, const void *p, size_t n);
+void ht_sha256_end(struct ht_sha256 *s, uint8_t digest[32]);
 
 #endif

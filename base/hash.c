@@ -1,8 +1,6 @@
 /* The hash that finds entries and deduplicates in memory. */
 #include "base/base.h"
 
-#include <sha2.h>
-
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -16,13 +14,4 @@ struct ht_hash ht_hash_bytes(const void *p, size_t n)
 bool ht_hash_eq(struct ht_hash a, struct ht_hash b)
 {
 	return a.lo == b.lo && a.hi == b.hi;
-}
-
-void ht_sha256(const void *p, size_t n, uint8_t digest[32])
-{
-	SHA2_CTX c;
-
-	SHA256Init(&c);
-	SHA256Update(&c, p, n);
-	SHA256Final(digest, &c);
 }
