@@ -159,7 +159,9 @@ enum ht_status ht_artefact_manifest(const char *path, struct ht_diags *d, struct
 	enum ht_status st;
 
 	HT_TRY(ht_artefact_open(path, d, &a));
-	st = ht_put_bytes(a.manifest, NULL, d, out);
+	st = ht_bytes_of(a.manifest, out);
+	if (st != HT_OK)
+		ht_error(d, st, HT_NOWHERE, "out of memory");
 	ht_artefact_close(&a);
 	return st;
 }

@@ -4,12 +4,13 @@
 #
 # makes the static library ht_passes, compiles each header of the folder by itself, and checks in
 # the build that the folder's files include only headers of the folders in USES.  Without SOURCES
-# there is no library yet, but its headers are checked all the same.
+# there is no library yet, but its headers are checked all the same.  RUNTIME are sources, too: those
+# of which libhalftone-rt is made.
 
 set(HT_CHECK_INCLUDES ${CMAKE_SOURCE_DIR}/scripts/check-includes)
 
 function(ht_folder name)
-	cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "USES;SOURCES;LINK")
+	cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "USES;SOURCES;RUNTIME;LINK")
 	if(arg_UNPARSED_ARGUMENTS)
 		message(FATAL_ERROR "ht_folder(${name}): unknown ${arg_UNPARSED_ARGUMENTS}")
 	endif()
@@ -23,8 +24,16 @@ function(ht_folder name)
 		endif()
 	endforeach()
 	target_link_libraries(ht_${name}_uses INTERFACE ${arg_LINK})
-	if(arg_SOURCES)
-		add_library(ht_${name} STATIC ${arg_SOURCES})
+	set(runtime)
+	if(arg_RUNTIME)
+		add_library(ht_${name}_rt OBJECT ${arg_RUNTIME})
+		target_link_libraries(ht_${name}_rt PRIVATE ht_${name}_uses)
+		set(runtime $<TARGET_OBJECTS:ht_${name}_rt>)
+		set_property(GLOBAL APPEND PROPERTY HT_RUNTIME_OBJECTS ${runtime})
+	endif()
+	if(arg_SOURCES OR runtime)
+		add_library(ht_${name} STATIC ${arg_SOURCES} ${runtime})
+		set_target_properties(ht_${name} PROPERTIES LINKER_LANGUAGE C)
 		target_link_libraries(ht_${name} PUBLIC ht_${name}_uses)
 		set_property(GLOBAL APPEND PROPERTY HT_FOLDERS ${name})
 	endif()
@@ -69,11 +78,35 @@ function(ht_module folder symbol)
 		LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/halftone)
 endfunction()
 
-# Once every folder is known: libhalftone, shared and static, of all of them but the backend, and
-# ht_internal, which unit tests link to reach what libhalftone hides.
+# lib${name}, the shared one, and the target ${name}_static, of the same objects.
+function(ht_library name objects links)
+	foreach(kind IN ITEMS shared static)
+		string(TOUPPER ${kind} type)
+		set(target ${name})
+		if(kind STREQUAL "static")
+			set(target ${name}_static)
+		endif()
+		add_library(${target} ${type} ${objects})
+		set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} LINKER_LANGUAGE C
+			LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib
+			ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+		target_include_directories(${target} INTERFACE
+			$<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
+		target_link_libraries(${target} PRIVATE ${links})
+	endforeach()
+	set_target_properties(${name} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0)
+	target_link_options(${name} PRIVATE -Wl,--as-needed)
+	if(NOT HALFTONE_SANITIZE) # the program brings the sanitizer's run time
+		target_link_options(${name} PRIVATE -Wl,--no-undefined)
+	endif()
+endfunction()
+
+# Once every folder is known: libhalftone of all of them but the backend, libhalftone-rt of what they
+# name as RUNTIME, and ht_internal, which unit tests link to reach what libhalftone hides.
 function(ht_finish)
 	get_property(folders GLOBAL PROPERTY HT_FOLDERS)
-	set(objects)
+	get_property(runtime GLOBAL PROPERTY HT_RUNTIME_OBJECTS)
+	set(objects ${runtime})
 	add_library(ht_internal INTERFACE)
 	foreach(name IN LISTS folders)
 		target_link_libraries(ht_internal INTERFACE ht_${name})
@@ -84,25 +117,8 @@ function(ht_finish)
 	if(NOT TARGET ht_api)
 		return()
 	endif()
-	foreach(kind IN ITEMS shared static)
-		string(TOUPPER ${kind} type)
-		set(target halftone)
-		if(kind STREQUAL "static")
-			set(target halftone_static)
-		endif()
-		add_library(${target} ${type} ${objects})
-		set_target_properties(${target} PROPERTIES OUTPUT_NAME halftone LINKER_LANGUAGE C
-			LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib
-			ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
-		target_include_directories(${target} INTERFACE
-			$<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
-		target_link_libraries(${target} PRIVATE ${HT_LIBRARY_LINKS})
-	endforeach()
-	set_target_properties(halftone PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0)
-	target_link_options(halftone PRIVATE -Wl,--as-needed)
-	if(NOT HALFTONE_SANITIZE) # the program brings the sanitizer's run time
-		target_link_options(halftone PRIVATE -Wl,--no-undefined)
-	endif()
+	ht_library(halftone "${objects}" "${HT_LIBRARY_LINKS}")
+	ht_library(halftone-rt "${runtime}" "${HT_RUNTIME_LINKS}")
 endfunction()
 
 # The command line tool, build/NAME.  Uses the public headers and libhalftone only.

@@ -1,4 +1,4 @@
-# cmake --install: headers, both libraries, the code generator's module, the tool, and the files by
+# cmake --install: headers, the libraries, the code generator's module, the tool, and the files by
 # which pkg-config and CMake find them.  All of them find each other relative to where they lie, so
 # that an installed tree can be moved.
 
@@ -20,7 +20,7 @@ if(NOT TARGET halftone)
 endif()
 
 install(FILES ${public_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/halftone)
-install(TARGETS halftone halftone_static
+install(TARGETS halftone halftone_static halftone-rt halftone-rt_static
 	LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
 	ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET halftone-backend)
@@ -34,11 +34,13 @@ endif()
 file(RELATIVE_PATH HT_PC_TO_PREFIX /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
 file(RELATIVE_PATH HT_CMAKE_TO_PREFIX /p/${CMAKE_INSTALL_LIBDIR}/cmake/halftone /p)
 configure_file(cmake/halftone.pc.in halftone.pc @ONLY)
+configure_file(cmake/halftone-rt.pc.in halftone-rt.pc @ONLY)
 configure_file(cmake/halftone-config.cmake.in halftone-config.cmake @ONLY)
 include(CMakePackageConfigHelpers)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/halftone-config-version.cmake
 	COMPATIBILITY SameMinorVersion)
-install(FILES ${CMAKE_BINARY_DIR}/halftone.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${CMAKE_BINARY_DIR}/halftone.pc ${CMAKE_BINARY_DIR}/halftone-rt.pc
+	DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES ${CMAKE_BINARY_DIR}/halftone-config.cmake
 	${CMAKE_BINARY_DIR}/halftone-config-version.cmake
 	DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/halftone)

@@ -29,7 +29,7 @@ if(HALFTONE_TESTS)
 	pkg_check_modules(MPFR REQUIRED IMPORTED_TARGET mpfr)
 endif()
 
-# What libhalftone itself links; pkg-config's and CMake's package files say the same to users of the
+# What libhalftone-rt links, and libhalftone itself; pkg-config's and CMake's package files say the same to users of the
 # static library.
-set(HT_LIBRARY_LINKS PkgConfig::MD PkgConfig::XXHASH PkgConfig::CJSON PkgConfig::ZIP Snappy Threads::Threads
-	${CMAKE_DL_LIBS} m)
+set(HT_RUNTIME_LINKS PkgConfig::MD Threads::Threads m)
+set(HT_LIBRARY_LINKS ${HT_RUNTIME_LINKS} PkgConfig::CJSON PkgConfig::ZIP Snappy ${CMAKE_DL_LIBS})
