@@ -1,4 +1,5 @@
 /* target: the machines kernels are made for. */
+#include "base/cpu.h"
 #include "kernel/kernel.h"
 
 #include <cpuid.h>
@@ -12,6 +13,7 @@
 	     "+fma,+lzcnt,+movbe,+xsave"
 #define F_V4 F_V3 ",+evex512,+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl,-prefer-256-bit"
 
+/* In the order of enum ht_cpu_level. */
 static const struct ht_target levels[] = {
 	{ .name = "x86-64",
 		.cpu = "x86-64",
@@ -60,43 +62,6 @@ const struct ht_target *const *ht_targets(void)
 	return list;
 }
 
-/* Which register states the operating system saves: XCR0. */
-static uint64_t os_state(void)
-{
-	uint32_t lo, hi;
-
-	__asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
-	return (uint64_t)hi << 32 | lo;
-}
-
-static const struct ht_target *best_level(void)
-{
-	unsigned a, b, c, d, b7, c7, d7, a71 = 0, ext_c;
-	uint64_t state;
-
-	if (!__get_cpuid(1, &a, &b, &c, &d))
-		return &levels[0];
-	/* SSE3 SSSE3 FMA CX16 SSE4.1 SSE4.2 MOVBE POPCNT XSAVE OSXSAVE AVX F16C */
-	const unsigned v3_c = 1u << 0 | 1u << 9 | 1u << 12 | 1u << 13 | 1u << 19 | 1u << 20 |
-			      1u << 22 | 1u << 23 | 1u << 26 | 1u << 27 | 1u << 28 | 1u << 29;
-	if ((c & v3_c) != v3_c || !__get_cpuid_count(7, 0, &a, &b7, &c7, &d7))
-		return &levels[0];
-	const unsigned leaf7_subleaves = a;
-	if (!__get_cpuid(0x80000001, &a, &b, &ext_c, &d) || !(ext_c & 1u << 5) || !(ext_c & 1))
-		return &levels[0];                         /* LZCNT, LAHF */
-	const unsigned v3_b = 1u << 3 | 1u << 5 | 1u << 8; /* BMI1 AVX2 BMI2 */
-	state = os_state();
-	if ((b7 & v3_b) != v3_b || (state & 6) != 6)
-		return &levels[0];
-	/* AVX512 F DQ CD BW VL; opmask and both halves of zmm saved */
-	const unsigned v4_b = 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31;
-	if ((b7 & v4_b) != v4_b || (state & 0xe6) != 0xe6)
-		return &levels[1];
-	if (leaf7_subleaves >= 1 && __get_cpuid_count(7, 1, &a71, &b, &c, &d) && a71 & 1u << 5)
-		return &levels[3];
-	return &levels[2];
-}
-
 /* Bytes of the data or unified cache of `level`, divided by `share`; 0 when the machine does not
  * say.  Intel's leaf 4 and AMD's 0x8000001d have the same layout. */
 static int64_t cache_bytes(unsigned leaf, int level)
@@ -133,7 +98,7 @@ const struct ht_target *ht_target_host(void)
 		return &host;
 	if (__atomic_compare_exchange_n(
 		    &state, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-		host = *best_level();
+		host = levels[ht_cpu_level()];
 		host.l1 = cache_of(1, host.l1);
 		host.l2 = cache_of(2, host.l2);
 		host.l3 = cache_of(3, host.l3);

@@ -1,0 +1,50 @@
+/* cpu: which level of code this machine runs, its CPU and its operating system.
+ *
+ * All in a header and freestanding: nets that were compiled ahead of time carry this check. */
+#ifndef HT_CPU_H
+#define HT_CPU_H
+
+#include <cpuid.h>
+#include <stdint.h>
+
+/* Each runs the code of those before it. */
+enum ht_cpu_level { HT_CPU_V1, HT_CPU_V3, HT_CPU_V4, HT_CPU_V4_BF16 };
+
+/* Which register states the operating system saves: XCR0. */
+static inline uint64_t ht_cpu_state(void)
+{
+	uint32_t lo, hi;
+
+	__asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
+	return (uint64_t)hi << 32 | lo;
+}
+
+static inline enum ht_cpu_level ht_cpu_level(void)
+{
+	unsigned a, b, c, d, b7, c7, d7, a71 = 0, ext_c;
+	uint64_t state;
+
+	if (!__get_cpuid(1, &a, &b, &c, &d))
+		return HT_CPU_V1;
+	/* SSE3 SSSE3 FMA CX16 SSE4.1 SSE4.2 MOVBE POPCNT XSAVE OSXSAVE AVX F16C */
+	const unsigned v3_c = 1u << 0 | 1u << 9 | 1u << 12 | 1u << 13 | 1u << 19 | 1u << 20 |
+			      1u << 22 | 1u << 23 | 1u << 26 | 1u << 27 | 1u << 28 | 1u << 29;
+	if ((c & v3_c) != v3_c || !__get_cpuid_count(7, 0, &a, &b7, &c7, &d7))
+		return HT_CPU_V1;
+	const unsigned leaf7_subleaves = a;
+	if (!__get_cpuid(0x80000001, &a, &b, &ext_c, &d) || !(ext_c & 1u << 5) || !(ext_c & 1))
+		return HT_CPU_V1;                          /* LZCNT, LAHF */
+	const unsigned v3_b = 1u << 3 | 1u << 5 | 1u << 8; /* BMI1 AVX2 BMI2 */
+	state = ht_cpu_state();
+	if ((b7 & v3_b) != v3_b || (state & 6) != 6)
+		return HT_CPU_V1;
+	/* AVX512 F DQ CD BW VL; opmask and both halves of zmm saved */
+	const unsigned v4_b = 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31;
+	if ((b7 & v4_b) != v4_b || (state & 0xe6) != 0xe6)
+		return HT_CPU_V3;
+	if (leaf7_subleaves >= 1 && __get_cpuid_count(7, 1, &a71, &b, &c, &d) && a71 & 1u << 5)
+		return HT_CPU_V4_BF16;
+	return HT_CPU_V4;
+}
+
+#endif
