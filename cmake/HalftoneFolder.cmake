@@ -74,6 +74,7 @@ function(ht_module folder symbol)
 	file(CONFIGURE OUTPUT ${exports} CONTENT "{ global: ${symbol}; local: *; };\n")
 	target_link_options(halftone-${folder} PRIVATE -Wl,--version-script=${exports}
 		-Wl,--exclude-libs,ALL)
+	set_property(GLOBAL APPEND PROPERTY HT_MODULES ${folder})
 	set_target_properties(halftone-${folder} PROPERTIES PREFIX "" LINKER_LANGUAGE C
 		LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/halftone)
 endfunction()
@@ -101,16 +102,17 @@ function(ht_library name objects links)
 	endif()
 endfunction()
 
-# Once every folder is known: libhalftone of all of them but the backend, libhalftone-rt of what they
+# Once every folder is known: libhalftone of all of them but the modules, libhalftone-rt of what they
 # name as RUNTIME, and ht_internal, which unit tests link to reach what libhalftone hides.
 function(ht_finish)
 	get_property(folders GLOBAL PROPERTY HT_FOLDERS)
+	get_property(modules GLOBAL PROPERTY HT_MODULES)
 	get_property(runtime GLOBAL PROPERTY HT_RUNTIME_OBJECTS)
 	set(objects ${runtime})
 	add_library(ht_internal INTERFACE)
 	foreach(name IN LISTS folders)
 		target_link_libraries(ht_internal INTERFACE ht_${name})
-		if(NOT name STREQUAL "backend")
+		if(NOT name IN_LIST modules)
 			list(APPEND objects $<TARGET_OBJECTS:ht_${name}>)
 		endif()
 	endforeach()

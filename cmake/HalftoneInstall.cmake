@@ -1,4 +1,4 @@
-# cmake --install: headers, the libraries, the code generator's module, the tool, and the files by
+# cmake --install: headers, the libraries, the modules, the tool, and the files by
 # which pkg-config and CMake find them.  All of them find each other relative to where they lie, so
 # that an installed tree can be moved.
 
@@ -23,9 +23,10 @@ install(FILES ${public_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/halftone
 install(TARGETS halftone halftone_static halftone-rt halftone-rt_static
 	LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
 	ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-if(TARGET halftone-backend)
-	install(TARGETS halftone-backend LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/halftone)
-endif()
+get_property(modules GLOBAL PROPERTY HT_MODULES)
+foreach(module IN LISTS modules)
+	install(TARGETS halftone-${module} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/halftone)
+endforeach()
 if(TARGET halftone-tool)
 	install(TARGETS halftone-tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
