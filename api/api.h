@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "base/base.h"
+#include "cache/remote.h"
 #include "ir/ir.h"
 #include "passes/passes.h"
 #include "passes/precision/precision.h"
@@ -185,5 +186,7 @@ enum ht_status ht_put_text(const struct ht_graph *g, const char *path, struct ht
 
 /* The code generator, loaded on the first call and kept. */
 enum ht_status ht_backend_load(const char *path, struct ht_diags *d, const struct ht_backend **out);
+/* Likewise what speaks to a remote cache. */
+enum ht_status ht_remote_load(struct ht_diags *d, const struct ht_remote_module **out);
 
 #endif

@@ -76,13 +76,13 @@ void ht_key_name(const struct ht_cache_key *k, char name[33]);
 /* ---- entry.c: the bytes of an entry, in a file and on a server ---- */
 
 /* Spans of memory whose concatenation is the entry. */
-struct ht_entry {
+struct ht_cache_entry {
 	struct ht_str *piece; /* the caller's payload between a head and a tail, which are ours */
 	size_t pieces;
 	size_t bytes;       /* of all */
 	uint8_t sha256[32]; /* of all bytes: what a content-addressed server calls it */
 };
-struct ht_entry ht_entry_make(struct ht_arena *a, const struct ht_cache_key *k,
+struct ht_cache_entry ht_entry_make(struct ht_arena *a, const struct ht_cache_key *k,
 	const struct ht_str *payload, size_t pieces);
 /* NULL, with the payload within `bytes`; or what is wrong with them as the entry of `k`.  Without a key
  * (NULL): as an entry of any. */
@@ -122,7 +122,7 @@ void ht_cached_release(struct ht_cached *c);
 bool ht_store_get(struct ht_store *s, const struct ht_cache_key *k, struct ht_diags *d,
 	struct ht_cached *out);
 /* False: not kept, which is told of once.  What is there already is replaced. */
-bool ht_store_put(struct ht_store *s, const struct ht_cache_key *k, const struct ht_entry *e,
+bool ht_store_put(struct ht_store *s, const struct ht_cache_key *k, const struct ht_cache_entry *e,
 	struct ht_diags *d);
 
 /* ---- cache.c: the store, then the remote one ---- */

@@ -34,8 +34,8 @@ struct ht_remote_module {
 	bool (*get)(struct ht_remote *r, const struct ht_cache_key *k, struct ht_diags *d,
 		struct ht_str *out);
 	/* False: not kept. */
-	bool (*put)(struct ht_remote *r, const struct ht_cache_key *k, const struct ht_entry *e,
-		struct ht_diags *d);
+	bool (*put)(struct ht_remote *r, const struct ht_cache_key *k,
+		const struct ht_cache_entry *e, struct ht_diags *d);
 	void (*close)(struct ht_remote *r); /* NULL is fine */
 };
 

@@ -236,8 +236,8 @@ static bool put(struct ht_remote *r, const char *path, const struct ht_str *piec
 	return !why || failed(r, &r->write_failures, d, why);
 }
 
-static bool remote_put(struct ht_remote *r, const struct ht_cache_key *k, const struct ht_entry *e,
-	struct ht_diags *d)
+static bool remote_put(struct ht_remote *r, const struct ht_cache_key *k,
+	const struct ht_cache_entry *e, struct ht_diags *d)
 {
 	struct ht_action action = { .bytes = e->bytes };
 	char path[PATH_BYTES], bytes[HT_ACTION_BYTES];
