@@ -1,7 +1,12 @@
 /* Running a program. */
 #include "api/api.h"
 
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* Of programs that were built before there was more. */
+#define OLDEST_OPTIONS offsetof(struct ht_context_options, guard)
 
 struct ht_context {
 	const struct ht_program *program;
@@ -16,16 +21,21 @@ struct ht_context {
 enum ht_status ht_context_new(const struct ht_program *p, const struct ht_context_options *opt,
 	struct ht_diags *d, struct ht_context **out)
 {
-	static const struct ht_context_options defaults = HT_CONTEXT_OPTIONS_INIT;
+	struct ht_context_options all = HT_CONTEXT_OPTIONS_INIT;
 	struct ht_context *c;
 
 	*out = NULL;
-	if (!opt)
-		opt = &defaults;
-	if (opt->struct_size < sizeof defaults || opt->threads < 0)
+	if (opt && opt->struct_size >= OLDEST_OPTIONS)
+		memcpy(&all, opt, opt->struct_size < sizeof all ? opt->struct_size : sizeof all);
+	if (opt && (opt->struct_size < OLDEST_OPTIONS || all.threads < 0))
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
 			"ht_context_options: struct_size %zu, %d threads", opt->struct_size,
 			opt->threads);
+	opt = &all;
+	if (opt->guard && p->probes)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"a program compiled with numerics keeps its counts in the arena, which "
+			"guarded contexts do not have");
 	if (!ht_target_runs(p->info.target))
 		return ht_error(d, HT_E_UNSUPPORTED, HT_NOWHERE,
 			"the program's code is for %s; this machine runs %s", p->info.target,
@@ -42,6 +52,10 @@ enum ht_status ht_context_new(const struct ht_program *p, const struct ht_contex
 		goto failed;
 	c->rt = ht_rt_context_new(&p->rt, c->pool);
 	if (!c->rt)
+		goto failed;
+	if (opt->guard &&
+		!ht_rt_context_guard(c->rt,
+			opt->guard == HT_GUARD_BEHIND ? HT_RT_GUARD_BEHIND : HT_RT_GUARD_BEFORE))
 		goto failed;
 	*out = c;
 	return HT_OK;

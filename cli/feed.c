@@ -277,6 +277,21 @@ static enum ht_status check_memory(const struct cli *c, const struct session *s,
 		text ? "--max-memory allows" : "this machine has", most);
 }
 
+static enum ht_status read_guard(const struct cli *c, enum ht_guard *guard)
+{
+	const char *side = option(c, OPTION_GUARD, NULL);
+
+	if (!side || !*side)
+		*guard = HT_GUARD_NONE;
+	else if (!strcmp(side, "behind"))
+		*guard = HT_GUARD_BEHIND;
+	else if (!strcmp(side, "before"))
+		*guard = HT_GUARD_BEFORE;
+	else
+		return fail(HT_E_USAGE, "--guard: '%s' is neither 'behind' nor 'before'", side);
+	return HT_OK;
+}
+
 enum ht_status session_open(struct cli *c, struct session *s)
 {
 	struct ht_context_options opt = HT_CONTEXT_OPTIONS_INIT;
@@ -284,6 +299,8 @@ enum ht_status session_open(struct cli *c, struct session *s)
 	enum ht_status st = option_number(c, OPTION_THREADS, 1, 1, 1024, &threads);
 
 	memset(s, 0, sizeof *s);
+	if (st == HT_OK)
+		st = read_guard(c, &opt.guard);
 	if (st == HT_OK && ht_is_artefact(c->model)) {
 		st = load(c, s);
 	} else if (st == HT_OK) {

@@ -1,5 +1,6 @@
 /* A context and its runs: all memory is there before, every pointer that does not change is in its
  * place, so that a run only fills in its inputs and outputs and walks a flat table. */
+#include "runtime/guard.h"
 #include "runtime/pool.h"
 
 #include <stdatomic.h>
@@ -19,7 +20,8 @@ struct ht_rt_context {
 	const struct ht_rt_program *program;
 	struct ht_rt_pool *pool;
 	int threads;
-	char *arena;
+	struct ht_guarded *guarded; /* or NULL */
+	char *arena;                /* NULL where every buffer has a mapping of its own */
 	char *scratch;
 	size_t scratch_bytes; /* of one thread, rounded up */
 	void **arg;           /* of all steps, one after the other */
@@ -48,8 +50,12 @@ static void *aligned(size_t n)
 	return p;
 }
 
-static void *buffer_address(const struct ht_rt_context *c, const struct ht_rt_buffer *b)
+static void *buffer_address(const struct ht_rt_context *c, int32_t i)
 {
+	const struct ht_rt_buffer *b = &c->program->buffer[i];
+
+	if (c->guarded)
+		return ht_guarded_buffer(c->guarded, i);
 	switch (b->where) {
 	case HT_RT_ARENA:
 		return c->arena + b->offset;
@@ -70,8 +76,8 @@ static void place_arguments(struct ht_rt_context *c)
 		for (int32_t k = 0; k < p->step[i].args; k++, at++) {
 			const struct ht_rt_buffer *b = &p->buffer[p->step[i].buffer[k]];
 
-			*at = buffer_address(c, b);
-			if (b->where == HT_RT_INPUT || b->where == HT_RT_OUTPUT)
+			*at = buffer_address(c, p->step[i].buffer[k]);
+			if (!c->guarded && (b->where == HT_RT_INPUT || b->where == HT_RT_OUTPUT))
 				c->patch[c->patches++] = (struct patch){ at, (int32_t)b->offset,
 					b->where == HT_RT_OUTPUT };
 		}
@@ -106,12 +112,31 @@ struct ht_rt_context *ht_rt_context_new(const struct ht_rt_program *p, struct ht
 	return c;
 }
 
+bool ht_rt_context_guard(struct ht_rt_context *c, enum ht_rt_guard where)
+{
+	struct ht_guarded *g = ht_guarded_new(c->program, where, c->threads);
+
+	if (!g)
+		return false;
+	c->guarded = g;
+	free(c->arena);
+	free(c->scratch);
+	c->arena = NULL;
+	c->scratch = ht_guarded_scratch(g, &c->scratch_bytes);
+	c->patches = 0;
+	place_arguments(c);
+	return true;
+}
+
 void ht_rt_context_free(struct ht_rt_context *c)
 {
 	if (!c)
 		return;
 	free(c->arena);
-	free(c->scratch);
+	if (c->guarded)
+		ht_guarded_free(c->guarded);
+	else
+		free(c->scratch);
 	free(c->arg);
 	free(c->patch);
 	free(c->first);
@@ -181,7 +206,11 @@ bool ht_rt_run(struct ht_rt_context *c, const void *const *inputs, void *const *
 	}
 	atomic_store(&c->failed, 0);
 	c->ftz = ftz;
+	if (c->guarded)
+		ht_guarded_enter(c->guarded, inputs);
 	ht_pool_run(c->pool, run_steps, c);
+	if (c->guarded)
+		ht_guarded_leave(c->guarded, outputs);
 	*fault = (struct ht_rt_fault){ 0 };
 	step = atomic_load(&c->failed);
 	if (!step)

@@ -54,6 +54,12 @@ struct ht_rt_context;
 struct ht_rt_context *ht_rt_context_new(
 	const struct ht_rt_program *p, struct ht_rt_pool *pool); /* NULL: out of memory */
 void ht_rt_context_free(struct ht_rt_context *c);
+/* Puts every buffer of the context (those of inputs and outputs are copied by each run) between
+ * pages that may not be touched, against the one behind or the one before, so that a kernel that
+ * reads or writes outside of its buffers ends in SIGSEGV.  Slow.  There is no ht_rt_arena() then.
+ * Before the first run; false: out of memory, the context is as it was. */
+enum ht_rt_guard { HT_RT_GUARD_BEHIND, HT_RT_GUARD_BEFORE };
+bool ht_rt_context_guard(struct ht_rt_context *c, enum ht_rt_guard where);
 
 struct ht_rt_fault {
 	int32_t code; /* of the kernel; 0: none */

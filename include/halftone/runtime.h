@@ -147,12 +147,17 @@ HT_API void ht_program_about(const struct ht_program *p, struct ht_program_info 
 
 /* One arena and its threads. */
 struct ht_context;
+/* To find code that leaves its tensors: each gets a mapping of its own, which a page that nobody may
+ * touch follows or precedes at once.  Such code ends in SIGSEGV; what is read before it is written
+ * is NaN.  Slow. */
+enum ht_guard { HT_GUARD_NONE, HT_GUARD_BEHIND, HT_GUARD_BEFORE };
 struct ht_context_options {
 	size_t struct_size;
 	int threads; /* the caller's thread included; 0: 1.  Results do not depend on it */
 	int ftz;     /* non-zero: float32 subnormals count as zero, as in TensorFlow */
+	enum ht_guard guard;
 };
-#define HT_CONTEXT_OPTIONS_INIT { sizeof(struct ht_context_options), 0, 0 }
+#define HT_CONTEXT_OPTIONS_INIT { sizeof(struct ht_context_options), 0, 0, HT_GUARD_NONE }
 /* The program has to outlive its contexts. */
 HT_API enum ht_status ht_context_new(const struct ht_program *p,
 	const struct ht_context_options *opt, struct ht_diags *d, struct ht_context **out);

@@ -179,6 +179,16 @@ class Usage(Case):
         self.fails(5, 't.missing', 'explain', '--policy', 'optimal', '--cost-table', 't.missing', SMALL)
         self.fails(2, 'needs --costs', 'tune')
 
+    def test_guard_pages(self):
+        htx = os.path.join(self.dir, 'guarded.htx')
+        self.tool('compile', SMALL, '-o', htx)
+        plain = self.tool('run', SMALL, '--seed', '3').stdout
+        for model in SMALL, htx:
+            for side in 'behind', 'before':
+                self.assertEqual(self.tool('run', model, '--seed', '3', '--guard', side).stdout, plain)
+        self.fails(2, "'left' is neither 'behind' nor 'before'", 'run', SMALL, '--guard', 'left')
+        self.fails(2, 'numerics', 'run', SMALL, '--guard', 'before', '--numerics', '--policy', 'force_fp16')
+
     def test_docs_have_the_help(self):
         with open(os.path.join(HERE, '..', '..', 'docs', 'cli.md')) as f:
             docs = f.read()

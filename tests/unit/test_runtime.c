@@ -1,7 +1,9 @@
 /* The runtime: same bits for every number of threads, contexts side by side, faults, fork. */
 #include <fenv.h>
+#include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -305,6 +307,78 @@ static void test_profile(void **state)
 	ht_rt_pool_free(pool);
 }
 
+/* Reads or writes as far outside of its buffers as its parameters say, in elements. */
+static int32_t stray(
+	void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
+{
+	const volatile float *x = b[0], *k = b[1];
+	volatile float *t = b[2], *y = b[3], *s = scratch;
+
+	(void)begin;
+	(void)end;
+	y[5] = t[3]; /* not written yet */
+	t[params[0]] = x[params[1]] + k[params[2]];
+	s[params[3]] = 1;
+	y[params[4]] = x[0] + k[0];
+	return 0;
+}
+
+/* Whether a run in a child ends by SIGSEGV. */
+static bool strays(enum ht_rt_guard side, const int64_t *at)
+{
+	static const float k[3] = { 2, 3, 4 };
+	static float x[7] = { 1, 2, 3, 4, 5, 6, 7 }, y[7];
+	const struct ht_rt_buffer some[] = { { .where = HT_RT_INPUT, .bytes = sizeof x },
+		{ .where = HT_RT_CONST, .data = k, .bytes = sizeof k },
+		{ .where = HT_RT_ARENA, .bytes = 20 }, { .where = HT_RT_OUTPUT, .bytes = sizeof y },
+		{ .where = HT_RT_ARENA, .offset = 64 } };
+	const int32_t args[] = { 0, 1, 2, 3, 4 };
+	const struct ht_rt_step step[] = { { stray, args, 5, at, 5, 2, "stray", NULL } };
+	const struct ht_rt_program p = { some, 5, step, 1, 1, 1, 128, 64 };
+	pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		struct ht_rt_pool *pool = ht_rt_pool_new(2);
+		struct ht_rt_context *c = ht_rt_context_new(&p, pool);
+		struct ht_rt_fault fault;
+		bool good;
+
+		signal(SIGSEGV, SIG_DFL); /* a sanitizer's would say so and end otherwise */
+		good = ht_rt_context_guard(c, side) &&
+		       ht_rt_run(c, (const void *[]){ x }, (void *[]){ y }, false, &fault) &&
+		       y[at[4]] == 3 && isnan(y[5]);
+		ht_rt_context_free(c);
+		ht_rt_pool_free(pool);
+		_exit(good ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV)
+		return true;
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	return false;
+}
+
+static void test_guard(void **state)
+{
+	static const int64_t last[5] = { 4, 6, 2, 15, 6 }, first[5] = { 0 };
+
+	(void)state;
+	assert_false(strays(HT_RT_GUARD_BEHIND, last));
+	assert_false(strays(HT_RT_GUARD_BEFORE, last));
+	assert_false(strays(HT_RT_GUARD_BEHIND, first));
+	assert_false(strays(HT_RT_GUARD_BEFORE, first));
+	for (int i = 0; i < 5; i++) {
+		int64_t behind[5], before[5] = { 0 };
+
+		memcpy(behind, last, sizeof behind);
+		behind[i]++;
+		before[i]--;
+		assert_true(strays(HT_RT_GUARD_BEHIND, behind));
+		assert_true(strays(HT_RT_GUARD_BEFORE, before));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -315,6 +389,7 @@ int main(void)
 		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_modes),
 		cmocka_unit_test(test_profile),
+		cmocka_unit_test(test_guard),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
