@@ -9,7 +9,9 @@ struct build {
 	const struct ht_target *target;
 	int threads;
 	struct ht_diags *d;
-	ht_kernel_fn **entry; /* by kernel of the plan; NULL: a library kernel */
+	struct ht_blob *weights; /* the packed ones */
+	size_t packed;           /* bytes of them that are in use */
+	ht_kernel_fn **entry;    /* by kernel of the plan; NULL: a library kernel */
 };
 
 /* ---- constants ---- */
@@ -49,17 +51,42 @@ static void drop_source(struct ht_graph *g, const struct ht_blob *from)
 	}
 }
 
+static enum ht_status no_memory(struct build *b, size_t bytes)
+{
+	return ht_error(
+		b->d, HT_E_ENVIRONMENT, HT_NOWHERE, "no memory for %zu bytes of weights", bytes);
+}
+
+static size_t packed_bytes(const struct ht_plan_buffer *buf)
+{
+	return buf->kind == HT_PLAN_CONST && buf->pack ? (buf->bytes + 63) / 64 * 64 : 0;
+}
+
+/* All packed weights are one blob. */
+static enum ht_status new_weights(struct build *b)
+{
+	size_t n = 0;
+
+	for (int32_t i = 0; i < b->plan->buffers; i++)
+		n += packed_bytes(&b->plan->buffer[i]);
+	b->weights = ht_blob_new(n);
+	if (!b->weights)
+		return no_memory(b, n);
+	keep(b->p, b->weights);
+	return HT_OK;
+}
+
 static enum ht_status pack(struct build *b, struct ht_plan_buffer *buf)
 {
 	const struct ht_pack *k = buf->pack;
 	size_t from = ht_dtype_info(k->src_dtype)->bytes;
 	size_t to = (size_t)ht_packed_count(k) * ht_dtype_info(k->dst_dtype)->bytes;
 	const char *src = (const char *)buf->packed_from->p + (size_t)buf->pack_first * from;
-	struct ht_blob *blob = ht_blob_new(buf->bytes);
+	struct ht_blob *blob = ht_blob_part(b->weights, b->packed, buf->bytes);
 
 	if (!blob)
-		return ht_error(b->d, HT_E_ENVIRONMENT, HT_NOWHERE,
-			"no memory for %zu bytes of weights", buf->bytes);
+		return no_memory(b, buf->bytes);
+	b->packed += packed_bytes(buf);
 	keep(b->p, blob);
 	buf->blob = blob;
 	for (size_t i = 0; i < buf->pack_count; i++)
@@ -72,14 +99,14 @@ static enum ht_status keep_aligned(struct build *b, struct ht_plan_buffer *buf)
 {
 	buf->blob = ht_blob_aligned(buf->blob, ht_dtype_info(buf->dtype)->bytes);
 	if (!buf->blob)
-		return ht_error(b->d, HT_E_ENVIRONMENT, HT_NOWHERE,
-			"no memory for %zu bytes of weights", buf->bytes);
+		return no_memory(b, buf->bytes);
 	keep(b->p, buf->blob);
 	return HT_OK;
 }
 
 static enum ht_status make_constants(struct build *b, struct ht_graph *g)
 {
+	HT_TRY(new_weights(b));
 	for (int32_t i = 0; i < b->plan->buffers; i++) {
 		struct ht_plan_buffer *buf = &b->plan->buffer[i];
 		if (buf->kind != HT_PLAN_CONST)
@@ -237,7 +264,7 @@ static enum ht_status generate(struct build *b)
 enum ht_status ht_program_build(struct ht_program *p, struct ht_graph *g, struct ht_plan *plan,
 	const struct ht_target *target, int threads, struct ht_phases *phases, struct ht_diags *d)
 {
-	struct build b = { p, plan, target, threads, d, NULL };
+	struct build b = { .p = p, .plan = plan, .target = target, .threads = threads, .d = d };
 
 	HT_TRY(make_constants(&b, g));
 	ht_phase_end(phases, "weights");

@@ -316,12 +316,16 @@ struct ht_blob {
 	const void *p;
 	size_t n;
 	int refs;
-	struct ht_file *file; /* whose map holds the bytes, or NULL: memory from mmap or malloc */
-	size_t mapped;        /* bytes from mmap; 0: malloc */
+	struct ht_file *file;  /* whose map holds the bytes, or NULL: memory from mmap or malloc */
+	struct ht_blob *whole; /* of which the bytes are a part, or NULL */
+	size_t mapped;         /* bytes from mmap; 0: malloc */
 };
 
-/* `n` writable zeroed bytes, aligned to 64; NULL when the system has none. */
+/* `n` writable zeroed bytes, aligned to 64; on huge pages where they fill some.  NULL when the system
+ * has none. */
 struct ht_blob *ht_blob_new(size_t n);
+/* `n` bytes of `whole`, which it keeps.  NULL when out of memory. */
+struct ht_blob *ht_blob_part(struct ht_blob *whole, size_t offset, size_t n);
 /* A span of a mapped file; keeps the file.  NULL when out of memory. */
 struct ht_blob *ht_blob_of_file(struct ht_file *f, size_t offset, size_t n);
 struct ht_blob *ht_blob_ref(struct ht_blob *b);

@@ -10,19 +10,32 @@
 /* From this size on memory comes from mmap(), so that freeing it gives it back. */
 enum { MAPPED_FROM = 1 << 17, BLOB_ALIGN = 64 };
 
+#define HUGE_PAGE ((size_t)2 << 20)
+
 static size_t round_up(size_t n, size_t to)
 {
 	return (n + to - 1) / to * to;
 }
 
+/* Weights are read once a run, faster than addresses of small pages are found.  So much is mapped
+ * that a huge page begins in it; what is in front and behind goes back. */
 static void *map_memory(size_t n)
 {
-	void *p = MAP_FAILED;
+	size_t spare = n >= HUGE_PAGE ? HUGE_PAGE : 0, front;
+	char *p = MAP_FAILED;
 
 	if (ht_alloc_may_fail())
 		return NULL;
-	p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	return p == MAP_FAILED ? NULL : p;
+	p = mmap(NULL, n + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED || !spare)
+		return p == MAP_FAILED ? NULL : p;
+	front = round_up((uintptr_t)p, HUGE_PAGE) - (uintptr_t)p;
+	if (front)
+		munmap(p, front);
+	if (spare - front)
+		munmap(p + front + n, spare - front);
+	madvise(p + front, n, MADV_HUGEPAGE); /* a hint: nothing is lost without */
+	return p + front;
 }
 
 static void *heap_memory(size_t n)
@@ -52,6 +65,21 @@ struct ht_blob *ht_blob_new(size_t n)
 	}
 	b->n = n;
 	b->refs = 1;
+	return b;
+}
+
+struct ht_blob *ht_blob_part(struct ht_blob *whole, size_t offset, size_t n)
+{
+	struct ht_blob *b;
+
+	HT_CHECK(offset <= whole->n && n <= whole->n - offset);
+	b = ht_sys_alloc(sizeof *b);
+	if (!b)
+		return NULL;
+	b->p = (const char *)whole->p + offset;
+	b->n = n;
+	b->refs = 1;
+	b->whole = ht_blob_ref(whole);
 	return b;
 }
 
@@ -116,6 +144,8 @@ void ht_blob_unref(struct ht_blob *b)
 		return;
 	if (b->file) {
 		ht_file_unref(b->file);
+	} else if (b->whole) {
+		ht_blob_unref(b->whole);
 	} else if (b->mapped) {
 		munmap((void *)(uintptr_t)b->p, b->mapped);
 	} else {

@@ -133,7 +133,8 @@ static void failed_allocations_are_a_status(void **state)
 
 static void blobs_are_zeroed_and_aligned(void **state)
 {
-	static const size_t sizes[] = { 0, 1, 63, 64, 65, 100000, (1 << 17) - 1, 1 << 17, 3000001 };
+	static const size_t sizes[] = { 0, 1, 63, 64, 65, 100000, (1 << 17) - 1, 1 << 17, 3000001,
+		(5 << 20) + 1 };
 
 	(void)state;
 	for (size_t i = 0; i < HT_COUNT(sizes); i++) {
@@ -151,6 +152,24 @@ static void blobs_are_zeroed_and_aligned(void **state)
 		ht_blob_unref(b);
 	}
 	ht_blob_unref(NULL);
+}
+
+static void parts_keep_the_whole(void **state)
+{
+	struct ht_blob *whole = ht_blob_new(3 << 20), *a, *b;
+
+	(void)state;
+	assert_non_null(whole);
+	a = ht_blob_part(whole, 0, 1000);
+	b = ht_blob_part(whole, (3 << 20) - 100, 100);
+	assert_non_null(a);
+	assert_non_null(b);
+	assert_ptr_equal(b->p, (const char *)whole->p + (3 << 20) - 100);
+	ht_blob_unref(whole);
+	memset((char *)(uintptr_t)b->p, 7, b->n);
+	ht_blob_unref(a);
+	assert_int_equal(*((const char *)b->p + 99), 7);
+	ht_blob_unref(b);
 }
 
 static long resident_pages(void)
@@ -380,6 +399,7 @@ int main(void)
 		cmocka_unit_test_teardown(refusals_are_located, clear_folder),
 		cmocka_unit_test_teardown(failed_allocations_are_a_status, clear_folder),
 		cmocka_unit_test(blobs_are_zeroed_and_aligned),
+		cmocka_unit_test(parts_keep_the_whole),
 		cmocka_unit_test_teardown(blobs_of_files_drop_their_pages, clear_folder),
 		cmocka_unit_test_teardown(outputs_appear_when_committed, clear_folder),
 		cmocka_unit_test_teardown(outputs_of_any_size, clear_folder),
