@@ -48,18 +48,19 @@ extern const struct ht_files ht_files_system;
 enum ht_cache_kind {
 	HT_CACHE_KERNEL, /* object code of one kernel */
 	HT_CACHE_GRAPH,  /* an artefact */
-	HT_CACHE_READS,  /* the names of the options that were read while a graph was compiled */
+	HT_CACHE_READS,  /* which options were read while a graph was compiled */
 	HT_CACHE_KINDS
 };
+const char *ht_cache_kind_name(enum ht_cache_kind kind);
 
 struct ht_cache_key {
 	enum ht_cache_kind kind;
 	struct ht_str text;
 	struct ht_hash find; /* XXH3-128 of the text */
-	uint8_t sha256[32];  /* of the text */
+	uint8_t sha256[32];  /* of the text: what a server calls it */
 };
 
-/* A key in the making; lives in the buffer's arena.  Equal fields in equal order give equal keys, and
+/* A key in the making; its text lives in the arena.  Equal fields in equal order give equal keys, and
  * different ones different texts: each field has its length. */
 struct ht_key_text {
 	enum ht_cache_kind kind;
@@ -70,50 +71,84 @@ void ht_key_field(struct ht_key_text *k, const char *name, struct ht_str value);
 struct ht_cache_key ht_key_end(struct ht_key_text *k);
 /* The next field of a key's text, from *at = 0 on; false: there is none. */
 bool ht_key_next(struct ht_str text, size_t *at, struct ht_str *name, struct ht_str *value);
-/* 32 digits of `find`, which name the entry, and a NUL. */
-void ht_key_name(const struct ht_cache_key *k, char name[33]);
+/* The 32 digits that name an entry, and a NUL. */
+#define HT_KEY_NAME 33
+void ht_key_name(struct ht_hash find, char name[HT_KEY_NAME]);
+bool ht_key_named(struct ht_str name, struct ht_hash *find);
 
 /* ---- entry.c: the bytes of an entry, in a file and on a server ---- */
 
-/* Spans of memory whose concatenation is the entry. */
+/* Spans of memory whose concatenation is the entry: the caller's payload between a head and a tail. */
 struct ht_cache_entry {
-	struct ht_str *piece; /* the caller's payload between a head and a tail, which are ours */
+	struct ht_str *piece;
 	size_t pieces;
 	size_t bytes;       /* of all */
 	uint8_t sha256[32]; /* of all bytes: what a content-addressed server calls it */
 };
 struct ht_cache_entry ht_entry_make(struct ht_arena *a, const struct ht_cache_key *k,
 	const struct ht_str *payload, size_t pieces);
-/* NULL, with the payload within `bytes`; or what is wrong with them as the entry of `k`.  Without a key
- * (NULL): as an entry of any. */
+
+/* Views of an entry's bytes. */
+struct ht_opened {
+	enum ht_cache_kind kind;
+	struct ht_str key, payload; /* that of a graph begins at a multiple of 4096 */
+	struct ht_hash find;        /* of the key's text */
+};
+/* NULL, or what is wrong with the bytes as an entry of `k` (NULL: of any key).  Of a collision, another
+ * key that has the same `find`, nothing is wrong: compare the texts. */
 const char *ht_entry_check(
-	struct ht_str bytes, const struct ht_cache_key *k, struct ht_str *payload);
-/* The key's text of an entry that ht_entry_check() accepted. */
-struct ht_str ht_entry_key_text(struct ht_str bytes, enum ht_cache_kind *kind);
+	struct ht_str bytes, const struct ht_cache_key *k, struct ht_opened *out);
+/* Bytes of the entry that `bytes` begin with, as its head says; 0: they begin with none. */
+size_t ht_entry_bytes(struct ht_str bytes);
+
+/* ---- stats.c: what happened, summed over processes ---- */
+
+#define HT_CACHE_COUNTERS(X)                                                                       \
+	X(graph_hits)                                                                              \
+	X(graph_misses)                                                                            \
+	X(kernel_hits)                                                                             \
+	X(kernel_misses)                                                                           \
+	X(remote_hits) /* of those above: what the store did not have */                           \
+	X(hit_bytes)   /* of entries that were read */                                             \
+	X(puts)        /* entries written */                                                       \
+	X(put_bytes)                                                                               \
+	X(damaged)    /* entries that were found damaged and removed */                            \
+	X(unreadable) /* times that something could not be read */                                 \
+	X(unwritable) /* or written */                                                             \
+	X(evicted)                                                                                 \
+	X(evicted_bytes)
+
+enum ht_cache_counter {
+#define X(name) HT_COUNTER_##name,
+	HT_CACHE_COUNTERS(X)
+#undef X
+		HT_COUNTERS
+};
+const char *ht_counter_name(enum ht_cache_counter c);
 
 /* ---- store.c: entries in a directory ---- */
 
 enum ht_cache_mode { HT_CACHE_OFF, HT_CACHE_RO, HT_CACHE_RW };
 
 struct ht_store_options {
-	const char *dir; /* made where it is missing, but for its parents' parents */
+	const char *dir; /* made where it is missing */
 	enum ht_cache_mode mode;
-	bool sync;          /* fsync before an entry appears */
-	bool shared;        /* the directory may be another user's and writable by others */
+	bool sync;          /* entries are on the disk before they appear */
+	bool shared;        /* the directory may be another's, and others may write to it */
 	uint64_t max_bytes; /* 0: no limit */
 	const struct ht_files *files; /* NULL: the system's */
 };
 struct ht_store;
-/* HT_E_ENVIRONMENT: it cannot be made, is no cache, or others may write to it. */
+/* HT_E_ENVIRONMENT: it is no directory, is another's, or others may write to it.  Where it cannot be
+ * written to it is read only, with a warning. */
 enum ht_status ht_store_open(
 	const struct ht_store_options *opt, struct ht_diags *d, struct ht_store **out);
 /* Writes the statistics; evicts what is too much. */
 void ht_store_close(struct ht_store *s, struct ht_diags *d);
 
-/* A verified entry, in memory or mapped. */
+/* A verified entry, mapped or in memory. */
 struct ht_cached {
-	struct ht_str payload; /* begins at a multiple of 4096 in `bytes` */
-	struct ht_str bytes;
+	struct ht_str payload, bytes;
 	const struct ht_files *files; /* mapped with these; NULL: from malloc */
 };
 void ht_cached_release(struct ht_cached *c);
@@ -124,6 +159,50 @@ bool ht_store_get(struct ht_store *s, const struct ht_cache_key *k, struct ht_di
 /* False: not kept, which is told of once.  What is there already is replaced. */
 bool ht_store_put(struct ht_store *s, const struct ht_cache_key *k, const struct ht_cache_entry *e,
 	struct ht_diags *d);
+void ht_store_count(struct ht_store *s, enum ht_cache_counter c, uint64_t n);
+
+/* ---- walk.c, gc.c: all entries ---- */
+
+struct ht_listed_entry {
+	enum ht_cache_kind kind;
+	struct ht_hash find;
+	uint64_t bytes;
+	int64_t used_ns; /* when it was read last, to a minute */
+	bool pinned;
+};
+/* In no order, in `a`. */
+struct ht_entry_list {
+	struct ht_listed_entry *entry;
+	size_t n;
+	uint64_t bytes;
+	size_t temporary; /* files that writers left behind, or are writing */
+};
+enum ht_status ht_store_list(
+	struct ht_store *s, struct ht_arena *a, struct ht_diags *d, struct ht_entry_list *out);
+/* An entry of the list; false: it is gone, or damaged: *wrong says how. */
+bool ht_store_read(struct ht_store *s, const struct ht_listed_entry *e, struct ht_cached *out,
+	const char **wrong);
+bool ht_store_remove(struct ht_store *s, const struct ht_listed_entry *e);
+/* Kept by gc and clear. */
+enum ht_status ht_store_pin(
+	struct ht_store *s, const struct ht_listed_entry *e, bool pinned, struct ht_diags *d);
+/* The path of an entry's file. */
+struct ht_str ht_store_path(
+	const struct ht_store *s, enum ht_cache_kind kind, struct ht_hash find, struct ht_arena *a);
+
+struct ht_gc {
+	size_t entries, evicted, temporary; /* left; removed */
+	uint64_t bytes, evicted_bytes;
+};
+/* Removes what writers left behind an hour ago and, the least recently used first, entries until
+ * max_bytes are left; only one process at a time, others are told that there is one. */
+enum ht_status ht_store_gc(
+	struct ht_store *s, uint64_t max_bytes, struct ht_diags *d, struct ht_gc *out);
+
+/* Sums of all processes that have ended. */
+enum ht_status ht_store_stats(
+	struct ht_store *s, struct ht_diags *d, uint64_t counter[HT_COUNTERS]);
+enum ht_status ht_store_stats_reset(struct ht_store *s, struct ht_diags *d);
 
 /* ---- cache.c: the store, then the remote one ---- */
 
@@ -135,11 +214,12 @@ struct ht_cache_options {
 	const struct ht_remote_module *remote; /* NULL: none */
 	const struct ht_remote_options *remote_options;
 };
-/* Threads may share a cache. */
+/* Belongs to one thread at a time. */
 struct ht_cache;
-enum ht_status ht_cache_open(
+enum ht_status ht_cache_start(
 	const struct ht_cache_options *opt, struct ht_diags *d, struct ht_cache **out);
-void ht_cache_close(struct ht_cache *c, struct ht_diags *d);
+void ht_cache_end(struct ht_cache *c, struct ht_diags *d); /* NULL is fine */
+struct ht_store *ht_cache_store(struct ht_cache *c);       /* NULL: none */
 /* What the remote one has is kept in the store too. */
 bool ht_cache_get(struct ht_cache *c, const struct ht_cache_key *k, struct ht_diags *d,
 	struct ht_cached *out);

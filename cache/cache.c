@@ -1,0 +1,149 @@
+/* The two tiers: the store, and the remote one behind it. */
+#include "cache/remote.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct ht_cache {
+	struct ht_store *store;
+	const struct ht_remote_module *module;
+	struct ht_remote *remote;
+};
+
+static enum ht_status start(
+	struct ht_cache *c, const struct ht_cache_options *opt, struct ht_diags *d)
+{
+	if (opt->store.mode != HT_CACHE_OFF)
+		HT_TRY(ht_store_open(&opt->store, d, &c->store));
+	c->module = opt->remote;
+	return c->module ? c->module->open(opt->remote_options, d, &c->remote) : HT_OK;
+}
+
+enum ht_status ht_cache_start(
+	const struct ht_cache_options *opt, struct ht_diags *d, struct ht_cache **out)
+{
+	struct ht_cache *c = ht_sys_alloc(sizeof *c);
+	enum ht_status st;
+
+	*out = NULL;
+	if (!c)
+		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+	st = start(c, opt, d);
+	if (st == HT_OK)
+		*out = c;
+	else
+		ht_cache_end(c, d);
+	return st;
+}
+
+void ht_cache_end(struct ht_cache *c, struct ht_diags *d)
+{
+	if (!c)
+		return;
+	if (c->module)
+		c->module->close(c->remote);
+	ht_store_close(c->store, d);
+	free(c);
+}
+
+struct ht_store *ht_cache_store(struct ht_cache *c)
+{
+	return c->store;
+}
+
+static void count(struct ht_cache *c, enum ht_cache_counter what, uint64_t n)
+{
+	if (c->store)
+		ht_store_count(c->store, what, n);
+}
+
+/* The payload has to be where its alignment is, which memory of a server's answer may not be. */
+static bool take_remote(const struct ht_cache_key *k, struct ht_str bytes, struct ht_diags *d,
+	struct ht_cached *out)
+{
+	struct ht_opened opened;
+	const char *wrong;
+	void *p = aligned_alloc(4096, (bytes.n + 4095) / 4096 * 4096);
+
+	if (!p)
+		return false;
+	memcpy(p, bytes.p, bytes.n);
+	*out = (struct ht_cached){ .bytes = { p, bytes.n } };
+	wrong = ht_entry_check(out->bytes, k, &opened);
+	if (wrong)
+		ht_warn(d, HT_NOWHERE,
+			"an entry of the remote cache is damaged: %s; it counts as a miss", wrong);
+	if (!wrong && ht_str_eq(opened.key, k->text)) {
+		out->payload = opened.payload;
+		return true;
+	}
+	ht_cached_release(out);
+	return false;
+}
+
+static void keep(struct ht_cache *c, const struct ht_cache_key *k, const struct ht_cached *got,
+	struct ht_diags *d)
+{
+	struct ht_str piece = got->bytes;
+	struct ht_cache_entry e = { .piece = &piece, .pieces = 1, .bytes = piece.n };
+
+	if (c->store)
+		ht_store_put(c->store, k, &e, d);
+}
+
+static bool get_remote(
+	struct ht_cache *c, const struct ht_cache_key *k, struct ht_diags *d, struct ht_cached *out)
+{
+	struct ht_str bytes = { 0 };
+	bool hit;
+
+	if (!c->module || !c->module->get(c->remote, k, d, &bytes))
+		return false;
+	hit = take_remote(k, bytes, d, out);
+	free((void *)(uintptr_t)bytes.p);
+	if (!hit)
+		return false;
+	keep(c, k, out, d);
+	count(c, HT_COUNTER_remote_hits, 1);
+	return true;
+}
+
+bool ht_cache_get(
+	struct ht_cache *c, const struct ht_cache_key *k, struct ht_diags *d, struct ht_cached *out)
+{
+	bool hit = (c->store && ht_store_get(c->store, k, d, out)) || get_remote(c, k, d, out);
+	enum ht_cache_counter what =
+		k->kind == HT_CACHE_KERNEL ? hit ? HT_COUNTER_kernel_hits : HT_COUNTER_kernel_misses
+		: hit                      ? HT_COUNTER_graph_hits
+					   : HT_COUNTER_graph_misses;
+
+	/* What tells which options matter is part of looking for a graph. */
+	if (k->kind != HT_CACHE_READS)
+		count(c, what, 1);
+	if (hit)
+		count(c, HT_COUNTER_hit_bytes, out->bytes.n);
+	return hit;
+}
+
+static void put(struct ht_cache *c, struct ht_arena *a, const struct ht_cache_key *k,
+	const struct ht_str *payload, size_t pieces, struct ht_diags *d)
+{
+	struct ht_cache_entry e = ht_entry_make(a, k, payload, pieces);
+
+	if (c->store)
+		ht_store_put(c->store, k, &e, d);
+	if (c->module)
+		c->module->put(c->remote, k, &e, d);
+}
+
+void ht_cache_put(struct ht_cache *c, const struct ht_cache_key *k, const struct ht_str *payload,
+	size_t pieces, struct ht_diags *d)
+{
+	struct ht_unwind unwind;
+	struct ht_arena a;
+
+	ht_arena_init(&a, &unwind);
+	if (!setjmp(unwind.env))
+		put(c, &a, k, payload, pieces, d);
+	ht_arena_release(&a);
+}

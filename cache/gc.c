@@ -1,0 +1,204 @@
+/* Holding the store to its size: the entries that were used least recently go.
+ *
+ * `size` has a line for each process that put something, with its bytes, and first of all what the
+ * last gc left: an estimate that costs nothing to keep.  A look at all entries happens only when
+ * it is above the limit. */
+#include "cache/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SIZE_LIMIT ((size_t)64 << 10) /* of the file */
+#define LEFT_BEHIND_SECONDS 3600
+
+struct sweep {
+	struct ht_store *s;
+	char part[32];
+	time_t now;
+	size_t removed;
+};
+
+static void remove_temporary(void *self, const char *name)
+{
+	struct sweep *w = self;
+	struct ht_path path = ht_store_file(w->s, "%s%s", w->part, name);
+	struct stat st;
+
+	if (*name == '.' && !w->s->files->lstat(path.s, &st) &&
+		w->now - st.st_mtim.tv_sec > LEFT_BEHIND_SECONDS)
+		w->removed += !w->s->files->unlink(path.s);
+}
+
+/* Files that writers which were killed left behind. */
+static size_t sweep(struct ht_store *s)
+{
+	static const char *const other[] = { "", "stats/", "pins/" };
+	struct sweep w = { .s = s, .now = time(NULL) };
+
+	for (size_t i = 0; i < HT_COUNT(other); i++) {
+		snprintf(w.part, sizeof w.part, "%s", other[i]);
+		ht_store_each(s, ht_store_file(s, "%s", w.part).s, remove_temporary, &w);
+	}
+	for (int kind = 0; kind < HT_CACHE_KINDS; kind++)
+		for (unsigned i = 0; i < 256; i++) {
+			snprintf(w.part, sizeof w.part, "%s/%02x/",
+				ht_cache_kind_name((enum ht_cache_kind)kind), i);
+			ht_store_each(s, ht_store_file(s, "%s", w.part).s, remove_temporary, &w);
+		}
+	return w.removed;
+}
+
+static int by_use(const void *a, const void *b)
+{
+	const struct ht_listed_entry *x = a, *y = b;
+
+	if (x->used_ns != y->used_ns)
+		return x->used_ns < y->used_ns ? -1 : 1;
+	return memcmp(&x->find, &y->find, sizeof x->find);
+}
+
+static void evict(
+	struct ht_store *s, struct ht_entry_list *l, uint64_t max_bytes, struct ht_gc *out)
+{
+	out->entries = l->n;
+	out->bytes = l->bytes;
+	if (l->n)
+		qsort(l->entry, l->n, sizeof *l->entry, by_use);
+	for (size_t i = 0; i < l->n && out->bytes > max_bytes; i++) {
+		if (l->entry[i].pinned || !ht_store_remove(s, &l->entry[i]))
+			continue;
+		out->entries--;
+		out->bytes -= l->entry[i].bytes;
+		out->evicted++;
+		out->evicted_bytes += l->entry[i].bytes;
+	}
+	ht_store_count(s, HT_COUNTER_evicted, out->evicted);
+	ht_store_count(s, HT_COUNTER_evicted_bytes, out->evicted_bytes);
+}
+
+static void note_size(struct ht_store *s, uint64_t bytes)
+{
+	char text[32];
+	struct ht_str piece = { text, 0 };
+
+	piece.n = (size_t)snprintf(text, sizeof text, "%llu\n", (unsigned long long)bytes);
+	ht_store_publish(s, ht_store_file(s, "size").s, &piece, 1);
+}
+
+static enum ht_status collect(struct ht_store *s, struct ht_arena *a, uint64_t max_bytes,
+	struct ht_diags *d, struct ht_gc *out)
+{
+	struct ht_entry_list list;
+
+	out->temporary = sweep(s);
+	HT_TRY(ht_store_list(s, a, d, &list));
+	evict(s, &list, max_bytes, out);
+	note_size(s, out->bytes);
+	ht_store_stats_merge(s);
+	return HT_OK;
+}
+
+static enum ht_status locked_gc(
+	struct ht_store *s, uint64_t max_bytes, struct ht_diags *d, struct ht_gc *out)
+{
+	struct ht_unwind unwind;
+	struct ht_arena a;
+	enum ht_status st;
+
+	ht_arena_init(&a, &unwind);
+	if (setjmp(unwind.env))
+		st = ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+	else
+		st = collect(s, &a, max_bytes, d, out);
+	ht_arena_release(&a);
+	return st;
+}
+
+enum ht_status ht_store_gc(
+	struct ht_store *s, uint64_t max_bytes, struct ht_diags *d, struct ht_gc *out)
+{
+	struct ht_where at = { .path = s->dir, .offset = -1 };
+	int lock = ht_store_lock(s);
+	enum ht_status st;
+
+	*out = (struct ht_gc){ 0 };
+	if (lock < 0)
+		return ht_error(d, HT_E_ENVIRONMENT, at, "the cache cannot be cleaned up: %s",
+			errno == EWOULDBLOCK ? "another process is at it" : strerror(errno));
+	st = locked_gc(s, max_bytes, d, out);
+	ht_store_unlock(s, lock);
+	return st;
+}
+
+/* ---- behind each process that put something ---- */
+
+static uint64_t sum_lines(struct ht_str text)
+{
+	uint64_t sum = 0;
+
+	for (const char *p = text.p, *end = text.p + text.n; p < end;) {
+		const char *line = memchr(p, '\n', (size_t)(end - p));
+		int64_t n;
+
+		if (!line)
+			break;
+		if (ht_parse_int((struct ht_str){ p, (size_t)(line - p) }, &n) && n > 0)
+			sum += (uint64_t)n;
+		p = line + 1;
+	}
+	return sum;
+}
+
+/* False: not known, or too many lines. */
+static bool estimate(struct ht_store *s, uint64_t *bytes)
+{
+	struct ht_unwind unwind;
+	struct ht_arena a;
+	struct ht_str text;
+	volatile bool ok = false;
+
+	ht_arena_init(&a, &unwind);
+	if (!setjmp(unwind.env)) {
+		ok = ht_store_load(s, ht_store_file(s, "size").s, SIZE_LIMIT, &a, &text);
+		*bytes = ok ? sum_lines(text) : 0;
+	}
+	ht_arena_release(&a);
+	return ok;
+}
+
+static void append_size(struct ht_store *s, uint64_t bytes)
+{
+	const struct ht_files *f = s->files;
+	char line[32];
+	int n = snprintf(line, sizeof line, "%llu\n", (unsigned long long)bytes);
+	int fd = f->open(ht_store_file(s, "size").s,
+		O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+	if (fd < 0)
+		return;
+	/* A line that gets lost makes the estimate too low until the next gc. */
+	if (f->write(fd, line, (size_t)n) != n)
+		ht_store_count(s, HT_COUNTER_unwritable, 1);
+	f->close(fd);
+}
+
+void ht_store_grow(struct ht_store *s, struct ht_diags *d)
+{
+	uint64_t bytes, put = s->counter[HT_COUNTER_put_bytes], max = s->opt.max_bytes;
+	struct ht_gc done;
+	int lock;
+
+	if (!put)
+		return;
+	append_size(s, put);
+	if (!max || (estimate(s, &bytes) && bytes <= max))
+		return;
+	/* Whoever is at it already does it for us. */
+	lock = ht_store_lock(s);
+	if (lock < 0)
+		return;
+	locked_gc(s, max - max / 10, d, &done);
+	ht_store_unlock(s, lock);
+}

@@ -1,0 +1,351 @@
+/* The store: who may use the directory; reading and writing an entry. */
+#include "cache/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+/* Entries of less are read: a map costs more. */
+#define SMALL ((size_t)64 << 10)
+#define LARGEST ((uint64_t)64 << 30)
+/* So long after its last use an entry counts as used again. */
+#define TOUCH_SECONDS 60
+
+static struct ht_where at_path(const char *path)
+{
+	struct ht_where at = HT_NOWHERE;
+
+	at.path = path;
+	return at;
+}
+
+void ht_store_count(struct ht_store *s, enum ht_cache_counter c, uint64_t n)
+{
+	s->counter[c] += n;
+}
+
+void ht_store_cannot_read(struct ht_store *s, const char *path, const char *why, struct ht_diags *d)
+{
+	ht_store_count(s, HT_COUNTER_unreadable, 1);
+	if (!s->said_read)
+		ht_warn(d, at_path(path), "the cache cannot read: %s; this counts as a miss", why);
+	s->said_read = true;
+}
+
+void ht_store_cannot_write(struct ht_store *s, int why, struct ht_diags *d)
+{
+	ht_store_count(s, HT_COUNTER_unwritable, 1);
+	if (!s->said_write)
+		ht_warn(d, at_path(s->dir), "the cache cannot write: %s; nothing more is kept",
+			strerror(why));
+	s->said_write = true;
+	s->opt.mode = HT_CACHE_RO;
+}
+
+/* ---- the directory ---- */
+
+static bool is_local(const char *path)
+{
+	static const unsigned long elsewhere[] = { NFS_SUPER_MAGIC, SMB_SUPER_MAGIC,
+		CIFS_SUPER_MAGIC, SMB2_SUPER_MAGIC, CODA_SUPER_MAGIC, AFS_SUPER_MAGIC,
+		FUSE_SUPER_MAGIC, V9FS_MAGIC, CEPH_SUPER_MAGIC, 0x0bd00bd0 /* Lustre */,
+		0x47504653 /* GPFS */ };
+	struct statfs fs;
+
+	if (statfs(path, &fs))
+		return false;
+	for (size_t i = 0; i < HT_COUNT(elsewhere); i++)
+		if ((unsigned long)fs.f_type == elsewhere[i])
+			return false;
+	return true;
+}
+
+static void name_maker(struct ht_store *s)
+{
+	char host[65] = "";
+
+	if (gethostname(host, sizeof host - 1))
+		snprintf(host, sizeof host, "host");
+	for (char *p = host; *p; p++)
+		if (*p == '/')
+			*p = '_';
+	snprintf(s->maker, sizeof s->maker, "%s-%ld", host, (long)getpid());
+}
+
+/* What is in the cache runs with the rights of whoever reads it. */
+static enum ht_status check_owner(
+	const char *dir, const struct stat *st, bool shared, struct ht_diags *d)
+{
+	struct ht_where at = at_path(dir);
+
+	if (!S_ISDIR(st->st_mode))
+		return ht_error(
+			d, HT_E_ENVIRONMENT, at, "the cache cannot be here: this is no directory");
+	if (shared)
+		return HT_OK;
+	if (st->st_uid != geteuid() && st->st_uid != 0)
+		return ht_error(d, HT_E_ENVIRONMENT, at,
+			"the cache is another user's, who could put code into your programs; "
+			"--cache-shared trusts everyone who may write to it");
+	if (st->st_mode & (S_IWGRP | S_IWOTH))
+		return ht_error(d, HT_E_ENVIRONMENT, at,
+			"others may write to the cache (mode %03o), and so put code into your "
+			"programs: chmod go-w it, or trust them with --cache-shared",
+			(unsigned)st->st_mode & 0777);
+	return HT_OK;
+}
+
+/* Backups leave directories alone that have such a file. */
+static void put_tag(struct ht_store *s, const char *dir)
+{
+	static const char text[] = "Signature: 8a477f597d28d172789f06886806bc55\n"
+				   "# This directory is a compile cache of halftone.\n";
+	struct ht_str piece = { text, sizeof text - 1 };
+	struct ht_path path;
+	struct stat st;
+
+	snprintf(path.s, sizeof path.s, "%s/CACHEDIR.TAG", dir);
+	if (s->files->lstat(path.s, &st))
+		ht_store_publish(s, path.s, &piece, 1);
+}
+
+static enum ht_status open_directory(struct ht_store *s, struct ht_diags *d)
+{
+	const char *dir = s->opt.dir;
+	mode_t mode = s->opt.shared ? 0755 : 0700;
+	bool made = s->opt.mode == HT_CACHE_RO || ht_make_directories(s->files, dir, mode);
+	struct stat st;
+	int why = errno;
+
+	if (stat(dir, &st)) {
+		/* Then it is empty, and stays so. */
+		if (s->opt.mode == HT_CACHE_RW)
+			ht_store_cannot_write(s, made ? errno : why, d);
+		return HT_OK;
+	}
+	HT_TRY(check_owner(dir, &st, s->opt.shared, d));
+	s->local = !s->opt.shared && is_local(dir);
+	if (s->opt.mode == HT_CACHE_RO)
+		return HT_OK;
+	if (!ht_make_directories(s->files, s->dir, mode) || access(s->dir, W_OK)) {
+		ht_store_cannot_write(s, errno, d);
+		return HT_OK;
+	}
+	put_tag(s, dir);
+	return HT_OK;
+}
+
+enum ht_status ht_store_open(
+	const struct ht_store_options *opt, struct ht_diags *d, struct ht_store **out)
+{
+	struct ht_store *s = ht_sys_alloc(sizeof *s);
+	int n;
+	enum ht_status st;
+
+	*out = NULL;
+	if (!s)
+		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+	s->opt = *opt;
+	s->files = opt->files ? opt->files : &ht_files_system;
+	name_maker(s);
+	n = snprintf(s->dir, sizeof s->dir, "%s/" HT_STORE_LAYOUT, opt->dir);
+	if (getauxval(AT_SECURE))
+		st = ht_error(d, HT_E_ENVIRONMENT, at_path(opt->dir),
+			"a program with its owner's rights has no cache");
+	else if (n < 0 || (size_t)n >= sizeof s->dir)
+		st = ht_error(d, HT_E_ENVIRONMENT, at_path(opt->dir),
+			"the name of the cache's directory is too long");
+	else
+		st = open_directory(s, d);
+	if (st == HT_OK)
+		*out = s;
+	else
+		free(s);
+	return st;
+}
+
+void ht_store_close(struct ht_store *s, struct ht_diags *d)
+{
+	if (!s)
+		return;
+	if (s->opt.mode == HT_CACHE_RW || s->said_write) {
+		ht_store_grow(s, d);
+		ht_store_stats_write(s);
+	}
+	free(s);
+}
+
+/* ---- reading ---- */
+
+void ht_cached_release(struct ht_cached *c)
+{
+	if (c->files)
+		c->files->munmap((void *)(uintptr_t)c->bytes.p, c->bytes.n);
+	else
+		free((void *)(uintptr_t)c->bytes.p);
+	*c = (struct ht_cached){ 0 };
+}
+
+/* Large entries of a file system of this machine are mapped, so that processes share them; nobody
+ * changes a file that has its name.  Elsewhere a file may go away under its map. */
+static bool take_bytes(struct ht_store *s, int fd, size_t n, struct ht_cached *out)
+{
+	const struct ht_files *f = s->files;
+	void *p = MAP_FAILED;
+
+	*out = (struct ht_cached){ 0 };
+	if (s->local && n >= SMALL)
+		p = f->mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (p != MAP_FAILED) {
+		*out = (struct ht_cached){ .bytes = { p, n }, .files = f };
+		return true;
+	}
+	p = aligned_alloc(4096, (n + 4095) / 4096 * 4096);
+	if (!p) {
+		errno = ENOMEM;
+		return false;
+	}
+	if (ht_read_all(f, fd, p, n)) {
+		out->bytes = (struct ht_str){ p, n };
+		return true;
+	}
+	n = (size_t)errno;
+	free(p);
+	errno = (int)n;
+	return false;
+}
+
+static bool is_trusted(const struct ht_store *s, const struct stat *st)
+{
+	return s->opt.shared || st->st_uid == geteuid() || st->st_uid == 0;
+}
+
+static void touch(struct ht_store *s, int fd, const struct stat *st)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (s->opt.mode == HT_CACHE_RW && now.tv_sec - st->st_mtim.tv_sec >= TOUCH_SECONDS)
+		s->files->utimens(fd, NULL);
+}
+
+/* NULL, or why it cannot be read; *gone: it is not there. */
+static const char *open_entry(
+	struct ht_store *s, const char *path, bool use, struct ht_cached *out, bool *gone)
+{
+	const struct ht_files *f = s->files;
+	int fd = f->open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0), why = 0;
+	struct stat st;
+
+	*gone = false;
+	if (fd < 0) {
+		*gone = errno == ENOENT || errno == ESTALE;
+		return strerror(errno);
+	}
+	if (f->fstat(fd, &st))
+		why = errno;
+	else if (!S_ISREG(st.st_mode) || !is_trusted(s, &st))
+		why = EPERM;
+	else if ((uint64_t)st.st_size > LARGEST)
+		why = EFBIG;
+	else if (!take_bytes(s, fd, (size_t)st.st_size, out))
+		why = errno;
+	else if (use)
+		touch(s, fd, &st);
+	f->close(fd);
+	return why ? strerror(why) : NULL;
+}
+
+static void drop_damaged(
+	struct ht_store *s, const char *path, const char *wrong, struct ht_diags *d)
+{
+	bool removed = s->opt.mode == HT_CACHE_RW && !s->files->unlink(path);
+
+	ht_store_count(s, HT_COUNTER_damaged, 1);
+	ht_warn(d, at_path(path), "this entry of the cache is damaged: %s; it counts as a miss%s",
+		wrong, removed ? " and was removed" : "");
+}
+
+bool ht_store_get(
+	struct ht_store *s, const struct ht_cache_key *k, struct ht_diags *d, struct ht_cached *out)
+{
+	struct ht_path path = ht_store_entry_file(s, k->kind, k->find);
+	struct ht_opened opened;
+	const char *wrong;
+	bool gone;
+
+	*out = (struct ht_cached){ 0 };
+	wrong = open_entry(s, path.s, true, out, &gone);
+	if (gone)
+		return false;
+	if (wrong) {
+		ht_store_cannot_read(s, path.s, wrong, d);
+		return false;
+	}
+	wrong = ht_entry_check(out->bytes, k, &opened);
+	if (wrong)
+		drop_damaged(s, path.s, wrong, d);
+	if (wrong || !ht_str_eq(opened.key, k->text)) {
+		ht_cached_release(out);
+		return false;
+	}
+	out->payload = opened.payload;
+	return true;
+}
+
+bool ht_store_read(struct ht_store *s, const struct ht_listed_entry *e, struct ht_cached *out,
+	const char **wrong)
+{
+	struct ht_path path = ht_store_entry_file(s, e->kind, e->find);
+	struct ht_opened opened;
+	bool gone;
+
+	*out = (struct ht_cached){ 0 };
+	*wrong = open_entry(s, path.s, false, out, &gone);
+	if (gone)
+		*wrong = NULL;
+	if (gone || *wrong)
+		return false;
+	*wrong = ht_entry_check(out->bytes, NULL, &opened);
+	if (!*wrong && (opened.kind != e->kind || !ht_hash_eq(opened.find, e->find)))
+		*wrong = "it belongs elsewhere";
+	if (!*wrong) {
+		out->payload = opened.payload;
+		return true;
+	}
+	ht_cached_release(out);
+	return false;
+}
+
+/* ---- writing ---- */
+
+bool ht_store_put(struct ht_store *s, const struct ht_cache_key *k, const struct ht_cache_entry *e,
+	struct ht_diags *d)
+{
+	struct ht_path path = ht_store_entry_file(s, k->kind, k->find);
+
+	if (s->opt.mode != HT_CACHE_RW)
+		return false;
+	if (!ht_store_publish(s, path.s, e->piece, e->pieces)) {
+		ht_store_cannot_write(s, errno, d);
+		return false;
+	}
+	ht_store_count(s, HT_COUNTER_puts, 1);
+	ht_store_count(s, HT_COUNTER_put_bytes, e->bytes);
+	return true;
+}
+
+struct ht_str ht_store_path(
+	const struct ht_store *s, enum ht_cache_kind kind, struct ht_hash find, struct ht_arena *a)
+{
+	struct ht_path path = ht_store_entry_file(s, kind, find);
+
+	return ht_str_copy(a, ht_str(path.s));
+}
