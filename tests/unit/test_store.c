@@ -1,0 +1,598 @@
+/* The store: entries come back as they were put, or not at all; whoever else is at work, whatever
+ * became of the files. */
+#include "tests/unit/unit.h"
+
+#include "cache/cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/halftone-store-XXXXXX", dir[64];
+
+static void remove_all(void)
+{
+	char command[192];
+
+	snprintf(command, sizeof command, "chmod -R u+w '%s' && rm -rf '%s'", dir, dir);
+	if (!access(dir, F_OK))
+		assert_int_equal(system(command), 0);
+}
+
+static int make_folder(void **state)
+{
+	(void)state;
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(dir, sizeof dir, "%s/cache", folder);
+	return 0;
+}
+
+static int clear_folder(void **state)
+{
+	(void)state;
+	remove_all();
+	return 0;
+}
+
+static int remove_folder(void **state)
+{
+	(void)state;
+	return rmdir(folder);
+}
+
+static struct ht_store *open_with(struct ht_store_options opt, struct ht_diags *d)
+{
+	struct ht_store *s;
+
+	opt.dir = dir;
+	if (opt.mode == HT_CACHE_OFF)
+		opt.mode = HT_CACHE_RW;
+	assert_int_equal(ht_store_open(&opt, d, &s), HT_OK);
+	return s;
+}
+
+static struct ht_store *open_store(void)
+{
+	return open_with((struct ht_store_options){ 0 }, NULL);
+}
+
+static struct ht_cache_key key_of(struct ht_arena *a, enum ht_cache_kind kind, int number)
+{
+	struct ht_key_text k;
+
+	ht_key_begin(&k, kind, a);
+	ht_key_field(&k, "number", ht_str_printf(a, "%d", number));
+	return ht_key_end(&k);
+}
+
+/* What is kept under a number: no two alike. */
+static struct ht_str value_of(struct ht_arena *a, int number, size_t n)
+{
+	char *p = ht_alloc(a, n);
+
+	for (size_t i = 0; i < n; i++)
+		p[i] = (char)(i * 31 + (size_t)number * 7 + (i >> 8) * (size_t)number);
+	return (struct ht_str){ p, n };
+}
+
+static bool put(struct ht_store *s, int number, size_t n, struct ht_diags *d)
+{
+	UNIT_ARENA(a);
+	struct ht_cache_key k = key_of(&a, HT_CACHE_GRAPH, number);
+	struct ht_str v = value_of(&a, number, n);
+	/* A payload in pieces is one in a piece. */
+	struct ht_str piece[2] = { { v.p, n / 3 }, { v.p + n / 3, n - n / 3 } };
+	struct ht_cache_entry e = ht_entry_make(&a, &k, piece, 2);
+	bool ok = ht_store_put(s, &k, &e, d);
+
+	ht_arena_release(&a);
+	return ok;
+}
+
+/* Whether it is there; then it has to be right. */
+static bool get(struct ht_store *s, int number, size_t n, struct ht_diags *d)
+{
+	UNIT_ARENA(a);
+	struct ht_cache_key k = key_of(&a, HT_CACHE_GRAPH, number);
+	struct ht_str v = value_of(&a, number, n);
+	struct ht_cached c;
+	bool hit = ht_store_get(s, &k, d, &c);
+
+	if (hit) {
+		assert_int_equal(c.payload.n, n);
+		assert_memory_equal(c.payload.p, v.p, n);
+		assert_int_equal((uintptr_t)c.payload.p % 4096, 0);
+		ht_cached_release(&c);
+	}
+	ht_arena_release(&a);
+	return hit;
+}
+
+static struct ht_str file_of(struct ht_store *s, int number, struct ht_arena *a)
+{
+	struct ht_cache_key k = key_of(a, HT_CACHE_GRAPH, number);
+
+	return ht_store_path(s, k.kind, k.find, a);
+}
+
+/* ---- keys ---- */
+
+static void fields_are_kept_apart(void **state)
+{
+	UNIT_ARENA(a);
+	struct ht_key_text k;
+	struct ht_cache_key one, two;
+	struct ht_str name, value;
+	char digits[HT_KEY_NAME];
+	struct ht_hash find;
+	size_t at = 0;
+
+	(void)state;
+	ht_key_begin(&k, HT_CACHE_KERNEL, &a);
+	ht_key_field(&k, "a", HT_STR("1\nb 1\n2"));
+	one = ht_key_end(&k);
+	ht_key_begin(&k, HT_CACHE_KERNEL, &a);
+	ht_key_field(&k, "a", HT_STR("1"));
+	ht_key_field(&k, "b", HT_STR("2"));
+	two = ht_key_end(&k);
+	assert_false(ht_str_eq(one.text, two.text));
+	assert_false(ht_hash_eq(one.find, two.find));
+	assert_true(ht_key_next(one.text, &at, &name, &value));
+	assert_str(value, "kernel");
+	assert_true(ht_key_next(one.text, &at, &name, &value));
+	assert_str(name, "a");
+	assert_str(value, "1\nb 1\n2");
+	assert_false(ht_key_next(one.text, &at, &name, &value));
+	ht_key_name(one.find, digits);
+	assert_true(ht_key_named(ht_str(digits), &find));
+	assert_true(ht_hash_eq(find, one.find));
+	assert_false(ht_key_named(HT_STR("0123456789abcdef0123456789abcdeF"), &find));
+	ht_arena_release(&a);
+}
+
+/* ---- putting and getting ---- */
+
+static void what_was_put_comes_back(void **state)
+{
+	static const size_t sizes[] = { 0, 1, 63, 4096, 100000, 3000000 };
+	struct ht_store *s = open_store();
+
+	(void)state;
+	for (int i = 0; i < (int)HT_COUNT(sizes); i++) {
+		assert_false(get(s, i, sizes[i], NULL));
+		assert_true(put(s, i, sizes[i], NULL));
+		assert_true(get(s, i, sizes[i], NULL));
+	}
+	ht_store_close(s, NULL);
+	s = open_with((struct ht_store_options){ .mode = HT_CACHE_RO }, NULL);
+	for (int i = 0; i < (int)HT_COUNT(sizes); i++)
+		assert_true(get(s, i, sizes[i], NULL));
+	assert_false(put(s, 9, 10, NULL));
+	ht_store_close(s, NULL);
+}
+
+/* Two keys of one name: that of the other's entry is a miss, and the entry stays. */
+static void a_collision_is_a_miss(void **state)
+{
+	struct ht_store *s = open_store();
+	UNIT_ARENA(a);
+	struct ht_cache_key k = key_of(&a, HT_CACHE_GRAPH, 1),
+			    other = key_of(&a, HT_CACHE_GRAPH, 2);
+	struct ht_diags d;
+	struct ht_cached c;
+
+	(void)state;
+	ht_diags_init(&d);
+	assert_true(put(s, 1, 100, &d));
+	other.find = k.find;
+	assert_false(ht_store_get(s, &other, &d, &c));
+	assert_true(get(s, 1, 100, &d));
+	assert_int_equal(d.count, 0);
+	ht_diags_release(&d);
+	ht_arena_release(&a);
+	ht_store_close(s, NULL);
+}
+
+/* An entry under another's name is damage. */
+static void a_moved_entry_is_damaged(void **state)
+{
+	struct ht_store *s = open_store();
+	UNIT_ARENA(a);
+	struct ht_diags d;
+
+	(void)state;
+	ht_diags_init(&d);
+	assert_true(put(s, 1, 100, &d));
+	assert_true(put(s, 2, 100, &d));
+	assert_int_equal(rename(file_of(s, 1, &a).p, file_of(s, 2, &a).p), 0);
+	assert_false(get(s, 2, 100, &d));
+	assert_int_equal(d.warnings, 1);
+	assert_int_equal(access(file_of(s, 2, &a).p, F_OK), -1);
+	ht_diags_release(&d);
+	ht_arena_release(&a);
+	ht_store_close(s, NULL);
+}
+
+static void write_file(const char *path, struct ht_str s)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, s.p, s.n), s.n);
+	close(fd);
+}
+
+/* Every bit of a small entry, then every shorter length. */
+static void damage_is_a_miss_and_removed(void **state)
+{
+	struct ht_store *s = open_store();
+	UNIT_ARENA(a);
+	struct ht_file *f;
+	struct ht_str path = file_of(s, 5, &a), whole;
+	char *bytes;
+
+	(void)state;
+	assert_true(put(s, 5, 40, NULL));
+	assert_int_equal(ht_file_map(path.p, 1 << 20, NULL, &f), HT_OK);
+	whole = ht_str_copy(&a, (struct ht_str){ (const char *)f->p, f->n });
+	ht_file_unref(f);
+	bytes = (char *)(uintptr_t)whole.p;
+	for (size_t bit = 0; bit < whole.n * 8;
+		bit += bit < 2048 || bit > whole.n * 8 - 700 ? 1 : 37) {
+		bytes[bit / 8] ^= (char)(1 << bit % 8);
+		write_file(path.p, whole);
+		bytes[bit / 8] ^= (char)(1 << bit % 8);
+		assert_false(get(s, 5, 40, NULL));
+		assert_int_equal(access(path.p, F_OK), -1);
+	}
+	for (size_t n = 0; n < whole.n; n += n < 200 || n > whole.n - 50 ? 1 : 41) {
+		write_file(path.p, (struct ht_str){ whole.p, n });
+		assert_false(get(s, 5, 40, NULL));
+		assert_int_equal(access(path.p, F_OK), -1);
+	}
+	write_file(path.p, whole);
+	assert_true(get(s, 5, 40, NULL));
+	ht_arena_release(&a);
+	ht_store_close(s, NULL);
+}
+
+/* In a store that is only read, damage stays, and is told of. */
+static void damage_in_a_store_read_only(void **state)
+{
+	struct ht_store *s = open_store();
+	UNIT_ARENA(a);
+	struct ht_diags d;
+
+	(void)state;
+	ht_diags_init(&d);
+	assert_true(put(s, 5, 40, NULL));
+	ht_store_close(s, NULL);
+	s = open_with((struct ht_store_options){ .mode = HT_CACHE_RO }, NULL);
+	assert_int_equal(truncate(file_of(s, 5, &a).p, 100), 0);
+	assert_false(get(s, 5, 40, &d));
+	assert_int_equal(access(file_of(s, 5, &a).p, F_OK), 0);
+	assert_int_equal(d.warnings, 1);
+	ht_diags_release(&d);
+	ht_arena_release(&a);
+	ht_store_close(s, NULL);
+}
+
+/* ---- who may use it ---- */
+
+static void a_directory_that_others_write_to_is_refused(void **state)
+{
+	struct ht_store_options opt = { .dir = dir, .mode = HT_CACHE_RW };
+	struct ht_store *s;
+	struct ht_diags d;
+
+	(void)state;
+	ht_diags_init(&d);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(i ? chmod(dir, 0770) : mkdir(dir, 0700), 0);
+		assert_int_equal(chmod(dir, i ? 0770 : 0777), 0);
+		assert_int_equal(ht_store_open(&opt, &d, &s), HT_E_ENVIRONMENT);
+		assert_null(s);
+	}
+	assert_int_equal(d.errors, 2);
+	opt.shared = true;
+	assert_int_equal(ht_store_open(&opt, &d, &s), HT_OK);
+	assert_true(put(s, 1, 10, &d));
+	assert_true(get(s, 1, 10, &d));
+	ht_store_close(s, NULL);
+	opt.shared = false;
+	assert_int_equal(chmod(dir, 0755), 0);
+	assert_int_equal(ht_store_open(&opt, &d, &s), HT_OK);
+	ht_store_close(s, NULL);
+	ht_diags_release(&d);
+}
+
+static void a_file_is_no_directory(void **state)
+{
+	struct ht_store_options opt = { .dir = dir, .mode = HT_CACHE_RW };
+	struct ht_store *s;
+
+	(void)state;
+	write_file(dir, HT_STR("x"));
+	assert_int_equal(ht_store_open(&opt, NULL, &s), HT_E_ENVIRONMENT);
+	assert_int_equal(unlink(dir), 0);
+}
+
+/* An entry that is a symbolic link is not followed. */
+static void links_are_not_followed(void **state)
+{
+	struct ht_store *s = open_store();
+	UNIT_ARENA(a);
+	struct ht_str path = file_of(s, 1, &a), elsewhere;
+
+	(void)state;
+	assert_true(put(s, 1, 10, NULL));
+	elsewhere = ht_str_printf(&a, "%s/elsewhere", dir);
+	assert_int_equal(rename(path.p, elsewhere.p), 0);
+	assert_int_equal(symlink(elsewhere.p, path.p), 0);
+	assert_false(get(s, 1, 10, NULL));
+	ht_arena_release(&a);
+	ht_store_close(s, NULL);
+}
+
+/* ---- when nothing can be written ---- */
+
+static size_t count_temporary(struct ht_store *s)
+{
+	UNIT_ARENA(a);
+	struct ht_entry_list l;
+	size_t n;
+
+	assert_int_equal(ht_store_list(s, &a, NULL, &l), HT_OK);
+	n = l.temporary;
+	ht_arena_release(&a);
+	return n;
+}
+
+/* A file may have at most so many bytes: the second half of an entry cannot be written. */
+static void a_full_disk_is_told_of_once(void **state)
+{
+	struct ht_store *s = open_store();
+	struct rlimit before, limit;
+	struct ht_diags d;
+
+	(void)state;
+	ht_diags_init(&d);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	limit = (struct rlimit){ 50000, before.rlim_max };
+	assert_true(put(s, 1, 1000, &d));
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_false(put(s, 2, 100000, &d));
+	assert_false(put(s, 3, 100000, &d));
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_int_equal(d.warnings, 1);
+	assert_true(get(s, 1, 1000, &d));
+	assert_false(get(s, 2, 100000, &d));
+	assert_int_equal(count_temporary(s), 0);
+	ht_diags_release(&d);
+	ht_store_close(s, NULL);
+}
+
+/* A place where nobody can make a directory is an empty store, and a warning. */
+static void a_place_that_cannot_be_made(void **state)
+{
+	struct ht_store_options opt = { .dir = "/proc/halftone/cache", .mode = HT_CACHE_RW };
+	struct ht_store *s;
+	struct ht_diags d;
+
+	(void)state;
+	ht_diags_init(&d);
+	assert_int_equal(ht_store_open(&opt, &d, &s), HT_OK);
+	assert_int_equal(d.warnings, 1);
+	assert_false(get(s, 1, 10, &d));
+	assert_false(put(s, 1, 10, &d));
+	assert_int_equal(d.warnings, 1);
+	ht_store_close(s, &d);
+	ht_diags_release(&d);
+}
+
+/* ---- eviction ---- */
+
+static void use_at(struct ht_store *s, int number, time_t when)
+{
+	UNIT_ARENA(a);
+	struct timespec t[2] = { { when, 0 }, { when, 0 } };
+
+	assert_int_equal(utimensat(AT_FDCWD, file_of(s, number, &a).p, t, 0), 0);
+	ht_arena_release(&a);
+}
+
+static void the_least_recently_used_goes_first(void **state)
+{
+	struct ht_store *s = open_store();
+	time_t now = time(NULL);
+	struct ht_gc done;
+
+	(void)state;
+	for (int i = 0; i < 10; i++) {
+		assert_true(put(s, i, 10000, NULL));
+		use_at(s, i, now - 1000 + i * 10);
+	}
+	assert_true(get(s, 0, 10000, NULL)); /* and so is the most recent one */
+	assert_int_equal(ht_store_gc(s, 40000 + 4 * 4200, NULL, &done), HT_OK);
+	assert_int_equal(done.evicted, 6);
+	assert_int_equal(done.entries, 4);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(get(s, i, 10000, NULL), i == 0 || i > 6);
+	ht_store_close(s, NULL);
+}
+
+static void what_is_pinned_stays(void **state)
+{
+	struct ht_store *s = open_store();
+	UNIT_ARENA(a);
+	struct ht_listed_entry e = { .kind = HT_CACHE_GRAPH };
+	struct ht_gc done;
+
+	(void)state;
+	assert_true(put(s, 1, 100, NULL));
+	assert_true(put(s, 2, 100, NULL));
+	e.find = key_of(&a, HT_CACHE_GRAPH, 1).find;
+	assert_int_equal(ht_store_pin(s, &e, true, NULL), HT_OK);
+	assert_int_equal(ht_store_gc(s, 0, NULL, &done), HT_OK);
+	assert_true(get(s, 1, 100, NULL));
+	assert_false(get(s, 2, 100, NULL));
+	assert_int_equal(ht_store_pin(s, &e, false, NULL), HT_OK);
+	assert_int_equal(ht_store_gc(s, 0, NULL, &done), HT_OK);
+	assert_false(get(s, 1, 100, NULL));
+	ht_arena_release(&a);
+	ht_store_close(s, NULL);
+}
+
+/* Nobody asks for it: whoever puts too much cleans up when it ends. */
+static void the_limit_holds_by_itself(void **state)
+{
+	struct ht_store_options opt = { .max_bytes = 200000 };
+	UNIT_ARENA(a);
+	struct ht_entry_list l;
+	struct ht_store *s;
+
+	(void)state;
+	for (int i = 0; i < 40; i++) {
+		s = open_with(opt, NULL);
+		assert_true(put(s, i, 10000, NULL));
+		ht_store_close(s, NULL);
+	}
+	s = open_with(opt, NULL);
+	assert_int_equal(ht_store_list(s, &a, NULL, &l), HT_OK);
+	assert_in_range(l.bytes, 100000, 200000);
+	assert_true(get(s, 39, 10000, NULL));
+	ht_arena_release(&a);
+	ht_store_close(s, NULL);
+}
+
+static void old_temporary_files_are_swept(void **state)
+{
+	struct ht_store *s = open_store();
+	UNIT_ARENA(a);
+	struct timespec t[2] = { { 1000, 0 }, { 1000, 0 } };
+	struct ht_str path = file_of(s, 1, &a), old, fresh;
+	struct ht_gc done;
+
+	(void)state;
+	assert_true(put(s, 1, 10, NULL));
+	old = ht_str_printf(&a, "%.*s/.tmp-a", (int)(strrchr(path.p, '/') - path.p), path.p);
+	fresh = ht_str_printf(&a, "%.*s/.tmp-b", (int)(strrchr(path.p, '/') - path.p), path.p);
+	write_file(old.p, HT_STR("x"));
+	write_file(fresh.p, HT_STR("x"));
+	assert_int_equal(utimensat(AT_FDCWD, old.p, t, 0), 0);
+	assert_int_equal(ht_store_gc(s, UINT64_MAX, NULL, &done), HT_OK);
+	assert_int_equal(done.temporary, 1);
+	assert_int_equal(count_temporary(s), 1);
+	assert_int_equal(unlink(fresh.p), 0);
+	ht_arena_release(&a);
+	ht_store_close(s, NULL);
+}
+
+/* ---- many processes ---- */
+
+enum { PROCESSES = 8, ROUNDS = 60, KEYS = 12 };
+
+/* Puts and gets at random, sometimes cleaning up; a wrong byte ends it with a failure. */
+static int work(unsigned seed)
+{
+	struct ht_store_options opt = { .dir = dir, .mode = HT_CACHE_RW };
+	struct ht_store *s;
+	struct ht_diags d;
+	struct ht_gc done;
+
+	ht_diags_init(&d);
+	if (ht_store_open(&opt, &d, &s) != HT_OK)
+		return 1;
+	for (int i = 0; i < ROUNDS; i++) {
+		int number = rand_r(&seed) % KEYS;
+		size_t n = (size_t)number * 20000 + 10;
+
+		if (!get(s, number, n, &d) && !put(s, number, n, &d))
+			return 2;
+		ht_store_count(s, HT_COUNTER_graph_hits, 1);
+		if (rand_r(&seed) % 20 == 0)
+			ht_store_gc(s, 500000, NULL, &done);
+	}
+	ht_store_close(s, &d);
+	return d.count ? 3 : 0;
+}
+
+static void processes_do_not_disturb_each_other(void **state)
+{
+	uint64_t counter[HT_COUNTERS];
+	struct ht_store *s;
+	int status;
+
+	(void)state;
+	for (unsigned i = 0; i < PROCESSES; i++)
+		if (!fork())
+			_exit(work(i));
+	for (int i = 0; i < PROCESSES; i++) {
+		assert_true(wait(&status) > 0);
+		assert_int_equal(status, 0);
+	}
+	s = open_store();
+	assert_int_equal(count_temporary(s), 0);
+	assert_int_equal(ht_store_stats(s, NULL, counter), HT_OK);
+	assert_int_equal(counter[HT_COUNTER_graph_hits], PROCESSES * ROUNDS);
+	assert_int_equal(counter[HT_COUNTER_damaged], 0);
+	ht_store_close(s, NULL);
+}
+
+/* However often they are summed up in between. */
+static void statistics_add_up(void **state)
+{
+	uint64_t counter[HT_COUNTERS];
+	struct ht_store *s;
+	struct ht_gc done;
+
+	(void)state;
+	for (unsigned i = 0; i < 30; i++) {
+		s = open_store();
+		ht_store_count(s, HT_COUNTER_kernel_misses, i);
+		ht_store_close(s, NULL);
+		s = open_store();
+		if (i % 3 == 0)
+			assert_int_equal(ht_store_gc(s, UINT64_MAX, NULL, &done), HT_OK);
+		assert_int_equal(ht_store_stats(s, NULL, counter), HT_OK);
+		assert_int_equal(counter[HT_COUNTER_kernel_misses], i * (i + 1) / 2);
+		ht_store_close(s, NULL);
+	}
+	s = open_store();
+	assert_int_equal(ht_store_stats_reset(s, NULL), HT_OK);
+	assert_int_equal(ht_store_stats(s, NULL, counter), HT_OK);
+	assert_int_equal(counter[HT_COUNTER_kernel_misses], 0);
+	ht_store_close(s, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fields_are_kept_apart),
+		cmocka_unit_test_teardown(what_was_put_comes_back, clear_folder),
+		cmocka_unit_test_teardown(a_collision_is_a_miss, clear_folder),
+		cmocka_unit_test_teardown(a_moved_entry_is_damaged, clear_folder),
+		cmocka_unit_test_teardown(damage_is_a_miss_and_removed, clear_folder),
+		cmocka_unit_test_teardown(damage_in_a_store_read_only, clear_folder),
+		cmocka_unit_test_teardown(
+			a_directory_that_others_write_to_is_refused, clear_folder),
+		cmocka_unit_test_teardown(a_file_is_no_directory, clear_folder),
+		cmocka_unit_test_teardown(links_are_not_followed, clear_folder),
+		cmocka_unit_test_teardown(a_full_disk_is_told_of_once, clear_folder),
+		cmocka_unit_test_teardown(a_place_that_cannot_be_made, clear_folder),
+		cmocka_unit_test_teardown(the_least_recently_used_goes_first, clear_folder),
+		cmocka_unit_test_teardown(what_is_pinned_stays, clear_folder),
+		cmocka_unit_test_teardown(the_limit_holds_by_itself, clear_folder),
+		cmocka_unit_test_teardown(old_temporary_files_are_swept, clear_folder),
+		cmocka_unit_test_teardown(processes_do_not_disturb_each_other, clear_folder),
+		cmocka_unit_test_teardown(statistics_add_up, clear_folder),
+	};
+
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
