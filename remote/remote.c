@@ -26,38 +26,41 @@ struct ht_remote {
 	atomic_flag said;
 };
 
-/* A failure, which counts towards `failures`. */
-static bool failed(struct ht_remote *r, atomic_int *failures, struct ht_diags *d, const char *why)
+/* A failure, which counts towards `failures`.  `status`: of the reply that says it; 0: none. */
+static bool failed(
+	struct ht_remote *r, atomic_int *failures, struct ht_diags *d, long status, const char *why)
 {
 	const char *what = failures == &r->write_failures ? "write" : "read or write";
+	char code[32] = "";
 
 	atomic_fetch_add(failures, 1);
-	if (!atomic_flag_test_and_set(&r->said))
-		ht_warn(d, HT_NOWHERE,
-			"remote cache %s: cannot %s: %s; going on without (it is not asked again "
-			"after %d failures)",
-			r->url.shown, what, why, MAX_FAILURES);
+	if (atomic_flag_test_and_set(&r->said))
+		return false;
+	if (status)
+		snprintf(code, sizeof code, " (HTTP status %ld)", status);
+	ht_warn(d, HT_NOWHERE,
+		"remote cache %s: cannot %s: %s%s; going on without (it is not asked again after "
+		"%d failures)",
+		r->url.shown, what, why, code, MAX_FAILURES);
 	return false;
 }
 
-/* What a status stands for; NULL: success.  Bazel's servers answer a PUT with any of four. */
-static const char *refusal(long status, bool put)
+/* Of a reply that is neither a success nor a miss. */
+static const char *refusal(long status)
 {
-	if (status == 200 || (put && (status == 201 || status == 202 || status == 204)))
-		return NULL;
 	if (status >= 300 && status < 400)
 		return "it redirects, which is not followed: configure the URL that it leads to";
 	switch (status) {
 	case 401:
 	case 403:
-		return "it wants other credentials (401, 403)";
+		return "it wants other credentials";
 	case 405:
-		return "it does not allow that (405)";
+		return "it does not allow that";
 	case 413:
 	case 507:
-		return "it has no room (413, 507)";
+		return "it has no room";
 	default:
-		return status >= 500 ? "it failed (5xx)" : "it refused (unexpected status)";
+		return status >= 500 ? "it failed" : "it refused";
 	}
 }
 
@@ -71,7 +74,7 @@ static bool read_token(const char *path, char out[HT_TOKEN_BYTES])
 
 	if (fd >= 0)
 		close(fd);
-	if (n <= 0)
+	if (n <= 0 || n == HT_TOKEN_BYTES - 1)
 		return false;
 	out[n] = 0;
 	out[strcspn(out, "\r\n")] = 0;
@@ -154,19 +157,18 @@ static int get(struct ht_remote *r, const char *path, char *into, size_t cap, si
 {
 	struct ht_http_call c = { .path = path, .into = into, .cap = cap };
 	struct ht_http_reply reply;
-	const char *why;
 
 	if (!call(r, &c, &reply)) {
-		failed(r, &r->failures, d, reply.why);
+		failed(r, &r->failures, d, 0, reply.why);
 		return -1;
 	}
 	*n = reply.n;
+	if (reply.status == 200)
+		return 1;
 	if (reply.status == 404 || reply.status == 204)
 		return 0;
-	why = refusal(reply.status, false);
-	if (why)
-		failed(r, &r->failures, d, why);
-	return why ? -1 : 1;
+	failed(r, &r->failures, d, reply.status, refusal(reply.status));
+	return -1;
 }
 
 static bool get_action(struct ht_remote *r, const struct ht_cache_key *k, struct ht_action *out,
@@ -184,10 +186,11 @@ static bool get_action(struct ht_remote *r, const struct ht_cache_key *k, struct
 		char why[128];
 
 		snprintf(why, sizeof why, "its answer is no ActionResult of ours: %s", wrong);
-		return failed(r, &r->failures, d, why);
+		return failed(r, &r->failures, d, 0, why);
 	}
 	if (!out->bytes || out->bytes > r->max_bytes)
-		return failed(r, &r->failures, d, "it names an entry larger than entries may be");
+		return failed(
+			r, &r->failures, d, 0, "it names an entry larger than entries may be");
 	return true;
 }
 
@@ -211,7 +214,7 @@ static bool remote_get(
 		goto miss;
 	ht_sha256(bytes, n, sha256);
 	if (n != action.bytes || memcmp(sha256, action.sha256, sizeof sha256)) {
-		failed(r, &r->failures, d, "it sent other bytes than were asked for");
+		failed(r, &r->failures, d, 0, "it sent other bytes than were asked for");
 		goto miss;
 	}
 	*out = (struct ht_str){ bytes, n };
@@ -228,12 +231,18 @@ static bool put(struct ht_remote *r, const char *path, const struct ht_str *piec
 {
 	struct ht_http_call c = { .path = path, .piece = piece, .pieces = pieces, .bytes = bytes };
 	struct ht_http_reply reply;
-	const char *why;
 
 	if (!call(r, &c, &reply))
-		return failed(r, &r->failures, d, reply.why);
-	why = refusal(reply.status, true);
-	return !why || failed(r, &r->write_failures, d, why);
+		return failed(r, &r->failures, d, 0, reply.why);
+	switch (reply.status) {
+	case 200:
+	case 201:
+	case 202:
+	case 204:
+		return true;
+	default:
+		return failed(r, &r->write_failures, d, reply.status, refusal(reply.status));
+	}
 }
 
 static bool remote_put(struct ht_remote *r, const struct ht_cache_key *k,
