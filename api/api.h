@@ -158,6 +158,8 @@ struct ht_program {
 	const struct ht_backend *backend;
 	struct ht_code *code;
 	struct ht_artefact artefact; /* it was loaded from; `backend` is NULL then */
+	struct ht_program_plan plan; /* of the artefact */
+	const char *provenance;      /* ht_provenance() */
 	struct ht_rt_program rt;
 	const char **library;     /* by kernel: name of a library kernel, or NULL; when compiled */
 	const int32_t *kernel_of; /* by step; when compiled */
@@ -171,6 +173,20 @@ struct ht_program {
  * are packed), generates code. */
 enum ht_status ht_program_build(struct ht_program *p, struct ht_graph *g, struct ht_plan *plan,
 	const struct ht_target *target, int threads, struct ht_phases *phases, struct ht_diags *d);
+
+/* ---- manifest.c ---- */
+
+/* Members of a variant in the manifest: what it was made with. */
+struct ht_str ht_provenance(
+	const struct ht_target *t, const struct ht_backend *backend, struct ht_arena *a);
+void ht_manifest_variant(struct ht_buf *b, const struct ht_program_plan *p, size_t number);
+struct ht_str ht_manifest(struct ht_str variants, struct ht_arena *a);
+
+/* ---- save.c ---- */
+
+/* The bytes that ht_artefact_writer_write() writes: of the writer and of its programs.  Unwinds with
+ * the writer's arena. */
+struct ht_artefact_bytes ht_artefact_writer_bytes(struct ht_artefact_writer *w);
 
 /* ---- text.c ---- */
 

@@ -200,6 +200,7 @@ static void fill_info(struct compile *c, const struct ht_lowering *l)
 	i->casts = l->decisions.casts;
 	i->policy = ht_str_copy(&c->p->arena, ht_str(ht_policy_label(l->passes.policy))).p;
 	names = HT_NEW_ARRAY(&c->p->arena, const char *, l->passes.policy->without_effects);
+	c->p->provenance = ht_provenance(l->passes.target, c->p->backend, &c->p->arena).p;
 	i->without_effect = names;
 	i->without_effects = l->passes.policy->without_effects;
 	for (size_t k = 0; k < i->without_effects; k++)

@@ -130,6 +130,8 @@ enum ht_status ht_context_run(struct ht_context *c, const struct ht_array *in, s
 	c->ran = ht_rt_run(c->rt, c->in, c->out, c->ftz != 0, &fault);
 	if (c->ran)
 		return HT_OK;
+	if (fault.code == HT_RT_DAMAGED)
+		return ht_artefact_refuse(&c->program->artefact, d, "its weights are damaged");
 	st = fault.code == HT_FAULT_MEMORY ? HT_E_ENVIRONMENT : HT_E_INPUT;
 	return ht_error(d, st, (struct ht_where){ .node = ht_str(fault.node), .offset = -1 }, "%s",
 		ht_fault_text((enum ht_fault)fault.code));

@@ -7,7 +7,7 @@
 struct load {
 	struct ht_program *p;
 	const char *path;
-	struct ht_program_plan plan;
+	const struct ht_artefact_options *opt;
 	struct ht_diags *d;
 };
 
@@ -29,27 +29,30 @@ static struct ht_value_info *infos_of(
 static void load_buffers(struct load *l)
 {
 	struct ht_program *p = l->p;
-	struct ht_rt_buffer *b = HT_NEW_ARRAY(&p->arena, struct ht_rt_buffer, l->plan.memories);
+	struct ht_rt_buffer *b = HT_NEW_ARRAY(&p->arena, struct ht_rt_buffer, l->p->plan.memories);
 
-	for (size_t i = 0; i < l->plan.memories; i++) {
-		const struct ht_plan_memory *m = &l->plan.memory[i];
+	for (size_t i = 0; i < l->p->plan.memories; i++) {
+		const struct ht_plan_memory *m = &l->p->plan.memory[i];
 
 		b[i] = (struct ht_rt_buffer){ .where = (enum ht_rt_where)m->where,
 			.bytes = m->bytes };
-		if (b[i].where == HT_RT_CONST)
-			b[i].data = p->artefact.weights.p + m->offset;
-		else
-			b[i].offset = m->offset;
+		b[i].offset = m->offset;
+		if (b[i].where != HT_RT_CONST)
+			continue;
+		b[i].offset = p->plan.weight[m->offset].number;
+		b[i].data = ht_artefact_weight(&p->artefact, b[i].offset);
 	}
 	p->rt.buffer = b;
-	p->rt.buffers = (int32_t)l->plan.memories;
+	p->rt.buffers = (int32_t)l->p->plan.memories;
 }
 
-static enum ht_status function_of(struct load *l, const struct ht_plan_code *k, ht_rt_fn **fn)
+static enum ht_status function_of(struct load *l, size_t kernel, ht_rt_fn **fn)
 {
-	const char *at = (const char *)l->p->artefact.code + k->offset + k->entry;
+	const struct ht_plan_code *k = &l->p->plan.kernel[kernel];
+	const char *at = l->p->artefact.kernel[kernel];
 
 	if (!k->library[0]) {
+		at += k->entry;
 		memcpy(fn, &at, sizeof at);
 		return HT_OK;
 	}
@@ -64,10 +67,10 @@ static enum ht_status function_of(struct load *l, const struct ht_plan_code *k, 
 static enum ht_status load_steps(struct load *l)
 {
 	struct ht_arena *a = &l->p->arena;
-	struct ht_rt_step *s = HT_NEW_ARRAY(a, struct ht_rt_step, l->plan.calls);
+	struct ht_rt_step *s = HT_NEW_ARRAY(a, struct ht_rt_step, l->p->plan.calls);
 
-	for (size_t i = 0; i < l->plan.calls; i++) {
-		const struct ht_plan_call *c = &l->plan.call[i];
+	for (size_t i = 0; i < l->p->plan.calls; i++) {
+		const struct ht_plan_call *c = &l->p->plan.call[i];
 		int32_t *buffer = HT_NEW_ARRAY(a, int32_t, c->args);
 
 		for (size_t k = 0; k < c->args; k++)
@@ -79,30 +82,58 @@ static enum ht_status load_steps(struct load *l)
 			.tiles = (int64_t)c->tiles,
 			.node = c->node,
 			.method = c->method[0] ? c->method : NULL };
-		HT_TRY(function_of(l, &l->plan.kernel[c->kernel], &s[i].fn));
+		HT_TRY(function_of(l, c->kernel, &s[i].fn));
 	}
 	l->p->rt.step = s;
-	l->p->rt.steps = (int32_t)l->plan.calls;
+	l->p->rt.steps = (int32_t)l->p->plan.calls;
 	return HT_OK;
+}
+
+/* Levels stand in the order in which one runs the code of another. */
+static int rank_of(const char *target)
+{
+	const struct ht_target *const *all = ht_targets();
+	int i = 0;
+
+	if (!ht_target_runs(target))
+		return -1;
+	while (all[i] && strcmp(all[i]->name, target) != 0)
+		i++;
+	return i;
+}
+
+static enum ht_status choose(struct load *l, size_t *variant)
+{
+	const struct ht_artefact_options *o = l->opt;
+	struct ht_arena *a = &l->p->arena;
+	struct ht_index_input *input = HT_NEW_ARRAY(a, struct ht_index_input, o->inputs);
+	struct ht_variant_wanted w = { o->policy, o->target, input, o->inputs, o->batch, rank_of };
+
+	for (size_t i = 0; i < o->inputs; i++)
+		input[i] = (struct ht_index_input){ o->input[i].name, (size_t)o->input[i].rank,
+			(int64_t *)(uintptr_t)o->input[i].dim };
+	return ht_artefact_choose(&l->p->artefact, &w, a, l->d, variant);
+}
+
+static bool is_whole(void *artefact, const struct ht_rt_buffer *b, int worker, int workers)
+{
+	return ht_artefact_check_weight(artefact, b->offset, worker, workers);
 }
 
 static enum ht_status load(void *arg)
 {
 	struct load *l = arg;
 	struct ht_program *p = l->p;
-	const struct ht_program_plan *plan = &l->plan;
-	struct ht_where at = { .path = l->path, .offset = -1 };
-	const char *wrong;
+	const struct ht_program_plan *plan = &p->plan;
+	struct ht_artefact_trust trust = { l->opt->verify_full != 0, l->opt->require_signature };
+	size_t variant;
 
-	HT_TRY(ht_artefact_open(l->path, l->d, &p->artefact));
-	wrong = ht_plan_read(p->artefact.plan, &p->arena, &l->plan);
-	if (!wrong && (plan->weight_bytes != p->artefact.weights.n ||
-			      plan->code_bytes != p->artefact.code_bytes))
-		wrong = "its sections have other sizes";
-	if (wrong)
-		return ht_error(l->d, HT_E_INPUT, at,
-			"this artefact cannot be used: of its plan, %s; compile the model again",
-			wrong);
+	HT_TRY(ht_artefact_open(l->path, &trust, &p->arena, l->d, &p->artefact));
+	HT_TRY(choose(l, &variant));
+	HT_TRY(ht_artefact_load(&p->artefact, variant, &p->arena, l->d, &p->plan));
+	p->provenance = plan->provenance;
+	p->rt.is_whole = is_whole;
+	p->rt.is_whole_arg = &p->artefact;
 	load_buffers(l);
 	HT_TRY(load_steps(l));
 	p->rt.inputs = (int32_t)plan->inputs;
@@ -127,13 +158,30 @@ static enum ht_status load(void *arg)
 	return HT_OK;
 }
 
-enum ht_status ht_program_load(const char *path, struct ht_diags *d, struct ht_program **out)
+/* Options as given, or defaults. */
+static enum ht_status options_of(
+	const struct ht_artefact_options *opt, struct ht_diags *d, struct ht_artefact_options *out)
 {
+	static const struct ht_artefact_options defaults = HT_ARTEFACT_OPTIONS_INIT;
+
+	*out = opt ? *opt : defaults;
+	if (out->struct_size < sizeof defaults)
+		return ht_error(
+			d, HT_E_USAGE, HT_NOWHERE, "ht_artefact_options: struct_size is not set");
+	return HT_OK;
+}
+
+enum ht_status ht_program_load(const char *path, const struct ht_artefact_options *opt,
+	struct ht_diags *d, struct ht_program **out)
+{
+	struct ht_artefact_options options;
 	struct ht_unwind unwind;
-	struct load l = { .p = ht_sys_alloc(sizeof(struct ht_program)), .path = path, .d = d };
+	struct load l = { NULL, path, &options, d };
 	enum ht_status st;
 
 	*out = NULL;
+	HT_TRY(options_of(opt, d, &options));
+	l.p = ht_sys_alloc(sizeof(struct ht_program));
 	if (!l.p)
 		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
 	ht_arena_init(&l.p->arena, &unwind);
@@ -153,15 +201,40 @@ int ht_is_artefact(const char *path)
 
 /* ---- about a file ---- */
 
-enum ht_status ht_artefact_manifest(const char *path, struct ht_diags *d, struct ht_bytes *out)
+struct showing {
+	struct ht_work *w;
+	const char *path;
+	const struct ht_artefact_options *opt;
+	struct ht_diags *d;
+	struct ht_bytes *out;
+};
+
+static enum ht_status show(void *arg)
 {
+	struct showing *s = arg;
+	struct ht_artefact_trust trust = { s->opt->verify_full != 0, s->opt->require_signature };
 	struct ht_artefact a;
 	enum ht_status st;
 
-	HT_TRY(ht_artefact_open(path, d, &a));
-	st = ht_bytes_of(a.manifest, out);
+	HT_TRY(ht_artefact_open(s->path, &trust, &s->w->arena, s->d, &a));
+	st = ht_bytes_of(a.manifest, s->out);
 	if (st != HT_OK)
-		ht_error(d, st, HT_NOWHERE, "out of memory");
+		ht_error(s->d, st, HT_NOWHERE, "out of memory");
 	ht_artefact_close(&a);
+	return st;
+}
+
+enum ht_status ht_artefact_manifest(const char *path, const struct ht_artefact_options *opt,
+	struct ht_diags *d, struct ht_bytes *out)
+{
+	struct ht_artefact_options options;
+	struct ht_work w;
+	struct showing s = { &w, path, &options, d, out };
+	enum ht_status st;
+
+	HT_TRY(options_of(opt, d, &options));
+	ht_work_init(&w);
+	st = ht_guarded(&w.unwind, show, &s, d);
+	ht_work_release(&w);
 	return st;
 }

@@ -27,8 +27,7 @@ int64_t ht_cast_bytes(const struct ht_decided_cast *c);
 /* "float32 -> bfloat16", "(black, list)", ", after X": parts that all texts share. */
 void ht_put_reason(struct ht_buf *b, const struct ht_decided_type *t);
 void ht_put_ms(struct ht_buf *b, int64_t ps);
-void ht_put_member(struct ht_buf *b, const char *key, struct ht_str value); /* , "key": "value" */
-void ht_put_number(struct ht_buf *b, const char *key, int64_t n);           /* -1: null */
+void ht_put_number(struct ht_buf *b, const char *key, int64_t n); /* -1: null */
 void ht_put_unit_json(struct ht_buf *b, const struct ht_decided_type *t);
 void ht_put_cast_json(struct ht_buf *b, const struct ht_decided_cast *c);
 void ht_put_cast_text(struct ht_buf *b, const struct ht_decided_cast *c, bool priced);

@@ -3,12 +3,6 @@
 
 #include <string.h>
 
-void ht_put_member(struct ht_buf *b, const char *key, struct ht_str value)
-{
-	ht_printf(b, ", \"%s\": ", key);
-	ht_put_json(b, value);
-}
-
 void ht_put_number(struct ht_buf *b, const char *key, int64_t n)
 {
 	if (n < 0)

@@ -1,17 +1,172 @@
-/* A program as a file: what it is goes into a plan, its bytes into an artefact. */
+/* Programs as a file: what each is goes into a plan; kernels and weights that are equal are there once. */
 #include "api/api.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct save {
-	const struct ht_program *p;
-	struct ht_arena *arena;
-	struct ht_program_plan plan;
-	struct ht_artefact_parts parts;
-	struct ht_str *weight;
-	struct ht_buf code;
+struct ht_artefact_writer {
+	struct ht_unwind unwind;
+	struct ht_arena arena;
+	struct ht_save_options opt;
+	struct ht_buf plans, code, manifest;
+	struct ht_map kernel; /* offset in the code, by SHA-256 */
+	struct ht_map weight; /* number, by hash and size */
+	struct ht_index_variant *variant;
+	struct ht_str *bytes; /* of each weight */
+	size_t variants, variant_room, weights, weight_room;
 };
+
+/* Room for one more of `n` elements. */
+static void *grow(struct ht_arena *a, void *list, size_t n, size_t *room, size_t size)
+{
+	void *to;
+
+	if (n < *room)
+		return list;
+	*room = *room ? 2 * *room : 16;
+	to = ht_alloc(a, *room * size);
+	if (n)
+		memcpy(to, list, n * size);
+	return to;
+}
+
+/* ---- weights ---- */
+
+/* The number of a weight: that of an equal one, where there is one. */
+static size_t weight_number(struct ht_artefact_writer *w, const struct ht_rt_buffer *b)
+{
+	struct ht_hash h = ht_hash_bytes(b->data, b->bytes);
+	struct ht_str key = ht_str_printf(&w->arena, "%016llx%016llx:%zu", (unsigned long long)h.hi,
+		(unsigned long long)h.lo, b->bytes);
+	struct ht_map_entry *e;
+
+	/* The same hash and other bytes: numbers of colliding ones are tried in turn. */
+	while ((e = ht_map_at(&w->weight, key))->value) {
+		size_t number = *(size_t *)e->value;
+
+		if (!memcmp(w->bytes[number].p, b->data, b->bytes))
+			return number;
+		key = ht_str_printf(&w->arena, "%.*s+", HT_STR_ARG(key));
+	}
+	w->bytes = grow(&w->arena, w->bytes, w->weights, &w->weight_room, sizeof *w->bytes);
+	w->bytes[w->weights] = (struct ht_str){ b->data, b->bytes };
+	e->value = HT_NEW(&w->arena, size_t);
+	*(size_t *)e->value = w->weights;
+	return w->weights++;
+}
+
+/* The weight's place in the plan's list. */
+static size_t plan_weight(struct ht_program_plan *plan, size_t number, size_t bytes)
+{
+	size_t i = 0;
+
+	while (i < plan->weights && plan->weight[i].number != number)
+		i++;
+	if (i == plan->weights) {
+		plan->weight[plan->weights++] = (struct ht_plan_weight){ number, bytes };
+		plan->weight_bytes += bytes;
+	}
+	return i;
+}
+
+static void save_memories(
+	struct ht_artefact_writer *w, const struct ht_program *p, struct ht_program_plan *plan)
+{
+	plan->memories = (size_t)p->rt.buffers;
+	plan->memory = HT_NEW_ARRAY(&w->arena, struct ht_plan_memory, plan->memories);
+	plan->weight = HT_NEW_ARRAY(&w->arena, struct ht_plan_weight, plan->memories);
+	for (size_t i = 0; i < plan->memories; i++) {
+		const struct ht_rt_buffer *b = &p->rt.buffer[i];
+		uint64_t offset = b->offset;
+
+		if (b->where == HT_RT_CONST)
+			offset = plan_weight(plan, weight_number(w, b), b->bytes);
+		plan->memory[i] = (struct ht_plan_memory){ b->where, offset, b->bytes };
+	}
+}
+
+/* ---- kernels ---- */
+
+static struct ht_str code_of(const struct ht_program *p, size_t i, uint64_t *entry)
+{
+	struct ht_str code;
+	size_t begin;
+
+	if (!p->backend) {
+		*entry = p->plan.kernel[i].entry;
+		return (struct ht_str){ p->artefact.kernel[i], p->plan.kernel[i].bytes };
+	}
+	code = p->backend->kernel_code(p->code, (int32_t)i, &begin);
+	*entry = begin;
+	return code;
+}
+
+static uint64_t code_offset(
+	struct ht_artefact_writer *w, const uint8_t digest[HT_DIGEST], struct ht_str code)
+{
+	struct ht_str key =
+		ht_str_copy(&w->arena, (struct ht_str){ (const char *)digest, HT_DIGEST });
+	struct ht_map_entry *e = ht_map_at(&w->kernel, key);
+
+	if (!e->value) {
+		e->value = HT_NEW(&w->arena, uint64_t);
+		*(uint64_t *)e->value = w->code.n;
+		ht_put_str(&w->code, code);
+	}
+	return *(uint64_t *)e->value;
+}
+
+static const char *library_of(const struct ht_program *p, size_t i)
+{
+	const char *name = p->backend ? p->library[i] : p->plan.kernel[i].library;
+
+	return name ? name : "";
+}
+
+static void save_kernels(
+	struct ht_artefact_writer *w, const struct ht_program *p, struct ht_program_plan *plan)
+{
+	plan->kernels = p->info.kernels;
+	plan->kernel = HT_NEW_ARRAY(&w->arena, struct ht_plan_code, plan->kernels);
+	for (size_t i = 0; i < plan->kernels; i++) {
+		struct ht_plan_code *k = &plan->kernel[i];
+		struct ht_str code;
+
+		k->library = library_of(p, i);
+		if (k->library[0])
+			continue;
+		code = code_of(p, i, &k->entry);
+		k->bytes = code.n;
+		ht_sha256(code.p, code.n, k->digest);
+		k->offset = code_offset(w, k->digest, code);
+		plan->code_bytes += k->bytes;
+	}
+}
+
+static void save_calls(
+	struct ht_artefact_writer *w, const struct ht_program *p, struct ht_program_plan *plan)
+{
+	plan->calls = (size_t)p->rt.steps;
+	plan->call = HT_NEW_ARRAY(&w->arena, struct ht_plan_call, plan->calls);
+	for (size_t i = 0; i < plan->calls; i++) {
+		const struct ht_rt_step *from = &p->rt.step[i];
+		struct ht_plan_call *c = &plan->call[i];
+
+		*c = (struct ht_plan_call){ .kernel = p->backend ? (uint64_t)p->kernel_of[i]
+								 : p->plan.call[i].kernel,
+			.tiles = (uint64_t)from->tiles,
+			.args = (size_t)from->args,
+			.params = (size_t)from->param_count,
+			.arg = HT_NEW_ARRAY(&w->arena, int64_t, (size_t)from->args),
+			.param = (int64_t *)(uintptr_t)from->params,
+			.node = from->node,
+			.method = from->method ? from->method : "" };
+		for (size_t k = 0; k < c->args; k++)
+			c->arg[k] = from->buffer[k];
+	}
+}
+
+/* ---- a variant ---- */
 
 static struct ht_plan_value *values_of(
 	struct ht_arena *a, const struct ht_value_info *from, size_t n)
@@ -29,141 +184,12 @@ static struct ht_plan_value *values_of(
 	return v;
 }
 
-/* Constants that are one in memory are one weight. */
-static uint64_t weight_offset(struct save *s, const struct ht_rt_buffer *b)
-{
-	uint64_t at = 0, end = 0;
-
-	for (size_t i = 0; i < s->parts.weights; i++) {
-		at = ht_artefact_next(end);
-		if (s->weight[i].p == b->data && s->weight[i].n == b->bytes)
-			return at;
-		end = at + s->weight[i].n;
-	}
-	s->weight[s->parts.weights++] = (struct ht_str){ b->data, b->bytes };
-	at = ht_artefact_next(end);
-	s->plan.weight_bytes = at + b->bytes;
-	return at;
-}
-
-static void save_memories(struct save *s)
-{
-	const struct ht_rt_program *rt = &s->p->rt;
-
-	s->plan.memories = (size_t)rt->buffers;
-	s->plan.memory = HT_NEW_ARRAY(s->arena, struct ht_plan_memory, s->plan.memories);
-	s->weight = HT_NEW_ARRAY(s->arena, struct ht_str, s->plan.memories);
-	for (size_t i = 0; i < s->plan.memories; i++) {
-		const struct ht_rt_buffer *b = &rt->buffer[i];
-
-		s->plan.memory[i] = (struct ht_plan_memory){ b->where,
-			b->where == HT_RT_CONST ? weight_offset(s, b) : b->offset, b->bytes };
-	}
-	s->parts.weight = s->weight;
-}
-
-static void save_kernels(struct save *s)
-{
-	const struct ht_program *p = s->p;
-
-	ht_buf_init(&s->code, s->arena);
-	s->plan.kernels = p->info.kernels;
-	s->plan.kernel = HT_NEW_ARRAY(s->arena, struct ht_plan_code, s->plan.kernels);
-	for (size_t i = 0; i < s->plan.kernels; i++) {
-		struct ht_plan_code *k = &s->plan.kernel[i];
-		struct ht_str code;
-		size_t entry;
-
-		k->library = p->library[i] ? p->library[i] : "";
-		if (p->library[i])
-			continue;
-		while (s->code.n % 64)
-			ht_putc(&s->code, 0);
-		code = p->backend->kernel_code(p->code, (int32_t)i, &entry);
-		k->offset = s->code.n;
-		k->bytes = code.n;
-		k->entry = entry;
-		ht_put_str(&s->code, code);
-	}
-	s->plan.code_bytes = s->code.n;
-}
-
-static void save_calls(struct save *s)
-{
-	const struct ht_program *p = s->p;
-
-	s->plan.calls = (size_t)p->rt.steps;
-	s->plan.call = HT_NEW_ARRAY(s->arena, struct ht_plan_call, s->plan.calls);
-	for (size_t i = 0; i < s->plan.calls; i++) {
-		const struct ht_rt_step *from = &p->rt.step[i];
-		struct ht_plan_call *c = &s->plan.call[i];
-
-		*c = (struct ht_plan_call){ .kernel = (uint64_t)p->kernel_of[i],
-			.tiles = (uint64_t)from->tiles,
-			.args = (size_t)from->args,
-			.params = (size_t)from->param_count,
-			.arg = HT_NEW_ARRAY(s->arena, uint64_t, (size_t)from->args),
-			.param = (int64_t *)(uintptr_t)from->params,
-			.node = from->node,
-			.method = from->method ? from->method : "" };
-		for (size_t k = 0; k < c->args; k++)
-			c->arg[k] = (uint64_t)from->buffer[k];
-	}
-}
-
-static void put_field(struct ht_buf *b, const char *name, const char *value)
-{
-	ht_printf(b, ",\n \"%s\": ", name);
-	ht_put_json(b, ht_str(value));
-}
-
-static void put_values(struct ht_buf *b, const char *name, const struct ht_value_info *v, size_t n)
-{
-	ht_printf(b, ",\n \"%s\": [", name);
-	for (size_t i = 0; i < n; i++) {
-		ht_printf(b, "%s\n  {\"name\": ", i ? "," : "");
-		ht_put_json(b, ht_str(v[i].name));
-		ht_printf(b, ", \"dtype\": \"%s\", \"shape\": [", ht_dtype_info(v[i].dtype)->name);
-		for (int32_t k = 0; k < v[i].rank; k++)
-			ht_printf(b, "%s%lld", k ? ", " : "", (long long)v[i].dim[k]);
-		ht_puts(b, "]}");
-	}
-	ht_puts(b, "]");
-}
-
-/* For people and tools; nothing of it is read when the artefact is loaded. */
-static struct ht_str manifest(const struct ht_program *p, struct ht_arena *a)
+static struct ht_program_plan plan_of(struct ht_artefact_writer *w, const struct ht_program *p)
 {
 	const struct ht_program_info *i = &p->info;
-	struct ht_buf b;
-
-	ht_buf_init(&b, a);
-	ht_puts(&b, "{\"schema\": \"halftone.artefact/1\"");
-	put_field(&b, "halftone", ht_version());
-	put_field(&b, "llvm", p->backend->llvm_version());
-	put_field(&b, "target", i->target);
-	put_field(&b, "policy", i->policy);
-	ht_printf(&b,
-		",\n \"float_nodes\": %zu, \"low_nodes\": %zu, \"casts\": %zu,\n"
-		" \"steps\": %zu, \"kernels\": %zu, \"code_bytes\": %zu, \"weight_bytes\": %zu,\n"
-		" \"arena_bytes\": %zu, \"live_bytes\": %zu, \"scratch_bytes\": %zu",
-		i->float_nodes, i->low_nodes, i->casts, i->steps, i->kernels, i->code_bytes,
-		i->weight_bytes, i->arena_bytes, i->live_bytes, i->scratch_bytes);
-	put_values(&b, "inputs", p->input, ht_program_inputs(p));
-	put_values(&b, "outputs", p->output, ht_program_outputs(p));
-	ht_puts(&b, "}\n");
-	return ht_buf_str(&b);
-}
-
-static enum ht_status save(
-	const struct ht_program *p, const char *path, struct ht_arena *a, struct ht_diags *d)
-{
-	struct save s = { .p = p, .arena = a };
-	const struct ht_program_info *i = &p->info;
-	struct ht_buf plan;
-
-	s.plan = (struct ht_program_plan){ .target = i->target,
+	struct ht_program_plan plan = { .target = i->target,
 		.policy = i->policy,
+		.provenance = p->provenance,
 		.arena_bytes = i->arena_bytes,
 		.live_bytes = i->live_bytes,
 		.scratch_bytes = i->scratch_bytes,
@@ -172,45 +198,166 @@ static enum ht_status save(
 		.casts = i->casts,
 		.inputs = ht_program_inputs(p),
 		.outputs = ht_program_outputs(p),
-		.input = values_of(a, p->input, ht_program_inputs(p)),
-		.output = values_of(a, p->output, ht_program_outputs(p)) };
-	save_memories(&s);
-	save_kernels(&s);
-	save_calls(&s);
-	ht_buf_init(&plan, a);
-	ht_plan_write(&s.plan, &plan);
-	s.parts.manifest = manifest(p, a);
-	s.parts.plan = ht_buf_str(&plan);
-	s.parts.code = ht_buf_str(&s.code);
-	return ht_artefact_write(path, &s.parts, d);
+		.input = values_of(&w->arena, p->input, ht_program_inputs(p)),
+		.output = values_of(&w->arena, p->output, ht_program_outputs(p)) };
+
+	save_memories(w, p, &plan);
+	save_kernels(w, p, &plan);
+	save_calls(w, p, &plan);
+	return plan;
 }
 
-struct saving {
+static struct ht_index_variant variant_of(
+	struct ht_artefact_writer *w, const struct ht_program_plan *plan)
+{
+	struct ht_arena *a = &w->arena;
+	struct ht_index_variant v = { .target = ht_str_copy(a, ht_str(plan->target)).p,
+		.policy = ht_str_copy(a, ht_str(plan->policy)).p,
+		.inputs = plan->inputs,
+		.input = HT_NEW_ARRAY(a, struct ht_index_input, plan->inputs),
+		.plan_offset = w->plans.n };
+
+	for (size_t i = 0; i < plan->inputs; i++) {
+		const struct ht_plan_value *from = &plan->input[i];
+
+		v.input[i] = (struct ht_index_input){ ht_str_copy(a, ht_str(from->name)).p,
+			from->rank, HT_NEW_ARRAY(a, int64_t, from->rank) };
+		memcpy(v.input[i].dim, from->dim, from->rank * sizeof *from->dim);
+	}
+	ht_plan_write(plan, &w->plans);
+	v.plan_bytes = w->plans.n - v.plan_offset;
+	ht_sha256(w->plans.p + v.plan_offset, v.plan_bytes, v.digest);
+	return v;
+}
+
+static bool same_variant(const struct ht_index_variant *a, const struct ht_index_variant *b)
+{
+	if (strcmp(a->target, b->target) != 0 || strcmp(a->policy, b->policy) != 0 ||
+		a->inputs != b->inputs)
+		return false;
+	for (size_t i = 0; i < a->inputs; i++)
+		if (a->input[i].rank != b->input[i].rank ||
+			memcmp(a->input[i].dim, b->input[i].dim,
+				a->input[i].rank * sizeof *a->input[i].dim) != 0)
+			return false;
+	return true;
+}
+
+struct adding {
+	struct ht_artefact_writer *w;
 	const struct ht_program *p;
-	const char *path;
-	struct ht_work *w;
 	struct ht_diags *d;
 };
 
-static enum ht_status save_guarded(void *arg)
+static enum ht_status add(void *arg)
 {
-	struct saving *s = arg;
+	struct adding *x = arg;
+	struct ht_artefact_writer *w = x->w;
+	struct ht_program_plan plan = plan_of(w, x->p);
+	struct ht_index_variant v = variant_of(w, &plan);
 
-	return save(s->p, s->path, &s->w->arena, s->d);
+	for (size_t i = 0; i < w->variants; i++)
+		if (same_variant(&w->variant[i], &v))
+			return ht_error(x->d, HT_E_USAGE, HT_NOWHERE,
+				"two variants have policy %s, target %s and the same shapes",
+				v.policy, v.target);
+	w->variant = grow(&w->arena, w->variant, w->variants, &w->variant_room, sizeof v);
+	w->variant[w->variants] = v;
+	ht_manifest_variant(&w->manifest, &plan, w->variants++);
+	return HT_OK;
+}
+
+enum ht_status ht_artefact_writer_add(
+	struct ht_artefact_writer *w, const struct ht_program *p, struct ht_diags *d)
+{
+	struct adding x = { w, p, d };
+
+	return ht_guarded(&w->unwind, add, &x, d);
+}
+
+/* ---- the file ---- */
+
+enum ht_status ht_artefact_writer_new(
+	const struct ht_save_options *opt, struct ht_diags *d, struct ht_artefact_writer **out)
+{
+	static const struct ht_save_options defaults = HT_SAVE_OPTIONS_INIT;
+	struct ht_artefact_writer *w = ht_sys_alloc(sizeof *w);
+
+	*out = NULL;
+	if (!w)
+		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+	w->opt = opt ? *opt : defaults;
+	if (w->opt.struct_size < sizeof defaults || w->opt.external_weight < 0 ||
+		w->opt.external_weight > HT_WEIGHTS_ONE) {
+		free(w);
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"ht_save_options: struct_size %zu, external_weight %d",
+			opt ? opt->struct_size : 0, opt ? opt->external_weight : 0);
+	}
+	ht_arena_init(&w->arena, &w->unwind);
+	ht_buf_init(&w->plans, &w->arena);
+	ht_buf_init(&w->code, &w->arena);
+	ht_buf_init(&w->manifest, &w->arena);
+	ht_map_init(&w->kernel, &w->arena);
+	ht_map_init(&w->weight, &w->arena);
+	*out = w;
+	return HT_OK;
+}
+
+void ht_artefact_writer_free(struct ht_artefact_writer *w)
+{
+	if (!w)
+		return;
+	ht_arena_release(&w->arena);
+	free(w);
+}
+
+struct ht_artefact_bytes ht_artefact_writer_bytes(struct ht_artefact_writer *w)
+{
+	struct ht_artefact_parts parts = { .plans = ht_buf_str(&w->plans),
+		.code = ht_buf_str(&w->code),
+		.index = { .variants = w->variants, .variant = w->variant },
+		.weight = w->bytes,
+		.weights = w->weights,
+		.external = (enum ht_external)w->opt.external_weight };
+
+	parts.manifest = ht_manifest(ht_buf_str(&w->manifest), &w->arena);
+	return ht_artefact_make(&parts, &w->arena);
+}
+
+struct writing {
+	struct ht_artefact_writer *w;
+	const char *path;
+	struct ht_diags *d;
+};
+
+static enum ht_status write(void *arg)
+{
+	struct writing *x = arg;
+	struct ht_artefact_bytes b = ht_artefact_writer_bytes(x->w);
+
+	return ht_artefact_write(x->path, &b, x->d);
+}
+
+enum ht_status ht_artefact_writer_write(
+	struct ht_artefact_writer *w, const char *path, struct ht_diags *d)
+{
+	struct writing x = { w, path, d };
+
+	if (!w->variants)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "an artefact needs a program");
+	return ht_guarded(&w->unwind, write, &x, d);
 }
 
 enum ht_status ht_program_save(const struct ht_program *p, const char *path, struct ht_diags *d)
 {
-	struct ht_work w;
-	struct saving s = { p, path, &w, d };
+	struct ht_artefact_writer *w;
 	enum ht_status st;
 
-	if (!p->backend)
-		return ht_error(d, HT_E_UNSUPPORTED,
-			(struct ht_where){ .path = path, .offset = -1 },
-			"the program comes from an artefact: copy that file");
-	ht_work_init(&w);
-	st = ht_guarded(&w.unwind, save_guarded, &s, d);
-	ht_work_release(&w);
+	HT_TRY(ht_artefact_writer_new(NULL, d, &w));
+	st = ht_artefact_writer_add(w, p, d);
+	if (st == HT_OK)
+		st = ht_artefact_writer_write(w, path, d);
+	ht_artefact_writer_free(w);
 	return st;
 }

@@ -142,6 +142,7 @@ void ht_putc(struct ht_buf *b, char c);
 void ht_printf(struct ht_buf *b, const char *fmt, ...) HT_PRINTF(2, 3);
 /* As a JSON string with quotes; bytes that are not UTF-8 become \ufffd. */
 void ht_put_json(struct ht_buf *b, struct ht_str s);
+void ht_put_member(struct ht_buf *b, const char *key, struct ht_str value); /* , "key": "value" */
 /* What was written so far; a NUL follows it. */
 struct ht_str ht_buf_str(struct ht_buf *b);
 

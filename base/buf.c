@@ -110,3 +110,9 @@ struct ht_str ht_buf_str(struct ht_buf *b)
 	b->p[b->n] = 0;
 	return (struct ht_str){ b->p, b->n };
 }
+
+void ht_put_member(struct ht_buf *b, const char *key, struct ht_str value)
+{
+	ht_printf(b, ", \"%s\": ", key);
+	ht_put_json(b, value);
+}

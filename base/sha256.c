@@ -43,8 +43,8 @@ __attribute__((target("sha,sse4.1,ssse3"))) static void blocks_sha(
 			abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));
 			if (i < 12)
 				w[i % 4] = _mm_sha256msg2_epu32(
-					_mm_add_epi32(_mm_sha256msg1_epu32(
-							      w[i % 4], w[(i + 1) % 4]),
+					_mm_add_epi32(
+						_mm_sha256msg1_epu32(w[i % 4], w[(i + 1) % 4]),
 						_mm_alignr_epi8(w[(i + 3) % 4], w[(i + 2) % 4], 4)),
 					w[(i + 3) % 4]);
 		}

@@ -213,7 +213,7 @@ static enum ht_status load(struct cli *c, struct session *s)
 	if (c->settings)
 		return fail(HT_E_USAGE, "%s: %s is compiled already; state it to compile",
 			c->setting[0].name, c->model);
-	return ht_program_load(c->model, c->diags, &s->program);
+	return ht_program_load(c->model, NULL, c->diags, &s->program);
 }
 
 static enum ht_status make_outputs(struct session *s)

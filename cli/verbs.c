@@ -12,7 +12,7 @@ enum ht_status verb_inspect(struct cli *c)
 	enum ht_status st = option_json(c, &format);
 
 	if (st == HT_OK && ht_is_artefact(c->model)) {
-		st = ht_artefact_manifest(c->model, c->diags, &b);
+		st = ht_artefact_manifest(c->model, NULL, c->diags, &b);
 	} else if (st == HT_OK) {
 		st = open_model(c, &m);
 		if (st == HT_OK)

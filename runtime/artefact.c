@@ -1,162 +1,38 @@
-/* The file around a plan: a header, a table of sections, the sections.  docs/artefact.md says it in
- * words.  Numbers are stored with the low byte first, as on every machine that the code runs on. */
-#include "runtime/artefact.h"
+/* Reading an artefact.  What is used of it was checked before, or is checked when it is used. */
+#include "runtime/format.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { VERSION = 1, PAGE = 4096, DIGEST = 32, CODE_PADDING = 4096 };
-enum section_kind { MANIFEST, PLAN, CODE, CHECKS, WEIGHTS, SECTIONS };
-
-static const char *const section_name[SECTIONS] = { "manifest", "plan", "code", "checks",
-	"weights" };
-
-struct section {
-	uint32_t kind, zero;
-	uint64_t offset, bytes, zero2;
-	uint8_t digest[DIGEST]; /* SHA-256; zeros: of the weights */
-};
-
-struct header {
-	char magic[8];
-	uint32_t version, sections;
-	uint64_t bytes;         /* of the file */
-	uint8_t digest[DIGEST]; /* SHA-256 of this and the table, with zeros here */
-	uint64_t zero;
-	struct section section[SECTIONS];
-};
-static const char magic[] = "halftone";
-_Static_assert(sizeof(struct header) == 64 * (1 + SECTIONS), "no padding");
-
-/* Of one weight; what lies between weights is zero. */
-struct check {
-	uint64_t offset, bytes;
-	struct ht_hash hash;
-};
-
-static void digest_of_header(const struct header *h, uint8_t digest[DIGEST])
-{
-	struct header copy = *h;
-
-	memset(copy.digest, 0, DIGEST);
-	ht_sha256(&copy, sizeof copy, digest);
-}
-
-/* ---- writing ---- */
-
-static uint64_t align_to(uint64_t n, uint64_t a)
-{
-	return (n + a - 1) / a * a;
-}
-
-static enum ht_status pad(struct ht_output *o, uint64_t *at, uint64_t to)
-{
-	static const uint8_t zeros[PAGE];
-	enum ht_status st = ht_output_write(o, zeros, (size_t)(to - *at));
-
-	*at = to;
-	return st;
-}
-
-static enum ht_status put(struct ht_output *o, uint64_t *at, struct ht_str s)
-{
-	*at += s.n;
-	return ht_output_write(o, s.p, s.n);
-}
-
-/* Offsets of the weights, and their hashes; returns the bytes of all. */
-static uint64_t check_weights(const struct ht_artefact_parts *parts, struct check *c)
-{
-	uint64_t end = 0;
-
-	for (size_t i = 0; i < parts->weights; i++) {
-		c[i] = (struct check){ ht_artefact_next(end), parts->weight[i].n,
-			ht_hash_bytes(parts->weight[i].p, parts->weight[i].n) };
-		end = c[i].offset + c[i].bytes;
-	}
-	return end;
-}
-
-static enum ht_status write_all(struct ht_output *o, const struct header *h,
-	const struct ht_str *small, const struct ht_artefact_parts *parts, const struct check *c)
-{
-	uint64_t at = 0;
-
-	HT_TRY(put(o, &at, (struct ht_str){ (const char *)h, sizeof *h }));
-	for (int i = 0; i < WEIGHTS; i++) {
-		HT_TRY(pad(o, &at, h->section[i].offset));
-		HT_TRY(put(o, &at, small[i]));
-	}
-	for (size_t i = 0; i < parts->weights; i++) {
-		HT_TRY(pad(o, &at, h->section[WEIGHTS].offset + c[i].offset));
-		HT_TRY(put(o, &at, parts->weight[i]));
-	}
-	return pad(o, &at, h->bytes);
-}
-
-enum ht_status ht_artefact_write(
-	const char *path, const struct ht_artefact_parts *parts, struct ht_diags *d)
-{
-	struct header h = { .version = VERSION, .sections = SECTIONS };
-	struct check *c = calloc(parts->weights + 1, sizeof *c);
-	struct ht_str small[WEIGHTS] = { parts->manifest, parts->plan, parts->code,
-		{ (const char *)c, parts->weights * sizeof *c } };
-	uint64_t end = sizeof h, weights;
-	struct ht_output *o;
-	enum ht_status st;
-
-	if (!c)
-		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
-	weights = check_weights(parts, c);
-	memcpy(h.magic, magic, sizeof h.magic);
-	for (uint32_t i = 0; i < SECTIONS; i++) {
-		h.section[i] = (struct section){ .kind = i,
-			.offset = align_to(end, i == WEIGHTS ? PAGE : 64),
-			.bytes = i == WEIGHTS ? weights : small[i].n };
-		if (i != WEIGHTS)
-			ht_sha256(small[i].p, small[i].n, h.section[i].digest);
-		end = h.section[i].offset + h.section[i].bytes;
-	}
-	h.bytes = end;
-	digest_of_header(&h, h.digest);
-	st = ht_output_open(path, d, &o);
-	if (st == HT_OK) {
-		st = write_all(o, &h, small, parts, c);
-		if (st == HT_OK)
-			st = ht_output_commit(o);
-		else
-			ht_output_abort(o);
-	}
-	free(c);
-	return st;
-}
-
-/* ---- reading ---- */
-
 bool ht_artefact_is(const char *path)
 {
-	char begin[sizeof magic - 1];
+	char begin[sizeof HT_ARTEFACT_MAGIC - 1];
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	bool is;
 
 	if (fd < 0)
 		return false;
 	is = read(fd, begin, sizeof begin) == (ssize_t)sizeof begin &&
-	     !memcmp(begin, magic, sizeof begin);
+	     !memcmp(begin, HT_ARTEFACT_MAGIC, sizeof begin);
 	close(fd);
 	return is;
 }
 
-static enum ht_status refuse(const struct ht_artefact *a, struct ht_diags *d, const char *what)
+static struct ht_where in(const struct ht_artefact *a)
 {
-	return ht_error(d, HT_E_INPUT, (struct ht_where){ .path = a->file->path, .offset = -1 },
+	return (struct ht_where){ .path = a->path, .offset = -1 };
+}
+
+enum ht_status ht_artefact_refuse(const struct ht_artefact *a, struct ht_diags *d, const char *what)
+{
+	return ht_error(d, HT_E_INPUT, in(a),
 		"this artefact cannot be used: %s; compile the model again", what);
 }
 
-static bool all_zero(const uint8_t *p, uint64_t n)
+static bool all_zero(const char *p, uint64_t n)
 {
 	for (uint64_t i = 0; i < n; i++)
 		if (p[i])
@@ -164,130 +40,251 @@ static bool all_zero(const uint8_t *p, uint64_t n)
 	return true;
 }
 
-/* The header, copied, and where the sections are; NULL or what is wrong. */
-static const char *read_header(const struct ht_file *f, struct header *h)
+static bool has_digest(const void *p, size_t n, const uint8_t want[HT_DIGEST])
 {
-	uint8_t digest[DIGEST];
+	uint8_t digest[HT_DIGEST];
+
+	ht_sha256(p, n, digest);
+	return !memcmp(digest, want, HT_DIGEST);
+}
+
+/* ---- the header ---- */
+
+static bool good_signature_field(const struct ht_artefact_header *h)
+{
+	if (all_zero((const char *)h->key, sizeof h->key))
+		return !h->check && all_zero((const char *)h->signature, sizeof h->signature);
+	return h->check == ht_hash_bytes(h->signature, sizeof h->signature).lo;
+}
+
+/* NULL or what is wrong, before anything but its size, begin and version is believed. */
+static const char *read_header(const struct ht_artefact *a, struct ht_artefact_header *h)
+{
+	uint8_t digest[HT_DIGEST];
+
+	if (a->bytes.n < sizeof *h || memcmp(a->bytes.p, HT_ARTEFACT_MAGIC, sizeof h->magic) != 0)
+		return "it does not begin as one";
+	memcpy(h, a->bytes.p, sizeof *h);
+	if (h->version != HT_ARTEFACT_VERSION)
+		return "it was made by another version";
+	ht_header_digest(h, digest);
+	if (memcmp(digest, h->digest, HT_DIGEST) != 0 || !good_signature_field(h))
+		return "its header is damaged";
+	return NULL;
+}
+
+static const char *check_places(const struct ht_artefact *a, const struct ht_artefact_header *h)
+{
 	uint64_t end = sizeof *h;
 
-	if (f->n < sizeof *h || memcmp(f->p, magic, sizeof h->magic) != 0)
-		return "it does not begin as one";
-	memcpy(h, f->p, sizeof *h);
-	if (h->version != VERSION)
-		return "it was made by another version";
-	digest_of_header(h, digest);
-	if (memcmp(digest, h->digest, DIGEST) != 0)
-		return "its header is damaged";
-	if (h->sections != SECTIONS || h->bytes != f->n)
+	if (h->sections != HT_SECTIONS || h->bytes != a->bytes.n)
 		return "its size is not what its header says";
-	for (uint32_t i = 0; i < SECTIONS; i++) {
-		const struct section *s = &h->section[i];
+	for (uint32_t i = 0; i < HT_SECTIONS; i++) {
+		const struct ht_artefact_section *s = &h->section[i];
 
-		if (s->kind != i || s->offset < end || s->offset > f->n ||
-			s->bytes > f->n - s->offset || s->offset % (i == WEIGHTS ? PAGE : 64))
+		if (s->kind != i || s->offset < end || s->offset > a->bytes.n ||
+			s->bytes > a->bytes.n - s->offset ||
+			s->offset % ht_section_align((enum ht_section)i))
 			return "its sections are outside of it";
-		if (!all_zero(f->p + end, s->offset - end))
+		if (!all_zero(a->bytes.p + end, s->offset - end))
 			return "it is damaged between its sections";
 		end = s->offset + s->bytes;
 	}
-	return end == f->n ? NULL : "something follows its sections";
+	return end == a->bytes.n ? NULL : "something follows its sections";
 }
 
-static struct ht_str bytes_of(const struct ht_file *f, const struct section *s)
+static struct ht_str section_of(
+	const struct ht_artefact *a, const struct ht_artefact_header *h, enum ht_section s)
 {
-	return (struct ht_str){ (const char *)f->p + s->offset, (size_t)s->bytes };
+	return (struct ht_str){ a->bytes.p + h->section[s].offset, (size_t)h->section[s].bytes };
 }
 
-static bool section_is_whole(struct ht_str bytes, const struct section *s)
+static enum ht_status check_sections(const struct ht_artefact *a,
+	const struct ht_artefact_header *h, enum ht_section from, enum ht_section to,
+	struct ht_diags *d)
 {
-	uint8_t digest[DIGEST];
+	static const char *const name[HT_SECTIONS] = { "manifest is", "index is", "plans are",
+		"code is", "weights are" };
+	char text[64];
 
-	ht_sha256(bytes.p, bytes.n, digest);
-	return !memcmp(digest, s->digest, DIGEST);
-}
+	for (unsigned i = from; i <= to; i++) {
+		struct ht_str s = section_of(a, h, (enum ht_section)i);
 
-/* Weights against their hashes, and zeros between them. */
-static bool weights_are_whole(struct ht_str weights, struct ht_str checks)
-{
-	const uint8_t *p = (const uint8_t *)weights.p;
-	uint64_t end = 0;
-	struct check c;
-
-	if (checks.n % sizeof c)
-		return false;
-	for (size_t i = 0; i < checks.n; i += sizeof c) {
-		memcpy(&c, checks.p + i, sizeof c);
-		if (c.offset < end || c.offset > weights.n || c.bytes > weights.n - c.offset ||
-			!all_zero(p + end, c.offset - end) ||
-			!ht_hash_eq(ht_hash_bytes(p + c.offset, c.bytes), c.hash))
-			return false;
-		end = c.offset + c.bytes;
+		if (has_digest(s.p, s.n, h->section[i].digest))
+			continue;
+		snprintf(text, sizeof text, "its %s damaged", name[i]);
+		return ht_artefact_refuse(a, d, text);
 	}
-	return end == weights.n;
-}
-
-/* Copied before it is checked: what is checked is what runs, whatever becomes of the file. */
-static enum ht_status load_code(struct ht_artefact *a, const struct section *s, struct ht_diags *d)
-{
-	struct ht_str code = bytes_of(a->file, s);
-
-	a->code_bytes = code.n;
-	a->code_mapped = code.n + CODE_PADDING;
-	a->code = mmap(
-		NULL, a->code_mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (a->code == MAP_FAILED) {
-		a->code = NULL;
-		return ht_error(
-			d, HT_E_ENVIRONMENT, HT_NOWHERE, "no memory for %zu bytes of code", code.n);
-	}
-	memcpy(a->code, code.p, code.n);
-	if (!section_is_whole((struct ht_str){ a->code, code.n }, s))
-		return refuse(a, d, "its code is damaged");
-	if (mprotect(a->code, a->code_mapped, PROT_READ | PROT_EXEC) != 0)
-		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE,
-			"the system does not let memory be executed");
 	return HT_OK;
 }
 
-static enum ht_status open_sections(struct ht_artefact *a, struct ht_diags *d)
-{
-	struct header h;
-	const char *wrong = read_header(a->file, &h);
-	char text[64];
+/* ---- weights ---- */
 
-	if (wrong)
-		return refuse(a, d, wrong);
-	for (int i = 0; i < WEIGHTS; i++)
-		if (i != CODE &&
-			!section_is_whole(bytes_of(a->file, &h.section[i]), &h.section[i])) {
-			snprintf(text, sizeof text, "its %s are damaged", section_name[i]);
-			return refuse(a, d, text);
-		}
-	a->manifest = bytes_of(a->file, &h.section[MANIFEST]);
-	a->plan = bytes_of(a->file, &h.section[PLAN]);
-	a->weights = bytes_of(a->file, &h.section[WEIGHTS]);
-	if (!weights_are_whole(a->weights, bytes_of(a->file, &h.section[CHECKS])))
-		return refuse(a, d, "its weights are damaged");
-	return load_code(a, &h.section[CODE], d);
+static const char *at_weight(const struct ht_artefact *a, const struct ht_index_weight *w)
+{
+	const char *base = a->weights.p;
+
+	if (w->file)
+		base = (const char *)a->beside[w->file - 1]->p;
+	return base + w->offset;
 }
 
-enum ht_status ht_artefact_open(const char *path, struct ht_diags *d, struct ht_artefact *out)
+/* Zeros between the weights of a file that begins at `p`. */
+static bool zeros_between(const struct ht_artefact *a, uint64_t file, const char *p, uint64_t n)
+{
+	uint64_t end = 0;
+
+	for (size_t i = 0; i < a->index.weights; i++) {
+		const struct ht_index_weight *w = &a->index.weight[i];
+
+		if (w->file != file)
+			continue;
+		if (!all_zero(p + end, w->offset - end))
+			return false;
+		end = w->offset + w->bytes;
+	}
+	return end == n;
+}
+
+enum ht_status ht_artefact_map_beside(
+	struct ht_artefact *a, uint64_t file, bool full, struct ht_diags *d)
+{
+	const struct ht_index_file *x = &a->index.file[file];
+	char name[HT_WEIGHT_NAME], *path;
+	struct ht_file *f;
+	enum ht_status st;
+
+	if (a->beside[file])
+		return HT_OK;
+	ht_weight_file_name(x->digest, name);
+	path = ht_path_beside(a->path, name);
+	if (!path)
+		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+	st = ht_file_map(path, SIZE_MAX, d, &a->beside[file]);
+	free(path);
+	if (st != HT_OK) {
+		ht_note(d, in(a), "its weights are in that file, which has to lie beside it");
+		return st;
+	}
+	f = a->beside[file];
+	if (f->n == x->bytes && zeros_between(a, file + 1, (const char *)f->p, f->n) &&
+		(!full || has_digest(f->p, f->n, x->digest)))
+		return HT_OK;
+	return ht_error(d, HT_E_INPUT, (struct ht_where){ .path = f->path, .offset = -1 },
+		"these are not the weights that %s was made with; compile the model again",
+		a->path);
+}
+
+const char *ht_artefact_weight(const struct ht_artefact *a, uint64_t number)
+{
+	return at_weight(a, &a->index.weight[number]);
+}
+
+static bool check_chunk(const struct ht_artefact *a, uint64_t number, size_t i)
+{
+	const struct ht_index_weight *w = &a->index.weight[number];
+	uint8_t *seen = &a->seen[number][i];
+	uint64_t at = i * (uint64_t)HT_WEIGHT_CHUNK, left = w->bytes - at;
+	size_t n = left < HT_WEIGHT_CHUNK ? (size_t)left : HT_WEIGHT_CHUNK;
+
+	if (__atomic_load_n(seen, __ATOMIC_RELAXED))
+		return true;
+	if (!ht_hash_eq(ht_hash_bytes(at_weight(a, w) + at, n), w->chunk[i]))
+		return false;
+	__atomic_store_n(seen, 1, __ATOMIC_RELAXED);
+	return true;
+}
+
+bool ht_artefact_check_weight(const struct ht_artefact *a, uint64_t number, int worker, int workers)
+{
+	size_t chunks = a->index.weight[number].chunks;
+
+	for (size_t i = (size_t)worker; i < chunks; i += (size_t)workers)
+		if (!check_chunk(a, number, i))
+			return false;
+	return true;
+}
+
+/* ---- opening ---- */
+
+static enum ht_status read_index(
+	struct ht_artefact *a, struct ht_str section, struct ht_arena *arena, struct ht_diags *d)
+{
+	const char *wrong = ht_index_read(section, a->plans.n, a->weights.n, arena, &a->index);
+
+	if (wrong)
+		return ht_artefact_refuse(a, d, wrong);
+	if (!zeros_between(a, 0, a->weights.p, a->weights.n))
+		return ht_artefact_refuse(a, d, "it is damaged between its weights");
+	a->beside = HT_NEW_ARRAY(arena, struct ht_file *, a->index.files);
+	a->seen = HT_NEW_ARRAY(arena, uint8_t *, a->index.weights);
+	for (size_t i = 0; i < a->index.weights; i++)
+		a->seen[i] = HT_NEW_ARRAY(arena, uint8_t, a->index.weight[i].chunks);
+	return HT_OK;
+}
+
+static enum ht_status open_sections(struct ht_artefact *a, const struct ht_artefact_trust *t,
+	struct ht_arena *arena, struct ht_diags *d)
+{
+	struct ht_artefact_header h;
+	const char *wrong = read_header(a, &h);
+	bool full;
+
+	if (wrong)
+		return ht_artefact_refuse(a, d, wrong);
+	wrong = check_places(a, &h);
+	if (wrong)
+		return ht_artefact_refuse(a, d, wrong);
+	full = (t && t->full) || !all_zero((const char *)h.key, sizeof h.key);
+	HT_TRY(check_sections(a, &h, HT_MANIFEST, full ? HT_WEIGHTS : HT_INDEX, d));
+	a->manifest = section_of(a, &h, HT_MANIFEST);
+	a->plans = section_of(a, &h, HT_PLANS);
+	a->code = section_of(a, &h, HT_CODE);
+	a->weights = section_of(a, &h, HT_WEIGHTS);
+	HT_TRY(read_index(a, section_of(a, &h, HT_INDEX), arena, d));
+	for (uint64_t i = 0; full && i < a->index.files; i++)
+		HT_TRY(ht_artefact_map_beside(a, i, true, d));
+	return HT_OK;
+}
+
+enum ht_status ht_artefact_open_bytes(struct ht_str bytes, const char *path,
+	const struct ht_artefact_trust *t, struct ht_arena *arena, struct ht_diags *d,
+	struct ht_artefact *out)
 {
 	enum ht_status st;
 
 	memset(out, 0, sizeof *out);
-	HT_TRY(ht_file_map(path, SIZE_MAX, d, &out->file));
-	st = open_sections(out, d);
+	out->path = ht_str_copy(arena, ht_str(path)).p;
+	out->bytes = bytes;
+	st = open_sections(out, t, arena, d);
 	if (st != HT_OK)
 		ht_artefact_close(out);
 	return st;
 }
 
+enum ht_status ht_artefact_open(const char *path, const struct ht_artefact_trust *t,
+	struct ht_arena *arena, struct ht_diags *d, struct ht_artefact *out)
+{
+	struct ht_file *f;
+	enum ht_status st;
+
+	memset(out, 0, sizeof *out);
+	HT_TRY(ht_file_map(path, SIZE_MAX, d, &f));
+	st = ht_artefact_open_bytes(
+		(struct ht_str){ (const char *)f->p, f->n }, path, t, arena, d, out);
+	if (st == HT_OK)
+		out->file = f;
+	else
+		ht_file_unref(f);
+	return st;
+}
+
 void ht_artefact_close(struct ht_artefact *a)
 {
-	if (a->code)
-		munmap(a->code, a->code_mapped);
-	if (a->file)
-		ht_file_unref(a->file);
+	if (a->code_copy)
+		munmap(a->code_copy, a->code_mapped);
+	for (size_t i = 0; a->beside && i < a->index.files; i++)
+		ht_file_unref(a->beside[i]);
+	ht_file_unref(a->file);
 	memset(a, 0, sizeof *a);
 }

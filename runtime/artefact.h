@@ -1,14 +1,18 @@
-/* artefact: a compiled program as a file, .htx (docs/artefact.md has the format).
+/* artefact: compiled programs as a file, .htx (docs/artefact.md has the format).
  *
- * Sections: a manifest for people, the plan, machine code, checksums of the weights, the weights.
- * Everything but the weights is held against SHA-256 before it is used; weights against XXH3, a
- * mebibyte at a time.  Code is copied to memory of its own, checked there, and only then made
- * executable.  Whoever can write an artefact can run code as its reader: like a shared library. */
+ * An artefact holds variants of one model: a plan each, for a target, a policy and shapes of the
+ * inputs.  Kernels and weights of equal bytes are there once, whichever variants use them; weights may
+ * lie in files beside it.  The header is held against SHA-256, and so is each part before it is used;
+ * weights against XXH3, a mebibyte at a time, when they are used first.  Code is copied to memory of
+ * its own, checked there, and only then made executable.  Whoever can write an artefact can run code
+ * as its reader: like a shared library. */
 #ifndef HT_ARTEFACT_H
 #define HT_ARTEFACT_H
 
 #include "base/base.h"
 #include "runtime/runtime.h"
+
+enum { HT_DIGEST = 32 /* bytes of a SHA-256 */ };
 
 /* ---- plan.c: what a program is, apart from its bytes ---- */
 
@@ -23,29 +27,37 @@ struct ht_plan_value {
 
 struct ht_plan_memory {
 	uint64_t where;  /* enum ht_rt_where */
-	uint64_t offset; /* in the arena or the weights; INPUT, OUTPUT: its number */
+	uint64_t offset; /* ARENA: in bytes; CONST, INPUT, OUTPUT: the number of the plan's */
+	uint64_t bytes;
+};
+
+struct ht_plan_weight {
+	uint64_t number; /* in the index */
 	uint64_t bytes;
 };
 
 struct ht_plan_code {
 	const char *library;           /* by this name; "": generated */
-	uint64_t offset, bytes, entry; /* in the code; entry: from offset */
+	uint64_t offset, bytes, entry; /* in the section of code; entry: from offset */
+	uint8_t digest[HT_DIGEST];     /* of generated code */
 };
 
 struct ht_plan_call {
 	uint64_t kernel, tiles;
 	size_t args, params;
-	uint64_t *arg; /* numbers of memories */
+	int64_t *arg; /* numbers of memories */
 	int64_t *param;
 	const char *node, *method; /* method "": none */
 };
 
 struct ht_program_plan {
 	const char *target, *policy;
+	const char *provenance; /* members of the manifest's JSON, for whoever saves it again */
 	uint64_t arena_bytes, live_bytes, scratch_bytes, weight_bytes, code_bytes;
 	uint64_t low_nodes, float_nodes, casts;
-	size_t inputs, outputs, memories, kernels, calls;
+	size_t inputs, outputs, weights, memories, kernels, calls;
 	struct ht_plan_value *input, *output;
+	struct ht_plan_weight *weight;
 	struct ht_plan_memory *memory;
 	struct ht_plan_code *kernel;
 	struct ht_plan_call *call;
@@ -53,35 +65,146 @@ struct ht_program_plan {
 
 void ht_plan_write(const struct ht_program_plan *p, struct ht_buf *out);
 /* Everything that is read lives in `a`.  NULL, or what is wrong; numbers that do not fit together
- * are wrong, so that a plan that is read can be run. */
+ * are wrong, so that a plan that is read can be run, where weights and code are as long as it says. */
 const char *ht_plan_read(struct ht_str bytes, struct ht_arena *a, struct ht_program_plan *p);
 
-/* ---- artefact.c: the file ---- */
+/* ---- index.c: what an artefact has ---- */
+
+struct ht_index_input {
+	const char *name;
+	size_t rank;
+	int64_t *dim;
+};
+
+struct ht_index_variant {
+	const char *target, *policy;
+	size_t inputs;
+	struct ht_index_input *input;
+	uint64_t plan_offset, plan_bytes; /* in the section of plans */
+	uint8_t digest[HT_DIGEST];        /* of the plan */
+};
+
+/* A file of weights beside the artefact: weight_ and the digits of its SHA-256. */
+struct ht_index_file {
+	uint8_t digest[HT_DIGEST];
+	uint64_t bytes;
+};
+
+enum { HT_WEIGHT_CHUNK = 1 << 20 };
+struct ht_index_weight {
+	uint64_t file; /* 0: the section of weights; i + 1: file i */
+	uint64_t offset, bytes;
+	size_t chunks;
+	struct ht_hash *chunk; /* XXH3-128 of each mebibyte */
+};
+
+struct ht_index {
+	size_t variants, files, weights;
+	struct ht_index_variant *variant;
+	struct ht_index_file *file;
+	struct ht_index_weight *weight; /* in each file by offset */
+};
+void ht_index_write(const struct ht_index *x, struct ht_buf *out);
+/* As ht_plan_read(); the sizes of the sections that it is about are the caller's to know. */
+const char *ht_index_read(struct ht_str bytes, uint64_t plan_bytes, uint64_t weight_bytes,
+	struct ht_arena *a, struct ht_index *x);
+/* "weight_…" and a NUL. */
+enum { HT_WEIGHT_NAME = 8 + 2 * HT_DIGEST };
+void ht_weight_file_name(const uint8_t digest[HT_DIGEST], char name[HT_WEIGHT_NAME]);
+
+/* ---- artefact_write.c: writing the file ---- */
+
+enum ht_external {
+	HT_WEIGHTS_INSIDE,
+	HT_WEIGHTS_EACH, /* those of a page or more: each in a file of its own */
+	HT_WEIGHTS_ONE   /* all in one file */
+};
 
 struct ht_artefact_parts {
-	struct ht_str manifest, plan, code;
-	const struct ht_str *weight; /* one after the other, each at the next multiple of 64 */
+	struct ht_str manifest, plans, code;
+	struct ht_index index; /* its variants; the rest is filled in */
+	struct ht_str *weight; /* that plans mean by their numbers here; no two are equal */
 	size_t weights;
+	enum ht_external external;
 };
-/* Offset of the weight behind one that ends at `end`. */
-static inline uint64_t ht_artefact_next(uint64_t end)
-{
-	return (end + 63) / 64 * 64;
-}
+
+/* Bytes in pieces, whose concatenation they are. */
+struct ht_pieces {
+	struct ht_str *piece;
+	size_t n;
+	uint64_t bytes;
+};
+struct ht_artefact_bytes {
+	struct ht_pieces artefact, *beside; /* by file of `index` */
+	struct ht_index index;
+};
+/* Lives in `a`, but for what `parts` points to. */
+struct ht_artefact_bytes ht_artefact_make(
+	const struct ht_artefact_parts *parts, struct ht_arena *a);
+/* The files beside it first: an artefact that is there can be loaded. */
 enum ht_status ht_artefact_write(
-	const char *path, const struct ht_artefact_parts *parts, struct ht_diags *d);
+	const char *path, const struct ht_artefact_bytes *b, struct ht_diags *d);
+
+/* ---- artefact.c: reading it ---- */
+
+/* What a load demands beyond its being whole. */
+struct ht_artefact_trust {
+	bool full;       /* every byte by SHA-256, before any is used; of signed artefacts always */
+	const char *key; /* PEM file of the public key that has to have signed it; NULL: none */
+};
 
 struct ht_artefact {
-	struct ht_file *file;
-	struct ht_str manifest, plan;
-	struct ht_str weights; /* in the map */
-	void *code;            /* read-execute */
-	size_t code_bytes, code_mapped;
+	struct ht_file *file; /* NULL: bytes of the caller's */
+	const char *path;     /* in the arena of ht_artefact_open(), as the index */
+	struct ht_str bytes, manifest, plans, code, weights;
+	struct ht_index index;
+	struct ht_file **beside; /* by file of the index; NULL: not needed yet */
+	uint8_t **seen;          /* by weight: of each chunk, whether it was found whole */
+	const void **kernel;     /* by kernel of the variant that was loaded: where it begins */
+	void *code_copy;         /* read-execute, never writable again */
+	size_t code_mapped;
 };
 /* Whether the file begins as an artefact does. */
 bool ht_artefact_is(const char *path);
-/* HT_E_INPUT when it is damaged or of another version.  Nothing of it is used before it was checked. */
-enum ht_status ht_artefact_open(const char *path, struct ht_diags *d, struct ht_artefact *out);
+/* HT_E_INPUT when it is damaged or of another version; or without the signature
+ * that is demanded, which is looked at before anything else of it.  `t` may be NULL. */
+enum ht_status ht_artefact_open(const char *path, const struct ht_artefact_trust *t,
+	struct ht_arena *a, struct ht_diags *d, struct ht_artefact *out);
+/* Likewise of bytes in memory at a multiple of 64, which outlive it; `path` is for messages, and
+ * weights' files lie beside it. */
+enum ht_status ht_artefact_open_bytes(struct ht_str bytes, const char *path,
+	const struct ht_artefact_trust *t, struct ht_arena *a, struct ht_diags *d,
+	struct ht_artefact *out);
 void ht_artefact_close(struct ht_artefact *a);
+/* HT_E_INPUT: `what` is wrong, and what to do. */
+enum ht_status ht_artefact_refuse(
+	const struct ht_artefact *a, struct ht_diags *d, const char *what);
+
+/* ---- choose.c ---- */
+
+struct ht_variant_wanted {
+	const char *policy;                 /* NULL: that of the first variant */
+	const char *target;                 /* NULL: the best one that runs here */
+	const struct ht_index_input *input; /* shapes that are asked for; -1: any */
+	size_t inputs;
+	int64_t batch;                   /* first dimension of an input; 0: any */
+	int (*rank)(const char *target); /* the higher the better; -1: it does not run here */
+};
+/* Of several that fit the first.  HT_E_USAGE: no such policy or target; HT_E_UNSUPPORTED: none runs
+ * here; HT_E_INPUT: none has the shapes. */
+enum ht_status ht_artefact_choose(const struct ht_artefact *a, const struct ht_variant_wanted *w,
+	struct ht_arena *arena, struct ht_diags *d, size_t *out);
+
+/* ---- artefact_load.c ---- */
+
+/* The plan of a variant, with its kernels in memory (`kernel`) and the files of its weights mapped.
+ * Once an artefact. */
+enum ht_status ht_artefact_load(struct ht_artefact *a, size_t variant, struct ht_arena *arena,
+	struct ht_diags *d, struct ht_program_plan *plan);
+/* Where a weight of the variant that was loaded is. */
+const char *ht_artefact_weight(const struct ht_artefact *a, uint64_t number);
+/* Whether it is whole, as far as is not known yet; each of several threads looks at its share. */
+bool ht_artefact_check_weight(
+	const struct ht_artefact *a, uint64_t number, int worker, int workers);
 
 #endif

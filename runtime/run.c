@@ -35,6 +35,7 @@ struct ht_rt_context {
 	struct fault *fault; /* of each thread, in the current step */
 	atomic_int failed;   /* step number + 1 */
 	bool profile, ftz;
+	bool checked; /* every constant is whole */
 	int64_t *ns;
 };
 
@@ -166,6 +167,21 @@ static void run_tiles(struct ht_rt_context *c, int32_t i, int worker, int worker
 		atomic_store_explicit(&c->failed, i + 1, memory_order_relaxed);
 }
 
+/* Also of the constants that have been looked at: those who asked remember that. */
+static void check_constants(struct ht_rt_context *c, int32_t i, int worker, int workers)
+{
+	const struct ht_rt_program *p = c->program;
+
+	for (int32_t k = 0; k < p->step[i].args; k++) {
+		const struct ht_rt_buffer *b = &p->buffer[p->step[i].buffer[k]];
+
+		if (b->where != HT_RT_CONST || p->is_whole(p->is_whole_arg, b, worker, workers))
+			continue;
+		c->fault[worker].code = HT_RT_DAMAGED;
+		atomic_store_explicit(&c->failed, i + 1, memory_order_relaxed);
+	}
+}
+
 #define MXCSR_MODES 0xffc0u /* flush to zero, rounding, exception masks, denormals are zero */
 #define MXCSR_MASKED 0x1f80u
 #define MXCSR_FLUSH 0x8040u
@@ -179,6 +195,12 @@ static void run_steps(void *arg, int worker, int workers)
 	_mm_setcsr((before & ~MXCSR_MODES) | MXCSR_MASKED | (c->ftz ? MXCSR_FLUSH : 0));
 	c->fault[worker].code = 0;
 	for (int32_t i = 0; i < c->program->steps; i++) {
+		if (c->program->is_whole && !c->checked) {
+			check_constants(c, i, worker, workers);
+			ht_pool_barrier(c->pool);
+			if (atomic_load_explicit(&c->failed, memory_order_relaxed) == i + 1)
+				break;
+		}
 		run_tiles(c, i, worker, workers);
 		ht_pool_barrier(c->pool);
 		if (c->profile && worker == 0) {
@@ -213,6 +235,7 @@ bool ht_rt_run(struct ht_rt_context *c, const void *const *inputs, void *const *
 		ht_guarded_leave(c->guarded, outputs);
 	*fault = (struct ht_rt_fault){ 0 };
 	step = atomic_load(&c->failed);
+	c->checked |= !step;
 	if (!step)
 		return true;
 	fault->node = c->program->step[step - 1].node;

@@ -12,7 +12,7 @@ enum ht_rt_where { HT_RT_ARENA, HT_RT_CONST, HT_RT_INPUT, HT_RT_OUTPUT };
 
 struct ht_rt_buffer {
 	enum ht_rt_where where;
-	size_t offset;    /* HT_RT_ARENA: bytes; INPUT, OUTPUT: its number */
+	size_t offset;    /* HT_RT_ARENA: bytes; INPUT, OUTPUT: its number; CONST: for is_whole() */
 	const void *data; /* HT_RT_CONST */
 	size_t bytes;
 };
@@ -35,6 +35,10 @@ struct ht_rt_program {
 	int32_t steps;
 	int32_t inputs, outputs;
 	size_t arena_bytes, scratch_bytes; /* scratch: per thread */
+	/* Whether a constant is what it was made as, asked before the first step that reads it runs in
+	 * a context: each worker looks at its share.  NULL: it is. */
+	bool (*is_whole)(void *arg, const struct ht_rt_buffer *b, int worker, int workers);
+	void *is_whole_arg;
 };
 
 /* ---- pool.c: fixed workers.  The partition of tiles depends on the number of workers only
@@ -61,8 +65,9 @@ void ht_rt_context_free(struct ht_rt_context *c);
 enum ht_rt_guard { HT_RT_GUARD_BEHIND, HT_RT_GUARD_BEFORE };
 bool ht_rt_context_guard(struct ht_rt_context *c, enum ht_rt_guard where);
 
+#define HT_RT_DAMAGED (-1)
 struct ht_rt_fault {
-	int32_t code; /* of the kernel; 0: none */
+	int32_t code; /* of the kernel; HT_RT_DAMAGED: a constant is not whole; 0: none */
 	const char *node;
 };
 /* Inputs and outputs: memory of the sizes the program was made for, aligned to 64 for speed, any

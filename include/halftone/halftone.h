@@ -144,6 +144,25 @@ HT_API enum ht_status ht_compile(const struct ht_model *m, const struct ht_compi
  * Equal programs give equal bytes. */
 HT_API enum ht_status ht_program_save(
 	const struct ht_program *p, const char *path, struct ht_diags *d);
+
+/* Several programs of one model as one file: variants, for other targets, policies and shapes. */
+struct ht_save_options {
+	size_t struct_size;
+	/* 1: weights of a page or more lie in files beside the artefact, each in one of its own, named
+	 * by its SHA-256, so that artefacts share them; 2: all in one file; 0: in the artefact. */
+	int external_weight;
+};
+#define HT_SAVE_OPTIONS_INIT { sizeof(struct ht_save_options), 0 }
+struct ht_artefact_writer;
+HT_API enum ht_status ht_artefact_writer_new(
+	const struct ht_save_options *opt, struct ht_diags *d, struct ht_artefact_writer **out);
+HT_API void ht_artefact_writer_free(struct ht_artefact_writer *w);
+/* The program has to outlive the writer.  HT_E_USAGE: there is a variant of its policy, target and
+ * shapes. */
+HT_API enum ht_status ht_artefact_writer_add(
+	struct ht_artefact_writer *w, const struct ht_program *p, struct ht_diags *d);
+HT_API enum ht_status ht_artefact_writer_write(
+	struct ht_artefact_writer *w, const char *path, struct ht_diags *d);
 /* ---- looking inside ---- */
 
 /* What a policy decides: types, casts, and why.  Belongs to one thread at a time. */

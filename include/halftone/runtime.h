@@ -104,16 +104,32 @@ struct ht_value_info {
 /* Machine code, constants and a memory plan.  Independent of the model it was made from. */
 struct ht_program;
 HT_API void ht_program_free(struct ht_program *p);
-/* Needs neither the model nor the code generator.  A damaged artefact, or one of another version, is
+/* Which variant of an artefact, and what has to be so before anything of it is used. */
+struct ht_artefact_options {
+	size_t struct_size;
+	const char *policy; /* NULL: that of the first variant */
+	const char *target; /* NULL: the best of those that this machine runs */
+	/* Names and shapes of inputs; a dimension of -1: any. */
+	const struct ht_value_info *input;
+	size_t inputs;
+	int64_t batch;   /* the first dimension of an input; 0: any */
+	int verify_full; /* non-zero: every byte is held against its SHA-256 first */
+	/* PEM file of the Ed25519 public key that has to have signed it; NULL: none has to. */
+	const char *require_signature;
+};
+#define HT_ARTEFACT_OPTIONS_INIT                                                                   \
+	{ sizeof(struct ht_artefact_options), NULL, NULL, NULL, 0, 0, 0, NULL }
+/* Needs neither the model nor the code generator.  Of several variants that fit, the first; HT_E_USAGE
+ * when there is no such policy or target, HT_E_INPUT when there are no such shapes.  A damaged artefact, or one of another version, is
  * HT_E_INPUT; one for another machine HT_E_UNSUPPORTED.  Its code is trusted like a shared library's;
  * the file must not be written to while the program lives. */
-HT_API enum ht_status ht_program_load(
-	const char *path, struct ht_diags *d, struct ht_program **out);
+HT_API enum ht_status ht_program_load(const char *path, const struct ht_artefact_options *opt,
+	struct ht_diags *d, struct ht_program **out);
 /* Whether the file begins as an artefact does. */
 HT_API int ht_is_artefact(const char *path);
 /* Its manifest, as JSON. */
-HT_API enum ht_status ht_artefact_manifest(
-	const char *path, struct ht_diags *d, struct ht_bytes *out);
+HT_API enum ht_status ht_artefact_manifest(const char *path, const struct ht_artefact_options *opt,
+	struct ht_diags *d, struct ht_bytes *out);
 HT_API size_t ht_program_inputs(const struct ht_program *p);
 HT_API size_t ht_program_outputs(const struct ht_program *p);
 HT_API int ht_program_input(const struct ht_program *p, size_t i, struct ht_value_info *out);

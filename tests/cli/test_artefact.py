@@ -64,7 +64,8 @@ entry "" {
 
     def test_manifest(self):
         m = json.loads(self.tool('inspect', self.htx).stdout)
-        self.assertEqual(m['schema'], 'halftone.artefact/1')
+        self.assertEqual(m['schema'], 'halftone.artefact/2')
+        m = m['variants'][0]
         self.assertEqual(m['inputs'], [{'name': 'x', 'dtype': 'float32', 'shape': [1, 4]}])
         self.assertEqual([o['name'] for o in m['outputs']], ['y', 'top'])
 
@@ -98,7 +99,7 @@ entry "" {
     def test_another_version(self):
         with open(self.htx, 'rb') as f:
             data = bytearray(f.read())
-        struct.pack_into('<I', data, 8, 2)
+        struct.pack_into('<I', data, 8, 1)
         self.fails(3, 'another version; compile', 'run', '-q', self.path('v.htx', data))
 
     def test_nothing_half_written(self):

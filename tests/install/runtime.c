@@ -100,7 +100,7 @@ int main(int argc, char **argv)
 
 	if (n < 1 || n > 63)
 		return 2;
-	if (ht_program_load(argv[1], d, &p) != HT_OK) {
+	if (ht_program_load(argv[1], NULL, d, &p) != HT_OK) {
 		ht_diags_line(d, 0, &line);
 		fprintf(stderr, "%s\n", line.p);
 		ht_bytes_free(&line);

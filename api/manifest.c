@@ -1,0 +1,73 @@
+/* The manifest of an artefact: for people and tools; nothing of it is read when one is loaded. */
+#include "api/api.h"
+
+static void put_values(struct ht_buf *b, const char *name, const struct ht_plan_value *v, size_t n)
+{
+	ht_printf(b, ",\n   \"%s\": [", name);
+	for (size_t i = 0; i < n; i++) {
+		ht_printf(b, "%s\n    {\"name\": ", i ? "," : "");
+		ht_put_json(b, ht_str(v[i].name));
+		ht_put_member(b, "dtype", ht_str(ht_dtype_name((enum ht_dtype)v[i].dtype)));
+		ht_puts(b, ", \"shape\": [");
+		for (size_t k = 0; k < v[i].rank; k++)
+			ht_printf(b, "%s%lld", k ? ", " : "", (long long)v[i].dim[k]);
+		ht_puts(b, "]}");
+	}
+	ht_puts(b, "]");
+}
+
+void ht_manifest_variant(struct ht_buf *b, const struct ht_program_plan *p, size_t number)
+{
+	ht_puts(b, number ? ",\n  {\"target\": " : "\n  {\"target\": ");
+	ht_put_json(b, ht_str(p->target));
+	ht_put_member(b, "policy", ht_str(p->policy));
+	ht_printf(b,
+		",\n   %s,\n   \"float_nodes\": %llu, \"low_nodes\": %llu, \"casts\": %llu,\n"
+		"   \"steps\": %zu, \"kernels\": %zu, \"code_bytes\": %llu,\n"
+		"   \"weight_bytes\": %llu, \"arena_bytes\": %llu, \"live_bytes\": %llu,\n"
+		"   \"scratch_bytes\": %llu",
+		p->provenance, (unsigned long long)p->float_nodes, (unsigned long long)p->low_nodes,
+		(unsigned long long)p->casts, p->calls, p->kernels,
+		(unsigned long long)p->code_bytes, (unsigned long long)p->weight_bytes,
+		(unsigned long long)p->arena_bytes, (unsigned long long)p->live_bytes,
+		(unsigned long long)p->scratch_bytes);
+	put_values(b, "inputs", p->input, p->inputs);
+	put_values(b, "outputs", p->output, p->outputs);
+	ht_puts(b, "}");
+}
+
+struct ht_str ht_manifest(struct ht_str variants, struct ht_arena *a)
+{
+	struct ht_buf b;
+
+	ht_buf_init(&b, a);
+	ht_puts(&b, "{\"schema\": \"halftone.artefact/2\"");
+	ht_put_member(&b, "halftone", ht_str(ht_version()));
+	ht_puts(&b, ",\n \"variants\": [");
+	ht_put_str(&b, variants);
+	ht_puts(&b, "]}\n");
+	return ht_buf_str(&b);
+}
+
+/* ---- where a variant comes from ---- */
+
+static void put_target(struct ht_buf *b, const struct ht_target *t)
+{
+	ht_puts(b, ",\n   \"target_description\": {\"cpu\": ");
+	ht_put_json(b, ht_str(t->cpu));
+	ht_put_member(b, "features", ht_str(t->features));
+	ht_printf(b, ", \"vector_bytes\": %d, \"l1\": %lld, \"l2\": %lld, \"l3\": %lld}",
+		t->vector_bytes, (long long)t->l1, (long long)t->l2, (long long)t->l3);
+}
+
+struct ht_str ht_provenance(
+	const struct ht_target *t, const struct ht_backend *backend, struct ht_arena *a)
+{
+	struct ht_buf b;
+
+	ht_buf_init(&b, a);
+	ht_puts(&b, "\"llvm\": ");
+	ht_put_json(&b, ht_str(backend->llvm_version()));
+	put_target(&b, t);
+	return ht_buf_str(&b);
+}

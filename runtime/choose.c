@@ -1,0 +1,123 @@
+/* Which variant of an artefact is wanted: the policy and shapes that were asked for, and of what is
+ * left the best target that the machine has. */
+#include "runtime/format.h"
+
+#include <stdio.h>
+
+struct choice {
+	const struct ht_artefact *a;
+	const struct ht_variant_wanted *w;
+	struct ht_diags *d;
+};
+
+static bool has_batch(const struct ht_index_variant *v, int64_t batch)
+{
+	for (size_t i = 0; i < v->inputs; i++)
+		if (v->input[i].rank && v->input[i].dim[0] == batch)
+			return true;
+	return !batch;
+}
+
+/* An input that the variant does not have says nothing; nor does a dimension of -1. */
+static bool has_shape(const struct ht_index_variant *v, const struct ht_index_input *want)
+{
+	for (size_t i = 0; i < v->inputs; i++) {
+		const struct ht_index_input *in = &v->input[i];
+
+		if (strcmp(in->name, want->name) != 0)
+			continue;
+		if (in->rank != want->rank)
+			return false;
+		for (size_t k = 0; k < in->rank; k++)
+			if (want->dim[k] >= 0 && want->dim[k] != in->dim[k])
+				return false;
+	}
+	return true;
+}
+
+static bool has_shapes(const struct choice *c, const struct ht_index_variant *v)
+{
+	for (size_t i = 0; i < c->w->inputs; i++)
+		if (!has_shape(v, &c->w->input[i]))
+			return false;
+	return has_batch(v, c->w->batch);
+}
+
+static bool has_policy(const struct choice *c, const struct ht_index_variant *v)
+{
+	return !strcmp(v->policy, c->w->policy ? c->w->policy : c->a->index.variant[0].policy);
+}
+
+static bool has_target(const struct choice *c, const struct ht_index_variant *v)
+{
+	return c->w->target ? !strcmp(v->target, c->w->target) : c->w->rank(v->target) >= 0;
+}
+
+/* ---- what there is instead ---- */
+
+static void put_input(struct ht_buf *b, const struct ht_index_input *in)
+{
+	ht_printf(b, "%s:", in->name);
+	for (size_t i = 0; i < in->rank; i++)
+		ht_printf(b, "%s%lld", i ? "," : "", (long long)in->dim[i]);
+}
+
+static void put_variant(struct ht_buf *b, const struct ht_index_variant *v)
+{
+	ht_printf(b, "%s for %s", v->policy, v->target);
+	for (size_t i = 0; i < v->inputs; i++) {
+		ht_puts(b, i ? ";" : " with ");
+		put_input(b, &v->input[i]);
+	}
+}
+
+static enum ht_status nothing(
+	const struct choice *c, enum ht_status st, struct ht_arena *arena, const char *what)
+{
+	enum { MOST = 8 };
+	struct ht_buf b;
+
+	ht_buf_init(&b, arena);
+	for (size_t i = 0; i < c->a->index.variants && i < MOST; i++) {
+		ht_puts(&b, i ? "; " : "");
+		put_variant(&b, &c->a->index.variant[i]);
+	}
+	if (c->a->index.variants > MOST)
+		ht_printf(&b, "; and %zu more", c->a->index.variants - MOST);
+	return ht_error(c->d, st, (struct ht_where){ .path = c->a->path, .offset = -1 },
+		"no variant of this artefact %s; it has %.*s", what, (int)b.n, b.p);
+}
+
+enum ht_status ht_artefact_choose(const struct ht_artefact *a, const struct ht_variant_wanted *w,
+	struct ht_arena *arena, struct ht_diags *d, size_t *out)
+{
+	struct choice c = { a, w, d };
+	bool policy = false, target = false, found = false;
+	int best = 0;
+
+	for (size_t i = 0; i < a->index.variants; i++) {
+		const struct ht_index_variant *v = &a->index.variant[i];
+		int rank = w->rank(v->target);
+
+		if (!has_policy(&c, v))
+			continue;
+		policy = true;
+		if (!has_target(&c, v))
+			continue;
+		target = true;
+		if (!has_shapes(&c, v) || (found && rank <= best))
+			continue;
+		found = true;
+		best = rank;
+		*out = i;
+	}
+	if (found)
+		return HT_OK;
+	if (!policy)
+		return nothing(&c, HT_E_USAGE, arena, "has that policy");
+	if (!target && w->target)
+		return nothing(&c, HT_E_USAGE, arena, "is for that target");
+	if (!target)
+		return nothing(&c, HT_E_UNSUPPORTED, arena, "runs on this machine");
+	return nothing(&c, HT_E_INPUT, arena, "has those shapes");
+}

@@ -1,0 +1,123 @@
+/* The table of contents: variants, files, weights. */
+#include "runtime/coder.h"
+#include "runtime/format.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void input(struct ht_coder *c, struct ht_index_input *i)
+{
+	ht_code_text(c, &i->name);
+	ht_code_integers(c, &i->dim, &i->rank);
+}
+
+static void variant(struct ht_coder *c, struct ht_index_variant *v)
+{
+	ht_code_text(c, &v->target);
+	ht_code_text(c, &v->policy);
+	ht_code_count(c, &v->inputs, 2 * 8);
+	HT_CODE_LIST(c, v->input, v->inputs);
+	for (size_t i = 0; i < v->inputs; i++)
+		input(c, &v->input[i]);
+	ht_code_number(c, &v->plan_offset);
+	ht_code_number(c, &v->plan_bytes);
+	ht_code_bytes(c, v->digest, HT_DIGEST);
+}
+
+static void weight(struct ht_coder *c, struct ht_index_weight *w)
+{
+	ht_code_number(c, &w->file);
+	ht_code_number(c, &w->offset);
+	ht_code_number(c, &w->bytes);
+	ht_code_count(c, &w->chunks, 2 * 8);
+	HT_CODE_LIST(c, w->chunk, w->chunks);
+	for (size_t i = 0; i < w->chunks; i++) {
+		ht_code_number(c, &w->chunk[i].lo);
+		ht_code_number(c, &w->chunk[i].hi);
+	}
+}
+
+static void whole(struct ht_coder *c, struct ht_index *x)
+{
+	ht_code_count(c, &x->variants, 5 * 8 + HT_DIGEST);
+	HT_CODE_LIST(c, x->variant, x->variants);
+	for (size_t i = 0; i < x->variants; i++)
+		variant(c, &x->variant[i]);
+	ht_code_count(c, &x->files, 8 + HT_DIGEST);
+	HT_CODE_LIST(c, x->file, x->files);
+	for (size_t i = 0; i < x->files; i++) {
+		ht_code_bytes(c, x->file[i].digest, HT_DIGEST);
+		ht_code_number(c, &x->file[i].bytes);
+	}
+	ht_code_count(c, &x->weights, 4 * 8);
+	HT_CODE_LIST(c, x->weight, x->weights);
+	for (size_t i = 0; i < x->weights; i++)
+		weight(c, &x->weight[i]);
+}
+
+/* ---- whether what was read fits together ---- */
+
+static bool good_weight(const struct ht_index *x, const struct ht_index_weight *w, uint64_t inside)
+{
+	uint64_t room = w->file ? 0 : inside;
+
+	if (w->file > x->files)
+		return false;
+	if (w->file)
+		room = x->file[w->file - 1].bytes;
+	return w->offset % 64 == 0 && ht_inside(w->offset, w->bytes, room) &&
+	       w->chunks == (w->bytes + HT_WEIGHT_CHUNK - 1) / HT_WEIGHT_CHUNK;
+}
+
+static const char *check(
+	const struct ht_index *x, uint64_t plan_bytes, uint64_t weight_bytes, struct ht_arena *a)
+{
+	uint64_t *end = HT_NEW_ARRAY(a, uint64_t, x->files + 1); /* by file: of the last weight */
+
+	if (!x->variants)
+		return "it has no variant";
+	for (size_t i = 0; i < x->variants; i++)
+		if (!ht_inside(x->variant[i].plan_offset, x->variant[i].plan_bytes, plan_bytes))
+			return "a plan is outside of the plans";
+	for (size_t i = 0; i < x->weights; i++) {
+		const struct ht_index_weight *w = &x->weight[i];
+
+		if (!good_weight(x, w, weight_bytes) || w->offset < end[w->file])
+			return "a weight is outside of its place";
+		end[w->file] = w->offset + w->bytes;
+	}
+	return NULL;
+}
+
+void ht_index_write(const struct ht_index *x, struct ht_buf *out)
+{
+	struct ht_index copy = *x; /* numbers are written through pointers */
+
+	whole(&(struct ht_coder){ .out = out }, &copy);
+}
+
+const char *ht_index_read(struct ht_str bytes, uint64_t plan_bytes, uint64_t weight_bytes,
+	struct ht_arena *a, struct ht_index *x)
+{
+	struct ht_coder c = { .p = (const uint8_t *)bytes.p, .n = bytes.n, .arena = a };
+
+	memset(x, 0, sizeof *x);
+	whole(&c, x);
+	return ht_coder_end(&c) ? ht_coder_end(&c) : check(x, plan_bytes, weight_bytes, a);
+}
+
+void ht_weight_file_name(const uint8_t digest[HT_DIGEST], char name[HT_WEIGHT_NAME])
+{
+	memcpy(name, "weight_", 7);
+	for (size_t i = 0; i < HT_DIGEST; i++)
+		snprintf(name + 7 + 2 * i, 3, "%02x", digest[i]);
+}
+
+char *ht_path_beside(const char *path, const char *name)
+{
+	const char *slash = strrchr(path, '/');
+	int folder = slash ? (int)(slash - path) + 1 : 0;
+	char *out;
+
+	return asprintf(&out, "%.*s%s", folder, path, name) < 0 ? NULL : out;
+}
