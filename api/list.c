@@ -54,11 +54,17 @@ static void list_targets(struct list *l)
 	const char *host = ht_target_host()->name;
 
 	for (const struct ht_target *const *t = ht_targets(); *t; t++) {
+		bool is_host = !strcmp((*t)->name, host);
+		const struct ht_tuning *tuning = is_host ? ht_target_host()->tuning : (*t)->tuning;
 		char vector[32];
 		const char *const column[][2] = {
 			{ "vector_bytes", vector },
+			{ "host", is_host ? "this machine" : "" },
+			{ "level", (*t)->level },
+			{ "tuning", tuning->name },
+			{ "tuned_by", tuning->measured ? "measurement" : "estimate" },
+			{ "tested", (*t)->amx || (*t)->fp16 ? "not on hardware" : "" },
 			{ "features", (*t)->features },
-			{ "host", strcmp((*t)->name, host) ? "" : "this machine" },
 		};
 		snprintf(vector, sizeof vector, "%d", (*t)->vector_bytes);
 		row(l, (*t)->name, HT_COUNT(column), column);

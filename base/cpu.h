@@ -5,6 +5,7 @@
 #define HT_CPU_H
 
 #include <cpuid.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Each runs the code of those before it. */
@@ -45,6 +46,32 @@ static inline enum ht_cpu_level ht_cpu_level(void)
 	if (leaf7_subleaves >= 1 && __get_cpuid_count(7, 1, &a71, &b, &c, &d) && a71 & 1u << 5)
 		return HT_CPU_V4_BF16;
 	return HT_CPU_V4;
+}
+
+/* AVX512_FP16, on a machine of level V4. */
+static inline bool ht_cpu_has_fp16(void)
+{
+	unsigned a, b, c, d;
+
+	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && d & 1u << 23;
+}
+
+/* AMX_TILE and AMX_BF16.  The kernel saves tiles only of processes that ask for them: this one does
+ * behind that call. */
+static inline bool ht_cpu_has_amx(void)
+{
+	const long request = 0x1023, tile_data = 18; /* ARCH_REQ_XCOMP_PERM */
+	unsigned a, b, c, d;
+	long failed;
+
+	if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & 1u << 22) || !(d & 1u << 24) ||
+		(ht_cpu_state() & 3u << 17) != 3u << 17)
+		return false;
+	__asm__ volatile("syscall"
+		: "=a"(failed)
+		: "a"(158L /* arch_prctl */), "D"(request), "S"(tile_data)
+		: "rcx", "r11", "memory");
+	return failed == 0;
 }
 
 #endif

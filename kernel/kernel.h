@@ -332,25 +332,44 @@ bool ht_x_uses_dim(const struct ht_stage *s, int32_t x, int dim);
 
 /* ---- target.c ---- */
 
+/* What schedules go by of a microarchitecture; never how many cores there are.  Rates are a cycle;
+ * "vector" is one of the target's. */
+struct ht_tuning {
+	const char *name;  /* GCC's and LLVM's: "znver4" */
+	bool measured;     /* else estimated from what its vendor says */
+	double products;   /* multiply-adds of vectors */
+	double loads;      /* of vectors */
+	double dispatch;   /* instructions */
+	double l1, l2, l3; /* bytes that come from a level beside the arithmetic */
+	int rows, vectors; /* of a register tile, at most; as far as registers go */
+};
+
 /* The machine a kernel is scheduled and emitted for.  An explicit input: equal descriptions give
  * equal code. */
 struct ht_target {
-	const char *name;     /* "x86-64-v4+bf16" */
-	const char *cpu;      /* LLVM's name for tuning: "generic", "znver4" */
+	const char *name;     /* "x86-64-v4+bf16", "znver4" */
+	const char *level;    /* the name of the level whose code it runs */
+	const char *cpu;      /* LLVM's name of the level */
 	const char *features; /* LLVM feature string */
 	int vector_bytes;     /* 16, 32, 64 */
 	bool fma, f16c, bf16; /* bf16: AVX512_BF16 */
 	bool avx512;
-	int64_t l1, l2, l3; /* bytes of data cache per core */
+	bool fp16, amx;     /* AVX512_FP16; AMX_TILE and AMX_BF16 */
+	int64_t l1, l2, l3; /* bytes of data cache: of a core, of a core, of those who share it */
+	const struct ht_tuning *tuning;
 };
-/* "host", "x86-64", "x86-64-v3", "x86-64-v4", "x86-64-v4+bf16"; NULL when unknown. */
+/* "host", a level ("x86-64-v4") or a microarchitecture ("znver4"); NULL when unknown. */
 const struct ht_target *ht_target_named(const char *name);
-/* The best level this machine (CPU and OS) can run. */
+/* All levels, each running the code of those before it, then all microarchitectures, ended by NULL. */
+const struct ht_target *const *ht_targets(void);
+
+/* ---- host.c ---- */
+
+/* The best level that this machine (CPU and OS) can run, with its caches and tuning.  Never code for
+ * AMX and AVX512_FP16, which has not been run on such a machine yet and has to be asked for. */
 const struct ht_target *ht_target_host(void);
 /* Whether this machine runs code for the target of this name. */
 bool ht_target_runs(const char *name);
-/* All levels, ended by NULL. */
-const struct ht_target *const *ht_targets(void);
 
 /* schedule.c: chooses nr and kp for packing a contraction of `m` rows, `n` columns, `k` depth with
  * operands of type `t`; then, in a finished kernel, mr, kc and loop order. */

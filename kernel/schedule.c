@@ -8,10 +8,6 @@
 
 #include <math.h>
 
-/* One pointer a row: more would not stay in registers, and rows a power of two apart fall on the
- * same few lines of the first level. */
-enum { MAX_ROWS = 8 };
-
 static int lanes(const struct ht_target *t)
 {
 	return t->vector_bytes / 4;
@@ -28,7 +24,7 @@ static int most_rows(const struct ht_target *t, int nv)
 	int spare = t->fma ? 1 : 3; /* without FMA products need registers too */
 	int rows = (registers(t) - nv - spare) / nv;
 
-	return rows < 1 ? 1 : rows > MAX_ROWS ? MAX_ROWS : rows;
+	return rows < 1 ? 1 : rows > t->tuning->rows ? t->tuning->rows : rows;
 }
 
 /* Rows of the register tile: equal blocks, so that no small one is left over. */
@@ -42,15 +38,15 @@ static int balanced_rows(const struct ht_target *t, int nv, int64_t m)
 }
 
 /* Cycles of one step in depth of `r` rows and nv vectors: multiplications, loads, dispatch.  (Few
- * sums hide their latency by several sets of them.)  A 512-bit operation takes both halves of a unit;
- * pairs of BF16 must be broadcast apart from their product. */
+ * sums hide their latency by several sets of them.)  Pairs of BF16 must be broadcast
+ * apart from their product. */
 static double step_cycles(const struct ht_target *t, int r, int nv, bool pairs)
 {
-	const double a_cycle = t->avx512 ? 1 : 2;
-	double fma = r * nv / a_cycle, loads = nv / a_cycle + r / 2.0;
-	double dispatch = (t->fma ? r * nv + nv + r : 2 * r * nv + nv + 2 * r) / 4.0;
+	double fma = r * nv / t->tuning->products, loads = nv / t->tuning->loads + r / 2.0;
+	double dispatch = t->fma ? r * nv + nv + r : 2 * r * nv + nv + 2 * r;
 	double c = (pairs && nv == 1 ? 1.4 * fma : fma) + 0.2 * loads;
 
+	dispatch /= t->tuning->dispatch;
 	return c > dispatch ? c : dispatch;
 }
 
@@ -65,7 +61,9 @@ static double packing_cycles(const struct ht_target *t, int nv, int64_t m, int64
 	double c = (double)blocks * step_cycles(t, r, nv, pairs);
 	/* Every block reads the panel: from L1 for nothing, from L2 beside the arithmetic, and at a
 	 * price where it does not stay there. */
-	double bytes_a_cycle = k * line > t->l2 ? 16 : k * line > t->l1 / 2 ? 32 : 64;
+	double bytes_a_cycle = k * line > t->l2       ? t->tuning->l3
+			       : k * line > t->l1 / 2 ? t->tuning->l2
+						      : t->tuning->l1;
 	double read = (double)ht_ceil_div(m, r) * (double)line / bytes_a_cycle;
 
 	c += rest ? step_cycles(t, (int)rest, nv, pairs) : 0;
@@ -76,11 +74,11 @@ void ht_schedule_packing(const struct ht_target *t, enum ht_dtype dtype, int64_t
 	int64_t k, int32_t *nr, int32_t *kp)
 {
 	int64_t element = (int64_t)ht_dtype_info(dtype)->bytes;
-	int widest = registers(t) == 32 ? 4 : 3, best = 1;
+	int best = 1;
 	double least = INFINITY;
 
 	*kp = dtype == HT_BF16 && t->bf16 ? 2 : 1;
-	for (int nv = 1; nv <= widest; nv++) {
+	for (int nv = 1; nv <= t->tuning->vectors; nv++) {
 		double c = packing_cycles(t, nv, m, n, k > 0 ? k : 1, element, *kp == 2);
 
 		if (c <= least) {

@@ -93,7 +93,7 @@ struct shape {
  * what is read from beyond the second level. */
 static double cycles(const struct shape *s, int64_t rows, int64_t columns)
 {
-	const double lanes = s->t->vector_bytes / 4.0, a_cycle = s->t->avx512 ? 1 : 2;
+	const double lanes = s->t->vector_bytes / 4.0, a_cycle = s->t->tuning->products;
 	const double image = 190, result = 150, overhead = 3000, bytes_a_cycle = 8;
 	double row_blocks = ceil(s->rows / (double)rows),
 	       column_blocks = ceil(s->results / (double)columns);

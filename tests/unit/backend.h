@@ -21,13 +21,10 @@ static const struct ht_backend *backend_open(void)
 	return b;
 }
 
-/* Whether this machine can run code for t: the levels are ordered. */
+/* Whether t is a level, and this machine can run its code. */
 static bool backend_runs(const struct ht_target *t)
 {
-	const struct ht_target *host = ht_target_host();
-
-	return t->vector_bytes <= host->vector_bytes && (!t->bf16 || host->bf16) &&
-	       (!t->avx512 || host->avx512);
+	return t->level == t->name && ht_target_runs(t->name);
 }
 
 static ht_kernel_fn *backend_compile(const struct ht_backend *b, const struct ht_kernel *k,

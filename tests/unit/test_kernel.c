@@ -653,6 +653,40 @@ static void test_targets(void **state)
 	__builtin_cpu_init();
 	if (__builtin_cpu_supports("avx512bf16"))
 		assert_string_equal(host->name, "x86-64-v4+bf16");
+	assert_true(ht_target_runs("x86-64") && ht_target_runs(host->name));
+	for (const struct ht_target *const *t = ht_targets(); *t; t++) {
+		const struct ht_target *level = ht_target_named((*t)->level);
+
+		assert_ptr_equal(ht_target_named((*t)->name), *t);
+		assert_non_null(level);
+		assert_int_equal(level->vector_bytes, (*t)->vector_bytes);
+		assert_true(level->bf16 == (*t)->bf16 && level->avx512 == (*t)->avx512);
+		assert_true((*t)->l1 < (*t)->l2 && (*t)->l2 < (*t)->l3);
+		if (!(*t)->amx && !(*t)->fp16)
+			assert_true(ht_target_runs((*t)->name) == ht_target_runs((*t)->level));
+	}
+}
+
+/* The same code for however many cores; other caches, other tiles. */
+static void test_schedules_of_targets(void **state)
+{
+	struct ht_target small = *ht_target_named("znver4");
+	int64_t m[2], n[2];
+	int32_t nr, kp;
+
+	(void)state;
+	small.l1 /= 4;
+	small.l2 /= 64;
+	ht_schedule_tiles(ht_target_named("znver4"), HT_F32, 3136, 512, 256, &m[0], &n[0]);
+	ht_schedule_tiles(&small, HT_F32, 3136, 512, 256, &m[1], &n[1]);
+	assert_true(m[0] != m[1] || n[0] != n[1]);
+	for (const struct ht_target *const *t = ht_targets(); *t; t++)
+		for (int64_t rows = 1; rows < 4000; rows = rows * 3 + 1) {
+			ht_schedule_packing(*t, HT_BF16, rows, 100, 64, &nr, &kp);
+			assert_int_equal(kp, (*t)->bf16 ? 2 : 1);
+			assert_int_equal(nr % ((*t)->vector_bytes / 4), 0);
+			assert_in_range(nr, 1, (*t)->tuning->vectors * (*t)->vector_bytes / 4);
+		}
 }
 
 int main(void)
@@ -674,6 +708,7 @@ int main(void)
 		TEST(test_verifier_is_robust),
 		TEST(test_text),
 		TEST(test_targets),
+		TEST(test_schedules_of_targets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -213,7 +213,7 @@ const struct ht_costs *ht_costs_of_target(const struct ht_target *t, struct ht_a
 	struct ht_costs *c;
 
 	for (const struct ht_shipped_costs *s = ht_shipped_costs; s->target; s++)
-		if (!strcmp(s->target, t->name)) {
+		if (!strcmp(s->target, t->level)) {
 			HT_CHECK(ht_costs_parse(ht_str(s->text), s->file, a, NULL, &shipped) ==
 				 HT_OK);
 			return shipped;

@@ -1,0 +1,89 @@
+/* host: the machine that this runs on, as a target. */
+#include "base/cpu.h"
+#include "kernel/kernel.h"
+
+#include <cpuid.h>
+#include <string.h>
+
+/* Bytes of the data or unified cache of `level`; 0 when the machine does not say.  Intel's leaf 4 and AMD's 0x8000001d have the same layout. */
+static int64_t cache_bytes(unsigned leaf, int level)
+{
+	unsigned a, b, c, d;
+
+	for (unsigned i = 0; i < 16; i++) {
+		if (!__get_cpuid_count(leaf, i, &a, &b, &c, &d) || (a & 31) == 0)
+			return 0;
+		if ((a & 31) == 2 || (int)(a >> 5 & 7) != level)
+			continue; /* 2: instructions only */
+		return (int64_t)((b >> 22) + 1) * ((b >> 12 & 1023) + 1) * ((b & 4095) + 1) *
+		       ((int64_t)c + 1);
+	}
+	return 0;
+}
+
+static int64_t cache_of(int level, int64_t otherwise)
+{
+	int64_t n = cache_bytes(0x8000001d, level);
+
+	if (!n)
+		n = cache_bytes(4, level);
+	return n ? n : otherwise;
+}
+
+/* The family of AMD's CPUs that a level runs on, and Intel's by their features; else as the level. */
+static const char *microarchitecture(const struct ht_target *level)
+{
+	unsigned a, b, c, d, family;
+
+	if (!level->avx512 || !__get_cpuid(0, &a, &b, &c, &d))
+		return level->name;
+	const bool intel = b == signature_INTEL_ebx, amd = b == signature_AMD_ebx;
+	__get_cpuid(1, &a, &b, &c, &d);
+	family = (a >> 8 & 15) + (a >> 20 & 255);
+	if (amd)
+		return family == 0x19 ? "znver4" : "znver5";
+	if (intel)
+		return ht_cpu_has_fp16() ? "sapphirerapids" : "skylake-avx512";
+	return level->name;
+}
+
+static struct ht_target describe(void)
+{
+	struct ht_target host = *ht_targets()[ht_cpu_level()];
+
+	host.tuning = ht_target_named(microarchitecture(&host))->tuning;
+	host.l1 = cache_of(1, host.l1);
+	host.l2 = cache_of(2, host.l2);
+	host.l3 = cache_of(3, host.l3);
+	return host;
+}
+
+const struct ht_target *ht_target_host(void)
+{
+	static struct ht_target host;
+	static int state; /* 0: not made, 1: being made, 2: ready */
+	int seen = __atomic_load_n(&state, __ATOMIC_ACQUIRE), none = 0;
+
+	if (seen == 2)
+		return &host;
+	if (__atomic_compare_exchange_n(
+		    &state, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		host = describe();
+		__atomic_store_n(&state, 2, __ATOMIC_RELEASE);
+	}
+	while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != 2)
+		; /* another thread is within a few instructions of ready */
+	return &host;
+}
+
+bool ht_target_runs(const char *name)
+{
+	const struct ht_target *t = ht_target_named(name);
+
+	if (!t || (t->fp16 && !ht_cpu_has_fp16()) || (t->amx && !ht_cpu_has_amx()))
+		return false;
+	for (int i = 0; i <= (int)ht_cpu_level(); i++)
+		if (strcmp(t->level, ht_targets()[i]->name) == 0)
+			return true;
+	return false;
+}
