@@ -25,9 +25,10 @@ enum {
 	TUNE = 512,
 	CONFIG = 1024,
 	ATC = 2048,
-	POLICY = RUN | BENCH | COMPILE | OPT | CONVERT | EXPLAIN | CONFIG,
-	ALL_MODEL = RUN | BENCH | COMPILE | OPT | CONVERT | EXPLAIN | INSPECT,
-	EVERY = 4095
+	AOT = 4096,
+	POLICY = RUN | BENCH | COMPILE | AOT | OPT | CONVERT | EXPLAIN | CONFIG,
+	ALL_MODEL = RUN | BENCH | COMPILE | AOT | OPT | CONVERT | EXPLAIN | INSPECT,
+	EVERY = 8191
 };
 
 enum option {
@@ -223,6 +224,7 @@ enum ht_status expect(struct cli *c, const struct session *s, struct verdict **o
 enum ht_status verb_run(struct cli *c);
 enum ht_status verb_bench(struct cli *c);
 enum ht_status verb_compile(struct cli *c);
+enum ht_status verb_aot(struct cli *c);
 enum ht_status verb_opt(struct cli *c);
 enum ht_status verb_convert(struct cli *c);
 enum ht_status verb_explain(struct cli *c);

@@ -163,6 +163,24 @@ HT_API enum ht_status ht_artefact_writer_add(
 	struct ht_artefact_writer *w, const struct ht_program *p, struct ht_diags *d);
 HT_API enum ht_status ht_artefact_writer_write(
 	struct ht_artefact_writer *w, const char *path, struct ht_diags *d);
+
+/* ---- ahead of time ---- */
+
+struct ht_aot_options {
+	size_t struct_size;
+	const char *name;     /* of the net and its files; NULL: "net" */
+	const char *prefix;   /* of its C names; NULL: the name, with '_' for what C has not */
+	int external_weights; /* non-zero: in a file, instead of inside the object */
+};
+#define HT_AOT_OPTIONS_INIT { sizeof(struct ht_aot_options), NULL, NULL, 0 }
+/* Writes ht_compile()'s programs of one model, each for another target, as files with which C and C++
+ * programs run it without this library (docs/aot.md), to the folder `dir`.  HT_E_UNSUPPORTED: the
+ * model has nodes that are computed by the library; messages name them.  *out: the files and their
+ * sizes. */
+HT_API enum ht_status ht_aot_write(const struct ht_program *const *p, size_t n,
+	const struct ht_aot_options *opt, const char *dir, enum ht_format format,
+	struct ht_diags *d, struct ht_bytes *out);
+
 /* ---- looking inside ---- */
 
 /* What a policy decides: types, casts, and why.  Belongs to one thread at a time. */

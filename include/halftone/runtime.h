@@ -211,6 +211,19 @@ struct ht_numerics {
  * memory as another (reshapes) and constants have no entry. */
 HT_API size_t ht_context_numerics(const struct ht_context *c, struct ht_numerics *out, size_t cap);
 
+/* ---- threads for nets that were compiled ahead of time (docs/aot.md) ---- */
+
+/* Threads that sleep between runs.  Nets of any number may share them; runs that ask at once wait for
+ * one another.  In the child of a fork() they are started anew. */
+struct ht_threads;
+/* `n` counts the caller of a run; NULL: out of resources, or n < 1. */
+HT_API struct ht_threads *ht_threads_new(int n);
+HT_API void ht_threads_free(struct ht_threads *t);
+/* What struct NAME_parallel of a net's header asks for, with an ht_threads as its pool. */
+HT_API void ht_threads_run(
+	void *threads, void (*fn)(void *arg, int worker, int workers), void *arg);
+HT_API void ht_threads_barrier(void *threads);
+
 #ifdef __cplusplus
 }
 #endif

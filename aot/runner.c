@@ -1,0 +1,162 @@
+/* What runs a net: a part of each net, copied from here.  So everything is in one section of code that
+ * refers to nothing outside of it: no function, constant or variable (the test aot.runner looks for
+ * relocations). */
+#include "aot/runner.h"
+#include "base/cpu.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <xmmintrin.h>
+
+#define RUNNER __attribute__((section("ht_aot_runner"), flatten, used, noinline))
+
+typedef int32_t kernel_fn(void *const *buffers, const int64_t *params, int64_t tile_begin,
+	int64_t tile_end, void *scratch);
+
+struct run {
+	const struct ht_aot_plan *plan;
+	const struct ht_aot_level *level;
+	const void *const *in;
+	void *const *out;
+	char *arena;
+	const char *weights;
+	const struct ht_aot_parallel *parallel; /* NULL: one thread */
+	int64_t failed;                         /* number of the step + 1 */
+	int fault;
+};
+
+static inline const void *at(const struct ht_aot_plan *plan, int64_t offset)
+{
+	return (const char *)plan + offset;
+}
+
+/* The best level that the machine runs, or NULL.  Asking the CPU is slow in virtual machines, so that
+ * the answer is kept; threads that ask at once all write the same. */
+static inline const struct ht_aot_level *level_of(const struct ht_aot_plan *plan)
+{
+	int32_t *state = (int32_t *)(uintptr_t)at(plan, plan->state);
+	const struct ht_aot_level *level = (const struct ht_aot_level *)(plan + 1);
+	int32_t known = __atomic_load_n(state, __ATOMIC_RELAXED);
+
+	if (!known) {
+		enum ht_cpu_level cpu = ht_cpu_level();
+
+		known = -1;
+		for (uint64_t i = plan->levels; i-- > 0;)
+			if (level[i].cpu <= (uint64_t)cpu)
+				known = (int32_t)i + 1;
+		__atomic_store_n(state, known, __ATOMIC_RELAXED);
+	}
+	return known < 0 ? NULL : &level[known - 1];
+}
+
+static inline void *buffer(const struct run *r, uint64_t arg)
+{
+	uint64_t offset = arg & (((uint64_t)1 << 62) - 1);
+	const void *p;
+
+	switch (arg >> 62) {
+	case HT_AOT_ARENA:
+		return r->arena + offset;
+	case HT_AOT_WEIGHT:
+		p = r->weights + HT_AOT_WEIGHTS_HEADER + offset;
+		break;
+	case HT_AOT_INPUT:
+		p = r->in[offset];
+		if (!p) {
+			const int64_t *fallback = at(r->plan, r->plan->fallback);
+
+			p = at(r->plan, fallback[offset]);
+		}
+		break;
+	default:
+		return r->out[offset];
+	}
+	return (void *)(uintptr_t)p;
+}
+
+static inline void step(struct run *r, uint64_t i, int worker, int workers)
+{
+	const struct ht_aot_step *s = (const struct ht_aot_step *)at(r->plan, r->level->step) + i;
+	int64_t begin = s->tiles * worker / workers, end = s->tiles * (worker + 1) / workers;
+	const char *code = (const char *)at(r->plan, r->plan->code) + s->entry;
+	const uint64_t *arg = at(r->plan, s->arg);
+	void *buffers[HT_AOT_MAX_ARGS];
+	kernel_fn *fn = (kernel_fn *)(uintptr_t)code;
+	int32_t fault;
+
+	if (begin == end)
+		return;
+	for (uint64_t k = 0; k < s->args; k++)
+		buffers[k] = buffer(r, arg[k]);
+	fault = fn(buffers, at(r->plan, s->params), begin, end,
+		r->arena + r->level->scratch + (uint64_t)worker * r->level->scratch_bytes);
+	if (fault) {
+		__atomic_store_n(&r->fault, fault, __ATOMIC_RELAXED);
+		__atomic_store_n(&r->failed, (int64_t)i + 1, __ATOMIC_RELAXED);
+	}
+}
+
+#define MXCSR_MODES 0xffc0u /* flush to zero, rounding, exception masks, denormals are zero */
+#define MXCSR_MASKED 0x1f80u
+
+/* What each thread does; as in the library a failure is noted before a barrier and seen behind it. */
+RUNNER static void steps(void *arg, int worker, int workers)
+{
+	struct run *r = arg;
+	unsigned modes = _mm_getcsr();
+
+	_mm_setcsr((modes & ~MXCSR_MODES) | MXCSR_MASKED);
+	for (uint64_t i = 0; i < r->level->steps; i++) {
+		step(r, i, worker, workers);
+		if (workers > 1)
+			r->parallel->barrier(r->parallel->pool);
+		if (__atomic_load_n(&r->failed, __ATOMIC_RELAXED) == (int64_t)i + 1)
+			break;
+	}
+	_mm_setcsr(modes);
+}
+
+static inline bool same_weights(const struct ht_aot_plan *plan, const uint8_t *header)
+{
+	for (int i = 0; i < 32; i++)
+		if (header[32 + i] != plan->digest[i])
+			return false;
+	return true;
+}
+
+RUNNER int ht_aot_run(const void *const *in, void *const *out, void *arena, const void *weights,
+	const struct ht_aot_parallel *parallel, const struct ht_aot_plan *plan)
+{
+	struct run r;
+
+	r.plan = plan;
+	r.level = level_of(plan);
+	r.in = in;
+	r.out = out;
+	r.arena = arena;
+	r.weights = plan->external ? weights : at(plan, plan->weights);
+	r.parallel = parallel;
+	r.failed = 0;
+	r.fault = 0;
+	if (!r.level)
+		return HT_AOT_E_CPU;
+	if (!arena || (uintptr_t)arena % 64)
+		return HT_AOT_E_ARENA;
+	if (plan->external && (!weights || (uintptr_t)weights % 64 || !same_weights(plan, weights)))
+		return HT_AOT_E_WEIGHTS;
+	if (!parallel || parallel->threads == 1)
+		steps(&r, 0, 1);
+	else if (parallel->threads > 1 && parallel->run && parallel->barrier)
+		parallel->run(parallel->pool, steps, &r);
+	else
+		return HT_AOT_E_THREADS;
+	return r.failed ? r.fault : HT_AOT_OK;
+}
+
+RUNNER const char *ht_aot_target(const struct ht_aot_plan *plan)
+{
+	const struct ht_aot_level *level = level_of(plan);
+
+	return level ? at(plan, level->name) : NULL;
+}

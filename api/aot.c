@@ -1,0 +1,268 @@
+/* Compiling ahead of time: programs as an object, libraries and a header (docs/aot.md). */
+#include "api/aot.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct call {
+	const struct ht_program *const *program;
+	size_t programs;
+	struct ht_aot_options opt;
+	const char *dir;
+	enum ht_format format;
+	struct ht_work *w;
+	struct ht_diags *d;
+	struct ht_bytes *out;
+};
+
+/* ---- what can be a net ---- */
+
+static bool same_values(
+	const struct ht_value_info *a, const struct ht_value_info *b, size_t n, size_t others)
+{
+	if (n != others)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(a[i].name, b[i].name) != 0 || a[i].dtype != b[i].dtype ||
+			a[i].rank != b[i].rank || a[i].bytes != b[i].bytes ||
+			memcmp(a[i].dim, b[i].dim, (size_t)a[i].rank * sizeof *a[i].dim) != 0)
+			return false;
+	return true;
+}
+
+/* Library kernels are C code that calls libm; all of them are told of. */
+static enum ht_status check_kernels(const struct ht_program *p, struct ht_diags *d)
+{
+	enum ht_status st = HT_OK;
+
+	for (int32_t i = 0; i < p->rt.steps; i++)
+		if (p->library[p->kernel_of[i]])
+			st = ht_error(d, HT_E_UNSUPPORTED,
+				(struct ht_where){
+					.node = ht_str(p->rt.step[i].node), .offset = -1 },
+				"cannot be compiled ahead of time: its kernel, %s, is a part of the "
+				"library; run it from an artefact (compile -o FILE.htx) with "
+				"libhalftone-rt",
+				p->library[p->kernel_of[i]]);
+	return st;
+}
+
+static enum ht_status check_programs(const struct call *c)
+{
+	const struct ht_program *first = c->program[0];
+
+	for (size_t i = 0; i < c->programs; i++) {
+		const struct ht_program *p = c->program[i];
+
+		if (p->probes)
+			return ht_error(c->d, HT_E_USAGE, HT_NOWHERE,
+				"a program with numerics cannot be compiled ahead of time");
+		if (!same_values(p->input, first->input, ht_program_inputs(p),
+			    ht_program_inputs(first)) ||
+			!same_values(p->output, first->output, ht_program_outputs(p),
+				ht_program_outputs(first)))
+			return ht_error(c->d, HT_E_USAGE, HT_NOWHERE,
+				"the programs have different inputs or outputs");
+		for (size_t k = 0; k < i; k++)
+			if (!strcmp(p->info.target, c->program[k]->info.target))
+				return ht_error(c->d, HT_E_USAGE, HT_NOWHERE,
+					"two programs are for %s", p->info.target);
+	}
+	return check_kernels(first, c->d);
+}
+
+/* ---- names ---- */
+
+static bool is_name(const char *s, const char *more, bool digits_first)
+{
+	static const char letters[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+
+	if (!*s || (!digits_first && *s >= '0' && *s <= '9'))
+		return false;
+	for (; *s; s++)
+		if (!strchr(letters, *s) && !strchr(more, *s))
+			return false;
+	return true;
+}
+
+static const char *prefix_of(struct ht_arena *a, const char *name)
+{
+	struct ht_str s = ht_str_printf(a, "%s%s", *name >= '0' && *name <= '9' ? "_" : "", name);
+
+	for (char *c = (char *)(uintptr_t)s.p; *c; c++)
+		if (strchr("+-.", *c))
+			*c = '_';
+	return s.p;
+}
+
+static enum ht_status choose_names(const struct call *c, struct ht_aot *a)
+{
+	a->name = c->opt.name ? c->opt.name : "net";
+	if (!is_name(a->name, "+-.", true) || *a->name == '-' || *a->name == '.' ||
+		strlen(a->name) > 200)
+		return ht_error(c->d, HT_E_USAGE, HT_NOWHERE,
+			"'%s' is no name of a net: letters, digits and _ + - . make one", a->name);
+	a->prefix = c->opt.prefix ? c->opt.prefix : prefix_of(a->arena, a->name);
+	if (!is_name(a->prefix, "", false) || strlen(a->prefix) > 200)
+		return ht_error(c->d, HT_E_USAGE, HT_NOWHERE,
+			"'%s' is no prefix of C names: letters, digits and _ make one", a->prefix);
+	return HT_OK;
+}
+
+/* ---- files ---- */
+
+struct file {
+	const char *path;
+	struct ht_pieces bytes;
+};
+
+static void add_file(const struct call *c, struct file *f, size_t *n, struct ht_pieces bytes,
+	const char *format, const char *name)
+{
+	struct ht_arena *a = &c->w->arena;
+	struct ht_buf path;
+
+	ht_buf_init(&path, a);
+	ht_printf(&path, "%s/", c->dir);
+	for (; *format; format++)
+		if (*format == '@')
+			ht_puts(&path, name);
+		else
+			ht_putc(&path, *format);
+	f[(*n)++] = (struct file){ ht_buf_str(&path).p, bytes };
+}
+
+static void add_text(const struct call *c, const struct ht_aot *a, struct file *f, size_t *n,
+	void (*print)(const struct ht_aot *, struct ht_buf *), const char *format)
+{
+	struct ht_pieces p;
+	struct ht_buf text;
+
+	ht_buf_init(&text, a->arena);
+	print(a, &text);
+	ht_pieces_init(&p, a->arena);
+	ht_pieces_add(&p, text.p, text.n);
+	add_file(c, f, n, p, format, a->name);
+}
+
+/* With the folder, where only that is missing. */
+static enum ht_status make_folder(const char *dir, struct ht_diags *d)
+{
+	struct stat s;
+	int why = mkdir(dir, 0777) == 0 ? 0 : errno;
+
+	if ((!why || why == EEXIST) && stat(dir, &s) == 0 && S_ISDIR(s.st_mode))
+		return HT_OK;
+	return ht_error(d, HT_E_ENVIRONMENT, (struct ht_where){ .path = dir, .offset = -1 },
+		"cannot make this folder: %s", why == EEXIST ? "a file is there" : strerror(why));
+}
+
+static void put_json(const struct ht_aot *a, const struct file *f, size_t n, struct ht_buf *out)
+{
+	ht_puts(out, "{\"schema\": \"halftone.aot_files/1\",\n \"files\": [");
+	for (size_t i = 0; i < n; i++) {
+		ht_printf(out, "%s\n  {\"path\": ", i ? "," : "");
+		ht_put_json(out, ht_str(f[i].path));
+		ht_printf(out, ", \"bytes\": %llu}", (unsigned long long)f[i].bytes.bytes);
+	}
+	ht_printf(out, "],\n \"net\": %.*s}\n", (int)a->metadata.n - 1, a->metadata.p);
+}
+
+static void put_text(const struct ht_aot *a, const struct file *f, size_t n, struct ht_buf *out)
+{
+	for (size_t i = 0; i < n; i++)
+		ht_printf(out, "%12llu  %s\n", (unsigned long long)f[i].bytes.bytes, f[i].path);
+	ht_printf(out, "%s:", a->name);
+	for (size_t i = 0; i < a->programs; i++)
+		ht_printf(out, "%s %s", i ? "," : "", a->program[i]->info.target);
+	ht_printf(out,
+		"; %llu bytes of code, %llu of weights, %llu of arena and %llu more a thread\n",
+		(unsigned long long)a->code_bytes, (unsigned long long)a->weight_bytes,
+		(unsigned long long)a->arena_bytes, (unsigned long long)a->thread_bytes);
+}
+
+static enum ht_status write_files(const struct call *c, struct ht_aot *a)
+{
+	const char *soname = ht_str_printf(a->arena, "lib%s.so", a->name).p;
+	struct file file[9];
+	struct ht_pieces weights = a->obj.weights;
+	struct ht_buf out;
+	size_t n = 0;
+
+	if (a->external)
+		ht_pieces_init(&a->obj.weights, a->arena);
+	add_file(c, file, &n, ht_obj_file(&a->obj, a->arena), "@.o", a->name);
+	add_file(c, file, &n, ht_obj_archive(&a->obj, a->arena), "lib@.a", a->name);
+	add_file(c, file, &n, ht_obj_shared(&a->obj, soname, a->arena), "lib@.so", a->name);
+	a->obj.weights = weights;
+	if (a->external)
+		add_file(c, file, &n, weights, "@.weights", a->name);
+	add_text(c, a, file, &n, ht_aot_header, "@.h");
+	add_text(c, a, file, &n, ht_aot_pkg_config, "@.pc");
+	add_text(c, a, file, &n, ht_aot_cmake, "@Config.cmake");
+	add_text(c, a, file, &n, ht_aot_example, "@_main.c");
+	HT_TRY(make_folder(c->dir, c->d));
+	for (size_t i = 0; i < n; i++)
+		HT_TRY(ht_pieces_write(&file[i].bytes, file[i].path, c->d));
+	ht_buf_init(&out, a->arena);
+	if (c->format == HT_FORMAT_JSON)
+		put_json(a, file, n, &out);
+	else
+		put_text(a, file, n, &out);
+	return ht_bytes_of(ht_buf_str(&out), c->out);
+}
+
+/* ---- from the programs to the files ---- */
+
+static enum ht_status compile(void *arg)
+{
+	struct call *c = arg;
+	struct ht_aot a = { .arena = &c->w->arena,
+		.diags = c->d,
+		.programs = c->programs,
+		.external = c->opt.external_weights != 0 };
+
+	HT_TRY(choose_names(c, &a));
+	HT_TRY(check_programs(c));
+	a.program = HT_NEW_ARRAY(a.arena, const struct ht_program *, c->programs);
+	/* The best target first: ht_targets() has it last. */
+	c->programs = 0;
+	for (const struct ht_target *const *t = ht_targets(); *t; t++)
+		for (size_t i = 0; i < a.programs; i++)
+			if (!strcmp((*t)->name, c->program[i]->info.target))
+				a.program[a.programs - ++c->programs] = c->program[i];
+	HT_TRY(ht_aot_make(&a));
+	return write_files(c, &a);
+}
+
+enum ht_status ht_aot_write(const struct ht_program *const *p, size_t n,
+	const struct ht_aot_options *opt, const char *dir, enum ht_format format,
+	struct ht_diags *d, struct ht_bytes *out)
+{
+	static const struct ht_aot_options defaults = HT_AOT_OPTIONS_INIT;
+	struct ht_work w;
+	struct call c = { .program = p,
+		.programs = n,
+		.dir = dir,
+		.format = format,
+		.w = &w,
+		.d = d,
+		.out = out };
+	enum ht_status st;
+
+	*out = (struct ht_bytes){ 0 };
+	c.opt = opt ? *opt : defaults;
+	if (c.opt.struct_size < sizeof defaults || n == 0)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"ht_aot_options: struct_size %zu, %zu programs", c.opt.struct_size, n);
+	for (size_t i = 0; i < n; i++)
+		if (!p[i]->backend)
+			return ht_error(d, HT_E_UNSUPPORTED, HT_NOWHERE,
+				"the program comes from an artefact: compile the model");
+	ht_work_init(&w);
+	st = ht_guarded(&w.unwind, compile, &c, d);
+	ht_work_release(&w);
+	return st;
+}

@@ -1,0 +1,32 @@
+/* aot: between the parts of what compiles ahead of time. */
+#ifndef HT_API_AOT_H
+#define HT_API_AOT_H
+
+#include "aot/object.h"
+#include "api/api.h"
+
+/* A net: programs of one model, each for another target, the best one first. */
+struct ht_aot {
+	const struct ht_program **program;
+	size_t programs;
+	const char *name, *prefix;
+	bool external; /* weights in a file */
+	struct ht_arena *arena;
+	struct ht_diags *diags;
+	struct ht_obj obj;
+	uint64_t code_bytes, weight_bytes;  /* what is shared counts once */
+	uint64_t arena_bytes, thread_bytes; /* of the net, and more a thread */
+	struct ht_str metadata;
+};
+
+/* aot_net.c: the object from the programs. */
+enum ht_status ht_aot_make(struct ht_aot *a);
+
+/* aot_text.c: the files that people and build systems read. */
+struct ht_str ht_aot_metadata(const struct ht_aot *a);
+void ht_aot_header(const struct ht_aot *a, struct ht_buf *out);
+void ht_aot_example(const struct ht_aot *a, struct ht_buf *out);
+void ht_aot_pkg_config(const struct ht_aot *a, struct ht_buf *out);
+void ht_aot_cmake(const struct ht_aot *a, struct ht_buf *out);
+
+#endif

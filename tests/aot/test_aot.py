@@ -1,0 +1,374 @@
+#!/usr/bin/env python3
+"""halftone aot: nets compute what run computes, bit for bit, in C and C++ programs, linked in each way; they
+take the best code that the CPU runs, and need nothing."""
+import json, os, random, re, shutil, struct, subprocess, sys, unittest, zipfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(TOP, 'tests', 'cli'))
+from test_cli import BUILD, SMALL, TYPES, Case, npy
+
+DIGITS = os.path.join(TOP, 'examples', 'digits', 'model.pb')
+STRICT = ['-Wall', '-Wextra', '-Wpedantic', '-Werror']
+C, CXX = ['gcc', '-std=c11', '-D_GNU_SOURCE', *STRICT], ['g++', '-x', 'c++', '-std=c++17', *STRICT]
+PLAN_BYTES, LEVEL_BYTES, LEVEL_CPU = 88, 48, 40  # of aot/runner.h
+
+
+def sections(path):
+    """Name: (offset, address, size) of an ELF file."""
+    text = subprocess.run(['readelf', '-SW', path], stdout=subprocess.PIPE, check=True).stdout.decode()
+    return {m[1]: (int(m[3], 16), int(m[2], 16), int(m[4], 16)) for m in re.finditer(
+        r'\] (\S+) +\w+ +([0-9a-f]{16}) ([0-9a-f]+) ([0-9a-f]+) ', text)}
+
+
+def targets_of_host():
+    text = subprocess.run([os.path.join(BUILD, 'halftone'), 'targets', '--format', 'json'],
+                          stdout=subprocess.PIPE, check=True).stdout
+    targets = json.loads(text)['targets']
+    return [t['name'] for t in targets[:[bool(t['host']) for t in targets].index(True) + 1]]
+
+
+class Nets(Case):
+    def aot(self, model, name, *args, **more):
+        folder = os.path.join(self.dir, name)
+        self.tool('aot', '-q', model, '--name', name, '-o', folder, *args, **more)
+        return folder
+
+    def run_ok(self, *args, env=None, cwd=None):
+        r = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd,
+                           env={**os.environ, **(env or {})})
+        self.assertEqual(r.returncode, 0, (args, r.stdout, r.stderr))
+        return r.stdout
+
+    def build(self, folder, name, link, compiler=C, main=None):
+        """The example, or another program, linked with what `link` says."""
+        program = os.path.join(self.dir, 'program')
+        self.run_ok(*compiler, '-I' + folder, main or os.path.join(folder, name + '_main.c'),
+                    *(['-x', 'none'] if compiler is CXX else []), *link, '-o', program)
+        return program
+
+    def links(self, folder, name):
+        return [[os.path.join(folder, name + '.o')], ['-L' + folder, '-l:lib%s.a' % name],
+                ['-L' + folder, '-l' + name, '-Wl,-rpath,' + folder]]
+
+    def random_input(self, shape, descr, form, seed=7):
+        r = random.Random(seed)
+        n = 1
+        for d in shape:
+            n *= d
+        if form == 'f':
+            data = struct.pack('<%df' % n, *(r.gauss(0, 1) for _ in range(n)))
+        else:
+            data = bytes(r.randrange(256) for _ in range(n))
+        return self.path('input.npy', npy(descr, shape, data)), self.path('input.raw', data)
+
+    def reference(self, model, name, file, *args):
+        """Raw outputs of run, in order."""
+        out = os.path.join(self.dir, 'out.npz')
+        self.tool('run', '-q', model, '--input', name + '=@' + file, '-o', out, *args)
+        with zipfile.ZipFile(out) as z:
+            raw = [z.read(n) for n in z.namelist()]
+        return b''.join(d[10 + struct.unpack('<H', d[8:10])[0]:] for d in raw)
+
+    def patch_cpus(self, folder, name, hidden):
+        """A copy of the shared library in which the first `hidden` levels want a CPU that there is not."""
+        copy = os.path.join(self.dir, 'patched')
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(folder, copy)
+        library = os.path.join(copy, 'lib%s.so' % name)
+        at = sections(library)['.rodata'][0] + PLAN_BYTES
+        with open(library, 'r+b') as f:
+            for i in range(hidden):
+                f.seek(at + i * LEVEL_BYTES + LEVEL_CPU)
+                self.assertLess(struct.unpack('<Q', f.read(8))[0], 10)
+                f.seek(at + i * LEVEL_BYTES + LEVEL_CPU)
+                f.write(struct.pack('<Q', 99))
+        return copy
+
+    def test_same_bytes_as_run(self):
+        file, raw = self.random_input((1, 28, 28, 1), '|u1', 'B')
+        for policy in 'must_keep_origin_dtype', 'allow_mix_precision_bf16', 'force_fp16':
+            folder = self.aot(DIGITS, 'digits', '--policy', policy)
+            want = self.reference(DIGITS, 'image', file, '--policy', policy)
+            for link in self.links(folder, 'digits'):
+                self.assertEqual(self.run_ok(self.build(folder, 'digits', link), raw), want)
+        for link in self.links(folder, 'digits'):
+            self.assertEqual(self.run_ok(self.build(folder, 'digits', link, CXX), raw), want)
+        file, raw = self.random_input((1, 4), '<f4', 'f')
+        folder = self.aot(SMALL, 'small')
+        self.assertEqual(self.run_ok(self.build(folder, 'small', self.links(folder, 'small')[0]), raw),
+                         self.reference(SMALL, 'x', file))
+
+    def test_other_linker(self):
+        if not shutil.which('ld.lld-19') or not shutil.which('clang-19'):
+            self.skipTest('no clang-19 with lld')
+        folder = self.aot(SMALL, 'small')
+        outs = {self.run_ok(self.build(folder, 'small', ['-fuse-ld=lld-19', *link],
+                                       ['clang-19', '-D_GNU_SOURCE', *STRICT]))
+                for link in self.links(folder, 'small')}
+        self.assertEqual(len(outs), 1)
+
+    def test_dispatch(self):
+        """Of several levels the best one; with that out of reach the next; with none an error."""
+        levels = targets_of_host()
+        self.assertGreaterEqual(len(levels), 2, 'this machine runs one level only')
+        folder = self.aot(DIGITS, 'digits', '--target', ','.join(levels[-2:]))
+        file, raw = self.random_input((1, 28, 28, 1), '|u1', 'B')
+        teller = self.path('target.c', b'#include "digits.h"\n#include <stdio.h>\nint main(void)\n{\n'
+                           b'\tconst char *t = digits_target();\n\tputs(t ? t : "none");\n\treturn 0;\n}\n')
+        for hidden, target in enumerate(reversed(levels[-2:])):
+            at = self.patch_cpus(folder, 'digits', hidden)
+            link = self.links(at, 'digits')[2]
+            self.assertEqual(self.run_ok(self.build(at, 'digits', link), raw),
+                             self.reference(DIGITS, 'image', file, '--target', target))
+            self.assertEqual(self.run_ok(self.build(at, 'digits', link, main=teller)), target.encode() + b'\n')
+        at = self.patch_cpus(folder, 'digits', 2)
+        link = self.links(at, 'digits')[2]
+        r = subprocess.run([self.build(at, 'digits', link), raw], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual((r.returncode, r.stdout), (4, b''))
+        self.assertIn(b'no code for this CPU', r.stderr)
+        self.assertEqual(self.run_ok(self.build(at, 'digits', link, main=teller)), b'none\n')
+
+    def test_needs_nothing(self):
+        folder = self.aot(DIGITS, 'digits')
+        self.assertEqual(self.run_ok('nm', '-u', os.path.join(folder, 'digits.o')), b'')
+        names = self.run_ok('nm', '-g', '--format=just-symbols', os.path.join(folder, 'digits.o')).split()
+        exported = [b'digits_metadata', b'digits_run', b'digits_run_parallel', b'digits_target']
+        self.assertEqual(sorted(names), exported)
+        library = os.path.join(folder, 'libdigits.so')
+        names = self.run_ok('nm', '-D', '--format=just-symbols', library).split()
+        self.assertEqual(sorted(names), exported)
+        text = self.run_ok('readelf', '-dlrW', library).decode()
+        self.assertIn('no relocations', text)
+        self.assertNotIn('NEEDED', text)
+        self.assertRegex(text, r'GNU_STACK.* RW ')
+        self.assertNotIn('RWE', text)
+        self.assertRegex(self.run_ok('readelf', '-SW', os.path.join(folder, 'digits.o')).decode(),
+                         r'\.note\.GNU-stack +PROGBITS')
+
+    def test_runner_stands_alone(self):
+        """The code that is copied into nets refers to nothing outside of itself."""
+        for root, _, files in os.walk(os.path.join(BUILD, 'aot')):
+            for f in files:
+                if f == 'runner.c.o':
+                    path = os.path.join(root, f)
+                    text = self.run_ok('readelf', '-rW', path).decode()
+                    self.assertNotIn("'.relaht_aot_runner'", text)
+                    self.assertNotIn("'.rela.ht_aot_runner'", text)
+                    self.assertGreater(sections(path)['ht_aot_runner'][2], 500)
+                    return
+        self.fail('runner.c.o is not there')
+
+    def test_packages(self):
+        first = self.aot(DIGITS, 'digits')
+        file, raw = self.random_input((1, 28, 28, 1), '|u1', 'B')
+        want = self.reference(DIGITS, 'image', file)
+        moved = os.path.join(self.dir, 'elsewhere', 'net')
+        os.mkdir(os.path.dirname(moved))
+        shutil.move(first, moved)
+        env = {'PKG_CONFIG_PATH': moved}
+        flags = self.run_ok('pkg-config', '--cflags', '--libs', 'digits', env=env).decode().split()
+        static = ['-l:libdigits.a' if f == '-ldigits' else f for f in flags]
+        for compiler in C, CXX:
+            for link in flags, static:
+                program = self.build(moved, 'digits', link, compiler)
+                self.assertEqual(self.run_ok(program, raw, env={'LD_LIBRARY_PATH': moved}), want)
+        work, stage = os.path.join(self.dir, 'cmake'), os.path.join(self.dir, 'stage')
+        self.run_ok('cmake', '-G', 'Ninja', '-S', HERE, '-B', work, '-DCMAKE_PREFIX_PATH=' + moved,
+                    '-DMAIN=' + os.path.join(moved, 'digits_main.c'), '-DCMAKE_INSTALL_PREFIX=/opt/user')
+        self.run_ok('cmake', '--build', work)
+        self.run_ok('cmake', '--install', work, env={'DESTDIR': stage})
+        shutil.rmtree(moved)
+        for program in 'digits_c', 'digits_cc', 'static_c', 'static_cc':
+            self.assertEqual(self.run_ok(os.path.join(stage, 'opt/user/bin', program), raw), want, program)
+
+    def test_threads(self):
+        folder = self.aot(DIGITS, 'digits', '--target', 'x86-64-v3')
+        file, raw = self.random_input((1, 28, 28, 1), '|u1', 'B')
+        want = self.path('want.raw', self.reference(DIGITS, 'image', file, '--target', 'x86-64-v3'))
+        for compiler, main in (C, 'threads.c'), (CXX, 'threads.cc'):
+            link = ['-I' + os.path.join(TOP, 'include'), *self.links(folder, 'digits')[0],
+                    '-L' + os.path.join(BUILD, 'lib'), '-lhalftone-rt', '-Wl,-rpath,' + os.path.join(BUILD, 'lib'),
+                    '-pthread', '-fopenmp']
+            self.run_ok(self.build(folder, 'digits', link, compiler, os.path.join(HERE, main)), raw, want)
+
+    def test_weights_in_a_file(self):
+        file, raw = self.random_input((1, 28, 28, 1), '|u1', 'B')
+        folder = self.aot(DIGITS, 'digits', '--weights-file')
+        weights = os.path.join(folder, 'digits.weights')
+        size = os.path.getsize(weights)
+        self.assertLess(os.path.getsize(os.path.join(folder, 'digits.o')), size)
+        for compiler in C, CXX:
+            for link in self.links(folder, 'digits'):
+                program = self.build(folder, 'digits', link, compiler)
+                self.assertEqual(self.run_ok(program, weights, raw), self.reference(DIGITS, 'image', file))
+                self.assertEqual(self.run_ok(program, 'digits.weights', raw, cwd=folder),
+                                 self.reference(DIGITS, 'image', file))
+        other = self.aot(DIGITS, 'other', '--weights-file', '--policy', 'force_fp16')
+        with open(os.path.join(other, 'other.weights'), 'rb') as f:
+            wrong = self.path('wrong', f.read().ljust(size, b'\0')[:size])
+        for path in wrong, self.path('zeros', bytes(size)), self.path('short', b'1'), '/nonexistent':
+            r = subprocess.run([program, path, raw], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.assertEqual((r.returncode, r.stdout), (4, b''), path)
+            self.assertIn(b'not the weights of digits', r.stderr)
+
+    def test_levels_share_what_is_equal(self):
+        one, two = (json.loads(self.tool('aot', '-q', DIGITS, '-o', os.path.join(self.dir, t), '--target', t,
+                                         '--format', 'json').stdout)['net'] for t in
+                    ('x86-64-v4', 'x86-64-v4,x86-64-v4+bf16'))
+        self.assertEqual(two['weight_bytes'], one['weight_bytes'])
+        self.assertEqual([t['target'] for t in two['targets']], ['x86-64-v4+bf16', 'x86-64-v4'])
+
+    def test_report_and_metadata(self):
+        r = json.loads(self.tool('aot', '-q', SMALL, '--name', 'n', '-o', os.path.join(self.dir, 'n'), '--format',
+                                 'json', '--target', 'x86-64').stdout)
+        self.assertEqual(r['schema'], 'halftone.aot_files/1')
+        for f in r['files']:
+            self.assertEqual(os.path.getsize(f['path']), f['bytes'])
+        self.assertEqual(sorted(os.path.basename(f['path']) for f in r['files']), sorted(
+            ['n.o', 'libn.a', 'libn.so', 'n.h', 'n.pc', 'nConfig.cmake', 'n_main.c']))
+        self.assertEqual(sorted(os.listdir(os.path.join(self.dir, 'n'))),
+                         sorted(os.path.basename(f['path']) for f in r['files']))
+        net = r['net']
+        self.assertEqual((net['schema'], net['policy']), ('halftone.aot/1', 'must_keep_origin_dtype'))
+        self.assertEqual(net['inputs'], [{'name': 'x', 'dtype': 'float32', 'shape': [1, 4]}])
+        with open(os.path.join(self.dir, 'n', 'n.o'), 'rb') as f:
+            self.assertIn(json.dumps('halftone.aot/1').encode(), f.read())
+
+    def test_equal_nets_are_equal_bytes(self):
+        both = []
+        for threads, env in ('1', {}), ('2', {'LC_ALL': 'de_DE.UTF-8', 'TZ': 'Asia/Tokyo', 'HOME': '/'}):
+            folder = self.aot(DIGITS, 'digits', '--target', 'x86-64-v3', '--threads', threads, env=env)
+            both.append({})
+            for name in os.listdir(folder):
+                with open(os.path.join(folder, name), 'rb') as f:
+                    both[-1][name] = f.read()
+            shutil.rmtree(folder)
+        self.assertEqual(both[0], both[1])
+        for name, data in both[0].items():
+            self.assertNotIn(self.dir.encode(), data, name)
+
+    def test_names(self):
+        model = self.path('odd.hir', b"""hir 1
+entry "" {
+  input "class" = %a
+  input "a/b" = %b
+  input "a_b" = %c
+  input "1*/\\"" = %d
+  output "y" = %y
+}
+
+%a = Placeholder() {dtype=f32, shape=shape[2]}
+%b = Placeholder() {dtype=f32, shape=shape[2]}
+%c = Placeholder() {dtype=bf16, shape=shape[2]}
+%d = Placeholder() {dtype=f32, shape=shape[2]}
+%e = Cast(%c) {SrcT=bf16, DstT=f32}
+%y = AddN(%a, %b, %e, %d) {N=4, T=f32}
+""")
+        folder = self.aot(model, 'my-net.v2')
+        program = self.build(folder, 'my-net.v2', self.links(folder, 'my-net.v2')[2], CXX)
+        self.assertEqual(self.run_ok(program), bytes(8))
+        self.assertIn(b'my_net_v2_run', self.run_ok('nm', os.path.join(folder, 'my-net.v2.o')))
+        # Two nets in one program.
+        one = self.aot(SMALL, 'one', '--prefix', 'first')
+        two = self.aot(SMALL, 'two', '--prefix', 'second')
+        main = self.path('two.c', b'#include "one.h"\n#include "two.h"\nint main(void)\n{\n'
+                         b'\treturn first_target() != second_target() && FIRST_INPUTS == SECOND_INPUTS ? 0 : 1;\n}\n')
+        self.run_ok(self.build(one, 'one', ['-I' + two, os.path.join(one, 'one.o'), os.path.join(two, 'two.o')],
+                               main=main))
+
+    def test_types(self):
+        folder = self.aot(TYPES, 'types')
+        with open(os.path.join(folder, 'types.o'), 'rb') as f:
+            net = json.loads(re.search(rb'\{"schema": "halftone.aot/1".*?\}\n\0', f.read(), re.S)[0][:-1])
+        descr = {'float32': '<f4', 'float64': '<f8', 'bool': '|b1', 'float16': '<f2', 'bfloat16': '<u2'}
+        raw, inputs = [], []
+        for i, v in enumerate(net['inputs']):
+            kind = descr.get(v['dtype'])
+            if not kind:
+                bits = int(re.search(r'\d+', v['dtype'])[0])
+                kind = ('|' if bits == 8 else '<') + v['dtype'][0] + str(bits // 8)
+            n = int(kind[2:])
+            for d in v['shape']:
+                n *= d
+            raw.append(self.path('%d.raw' % i, b'\1' * n))
+            inputs += ['--input', v['name'] + '=@' + self.path('%d.npy' % i, npy(kind, tuple(v['shape']), b'\1' * n))]
+        out = os.path.join(self.dir, 'out.npz')
+        self.tool('run', '-q', TYPES, *inputs, '-o', out)
+        with zipfile.ZipFile(out) as z:
+            want = [z.read(n) for n in z.namelist()]
+        want = b''.join(d[10 + struct.unpack('<H', d[8:10])[0]:] for d in want)
+        self.assertGreater(len(want), 0)
+        self.assertEqual(self.run_ok(self.build(folder, 'types', self.links(folder, 'types')[0]), *raw), want)
+
+    def test_default_of_an_input(self):
+        model = self.path('default.hir', b"""hir 1
+entry "" {
+  input "x" = %x
+  output "y" = %y
+}
+
+%v = Const() {dtype=f32, value=tensor f32[2] {1.5, -2.5}}
+%x = PlaceholderWithDefault(%v) {dtype=f32, shape=shape[2]}
+%y = Neg(%x) {T=f32}
+""")
+        folder = self.aot(model, 'd')
+        main = self.path('d.c', b'#include "d.h"\n#include <stdio.h>\nstatic _Alignas(64) char arena[D_ARENA_BYTES];\n'
+                         b'int main(void)\n{\n\tfloat y[2];\n\tconst void *in[] = { 0 };\n\tvoid *out[] = { y };\n\n'
+                         b'\tif (d_run(in, out, arena))\n\t\treturn 1;\n\tprintf("%g %g\\n", y[0], y[1]);\n'
+                         b'\treturn 0;\n}\n')
+        for link in self.links(folder, 'd'):
+            self.assertEqual(self.run_ok(self.build(folder, 'd', link, main=main)), b'-1.5 2.5\n')
+
+    def test_faults(self):
+        model = self.path('fault.hir', b"""hir 1
+entry "" {
+  input "x" = %x
+  output "y" = %y
+}
+
+%x = Placeholder() {dtype=i32, shape=shape[2]}
+%one = Const() {dtype=i32, value=tensor i32[] {1}}
+%y = FloorDiv(%one, %x) {T=i32}
+""")
+        folder = self.aot(model, 'f')
+        r = subprocess.run([self.build(folder, 'f', self.links(folder, 'f')[0])], stderr=subprocess.PIPE)
+        self.assertEqual(r.returncode, 4)
+        self.assertIn(b'integer division by zero', r.stderr)
+
+    def test_refused(self):
+        numbers = self.path('r.hir', b"""hir 1
+entry "" {
+  output "r" = %r
+}
+%n = Const() {dtype=i32, value=tensor i32[2] {3, 5}}
+%r = RandomUniform(%n) {T=i32, dtype=f32, seed=7, seed2=9}
+""")
+        out = os.path.join(self.dir, 'no')
+        self.fails(4, r"node 'r'.*cannot be compiled ahead of time.*random_uniform", 'aot', '-q', numbers, '-o', out)
+        self.fails(2, 'needs -o FOLDER', 'aot', '-q', SMALL)
+        self.fails(2, 'no target stated', 'aot', '-q', SMALL, '-o', out, '--strict-target')
+        self.fails(2, "'x86-64-v9'", 'aot', '-q', SMALL, '-o', out, '--target', 'x86-64-v3,x86-64-v9')
+        self.fails(2, 'two programs are for x86-64-v3', 'aot', '-q', SMALL, '-o', out, '--target',
+                   'x86-64-v3,x86-64-v3')
+        self.fails(2, "'a/b' is no name of a net", 'aot', '-q', SMALL, '-o', out, '--name', 'a/b')
+        self.fails(2, "'9x' is no prefix", 'aot', '-q', SMALL, '-o', out, '--prefix', '9x')
+        self.assertFalse(os.path.exists(out))
+        self.fails(5, 'cannot make this folder', 'aot', '-q', SMALL, '-o', os.path.join(out, 'deep'))
+        self.fails(5, 'a file is there', 'aot', '-q', SMALL, '-o', self.path('file', b''))
+
+    def test_a_larger_model(self):
+        model = os.path.join(os.environ.get('HALFTONE_MODELS', '/nonexistent'), 'frozen', 'mobilenetv2.pb')
+        if not os.path.exists(model):
+            self.skipTest('$HALFTONE_MODELS has no frozen/mobilenetv2.pb')
+        net = json.loads(self.tool('inspect', '-q', model, '--format', 'json').stdout)
+        folder = self.aot(model, 'mobilenet', '--policy', 'allow_mix_precision_bf16')
+        name = net['inputs'][0]['name']
+        file, raw = self.random_input((1, 224, 224, 3), '<f4', 'f')
+        want = self.reference(model, name, file, '--policy', 'allow_mix_precision_bf16')
+        for link in self.links(folder, 'mobilenet'):
+            self.assertEqual(self.run_ok(self.build(folder, 'mobilenet', link), raw), want)
+
+
+if __name__ == '__main__':
+    unittest.main()

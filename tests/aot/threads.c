@@ -1,0 +1,138 @@
+/* Runs the net "digits" on threads in three ways, and in many threads at once; threads.cc is the same in
+ * C++.  threads INPUT OUTPUT: raw bytes; each way has to give the same. */
+#include "digits.h"
+
+#include <halftone/runtime.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+enum { THREADS = 3, USERS = 6 };
+
+static void *input;
+static char first[DIGITS_OUTPUT_0_BYTES];
+
+static void *memory(size_t n)
+{
+	void *p = aligned_alloc(64, (n + 63) / 64 * 64);
+
+	if (!p)
+		exit(5);
+	/* What is in an arena does not matter. */
+	return memset(p, 0xa5, n);
+}
+
+static int run(const struct digits_parallel *parallel)
+{
+	char *out = (char *)memory(DIGITS_OUTPUT_0_BYTES);
+	void *arena = memory(DIGITS_ARENA_BYTES_FOR(THREADS));
+	const void *inputs[] = { input };
+	void *outputs[] = { out };
+	int bad = parallel ? digits_run_parallel(inputs, outputs, arena, parallel)
+			   : digits_run(inputs, outputs, arena);
+
+	if (!bad)
+		bad = memcmp(out, first, sizeof first) != 0;
+	free(out);
+	free(arena);
+	return bad;
+}
+
+static void *user(void *bad)
+{
+	*(int *)bad = run(NULL);
+	return NULL;
+}
+
+static int many_at_once(void)
+{
+	pthread_t thread[USERS];
+	int bad[USERS], all = 0, i;
+
+	for (i = 0; i < USERS; i++)
+		pthread_create(&thread[i], NULL, user, &bad[i]);
+	for (i = 0; i < USERS; i++) {
+		pthread_join(thread[i], NULL);
+		all |= bad[i];
+	}
+	return all;
+}
+
+#ifdef _OPENMP
+static void omp_run(void *pool, void (*fn)(void *arg, int worker, int workers), void *arg)
+{
+	(void)pool;
+#pragma omp parallel num_threads(THREADS)
+	fn(arg, omp_get_thread_num(), omp_get_num_threads());
+}
+
+static void omp_wait(void *pool)
+{
+	(void)pool;
+#pragma omp barrier
+}
+#endif
+
+static int parallel(void)
+{
+	struct ht_threads *t = ht_threads_new(THREADS);
+	struct digits_parallel p = { THREADS, t, ht_threads_run, ht_threads_barrier };
+	int bad = !t || run(&p);
+
+	p.barrier = NULL;
+	bad |= run(&p) != DIGITS_E_THREADS;
+	ht_threads_free(t);
+#ifdef _OPENMP
+	p.run = omp_run;
+	p.barrier = omp_wait;
+	bad |= run(&p);
+#endif
+	return bad;
+}
+
+/* By name, and what is refused. */
+static int call(void)
+{
+	struct digits_inputs in;
+	struct digits_outputs out;
+	char *arena = (char *)memory(DIGITS_ARENA_BYTES + 64);
+	int bad;
+
+	in.image = (const uint8_t *)input;
+	memset(&out, 0, sizeof out);
+	out.digit_logits = (float *)memory(DIGITS_OUTPUT_0_BYTES);
+	bad = digits_call(&in, &out, arena) != DIGITS_OK ||
+	      memcmp(out.digit_logits, first, sizeof first) != 0 ||
+	      digits_call(&in, &out, arena + 4) != DIGITS_E_ARENA ||
+	      digits_call(&in, &out, NULL) != DIGITS_E_ARENA || !digits_target() ||
+	      digits_metadata[0] != '{' || strcmp(digits_status_text(DIGITS_OK), "done") != 0;
+	free(out.digit_logits);
+	free(arena);
+	return bad;
+}
+
+int main(int argc, char **argv)
+{
+	FILE *in = fopen(argc == 3 ? argv[1] : "", "rb"),
+	     *out = fopen(argc == 3 ? argv[2] : "", "rb");
+
+	input = memory(DIGITS_INPUT_0_BYTES);
+	if (!in || !out || fread(input, 1, DIGITS_INPUT_0_BYTES, in) != DIGITS_INPUT_0_BYTES ||
+		fread(first, 1, sizeof first, out) != sizeof first)
+		return 3;
+	fclose(in);
+	fclose(out);
+	if (run(NULL) || many_at_once())
+		return 1;
+	if (parallel())
+		return 2;
+	if (call())
+		return 4;
+	free(input);
+	return 0;
+}
