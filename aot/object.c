@@ -12,26 +12,27 @@
 
 /* ---- pieces ---- */
 
-void ht_pieces_init(struct ht_pieces *p, struct ht_arena *a)
+void ht_obj_bytes_init(struct ht_obj_bytes *p, struct ht_arena *a)
 {
-	*p = (struct ht_pieces){ .arena = a };
+	*p = (struct ht_obj_bytes){ .arena = a };
 }
 
-void ht_pieces_add(struct ht_pieces *p, const void *bytes, size_t n)
+void ht_obj_bytes_add(struct ht_obj_bytes *p, const void *bytes, size_t n)
 {
 	p->piece = ht_grow(p->arena, p->piece, p->n, &p->cap, sizeof *p->piece);
 	p->piece[p->n++] = (struct ht_str){ bytes, n };
 	p->bytes += n;
 }
 
-void ht_pieces_pad(struct ht_pieces *p, uint64_t align)
+void ht_obj_bytes_pad(struct ht_obj_bytes *p, uint64_t align)
 {
 	static const char zeros[4096];
 
-	ht_pieces_add(p, zeros, (size_t)((align - p->bytes % align) % align));
+	ht_obj_bytes_add(p, zeros, (size_t)((align - p->bytes % align) % align));
 }
 
-enum ht_status ht_pieces_write(const struct ht_pieces *p, const char *path, struct ht_diags *d)
+enum ht_status ht_obj_bytes_write(
+	const struct ht_obj_bytes *p, const char *path, struct ht_diags *d)
 {
 	struct ht_output *o;
 	enum ht_status st;
@@ -46,10 +47,10 @@ enum ht_status ht_pieces_write(const struct ht_pieces *p, const char *path, stru
 	return st;
 }
 
-static void add_pieces(struct ht_pieces *p, const struct ht_pieces *more)
+static void add_pieces(struct ht_obj_bytes *p, const struct ht_obj_bytes *more)
 {
 	for (size_t i = 0; i < more->n; i++)
-		ht_pieces_add(p, more->piece[i].p, more->piece[i].n);
+		ht_obj_bytes_add(p, more->piece[i].p, more->piece[i].n);
 }
 
 /* ---- what is in a net ---- */
@@ -59,7 +60,7 @@ void ht_obj_init(struct ht_obj *o, struct ht_arena *a)
 	*o = (struct ht_obj){ 0 };
 	ht_buf_init(&o->text, a);
 	ht_buf_init(&o->plan, a);
-	ht_pieces_init(&o->weights, a);
+	ht_obj_bytes_init(&o->weights, a);
 }
 
 void ht_obj_symbol(struct ht_obj *o, struct ht_obj_symbol s)
@@ -98,7 +99,7 @@ struct writer {
 	struct ht_buf relocation[2], symbols, strings, names;
 	Elf64_Shdr header[SECTIONS];
 	size_t locals;
-	struct ht_pieces file;
+	struct ht_obj_bytes file;
 };
 
 uint32_t ht_obj_name(struct ht_buf *b, const char *name)
@@ -160,11 +161,11 @@ static void make_relocations(struct writer *w)
 /* Places a section behind what is there. */
 static void section(struct writer *w, int number, Elf64_Shdr h, struct ht_str bytes)
 {
-	ht_pieces_pad(&w->file, h.sh_addralign);
+	ht_obj_bytes_pad(&w->file, h.sh_addralign);
 	h.sh_offset = w->file.bytes;
 	if (h.sh_type != SHT_NOBITS) {
 		h.sh_size = bytes.n;
-		ht_pieces_add(&w->file, bytes.p, bytes.n);
+		ht_obj_bytes_add(&w->file, bytes.p, bytes.n);
 	}
 	w->header[number] = h;
 }
@@ -239,7 +240,7 @@ static void name_sections(struct writer *w)
 		w->header[i].sh_name = at[i];
 }
 
-struct ht_pieces ht_obj_file(const struct ht_obj *o, struct ht_arena *a)
+struct ht_obj_bytes ht_obj_file(const struct ht_obj *o, struct ht_arena *a)
 {
 	struct writer *w = HT_NEW(a, struct writer);
 	Elf64_Ehdr *h = HT_NEW(a, Elf64_Ehdr);
@@ -250,14 +251,14 @@ struct ht_pieces ht_obj_file(const struct ht_obj *o, struct ht_arena *a)
 	ht_buf_init(&w->symbols, a);
 	ht_buf_init(&w->strings, a);
 	ht_buf_init(&w->names, a);
-	ht_pieces_init(&w->file, a);
+	ht_obj_bytes_init(&w->file, a);
 	make_symbols(w);
 	make_relocations(w);
-	ht_pieces_add(&w->file, h, sizeof *h);
+	ht_obj_bytes_add(&w->file, h, sizeof *h);
 	put_places(w);
 	put_tables(w);
 	name_sections(w);
-	ht_pieces_pad(&w->file, 8);
+	ht_obj_bytes_pad(&w->file, 8);
 	*h = (Elf64_Ehdr){ .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
 				   EV_CURRENT },
 		.e_type = ET_REL,
@@ -268,7 +269,7 @@ struct ht_pieces ht_obj_file(const struct ht_obj *o, struct ht_arena *a)
 		.e_shentsize = sizeof(Elf64_Shdr),
 		.e_shnum = SECTIONS,
 		.e_shstrndx = NAMES };
-	ht_pieces_add(&w->file, w->header, sizeof w->header);
+	ht_obj_bytes_add(&w->file, w->header, sizeof w->header);
 	return w->file;
 }
 
@@ -286,9 +287,9 @@ static void put_member(struct ht_buf *b, const char *name, uint64_t bytes)
 		(unsigned long long)bytes);
 }
 
-struct ht_pieces ht_obj_archive(const struct ht_obj *o, struct ht_arena *a)
+struct ht_obj_bytes ht_obj_archive(const struct ht_obj *o, struct ht_arena *a)
 {
-	struct ht_pieces object = ht_obj_file(o, a), file;
+	struct ht_obj_bytes object = ht_obj_file(o, a), file;
 	struct ht_buf names, head;
 	uint32_t globals = 0;
 
@@ -308,8 +309,8 @@ struct ht_pieces ht_obj_archive(const struct ht_obj *o, struct ht_arena *a)
 		put_big(&head, (uint32_t)(8 + 60 + 4 + 4 * globals + names.n));
 	ht_put_str(&head, ht_buf_str(&names));
 	put_member(&head, "net.o/", object.bytes);
-	ht_pieces_init(&file, a);
-	ht_pieces_add(&file, head.p, head.n);
+	ht_obj_bytes_init(&file, a);
+	ht_obj_bytes_add(&file, head.p, head.n);
 	add_pieces(&file, &object);
 	return file;
 }

@@ -32,20 +32,21 @@ struct ht_obj_reference {
 };
 
 /* Bytes that lie apart, one after the other. */
-struct ht_pieces {
+struct ht_obj_bytes {
 	struct ht_arena *arena;
 	struct ht_str *piece;
 	size_t n, cap;
 	uint64_t bytes;
 };
-void ht_pieces_init(struct ht_pieces *p, struct ht_arena *a);
-void ht_pieces_add(struct ht_pieces *p, const void *bytes, size_t n); /* not copied */
-void ht_pieces_pad(struct ht_pieces *p, uint64_t align);              /* with zeros */
-enum ht_status ht_pieces_write(const struct ht_pieces *p, const char *path, struct ht_diags *d);
+void ht_obj_bytes_init(struct ht_obj_bytes *p, struct ht_arena *a);
+void ht_obj_bytes_add(struct ht_obj_bytes *p, const void *bytes, size_t n); /* not copied */
+void ht_obj_bytes_pad(struct ht_obj_bytes *p, uint64_t align);              /* with zeros */
+enum ht_status ht_obj_bytes_write(
+	const struct ht_obj_bytes *p, const char *path, struct ht_diags *d);
 
 struct ht_obj {
 	struct ht_buf text, plan;
-	struct ht_pieces weights;
+	struct ht_obj_bytes weights;
 	uint64_t state_bytes;
 	struct ht_obj_symbol *symbol;
 	size_t symbols, symbol_cap;
@@ -63,10 +64,10 @@ void ht_obj_refer(struct ht_obj *o, struct ht_obj_reference r);
 uint32_t ht_obj_name(struct ht_buf *b, const char *name);
 
 /* Symbols that are not global may appear twice.  The pieces live in `a` and refer to the net's. */
-struct ht_pieces ht_obj_file(const struct ht_obj *o, struct ht_arena *a);
+struct ht_obj_bytes ht_obj_file(const struct ht_obj *o, struct ht_arena *a);
 /* An archive of that one file, with the index that linkers want. */
-struct ht_pieces ht_obj_archive(const struct ht_obj *o, struct ht_arena *a);
+struct ht_obj_bytes ht_obj_archive(const struct ht_obj *o, struct ht_arena *a);
 /* shared.c: exports the global symbols. */
-struct ht_pieces ht_obj_shared(const struct ht_obj *o, const char *soname, struct ht_arena *a);
+struct ht_obj_bytes ht_obj_shared(const struct ht_obj *o, const char *soname, struct ht_arena *a);
 
 #endif

@@ -17,7 +17,7 @@ struct shared {
 	Elf64_Ehdr file_header;
 	Elf64_Phdr segment[SEGMENTS];
 	Elf64_Shdr header[SECTIONS];
-	struct ht_pieces file;
+	struct ht_obj_bytes file;
 };
 
 static const int section_of[HT_OBJ_PLACES] = { TEXT, PLAN, WEIGHTS, STATE };
@@ -77,14 +77,14 @@ static void make_symbols(struct shared *s)
 static void section(struct shared *s, int number, uint32_t type, uint64_t flags, uint64_t align,
 	struct ht_str bytes)
 {
-	ht_pieces_pad(&s->file, align);
+	ht_obj_bytes_pad(&s->file, align);
 	s->header[number] = (Elf64_Shdr){ .sh_type = type,
 		.sh_flags = flags,
 		.sh_addralign = align,
 		.sh_offset = s->file.bytes,
 		.sh_addr = flags & SHF_ALLOC ? s->file.bytes : 0,
 		.sh_size = bytes.n };
-	ht_pieces_add(&s->file, bytes.p, bytes.n);
+	ht_obj_bytes_add(&s->file, bytes.p, bytes.n);
 }
 
 /* From section `first` on, to the end of `last`. */
@@ -114,7 +114,7 @@ static void put_places(struct shared *s, struct ht_str text, struct ht_str plan)
 	section(s, WEIGHTS, SHT_PROGBITS, SHF_ALLOC, HT_OBJ_ALIGN, HT_STR(""));
 	s->header[WEIGHTS].sh_size = s->o->weights.bytes;
 	for (size_t i = 0; i < s->o->weights.n; i++)
-		ht_pieces_add(&s->file, s->o->weights.piece[i].p, s->o->weights.piece[i].n);
+		ht_obj_bytes_add(&s->file, s->o->weights.piece[i].p, s->o->weights.piece[i].n);
 	section(s, DYNAMIC, SHT_DYNAMIC, SHF_ALLOC | SHF_WRITE, PAGE,
 		(struct ht_str){ (const char *)s->dynamic, sizeof s->dynamic });
 	section(s, STATE, SHT_NOBITS, SHF_ALLOC | SHF_WRITE, HT_OBJ_ALIGN, HT_STR(""));
@@ -188,7 +188,7 @@ static char *copy(struct ht_arena *a, const struct ht_buf *b)
 	return memcpy(ht_alloc(a, b->n), b->p, b->n);
 }
 
-struct ht_pieces ht_obj_shared(const struct ht_obj *o, const char *soname, struct ht_arena *a)
+struct ht_obj_bytes ht_obj_shared(const struct ht_obj *o, const char *soname, struct ht_arena *a)
 {
 	struct shared *s = HT_NEW(a, struct shared);
 	char *text = copy(a, &o->text), *plan = copy(a, &o->plan);
@@ -199,16 +199,16 @@ struct ht_pieces ht_obj_shared(const struct ht_obj *o, const char *soname, struc
 	ht_buf_init(&s->symbols, a);
 	ht_buf_init(&s->strings, a);
 	ht_buf_init(&s->names, a);
-	ht_pieces_init(&s->file, a);
+	ht_obj_bytes_init(&s->file, a);
 	make_symbols(s);
 	name = ht_obj_name(&s->strings, soname);
-	ht_pieces_add(&s->file, &s->file_header, sizeof s->file_header);
-	ht_pieces_add(&s->file, s->segment, sizeof s->segment);
+	ht_obj_bytes_add(&s->file, &s->file_header, sizeof s->file_header);
+	ht_obj_bytes_add(&s->file, s->segment, sizeof s->segment);
 	put_places(s, (struct ht_str){ text, o->text.n }, (struct ht_str){ plan, o->plan.n });
 	describe(s, name);
 	place(s, text, plan);
 	name_sections(s);
-	ht_pieces_pad(&s->file, 8);
+	ht_obj_bytes_pad(&s->file, 8);
 	s->file_header = (Elf64_Ehdr){ .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
 					       ELFDATA2LSB, EV_CURRENT },
 		.e_type = ET_DYN,
@@ -222,6 +222,6 @@ struct ht_pieces ht_obj_shared(const struct ht_obj *o, const char *soname, struc
 		.e_shentsize = sizeof(Elf64_Shdr),
 		.e_shnum = SECTIONS,
 		.e_shstrndx = NAMES };
-	ht_pieces_add(&s->file, s->header, sizeof s->header);
+	ht_obj_bytes_add(&s->file, s->header, sizeof s->header);
 	return s->file;
 }

@@ -36,16 +36,29 @@ static enum ht_status check_kernels(const struct ht_program *p, struct ht_diags 
 {
 	enum ht_status st = HT_OK;
 
-	for (int32_t i = 0; i < p->rt.steps; i++)
-		if (p->library[p->kernel_of[i]])
+	for (int32_t i = 0; i < p->rt.steps; i++) {
+		const char *name = ht_program_library(p, ht_program_kernel_of(p, (size_t)i));
+
+		if (name[0])
 			st = ht_error(d, HT_E_UNSUPPORTED,
 				(struct ht_where){
 					.node = ht_str(p->rt.step[i].node), .offset = -1 },
 				"cannot be compiled ahead of time: its kernel, %s, is a part of the "
 				"library; run it from an artefact (compile -o FILE.htx) with "
 				"libhalftone-rt",
-				p->library[p->kernel_of[i]]);
+				name);
+	}
 	return st;
+}
+
+/* Those of artefacts are looked at when they are used first. */
+static enum ht_status check_weights(const struct ht_program *p, struct ht_diags *d)
+{
+	for (int32_t i = 0; p->rt.is_whole && i < p->rt.buffers; i++)
+		if (p->rt.buffer[i].where == HT_RT_CONST &&
+			!p->rt.is_whole(p->rt.is_whole_arg, &p->rt.buffer[i], 0, 1))
+			return ht_artefact_refuse(&p->artefact, d, "its weights are damaged");
+	return HT_OK;
 }
 
 static enum ht_status check_programs(const struct call *c)
@@ -55,6 +68,7 @@ static enum ht_status check_programs(const struct call *c)
 	for (size_t i = 0; i < c->programs; i++) {
 		const struct ht_program *p = c->program[i];
 
+		HT_TRY(check_weights(p, c->d));
 		if (p->probes)
 			return ht_error(c->d, HT_E_USAGE, HT_NOWHERE,
 				"a program with numerics cannot be compiled ahead of time");
@@ -115,10 +129,10 @@ static enum ht_status choose_names(const struct call *c, struct ht_aot *a)
 
 struct file {
 	const char *path;
-	struct ht_pieces bytes;
+	struct ht_obj_bytes bytes;
 };
 
-static void add_file(const struct call *c, struct file *f, size_t *n, struct ht_pieces bytes,
+static void add_file(const struct call *c, struct file *f, size_t *n, struct ht_obj_bytes bytes,
 	const char *format, const char *name)
 {
 	struct ht_arena *a = &c->w->arena;
@@ -137,13 +151,13 @@ static void add_file(const struct call *c, struct file *f, size_t *n, struct ht_
 static void add_text(const struct call *c, const struct ht_aot *a, struct file *f, size_t *n,
 	void (*print)(const struct ht_aot *, struct ht_buf *), const char *format)
 {
-	struct ht_pieces p;
+	struct ht_obj_bytes p;
 	struct ht_buf text;
 
 	ht_buf_init(&text, a->arena);
 	print(a, &text);
-	ht_pieces_init(&p, a->arena);
-	ht_pieces_add(&p, text.p, text.n);
+	ht_obj_bytes_init(&p, a->arena);
+	ht_obj_bytes_add(&p, text.p, text.n);
 	add_file(c, f, n, p, format, a->name);
 }
 
@@ -187,12 +201,12 @@ static enum ht_status write_files(const struct call *c, struct ht_aot *a)
 {
 	const char *soname = ht_str_printf(a->arena, "lib%s.so", a->name).p;
 	struct file file[9];
-	struct ht_pieces weights = a->obj.weights;
+	struct ht_obj_bytes weights = a->obj.weights;
 	struct ht_buf out;
 	size_t n = 0;
 
 	if (a->external)
-		ht_pieces_init(&a->obj.weights, a->arena);
+		ht_obj_bytes_init(&a->obj.weights, a->arena);
 	add_file(c, file, &n, ht_obj_file(&a->obj, a->arena), "@.o", a->name);
 	add_file(c, file, &n, ht_obj_archive(&a->obj, a->arena), "lib@.a", a->name);
 	add_file(c, file, &n, ht_obj_shared(&a->obj, soname, a->arena), "lib@.so", a->name);
@@ -205,7 +219,7 @@ static enum ht_status write_files(const struct call *c, struct ht_aot *a)
 	add_text(c, a, file, &n, ht_aot_example, "@_main.c");
 	HT_TRY(make_folder(c->dir, c->d));
 	for (size_t i = 0; i < n; i++)
-		HT_TRY(ht_pieces_write(&file[i].bytes, file[i].path, c->d));
+		HT_TRY(ht_obj_bytes_write(&file[i].bytes, file[i].path, c->d));
 	ht_buf_init(&out, a->arena);
 	if (c->format == HT_FORMAT_JSON)
 		put_json(a, file, n, &out);
@@ -257,10 +271,6 @@ enum ht_status ht_aot_write(const struct ht_program *const *p, size_t n,
 	if (c.opt.struct_size < sizeof defaults || n == 0)
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
 			"ht_aot_options: struct_size %zu, %zu programs", c.opt.struct_size, n);
-	for (size_t i = 0; i < n; i++)
-		if (!p[i]->backend)
-			return ht_error(d, HT_E_UNSUPPORTED, HT_NOWHERE,
-				"the program comes from an artefact: compile the model");
 	ht_work_init(&w);
 	st = ht_guarded(&w.unwind, compile, &c, d);
 	ht_work_release(&w);

@@ -33,14 +33,14 @@ static int64_t put_at(struct ht_buf *b, size_t align, const void *p, size_t n)
 /* ---- code ---- */
 
 static enum ht_status put_kernel(
-	struct net *n, const struct ht_program *p, int32_t kernel, int64_t *entry_at)
+	struct net *n, const struct ht_program *p, size_t kernel, int64_t *entry_at)
 {
 	struct ht_buf *text = &n->a->obj.text;
 	struct ht_map_entry *known;
 	struct ht_str code;
-	size_t entry;
+	uint64_t entry;
 
-	code = p->backend->kernel_code(p->code, kernel, &entry);
+	code = ht_program_kernel(p, kernel, &entry);
 	known = ht_map_at(&n->code, code);
 	if (!known->value) {
 		align_buf(text, HT_OBJ_ALIGN);
@@ -125,13 +125,13 @@ static void put_runner(struct net *n)
 
 static uint64_t put_weight(struct net *n, const struct ht_rt_buffer *b)
 {
-	struct ht_pieces *w = &n->a->obj.weights;
+	struct ht_obj_bytes *w = &n->a->obj.weights;
 	struct ht_map_entry *known = ht_map_at(&n->weight, (struct ht_str){ b->data, b->bytes });
 
 	if (!known->value) {
-		ht_pieces_pad(w, HT_OBJ_ALIGN);
+		ht_obj_bytes_pad(w, HT_OBJ_ALIGN);
 		known->value = (void *)(uintptr_t)(w->bytes + 1);
-		ht_pieces_add(w, b->data, b->bytes);
+		ht_obj_bytes_add(w, b->data, b->bytes);
 		n->a->weight_bytes += b->bytes;
 	}
 	return (uintptr_t)known->value - 1 - HT_AOT_WEIGHTS_HEADER;
@@ -143,16 +143,16 @@ static void put_weights_header(struct net *n)
 	char *header = ht_alloc(n->a->arena, HT_AOT_WEIGHTS_HEADER);
 
 	memcpy(header, "halftone weights", 16);
-	ht_pieces_add(&n->a->obj.weights, header, HT_AOT_WEIGHTS_HEADER);
+	ht_obj_bytes_add(&n->a->obj.weights, header, HT_AOT_WEIGHTS_HEADER);
 }
 
 static void finish_weights(struct net *n)
 {
-	struct ht_pieces *w = &n->a->obj.weights;
+	struct ht_obj_bytes *w = &n->a->obj.weights;
 	struct ht_sha256 s;
 
-	ht_pieces_pad(w, HT_OBJ_ALIGN);
-	ht_pieces_add(w, zeros, sizeof zeros); /* vectors may be read past an end */
+	ht_obj_bytes_pad(w, HT_OBJ_ALIGN);
+	ht_obj_bytes_add(w, zeros, sizeof zeros); /* vectors may be read past an end */
 	ht_sha256_begin(&s);
 	for (size_t i = 1; i < w->n; i++)
 		ht_sha256_add(&s, w->piece[i].p, w->piece[i].n);
@@ -194,7 +194,7 @@ static enum ht_status put_step(
 	to->tiles = s->tiles;
 	to->arg = put_at(plan, 8, arg, (size_t)s->args * sizeof *arg);
 	to->params = put_at(plan, 8, s->params, (size_t)s->param_count * sizeof *s->params);
-	return put_kernel(n, p, p->kernel_of[i], &to->entry);
+	return put_kernel(n, p, ht_program_kernel_of(p, (size_t)i), &to->entry);
 }
 
 static size_t cpu_level(const char *target)

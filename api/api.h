@@ -184,6 +184,12 @@ struct ht_str ht_manifest(struct ht_str variants, struct ht_arena *a);
 
 /* ---- save.c ---- */
 
+/* Of a program, compiled or loaded: the kernel of a step; the name of a library kernel, or ""; the code
+ * of any other, which runs wherever it is copied to at a multiple of 64, and where in it to begin. */
+size_t ht_program_kernel_of(const struct ht_program *p, size_t step);
+const char *ht_program_library(const struct ht_program *p, size_t kernel);
+struct ht_str ht_program_kernel(const struct ht_program *p, size_t kernel, uint64_t *entry);
+
 /* The bytes that ht_artefact_writer_write() writes: of the writer and of its programs.  Unwinds with
  * the writer's arena. */
 struct ht_artefact_bytes ht_artefact_writer_bytes(struct ht_artefact_writer *w);

@@ -87,7 +87,7 @@ static void save_memories(
 
 /* ---- kernels ---- */
 
-static struct ht_str code_of(const struct ht_program *p, size_t i, uint64_t *entry)
+struct ht_str ht_program_kernel(const struct ht_program *p, size_t i, uint64_t *entry)
 {
 	struct ht_str code;
 	size_t begin;
@@ -116,7 +116,7 @@ static uint64_t code_offset(
 	return *(uint64_t *)e->value;
 }
 
-static const char *library_of(const struct ht_program *p, size_t i)
+const char *ht_program_library(const struct ht_program *p, size_t i)
 {
 	const char *name = p->backend ? p->library[i] : p->plan.kernel[i].library;
 
@@ -132,15 +132,20 @@ static void save_kernels(
 		struct ht_plan_code *k = &plan->kernel[i];
 		struct ht_str code;
 
-		k->library = library_of(p, i);
+		k->library = ht_program_library(p, i);
 		if (k->library[0])
 			continue;
-		code = code_of(p, i, &k->entry);
+		code = ht_program_kernel(p, i, &k->entry);
 		k->bytes = code.n;
 		ht_sha256(code.p, code.n, k->digest);
 		k->offset = code_offset(w, k->digest, code);
 		plan->code_bytes += k->bytes;
 	}
+}
+
+size_t ht_program_kernel_of(const struct ht_program *p, size_t step)
+{
+	return p->backend ? (size_t)p->kernel_of[step] : (size_t)p->plan.call[step].kernel;
 }
 
 static void save_calls(
@@ -152,8 +157,7 @@ static void save_calls(
 		const struct ht_rt_step *from = &p->rt.step[i];
 		struct ht_plan_call *c = &plan->call[i];
 
-		*c = (struct ht_plan_call){ .kernel = p->backend ? (uint64_t)p->kernel_of[i]
-								 : p->plan.call[i].kernel,
+		*c = (struct ht_plan_call){ .kernel = ht_program_kernel_of(p, i),
 			.tiles = (uint64_t)from->tiles,
 			.args = (size_t)from->args,
 			.params = (size_t)from->param_count,

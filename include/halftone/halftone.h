@@ -173,7 +173,7 @@ struct ht_aot_options {
 	int external_weights; /* non-zero: in a file, instead of inside the object */
 };
 #define HT_AOT_OPTIONS_INIT { sizeof(struct ht_aot_options), NULL, NULL, 0 }
-/* Writes ht_compile()'s programs of one model, each for another target, as files with which C and C++
+/* Writes programs of one model, each for another target, as files with which C and C++
  * programs run it without this library (docs/aot.md), to the folder `dir`.  HT_E_UNSUPPORTED: the
  * model has nodes that are computed by the library; messages name them.  *out: the files and their
  * sizes. */
