@@ -59,6 +59,34 @@ LLVMValueRef ht_e_muladd(struct ht_e *e, LLVMValueRef a, LLVMValueRef b, LLVMVal
 	return LLVMBuildFAdd(e->b, LLVMBuildFMul(e->b, a, b, ""), c, "");
 }
 
+/* 2^n from integers whose low bits are n + 127. */
+static LLVMValueRef power_of_two(struct ht_e *e, LLVMValueRef w)
+{
+	w = LLVMBuildShl(e->b, w, ht_e_int(e, LLVMTypeOf(w), 23), "");
+	return LLVMBuildBitCast(e->b, w, ht_e_form(e->f32, ht_e_lanes_of(w)), "");
+}
+
+/* By the instruction, or in two factors, of which the first is exact: one alone would not reach the
+ * subnormals, nor 2^128. */
+static LLVMValueRef scale(struct ht_e *e, LLVMValueRef a, LLVMValueRef b)
+{
+	LLVMTypeRef t = LLVMTypeOf(a), whole = ht_e_form(e->i32, ht_e_lanes_of(a));
+	LLVMValueRef w, half;
+
+	if (e->t->avx512 && ht_e_lanes_of(a) == 16) {
+		LLVMValueRef all = LLVMConstAllOnes(e->i16), nearest = LLVMConstInt(e->i32, 4, false);
+
+		return ht_e_intrinsic(e, "llvm.x86.avx512.mask.scalef.ps.512", NULL,
+			(LLVMValueRef[]){ a, b, a, all, nearest }, 5);
+	}
+	/* b + 254 in the low bits */
+	w = LLVMBuildFAdd(e->b, b, ht_e_real(t, 0x1.8p23 + 2 * 127), "");
+	w = LLVMBuildBitCast(e->b, w, whole, "");
+	half = LLVMBuildLShr(e->b, w, ht_e_int(e, whole, 1), "");
+	a = LLVMBuildFMul(e->b, a, power_of_two(e, half), "");
+	return LLVMBuildFMul(e->b, a, power_of_two(e, LLVMBuildSub(e->b, w, half, "")), "");
+}
+
 bool ht_e_has_dot(const struct ht_e *e, int lanes)
 {
 	return e->t->bf16 && (lanes == 16 || lanes == 8 || lanes == 4);
@@ -207,6 +235,8 @@ LLVMValueRef ht_e_arith(struct ht_e *e, int32_t i, LLVMValueRef a, LLVMValueRef 
 		return divide(e, x, a, b);
 	case HT_X_MULADD:
 		return ht_e_muladd(e, a, b, c);
+	case HT_X_SCALE:
+		return scale(e, a, b);
 	case HT_X_MIN:
 	case HT_X_MAX:
 		return ht_e_minmax(e, a, b, x->dtype, x->op == HT_X_MAX);

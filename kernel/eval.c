@@ -148,10 +148,17 @@ static double sqrt_f64(double x)
 	return _mm_cvtsd_f64(_mm_sqrt_sd(_mm_set_sd(x), _mm_set_sd(x)));
 }
 
+/* b may be NaN, a then is. */
+static float scaled(float a, float b)
+{
+	return scalbnf(a, b >= -250 && b <= 250 ? (int)b : 0);
+}
+
 static void eval_f32(enum ht_xop op, void *r, const void *a, const void *b, const void *c, int n)
 {
 	switch (op) {
 		FLOAT_OPS(float, __builtin_fabsf, sqrt_f32, fmodf)
+		ON(HT_X_SCALE, TWO(float, float, scaled(x, y)))
 		COMPARE_OPS(float)
 	case HT_X_MULADD:
 		muladd(HT_F32, r, a, b, c, n);

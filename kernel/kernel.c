@@ -60,6 +60,7 @@ static const struct {
 	[HT_X_DIV] = { "div", 2 },
 	[HT_X_REM] = { "rem", 2 },
 	[HT_X_MULADD] = { "muladd", 3 },
+	[HT_X_SCALE] = { "scale", 2 },
 	[HT_X_MIN] = { "min", 2 },
 	[HT_X_MAX] = { "max", 2 },
 	[HT_X_NEG] = { "neg", 1 },

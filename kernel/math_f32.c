@@ -13,36 +13,38 @@ static const double ln2_hi = 0.693359375, ln2_lo = -2.12194440054690581e-4;
 static const double exp_c[] = { 0x1.fffffcp-2, 0x1.55548ap-3, 0x1.55584ep-5, 0x1.123f2ep-7,
 	0x1.6ad11p-10 };
 
-/* e^x = 2^n (1 + p).  *w: an integer whose low bits are n + bias. */
-static int32_t exp_parts(struct ht_xb *b, int32_t x, int bias, int32_t *w)
+/* c[0] + c[1] x + …, by Horner over pairs: these chains are half as long, and a few vectors of long
+ * ones are all that a machine has in flight. */
+static int32_t in_pairs(struct ht_xb *b, int32_t x, int32_t x2, const int32_t *c, size_t n)
 {
-	/* Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits. */
-	int32_t magic = xk(b, HT_F32, 0x1.8p23 + bias);
-	int32_t t = xmuladd(b, x, xk(b, HT_F32, log2_e), magic);
-	int32_t n = xsub(b, t, magic);
-	int32_t r = xmuladd(b, n, xk(b, HT_F32, -ln2_hi), x);
+	int32_t sum = c[n - 1];
+
+	if (n % 2 == 0)
+		sum = xmuladd(b, sum, x, c[n - 2]);
+	for (size_t i = (n - 1) / 2 * 2; i >= 2; i -= 2)
+		sum = xmuladd(b, sum, x2, xmuladd(b, c[i - 1], x, c[i - 2]));
+	return sum;
+}
+
+/* e^x for x from -172 to 172. */
+static int32_t exp_within(struct ht_xb *b, int32_t x)
+{
+	int32_t magic = xk(b, HT_F32, 0x1.8p23); /* adding it rounds to an integer */
+	int32_t n = xsub(b, xmuladd(b, x, xk(b, HT_F32, log2_e), magic), magic);
+	int32_t r = xmuladd(b, n, xk(b, HT_F32, -ln2_hi), x), r2, p, c[HT_COUNT(exp_c)];
 
 	r = xmuladd(b, n, xk(b, HT_F32, -ln2_lo), r);
-	*w = xbits(b, t);
-	return xmuladd(b, xmul(b, r, r), XPOLY(b, r, exp_c), r);
+	r2 = xmul(b, r, r);
+	for (size_t i = 0; i < HT_COUNT(exp_c); i++)
+		c[i] = xk(b, HT_F32, exp_c[i]);
+	p = xmuladd(b, r2, in_pairs(b, r, r2, c, HT_COUNT(exp_c)), r);
+	return ht_x2(b, HT_X_SCALE, xadd(b, p, xk(b, HT_F32, 1)), n);
 }
 
-/* 2^n from an integer whose low bits are n + 127. */
-static int32_t power_of_two(struct ht_xb *b, int32_t w)
-{
-	return ht_xbitcast(b, HT_F32, ht_x2(b, HT_X_SHL, w, xint(b, HT_I32, 23)));
-}
-
-/* Any x, or any that is not positive.  2^n in two factors: one alone would not reach the subnormals, nor n = 128. */
+/* Any x, or any that is not positive. */
 static int32_t exp32(struct ht_xb *b, int32_t x, bool negative)
 {
-	int32_t w, p, half;
-
-	x = xleast(b, negative ? x : xmost(b, x, 89), -104);
-	p = xadd(b, exp_parts(b, x, 2 * 127, &w), xk(b, HT_F32, 1));
-	half = ht_x2(b, HT_X_SHR, w, xint(b, HT_I32, 1));
-	p = xmul(b, p, power_of_two(b, half));
-	return xmul(b, p, power_of_two(b, xsub(b, w, half)));
+	return exp_within(b, xleast(b, negative ? x : xmost(b, x, 89), -104));
 }
 
 /* With e = e^-|x|: e / (1 + e), written so that the sum's rounding counts little, or 1 less that. */
@@ -60,35 +62,33 @@ static int32_t tanh32(struct ht_xb *b, int32_t x)
 {
 	static const double near[] = { -0x1.55553ep-2, 0x1.1109bep-3, -0x1.b89aecp-5, 0x1.54c7fap-6,
 		-0x1.82aafcp-8 };
-	int32_t one = xk(b, HT_F32, 1), a = ht_x1(b, HT_X_ABS, x), x2 = xmul(b, x, x), w, p, s, low,
-		high;
+	int32_t one = xk(b, HT_F32, 1), a = ht_x1(b, HT_X_ABS, x), x2 = xmul(b, x, x), p, low, high;
 	int32_t t = xmost(b, a, 10);
 
 	low = xmuladd(b, xmul(b, a, x2), XPOLY(b, x2, near), a);
-	p = exp_parts(b, xadd(b, t, t), 127, &w);
-	s = power_of_two(b, w);
-	p = xadd(b, xmuladd(b, s, p, s), one);
+	p = xadd(b, exp_within(b, xadd(b, t, t)), one);
 	high = xsub(b, one, xdiv(b, xk(b, HT_F32, 2), p));
 	return xflip(b, ht_xselect(b, xlt(b, a, xk(b, HT_F32, 0.6)), low, high), xsign(b, x));
 }
 
+/* A polynomial near 0; 1 - e^-(t + t P(t)) elsewhere, which is 1 from 4 on.  Both are evaluated as
+ * one, whose coefficients are chosen. */
 static int32_t erf32(struct ht_xb *b, int32_t x)
 {
 	static const double near[] = { 0x1.06eba8p-3, -0x1.812740p-2, 0x1.ce2d60p-4, -0x1.b8007ep-6,
 		0x1.54423ep-8, -0x1.a5b7c2p-11, 0x1.4e3812p-14 };
 	static const double far[] = { 0x1.077b2cp-3, 0x1.453036p-1, 0x1.b3445ep-4, -0x1.85bba8p-6,
 		0x1.defdf6p-9, -0x1.558f78p-12, 0x1.82b152p-17 };
-	int32_t one = xk(b, HT_F32, 1), a = ht_x1(b, HT_X_ABS, x), t = xmost(b, a, 4), w, p, s, low,
-		high;
+	int32_t a = ht_x1(b, HT_X_ABS, x), is_near = xlt(b, a, xk(b, HT_F32, 0.9277)), t, u, high;
+	int32_t c[HT_COUNT(near)], p;
 
-	low = xmuladd(b, x, XPOLY(b, xmul(b, x, x), near), x);
-	/* 1 - e^-(t + t P(t)); from 4 on that is 1. */
-	t = xmuladd(b, t, XPOLY(b, t, far), t);
-	p = exp_parts(b, ht_x1(b, HT_X_NEG, t), 127, &w);
-	s = power_of_two(b, w);
-	high = xsub(b, xsub(b, one, s), xmul(b, s, p));
-	high = xflip(b, high, xsign(b, x));
-	return ht_xselect(b, xlt(b, a, xk(b, HT_F32, 0.9277)), low, high);
+	t = xmost(b, a, 4);
+	u = ht_xselect(b, is_near, xmul(b, x, x), t);
+	for (size_t i = 0; i < HT_COUNT(near); i++)
+		c[i] = ht_xselect(b, is_near, xk(b, HT_F32, near[i]), xk(b, HT_F32, far[i]));
+	p = xmuladd(b, t, in_pairs(b, u, xmul(b, u, u), c, HT_COUNT(near)), t);
+	high = xsub(b, xk(b, HT_F32, 1), exp_within(b, ht_x1(b, HT_X_NEG, p)));
+	return xflip(b, ht_xselect(b, is_near, p, high), xsign(b, x));
 }
 
 static int32_t log32(struct ht_xb *b, int32_t x)

@@ -88,6 +88,8 @@ static bool type_fits(enum ht_xop op, enum ht_dtype t)
 	case HT_X_RINT:
 	case HT_X_TRUNC:
 		return real;
+	case HT_X_SCALE:
+		return t == HT_F32;
 	case HT_X_AND:
 	case HT_X_OR:
 	case HT_X_XOR:

@@ -346,6 +346,32 @@ static void test_muladd(void **state)
 	free(c);
 }
 
+/* Into subnormals, to infinity, and NaN. */
+static void test_scale(void **state)
+{
+	static const float by[] = { 0, 1, -1, 126, 127, 128, -125, -126, -127, -149, -150, 250, -250 };
+	enum { SIZES = 512, N = SIZES * HT_COUNT(by) + 3 };
+	float *a = malloc(N * 4), *b = malloc(N * 4);
+	void *p[8] = { a, b };
+	struct small s;
+	int32_t x;
+
+	(void)state;
+	for (size_t k = 0; k < N; k++) {
+		a[k] = 0.5f + (float)(k % SIZES) * 0x1.b6db6ep-8f;
+		a[k] = k % 2 ? a[k] : -a[k];
+		b[k] = by[k / SIZES % HT_COUNT(by)];
+	}
+	for (int k = 1; k <= 3; k++)
+		a[N - k] = b[N - k] = NAN;
+	small_init(&s, N);
+	x = input(&s, HT_F32);
+	output(&s, ht_x2(&s.b, HT_X_SCALE, x, input(&s, HT_F32)));
+	assert_int_equal(check(&s, p, "scale", false, true), 0);
+	free(a);
+	free(b);
+}
+
 /* An index out of range in one lane, in the rest of a vector, or nowhere. */
 static void test_faults(void **state)
 {
@@ -603,6 +629,7 @@ int main(void)
 		cmocka_unit_test(test_conversions),
 		cmocka_unit_test(test_halves),
 		cmocka_unit_test(test_muladd),
+		cmocka_unit_test(test_scale),
 		cmocka_unit_test(test_division),
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_stages),
