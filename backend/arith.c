@@ -74,7 +74,8 @@ static LLVMValueRef scale(struct ht_e *e, LLVMValueRef a, LLVMValueRef b)
 	LLVMValueRef w, half;
 
 	if (e->t->avx512 && ht_e_lanes_of(a) == 16) {
-		LLVMValueRef all = LLVMConstAllOnes(e->i16), nearest = LLVMConstInt(e->i32, 4, false);
+		LLVMValueRef all = LLVMConstAllOnes(e->i16),
+			     nearest = LLVMConstInt(e->i32, 4, false);
 
 		return ht_e_intrinsic(e, "llvm.x86.avx512.mask.scalef.ps.512", NULL,
 			(LLVMValueRef[]){ a, b, a, all, nearest }, 5);
@@ -210,6 +211,69 @@ static LLVMValueRef bitcast(struct ht_e *e, enum ht_dtype to, LLVMValueRef a)
 	return LLVMBuildBitCast(e->b, a, ht_e_form(ht_e_type(e, to), ht_e_lanes_of(a)), "");
 }
 
+/* x is a widened BF16, or -1: that BF16. */
+static int32_t widened(const struct ht_stage *s, int32_t i)
+{
+	const struct ht_x *x = &s->x[i];
+
+	return x->op == HT_X_CVT && x->dtype == HT_F32 && s->x[x->a].dtype == HT_BF16 ? x->a : -1;
+}
+
+/* Whether expression i is wanted as BF16 alone, maybe limited before. */
+static bool only_rounded(const struct ht_stage *s, int32_t i)
+{
+	for (int32_t j = i + 1; j < s->xs; j++) {
+		const struct ht_x *x = &s->x[j];
+
+		if (x->a != i && x->b != i && x->c != i)
+			continue;
+		if ((x->op == HT_X_MIN || x->op == HT_X_MAX)
+				? !only_rounded(s, j)
+				: x->op != HT_X_CVT || x->dtype != HT_BF16)
+			return false;
+	}
+	for (int32_t j = 0; j < s->reds; j++)
+		if (s->red[j].x == i)
+			return false;
+	for (int32_t j = 0; j < s->stores; j++)
+		if (s->store[j].value == i)
+			return false;
+	return true;
+}
+
+/* The sum of two BF16 numbers that is rounded to BF16: by the instruction for pairs, one number
+ * times 1 beside 0 times -0.  It flushes subnormals by itself, which takes a conversion several
+ * steps.  NULL: not such a sum. */
+static LLVMValueRef add_low(struct ht_e *e, int32_t i, LLVMValueRef a, LLVMValueRef b)
+{
+	const struct ht_stage *s = e->s;
+	const struct ht_x *x = &s->x[i];
+	int32_t first = widened(s, x->a), second = widened(s, x->b);
+	LLVMTypeRef pairs = ht_e_form(e->i32, ht_e_lanes_of(a));
+	LLVMValueRef v;
+	bool swap;
+
+	if (x->dtype != HT_F32 || !ht_e_has_dot(e, ht_e_lanes_of(a)) || first < 0 || second < 0 ||
+		!only_rounded(s, i))
+		return NULL;
+	/* The one from further in, or from memory, spares its conversion. */
+	swap = e->info[first].home != e->info[second].home
+		       ? e->info[first].home < e->info[second].home
+		       : s->x[first].op != HT_X_LOAD;
+	v = LLVMBuildZExt(e->b, ht_e_get(e, swap ? second : first, true), pairs, "");
+	return ht_e_dot(e, swap ? a : b, v, ht_e_int(e, pairs, (int32_t)0x80003f80));
+}
+
+static LLVMValueRef add(struct ht_e *e, int32_t i, LLVMValueRef a, LLVMValueRef b)
+{
+	LLVMValueRef v = add_low(e, i, a, b);
+
+	if (v)
+		return v;
+	return ht_is_float(e->s->x[i].dtype) ? LLVMBuildFAdd(e->b, a, b, "")
+					     : LLVMBuildAdd(e->b, a, b, "");
+}
+
 LLVMValueRef ht_e_arith(struct ht_e *e, int32_t i, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
 {
 	const struct ht_x *x = &e->s->x[i];
@@ -225,7 +289,7 @@ LLVMValueRef ht_e_arith(struct ht_e *e, int32_t i, LLVMValueRef a, LLVMValueRef 
 	case HT_X_BITCAST:
 		return bitcast(e, x->dtype, a);
 	case HT_X_ADD:
-		return real ? LLVMBuildFAdd(e->b, a, b, "") : LLVMBuildAdd(e->b, a, b, "");
+		return add(e, i, a, b);
 	case HT_X_SUB:
 		return real ? LLVMBuildFSub(e->b, a, b, "") : LLVMBuildSub(e->b, a, b, "");
 	case HT_X_MUL:

@@ -161,8 +161,16 @@ void ht_e_stores(struct ht_e *e)
 {
 	const struct ht_stage *s = e->s;
 
-	/* All values first: a store may alias the loads of the next copy. */
+	/* A register tile has more copies than registers, so its values are stored one by one. */
 	ht_e_first_copy(e, 0, e->outer);
+	if (s->kind == HT_STAGE_CONTRACT) {
+		do {
+			for (int32_t i = 0; i < s->stores; i++)
+				ht_e_store(e, &s->store[i], ht_e_natural(e, s->store[i].value));
+		} while (ht_e_next_copy(e, 0, e->outer));
+		return;
+	}
+	/* All values first: a store may alias the loads of the next copy. */
 	do {
 		for (int32_t i = 0; i < s->stores; i++)
 			ht_e_natural(e, s->store[i].value);

@@ -44,8 +44,8 @@ enum ht_xop {
 	HT_X_DIV, /* floats: IEEE; ints: truncates; divisor 0 or INT_MIN/-1 must be excluded (see DIVI in build.h) */
 	HT_X_REM,    /* ints: truncated remainder, same conditions; floats: fmod */
 	HT_X_MULADD, /* floats: a * b + c, fused where the target has FMA; the interpreter fuses */
-	HT_X_SCALE,  /* F32: a * 2^b, rounded once: 1/2 <= |a| < 4, b whole, -250 to 250; NaN where both are */
-	HT_X_MIN,    /* floats: NaN when either is NaN (TensorFlow); -0 and +0 are equal */
+	HT_X_SCALE, /* F32: a * 2^b, rounded once: 1/2 <= |a| < 4, b whole, -250 to 250; NaN where both are */
+	HT_X_MIN, /* floats: NaN when either is NaN (TensorFlow); -0 and +0 are equal */
 	HT_X_MAX,
 	HT_X_NEG,
 	HT_X_ABS,

@@ -13,17 +13,15 @@ static const double ln2_hi = 0.693359375, ln2_lo = -2.12194440054690581e-4;
 static const double exp_c[] = { 0x1.fffffcp-2, 0x1.55548ap-3, 0x1.55584ep-5, 0x1.123f2ep-7,
 	0x1.6ad11p-10 };
 
-/* c[0] + c[1] x + …, by Horner over pairs: these chains are half as long, and a few vectors of long
- * ones are all that a machine has in flight. */
+/* c[0] + c[1] x + …, n odd: by Horner over pairs.  These chains are half as long, and a few vectors
+ * of long ones are all that a machine has in flight. */
 static int32_t in_pairs(struct ht_xb *b, int32_t x, int32_t x2, const int32_t *c, size_t n)
 {
-	int32_t sum = c[n - 1];
+	int32_t sum = xmuladd(b, c[n - 1], x, c[n - 2]);
 
-	if (n % 2 == 0)
-		sum = xmuladd(b, sum, x, c[n - 2]);
-	for (size_t i = (n - 1) / 2 * 2; i >= 2; i -= 2)
+	for (size_t i = n - 2; i > 1; i -= 2)
 		sum = xmuladd(b, sum, x2, xmuladd(b, c[i - 1], x, c[i - 2]));
-	return sum;
+	return xmuladd(b, sum, x, c[0]);
 }
 
 /* e^x for x from -172 to 172. */

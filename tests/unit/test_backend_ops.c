@@ -349,7 +349,8 @@ static void test_muladd(void **state)
 /* Into subnormals, to infinity, and NaN. */
 static void test_scale(void **state)
 {
-	static const float by[] = { 0, 1, -1, 126, 127, 128, -125, -126, -127, -149, -150, 250, -250 };
+	static const float by[] = { 0, 1, -1, 126, 127, 128, -125, -126, -127, -149, -150, 250,
+		-250 };
 	enum { SIZES = 512, N = SIZES * HT_COUNT(by) + 3 };
 	float *a = malloc(N * 4), *b = malloc(N * 4);
 	void *p[8] = { a, b };
@@ -370,6 +371,43 @@ static void test_scale(void **state)
 	assert_int_equal(check(&s, p, "scale", false, true), 0);
 	free(a);
 	free(b);
+}
+
+/* Sums of two BF16 numbers, rounded; from memory, from a rounding, and limited from below. */
+static void test_low_sums(void **state)
+{
+	static const uint16_t special[] = { 0, 0x8000, 1, 0x8001, 0x7f, 0x807f, 0x80, 0x8080, 0x81,
+		0x8081, 0x100, 0x8100, 0x3f80, 0xbf80, 0x3f81, 0xbf81, 0x4049, 0x3b80, 0x7f7f,
+		0xff7f, 0x7f80, 0xff80, 0x7fc0, 0xffc1 };
+	enum { KINDS = HT_COUNT(special), N = KINDS * KINDS + 5 };
+	uint16_t a[N], b[N];
+	void *p[8] = { a, b };
+	int bad = 0;
+
+	(void)state;
+	for (size_t k = 0; k < N; k++) {
+		a[k] = special[k % KINDS];
+		b[k] = special[k / KINDS % KINDS];
+	}
+	for (int rounded = 0; rounded < 2; rounded++)
+		for (int limited = 0; limited < 2; limited++) {
+			struct small s;
+			int32_t x, y;
+
+			small_init(&s, N);
+			x = ht_xcvt(&s.b, HT_F32, input(&s, HT_BF16));
+			y = ht_xcvt(&s.b, HT_F32, input(&s, HT_BF16));
+			if (rounded) {
+				x = ht_x2(&s.b, HT_X_MUL, x, ht_xf(&s.b, 1.25));
+				x = ht_xcvt(&s.b, HT_F32, ht_xcvt(&s.b, HT_BF16, x));
+			}
+			x = ht_x2(&s.b, HT_X_ADD, x, y);
+			if (limited)
+				x = ht_x2(&s.b, HT_X_MAX, x, ht_xf(&s.b, 0));
+			output(&s, ht_xcvt(&s.b, HT_BF16, x));
+			bad += check(&s, p, "sum", false, !limited);
+		}
+	assert_int_equal(bad, 0);
 }
 
 /* An index out of range in one lane, in the rest of a vector, or nowhere. */
@@ -630,6 +668,7 @@ int main(void)
 		cmocka_unit_test(test_halves),
 		cmocka_unit_test(test_muladd),
 		cmocka_unit_test(test_scale),
+		cmocka_unit_test(test_low_sums),
 		cmocka_unit_test(test_division),
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_stages),
