@@ -1,0 +1,422 @@
+/* Each distinct kernel of a compiled program, timed alone on one thread; bench/micro runs it.
+ *
+ *   build/bench/kernels [--policy NAME] [--conv-method NAME] [--target NAME] [--batch N]
+ *                       [--seconds S] [--only CLASS] [--set OPTION=VALUE] MODEL
+ *   build/bench/kernels --copy BYTES
+ *
+ * Prints a line of JSON for each: the node it was made for, the contraction's sizes as the kernel has
+ * them, multiply-adds that read no padding, bytes of all its operands, and the fastest and the median
+ * run.  CLASS: "contraction", or "other".  Operands lie where the program has them, filled with numbers
+ * of their type, and stay in the cache as far as they fit.  --copy measures what memory allows: bytes
+ * read and written by copying, as fast as any of three ways does it. */
+#include "api/api.h"
+#include "passes/lower/lower.h"
+
+#include <immintrin.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_RUNS = 10000 };
+
+struct measure {
+	double seconds;
+	const char *only;
+	const struct ht_graph *graph;
+	const struct ht_plan *plan;
+	const struct ht_rt_program *rt;
+	void **at; /* by buffer */
+	void *scratch;
+	double *sample;
+};
+
+static double now(void)
+{
+	return (double)ht_now_ns() * 1e-9;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void *memory(size_t n)
+{
+	void *p = NULL;
+
+	if (posix_memalign(&p, (size_t)1 << 21, n + 4096) != 0) {
+		fputs("kernels: out of memory\n", stderr);
+		exit(5);
+	}
+	memset(p, 0, n + 4096);
+	return p;
+}
+
+/* ---- operands ---- */
+
+static void fill(void *p, enum ht_dtype t, size_t bytes)
+{
+	size_t n = bytes / ht_dtype_info(t)->bytes;
+	uint32_t state = 1;
+
+	for (size_t i = 0; i < n; i++) {
+		float f;
+
+		state = state * 1664525 + 1013904223;
+		f = (float)(int32_t)state * 0x1p-31f;
+		if (t == HT_F32)
+			((float *)p)[i] = f;
+		else if (t == HT_BF16)
+			((uint16_t *)p)[i] = ht_f32_to_bf16(f);
+		else if (t == HT_F16)
+			((uint16_t *)p)[i] = ht_f32_to_f16(f);
+	}
+}
+
+static void place(struct measure *m)
+{
+	char *arena = memory(m->rt->arena_bytes);
+
+	m->at = calloc((size_t)m->rt->buffers + 1, sizeof *m->at);
+	if (!m->at)
+		exit(5);
+	for (int32_t i = 0; i < m->rt->buffers; i++) {
+		const struct ht_rt_buffer *b = &m->rt->buffer[i];
+
+		if (b->where == HT_RT_CONST)
+			m->at[i] = (void *)(uintptr_t)b->data;
+		else
+			m->at[i] = b->where == HT_RT_ARENA ? arena + b->offset : memory(b->bytes);
+	}
+	m->scratch = memory(m->rt->scratch_bytes);
+}
+
+static void fill_operands(struct measure *m, const struct ht_rt_step *s)
+{
+	for (int32_t i = 0; i < s->args; i++) {
+		const struct ht_rt_buffer *b = &m->rt->buffer[s->buffer[i]];
+
+		if (b->where != HT_RT_CONST)
+			fill(m->at[s->buffer[i]], m->plan->buffer[s->buffer[i]].dtype, b->bytes);
+	}
+}
+
+/* ---- what a kernel computes ---- */
+
+static const struct ht_node *node_named(const struct ht_graph *g, struct ht_str name)
+{
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		if (ht_str_eq(n->name, name))
+			return n;
+	return NULL;
+}
+
+/* Positions of the window inside of the image, summed over all results of one dimension. */
+static int64_t inside(const struct window *w)
+{
+	int64_t n = 0;
+
+	for (int64_t o = 0; o < w->out; o++)
+		for (int64_t t = 0; t < w->size; t++) {
+			int64_t i = o * w->stride + t * w->dilation - w->before;
+
+			n += i >= 0 && i < w->in;
+		}
+	return n;
+}
+
+/* Multiply-adds of a convolution without those that read padding, and its geometry. */
+static double put_convolution(const struct ht_node *n, bool depthwise)
+{
+	struct ht_shape in = ht_type_of(n->in[0])->shape, f = ht_type_of(n->in[1])->shape,
+			out = n->out[0].shape;
+	struct window w[2];
+
+	read_windows(n, in, out, f.dim, w);
+	printf(", \"image\": [%ld, %ld, %ld, %ld], \"filter\": [%ld, %ld, %ld, %ld]",
+		(long)in.dim[0], (long)in.dim[1], (long)in.dim[2], (long)in.dim[3], (long)f.dim[0],
+		(long)f.dim[1], (long)f.dim[2], (long)f.dim[3]);
+	printf(", \"out\": [%ld, %ld], \"stride\": [%ld, %ld], \"dilation\": [%ld, %ld], \"before\": [%ld, %ld]",
+		(long)w[0].out, (long)w[1].out, (long)w[0].stride, (long)w[1].stride,
+		(long)w[0].dilation, (long)w[1].dilation, (long)w[0].before, (long)w[1].before);
+	return (double)in.dim[0] * (double)inside(&w[0]) * (double)inside(&w[1]) *
+	       (double)out.dim[3] * (depthwise ? 1. : (double)f.dim[2]);
+}
+
+/* Sizes of the contraction as the kernel has them; its multiply-adds. */
+static double put_contraction(const struct ht_kernel *k, const struct ht_stage *s)
+{
+	const struct ht_contract *c = &s->contract;
+	int64_t batch = 1, taps = 1, depth = s->dim[s->dims - 1].extent;
+
+	for (int32_t i = 0; i < s->dims - 1; i++) {
+		if (s->dim[i].reduce)
+			taps *= s->dim[i].extent;
+		else if (i != c->m && i != c->n)
+			batch *= s->dim[i].extent;
+	}
+	printf(", \"dtype\": \"%s\", \"batch\": %ld, \"m\": %ld, \"n\": %ld, \"k\": %ld, \"taps\": %ld",
+		ht_dtype_info(k->buffer[c->a_buffer].dtype)->tag, (long)batch,
+		(long)s->dim[c->m].extent, (long)s->dim[c->n].extent, (long)depth, (long)taps);
+	printf(", \"nr\": %d, \"mr\": %d, \"tile\": [%ld, %ld]", (int)c->nr, (int)c->mr,
+		(long)s->dim[c->m].step, (long)s->dim[c->n].step);
+	return (double)(batch * s->dim[c->m].extent) * (double)s->dim[c->n].extent *
+	       (double)(depth * taps);
+}
+
+static const struct ht_stage *contraction_of(const struct ht_kernel *k, int *count)
+{
+	const struct ht_stage *found = NULL;
+
+	*count = 0;
+	for (int32_t i = 0; i < k->stages; i++)
+		if (k->stage[i].kind == HT_STAGE_CONTRACT) {
+			found = found ? found : &k->stage[i];
+			++*count;
+		}
+	return found;
+}
+
+static void put_time(struct measure *m, const struct ht_rt_step *s, void *const *arg)
+{
+	double start, end = now() + m->seconds;
+	size_t n = 0;
+
+	for (int i = 0; i < 2; i++)
+		s->fn(arg, s->params, 0, s->tiles, m->scratch);
+	do {
+		start = now();
+		s->fn(arg, s->params, 0, s->tiles, m->scratch);
+		m->sample[n++] = now() - start;
+	} while (n < MOST_RUNS && (n < 5 || now() < end));
+	qsort(m->sample, n, sizeof *m->sample, by_value);
+	printf(", \"min_us\": %.3f, \"median_us\": %.3f, \"runs\": %zu", 1e6 * m->sample[0],
+		1e6 * m->sample[n / 2], n);
+}
+
+static bool wanted(const struct measure *m, bool contraction)
+{
+	return !m->only || (strcmp(m->only, "contraction") == 0) == contraction;
+}
+
+static void measure_step(struct measure *m, int32_t i, int uses)
+{
+	const struct ht_rt_step *s = &m->rt->step[i];
+	const struct ht_kernel *k = m->plan->step[i].kernel;
+	const struct ht_node *n = node_named(m->graph, m->plan->step[i].node);
+	struct ht_str type = n ? n->type : HT_STR("");
+	int contractions;
+	const struct ht_stage *c = contraction_of(k, &contractions);
+	double macs = 0, bytes = 0;
+	void **arg;
+
+	if (!wanted(m, c != NULL))
+		return;
+	arg = calloc((size_t)s->args + 1, sizeof *arg);
+	if (!arg)
+		exit(5);
+	for (int32_t a = 0; a < s->args; a++) {
+		arg[a] = m->at[s->buffer[a]];
+		bytes += (double)m->rt->buffer[s->buffer[a]].bytes;
+	}
+	fill_operands(m, s);
+	printf("{\"node\": \"%s\", \"op\": \"%.*s\", \"method\": \"%s\", \"uses\": %d, \"contractions\": %d",
+		s->node, HT_STR_ARG(type), s->method ? s->method : "", uses, contractions);
+	if (c)
+		macs = put_contraction(k, c);
+	if (n && (n->op == HT_OP_Conv2D || n->op == HT_OP__FusedConv2D))
+		macs = put_convolution(n, false);
+	else if (n && n->op == HT_OP_DepthwiseConv2dNative)
+		macs = put_convolution(n, true);
+	printf(", \"multiply_adds\": %.0f, \"bytes\": %.0f", macs, bytes);
+	put_time(m, s, arg);
+	puts("}");
+	free(arg);
+}
+
+static int measure_all(struct measure *m)
+{
+	m->sample = calloc(MOST_RUNS, sizeof *m->sample);
+	if (!m->sample)
+		return 5;
+	place(m);
+	for (int32_t i = 0; i < m->plan->steps; i++) {
+		int uses = 0;
+		bool first = true;
+
+		for (int32_t j = 0; j < m->plan->steps; j++) {
+			uses += m->plan->step[j].kernel == m->plan->step[i].kernel;
+			first = first && !(j < i && m->plan->step[j].kernel == m->plan->step[i].kernel);
+		}
+		if (first)
+			measure_step(m, i, uses);
+	}
+	return 0;
+}
+
+/* ---- memory ---- */
+
+static void copy_plain(char *to, const char *from, size_t n)
+{
+	for (size_t i = 0; i + 32 <= n; i += 32)
+		_mm256_store_si256((__m256i *)(to + i), _mm256_load_si256((const __m256i *)(from + i)));
+}
+
+static void copy_streaming(char *to, const char *from, size_t n)
+{
+	for (size_t i = 0; i + 32 <= n; i += 32)
+		_mm256_stream_si256(
+			(__m256i *)(to + i), _mm256_load_si256((const __m256i *)(from + i)));
+	_mm_sfence();
+}
+
+static void copy_libc(char *to, const char *from, size_t n)
+{
+	memcpy(to, from, n);
+}
+
+static int measure_copy(size_t n)
+{
+	static void (*const way[])(char *, const char *, size_t) = { copy_plain, copy_streaming,
+		copy_libc };
+	static const char *const name[] = { "plain", "streaming", "memcpy" };
+	char *from = memory(n), *to = memory(n);
+
+	printf("{\"bytes\": %zu", 2 * n);
+	for (size_t i = 0; i < HT_COUNT(way); i++) {
+		double best = 1e9, end = now() + .3;
+
+		for (int k = 0; k < 5 || now() < end; k++) {
+			double start = now(), t;
+
+			way[i](to, from, n);
+			t = now() - start;
+			best = t < best ? t : best;
+		}
+		printf(", \"%s\": %.2f", name[i], 2e-9 * (double)n / best);
+	}
+	puts("}");
+	return 0;
+}
+
+/* ---- from the model to its program ---- */
+
+struct request {
+	const char *path, *policy, *only, *option;
+	struct ht_compile_options opt;
+	int64_t batch;
+	double seconds;
+};
+
+static int said(const struct ht_diags *d)
+{
+	for (size_t i = 0; i < ht_diags_count(d); i++) {
+		struct ht_bytes line;
+
+		if (ht_diags_line(d, i, &line) == HT_OK)
+			fprintf(stderr, "%.*s\n", (int)line.n, (const char *)line.p);
+		ht_bytes_free(&line);
+	}
+	return 1;
+}
+
+static enum ht_status make_policy(
+	const struct request *q, struct ht_diags *d, struct ht_policy **out)
+{
+	const char *equals = q->option ? strchr(q->option, '=') : NULL;
+	char key[64] = "";
+
+	HT_TRY(ht_policy_new(q->policy, d, out));
+	if (!equals)
+		return HT_OK;
+	snprintf(key, sizeof key, "%.*s", (int)(equals - q->option), q->option);
+	return ht_policy_set(*out, key, equals + 1, d);
+}
+
+static enum ht_status compile(const struct request *q, const struct ht_model *model,
+	struct ht_work *w, struct ht_diags *d, struct ht_program *p, struct measure *m)
+{
+	struct ht_compile_options opt;
+	static struct ht_lowering l;
+	struct ht_plan *plan;
+
+	HT_TRY(ht_compile_options_of(&q->opt, d, &opt));
+	HT_TRY(ht_backend_load(NULL, d, &p->backend));
+	HT_TRY(ht_lowering_run(
+		model, &opt, HT_OPEN_REFUSE, HT_UPTO_LAYOUT, NULL, w, d, &l));
+	HT_TRY(ht_lower(l.graph, &l.passes, &w->arena, &plan));
+	HT_TRY(ht_program_build(p, l.graph, plan, l.passes.target, 1, &l.phases, d));
+	m->graph = l.graph;
+	m->plan = plan;
+	m->rt = &p->rt;
+	return HT_OK;
+}
+
+/* The process ends behind it: nothing is given back. */
+static int measure_model(struct request *q)
+{
+	struct measure m = { .seconds = q->seconds, .only = q->only };
+	static struct ht_program p;
+	struct ht_policy *policy;
+	struct ht_model *model;
+	struct ht_diags d;
+	struct ht_work w;
+
+	ht_diags_init(&d);
+	if (ht_model_load(q->path, NULL, &d, &model) != HT_OK ||
+		(q->batch && ht_model_set_batch(model, q->batch, &d) != HT_OK) ||
+		make_policy(q, &d, &policy) != HT_OK)
+		return said(&d);
+	q->opt.policy = policy;
+	ht_work_init(&w);
+	ht_arena_init(&p.arena, &w.unwind);
+	if (setjmp(w.unwind.env)) {
+		fputs("kernels: out of memory\n", stderr);
+		return 5;
+	}
+	if (compile(q, model, &w, &d, &p, &m) != HT_OK)
+		return said(&d);
+	return measure_all(&m);
+}
+
+int main(int argc, char **argv)
+{
+	struct request q = { .policy = "must_keep_origin_dtype",
+		.opt = HT_COMPILE_OPTIONS_INIT,
+		.seconds = .05 };
+	int at = 1;
+
+	for (; at + 1 < argc && argv[at][0] == '-'; at += 2) {
+		const char *name = argv[at] + 2, *value = argv[at + 1];
+
+		if (!strcmp(name, "copy"))
+			return measure_copy(strtoul(value, NULL, 10) / 64 * 32);
+		if (!strcmp(name, "policy"))
+			q.policy = value;
+		else if (!strcmp(name, "conv-method"))
+			q.opt.conv_method = value;
+		else if (!strcmp(name, "target"))
+			q.opt.target = value;
+		else if (!strcmp(name, "batch"))
+			q.batch = atol(value);
+		else if (!strcmp(name, "seconds"))
+			q.seconds = atof(value);
+		else if (!strcmp(name, "only"))
+			q.only = value;
+		else if (!strcmp(name, "set"))
+			q.option = value;
+		else
+			break;
+	}
+	if (at != argc - 1) {
+		fputs("usage: kernels [--policy NAME] [--conv-method NAME] [--target NAME] [--batch N]\n"
+		      "               [--seconds S] [--only CLASS] [--set OPTION=VALUE] MODEL\n"
+		      "       kernels --copy BYTES\n",
+			stderr);
+		return 2;
+	}
+	q.path = argv[at];
+	return measure_model(&q);
+}
