@@ -194,6 +194,12 @@ struct ht_str ht_program_kernel(const struct ht_program *p, size_t kernel, uint6
  * the writer's arena. */
 struct ht_artefact_bytes ht_artefact_writer_bytes(struct ht_artefact_writer *w);
 
+/* ---- weights.c ---- */
+
+/* Gives every constant of the plan its bytes: packs matrices on up to `threads` threads. */
+enum ht_status ht_program_weights(struct ht_program *p, struct ht_graph *g, struct ht_plan *plan,
+	int threads, struct ht_diags *d);
+
 /* ---- text.c ---- */
 
 /* What a call hands out: written to `path` ("-": standard output), or without one in *out. */

@@ -1,4 +1,4 @@
-/* From a plan to a program: constants packed, code generated, addresses put together. */
+/* From a plan to a program: code generated, addresses put together. */
 #include "api/api.h"
 
 #include <string.h>
@@ -9,119 +9,8 @@ struct build {
 	const struct ht_target *target;
 	int threads;
 	struct ht_diags *d;
-	struct ht_blob *weights; /* the packed ones */
-	size_t packed;           /* bytes of them that are in use */
-	ht_kernel_fn **entry;    /* by kernel of the plan; NULL: a library kernel */
+	ht_kernel_fn **entry; /* by kernel of the plan; NULL: a library kernel */
 };
-
-/* ---- constants ---- */
-
-static void unref(void *blob)
-{
-	ht_blob_unref(blob);
-}
-
-/* The program holds `blob` as long as it lives; takes over the reference. */
-static void keep(struct ht_program *p, struct ht_blob *blob)
-{
-	ht_arena_defer(&p->arena, unref, blob);
-}
-
-/* Source matrices are read for the last time in the buffer that comes last; behind it their memory
- * goes back, so that a model's weights are not in memory twice. */
-static bool used_later(const struct ht_plan *plan, int32_t i)
-{
-	const struct ht_blob *from = plan->buffer[i].packed_from;
-
-	for (int32_t j = 0; j < plan->buffers; j++) {
-		const struct ht_plan_buffer *b = &plan->buffer[j];
-		if (b->kind == HT_PLAN_CONST &&
-			(b->pack ? j > i && b->packed_from == from : b->blob == from))
-			return true;
-	}
-	return false;
-}
-
-static void drop_source(struct ht_graph *g, const struct ht_blob *from)
-{
-	for (struct ht_node *n = g->first; n; n = n->next) {
-		struct ht_attr *a = n->op == HT_OP_Const ? ht_attr_find(n, "value") : NULL;
-		if (a && a->value.kind == HT_ATTR_TENSOR && a->value.tensor->blob == from)
-			ht_tensor_drop(a->value.tensor);
-	}
-}
-
-static enum ht_status no_memory(struct build *b, size_t bytes)
-{
-	return ht_error(
-		b->d, HT_E_ENVIRONMENT, HT_NOWHERE, "no memory for %zu bytes of weights", bytes);
-}
-
-static size_t packed_bytes(const struct ht_plan_buffer *buf)
-{
-	return buf->kind == HT_PLAN_CONST && buf->pack ? (buf->bytes + 63) / 64 * 64 : 0;
-}
-
-/* All packed weights are one blob. */
-static enum ht_status new_weights(struct build *b)
-{
-	size_t n = 0;
-
-	for (int32_t i = 0; i < b->plan->buffers; i++)
-		n += packed_bytes(&b->plan->buffer[i]);
-	b->weights = ht_blob_new(n);
-	if (!b->weights)
-		return no_memory(b, n);
-	keep(b->p, b->weights);
-	return HT_OK;
-}
-
-static enum ht_status pack(struct build *b, struct ht_plan_buffer *buf)
-{
-	const struct ht_pack *k = buf->pack;
-	size_t from = ht_dtype_info(k->src_dtype)->bytes;
-	size_t to = (size_t)ht_packed_count(k) * ht_dtype_info(k->dst_dtype)->bytes;
-	const char *src = (const char *)buf->packed_from->p + (size_t)buf->pack_first * from;
-	struct ht_blob *blob = ht_blob_part(b->weights, b->packed, buf->bytes);
-
-	if (!blob)
-		return no_memory(b, buf->bytes);
-	b->packed += packed_bytes(buf);
-	keep(b->p, blob);
-	buf->blob = blob;
-	for (size_t i = 0; i < buf->pack_count; i++)
-		ht_pack_b(k, src + i * (size_t)buf->pack_stride * from,
-			(char *)(uintptr_t)blob->p + i * to);
-	return HT_OK;
-}
-
-static enum ht_status keep_aligned(struct build *b, struct ht_plan_buffer *buf)
-{
-	buf->blob = ht_blob_aligned(buf->blob, ht_dtype_info(buf->dtype)->bytes);
-	if (!buf->blob)
-		return no_memory(b, buf->bytes);
-	keep(b->p, buf->blob);
-	return HT_OK;
-}
-
-static enum ht_status make_constants(struct build *b, struct ht_graph *g)
-{
-	HT_TRY(new_weights(b));
-	for (int32_t i = 0; i < b->plan->buffers; i++) {
-		struct ht_plan_buffer *buf = &b->plan->buffer[i];
-		if (buf->kind != HT_PLAN_CONST)
-			continue;
-		b->p->info.weight_bytes += buf->bytes;
-		if (!buf->pack) {
-			HT_TRY(keep_aligned(b, buf));
-			continue;
-		}
-		HT_TRY(pack(b, buf));
-		if (!used_later(b->plan, i))
-			drop_source(g, buf->packed_from);
-	}
-	return HT_OK;
-}
 
 /* ---- addresses ---- */
 
@@ -266,7 +155,7 @@ enum ht_status ht_program_build(struct ht_program *p, struct ht_graph *g, struct
 {
 	struct build b = { .p = p, .plan = plan, .target = target, .threads = threads, .d = d };
 
-	HT_TRY(make_constants(&b, g));
+	HT_TRY(ht_program_weights(p, g, plan, threads, d));
 	ht_phase_end(phases, "weights");
 	HT_TRY(generate(&b));
 	ht_phase_end(phases, "code");

@@ -3,7 +3,6 @@
 #include "backend/emit.h"
 
 #include <llvm-c/Core.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +33,12 @@ struct job {
 	atomic_int next;
 	atomic_bool stop;
 	struct place *place; /* of each kernel */
+	struct turn *order;  /* in which they are compiled */
+};
+
+struct turn {
+	int32_t kernel;
+	int64_t work; /* estimate */
 };
 
 /* Of a kernel in its worker's image, then in all of the code. */
@@ -89,7 +94,7 @@ static void work_through(struct worker *w, int number)
 {
 	struct job *j = w->job;
 	struct ht_machine m;
-	int32_t i;
+	int32_t turn;
 
 	w->status = HT_E_INTERNAL;
 	if (!ht_machine_init(&m, j->target)) {
@@ -97,7 +102,9 @@ static void work_through(struct worker *w, int number)
 		return;
 	}
 	w->status = HT_OK;
-	while (!atomic_load(&j->stop) && (i = atomic_fetch_add(&j->next, 1)) < j->n) {
+	while (!atomic_load(&j->stop) && (turn = atomic_fetch_add(&j->next, 1)) < j->n) {
+		int32_t i = j->order[turn].kernel;
+
 		if (j->kernel[i]->library)
 			continue;
 		j->place[i].worker = number;
@@ -108,27 +115,49 @@ static void work_through(struct worker *w, int number)
 	ht_machine_release(&m);
 }
 
-struct start {
-	struct worker *w;
-	int number;
-	pthread_t thread;
-	bool started;
-};
-
-static void *start_worker(void *arg)
+static void start_worker(void *arg, int number)
 {
-	struct start *s = arg;
-	struct worker *w = s->w;
+	struct worker *w = (struct worker *)arg + number;
 
 	if (setjmp(w->unwind.env)) {
 		w->wrong = HT_STR("out of memory");
 		w->status = HT_E_ENVIRONMENT;
 		atomic_store(&w->job->stop, true);
-		return NULL;
+		return;
 	}
 	ht_buf_init(&w->image, &w->arena);
-	work_through(w, s->number);
-	return NULL;
+	work_through(w, number);
+}
+
+/* Long before short, equal ones by number. */
+static int by_work(const void *a, const void *b)
+{
+	const struct turn *x = a, *y = b;
+
+	if (x->work != y->work)
+		return (x->work < y->work) - (x->work > y->work);
+	return (x->kernel > y->kernel) - (x->kernel < y->kernel);
+}
+
+static int64_t work_of(const struct ht_kernel *k)
+{
+	int64_t work = 0;
+
+	for (int32_t i = 0; i < k->stages; i++)
+		work += k->stage[i].xs;
+	return work;
+}
+
+/* The longest first, so that threads end at about the same time; NULL: out of memory. */
+static struct turn *in_order(const struct ht_kernel *const *kernel, int32_t n)
+{
+	struct turn *t = calloc((size_t)n + 1, sizeof *t);
+
+	for (int32_t i = 0; t && i < n; i++)
+		t[i] = (struct turn){ i, work_of(kernel[i]) };
+	if (t)
+		qsort(t, (size_t)n, sizeof *t, by_work);
+	return t;
 }
 
 /* Joins the workers' images in memory of their own, never writable and executable at once. */
@@ -197,42 +226,30 @@ static struct ht_code *collect(const struct job *j, struct worker *w, int worker
 	return c;
 }
 
-static void run_workers(struct job *j, struct worker *w, struct start *s, int threads)
-{
-	for (int i = 0; i < threads; i++) {
-		w[i].job = j;
-		ht_arena_init(&w[i].arena, &w[i].unwind);
-		s[i] = (struct start){ .w = &w[i], .number = i };
-	}
-	for (int i = 1; i < threads; i++)
-		s[i].started = pthread_create(&s[i].thread, NULL, start_worker, &s[i]) == 0;
-	start_worker(&s[0]);
-	for (int i = 1; i < threads; i++)
-		if (s[i].started)
-			pthread_join(s[i].thread, NULL);
-}
-
-#define MAX_THREADS 64
-
 static enum ht_status compile(const struct ht_kernel *const *kernel, int32_t n,
 	const struct ht_target *target, int threads, struct ht_diags *d, struct ht_code **out,
 	ht_kernel_fn ***entry)
 {
 	struct job j = { .kernel = kernel, .n = n, .target = target };
-	struct worker w[MAX_THREADS];
-	struct start s[MAX_THREADS];
+	struct worker *w;
 	enum ht_status st = HT_OK;
 
 	*out = NULL;
 	*entry = NULL;
-	threads = threads < 1 ? 1 : threads > MAX_THREADS ? MAX_THREADS : threads;
-	if (threads > n)
-		threads = n < 1 ? 1 : n;
+	threads = ht_thread_limit(threads, n);
 	j.place = calloc((size_t)n + 1, sizeof *j.place);
-	if (!j.place)
-		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory for code");
-	memset(w, 0, sizeof w);
-	run_workers(&j, w, s, threads);
+	j.order = in_order(kernel, n);
+	w = calloc((size_t)threads, sizeof *w);
+	if (!j.place || !j.order || !w) {
+		st = ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory for code");
+		threads = 0;
+	}
+	for (int i = 0; i < threads; i++) {
+		w[i].job = &j;
+		ht_arena_init(&w[i].arena, &w[i].unwind);
+	}
+	if (st == HT_OK)
+		ht_on_threads(threads, start_worker, w);
 	for (int i = 0; i < threads && st == HT_OK; i++) {
 		st = w[i].status;
 		if (st != HT_OK)
@@ -248,6 +265,8 @@ static enum ht_status compile(const struct ht_kernel *const *kernel, int32_t n,
 	}
 	for (int i = 0; i < threads; i++)
 		ht_arena_release(&w[i].arena);
+	free(w);
+	free(j.order);
 	free(j.place);
 	return st;
 }

@@ -365,6 +365,17 @@ enum ht_status ht_output_commit(struct ht_output *o); /* frees o */
 void ht_output_abort(struct ht_output *o);            /* frees o; NULL is fine */
 void ht_output_install_signals(void);
 
+/* ---- thread.c ---- */
+
+/* One thread's share of some work; `worker` is below the number of threads. */
+typedef void ht_thread_fn(void *arg, int worker);
+/* Calls fn on up to `threads` threads at once, of which the caller is worker 0; returns when all
+ * have.  Where the system has fewer threads some workers are missing: what there is to do must be
+ * shared out as it is done. */
+void ht_on_threads(int threads, ht_thread_fn *fn, void *arg);
+/* As many of `threads` as `pieces` of work can use, and as there can be. */
+int ht_thread_limit(int threads, int32_t pieces);
+
 /* ---- hash.c ---- */
 
 struct ht_hash {

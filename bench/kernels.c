@@ -248,7 +248,8 @@ static int measure_all(struct measure *m)
 
 		for (int32_t j = 0; j < m->plan->steps; j++) {
 			uses += m->plan->step[j].kernel == m->plan->step[i].kernel;
-			first = first && !(j < i && m->plan->step[j].kernel == m->plan->step[i].kernel);
+			first = first &&
+				!(j < i && m->plan->step[j].kernel == m->plan->step[i].kernel);
 		}
 		if (first)
 			measure_step(m, i, uses);
@@ -261,7 +262,8 @@ static int measure_all(struct measure *m)
 static void copy_plain(char *to, const char *from, size_t n)
 {
 	for (size_t i = 0; i + 32 <= n; i += 32)
-		_mm256_store_si256((__m256i *)(to + i), _mm256_load_si256((const __m256i *)(from + i)));
+		_mm256_store_si256(
+			(__m256i *)(to + i), _mm256_load_si256((const __m256i *)(from + i)));
 }
 
 static void copy_streaming(char *to, const char *from, size_t n)
@@ -279,8 +281,8 @@ static void copy_libc(char *to, const char *from, size_t n)
 
 static int measure_copy(size_t n)
 {
-	static void (*const way[])(char *, const char *, size_t) = { copy_plain, copy_streaming,
-		copy_libc };
+	static void (*const way[])(
+		char *, const char *, size_t) = { copy_plain, copy_streaming, copy_libc };
 	static const char *const name[] = { "plain", "streaming", "memcpy" };
 	char *from = memory(n), *to = memory(n);
 
@@ -344,8 +346,7 @@ static enum ht_status compile(const struct request *q, const struct ht_model *mo
 
 	HT_TRY(ht_compile_options_of(&q->opt, d, &opt));
 	HT_TRY(ht_backend_load(NULL, d, &p->backend));
-	HT_TRY(ht_lowering_run(
-		model, &opt, HT_OPEN_REFUSE, HT_UPTO_LAYOUT, NULL, w, d, &l));
+	HT_TRY(ht_lowering_run(model, &opt, HT_OPEN_REFUSE, HT_UPTO_LAYOUT, NULL, w, d, &l));
 	HT_TRY(ht_lower(l.graph, &l.passes, &w->arena, &plan));
 	HT_TRY(ht_program_build(p, l.graph, plan, l.passes.target, 1, &l.phases, d));
 	m->graph = l.graph;
@@ -357,13 +358,15 @@ static enum ht_status compile(const struct request *q, const struct ht_model *mo
 /* The process ends behind it: nothing is given back. */
 static int measure_model(struct request *q)
 {
-	struct measure m = { .seconds = q->seconds, .only = q->only };
+	static struct measure m;
 	static struct ht_program p;
 	struct ht_policy *policy;
 	struct ht_model *model;
 	struct ht_diags d;
 	struct ht_work w;
 
+	m.seconds = q->seconds;
+	m.only = q->only;
 	ht_diags_init(&d);
 	if (ht_model_load(q->path, NULL, &d, &model) != HT_OK ||
 		(q->batch && ht_model_set_batch(model, q->batch, &d) != HT_OK) ||
@@ -383,9 +386,9 @@ static int measure_model(struct request *q)
 
 int main(int argc, char **argv)
 {
-	struct request q = { .policy = "must_keep_origin_dtype",
-		.opt = HT_COMPILE_OPTIONS_INIT,
-		.seconds = .05 };
+	struct request q = {
+		.policy = "must_keep_origin_dtype", .opt = HT_COMPILE_OPTIONS_INIT, .seconds = .05
+	};
 	int at = 1;
 
 	for (; at + 1 < argc && argv[at][0] == '-'; at += 2) {

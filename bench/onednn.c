@@ -50,7 +50,8 @@ static void check(dnnl_status_t s, const char *what)
 	exit(1);
 }
 
-static dnnl_memory_desc_t describe(int n, const dnnl_dim_t *dim, dnnl_data_type_t t, dnnl_format_tag_t f)
+static dnnl_memory_desc_t describe(
+	int n, const dnnl_dim_t *dim, dnnl_data_type_t t, dnnl_format_tag_t f)
 {
 	dnnl_memory_desc_t d;
 
@@ -121,7 +122,8 @@ static struct result measure(dnnl_primitive_desc_t pd)
 
 static struct result matmul(dnnl_data_type_t t, const dnnl_dim_t *v)
 {
-	dnnl_dim_t a[3] = { v[0], v[1], v[3] }, b[3] = { v[0], v[3], v[2] }, c[3] = { v[0], v[1], v[2] };
+	dnnl_dim_t a[3] = { v[0], v[1], v[3] }, b[3] = { v[0], v[3], v[2] },
+		   c[3] = { v[0], v[1], v[2] };
 	int skip = v[0] == 1, dims = 3 - skip;
 	dnnl_format_tag_t plain = skip ? dnnl_ab : dnnl_abc;
 	dnnl_dim_t bias[3] = { 1, 1, v[2] };
@@ -148,9 +150,9 @@ static struct result conv(dnnl_data_type_t t, const dnnl_dim_t *v, dnnl_format_t
 			   before[i];
 	if (dnnl_convolution_forward_primitive_desc_create(&pd, engine, dnnl_forward_inference,
 		    dnnl_convolution_direct, describe(4, in, t, images),
-		    describe(4, filter, t, dnnl_format_tag_any), describe(1, bias, dnnl_f32, dnnl_a),
-		    describe(4, out, t, images), stride, dilation, before, after,
-		    NULL) != dnnl_success)
+		    describe(4, filter, t, dnnl_format_tag_any),
+		    describe(1, bias, dnnl_f32, dnnl_a), describe(4, out, t, images), stride,
+		    dilation, before, after, NULL) != dnnl_success)
 		return (struct result){ 0 };
 	return measure(pd);
 }

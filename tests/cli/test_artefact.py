@@ -62,6 +62,32 @@ entry "" {
                     self.assertEqual(f.read(), first, (env, threads))
         self.assertNotIn(self.dir.encode(), first)
 
+    def test_threads_pack_and_generate_the_same_bytes(self):
+        # Products of 1, 5 and 100 rows with one matrix, which each packs in another way.
+        rows, layers = (1, 5, 100), 9
+        text = ['hir 1', 'entry "" {', '  input "x" = %x']
+        text += [f'  output "y{i}" = %y{i}' for i in range(layers * len(rows))] + ['}', '']
+        text.append('%x = Placeholder() {dtype=f32, shape=shape[100,48]}')
+        for r, n in enumerate(rows):
+            text.append(f'%b{r} = Const() {{dtype=i32, value=tensor i32[2] {{0, 0}}}}')
+            text.append(f'%s{r} = Const() {{dtype=i32, value=tensor i32[2] {{{n}, 48}}}}')
+            text.append(f'%x{r} = Slice(%x, %b{r}, %s{r}) {{T=f32, Index=i32}}')
+        for l in range(layers):
+            n = 40 + 3 * l
+            values = ', '.join(str((i * 7919 + l) % 1009 / 1024) for i in range(48 * n))
+            text.append(f'%w{l} = Const() {{dtype=f32, value=tensor f32[48,{n}] {{{values}}}}}')
+            text += [f'%y{l * len(rows) + r} = MatMul(%x{r}, %w{l}) '
+                     '{T=f32, transpose_a=false, transpose_b=false}' for r in range(len(rows))]
+        model = self.path('many.hir', '\n'.join(text).encode() + b'\n')
+        for policy in 'must_keep_origin_dtype', 'force_fp16':
+            made = []
+            for i, threads in enumerate(('1', '2', '5', '5')):
+                path = os.path.join(self.dir, f'{i}.htx')
+                self.tool('compile', '-q', model, '--policy', policy, '--threads', threads, '-o', path)
+                with open(path, 'rb') as f:
+                    made.append(f.read())
+            self.assertEqual([m == made[0] for m in made], [True] * len(made), policy)
+
     def test_manifest(self):
         m = json.loads(self.tool('inspect', self.htx).stdout)
         self.assertEqual(m['schema'], 'halftone.artefact/2')

@@ -1,0 +1,182 @@
+/* A program's constants: matrices packed on several threads, all into one blob; others in place.
+ *
+ * Each matrix has its place before the packing begins, so that the bytes do not depend on the number
+ * of threads.  Source matrices are given back with their last reader, so that a model's weights are
+ * not in memory twice. */
+#include "api/api.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+/* A matrix to pack. */
+struct job {
+	struct ht_plan_buffer *buffer;
+	int32_t source;  /* the first job that reads the same source */
+	atomic_int left; /* of a first job: those that have not read it yet */
+	bool stays;      /* of a first job: the source is a constant in place, too */
+};
+
+struct packing {
+	struct ht_program *p;
+	struct ht_graph *g;
+	struct ht_plan *plan;
+	struct ht_diags *d;
+	struct job *job;
+	int32_t jobs;
+	atomic_int next;
+	pthread_mutex_t graph; /* whoever drops constants of the graph */
+};
+
+static void unref(void *blob)
+{
+	ht_blob_unref(blob);
+}
+
+/* The program holds `blob` as long as it lives; takes over the reference. */
+static void keep(struct ht_program *p, struct ht_blob *blob)
+{
+	ht_arena_defer(&p->arena, unref, blob);
+}
+
+static enum ht_status no_memory(struct packing *w, size_t bytes)
+{
+	return ht_error(
+		w->d, HT_E_ENVIRONMENT, HT_NOWHERE, "no memory for %zu bytes of weights", bytes);
+}
+
+/* ---- places ---- */
+
+static size_t packed_bytes(const struct ht_plan_buffer *buf)
+{
+	return buf->kind == HT_PLAN_CONST && buf->pack ? (buf->bytes + 63) / 64 * 64 : 0;
+}
+
+/* All packed weights are one blob. */
+static enum ht_status place_packed(struct packing *w)
+{
+	struct ht_plan *plan = w->plan;
+	struct ht_blob *all;
+	size_t n = 0;
+
+	for (int32_t i = 0; i < plan->buffers; i++)
+		n += packed_bytes(&plan->buffer[i]);
+	all = ht_blob_new(n);
+	if (!all)
+		return no_memory(w, n);
+	keep(w->p, all);
+	n = 0;
+	for (int32_t i = 0; i < plan->buffers; i++) {
+		struct ht_plan_buffer *buf = &plan->buffer[i];
+
+		if (!packed_bytes(buf))
+			continue;
+		buf->blob = ht_blob_part(all, n, buf->bytes);
+		if (!buf->blob)
+			return no_memory(w, buf->bytes);
+		keep(w->p, buf->blob);
+		n += packed_bytes(buf);
+	}
+	return HT_OK;
+}
+
+static enum ht_status place_others(struct packing *w)
+{
+	for (int32_t i = 0; i < w->plan->buffers; i++) {
+		struct ht_plan_buffer *buf = &w->plan->buffer[i];
+
+		if (buf->kind != HT_PLAN_CONST || buf->pack)
+			continue;
+		buf->blob = ht_blob_aligned(buf->blob, ht_dtype_info(buf->dtype)->bytes);
+		if (!buf->blob)
+			return no_memory(w, buf->bytes);
+		keep(w->p, buf->blob);
+	}
+	return HT_OK;
+}
+
+/* ---- packing ---- */
+
+static bool in_place(const struct ht_plan *plan, const struct ht_blob *blob)
+{
+	for (int32_t i = 0; i < plan->buffers; i++)
+		if (plan->buffer[i].kind == HT_PLAN_CONST && !plan->buffer[i].pack &&
+			plan->buffer[i].blob == blob)
+			return true;
+	return false;
+}
+
+static void list_jobs(struct packing *w)
+{
+	w->job = HT_NEW_ARRAY(&w->p->arena, struct job, (size_t)w->plan->buffers);
+	for (int32_t i = 0; i < w->plan->buffers; i++) {
+		struct ht_plan_buffer *buf = &w->plan->buffer[i];
+		struct job *j = &w->job[w->jobs];
+
+		if (buf->kind != HT_PLAN_CONST || !buf->pack)
+			continue;
+		j->buffer = buf;
+		while (w->job[j->source].buffer->packed_from != buf->packed_from)
+			j->source++;
+		if (j->source == w->jobs)
+			j->stays = in_place(w->plan, buf->packed_from);
+		atomic_fetch_add_explicit(&w->job[j->source].left, 1, memory_order_relaxed);
+		w->jobs++;
+	}
+}
+
+static void drop_source(struct packing *w, const struct ht_blob *from)
+{
+	pthread_mutex_lock(&w->graph);
+	for (struct ht_node *n = w->g->first; n; n = n->next) {
+		struct ht_attr *a = n->op == HT_OP_Const ? ht_attr_find(n, "value") : NULL;
+		if (a && a->value.kind == HT_ATTR_TENSOR && a->value.tensor->blob == from)
+			ht_tensor_drop(a->value.tensor);
+	}
+	pthread_mutex_unlock(&w->graph);
+}
+
+static void pack(const struct ht_plan_buffer *buf)
+{
+	const struct ht_pack *k = buf->pack;
+	size_t from = ht_dtype_info(k->src_dtype)->bytes;
+	size_t to = (size_t)ht_packed_count(k) * ht_dtype_info(k->dst_dtype)->bytes;
+	const char *src = (const char *)buf->packed_from->p + (size_t)buf->pack_first * from;
+
+	for (size_t i = 0; i < buf->pack_count; i++)
+		ht_pack_b(k, src + i * (size_t)buf->pack_stride * from,
+			(char *)(uintptr_t)buf->blob->p + i * to);
+}
+
+static void pack_some(void *arg, int worker)
+{
+	struct packing *w = arg;
+	int32_t i;
+
+	(void)worker;
+	while ((i = atomic_fetch_add_explicit(&w->next, 1, memory_order_relaxed)) < w->jobs) {
+		struct job *source = &w->job[w->job[i].source];
+
+		pack(w->job[i].buffer);
+		if (atomic_fetch_sub_explicit(&source->left, 1, memory_order_acq_rel) == 1 &&
+			!source->stays)
+			drop_source(w, w->job[i].buffer->packed_from);
+	}
+}
+
+enum ht_status ht_program_weights(struct ht_program *p, struct ht_graph *g, struct ht_plan *plan,
+	int threads, struct ht_diags *d)
+{
+	struct packing w = {
+		.p = p, .g = g, .plan = plan, .d = d, .graph = PTHREAD_MUTEX_INITIALIZER
+	};
+
+	for (int32_t i = 0; i < plan->buffers; i++)
+		if (plan->buffer[i].kind == HT_PLAN_CONST)
+			p->info.weight_bytes += plan->buffer[i].bytes;
+	HT_TRY(place_packed(&w));
+	list_jobs(&w);
+	HT_TRY(place_others(&w));
+	ht_on_threads(ht_thread_limit(threads, w.jobs), pack_some, &w);
+	return HT_OK;
+}
