@@ -15,6 +15,7 @@
 
 struct sweep {
 	struct ht_store *s;
+	enum ht_cache_kind kind;
 	char part[32];
 	time_t now;
 	size_t removed;
@@ -31,6 +32,16 @@ static void remove_temporary(void *self, const char *name)
 		w->removed += !w->s->files->unlink(path.s);
 }
 
+static void sweep_part(void *self, const char *name)
+{
+	struct sweep *w = self;
+
+	if (strlen(name) != 2)
+		return;
+	snprintf(w->part, sizeof w->part, "%s/%s/", ht_cache_kind_name(w->kind), name);
+	ht_store_each(w->s, ht_store_file(w->s, "%s", w->part).s, remove_temporary, w);
+}
+
 /* Files that writers which were killed left behind. */
 static size_t sweep(struct ht_store *s)
 {
@@ -41,12 +52,11 @@ static size_t sweep(struct ht_store *s)
 		snprintf(w.part, sizeof w.part, "%s", other[i]);
 		ht_store_each(s, ht_store_file(s, "%s", w.part).s, remove_temporary, &w);
 	}
-	for (int kind = 0; kind < HT_CACHE_KINDS; kind++)
-		for (unsigned i = 0; i < 256; i++) {
-			snprintf(w.part, sizeof w.part, "%s/%02x/",
-				ht_cache_kind_name((enum ht_cache_kind)kind), i);
-			ht_store_each(s, ht_store_file(s, "%s", w.part).s, remove_temporary, &w);
-		}
+	for (int kind = 0; kind < HT_CACHE_KINDS; kind++) {
+		w.kind = (enum ht_cache_kind)kind;
+		ht_store_each(
+			s, ht_store_file(s, "%s", ht_cache_kind_name(w.kind)).s, sweep_part, &w);
+	}
 	return w.removed;
 }
 
