@@ -1,0 +1,201 @@
+/* Random convolutions, matrix products and pooling.
+ * What shapes.h says. */
+#ifndef HT_TEST_SHAPES_PRODUCTS_H
+#define HT_TEST_SHAPES_PRODUCTS_H
+
+#include "tests/unit/shapes.h"
+
+static void conv2d(struct instance *k)
+{
+	static const int64_t channels[] = { 1, 2, 3, 4, 7, 8, 9, 16, 17, 31, 33 };
+	struct window_case w[2];
+	const char *padding = random_windows(w, true, chance(25));
+	int64_t groups = chance(20) ? 1 + below(4) : 1, n = chance(3) ? 0 : 1 + below(2);
+	int64_t c = channels[below(HT_COUNT(channels))], o = groups * (1 + below(40));
+	struct tensor x = random_tensor(k, 4, (int64_t[]){ n, w[0].in, w[1].in, c * groups });
+	struct tensor f = random_tensor(k, 4, (int64_t[]){ w[0].size, w[1].size, c, o });
+	int64_t i = 0;
+
+	operand(k, "x", x, false);
+	operand(k, "f", f, chance(85));
+	ht_puts(&k->nodes, "%r = Conv2D(%x, %f)");
+	put_conv_attributes(k, w, padding);
+	result(k, 4, (int64_t[]){ n, w[0].out, w[1].out, o });
+	for (int64_t b = 0; b < n; b++)
+		for (int64_t h = 0; h < w[0].out; h++)
+			for (int64_t v = 0; v < w[1].out; v++)
+				for (int64_t r = 0; r < o; r++, i++) {
+					double sum = 0, magnitude = 0;
+
+					for (int64_t q = 0; q < w[0].size * w[1].size * c; q++) {
+						int64_t kw = q / c % w[1].size,
+							kh = q / c / w[1].size;
+						int64_t y = source(&w[0], h, kh),
+							z = source(&w[1], v, kw);
+						double p;
+
+						if (y < 0 || z < 0)
+							continue;
+						p = at4(&x, b, y, z, r / (o / groups) * c + q % c) *
+						    at4(&f, kh, kw, q % c, r);
+						sum += p;
+						magnitude += fabs(p);
+					}
+					summed(k, i, sum, magnitude,
+						(double)(w[0].size * w[1].size * c));
+				}
+	/* Operands have a root mean square of 2 / sqrt(3).  Of the results' the method was measured to
+	 * miss 3e-5 at most (tests/ops/winograd.py); its bound, by the gains of its transforms, is far off. */
+	k->winograd = 1e-4 * 4 / 3 * sqrt(9 * (double)c);
+	epilogue(k, o);
+}
+
+static void depthwise(struct instance *k)
+{
+	struct window_case w[2];
+	const char *padding = random_windows(w, false, chance(20));
+	int64_t n = 1 + below(2), c = 1 + below(40), m = chance(70) ? 1 : 1 + below(3), i = 0;
+	struct tensor x, f;
+
+	if (w[0].stride != w[1].stride)
+		w[1] = w[0];
+	x = random_tensor(k, 4, (int64_t[]){ n, w[0].in, w[1].in, c });
+	f = random_tensor(k, 4, (int64_t[]){ w[0].size, w[1].size, c, m });
+	operand(k, "x", x, false);
+	operand(k, "f", f, chance(85));
+	ht_puts(&k->nodes, "%r = DepthwiseConv2dNative(%x, %f)");
+	put_conv_attributes(k, w, padding);
+	result(k, 4, (int64_t[]){ n, w[0].out, w[1].out, c * m });
+	for (int64_t b = 0; b < n; b++)
+		for (int64_t h = 0; h < w[0].out; h++)
+			for (int64_t v = 0; v < w[1].out; v++)
+				for (int64_t r = 0; r < c * m; r++, i++) {
+					double sum = 0, magnitude = 0;
+
+					for (int64_t q = 0; q < w[0].size * w[1].size; q++) {
+						int64_t kw = q % w[1].size, kh = q / w[1].size;
+						int64_t y = source(&w[0], h, kh),
+							z = source(&w[1], v, kw);
+						double p = y < 0 || z < 0
+								   ? 0
+								   : at4(&x, b, y, z, r / m) *
+									     at4(&f, kh, kw, r / m,
+										     r % m);
+
+						sum += p;
+						magnitude += fabs(p);
+					}
+					summed(k, i, sum, magnitude,
+						(double)(w[0].size * w[1].size));
+				}
+	epilogue(k, c * m);
+}
+
+static void conv2d_transpose(struct instance *k)
+{
+	struct window_case w[2];
+	const char *padding = random_windows(w, false, false);
+	int64_t n = 1 + below(2), c = 1 + below(20), o = 1 + below(20);
+	struct tensor x = random_tensor(k, 4, (int64_t[]){ n, w[0].out, w[1].out, c });
+	struct tensor f = random_tensor(k, 4, (int64_t[]){ w[0].size, w[1].size, o, c }), magnitude;
+
+	operand(k, "x", x, false);
+	operand(k, "f", f, chance(85));
+	index_list(k, "s", 4, (int64_t[]){ n, w[0].in, w[1].in, o });
+	ht_puts(&k->nodes, "%r = Conv2DBackpropInput(%s, %f, %x)");
+	put_conv_attributes(k, w, padding);
+	result(k, 4, (int64_t[]){ n, w[0].in, w[1].in, o });
+	magnitude = tensor_of(k, 4, k->want.dim);
+	for (int64_t i = 0; i < count_of(&x) * w[0].size * w[1].size * o; i++) {
+		int64_t r = i % o, q = i / o % (w[0].size * w[1].size),
+			at = i / o / (w[0].size * w[1].size);
+		int64_t v = at / c % w[1].out, h = at / c / w[1].out % w[0].out;
+		int64_t y = source(&w[0], h, q / w[1].size), z = source(&w[1], v, q % w[1].size),
+			to;
+		double p = x.v[at] * f.v[(q * o + r) * c + at % c];
+
+		if (y < 0 || z < 0)
+			continue;
+		to = ((at / c / w[1].out / w[0].out * w[0].in + y) * w[1].in + z) * o + r;
+		k->want.v[to] += p;
+		magnitude.v[to] += fabs(p);
+	}
+	for (int64_t i = 0; i < count_of(&k->want); i++)
+		summed(k, i, k->want.v[i], magnitude.v[i], (double)(w[0].size * w[1].size * c));
+	epilogue(k, o);
+}
+
+static void product(struct instance *k)
+{
+	int64_t batch = chance(60) ? 1 : below(4), m = chance(25) ? 1 : below(30);
+	int64_t n = chance(10) ? 1 : below(70), d = chance(10) ? 1 : below(50), i = 0;
+	bool ta = chance(30), tb = chance(30), shared = chance(40);
+	struct tensor a = random_tensor(k, 3, (int64_t[]){ batch, ta ? d : m, ta ? m : d });
+	struct tensor b =
+		random_tensor(k, 3, (int64_t[]){ shared ? 1 : batch, tb ? n : d, tb ? d : n });
+
+	operand(k, "x", a, false);
+	operand(k, "f", b, chance(70));
+	ht_printf(&k->nodes, "%%r = BatchMatMulV2(%%x, %%f) {T=%s, adj_x=%s, adj_y=%s}\n",
+		type_name(k->t), ta ? "true" : "false", tb ? "true" : "false");
+	result(k, 3, (int64_t[]){ batch, m, n });
+	for (int64_t g = 0; g < batch; g++)
+		for (int64_t r = 0; r < m; r++)
+			for (int64_t c = 0; c < n; c++, i++) {
+				const double *x = a.v + g * m * d,
+					     *y = b.v + (shared ? 0 : g * n * d);
+				double sum = 0, magnitude = 0;
+
+				for (int64_t q = 0; q < d; q++) {
+					double p = x[ta ? q * m + r : r * d + q] *
+						   y[tb ? c * d + q : q * n + c];
+
+					sum += p;
+					magnitude += fabs(p);
+				}
+				summed(k, i, sum, magnitude, (double)d);
+			}
+	epilogue(k, n);
+}
+
+static void pool(struct instance *k)
+{
+	struct window_case w[2];
+	const char *padding = random_windows(w, false, false);
+	bool mean = chance(50);
+	int64_t n = chance(5) ? 0 : 1 + below(2), c = 1 + below(40), i = 0;
+	struct tensor x = random_tensor(k, 4, (int64_t[]){ n, w[0].in, w[1].in, c });
+
+	operand(k, "x", x, false);
+	ht_printf(&k->nodes, "%%r = %s(%%x) {T=%s, ksize=[1,%lld,%lld,1], ",
+		mean ? "AvgPool" : "MaxPool", type_name(k->t), (long long)w[0].size,
+		(long long)w[1].size);
+	put_windows(k, w, padding);
+	ht_puts(&k->nodes, "}\n");
+	result(k, 4, (int64_t[]){ n, w[0].out, w[1].out, c });
+	for (; i < count_of(&k->want); i++) {
+		int64_t at = i / c, v = at % w[1].out, h = at / w[1].out % w[0].out;
+		double sum = 0, magnitude = 0, most = -INFINITY, taps = 0;
+
+		for (int64_t q = 0; q < w[0].size * w[1].size; q++) {
+			int64_t y = source(&w[0], h, q / w[1].size);
+			int64_t z = source(&w[1], v, q % w[1].size);
+			double p;
+
+			if (y < 0 || z < 0)
+				continue;
+			p = at4(&x, at / w[1].out / w[0].out, y, z, i % c);
+			sum += p;
+			magnitude += fabs(p);
+			most = fmax(most, p);
+			taps++;
+		}
+		if (mean)
+			summed(k, i, sum / taps, magnitude / taps, taps);
+		else
+			computed(k, i, most, 0);
+	}
+	epilogue(k, c);
+}
+
+#endif

@@ -1,0 +1,255 @@
+/* Kernels at every shape: random instances of convolutions, products, windows, reductions,
+ * normalisations and moves, on every level that the machine runs, with the register tile and the
+ * caches that schedules go by drawn too and each method of convolution asked for, in memory that ends
+ * where the tensors do.  What is expected and allowed is in shapes*.h.  HALFTONE_SEED chooses the first
+ * seed, HALFTONE_CASES how many. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include "tests/unit/shapes_products.h"
+#include "tests/unit/shapes_rows.h"
+
+#include "api/api.h"
+
+#include <cmocka.h>
+#include <unistd.h>
+
+static char path[] = "/tmp/halftone-shapes-XXXXXX.hir";
+static char place[256]; /* what runs, for when it crashes */
+
+static void crashed(int sig)
+{
+	ssize_t n = write(2, place, strlen(place));
+
+	(void)n;
+	signal(sig, SIG_DFL);
+	raise(sig);
+}
+
+static const struct ht_target *variant(
+	const struct ht_target *of, struct ht_target *t, struct ht_tuning *tuning)
+{
+	*t = *of;
+	*tuning = *of->tuning;
+	tuning->rows = 1 + below(8);
+	tuning->vectors = 1 + below(of->tuning->vectors);
+	t->l1 >>= below(4);
+	t->l2 >>= below(8);
+	t->tuning = tuning;
+	return t;
+}
+
+struct compile {
+	struct ht_model *m;
+	const struct ht_target *t;
+	enum ht_conv_method method;
+	struct ht_program *p;
+	struct ht_work w;
+	struct ht_diags *d;
+};
+
+static enum ht_status compile(void *arg)
+{
+	struct compile *c = arg;
+	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;
+	struct ht_lowering l;
+	struct ht_plan *plan;
+
+	opt.target = c->t->name;
+	opt.threads = 1;
+	HT_TRY(ht_backend_load(NULL, c->d, &c->p->backend));
+	HT_TRY(ht_lowering_run(c->m, &opt, HT_OPEN_REFUSE, HT_UPTO_LAYOUT, NULL, &c->w, c->d, &l));
+	l.passes.target = c->t;
+	l.passes.conv_method = c->method;
+	HT_TRY(ht_lower(l.graph, &l.passes, &c->w.arena, &plan));
+	return ht_program_build(c->p, l.graph, plan, c->t, 1, &l.phases, c->d);
+}
+
+static struct ht_program *program_of(
+	struct ht_model *m, const struct ht_target *t, enum ht_conv_method method)
+{
+	struct compile c = { .m = m, .t = t, .method = method };
+	struct ht_diags d;
+	enum ht_status st;
+
+	ht_diags_init(&d);
+	c.d = &d;
+	c.p = ht_sys_alloc(sizeof *c.p);
+	ht_work_init(&c.w);
+	ht_arena_init(&c.p->arena, &c.w.unwind);
+	st = ht_guarded(&c.w.unwind, compile, &c, &d);
+	ht_work_release(&c.w);
+	for (const struct ht_diag *i = d.first; i && st != HT_OK; i = i->next)
+		fprintf(stderr, "%s: %.*s\n", place, HT_STR_ARG(i->text));
+	ht_diags_release(&d);
+	assert_int_equal(st, HT_OK);
+	return c.p;
+}
+
+static double number(enum ht_dtype t, const void *p, int64_t i)
+{
+	return t == HT_F32   ? (double)((const float *)p)[i]
+	       : t == HT_F64 ? ((const double *)p)[i]
+	       : t == HT_F16 ? (double)ht_f16_to_f32(((const uint16_t *)p)[i])
+			     : (double)ht_bf16_to_f32(((const uint16_t *)p)[i]);
+}
+
+static void *stored(struct instance *k, const struct tensor *x)
+{
+	void *p = HT_NEW_ARRAY(&k->arena, double, (size_t)count_of(x) + 1);
+	enum ht_dtype t = k->t;
+
+	for (int64_t i = 0; i < count_of(x); i++)
+		if (t == HT_F32)
+			((float *)p)[i] = (float)x->v[i];
+		else if (t == HT_F64)
+			((double *)p)[i] = x->v[i];
+		else
+			((uint16_t *)p)[i] =
+				t == HT_F16 ? ht_f64_to_f16(x->v[i]) : ht_f64_to_bf16(x->v[i]);
+	return p;
+}
+
+static bool close_enough(const struct instance *k, const void *got, double more)
+{
+	for (int64_t i = 0; i < count_of(&k->want); i++) {
+		double y = number(k->t, got, i), want = k->want.v[i];
+
+		if (y == want || (isnan(y) && isnan(want)))
+			continue;
+		if (fabs(y - want) <= k->err.v[i] + more)
+			continue;
+		fprintf(stderr, "%s: element %lld is %.9g, not %.9g; it may err by %.3g\n", place,
+			(long long)i, y, want, k->err.v[i] + more);
+		return false;
+	}
+	return true;
+}
+
+static bool run_in(struct instance *k, const struct ht_program *p, enum ht_guard side)
+{
+	struct ht_context_options opt = HT_CONTEXT_OPTIONS_INIT;
+	size_t bytes = (size_t)count_of(&k->want) * ht_dtype_info(k->t)->bytes;
+	struct ht_array in[MAX_FEEDS] = { 0 }, out = { .bytes = bytes };
+	struct ht_context *c;
+	struct ht_value_info v;
+	bool good, winograd = false;
+
+	opt.guard = side;
+	assert_int_equal(ht_context_new(p, &opt, NULL, &c), HT_OK);
+	for (int i = 0; i < k->feeds; i++)
+		for (int j = 0; j < k->feeds; j++) {
+			ht_program_input(p, (size_t)i, &v);
+			if (!strcmp(v.name, k->name[j]))
+				in[i] = (struct ht_array){ .data = stored(k, &k->feed[j]),
+					.bytes = v.bytes,
+					.dtype = v.dtype,
+					.rank = v.rank,
+					.dim = v.dim };
+		}
+	ht_program_output(p, 0, &v);
+	out.dtype = v.dtype;
+	out.rank = v.rank;
+	out.dim = v.dim;
+	out.data = ht_alloc(&k->arena, bytes + 8);
+	assert_int_equal(v.bytes, bytes);
+	assert_int_equal(ht_context_run(c, in, (size_t)k->feeds, &out, 1, NULL), HT_OK);
+	for (int32_t i = 0; i < p->rt.steps; i++)
+		winograd |= p->rt.step[i].method && !strcmp(p->rt.step[i].method, "winograd");
+	good = close_enough(k, out.data, winograd ? k->winograd : 0);
+	ht_context_free(c);
+	return good;
+}
+
+static void write_graph(struct instance *k)
+{
+	FILE *f = fopen(path, "w");
+
+	HT_CHECK(f);
+	fprintf(f, "hir 1\nentry \"\" {\n%.*s  output \"y\" = %%y\n}\n%.*s",
+		HT_STR_ARG(ht_buf_str(&k->inputs)), HT_STR_ARG(ht_buf_str(&k->nodes)));
+	assert_int_equal(fclose(f), 0);
+}
+
+static const struct {
+	const char *name;
+	void (*make)(struct instance *k);
+} families[] = { { "conv2d", conv2d }, { "conv2d", conv2d }, { "conv2d", conv2d },
+	{ "depthwise", depthwise }, { "conv2d_transpose", conv2d_transpose },
+	{ "product", product }, { "product", product }, { "pool", pool },
+	{ "reduction", reduction }, { "rows", rows }, { "elementwise", elementwise },
+	{ "transpose", transpose }, { "concat", concat } };
+
+static int failures(uint64_t seed)
+{
+	static const enum ht_dtype types[] = { HT_F32, HT_F32, HT_BF16, HT_F16, HT_F64 };
+	struct instance k = { 0 };
+	struct ht_model *m;
+	size_t family;
+	int bad = 0;
+
+	state = seed * 0x9e3779b97f4a7c15u + 12345;
+	for (int i = 0; i < 10; i++)
+		rnd();
+	ht_arena_init(&k.arena, NULL);
+	ht_buf_init(&k.nodes, &k.arena);
+	ht_buf_init(&k.inputs, &k.arena);
+	k.t = types[below(HT_COUNT(types))];
+	k.eps = k.t == HT_F64 ? 0x1p-53 : 0x1p-24;
+	k.unit = k.t == HT_F16 ? 0x1p-11 : k.t == HT_BF16 ? 0x1p-8 : 0;
+	k.tiny = k.t == HT_F16 ? 0x1p-25 : 0x1p-126;
+	family = (size_t)below(HT_COUNT(families));
+	families[family].make(&k);
+	write_graph(&k);
+	snprintf(place, sizeof place, "seed %llu", (unsigned long long)seed);
+	assert_int_equal(ht_model_load(path, NULL, NULL, &m), HT_OK);
+	for (const struct ht_target *const *t = ht_targets(); *t; t++) {
+		enum ht_conv_method method = (enum ht_conv_method)below(3);
+		struct ht_target target;
+		struct ht_tuning tuning;
+		struct ht_program *p;
+
+		if ((*t)->name != (*t)->level || !ht_target_runs((*t)->name))
+			continue;
+		variant(*t, &target, &tuning);
+		for (enum ht_guard side = HT_GUARD_BEHIND; side <= HT_GUARD_BEFORE; side++) {
+			snprintf(place, sizeof place,
+				"HALFTONE_SEED=%llu: %s in %s on %s, guard %d, method %d, %d rows, %d vectors\n",
+				(unsigned long long)seed, families[family].name, type_name(k.t),
+				target.name, (int)side, (int)method, tuning.rows, tuning.vectors);
+			if (side == HT_GUARD_BEHIND)
+				p = program_of(m, &target, method);
+			bad += !run_in(&k, p, side);
+		}
+		ht_program_free(p);
+	}
+	ht_model_free(m);
+	ht_arena_release(&k.arena);
+	return bad;
+}
+
+static void every_shape(void **unused)
+{
+	const char *first = getenv("HALFTONE_SEED"), *many = getenv("HALFTONE_CASES");
+	uint64_t seed = first ? strtoull(first, NULL, 10) : 1;
+	uint64_t n = many ? strtoull(many, NULL, 10) : first ? 1 : 150;
+	int bad = 0, fd = mkstemps(path, 4);
+
+	(void)unused;
+	assert_true(fd >= 0);
+	close(fd);
+	signal(SIGSEGV, crashed);
+	for (uint64_t i = seed; i < seed + n; i++)
+		bad += failures(i);
+	if (!first)
+		unlink(path);
+	assert_int_equal(bad, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(every_shape) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
