@@ -182,6 +182,12 @@ struct ht_str ht_provenance(
 void ht_manifest_variant(struct ht_buf *b, const struct ht_program_plan *p, size_t number);
 struct ht_str ht_manifest(struct ht_str variants, struct ht_arena *a);
 
+/* ---- load.c ---- */
+
+/* Options as given, or defaults. */
+enum ht_status ht_artefact_options_of(
+	const struct ht_artefact_options *opt, struct ht_diags *d, struct ht_artefact_options *out);
+
 /* ---- save.c ---- */
 
 /* Of a program, compiled or loaded: the kernel of a step; the name of a library kernel, or ""; the code

@@ -158,8 +158,7 @@ static enum ht_status load(void *arg)
 	return HT_OK;
 }
 
-/* Options as given, or defaults. */
-static enum ht_status options_of(
+enum ht_status ht_artefact_options_of(
 	const struct ht_artefact_options *opt, struct ht_diags *d, struct ht_artefact_options *out)
 {
 	static const struct ht_artefact_options defaults = HT_ARTEFACT_OPTIONS_INIT;
@@ -180,7 +179,7 @@ enum ht_status ht_program_load(const char *path, const struct ht_artefact_option
 	enum ht_status st;
 
 	*out = NULL;
-	HT_TRY(options_of(opt, d, &options));
+	HT_TRY(ht_artefact_options_of(opt, d, &options));
 	l.p = ht_sys_alloc(sizeof(struct ht_program));
 	if (!l.p)
 		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
@@ -232,7 +231,7 @@ enum ht_status ht_artefact_manifest(const char *path, const struct ht_artefact_o
 	struct showing s = { &w, path, &options, d, out };
 	enum ht_status st;
 
-	HT_TRY(options_of(opt, d, &options));
+	HT_TRY(ht_artefact_options_of(opt, d, &options));
 	ht_work_init(&w);
 	st = ht_guarded(&w.unwind, show, &s, d);
 	ht_work_release(&w);

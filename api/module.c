@@ -1,87 +1,15 @@
-/* Modules: what is loaded when it is needed, since libLLVM costs more than ten milliseconds, and
- * libcurl belongs only to who configured a remote cache.  Kept until the process ends: LLVM does not
- * survive being unloaded. */
+/* The modules that the compiler loads. */
 #include "api/api.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-
-struct module {
-	const char *what, *file, *variable, *symbol;
-	int abi;            /* the symbol begins with it */
-	const void *loaded; /* the symbol */
-};
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-static struct module backend = { "the code generator", "halftone/halftone-backend.so",
+static struct ht_module backend = { "the code generator", "halftone/halftone-backend.so",
 	"HALFTONE_BACKEND", "ht_backend", HT_BACKEND_ABI, NULL };
-static struct module remote = { "what speaks to the remote cache", "halftone/halftone-remote.so",
+static struct ht_module remote = { "what speaks to the remote cache", "halftone/halftone-remote.so",
 	"HALFTONE_REMOTE", "ht_remote", HT_REMOTE_ABI, NULL };
-
-/* Beside the library that this code is in: LIB/halftone/…; in the build tree and where the library
- * is part of the program, BUILD/lib/halftone/…. */
-static void *open_beside(const char *file, char *path, size_t size)
-{
-	static const char *const place[] = { "", "lib/", "../lib/" };
-	Dl_info self;
-	char *slash, real[4096];
-	void *so = NULL;
-
-	if (!dladdr((void *)&lock, &self) || !self.dli_fname || !realpath(self.dli_fname, real))
-		return NULL;
-	slash = strrchr(real, '/');
-	if (!slash)
-		return NULL;
-	slash[1] = 0;
-	for (size_t i = 0; i < HT_COUNT(place) && !so; i++) {
-		snprintf(path, size, "%.3000s%s%s", real, place[i], file);
-		so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	}
-	return so;
-}
-
-static enum ht_status load(struct module *m, const char *path, struct ht_diags *d)
-{
-	const char *given = path ? path : getenv(m->variable);
-	char beside[4200] = "";
-	const void *symbol;
-	void *so;
-
-	so = given && *given ? dlopen(given, RTLD_NOW | RTLD_LOCAL)
-			     : open_beside(m->file, beside, sizeof beside);
-	if (!so)
-		return ht_error(
-			d, HT_E_ENVIRONMENT, HT_NOWHERE, "cannot load %s: %s", m->what, dlerror());
-	symbol = dlsym(so, m->symbol);
-	if (!symbol || *(const int *)symbol != m->abi) {
-		dlclose(so);
-		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "%s is not %s of this version",
-			given && *given ? given : beside, m->what);
-	}
-	m->loaded = symbol;
-	return HT_OK;
-}
-
-static enum ht_status load_once(
-	struct module *m, const char *path, struct ht_diags *d, const void **out)
-{
-	enum ht_status st = HT_OK;
-
-	pthread_mutex_lock(&lock);
-	if (!m->loaded)
-		st = load(m, path, d);
-	*out = m->loaded;
-	pthread_mutex_unlock(&lock);
-	return st;
-}
 
 enum ht_status ht_backend_load(const char *path, struct ht_diags *d, const struct ht_backend **out)
 {
 	const void *symbol;
-	enum ht_status st = load_once(&backend, path, d, &symbol);
+	enum ht_status st = ht_module_load(&backend, path, d, &symbol);
 
 	*out = symbol;
 	return st;
@@ -90,7 +18,7 @@ enum ht_status ht_backend_load(const char *path, struct ht_diags *d, const struc
 enum ht_status ht_remote_load(struct ht_diags *d, const struct ht_remote_module **out)
 {
 	const void *symbol;
-	enum ht_status st = load_once(&remote, NULL, d, &symbol);
+	enum ht_status st = ht_module_load(&remote, NULL, d, &symbol);
 
 	*out = symbol;
 	return st;

@@ -92,7 +92,7 @@ struct ht_str ht_program_kernel(const struct ht_program *p, size_t i, uint64_t *
 	struct ht_str code;
 	size_t begin;
 
-	if (!p->backend) {
+	if (!p->kernel_of) {
 		*entry = p->plan.kernel[i].entry;
 		return (struct ht_str){ p->artefact.kernel[i], p->plan.kernel[i].bytes };
 	}
@@ -118,7 +118,7 @@ static uint64_t code_offset(
 
 const char *ht_program_library(const struct ht_program *p, size_t i)
 {
-	const char *name = p->backend ? p->library[i] : p->plan.kernel[i].library;
+	const char *name = p->kernel_of ? p->library[i] : p->plan.kernel[i].library;
 
 	return name ? name : "";
 }
@@ -145,7 +145,7 @@ static void save_kernels(
 
 size_t ht_program_kernel_of(const struct ht_program *p, size_t step)
 {
-	return p->backend ? (size_t)p->kernel_of[step] : (size_t)p->plan.call[step].kernel;
+	return p->kernel_of ? (size_t)p->kernel_of[step] : (size_t)p->plan.call[step].kernel;
 }
 
 static void save_calls(
@@ -340,6 +340,8 @@ static enum ht_status write(void *arg)
 	struct writing *x = arg;
 	struct ht_artefact_bytes b = ht_artefact_writer_bytes(x->w);
 
+	if (x->w->opt.sign_key)
+		HT_TRY(ht_artefact_bytes_sign(&b, x->w->opt.sign_key, x->d));
 	return ht_artefact_write(x->path, &b, x->d);
 }
 
@@ -363,5 +365,31 @@ enum ht_status ht_program_save(const struct ht_program *p, const char *path, str
 	if (st == HT_OK)
 		st = ht_artefact_writer_write(w, path, d);
 	ht_artefact_writer_free(w);
+	return st;
+}
+
+struct signing {
+	const char *path, *key, *to;
+	struct ht_work *w;
+	struct ht_diags *d;
+};
+
+static enum ht_status sign(void *arg)
+{
+	struct signing *s = arg;
+
+	return ht_artefact_sign_file(s->path, s->key, s->to, &s->w->arena, s->d);
+}
+
+enum ht_status ht_artefact_sign(
+	const char *path, const char *key, const char *to, struct ht_diags *d)
+{
+	struct ht_work w;
+	struct signing s = { path, key, to, &w, d };
+	enum ht_status st;
+
+	ht_work_init(&w);
+	st = ht_guarded(&w.unwind, sign, &s, d);
+	ht_work_release(&w);
 	return st;
 }

@@ -386,6 +386,18 @@ struct ht_hash {
 struct ht_hash ht_hash_bytes(const void *p, size_t n);
 bool ht_hash_eq(struct ht_hash a, struct ht_hash b);
 
+/* ---- module.c: modules that are loaded when they are needed ---- */
+
+struct ht_module {
+	const char *what, *file, *variable,
+		*symbol;    /* variable: environment's, with another path */
+	int abi;            /* the symbol begins with it */
+	const void *loaded; /* the symbol */
+};
+/* *out: the symbol.  `path` NULL: beside the library that this code is in. */
+enum ht_status ht_module_load(
+	struct ht_module *m, const char *path, struct ht_diags *d, const void **out);
+
 /* ---- sha256.c: of what has to be what it was made as ---- */
 
 void ht_sha256(const void *p, size_t n, uint8_t digest[32]);

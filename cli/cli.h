@@ -26,9 +26,11 @@ enum {
 	CONFIG = 1024,
 	ATC = 2048,
 	AOT = 4096,
+	SIGN = 8192,
+	DIFF_VERB = 16384,
 	POLICY = RUN | BENCH | COMPILE | AOT | OPT | CONVERT | EXPLAIN | CONFIG,
 	ALL_MODEL = RUN | BENCH | COMPILE | AOT | OPT | CONVERT | EXPLAIN | INSPECT,
-	EVERY = 8191
+	EVERY = 32767
 };
 
 enum option {
@@ -66,7 +68,7 @@ struct setting {
 /* What was typed. */
 struct cli {
 	const struct verb *verb;
-	const char *model;
+	const char *model, *other; /* other: of diff, which has two */
 	struct {
 		const char **value; /* in the order given; "" for flags */
 		size_t n;
@@ -149,9 +151,26 @@ const char *near_name(const char *s, const char *const *names, size_t n);
 /* ---- model.c: options that every verb with a model has ---- */
 
 enum ht_status open_model(struct cli *c, struct ht_model **out);
+/* Likewise with one of the sets of shapes, and a batch (0: none) that is not the option's. */
+enum ht_status open_shaped_model(struct cli *c, size_t set, long long batch, struct ht_model **out);
 enum ht_status open_policy(struct cli *c, struct ht_policy **out); /* NULL when none is named */
 /* Another than --policy says, with all other settings; load_configs() comes before. */
 enum ht_status open_named_policy(struct cli *c, const char *name, struct ht_policy **out);
+
+/* ---- artefact.c ---- */
+
+/* The variant that the options and the shapes of the inputs ask for. */
+enum ht_status open_artefact(struct cli *c, struct ht_program **out);
+enum ht_status artefact_trust(const struct cli *c, struct ht_artefact_options *opt);
+
+/* ---- shapes.c ---- */
+
+/* "1,224,-1,3", up to `end`, of at most 31; false when it is no list of numbers. */
+bool parse_dims(const char *s, const char *end, int64_t *dim, int32_t *rank);
+/* How many sets of shapes --input-shape states; 1 when it states none. */
+size_t shape_sets(const struct cli *c);
+#define ALL_SHAPES SIZE_MAX /* as one set, in which an input may stand once */
+enum ht_status set_shapes(struct cli *c, struct ht_model *m, size_t set);
 
 /* ---- npy.c, npz.c: NumPy's files ---- */
 
@@ -193,6 +212,8 @@ enum ht_status literal_array(const char *spec, const struct ht_value_info *v, st
 
 /* ---- feed.c: inputs ---- */
 
+/* @FILE.npy or @FILE.npz#KEY */
+enum ht_status load_file(const char *spec, struct array *out);
 /* One array an input of the program: from --input, its default, or random. */
 enum ht_status feed(struct cli *c, const struct ht_model *m, const struct ht_program *p,
 	struct array **out, size_t *n);
@@ -233,6 +254,8 @@ enum ht_status verb_tune(struct cli *c);
 enum ht_status verb_list(struct cli *c);
 enum ht_status verb_config(struct cli *c);
 enum ht_status verb_atc(struct cli *c);
+enum ht_status verb_sign(struct cli *c);
+enum ht_status verb_diff(struct cli *c);
 enum ht_status verb_help(struct cli *c);
 enum ht_status verb_version(struct cli *c);
 

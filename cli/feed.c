@@ -28,7 +28,7 @@ static const char *given(const struct cli *c, const char *name)
 	return NULL;
 }
 
-static enum ht_status load_file(const char *spec, struct array *out)
+enum ht_status load_file(const char *spec, struct array *out)
 {
 	const char *path = spec + 1, *hash;
 	struct npz *z;
@@ -196,26 +196,6 @@ static enum ht_status compile(struct cli *c, struct session *s, long long thread
 	return st;
 }
 
-/* What was decided when the artefact was compiled cannot be asked for again. */
-static enum ht_status load(struct cli *c, struct session *s)
-{
-	static const enum option compiled[] = { OPTION_BATCH, OPTION_CONFIG, OPTION_CONV_METHOD,
-		OPTION_MAX_NODES, OPTION_OUTPUTS, OPTION_POLICY, OPTION_SHAPE, OPTION_SIGNATURE,
-		OPTION_TARGET };
-
-	for (size_t i = 0; i < sizeof compiled / sizeof *compiled; i++)
-		if (option_on(c, compiled[i]))
-			return fail(HT_E_USAGE, "--%s: %s is compiled already; state it to compile",
-				option_rows[compiled[i]].name, c->model);
-	if (option_on(c, OPTION_NUMERICS))
-		return fail(HT_E_USAGE, "--numerics: %s counts nothing; run the model itself",
-			c->model);
-	if (c->settings)
-		return fail(HT_E_USAGE, "%s: %s is compiled already; state it to compile",
-			c->setting[0].name, c->model);
-	return ht_program_load(c->model, NULL, c->diags, &s->program);
-}
-
 static enum ht_status make_outputs(struct session *s)
 {
 	struct ht_value_info v;
@@ -302,7 +282,7 @@ enum ht_status session_open(struct cli *c, struct session *s)
 	if (st == HT_OK)
 		st = read_guard(c, &opt.guard);
 	if (st == HT_OK && ht_is_artefact(c->model)) {
-		st = load(c, s);
+		st = open_artefact(c, &s->program);
 	} else if (st == HT_OK) {
 		st = open_model(c, &s->model);
 		if (st == HT_OK)

@@ -1,91 +1,9 @@
 /* Opening what a verb works on, as the options say. */
 #include "cli/cli.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* "1,224,-1,3"; false when it is no list of numbers. */
-static bool parse_dims(const char *s, const char *end, int64_t *dim, int32_t *rank)
-{
-	*rank = 0;
-	while (s < end) {
-		char *stop;
-		errno = 0;
-		dim[*rank] = strtoll(s, &stop, 10);
-		if (errno || stop == s || stop > end || *rank == 31 || (stop < end && *stop != ','))
-			return false;
-		++*rank;
-		s = stop + (stop < end);
-		if (s == end && stop < end)
-			return false;
-	}
-	return true;
-}
-
-/* An input's shape is stated once.  With --lenient a name that no input has becomes "". */
-static enum ht_status claim_input(struct cli *c, const struct ht_model *m, char *name, bool *shaped)
-{
-	struct ht_value_info in;
-	size_t i = 0, len = strlen(name);
-
-	if (len > 2 && !strcmp(name + len - 2, ":0"))
-		name[len - 2] = 0;
-	while (ht_model_input(m, i, &in) && strcmp(in.name, name) != 0)
-		i++;
-	if (i == ht_model_inputs(m)) {
-		if (!option_on(c, OPTION_LENIENT))
-			return HT_OK; /* the library says which names there are */
-		refuse(c, "--input-shape: the model has no input '%s'", name);
-		*name = 0;
-		return HT_OK;
-	}
-	if (shaped[i])
-		return fail(HT_E_USAGE, "--input-shape: '%s' is given twice", name);
-	shaped[i] = true;
-	return HT_OK;
-}
-
-/* One "name:1,2,3"; the name may hold colons, the dimensions cannot. */
-static enum ht_status set_shape(
-	struct cli *c, struct ht_model *m, const char *s, size_t n, bool *shaped)
-{
-	const char *colon = memrchr(s, ':', n);
-	int64_t dim[32];
-	int32_t rank;
-	char *name;
-	enum ht_status st;
-
-	if (!colon || colon == s || !parse_dims(colon + 1, s + n, dim, &rank))
-		return fail(HT_E_USAGE, "--input-shape: '%.*s' is not NAME:D,D,…", (int)n, s);
-	name = strndup(s, (size_t)(colon - s));
-	if (!name)
-		return fail(HT_E_ENVIRONMENT, "out of memory");
-	st = claim_input(c, m, name, shaped);
-	if (st == HT_OK && *name)
-		st = ht_model_set_shape(m, name, rank, dim, c->diags);
-	free(name);
-	return st;
-}
-
-static enum ht_status set_shapes(struct cli *c, struct ht_model *m)
-{
-	bool *shaped = must_alloc(ht_model_inputs(m) * sizeof *shaped);
-	enum ht_status st = HT_OK;
-
-	for (size_t i = 0; i < c->option[OPTION_SHAPE].n && st == HT_OK; i++) {
-		const char *s = c->option[OPTION_SHAPE].value[i];
-		while (*s && st == HT_OK) {
-			size_t n = strcspn(s, ";");
-			if (n)
-				st = set_shape(c, m, s, n, shaped);
-			s += n + (s[n] == ';');
-		}
-	}
-	free(shaped);
-	return st;
-}
 
 static enum ht_status set_outputs(struct cli *c, struct ht_model *m)
 {
@@ -118,15 +36,12 @@ static bool any_open_batch(const struct ht_model *m)
 	return false;
 }
 
-static enum ht_status configure(struct cli *c, struct ht_model *m)
+static enum ht_status configure(struct cli *c, struct ht_model *m, size_t set, long long batch)
 {
-	long long batch;
-	enum ht_status st = option_number(c, OPTION_BATCH, 0, 1, 1 << 20, &batch);
+	enum ht_status st = set_outputs(c, m);
 
 	if (st == HT_OK)
-		st = set_outputs(c, m);
-	if (st == HT_OK)
-		st = set_shapes(c, m);
+		st = set_shapes(c, m, set);
 	if (st == HT_OK && batch && !any_open_batch(m))
 		st = refuse(c, "--batch has no effect: no input leaves its first dimension open");
 	if (st == HT_OK && batch)
@@ -135,6 +50,14 @@ static enum ht_status configure(struct cli *c, struct ht_model *m)
 }
 
 enum ht_status open_model(struct cli *c, struct ht_model **out)
+{
+	long long batch;
+	enum ht_status st = option_number(c, OPTION_BATCH, 0, 1, 1 << 20, &batch);
+
+	return st == HT_OK ? open_shaped_model(c, ALL_SHAPES, batch, out) : st;
+}
+
+enum ht_status open_shaped_model(struct cli *c, size_t set, long long batch, struct ht_model **out)
 {
 	struct ht_load_options opt = HT_LOAD_OPTIONS_INIT;
 	long long nodes;
@@ -147,7 +70,7 @@ enum ht_status open_model(struct cli *c, struct ht_model **out)
 	st = ht_model_load(c->model, &opt, c->diags, out);
 	if (st != HT_OK)
 		return st;
-	st = configure(c, *out);
+	st = configure(c, *out, set, batch);
 	if (st != HT_OK) {
 		ht_model_free(*out);
 		*out = NULL;

@@ -25,6 +25,8 @@ const struct verb verbs[] = {
 	{ "aot", AOT, "MODEL",
 		"compiles for C and C++ programs: object, libraries, header, without a run time",
 		verb_aot },
+	{ "sign", SIGN, "MODEL", "signs an artefact: --sign-key KEY.pem", verb_sign },
+	{ "diff", DIFF_VERB, "A.htx B.htx", "what differs between two artefacts", verb_diff },
 	{ "opt", OPT, "MODEL", "runs named passes and prints the graph", verb_opt },
 	{ "convert", CONVERT, "MODEL", "writes the graph, with a policy's casts, as a GraphDef",
 		verb_convert },
@@ -315,6 +317,8 @@ static enum ht_status parse_words(int argc, char **argv, struct cli *c, int dept
 			st = parse_file(c, argv[i] + 1, depth);
 		else if (!*argv[i])
 			st = fail(HT_E_USAGE, "the name of the model is empty");
+		else if (c->model && c->verb->bit == DIFF_VERB && !c->other)
+			c->other = argv[i];
 		else if (c->model)
 			st = fail(HT_E_USAGE, "one model at a time; '%s' is too many", argv[i]);
 		else
@@ -389,6 +393,8 @@ enum ht_status parse_command(int argc, char **argv, struct cli *c)
 	if (!*c->verb->args && c->model)
 		return fail(HT_E_USAGE, "halftone %s takes no argument; '%s' was given",
 			c->verb->name, c->model);
+	if (c->verb->bit == DIFF_VERB && !c->other)
+		return fail(HT_E_USAGE, "halftone diff needs two artefacts");
 	if (!strcmp(c->verb->args, "MODEL") && !c->model && !option_on(c, OPTION_LIST))
 		return fail(HT_E_USAGE, "halftone %s needs a model; see halftone help %s",
 			c->verb->name, c->verb->name);

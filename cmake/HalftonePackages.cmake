@@ -5,6 +5,7 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(MD REQUIRED IMPORTED_TARGET libmd)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(CJSON REQUIRED IMPORTED_TARGET libcjson)
+pkg_check_modules(CRYPTO REQUIRED IMPORTED_TARGET libcrypto)
 pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl)
 pkg_check_modules(ZIP REQUIRED IMPORTED_TARGET libzip)
 find_library(SNAPPY_LIBRARY snappy REQUIRED)
@@ -32,5 +33,5 @@ endif()
 
 # What libhalftone-rt links, and libhalftone itself; pkg-config's and CMake's package files say the same to users of the
 # static library.
-set(HT_RUNTIME_LINKS PkgConfig::MD Threads::Threads m)
+set(HT_RUNTIME_LINKS ${CMAKE_DL_LIBS} PkgConfig::MD Threads::Threads m)
 set(HT_LIBRARY_LINKS ${HT_RUNTIME_LINKS} PkgConfig::CJSON PkgConfig::ZIP Snappy ${CMAKE_DL_LIBS})

@@ -232,10 +232,14 @@ static enum ht_status open_sections(struct ht_artefact *a, const struct ht_artef
 
 	if (wrong)
 		return ht_artefact_refuse(a, d, wrong);
+	if (t && t->key)
+		HT_TRY(ht_header_verify(&h, a->path, t->key, d));
 	wrong = check_places(a, &h);
 	if (wrong)
 		return ht_artefact_refuse(a, d, wrong);
-	full = (t && t->full) || !all_zero((const char *)h.key, sizeof h.key);
+	a->is_signed = !all_zero((const char *)h.key, sizeof h.key);
+	memcpy(a->key, h.key, sizeof a->key);
+	full = (t && t->full) || a->is_signed;
 	HT_TRY(check_sections(a, &h, HT_MANIFEST, full ? HT_WEIGHTS : HT_INDEX, d));
 	a->manifest = section_of(a, &h, HT_MANIFEST);
 	a->plans = section_of(a, &h, HT_PLANS);

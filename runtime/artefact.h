@@ -10,6 +10,7 @@
 #define HT_ARTEFACT_H
 
 #include "base/base.h"
+#include "base/crypto.h"
 #include "runtime/runtime.h"
 
 enum { HT_DIGEST = 32 /* bytes of a SHA-256 */ };
@@ -134,16 +135,24 @@ struct ht_pieces {
 	size_t n;
 	uint64_t bytes;
 };
+struct ht_artefact_header;
 struct ht_artefact_bytes {
+	struct ht_artefact_header *header;  /* the first piece */
 	struct ht_pieces artefact, *beside; /* by file of `index` */
 	struct ht_index index;
 };
 /* Lives in `a`, but for what `parts` points to. */
 struct ht_artefact_bytes ht_artefact_make(
 	const struct ht_artefact_parts *parts, struct ht_arena *a);
+enum ht_status ht_artefact_bytes_sign(
+	struct ht_artefact_bytes *b, const char *key, struct ht_diags *d);
 /* The files beside it first: an artefact that is there can be loaded. */
 enum ht_status ht_artefact_write(
 	const char *path, const struct ht_artefact_bytes *b, struct ht_diags *d);
+
+/* A signed copy of an artefact that is whole; `to` may be itself. */
+enum ht_status ht_artefact_sign_file(const char *path, const char *key, const char *to,
+	struct ht_arena *arena, struct ht_diags *d);
 
 /* ---- artefact.c: reading it ---- */
 
@@ -157,6 +166,8 @@ struct ht_artefact {
 	struct ht_file *file; /* NULL: bytes of the caller's */
 	const char *path;     /* in the arena of ht_artefact_open(), as the index */
 	struct ht_str bytes, manifest, plans, code, weights;
+	bool is_signed;             /* which only a demanded key says to be right */
+	uint8_t key[HT_PUBLIC_KEY]; /* of the signature */
 	struct ht_index index;
 	struct ht_file **beside; /* by file of the index; NULL: not needed yet */
 	uint8_t **seen;          /* by weight: of each chunk, whether it was found whole */
@@ -195,7 +206,14 @@ struct ht_variant_wanted {
 enum ht_status ht_artefact_choose(const struct ht_artefact *a, const struct ht_variant_wanted *w,
 	struct ht_arena *arena, struct ht_diags *d, size_t *out);
 
+/* "POLICY for TARGET with x:1,4;y:1" */
+void ht_variant_put(struct ht_buf *b, const struct ht_index_variant *v);
+
 /* ---- artefact_load.c ---- */
+
+/* The plan of a variant, checked, without anything that it takes to run it. */
+enum ht_status ht_artefact_plan(struct ht_artefact *a, size_t variant, struct ht_arena *arena,
+	struct ht_diags *d, struct ht_program_plan *plan);
 
 /* The plan of a variant, with its kernels in memory (`kernel`) and the files of its weights mapped.
  * Once an artefact. */

@@ -101,7 +101,7 @@ static enum ht_status load_code(struct ht_artefact *a, const struct ht_program_p
 	return HT_OK;
 }
 
-enum ht_status ht_artefact_load(struct ht_artefact *a, size_t variant, struct ht_arena *arena,
+enum ht_status ht_artefact_plan(struct ht_artefact *a, size_t variant, struct ht_arena *arena,
 	struct ht_diags *d, struct ht_program_plan *plan)
 {
 	const struct ht_index_variant *v = &a->index.variant[variant];
@@ -109,8 +109,13 @@ enum ht_status ht_artefact_load(struct ht_artefact *a, size_t variant, struct ht
 
 	HT_TRY(read_plan(a, v, arena, d, plan));
 	wrong = compare(a, v, plan);
-	if (wrong)
-		return ht_artefact_refuse(a, d, wrong);
+	return wrong ? ht_artefact_refuse(a, d, wrong) : HT_OK;
+}
+
+enum ht_status ht_artefact_load(struct ht_artefact *a, size_t variant, struct ht_arena *arena,
+	struct ht_diags *d, struct ht_program_plan *plan)
+{
+	HT_TRY(ht_artefact_plan(a, variant, arena, d, plan));
 	for (size_t i = 0; i < plan->weights; i++) {
 		uint64_t file = a->index.weight[plan->weight[i].number].file;
 

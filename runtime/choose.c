@@ -62,7 +62,7 @@ static void put_input(struct ht_buf *b, const struct ht_index_input *in)
 		ht_printf(b, "%s%lld", i ? "," : "", (long long)in->dim[i]);
 }
 
-static void put_variant(struct ht_buf *b, const struct ht_index_variant *v)
+void ht_variant_put(struct ht_buf *b, const struct ht_index_variant *v)
 {
 	ht_printf(b, "%s for %s", v->policy, v->target);
 	for (size_t i = 0; i < v->inputs; i++) {
@@ -80,7 +80,7 @@ static enum ht_status nothing(
 	ht_buf_init(&b, arena);
 	for (size_t i = 0; i < c->a->index.variants && i < MOST; i++) {
 		ht_puts(&b, i ? "; " : "");
-		put_variant(&b, &c->a->index.variant[i]);
+		ht_variant_put(&b, &c->a->index.variant[i]);
 	}
 	if (c->a->index.variants > MOST)
 		ht_printf(&b, "; and %zu more", c->a->index.variants - MOST);

@@ -24,8 +24,8 @@ struct ht_artefact_header {
 	uint64_t bytes;            /* of the file */
 	uint8_t digest[HT_DIGEST]; /* ht_header_digest() */
 	uint64_t check;            /* of the signature: half of its XXH3-128; 0: there is none */
-	uint8_t signature[64];     /* Ed25519, of ht_signed_message() */
-	uint8_t key[32];           /* the public one that it was signed with; zeros: it was not */
+	uint8_t signature[HT_SIGNATURE]; /* Ed25519, see ht_header_sign() */
+	uint8_t key[HT_PUBLIC_KEY]; /* the public one that it was signed with; zeros: it was not */
 	uint8_t zero[32];
 	struct ht_artefact_section section[HT_SECTIONS];
 };
@@ -42,6 +42,11 @@ static inline void ht_header_digest(const struct ht_artefact_header *h, uint8_t 
 	memset(copy.key, 0, sizeof copy.key);
 	ht_sha256(&copy, sizeof copy, digest);
 }
+
+/* With a private key, or held against a public one: PEM files. */
+enum ht_status ht_header_sign(struct ht_artefact_header *h, const char *key, struct ht_diags *d);
+enum ht_status ht_header_verify(const struct ht_artefact_header *h, const char *path,
+	const char *key_path, struct ht_diags *d);
 
 static inline uint64_t ht_section_align(enum ht_section s)
 {

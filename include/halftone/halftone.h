@@ -151,8 +151,9 @@ struct ht_save_options {
 	/* 1: weights of a page or more lie in files beside the artefact, each in one of its own, named
 	 * by its SHA-256, so that artefacts share them; 2: all in one file; 0: in the artefact. */
 	int external_weight;
+	const char *sign_key; /* PEM file of the Ed25519 key to sign it with; NULL: unsigned */
 };
-#define HT_SAVE_OPTIONS_INIT { sizeof(struct ht_save_options), 0 }
+#define HT_SAVE_OPTIONS_INIT { sizeof(struct ht_save_options), 0, NULL }
 struct ht_artefact_writer;
 HT_API enum ht_status ht_artefact_writer_new(
 	const struct ht_save_options *opt, struct ht_diags *d, struct ht_artefact_writer **out);
@@ -163,6 +164,14 @@ HT_API enum ht_status ht_artefact_writer_add(
 	struct ht_artefact_writer *w, const struct ht_program *p, struct ht_diags *d);
 HT_API enum ht_status ht_artefact_writer_write(
 	struct ht_artefact_writer *w, const char *path, struct ht_diags *d);
+/* What differs between two artefacts: members of the manifests, variants, the code of each kernel,
+ * weights, signatures.  HT_E_VERDICT when anything does. */
+HT_API enum ht_status ht_artefact_diff(const char *a, const char *b,
+	const struct ht_artefact_options *opt, enum ht_format format, struct ht_diags *d,
+	struct ht_bytes *out);
+/* Signs an artefact, which has to be whole, into another file or the same one. */
+HT_API enum ht_status ht_artefact_sign(
+	const char *path, const char *key, const char *to, struct ht_diags *d);
 
 /* ---- ahead of time ---- */
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Artefacts: they compute what the model computes, without the code generator; equal programs are equal
 bytes; what is damaged is refused."""
-import json, os, random, shutil, struct, subprocess, unittest
+import hashlib, json, os, random, shutil, struct, subprocess, unittest
 
 from test_cli import SMALL, TOOL, Case, floats, npy
 
@@ -96,11 +96,195 @@ entry "" {
         self.assertEqual([o['name'] for o in m['outputs']], ['y', 'top'])
 
     def test_what_was_decided_cannot_be_asked_for_again(self):
-        for option in (['--policy', 'force_fp16'], ['--target', 'x86-64'], ['--batch', '2'],
-                       ['--outputs', 'y'], ['--input-shape', 'x:2,4'], ['--precision_mode=force_fp16']):
+        for option in ['--outputs', 'y'], ['--conv-method', 'direct'], ['--precision_mode=force_fp16']:
             self.fails(2, 'compiled already', 'run', self.htx, *option)
+        self.fails(2, 'no variant .* has that policy; it has must_keep', 'run', self.htx, '--policy', 'force_fp16')
+        self.fails(2, 'no variant .* is for that target', 'run', self.htx, '--target', 'x86-64')
+        for option in ['--batch', '2'], ['--input-shape', 'x:2,4'], ['--input', 'x=f32[2,4]:' + '1,' * 7 + '1']:
+            self.fails(3, 'no variant .* those shapes; it has .*x:1,4', 'run', self.htx, *option)
         self.fails(2, "no input 'z'", 'run', self.htx, '--input', 'z=@' + self.x)
         self.fails(3, r'm\.htx: error: .*artefact', 'explain', self.htx)
+
+    def compile_variants(self, *args):
+        self.tool('compile', '-q', SMALL, '--policy', 'must_keep_origin_dtype,force_fp16', '--target',
+                  'x86-64,x86-64-v3', *args, '-o', self.htx)
+        return json.loads(self.tool('inspect', self.htx).stdout)['variants']
+
+    def test_variants(self):
+        variants = self.compile_variants('--input-shape', 'x:1,4', '--input-shape', 'x:3,4')
+        self.assertEqual({(v['policy'], v['target'], v['inputs'][0]['shape'][0]) for v in variants},
+                         {(p, t, n) for p in ('must_keep_origin_dtype', 'force_fp16')
+                          for t in ('x86-64', 'x86-64-v3') for n in (1, 3)})
+        three = self.path('three.npy', npy('<f4', (3, 4), floats(*range(12))))
+
+        def chosen(*args):
+            r = json.loads(self.tool('run', '-q', self.htx, '--format', 'json', *args, env=NO_GENERATOR).stdout)
+            return r['policy'], r['target'], r['outputs'][0]['shape'][0]
+        best = json.loads(self.tool('run', '-q', SMALL, '--format', 'json').stdout)['target']
+        best = 'x86-64' if best == 'x86-64' else 'x86-64-v3'
+        self.assertEqual(chosen(), ('must_keep_origin_dtype', best, 1))
+        self.assertEqual(chosen('--policy', 'force_fp16', '--batch', '3'), ('force_fp16', best, 3))
+        self.assertEqual(chosen('--target', 'x86-64', '--input-shape', 'x:3,-1'),
+                         ('must_keep_origin_dtype', 'x86-64', 3))
+        self.assertEqual(chosen('--input', 'x=@' + three), ('must_keep_origin_dtype', best, 3))
+        # Each computes what the model computes.
+        for policy in 'must_keep_origin_dtype', 'force_fp16':
+            for target in 'x86-64', 'x86-64-v3':
+                for n, feed in (1, self.x), (3, three):
+                    outputs = []
+                    for more in [self.htx], [SMALL, '--batch', str(n)]:
+                        out = os.path.join(self.dir, 'o.npz')
+                        self.tool('run', '-q', *more, '--policy', policy, '--target', target,
+                                  '--input', 'x=@' + feed, '-o', out)
+                        with open(out, 'rb') as f:
+                            outputs.append(f.read())
+                    self.assertEqual(*outputs, (policy, target, n))
+
+    def test_batches_are_variants_too(self):
+        variants = self.compile_variants('--batch', '1,2')
+        self.assertEqual([v['inputs'][0]['shape'] for v in variants], [[1, 4]] * 4 + [[2, 4]] * 4)
+        self.fails(2, "'x' is no number", 'compile', SMALL, '--batch', '1,x', '-o', self.htx)
+        self.fails(2, 'two variants', 'compile', SMALL, '--batch', '2,2', '-o', self.htx)
+        self.fails(2, 'given twice', 'run', SMALL, '--input-shape', 'x:1,4', '--input-shape', 'x:2,4')
+        r = json.loads(self.tool('compile', '-q', SMALL, '--batch', '1,2', '--format', 'json').stdout)
+        self.assertEqual(len(r['variants']), 2)
+
+    def test_variants_share_weights_and_kernels(self):
+        def size(*args):
+            self.tool('compile', '-q', self.big(), '--target', 'x86-64', *args, '-o', self.htx)
+            return os.path.getsize(self.htx)
+        one, two = size('--batch', '1'), size('--batch', '7,8')
+        self.assertGreater(one, 4 * 65536)
+        self.assertLess(two, one + 65536)
+
+    def big(self):
+        """A model with 256 KiB of weights."""
+        return self.path('big.hir', b'''hir 1
+entry "" {
+  input "x" = %x
+  output "y" = %y
+}
+%x = Placeholder() {dtype=f32, shape=shape[?,256]}
+%w = Const() {dtype=f32, value=tensor f32[256,256] {''' + b', '.join(b'%d.5' % (i % 997) for i in range(65536)) + b'''}}
+%y = MatMul(%x, %w) {T=f32, transpose_a=false, transpose_b=false}
+''')
+
+    def key(self, name):
+        private, public = os.path.join(self.dir, name + '.pem'), os.path.join(self.dir, name + '.pub')
+        subprocess.run(['openssl', 'genpkey', '-algorithm', 'ed25519', '-out', private], check=True)
+        subprocess.run(['openssl', 'pkey', '-in', private, '-pubout', '-out', public], check=True)
+        return private, public
+
+    def test_signatures(self):
+        (private, public), (_, other) = self.key('a'), self.key('b')
+        signed, again = os.path.join(self.dir, 's.htx'), os.path.join(self.dir, 't.htx')
+        self.tool('sign', self.htx, '--sign-key', private, '-o', signed)
+        self.tool('compile', '-q', SMALL, '--sign-key', private, '-o', again)
+        with open(signed, 'rb') as a, open(again, 'rb') as b, open(self.htx, 'rb') as c:
+            whole = a.read()
+            self.assertEqual(whole, b.read())
+            self.assertEqual(whole[160:], c.read()[160:])
+        require = ['--require-signature', public]
+        self.assertEqual(self.outputs(signed, *require, env=NO_GENERATOR), self.outputs(self.htx))
+        self.outputs(signed)
+        self.fails(3, r'm\.htx: error: .*not signed', 'run', self.htx, *require)
+        self.fails(3, 'another key', 'run', signed, '--require-signature', other)
+        self.fails(3, 'another key', 'inspect', signed, '--require-signature', other)
+        self.fails(3, r'a\.pem: error: no public Ed25519', 'run', signed, '--require-signature', private)
+        self.fails(3, r'a\.pub: error: no private Ed25519', 'sign', signed, '--sign-key', public)
+        self.fails(5, 'cannot read', 'run', signed, '--require-signature', '/nonexistent')
+        self.fails(2, 'needs --sign-key', 'sign', signed)
+        self.fails(5, 'what verifies signatures', 'run', signed, *require,
+                   env={'HALFTONE_CRYPTO': '/nonexistent'})
+        # Nothing else is read before the signature is good: of a file whose sections lie outside of it, with
+        # its header's digest made to fit, what is wrong is the signature.
+        for at in 12, 16, 192 + 8, 192 + 64 + 16:
+            damaged = bytearray(whole)
+            damaged[at] ^= 1
+            damaged[24:160] = bytes(136)
+            damaged[24:160] = hashlib.sha256(damaged[:512]).digest() + whole[56:160]
+            self.fails(3, 'its signature is not that', 'run', self.path('d.htx', damaged), *require)
+        # A signed artefact is looked at whole.
+        damaged = bytearray(whole)
+        damaged[-1] ^= 1
+        self.fails(3, 'its weights are damaged', 'inspect', self.path('e.htx', damaged))
+
+    def test_verify(self):
+        self.compile_variants('--batch', '1')
+        self.outputs(self.htx, '--verify', 'full')
+        self.fails(2, "'all' is neither", 'run', self.htx, '--verify', 'all')
+        with open(self.htx, 'rb') as f:
+            data = bytearray(f.read())
+        data[-1] ^= 1  # of the last variant
+        damaged = self.path('d.htx', data)
+        self.outputs(damaged, '--target', 'x86-64')
+        self.fails(3, 'its weights are damaged', 'run', damaged, '--target', 'x86-64', '--verify', 'full')
+        self.fails(3, 'its weights are damaged', 'inspect', damaged, '--verify', 'full')
+        self.fails(3, 'its weights are damaged', 'run', damaged, '--target', 'x86-64-v3', '--policy', 'force_fp16')
+
+    def test_weights_in_files_beside_it(self):
+        folder = os.path.join(self.dir, 'w')
+
+        def build(name, *args):
+            os.makedirs(folder, exist_ok=True)
+            path = os.path.join(folder, name)
+            self.tool('compile', '-q', self.big(), '--target', 'x86-64', *args, '-o', path)
+            return path, sorted(f for f in os.listdir(folder) if f.startswith('weight_'))
+        inside = os.path.join(self.dir, 'inside.htx')
+        self.tool('compile', '-q', self.big(), '--target', 'x86-64', '-o', inside)
+
+        def result(path, *args):
+            out = os.path.join(self.dir, 'y.npz')
+            self.tool('run', '-q', path, *args, '-o', out, env=NO_GENERATOR)
+            with open(out, 'rb') as f:
+                return f.read()
+        for how in '1', '2', 'true':
+            a, files = build('a.htx', '--external-weight', how)
+            self.assertEqual(len(files), 1, files)
+            weights = os.path.join(folder, files[0])
+            with open(weights, 'rb') as f:
+                data = f.read()
+            self.assertEqual(files[0], 'weight_' + hashlib.sha256(data).hexdigest())
+            self.assertLess(os.path.getsize(a), 8192)
+            self.assertEqual(result(a), result(inside))
+            # Another artefact names the same file, which is left as it is.
+            before = os.stat(weights).st_ino
+            b, again = build('b.htx', '--external-weight', how, '--batch', '1')
+            self.assertEqual((again, os.stat(weights).st_ino), (files, before))
+            self.assertEqual(result(b, '--verify', 'full'), result(inside))
+            os.rename(weights, weights + 'x')
+            self.fails(5, r'weight_\w+: error: cannot read', 'run', a)
+            for damaged in data[:-1], data + b'x', bytes([data[0] ^ 1]) + data[1:]:
+                with open(weights, 'wb') as f:
+                    f.write(damaged)
+                self.fails(3, 'damaged|not the weights', 'run', a)
+                self.fails(3, r'weight_\w+: error: these are not the weights', 'run', a, '--verify', 'full')
+            shutil.rmtree(folder)
+        r = self.tool('compile', '-q', self.big(), '--external_weight=true', '-o', '-', code=2)
+        self.assertIn(b'not -', r.stderr)
+
+    def test_diff(self):
+        other = os.path.join(self.dir, 'o.htx')
+        self.tool('compile', '-q', SMALL, '-o', other)
+        self.assertEqual(self.tool('diff', self.htx, other).stdout, b'')
+        self.tool('compile', '-q', SMALL, '--target', 'x86-64', '-o', self.htx)
+        with open(SMALL, 'rb') as f:
+            changed = self.path('changed.hir', f.read().replace(b'0.125', b'0.25'))
+        self.tool('compile', '-q', changed, '--target', 'x86-64', '-o', other)
+        r = self.tool('diff', self.htx, other, code=1).stdout.decode()
+        self.assertRegex(r, r'must_keep_origin_dtype for x86-64 with x:1,4: weights: 1 of its own.* -> 1 of its own')
+        self.assertNotIn('code of', r)
+        with open(SMALL, 'rb') as f:
+            changed = self.path('changed.hir', f.read().replace(b'%top = ArgMax', b'%top = ArgMin'))
+        self.tool('compile', '-q', changed, '--target', 'x86-64', '-o', other)
+        r = json.loads(self.tool('diff', self.htx, other, '--format', 'json', code=1).stdout)
+        self.assertEqual([d['what'] for d in r['differences'] if d['what'].startswith('code')],
+                         ["code of node 'top'"])
+        self.compile_variants('--batch', '1')
+        r = self.tool('diff', other, self.htx, code=1).stdout.decode()
+        self.assertEqual(r.count('variant: only in ' + self.htx), 3)
+        self.fails(2, 'two artefacts', 'diff', other)
+        self.fails(3, 'does not begin as one', 'diff', other, SMALL)
 
     def test_damage_is_refused(self):
         with open(self.htx, 'rb') as f:

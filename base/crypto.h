@@ -1,0 +1,25 @@
+/* Signatures: a module of its own, loaded when they are asked for, since libcrypto belongs only to
+ * who asks. */
+#ifndef HT_CRYPTO_H
+#define HT_CRYPTO_H
+
+#include "base/base.h"
+
+enum { HT_PUBLIC_KEY = 32, HT_SIGNATURE = 64 };
+
+/* The module's one exported symbol, `ht_crypto`.  Keys are PEM files of Ed25519 keys without a
+ * password; one that cannot be read is HT_E_ENVIRONMENT, one that is something else HT_E_INPUT. */
+struct ht_crypto {
+	int abi; /* HT_CRYPTO_ABI */
+	enum ht_status (*public_key)(
+		const char *path, struct ht_diags *d, uint8_t key[HT_PUBLIC_KEY]);
+	/* Of a private key; also its public one. */
+	enum ht_status (*sign)(const char *path, struct ht_str message, struct ht_diags *d,
+		uint8_t signature[HT_SIGNATURE], uint8_t key[HT_PUBLIC_KEY]);
+	bool (*verify)(const uint8_t key[HT_PUBLIC_KEY], struct ht_str message,
+		const uint8_t signature[HT_SIGNATURE]);
+};
+
+#define HT_CRYPTO_ABI 1
+
+#endif

@@ -1,0 +1,171 @@
+/* Artefacts: which variant is wanted, and what has to be so; halftone sign and diff. */
+#include "cli/cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 256 };
+
+struct shapes {
+	struct ht_value_info input[MOST];
+	int64_t dim[MOST][32];
+	size_t n;
+};
+
+/* Of each input the last statement counts. */
+static enum ht_status add_shape(
+	struct shapes *s, const char *name, size_t length, const int64_t *dim, int32_t rank)
+{
+	struct ht_value_info *v = &s->input[s->n];
+
+	if (s->n == MOST)
+		return fail(HT_E_LIMIT, "shapes of more than %d inputs", MOST);
+	if (length > 2 && !strncmp(name + length - 2, ":0", 2))
+		length -= 2;
+	v->name = strndup(name, length);
+	if (!v->name)
+		return fail(HT_E_ENVIRONMENT, "out of memory");
+	memcpy(s->dim[s->n], dim, (size_t)rank * sizeof *dim);
+	v->dim = s->dim[s->n++];
+	v->rank = rank;
+	return HT_OK;
+}
+
+/* --input-shape */
+static enum ht_status add_stated(const struct cli *c, struct shapes *s)
+{
+	for (size_t i = 0; i < c->option[OPTION_SHAPE].n; i++) {
+		const char *at = c->option[OPTION_SHAPE].value[i];
+
+		for (; *at; at += *at == ';') {
+			size_t n = strcspn(at, ";");
+			const char *colon = memrchr(at, ':', n);
+			int64_t dim[32];
+			int32_t rank;
+			enum ht_status st;
+
+			if (n && (!colon || colon == at ||
+					 !parse_dims(colon + 1, at + n, dim, &rank)))
+				return fail(HT_E_USAGE, "--input-shape: '%.*s' is not NAME:D,D,…",
+					(int)n, at);
+			st = n ? add_shape(s, at, (size_t)(colon - at), dim, rank) : HT_OK;
+			if (st != HT_OK)
+				return st;
+			at += n;
+		}
+	}
+	return HT_OK;
+}
+
+/* Shapes of the arrays that are fed from files, and of those written out as f32[1,2]:… */
+static enum ht_status add_fed(const struct cli *c, struct shapes *s)
+{
+	for (size_t i = 0; i < c->option[OPTION_INPUT].n; i++) {
+		const char *v = c->option[OPTION_INPUT].value[i], *equals = strchr(v, '=');
+		const char *open, *close;
+		struct array a = { 0 };
+		enum ht_status st = HT_OK;
+		int64_t dim[32];
+		int32_t rank;
+
+		if (!equals)
+			continue;
+		open = strchr(equals, '[');
+		close = open ? strchr(open, ']') : NULL;
+		if (equals[1] == '@') {
+			st = load_file(equals + 1, &a);
+			if (st == HT_OK)
+				st = add_shape(s, v, (size_t)(equals - v), a.a.dim, a.a.rank);
+			array_free(&a);
+		} else if (close && parse_dims(open + 1, close, dim, &rank)) {
+			st = add_shape(s, v, (size_t)(equals - v), dim, rank);
+		}
+		if (st != HT_OK)
+			return st;
+	}
+	return HT_OK;
+}
+
+/* What was decided when the artefact was compiled, and has no variants, cannot be asked for again. */
+static enum ht_status check_options(const struct cli *c)
+{
+	static const enum option compiled[] = { OPTION_CONFIG, OPTION_CONV_METHOD, OPTION_MAX_NODES,
+		OPTION_OUTPUTS, OPTION_SIGNATURE };
+
+	for (size_t i = 0; i < sizeof compiled / sizeof *compiled; i++)
+		if (option_on(c, compiled[i]))
+			return fail(HT_E_USAGE, "--%s: %s is compiled already; state it to compile",
+				option_rows[compiled[i]].name, c->model);
+	if (option_on(c, OPTION_NUMERICS))
+		return fail(HT_E_USAGE, "--numerics: %s counts nothing; run the model itself",
+			c->model);
+	if (c->settings)
+		return fail(HT_E_USAGE, "%s: %s is compiled already; state it to compile",
+			c->setting[0].name, c->model);
+	return HT_OK;
+}
+
+enum ht_status artefact_trust(const struct cli *c, struct ht_artefact_options *opt)
+{
+	const char *verify = option(c, OPTION_VERIFY, NULL);
+
+	opt->require_signature = option(c, OPTION_REQUIRE, NULL);
+	opt->verify_full = verify && !strcmp(verify, "full");
+	if (verify && !opt->verify_full && strcmp(verify, "used") != 0)
+		return fail(HT_E_USAGE, "--verify: '%s' is neither used nor full", verify);
+	return HT_OK;
+}
+
+enum ht_status open_artefact(struct cli *c, struct ht_program **out)
+{
+	struct ht_artefact_options opt = HT_ARTEFACT_OPTIONS_INIT;
+	struct shapes *shapes = must_alloc(sizeof *shapes);
+	long long batch;
+	enum ht_status st = check_options(c);
+
+	if (st == HT_OK)
+		st = artefact_trust(c, &opt);
+	if (st == HT_OK)
+		st = option_number(c, OPTION_BATCH, 0, 1, 1 << 20, &batch);
+	if (st == HT_OK)
+		st = add_stated(c, shapes);
+	if (st == HT_OK)
+		st = add_fed(c, shapes);
+	if (st == HT_OK) {
+		opt.policy = option_on(c, OPTION_POLICY) ? option(c, OPTION_POLICY, NULL) : NULL;
+		opt.target = option_on(c, OPTION_TARGET) ? option(c, OPTION_TARGET, NULL) : NULL;
+		opt.input = shapes->input;
+		opt.inputs = shapes->n;
+		opt.batch = batch;
+		st = ht_program_load(c->model, &opt, c->diags, out);
+	}
+	while (shapes->n)
+		free((char *)(uintptr_t)shapes->input[--shapes->n].name);
+	free(shapes);
+	return st;
+}
+
+enum ht_status verb_sign(struct cli *c)
+{
+	const char *key = option(c, OPTION_SIGN_KEY, NULL);
+
+	if (!key)
+		return fail(HT_E_USAGE, "halftone sign needs --sign-key KEY.pem");
+	return ht_artefact_sign(c->model, key, option(c, OPTION_OUTPUT, c->model), c->diags);
+}
+
+enum ht_status verb_diff(struct cli *c)
+{
+	struct ht_artefact_options opt = HT_ARTEFACT_OPTIONS_INIT;
+	struct ht_bytes b = { 0 };
+	enum ht_format format;
+	enum ht_status st = option_json(c, &format), printed;
+
+	if (st == HT_OK)
+		st = artefact_trust(c, &opt);
+	if (st == HT_OK)
+		st = ht_artefact_diff(c->model, c->other, &opt, format, c->diags, &b);
+	printed = b.p ? print_bytes(&b) : HT_OK;
+	ht_bytes_free(&b);
+	return printed != HT_OK ? printed : st;
+}

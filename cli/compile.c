@@ -1,0 +1,291 @@
+/* halftone compile: an artefact with a variant of each policy, target and set of shapes; or a stage. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 256 };
+
+/* What --policy, --target or --batch lists; `n` 0: nothing was stated. */
+struct list {
+	char *text, *item[MOST];
+	size_t n;
+};
+
+static enum ht_status split(const struct cli *c, enum option o, struct list *out)
+{
+	const char *s = option(c, o, NULL);
+	char *save = NULL;
+
+	memset(out, 0, sizeof *out);
+	if (!s)
+		return HT_OK;
+	out->text = strdup(s);
+	if (!out->text)
+		return fail(HT_E_ENVIRONMENT, "out of memory");
+	for (char *item = strtok_r(out->text, ",", &save); item;
+		item = strtok_r(NULL, ",", &save)) {
+		if (out->n == MOST)
+			return fail(HT_E_LIMIT, "--%s: more than %d", option_rows[o].name, MOST);
+		out->item[out->n++] = item;
+	}
+	if (!out->n)
+		return fail(HT_E_USAGE, "--%s: '%s' lists nothing", option_rows[o].name, s);
+	return HT_OK;
+}
+
+/* How often to go round: once where nothing was stated. */
+static size_t rounds(const struct list *l)
+{
+	return l->n ? l->n : 1;
+}
+
+static const char *item(const struct list *l, size_t i)
+{
+	return l->n ? l->item[i] : NULL;
+}
+
+static enum ht_status batch_of(const struct list *l, size_t i, long long *out)
+{
+	const char *s = item(l, i);
+	char *end;
+
+	*out = 0;
+	if (!s)
+		return HT_OK;
+	*out = strtoll(s, &end, 10);
+	if (*end || *out < 1 || *out > 1 << 20)
+		return fail(HT_E_USAGE, "--batch: '%s' is no number from 1 to %d", s, 1 << 20);
+	return HT_OK;
+}
+
+/* ---- what is printed ---- */
+
+static void put_sizes(const struct cli *c, const struct ht_program_info *i, struct text *t)
+{
+	text_printf(t,
+		"%s: target %s, policy %s: %zu steps, %zu kernels, %zu bytes of code, "
+		"%zu of weights, %zu of arena\n",
+		c->model, i->target, i->policy, i->steps, i->kernels, i->code_bytes,
+		i->weight_bytes, i->arena_bytes);
+}
+
+static void put_members(const struct ht_program_info *i, struct text *t)
+{
+	text_printf(t,
+		"\"policy\": \"%s\",\n \"target\": \"%s\",\n \"float_nodes\": %zu,\n"
+		" \"low_nodes\": %zu,\n \"casts\": %zu,\n \"steps\": %zu,\n \"kernels\": %zu,\n"
+		" \"code_bytes\": %zu,\n \"weight_bytes\": %zu,\n \"arena_bytes\": %zu,\n ",
+		i->policy, i->target, i->float_nodes, i->low_nodes, i->casts, i->steps, i->kernels,
+		i->code_bytes, i->weight_bytes, i->arena_bytes);
+	text_without_effect(t, i);
+}
+
+struct variants {
+	struct cli *c;
+	struct ht_compile_options opt;
+	struct list policies, targets, batches;
+	struct ht_policy *policy[MOST];    /* of `policies`; NULL: none is named */
+	struct ht_artefact_writer *writer; /* NULL: no file is asked for */
+	struct ht_program **program;
+	size_t n;
+};
+
+static enum ht_status print(const struct variants *v)
+{
+	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
+	struct text t = { 0 };
+	enum ht_format format;
+	enum ht_status st = option_json(v->c, &format);
+
+	if (st != HT_OK)
+		return st;
+	if (format == HT_FORMAT_JSON) {
+		text_printf(&t, "{\"schema\": \"halftone.compile/1\",\n \"model\": ");
+		text_json(&t, v->c->model);
+		text_printf(&t, v->n > 1 ? ",\n \"variants\": [" : ",\n ");
+	}
+	for (size_t i = 0; i < v->n; i++) {
+		ht_program_about(v->program[i], &info);
+		if (format == HT_FORMAT_TEXT) {
+			put_sizes(v->c, &info, &t);
+			continue;
+		}
+		text_printf(&t, v->n == 1 ? "" : i ? "},\n {" : "\n {");
+		put_members(&info, &t);
+	}
+	if (format == HT_FORMAT_JSON)
+		text_printf(&t, v->n > 1 ? "}]}\n" : "}\n");
+	return text_print(&t);
+}
+
+/* ---- compiling ---- */
+
+static enum ht_status add(struct variants *v, const struct ht_model *m)
+{
+	struct ht_program *p;
+	enum ht_status st = ht_compile(m, &v->opt, v->c->diags, &p);
+
+	if (st != HT_OK)
+		return st;
+	v->program[v->n++] = p;
+	return v->writer ? ht_artefact_writer_add(v->writer, p, v->c->diags) : HT_OK;
+}
+
+static enum ht_status add_targets(struct variants *v, const struct ht_model *m)
+{
+	enum ht_status st = HT_OK;
+
+	for (size_t i = 0; i < rounds(&v->targets) && st == HT_OK; i++) {
+		v->opt.target = item(&v->targets, i);
+		st = add(v, m);
+	}
+	return st;
+}
+
+static enum ht_status add_policies(struct variants *v, const struct ht_model *m)
+{
+	enum ht_status st = HT_OK;
+
+	for (size_t i = 0; i < rounds(&v->policies) && st == HT_OK; i++) {
+		v->opt.policy = v->policy[i];
+		st = add_targets(v, m);
+	}
+	return st;
+}
+
+/* One policy is the one that all options make, which may name none. */
+static enum ht_status open_policies(struct variants *v)
+{
+	enum ht_status st;
+
+	if (v->policies.n < 2)
+		return open_policy(v->c, &v->policy[0]);
+	st = load_configs(v->c);
+	for (size_t i = 0; i < v->policies.n && st == HT_OK; i++)
+		st = open_named_policy(v->c, v->policies.item[i], &v->policy[i]);
+	return st;
+}
+
+static enum ht_status add_shapes(struct variants *v)
+{
+	size_t sets = shape_sets(v->c), batches = rounds(&v->batches);
+	enum ht_status st = HT_OK;
+
+	v->program = must_alloc(sets * batches * rounds(&v->policies) * rounds(&v->targets) *
+				sizeof(struct ht_program *));
+	for (size_t i = 0; i < sets * batches && st == HT_OK; i++) {
+		struct ht_model *m = NULL;
+		long long batch;
+
+		st = batch_of(&v->batches, i % batches, &batch);
+		if (st == HT_OK)
+			st = open_shaped_model(v->c, i / batches, batch, &m);
+		if (st == HT_OK)
+			st = add_policies(v, m);
+		ht_model_free(m);
+	}
+	return st;
+}
+
+/* The option, or the vendor's among the settings. */
+static enum ht_status external_of(const struct cli *c, int *out)
+{
+	static const struct {
+		const char *text;
+		int how;
+	} known[] = { { "0", 0 }, { "false", 0 }, { "1", 1 }, { "true", 1 }, { "2", 2 } };
+	const char *s = option(c, OPTION_EXTERNAL, "0");
+
+	for (size_t i = c->settings; i-- > 0 && !option_on(c, OPTION_EXTERNAL);)
+		if (!strcmp(c->setting[i].name, "external_weight"))
+			s = c->setting[i].value;
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (!strcmp(s, known[i].text)) {
+			*out = known[i].how;
+			return HT_OK;
+		}
+	return fail(HT_E_USAGE, "--external-weight: '%s' is not 0, 1, 2, true or false", s);
+}
+
+/* Without --emit: the programs, written to --output if that is stated, and their sizes. */
+static enum ht_status compile(struct cli *c, const struct ht_compile_options *opt)
+{
+	struct ht_save_options save = HT_SAVE_OPTIONS_INIT;
+	struct variants v = { .c = c, .opt = *opt };
+	const char *path = option(c, OPTION_OUTPUT, NULL);
+	enum ht_status st = split(c, OPTION_POLICY, &v.policies);
+
+	if (st == HT_OK)
+		st = split(c, OPTION_TARGET, &v.targets);
+	if (st == HT_OK)
+		st = split(c, OPTION_BATCH, &v.batches);
+	if (st == HT_OK)
+		st = open_policies(&v);
+	if (st == HT_OK)
+		st = external_of(c, &save.external_weight);
+	save.sign_key = option(c, OPTION_SIGN_KEY, NULL);
+	if (st == HT_OK && (save.external_weight || save.sign_key) && !path)
+		st = refuse(c, "--external-weight and --sign-key have no effect without --output");
+	if (st == HT_OK && path)
+		st = ht_artefact_writer_new(&save, c->diags, &v.writer);
+	if (st == HT_OK)
+		st = add_shapes(&v);
+	if (st == HT_OK && path)
+		st = ht_artefact_writer_write(v.writer, path, c->diags);
+	if (st == HT_OK && !(path && !strcmp(path, "-")))
+		st = print(&v);
+	ht_artefact_writer_free(v.writer);
+	while (v.n)
+		ht_program_free(v.program[--v.n]);
+	free(v.program);
+	for (size_t i = 0; i < MOST; i++)
+		ht_policy_free(v.policy[i]);
+	free(v.policies.text);
+	free(v.targets.text);
+	free(v.batches.text);
+	return st;
+}
+
+static enum ht_status emit(struct cli *c, struct ht_compile_options *opt)
+{
+	const char *form = option(c, OPTION_EMIT, "hir");
+	const char *path = option(c, OPTION_OUTPUT, NULL);
+	struct ht_model *m = NULL;
+	struct ht_policy *p = NULL;
+	struct ht_bytes b = { 0 };
+	enum ht_status st = open_policy(c, &p);
+
+	if (st == HT_OK)
+		st = open_model(c, &m);
+	opt->policy = p;
+	if (st == HT_OK)
+		st = ht_emit_code(
+			m, opt, form, option(c, OPTION_STOP_AFTER, NULL), path, c->diags, &b);
+	if (st == HT_OK && !path)
+		st = print_bytes(&b);
+	ht_bytes_free(&b);
+	ht_model_free(m);
+	ht_policy_free(p);
+	return st;
+}
+
+enum ht_status verb_compile(struct cli *c)
+{
+	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;
+	long long threads;
+	enum ht_status st = option_number(c, OPTION_THREADS, 1, 1, 1024, &threads);
+
+	if (st != HT_OK)
+		return st;
+	opt.target = option(c, OPTION_TARGET, NULL);
+	opt.conv_method = option(c, OPTION_CONV_METHOD, NULL);
+	opt.threads = (int)threads;
+	if (!opt.target && option_on(c, OPTION_STRICT_TARGET))
+		return fail(HT_E_USAGE, "no target stated; see halftone targets");
+	if (!opt.target)
+		note(c, "no target stated: code for this machine");
+	return option_on(c, OPTION_EMIT) || option_on(c, OPTION_STOP_AFTER) ? emit(c, &opt)
+									    : compile(c, &opt);
+}

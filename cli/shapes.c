@@ -1,0 +1,134 @@
+/* Shapes of inputs: --input-shape, of which a value that names an input again begins another set. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool parse_dims(const char *s, const char *end, int64_t *dim, int32_t *rank)
+{
+	*rank = 0;
+	while (s < end) {
+		char *stop;
+		errno = 0;
+		dim[*rank] = strtoll(s, &stop, 10);
+		if (errno || stop == s || stop > end || *rank == 31 || (stop < end && *stop != ','))
+			return false;
+		++*rank;
+		s = stop + (stop < end);
+		if (s == end && stop < end)
+			return false;
+	}
+	return true;
+}
+
+/* An input's shape is stated once.  With --lenient a name that no input has becomes "". */
+static enum ht_status claim_input(struct cli *c, const struct ht_model *m, char *name, bool *shaped)
+{
+	struct ht_value_info in;
+	size_t i = 0, len = strlen(name);
+
+	if (len > 2 && !strcmp(name + len - 2, ":0"))
+		name[len - 2] = 0;
+	while (ht_model_input(m, i, &in) && strcmp(in.name, name) != 0)
+		i++;
+	if (i == ht_model_inputs(m)) {
+		if (!option_on(c, OPTION_LENIENT))
+			return HT_OK; /* the library says which names there are */
+		refuse(c, "--input-shape: the model has no input '%s'", name);
+		*name = 0;
+		return HT_OK;
+	}
+	if (shaped[i])
+		return fail(HT_E_USAGE, "--input-shape: '%s' is given twice", name);
+	shaped[i] = true;
+	return HT_OK;
+}
+
+/* One "name:1,2,3"; the name may hold colons, the dimensions cannot. */
+static enum ht_status set_shape(
+	struct cli *c, struct ht_model *m, const char *s, size_t n, bool *shaped)
+{
+	const char *colon = memrchr(s, ':', n);
+	int64_t dim[32];
+	int32_t rank;
+	char *name;
+	enum ht_status st;
+
+	if (!colon || colon == s || !parse_dims(colon + 1, s + n, dim, &rank))
+		return fail(HT_E_USAGE, "--input-shape: '%.*s' is not NAME:D,D,…", (int)n, s);
+	name = strndup(s, (size_t)(colon - s));
+	if (!name)
+		return fail(HT_E_ENVIRONMENT, "out of memory");
+	st = claim_input(c, m, name, shaped);
+	if (st == HT_OK && *name)
+		st = ht_model_set_shape(m, name, rank, dim, c->diags);
+	free(name);
+	return st;
+}
+
+static size_t name_length(const char *s, size_t n)
+{
+	const char *colon = memrchr(s, ':', n);
+	size_t length = colon ? (size_t)(colon - s) : n;
+
+	return length > 2 && !strncmp(s + length - 2, ":0", 2) ? length - 2 : length;
+}
+
+/* Whether two values of --input-shape name the same input. */
+static bool same_input(const char *a, const char *b)
+{
+	for (; *a; a += strcspn(a, ";"), a += *a == ';') {
+		size_t n = name_length(a, strcspn(a, ";"));
+
+		for (const char *w = b; *w; w += strcspn(w, ";"), w += *w == ';')
+			if (name_length(w, strcspn(w, ";")) == n && !strncmp(a, w, n))
+				return true;
+	}
+	return false;
+}
+
+/* The end of the set of shapes that begins with value `i` of --input-shape. */
+static size_t set_end(const struct cli *c, size_t i)
+{
+	const char **value = c->option[OPTION_SHAPE].value;
+	size_t end = i + 1;
+
+	for (; end < c->option[OPTION_SHAPE].n; end++)
+		for (size_t k = i; k < end; k++)
+			if (same_input(value[k], value[end]))
+				return end;
+	return end;
+}
+
+size_t shape_sets(const struct cli *c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->option[OPTION_SHAPE].n; i = set_end(c, i))
+		n++;
+	return n ? n : 1;
+}
+
+enum ht_status set_shapes(struct cli *c, struct ht_model *m, size_t set)
+{
+	size_t i = 0, end = c->option[OPTION_SHAPE].n;
+	bool *shaped = must_alloc(ht_model_inputs(m) * sizeof *shaped);
+	enum ht_status st = HT_OK;
+
+	for (; set != ALL_SHAPES && set; set--)
+		i = set_end(c, i);
+	if (set != ALL_SHAPES && end)
+		end = set_end(c, i);
+	for (; i < end && st == HT_OK; i++) {
+		const char *s = c->option[OPTION_SHAPE].value[i];
+		while (*s && st == HT_OK) {
+			size_t n = strcspn(s, ";");
+			if (n)
+				st = set_shape(c, m, s, n, shaped);
+			s += n + (s[n] == ';');
+		}
+	}
+	free(shaped);
+	return st;
+}
