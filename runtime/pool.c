@@ -16,6 +16,12 @@
 /* Turns of waiting before sleeping, each some ten nanoseconds. */
 #define SPIN 4000
 
+/* What threads wait for to change. */
+struct count {
+	_Alignas(64) atomic_int n;
+	atomic_int sleepers; /* those that have to be woken */
+};
+
 struct worker {
 	struct ht_rt_pool *pool;
 	int number;
@@ -31,9 +37,9 @@ struct ht_rt_pool {
 	ht_pool_fn *fn;
 	void *arg;
 	bool stop;
-	_Alignas(64) atomic_int job;     /* counts runs; workers sleep on it */
+	struct count job;                /* runs; workers sleep on it */
 	_Alignas(64) atomic_int arrived; /* at the barrier */
-	_Alignas(64) atomic_int passed;  /* counts barriers; who waits sleeps on it */
+	struct count passed;             /* barriers; who waits sleeps on it */
 };
 
 static void pause_cpu(void)
@@ -41,27 +47,31 @@ static void pause_cpu(void)
 	__builtin_ia32_pause();
 }
 
-/* Waits while *a == value. */
-static void wait_change(atomic_int *a, int value)
+/* Waits while c->n == value. */
+static void wait_change(struct count *c, int value)
 {
 	for (int i = 0; i < SPIN; i++) {
-		if (atomic_load_explicit(a, memory_order_acquire) != value)
+		if (atomic_load_explicit(&c->n, memory_order_acquire) != value)
 			return;
 		pause_cpu();
 	}
-	while (atomic_load_explicit(a, memory_order_acquire) == value)
-		syscall(SYS_futex, a, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+	/* Either change() sees the sleeper, or the system sees the change. */
+	atomic_fetch_add(&c->sleepers, 1);
+	while (atomic_load(&c->n) == value)
+		syscall(SYS_futex, &c->n, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+	atomic_fetch_sub(&c->sleepers, 1);
 }
 
-static void change(atomic_int *a)
+static void change(struct count *c)
 {
-	atomic_fetch_add_explicit(a, 1, memory_order_release);
-	syscall(SYS_futex, a, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+	atomic_fetch_add(&c->n, 1);
+	if (atomic_load(&c->sleepers))
+		syscall(SYS_futex, &c->n, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
 void ht_pool_barrier(struct ht_rt_pool *p)
 {
-	int now = atomic_load_explicit(&p->passed, memory_order_relaxed);
+	int now = atomic_load_explicit(&p->passed.n, memory_order_relaxed);
 
 	if (p->workers == 1)
 		return;
@@ -89,15 +99,21 @@ static void *work(void *arg)
 	}
 }
 
+static void reset(struct count *c)
+{
+	atomic_store(&c->n, 0);
+	atomic_store(&c->sleepers, 0);
+}
+
 /* Starts as many workers as there can be. */
 static void start(struct ht_rt_pool *p)
 {
 	p->pid = getpid();
 	p->workers = 1;
 	p->stop = false;
-	atomic_store(&p->job, 0);
+	reset(&p->job);
+	reset(&p->passed);
 	atomic_store(&p->arrived, 0);
-	atomic_store(&p->passed, 0);
 	while (p->workers < p->threads) {
 		struct worker *w = &p->worker[p->workers];
 

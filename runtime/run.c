@@ -16,6 +16,12 @@ struct fault {
 	_Alignas(64) int32_t code;
 };
 
+/* One thread's part of a step's tiles, from which others take when they have done theirs. */
+struct share {
+	_Alignas(64) atomic_llong next;
+	int64_t end;
+};
+
 struct ht_rt_context {
 	const struct ht_rt_program *program;
 	struct ht_rt_pool *pool;
@@ -33,6 +39,7 @@ struct ht_rt_context {
 	} *patch; /* args that are inputs or outputs */
 	int32_t patches;
 	struct fault *fault; /* of each thread, in the current step */
+	struct share *share; /* of each thread, in this phase and in the next or last one */
 	atomic_int failed;   /* step number + 1 */
 	bool profile, ftz;
 	bool checked; /* every constant is whole */
@@ -105,7 +112,9 @@ struct ht_rt_context *ht_rt_context_new(const struct ht_rt_program *p, struct ht
 	c->first = calloc((size_t)p->steps + 1, sizeof *c->first);
 	c->ns = calloc((size_t)p->steps + 1, sizeof *c->ns);
 	c->fault = aligned(sizeof *c->fault * (size_t)c->threads);
-	if (!c->arena || !c->scratch || !c->arg || !c->patch || !c->first || !c->ns || !c->fault) {
+	c->share = aligned(sizeof *c->share * 2 * (size_t)c->threads);
+	if (!c->arena || !c->scratch || !c->arg || !c->patch || !c->first || !c->ns || !c->fault ||
+		!c->share) {
 		ht_rt_context_free(c);
 		return NULL;
 	}
@@ -143,6 +152,7 @@ void ht_rt_context_free(struct ht_rt_context *c)
 	free(c->first);
 	free(c->ns);
 	free(c->fault);
+	free(c->share);
 	free(c);
 }
 
@@ -154,17 +164,80 @@ static int64_t now(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static void run_tiles(struct ht_rt_context *c, int32_t i, int worker, int workers)
+/* False: the kernel has stopped. */
+static bool run_tiles(
+	struct ht_rt_context *c, int32_t i, int worker, int64_t tile_begin, int64_t tile_end)
 {
 	const struct ht_rt_step *s = &c->program->step[i];
-	int64_t begin = s->tiles * worker / workers, end = s->tiles * (worker + 1) / workers;
 
-	if (begin == end)
+	if (tile_begin >= tile_end)
+		return true;
+	c->fault[worker].code = s->fn(c->first[i], s->params, tile_begin, tile_end,
+		c->scratch + (size_t)worker * c->scratch_bytes);
+	if (!c->fault[worker].code)
+		return true;
+	atomic_store_explicit(&c->failed, i + 1, memory_order_relaxed);
+	return false;
+}
+
+/* ---- phases: what runs between two barriers ----
+ *
+ * A step of several tiles is a phase; steps of one tile in a row are one, which the first worker runs
+ * alone, as is everything where there is one worker. */
+
+static int32_t phase_end(const struct ht_rt_context *c, int32_t i, int workers)
+{
+	const struct ht_rt_program *p = c->program;
+	int32_t end = i + 1;
+
+	if (c->profile || (p->is_whole && !c->checked))
+		return end;
+	while (end < p->steps &&
+		(workers == 1 || (p->step[i].tiles <= 1 && p->step[end].tiles <= 1)))
+		end++;
+	return end;
+}
+
+static struct share *shares(const struct ht_rt_context *c, int phase)
+{
+	return c->share + (phase % 2) * c->threads;
+}
+
+/* Notes the worker's part of step i.  The others see it behind the next barrier; the phase before the
+ * current one, which used the same place, is behind everybody. */
+static void offer(struct ht_rt_context *c, int32_t i, int phase, int worker, int workers)
+{
+	struct share *s = &shares(c, phase)[worker];
+	int64_t tiles;
+
+	if (i >= c->program->steps)
 		return;
-	c->fault[worker].code = s->fn(
-		c->first[i], s->params, begin, end, c->scratch + (size_t)worker * c->scratch_bytes);
-	if (c->fault[worker].code)
-		atomic_store_explicit(&c->failed, i + 1, memory_order_relaxed);
+	tiles = c->program->step[i].tiles;
+	s->end = tiles * (worker + 1) / workers;
+	atomic_store_explicit(&s->next, tiles * worker / workers, memory_order_relaxed);
+}
+
+/* Neighbouring tiles stay on one thread, as they were in the step before, unless it is late. */
+static void run_shared(struct ht_rt_context *c, int32_t i, int phase, int worker, int workers)
+{
+	int64_t chunk = c->program->step[i].tiles / (8 * workers) + 1;
+
+	for (int k = 0; k < workers; k++) {
+		struct share *s = &shares(c, phase)[(worker + k) % workers];
+		int64_t at;
+
+		while ((at = atomic_fetch_add_explicit(&s->next, chunk, memory_order_relaxed)) <
+			s->end)
+			if (!run_tiles(c, i, worker, at, at + chunk < s->end ? at + chunk : s->end))
+				return;
+	}
+}
+
+static void run_alone(struct ht_rt_context *c, int32_t begin, int32_t end)
+{
+	for (int32_t i = begin; i < end; i++)
+		if (!run_tiles(c, i, 0, 0, c->program->step[i].tiles))
+			return;
 }
 
 /* Also of the constants that have been looked at: those who asked remember that. */
@@ -186,33 +259,51 @@ static void check_constants(struct ht_rt_context *c, int32_t i, int worker, int 
 #define MXCSR_MASKED 0x1f80u
 #define MXCSR_FLUSH 0x8040u
 
+static void run_phases(struct ht_rt_context *c, int worker, int workers)
+{
+	const struct ht_rt_program *p = c->program;
+	int64_t start = c->profile && worker == 0 ? now() : 0, stop;
+	int phase = 0;
+
+	offer(c, 0, phase, worker, workers);
+	ht_pool_barrier(c->pool);
+	for (int32_t i = 0, end; i < p->steps; i = end, phase++) {
+		int failed;
+
+		end = phase_end(c, i, workers);
+		offer(c, end, phase + 1, worker, workers);
+		if (p->is_whole && !c->checked) {
+			check_constants(c, i, worker, workers);
+			ht_pool_barrier(c->pool);
+			if (atomic_load_explicit(&c->failed, memory_order_relaxed) == i + 1)
+				return;
+		}
+		if (workers > 1 && p->step[i].tiles > 1)
+			run_shared(c, i, phase, worker, workers);
+		else if (worker == 0)
+			run_alone(c, i, end);
+		ht_pool_barrier(c->pool);
+		if (c->profile && worker == 0) {
+			stop = now();
+			c->ns[i] = stop - start;
+			start = stop;
+		}
+		/* Every thread sees a failure here, as it was noted before the barrier; none can be
+		 * noted for a later phase, as nobody passes the next barrier alone. */
+		failed = atomic_load_explicit(&c->failed, memory_order_relaxed);
+		if (failed > i && failed <= end)
+			return;
+	}
+}
+
 static void run_steps(void *arg, int worker, int workers)
 {
 	struct ht_rt_context *c = arg;
 	unsigned before = _mm_getcsr();
-	int64_t start = c->profile && worker == 0 ? now() : 0, end;
 
 	_mm_setcsr((before & ~MXCSR_MODES) | MXCSR_MASKED | (c->ftz ? MXCSR_FLUSH : 0));
 	c->fault[worker].code = 0;
-	for (int32_t i = 0; i < c->program->steps; i++) {
-		if (c->program->is_whole && !c->checked) {
-			check_constants(c, i, worker, workers);
-			ht_pool_barrier(c->pool);
-			if (atomic_load_explicit(&c->failed, memory_order_relaxed) == i + 1)
-				break;
-		}
-		run_tiles(c, i, worker, workers);
-		ht_pool_barrier(c->pool);
-		if (c->profile && worker == 0) {
-			end = now();
-			c->ns[i] = end - start;
-			start = end;
-		}
-		/* Every thread sees a failure here, as it was noted before the barrier; none can be
-		 * noted for a later step, as nobody passes the next barrier alone. */
-		if (atomic_load_explicit(&c->failed, memory_order_relaxed) == i + 1)
-			break;
-	}
+	run_phases(c, worker, workers);
 	_mm_setcsr(before);
 }
 
