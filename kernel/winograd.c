@@ -113,12 +113,19 @@ static double cycles(const struct shape *s, int64_t rows, int64_t columns)
 	return s->images * (products + transforms + traffic / bytes_a_cycle) + overhead * blocks;
 }
 
+/* Mean over one and two threads of how much longer the busier works than an equal share. */
+static double imbalance(double blocks)
+{
+	return (1 + 2 * ceil(blocks / 2) / blocks) / 2;
+}
+
 struct ht_winograd ht_schedule_winograd(const struct ht_target *t, int64_t images,
 	const int64_t tiles[2], int64_t channels, int64_t results)
 {
 	struct shape s = { t, (double)images, (double)tiles[0], (double)tiles[1], (double)channels,
 		(double)results };
-	struct ht_winograd best = { .cycles = INFINITY };
+	struct ht_winograd best = { 0 };
+	double least = INFINITY;
 	int32_t nr, kp;
 
 	for (int64_t i = 1; i <= tiles[0]; i++) {
@@ -130,9 +137,13 @@ struct ht_winograd ht_schedule_winograd(const struct ht_target *t, int64_t image
 		for (int64_t j = 1; j <= panels; j *= 2) {
 			int64_t columns = ht_ceil_div(panels, j) * nr;
 			double c = cycles(&s, rows, columns);
+			double blocks = (double)(images * ht_ceil_div(tiles[0], rows) *
+						 ht_ceil_div(results, columns));
 
-			if (c < best.cycles)
-				best = (struct ht_winograd){ rows, columns, c };
+			if (c * imbalance(blocks) >= least)
+				continue;
+			least = c * imbalance(blocks);
+			best = (struct ht_winograd){ rows, columns, c };
 		}
 	}
 	return best;
