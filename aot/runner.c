@@ -30,6 +30,12 @@ static inline const void *at(const struct ht_aot_plan *plan, int64_t offset)
 	return (const char *)plan + offset;
 }
 
+static inline bool has(uint64_t needs, uint64_t cpu)
+{
+	return (needs & HT_AOT_LEVEL) <= cpu && (!(needs & HT_AOT_FP16) || ht_cpu_has_fp16()) &&
+	       (!(needs & HT_AOT_AMX) || ht_cpu_has_amx());
+}
+
 /* The best level that the machine runs, or NULL.  Asking the CPU is slow in virtual machines, so that
  * the answer is kept; threads that ask at once all write the same. */
 static inline const struct ht_aot_level *level_of(const struct ht_aot_plan *plan)
@@ -39,11 +45,11 @@ static inline const struct ht_aot_level *level_of(const struct ht_aot_plan *plan
 	int32_t known = __atomic_load_n(state, __ATOMIC_RELAXED);
 
 	if (!known) {
-		enum ht_cpu_level cpu = ht_cpu_level();
+		uint64_t cpu = (uint64_t)ht_cpu_level();
 
 		known = -1;
-		for (uint64_t i = plan->levels; i-- > 0;)
-			if (level[i].cpu <= (uint64_t)cpu)
+		for (uint64_t i = 0; i < plan->levels && known < 0; i++)
+			if (has(level[i].needs, cpu))
 				known = (int32_t)i + 1;
 		__atomic_store_n(state, known, __ATOMIC_RELAXED);
 	}

@@ -22,6 +22,9 @@ enum ht_aot_status {
 
 enum ht_aot_where { HT_AOT_ARENA, HT_AOT_WEIGHT, HT_AOT_INPUT, HT_AOT_OUTPUT };
 
+/* What code needs of a machine: a level (enum ht_cpu_level), and what not every machine of it has. */
+enum { HT_AOT_LEVEL = 255, HT_AOT_FP16 = 256, HT_AOT_AMX = 512 };
+
 /* What a kernel is given: where in the two highest bits, below them an offset (of weights: behind
  * their header) or a number. */
 #define HT_AOT_ARG(where, offset) ((uint64_t)(where) << 62 | (uint64_t)(offset))
@@ -40,7 +43,7 @@ struct ht_aot_level {
 	uint64_t steps;
 	uint64_t scratch;       /* in the arena, of the first thread */
 	uint64_t scratch_bytes; /* from thread to thread */
-	uint64_t cpu;           /* enum ht_cpu_level */
+	uint64_t needs;
 };
 
 struct ht_aot_plan {

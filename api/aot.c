@@ -2,6 +2,7 @@
 #include "api/aot.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -79,9 +80,10 @@ static enum ht_status check_programs(const struct call *c)
 			return ht_error(c->d, HT_E_USAGE, HT_NOWHERE,
 				"the programs have different inputs or outputs");
 		for (size_t k = 0; k < i; k++)
-			if (!strcmp(p->info.target, c->program[k]->info.target))
+			if (ht_aot_needs(p) == ht_aot_needs(c->program[k]))
 				return ht_error(c->d, HT_E_USAGE, HT_NOWHERE,
-					"two programs are for %s", p->info.target);
+					"code for %s and for %s runs on the same machines: a net has one of them",
+					c->program[k]->info.target, p->info.target);
 	}
 	return check_kernels(first, c->d);
 }
@@ -230,6 +232,14 @@ static enum ht_status write_files(const struct call *c, struct ht_aot *a)
 
 /* ---- from the programs to the files ---- */
 
+static int best_first(const void *x, const void *y)
+{
+	uint64_t a = ht_aot_needs(*(const struct ht_program *const *)x),
+		 b = ht_aot_needs(*(const struct ht_program *const *)y);
+
+	return a < b ? 1 : -(a > b);
+}
+
 static enum ht_status compile(void *arg)
 {
 	struct call *c = arg;
@@ -241,12 +251,8 @@ static enum ht_status compile(void *arg)
 	HT_TRY(choose_names(c, &a));
 	HT_TRY(check_programs(c));
 	a.program = HT_NEW_ARRAY(a.arena, const struct ht_program *, c->programs);
-	/* The best target first: ht_targets() has it last. */
-	c->programs = 0;
-	for (const struct ht_target *const *t = ht_targets(); *t; t++)
-		for (size_t i = 0; i < a.programs; i++)
-			if (!strcmp((*t)->name, c->program[i]->info.target))
-				a.program[a.programs - ++c->programs] = c->program[i];
+	memcpy(a.program, c->program, c->programs * sizeof *a.program);
+	qsort(a.program, c->programs, sizeof *a.program, best_first);
 	HT_TRY(ht_aot_make(&a));
 	return write_files(c, &a);
 }

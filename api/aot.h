@@ -20,6 +20,8 @@ struct ht_aot {
 };
 
 /* aot_net.c: the object from the programs. */
+uint64_t ht_aot_needs(
+	const struct ht_program *p); /* as struct ht_aot_level says; the higher the better */
 enum ht_status ht_aot_make(struct ht_aot *a);
 
 /* aot_text.c: the files that people and build systems read. */

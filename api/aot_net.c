@@ -197,13 +197,14 @@ static enum ht_status put_step(
 	return put_kernel(n, p, ht_program_kernel_of(p, (size_t)i), &to->entry);
 }
 
-static size_t cpu_level(const char *target)
+uint64_t ht_aot_needs(const struct ht_program *p)
 {
-	size_t i = 0;
+	const struct ht_target *t = ht_target_named(p->info.target);
+	uint64_t level = 0;
 
-	for (const struct ht_target *const *t = ht_targets(); strcmp((*t)->name, target) != 0; t++)
-		i++;
-	return i;
+	while (strcmp(ht_targets()[level]->name, t->level) != 0)
+		level++;
+	return level | (t->fp16 ? HT_AOT_FP16 : 0) | (t->amx ? HT_AOT_AMX : 0);
 }
 
 static uint64_t up(uint64_t n)
@@ -220,7 +221,7 @@ static enum ht_status put_level(
 
 	for (int32_t i = 0; i < p->rt.steps; i++)
 		HT_TRY(put_step(n, p, i, &step[i]));
-	level->cpu = cpu_level(p->info.target);
+	level->needs = ht_aot_needs(p);
 	level->name = put_at(plan, 1, p->info.target, strlen(p->info.target) + 1);
 	level->steps = (uint64_t)p->rt.steps;
 	level->step = put_at(plan, 8, step, (size_t)p->rt.steps * sizeof *step);

@@ -11,7 +11,7 @@ from test_cli import BUILD, SMALL, TYPES, Case, npy
 DIGITS = os.path.join(TOP, 'examples', 'digits', 'model.pb')
 STRICT = ['-Wall', '-Wextra', '-Wpedantic', '-Werror']
 C, CXX = ['gcc', '-std=c11', '-D_GNU_SOURCE', *STRICT], ['g++', '-x', 'c++', '-std=c++17', *STRICT]
-PLAN_BYTES, LEVEL_BYTES, LEVEL_CPU = 88, 48, 40  # of aot/runner.h
+PLAN_BYTES, LEVEL_BYTES, LEVEL_NEEDS = 88, 48, 40  # of aot/runner.h
 
 
 def sections(path):
@@ -79,9 +79,9 @@ class Nets(Case):
         at = sections(library)['.rodata'][0] + PLAN_BYTES
         with open(library, 'r+b') as f:
             for i in range(hidden):
-                f.seek(at + i * LEVEL_BYTES + LEVEL_CPU)
+                f.seek(at + i * LEVEL_BYTES + LEVEL_NEEDS)
                 self.assertLess(struct.unpack('<Q', f.read(8))[0], 10)
-                f.seek(at + i * LEVEL_BYTES + LEVEL_CPU)
+                f.seek(at + i * LEVEL_BYTES + LEVEL_NEEDS)
                 f.write(struct.pack('<Q', 99))
         return copy
 
@@ -122,6 +122,12 @@ class Nets(Case):
             self.assertEqual(self.run_ok(self.build(at, 'digits', link), raw),
                              self.reference(DIGITS, 'image', file, '--target', target))
             self.assertEqual(self.run_ok(self.build(at, 'digits', link, main=teller)), target.encode() + b'\n')
+        amx = self.aot(DIGITS, 'digits', '--target', 'x86-64-v3,sapphirerapids')
+        with open('/proc/cpuinfo') as f:
+            has = set(f.read().split()) >= {'amx_bf16', 'avx512_fp16'}
+        program = self.build(amx, 'digits', self.links(amx, 'digits')[0], main=teller)
+        self.assertEqual(self.run_ok(program), b'sapphirerapids\n' if has else b'x86-64-v3\n')
+        folder = self.aot(DIGITS, 'digits', '--target', ','.join(levels[-2:]))
         at = self.patch_cpus(folder, 'digits', 2)
         link = self.links(at, 'digits')[2]
         r = subprocess.run([self.build(at, 'digits', link), raw], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -349,7 +355,7 @@ entry "" {
         self.fails(2, 'needs -o FOLDER', 'aot', '-q', SMALL)
         self.fails(2, 'no target stated', 'aot', '-q', SMALL, '-o', out, '--strict-target')
         self.fails(2, "'x86-64-v9'", 'aot', '-q', SMALL, '-o', out, '--target', 'x86-64-v3,x86-64-v9')
-        self.fails(2, 'two programs are for x86-64-v3', 'aot', '-q', SMALL, '-o', out, '--target',
+        self.fails(2, 'x86-64-v3 and for x86-64-v3 runs on the same machines', 'aot', '-q', SMALL, '-o', out, '--target',
                    'x86-64-v3,x86-64-v3')
         self.fails(2, "'a/b' is no name of a net", 'aot', '-q', SMALL, '-o', out, '--name', 'a/b')
         self.fails(2, "'9x' is no prefix", 'aot', '-q', SMALL, '-o', out, '--prefix', '9x')
