@@ -58,8 +58,8 @@ static void count(struct ht_cache *c, enum ht_cache_counter what, uint64_t n)
 }
 
 /* The payload has to be where its alignment is, which memory of a server's answer may not be. */
-static bool take_remote(const struct ht_cache_key *k, struct ht_str bytes, struct ht_diags *d,
-	struct ht_cached *out)
+static bool take_remote(struct ht_cache *c, const struct ht_cache_key *k, struct ht_str bytes,
+	struct ht_diags *d, struct ht_cached *out)
 {
 	struct ht_opened opened;
 	const char *wrong;
@@ -71,8 +71,7 @@ static bool take_remote(const struct ht_cache_key *k, struct ht_str bytes, struc
 	*out = (struct ht_cached){ .bytes = { p, bytes.n } };
 	wrong = ht_entry_check(out->bytes, k, &opened);
 	if (wrong)
-		ht_warn(d, HT_NOWHERE,
-			"an entry of the remote cache is damaged: %s; it counts as a miss", wrong);
+		c->module->reject(c->remote, wrong, d);
 	if (!wrong && ht_str_eq(opened.key, k->text)) {
 		out->payload = opened.payload;
 		return true;
@@ -99,7 +98,7 @@ static bool get_remote(
 
 	if (!c->module || !c->module->get(c->remote, k, d, &bytes))
 		return false;
-	hit = take_remote(k, bytes, d, out);
+	hit = take_remote(c, k, bytes, d, out);
 	free((void *)(uintptr_t)bytes.p);
 	if (!hit)
 		return false;

@@ -45,7 +45,7 @@ static void sweep_part(void *self, const char *name)
 /* Files that writers which were killed left behind. */
 static size_t sweep(struct ht_store *s)
 {
-	static const char *const other[] = { "", "stats/", "pins/" };
+	static const char *const other[] = { "../", "", "stats/", "pins/" };
 	struct sweep w = { .s = s, .now = time(NULL) };
 
 	for (size_t i = 0; i < HT_COUNT(other); i++) {

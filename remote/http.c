@@ -279,20 +279,21 @@ static long long now_ms(void)
 void ht_http_call(struct ht_http *h, const struct ht_http_call *c, const char *token,
 	struct ht_http_reply *out)
 {
-	long long end = now_ms() + h->o.total_ms;
+	long long start = now_ms(), end = start + h->o.total_ms;
+	bool done = false;
 	long wait_ms = 50;
 
-	for (int i = 0; i <= RETRIES; i++) {
+	for (int i = 0; i <= RETRIES && !done; i++) {
 		long long left = end - now_ms();
 
 		if (i && left <= wait_ms)
-			return;
+			break;
 		if (i) {
 			nanosleep(&(struct timespec){ .tv_nsec = wait_ms * 1000000 }, NULL);
 			left -= wait_ms;
 			wait_ms *= 4;
 		}
-		if (try_once(h, c, token, left > 0 ? (long)left : 1, out))
-			return;
+		done = try_once(h, c, token, left > 0 ? (long)left : 1, out);
 	}
+	out->ms = (long)(now_ms() - start);
 }

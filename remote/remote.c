@@ -14,6 +14,9 @@ enum {
 	PATH_BYTES = 80       /* "/cas/", 64 digits, and a NUL */
 };
 
+/* What has no option: command lines are there for everybody to read. */
+#define TOKEN_VARIABLE "HALFTONE_REMOTE_TOKEN"
+
 struct ht_remote {
 	struct ht_arena arena; /* of the strings below */
 	struct ht_remote_url url;
@@ -23,6 +26,8 @@ struct ht_remote {
 	bool write;
 	/* A server that takes nothing may still give. */
 	atomic_int failures, write_failures;
+	atomic_long waited_ms; /* for answers that it has nothing */
+	long patience_ms;
 	atomic_flag said;
 };
 
@@ -43,6 +48,18 @@ static bool failed(
 		"%d failures)",
 		r->url.shown, what, why, code, MAX_FAILURES);
 	return false;
+}
+
+/* It failed too often, or costs more time than it can save. */
+static bool is_off(struct ht_remote *r, struct ht_diags *d)
+{
+	if (atomic_load(&r->failures) >= MAX_FAILURES)
+		return true;
+	if (atomic_load(&r->waited_ms) <= r->patience_ms)
+		return false;
+	atomic_fetch_add(&r->failures, MAX_FAILURES);
+	failed(r, &r->failures, d, 0, "it takes too long to say that it has nothing");
+	return true;
 }
 
 /* Of a reply that is neither a success nor a miss. */
@@ -165,8 +182,10 @@ static int get(struct ht_remote *r, const char *path, char *into, size_t cap, si
 	*n = reply.n;
 	if (reply.status == 200)
 		return 1;
-	if (reply.status == 404 || reply.status == 204)
+	if (reply.status == 404 || reply.status == 204) {
+		atomic_fetch_add(&r->waited_ms, reply.ms);
 		return 0;
+	}
 	failed(r, &r->failures, d, reply.status, refusal(reply.status));
 	return -1;
 }
@@ -203,7 +222,7 @@ static bool remote_get(
 	size_t n = 0;
 
 	*out = (struct ht_str){ NULL, 0 };
-	if (atomic_load(&r->failures) >= MAX_FAILURES || !get_action(r, k, &action, d))
+	if (is_off(r, d) || !get_action(r, k, &action, d))
 		return false;
 	/* Pages that nothing is written to cost nothing, whatever the server claims. */
 	bytes = malloc(action.bytes);
@@ -222,6 +241,14 @@ static bool remote_get(
 miss:
 	free(bytes);
 	return false;
+}
+
+static void remote_reject(struct ht_remote *r, const char *why, struct ht_diags *d)
+{
+	char text[128];
+
+	snprintf(text, sizeof text, "it sent what is no entry of the cache: %s", why);
+	failed(r, &r->failures, d, 0, text);
 }
 
 /* ---- put ---- */
@@ -252,7 +279,7 @@ static bool remote_put(struct ht_remote *r, const struct ht_cache_key *k,
 	char path[PATH_BYTES], bytes[HT_ACTION_BYTES];
 	struct ht_str result;
 
-	if (!r->write || e->bytes > r->max_bytes || atomic_load(&r->failures) >= MAX_FAILURES ||
+	if (!r->write || e->bytes > r->max_bytes || is_off(r, d) ||
 		atomic_load(&r->write_failures) >= MAX_FAILURES)
 		return false;
 	memcpy(action.sha256, e->sha256, sizeof action.sha256);
@@ -292,11 +319,13 @@ static enum ht_status set_up(
 
 	HT_TRY(ht_remote_url_read(o->url, &r->arena, d, &r->url));
 	r->token_file = copy(&r->arena, o->token_file);
-	r->token = r->token_file ? NULL : copy(&r->arena, o->token);
+	if (!r->token_file)
+		r->token = copy(&r->arena, o->token ? o->token : secure_getenv(TOKEN_VARIABLE));
 	HT_TRY(check_credentials(r, o, d));
 	/* The user's own file names many hosts; the one that anybody can read along is left out. */
 	http.netrc = r->url.secret ? copy(&r->arena, o->netrc) : NULL;
 	r->write = o->write;
+	r->patience_ms = 2 * http.total_ms;
 	r->max_bytes = o->max_bytes ? o->max_bytes : (size_t)1 << 30;
 	r->http = ht_http_new(&http);
 	if (!r->http)
@@ -334,6 +363,7 @@ __attribute__((visibility("default"))) const struct ht_remote_module ht_remote =
 	.abi = HT_REMOTE_ABI,
 	.open = remote_open,
 	.get = remote_get,
+	.reject = remote_reject,
 	.put = remote_put,
 	.close = remote_close,
 };

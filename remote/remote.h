@@ -55,6 +55,7 @@ struct ht_http_call {
 struct ht_http_reply {
 	long status; /* 0: none came, and `why` says why not */
 	size_t n;    /* bytes at `into` */
+	long ms;     /* it took */
 	const char *why;
 };
 

@@ -243,6 +243,10 @@ class Hostile:
     def do_hang(self, s, ac, n):
         time.sleep(100)
 
+    def do_slow_404(self, s, ac, n):
+        time.sleep(.3)
+        self.reply(s, 404)
+
     def do_hang_once(self, s, ac, n):
         if n == 1:
             time.sleep(100)

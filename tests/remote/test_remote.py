@@ -301,6 +301,9 @@ class WithHostileServer(Case):
             self.assertEqual(lines, ['miss'] * 5, behaviour)
             self.assertEqual(said.count('warning'), 1, said)
             self.assertLess(time.monotonic() - start, 60, behaviour)
+        lines, said, n = self.gets('slow-404')
+        self.assertEqual((lines, n), (['miss'] * 5, 3))
+        self.assertIn('takes too long', said)
         self.assertEqual(self.gets('hang-once', 2)[0], ['miss', 'hit'])
 
     def test_nobody_there(self):
