@@ -63,9 +63,10 @@ struct ht_e {
 	LLVMBasicBlockRef entry;      /* allocas, buffer pointers */
 	LLVMValueRef *buffer, *param; /* loaded at entry */
 	LLVMValueRef grid[HT_MAX_GRID];
-	LLVMValueRef fault; /* alloca, I32 */
-	LLVMValueRef zeros; /* constant, HT_E_ZEROS bytes or what a contraction needs */
-	LLVMValueRef dump;  /* alloca of a vector for what is not stored, or NULL */
+	LLVMValueRef fault;   /* alloca, I32 */
+	LLVMValueRef zeros;   /* constant, HT_E_ZEROS bytes or what a contraction needs */
+	LLVMValueRef dump;    /* alloca of a vector for what is not stored, or NULL */
+	LLVMValueRef widened; /* alloca of contract.c's, or NULL */
 
 	/* the stage being emitted */
 	const struct ht_stage *s;

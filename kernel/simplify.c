@@ -264,36 +264,42 @@ static bool widens(enum ht_dtype from, enum ht_dtype to)
 	return f_signed == t_signed ? t->bytes >= f->bytes : t_signed && t->bytes > f->bytes;
 }
 
-/* What was rounded to 16 bits as F32 again, as in the epilogue of a tensor: the operand; else -1. */
-static int32_t before_rounding(const struct ht_xb *b, int32_t x, enum ht_dtype t)
+/* Constant x is a number of type t. */
+static bool is_of_type(struct ht_xb *b, int32_t x, enum ht_dtype t)
 {
-	const struct ht_x *wide = ht_xb_at(b, x), *low;
+	int64_t imm, back;
 
-	if (wide->op != HT_X_CVT || wide->dtype != HT_F32)
-		return -1;
-	low = ht_xb_at(b, wide->a);
-	return low->op == HT_X_CVT && low->dtype == t && ht_xb_at(b, low->a)->dtype == HT_F32
-		       ? low->a
-		       : -1;
+	return ht_xb_const(b, x, &imm) &&
+	       ht_xb_const(b, ht_xcvt(b, HT_F32, ht_xcvt(b, t, x)), &back) && back == imm;
 }
 
-/* Rounded, limited, and rounded again: once is enough, as rounding keeps order and the limit is a
- * number of the type. */
+/* x, what was rounded to 16-bit type t and then maybe limited by numbers of that type, without that
+ * rounding; -1: x is something else. */
+static int32_t unrounded(struct ht_xb *b, int32_t x, enum ht_dtype t)
+{
+	const struct ht_x e = *ht_xb_at(b, x), low = *ht_xb_at(b, e.a < 0 ? x : e.a);
+	int32_t y;
+
+	if ((e.op == HT_X_MIN || e.op == HT_X_MAX) && e.dtype == HT_F32 && is_of_type(b, e.b, t)) {
+		y = unrounded(b, e.a, t);
+		return y < 0 ? -1 : make2(b, e.op, HT_F32, y, e.b);
+	}
+	return e.op == HT_X_CVT && e.dtype == HT_F32 && low.op == HT_X_CVT && low.dtype == t ? low.a
+											     : -1;
+}
+
+/* Rounded, limited, and rounded again: once is enough, as rounding keeps order and the limits are
+ * numbers of the type. */
 static bool limit_then_round(
 	struct ht_xb *b, const struct ht_x *x, const struct ht_x *u, int32_t *out)
 {
-	int64_t imm, back;
-	int32_t c, y;
+	int32_t y;
 
-	if ((u->op != HT_X_MIN && u->op != HT_X_MAX) || !ht_xb_const(b, u->b, &imm) ||
-		(x->dtype != HT_F16 && x->dtype != HT_BF16))
+	if ((u->op != HT_X_MIN && u->op != HT_X_MAX) || (x->dtype != HT_F16 && x->dtype != HT_BF16))
 		return false;
-	y = before_rounding(b, u->a, x->dtype);
-	c = ht_xcvt(b, HT_F32, ht_xcvt(b, x->dtype, u->b));
-	if (y < 0 || !ht_xb_const(b, c, &back) || back != imm)
-		return false;
-	*out = ht_xcvt(b, x->dtype, make2(b, u->op, HT_F32, y, u->b));
-	return true;
+	y = unrounded(b, x->a, x->dtype);
+	*out = y < 0 ? -1 : ht_xcvt(b, x->dtype, y);
+	return y >= 0;
 }
 
 static bool convert(struct ht_xb *b, const struct ht_x *x, int32_t *out)
