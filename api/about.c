@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 void ht_program_free(struct ht_program *p)
 {
@@ -10,6 +11,8 @@ void ht_program_free(struct ht_program *p)
 		return;
 	if (p->code)
 		p->backend->free(p->code);
+	if (p->code_map)
+		munmap(p->code_map, p->code_mapped);
 	ht_artefact_close(&p->artefact);
 	ht_arena_release(&p->arena);
 	free(p);

@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "base/base.h"
+#include "cache/cache.h"
 #include "cache/remote.h"
 #include "ir/ir.h"
 #include "passes/passes.h"
@@ -53,6 +54,8 @@ struct ht_model {
 	struct ht_value_info *input;
 	size_t inputs;
 	int64_t import_ns;
+	struct ht_cache *cache; /* the caller's; NULL: none */
+	char *content;          /* hashes of its files, once asked for */
 };
 
 /* Dimensions of inputs that nobody stated. */
@@ -101,7 +104,8 @@ struct ht_lowering {
 	struct ht_pass_context passes;
 	struct ht_decisions decisions;
 	struct ht_fusions fusions;
-	struct ht_policy keep; /* where none is named */
+	struct ht_policy policy; /* a copy, which notes what is read of it */
+	uint64_t reads;
 	struct ht_phases phases;
 };
 /* Some policies decide on the graph as imported (struct ht_policy_kind), which then goes through the
@@ -153,13 +157,24 @@ struct ht_probe {
 	size_t offset, elements;
 };
 
+/* Code of a kernel, which runs wherever it is at a multiple of 64, and where in it it begins. */
+struct ht_image {
+	struct ht_str code; /* empty: a library kernel */
+	size_t entry;
+};
+
 struct ht_program {
-	struct ht_arena arena; /* allocated from during the compilation only */
-	const struct ht_backend *backend;
+	struct ht_arena arena;            /* allocated from during the compilation only */
+	const struct ht_backend *backend; /* that made `code`; NULL: nothing had to be made */
 	struct ht_code *code;
+	struct ht_image *image; /* by kernel, when compiled */
+	void *code_map;         /* where they are, if not in `code`: read-execute */
+	size_t code_mapped;
+	const char *llvm;            /* version, when compiled */
 	struct ht_artefact artefact; /* it was loaded from; `backend` is NULL then */
 	struct ht_program_plan plan; /* of the artefact */
 	const char *provenance;      /* ht_provenance() */
+	struct ht_str whole;         /* the artefact's bytes, of a program of the cache */
 	struct ht_rt_program rt;
 	const char **library;     /* by kernel: name of a library kernel, or NULL; when compiled */
 	const int32_t *kernel_of; /* by step; when compiled */
@@ -168,17 +183,77 @@ struct ht_program {
 	size_t probes;
 	struct ht_program_info info;
 	struct ht_phase phase[HT_MAX_PHASES];
+	const char *without_effect[256]; /* of a program from the cache; as many as a policy has */
 };
 /* Turns a plan of graph `g` into a program: packs constants (the graph's own are given back as they
  * are packed), generates code. */
+struct ht_make {
+	struct ht_cache *cache; /* NULL: none */
+	const struct ht_target *target;
+	const char *backend; /* path of the code generator; NULL: found by itself */
+	int threads;
+};
 enum ht_status ht_program_build(struct ht_program *p, struct ht_graph *g, struct ht_plan *plan,
-	const struct ht_target *target, int threads, struct ht_phases *phases, struct ht_diags *d);
+	const struct ht_make *how, struct ht_phases *phases, struct ht_diags *d);
+
+/* ---- cache.c ---- */
+
+/* HT_E_USAGE: the cache is off. */
+enum ht_status ht_store_of(const struct ht_cache *c, struct ht_diags *d, struct ht_store **out);
+
+/* ---- graph_key.c ---- */
+
+/* What is compiled, for its key: a model, options, and a policy. */
+struct ht_wanted {
+	const struct ht_model *model;
+	const struct ht_compile_options *opt;
+	const struct ht_policy *policy;
+	const struct ht_target *target;
+};
+/* HT_E_ENVIRONMENT: a file of the model cannot be read. */
+enum ht_status ht_content_of(const struct ht_model *m, struct ht_diags *d, struct ht_str *out);
+/* Kind HT_CACHE_READS: everything but options; its entry tells which of those matter.  Kind
+ * HT_CACHE_GRAPH: with the values of the options in `reads`. */
+struct ht_cache_key ht_graph_key(
+	const struct ht_wanted *w, enum ht_cache_kind kind, uint64_t reads, struct ht_arena *a);
+/* Of each set of options that was read so far, the last one first; returns how many. */
+#define HT_READ_SETS 16
+size_t ht_read_sets(const struct ht_wanted *w, struct ht_diags *d, struct ht_arena *a,
+	uint64_t set[HT_READ_SETS]);
+void ht_read_sets_add(
+	const struct ht_wanted *w, uint64_t reads, struct ht_diags *d, struct ht_arena *a);
+
+/* ---- graph_cache.c ---- */
+
+/* Whether graphs of this kind are looked for at all. */
+bool ht_graph_is_cached(const struct ht_wanted *w);
+/* *out: NULL when it is not there. */
+enum ht_status ht_graph_get(const struct ht_wanted *w, struct ht_work *work, struct ht_diags *d,
+	struct ht_program **out);
+/* `said`: the last message before the compilation. */
+void ht_graph_put(const struct ht_wanted *w, const struct ht_program *p, uint64_t reads,
+	const struct ht_diag *said, struct ht_work *work, struct ht_diags *d);
+
+/* ---- cache_why.c ---- */
+
+/* "option oo_level: 'O2', in the nearest entry ''": what a miss is due to. */
+struct ht_str ht_miss_text(const struct ht_wanted *w, struct ht_work *work, struct ht_diags *d);
+
+/* ---- kernels.c ---- */
+
+/* What makes code: of its sources, and LLVM. */
+const char *ht_code_id(void);
+
+/* Makes p->image, in memory that is read-execute. */
+enum ht_status ht_kernels_make(struct ht_program *p, const struct ht_plan *plan,
+	const struct ht_make *how, struct ht_diags *d);
+struct ht_cache_key ht_kernel_key(
+	const struct ht_kernel *k, const struct ht_target *t, struct ht_arena *a);
 
 /* ---- manifest.c ---- */
 
 /* Members of a variant in the manifest: what it was made with. */
-struct ht_str ht_provenance(
-	const struct ht_target *t, const struct ht_backend *backend, struct ht_arena *a);
+struct ht_str ht_provenance(const struct ht_target *t, const char *llvm, struct ht_arena *a);
 void ht_manifest_variant(struct ht_buf *b, const struct ht_program_plan *p, size_t number);
 struct ht_str ht_manifest(struct ht_str variants, struct ht_arena *a);
 
@@ -187,6 +262,9 @@ struct ht_str ht_manifest(struct ht_str variants, struct ht_arena *a);
 /* Options as given, or defaults. */
 enum ht_status ht_artefact_options_of(
 	const struct ht_artefact_options *opt, struct ht_diags *d, struct ht_artefact_options *out);
+/* From an artefact in memory, which outlives the program; `name` is for messages. */
+enum ht_status ht_program_load_bytes(
+	struct ht_str bytes, const char *name, struct ht_diags *d, struct ht_program **out);
 
 /* ---- save.c ---- */
 
@@ -196,9 +274,10 @@ size_t ht_program_kernel_of(const struct ht_program *p, size_t step);
 const char *ht_program_library(const struct ht_program *p, size_t kernel);
 struct ht_str ht_program_kernel(const struct ht_program *p, size_t kernel, uint64_t *entry);
 
-/* The bytes that ht_artefact_writer_write() writes: of the writer and of its programs.  Unwinds with
- * the writer's arena. */
-struct ht_artefact_bytes ht_artefact_writer_bytes(struct ht_artefact_writer *w);
+
+/* The bytes that ht_artefact_writer_write() writes: of the writer and of its programs. */
+enum ht_status ht_artefact_writer_bytes(
+	struct ht_artefact_writer *w, struct ht_diags *d, struct ht_artefact_bytes *out);
 
 /* ---- weights.c ---- */
 

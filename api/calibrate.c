@@ -13,7 +13,6 @@ struct ht_calibrator {
 	const struct ht_pass_context *passes; /* of the lowering */
 	const struct ht_model *model;
 	const struct ht_compile_options *opt;
-	const struct ht_backend *backend;
 	struct ht_arena arena; /* holds what follows; filled by the first run */
 	struct ht_array **in;  /* by sample, by input of the program */
 	size_t samples;
@@ -293,6 +292,7 @@ static enum ht_status build(struct variant *v)
 	struct ht_fusions uncounted = *c->passes->fusions;
 	struct ht_phases phases = { 0 };
 	struct ht_plan *plan;
+	struct ht_make how;
 
 	passes.scratch = &v->w->scratch;
 	passes.target = ht_target_host();
@@ -304,9 +304,8 @@ static enum ht_status build(struct variant *v)
 	HT_TRY(ht_run_passes(v->graph, ht_pipeline_painted, NULL, &passes));
 	HT_TRY(ht_run_passes(v->graph, ht_pipeline_layout, NULL, &passes));
 	HT_TRY(ht_lower(v->graph, &passes, &v->w->arena, &plan));
-	v->program->backend = c->backend;
-	return ht_program_build(
-		v->program, v->graph, plan, passes.target, c->opt->threads, &phases, diags_of(c));
+	how = (struct ht_make){ c->model->cache, passes.target, c->opt->backend, c->opt->threads };
+	return ht_program_build(v->program, v->graph, plan, &how, &phases, diags_of(c));
 }
 
 static enum ht_status run_samples(struct variant *v)
@@ -356,7 +355,6 @@ static enum ht_status run(void *self, struct ht_graph *g, bool reference, double
 	struct variant v = { .c = c, .graph = g, .reference = reference, .error = error, .w = &w };
 	enum ht_status st;
 
-	HT_TRY(ht_backend_load(c->opt->backend, diags_of(c), &c->backend));
 	v.program = ht_sys_alloc(sizeof *v.program);
 	if (reference)
 		ht_arena_init(&c->arena, &w.unwind);

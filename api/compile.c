@@ -118,6 +118,24 @@ static enum ht_status paint(
 	return HT_OK;
 }
 
+static void release_policy(void *policy)
+{
+	ht_policy_release(policy);
+}
+
+static enum ht_status take_policy(struct ht_lowering *l, const struct ht_compile_options *opt,
+	struct ht_work *w, struct ht_diags *d)
+{
+	if (opt->policy) {
+		l->policy = *opt->policy;
+	} else {
+		HT_TRY(ht_policy_init(&l->policy, "must_keep_origin_dtype", d));
+		ht_arena_defer(&w->arena, release_policy, &l->policy);
+	}
+	l->policy.reads = &l->reads;
+	return HT_OK;
+}
+
 enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile_options *opt,
 	enum ht_open open, enum ht_upto upto, const char *stop_after, struct ht_work *w,
 	struct ht_diags *d, struct ht_lowering *l)
@@ -135,13 +153,13 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 	HT_TRY(ht_model_copy(m, w, open, d, &l->graph));
 	l->decisions.arena = &w->arena;
 	l->decisions.complete = upto == HT_UPTO_REPORT;
-	HT_TRY(ht_policy_init(&l->keep, "must_keep_origin_dtype", d));
+	HT_TRY(take_policy(l, opt, w, d));
 	l->passes = (struct ht_pass_context){
 		.scratch = &w->scratch,
 		.diags = d,
 		.target = ht_target_of(opt, d),
 		.entry = l->graph->entries,
-		.policy = opt->policy ? (struct ht_policy *)(uintptr_t)opt->policy : &l->keep,
+		.policy = &l->policy,
 		.fusions = &l->fusions,
 		.imported = m->graph,
 		.decisions = &l->decisions,
@@ -183,6 +201,7 @@ struct compile {
 	const struct ht_model *m;
 	struct ht_compile_options opt;
 	struct ht_program *p;
+	struct ht_program *found; /* in the cache, instead of that */
 	struct ht_work *w;
 	struct ht_diags *d;
 };
@@ -200,7 +219,7 @@ static void fill_info(struct compile *c, const struct ht_lowering *l)
 	i->casts = l->decisions.casts;
 	i->policy = ht_str_copy(&c->p->arena, ht_str(ht_policy_label(l->passes.policy))).p;
 	names = HT_NEW_ARRAY(&c->p->arena, const char *, l->passes.policy->without_effects);
-	c->p->provenance = ht_provenance(l->passes.target, c->p->backend, &c->p->arena).p;
+	c->p->provenance = ht_provenance(l->passes.target, c->p->llvm, &c->p->arena).p;
 	i->without_effect = names;
 	i->without_effects = l->passes.policy->without_effects;
 	for (size_t k = 0; k < i->without_effects; k++)
@@ -222,51 +241,100 @@ static void keep_defaults(struct compile *c)
 	}
 }
 
+static enum ht_status build(struct compile *c, struct ht_lowering *l)
+{
+	struct ht_plan *plan;
+	struct ht_make how;
+
+	HT_TRY(ht_lowering_run(c->m, &c->opt, HT_OPEN_REFUSE, HT_UPTO_LAYOUT, NULL, c->w, c->d, l));
+	HT_TRY(ht_lower(l->graph, &l->passes, &c->w->arena, &plan));
+	HT_TRY(ht_fusion_result_write(l->passes.policy, &l->fusions, &c->w->arena, c->d));
+	ht_phase_end(&l->phases, "lower");
+	how = (struct ht_make){ c->m->cache, l->passes.target, c->opt.backend, c->opt.threads };
+	HT_TRY(ht_program_build(c->p, l->graph, plan, &how, &l->phases, c->d));
+	keep_defaults(c);
+	fill_info(c, l);
+	return HT_OK;
+}
+
+static enum ht_status miss(struct compile *c, const struct ht_wanted *w)
+{
+	struct ht_str why;
+
+	if (!ht_cache_must_hit(c->m->cache))
+		return HT_OK;
+	why = ht_miss_text(w, c->w, c->d);
+	return ht_error(c->d, HT_E_VERDICT,
+		(struct ht_where){ .path = c->m->graph->path, .offset = -1 },
+		"this is not in the cache: %.*s", HT_STR_ARG(why));
+}
+
 static enum ht_status compile(void *arg)
 {
 	struct compile *c = arg;
-	struct ht_lowering l;
-	struct ht_plan *plan;
+	struct ht_lowering *l = HT_NEW(&c->w->arena, struct ht_lowering);
+	struct ht_wanted w = { c->m, &c->opt, c->opt.policy, ht_target_of(&c->opt, c->d) };
+	const struct ht_diag *said = c->d ? c->d->last : NULL;
+	bool cached;
 
 	if (!c->m->entry->outputs)
 		return ht_error(c->d, HT_E_UNSUPPORTED,
 			(struct ht_where){ .path = c->m->graph->path, .offset = -1 },
 			"the graph has no outputs; ask for some with --outputs");
-	HT_TRY(ht_backend_load(c->opt.backend, c->d, &c->p->backend));
-	HT_TRY(ht_lowering_run(
-		c->m, &c->opt, HT_OPEN_REFUSE, HT_UPTO_LAYOUT, NULL, c->w, c->d, &l));
-	HT_TRY(ht_lower(l.graph, &l.passes, &c->w->arena, &plan));
-	HT_TRY(ht_fusion_result_write(l.passes.policy, &l.fusions, &c->w->arena, c->d));
-	ht_phase_end(&l.phases, "lower");
-	HT_TRY(ht_program_build(
-		c->p, l.graph, plan, l.passes.target, c->opt.threads, &l.phases, c->d));
-	keep_defaults(c);
-	fill_info(c, &l);
+	if (!w.target)
+		return HT_E_USAGE;
+	cached = ht_graph_is_cached(&w);
+	if (cached) {
+		HT_TRY(ht_graph_get(&w, c->w, c->d, &c->found));
+		if (c->found)
+			return HT_OK;
+		HT_TRY(miss(c, &w));
+	}
+	HT_TRY(build(c, l));
+	if (cached)
+		ht_graph_put(&w, c->p, l->reads, said, c->w, c->d);
 	return HT_OK;
+}
+
+static enum ht_status run_compile(struct compile *c, struct ht_program **out)
+{
+	struct ht_work w;
+	enum ht_status st;
+
+	c->w = &w;
+	ht_work_init(&w);
+	ht_arena_init(&c->p->arena, &w.unwind);
+	st = ht_guarded(&w.unwind, compile, c, c->d);
+	ht_work_release(&w);
+	c->p->arena.unwind = NULL;
+	if (st == HT_OK && !c->found) {
+		*out = c->p;
+		return HT_OK;
+	}
+	*out = st == HT_OK ? c->found : NULL;
+	ht_program_free(c->p);
+	return st;
 }
 
 /* Two owners of memory unwind to one place: the program's arena shares the call's. */
 enum ht_status ht_compile(const struct ht_model *m, const struct ht_compile_options *opt,
 	struct ht_diags *d, struct ht_program **out)
 {
-	struct ht_work w;
-	struct compile c = {
-		.m = m, .p = ht_sys_alloc(sizeof(struct ht_program)), .w = &w, .d = d
-	};
-	enum ht_status st = ht_compile_options_of(opt, d, &c.opt);
+	struct compile c = { .m = m, .d = d };
+	struct ht_diags own; /* what is said is kept with what is compiled */
+	enum ht_status st;
 
 	*out = NULL;
+	HT_TRY(ht_compile_options_of(opt, d, &c.opt));
+	c.p = ht_sys_alloc(sizeof(struct ht_program));
 	if (!c.p)
 		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
-	ht_work_init(&w);
-	ht_arena_init(&c.p->arena, &w.unwind);
-	if (st == HT_OK)
-		st = ht_guarded(&w.unwind, compile, &c, d);
-	ht_work_release(&w);
-	c.p->arena.unwind = NULL;
-	if (st == HT_OK)
-		*out = c.p;
-	else
-		ht_program_free(c.p);
+	if (!d && m->cache) {
+		ht_diags_init(&own);
+		c.d = &own;
+	}
+	st = run_compile(&c, out);
+	if (c.d != d)
+		ht_diags_release(&own);
 	return st;
 }

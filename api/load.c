@@ -9,6 +9,7 @@ struct load {
 	const char *path;
 	const struct ht_artefact_options *opt;
 	struct ht_diags *d;
+	struct ht_str bytes; /* of the artefact, instead of a file */
 };
 
 static struct ht_value_info *infos_of(
@@ -128,7 +129,11 @@ static enum ht_status load(void *arg)
 	struct ht_artefact_trust trust = { l->opt->verify_full != 0, l->opt->require_signature };
 	size_t variant;
 
-	HT_TRY(ht_artefact_open(l->path, &trust, &p->arena, l->d, &p->artefact));
+	if (l->bytes.n)
+		HT_TRY(ht_artefact_open_bytes(
+			l->bytes, l->path, &trust, &p->arena, l->d, &p->artefact));
+	else
+		HT_TRY(ht_artefact_open(l->path, &trust, &p->arena, l->d, &p->artefact));
 	HT_TRY(choose(l, &variant));
 	HT_TRY(ht_artefact_load(&p->artefact, variant, &p->arena, l->d, &p->plan));
 	p->provenance = plan->provenance;
@@ -170,27 +175,43 @@ enum ht_status ht_artefact_options_of(
 	return HT_OK;
 }
 
+static enum ht_status load_program(struct load *l, struct ht_program **out)
+{
+	struct ht_unwind unwind;
+	enum ht_status st;
+
+	l->p = ht_sys_alloc(sizeof(struct ht_program));
+	if (!l->p)
+		return ht_error(l->d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+	ht_arena_init(&l->p->arena, &unwind);
+	st = ht_guarded(&unwind, load, l, l->d);
+	l->p->arena.unwind = NULL;
+	if (st == HT_OK)
+		*out = l->p;
+	else
+		ht_program_free(l->p);
+	return st;
+}
+
 enum ht_status ht_program_load(const char *path, const struct ht_artefact_options *opt,
 	struct ht_diags *d, struct ht_program **out)
 {
 	struct ht_artefact_options options;
-	struct ht_unwind unwind;
-	struct load l = { NULL, path, &options, d };
-	enum ht_status st;
+	struct load l = { .path = path, .opt = &options, .d = d };
 
 	*out = NULL;
 	HT_TRY(ht_artefact_options_of(opt, d, &options));
-	l.p = ht_sys_alloc(sizeof(struct ht_program));
-	if (!l.p)
-		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
-	ht_arena_init(&l.p->arena, &unwind);
-	st = ht_guarded(&unwind, load, &l, d);
-	l.p->arena.unwind = NULL;
-	if (st == HT_OK)
-		*out = l.p;
-	else
-		ht_program_free(l.p);
-	return st;
+	return load_program(&l, out);
+}
+
+enum ht_status ht_program_load_bytes(
+	struct ht_str bytes, const char *name, struct ht_diags *d, struct ht_program **out)
+{
+	static const struct ht_artefact_options options = HT_ARTEFACT_OPTIONS_INIT;
+	struct load l = { .path = name, .opt = &options, .d = d, .bytes = bytes };
+
+	*out = NULL;
+	return load_program(&l, out);
 }
 
 int ht_is_artefact(const char *path)

@@ -60,14 +60,13 @@ static void put_target(struct ht_buf *b, const struct ht_target *t)
 		t->vector_bytes, (long long)t->l1, (long long)t->l2, (long long)t->l3);
 }
 
-struct ht_str ht_provenance(
-	const struct ht_target *t, const struct ht_backend *backend, struct ht_arena *a)
+struct ht_str ht_provenance(const struct ht_target *t, const char *llvm, struct ht_arena *a)
 {
 	struct ht_buf b;
 
 	ht_buf_init(&b, a);
 	ht_puts(&b, "\"llvm\": ");
-	ht_put_json(&b, ht_str(backend->llvm_version()));
+	ht_put_json(&b, ht_str(llvm));
 	put_target(&b, t);
 	return ht_buf_str(&b);
 }

@@ -173,6 +173,7 @@ void ht_model_free(struct ht_model *m)
 	if (!m)
 		return;
 	ht_arena_release(&m->arena);
+	free(m->content);
 	free(m);
 }
 

@@ -143,11 +143,17 @@ static bool is_legal(const char *values, const char *value)
 	return strchr(values, '|') ? is_listed(values, value) : *value != 0;
 }
 
+/* Of two spellings one. */
+static const char *spelled(const struct row *row, const char *value)
+{
+	if (strcmp(row->values, BOOLEAN) != 0)
+		return value;
+	return !strcmp(value, "1") ? "true" : !strcmp(value, "0") ? "false" : value;
+}
+
 static bool is_default(const struct row *row, const char *value)
 {
-	if (!strcmp(row->values, BOOLEAN) && *row->fallback)
-		value = !strcmp(value, "1") ? "true" : !strcmp(value, "0") ? "false" : value;
-	return *row->fallback && !strcmp(row->fallback, value);
+	return *row->fallback && !strcmp(row->fallback, spelled(row, value));
 }
 
 enum ht_status ht_option_check_at(
@@ -196,5 +202,10 @@ enum ht_status ht_option_set(
 			"%s is an option of halftone atc, not of a policy", last_part(row->name));
 	if (row->class == HT_OPTION_ACCEPTED && !is_default(row, value))
 		tell_without_effect(p, row, d);
-	return row->reader == READER_POLICY ? ht_policy_option(p, row->name, value, d) : HT_OK;
+	if (row->reader != READER_POLICY)
+		return HT_OK;
+	HT_TRY(ht_policy_option(p, row->name, spelled(row, value), d));
+	if (is_default(row, value))
+		ht_policy_unstate(p, row->name);
+	return HT_OK;
 }

@@ -6,10 +6,7 @@
 struct build {
 	struct ht_program *p;
 	struct ht_plan *plan;
-	const struct ht_target *target;
-	int threads;
 	struct ht_diags *d;
-	ht_kernel_fn **entry; /* by kernel of the plan; NULL: a library kernel */
 };
 
 /* ---- addresses ---- */
@@ -44,6 +41,15 @@ static size_t kernel_number(const struct ht_plan *plan, const struct ht_kernel *
 	return i;
 }
 
+static ht_kernel_fn *begin_of(const struct ht_image *image)
+{
+	const char *at = image->code.p + image->entry;
+	ht_kernel_fn *fn;
+
+	memcpy(&fn, &at, sizeof at);
+	return fn;
+}
+
 static void make_step(
 	struct build *b, const struct ht_plan_step *from, size_t kernel, struct ht_rt_step *to)
 {
@@ -56,7 +62,7 @@ static void make_step(
 	if (k->params && from->params)
 		memcpy(params, from->params, (size_t)k->params * sizeof *params);
 	*to = (struct ht_rt_step){
-		.fn = k->library ? ht_library_kernel(k->library) : b->entry[kernel],
+		.fn = k->library ? ht_library_kernel(k->library) : begin_of(&b->p->image[kernel]),
 		.buffer = buffer,
 		.args = k->args,
 		.params = params,
@@ -137,33 +143,20 @@ static struct ht_value_info *describe(
 	return list;
 }
 
-/* Constant outputs have no step but still a buffer; what a plan without steps needs is nothing. */
-static enum ht_status generate(struct build *b)
-{
-	struct ht_plan *plan = b->plan;
-
-	if (!plan->kernels)
-		return HT_OK;
-	HT_TRY(b->p->backend->compile(
-		plan->kernel, plan->kernels, b->target, b->threads, b->d, &b->p->code, &b->entry));
-	b->p->info.code_bytes = b->p->backend->code_bytes(b->p->code);
-	return HT_OK;
-}
-
 enum ht_status ht_program_build(struct ht_program *p, struct ht_graph *g, struct ht_plan *plan,
-	const struct ht_target *target, int threads, struct ht_phases *phases, struct ht_diags *d)
+	const struct ht_make *how, struct ht_phases *phases, struct ht_diags *d)
 {
-	struct build b = { .p = p, .plan = plan, .target = target, .threads = threads, .d = d };
+	struct build b = { .p = p, .plan = plan, .d = d };
 
-	HT_TRY(ht_program_weights(p, g, plan, threads, d));
+	HT_TRY(ht_program_weights(p, g, plan, how->threads, d));
 	ht_phase_end(phases, "weights");
-	HT_TRY(generate(&b));
+	HT_TRY(ht_kernels_make(p, plan, how, d));
 	ht_phase_end(phases, "code");
 	make_rt(&b);
 	make_probes(&b);
 	p->input = describe(&b, HT_PLAN_INPUT, p->rt.inputs, NULL);
 	p->output = describe(&b, HT_PLAN_OUTPUT, p->rt.outputs, g->entries->outputs);
-	p->info.target = target->name;
+	p->info.target = how->target->name;
 	p->info.arena_bytes = plan->arena_bytes;
 	p->info.live_bytes = plan->live_bytes;
 	p->info.scratch_bytes = plan->scratch_bytes;

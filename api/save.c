@@ -14,6 +14,7 @@ struct ht_artefact_writer {
 	struct ht_index_variant *variant;
 	struct ht_str *bytes; /* of each weight */
 	size_t variants, variant_room, weights, weight_room;
+	const struct ht_program *first; /* of the variants */
 };
 
 /* Room for one more of `n` elements. */
@@ -89,16 +90,12 @@ static void save_memories(
 
 struct ht_str ht_program_kernel(const struct ht_program *p, size_t i, uint64_t *entry)
 {
-	struct ht_str code;
-	size_t begin;
-
 	if (!p->kernel_of) {
 		*entry = p->plan.kernel[i].entry;
 		return (struct ht_str){ p->artefact.kernel[i], p->plan.kernel[i].bytes };
 	}
-	code = p->backend->kernel_code(p->code, (int32_t)i, &begin);
-	*entry = begin;
-	return code;
+	*entry = p->image[i].entry;
+	return p->image[i].code;
 }
 
 static uint64_t code_offset(
@@ -267,6 +264,7 @@ static enum ht_status add(void *arg)
 				v.policy, v.target);
 	w->variant = grow(&w->arena, w->variant, w->variants, &w->variant_room, sizeof v);
 	w->variant[w->variants] = v;
+	w->first = w->variants ? w->first : x->p;
 	ht_manifest_variant(&w->manifest, &plan, w->variants++);
 	return HT_OK;
 }
@@ -316,8 +314,15 @@ void ht_artefact_writer_free(struct ht_artefact_writer *w)
 	free(w);
 }
 
-struct ht_artefact_bytes ht_artefact_writer_bytes(struct ht_artefact_writer *w)
+struct making {
+	struct ht_artefact_writer *w;
+	struct ht_artefact_bytes *out;
+};
+
+static enum ht_status make(void *arg)
 {
+	struct making *x = arg;
+	struct ht_artefact_writer *w = x->w;
 	struct ht_artefact_parts parts = { .plans = ht_buf_str(&w->plans),
 		.code = ht_buf_str(&w->code),
 		.index = { .variants = w->variants, .variant = w->variant },
@@ -326,33 +331,50 @@ struct ht_artefact_bytes ht_artefact_writer_bytes(struct ht_artefact_writer *w)
 		.external = (enum ht_external)w->opt.external_weight };
 
 	parts.manifest = ht_manifest(ht_buf_str(&w->manifest), &w->arena);
-	return ht_artefact_make(&parts, &w->arena);
+	*x->out = ht_artefact_make(&parts, &w->arena);
+	return HT_OK;
 }
 
-struct writing {
-	struct ht_artefact_writer *w;
-	const char *path;
-	struct ht_diags *d;
-};
-
-static enum ht_status write(void *arg)
+enum ht_status ht_artefact_writer_bytes(
+	struct ht_artefact_writer *w, struct ht_diags *d, struct ht_artefact_bytes *out)
 {
-	struct writing *x = arg;
-	struct ht_artefact_bytes b = ht_artefact_writer_bytes(x->w);
+	struct making x = { w, out };
 
-	if (x->w->opt.sign_key)
-		HT_TRY(ht_artefact_bytes_sign(&b, x->w->opt.sign_key, x->d));
-	return ht_artefact_write(x->path, &b, x->d);
+	return ht_guarded(&w->unwind, make, &x, d);
+}
+
+/* A program of the cache, by itself: its artefact is these bytes. */
+static bool is_there_already(const struct ht_artefact_writer *w)
+{
+	return w->variants == 1 && w->first->whole.n && !w->opt.sign_key && !w->opt.external_weight;
+}
+
+static enum ht_status copy(struct ht_str bytes, const char *path, struct ht_diags *d)
+{
+	struct ht_output *o;
+	enum ht_status st;
+
+	HT_TRY(ht_output_open(path, d, &o));
+	st = ht_output_write(o, bytes.p, bytes.n);
+	if (st == HT_OK)
+		return ht_output_commit(o);
+	ht_output_abort(o);
+	return st;
 }
 
 enum ht_status ht_artefact_writer_write(
 	struct ht_artefact_writer *w, const char *path, struct ht_diags *d)
 {
-	struct writing x = { w, path, d };
+	struct ht_artefact_bytes b;
 
 	if (!w->variants)
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "an artefact needs a program");
-	return ht_guarded(&w->unwind, write, &x, d);
+	if (is_there_already(w))
+		return copy(w->first->whole, path, d);
+	HT_TRY(ht_artefact_writer_bytes(w, d, &b));
+	if (w->opt.sign_key)
+		HT_TRY(ht_artefact_bytes_sign(&b, w->opt.sign_key, d));
+	return ht_artefact_write(path, &b, d);
 }
 
 enum ht_status ht_program_save(const struct ht_program *p, const char *path, struct ht_diags *d)

@@ -20,7 +20,6 @@ struct ht_backend {
 		const struct ht_target *target, int threads, struct ht_diags *d,
 		struct ht_code **out, ht_kernel_fn ***entry);
 	void (*free)(struct ht_code *c); /* NULL is fine */
-	size_t (*code_bytes)(const struct ht_code *c);
 	/* Kernel i's code, which runs wherever it is copied to at a multiple of 64; *entry: where in
 	 * it.  Empty for a library kernel. */
 	struct ht_str (*kernel_code)(const struct ht_code *c, int32_t i, size_t *entry);
@@ -29,8 +28,10 @@ struct ht_backend {
 		const struct ht_target *target, enum ht_emit form, struct ht_diags *d,
 		struct ht_buf *out);
 	const char *(*llvm_version)(void);
+	/* What makes the code, for the keys of the cache: equal ones make equal code of a kernel. */
+	const char *(*id)(void);
 };
 
-#define HT_BACKEND_ABI 2
+#define HT_BACKEND_ABI 3
 
 #endif

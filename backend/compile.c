@@ -2,6 +2,7 @@
 #include "backend/machine.h"
 #include "backend/emit.h"
 
+#include <halftone-ids.h>
 #include <llvm-c/Core.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -271,11 +272,6 @@ static enum ht_status compile(const struct ht_kernel *const *kernel, int32_t n,
 	return st;
 }
 
-static size_t code_bytes(const struct ht_code *c)
-{
-	return c ? c->n : 0;
-}
-
 static struct ht_str kernel_code(const struct ht_code *c, int32_t i, size_t *entry)
 {
 	const struct place *at = &c->place[i];
@@ -322,13 +318,21 @@ static const char *llvm_version(void)
 	return text;
 }
 
+static const char *id(void)
+{
+	static char text[96];
+
+	snprintf(text, sizeof text, HT_CODE_ID " LLVM %s", llvm_version());
+	return text;
+}
+
 __attribute__((visibility("default"))) extern const struct ht_backend ht_backend;
 const struct ht_backend ht_backend = {
 	.abi = HT_BACKEND_ABI,
 	.compile = compile,
 	.free = free_code,
-	.code_bytes = code_bytes,
 	.kernel_code = kernel_code,
 	.emit = emit,
 	.llvm_version = llvm_version,
+	.id = id,
 };

@@ -343,12 +343,13 @@ static enum ht_status compile(const struct request *q, const struct ht_model *mo
 	struct ht_compile_options opt;
 	static struct ht_lowering l;
 	struct ht_plan *plan;
+	struct ht_make how;
 
 	HT_TRY(ht_compile_options_of(&q->opt, d, &opt));
-	HT_TRY(ht_backend_load(NULL, d, &p->backend));
 	HT_TRY(ht_lowering_run(model, &opt, HT_OPEN_REFUSE, HT_UPTO_LAYOUT, NULL, w, d, &l));
 	HT_TRY(ht_lower(l.graph, &l.passes, &w->arena, &plan));
-	HT_TRY(ht_program_build(p, l.graph, plan, l.passes.target, 1, &l.phases, d));
+	how = (struct ht_make){ .target = l.passes.target, .threads = 1 };
+	HT_TRY(ht_program_build(p, l.graph, plan, &how, &l.phases, d));
 	m->graph = l.graph;
 	m->plan = plan;
 	m->rt = &p->rt;

@@ -8,6 +8,7 @@ struct ht_cache {
 	struct ht_store *store;
 	const struct ht_remote_module *module;
 	struct ht_remote *remote;
+	bool must_hit;
 };
 
 static enum ht_status start(
@@ -16,6 +17,7 @@ static enum ht_status start(
 	if (opt->store.mode != HT_CACHE_OFF)
 		HT_TRY(ht_store_open(&opt->store, d, &c->store));
 	c->module = opt->remote;
+	c->must_hit = opt->must_hit;
 	return c->module ? c->module->open(opt->remote_options, d, &c->remote) : HT_OK;
 }
 
@@ -46,12 +48,17 @@ void ht_cache_end(struct ht_cache *c, struct ht_diags *d)
 	free(c);
 }
 
-struct ht_store *ht_cache_store(struct ht_cache *c)
+struct ht_store *ht_cache_store(const struct ht_cache *c)
 {
 	return c->store;
 }
 
-static void count(struct ht_cache *c, enum ht_cache_counter what, uint64_t n)
+bool ht_cache_must_hit(const struct ht_cache *c)
+{
+	return c->must_hit;
+}
+
+void ht_cache_count(struct ht_cache *c, enum ht_cache_counter what, uint64_t n)
 {
 	if (c->store)
 		ht_store_count(c->store, what, n);
@@ -103,7 +110,7 @@ static bool get_remote(
 	if (!hit)
 		return false;
 	keep(c, k, out, d);
-	count(c, HT_COUNTER_remote_hits, 1);
+	ht_cache_count(c, HT_COUNTER_remote_hits, 1);
 	return true;
 }
 
@@ -111,16 +118,12 @@ bool ht_cache_get(
 	struct ht_cache *c, const struct ht_cache_key *k, struct ht_diags *d, struct ht_cached *out)
 {
 	bool hit = (c->store && ht_store_get(c->store, k, d, out)) || get_remote(c, k, d, out);
-	enum ht_cache_counter what =
-		k->kind == HT_CACHE_KERNEL ? hit ? HT_COUNTER_kernel_hits : HT_COUNTER_kernel_misses
-		: hit                      ? HT_COUNTER_graph_hits
-					   : HT_COUNTER_graph_misses;
 
-	/* What tells which options matter is part of looking for a graph. */
-	if (k->kind != HT_CACHE_READS)
-		count(c, what, 1);
+	/* A graph may be looked for by several keys; whoever does counts that. */
+	if (k->kind == HT_CACHE_KERNEL)
+		ht_cache_count(c, hit ? HT_COUNTER_kernel_hits : HT_COUNTER_kernel_misses, 1);
 	if (hit)
-		count(c, HT_COUNTER_hit_bytes, out->bytes.n);
+		ht_cache_count(c, HT_COUNTER_hit_bytes, out->bytes.n);
 	return hit;
 }
 

@@ -98,6 +98,8 @@ struct ht_opened {
  * key that has the same `find`, nothing is wrong: compare the texts. */
 const char *ht_entry_check(
 	struct ht_str bytes, const struct ht_cache_key *k, struct ht_opened *out);
+/* The key's text in the first bytes of an entry, not verified; false: it is not in them. */
+bool ht_entry_key(struct ht_str begin, struct ht_str *out);
 /* Bytes of the entry that `bytes` begin with, as its head says; 0: they begin with none. */
 size_t ht_entry_bytes(struct ht_str bytes);
 
@@ -128,14 +130,12 @@ const char *ht_counter_name(enum ht_cache_counter c);
 
 /* ---- store.c: entries in a directory ---- */
 
-enum ht_cache_mode { HT_CACHE_OFF, HT_CACHE_RO, HT_CACHE_RW };
-
 struct ht_store_options {
 	const char *dir; /* made where it is missing */
 	enum ht_cache_mode mode;
 	bool sync;          /* entries are on the disk before they appear */
 	bool shared;        /* the directory may be another's, and others may write to it */
-	uint64_t max_bytes; /* 0: no limit */
+	uint64_t max_bytes; /* 0: 5 GiB, at most a tenth of the file system */
 	const struct ht_files *files; /* NULL: the system's */
 };
 struct ht_store;
@@ -143,6 +143,8 @@ struct ht_store;
  * written to it is read only, with a warning. */
 enum ht_status ht_store_open(
 	const struct ht_store_options *opt, struct ht_diags *d, struct ht_store **out);
+const char *ht_store_dir(const struct ht_store *s); /* as it was given */
+uint64_t ht_store_limit(const struct ht_store *s);
 /* Writes the statistics; evicts what is too much. */
 void ht_store_close(struct ht_store *s, struct ht_diags *d);
 
@@ -182,6 +184,9 @@ enum ht_status ht_store_list(
 /* An entry of the list; false: it is gone, or damaged: *wrong says how. */
 bool ht_store_read(struct ht_store *s, const struct ht_listed_entry *e, struct ht_cached *out,
 	const char **wrong);
+/* The text of its key, which nobody vouches for: for looking at. */
+bool ht_store_read_key(struct ht_store *s, const struct ht_listed_entry *e, struct ht_arena *a,
+	struct ht_str *out);
 bool ht_store_remove(struct ht_store *s, const struct ht_listed_entry *e);
 /* Kept by gc and clear. */
 enum ht_status ht_store_pin(
@@ -213,13 +218,16 @@ struct ht_cache_options {
 	struct ht_store_options store;         /* mode HT_CACHE_OFF: only the remote one, if any */
 	const struct ht_remote_module *remote; /* NULL: none */
 	const struct ht_remote_options *remote_options;
+	bool must_hit; /* for those who ask: ht_cache_must_hit() */
 };
 /* Belongs to one thread at a time. */
 struct ht_cache;
 enum ht_status ht_cache_start(
 	const struct ht_cache_options *opt, struct ht_diags *d, struct ht_cache **out);
 void ht_cache_end(struct ht_cache *c, struct ht_diags *d); /* NULL is fine */
-struct ht_store *ht_cache_store(struct ht_cache *c);       /* NULL: none */
+struct ht_store *ht_cache_store(const struct ht_cache *c); /* NULL: none */
+bool ht_cache_must_hit(const struct ht_cache *c);
+void ht_cache_count(struct ht_cache *c, enum ht_cache_counter what, uint64_t n);
 /* What the remote one has is kept in the store too. */
 bool ht_cache_get(struct ht_cache *c, const struct ht_cache_key *k, struct ht_diags *d,
 	struct ht_cached *out);

@@ -113,6 +113,19 @@ const char *ht_entry_check(struct ht_str bytes, const struct ht_cache_key *k, st
 	return NULL;
 }
 
+bool ht_entry_key(struct ht_str begin, struct ht_str *out)
+{
+	struct head h;
+
+	if (begin.n < HEAD)
+		return false;
+	memcpy(&h, begin.p, sizeof h);
+	if (h.bytes < HEAD + DIGEST || check_head(&h, h.bytes) || h.key > begin.n - HEAD)
+		return false;
+	*out = (struct ht_str){ begin.p + HEAD, h.key };
+	return true;
+}
+
 size_t ht_entry_bytes(struct ht_str bytes)
 {
 	struct head h;

@@ -15,6 +15,8 @@
 /* Entries of less are read: a map costs more. */
 #define SMALL ((size_t)64 << 10)
 #define LARGEST ((uint64_t)64 << 30)
+/* Of an entry's begin, where its key is. */
+#define KEY_LIMIT ((size_t)64 << 10)
 /* So long after its last use an entry counts as used again. */
 #define TOUCH_SECONDS 60
 
@@ -65,6 +67,18 @@ static bool is_local(const char *path)
 		if ((unsigned long)fs.f_type == elsewhere[i])
 			return false;
 	return true;
+}
+
+static uint64_t default_limit(const char *path)
+{
+	const uint64_t most = (uint64_t)5 << 30;
+	struct statfs fs;
+	uint64_t tenth;
+
+	if (statfs(path, &fs))
+		return most;
+	tenth = (uint64_t)fs.f_blocks / 10 * (uint64_t)fs.f_bsize;
+	return tenth && tenth < most ? tenth : most;
 }
 
 static void name_maker(struct ht_store *s)
@@ -132,6 +146,8 @@ static enum ht_status open_directory(struct ht_store *s, struct ht_diags *d)
 	}
 	HT_TRY(check_owner(dir, &st, s->opt.shared, d));
 	s->local = !s->opt.shared && is_local(dir);
+	if (!s->opt.max_bytes)
+		s->opt.max_bytes = default_limit(dir);
 	if (s->opt.mode == HT_CACHE_RO)
 		return HT_OK;
 	if (!ht_make_directories(s->files, s->dir, mode) || access(s->dir, W_OK)) {
@@ -153,6 +169,8 @@ enum ht_status ht_store_open(
 	if (!s)
 		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
 	s->opt = *opt;
+	snprintf(s->given, sizeof s->given, "%s", opt->dir);
+	s->opt.dir = s->given;
 	s->files = opt->files ? opt->files : &ht_files_system;
 	name_maker(s);
 	n = snprintf(s->dir, sizeof s->dir, "%s/" HT_STORE_LAYOUT, opt->dir);
@@ -169,6 +187,16 @@ enum ht_status ht_store_open(
 	else
 		free(s);
 	return st;
+}
+
+const char *ht_store_dir(const struct ht_store *s)
+{
+	return s->opt.dir;
+}
+
+uint64_t ht_store_limit(const struct ht_store *s)
+{
+	return s->opt.max_bytes;
 }
 
 void ht_store_close(struct ht_store *s, struct ht_diags *d)
@@ -322,6 +350,23 @@ bool ht_store_read(struct ht_store *s, const struct ht_listed_entry *e, struct h
 	}
 	ht_cached_release(out);
 	return false;
+}
+
+bool ht_store_read_key(
+	struct ht_store *s, const struct ht_listed_entry *e, struct ht_arena *a, struct ht_str *out)
+{
+	struct ht_path path = ht_store_entry_file(s, e->kind, e->find);
+	size_t n = e->bytes < KEY_LIMIT ? (size_t)e->bytes : KEY_LIMIT;
+	int fd = s->files->open(path.s, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0);
+	char *p;
+	bool ok;
+
+	if (fd < 0)
+		return false;
+	p = ht_alloc(a, n);
+	ok = ht_read_all(s->files, fd, p, n);
+	s->files->close(fd);
+	return ok && ht_entry_key((struct ht_str){ p, n }, out);
 }
 
 /* ---- writing ---- */

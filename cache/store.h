@@ -13,6 +13,7 @@
 
 struct ht_store {
 	char dir[PATH_MAX - 256]; /* with the layout */
+	char given[PATH_MAX - 256];
 	struct ht_store_options opt;
 	const struct ht_files *files;
 	char maker[128]; /* host, process and thread, for names of temporary files */

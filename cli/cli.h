@@ -28,9 +28,11 @@ enum {
 	AOT = 4096,
 	SIGN = 8192,
 	DIFF_VERB = 16384,
-	POLICY = RUN | BENCH | COMPILE | AOT | OPT | CONVERT | EXPLAIN | CONFIG,
-	ALL_MODEL = RUN | BENCH | COMPILE | AOT | OPT | CONVERT | EXPLAIN | INSPECT,
-	EVERY = 32767
+	CACHE = 32768,
+	POLICY = RUN | BENCH | COMPILE | AOT | OPT | CONVERT | EXPLAIN | CONFIG | CACHE,
+	ALL_MODEL = RUN | BENCH | COMPILE | AOT | OPT | CONVERT | EXPLAIN | INSPECT | CACHE,
+	CACHED = RUN | BENCH | COMPILE | AOT | CONVERT | EXPLAIN | CACHE,
+	EVERY = 65535
 };
 
 enum option {
@@ -68,6 +70,7 @@ struct setting {
 /* What was typed. */
 struct cli {
 	const struct verb *verb;
+	const char *action; /* of cache */
 	const char *model, *other; /* other: of diff, which has two */
 	struct {
 		const char **value; /* in the order given; "" for flags */
@@ -80,6 +83,7 @@ struct cli {
 	struct ht_config **config; /* of --config */
 	size_t configs;
 	struct ht_diags *diags;
+	struct ht_cache *cache; /* once a model was opened that is compiled; NULL: none */
 };
 
 /* The value that counts (the last one), the environment's, or `fallback`. */
@@ -172,6 +176,12 @@ size_t shape_sets(const struct cli *c);
 #define ALL_SHAPES SIZE_MAX /* as one set, in which an input may stand once */
 enum ht_status set_shapes(struct cli *c, struct ht_model *m, size_t set);
 
+/* ---- cache.c ---- */
+
+/* c->cache as the options say; NULL when it is off. */
+enum ht_status open_cache(struct cli *c);
+enum ht_status use_cache(struct cli *c, struct ht_model *m);
+
 /* ---- npy.c, npz.c: NumPy's files ---- */
 
 struct array {
@@ -214,6 +224,9 @@ enum ht_status literal_array(const char *spec, const struct ht_value_info *v, st
 
 /* @FILE.npy or @FILE.npz#KEY */
 enum ht_status load_file(const char *spec, struct array *out);
+
+size_t parse_size(const char *s); /* "500M", "2G"; 0: no size */
+
 /* One array an input of the program: from --input, its default, or random. */
 enum ht_status feed(struct cli *c, const struct ht_model *m, const struct ht_program *p,
 	struct array **out, size_t *n);
@@ -244,6 +257,7 @@ enum ht_status expect(struct cli *c, const struct session *s, struct verdict **o
 
 enum ht_status verb_run(struct cli *c);
 enum ht_status verb_bench(struct cli *c);
+enum ht_status verb_cache(struct cli *c);
 enum ht_status verb_compile(struct cli *c);
 enum ht_status verb_aot(struct cli *c);
 enum ht_status verb_opt(struct cli *c);

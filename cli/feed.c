@@ -216,7 +216,7 @@ static enum ht_status make_outputs(struct session *s)
 }
 
 /* "2G"; 0 when it is no size. */
-static size_t parse_size(const char *s)
+size_t parse_size(const char *s)
 {
 	static const char units[] = "KMGT";
 	char *end;

@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 
 #include <fcntl.h>
+#include <halftone/cache.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -47,6 +48,7 @@ int main(int argc, char **argv)
 	st = parse_command(argc, argv, &c);
 	if (st == HT_OK)
 		st = run(&c);
+	ht_cache_close(c.cache, c.diags);
 	print_diags();
 	ignored = ignored_settings();
 	if (ignored)

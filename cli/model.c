@@ -71,6 +71,8 @@ enum ht_status open_shaped_model(struct cli *c, size_t set, long long batch, str
 	if (st != HT_OK)
 		return st;
 	st = configure(c, *out, set, batch);
+	if (st == HT_OK && c->verb->bit & CACHED)
+		st = use_cache(c, *out);
 	if (st != HT_OK) {
 		ht_model_free(*out);
 		*out = NULL;

@@ -28,6 +28,10 @@ const struct verb verbs[] = {
 	{ "sign", SIGN, "MODEL", "signs an artefact: --sign-key KEY.pem", verb_sign },
 	{ "diff", DIFF_VERB, "A.htx B.htx", "what differs between two artefacts", verb_diff },
 	{ "opt", OPT, "MODEL", "runs named passes and prints the graph", verb_opt },
+	{ "cache", CACHE, "ACTION [ARG]",
+		"the compile cache: stats, why-miss MODEL, key MODEL, verify, gc, clear, pin, path, "
+		"export, import",
+		verb_cache },
 	{ "convert", CONVERT, "MODEL", "writes the graph, with a policy's casts, as a GraphDef",
 		verb_convert },
 	{ "explain", EXPLAIN, "MODEL", "what a policy decides", verb_explain },
@@ -319,6 +323,8 @@ static enum ht_status parse_words(int argc, char **argv, struct cli *c, int dept
 			st = fail(HT_E_USAGE, "the name of the model is empty");
 		else if (c->model && c->verb->bit == DIFF_VERB && !c->other)
 			c->other = argv[i];
+		else if (c->verb->bit == CACHE && !c->action)
+			c->action = argv[i];
 		else if (c->model)
 			st = fail(HT_E_USAGE, "one model at a time; '%s' is too many", argv[i]);
 		else

@@ -11,6 +11,7 @@ function(ht_add_test name)
 	set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${HALFTONE_TEST_HANGS}
 		LABELS "${arg_LABELS}" RUN_SERIAL "${arg_SERIAL}" ENVIRONMENT
 		"HALFTONE_BUILD=${CMAKE_BINARY_DIR};\
+HALFTONE_CACHE_MODE=off;\
 HALFTONE_LLVM_TOOLS=${HALFTONE_LLVM_TOOLS};\
 HALFTONE_BACKEND=${CMAKE_BINARY_DIR}/lib/halftone/halftone-backend.so")
 endfunction()

@@ -20,12 +20,23 @@ void ht_importer_init(struct ht_importer *im, struct ht_arena *a,
 	*im = (struct ht_importer){ .a = a, .diags = d, .limit = l };
 	im->budget = l.tensor_bytes ? l.tensor_bytes : (size_t)64 << 20;
 	ht_map_init(&im->words, a);
+	im->last_input = &im->inputs;
 }
 
 void ht_importer_add_input(struct ht_importer *im, size_t bytes)
 {
 	if (!im->limit.tensor_bytes)
 		im->budget += 16 * bytes;
+}
+
+void ht_importer_add_file(struct ht_importer *im, const struct ht_file *f)
+{
+	struct ht_input_file *i = HT_NEW(im->a, struct ht_input_file);
+
+	i->file = f;
+	*im->last_input = i;
+	im->last_input = &i->next;
+	ht_importer_add_input(im, f->n);
 }
 
 bool ht_importer_charge(struct ht_importer *im, size_t count, size_t size)

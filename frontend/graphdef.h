@@ -14,12 +14,15 @@ struct ht_importer {
 	size_t nodes, functions;
 	size_t bytes; /* allocated beyond what the file holds */
 	size_t budget;
+	struct ht_input_file *inputs, **last_input;
 };
 
 void ht_importer_init(struct ht_importer *im, struct ht_arena *a,
 	const struct ht_import_limits *limits, struct ht_diags *d);
 /* Files may ask for 16 times their size; called for each. */
 void ht_importer_add_input(struct ht_importer *im, size_t bytes);
+/* Likewise for a file, which the graph then tells of. */
+void ht_importer_add_file(struct ht_importer *im, const struct ht_file *f);
 /* HT_E_LIMIT when `bytes` more are too many. */
 bool ht_importer_charge(struct ht_importer *im, size_t count, size_t size);
 

@@ -25,7 +25,7 @@ static enum ht_status map_file(struct ht_importer *im, const char *path, struct 
 			"a SavedModel, or a TF.js graph model with its shards");
 	HT_TRY(st);
 	ht_arena_defer(im->a, unref_file, *out);
-	ht_importer_add_input(im, (*out)->n);
+	ht_importer_add_file(im, *out);
 	return HT_OK;
 }
 
@@ -306,7 +306,9 @@ enum ht_status ht_import(struct ht_arena *a, const char *path,
 		HT_TRY(find_in_directory(&im, path, &in.path));
 	HT_TRY(map_file(&im, in.path, &in.file));
 	in.bytes = (struct ht_str){ (const char *)in.file->p, in.file->n };
-	return read_input(&im, &in, out);
+	HT_TRY(read_input(&im, &in, out));
+	(*out)->inputs = im.inputs;
+	return HT_OK;
 }
 
 enum ht_status ht_import_memory(struct ht_arena *a, const void *p, size_t n, const char *path,

@@ -110,7 +110,7 @@ static enum ht_status open_shards(struct tfjs *t, const cJSON *paths, struct gro
 			return fail(t, HT_E_INPUT, "the weight shard '%.200s' cannot be read",
 				path->valuestring);
 		ht_arena_defer(t->im->a, unref_file, s->file);
-		ht_importer_add_input(t->im, s->file->n);
+		ht_importer_add_file(t->im, s->file);
 		s->start = out->bytes;
 		out->bytes += s->file->n;
 	}

@@ -260,6 +260,11 @@ enum ht_source {
 	HT_SOURCE_TFJS
 };
 
+struct ht_input_file {
+	const struct ht_file *file;
+	struct ht_input_file *next;
+};
+
 struct ht_graph {
 	struct ht_arena *arena; /* not owned */
 	struct ht_node *first, *last;
@@ -279,7 +284,9 @@ struct ht_graph {
 	 * the graph left out, wire form (JSON text for TF.js). */
 	struct ht_str container;
 	/* Variables of a SavedModel or MetaGraphDef: where their values are, or NULL. */
-	const char *checkpoint;       /* path prefix of the bundle */
+	const char *checkpoint; /* path prefix of the bundle */
+	struct ht_input_file
+		*inputs; /* what it was read from, but for the checkpoint; NULL: memory */
 	struct ht_function *function; /* whose body this is, or NULL */
 };
 

@@ -64,6 +64,8 @@ enum ht_dtype {
 	HT_REF = 100 /* added to a type: a reference to a variable of that type */
 };
 
+enum ht_cache_mode { HT_CACHE_OFF, HT_CACHE_RO, HT_CACHE_RW };
+
 #ifdef __cplusplus
 }
 #endif

@@ -95,6 +95,7 @@ bool wants_winograd(struct lower *l, const struct ht_node *n, const struct conv 
 {
 	if (!fits(v) || lower_view(l, n->in[0])->stride[3] != 1)
 		return false;
+	ht_read(l->c->policy, HT_READ_conv_method);
 	if (l->c->conv_method != HT_CONV_AUTO)
 		return l->c->conv_method == HT_CONV_WINOGRAD;
 	return share(l->target, v, ht_type_of(n->in[0])->dtype) > 0;

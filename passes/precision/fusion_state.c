@@ -183,8 +183,12 @@ const char *ht_fusion_off(const struct ht_policy *p, enum ht_fusion_id id, struc
 {
 	struct verdict v;
 
-	if (p->report)
+	if (ht_read(p, HT_READ_policy)->report)
 		return p->report->off[id];
+	ht_read(p, HT_READ_fusion_switch_file);
+	ht_read(p, HT_READ_optimization_switch);
+	ht_read(p, HT_READ_oo_level);
+	ht_read(p, HT_READ_oo_constant_folding);
 	if (!switches_any(p))
 		return NULL;
 	v = verdict(p, id);

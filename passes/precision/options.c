@@ -10,6 +10,7 @@ struct setting {
 	struct ht_policy *p;
 	const char *key, *value;
 	struct ht_diags *d;
+	struct ht_sha256 digest; /* of the files that were read */
 };
 
 static enum ht_status illegal(const struct setting *s, const char *legal)
@@ -97,6 +98,10 @@ enum ht_status ht_policy_file(struct ht_parse *p, size_t limit, struct ht_str *t
 	HT_TRY(ht_file_map(p->path, limit, p->diags, &f));
 	ht_arena_defer(p->arena, unref_file, f);
 	*text = (struct ht_str){ (const char *)f->p, f->n };
+	if (p->digest) {
+		ht_sha256_add(p->digest, &(uint64_t){ text->n }, sizeof(uint64_t));
+		ht_sha256_add(p->digest, text->p, text->n);
+	}
 	return HT_OK;
 }
 
@@ -105,7 +110,8 @@ static struct ht_parse parse_of(struct setting *s)
 	return (struct ht_parse){ .arena = &s->p->arena,
 		.diags = s->d,
 		.path = ht_str_copy(&s->p->arena, ht_str(s->value)).p,
-		.lenient = s->p->lenient };
+		.lenient = s->p->lenient,
+		.digest = &s->digest };
 }
 
 /* A file that is given again replaces the one before. */
@@ -289,10 +295,12 @@ static enum ht_status set_hf32(struct setting *s)
 		int hf32;
 	} legal[] = { { "0", 0 }, { "00", 0 }, { "false", 0 }, { "01", 1 }, { "10", 2 }, { "1", 3 },
 		{ "11", 3 }, { "true", 3 } };
+	static const char *const spelling[] = { "00", "01", "10", "11" };
 
 	for (size_t i = 0; i < HT_COUNT(legal); i++)
 		if (!strcmp(legal[i].value, s->value)) {
 			s->p->hf32 = legal[i].hf32;
+			s->value = spelling[legal[i].hf32];
 			return HT_OK;
 		}
 	return illegal(s, "0, 1, 00, 01, 10, 11, true and false");
@@ -347,57 +355,100 @@ static enum ht_status set_samples(struct setting *s)
 
 static const struct {
 	const char *key;
+	enum ht_read read;
 	enum ht_status (*set)(struct setting *s);
 } options[] = {
-	{ "allow_hf32", set_hf32 },
-	{ "allowlist_add", set_grappler },
-	{ "allowlist_remove", set_grappler },
-	{ "budget", set_budget },
-	{ "clearlist_add", set_grappler },
-	{ "clearlist_remove", set_grappler },
-	{ "cost_table", set_cost_table },
-	{ "cost_target", set_cost_target },
-	{ "customize_dtypes", set_customize },
-	{ "debug_dir", set_debug_dir },
-	{ "denylist_add", set_grappler },
-	{ "denylist_remove", set_grappler },
-	{ "frontier", set_frontier },
-	{ "dump_graphs", set_dump_graphs },
-	{ "enable_scope_fusion_passes", set_scope_fusions },
-	{ "export_compile_stat", set_compile_stat },
-	{ "fusion_result", set_fusion_result },
-	{ "fusion_switch_file", set_fusion_switch },
-	{ "graph_run_mode", set_run_mode },
-	{ "grappler_level", set_grappler },
-	{ "inferlist_add", set_grappler },
-	{ "inferlist_remove", set_grappler },
-	{ "keep_dtype", set_keep_dtype },
-	{ "lenient", set_lenient },
-	{ "modify_mixlist", set_mixlist },
-	{ "oo_constant_folding", set_constant_folding },
-	{ "oo_level", set_oo_level },
-	{ "op_debug_level", set_debug_level },
-	{ "op_precision_mode", set_op_precision_mode },
-	{ "op_select_implmode", set_select_impl },
-	{ "ops_info", set_ops_info },
-	{ "optimization_switch", set_optimization_switch },
-	{ "optypelist_for_implmode", set_optypelist },
-	{ "precision_mode", set_mode },
-	{ "precision_mode_v2", set_mode_v2 },
-	{ "priced_node", set_priced_node },
-	{ "profile", set_profile },
-	{ "samples", set_samples },
+#define OPTION(name, set) { #name, HT_READ_##name, set }
+	OPTION(allow_hf32, set_hf32),
+	OPTION(allowlist_add, set_grappler),
+	OPTION(allowlist_remove, set_grappler),
+	OPTION(budget, set_budget),
+	OPTION(clearlist_add, set_grappler),
+	OPTION(clearlist_remove, set_grappler),
+	OPTION(cost_table, set_cost_table),
+	OPTION(cost_target, set_cost_target),
+	OPTION(customize_dtypes, set_customize),
+	OPTION(debug_dir, set_debug_dir),
+	OPTION(denylist_add, set_grappler),
+	OPTION(denylist_remove, set_grappler),
+	OPTION(frontier, set_frontier),
+	OPTION(dump_graphs, set_dump_graphs),
+	OPTION(enable_scope_fusion_passes, set_scope_fusions),
+	OPTION(export_compile_stat, set_compile_stat),
+	OPTION(fusion_result, set_fusion_result),
+	OPTION(fusion_switch_file, set_fusion_switch),
+	OPTION(graph_run_mode, set_run_mode),
+	OPTION(grappler_level, set_grappler),
+	OPTION(inferlist_add, set_grappler),
+	OPTION(inferlist_remove, set_grappler),
+	OPTION(keep_dtype, set_keep_dtype),
+	OPTION(lenient, set_lenient),
+	OPTION(modify_mixlist, set_mixlist),
+	OPTION(oo_constant_folding, set_constant_folding),
+	OPTION(oo_level, set_oo_level),
+	OPTION(op_debug_level, set_debug_level),
+	OPTION(op_precision_mode, set_op_precision_mode),
+	OPTION(op_select_implmode, set_select_impl),
+	OPTION(ops_info, set_ops_info),
+	OPTION(optimization_switch, set_optimization_switch),
+	OPTION(optypelist_for_implmode, set_optypelist),
+	{ "precision_mode", HT_READ_policy, set_mode },
+	{ "precision_mode_v2", HT_READ_policy, set_mode_v2 },
+	OPTION(priced_node, set_priced_node),
+	OPTION(profile, set_profile),
+	OPTION(samples, set_samples),
+#undef OPTION
 };
+
+const char *ht_read_name(enum ht_read r)
+{
+	static const char *const names[HT_READ_END] = {
+#define X(name) #name,
+		HT_READS_OF(X)
+#undef X
+	};
+
+	return names[r];
+}
+
+/* Of a file its content, wherever it lies. */
+static void state(struct setting *s, enum ht_read read)
+{
+	uint64_t files = s->digest.bytes;
+	uint8_t digest[32];
+	char hex[65];
+
+	if (!files) {
+		s->p->stated[read] = copy(s);
+		return;
+	}
+	ht_sha256_end(&s->digest, digest);
+	for (size_t i = 0; i < sizeof digest; i++)
+		snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+	s->p->stated[read] =
+		ht_str_printf(&s->p->arena, "%s %s", s->p->lenient ? "lenient" : "strict", hex).p;
+}
 
 enum ht_status ht_policy_option(
 	struct ht_policy *p, const char *key, const char *value, struct ht_diags *d)
 {
-	struct setting s = { p, key, value, d };
+	struct setting s = { .p = p, .key = key, .value = value, .d = d };
 
 	if (setjmp(p->unwind.env))
 		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+	ht_sha256_begin(&s.digest);
+	for (size_t i = 0; i < HT_COUNT(options); i++)
+		if (!strcmp(options[i].key, key)) {
+			HT_TRY(options[i].set(&s));
+			state(&s, options[i].read);
+			return HT_OK;
+		}
+	return ht_error(d, HT_E_USAGE, HT_NOWHERE, "a policy has no option '%s'", key);
+}
+
+void ht_policy_unstate(struct ht_policy *p, const char *key)
+{
 	for (size_t i = 0; i < HT_COUNT(options); i++)
 		if (!strcmp(options[i].key, key))
-			return options[i].set(&s);
-	return ht_error(d, HT_E_USAGE, HT_NOWHERE, "a policy has no option '%s'", key);
+			p->stated[options[i].read] = NULL;
 }

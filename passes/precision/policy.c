@@ -89,14 +89,17 @@ static enum ht_status no_policy(const char *name, struct ht_diags *d)
 
 static enum ht_status read_report(struct ht_policy *p, const char *path, struct ht_diags *d)
 {
-	struct ht_parse parse = { .arena = &p->arena, .diags = d };
+	struct ht_sha256 digest;
+	struct ht_parse parse = { .arena = &p->arena, .diags = d, .digest = &digest };
 	const char *slash = strrchr(path, '/');
 
 	if (setjmp(p->unwind.env))
 		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
 	snprintf(p->name, sizeof p->name, "%s", slash ? slash + 1 : path);
 	parse.path = ht_str_copy(&p->arena, ht_str(path)).p;
+	ht_sha256_begin(&digest);
 	HT_TRY(ht_report_load(&parse, &p->report));
+	ht_sha256_end(&digest, p->report_digest);
 	p->kind = ht_report_kind(p->report);
 	return HT_OK;
 }
@@ -127,8 +130,11 @@ const struct ht_policy_kind *ht_policy_effective(const struct ht_policy *p)
 {
 	static const char *const keep = "must_keep_origin_dtype", *const inference = "force_fp16";
 
+	ht_read(p, HT_READ_policy);
 	if (p->kind)
 		return p->kind;
+	if (ht_read(p, HT_READ_graph_run_mode)->run_mode == 1)
+		ht_read(p, HT_READ_profile);
 	return kind_named(p->run_mode < 0    ? keep
 			  : p->run_mode == 0 ? inference
 					     : p->profile->training);
@@ -145,6 +151,32 @@ bool ht_policy_is_mixed(const struct ht_policy *p)
 
 	return k->decide == ht_ascend_decide &&
 	       (k->mode == HT_MODE_MIX_FP16 || k->mode == HT_MODE_MIX_BF16);
+}
+
+/* Nothing named is the same as naming what that implies, but that customize_dtypes then acts. */
+static void put_policy(struct ht_buf *b, const struct ht_policy *p)
+{
+	struct ht_policy unread = *p;
+
+	unread.reads = NULL;
+	ht_printf(b, "%s", ht_policy_label(&unread));
+	if (strcmp(ht_policy_label(&unread), ht_policy_effective(&unread)->name) != 0)
+		ht_printf(b, " %s", ht_policy_effective(&unread)->name);
+	if (p->by == HT_NAMED_NONE && p->rules[HT_RULES_CUSTOM].option)
+		ht_puts(b, " customized");
+}
+
+struct ht_str ht_read_value(const struct ht_policy *p, enum ht_read r, struct ht_arena *a)
+{
+	struct ht_buf b;
+
+	if (r != HT_READ_policy)
+		return ht_str(p->stated[r] ? p->stated[r] : "");
+	ht_buf_init(&b, a);
+	put_policy(&b, p);
+	for (size_t i = 0; p->report && i < sizeof p->report_digest; i++)
+		ht_printf(&b, "%s%02x", i ? "" : " ", p->report_digest[i]);
+	return ht_buf_str(&b);
 }
 
 /* ---- whether options go together ---- */

@@ -146,8 +146,9 @@ struct ht_parse {
 	struct ht_arena *arena; /* of the rules */
 	struct ht_diags *diags;
 	const char *path;
-	bool lenient;         /* what is not understood is warned of and skipped */
-	size_t unknown_names; /* found so far */
+	bool lenient;             /* what is not understood is warned of and skipped */
+	size_t unknown_names;     /* found so far */
+	struct ht_sha256 *digest; /* of all files that were read; NULL: nobody wants it */
 };
 /* Maps the file p->path; the text lives as long as the arena. */
 enum ht_status ht_policy_file(struct ht_parse *p, size_t limit, struct ht_str *text);
@@ -195,6 +196,57 @@ enum ht_status ht_ops_info_parse(struct ht_parse *p, struct ht_str text, struct 
 /* Adds those of all *.json files of a folder, in the order of their names. */
 enum ht_status ht_ops_info_read(struct ht_parse *p, struct ht_ops_info *out);
 
+/* ---- reads: which options a compilation asked for ---- */
+
+/* The options of passes/precision/options.c, and what else a compilation may ask for. */
+#define HT_READS_OF(X)                                                                             \
+	X(policy) /* the mode, whatever named it, and the report that it may be */                 \
+	X(allow_hf32)                                                                              \
+	X(allowlist_add)                                                                           \
+	X(allowlist_remove)                                                                        \
+	X(budget)                                                                                  \
+	X(clearlist_add)                                                                           \
+	X(clearlist_remove)                                                                        \
+	X(conv_method)                                                                             \
+	X(cost_table)                                                                              \
+	X(cost_target)                                                                             \
+	X(customize_dtypes)                                                                        \
+	X(debug_dir)                                                                               \
+	X(denylist_add)                                                                            \
+	X(denylist_remove)                                                                         \
+	X(dump_graphs)                                                                             \
+	X(enable_scope_fusion_passes)                                                              \
+	X(export_compile_stat)                                                                     \
+	X(frontier)                                                                                \
+	X(fusion_result)                                                                           \
+	X(fusion_switch_file)                                                                      \
+	X(graph_run_mode)                                                                          \
+	X(grappler_level)                                                                          \
+	X(inferlist_add)                                                                           \
+	X(inferlist_remove)                                                                        \
+	X(keep_dtype)                                                                              \
+	X(lenient)                                                                                 \
+	X(modify_mixlist)                                                                          \
+	X(oo_constant_folding)                                                                     \
+	X(oo_level)                                                                                \
+	X(op_debug_level)                                                                          \
+	X(op_precision_mode)                                                                       \
+	X(op_select_implmode)                                                                      \
+	X(ops_info)                                                                                \
+	X(optimization_switch)                                                                     \
+	X(optypelist_for_implmode)                                                                 \
+	X(priced_node)                                                                             \
+	X(profile)                                                                                 \
+	X(samples)
+
+enum ht_read {
+#define X(name) HT_READ_##name,
+	HT_READS_OF(X)
+#undef X
+		HT_READ_END
+};
+_Static_assert(HT_READ_END <= 64, "a bit for each");
+
 /* ---- policy.c ---- */
 
 struct ht_policy {
@@ -220,7 +272,8 @@ struct ht_policy {
 	struct ht_ops_info *ops_info; /* NULL: none */
 	struct ht_grappler_options grappler;
 	const struct ht_report_data *report; /* that the policy is; NULL: it is none */
-	const char *without_effect[256];     /* options that were accepted and do nothing */
+	uint8_t report_digest[32];
+	const char *without_effect[256]; /* options that were accepted and do nothing */
 	size_t without_effects;
 	struct ht_arena arena;
 	struct ht_unwind unwind;
@@ -229,7 +282,24 @@ struct ht_policy {
 	const struct ht_target *cost_target; /* in place of the one compiled for; NULL: that one */
 	struct ht_budget budget;
 	const char *priced; /* the node whose other types are to be priced; "*": all; NULL: none */
+	/* What each option was set to, for keys of the cache: text, or the hash of files; NULL: not */
+	const char *stated[HT_READ_END];
+	uint64_t *reads; /* bit set: options that were read; NULL: nobody wants to know */
 };
+/* The way to an option's value for whatever decides something about the result: what is not read
+ * does not matter to it, and the cache relies on that.  Whether options go together (policy.c) is
+ * no such question. */
+static inline const struct ht_policy *ht_read(const struct ht_policy *p, enum ht_read what)
+{
+	if (p && p->reads)
+		*p->reads |= UINT64_C(1) << what;
+	return p;
+}
+const char *ht_read_name(enum ht_read r);
+/* The value as a key has it; "": the default. */
+struct ht_str ht_read_value(const struct ht_policy *p, enum ht_read r, struct ht_arena *a);
+/* Says that an option has its default after all. */
+void ht_policy_unstate(struct ht_policy *p, const char *key);
 /* `name` ending in ".json": the path of a report.  NULL: options or graph_run_mode tell.  HT_E_USAGE with near names when there is none.
  * The policy must not move afterwards. */
 enum ht_status ht_policy_init(struct ht_policy *p, const char *name, struct ht_diags *d);

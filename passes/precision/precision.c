@@ -153,7 +153,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 
 	if (!c->policy)
 		return HT_OK;
-	p.profile = c->policy->profile;
+	p.profile = ht_read(c->policy, HT_READ_profile)->profile;
 	kind = ht_policy_effective(c->policy);
 	HT_TRY(ht_policy_check(c->policy, c->diags));
 	out->graph_nodes = g->nodes;

@@ -60,7 +60,8 @@ static bool is_type(const struct ht_precision *p, struct ht_str type)
 	for (const struct ht_profile *const *i = ht_profiles; *i; i++)
 		if (profile_has(*i, type))
 			return true;
-	if (p->policy->ops_info && ht_map_get(&p->policy->ops_info->types, type))
+	if (ht_read(p->policy, HT_READ_ops_info)->ops_info &&
+		ht_map_get(&p->policy->ops_info->types, type))
 		return true;
 	return graph_has_type(p->imported, type);
 }
@@ -128,7 +129,7 @@ static enum ht_status unknown(
 	ht_buf_init(&b, c->p->arena);
 	for (int i = 0; i < n; i++)
 		ht_printf(&b, "%s'%.*s'", i ? ", " : "; did you mean ", HT_STR_ARG(near[i]));
-	if (c->p->policy->lenient) {
+	if (ht_read(c->p->policy, HT_READ_lenient)->lenient) {
 		ht_warn(d, at, "%s: %s '%.*s', ignored%s", c->rules->option, what,
 			HT_STR_ARG(r->name), n ? ht_buf_str(&b).p : "");
 		return HT_OK;
@@ -218,10 +219,16 @@ static enum ht_status resolve_node(struct check *c, const struct ht_rule *r)
 
 enum ht_status ht_rules_resolve(struct ht_precision *p)
 {
+	static const enum ht_read read[HT_RULE_SETS] = { [HT_RULES_MIX] = HT_READ_modify_mixlist,
+		[HT_RULES_CUSTOM] = HT_READ_customize_dtypes,
+		[HT_RULES_KEEP] = HT_READ_keep_dtype,
+		[HT_RULES_IMPL] = HT_READ_op_precision_mode,
+		[HT_RULES_CHOSEN] = HT_READ_optypelist_for_implmode };
 	enum ht_status st = HT_OK;
 
 	for (int set = 0; set < HT_RULE_SETS; set++) {
-		struct check c = { .p = p, .rules = &p->policy->rules[set], .to = &p->rules[set] };
+		const struct ht_rules *rules = &ht_read(p->policy, read[set])->rules[set];
+		struct check c = { .p = p, .rules = rules, .to = &p->rules[set] };
 		ht_map_init(&c.to->types, p->arena);
 		ht_map_init(&c.to->nodes, p->arena);
 		c.to->use = HT_NEW_ARRAY(p->arena, struct ht_rule_use, c.rules->n);

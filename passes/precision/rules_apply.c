@@ -3,7 +3,7 @@
 
 const struct ht_op_record *ht_record_of(const struct ht_precision *p, const struct ht_node *n)
 {
-	const struct ht_ops_info *info = p->policy->ops_info;
+	const struct ht_ops_info *info = ht_read(p->policy, HT_READ_ops_info)->ops_info;
 	const struct ht_op_record *r;
 
 	if (!info)

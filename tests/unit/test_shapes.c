@@ -55,15 +55,16 @@ static enum ht_status compile(void *arg)
 	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;
 	struct ht_lowering l;
 	struct ht_plan *plan;
+	struct ht_make how;
 
 	opt.target = c->t->name;
 	opt.threads = 1;
-	HT_TRY(ht_backend_load(NULL, c->d, &c->p->backend));
 	HT_TRY(ht_lowering_run(c->m, &opt, HT_OPEN_REFUSE, HT_UPTO_LAYOUT, NULL, &c->w, c->d, &l));
 	l.passes.target = c->t;
 	l.passes.conv_method = c->method;
 	HT_TRY(ht_lower(l.graph, &l.passes, &c->w.arena, &plan));
-	return ht_program_build(c->p, l.graph, plan, c->t, 1, &l.phases, c->d);
+	how = (struct ht_make){ .target = c->t, .threads = 1 };
+	return ht_program_build(c->p, l.graph, plan, &how, &l.phases, c->d);
 }
 
 static struct ht_program *program_of(

@@ -178,8 +178,9 @@ static void decide(struct ht_precision *p, struct ht_node *n, struct ht_decision
 
 void ht_impl_decide(struct ht_precision *p, struct ht_decisions *out)
 {
-	const struct ht_policy *policy = p->policy;
+	const struct ht_policy *policy = ht_read(p->policy, HT_READ_allow_hf32);
 
+	ht_read(policy, HT_READ_op_select_implmode);
 	if (!policy->rules[HT_RULES_IMPL].n && !policy->select_impl && policy->hf32 < 0)
 		return;
 	for (struct ht_node *n = p->graph->first; n; n = n->next)

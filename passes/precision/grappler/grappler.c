@@ -399,10 +399,22 @@ static bool is_paintable(const struct ht_function *f)
 	return true;
 }
 
+static const struct ht_policy *read_lists(const struct ht_policy *p)
+{
+	static const enum ht_read lists[] = { HT_READ_policy, HT_READ_grappler_level,
+		HT_READ_allowlist_add, HT_READ_allowlist_remove, HT_READ_denylist_add,
+		HT_READ_denylist_remove, HT_READ_inferlist_add, HT_READ_inferlist_remove,
+		HT_READ_clearlist_add, HT_READ_clearlist_remove };
+
+	for (size_t i = 0; i < HT_COUNT(lists); i++)
+		ht_read(p, lists[i]);
+	return p;
+}
+
 enum ht_status ht_grappler_paint(
 	struct ht_graph *g, struct ht_pass_context *c, struct ht_decisions *out)
 {
-	const struct ht_policy *policy = c->policy;
+	const struct ht_policy *policy = read_lists(c->policy);
 	enum ht_grappler_mode mode = (enum ht_grappler_mode)policy->kind->mode;
 	struct ht_painter p = { .low = modes[mode].low,
 		.device = modes[mode].device,

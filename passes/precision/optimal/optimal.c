@@ -343,8 +343,11 @@ static enum ht_status keep_budget(struct optimal *o)
 	struct ht_certificate *c = o->certificate;
 	const struct ht_frontier_entry *e;
 
+	ht_read(o->p->policy, HT_READ_budget);
+	ht_read(o->p->policy, HT_READ_frontier);
 	if (!ht_budget_asked(&o->p->policy->budget))
 		return HT_OK;
+	ht_read(o->p->policy, HT_READ_samples);
 	c->budget = HT_NEW(o->p->decisions->arena, struct ht_budget_report);
 	o->before = HT_NEW_ARRAY(o->p->arena, const struct ht_column *, o->p->graph->ids);
 	memcpy(o->before, o->best, o->taken_bytes);
@@ -359,8 +362,8 @@ static enum ht_status keep_budget(struct optimal *o)
 
 void ht_optimal_decide(struct ht_precision *p)
 {
-	const struct ht_target *target =
-		p->policy->cost_target ? p->policy->cost_target : p->target;
+	const struct ht_policy *policy = ht_read(p->policy, HT_READ_cost_target);
+	const struct ht_target *target = policy->cost_target ? policy->cost_target : p->target;
 	struct optimal o = { .p = p };
 
 	o.certificate = HT_NEW(p->decisions->arena, struct ht_certificate);
@@ -370,8 +373,9 @@ void ht_optimal_decide(struct ht_precision *p)
 	o.trial.arena = ht_arena_of(p);
 	o.work = ht_arena_of(p);
 	ht_pricing_init(&o.pricing,
-		p->policy->costs ? p->policy->costs : ht_costs_of_target(target, p->arena), target,
-		p->graph, p->arena);
+		ht_read(policy, HT_READ_cost_table)->costs ? policy->costs
+							   : ht_costs_of_target(target, p->arena),
+		target, p->graph, p->arena);
 	ht_safety_build(p, &o.safety);
 	p->denied = o.safety.denied;
 	p->denied_why = o.safety.why;

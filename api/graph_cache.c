@@ -1,0 +1,195 @@
+/* Compiled graphs in the cache: an artefact, and behind it what was said when it was made, which is
+ * said again on a hit.
+ *
+ * Payload: the artefact; messages, as fields; bytes of the artefact, 8. */
+#include "api/api.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Compilations that leave files behind besides run each time. */
+static bool writes_files(const struct ht_policy *p)
+{
+	return p && (p->dump_graphs || p->debug_level || p->fusion_result || p->export_stat);
+}
+
+bool ht_graph_is_cached(const struct ht_wanted *w)
+{
+	/* A graph of memory has no file whose hash says what it is; options that do not go together
+	 * are told of by the compilation. */
+	return w->model->cache && w->model->graph->inputs && !w->opt->numerics &&
+	       !writes_files(w->policy) &&
+	       (!w->policy || ht_policy_check(w->policy, NULL) == HT_OK);
+}
+
+/* ---- messages ---- */
+
+static void put_number(struct ht_key_text *k, const char *name, int64_t n, struct ht_arena *a)
+{
+	ht_key_field(k, name, ht_str_printf(a, "%lld", (long long)n));
+}
+
+static struct ht_str put_messages(
+	const struct ht_model *m, const struct ht_diag *from, struct ht_arena *a)
+{
+	struct ht_key_text k;
+
+	ht_buf_init(&k.text, a);
+	for (const struct ht_diag *i = from; i; i = i->next) {
+		bool model = i->where.path && !strcmp(i->where.path, m->graph->path);
+
+		put_number(&k, "severity", i->severity, a);
+		put_number(&k, "model", model, a);
+		put_number(&k, "line", model ? i->where.line : 0, a);
+		put_number(&k, "column", model ? i->where.column : 0, a);
+		put_number(&k, "offset", model ? i->where.offset : -1, a);
+		ht_key_field(&k, "node", i->where.node);
+		ht_key_field(&k, "op", i->where.op);
+		ht_key_field(&k, "text", i->text);
+	}
+	return ht_buf_str(&k.text);
+}
+
+static bool next_number(struct ht_str text, size_t *at, int64_t *out)
+{
+	struct ht_str name, value;
+
+	return ht_key_next(text, at, &name, &value) && ht_parse_int(value, out);
+}
+
+static void say_again(const struct ht_model *m, struct ht_str text, struct ht_diags *d)
+{
+	int64_t severity, model, line, column, offset;
+	struct ht_str name, node, op, what;
+
+	for (size_t at = 0; next_number(text, &at, &severity);) {
+		struct ht_where where = HT_NOWHERE;
+
+		if (!next_number(text, &at, &model) || !next_number(text, &at, &line) ||
+			!next_number(text, &at, &column) || !next_number(text, &at, &offset) ||
+			!ht_key_next(text, &at, &name, &node) ||
+			!ht_key_next(text, &at, &name, &op) ||
+			!ht_key_next(text, &at, &name, &what))
+			return;
+		where = (struct ht_where){ model ? m->graph->path : NULL, (long)line, (long)column,
+			offset, node, op };
+		(severity == HT_WARNING ? ht_warn : ht_note)(d, where, "%.*s", HT_STR_ARG(what));
+	}
+}
+
+/* ---- reading ---- */
+
+static bool split(struct ht_str payload, struct ht_str *artefact, struct ht_str *messages)
+{
+	uint64_t n;
+
+	if (payload.n < sizeof n)
+		return false;
+	memcpy(&n, payload.p + payload.n - sizeof n, sizeof n);
+	if (n > payload.n - sizeof n)
+		return false;
+	*artefact = (struct ht_str){ payload.p, (size_t)n };
+	*messages = (struct ht_str){ payload.p + n, payload.n - sizeof n - (size_t)n };
+	return true;
+}
+
+static void release_entry(void *cached)
+{
+	ht_cached_release(cached);
+	free(cached);
+}
+
+static void fill_info(const struct ht_wanted *w, struct ht_program *p)
+{
+	p->phase[0] = (struct ht_phase){ "import", w->model->import_ns };
+	p->info.phase = p->phase;
+	p->info.phases = 1;
+	if (!w->policy)
+		return;
+	memcpy(p->without_effect, w->policy->without_effect,
+		w->policy->without_effects * sizeof *p->without_effect);
+	p->info.without_effect = p->without_effect;
+	p->info.without_effects = w->policy->without_effects;
+}
+
+/* The program keeps the entry. */
+static enum ht_status open_program(const struct ht_wanted *w, struct ht_cached *cached,
+	struct ht_work *work, struct ht_diags *d, struct ht_program **out)
+{
+	struct ht_str artefact, messages;
+	struct ht_cached *kept;
+	enum ht_status st;
+
+	if (!split(cached->payload, &artefact, &messages)) {
+		ht_cached_release(cached);
+		return HT_OK;
+	}
+	kept = ht_sys_alloc(sizeof *kept);
+	st = kept ? ht_program_load_bytes(artefact, w->model->graph->path, d, out)
+		  : ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+	if (st != HT_OK) {
+		ht_cached_release(cached);
+		free(kept);
+		return st;
+	}
+	*kept = *cached;
+	(*out)->whole = artefact;
+	say_again(w->model, messages, d);
+	(*out)->arena.unwind = &work->unwind;
+	ht_arena_defer(&(*out)->arena, release_entry, kept);
+	(*out)->arena.unwind = NULL;
+	fill_info(w, *out);
+	return HT_OK;
+}
+
+enum ht_status ht_graph_get(const struct ht_wanted *w, struct ht_work *work, struct ht_diags *d,
+	struct ht_program **out)
+{
+	uint64_t set[HT_READ_SETS];
+	struct ht_str content;
+	size_t sets;
+
+	*out = NULL;
+	HT_TRY(ht_content_of(w->model, d, &content));
+	sets = ht_read_sets(w, d, &work->arena, set);
+	for (size_t i = 0; i < sets && !*out; i++) {
+		struct ht_cache_key k = ht_graph_key(w, HT_CACHE_GRAPH, set[i], &work->arena);
+		struct ht_cached cached;
+
+		if (ht_cache_get(w->model->cache, &k, d, &cached))
+			HT_TRY(open_program(w, &cached, work, d, out));
+	}
+	ht_cache_count(w->model->cache, *out ? HT_COUNTER_graph_hits : HT_COUNTER_graph_misses, 1);
+	return HT_OK;
+}
+
+/* ---- writing ---- */
+
+void ht_graph_put(const struct ht_wanted *w, const struct ht_program *p, uint64_t reads,
+	const struct ht_diag *said, struct ht_work *work, struct ht_diags *d)
+{
+	struct ht_arena *a = &work->arena;
+	struct ht_cache_key k = ht_graph_key(w, HT_CACHE_GRAPH, reads, a);
+	struct ht_artefact_writer *writer;
+	struct ht_artefact_bytes bytes;
+	struct ht_str *piece;
+	uint64_t n = 0;
+	size_t count;
+
+	if (p->backend && strcmp(p->backend->id(), ht_code_id()) != 0)
+		return;
+	if (ht_artefact_writer_new(NULL, d, &writer) != HT_OK)
+		return;
+	if (ht_artefact_writer_add(writer, p, d) == HT_OK &&
+		ht_artefact_writer_bytes(writer, d, &bytes) == HT_OK) {
+		count = bytes.artefact.n;
+		piece = HT_NEW_ARRAY(a, struct ht_str, count + 2);
+		for (size_t i = 0; i < count; i++)
+			n += (piece[i] = bytes.artefact.piece[i]).n;
+		piece[count] = put_messages(w->model, said ? said->next : d ? d->first : NULL, a);
+		piece[count + 1] = (struct ht_str){ (const char *)&n, sizeof n };
+		ht_cache_put(w->model->cache, &k, piece, count + 2, d);
+		ht_read_sets_add(w, reads, d, a);
+	}
+	ht_artefact_writer_free(writer);
+}

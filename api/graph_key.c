@@ -1,0 +1,257 @@
+/* Keys of compiled graphs.
+ *
+ * There are two levels, since which options matter is known only when a graph was compiled: the
+ * first has all but options, and its entry tells which were read; the second has their values too. */
+#include "api/api.h"
+
+#include <glob.h>
+#include <halftone-ids.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the files that the model is ---- */
+
+static void put_digest(struct ht_buf *b, const void *p, size_t n)
+{
+	uint8_t digest[32];
+
+	ht_sha256(p, n, digest);
+	for (size_t i = 0; i < sizeof digest; i++)
+		ht_printf(b, "%02x", digest[i]);
+	ht_putc(b, '\n');
+}
+
+static enum ht_status put_file(struct ht_buf *b, const char *path, struct ht_diags *d)
+{
+	struct ht_file *f;
+
+	HT_TRY(ht_file_map(path, SIZE_MAX, d, &f));
+	put_digest(b, f->p, f->n);
+	ht_file_unref(f);
+	return HT_OK;
+}
+
+/* Index and shards, in the order of their names. */
+static enum ht_status put_checkpoint(struct ht_buf *b, const char *prefix, struct ht_diags *d)
+{
+	struct ht_str name = ht_str(prefix);
+	struct ht_buf pattern;
+	enum ht_status st = HT_OK;
+	glob_t found;
+
+	ht_buf_init(&pattern, b->arena);
+	for (size_t i = 0; i < name.n; i++) {
+		if (strchr("*?[\\", name.p[i]))
+			ht_putc(&pattern, '\\');
+		ht_putc(&pattern, name.p[i]);
+	}
+	HT_TRY(put_file(b, ht_str_printf(b->arena, "%s.index", prefix).p, d));
+	ht_puts(&pattern, ".data-*");
+	if (glob(ht_buf_str(&pattern).p, 0, NULL, &found))
+		return HT_OK;
+	for (size_t i = 0; i < found.gl_pathc && st == HT_OK; i++)
+		st = put_file(b, found.gl_pathv[i], d);
+	globfree(&found);
+	return st;
+}
+
+/* Large files are hashed once, however often the model is compiled. */
+enum ht_status ht_content_of(const struct ht_model *m, struct ht_diags *d, struct ht_str *out)
+{
+	struct ht_model *model = (struct ht_model *)(uintptr_t)m;
+	struct ht_unwind unwind;
+	struct ht_arena a;
+	struct ht_buf b;
+	volatile enum ht_status st = HT_OK;
+
+	if (!m->content) {
+		ht_arena_init(&a, &unwind);
+		if (setjmp(unwind.env)) {
+			ht_arena_release(&a);
+			return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+		}
+		ht_buf_init(&b, &a);
+		for (const struct ht_input_file *i = m->graph->inputs; i; i = i->next)
+			put_digest(&b, i->file->p, i->file->n);
+		if (m->graph->checkpoint)
+			st = put_checkpoint(&b, m->graph->checkpoint, d);
+		if (st == HT_OK)
+			model->content = strdup(ht_buf_str(&b).p);
+		ht_arena_release(&a);
+	}
+	*out = ht_str(m->content ? m->content : "");
+	return m->content ? HT_OK : st ? st : HT_E_ENVIRONMENT;
+}
+
+/* ---- fields ---- */
+
+static void put_inputs(struct ht_key_text *k, const struct ht_model *m, struct ht_arena *a)
+{
+	struct ht_buf b;
+
+	for (size_t i = 0; i < m->inputs; i++) {
+		const struct ht_value_info *v = &m->input[i];
+
+		ht_buf_init(&b, a);
+		ht_printf(&b, "%s %s", v->name, ht_dtype_info(v->dtype)->name);
+		ht_shape_print((struct ht_shape){ v->rank, v->dim }, &b);
+		ht_key_field(k, "feed", ht_buf_str(&b));
+	}
+}
+
+static void put_outputs(struct ht_key_text *k, const struct ht_model *m, struct ht_arena *a)
+{
+	for (const struct ht_port *p = m->entry->outputs; p; p = p->next)
+		ht_key_field(k, "output",
+			ht_str_printf(a, "%.*s = %.*s:%d", HT_STR_ARG(p->name),
+				HT_STR_ARG(p->value.node->name), (int)p->value.index));
+	for (const struct ht_port *p = m->entry->targets; p; p = p->next)
+		ht_key_field(k, "target-node", p->value.node->name);
+}
+
+static void put_target(struct ht_key_text *k, const struct ht_target *t, struct ht_arena *a)
+{
+	ht_key_field(k, "target", ht_str(t->name));
+	ht_key_field(k, "cpu", ht_str(t->cpu));
+	ht_key_field(k, "features", ht_str(t->features));
+	ht_key_field(k, "tuning", ht_str(t->tuning->name));
+	ht_key_field(k, "caches",
+		ht_str_printf(
+			a, "%lld %lld %lld", (long long)t->l1, (long long)t->l2, (long long)t->l3));
+}
+
+/* Samples are arrays of the caller's. */
+static void put_samples(struct ht_buf *b, const struct ht_policy *p)
+{
+	for (const struct ht_sample *s = p->budget.sample; s; s = s->next)
+		for (size_t i = 0; i < s->n; i++) {
+			const struct ht_tensor *t = s->value[i];
+
+			ht_printf(b, "%.*s %s", HT_STR_ARG(s->name[i]),
+				ht_dtype_info(t->dtype)->name);
+			ht_shape_print(t->shape, b);
+			ht_putc(b, ' ');
+			put_digest(b, t->blob->p, t->blob->n);
+		}
+}
+
+static struct ht_str value_of(const struct ht_wanted *w, enum ht_read r, struct ht_arena *a)
+{
+	const char *method = w->opt->conv_method;
+	struct ht_buf b;
+
+	if (r == HT_READ_conv_method)
+		return ht_str(method && strcmp(method, "auto") ? method : "");
+	if (!w->policy)
+		return r == HT_READ_policy ? HT_STR("must_keep_origin_dtype") : HT_STR("");
+	if (r != HT_READ_samples)
+		return ht_read_value(w->policy, r, a);
+	ht_buf_init(&b, a);
+	ht_put_str(&b, ht_read_value(w->policy, r, a));
+	ht_putc(&b, '\n');
+	put_samples(&b, w->policy);
+	return ht_buf_str(&b);
+}
+
+struct ht_cache_key ht_graph_key(
+	const struct ht_wanted *w, enum ht_cache_kind kind, uint64_t reads, struct ht_arena *a)
+{
+	const struct ht_model *m = w->model;
+	struct ht_key_text k;
+
+	ht_key_begin(&k, kind, a);
+	ht_key_field(&k, "tool", ht_str_printf(a, "%s %s", ht_version(), HT_TOOL_ID));
+	ht_key_field(&k, "code-generator", ht_str(ht_code_id()));
+	put_target(&k, w->target, a);
+	ht_key_field(&k, "model", ht_str(m->content));
+	ht_key_field(&k, "signature", m->entry->name);
+	put_inputs(&k, m, a);
+	put_outputs(&k, m, a);
+	for (int r = 0; r < HT_READ_END && kind == HT_CACHE_GRAPH; r++)
+		if (reads >> r & 1)
+			ht_key_field(&k,
+				ht_str_printf(a, "option-%s", ht_read_name((enum ht_read)r)).p,
+				value_of(w, (enum ht_read)r, a));
+	return ht_key_end(&k);
+}
+
+/* ---- which options were read: a line for each set of them, names with blanks between ---- */
+
+static uint64_t read_line(struct ht_str line)
+{
+	uint64_t set = 0;
+
+	for (int r = 0; r < HT_READ_END; r++) {
+		const char *name = ht_read_name((enum ht_read)r);
+		size_t n = strlen(name);
+
+		for (const char *p = line.p; p + n <= line.p + line.n; p++)
+			if ((p == line.p || p[-1] == ' ') && !memcmp(p, name, n) &&
+				(p + n == line.p + line.n || p[n] == ' '))
+				set |= UINT64_C(1) << r;
+	}
+	return set;
+}
+
+static size_t parse_sets(struct ht_str text, uint64_t set[HT_READ_SETS])
+{
+	size_t n = 0;
+
+	for (const char *p = text.p, *end = text.p + text.n; p < end && n < HT_READ_SETS;) {
+		const char *line = memchr(p, '\n', (size_t)(end - p));
+
+		if (!line)
+			break;
+		set[n++] = read_line((struct ht_str){ p, (size_t)(line - p) });
+		p = line + 1;
+	}
+	return n;
+}
+
+size_t ht_read_sets(const struct ht_wanted *w, struct ht_diags *d, struct ht_arena *a,
+	uint64_t set[HT_READ_SETS])
+{
+	struct ht_cache_key k = ht_graph_key(w, HT_CACHE_READS, 0, a);
+	struct ht_cached c;
+	size_t n;
+
+	if (!ht_cache_get(w->model->cache, &k, d, &c))
+		return 0;
+	n = parse_sets(c.payload, set);
+	ht_cached_release(&c);
+	return n;
+}
+
+static void put_set(struct ht_buf *b, uint64_t set)
+{
+	const char *blank = "";
+
+	for (int r = 0; r < HT_READ_END; r++)
+		if (set >> r & 1) {
+			ht_printf(b, "%s%s", blank, ht_read_name((enum ht_read)r));
+			blank = " ";
+		}
+	ht_putc(b, '\n');
+}
+
+/* Another process may add one at the same time, and one of the two gets lost: that is a miss later,
+ * which adds it again. */
+void ht_read_sets_add(
+	const struct ht_wanted *w, uint64_t reads, struct ht_diags *d, struct ht_arena *a)
+{
+	struct ht_cache_key k = ht_graph_key(w, HT_CACHE_READS, 0, a);
+	uint64_t set[HT_READ_SETS];
+	size_t n = ht_read_sets(w, d, a, set);
+	struct ht_str piece;
+	struct ht_buf b;
+
+	for (size_t i = 0; i < n; i++)
+		if (set[i] == reads)
+			return;
+	ht_buf_init(&b, a);
+	put_set(&b, reads);
+	for (size_t i = 0; i < n && i + 1 < HT_READ_SETS; i++)
+		put_set(&b, set[i]);
+	piece = ht_buf_str(&b);
+	ht_cache_put(w->model->cache, &k, &piece, 1, d);
+}
