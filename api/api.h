@@ -274,7 +274,6 @@ size_t ht_program_kernel_of(const struct ht_program *p, size_t step);
 const char *ht_program_library(const struct ht_program *p, size_t kernel);
 struct ht_str ht_program_kernel(const struct ht_program *p, size_t kernel, uint64_t *entry);
 
-
 /* The bytes that ht_artefact_writer_write() writes: of the writer and of its programs. */
 enum ht_status ht_artefact_writer_bytes(
 	struct ht_artefact_writer *w, struct ht_diags *d, struct ht_artefact_bytes *out);

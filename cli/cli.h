@@ -70,7 +70,7 @@ struct setting {
 /* What was typed. */
 struct cli {
 	const struct verb *verb;
-	const char *action; /* of cache */
+	const char *action;        /* of cache */
 	const char *model, *other; /* other: of diff, which has two */
 	struct {
 		const char **value; /* in the order given; "" for flags */
