@@ -200,11 +200,9 @@ static enum ht_status put_step(
 uint64_t ht_aot_needs(const struct ht_program *p)
 {
 	const struct ht_target *t = ht_target_named(p->info.target);
-	uint64_t level = 0;
 
-	while (strcmp(ht_targets()[level]->name, t->level) != 0)
-		level++;
-	return level | (t->fp16 ? HT_AOT_FP16 : 0) | (t->amx ? HT_AOT_AMX : 0);
+	return (uint64_t)ht_target_level(t) | (t->fp16 ? HT_AOT_FP16 : 0) |
+	       (t->amx ? HT_AOT_AMX : 0);
 }
 
 static uint64_t up(uint64_t n)

@@ -90,17 +90,17 @@ static enum ht_status load_steps(struct load *l)
 	return HT_OK;
 }
 
-/* Levels stand in the order in which one runs the code of another. */
+/* Levels stand in the order in which one runs the code of another; among equals what was made for a
+ * microarchitecture is better where it is this one. */
 static int rank_of(const char *target)
 {
-	const struct ht_target *const *all = ht_targets();
-	int i = 0;
+	const struct ht_target *t = ht_target_named(target);
 
 	if (!ht_target_runs(target))
 		return -1;
-	while (all[i] && strcmp(all[i]->name, target) != 0)
-		i++;
-	return i;
+	return 3 * ht_target_level(t) + (t->name == t->level                            ? 1
+						: t->tuning == ht_target_host()->tuning ? 2
+											: 0);
 }
 
 static enum ht_status choose(struct load *l, size_t *variant)

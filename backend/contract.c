@@ -263,7 +263,10 @@ static void tap(struct ht_e *e)
 		widen_rows(e, t);
 	b_row = LLVMBuildNSWMul(e->b, tap_number(e), ht_e_i64(e, t->depth * c->nr), "");
 	b_row = ht_e_at(e, b_type, t->panel, b_row);
-	if (whole > 0) {
+	if (e->amx) {
+		ht_e_amx_tap(e, e->amx, &(struct ht_e_amx_tap){ t->row, t->step, b_row, t->rows });
+		whole = t->depth;
+	} else if (whole > 0) {
 		ht_e_loop_begin(e, &loop, ht_e_i64(e, 0), ht_e_i64(e, whole), DEPTH_UNROLL, "k");
 		for (int i = 0; i < DEPTH_UNROLL; i++)
 			depth_step(e, t, b_row, loop.index, i);
@@ -340,7 +343,9 @@ static void tile(struct ht_e *e)
 	if (t->sides > DEPTH_UNROLL)
 		t->sides = DEPTH_UNROLL;
 	type = ht_e_form(ht_e_type(e, t->sum), e->vl);
-	for (int i = 0; i < t->sides * t->rows * t->columns; i++) {
+	if (e->amx)
+		ht_e_amx_zero(e, e->amx);
+	for (int i = 0; i < t->sides * t->rows * t->columns && !e->amx; i++) {
 		t->acc[i] = ht_e_alloca(e, type, 0, "sum");
 		LLVMBuildStore(e->b, LLVMConstNull(type), t->acc[i]);
 	}
@@ -350,14 +355,27 @@ static void tile(struct ht_e *e)
 	if (t->depth > 0)
 		ht_e_nest(e, e->outer, e->levels - 1, tap);
 	e->tile = NULL;
+	if (e->amx)
+		ht_e_amx_store(e, e->amx);
 	for (int i = 0; i < t->rows; i++)
 		for (int j = 0; j < t->columns; j++)
 			e->red[i * e->memo_stride[c->m] + j * e->memo_stride[c->n]] =
-				total(e, t, i, j);
+				e->amx ? ht_e_amx_sum(e, e->amx, i, j) : total(e, t, i, j);
 	ht_e_stores(e);
 }
 
 void ht_e_contract_stage(struct ht_e *e)
 {
+	const struct ht_contract *c = &e->s->contract;
+	struct ht_e_amx amx;
+
+	if (!ht_e_has_amx(e)) {
+		ht_e_nest(e, 0, e->outer, tile);
+		return;
+	}
+	e->amx = &amx;
+	ht_e_amx_begin(e, e->amx, ht_ceil_div(e->s->dim[e->s->dims - 1].extent, c->kp));
 	ht_e_nest(e, 0, e->outer, tile);
+	ht_e_amx_end(e);
+	e->amx = NULL;
 }

@@ -89,6 +89,7 @@ struct ht_e {
 	uint8_t *assumed;             /* [x]: a BOOL that is true in the loops entered */
 	struct ht_e_reducer *reducer; /* reduce.c's, while it runs */
 	struct ht_e_tile *tile;       /* contract.c's, likewise */
+	struct ht_e_amx *amx;         /* of the contraction, where it is computed so */
 	LLVMBasicBlockRef here; /* the builder stands in front of this loop; NULL: at the end */
 	LLVMBasicBlockRef end_block;
 };
@@ -217,6 +218,27 @@ void ht_e_contract_stage(struct ht_e *e);
 /* Bytes that a row of A spans, when rows may be outside and that is not too much for constants. */
 #define HT_E_MAX_ZERO_ROW 65536
 int64_t ht_e_zero_row(const struct ht_kernel *k, const struct ht_stage *s);
+
+/* ---- amx.c: sums of pairs of BF16 in tiles ---- */
+struct ht_e_amx {
+	LLVMValueRef rows, sums; /* memory: rows of A side by side; sums: [column][row] */
+	int64_t depth;           /* of a tap, in pairs */
+	int columns;             /* in vectors */
+};
+/* Where the rows of A and the panel of B are for one tap. */
+struct ht_e_amx_tap {
+	const LLVMValueRef *row, *step; /* elements per pair */
+	LLVMValueRef b;
+	int rows;
+};
+/* Whether the stage's contraction is computed so, by e->vl columns. */
+bool ht_e_has_amx(const struct ht_e *e);
+void ht_e_amx_begin(struct ht_e *e, struct ht_e_amx *x, int64_t depth); /* around a stage */
+void ht_e_amx_end(struct ht_e *e);
+void ht_e_amx_zero(struct ht_e *e, const struct ht_e_amx *x);
+void ht_e_amx_tap(struct ht_e *e, const struct ht_e_amx *x, const struct ht_e_amx_tap *t);
+void ht_e_amx_store(struct ht_e *e, const struct ht_e_amx *x);
+LLVMValueRef ht_e_amx_sum(struct ht_e *e, const struct ht_e_amx *x, int row, int column);
 
 /* ---- function.c ---- */
 void ht_e_attributes(struct ht_e *e, LLVMValueRef fn);

@@ -82,8 +82,5 @@ bool ht_target_runs(const char *name)
 
 	if (!t || (t->fp16 && !ht_cpu_has_fp16()) || (t->amx && !ht_cpu_has_amx()))
 		return false;
-	for (int i = 0; i <= (int)ht_cpu_level(); i++)
-		if (strcmp(t->level, ht_targets()[i]->name) == 0)
-			return true;
-	return false;
+	return ht_target_level(t) <= (int)ht_cpu_level();
 }

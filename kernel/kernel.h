@@ -364,6 +364,9 @@ const struct ht_target *ht_target_named(const char *name);
 /* All levels, each running the code of those before it, then all microarchitectures, ended by NULL. */
 const struct ht_target *const *ht_targets(void);
 
+/* Number of t's level in ht_targets(). */
+int ht_target_level(const struct ht_target *t);
+
 /* ---- host.c ---- */
 
 /* The best level that this machine (CPU and OS) can run, with its caches and tuning.  Never code for

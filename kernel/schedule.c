@@ -18,19 +18,27 @@ static int registers(const struct ht_target *t)
 	return t->avx512 ? 32 : 16;
 }
 
-/* Most rows of a register tile of `nv` vectors. */
-static int most_rows(const struct ht_target *t, int nv)
+/* Whether products of pairs of BF16 are AMX's: tiles of 16 rows, whatever the registers. */
+static bool in_tiles(const struct ht_target *t, bool pairs)
 {
-	int spare = t->fma ? 1 : 3; /* without FMA products need registers too */
-	int rows = (registers(t) - nv - spare) / nv;
+	return t->amx && pairs;
+}
+
+/* Most rows of a register tile of `nv` vectors. */
+static int most_rows(const struct ht_target *t, int nv, bool pairs)
+{
+	if (in_tiles(t, pairs))
+		return 16;
+	const int spare = t->fma ? 1 : 3; /* without FMA products need registers too */
+	const int rows = (registers(t) - nv - spare) / nv;
 
 	return rows < 1 ? 1 : rows > t->tuning->rows ? t->tuning->rows : rows;
 }
 
 /* Rows of the register tile: equal blocks, so that no small one is left over. */
-static int balanced_rows(const struct ht_target *t, int nv, int64_t m)
+static int balanced_rows(const struct ht_target *t, int nv, int64_t m, bool pairs)
 {
-	int most = most_rows(t, nv);
+	int most = most_rows(t, nv, pairs);
 
 	if (m <= 0)
 		return 1;
@@ -46,6 +54,8 @@ static double step_cycles(const struct ht_target *t, int r, int nv, bool pairs)
 	double dispatch = t->fma ? r * nv + nv + r : 2 * r * nv + nv + 2 * r;
 	double c = (pairs && nv == 1 ? 1.4 * fma : fma) + 0.2 * loads;
 
+	if (in_tiles(t, pairs)) /* 16 cycles a tile and 16 pairs, beside copying 16 rows */
+		return nv + 1;
 	dispatch /= t->tuning->dispatch;
 	return c > dispatch ? c : dispatch;
 }
@@ -56,7 +66,7 @@ static double packing_cycles(const struct ht_target *t, int nv, int64_t m, int64
 {
 	int64_t panels = ht_ceil_div(n, (int64_t)nv * lanes(t)),
 		line = (int64_t)nv * lanes(t) * element;
-	int r = balanced_rows(t, nv, m);
+	int r = balanced_rows(t, nv, m, pairs);
 	int64_t blocks = m / r, rest = m % r;
 	double c = (double)blocks * step_cycles(t, r, nv, pairs);
 	/* Every block reads the panel: from L1 for nothing, from L2 beside the arithmetic, and at a
@@ -74,11 +84,12 @@ void ht_schedule_packing(const struct ht_target *t, enum ht_dtype dtype, int64_t
 	int64_t k, int32_t *nr, int32_t *kp)
 {
 	int64_t element = (int64_t)ht_dtype_info(dtype)->bytes;
-	int best = 1;
+	int best = 1, widest;
 	double least = INFINITY;
 
 	*kp = dtype == HT_BF16 && t->bf16 ? 2 : 1;
-	for (int nv = 1; nv <= t->tuning->vectors; nv++) {
+	widest = in_tiles(t, *kp == 2) ? 2 : t->tuning->vectors; /* 32 sums: see HT_E_MAX_COPIES */
+	for (int nv = 1; nv <= widest; nv++) {
 		double c = packing_cycles(t, nv, m, n, k > 0 ? k : 1, element, *kp == 2);
 
 		if (c <= least) {
@@ -146,7 +157,7 @@ void ht_schedule_tiles(const struct ht_target *t, enum ht_dtype dtype, int64_t m
 
 	ht_schedule_packing(t, dtype, m, n, k, &nr, &kp);
 	s.nr = nr;
-	s.mr = balanced_rows(t, nr / lanes(t), s.m);
+	s.mr = balanced_rows(t, nr / lanes(t), s.m, kp == 2);
 	rows = ht_ceil_div(s.m, s.mr);
 	columns = ht_ceil_div(s.n, s.nr);
 	*m_step = s.m;
@@ -174,7 +185,7 @@ void ht_schedule_contract(const struct ht_target *t, struct ht_kernel *k)
 		if (k->stage[i].kind != HT_STAGE_CONTRACT)
 			continue;
 		int64_t rows = m->grid >= 0 && m->step < m->extent ? m->step : m->extent;
-		c->mr = balanced_rows(t, (c->nr + lanes(t) - 1) / lanes(t), rows);
+		c->mr = balanced_rows(t, (c->nr + lanes(t) - 1) / lanes(t), rows, c->kp == 2);
 		c->kc = 0;
 		c->rows_outer = false; /* a panel of B stays while the rows pass by */
 	}

@@ -73,6 +73,15 @@ const struct ht_target *const *ht_targets(void)
 	return list;
 }
 
+int ht_target_level(const struct ht_target *t)
+{
+	int i = 0;
+
+	while (strcmp(t->level, targets[i].name) != 0)
+		i++;
+	return i;
+}
+
 const struct ht_target *ht_target_named(const char *name)
 {
 	if (strcmp(name, "host") == 0)

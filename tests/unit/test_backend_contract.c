@@ -4,6 +4,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include "base/cpu.h"
+#include "tests/unit/amx.h"
 #include "tests/unit/backend.h"
 #include "tests/unit/random.h"
 
@@ -211,7 +213,7 @@ static void make_kernel(struct gen *g, uint64_t seed, const struct ht_target *t)
 	g->stage.kind = HT_STAGE_CONTRACT;
 	g->stage.contract.kp = g->t == HT_BF16 && chance(70) ? 2 : 1;
 	g->stage.contract.nr = lanes * (1 + below(4));
-	g->stage.contract.mr = 1 + below(8);
+	g->stage.contract.mr = 1 + below(t->amx ? 16 : 8);
 	g->stage.contract.rows_outer = chance(50);
 	g->stage.contract.a_buffer = A;
 	g->stage.contract.b_buffer = B;
@@ -353,10 +355,41 @@ static void test_random_contractions(void **unused)
 	assert_int_equal(bad, 0);
 }
 
+/* AMX, emulated where the machine lacks it. */
+static void test_tiles(void **unused)
+{
+	const char *first = getenv("HALFTONE_SEED");
+	uint64_t seed = first ? strtoull(first, NULL, 10) : 1;
+	struct ht_target t = *ht_target_named("x86-64-v4+bf16");
+	char features[512];
+	int bad = 0;
+
+	(void)unused;
+	if (!ht_target_runs(t.name))
+		skip();
+	snprintf(features, sizeof features, "%s,+amx-tile,+amx-bf16", t.features);
+	t.features = features;
+	t.amx = true;
+	if (!ht_cpu_has_amx())
+		amx_emulate();
+	for (uint64_t i = seed; i < seed + (first ? 1 : 200); i++) {
+		struct gen *g = malloc(sizeof *g);
+
+		make_kernel(g, i, &t);
+		if (g->stage.contract.kp == 2)
+			bad += !compare(g, &t, i);
+		ht_arena_release(&g->arena);
+		free(g);
+	}
+	assert_int_equal(bad, 0);
+	assert_true(ht_cpu_has_amx() || first || amx.products > 1000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random_contractions),
+		cmocka_unit_test(test_tiles),
 	};
 
 	backend = backend_open();

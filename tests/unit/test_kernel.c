@@ -662,6 +662,7 @@ static void test_targets(void **state)
 		assert_int_equal(level->vector_bytes, (*t)->vector_bytes);
 		assert_true(level->bf16 == (*t)->bf16 && level->avx512 == (*t)->avx512);
 		assert_true((*t)->l1 < (*t)->l2 && (*t)->l2 < (*t)->l3);
+		assert_ptr_equal(ht_targets()[ht_target_level(*t)], level);
 		if (!(*t)->amx && !(*t)->fp16)
 			assert_true(ht_target_runs((*t)->name) == ht_target_runs((*t)->level));
 	}
