@@ -161,6 +161,18 @@ enum ht_status open_policy(struct cli *c, struct ht_policy **out); /* NULL when 
 /* Another than --policy says, with all other settings; load_configs() comes before. */
 enum ht_status open_named_policy(struct cli *c, const char *name, struct ht_policy **out);
 
+/* ---- compile.c ---- */
+
+/* What --policy, --target or --batch lists; `n` 0: nothing was stated. */
+enum { MOST_LISTED = 256 };
+struct option_list {
+	char *text, *item[MOST_LISTED]; /* `text` is to be freed */
+	size_t n;
+};
+enum ht_status option_list(const struct cli *c, enum option o, struct option_list *out);
+/* 0, 1 or 2: the option, or the vendor's among the settings. */
+enum ht_status external_weight(const struct cli *c, int *out);
+
 /* ---- artefact.c ---- */
 
 /* The variant that the options and the shapes of the inputs ask for. */

@@ -5,15 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 256 };
+enum { MOST = MOST_LISTED };
 
-/* What --policy, --target or --batch lists; `n` 0: nothing was stated. */
-struct list {
-	char *text, *item[MOST];
-	size_t n;
-};
-
-static enum ht_status split(const struct cli *c, enum option o, struct list *out)
+enum ht_status option_list(const struct cli *c, enum option o, struct option_list *out)
 {
 	const char *s = option(c, o, NULL);
 	char *save = NULL;
@@ -36,17 +30,17 @@ static enum ht_status split(const struct cli *c, enum option o, struct list *out
 }
 
 /* How often to go round: once where nothing was stated. */
-static size_t rounds(const struct list *l)
+static size_t rounds(const struct option_list *l)
 {
 	return l->n ? l->n : 1;
 }
 
-static const char *item(const struct list *l, size_t i)
+static const char *item(const struct option_list *l, size_t i)
 {
 	return l->n ? l->item[i] : NULL;
 }
 
-static enum ht_status batch_of(const struct list *l, size_t i, long long *out)
+static enum ht_status batch_of(const struct option_list *l, size_t i, long long *out)
 {
 	const char *s = item(l, i);
 	char *end;
@@ -85,7 +79,7 @@ static void put_members(const struct ht_program_info *i, struct text *t)
 struct variants {
 	struct cli *c;
 	struct ht_compile_options opt;
-	struct list policies, targets, batches;
+	struct option_list policies, targets, batches;
 	struct ht_policy *policy[MOST];    /* of `policies`; NULL: none is named */
 	struct ht_artefact_writer *writer; /* NULL: no file is asked for */
 	struct ht_program **program;
@@ -190,7 +184,7 @@ static enum ht_status add_shapes(struct variants *v)
 }
 
 /* The option, or the vendor's among the settings. */
-static enum ht_status external_of(const struct cli *c, int *out)
+enum ht_status external_weight(const struct cli *c, int *out)
 {
 	static const struct {
 		const char *text;
@@ -215,16 +209,16 @@ static enum ht_status compile(struct cli *c, const struct ht_compile_options *op
 	struct ht_save_options save = HT_SAVE_OPTIONS_INIT;
 	struct variants v = { .c = c, .opt = *opt };
 	const char *path = option(c, OPTION_OUTPUT, NULL);
-	enum ht_status st = split(c, OPTION_POLICY, &v.policies);
+	enum ht_status st = option_list(c, OPTION_POLICY, &v.policies);
 
 	if (st == HT_OK)
-		st = split(c, OPTION_TARGET, &v.targets);
+		st = option_list(c, OPTION_TARGET, &v.targets);
 	if (st == HT_OK)
-		st = split(c, OPTION_BATCH, &v.batches);
+		st = option_list(c, OPTION_BATCH, &v.batches);
 	if (st == HT_OK)
 		st = open_policies(&v);
 	if (st == HT_OK)
-		st = external_of(c, &save.external_weight);
+		st = external_weight(c, &save.external_weight);
 	save.sign_key = option(c, OPTION_SIGN_KEY, NULL);
 	if (st == HT_OK && (save.external_weight || save.sign_key) && !path)
 		st = refuse(c, "--external-weight and --sign-key have no effect without --output");

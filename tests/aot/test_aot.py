@@ -200,7 +200,7 @@ class Nets(Case):
 
     def test_weights_in_a_file(self):
         file, raw = self.random_input((1, 28, 28, 1), '|u1', 'B')
-        folder = self.aot(DIGITS, 'digits', '--weights-file')
+        folder = self.aot(DIGITS, 'digits', '--external-weight', '1')
         weights = os.path.join(folder, 'digits.weights')
         size = os.path.getsize(weights)
         self.assertLess(os.path.getsize(os.path.join(folder, 'digits.o')), size)
@@ -210,13 +210,30 @@ class Nets(Case):
                 self.assertEqual(self.run_ok(program, weights, raw), self.reference(DIGITS, 'image', file))
                 self.assertEqual(self.run_ok(program, 'digits.weights', raw, cwd=folder),
                                  self.reference(DIGITS, 'image', file))
-        other = self.aot(DIGITS, 'other', '--weights-file', '--policy', 'force_fp16')
+        other = self.aot(DIGITS, 'other', '--external-weight', '1', '--policy', 'force_fp16')
         with open(os.path.join(other, 'other.weights'), 'rb') as f:
             wrong = self.path('wrong', f.read().ljust(size, b'\0')[:size])
         for path in wrong, self.path('zeros', bytes(size)), self.path('short', b'1'), '/nonexistent':
             r = subprocess.run([program, path, raw], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             self.assertEqual((r.returncode, r.stdout), (4, b''), path)
             self.assertIn(b'not the weights of digits', r.stderr)
+
+    def test_from_an_artefact(self):
+        """The same net as from the model; damaged weights are seen before they are in it."""
+        htx, folders = os.path.join(self.dir, 'm.htx'), []
+        self.tool('compile', '-q', DIGITS, '--target', 'x86-64,x86-64-v3', '-o', htx)
+        for model, target in (DIGITS, 'x86-64-v3'), (htx, 'x86-64-v3'):
+            folders.append(self.aot(model, 'digits', '--target', target))
+            folders[-1] = shutil.move(folders[-1], self.path(str(len(folders))))
+        file, raw = self.random_input((1, 28, 28, 1), '|u1', 'B')
+        one, two = (self.run_ok(self.build(f, 'digits', self.links(f, 'digits')[0]), raw) for f in folders)
+        self.assertEqual(one, two)
+        with open(htx, 'r+b') as f:
+            data = f.read()
+            f.seek(len(data) - 100)
+            f.write(bytes([data[-100] ^ 1]))
+        self.fails(3, 'weights are damaged', 'aot', '-q', htx, '-o', self.path('no'))
+        self.assertFalse(os.path.exists(self.path('no')))
 
     def test_levels_share_what_is_equal(self):
         one, two = (json.loads(self.tool('aot', '-q', DIGITS, '-o', os.path.join(self.dir, t), '--target', t,
