@@ -1,7 +1,7 @@
 """One measurement of one engine, in a process of its own; bench/peers starts it.
 
-Reads a JSON request from its argument, prints {"median", "min", "load", "rss"} in milliseconds and
-MB, and writes the outputs to FOLDER/y.npz in the model's order."""
+Reads a JSON request from its argument, prints {"median", "min", "p90", "load", "rss"} in milliseconds
+and MB, and writes the outputs to FOLDER/y.npz in the model's order."""
 import json
 import os
 import resource
@@ -83,6 +83,31 @@ def tensorflow(q, inputs, onednn=True):
     return load, run, lambda: last
 
 
+def xla(q, inputs):
+    """The graph as one function that XLA compiles."""
+    os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'
+    os.environ['XLA_FLAGS'] = '--xla_cpu_multi_thread_eigen=' + str(q['threads'] > 1).lower()
+    import tensorflow as tf
+    tf.config.threading.set_intra_op_parallelism_threads(q['threads'])
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    start = time.perf_counter()
+    graph_def = tf.compat.v1.GraphDef()
+    with open(q['graph'], 'rb') as f:
+        graph_def.ParseFromString(f.read())
+    wrapped = tf.compat.v1.wrap_function(
+        lambda: tf.compat.v1.import_graph_def(graph_def, name=''), [])
+    pruned = wrapped.prune([wrapped.graph.as_graph_element(f'{n}:0') for n in inputs],
+                           [wrapped.graph.as_graph_element(n) for n in q['outputs']])
+    compiled = tf.function(lambda *x: pruned(*x), jit_compile=True)
+    feeds, last = [tf.constant(x) for x in inputs.values()], []
+    load = time.perf_counter() - start
+
+    def run():
+        results = compiled(*feeds)
+        last[:] = [r.numpy() for r in (results if isinstance(results, (list, tuple)) else [results])]
+    return load, run, lambda: last
+
+
 def reference(q, inputs):
     return tensorflow(q, inputs, onednn=False)
 
@@ -91,7 +116,7 @@ def main():
     q = json.loads(sys.argv[1])
     with np.load(f'{q["folder"]}/x.npz') as z:
         inputs = {n.removesuffix(':0'): z[n.removesuffix(':0')] for n in q['inputs']}
-    engine = {'openvino': openvino, 'ort': ort, 'tensorflow': tensorflow,
+    engine = {'openvino': openvino, 'ort': ort, 'tensorflow': tensorflow, 'xla': xla,
               'reference': reference}[q['engine']]
     load, run, outputs = engine(q, inputs)
     start = time.perf_counter()
@@ -107,7 +132,8 @@ def main():
         run()
         times.append(1e3 * (time.perf_counter() - start))
     times = times or [0.]
-    print(json.dumps({'median': statistics.median(times), 'min': min(times), 'load': 1e3 * load,
+    print(json.dumps({'median': statistics.median(times), 'min': min(times),
+                      'p90': sorted(times)[len(times) * 9 // 10], 'load': 1e3 * load,
                       'rss': resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3}))
 
 

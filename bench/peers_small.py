@@ -1,0 +1,86 @@
+"""The small models of tests/models/table.py for bench/peers: as the GraphDef that `halftone convert`
+writes, for peers that do not read TF.js graph models, with the inputs of the tests."""
+import json
+import os
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(f'{HERE}/../tests/models')
+import environment
+from table import MODELS
+
+ROWS = {m.name: m for m in MODELS if m.oracle == 'tfjs'}
+FOLDER = f'{environment.ROOT}/build/peers/small'
+# Writes the inputs of a model: run in the environment of the tests, which have the photographs.
+INPUTS = '''
+import sys
+sys.path[:0] = sys.argv[3:]
+import data, numpy, table
+row = next(m for m in table.MODELS if m.name == sys.argv[1])
+numpy.savez(sys.argv[2], **{n: numpy.asarray(x) for n, x in row.inputs(data).items()})
+'''
+
+
+def source(name):
+    return f'{environment.MODELS}/{ROWS[name].path}'
+
+
+def graph(name):
+    return f'{FOLDER}/{name}.pb'
+
+
+def description(name):
+    with open(f'{FOLDER}/{name}.json') as f:
+        return json.load(f)
+
+
+def shapes(name):
+    """--input-shape for ours."""
+    return [o for n, s in zip(description(name)['inputs'], description(name)['shapes'])
+            for o in ('--input-shape', f'{n.removesuffix(":0")}:' + ','.join(map(str, s)))]
+
+
+def obtain(name):
+    """GraphDef, description and inputs, once."""
+    row = ROWS[name]
+    environment.obtain(row.package)
+    if os.path.exists(f'{FOLDER}/{name}.json'):
+        return
+    os.makedirs(FOLDER, exist_ok=True)
+    python = subprocess.run([f'{environment.ROOT}/scripts/venv', 'tests', 'tests/requirements.txt'],
+                            check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    subprocess.run([python, '-c', INPUTS, name, f'{FOLDER}/{name}.npz', f'{HERE}/../tests/models',
+                    f'{HERE}/../tests/tools'], check=True)
+    import numpy as np
+    with np.load(f'{FOLDER}/{name}.npz') as z:
+        inputs = {n: (list(z[n].shape), str(z[n].dtype)) for n in z.files}
+    options = [o for n, (s, _) in inputs.items()
+               for o in ('--input-shape', f'{n}:' + ','.join(map(str, s)))]
+    # TensorFlow.js' fused nodes lack attributes that TensorFlow's have.
+    plain = f'{FOLDER}/{name}.hir'
+    subprocess.run([environment.TOOL, 'opt', '-q', source(name), '--passes', 'split_fused', '-o', plain],
+                   check=True)
+    subprocess.run([environment.TOOL, 'convert', '-q', plain, *options, '-o', graph(name)], check=True)
+    with open(f'{FOLDER}/{name}.json', 'w') as f:
+        json.dump({'inputs': [f'{n}:0' for n in inputs], 'outputs': [f'{o}:0' for o in row.outputs],
+                   'shapes': [s for s, _ in inputs.values()],
+                   'dtypes': [d for _, d in inputs.values()]}, f)
+
+
+def wasm_modules():
+    """The folder with TensorFlow.js and its WebAssembly backend, as bench/package-lock.json pins them."""
+    where = f'{environment.ROOT}/build/node-bench'
+    with open(f'{HERE}/package-lock.json') as f:
+        lock = f.read()
+    done = f'{where}/installed.json'
+    if not os.path.exists(done) or open(done).read() != lock:
+        os.makedirs(where, exist_ok=True)
+        for f in 'package.json', 'package-lock.json':
+            with open(f'{HERE}/{f}') as a, open(f'{where}/{f}', 'w') as b:
+                b.write(a.read())
+        subprocess.run(['npm', 'ci', '--silent', '--no-audit', '--no-fund'], cwd=where, check=True,
+                       stdout=sys.stderr)
+        with open(done, 'w') as f:
+            f.write(lock)
+    return where
