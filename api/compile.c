@@ -18,24 +18,39 @@ void ht_phase_end(struct ht_phases *p, const char *name)
 	p->last_ns = now;
 }
 
-static enum ht_status conv_method_of(
-	const struct ht_compile_options *opt, struct ht_diags *d, enum ht_conv_method *out)
+/* The number of `name` among three; NULL is the first. */
+static enum ht_status method_of(
+	const char *name, const char *of, const char *const names[3], struct ht_diags *d, int *out)
 {
-	static const char *const names[] = { [HT_CONV_AUTO] = "auto",
-		[HT_CONV_DIRECT] = "direct",
-		[HT_CONV_WINOGRAD] = "winograd" };
-
-	*out = HT_CONV_AUTO;
-	if (!opt->conv_method)
-		return HT_OK;
-	for (size_t i = 0; i < HT_COUNT(names); i++)
-		if (!strcmp(opt->conv_method, names[i])) {
-			*out = (enum ht_conv_method)i;
+	*out = 0;
+	for (int i = 0; name && i < 3; i++)
+		if (!strcmp(name, names[i])) {
+			*out = i;
 			return HT_OK;
 		}
+	if (!name)
+		return HT_OK;
 	return ht_error(d, HT_E_USAGE, HT_NOWHERE,
-		"unknown method of convolution '%s'; there are auto, direct and winograd",
-		opt->conv_method);
+		"unknown method of %s '%s'; there are %s, %s and %s", of, name, names[0], names[1],
+		names[2]);
+}
+
+static enum ht_status methods_of(
+	const struct ht_compile_options *opt, struct ht_diags *d, struct ht_pass_context *c)
+{
+	static const char *const conv[] = { [HT_CONV_AUTO] = "auto",
+		[HT_CONV_DIRECT] = "direct",
+		[HT_CONV_WINOGRAD] = "winograd" };
+	static const char *const block[] = {
+		[HT_BLOCK_AUTO] = "auto", [HT_BLOCK_KERNELS] = "kernels", [HT_BLOCK_ROWS] = "rows"
+	};
+	int i, k;
+
+	HT_TRY(method_of(opt->conv_method, "convolution", conv, d, &i));
+	HT_TRY(method_of(opt->block_method, "blocks", block, d, &k));
+	c->conv_method = (enum ht_conv_method)i;
+	c->block_method = (enum ht_block_method)k;
+	return HT_OK;
 }
 
 enum ht_status ht_compile_options_of(
@@ -174,7 +189,7 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 		return HT_E_USAGE;
 	ht_fusions_init(&l->fusions, l->passes.policy, &w->arena);
 	HT_TRY(ht_dump_graphs(l->passes.policy, w, &l->passes));
-	HT_TRY(conv_method_of(opt, d, &l->passes.conv_method));
+	HT_TRY(methods_of(opt, d, &l->passes));
 	l->passes.numerics = opt->numerics != 0;
 	l->passes.calibration = ht_calibrator_new(m, &l->passes, opt, &w->arena);
 	HT_TRY(paint(m, l, stop_after, &stopped));

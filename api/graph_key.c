@@ -137,10 +137,12 @@ static void put_samples(struct ht_buf *b, const struct ht_policy *p)
 
 static struct ht_str value_of(const struct ht_wanted *w, enum ht_read r, struct ht_arena *a)
 {
-	const char *method = w->opt->conv_method;
+	const char *method = r == HT_READ_conv_method    ? w->opt->conv_method
+			     : r == HT_READ_block_method ? w->opt->block_method
+							 : NULL;
 	struct ht_buf b;
 
-	if (r == HT_READ_conv_method)
+	if (r == HT_READ_conv_method || r == HT_READ_block_method)
 		return ht_str(method && strcmp(method, "auto") ? method : "");
 	if (!w->policy)
 		return r == HT_READ_policy ? HT_STR("must_keep_origin_dtype") : HT_STR("");

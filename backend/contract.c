@@ -337,7 +337,8 @@ static void tile(struct ht_e *e)
 	t->rows = e->level[e->level_of[c->m]].copies;
 	t->columns = e->level[e->level_of[c->n]].copies;
 	t->depth = (s->dim[s->dims - 1].extent + c->kp - 1) / c->kp;
-	t->sides = IN_FLIGHT / (t->rows * t->columns);
+	/* of a whole block: all results are summed in one order, whichever block they fall in */
+	t->sides = IN_FLIGHT / (e->max_copies[c->m] * e->max_copies[c->n]);
 	if (t->sides < 1)
 		t->sides = 1;
 	if (t->sides > DEPTH_UNROLL)

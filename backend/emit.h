@@ -63,6 +63,7 @@ struct ht_e {
 	LLVMBasicBlockRef entry;      /* allocas, buffer pointers */
 	LLVMValueRef *buffer, *param; /* loaded at entry */
 	LLVMValueRef grid[HT_MAX_GRID];
+	LLVMValueRef starts;  /* whether this is the first tile of a call, or of its row of tiles */
 	LLVMValueRef fault;   /* alloca, I32 */
 	LLVMValueRef zeros;   /* constant, HT_E_ZEROS bytes or what a contraction needs */
 	LLVMValueRef dump;    /* alloca of a vector for what is not stored, or NULL */

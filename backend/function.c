@@ -109,6 +109,12 @@ static void tiles(struct ht_e *e)
 
 	ht_e_loop_begin(e, &loop, LLVMGetParam(e->fn, 2), LLVMGetParam(e->fn, 3), 1, "tile");
 	coordinates(e, loop.index);
+	if (e->k->grid_dims > 0)
+		e->starts = LLVMBuildOr(e->b,
+			LLVMBuildICmp(e->b, LLVMIntEQ, loop.index, LLVMGetParam(e->fn, 2), ""),
+			LLVMBuildICmp(
+				e->b, LLVMIntEQ, e->grid[e->k->grid_dims - 1], ht_e_i64(e, 0), ""),
+			"");
 	for (int32_t i = 0; i < e->k->stages; i++)
 		ht_e_stage(e, &e->k->stage[i]);
 	fault = LLVMBuildLoad2(e->b, e->i32, e->fault, "");

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#define FEW_POSITIONS 64
+
 struct acc {
 	LLVMValueRef value, at; /* allocas; at: position, of ARGMIN and ARGMAX */
 };
@@ -343,15 +345,18 @@ static LLVMValueRef finish(struct ht_e_reducer *q, int red)
 	return v;
 }
 
-/* Enough independent accumulators to hide the latency of an addition. */
-static int accumulators(struct ht_e *e)
+/* Enough independent accumulators to hide the latency of an addition.  Few positions, as those of a
+ * window, are summed in one order at the image's border too. */
+static int accumulators(struct ht_e *e, int64_t positions)
 {
+	bool few = positions <= FEW_POSITIONS;
 	int outer = 1, inner = 1;
 
-	for (int l = 0; l < e->levels; l++)
-		*(l < e->outer ? &outer : &inner) *= e->level[l].copies > 0 && l < e->outer
-							     ? e->level[l].copies
-							     : e->max_copies[e->level[l].dim];
+	for (int l = e->outer; l < e->levels; l++)
+		inner *= e->max_copies[e->level[l].dim];
+	for (int l = 0; l < e->outer; l++)
+		outer *= e->level[l].copies > 0 && !few ? e->level[l].copies
+							: e->max_copies[e->level[l].dim];
 	outer = outer >= 4 ? 1 : 4 / outer;
 	return inner < outer ? inner : outer;
 }
@@ -368,7 +373,7 @@ void ht_e_reduce(struct ht_e *e)
 		if (s->dim[d].reduce)
 			positions *= s->dim[d].extent;
 	q.position = positions < INT32_MAX ? e->i32 : e->i64;
-	q.side = accumulators(e);
+	q.side = accumulators(e, positions);
 	q.across = s->vec >= 0 && s->dim[s->vec].reduce && e->lanes > 1;
 	q.wide = HT_NEW_ARRAY(e->arena, struct acc, n * (size_t)q.side);
 	if (q.across && !e->t->avx512 && s->dim[s->vec].extent % e->lanes != 0)

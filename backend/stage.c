@@ -188,12 +188,12 @@ static void leaf(struct ht_e *e)
 	ht_e_stores(e);
 }
 
-/* Whether every tile has something to do; `some` is then NULL, else a condition. */
+/* False: no tile has anything to do.  `some`: NULL where all have, else a condition. */
 static bool runs(struct ht_e *e, const struct ht_stage *s, LLVMValueRef *some)
 {
 	LLVMValueRef c;
 
-	*some = NULL;
+	*some = s->start ? e->starts : NULL;
 	for (int d = 0; d < s->dims; d++) {
 		const struct ht_dim *dim = &s->dim[d];
 

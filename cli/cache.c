@@ -202,6 +202,7 @@ static enum ht_status ask(struct cli *c, bool why)
 	enum ht_status st = option_json(c, &format);
 
 	opt.target = option(c, OPTION_TARGET, NULL);
+	opt.block_method = option(c, OPTION_BLOCK_METHOD, NULL);
 	opt.conv_method = option(c, OPTION_CONV_METHOD, NULL);
 	if (st == HT_OK)
 		st = open_policy(c, &p);

@@ -274,6 +274,7 @@ enum ht_status verb_compile(struct cli *c)
 	if (st != HT_OK)
 		return st;
 	opt.target = option(c, OPTION_TARGET, NULL);
+	opt.block_method = option(c, OPTION_BLOCK_METHOD, NULL);
 	opt.conv_method = option(c, OPTION_CONV_METHOD, NULL);
 	opt.threads = (int)threads;
 	if (!opt.target && option_on(c, OPTION_STRICT_TARGET))

@@ -188,6 +188,7 @@ static enum ht_status compile(struct cli *c, struct session *s, long long thread
 		return st;
 	opt.policy = policy;
 	opt.target = option(c, OPTION_TARGET, NULL);
+	opt.block_method = option(c, OPTION_BLOCK_METHOD, NULL);
 	opt.conv_method = option(c, OPTION_CONV_METHOD, NULL);
 	opt.numerics = option_on(c, OPTION_NUMERICS);
 	opt.threads = (int)threads;

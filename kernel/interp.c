@@ -678,6 +678,8 @@ static int32_t run_tiles(
 		set_tile(m, tile);
 		for (int32_t i = 0; i < m->k->stages; i++) {
 			m->p = &program[i];
+			if (m->p->s->start && tile != begin && m->grid[m->k->grid_dims - 1] != 0)
+				continue;
 			set_bounds(m);
 			if (m->p->s->kind == HT_STAGE_CONTRACT)
 				run_contraction(m);

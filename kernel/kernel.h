@@ -2,7 +2,8 @@
  *
  * A tile program is a list of stages over one grid of tiles.  Tile t of the grid runs every stage
  * in order; tiles are independent of each other and may run on different threads.  Stages of one
- * tile hand values on through local buffers.
+ * tile hand values on through local buffers.  Tiles that run one after the other may hand them on
+ * too, as far as a stage that starts (struct ht_stage) would make the same.
  *
  * A stage is a loop nest: an iteration domain, a scalar expression DAG over the domain's indices,
  * optional reductions over some of its dimensions, and stores.  A contraction is a stage whose one
@@ -207,6 +208,9 @@ struct ht_stage {
 	struct ht_store *store;
 	int32_t stores;
 	struct ht_contract contract; /* of HT_STAGE_CONTRACT */
+	/* Runs only in the first tile of a call, and where the last coordinate of the grid is 0: makes
+	 * what the tile before leaves in the local buffers otherwise. */
+	bool start;
 };
 
 /* ---- kernels ---- */

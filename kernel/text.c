@@ -77,7 +77,8 @@ static void print_contract(const struct ht_stage *s, struct ht_buf *out)
 
 static void print_stage(const struct ht_stage *s, struct ht_buf *out)
 {
-	ht_printf(out, "  %s {\n", s->kind == HT_STAGE_CONTRACT ? "contract" : "loop");
+	ht_printf(out, "  %s%s {\n", s->start ? "start " : "",
+		s->kind == HT_STAGE_CONTRACT ? "contract" : "loop");
 	print_dims(s, out);
 	for (int32_t i = 0; i < s->xs; i++)
 		print_x(&s->x[i], i, out);

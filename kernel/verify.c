@@ -297,6 +297,7 @@ static void verify_dims(struct verifier *v, const struct ht_stage *s)
 				"d%d: the grid does not cover it", i);
 	}
 	rule(v, s->vec >= -1 && s->vec < s->dims, "lanes along no dimension");
+	rule(v, !s->start || v->k->grid_dims > 0, "starts, and there is no grid");
 }
 
 static void verify_reductions(struct verifier *v, const struct ht_stage *s)

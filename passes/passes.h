@@ -25,6 +25,13 @@ enum ht_conv_method {
 	HT_CONV_WINOGRAD /* wherever it is possible */
 };
 
+/* How a convolution, a depthwise one behind it and a 1 x 1 one behind that compute. */
+enum ht_block_method {
+	HT_BLOCK_AUTO,    /* whichever is estimated to be faster */
+	HT_BLOCK_KERNELS, /* each by a kernel of its own */
+	HT_BLOCK_ROWS     /* row by row in one, wherever it is possible */
+};
+
 struct ht_pass_context {
 	struct ht_arena *scratch; /* cleared after each pass */
 	struct ht_diags *diags;
@@ -47,6 +54,7 @@ struct ht_pass_context {
 	enum ht_status (*after)(void *self, const struct ht_graph *g, const char *pass);
 	void *after_self;
 	enum ht_conv_method conv_method;
+	enum ht_block_method block_method;
 };
 
 struct ht_pass {

@@ -135,8 +135,13 @@ struct ht_compile_options {
 	/* Non-zero: for ht_context_numerics().  Slower, as nothing is fused; the same results, but
 	 * that sums may be in another order. */
 	int numerics;
+	/* How a convolution, a depthwise one behind it and a 1 x 1 one behind that compute: "auto"
+	 * (NULL), whichever is estimated to be faster; "kernels", each by one of its own; "rows", row
+	 * by row in one kernel, wherever that is possible.  The same bits. */
+	const char *block_method;
 };
-#define HT_COMPILE_OPTIONS_INIT { sizeof(struct ht_compile_options), NULL, NULL, 0, NULL, NULL, 0 }
+#define HT_COMPILE_OPTIONS_INIT                                                                    \
+	{ sizeof(struct ht_compile_options), NULL, NULL, 0, NULL, NULL, 0, NULL }
 
 HT_API enum ht_status ht_compile(const struct ht_model *m, const struct ht_compile_options *opt,
 	struct ht_diags *d, struct ht_program **out);

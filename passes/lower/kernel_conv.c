@@ -168,34 +168,64 @@ static const struct ht_tensor *widened_filter(
 	return wide;
 }
 
-static void emit_few_channels(struct lower *l, struct ht_node *n, const struct conv *v)
+bool conv_is_simple(const struct conv *v)
+{
+	return v->groups == 1 && (is_product(v) || takes_padded_copy(v));
+}
+
+void simple_conv(struct lower *l, struct ht_node *n, const struct conv *v, struct simple_conv *s)
 {
 	enum ht_dtype t = ht_type_of(n->in[0])->dtype;
-	int64_t channels = t == HT_BF16 ? (v->in.dim[3] + 1) / 2 * 2 : v->in.dim[3],
-		columns = v->filter.dim[3];
-	struct view in = padded_copy(l, n, v, channels);
-	struct contraction c;
-	struct space at, out;
-	struct ht_xb *b = &c.k.xb;
-	int32_t h, w, a_row;
+	int64_t channels = v->in.dim[3];
+	struct contraction *c = &s->c;
+	const struct ht_tensor *filter = ht_const_tensor(n->in[1]);
 
-	contract_init(&c, l, n, t);
-	c.rows = v->out.dim[0] * v->out.dim[1] * v->out.dim[2];
-	c.columns = columns;
-	c.taps = 1;
-	c.tap[0] = v->w[0].size;
-	c.depth = v->w[1].size * channels;
-	contract_pack_const(&c, widened_filter(l, ht_const_tensor(n->in[1]), channels),
-		c.depth * columns, columns, 1, 1, 0);
-	contract_begin(&c);
-	at = pixels(&c, v->out);
-	h = ht_x2(b, HT_X_ADD, scaled(b, space_coord(b, &at, 1), v->w[0].stride),
-		scaled(b, c.tap_x[0], v->w[0].dilation));
-	w = scaled(b, space_coord(b, &at, 2), v->w[1].stride * channels);
-	a_row = ht_x2(b, HT_X_ADD, scaled(b, space_coord(b, &at, 0), in.stride[0]),
-		scaled(b, h, in.stride[1]));
-	out = result_space(&c, v->out, columns);
-	contract_end(&c, in.buffer, ht_x2(b, HT_X_ADD, a_row, w), ht_xi(b, 0), &out);
+	s->v = v;
+	contract_init(c, l, n, t);
+	c->rows = v->out.dim[0] * v->out.dim[1] * v->out.dim[2];
+	c->columns = v->filter.dim[3];
+	if (is_product(v)) {
+		s->in = *lower_view(l, n->in[0]);
+		c->a_step = s->in.stride[3];
+	} else {
+		channels = t == HT_BF16 ? (channels + 1) / 2 * 2 : channels;
+		s->in = padded_copy(l, n, v, channels);
+		c->taps = 1;
+		c->tap[0] = v->w[0].size;
+		filter = widened_filter(l, filter, channels);
+	}
+	c->depth = v->w[1].size * channels;
+	contract_pack_const(c, filter, c->depth * c->columns, c->columns, 1, 1, 0);
+}
+
+int32_t simple_conv_row(
+	const struct simple_conv *s, struct ht_xb *b, const int32_t tap[], const int32_t pixel[3])
+{
+	const struct window *w = s->v->w;
+	int32_t h = scaled(b, pixel[1], w[0].stride), row = ht_xi(b, s->in.offset);
+
+	if (s->c.taps)
+		h = ht_x2(b, HT_X_ADD, h, scaled(b, tap[0], w[0].dilation));
+	row = ht_x2(b, HT_X_ADD, row, scaled(b, pixel[0], s->in.stride[0]));
+	row = ht_x2(b, HT_X_ADD, row, scaled(b, h, s->in.stride[1]));
+	return ht_x2(b, HT_X_ADD, row, scaled(b, pixel[2], w[1].stride * s->in.stride[2]));
+}
+
+static void emit_few_channels(struct lower *l, struct ht_node *n, const struct conv *v)
+{
+	struct simple_conv s;
+	struct ht_xb *b = &s.c.k.xb;
+	struct space at, out;
+	int32_t pixel[3];
+
+	simple_conv(l, n, v, &s);
+	contract_begin(&s.c);
+	at = pixels(&s.c, v->out);
+	for (int i = 0; i < 3; i++)
+		pixel[i] = space_coord(b, &at, i);
+	out = result_space(&s.c, v->out, s.c.columns);
+	contract_end(
+		&s.c, s.in.buffer, simple_conv_row(&s, b, s.c.tap_x, pixel), ht_xi(b, 0), &out);
 }
 
 /* ---- the general case: a tap for each position of the window ---- */

@@ -1,6 +1,6 @@
 /* Lowering of one entry point: checks that everything can be lowered, forms regions, and makes the
  * kernels in the graph's order. */
-#include "passes/lower/lower.h"
+#include "passes/lower/block.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -311,7 +311,9 @@ static enum ht_status make_kernels(struct lower *l)
 		if (try_view(l, n))
 			continue;
 		place_results(l, n);
-		if (l->root[n->id])
+		if (l->block[n->id])
+			emit_block(l, l->block[n->id]);
+		else if (l->root[n->id])
 			HT_TRY(lower_op_of(l->root[n->id])->emit(l, l->root[n->id]));
 		else
 			HT_TRY(emit_loop(l, n));
@@ -337,6 +339,7 @@ static void init(struct lower *l, struct ht_graph *g, struct ht_pass_context *c,
 	l->place = HT_NEW_ARRAY(c->scratch, enum place, ids);
 	l->owner = HT_NEW_ARRAY(c->scratch, struct ht_node *, ids);
 	l->root = HT_NEW_ARRAY(c->scratch, struct ht_node *, ids);
+	l->block = HT_NEW_ARRAY(c->scratch, struct block *, ids);
 	l->view = HT_NEW_ARRAY(c->scratch, struct view *, ids);
 	l->order = HT_NEW_ARRAY(c->scratch, uint32_t, ids);
 	l->kernel_operands = HT_NEW_ARRAY(c->scratch, int32_t, ids);
@@ -368,6 +371,7 @@ enum ht_status ht_lower(
 	HT_TRY(add_ports(&l));
 	HT_TRY(check_fed(&l));
 	lower_regions(&l);
+	lower_blocks(&l);
 	HT_TRY(make_kernels(&l));
 	copy_outputs(&l);
 	plan_memory(&l);

@@ -133,10 +133,12 @@ struct lower {
 	struct ht_map kernel_texts;
 	struct ht_fusions *fusions; /* or NULL */
 	struct ht_uses uses;
-	enum place *place;        /* by node id */
-	struct ht_node **owner;   /* by node id: the sink of the node's kernel */
-	struct ht_node **root;    /* by node id of a sink: its kernel's root, or NULL */
-	struct view **view;       /* by node id: one a result */
+	enum place *place;      /* by node id */
+	struct ht_node **owner; /* by node id: the sink of the node's kernel */
+	struct ht_node **root;  /* by node id of a sink: its kernel's root, or NULL */
+	struct block *
+		*block;     /* by node id of a sink: what its kernel computes (block.h), or NULL */
+	struct view **view; /* by node id: one a result */
 	struct ht_node *sink;     /* of the kernel that is being made */
 	int32_t first_output;     /* plan buffer of the entry's first output */
 	uint32_t *order;          /* by node id: position in the graph */
@@ -147,6 +149,9 @@ struct lower {
 
 /* region.c: fills place, owner, root. */
 void lower_regions(struct lower *l);
+
+/* block.c: fills block; the kernels that are in a block are no longer in memory. */
+void lower_blocks(struct lower *l);
 
 /* named.c: the fusion that puts `u`, behind `root`, into its kernel, or `n` into that of its user;
  * HT_FUSION_END: it has no name, and cannot be switched off. */

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Expansion, depthwise and projecting convolution, row by row in one kernel and each by one of its own.
+
+Random graphs: an expansion by 1 x 1 or, from few channels, by 3 x 3 at stride 2; a depthwise convolution
+of each size, stride and padding; mostly a projection, now and then with a residual.  Both methods have
+to give the same bits, with one thread and with two, on every target that this machine runs, and to be
+within their errors of TensorFlow in float64.  The seed is printed; --seed takes another.
+"""
+import argparse
+import os
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, f'{HERE}/../tools']
+import environment
+import winograd
+
+# Three sums and roundings in a row; measured 5e-7, and 1.3 times the rounding.
+RMS, LARGEST = 2e-6, 5e-5
+ROUNDINGS, LARGEST_ROUNDINGS = 3, 60
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    p.add_argument('--seed', type=int, default=20264)
+    p.add_argument('--cases', type=int, default=20)
+    return p.parse_args()
+
+
+def random_case(r):
+    stem = r.random() < .2
+    size, stride = int(r.choice([1, 2, 3, 3, 3, 4, 5, 5])), int(r.choice([1, 1, 2, 3]))
+    side = [int(i) for i in r.integers(9, 40, 2)]
+    padding = ['SAME', 'VALID', [int(i) for i in r.integers(0, 4, 4)]][int(r.integers(3))]
+    return {'shape': [int(r.integers(1, 4)), *side, 3 if stem else int(r.choice([1, 4, 16, 24, 33]))],
+            'stem': stem, 'size': size, 'stride': stride, 'padding': padding,
+            'wide': int(r.choice([1, 5, 16, 24, 40, 72, 144])),
+            'project': int(r.choice([0, 1, 8, 24, 33])) if r.random() < .9 else -1,
+            'activation': ['relu6', 'swish', 'none'][int(r.integers(3))],
+            'dtype': ['float32', 'float32', 'bfloat16', 'float16'][int(r.integers(4))]}
+
+
+def explicit(padding):
+    return padding if isinstance(padding, str) else [[0, 0], padding[:2], padding[2:], [0, 0]]
+
+
+def layers(tf, r, c):
+    """The graph as a function of its input and type, with weights of its own."""
+    activation = {'relu6': tf.nn.relu6, 'swish': lambda x: x * tf.sigmoid(x), 'none': lambda x: x}
+    dtype, channels, wide, k = tf.as_dtype(c['dtype']), c['shape'][3], c['wide'], c['size']
+    at = 3 if c['stem'] else 1
+    project = channels if c['project'] < 0 else c['project']
+
+    def weights(fan, *shape):
+        return winograd.rounded(r.normal(0, fan ** -.5, shape), dtype)
+    w = [weights(at * at * channels, at, at, channels, wide), weights(k * k, k, k, wide, 1),
+         weights(wide, 1, 1, wide, project), weights(1, wide), weights(1, wide)]
+
+    def build(x, as_type):
+        f = [tf.constant(a, as_type) for a in w]
+        y = tf.nn.conv2d(x, f[0], 2 if c['stem'] else 1, 'SAME')
+        y = activation[c['activation']](tf.nn.bias_add(y, f[3]))
+        y = tf.nn.depthwise_conv2d(y, f[1], [1, c['stride'], c['stride'], 1], explicit(c['padding']))
+        y = activation[c['activation']](tf.nn.bias_add(y, f[4]))
+        if project:
+            y = tf.nn.conv2d(y, f[2], 1, 'SAME')
+        return y + x if y.shape == x.shape else y
+    return build
+
+
+def graph_of(tf, r, c):
+    """GraphDef, what is fed, the exact result, and whether one kernel can compute it."""
+    dtype = tf.as_dtype(c['dtype'])
+    build = layers(tf, r, c)
+    x = winograd.rounded(r.normal(0, 1, c['shape']), dtype)
+    with tf.Graph().as_default() as g:
+        y = build(tf.compat.v1.placeholder(dtype, c['shape'], 'x'), dtype)
+        tf.identity(y, 'y')
+        proto = g.as_graph_def()
+        depthwise = next(o for o in g.get_operations() if o.type == 'DepthwiseConv2dNative')
+        sides = [*depthwise.inputs[0].shape[1:3], *depthwise.outputs[0].shape[1:3]]
+    one = min(sides) >= 5 and c['size'] >= c['stride'] and (c['stem'] or c['shape'][3] > 0)
+    return proto, {'x': x}, build(tf.constant(x, tf.float64), tf.float64).numpy(), one
+
+
+def wrong(y, exact, dtype):
+    import numpy as np
+    rounding = winograd.ROUNDING[dtype]
+    scale = np.sqrt(np.mean(exact ** 2)) or 1.
+    error = np.abs(y.astype(np.float64) - exact) / scale
+    rms, largest = np.sqrt(np.mean(error ** 2)), error.max(initial=0)
+    if not np.isfinite(y).all() or rms > RMS + ROUNDINGS * rounding or \
+            largest > LARGEST + LARGEST_ROUNDINGS * rounding:
+        return f'errors {rms:.2g} (root mean square), {largest:.2g} (largest)'
+    return None
+
+
+def check(tf, r, c, targets, folder):
+    import numpy as np
+    proto, feeds, exact, one = graph_of(tf, r, c)
+    dtype = tf.as_dtype(c['dtype']).as_numpy_dtype
+    with open(f'{folder}/g.pb', 'wb') as f:
+        f.write(proto.SerializeToString())
+    np.savez(f'{folder}/x.npz', **{k: winograd.stored(v.astype(dtype)) for k, v in feeds.items()})
+    methods = winograd.methods(folder, '--block-method', 'rows')
+    if methods != ['rows'] * one:
+        yield f'the methods are {methods}'
+    for target in targets:
+        bits = {}
+        for name, method, threads in (('kernels', 'kernels', 1), ('rows', 'rows', 1),
+                                      ('rows by two threads', 'rows', 2)):
+            y = winograd.computed(folder, feeds, c['dtype'], target=target, block_method=method,
+                                  threads=threads)
+            bits[name] = winograd.stored(y).tobytes()
+        problem = wrong(y, exact, c['dtype'])
+        if problem:
+            yield f'{target}: {problem}'
+        for name in bits:
+            if bits[name] != bits['kernels']:
+                yield f'{target}: {name}: other bits than kernels'
+
+
+def main():
+    a = arguments()
+    environment.enter_venv()
+    os.environ.update(TF_CPP_MIN_LOG_LEVEL='3', CUDA_VISIBLE_DEVICES='', TF_ENABLE_ONEDNN_OPTS='0')
+    import numpy as np
+    import tensorflow as tf
+    r = np.random.default_rng(a.seed)
+    targets, failed = winograd.runnable(), 0
+    print(f'seed {a.seed}, targets {" ".join(targets)}')
+    for i in range(a.cases):
+        c = random_case(r)
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                problems = list(check(tf, r, c, targets, folder))
+            except (RuntimeError, ValueError) as e:
+                problems = [str(e)]
+        failed += bool(problems)
+        for p in problems:
+            print(f'FAIL case {i} {c}: {p}', flush=True)
+    print(f'{a.cases - failed} passed, {failed} failed')
+    return 1 if failed or not a.cases else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
