@@ -200,11 +200,11 @@ enum ht_status ht_ops_info_read(struct ht_parse *p, struct ht_ops_info *out);
 
 /* The options of passes/precision/options.c, and what else a compilation may ask for. */
 #define HT_READS_OF(X)                                                                             \
-	X(block_method)                                                                            \
 	X(policy) /* the mode, whatever named it, and the report that it may be */                 \
 	X(allow_hf32)                                                                              \
 	X(allowlist_add)                                                                           \
 	X(allowlist_remove)                                                                        \
+	X(block_method)                                                                            \
 	X(budget)                                                                                  \
 	X(clearlist_add)                                                                           \
 	X(clearlist_remove)                                                                        \
