@@ -14,6 +14,7 @@
 
 struct fault {
 	_Alignas(64) int32_t code;
+	int64_t tile; /* where those began among which it is */
 };
 
 /* One thread's part of a step's tiles, from which others take when they have done theirs. */
@@ -176,6 +177,7 @@ static bool run_tiles(
 		c->scratch + (size_t)worker * c->scratch_bytes);
 	if (!c->fault[worker].code)
 		return true;
+	c->fault[worker].tile = tile_begin;
 	atomic_store_explicit(&c->failed, i + 1, memory_order_relaxed);
 	return false;
 }
@@ -250,7 +252,7 @@ static void check_constants(struct ht_rt_context *c, int32_t i, int worker, int 
 
 		if (b->where != HT_RT_CONST || p->is_whole(p->is_whole_arg, b, worker, workers))
 			continue;
-		c->fault[worker].code = HT_RT_DAMAGED;
+		c->fault[worker] = (struct fault){ .code = HT_RT_DAMAGED };
 		atomic_store_explicit(&c->failed, i + 1, memory_order_relaxed);
 	}
 }
@@ -307,6 +309,18 @@ static void run_steps(void *arg, int worker, int workers)
 	_mm_setcsr(before);
 }
 
+/* That of the first tile, whichever thread had it: a thread goes through its own tiles in order until
+ * one fails, so that the first of all that fail has been run. */
+static int32_t first_fault(const struct ht_rt_context *c)
+{
+	const struct fault *first = NULL;
+
+	for (int i = 0; i < c->threads; i++)
+		if (c->fault[i].code && (!first || c->fault[i].tile < first->tile))
+			first = &c->fault[i];
+	return first ? first->code : 0;
+}
+
 bool ht_rt_run(struct ht_rt_context *c, const void *const *inputs, void *const *outputs, bool ftz,
 	struct ht_rt_fault *fault)
 {
@@ -330,8 +344,7 @@ bool ht_rt_run(struct ht_rt_context *c, const void *const *inputs, void *const *
 	if (!step)
 		return true;
 	fault->node = c->program->step[step - 1].node;
-	for (int i = 0; i < c->threads && !fault->code; i++)
-		fault->code = c->fault[i].code;
+	fault->code = first_fault(c);
 	return false;
 }
 
