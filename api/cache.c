@@ -224,16 +224,27 @@ enum ht_status ht_cache_stats_reset(struct ht_cache *c, struct ht_diags *d)
 
 /* ---- cleaning up ---- */
 
+static struct ht_cache_cleaned cleaned(const struct ht_gc *g)
+{
+	return (struct ht_cache_cleaned){ g->entries, g->evicted, g->temporary, g->bytes,
+		g->evicted_bytes };
+}
+
 enum ht_status ht_cache_gc(
 	struct ht_cache *c, uint64_t max_bytes, struct ht_diags *d, struct ht_cache_cleaned *out)
+{
+	return ht_cache_age(c, 0, max_bytes, 0, d, out);
+}
+
+enum ht_status ht_cache_age(struct ht_cache *c, uint64_t above_bytes, uint64_t to_bytes,
+	int64_t recent_seconds, struct ht_diags *d, struct ht_cache_cleaned *out)
 {
 	struct ht_store *s;
 	struct ht_gc done;
 
 	HT_TRY(ht_store_of(c, d, &s));
-	HT_TRY(ht_store_gc(s, max_bytes, d, &done));
-	*out = (struct ht_cache_cleaned){ done.entries, done.evicted, done.temporary, done.bytes,
-		done.evicted_bytes };
+	HT_TRY(ht_store_age(s, above_bytes, to_bytes, recent_seconds, d, &done));
+	*out = cleaned(&done);
 	return HT_OK;
 }
 

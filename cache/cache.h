@@ -204,6 +204,11 @@ struct ht_gc {
 enum ht_status ht_store_gc(
 	struct ht_store *s, uint64_t max_bytes, struct ht_diags *d, struct ht_gc *out);
 
+/* Likewise, but nothing happens below `above_bytes`, and entries that were used in the last
+ * `recent_seconds` stay. */
+enum ht_status ht_store_age(struct ht_store *s, uint64_t above_bytes, uint64_t to_bytes,
+	int64_t recent_seconds, struct ht_diags *d, struct ht_gc *out);
+
 /* Sums of all processes that have ended. */
 enum ht_status ht_store_stats(
 	struct ht_store *s, struct ht_diags *d, uint64_t counter[HT_COUNTERS]);

@@ -69,14 +69,26 @@ static int by_use(const void *a, const void *b)
 	return memcmp(&x->find, &y->find, sizeof x->find);
 }
 
+/* What to evict. */
+struct limits {
+	uint64_t above, to;     /* bytes: nothing below `above`; else until `to` are left */
+	int64_t recent_seconds; /* what was used in them stays */
+};
+
 static void evict(
-	struct ht_store *s, struct ht_entry_list *l, uint64_t max_bytes, struct ht_gc *out)
+	struct ht_store *s, struct ht_entry_list *l, const struct limits *limits, struct ht_gc *out)
 {
+	int64_t oldest = ((int64_t)time(NULL) - limits->recent_seconds) * 1000000000;
+
 	out->entries = l->n;
 	out->bytes = l->bytes;
+	if (l->bytes < limits->above)
+		return;
 	if (l->n)
 		qsort(l->entry, l->n, sizeof *l->entry, by_use);
-	for (size_t i = 0; i < l->n && out->bytes > max_bytes; i++) {
+	for (size_t i = 0; i < l->n && out->bytes > limits->to; i++) {
+		if (limits->recent_seconds && l->entry[i].used_ns > oldest)
+			break;
 		if (l->entry[i].pinned || !ht_store_remove(s, &l->entry[i]))
 			continue;
 		out->entries--;
@@ -97,21 +109,21 @@ static void note_size(struct ht_store *s, uint64_t bytes)
 	ht_store_publish(s, ht_store_file(s, "size").s, &piece, 1);
 }
 
-static enum ht_status collect(struct ht_store *s, struct ht_arena *a, uint64_t max_bytes,
+static enum ht_status collect(struct ht_store *s, struct ht_arena *a, const struct limits *limits,
 	struct ht_diags *d, struct ht_gc *out)
 {
 	struct ht_entry_list list;
 
 	out->temporary = sweep(s);
 	HT_TRY(ht_store_list(s, a, d, &list));
-	evict(s, &list, max_bytes, out);
+	evict(s, &list, limits, out);
 	note_size(s, out->bytes);
 	ht_store_stats_merge(s);
 	return HT_OK;
 }
 
 static enum ht_status locked_gc(
-	struct ht_store *s, uint64_t max_bytes, struct ht_diags *d, struct ht_gc *out)
+	struct ht_store *s, const struct limits *limits, struct ht_diags *d, struct ht_gc *out)
 {
 	struct ht_unwind unwind;
 	struct ht_arena a;
@@ -121,7 +133,7 @@ static enum ht_status locked_gc(
 	if (setjmp(unwind.env))
 		st = ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
 	else
-		st = collect(s, &a, max_bytes, d, out);
+		st = collect(s, &a, limits, d, out);
 	ht_arena_release(&a);
 	return st;
 }
@@ -129,6 +141,13 @@ static enum ht_status locked_gc(
 enum ht_status ht_store_gc(
 	struct ht_store *s, uint64_t max_bytes, struct ht_diags *d, struct ht_gc *out)
 {
+	return ht_store_age(s, 0, max_bytes, 0, d, out);
+}
+
+enum ht_status ht_store_age(struct ht_store *s, uint64_t above_bytes, uint64_t to_bytes,
+	int64_t recent_seconds, struct ht_diags *d, struct ht_gc *out)
+{
+	struct limits limits = { above_bytes, to_bytes, recent_seconds };
 	struct ht_where at = { .path = s->dir, .offset = -1 };
 	int lock = ht_store_lock(s);
 	enum ht_status st;
@@ -137,7 +156,7 @@ enum ht_status ht_store_gc(
 	if (lock < 0)
 		return ht_error(d, HT_E_ENVIRONMENT, at, "the cache cannot be cleaned up: %s",
 			errno == EWOULDBLOCK ? "another process is at it" : strerror(errno));
-	st = locked_gc(s, max_bytes, d, out);
+	st = locked_gc(s, &limits, d, out);
 	ht_store_unlock(s, lock);
 	return st;
 }
@@ -209,6 +228,6 @@ void ht_store_grow(struct ht_store *s, struct ht_diags *d)
 	lock = ht_store_lock(s);
 	if (lock < 0)
 		return;
-	locked_gc(s, max - max / 10, d, &done);
+	locked_gc(s, &(struct limits){ .to = max - max / 10 }, d, &done);
 	ht_store_unlock(s, lock);
 }

@@ -61,11 +61,14 @@ enum ht_status open_cache(struct cli *c)
 	s.sync = option_on(c, OPTION_CACHE_SYNC);
 	s.shared = option_on(c, OPTION_CACHE_SHARED);
 	s.must_hit = option_on(c, OPTION_MUST_HIT);
+	if (st == HT_OK)
+		st = vendor_cache_settings(c, &s);
 	if (st == HT_OK && s.must_hit && s.mode == HT_CACHE_OFF && !s.remote)
 		return fail(HT_E_USAGE, "--error-on-cache-miss: the cache is off");
 	if (st != HT_OK || (s.mode == HT_CACHE_OFF && !s.remote && c->verb->bit != CACHE))
 		return st;
-	return ht_cache_open(&s, c->diags, &c->cache);
+	st = ht_cache_open(&s, c->diags, &c->cache);
+	return st == HT_OK ? vendor_cache_begin(c) : st;
 }
 
 enum ht_status use_cache(struct cli *c, struct ht_model *m)

@@ -83,6 +83,7 @@ struct cli {
 	struct ht_config **config; /* of --config */
 	size_t configs;
 	struct ht_diags *diags;
+	char *vendor_dir;       /* of op_compiler_cache_dir; NULL: it is not used */
 	struct ht_cache *cache; /* once a model was opened that is compiled; NULL: none */
 };
 
@@ -193,6 +194,13 @@ enum ht_status set_shapes(struct cli *c, struct ht_model *m, size_t set);
 /* c->cache as the options say; NULL when it is off. */
 enum ht_status open_cache(struct cli *c);
 enum ht_status use_cache(struct cli *c, struct ht_model *m);
+
+/* ---- vendor_cache.c ---- */
+
+struct ht_cache_settings;
+/* What the vendor's options say, before the cache is opened; and what they ask for behind that. */
+enum ht_status vendor_cache_settings(struct cli *c, struct ht_cache_settings *s);
+enum ht_status vendor_cache_begin(struct cli *c);
 
 /* ---- npy.c, npz.c: NumPy's files ---- */
 

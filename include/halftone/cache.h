@@ -63,6 +63,11 @@ HT_API enum ht_status ht_cache_verify(
 HT_API enum ht_status ht_cache_gc(
 	struct ht_cache *c, uint64_t max_bytes, struct ht_diags *d, struct ht_cache_cleaned *out);
 
+/* Likewise, to `to_bytes`, where there are `above_bytes` or more; entries that were used in the last
+ * `recent_seconds` stay. */
+HT_API enum ht_status ht_cache_age(struct ht_cache *c, uint64_t above_bytes, uint64_t to_bytes,
+	int64_t recent_seconds, struct ht_diags *d, struct ht_cache_cleaned *out);
+
 /* The name of the entry that a compilation looks for, or those of its kernels with `kernels`: 32
  * digits, a line each. */
 HT_API enum ht_status ht_cache_key_of(struct ht_cache *c, const struct ht_model *m,

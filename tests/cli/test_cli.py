@@ -919,16 +919,16 @@ class Configurations(Case):
         self.assertRegex(self.tool('explain', '--config', infer, SMALL).err, 'no precision mode is stated: force_fp16, the default of inference')
 
     def test_every_verb_reads_one(self):
-        run = self.config('{"precision_mode": "force_fp16", "op_compiler_cache_mode": "force"}')
+        run = self.config('{"precision_mode": "force_fp16", "jit_compile": "true"}')
         for args in (['run'], ['bench', '--runs=1', '--duration=0.01'], ['compile'], ['convert', '-o', self.path('o.pb')], ['explain'],
                      ['opt', '--passes=prune']):
             r = self.tool(*args, '--config', run, SMALL)
-            self.assertEqual(r.err.count('warning: op_compiler_cache_mode has no effect: '), 1, args)
+            self.assertEqual(r.err.count('warning: jit_compile has no effect: '), 1, args)
         report = json.loads(self.tool('explain', '--config', run, '--format=json', SMALL).stdout)
         self.assertEqual(report['policy'], 'force_fp16')
-        self.assertEqual(report['without_effect'], ['op_compiler_cache_mode'])
+        self.assertEqual(report['without_effect'], ['jit_compile'])
         for args in ['run'], ['bench', '--runs=1', '--duration=0.01'], ['compile']:
-            for more, names in (['--config', run], ['op_compiler_cache_mode']), ([], []):
+            for more, names in (['--config', run], ['jit_compile']), ([], []):
                 r = self.tool(*args, *more, '--format=json', SMALL)
                 self.assertEqual(json.loads(r.stdout)['without_effect'], names)
 

@@ -1,0 +1,237 @@
+/* The vendor's options, file and variables of its kernel cache, as settings of ours.
+ *
+ * Kernels and graphs lie in DIR/kernel_cache/PROFILE; op_cache.ini beside that says how large it may
+ * become and which version filled it.  --cache-dir, --cache-mode and --no-cache count before. */
+#include "cli/cli.h"
+
+#include <halftone/cache.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define GRAPH_DIR "experimental_config.graph_compiler_cache_dir"
+#define RECENT_SECONDS 1800
+
+struct ageing {
+	long long mib, percent; /* mib -1: never */
+};
+
+static const struct setting *stated(const struct cli *c, const char *name)
+{
+	const struct setting *found = NULL;
+
+	for (size_t i = 0; i < c->settings; i++)
+		if (!strcmp(c->setting[i].name, name))
+			found = &c->setting[i];
+	return found;
+}
+
+static enum ht_status wrong(const struct setting *s, const char *why)
+{
+	if (s->path && s->line)
+		return fail(HT_E_INPUT, "%s:%ld: %s: '%s' %s", s->path, s->line, s->name, s->value,
+			why);
+	return fail(HT_E_USAGE, "%s: '%s' %s", s->name, s->value, why);
+}
+
+static bool is_number(const char *s, long long low, long long high, long long *out)
+{
+	char *end;
+
+	*out = strtoll(s, &end, 10);
+	return end != s && !*end && *out >= low && *out <= high;
+}
+
+static bool is_size(const char *s, long long *out)
+{
+	return is_number(s, -1, 2147483647, out) && *out != 0;
+}
+
+/* ---- op_cache.ini ---- */
+
+struct ini {
+	char max[64], ratio[64], version[64];
+	bool there;
+};
+
+static void trim(char *s)
+{
+	size_t n = strlen(s), skip = 0;
+
+	while (n && isspace((unsigned char)s[n - 1]))
+		s[--n] = 0;
+	while (isspace((unsigned char)s[skip]))
+		skip++;
+	memmove(s, s + skip, n - skip + 1);
+}
+
+static void take_key(struct ini *ini, char *line)
+{
+	char *value = strchr(line, '=');
+
+	if (!value)
+		return;
+	*value++ = 0;
+	trim(line);
+	trim(value);
+	if (!strcmp(line, "max_op_cache_size"))
+		snprintf(ini->max, sizeof ini->max, "%.60s", value);
+	else if (!strcmp(line, "remain_cache_size_ratio"))
+		snprintf(ini->ratio, sizeof ini->ratio, "%.60s", value);
+	else if (!strcmp(line, "ops_version"))
+		snprintf(ini->version, sizeof ini->version, "%.60s", value);
+}
+
+static void read_ini(const char *path, struct ini *ini)
+{
+	FILE *f = fopen(path, "r");
+	bool ours = false;
+	char line[512];
+
+	memset(ini, 0, sizeof *ini);
+	if (!f)
+		return;
+	ini->there = true;
+	while (fgets(line, sizeof line, f)) {
+		if (*line == '#')
+			continue;
+		if (strchr(line, '['))
+			ours = strstr(line, "[op_compiler_cache]") != NULL;
+		else if (ours)
+			take_key(ini, line);
+	}
+	fclose(f);
+}
+
+/* Names the version that fills the cache from now on; the sizes stay as they are. */
+static void write_ini(struct cli *c, const char *path, const struct ini *ini)
+{
+	struct text t = { 0 };
+
+	text_printf(&t, "[op_compiler_cache]\n");
+	if (*ini->max)
+		text_printf(&t, "max_op_cache_size=%s\n", ini->max);
+	if (*ini->ratio)
+		text_printf(&t, "remain_cache_size_ratio=%s\n", ini->ratio);
+	text_printf(&t, "adk_version=%s\nops_version=%s\n", ht_version(), ht_version());
+	ht_file_write(path, t.p, t.n, c->diags);
+	free(t.p);
+}
+
+static long long of_environment(
+	const struct cli *c, const char *name, bool size, long long fallback)
+{
+	const char *s = getenv(name);
+	long long n;
+
+	if (!s || !*s)
+		return fallback;
+	if (size ? is_size(s, &n) : is_number(s, 1, 100, &n))
+		return n;
+	warn(c, "%s: '%s' is not %s; it counts as %lld", name, s,
+		size ? "a number of MB from 1, or -1" : "a number from 1 to 100", fallback);
+	return fallback;
+}
+
+/* The file counts before the environment, where both of its numbers are right. */
+static struct ageing ageing_of(const struct cli *c, const char *path, const struct ini *ini)
+{
+	struct ageing a = { of_environment(c, "ASCEND_MAX_OP_CACHE_SIZE", true, 500),
+		of_environment(c, "ASCEND_REMAIN_CACHE_SIZE_RATIO", false, 50) };
+	struct ageing file;
+
+	if (!*ini->max && !*ini->ratio)
+		return a;
+	if (is_size(ini->max, &file.mib) && is_number(ini->ratio, 1, 100, &file.percent))
+		return file;
+	warn(c,
+		"%s has no effect: it needs max_op_cache_size, -1 or from 1, and "
+		"remain_cache_size_ratio, from 1 to 100",
+		path);
+	return a;
+}
+
+/* ---- the directory ---- */
+
+static enum ht_status check_letters(const struct setting *s)
+{
+	for (const unsigned char *p = (const unsigned char *)s->value; *p; p++)
+		if (*p < 0x80 && !isalnum(*p) && !strchr("/_.-", *p))
+			return wrong(s, "has a letter other than A-Z a-z 0-9 _ . - /");
+	return HT_OK;
+}
+
+static enum ht_status graph_dir(
+	struct cli *c, const struct setting *graph, struct ht_cache_settings *s)
+{
+	struct stat st;
+
+	if (stat(graph->value, &st) || !S_ISDIR(st.st_mode))
+		return wrong(graph, "is no directory that is there");
+	s->dir = graph->value;
+	s->mode = HT_CACHE_RW;
+	if (stated(c, "op_compiler_cache_dir"))
+		return refuse(c,
+			"op_compiler_cache_dir has no effect beside %s, which has kernels too",
+			GRAPH_DIR);
+	return HT_OK;
+}
+
+enum ht_status vendor_cache_settings(struct cli *c, struct ht_cache_settings *s)
+{
+	const struct setting *mode = stated(c, "op_compiler_cache_mode");
+	const struct setting *dir = stated(c, "op_compiler_cache_dir");
+	const struct setting *graph = stated(c, GRAPH_DIR), *profile = stated(c, "profile");
+	const char *env = getenv("ASCEND_CACHE_PATH"), *top = dir ? dir->value : env;
+	struct text t = { 0 };
+
+	if (option_on(c, OPTION_CACHE_DIR) || option_on(c, OPTION_CACHE_MODE) ||
+		option_on(c, OPTION_NO_CACHE))
+		return HT_OK;
+	if (mode && !strcmp(mode->value, "disable"))
+		s->mode = HT_CACHE_OFF;
+	if (graph)
+		return graph_dir(c, graph, s);
+	if (s->mode == HT_CACHE_OFF || !(mode || dir) || !top || !*top)
+		return HT_OK;
+	if (dir && check_letters(dir) != HT_OK)
+		return dir->path && dir->line ? HT_E_INPUT : HT_E_USAGE;
+	text_printf(&t, "%s/kernel_cache/%s", top, profile ? profile->value : "cpu");
+	c->vendor_dir = t.p;
+	s->dir = t.p;
+	s->max_bytes = UINT64_MAX; /* it ages when it is opened, and only then */
+	return HT_OK;
+}
+
+/* ---- once it is open ---- */
+
+enum ht_status vendor_cache_begin(struct cli *c)
+{
+	const struct setting *mode = stated(c, "op_compiler_cache_mode");
+	struct ht_cache_cleaned n;
+	struct text path = { 0 };
+	struct ageing a;
+	struct ini ini;
+	enum ht_status st = HT_OK;
+
+	if (mode && !strcmp(mode->value, "force") && *ht_cache_dir(c->cache))
+		st = ht_cache_gc(c->cache, 0, c->diags, &n);
+	if (!c->vendor_dir || !*ht_cache_dir(c->cache))
+		return st;
+	text_printf(&path, "%.*s/op_cache.ini", (int)(strrchr(c->vendor_dir, '/') - c->vendor_dir),
+		c->vendor_dir);
+	read_ini(path.p, &ini);
+	if (st == HT_OK && ini.there && *ini.version && strcmp(ini.version, ht_version()) != 0)
+		st = ht_cache_gc(c->cache, 0, c->diags, &n);
+	if (strcmp(ini.version, ht_version()) != 0)
+		write_ini(c, path.p, &ini);
+	a = ageing_of(c, path.p, &ini);
+	if (st == HT_OK && a.mib > 0)
+		st = ht_cache_age(c->cache, (uint64_t)a.mib << 20,
+			((uint64_t)a.mib << 20) / 100 * (uint64_t)a.percent, RECENT_SECONDS,
+			c->diags, &n);
+	free(path.p);
+	return st;
+}
