@@ -88,6 +88,47 @@ entry "" {
                     made.append(f.read())
             self.assertEqual([m == made[0] for m in made], [True] * len(made), policy)
 
+    def test_reproducible(self):
+        """Several variants, weights in a file: the same bytes from another folder, another build's path, another
+        user, with another environment and number of threads."""
+        tree = os.path.dirname(TOOL)
+        moved = os.path.join(self.dir, 'moved')
+        shutil.copytree(os.path.join(tree, 'lib'), os.path.join(moved, 'lib'), symlinks=True,
+                        ignore=lambda _, names: [n for n in names if '.so' not in n and n != 'halftone'])
+        shutil.copy(TOOL, moved)
+        os.chmod(self.dir, 0o755)
+
+        def build(name, tool, threads, env, **more):
+            folder = os.path.join(self.dir, name)
+            os.mkdir(folder)
+            os.chmod(folder, 0o777)
+            model = shutil.copy(self.big(), os.path.join(folder, name + '.hir'))
+            os.chmod(model, 0o644)
+            r = subprocess.run([tool, 'compile', '-q', os.path.basename(model), '--threads', str(threads), '--target',
+                                'x86-64,x86-64-v3', '--policy', 'must_keep_origin_dtype,force_fp16', '--batch', '1,8',
+                                '--external-weight', '1', '-o', 'm.htx'],
+                               cwd=folder, env={'PATH': os.environ['PATH'], **env}, capture_output=True, **more)
+            self.assertEqual(r.returncode, 0, r.stderr)
+            os.remove(model)
+            files = {}
+            for file in os.listdir(folder):
+                with open(os.path.join(folder, file), 'rb') as f:
+                    files[file] = f.read()
+            return files
+        first = build('one', TOOL, 1, {})
+        self.assertGreater(len(first), 2)
+        libs = {'LD_LIBRARY_PATH': os.path.join(moved, 'lib'), 'LC_ALL': 'de_DE.UTF-8', 'TZ': 'Asia/Tokyo', 'HOME': '/',
+                'USER': 'somebody', 'TMPDIR': '/nonexistent', 'COLUMNS': '40', 'MALLOC_PERTURB_': '165'}
+        other = {'user': 'nobody', 'group': 'nogroup', 'extra_groups': []} if os.geteuid() == 0 else {}
+        for i, threads in enumerate((2, 3)):
+            again = build(f'other{i}', os.path.join(moved, 'halftone'), threads, libs, umask=0o077, **other)
+            self.assertEqual(again.keys(), first.keys())
+            for name, data in first.items():
+                self.assertTrue(again[name] == data, (name, threads))
+        for data in first.values():
+            for secret in self.dir.encode(), tree.encode(), b'somebody':
+                self.assertNotIn(secret, data)
+
     def test_manifest(self):
         m = json.loads(self.tool('inspect', self.htx).stdout)
         self.assertEqual(m['schema'], 'halftone.artefact/2')

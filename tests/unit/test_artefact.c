@@ -1,0 +1,302 @@
+/* Artefacts in memory: what is written is read; every fault is refused; code is never writable and
+ * executable; the variant that fits is taken. */
+#include "runtime/artefact.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FAULTS = 10000, SMALL = 3000, LARGE = (2 << 20) + 5 };
+
+static struct ht_unwind unwind;
+static uint8_t code[] = { 0x31, 0xc0, 0xc3 }; /* xor eax, eax; ret */
+
+struct made {
+	struct ht_arena arena;
+	uint8_t *bytes; /* at a multiple of 64 */
+	size_t n;
+};
+
+static struct ht_str text(struct ht_arena *a, size_t n, int seed)
+{
+	char *p = ht_alloc(a, n);
+
+	for (size_t i = 0; i < n; i++)
+		p[i] = (char)(i * 31 + (i >> 8) + (size_t)seed);
+	return (struct ht_str){ p, n };
+}
+
+static void add_variant(struct ht_artefact_parts *parts, struct ht_buf *plans, const char *target,
+	int64_t *batch, const struct ht_plan_weight *weight)
+{
+	struct ht_plan_value value = { "x", HT_F32, 4 * (uint64_t)*batch, 1, batch, 0, NULL };
+	struct ht_plan_memory memory[] = { { HT_RT_INPUT, 0, value.bytes },
+		{ HT_RT_OUTPUT, 0, value.bytes }, { HT_RT_CONST, 0, weight->bytes } };
+	struct ht_plan_code kernel = { "", 0, sizeof code, 0, { 0 } };
+	int64_t arg[] = { 2, 0, 1 };
+	struct ht_plan_call call = { 0, 1, 3, 0, arg, NULL, "n", "" };
+	struct ht_program_plan plan = { .target = target,
+		.policy = "p",
+		.provenance = "",
+		.inputs = 1,
+		.outputs = 1,
+		.weights = 1,
+		.memories = 3,
+		.kernels = 1,
+		.calls = 1,
+		.input = &value,
+		.output = &value,
+		.weight = (struct ht_plan_weight *)(uintptr_t)weight,
+		.memory = memory,
+		.kernel = &kernel,
+		.call = &call };
+	struct ht_index_variant *v = &parts->index.variant[parts->index.variants++];
+
+	ht_sha256(code, sizeof code, kernel.digest);
+	v->target = target;
+	v->policy = "p";
+	v->inputs = 1;
+	v->input = HT_NEW(plans->arena, struct ht_index_input);
+	*v->input = (struct ht_index_input){ "x", 1, batch };
+	v->plan_offset = plans->n;
+	ht_plan_write(&plan, plans);
+	v->plan_bytes = plans->n - v->plan_offset;
+	ht_sha256(plans->p + v->plan_offset, v->plan_bytes, v->digest);
+}
+
+/* Four variants: two targets, two shapes; a weight that two share. */
+static struct made make(size_t second)
+{
+	static int64_t batch[] = { 1, 8 };
+	struct made m;
+	struct ht_artefact_parts parts = { .code = { (char *)code, sizeof code }, .weights = 2 };
+	struct ht_plan_weight weight[] = { { 0, SMALL }, { 1, second } };
+	struct ht_artefact_bytes b;
+	struct ht_buf plans;
+	size_t at = 0;
+
+	ht_arena_init(&m.arena, &unwind);
+	ht_buf_init(&plans, &m.arena);
+	parts.manifest = ht_str("{}");
+	parts.index.variant = HT_NEW_ARRAY(&m.arena, struct ht_index_variant, 4);
+	for (int i = 0; i < 4; i++)
+		add_variant(&parts, &plans, i % 2 ? "better" : "plain", &batch[i / 2], &weight[i % 2]);
+	parts.plans = ht_buf_str(&plans);
+	parts.weight = HT_NEW_ARRAY(&m.arena, struct ht_str, 2);
+	parts.weight[0] = text(&m.arena, SMALL, 1);
+	parts.weight[1] = text(&m.arena, second, 2);
+	b = ht_artefact_make(&parts, &m.arena);
+	m.n = b.artefact.bytes;
+	m.bytes = aligned_alloc(64, (m.n + 63) / 64 * 64);
+	for (size_t i = 0; i < b.artefact.n; at += b.artefact.piece[i++].n)
+		memcpy(m.bytes + at, b.artefact.piece[i].p, b.artefact.piece[i].n);
+	assert_int_equal(at, m.n);
+	return m;
+}
+
+static void release(struct made *m)
+{
+	free(m->bytes);
+	ht_arena_release(&m->arena);
+}
+
+/* Whether all of it can be loaded: each variant, each weight of it. */
+static bool loads(const uint8_t *bytes, size_t n)
+{
+	struct ht_arena a;
+	bool good = true;
+	size_t variants = 1;
+
+	ht_arena_init(&a, &unwind);
+	for (size_t i = 0; good && i < variants; i++) {
+		struct ht_program_plan plan;
+		struct ht_artefact x;
+
+		good = ht_artefact_open_bytes((struct ht_str){ (const char *)bytes, n }, "x", NULL,
+			       &a, NULL, &x) == HT_OK;
+		if (!good)
+			break;
+		variants = x.index.variants;
+		good = ht_artefact_load(&x, i, &a, NULL, &plan) == HT_OK;
+		for (size_t k = 0; good && k < plan.weights; k++)
+			good = ht_artefact_check_weight(&x, plan.weight[k].number, 0, 1);
+		ht_artefact_close(&x);
+	}
+	ht_arena_release(&a);
+	return good;
+}
+
+static uint64_t next(uint64_t *s)
+{
+	*s ^= *s << 13;
+	*s ^= *s >> 7;
+	*s ^= *s << 17;
+	return *s;
+}
+
+static void test_faults(void **state)
+{
+	struct made m = make(5000);
+	uint64_t seed = 20261;
+
+	(void)state;
+	assert_true(loads(m.bytes, m.n));
+	for (int i = 0; i < FAULTS; i++) {
+		size_t bit = next(&seed) % (m.n * 8);
+
+		m.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		assert_false(loads(m.bytes, m.n));
+		m.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+	for (int i = 0; i < FAULTS / 10; i++) {
+		size_t n = next(&seed) % m.n;
+		uint8_t *cut = aligned_alloc(64, (n + 64) / 64 * 64);
+
+		memcpy(cut, m.bytes, n);
+		assert_false(loads(cut, n));
+		free(cut);
+	}
+	assert_true(loads(m.bytes, m.n));
+	release(&m);
+}
+
+/* Chunks are looked at once, by whichever thread has them. */
+static void test_chunks(void **state)
+{
+	struct made m = make(LARGE);
+	struct ht_program_plan plan;
+	struct ht_artefact x;
+
+	(void)state;
+	assert_int_equal(ht_artefact_open_bytes((struct ht_str){ (char *)m.bytes, m.n }, "x", NULL,
+				 &m.arena, NULL, &x),
+		HT_OK);
+	assert_int_equal(ht_artefact_load(&x, 1, &m.arena, NULL, &plan), HT_OK);
+	assert_int_equal(x.index.weight[1].chunks, 3);
+	m.bytes[m.n - 1] ^= 1;
+	assert_true(ht_artefact_check_weight(&x, 1, 0, 3));
+	assert_true(ht_artefact_check_weight(&x, 1, 1, 3));
+	assert_false(ht_artefact_check_weight(&x, 1, 2, 3));
+	assert_false(ht_artefact_check_weight(&x, 1, 0, 1));
+	m.bytes[m.n - 1] ^= 1;
+	assert_true(ht_artefact_check_weight(&x, 1, 0, 1));
+	m.bytes[m.n - 1] ^= 1;
+	assert_true(ht_artefact_check_weight(&x, 1, 0, 1));
+	ht_artefact_close(&x);
+	release(&m);
+}
+
+/* The line of /proc/self/maps that has an address. */
+static void permissions(const void *at, char mode[5])
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	unsigned long begin, end;
+	char line[512], m[5];
+
+	mode[0] = 0;
+	assert_non_null(f);
+	while (fgets(line, sizeof line, f)) {
+		if (sscanf(line, "%lx-%lx %4s", &begin, &end, m) != 3)
+			continue;
+		assert_false(m[1] == 'w' && m[2] == 'x');
+		if ((unsigned long)at >= begin && (unsigned long)at < end)
+			memcpy(mode, m, 5);
+	}
+	fclose(f);
+}
+
+static void test_code_is_never_writable_and_executable(void **state)
+{
+	struct made m = make(100);
+	struct ht_program_plan plan;
+	struct ht_artefact x;
+	int (*run)(void);
+	char mode[5];
+
+	(void)state;
+	assert_int_equal(ht_artefact_open_bytes((struct ht_str){ (char *)m.bytes, m.n }, "x", NULL,
+				 &m.arena, NULL, &x),
+		HT_OK);
+	assert_int_equal(ht_artefact_load(&x, 0, &m.arena, NULL, &plan), HT_OK);
+	permissions(x.kernel[0], mode);
+	assert_string_equal(mode, "r-xp");
+	memcpy(&run, &x.kernel[0], sizeof run);
+	assert_int_equal(run(), 0);
+	ht_artefact_close(&x);
+	release(&m);
+}
+
+/* ---- choosing ---- */
+
+static int both(const char *target)
+{
+	return !strcmp(target, "better");
+}
+
+static int plain_only(const char *target)
+{
+	return strcmp(target, "plain") ? -1 : 0;
+}
+
+static int none(const char *target)
+{
+	(void)target;
+	return -1;
+}
+
+static void test_choice(void **state)
+{
+	struct made m = make(100);
+	int64_t eight = 8, nine = 9, any = -1;
+	struct ht_index_input in8 = { "x", 1, &eight }, in9 = { "x", 1, &nine },
+			      in = { "x", 1, &any }, other = { "z", 1, &nine };
+	const struct {
+		struct ht_variant_wanted wanted;
+		enum ht_status status;
+		size_t variant;
+	} cases[] = {
+		{ { NULL, NULL, NULL, 0, 0, both }, HT_OK, 1 },
+		{ { "p", NULL, NULL, 0, 0, plain_only }, HT_OK, 0 },
+		{ { NULL, NULL, NULL, 0, 0, none }, HT_E_UNSUPPORTED, 0 },
+		{ { NULL, "plain", NULL, 0, 8, both }, HT_OK, 2 },
+		{ { NULL, NULL, &in8, 1, 0, both }, HT_OK, 3 },
+		{ { NULL, NULL, &in, 1, 0, both }, HT_OK, 1 },
+		{ { NULL, NULL, &other, 1, 0, both }, HT_OK, 1 },
+		{ { NULL, NULL, &in9, 1, 0, both }, HT_E_INPUT, 0 },
+		{ { NULL, NULL, &in8, 1, 1, both }, HT_E_INPUT, 0 },
+		{ { "q", NULL, NULL, 0, 0, both }, HT_E_USAGE, 0 },
+		{ { NULL, "best", NULL, 0, 0, both }, HT_E_USAGE, 0 },
+	};
+	struct ht_artefact x;
+
+	(void)state;
+	assert_int_equal(ht_artefact_open_bytes((struct ht_str){ (char *)m.bytes, m.n }, "x", NULL,
+				 &m.arena, NULL, &x),
+		HT_OK);
+	for (size_t i = 0; i < HT_COUNT(cases); i++) {
+		size_t variant = 0;
+
+		assert_int_equal(
+			ht_artefact_choose(&x, &cases[i].wanted, &m.arena, NULL, &variant),
+			cases[i].status);
+		assert_int_equal(variant, cases[i].variant);
+	}
+	ht_artefact_close(&x);
+	release(&m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_chunks),
+		cmocka_unit_test(test_code_is_never_writable_and_executable),
+		cmocka_unit_test(test_choice),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
