@@ -181,6 +181,15 @@ entry "" {
                             outputs.append(f.read())
                     self.assertEqual(*outputs, (policy, target, n))
 
+    def test_levels_come_before_machines(self):
+        """Code for a machine of an older level is not preferred to that of the level that runs here."""
+        report = json.loads(self.tool('run', '-q', SMALL, '--format', 'json').stdout)
+        if report['target'] not in ('x86-64-v4', 'x86-64-v4+bf16'):
+            self.skipTest('no AVX-512 here')
+        self.tool('compile', '-q', SMALL, '--target', 'haswell,x86-64-v4,x86-64', '-o', self.htx)
+        report = json.loads(self.tool('run', '-q', self.htx, '--format', 'json').stdout)
+        self.assertEqual(report['target'], 'x86-64-v4')
+
     def test_batches_are_variants_too(self):
         variants = self.compile_variants('--batch', '1,2')
         self.assertEqual([v['inputs'][0]['shape'] for v in variants], [[1, 4]] * 4 + [[2, 4]] * 4)

@@ -84,7 +84,8 @@ static struct made make(size_t second)
 	parts.manifest = ht_str("{}");
 	parts.index.variant = HT_NEW_ARRAY(&m.arena, struct ht_index_variant, 4);
 	for (int i = 0; i < 4; i++)
-		add_variant(&parts, &plans, i % 2 ? "better" : "plain", &batch[i / 2], &weight[i % 2]);
+		add_variant(
+			&parts, &plans, i % 2 ? "better" : "plain", &batch[i / 2], &weight[i % 2]);
 	parts.plans = ht_buf_str(&plans);
 	parts.weight = HT_NEW_ARRAY(&m.arena, struct ht_str, 2);
 	parts.weight[0] = text(&m.arena, SMALL, 1);
@@ -280,8 +281,7 @@ static void test_choice(void **state)
 	for (size_t i = 0; i < HT_COUNT(cases); i++) {
 		size_t variant = 0;
 
-		assert_int_equal(
-			ht_artefact_choose(&x, &cases[i].wanted, &m.arena, NULL, &variant),
+		assert_int_equal(ht_artefact_choose(&x, &cases[i].wanted, &m.arena, NULL, &variant),
 			cases[i].status);
 		assert_int_equal(variant, cases[i].variant);
 	}
