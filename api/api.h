@@ -216,6 +216,8 @@ enum ht_status ht_content_of(const struct ht_model *m, struct ht_diags *d, struc
  * HT_CACHE_GRAPH: with the values of the options in `reads`. */
 struct ht_cache_key ht_graph_key(
 	const struct ht_wanted *w, enum ht_cache_kind kind, uint64_t reads, struct ht_arena *a);
+/* Of one option, for a key; "": the default. */
+struct ht_str ht_wanted_value(const struct ht_wanted *w, enum ht_read r, struct ht_arena *a);
 /* Of each set of options that was read so far, the last one first; returns how many. */
 #define HT_READ_SETS 16
 size_t ht_read_sets(const struct ht_wanted *w, struct ht_diags *d, struct ht_arena *a,
@@ -253,7 +255,8 @@ struct ht_cache_key ht_kernel_key(
 /* ---- manifest.c ---- */
 
 /* Members of a variant in the manifest: what it was made with. */
-struct ht_str ht_provenance(const struct ht_target *t, const char *llvm, struct ht_arena *a);
+struct ht_str ht_provenance(const struct ht_wanted *w, uint64_t reads, const char *llvm,
+	struct ht_str content, struct ht_arena *a);
 void ht_manifest_variant(struct ht_buf *b, const struct ht_program_plan *p, size_t number);
 struct ht_str ht_manifest(struct ht_str variants, struct ht_arena *a);
 

@@ -238,7 +238,6 @@ static void fill_info(struct compile *c, const struct ht_lowering *l)
 	i->casts = l->decisions.casts;
 	i->policy = ht_str_copy(&c->p->arena, ht_str(ht_policy_label(l->passes.policy))).p;
 	names = HT_NEW_ARRAY(&c->p->arena, const char *, l->passes.policy->without_effects);
-	c->p->provenance = ht_provenance(l->passes.target, c->p->llvm, &c->p->arena).p;
 	i->without_effect = names;
 	i->without_effects = l->passes.policy->without_effects;
 	for (size_t k = 0; k < i->without_effects; k++)
@@ -260,7 +259,18 @@ static void keep_defaults(struct compile *c)
 	}
 }
 
-static enum ht_status build(struct compile *c, struct ht_lowering *l)
+static enum ht_status note_provenance(
+	struct compile *c, const struct ht_lowering *l, const struct ht_wanted *w)
+{
+	struct ht_str content = ht_str("");
+
+	if (c->opt.sources || c->m->cache)
+		HT_TRY(ht_content_of(c->m, c->d, &content));
+	c->p->provenance = ht_provenance(w, l->reads, c->p->llvm, content, &c->p->arena).p;
+	return HT_OK;
+}
+
+static enum ht_status build(struct compile *c, struct ht_lowering *l, const struct ht_wanted *w)
 {
 	struct ht_plan *plan;
 	struct ht_make how;
@@ -273,7 +283,7 @@ static enum ht_status build(struct compile *c, struct ht_lowering *l)
 	HT_TRY(ht_program_build(c->p, l->graph, plan, &how, &l->phases, c->d));
 	keep_defaults(c);
 	fill_info(c, l);
-	return HT_OK;
+	return note_provenance(c, l, w);
 }
 
 static enum ht_status miss(struct compile *c, const struct ht_wanted *w)
@@ -309,7 +319,7 @@ static enum ht_status compile(void *arg)
 			return HT_OK;
 		HT_TRY(miss(c, &w));
 	}
-	HT_TRY(build(c, l));
+	HT_TRY(build(c, l, &w));
 	if (cached)
 		ht_graph_put(&w, c->p, l->reads, said, c->w, c->d);
 	return HT_OK;

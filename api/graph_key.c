@@ -135,7 +135,7 @@ static void put_samples(struct ht_buf *b, const struct ht_policy *p)
 		}
 }
 
-static struct ht_str value_of(const struct ht_wanted *w, enum ht_read r, struct ht_arena *a)
+struct ht_str ht_wanted_value(const struct ht_wanted *w, enum ht_read r, struct ht_arena *a)
 {
 	const char *method = r == HT_READ_conv_method    ? w->opt->conv_method
 			     : r == HT_READ_block_method ? w->opt->block_method
@@ -173,7 +173,7 @@ struct ht_cache_key ht_graph_key(
 		if (reads >> r & 1)
 			ht_key_field(&k,
 				ht_str_printf(a, "option-%s", ht_read_name((enum ht_read)r)).p,
-				value_of(w, (enum ht_read)r, a));
+				ht_wanted_value(w, (enum ht_read)r, a));
 	return ht_key_end(&k);
 }
 

@@ -1,6 +1,8 @@
 /* The manifest of an artefact: for people and tools; nothing of it is read when one is loaded. */
 #include "api/api.h"
 
+#include <string.h>
+
 static void put_values(struct ht_buf *b, const char *name, const struct ht_plan_value *v, size_t n)
 {
 	ht_printf(b, ",\n   \"%s\": [", name);
@@ -61,13 +63,63 @@ static void put_target(struct ht_buf *b, const struct ht_target *t)
 		t->vector_bytes, (long long)t->l1, (long long)t->l2, (long long)t->l3);
 }
 
-struct ht_str ht_provenance(const struct ht_target *t, const char *llvm, struct ht_arena *a)
+/* Lines of digits, in the order in which the files are read; no names, so that a model may be moved. */
+static void put_sources(struct ht_buf *b, struct ht_str content)
+{
+	const char *separator = "";
+
+	ht_puts(b, ",\n   \"sources\": [");
+	for (const char *p = content.p, *end = p + content.n; p < end;) {
+		const char *line = memchr(p, '\n', (size_t)(end - p));
+		size_t n = (size_t)((line ? line : end) - p);
+
+		ht_puts(b, separator);
+		ht_put_json(b, (struct ht_str){ p, n });
+		separator = ", ";
+		p += n + 1;
+	}
+	ht_putc(b, ']');
+}
+
+/* Where something else than the program goes, which says nothing about it. */
+static bool is_place(enum ht_read r)
+{
+	return r == HT_READ_debug_dir || r == HT_READ_dump_graphs || r == HT_READ_fusion_result ||
+	       r == HT_READ_export_compile_stat || r == HT_READ_op_debug_level;
+}
+
+/* Those that were read, and are not as they are by themselves. */
+static void put_options(struct ht_buf *b, const struct ht_wanted *w, uint64_t reads)
+{
+	const char *separator = "";
+
+	ht_puts(b, ",\n   \"options\": {");
+	for (int r = 0; r < HT_READ_END; r++) {
+		struct ht_str value = ht_str("");
+
+		if (reads >> r & 1 && !is_place((enum ht_read)r))
+			value = ht_wanted_value(w, (enum ht_read)r, b->arena);
+		if (!value.n)
+			continue;
+		ht_puts(b, separator);
+		ht_put_json(b, ht_str(ht_read_name((enum ht_read)r)));
+		ht_puts(b, ": ");
+		ht_put_json(b, value);
+		separator = ", ";
+	}
+	ht_putc(b, '}');
+}
+
+struct ht_str ht_provenance(const struct ht_wanted *w, uint64_t reads, const char *llvm,
+	struct ht_str content, struct ht_arena *a)
 {
 	struct ht_buf b;
 
 	ht_buf_init(&b, a);
 	ht_puts(&b, "\"llvm\": ");
 	ht_put_json(&b, ht_str(llvm));
-	put_target(&b, t);
+	put_target(&b, w->target);
+	put_options(&b, w, reads);
+	put_sources(&b, content);
 	return ht_buf_str(&b);
 }

@@ -277,6 +277,7 @@ enum ht_status verb_compile(struct cli *c)
 	opt.block_method = option(c, OPTION_BLOCK_METHOD, NULL);
 	opt.conv_method = option(c, OPTION_CONV_METHOD, NULL);
 	opt.threads = (int)threads;
+	opt.sources = 1;
 	if (!opt.target && option_on(c, OPTION_STRICT_TARGET))
 		return fail(HT_E_USAGE, "no target stated; see halftone targets");
 	if (!opt.target)

@@ -139,9 +139,12 @@ struct ht_compile_options {
 	 * (NULL), whichever is estimated to be faster; "kernels", each by one of its own; "rows", row
 	 * by row in one kernel, wherever that is possible.  The same bits. */
 	const char *block_method;
+	/* Non-zero: an artefact of the program names the model's files by their SHA-256.  Takes reading
+	 * them; with a cache it is done anyhow. */
+	int sources;
 };
 #define HT_COMPILE_OPTIONS_INIT                                                                    \
-	{ sizeof(struct ht_compile_options), NULL, NULL, 0, NULL, NULL, 0, NULL }
+	{ sizeof(struct ht_compile_options), NULL, NULL, 0, NULL, NULL, 0, NULL, 0 }
 
 HT_API enum ht_status ht_compile(const struct ht_model *m, const struct ht_compile_options *opt,
 	struct ht_diags *d, struct ht_program **out);

@@ -104,7 +104,7 @@ entry "" {
             os.chmod(folder, 0o777)
             model = shutil.copy(self.big(), os.path.join(folder, name + '.hir'))
             os.chmod(model, 0o644)
-            r = subprocess.run([tool, 'compile', '-q', os.path.basename(model), '--threads', str(threads), '--target',
+            r = subprocess.run([tool, 'compile', '-q', '--cache-mode', 'off', os.path.basename(model), '--threads', str(threads), '--target',
                                 'x86-64,x86-64-v3', '--policy', 'must_keep_origin_dtype,force_fp16', '--batch', '1,8',
                                 '--external-weight', '1', '-o', 'm.htx'],
                                cwd=folder, env={'PATH': os.environ['PATH'], **env}, capture_output=True, **more)
@@ -133,6 +133,12 @@ entry "" {
         m = json.loads(self.tool('inspect', self.htx).stdout)
         self.assertEqual(m['schema'], 'halftone.artefact/2')
         m = m['variants'][0]
+        with open(SMALL, 'rb') as f:
+            self.assertEqual(m['sources'], [hashlib.sha256(f.read()).hexdigest()])
+        self.assertRegex(m['llvm'], r'^19\.')
+        self.assertEqual(m['options'], {'policy': 'must_keep_origin_dtype'})
+        self.assertEqual({'cpu', 'features', 'tuning', 'vector_bytes', 'l1', 'l2', 'l3'},
+                         m['target_description'].keys())
         self.assertEqual(m['inputs'], [{'name': 'x', 'dtype': 'float32', 'shape': [1, 4]}])
         self.assertEqual([o['name'] for o in m['outputs']], ['y', 'top'])
 
@@ -150,6 +156,21 @@ entry "" {
         self.tool('compile', '-q', SMALL, '--policy', 'must_keep_origin_dtype,force_fp16', '--target',
                   'x86-64,x86-64-v3', *args, '-o', self.htx)
         return json.loads(self.tool('inspect', self.htx).stdout)['variants']
+
+    def test_options_in_the_manifest(self):
+        """Those that were read and stated; of files their hashes, not their places."""
+        mix = self.path('mix.json', b'{"black-list": {"to-add": ["MatMul"]}}')
+        other = os.path.join(self.dir, 'o.htx')
+        for path, mix in (self.htx, mix), (other, shutil.copy(mix, os.path.join(self.dir, 'elsewhere.json'))):
+            self.tool('compile', '-q', SMALL, '--policy', 'allow_mix_precision_bf16', '--modify_mixlist', mix, '-o', path)
+        self.assertEqual(self.tool('diff', self.htx, other).stdout, b'')
+        options = json.loads(self.tool('inspect', self.htx).stdout)['variants'][0]['options']
+        self.assertEqual(options['policy'], 'allow_mix_precision_bf16')
+        self.assertIn('modify_mixlist', options)
+        self.assertNotIn('mix.json', options['modify_mixlist'])
+        self.tool('compile', '-q', SMALL, '--policy', 'allow_mix_precision_bf16', '-o', other)
+        r = self.tool('diff', self.htx, other, code=1).stdout.decode()
+        self.assertIn('options.modify_mixlist: only in ' + self.htx, r)
 
     def test_variants(self):
         variants = self.compile_variants('--input-shape', 'x:1,4', '--input-shape', 'x:3,4')
@@ -322,6 +343,7 @@ entry "" {
             changed = self.path('changed.hir', f.read().replace(b'0.125', b'0.25'))
         self.tool('compile', '-q', changed, '--target', 'x86-64', '-o', other)
         r = self.tool('diff', self.htx, other, code=1).stdout.decode()
+        self.assertRegex(r, r'x:1,4: sources: \["\w{64}"\] -> \["\w{64}"\]')
         self.assertRegex(r, r'must_keep_origin_dtype for x86-64 with x:1,4: weights: 1 of its own.* -> 1 of its own')
         self.assertNotIn('code of', r)
         with open(SMALL, 'rb') as f:
