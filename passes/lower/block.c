@@ -107,7 +107,7 @@ static double bytes_of(const struct ht_node *n)
 static double trip(const struct lower *l, double bytes)
 {
 	const double bytes_a_cycle = 24;
-	double stays = (double)l->target->l2;
+	double stays = 2 * (double)l->target->l2;
 
 	return bytes > stays ? 2 * (bytes - stays) / bytes_a_cycle : 0;
 }
