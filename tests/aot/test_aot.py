@@ -263,7 +263,7 @@ class Nets(Case):
 
     def test_equal_nets_are_equal_bytes(self):
         both = []
-        cache = ['--cache-dir', self.path('cache')]
+        cache = ['--cache-mode', 'rw', '--cache-dir', self.path('cache')]
         for env, args in (({}, ['--cache-mode', 'off']),
                           ({'LC_ALL': 'de_DE.UTF-8', 'TZ': 'Asia/Tokyo', 'HOME': '/'}, ['--threads', '2', *cache]),
                           ({}, [*cache, '--error-on-cache-miss'])):
