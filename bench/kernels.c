@@ -300,6 +300,8 @@ static int measure_copy(size_t n)
 		printf(", \"%s\": %.2f", name[i], 2e-9 * (double)n / best);
 	}
 	puts("}");
+	free(from);
+	free(to);
 	return 0;
 }
 
@@ -361,10 +363,10 @@ static int measure_model(struct request *q)
 {
 	static struct measure m;
 	static struct ht_program p;
-	struct ht_policy *policy;
-	struct ht_model *model;
-	struct ht_diags d;
-	struct ht_work w;
+	static struct ht_policy *policy;
+	static struct ht_model *model;
+	static struct ht_diags d;
+	static struct ht_work w;
 
 	m.seconds = q->seconds;
 	m.only = q->only;

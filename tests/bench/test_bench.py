@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""The programs of bench/: what they count, and that their tables say what was measured."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [f'{HERE}/../tools', f'{HERE}/../../bench']
+import environment
+import micro_memory
+import peers_table
+
+GRAPH = '''hir 1
+entry "" {
+  input "x" = %x
+  output "y" = %y
+}
+
+%x = Placeholder() {dtype=f32, shape=shape[1,6,5,16]}
+%f = Const() {dtype=f32, value=tensor f32[3,3,16,32] values 1 {0.5 ...}}
+%c = Conv2D(%x, %f) {T=f32, strides=[1,1,1,1], padding="SAME", dilations=[1,1,1,1]}
+%s = Const() {dtype=i32, value=tensor i32[2] {30, 32}}
+%m = Reshape(%c, %s) {T=f32, Tshape=i32}
+%w = Const() {dtype=f32, value=tensor f32[32,7] values 1 {0.5 ...}}
+%p = MatMul(%m, %w) {T=f32, transpose_a=false, transpose_b=false}
+%y = Softmax(%p) {T=f32}
+'''
+
+
+def kernels(text, *options):
+    with tempfile.NamedTemporaryFile('w', suffix='.hir') as f:
+        f.write(text)
+        f.flush()
+        done = subprocess.run([f'{environment.BUILD}/bench/kernels', '--seconds', '0', *options, f.name],
+                              check=True, stdout=subprocess.PIPE, text=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+class Kernels(unittest.TestCase):
+    def test_contractions_without_padding(self):
+        found = kernels(GRAPH, '--only', 'contraction', '--conv-method', 'direct')
+        conv, product = found
+        # Of three taps in each direction the outer ones are outside once.
+        self.assertEqual(conv['multiply_adds'], (3 * 6 - 2) * (3 * 5 - 2) * 16 * 32)
+        self.assertEqual((conv['m'], conv['n'], conv['k'], conv['taps']), (30, 32, 16, 9))
+        self.assertEqual((product['m'], product['n'], product['k']), (30, 7, 32))
+        self.assertEqual(product['multiply_adds'], 30 * 7 * 32)
+        for k in found:
+            self.assertTrue(0 < k['min_us'] <= k['median_us'], k)
+
+    def test_types(self):
+        low = kernels(GRAPH, '--only', 'contraction', '--policy', 'allow_mix_precision_bf16')
+        self.assertEqual({k['dtype'] for k in low}, {'bf16'})
+
+    def test_bytes_of_memory_bound_kernels(self):
+        for name, t, nodes, channels, image, _ in micro_memory.KERNELS:
+            dims, rows = micro_memory.shape(t, channels, image, 1 << 14)
+            text = micro_memory.HEAD.format(shape=dims, type=t) + nodes(t, str(channels))
+            found = kernels(text, '--only', 'other')
+            read = rows * channels * (4 if t == 'f32' else 2)
+            self.assertTrue(any(k['bytes'] > read for k in found), (name, t, found))
+
+    def test_bad_arguments(self):
+        done = subprocess.run([f'{environment.BUILD}/bench/kernels', '--nonsense', '1', 'x'],
+                              stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn('usage', done.stderr)
+
+
+RESULT = {
+    'threads': 2, 'batch': 4, 'peak_gflops': {'f32': 100., 'bf16': 200.},
+    'sizes': {m: {'multiply_adds': 10**9, 'model_weight_bytes': 5 * 10**6} for m in ('a', 'b')},
+    'models': {
+        'a': {'halftone-f32': {'median': 50., 'spread': .1, 'warm_rss': 9., 'warm_over': 3.,
+                               'weight_bytes': 4e6, 'arena_bytes': 2e6, 'live_bytes': 2e6,
+                               'code_bytes': 1e3, 'kernels': 7, 'load': 12.},
+              'halftone-optimal': {'median': 25., 'spread': .1},
+              'x-f32': {'median': 100., 'spread': .2}, 'y-f32': {'median': 80., 'spread': .2},
+              'x-bf16': {'median': 20., 'spread': 0.}},
+        'b': {'halftone-f32': {'median': 10., 'spread': .1}, 'x-f32': {'median': 9., 'spread': .2},
+              'y-f32': {'failed': 'wrong: errs by 2', 'samples': []}},
+    }}
+
+
+class Tables(unittest.TestCase):
+    def test_ratios_and_limits(self):
+        text = peers_table.markdown(RESULT)
+        # 2 x 4 x 10^9 operations on two threads of 10^11 a second: 40 ms.
+        self.assertIn('| a | f32 | 4 | 2 | 50.00 | 10% | y-f32 | 80.00 | 20% | 1.60 | 0.80 |', text)
+        self.assertIn('| a | optimal | 4 | 2 | 25.00 | 10% | x-bf16 | 20.00 | 0% | 0.80 | 0.80 |', text)
+        self.assertIn('| b | f32 | 4 | 2 | 10.00 | 10% | x-f32 | 9.00 | 20% | 0.90 | 4.00 |', text)
+        self.assertIn('f32: speed against the fastest peer, geometric mean of 2: 1.20; slower on 1.', text)
+        self.assertIn('| a | f32 | 5.0 | 4.0 | 2.00 | 2.00 | 1 | 7 | 9.0 | 3.0 | 12 |', text)
+        self.assertIn('b y-f32: wrong: errs by 2', text)
+
+    def test_plot(self):
+        from xml.etree import ElementTree
+        bars = [e.text for e in ElementTree.fromstring(peers_table.plot(RESULT)).iter()
+                if e.tag.endswith('title')]
+        self.assertIn('a halftone-f32: 1.60', bars)
+        self.assertEqual(len(bars), 7)
+
+
+class Overhead(unittest.TestCase):
+    def test_one_thread(self):
+        done = subprocess.run([sys.executable, f'{HERE}/../../bench/overhead', '--threads', '1',
+                               '--seconds', '0.01'], check=True, stdout=subprocess.PIPE, text=True)
+        *_, kernel, whole = done.stdout.splitlines()[-1].strip(' |').split(' | ')
+        self.assertLess(float(kernel), 10.)
+        self.assertLess(float(whole), 1000.)
+
+
+if __name__ == '__main__':
+    unittest.main()
