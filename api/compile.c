@@ -145,11 +145,15 @@ static void release_policy(void *policy)
 static enum ht_status take_policy(struct ht_lowering *l, const struct ht_compile_options *opt,
 	struct ht_work *w, struct ht_diags *d)
 {
+	struct ht_policy *keep;
+
 	if (opt->policy) {
 		l->policy = *opt->policy;
-	} else {
-		HT_TRY(ht_policy_init(&l->policy, "must_keep_origin_dtype", d));
-		ht_arena_defer(&w->arena, release_policy, &l->policy);
+	} else { /* `l` may be gone before `w` is */
+		keep = HT_NEW(&w->arena, struct ht_policy);
+		HT_TRY(ht_policy_init(keep, "must_keep_origin_dtype", d));
+		ht_arena_defer(&w->arena, release_policy, keep);
+		l->policy = *keep;
 	}
 	l->policy.reads = &l->reads;
 	return HT_OK;

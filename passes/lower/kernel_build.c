@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+enum { MAX_PARAMS = 8 };
+
 /* ---- arguments and stages ---- */
 
 void kb_init(struct kernel_build *k, struct lower *l)
@@ -262,12 +264,33 @@ int32_t kb_operand(struct kernel_build *k, const struct ht_node *n, int arg, con
 	return kb_pull_arg(k, n, arg, &at);
 }
 
+/* Where a result begins in its buffer.  As a parameter, so that kernels that differ by their place
+ * in a concatenation are one. */
+static int32_t begin(struct kernel_build *k, int64_t offset)
+{
+	int32_t i = 0;
+
+	if (!offset)
+		return ht_xi(&k->xb, 0);
+	if (!k->params)
+		k->params = HT_NEW_ARRAY(k->l->arena, int64_t, MAX_PARAMS);
+	while (i < k->kernel->params && k->params[i] != offset)
+		i++;
+	if (i == MAX_PARAMS)
+		return ht_xi(&k->xb, offset);
+	k->params[i] = offset;
+	if (i == k->kernel->params)
+		k->kernel->params++;
+	return ht_xparam(&k->xb, i);
+}
+
 void kb_store(struct kernel_build *k, const struct view *v, const struct space *s, int32_t x)
 {
 	enum ht_dtype t = k->l->plan->buffer[v->buffer].dtype;
-	int32_t arg = kb_arg(k, v->buffer, HT_BUFFER_OUT);
+	int32_t arg = kb_arg(k, v->buffer, HT_BUFFER_OUT), at = begin(k, v->offset);
 
-	ht_xstore_if(&k->xb, arg, space_offset(&k->xb, s, v->stride, v->offset),
+	ht_xstore_if(&k->xb, arg,
+		ht_x2(&k->xb, HT_X_ADD, space_offset(&k->xb, s, v->stride, 0), at),
 		ht_xcvt(&k->xb, t, x), s->guard);
 }
 

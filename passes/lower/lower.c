@@ -131,7 +131,13 @@ static int32_t output_buffer(struct lower *l, struct ht_value v)
 	return -1;
 }
 
-/* The Concat or Pack that alone uses `v`, so that `v` may be made in its memory. */
+static bool is_concat(const struct ht_node *n)
+{
+	return strcmp(lower_op_of(n)->name, "concat") == 0;
+}
+
+/* The Concat or Pack that alone uses `v`, so that `v` may be made in its memory.  The others who use
+ * a concatenation read it there: it would be copied once more, each time it grows. */
 static struct ht_node *gathering_user(struct lower *l, struct ht_value v, int32_t *arg)
 {
 	struct ht_use *only = NULL;
@@ -139,13 +145,13 @@ static struct ht_node *gathering_user(struct lower *l, struct ht_value v, int32_
 	if (v.node->outs != 1 || l->uses.is_output[v.node->id])
 		return NULL;
 	for (struct ht_use *u = l->uses.of[v.node->id]; u; u = u->next) {
-		if (u->arg < 0)
+		if (u->arg < 0 || (is_concat(v.node) && (only || !is_concat(u->node))))
 			continue;
 		if (only)
 			return NULL;
 		only = u;
 	}
-	if (!only || strcmp(lower_op_of(only->node)->name, "concat") != 0)
+	if (!only || !is_concat(only->node))
 		return NULL;
 	*arg = only->arg;
 	return only->node;

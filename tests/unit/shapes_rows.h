@@ -202,21 +202,37 @@ static void transpose(struct instance *k)
 	}
 }
 
-/* Two to five parts, some without elements; behind some an Abs, which goes into its kernel. */
+/* Copies `x` along the axis to position `before` of the result. */
+static void put_part(
+	struct instance *k, const struct tensor *x, int axis, int64_t before, bool magnitude)
+{
+	int64_t inner = 1, all = k->want.dim[axis];
+
+	for (int d = axis + 1; d < x->rank; d++)
+		inner *= x->dim[d];
+	for (int64_t e = 0; e < count_of(x); e++) {
+		int64_t width = x->dim[axis] * inner;
+		int64_t at = (e / width * all + before) * inner + e % width;
+
+		k->want.v[at] = magnitude ? fabs(x->v[e]) : x->v[e];
+	}
+}
+
+/* Two to five parts, some without elements, in c; then c, the first part and c's magnitudes. */
 static void concat(struct instance *k)
 {
-	int64_t dim[RANK], to[RANK], inner = 1, before = 0;
+	const char *t = type_name(k->t);
+	int64_t dim[RANK], to[RANK], width = 0, before = 0;
 	int rank = random_dims(dim, true), axis = below(rank), parts = 2 + below(4);
+	bool again = chance(60);
 	struct tensor x[5];
 	char name[8];
-	bool plain;
 
 	memcpy(to, dim, sizeof to);
-	to[axis] = 0;
 	for (int i = 0; i < parts; i++) {
 		snprintf(name, sizeof name, "x%d", i);
 		dim[axis] = chance(20) ? 0 : 1 + below(20);
-		to[axis] += dim[axis];
+		width += dim[axis];
 		x[i] = random_tensor(k, rank, dim);
 		operand(k, name, x[i], chance(20));
 	}
@@ -224,19 +240,23 @@ static void concat(struct instance *k)
 	ht_puts(&k->nodes, "%c = ConcatV2(");
 	for (int i = 0; i < parts; i++)
 		ht_printf(&k->nodes, "%%x%d, ", i);
-	plain = chance(50);
-	ht_printf(&k->nodes, "%%s) {T=%s, N=%d, Tidx=i32}\n%%y = %s(%%c) {T=%s}\n", type_name(k->t),
-		parts, plain ? "Identity" : "Abs", type_name(k->t));
+	ht_printf(&k->nodes, "%%s) {T=%s, N=%d, Tidx=i32}\n%%a = Abs(%%c) {T=%s}\n", t, parts, t);
+	if (again)
+		ht_printf(&k->nodes,
+			"%%d = ConcatV2(%%c, %%x0, %%s) {T=%s, N=2, Tidx=i32}\n"
+			"%%y = ConcatV2(%%d, %%a, %%s) {T=%s, N=2, Tidx=i32}\n",
+			t, t);
+	else
+		ht_printf(&k->nodes, "%%y = Identity(%%a) {T=%s}\n", t);
+	to[axis] = again ? 2 * width + x[0].dim[axis] : width;
 	result(k, rank, to);
-	for (int d = axis + 1; d < rank; d++)
-		inner *= dim[d];
-	for (int i = 0; i < parts; before += x[i++].dim[axis])
-		for (int64_t e = 0; e < count_of(&x[i]); e++) {
-			int64_t width = x[i].dim[axis] * inner;
-			int64_t at = e / width * to[axis] * inner + before * inner + e % width;
-
-			k->want.v[at] = plain ? x[i].v[e] : fabs(x[i].v[e]);
-		}
+	for (int i = 0; i < parts; before += x[i++].dim[axis]) {
+		if (again)
+			put_part(k, &x[i], axis, before, false);
+		put_part(k, &x[i], axis, to[axis] - width + before, true);
+	}
+	if (again)
+		put_part(k, &x[0], axis, width, false);
 }
 
 #endif
