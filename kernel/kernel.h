@@ -233,7 +233,7 @@ struct ht_kernel {
 	int32_t stages;
 	/* Or a function of kernel/library.c by name, instead of stages. */
 	const char *library;
-	const char *method; /* for reports: "winograd"; static, or NULL; not part of the text */
+	const char *method; /* for reports: "winograd", "matrix-vector"; static, or NULL; not part of the text */
 };
 
 /* The calling convention of generated code, of library kernels, and of the interpreter:

@@ -177,6 +177,8 @@ void contract_begin(struct contraction *c)
 		&m_step, &n_step);
 	kb_init(k, c->l);
 	kb_stage(k, HT_STAGE_CONTRACT);
+	if (c->rows == 1)
+		k->kernel->method = "matrix-vector";
 	grid[0] = c->batch;
 	grid[1] = (c->rows + m_step - 1) / m_step;
 	grid[2] = (c->columns + n_step - 1) / n_step;

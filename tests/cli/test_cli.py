@@ -671,7 +671,10 @@ node { name: "y" op: "AssignAdd" input: "v" input: "x" attr { key: "T" value { t
         for key in ('weight_bytes', 'arena_bytes', 'peak_rss_bytes'):
             self.assertIsInstance(j[key], int)
         self.assertIn('code', j['compile_ms'])
-        self.assertEqual(len(json.loads(self.tool('bench', '--format=json', '--duration=0', '--runs=1', '--steps', SMALL).stdout)['steps_ms']) > 0, True)
+        steps = json.loads(self.tool('bench', '--format=json', '--duration=0', '--runs=1', '--steps', SMALL).stdout)['steps_ms']
+        self.assertIn(['y', 'matrix-vector'], [[s[0], *s[2:]] for s in steps])
+        steps = json.loads(self.tool('bench', '--format=json', '--duration=0', '--runs=1', '--batch=3', '--steps', SMALL).stdout)['steps_ms']
+        self.assertIn(['y'], [[s[0], *s[2:]] for s in steps])
 
     def test_explain(self):
         j = json.loads(self.tool('explain', '--policy', 'allow_mix_precision_bf16', '--format=json', SMALL).stdout)
