@@ -99,11 +99,14 @@ static LLVMValueRef load_b(struct ht_e *e, const struct ht_e_tile *t, LLVMValueR
 	return c->kp == 2 ? v : widen(e, v, t->b, t->sum);
 }
 
-static LLVMValueRef load_a(struct ht_e *e, const struct ht_e_tile *t, LLVMValueRef p)
+/* half: of a pair the first number alone, which is the row's last. */
+static LLVMValueRef load_a(struct ht_e *e, const struct ht_e_tile *t, LLVMValueRef p, bool half)
 {
 	LLVMValueRef v;
 
-	if (t->c->kp == 2)
+	if (half)
+		v = LLVMBuildZExt(e->b, ht_e_load_at(e, e->i16, p, 2), e->i32, "");
+	else if (t->c->kp == 2)
 		v = ht_e_load_at(e, e->i32, p, 2);
 	else
 		v = widen(e,
@@ -114,8 +117,8 @@ static LLVMValueRef load_a(struct ht_e *e, const struct ht_e_tile *t, LLVMValueR
 }
 
 /* One step in depth of the whole tile. */
-static void depth_step(
-	struct ht_e *e, struct ht_e_tile *t, LLVMValueRef b_row, LLVMValueRef k, int ahead)
+static void depth_step(struct ht_e *e, struct ht_e_tile *t, LLVMValueRef b_row, LLVMValueRef k,
+	int ahead, bool half)
 {
 	const struct ht_contract *c = t->c;
 	LLVMTypeRef a_type = ht_e_mem_type(e, t->a);
@@ -131,7 +134,7 @@ static void depth_step(
 		p = ht_e_at(e, a_type, t->row[i], LLVMBuildNSWMul(e->b, k, t->step[i], ""));
 		p = ht_e_at(
 			e, a_type, p, LLVMBuildNSWMul(e->b, ht_e_i64(e, ahead), t->step[i], ""));
-		a = load_a(e, t, p);
+		a = load_a(e, t, p, half);
 		for (int j = 0; j < t->columns; j++) {
 			LLVMValueRef slot =
 				t->acc[((ahead % t->sides) * t->rows + i) * t->columns + j];
@@ -248,7 +251,8 @@ static void tap(struct ht_e *e)
 	struct ht_e_tile *t = e->tile;
 	const struct ht_contract *c = t->c;
 	LLVMTypeRef b_type = c->kp == 2 ? e->i32 : ht_e_mem_type(e, t->b);
-	int64_t whole = t->depth / DEPTH_UNROLL * DEPTH_UNROLL;
+	bool odd = c->kp == 2 && e->s->dim[e->s->dims - 1].extent % 2;
+	int64_t whole = (t->depth - odd) / DEPTH_UNROLL * DEPTH_UNROLL;
 	LLVMValueRef b_row, any = row_addresses(e, t);
 	LLVMBasicBlockRef yes, no = NULL;
 	struct ht_e_loop loop;
@@ -269,11 +273,11 @@ static void tap(struct ht_e *e)
 	} else if (whole > 0) {
 		ht_e_loop_begin(e, &loop, ht_e_i64(e, 0), ht_e_i64(e, whole), DEPTH_UNROLL, "k");
 		for (int i = 0; i < DEPTH_UNROLL; i++)
-			depth_step(e, t, b_row, loop.index, i);
+			depth_step(e, t, b_row, loop.index, i, false);
 		ht_e_loop_end(e, &loop);
 	}
 	for (int i = 0; i < t->depth - whole; i++)
-		depth_step(e, t, b_row, ht_e_i64(e, whole), i);
+		depth_step(e, t, b_row, ht_e_i64(e, whole), i, odd && whole + i == t->depth - 1);
 	if (any) {
 		LLVMBuildBr(e->b, no);
 		LLVMMoveBasicBlockAfter(no, LLVMGetInsertBlock(e->b));

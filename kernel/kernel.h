@@ -180,7 +180,7 @@ struct ht_store {
  * K are zero.  b_base (I64) may use the dimensions outside m, n and the reductions.
  *
  * Sums accumulate in F32 (I32 for integer operands).  A is F32, F16 or BF16 in memory; kp is 1, or
- * 2 where A and B are BF16 (pairs; then a_step is 1 and A must be readable, and finite, up to K'). */
+ * 2 where A and B are BF16 (pairs; then a_step is 1, and of an odd depth the last number has none beside it). */
 struct ht_contract {
 	int32_t m, n; /* domain dimensions */
 	int32_t a_buffer, b_buffer;
@@ -233,7 +233,8 @@ struct ht_kernel {
 	int32_t stages;
 	/* Or a function of kernel/library.c by name, instead of stages. */
 	const char *library;
-	const char *method; /* for reports: "winograd", "matrix-vector"; static, or NULL; not part of the text */
+	const char *
+		method; /* for reports: "winograd", "matrix-vector"; static, or NULL; not part of the text */
 };
 
 /* The calling convention of generated code, of library kernels, and of the interpreter:

@@ -82,8 +82,7 @@ static void choose_packing(struct contraction *c)
 {
 	ht_schedule_packing(c->l->target, c->dtype, c->rows, c->columns, tap_count(c) * c->depth,
 		&c->nr, &c->kp);
-	if (c->kp > 1 &&
-		(c->depth % c->kp || c->a_step != 1 || lower_mode(c->n) == HT_IMPL_FLOAT_32))
+	if (c->kp > 1 && (c->a_step != 1 || lower_mode(c->n) == HT_IMPL_FLOAT_32))
 		c->kp = 1;
 }
 

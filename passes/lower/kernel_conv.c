@@ -74,20 +74,66 @@ static bool takes_padded_copy(const struct conv *c)
 	       c->w[1].dilation == 1;
 }
 
-static struct view padded_copy(
-	struct lower *l, struct ht_node *n, const struct conv *c, int64_t channels)
+/* The run of a row of the source, shifted by the padding and guarded as a whole. */
+static int32_t load_run(
+	struct kernel_build *k, const struct view *in, const struct conv *c, const struct space *s)
+{
+	int64_t channels = c->in.dim[3], row = c->in.dim[2] * channels;
+	struct ht_xb *b = &k->xb;
+	int32_t h = ht_x2(b, HT_X_ADD, s->group[1].x, ht_xi(b, -c->w[0].before));
+	int32_t run = ht_x2(b, HT_X_ADD, s->group[2].x, ht_xi(b, -c->w[1].before * channels)), ok;
+	int32_t x[3] = { s->group[0].x, h, run };
+	struct view rows = *in;
+	struct space at;
+
+	rows.rank = 3;
+	rows.dim[2] = row;
+	rows.stride[2] = 1;
+	ok = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), h),
+		ht_x2(b, HT_X_LT, h, ht_xi(b, c->in.dim[1])));
+	ok = ht_x2(b, HT_X_AND, ok, ht_x2(b, HT_X_LE, ht_xi(b, 0), run));
+	ok = ht_x2(b, HT_X_AND, ok, ht_x2(b, HT_X_LT, run, ht_xi(b, row)));
+	at = space_of_coords(s, 3, rows.dim, x);
+	space_and_guard(b, &at, ok);
+	return kb_load(k, &rows, &at);
+}
+
+static int32_t load_pixel(
+	struct kernel_build *k, const struct view *in, const struct conv *c, const struct space *s)
+{
+	struct ht_xb *b = &k->xb;
+	int32_t x[4], ok = ht_xconst(b, HT_BOOL, 0, 1);
+	struct space at;
+
+	for (int32_t i = 0; i < 4; i++)
+		x[i] = space_coord(b, s, i);
+	for (int i = 0; i < 2; i++) {
+		x[1 + i] = ht_x2(b, HT_X_ADD, x[1 + i], ht_xi(b, -c->w[i].before));
+		ok = ht_x2(b, HT_X_AND, ok, ht_x2(b, HT_X_LE, ht_xi(b, 0), x[1 + i]));
+		ok = ht_x2(
+			b, HT_X_AND, ok, ht_x2(b, HT_X_LT, x[1 + i], ht_xi(b, c->in.dim[1 + i])));
+	}
+	at = space_of_coords(s, 4, c->in.dim, x);
+	space_and_guard(b, &at, ok);
+	return kb_load(k, in, &at);
+}
+
+static struct view padded_copy(struct lower *l, struct ht_node *n, const struct conv *c)
 {
 	const struct view *in = lower_view(l, n->in[0]);
-	int64_t dim[4] = { c->in.dim[0], 0, 0, channels };
+	bool runs = in->stride[3] == 1 && in->stride[2] == c->in.dim[3], inside = runs;
+	int64_t dim[4] = { c->in.dim[0], 0, 0, c->in.dim[3] };
 	struct kernel_build k;
-	struct space s, at;
+	struct space s;
 	struct view to;
-	int32_t x[4], ok;
-	struct ht_xb *b = &k.xb;
 
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
 		dim[1 + i] = (c->w[i].out - 1) * c->w[i].stride +
 			     (c->w[i].size - 1) * c->w[i].dilation + 1;
+		inside = inside && !window_leaves(&c->w[i]);
+	}
+	if (inside)
+		return *in;
 	view_dense(&to,
 		plan_buffer(l, HT_PLAN_TEMP, ht_type_of(n->in[0])->dtype,
 			dim[0] * dim[1] * dim[2] * dim[3]),
@@ -95,77 +141,10 @@ static struct view padded_copy(
 	kb_init(&k, l);
 	kb_stage(&k, HT_STAGE_LOOP);
 	/* row by row; pixels and channels of a row are one run of memory */
-	s = kb_loop_space(&k, 4, dim, channels == c->in.dim[3] ? 3u : ~0u);
-	at = s;
-	if (channels == c->in.dim[3]) {
-		/* the run of the source: shifted by the padding, guarded as a whole */
-		int64_t row = c->in.dim[2] * channels;
-		int32_t h = ht_x2(b, HT_X_ADD, s.group[1].x, ht_xi(b, -c->w[0].before));
-		int32_t run =
-			ht_x2(b, HT_X_ADD, s.group[2].x, ht_xi(b, -c->w[1].before * channels));
-		struct view rows = *in;
-		if (in->stride[3] == 1 && in->stride[2] == channels) {
-			rows.rank = 3;
-			rows.dim[2] = row;
-			rows.stride[2] = 1;
-			ok = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), h),
-				ht_x2(b, HT_X_LT, h, ht_xi(b, c->in.dim[1])));
-			ok = ht_x2(b, HT_X_AND, ok, ht_x2(b, HT_X_LE, ht_xi(b, 0), run));
-			ok = ht_x2(b, HT_X_AND, ok, ht_x2(b, HT_X_LT, run, ht_xi(b, row)));
-			x[0] = s.group[0].x;
-			x[1] = h;
-			x[2] = run;
-			at = space_of_coords(&s, 3, rows.dim, x);
-			space_and_guard(b, &at, ok);
-			kb_store(&k, &to, &s, kb_load(&k, &rows, &at));
-			kb_finish(&k, n);
-			return to;
-		}
-	}
-	for (int32_t i = 0; i < 4; i++)
-		x[i] = space_coord(b, &s, i);
-	ok = ht_x2(b, HT_X_LT, x[3], ht_xi(b, c->in.dim[3]));
-	for (int i = 0; i < 2; i++) {
-		x[1 + i] = ht_x2(b, HT_X_ADD, x[1 + i], ht_xi(b, -c->w[i].before));
-		ok = ht_x2(b, HT_X_AND, ok, ht_x2(b, HT_X_LE, ht_xi(b, 0), x[1 + i]));
-		ok = ht_x2(
-			b, HT_X_AND, ok, ht_x2(b, HT_X_LT, x[1 + i], ht_xi(b, c->in.dim[1 + i])));
-	}
-	at = space_of_coords(&s, 4, c->in.dim, x);
-	space_and_guard(b, &at, ok);
-	kb_store(&k, &to, &s, kb_load(&k, in, &at));
+	s = kb_loop_space(&k, 4, dim, 3u);
+	kb_store(&k, &to, &s, runs ? load_run(&k, in, c, &s) : load_pixel(&k, in, c, &s));
 	kb_finish(&k, n);
 	return to;
-}
-
-static void unref_blob(void *blob)
-{
-	ht_blob_unref(blob);
-}
-
-/* The filter with zeros for the channels that the copy adds. */
-static const struct ht_tensor *widened_filter(
-	struct lower *l, const struct ht_tensor *t, int64_t channels)
-{
-	int64_t taps = t->shape.dim[0] * t->shape.dim[1], c = t->shape.dim[2], o = t->shape.dim[3];
-	size_t bytes = ht_dtype_info(t->dtype)->bytes;
-	int64_t dim[4] = { t->shape.dim[0], t->shape.dim[1], channels, o };
-	struct ht_tensor *wide;
-
-	if (channels == c)
-		return t;
-	wide = HT_NEW(l->arena, struct ht_tensor);
-	*wide = *t;
-	wide->shape = ht_shape_make(l->arena, 4, dim);
-	wide->blob = ht_blob_new((size_t)(taps * channels * o) * bytes);
-	if (!wide->blob)
-		ht_arena_fail(l->arena);
-	ht_arena_defer(l->arena, unref_blob, wide->blob);
-	for (int64_t i = 0; i < taps; i++)
-		memcpy((char *)wide->blob->p + (size_t)(i * channels * o) * bytes,
-			(const char *)t->blob->p + (size_t)(i * c * o) * bytes,
-			(size_t)(c * o) * bytes);
-	return wide;
 }
 
 bool conv_is_simple(const struct conv *v)
@@ -175,27 +154,23 @@ bool conv_is_simple(const struct conv *v)
 
 void simple_conv(struct lower *l, struct ht_node *n, const struct conv *v, struct simple_conv *s)
 {
-	enum ht_dtype t = ht_type_of(n->in[0])->dtype;
-	int64_t channels = v->in.dim[3];
 	struct contraction *c = &s->c;
-	const struct ht_tensor *filter = ht_const_tensor(n->in[1]);
 
 	s->v = v;
-	contract_init(c, l, n, t);
+	contract_init(c, l, n, ht_type_of(n->in[0])->dtype);
 	c->rows = v->out.dim[0] * v->out.dim[1] * v->out.dim[2];
 	c->columns = v->filter.dim[3];
 	if (is_product(v)) {
 		s->in = *lower_view(l, n->in[0]);
 		c->a_step = s->in.stride[3];
 	} else {
-		channels = t == HT_BF16 ? (channels + 1) / 2 * 2 : channels;
-		s->in = padded_copy(l, n, v, channels);
+		s->in = padded_copy(l, n, v);
 		c->taps = 1;
 		c->tap[0] = v->w[0].size;
-		filter = widened_filter(l, filter, channels);
 	}
-	c->depth = v->w[1].size * channels;
-	contract_pack_const(c, filter, c->depth * c->columns, c->columns, 1, 1, 0);
+	c->depth = v->w[1].size * v->in.dim[3];
+	contract_pack_const(
+		c, ht_const_tensor(n->in[1]), c->depth * c->columns, c->columns, 1, 1, 0);
 }
 
 int32_t simple_conv_row(

@@ -233,8 +233,6 @@ static void make_kernel(struct gen *g, uint64_t seed, const struct ht_target *t)
 		.kp = g->stage.contract.kp };
 	g->buffer[A] = (struct ht_kernel_buffer){ HT_BUFFER_IN, g->t,
 		g->batch * (g->plane > 1 ? g->plane : g->h * g->w) * g->depth };
-	if (g->stage.contract.kp == 2 && g->depth % 2)
-		g->buffer[A].count++; /* readable up to K' */
 	g->buffer[B] = (struct ht_kernel_buffer){ HT_BUFFER_IN, g->t, ht_packed_count(&g->pack) };
 	g->buffer[BIAS] = (struct ht_kernel_buffer){ HT_BUFFER_IN, HT_F32, g->n };
 	g->buffer[OTHER] = (struct ht_kernel_buffer){ HT_BUFFER_IN, floats[below(3)],
@@ -284,6 +282,8 @@ static bool compare(struct gen *g, const struct ht_target *t, uint64_t seed)
 		data[i] = aligned_alloc(64, ((size_t)g->buffer[i].count * 4 + 255) / 64 * 64);
 		fill(g->buffer[i].dtype, g->buffer[i].count, data[i]);
 	}
+	if (g->t == HT_BF16) /* behind the end, not to be multiplied by anything */
+		((uint16_t *)data[A])[g->buffer[A].count] = 0x7fc0;
 	source = malloc((size_t)(g->pack.taps * g->depth * g->n) * 4);
 	fill(g->pack.src_dtype, g->pack.taps * g->depth * g->n, source);
 	ht_pack_b(&g->pack, source, data[B]);
@@ -382,7 +382,7 @@ static void test_tiles(void **unused)
 		free(g);
 	}
 	assert_int_equal(bad, 0);
-	assert_true(ht_cpu_has_amx() || first || amx.products > 1000);
+	assert_true(ht_cpu_has_amx() || first || amx.products > 500);
 }
 
 int main(void)
