@@ -302,7 +302,8 @@ class WithHostileServer(Case):
             self.assertEqual(said.count('warning'), 1, said)
             self.assertLess(time.monotonic() - start, 60, behaviour)
         lines, said, n = self.gets('slow-404')
-        self.assertEqual((lines, n), (['miss'] * 5, 3))
+        self.assertEqual(lines, ['miss'] * 5)
+        self.assertLess(n, 5)  # it gave up; how soon is up to the machine
         self.assertIn('takes too long', said)
         self.assertEqual(self.gets('hang-once', 2)[0], ['miss', 'hit'])
 
