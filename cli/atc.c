@@ -149,11 +149,63 @@ static void take_out_nodes(const struct cli *c, struct words *w)
 		*p = *p == ';' ? ',' : *p;
 }
 
+enum { MIN_PROFILES = 2, MAX_PROFILES = 100 }; /* as the vendor has it */
+
+/* A value of --input-shape for each profile: each becomes a variant of the artefact. */
+static enum ht_status take_profiles(
+	struct words *w, const char *shape, const char *option, const char *profiles)
+{
+	const char *between = !strcmp(option, "dynamic_batch_size") ? "," : ";";
+	int count = 0;
+
+	if (!shape)
+		return fail(HT_E_USAGE,
+			"--%s fills dimensions -1 of --input_shape, which is missing", option);
+	for (const char *p = profiles; *p; count++) {
+		size_t n = strcspn(p, between);
+		struct text t = { 0 };
+		enum ht_status st = atc_fill_shape(option, shape, p, n, &t);
+
+		if (st == HT_OK)
+			add_option(w, "input-shape", t.p);
+		free(t.p);
+		if (st != HT_OK)
+			return st;
+		p += n + (p[n] != 0);
+	}
+	if (count < MIN_PROFILES || count > MAX_PROFILES)
+		return fail(HT_E_USAGE, "--%s: %d to %d profiles, not %d", option, MIN_PROFILES,
+			MAX_PROFILES, count);
+	return HT_OK;
+}
+
+static enum ht_status take_shapes(const struct cli *c, struct words *w)
+{
+	static const char *const dynamic[] = { "dynamic_batch_size", "dynamic_image_size",
+		"dynamic_dims" };
+	const char *shape = value_of(c, "input_shape"), *option = NULL;
+
+	for (size_t i = 0; i < sizeof dynamic / sizeof *dynamic; i++) {
+		if (!value_of(c, dynamic[i]))
+			continue;
+		if (option)
+			return fail(
+				HT_E_USAGE, "--%s and --%s at the same time", option, dynamic[i]);
+		option = dynamic[i];
+	}
+	if (option)
+		return take_profiles(w, shape, option, value_of(c, option));
+	if (shape)
+		add_option(w, "input-shape", shape);
+	return HT_OK;
+}
+
 /* ---- what is to be done ---- */
 
 static const struct form {
 	const char *suffix, *verb, *emit;
 } forms[] = {
+	{ ".htx", "compile", NULL },
 	{ ".pb", "convert", NULL },
 	{ ".pbtxt", "convert", NULL },
 	{ ".a", "compile", "obj" },
@@ -177,15 +229,18 @@ static enum ht_status take_output(const struct cli *c, struct words *w)
 	const char *path = value_of(c, "output");
 	const struct form *f = path ? form_of(path) : NULL;
 
-	if (path && !f)
+	if (path && strlen(path) > 3 && !strcmp(path + strlen(path) - 3, ".om"))
 		return fail(HT_E_UNSUPPORTED,
-			"--output=%s: programs have no files yet, neither .om nor ours; %s.pb, .pbtxt have the decided graph, %s.a, .hir, .ll, .s stages of compiling it",
-			path, path, path);
+			"--output=%s: no code is made for an NPU; an artefact for this machine is %.*s.htx",
+			path, (int)strlen(path) - 3, path);
 	add(w, "%s", f ? f->verb : "compile");
 	if (f && f->emit)
 		add_option(w, "emit", f->emit);
-	if (f)
-		add_option(w, "output", path);
+	/* atc appends its suffix to a name, and so do we. */
+	if (path)
+		add(w, "--output=%s%s", path, f ? "" : ".htx");
+	if (value_of(c, "external_weight"))
+		add_option(w, "external-weight", value_of(c, "external_weight"));
 	return HT_OK;
 }
 
@@ -197,7 +252,7 @@ static enum ht_status take_mode(const struct cli *c, struct words *w)
 		return take_output(c, w);
 	if (!strcmp(mode, "6"))
 		return fail(HT_E_UNSUPPORTED,
-			"--mode=6 shows a compiled model; programs have no files yet");
+			"--mode=6 shows a model for an NPU; halftone inspect shows an artefact");
 	if (value_of(c, "output"))
 		return fail(HT_E_USAGE, "--mode=%s has no --output", mode);
 	add(w, strcmp(mode, "3") != 0 ? "inspect" : "compile");
@@ -226,7 +281,7 @@ static enum ht_status check_own(const struct cli *c)
 /* Everything but the model. */
 static enum ht_status translate(const struct cli *c, struct words *w)
 {
-	const char *shape = value_of(c, "input_shape"), *mode = value_of(c, "mode");
+	const char *mode = value_of(c, "mode");
 	bool decides = !mode || (*mode != '1' && *mode != '5');
 	enum ht_status st = check_own(c);
 
@@ -236,10 +291,10 @@ static enum ht_status translate(const struct cli *c, struct words *w)
 		st = take_mode(c, w);
 	if (st == HT_OK)
 		st = take_soc(c, w);
+	if (st == HT_OK)
+		st = take_shapes(c, w);
 	if (st != HT_OK)
 		return st;
-	if (shape)
-		add_option(w, "input-shape", shape);
 	take_out_nodes(c, w);
 	/* atc compiles for inference. */
 	if (decides && !is_set(c, "graph_run_mode"))

@@ -184,6 +184,9 @@ enum ht_status artefact_trust(const struct cli *c, struct ht_artefact_options *o
 
 /* "1,224,-1,3", up to `end`, of at most 31; false when it is no list of numbers. */
 bool parse_dims(const char *s, const char *end, int64_t *dim, int32_t *rank);
+/* atc_shapes.c: writes --input_shape with its dimensions -1 filled by profile p[0..n) of `option`. */
+enum ht_status atc_fill_shape(
+	const char *option, const char *shape, const char *p, size_t n, struct text *t);
 /* How many sets of shapes --input-shape states; 1 when it states none. */
 size_t shape_sets(const struct cli *c);
 #define ALL_SHAPES SIZE_MAX /* as one set, in which an input may stand once */

@@ -1049,6 +1049,19 @@ class Atc(Case):
             self.assertIn('halftone compile --emit=%s --output=%s' % (form, out), self.native('--output=' + out, '--model=' + SMALL)[0])
             self.assertGreater(os.path.getsize(out), 0)
 
+    def test_artefacts(self):
+        out = self.path('net')
+        args = ['--model=' + SMALL, '--output=' + out, '--precision_mode_v2=origin']
+        shapes = ['--input-shape=x:1,4', '--input-shape=x:3,4']
+        for dynamic in (['--input_shape=x:-1,4', '--dynamic_batch_size=1,3'], ['--input_shape=x:-1,-1', '--dynamic_dims=1,4;3,4'],
+                        ['--input_shape=x:-1,-1', '--dynamic_image_size=1,4;3,4']):
+            self.assertIn(' '.join(['--output=%s.htx' % out, *shapes, '--graph_run_mode=0']), self.native(*args, *dynamic)[0])
+            variants = json.loads(self.tool('inspect', '--format=json', out + '.htx').stdout)['variants']
+            self.assertEqual(len(variants), 2)
+        before = set(os.listdir(self.dir))
+        self.native(*args, '--external_weight=2')
+        self.assertEqual(len(set(os.listdir(self.dir)) - before), 1)
+
     def test_defaults(self):
         r = self.tool('atc', '--model=' + SMALL)
         self.assertRegex(r.err, 'no precision mode is stated: force_fp16, the default of inference on cpu')
@@ -1072,17 +1085,24 @@ class Atc(Case):
                 (4, '--framework=5 is ONNX; read are models of TensorFlow', m, '--framework=5'),
                 (4, '--framework=0 is Caffe', m, '--framework=0'), (4, 'is MindSpore', m, '--framework=1'),
                 (2, "'2' is no framework", m, '--framework=2'), (2, "'tf' is no framework", m, '--framework=tf'),
-                (4, '--output=m: programs have no files yet', m, '--output=m'), (4, 'programs have no files', m, '--output=m.om'),
+                (4, '--output=m.om: no code is made for an NPU; .* is m.htx', m, '--output=m.om'),
                 (4, "no profile of 'Ascend910B33'; did you mean 'Ascend910B3'", m, '--soc_version=Ascend910B33'),
                 (4, "no profile of 'Kirin'; there are cpu, Ascend310, ", m, '--soc_version=Kirin'),
                 (4, "the lists of 'Ascend910_9391' are not published", m, '--soc_version=Ascend910_9391'),
                 (4, "no profile of 'H100'; there are cpu", m, '--soc_version=H100'),
                 (2, "did you mean '--soc_version'", m, '--soc_versio=x'), (2, "did you mean '--model'", '--modelx=x'),
-                (4, '--mode=6 shows a compiled model', m, '--mode=6'), (2, "'2' is none of 0|1|3|5|6", m, '--mode=2'),
+                (4, '--mode=6 shows a model for an NPU', m, '--mode=6'), (2, "'2' is none of 0|1|3|5|6", m, '--mode=2'),
                 (2, '--mode=1 has no --output', m, '--mode=1', '--output=a.pb'),
                 (2, "halftone inspect has no option", m, '--mode=1', '--precision_mode=force_fp16'),
                 (4, 'insert_op_conf=a is refused', m, '--insert_op_conf=a'), (4, 'output_type=FP16 is refused', m, '--output_type=FP16'),
-                (4, 'dynamic_batch_size=1,2 is refused', m, '--dynamic_batch_size=1,2'), (4, 'weight=a is refused', m, '--weight=a'),
+                (2, 'of --input_shape, which is missing', m, '--dynamic_batch_size=1,2'),
+                (2, '2 to 100 profiles, not 1', m, '--dynamic_batch_size=2', '--input_shape=x:-1,4'),
+                (2, "'1,4,4' has another number", m, '--dynamic_dims=1,4,4;2,4,4', '--input_shape=x:-1,-1'),
+                (2, "'1' has another number", m, '--dynamic_dims=1;2', '--input_shape=x:-1,-1'),
+                (2, "'2' has another number", m, '--dynamic_batch_size=2,3', '--input_shape=x:1,4'),
+                (2, "'-3' is no list", m, '--dynamic_batch_size=2,-3', '--input_shape=x:-1,4'),
+                (2, "'' is no list", m, '--dynamic_dims=;1', '--input_shape=x:-1,4'),
+                (2, 'at the same time', m, '--dynamic_batch_size=2,3', '--dynamic_dims=2;3', '--input_shape=x:-1,4'), (4, 'weight=a is refused', m, '--weight=a'),
                 (4, 'om=a is refused', '--om=a', '--mode=1'), (2, "'2' is none of 0|1", m, '--tiling_schedule_optimize=2'),
                 (2, "'4' is no whole number in 0..3", m, '--deterministic_level=4'),
                 (2, 'none of force_fp32', m, '--precision_mode=fp16'), (2, 'at the same time', m, '--precision_mode=force_fp16', '--precision_mode_v2=fp16'),
