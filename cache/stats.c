@@ -25,6 +25,7 @@ struct files {
 	struct ht_arena *arena;
 	struct ht_str *name;
 	size_t n, cap;
+	bool all_read;
 };
 
 static void note(void *self, const char *name)
@@ -72,7 +73,7 @@ static bool read_all(struct ht_store *s, struct ht_arena *a, struct files *f, st
 {
 	struct ht_str *text;
 
-	*f = (struct files){ .s = s, .arena = a };
+	*f = (struct files){ .s = s, .arena = a, .all_read = true };
 	memset(sum, 0, sizeof *sum);
 	ht_map_init(&sum->replaced, a);
 	if (!ht_store_each(s, ht_store_file(s, "stats").s, note, f))
@@ -82,6 +83,8 @@ static bool read_all(struct ht_store *s, struct ht_arena *a, struct files *f, st
 		if (ht_store_load(
 			    s, ht_store_file(s, "stats/%s", f->name[i].p).s, LIMIT, a, &text[i]))
 			add_text(sum, text[i], true);
+		else
+			f->all_read = false;
 	for (size_t i = 0; i < f->n; i++)
 		if (text[i].p && !ht_map_get(&sum->replaced, f->name[i]))
 			add_text(sum, text[i], false);
@@ -117,7 +120,7 @@ static void merge(struct ht_store *s, struct ht_arena *a)
 	struct sum sum;
 	struct ht_buf b;
 
-	if (!read_all(s, a, &f, &sum) || f.n < 2)
+	if (!read_all(s, a, &f, &sum) || !f.all_read || f.n < 2)
 		return;
 	ht_buf_init(&b, a);
 	put_counters(&b, sum.counter);

@@ -459,6 +459,40 @@ static void statistics_add_up(void **state)
 	ht_store_close(s, NULL);
 }
 
+static int open_no_counters(const char *path, int flags, mode_t mode)
+{
+	if (!(flags & O_CREAT) && strstr(path, "stats/run")) {
+		errno = EIO;
+		return -1;
+	}
+	return open(path, flags, mode);
+}
+
+static void counters_that_cannot_be_read_stay(void **state)
+{
+	enum { RUNS = 3 };
+	struct ht_files files = ht_files_system;
+	struct ht_store_options opt = { .mode = HT_CACHE_RW, .files = &files };
+	uint64_t counter[HT_COUNTERS];
+	struct ht_store *s;
+	struct ht_gc done;
+
+	(void)state;
+	for (int i = 0; i < RUNS; i++) {
+		s = open_store();
+		ht_store_count(s, HT_COUNTER_kernel_misses, 1);
+		ht_store_close(s, NULL);
+	}
+	files.open = open_no_counters;
+	s = open_with(opt, NULL);
+	assert_int_equal(ht_store_gc(s, UINT64_MAX, NULL, &done), HT_OK);
+	ht_store_close(s, NULL);
+	s = open_store();
+	assert_int_equal(ht_store_stats(s, NULL, counter), HT_OK);
+	assert_int_equal(counter[HT_COUNTER_kernel_misses], RUNS);
+	ht_store_close(s, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -480,6 +514,7 @@ int main(void)
 		cmocka_unit_test_teardown(old_temporary_files_are_swept, clear_folder),
 		cmocka_unit_test_teardown(processes_do_not_disturb_each_other, clear_folder),
 		cmocka_unit_test_teardown(statistics_add_up, clear_folder),
+		cmocka_unit_test_teardown(counters_that_cannot_be_read_stay, clear_folder),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
