@@ -162,7 +162,9 @@ static void try_block(struct lower *l, struct ht_node *sink)
 {
 	struct block b = { .expand = l->root[sink->id] };
 
-	if (!b.expand || !is_expand(l, b.expand, &b.v[0]) || !keeps_shape(l, b.expand))
+	/* what projects one block does not expand another */
+	if (!b.expand || l->block[sink->id] || !is_expand(l, b.expand, &b.v[0]) ||
+		!keeps_shape(l, b.expand))
 		return;
 	b.depthwise = root_behind(l, sink);
 	if (!b.depthwise || !is_depthwise(b.depthwise, &b.v[1]))

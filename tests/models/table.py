@@ -54,8 +54,8 @@ STEEP = {'tolerance': 1e-3, 'why': 'sigmoid of logits near zero where others are
 # Biases shift the output by 2e-5 of its largest value, rounding by less than 2e-6.
 SMALL_BIAS = {'tolerance': 1e-5, 'why': 'small biases would not be seen'}
 
-# Outputs of a single number err by luck, and where they are saturated see nothing; several
-# photographs help.
+# Outputs of a single number err by luck, as do those behind the place of a maximum, and where they are
+# saturated see nothing; several photographs help.
 HANDS = [face(224, names=n) for n in ('person', 'china', 'flower')]
 FACES = [face(128, 'signed', n) for n in ('face', 'wide')]
 NO_FACES = 'china china-left china-right flower flower-left flower-right'
@@ -68,7 +68,7 @@ MODELS = [
     human('blazeface-back', 'input', identities(4), face(256, 'signed', 'person'), **SMALL_BIAS),
     human('blazeface-front', 'input', identities(4), face(128, 'signed', 'person'), FACES),
     human('blazeface', 'input', identities(4), face(256, 'signed', 'person'), **SMALL_BIAS),
-    human('blazepose-heavy', 'input_1', identities(5), face(256, names='person wide'),
+    human('blazepose-heavy', 'input_1', identities(5), face(256, names=PEOPLE),
           shapes=True, **STEEP),
     human('blazepose-lite', 'input_1', identities(5), face(256, names=PEOPLE),
           shapes=True, **STEEP),
@@ -85,7 +85,7 @@ MODELS = [
     human('liveness', 'conv2d_1_input', 'Identity', face(32, names='face flower china'),
           shapes=True, **SMALL_BIAS),
     human('movenet-lightning', 'input', 'Identity', face(192, 'byte', 'person', dtype='int32'),
-          [face(192, 'byte', 'china', dtype='int32')]),
+          [face(192, 'byte', n, dtype='int32') for n in ('face', 'close', 'wide', 'china', 'flower')]),
     human('movenet-thunder', 'input', 'Identity', face(256, 'byte', 'person', dtype='int32'),
           [lambda data: data.mosaic(ALL, 256, 'byte', 'int32')]),
     human('nanodet', 'input_1', identities(6), face(416, 'signed', 'person', layout='NCHW')),

@@ -2,7 +2,8 @@
 """Expansion, depthwise and projecting convolution, row by row in one kernel and each by one of its own.
 
 Random graphs: an expansion by 1 x 1 or, from few channels, by 3 x 3 at stride 2; a depthwise convolution
-of each size, stride and padding; mostly a projection, now and then with a residual.  Both methods have
+of each size, stride and padding; mostly a projection, now and then with a residual, or with a depthwise
+convolution and a projection behind it, as one block's projection would expand another.  Both methods have
 to give the same bits, with one thread and with two, on every target that this machine runs, and to be
 within their errors of TensorFlow in float64.  The seed is printed; --seed takes another.
 """
@@ -38,7 +39,8 @@ def random_case(r):
             'wide': int(r.choice([1, 5, 16, 24, 40, 72, 144])),
             'project': int(r.choice([0, 1, 8, 24, 33])) if r.random() < .9 else -1,
             'activation': ['relu6', 'swish', 'none'][int(r.integers(3))],
-            'dtype': ['float32', 'float32', 'bfloat16', 'float16'][int(r.integers(4))]}
+            'dtype': ['float32', 'float32', 'bfloat16', 'float16'][int(r.integers(4))],
+            'chained': r.random() < .3}
 
 
 def explicit(padding):
@@ -55,7 +57,8 @@ def layers(tf, r, c):
     def weights(fan, *shape):
         return winograd.rounded(r.normal(0, fan ** -.5, shape), dtype)
     w = [weights(at * at * channels, at, at, channels, wide), weights(k * k, k, k, wide, 1),
-         weights(wide, 1, 1, wide, project), weights(1, wide), weights(1, wide)]
+         weights(wide, 1, 1, wide, project), weights(1, wide), weights(1, wide),
+         weights(9, 3, 3, max(project, 1), 1), weights(max(project, 1), 1, 1, max(project, 1), 8)]
 
     def build(x, as_type):
         f = [tf.constant(a, as_type) for a in w]
@@ -65,6 +68,9 @@ def layers(tf, r, c):
         y = activation[c['activation']](tf.nn.bias_add(y, f[4]))
         if project:
             y = tf.nn.conv2d(y, f[2], 1, 'SAME')
+            if c['chained']:
+                y = tf.nn.depthwise_conv2d(y, f[5], [1, 1, 1, 1], 'SAME')
+                return tf.nn.conv2d(activation[c['activation']](y), f[6], 1, 'SAME')
         return y + x if y.shape == x.shape else y
     return build
 
@@ -104,7 +110,7 @@ def check(tf, r, c, targets, folder):
         f.write(proto.SerializeToString())
     np.savez(f'{folder}/x.npz', **{k: winograd.stored(v.astype(dtype)) for k, v in feeds.items()})
     methods = winograd.methods(folder, '--block-method', 'rows')
-    if methods != ['rows'] * one:
+    if methods != ['rows'] * one and (one or not c['chained']):  # what is chained may be a block by itself
         yield f'the methods are {methods}'
     for target in targets:
         bits = {}
