@@ -25,6 +25,7 @@ struct measure {
 	const struct ht_graph *graph;
 	const struct ht_plan *plan;
 	const struct ht_rt_program *rt;
+	char *arena;
 	void **at; /* by buffer */
 	void *scratch;
 	double *sample;
@@ -77,8 +78,7 @@ static void fill(void *p, enum ht_dtype t, size_t bytes)
 
 static void place(struct measure *m)
 {
-	char *arena = memory(m->rt->arena_bytes);
-
+	m->arena = memory(m->rt->arena_bytes);
 	m->at = calloc((size_t)m->rt->buffers + 1, sizeof *m->at);
 	if (!m->at)
 		exit(5);
@@ -88,7 +88,8 @@ static void place(struct measure *m)
 		if (b->where == HT_RT_CONST)
 			m->at[i] = (void *)(uintptr_t)b->data;
 		else
-			m->at[i] = b->where == HT_RT_ARENA ? arena + b->offset : memory(b->bytes);
+			m->at[i] =
+				b->where == HT_RT_ARENA ? m->arena + b->offset : memory(b->bytes);
 	}
 	m->scratch = memory(m->rt->scratch_bytes);
 }
