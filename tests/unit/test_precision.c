@@ -389,6 +389,7 @@ static void wrong_names_are_refused(void **state)
 	assert_int_equal(ht_policy_option(&p, "profile", "cpu", &d), HT_OK);
 	assert_int_equal(ht_policy_option(&p, "profile", "gpu", &d), HT_E_USAGE);
 	assert_int_equal(ht_policy_option(&p, "colour", "red", &d), HT_E_USAGE);
+	ht_policy_release(&p);
 	ht_diags_release(&d);
 }
 
