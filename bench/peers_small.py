@@ -66,21 +66,3 @@ def obtain(name):
         json.dump({'inputs': [f'{n}:0' for n in inputs], 'outputs': [f'{o}:0' for o in row.outputs],
                    'shapes': [s for s, _ in inputs.values()],
                    'dtypes': [d for _, d in inputs.values()]}, f)
-
-
-def wasm_modules():
-    """The folder with TensorFlow.js and its WebAssembly backend, as bench/package-lock.json pins them."""
-    where = f'{environment.ROOT}/build/node-bench'
-    with open(f'{HERE}/package-lock.json') as f:
-        lock = f.read()
-    done = f'{where}/installed.json'
-    if not os.path.exists(done) or open(done).read() != lock:
-        os.makedirs(where, exist_ok=True)
-        for f in 'package.json', 'package-lock.json':
-            with open(f'{HERE}/{f}') as a, open(f'{where}/{f}', 'w') as b:
-                b.write(a.read())
-        subprocess.run(['npm', 'ci', '--silent', '--no-audit', '--no-fund'], cwd=where, check=True,
-                       stdout=sys.stderr)
-        with open(done, 'w') as f:
-            f.write(lock)
-    return where

@@ -10,7 +10,7 @@ import tempfile
 
 import numpy as np
 
-from environment import BUILD, tfjs_modules
+from environment import BUILD, node_modules
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LOW = 'float16', 'bfloat16'
@@ -143,7 +143,7 @@ def tfjs(path, inputs, outputs):
                                       'file': f'{d}/i{i}'})
         with open(f'{d}/request', 'w') as f:
             json.dump(request, f)
-        done = subprocess.run(['node', f'{HERE}/tfjs.mjs', tfjs_modules(), path, f'{d}/request'],
+        done = subprocess.run(['node', f'{HERE}/tfjs.mjs', node_modules(), path, f'{d}/request'],
                               check=True, stdout=subprocess.PIPE, text=True)
         kinds = {'float32': np.float32, 'int32': np.int32, 'bool': np.bool_}
         return {o: np.fromfile(f'{d}/o{i}', kinds[r['dtype']]).reshape(r['shape'])

@@ -28,15 +28,16 @@ def obtain(name):
     subprocess.run([f'{ROOT}/scripts/models', MODELS, name], check=True, stdout=sys.stderr)
 
 
-def tfjs_modules():
-    """The folder with TensorFlow.js, installed as tests/package-lock.json pins it."""
-    where = f'{ROOT}/build/node'
-    lock = open(f'{ROOT}/tests/package-lock.json').read()
+def node_modules(folder='tests', name='node'):
+    """The folder with TensorFlow.js, installed in build/NAME as FOLDER/package-lock.json pins it."""
+    where = f'{ROOT}/build/{name}'
+    with open(f'{ROOT}/{folder}/package-lock.json') as f:
+        lock = f.read()
     done = f'{where}/installed.json'
     if not os.path.exists(done) or open(done).read() != lock:
         os.makedirs(where, exist_ok=True)
         for f in 'package.json', 'package-lock.json':
-            with open(f'{ROOT}/tests/{f}') as a, open(f'{where}/{f}', 'w') as b:
+            with open(f'{ROOT}/{folder}/{f}') as a, open(f'{where}/{f}', 'w') as b:
                 b.write(a.read())
         subprocess.run(['npm', 'ci', '--silent', '--no-audit', '--no-fund'], cwd=where, check=True,
                        stdout=sys.stderr)
