@@ -8,13 +8,15 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Turns of waiting before sleeping, each some ten nanoseconds. */
-#define SPIN 4000
+/* Turns of waiting before sleeping, each some ten nanoseconds.  Who is late within a run comes soon, and
+ * to be woken takes as long as a short step. */
+enum { TURNS_BETWEEN_RUNS = 4000, TURNS_IN_RUN = 40000 };
 
 /* What threads wait for to change. */
 struct count {
@@ -31,6 +33,7 @@ struct worker {
 struct ht_rt_pool {
 	int threads; /* that were asked for */
 	int workers; /* that there are, the caller included */
+	int turns;   /* at the barrier, before sleeping */
 	pid_t pid;
 	pthread_mutex_t turn; /* of runs */
 	struct worker *worker;
@@ -48,9 +51,9 @@ static void pause_cpu(void)
 }
 
 /* Waits while c->n == value. */
-static void wait_change(struct count *c, int value)
+static void wait_change(struct count *c, int value, int turns)
 {
-	for (int i = 0; i < SPIN; i++) {
+	for (int i = 0; i < turns; i++) {
 		if (atomic_load_explicit(&c->n, memory_order_acquire) != value)
 			return;
 		pause_cpu();
@@ -76,7 +79,7 @@ void ht_pool_barrier(struct ht_rt_pool *p)
 	if (p->workers == 1)
 		return;
 	if (atomic_fetch_add_explicit(&p->arrived, 1, memory_order_acq_rel) + 1 < p->workers) {
-		wait_change(&p->passed, now);
+		wait_change(&p->passed, now, p->turns);
 		return;
 	}
 	atomic_store_explicit(&p->arrived, 0, memory_order_relaxed);
@@ -91,7 +94,7 @@ static void *work(void *arg)
 	int seen = 0;
 
 	for (;;) {
-		wait_change(&p->job, seen++);
+		wait_change(&p->job, seen++, TURNS_BETWEEN_RUNS);
 		if (p->stop)
 			return NULL;
 		p->fn(p->arg, w->number, p->workers);
@@ -105,10 +108,19 @@ static void reset(struct count *c)
 	atomic_store(&c->sleepers, 0);
 }
 
+/* Whether `threads` can run at once: if not, one that waits may be what the others wait for. */
+static bool have_processors(int threads)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) >= threads;
+}
+
 /* Starts as many workers as there can be. */
 static void start(struct ht_rt_pool *p)
 {
 	p->pid = getpid();
+	p->turns = have_processors(p->threads) ? TURNS_IN_RUN : TURNS_BETWEEN_RUNS;
 	p->workers = 1;
 	p->stop = false;
 	reset(&p->job);
