@@ -1,6 +1,7 @@
 /* Compiling ahead of time: programs as an object, libraries and a header (docs/aot.md). */
 #include "api/aot.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +70,9 @@ static enum ht_status check_programs(const struct call *c)
 	for (size_t i = 0; i < c->programs; i++) {
 		const struct ht_program *p = c->program[i];
 
+		if (!ht_target_named(p->info.target))
+			return ht_error(c->d, HT_E_UNSUPPORTED, HT_NOWHERE,
+				"target %s is not known here", p->info.target);
 		HT_TRY(check_weights(p, c->d));
 		if (p->probes)
 			return ht_error(c->d, HT_E_USAGE, HT_NOWHERE,
@@ -80,7 +84,8 @@ static enum ht_status check_programs(const struct call *c)
 			return ht_error(c->d, HT_E_USAGE, HT_NOWHERE,
 				"the programs have different inputs or outputs");
 		for (size_t k = 0; k < i; k++)
-			if (ht_aot_needs(p) == ht_aot_needs(c->program[k]))
+			if (ht_aot_needs(p->info.target) ==
+				ht_aot_needs(c->program[k]->info.target))
 				return ht_error(c->d, HT_E_USAGE, HT_NOWHERE,
 					"code for %s and for %s runs on the same machines: a net has one of them",
 					c->program[k]->info.target, p->info.target);
@@ -113,6 +118,15 @@ static const char *prefix_of(struct ht_arena *a, const char *name)
 	return s.p;
 }
 
+static const char *upper_of(struct ht_arena *a, const char *s)
+{
+	struct ht_str copy = ht_str_copy(a, ht_str(s));
+
+	for (char *c = (char *)(uintptr_t)copy.p; *c; c++)
+		*c = (char)toupper((unsigned char)*c);
+	return copy.p;
+}
+
 static enum ht_status choose_names(const struct call *c, struct ht_aot *a)
 {
 	a->name = c->opt.name ? c->opt.name : "net";
@@ -124,6 +138,7 @@ static enum ht_status choose_names(const struct call *c, struct ht_aot *a)
 	if (!is_name(a->prefix, "", false) || strlen(a->prefix) > 200)
 		return ht_error(c->d, HT_E_USAGE, HT_NOWHERE,
 			"'%s' is no prefix of C names: letters, digits and _ make one", a->prefix);
+	a->upper = upper_of(a->arena, a->prefix);
 	return HT_OK;
 }
 
@@ -234,8 +249,8 @@ static enum ht_status write_files(const struct call *c, struct ht_aot *a)
 
 static int best_first(const void *x, const void *y)
 {
-	uint64_t a = ht_aot_needs(*(const struct ht_program *const *)x),
-		 b = ht_aot_needs(*(const struct ht_program *const *)y);
+	const struct ht_program *const *p = x, *const *q = y;
+	uint64_t a = ht_aot_needs((*p)->info.target), b = ht_aot_needs((*q)->info.target);
 
 	return a < b ? 1 : -(a > b);
 }

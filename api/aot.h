@@ -10,7 +10,8 @@ struct ht_aot {
 	const struct ht_program **program;
 	size_t programs;
 	const char *name, *prefix;
-	bool external; /* weights in a file */
+	const char *upper; /* the prefix in capitals */
+	bool external;     /* weights in a file */
 	struct ht_arena *arena;
 	struct ht_diags *diags;
 	struct ht_obj obj;
@@ -21,11 +22,12 @@ struct ht_aot {
 
 /* aot_net.c: the object from the programs. */
 uint64_t ht_aot_needs(
-	const struct ht_program *p); /* as struct ht_aot_level says; the higher the better */
+	const char *target); /* as struct ht_aot_level says; the higher the better; it is known */
 enum ht_status ht_aot_make(struct ht_aot *a);
 
-/* aot_text.c: the files that people and build systems read. */
+/* aot_text.c and aot_header.c: the files that people and build systems read. */
 struct ht_str ht_aot_metadata(const struct ht_aot *a);
+void ht_aot_put_shape(struct ht_buf *out, const struct ht_value_info *v); /* "1, 4" */
 void ht_aot_header(const struct ht_aot *a, struct ht_buf *out);
 void ht_aot_example(const struct ht_aot *a, struct ht_buf *out);
 void ht_aot_pkg_config(const struct ht_aot *a, struct ht_buf *out);

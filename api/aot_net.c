@@ -197,9 +197,9 @@ static enum ht_status put_step(
 	return put_kernel(n, p, ht_program_kernel_of(p, (size_t)i), &to->entry);
 }
 
-uint64_t ht_aot_needs(const struct ht_program *p)
+uint64_t ht_aot_needs(const char *target)
 {
-	const struct ht_target *t = ht_target_named(p->info.target);
+	const struct ht_target *t = ht_target_named(target);
 
 	return (uint64_t)ht_target_level(t) | (t->fp16 ? HT_AOT_FP16 : 0) |
 	       (t->amx ? HT_AOT_AMX : 0);
@@ -219,7 +219,7 @@ static enum ht_status put_level(
 
 	for (int32_t i = 0; i < p->rt.steps; i++)
 		HT_TRY(put_step(n, p, i, &step[i]));
-	level->needs = ht_aot_needs(p);
+	level->needs = ht_aot_needs(p->info.target);
 	level->name = put_at(plan, 1, p->info.target, strlen(p->info.target) + 1);
 	level->steps = (uint64_t)p->rt.steps;
 	level->step = put_at(plan, 8, step, (size_t)p->rt.steps * sizeof *step);

@@ -103,16 +103,31 @@ static int rank_of(const char *target)
 											: 0);
 }
 
-static enum ht_status choose(struct load *l, size_t *variant)
+struct ht_variant_wanted ht_variant_wanted_of(
+	const struct ht_artefact_options *o, struct ht_arena *a)
 {
-	const struct ht_artefact_options *o = l->opt;
-	struct ht_arena *a = &l->p->arena;
 	struct ht_index_input *input = HT_NEW_ARRAY(a, struct ht_index_input, o->inputs);
-	struct ht_variant_wanted w = { o->policy, o->target, input, o->inputs, o->batch, rank_of };
 
 	for (size_t i = 0; i < o->inputs; i++)
 		input[i] = (struct ht_index_input){ o->input[i].name, (size_t)o->input[i].rank,
 			(int64_t *)(uintptr_t)o->input[i].dim };
+	return (struct ht_variant_wanted){ o->policy, o->target, input, o->inputs, o->batch,
+		rank_of };
+}
+
+int ht_rank_of_any(const char *target)
+{
+	return ht_target_named(target) ? 0 : -1;
+}
+
+static enum ht_status choose(struct load *l, size_t *variant)
+{
+	struct ht_arena *a = &l->p->arena;
+	struct ht_variant_wanted w = ht_variant_wanted_of(l->opt, a);
+
+	/* What was kept of a compilation may be for another machine. */
+	if (l->bytes.n)
+		w.rank = ht_rank_of_any;
 	return ht_artefact_choose(&l->p->artefact, &w, a, l->d, variant);
 }
 

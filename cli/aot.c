@@ -84,17 +84,17 @@ enum ht_status verb_aot(struct cli *c)
 {
 	struct nets t = { .n = 0 };
 	enum ht_format format;
+	bool is_artefact = ht_is_artefact(c->model);
 	enum ht_status st = option_json(c, &format);
 
 	if (st == HT_OK && !option_on(c, OPTION_OUTPUT))
 		st = fail(HT_E_USAGE, "halftone aot needs -o FOLDER");
-	if (st == HT_OK && ht_is_artefact(c->model))
-		st = open_artefact(c, &t.program[t.n++]);
-	else if (st == HT_OK) {
+	/* As elsewhere, the environment's target does not choose among variants. */
+	if (st == HT_OK && (!is_artefact || option_on(c, OPTION_TARGET)))
 		st = option_list(c, OPTION_TARGET, &t.targets);
-		if (st == HT_OK)
-			st = compile(c, &t);
-	}
+	if (st == HT_OK)
+		st = is_artefact ? open_variants(c, &t.targets, t.program, MOST_LISTED, &t.n)
+				 : compile(c, &t);
 	if (st == HT_OK)
 		st = write_net(c, &t, format);
 	while (t.n)

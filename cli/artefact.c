@@ -89,8 +89,8 @@ static enum ht_status add_fed(const struct cli *c, struct shapes *s)
 /* What was decided when the artefact was compiled, and has no variants, cannot be asked for again. */
 static enum ht_status check_options(const struct cli *c)
 {
-	static const enum option compiled[] = { OPTION_CONFIG, OPTION_CONV_METHOD, OPTION_MAX_NODES,
-		OPTION_OUTPUTS, OPTION_SIGNATURE };
+	static const enum option compiled[] = { OPTION_BLOCK_METHOD, OPTION_CONFIG,
+		OPTION_CONV_METHOD, OPTION_MAX_NODES, OPTION_OUTPUTS, OPTION_SIGNATURE };
 
 	for (size_t i = 0; i < sizeof compiled / sizeof *compiled; i++)
 		if (option_on(c, compiled[i]))
@@ -116,32 +116,60 @@ enum ht_status artefact_trust(const struct cli *c, struct ht_artefact_options *o
 	return HT_OK;
 }
 
-enum ht_status open_artefact(struct cli *c, struct ht_program **out)
+/* Which variant is asked for, but for its target. */
+static enum ht_status wanted(struct cli *c, struct shapes *s, struct ht_artefact_options *opt)
 {
-	struct ht_artefact_options opt = HT_ARTEFACT_OPTIONS_INIT;
-	struct shapes *shapes = must_alloc(sizeof *shapes);
 	long long batch;
 	enum ht_status st = check_options(c);
 
 	if (st == HT_OK)
-		st = artefact_trust(c, &opt);
+		st = artefact_trust(c, opt);
 	if (st == HT_OK)
 		st = option_number(c, OPTION_BATCH, 0, 1, 1 << 20, &batch);
 	if (st == HT_OK)
-		st = add_stated(c, shapes);
+		st = add_stated(c, s);
 	if (st == HT_OK)
-		st = add_fed(c, shapes);
-	if (st == HT_OK) {
-		opt.policy = option_on(c, OPTION_POLICY) ? option(c, OPTION_POLICY, NULL) : NULL;
-		opt.target = option_on(c, OPTION_TARGET) ? option(c, OPTION_TARGET, NULL) : NULL;
-		opt.input = shapes->input;
-		opt.inputs = shapes->n;
-		opt.batch = batch;
+		st = add_fed(c, s);
+	if (st != HT_OK)
+		return st;
+	opt->policy = option_on(c, OPTION_POLICY) ? option(c, OPTION_POLICY, NULL) : NULL;
+	opt->input = s->input;
+	opt->inputs = s->n;
+	opt->batch = batch;
+	return HT_OK;
+}
+
+static void shapes_free(struct shapes *s)
+{
+	while (s->n)
+		free((char *)(uintptr_t)s->input[--s->n].name);
+	free(s);
+}
+
+enum ht_status open_artefact(struct cli *c, struct ht_program **out)
+{
+	struct ht_artefact_options opt = HT_ARTEFACT_OPTIONS_INIT;
+	struct shapes *shapes = must_alloc(sizeof *shapes);
+	enum ht_status st = wanted(c, shapes, &opt);
+
+	opt.target = option_on(c, OPTION_TARGET) ? option(c, OPTION_TARGET, NULL) : NULL;
+	if (st == HT_OK)
 		st = ht_program_load(c->model, &opt, c->diags, out);
-	}
-	while (shapes->n)
-		free((char *)(uintptr_t)shapes->input[--shapes->n].name);
-	free(shapes);
+	shapes_free(shapes);
+	return st;
+}
+
+enum ht_status open_variants(struct cli *c, const struct option_list *targets,
+	struct ht_program **out, size_t room, size_t *n)
+{
+	struct ht_artefact_options opt = HT_ARTEFACT_OPTIONS_INIT;
+	struct shapes *shapes = must_alloc(sizeof *shapes);
+	enum ht_status st = wanted(c, shapes, &opt);
+
+	if (st == HT_OK)
+		st = ht_aot_load(c->model, &opt, (const char *const *)targets->item, targets->n,
+			c->diags, out, room, n);
+	shapes_free(shapes);
 	return st;
 }
 

@@ -178,6 +178,9 @@ enum ht_status external_weight(const struct cli *c, int *out);
 
 /* The variant that the options and the shapes of the inputs ask for. */
 enum ht_status open_artefact(struct cli *c, struct ht_program **out);
+/* Those that a net can have, of the targets that --target lists. */
+enum ht_status open_variants(struct cli *c, const struct option_list *targets,
+	struct ht_program **out, size_t room, size_t *n);
 enum ht_status artefact_trust(const struct cli *c, struct ht_artefact_options *opt);
 
 /* ---- shapes.c ---- */

@@ -206,8 +206,14 @@ struct ht_variant_wanted {
 enum ht_status ht_artefact_choose(const struct ht_artefact *a, const struct ht_variant_wanted *w,
 	struct ht_arena *arena, struct ht_diags *d, size_t *out);
 
+/* What is wanted of shapes; policy and target are not looked at. */
+bool ht_variant_has_shapes(const struct ht_index_variant *v, const struct ht_variant_wanted *w);
+bool ht_variants_share_shapes(const struct ht_index_variant *a, const struct ht_index_variant *b);
+
 /* "POLICY for TARGET with x:1,4;y:1" */
 void ht_variant_put(struct ht_buf *b, const struct ht_index_variant *v);
+/* The first of `these` (by number; NULL: of all), and how many more there are. */
+void ht_variants_put(struct ht_buf *b, const struct ht_index *x, const bool *these);
 
 /* ---- artefact_load.c ---- */
 

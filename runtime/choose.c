@@ -35,12 +35,24 @@ static bool has_shape(const struct ht_index_variant *v, const struct ht_index_in
 	return true;
 }
 
-static bool has_shapes(const struct choice *c, const struct ht_index_variant *v)
+bool ht_variant_has_shapes(const struct ht_index_variant *v, const struct ht_variant_wanted *w)
 {
-	for (size_t i = 0; i < c->w->inputs; i++)
-		if (!has_shape(v, &c->w->input[i]))
+	for (size_t i = 0; i < w->inputs; i++)
+		if (!has_shape(v, &w->input[i]))
 			return false;
-	return has_batch(v, c->w->batch);
+	return has_batch(v, w->batch);
+}
+
+bool ht_variants_share_shapes(const struct ht_index_variant *a, const struct ht_index_variant *b)
+{
+	if (a->inputs != b->inputs)
+		return false;
+	for (size_t i = 0; i < a->inputs; i++)
+		if (a->input[i].rank != b->input[i].rank ||
+			memcmp(a->input[i].dim, b->input[i].dim,
+				a->input[i].rank * sizeof *a->input[i].dim) != 0)
+			return false;
+	return true;
 }
 
 static bool has_policy(const struct choice *c, const struct ht_index_variant *v)
@@ -71,19 +83,28 @@ void ht_variant_put(struct ht_buf *b, const struct ht_index_variant *v)
 	}
 }
 
+void ht_variants_put(struct ht_buf *b, const struct ht_index *x, const bool *these)
+{
+	enum { MOST = 8 };
+	size_t n = 0;
+
+	for (size_t i = 0; i < x->variants; i++) {
+		if ((these && !these[i]) || n++ >= MOST)
+			continue;
+		ht_puts(b, n > 1 ? "; " : "");
+		ht_variant_put(b, &x->variant[i]);
+	}
+	if (n > MOST)
+		ht_printf(b, "; and %zu more", n - MOST);
+}
+
 static enum ht_status nothing(
 	const struct choice *c, enum ht_status st, struct ht_arena *arena, const char *what)
 {
-	enum { MOST = 8 };
 	struct ht_buf b;
 
 	ht_buf_init(&b, arena);
-	for (size_t i = 0; i < c->a->index.variants && i < MOST; i++) {
-		ht_puts(&b, i ? "; " : "");
-		ht_variant_put(&b, &c->a->index.variant[i]);
-	}
-	if (c->a->index.variants > MOST)
-		ht_printf(&b, "; and %zu more", c->a->index.variants - MOST);
+	ht_variants_put(&b, &c->a->index, NULL);
 	return ht_error(c->d, st, (struct ht_where){ .path = c->a->path, .offset = -1 },
 		"no variant of this artefact %s; it has %.*s", what, (int)b.n, b.p);
 }
@@ -105,7 +126,7 @@ enum ht_status ht_artefact_choose(const struct ht_artefact *a, const struct ht_v
 		if (!has_target(&c, v))
 			continue;
 		target = true;
-		if (!has_shapes(&c, v) || (found && rank <= best))
+		if (!ht_variant_has_shapes(v, w) || (found && rank <= best))
 			continue;
 		found = true;
 		best = rank;

@@ -198,6 +198,14 @@ HT_API enum ht_status ht_aot_write(const struct ht_program *const *p, size_t n,
 	const struct ht_aot_options *opt, const char *dir, enum ht_format format,
 	struct ht_diags *d, struct ht_bytes *out);
 
+/* Programs for a net from an artefact, to `out`, which has `room`: the caller's, *n of them, each for
+ * another target.  Policy and shapes are chosen as by ht_program_load(); a net has one of each, and
+ * variants that are left out although nothing that is asked for excludes them are named in a warning.
+ * `targets` 0: for all targets, on none of which this machine has to run; opt->target is not read. */
+HT_API enum ht_status ht_aot_load(const char *path, const struct ht_artefact_options *opt,
+	const char *const *target, size_t targets, struct ht_diags *d, struct ht_program **out,
+	size_t room, size_t *n);
+
 /* ---- looking inside ---- */
 
 /* What a policy decides: types, casts, and why.  Belongs to one thread at a time. */

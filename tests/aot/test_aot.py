@@ -238,6 +238,42 @@ class Nets(Case):
         self.fails(3, 'weights are damaged', 'aot', '-q', htx, '-o', self.path('no'))
         self.assertFalse(os.path.exists(self.path('no')))
 
+    def test_variants_of_an_artefact(self):
+        """All targets of one policy and one set of shapes; what is left out although nobody chose is named."""
+        htx, out = os.path.join(self.dir, 'v.htx'), os.path.join(self.dir, 'net')
+        # Again from the cache, where code may be for a machine that this one is not.
+        for more in [], ['--error-on-cache-miss']:
+            self.tool('compile', '-q', SMALL, '--policy', 'must_keep_origin_dtype,force_fp16', '--batch', '1,3',
+                      '--target', 'x86-64,x86-64-v3,haswell,sapphirerapids', '--cache-mode', 'rw', '--cache-dir',
+                      self.path('cache'), '-o', htx, *more)
+
+        def net(*args):
+            r = self.tool('aot', htx, '-o', out, '--name', 'net', '--format', 'json', *args)
+            net = json.loads(r.stdout)['net']
+            return ([t['target'] for t in net['targets']], net['policy'], net['inputs'][0]['shape'],
+                    [line.split('; left out: ') for line in r.err.splitlines()])
+        targets, policy, shape, left = net()
+        self.assertEqual((targets, policy, shape), (['sapphirerapids', 'x86-64-v3', 'x86-64'], 'must_keep_origin_dtype', [1, 4]))
+        self.assertEqual([len(re.findall(r' for ', which)) for _, which in left], [8, 4, 1])
+        for (why, which), reason, name in zip(left, ('one policy', 'one set of shapes', 'the same machines'),
+                                              ('force_fp16', 'x:3,4', 'for haswell with x:1,4')):
+            self.assertRegex(why, r'v\.htx: warning: .*' + reason)
+            self.assertIn(name, which)
+        targets, policy, shape, left = net('--policy', 'force_fp16', '--batch', '3', '--target', 'x86-64-v3,x86-64')
+        self.assertEqual((targets, policy, shape, left), (['x86-64-v3', 'x86-64'], 'force_fp16', [3, 4], []))
+        targets, _, _, left = net('--policy', 'force_fp16', '--input-shape', 'x:-1,4', '--target', 'haswell')
+        self.assertEqual((targets, [why.count('one set of shapes') for why, _ in left]), (['haswell'], [1]))
+        file, raw = self.random_input((1, 4), '<f4', 'f')
+        self.assertEqual(self.run_ok(self.build(out, 'net', self.links(out, 'net')[0]), raw),
+                         self.reference(SMALL, 'x', file, '--policy', 'force_fp16', '--target', 'haswell'))
+        for code, text, *args in ((2, 'that policy; it has must_keep', '--policy', 'force_fp32'),
+                                  (2, 'for that target; it has', '--target', 'x86-64,x86-64-v4'),
+                                  (3, 'has those shapes; it has', '--batch', '2'),
+                                  (2, "no input 'z'", '--input-shape', 'z:1,4'),
+                                  (2, 'haswell runs on the same machines', '--target', 'x86-64-v3,haswell'),
+                                  (2, 'compiled already', '--block-method', 'auto')):
+            self.fails(code, text, 'aot', '-q', htx, '-o', out, *args)
+
     def test_levels_share_what_is_equal(self):
         one, two = (json.loads(self.tool('aot', '-q', DIGITS, '-o', os.path.join(self.dir, t), '--target', t,
                                          '--format', 'json').stdout)['net'] for t in

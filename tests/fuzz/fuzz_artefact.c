@@ -183,6 +183,19 @@ static void load(const char *path, bool full, int64_t batch)
 	ht_diags_free(d);
 }
 
+/* As halftone aot: every variant that one net can have. */
+static void load_for_net(const char *path)
+{
+	struct ht_program *p[64];
+	size_t n;
+
+	ht_aot_load(path, NULL, NULL, 0, NULL, p, HT_COUNT(p), &n);
+	while (n) {
+		look_at(p[--n]);
+		ht_program_free(p[n]);
+	}
+}
+
 static void load_bytes(const void *data, size_t size)
 {
 	int fd = memfd_create("artefact", MFD_CLOEXEC);
@@ -192,6 +205,7 @@ static void load_bytes(const void *data, size_t size)
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	load(path, false, 0);
 	load(path, true, 2);
+	load_for_net(path);
 	close(fd);
 }
 

@@ -1,0 +1,267 @@
+/* The header of a net: names that C has for what a model calls otherwise. */
+#include "api/aot.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* ---- names ---- */
+
+static bool is_keyword(const char *s)
+{
+	/* Of C and C++, but for those that a macro or '_' begins. */
+	static const char words[] =
+		" alignas alignof and and_eq asm auto bitand bitor bool break case catch char class "
+		"compl concept const const_cast consteval constexpr constinit continue co_await "
+		"co_return co_yield decltype default delete do double dynamic_cast else enum "
+		"explicit export extern false final float for friend goto if inline int long mutable "
+		"namespace new noexcept not not_eq nullptr operator or or_eq override private "
+		"protected public register reinterpret_cast requires restrict return short signed "
+		"sizeof static static_assert static_cast struct switch template this thread_local "
+		"throw true try typedef typeid typename typeof union unsigned using virtual void "
+		"volatile wchar_t while xor xor_eq linux unix ";
+	const char *at = words;
+	size_t n = strlen(s);
+
+	while ((at = strstr(at, s))) {
+		if (at[-1] == ' ' && at[n] == ' ')
+			return true;
+		at++;
+	}
+	return false;
+}
+
+/* C names of values, each another. */
+static const char **members(struct ht_arena *a, const struct ht_value_info *v, size_t n)
+{
+	const char **list = HT_NEW_ARRAY(a, const char *, n);
+	struct ht_map seen;
+
+	ht_map_init(&seen, a);
+	for (size_t i = 0; i < n; i++) {
+		struct ht_str s = ht_str_printf(
+			a, "%s%s", isdigit((unsigned char)v[i].name[0]) ? "_" : "", v[i].name);
+		struct ht_map_entry *e;
+
+		for (char *c = (char *)(uintptr_t)s.p; *c; c++)
+			if (!isascii((unsigned char)*c) || !isalnum((unsigned char)*c))
+				*c = '_';
+		if (is_keyword(s.p) || !s.n)
+			s = ht_str_printf(a, "%s_", s.p);
+		for (e = ht_map_at(&seen, s); e->value; e = ht_map_at(&seen, s))
+			s = ht_str_printf(a, "%s_%zu", s.p, i);
+		e->value = e;
+		list[i] = s.p;
+	}
+	return list;
+}
+
+static const char *c_type(enum ht_dtype t)
+{
+	switch (t) {
+	case HT_F32:
+		return "float";
+	case HT_F64:
+		return "double";
+	case HT_I8:
+		return "int8_t";
+	case HT_I16:
+		return "int16_t";
+	case HT_I32:
+		return "int32_t";
+	case HT_I64:
+		return "int64_t";
+	case HT_U16:
+	case HT_F16:
+	case HT_BF16:
+		return "uint16_t";
+	case HT_U32:
+		return "uint32_t";
+	case HT_U64:
+		return "uint64_t";
+	default:
+		return "uint8_t";
+	}
+}
+
+/* ---- the header ---- */
+
+/* Text in a comment or a string: nothing that ends it. */
+static void put_plain(struct ht_buf *b, const char *s)
+{
+	for (; *s; s++)
+		ht_putc(b, isascii((unsigned char)*s) && isprint((unsigned char)*s) && *s != '"' &&
+					   *s != '\\' && *s != '*'
+				   ? *s
+				   : '?');
+}
+
+static void put_value_macros(
+	struct ht_buf *b, const char *up, const char *what, size_t i, const struct ht_value_info *v)
+{
+	ht_printf(b, "#define %s_%s_%zu_NAME \"", up, what, i);
+	put_plain(b, v->name);
+	ht_printf(b,
+		"\"\n#define %s_%s_%zu_DTYPE \"%s\"\n#define %s_%s_%zu_BYTES ((size_t)%zu)\n"
+		"#define %s_%s_%zu_RANK %d\n",
+		up, what, i, ht_dtype_name(v->dtype), up, what, i, v->bytes, up, what, i,
+		(int)v->rank);
+	if (v->rank) {
+		ht_printf(b, "#define %s_%s_%zu_SHAPE { ", up, what, i);
+		ht_aot_put_shape(b, v);
+		ht_puts(b, " }\n");
+	}
+}
+
+static void put_struct(struct ht_buf *b, struct ht_arena *arena, const char *prefix,
+	const char *what, const struct ht_value_info *v, size_t n, bool input)
+{
+	const char **name = members(arena, v, n);
+
+	ht_printf(b, "struct %s_%s {\n", prefix, what);
+	for (size_t i = 0; i < n; i++) {
+		ht_printf(b, "\t%s%s *%s; /* ", input ? "const " : "", c_type(v[i].dtype), name[i]);
+		put_plain(b, v[i].name);
+		ht_printf(b, ": %s[", ht_dtype_name(v[i].dtype));
+		ht_aot_put_shape(b, &v[i]);
+		ht_printf(b, "]%s */\n", v[i].value ? "; NULL: its default" : "");
+	}
+	ht_printf(b, "%s};\n", n ? "" : "\tvoid *none;\n");
+}
+
+static void put_top(const struct ht_aot *a, struct ht_buf *b, const char *up)
+{
+	ht_printf(
+		b, "/* %s: compiled ahead of time by halftone %s.  Policy ", a->name, ht_version());
+	put_plain(b, a->program[0]->info.policy);
+	ht_puts(b, "; code for");
+	for (size_t i = 0; i < a->programs; i++)
+		ht_printf(b, "%s %s", i ? "," : "", a->program[i]->info.target);
+	ht_printf(b,
+		".\n *\n"
+		" * Inputs and outputs are the caller's memory: elements in row-major order without gaps,\n"
+		" * aligned as their type (to 64 bytes is fastest); float16 and bfloat16 are uint16_t, bool is\n"
+		" * uint8_t.  A run allocates nothing, keeps nothing and calls nothing outside of the net; any\n"
+		" * number of threads may run it at once, each with an arena of its own. */\n"
+		"#ifndef %s_H\n#define %s_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n"
+		"#ifndef __x86_64__\n#error \"%s is compiled for x86-64\"\n#endif\n\n"
+		"#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n",
+		up, up, a->name);
+}
+
+static void put_sizes(const struct ht_aot *a, struct ht_buf *b, const char *up)
+{
+	const struct ht_program *p = a->program[0];
+	size_t ins = ht_program_inputs(p), outs = ht_program_outputs(p);
+
+	ht_printf(b,
+		"#define %s_INPUTS %zu\n#define %s_OUTPUTS %zu\n\n"
+		"/* Memory for a run, on one thread or several; what is in it does not matter. */\n"
+		"#define %s_ARENA_BYTES %s_ARENA_BYTES_FOR(1)\n"
+		"#define %s_ARENA_BYTES_FOR(threads) ((size_t)%llu + (size_t)%llu * (size_t)(threads))\n"
+		"#define %s_ARENA_ALIGN 64\n\n",
+		up, ins, up, outs, up, up, up, (unsigned long long)a->arena_bytes,
+		(unsigned long long)a->thread_bytes, up);
+	if (a->external)
+		ht_printf(b,
+			"/* The file %s.weights, whole and in memory at a multiple of 64: mmap() it. */\n"
+			"#define %s_WEIGHTS_FILE \"%s.weights\"\n"
+			"#define %s_WEIGHTS_BYTES ((size_t)%llu)\n\n",
+			a->name, up, a->name, up, (unsigned long long)a->obj.weights.bytes);
+	for (size_t i = 0; i < ins; i++)
+		put_value_macros(b, up, "INPUT", i, &p->input[i]);
+	for (size_t i = 0; i < outs; i++)
+		put_value_macros(b, up, "OUTPUT", i, &p->output[i]);
+	ht_putc(b, '\n');
+}
+
+static void put_status(const struct ht_aot *a, struct ht_buf *b, const char *up)
+{
+	const char *p = a->prefix;
+
+	ht_printf(b,
+		"enum %s_status {\n"
+		"\t%s_OK = 0,\n"
+		"\t%s_E_INDEX = 1,    /* an input makes an index that is out of range */\n"
+		"\t%s_E_DIVISION = 2, /* integer division by zero */\n"
+		"\t%s_E_POWER = 3,    /* an integer to a negative power */\n"
+		"\t%s_E_CPU = 16,     /* there is no code for this CPU or operating system */\n"
+		"\t%s_E_ARENA = 17,   /* the arena is NULL, or not aligned to 64 */\n"
+		"\t%s_E_WEIGHTS = 18, /* the weights are NULL, not aligned to 64, or of another net */\n"
+		"\t%s_E_THREADS = 19  /* of %s_parallel something is missing */\n"
+		"};\n\n",
+		p, up, up, up, up, up, up, up, up, p);
+	ht_printf(b,
+		"static inline const char *%s_status_text(int status)\n{\n\tswitch (status) {\n"
+		"\tcase %s_OK: return \"done\";\n"
+		"\tcase %s_E_INDEX: return \"an index is out of range\";\n"
+		"\tcase %s_E_DIVISION: return \"integer division by zero\";\n"
+		"\tcase %s_E_POWER: return \"an integer is raised to a negative power\";\n"
+		"\tcase %s_E_CPU: return \"%s: no code for this CPU\";\n"
+		"\tcase %s_E_ARENA: return \"the arena is NULL or not aligned to 64\";\n"
+		"\tcase %s_E_WEIGHTS: return \"these are not the weights of %s\";\n"
+		"\tcase %s_E_THREADS: return \"%s_parallel lacks something\";\n"
+		"\tdefault: return \"unknown status\";\n\t}\n}\n\n",
+		p, up, up, up, up, up, a->name, up, up, a->name, up, p);
+}
+
+static void put_functions(const struct ht_aot *a, struct ht_buf *b, const char *up)
+{
+	const char *p = a->prefix, *weights = a->external ? ", const void *weights" : "";
+
+	ht_printf(b,
+		"/* Runs once, on the caller's thread; returns an enum %s_status. */\n"
+		"int %s_run(const void *const inputs[], void *const outputs[], void *arena%s);\n\n"
+		"/* Threads that the caller provides: run() calls fn(arg, worker, workers) once on each of up to\n"
+		" * `threads` threads at once, and returns when all have; barrier() waits until all are there.\n"
+		" * libhalftone-rt has both: ht_threads_run, ht_threads_barrier.  The arena is one for so many\n"
+		" * threads.  Results do not depend on the number. */\n"
+		"struct %s_parallel {\n\tint threads;\n\tvoid *pool;\n"
+		"\tvoid (*run)(void *pool, void (*fn)(void *arg, int worker, int workers), void *arg);\n"
+		"\tvoid (*barrier)(void *pool);\n};\n"
+		"int %s_run_parallel(const void *const inputs[], void *const outputs[], void *arena%s,\n"
+		"\tconst struct %s_parallel *parallel);\n\n"
+		"/* The target whose code runs on this machine; NULL: there is none. */\n"
+		"const char *%s_target(void);\n"
+		"/* All of the above, as JSON. */\n"
+		"extern const char %s_metadata[];\n\n",
+		p, p, weights, p, p, weights, p, p, p);
+	(void)up;
+}
+
+/* The caller's arrays by name. */
+static void put_call(const struct ht_aot *a, struct ht_buf *b, const char *up)
+{
+	const struct ht_program *p = a->program[0];
+	const char **in = members(a->arena, p->input, ht_program_inputs(p)),
+		   **out = members(a->arena, p->output, ht_program_outputs(p));
+
+	ht_puts(b, "/* Likewise by name. */\n");
+	put_struct(b, a->arena, a->prefix, "inputs", p->input, ht_program_inputs(p), true);
+	put_struct(b, a->arena, a->prefix, "outputs", p->output, ht_program_outputs(p), false);
+	ht_printf(b,
+		"static inline int %s_call(const struct %s_inputs *in, const struct %s_outputs *out,\n"
+		"\tvoid *arena%s)\n{\n\tconst void *inputs[%s_INPUTS + 1];\n"
+		"\tvoid *outputs[%s_OUTPUTS + 1];\n\n\t(void)in;\n\t(void)out;\n",
+		a->prefix, a->prefix, a->prefix, a->external ? ", const void *weights" : "", up,
+		up);
+	for (size_t i = 0; i < ht_program_inputs(p); i++)
+		ht_printf(b, "\tinputs[%zu] = in->%s;\n", i, in[i]);
+	for (size_t i = 0; i < ht_program_outputs(p); i++)
+		ht_printf(b, "\toutputs[%zu] = out->%s;\n", i, out[i]);
+	ht_printf(b,
+		"\tinputs[%s_INPUTS] = 0;\n\toutputs[%s_OUTPUTS] = 0;\n"
+		"\treturn %s_run(inputs, outputs, arena%s);\n}\n\n",
+		up, up, a->prefix, a->external ? ", weights" : "");
+}
+
+void ht_aot_header(const struct ht_aot *a, struct ht_buf *b)
+{
+	const char *up = a->upper;
+
+	put_top(a, b, up);
+	put_sizes(a, b, up);
+	put_status(a, b, up);
+	put_functions(a, b, up);
+	put_call(a, b, up);
+	ht_printf(b, "#ifdef __cplusplus\n}\n#endif\n#endif\n");
+}

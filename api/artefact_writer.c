@@ -1,0 +1,217 @@
+/* Programs as a file, .htx: variants, each with its plan, and what they share. */
+#include "api/save.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct ht_artefact_writer {
+	struct ht_unwind unwind;
+	struct ht_arena arena;
+	struct ht_save_options opt;
+	struct ht_saving saving;
+	struct ht_buf plans, manifest;
+	struct ht_index_variant *variant;
+	size_t variants, variant_room;
+	const struct ht_program *first; /* of the variants */
+};
+
+/* ---- a variant ---- */
+
+static struct ht_index_variant variant_of(
+	struct ht_artefact_writer *w, const struct ht_program_plan *plan)
+{
+	struct ht_arena *a = &w->arena;
+	struct ht_index_variant v = { .target = ht_str_copy(a, ht_str(plan->target)).p,
+		.policy = ht_str_copy(a, ht_str(plan->policy)).p,
+		.inputs = plan->inputs,
+		.input = HT_NEW_ARRAY(a, struct ht_index_input, plan->inputs),
+		.plan_offset = w->plans.n };
+
+	for (size_t i = 0; i < plan->inputs; i++) {
+		const struct ht_plan_value *from = &plan->input[i];
+
+		v.input[i] = (struct ht_index_input){ ht_str_copy(a, ht_str(from->name)).p,
+			from->rank, HT_NEW_ARRAY(a, int64_t, from->rank) };
+		memcpy(v.input[i].dim, from->dim, from->rank * sizeof *from->dim);
+	}
+	ht_plan_write(plan, &w->plans);
+	v.plan_bytes = w->plans.n - v.plan_offset;
+	ht_sha256(w->plans.p + v.plan_offset, v.plan_bytes, v.digest);
+	return v;
+}
+
+static bool same_variant(const struct ht_index_variant *a, const struct ht_index_variant *b)
+{
+	return !strcmp(a->target, b->target) && !strcmp(a->policy, b->policy) &&
+	       ht_variants_share_shapes(a, b);
+}
+
+struct adding {
+	struct ht_artefact_writer *w;
+	const struct ht_program *p;
+	struct ht_diags *d;
+};
+
+static enum ht_status add(void *arg)
+{
+	struct adding *x = arg;
+	struct ht_artefact_writer *w = x->w;
+	struct ht_program_plan plan = ht_saving_plan(&w->saving, x->p);
+	struct ht_index_variant v = variant_of(w, &plan);
+
+	for (size_t i = 0; i < w->variants; i++)
+		if (same_variant(&w->variant[i], &v))
+			return ht_error(x->d, HT_E_USAGE, HT_NOWHERE,
+				"two variants have policy %s, target %s and the same shapes",
+				v.policy, v.target);
+	w->variant = ht_grow(&w->arena, w->variant, w->variants, &w->variant_room, sizeof v);
+	w->variant[w->variants] = v;
+	w->first = w->variants ? w->first : x->p;
+	ht_manifest_variant(&w->manifest, &plan, w->variants++);
+	return HT_OK;
+}
+
+enum ht_status ht_artefact_writer_add(
+	struct ht_artefact_writer *w, const struct ht_program *p, struct ht_diags *d)
+{
+	struct adding x = { w, p, d };
+
+	return ht_guarded(&w->unwind, add, &x, d);
+}
+
+/* ---- the file ---- */
+
+enum ht_status ht_artefact_writer_new(
+	const struct ht_save_options *opt, struct ht_diags *d, struct ht_artefact_writer **out)
+{
+	static const struct ht_save_options defaults = HT_SAVE_OPTIONS_INIT;
+	struct ht_artefact_writer *w = ht_sys_alloc(sizeof *w);
+
+	*out = NULL;
+	if (!w)
+		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+	w->opt = opt ? *opt : defaults;
+	if (w->opt.struct_size < sizeof defaults || w->opt.external_weight < 0 ||
+		w->opt.external_weight > HT_WEIGHTS_ONE) {
+		free(w);
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"ht_save_options: struct_size %zu, external_weight %d",
+			opt ? opt->struct_size : 0, opt ? opt->external_weight : 0);
+	}
+	ht_arena_init(&w->arena, &w->unwind);
+	ht_buf_init(&w->plans, &w->arena);
+	ht_buf_init(&w->manifest, &w->arena);
+	ht_saving_init(&w->saving, &w->arena);
+	*out = w;
+	return HT_OK;
+}
+
+void ht_artefact_writer_free(struct ht_artefact_writer *w)
+{
+	if (!w)
+		return;
+	ht_arena_release(&w->arena);
+	free(w);
+}
+
+struct making {
+	struct ht_artefact_writer *w;
+	struct ht_artefact_bytes *out;
+};
+
+static enum ht_status make(void *arg)
+{
+	struct making *x = arg;
+	struct ht_artefact_writer *w = x->w;
+	struct ht_artefact_parts parts = { .plans = ht_buf_str(&w->plans),
+		.code = ht_buf_str(&w->saving.code),
+		.index = { .variants = w->variants, .variant = w->variant },
+		.weight = w->saving.bytes,
+		.weights = w->saving.weights,
+		.external = (enum ht_external)w->opt.external_weight };
+
+	parts.manifest = ht_manifest(ht_buf_str(&w->manifest), &w->arena);
+	*x->out = ht_artefact_make(&parts, &w->arena);
+	return HT_OK;
+}
+
+enum ht_status ht_artefact_writer_bytes(
+	struct ht_artefact_writer *w, struct ht_diags *d, struct ht_artefact_bytes *out)
+{
+	struct making x = { w, out };
+
+	return ht_guarded(&w->unwind, make, &x, d);
+}
+
+/* A program of the cache, by itself: its artefact is these bytes. */
+static bool is_there_already(const struct ht_artefact_writer *w)
+{
+	return w->variants == 1 && w->first->whole.n && !w->opt.sign_key && !w->opt.external_weight;
+}
+
+static enum ht_status copy(struct ht_str bytes, const char *path, struct ht_diags *d)
+{
+	struct ht_output *o;
+	enum ht_status st;
+
+	HT_TRY(ht_output_open(path, d, &o));
+	st = ht_output_write(o, bytes.p, bytes.n);
+	if (st == HT_OK)
+		return ht_output_commit(o);
+	ht_output_abort(o);
+	return st;
+}
+
+enum ht_status ht_artefact_writer_write(
+	struct ht_artefact_writer *w, const char *path, struct ht_diags *d)
+{
+	struct ht_artefact_bytes b;
+
+	if (!w->variants)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "an artefact needs a program");
+	if (is_there_already(w))
+		return copy(w->first->whole, path, d);
+	HT_TRY(ht_artefact_writer_bytes(w, d, &b));
+	if (w->opt.sign_key)
+		HT_TRY(ht_artefact_bytes_sign(&b, w->opt.sign_key, d));
+	return ht_artefact_write(path, &b, d);
+}
+
+enum ht_status ht_program_save(const struct ht_program *p, const char *path, struct ht_diags *d)
+{
+	struct ht_artefact_writer *w;
+	enum ht_status st;
+
+	HT_TRY(ht_artefact_writer_new(NULL, d, &w));
+	st = ht_artefact_writer_add(w, p, d);
+	if (st == HT_OK)
+		st = ht_artefact_writer_write(w, path, d);
+	ht_artefact_writer_free(w);
+	return st;
+}
+
+struct signing {
+	const char *path, *key, *to;
+	struct ht_work *w;
+	struct ht_diags *d;
+};
+
+static enum ht_status sign(void *arg)
+{
+	struct signing *s = arg;
+
+	return ht_artefact_sign_file(s->path, s->key, s->to, &s->w->arena, s->d);
+}
+
+enum ht_status ht_artefact_sign(
+	const char *path, const char *key, const char *to, struct ht_diags *d)
+{
+	struct ht_work w;
+	struct signing s = { path, key, to, &w, d };
+	enum ht_status st;
+
+	ht_work_init(&w);
+	st = ht_guarded(&w.unwind, sign, &s, d);
+	ht_work_release(&w);
+	return st;
+}
