@@ -12,13 +12,17 @@ from table import MODELS
 
 ROWS = {m.name: m for m in MODELS if m.oracle == 'tfjs'}
 FOLDER = f'{environment.ROOT}/build/peers/small'
-# Writes the inputs of a model: run in the environment of the tests, which have the photographs.
-INPUTS = '''
+# Writes the inputs of a model and the outputs that the tests expect: run in the environment of the
+# tests, which have the photographs and the oracle.
+EXAMPLE = '''
 import sys
-sys.path[:0] = sys.argv[3:]
-import data, numpy, table
+sys.path[:0] = sys.argv[4:]
+import data, numpy, oracle, table
 row = next(m for m in table.MODELS if m.name == sys.argv[1])
-numpy.savez(sys.argv[2], **{n: numpy.asarray(x) for n, x in row.inputs(data).items()})
+inputs = {n: numpy.asarray(x) for n, x in row.inputs(data).items()}
+want = oracle.reference(row, sys.argv[2], inputs)
+numpy.savez(sys.argv[3] + '.npz', **inputs)
+numpy.savez(sys.argv[3] + '-want.npz', **{f'{i:03}': want[n] for i, n in enumerate(row.outputs)})
 '''
 
 
@@ -35,6 +39,10 @@ def description(name):
         return json.load(f)
 
 
+def want(name):
+    return f'{FOLDER}/{name}-want.npz'
+
+
 def shapes(name):
     """--input-shape for ours."""
     return [o for n, s in zip(description(name)['inputs'], description(name)['shapes'])
@@ -42,7 +50,7 @@ def shapes(name):
 
 
 def obtain(name):
-    """GraphDef, description and inputs, once."""
+    """GraphDef, description, inputs and expected outputs, once."""
     row = ROWS[name]
     environment.obtain(row.package)
     if os.path.exists(f'{FOLDER}/{name}.json'):
@@ -50,16 +58,16 @@ def obtain(name):
     os.makedirs(FOLDER, exist_ok=True)
     python = subprocess.run([f'{environment.ROOT}/scripts/venv', 'tests', 'tests/requirements.txt'],
                             check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
-    subprocess.run([python, '-c', INPUTS, name, f'{FOLDER}/{name}.npz', f'{HERE}/../tests/models',
-                    f'{HERE}/../tests/tools'], check=True)
+    subprocess.run([python, '-c', EXAMPLE, name, source(name), f'{FOLDER}/{name}',
+                    f'{HERE}/../tests/models', f'{HERE}/../tests/tools'], check=True)
     import numpy as np
     with np.load(f'{FOLDER}/{name}.npz') as z:
         inputs = {n: (list(z[n].shape), str(z[n].dtype)) for n in z.files}
     options = [o for n, (s, _) in inputs.items()
                for o in ('--input-shape', f'{n}:' + ','.join(map(str, s)))]
-    # TensorFlow.js' fused nodes lack attributes that TensorFlow's have.
+    # TensorFlow.js' fused nodes lack attributes that TensorFlow's have, and Prelu is its own.
     plain = f'{FOLDER}/{name}.hir'
-    subprocess.run([environment.TOOL, 'opt', '-q', source(name), '--passes', 'split_fused', '-o', plain],
+    subprocess.run([environment.TOOL, 'opt', '-q', source(name), '--passes', 'expand_fused', '-o', plain],
                    check=True)
     subprocess.run([environment.TOOL, 'convert', '-q', plain, *options, '-o', graph(name)], check=True)
     with open(f'{FOLDER}/{name}.json', 'w') as f:

@@ -72,15 +72,17 @@ def all_engines(result):
 
 
 def memory(result):
-    lines = ['| model | dtype | weights of the model MB | packed MB | arena MB | live MB | code kB | '
-             'kernels | warm run MB | over weights and arena | compile ms |', '| --- |' + ' --- |' * 10]
+    lines = ['| model | dtype | weights of the model MB | packed MB | packed : model | arena MB | '
+             'arena : live | code kB | kernels | warm run MB | over weights and arena | compile ms |',
+             '| --- |' + ' --- |' * 11]
     for model, name, r, *_ in rows(result):
         if 'warm_rss' not in r:
             continue
+        original = result["sizes"][model]["model_weight_bytes"]
         lines.append(
-            f'| {model} | {name.partition("-")[2]} | '
-            f'{result["sizes"][model]["model_weight_bytes"] / 1e6:.1f} | {r["weight_bytes"] / 1e6:.1f} | '
-            f'{r["arena_bytes"] / 1e6:.2f} | {r["live_bytes"] / 1e6:.2f} | {r["code_bytes"] / 1e3:.0f} | '
+            f'| {model} | {name.partition("-")[2]} | {original / 1e6:.1f} | '
+            f'{r["weight_bytes"] / 1e6:.1f} | {r["weight_bytes"] / original:.2f} | '
+            f'{r["arena_bytes"] / 1e6:.2f} | {r["arena_bytes"] / r["live_bytes"]:.2f} | {r["code_bytes"] / 1e3:.0f} | '
             f'{r["kernels"]:.0f} | {r["warm_rss"]:.1f} | {r["warm_over"]:.1f} | {r["load"]:.0f} |')
     return lines
 

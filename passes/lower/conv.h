@@ -12,6 +12,10 @@ struct conv {
 };
 
 void read_conv(const struct ht_node *n, struct conv *c);
+/* The space of the image positions that m runs over; that of the result, pixels by m, channels by
+ * group and n. */
+struct space conv_pixels(struct contraction *c, struct ht_shape out);
+struct space conv_result(struct contraction *c, struct ht_shape out, int64_t group_channels);
 
 /* A convolution that is one product over pixels: by a filter of 1 x 1 at stride 1, or of few
  * channels, over a padded copy in which a row of the window is one run of memory. */
@@ -25,6 +29,10 @@ void simple_conv(struct lower *l, struct ht_node *n, const struct conv *v, struc
 /* Where pixel (image, row, column) of the result begins in s->in, for the row `tap` of the filter. */
 int32_t simple_conv_row(
 	const struct simple_conv *s, struct ht_xb *b, const int32_t tap[], const int32_t pixel[3]);
+
+/* conv_one.c: whether the method for a single result channel is to be used, and the method. */
+bool conv_has_one_result(const struct lower *l, const struct conv *v);
+void emit_one_result(struct lower *l, struct ht_node *n, const struct conv *v);
 
 /* winograd.c: whether the method is to be used for `n`, and the method. */
 bool wants_winograd(struct lower *l, const struct ht_node *n, const struct conv *v);

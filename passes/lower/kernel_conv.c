@@ -1,12 +1,8 @@
-/* Convolutions over NHWC images as contractions, transposed ones too, and depthwise ones as loops. */
+/* Convolutions over NHWC images as contractions, and depthwise ones as loops. */
 #include "passes/lower/conv.h"
+#include "passes/lower/index.h"
 
 #include <string.h>
-
-static struct ht_shape shape_of(const struct ht_node *n, int arg)
-{
-	return ht_type_of(n->in[arg])->shape;
-}
 
 void read_conv(const struct ht_node *n, struct conv *c)
 {
@@ -25,8 +21,7 @@ static bool is_product(const struct conv *c)
 	return true;
 }
 
-/* The space of the image positions that m runs over. */
-static struct space pixels(struct contraction *c, struct ht_shape out)
+struct space conv_pixels(struct contraction *c, struct ht_shape out)
 {
 	struct space s = { .rank = 3, .groups = 1, .guard = -1 };
 
@@ -35,8 +30,7 @@ static struct space pixels(struct contraction *c, struct ht_shape out)
 	return s;
 }
 
-/* The space of the result: pixels by m, channels by group and n. */
-static struct space result_space(struct contraction *c, struct ht_shape out, int64_t group_channels)
+struct space conv_result(struct contraction *c, struct ht_shape out, int64_t group_channels)
 {
 	struct ht_xb *b = &c->k.xb;
 	struct space s = { .rank = 4, .groups = 2, .guard = -1 };
@@ -47,11 +41,6 @@ static struct space result_space(struct contraction *c, struct ht_shape out, int
 	s.group[0] = (struct space_group){ 0, 2, c->m_x };
 	s.group[1] = (struct space_group){ 3, 3, c->batch > 1 ? channel : c->n_x };
 	return s;
-}
-
-static int32_t scaled(struct ht_xb *b, int32_t x, int64_t by)
-{
-	return ht_x2(b, HT_X_MUL, x, ht_xi(b, by));
 }
 
 /* Packs a filter [q, k, n] of any strides; one that is computed at run time through a view. */
@@ -177,13 +166,13 @@ int32_t simple_conv_row(
 	const struct simple_conv *s, struct ht_xb *b, const int32_t tap[], const int32_t pixel[3])
 {
 	const struct window *w = s->v->w;
-	int32_t h = scaled(b, pixel[1], w[0].stride), row = ht_xi(b, s->in.offset);
+	int32_t h = index_mul(b, pixel[1], w[0].stride), row = ht_xi(b, s->in.offset);
 
 	if (s->c.taps)
-		h = ht_x2(b, HT_X_ADD, h, scaled(b, tap[0], w[0].dilation));
-	row = ht_x2(b, HT_X_ADD, row, scaled(b, pixel[0], s->in.stride[0]));
-	row = ht_x2(b, HT_X_ADD, row, scaled(b, h, s->in.stride[1]));
-	return ht_x2(b, HT_X_ADD, row, scaled(b, pixel[2], w[1].stride * s->in.stride[2]));
+		h = ht_x2(b, HT_X_ADD, h, index_mul(b, tap[0], w[0].dilation));
+	row = ht_x2(b, HT_X_ADD, row, index_mul(b, pixel[0], s->in.stride[0]));
+	row = ht_x2(b, HT_X_ADD, row, index_mul(b, h, s->in.stride[1]));
+	return ht_x2(b, HT_X_ADD, row, index_mul(b, pixel[2], w[1].stride * s->in.stride[2]));
 }
 
 static void emit_few_channels(struct lower *l, struct ht_node *n, const struct conv *v)
@@ -195,10 +184,10 @@ static void emit_few_channels(struct lower *l, struct ht_node *n, const struct c
 
 	simple_conv(l, n, v, &s);
 	contract_begin(&s.c);
-	at = pixels(&s.c, v->out);
+	at = conv_pixels(&s.c, v->out);
 	for (int i = 0; i < 3; i++)
 		pixel[i] = space_coord(b, &at, i);
-	out = result_space(&s.c, v->out, s.c.columns);
+	out = conv_result(&s.c, v->out, s.c.columns);
 	contract_end(
 		&s.c, s.in.buffer, simple_conv_row(&s, b, s.c.tap_x, pixel), ht_xi(b, 0), &out);
 }
@@ -227,7 +216,7 @@ static void emit_taps(struct lower *l, struct ht_node *n, const struct conv *v)
 	}
 	pack_filter(&c, n, 1, v);
 	contract_begin(&c);
-	at = pixels(&c, v->out);
+	at = conv_pixels(&c, v->out);
 	if (c.taps) {
 		int32_t x[4] = { space_coord(b, &at, 0) };
 		struct space from = { .guard = -1 };
@@ -241,9 +230,9 @@ static void emit_taps(struct lower *l, struct ht_node *n, const struct conv *v)
 	} else {
 		a_row = space_offset(b, &at, in.stride, in.offset);
 	}
-	a_row = ht_x2(b, HT_X_ADD, a_row, scaled(b, c.batch_x, v->filter.dim[2] * in.stride[3]));
-	out = result_space(&c, v->out, group_channels);
-	contract_end(&c, in.buffer, a_row, scaled(b, c.batch_x, c.packed_count), &out);
+	a_row = ht_x2(b, HT_X_ADD, a_row, index_mul(b, c.batch_x, v->filter.dim[2] * in.stride[3]));
+	out = conv_result(&c, v->out, group_channels);
+	contract_end(&c, in.buffer, a_row, index_mul(b, c.batch_x, c.packed_count), &out);
 }
 
 /* ---- filters that are computed, and types without a register tile: a plain loop ---- */
@@ -271,7 +260,8 @@ static void emit_loop_conv(struct lower *l, struct ht_node *n, const struct conv
 	x[3] = depth;
 	if (v->groups > 1)
 		x[3] = ht_x2(b, HT_X_ADD, depth,
-			scaled(b, ht_x2(b, HT_X_FLOORDIV, out.group[3].x, ht_xi(b, group_channels)),
+			index_mul(b,
+				ht_x2(b, HT_X_FLOORDIV, out.group[3].x, ht_xi(b, group_channels)),
 				v->filter.dim[2]));
 	f[2] = depth;
 	f[3] = out.group[3].x;
@@ -299,6 +289,8 @@ static enum ht_status emit_any_conv(struct lower *l, struct ht_node *n)
 	read_conv(n, &v);
 	if (is_loop(n, &v))
 		emit_loop_conv(l, n, &v);
+	else if (conv_has_one_result(l, &v))
+		emit_one_result(l, n, &v);
 	else if (lower_mode(n) == HT_IMPL_NONE && wants_winograd(l, n, &v))
 		emit_winograd(l, n, &v);
 	else if (takes_padded_copy(&v))
@@ -315,7 +307,8 @@ static enum ht_status emit_conv(struct lower *l, struct ht_node *n)
 	if (ht_shape_count(n->out[0].shape) == 0)
 		return HT_OK;
 	read_conv(n, &v);
-	return contract_with_mode(l, n, is_loop(n, &v), emit_any_conv);
+	return contract_with_mode(
+		l, n, is_loop(n, &v) || conv_has_one_result(l, &v), emit_any_conv);
 }
 
 static const char *refuse_conv(const struct ht_node *n)
@@ -330,120 +323,6 @@ static const char *refuse_conv(const struct ht_node *n)
 const struct lower_op lower_conv2d = {
 	.name = "conv2d", .family = FAMILY_ROOT, .emit = emit_conv, .refuse = refuse_conv
 };
-
-/* ---- transposed: r[h, w, o] = sum of x[(h + before - kh) / stride, ..] * f[kh, kw, o, c] where it divides ---- */
-
-/* The source coordinate of a tap of result `out`; adds to *guard where there is one. */
-static int32_t transposed_coord(
-	struct ht_xb *b, const struct window *w, int32_t out, int32_t tap, int32_t *guard)
-{
-	int32_t x = ht_x2(b, HT_X_SUB, ht_x2(b, HT_X_ADD, out, ht_xi(b, w->before)),
-			scaled(b, tap, w->dilation)),
-		ok, q;
-
-	q = ht_x2(b, HT_X_FLOORDIV, x, ht_xi(b, w->stride));
-	ok = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), x),
-		ht_x2(b, HT_X_LT, q, ht_xi(b, w->out)));
-	if (w->stride > 1)
-		ok = ht_x2(b, HT_X_AND, ok,
-			ht_x2(b, HT_X_EQ, ht_x2(b, HT_X_FLOORMOD, x, ht_xi(b, w->stride)),
-				ht_xi(b, 0)));
-	*guard = *guard < 0 ? ok : ht_x2(b, HT_X_AND, *guard, ok);
-	return q;
-}
-
-/* As emit_loop_conv(). */
-static void emit_loop_transpose(struct lower *l, struct ht_node *n, const struct window w[2])
-{
-	struct ht_shape from_shape = shape_of(n, 2), filter_shape = shape_of(n, 1);
-	enum ht_dtype t = compute_type(ht_type_of(n->in[2])->dtype);
-	struct kernel_build k;
-	struct ht_xb *b = &k.xb;
-	struct space out, from, filter;
-	int32_t x[4], f[4], product;
-
-	kb_init(&k, l);
-	kb_stage(&k, HT_STAGE_LOOP);
-	out = kb_loop_space(&k, 4, n->out[0].shape.dim, ~0u);
-	k.stage->vec = 3;
-	from = out;
-	for (int i = 0; i < 2; i++) {
-		f[i] = ht_xdim(b, kb_reduce_dim(&k, w[i].size));
-		x[1 + i] = transposed_coord(b, &w[i], out.group[1 + i].x, f[i], &from.guard);
-	}
-	x[0] = out.group[0].x;
-	x[3] = f[3] = ht_xdim(b, kb_reduce_dim(&k, from_shape.dim[3]));
-	f[2] = out.group[3].x;
-	from = space_of_coords(&from, 4, from_shape.dim, x);
-	filter = space_of_coords(&out, 4, filter_shape.dim, f);
-	product = ht_x2(b, HT_X_MUL, kb_pull(&k, n->in[2], &from), kb_pull(&k, n->in[1], &filter));
-	k.root_x[0] =
-		kb_round(&k, n->out[0].dtype, ht_xred(b, ht_xreduce(b, HT_RED_ADD, product), t));
-	k.root = n;
-	kb_store_sink(&k, &out);
-	kb_finish(&k, n);
-}
-
-static enum ht_status emit_any_transpose(struct lower *l, struct ht_node *n)
-{
-	struct ht_shape from = shape_of(n, 2), filter = shape_of(n, 1), to = n->out[0].shape;
-	struct window w[2];
-	struct contraction c;
-	struct ht_xb *b = &c.k.xb;
-	struct space at, out;
-	struct view in;
-	int32_t x[4];
-
-	if (ht_shape_count(to) == 0)
-		return HT_OK;
-	read_windows(n, to, from, filter.dim, w);
-	if (!contract_type(n->out[0].dtype) || !ht_const_tensor(n->in[1]) ||
-		ht_shape_count(from) == 0) {
-		emit_loop_transpose(l, n, w);
-		return HT_OK;
-	}
-	in = *lower_view(l, n->in[2]);
-	contract_init(&c, l, n, ht_type_of(n->in[2])->dtype);
-	c.rows = to.dim[0] * to.dim[1] * to.dim[2];
-	c.columns = to.dim[3];
-	c.depth = from.dim[3];
-	c.a_step = in.stride[3];
-	c.taps = 2;
-	c.tap[0] = w[0].size;
-	c.tap[1] = w[1].size;
-	contract_pack_const(&c, ht_const_tensor(n->in[1]), c.columns * c.depth, 1, c.depth, 1, 0);
-	contract_begin(&c);
-	at = pixels(&c, to);
-	x[0] = space_coord(b, &at, 0);
-	for (int i = 0; i < 2; i++)
-		x[1 + i] = transposed_coord(
-			b, &w[i], space_coord(b, &at, 1 + i), c.tap_x[i], &c.a_guard);
-	x[3] = ht_xi(b, 0);
-	at = space_of_coords(&at, 4, from.dim, x);
-	out = result_space(&c, to, c.columns);
-	contract_end(&c, in.buffer, space_offset(b, &at, in.stride, in.offset), ht_xi(b, 0), &out);
-	return HT_OK;
-}
-
-static enum ht_status emit_conv_transpose(struct lower *l, struct ht_node *n)
-{
-	return contract_with_mode(l, n, false, emit_any_transpose);
-}
-
-static const char *refuse_conv_transpose(const struct ht_node *n)
-{
-	if (!ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NHWC"))
-		return "has no kernel for this data_format";
-	if (shape_of(n, 1).dim[2] != n->out[0].shape.dim[3] ||
-		shape_of(n, 1).dim[3] != shape_of(n, 2).dim[3])
-		return "with groups has no kernel";
-	return NULL;
-}
-
-const struct lower_op lower_conv2d_transpose = { .name = "conv2d_transpose",
-	.family = FAMILY_ROOT,
-	.emit = emit_conv_transpose,
-	.refuse = refuse_conv_transpose };
 
 /* ---- depthwise: channels along lanes, several pixels side by side so that they share weights ---- */
 

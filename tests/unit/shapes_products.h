@@ -11,7 +11,8 @@ static void conv2d(struct instance *k)
 	struct window_case w[2];
 	const char *padding = random_windows(w, true, chance(25));
 	int64_t groups = chance(20) ? 1 + below(4) : 1, n = chance(3) ? 0 : 1 + below(2);
-	int64_t c = channels[below(HT_COUNT(channels))], o = groups * (1 + below(40));
+	int64_t c = channels[below(HT_COUNT(channels))],
+		o = groups * (chance(10) ? 1 : 1 + below(40));
 	struct tensor x = random_tensor(k, 4, (int64_t[]){ n, w[0].in, w[1].in, c * groups });
 	struct tensor f = random_tensor(k, 4, (int64_t[]){ w[0].size, w[1].size, c, o });
 	int64_t i = 0;
@@ -91,10 +92,24 @@ static void depthwise(struct instance *k)
 	epilogue(k, c * m);
 }
 
+/* Of some the windows lie side by side. */
+static const char *transposed_windows(struct window_case w[2])
+{
+	const char *padding = random_windows(w, false, false);
+	bool tiled = chance(25);
+
+	for (int i = 0; i < 2 && tiled; i++) {
+		w[i].stride = w[i].size;
+		w[i].in = w[i].out * w[i].size;
+		w[i].before = 0;
+	}
+	return padding;
+}
+
 static void conv2d_transpose(struct instance *k)
 {
 	struct window_case w[2];
-	const char *padding = random_windows(w, false, false);
+	const char *padding = transposed_windows(w);
 	int64_t n = 1 + below(2), c = 1 + below(20), o = 1 + below(20);
 	struct tensor x = random_tensor(k, 4, (int64_t[]){ n, w[0].out, w[1].out, c });
 	struct tensor f = random_tensor(k, 4, (int64_t[]){ w[0].size, w[1].size, o, c }), magnitude;
