@@ -93,7 +93,7 @@ class Tables(unittest.TestCase):
         self.assertIn('| a | optimal | 4 | 2 | 25.00 | 10% | x-bf16 | 20.00 | 0% | 0.80 | 0.80 |', text)
         self.assertIn('| b | f32 | 4 | 2 | 10.00 | 10% | x-f32 | 9.00 | 20% | 0.90 | 4.00 |', text)
         self.assertIn('f32: speed against the fastest peer, geometric mean of 2: 1.20; slower on 1.', text)
-        self.assertIn('| a | f32 | 5.0 | 4.0 | 2.00 | 2.00 | 1 | 7 | 9.0 | 3.0 | 12 |', text)
+        self.assertIn('| a | f32 | 5.0 | 4.0 | 0.80 | 2.00 | 1.00 | 1 | 7 | 9.0 | 3.0 | 12 |', text)
         self.assertIn('b y-f32: wrong: errs by 2', text)
 
     def test_plot(self):
