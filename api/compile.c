@@ -188,6 +188,7 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 		.decisions = &l->decisions,
 		.variables = ht_variables_of(m, w),
 		.verify = true,
+		.threads = opt->threads,
 	};
 	if (!l->passes.target)
 		return HT_E_USAGE;

@@ -80,14 +80,14 @@ static enum ht_status place_packed(struct packing *w)
 	return HT_OK;
 }
 
-static enum ht_status place_others(struct packing *w)
+static enum ht_status place_others(struct packing *w, int threads)
 {
 	for (int32_t i = 0; i < w->plan->buffers; i++) {
 		struct ht_plan_buffer *buf = &w->plan->buffer[i];
 
 		if (buf->kind != HT_PLAN_CONST || buf->pack)
 			continue;
-		buf->blob = ht_blob_aligned(buf->blob, ht_dtype_info(buf->dtype)->bytes);
+		buf->blob = ht_blob_aligned(buf->blob, ht_dtype_info(buf->dtype)->bytes, threads);
 		if (!buf->blob)
 			return no_memory(w, buf->bytes);
 		keep(w->p, buf->blob);
@@ -176,7 +176,7 @@ enum ht_status ht_program_weights(struct ht_program *p, struct ht_graph *g, stru
 			p->info.weight_bytes += plan->buffer[i].bytes;
 	HT_TRY(place_packed(&w));
 	list_jobs(&w);
-	HT_TRY(place_others(&w));
+	HT_TRY(place_others(&w, threads));
 	ht_on_threads(ht_thread_limit(threads, w.jobs), pack_some, &w);
 	return HT_OK;
 }

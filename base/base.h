@@ -330,9 +330,9 @@ struct ht_blob *ht_blob_part(struct ht_blob *whole, size_t offset, size_t n);
 /* A span of a mapped file; keeps the file.  NULL when out of memory. */
 struct ht_blob *ht_blob_of_file(struct ht_file *f, size_t offset, size_t n);
 struct ht_blob *ht_blob_ref(struct ht_blob *b);
-/* One more reference to `b` where its bytes are aligned to `align`, else a copy that is (the pages of
- * a file's span are dropped).  NULL when out of memory. */
-struct ht_blob *ht_blob_aligned(struct ht_blob *b, size_t align);
+/* One more reference to `b` where its bytes are aligned to `align`, else a copy that is, made on up to
+ * `threads` threads (the pages of a file's span are dropped).  NULL when out of memory. */
+struct ht_blob *ht_blob_aligned(struct ht_blob *b, size_t align, int threads);
 /* The last reference frees memory.  The pages of a file's span are dropped by each: they come back
  * from the file when they are read again. */
 void ht_blob_unref(struct ht_blob *b);
@@ -375,6 +375,9 @@ typedef void ht_thread_fn(void *arg, int worker);
 void ht_on_threads(int threads, ht_thread_fn *fn, void *arg);
 /* As many of `threads` as `pieces` of work can use, and as there can be. */
 int ht_thread_limit(int threads, int32_t pieces);
+/* Calls fn for all of [0, n), in pieces of `piece`, of which up to `threads` threads do some at once. */
+typedef void ht_range_fn(void *arg, size_t begin, size_t end);
+void ht_on_ranges(int threads, size_t n, size_t piece, ht_range_fn *fn, void *arg);
 
 /* ---- hash.c ---- */
 

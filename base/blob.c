@@ -116,7 +116,22 @@ static void drop_pages(const struct ht_blob *b)
 		madvise((void *)start, end - start, MADV_DONTNEED);
 }
 
-struct ht_blob *ht_blob_aligned(struct ht_blob *b, size_t align)
+/* Bytes that a thread copies at a time. */
+#define PIECE ((size_t)1 << 20)
+
+struct copy {
+	char *to;
+	const char *from;
+};
+
+static void copy_range(void *arg, size_t begin, size_t end)
+{
+	const struct copy *c = arg;
+
+	memcpy(c->to + begin, c->from + begin, end - begin);
+}
+
+struct ht_blob *ht_blob_aligned(struct ht_blob *b, size_t align, int threads)
 {
 	struct ht_blob *copy;
 
@@ -126,7 +141,8 @@ struct ht_blob *ht_blob_aligned(struct ht_blob *b, size_t align)
 	copy = ht_blob_new(b->n);
 	if (!copy)
 		return NULL;
-	memcpy((void *)(uintptr_t)copy->p, b->p, b->n);
+	ht_on_ranges(threads, b->n, PIECE, copy_range,
+		&(struct copy){ (char *)(uintptr_t)copy->p, b->p });
 	if (b->file)
 		drop_pages(b);
 	return copy;

@@ -59,6 +59,25 @@ static bool merge(struct ht_rw *r, struct ht_node *n)
 	return true;
 }
 
+/* Elements that a thread converts at a time. */
+enum { PIECE = 1 << 17 };
+
+struct conversion {
+	const struct ht_tensor *from;
+	struct ht_blob *made;
+	enum ht_dtype to;
+};
+
+static void convert_range(void *arg, size_t begin, size_t end)
+{
+	const struct conversion *c = arg;
+	const char *from = c->from->blob->p;
+	char *to = (char *)(uintptr_t)c->made->p;
+
+	ht_convert_floats(c->from->dtype, from + begin * ht_dtype_info(c->from->dtype)->bytes,
+		c->to, to + begin * ht_dtype_info(c->to)->bytes, end - begin);
+}
+
 static void fold_const(struct ht_rw *r, struct ht_node *n)
 {
 	const struct ht_tensor *t = ht_const_tensor(n->in[0]);
@@ -73,7 +92,7 @@ static void fold_const(struct ht_rw *r, struct ht_node *n)
 		return;
 	count = t->blob->n / ht_dtype_info(t->dtype)->bytes;
 	b = ht_rw_blob(r, count * ht_dtype_info(to)->bytes);
-	ht_convert_floats(t->dtype, t->blob->p, to, (void *)(uintptr_t)b->p, count);
+	ht_on_ranges(r->c->threads, count, PIECE, convert_range, &(struct conversion){ t, b, to });
 	made = ht_rw_const(r, n, n->name, to, t->shape, b);
 	ht_node_add_origin(made.node, n->in[0].node);
 	ht_rw_replace_node(r, n, made);

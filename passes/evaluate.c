@@ -42,7 +42,7 @@ static void unref(void *blob)
 
 static void *constant(const struct ht_plan_buffer *b, struct ht_arena *a)
 {
-	struct ht_blob *blob = ht_blob_aligned(b->blob, ht_dtype_info(b->dtype)->bytes);
+	struct ht_blob *blob = ht_blob_aligned(b->blob, ht_dtype_info(b->dtype)->bytes, 1);
 
 	if (!blob)
 		ht_arena_fail(a);

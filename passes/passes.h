@@ -55,6 +55,7 @@ struct ht_pass_context {
 	void *after_self;
 	enum ht_conv_method conv_method;
 	enum ht_block_method block_method;
+	int threads; /* that passes may use for what is large; 0: 1 */
 };
 
 struct ht_pass {
