@@ -201,6 +201,14 @@ enum ht_status ht_program_build(struct ht_program *p, struct ht_graph *g, struct
 /* HT_E_USAGE: the cache is off. */
 enum ht_status ht_store_of(const struct ht_cache *c, struct ht_diags *d, struct ht_store **out);
 
+/* ---- content.c ---- */
+
+/* SHA-256 of each of the model's files, a line each.  HT_E_ENVIRONMENT: one cannot be read. */
+enum ht_status ht_content_of(const struct ht_model *m, struct ht_diags *d, struct ht_str *out);
+void ht_put_digest(struct ht_buf *b, const uint8_t digest[32]); /* such a line */
+/* Whether a file of the model is not what it was when it was imported. */
+bool ht_content_changed(const struct ht_model *m);
+
 /* ---- graph_key.c ---- */
 
 /* What is compiled, for its key: a model, options, and a policy. */
@@ -210,8 +218,6 @@ struct ht_wanted {
 	const struct ht_policy *policy;
 	const struct ht_target *target;
 };
-/* HT_E_ENVIRONMENT: a file of the model cannot be read. */
-enum ht_status ht_content_of(const struct ht_model *m, struct ht_diags *d, struct ht_str *out);
 /* Kind HT_CACHE_READS: everything but options; its entry tells which of those matter.  Kind
  * HT_CACHE_GRAPH: with the values of the options in `reads`. */
 struct ht_cache_key ht_graph_key(

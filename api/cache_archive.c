@@ -33,7 +33,8 @@ static enum ht_status write_entries(
 		const char *wrong;
 		enum ht_status st;
 
-		if (!ht_store_read(s, &list->entry[i], &cached, &wrong))
+		if (list->entry[i].kind == HT_CACHE_INPUT ||
+			!ht_store_read(s, &list->entry[i], &cached, &wrong))
 			continue;
 		st = ht_output_write(to, cached.bytes.p, cached.bytes.n);
 		x->out->entries++;

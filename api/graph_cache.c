@@ -178,6 +178,12 @@ void ht_graph_put(const struct ht_wanted *w, const struct ht_program *p, uint64_
 
 	if (p->backend && strcmp(p->backend->id(), ht_code_id()) != 0)
 		return;
+	/* Which of its bytes were hashed and which compiled nobody knows. */
+	if (ht_content_changed(w->model)) {
+		ht_warn(d, (struct ht_where){ .path = w->model->graph->path, .offset = -1 },
+			"the model changed while it was compiled; the cache does not keep it");
+		return;
+	}
 	if (ht_artefact_writer_new(NULL, d, &writer) != HT_OK)
 		return;
 	if (ht_artefact_writer_add(writer, p, d) == HT_OK &&
@@ -188,7 +194,8 @@ void ht_graph_put(const struct ht_wanted *w, const struct ht_program *p, uint64_
 			n += (piece[i] = bytes.artefact.piece[i]).n;
 		piece[count] = put_messages(w->model, said ? said->next : d ? d->first : NULL, a);
 		piece[count + 1] = (struct ht_str){ (const char *)&n, sizeof n };
-		ht_cache_put(w->model->cache, &k, piece, count + 2, d);
+		ht_cache_put(w->model->cache, &k,
+			&(struct ht_payload){ piece, count + 2, bytes.weights, count }, d);
 		ht_read_sets_add(w, reads, d, a);
 	}
 	ht_artefact_writer_free(writer);

@@ -4,84 +4,8 @@
  * first has all but options, and its entry tells which were read; the second has their values too. */
 #include "api/api.h"
 
-#include <glob.h>
 #include <halftone-ids.h>
-#include <stdlib.h>
 #include <string.h>
-
-/* ---- the files that the model is ---- */
-
-static void put_digest(struct ht_buf *b, const void *p, size_t n)
-{
-	uint8_t digest[32];
-
-	ht_sha256(p, n, digest);
-	for (size_t i = 0; i < sizeof digest; i++)
-		ht_printf(b, "%02x", digest[i]);
-	ht_putc(b, '\n');
-}
-
-static enum ht_status put_file(struct ht_buf *b, const char *path, struct ht_diags *d)
-{
-	struct ht_file *f;
-
-	HT_TRY(ht_file_map(path, SIZE_MAX, d, &f));
-	put_digest(b, f->p, f->n);
-	ht_file_unref(f);
-	return HT_OK;
-}
-
-/* Index and shards, in the order of their names. */
-static enum ht_status put_checkpoint(struct ht_buf *b, const char *prefix, struct ht_diags *d)
-{
-	struct ht_str name = ht_str(prefix);
-	struct ht_buf pattern;
-	enum ht_status st = HT_OK;
-	glob_t found;
-
-	ht_buf_init(&pattern, b->arena);
-	for (size_t i = 0; i < name.n; i++) {
-		if (strchr("*?[\\", name.p[i]))
-			ht_putc(&pattern, '\\');
-		ht_putc(&pattern, name.p[i]);
-	}
-	HT_TRY(put_file(b, ht_str_printf(b->arena, "%s.index", prefix).p, d));
-	ht_puts(&pattern, ".data-*");
-	if (glob(ht_buf_str(&pattern).p, 0, NULL, &found))
-		return HT_OK;
-	for (size_t i = 0; i < found.gl_pathc && st == HT_OK; i++)
-		st = put_file(b, found.gl_pathv[i], d);
-	globfree(&found);
-	return st;
-}
-
-/* Large files are hashed once, however often the model is compiled. */
-enum ht_status ht_content_of(const struct ht_model *m, struct ht_diags *d, struct ht_str *out)
-{
-	struct ht_model *model = (struct ht_model *)(uintptr_t)m;
-	struct ht_unwind unwind;
-	struct ht_arena a;
-	struct ht_buf b;
-	volatile enum ht_status st = HT_OK;
-
-	if (!m->content) {
-		ht_arena_init(&a, &unwind);
-		if (setjmp(unwind.env)) {
-			ht_arena_release(&a);
-			return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
-		}
-		ht_buf_init(&b, &a);
-		for (const struct ht_input_file *i = m->graph->inputs; i; i = i->next)
-			put_digest(&b, i->file->p, i->file->n);
-		if (m->graph->checkpoint)
-			st = put_checkpoint(&b, m->graph->checkpoint, d);
-		if (st == HT_OK)
-			model->content = strdup(ht_buf_str(&b).p);
-		ht_arena_release(&a);
-	}
-	*out = ht_str(m->content ? m->content : "");
-	return m->content ? HT_OK : st ? st : HT_E_ENVIRONMENT;
-}
 
 /* ---- fields ---- */
 
@@ -126,12 +50,14 @@ static void put_samples(struct ht_buf *b, const struct ht_policy *p)
 	for (const struct ht_sample *s = p->budget.sample; s; s = s->next)
 		for (size_t i = 0; i < s->n; i++) {
 			const struct ht_tensor *t = s->value[i];
+			uint8_t digest[32];
 
 			ht_printf(b, "%.*s %s", HT_STR_ARG(s->name[i]),
 				ht_dtype_info(t->dtype)->name);
 			ht_shape_print(t->shape, b);
 			ht_putc(b, ' ');
-			put_digest(b, t->blob->p, t->blob->n);
+			ht_sha256(t->blob->p, t->blob->n, digest);
+			ht_put_digest(b, digest);
 		}
 }
 
@@ -255,5 +181,5 @@ void ht_read_sets_add(
 	for (size_t i = 0; i < n && i + 1 < HT_READ_SETS; i++)
 		put_set(&b, set[i]);
 	piece = ht_buf_str(&b);
-	ht_cache_put(w->model->cache, &k, &piece, 1, d);
+	ht_cache_put(w->model->cache, &k, &(struct ht_payload){ &piece, 1, 0, 0 }, d);
 }

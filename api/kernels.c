@@ -69,7 +69,7 @@ static void keep_image(struct making *m, int32_t i)
 	struct ht_str piece[2] = { { head, sizeof head }, image->code };
 
 	memcpy(head, &(uint64_t){ image->entry }, sizeof(uint64_t));
-	ht_cache_put(m->how->cache, &m->key[i], piece, 2, m->d);
+	ht_cache_put(m->how->cache, &m->key[i], &(struct ht_payload){ piece, 2, 0, 0 }, m->d);
 }
 
 /* ---- what is there, what is not ---- */

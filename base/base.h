@@ -339,12 +339,25 @@ void ht_blob_unref(struct ht_blob *b);
 
 /* ---- file.c ---- */
 
+/* As long as it is the same, the system runs, and the file was not changed in the last moment, the
+ * file is the same and so are its bytes. */
+struct ht_file_stamp {
+	uint64_t mount; /* one number for ever; 0: nothing is promised of this file system */
+	uint64_t inode, bytes;
+	int64_t modified_ns, changed_ns;
+};
+/* Of the file that `path` names now; zeros: of none. */
+struct ht_file_stamp ht_file_stamp(const char *path);
+struct ht_file_stamp ht_file_stamp_of(int fd);
+bool ht_file_stamp_eq(const struct ht_file_stamp *a, const struct ht_file_stamp *b);
+
 /* A whole file, mapped read-only.  Reference-counted. */
 struct ht_file {
 	const char *path;
 	const uint8_t *p;
 	size_t n;
 	int refs;
+	struct ht_file_stamp stamp; /* when it was mapped */
 };
 
 /* Files of `limit` bytes and more are refused with HT_E_LIMIT.  A file that shrinks
@@ -387,6 +400,7 @@ struct ht_hash {
 
 /* XXH3-128. */
 struct ht_hash ht_hash_bytes(const void *p, size_t n);
+struct ht_hash ht_hash_pieces(const struct ht_str *piece, size_t n); /* of their concatenation */
 bool ht_hash_eq(struct ht_hash a, struct ht_hash b);
 
 /* ---- module.c: modules that are loaded when they are needed ---- */

@@ -63,6 +63,7 @@ static enum ht_status map_open(
 	if (!f)
 		return cannot_read(d, path, ENOMEM);
 	*out = f;
+	f->stamp = ht_file_stamp_of(fd);
 	f->p = (const uint8_t *)"";
 	if (!f->n)
 		return HT_OK;

@@ -34,7 +34,8 @@ static void fill(struct ht_store *s, long n)
 
 		ht_arena_init(&a, NULL);
 		struct ht_cache_key k = key_of(&a, i);
-		struct ht_cache_entry e = ht_entry_make(&a, &k, &piece, 1);
+		struct ht_cache_entry e =
+			ht_entry_make(&a, &k, &(struct ht_payload){ &piece, 1, 0, 0 });
 
 		HT_CHECK(ht_store_put(s, &k, &e, NULL));
 		ht_arena_release(&a);

@@ -103,7 +103,7 @@ static bool get_remote(
 	struct ht_str bytes = { 0 };
 	bool hit;
 
-	if (!c->module || !c->module->get(c->remote, k, d, &bytes))
+	if (!c->module || k->kind == HT_CACHE_INPUT || !c->module->get(c->remote, k, d, &bytes))
 		return false;
 	hit = take_remote(c, k, bytes, d, out);
 	free((void *)(uintptr_t)bytes.p);
@@ -128,24 +128,24 @@ bool ht_cache_get(
 }
 
 static void put(struct ht_cache *c, struct ht_arena *a, const struct ht_cache_key *k,
-	const struct ht_str *payload, size_t pieces, struct ht_diags *d)
+	const struct ht_payload *payload, struct ht_diags *d)
 {
-	struct ht_cache_entry e = ht_entry_make(a, k, payload, pieces);
+	struct ht_cache_entry e = ht_entry_make(a, k, payload);
 
 	if (c->store)
 		ht_store_put(c->store, k, &e, d);
-	if (c->module)
+	if (c->module && k->kind != HT_CACHE_INPUT)
 		c->module->put(c->remote, k, &e, d);
 }
 
-void ht_cache_put(struct ht_cache *c, const struct ht_cache_key *k, const struct ht_str *payload,
-	size_t pieces, struct ht_diags *d)
+void ht_cache_put(struct ht_cache *c, const struct ht_cache_key *k,
+	const struct ht_payload *payload, struct ht_diags *d)
 {
 	struct ht_unwind unwind;
 	struct ht_arena a;
 
 	ht_arena_init(&a, &unwind);
 	if (!setjmp(unwind.env))
-		put(c, &a, k, payload, pieces, d);
+		put(c, &a, k, payload, d);
 	ht_arena_release(&a);
 }

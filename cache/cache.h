@@ -1,9 +1,10 @@
 /* cache: what was compiled, kept by content.
  *
  * A key is a text of tagged fields, which says everything that the result depends on.  Its XXH3-128
- * names the entry's file; an entry holds its key's text and ends with the SHA-256 of all before it,
- * and is a hit only where both are right: damage and collisions are misses.  An entry is one file that
- * appears whole by a rename and never changes; nobody takes a lock to read or write one.
+ * names the entry's file; an entry holds its key's text and ends with the SHA-256 of all before it
+ * (of weights, their XXH3-128), and is a hit only where both are right: damage and collisions are
+ * misses.  An entry is one file that appears whole by a rename and never changes; nobody takes a lock
+ * to read or write one.
  *
  * A cache is a store (a directory) and perhaps a remote one behind it, with the same keys and bytes.
  * Nothing that goes wrong with either fails a compilation: it goes on without, and says so once. */
@@ -49,6 +50,7 @@ enum ht_cache_kind {
 	HT_CACHE_KERNEL, /* object code of one kernel */
 	HT_CACHE_GRAPH,  /* an artefact */
 	HT_CACHE_READS,  /* which options were read while a graph was compiled */
+	HT_CACHE_INPUT,  /* SHA-256 of a file of this machine; no server gets it, no archive */
 	HT_CACHE_KINDS
 };
 const char *ht_cache_kind_name(enum ht_cache_kind kind);
@@ -78,15 +80,21 @@ bool ht_key_named(struct ht_str name, struct ht_hash *find);
 
 /* ---- entry.c: the bytes of an entry, in a file and on a server ---- */
 
+/* What is to be kept: the concatenation of the pieces.  Those from `bulk` to `bulk_end` are weights,
+ * numbers that nothing follows; reading them costs less than code and its plan, see entry.c. */
+struct ht_payload {
+	const struct ht_str *piece;
+	size_t pieces, bulk, bulk_end;
+};
+
 /* Spans of memory whose concatenation is the entry: the caller's payload between a head and a tail. */
 struct ht_cache_entry {
 	struct ht_str *piece;
 	size_t pieces;
-	size_t bytes;       /* of all */
-	uint8_t sha256[32]; /* of all bytes: what a content-addressed server calls it */
+	size_t bytes; /* of all */
 };
-struct ht_cache_entry ht_entry_make(struct ht_arena *a, const struct ht_cache_key *k,
-	const struct ht_str *payload, size_t pieces);
+struct ht_cache_entry ht_entry_make(
+	struct ht_arena *a, const struct ht_cache_key *k, const struct ht_payload *payload);
 
 /* Views of an entry's bytes. */
 struct ht_opened {
@@ -236,7 +244,14 @@ void ht_cache_count(struct ht_cache *c, enum ht_cache_counter what, uint64_t n);
 /* What the remote one has is kept in the store too. */
 bool ht_cache_get(struct ht_cache *c, const struct ht_cache_key *k, struct ht_diags *d,
 	struct ht_cached *out);
-void ht_cache_put(struct ht_cache *c, const struct ht_cache_key *k, const struct ht_str *payload,
-	size_t pieces, struct ht_diags *d);
+void ht_cache_put(struct ht_cache *c, const struct ht_cache_key *k,
+	const struct ht_payload *payload, struct ht_diags *d);
+
+/* ---- input.c ---- */
+
+/* SHA-256 of a file, which is remembered when it is large.  `now_ns`: CLOCK_REALTIME.  `c` NULL: only
+ * found. */
+void ht_cache_digest(struct ht_cache *c, const struct ht_file *f, int64_t now_ns,
+	struct ht_diags *d, uint8_t digest[32]);
 
 #endif

@@ -1,10 +1,17 @@
-/* The bytes of an entry: head, key text, payload, and the SHA-256 of all that.
+/* The bytes of an entry: head, key text, payload, and a SHA-256.
  *
- *	0  8 bytes  "htentry\n"       24  8 bytes  bytes of the key's text
- *	8  4 bytes  version: 1        32  8 bytes  where the payload begins
- *	12 4 bytes  kind              40  8 bytes  bytes of the payload
- *	16 8 bytes  bytes of all      48  16 bytes zero
- *	64 the key's text, zeros up to the payload; behind the payload the digest, 32 bytes
+ *	0  8 bytes  "htentry\n"       40  8 bytes  bytes of the payload
+ *	8  4 bytes  version: 2        48  8 bytes  where the bulk begins, and
+ *	12 4 bytes  kind              56  8 bytes  its bytes
+ *	16 8 bytes  bytes of all      64  16 bytes XXH3-128 of the bulk
+ *	24 8 bytes  bytes of the key's text
+ *	32 8 bytes  where the payload begins
+ *	80 the key's text, zeros up to the payload; behind the payload the digest, 32 bytes
+ *
+ * The digest is of everything but the bulk, the weights in the payload, which are most of it: of them
+ * it has the hash, which is found five times as fast.  Both notice damage.  Only a digest also keeps a
+ * collision from being made on purpose, which matters for keys and code; who can write weights here
+ * needs none.
  *
  * Numbers have their low byte first.  There is no time, host or path in it: equal entries are equal
  * bytes wherever they were made. */
@@ -14,13 +21,13 @@
 
 #define MAGIC "htentry\n"
 
-enum { VERSION = 1, HEAD = 64, DIGEST = 32 };
+enum { VERSION = 2, HEAD = 80, DIGEST = 32 };
 
 struct head {
 	char magic[8];
 	uint32_t version, kind;
-	uint64_t bytes, key, payload_at, payload;
-	uint64_t zero[2];
+	uint64_t bytes, key, payload_at, payload, bulk_at, bulk;
+	struct ht_hash bulk_hash;
 };
 _Static_assert(sizeof(struct head) == HEAD, "a head has no gaps");
 
@@ -31,46 +38,55 @@ static size_t payload_place(enum ht_cache_kind kind, size_t key)
 	return (HEAD + key + step - 1) / step * step;
 }
 
-static struct ht_str make_head(struct ht_arena *a, const struct ht_cache_key *k, size_t payload)
+static size_t bytes_of(const struct ht_str *piece, size_t n)
 {
-	size_t n = payload_place(k->kind, k->text.n);
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < n; i++)
+		bytes += piece[i].n;
+	return bytes;
+}
+
+static struct ht_str make_head(
+	struct ht_arena *a, const struct ht_cache_key *k, const struct ht_payload *from)
+{
+	size_t n = payload_place(k->kind, k->text.n), bulk = from->bulk_end - from->bulk;
 	char *p = ht_alloc(a, n);
 	struct head h = { .magic = MAGIC,
 		.version = VERSION,
 		.kind = (uint32_t)k->kind,
-		.bytes = n + payload + DIGEST,
 		.key = k->text.n,
 		.payload_at = n,
-		.payload = payload };
+		.payload = bytes_of(from->piece, from->pieces),
+		.bulk_at = n + bytes_of(from->piece, from->bulk),
+		.bulk = bytes_of(from->piece + from->bulk, bulk),
+		.bulk_hash = ht_hash_pieces(from->piece + from->bulk, bulk) };
 
+	h.bytes = n + h.payload + DIGEST;
 	memcpy(p, &h, sizeof h);
 	memcpy(p + HEAD, k->text.p, k->text.n);
 	return (struct ht_str){ p, n };
 }
 
-struct ht_cache_entry ht_entry_make(struct ht_arena *a, const struct ht_cache_key *k,
-	const struct ht_str *payload, size_t pieces)
+struct ht_cache_entry ht_entry_make(
+	struct ht_arena *a, const struct ht_cache_key *k, const struct ht_payload *from)
 {
-	struct ht_cache_entry e = { .piece = HT_NEW_ARRAY(a, struct ht_str, pieces + 2),
-		.pieces = pieces + 2 };
+	size_t n = from->pieces;
+	struct ht_cache_entry e = { .piece = HT_NEW_ARRAY(a, struct ht_str, n + 2),
+		.pieces = n + 2 };
 	char *digest = ht_alloc(a, DIGEST);
-	struct ht_sha256 s, whole;
-	size_t n = 0;
+	struct ht_sha256 s;
 
-	for (size_t i = 0; i < pieces; i++) {
-		e.piece[1 + i] = payload[i];
-		n += payload[i].n;
-	}
-	e.piece[0] = make_head(a, k, n);
-	e.piece[1 + pieces] = (struct ht_str){ digest, DIGEST };
-	e.bytes = e.piece[0].n + n + DIGEST;
+	e.piece[0] = make_head(a, k, from);
+	for (size_t i = 0; i < n; i++)
+		e.piece[1 + i] = from->piece[i];
+	e.piece[1 + n] = (struct ht_str){ digest, DIGEST };
+	e.bytes = bytes_of(e.piece, e.pieces);
 	ht_sha256_begin(&s);
-	for (size_t i = 0; i <= pieces; i++)
-		ht_sha256_add(&s, e.piece[i].p, e.piece[i].n);
-	whole = s;
+	for (size_t i = 0; i <= n; i++)
+		if (i <= from->bulk || i > from->bulk_end)
+			ht_sha256_add(&s, e.piece[i].p, e.piece[i].n);
 	ht_sha256_end(&s, (uint8_t *)digest);
-	ht_sha256_add(&whole, digest, DIGEST);
-	ht_sha256_end(&whole, e.sha256);
 	return e;
 }
 
@@ -84,16 +100,31 @@ static const char *check_head(const struct head *h, size_t n)
 		return "it has another size than it says";
 	if (h->kind >= HT_CACHE_KINDS || h->key > n - HEAD - DIGEST ||
 		h->payload_at != payload_place((enum ht_cache_kind)h->kind, h->key) ||
-		h->payload_at > n - DIGEST || h->payload != n - DIGEST - h->payload_at)
+		h->payload_at > n - DIGEST || h->payload != n - DIGEST - h->payload_at ||
+		h->bulk_at < h->payload_at || h->bulk_at > n - DIGEST ||
+		h->bulk > n - DIGEST - h->bulk_at)
 		return "its numbers do not fit together";
 	return NULL;
 }
 
+static bool is_whole(const struct head *h, struct ht_str bytes)
+{
+	size_t behind = h->bulk_at + h->bulk;
+	uint8_t digest[DIGEST];
+	struct ht_sha256 s;
+
+	ht_sha256_begin(&s);
+	ht_sha256_add(&s, bytes.p, h->bulk_at);
+	ht_sha256_add(&s, bytes.p + behind, bytes.n - DIGEST - behind);
+	ht_sha256_end(&s, digest);
+	return !memcmp(digest, bytes.p + bytes.n - DIGEST, DIGEST) &&
+	       ht_hash_eq(ht_hash_bytes(bytes.p + h->bulk_at, h->bulk), h->bulk_hash);
+}
+
 const char *ht_entry_check(struct ht_str bytes, const struct ht_cache_key *k, struct ht_opened *out)
 {
-	struct head h;
-	uint8_t digest[DIGEST];
 	const char *wrong;
+	struct head h;
 
 	if (bytes.n < HEAD + DIGEST)
 		return "it is too short";
@@ -101,8 +132,7 @@ const char *ht_entry_check(struct ht_str bytes, const struct ht_cache_key *k, st
 	wrong = check_head(&h, bytes.n);
 	if (wrong)
 		return wrong;
-	ht_sha256(bytes.p, bytes.n - DIGEST, digest);
-	if (memcmp(digest, bytes.p + bytes.n - DIGEST, DIGEST) != 0)
+	if (!is_whole(&h, bytes))
 		return "its digest is not that of its bytes";
 	*out = (struct ht_opened){ .kind = (enum ht_cache_kind)h.kind,
 		.key = { bytes.p + HEAD, h.key },

@@ -3,9 +3,10 @@
 
 #include <string.h>
 
-static const char *const kind_names[HT_CACHE_KINDS] = {
-	[HT_CACHE_KERNEL] = "kernel", [HT_CACHE_GRAPH] = "graph", [HT_CACHE_READS] = "reads"
-};
+static const char *const kind_names[HT_CACHE_KINDS] = { [HT_CACHE_KERNEL] = "kernel",
+	[HT_CACHE_GRAPH] = "graph",
+	[HT_CACHE_READS] = "reads",
+	[HT_CACHE_INPUT] = "input" };
 
 const char *ht_cache_kind_name(enum ht_cache_kind kind)
 {

@@ -42,6 +42,6 @@ struct ht_remote_module {
 	void (*close)(struct ht_remote *r); /* NULL is fine */
 };
 
-#define HT_REMOTE_ABI 1
+#define HT_REMOTE_ABI 2
 
 #endif

@@ -277,12 +277,16 @@ static bool remote_put(struct ht_remote *r, const struct ht_cache_key *k,
 {
 	struct ht_action action = { .bytes = e->bytes };
 	char path[PATH_BYTES], bytes[HT_ACTION_BYTES];
+	struct ht_sha256 whole;
 	struct ht_str result;
 
 	if (!r->write || e->bytes > r->max_bytes || is_off(r, d) ||
 		atomic_load(&r->write_failures) >= MAX_FAILURES)
 		return false;
-	memcpy(action.sha256, e->sha256, sizeof action.sha256);
+	ht_sha256_begin(&whole);
+	for (size_t i = 0; i < e->pieces; i++)
+		ht_sha256_add(&whole, e->piece[i].p, e->piece[i].n);
+	ht_sha256_end(&whole, action.sha256);
 	put_path(path, "cas", action.sha256);
 	if (!put(r, path, e->piece, e->pieces, e->bytes, d))
 		return false;

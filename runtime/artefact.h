@@ -139,6 +139,7 @@ struct ht_artefact_header;
 struct ht_artefact_bytes {
 	struct ht_artefact_header *header;  /* the first piece */
 	struct ht_pieces artefact, *beside; /* by file of `index` */
+	size_t weights; /* which piece is the first of weights; all that follow are */
 	struct ht_index index;
 };
 /* Lives in `a`, but for what `parts` points to. */

@@ -106,8 +106,10 @@ static void place_weights(struct placing *p)
 
 /* Sections in their order; `section` has the pieces of each. */
 static void put_sections(
-	struct ht_artefact_header *h, const struct ht_pieces *section, struct ht_pieces *out)
+	struct ht_artefact_header *h, const struct ht_pieces *section, struct ht_artefact_bytes *b)
 {
+	struct ht_pieces *out = &b->artefact;
+
 	for (uint32_t i = 0; i < HT_SECTIONS; i++) {
 		struct ht_artefact_section *s = &h->section[i];
 
@@ -116,6 +118,7 @@ static void put_sections(
 			.kind = i, .offset = out->bytes, .bytes = section[i].bytes
 		};
 		pieces_digest(&section[i], s->digest);
+		b->weights = out->n; /* of the last one, in the end */
 		for (size_t k = 0; k < section[i].n; k++)
 			put(out, section[i].piece[k]);
 	}
@@ -146,7 +149,7 @@ struct ht_artefact_bytes ht_artefact_make(const struct ht_artefact_parts *parts,
 	h->sections = HT_SECTIONS;
 	b.artefact.piece = HT_NEW_ARRAY(a, struct ht_str, 2 * HT_SECTIONS + 1 + p.inside.n);
 	put(&b.artefact, (struct ht_str){ (const char *)h, sizeof *h });
-	put_sections(h, section, &b.artefact);
+	put_sections(h, section, &b);
 	return b;
 }
 

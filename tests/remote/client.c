@@ -49,7 +49,6 @@ static void put(struct ht_remote *r, const char *key, const char *path)
 
 	piece[1].p = piece[0].p + piece[0].n;
 	piece[2] = (struct ht_str){ piece[1].p + piece[1].n, f->n - piece[0].n - piece[1].n };
-	ht_sha256(f->p, f->n, e.sha256);
 	puts(module->put(r, &k, &e, &diags) ? "kept" : "not kept");
 	ht_file_unref(f);
 }

@@ -86,11 +86,15 @@ static inline bool put(struct ht_store *s, int number, size_t n, struct ht_diags
 	UNIT_ARENA(a);
 	struct ht_cache_key k = key_of(&a, HT_CACHE_GRAPH, number);
 	struct ht_str v = value_of(&a, number, n);
-	/* A payload in pieces is one in a piece. */
-	struct ht_str piece[2] = { { v.p, n / 3 }, { v.p + n / 3, n - n / 3 } };
-	struct ht_cache_entry e = ht_entry_make(&a, &k, piece, 2);
-	bool ok = ht_store_put(s, &k, &e, d);
+	/* A payload in pieces is one in a piece; the second and third are its bulk. */
+	struct ht_str piece[4] = { { v.p, n / 3 }, { v.p + n / 3, n / 5 },
+		{ v.p + n / 3 + n / 5, n / 7 }, { v.p + n / 3 + n / 5 + n / 7, 0 } };
+	struct ht_cache_entry e;
+	bool ok;
 
+	piece[3].n = (size_t)(v.p + n - piece[3].p);
+	e = ht_entry_make(&a, &k, &(struct ht_payload){ piece, 4, 1, 3 });
+	ok = ht_store_put(s, &k, &e, d);
 	ht_arena_release(&a);
 	return ok;
 }

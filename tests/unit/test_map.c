@@ -65,6 +65,13 @@ static void hashes(void **state)
 		text[i] ^= 1;
 	}
 	assert_false(ht_hash_eq(all, ht_hash_bytes(text, sizeof text - 1)));
+	assert_true(ht_hash_eq(empty, ht_hash_pieces(NULL, 0)));
+	for (size_t i = 0; i <= sizeof text; i++) {
+		struct ht_str piece[3] = { { text, i }, { NULL, 0 },
+			{ text + i, sizeof text - i } };
+
+		assert_true(ht_hash_eq(all, ht_hash_pieces(piece, 3)));
+	}
 }
 
 int main(void)

@@ -1,0 +1,93 @@
+/* Digests of large input files, remembered by what the system says of a file while nobody changes it,
+ * as git's index does: reading a model costs more than finding what was compiled from it.
+ *
+ * A key is the boot, the mount, the inode, size, and times of modification and change.  The last one
+ * cannot be set, and each change of a file sets it, but for two in one tick of the file system's clock
+ * and for those of a page of a shared map that is already dirty.  So a file is remembered only once
+ * its last change is longer ago than a page stays dirty.  File systems that promise less have no mount
+ * here (ht_file_stamp).  Such entries are of this machine alone: no server gets them. */
+#include "cache/cache.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SMALL = 1 << 20, SETTLED_SECONDS = 60, DIGEST = 32 };
+
+/* Mounts are counted from 1 on when the system starts; false: nobody knows which start this is. */
+static bool read_boot(char boot[37])
+{
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	bool ok = fd >= 0 && read(fd, boot, 36) == 36;
+
+	boot[36] = 0;
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+static void put_number(struct ht_key_text *k, const char *name, int64_t n, struct ht_arena *a)
+{
+	ht_key_field(k, name, ht_str_printf(a, "%lld", (long long)n));
+}
+
+static bool key_of(const struct ht_file_stamp *s, struct ht_arena *a, struct ht_cache_key *out)
+{
+	struct ht_key_text k;
+	char boot[37];
+
+	if (!s->mount || !read_boot(boot))
+		return false;
+	ht_key_begin(&k, HT_CACHE_INPUT, a);
+	ht_key_field(&k, "boot", ht_str(boot));
+	put_number(&k, "mount", (int64_t)s->mount, a);
+	put_number(&k, "inode", (int64_t)s->inode, a);
+	put_number(&k, "bytes", (int64_t)s->bytes, a);
+	put_number(&k, "modified", s->modified_ns, a);
+	put_number(&k, "changed", s->changed_ns, a);
+	*out = ht_key_end(&k);
+	return true;
+}
+
+static bool recall(struct ht_cache *c, const struct ht_cache_key *k, struct ht_diags *d,
+	uint8_t digest[DIGEST])
+{
+	struct ht_cached found;
+	bool hit = ht_cache_get(c, k, d, &found);
+
+	if (!hit)
+		return false;
+	hit = found.payload.n == DIGEST;
+	if (hit)
+		memcpy(digest, found.payload.p, DIGEST);
+	ht_cached_release(&found);
+	return hit;
+}
+
+static void find(struct ht_cache *c, const struct ht_file *f, int64_t now_ns, struct ht_arena *a,
+	struct ht_diags *d, uint8_t digest[DIGEST])
+{
+	struct ht_str piece = { (const char *)digest, DIGEST };
+	struct ht_cache_key k;
+	bool known = key_of(&f->stamp, a, &k);
+
+	if (known && recall(c, &k, d, digest))
+		return;
+	ht_sha256(f->p, f->n, digest);
+	if (known && now_ns - f->stamp.changed_ns >= SETTLED_SECONDS * INT64_C(1000000000))
+		ht_cache_put(c, &k, &(struct ht_payload){ &piece, 1, 0, 0 }, d);
+}
+
+void ht_cache_digest(struct ht_cache *c, const struct ht_file *f, int64_t now_ns,
+	struct ht_diags *d, uint8_t digest[32])
+{
+	struct ht_unwind unwind;
+	struct ht_arena a;
+
+	ht_arena_init(&a, &unwind);
+	if (!c || f->n < SMALL || setjmp(unwind.env))
+		ht_sha256(f->p, f->n, digest);
+	else
+		find(c, f, now_ns, &a, d, digest);
+	ht_arena_release(&a);
+}

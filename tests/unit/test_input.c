@@ -1,0 +1,163 @@
+/* Digests of input files that are remembered: as long as the file is the same, and never otherwise. */
+#include "tests/unit/store.h"
+
+#include <fcntl.h>
+
+enum { BYTES = 1200000, SECOND = 1000000000 };
+
+static char name[] = "input-XXXXXX"; /* here, where the file system keeps its times */
+static struct ht_cache *cache;
+
+static int set_up(void **state)
+{
+	struct ht_cache_options opt = { .store = { .dir = dir, .mode = HT_CACHE_RW } };
+
+	(void)state;
+	return ht_cache_start(&opt, NULL, &cache) == HT_OK ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	ht_cache_end(cache, NULL);
+	unlink(name);
+	memcpy(name, "input-XXXXXX", sizeof name);
+	return clear_folder(state);
+}
+
+/* A file of its own; skipped where nothing is promised of files. */
+static struct ht_file *map_new(size_t n)
+{
+	static char bytes[BYTES];
+	int fd = mkstemp(name);
+	struct ht_file *f;
+
+	assert_true(fd >= 0);
+	for (size_t i = 0; i < n; i++)
+		bytes[i] = (char)(i * 7);
+	assert_int_equal(write(fd, bytes, n), n);
+	close(fd);
+	assert_int_equal(ht_file_map(name, SIZE_MAX, NULL, &f), HT_OK);
+	if (!f->stamp.mount) {
+		ht_file_unref(f);
+		skip();
+	}
+	return f;
+}
+
+/* Whether the digest of `f`, `seconds` behind its last change, is that of its bytes.  They are not
+ * those that its stamp was remembered with: what is remembered shows. */
+static bool is_found(const struct ht_file *f, int64_t seconds)
+{
+	char *other = calloc(1, f->n);
+	struct ht_file changed = *f;
+	uint8_t got[32], right[32];
+
+	assert_non_null(other);
+	changed.p = (const uint8_t *)other;
+	ht_sha256(other, f->n, right);
+	ht_cache_digest(cache, &changed, f->stamp.changed_ns + seconds * SECOND, NULL, got);
+	free(other);
+	return !memcmp(got, right, sizeof got);
+}
+
+static void remember(const struct ht_file *f, int64_t seconds)
+{
+	uint8_t got[32], right[32];
+
+	ht_sha256(f->p, f->n, right);
+	ht_cache_digest(cache, f, f->stamp.changed_ns + seconds * SECOND, NULL, got);
+	assert_memory_equal(got, right, sizeof got);
+}
+
+static void what_is_settled_is_remembered(void **state)
+{
+	struct ht_file *f = map_new(BYTES);
+
+	(void)state;
+	remember(f, 61);
+	assert_false(is_found(f, 3));
+	remember(f, 62);
+	ht_file_unref(f);
+}
+
+static void what_changed_a_moment_ago_is_not(void **state)
+{
+	struct ht_file *f = map_new(BYTES);
+
+	(void)state;
+	remember(f, 59);
+	assert_true(is_found(f, 59));
+	remember(f, -100); /* the clock went back */
+	assert_true(is_found(f, 59));
+	ht_file_unref(f);
+}
+
+static void small_files_are_not(void **state)
+{
+	struct ht_file *f = map_new(1000);
+
+	(void)state;
+	remember(f, 61);
+	assert_true(is_found(f, 3));
+	ht_file_unref(f);
+}
+
+/* Each part of what says that a file is the same. */
+static void another_file_is_another(void **state)
+{
+	struct ht_file *f = map_new(BYTES), other;
+
+	(void)state;
+	remember(f, 61);
+	for (int part = 0; part < 6; part++) {
+		other = *f;
+		other.stamp.mount = part == 0 ? 0 : other.stamp.mount + (part == 1);
+		other.stamp.inode += part == 2;
+		other.stamp.bytes += part == 3;
+		other.stamp.modified_ns += part == 4;
+		other.stamp.changed_ns += part == 5;
+		assert_true(is_found(&other, 3));
+	}
+	ht_file_unref(f);
+}
+
+/* The same size, and a time of modification that is put back. */
+static void a_changed_file_is_another(void **state)
+{
+	struct ht_file *f = map_new(BYTES), *again;
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT } };
+	int fd;
+
+	(void)state;
+	remember(f, 61);
+	times[1] =
+		(struct timespec){ f->stamp.modified_ns / SECOND, f->stamp.modified_ns % SECOND };
+	usleep(20000); /* of the file system's clock some ticks */
+	fd = open(name, O_WRONLY);
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, "x", 1, 5000), 1);
+	assert_int_equal(futimens(fd, times), 0);
+	close(fd);
+	assert_int_equal(ht_file_map(name, SIZE_MAX, NULL, &again), HT_OK);
+	assert_int_equal(again->stamp.modified_ns, f->stamp.modified_ns);
+	assert_false(ht_file_stamp_eq(&again->stamp, &f->stamp));
+	remember(again, 3);
+	assert_true(is_found(again, 3));
+	ht_file_unref(again);
+	ht_file_unref(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(what_is_settled_is_remembered, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			what_changed_a_moment_ago_is_not, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(small_files_are_not, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(another_file_is_another, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_changed_file_is_another, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
