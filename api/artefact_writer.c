@@ -154,6 +154,8 @@ static enum ht_status copy(struct ht_str bytes, const char *path, struct ht_diag
 	struct ht_output *o;
 	enum ht_status st;
 
+	if (ht_output_is_there(path, bytes))
+		return HT_OK;
 	HT_TRY(ht_output_open(path, d, &o));
 	st = ht_output_write(o, bytes.p, bytes.n);
 	if (st == HT_OK)

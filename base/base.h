@@ -376,6 +376,10 @@ enum ht_status ht_output_write(struct ht_output *o, const void *p, size_t n);
 enum ht_status ht_output_flush(struct ht_output *o);
 enum ht_status ht_output_commit(struct ht_output *o); /* frees o */
 void ht_output_abort(struct ht_output *o);            /* frees o; NULL is fine */
+/* Whether a file that may be written to has these bytes already; then it only becomes new, and those
+ * who use it go on sharing its pages.  (To replace a file some file systems first write all of the new
+ * one to the disk.) */
+bool ht_output_is_there(const char *path, struct ht_str bytes);
 void ht_output_install_signals(void);
 
 /* ---- thread.c ---- */

@@ -238,6 +238,19 @@ void ht_output_abort(struct ht_output *o)
 		discard(o);
 }
 
+bool ht_output_is_there(const char *path, struct ht_str bytes)
+{
+	struct ht_file *f;
+	bool same;
+
+	if (!strcmp(path, "-") || access(path, W_OK) ||
+		ht_file_map(path, SIZE_MAX, NULL, &f) != HT_OK)
+		return false;
+	same = f->n == bytes.n && !memcmp(f->p, bytes.p, bytes.n);
+	ht_file_unref(f);
+	return same && !utimensat(AT_FDCWD, path, NULL, 0);
+}
+
 /* ---- signals ---- */
 
 static void remove_and_die(int signal)

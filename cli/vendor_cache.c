@@ -179,12 +179,29 @@ static enum ht_status graph_dir(
 	return HT_OK;
 }
 
+static const char *variable(const char *name)
+{
+	const char *s = getenv(name);
+
+	return s && *s ? s : NULL;
+}
+
+/* The folder that kernel_cache is in; false: none, and the cache is where ours says. */
+static bool find_top(const struct setting *dir, struct text *t)
+{
+	const char *home = variable("HALFTONE_CACHE_DIR") ? NULL : variable("HOME");
+	const char *top = dir && *dir->value ? dir->value : variable("ASCEND_CACHE_PATH");
+
+	if (top || home)
+		text_printf(t, "%s%s", top ? top : home, top ? "" : "/atc_data");
+	return top || home;
+}
+
 enum ht_status vendor_cache_settings(struct cli *c, struct ht_cache_settings *s)
 {
 	const struct setting *mode = stated(c, "op_compiler_cache_mode");
 	const struct setting *dir = stated(c, "op_compiler_cache_dir");
 	const struct setting *graph = stated(c, GRAPH_DIR), *profile = stated(c, "profile");
-	const char *env = getenv("ASCEND_CACHE_PATH"), *top = dir ? dir->value : env;
 	struct text t = { 0 };
 
 	if (option_on(c, OPTION_CACHE_DIR) || option_on(c, OPTION_CACHE_MODE) ||
@@ -194,11 +211,11 @@ enum ht_status vendor_cache_settings(struct cli *c, struct ht_cache_settings *s)
 		s->mode = HT_CACHE_OFF;
 	if (graph)
 		return graph_dir(c, graph, s);
-	if (s->mode == HT_CACHE_OFF || !(mode || dir) || !top || !*top)
-		return HT_OK;
-	if (dir && check_letters(dir) != HT_OK)
+	if (dir && s->mode != HT_CACHE_OFF && check_letters(dir) != HT_OK)
 		return dir->path && dir->line ? HT_E_INPUT : HT_E_USAGE;
-	text_printf(&t, "%s/kernel_cache/%s", top, profile ? profile->value : "cpu");
+	if (s->mode == HT_CACHE_OFF || !(mode || dir) || !find_top(dir, &t))
+		return HT_OK;
+	text_printf(&t, "/kernel_cache/%s", profile ? profile->value : "cpu");
 	c->vendor_dir = t.p;
 	s->dir = t.p;
 	s->max_bytes = UINT64_MAX; /* it ages when it is opened, and only then */

@@ -291,6 +291,29 @@ static void outputs_keep_modes_and_links(void **state)
 	assert_true(S_ISCHR(s.st_mode));
 }
 
+/* The same file, made new; anything else is left to be replaced. */
+static void outputs_that_are_there(void **state)
+{
+	const struct timespec old[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
+	struct stat s;
+
+	(void)state;
+	assert_false(ht_output_is_there(path, HT_STR("abc")));
+	put(path, "abc", 3);
+	assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0);
+	assert_false(ht_output_is_there(path, HT_STR("abd")));
+	assert_false(ht_output_is_there(path, HT_STR("ab")));
+	assert_false(ht_output_is_there(path, HT_STR("abcd")));
+	assert_false(ht_output_is_there(folder, HT_STR("abc")));
+	assert_false(ht_output_is_there("-", HT_STR("")));
+	assert_int_equal(stat(path, &s), 0);
+	assert_int_equal(s.st_mtime, 1);
+	assert_true(ht_output_is_there(path, HT_STR("abc")));
+	assert_int_equal(stat(path, &s), 0);
+	assert_true(s.st_mtime > 1);
+	assert_content(path, "abc");
+}
+
 static void outputs_that_cannot_be(void **state)
 {
 	struct ht_output *o;
@@ -404,6 +427,7 @@ int main(void)
 		cmocka_unit_test_teardown(outputs_appear_when_committed, clear_folder),
 		cmocka_unit_test_teardown(outputs_of_any_size, clear_folder),
 		cmocka_unit_test_teardown(outputs_keep_modes_and_links, clear_folder),
+		cmocka_unit_test_teardown(outputs_that_are_there, clear_folder),
 		cmocka_unit_test_teardown(outputs_that_cannot_be, clear_folder),
 		cmocka_unit_test_teardown(failed_writes_leave_nothing, clear_folder),
 		cmocka_unit_test_teardown(signals_remove_temporary_files, clear_folder),

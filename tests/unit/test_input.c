@@ -137,8 +137,8 @@ static void a_changed_file_is_another(void **state)
 	fd = open(name, O_WRONLY);
 	assert_true(fd >= 0);
 	assert_int_equal(pwrite(fd, "x", 1, 5000), 1);
-	assert_int_equal(futimens(fd, times), 0);
 	close(fd);
+	assert_int_equal(utimensat(AT_FDCWD, name, times, 0), 0);
 	assert_int_equal(ht_file_map(name, SIZE_MAX, NULL, &again), HT_OK);
 	assert_int_equal(again->stamp.modified_ns, f->stamp.modified_ns);
 	assert_false(ht_file_stamp_eq(&again->stamp, &f->stamp));

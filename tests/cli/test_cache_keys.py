@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""The keys of the compile cache: each option and each class of bytes of a model changed in turn; what differs is compiled
+again, what does not is not."""
+import json, os, re, shutil, subprocess, unittest
+
+from cached import MODEL, Cached
+from test_cli import TOOL
+
+W, B = (re.search(f'%{name} = .*\n', MODEL).group() for name in 'wb')
+
+# A value that is not the default, where the table's first other one does not do.
+VALUES = {
+    'allowlist_add': 'Softmax', 'allowlist_remove': 'MatMul', 'denylist_add': 'Mul', 'denylist_remove': 'Exp',
+    'inferlist_add': 'Softmax', 'inferlist_remove': 'Mul', 'clearlist_add': 'Softmax', 'clearlist_remove': 'Relu',
+    'budget': 'y:rel<=0.5', 'cost_target': 'x86-64', 'profile': 'ascend910', 'priced_node': 'y', 'samples': '3:7',
+    'optimization_switch': 'constant_folding:off', 'optypelist_for_implmode': 'Softmax', 'enable_scope_fusion_passes': 'ScopeLayerNormPass',
+    'op_select_implmode': 'high_performance', 'allow_hf32': '11', 'frontier': 'true', 'debug_dir': 'D',
+}
+FILES = {
+    'keep_dtype': 'first\n', 'modify_mixlist': '{"black-list": {"to-add": ["MatMul"]}}',
+    'op_precision_mode': '[ByOpType]\nSoftmax=high_precision\n', 'customize_dtypes': 'OpType::MatMul:InputDtype:float16,float16,OutputDtype:float16\n',
+    'fusion_switch_file': 'constant_folding:off\n',
+}
+CACHES = ('op_compiler_cache_mode', 'op_compiler_cache_dir', 'graph_compiler_cache_dir')  # choose a cache: class Vendor
+LEAVES_FILES = ('dump_graphs', 'fusion_result', 'export_compile_stat', 'op_debug_level')
+
+
+class Mutations(Cached):
+    def mutate(self, base, options):
+        """Changes one option at a time beside `base`."""
+        self.cache = os.path.join(self.dir, 'cache' + ''.join(base).replace('=', '-'))
+        baseline = self.compile(*base)
+        copy = self.cache + '-copy'
+        shutil.copytree(self.cache, copy)
+        rows = {o['name']: o for o in json.loads(self.tool('options', '--format', 'json').stdout)['options']}
+        kinds = {'refused': 0, 'differs': 0, 'not read': 0, 'read': 0}
+        for name in options or rows:
+            if name.startswith('atc.') or name in (*LEAVES_FILES, *CACHES, 'external_weight'):  # the last is compile's own
+                continue
+            value = self.value_of(rows[name])
+            args = [*base, f'--{name}={value}']
+            cold = subprocess.run([TOOL, 'compile', '-q', self.model, *args, '--no-cache', '--target', 'x86-64-v3', '-o',
+                                   os.path.join(self.dir, 'cold.htx')], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            if cold.returncode:
+                kinds['refused'] += 1
+                why = self.tool('cache', 'why-miss', '-q', self.model, *args, '--cache-mode', 'ro', code=None)
+                self.assertNotEqual(why.returncode, 0, args)
+                continue
+            with open(os.path.join(self.dir, 'cold.htx'), 'rb') as f:
+                same = f.read() == baseline
+            why = self.tool('cache', 'why-miss', '-q', self.model, *args, '--cache-mode', 'ro', '--format', 'json', code=None)
+            self.assertIn(why.returncode, (0, 1), (args, why.stderr))
+            hit = json.loads(why.stdout)['hit']
+            if not same:
+                self.assertFalse(hit, ('the output differs, the key does not', args))
+                kinds['differs'] += 1
+            elif hit:
+                kinds['not read'] += 1
+            else:
+                # It was asked for, and might have mattered; no code is generated again, but for trials.
+                self.assertEqual(json.loads(why.stdout)['part'], 'option-' + ('policy' if name.startswith('precision_mode') else name), args)
+                self.cache, kept = copy, self.cache
+                generated = self.counted('kernel_misses', lambda: self.compile(*args))
+                self.assertTrue(generated == 0 or name in ('budget', 'frontier'), args)
+                self.cache = kept
+                kinds['read'] += 1
+        return kinds
+
+    def value_of(self, row):
+        name, values = row['name'], row['values']
+        if name in VALUES:
+            return VALUES[name]
+        if name in FILES:
+            return self.path('f.txt', FILES[name].encode())
+        if name == 'ops_info':
+            os.makedirs(os.path.join(self.dir, 'info'), exist_ok=True)
+            self.path('info/a.json', b'{"MatMulV2": {"precision_reduce": {"flag": "false"}}}')
+            return os.path.join(self.dir, 'info')
+        if name == 'cost_table':
+            return self.path('no.costs', b'nothing\n')
+        if '..' in values:
+            low = int(values.split('..')[0])
+            return str(low + 1 if str(low) == row['default'] else low)
+        if '|' in values:
+            return next(v for v in values.split('|') if v != row['default'] and not (row['default'] in ('true', 'false') and v == row['default']))
+        return 'text'
+
+    def test_every_option(self):
+        kinds = self.mutate([], None)
+        self.assertGreater(kinds['not read'], 60, kinds)
+        self.assertGreater(kinds['differs'], 3, kinds)
+        self.assertLess(kinds['read'], 16, kinds)
+
+    def test_options_of_the_other_policies(self):
+        lists = [f'{l}list_{w}' for l in ('allow', 'deny', 'infer', 'clear') for w in ('add', 'remove')]
+        kinds = self.mutate(['--policy=grappler-fp16-cpu'], [*lists, 'grappler_level', 'oo_level', 'cost_target'])
+        self.assertGreater(kinds['differs'], 1, kinds)
+        kinds = self.mutate(['--policy=allow_mix_precision'], ['modify_mixlist', 'keep_dtype', 'ops_info', 'op_precision_mode', 'profile', 'allow_hf32'])
+        self.assertGreater(kinds['differs'], 1, kinds)
+        self.mutate(['--policy=optimal'], ['cost_target', 'budget', 'frontier', 'priced_node', 'modify_mixlist'])
+
+    def test_files_count_by_content(self):
+        base = ['--policy=allow_mix_precision']
+        keep = [*base, '--keep_dtype=' + self.path('k.txt', b'first\n')]
+        self.compile(*keep)
+        self.assertEqual(self.counted('graph_hits', lambda: self.compile(*base, '--keep_dtype=' + self.path('other.txt', b'first\n'))), 1)
+        self.assertEqual(self.counted('graph_hits', lambda: self.compile(*base, '--keep_dtype=' + self.path('k.txt', b'second\n'))), 0)
+
+    def test_spellings_of_one_value(self):
+        self.compile('--oo_constant_folding=false')
+        for same in ['--oo_constant_folding=0'], ['--oo_constant_folding=false', '--oo_level=O3'], ['--oo-constant-folding=false']:
+            self.assertEqual(self.counted('graph_hits', lambda: self.compile(*same)), 1, same)
+
+    def test_every_kind_of_byte_of_the_model(self):
+        """An edit compiles what it changed: names of nodes and their order do not enter kernels."""
+        self.compile()
+        for what, a, b, generates in (
+                ('a comment', 'hir 1\n', 'hir 1\n# a comment\n', False),
+                ("a node's name", '%act', '%renamed', False),
+                ('the order of nodes', W + B, B + W, False),
+                ("a constant's value", '0.25, 1.0', '0.25, 1.5', False),
+                ('a dead node', '%y = ', '%dead = Relu(%x) {T=f32}\n%y = ', False),
+                ('an op', 'Relu(%sum)', 'Tanh(%sum)', True),
+                ('a shape', 'shape[2,8]', 'shape[3,8]', True),
+                ('an operand', 'Mul(%act, %act)', 'Mul(%act, %sum)', True)):
+            text = MODEL.replace(a, b)
+            edited = self.path('edited.hir', text.encode())
+            self.assertNotEqual(text, MODEL, what)
+            self.tool('cache', 'why-miss', '-q', edited, code=1)
+            before = self.stats()
+            got = self.compile(model=edited)
+            after = self.stats()
+            self.assertEqual(got, self.compile('--no-cache', model=edited), what)
+            self.assertEqual(after['kernel_misses'] > before['kernel_misses'], generates, what)
+        renamed = shutil.copy(self.model, os.path.join(self.dir, 'renamed.hir'))
+        self.assertEqual(self.counted('graph_hits', lambda: self.compile(model=renamed)), 1)
+
+    def test_what_leaves_files_runs_each_time(self):
+        self.compile()
+        for option in LEAVES_FILES:
+            out = os.path.join(self.dir, 'left')
+            value = {'dump_graphs': out, 'fusion_result': out}.get(option, '1')
+            for _ in range(2):
+                left = subprocess.run([TOOL, 'compile', '-q', self.model, f'--{option}={value}'], cwd=self.dir, stdout=subprocess.DEVNULL,
+                                      env={**os.environ, 'HALFTONE_CACHE_DIR': self.cache, 'HALFTONE_CACHE_MODE': ''})
+                self.assertEqual(left.returncode, 0, option)
+                made = [n for n in os.listdir(self.dir) if n not in ('m.hir', 'cache', 'out.htx')]
+                self.assertTrue(made, option)
+                for n in made:
+                    p = os.path.join(self.dir, n)
+                    shutil.rmtree(p) if os.path.isdir(p) else os.unlink(p)
+
+
+if __name__ == '__main__':
+    unittest.main()
