@@ -67,8 +67,8 @@ def obtain(name):
                for o in ('--input-shape', f'{n}:' + ','.join(map(str, s)))]
     # TensorFlow.js' fused nodes lack attributes that TensorFlow's have, and Prelu is its own.
     plain = f'{FOLDER}/{name}.hir'
-    subprocess.run([environment.TOOL, 'opt', '-q', source(name), '--passes', 'expand_fused', '-o', plain],
-                   check=True)
+    subprocess.run([environment.TOOL, 'opt', '-q', source(name), '--passes',
+                    'split_fused,infer,expand_fused', '-o', plain], check=True)
     subprocess.run([environment.TOOL, 'convert', '-q', plain, *options, '-o', graph(name)], check=True)
     with open(f'{FOLDER}/{name}.json', 'w') as f:
         json.dump({'inputs': [f'{n}:0' for n in inputs], 'outputs': [f'{o}:0' for o in row.outputs],
