@@ -1,99 +1,22 @@
 #!/usr/bin/env python3
 """halftone aot: nets compute what run computes, bit for bit, in C and C++ programs, linked in each way; they
 take the best code that the CPU runs, and need nothing."""
-import json, os, random, re, shutil, struct, subprocess, sys, unittest, zipfile
+import json, os, re, shutil, struct, subprocess, unittest, zipfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-TOP = os.path.dirname(os.path.dirname(HERE))
-sys.path.insert(0, os.path.join(TOP, 'tests', 'cli'))
-from test_cli import BUILD, SMALL, TYPES, Case, npy
-
-DIGITS = os.path.join(TOP, 'examples', 'digits', 'model.pb')
-STRICT = ['-Wall', '-Wextra', '-Wpedantic', '-Werror']
-C, CXX = ['gcc', '-std=c11', '-D_GNU_SOURCE', *STRICT], ['g++', '-x', 'c++', '-std=c++17', *STRICT]
-PLAN_BYTES, LEVEL_BYTES, LEVEL_NEEDS = 88, 48, 40  # of aot/runner.h
+from nets import C, CXX, DIGITS, HERE, STRICT, TOP, Nets, sections, targets_of_host
+from test_cli import BUILD, SMALL, TYPES, npy
 
 
-def sections(path):
-    """Name: (offset, address, size) of an ELF file."""
-    text = subprocess.run(['readelf', '-SW', path], stdout=subprocess.PIPE, check=True).stdout.decode()
-    return {m[1]: (int(m[3], 16), int(m[2], 16), int(m[4], 16)) for m in re.finditer(
-        r'\] (\S+) +\w+ +([0-9a-f]{16}) ([0-9a-f]+) ([0-9a-f]+) ', text)}
-
-
-def targets_of_host():
-    text = subprocess.run([os.path.join(BUILD, 'halftone'), 'targets', '--format', 'json'],
-                          stdout=subprocess.PIPE, check=True).stdout
-    targets = json.loads(text)['targets']
-    return [t['name'] for t in targets[:[bool(t['host']) for t in targets].index(True) + 1]]
-
-
-class Nets(Case):
-    def aot(self, model, name, *args, **more):
-        folder = os.path.join(self.dir, name)
-        self.tool('aot', '-q', model, '--name', name, '-o', folder, *args, **more)
-        return folder
-
-    def run_ok(self, *args, env=None, cwd=None):
-        r = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd,
-                           env={**os.environ, **(env or {})})
-        self.assertEqual(r.returncode, 0, (args, r.stdout, r.stderr))
-        return r.stdout
-
-    def build(self, folder, name, link, compiler=C, main=None):
-        """The example, or another program, linked with what `link` says."""
-        program = os.path.join(self.dir, 'program')
-        self.run_ok(*compiler, '-I' + folder, main or os.path.join(folder, name + '_main.c'),
-                    *(['-x', 'none'] if compiler is CXX else []), *link, '-o', program)
-        return program
-
-    def links(self, folder, name):
-        return [[os.path.join(folder, name + '.o')], ['-L' + folder, '-l:lib%s.a' % name],
-                ['-L' + folder, '-l' + name, '-Wl,-rpath,' + folder]]
-
-    def random_input(self, shape, descr, form, seed=7):
-        r = random.Random(seed)
-        n = 1
-        for d in shape:
-            n *= d
-        if form == 'f':
-            data = struct.pack('<%df' % n, *(r.gauss(0, 1) for _ in range(n)))
-        else:
-            data = bytes(r.randrange(256) for _ in range(n))
-        return self.path('input.npy', npy(descr, shape, data)), self.path('input.raw', data)
-
-    def reference(self, model, name, file, *args):
-        """Raw outputs of run, in order."""
-        out = os.path.join(self.dir, 'out.npz')
-        self.tool('run', '-q', model, '--input', name + '=@' + file, '-o', out, *args)
-        with zipfile.ZipFile(out) as z:
-            raw = [z.read(n) for n in z.namelist()]
-        return b''.join(d[10 + struct.unpack('<H', d[8:10])[0]:] for d in raw)
-
-    def patch_cpus(self, folder, name, hidden):
-        """A copy of the shared library in which the first `hidden` levels want a CPU that there is not."""
-        copy = os.path.join(self.dir, 'patched')
-        shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(folder, copy)
-        library = os.path.join(copy, 'lib%s.so' % name)
-        at = sections(library)['.rodata'][0] + PLAN_BYTES
-        with open(library, 'r+b') as f:
-            for i in range(hidden):
-                f.seek(at + i * LEVEL_BYTES + LEVEL_NEEDS)
-                self.assertLess(struct.unpack('<Q', f.read(8))[0], 10)
-                f.seek(at + i * LEVEL_BYTES + LEVEL_NEEDS)
-                f.write(struct.pack('<Q', 99))
-        return copy
-
+class AheadOfTime(Nets):
     def test_same_bytes_as_run(self):
         file, raw = self.random_input((1, 28, 28, 1), '|u1', 'B')
         for policy in 'must_keep_origin_dtype', 'allow_mix_precision_bf16', 'force_fp16':
             folder = self.aot(DIGITS, 'digits', '--policy', policy)
             want = self.reference(DIGITS, 'image', file, '--policy', policy)
-            for link in self.links(folder, 'digits'):
-                self.assertEqual(self.run_ok(self.build(folder, 'digits', link), raw), want)
-        for link in self.links(folder, 'digits'):
-            self.assertEqual(self.run_ok(self.build(folder, 'digits', link, CXX), raw), want)
+            self.assertEqual(self.run_ok(self.build(folder, 'digits', self.links(folder, 'digits')[0]), raw), want)
+        for compiler in C, CXX:
+            for link in self.links(folder, 'digits')[compiler is C:]:
+                self.assertEqual(self.run_ok(self.build(folder, 'digits', link, compiler), raw), want)
         file, raw = self.random_input((1, 4), '<f4', 'f')
         folder = self.aot(SMALL, 'small')
         self.assertEqual(self.run_ok(self.build(folder, 'small', self.links(folder, 'small')[0]), raw),
@@ -103,10 +26,11 @@ class Nets(Case):
         if not shutil.which('ld.lld-19') or not shutil.which('clang-19'):
             self.skipTest('no clang-19 with lld')
         folder = self.aot(SMALL, 'small')
-        outs = {self.run_ok(self.build(folder, 'small', ['-fuse-ld=lld-19', *link],
-                                       ['clang-19', '-D_GNU_SOURCE', *STRICT]))
-                for link in self.links(folder, 'small')}
-        self.assertEqual(len(outs), 1)
+        file, raw = self.random_input((1, 4), '<f4', 'f')
+        want = self.reference(SMALL, 'x', file)
+        for link in self.links(folder, 'small'):
+            program = self.build(folder, 'small', ['-fuse-ld=lld-19', *link], ['clang-19', '-D_GNU_SOURCE', *STRICT])
+            self.assertEqual(self.run_ok(program, raw), want)
 
     def test_dispatch(self):
         """Of several levels the best one; with that out of reach the next; with none an error."""
@@ -116,24 +40,23 @@ class Nets(Case):
         file, raw = self.random_input((1, 28, 28, 1), '|u1', 'B')
         teller = self.path('target.c', b'#include "digits.h"\n#include <stdio.h>\nint main(void)\n{\n'
                            b'\tconst char *t = digits_target();\n\tputs(t ? t : "none");\n\treturn 0;\n}\n')
+        link = ['-L' + folder, '-ldigits']
+        runs, tells = (shutil.move(self.build(folder, 'digits', link, main=main), self.path(name))
+                       for name, main in (('runs', None), ('tells', teller)))
         for hidden, target in enumerate(reversed(levels[-2:])):
-            at = self.patch_cpus(folder, 'digits', hidden)
-            link = self.links(at, 'digits')[2]
-            self.assertEqual(self.run_ok(self.build(at, 'digits', link), raw),
-                             self.reference(DIGITS, 'image', file, '--target', target))
-            self.assertEqual(self.run_ok(self.build(at, 'digits', link, main=teller)), target.encode() + b'\n')
+            patched = {'LD_LIBRARY_PATH': self.patch_cpus(folder, 'digits', hidden)}
+            self.assertEqual(self.run_ok(runs, raw, env=patched), self.reference(DIGITS, 'image', file, '--target', target))
+            self.assertEqual(self.run_ok(tells, env=patched), target.encode() + b'\n')
+        patched = {'LD_LIBRARY_PATH': self.patch_cpus(folder, 'digits', 2)}
+        r = subprocess.run([runs, raw], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **patched})
+        self.assertEqual((r.returncode, r.stdout), (4, b''))
+        self.assertIn(b'no code for this CPU', r.stderr)
+        self.assertEqual(self.run_ok(tells, env=patched), b'none\n')
         amx = self.aot(DIGITS, 'digits', '--target', 'x86-64-v3,sapphirerapids')
         with open('/proc/cpuinfo') as f:
             has = set(f.read().split()) >= {'amx_bf16', 'avx512_fp16'}
         program = self.build(amx, 'digits', self.links(amx, 'digits')[0], main=teller)
         self.assertEqual(self.run_ok(program), b'sapphirerapids\n' if has else b'x86-64-v3\n')
-        folder = self.aot(DIGITS, 'digits', '--target', ','.join(levels[-2:]))
-        at = self.patch_cpus(folder, 'digits', 2)
-        link = self.links(at, 'digits')[2]
-        r = subprocess.run([self.build(at, 'digits', link), raw], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.assertEqual((r.returncode, r.stdout), (4, b''))
-        self.assertIn(b'no code for this CPU', r.stderr)
-        self.assertEqual(self.run_ok(self.build(at, 'digits', link, main=teller)), b'none\n')
 
     def test_needs_nothing(self):
         folder = self.aot(DIGITS, 'digits')
@@ -141,6 +64,8 @@ class Nets(Case):
         names = self.run_ok('nm', '-g', '--format=just-symbols', os.path.join(folder, 'digits.o')).split()
         exported = [b'digits_metadata', b'digits_run', b'digits_run_parallel', b'digits_target']
         self.assertEqual(sorted(names), exported)
+        names = self.run_ok('nm', '--format=just-symbols', os.path.join(folder, 'digits.o')).split()
+        self.assertLessEqual({b'digits.runner', b'digits.kernel0'}, set(names))
         library = os.path.join(folder, 'libdigits.so')
         names = self.run_ok('nm', '-D', '--format=just-symbols', library).split()
         self.assertEqual(sorted(names), exported)
@@ -175,10 +100,9 @@ class Nets(Case):
         env = {'PKG_CONFIG_PATH': moved}
         flags = self.run_ok('pkg-config', '--cflags', '--libs', 'digits', env=env).decode().split()
         static = ['-l:libdigits.a' if f == '-ldigits' else f for f in flags]
-        for compiler in C, CXX:
-            for link in flags, static:
-                program = self.build(moved, 'digits', link, compiler)
-                self.assertEqual(self.run_ok(program, raw, env={'LD_LIBRARY_PATH': moved}), want)
+        for compiler, link in (C, flags), (CXX, static):
+            program = self.build(moved, 'digits', link, compiler)
+            self.assertEqual(self.run_ok(program, raw, env={'LD_LIBRARY_PATH': moved}), want)
         work, stage = os.path.join(self.dir, 'cmake'), os.path.join(self.dir, 'stage')
         self.run_ok('cmake', '-G', 'Ninja', '-S', HERE, '-B', work, '-DCMAKE_PREFIX_PATH=' + moved,
                     '-DMAIN=' + os.path.join(moved, 'digits_main.c'), '-DCMAKE_INSTALL_PREFIX=/opt/user')
@@ -207,12 +131,12 @@ class Nets(Case):
         weights = os.path.join(folder, 'digits.weights')
         size = os.path.getsize(weights)
         self.assertLess(os.path.getsize(os.path.join(folder, 'digits.o')), size)
-        for compiler in C, CXX:
-            for link in self.links(folder, 'digits'):
+        want = self.reference(DIGITS, 'image', file)
+        for compiler in CXX, C:
+            for link in self.links(folder, 'digits')[compiler is CXX:]:
                 program = self.build(folder, 'digits', link, compiler)
-                self.assertEqual(self.run_ok(program, weights, raw), self.reference(DIGITS, 'image', file))
-                self.assertEqual(self.run_ok(program, 'digits.weights', raw, cwd=folder),
-                                 self.reference(DIGITS, 'image', file))
+                self.assertEqual(self.run_ok(program, weights, raw), want)
+        self.assertEqual(self.run_ok(program, 'digits.weights', raw, cwd=folder), want)
         other = self.aot(DIGITS, 'other', '--external-weight', '1', '--policy', 'force_fp16')
         with open(os.path.join(other, 'other.weights'), 'rb') as f:
             wrong = self.path('wrong', f.read().ljust(size, b'\0')[:size])
@@ -220,6 +144,12 @@ class Nets(Case):
             r = subprocess.run([program, path, raw], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             self.assertEqual((r.returncode, r.stdout), (4, b''), path)
             self.assertIn(b'not the weights of digits', r.stderr)
+        places = self.path('places.c', b'#include "digits.h"\n#include <stdlib.h>\nint main(void)\n{\n'
+                           b'\tchar *p = (char *)aligned_alloc(64, 2 * (DIGITS_ARENA_BYTES + DIGITS_WEIGHTS_BYTES + 64) / 64 * 64);\n'
+                           b'\tconst void *in[DIGITS_INPUTS] = { p };\n\tvoid *out[DIGITS_OUTPUTS] = { p };\n\n'
+                           b'\treturn digits_run(in, out, p, 0) != DIGITS_E_WEIGHTS ||\n'
+                           b'\t       digits_run(in, out, p, p + 8) != DIGITS_E_WEIGHTS;\n}\n')
+        self.run_ok(self.build(folder, 'digits', self.links(folder, 'digits')[0], main=places))
 
     def test_from_an_artefact(self):
         """The same net as from the model; damaged weights are seen before they are in it."""
@@ -296,6 +226,21 @@ class Nets(Case):
         self.assertEqual(net['inputs'], [{'name': 'x', 'dtype': 'float32', 'shape': [1, 4]}])
         with open(os.path.join(self.dir, 'n', 'n.o'), 'rb') as f:
             self.assertIn(json.dumps('halftone.aot/1').encode(), f.read())
+
+    def test_header_describes_the_net(self):
+        folder = self.aot(DIGITS, 'digits')
+        main = self.path('d.c', b'#include "digits.h"\n#include <stdio.h>\nint main(void)\n{\n'
+                         b'\tstatic const int in[] = DIGITS_INPUT_0_SHAPE, out[] = DIGITS_OUTPUT_0_SHAPE;\n\n'
+                         b'\tprintf("%s %s %zu %d [%d, %d, %d, %d]\\n", DIGITS_INPUT_0_NAME, DIGITS_INPUT_0_DTYPE,\n'
+                         b'\t\tDIGITS_INPUT_0_BYTES, DIGITS_INPUT_0_RANK, in[0], in[1], in[2], in[3]);\n'
+                         b'\tprintf("%s %s %zu %d [%d, %d]\\n", DIGITS_OUTPUT_0_NAME, DIGITS_OUTPUT_0_DTYPE,\n'
+                         b'\t\tDIGITS_OUTPUT_0_BYTES, DIGITS_OUTPUT_0_RANK, out[0], out[1]);\n'
+                         b'\tputs(digits_metadata);\n\treturn 0;\n}\n')
+        values, metadata = self.run_ok(self.build(folder, 'digits', self.links(folder, 'digits')[0], main=main)).split(b'{', 1)
+        self.assertEqual(values, b'image uint8 784 4 [1, 28, 28, 1]\ndigit_logits float32 40 2 [1, 10]\n')
+        net = json.loads(b'{' + metadata)
+        self.assertEqual([(v['name'], v['dtype'], v['shape']) for v in net['inputs'] + net['outputs']],
+                         [('image', 'uint8', [1, 28, 28, 1]), ('digit_logits', 'float32', [1, 10])])
 
     def test_equal_nets_are_equal_bytes(self):
         both = []

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xmmintrin.h>
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -95,6 +96,19 @@ static int parallel(void)
 	return bad;
 }
 
+/* Whatever the caller rounds to and flushes, which stays as it is. */
+static int modes(void)
+{
+	const unsigned odd = 0xff80; /* flush to zero, round to zero, denormals are zero, masks */
+	unsigned before = _mm_getcsr();
+	int bad;
+
+	_mm_setcsr(odd);
+	bad = run(NULL) || (_mm_getcsr() & ~0x3fu) != (odd & ~0x3fu);
+	_mm_setcsr(before);
+	return bad;
+}
+
 /* By name, and what is refused. */
 static int call(void)
 {
@@ -133,6 +147,8 @@ int main(int argc, char **argv)
 		return 2;
 	if (call())
 		return 4;
+	if (modes())
+		return 6;
 	free(input);
 	return 0;
 }

@@ -1057,10 +1057,20 @@ class Atc(Case):
                         ['--input_shape=x:-1,-1', '--dynamic_image_size=1,4;3,4']):
             self.assertIn(' '.join(['--output=%s.htx' % out, *shapes, '--graph_run_mode=0']), self.native(*args, *dynamic)[0])
             variants = json.loads(self.tool('inspect', '--format=json', out + '.htx').stdout)['variants']
-            self.assertEqual(len(variants), 2)
+            self.assertEqual([v['inputs'][0]['shape'] for v in variants], [[1, 4], [3, 4]])
         before = set(os.listdir(self.dir))
         self.native(*args, '--external_weight=2')
-        self.assertEqual(len(set(os.listdir(self.dir)) - before), 1)
+        self.assertEqual([f.split('_')[0] for f in set(os.listdir(self.dir)) - before], ['weight'])
+
+    def test_dynamic_shapes_of_several_inputs(self):
+        """A batch is that of all; of dimensions each fills the next one; numbers in names stay."""
+        model = self.path('two.hir', b'hir 1\nentry "" {\n  input "a-1" = %a\n  input "b" = %b\n  output "y" = %y\n}\n'
+                          b'%a = Placeholder() {dtype=f32, shape=shape[?,?]}\n%b = Placeholder() {dtype=f32, shape=shape[?,?]}\n'
+                          b'%y = AddV2(%a, %b) {T=f32}\n')
+        for shape, dynamic, filled in (('a-1:-1,4;b:-1,4', '--dynamic_batch_size=2,3', ['a-1:2,4;b:2,4', 'a-1:3,4;b:3,4']),
+                                       ('a-1:-1,-1;b:1,-1', '--dynamic_dims=2,4,4;3,1,5', ['a-1:2,4;b:1,4', 'a-1:3,1;b:1,5'])):
+            native = self.native('--model=' + model, '--input_shape=' + shape, dynamic, '--precision_mode_v2=origin')[0]
+            self.assertEqual(re.findall(r'--input-shape=(\S+)', native.replace("'", '')), filled)
 
     def test_defaults(self):
         r = self.tool('atc', '--model=' + SMALL)
@@ -1097,6 +1107,7 @@ class Atc(Case):
                 (4, 'insert_op_conf=a is refused', m, '--insert_op_conf=a'), (4, 'output_type=FP16 is refused', m, '--output_type=FP16'),
                 (2, 'of --input_shape, which is missing', m, '--dynamic_batch_size=1,2'),
                 (2, '2 to 100 profiles, not 1', m, '--dynamic_batch_size=2', '--input_shape=x:-1,4'),
+                (2, '2 to 100 profiles, not 101', m, '--dynamic_batch_size=' + ','.join(map(str, range(1, 102))), '--input_shape=x:-1,4'),
                 (2, "'1,4,4' has another number", m, '--dynamic_dims=1,4,4;2,4,4', '--input_shape=x:-1,-1'),
                 (2, "'1' has another number", m, '--dynamic_dims=1;2', '--input_shape=x:-1,-1'),
                 (2, "'2' has another number", m, '--dynamic_batch_size=2,3', '--input_shape=x:1,4'),
