@@ -13,7 +13,7 @@
 #include <omp.h>
 #endif
 
-enum { THREADS = 3, USERS = 6 };
+enum { THREADS = 3, USERS = 6, BEHIND = 256 };
 
 static void *input;
 static char first[DIGITS_OUTPUT_0_BYTES];
@@ -28,17 +28,29 @@ static void *memory(size_t n)
 	return memset(p, 0xa5, n);
 }
 
+/* What lies behind an arena is not written to. */
+static int is_intact(const char *p)
+{
+	int i;
+
+	for (i = 0; i < BEHIND; i++)
+		if (p[i] != (char)0xa5)
+			return 0;
+	return 1;
+}
+
 static int run(const struct digits_parallel *parallel)
 {
 	char *out = (char *)memory(DIGITS_OUTPUT_0_BYTES);
-	void *arena = memory(DIGITS_ARENA_BYTES_FOR(THREADS));
+	size_t bytes = parallel ? DIGITS_ARENA_BYTES_FOR(THREADS) : DIGITS_ARENA_BYTES;
+	char *arena = (char *)memory(bytes + BEHIND);
 	const void *inputs[] = { input };
 	void *outputs[] = { out };
 	int bad = parallel ? digits_run_parallel(inputs, outputs, arena, parallel)
 			   : digits_run(inputs, outputs, arena);
 
 	if (!bad)
-		bad = memcmp(out, first, sizeof first) != 0;
+		bad = memcmp(out, first, sizeof first) != 0 || !is_intact(arena + bytes);
 	free(out);
 	free(arena);
 	return bad;
