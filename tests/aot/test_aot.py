@@ -123,16 +123,16 @@ entry "" {
   output "digit_logits" = %y
 }
 
-%image = Placeholder() {dtype=u8, shape=shape[1,28,28,64]}
+%image = Placeholder() {dtype=u8, shape=shape[1,112,112,64]}
 %x = Cast(%image) {SrcT=u8, DstT=f32}
 %w = Const() {dtype=f32, value=tensor f32[3,3,64,64] {0.5 ...}}
 %y = Conv2D(%x, %w) {T=f32, strides=[1,1,1,1], padding="SAME"}
 """)
-        for model, channels, compiler, main in ((DIGITS, 1, C, 'threads.c'), (DIGITS, 1, CXX, 'threads.cc'),
-                                                (scratch, 64, C, 'threads.c')):
+        for model, shape, compiler, main in ((DIGITS, (28, 28, 1), C, 'threads.c'), (DIGITS, (28, 28, 1), CXX, 'threads.cc'),
+                                                (scratch, (112, 112, 64), C, 'threads.c')):
             how = ['--target', 'x86-64-v3', '--conv-method', 'winograd']
             folder = self.aot(model, 'digits', *how)
-            file, raw = self.random_input((1, 28, 28, channels), '|u1', 'B')
+            file, raw = self.random_input((1, *shape), '|u1', 'B')
             want = self.path('want.raw', self.reference(model, 'image', file, *how))
             link = ['-I' + os.path.join(TOP, 'include'), *self.links(folder, 'digits')[0],
                     '-L' + os.path.join(BUILD, 'lib'), '-lhalftone-rt', '-Wl,-rpath,' + os.path.join(BUILD, 'lib'),
@@ -158,12 +158,20 @@ entry "" {
             r = subprocess.run([program, path, raw], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             self.assertEqual((r.returncode, r.stdout), (4, b''), path)
             self.assertIn(b'not the weights of digits', r.stderr)
-        places = self.path('places.c', b'#include "digits.h"\n#include <stdlib.h>\nint main(void)\n{\n'
-                           b'\tchar *p = (char *)aligned_alloc(64, 2 * (DIGITS_ARENA_BYTES + DIGITS_WEIGHTS_BYTES + 64) / 64 * 64);\n'
-                           b'\tconst void *in[DIGITS_INPUTS] = { p };\n\tvoid *out[DIGITS_OUTPUTS] = { p };\n\n'
-                           b'\treturn digits_run(in, out, p, 0) != DIGITS_E_WEIGHTS ||\n'
-                           b'\t       digits_run(in, out, p, p + 8) != DIGITS_E_WEIGHTS;\n}\n')
-        self.run_ok(self.build(folder, 'digits', self.links(folder, 'digits')[0], main=places))
+        # The right ones at another place; none.
+        places = self.path('places.c', b'#include "digits.h"\n#include <stdio.h>\n#include <stdlib.h>\n\n'
+                           b'int main(int argc, char **argv)\n{\n'
+                           b'\tchar *arena = (char *)aligned_alloc(64, (DIGITS_ARENA_BYTES + 63) / 64 * 64);\n'
+                           b'\tchar *w = (char *)aligned_alloc(64, (DIGITS_WEIGHTS_BYTES + 127) / 64 * 64);\n'
+                           b'\tstatic char image[DIGITS_INPUT_0_BYTES], digit[DIGITS_OUTPUT_0_BYTES];\n'
+                           b'\tconst void *in[DIGITS_INPUTS] = { image };\n\tvoid *out[DIGITS_OUTPUTS] = { digit };\n'
+                           b'\tFILE *f = fopen(argv[argc - 1], "rb");\n\tint offset = argc == 3 ? atoi(argv[1]) : 0;\n\n'
+                           b'\tif (!f || fread(w + offset, 1, DIGITS_WEIGHTS_BYTES, f) != DIGITS_WEIGHTS_BYTES)\n\t\treturn 1;\n'
+                           b'\treturn digits_run(in, out, arena, w + offset) != (offset % 64 ? DIGITS_E_WEIGHTS : DIGITS_OK) ||\n'
+                           b'\t       digits_run(in, out, arena, 0) != DIGITS_E_WEIGHTS;\n}\n')
+        program = self.build(folder, 'digits', self.links(folder, 'digits')[0], main=places)
+        for offset in '0', '32', '64':
+            self.run_ok(program, offset, weights)
 
     def test_from_an_artefact(self):
         """The same net as from the model; damaged weights are seen before they are in it."""
