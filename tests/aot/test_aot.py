@@ -116,23 +116,23 @@ class AheadOfTime(Nets):
         runtime = os.path.join(BUILD, 'lib', 'libhalftone-rt.so')
         if b'__asan_init' in self.run_ok('nm', '-D', runtime):
             self.skipTest('libhalftone-rt is instrumented, and the program is not')
-        # Winograd's kernel works in memory of its thread.
+        # Winograd's kernel works in memory of its thread, on an image each.
         scratch = self.path('scratch.hir', b"""hir 1
 entry "" {
   input "image" = %image
   output "digit_logits" = %y
 }
 
-%image = Placeholder() {dtype=u8, shape=shape[1,112,112,64]}
+%image = Placeholder() {dtype=u8, shape=shape[3,28,28,64]}
 %x = Cast(%image) {SrcT=u8, DstT=f32}
 %w = Const() {dtype=f32, value=tensor f32[3,3,64,64] {0.5 ...}}
 %y = Conv2D(%x, %w) {T=f32, strides=[1,1,1,1], padding="SAME"}
 """)
-        for model, shape, compiler, main in ((DIGITS, (28, 28, 1), C, 'threads.c'), (DIGITS, (28, 28, 1), CXX, 'threads.cc'),
-                                                (scratch, (112, 112, 64), C, 'threads.c')):
+        for model, shape, compiler, main in ((DIGITS, (1, 28, 28, 1), C, 'threads.c'), (DIGITS, (1, 28, 28, 1), CXX, 'threads.cc'),
+                                                (scratch, (3, 28, 28, 64), C, 'threads.c')):
             how = ['--target', 'x86-64-v3', '--conv-method', 'winograd']
             folder = self.aot(model, 'digits', *how)
-            file, raw = self.random_input((1, *shape), '|u1', 'B')
+            file, raw = self.random_input(shape, '|u1', 'B')
             want = self.path('want.raw', self.reference(model, 'image', file, *how))
             link = ['-I' + os.path.join(TOP, 'include'), *self.links(folder, 'digits')[0],
                     '-L' + os.path.join(BUILD, 'lib'), '-lhalftone-rt', '-Wl,-rpath,' + os.path.join(BUILD, 'lib'),
