@@ -25,7 +25,7 @@ enum ht_conv_method {
 	HT_CONV_WINOGRAD /* wherever it is possible */
 };
 
-/* How a convolution, a depthwise one behind it and a 1 x 1 one behind that compute. */
+/* How a convolution, a depthwise one behind it and a 1 x 1 one behind that compute, and attention. */
 enum ht_block_method {
 	HT_BLOCK_AUTO,    /* whichever is estimated to be faster */
 	HT_BLOCK_KERNELS, /* each by a kernel of its own */

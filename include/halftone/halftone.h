@@ -135,9 +135,10 @@ struct ht_compile_options {
 	/* Non-zero: for ht_context_numerics().  Slower, as nothing is fused; the same results, but
 	 * that sums may be in another order. */
 	int numerics;
-	/* How a convolution, a depthwise one behind it and a 1 x 1 one behind that compute: "auto"
-	 * (NULL), whichever is estimated to be faster; "kernels", each by one of its own; "rows", row
-	 * by row in one kernel, wherever that is possible.  The same bits. */
+	/* How a convolution, a depthwise one behind it and a 1 x 1 one behind that compute, and how the
+	 * two products of attention and the Softmax between them: "auto" (NULL), whichever is
+	 * estimated to be faster; "kernels", each by one of its own; "rows", row by row in one
+	 * kernel, wherever that is possible.  The same bits. */
 	const char *block_method;
 	/* Non-zero: an artefact of the program names the model's files by their SHA-256.  Takes reading
 	 * them; with a cache it is done anyhow. */

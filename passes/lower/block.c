@@ -64,8 +64,7 @@ static bool is_depthwise(const struct ht_node *n, struct conv *v)
 	return is_finite(ht_const_tensor(n->in[1]));
 }
 
-/* The root whose first operand, and nothing else, is the result of `sink`'s kernel. */
-static struct ht_node *root_behind(struct lower *l, const struct ht_node *sink)
+struct ht_node *root_behind(struct lower *l, const struct ht_node *sink)
 {
 	const struct ht_use *only = NULL;
 

@@ -112,59 +112,89 @@ void contract_pack_const(struct contraction *c, const struct ht_tensor *t, int64
 	c->b = plan_packed(c->l, t, 0, &p, count, stride);
 }
 
-/* A kernel that packs `count` matrices of a value that is computed at run time; `v` is [.., k, n]. */
-void contract_pack_value(struct contraction *c, const struct view *v)
+/* Matrices of `v`, which is [.., k, n], one for each index of grid dimension 0.  Into a local buffer:
+ * the one matrix of the tile; else panels are grid dimension 1. */
+static void pack_stage(
+	struct contraction *c, struct kernel_build *k, const struct view *v, bool local)
 {
 	struct lower *l = c->l;
-	struct kernel_build k;
-	struct ht_xb *b = &k.xb;
-	int32_t lead = v->rank - 2, dim[5], x[5], kk, nn, ok, value, offset;
-	int64_t batches = 1, grid[2], stride[HT_LOWER_RANK];
+	struct ht_xb *b = &k->xb;
+	int32_t lead = v->rank - 2, dim[6], x[6], kk, nn, ok, value, offset;
+	int64_t panels = ht_ceil_div(c->columns, c->nr), batches = 1, lane = lanes(l);
+	bool across = v->stride[v->rank - 1] != 1;
 	struct space s = { .rank = v->rank, .guard = -1 };
-	struct ht_pack p;
 
-	choose_packing(c);
-	p = pack_of(c, 0, 0, 0);
-	c->packed_count = ht_packed_count(&p);
 	for (int32_t i = 0; i < lead; i++)
 		batches *= v->dim[i];
-	c->b = plan_buffer(l, HT_PLAN_TEMP, c->dtype, c->packed_count * batches);
-	kb_init(&k, l);
-	kb_stage(&k, HT_STAGE_LOOP);
-	grid[0] = batches;
-	grid[1] = (c->columns + c->nr - 1) / c->nr;
-	kb_grid(&k, 2, grid);
-	dim[0] = kb_grid_dim(&k, 0, batches, 1);
-	dim[1] = kb_grid_dim(&k, 1, grid[1], 1);
-	dim[2] = kb_dim(&k, (c->depth + c->kp - 1) / c->kp);
-	dim[3] = kb_dim(&k, c->kp);
-	dim[4] = kb_dim(&k, c->nr);
-	k.stage->vec = dim[4];
-	for (int i = 0; i < 5; i++)
+	kb_stage(k, HT_STAGE_LOOP);
+	dim[0] = kb_grid_dim(k, 0, batches, 1);
+	dim[1] = local ? kb_dim(k, panels) : kb_grid_dim(k, 1, panels, 1);
+	/* Rows that lie apart: a vector of them, all along the depth, as more would not stay in the first
+	 * level where they are multiples of 1 KB apart. */
+	dim[2] = kb_dim(k, across ? c->nr / lane : 1);
+	dim[3] = kb_dim(k, (c->depth + c->kp - 1) / c->kp);
+	dim[4] = kb_dim(k, c->kp);
+	dim[5] = kb_dim(k, across ? lane : c->nr);
+	k->stage->vec = dim[5];
+	for (int i = 0; i < 6; i++)
 		x[i] = ht_xdim(b, dim[i]);
-	kk = ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, x[2], ht_xi(b, c->kp)), x[3]);
-	nn = ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, x[1], ht_xi(b, c->nr)), x[4]);
+	x[5] = ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, x[2], ht_xi(b, lane)), x[5]);
+	kk = ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, x[3], ht_xi(b, c->kp)), x[4]);
+	nn = ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, x[1], ht_xi(b, c->nr)), x[5]);
 	ok = ht_x2(b, HT_X_LT, nn, ht_xi(b, c->columns));
 	if (c->depth % c->kp)
 		ok = ht_x2(b, HT_X_AND, ok, ht_x2(b, HT_X_LT, kk, ht_xi(b, c->depth)));
 	memcpy(s.dim, v->dim, sizeof s.dim);
-	memcpy(stride, v->stride, sizeof stride);
 	if (lead)
 		s.group[s.groups++] = (struct space_group){ 0, lead - 1, x[0] };
 	s.group[s.groups++] = (struct space_group){ lead, lead, kk };
 	s.group[s.groups++] = (struct space_group){ lead + 1, lead + 1, nn };
 	if (c->columns % c->nr || c->depth % c->kp)
 		space_and_guard(b, &s, ok);
-	value = kb_load(&k, v, &s);
-	offset = ht_x2(b, HT_X_MUL, x[0], ht_xi(b, c->packed_count));
+	value = kb_load(k, v, &s);
+	offset = ht_x2(b, HT_X_MUL, x[1], ht_xi(b, c->packed_count / panels));
 	offset = ht_x2(
-		b, HT_X_ADD, offset, ht_x2(b, HT_X_MUL, x[1], ht_xi(b, c->packed_count / grid[1])));
-	offset = ht_x2(
-		b, HT_X_ADD, offset, ht_x2(b, HT_X_MUL, x[2], ht_xi(b, (int64_t)c->kp * c->nr)));
-	offset = ht_x2(b, HT_X_ADD, offset, ht_x2(b, HT_X_MUL, x[4], ht_xi(b, c->kp)));
-	offset = ht_x2(b, HT_X_ADD, offset, x[3]);
-	ht_xstore(b, kb_arg(&k, c->b, HT_BUFFER_OUT), offset, ht_xcvt(b, c->dtype, value));
+		b, HT_X_ADD, offset, ht_x2(b, HT_X_MUL, x[3], ht_xi(b, (int64_t)c->kp * c->nr)));
+	offset = ht_x2(b, HT_X_ADD, offset, ht_x2(b, HT_X_MUL, x[5], ht_xi(b, c->kp)));
+	offset = ht_x2(b, HT_X_ADD, offset, x[4]);
+	if (!local)
+		offset = ht_x2(
+			b, HT_X_ADD, offset, ht_x2(b, HT_X_MUL, x[0], ht_xi(b, c->packed_count)));
+	ht_xstore(b, local ? c->b : kb_arg(k, c->b, HT_BUFFER_OUT), offset,
+		ht_xcvt(b, c->dtype, value));
+}
+
+static void size_packing(struct contraction *c)
+{
+	struct ht_pack p;
+
+	choose_packing(c);
+	p = pack_of(c, 0, 0, 0);
+	c->packed_count = ht_packed_count(&p);
+}
+
+void contract_pack_value(struct contraction *c, const struct view *v)
+{
+	struct kernel_build k;
+	int64_t grid[2] = { 1 };
+
+	size_packing(c);
+	for (int32_t i = 0; i + 2 < v->rank; i++)
+		grid[0] *= v->dim[i];
+	grid[1] = ht_ceil_div(c->columns, c->nr);
+	c->b = plan_buffer(c->l, HT_PLAN_TEMP, c->dtype, c->packed_count * grid[0]);
+	kb_init(&k, c->l);
+	kb_grid(&k, 2, grid);
+	pack_stage(c, &k, v, false);
 	kb_finish(&k, c->n);
+}
+
+void contract_pack_local(struct contraction *c, struct kernel_build *k, const struct view *v)
+{
+	size_packing(c);
+	c->b = kb_local(k, c->dtype, c->packed_count);
+	pack_stage(c, k, v, true);
+	k->stage->start = true;
 }
 
 void contract_begin(struct contraction *c)

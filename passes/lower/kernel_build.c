@@ -104,6 +104,15 @@ int kb_reduce_dim(struct kernel_build *k, int64_t extent)
 	return add_dim(k, (struct ht_dim){ .extent = extent, .grid = -1, .reduce = true });
 }
 
+int32_t kb_within(struct kernel_build *k, int dim)
+{
+	const struct ht_dim *d = &k->stage->dim[dim];
+	struct ht_xb *b = &k->xb;
+
+	return ht_x2(b, HT_X_SUB, ht_xdim(b, dim),
+		ht_x2(b, HT_X_MUL, ht_xgrid(b, d->grid), ht_xi(b, d->step)));
+}
+
 static int32_t final_buffer(const struct kernel_build *k, int32_t b)
 {
 	return b >= LOCAL_BASE ? k->kernel->args + b - LOCAL_BASE : b;

@@ -1,12 +1,7 @@
 /* Matrix products, batched ones too. */
-#include "passes/lower/lower.h"
+#include "passes/lower/product.h"
 
 #include <string.h>
-
-struct product {
-	struct view a, b; /* [.., m, k] and [.., k, n] */
-	int64_t rows, columns, depth;
-};
 
 static void swap_last(struct view *v)
 {
@@ -20,32 +15,32 @@ static void swap_last(struct view *v)
 	v->stride[r - 2] = t;
 }
 
-static bool transposed(const struct ht_node *n, bool left)
+bool product_transposes(const struct ht_node *n, bool left)
 {
 	if (n->op == HT_OP_MatMul)
 		return ht_attr_bool(n, left ? "transpose_a" : "transpose_b", false);
 	return ht_attr_bool(n, left ? "adj_x" : "adj_y", false);
 }
 
-static struct view dense_of(struct lower *l, const struct ht_node *n, int arg)
+struct view product_right(struct lower *l, const struct ht_node *n)
 {
 	struct view v;
 
-	if (ht_const_tensor(n->in[arg]))
-		view_dense(&v, -1, ht_type_of(n->in[arg])->shape); /* packed: never read in place */
+	if (ht_const_tensor(n->in[1]))
+		view_dense(&v, -1, ht_type_of(n->in[1])->shape); /* packed: never read in place */
 	else
-		v = *lower_view(l, n->in[arg]);
+		v = *lower_view(l, n->in[1]);
+	if (product_transposes(n, false))
+		swap_last(&v);
 	return v;
 }
 
-static void read_product(struct lower *l, const struct ht_node *n, struct product *p)
+void read_product(struct lower *l, const struct ht_node *n, struct product *p)
 {
 	p->a = *lower_view(l, n->in[0]);
-	p->b = dense_of(l, n, 1);
-	if (transposed(n, true))
+	p->b = product_right(l, n);
+	if (product_transposes(n, true))
 		swap_last(&p->a);
-	if (transposed(n, false))
-		swap_last(&p->b);
 	p->rows = p->a.dim[p->a.rank - 2];
 	p->depth = p->a.dim[p->a.rank - 1];
 	p->columns = p->b.dim[p->b.rank - 1];
@@ -81,8 +76,7 @@ static bool merge_batch(struct product *p)
 	return true;
 }
 
-/* Pairs of the depth must be neighbours: a transposed left operand is copied. */
-static void straighten(struct lower *l, const struct ht_node *n, struct view *a)
+void straighten(struct lower *l, const struct ht_node *n, struct view *a)
 {
 	struct view copy;
 	struct ht_shape shape = { a->rank, a->dim };
@@ -140,8 +134,7 @@ static enum ht_status emit_loop_product(struct lower *l, struct ht_node *n)
 	return HT_OK;
 }
 
-/* The batch's index runs over the result's leading dimensions; operands broadcast along theirs. */
-static int32_t batch_offset(struct contraction *c, const struct space *out, int32_t rank,
+int32_t batch_offset(struct ht_xb *b, int32_t batch, const struct space *out, int32_t rank,
 	const int64_t *dim, const int64_t *stride)
 {
 	struct space lead = { .rank = out->rank - 2, .groups = out->rank > 2, .guard = -1 };
@@ -149,10 +142,10 @@ static int32_t batch_offset(struct contraction *c, const struct space *out, int3
 	int32_t shift = lead.rank - (rank - 2);
 
 	memcpy(lead.dim, out->dim, sizeof lead.dim);
-	lead.group[0] = (struct space_group){ 0, lead.rank - 1, c->batch_x };
+	lead.group[0] = (struct space_group){ 0, lead.rank - 1, batch };
 	for (int32_t i = 0; i + 2 < rank; i++)
 		step[i + shift] = dim[i] == 1 ? 0 : stride[i];
-	return space_offset(&c->k.xb, &lead, step, 0);
+	return space_offset(b, &lead, step, 0);
 }
 
 static void pack_right(struct contraction *c, struct ht_node *n, const struct product *p)
@@ -219,12 +212,12 @@ static enum ht_status emit_product(struct lower *l, struct ht_node *n)
 	b_base = ht_xi(&c.k.xb, 0);
 	if (!merged) {
 		a_row = ht_x2(&c.k.xb, HT_X_ADD, a_row,
-			batch_offset(&c, &out, p.a.rank, p.a.dim, p.a.stride));
+			batch_offset(&c.k.xb, c.batch_x, &out, p.a.rank, p.a.dim, p.a.stride));
 		for (int32_t i = p.b.rank - 3; i >= 0; i--) {
 			dense[i] = c.packed_count * matrices;
 			matrices *= p.b.dim[i];
 		}
-		b_base = batch_offset(&c, &out, p.b.rank, p.b.dim, dense);
+		b_base = batch_offset(&c.k.xb, c.batch_x, &out, p.b.rank, p.b.dim, dense);
 	}
 	contract_end(&c, p.a.buffer, a_row, b_base, &out);
 	return HT_OK;

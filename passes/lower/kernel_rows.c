@@ -1,74 +1,68 @@
 /* Kernels that need each row of the last dimension several times: softmax, normalisations.
  * A tile is a block of rows; what later stages need of a row is in local buffers. */
-#include "passes/lower/lower.h"
+#include "passes/lower/rows.h"
 
 enum { TILE_ELEMENTS = 8192 };
 
-struct rows {
-	struct kernel_build k;
-	struct ht_node *n;
-	struct ht_shape shape;
-	int64_t count, columns, step; /* rows, elements of one, rows a tile */
-	int32_t row;                  /* in the current stage: row within the tile */
-	struct space at;              /* in the current stage: the element */
-	int32_t x;                    /* local buffer of the operand's rows; -1: read in place */
-};
-
 static void next_stage(struct rows *r, bool reduces)
 {
-	struct kernel_build *k = &r->k;
+	struct kernel_build *k = r->k;
+	int32_t last = r->shape.rank - 1, lead = r->matrices ? last - 1 : 0;
 	int row, column;
 
 	kb_stage(k, HT_STAGE_LOOP);
-	row = kb_grid_dim(k, 0, r->count, r->step);
+	r->at = (struct space){ .rank = r->shape.rank, .guard = -1 };
+	for (int32_t i = 0; i <= last; i++)
+		r->at.dim[i] = r->shape.dim[i];
+	if (r->matrices) {
+		int matrix = kb_grid_dim(k, 0, r->matrices, 1);
+		if (lead)
+			r->at.group[r->at.groups++] =
+				(struct space_group){ 0, lead - 1, ht_xdim(&k->xb, matrix) };
+	}
+	row = kb_grid_dim(k, r->matrices ? 1 : 0, r->count, r->step);
 	column = reduces ? kb_reduce_dim(k, r->columns) : kb_dim(k, r->columns);
 	k->stage->vec = column;
-	r->at = (struct space){ .rank = r->shape.rank, .groups = 1, .guard = -1 };
-	for (int32_t i = 0; i < r->shape.rank; i++)
-		r->at.dim[i] = r->shape.dim[i];
-	r->at.group[0] = (struct space_group){ 0, r->shape.rank - 2, ht_xdim(&k->xb, row) };
-	if (r->shape.rank == 1)
-		r->at.groups = 0;
-	r->at.group[r->at.groups++] = (struct space_group){ r->shape.rank - 1, r->shape.rank - 1,
-		ht_xdim(&k->xb, column) };
-	r->row = ht_x2(&k->xb, HT_X_SUB, ht_xdim(&k->xb, row),
-		ht_x2(&k->xb, HT_X_MUL, ht_xgrid(&k->xb, 0), ht_xi(&k->xb, r->step)));
+	if (last)
+		r->at.group[r->at.groups++] =
+			(struct space_group){ lead, last - 1, ht_xdim(&k->xb, row) };
+	r->at.group[r->at.groups++] = (struct space_group){ last, last, ht_xdim(&k->xb, column) };
+	r->row = kb_within(k, row);
 }
 
 static int32_t element_offset(struct rows *r)
 {
-	struct ht_xb *b = &r->k.xb;
+	struct ht_xb *b = &r->k->xb;
 	int32_t column = r->at.group[r->at.groups - 1].x;
 
 	return ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, r->row, ht_xi(b, r->columns)), column);
 }
 
-static void start(struct rows *r, struct lower *l, struct ht_node *n)
+static void start(struct rows *r, struct kernel_build *k, struct lower *l, struct ht_node *n)
 {
 	int64_t tiles;
 
-	*r = (struct rows){ .n = n, .shape = n->out[0].shape, .x = -1 };
+	*r = (struct rows){ .k = k, .n = n, .shape = n->out[0].shape, .x = -1 };
 	r->columns = r->shape.dim[r->shape.rank - 1];
 	r->count = ht_shape_count(r->shape) / r->columns;
 	r->step = r->columns >= TILE_ELEMENTS ? 1 : TILE_ELEMENTS / r->columns;
 	if (r->step > r->count)
 		r->step = r->count;
 	tiles = (r->count + r->step - 1) / r->step;
-	kb_init(&r->k, l);
-	kb_grid(&r->k, 1, &tiles);
+	kb_init(k, l);
+	kb_grid(k, 1, &tiles);
 }
 
-/* In which rows are computed. */
-static enum ht_dtype row_type(const struct rows *r)
+enum ht_dtype rows_type(const struct ht_node *n)
 {
-	return node_type(r->n, ht_type_of(r->n->in[0])->dtype);
+	return node_type(n, ht_type_of(n->in[0])->dtype);
 }
 
 static int32_t operand(struct rows *r)
 {
 	if (r->x < 0)
-		return kb_pull_arg(&r->k, r->n, 0, &r->at);
-	return ht_xload(&r->k.xb, r->x, row_type(r), element_offset(r));
+		return kb_pull_arg(r->k, r->n, 0, &r->at);
+	return ht_xload(&r->k->xb, r->x, rows_type(r->n), element_offset(r));
 }
 
 /* A computed operand is computed once, into a local buffer. */
@@ -76,40 +70,40 @@ static void keep_operand(struct rows *r)
 {
 	int32_t x, local;
 
-	if (r->k.l->owner[r->n->in[0].node->id] != r->k.l->sink)
+	if (r->k->l->owner[r->n->in[0].node->id] != r->k->l->sink)
 		return;
 	next_stage(r, false);
-	x = kb_pull_arg(&r->k, r->n, 0, &r->at);
-	local = kb_local(&r->k, row_type(r), r->step * r->columns);
-	ht_xstore(&r->k.xb, local, element_offset(r), x);
+	x = kb_pull_arg(r->k, r->n, 0, &r->at);
+	local = kb_local(r->k, rows_type(r->n), r->step * r->columns);
+	ht_xstore(&r->k->xb, local, element_offset(r), x);
 	r->x = local;
 }
 
 /* Stores one value a row, for later stages. */
 static int32_t row_value(struct rows *r, enum ht_dtype t, int32_t x)
 {
-	int32_t local = kb_local(&r->k, t, r->step);
+	int32_t local = kb_local(r->k, t, r->step);
 
-	ht_xstore(&r->k.xb, local, r->row, x);
+	ht_xstore(&r->k->xb, local, r->row, x);
 	return local;
 }
 
 static int32_t load_row_value(struct rows *r, enum ht_dtype t, int32_t local)
 {
-	return ht_xload(&r->k.xb, local, t, r->row);
+	return ht_xload(&r->k->xb, local, t, r->row);
 }
 
 static int32_t reduce_row(struct rows *r, enum ht_red red, enum ht_dtype t, int32_t x)
 {
-	return ht_xred(&r->k.xb, ht_xreduce(&r->k.xb, red, x), t);
+	return ht_xred(&r->k->xb, ht_xreduce(&r->k->xb, red, x), t);
 }
 
 static void finish(struct rows *r, int32_t x)
 {
-	r->k.root_x[0] = kb_round(&r->k, r->n->out[0].dtype, x);
-	r->k.root = r->n;
-	kb_store_sink(&r->k, &r->at);
-	kb_finish(&r->k, r->n);
+	r->k->root_x[0] = kb_round(r->k, r->n->out[0].dtype, x);
+	r->k->root = r->n;
+	kb_store_sink(r->k, &r->at);
+	kb_finish(r->k, r->n);
 }
 
 static bool takes_first(const struct ht_node *n, int arg)
@@ -118,40 +112,45 @@ static bool takes_first(const struct ht_node *n, int arg)
 	return arg == 0;
 }
 
-/* exp(x - max) / sum of it; the logarithm: x - max - log(sum). */
-static enum ht_status emit_softmax(struct lower *l, struct ht_node *n)
+int32_t rows_softmax(struct rows *r)
 {
-	enum ht_dtype t = node_type(n, n->out[0].dtype);
-	struct rows r;
-	struct ht_xb *b = &r.k.xb;
+	const struct ht_node *n = r->n;
+	enum ht_dtype t = rows_type(n);
+	struct ht_xb *b = &r->k->xb;
 	int32_t max, sum, e, x;
 	bool short_form;
 
-	if (ht_shape_count(n->out[0].shape) == 0)
-		return HT_OK;
-	start(&r, l, n);
-	keep_operand(&r);
-	next_stage(&r, true);
-	max = row_value(&r, t, reduce_row(&r, HT_RED_MAX, t, operand(&r)));
-	next_stage(&r, false);
-	x = ht_x1(b, HT_X_EXP, ht_x2(b, HT_X_SUB, operand(&r), load_row_value(&r, t, max)));
-	e = kb_local(&r.k, t, r.step * r.columns);
-	ht_xstore(b, e, element_offset(&r), x);
-	next_stage(&r, true);
-	x = reduce_row(&r, HT_RED_ADD, t, ht_xload(b, e, t, element_offset(&r)));
+	next_stage(r, true);
+	max = row_value(r, t, reduce_row(r, HT_RED_MAX, t, operand(r)));
+	next_stage(r, false);
+	x = ht_x1(b, HT_X_EXP, ht_x2(b, HT_X_SUB, operand(r), load_row_value(r, t, max)));
+	e = kb_local(r->k, t, r->step * r->columns);
+	ht_xstore(b, e, element_offset(r), x);
+	next_stage(r, true);
+	x = reduce_row(r, HT_RED_ADD, t, ht_xload(b, e, t, element_offset(r)));
 	short_form = b->accuracy != HT_ACCURACY_FULL && n->op == HT_OP_Softmax;
 	if (short_form) /* divides once a row */
 		x = ht_x2(b, HT_X_DIV, ht_xconst(b, t, 1, 0), x);
-	sum = row_value(&r, t, x);
-	next_stage(&r, false);
+	sum = row_value(r, t, x);
+	next_stage(r, false);
 	if (n->op == HT_OP_LogSoftmax) {
-		x = ht_x2(b, HT_X_SUB, operand(&r), load_row_value(&r, t, max));
-		x = ht_x2(b, HT_X_SUB, x, ht_x1(b, HT_X_LOG, load_row_value(&r, t, sum)));
-	} else {
-		x = ht_x2(b, short_form ? HT_X_MUL : HT_X_DIV,
-			ht_xload(b, e, t, element_offset(&r)), load_row_value(&r, t, sum));
+		x = ht_x2(b, HT_X_SUB, operand(r), load_row_value(r, t, max));
+		return ht_x2(b, HT_X_SUB, x, ht_x1(b, HT_X_LOG, load_row_value(r, t, sum)));
 	}
-	finish(&r, x);
+	return ht_x2(b, short_form ? HT_X_MUL : HT_X_DIV, ht_xload(b, e, t, element_offset(r)),
+		load_row_value(r, t, sum));
+}
+
+static enum ht_status emit_softmax(struct lower *l, struct ht_node *n)
+{
+	struct kernel_build k;
+	struct rows r;
+
+	if (ht_shape_count(n->out[0].shape) == 0)
+		return HT_OK;
+	start(&r, &k, l, n);
+	keep_operand(&r);
+	finish(&r, rows_softmax(&r));
 	return HT_OK;
 }
 
@@ -169,7 +168,7 @@ const struct lower_op lower_softmax = { .name = "softmax",
 /* 1 / sqrt(sum / columns + epsilon) */
 static int32_t inverse_root(struct rows *r, enum ht_dtype t, int32_t sum)
 {
-	struct ht_xb *b = &r->k.xb;
+	struct ht_xb *b = &r->k->xb;
 	int32_t mean = ht_x2(b, HT_X_DIV, sum, ht_xconst(b, t, (double)r->columns, 0));
 	double epsilon = (double)ht_attr_float(r->n, "epsilon", 1e-3f);
 	int32_t root = ht_x1(b, HT_X_SQRT, ht_x2(b, HT_X_ADD, mean, ht_xconst(b, t, epsilon, 0)));
@@ -181,13 +180,14 @@ static int32_t inverse_root(struct rows *r, enum ht_dtype t, int32_t sum)
 static enum ht_status emit_layer_norm(struct lower *l, struct ht_node *n)
 {
 	enum ht_dtype t = node_type(n, n->out[0].dtype);
+	struct kernel_build k;
 	struct rows r;
-	struct ht_xb *b = &r.k.xb;
+	struct ht_xb *b = &k.xb;
 	int32_t mean, scale, x, n_columns;
 
 	if (ht_shape_count(n->out[0].shape) == 0)
 		return HT_OK;
-	start(&r, l, n);
+	start(&r, &k, l, n);
 	keep_operand(&r);
 	next_stage(&r, true);
 	n_columns = ht_xconst(b, t, (double)r.columns, 0);
@@ -200,8 +200,8 @@ static enum ht_status emit_layer_norm(struct lower *l, struct ht_node *n)
 	next_stage(&r, false);
 	x = ht_x2(b, HT_X_SUB, operand(&r), load_row_value(&r, t, mean));
 	x = ht_x2(b, HT_X_MUL, x, load_row_value(&r, t, scale));
-	x = ht_x2(b, HT_X_MUL, x, kb_operand(&r.k, n, 1, &r.at));
-	finish(&r, ht_x2(b, HT_X_ADD, x, kb_operand(&r.k, n, 2, &r.at)));
+	x = ht_x2(b, HT_X_MUL, x, kb_operand(&k, n, 1, &r.at));
+	finish(&r, ht_x2(b, HT_X_ADD, x, kb_operand(&k, n, 2, &r.at)));
 	return HT_OK;
 }
 
@@ -215,13 +215,14 @@ const struct lower_op lower_layer_norm = { .name = "layer_norm",
 static enum ht_status emit_rms_norm(struct lower *l, struct ht_node *n)
 {
 	enum ht_dtype t = node_type(n, n->out[0].dtype);
+	struct kernel_build k;
 	struct rows r;
-	struct ht_xb *b = &r.k.xb;
+	struct ht_xb *b = &k.xb;
 	int32_t scale, x;
 
 	if (ht_shape_count(n->out[0].shape) == 0)
 		return HT_OK;
-	start(&r, l, n);
+	start(&r, &k, l, n);
 	keep_operand(&r);
 	next_stage(&r, true);
 	x = operand(&r);
@@ -229,7 +230,7 @@ static enum ht_status emit_rms_norm(struct lower *l, struct ht_node *n)
 	scale = row_value(&r, t, inverse_root(&r, t, x));
 	next_stage(&r, false);
 	x = ht_x2(b, HT_X_MUL, operand(&r), load_row_value(&r, t, scale));
-	finish(&r, ht_x2(b, HT_X_MUL, x, kb_operand(&r.k, n, 1, &r.at)));
+	finish(&r, ht_x2(b, HT_X_MUL, x, kb_operand(&k, n, 1, &r.at)));
 	return HT_OK;
 }
 

@@ -1,5 +1,6 @@
 /* Lowering of one entry point: checks that everything can be lowered, forms regions, and makes the
  * kernels in the graph's order. */
+#include "passes/lower/attention.h"
 #include "passes/lower/block.h"
 
 #include <stdlib.h>
@@ -319,6 +320,8 @@ static enum ht_status make_kernels(struct lower *l)
 		place_results(l, n);
 		if (l->block[n->id])
 			emit_block(l, l->block[n->id]);
+		else if (l->attention[n->id])
+			emit_attention(l, l->attention[n->id]);
 		else if (l->root[n->id])
 			HT_TRY(lower_op_of(l->root[n->id])->emit(l, l->root[n->id]));
 		else
@@ -346,6 +349,7 @@ static void init(struct lower *l, struct ht_graph *g, struct ht_pass_context *c,
 	l->owner = HT_NEW_ARRAY(c->scratch, struct ht_node *, ids);
 	l->root = HT_NEW_ARRAY(c->scratch, struct ht_node *, ids);
 	l->block = HT_NEW_ARRAY(c->scratch, struct block *, ids);
+	l->attention = HT_NEW_ARRAY(c->scratch, struct attention *, ids);
 	l->view = HT_NEW_ARRAY(c->scratch, struct view *, ids);
 	l->order = HT_NEW_ARRAY(c->scratch, uint32_t, ids);
 	l->kernel_operands = HT_NEW_ARRAY(c->scratch, int32_t, ids);
@@ -378,6 +382,7 @@ enum ht_status ht_lower(
 	HT_TRY(check_fed(&l));
 	lower_regions(&l);
 	lower_blocks(&l);
+	lower_attention(&l);
 	HT_TRY(make_kernels(&l));
 	copy_outputs(&l);
 	plan_memory(&l);

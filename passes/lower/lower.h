@@ -137,13 +137,14 @@ struct lower {
 	struct ht_node **owner; /* by node id: the sink of the node's kernel */
 	struct ht_node **root;  /* by node id of a sink: its kernel's root, or NULL */
 	struct block *
-		*block;     /* by node id of a sink: what its kernel computes (block.h), or NULL */
-	struct view **view; /* by node id: one a result */
-	struct ht_node *sink;     /* of the kernel that is being made */
-	int32_t first_output;     /* plan buffer of the entry's first output */
-	uint32_t *order;          /* by node id: position in the graph */
-	int32_t *kernel_operands; /* by node id of a sink: operands of its kernel's nodes */
-	uint32_t *walked;         /* by node id: last walk that met the node */
+		*block; /* by node id of a sink: what its kernel computes (block.h), or NULL */
+	struct attention **attention; /* by node id of a sink (attention.h), or NULL */
+	struct view **view;           /* by node id: one a result */
+	struct ht_node *sink;         /* of the kernel that is being made */
+	int32_t first_output;         /* plan buffer of the entry's first output */
+	uint32_t *order;              /* by node id: position in the graph */
+	int32_t *kernel_operands;     /* by node id of a sink: operands of its kernel's nodes */
+	uint32_t *walked;             /* by node id: last walk that met the node */
 	uint32_t walk;
 };
 
@@ -152,6 +153,12 @@ void lower_regions(struct lower *l);
 
 /* block.c: fills block; the kernels that are in a block are no longer in memory. */
 void lower_blocks(struct lower *l);
+
+/* The root whose first operand, and nothing else, is the result of `sink`'s kernel; or NULL. */
+struct ht_node *root_behind(struct lower *l, const struct ht_node *sink);
+
+/* attention.c: fills attention; what its kernels hand on is no longer in memory. */
+void lower_attention(struct lower *l);
 
 /* named.c: the fusion that puts `u`, behind `root`, into its kernel, or `n` into that of its user;
  * HT_FUSION_END: it has no name, and cannot be switched off. */
@@ -207,6 +214,8 @@ struct ht_stage *kb_stage(struct kernel_build *k, enum ht_stage_kind kind);
 int kb_dim(struct kernel_build *k, int64_t extent); /* a dimension of the stage */
 int kb_grid_dim(struct kernel_build *k, int grid, int64_t extent, int64_t step);
 int kb_reduce_dim(struct kernel_build *k, int64_t extent);
+/* The index of grid dimension `dim` of the stage, counted from where the tile begins. */
+int32_t kb_within(struct kernel_build *k, int dim);
 /* Ends the kernel: expands, schedules, deduplicates, appends a step for `node`. */
 void kb_finish(struct kernel_build *k, const struct ht_node *node);
 
@@ -302,6 +311,9 @@ void contract_pack_const(struct contraction *c, const struct ht_tensor *t, int64
 	int64_t sn, int64_t count, int64_t stride);
 /* `v` is [.., depth, columns]; adds a kernel that packs it. */
 void contract_pack_value(struct contraction *c, const struct view *v);
+/* Adds a stage that starts to `k`, whose grid's dimension 0 counts the matrices of `v`: it packs one into
+ * a local buffer, c->b. */
+void contract_pack_local(struct contraction *c, struct kernel_build *k, const struct view *v);
 /* Opens the stage: batch_x, m_x, n_x, tap_x. */
 void contract_begin(struct contraction *c);
 /* Closes it; `out` is the space of the root's result. */

@@ -7,26 +7,15 @@ convolution and a projection behind it, as one block's projection would expand a
 to give the same bits, with one thread and with two, on every target that this machine runs, and to be
 within their errors of TensorFlow in float64.  The seed is printed; --seed takes another.
 """
-import argparse
 import os
 import sys
-import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, f'{HERE}/../tools']
-import environment
-import winograd
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import cases
 
 # Three sums and roundings in a row; measured 5e-7, and 1.3 times the rounding.
 RMS, LARGEST = 2e-6, 5e-5
 ROUNDINGS, LARGEST_ROUNDINGS = 3, 60
-
-
-def arguments():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    p.add_argument('--seed', type=int, default=20264)
-    p.add_argument('--cases', type=int, default=20)
-    return p.parse_args()
 
 
 def random_case(r):
@@ -55,7 +44,7 @@ def layers(tf, r, c):
     project = channels if c['project'] < 0 else c['project']
 
     def weights(fan, *shape):
-        return winograd.rounded(r.normal(0, fan ** -.5, shape), dtype)
+        return cases.rounded(r.normal(0, fan ** -.5, shape), dtype)
     w = [weights(at * at * channels, at, at, channels, wide), weights(k * k, k, k, wide, 1),
          weights(wide, 1, 1, wide, project), weights(1, wide), weights(1, wide),
          weights(9, 3, 3, max(project, 1), 1), weights(max(project, 1), 1, 1, max(project, 1), 8)]
@@ -79,7 +68,7 @@ def graph_of(tf, r, c):
     """GraphDef, what is fed, the exact result, and whether one kernel can compute it."""
     dtype = tf.as_dtype(c['dtype'])
     build = layers(tf, r, c)
-    x = winograd.rounded(r.normal(0, 1, c['shape']), dtype)
+    x = cases.rounded(r.normal(0, 1, c['shape']), dtype)
     with tf.Graph().as_default() as g:
         y = build(tf.compat.v1.placeholder(dtype, c['shape'], 'x'), dtype)
         tf.identity(y, 'y')
@@ -92,7 +81,7 @@ def graph_of(tf, r, c):
 
 def wrong(y, exact, dtype):
     import numpy as np
-    rounding = winograd.ROUNDING[dtype]
+    rounding = cases.ROUNDING[dtype]
     scale = np.sqrt(np.mean(exact ** 2)) or 1.
     error = np.abs(y.astype(np.float64) - exact) / scale
     rms, largest = np.sqrt(np.mean(error ** 2)), error.max(initial=0)
@@ -103,22 +92,18 @@ def wrong(y, exact, dtype):
 
 
 def check(tf, r, c, targets, folder):
-    import numpy as np
     proto, feeds, exact, one = graph_of(tf, r, c)
-    dtype = tf.as_dtype(c['dtype']).as_numpy_dtype
-    with open(f'{folder}/g.pb', 'wb') as f:
-        f.write(proto.SerializeToString())
-    np.savez(f'{folder}/x.npz', **{k: winograd.stored(v.astype(dtype)) for k, v in feeds.items()})
-    methods = winograd.methods(folder, '--block-method', 'rows')
+    cases.given(folder, proto, feeds, tf.as_dtype(c['dtype']).as_numpy_dtype)
+    methods = cases.methods(folder, '--block-method', 'rows')
     if methods != ['rows'] * one and (one or not c['chained']):  # what is chained may be a block by itself
         yield f'the methods are {methods}'
     for target in targets:
         bits = {}
         for name, method, threads in (('kernels', 'kernels', 1), ('rows', 'rows', 1),
                                       ('rows by two threads', 'rows', 2)):
-            y = winograd.computed(folder, feeds, c['dtype'], target=target, block_method=method,
-                                  threads=threads)
-            bits[name] = winograd.stored(y).tobytes()
+            y = cases.computed(folder, feeds, c['dtype'], target=target, block_method=method,
+                               threads=threads)
+            bits[name] = cases.stored(y).tobytes()
         problem = wrong(y, exact, c['dtype'])
         if problem:
             yield f'{target}: {problem}'
@@ -127,28 +112,5 @@ def check(tf, r, c, targets, folder):
                 yield f'{target}: {name}: other bits than kernels'
 
 
-def main():
-    a = arguments()
-    environment.enter_venv()
-    os.environ.update(TF_CPP_MIN_LOG_LEVEL='3', CUDA_VISIBLE_DEVICES='', TF_ENABLE_ONEDNN_OPTS='0')
-    import numpy as np
-    import tensorflow as tf
-    r = np.random.default_rng(a.seed)
-    targets, failed = winograd.runnable(), 0
-    print(f'seed {a.seed}, targets {" ".join(targets)}')
-    for i in range(a.cases):
-        c = random_case(r)
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                problems = list(check(tf, r, c, targets, folder))
-            except (RuntimeError, ValueError) as e:
-                problems = [str(e)]
-        failed += bool(problems)
-        for p in problems:
-            print(f'FAIL case {i} {c}: {p}', flush=True)
-    print(f'{a.cases - failed} passed, {failed} failed')
-    return 1 if failed or not a.cases else 0
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(cases.run(__doc__, 20264, 20, random_case, check))

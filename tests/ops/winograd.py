@@ -6,28 +6,16 @@ activation, a residual, a place in a concatenation.  The three methods have to b
 (root mean square, and largest, both relative to the results' root mean square), with one thread and
 with two the same bits, on every target that this machine runs.  The seed is printed; --seed takes another.
 """
-import argparse
-import json
 import os
-import subprocess
 import sys
-import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, f'{HERE}/../tools']
-import environment
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import cases
+from cases import ROUNDING, computed, methods, rounded, stored
 
 # Direct sums and Winograd's method in float32, over up to 100 channels; measured 4e-7 and 9e-7.
 RMS = {'direct': 1e-6, 'winograd': 2e-6}
 LARGEST = 3e-5
-ROUNDING = {'float32': 0., 'bfloat16': 2.**-8, 'float16': 2.**-11}
-
-
-def arguments():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    p.add_argument('--seed', type=int, default=20263)
-    p.add_argument('--cases', type=int, default=40)
-    return p.parse_args()
 
 
 def random_case(r):
@@ -77,30 +65,6 @@ def graph_of(tf, r, c):
     return proto, feeds, np.asarray(exact)
 
 
-def rounded(a, dtype):
-    """Float64 numbers that the type has."""
-    import numpy as np
-    return a.astype(dtype.as_numpy_dtype).astype(np.float64)
-
-
-def tool(*arguments):
-    done = subprocess.run([environment.TOOL, *arguments, '-q'], capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f'{arguments[0]}: exit {done.returncode}: {done.stderr.strip()[:300]}')
-    return done.stdout
-
-
-def computed(folder, feeds, dtype, **options):
-    import ml_dtypes
-    import numpy as np
-    given = [o for k in feeds for o in ('--input', f'{k}=@{folder}/x.npz#{k}')]
-    given += [o for k, v in options.items() for o in (f'--{k.replace("_", "-")}', str(v))]
-    tool('run', f'{folder}/g.pb', '-o', f'{folder}/y.npz', *given)
-    with np.load(f'{folder}/y.npz') as z:
-        y = z['y']
-    return y.view(ml_dtypes.bfloat16) if dtype == 'bfloat16' else y
-
-
 def wrong(y, exact, method, dtype):
     import numpy as np
     y, scale = y.astype(np.float64), np.sqrt(np.mean(exact ** 2)) or 1.
@@ -113,20 +77,9 @@ def wrong(y, exact, method, dtype):
     return None
 
 
-def methods(folder, *forced):
-    """How the steps of the graph's program compute, forced to a method."""
-    text = tool('bench', f'{folder}/g.pb', *forced, '--steps', '--format', 'json',
-                '--runs', '1', '--duration', '0', '--warmup', '0')
-    return [step[2] for step in json.loads(text)['steps_ms'] if len(step) > 2]
-
-
 def check(tf, r, c, targets, folder):
-    import numpy as np
     proto, feeds, exact = graph_of(tf, r, c)
-    dtype = tf.as_dtype(c['dtype']).as_numpy_dtype
-    with open(f'{folder}/g.pb', 'wb') as f:
-        f.write(proto.SerializeToString())
-    np.savez(f'{folder}/x.npz', **{k: stored(v.astype(dtype)) for k, v in feeds.items()})
+    cases.given(folder, proto, feeds, tf.as_dtype(c['dtype']).as_numpy_dtype)
     expected = c['size'] == 3 and c['stride'] == 1
     forced = methods(folder, '--conv-method', 'winograd')
     if forced != ['winograd'] * expected:
@@ -142,40 +95,5 @@ def check(tf, r, c, targets, folder):
         yield f'{method}: other bits with two threads'
 
 
-def stored(a):
-    """As NumPy can store it: bfloat16 as its 16 bits."""
-    import numpy as np
-    return a.view(np.uint16) if a.dtype.itemsize == 2 and a.dtype != np.float16 else a
-
-
-def runnable():
-    """Targets up to that of this machine."""
-    rows = json.loads(tool('targets', '--format', 'json'))['targets']
-    return [t['name'] for t in rows[:1 + [bool(t['host']) for t in rows].index(True)]]
-
-
-def main():
-    a = arguments()
-    environment.enter_venv()
-    os.environ.update(TF_CPP_MIN_LOG_LEVEL='3', CUDA_VISIBLE_DEVICES='', TF_ENABLE_ONEDNN_OPTS='0')
-    import numpy as np
-    import tensorflow as tf
-    r = np.random.default_rng(a.seed)
-    targets, failed = runnable(), 0
-    print(f'seed {a.seed}, targets {" ".join(targets)}')
-    for i in range(a.cases):
-        c = random_case(r)
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                problems = list(check(tf, r, c, targets, folder))
-            except RuntimeError as e:
-                problems = [str(e)]
-        failed += bool(problems)
-        for p in problems:
-            print(f'FAIL case {i} {c}: {p}', flush=True)
-    print(f'{a.cases - failed} passed, {failed} failed')
-    return 1 if failed or not a.cases else 0
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(cases.run(__doc__, 20263, 40, random_case, check))

@@ -1,0 +1,78 @@
+/* Which attention is computed as one kernel (attention_emit.c). */
+#include "passes/lower/attention.h"
+#include "passes/lower/product.h"
+
+#include <string.h>
+
+/* Fewer rows would be summed in another order than in a kernel of their own. */
+enum { LEAST_ROWS = 8 };
+
+static bool same_lead(struct ht_shape a, struct ht_shape b)
+{
+	return a.rank == b.rank && a.rank >= 2 &&
+	       !memcmp(a.dim, b.dim, (size_t)(a.rank - 2) * sizeof *a.dim);
+}
+
+/* A product of two tensors that are computed, matrix by matrix, by rows of the left one. */
+static bool is_plain(const struct ht_node *n)
+{
+	struct ht_shape out = n->out[0].shape;
+
+	return !strcmp(lower_op_of(n)->name, "matmul") && lower_mode(n) == HT_IMPL_NONE &&
+	       contract_type(ht_type_of(n->in[0])->dtype) && !ht_const_tensor(n->in[1]) &&
+	       !product_transposes(n, true) && same_lead(ht_type_of(n->in[0])->shape, out) &&
+	       same_lead(ht_type_of(n->in[1])->shape, out) && ht_shape_count(out) > 0 &&
+	       ht_shape_count(ht_type_of(n->in[0])->shape) > 0 &&
+	       out.dim[out.rank - 2] >= LEAST_ROWS;
+}
+
+static bool keeps_shape(struct lower *l, const struct ht_node *root)
+{
+	return ht_shape_eq(root->out[0].shape, l->owner[root->id]->out[0].shape);
+}
+
+/* Each thread packs the keys and values of every matrix that it has a part of: where there are few
+ * matrices, all of them do so over and over.  Else it always pays. */
+static bool pays(const struct ht_node *scores)
+{
+	enum { LEAST_MATRICES = 8 };
+	struct ht_shape s = scores->out[0].shape;
+
+	return ht_shape_count(s) / (s.dim[s.rank - 2] * s.dim[s.rank - 1]) >= LEAST_MATRICES;
+}
+
+static bool wants(struct lower *l, const struct ht_node *scores)
+{
+	ht_read(l->c->policy, HT_READ_block_method);
+	if (l->c->block_method != HT_BLOCK_AUTO)
+		return l->c->block_method == HT_BLOCK_ROWS;
+	return pays(scores);
+}
+
+static void try_attention(struct lower *l, struct ht_node *sink)
+{
+	struct attention a = { .scores = l->root[sink->id] }, *kept;
+
+	if (!a.scores || !is_plain(a.scores) || !keeps_shape(l, a.scores))
+		return;
+	a.softmax = root_behind(l, sink);
+	if (!a.softmax || a.softmax->op != HT_OP_Softmax || !keeps_shape(l, a.softmax))
+		return;
+	a.context = root_behind(l, l->owner[a.softmax->id]);
+	if (!a.context || !is_plain(a.context) || !wants(l, a.scores))
+		return;
+	kept = HT_NEW(l->scratch, struct attention);
+	*kept = a;
+	l->place[sink->id] = PLACE_INLINE;
+	l->place[l->owner[a.softmax->id]->id] = PLACE_INLINE;
+	l->attention[l->owner[a.context->id]->id] = kept;
+}
+
+void lower_attention(struct lower *l)
+{
+	if (l->numerics)
+		return;
+	for (struct ht_node *n = l->g->first; n; n = n->next)
+		if (l->place[n->id] == PLACE_MEMORY && l->owner[n->id] == n)
+			try_attention(l, n);
+}

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Attention in one kernel and by kernels of its own for both products and the Softmax.
+
+Random graphs: queries and keys times each other, transposed in each way, scaled, masked, their Softmax,
+its product with the values; in each type, or with the Softmax in float32.  Both methods have to give the
+same bits, with one thread and with two, on every target that this machine runs, and to be within their
+errors of TensorFlow in float64.  The seed is printed; --seed takes another.
+"""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import cases
+
+# Of the largest result: two sums, an exponential function and a division; measured 7e-7.  Scores to
+# about 5 are rounded before the exponential function, shares behind it.
+ERROR, ROUNDINGS = 3e-6, 8
+LEAST_ROWS = 8
+
+
+def random_case(r):
+    return {'lead': [[], [int(r.integers(1, 14))], [int(i) for i in r.integers(1, 5, 2)]][int(r.integers(3))],
+            'rows': int(r.choice([1, 7, 8, 9, 16, 33, 70, 128])), 'columns': int(r.choice([1, 5, 16, 33, 128, 700])),
+            'depth': int(r.choice([1, 8, 15, 64])), 'width': int(r.choice([1, 16, 24, 64, 65])),
+            'heads': bool(r.random() < .5), 'transposed': bool(r.random() < .8),
+            'mask': ['none', 'columns', 'whole'][int(r.integers(3))], 'wide': bool(r.random() < .3),
+            'behind': bool(r.random() < .3), 'taken': bool(r.random() < .1),
+            'dtype': ['float32', 'float32', 'bfloat16', 'bfloat16', 'float16'][int(r.integers(5))]}
+
+
+def layers(tf, r, c):
+    """The graph as a function of its inputs and type, and the inputs' shapes."""
+    lead, dtype = c['lead'], tf.as_dtype(c['dtype'])
+    masks = {'none': [1], 'columns': [1] * len(lead) + [1, c['columns']],
+             'whole': [*lead, c['rows'], c['columns']]}
+    keys = [c['columns'], c['depth']] if c['transposed'] else [c['depth'], c['columns']]
+    order = [*range(len(lead) - 1), len(lead), len(lead) - 1, len(lead) + 1]
+
+    def shape(of):
+        """Heads lie beside each other in each row, as projections leave them."""
+        return [[*lead, *of][i] for i in order] if c['heads'] and lead else [*lead, *of]
+    shapes = {'q': shape([c['rows'], c['depth']]), 'k': shape(keys), 'v': shape([c['columns'], c['width']]),
+              'm': masks[c['mask']]}
+
+    def build(x, as_type):
+        q, k, v = (tf.transpose(x[i], order) if c['heads'] and lead else x[i] for i in 'qkv')
+        s = tf.matmul(q, k, transpose_b=c['transposed']) * tf.constant(c['depth'] ** -.5, as_type) + x['m']
+        wide = tf.float32 if c['wide'] and as_type.size < 4 else as_type
+        p = tf.cast(tf.nn.softmax(tf.cast(s, wide)), as_type)
+        y = tf.matmul(p, v)
+        y = tf.nn.relu(y) + tf.constant(1, as_type) if c['behind'] else y
+        return y + tf.reduce_sum(p) if c['taken'] else y
+    feeds = {i: cases.rounded(r.normal(0, 1, s), dtype) for i, s in shapes.items()}
+    return build, feeds
+
+
+def graph_of(tf, r, c):
+    """GraphDef, what is fed, and the exact result."""
+    build, feeds = layers(tf, r, c)
+    dtype = tf.as_dtype(c['dtype'])
+    with tf.Graph().as_default() as g:
+        y = build({i: tf.compat.v1.placeholder(dtype, x.shape, i) for i, x in feeds.items()}, dtype)
+        tf.identity(y, 'y')
+        proto = g.as_graph_def()
+    return proto, feeds, build({i: tf.constant(x, tf.float64) for i, x in feeds.items()}, tf.float64).numpy()
+
+
+def wrong(y, exact, dtype):
+    import numpy as np
+    error = np.abs(y.astype(np.float64) - exact).max() / np.abs(exact).max()
+    if not error <= ERROR + ROUNDINGS * cases.ROUNDING[dtype]:
+        return f'error {error:.2g}'
+    return None
+
+
+def check(tf, r, c, targets, folder):
+    proto, feeds, exact = graph_of(tf, r, c)
+    cases.given(folder, proto, feeds, tf.as_dtype(c['dtype']).as_numpy_dtype)
+    one = c['rows'] >= LEAST_ROWS and not c['taken']
+    methods = [m for m in cases.methods(folder, '--block-method', 'rows') if m == 'attention']
+    if methods != ['attention'] * one:
+        yield f'the methods are {methods}'
+    for target in targets:
+        bits = {}
+        for name, method, threads in (('kernels', 'kernels', 1), ('rows', 'rows', 1),
+                                      ('rows by two threads', 'rows', 2)):
+            y = cases.computed(folder, feeds, c['dtype'], target=target, block_method=method,
+                               threads=threads)
+            bits[name] = cases.stored(y).tobytes()
+        problem = wrong(y, exact, c['dtype'])
+        if problem:
+            yield f'{target}: {problem}'
+        for name in bits:
+            if bits[name] != bits['kernels']:
+                yield f'{target}: {name}: other bits than kernels'
+
+
+if __name__ == '__main__':
+    sys.exit(cases.run(__doc__, 20265, 20, random_case, check))

@@ -1,0 +1,99 @@
+"""Random graphs whose kernels have several methods: what the tests of methods share."""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, f'{HERE}/../tools']
+import environment
+
+ROUNDING = {'float32': 0., 'bfloat16': 2.**-8, 'float16': 2.**-11}
+
+
+def rounded(a, dtype):
+    """Float64 numbers that the type has."""
+    import numpy as np
+    return a.astype(dtype.as_numpy_dtype).astype(np.float64)
+
+
+def stored(a):
+    """As NumPy can store it: bfloat16 as its 16 bits."""
+    import numpy as np
+    return a.view(np.uint16) if a.dtype.itemsize == 2 and a.dtype != np.float16 else a
+
+
+def tool(*arguments):
+    done = subprocess.run([environment.TOOL, *arguments, '-q'], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f'{arguments[0]}: exit {done.returncode}: {done.stderr.strip()[:300]}')
+    return done.stdout
+
+
+def given(folder, proto, feeds, dtype):
+    """Writes the graph and what is fed."""
+    import numpy as np
+    with open(f'{folder}/g.pb', 'wb') as f:
+        f.write(proto.SerializeToString())
+    np.savez(f'{folder}/x.npz', **{k: stored(v.astype(dtype)) for k, v in feeds.items()})
+
+
+def computed(folder, feeds, dtype, **options):
+    import ml_dtypes
+    import numpy as np
+    given = [o for k in feeds for o in ('--input', f'{k}=@{folder}/x.npz#{k}')]
+    given += [o for k, v in options.items() for o in (f'--{k.replace("_", "-")}', str(v))]
+    tool('run', f'{folder}/g.pb', '-o', f'{folder}/y.npz', *given)
+    with np.load(f'{folder}/y.npz') as z:
+        y = z['y']
+    return y.view(ml_dtypes.bfloat16) if dtype == 'bfloat16' else y
+
+
+def methods(folder, *forced):
+    """How the steps of the graph's program compute, forced to a method."""
+    text = tool('bench', f'{folder}/g.pb', *forced, '--steps', '--format', 'json',
+                '--runs', '1', '--duration', '0', '--warmup', '0')
+    return [step[2] for step in json.loads(text)['steps_ms'] if len(step) > 2]
+
+
+def runnable():
+    """Targets up to that of this machine."""
+    rows = json.loads(tool('targets', '--format', 'json'))['targets']
+    return [t['name'] for t in rows[:1 + [bool(t['host']) for t in rows].index(True)]]
+
+
+def arguments(doc, seed, count):
+    p = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawTextHelpFormatter)
+    p.add_argument('--seed', type=int, default=seed)
+    p.add_argument('--cases', type=int, default=count)
+    return p.parse_args()
+
+
+def problems_of(tf, r, case, targets, check):
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            return list(check(tf, r, case, targets, folder))
+        except (RuntimeError, ValueError) as e:
+            return [str(e)]
+
+
+def run(doc, seed, count, random_case, check):
+    """Checks so many cases; the exit code.  check() yields what is wrong with one."""
+    a = arguments(doc, seed, count)
+    environment.enter_venv()
+    os.environ.update(TF_CPP_MIN_LOG_LEVEL='3', CUDA_VISIBLE_DEVICES='', TF_ENABLE_ONEDNN_OPTS='0')
+    import numpy as np
+    import tensorflow as tf
+    r = np.random.default_rng(a.seed)
+    targets, failed = runnable(), 0
+    print(f'seed {a.seed}, targets {" ".join(targets)}')
+    for i in range(a.cases):
+        case = random_case(r)
+        problems = problems_of(tf, r, case, targets, check)
+        failed += bool(problems)
+        for p in problems:
+            print(f'FAIL case {i} {case}: {p}', flush=True)
+    print(f'{a.cases - failed} passed, {failed} failed')
+    return 1 if failed or not a.cases else 0
