@@ -4,28 +4,12 @@
  * Under AddressSanitizer the part of a block that is not handed out is poisoned, with a gap behind
  * each allocation. */
 #include "base/base.h"
+#include "base/poison.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define POISON 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define POISON 1
-#endif
-#endif
-
-#ifdef POISON
-#include <sanitizer/asan_interface.h>
-enum { GAP = 16 };
-#else
-#define ASAN_POISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
-#define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
-enum { GAP = 0 };
-#endif
-
-enum { ALIGN = 16, FIRST_BLOCK = 4096, LARGEST_BLOCK = 1 << 20 };
+enum { GAP = HT_POISONS ? 16 : 0, ALIGN = 16, FIRST_BLOCK = 4096, LARGEST_BLOCK = 1 << 20 };
 
 struct ht_arena_block {
 	struct ht_arena_block *next;

@@ -1,6 +1,7 @@
 /* A context and its runs: all memory is there before, every pointer that does not change is in its
  * place, so that a run only fills in its inputs and outputs and walks a flat table. */
 #include "runtime/guard.h"
+#include "runtime/lives.h"
 #include "runtime/pool.h"
 
 #include <stdatomic.h>
@@ -28,6 +29,7 @@ struct ht_rt_context {
 	struct ht_rt_pool *pool;
 	int threads;
 	struct ht_guarded *guarded; /* or NULL */
+	struct ht_lives *lives;     /* or NULL */
 	char *arena;                /* NULL where every buffer has a mapping of its own */
 	char *scratch;
 	size_t scratch_bytes; /* of one thread, rounded up */
@@ -114,8 +116,9 @@ struct ht_rt_context *ht_rt_context_new(const struct ht_rt_program *p, struct ht
 	c->ns = calloc((size_t)p->steps + 1, sizeof *c->ns);
 	c->fault = aligned(sizeof *c->fault * (size_t)c->threads);
 	c->share = aligned(sizeof *c->share * 2 * (size_t)c->threads);
-	if (!c->arena || !c->scratch || !c->arg || !c->patch || !c->first || !c->ns || !c->fault ||
-		!c->share) {
+	c->lives = HT_POISONS ? ht_lives_new(p) : NULL;
+	if ((HT_POISONS && !c->lives) || !c->arena || !c->scratch || !c->arg || !c->patch ||
+		!c->first || !c->ns || !c->fault || !c->share) {
 		ht_rt_context_free(c);
 		return NULL;
 	}
@@ -132,6 +135,8 @@ bool ht_rt_context_guard(struct ht_rt_context *c, enum ht_rt_guard where)
 	c->guarded = g;
 	free(c->arena);
 	free(c->scratch);
+	ht_lives_free(c->lives);
+	c->lives = NULL;
 	c->arena = NULL;
 	c->scratch = ht_guarded_scratch(g, &c->scratch_bytes);
 	c->patches = 0;
@@ -148,6 +153,7 @@ void ht_rt_context_free(struct ht_rt_context *c)
 		ht_guarded_free(c->guarded);
 	else
 		free(c->scratch);
+	ht_lives_free(c->lives);
 	free(c->arg);
 	free(c->patch);
 	free(c->first);
@@ -173,6 +179,9 @@ static bool run_tiles(
 
 	if (tile_begin >= tile_end)
 		return true;
+	if (HT_POISONS)
+		memset(c->scratch + (size_t)worker * c->scratch_bytes, 0xff,
+			c->program->scratch_bytes);
 	c->fault[worker].code = s->fn(c->first[i], s->params, tile_begin, tile_end,
 		c->scratch + (size_t)worker * c->scratch_bytes);
 	if (!c->fault[worker].code)
@@ -237,9 +246,22 @@ static void run_shared(struct ht_rt_context *c, int32_t i, int phase, int worker
 
 static void run_alone(struct ht_rt_context *c, int32_t begin, int32_t end)
 {
-	for (int32_t i = begin; i < end; i++)
+	for (int32_t i = begin; i < end; i++) {
+		if (HT_POISONS && c->lives)
+			ht_lives_step(c->lives, c->arena, i);
 		if (!run_tiles(c, i, 0, 0, c->program->step[i].tiles))
 			return;
+	}
+}
+
+/* The first worker moves on to step i, which all of them run, and to the buffers that it uses. */
+static void move_together(struct ht_rt_context *c, int32_t i, int worker)
+{
+	if (!c->lives)
+		return;
+	if (worker == 0)
+		ht_lives_step(c->lives, c->arena, i);
+	ht_pool_barrier(c->pool);
 }
 
 /* Also of the constants that have been looked at: those who asked remember that. */
@@ -280,6 +302,8 @@ static void run_phases(struct ht_rt_context *c, int worker, int workers)
 			if (atomic_load_explicit(&c->failed, memory_order_relaxed) == i + 1)
 				return;
 		}
+		if (HT_POISONS && workers > 1 && p->step[i].tiles > 1)
+			move_together(c, i, worker);
 		if (workers > 1 && p->step[i].tiles > 1)
 			run_shared(c, i, phase, worker, workers);
 		else if (worker == 0)
@@ -335,7 +359,11 @@ bool ht_rt_run(struct ht_rt_context *c, const void *const *inputs, void *const *
 	c->ftz = ftz;
 	if (c->guarded)
 		ht_guarded_enter(c->guarded, inputs);
+	if (HT_POISONS && c->lives)
+		ht_lives_begin(c->lives, c->arena);
 	ht_pool_run(c->pool, run_steps, c);
+	if (HT_POISONS && c->lives)
+		ht_lives_end(c->lives, c->arena);
 	if (c->guarded)
 		ht_guarded_leave(c->guarded, outputs);
 	*fault = (struct ht_rt_fault){ 0 };

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <xmmintrin.h>
+#include "base/poison.h"
 #include "runtime/runtime.h"
 
 #include <cmocka.h>
@@ -71,8 +72,8 @@ static const float factor[1] = { 1.7f };
 static const struct ht_rt_buffer buffers[] = {
 	{ .where = HT_RT_INPUT, .offset = 0 },
 	{ .where = HT_RT_CONST, .data = factor },
-	{ .where = HT_RT_ARENA, .offset = 0 },
-	{ .where = HT_RT_ARENA, .offset = 4 * N },
+	{ .where = HT_RT_ARENA, .offset = 0, .bytes = 4 * N },
+	{ .where = HT_RT_ARENA, .offset = 4 * N, .bytes = 4 * N },
 	{ .where = HT_RT_OUTPUT, .offset = 0 },
 };
 static const int64_t one[1] = { 1 };
@@ -380,6 +381,57 @@ static void test_guard(void **state)
 	}
 }
 
+#if HT_POISONS
+static int poisoned[3];    /* by step: bit i, that of arena buffer i */
+static bool begins_as_nan; /* the second */
+
+/* The arena begins at the first buffer, whichever of the two comes first. */
+static int32_t look(
+	void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
+{
+	char *arena = (char *)b[0] - (params[0] == 2 ? 64 : 0);
+
+	(void)scratch;
+	for (int i = 0; i < 2 && begin == 0; i++)
+		poisoned[params[0]] |= __asan_address_is_poisoned(arena + 64 * i) << i;
+	if (params[0] == 1 && begin == 0)
+		begins_as_nan = isnan(*(const float *)b[1]) && isnan(*(const float *)scratch);
+	return end > 2;
+}
+
+static void test_lives(void **state)
+{
+	static const struct ht_rt_buffer two[] = { { .where = HT_RT_ARENA, .bytes = 64 },
+		{ .where = HT_RT_ARENA, .offset = 64, .bytes = 64 } };
+	static const int32_t first[] = { 0 }, both[] = { 0, 1 }, second[] = { 1 };
+	static const int64_t number[] = { 0, 1, 2 };
+	static const struct ht_rt_step step[] = {
+		{ look, first, 1, &number[0], 1, 2, "makes", NULL },
+		{ look, both, 2, &number[1], 1, 2, "reads and makes", NULL },
+		{ look, second, 1, &number[2], 1, 2, "reads", NULL },
+	};
+	static const struct ht_rt_program p = { two, 2, step, 3, 0, 0, 128, 64, NULL, NULL };
+
+	(void)state;
+	for (int threads = 1; threads <= 2; threads++) {
+		struct ht_rt_pool *pool = ht_rt_pool_new(threads);
+		struct ht_rt_context *c = ht_rt_context_new(&p, pool);
+		struct ht_rt_fault fault;
+
+		memset(poisoned, 0, sizeof poisoned);
+		begins_as_nan = false;
+		assert_true(ht_rt_run(c, NULL, NULL, false, &fault));
+		assert_int_equal(poisoned[0], 2);
+		assert_int_equal(poisoned[1], 0);
+		assert_int_equal(poisoned[2], 1);
+		assert_true(begins_as_nan);
+		assert_null(__asan_region_is_poisoned((void *)(uintptr_t)ht_rt_arena(c), 128));
+		ht_rt_context_free(c);
+		ht_rt_pool_free(pool);
+	}
+}
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -391,6 +443,9 @@ int main(void)
 		cmocka_unit_test(test_modes),
 		cmocka_unit_test(test_profile),
 		cmocka_unit_test(test_guard),
+#if HT_POISONS
+		cmocka_unit_test(test_lives),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
