@@ -206,12 +206,8 @@ enum ht_status ht_cache_stats(
 {
 	struct ht_work w;
 	struct showing s = { c, format, d, out, &w };
-	enum ht_status st;
 
-	ht_work_init(&w);
-	st = ht_guarded(&w.unwind, show_stats, &s, d);
-	ht_work_release(&w);
-	return st;
+	return ht_work_run(&w, show_stats, &s, d);
 }
 
 enum ht_status ht_cache_stats_reset(struct ht_cache *c, struct ht_diags *d)
@@ -294,12 +290,8 @@ enum ht_status ht_cache_verify(struct ht_cache *c, struct ht_diags *d, struct ht
 {
 	struct ht_work w;
 	struct verifying v = { c, d, out, &w };
-	enum ht_status st;
 
-	ht_work_init(&w);
-	st = ht_guarded(&w.unwind, verify, &v, d);
-	ht_work_release(&w);
-	return st;
+	return ht_work_run(&w, verify, &v, d);
 }
 
 /* ---- one entry ---- */
@@ -353,13 +345,9 @@ static enum ht_status find_and_do(void *arg)
 static enum ht_status with_entry(struct finding *f)
 {
 	struct ht_work w;
-	enum ht_status st;
 
 	f->w = &w;
-	ht_work_init(&w);
-	st = ht_guarded(&w.unwind, find_and_do, f, f->d);
-	ht_work_release(&w);
-	return st;
+	return ht_work_run(&w, find_and_do, f, f->d);
 }
 
 enum ht_status ht_cache_pin(struct ht_cache *c, const char *digits, int pinned, struct ht_diags *d)

@@ -106,14 +106,10 @@ static enum ht_status import_all(void *arg)
 static enum ht_status run(struct archive *x, enum ht_status (*body)(void *arg))
 {
 	struct ht_work w;
-	enum ht_status st;
 
 	*x->out = (struct ht_cache_cleaned){ 0 };
 	x->w = &w;
-	ht_work_init(&w);
-	st = ht_guarded(&w.unwind, body, x, x->d);
-	ht_work_release(&w);
-	return st;
+	return ht_work_run(&w, body, x, x->d);
 }
 
 enum ht_status ht_cache_export(

@@ -263,9 +263,7 @@ static enum ht_status ask(
 	m.cache = q->cache;
 	q->m = &m;
 	q->w = &w;
-	ht_work_init(&w);
-	st = ht_guarded(&w.unwind, body, q, q->d);
-	ht_work_release(&w);
+	st = ht_work_run(&w, body, q, q->d);
 	if (m.content != content)
 		free(m.content);
 	return st;

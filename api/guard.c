@@ -54,3 +54,14 @@ void ht_work_release(struct ht_work *w)
 	ht_arena_release(&w->scratch);
 	ht_arena_release(&w->arena);
 }
+
+enum ht_status ht_work_run(
+	struct ht_work *w, enum ht_status (*body)(void *arg), void *arg, struct ht_diags *d)
+{
+	enum ht_status st;
+
+	ht_work_init(w);
+	st = ht_guarded(&w->unwind, body, arg, d);
+	ht_work_release(w);
+	return st;
+}
