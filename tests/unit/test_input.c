@@ -4,6 +4,7 @@
 #include "cache/remote.h"
 
 #include <fcntl.h>
+#include <halftone/cache.h>
 
 enum { BYTES = 1200000, SECOND = 1000000000 };
 
@@ -117,11 +118,14 @@ static void remember(const struct ht_file *f, int64_t seconds)
 static void what_is_settled_is_remembered(void **state)
 {
 	struct ht_file *f = map_new(BYTES);
+	struct ht_cache_cleaned exported;
 
 	(void)state;
 	remember(f, 61);
 	assert_false(is_found(f, 3));
 	remember(f, 62);
+	assert_int_equal(ht_cache_export(cache, "/dev/null", NULL, &exported), HT_OK);
+	assert_int_equal(exported.entries, 0);
 	ht_file_unref(f);
 }
 
