@@ -18,21 +18,29 @@ void ht_phase_end(struct ht_phases *p, const char *name)
 	p->last_ns = now;
 }
 
-/* The number of `name` among three; NULL is the first. */
-static enum ht_status method_of(
-	const char *name, const char *of, const char *const names[3], struct ht_diags *d, int *out)
+/* The number of `name` among `n`; NULL is the first. */
+static enum ht_status method_of(const char *name, const char *of, const char *const *names, int n,
+	struct ht_diags *d, int *out)
 {
+	char all[64];
+	int at = 0;
+
 	*out = 0;
-	for (int i = 0; name && i < 3; i++)
+	for (int i = 0; name && i < n; i++)
 		if (!strcmp(name, names[i])) {
 			*out = i;
 			return HT_OK;
 		}
 	if (!name)
 		return HT_OK;
-	return ht_error(d, HT_E_USAGE, HT_NOWHERE,
-		"unknown method of %s '%s'; there are %s, %s and %s", of, name, names[0], names[1],
-		names[2]);
+	for (int i = 0; i < n; i++)
+		at += snprintf(all + at, sizeof all - (size_t)at, "%s%s",
+			i == 0       ? ""
+			: i == n - 1 ? " and "
+				     : ", ",
+			names[i]);
+	return ht_error(d, HT_E_USAGE, HT_NOWHERE, "unknown method of %s '%s'; there are %s", of,
+		name, all);
 }
 
 static enum ht_status methods_of(
@@ -40,14 +48,15 @@ static enum ht_status methods_of(
 {
 	static const char *const conv[] = { [HT_CONV_AUTO] = "auto",
 		[HT_CONV_DIRECT] = "direct",
-		[HT_CONV_WINOGRAD] = "winograd" };
+		[HT_CONV_WINOGRAD] = "winograd",
+		[HT_CONV_WINOGRAD_2X2] = "winograd-2x2" };
 	static const char *const block[] = {
 		[HT_BLOCK_AUTO] = "auto", [HT_BLOCK_KERNELS] = "kernels", [HT_BLOCK_ROWS] = "rows"
 	};
 	int i, k;
 
-	HT_TRY(method_of(opt->conv_method, "convolution", conv, d, &i));
-	HT_TRY(method_of(opt->block_method, "blocks", block, d, &k));
+	HT_TRY(method_of(opt->conv_method, "convolution", conv, (int)HT_COUNT(conv), d, &i));
+	HT_TRY(method_of(opt->block_method, "blocks", block, (int)HT_COUNT(block), d, &k));
 	c->conv_method = (enum ht_conv_method)i;
 	c->block_method = (enum ht_block_method)k;
 	return HT_OK;

@@ -234,7 +234,7 @@ struct ht_kernel {
 	/* Or a function of kernel/library.c by name, instead of stages. */
 	const char *library;
 	const char *
-		method; /* for reports: "winograd", "matrix-vector"; static, or NULL; not part of the text */
+		method; /* for reports: "winograd-2x2", "matrix-vector"; static, or NULL; not part of the text */
 };
 
 /* The calling convention of generated code, of library kernels, and of the interpreter:
@@ -274,9 +274,10 @@ struct ht_pack {
 	int64_t taps, depth, n;
 	int64_t sq, sk, sn;
 	int32_t nr, kp;
-	/* The source has the 9 taps of 3 x 3 filters; they are transformed (winograd.h), and packed as
-	 * 36 matrices of one tap, one after the other.  dst_dtype is F32, kp and sn 1. */
-	bool winograd;
+	/* Not 0: the source has the 9 taps of 3 x 3 filters; they are transformed for F(m x m) of this m
+	 * (winograd.h), and packed as (m + 2)^2 matrices of one tap, one after the other.  dst_dtype is
+	 * F32, or BF16 with kp 2; sn 1. */
+	int32_t winograd;
 	bool hf32; /* F32 to F32: rounded to 19 bits */
 };
 int64_t ht_packed_count(const struct ht_pack *p);

@@ -9,11 +9,16 @@
 #include <immintrin.h>
 #include <string.h>
 
+static int64_t matrices(const struct ht_pack *p)
+{
+	return p->winograd ? (p->winograd + 2) * (p->winograd + 2) : 1;
+}
+
 int64_t ht_packed_count(const struct ht_pack *p)
 {
 	int64_t panels = (p->n + p->nr - 1) / p->nr, depth = (p->depth + p->kp - 1) / p->kp * p->kp;
 
-	return panels * p->taps * depth * p->nr * (p->winograd ? HT_WINOGRAD_PRODUCTS : 1);
+	return panels * p->taps * depth * p->nr * matrices(p);
 }
 
 /* ---- conversion of `n` elements side by side ---- */
@@ -308,26 +313,50 @@ static void pack_strided(const struct packer *w, const char *src, char *dst, int
 	}
 }
 
-/* A line at a time: its nine taps, as F32, become a line of each matrix. */
-static void pack_winograd(const struct packer *w, const char *src, float *dst)
+enum { MOST_MATRICES = HT_WINOGRAD_MOST * HT_WINOGRAD_MOST };
+
+/* The nine taps of row k of the source, transformed: a row for each matrix; zeros behind the last. */
+static void transformed_row(
+	const struct packer *w, const char *src, int64_t k, int64_t columns, float *row)
 {
 	const struct ht_pack *p = w->p;
-	int64_t matrix = ht_packed_count(p) / HT_WINOGRAD_PRODUCTS;
-	_Alignas(64) float tap[9 * MAX_NR], line[HT_WINOGRAD_PRODUCTS * MAX_NR];
+	_Alignas(64) float tap[9 * MAX_NR];
+
+	if (k >= p->depth) {
+		memset(row, 0, (size_t)(matrices(p) * columns) * sizeof *row);
+		return;
+	}
+	for (int q = 0; q < 9; q++)
+		w->convert(src + (q * p->sq + k * p->sk) * (int64_t)w->src_bytes, tap + q * columns,
+			columns);
+	ht_winograd_filter(p->winograd, tap, columns, row);
+}
+
+/* A line of each matrix at a time. */
+static void pack_winograd(const struct packer *w, const char *src, char *dst)
+{
+	const struct ht_pack *p = w->p;
+	size_t line = (size_t)(p->nr * p->kp) * w->dst_bytes;
+	size_t matrix = (size_t)(ht_packed_count(p) / matrices(p)) * w->dst_bytes;
+	_Alignas(64) float row[2][MOST_MATRICES * MAX_NR];
 
 	for (int64_t n = 0; n < p->n; n += p->nr) {
 		int64_t columns = p->n - n < p->nr ? p->n - n : p->nr;
+		const char *from = src + (size_t)n * w->src_bytes;
 
-		for (int64_t k = 0; k < p->depth; k++, dst += p->nr) {
-			for (int q = 0; q < 9; q++)
-				w->convert(
-					src + (q * p->sq + k * p->sk + n) * (int64_t)w->src_bytes,
-					tap + q * columns, columns);
-			ht_winograd_filter(tap, columns, line);
-			for (int q = 0; q < HT_WINOGRAD_PRODUCTS; q++) {
-				memset(dst + q * matrix, 0, (size_t)p->nr * sizeof *dst);
-				memcpy(dst + q * matrix, line + q * columns,
-					(size_t)columns * sizeof *dst);
+		for (int64_t k = 0; k < p->depth; k += p->kp, dst += line) {
+			for (int i = 0; i < p->kp; i++)
+				transformed_row(w, from, k + i, columns, row[i]);
+			for (int64_t q = 0; q < matrices(p); q++) {
+				const float *first = row[0] + q * columns;
+				char *to = dst + (size_t)q * matrix;
+
+				memset(to, 0, line);
+				if (p->kp == 2)
+					f32_to_pairs(first, row[1] + q * columns, (uint32_t *)to,
+						columns);
+				else
+					memcpy(to, first, (size_t)columns * sizeof *first);
 			}
 		}
 	}
@@ -335,7 +364,9 @@ static void pack_winograd(const struct packer *w, const char *src, float *dst)
 
 void ht_pack_b(const struct ht_pack *p, const void *src, void *dst)
 {
-	struct packer w = { p, p->hf32 ? f32_to_hf32 : conversion(p->src_dtype, p->dst_dtype),
+	struct packer w = { p,
+		p->hf32 ? f32_to_hf32
+			: conversion(p->src_dtype, p->winograd ? HT_F32 : p->dst_dtype),
 		ht_dtype_info(p->src_dtype)->bytes, ht_dtype_info(p->dst_dtype)->bytes,
 		(p->depth + p->kp - 1) / p->kp };
 	char *to = dst;

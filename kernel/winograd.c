@@ -2,14 +2,39 @@
 
 #include <math.h>
 
+/* ---- F(2 x 2) ---- */
+
+static void image2(struct ht_xb *b, const int32_t x[4], int32_t r[4])
+{
+	r[0] = ht_x2(b, HT_X_SUB, x[0], x[2]);
+	r[1] = ht_x2(b, HT_X_ADD, x[1], x[2]);
+	r[2] = ht_x2(b, HT_X_SUB, x[2], x[1]);
+	r[3] = ht_x2(b, HT_X_SUB, x[3], x[1]);
+}
+
+static void result2(struct ht_xb *b, const int32_t x[4], int32_t r[2])
+{
+	r[0] = ht_x2(b, HT_X_ADD, x[0], ht_x2(b, HT_X_ADD, x[1], x[2]));
+	r[1] = ht_x2(b, HT_X_ADD, x[3], ht_x2(b, HT_X_SUB, x[1], x[2]));
+}
+
+static void filter2(const double x[3], double r[4])
+{
+	r[0] = x[0];
+	r[1] = (x[0] + x[2] + x[1]) / 2;
+	r[2] = (x[0] + x[2] - x[1]) / 2;
+	r[3] = x[2];
+}
+
+/* ---- F(4 x 4) ---- */
+
 /* The points beside 0 and infinity are +-P and +-Q. */
 #define P 0.625
 #define Q 1.5
 
 /* Rows of the image's matrix: p2 q2 x0 - (p2 + q2) x2 + x4; then for each point the product of x - y
  * over all other points y but 0, in pairs that share their even and odd part. */
-void ht_winograd_image(
-	struct ht_xb *b, const int32_t x[HT_WINOGRAD_IMAGE], int32_t r[HT_WINOGRAD_IMAGE])
+static void image4(struct ht_xb *b, const int32_t x[6], int32_t r[6])
 {
 	const double point[2] = { P, Q };
 	int32_t outer = ht_xf(b, P * P * Q * Q), inner = ht_xf(b, -(P * P + Q * Q));
@@ -28,13 +53,12 @@ void ht_winograd_image(
 }
 
 /* Row k: the k-th power of each point; infinity counts in the last. */
-void ht_winograd_result(
-	struct ht_xb *b, const int32_t x[HT_WINOGRAD_IMAGE], int32_t r[HT_WINOGRAD_RESULTS])
+static void result4(struct ht_xb *b, const int32_t x[6], int32_t r[4])
 {
-	const double power[HT_WINOGRAD_RESULTS][2] = { { 1, 1 }, { P, Q }, { P * P, Q * Q },
+	const double power[4][2] = { { 1, 1 }, { P, Q }, { P * P, Q * Q },
 		{ P * P * P, Q * Q * Q } };
 
-	for (int k = 0; k < HT_WINOGRAD_RESULTS; k++) {
+	for (int k = 0; k < 4; k++) {
 		enum ht_xop op = k % 2 ? HT_X_SUB : HT_X_ADD;
 		int32_t at_p = ht_x2(b, op, x[1], x[2]), at_q = ht_x2(b, op, x[3], x[4]);
 
@@ -45,10 +69,8 @@ void ht_winograd_result(
 	r[3] = ht_x2(b, HT_X_ADD, r[3], x[5]);
 }
 
-/* ---- filters ---- */
-
 /* The powers of each point, divided by the product of its differences from the others. */
-static void filter_direction(const double x[3], double r[HT_WINOGRAD_IMAGE])
+static void filter4(const double x[3], double r[6])
 {
 	const double at_p = 1 / (2 * P * P * (P * P - Q * Q)),
 		     at_q = 1 / (2 * Q * Q * (Q * Q - P * P));
@@ -62,22 +84,43 @@ static void filter_direction(const double x[3], double r[HT_WINOGRAD_IMAGE])
 	r[5] = x[2];
 }
 
-void ht_winograd_filter(const float *x, int64_t columns, float *r)
+/* ---- either ---- */
+
+void ht_winograd_image(struct ht_xb *b, int m, const int32_t x[], int32_t r[])
 {
+	if (m == 2)
+		image2(b, x, r);
+	else
+		image4(b, x, r);
+}
+
+void ht_winograd_result(struct ht_xb *b, int m, const int32_t x[], int32_t r[])
+{
+	if (m == 2)
+		result2(b, x, r);
+	else
+		result4(b, x, r);
+}
+
+void ht_winograd_filter(int m, const float *x, int64_t columns, float *r)
+{
+	void (*direction)(const double x[3], double r[]) = m == 2 ? filter2 : filter4;
+	int side = m + 2;
+
 	for (int64_t i = 0; i < columns; i++) {
-		double rows[3][HT_WINOGRAD_IMAGE], line[HT_WINOGRAD_IMAGE];
+		double rows[3][HT_WINOGRAD_MOST], line[HT_WINOGRAD_MOST];
 
 		for (int h = 0; h < 3; h++) {
 			double taps[3];
 
 			for (int w = 0; w < 3; w++)
 				taps[w] = (double)x[(h * 3 + w) * columns + i];
-			filter_direction(taps, rows[h]);
+			direction(taps, rows[h]);
 		}
-		for (int w = 0; w < HT_WINOGRAD_IMAGE; w++) {
-			filter_direction((double[3]){ rows[0][w], rows[1][w], rows[2][w] }, line);
-			for (int h = 0; h < HT_WINOGRAD_IMAGE; h++)
-				r[(h * HT_WINOGRAD_IMAGE + w) * columns + i] = (float)line[h];
+		for (int w = 0; w < side; w++) {
+			direction((double[3]){ rows[0][w], rows[1][w], rows[2][w] }, line);
+			for (int h = 0; h < side; h++)
+				r[(h * side + w) * columns + i] = (float)line[h];
 		}
 	}
 }
@@ -86,25 +129,31 @@ void ht_winograd_filter(const float *x, int64_t columns, float *r)
 
 struct shape {
 	const struct ht_target *t;
+	int m;
 	double images, rows, width, channels, results; /* rows, width: in tiles */
+	double element,
+		at_once; /* bytes of a factor; factors of a lane that are multiplied at once */
 };
 
 /* Estimate in cycles: both transforms, the products at nine tenths of the arithmetic's limit, and
  * what is read from beyond the second level. */
 static double cycles(const struct shape *s, int64_t rows, int64_t columns)
 {
-	const double lanes = s->t->vector_bytes / 4.0, a_cycle = s->t->tuning->products;
-	const double image = 190, result = 150, overhead = 3000, bytes_a_cycle = 8;
+	const double lanes = s->t->vector_bytes / 4.0;
+	const double a_cycle = s->t->tuning->products * s->at_once * 0.9;
+	const double image = s->m == 2 ? 65 : 190, result = s->m == 2 ? 45 : 150;
+	const double overhead = 3000, bytes_a_cycle = 8;
+	double matrices = (s->m + 2) * (s->m + 2);
 	double row_blocks = ceil(s->rows / (double)rows),
 	       column_blocks = ceil(s->results / (double)columns);
 	double tiles = s->rows * s->width, blocks = s->images * row_blocks * column_blocks;
 	double block = (double)rows * s->width;
-	double products = HT_WINOGRAD_PRODUCTS * ceil(block / 2) * 2 * row_blocks * s->channels *
-			  s->results / lanes / a_cycle / 0.9;
+	double products = matrices * ceil(block / 2) * 2 * row_blocks * s->channels * s->results /
+			  lanes / a_cycle;
 	double transforms = tiles * ceil(s->channels / lanes) * image * column_blocks +
 			    tiles * ceil(s->results / lanes) * result;
-	double weights = HT_WINOGRAD_PRODUCTS * 4 * s->channels * s->results;
-	double local = HT_WINOGRAD_PRODUCTS * 4 * block * (s->channels + (double)columns);
+	double weights = matrices * s->element * s->channels * s->results;
+	double local = matrices * block * (s->element * s->channels + 4 * (double)columns);
 	double traffic =
 		weights + (row_blocks - 1) * (weights > (double)s->t->l2 / 2 ? weights : 0);
 
@@ -119,11 +168,13 @@ static double imbalance(double blocks)
 	return (1 + 2 * ceil(blocks / 2) / blocks) / 2;
 }
 
-struct ht_winograd ht_schedule_winograd(const struct ht_target *t, int64_t images,
-	const int64_t tiles[2], int64_t channels, int64_t results)
+struct ht_winograd ht_schedule_winograd(const struct ht_target *t,
+	const struct ht_winograd_shape *shape, int m, enum ht_dtype dtype)
 {
-	struct shape s = { t, (double)images, (double)tiles[0], (double)tiles[1], (double)channels,
-		(double)results };
+	int64_t tiles[2] = { ht_ceil_div(shape->out[0], m), ht_ceil_div(shape->out[1], m) };
+	struct shape s = { t, m, (double)shape->images, (double)tiles[0], (double)tiles[1],
+		(double)shape->channels, (double)shape->results,
+		(double)ht_dtype_info(dtype)->bytes, dtype == HT_BF16 ? 2 : 1 };
 	struct ht_winograd best = { 0 };
 	double least = INFINITY;
 	int32_t nr, kp;
@@ -132,18 +183,20 @@ struct ht_winograd ht_schedule_winograd(const struct ht_target *t, int64_t image
 		int64_t rows = ht_ceil_div(tiles[0], i);
 		int64_t panels;
 
-		ht_schedule_packing(t, HT_F32, rows * tiles[1], results, channels, &nr, &kp);
-		panels = ht_ceil_div(results, nr);
+		ht_schedule_packing(
+			t, dtype, rows * tiles[1], shape->results, shape->channels, &nr, &kp);
+		panels = ht_ceil_div(shape->results, nr);
 		for (int64_t j = 1; j <= panels; j *= 2) {
 			int64_t columns = ht_ceil_div(panels, j) * nr;
 			double c = cycles(&s, rows, columns);
-			double blocks = (double)(images * ht_ceil_div(tiles[0], rows) *
-						 ht_ceil_div(results, columns));
+			double blocks = (double)(shape->images * ht_ceil_div(tiles[0], rows) *
+						 ht_ceil_div(shape->results, columns));
 
 			if (c * imbalance(blocks) >= least)
 				continue;
 			least = c * imbalance(blocks);
-			best = (struct ht_winograd){ rows, columns, c };
+			best = (struct ht_winograd){ m, dtype, { tiles[0], tiles[1] }, rows,
+				columns, c };
 		}
 	}
 	return best;

@@ -1,41 +1,46 @@
 /* winograd: convolution with 3 x 3 filters at stride 1 by fewer multiplications.
  *
- * F(4 x 4, 3 x 3): a tile of 4 x 4 results comes from 6 x 6 elements of the image.  Both that tile
- * and the filter are transformed (each by the same 6-row matrix from both sides); then 36 products
- * of matrices, tiles by channels with channels by results, give the transformed results.  36
- * multiplications stand for 144.
+ * F(m x m, 3 x 3): a tile of m x m results comes from (m + 2) x (m + 2) elements of the image.  Both
+ * that tile and the filter are transformed (each by the same matrix from both sides); then (m + 2)^2
+ * products of matrices, tiles by channels with channels by results, give the transformed results.  Of
+ * m = 4, 36 multiplications stand for 144; of m = 2, 16 for 36.
  *
- * Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR 2016, with other points
- * than theirs: 0, +-5/8, +-3/2 and infinity instead of 0, +-1, +-2.  All coefficients on the images'
- * side are exact in float32, and the error (root mean square, relative to the results') is about
- * 7e-7 where it is 2.2e-6 with theirs and 3e-7 by direct sums. */
+ * Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR 2016, for m = 4 with other
+ * points than theirs: 0, +-5/8, +-3/2 and infinity instead of 0, +-1, +-2.  All coefficients on the
+ * images' side are exact in float32, and the error (root mean square, relative to the results') is about
+ * 7e-7 where it is 2.2e-6 with theirs and 3e-7 by direct sums.
+ *
+ * The transforms of m = 2 (points 0, +-1 and infinity) only add and halve, so that they may be rounded
+ * to BF16 and multiplied in pairs: an error of 3.8e-3, where rounding results to BF16 is one of 1.7e-3. */
 #ifndef HT_WINOGRAD_H
 #define HT_WINOGRAD_H
 
 #include "kernel/kernel.h"
 
-enum {
-	HT_WINOGRAD_RESULTS = 4, /* of a tile, in each direction */
-	HT_WINOGRAD_IMAGE = 6,   /* elements of the image that they come from */
-	HT_WINOGRAD_PRODUCTS = HT_WINOGRAD_IMAGE * HT_WINOGRAD_IMAGE
-};
+enum { HT_WINOGRAD_MOST = 6 }; /* m + 2, at most */
 
-/* One direction each; x and r are expressions of F32. */
-void ht_winograd_image(
-	struct ht_xb *b, const int32_t x[HT_WINOGRAD_IMAGE], int32_t r[HT_WINOGRAD_IMAGE]);
-void ht_winograd_result(
-	struct ht_xb *b, const int32_t x[HT_WINOGRAD_IMAGE], int32_t r[HT_WINOGRAD_RESULTS]);
+/* One direction each, of F(m x m): x and r are m + 2 expressions of F32, but for m results. */
+void ht_winograd_image(struct ht_xb *b, int m, const int32_t x[], int32_t r[]);
+void ht_winograd_result(struct ht_xb *b, int m, const int32_t x[], int32_t r[]);
 
 /* One row of filters: x[tap * columns + i], 9 taps row by row, to r[product * columns + i]. */
-void ht_winograd_filter(const float *x, int64_t columns, float *r);
+void ht_winograd_filter(int m, const float *x, int64_t columns, float *r);
 
-/* How a convolution of `tiles[0]` by `tiles[1]` tiles of 4 x 4 an image is divided. */
-struct ht_winograd {
-	int64_t rows;    /* rows of tiles in one block */
-	int64_t columns; /* results' channels in one block: a multiple of the register tile's */
-	double cycles;   /* estimate for all of it */
+/* A convolution of NHWC images. */
+struct ht_winograd_shape {
+	int64_t images, out[2], channels, results;
 };
-struct ht_winograd ht_schedule_winograd(const struct ht_target *t, int64_t images,
-	const int64_t tiles[2], int64_t channels, int64_t results);
+
+/* How it is divided. */
+struct ht_winograd {
+	int m;               /* 4, or 2 */
+	enum ht_dtype dtype; /* of the factors: F32, or BF16 in pairs */
+	int64_t tiles[2];    /* of an image */
+	int64_t rows;        /* rows of tiles in one block */
+	int64_t columns;     /* results' channels in one block: a multiple of the register tile's */
+	double cycles;       /* estimate for all of it */
+};
+struct ht_winograd ht_schedule_winograd(const struct ht_target *t,
+	const struct ht_winograd_shape *shape, int m, enum ht_dtype dtype);
 
 #endif

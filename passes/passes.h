@@ -20,9 +20,10 @@ struct ht_variable_source {
 /* What a pass may read besides the graph. */
 /* How 3 x 3 convolutions at stride 1 compute (kernel/winograd.h). */
 enum ht_conv_method {
-	HT_CONV_AUTO,    /* whichever is estimated to be faster */
-	HT_CONV_DIRECT,  /* the sum over taps */
-	HT_CONV_WINOGRAD /* wherever it is possible */
+	HT_CONV_AUTO,        /* whichever is estimated to be faster */
+	HT_CONV_DIRECT,      /* the sum over taps */
+	HT_CONV_WINOGRAD,    /* F(4 x 4), wherever it is possible */
+	HT_CONV_WINOGRAD_2X2 /* F(2 x 2), likewise */
 };
 
 /* How a convolution, a depthwise one behind it and a 1 x 1 one behind that compute, and attention. */
@@ -170,7 +171,7 @@ extern const char ht_mode_attribute[];
 const char *ht_mode_effect(const struct ht_node *n, enum ht_impl mode);
 /* Multiplications and additions (pairs) of a node with known shapes; 0 where it is no contraction. */
 int64_t ht_multiply_adds(const struct ht_node *n);
-/* Estimated time of a convolution of type `t` by Winograd's method, which computes in F32, over that
+/* Estimated time of a convolution of type `t` by the faster form of Winograd's method over that
  * of its taps summed in F32; 0 where AUTO sums taps. */
 double ht_winograd_share(const struct ht_target *target, const struct ht_node *n, enum ht_dtype t);
 

@@ -130,7 +130,9 @@ struct ht_compile_options {
 	int threads;                    /* that the compiler may use; 0: 1 */
 	const char *backend; /* path of the code generator's module; NULL: found by itself */
 	/* How 3 x 3 convolutions at stride 1 compute: "auto" (NULL), whichever is estimated to be
-	 * faster; "direct", by summing taps; "winograd", wherever that is possible. */
+	 * fastest; "direct", by summing taps; "winograd" and "winograd-2x2", by Winograd's method in
+	 * tiles of 4 x 4 and 2 x 2 wherever that is possible.  The latter rounds the transformed
+	 * factors of bfloat16 convolutions to bfloat16 where the target multiplies it in pairs. */
 	const char *conv_method;
 	/* Non-zero: for ht_context_numerics().  Slower, as nothing is fused; the same results, but
 	 * that sums may be in another order. */

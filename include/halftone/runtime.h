@@ -187,7 +187,8 @@ HT_API enum ht_status ht_context_run(struct ht_context *c, const struct ht_array
 struct ht_step_time {
 	const char *node;
 	int64_t ns;
-	const char *method; /* where the kernel has several: "winograd"; else NULL */
+	const char
+		*method; /* where the kernel has several: "winograd", "winograd-2x2"; else NULL */
 };
 HT_API void ht_context_profile(struct ht_context *c, int on);
 /* Fills up to `cap` entries; returns how many there are. */

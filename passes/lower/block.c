@@ -27,7 +27,7 @@ static bool is_expand(struct lower *l, const struct ht_node *n, struct conv *v)
 	if (v->filter.dim[0] == 1)
 		return true;
 	ht_read(l->c->policy, HT_READ_conv_method);
-	return l->c->conv_method != HT_CONV_WINOGRAD;
+	return l->c->conv_method != HT_CONV_WINOGRAD && l->c->conv_method != HT_CONV_WINOGRAD_2X2;
 }
 
 static bool is_project(const struct ht_node *n, struct conv *v)

@@ -2,6 +2,7 @@
 #ifndef HT_LOWER_CONV_H
 #define HT_LOWER_CONV_H
 
+#include "kernel/winograd.h"
 #include "passes/lower/lower.h"
 
 /* Of NHWC images by a filter [height, width, channels of a group, results]. */
@@ -34,8 +35,9 @@ int32_t simple_conv_row(
 bool conv_has_one_result(const struct lower *l, const struct conv *v);
 void emit_one_result(struct lower *l, struct ht_node *n, const struct conv *v);
 
-/* winograd.c: whether the method is to be used for `n`, and the method. */
-bool wants_winograd(struct lower *l, const struct ht_node *n, const struct conv *v);
-void emit_winograd(struct lower *l, struct ht_node *n, const struct conv *v);
+/* winograd.c: how the method is to be used for `n` (m is 0: not at all), and the method. */
+struct ht_winograd wanted_winograd(struct lower *l, const struct ht_node *n, const struct conv *v);
+void emit_winograd(
+	struct lower *l, struct ht_node *n, const struct conv *v, const struct ht_winograd *by);
 
 #endif

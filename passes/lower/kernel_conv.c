@@ -284,15 +284,22 @@ static bool is_loop(const struct ht_node *n, const struct conv *v)
 
 static enum ht_status emit_any_conv(struct lower *l, struct ht_node *n)
 {
+	struct ht_winograd by = { 0 };
 	struct conv v;
 
 	read_conv(n, &v);
-	if (is_loop(n, &v))
+	if (is_loop(n, &v)) {
 		emit_loop_conv(l, n, &v);
-	else if (conv_has_one_result(l, &v))
+		return HT_OK;
+	}
+	if (conv_has_one_result(l, &v)) {
 		emit_one_result(l, n, &v);
-	else if (lower_mode(n) == HT_IMPL_NONE && wants_winograd(l, n, &v))
-		emit_winograd(l, n, &v);
+		return HT_OK;
+	}
+	if (lower_mode(n) == HT_IMPL_NONE)
+		by = wanted_winograd(l, n, &v);
+	if (by.m)
+		emit_winograd(l, n, &v, &by);
 	else if (takes_padded_copy(&v))
 		emit_few_channels(l, n, &v);
 	else

@@ -1,9 +1,9 @@
 /* Convolutions by Winograd's method (kernel/winograd.h), as one kernel.
  *
  * A block is some rows of tiles.  Three stages: its tiles of the image, transformed, to a local
- * buffer [product][tile][channel]; 36 products of matrices to another, [product][tile][result]; and
- * those transformed back, with the epilogue.  All of it computes in F32, whatever is in memory. */
-#include "kernel/winograd.h"
+ * buffer [product][tile][channel]; 36 or 16 products of matrices to another, [product][tile][result];
+ * and those transformed back, with the epilogue.  All of it computes in F32, whatever is in memory; but
+ * F(2 x 2) of BF16 rounds the transformed factors to it where the target multiplies them in pairs. */
 #include "passes/lower/conv.h"
 
 #include <string.h>
@@ -12,8 +12,9 @@ struct winograd {
 	struct lower *l;
 	struct ht_node *n;
 	const struct conv *v;
-	int64_t tiles[2], channels, results;
+	int64_t channels, results;
 	struct ht_winograd by;
+	int side;             /* elements of the image in a tile, in each direction */
 	int64_t block;        /* tiles of a block, at most */
 	struct contraction c; /* packs the filter */
 	struct kernel_build *k;
@@ -33,11 +34,13 @@ static bool fits(const struct conv *v)
 }
 
 static struct ht_winograd schedule(
-	const struct ht_target *t, const struct conv *v, int64_t tiles[2])
+	const struct ht_target *t, const struct conv *v, int m, enum ht_dtype dtype)
 {
-	for (int i = 0; i < 2; i++)
-		tiles[i] = ht_ceil_div(v->out.dim[1 + i], HT_WINOGRAD_RESULTS);
-	return ht_schedule_winograd(t, v->out.dim[0], tiles, v->in.dim[3], v->out.dim[3]);
+	const struct ht_winograd_shape shape = { v->out.dim[0], { v->out.dim[1], v->out.dim[2] },
+		v->in.dim[3], v->out.dim[3] };
+	bool pairs = m == 2 && dtype == HT_BF16 && t->bf16;
+
+	return ht_schedule_winograd(t, &shape, m, pairs ? HT_BF16 : HT_F32);
 }
 
 /* Taps inside of the image, of all results: the others are skipped. */
@@ -55,53 +58,79 @@ static double taps_inside(const struct window *w)
 	return n;
 }
 
-/* Cycles to sum taps in F32. */
-static double direct_cycles(const struct ht_target *t, const struct conv *v)
+/* Cycles to sum taps of type `dtype`, and to read their weights. */
+static double direct_cycles(const struct ht_target *t, const struct conv *v, enum ht_dtype dtype)
 {
-	const double efficiency = 0.9, a_cycle = t->avx512 ? 1 : 2;
+	const double efficiency = 0.9, bytes_a_cycle = 8;
+	bool pairs = dtype == HT_BF16 && t->bf16;
+	double weights = (double)v->in.dim[3] * (double)v->out.dim[3];
 	double products = (double)v->out.dim[0] * taps_inside(&v->w[0]) * taps_inside(&v->w[1]) *
-			  (double)v->in.dim[3] * (double)v->out.dim[3];
+			  weights / (t->vector_bytes / 4.0);
 
-	return products / (t->vector_bytes / 4.0) / a_cycle / efficiency;
+	return products / t->tuning->products / (pairs ? 2 : 1) / efficiency +
+	       9 * (double)ht_dtype_info(dtype)->bytes * weights / bytes_a_cycle;
 }
 
 /* Below this share of the other's time the estimate is trusted. */
 #define SURE 0.9
 
-static double share(const struct ht_target *t, const struct conv *v, enum ht_dtype dtype)
+/* The faster of both forms, if it is faster than sums of taps; the more exact one if it is a matter of
+ * little.  m is 0 where taps are to be summed. */
+static struct ht_winograd faster(
+	const struct ht_target *t, const struct conv *v, enum ht_dtype dtype)
 {
-	double direct, winograd, low = dtype == HT_BF16 && t->bf16 ? 2 : 1;
-	int64_t tiles[2], lanes = t->vector_bytes / 4;
+	const struct ht_winograd none = { 0 };
+	int64_t lanes = t->vector_bytes / 4;
+	struct ht_winograd four, two;
 
 	if (!fits(v) || v->in.dim[3] < lanes || v->out.dim[3] < lanes)
-		return 0;
-	direct = direct_cycles(t, v);
-	winograd = schedule(t, v, tiles).cycles;
-	return winograd < SURE * direct / low ? winograd / direct : 0;
+		return none;
+	four = schedule(t, v, 4, dtype);
+	two = schedule(t, v, 2, dtype);
+	if (two.cycles < SURE * four.cycles)
+		four = two;
+	return four.cycles < SURE * direct_cycles(t, v, dtype) ? four : none;
 }
 
 double ht_winograd_share(const struct ht_target *t, const struct ht_node *n, enum ht_dtype dtype)
 {
+	struct ht_winograd by;
 	struct conv v;
 
 	if (n->op != HT_OP_Conv2D || !ht_const_tensor(n->in[1]) ||
 		!ht_shape_known(n->out[0].shape) || ht_shape_count(n->out[0].shape) == 0)
 		return 0;
 	read_conv(n, &v);
-	return share(t, &v, dtype);
+	by = faster(t, &v, dtype);
+	return by.m ? by.cycles / direct_cycles(t, &v, HT_F32) : 0;
 }
 
-bool wants_winograd(struct lower *l, const struct ht_node *n, const struct conv *v)
+struct ht_winograd wanted_winograd(struct lower *l, const struct ht_node *n, const struct conv *v)
 {
+	const struct ht_winograd none = { 0 };
+	enum ht_dtype dtype = ht_type_of(n->in[0])->dtype;
+
 	if (!fits(v) || lower_view(l, n->in[0])->stride[3] != 1)
-		return false;
+		return none;
 	ht_read(l->c->policy, HT_READ_conv_method);
-	if (l->c->conv_method != HT_CONV_AUTO)
-		return l->c->conv_method == HT_CONV_WINOGRAD;
-	return share(l->target, v, ht_type_of(n->in[0])->dtype) > 0;
+	switch (l->c->conv_method) {
+	case HT_CONV_DIRECT:
+		return none;
+	case HT_CONV_WINOGRAD:
+		return schedule(l->target, v, 4, dtype);
+	case HT_CONV_WINOGRAD_2X2:
+		return schedule(l->target, v, 2, dtype);
+	default:
+		return faster(l->target, v, dtype);
+	}
 }
 
 /* ---- the kernel ---- */
+
+static int matrices(const struct winograd *w)
+{
+	return w->side * w->side;
+}
 
 static void pack_filters(struct winograd *w)
 {
@@ -110,9 +139,9 @@ static void pack_filters(struct winograd *w)
 	struct ht_pack p;
 
 	ht_schedule_packing(
-		w->l->target, HT_F32, w->block, w->results, w->channels, &c->nr, &c->kp);
+		w->l->target, w->by.dtype, w->block, w->results, w->channels, &c->nr, &c->kp);
 	p = (struct ht_pack){ .src_dtype = t->dtype,
-		.dst_dtype = HT_F32,
+		.dst_dtype = w->by.dtype,
 		.taps = 1,
 		.depth = w->channels,
 		.n = w->results,
@@ -121,8 +150,8 @@ static void pack_filters(struct winograd *w)
 		.sn = 1,
 		.nr = c->nr,
 		.kp = c->kp,
-		.winograd = true };
-	c->packed_count = ht_packed_count(&p) / HT_WINOGRAD_PRODUCTS;
+		.winograd = w->by.m };
+	c->packed_count = ht_packed_count(&p) / matrices(w);
 	c->b = plan_packed(w->l, t, 0, &p, 1, 0);
 }
 
@@ -135,7 +164,7 @@ static int32_t tile_of_block(struct winograd *w)
 	int32_t first = ht_x2(b, HT_X_MUL, ht_xgrid(b, 1), ht_xi(b, w->by.rows));
 	int32_t row = ht_x2(b, HT_X_SUB, w->x[1], first);
 
-	return ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, row, ht_xi(b, w->tiles[1])), w->x[2]);
+	return ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, row, ht_xi(b, w->by.tiles[1])), w->x[2]);
 }
 
 /* Channel of the block, from the result's channel. */
@@ -164,8 +193,8 @@ static void open_tiles(struct winograd *w, int64_t columns, bool blocked)
 
 	kb_stage(k, HT_STAGE_LOOP);
 	kb_grid_dim(k, 0, w->v->out.dim[0], 1);
-	kb_grid_dim(k, 1, w->tiles[0], w->by.rows);
-	kb_dim(k, w->tiles[1]);
+	kb_grid_dim(k, 1, w->by.tiles[0], w->by.rows);
+	kb_dim(k, w->by.tiles[1]);
 	k->stage->vec = blocked ? kb_grid_dim(k, 2, columns, w->by.columns) : kb_dim(k, columns);
 	for (int i = 0; i < 4; i++)
 		w->x[i] = ht_xdim(w->b, i);
@@ -179,7 +208,7 @@ static int32_t image_element(struct winograd *w, const struct view *in, int h, i
 	int32_t x[4] = { w->x[0], 0, 0, w->x[3] };
 
 	for (int i = 0; i < 2; i++) {
-		x[1 + i] = ht_x2(b, HT_X_MUL, w->x[1 + i], ht_xi(b, HT_WINOGRAD_RESULTS));
+		x[1 + i] = ht_x2(b, HT_X_MUL, w->x[1 + i], ht_xi(b, w->by.m));
 		x[1 + i] = ht_x2(b, HT_X_ADD, x[1 + i], ht_xi(b, tap[i] - w->v->w[i].before));
 		space_and_guard(b, &at, ht_x2(b, HT_X_LE, ht_xi(b, 0), x[1 + i]));
 		space_and_guard(b, &at, ht_x2(b, HT_X_LT, x[1 + i], ht_xi(b, w->v->w[i].in)));
@@ -190,25 +219,26 @@ static int32_t image_element(struct winograd *w, const struct view *in, int h, i
 
 static void image_stage(struct winograd *w)
 {
-	enum { N = HT_WINOGRAD_IMAGE };
+	enum { MOST = HT_WINOGRAD_MOST };
 	const struct view *in = lower_view(w->l, w->n->in[0]);
-	int32_t column[N], half[N][N], r[N], tile;
+	int32_t column[MOST], half[MOST][MOST], r[MOST], tile;
+	int m = w->by.m, side = w->side;
 
 	open_tiles(w, w->channels, false);
-	for (int j = 0; j < N; j++) {
-		for (int i = 0; i < N; i++)
+	for (int j = 0; j < side; j++) {
+		for (int i = 0; i < side; i++)
 			column[i] = image_element(w, in, i, j);
-		ht_winograd_image(w->b, column, r);
-		for (int i = 0; i < N; i++)
+		ht_winograd_image(w->b, m, column, r);
+		for (int i = 0; i < side; i++)
 			half[i][j] = r[i];
 	}
 	tile = tile_of_block(w);
-	for (int i = 0; i < N; i++) {
-		ht_winograd_image(w->b, half[i], r);
-		for (int j = 0; j < N; j++)
+	for (int i = 0; i < side; i++) {
+		ht_winograd_image(w->b, m, half[i], r);
+		for (int j = 0; j < side; j++)
 			ht_xstore(w->b, w->image,
-				local_at(w, ht_xi(w->b, i * N + j), tile, w->x[3], w->channels),
-				r[j]);
+				local_at(w, ht_xi(w->b, i * side + j), tile, w->x[3], w->channels),
+				ht_xcvt(w->b, w->by.dtype, r[j]));
 	}
 }
 
@@ -221,8 +251,8 @@ static void product_stage(struct winograd *w)
 
 	c = &kb_stage(k, HT_STAGE_CONTRACT)->contract;
 	kb_grid_dim(k, 0, w->v->out.dim[0], 1);
-	product = ht_xdim(b, kb_dim(k, HT_WINOGRAD_PRODUCTS));
-	c->m = kb_grid_dim(k, 1, w->tiles[0] * w->tiles[1], w->block);
+	product = ht_xdim(b, kb_dim(k, matrices(w)));
+	c->m = kb_grid_dim(k, 1, w->by.tiles[0] * w->by.tiles[1], w->block);
 	c->n = kb_grid_dim(k, 2, w->results, w->by.columns);
 	kb_reduce_dim(k, w->channels);
 	k->stage->vec = c->n;
@@ -250,9 +280,9 @@ static void store_result(struct winograd *w, int h, int ww, int32_t x)
 	int32_t coord[4] = { w->x[0], 0, 0, w->x[3] };
 
 	for (int i = 0; i < 2; i++) {
-		coord[1 + i] = ht_x2(b, HT_X_MUL, w->x[1 + i], ht_xi(b, HT_WINOGRAD_RESULTS));
+		coord[1 + i] = ht_x2(b, HT_X_MUL, w->x[1 + i], ht_xi(b, w->by.m));
 		coord[1 + i] = ht_x2(b, HT_X_ADD, coord[1 + i], ht_xi(b, place[i]));
-		if (w->v->out.dim[1 + i] % HT_WINOGRAD_RESULTS)
+		if (w->v->out.dim[1 + i] % w->by.m)
 			space_and_guard(b, &at,
 				ht_x2(b, HT_X_LT, coord[1 + i], ht_xi(b, w->v->out.dim[1 + i])));
 	}
@@ -264,28 +294,30 @@ static void store_result(struct winograd *w, int h, int ww, int32_t x)
 
 static void result_stage(struct winograd *w)
 {
-	enum { N = HT_WINOGRAD_IMAGE, R = HT_WINOGRAD_RESULTS };
-	int32_t column[N], half[R][N], r[R], tile, n;
+	enum { MOST = HT_WINOGRAD_MOST };
+	int32_t column[MOST], half[MOST][MOST], r[MOST], tile, n;
+	int m = w->by.m, side = w->side;
 
 	open_tiles(w, w->results, true);
 	tile = tile_of_block(w);
 	n = column_of_block(w, w->x[3]);
-	for (int j = 0; j < N; j++) {
-		for (int i = 0; i < N; i++)
+	for (int j = 0; j < side; j++) {
+		for (int i = 0; i < side; i++)
 			column[i] = ht_xload(w->b, w->product, HT_F32,
-				local_at(w, ht_xi(w->b, i * N + j), tile, n, w->by.columns));
-		ht_winograd_result(w->b, column, r);
-		for (int i = 0; i < R; i++)
+				local_at(w, ht_xi(w->b, i * side + j), tile, n, w->by.columns));
+		ht_winograd_result(w->b, m, column, r);
+		for (int i = 0; i < m; i++)
 			half[i][j] = r[i];
 	}
-	for (int i = 0; i < R; i++) {
-		ht_winograd_result(w->b, half[i], r);
-		for (int j = 0; j < R; j++)
+	for (int i = 0; i < m; i++) {
+		ht_winograd_result(w->b, m, half[i], r);
+		for (int j = 0; j < m; j++)
 			store_result(w, i, j, r[j]);
 	}
 }
 
-void emit_winograd(struct lower *l, struct ht_node *n, const struct conv *v)
+void emit_winograd(
+	struct lower *l, struct ht_node *n, const struct conv *v, const struct ht_winograd *by)
 {
 	struct kernel_build k;
 	struct winograd w;
@@ -296,19 +328,20 @@ void emit_winograd(struct lower *l, struct ht_node *n, const struct conv *v)
 		.v = v,
 		.channels = v->in.dim[3],
 		.results = v->out.dim[3],
+		.by = *by,
+		.side = by->m + 2,
+		.block = by->rows * by->tiles[1],
 		.k = &k,
 		.b = &k.xb };
-	w.by = schedule(l->target, v, w.tiles);
-	w.block = w.by.rows * w.tiles[1];
 	pack_filters(&w);
 	kb_init(&k, l);
-	k.kernel->method = "winograd";
+	k.kernel->method = by->m == 2 ? "winograd-2x2" : "winograd";
 	grid[0] = v->out.dim[0];
-	grid[1] = ht_ceil_div(w.tiles[0], w.by.rows);
-	grid[2] = ht_ceil_div(w.results, w.by.columns);
+	grid[1] = ht_ceil_div(by->tiles[0], by->rows);
+	grid[2] = ht_ceil_div(w.results, by->columns);
 	kb_grid(&k, 3, grid);
-	w.image = kb_local(&k, HT_F32, HT_WINOGRAD_PRODUCTS * w.block * w.channels);
-	w.product = kb_local(&k, HT_F32, HT_WINOGRAD_PRODUCTS * w.block * w.by.columns);
+	w.image = kb_local(&k, by->dtype, matrices(&w) * w.block * w.channels);
+	w.product = kb_local(&k, HT_F32, matrices(&w) * w.block * by->columns);
 	image_stage(&w);
 	product_stage(&w);
 	result_stage(&w);

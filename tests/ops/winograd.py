@@ -2,9 +2,10 @@
 """Convolutions by each of their methods against TensorFlow in float64, on random shapes.
 
 Each graph is a convolution with a constant filter, and around it what else its kernel may hold: bias,
-activation, a residual, a place in a concatenation.  The three methods have to be within their errors
+activation, a residual, a place in a concatenation.  The methods have to be within their errors
 (root mean square, and largest, both relative to the results' root mean square), with one thread and
-with two the same bits, on every target that this machine runs.  The seed is printed; --seed takes another.
+with two the same bits, on every target that this machine runs; and where high precision is asked for,
+taps are summed.  The seed is printed; --seed takes another.
 """
 import os
 import sys
@@ -14,8 +15,11 @@ import cases
 from cases import ROUNDING, computed, methods, rounded, stored
 
 # Direct sums and Winograd's method in float32, over up to 100 channels; measured 4e-7 and 9e-7.
-RMS = {'direct': 1e-6, 'winograd': 2e-6}
+RMS = {'direct': 1e-6, 'winograd': 2e-6, 'winograd-2x2': 1e-6}
 LARGEST = 3e-5
+# F(2 x 2) with factors rounded to bfloat16, on targets that multiply it in pairs; beside the roundings
+# of results, which are taken off: measured 1.5e-3 and 2.6e-2.
+PAIRS = {'rms': 3e-3, 'largest': 4e-2}
 
 
 def random_case(r):
@@ -65,14 +69,16 @@ def graph_of(tf, r, c):
     return proto, feeds, np.asarray(exact)
 
 
-def wrong(y, exact, method, dtype):
+def wrong(y, exact, method, dtype, target):
     import numpy as np
+    pairs = method == 'winograd-2x2' and dtype == 'bfloat16' and 'bf16' in target
+    more = PAIRS if pairs else {'rms': 0, 'largest': 0}
     y, scale = y.astype(np.float64), np.sqrt(np.mean(exact ** 2)) or 1.
     error = np.abs(y - exact)
     spare = np.maximum(error - 3 * ROUNDING[dtype] * np.abs(exact), 0) if ROUNDING[dtype] else error
     rms, largest = np.sqrt(np.mean(spare ** 2)) / scale, spare.max(initial=0) / scale
-    if not np.isfinite(y).all() or rms > RMS[method] + ROUNDING[dtype] / 8 or \
-            largest > LARGEST + 2 * ROUNDING[dtype]:
+    if not np.isfinite(y).all() or rms > RMS[method] + ROUNDING[dtype] / 8 + more['rms'] or \
+            largest > LARGEST + 2 * ROUNDING[dtype] + more['largest']:
         return f'{method}: errors {rms:.2g} (root mean square), {largest:.2g} (largest)'
     return None
 
@@ -81,13 +87,17 @@ def check(tf, r, c, targets, folder):
     proto, feeds, exact = graph_of(tf, r, c)
     cases.given(folder, proto, feeds, tf.as_dtype(c['dtype']).as_numpy_dtype)
     expected = c['size'] == 3 and c['stride'] == 1
-    forced = methods(folder, '--conv-method', 'winograd')
-    if forced != ['winograd'] * expected:
-        yield f'the methods are {forced}'
+    for method in RMS:
+        forced = methods(folder, '--conv-method', method)
+        if forced != [method] * (expected and method != 'direct'):
+            yield f'by {method} the methods are {forced}'
+    exactly = methods(folder, '--op-select-implmode', 'high_precision')
+    if exactly:
+        yield f'with high precision the methods are {exactly}'
     for target in targets:
         for method in RMS:
             y = computed(folder, feeds, c['dtype'], target=target, conv_method=method)
-            problem = wrong(y, exact, method if expected else 'direct', c['dtype'])
+            problem = wrong(y, exact, method if expected else 'direct', c['dtype'], target)
             if problem:
                 yield f'{target} {problem}'
     two = computed(folder, feeds, c['dtype'], target=target, conv_method=method, threads=2)

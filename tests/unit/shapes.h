@@ -31,7 +31,7 @@ struct instance {
 	char name[MAX_FEEDS][8];
 	int feeds, constants;
 	struct tensor want, err;
-	double winograd; /* what Winograd's method may add to the error */
+	double winograd, winograd_pairs; /* what Winograd's method may add to the error */
 };
 
 static int64_t count_of(const struct tensor *x)

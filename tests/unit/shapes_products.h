@@ -48,6 +48,8 @@ static void conv2d(struct instance *k)
 	/* Operands have a root mean square of 2 / sqrt(3).  Of the results' the method was measured to
 	 * miss 3e-5 at most (tests/ops/winograd.py); its bound, by the gains of its transforms, is far off. */
 	k->winograd = 1e-4 * 4 / 3 * sqrt(9 * (double)c);
+	/* likewise of F(2 x 2) with factors rounded to BF16: 2.6e-2 */
+	k->winograd_pairs = 6e-2 * 4 / 3 * sqrt(9 * (double)c);
 	epilogue(k, o);
 }
 
