@@ -106,4 +106,4 @@ def check(tf, r, c, targets, folder):
 
 
 if __name__ == '__main__':
-    sys.exit(cases.run(__doc__, 20263, 40, random_case, check))
+    sys.exit(cases.run(__doc__, 20263, 24, random_case, check))
