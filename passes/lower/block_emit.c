@@ -93,9 +93,16 @@ static int32_t epilogue(struct rows *r, struct ht_node *n, int32_t x, const stru
 	return kb_pull(r->k, ht_out(r->l->sink, 0), at);
 }
 
+/* Of a tensor of type `t`: what was rounded to float16 stays as F32, so that it need not be widened at
+ * each tap. */
+static enum ht_dtype local_type(enum ht_dtype t)
+{
+	return t == HT_F16 ? HT_F32 : t;
+}
+
 static void store_local(struct rows *r, int32_t buffer, int32_t at, int32_t x)
 {
-	ht_xstore(r->b, buffer, at, ht_xcvt(r->b, r->l->sink->out[0].dtype, x));
+	ht_xstore(r->b, buffer, at, ht_xcvt(r->b, local_type(r->l->sink->out[0].dtype), x));
 }
 
 static void set_product(struct rows *r, const struct simple_conv *s, int32_t *tap)
@@ -163,7 +170,7 @@ static void depthwise_stage(struct rows *r)
 	const struct block *block = r->block;
 	const struct conv *v = &block->v[1];
 	struct ht_node *n = block->depthwise;
-	enum ht_dtype t = ht_type_of(n->in[0])->dtype;
+	enum ht_dtype t = local_type(ht_type_of(n->in[0])->dtype);
 	struct ht_xb *b = r->b;
 	struct space at, filter;
 	int32_t from[2], f[4], x;
@@ -240,10 +247,10 @@ static void make_buffers(struct rows *r)
 
 	r->width = reach > image ? reach : image;
 	r->slots = r->w[0].size;
-	r->ring = kb_local(r->k, ht_type_of(r->block->depthwise->in[0])->dtype,
+	r->ring = kb_local(r->k, local_type(ht_type_of(r->block->depthwise->in[0])->dtype),
 		r->slots * r->width * r->channels);
 	if (r->block->project)
-		r->line = kb_local(r->k, ht_type_of(r->block->project->in[0])->dtype,
+		r->line = kb_local(r->k, local_type(ht_type_of(r->block->project->in[0])->dtype),
 			v->out.dim[2] * r->channels);
 }
 

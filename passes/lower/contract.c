@@ -86,10 +86,20 @@ static void choose_packing(struct contraction *c)
 		c->kp = 1;
 }
 
+/* Small weights of float16 that many rows are multiplied with are widened once, when they are packed
+ * for the program. */
+static enum ht_dtype packed_type(const struct contraction *c)
+{
+	enum { MOST_WIDENED = 1 << 17, LEAST_ROWS = 32 };
+	bool small = tap_count(c) * c->depth <= MOST_WIDENED / (c->columns > 0 ? c->columns : 1);
+
+	return c->dtype == HT_F16 && small && c->rows >= LEAST_ROWS ? HT_F32 : c->dtype;
+}
+
 static struct ht_pack pack_of(const struct contraction *c, int64_t sq, int64_t sk, int64_t sn)
 {
 	return (struct ht_pack){ .src_dtype = c->dtype,
-		.dst_dtype = c->dtype,
+		.dst_dtype = packed_type(c),
 		.taps = tap_count(c),
 		.depth = c->depth,
 		.n = c->columns,

@@ -199,19 +199,32 @@ static bool immediate(struct kernel_build *k, const struct view *v, int32_t *x)
 	return true;
 }
 
+/* Biases and small filters of float16 are read again and again: as F32, nothing is converted then. */
+static int32_t source_of(struct kernel_build *k, const struct view *v)
+{
+	enum { MOST_WIDENED = 32768 };
+	const struct ht_plan_buffer *p = &k->l->plan->buffer[v->buffer];
+
+	if (p->kind != HT_PLAN_CONST || p->pack || p->dtype != HT_F16 ||
+		p->bytes > MOST_WIDENED * sizeof(uint16_t))
+		return v->buffer;
+	return plan_widened(k->l, v->buffer);
+}
+
 int32_t kb_load(struct kernel_build *k, const struct view *v, const struct space *s)
 {
-	enum ht_dtype t = k->l->plan->buffer[v->buffer].dtype;
 	int32_t x, offset;
 
 	if (!immediate(k, v, &x)) {
-		int32_t arg = kb_arg(k, v->buffer, HT_BUFFER_IN);
+		int32_t buffer = source_of(k, v), arg = kb_arg(k, buffer, HT_BUFFER_IN);
+		enum ht_dtype t = k->l->plan->buffer[buffer].dtype;
+
 		offset = space_offset(&k->xb, s, v->stride, v->offset);
 		x = s->guard < 0 ? ht_xload(&k->xb, arg, t, offset)
 				 : ht_xload_if(&k->xb, arg, t, offset, s->guard,
 					   ht_xconst(&k->xb, t, 0, 0));
 	}
-	return ht_xcvt(&k->xb, compute_type(t), x);
+	return ht_xcvt(&k->xb, compute_type(k->stage->x[x].dtype), x);
 }
 
 struct pulled {

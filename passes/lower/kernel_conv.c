@@ -110,6 +110,7 @@ static int32_t load_pixel(
 static struct view padded_copy(struct lower *l, struct ht_node *n, const struct conv *c)
 {
 	const struct view *in = lower_view(l, n->in[0]);
+	enum ht_dtype t = ht_type_of(n->in[0])->dtype; /* float16 is widened once, here */
 	bool runs = in->stride[3] == 1 && in->stride[2] == c->in.dim[3], inside = runs;
 	int64_t dim[4] = { c->in.dim[0], 0, 0, c->in.dim[3] };
 	struct kernel_build k;
@@ -124,7 +125,7 @@ static struct view padded_copy(struct lower *l, struct ht_node *n, const struct 
 	if (inside)
 		return *in;
 	view_dense(&to,
-		plan_buffer(l, HT_PLAN_TEMP, ht_type_of(n->in[0])->dtype,
+		plan_buffer(l, HT_PLAN_TEMP, t == HT_F16 ? HT_F32 : t,
 			dim[0] * dim[1] * dim[2] * dim[3]),
 		(struct ht_shape){ 4, dim });
 	kb_init(&k, l);

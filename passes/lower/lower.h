@@ -179,6 +179,8 @@ int32_t plan_const(struct lower *l, const struct ht_tensor *t);
 /* A constant that is packed from `t` when the program is made. */
 int32_t plan_packed(struct lower *l, const struct ht_tensor *t, int64_t first,
 	const struct ht_pack *p, int64_t count, int64_t stride);
+/* Constant `buffer`, which is not packed, as F32. */
+int32_t plan_widened(struct lower *l, int32_t buffer);
 /* Appends a step for `node`; equal kernels become one.  `buffer_of`: plan buffers by argument. */
 void plan_step(struct lower *l, struct ht_kernel *k, const int32_t *buffer_of, int64_t *params,
 	const struct ht_node *node);

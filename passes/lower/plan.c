@@ -62,6 +62,28 @@ int32_t plan_packed(struct lower *l, const struct ht_tensor *t, int64_t first,
 	return l->plan->buffers - 1;
 }
 
+int32_t plan_widened(struct lower *l, int32_t buffer)
+{
+	const struct ht_plan_buffer *b = &l->plan->buffer[buffer];
+	struct ht_pack p = { .src_dtype = b->dtype,
+		.dst_dtype = HT_F32,
+		.taps = 1,
+		.depth = 1,
+		.n = (int64_t)(b->bytes / ht_dtype_info(b->dtype)->bytes),
+		.sn = 1,
+		.nr = 16, /* of one line of depth: in order */
+		.kp = 1 };
+
+	for (int32_t i = 0; i < l->plan->buffers; i++) {
+		const struct ht_plan_buffer *w = &l->plan->buffer[i];
+
+		if (w->pack && w->packed_from == b->blob && w->pack->nr == p.nr &&
+			w->pack->depth == 1 && w->pack->n == p.n && w->dtype == HT_F32)
+			return i;
+	}
+	return plan_packed(l, &(struct ht_tensor){ .blob = b->blob }, 0, &p, 1, 0);
+}
+
 static const struct ht_kernel *distinct(struct lower *l, struct ht_kernel *k)
 {
 	struct ht_buf text;
