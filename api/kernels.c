@@ -40,9 +40,9 @@ struct ht_cache_key ht_kernel_key(
 	ht_key_field(&key, "features", ht_str(t->features));
 	/* What backend/ asks of a target besides: what emission may use. */
 	ht_key_field(&key, "emission",
-		ht_str_printf(a, "vector %d%s%s%s%s", t->vector_bytes, t->fma ? " fma" : "",
-			t->f16c ? " f16c" : "", t->bf16 ? " bf16" : "",
-			t->avx512 ? " avx512" : ""));
+		ht_str_printf(a, "vector %d%s%s%s%s streams %lld", t->vector_bytes,
+			t->fma ? " fma" : "", t->f16c ? " f16c" : "", t->bf16 ? " bf16" : "",
+			t->avx512 ? " avx512" : "", (long long)t->streams));
 	ht_key_field(&key, "kernel", ht_buf_str(&text));
 	return ht_key_end(&key);
 }

@@ -172,7 +172,8 @@ static bool widens_rows(const struct ht_e *e, const struct ht_e_tile *t)
 	const struct ht_contract *c = t->c;
 
 	return (t->a == HT_F16 || t->a == HT_BF16) && c->kp == 1 && c->a_step == 1 &&
-	       e->max_copies[c->n] <= 3 && widened_depth(e) <= MOST_WIDENED / (4 * e->max_copies[c->m]);
+	       e->max_copies[c->n] <= 3 &&
+	       widened_depth(e) <= MOST_WIDENED / (4 * e->max_copies[c->m]);
 }
 
 /* `lanes` numbers of a row; mask: which are there, or NULL. */

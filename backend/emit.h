@@ -17,6 +17,7 @@
 #include <llvm-c/Core.h>
 
 #define HT_E_MAX_COPIES 32
+#define HT_E_LINE 64 /* bytes of a line of the caches */
 
 /* What is known of an expression.  I64 only, the rest is zero: x = sum of coef[d] * dimension d +
  * sum of grid[g] * coordinate g + c + (something in the dimensions `opaque`); `pure` when there
@@ -68,6 +69,7 @@ struct ht_e {
 	LLVMValueRef zeros;   /* constant, HT_E_ZEROS bytes or what a contraction needs */
 	LLVMValueRef dump;    /* alloca of a vector for what is not stored, or NULL */
 	LLVMValueRef widened; /* alloca of contract.c's, or NULL */
+	bool streaming;       /* large results begin on lines of the cache */
 
 	/* the stage being emitted */
 	const struct ht_stage *s;
@@ -166,8 +168,12 @@ LLVMValueRef ht_e_widen(struct ht_e *e, LLVMValueRef v);
 /* ---- memory.c ---- */
 LLVMValueRef ht_e_load(struct ht_e *e, int32_t x, bool vector);
 void ht_e_store(struct ht_e *e, const struct ht_store *st, LLVMValueRef value);
+/* Whether loops write the buffer past the caches, where e->streaming. */
+bool ht_e_streams(const struct ht_e *e, int32_t buffer);
 LLVMValueRef ht_e_at(struct ht_e *e, LLVMTypeRef t, LLVMValueRef base, LLVMValueRef offset);
 LLVMValueRef ht_e_load_at(struct ht_e *e, LLVMTypeRef t, LLVMValueRef p, unsigned align);
+LLVMValueRef ht_e_load_masked(struct ht_e *e, LLVMTypeRef vector, LLVMValueRef p, unsigned align,
+	LLVMValueRef mask, LLVMValueRef other);
 void ht_e_store_at(struct ht_e *e, LLVMValueRef v, LLVMValueRef p, unsigned align);
 
 /* ---- loop.c: loops and the levels of a stage ---- */

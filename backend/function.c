@@ -124,7 +124,45 @@ static void tiles(struct ht_e *e)
 	LLVMBuildRet(e->b, fault);
 	LLVMPositionBuilderAtEnd(e->b, next);
 	ht_e_loop_end(e, &loop);
+	if (e->streaming) /* what was streamed is seen by those who see the end of the kernel */
+		ht_e_intrinsic(e, "llvm.x86.sse.sfence", NULL, NULL, 0);
 	LLVMBuildRet(e->b, LLVMConstNull(e->i32));
+}
+
+/* Whether all results that are streamed begin on a line; NULL: there are none. */
+static LLVMValueRef on_lines(struct ht_e *e)
+{
+	LLVMValueRef bits = NULL, p;
+
+	for (int32_t i = 0; i < e->k->args; i++) {
+		if (!ht_e_streams(e, i))
+			continue;
+		p = LLVMBuildPtrToInt(e->b, e->buffer[i], e->i64, "");
+		bits = bits ? LLVMBuildOr(e->b, bits, p, "") : p;
+	}
+	if (!bits)
+		return NULL;
+	bits = LLVMBuildAnd(e->b, bits, ht_e_i64(e, HT_E_LINE - 1), "");
+	return LLVMBuildICmp(e->b, LLVMIntEQ, bits, ht_e_i64(e, 0), "");
+}
+
+/* The tiles' code; twice where results are streamed if they lie so that they can be. */
+static void body(struct ht_e *e)
+{
+	LLVMValueRef aligned = on_lines(e);
+	LLVMBasicBlockRef yes, no;
+
+	if (aligned) {
+		yes = ht_e_block(e, "streaming");
+		no = ht_e_block(e, "plain");
+		LLVMBuildCondBr(e->b, aligned, yes, no);
+		LLVMPositionBuilderAtEnd(e->b, yes);
+		e->streaming = true;
+		tiles(e);
+		e->streaming = false;
+		LLVMPositionBuilderAtEnd(e->b, no);
+	}
+	tiles(e);
 }
 
 void ht_e_kernel(const struct ht_kernel *k, const struct ht_target *t, struct ht_arena *a,
@@ -160,6 +198,6 @@ void ht_e_kernel(const struct ht_kernel *k, const struct ht_target *t, struct ht
 	load_arguments(e);
 	LLVMBuildBr(e->b, start);
 	LLVMPositionBuilderAtEnd(e->b, start);
-	tiles(e);
+	body(e);
 	LLVMDisposeBuilder(e->b);
 }

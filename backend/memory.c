@@ -30,7 +30,7 @@ static LLVMValueRef call_masked(
 		LLVMGetIntrinsicDeclaration(e->mod, id, overload, 2), arg, (unsigned)args, "");
 }
 
-static LLVMValueRef masked_load(struct ht_e *e, LLVMTypeRef vector, LLVMValueRef p, unsigned align,
+LLVMValueRef ht_e_load_masked(struct ht_e *e, LLVMTypeRef vector, LLVMValueRef p, unsigned align,
 	LLVMValueRef mask, LLVMValueRef other)
 {
 	LLVMValueRef arg[4] = { p, LLVMConstInt(e->i32, align, false), mask, other };
@@ -104,12 +104,12 @@ static LLVMValueRef load_contiguous(struct ht_e *e, const struct load *l)
 
 	if (l->guard && ht_e_lanes_of(l->guard) > 1) {
 		mask = mask ? LLVMBuildAnd(e->b, mask, l->guard, "") : l->guard;
-		return masked_load(e, t, p, l->align, mask, other);
+		return ht_e_load_masked(e, t, p, l->align, mask, other);
 	}
 	if (l->guard)
 		p = ht_e_select(e, l->guard, p, e->zeros);
 	if (mask)
-		v = masked_load(e, t, p, l->align, mask, LLVMConstNull(t));
+		v = ht_e_load_masked(e, t, p, l->align, mask, LLVMConstNull(t));
 	else
 		v = ht_e_load_at(e, t, p, l->align);
 	return select_other(e, l, v);
@@ -235,6 +235,61 @@ LLVMValueRef ht_e_load(struct ht_e *e, int32_t i, bool vector)
 	return v;
 }
 
+/* ---- results that are too large to be in a cache when they are read again ---- */
+
+static bool is_read(const struct ht_kernel *k, int32_t buffer)
+{
+	for (int32_t i = 0; i < k->stages; i++) {
+		const struct ht_stage *s = &k->stage[i];
+
+		if (s->kind == HT_STAGE_CONTRACT &&
+			(s->contract.a_buffer == buffer || s->contract.b_buffer == buffer))
+			return true;
+		for (int32_t x = 0; x < s->xs; x++)
+			if (s->x[x].op == HT_X_LOAD && s->x[x].imm == buffer)
+				return true;
+	}
+	return false;
+}
+
+bool ht_e_streams(const struct ht_e *e, int32_t buffer)
+{
+	const struct ht_kernel_buffer *b = &e->k->buffer[buffer];
+	int64_t bytes = b->count * (int64_t)ht_dtype_info(b->dtype)->bytes;
+
+	return b->kind == HT_BUFFER_OUT && bytes >= e->t->streams && !is_read(e->k, buffer);
+}
+
+/* Whether a vector at this offset is aligned to its own size where the buffer is. */
+static bool on_lines(const struct ht_e *e, int32_t offset)
+{
+	const struct ht_stage *s = e->s;
+	const struct ht_e_info *o = &e->info[offset];
+	const struct ht_dim *vec = &s->dim[s->vec];
+
+	if (!o->pure || o->c % e->vl || e->level[e->level_of[s->vec]].lo % e->vl ||
+		(vec->grid >= 0 && vec->step % e->vl))
+		return false;
+	for (int d = 0; d < s->dims; d++)
+		if (d != s->vec && o->coef[d] % e->vl)
+			return false;
+	for (int g = 0; g < HT_MAX_GRID; g++)
+		if (o->grid[g] % e->vl)
+			return false;
+	return true;
+}
+
+/* Past the caches: a line that is written whole need not be read before. */
+static void store_streaming(struct ht_e *e, LLVMValueRef v, LLVMValueRef p, unsigned bytes)
+{
+	LLVMMetadataRef one = LLVMValueAsMetadata(LLVMConstInt(e->i32, 1, false));
+	LLVMValueRef store = LLVMBuildStore(e->b, v, p);
+
+	LLVMSetAlignment(store, bytes);
+	LLVMSetMetadata(store, LLVMGetMDKindIDInContext(e->c, "nontemporal", 11),
+		LLVMMetadataAsValue(e->c, LLVMMDNodeInContext2(e->c, &one, 1)));
+}
+
 static void scatter(struct ht_e *e, const struct ht_store *st, LLVMTypeRef t, LLVMValueRef p,
 	LLVMValueRef value, unsigned align, LLVMValueRef mask)
 {
@@ -289,6 +344,9 @@ void ht_e_store(struct ht_e *e, const struct ht_store *st, LLVMValueRef value)
 		scatter(e, st, t, p, value, align, mask);
 	else if (mask)
 		masked_store(e, value, p, align, mask);
+	else if (e->streaming && ht_e_streams(e, st->buffer) && on_lines(e, st->offset) &&
+		 (unsigned)e->vl * align >= 16 && (unsigned)e->vl * align <= HT_E_LINE)
+		store_streaming(e, value, p, (unsigned)e->vl * align);
 	else
 		ht_e_store_at(e, value, p, align);
 }

@@ -55,6 +55,7 @@ static struct ht_target describe(void)
 	host.l1 = cache_of(1, host.l1);
 	host.l2 = cache_of(2, host.l2);
 	host.l3 = cache_of(3, host.l3);
+	host.streams = HT_STREAMS(host.l3);
 	return host;
 }
 

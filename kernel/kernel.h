@@ -363,12 +363,16 @@ struct ht_target {
 	bool avx512;
 	bool fp16, amx;     /* AVX512_FP16; AMX_TILE and AMX_BF16 */
 	int64_t l1, l2, l3; /* bytes of data cache: of a core, of a core, of those who share it */
+	int64_t streams;    /* bytes of a result from which it is written past the caches */
 	const struct ht_tuning *tuning;
 };
 /* "host", a level ("x86-64-v4") or a microarchitecture ("znver4"); NULL when unknown. */
 const struct ht_target *ht_target_named(const char *name);
 /* All levels, each running the code of those before it, then all microarchitectures, ended by NULL. */
 const struct ht_target *const *ht_targets(void);
+
+/* What `streams` is for an l3: nothing that any machine of a level may keep. */
+#define HT_STREAMS(l3) ((l3) > 32 << 20 ? (l3) : 32 << 20)
 
 /* Number of t's level in ht_targets(). */
 int ht_target_level(const struct ht_target *t);

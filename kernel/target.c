@@ -36,7 +36,8 @@ static const struct ht_tuning sapphire_rapids = { "sapphirerapids", false, 2, 2,
 #define LEVEL_V4_BF16 .level = "x86-64-v4+bf16", .features = F_V4_BF16, .bf16 = true, V4
 #define LEVEL_SPR                                                                                  \
 	.level = "x86-64-v4+bf16", .features = F_SPR, .bf16 = true, .fp16 = true, .amx = true, V4
-#define CACHES(first, second, third) .l1 = first KB, .l2 = second KB, .l3 = third KB
+#define CACHES(first, second, third)                                                               \
+	.l1 = first KB, .l2 = second KB, .l3 = third KB, .streams = HT_STREAMS(third KB)
 
 /* Levels in the order of enum ht_cpu_level. */
 static const struct ht_target targets[] = {

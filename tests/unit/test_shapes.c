@@ -36,6 +36,7 @@ static const struct ht_target *variant(
 	tuning->vectors = 1 + below(of->tuning->vectors);
 	t->l1 >>= below(4);
 	t->l2 >>= below(8);
+	t->streams = below(3) ? t->streams : 1;
 	t->tuning = tuning;
 	return t;
 }
