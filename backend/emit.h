@@ -69,6 +69,7 @@ struct ht_e {
 	LLVMValueRef zeros;   /* constant, HT_E_ZEROS bytes or what a contraction needs */
 	LLVMValueRef dump;    /* alloca of a vector for what is not stored, or NULL */
 	LLVMValueRef widened; /* alloca of contract.c's, or NULL */
+	LLVMValueRef one;     /* arith.c's, or NULL */
 	bool streaming;       /* large results begin on lines of the cache */
 
 	/* the stage being emitted */
