@@ -874,6 +874,20 @@ entry "" {
             asm = self.tool('compile', model, '--target', target, '--emit', 'asm', '-o', '-').stdout
             self.assertNotIn(b'fmax', asm)
 
+    def test_large_results_are_written_past_the_caches(self):
+        for rows, streams in (8192, True), (8191, False):
+            model = self.path('m.hir', f'''hir 1
+entry "" {{
+  input "x" = %x
+  output "y" = %y
+}}
+%x = Placeholder() {{dtype=f32, shape=shape[{rows},1024]}}
+%y = Relu(%x) {{T=f32}}
+'''.encode())
+            for target in 'x86-64', 'x86-64-v3', 'x86-64-v4':
+                asm = self.tool('compile', model, '--target', target, '--emit', 'asm', '-o', '-').stdout
+                self.assertEqual((b'movnt' in asm, b'sfence' in asm), (streams, streams), target)
+
     def test_lists(self):
         for verb, some in (('ops', 'MatMul'), ('targets', 'x86-64-v3'), ('policies', 'force_fp16')):
             self.assertIn(some, self.tool(verb).stdout.decode())
