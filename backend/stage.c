@@ -3,6 +3,12 @@
 
 #include <string.h>
 
+/* Expressions below which what is reduced is looked for. */
+enum { MOST_REDUCED = 256 };
+
+/* Of so many operations copies are not side by side in their results. */
+enum { LONG_BODY = 40 };
+
 /* Levels: dimensions in order, the one in lanes innermost of its kind, reductions last. */
 static void order_levels(struct ht_e *e)
 {
@@ -34,6 +40,33 @@ static int body_size(const struct ht_stage *s)
 
 	for (int32_t i = 0; i < s->xs; i++)
 		n += s->x[i].dtype != HT_I64 && s->x[i].op != HT_X_CONST;
+	return n;
+}
+
+/* As body_size(), of what is reduced alone. */
+static int reduced_size(const struct ht_stage *s)
+{
+	bool used[MOST_REDUCED] = { false };
+	int n = 0;
+
+	for (int r = 0; r < s->reds; r++) {
+		if (s->red[r].x >= MOST_REDUCED)
+			return body_size(s);
+		used[s->red[r].x] = true;
+	}
+	for (int32_t i = s->xs < MOST_REDUCED ? s->xs - 1 : MOST_REDUCED - 1; i >= 0; i--) {
+		const struct ht_x *x = &s->x[i];
+
+		if (!used[i])
+			continue;
+		n += x->dtype != HT_I64 && x->op != HT_X_CONST;
+		if (x->a >= 0)
+			used[x->a] = true;
+		if (x->b >= 0)
+			used[x->b] = true;
+		if (x->c >= 0)
+			used[x->c] = true;
+	}
 	return n;
 }
 
@@ -101,7 +134,7 @@ static void plan_copies(struct ht_e *e)
 	if (total > HT_E_MAX_COPIES || total == 1) {
 		for (int d = 0; d < s->dims; d++)
 			e->max_copies[d] = 1;
-		if (s->reds > 0 && s->vec >= 0 && !s->dim[s->vec].reduce && body_size(s) <= 24)
+		if (s->reds > 0 && s->vec >= 0 && !s->dim[s->vec].reduce && reduced_size(s) <= 24)
 			plan_window(e);
 		total = 1;
 		for (int d = 0; d < s->dims; d++)
@@ -161,9 +194,10 @@ void ht_e_stores(struct ht_e *e)
 {
 	const struct ht_stage *s = e->s;
 
-	/* A register tile has more copies than registers, so its values are stored one by one. */
+	/* A register tile has more copies than registers, as has a function what it computes with, so
+	 * values are stored one by one. */
 	ht_e_first_copy(e, 0, e->outer);
-	if (s->kind == HT_STAGE_CONTRACT) {
+	if (s->kind == HT_STAGE_CONTRACT || (s->reds > 0 && body_size(s) > LONG_BODY)) {
 		do {
 			for (int32_t i = 0; i < s->stores; i++)
 				ht_e_store(e, &s->store[i], ht_e_natural(e, s->store[i].value));
