@@ -8,9 +8,22 @@
 
 #include <math.h>
 
+/* Half vectors in a panel: with more there are too few rows. */
+enum { MOST_HALVES = 5 };
+
 static int lanes(const struct ht_target *t)
 {
 	return t->vector_bytes / 4;
+}
+
+/* Vectors in a panel of `nr` columns: half as wide where whole ones do not fill it. */
+static int panel_vectors(const struct ht_target *t, int nr)
+{
+	int width = lanes(t);
+
+	while (nr % width != 0)
+		width /= 2;
+	return nr / width;
 }
 
 static int registers(const struct ht_target *t)
@@ -45,12 +58,16 @@ static int balanced_rows(const struct ht_target *t, int nv, int64_t m, bool pair
 	return (int)ht_ceil_div(m, ht_ceil_div(m, most));
 }
 
-/* Cycles of one step in depth of `r` rows and nv vectors: multiplications, loads, dispatch.  (Few
- * sums hide their latency by several sets of them.)  Pairs of BF16 must be broadcast
- * apart from their product. */
-static double step_cycles(const struct ht_target *t, int r, int nv, bool pairs)
+/* Cycles of one step in depth of `r` rows and a panel of `nr` columns: multiplications, loads,
+ * dispatch.  (Few sums hide their latency by several sets of them.)  Pairs of BF16 must be broadcast
+ * apart from their product.  Of half vectors every machine multiplies two a cycle; they are more
+ * instructions. */
+static double step_cycles(const struct ht_target *t, int r, int nr, bool pairs)
 {
-	double fma = r * nv / t->tuning->products, loads = nv / t->tuning->loads + r / 2.0;
+	const int nv = panel_vectors(t, nr);
+	const bool halves = nr % lanes(t) != 0;
+	double fma = halves ? 1.03 * r * nv / 2 : r * nv / t->tuning->products;
+	double loads = nv / (halves ? 2 : t->tuning->loads) + r / 2.0;
 	double dispatch = t->fma ? r * nv + nv + r : 2 * r * nv + nv + 2 * r;
 	double c = (pairs && nv == 1 ? 1.4 * fma : fma) + 0.2 * loads;
 
@@ -61,14 +78,13 @@ static double step_cycles(const struct ht_target *t, int r, int nv, bool pairs)
 }
 
 /* Cycles for all rows and columns, per step in depth. */
-static double packing_cycles(const struct ht_target *t, int nv, int64_t m, int64_t n, int64_t k,
+static double packing_cycles(const struct ht_target *t, int nr, int64_t m, int64_t n, int64_t k,
 	int64_t element, bool pairs)
 {
-	int64_t panels = ht_ceil_div(n, (int64_t)nv * lanes(t)),
-		line = (int64_t)nv * lanes(t) * element;
-	int r = balanced_rows(t, nv, m, pairs);
+	int64_t panels = ht_ceil_div(n, nr), line = nr * element;
+	int r = balanced_rows(t, panel_vectors(t, nr), m, pairs);
 	int64_t blocks = m / r, rest = m % r;
-	double c = (double)blocks * step_cycles(t, r, nv, pairs);
+	double c = (double)blocks * step_cycles(t, r, nr, pairs);
 	/* Every block reads the panel: from L1 for nothing, from L2 beside the arithmetic, and at a
 	 * price where it does not stay there. */
 	double bytes_a_cycle = k * line > t->l2       ? t->tuning->l3
@@ -76,28 +92,37 @@ static double packing_cycles(const struct ht_target *t, int nv, int64_t m, int64
 						      : t->tuning->l1;
 	double read = (double)ht_ceil_div(m, r) * (double)line / bytes_a_cycle;
 
-	c += rest ? step_cycles(t, (int)rest, nv, pairs) : 0;
+	c += rest ? step_cycles(t, (int)rest, nr, pairs) : 0;
 	return (c > read ? c : read) * (double)panels;
+}
+
+/* Whether the last vector of columns would be half empty. */
+static bool wants_halves(const struct ht_target *t, int64_t m, int64_t n)
+{
+	return t->avx512 && m >= t->tuning->rows && n > 0 && (n - 1) % lanes(t) < lanes(t) / 2;
 }
 
 void ht_schedule_packing(const struct ht_target *t, enum ht_dtype dtype, int64_t m, int64_t n,
 	int64_t k, int32_t *nr, int32_t *kp)
 {
 	int64_t element = (int64_t)ht_dtype_info(dtype)->bytes;
-	int best = 1, widest;
+	int half = lanes(t), widest;
 	double least = INFINITY;
 
 	*kp = dtype == HT_BF16 && t->bf16 ? 2 : 1;
 	widest = in_tiles(t, *kp == 2) ? 2 : t->tuning->vectors; /* 32 sums: see HT_E_MAX_COPIES */
-	for (int nv = 1; nv <= widest; nv++) {
-		double c = packing_cycles(t, nv, m, n, k > 0 ? k : 1, element, *kp == 2);
+	if (wants_halves(t, m, n) && !in_tiles(t, *kp == 2))
+		half /= 2;
+	for (int columns = half; columns <= widest * lanes(t); columns += half) {
+		double c = packing_cycles(t, columns, m, n, k > 0 ? k : 1, element, *kp == 2);
 
+		if (columns % lanes(t) != 0 && columns > MOST_HALVES * half)
+			continue;
 		if (c <= least) {
 			least = c;
-			best = nv;
+			*nr = columns;
 		}
 	}
-	*nr = best * lanes(t);
 }
 
 /* ---- tiles of the grid ---- */
@@ -157,7 +182,7 @@ void ht_schedule_tiles(const struct ht_target *t, enum ht_dtype dtype, int64_t m
 
 	ht_schedule_packing(t, dtype, m, n, k, &nr, &kp);
 	s.nr = nr;
-	s.mr = balanced_rows(t, nr / lanes(t), s.m, kp == 2);
+	s.mr = balanced_rows(t, panel_vectors(t, nr), s.m, kp == 2);
 	rows = ht_ceil_div(s.m, s.mr);
 	columns = ht_ceil_div(s.n, s.nr);
 	*m_step = s.m;
@@ -185,7 +210,7 @@ void ht_schedule_contract(const struct ht_target *t, struct ht_kernel *k)
 		if (k->stage[i].kind != HT_STAGE_CONTRACT)
 			continue;
 		int64_t rows = m->grid >= 0 && m->step < m->extent ? m->step : m->extent;
-		c->mr = balanced_rows(t, (c->nr + lanes(t) - 1) / lanes(t), rows, c->kp == 2);
+		c->mr = balanced_rows(t, panel_vectors(t, c->nr), rows, c->kp == 2);
 		c->kc = 0;
 		c->rows_outer = false; /* a panel of B stays while the rows pass by */
 	}

@@ -685,9 +685,45 @@ static void test_schedules_of_targets(void **state)
 		for (int64_t rows = 1; rows < 4000; rows = rows * 3 + 1) {
 			ht_schedule_packing(*t, HT_BF16, rows, 100, 64, &nr, &kp);
 			assert_int_equal(kp, (*t)->bf16 ? 2 : 1);
-			assert_int_equal(nr % ((*t)->vector_bytes / 4), 0);
+			assert_int_equal(nr % ((*t)->vector_bytes / ((*t)->avx512 ? 8 : 4)), 0);
 			assert_in_range(nr, 1, (*t)->tuning->vectors * (*t)->vector_bytes / 4);
 		}
+}
+
+/* Half vectors where the last whole one would be half empty, on machines on which they take half
+ * the time. */
+static void test_narrow_panels(void **state)
+{
+	static const struct {
+		const char *target;
+		enum ht_dtype t;
+		int64_t rows, columns;
+		int32_t nr; /* 0: whole vectors */
+	} c[] = {
+		{ "znver4", HT_F32, 3136, 24, 24 },
+		{ "znver4", HT_BF16, 3136, 24, 24 },
+		{ "znver4", HT_F32, 784, 40, 40 },
+		{ "znver4", HT_F32, 3136, 8, 8 },
+		{ "znver4", HT_F32, 3136, 32, 0 },
+		{ "znver4", HT_F32, 196, 80, 0 },
+		{ "znver4", HT_F32, 3136, 28, 0 },
+		{ "znver4", HT_F32, 1, 24, 0 },
+		{ "znver5", HT_F32, 3136, 24, 0 },
+		{ "sapphirerapids", HT_BF16, 3136, 24, 0 },
+		{ "x86-64-v3", HT_F32, 3136, 12, 0 },
+	};
+	int32_t nr, kp;
+
+	(void)state;
+	for (size_t i = 0; i < HT_COUNT(c); i++) {
+		const struct ht_target *t = ht_target_named(c[i].target);
+
+		ht_schedule_packing(t, c[i].t, c[i].rows, c[i].columns, 144, &nr, &kp);
+		if (c[i].nr)
+			assert_int_equal(nr, c[i].nr);
+		else
+			assert_int_equal(nr % (t->vector_bytes / 4), 0);
+	}
 }
 
 int main(void)
@@ -710,6 +746,7 @@ int main(void)
 		TEST(test_text),
 		TEST(test_targets),
 		TEST(test_schedules_of_targets),
+		TEST(test_narrow_panels),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
