@@ -312,6 +312,34 @@ static LLVMValueRef add_half(struct ht_e *e, int32_t i, LLVMValueRef a, LLVMValu
 	return ht_e_muladd(e, a, opaque_one(e, LLVMTypeOf(a)), b);
 }
 
+/* As add_low(): the product of two BF16 numbers, beside 0 times -0 so that a zero keeps its sign. */
+static LLVMValueRef multiply_low(struct ht_e *e, int32_t i)
+{
+	const struct ht_stage *s = e->s;
+	const struct ht_x *x = &s->x[i];
+	int32_t first = widened(s, x->a), second = widened(s, x->b);
+	LLVMTypeRef pairs = ht_e_form(e->i32, e->vl);
+	LLVMValueRef a, b, minus = ht_e_int(e, pairs, INT32_MIN);
+
+	if (x->dtype != HT_F32 || !ht_e_is_vector(e, i) || !ht_e_has_dot(e, e->vl) || first < 0 ||
+		second < 0 || !only_rounded(s, i))
+		return NULL;
+	a = LLVMBuildZExt(e->b, ht_e_get(e, first, true), pairs, "");
+	b = LLVMBuildZExt(e->b, ht_e_get(e, second, true), pairs, "");
+	return ht_e_dot(e, LLVMBuildBitCast(e->b, minus, ht_e_form(e->f32, e->vl), ""), a,
+		LLVMBuildOr(e->b, b, minus, ""));
+}
+
+static LLVMValueRef multiply(struct ht_e *e, int32_t i, LLVMValueRef a, LLVMValueRef b)
+{
+	LLVMValueRef v = ht_e_lanes_of(a) > 1 ? multiply_low(e, i) : NULL;
+
+	if (v)
+		return v;
+	return ht_is_float(e->s->x[i].dtype) ? LLVMBuildFMul(e->b, a, b, "")
+					     : LLVMBuildMul(e->b, a, b, "");
+}
+
 static LLVMValueRef add(struct ht_e *e, int32_t i, LLVMValueRef a, LLVMValueRef b)
 {
 	LLVMValueRef v = add_low(e, i, a, b);
@@ -343,7 +371,7 @@ LLVMValueRef ht_e_arith(struct ht_e *e, int32_t i, LLVMValueRef a, LLVMValueRef 
 	case HT_X_SUB:
 		return real ? LLVMBuildFSub(e->b, a, b, "") : LLVMBuildSub(e->b, a, b, "");
 	case HT_X_MUL:
-		return real ? LLVMBuildFMul(e->b, a, b, "") : LLVMBuildMul(e->b, a, b, "");
+		return multiply(e, i, a, b);
 	case HT_X_DIV:
 	case HT_X_REM:
 		return divide(e, x, a, b);
