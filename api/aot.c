@@ -285,15 +285,11 @@ enum ht_status ht_aot_write(const struct ht_program *const *p, size_t n,
 		.w = &w,
 		.d = d,
 		.out = out };
-	enum ht_status st;
 
 	*out = (struct ht_bytes){ 0 };
 	c.opt = opt ? *opt : defaults;
 	if (c.opt.struct_size < sizeof defaults || n == 0)
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
 			"ht_aot_options: struct_size %zu, %zu programs", c.opt.struct_size, n);
-	ht_work_init(&w);
-	st = ht_guarded(&w.unwind, compile, &c, d);
-	ht_work_release(&w);
-	return st;
+	return ht_work_run(&w, compile, &c, d);
 }

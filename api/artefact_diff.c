@@ -341,12 +341,8 @@ enum ht_status ht_artefact_diff(const char *a, const char *b, const struct ht_ar
 {
 	struct ht_work w;
 	struct diff x = { .path = { a, b }, .format = format, .w = &w, .d = d, .out = out };
-	enum ht_status st;
 
 	*out = (struct ht_bytes){ 0 };
 	HT_TRY(ht_artefact_options_of(opt, d, &x.opt));
-	ht_work_init(&w);
-	st = ht_guarded(&w.unwind, diff, &x, d);
-	ht_work_release(&w);
-	return st;
+	return ht_work_run(&w, diff, &x, d);
 }

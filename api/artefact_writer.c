@@ -210,10 +210,6 @@ enum ht_status ht_artefact_sign(
 {
 	struct ht_work w;
 	struct signing s = { path, key, to, &w, d };
-	enum ht_status st;
 
-	ht_work_init(&w);
-	st = ht_guarded(&w.unwind, sign, &s, d);
-	ht_work_release(&w);
-	return st;
+	return ht_work_run(&w, sign, &s, d);
 }

@@ -360,11 +360,9 @@ static enum ht_status run(void *self, struct ht_graph *g, bool reference, double
 		ht_arena_init(&c->arena, &w.unwind);
 	if (!v.program)
 		return ht_error(diags_of(c), HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
-	ht_work_init(&w);
 	ht_arena_init(&v.program->arena, &w.unwind);
-	st = ht_guarded(&w.unwind, run_variant, &v, diags_of(c));
+	st = ht_work_run(&w, run_variant, &v, diags_of(c));
 	ht_context_free(v.context);
-	ht_work_release(&w);
 	v.program->arena.unwind = NULL;
 	c->arena.unwind = NULL;
 	ht_program_free(v.program);

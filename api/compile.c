@@ -345,10 +345,8 @@ static enum ht_status run_compile(struct compile *c, struct ht_program **out)
 	enum ht_status st;
 
 	c->w = &w;
-	ht_work_init(&w);
 	ht_arena_init(&c->p->arena, &w.unwind);
-	st = ht_guarded(&w.unwind, compile, c, c->d);
-	ht_work_release(&w);
+	st = ht_work_run(&w, compile, c, c->d);
 	c->p->arena.unwind = NULL;
 	if (st == HT_OK && !c->found) {
 		*out = c->p;

@@ -246,10 +246,6 @@ enum ht_status ht_convert(const struct ht_model *m, const struct ht_policy *poli
 {
 	struct ht_work w;
 	struct convert c = { .m = m, .policy = policy, .path = path, .w = &w, .d = d };
-	enum ht_status st;
 
-	ht_work_init(&w);
-	st = ht_guarded(&w.unwind, convert, &c, d);
-	ht_work_release(&w);
-	return st;
+	return ht_work_run(&w, convert, &c, d);
 }

@@ -120,15 +120,11 @@ enum ht_status ht_diags_line(const struct ht_diags *d, size_t i, struct ht_bytes
 {
 	struct ht_work w;
 	struct line l = { nth(d, i), &w, out };
-	enum ht_status st;
 
 	*out = (struct ht_bytes){ 0 };
 	if (!l.m)
 		return HT_E_USAGE;
-	ht_work_init(&w);
-	st = ht_guarded(&w.unwind, line, &l, NULL);
-	ht_work_release(&w);
-	return st;
+	return ht_work_run(&w, line, &l, NULL);
 }
 
 const char *ht_dtype_name(enum ht_dtype t)

@@ -18,19 +18,6 @@ static enum ht_status put_graph(struct emit *e, const struct ht_graph *g)
 	return ht_put_text(g, e->path, &e->w->arena, e->d, e->out);
 }
 
-static enum ht_status run(struct ht_work *w, struct emit *e, enum ht_status (*body)(void *))
-{
-	enum ht_status st;
-
-	*e->out = (struct ht_bytes){ 0 };
-	e->w = w;
-	ht_work_init(w);
-	ht_buf_init(&e->buf, &w->arena);
-	st = ht_guarded(&w->unwind, body, e, e->d);
-	ht_work_release(w);
-	return st;
-}
-
 /* ---- passes on a graph as it is ---- */
 
 static enum ht_status rewrite(void *arg)
@@ -79,11 +66,13 @@ enum ht_status ht_rewrite(const struct ht_model *m, const char *pipeline, const 
 		.pipeline = pipeline,
 		.stop_after = stop_after,
 		.path = path,
+		.w = &w,
 		.d = d,
 		.out = out };
 
+	*out = (struct ht_bytes){ 0 };
 	HT_TRY(ht_compile_options_of(opt, d, &e.opt));
-	return run(&w, &e, rewrite);
+	return ht_work_run(&w, rewrite, &e, d);
 }
 
 /* ---- code ---- */
@@ -150,6 +139,7 @@ static enum ht_status emit(void *arg)
 	if (graph)
 		return put_graph(e, l.graph);
 	HT_TRY(ht_lower(l.graph, &l.passes, &e->w->arena, &plan));
+	ht_buf_init(&e->buf, &e->w->arena);
 	if (kernels) {
 		put_kernels(e, plan);
 	} else {
@@ -164,10 +154,15 @@ enum ht_status ht_emit_code(const struct ht_model *m, const struct ht_compile_op
 	struct ht_bytes *out)
 {
 	struct ht_work w;
-	struct emit e = {
-		.m = m, .form = form, .stop_after = stop_after, .path = path, .d = d, .out = out
-	};
+	struct emit e = { .m = m,
+		.form = form,
+		.stop_after = stop_after,
+		.path = path,
+		.w = &w,
+		.d = d,
+		.out = out };
 
+	*out = (struct ht_bytes){ 0 };
 	HT_TRY(ht_compile_options_of(opt, d, &e.opt));
-	return run(&w, &e, emit);
+	return ht_work_run(&w, emit, &e, d);
 }

@@ -327,11 +327,7 @@ enum ht_status ht_model_inspect(
 {
 	struct ht_work w;
 	struct inspect s = { .m = m, .format = format, .w = &w, .d = d, .out = out };
-	enum ht_status st;
 
 	*out = (struct ht_bytes){ 0 };
-	ht_work_init(&w);
-	st = ht_guarded(&w.unwind, inspect, &s, d);
-	ht_work_release(&w);
-	return st;
+	return ht_work_run(&w, inspect, &s, d);
 }

@@ -188,11 +188,7 @@ enum ht_status ht_list(
 {
 	struct ht_work w;
 	struct list l = { .what = what, .format = format, .w = &w, .d = d, .out = out };
-	enum ht_status st;
 
 	*out = (struct ht_bytes){ 0 };
-	ht_work_init(&w);
-	st = ht_guarded(&w.unwind, list, &l, d);
-	ht_work_release(&w);
-	return st;
+	return ht_work_run(&w, list, &l, d);
 }

@@ -265,11 +265,7 @@ enum ht_status ht_artefact_manifest(const char *path, const struct ht_artefact_o
 	struct ht_artefact_options options;
 	struct ht_work w;
 	struct showing s = { &w, path, &options, d, out };
-	enum ht_status st;
 
 	HT_TRY(ht_artefact_options_of(opt, d, &options));
-	ht_work_init(&w);
-	st = ht_guarded(&w.unwind, show, &s, d);
-	ht_work_release(&w);
-	return st;
+	return ht_work_run(&w, show, &s, d);
 }

@@ -174,6 +174,14 @@ enum ht_status option_list(const struct cli *c, enum option o, struct option_lis
 /* 0, 1 or 2: the option, or the vendor's among the settings. */
 enum ht_status external_weight(const struct cli *c, int *out);
 
+/* ---- verbs.c ---- */
+
+/* Writes what it makes of the model to `path`; NULL: into `out`. */
+typedef enum ht_status put_model_fn(const struct cli *c, const struct ht_model *m,
+	const struct ht_compile_options *opt, const char *path, struct ht_bytes *out);
+/* What `put` makes with the policy of all options, to --output or else printed. */
+enum ht_status put_model(struct cli *c, struct ht_compile_options *opt, put_model_fn *put);
+
 /* ---- artefact.c ---- */
 
 /* The variant that the options and the shapes of the inputs ask for. */

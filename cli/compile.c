@@ -242,27 +242,11 @@ static enum ht_status compile(struct cli *c, const struct ht_compile_options *op
 	return st;
 }
 
-static enum ht_status emit(struct cli *c, struct ht_compile_options *opt)
+static enum ht_status emit(const struct cli *c, const struct ht_model *m,
+	const struct ht_compile_options *opt, const char *path, struct ht_bytes *out)
 {
-	const char *form = option(c, OPTION_EMIT, "hir");
-	const char *path = option(c, OPTION_OUTPUT, NULL);
-	struct ht_model *m = NULL;
-	struct ht_policy *p = NULL;
-	struct ht_bytes b = { 0 };
-	enum ht_status st = open_policy(c, &p);
-
-	if (st == HT_OK)
-		st = open_model(c, &m);
-	opt->policy = p;
-	if (st == HT_OK)
-		st = ht_emit_code(
-			m, opt, form, option(c, OPTION_STOP_AFTER, NULL), path, c->diags, &b);
-	if (st == HT_OK && !path)
-		st = print_bytes(&b);
-	ht_bytes_free(&b);
-	ht_model_free(m);
-	ht_policy_free(p);
-	return st;
+	return ht_emit_code(m, opt, option(c, OPTION_EMIT, "hir"),
+		option(c, OPTION_STOP_AFTER, NULL), path, c->diags, out);
 }
 
 enum ht_status verb_compile(struct cli *c)
@@ -282,6 +266,7 @@ enum ht_status verb_compile(struct cli *c)
 		return fail(HT_E_USAGE, "no target stated; see halftone targets");
 	if (!opt.target)
 		note(c, "no target stated: code for this machine");
-	return option_on(c, OPTION_EMIT) || option_on(c, OPTION_STOP_AFTER) ? emit(c, &opt)
-									    : compile(c, &opt);
+	return option_on(c, OPTION_EMIT) || option_on(c, OPTION_STOP_AFTER)
+		       ? put_model(c, &opt, emit)
+		       : compile(c, &opt);
 }

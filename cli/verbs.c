@@ -1,9 +1,6 @@
 /* Verbs that hand the library's text on: inspect, opt, convert, lists. */
 #include "cli/cli.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum ht_status verb_inspect(struct cli *c)
 {
 	struct ht_artefact_options opt = HT_ARTEFACT_OPTIONS_INIT;
@@ -28,66 +25,75 @@ enum ht_status verb_inspect(struct cli *c)
 	return st;
 }
 
-enum ht_status verb_convert(struct cli *c)
+enum ht_status put_model(struct cli *c, struct ht_compile_options *opt, put_model_fn *put)
 {
 	const char *path = option(c, OPTION_OUTPUT, NULL);
 	struct ht_model *m = NULL;
 	struct ht_policy *p = NULL;
-	enum ht_status st;
+	struct ht_bytes b = { 0 };
+	enum ht_status st = open_policy(c, &p);
 
-	if (!path)
-		return fail(HT_E_USAGE, "halftone convert needs -o FILE");
-	st = open_policy(c, &p);
+	opt->policy = p;
 	if (st == HT_OK)
 		st = open_model(c, &m);
 	if (st == HT_OK)
-		st = ht_convert(m, p, path, c->diags);
+		st = put(c, m, opt, path, &b);
+	if (st == HT_OK && !path)
+		st = print_bytes(&b);
+	ht_bytes_free(&b);
 	ht_model_free(m);
 	ht_policy_free(p);
 	return st;
+}
+
+static enum ht_status convert(const struct cli *c, const struct ht_model *m,
+	const struct ht_compile_options *opt, const char *path, struct ht_bytes *out)
+{
+	(void)out;
+	return ht_convert(m, opt->policy, path, c->diags);
+}
+
+enum ht_status verb_convert(struct cli *c)
+{
+	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;
+
+	if (!option(c, OPTION_OUTPUT, NULL))
+		return fail(HT_E_USAGE, "halftone convert needs -o FILE");
+	return put_model(c, &opt, convert);
+}
+
+static enum ht_status print_list(const struct cli *c, const char *what, enum ht_format format)
+{
+	struct ht_bytes b = { 0 };
+	enum ht_status st = ht_list(what, format, c->diags, &b);
+
+	if (st == HT_OK)
+		st = print_bytes(&b);
+	ht_bytes_free(&b);
+	return st;
+}
+
+static enum ht_status rewrite(const struct cli *c, const struct ht_model *m,
+	const struct ht_compile_options *opt, const char *path, struct ht_bytes *out)
+{
+	return ht_rewrite(m, option(c, OPTION_PASSES, ""), option(c, OPTION_STOP_AFTER, NULL), opt,
+		path, c->diags, out);
 }
 
 enum ht_status verb_opt(struct cli *c)
 {
 	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;
-	const char *path = option(c, OPTION_OUTPUT, NULL);
-	struct ht_model *m = NULL;
-	struct ht_policy *p = NULL;
-	struct ht_bytes b = { 0 };
-	enum ht_status st;
 
-	if (option_on(c, OPTION_LIST)) {
-		st = ht_list("passes", HT_FORMAT_TEXT, c->diags, &b);
-		if (st == HT_OK)
-			st = print_bytes(&b);
-	} else {
-		st = open_policy(c, &p);
-		opt.policy = p;
-		opt.target = option(c, OPTION_TARGET, NULL);
-		if (st == HT_OK)
-			st = open_model(c, &m);
-		if (st == HT_OK)
-			st = ht_rewrite(m, option(c, OPTION_PASSES, ""),
-				option(c, OPTION_STOP_AFTER, NULL), &opt, path, c->diags, &b);
-		if (st == HT_OK && !path)
-			st = print_bytes(&b);
-	}
-	ht_bytes_free(&b);
-	ht_model_free(m);
-	ht_policy_free(p);
-	return st;
+	if (option_on(c, OPTION_LIST))
+		return print_list(c, "passes", HT_FORMAT_TEXT);
+	opt.target = option(c, OPTION_TARGET, NULL);
+	return put_model(c, &opt, rewrite);
 }
 
 enum ht_status verb_list(struct cli *c)
 {
-	struct ht_bytes b = { 0 };
 	enum ht_format format;
 	enum ht_status st = option_json(c, &format);
 
-	if (st == HT_OK)
-		st = ht_list(c->verb->name, format, c->diags, &b);
-	if (st == HT_OK)
-		st = print_bytes(&b);
-	ht_bytes_free(&b);
-	return st;
+	return st == HT_OK ? print_list(c, c->verb->name, format) : st;
 }
