@@ -5,7 +5,8 @@ from unittest import mock
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(TOP, 'tests', 'cli'))
-from test_cli import BUILD, Case, npy
+from tool import ToolCase, npy
+from environment import BUILD
 
 DIGITS = os.path.join(TOP, 'examples', 'digits', 'model.pb')
 STRICT = ['-Wall', '-Wextra', '-Wpedantic', '-Werror']
@@ -27,7 +28,7 @@ def targets_of_host():
     return [t['name'] for t in targets[:[bool(t['host']) for t in targets].index(True) + 1]]
 
 
-class Nets(Case):
+class Nets(ToolCase):
     @classmethod
     def setUpClass(cls):
         """A cache for all: what run and aot compile alike is compiled once."""

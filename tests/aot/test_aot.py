@@ -4,7 +4,8 @@ take the best code that the CPU runs, and need nothing."""
 import json, os, re, shutil, struct, subprocess, unittest, zipfile
 
 from nets import C, CXX, DIGITS, HERE, STRICT, TOP, Nets, sections, targets_of_host
-from test_cli import BUILD, SMALL, TYPES, npy
+from environment import BUILD
+from tool import SMALL, TYPES, npy
 
 
 class AheadOfTime(Nets):

@@ -3,7 +3,8 @@
 ever, or is where it is killed.  Each time there is the right output or none and exit code 5, and the cache is whole."""
 import errno, os, shutil, unittest
 
-from tool import BUILD, LONG, SMALL, Case
+from tool import LONG, SMALL, Case
+from environment import BUILD
 
 SHIM = os.path.join(BUILD, 'tests', 'libcache_shim.so')
 KILL = 0

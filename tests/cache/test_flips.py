@@ -2,7 +2,8 @@
 """Damage at random, single bits and cut ends: every damaged entry is a miss, every damaged artefact is refused."""
 import glob, os, subprocess, unittest
 
-from tool import BUILD, LONG, SMALL, Case
+from tool import LONG, SMALL, Case
+from environment import BUILD
 
 FLIPS = os.path.join(BUILD, 'tests', 'cache_flips')
 

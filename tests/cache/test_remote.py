@@ -1,27 +1,15 @@
 #!/usr/bin/env python3
 """The tool with a remote cache: what was compiled elsewhere is not compiled again, a server that lies changes nothing,
 and nobody's credentials are left anywhere."""
-import glob, os, shutil, sys, tempfile, unittest
+import glob, os, shutil, unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'remote'))
-
-from servers import Hostile, Nginx
 from tool import SMALL, Case
+from servers import Hostile, WithNginx
 
 NO_GENERATOR = {'HALFTONE_BACKEND': '/nonexistent'}
 
 
-class Remote(Case):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp(prefix='ht')
-        cls.nginx = Nginx(cls.folder)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.nginx.stop()
-        shutil.rmtree(cls.folder)
-
+class Remote(WithNginx, Case):
     def setUp(self):
         super().setUp()
         self.compile = 'compile', SMALL, '--target', 'x86-64-v3', '-o', self.path('m.htx')

@@ -1,9 +1,12 @@
 """What tests of the compile cache share: the tool with a cache of its own."""
-import glob, os, shutil, subprocess, tempfile, unittest
+import glob, os, subprocess, sys
 
-BUILD = os.path.abspath(os.environ['HALFTONE_BUILD'])
-TOOL = os.path.join(BUILD, 'halftone')
-SMALL = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'cli', 'small.hir')
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [os.path.join(TESTS, 'tools'), os.path.join(TESTS, 'remote')]
+from case import FolderCase
+from environment import TOOL
+
+SMALL = os.path.join(TESTS, 'cli', 'small.hir')
 # Everything instead of samples: minutes.
 LONG = os.environ.get('HALFTONE_LONG') == '1'
 
@@ -14,15 +17,13 @@ def environment(**more):
     return {**clean, 'HALFTONE_POLICY': '', **more}
 
 
-class Case(unittest.TestCase):
-    def setUp(self):
-        # Thousands of small files: in memory, where there is such a place.
-        self.dir = tempfile.mkdtemp(prefix='halftone-', dir='/dev/shm' if os.access('/dev/shm', os.W_OK) else None)
-        self.addCleanup(shutil.rmtree, self.dir)
-        self.cache = self.path('cache')
+class Case(FolderCase):
+    # Thousands of small files: in memory, where there is such a place.
+    place = '/dev/shm' if os.access('/dev/shm', os.W_OK) else None
 
-    def path(self, name):
-        return os.path.join(self.dir, name)
+    def setUp(self):
+        super().setUp()
+        self.cache = self.path('cache')
 
     def start(self, *args, env=None):
         return subprocess.Popen([TOOL, *args, '--cache-dir', self.cache], stdout=subprocess.PIPE,
@@ -46,7 +47,3 @@ class Case(unittest.TestCase):
             os.utime(name, (1000, 1000))
         self.tool('cache', 'gc', '--max-size', '1G')
         self.assertEqual(self.temporary(), [])
-
-    def read(self, name):
-        with open(self.path(name), 'rb') as f:
-            return f.read()

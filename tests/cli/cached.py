@@ -1,7 +1,7 @@
 """What tests of the compile cache share: a model, and the tool with a cache of its own."""
 import json, os, subprocess
 
-from test_cli import TOOL, Case
+from tool import TOOL, ToolCase
 
 MODEL = f"""hir 1
 entry "" {{
@@ -21,7 +21,7 @@ entry "" {{
 """
 
 
-class Cached(Case):
+class Cached(ToolCase):
     def setUp(self):
         super().setUp()
         self.cache = os.path.join(self.dir, 'cache')
@@ -42,8 +42,7 @@ class Cached(Case):
         self.last = self.tool('compile', '-q', model or self.model, *args, '-o', out, **more)
         if not os.path.exists(out):
             return None
-        with open(out, 'rb') as f:
-            return f.read()
+        return self.read('out.htx')
 
     def stats(self):
         return json.loads(self.tool('cache', 'stats', '--format', 'json').stdout)

@@ -3,12 +3,12 @@
 bytes; what is damaged is refused."""
 import hashlib, json, os, random, shutil, struct, subprocess, unittest
 
-from test_cli import SMALL, TOOL, Case, floats, npy
+from tool import SMALL, TOOL, ToolCase, floats, npy
 
 NO_GENERATOR = {'HALFTONE_BACKEND': '/nonexistent'}
 
 
-class Artefacts(Case):
+class Artefacts(ToolCase):
     def setUp(self):
         super().setUp()
         self.htx = os.path.join(self.dir, 'm.htx')

@@ -4,7 +4,7 @@ directory."""
 import json, os, shutil, subprocess, time, unittest
 
 from cached import MODEL, Cached
-from test_cli import SMALL, TOOL
+from tool import SMALL, TOOL
 
 
 class Hits(Cached):

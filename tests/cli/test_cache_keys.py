@@ -4,7 +4,7 @@ again, what does not is not."""
 import json, os, re, shutil, subprocess, unittest
 
 from cached import MODEL, Cached
-from test_cli import TOOL
+from tool import TOOL
 
 W, B = (re.search(f'%{name} = .*\n', MODEL).group() for name in 'wb')
 

@@ -1,5 +1,5 @@
 """Servers for the tests of the remote cache: nginx and bazel-remote as they are, and one that misbehaves."""
-import base64, hashlib, http.client, os, random, shutil, socket, ssl, struct, subprocess, threading, time
+import base64, hashlib, http.client, os, random, shutil, socket, ssl, struct, subprocess, tempfile, threading, time, unittest
 
 
 def free_port():
@@ -82,6 +82,13 @@ class Nginx:
         self.process.terminate()
         self.process.wait()
         self.process.stderr.close()
+
+
+class WithNginx(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.nginx = Nginx(cls.enterClassContext(tempfile.TemporaryDirectory(prefix='ht')))
+        cls.addClassCleanup(cls.nginx.stop)
 
 
 class BazelRemote:

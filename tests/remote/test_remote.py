@@ -3,26 +3,17 @@
 a server does is a miss after a bounded time, said once, without a word of anybody's credentials."""
 import hashlib, os, random, shutil, subprocess, sys, tempfile, time, unittest
 
-from servers import ENTRY, GARBAGE, BazelRemote, Hostile, Nginx, action, certificate, free_port
-
-BUILD = os.path.abspath(os.environ['HALFTONE_BUILD'])
-CLIENT = os.path.join(BUILD, 'tests', 'remote_client')
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, '..', 'tools'))
+from case import FolderCase
+from environment import BUILD
+from servers import ENTRY, GARBAGE, BazelRemote, Hostile, WithNginx, action, certificate, free_port
+
+CLIENT = os.path.join(BUILD, 'tests', 'remote_client')
 GO_MODULE = os.path.join(HERE, 'bazel-remote')
 
 
-class Case(unittest.TestCase):
-    def setUp(self):
-        self.dir = tempfile.mkdtemp()
-        self.addCleanup(shutil.rmtree, self.dir)
-
-    def path(self, name, data=None):
-        p = os.path.join(self.dir, name)
-        if data is not None:
-            with open(p, 'wb') as f:
-                f.write(data)
-        return p
-
+class Client(FolderCase):
     def client(self, url, *commands, code=0, secrets=(), env=None, **options):
         """The lines of its output, its diagnostics; options as in client.c."""
         args = [a for k, v in options.items() for a in ('--' + k.replace('_', '-'), str(v))]
@@ -42,21 +33,10 @@ class Case(unittest.TestCase):
             lines, said = self.client(url, 'get', key, back, 'put', key, self.path('entry', data), 'get', key, back,
                                       write=1, **more)
             self.assertEqual((lines, said), (['miss', 'kept', 'hit'], ''))
-            with open(back, 'rb') as f:
-                self.assertEqual(f.read(), data)
+            self.assertEqual(self.read('back'), data)
 
 
-class WithNginx(Case):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp(prefix='ht')
-        cls.nginx = Nginx(cls.folder)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.nginx.stop()
-        shutil.rmtree(cls.folder)
-
+class AgainstNginx(WithNginx, Client):
     def fails_once(self, pattern, url, *commands, **more):
         """All commands fail; one warning."""
         lines, said = self.client(url, *commands, **more)
@@ -202,14 +182,14 @@ class WithNginx(Case):
         self.fails_once('SSL', f'https://127.0.0.1:{self.nginx.port}/', 'get', 'a', self.path('b'))
 
 
-class WithBazelRemote(Case):
+class AgainstBazelRemote(Client):
     """It validates what is in ac/ and answers only for entries whose blobs are there."""
 
     @classmethod
     def setUpClass(cls):
         program = shutil.which('bazel-remote') or cls.build()
-        cls.folder = tempfile.mkdtemp(prefix='ht')
-        cls.server = BazelRemote(program, cls.folder)
+        cls.server = BazelRemote(program, cls.enterClassContext(tempfile.TemporaryDirectory(prefix='ht')))
+        cls.addClassCleanup(cls.server.stop)
 
     @staticmethod
     def build():
@@ -226,11 +206,6 @@ class WithBazelRemote(Case):
             raise unittest.SkipTest('bazel-remote: Go cannot build it: ' + r.stderr.strip().split('\n')[-1])
         return program
 
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
-        shutil.rmtree(cls.folder)
-
     def url(self):
         return f'http://127.0.0.1:{self.server.port}'
 
@@ -245,7 +220,7 @@ class WithBazelRemote(Case):
         self.assertEqual(self.server.ask('GET', '/ac/' + sha)[0], 404)
 
 
-class WithHostileServer(Case):
+class AgainstHostileServer(Client):
     def setUp(self):
         super().setUp()
         self.server = Hostile()
@@ -260,8 +235,7 @@ class WithHostileServer(Case):
         for behaviour in 'good', 'unknown_fields':
             lines, said, _ = self.gets(behaviour, 2)
             self.assertEqual((lines, said), (['hit'] * 2, ''))
-            with open(self.path('b'), 'rb') as f:
-                self.assertEqual(f.read(), ENTRY)
+            self.assertEqual(self.read('b'), ENTRY)
 
     def test_misses(self):
         for behaviour in '404', '204', 'cas-404', 'cas-204', 'endless-404':

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.environ.get('HALFTONE_BUILD', f'{ROOT}/build')
+BUILD = os.path.abspath(os.environ.get('HALFTONE_BUILD', f'{ROOT}/build'))
 TOOL = os.environ.get('HALFTONE_TOOL', f'{BUILD}/halftone')
 MODELS = os.environ.get('HALFTONE_MODELS', f'{ROOT}/build/models')
 SHARED = os.path.join(ROOT, os.environ.get('HALFTONE_SHARED', '../shared'))

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Streams and signals: whole outputs or none."""
+import os, random, signal, subprocess, time, unittest
+
+from tool import SMALL, TOOL, ToolCase
+
+
+class Streams(ToolCase):
+    def test_full_disk(self):
+        with open('/dev/full', 'w') as full:
+            for args in (['inspect', SMALL], ['run', SMALL], ['run', '-o', '-', SMALL], ['opt', SMALL], ['ops'], ['help'],
+                         ['convert', '-o', '-', SMALL]):
+                self.assertIn('error', self.tool(*args, out=full, code=5).err, args)
+
+    def test_unwritable(self):
+        self.fails(5, 'cannot write', 'run', '-o', '/nowhere/at/all/y.npz', SMALL)
+        self.fails(5, 'cannot write', 'convert', '-o', '/nowhere/at/all/y.pb', SMALL)
+
+    def test_refused_before_anything_is_written(self):
+        old = self.path('old.npz', b'old')
+        self.tool('run', '--input', 'x=@' + self.path('absent.npy'), '-o', old, SMALL, code=5)
+        with open(old, 'rb') as f:
+            self.assertEqual(f.read(), b'old')
+        self.assertEqual(os.listdir(self.dir), ['old.npz'])
+
+    def test_closed_streams(self):
+        def closed(*args, fd=1):
+            return subprocess.run([TOOL, *args], stderr=subprocess.PIPE if fd != 2 else None, preexec_fn=lambda: os.close(fd))
+        for args in (['inspect', SMALL], ['ops'], ['run', SMALL], ['convert', '-o', '-', SMALL]):
+            r = closed(*args)
+            self.assertEqual(r.returncode, 5, args)
+            self.assertIn(b'cannot write', r.stderr)
+        # What is opened meanwhile does not become the stream that was closed.
+        closed('run', '-o', self.path('y.npz'), SMALL)
+        self.assertEqual(list(self.outputs(self.path('y.npz'))), ['y.npy', 'top.npy'])
+        self.assertEqual(closed('convert', '-o', self.path('c.pb'), SMALL, fd=2).returncode, 0)
+
+    def test_reader_goes_away(self):
+        p = subprocess.Popen([TOOL, 'compile', '--emit=llvm', SMALL], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        p.stdout.close()
+        self.assertEqual(p.wait(20), -signal.SIGPIPE)
+
+    def test_colour(self):
+        bad = ['run', '--threads=0', SMALL]
+        self.assertNotIn('\033', self.fails(2, 'error: --threads', *bad).err)
+        self.assertIn('\033[1;31merror: \033[0m', self.fails(2, 'threads', *bad, '--color=always').err)
+        self.assertIn('\033', self.tool('run', '--color=always', SMALL, env={'NO_COLOR': '1'}).err)
+        self.fails(2, 'not auto, always or never', 'run', '--color=blue', SMALL)
+
+        def on_terminal(**env):
+            import pty
+            ours, theirs = pty.openpty()
+            subprocess.run([TOOL, *bad], stderr=theirs, env={**os.environ, 'NO_COLOR': '', 'TERM': 'xterm', **env})
+            os.close(theirs)
+            data = os.read(ours, 4096)
+            os.close(ours)
+            return b'\033' in data
+        self.assertTrue(on_terminal())
+        self.assertFalse(on_terminal(NO_COLOR='1'))
+        self.assertFalse(on_terminal(TERM='dumb'))
+
+    def test_messages_in_order(self):
+        r = self.fails(5, 'absent', 'run', '--input', 'x=@' + self.path('absent.npy'), SMALL)
+        self.assertLess(r.err.index('counts as 1'), r.err.index('absent'))
+
+    def test_signals_leave_nothing(self):
+        model = self.path('m.hir', b'hir 1\nentry "" {\n  input "x" = %x\n  output "y" = %y\n}\n'
+                          b'%x = Placeholder() {dtype=f32, shape=shape[4000000]}\n'
+                          b'%w = Const() {dtype=f32, value=tensor f32[4000000] {1.5 ...}}\n%y = AddV2(%x, %w) {T=f32}\n')
+        out = self.path('out')
+        os.mkdir(out)
+        commands = (['convert', '-o', out + '/c.pb'], ['opt', '-o', out + '/o.hir'], ['run', '-o', out + '/y.npz'],
+                    ['compile', '--emit=obj', '-o', out + '/k.a'], ['compile', '--emit=hir', '-o', out + '/h.hir'], ['bench'])
+        whole = {'c.pb', 'o.hir', 'o.weights', 'y.npz', 'k.a', 'h.hir', 'h.weights'}
+        moments = random.Random(7)
+        for i in range(60):
+            s = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)[i % 3]
+            p = subprocess.Popen([TOOL, *commands[i % 6], model], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(moments.uniform(0, 0.12))
+            p.send_signal(s)
+            self.assertIn(p.wait(60), (-s, 0))
+            left = set(os.listdir(out))
+            self.assertEqual(left - whole, set(), commands[i % 6])
+            for f in left:
+                os.unlink(os.path.join(out, f))
+
+    def test_interrupt_leaves_nothing(self):
+        for wait in (0.001, 0.01, 0.03, 0.06):
+            p = subprocess.Popen([TOOL, 'bench', '--duration=60', SMALL], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.dir)
+            time.sleep(wait)
+            p.send_signal(signal.SIGINT)
+            self.assertEqual(p.wait(20), -signal.SIGINT)
+            self.assertEqual(os.listdir(self.dir), [])
+
+    def test_light_verbs_do_not_load_llvm(self):
+        for args in (['version'], ['help'], ['inspect', SMALL], ['explain', '--policy=fp16', SMALL], ['ops']):
+            r = subprocess.run([TOOL, *args], capture_output=True, env={**os.environ, 'LD_DEBUG': 'files'})
+            self.assertNotIn(b'LLVM', r.stderr.replace(b'HALFTONE_LLVM', b''), args)
+
+
+
+if __name__ == '__main__':
+    unittest.main()
