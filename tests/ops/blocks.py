@@ -97,19 +97,7 @@ def check(tf, r, c, targets, folder):
     methods = cases.methods(folder, '--block-method', 'rows')
     if methods != ['rows'] * one and (one or not c['chained']):  # what is chained may be a block by itself
         yield f'the methods are {methods}'
-    for target in targets:
-        bits = {}
-        for name, method, threads in (('kernels', 'kernels', 1), ('rows', 'rows', 1),
-                                      ('rows by two threads', 'rows', 2)):
-            y = cases.computed(folder, feeds, c['dtype'], target=target, block_method=method,
-                               threads=threads)
-            bits[name] = cases.stored(y).tobytes()
-        problem = wrong(y, exact, c['dtype'])
-        if problem:
-            yield f'{target}: {problem}'
-        for name in bits:
-            if bits[name] != bits['kernels']:
-                yield f'{target}: {name}: other bits than kernels'
+    yield from cases.problems_of_blocks(folder, feeds, c['dtype'], targets, lambda y: wrong(y, exact, c['dtype']))
 
 
 if __name__ == '__main__':

@@ -58,6 +58,22 @@ def methods(folder, *forced):
     return [step[2] for step in json.loads(text)['steps_ms'] if len(step) > 2]
 
 
+def problems_of_blocks(folder, feeds, dtype, targets, wrong):
+    """Both methods of a block have to give the same bits, with one thread and with two; `wrong` judges them."""
+    for target in targets:
+        bits = {}
+        for name, method, threads in (('kernels', 'kernels', 1), ('rows', 'rows', 1),
+                                      ('rows by two threads', 'rows', 2)):
+            y = computed(folder, feeds, dtype, target=target, block_method=method, threads=threads)
+            bits[name] = stored(y).tobytes()
+        problem = wrong(y)
+        if problem:
+            yield f'{target}: {problem}'
+        for name in bits:
+            if bits[name] != bits['kernels']:
+                yield f'{target}: {name}: other bits than kernels'
+
+
 def runnable():
     """Targets up to that of this machine."""
     rows = json.loads(tool('targets', '--format', 'json'))['targets']
