@@ -234,6 +234,19 @@ size_t ht_read_sets(const struct ht_wanted *w, struct ht_diags *d, struct ht_are
 void ht_read_sets_add(
 	const struct ht_wanted *w, uint64_t reads, struct ht_diags *d, struct ht_arena *a);
 
+/* A set of options as their names, with blanks between; names of no option do not count. */
+uint64_t ht_reads_parse(struct ht_str names);
+void ht_reads_print(struct ht_buf *b, uint64_t set);
+
+/* ---- graph_index.c: for caches that have a graph's name ---- */
+
+/* As ht_read_sets(), of the entries that the index has of this graph. */
+size_t ht_index_sets(const struct ht_wanted *w, struct ht_diags *d, struct ht_arena *a,
+	uint64_t set[HT_READ_SETS]);
+/* An entry that was put. */
+void ht_index_add(
+	const struct ht_wanted *w, uint64_t reads, struct ht_diags *d, struct ht_arena *a);
+
 /* ---- graph_cache.c ---- */
 
 /* Whether graphs of this kind are looked for at all. */

@@ -51,6 +51,7 @@ static void set_store(struct opening *o, struct ht_diags *d)
 		.shared = s->shared != 0,
 		.max_bytes = s->max_bytes };
 	o->opt.must_hit = s->must_hit != 0;
+	o->opt.graph_name = s->graph_key;
 	if (s->mode == HT_CACHE_OFF || find_dir(o))
 		return;
 	ht_warn(d, HT_NOWHERE,
@@ -102,9 +103,17 @@ enum ht_status ht_cache_open(
 	if (o.s->struct_size < sizeof defaults)
 		return ht_error(
 			d, HT_E_USAGE, HT_NOWHERE, "ht_cache_settings: struct_size is not set");
+	if (o.s->graph_key && !ht_graph_name_is_legal(o.s->graph_key))
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"graph_key: '%s' is not 1 to 128 of A-Z a-z 0-9 _ -", o.s->graph_key);
 	set_store(&o, d);
 	HT_TRY(set_remote(&o, d));
 	return start(&o, d, out);
+}
+
+int ht_cache_graph_key_check(const char *graph_key)
+{
+	return ht_graph_name_is_legal(graph_key);
 }
 
 void ht_cache_close(struct ht_cache *c, struct ht_diags *d)

@@ -51,6 +51,7 @@ static enum ht_status nearest(
 	const struct ht_wanted *w, struct ht_arena *a, struct ht_diags *d, struct difference *out)
 {
 	struct ht_store *s = ht_cache_store(w->model->cache);
+	const char *name = ht_cache_graph_name(w->model->cache);
 	struct ht_entry_list list = { 0 };
 	struct ht_str content;
 
@@ -68,6 +69,10 @@ static enum ht_status nearest(
 			continue;
 		here = ht_graph_key(w, HT_CACHE_GRAPH, reads_of(there), a);
 		compare(here.text, there, &one);
+		/* It is there, and the index does not name it. */
+		if (!one.count && name)
+			one = (struct difference){ HT_STR("graph_key"), ht_str(name), { 0 },
+				one.nearest, 1 };
 		if (one.count < out->count)
 			*out = one;
 	}

@@ -317,7 +317,7 @@ static enum ht_status compile(void *arg)
 	struct compile *c = arg;
 	struct ht_lowering *l = HT_NEW(&c->w->arena, struct ht_lowering);
 	struct ht_wanted w = { c->m, &c->opt, c->opt.policy, ht_target_of(&c->opt, c->d) };
-	const struct ht_diag *said = c->d ? c->d->last : NULL;
+	const struct ht_diag *said;
 	bool cached;
 
 	if (!c->m->entry->outputs)
@@ -333,6 +333,7 @@ static enum ht_status compile(void *arg)
 			return HT_OK;
 		HT_TRY(miss(c, &w));
 	}
+	said = c->d ? c->d->last : NULL; /* of the look-up nothing is said again */
 	HT_TRY(build(c, l, &w));
 	if (cached)
 		ht_graph_put(&w, c->p, l->reads, said, c->w, c->d);

@@ -105,7 +105,7 @@ struct ht_cache_key ht_graph_key(
 
 /* ---- which options were read: a line for each set of them, names with blanks between ---- */
 
-static uint64_t read_line(struct ht_str line)
+uint64_t ht_reads_parse(struct ht_str line)
 {
 	uint64_t set = 0;
 
@@ -130,13 +130,13 @@ static size_t parse_sets(struct ht_str text, uint64_t set[HT_READ_SETS])
 
 		if (!line)
 			break;
-		set[n++] = read_line((struct ht_str){ p, (size_t)(line - p) });
+		set[n++] = ht_reads_parse((struct ht_str){ p, (size_t)(line - p) });
 		p = line + 1;
 	}
 	return n;
 }
 
-size_t ht_read_sets(const struct ht_wanted *w, struct ht_diags *d, struct ht_arena *a,
+static size_t known_sets(const struct ht_wanted *w, struct ht_diags *d, struct ht_arena *a,
 	uint64_t set[HT_READ_SETS])
 {
 	struct ht_cache_key k = ht_graph_key(w, HT_CACHE_READS, 0, a);
@@ -150,7 +150,14 @@ size_t ht_read_sets(const struct ht_wanted *w, struct ht_diags *d, struct ht_are
 	return n;
 }
 
-static void put_set(struct ht_buf *b, uint64_t set)
+size_t ht_read_sets(const struct ht_wanted *w, struct ht_diags *d, struct ht_arena *a,
+	uint64_t set[HT_READ_SETS])
+{
+	return ht_cache_graph_name(w->model->cache) ? ht_index_sets(w, d, a, set)
+						    : known_sets(w, d, a, set);
+}
+
+void ht_reads_print(struct ht_buf *b, uint64_t set)
 {
 	const char *blank = "";
 
@@ -159,7 +166,6 @@ static void put_set(struct ht_buf *b, uint64_t set)
 			ht_printf(b, "%s%s", blank, ht_read_name((enum ht_read)r));
 			blank = " ";
 		}
-	ht_putc(b, '\n');
 }
 
 /* Another process may add one at the same time, and one of the two gets lost: that is a miss later,
@@ -169,17 +175,22 @@ void ht_read_sets_add(
 {
 	struct ht_cache_key k = ht_graph_key(w, HT_CACHE_READS, 0, a);
 	uint64_t set[HT_READ_SETS];
-	size_t n = ht_read_sets(w, d, a, set);
+	size_t n = known_sets(w, d, a, set);
 	struct ht_str piece;
 	struct ht_buf b;
 
+	if (ht_cache_graph_name(w->model->cache))
+		ht_index_add(w, reads, d, a);
 	for (size_t i = 0; i < n; i++)
 		if (set[i] == reads)
 			return;
 	ht_buf_init(&b, a);
-	put_set(&b, reads);
-	for (size_t i = 0; i < n && i + 1 < HT_READ_SETS; i++)
-		put_set(&b, set[i]);
+	ht_reads_print(&b, reads);
+	ht_putc(&b, '\n');
+	for (size_t i = 0; i < n && i + 1 < HT_READ_SETS; i++) {
+		ht_reads_print(&b, set[i]);
+		ht_putc(&b, '\n');
+	}
 	piece = ht_buf_str(&b);
 	ht_cache_put(w->model->cache, &k, &(struct ht_payload){ &piece, 1, 0, 0 }, d);
 }

@@ -9,6 +9,7 @@ struct ht_cache {
 	const struct ht_remote_module *module;
 	struct ht_remote *remote;
 	bool must_hit;
+	char graph_name[HT_GRAPH_NAME + 1];
 };
 
 static enum ht_status start(
@@ -18,6 +19,8 @@ static enum ht_status start(
 		HT_TRY(ht_store_open(&opt->store, d, &c->store));
 	c->module = opt->remote;
 	c->must_hit = opt->must_hit;
+	if (opt->graph_name)
+		snprintf(c->graph_name, sizeof c->graph_name, "%s", opt->graph_name);
 	return c->module ? c->module->open(opt->remote_options, d, &c->remote) : HT_OK;
 }
 
@@ -56,6 +59,11 @@ struct ht_store *ht_cache_store(const struct ht_cache *c)
 bool ht_cache_must_hit(const struct ht_cache *c)
 {
 	return c->must_hit;
+}
+
+const char *ht_cache_graph_name(const struct ht_cache *c)
+{
+	return c->store && *c->graph_name ? c->graph_name : NULL;
 }
 
 void ht_cache_count(struct ht_cache *c, enum ht_cache_counter what, uint64_t n)

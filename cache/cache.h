@@ -222,6 +222,21 @@ enum ht_status ht_store_stats(
 	struct ht_store *s, struct ht_diags *d, uint64_t counter[HT_COUNTERS]);
 enum ht_status ht_store_stats_reset(struct ht_store *s, struct ht_diags *d);
 
+/* ---- index.c: which entries there are of a graph that has a name ---- */
+
+#define HT_GRAPH_NAME 128                      /* characters at most */
+bool ht_graph_name_is_legal(const char *name); /* letters, digits, _ and -; not empty */
+struct ht_str ht_store_index_path(const struct ht_store *s, const char *name, struct ht_arena *a);
+/* False with errno. */
+bool ht_store_index_load(
+	struct ht_store *s, const char *name, struct ht_arena *a, struct ht_str *out);
+bool ht_store_index_save(
+	struct ht_store *s, const char *name, struct ht_str text, struct ht_arena *a);
+/* From before an index is loaded until it is saved; -1 with errno. */
+int ht_store_index_lock(struct ht_store *s, const char *name, struct ht_arena *a);
+void ht_store_index_unlock(struct ht_store *s, int fd);
+bool ht_store_writes(const struct ht_store *s); /* false: it is read only */
+
 /* ---- cache.c: the store, then the remote one ---- */
 
 struct ht_remote_module; /* cache/remote.h */
@@ -231,7 +246,8 @@ struct ht_cache_options {
 	struct ht_store_options store;         /* mode HT_CACHE_OFF: only the remote one, if any */
 	const struct ht_remote_module *remote; /* NULL: none */
 	const struct ht_remote_options *remote_options;
-	bool must_hit; /* for those who ask: ht_cache_must_hit() */
+	bool must_hit;          /* for those who ask: ht_cache_must_hit() */
+	const char *graph_name; /* likewise; NULL: none */
 };
 /* Belongs to one thread at a time. */
 struct ht_cache;
@@ -240,6 +256,7 @@ enum ht_status ht_cache_start(
 void ht_cache_end(struct ht_cache *c, struct ht_diags *d); /* NULL is fine */
 struct ht_store *ht_cache_store(const struct ht_cache *c); /* NULL: none */
 bool ht_cache_must_hit(const struct ht_cache *c);
+const char *ht_cache_graph_name(const struct ht_cache *c); /* NULL: none, or there is no store */
 void ht_cache_count(struct ht_cache *c, enum ht_cache_counter what, uint64_t n);
 /* What the remote one has is kept in the store too. */
 bool ht_cache_get(struct ht_cache *c, const struct ht_cache_key *k, struct ht_diags *d,

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #define GRAPH_DIR "experimental_config.graph_compiler_cache_dir"
+#define GRAPH_KEY "graph_key"
 #define RECENT_SECONDS 1800
 
 struct ageing {
@@ -166,10 +167,14 @@ static enum ht_status check_letters(const struct setting *s)
 static enum ht_status graph_dir(
 	struct cli *c, const struct setting *graph, struct ht_cache_settings *s)
 {
+	const struct setting *key = stated(c, GRAPH_KEY);
 	struct stat st;
 
 	if (stat(graph->value, &st) || !S_ISDIR(st.st_mode))
 		return wrong(graph, "is no directory that is there");
+	if (key && *key->value && !ht_cache_graph_key_check(key->value))
+		return wrong(key, "is not 1 to 128 of A-Z a-z 0-9 _ -");
+	s->graph_key = key && *key->value ? key->value : NULL;
 	s->dir = graph->value;
 	s->mode = HT_CACHE_RW;
 	if (stated(c, "op_compiler_cache_dir"))
@@ -202,6 +207,7 @@ enum ht_status vendor_cache_settings(struct cli *c, struct ht_cache_settings *s)
 	const struct setting *mode = stated(c, "op_compiler_cache_mode");
 	const struct setting *dir = stated(c, "op_compiler_cache_dir");
 	const struct setting *graph = stated(c, GRAPH_DIR), *profile = stated(c, "profile");
+	const struct setting *key = stated(c, GRAPH_KEY);
 	struct text t = { 0 };
 
 	if (option_on(c, OPTION_CACHE_DIR) || option_on(c, OPTION_CACHE_MODE) ||
@@ -211,6 +217,8 @@ enum ht_status vendor_cache_settings(struct cli *c, struct ht_cache_settings *s)
 		s->mode = HT_CACHE_OFF;
 	if (graph)
 		return graph_dir(c, graph, s);
+	if (key && *key->value)
+		return refuse(c, "%s has no effect without %s", GRAPH_KEY, GRAPH_DIR);
 	if (dir && s->mode != HT_CACHE_OFF && check_letters(dir) != HT_OK)
 		return dir->path && dir->line ? HT_E_INPUT : HT_E_USAGE;
 	if (s->mode == HT_CACHE_OFF || !(mode || dir) || !find_top(dir, &t))

@@ -27,15 +27,19 @@ struct ht_cache_settings {
 	const char *remote;            /* URL; NULL: none */
 	const char *remote_token_file; /* NULL: none; likewise the others */
 	const char *remote_netrc, *remote_ca_file;
+	const char *graph_key; /* 1 to 128 letters, digits, _ and -: graphs are found by the index
+				* graph_key.idx of the directory; NULL: by their content alone */
 };
 #define HT_CACHE_SETTINGS_INIT                                                                     \
 	{ sizeof(struct ht_cache_settings), NULL, HT_CACHE_RW, 0, 0, 0, 0, 0, NULL, NULL, NULL,    \
-		NULL }
+		NULL, NULL }
 
 /* HT_E_ENVIRONMENT: the directory is another's or others may write to it; HT_E_USAGE: there is no
  * place for it, or the URL makes no sense. */
 HT_API enum ht_status ht_cache_open(
 	const struct ht_cache_settings *s, struct ht_diags *d, struct ht_cache **out);
+/* 0: it cannot be a graph_key. */
+HT_API int ht_cache_graph_key_check(const char *graph_key);
 /* Cleans up behind itself where there is too much.  NULL is fine. */
 HT_API void ht_cache_close(struct ht_cache *c, struct ht_diags *d);
 /* "": there is no directory. */

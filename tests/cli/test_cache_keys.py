@@ -21,7 +21,7 @@ FILES = {
     'op_precision_mode': '[ByOpType]\nSoftmax=high_precision\n', 'customize_dtypes': 'OpType::MatMul:InputDtype:float16,float16,OutputDtype:float16\n',
     'fusion_switch_file': 'constant_folding:off\n',
 }
-CACHES = ('op_compiler_cache_mode', 'op_compiler_cache_dir', 'graph_compiler_cache_dir')  # choose a cache: class Vendor
+CACHES = ('op_compiler_cache_mode', 'op_compiler_cache_dir', 'graph_compiler_cache_dir', 'graph_key')  # choose a cache: class Vendor
 LEAVES_FILES = ('dump_graphs', 'fusion_result', 'export_compile_stat', 'op_debug_level')
 
 

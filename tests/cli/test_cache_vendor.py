@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The vendor's options of its caches: op_compiler_cache_mode and _dir, op_cache.ini, graph_compiler_cache_dir."""
-import os, unittest
+"""The vendor's options of its caches: op_compiler_cache_mode and _dir, op_cache.ini, graph_compiler_cache_dir with graph_key."""
+import concurrent.futures, json, os, shutil, unittest
 
 from cached import MODEL, Cached
 
@@ -109,6 +109,148 @@ class Vendor(Cached):
         edited = self.path('m.hir', MODEL.replace('0.125', '4.125').encode())
         self.assertNotEqual(self.compile(*args, model=edited), first)
         self.fails(2, 'has no effect beside', 'compile', '-q', self.model, *args, *self.args)
+
+
+class Index(Cached):
+    """graph_compiler_cache_dir with graph_key."""
+    NO_CODE = {'HALFTONE_BACKEND': '/nonexistent'}  # whatever is compiled fails
+
+    def setUp(self):
+        super().setUp()
+        self.graphs = os.path.join(self.dir, 'graphs')
+        os.mkdir(self.graphs)
+        self.args = [f'--graph_compiler_cache_dir={self.graphs}', '--graph_key=net-1_A']
+        self.idx = os.path.join(self.graphs, 'net-1_A.idx')
+
+    def items(self):
+        with open(self.idx) as f:
+            return json.load(f)['cache_file_list']
+
+    def write(self, items):
+        with open(self.idx, 'w') as f:
+            json.dump({'cache_file_list': items}, f)
+
+    def misses(self, why, *args, **more):
+        r = self.tool('compile', self.model, *self.args, '--error-on-cache-miss', *args, code=1, **more)
+        self.assertRegex(r.err, why)
+        return r.err
+
+    def says(self, **more):
+        """What a compilation warns of; it has the bytes that there were before."""
+        out = os.path.join(self.dir, 'out.htx')
+        with open(out, 'rb') as f:
+            first = f.read()
+        r = self.tool('compile', self.model, *self.args, '-o', out, **more)
+        with open(out, 'rb') as f:
+            self.assertEqual(f.read(), first)
+        return r.err
+
+    def test_hit(self):
+        first = self.compile(*self.args)
+        item, = self.items()
+        self.assertEqual(item['graph_key'], 'net-1_A')
+        self.assertEqual((item['var_desc'], item['var_desc_file_name']), ([], ''))
+        self.assertRegex(item['content'], '^[0-9a-f]{64}$')
+        self.assertTrue(os.path.isfile(os.path.join(self.graphs, item['cache_file_name'])))
+        self.assertEqual(self.compile(*self.args, env=self.NO_CODE), first)
+        self.assertEqual(self.items(), [item])
+        self.assertRegex(self.tool('cache', 'why-miss', self.model, *self.args).stdout.decode(), '^hit: ')
+
+    def test_only_what_the_index_names(self):
+        first = self.compile(*self.args)
+        graphs = os.path.join(self.graphs, 'v1', 'graph')
+        os.rename(self.idx, self.idx + '.old')
+        self.misses("graph_key is 'net-1_A', in the nearest entry")
+        other = [self.args[0], '--graph_key=other']
+        self.assertEqual(self.compile(*other), first)
+        self.assertEqual(sum(len(names) for _, _, names in os.walk(graphs)), 1)  # of both
+        self.assertEqual(self.compile(self.args[0], env=self.NO_CODE), first)  # without a key by content
+        self.misses("graph_key is 'net-1_A'")
+        shutil.copy(os.path.join(self.graphs, 'other.idx'), self.idx)  # of another graph_key
+        self.misses("graph_key is 'net-1_A'")
+        os.rename(self.idx + '.old', self.idx)
+        self.assertEqual(self.compile(*self.args, env=self.NO_CODE), first)
+
+    def test_edits_and_options_are_items_beside(self):
+        first = self.compile(*self.args)
+        edited = self.path('edited.hir', MODEL.replace('0.125', '4.125').encode())
+        second = self.compile(*self.args, model=edited)
+        self.assertNotEqual(second, first)
+        third = self.compile(*self.args, '--policy', 'force_fp16')
+        self.assertEqual(len({(i['content'], i['cache_file_name']) for i in self.items()}), 3)
+        self.assertEqual(len({i['content'] for i in self.items()}), 2)
+        self.assertEqual(self.compile(*self.args, env=self.NO_CODE), first)
+        self.assertEqual(self.compile(*self.args, model=edited, env=self.NO_CODE), second)
+        self.assertEqual(self.compile(*self.args, '--policy', 'force_fp16', env=self.NO_CODE), third)
+
+    def test_what_does_not_fit_is_a_miss(self):
+        first = self.compile(*self.args)
+        item, = self.items()
+        for wrong in ({'content': '0' * 64}, {'var_desc': ['v f32[2]']}, {'cache_file_name': 'v1/graph/00/' + '0' * 30},
+                      {'cache_file_name': '../../etc/passwd'}, {'graph_key': 'net'}):
+            self.write([{**item, **wrong}])
+            self.misses('not in the cache')
+            self.write([{**item, **wrong}, item])
+            self.assertEqual(self.compile(*self.args, env=self.NO_CODE), first)
+
+    def test_damaged(self):
+        self.compile(*self.args)
+        with open(self.idx, 'rb') as f:
+            good = f.read()
+        whole = self.items()
+        for bad in (b'', b'{', good + b'x', good[:-10], b'[]', b'{"cache_file_list": {}}', b'{"cache_file_list": [7]}', good.replace(b'"content"', b'"c"'),
+                    b'[' * 100000, b'\0' * 9, good.replace(b'"options"', b'"options": 1, "o"')):
+            with open(self.idx, 'wb') as f:
+                f.write(bad)
+            self.assertRegex(self.misses('not in the cache'), r'net-1_A\.idx: warning: this index of the cache is damaged')
+            self.assertEqual(self.says().count('damaged'), 1)
+            self.assertEqual(self.items(), whole)
+            self.assertNotIn('damaged', self.says(env=self.NO_CODE))
+        os.unlink(self.idx)
+        os.mkdir(self.idx)
+        self.assertIn('the cache cannot write this index', self.says())
+
+    def test_lost_entry(self):
+        first = self.compile(*self.args)
+        entry = os.path.join(self.graphs, self.items()[0]['cache_file_name'])
+        os.unlink(entry)
+        self.assertEqual(self.compile(*self.args), first)
+        with open(entry, 'r+b') as f:
+            f.seek(-1, os.SEEK_END)
+            f.write(b'?')
+        self.assertIn('this entry of the cache is damaged', self.says())
+        self.assertNotIn('damaged', self.says(env=self.NO_CODE))
+        self.assertEqual(len(self.items()), 1)
+
+    def test_together(self):
+        """All at the same time: none is lost."""
+        models = [self.path(f'm{i}.hir', MODEL.replace('0.125', f'{i}.125').encode()) for i in range(12)]
+        run = lambda i: self.tool('compile', '-q', models[i], *self.args, '-o', os.path.join(self.dir, f'{i}.htx'))
+        with concurrent.futures.ThreadPoolExecutor(12) as pool:
+            list(pool.map(run, range(12)))
+        self.assertEqual(len({i['content'] for i in self.items()}), 12)
+        self.assertEqual([n for n in os.listdir(self.graphs) if n.startswith('.tmp')], [])
+
+    def test_variables(self):
+        model = os.path.join(os.environ.get('HALFTONE_SHARED', ''), 'models/mnist/mnist_lr_model')
+        if not os.path.isdir(model):
+            self.skipTest('no $HALFTONE_SHARED')
+        first = self.compile(*self.args, model=model)
+        described = self.items()[0]['var_desc']
+        self.assertTrue(described)
+        for v in described:
+            self.assertRegex(v, r'^\S+ [a-z]+[0-9]*(\[.*\])?$')
+        self.assertEqual(self.compile(*self.args, model=model, env=self.NO_CODE), first)
+
+    def test_legal_keys(self):
+        for key in ('a b', 'a/b', '..', 'ä', 'a' * 129):
+            self.fails(2, 'graph_key: .* is not 1 to 128 of', 'compile', '-q', self.model, self.args[0], f'--graph_key={key}')
+        run = self.path('run.json', json.dumps({'graph_run_mode': 0, 'graph_key': 'a.b',
+                                                'experimental_config': {'graph_compiler_cache_dir': self.graphs}}, indent=0).encode())
+        self.fails(3, r"run\.json:3: graph_key: 'a\.b' is not", 'compile', '-q', self.model, '--config', run)
+        self.compile(self.args[0], '--graph_key=' + 'a' * 128)
+        self.assertTrue(os.path.exists(os.path.join(self.graphs, 'a' * 128 + '.idx')))
+        self.fails(2, 'graph_key has no effect without', 'compile', '-q', self.model, '--graph_key=a')
 
 
 if __name__ == '__main__':

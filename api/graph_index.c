@@ -1,0 +1,229 @@
+/* The vendor's index of what was compiled under a graph's name: DIR/NAME.idx lists the entries.
+ *
+ * {"cache_file_list": [{"graph_key": NAME, "cache_file_name": of the entry in DIR,
+ *   "var_desc_file_name": "", "var_desc": ["w f32[8,8]", …], "content": "SHA-256 …",
+ *   "options": "those that were read"}, …]}, the last one compiled first.
+ *
+ * The file says where to look and nothing about what is found: an entry has the key that is made here,
+ * with the values that options have now, or is none. */
+#include "api/api.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <string.h>
+
+#define LIST "cache_file_list"
+/* Older ones give way. */
+#define MOST_ITEMS 64
+
+/* ---- what is compiled now ---- */
+
+static struct ht_str content_of(const struct ht_wanted *w, struct ht_arena *a)
+{
+	struct ht_str all = ht_str_copy(a, ht_str(w->model->content));
+	char *p = (char *)(uintptr_t)all.p;
+
+	while (all.n && p[all.n - 1] == '\n')
+		p[--all.n] = 0;
+	for (size_t i = 0; i < all.n; i++)
+		if (p[i] == '\n')
+			p[i] = ' ';
+	return all;
+}
+
+static struct ht_str variable_text(const struct ht_node *n, struct ht_arena *a)
+{
+	const struct ht_attr *shape = ht_attr_find(n, "shape");
+	struct ht_buf b;
+
+	ht_buf_init(&b, a);
+	ht_printf(&b, "%.*s %s", HT_STR_ARG(n->name),
+		ht_dtype_info(ht_attr_type(n, "dtype", HT_INVALID))->name);
+	ht_shape_print(shape && shape->value.kind == HT_ATTR_SHAPE ? shape->value.shape.shape
+								   : HT_SHAPE_UNKNOWN,
+		&b);
+	return ht_buf_str(&b);
+}
+
+static cJSON *variables_of(const struct ht_wanted *w, struct ht_arena *a)
+{
+	cJSON *list = cJSON_CreateArray();
+
+	for (const struct ht_node *n = w->model->graph->first; n; n = n->next)
+		if (n->op == HT_OP_VarHandleOp || n->op == HT_OP_VariableV2 ||
+			n->op == HT_OP_Variable)
+			cJSON_AddItemToArray(list, cJSON_CreateString(variable_text(n, a).p));
+	return list;
+}
+
+/* The entry's file, from DIR on. */
+static const char *file_of(const struct ht_wanted *w, uint64_t reads, struct ht_arena *a)
+{
+	const struct ht_store *s = ht_cache_store(w->model->cache);
+	struct ht_cache_key k = ht_graph_key(w, HT_CACHE_GRAPH, reads, a);
+
+	return ht_store_path(s, k.kind, k.find, a).p + strlen(ht_store_dir(s)) + 1;
+}
+
+/* ---- the file ---- */
+
+static void delete_json(void *json)
+{
+	cJSON_Delete(json);
+}
+
+static const char *text_at(const cJSON *item, const char *name)
+{
+	return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, name));
+}
+
+static bool is_item(const cJSON *i)
+{
+	return text_at(i, "graph_key") && text_at(i, "cache_file_name") && text_at(i, "content") &&
+	       text_at(i, "options") &&
+	       cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(i, "var_desc"));
+}
+
+/* NULL: that is no index. */
+static cJSON *parse(struct ht_str text, struct ht_arena *a)
+{
+	const char *end = NULL;
+	cJSON *root = cJSON_ParseWithLengthOpts(text.p, text.n, &end, false);
+	const cJSON *list, *i;
+
+	if (!root)
+		return NULL;
+	ht_arena_defer(a, delete_json, root);
+	while (end < text.p + text.n && strchr(" \t\r\n", *end) && *end)
+		end++;
+	list = cJSON_GetObjectItemCaseSensitive(root, LIST);
+	if (end != text.p + text.n || !cJSON_IsArray(list))
+		return NULL;
+	cJSON_ArrayForEach(i, list) if (!is_item(i)) return NULL;
+	return root;
+}
+
+/* NULL: there is none that can be used. */
+static cJSON *load(const struct ht_wanted *w, struct ht_diags *d, struct ht_arena *a)
+{
+	struct ht_store *s = ht_cache_store(w->model->cache);
+	const char *name = ht_cache_graph_name(w->model->cache);
+	struct ht_where at = HT_NOWHERE;
+	struct ht_str text;
+	cJSON *root;
+
+	at.path = ht_store_index_path(s, name, a).p;
+	if (!ht_store_index_load(s, name, a, &text)) {
+		if (errno != ENOENT)
+			ht_warn(d, at, "the cache cannot read: %s; this counts as a miss",
+				strerror(errno));
+		return NULL;
+	}
+	root = parse(text, a);
+	if (!root)
+		ht_warn(d, at, "this index of the cache is damaged; it counts as a miss");
+	return root;
+}
+
+static bool fits(const struct ht_wanted *w, const cJSON *item, const char *content,
+	const cJSON *variables, uint64_t *reads, struct ht_arena *a)
+{
+	*reads = ht_reads_parse(ht_str(text_at(item, "options")));
+	return !strcmp(text_at(item, "graph_key"), ht_cache_graph_name(w->model->cache)) &&
+	       !strcmp(text_at(item, "content"), content) &&
+	       cJSON_Compare(cJSON_GetObjectItemCaseSensitive(item, "var_desc"), variables, true) &&
+	       !strcmp(text_at(item, "cache_file_name"), file_of(w, *reads, a));
+}
+
+size_t ht_index_sets(const struct ht_wanted *w, struct ht_diags *d, struct ht_arena *a,
+	uint64_t set[HT_READ_SETS])
+{
+	const cJSON *root = load(w, d, a), *i;
+	const char *content = content_of(w, a).p;
+	cJSON *variables;
+	size_t n = 0;
+
+	if (!root)
+		return 0;
+	variables = variables_of(w, a);
+	ht_arena_defer(a, delete_json, variables);
+	cJSON_ArrayForEach(i, cJSON_GetObjectItemCaseSensitive(root, LIST))
+	{
+		if (n < HT_READ_SETS && fits(w, i, content, variables, &set[n], a))
+			n++;
+	}
+	return n;
+}
+
+/* ---- writing ---- */
+
+static cJSON *new_item(const struct ht_wanted *w, uint64_t reads, struct ht_arena *a)
+{
+	cJSON *item = cJSON_CreateObject();
+	struct ht_buf options;
+
+	ht_buf_init(&options, a);
+	ht_reads_print(&options, reads);
+	cJSON_AddStringToObject(item, "graph_key", ht_cache_graph_name(w->model->cache));
+	cJSON_AddStringToObject(item, "cache_file_name", file_of(w, reads, a));
+	cJSON_AddStringToObject(item, "var_desc_file_name", "");
+	cJSON_AddItemToObject(item, "var_desc", variables_of(w, a));
+	cJSON_AddStringToObject(item, "content", content_of(w, a).p);
+	cJSON_AddStringToObject(item, "options", ht_buf_str(&options).p);
+	return item;
+}
+
+/* The item before all others, and instead of one of the same file. */
+static void put_first(cJSON *list, cJSON *item)
+{
+	const char *file = text_at(item, "cache_file_name");
+
+	for (int i = cJSON_GetArraySize(list); i-- > 0;)
+		if (!strcmp(text_at(cJSON_GetArrayItem(list, i), "cache_file_name"), file))
+			cJSON_DeleteItemFromArray(list, i);
+	cJSON_InsertItemInArray(list, 0, item);
+	while (cJSON_GetArraySize(list) > MOST_ITEMS)
+		cJSON_DeleteItemFromArray(list, MOST_ITEMS);
+}
+
+static bool save(const struct ht_wanted *w, uint64_t reads, struct ht_arena *a)
+{
+	cJSON *root = load(w, NULL, a);
+	char *text;
+
+	if (!root) {
+		root = cJSON_CreateObject();
+		ht_arena_defer(a, delete_json, root);
+		cJSON_AddArrayToObject(root, LIST);
+	}
+	put_first(cJSON_GetObjectItemCaseSensitive(root, LIST), new_item(w, reads, a));
+	text = cJSON_Print(root);
+	if (!text || !is_item(cJSON_GetObjectItemCaseSensitive(root, LIST)->child)) {
+		cJSON_free(text);
+		errno = ENOMEM;
+		return false;
+	}
+	ht_arena_defer(a, cJSON_free, text);
+	return ht_store_index_save(ht_cache_store(w->model->cache),
+		ht_cache_graph_name(w->model->cache), ht_str_printf(a, "%s\n", text), a);
+}
+
+void ht_index_add(const struct ht_wanted *w, uint64_t reads, struct ht_diags *d, struct ht_arena *a)
+{
+	struct ht_store *s = ht_cache_store(w->model->cache);
+	const char *name = ht_cache_graph_name(w->model->cache);
+	struct ht_where at = HT_NOWHERE;
+	bool ok = false;
+	int lock;
+
+	if (!ht_store_writes(s))
+		return;
+	lock = ht_store_index_lock(s, name, a);
+	if (lock >= 0)
+		ok = save(w, reads, a);
+	at.path = ht_store_index_path(s, name, a).p;
+	if (!ok)
+		ht_warn(d, at, "the cache cannot write this index: %s", strerror(errno));
+	if (lock >= 0)
+		ht_store_index_unlock(s, lock);
+}

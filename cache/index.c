@@ -1,0 +1,66 @@
+/* Indices of graphs, beside the entries: DIR/KEY.idx, which appears whole as entries do, and
+ * DIR/KEY.lock, held from reading one that is to be changed until it is written. */
+#include "cache/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+
+#define INDEX_LIMIT ((size_t)1 << 20)
+/* It is held for milliseconds; whoever stops in between does not stop others for ever. */
+#define LOCK_TRIES 10000
+
+bool ht_graph_name_is_legal(const char *name)
+{
+	size_t n = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-");
+
+	return n && n <= HT_GRAPH_NAME && !name[n];
+}
+
+struct ht_str ht_store_index_path(const struct ht_store *s, const char *name, struct ht_arena *a)
+{
+	return ht_str_printf(a, "%s/%s.idx", s->given, name);
+}
+
+bool ht_store_index_load(
+	struct ht_store *s, const char *name, struct ht_arena *a, struct ht_str *out)
+{
+	return ht_store_load(s, ht_store_index_path(s, name, a).p, INDEX_LIMIT, a, out);
+}
+
+bool ht_store_index_save(
+	struct ht_store *s, const char *name, struct ht_str text, struct ht_arena *a)
+{
+	return ht_store_publish(s, ht_store_index_path(s, name, a).p, &text, 1);
+}
+
+int ht_store_index_lock(struct ht_store *s, const char *name, struct ht_arena *a)
+{
+	const struct timespec pause = { 0, 1000000 }; /* ns */
+	int fd = s->files->open(ht_str_printf(a, "%s/%s.lock", s->given, name).p,
+		O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, s->opt.shared ? 0666 : 0600);
+	int why, tries = 0;
+
+	while (fd >= 0 && s->files->flock(fd, LOCK_EX | LOCK_NB)) {
+		if ((errno == EWOULDBLOCK || errno == EINTR) && tries++ < LOCK_TRIES) {
+			nanosleep(&pause, NULL);
+			continue;
+		}
+		why = errno;
+		s->files->close(fd);
+		errno = why;
+		return -1;
+	}
+	return fd;
+}
+
+void ht_store_index_unlock(struct ht_store *s, int fd)
+{
+	ht_store_unlock(s, fd);
+}
+
+bool ht_store_writes(const struct ht_store *s)
+{
+	return s->opt.mode == HT_CACHE_RW;
+}
