@@ -12,7 +12,16 @@ struct ht_artefact_writer {
 	struct ht_buf plans, manifest;
 	struct ht_index_variant *variant;
 	size_t variants, variant_room;
-	const struct ht_program *first; /* of the variants */
+	struct ht_str whole; /* of the first variant's program, if it is of the cache */
+	struct owned *owned;
+	struct ht_spill *spill; /* NULL: nothing was put there yet */
+};
+
+/* A program that was taken. */
+struct owned {
+	struct owned *next;
+	struct ht_program *p;
+	size_t first, end; /* weights that it was the first to have */
 };
 
 /* ---- a variant ---- */
@@ -66,7 +75,8 @@ static enum ht_status add(void *arg)
 				v.policy, v.target);
 	w->variant = ht_grow(&w->arena, w->variant, w->variants, &w->variant_room, sizeof v);
 	w->variant[w->variants] = v;
-	w->first = w->variants ? w->first : x->p;
+	if (!w->variants)
+		w->whole = x->p->whole;
 	ht_manifest_variant(&w->manifest, &plan, w->variants++);
 	return HT_OK;
 }
@@ -77,6 +87,58 @@ enum ht_status ht_artefact_writer_add(
 	struct adding x = { w, p, d };
 
 	return ht_guarded(&w->unwind, add, &x, d);
+}
+
+/* ---- programs of the writer's ---- */
+
+enum ht_status ht_artefact_writer_take(
+	struct ht_artefact_writer *w, struct ht_program *p, struct ht_diags *d)
+{
+	struct owned *o = ht_sys_alloc(sizeof *o);
+	enum ht_status st;
+
+	if (!o) {
+		ht_program_free(p);
+		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+	}
+	*o = (struct owned){ .next = w->owned, .p = p, .first = w->saving.weights };
+	w->owned = o;
+	st = ht_artefact_writer_add(w, p, d);
+	o->end = w->saving.weights;
+	return st;
+}
+
+static void free_owned(struct owned **at)
+{
+	struct owned *o = *at;
+
+	*at = o->next;
+	ht_program_free(o->p);
+	free(o);
+}
+
+enum ht_status ht_artefact_writer_spill(
+	struct ht_artefact_writer *w, const char *path, struct ht_diags *d)
+{
+	struct owned **at = &w->owned;
+
+	while (*at) {
+		struct owned *o = *at;
+
+		/* Weights of one that was loaded are in a file already. */
+		if (!o->p->kernel_of) {
+			at = &o->next;
+			continue;
+		}
+		if (o->end > o->first) {
+			if (!w->spill)
+				HT_TRY(ht_spill_open(path, d, &w->spill));
+			HT_TRY(ht_spill_pieces(
+				w->spill, w->saving.bytes + o->first, o->end - o->first, d));
+		}
+		free_owned(at);
+	}
+	return HT_OK;
 }
 
 /* ---- the file ---- */
@@ -110,6 +172,9 @@ void ht_artefact_writer_free(struct ht_artefact_writer *w)
 {
 	if (!w)
 		return;
+	while (w->owned)
+		free_owned(&w->owned);
+	ht_spill_free(w->spill);
 	ht_arena_release(&w->arena);
 	free(w);
 }
@@ -140,13 +205,15 @@ enum ht_status ht_artefact_writer_bytes(
 {
 	struct making x = { w, out };
 
+	if (w->spill)
+		HT_TRY(ht_spill_check(w->spill, d));
 	return ht_guarded(&w->unwind, make, &x, d);
 }
 
 /* A program of the cache, by itself: its artefact is these bytes. */
 static bool is_there_already(const struct ht_artefact_writer *w)
 {
-	return w->variants == 1 && w->first->whole.n && !w->opt.sign_key && !w->opt.external_weight;
+	return w->variants == 1 && w->whole.n && !w->opt.sign_key && !w->opt.external_weight;
 }
 
 static enum ht_status copy(struct ht_str bytes, const char *path, struct ht_diags *d)
@@ -172,7 +239,7 @@ enum ht_status ht_artefact_writer_write(
 	if (!w->variants)
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "an artefact needs a program");
 	if (is_there_already(w))
-		return copy(w->first->whole, path, d);
+		return copy(w->whole, path, d);
 	HT_TRY(ht_artefact_writer_bytes(w, d, &b));
 	if (w->opt.sign_key)
 		HT_TRY(ht_artefact_bytes_sign(&b, w->opt.sign_key, d));

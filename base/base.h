@@ -382,6 +382,20 @@ void ht_output_abort(struct ht_output *o);            /* frees o; NULL is fine *
 bool ht_output_is_there(const char *path, struct ht_str bytes);
 void ht_output_install_signals(void);
 
+/* ---- spill.c ---- */
+
+/* Bytes that would take too much memory, in a file without a name beside the output `path`, or in
+ * $TMPDIR where that is no regular file. */
+struct ht_spill;
+enum ht_status ht_spill_open(const char *path, struct ht_diags *d, struct ht_spill **out);
+void ht_spill_free(struct ht_spill *s); /* and what was put away; NULL is fine */
+/* Writes each piece and lets it point to what was written, at a multiple of 64.  HT_E_ENVIRONMENT: they
+ * are as they were. */
+enum ht_status ht_spill_pieces(
+	struct ht_spill *s, struct ht_str *piece, size_t n, struct ht_diags *d);
+/* Whether everything is still what was written. */
+enum ht_status ht_spill_check(const struct ht_spill *s, struct ht_diags *d);
+
 /* ---- thread.c ---- */
 
 /* One thread's share of some work; `worker` is below the number of threads. */

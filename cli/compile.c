@@ -82,35 +82,37 @@ struct variants {
 	struct option_list policies, targets, batches;
 	struct ht_policy *policy[MOST];    /* of `policies`; NULL: none is named */
 	struct ht_artefact_writer *writer; /* NULL: no file is asked for */
-	struct ht_program **program;
-	size_t n;
+	const char *path;                  /* of that file */
+	enum ht_format format;
+	struct text about; /* of those that were compiled */
+	size_t n, all;     /* how many were, of how many */
 };
+
+static void put_variant(struct variants *v, const struct ht_program *p)
+{
+	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
+
+	ht_program_about(p, &info);
+	if (v->format == HT_FORMAT_TEXT) {
+		put_sizes(v->c, &info, &v->about);
+		return;
+	}
+	text_printf(&v->about, v->all == 1 ? "" : v->n ? "},\n {" : "\n {");
+	put_members(&info, &v->about);
+}
 
 static enum ht_status print(const struct variants *v)
 {
-	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
 	struct text t = { 0 };
-	enum ht_format format;
-	enum ht_status st = option_json(v->c, &format);
 
-	if (st != HT_OK)
-		return st;
-	if (format == HT_FORMAT_JSON) {
+	if (v->format == HT_FORMAT_JSON) {
 		text_printf(&t, "{\"schema\": \"halftone.compile/1\",\n \"model\": ");
 		text_json(&t, v->c->model);
-		text_printf(&t, v->n > 1 ? ",\n \"variants\": [" : ",\n ");
+		text_printf(&t, v->all > 1 ? ",\n \"variants\": [" : ",\n ");
 	}
-	for (size_t i = 0; i < v->n; i++) {
-		ht_program_about(v->program[i], &info);
-		if (format == HT_FORMAT_TEXT) {
-			put_sizes(v->c, &info, &t);
-			continue;
-		}
-		text_printf(&t, v->n == 1 ? "" : i ? "},\n {" : "\n {");
-		put_members(&info, &t);
-	}
-	if (format == HT_FORMAT_JSON)
-		text_printf(&t, v->n > 1 ? "}]}\n" : "}\n");
+	text_printf(&t, "%s", v->about.p ? v->about.p : "");
+	if (v->format == HT_FORMAT_JSON)
+		text_printf(&t, v->all > 1 ? "}]}\n" : "}\n");
 	return text_print(&t);
 }
 
@@ -119,12 +121,20 @@ static enum ht_status print(const struct variants *v)
 static enum ht_status add(struct variants *v, const struct ht_model *m)
 {
 	struct ht_program *p;
-	enum ht_status st = ht_compile(m, &v->opt, v->c->diags, &p);
+	enum ht_status st = HT_OK;
 
+	if (v->writer && v->n)
+		st = ht_artefact_writer_spill(v->writer, v->path, v->c->diags);
+	if (st == HT_OK)
+		st = ht_compile(m, &v->opt, v->c->diags, &p);
 	if (st != HT_OK)
 		return st;
-	v->program[v->n++] = p;
-	return v->writer ? ht_artefact_writer_add(v->writer, p, v->c->diags) : HT_OK;
+	put_variant(v, p);
+	v->n++;
+	if (v->writer)
+		return ht_artefact_writer_take(v->writer, p, v->c->diags);
+	ht_program_free(p);
+	return HT_OK;
 }
 
 static enum ht_status add_targets(struct variants *v, const struct ht_model *m)
@@ -167,8 +177,7 @@ static enum ht_status add_shapes(struct variants *v)
 	size_t sets = shape_sets(v->c), batches = rounds(&v->batches);
 	enum ht_status st = HT_OK;
 
-	v->program = must_alloc(sets * batches * rounds(&v->policies) * rounds(&v->targets) *
-				sizeof(struct ht_program *));
+	v->all = sets * batches * rounds(&v->policies) * rounds(&v->targets);
 	for (size_t i = 0; i < sets * batches && st == HT_OK; i++) {
 		struct ht_model *m = NULL;
 		long long batch;
@@ -207,10 +216,12 @@ enum ht_status external_weight(const struct cli *c, int *out)
 static enum ht_status compile(struct cli *c, const struct ht_compile_options *opt)
 {
 	struct ht_save_options save = HT_SAVE_OPTIONS_INIT;
-	struct variants v = { .c = c, .opt = *opt };
 	const char *path = option(c, OPTION_OUTPUT, NULL);
-	enum ht_status st = option_list(c, OPTION_POLICY, &v.policies);
+	struct variants v = { .c = c, .opt = *opt, .path = path };
+	enum ht_status st = option_json(c, &v.format);
 
+	if (st == HT_OK)
+		st = option_list(c, OPTION_POLICY, &v.policies);
 	if (st == HT_OK)
 		st = option_list(c, OPTION_TARGET, &v.targets);
 	if (st == HT_OK)
@@ -231,9 +242,7 @@ static enum ht_status compile(struct cli *c, const struct ht_compile_options *op
 	if (st == HT_OK && !(path && !strcmp(path, "-")))
 		st = print(&v);
 	ht_artefact_writer_free(v.writer);
-	while (v.n)
-		ht_program_free(v.program[--v.n]);
-	free(v.program);
+	free(v.about.p);
 	for (size_t i = 0; i < MOST; i++)
 		ht_policy_free(v.policy[i]);
 	free(v.policies.text);

@@ -173,6 +173,14 @@ HT_API void ht_artefact_writer_free(struct ht_artefact_writer *w);
  * shapes. */
 HT_API enum ht_status ht_artefact_writer_add(
 	struct ht_artefact_writer *w, const struct ht_program *p, struct ht_diags *d);
+/* Likewise of a program that is the writer's from now on, whatever comes of it. */
+HT_API enum ht_status ht_artefact_writer_take(
+	struct ht_artefact_writer *w, struct ht_program *p, struct ht_diags *d);
+/* To be called before the next of many programs is compiled: frees those that were taken, so that the
+ * weights of all are never in memory at once.  What only they have goes to a file without a name
+ * beside `path`, where the artefact is to be written ("-": in $TMPDIR). */
+HT_API enum ht_status ht_artefact_writer_spill(
+	struct ht_artefact_writer *w, const char *path, struct ht_diags *d);
 HT_API enum ht_status ht_artefact_writer_write(
 	struct ht_artefact_writer *w, const char *path, struct ht_diags *d);
 /* What differs between two artefacts: members of the manifests, variants, the code of each kernel,
