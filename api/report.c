@@ -144,6 +144,21 @@ static void price_cast(
 		c->price = ht_price_cast(p, ht_out(&cast, 0), widens ? c->from : c->to, widens);
 }
 
+/* What lowering chooses; where it cannot be done, nothing. */
+static void find_methods(struct making *k, struct ht_graph *g, struct ht_pass_context c)
+{
+	struct ht_fusions told = *c.fusions; /* what is found is not told twice */
+	struct ht_plan *plan;
+
+	c.fusions = &told;
+	if (k->policy && k->policy->cost_target)
+		c.target = k->policy->cost_target;
+	if (ht_lower(g, &c, &k->r->w.arena, &plan) != HT_OK)
+		return;
+	k->r->data.choice = plan->choice;
+	k->r->data.choices = plan->choices;
+}
+
 /* The passes behind the decision, and lowering, have fusions, too.  They run on a copy: the report is
  * about the graph as it is. */
 static void find_fusions(struct making *k, struct ht_lowering *l)
@@ -161,8 +176,10 @@ static void find_fusions(struct making *k, struct ht_lowering *l)
 	c.after = NULL;
 	c.entry = g->entries;
 	if (ht_run_passes(g, ht_pipeline_layout, NULL, &c) == HT_OK &&
-		ht_graph_sort(g, &quiet) == HT_OK)
+		ht_graph_sort(g, &quiet) == HT_OK) {
 		ht_fusion_of(g, &l->fusions, a);
+		find_methods(k, g, c);
+	}
 	ht_diags_release(&quiet);
 }
 

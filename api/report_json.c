@@ -183,6 +183,27 @@ static void put_options(const struct ht_report_data *r, struct ht_buf *b)
 		ht_fusions_json(r->found, b);
 }
 
+static void put_choices(const struct ht_report_data *r, struct ht_buf *b)
+{
+	ht_puts(b, ",\n \"methods\": [");
+	for (int32_t i = 0; i < r->choices; i++) {
+		const struct ht_method_choice *c = &r->choice[i];
+		const struct ht_reason_info *why = &ht_reason_info[c->reason];
+		ht_puts(b, i ? ",\n  {\"node\": " : "\n  {\"node\": ");
+		ht_put_json(b, c->node);
+		ht_put_member(b, "method", ht_str(ht_method_info[c->method].name));
+		ht_put_member(b, "reason", ht_str(why->name));
+		if (why->limit)
+			ht_printf(b, ", \"is\": %.6g, \"limit\": %.6g", c->is, c->limit);
+		if (c->error > 0)
+			ht_printf(b, ", \"error\": %.2g", c->error);
+		if (c->other != HT_METHOD_END)
+			ht_put_member(b, "other", ht_str(ht_method_info[c->other].name));
+		ht_putc(b, '}');
+	}
+	ht_putc(b, ']');
+}
+
 static void put_head(const struct ht_report_data *r, struct ht_buf *b)
 {
 	const struct ht_decisions *d = &r->decisions;
@@ -238,6 +259,7 @@ void ht_report_json(struct ht_report *r, struct ht_buf *b)
 	put_names(b, "assumed", d->assumed, d->assumeds);
 	put_names(b, "fallback", d->fallback, d->fallbacks);
 	put_options(&r->data, b);
+	put_choices(&r->data, b);
 	if (d->certificate)
 		ht_certificate_json(b, d->certificate);
 	ht_puts(b, "}\n");

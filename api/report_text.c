@@ -33,6 +33,22 @@ static void put_type(
 	ht_putc(b, '\n');
 }
 
+static void put_choice(const struct ht_method_choice *c, struct ht_buf *b)
+{
+	const struct ht_reason_info *why = &ht_reason_info[c->reason];
+	const char *ask = c->other == HT_METHOD_END ? NULL : ht_method_info[c->other].ask;
+
+	ht_printf(b, "%.*s by %s", HT_STR_ARG(c->node), ht_method_info[c->method].name);
+	if (c->error > 0)
+		ht_printf(b, " (rms error %.2g)", c->error);
+	ht_printf(b, ": %s", why->is);
+	if (why->limit)
+		ht_printf(b, ": %.3g, %s %.3g", c->is, why->limit, c->limit);
+	if (ask)
+		ht_printf(b, "; %s: %s", ht_method_info[c->other].name, ask);
+	ht_putc(b, '\n');
+}
+
 /* ---- one node ---- */
 
 enum ht_dtype ht_effective_dtype(const struct ht_decided_type *t)
@@ -106,6 +122,9 @@ static void put_node(const struct ht_report *r, const struct ht_decided_node *n,
 	for (size_t i = 0; i < d->casts; i++)
 		if (is_of(d->cast[i].source, n->name) || ht_str_eq(d->cast[i].name, n->name))
 			ht_put_cast_text(b, &d->cast[i], r->priced);
+	for (int32_t i = 0; i < r->data.choices; i++)
+		if (ht_str_eq(r->data.choice[i].node, n->name))
+			put_choice(&r->data.choice[i], b);
 }
 
 static void put_one(const struct ht_report *r, const char *node, struct ht_buf *b)
@@ -187,6 +206,8 @@ static void put_all(struct ht_report *r, struct ht_buf *b)
 	for (size_t i = 0; i < d->unknowns; i++)
 		ht_printf(b, "unknown to the profile, kept: %.*s\n", HT_STR_ARG(d->unknown[i]));
 	put_options(&r->data, b);
+	for (int32_t i = 0; i < r->data.choices; i++)
+		put_choice(&r->data.choice[i], b);
 	if (d->certificate)
 		ht_certificate_text(b, d->certificate);
 	ht_printf(b, "%zu of %zu float nodes in low precision, %zu casts\n", d->low_nodes,

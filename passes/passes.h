@@ -134,6 +134,37 @@ struct ht_plan_probe {
 	int32_t buffer;
 };
 
+/* Of the kernel of a node that had a choice (methods.def). */
+enum ht_method {
+#define METHOD(id, name, ask) HT_METHOD_##id,
+#define REASON(id, name, is, limit)
+#include "passes/methods.def"
+	HT_METHOD_END
+};
+enum ht_reason {
+#define METHOD(id, name, ask)
+#define REASON(id, name, is, limit) HT_REASON_##id,
+#include "passes/methods.def"
+	HT_REASON_END
+};
+struct ht_method_info {
+	const char *name, *ask;
+};
+struct ht_reason_info {
+	const char *name, *is, *limit;
+};
+extern const struct ht_method_info ht_method_info[HT_METHOD_END];
+extern const struct ht_reason_info ht_reason_info[HT_REASON_END];
+
+struct ht_method_choice {
+	struct ht_str node; /* the root of the kernel */
+	enum ht_method method,
+		other; /* other: what may be asked for instead; HT_METHOD_END: none */
+	enum ht_reason reason;
+	double is, limit; /* the reason's numbers */
+	double error; /* measured root mean square, as a share of the results'; 0: of the same bits */
+};
+
 struct ht_plan {
 	struct ht_plan_buffer *buffer;
 	int32_t buffers;
@@ -141,6 +172,8 @@ struct ht_plan {
 	int32_t steps;
 	struct ht_plan_probe *probe; /* with ht_pass_context.numerics */
 	int32_t probes;
+	struct ht_method_choice *choice; /* methods that were not asked for */
+	int32_t choices;
 	const struct ht_kernel **kernel; /* distinct ones */
 	int32_t kernels;
 	size_t arena_bytes, scratch_bytes; /* scratch: per thread */

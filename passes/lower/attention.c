@@ -33,20 +33,28 @@ static bool keeps_shape(struct lower *l, const struct ht_node *root)
 
 /* Each thread packs the keys and values of every matrix that it has a part of: where there are few
  * matrices, all of them do so over and over.  Else it always pays. */
-static bool pays(const struct ht_node *scores)
+static bool pays(struct lower *l, const struct ht_node *scores, const struct ht_node *context)
 {
 	enum { LEAST_MATRICES = 8 };
 	struct ht_shape s = scores->out[0].shape;
+	int64_t matrices = ht_shape_count(s) / (s.dim[s.rank - 2] * s.dim[s.rank - 1]);
+	bool many = matrices >= LEAST_MATRICES;
 
-	return ht_shape_count(s) / (s.dim[s.rank - 2] * s.dim[s.rank - 1]) >= LEAST_MATRICES;
+	plan_choice(l, context,
+		(struct ht_method_choice){ .method = many ? HT_METHOD_ATTENTION : HT_METHOD_KERNELS,
+			.other = many ? HT_METHOD_KERNELS : HT_METHOD_ATTENTION,
+			.reason = many ? HT_REASON_MANY : HT_REASON_FEW,
+			.is = (double)matrices,
+			.limit = LEAST_MATRICES });
+	return many;
 }
 
-static bool wants(struct lower *l, const struct ht_node *scores)
+static bool wants(struct lower *l, const struct ht_node *scores, const struct ht_node *context)
 {
 	ht_read(l->c->policy, HT_READ_block_method);
 	if (l->c->block_method != HT_BLOCK_AUTO)
 		return l->c->block_method == HT_BLOCK_ROWS;
-	return pays(scores);
+	return pays(l, scores, context);
 }
 
 static void try_attention(struct lower *l, struct ht_node *sink)
@@ -59,7 +67,7 @@ static void try_attention(struct lower *l, struct ht_node *sink)
 	if (!a.softmax || a.softmax->op != HT_OP_Softmax || !keeps_shape(l, a.softmax))
 		return;
 	a.context = root_behind(l, l->owner[a.softmax->id]);
-	if (!a.context || !is_plain(a.context) || !wants(l, a.scores))
+	if (!a.context || !is_plain(a.context) || !wants(l, a.scores, a.context))
 		return;
 	kept = HT_NEW(l->scratch, struct attention);
 	*kept = a;

@@ -172,7 +172,7 @@ void emit_attention(struct lower *l, const struct attention *a)
 	grid[MATRIX] = f.matrices;
 	grid[BLOCK] = ht_ceil_div(f.keys.rows, f.step);
 	kb_init(&k, l);
-	k.kernel->method = "attention";
+	k.kernel->method = ht_method_info[HT_METHOD_ATTENTION].name;
 	kb_grid(&k, GRID, grid);
 	init_product(&f, 0, a->scores, &f.keys.b);
 	init_product(&f, 1, a->context, &values);

@@ -122,6 +122,7 @@ static bool pays(struct lower *l, const struct block *b)
 {
 	const double tile = 500, bytes_a_cycle = 24;
 	double rows = (double)(b->v[1].out.dim[0] * b->v[1].out.dim[1]), weights, bytes;
+	double saves, costs;
 
 	bytes = bytes_of(sink_of(l, b->expand));
 	weights = weights_of(b->expand);
@@ -132,7 +133,16 @@ static bool pays(struct lower *l, const struct block *b)
 	/* weights that do not stay in the first level are read for every row */
 	if (weights < (double)l->target->l1 / 2)
 		weights = 0;
-	return trip(l, bytes) > rows * (tile + weights / bytes_a_cycle);
+	saves = trip(l, bytes);
+	costs = rows * (tile + weights / bytes_a_cycle);
+	plan_choice(l, b->depthwise,
+		(struct ht_method_choice){
+			.method = saves > costs ? HT_METHOD_ROWS : HT_METHOD_KERNELS,
+			.other = saves > costs ? HT_METHOD_KERNELS : HT_METHOD_ROWS,
+			.reason = saves > costs ? HT_REASON_TRAFFIC : HT_REASON_LITTLE_TRAFFIC,
+			.is = saves,
+			.limit = costs });
+	return saves > costs;
 }
 
 /* ---- the graph's blocks ---- */

@@ -272,7 +272,7 @@ void emit_block(struct lower *l, const struct block *block)
 	if (block->project)
 		pack_project(&r);
 	kb_init(&k, l);
-	k.kernel->method = "rows";
+	k.kernel->method = ht_method_info[HT_METHOD_ROWS].name;
 	kb_grid(&k, GRID, grid);
 	make_buffers(&r);
 	zero_stage(&r, 0, r.w[1].before);

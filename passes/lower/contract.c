@@ -216,8 +216,13 @@ void contract_begin(struct contraction *c)
 		&m_step, &n_step);
 	kb_init(k, c->l);
 	kb_stage(k, HT_STAGE_CONTRACT);
-	if (c->rows == 1)
-		k->kernel->method = "matrix-vector";
+	if (c->rows == 1) {
+		k->kernel->method = ht_method_info[HT_METHOD_MATRIX_VECTOR].name;
+		plan_choice(c->l, c->n,
+			(struct ht_method_choice){ .method = HT_METHOD_MATRIX_VECTOR,
+				.other = HT_METHOD_END,
+				.reason = HT_REASON_ONE_ROW });
+	}
 	grid[0] = c->batch;
 	grid[1] = (c->rows + m_step - 1) / m_step;
 	grid[2] = (c->columns + n_step - 1) / n_step;

@@ -64,7 +64,14 @@ void emit_one_result(struct lower *l, struct ht_node *n, const struct conv *v)
 	struct space out, from, filter;
 	int32_t x[4], f[4], product;
 
+	plan_choice(l, n,
+		(struct ht_method_choice){ .method = HT_METHOD_ONE_RESULT,
+			.other = HT_METHOD_END,
+			.reason = HT_REASON_ONE_CHANNEL,
+			.is = (double)(v->w[0].size * v->w[1].size),
+			.limit = FEWEST_TAPS });
 	kb_init(&k, l);
+	k.kernel->method = ht_method_info[HT_METHOD_ONE_RESULT].name;
 	kb_stage(&k, HT_STAGE_LOOP);
 	out = kb_loop_space(&k, 4, v->out.dim, ~0u);
 	k.stage->vec = 2;

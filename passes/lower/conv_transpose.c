@@ -85,6 +85,7 @@ static void emit_tiled(struct lower *l, struct ht_node *n, const struct window w
 	c.a_step = in.stride[3];
 	contract_pack_const(&c, ht_const_tensor(n->in[1]), 0, 1, depth, c.batch, row * depth);
 	contract_begin(&c);
+	c.k.kernel->method = ht_method_info[HT_METHOD_WINDOW_ROWS].name;
 	at = conv_pixels(&c, from);
 	memcpy(out.dim, to.dim, 4 * sizeof *to.dim);
 	out.group[0] = (struct space_group){ 0, 0, space_coord(b, &at, 0) };
@@ -94,6 +95,17 @@ static void emit_tiled(struct lower *l, struct ht_node *n, const struct window w
 		ht_x2(b, HT_X_ADD, index_mul(b, space_coord(b, &at, 2), row), c.n_x) };
 	contract_end(&c, in.buffer, space_offset(b, &at, in.stride, in.offset),
 		index_mul(b, c.batch_x, c.packed_count), &out);
+}
+
+static void choose(struct lower *l, const struct ht_node *n, const struct window w[2], bool tiled)
+{
+	plan_choice(l, n,
+		(struct ht_method_choice){
+			.method = tiled ? HT_METHOD_WINDOW_ROWS : HT_METHOD_DIRECT,
+			.other = HT_METHOD_END,
+			.reason = tiled ? HT_REASON_SIDE_BY_SIDE : HT_REASON_OVERLAP,
+			.is = (double)(w[0].size * w[1].size),
+			.limit = 1 });
 }
 
 static enum ht_status emit_any_transpose(struct lower *l, struct ht_node *n)
@@ -114,6 +126,7 @@ static enum ht_status emit_any_transpose(struct lower *l, struct ht_node *n)
 		emit_loop_transpose(l, n, w);
 		return HT_OK;
 	}
+	choose(l, n, w, is_tiled(from, to, w));
 	if (is_tiled(from, to, w)) {
 		emit_tiled(l, n, w);
 		return HT_OK;

@@ -293,8 +293,7 @@ static enum ht_status emit_any_conv(struct lower *l, struct ht_node *n)
 		emit_loop_conv(l, n, &v);
 		return HT_OK;
 	}
-	if (lower_mode(n) == HT_IMPL_NONE)
-		by = wanted_winograd(l, n, &v);
+	by = wanted_winograd(l, n, &v);
 	if (by.m)
 		emit_winograd(l, n, &v, &by);
 	else if (conv_has_one_result(l, &v))

@@ -128,7 +128,7 @@ struct lower {
 	struct ht_arena *arena; /* of the plan */
 	struct ht_arena *scratch;
 	struct ht_plan *plan;
-	size_t buffer_cap, step_cap, kernel_cap, probe_cap;
+	size_t buffer_cap, step_cap, kernel_cap, probe_cap, choice_cap;
 	bool numerics; /* every node has a kernel of its own, and probes */
 	struct ht_map kernel_texts;
 	struct ht_fusions *fusions; /* or NULL */
@@ -186,6 +186,8 @@ void plan_step(struct lower *l, struct ht_kernel *k, const int32_t *buffer_of, i
 	const struct ht_node *node);
 /* The buffer of a probe of result i of node `n`. */
 int32_t plan_probe(struct lower *l, const struct ht_node *n, int32_t i);
+/* Notes why node `n` is computed as it is; the choice's node is filled in. */
+void plan_choice(struct lower *l, const struct ht_node *n, struct ht_method_choice c);
 /* Lifetimes and the arena. */
 void plan_memory(struct lower *l);
 

@@ -6,6 +6,17 @@
 
 enum { ALIGN = 64 };
 
+const struct ht_method_info ht_method_info[HT_METHOD_END] = {
+#define METHOD(id, name, ask) { name, ask },
+#define REASON(id, name, is, limit)
+#include "passes/methods.def"
+};
+const struct ht_reason_info ht_reason_info[HT_REASON_END] = {
+#define METHOD(id, name, ask)
+#define REASON(id, name, is, limit) { name, is, limit },
+#include "passes/methods.def"
+};
+
 static size_t aligned(size_t n)
 {
 	return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
@@ -124,6 +135,16 @@ void plan_step(struct lower *l, struct ht_kernel *k, const int32_t *buffer_of, i
 	if (ht_kernel_scratch(k) > p->scratch_bytes)
 		p->scratch_bytes = ht_kernel_scratch(k);
 	p->steps++;
+}
+
+void plan_choice(struct lower *l, const struct ht_node *n, struct ht_method_choice c)
+{
+	struct ht_plan *p = l->plan;
+
+	c.node = n->name;
+	p->choice =
+		ht_grow(l->arena, p->choice, (size_t)p->choices, &l->choice_cap, sizeof *p->choice);
+	p->choice[p->choices++] = c;
 }
 
 int32_t plan_probe(struct lower *l, const struct ht_node *n, int32_t i)

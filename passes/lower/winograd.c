@@ -74,34 +74,62 @@ static double direct_cycles(const struct ht_target *t, const struct conv *v, enu
 /* Below this share of the other's time the estimate is trusted. */
 #define SURE 0.9
 
+/* Measured root mean square, as a share of the results' (docs/numerics.md). */
+static double error_of(const struct ht_winograd *by)
+{
+	return by->m == 4 ? 7e-7 : by->dtype == HT_BF16 ? 3.8e-3 : 3e-7;
+}
+
+static enum ht_method method_of(const struct ht_winograd *by)
+{
+	return by->m == 2 ? HT_METHOD_WINOGRAD_2X2 : HT_METHOD_WINOGRAD;
+}
+
 /* The faster of both forms, if it is faster than sums of taps; the more exact one if it is a matter of
  * little.  m is 0 where taps are to be summed. */
-static struct ht_winograd faster(
-	const struct ht_target *t, const struct conv *v, enum ht_dtype dtype)
+static struct ht_winograd faster(const struct ht_target *t, const struct conv *v,
+	enum ht_dtype dtype, struct ht_method_choice *why)
 {
 	const struct ht_winograd none = { 0 };
-	int64_t lanes = t->vector_bytes / 4;
+	int64_t lanes = t->vector_bytes / 4, narrow = v->in.dim[3];
 	struct ht_winograd four, two;
+	double share;
 
-	if (!fits(v) || v->in.dim[3] < lanes || v->out.dim[3] < lanes)
-		return none;
+	if (v->out.dim[3] < narrow)
+		narrow = v->out.dim[3];
 	four = schedule(t, v, 4, dtype);
 	two = schedule(t, v, 2, dtype);
 	if (two.cycles < SURE * four.cycles)
 		four = two;
-	return four.cycles < SURE * direct_cycles(t, v, dtype) ? four : none;
+	share = four.cycles / direct_cycles(t, v, dtype);
+	*why = (struct ht_method_choice){ HT_STR(""), HT_METHOD_DIRECT, method_of(&four),
+		HT_REASON_SLOWER, share, SURE, 0 };
+	if (narrow < lanes) {
+		why->reason = HT_REASON_NARROW;
+		why->is = (double)narrow;
+		why->limit = (double)lanes;
+		return none;
+	}
+	if (!(share < SURE))
+		return none;
+	*why = (struct ht_method_choice){ HT_STR(""), method_of(&four), HT_METHOD_DIRECT,
+		HT_REASON_FASTER, share, SURE, error_of(&four) };
+	return four;
 }
 
 double ht_winograd_share(const struct ht_target *t, const struct ht_node *n, enum ht_dtype dtype)
 {
 	struct ht_winograd by;
+	struct ht_method_choice why;
 	struct conv v;
 
 	if (n->op != HT_OP_Conv2D || !ht_const_tensor(n->in[1]) ||
 		!ht_shape_known(n->out[0].shape) || ht_shape_count(n->out[0].shape) == 0)
 		return 0;
 	read_conv(n, &v);
-	by = faster(t, &v, dtype);
+	if (!fits(&v))
+		return 0;
+	by = faster(t, &v, dtype, &why);
 	return by.m ? by.cycles / direct_cycles(t, &v, HT_F32) : 0;
 }
 
@@ -109,9 +137,19 @@ struct ht_winograd wanted_winograd(struct lower *l, const struct ht_node *n, con
 {
 	const struct ht_winograd none = { 0 };
 	enum ht_dtype dtype = ht_type_of(n->in[0])->dtype;
+	struct ht_method_choice why = {
+		.method = HT_METHOD_DIRECT, .other = HT_METHOD_END, .reason = HT_REASON_MODE
+	};
+	bool told = conv_has_one_result(l, v); /* which explains itself, if it is used */
+	struct ht_winograd by = none;
 
 	if (!fits(v) || lower_view(l, n->in[0])->stride[3] != 1)
 		return none;
+	if (lower_mode(n) != HT_IMPL_NONE) {
+		if (!told)
+			plan_choice(l, n, why);
+		return none;
+	}
 	ht_read(l->c->policy, HT_READ_conv_method);
 	switch (l->c->conv_method) {
 	case HT_CONV_DIRECT:
@@ -121,7 +159,10 @@ struct ht_winograd wanted_winograd(struct lower *l, const struct ht_node *n, con
 	case HT_CONV_WINOGRAD_2X2:
 		return schedule(l->target, v, 2, dtype);
 	default:
-		return faster(l->target, v, dtype);
+		by = faster(l->target, v, dtype, &why);
+		if (by.m || !told)
+			plan_choice(l, n, why);
+		return by;
 	}
 }
 
@@ -335,7 +376,7 @@ void emit_winograd(
 		.b = &k.xb };
 	pack_filters(&w);
 	kb_init(&k, l);
-	k.kernel->method = by->m == 2 ? "winograd-2x2" : "winograd";
+	k.kernel->method = ht_method_info[method_of(by)].name;
 	grid[0] = v->out.dim[0];
 	grid[1] = ht_ceil_div(by->tiles[0], by->rows);
 	grid[2] = ht_ceil_div(w.results, by->columns);

@@ -22,8 +22,10 @@ struct ht_report_data {
 	struct ht_decisions decisions;
 	struct ht_reported_fusion *fusion;
 	size_t fusions;
-	const char *off[HT_FUSION_END]; /* why a fusion was off; NULL: it was on */
-	const struct ht_fusions *found; /* what they did; NULL in a report that was read */
+	const char *off[HT_FUSION_END];        /* why a fusion was off; NULL: it was on */
+	const struct ht_fusions *found;        /* what they did; NULL in a report that was read */
+	const struct ht_method_choice *choice; /* of methods; none in a report that was read */
+	int32_t choices;
 	const char *const *without_effect;
 	size_t without_effects;
 	struct ht_map nodes; /* name → struct ht_decided_node */

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""explain names the method of each kernel that had a choice, why it was taken and what asks for another;
+the program that is compiled has the methods that it names."""
+import json, re, unittest
+
+from tool import Case
+
+TARGET = 'x86-64-v3'
+REASONS = {'faster': '<', 'slower': '>=', 'narrow': '<', 'one channel': '>=', 'overlap': '>', 'traffic': '>',
+           'little traffic': '<=', 'many': '>=', 'few': '<'}
+
+
+def graph(inputs, *lines):
+    """A graph in textual form, whose result is y."""
+    ports = ''.join(f'  input "{n}" = %{n}\n' for n in inputs)
+    made = ''.join(f'%{n} = Placeholder() {{dtype=f32, shape=shape{s}}}\n' for n, s in inputs.items())
+    return f'hir 1\nentry "" {{\n{ports}  output "y" = %y\n}}\n\n{made}' + ''.join(f'%{line}\n' for line in lines)
+
+
+def weights(name, *shape):
+    count = 1
+    for n in shape:
+        count *= n
+    values = ', '.join(str(i % 7 / 8 - .25) for i in range(count))
+    return f'{name} = Const() {{dtype=f32, value=tensor f32{list(shape)} {{{values}}}}}'
+
+
+def conv(name, x, w, op='Conv2D', stride=1):
+    return f'{name} = {op}(%{x}, %{w}) {{T=f32, strides=[1, {stride}, {stride}, 1], padding="SAME"}}'
+
+
+def convolution(side, channels, results):
+    return graph({'x': [1, side, side, channels]}, weights('w', 3, 3, channels, results), conv('y', 'x', 'w'))
+
+
+def transposed(size, stride):
+    return graph({'x': [1, 8, 8, 4]}, weights('w', size, size, 8, 4),
+                 f's = Const() {{dtype=i32, value=tensor i32[4] {{1, {8 * stride}, {8 * stride}, 8}}}}',
+                 f'y = Conv2DBackpropInput(%s, %w, %x) {{T=f32, strides=[1, {stride}, {stride}, 1], padding="SAME"}}')
+
+
+def block(side):
+    return graph({'x': [1, side, side, 8]}, weights('w', 1, 1, 8, 64), weights('d', 3, 3, 64, 1), weights('p', 1, 1, 64, 8),
+                 conv('e', 'x', 'w'), conv('m', 'e', 'd', 'DepthwiseConv2dNative'), conv('y', 'm', 'p'))
+
+
+def attention(matrices):
+    of = '{T=f32, adj_x=false, adj_y=%s}'
+    return graph({n: [matrices, 16, 8] for n in 'qkv'}, f's = BatchMatMulV2(%q, %k) {of % "true"}', 'p = Softmax(%s) {T=f32}',
+                 f'y = BatchMatMulV2(%p, %v) {of % "false"}')
+
+
+class Methods(Case):
+    def explain(self, text, *options):
+        """What is told of the only choice, as JSON and in words."""
+        model = self.path('m.hir', text.encode())
+        args = ('explain', '-q', '--target', TARGET, *options, model)
+        told, = json.loads(self.tool(*args, '--format=json').stdout)['methods']
+        line, = [l for l in self.tool(*args).stdout.decode().splitlines() if re.match(r'\S+ by ', l)]
+        self.assertIn(line, self.tool(*args, '--node', told['node']).stdout.decode().splitlines())
+        self.assertTrue(line.startswith(f'{told["node"]} by {told["method"]}'), line)
+        relation = REASONS.get(told['reason'])
+        self.assertEqual('is' in told, relation is not None)
+        if relation:
+            self.assertTrue(eval(f'{told["is"]} {relation} {told["limit"]}'), told)
+            self.assertIn(f': {told["is"]:.3g}, ', line)
+        steps = json.loads(self.tool('bench', model, '--target', TARGET, *options, '--steps', '--format=json', '--runs=1', '--duration=0',
+                                     '--warmup=0').stdout)['steps_ms']
+        named = [[s[0], s[2]] for s in steps if len(s) > 2]
+        plain = told['method'] in ('direct', 'kernels')
+        self.assertEqual(named, [] if plain else [[told['node'], told['method']]])
+        if 'other' in told:
+            ask = re.search(r'--(?:conv|block)-method \S+', line.split(f'; {told["other"]}: ')[1]).group().rstrip(',').split()
+            forced = json.loads(self.tool('bench', model, '--target', TARGET, *ask, '--steps', '--format=json', '--runs=1', '--duration=0',
+                                          '--warmup=0').stdout)['steps_ms']
+            self.assertEqual([s[2] for s in forced if len(s) > 2], [] if told['other'] in ('direct', 'kernels') else [told['other']])
+        return told, line
+
+    def expect(self, text, method, reason, words, *options, **more):
+        told, line = self.explain(text, *options)
+        self.assertEqual((told['method'], told['reason']), (method, reason))
+        self.assertRegex(line, words)
+        for key, value in more.items():
+            self.assertEqual(told.get(key), value, told)
+
+    def test_convolution(self):
+        self.expect(convolution(32, 32, 32), 'winograd', 'faster', r'\(rms error 7e-07\): its estimated share of the time of direct: .*, less than 0\.9; direct: ',
+                    error=7e-7, limit=.9, other='direct')
+        self.expect(convolution(2, 64, 64), 'direct', 'slower', "by direct: Winograd's estimated share of the time of direct: .*, not less than 0\\.9; ", error=None)
+        self.expect(convolution(32, 3, 16), 'direct', 'narrow', "the fewer of channels and results: 3, less than a vector's lanes, 8; ", limit=8, **{'is': 3})
+        for mode in ((), ('--op_select_implmode=high_precision',)):
+            self.expect(convolution(32, 8, 1), 'one-result', 'one channel', 'one result channel leaves .* taps, .*: 9, at least 4$', *mode, **{'is': 9})
+        self.expect(convolution(32, 32, 32), 'direct', 'mode', 'its implementation mode does not transform factors$', '--op_select_implmode=high_precision', other=None)
+
+    def test_transposed_convolution(self):
+        self.expect(transposed(2, 2), 'window-rows', 'side by side', 'its windows lie side by side: each result has one tap$')
+        self.expect(transposed(3, 2), 'direct', 'overlap', 'its windows overlap or leave gaps; taps .*: 9, more than 1$')
+
+    def test_product(self):
+        self.expect(graph({'x': [1, 16]}, weights('w', 16, 8), 'y = MatMul(%x, %w) {T=f32, transpose_a=false, transpose_b=false}'),
+                    'matrix-vector', 'one row', 'the left factor has one row: each weight is read once$')
+
+    def test_block(self):
+        self.expect(block(160), 'rows', 'traffic', 'estimated cycles of traffic to memory that it saves: .*, more than it costs, ', other='kernels')
+        self.expect(block(16), 'kernels', 'little traffic', 'estimated cycles of traffic to memory that rows would save: 0, not more than they cost, ', other='rows')
+
+    def test_attention(self):
+        self.expect(attention(8), 'attention', 'many', 'attention: matrices: 8, at least 8; ', other='kernels')
+        self.expect(attention(7), 'kernels', 'few', 'matrices, whose keys and values every thread would pack: 7, less than 8; ', other='attention')
+
+    def test_pairs(self):
+        """The error of the bfloat16 form; nothing is run."""
+        args = ('explain', '-q', '--target', 'x86-64-v4+bf16', '--policy=allow_mix_precision_bf16', '--format=json')
+        told, = json.loads(self.tool(*args, self.path('m.hir', convolution(32, 64, 64).encode())).stdout)['methods']
+        self.assertEqual((told['method'], told['error']), ('winograd-2x2', 3.8e-3))
+
+
+if __name__ == '__main__':
+    unittest.main(verbosity=2)
