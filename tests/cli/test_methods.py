@@ -3,7 +3,7 @@
 the program that is compiled has the methods that it names."""
 import json, re, unittest
 
-from tool import Case
+from tool import ToolCase
 
 TARGET = 'x86-64-v3'
 REASONS = {'faster': '<', 'slower': '>=', 'narrow': '<', 'one channel': '>=', 'overlap': '>', 'traffic': '>',
@@ -50,7 +50,7 @@ def attention(matrices):
                  f'y = BatchMatMulV2(%p, %v) {of % "false"}')
 
 
-class Methods(Case):
+class Methods(ToolCase):
     def explain(self, text, *options):
         """What is told of the only choice, as JSON and in words."""
         model = self.path('m.hir', text.encode())
