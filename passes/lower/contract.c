@@ -130,7 +130,8 @@ static void pack_stage(
 	struct lower *l = c->l;
 	struct ht_xb *b = &k->xb;
 	int32_t lead = v->rank - 2, dim[6], x[6], kk, nn, ok, value, offset;
-	int64_t panels = ht_ceil_div(c->columns, c->nr), batches = 1, lane = lanes(l);
+	int64_t panels = ht_ceil_div(c->columns, c->nr), batches = 1;
+	int64_t lane = c->nr % lanes(l) == 0 ? lanes(l) : lanes(l) / 2; /* panels of half vectors */
 	bool across = v->stride[v->rank - 1] != 1;
 	struct space s = { .rank = v->rank, .guard = -1 };
 
