@@ -22,3 +22,5 @@ config.environment["LC_ALL"] = "C.UTF-8"
 for name in os.environ:
     if name.startswith(("HALFTONE_", "ASAN_", "UBSAN_", "LSAN_")):
         config.environment[name] = os.environ[name]
+# Reports name kernels' methods, which go by the target.
+config.environment["HALFTONE_TARGET"] = "x86-64"
