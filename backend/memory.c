@@ -237,11 +237,22 @@ LLVMValueRef ht_e_load(struct ht_e *e, int32_t i, bool vector)
 
 /* ---- results that are too large to be in a cache when they are read again ---- */
 
-static bool is_read(const struct ht_kernel *k, int32_t buffer)
+static bool stores(const struct ht_stage *s, int32_t buffer)
+{
+	for (int32_t i = 0; i < s->stores; i++)
+		if (s->store[i].buffer == buffer)
+			return true;
+	return false;
+}
+
+/* A contraction writes its rows in pieces, of which some do not fill lines. */
+static bool is_read_or_in_pieces(const struct ht_kernel *k, int32_t buffer)
 {
 	for (int32_t i = 0; i < k->stages; i++) {
 		const struct ht_stage *s = &k->stage[i];
 
+		if (s->kind == HT_STAGE_CONTRACT && stores(s, buffer))
+			return true;
 		if (s->kind == HT_STAGE_CONTRACT &&
 			(s->contract.a_buffer == buffer || s->contract.b_buffer == buffer))
 			return true;
@@ -257,7 +268,8 @@ bool ht_e_streams(const struct ht_e *e, int32_t buffer)
 	const struct ht_kernel_buffer *b = &e->k->buffer[buffer];
 	int64_t bytes = b->count * (int64_t)ht_dtype_info(b->dtype)->bytes;
 
-	return b->kind == HT_BUFFER_OUT && bytes >= e->t->streams && !is_read(e->k, buffer);
+	return b->kind == HT_BUFFER_OUT && bytes >= e->t->streams &&
+	       !is_read_or_in_pieces(e->k, buffer);
 }
 
 /* Whether a vector at this offset is aligned to its own size where the buffer is. */

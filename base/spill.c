@@ -143,6 +143,8 @@ static int write_at(int fd, const char *p, size_t n, uint64_t at)
 	while (n) {
 		ssize_t done = pwrite(fd, p, n, (off_t)at);
 
+		if (done == 0)
+			return EIO;
 		if (done < 0 && errno != EINTR)
 			return errno;
 		if (done > 0) {

@@ -371,7 +371,7 @@ const struct ht_target *ht_target_named(const char *name);
 /* All levels, each running the code of those before it, then all microarchitectures, ended by NULL. */
 const struct ht_target *const *ht_targets(void);
 
-/* What `streams` is for an l3: nothing that any machine of a level may keep. */
+/* What `streams` is for an l3; levels, which say little of the machine, have the least. */
 #define HT_STREAMS(l3) ((l3) > 32 << 20 ? (l3) : 32 << 20)
 
 /* Number of t's level in ht_targets(). */

@@ -67,7 +67,13 @@ static void try_attention(struct lower *l, struct ht_node *sink)
 	if (!a.softmax || a.softmax->op != HT_OP_Softmax || !keeps_shape(l, a.softmax))
 		return;
 	a.context = root_behind(l, l->owner[a.softmax->id]);
-	if (!a.context || !is_plain(a.context) || !wants(l, a.scores, a.context))
+	if (!a.context || !is_plain(a.context))
+		return;
+	if (!lower_may_join(l,
+		    (const struct ht_node *[]){
+			    sink, l->owner[a.softmax->id], l->owner[a.context->id] },
+		    3) ||
+		!wants(l, a.scores, a.context))
 		return;
 	kept = HT_NEW(l->scratch, struct attention);
 	*kept = a;

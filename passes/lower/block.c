@@ -181,7 +181,11 @@ static void try_block(struct lower *l, struct ht_node *sink)
 	b.project = keeps_shape(l, b.depthwise) ? root_behind(l, sink_of(l, b.depthwise)) : NULL;
 	if (b.project && !is_project(b.project, &b.v[2]))
 		b.project = NULL;
-	if (wants(l, &b))
+	if (lower_may_join(l,
+		    (const struct ht_node *[]){ sink, sink_of(l, b.depthwise),
+			    b.project ? sink_of(l, b.project) : NULL },
+		    b.project ? 3 : 2) &&
+		wants(l, &b))
 		join(l, &b);
 }
 

@@ -150,6 +150,8 @@ struct lower {
 
 /* region.c: fills place, owner, root. */
 void lower_regions(struct lower *l);
+/* Whether the kernels of these n sinks have few enough operands to be one. */
+bool lower_may_join(const struct lower *l, const struct ht_node *const *sink, int n);
 
 /* block.c: fills block; the kernels that are in a block are no longer in memory. */
 void lower_blocks(struct lower *l);
