@@ -45,7 +45,7 @@ static const char **members(struct ht_arena *a, const struct ht_value_info *v, s
 		for (char *c = (char *)(uintptr_t)s.p; *c; c++)
 			if (!isascii((unsigned char)*c) || !isalnum((unsigned char)*c))
 				*c = '_';
-		if (is_keyword(s.p) || !s.n)
+		if (!s.n || is_keyword(s.p))
 			s = ht_str_printf(a, "%s_", s.p);
 		for (e = ht_map_at(&seen, s); e->value; e = ht_map_at(&seen, s))
 			s = ht_str_printf(a, "%s_%zu", s.p, i);

@@ -77,6 +77,8 @@ static enum ht_status import_one(
 	rest.n = e.bytes;
 	if (e.bytes)
 		wrong = ht_entry_check(rest, NULL, &opened);
+	if (!wrong && opened.kind == HT_CACHE_INPUT)
+		wrong = "what another machine remembers of its files";
 	if (wrong)
 		return ht_error(x->d, HT_E_INPUT, where, "this cannot be imported: %s", wrong);
 	k = (struct ht_cache_key){ .kind = opened.kind, .text = opened.key, .find = opened.find };

@@ -186,23 +186,45 @@ static void put_first(cJSON *list, cJSON *item)
 		cJSON_DeleteItemFromArray(list, MOST_ITEMS);
 }
 
+/* The text of an index that may be loaded again, with as many items as that allows; NULL with errno. */
+static char *print(cJSON *root, cJSON *list)
+{
+	for (;;) {
+		char *text = cJSON_Print(root);
+		int n = cJSON_GetArraySize(list);
+
+		if (text && strlen(text) < HT_INDEX_BYTES)
+			return text;
+		errno = text ? EFBIG : ENOMEM;
+		if (!text || n <= 1) {
+			cJSON_free(text);
+			return NULL;
+		}
+		cJSON_free(text);
+		cJSON_DeleteItemFromArray(list, n - 1);
+	}
+}
+
 static bool save(const struct ht_wanted *w, uint64_t reads, struct ht_arena *a)
 {
-	cJSON *root = load(w, NULL, a);
+	cJSON *root = load(w, NULL, a), *item = new_item(w, reads, a), *list;
 	char *text;
 
+	if (!is_item(item)) {
+		cJSON_Delete(item);
+		errno = ENOMEM;
+		return false;
+	}
 	if (!root) {
 		root = cJSON_CreateObject();
 		ht_arena_defer(a, delete_json, root);
 		cJSON_AddArrayToObject(root, LIST);
 	}
-	put_first(cJSON_GetObjectItemCaseSensitive(root, LIST), new_item(w, reads, a));
-	text = cJSON_Print(root);
-	if (!text || !is_item(cJSON_GetObjectItemCaseSensitive(root, LIST)->child)) {
-		cJSON_free(text);
-		errno = ENOMEM;
+	list = cJSON_GetObjectItemCaseSensitive(root, LIST);
+	put_first(list, item);
+	text = print(root, list);
+	if (!text)
 		return false;
-	}
 	ht_arena_defer(a, cJSON_free, text);
 	return ht_store_index_save(ht_cache_store(w->model->cache),
 		ht_cache_graph_name(w->model->cache), ht_str_printf(a, "%s\n", text), a);

@@ -342,7 +342,8 @@ void ht_blob_unref(struct ht_blob *b);
 /* As long as it is the same, the system runs, and the file was not changed in the last moment, the
  * file is the same and so are its bytes. */
 struct ht_file_stamp {
-	uint64_t mount; /* one number for ever; 0: nothing is promised of this file system */
+	uint64_t mount;  /* one number for ever; 0: nothing is promised of this file system */
+	uint64_t device; /* beside the mount: of one, each Btrfs subvolume numbers its files */
 	uint64_t inode, bytes;
 	int64_t modified_ns, changed_ns;
 };

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
 #ifndef STATX_MNT_ID_UNIQUE
@@ -15,7 +16,7 @@
 static bool keeps_times(int fd, const char *path)
 {
 	static const unsigned long known[] = { EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
-		F2FS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC };
+		F2FS_SUPER_MAGIC };
 	struct statfs fs;
 
 	if (*path ? statfs(path, &fs) : fstatfs(fd, &fs))
@@ -38,8 +39,8 @@ static struct ht_file_stamp stamp(int fd, const char *path, int flags)
 
 	if (statx(fd, path, flags, STATX_BASIC_STATS | STATX_MNT_ID_UNIQUE, &x))
 		return s;
-	s = (struct ht_file_stamp){ 0, x.stx_ino, x.stx_size, ns_of(x.stx_mtime),
-		ns_of(x.stx_ctime) };
+	s = (struct ht_file_stamp){ 0, makedev(x.stx_dev_major, x.stx_dev_minor), x.stx_ino,
+		x.stx_size, ns_of(x.stx_mtime), ns_of(x.stx_ctime) };
 	if (x.stx_mask & STATX_MNT_ID_UNIQUE && keeps_times(fd, path))
 		s.mount = x.stx_mnt_id;
 	return s;
@@ -57,6 +58,7 @@ struct ht_file_stamp ht_file_stamp_of(int fd)
 
 bool ht_file_stamp_eq(const struct ht_file_stamp *a, const struct ht_file_stamp *b)
 {
-	return a->mount == b->mount && a->inode == b->inode && a->bytes == b->bytes &&
-	       a->modified_ns == b->modified_ns && a->changed_ns == b->changed_ns;
+	return a->mount == b->mount && a->device == b->device && a->inode == b->inode &&
+	       a->bytes == b->bytes && a->modified_ns == b->modified_ns &&
+	       a->changed_ns == b->changed_ns;
 }

@@ -227,6 +227,7 @@ enum ht_status ht_store_stats_reset(struct ht_store *s, struct ht_diags *d);
 #define HT_GRAPH_NAME 128                      /* characters at most */
 bool ht_graph_name_is_legal(const char *name); /* letters, digits, _ and -; not empty */
 struct ht_str ht_store_index_path(const struct ht_store *s, const char *name, struct ht_arena *a);
+#define HT_INDEX_BYTES ((size_t)1 << 20) /* of one that is loaded, at most */
 /* False with errno. */
 bool ht_store_index_load(
 	struct ht_store *s, const char *name, struct ht_arena *a, struct ht_str *out);

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/file.h>
 
-#define INDEX_LIMIT ((size_t)1 << 20)
 /* It is held for milliseconds; whoever stops in between does not stop others for ever. */
 #define LOCK_TRIES 10000
 
@@ -26,7 +25,7 @@ struct ht_str ht_store_index_path(const struct ht_store *s, const char *name, st
 bool ht_store_index_load(
 	struct ht_store *s, const char *name, struct ht_arena *a, struct ht_str *out)
 {
-	return ht_store_load(s, ht_store_index_path(s, name, a).p, INDEX_LIMIT, a, out);
+	return ht_store_load(s, ht_store_index_path(s, name, a).p, HT_INDEX_BYTES, a, out);
 }
 
 bool ht_store_index_save(

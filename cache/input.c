@@ -9,21 +9,39 @@
 #include "cache/cache.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { SMALL = 1 << 20, SETTLED_SECONDS = 60, DIGEST = 32 };
 
-/* Mounts are counted from 1 on when the system starts; false: nobody knows which start this is. */
-static bool read_boot(char boot[37])
+/* What the kernel says in a file of one line; false: nothing. */
+static bool read_line(const char *path, char *text, size_t n)
 {
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	bool ok = fd >= 0 && read(fd, boot, 36) == 36;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd >= 0 ? read(fd, text, n - 1) : -1;
 
-	boot[36] = 0;
 	if (fd >= 0)
 		close(fd);
-	return ok;
+	text[got > 0 ? got : 0] = 0;
+	return got > 0;
+}
+
+/* Hundredths of a second; -1: unknown. */
+static long centiseconds(const char *path)
+{
+	char text[24];
+
+	return read_line(path, text, sizeof text) ? strtol(text, NULL, 10) : -1;
+}
+
+/* Dirty pages are written back well within SETTLED_SECONDS: 30 s and 5 s is what Linux starts with. */
+static bool writes_back_in_time(void)
+{
+	long age = centiseconds("/proc/sys/vm/dirty_expire_centisecs"),
+	     wake = centiseconds("/proc/sys/vm/dirty_writeback_centisecs");
+
+	return age >= 0 && wake > 0 && age + wake <= 100 * SETTLED_SECONDS * 3 / 5;
 }
 
 static void put_number(struct ht_key_text *k, const char *name, int64_t n, struct ht_arena *a)
@@ -34,13 +52,15 @@ static void put_number(struct ht_key_text *k, const char *name, int64_t n, struc
 static bool key_of(const struct ht_file_stamp *s, struct ht_arena *a, struct ht_cache_key *out)
 {
 	struct ht_key_text k;
-	char boot[37];
+	char boot[64];
 
-	if (!s->mount || !read_boot(boot))
+	/* Mounts are counted from 1 on when the system starts. */
+	if (!s->mount || !read_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot))
 		return false;
 	ht_key_begin(&k, HT_CACHE_INPUT, a);
 	ht_key_field(&k, "boot", ht_str(boot));
 	put_number(&k, "mount", (int64_t)s->mount, a);
+	put_number(&k, "device", (int64_t)s->device, a);
 	put_number(&k, "inode", (int64_t)s->inode, a);
 	put_number(&k, "bytes", (int64_t)s->bytes, a);
 	put_number(&k, "modified", s->modified_ns, a);
@@ -74,7 +94,8 @@ static void find(struct ht_cache *c, const struct ht_file *f, int64_t now_ns, st
 	if (known && recall(c, &k, d, digest))
 		return;
 	ht_sha256(f->p, f->n, digest);
-	if (known && now_ns - f->stamp.changed_ns >= SETTLED_SECONDS * INT64_C(1000000000))
+	if (known && writes_back_in_time() &&
+		now_ns - f->stamp.changed_ns >= SETTLED_SECONDS * INT64_C(1000000000))
 		ht_cache_put(c, &k, &(struct ht_payload){ &piece, 1, 0, 0 }, d);
 }
 
@@ -85,7 +106,9 @@ void ht_cache_digest(struct ht_cache *c, const struct ht_file *f, int64_t now_ns
 	struct ht_arena a;
 
 	ht_arena_init(&a, &unwind);
-	if (!c || f->n < SMALL || setjmp(unwind.env))
+	if (setjmp(unwind.env))
+		c = NULL;
+	if (!c || f->n < SMALL)
 		ht_sha256(f->p, f->n, digest);
 	else
 		find(c, f, now_ns, &a, d, digest);
