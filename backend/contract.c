@@ -6,14 +6,11 @@
 /* Products in flight that hide the latency of one. */
 #define IN_FLIGHT 8
 #define DEPTH_UNROLL 4
-/* Bytes of a block of rows that are widened before they are multiplied. */
-#define MOST_WIDENED 65536
 
 struct ht_e_tile {
 	const struct ht_contract *c;
-	enum ht_dtype a, b, sum; /* a: as it is read in the loop over depth */
-	LLVMValueRef
-		widened; /* rows of A as F32, one behind the other; NULL: read where they are */
+	enum ht_dtype a, b, sum;                       /* a: as it is read in the loop over depth */
+	bool widened;                                  /* A: before it is multiplied */
 	LLVMValueRef row[HT_E_MAX_COPIES];             /* where each begins for the current tap */
 	LLVMValueRef step[HT_E_MAX_COPIES];            /* elements per step in depth */
 	int rows, columns, sides;                      /* columns: in vectors */
@@ -157,80 +154,6 @@ int64_t ht_e_zero_row(const struct ht_kernel *k, const struct ht_stage *s)
 	return bytes * (int64_t)ht_dtype_info(k->buffer[c->a_buffer].dtype)->bytes + 64;
 }
 
-/* Numbers of a widened row, whole vectors of them. */
-static int64_t widened_depth(const struct ht_e *e)
-{
-	int64_t depth = e->s->dim[e->s->dims - 1].extent;
-
-	return ht_ceil_div(depth, e->vl) * e->vl;
-}
-
-/* To widen a number for all lanes takes four instructions, which four vectors of columns hide: for fewer,
- * rows are widened beforehand, a vector at a time. */
-static bool widens_rows(const struct ht_e *e, const struct ht_e_tile *t)
-{
-	const struct ht_contract *c = t->c;
-
-	return (t->a == HT_F16 || t->a == HT_BF16) && c->kp == 1 && c->a_step == 1 &&
-	       e->max_copies[c->n] <= 3 &&
-	       widened_depth(e) <= MOST_WIDENED / (4 * e->max_copies[c->m]);
-}
-
-/* `lanes` numbers of a row; mask: which are there, or NULL. */
-static void widen_part(struct ht_e *e, enum ht_dtype from, LLVMValueRef row, LLVMValueRef to,
-	LLVMValueRef k, int lanes, LLVMValueRef mask)
-{
-	LLVMTypeRef type = ht_e_mem_type(e, from), form = ht_e_form(type, lanes);
-	unsigned align = (unsigned)ht_dtype_info(from)->bytes;
-	LLVMValueRef p = ht_e_at(e, type, row, k), v;
-
-	if (mask)
-		v = ht_e_load_masked(e, form, p, align, mask, LLVMConstNull(form));
-	else
-		v = ht_e_load_at(e, form, p, align);
-	v = widen(e, v, from, HT_F32);
-	ht_e_store_at(e, v, ht_e_at(e, e->f32, to, k), 4);
-}
-
-/* The last numbers of rows, which do not fill a vector. */
-static void widen_rest(
-	struct ht_e *e, struct ht_e_tile *t, enum ht_dtype from, const LLVMValueRef *to)
-{
-	int64_t depth = e->s->dim[e->s->dims - 1].extent, whole = depth / e->vl * e->vl;
-	int lanes = e->t->avx512 ? e->vl : 1;
-	LLVMValueRef mask = NULL;
-
-	if (lanes > 1)
-		mask = LLVMBuildICmp(e->b, LLVMIntSGT,
-			ht_e_int(e, ht_e_form(e->i32, lanes), depth - whole),
-			ht_e_iota(e, e->i32, 1, lanes), "");
-	for (int64_t k = whole; k < depth; k += lanes)
-		for (int i = 0; i < t->rows; i++)
-			widen_part(e, from, t->row[i], to[i], ht_e_i64(e, k), lanes, mask);
-}
-
-static void widen_rows(struct ht_e *e, struct ht_e_tile *t)
-{
-	enum ht_dtype from = e->k->buffer[t->c->a_buffer].dtype;
-	int64_t depth = e->s->dim[e->s->dims - 1].extent, whole = depth / e->vl * e->vl;
-	struct ht_e_loop loop;
-	LLVMValueRef to[HT_E_MAX_COPIES];
-
-	for (int i = 0; i < t->rows; i++)
-		to[i] = ht_e_at(e, e->f32, t->widened, ht_e_i64(e, i * widened_depth(e)));
-	if (whole > 0) {
-		ht_e_loop_begin(e, &loop, ht_e_i64(e, 0), ht_e_i64(e, whole), e->vl, "widen");
-		for (int i = 0; i < t->rows; i++)
-			widen_part(e, from, t->row[i], to[i], loop.index, e->vl, NULL);
-		ht_e_loop_end(e, &loop);
-	}
-	widen_rest(e, t, from, to);
-	for (int i = 0; i < t->rows; i++) {
-		t->row[i] = to[i];
-		t->step[i] = ht_e_i64(e, 1);
-	}
-}
-
 /* Where each row of the tile begins for the current tap.  Returns whether any row is inside; NULL:
  * certainly. */
 static LLVMValueRef row_addresses(struct ht_e *e, struct ht_e_tile *t)
@@ -291,7 +214,7 @@ static void tap(struct ht_e *e)
 		LLVMPositionBuilderAtEnd(e->b, yes);
 	}
 	if (t->widened)
-		widen_rows(e, t);
+		ht_e_widen_rows(e, t->row, t->step, t->rows);
 	b_row = LLVMBuildNSWMul(e->b, tap_number(e), ht_e_i64(e, t->depth * c->nr), "");
 	b_row = ht_e_at(e, b_type, t->panel, b_row);
 	if (e->amx) {
@@ -357,13 +280,9 @@ static void tile(struct ht_e *e)
 	t->c = c;
 	t->a = e->k->buffer[c->a_buffer].dtype;
 	t->b = e->k->buffer[c->b_buffer].dtype;
-	if (widens_rows(e, t)) {
-		if (!e->widened)
-			e->widened = ht_e_alloca(
-				e, LLVMArrayType2(e->f32, MOST_WIDENED / 4), 64, "widened");
-		t->widened = e->widened;
+	t->widened = ht_e_widens_rows(e);
+	if (t->widened)
 		t->a = HT_F32;
-	}
 	t->sum = ht_is_float(t->a) ? HT_F32 : HT_I32;
 	t->rows = e->level[e->level_of[c->m]].copies;
 	t->columns = e->level[e->level_of[c->n]].copies;

@@ -68,8 +68,8 @@ struct ht_e {
 	LLVMValueRef fault;   /* alloca, I32 */
 	LLVMValueRef zeros;   /* constant, HT_E_ZEROS bytes or what a contraction needs */
 	LLVMValueRef dump;    /* alloca of a vector for what is not stored, or NULL */
-	LLVMValueRef widened; /* alloca of contract.c's, or NULL */
-	LLVMValueRef one;     /* arith.c's, or NULL */
+	LLVMValueRef widened; /* alloca of widen.c's, or NULL */
+	LLVMValueRef one;     /* low.c's, or NULL */
 	bool streaming;       /* large results begin on lines of the cache */
 
 	/* the stage being emitted */
@@ -158,6 +158,9 @@ LLVMValueRef ht_e_muladd(struct ht_e *e, LLVMValueRef a, LLVMValueRef b, LLVMVal
 /* acc + the products of pairs of BF16 in 32-bit lanes, where the target has an instruction. */
 bool ht_e_has_dot(const struct ht_e *e, int lanes);
 LLVMValueRef ht_e_dot(struct ht_e *e, LLVMValueRef acc, LLVMValueRef a, LLVMValueRef b);
+/* ---- low.c: expression x by instructions for 16 bits; NULL: there are none for it ---- */
+LLVMValueRef ht_e_add_low(struct ht_e *e, int32_t x, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef ht_e_multiply_low(struct ht_e *e, int32_t x);
 /* ---- round.c: floor, ceil, rint, trunc and fmod where LLVM would call a library ---- */
 LLVMValueRef ht_e_round(struct ht_e *e, enum ht_xop op, LLVMValueRef v);
 LLVMValueRef ht_e_fmod(struct ht_e *e, LLVMValueRef a, LLVMValueRef b);
@@ -226,6 +229,11 @@ void ht_e_contract_stage(struct ht_e *e);
 /* Bytes that a row of A spans, when rows may be outside and that is not too much for constants. */
 #define HT_E_MAX_ZERO_ROW 65536
 int64_t ht_e_zero_row(const struct ht_kernel *k, const struct ht_stage *s);
+/* ---- widen.c: operand A as F32 before it is multiplied ---- */
+bool ht_e_widens_rows(const struct ht_e *e);
+/* Rows of the current tap: where they begin, and how far one number is from the next, both of which
+ * are changed. */
+void ht_e_widen_rows(struct ht_e *e, LLVMValueRef *row, LLVMValueRef *step, int rows);
 
 /* ---- amx.c: sums of pairs of BF16 in tiles ---- */
 struct ht_e_amx {

@@ -1,0 +1,129 @@
+/* Sums and products of numbers of 16 bits by cheaper instructions than those of F32, with the same
+ * bits. */
+#include "backend/emit.h"
+
+/* x is a widened BF16, or -1: that BF16. */
+static int32_t widened(const struct ht_stage *s, int32_t i)
+{
+	const struct ht_x *x = &s->x[i];
+
+	return x->op == HT_X_CVT && x->dtype == HT_F32 && s->x[x->a].dtype == HT_BF16 ? x->a : -1;
+}
+
+/* Whether expression i is wanted as BF16 alone, maybe limited before. */
+static bool only_rounded(const struct ht_stage *s, int32_t i)
+{
+	for (int32_t j = i + 1; j < s->xs; j++) {
+		const struct ht_x *x = &s->x[j];
+
+		if (x->a != i && x->b != i && x->c != i)
+			continue;
+		if ((x->op == HT_X_MIN || x->op == HT_X_MAX)
+				? !only_rounded(s, j)
+				: x->op != HT_X_CVT || x->dtype != HT_BF16)
+			return false;
+	}
+	for (int32_t j = 0; j < s->reds; j++)
+		if (s->red[j].x == i)
+			return false;
+	for (int32_t j = 0; j < s->stores; j++)
+		if (s->store[j].value == i)
+			return false;
+	return true;
+}
+
+/* The sum of two BF16 numbers that is rounded to BF16: by the instruction for pairs, one number
+ * times 1 beside 0 times -0.  It flushes subnormals by itself, which takes a conversion several
+ * steps.  NULL: not such a sum. */
+static LLVMValueRef add_bf16(struct ht_e *e, int32_t i, LLVMValueRef a, LLVMValueRef b)
+{
+	const struct ht_stage *s = e->s;
+	const struct ht_x *x = &s->x[i];
+	int32_t first = widened(s, x->a), second = widened(s, x->b);
+	LLVMTypeRef pairs = ht_e_form(e->i32, ht_e_lanes_of(a));
+	LLVMValueRef v;
+	bool swap;
+
+	if (x->dtype != HT_F32 || !ht_e_has_dot(e, ht_e_lanes_of(a)) || first < 0 || second < 0 ||
+		!only_rounded(s, i))
+		return NULL;
+	/* The one from further in, or from memory, spares its conversion. */
+	swap = e->info[first].home != e->info[second].home
+		       ? e->info[first].home < e->info[second].home
+		       : s->x[first].op != HT_X_LOAD;
+	v = LLVMBuildZExt(e->b, ht_e_get(e, swap ? second : first, true), pairs, "");
+	return ht_e_dot(e, swap ? a : b, v, ht_e_int(e, pairs, (int32_t)0x80003f80));
+}
+
+/* Whether x was just rounded to F16. */
+static bool rounded_half(const struct ht_stage *s, int32_t i)
+{
+	const struct ht_x *x = &s->x[i];
+
+	return x->op == HT_X_CVT && x->dtype == HT_F32 && s->x[x->a].op == HT_X_CVT &&
+	       s->x[x->a].dtype == HT_F16;
+}
+
+/* A 1 that LLVM does not know. */
+static LLVMValueRef opaque_one(struct ht_e *e, LLVMTypeRef t)
+{
+	LLVMBuilderRef b;
+	LLVMValueRef slot;
+
+	if (e->one && LLVMTypeOf(e->one) == t)
+		return e->one;
+	b = LLVMCreateBuilderInContext(e->c);
+	LLVMPositionBuilderBefore(b, LLVMGetBasicBlockTerminator(e->entry));
+	slot = LLVMBuildAlloca(b, t, "one");
+	LLVMBuildStore(b, ht_e_real(t, 1), slot);
+	e->one = LLVMBuildLoad2(b, t, slot, "");
+	LLVMSetVolatile(e->one, true);
+	LLVMDisposeBuilder(b);
+	return e->one;
+}
+
+static bool multiplies_and_adds(const struct ht_stage *s)
+{
+	for (int32_t i = 0; i < s->xs; i++)
+		if (s->x[i].op == HT_X_MULADD)
+			return true;
+	return false;
+}
+
+/* Additions wait for the units that convert, where a multiply-add does not, unless a function keeps
+ * those busy: rounding, adding and rounding again takes 6.5 cycles a vector on a Zen 4 in place of 7.7. */
+static LLVMValueRef add_half(struct ht_e *e, int32_t i, LLVMValueRef a, LLVMValueRef b)
+{
+	const struct ht_x *x = &e->s->x[i];
+
+	if (x->dtype != HT_F32 || ht_e_lanes_of(a) == 1 || !e->t->fma ||
+		multiplies_and_adds(e->s) ||
+		(!rounded_half(e->s, x->a) && !rounded_half(e->s, x->b)))
+		return NULL;
+	return ht_e_muladd(e, a, opaque_one(e, LLVMTypeOf(a)), b);
+}
+
+/* As add_bf16(): the product of two BF16 numbers, beside 0 times -0 so that a zero keeps its sign. */
+LLVMValueRef ht_e_multiply_low(struct ht_e *e, int32_t i)
+{
+	const struct ht_stage *s = e->s;
+	const struct ht_x *x = &s->x[i];
+	int32_t first = widened(s, x->a), second = widened(s, x->b);
+	LLVMTypeRef pairs = ht_e_form(e->i32, e->vl);
+	LLVMValueRef a, b, minus = ht_e_int(e, pairs, INT32_MIN);
+
+	if (x->dtype != HT_F32 || !ht_e_is_vector(e, i) || !ht_e_has_dot(e, e->vl) || first < 0 ||
+		second < 0 || !only_rounded(s, i))
+		return NULL;
+	a = LLVMBuildZExt(e->b, ht_e_get(e, first, true), pairs, "");
+	b = LLVMBuildZExt(e->b, ht_e_get(e, second, true), pairs, "");
+	return ht_e_dot(e, LLVMBuildBitCast(e->b, minus, ht_e_form(e->f32, e->vl), ""), a,
+		LLVMBuildOr(e->b, b, minus, ""));
+}
+
+LLVMValueRef ht_e_add_low(struct ht_e *e, int32_t i, LLVMValueRef a, LLVMValueRef b)
+{
+	LLVMValueRef v = add_bf16(e, i, a, b);
+
+	return v ? v : add_half(e, i, a, b);
+}

@@ -1,0 +1,100 @@
+/* Rows of a contraction's operand A, of float16 or of bfloat16 without pairs, as F32.
+ *
+ * To widen a number for all lanes takes four instructions, which four vectors of columns hide: for fewer,
+ * rows are widened beforehand, a vector at a time, to a buffer on the stack. */
+#include "backend/emit.h"
+
+/* Bytes of a block of rows, so that they stay in the first levels. */
+enum { MOST_WIDENED = 65536 };
+
+static int64_t depth_of(const struct ht_e *e)
+{
+	return e->s->dim[e->s->dims - 1].extent;
+}
+
+/* Numbers of a widened row, whole vectors of them. */
+static int64_t widened_depth(const struct ht_e *e)
+{
+	return ht_ceil_div(depth_of(e), e->lanes) * e->lanes;
+}
+
+bool ht_e_widens_rows(const struct ht_e *e)
+{
+	const struct ht_contract *c = &e->s->contract;
+	enum ht_dtype from = e->k->buffer[c->a_buffer].dtype;
+
+	return (from == HT_F16 || from == HT_BF16) && c->kp == 1 && c->a_step == 1 &&
+	       e->max_copies[c->n] <= 3 &&
+	       widened_depth(e) <= MOST_WIDENED / (4 * e->max_copies[c->m]);
+}
+
+/* As large as the widest stage of the kernel needs it. */
+static LLVMValueRef buffer(struct ht_e *e)
+{
+	int64_t count = widened_depth(e) * e->max_copies[e->s->contract.m];
+	LLVMValueRef before = e->widened;
+
+	if (before && (int64_t)LLVMGetArrayLength2(LLVMGetAllocatedType(before)) >= count)
+		return before;
+	e->widened = ht_e_alloca(e, LLVMArrayType2(e->f32, (uint64_t)count), 64, "widened");
+	if (before) {
+		LLVMReplaceAllUsesWith(before, e->widened);
+		LLVMInstructionEraseFromParent(before);
+	}
+	return e->widened;
+}
+
+/* `lanes` numbers of a row; mask: which are there, or NULL. */
+static void widen_part(struct ht_e *e, enum ht_dtype from, LLVMValueRef row, LLVMValueRef to,
+	LLVMValueRef k, int lanes, LLVMValueRef mask)
+{
+	LLVMTypeRef type = ht_e_mem_type(e, from), form = ht_e_form(type, lanes);
+	unsigned align = (unsigned)ht_dtype_info(from)->bytes;
+	LLVMValueRef p = ht_e_at(e, type, row, k), v;
+
+	if (mask)
+		v = ht_e_load_masked(e, form, p, align, mask, LLVMConstNull(form));
+	else
+		v = ht_e_load_at(e, form, p, align);
+	v = ht_e_convert(e, v, from, HT_F32);
+	ht_e_store_at(e, v, ht_e_at(e, e->f32, to, k), 4);
+}
+
+/* The last numbers of rows, which do not fill a vector. */
+static void widen_rest(struct ht_e *e, enum ht_dtype from, const LLVMValueRef *row,
+	const LLVMValueRef *to, int rows)
+{
+	int64_t depth = depth_of(e), whole = depth / e->vl * e->vl;
+	int lanes = e->t->avx512 ? e->vl : 1;
+	LLVMValueRef mask = NULL;
+
+	if (lanes > 1)
+		mask = LLVMBuildICmp(e->b, LLVMIntSGT,
+			ht_e_int(e, ht_e_form(e->i32, lanes), depth - whole),
+			ht_e_iota(e, e->i32, 1, lanes), "");
+	for (int64_t k = whole; k < depth; k += lanes)
+		for (int i = 0; i < rows; i++)
+			widen_part(e, from, row[i], to[i], ht_e_i64(e, k), lanes, mask);
+}
+
+void ht_e_widen_rows(struct ht_e *e, LLVMValueRef *row, LLVMValueRef *step, int rows)
+{
+	enum ht_dtype from = e->k->buffer[e->s->contract.a_buffer].dtype;
+	int64_t whole = depth_of(e) / e->vl * e->vl;
+	struct ht_e_loop loop;
+	LLVMValueRef all = buffer(e), to[HT_E_MAX_COPIES];
+
+	for (int i = 0; i < rows; i++)
+		to[i] = ht_e_at(e, e->f32, all, ht_e_i64(e, i * widened_depth(e)));
+	if (whole > 0) {
+		ht_e_loop_begin(e, &loop, ht_e_i64(e, 0), ht_e_i64(e, whole), e->vl, "widen");
+		for (int i = 0; i < rows; i++)
+			widen_part(e, from, row[i], to[i], loop.index, e->vl, NULL);
+		ht_e_loop_end(e, &loop);
+	}
+	widen_rest(e, from, row, to, rows);
+	for (int i = 0; i < rows; i++) {
+		row[i] = to[i];
+		step[i] = ht_e_i64(e, 1);
+	}
+}
