@@ -178,6 +178,7 @@ struct ht_program {
 	struct ht_program_plan plan; /* of the artefact */
 	const char *provenance;      /* ht_provenance() */
 	struct ht_str whole;         /* the artefact's bytes, of a program of the cache */
+	bool whole_is_read;          /* to memory; false: they are mapped */
 	struct ht_rt_program rt;
 	const char **library;     /* by kernel: name of a library kernel, or NULL; when compiled */
 	const int32_t *kernel_of; /* by step; when compiled */

@@ -117,6 +117,12 @@ static void free_owned(struct owned **at)
 	free(o);
 }
 
+/* Weights of one that was loaded are in a file already, but for an entry of the cache that was read. */
+static bool is_in_memory(const struct ht_program *p)
+{
+	return p->kernel_of || p->whole_is_read;
+}
+
 enum ht_status ht_artefact_writer_spill(
 	struct ht_artefact_writer *w, const char *path, struct ht_diags *d)
 {
@@ -125,8 +131,7 @@ enum ht_status ht_artefact_writer_spill(
 	while (*at) {
 		struct owned *o = *at;
 
-		/* Weights of one that was loaded are in a file already. */
-		if (!o->p->kernel_of) {
+		if (!is_in_memory(o->p)) {
 			at = &o->next;
 			continue;
 		}
@@ -136,6 +141,8 @@ enum ht_status ht_artefact_writer_spill(
 			HT_TRY(ht_spill_pieces(
 				w->spill, w->saving.bytes + o->first, o->end - o->first, d));
 		}
+		if (w->whole.p == o->p->whole.p)
+			w->whole = HT_STR("");
 		free_owned(at);
 	}
 	return HT_OK;

@@ -134,6 +134,7 @@ static enum ht_status open_program(const struct ht_wanted *w, struct ht_cached *
 	}
 	*kept = *cached;
 	(*out)->whole = artefact;
+	(*out)->whole_is_read = !kept->files;
 	say_again(w->model, messages, d);
 	(*out)->arena.unwind = &work->unwind;
 	ht_arena_defer(&(*out)->arena, release_entry, kept);

@@ -37,16 +37,31 @@ class Variants(ToolCase):
                               stderr=subprocess.PIPE, preexec_fn=limits, restore_signals=not ignore,
                               env={**os.environ, 'HALFTONE_POLICY': '', 'TMPDIR': self.out})
 
-    @unittest.skipIf(os.environ.get('HALFTONE_SANITIZE'), 'a sanitizer has memory of its own')
-    def test_memory_is_that_of_the_largest(self):
+    def assert_memory_is_that_of_the_largest(self, *more):
         limit = WEIGHTS
         for policy in POLICIES:
             for target in TARGETS:
-                while self.compile([policy], [target], [(resource.RLIMIT_DATA, limit)]).returncode:
+                while self.compile([policy], [target], [(resource.RLIMIT_DATA, limit)], more=more).returncode:
                     limit += STEP
                     self.assertLess(limit, 20 * WEIGHTS)
-        r = self.compile(limit=[(resource.RLIMIT_DATA, limit + 2 * STEP)])
+        r = self.compile(limit=[(resource.RLIMIT_DATA, limit + 2 * STEP)], more=more)
         self.assertEqual(r.returncode, 0, (limit, r.stderr))
+        return limit
+
+    @unittest.skipIf(os.environ.get('HALFTONE_SANITIZE'), 'a sanitizer has memory of its own')
+    def test_memory_is_that_of_the_largest(self):
+        self.assert_memory_is_that_of_the_largest()
+
+    @unittest.skipIf(os.environ.get('HALFTONE_SANITIZE'), 'a sanitizer has memory of its own')
+    def test_memory_of_hits(self):
+        """Entries of a directory of other hosts are read to memory, and leave it as what is compiled does."""
+        cache = ['--cache-mode', 'rw', '--cache-shared', '--cache-dir', os.path.join(self.dir, 'cache')]
+        self.assertEqual(self.compile(more=cache).returncode, 0)
+        with open(self.htx, 'rb') as f:
+            want = f.read()
+        self.assertGreater(self.assert_memory_is_that_of_the_largest(*cache, '--error-on-cache-miss'), WEIGHTS)
+        with open(self.htx, 'rb') as f:
+            self.assertEqual(f.read(), want)
 
     def test_what_it_is(self):
         """Each variant is what it is alone, wherever the artefact goes."""
