@@ -65,8 +65,11 @@ struct ht_model {
 enum ht_open {
 	HT_OPEN_KEEP,
 	HT_OPEN_ASSUME, /* the first one of a shape becomes 1, with a note */
-	HT_OPEN_REFUSE  /* likewise; others are HT_E_UNSUPPORTED */
+	HT_OPEN_REFUSE, /* likewise; others are HT_E_UNSUPPORTED */
+	HT_OPEN_TOLD    /* likewise, behind ht_model_note_open() */
 };
+/* The notes on dimensions that become 1, before anything is copied. */
+void ht_model_note_open(const struct ht_model *m, struct ht_diags *d);
 /* A copy of the model's graph with the one chosen entry, and with the shapes that were set. */
 enum ht_status ht_model_copy(const struct ht_model *m, struct ht_work *w, enum ht_open open,
 	struct ht_diags *d, struct ht_graph **out);

@@ -289,7 +289,7 @@ static enum ht_status build(struct compile *c, struct ht_lowering *l, const stru
 	struct ht_plan *plan;
 	struct ht_make how;
 
-	HT_TRY(ht_lowering_run(c->m, &c->opt, HT_OPEN_REFUSE, HT_UPTO_LAYOUT, NULL, c->w, c->d, l));
+	HT_TRY(ht_lowering_run(c->m, &c->opt, HT_OPEN_TOLD, HT_UPTO_LAYOUT, NULL, c->w, c->d, l));
 	HT_TRY(ht_lower(l->graph, &l->passes, &c->w->arena, &plan));
 	HT_TRY(ht_fusion_result_write(l->passes.policy, &l->fusions, &c->w->arena, c->d));
 	ht_phase_end(&l->phases, "lower");
@@ -326,6 +326,7 @@ static enum ht_status compile(void *arg)
 			"the graph has no outputs; ask for some with --outputs");
 	if (!w.target)
 		return HT_E_USAGE;
+	ht_model_note_open(c->m, c->d);
 	cached = ht_graph_is_cached(&w);
 	if (cached) {
 		HT_TRY(ht_graph_get(&w, c->w, c->d, &c->found));

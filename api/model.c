@@ -324,13 +324,33 @@ enum ht_status ht_model_set_batch(struct ht_model *m, int64_t batch, struct ht_d
 
 /* ---- copies to work on ---- */
 
+static struct ht_where at_node(const struct ht_node *n)
+{
+	return (struct ht_where){
+		.path = n->graph->path, .node = n->name, .op = n->type, .offset = -1
+	};
+}
+
+static void note_open(const struct ht_node *n, struct ht_diags *d)
+{
+	ht_note(d, at_node(n), "the open first dimension of this input counts as 1");
+}
+
+void ht_model_note_open(const struct ht_model *m, struct ht_diags *d)
+{
+	for (const struct ht_port *p = m->entry->inputs; p; p = p->next) {
+		struct ht_shape s = shape_of(m, p);
+
+		if (s.rank > 0 && s.dim[0] < 0)
+			note_open(p->value.node, d);
+	}
+}
+
 static enum ht_status close_shape(struct ht_arena *a, const struct ht_node *n, enum ht_open open,
 	struct ht_diags *d, struct ht_shape *shape)
 {
 	int64_t dim[HT_MAX_RANK];
-	struct ht_where at = {
-		.path = n->graph->path, .node = n->name, .op = n->type, .offset = -1
-	};
+	struct ht_where at = at_node(n);
 
 	if (open == HT_OPEN_KEEP || ht_shape_known(*shape))
 		return HT_OK;
@@ -349,7 +369,8 @@ static enum ht_status close_shape(struct ht_arena *a, const struct ht_node *n, e
 			return ht_error(d, HT_E_UNSUPPORTED, at,
 				"dimension %d of this input is open; state it with --input-shape",
 				(int)i);
-		ht_note(d, at, "the open first dimension of this input counts as 1");
+		if (open != HT_OPEN_TOLD)
+			note_open(n, d);
 		dim[0] = 1;
 	}
 	*shape = ht_shape_make(a, shape->rank, dim);

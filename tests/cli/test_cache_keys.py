@@ -111,6 +111,20 @@ class Mutations(Cached):
         for same in ['--oo_constant_folding=0'], ['--oo_constant_folding=false', '--oo_level=O3'], ['--oo-constant-folding=false']:
             self.assertEqual(self.counted('graph_hits', lambda: self.compile(*same)), 1, same)
 
+    def test_a_batch_of_one(self):
+        """An open first dimension counts as 1, stated or not: one program, one key; only who left it open is told."""
+        model = self.path('open.hir', MODEL.replace('shape[2,8]', 'shape[?,8]').encode())
+        for policy in [], ['--policy=grappler-fp16-cpu']:
+            want = self.compile(*policy, '--no-cache', model=model)
+            for how in ['--batch=1'], ['--input-shape=x:1,8'], []:
+                self.assertEqual(self.compile(*policy, *how, '--no-cache', model=model), want)
+                hits = self.counted('graph_hits', lambda: self.compile(*policy, *how, model=model))
+                self.assertEqual(hits, how != ['--batch=1'], (policy, how))
+                self.assertEqual(self.read('out.htx'), want)
+                said = self.tool('compile', model, *policy, *how, '--error-on-cache-miss').err
+                self.assertEqual(said.count('counts as 1'), not how)
+            self.assertEqual(self.counted('graph_hits', lambda: self.compile(*policy, '--batch=2', model=model)), 0)
+
     def test_every_kind_of_byte_of_the_model(self):
         """An edit compiles what it changed: names of nodes and their order do not enter kernels."""
         self.compile()
