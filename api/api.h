@@ -57,8 +57,8 @@ struct ht_model {
 	struct ht_value_info *input;
 	size_t inputs;
 	int64_t import_ns;
-	struct ht_cache *cache; /* the caller's; NULL: none */
-	char *content;          /* hashes of its files, once asked for */
+	struct ht_cache *cache;     /* the caller's; NULL: none */
+	struct ht_content *content; /* once asked for */
 };
 
 /* Dimensions of inputs that nobody stated. */
@@ -210,10 +210,15 @@ enum ht_status ht_store_of(const struct ht_cache *c, struct ht_diags *d, struct 
 
 /* ---- content.c ---- */
 
-/* SHA-256 of each of the model's files, a line each.  HT_E_ENVIRONMENT: one cannot be read. */
+/* SHA-256 of each of the model's files, a line each; of its checkpoint, those files are from then on the
+ * ones that are read.  HT_E_ENVIRONMENT: one cannot be read. */
 enum ht_status ht_content_of(const struct ht_model *m, struct ht_diags *d, struct ht_str *out);
+struct ht_str ht_content_known(const struct ht_model *m); /* behind ht_content_of() */
+/* Of the checkpoint; NULL: there is none, or nobody asked for its hashes. */
+const struct ht_input_file *ht_content_files(const struct ht_model *m);
+void ht_content_free(struct ht_content *c);
 void ht_put_digest(struct ht_buf *b, const uint8_t digest[32]); /* such a line */
-/* Whether a file of the model is not what it was when it was imported. */
+/* Whether a file of the model was written to since it was mapped. */
 bool ht_content_changed(const struct ht_model *m);
 
 /* ---- graph_key.c ---- */

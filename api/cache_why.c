@@ -259,7 +259,7 @@ static enum ht_status ask(
 	struct asking *q, const struct ht_compile_options *opt, enum ht_status (*body)(void *arg))
 {
 	struct ht_model m = *q->m;
-	const char *content = m.content;
+	struct ht_content *content = m.content;
 	struct ht_work w;
 	enum ht_status st;
 
@@ -270,7 +270,7 @@ static enum ht_status ask(
 	q->w = &w;
 	st = ht_work_run(&w, body, q, q->d);
 	if (m.content != content)
-		free(m.content);
+		ht_content_free(m.content);
 	return st;
 }
 

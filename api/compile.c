@@ -235,6 +235,7 @@ struct compile {
 	struct ht_compile_options opt;
 	struct ht_program *p;
 	struct ht_program *found; /* in the cache, instead of that */
+	struct ht_str content;    /* what is compiled, where somebody wants to know */
 	struct ht_work *w;
 	struct ht_diags *d;
 };
@@ -273,17 +274,6 @@ static void keep_defaults(struct compile *c)
 	}
 }
 
-static enum ht_status note_provenance(
-	struct compile *c, const struct ht_lowering *l, const struct ht_wanted *w)
-{
-	struct ht_str content = ht_str("");
-
-	if (c->opt.sources || c->m->cache)
-		HT_TRY(ht_content_of(c->m, c->d, &content));
-	c->p->provenance = ht_provenance(w, l->reads, c->p->llvm, content, &c->p->arena).p;
-	return HT_OK;
-}
-
 static enum ht_status build(struct compile *c, struct ht_lowering *l, const struct ht_wanted *w)
 {
 	struct ht_plan *plan;
@@ -297,7 +287,8 @@ static enum ht_status build(struct compile *c, struct ht_lowering *l, const stru
 	HT_TRY(ht_program_build(c->p, l->graph, plan, &how, &l->phases, c->d));
 	keep_defaults(c);
 	fill_info(c, l);
-	return note_provenance(c, l, w);
+	c->p->provenance = ht_provenance(w, l->reads, c->p->llvm, c->content, &c->p->arena).p;
+	return HT_OK;
 }
 
 static enum ht_status miss(struct compile *c, const struct ht_wanted *w)
@@ -327,6 +318,8 @@ static enum ht_status compile(void *arg)
 	if (!w.target)
 		return HT_E_USAGE;
 	ht_model_note_open(c->m, c->d);
+	if (c->opt.sources || c->m->cache)
+		HT_TRY(ht_content_of(c->m, c->d, &c->content));
 	cached = ht_graph_is_cached(&w);
 	if (cached) {
 		HT_TRY(ht_graph_get(&w, c->w, c->d, &c->found));
@@ -363,7 +356,7 @@ static enum ht_status run_compile(struct compile *c, struct ht_program **out)
 enum ht_status ht_compile(const struct ht_model *m, const struct ht_compile_options *opt,
 	struct ht_diags *d, struct ht_program **out)
 {
-	struct compile c = { .m = m, .d = d };
+	struct compile c = { .m = m, .content = HT_STR(""), .d = d };
 	struct ht_diags own; /* what is said is kept with what is compiled */
 	enum ht_status st;
 

@@ -1,9 +1,17 @@
 /* What a model is, for keys and provenance: hashes of its files. */
 #include "api/api.h"
 
-#include <glob.h>
+#include "frontend/frontend.h"
+
 #include <stdlib.h>
-#include <string.h>
+
+/* Does not change once a model has it, so that threads may share the model. */
+struct ht_content {
+	struct ht_unwind unwind;
+	struct ht_arena arena;
+	struct ht_str text;
+	struct ht_input_file *checkpoint;
+};
 
 void ht_put_digest(struct ht_buf *b, const uint8_t digest[32])
 {
@@ -12,88 +20,96 @@ void ht_put_digest(struct ht_buf *b, const uint8_t digest[32])
 	ht_putc(b, '\n');
 }
 
-static void put_file(
-	struct ht_buf *b, const struct ht_model *m, const struct ht_file *f, struct ht_diags *d)
+static void put_files(struct ht_buf *b, const struct ht_model *m, const struct ht_input_file *first,
+	struct ht_diags *d)
 {
 	struct timespec now;
 	uint8_t digest[32];
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	ht_cache_digest(m->cache, f, now.tv_sec * INT64_C(1000000000) + now.tv_nsec, d, digest);
-	ht_put_digest(b, digest);
+	for (const struct ht_input_file *i = first; i; i = i->next) {
+		clock_gettime(CLOCK_REALTIME, &now);
+		ht_cache_digest(m->cache, i->file, now.tv_sec * INT64_C(1000000000) + now.tv_nsec,
+			d, digest);
+		ht_put_digest(b, digest);
+	}
 }
 
-static enum ht_status put_named(
-	struct ht_buf *b, const struct ht_model *m, const char *path, struct ht_diags *d)
-{
-	struct ht_file *f;
+struct hashing {
+	const struct ht_model *m;
+	struct ht_content *c;
+	struct ht_diags *d;
+};
 
-	HT_TRY(ht_file_map(path, SIZE_MAX, d, &f));
-	put_file(b, m, f, d);
-	ht_file_unref(f);
+static enum ht_status hash(void *arg)
+{
+	struct hashing *h = arg;
+	struct ht_buf b;
+
+	ht_buf_init(&b, &h->c->arena);
+	if (h->m->graph->checkpoint)
+		HT_TRY(ht_checkpoint_files(
+			&h->c->arena, h->m->graph->checkpoint, h->d, &h->c->checkpoint));
+	put_files(&b, h->m, h->m->graph->inputs, h->d);
+	put_files(&b, h->m, h->c->checkpoint, h->d);
+	h->c->text = ht_buf_str(&b);
 	return HT_OK;
 }
 
-/* Index and shards, in the order of their names. */
-static enum ht_status put_checkpoint(struct ht_buf *b, const struct ht_model *m, struct ht_diags *d)
+void ht_content_free(struct ht_content *c)
 {
-	const char *prefix = m->graph->checkpoint;
-	struct ht_str name = ht_str(prefix);
-	struct ht_buf pattern;
-	enum ht_status st = HT_OK;
-	glob_t found;
+	if (c)
+		ht_arena_release(&c->arena);
+	free(c);
+}
 
-	ht_buf_init(&pattern, b->arena);
-	for (size_t i = 0; i < name.n; i++) {
-		if (strchr("*?[\\", name.p[i]))
-			ht_putc(&pattern, '\\');
-		ht_putc(&pattern, name.p[i]);
-	}
-	HT_TRY(put_named(b, m, ht_str_printf(b->arena, "%s.index", prefix).p, d));
-	ht_puts(&pattern, ".data-*");
-	if (glob(ht_buf_str(&pattern).p, 0, NULL, &found))
-		return HT_OK;
-	for (size_t i = 0; i < found.gl_pathc && st == HT_OK; i++)
-		st = put_named(b, m, found.gl_pathv[i], d);
-	globfree(&found);
-	return st;
+static const struct ht_content *known(const struct ht_model *m)
+{
+	return __atomic_load_n(&m->content, __ATOMIC_ACQUIRE);
 }
 
 /* Large files are hashed once, however often the model is compiled. */
 enum ht_status ht_content_of(const struct ht_model *m, struct ht_diags *d, struct ht_str *out)
 {
 	struct ht_model *model = (struct ht_model *)(uintptr_t)m;
-	struct ht_unwind unwind;
-	struct ht_arena a;
-	struct ht_buf b;
-	volatile enum ht_status st = HT_OK;
+	struct hashing h = { m, NULL, d };
+	struct ht_content *none = NULL;
+	enum ht_status st;
 
-	if (!m->content) {
-		ht_arena_init(&a, &unwind);
-		if (setjmp(unwind.env)) {
-			ht_arena_release(&a);
+	if (!known(m)) {
+		h.c = ht_sys_alloc(sizeof *h.c);
+		if (!h.c)
 			return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
-		}
-		ht_buf_init(&b, &a);
-		for (const struct ht_input_file *i = m->graph->inputs; i; i = i->next)
-			put_file(&b, m, i->file, d);
-		if (m->graph->checkpoint)
-			st = put_checkpoint(&b, m, d);
-		if (st == HT_OK)
-			model->content = strdup(ht_buf_str(&b).p);
-		ht_arena_release(&a);
+		ht_arena_init(&h.c->arena, &h.c->unwind);
+		st = ht_guarded(&h.c->unwind, hash, &h, d);
+		/* Another thread may have been at it too. */
+		if (st != HT_OK || !__atomic_compare_exchange_n(&model->content, &none, h.c, false,
+					   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			ht_content_free(h.c);
+		HT_TRY(st);
 	}
-	*out = ht_str(m->content ? m->content : "");
-	return m->content ? HT_OK : st ? st : HT_E_ENVIRONMENT;
+	*out = known(m)->text;
+	return HT_OK;
+}
+
+struct ht_str ht_content_known(const struct ht_model *m)
+{
+	return known(m)->text;
+}
+
+const struct ht_input_file *ht_content_files(const struct ht_model *m)
+{
+	return known(m) ? known(m)->checkpoint : NULL;
+}
+
+static bool any_changed(const struct ht_input_file *first)
+{
+	for (const struct ht_input_file *i = first; i; i = i->next)
+		if (ht_file_changed(i->file))
+			return true;
+	return false;
 }
 
 bool ht_content_changed(const struct ht_model *m)
 {
-	for (const struct ht_input_file *i = m->graph->inputs; i; i = i->next) {
-		struct ht_file_stamp now = ht_file_stamp(i->file->path);
-
-		if (!ht_file_stamp_eq(&now, &i->file->stamp))
-			return true;
-	}
-	return false;
+	return any_changed(m->graph->inputs) || any_changed(ht_content_files(m));
 }

@@ -147,11 +147,9 @@ enum ht_status ht_graph_get(const struct ht_wanted *w, struct ht_work *work, str
 	struct ht_program **out)
 {
 	uint64_t set[HT_READ_SETS];
-	struct ht_str content;
 	size_t sets;
 
 	*out = NULL;
-	HT_TRY(ht_content_of(w->model, d, &content));
 	sets = ht_read_sets(w, d, &work->arena, set);
 	for (size_t i = 0; i < sets && !*out; i++) {
 		struct ht_cache_key k = ht_graph_key(w, HT_CACHE_GRAPH, set[i], &work->arena);

@@ -20,7 +20,7 @@
 
 static struct ht_str content_of(const struct ht_wanted *w, struct ht_arena *a)
 {
-	struct ht_str all = ht_str_copy(a, ht_str(w->model->content));
+	struct ht_str all = ht_str_copy(a, ht_content_known(w->model));
 	char *p = (char *)(uintptr_t)all.p;
 
 	while (all.n && p[all.n - 1] == '\n')

@@ -105,7 +105,7 @@ struct ht_cache_key ht_graph_key(
 	ht_key_field(&k, "tool", ht_str_printf(a, "%s %s", ht_version(), HT_TOOL_ID));
 	ht_key_field(&k, "code-generator", ht_str(ht_code_id()));
 	put_target(&k, w->target, a);
-	ht_key_field(&k, "model", ht_str(m->content));
+	ht_key_field(&k, "model", ht_content_known(m));
 	ht_key_field(&k, "signature", m->entry->name);
 	put_inputs(&k, m, a);
 	put_outputs(&k, m, a);

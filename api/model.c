@@ -173,7 +173,7 @@ void ht_model_free(struct ht_model *m)
 	if (!m)
 		return;
 	ht_arena_release(&m->arena);
-	free(m->content);
+	ht_content_free(m->content);
 	free(m);
 }
 

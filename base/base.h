@@ -350,7 +350,6 @@ struct ht_file_stamp {
 /* Of the file that `path` names now; zeros: of none. */
 struct ht_file_stamp ht_file_stamp(const char *path);
 struct ht_file_stamp ht_file_stamp_of(int fd);
-bool ht_file_stamp_eq(const struct ht_file_stamp *a, const struct ht_file_stamp *b);
 
 /* A whole file, mapped read-only.  Reference-counted. */
 struct ht_file {
@@ -359,12 +358,19 @@ struct ht_file {
 	size_t n;
 	int refs;
 	struct ht_file_stamp stamp; /* when it was mapped */
+	int fd;                     /* of one that is watched; else -1 */
 };
 
 /* Files of `limit` bytes and more are refused with HT_E_LIMIT.  A file that shrinks
  * while it is mapped is the caller's risk (documented in docs/). */
 enum ht_status ht_file_map(
 	const char *path, size_t limit, struct ht_diags *d, struct ht_file **out);
+/* Likewise, for asking later whether it has changed. */
+enum ht_status ht_file_map_watched(
+	const char *path, size_t limit, struct ht_diags *d, struct ht_file **out);
+/* Whether a watched file was written to since it was mapped.  Another one that took its name, a new
+ * name and a removal change no byte that is mapped. */
+bool ht_file_changed(const struct ht_file *f);
 struct ht_file *ht_file_ref(struct ht_file *f);
 void ht_file_unref(struct ht_file *f);
 /* Output that appears whole or not at all: written to a temporary file beside `path` that is

@@ -9,6 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Of descriptors a process has some thousand: of a model of very many files the last ones are not kept
+ * open, and are found by their names. */
+#define WATCHED_FDS 512
+
 static struct ht_where at_path(const char *path)
 {
 	struct ht_where at = HT_NOWHERE;
@@ -46,6 +50,7 @@ static struct ht_file *new_file(const char *path, size_t n)
 	f->path = memcpy(f + 1, path, length);
 	f->refs = 1;
 	f->n = n;
+	f->fd = -1;
 	return f;
 }
 
@@ -79,7 +84,8 @@ static enum ht_status map_open(
 	return HT_OK;
 }
 
-enum ht_status ht_file_map(const char *path, size_t limit, struct ht_diags *d, struct ht_file **out)
+static enum ht_status map(
+	const char *path, size_t limit, bool watched, struct ht_diags *d, struct ht_file **out)
 {
 	enum ht_status st;
 	int fd;
@@ -90,8 +96,31 @@ enum ht_status ht_file_map(const char *path, size_t limit, struct ht_diags *d, s
 	if (fd < 0)
 		return cannot_read(d, path, errno);
 	st = map_open(fd, path, limit, d, out);
-	close(fd);
+	if (st == HT_OK && watched && fd < WATCHED_FDS)
+		(*out)->fd = fd;
+	else
+		close(fd);
 	return st;
+}
+
+enum ht_status ht_file_map(const char *path, size_t limit, struct ht_diags *d, struct ht_file **out)
+{
+	return map(path, limit, false, d, out);
+}
+
+enum ht_status ht_file_map_watched(
+	const char *path, size_t limit, struct ht_diags *d, struct ht_file **out)
+{
+	return map(path, limit, true, d, out);
+}
+
+bool ht_file_changed(const struct ht_file *f)
+{
+	const struct ht_file_stamp *then = &f->stamp;
+	struct ht_file_stamp now = f->fd >= 0 ? ht_file_stamp_of(f->fd) : ht_file_stamp(f->path);
+
+	return then->device != now.device || then->inode != now.inode || then->bytes != now.bytes ||
+	       then->modified_ns != now.modified_ns;
 }
 
 struct ht_file *ht_file_ref(struct ht_file *f)
@@ -106,5 +135,7 @@ void ht_file_unref(struct ht_file *f)
 		return;
 	if (f->n)
 		munmap((void *)(uintptr_t)f->p, f->n);
+	if (f->fd >= 0)
+		close(f->fd);
 	free(f);
 }

@@ -55,10 +55,3 @@ struct ht_file_stamp ht_file_stamp_of(int fd)
 {
 	return stamp(fd, "", AT_EMPTY_PATH);
 }
-
-bool ht_file_stamp_eq(const struct ht_file_stamp *a, const struct ht_file_stamp *b)
-{
-	return a->mount == b->mount && a->device == b->device && a->inode == b->inode &&
-	       a->bytes == b->bytes && a->modified_ns == b->modified_ns &&
-	       a->changed_ns == b->changed_ns;
-}

@@ -11,8 +11,6 @@
 #include <string.h>
 
 #define OBJECT_GRAPH "_CHECKPOINTABLE_OBJECT_GRAPH"
-#define INDEX_LIMIT ((size_t)256 << 20)
-#define SHARD_LIMIT ((size_t)1 << 40)
 #define SHARDS 100000 /* five digits */
 
 struct entry {
@@ -28,6 +26,7 @@ struct ht_checkpoint {
 	struct ht_arena *a;
 	struct ht_importer im;
 	const char *prefix;
+	const struct ht_input_file *files; /* NULL: by name */
 	struct ht_file *index;
 	struct ht_crc32c *crc;
 	struct ht_map entries; /* key → struct entry */
@@ -141,13 +140,15 @@ static void close_checkpoint(void *checkpoint)
 	ht_checkpoint_close(checkpoint);
 }
 
-static enum ht_status open_checkpoint(struct ht_arena *a, const char *prefix, bool unchecked,
-	struct ht_diags *d, struct ht_checkpoint **out)
+static enum ht_status open_checkpoint(struct ht_arena *a, const char *prefix,
+	const struct ht_input_file *files, bool unchecked, struct ht_diags *d,
+	struct ht_checkpoint **out)
 {
 	struct ht_checkpoint *c = HT_NEW(a, struct ht_checkpoint);
 
 	*out = NULL;
 	c->unchecked = unchecked;
+	c->files = files;
 	c->a = a;
 	c->diags = d;
 	c->prefix = ht_str_copy(a, ht_str(prefix)).p;
@@ -157,7 +158,8 @@ static enum ht_status open_checkpoint(struct ht_arena *a, const char *prefix, bo
 	ht_map_init(&c->entries, a);
 	ht_map_init(&c->names, a);
 	ht_map_init(&c->restored, a);
-	HT_TRY(ht_file_map(ht_str_printf(a, "%s.index", prefix).p, INDEX_LIMIT, d, &c->index));
+	HT_TRY(ht_bundle_file(files, ht_str_printf(a, "%s.index", prefix).p, HT_BUNDLE_INDEX_LIMIT,
+		d, &c->index));
 	ht_arena_defer(a, close_checkpoint, c);
 	ht_importer_add_input(&c->im, c->index->n);
 	HT_TRY(ht_sstable_walk(a, c->index, unchecked ? NULL : c->crc, d, visit, c));
@@ -170,16 +172,16 @@ static enum ht_status open_checkpoint(struct ht_arena *a, const char *prefix, bo
 	return HT_OK;
 }
 
-enum ht_status ht_checkpoint_open(
-	struct ht_arena *a, const char *prefix, struct ht_diags *d, struct ht_checkpoint **out)
+enum ht_status ht_checkpoint_open(struct ht_arena *a, const char *prefix,
+	const struct ht_input_file *files, struct ht_diags *d, struct ht_checkpoint **out)
 {
-	return open_checkpoint(a, prefix, false, d, out);
+	return open_checkpoint(a, prefix, files, false, d, out);
 }
 
 enum ht_status ht_checkpoint_open_unchecked(
 	struct ht_arena *a, const char *prefix, struct ht_diags *d, struct ht_checkpoint **out)
 {
-	return open_checkpoint(a, prefix, true, d, out);
+	return open_checkpoint(a, prefix, NULL, true, d, out);
 }
 
 void ht_checkpoint_close(struct ht_checkpoint *c)
@@ -216,10 +218,11 @@ static enum ht_status open_shard(
 			"checkpoint: '%.*s' lies in shard %" PRId64 " of %" PRId64,
 			HT_STR_ARG(e->key), e->shard, c->shards);
 	if (!c->shard[e->shard])
-		HT_TRY(ht_file_map(ht_str_printf(c->a, "%s.data-%05" PRId64 "-of-%05" PRId64,
-					   c->prefix, e->shard, c->shards)
-					   .p,
-			SHARD_LIMIT, d, &c->shard[e->shard]));
+		HT_TRY(ht_bundle_file(c->files,
+			ht_str_printf(c->a, "%s.data-%05" PRId64 "-of-%05" PRId64, c->prefix,
+				e->shard, c->shards)
+				.p,
+			HT_BUNDLE_SHARD_LIMIT, d, &c->shard[e->shard]));
 	*out = c->shard[e->shard];
 	return HT_OK;
 }

@@ -33,6 +33,14 @@ enum ht_status ht_sstable_walk(struct ht_arena *a, const struct ht_file *f,
  * when the model does not say. */
 bool ht_restore_keys(struct ht_graph *g, struct ht_arena *a, struct ht_map *keys);
 
+/* ---- bundle_files.c ---- */
+
+/* A file of a checkpoint: one of `files`, or where they are NULL what has that name now. */
+enum ht_status ht_bundle_file(const struct ht_input_file *files, const char *path, size_t limit,
+	struct ht_diags *d, struct ht_file **out);
+#define HT_BUNDLE_INDEX_LIMIT ((size_t)256 << 20)
+#define HT_BUNDLE_SHARD_LIMIT ((size_t)1 << 40)
+
 /* ---- bundle.c ---- */
 
 struct ht_checkpoint;

@@ -83,10 +83,14 @@ enum ht_status ht_export_tfjs(const struct ht_graph *g, const char *shard_name, 
 
 struct ht_checkpoint;
 
-/* `prefix`: the path without ".index" and ".data-00000-of-00001".  To be ended with
- * ht_checkpoint_close(), or by the arena. */
-enum ht_status ht_checkpoint_open(
-	struct ht_arena *a, const char *prefix, struct ht_diags *d, struct ht_checkpoint **out);
+/* Index and shards, in the order of their names, watched; they live as long as the arena.  `prefix`: the
+ * path without ".index" and ".data-00000-of-00001". */
+enum ht_status ht_checkpoint_files(
+	struct ht_arena *a, const char *prefix, struct ht_diags *d, struct ht_input_file **out);
+/* To be ended with ht_checkpoint_close(), or by the arena.  `files`: of ht_checkpoint_files(), and no
+ * others are read; NULL: those that have the names when they are needed. */
+enum ht_status ht_checkpoint_open(struct ht_arena *a, const char *prefix,
+	const struct ht_input_file *files, struct ht_diags *d, struct ht_checkpoint **out);
 void ht_checkpoint_close(struct ht_checkpoint *c);
 /* Names of variables are from now on those of this graph, as it was imported: the op that restores
  * its variables tells which tensor of the checkpoint each of them gets. */

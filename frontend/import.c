@@ -17,7 +17,7 @@ static void unref_file(void *file)
 /* The map lives as long as the arena. */
 static enum ht_status map_file(struct ht_importer *im, const char *path, struct ht_file **out)
 {
-	enum ht_status st = ht_file_map(path, im->limit.file_bytes, im->diags, out);
+	enum ht_status st = ht_file_map_watched(path, im->limit.file_bytes, im->diags, out);
 
 	if (st == HT_E_LIMIT)
 		ht_note(im->diags, HT_NOWHERE,

@@ -105,7 +105,8 @@ static enum ht_status open_shards(struct tfjs *t, const cJSON *paths, struct gro
 		if (!t->dir)
 			return fail(t, HT_E_INPUT, "the weight shard '%.200s' is not here",
 				path->valuestring);
-		if (ht_file_map(ht_str_printf(t->im->a, "%s%s", t->dir, path->valuestring).p,
+		if (ht_file_map_watched(
+			    ht_str_printf(t->im->a, "%s%s", t->dir, path->valuestring).p,
 			    t->im->limit.file_bytes, t->im->diags, &s->file) != HT_OK)
 			return fail(t, HT_E_INPUT, "the weight shard '%.200s' cannot be read",
 				path->valuestring);

@@ -47,7 +47,7 @@ static enum ht_status freeze(struct ht_graph *g, struct ht_arena *a, struct ht_d
 	c.scratch = HT_NEW(a, struct ht_arena);
 	ht_arena_init(c.scratch, a->unwind);
 	if (g->checkpoint) {
-		HT_TRY(ht_checkpoint_open(a, g->checkpoint, d, &checkpoint));
+		HT_TRY(ht_checkpoint_open(a, g->checkpoint, NULL, d, &checkpoint));
 		ht_checkpoint_follow(checkpoint, g);
 		source.self = checkpoint;
 		c.variables = &source;

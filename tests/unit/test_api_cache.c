@@ -4,6 +4,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,9 +28,14 @@ static void write_model(const char *mode)
 {
 	FILE *f = fopen(model_path, mode);
 
-	assert_non_null(f);
-	assert_true(fputs(*mode == 'a' ? "# more\n" : text, f) >= 0);
-	assert_int_equal(fclose(f), 0);
+	assert_true(f && fputs(*mode == 'a' ? "# more\n" : text, f) >= 0 && !fclose(f));
+}
+
+/* A command of the shell about a file, "$F". */
+static void run(const char *command, const char *file)
+{
+	assert_int_equal(setenv("F", file, 1), 0);
+	assert_int_equal(system(command), 0);
 }
 
 static int set_up(void **state)
@@ -44,11 +50,9 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	char command[128];
-
 	(void)state;
-	snprintf(command, sizeof command, "rm -rf '%s'", folder);
-	return system(command);
+	run("rm -rf \"$F\"", folder);
+	return 0;
 }
 
 static long stat_of(struct ht_cache *c, const char *name)
@@ -74,37 +78,59 @@ static struct ht_model *open_model(struct ht_cache *c)
 	return m;
 }
 
-static void compile(struct ht_model *m, struct ht_diags *d)
+static void compile_for(struct ht_model *m, const char *target, struct ht_diags *d)
 {
 	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;
 	struct ht_program *p;
 
-	opt.target = "x86-64";
+	opt.target = target;
 	assert_int_equal(ht_compile(m, &opt, d, &p), HT_OK);
 	ht_program_free(p);
+}
+
+static void compile(struct ht_model *m, struct ht_diags *d)
+{
+	compile_for(m, "x86-64", d);
 	ht_model_free(m);
+}
+
+static bool says_changed(struct ht_diags *d)
+{
+	struct ht_message said;
+	bool found = false;
+
+	for (size_t i = 0; i < ht_diags_count(d); i++) {
+		assert_int_equal(ht_diags_get(d, i, &said), HT_OK);
+		found |= strstr(said.text, "the model changed while it was compiled") != NULL;
+	}
+	return found;
+}
+
+static struct ht_cache *open_cache(void)
+{
+	struct ht_cache_settings s = HT_CACHE_SETTINGS_INIT;
+	struct ht_cache *c;
+
+	run("rm -rf \"$F\"", dir);
+	s.dir = dir;
+	assert_int_equal(ht_cache_open(&s, NULL, &c), HT_OK);
+	return c;
 }
 
 /* What was hashed and what was compiled may be different bytes. */
 static void a_model_that_changes_is_not_kept(void **state)
 {
-	struct ht_cache_settings s = HT_CACHE_SETTINGS_INIT;
 	struct ht_diags *d = ht_diags_new();
-	struct ht_message said;
-	struct ht_cache *c;
+	struct ht_cache *c = open_cache();
 	struct ht_model *m;
 
 	(void)state;
 	assert_non_null(d);
-	s.dir = dir;
-	assert_int_equal(ht_cache_open(&s, NULL, &c), HT_OK);
 	write_model("w");
 	m = open_model(c);
 	write_model("a");
 	compile(m, d);
-	assert_int_equal(ht_diags_count(d), 1);
-	assert_int_equal(ht_diags_get(d, 0, &said), HT_OK);
-	assert_non_null(strstr(said.text, "the model changed while it was compiled"));
+	assert_true(says_changed(d));
 	assert_int_equal(stat_of(c, "graphs"), 0);
 	compile(open_model(c), d);
 	assert_int_equal(stat_of(c, "graphs"), 1);
@@ -115,10 +141,79 @@ static void a_model_that_changes_is_not_kept(void **state)
 	ht_diags_free(d);
 }
 
+/* What happens to its name and its rights happens to none of its bytes. */
+static void a_model_that_moves_is_kept(void **state)
+{
+	static const char *const moves[] = { "chmod 400 \"$F\"", "mv \"$F\" \"$F.old\"",
+		"rm \"$F\"", "ln -f \"$F\" \"$F.link\"",
+		"echo >\"$F.new\" && mv \"$F.new\" \"$F\"" };
+	struct ht_diags *d = ht_diags_new();
+
+	(void)state;
+	assert_non_null(d);
+	for (size_t i = 0; i < sizeof moves / sizeof *moves; i++) {
+		struct ht_cache *c = open_cache();
+		struct ht_model *m;
+
+		run("rm -f \"$F\"", model_path);
+		write_model("w");
+		m = open_model(c);
+		run(moves[i], model_path);
+		compile(m, d);
+		assert_int_equal(ht_diags_count(d), 0);
+		assert_int_equal(stat_of(c, "graphs"), 1);
+		/* As what it was. */
+		run("rm -f \"$F\"", model_path);
+		write_model("w");
+		compile(open_model(c), d);
+		assert_int_equal(stat_of(c, "graphs"), 1);
+		ht_cache_close(c, NULL);
+	}
+	ht_diags_free(d);
+}
+
+/* Likewise the files of a SavedModel's checkpoint, which are hashed when it is compiled first. */
+static void a_checkpoint_that_changes_is_not_kept(void **state)
+{
+	static const char *const change[] = { "variables.index", "variables.data-00000-of-00001" };
+
+	(void)state;
+	if (!getenv("HALFTONE_SHARED"))
+		skip();
+	for (size_t i = 0; i < 4; i++) {
+		struct ht_diags *d = ht_diags_new();
+		struct ht_cache *c = open_cache();
+		struct ht_model *m;
+		char file[128];
+
+		assert_non_null(d);
+		run("rm -rf \"$F\" && cp -r \"$HALFTONE_SHARED/models/micro/half_plus_two/"
+		    "half_plus_two/00000123\" \"$F\" && chmod -R u+w \"$F\" && "
+		    "touch -d @1000 \"$F\"/variables/*",
+			model_path);
+		snprintf(file, sizeof file, "%s/variables/%s", model_path, change[i % 2]);
+		m = open_model(c);
+		compile_for(m, "x86-64", NULL);
+		assert_int_equal(stat_of(c, "graphs"), 1);
+		/* Another file of that name is none of the model's. */
+		run(i < 2 ? "cp \"$F\" \"$F.new\" && cat \"$F.new\" >\"$F\""
+			  : "printf x >\"$F.new\" && mv \"$F.new\" \"$F\"",
+			file);
+		compile_for(m, "x86-64-v3", d);
+		assert_int_equal(stat_of(c, "graphs"), i < 2 ? 1 : 2);
+		assert_int_equal(says_changed(d), i < 2);
+		ht_model_free(m);
+		ht_cache_close(c, NULL);
+		ht_diags_free(d);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_model_that_changes_is_not_kept),
+		cmocka_unit_test(a_model_that_moves_is_kept),
+		cmocka_unit_test(a_checkpoint_that_changes_is_not_kept),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

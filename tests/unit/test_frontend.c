@@ -350,7 +350,7 @@ static enum ht_status read_variables(const char *prefix, float *sum)
 	if (setjmp(u.env))
 		fail_msg("out of memory");
 	*sum = 0;
-	st = ht_checkpoint_open(&a, prefix, &d, &c);
+	st = ht_checkpoint_open(&a, prefix, NULL, &d, &c);
 	for (size_t i = 0; i < HT_COUNT(names) && st == HT_OK; i++) {
 		st = ht_checkpoint_read(c, ht_str(names[i]), &a, &d, &t);
 		if (st == HT_OK) {
