@@ -83,14 +83,37 @@ static enum ht_status check_programs(const struct call *c)
 				ht_program_outputs(first)))
 			return ht_error(c->d, HT_E_USAGE, HT_NOWHERE,
 				"the programs have different inputs or outputs");
-		for (size_t k = 0; k < i; k++)
-			if (ht_aot_needs(p->info.target) ==
-				ht_aot_needs(c->program[k]->info.target))
-				return ht_error(c->d, HT_E_USAGE, HT_NOWHERE,
-					"code for %s and for %s runs on the same machines: a net has one of them",
-					c->program[k]->info.target, p->info.target);
 	}
 	return check_kernels(first, c->d);
+}
+
+static int best_first(const void *x, const void *y)
+{
+	const struct ht_program *const *p = x, *const *q = y;
+	uint64_t a = ht_aot_needs((*p)->info.target), b = ht_aot_needs((*q)->info.target);
+
+	return a < b ? 1 : -(a > b);
+}
+
+/* Of those that run on the same machines the first; the best one then comes first. */
+static void choose_programs(const struct call *c, struct ht_aot *a)
+{
+	a->program = HT_NEW_ARRAY(a->arena, const struct ht_program *, c->programs);
+	for (size_t i = 0; i < c->programs; i++) {
+		const char *target = c->program[i]->info.target;
+		size_t k = 0;
+
+		while (k < a->programs &&
+			ht_aot_needs(a->program[k]->info.target) != ht_aot_needs(target))
+			k++;
+		if (k < a->programs)
+			ht_warn(c->d, HT_NOWHERE,
+				"code for %s and for %s runs on the same machines: the net has that for %s",
+				a->program[k]->info.target, target, a->program[k]->info.target);
+		else
+			a->program[a->programs++] = c->program[i];
+	}
+	qsort(a->program, a->programs, sizeof *a->program, best_first);
 }
 
 /* ---- names ---- */
@@ -247,27 +270,16 @@ static enum ht_status write_files(const struct call *c, struct ht_aot *a)
 
 /* ---- from the programs to the files ---- */
 
-static int best_first(const void *x, const void *y)
-{
-	const struct ht_program *const *p = x, *const *q = y;
-	uint64_t a = ht_aot_needs((*p)->info.target), b = ht_aot_needs((*q)->info.target);
-
-	return a < b ? 1 : -(a > b);
-}
-
 static enum ht_status compile(void *arg)
 {
 	struct call *c = arg;
-	struct ht_aot a = { .arena = &c->w->arena,
-		.diags = c->d,
-		.programs = c->programs,
-		.external = c->opt.external_weights != 0 };
+	struct ht_aot a = {
+		.arena = &c->w->arena, .diags = c->d, .external = c->opt.external_weights != 0
+	};
 
 	HT_TRY(choose_names(c, &a));
 	HT_TRY(check_programs(c));
-	a.program = HT_NEW_ARRAY(a.arena, const struct ht_program *, c->programs);
-	memcpy(a.program, c->program, c->programs * sizeof *a.program);
-	qsort(a.program, c->programs, sizeof *a.program, best_first);
+	choose_programs(c, &a);
 	HT_TRY(ht_aot_make(&a));
 	return write_files(c, &a);
 }

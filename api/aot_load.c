@@ -17,6 +17,7 @@ struct choosing {
 	struct ht_variant_wanted asked;
 	const struct ht_index_variant *first; /* has the policy and the shapes */
 	bool *takes;                          /* by variant */
+	size_t *order, ordered; /* those it takes: as they were asked for, else as they lie */
 };
 
 static struct ht_where in(const struct choosing *c)
@@ -42,6 +43,12 @@ static enum ht_status check_names(const struct choosing *c)
 	return HT_OK;
 }
 
+static void put_variant(struct choosing *c, size_t number)
+{
+	c->takes[number] = true;
+	c->order[c->ordered++] = number;
+}
+
 static enum ht_status take(
 	struct choosing *c, const struct ht_variant_wanted *wanted, const char *target)
 {
@@ -54,7 +61,7 @@ static enum ht_status take(
 	if (!ht_target_named(c->artefact.index.variant[number].target))
 		return ht_error(c->d, HT_E_UNSUPPORTED, in(c),
 			"its target %s is not known here; compile the model again", target);
-	c->takes[number] = true;
+	put_variant(c, number);
 	if (!c->first)
 		c->first = &c->artefact.index.variant[number];
 	return HT_OK;
@@ -118,12 +125,12 @@ static void look_at(struct choosing *c, size_t i, struct left_out *l)
 	} else if (!ht_variants_share_shapes(v, c->first)) {
 		if (ht_variant_has_shapes(v, &c->asked))
 			leave_out(l, SHAPES, i);
-	} else if (c->targets) {
-		return; /* taken already */
+	} else if (c->targets || c->takes[i]) {
+		return;
 	} else if (!ht_target_named(v->target) || is_taken_already(c, i)) {
 		leave_out(l, MACHINES, i);
 	} else {
-		c->takes[i] = true;
+		put_variant(c, i);
 	}
 }
 
@@ -159,23 +166,11 @@ static void take_all(struct choosing *c)
 
 /* ---- loading ---- */
 
-static enum ht_status load_one(struct choosing *c, const struct ht_index_variant *v)
+static enum ht_status load_one(struct choosing *c, size_t variant)
 {
-	struct ht_artefact_options opt = *c->opt;
-	struct ht_value_info *input = HT_NEW_ARRAY(&c->w->arena, struct ht_value_info, v->inputs);
-
-	for (size_t i = 0; i < v->inputs; i++)
-		input[i] = (struct ht_value_info){ .name = v->input[i].name,
-			.rank = (int32_t)v->input[i].rank,
-			.dim = v->input[i].dim };
-	opt.policy = v->policy;
-	opt.target = v->target;
-	opt.input = input;
-	opt.inputs = v->inputs;
-	opt.batch = 0;
 	if (*c->n == c->room)
 		return ht_error(c->d, HT_E_LIMIT, in(c), "more than %zu targets", c->room);
-	HT_TRY(ht_program_load(c->path, &opt, c->d, &c->out[*c->n]));
+	HT_TRY(ht_program_load_variant(&c->artefact, variant, c->d, &c->out[*c->n]));
 	++*c->n;
 	return HT_OK;
 }
@@ -185,21 +180,21 @@ static enum ht_status choose(struct choosing *c)
 	struct ht_arena *a = &c->w->arena;
 
 	c->takes = HT_NEW_ARRAY(a, bool, c->artefact.index.variants);
+	c->order = HT_NEW_ARRAY(a, size_t, c->targets + c->artefact.index.variants);
 	c->asked = ht_variant_wanted_of(c->opt, a);
 	HT_TRY(take(c, &c->asked, c->targets ? c->target[0] : NULL));
 	HT_TRY(check_names(c));
 	HT_TRY(take_targets(c));
 	take_all(c);
-	for (size_t i = 0; i < c->artefact.index.variants; i++)
-		if (c->takes[i])
-			HT_TRY(load_one(c, &c->artefact.index.variant[i]));
+	for (size_t i = 0; i < c->ordered; i++)
+		HT_TRY(load_one(c, c->order[i]));
 	return HT_OK;
 }
 
 static enum ht_status load(void *arg)
 {
 	struct choosing *c = arg;
-	struct ht_artefact_trust trust = { c->opt->verify_full != 0, c->opt->require_signature };
+	struct ht_artefact_trust trust = ht_artefact_trust_of(c->opt);
 
 	HT_TRY(ht_artefact_open(c->path, &trust, &c->w->arena, c->d, &c->artefact));
 	return choose(c);

@@ -296,6 +296,7 @@ struct ht_str ht_manifest(struct ht_str variants, struct ht_arena *a);
 /* Options as given, or defaults. */
 enum ht_status ht_artefact_options_of(
 	const struct ht_artefact_options *opt, struct ht_diags *d, struct ht_artefact_options *out);
+struct ht_artefact_trust ht_artefact_trust_of(const struct ht_artefact_options *o);
 /* Of shapes, policy and target; the best target is the best that runs here. */
 struct ht_variant_wanted ht_variant_wanted_of(
 	const struct ht_artefact_options *o, struct ht_arena *a);
@@ -304,6 +305,9 @@ int ht_rank_of_any(const char *target);
 /* From an artefact in memory, which outlives the program; `name` is for messages. */
 enum ht_status ht_program_load_bytes(
 	struct ht_str bytes, const char *name, struct ht_diags *d, struct ht_program **out);
+/* A variant of one that is open, which may be closed before the program is. */
+enum ht_status ht_program_load_variant(const struct ht_artefact *from, size_t variant,
+	struct ht_diags *d, struct ht_program **out);
 
 /* ---- save.c ---- */
 

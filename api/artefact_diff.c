@@ -309,7 +309,7 @@ static void free_json(void *v)
 
 static enum ht_status open(struct diff *x, int side)
 {
-	struct ht_artefact_trust trust = { x->opt.verify_full != 0, x->opt.require_signature };
+	struct ht_artefact_trust trust = ht_artefact_trust_of(&x->opt);
 	struct ht_artefact *a = &x->artefact[side];
 
 	HT_TRY(ht_artefact_open(x->path[side], &trust, &x->w->arena, x->d, a));

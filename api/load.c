@@ -9,7 +9,9 @@ struct load {
 	const char *path;
 	const struct ht_artefact_options *opt;
 	struct ht_diags *d;
-	struct ht_str bytes; /* of the artefact, instead of a file */
+	struct ht_str bytes;            /* of the artefact, instead of a file */
+	const struct ht_artefact *from; /* or one that is open, */
+	size_t variant;                 /* and which of it */
 };
 
 static struct ht_value_info *infos_of(
@@ -103,6 +105,12 @@ static int rank_of(const char *target)
 											: 0);
 }
 
+struct ht_artefact_trust ht_artefact_trust_of(const struct ht_artefact_options *o)
+{
+	return (struct ht_artefact_trust){ .full = o->verify_full != 0,
+		.key = o->require_signature };
+}
+
 struct ht_variant_wanted ht_variant_wanted_of(
 	const struct ht_artefact_options *o, struct ht_arena *a)
 {
@@ -136,20 +144,29 @@ static bool is_whole(void *artefact, const struct ht_rt_buffer *b, int worker, i
 	return ht_artefact_check_weight(artefact, b->offset, worker, workers);
 }
 
+static enum ht_status open_chosen(struct load *l, size_t *variant)
+{
+	struct ht_artefact_trust trust = ht_artefact_trust_of(l->opt);
+	struct ht_artefact *a = &l->p->artefact;
+
+	if (l->bytes.n)
+		HT_TRY(ht_artefact_open_bytes(l->bytes, l->path, &trust, &l->p->arena, l->d, a));
+	else
+		HT_TRY(ht_artefact_open(l->path, &trust, &l->p->arena, l->d, a));
+	return choose(l, variant);
+}
+
 static enum ht_status load(void *arg)
 {
 	struct load *l = arg;
 	struct ht_program *p = l->p;
 	const struct ht_program_plan *plan = &p->plan;
-	struct ht_artefact_trust trust = { l->opt->verify_full != 0, l->opt->require_signature };
-	size_t variant;
+	size_t variant = l->variant;
 
-	if (l->bytes.n)
-		HT_TRY(ht_artefact_open_bytes(
-			l->bytes, l->path, &trust, &p->arena, l->d, &p->artefact));
+	if (l->from)
+		HT_TRY(ht_artefact_open_again(l->from, &p->arena, l->d, &p->artefact));
 	else
-		HT_TRY(ht_artefact_open(l->path, &trust, &p->arena, l->d, &p->artefact));
-	HT_TRY(choose(l, &variant));
+		HT_TRY(open_chosen(l, &variant));
 	HT_TRY(ht_artefact_load(&p->artefact, variant, &p->arena, l->d, &p->plan));
 	p->provenance = plan->provenance;
 	p->rt.is_whole = is_whole;
@@ -229,6 +246,15 @@ enum ht_status ht_program_load_bytes(
 	return load_program(&l, out);
 }
 
+enum ht_status ht_program_load_variant(
+	const struct ht_artefact *from, size_t variant, struct ht_diags *d, struct ht_program **out)
+{
+	struct load l = { .path = from->path, .from = from, .variant = variant, .d = d };
+
+	*out = NULL;
+	return load_program(&l, out);
+}
+
 int ht_is_artefact(const char *path)
 {
 	return ht_artefact_is(path);
@@ -247,7 +273,7 @@ struct showing {
 static enum ht_status show(void *arg)
 {
 	struct showing *s = arg;
-	struct ht_artefact_trust trust = { s->opt->verify_full != 0, s->opt->require_signature };
+	struct ht_artefact_trust trust = ht_artefact_trust_of(s->opt);
 	struct ht_artefact a;
 	enum ht_status st;
 

@@ -239,7 +239,7 @@ static enum ht_status open_sections(struct ht_artefact *a, const struct ht_artef
 		return ht_artefact_refuse(a, d, wrong);
 	a->is_signed = !all_zero((const char *)h.key, sizeof h.key);
 	memcpy(a->key, h.key, sizeof a->key);
-	full = (t && t->full) || a->is_signed;
+	full = t && t->known ? false : (t && t->full) || a->is_signed;
 	HT_TRY(check_sections(a, &h, HT_MANIFEST, full ? HT_WEIGHTS : HT_INDEX, d));
 	a->manifest = section_of(a, &h, HT_MANIFEST);
 	a->plans = section_of(a, &h, HT_PLANS);
@@ -281,6 +281,18 @@ enum ht_status ht_artefact_open(const char *path, const struct ht_artefact_trust
 	else
 		ht_file_unref(f);
 	return st;
+}
+
+enum ht_status ht_artefact_open_again(const struct ht_artefact *from, struct ht_arena *arena,
+	struct ht_diags *d, struct ht_artefact *out)
+{
+	const struct ht_artefact_trust known = { .known = true };
+
+	HT_TRY(ht_artefact_open_bytes(from->bytes, from->path, &known, arena, d, out));
+	out->file = from->file ? ht_file_ref(from->file) : NULL;
+	for (size_t i = 0; i < from->index.files; i++)
+		out->beside[i] = from->beside[i] ? ht_file_ref(from->beside[i]) : NULL;
+	return HT_OK;
 }
 
 void ht_artefact_close(struct ht_artefact *a)

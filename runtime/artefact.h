@@ -161,6 +161,7 @@ enum ht_status ht_artefact_sign_file(const char *path, const char *key, const ch
 struct ht_artefact_trust {
 	bool full;       /* every byte by SHA-256, before any is used; of signed artefacts always */
 	const char *key; /* PEM file of the public key that has to have signed it; NULL: none */
+	bool known;      /* these bytes were opened before, as others demanded: not `full` again */
 };
 
 struct ht_artefact {
@@ -187,6 +188,9 @@ enum ht_status ht_artefact_open(const char *path, const struct ht_artefact_trust
 enum ht_status ht_artefact_open_bytes(struct ht_str bytes, const char *path,
 	const struct ht_artefact_trust *t, struct ht_arena *a, struct ht_diags *d,
 	struct ht_artefact *out);
+/* Once more what is open, which may be closed before it is: the same file, whatever has its name now. */
+enum ht_status ht_artefact_open_again(const struct ht_artefact *from, struct ht_arena *a,
+	struct ht_diags *d, struct ht_artefact *out);
 void ht_artefact_close(struct ht_artefact *a);
 /* HT_E_INPUT: `what` is wrong, and what to do. */
 enum ht_status ht_artefact_refuse(

@@ -202,7 +202,8 @@ struct ht_aot_options {
 };
 #define HT_AOT_OPTIONS_INIT { sizeof(struct ht_aot_options), NULL, NULL, 0 }
 /* Writes programs of one model, each for another target, as files with which C and C++
- * programs run it without this library (docs/aot.md), to the folder `dir`.  HT_E_UNSUPPORTED: the
+ * programs run it without this library (docs/aot.md), to the folder `dir`.  Of targets that run on the
+ * same machines the first counts, with a warning.  HT_E_UNSUPPORTED: the
  * model has nodes that are computed by the library; messages name them.  *out: the files and their
  * sizes. */
 HT_API enum ht_status ht_aot_write(const struct ht_program *const *p, size_t n,

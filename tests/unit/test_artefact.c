@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { FAULTS = 10000, SMALL = 3000, LARGE = (2 << 20) + 5 };
 
@@ -231,6 +232,44 @@ static void test_code_is_never_writable_and_executable(void **state)
 	release(&m);
 }
 
+static void write_file(const char *path, const void *p, size_t n)
+{
+	FILE *f = fopen(path, "wb");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(p, 1, n, f), n);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* It is the file that was opened, not what has its name now, and stays when the first view is closed. */
+static void test_open_again(void **state)
+{
+	struct made m = make(LARGE);
+	char path[] = "/tmp/halftone-artefact.XXXXXX";
+	struct ht_artefact first, x;
+	struct ht_program_plan plan;
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	close(fd);
+	write_file(path, m.bytes, m.n);
+	assert_int_equal(ht_artefact_open(path, NULL, &m.arena, NULL, &first), HT_OK);
+	assert_int_equal(unlink(path), 0);
+	write_file(path, "else", 4);
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(ht_artefact_open_again(&first, &m.arena, NULL, &x), HT_OK);
+		if (i == 3)
+			ht_artefact_close(&first);
+		assert_int_equal(ht_artefact_load(&x, i, &m.arena, NULL, &plan), HT_OK);
+		assert_string_equal(plan.target, i % 2 ? "better" : "plain");
+		assert_true(ht_artefact_check_weight(&x, plan.weight[0].number, 0, 1));
+		ht_artefact_close(&x);
+	}
+	unlink(path);
+	release(&m);
+}
+
 /* ---- choosing ---- */
 
 static int both(const char *target)
@@ -295,6 +334,7 @@ int main(void)
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_chunks),
 		cmocka_unit_test(test_code_is_never_writable_and_executable),
+		cmocka_unit_test(test_open_again),
 		cmocka_unit_test(test_choice),
 	};
 
