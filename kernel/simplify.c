@@ -273,6 +273,12 @@ static bool is_of_type(struct ht_xb *b, int32_t x, enum ht_dtype t)
 	       ht_xb_const(b, ht_xcvt(b, HT_F32, ht_xcvt(b, t, x)), &back) && back == imm;
 }
 
+/* Whether x, which is limited at 0, may be rounded to a zero of its own sign: products underflow. */
+static bool underflows(const struct ht_xb *b, int32_t x)
+{
+	return ht_xb_at(b, x)->op == HT_X_MUL;
+}
+
 /* x, what was rounded to 16-bit type t and then maybe limited by numbers of that type, without that
  * rounding; -1: x is something else. */
 static int32_t unrounded(struct ht_xb *b, int32_t x, enum ht_dtype t)
@@ -282,6 +288,8 @@ static int32_t unrounded(struct ht_xb *b, int32_t x, enum ht_dtype t)
 
 	if ((e.op == HT_X_MIN || e.op == HT_X_MAX) && e.dtype == HT_F32 && is_of_type(b, e.b, t)) {
 		y = unrounded(b, e.a, t);
+		if (y >= 0 && is_float_const(b, e.b, 0) && underflows(b, y))
+			return -1;
 		return y < 0 ? -1 : make2(b, e.op, HT_F32, y, e.b);
 	}
 	return e.op == HT_X_CVT && e.dtype == HT_F32 && low.op == HT_X_CVT && low.dtype == t ? low.a

@@ -46,8 +46,8 @@ class Graphs:
     def __init__(self, folder, target, mode=''):
         self.folder, self.target, self.mode = folder, target, mode
 
-    def run(self, operands, nodes):
-        """operands: name → (tag, array); nodes: (name, text).  Outputs by name."""
+    def run(self, operands, nodes, inner=()):
+        """operands: name → (tag, array); nodes, and those inside: (name, text).  Outputs by name."""
         import numpy as np
         text = ['hir 1', 'entry "" {', *(f'  input "{o}" = %{o}' for o in operands),
                 *(f'  output "{n}" = %{n}' for n, _ in nodes), '}', '']
@@ -57,7 +57,7 @@ class Graphs:
             text.append(f'%{o} = Placeholder() {{dtype={tag}, shape=shape[{x.size}]}}')
             np.save(f'{self.folder}/{o}.npy', x.view(np.uint16) if tag == 'bf16' else x)
             command += ['--input', f'{o}=@{self.folder}/{o}.npy']
-        text += [f'%{n} = {t}' for n, t in nodes]
+        text += [f'%{n} = {t}' for n, t in (*inner, *nodes)]
         with open(f'{self.folder}/g.hir', 'w') as f:
             f.write('\n'.join(text) + '\n')
         if self.mode:
@@ -206,6 +206,18 @@ def binary(graphs, judge, tag):
             judge.near(where, typed(got[op], tag), want, x, y)
 
 
+def limited(graphs, judge, tag):
+    """Products behind which a limit stands in the same kernel: of those that underflow the sign stays."""
+    import numpy as np
+    from definition import UNARY, exactly, rounded
+    x, y = pairs(tag)
+    with np.errstate(all='ignore'):
+        product = rounded(exactly(x) * exactly(y), tag)
+    for op in 'Relu', 'Relu6':
+        got = graphs.run({'x': (tag, x), 'y': (tag, y)}, [('r', f'{op}(%p) {{T={tag}}}')], [('p', f'Mul(%x, %y) {{T={tag}}}')])
+        judge.same(f'{op} of Mul {tag} {graphs.target}', typed(got['r'], tag), rounded(UNARY[op](exactly(product)), tag), x, y)
+
+
 def casts(graphs, judge, tag):
     """Of all 16-bit numbers to every type; to them from what is drawn and what is half way."""
     import ml_dtypes
@@ -322,6 +334,7 @@ def check(judge, folder):
             if target == host:
                 unary(Graphs(folder, target, 'high_precision'), judge, tag, True)
             binary(Graphs(folder, target), judge, tag)
+            limited(Graphs(folder, target), judge, tag)
             casts(Graphs(folder, target), judge, tag)
 
 
