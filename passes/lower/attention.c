@@ -26,11 +26,6 @@ static bool is_plain(const struct ht_node *n)
 	       out.dim[out.rank - 2] >= LEAST_ROWS;
 }
 
-static bool keeps_shape(struct lower *l, const struct ht_node *root)
-{
-	return ht_shape_eq(root->out[0].shape, l->owner[root->id]->out[0].shape);
-}
-
 /* Each thread packs the keys and values of every matrix that it has a part of: where there are few
  * matrices, all of them do so over and over.  Else it always pays. */
 static bool pays(struct lower *l, const struct ht_node *scores, const struct ht_node *context)
@@ -61,10 +56,10 @@ static void try_attention(struct lower *l, struct ht_node *sink)
 {
 	struct attention a = { .scores = l->root[sink->id] }, *kept;
 
-	if (!a.scores || !is_plain(a.scores) || !keeps_shape(l, a.scores))
+	if (!a.scores || !is_plain(a.scores) || !root_keeps_shape(l, a.scores))
 		return;
 	a.softmax = root_behind(l, sink);
-	if (!a.softmax || a.softmax->op != HT_OP_Softmax || !keeps_shape(l, a.softmax))
+	if (!a.softmax || a.softmax->op != HT_OP_Softmax || !root_keeps_shape(l, a.softmax))
 		return;
 	a.context = root_behind(l, l->owner[a.softmax->id]);
 	if (!a.context || !is_plain(a.context))

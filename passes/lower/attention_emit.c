@@ -4,6 +4,7 @@
  * buffers.  Keys and values are packed where a matrix begins, and by the first tile that a thread
  * gets of it. */
 #include "passes/lower/attention.h"
+#include "passes/lower/index.h"
 #include "passes/lower/product.h"
 #include "passes/lower/rows.h"
 
@@ -36,11 +37,6 @@ static int64_t block_rows(int64_t rows, int64_t columns)
 static int32_t add(struct ht_xb *b, int32_t x, int32_t y)
 {
 	return ht_x2(b, HT_X_ADD, x, y);
-}
-
-static int32_t times(struct ht_xb *b, int32_t x, int64_t by)
-{
-	return ht_x2(b, HT_X_MUL, x, ht_xi(b, by));
 }
 
 /* Opens the stage of product `c`; the space of its result. */
@@ -77,14 +73,6 @@ static struct space open_product(struct fused *f, const struct contraction *c)
 	return s;
 }
 
-/* What root `n` makes of x, with the nodes behind it in its kernel. */
-static int32_t epilogue(struct fused *f, struct ht_node *n, int32_t x, const struct space *at)
-{
-	f->k->root_x[0] = kb_round(f->k, n->out[0].dtype, x);
-	f->k->root = n;
-	return kb_pull(f->k, ht_out(f->l->sink, 0), at);
-}
-
 /* Stores x at a row of the block and a column, for the stages behind. */
 static void keep(struct fused *f, enum ht_dtype t, int32_t row, int32_t column, int32_t x)
 {
@@ -92,7 +80,7 @@ static void keep(struct fused *f, enum ht_dtype t, int32_t row, int32_t column, 
 	int64_t columns = f->keys.columns;
 
 	f->local = kb_local(f->k, t, f->step * columns);
-	ht_xstore(b, f->local, add(b, times(b, row, columns), column), ht_xcvt(b, t, x));
+	ht_xstore(b, f->local, add(b, index_mul(b, row, columns), column), ht_xcvt(b, t, x));
 }
 
 static void scores_stage(struct fused *f)
@@ -106,10 +94,10 @@ static void scores_stage(struct fused *f)
 	int32_t matrix = ht_xdim(b, 0), row = ht_xdim(b, t->m);
 
 	t->a_buffer = kb_arg(k, q->buffer, HT_BUFFER_IN);
-	t->a_row = add(b, times(b, row, q->stride[q->rank - 2]), ht_xi(b, q->offset));
+	t->a_row = add(b, index_mul(b, row, q->stride[q->rank - 2]), ht_xi(b, q->offset));
 	t->a_row = add(b, t->a_row, batch_offset(b, matrix, &at, q->rank, q->dim, q->stride));
 	keep(f, rows_type(f->of->softmax), kb_within(k, t->m), ht_xdim(b, t->n),
-		epilogue(f, c->n, ht_xred(b, 0, HT_F32), &at));
+		kb_epilogue(k, c->n, ht_xred(b, 0, HT_F32), &at));
 }
 
 static void softmax_stages(struct fused *f)
@@ -126,7 +114,7 @@ static void softmax_stages(struct fused *f)
 	int32_t x;
 
 	f->l->sink = f->l->owner[n->id];
-	x = epilogue(f, n, rows_softmax(&r), &r.at);
+	x = kb_epilogue(f->k, n, rows_softmax(&r), &r.at);
 	keep(f, f->l->sink->out[0].dtype, r.row, r.at.group[r.at.groups - 1].x, x);
 }
 
@@ -138,10 +126,8 @@ static void context_stage(struct fused *f)
 	struct ht_contract *t = &k->stage->contract;
 
 	t->a_buffer = f->local;
-	t->a_row = times(&k->xb, kb_within(k, t->m), c->depth);
-	k->root_x[0] = kb_round(k, c->n->out[0].dtype, ht_xred(&k->xb, 0, HT_F32));
-	k->root = c->n;
-	kb_store_sink(k, &at);
+	t->a_row = index_mul(&k->xb, kb_within(k, t->m), c->depth);
+	kb_store_root(k, c->n, ht_xred(&k->xb, 0, HT_F32), &at);
 }
 
 /* ---- the kernel ---- */

@@ -88,9 +88,9 @@ static struct ht_node *sink_of(struct lower *l, const struct ht_node *root)
 	return l->owner[root->id];
 }
 
-static bool keeps_shape(struct lower *l, const struct ht_node *root)
+bool root_keeps_shape(const struct lower *l, const struct ht_node *root)
 {
-	return ht_shape_eq(root->out[0].shape, sink_of(l, root)->out[0].shape);
+	return ht_shape_eq(root->out[0].shape, l->owner[root->id]->out[0].shape);
 }
 
 /* ---- when it pays ---- */
@@ -173,12 +173,13 @@ static void try_block(struct lower *l, struct ht_node *sink)
 
 	/* what projects one block does not expand another */
 	if (!b.expand || l->block[sink->id] || !is_expand(l, b.expand, &b.v[0]) ||
-		!keeps_shape(l, b.expand))
+		!root_keeps_shape(l, b.expand))
 		return;
 	b.depthwise = root_behind(l, sink);
 	if (!b.depthwise || !is_depthwise(b.depthwise, &b.v[1]))
 		return;
-	b.project = keeps_shape(l, b.depthwise) ? root_behind(l, sink_of(l, b.depthwise)) : NULL;
+	b.project =
+		root_keeps_shape(l, b.depthwise) ? root_behind(l, sink_of(l, b.depthwise)) : NULL;
 	if (b.project && !is_project(b.project, &b.v[2]))
 		b.project = NULL;
 	if (lower_may_join(l,

@@ -8,13 +8,14 @@
  * Rows in the ring are as wide as all windows together reach, and zero outside of the image, above
  * and below it too, so that nothing is guarded where they are read. */
 #include "passes/lower/block.h"
+#include "passes/lower/index.h"
 
 enum { IMAGE, ROW, GRID };
 
 /* Pixels that share weights, as where the convolution is a kernel of its own (kernel_conv.c). */
 enum { PIXELS_SIDE_BY_SIDE = 4, MAX_UNROLLED_TAPS = 49 };
 
-struct rows {
+struct row_block {
 	struct lower *l;
 	const struct block *block;
 	const struct window *w; /* of the depthwise convolution */
@@ -28,35 +29,25 @@ struct rows {
 	struct ht_node *sink; /* of the kernel */
 };
 
-static int32_t add(struct ht_xb *b, int32_t x, int64_t by)
-{
-	return ht_x2(b, HT_X_ADD, x, ht_xi(b, by));
-}
-
-static int32_t times(struct ht_xb *b, int32_t x, int64_t by)
-{
-	return ht_x2(b, HT_X_MUL, x, ht_xi(b, by));
-}
-
 /* ---- places in the ring ---- */
 
 /* Row `row` of the image, counted from the first that any window reaches, is in slot row modulo their
  * number; columns are counted likewise. */
-static int32_t ring_at(struct rows *r, int32_t row, int32_t column, int32_t channel)
+static int32_t ring_at(struct row_block *r, int32_t row, int32_t column, int32_t channel)
 {
 	struct ht_xb *b = r->b;
 	int32_t at = ht_x2(b, HT_X_FLOORMOD, row, ht_xi(b, r->slots));
 
-	at = ht_x2(b, HT_X_ADD, times(b, at, r->width), column);
-	return ht_x2(b, HT_X_ADD, times(b, at, r->channels), channel);
+	at = ht_x2(b, HT_X_ADD, index_mul(b, at, r->width), column);
+	return ht_x2(b, HT_X_ADD, index_mul(b, at, r->channels), channel);
 }
 
 /* ---- stages ---- */
 
 /* Opens a stage of the kernel of root `n`: images; `rows` rows, or 0: the row of results; columns;
  * channels. */
-static void open_stage(struct rows *r, struct ht_node *n, enum ht_stage_kind kind, int64_t rows,
-	int64_t columns, int64_t channels)
+static void open_stage(struct row_block *r, struct ht_node *n, enum ht_stage_kind kind,
+	int64_t rows, int64_t columns, int64_t channels)
 {
 	struct kernel_build *k = r->k;
 
@@ -71,26 +62,18 @@ static void open_stage(struct rows *r, struct ht_node *n, enum ht_stage_kind kin
 	k->stage->vec = kb_dim(k, channels);
 }
 
-static void take_indices(struct rows *r)
+static void take_indices(struct row_block *r)
 {
 	for (int i = 0; i < 4; i++)
 		r->x[i] = ht_xdim(r->b, i);
 }
 
-static struct space pixel_space(const struct rows *r, const struct ht_node *n, int32_t row)
+static struct space pixel_space(const struct row_block *r, const struct ht_node *n, int32_t row)
 {
 	struct space like = { .guard = -1 };
 	int32_t x[4] = { r->x[0], row, r->x[2], r->x[3] };
 
 	return space_of_coords(&like, 4, n->out[0].shape.dim, x);
-}
-
-/* What root `n` makes of sum x, and its epilogue of that, at `at`. */
-static int32_t epilogue(struct rows *r, struct ht_node *n, int32_t x, const struct space *at)
-{
-	r->k->root_x[0] = kb_round(r->k, n->out[0].dtype, x);
-	r->k->root = n;
-	return kb_pull(r->k, ht_out(r->l->sink, 0), at);
 }
 
 /* Of a tensor of type `t`: what was rounded to float16 stays as F32, so that it need not be widened at
@@ -100,12 +83,12 @@ static enum ht_dtype local_type(enum ht_dtype t)
 	return t == HT_F16 ? HT_F32 : t;
 }
 
-static void store_local(struct rows *r, int32_t buffer, int32_t at, int32_t x)
+static void store_local(struct row_block *r, int32_t buffer, int32_t at, int32_t x)
 {
 	ht_xstore(r->b, buffer, at, ht_xcvt(r->b, local_type(r->l->sink->out[0].dtype), x));
 }
 
-static void set_product(struct rows *r, const struct simple_conv *s, int32_t *tap)
+static void set_product(struct row_block *r, const struct simple_conv *s, int32_t *tap)
 {
 	struct ht_contract *c = &r->k->stage->contract;
 
@@ -123,7 +106,7 @@ static void set_product(struct rows *r, const struct simple_conv *s, int32_t *ta
 }
 
 /* Rows [first, end) of the expansion, counted from the first of the row of results' window. */
-static void expand_stage(struct rows *r, int64_t first, int64_t end)
+static void expand_stage(struct row_block *r, int64_t first, int64_t end)
 {
 	const struct block *block = r->block;
 	const struct conv *v = &block->v[1];
@@ -135,9 +118,9 @@ static void expand_stage(struct rows *r, int64_t first, int64_t end)
 	open_stage(r, block->expand, HT_STAGE_CONTRACT, end - first, v->in.dim[2], r->channels);
 	set_product(r, &r->expand, tap);
 	c = &r->k->stage->contract;
-	row = ht_x2(
-		b, HT_X_ADD, times(b, ht_xgrid(b, ROW), r->w[0].stride), add(b, r->x[1], first));
-	h = add(b, row, -r->w[0].before);
+	row = ht_x2(b, HT_X_ADD, index_mul(b, ht_xgrid(b, ROW), r->w[0].stride),
+		index_add(b, r->x[1], first));
+	h = index_add(b, row, -r->w[0].before);
 	if (window_leaves(&r->w[0]))
 		inside = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), h),
 			ht_x2(b, HT_X_LT, h, ht_xi(b, v->in.dim[1])));
@@ -147,25 +130,25 @@ static void expand_stage(struct rows *r, int64_t first, int64_t end)
 	c->a_step = r->expand.c.a_step;
 	at = pixel_space(r, block->expand, h);
 	at.guard = inside;
-	x = epilogue(r, block->expand, ht_xred(b, 0, HT_F32), &at);
+	x = kb_epilogue(r->k, block->expand, ht_xred(b, 0, HT_F32), &at);
 	if (inside >= 0)
 		x = ht_xselect(b, inside, x, ht_xf(b, 0));
-	store_local(r, r->ring, ring_at(r, row, add(b, r->x[2], r->w[1].before), r->x[3]), x);
+	store_local(r, r->ring, ring_at(r, row, index_add(b, r->x[2], r->w[1].before), r->x[3]), x);
 }
 
 /* Zeros in `columns` columns of the ring from column `first`, from the start. */
-static void zero_stage(struct rows *r, int64_t first, int64_t columns)
+static void zero_stage(struct row_block *r, int64_t first, int64_t columns)
 {
 	if (columns <= 0)
 		return;
 	open_stage(r, r->block->expand, HT_STAGE_LOOP, r->slots, columns, r->channels);
 	r->k->stage->start = true;
 	take_indices(r);
-	store_local(r, r->ring, ring_at(r, r->x[1], add(r->b, r->x[2], first), r->x[3]),
+	store_local(r, r->ring, ring_at(r, r->x[1], index_add(r->b, r->x[2], first), r->x[3]),
 		ht_xf(r->b, 0));
 }
 
-static void depthwise_stage(struct rows *r)
+static void depthwise_stage(struct row_block *r)
 {
 	const struct block *block = r->block;
 	const struct conv *v = &block->v[1];
@@ -186,25 +169,23 @@ static void depthwise_stage(struct rows *r)
 	}
 	take_indices(r);
 	for (int i = 0; i < 2; i++)
-		from[i] = ht_x2(b, HT_X_ADD, times(b, r->x[1 + i], r->w[i].stride), f[i]);
+		from[i] = ht_x2(b, HT_X_ADD, index_mul(b, r->x[1 + i], r->w[i].stride), f[i]);
 	x = ht_xload(b, r->ring, t, ring_at(r, from[0], from[1], r->x[3]));
 	at = pixel_space(r, n, r->x[1]);
 	f[2] = r->x[3];
 	f[3] = ht_xi(b, 0);
 	filter = space_of_coords(&at, 4, v->filter.dim, f);
 	x = ht_x2(b, HT_X_MUL, ht_xcvt(b, HT_F32, x), kb_pull(r->k, n->in[1], &filter));
-	x = ht_xred(b, ht_xreduce(b, HT_RED_ADD, x), HT_F32);
+	x = kb_reduce(r->k, HT_RED_ADD, HT_F32, x);
 	if (!block->project) {
-		r->k->root_x[0] = kb_round(r->k, n->out[0].dtype, x);
-		r->k->root = n;
-		kb_store_sink(r->k, &at);
+		kb_store_root(r->k, n, x, &at);
 		return;
 	}
-	x = epilogue(r, n, x, &at);
-	store_local(r, r->line, ht_x2(b, HT_X_ADD, times(b, r->x[2], r->channels), r->x[3]), x);
+	x = kb_epilogue(r->k, n, x, &at);
+	store_local(r, r->line, ht_x2(b, HT_X_ADD, index_mul(b, r->x[2], r->channels), r->x[3]), x);
 }
 
-static void project_stage(struct rows *r)
+static void project_stage(struct row_block *r)
 {
 	const struct block *block = r->block;
 	const struct conv *v = &block->v[2];
@@ -216,17 +197,15 @@ static void project_stage(struct rows *r)
 	set_product(r, &r->project, NULL);
 	c = &r->k->stage->contract;
 	c->a_buffer = r->line;
-	c->a_row = times(b, r->x[2], r->channels);
+	c->a_row = index_mul(b, r->x[2], r->channels);
 	c->a_step = 1;
 	at = pixel_space(r, block->project, r->x[1]);
-	r->k->root_x[0] = kb_round(r->k, block->project->out[0].dtype, ht_xred(b, 0, HT_F32));
-	r->k->root = block->project;
-	kb_store_sink(r->k, &at);
+	kb_store_root(r->k, block->project, ht_xred(b, 0, HT_F32), &at);
 }
 
 /* ---- the kernel ---- */
 
-static void pack_project(struct rows *r)
+static void pack_project(struct row_block *r)
 {
 	const struct conv *v = &r->block->v[2];
 	struct contraction *c = &r->project.c;
@@ -239,7 +218,7 @@ static void pack_project(struct rows *r)
 	contract_pack_const(c, ht_const_tensor(r->block->project->in[1]), 0, c->columns, 1, 1, 0);
 }
 
-static void make_buffers(struct rows *r)
+static void make_buffers(struct row_block *r)
 {
 	const struct conv *v = &r->block->v[1];
 	int64_t reach = (v->out.dim[2] - 1) * r->w[1].stride + r->w[1].size;
@@ -258,7 +237,7 @@ void emit_block(struct lower *l, const struct block *block)
 {
 	const struct conv *v = &block->v[1];
 	struct kernel_build k;
-	struct rows r = { .l = l,
+	struct row_block r = { .l = l,
 		.block = block,
 		.w = v->w,
 		.k = &k,

@@ -217,7 +217,7 @@ void contract_begin(struct contraction *c)
 		&m_step, &n_step);
 	kb_init(k, c->l);
 	kb_stage(k, HT_STAGE_CONTRACT);
-	if (c->rows == 1) {
+	if (c->rows == 1 && !plan_has_choice(c->l, c->n)) {
 		k->kernel->method = ht_method_info[HT_METHOD_MATRIX_VECTOR].name;
 		plan_choice(c->l, c->n,
 			(struct ht_method_choice){ .method = HT_METHOD_MATRIX_VECTOR,
@@ -253,8 +253,6 @@ void contract_end(
 	t->b_base = b_base;
 	t->nr = c->nr;
 	t->kp = c->kp;
-	k->root_x[0] = kb_round(k, c->n->out[0].dtype, ht_xred(&k->xb, 0, HT_F32));
-	k->root = c->n;
-	kb_store_sink(k, out);
+	kb_store_root(k, c->n, ht_xred(&k->xb, 0, HT_F32), out);
 	kb_finish(k, c->n);
 }

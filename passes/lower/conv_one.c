@@ -88,9 +88,6 @@ void emit_one_result(struct lower *l, struct ht_node *n, const struct conv *v)
 	from = space_of_coords(&out, 4, in.dim, x);
 	filter = space_of_coords(&out, 4, v->filter.dim, f);
 	product = ht_x2(b, HT_X_MUL, kb_load(&k, &in, &from), kb_pull(&k, n->in[1], &filter));
-	k.root_x[0] = kb_round(
-		&k, n->out[0].dtype, ht_xred(b, ht_xreduce(b, HT_RED_ADD, product), HT_F32));
-	k.root = n;
-	kb_store_sink(&k, &out);
+	kb_store_root(&k, n, kb_reduce(&k, HT_RED_ADD, HT_F32, product), &out);
 	kb_finish(&k, n);
 }

@@ -49,10 +49,7 @@ static void emit_loop_transpose(struct lower *l, struct ht_node *n, const struct
 	from = space_of_coords(&from, 4, from_shape.dim, x);
 	filter = space_of_coords(&out, 4, filter_shape.dim, f);
 	product = ht_x2(b, HT_X_MUL, kb_pull(&k, n->in[2], &from), kb_pull(&k, n->in[1], &filter));
-	k.root_x[0] =
-		kb_round(&k, n->out[0].dtype, ht_xred(b, ht_xreduce(b, HT_RED_ADD, product), t));
-	k.root = n;
-	kb_store_sink(&k, &out);
+	kb_store_root(&k, n, kb_reduce(&k, HT_RED_ADD, t, product), &out);
 	kb_finish(&k, n);
 }
 

@@ -269,10 +269,7 @@ static void emit_loop_conv(struct lower *l, struct ht_node *n, const struct conv
 	from = space_of_coords(&from, 4, v->in.dim, x);
 	filter = space_of_coords(&out, 4, v->filter.dim, f);
 	product = ht_x2(b, HT_X_MUL, kb_pull(&k, n->in[0], &from), kb_pull(&k, n->in[1], &filter));
-	k.root_x[0] =
-		kb_round(&k, n->out[0].dtype, ht_xred(b, ht_xreduce(b, HT_RED_ADD, product), t));
-	k.root = n;
-	kb_store_sink(&k, &out);
+	kb_store_root(&k, n, kb_reduce(&k, HT_RED_ADD, t, product), &out);
 	kb_finish(&k, n);
 }
 
@@ -372,10 +369,7 @@ static enum ht_status emit_depthwise_loop(struct lower *l, struct ht_node *n)
 	from = space_of_coords(&from, 4, v.in.dim, x);
 	filter = space_of_coords(&out, 4, v.filter.dim, f);
 	product = ht_x2(b, HT_X_MUL, kb_pull(&k, n->in[0], &from), kb_pull(&k, n->in[1], &filter));
-	k.root_x[0] =
-		kb_round(&k, n->out[0].dtype, ht_xred(b, ht_xreduce(b, HT_RED_ADD, product), t));
-	k.root = n;
-	kb_store_sink(&k, &out);
+	kb_store_root(&k, n, kb_reduce(&k, HT_RED_ADD, t, product), &out);
 	kb_finish(&k, n);
 	return HT_OK;
 }

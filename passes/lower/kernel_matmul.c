@@ -125,11 +125,8 @@ static enum ht_status emit_loop_product(struct lower *l, struct ht_node *n)
 	depth = ht_xdim(&k.xb, kb_reduce_dim(&k, p.depth));
 	x[0] = load_factor(&k, &p.a, &out, out.group[shape.rank - 2].x, depth);
 	x[1] = load_factor(&k, &p.b, &out, depth, out.group[shape.rank - 1].x);
-	k.root_x[0] = ht_xred(
-		&k.xb, ht_xreduce(&k.xb, HT_RED_ADD, ht_x2(&k.xb, HT_X_MUL, x[0], x[1])), t);
-	k.root_x[0] = kb_round(&k, n->out[0].dtype, k.root_x[0]);
-	k.root = n;
-	kb_store_sink(&k, &out);
+	kb_store_root(
+		&k, n, kb_reduce(&k, HT_RED_ADD, t, ht_x2(&k.xb, HT_X_MUL, x[0], x[1])), &out);
 	kb_finish(&k, n);
 	return HT_OK;
 }

@@ -93,16 +93,9 @@ static int32_t load_row_value(struct rows *r, enum ht_dtype t, int32_t local)
 	return ht_xload(&r->k->xb, local, t, r->row);
 }
 
-static int32_t reduce_row(struct rows *r, enum ht_red red, enum ht_dtype t, int32_t x)
-{
-	return ht_xred(&r->k->xb, ht_xreduce(&r->k->xb, red, x), t);
-}
-
 static void finish(struct rows *r, int32_t x)
 {
-	r->k->root_x[0] = kb_round(r->k, r->n->out[0].dtype, x);
-	r->k->root = r->n;
-	kb_store_sink(r->k, &r->at);
+	kb_store_root(r->k, r->n, x, &r->at);
 	kb_finish(r->k, r->n);
 }
 
@@ -121,13 +114,13 @@ int32_t rows_softmax(struct rows *r)
 	bool short_form;
 
 	next_stage(r, true);
-	max = row_value(r, t, reduce_row(r, HT_RED_MAX, t, operand(r)));
+	max = row_value(r, t, kb_reduce(r->k, HT_RED_MAX, t, operand(r)));
 	next_stage(r, false);
 	x = ht_x1(b, HT_X_EXP, ht_x2(b, HT_X_SUB, operand(r), load_row_value(r, t, max)));
 	e = kb_local(r->k, t, r->step * r->columns);
 	ht_xstore(b, e, element_offset(r), x);
 	next_stage(r, true);
-	x = reduce_row(r, HT_RED_ADD, t, ht_xload(b, e, t, element_offset(r)));
+	x = kb_reduce(r->k, HT_RED_ADD, t, ht_xload(b, e, t, element_offset(r)));
 	short_form = b->accuracy != HT_ACCURACY_FULL && n->op == HT_OP_Softmax;
 	if (short_form) /* divides once a row */
 		x = ht_x2(b, HT_X_DIV, ht_xconst(b, t, 1, 0), x);
@@ -192,10 +185,10 @@ static enum ht_status emit_layer_norm(struct lower *l, struct ht_node *n)
 	next_stage(&r, true);
 	n_columns = ht_xconst(b, t, (double)r.columns, 0);
 	mean = row_value(
-		&r, t, ht_x2(b, HT_X_DIV, reduce_row(&r, HT_RED_ADD, t, operand(&r)), n_columns));
+		&r, t, ht_x2(b, HT_X_DIV, kb_reduce(&k, HT_RED_ADD, t, operand(&r)), n_columns));
 	next_stage(&r, true);
 	x = ht_x2(b, HT_X_SUB, operand(&r), load_row_value(&r, t, mean));
-	x = reduce_row(&r, HT_RED_ADD, t, ht_x2(b, HT_X_MUL, x, x));
+	x = kb_reduce(&k, HT_RED_ADD, t, ht_x2(b, HT_X_MUL, x, x));
 	scale = row_value(&r, t, inverse_root(&r, t, x));
 	next_stage(&r, false);
 	x = ht_x2(b, HT_X_SUB, operand(&r), load_row_value(&r, t, mean));
@@ -226,7 +219,7 @@ static enum ht_status emit_rms_norm(struct lower *l, struct ht_node *n)
 	keep_operand(&r);
 	next_stage(&r, true);
 	x = operand(&r);
-	x = reduce_row(&r, HT_RED_ADD, t, ht_x2(b, HT_X_MUL, x, x));
+	x = kb_reduce(&k, HT_RED_ADD, t, ht_x2(b, HT_X_MUL, x, x));
 	scale = row_value(&r, t, inverse_root(&r, t, x));
 	next_stage(&r, false);
 	x = ht_x2(b, HT_X_MUL, operand(&r), load_row_value(&r, t, scale));

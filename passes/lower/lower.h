@@ -158,6 +158,8 @@ void lower_blocks(struct lower *l);
 
 /* The root whose first operand, and nothing else, is the result of `sink`'s kernel; or NULL. */
 struct ht_node *root_behind(struct lower *l, const struct ht_node *sink);
+/* Whether the kernel of `root` stores elements where its root has them. */
+bool root_keeps_shape(const struct lower *l, const struct ht_node *root);
 
 /* attention.c: fills attention; what its kernels hand on is no longer in memory. */
 void lower_attention(struct lower *l);
@@ -190,6 +192,7 @@ void plan_step(struct lower *l, struct ht_kernel *k, const int32_t *buffer_of, i
 int32_t plan_probe(struct lower *l, const struct ht_node *n, int32_t i);
 /* Notes why node `n` is computed as it is; the choice's node is filled in. */
 void plan_choice(struct lower *l, const struct ht_node *n, struct ht_method_choice c);
+bool plan_has_choice(const struct lower *l, const struct ht_node *n);
 /* Lifetimes and the arena. */
 void plan_memory(struct lower *l);
 
@@ -237,6 +240,11 @@ int32_t kb_pull_arg(
 int32_t kb_operand(struct kernel_build *k, const struct ht_node *n, int arg, const struct space *s);
 /* Loads an element of a view. */
 int32_t kb_load(struct kernel_build *k, const struct view *v, const struct space *s);
+/* The sum (or other reduction) of x over the stage's reduction dimensions, in type t. */
+int32_t kb_reduce(struct kernel_build *k, enum ht_red red, enum ht_dtype t, int32_t x);
+/* Result 0 of the sink at `s`, and stores it there: where x, before rounding, is root n's element. */
+int32_t kb_epilogue(struct kernel_build *k, struct ht_node *n, int32_t x, const struct space *s);
+void kb_store_root(struct kernel_build *k, struct ht_node *n, int32_t x, const struct space *s);
 /* Stores result 0 of the sink for the root's element at `s`. */
 void kb_store_sink(struct kernel_build *k, const struct space *s);
 /* Stores x (compute type), result i of the sink, at `s`, where the result is `v`. */
@@ -246,6 +254,10 @@ void kb_store_result(
 void probe_result(struct kernel_build *k, int32_t i, const struct space *s, int32_t x);
 /* Stores x (compute type) at `s`, where its guard holds. */
 void kb_store(struct kernel_build *k, const struct view *v, const struct space *s, int32_t x);
+int lanes(const struct lower *l); /* F32 lanes of the target's vectors */
+
+/* ---- boundaries.c ---- */
+
 /* Which dimensions cannot share an index: bit i is set for dimensions i and i+1 of a tensor of
  * shape `dim` to which `v` is broadcast; of value `v` as pulled through the sink's kernel; of
  * result i of the sink, its store included. */
@@ -255,8 +267,6 @@ uint32_t kb_out_boundaries(struct lower *l, int32_t i);
 /* Splits dimensions by `bits` into groups: first[i]..last[i] of group i; returns the number. */
 int split_groups(int32_t rank, const int64_t *dim, uint32_t bits, int32_t *first, int32_t *last,
 	int64_t *extent);
-
-int lanes(const struct lower *l); /* F32 lanes of the target's vectors */
 
 /* ---- loop.c ---- */
 

@@ -147,6 +147,16 @@ void plan_choice(struct lower *l, const struct ht_node *n, struct ht_method_choi
 	p->choice[p->choices++] = c;
 }
 
+bool plan_has_choice(const struct lower *l, const struct ht_node *n)
+{
+	const struct ht_plan *p = l->plan;
+
+	for (int32_t i = 0; i < p->choices; i++)
+		if (ht_str_eq(p->choice[i].node, n->name))
+			return true;
+	return false;
+}
+
 int32_t plan_probe(struct lower *l, const struct ht_node *n, int32_t i)
 {
 	struct ht_plan *p = l->plan;

@@ -328,9 +328,7 @@ static void store_result(struct winograd *w, int h, int ww, int32_t x)
 				ht_x2(b, HT_X_LT, coord[1 + i], ht_xi(b, w->v->out.dim[1 + i])));
 	}
 	at = space_of_coords(&at, 4, w->v->out.dim, coord);
-	w->k->root_x[0] = kb_round(w->k, w->n->out[0].dtype, x);
-	w->k->root = w->n;
-	kb_store_sink(w->k, &at);
+	kb_store_root(w->k, w->n, x, &at);
 }
 
 static void result_stage(struct winograd *w)

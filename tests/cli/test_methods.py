@@ -33,9 +33,9 @@ def convolution(side, channels, results):
     return graph({'x': [1, side, side, channels]}, weights('w', 3, 3, channels, results), conv('y', 'x', 'w'))
 
 
-def transposed(size, stride):
-    return graph({'x': [1, 8, 8, 4]}, weights('w', size, size, 8, 4),
-                 f's = Const() {{dtype=i32, value=tensor i32[4] {{1, {8 * stride}, {8 * stride}, 8}}}}',
+def transposed(size, stride, side=8):
+    return graph({'x': [1, side, side, 4]}, weights('w', size, size, 8, 4),
+                 f's = Const() {{dtype=i32, value=tensor i32[4] {{1, {side * stride}, {side * stride}, 8}}}}',
                  f'y = Conv2DBackpropInput(%s, %w, %x) {{T=f32, strides=[1, {stride}, {stride}, 1], padding="SAME"}}')
 
 
@@ -99,6 +99,10 @@ class Methods(ToolCase):
     def test_product(self):
         self.expect(graph({'x': [1, 16]}, weights('w', 16, 8), 'y = MatMul(%x, %w) {T=f32, transpose_a=false, transpose_b=false}'),
                     'matrix-vector', 'one row', 'the left factor has one row: each weight is read once$')
+
+    def test_one_row_of_what_had_a_choice(self):
+        self.expect(convolution(1, 64, 64), 'direct', 'slower', 'not less than 0\\.9; ')
+        self.expect(transposed(2, 2, side=1), 'window-rows', 'side by side', 'each result has one tap$')
 
     def test_block(self):
         self.expect(block(160), 'rows', 'traffic', 'estimated cycles of traffic to memory that it saves: .*, more than it costs, ', other='kernels')
