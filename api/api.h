@@ -208,6 +208,13 @@ enum ht_status ht_program_build(struct ht_program *p, struct ht_graph *g, struct
 /* HT_E_USAGE: the cache is off. */
 enum ht_status ht_store_of(const struct ht_cache *c, struct ht_diags *d, struct ht_store **out);
 
+/* ---- cache_vendor.c ---- */
+
+/* Of a directory in which graphs are found by a name.  HT_E_INPUT: its cache.conf is none.
+ * *reads_only: nothing is to be kept. */
+enum ht_status ht_cache_vendor_files(
+	const char *dir, const char *graph_key, struct ht_diags *d, bool *reads_only);
+
 /* ---- content.c ---- */
 
 /* SHA-256 of each of the model's files, a line each; of its checkpoint, those files are from then on the

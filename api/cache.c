@@ -59,6 +59,19 @@ static void set_store(struct opening *o, struct ht_diags *d)
 	o->opt.store.mode = HT_CACHE_OFF;
 }
 
+static enum ht_status set_vendor(struct opening *o, struct ht_diags *d)
+{
+	struct ht_store_options *s = &o->opt.store;
+	bool reads_only;
+
+	if (!o->opt.graph_name || s->mode == HT_CACHE_OFF)
+		return HT_OK;
+	HT_TRY(ht_cache_vendor_files(o->dir, o->opt.graph_name, d, &reads_only));
+	if (reads_only)
+		s->mode = HT_CACHE_RO;
+	return HT_OK;
+}
+
 static enum ht_status set_remote(struct opening *o, struct ht_diags *d)
 {
 	const struct ht_cache_settings *s = o->s;
@@ -107,6 +120,7 @@ enum ht_status ht_cache_open(
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
 			"graph_key: '%s' is not 1 to 128 of A-Z a-z 0-9 _ -", o.s->graph_key);
 	set_store(&o, d);
+	HT_TRY(set_vendor(&o, d));
 	HT_TRY(set_remote(&o, d));
 	return start(&o, d, out);
 }

@@ -207,13 +207,15 @@ enum ht_status vendor_cache_settings(struct cli *c, struct ht_cache_settings *s)
 	const struct setting *mode = stated(c, "op_compiler_cache_mode");
 	const struct setting *dir = stated(c, "op_compiler_cache_dir");
 	const struct setting *graph = stated(c, GRAPH_DIR), *profile = stated(c, "profile");
-	const struct setting *key = stated(c, GRAPH_KEY);
+	const struct setting *key = stated(c, GRAPH_KEY), *debug = stated(c, "op_debug_level");
 	struct text t = { 0 };
 
 	if (option_on(c, OPTION_CACHE_DIR) || option_on(c, OPTION_CACHE_MODE) ||
 		option_on(c, OPTION_NO_CACHE))
 		return HT_OK;
-	if (mode && !strcmp(mode->value, "disable"))
+	/* What is looked for in the files that op_debug_level leaves has to be compiled. */
+	if ((mode && !strcmp(mode->value, "disable")) ||
+		((mode || dir) && debug && strcmp(debug->value, "0") != 0))
 		s->mode = HT_CACHE_OFF;
 	if (graph)
 		return graph_dir(c, graph, s);

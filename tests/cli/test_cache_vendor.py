@@ -32,6 +32,11 @@ class Vendor(Cached):
         self.assertEqual(len(self.graphs()), 1)
         self.compile(self.args[0], '--cache-dir', self.cache)
         self.assertEqual(len(self.graphs()), 1)
+        shutil.rmtree(self.top)
+        self.compile(*self.args, '--op_debug_level=1', '--debug_dir=' + os.path.join(self.dir, 'debug'))
+        self.assertFalse(os.path.exists(self.top))
+        self.compile(*self.args, '--op_debug_level=0')
+        self.assertEqual(len(self.graphs()), 1)
         self.fails(2, 'none of', 'compile', '-q', self.model, '--op_compiler_cache_mode=on')
         self.fails(2, 'a letter other', 'compile', '-q', self.model, '--op_compiler_cache_dir=/tmp/a b')
 
@@ -241,6 +246,42 @@ class Index(Cached):
         for v in described:
             self.assertRegex(v, r'^\S+ [a-z]+[0-9]*(\[.*\])?$')
         self.assertEqual(self.compile(*self.args, model=model, env=self.NO_CODE), first)
+
+    def test_conf(self):
+        """cache.conf: cache_debug_mode reads and keeps nothing."""
+        conf = os.path.join(self.graphs, 'cache.conf')
+
+        def state(text):
+            with open(conf, 'w') as f:
+                f.write(text)
+        state('{"cache_manual_check": false, "cache_debug_mode": true}')
+        first = self.compile(*self.args)
+        self.assertEqual(os.listdir(self.graphs), ['cache.conf'])
+        state('{"cache_debug_mode": false}')
+        self.assertEqual(self.compile(*self.args), first)
+        self.assertEqual(len(self.items()), 1)
+        state('{"cache_debug_mode": true}')
+        self.assertEqual(self.compile(*self.args, env=self.NO_CODE), first)
+        self.compile(*self.args, '--oo_level=O1')
+        self.assertEqual(len(self.items()), 1)
+        self.assertEqual(self.compile(*self.args), first)
+        state('{\n"cache_manual_check": true}')
+        self.assertRegex(self.says(), r'cache\.conf:2: warning: cache_manual_check has no effect')
+        for text, why in (('[]', 'is an array; it has to be an object'), ('{\n\n"x": true}', r"conf:3: error: cache.conf has no member 'x'"),
+                          ('{"cache_debug_mode": 1}', r'conf:1: error: cache_debug_mode is a number'), ('{', r'conf:1: error'), ('', 'error')):
+            state(text)
+            self.fails(3, why, 'compile', '-q', self.model, *self.args)
+        os.unlink(conf)
+        os.mkdir(conf)
+        self.fails(5, 'cache.conf: error: cannot read', 'compile', '-q', self.model, *self.args)
+
+    def test_a_model_without_an_index(self):
+        om = os.path.join(self.graphs, 'net-1_A.om')
+        with open(om, 'wb') as f:
+            f.write(b'IMOD')
+        first = self.tool('compile', self.model, *self.args)
+        self.assertRegex(first.err, r'net-1_A\.om: warning: this model is not read: graphs are found by net-1_A\.idx')
+        self.assertNotIn('not read', self.tool('compile', self.model, *self.args).err)
 
     def test_legal_keys(self):
         for key in ('a b', 'a/b', '..', 'ä', 'a' * 129):
