@@ -26,8 +26,10 @@ static bool is_plain(const struct ht_node *n)
 	       out.dim[out.rank - 2] >= LEAST_ROWS;
 }
 
-/* Each thread packs the keys and values of every matrix that it has a part of: where there are few
- * matrices, all of them do so over and over.  Else it always pays. */
+/* Threads take tiles in several calls, each of which packs the keys and values of every matrix that it
+ * has a part of.  Where there are few matrices, that is done over and over: on two threads 4 take up to
+ * 4 % longer than separate kernels, 1 up to 28 %, but 8 and more never.  One thread makes one call, which
+ * always pays. */
 static bool pays(struct lower *l, const struct ht_node *scores, const struct ht_node *context)
 {
 	enum { LEAST_MATRICES = 8 };

@@ -1,8 +1,7 @@
 /* Attention (attention.h) as one kernel.
  *
  * A tile is a block of rows of queries of one matrix.  Its scores, their exponentials and shares are local
- * buffers.  Keys and values are packed where a matrix begins, and by the first tile that a thread
- * gets of it. */
+ * buffers.  Keys and values are packed where a matrix begins, and by the first tile of a call. */
 #include "passes/lower/attention.h"
 #include "passes/lower/index.h"
 #include "passes/lower/product.h"

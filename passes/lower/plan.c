@@ -39,7 +39,8 @@ static struct ht_plan_buffer *add_buffer(
 		.bytes = bytes,
 		.first_step = -1,
 		.last_step = -1,
-		.alias = -1 };
+		.alias = -1,
+		.widened = -1 };
 	return b;
 }
 
@@ -84,15 +85,13 @@ int32_t plan_widened(struct lower *l, int32_t buffer)
 		.sn = 1,
 		.nr = 16, /* of one line of depth: in order */
 		.kp = 1 };
+	int32_t wide = b->widened;
 
-	for (int32_t i = 0; i < l->plan->buffers; i++) {
-		const struct ht_plan_buffer *w = &l->plan->buffer[i];
-
-		if (w->pack && w->packed_from == b->blob && w->pack->nr == p.nr &&
-			w->pack->depth == 1 && w->pack->n == p.n && w->dtype == HT_F32)
-			return i;
+	if (wide < 0) {
+		wide = plan_packed(l, &(struct ht_tensor){ .blob = b->blob }, 0, &p, 1, 0);
+		l->plan->buffer[buffer].widened = wide;
 	}
-	return plan_packed(l, &(struct ht_tensor){ .blob = b->blob }, 0, &p, 1, 0);
+	return wide;
 }
 
 static const struct ht_kernel *distinct(struct lower *l, struct ht_kernel *k)
