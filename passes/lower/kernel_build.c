@@ -161,29 +161,6 @@ enum ht_dtype compute_type(enum ht_dtype t)
 	return t == HT_F16 || t == HT_BF16 ? HT_F32 : t;
 }
 
-/* The F32 next to x (F64) towards zero, or x; its last bit set where they differ, so that rounding
- * it to fewer bits rounds x. */
-static int32_t to_odd(struct ht_xb *b, int32_t x)
-{
-	int32_t near = ht_xcvt(b, HT_F32, x), back = ht_xcvt(b, HT_F64, near);
-	int32_t bits = ht_xbitcast(b, HT_I32, near), one = ht_xconst(b, HT_I32, 0, 1), down, odd;
-
-	down = ht_x2(b, HT_X_LT, ht_x1(b, HT_X_ABS, x), ht_x1(b, HT_X_ABS, back));
-	odd = ht_xselect(b, down, ht_x2(b, HT_X_SUB, bits, one), bits);
-	odd = ht_xbitcast(b, HT_F32, ht_x2(b, HT_X_OR, odd, one));
-	return ht_xselect(b, ht_x2(b, HT_X_EQ, back, x), near,
-		ht_xselect(b, ht_x2(b, HT_X_EQ, x, x), odd, near));
-}
-
-int32_t kb_round(struct kernel_build *k, enum ht_dtype t, int32_t x)
-{
-	if (compute_type(t) == t)
-		return ht_is_float(t) ? ht_xcvt(&k->xb, t, x) : x;
-	if (k->stage->x[x].dtype == HT_F64)
-		x = to_odd(&k->xb, x);
-	return ht_xcvt(&k->xb, compute_type(t), ht_xcvt(&k->xb, t, x));
-}
-
 /* A constant of one element is an immediate. */
 static bool immediate(struct kernel_build *k, const struct view *v, int32_t *x)
 {
@@ -262,7 +239,7 @@ int32_t kb_pull(struct kernel_build *k, struct ht_value v, const struct space *s
 			same_space(&k->pulled[i].at, s))
 			return k->pulled[i].x;
 	compute_as(k, n);
-	x = kb_round(k, n->out[v.index].dtype, lower_op_of(n)->pull(k, n, v.index, s));
+	x = kb_result(k, n, v.index, lower_op_of(n)->pull(k, n, v.index, s));
 	k->xb.accuracy = accuracy;
 	k->xb.keep = keep;
 	k->pulled =
@@ -331,7 +308,7 @@ int32_t kb_reduce(struct kernel_build *k, enum ht_red red, enum ht_dtype t, int3
 
 static void set_root(struct kernel_build *k, struct ht_node *n, int32_t x)
 {
-	k->root_x[0] = kb_round(k, n->out[0].dtype, x);
+	k->root_x[0] = kb_result(k, n, 0, x);
 	k->root = n;
 }
 

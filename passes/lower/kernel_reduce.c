@@ -77,7 +77,7 @@ static void reduction_space(struct kernel_build *k, struct ht_shape shape, const
 static void finish_root(struct kernel_build *k, struct ht_node *n, int32_t x)
 {
 	k->root = n;
-	k->root_x[0] = kb_round(k, n->out[0].dtype, x);
+	k->root_x[0] = kb_result(k, n, 0, x);
 }
 
 static enum ht_red red_of(enum ht_op op)

@@ -184,7 +184,8 @@ static void place_results(struct lower *l, struct ht_node *n)
 			view[i].buffer = -1;
 		} else {
 			view_dense(&view[i],
-				plan_buffer(l, HT_PLAN_TEMP, n->out[i].dtype,
+				plan_buffer(l, HT_PLAN_TEMP,
+					i == 0 ? lower_held_type(l, n) : n->out[i].dtype,
 					ht_shape_count(n->out[i].shape)),
 				n->out[i].shape);
 		}

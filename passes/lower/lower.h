@@ -6,8 +6,8 @@
  * needs a loop of its own (a contraction, a reduction, a window) is the kernel's root; what follows
  * it up to the sink is its epilogue, pulled around the root's result.
  *
- * Precision: pull() returns a value in the compute type (F32 for F16 and BF16), rounded to the
- * tensor's dtype, so that each low-precision tensor has exactly the rounded value. */
+ * Precision: pull() returns a value in the compute type (F32 for F16 and BF16).  What a kernel leaves in
+ * memory is rounded to the tensor's dtype; of what passes between its nodes round.c tells. */
 #ifndef HT_LOWER_H
 #define HT_LOWER_H
 
@@ -120,6 +120,7 @@ struct lower_op {
 
 const struct lower_op *lower_op_of(const struct ht_node *n); /* NULL: an op that the table lacks */
 bool lower_is_aligned(const struct ht_node *n);
+bool lower_contracts(enum ht_op op); /* mode.c: sums products */
 
 struct lower {
 	struct ht_graph *g;
@@ -229,8 +230,6 @@ int32_t kb_within(struct kernel_build *k, int dim);
 void kb_finish(struct kernel_build *k, const struct ht_node *node);
 
 enum ht_dtype compute_type(enum ht_dtype t); /* F32 for F16 and BF16, else t */
-/* x (compute type, or F64) rounded once to t, in the compute type. */
-int32_t kb_round(struct kernel_build *k, enum ht_dtype t, int32_t x);
 /* The value `v` at `s`: pulled, or loaded where it is in memory.  Compute type, rounded. */
 int32_t kb_pull(struct kernel_build *k, struct ht_value v, const struct space *s);
 /* Operand `arg` of `n` at `s`, in the type in which n computes. */
@@ -250,6 +249,12 @@ void kb_store_sink(struct kernel_build *k, const struct space *s);
 /* Stores x (compute type), result i of the sink, at `s`, where the result is `v`. */
 void kb_store_result(
 	struct kernel_build *k, int32_t i, const struct view *v, const struct space *s, int32_t x);
+/* round.c: x, which `n` computed of its result i (compute type, or F64), as those in the kernel see it
+ * who read the result: rounded to the tensor's type, but for some tensors of 16 bits that are between
+ * two nodes of one kernel.  Compute type. */
+int32_t kb_result(struct kernel_build *k, const struct ht_node *n, int32_t i, int32_t x);
+/* The type in memory of result 0 of sink `n`, rounded to its own: F32 for some of F16. */
+enum ht_dtype lower_held_type(const struct lower *l, const struct ht_node *n);
 /* probe.c: has the kernel note what rounding did to x, result i of the sink, which it stores. */
 void probe_result(struct kernel_build *k, int32_t i, const struct space *s, int32_t x);
 /* Stores x (compute type) at `s`, where its guard holds. */

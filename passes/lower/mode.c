@@ -102,7 +102,7 @@ static bool is_function(enum ht_op op)
 	}
 }
 
-static bool contracts(enum ht_op op)
+bool lower_contracts(enum ht_op op)
 {
 	switch (op) {
 	case HT_OP_MatMul:
@@ -135,13 +135,13 @@ const char *ht_mode_effect(const struct ht_node *n, enum ht_impl mode)
 			return "computes in float64 and rounds once";
 		/* fall through */
 	case HT_IMPL_FLOAT_32:
-		if (contracts(n->op) && t == HT_BF16)
+		if (lower_contracts(n->op) && t == HT_BF16)
 			return "multiplies in float32, not by pairs nor transformed";
 		return n->op == HT_OP_Conv2D && (t == HT_F16 || t == HT_F32)
 			       ? "multiplies in float32, not transformed"
 			       : NULL;
 	case HT_IMPL_HI_FLOAT_32:
-		return contracts(n->op) && t == HT_F32
+		return lower_contracts(n->op) && t == HT_F32
 			       ? "rounds the factors to 10 bits of fraction, sums in float32"
 			       : NULL;
 	case HT_IMPL_HIGH_PERFORMANCE:
@@ -166,7 +166,7 @@ enum ht_impl lower_mode(const struct ht_node *n)
 
 	if (mode == HT_IMPL_NONE || !ht_mode_effect(n, mode))
 		return HT_IMPL_NONE;
-	if (mode == HT_IMPL_HIGH_PRECISION && contracts(n->op))
+	if (mode == HT_IMPL_HIGH_PRECISION && lower_contracts(n->op))
 		return HT_IMPL_FLOAT_32;
 	return mode;
 }
