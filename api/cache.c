@@ -245,8 +245,11 @@ enum ht_status ht_cache_stats_reset(struct ht_cache *c, struct ht_diags *d)
 
 static struct ht_cache_cleaned cleaned(const struct ht_gc *g)
 {
-	return (struct ht_cache_cleaned){ g->entries, g->evicted, g->temporary, g->bytes,
-		g->evicted_bytes };
+	return (struct ht_cache_cleaned){ .entries = g->entries,
+		.removed = g->evicted,
+		.temporary = g->temporary,
+		.bytes = g->bytes,
+		.removed_bytes = g->evicted_bytes };
 }
 
 enum ht_status ht_cache_gc(
@@ -272,27 +275,50 @@ struct verifying {
 	struct ht_diags *d;
 	struct ht_cache_cleaned *out;
 	struct ht_work *w;
+	bool wrong;
 };
+
+static void found_damaged(
+	struct verifying *v, struct ht_store *s, const struct ht_listed_entry *e, const char *why)
+{
+	struct ht_where at = HT_NOWHERE;
+	bool removed = ht_store_remove(s, e);
+
+	at.path = ht_store_path(s, e->kind, e->find, &v->w->arena).p;
+	v->out->removed += removed;
+	v->out->removed_bytes += removed ? e->bytes : 0;
+	v->wrong = true;
+	ht_store_count(s, HT_COUNTER_damaged, 1);
+	ht_warn(v->d, at, "this entry of the cache is damaged: %s%s", why,
+		removed ? "" : "; it cannot be removed");
+}
 
 static void verify_one(struct verifying *v, struct ht_store *s, const struct ht_listed_entry *e)
 {
 	struct ht_where at = HT_NOWHERE;
 	struct ht_cached cached;
-	const char *wrong;
+	const char *why;
 
-	if (ht_store_read(s, e, &cached, &wrong)) {
-		v->out->entries++;
-		v->out->bytes += e->bytes;
+	switch (ht_store_read(s, e, &cached, &why)) {
+	case HT_ENTRY_GONE:
+		return;
+	case HT_ENTRY_DAMAGED:
+		found_damaged(v, s, e, why);
+		return;
+	case HT_ENTRY_UNREADABLE:
+		at.path = ht_store_path(s, e->kind, e->find, &v->w->arena).p;
+		v->wrong = true;
+		ht_store_count(s, HT_COUNTER_unreadable, 1);
+		ht_warn(v->d, at, "this entry of the cache cannot be read: %s", why);
+		return;
+	case HT_ENTRY_FOREIGN:
+		v->out->foreign++;
+		break;
+	case HT_ENTRY_GOOD:
 		ht_cached_release(&cached);
-		return;
 	}
-	if (!wrong)
-		return;
-	at.path = ht_store_path(s, e->kind, e->find, &v->w->arena).p;
-	v->out->removed += ht_store_remove(s, e);
-	v->out->removed_bytes += e->bytes;
-	ht_store_count(s, HT_COUNTER_damaged, 1);
-	ht_warn(v->d, at, "this entry of the cache is damaged: %s", wrong);
+	v->out->entries++;
+	v->out->bytes += e->bytes;
 }
 
 static enum ht_status verify(void *arg)
@@ -306,13 +332,13 @@ static enum ht_status verify(void *arg)
 	HT_TRY(ht_store_list(s, &v->w->arena, v->d, &list));
 	for (size_t i = 0; i < list.n; i++)
 		verify_one(v, s, &list.entry[i]);
-	return v->out->removed ? HT_E_VERDICT : HT_OK;
+	return v->wrong ? HT_E_VERDICT : HT_OK;
 }
 
 enum ht_status ht_cache_verify(struct ht_cache *c, struct ht_diags *d, struct ht_cache_cleaned *out)
 {
 	struct ht_work w;
-	struct verifying v = { c, d, out, &w };
+	struct verifying v = { .c = c, .d = d, .out = out, .w = &w };
 
 	return ht_work_run(&w, verify, &v, d);
 }

@@ -34,7 +34,7 @@ static enum ht_status write_entries(
 		enum ht_status st;
 
 		if (list->entry[i].kind == HT_CACHE_INPUT ||
-			!ht_store_read(s, &list->entry[i], &cached, &wrong))
+			ht_store_read(s, &list->entry[i], &cached, &wrong) != HT_ENTRY_GOOD)
 			continue;
 		st = ht_output_write(to, cached.bytes.p, cached.bytes.n);
 		x->out->entries++;
@@ -70,7 +70,8 @@ static enum ht_status import_one(
 	struct ht_where where = { .path = x->path, .offset = (int64_t)*at };
 	struct ht_str rest = { (const char *)f->p + *at, f->n - *at };
 	struct ht_cache_entry e = { .piece = &rest, .pieces = 1, .bytes = ht_entry_bytes(rest) };
-	const char *wrong = "here is no entry of a cache";
+	const char *wrong = ht_entry_is_foreign(rest) ? "it is of another version"
+						      : "here is no entry of a cache";
 	struct ht_opened opened;
 	struct ht_cache_key k;
 

@@ -15,6 +15,7 @@
 #define LIST "cache_file_list"
 /* Older ones give way. */
 #define MOST_ITEMS 64
+#define MEMBERS 6 /* of an item */
 
 /* ---- what is compiled now ---- */
 
@@ -45,14 +46,21 @@ static struct ht_str variable_text(const struct ht_node *n, struct ht_arena *a)
 	return ht_buf_str(&b);
 }
 
+static void delete_json(void *json)
+{
+	cJSON_Delete(json);
+}
+
 static cJSON *variables_of(const struct ht_wanted *w, struct ht_arena *a)
 {
 	cJSON *list = cJSON_CreateArray();
 
+	ht_arena_defer(a, delete_json, list);
 	for (const struct ht_node *n = w->model->graph->first; n; n = n->next)
-		if (n->op == HT_OP_VarHandleOp || n->op == HT_OP_VariableV2 ||
-			n->op == HT_OP_Variable)
-			cJSON_AddItemToArray(list, cJSON_CreateString(variable_text(n, a).p));
+		if ((n->op == HT_OP_VarHandleOp || n->op == HT_OP_VariableV2 ||
+			    n->op == HT_OP_Variable) &&
+			!cJSON_AddItemToArray(list, cJSON_CreateString(variable_text(n, a).p)))
+			ht_arena_fail(a);
 	return list;
 }
 
@@ -66,11 +74,6 @@ static const char *file_of(const struct ht_wanted *w, uint64_t reads, struct ht_
 }
 
 /* ---- the file ---- */
-
-static void delete_json(void *json)
-{
-	cJSON_Delete(json);
-}
 
 static const char *text_at(const cJSON *item, const char *name)
 {
@@ -88,9 +91,13 @@ static bool is_item(const cJSON *i)
 static cJSON *parse(struct ht_str text, struct ht_arena *a)
 {
 	const char *end = NULL;
-	cJSON *root = cJSON_ParseWithLengthOpts(text.p, text.n, &end, false);
 	const cJSON *list, *i;
+	cJSON *root;
 
+	errno = 0;
+	root = cJSON_ParseWithLengthOpts(text.p, text.n, &end, false);
+	if (!root && errno == ENOMEM)
+		ht_arena_fail(a);
 	if (!root)
 		return NULL;
 	ht_arena_defer(a, delete_json, root);
@@ -140,13 +147,12 @@ size_t ht_index_sets(const struct ht_wanted *w, struct ht_diags *d, struct ht_ar
 {
 	const cJSON *root = load(w, d, a), *i;
 	const char *content = content_of(w, a).p;
-	cJSON *variables;
+	const cJSON *variables;
 	size_t n = 0;
 
 	if (!root)
 		return 0;
 	variables = variables_of(w, a);
-	ht_arena_defer(a, delete_json, variables);
 	cJSON_ArrayForEach(i, cJSON_GetObjectItemCaseSensitive(root, LIST))
 	{
 		if (n < HT_READ_SETS && fits(w, i, content, variables, &set[n], a))
@@ -159,17 +165,20 @@ size_t ht_index_sets(const struct ht_wanted *w, struct ht_diags *d, struct ht_ar
 
 static cJSON *new_item(const struct ht_wanted *w, uint64_t reads, struct ht_arena *a)
 {
-	cJSON *item = cJSON_CreateObject();
-	struct ht_buf options;
+	const char *file = file_of(w, reads, a), *content = content_of(w, a).p, *options;
+	cJSON *variables = variables_of(w, a), *item;
+	struct ht_buf b;
 
-	ht_buf_init(&options, a);
-	ht_reads_print(&options, reads);
+	ht_buf_init(&b, a);
+	ht_reads_print(&b, reads);
+	options = ht_buf_str(&b).p;
+	item = cJSON_CreateObject(); /* from here on nothing unwinds */
 	cJSON_AddStringToObject(item, "graph_key", ht_cache_graph_name(w->model->cache));
-	cJSON_AddStringToObject(item, "cache_file_name", file_of(w, reads, a));
+	cJSON_AddStringToObject(item, "cache_file_name", file);
 	cJSON_AddStringToObject(item, "var_desc_file_name", "");
-	cJSON_AddItemToObject(item, "var_desc", variables_of(w, a));
-	cJSON_AddStringToObject(item, "content", content_of(w, a).p);
-	cJSON_AddStringToObject(item, "options", ht_buf_str(&options).p);
+	cJSON_AddItemReferenceToObject(item, "var_desc", variables);
+	cJSON_AddStringToObject(item, "content", content);
+	cJSON_AddStringToObject(item, "options", options);
 	return item;
 }
 
@@ -207,20 +216,21 @@ static char *print(cJSON *root, cJSON *list)
 
 static bool save(const struct ht_wanted *w, uint64_t reads, struct ht_arena *a)
 {
-	cJSON *root = load(w, NULL, a), *item = new_item(w, reads, a), *list;
+	cJSON *root = load(w, NULL, a), *item, *list;
 	char *text;
 
-	if (!is_item(item)) {
-		cJSON_Delete(item);
-		errno = ENOMEM;
-		return false;
-	}
 	if (!root) {
 		root = cJSON_CreateObject();
 		ht_arena_defer(a, delete_json, root);
 		cJSON_AddArrayToObject(root, LIST);
 	}
 	list = cJSON_GetObjectItemCaseSensitive(root, LIST);
+	item = new_item(w, reads, a);
+	if (!list || cJSON_GetArraySize(item) != MEMBERS) {
+		cJSON_Delete(item);
+		errno = ENOMEM;
+		return false;
+	}
 	put_first(list, item);
 	text = print(root, list);
 	if (!text)
@@ -230,22 +240,32 @@ static bool save(const struct ht_wanted *w, uint64_t reads, struct ht_arena *a)
 		ht_cache_graph_name(w->model->cache), ht_str_printf(a, "%s\n", text), a);
 }
 
+/* What has no memory unwinds to here, so that the lock is given back.  0, or an errno. */
+static int add(const struct ht_wanted *w, uint64_t reads)
+{
+	struct ht_store *s = ht_cache_store(w->model->cache);
+	struct ht_unwind unwind;
+	struct ht_arena a;
+	volatile int lock = -1, why = ENOMEM;
+
+	ht_arena_init(&a, &unwind);
+	if (!setjmp(unwind.env)) {
+		lock = ht_store_index_lock(s, ht_cache_graph_name(w->model->cache), &a);
+		why = lock >= 0 && save(w, reads, &a) ? 0 : errno;
+	}
+	if (lock >= 0)
+		ht_store_index_unlock(s, lock);
+	ht_arena_release(&a);
+	return why;
+}
+
 void ht_index_add(const struct ht_wanted *w, uint64_t reads, struct ht_diags *d, struct ht_arena *a)
 {
 	struct ht_store *s = ht_cache_store(w->model->cache);
-	const char *name = ht_cache_graph_name(w->model->cache);
 	struct ht_where at = HT_NOWHERE;
-	bool ok = false;
-	int lock;
+	int why = ht_store_writes(s) ? add(w, reads) : 0;
 
-	if (!ht_store_writes(s))
-		return;
-	lock = ht_store_index_lock(s, name, a);
-	if (lock >= 0)
-		ok = save(w, reads, a);
-	at.path = ht_store_index_path(s, name, a).p;
-	if (!ok)
-		ht_warn(d, at, "the cache cannot write this index: %s", strerror(errno));
-	if (lock >= 0)
-		ht_store_index_unlock(s, lock);
+	at.path = ht_store_index_path(s, ht_cache_graph_name(w->model->cache), a).p;
+	if (why)
+		ht_warn(d, at, "the cache cannot write this index: %s", strerror(why));
 }

@@ -63,7 +63,8 @@ struct ht_cache_key {
 };
 
 /* A key in the making; its text lives in the arena.  Equal fields in equal order give equal keys, and
- * different ones different texts: each field has its length. */
+ * different ones different texts: each field has its length.  The first ones are the kind and the
+ * version of entries, so that no two versions give two different files one name. */
 struct ht_key_text {
 	enum ht_cache_kind kind;
 	struct ht_buf text;
@@ -79,6 +80,8 @@ void ht_key_name(struct ht_hash find, char name[HT_KEY_NAME]);
 bool ht_key_named(struct ht_str name, struct ht_hash *find);
 
 /* ---- entry.c: the bytes of an entry, in a file and on a server ---- */
+
+#define HT_ENTRY_VERSION 2
 
 /* What is to be kept: the concatenation of the pieces.  Those from `bulk` to `bulk_end` are weights,
  * numbers that nothing follows; reading them costs less than code and its plan, see entry.c. */
@@ -106,6 +109,8 @@ struct ht_opened {
  * key that has the same `find`, nothing is wrong: compare the texts. */
 const char *ht_entry_check(
 	struct ht_str bytes, const struct ht_cache_key *k, struct ht_opened *out);
+/* Whether the bytes begin as an entry of another version does: it has a name and a form of its own. */
+bool ht_entry_is_foreign(struct ht_str bytes);
 /* The key's text in the first bytes of an entry, not verified; false: it is not in them. */
 bool ht_entry_key(struct ht_str begin, struct ht_str *out);
 /* Bytes of the entry that `bytes` begin with, as its head says; 0: they begin with none. */
@@ -189,12 +194,20 @@ struct ht_entry_list {
 };
 enum ht_status ht_store_list(
 	struct ht_store *s, struct ht_arena *a, struct ht_diags *d, struct ht_entry_list *out);
-/* An entry of the list; false: it is gone, or damaged: *wrong says how. */
-bool ht_store_read(struct ht_store *s, const struct ht_listed_entry *e, struct ht_cached *out,
-	const char **wrong);
+enum ht_entry_state {
+	HT_ENTRY_GOOD,
+	HT_ENTRY_GONE,
+	HT_ENTRY_UNREADABLE,
+	HT_ENTRY_FOREIGN, /* of another version, which may have use for it */
+	HT_ENTRY_DAMAGED
+};
+/* An entry of the list, in *out where it is good; *why: what else it is. */
+enum ht_entry_state ht_store_read(struct ht_store *s, const struct ht_listed_entry *e,
+	struct ht_cached *out, const char **why);
 /* The text of its key, which nobody vouches for: for looking at. */
 bool ht_store_read_key(struct ht_store *s, const struct ht_listed_entry *e, struct ht_arena *a,
 	struct ht_str *out);
+/* False: it is gone, or the store is read only. */
 bool ht_store_remove(struct ht_store *s, const struct ht_listed_entry *e);
 /* Kept by gc and clear. */
 enum ht_status ht_store_pin(
@@ -208,12 +221,13 @@ struct ht_gc {
 	uint64_t bytes, evicted_bytes;
 };
 /* Removes what writers left behind an hour ago and, the least recently used first, entries until
- * max_bytes are left; only one process at a time, others are told that there is one. */
+ * max_bytes are left; only one process at a time, others wait for it. */
 enum ht_status ht_store_gc(
 	struct ht_store *s, uint64_t max_bytes, struct ht_diags *d, struct ht_gc *out);
 
 /* Likewise, but nothing happens below `above_bytes`, and entries that were used in the last
- * `recent_seconds` stay. */
+ * `recent_seconds` stay; nothing happens in a store that is read only, and where another process is at
+ * it, that one does it. */
 enum ht_status ht_store_age(struct ht_store *s, uint64_t above_bytes, uint64_t to_bytes,
 	int64_t recent_seconds, struct ht_diags *d, struct ht_gc *out);
 

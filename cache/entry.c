@@ -1,7 +1,7 @@
 /* The bytes of an entry: head, key text, payload, and a SHA-256.
  *
  *	0  8 bytes  "htentry\n"       40  8 bytes  bytes of the payload
- *	8  4 bytes  version: 2        48  8 bytes  where the bulk begins, and
+ *	8  4 bytes  HT_ENTRY_VERSION  48  8 bytes  where the bulk begins, and
  *	12 4 bytes  kind              56  8 bytes  its bytes
  *	16 8 bytes  bytes of all      64  16 bytes XXH3-128 of the bulk
  *	24 8 bytes  bytes of the key's text
@@ -21,7 +21,7 @@
 
 #define MAGIC "htentry\n"
 
-enum { VERSION = 2, HEAD = 80, DIGEST = 32 };
+enum { HEAD = 80, DIGEST = 32 };
 
 struct head {
 	char magic[8];
@@ -53,7 +53,7 @@ static struct ht_str make_head(
 	size_t n = payload_place(k->kind, k->text.n), bulk = from->bulk_end - from->bulk;
 	char *p = ht_alloc(a, n);
 	struct head h = { .magic = MAGIC,
-		.version = VERSION,
+		.version = HT_ENTRY_VERSION,
 		.kind = (uint32_t)k->kind,
 		.key = k->text.n,
 		.payload_at = n,
@@ -94,7 +94,7 @@ static const char *check_head(const struct head *h, size_t n)
 {
 	if (memcmp(h->magic, MAGIC, sizeof h->magic) != 0)
 		return "it does not begin as an entry does";
-	if (h->version != VERSION)
+	if (h->version != HT_ENTRY_VERSION)
 		return "it is of another version";
 	if (h->bytes != n)
 		return "it has another size than it says";
@@ -141,6 +141,17 @@ const char *ht_entry_check(struct ht_str bytes, const struct ht_cache_key *k, st
 	if (k && (k->kind != out->kind || !ht_hash_eq(k->find, out->find)))
 		return "it belongs elsewhere";
 	return NULL;
+}
+
+bool ht_entry_is_foreign(struct ht_str bytes)
+{
+	uint32_t version;
+
+	if (bytes.n < sizeof MAGIC - 1 + sizeof version ||
+		memcmp(bytes.p, MAGIC, sizeof MAGIC - 1) != 0)
+		return false;
+	memcpy(&version, bytes.p + sizeof MAGIC - 1, sizeof version);
+	return version != HT_ENTRY_VERSION;
 }
 
 bool ht_entry_key(struct ht_str begin, struct ht_str *out)

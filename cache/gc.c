@@ -149,10 +149,17 @@ enum ht_status ht_store_age(struct ht_store *s, uint64_t above_bytes, uint64_t t
 {
 	struct limits limits = { above_bytes, to_bytes, recent_seconds };
 	struct ht_where at = { .path = s->dir, .offset = -1 };
-	int lock = ht_store_lock(s);
 	enum ht_status st;
+	int lock;
 
 	*out = (struct ht_gc){ 0 };
+	if (!ht_store_writes(s))
+		return above_bytes ? HT_OK
+				   : ht_error(d, HT_E_ENVIRONMENT, at,
+					     "the cache cannot be cleaned up: it is read only");
+	lock = ht_store_lock(s, above_bytes == 0);
+	if (lock < 0 && errno == EWOULDBLOCK && above_bytes)
+		return HT_OK;
 	if (lock < 0)
 		return ht_error(d, HT_E_ENVIRONMENT, at, "the cache cannot be cleaned up: %s",
 			errno == EWOULDBLOCK ? "another process is at it" : strerror(errno));
@@ -202,8 +209,7 @@ static void append_size(struct ht_store *s, uint64_t bytes)
 	const struct ht_files *f = s->files;
 	char line[32];
 	int n = snprintf(line, sizeof line, "%llu\n", (unsigned long long)bytes);
-	int fd = f->open(ht_store_file(s, "size").s,
-		O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd = ht_store_create(s, ht_store_file(s, "size").s, O_WRONLY | O_APPEND | O_NOFOLLOW);
 
 	if (fd < 0)
 		return;
@@ -225,7 +231,7 @@ void ht_store_grow(struct ht_store *s, struct ht_diags *d)
 	if (!max || (estimate(s, &bytes) && bytes <= max))
 		return;
 	/* Whoever is at it already does it for us. */
-	lock = ht_store_lock(s);
+	lock = ht_store_lock(s, false);
 	if (lock < 0)
 		return;
 	locked_gc(s, &(struct limits){ .to = max - max / 10 }, d, &done);

@@ -2,13 +2,7 @@
  * DIR/KEY.lock, held from reading one that is to be changed until it is written. */
 #include "cache/store.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/file.h>
-
-/* It is held for milliseconds; whoever stops in between does not stop others for ever. */
-#define LOCK_TRIES 10000
 
 bool ht_graph_name_is_legal(const char *name)
 {
@@ -36,22 +30,7 @@ bool ht_store_index_save(
 
 int ht_store_index_lock(struct ht_store *s, const char *name, struct ht_arena *a)
 {
-	const struct timespec pause = { 0, 1000000 }; /* ns */
-	int fd = s->files->open(ht_str_printf(a, "%s/%s.lock", s->given, name).p,
-		O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, s->opt.shared ? 0666 : 0600);
-	int why, tries = 0;
-
-	while (fd >= 0 && s->files->flock(fd, LOCK_EX | LOCK_NB)) {
-		if ((errno == EWOULDBLOCK || errno == EINTR) && tries++ < LOCK_TRIES) {
-			nanosleep(&pause, NULL);
-			continue;
-		}
-		why = errno;
-		s->files->close(fd);
-		errno = why;
-		return -1;
-	}
-	return fd;
+	return ht_store_lock_file(s, ht_str_printf(a, "%s/%s.lock", s->given, name).p, true);
 }
 
 void ht_store_index_unlock(struct ht_store *s, int fd)

@@ -18,6 +18,7 @@ void ht_key_begin(struct ht_key_text *k, enum ht_cache_kind kind, struct ht_aren
 	k->kind = kind;
 	ht_buf_init(&k->text, a);
 	ht_key_field(k, "kind", ht_str(kind_names[kind]));
+	ht_key_field(k, "entry", ht_str_printf(a, "%d", HT_ENTRY_VERSION));
 }
 
 void ht_key_field(struct ht_key_text *k, const char *name, struct ht_str value)

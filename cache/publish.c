@@ -30,7 +30,16 @@ struct ht_path ht_store_entry_file(
 	return ht_store_file(s, "%s/%.2s/%s", ht_cache_kind_name(kind), name, name + 2);
 }
 
-bool ht_make_directories(const struct ht_files *f, const char *path, mode_t mode)
+static bool make_directory(struct ht_store *s, const char *path)
+{
+	if (s->files->mkdir(path, s->directory_mode))
+		return false;
+	if (s->shares)
+		chmod(path, s->directory_mode);
+	return true;
+}
+
+bool ht_make_directories(struct ht_store *s, const char *path)
 {
 	char part[PATH_MAX];
 	size_t n = strlen(path);
@@ -47,7 +56,7 @@ bool ht_make_directories(const struct ht_files *f, const char *path, mode_t mode
 			continue;
 		part[i] = 0;
 		/* What is there is not asked for leave to be made. */
-		if (f->mkdir(part, mode) && errno != EEXIST &&
+		if (!make_directory(s, part) && errno != EEXIST &&
 			(path[i] == 0 || stat(part, &st) || !S_ISDIR(st.st_mode)))
 			return false;
 		part[i] = path[i];
@@ -55,17 +64,26 @@ bool ht_make_directories(const struct ht_files *f, const char *path, mode_t mode
 	return true;
 }
 
+int ht_store_create(struct ht_store *s, const char *path, int flags)
+{
+	int fd = s->files->open(path, flags | O_CREAT | O_CLOEXEC, s->file_mode);
+
+	/* Another's file has the rights that he gave it. */
+	if (fd >= 0 && s->shares)
+		fchmod(fd, s->file_mode);
+	return fd;
+}
+
 static int open_temporary(struct ht_store *s, const char *path, struct ht_path *temporary)
 {
 	const char *slash = strrchr(path, '/');
-	mode_t mode = s->opt.shared ? 0644 : 0600;
 	uint64_t random = 0;
 
 	if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
 		random = (uint64_t)(uintptr_t)&random;
 	snprintf(temporary->s, sizeof temporary->s, "%.*s/" HT_STORE_TEMPORARY "%s-%d-%016llx",
 		(int)(slash - path), path, s->maker, (int)gettid(), (unsigned long long)random);
-	return s->files->open(temporary->s, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+	return ht_store_create(s, temporary->s, O_WRONLY | O_EXCL);
 }
 
 static bool write_all(const struct ht_files *f, int fd, struct ht_str s)
@@ -120,7 +138,7 @@ bool ht_store_publish(struct ht_store *s, const char *path, const struct ht_str 
 
 		snprintf(directory.s, sizeof directory.s, "%.*s", (int)(strrchr(path, '/') - path),
 			path);
-		if (!ht_make_directories(f, directory.s, s->opt.shared ? 0755 : 0700))
+		if (!ht_make_directories(s, directory.s))
 			return false;
 		fd = open_temporary(s, path, &temporary);
 	}

@@ -168,7 +168,7 @@ void ht_store_stats_write(struct ht_store *s)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	if (!write_own(s) || now.tv_nsec / 1000 % MERGE_EVERY)
 		return;
-	lock = ht_store_lock(s);
+	lock = ht_store_lock(s, false);
 	if (lock < 0)
 		return;
 	ht_store_stats_merge(s);

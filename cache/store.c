@@ -1,15 +1,12 @@
-/* The store: who may use the directory; reading and writing an entry. */
+/* The store: reading and writing an entry. */
 #include "cache/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 /* Entries of less are read: a map costs more. */
@@ -51,35 +48,7 @@ void ht_store_cannot_write(struct ht_store *s, int why, struct ht_diags *d)
 	s->opt.mode = HT_CACHE_RO;
 }
 
-/* ---- the directory ---- */
-
-static bool is_local(const char *path)
-{
-	static const unsigned long elsewhere[] = { NFS_SUPER_MAGIC, SMB_SUPER_MAGIC,
-		CIFS_SUPER_MAGIC, SMB2_SUPER_MAGIC, CODA_SUPER_MAGIC, AFS_SUPER_MAGIC,
-		FUSE_SUPER_MAGIC, V9FS_MAGIC, CEPH_SUPER_MAGIC, 0x0bd00bd0 /* Lustre */,
-		0x47504653 /* GPFS */ };
-	struct statfs fs;
-
-	if (statfs(path, &fs))
-		return false;
-	for (size_t i = 0; i < HT_COUNT(elsewhere); i++)
-		if ((unsigned long)fs.f_type == elsewhere[i])
-			return false;
-	return true;
-}
-
-static uint64_t default_limit(const char *path)
-{
-	const uint64_t most = (uint64_t)5 << 30;
-	struct statfs fs;
-	uint64_t tenth;
-
-	if (statfs(path, &fs))
-		return most;
-	tenth = (uint64_t)fs.f_blocks / 10 * (uint64_t)fs.f_bsize;
-	return tenth && tenth < most ? tenth : most;
-}
+/* ---- opening ---- */
 
 static void name_maker(struct ht_store *s)
 {
@@ -91,71 +60,6 @@ static void name_maker(struct ht_store *s)
 		if (*p == '/')
 			*p = '_';
 	snprintf(s->maker, sizeof s->maker, "%s-%ld", host, (long)getpid());
-}
-
-/* What is in the cache runs with the rights of whoever reads it. */
-static enum ht_status check_owner(
-	const char *dir, const struct stat *st, bool shared, struct ht_diags *d)
-{
-	struct ht_where at = at_path(dir);
-
-	if (!S_ISDIR(st->st_mode))
-		return ht_error(
-			d, HT_E_ENVIRONMENT, at, "the cache cannot be here: this is no directory");
-	if (shared)
-		return HT_OK;
-	if (st->st_uid != geteuid() && st->st_uid != 0)
-		return ht_error(d, HT_E_ENVIRONMENT, at,
-			"the cache is another user's, who could put code into your programs; "
-			"--cache-shared trusts everyone who may write to it");
-	if (st->st_mode & (S_IWGRP | S_IWOTH))
-		return ht_error(d, HT_E_ENVIRONMENT, at,
-			"others may write to the cache (mode %03o), and so put code into your "
-			"programs: chmod go-w it, or trust them with --cache-shared",
-			(unsigned)st->st_mode & 0777);
-	return HT_OK;
-}
-
-/* Backups leave directories alone that have such a file. */
-static void put_tag(struct ht_store *s, const char *dir)
-{
-	static const char text[] = "Signature: 8a477f597d28d172789f06886806bc55\n"
-				   "# This directory is a compile cache of halftone.\n";
-	struct ht_str piece = { text, sizeof text - 1 };
-	struct ht_path path;
-	struct stat st;
-
-	snprintf(path.s, sizeof path.s, "%s/CACHEDIR.TAG", dir);
-	if (s->files->lstat(path.s, &st))
-		ht_store_publish(s, path.s, &piece, 1);
-}
-
-static enum ht_status open_directory(struct ht_store *s, struct ht_diags *d)
-{
-	const char *dir = s->opt.dir;
-	mode_t mode = s->opt.shared ? 0755 : 0700;
-	bool made = s->opt.mode == HT_CACHE_RO || ht_make_directories(s->files, dir, mode);
-	struct stat st;
-	int why = errno;
-
-	if (stat(dir, &st)) {
-		/* Then it is empty, and stays so. */
-		if (s->opt.mode == HT_CACHE_RW)
-			ht_store_cannot_write(s, made ? errno : why, d);
-		return HT_OK;
-	}
-	HT_TRY(check_owner(dir, &st, s->opt.shared, d));
-	s->local = !s->opt.shared && is_local(dir);
-	if (!s->opt.max_bytes)
-		s->opt.max_bytes = default_limit(dir);
-	if (s->opt.mode == HT_CACHE_RO)
-		return HT_OK;
-	if (!ht_make_directories(s->files, s->dir, mode) || access(s->dir, W_OK)) {
-		ht_store_cannot_write(s, errno, d);
-		return HT_OK;
-	}
-	put_tag(s, dir);
-	return HT_OK;
 }
 
 enum ht_status ht_store_open(
@@ -181,7 +85,7 @@ enum ht_status ht_store_open(
 		st = ht_error(d, HT_E_ENVIRONMENT, at_path(opt->dir),
 			"the name of the cache's directory is too long");
 	else
-		st = open_directory(s, d);
+		st = ht_store_open_directory(s, d);
 	if (st == HT_OK)
 		*out = s;
 	else
@@ -328,28 +232,29 @@ bool ht_store_get(
 	return true;
 }
 
-bool ht_store_read(struct ht_store *s, const struct ht_listed_entry *e, struct ht_cached *out,
-	const char **wrong)
+enum ht_entry_state ht_store_read(struct ht_store *s, const struct ht_listed_entry *e,
+	struct ht_cached *out, const char **why)
 {
 	struct ht_path path = ht_store_entry_file(s, e->kind, e->find);
+	enum ht_entry_state state = HT_ENTRY_DAMAGED;
 	struct ht_opened opened;
 	bool gone;
 
 	*out = (struct ht_cached){ 0 };
-	*wrong = open_entry(s, path.s, false, out, &gone);
-	if (gone)
-		*wrong = NULL;
-	if (gone || *wrong)
-		return false;
-	*wrong = ht_entry_check(out->bytes, NULL, &opened);
-	if (!*wrong && (opened.kind != e->kind || !ht_hash_eq(opened.find, e->find)))
-		*wrong = "it belongs elsewhere";
-	if (!*wrong) {
+	*why = open_entry(s, path.s, false, out, &gone);
+	if (*why)
+		return gone ? HT_ENTRY_GONE : HT_ENTRY_UNREADABLE;
+	*why = ht_entry_check(out->bytes, NULL, &opened);
+	if (!*why && (opened.kind != e->kind || !ht_hash_eq(opened.find, e->find)))
+		*why = "it belongs elsewhere";
+	if (!*why) {
 		out->payload = opened.payload;
-		return true;
+		return HT_ENTRY_GOOD;
 	}
+	if (ht_entry_is_foreign(out->bytes))
+		state = HT_ENTRY_FOREIGN;
 	ht_cached_release(out);
-	return false;
+	return state;
 }
 
 bool ht_store_read_key(

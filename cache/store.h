@@ -17,7 +17,9 @@ struct ht_store {
 	struct ht_store_options opt;
 	const struct ht_files *files;
 	char maker[128]; /* host, process and thread, for names of temporary files */
-	bool local;      /* on a file system of this machine: entries may be mapped */
+	mode_t directory_mode, file_mode; /* of what is made */
+	bool shares;                      /* whatever the umask */
+	bool local; /* on a file system of this machine: entries may be mapped */
 	bool said_read, said_write;
 	uint64_t counter[HT_COUNTERS];
 };
@@ -33,14 +35,21 @@ struct ht_path ht_store_entry_file(
 /* publish.c: a file that appears whole.  False with errno. */
 bool ht_store_publish(struct ht_store *s, const char *path, const struct ht_str *piece, size_t n);
 /* Makes the directory and those above it. */
-bool ht_make_directories(const struct ht_files *f, const char *path, mode_t mode);
+bool ht_make_directories(struct ht_store *s, const char *path);
+/* open(), which makes the file; in a shared store with rights for all who share it, whatever the umask. */
+int ht_store_create(struct ht_store *s, const char *path, int flags);
 /* All of a small file, of at most `limit` bytes; false with errno. */
 bool ht_store_load(
 	struct ht_store *s, const char *path, size_t limit, struct ht_arena *a, struct ht_str *out);
 bool ht_read_all(const struct ht_files *f, int fd, void *p, size_t n);
 
-/* A lock that one process holds at a time, or -1 when another has it. */
-int ht_store_lock(struct ht_store *s);
+/* directory.c */
+enum ht_status ht_store_open_directory(struct ht_store *s, struct ht_diags *d);
+
+/* lock.c: a file that one process holds at a time; -1 with errno, EWOULDBLOCK: another has it, after some
+ * seconds where this one is to wait. */
+int ht_store_lock_file(struct ht_store *s, const char *path, bool wait);
+int ht_store_lock(struct ht_store *s, bool wait); /* that of gc */
 void ht_store_unlock(struct ht_store *s, int fd);
 
 /* Every name in a directory of the store, but those that begin with a dot and no HT_STORE_TEMPORARY. */

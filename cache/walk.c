@@ -2,10 +2,8 @@
 #include "cache/store.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 
 struct walk {
 	struct ht_store *s;
@@ -103,7 +101,8 @@ enum ht_status ht_store_list(
 
 bool ht_store_remove(struct ht_store *s, const struct ht_listed_entry *e)
 {
-	return s->files->unlink(ht_store_entry_file(s, e->kind, e->find).s) == 0;
+	return s->opt.mode == HT_CACHE_RW &&
+	       s->files->unlink(ht_store_entry_file(s, e->kind, e->find).s) == 0;
 }
 
 enum ht_status ht_store_pin(
@@ -118,21 +117,4 @@ enum ht_status ht_store_pin(
 		   : !s->files->unlink(path.s) || errno == ENOENT)
 		return HT_OK;
 	return cannot(s, pinned ? "pin" : "unpin", d);
-}
-
-int ht_store_lock(struct ht_store *s)
-{
-	int fd = s->files->open(
-		ht_store_file(s, "lock").s, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-
-	if (fd >= 0 && s->files->flock(fd, LOCK_EX | LOCK_NB)) {
-		s->files->close(fd);
-		return -1;
-	}
-	return fd;
-}
-
-void ht_store_unlock(struct ht_store *s, int fd)
-{
-	s->files->close(fd);
 }

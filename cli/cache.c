@@ -68,7 +68,9 @@ enum ht_status open_cache(struct cli *c)
 	if (st != HT_OK || (s.mode == HT_CACHE_OFF && !s.remote && c->verb->bit != CACHE))
 		return st;
 	st = ht_cache_open(&s, c->diags, &c->cache);
-	return st == HT_OK ? vendor_cache_begin(c) : st;
+	if (st == HT_OK)
+		vendor_cache_begin(c);
+	return st;
 }
 
 enum ht_status use_cache(struct cli *c, struct ht_model *m)
@@ -94,9 +96,10 @@ static enum ht_status put_cleaned(
 	if (format == HT_FORMAT_JSON)
 		text_printf(&t,
 			"{\"schema\": \"halftone.cache-%s/1\", \"entries\": %zu, \"bytes\": %llu, "
-			"\"removed\": %zu, \"removed_bytes\": %llu, \"temporary\": %zu}\n",
+			"\"removed\": %zu, \"removed_bytes\": %llu, \"temporary\": %zu, "
+			"\"foreign\": %zu}\n",
 			what, n->entries, (unsigned long long)n->bytes, n->removed,
-			(unsigned long long)n->removed_bytes, n->temporary);
+			(unsigned long long)n->removed_bytes, n->temporary, n->foreign);
 	else if (removed)
 		text_printf(&t,
 			"%zu entries of %llu bytes are left; %zu of %llu bytes and %zu temporary "
@@ -106,6 +109,9 @@ static enum ht_status put_cleaned(
 	else
 		text_printf(&t, "%zu entries of %llu bytes\n", n->entries,
 			(unsigned long long)n->bytes);
+	if (n->foreign && format != HT_FORMAT_JSON)
+		text_printf(&t, "%zu of those that are left are foreign: of other versions\n",
+			n->foreign);
 	return text_print(&t);
 }
 

@@ -214,7 +214,7 @@ enum ht_status use_cache(struct cli *c, struct ht_model *m);
 struct ht_cache_settings;
 /* What the vendor's options say, before the cache is opened; and what they ask for behind that. */
 enum ht_status vendor_cache_settings(struct cli *c, struct ht_cache_settings *s);
-enum ht_status vendor_cache_begin(struct cli *c);
+void vendor_cache_begin(struct cli *c);
 
 /* ---- npy.c, npz.c: NumPy's files ---- */
 

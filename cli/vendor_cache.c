@@ -6,6 +6,7 @@
 
 #include <halftone/cache.h>
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,9 +107,21 @@ static void read_ini(const char *path, struct ini *ini)
 	fclose(f);
 }
 
+/* What looking after the cache cannot do costs no compilation. */
+static void warn_instead(const struct cli *c, struct ht_diags *d)
+{
+	struct ht_message m;
+
+	for (size_t i = 0; i < ht_diags_count(d); i++)
+		if (ht_diags_get(d, i, &m) == HT_OK)
+			warn(c, "%s: %s", m.path ? m.path : ht_cache_dir(c->cache), m.text);
+	ht_diags_free(d);
+}
+
 /* Names the version that fills the cache from now on; the sizes stay as they are. */
 static void write_ini(struct cli *c, const char *path, const struct ini *ini)
 {
+	struct ht_diags *d = ht_diags_new();
 	struct text t = { 0 };
 
 	text_printf(&t, "[op_compiler_cache]\n");
@@ -117,7 +130,8 @@ static void write_ini(struct cli *c, const char *path, const struct ini *ini)
 	if (*ini->ratio)
 		text_printf(&t, "remain_cache_size_ratio=%s\n", ini->ratio);
 	text_printf(&t, "adk_version=%s\nops_version=%s\n", ht_version(), ht_version());
-	ht_file_write(path, t.p, t.n, c->diags);
+	ht_file_write(path, t.p, t.n, d);
+	warn_instead(c, d);
 	free(t.p);
 }
 
@@ -170,7 +184,13 @@ static enum ht_status graph_dir(
 	const struct setting *key = stated(c, GRAPH_KEY);
 	struct stat st;
 
-	if (stat(graph->value, &st) || !S_ISDIR(st.st_mode))
+	if (stat(graph->value, &st)) {
+		if (errno != ENOENT && errno != ENOTDIR)
+			return fail(HT_E_ENVIRONMENT, "%s: '%s': cannot read: %s", graph->name,
+				graph->value, strerror(errno));
+		st.st_mode = 0;
+	}
+	if (!S_ISDIR(st.st_mode))
 		return wrong(graph, "is no directory that is there");
 	if (key && *key->value && !ht_cache_graph_key_check(key->value))
 		return wrong(key, "is not 1 to 128 of A-Z a-z 0-9 _ -");
@@ -234,31 +254,45 @@ enum ht_status vendor_cache_settings(struct cli *c, struct ht_cache_settings *s)
 
 /* ---- once it is open ---- */
 
-enum ht_status vendor_cache_begin(struct cli *c)
+static void empty(struct cli *c)
+{
+	struct ht_diags *d = ht_diags_new();
+	struct ht_cache_cleaned n;
+
+	ht_cache_gc(c->cache, 0, d, &n);
+	warn_instead(c, d);
+}
+
+static void age(struct cli *c, const struct ageing *a)
+{
+	const uint64_t most = (uint64_t)a->mib << 20;
+	struct ht_diags *d = ht_diags_new();
+	struct ht_cache_cleaned n;
+
+	ht_cache_age(c->cache, most, most / 100 * (uint64_t)a->percent, RECENT_SECONDS, d, &n);
+	warn_instead(c, d);
+}
+
+void vendor_cache_begin(struct cli *c)
 {
 	const struct setting *mode = stated(c, "op_compiler_cache_mode");
-	struct ht_cache_cleaned n;
 	struct text path = { 0 };
 	struct ageing a;
 	struct ini ini;
-	enum ht_status st = HT_OK;
 
 	if (mode && !strcmp(mode->value, "force") && *ht_cache_dir(c->cache))
-		st = ht_cache_gc(c->cache, 0, c->diags, &n);
+		empty(c);
 	if (!c->vendor_dir || !*ht_cache_dir(c->cache))
-		return st;
+		return;
 	text_printf(&path, "%.*s/op_cache.ini", (int)(strrchr(c->vendor_dir, '/') - c->vendor_dir),
 		c->vendor_dir);
 	read_ini(path.p, &ini);
-	if (st == HT_OK && ini.there && *ini.version && strcmp(ini.version, ht_version()) != 0)
-		st = ht_cache_gc(c->cache, 0, c->diags, &n);
+	if (ini.there && *ini.version && strcmp(ini.version, ht_version()) != 0)
+		empty(c);
 	if (strcmp(ini.version, ht_version()) != 0)
 		write_ini(c, path.p, &ini);
 	a = ageing_of(c, path.p, &ini);
-	if (st == HT_OK && a.mib > 0)
-		st = ht_cache_age(c->cache, (uint64_t)a.mib << 20,
-			((uint64_t)a.mib << 20) / 100 * (uint64_t)a.percent, RECENT_SECONDS,
-			c->diags, &n);
+	if (a.mib > 0)
+		age(c, &a);
 	free(path.p);
-	return st;
 }

@@ -59,8 +59,10 @@ HT_API enum ht_status ht_cache_stats_reset(struct ht_cache *c, struct ht_diags *
 struct ht_cache_cleaned {
 	size_t entries, removed, temporary; /* left; removed; left behind by writers, removed */
 	uint64_t bytes, removed_bytes;
+	size_t foreign; /* of those that are left, of other versions: not read */
 };
-/* Reads everything; damaged entries are removed, with a warning each, and HT_E_VERDICT. */
+/* Reads everything; damaged entries are removed, with a warning each, and HT_E_VERDICT; likewise where
+ * some cannot be read or removed.  Entries of other versions are left to those. */
 HT_API enum ht_status ht_cache_verify(
 	struct ht_cache *c, struct ht_diags *d, struct ht_cache_cleaned *out);
 /* Evicts the least recently used entries until so many bytes are left; pinned ones stay. */

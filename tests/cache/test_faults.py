@@ -10,14 +10,17 @@ SHIM = os.path.join(BUILD, 'tests', 'libcache_shim.so')
 KILL = 0
 
 
-class Faults(Case):
+class Faulty(Case):
     def setUp(self):
         super().setUp()
         self.htx = self.path('m.htx')
-        self.compile = 'compile', '-q', SMALL, '--target', 'x86-64-v3', '-o', self.htx
+        self.compile = 'compile', '-q', SMALL, '--target', 'x86-64-v3', '-o', self.htx, *self.options()
         self.tool(*self.compile, '--no-cache')
         self.right = self.read('m.htx')
         os.unlink(self.htx)
+
+    def options(self):
+        return ()
 
     def with_fault(self, at, error, for_ever, *args):
         count = self.path('count')
@@ -63,6 +66,8 @@ class Faults(Case):
             self.assertNotIn('damaged', err, what)
             self.assertEqual(self.read('m.htx'), self.right, what)
             os.unlink(self.htx)
+            self.tool(*self.compile, '--error-on-cache-miss')
+            os.unlink(self.htx)
             if error == KILL:
                 self.tool('cache', 'verify')
                 self.clean_up()
@@ -73,6 +78,8 @@ class Faults(Case):
     def warm(self):
         pass
 
+
+class Faults(Faulty):
     def test_killed(self):
         self.each(self.cold, 2, KILL)
         self.each(self.warm, 1, KILL)
@@ -90,6 +97,27 @@ class Faults(Case):
         for error in (errno.EIO, errno.EROFS) if LONG else ():
             self.each(self.cold, 1, error, True)
             self.each(self.warm, 1, error, True)
+
+
+class IndexFaults(Faulty):
+    """With an index of the graph's entries."""
+    def options(self):
+        return '--graph_compiler_cache_dir', self.cache, '--graph_key', 'net'
+
+    def cold(self):
+        super().cold()
+        os.mkdir(self.cache)
+
+    def test_killed(self):
+        self.each(self.cold, 7, KILL)
+
+    def test_fails(self):
+        self.each(self.cold, 7, errno.EIO)
+        self.each(self.cold, 11, errno.ENOSPC, True)
+        self.each(self.warm, 5, errno.EMFILE)
+        for error in (errno.ENOSPC, errno.EMFILE, errno.EROFS) if LONG else ():
+            self.each(self.cold, 1, error)
+            self.each(self.cold, 1, error, True)
 
 
 if __name__ == '__main__':

@@ -26,7 +26,8 @@ class Case(FolderCase):
         self.cache = self.path('cache')
 
     def start(self, *args, env=None):
-        return subprocess.Popen([TOOL, *args, '--cache-dir', self.cache], stdout=subprocess.PIPE,
+        place = [] if any('graph_compiler_cache_dir' in a for a in args) else ['--cache-dir', self.cache]
+        return subprocess.Popen([TOOL, *args, *place], stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, env=environment(**(env or {})))
 
     def tool(self, *args, code=0, env=None):

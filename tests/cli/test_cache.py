@@ -106,6 +106,47 @@ class Verbs(Cached):
         self.assertFalse(os.path.exists(victim))
         self.tool('cache', 'verify')
 
+    def test_verify_leaves_other_versions_alone(self):
+        """Each has names of its own: the version is part of the key."""
+        first = self.compile()
+        victim = self.entries('kernel')[0]
+        with open(victim, 'r+b') as f:
+            self.assertIn(b'\nentry 1\n2\n', f.read())
+            f.seek(8)
+            f.write(bytes([3]))
+        kept = os.path.join(self.dir, 'kept')
+        os.rename(victim, kept)
+        self.assertEqual(self.compile(), first)
+        victim = os.path.join(os.path.dirname(victim), '0' * 30)
+        shutil.copy(kept, victim)
+        n = json.loads(self.tool('cache', 'verify', '--format', 'json').stdout)
+        self.assertEqual((n['foreign'], n['removed']), (1, 0))
+        self.assertIn('1 of those that are left are foreign', self.tool('cache', 'verify').stdout.decode())
+        self.tool('cache', 'export', os.path.join(self.dir, 'all'))
+        self.fails(3, 'it is of another version', 'cache', 'import', kept)
+        self.assertTrue(os.path.exists(victim))
+        self.tool('cache', 'clear')
+        self.assertFalse(os.path.exists(victim))
+
+    def test_verify_leaves_what_cannot_be_read(self):
+        self.compile()
+        victim = self.entries('kernel')[0]
+        os.unlink(victim)
+        os.mkdir(victim)
+        self.assertIn('cannot be read', self.tool('cache', 'verify', code=1).err)
+        self.assertTrue(os.path.exists(victim))
+
+    def test_read_only(self):
+        self.compile()
+        victim = self.entries('kernel')[0]
+        with open(victim, 'ab') as f:
+            f.write(b'x')
+        self.assertIn('it cannot be removed', self.tool('cache', 'verify', '--cache-mode', 'ro', code=1).err)
+        self.fails(5, 'it is read only', 'cache', 'clear', '--cache-mode', 'ro')
+        self.assertTrue(os.path.exists(victim))
+        self.tool('cache', 'verify', code=1)
+        self.assertFalse(os.path.exists(victim))
+
     def test_damage_is_a_miss_and_a_warning(self):
         first = self.compile()
         for kind in 'graph', 'reads':
@@ -163,6 +204,23 @@ class Others(Cached):
         self.fails(5, 'others may write', 'compile', '-q', self.model)
         self.assertTrue(self.compile('--cache-shared'))
         self.assertTrue(self.compile('--no-cache'))
+
+    def test_those_who_share_may_all_write(self):
+        """Whatever their umasks: entries, indices and locks."""
+        os.mkdir(self.cache)
+        os.chmod(self.cache, 0o2777)
+        args = ['--graph_compiler_cache_dir', self.cache, '--graph_key', 'net', '--cache-shared']
+        old = os.umask(0o077)
+        try:
+            self.compile(*args)
+        finally:
+            os.umask(old)
+        for d, folders, files in os.walk(self.cache):
+            for n in folders:
+                self.assertEqual(os.stat(os.path.join(d, n)).st_mode & 0o2777, 0o2777, n)
+            for n in files:
+                self.assertEqual(os.stat(os.path.join(d, n)).st_mode & 0o777, 0o666, n)
+        self.assertIn('net.lock', os.listdir(self.cache))
 
     def test_a_place_that_cannot_be_written_to_costs_a_warning(self):
         first = self.compile('--no-cache')

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The vendor's options of its caches: op_compiler_cache_mode and _dir, op_cache.ini, graph_compiler_cache_dir with graph_key."""
-import concurrent.futures, json, os, shutil, unittest
+import concurrent.futures, json, os, shutil, subprocess, unittest
 
 from cached import MODEL, Cached
+from tool import TOOL
 
 
 class Vendor(Cached):
@@ -39,6 +40,15 @@ class Vendor(Cached):
         self.assertEqual(len(self.graphs()), 1)
         self.fails(2, 'none of', 'compile', '-q', self.model, '--op_compiler_cache_mode=on')
         self.fails(2, 'a letter other', 'compile', '-q', self.model, '--op_compiler_cache_dir=/tmp/a b')
+
+    def test_many_at_once(self):
+        """Looking after the cache is the affair of one, and stops nobody."""
+        for mode in 'enable', 'force':
+            runs = [subprocess.Popen([TOOL, 'compile', '-q', self.model, self.args[0], f'--op_compiler_cache_mode={mode}', '--target', 'x86-64-v3',
+                                      '-o', os.path.join(self.dir, f'{i}.htx')], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                     env={**os.environ, 'HALFTONE_CACHE_DIR': '', 'HALFTONE_CACHE_MODE': ''}) for i in range(12)]
+            said = [(p.communicate()[1], p.returncode) for p in runs]
+            self.assertEqual(said, 12 * [(b'', 0)])
 
     def test_directory_from_the_environment(self):
         self.compile('--op_compiler_cache_mode=enable', env={'ASCEND_CACHE_PATH': self.top})

@@ -129,6 +129,42 @@ static void what_is_settled_is_remembered(void **state)
 	ht_file_unref(f);
 }
 
+/* Nor does it come from one in an archive. */
+static void no_archive_has_it(void **state)
+{
+	char path[96];
+	uint8_t bytes[32] = { 1 };
+	struct ht_str piece = { (const char *)bytes, sizeof bytes };
+	struct ht_cache_cleaned imported;
+	struct ht_entry_list list;
+	struct ht_cache_entry e;
+	struct ht_key_text k;
+	struct ht_cache_key key;
+	struct ht_diags d;
+	UNIT_ARENA(a);
+	FILE *f;
+
+	(void)state;
+	ht_diags_init(&d);
+	snprintf(path, sizeof path, "%s/archive", dir);
+	ht_key_begin(&k, HT_CACHE_INPUT, &a);
+	ht_key_field(&k, "inode", HT_STR("1"));
+	key = ht_key_end(&k);
+	e = ht_entry_make(&a, &key, &(struct ht_payload){ &piece, 1, 0, 0 });
+	f = fopen(path, "wb");
+	assert_non_null(f);
+	for (size_t i = 0; i < e.pieces; i++)
+		assert_int_equal(fwrite(e.piece[i].p, 1, e.piece[i].n, f), e.piece[i].n);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(ht_cache_import(cache, path, &d, &imported), HT_E_INPUT);
+	assert_int_equal(d.errors, 1);
+	assert_non_null(strstr(d.first->text.p, "remembers of its files"));
+	assert_int_equal(ht_store_list(ht_cache_store(cache), &a, NULL, &list), HT_OK);
+	assert_int_equal(list.n, 0);
+	ht_diags_release(&d);
+	ht_arena_release(&a);
+}
+
 static void what_changed_a_moment_ago_is_not(void **state)
 {
 	struct ht_file *f = map_new(BYTES);
@@ -202,6 +238,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_settled_is_remembered, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			what_changed_a_moment_ago_is_not, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(no_archive_has_it, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(small_files_are_not, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_file_is_another, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_changed_file_is_another, set_up, tear_down),

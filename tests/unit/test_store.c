@@ -33,6 +33,8 @@ static void fields_are_kept_apart(void **state)
 	assert_true(ht_key_next(one.text, &at, &name, &value));
 	assert_str(value, "kernel");
 	assert_true(ht_key_next(one.text, &at, &name, &value));
+	assert_str(name, "entry");
+	assert_true(ht_key_next(one.text, &at, &name, &value));
 	assert_str(name, "a");
 	assert_str(value, "1\nb 1\n2");
 	assert_false(ht_key_next(one.text, &at, &name, &value));

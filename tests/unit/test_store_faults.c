@@ -182,18 +182,26 @@ enum { KEYS = 6 };
 static const size_t size_of[KEYS] = { 10, 1000, 70000, 0, 3000, 66000 };
 enum { OLD = 3 }; /* entries that are there before */
 
-/* In memory that a child that is killed shares: which entries were put. */
-static bool *kept;
+/* In memory that a child that is killed shares: which entries were put, and whether the index was. */
+static bool *kept, *written;
+
+/* An index is one text or the other, and nobody holds its lock behind. */
+#define OLD_INDEX HT_STR("old index")
+#define NEW_INDEX HT_STR("a new index")
 
 static void prepare(void)
 {
 	struct ht_store *s = open_store();
+	UNIT_ARENA(a);
 
 	for (int i = 0; i < KEYS; i++)
 		kept[i] = i < OLD;
 	for (int i = 0; i < OLD; i++)
 		assert_true(put(s, i, size_of[i], NULL));
+	*written = false;
+	assert_true(ht_store_index_save(s, "net", OLD_INDEX, &a));
 	ht_store_close(s, NULL);
+	ht_arena_release(&a);
 }
 
 static struct ht_store *open_faulty(struct ht_diags *d)
@@ -221,6 +229,40 @@ static void use(struct ht_diags *d)
 	for (int i = 0; i < KEYS; i++)
 		get(s, i, size_of[i], d);
 	ht_store_close(s, d);
+}
+
+static void rewrite_index(struct ht_diags *d)
+{
+	struct ht_store *s = open_faulty(d);
+	struct ht_str text;
+	UNIT_ARENA(a);
+	int lock;
+
+	if (s) {
+		lock = ht_store_index_lock(s, "net", &a);
+		if (lock >= 0) {
+			if (ht_store_index_load(s, "net", &a, &text))
+				assert_true(ht_str_eq(text, OLD_INDEX));
+			if (ht_store_index_save(s, "net", NEW_INDEX, &a))
+				*written = true;
+			ht_store_index_unlock(s, lock);
+		}
+		ht_store_close(s, d);
+	}
+	ht_arena_release(&a);
+}
+
+static void check_index(struct ht_store *s)
+{
+	struct ht_str text;
+	UNIT_ARENA(a);
+	int lock = ht_store_index_lock(s, "net", &a);
+
+	assert_true(lock >= 0);
+	assert_true(ht_store_index_load(s, "net", &a, &text));
+	assert_true(ht_str_eq(text, NEW_INDEX) || (!*written && ht_str_eq(text, OLD_INDEX)));
+	ht_store_index_unlock(s, lock);
+	ht_arena_release(&a);
 }
 
 static void maintain(struct ht_diags *d)
@@ -277,6 +319,7 @@ static void check_whole(bool may_leave)
 	s = open_with((struct ht_store_options){ .mode = HT_CACHE_RW }, &d);
 	for (int i = 0; i < KEYS; i++)
 		assert_true(get(s, i, size_of[i], &d) || !kept[i]);
+	check_index(s);
 	assert_int_equal(ht_store_list(s, &a, &d, &l), HT_OK);
 	assert_true(may_leave || !l.temporary);
 	if (l.temporary) {
@@ -304,10 +347,10 @@ static void forget(void)
 	assert_int_equal(nftw(dir, remove_it, 10, FTW_PHYS | FTW_DEPTH), 0);
 }
 
-static void (*const scenarios[])(struct ht_diags *) = { use, maintain, evict };
+static void (*const scenarios[])(struct ht_diags *) = { use, rewrite_index, maintain, evict };
 
 /* So many of them: looking after the store asks the same functions in the same ways. */
-enum { USE_ONLY = 1, ALL_SCENARIOS = HT_COUNT(scenarios) };
+enum { USE = 2, ALL_SCENARIOS = HT_COUNT(scenarios) };
 
 /* ---- the tests ---- */
 
@@ -352,7 +395,7 @@ static void each_call_fails_once(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < HT_COUNT(errors); i++)
-		every_call(i ? USE_ONLY : ALL_SCENARIOS, FAIL, errors[i], false);
+		every_call(i ? USE : ALL_SCENARIOS, FAIL, errors[i], false);
 }
 
 static void each_call_fails_for_ever(void **state)
@@ -361,20 +404,20 @@ static void each_call_fails_for_ever(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < HT_COUNT(errors); i++)
-		every_call(i ? USE_ONLY : ALL_SCENARIOS, FAIL, errors[i], true);
+		every_call(i ? USE : ALL_SCENARIOS, FAIL, errors[i], true);
 }
 
 static void interrupted_calls_are_made_again(void **state)
 {
 	(void)state;
-	every_call(USE_ONLY, FAIL, EINTR, false);
+	every_call(USE, FAIL, EINTR, false);
 }
 
 static void short_reads_and_writes(void **state)
 {
 	(void)state;
-	every_call(USE_ONLY, HALF, 0, false);
-	every_call(USE_ONLY, HALF, 0, true);
+	every_call(USE, HALF, 0, false);
+	every_call(USE, HALF, 0, true);
 }
 
 /* A process that is killed between any two calls, or in the middle of a write. */
@@ -417,6 +460,7 @@ int main(void)
 		cmocka_unit_test_teardown(killed_at_each_call, clear_folder),
 	};
 
-	kept = mmap(NULL, KEYS, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	kept = mmap(NULL, KEYS + 1, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	written = kept + KEYS;
 	return kept == MAP_FAILED ? 1 : cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
