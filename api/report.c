@@ -8,7 +8,8 @@
 
 struct making {
 	const struct ht_model *m;
-	const struct ht_policy *policy;
+	const struct ht_compile_options *opt;
+	const struct ht_policy *policy; /* opt's */
 	struct ht_diags *d;
 	struct ht_report *r;
 };
@@ -101,7 +102,6 @@ static void release_diags(void *d)
  * imported, where nobody has inferred shapes. */
 static struct ht_lowering *merged_graph(struct making *k, struct ht_lowering *l)
 {
-	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;
 	struct ht_lowering *merged;
 	struct ht_diags *quiet;
 
@@ -109,12 +109,10 @@ static struct ht_lowering *merged_graph(struct making *k, struct ht_lowering *l)
 		return l;
 	merged = HT_NEW(&k->r->w.arena, struct ht_lowering);
 	quiet = HT_NEW(&k->r->w.arena, struct ht_diags);
-	opt.policy = k->policy;
 	ht_diags_init(quiet);
 	ht_arena_defer(&k->r->w.arena, release_diags, quiet);
-	if (ht_compile_options_of(&opt, quiet, &opt) != HT_OK ||
-		ht_lowering_run(k->m, &opt, HT_OPEN_ASSUME, HT_UPTO_MERGED, NULL, &k->r->w, quiet,
-			merged) != HT_OK)
+	if (ht_lowering_run(k->m, k->opt, HT_OPEN_ASSUME, HT_UPTO_MERGED, NULL, &k->r->w, quiet,
+		    merged) != HT_OK)
 		return NULL;
 	return merged;
 }
@@ -246,11 +244,12 @@ static enum ht_status make(void *arg)
 {
 	struct making *k = arg;
 	struct ht_report *r = k->r;
-	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;
+	struct ht_compile_options opt;
 	struct ht_lowering *l = HT_NEW(&r->w.arena, struct ht_lowering);
 
-	opt.policy = k->policy;
-	HT_TRY(ht_compile_options_of(&opt, k->d, &opt));
+	HT_TRY(ht_compile_options_of(k->opt, k->d, &opt));
+	k->opt = &opt;
+	k->policy = opt.policy;
 	HT_TRY(ht_lowering_run(k->m, &opt,
 		ht_policy_paints(k->policy) ? HT_OPEN_KEEP : HT_OPEN_ASSUME, HT_UPTO_REPORT, NULL,
 		&r->w, k->d, l));
@@ -295,11 +294,11 @@ static struct ht_report *new_report(struct ht_diags *d, struct ht_report **out)
 	return r;
 }
 
-enum ht_status ht_report_new(const struct ht_model *m, const struct ht_policy *policy,
+enum ht_status ht_report_new(const struct ht_model *m, const struct ht_compile_options *opt,
 	struct ht_diags *d, struct ht_report **out)
 {
 	struct ht_report *r = new_report(d, out);
-	struct making k = { .m = m, .policy = policy, .d = d, .r = r };
+	struct making k = { .m = m, .opt = opt, .d = d, .r = r };
 
 	if (!r)
 		return HT_E_ENVIRONMENT;

@@ -108,6 +108,17 @@ static enum ht_status check_against(
 	return st == HT_OK ? verdict : st;
 }
 
+static enum ht_status make_report(struct cli *c, const struct ht_model *m,
+	const struct ht_policy *policy, struct ht_report **out)
+{
+	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;
+
+	opt.policy = policy;
+	opt.block_method = option(c, OPTION_BLOCK_METHOD, NULL);
+	opt.conv_method = option(c, OPTION_CONV_METHOD, NULL);
+	return ht_report_new(m, &opt, c->diags, out);
+}
+
 static enum ht_status explain_policy(struct cli *c, enum ht_format format)
 {
 	struct ht_report *r = NULL;
@@ -119,7 +130,7 @@ static enum ht_status explain_policy(struct cli *c, enum ht_format format)
 	if (st == HT_OK)
 		st = open_model(c, &m);
 	if (st == HT_OK)
-		st = ht_report_new(m, p, c->diags, &r);
+		st = make_report(c, m, p, &r);
 	if (st == HT_OK && option_on(c, OPTION_AGAINST)) {
 		st = check_against(c, r, format, &b);
 	} else if (st == HT_OK) {
@@ -149,7 +160,7 @@ static enum ht_status open_side(
 	if (is_report(name))
 		return ht_report_read(name, c->diags, &s->report);
 	st = open_named_policy(c, name, &s->policy);
-	return st == HT_OK ? ht_report_new(m, s->policy, c->diags, &s->report) : st;
+	return st == HT_OK ? make_report(c, m, s->policy, &s->report) : st;
 }
 
 static enum ht_status diff(struct cli *c, enum ht_format format)

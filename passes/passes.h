@@ -26,7 +26,7 @@ enum ht_conv_method {
 	HT_CONV_WINOGRAD_2X2 /* F(2 x 2), likewise */
 };
 
-/* How a convolution, a depthwise one behind it and a 1 x 1 one behind that compute, and attention. */
+/* How inverted residual blocks, squeeze and excitation, and attention compute. */
 enum ht_block_method {
 	HT_BLOCK_AUTO,    /* whichever is estimated to be faster */
 	HT_BLOCK_KERNELS, /* each by a kernel of its own */

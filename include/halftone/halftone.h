@@ -137,10 +137,11 @@ struct ht_compile_options {
 	/* Non-zero: for ht_context_numerics().  Slower, as nothing is fused; the same results, but
 	 * that sums may be in another order. */
 	int numerics;
-	/* How a convolution, a depthwise one behind it and a 1 x 1 one behind that compute, and how the
-	 * two products of attention and the Softmax between them: "auto" (NULL), whichever is
-	 * estimated to be faster; "kernels", each by one of its own; "rows", row by row in one
-	 * kernel, wherever that is possible.  The same bits. */
+	/* How a convolution, a depthwise one behind it and a 1 x 1 one behind that compute; how squeeze
+	 * and excitation behind its mean, with the 1 x 1 convolution of what it scales; and how the two
+	 * products of attention and the Softmax between them: "auto" (NULL), whichever is estimated to
+	 * be faster; "kernels", each by one of its own; "rows", row by row in one kernel, wherever
+	 * that is possible.  The same bits. */
 	const char *block_method;
 	/* Non-zero: an artefact of the program names the model's files by their SHA-256.  Takes reading
 	 * them; with a cache it is done anyhow. */
@@ -222,8 +223,9 @@ HT_API enum ht_status ht_aot_load(const char *path, const struct ht_artefact_opt
 
 /* What a policy decides: types, casts, and why.  Belongs to one thread at a time. */
 struct ht_report;
-/* Decides; model and policy (NULL: keep every type) have to outlive the report. */
-HT_API enum ht_status ht_report_new(const struct ht_model *m, const struct ht_policy *policy,
+/* Decides; model and opt->policy have to outlive the report.  Methods are those that ht_compile() would
+ * choose; where the policy has a cost table's target, for that. */
+HT_API enum ht_status ht_report_new(const struct ht_model *m, const struct ht_compile_options *opt,
 	struct ht_diags *d, struct ht_report **out);
 /* Reads what HT_FORMAT_JSON wrote, to compare with. */
 HT_API enum ht_status ht_report_read(const char *path, struct ht_diags *d, struct ht_report **out);

@@ -30,28 +30,18 @@ static bool is_plain(const struct ht_node *n)
  * has a part of.  Where there are few matrices, that is done over and over: on two threads 4 take up to
  * 4 % longer than separate kernels, 1 up to 28 %, but 8 and more never.  One thread makes one call, which
  * always pays. */
-static bool pays(struct lower *l, const struct ht_node *scores, const struct ht_node *context)
+static struct ht_method_choice faster(const struct ht_node *scores)
 {
 	enum { LEAST_MATRICES = 8 };
 	struct ht_shape s = scores->out[0].shape;
 	int64_t matrices = ht_shape_count(s) / (s.dim[s.rank - 2] * s.dim[s.rank - 1]);
 	bool many = matrices >= LEAST_MATRICES;
 
-	plan_choice(l, context,
-		(struct ht_method_choice){ .method = many ? HT_METHOD_ATTENTION : HT_METHOD_KERNELS,
-			.other = many ? HT_METHOD_KERNELS : HT_METHOD_ATTENTION,
-			.reason = many ? HT_REASON_MANY : HT_REASON_FEW,
-			.is = (double)matrices,
-			.limit = LEAST_MATRICES });
-	return many;
-}
-
-static bool wants(struct lower *l, const struct ht_node *scores, const struct ht_node *context)
-{
-	ht_read(l->c->policy, HT_READ_block_method);
-	if (l->c->block_method != HT_BLOCK_AUTO)
-		return l->c->block_method == HT_BLOCK_ROWS;
-	return pays(l, scores, context);
+	return (struct ht_method_choice){ .method = many ? HT_METHOD_ATTENTION : HT_METHOD_KERNELS,
+		.other = many ? HT_METHOD_KERNELS : HT_METHOD_ATTENTION,
+		.reason = many ? HT_REASON_MANY : HT_REASON_FEW,
+		.is = (double)matrices,
+		.limit = LEAST_MATRICES };
 }
 
 static void try_attention(struct lower *l, struct ht_node *sink)
@@ -70,7 +60,7 @@ static void try_attention(struct lower *l, struct ht_node *sink)
 		    (const struct ht_node *[]){
 			    sink, l->owner[a.softmax->id], l->owner[a.context->id] },
 		    3) ||
-		!wants(l, a.scores, a.context))
+		!plan_block(l, a.context, faster(a.scores)))
 		return;
 	kept = HT_NEW(l->scratch, struct attention);
 	*kept = a;

@@ -11,7 +11,7 @@
 /* Below this width blocks of rows would be smaller than in separate kernels, and sums of another order. */
 enum { LEAST_WIDTH = 5 };
 
-static bool is_plain(const struct ht_node *n, struct conv *v)
+bool conv_is_plain(const struct ht_node *n, struct conv *v)
 {
 	if (lower_mode(n) != HT_IMPL_NONE || !contract_type(n->out[0].dtype) ||
 		!ht_const_tensor(n->in[1]) || ht_shape_count(n->out[0].shape) == 0)
@@ -22,7 +22,7 @@ static bool is_plain(const struct ht_node *n, struct conv *v)
 
 static bool is_expand(struct lower *l, const struct ht_node *n, struct conv *v)
 {
-	if (n->op != HT_OP_Conv2D || !is_plain(n, v) || !conv_is_simple(v))
+	if (n->op != HT_OP_Conv2D || !conv_is_plain(n, v) || !conv_is_simple(v))
 		return false;
 	if (v->filter.dim[0] == 1)
 		return true;
@@ -30,9 +30,9 @@ static bool is_expand(struct lower *l, const struct ht_node *n, struct conv *v)
 	return l->c->conv_method != HT_CONV_WINOGRAD && l->c->conv_method != HT_CONV_WINOGRAD_2X2;
 }
 
-static bool is_project(const struct ht_node *n, struct conv *v)
+bool conv_is_project(const struct ht_node *n, struct conv *v)
 {
-	return n->op == HT_OP_Conv2D && is_plain(n, v) && conv_is_simple(v) &&
+	return n->op == HT_OP_Conv2D && conv_is_plain(n, v) && conv_is_simple(v) &&
 	       v->filter.dim[0] == 1 && v->filter.dim[1] == 1;
 }
 
@@ -55,7 +55,7 @@ static bool is_finite(const struct ht_tensor *t)
 
 static bool is_depthwise(const struct ht_node *n, struct conv *v)
 {
-	if (n->op != HT_OP_DepthwiseConv2dNative || !is_plain(n, v) || v->filter.dim[3] != 1)
+	if (n->op != HT_OP_DepthwiseConv2dNative || !conv_is_plain(n, v) || v->filter.dim[3] != 1)
 		return false;
 	for (int i = 0; i < 2; i++)
 		if (v->w[i].dilation != 1 || v->w[i].size < v->w[i].stride ||
@@ -95,65 +95,60 @@ bool root_keeps_shape(const struct lower *l, const struct ht_node *root)
 
 /* ---- when it pays ---- */
 
-static double bytes_of(const struct ht_node *n)
+#define BYTES_A_CYCLE 24
+
+double block_bytes(const struct ht_node *n)
 {
 	const struct ht_type *t = &n->out[0];
 
 	return (double)ht_shape_count(t->shape) * (double)ht_dtype_info(t->dtype)->bytes;
 }
 
-/* Cycles to write tensors and read them again from beyond the second level. */
-static double trip(const struct lower *l, double bytes)
-{
-	const double bytes_a_cycle = 24;
-	double stays = 2 * (double)l->target->l2;
-
-	return bytes > stays ? 2 * (bytes - stays) / bytes_a_cycle : 0;
-}
-
-static double weights_of(const struct ht_node *n)
+double block_weights(const struct ht_node *n)
 {
 	const struct ht_tensor *t = ht_const_tensor(n->in[1]);
 
 	return (double)ht_shape_count(t->shape) * (double)ht_dtype_info(t->dtype)->bytes;
 }
 
-static bool pays(struct lower *l, const struct block *b)
+double block_trip(const struct lower *l, double bytes)
 {
-	const double tile = 500, bytes_a_cycle = 24;
-	double rows = (double)(b->v[1].out.dim[0] * b->v[1].out.dim[1]), weights, bytes;
-	double saves, costs;
+	double stays = 2 * (double)l->target->l2;
 
-	bytes = bytes_of(sink_of(l, b->expand));
-	weights = weights_of(b->expand);
+	return bytes > stays ? 2 * (bytes - stays) / BYTES_A_CYCLE : 0;
+}
+
+double block_reads(const struct lower *l, double weights)
+{
+	return weights < (double)l->target->l1 / 2 ? 0 : weights / BYTES_A_CYCLE;
+}
+
+struct ht_method_choice block_choice(enum ht_method one, double saves, double costs)
+{
+	bool pays = saves > costs;
+
+	return (struct ht_method_choice){ .method = pays ? one : HT_METHOD_KERNELS,
+		.other = pays ? HT_METHOD_KERNELS : one,
+		.reason = pays ? HT_REASON_TRAFFIC : HT_REASON_LITTLE_TRAFFIC,
+		.is = saves,
+		.limit = costs };
+}
+
+static struct ht_method_choice faster(struct lower *l, const struct block *b)
+{
+	const double tile = 500;
+	double rows = (double)(b->v[1].out.dim[0] * b->v[1].out.dim[1]);
+	double weights = block_weights(b->expand), bytes = block_bytes(sink_of(l, b->expand));
+
 	if (b->project) {
-		bytes += bytes_of(sink_of(l, b->depthwise));
-		weights += weights_of(b->project);
+		bytes += block_bytes(sink_of(l, b->depthwise));
+		weights += block_weights(b->project);
 	}
-	/* weights that do not stay in the first level are read for every row */
-	if (weights < (double)l->target->l1 / 2)
-		weights = 0;
-	saves = trip(l, bytes);
-	costs = rows * (tile + weights / bytes_a_cycle);
-	plan_choice(l, b->depthwise,
-		(struct ht_method_choice){
-			.method = saves > costs ? HT_METHOD_ROWS : HT_METHOD_KERNELS,
-			.other = saves > costs ? HT_METHOD_KERNELS : HT_METHOD_ROWS,
-			.reason = saves > costs ? HT_REASON_TRAFFIC : HT_REASON_LITTLE_TRAFFIC,
-			.is = saves,
-			.limit = costs });
-	return saves > costs;
+	return block_choice(
+		HT_METHOD_ROWS, block_trip(l, bytes), rows * (tile + block_reads(l, weights)));
 }
 
 /* ---- the graph's blocks ---- */
-
-static bool wants(struct lower *l, const struct block *b)
-{
-	ht_read(l->c->policy, HT_READ_block_method);
-	if (l->c->block_method != HT_BLOCK_AUTO)
-		return l->c->block_method == HT_BLOCK_ROWS;
-	return pays(l, b);
-}
 
 static void join(struct lower *l, const struct block *b)
 {
@@ -180,13 +175,13 @@ static void try_block(struct lower *l, struct ht_node *sink)
 		return;
 	b.project =
 		root_keeps_shape(l, b.depthwise) ? root_behind(l, sink_of(l, b.depthwise)) : NULL;
-	if (b.project && !is_project(b.project, &b.v[2]))
+	if (b.project && !conv_is_project(b.project, &b.v[2]))
 		b.project = NULL;
 	if (lower_may_join(l,
 		    (const struct ht_node *[]){ sink, sink_of(l, b.depthwise),
 			    b.project ? sink_of(l, b.project) : NULL },
 		    b.project ? 3 : 2) &&
-		wants(l, &b))
+		plan_block(l, b.depthwise, faster(l, &b)))
 		join(l, &b);
 }
 

@@ -11,6 +11,15 @@ struct block {
 	struct conv v[3]; /* of each */
 };
 
+/* When it pays: bytes of the result of `n`, and of its filter; cycles to write and read again so many
+ * bytes from beyond the second level, and to read weights that do not stay in the first. */
+double block_bytes(const struct ht_node *n);
+double block_weights(const struct ht_node *n);
+double block_trip(const struct lower *l, double bytes);
+double block_reads(const struct lower *l, double weights);
+/* Method `one` where it saves more cycles than it costs, else kernels. */
+struct ht_method_choice block_choice(enum ht_method one, double saves, double costs);
+
 /* block_emit.c */
 void emit_block(struct lower *l, const struct block *b);
 

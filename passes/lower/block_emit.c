@@ -76,13 +76,6 @@ static struct space pixel_space(const struct row_block *r, const struct ht_node 
 	return space_of_coords(&like, 4, n->out[0].shape.dim, x);
 }
 
-/* Of a tensor of type `t`: what was rounded to float16 stays as F32, so that it need not be widened at
- * each tap. */
-static enum ht_dtype local_type(enum ht_dtype t)
-{
-	return t == HT_F16 ? HT_F32 : t;
-}
-
 static void store_local(struct row_block *r, int32_t buffer, int32_t at, int32_t x)
 {
 	ht_xstore(r->b, buffer, at, ht_xcvt(r->b, local_type(r->l->sink->out[0].dtype), x));

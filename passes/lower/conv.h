@@ -18,6 +18,11 @@ void read_conv(const struct ht_node *n, struct conv *c);
 struct space conv_pixels(struct contraction *c, struct ht_shape out);
 struct space conv_result(struct contraction *c, struct ht_shape out, int64_t group_channels);
 
+/* Whether `n` is a convolution by a constant filter with results and a register tile, of no
+ * implementation mode; by one of 1 x 1 at stride 1. */
+bool conv_is_plain(const struct ht_node *n, struct conv *v);
+bool conv_is_project(const struct ht_node *n, struct conv *v);
+
 /* A convolution that is one product over pixels: by a filter of 1 x 1 at stride 1, or of few
  * channels, over a padded copy in which a row of the window is one run of memory. */
 struct simple_conv {

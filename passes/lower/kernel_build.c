@@ -161,6 +161,11 @@ enum ht_dtype compute_type(enum ht_dtype t)
 	return t == HT_F16 || t == HT_BF16 ? HT_F32 : t;
 }
 
+enum ht_dtype local_type(enum ht_dtype t)
+{
+	return t == HT_F16 ? HT_F32 : t;
+}
+
 /* A constant of one element is an immediate. */
 static bool immediate(struct kernel_build *k, const struct view *v, int32_t *x)
 {

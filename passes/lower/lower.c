@@ -2,6 +2,7 @@
  * kernels in the graph's order. */
 #include "passes/lower/attention.h"
 #include "passes/lower/block.h"
+#include "passes/lower/excite.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -321,6 +322,8 @@ static enum ht_status make_kernels(struct lower *l)
 		place_results(l, n);
 		if (l->block[n->id])
 			emit_block(l, l->block[n->id]);
+		else if (l->excite[n->id])
+			emit_excite(l, l->excite[n->id]);
 		else if (l->attention[n->id])
 			emit_attention(l, l->attention[n->id]);
 		else if (l->root[n->id])
@@ -351,6 +354,7 @@ static void init(struct lower *l, struct ht_graph *g, struct ht_pass_context *c,
 	l->root = HT_NEW_ARRAY(c->scratch, struct ht_node *, ids);
 	l->block = HT_NEW_ARRAY(c->scratch, struct block *, ids);
 	l->attention = HT_NEW_ARRAY(c->scratch, struct attention *, ids);
+	l->excite = HT_NEW_ARRAY(c->scratch, struct excite *, ids);
 	l->view = HT_NEW_ARRAY(c->scratch, struct view *, ids);
 	l->order = HT_NEW_ARRAY(c->scratch, uint32_t, ids);
 	l->kernel_operands = HT_NEW_ARRAY(c->scratch, int32_t, ids);
@@ -383,6 +387,7 @@ enum ht_status ht_lower(
 	HT_TRY(check_fed(&l));
 	lower_regions(&l);
 	lower_blocks(&l);
+	lower_excite(&l);
 	lower_attention(&l);
 	HT_TRY(make_kernels(&l));
 	copy_outputs(&l);

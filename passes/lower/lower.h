@@ -140,6 +140,7 @@ struct lower {
 	struct block *
 		*block; /* by node id of a sink: what its kernel computes (block.h), or NULL */
 	struct attention **attention; /* by node id of a sink (attention.h), or NULL */
+	struct excite **excite;       /* by node id of a sink (excite.h), or NULL */
 	struct view **view;           /* by node id: one a result */
 	struct ht_node *sink;         /* of the kernel that is being made */
 	int32_t first_output;         /* plan buffer of the entry's first output */
@@ -161,6 +162,9 @@ void lower_blocks(struct lower *l);
 struct ht_node *root_behind(struct lower *l, const struct ht_node *sink);
 /* Whether the kernel of `root` stores elements where its root has them. */
 bool root_keeps_shape(const struct lower *l, const struct ht_node *root);
+
+/* excite.c: fills excite; likewise. */
+void lower_excite(struct lower *l);
 
 /* attention.c: fills attention; what its kernels hand on is no longer in memory. */
 void lower_attention(struct lower *l);
@@ -194,6 +198,9 @@ int32_t plan_probe(struct lower *l, const struct ht_node *n, int32_t i);
 /* Notes why node `n` is computed as it is; the choice's node is filled in. */
 void plan_choice(struct lower *l, const struct ht_node *n, struct ht_method_choice c);
 bool plan_has_choice(const struct lower *l, const struct ht_node *n);
+/* Whether node `n` is computed with others in one kernel: as the option of blocks asks, else by choice `c`
+ * between that and HT_METHOD_KERNELS.  It is noted. */
+bool plan_block(struct lower *l, const struct ht_node *n, struct ht_method_choice c);
 /* Lifetimes and the arena. */
 void plan_memory(struct lower *l);
 
@@ -230,6 +237,9 @@ int32_t kb_within(struct kernel_build *k, int dim);
 void kb_finish(struct kernel_build *k, const struct ht_node *node);
 
 enum ht_dtype compute_type(enum ht_dtype t); /* F32 for F16 and BF16, else t */
+/* In which a local buffer holds a tensor of type t: what was rounded to F16 stays as F32, so that it
+ * need not be widened for each product. */
+enum ht_dtype local_type(enum ht_dtype t);
 /* The value `v` at `s`: pulled, or loaded where it is in memory.  Compute type, rounded. */
 int32_t kb_pull(struct kernel_build *k, struct ht_value v, const struct space *s);
 /* Operand `arg` of `n` at `s`, in the type in which n computes. */

@@ -156,6 +156,22 @@ bool plan_has_choice(const struct lower *l, const struct ht_node *n)
 	return false;
 }
 
+bool plan_block(struct lower *l, const struct ht_node *n, struct ht_method_choice c)
+{
+	ht_read(l->c->policy, HT_READ_block_method);
+	if (l->c->block_method != HT_BLOCK_AUTO) {
+		enum ht_method one = c.method == HT_METHOD_KERNELS ? c.other : c.method;
+
+		c = (struct ht_method_choice){
+			.method = l->c->block_method == HT_BLOCK_ROWS ? one : HT_METHOD_KERNELS,
+			.other = HT_METHOD_END,
+			.reason = HT_REASON_ASKED
+		};
+	}
+	plan_choice(l, n, c);
+	return c.method != HT_METHOD_KERNELS;
+}
+
 int32_t plan_probe(struct lower *l, const struct ht_node *n, int32_t i)
 {
 	struct ht_plan *p = l->plan;

@@ -117,6 +117,20 @@ static struct ht_winograd faster(const struct ht_target *t, const struct conv *v
 	return four;
 }
 
+static struct ht_winograd asked(const struct lower *l, const struct conv *v, enum ht_dtype dtype,
+	struct ht_method_choice *why)
+{
+	struct ht_winograd by = { 0 };
+
+	if (l->c->conv_method != HT_CONV_DIRECT)
+		by = schedule(l->target, v, l->c->conv_method == HT_CONV_WINOGRAD ? 4 : 2, dtype);
+	*why = (struct ht_method_choice){ .method = by.m ? method_of(&by) : HT_METHOD_DIRECT,
+		.other = HT_METHOD_END,
+		.reason = HT_REASON_ASKED,
+		.error = by.m ? error_of(&by) : 0 };
+	return by;
+}
+
 double ht_winograd_share(const struct ht_target *t, const struct ht_node *n, enum ht_dtype dtype)
 {
 	struct ht_winograd by;
@@ -151,19 +165,13 @@ struct ht_winograd wanted_winograd(struct lower *l, const struct ht_node *n, con
 		return none;
 	}
 	ht_read(l->c->policy, HT_READ_conv_method);
-	switch (l->c->conv_method) {
-	case HT_CONV_DIRECT:
-		return none;
-	case HT_CONV_WINOGRAD:
-		return schedule(l->target, v, 4, dtype);
-	case HT_CONV_WINOGRAD_2X2:
-		return schedule(l->target, v, 2, dtype);
-	default:
+	if (l->c->conv_method == HT_CONV_AUTO)
 		by = faster(l->target, v, dtype, &why);
-		if (by.m || !told)
-			plan_choice(l, n, why);
-		return by;
-	}
+	else
+		by = asked(l, v, dtype, &why);
+	if (by.m || !told)
+		plan_choice(l, n, why);
+	return by;
 }
 
 /* ---- the kernel ---- */

@@ -351,8 +351,12 @@ static void runs(const char *path)
 static enum ht_status explain(
 	const struct ht_model *m, const struct ht_policy *p, struct ht_diags *d, struct ht_bytes *b)
 {
+	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;
 	struct ht_report *r;
-	enum ht_status st = ht_report_new(m, p, d, &r);
+	enum ht_status st;
+
+	opt.policy = p;
+	st = ht_report_new(m, &opt, d, &r);
 
 	b->p = NULL;
 	if (st == HT_OK)
@@ -363,6 +367,7 @@ static enum ht_status explain(
 
 static void reports(const char *path)
 {
+	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;
 	struct ht_diags *d = ht_diags_new();
 	struct ht_report *keep, *low, *none;
 	struct ht_bytes b = { NULL, 0 };
@@ -372,7 +377,10 @@ static void reports(const char *path)
 	CHECK(ht_model_load(path, NULL, d, &m) == HT_OK);
 	CHECK(ht_policy_new("force_fp16", d, &p) == HT_OK);
 	CHECK(ht_report_new(m, NULL, d, &keep) == HT_OK);
-	CHECK(ht_report_new(m, p, d, &low) == HT_OK);
+	opt.policy = p;
+	CHECK(ht_report_new(m, &opt, d, &low) == HT_OK);
+	opt.block_method = "columns";
+	CHECK(ht_report_new(m, &opt, d, &none) == HT_E_USAGE && !none);
 	CHECK(ht_report_print(low, HT_FORMAT_TEXT, "y", d, &b) == HT_OK);
 	CHECK(b.p && strstr(b.p, "float16"));
 	ht_bytes_free(&b);

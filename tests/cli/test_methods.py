@@ -44,6 +44,13 @@ def block(side):
                  conv('e', 'x', 'w'), conv('m', 'e', 'd', 'DepthwiseConv2dNative'), conv('y', 'm', 'p'))
 
 
+def excite(side):
+    return graph({'x': [1, side, side, 64]}, weights('r', 1, 1, 64, 8), weights('g', 1, 1, 8, 64), weights('p', 1, 1, 64, 16),
+                 'a = Const() {dtype=i32, value=tensor i32[2] {1, 2}}', 'm = Mean(%x, %a) {T=f32, Tidx=i32, keep_dims=true}',
+                 conv('s', 'm', 'r'), 't = Relu(%s) {T=f32}', conv('u', 't', 'g'), 'v = Sigmoid(%u) {T=f32}',
+                 'z = Mul(%x, %v) {T=f32}', conv('y', 'z', 'p'))
+
+
 def attention(matrices):
     of = '{T=f32, adj_x=false, adj_y=%s}'
     return graph({n: [matrices, 16, 8] for n in 'qkv'}, f's = BatchMatMulV2(%q, %k) {of % "true"}', 'p = Softmax(%s) {T=f32}',
@@ -51,12 +58,14 @@ def attention(matrices):
 
 
 class Methods(ToolCase):
-    def explain(self, text, *options):
-        """What is told of the only choice, as JSON and in words."""
+    def explain(self, text, *options, of='y'):
+        """What is told of the only choice, but for products of one row of other nodes; as JSON and in words."""
+        def is_other(node, method):
+            return method == 'matrix-vector' and node != of
         model = self.path('m.hir', text.encode())
         args = ('explain', '-q', '--target', TARGET, *options, model)
-        told, = json.loads(self.tool(*args, '--format=json').stdout)['methods']
-        line, = [l for l in self.tool(*args).stdout.decode().splitlines() if re.match(r'\S+ by ', l)]
+        told, = [m for m in json.loads(self.tool(*args, '--format=json').stdout)['methods'] if not is_other(m['node'], m['method'])]
+        line, = [l for l in self.tool(*args).stdout.decode().splitlines() for m in [re.match(r'(\S+) by ([\w-]+)', l)] if m and not is_other(*m.groups())]
         self.assertIn(line, self.tool(*args, '--node', told['node']).stdout.decode().splitlines())
         self.assertTrue(line.startswith(f'{told["node"]} by {told["method"]}'), line)
         relation = REASONS.get(told['reason'])
@@ -66,14 +75,19 @@ class Methods(ToolCase):
             self.assertIn(f': {told["is"]:.3g}, ', line)
         steps = json.loads(self.tool('bench', model, '--target', TARGET, *options, '--steps', '--format=json', '--runs=1', '--duration=0',
                                      '--warmup=0').stdout)['steps_ms']
-        named = [[s[0], s[2]] for s in steps if len(s) > 2]
+        named = [[s[0], s[2]] for s in steps if len(s) > 2 and not is_other(s[0], s[2])]
         plain = told['method'] in ('direct', 'kernels')
         self.assertEqual(named, [] if plain else [[told['node'], told['method']]])
         if 'other' in told:
+            other = told['other']
             ask = re.search(r'--(?:conv|block)-method \S+', line.split(f'; {told["other"]}: ')[1]).group().rstrip(',').split()
             forced = json.loads(self.tool('bench', model, '--target', TARGET, *ask, '--steps', '--format=json', '--runs=1', '--duration=0',
                                           '--warmup=0').stdout)['steps_ms']
-            self.assertEqual([s[2] for s in forced if len(s) > 2], [] if told['other'] in ('direct', 'kernels') else [told['other']])
+            self.assertEqual([s[2] for s in forced if len(s) > 2 and not is_other(s[0], s[2])], [] if other in ('direct', 'kernels') else [other])
+            if not options:
+                asked, line_asked = self.explain(text, *ask, of=of)
+                self.assertEqual((asked['node'], asked['method'], asked['reason'], asked.get('other')), (told['node'], other, 'asked', None))
+                self.assertTrue(line_asked.endswith(': it was asked for'), line_asked)
         return told, line
 
     def expect(self, text, method, reason, words, *options, **more):
@@ -107,6 +121,10 @@ class Methods(ToolCase):
     def test_block(self):
         self.expect(block(160), 'rows', 'traffic', 'estimated cycles of traffic to memory that it saves: .*, more than it costs, ', other='kernels')
         self.expect(block(16), 'kernels', 'little traffic', 'estimated cycles of traffic to memory that rows would save: 0, not more than they cost, ', other='rows')
+
+    def test_squeeze_and_excitation(self):
+        self.expect(excite(160), 'squeeze-excite', 'traffic', 'estimated cycles of traffic to memory that it saves: .*, more than it costs, ', other='kernels')
+        self.expect(excite(16), 'kernels', 'little traffic', 'rows would save: 0, not more than they cost, 0; squeeze-excite: ', other='squeeze-excite')
 
     def test_attention(self):
         self.expect(attention(8), 'attention', 'many', 'attention: matrices: 8, at least 8; ', other='kernels')

@@ -68,13 +68,15 @@ static enum ht_status load(struct ht_model *unused)
 
 static enum ht_status explain(struct ht_model *m)
 {
+	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;
 	struct ht_policy *p;
 	struct ht_report *r = NULL;
 	struct ht_bytes b = { 0 };
 	enum ht_status st = ht_policy_new("force_fp16", NULL, &p);
 
+	opt.policy = p;
 	if (st == HT_OK)
-		st = ht_report_new(m, p, NULL, &r);
+		st = ht_report_new(m, &opt, NULL, &r);
 	if (st == HT_OK)
 		st = ht_report_print(r, HT_FORMAT_JSON, NULL, NULL, &b);
 	ht_bytes_free(&b);

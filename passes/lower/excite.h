@@ -1,0 +1,20 @@
+/* excite: squeeze and excitation from its mean on, with the 1 x 1 convolution behind it, in one kernel:
+ * two 1 x 1 convolutions of one pixel make a gate by channel, elementwise nodes scale an image by it,
+ * and the convolution takes that from a local buffer. */
+#ifndef HT_LOWER_EXCITE_H
+#define HT_LOWER_EXCITE_H
+
+#include "passes/lower/conv.h"
+
+struct excite {
+	struct ht_node *gate[2];   /* roots of the convolutions of one pixel */
+	struct ht_node *map;       /* sink of the elementwise kernel */
+	struct ht_node *project;   /* root of the convolution behind it */
+	struct conv of_gate[2], v; /* of each; v: of the last */
+	int64_t step;              /* pixels of a tile */
+};
+
+/* excite_emit.c */
+void emit_excite(struct lower *l, const struct excite *e);
+
+#endif
