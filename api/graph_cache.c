@@ -112,6 +112,26 @@ static void fill_info(const struct ht_wanted *w, struct ht_program *p)
 	p->info.without_effects = w->policy->without_effects;
 }
 
+/* One whose hashes are right and which cannot be used all the same is a miss too. */
+static enum ht_status load_artefact(const struct ht_wanted *w, struct ht_str artefact,
+	struct ht_diags *d, struct ht_program **out)
+{
+	struct ht_where at = { .path = w->model->graph->path, .offset = -1 };
+	struct ht_diags why;
+	enum ht_status st;
+
+	ht_diags_init(&why);
+	st = ht_program_load_bytes(artefact, at.path, &why, out);
+	for (const struct ht_diag *i = why.first; i; i = i->next)
+		if (st == HT_E_INPUT)
+			ht_warn(d, at, "its entry of the cache counts as a miss: %.*s",
+				HT_STR_ARG(i->text));
+		else
+			ht_error(d, st, i->where, "%.*s", HT_STR_ARG(i->text));
+	ht_diags_release(&why);
+	return st;
+}
+
 /* The program keeps the entry. */
 static enum ht_status open_program(const struct ht_wanted *w, struct ht_cached *cached,
 	struct ht_work *work, struct ht_diags *d, struct ht_program **out)
@@ -125,12 +145,12 @@ static enum ht_status open_program(const struct ht_wanted *w, struct ht_cached *
 		return HT_OK;
 	}
 	kept = ht_sys_alloc(sizeof *kept);
-	st = kept ? ht_program_load_bytes(artefact, w->model->graph->path, d, out)
+	st = kept ? load_artefact(w, artefact, d, out)
 		  : ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
 	if (st != HT_OK) {
 		ht_cached_release(cached);
 		free(kept);
-		return st;
+		return st == HT_E_INPUT ? HT_OK : st;
 	}
 	*kept = *cached;
 	(*out)->whole = artefact;
