@@ -160,7 +160,7 @@ static LLVMValueRef row_addresses(struct ht_e *e, struct ht_e_tile *t)
 {
 	const struct ht_contract *c = t->c;
 	LLVMTypeRef type = ht_e_mem_type(e, e->k->buffer[c->a_buffer].dtype);
-	bool guarded = c->a_guard >= 0 && ht_e_decide(e, c->a_guard) != 1;
+	bool certain = false;
 	LLVMValueRef p, inside, any = NULL, step = ht_e_i64(e, c->a_step * c->kp);
 	int64_t displace;
 
@@ -171,7 +171,10 @@ static LLVMValueRef row_addresses(struct ht_e *e, struct ht_e_tile *t)
 		p = ht_e_at(e, type, e->buffer[c->a_buffer], p);
 		if (displace)
 			p = ht_e_at(e, type, p, ht_e_i64(e, displace));
-		if (guarded) {
+		/* known of a row, where there is one block, is not known of all */
+		if (c->a_guard < 0 || ht_e_decide(e, c->a_guard) == 1) {
+			certain = true;
+		} else {
 			inside = ht_e_get(e, c->a_guard, false);
 			p = ht_e_select(e, inside, p, e->zeros);
 			if (!ht_e_zero_row(e->k, e->s)) /* so long that it stays where it is */
@@ -181,7 +184,7 @@ static LLVMValueRef row_addresses(struct ht_e *e, struct ht_e_tile *t)
 		t->row[i] = p;
 	}
 	e->off[c->m] = 0;
-	return any;
+	return certain ? NULL : any;
 }
 
 /* Row-major number of the current tap. */
