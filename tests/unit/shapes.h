@@ -151,20 +151,25 @@ struct window_case {
 	int64_t in, out, size, stride, dilation, before, after;
 };
 
+/* Windows are such as Winograd's method takes. */
+static bool of_winograd;
+
 static const char *random_windows(struct window_case w[2], bool explicit_padding, bool dilated)
 {
 	int kind = below(explicit_padding ? 3 : 2);
+	bool small = chance(20); /* one block of pixels */
 
+	dilated = dilated && !of_winograd;
 	for (int i = 0; i < 2; i++) {
 		int64_t span, total;
 
-		w[i].size = chance(40) ? 3 : 1 + below(5);
-		w[i].stride = chance(60) ? 1 : 1 + below(3);
+		w[i].size = of_winograd || chance(40) ? 3 : 1 + below(5);
+		w[i].stride = of_winograd || chance(60) ? 1 : 1 + below(3);
 		w[i].dilation = dilated ? 1 + below(2) : 1;
 		if (dilated)
 			w[i].stride = 1;
 		span = (w[i].size - 1) * w[i].dilation + 1;
-		w[i].in = 1 + below(14);
+		w[i].in = 1 + below(small ? 4 : 14);
 		w[i].before = kind == 2 ? below((int)span) : 0;
 		w[i].after = kind == 2 ? below((int)span) : 0;
 		if (kind != 0 && w[i].in + w[i].before + w[i].after < span)

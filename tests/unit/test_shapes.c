@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include "base/cpu.h"
+#include "tests/unit/amx.h"
 #include "tests/unit/shapes_products.h"
 #include "tests/unit/shapes_rows.h"
 
@@ -16,6 +18,7 @@
 #include <unistd.h>
 
 static char path[] = "/tmp/halftone-shapes-XXXXXX.hir";
+static int transformed; /* runs of Winograd's method in pairs */
 static char place[256]; /* what runs, for when it crashes */
 
 static void crashed(int sig)
@@ -134,7 +137,10 @@ static double winograd_error(const struct instance *k, const char *method)
 {
 	if (!method || strncmp(method, "winograd", strlen("winograd")) != 0)
 		return 0;
-	return !strcmp(method, "winograd-2x2") && k->t == HT_BF16 ? k->winograd_pairs : k->winograd;
+	if (strcmp(method, "winograd-2x2") != 0 || k->t != HT_BF16)
+		return k->winograd;
+	transformed++;
+	return k->winograd_pairs;
 }
 
 static bool run_in(struct instance *k, const struct ht_program *p, enum ht_guard side)
@@ -183,84 +189,165 @@ static void write_graph(struct instance *k)
 	assert_int_equal(fclose(f), 0);
 }
 
+enum { CONV2D = 0, PRODUCT = 3 };
 static const struct {
 	const char *name;
 	void (*make)(struct instance *k);
 } families[] = { { "conv2d", conv2d }, { "conv2d", conv2d }, { "conv2d", conv2d },
-	{ "depthwise", depthwise }, { "conv2d_transpose", conv2d_transpose },
-	{ "product", product }, { "product", product }, { "pool", pool },
-	{ "reduction", reduction }, { "rows", rows }, { "elementwise", elementwise },
-	{ "transpose", transpose }, { "concat", concat } };
+	{ "product", product }, { "product", product }, { "depthwise", depthwise },
+	{ "conv2d_transpose", conv2d_transpose }, { "pool", pool }, { "reduction", reduction },
+	{ "rows", rows }, { "elementwise", elementwise }, { "transpose", transpose },
+	{ "concat", concat } };
+
+/* The instance of a seed, written and loaded. */
+static struct ht_model *draw(struct instance *k, uint64_t seed, enum ht_dtype t, size_t family)
+{
+	struct ht_model *m;
+
+	k->t = t;
+	k->eps = t == HT_F64 ? 0x1p-53 : 0x1p-24;
+	k->unit = t == HT_F16 ? 0x1p-11 : t == HT_BF16 ? 0x1p-8 : 0;
+	k->tiny = t == HT_F16 ? 0x1p-25 : 0x1p-126;
+	families[family].make(k);
+	write_graph(k);
+	snprintf(place, sizeof place, "seed %llu", (unsigned long long)seed);
+	assert_int_equal(ht_model_load(path, NULL, NULL, &m), HT_OK);
+	return m;
+}
+
+static void begin(struct instance *k, uint64_t seed)
+{
+	*k = (struct instance){ 0 };
+	state = seed * 0x9e3779b97f4a7c15u + 12345;
+	for (int i = 0; i < 10; i++)
+		rnd();
+	ht_arena_init(&k->arena, NULL);
+	ht_buf_init(&k->nodes, &k->arena);
+	ht_buf_init(&k->inputs, &k->arena);
+}
+
+static int failures_on(struct instance *k, struct ht_model *m, uint64_t seed, size_t family,
+	const struct ht_target *t, enum ht_conv_method method)
+{
+	struct ht_target target;
+	struct ht_tuning tuning;
+	struct ht_program *p;
+	int bad = 0;
+
+	variant(t, &target, &tuning);
+	for (enum ht_guard side = HT_GUARD_BEHIND; side <= HT_GUARD_BEFORE; side++) {
+		snprintf(place, sizeof place,
+			"HALFTONE_SEED=%llu: %s in %s on %s, guard %d, method %d, %d rows, %d vectors\n",
+			(unsigned long long)seed, families[family].name, type_name(k->t),
+			target.name, (int)side, (int)method, tuning.rows, tuning.vectors);
+		if (side == HT_GUARD_BEHIND)
+			p = program_of(m, &target, method);
+		bad += !run_in(k, p, side);
+	}
+	ht_program_free(p);
+	return bad;
+}
 
 static int failures(uint64_t seed)
 {
 	static const enum ht_dtype types[] = { HT_F32, HT_F32, HT_BF16, HT_F16, HT_F64 };
-	struct instance k = { 0 };
+	struct instance k;
 	struct ht_model *m;
+	enum ht_dtype t;
 	size_t family;
 	int bad = 0;
 
-	state = seed * 0x9e3779b97f4a7c15u + 12345;
-	for (int i = 0; i < 10; i++)
-		rnd();
-	ht_arena_init(&k.arena, NULL);
-	ht_buf_init(&k.nodes, &k.arena);
-	ht_buf_init(&k.inputs, &k.arena);
-	k.t = types[below(HT_COUNT(types))];
-	k.eps = k.t == HT_F64 ? 0x1p-53 : 0x1p-24;
-	k.unit = k.t == HT_F16 ? 0x1p-11 : k.t == HT_BF16 ? 0x1p-8 : 0;
-	k.tiny = k.t == HT_F16 ? 0x1p-25 : 0x1p-126;
+	begin(&k, seed);
+	t = types[below(HT_COUNT(types))];
 	family = (size_t)below(HT_COUNT(families));
-	families[family].make(&k);
-	write_graph(&k);
-	snprintf(place, sizeof place, "seed %llu", (unsigned long long)seed);
-	assert_int_equal(ht_model_load(path, NULL, NULL, &m), HT_OK);
-	for (const struct ht_target *const *t = ht_targets(); *t; t++) {
+	m = draw(&k, seed, t, family);
+	for (const struct ht_target *const *on = ht_targets(); *on; on++) {
 		enum ht_conv_method method = (enum ht_conv_method)below(4);
-		struct ht_target target;
-		struct ht_tuning tuning;
-		struct ht_program *p;
 
-		if ((*t)->name != (*t)->level || !ht_target_runs((*t)->name))
-			continue;
-		variant(*t, &target, &tuning);
-		for (enum ht_guard side = HT_GUARD_BEHIND; side <= HT_GUARD_BEFORE; side++) {
-			snprintf(place, sizeof place,
-				"HALFTONE_SEED=%llu: %s in %s on %s, guard %d, method %d, %d rows, %d vectors\n",
-				(unsigned long long)seed, families[family].name, type_name(k.t),
-				target.name, (int)side, (int)method, tuning.rows, tuning.vectors);
-			if (side == HT_GUARD_BEHIND)
-				p = program_of(m, &target, method);
-			bad += !run_in(&k, p, side);
-		}
-		ht_program_free(p);
+		if ((*on)->name == (*on)->level && ht_target_runs((*on)->name))
+			bad += failures_on(&k, m, seed, family, *on, method);
 	}
 	ht_model_free(m);
 	ht_arena_release(&k.arena);
 	return bad;
 }
 
-static void every_shape(void **unused)
+static int sum_failures(int (*of)(uint64_t seed), uint64_t cases)
 {
 	const char *first = getenv("HALFTONE_SEED"), *many = getenv("HALFTONE_CASES");
 	uint64_t seed = first ? strtoull(first, NULL, 10) : 1;
-	uint64_t n = many ? strtoull(many, NULL, 10) : first ? 1 : 150;
-	int bad = 0, fd = mkstemps(path, 4);
+	uint64_t n = many ? strtoull(many, NULL, 10) : first ? 1 : cases;
+	int bad = 0;
 
-	(void)unused;
-	assert_true(fd >= 0);
-	close(fd);
 	signal(SIGSEGV, crashed);
 	for (uint64_t i = seed; i < seed + n; i++)
-		bad += failures(i);
-	if (!first)
-		unlink(path);
-	assert_int_equal(bad, 0);
+		bad += of(i);
+	return bad;
+}
+
+static void every_shape(void **unused)
+{
+	(void)unused;
+	assert_int_equal(sum_failures(failures, 150), 0);
+}
+
+/* ---- AMX, emulated where the machine lacks it: products, and convolutions by each method ---- */
+
+static const struct ht_target *with_amx(void)
+{
+	static struct ht_target t;
+	static char features[512];
+
+	t = *ht_target_named("x86-64-v4+bf16");
+	snprintf(features, sizeof features, "%s,+amx-tile,+amx-bf16", t.features);
+	t.features = features;
+	t.amx = true;
+	return &t;
+}
+
+static int tile_failures(uint64_t seed)
+{
+	enum ht_conv_method method = seed % 3 ? HT_CONV_WINOGRAD_2X2 : HT_CONV_DIRECT;
+	struct instance k;
+	struct ht_model *m;
+	size_t family;
+	int bad;
+
+	begin(&k, seed);
+	of_winograd = method == HT_CONV_WINOGRAD_2X2;
+	family = seed % 8 < 5 ? CONV2D : PRODUCT;
+	m = draw(&k, seed, HT_BF16, family);
+	of_winograd = false;
+	bad = failures_on(&k, m, seed, family, with_amx(), method);
+	ht_model_free(m);
+	ht_arena_release(&k.arena);
+	return bad;
+}
+
+static void tiles(void **unused)
+{
+	(void)unused;
+	if (!ht_target_runs("x86-64-v4+bf16"))
+		skip();
+	if (!ht_cpu_has_amx())
+		amx_emulate();
+	transformed = 0;
+	assert_int_equal(sum_failures(tile_failures, 60), 0);
+	assert_true(transformed > 10 || getenv("HALFTONE_SEED"));
+	assert_true(ht_cpu_has_amx() || getenv("HALFTONE_SEED") || amx.products > 500);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(every_shape) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(every_shape),
+		cmocka_unit_test(tiles) };
+	int fd = mkstemps(path, 4), failed;
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	if (fd < 0)
+		return 1;
+	close(fd);
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	if (!getenv("HALFTONE_SEED"))
+		unlink(path);
+	return failed;
 }
