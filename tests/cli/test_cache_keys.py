@@ -4,6 +4,7 @@ again, what does not is not."""
 import json, os, re, shutil, subprocess, unittest
 
 from cached import MODEL, Cached
+from test_methods import block, convolution
 from tool import TOOL
 
 W, B = (re.search(f'%{name} = .*\n', MODEL).group() for name in 'wb')
@@ -98,6 +99,21 @@ class Mutations(Cached):
         kinds = self.mutate(['--policy=allow_mix_precision'], ['modify_mixlist', 'keep_dtype', 'ops_info', 'op_precision_mode', 'profile', 'allow_hf32'])
         self.assertGreater(kinds['differs'], 1, kinds)
         self.mutate(['--policy=optimal'], ['cost_target', 'budget', 'frontier', 'priced_node', 'modify_mixlist'])
+
+    def test_options_of_the_tool(self):
+        """Those that are no policy's."""
+        window = self.path('window.hir', convolution(32, 16, 16).encode())
+        narrow = self.path('narrow.hir', block(32).encode())
+        for model, args, matters in ((self.model, ['--threads=2'], False), (self.model, ['--outputs=act'], True), (self.model, ['--target=x86-64'], True),
+                                     (window, ['--conv-method=direct'], True), (window, ['--conv-method=winograd'], True),
+                                     (window, ['--conv-method=auto'], False), (narrow, ['--block-method=kernels'], True),
+                                     (self.model, ['--conv-method=direct', '--block-method=kernels'], False)):
+            self.cache = os.path.join(self.dir, 'cache' + os.path.basename(model) + ''.join(args))
+            base, cold = self.compile(model=model), self.compile('--no-cache', *args, model=model)
+            got = []
+            hits = self.counted('graph_hits', lambda: got.append(self.compile(*args, model=model)))
+            self.assertEqual(got, [cold], args)
+            self.assertEqual((cold != base, hits), (matters, 0 if matters else 1), args)
 
     def test_files_count_by_content(self):
         base = ['--policy=allow_mix_precision']
