@@ -75,6 +75,11 @@ def conv2d(r, rows):
             yield Case('Conv2D', [x, f], nchw(attrs),
                        oracle=through_nhwc('Conv2D', ['input', 'filter'], attrs),
                        **contraction(tag))
+            # all pixels in one block, of which the first reads no padding
+            for side, size, stride in (4, 3, 2), (2, 2, 1):
+                x, f = random(r, tag, (1, side, side, 16)), random(r, tag, (size, size, 16, 16))
+                yield Case('Conv2D', [x, f], conv_attrs(stride, 1, 'SAME'), settings=('filter',),
+                           note='constant filter', **contraction(tag))
         x, f = random(r, 'f32', (1, 7, 7, 6)), random(r, 'f32', (3, 3, 2, 9))
         yield Case('Conv2D', [x, f], conv_attrs(1, 1, 'SAME'), note='in groups', slack=2e-6)
 
