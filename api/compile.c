@@ -53,12 +53,17 @@ static enum ht_status methods_of(
 	static const char *const block[] = {
 		[HT_BLOCK_AUTO] = "auto", [HT_BLOCK_KERNELS] = "kernels", [HT_BLOCK_ROWS] = "rows"
 	};
-	int i, k;
+	static const char *const batch[] = {
+		[HT_BATCH_AUTO] = "auto", [HT_BATCH_WHOLE] = "whole", [HT_BATCH_PARTS] = "parts"
+	};
+	int i, k, j;
 
 	HT_TRY(method_of(opt->conv_method, "convolution", conv, (int)HT_COUNT(conv), d, &i));
 	HT_TRY(method_of(opt->block_method, "blocks", block, (int)HT_COUNT(block), d, &k));
+	HT_TRY(method_of(opt->batch_method, "batches", batch, (int)HT_COUNT(batch), d, &j));
 	c->conv_method = (enum ht_conv_method)i;
 	c->block_method = (enum ht_block_method)k;
+	c->batch_method = (enum ht_batch_method)j;
 	return HT_OK;
 }
 

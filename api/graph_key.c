@@ -79,10 +79,11 @@ struct ht_str ht_wanted_value(const struct ht_wanted *w, enum ht_read r, struct 
 {
 	const char *method = r == HT_READ_conv_method    ? w->opt->conv_method
 			     : r == HT_READ_block_method ? w->opt->block_method
+			     : r == HT_READ_batch_method ? w->opt->batch_method
 							 : NULL;
 	struct ht_buf b;
 
-	if (r == HT_READ_conv_method || r == HT_READ_block_method)
+	if (r == HT_READ_conv_method || r == HT_READ_block_method || r == HT_READ_batch_method)
 		return ht_str(method && strcmp(method, "auto") ? method : "");
 	if (!w->policy)
 		return r == HT_READ_policy ? HT_STR("must_keep_origin_dtype") : HT_STR("");

@@ -40,6 +40,8 @@ static void load_buffers(struct load *l)
 		b[i] = (struct ht_rt_buffer){ .where = (enum ht_rt_where)m->where,
 			.bytes = m->bytes };
 		b[i].offset = m->offset;
+		b[i].whole = b[i].where == HT_RT_INPUT &&
+			     m->bytes == p->plan.input[m->offset].bytes;
 		if (b[i].where != HT_RT_CONST)
 			continue;
 		b[i].offset = p->plan.weight[m->offset].number;
@@ -177,6 +179,7 @@ static enum ht_status load(void *arg)
 	p->rt.outputs = (int32_t)plan->outputs;
 	p->rt.arena_bytes = plan->arena_bytes;
 	p->rt.scratch_bytes = plan->scratch_bytes;
+	p->rt.parts = (int64_t)plan->parts;
 	p->input = infos_of(&p->arena, plan->input, plan->inputs);
 	p->output = infos_of(&p->arena, plan->output, plan->outputs);
 	p->info = (struct ht_program_info){ .struct_size = sizeof p->info,
@@ -190,6 +193,7 @@ static enum ht_status load(void *arg)
 		.low_nodes = plan->low_nodes,
 		.float_nodes = plan->float_nodes,
 		.casts = plan->casts,
+		.parts = plan->parts,
 		.target = plan->target,
 		.policy = plan->policy };
 	return HT_OK;

@@ -30,6 +30,7 @@ static void place(
 		break;
 	}
 	to->bytes = from->bytes;
+	to->whole = from->whole;
 }
 
 static size_t kernel_number(const struct ht_plan *plan, const struct ht_kernel *k)
@@ -101,6 +102,7 @@ static void make_rt(struct build *b)
 		.outputs = (int32_t)out,
 		.arena_bytes = plan->arena_bytes,
 		.scratch_bytes = plan->scratch_bytes,
+		.parts = plan->parts,
 	};
 }
 
@@ -136,7 +138,7 @@ static struct ht_value_info *describe(
 			.dtype = from->dtype,
 			.rank = from->shape.rank,
 			.dim = ht_shape_make(a, from->shape.rank, from->shape.dim).dim,
-			.bytes = from->bytes,
+			.bytes = from->bytes * (from->whole ? 1 : (size_t)b->plan->parts),
 		};
 		port = port ? port->next : NULL;
 	}
@@ -161,6 +163,7 @@ enum ht_status ht_program_build(struct ht_program *p, struct ht_graph *g, struct
 	p->info.live_bytes = plan->live_bytes;
 	p->info.scratch_bytes = plan->scratch_bytes;
 	p->info.steps = (size_t)plan->steps;
+	p->info.parts = (size_t)plan->parts;
 	p->info.kernels = (size_t)plan->kernels;
 	return HT_OK;
 }

@@ -177,6 +177,7 @@ struct ht_program_plan ht_saving_plan(struct ht_saving *s, const struct ht_progr
 		.low_nodes = i->low_nodes,
 		.float_nodes = i->float_nodes,
 		.casts = i->casts,
+		.parts = i->parts,
 		.inputs = ht_program_inputs(p),
 		.outputs = ht_program_outputs(p),
 		.input = values_of(s->arena, p->input, ht_program_inputs(p)),

@@ -101,6 +101,14 @@ static void coordinates(struct ht_e *e, LLVMValueRef t)
 	}
 }
 
+/* What was streamed is seen by those who see the end of the kernel, whichever end. */
+static void end(struct ht_e *e, LLVMValueRef fault)
+{
+	if (e->streaming)
+		ht_e_intrinsic(e, "llvm.x86.sse.sfence", NULL, NULL, 0);
+	LLVMBuildRet(e->b, fault);
+}
+
 static void tiles(struct ht_e *e)
 {
 	struct ht_e_loop loop;
@@ -121,12 +129,10 @@ static void tiles(struct ht_e *e)
 	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, fault, LLVMConstNull(e->i32), ""),
 		next, failed);
 	LLVMPositionBuilderAtEnd(e->b, failed);
-	LLVMBuildRet(e->b, fault);
+	end(e, fault);
 	LLVMPositionBuilderAtEnd(e->b, next);
 	ht_e_loop_end(e, &loop);
-	if (e->streaming) /* what was streamed is seen by those who see the end of the kernel */
-		ht_e_intrinsic(e, "llvm.x86.sse.sfence", NULL, NULL, 0);
-	LLVMBuildRet(e->b, LLVMConstNull(e->i32));
+	end(e, LLVMConstNull(e->i32));
 }
 
 /* Whether all results that are streamed begin on a line; NULL: there are none. */

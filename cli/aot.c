@@ -49,6 +49,7 @@ static enum ht_status compile(struct cli *c, struct nets *t)
 		note(c, "no target stated: code for this machine");
 	opt.policy = p;
 	opt.block_method = option(c, OPTION_BLOCK_METHOD, NULL);
+	opt.batch_method = option(c, OPTION_BATCH_METHOD, NULL);
 	opt.conv_method = option(c, OPTION_CONV_METHOD, NULL);
 	opt.threads = (int)threads;
 	do {

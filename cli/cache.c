@@ -212,6 +212,7 @@ static enum ht_status ask(struct cli *c, bool why)
 
 	opt.target = option(c, OPTION_TARGET, NULL);
 	opt.block_method = option(c, OPTION_BLOCK_METHOD, NULL);
+	opt.batch_method = option(c, OPTION_BATCH_METHOD, NULL);
 	opt.conv_method = option(c, OPTION_CONV_METHOD, NULL);
 	if (st == HT_OK)
 		st = open_policy(c, &p);

@@ -268,6 +268,7 @@ enum ht_status verb_compile(struct cli *c)
 		return st;
 	opt.target = option(c, OPTION_TARGET, NULL);
 	opt.block_method = option(c, OPTION_BLOCK_METHOD, NULL);
+	opt.batch_method = option(c, OPTION_BATCH_METHOD, NULL);
 	opt.conv_method = option(c, OPTION_CONV_METHOD, NULL);
 	opt.threads = (int)threads;
 	opt.sources = 1;

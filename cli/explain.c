@@ -114,6 +114,7 @@ static enum ht_status make_report(struct cli *c, const struct ht_model *m,
 	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;
 
 	opt.policy = policy;
+	opt.batch_method = option(c, OPTION_BATCH_METHOD, NULL);
 	opt.block_method = option(c, OPTION_BLOCK_METHOD, NULL);
 	opt.conv_method = option(c, OPTION_CONV_METHOD, NULL);
 	return ht_report_new(m, &opt, c->diags, out);

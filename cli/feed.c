@@ -189,6 +189,7 @@ static enum ht_status compile(struct cli *c, struct session *s, long long thread
 	opt.policy = policy;
 	opt.target = option(c, OPTION_TARGET, NULL);
 	opt.block_method = option(c, OPTION_BLOCK_METHOD, NULL);
+	opt.batch_method = option(c, OPTION_BATCH_METHOD, NULL);
 	opt.conv_method = option(c, OPTION_CONV_METHOD, NULL);
 	opt.numerics = option_on(c, OPTION_NUMERICS);
 	opt.threads = (int)threads;
@@ -237,7 +238,7 @@ static enum ht_status check_memory(const struct cli *c, const struct session *s,
 {
 	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
 	const char *text = option(c, OPTION_MAX_MEMORY, NULL);
-	size_t have = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+	size_t arenas = 1, have = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
 	size_t most = text ? parse_size(text) : have, data = 0, all = 0;
 	struct ht_value_info v;
 
@@ -249,12 +250,14 @@ static enum ht_status check_memory(const struct cli *c, const struct session *s,
 		data += v.bytes;
 	for (size_t i = 0; ht_program_output(s->program, i, &v); i++)
 		data += v.bytes;
-	all = data + info.arena_bytes + info.weight_bytes + info.scratch_bytes * (size_t)threads;
+	if (info.parts > 1 && (size_t)threads <= info.parts)
+		arenas = (size_t)threads;
+	all = data + arenas * info.arena_bytes + info.weight_bytes + info.scratch_bytes * (size_t)threads;
 	if (all <= most)
 		return HT_OK;
 	return fail(HT_E_LIMIT,
 		"a run needs %zu bytes: %zu of inputs and outputs, %zu of arena, %zu of weights; %s %zu",
-		all, data, info.arena_bytes, info.weight_bytes,
+		all, data, arenas * info.arena_bytes, info.weight_bytes,
 		text ? "--max-memory allows" : "this machine has", most);
 }
 

@@ -33,6 +33,13 @@ enum ht_block_method {
 	HT_BLOCK_ROWS     /* row by row in one, wherever it is possible */
 };
 
+/* How a batch of which no result needs another's part computes. */
+enum ht_batch_method {
+	HT_BATCH_AUTO,  /* whichever is estimated to be faster */
+	HT_BATCH_WHOLE, /* each kernel all of it */
+	HT_BATCH_PARTS  /* all kernels one part after the other, wherever it is possible */
+};
+
 struct ht_pass_context {
 	struct ht_arena *scratch; /* cleared after each pass */
 	struct ht_diags *diags;
@@ -56,6 +63,7 @@ struct ht_pass_context {
 	void *after_self;
 	enum ht_conv_method conv_method;
 	enum ht_block_method block_method;
+	enum ht_batch_method batch_method;
 	int threads; /* that passes may use for what is large; 0: 1 */
 };
 
@@ -94,9 +102,10 @@ enum ht_plan_kind { HT_PLAN_INPUT, HT_PLAN_OUTPUT, HT_PLAN_CONST, HT_PLAN_TEMP }
 struct ht_plan_buffer {
 	enum ht_plan_kind kind;
 	enum ht_dtype dtype;
-	struct ht_shape shape; /* of the tensor, for inputs and outputs */
+	struct ht_shape shape; /* of the tensor, for inputs and outputs: of all parts */
+	bool whole;            /* an input of which every part has all */
 	struct ht_str name;    /* of the input or output, without ":0" */
-	size_t bytes;
+	size_t bytes; /* in one part */
 	struct ht_blob *blob;       /* HT_PLAN_CONST; NULL until its `pack` ran */
 	const struct ht_pack *pack; /* HT_PLAN_CONST: made from `packed_from` */
 	struct ht_blob *packed_from;
@@ -179,6 +188,7 @@ struct ht_plan {
 	int32_t kernels;
 	size_t arena_bytes, scratch_bytes; /* scratch: per thread */
 	size_t live_bytes; /* that are in use at once at most: no arena can be smaller */
+	int64_t parts;     /* of the batch, each of which takes all steps; 1: it is not divided */
 };
 
 /* Lowers entry c->entry.  Unsupported ops are reported all in one, grouped by type. */

@@ -56,6 +56,7 @@ struct ht_program_plan {
 	const char *provenance; /* members of the manifest's JSON, for whoever saves it again */
 	uint64_t arena_bytes, live_bytes, scratch_bytes, weight_bytes, code_bytes;
 	uint64_t low_nodes, float_nodes, casts;
+	uint64_t parts; /* of the batch: as ht_rt_program.parts */
 	size_t inputs, outputs, weights, memories, kernels, calls;
 	struct ht_plan_value *input, *output;
 	struct ht_plan_weight *weight;

@@ -99,7 +99,7 @@ char *ht_guarded_scratch(const struct ht_guarded *g, size_t *stride)
 	return g->scratch.at;
 }
 
-void ht_guarded_enter(struct ht_guarded *g, const void *const *inputs)
+void ht_guarded_enter(struct ht_guarded *g, const void *const *inputs, int64_t part)
 {
 	for (int32_t i = 0; i < g->program->buffers; i++) {
 		const struct ht_rt_buffer *b = &g->program->buffer[i];
@@ -107,18 +107,23 @@ void ht_guarded_enter(struct ht_guarded *g, const void *const *inputs)
 		if (b->where == HT_RT_CONST || !b->bytes)
 			continue;
 		if (b->where == HT_RT_INPUT)
-			memcpy(g->buffer[i].at, inputs[b->offset], b->bytes);
+			memcpy(g->buffer[i].at,
+				(const char *)inputs[b->offset] +
+					(size_t)part * ht_rt_part_bytes(g->program, b),
+				b->bytes);
 		else
 			memset(g->buffer[i].at, 0xff, b->bytes);
 	}
 }
 
-void ht_guarded_leave(const struct ht_guarded *g, void *const *outputs)
+void ht_guarded_leave(const struct ht_guarded *g, void *const *outputs, int64_t part)
 {
 	for (int32_t i = 0; i < g->program->buffers; i++) {
 		const struct ht_rt_buffer *b = &g->program->buffer[i];
 
 		if (b->where == HT_RT_OUTPUT && b->bytes)
-			memcpy(outputs[b->offset], g->buffer[i].at, b->bytes);
+			memcpy((char *)outputs[b->offset] +
+					(size_t)part * ht_rt_part_bytes(g->program, b),
+				g->buffer[i].at, b->bytes);
 	}
 }

@@ -47,7 +47,8 @@ static void call(struct ht_coder *c, struct ht_plan_call *s)
 static void plan(struct ht_coder *c, struct ht_program_plan *p)
 {
 	uint64_t *const sizes[] = { &p->arena_bytes, &p->live_bytes, &p->scratch_bytes,
-		&p->weight_bytes, &p->code_bytes, &p->low_nodes, &p->float_nodes, &p->casts };
+		&p->weight_bytes, &p->code_bytes, &p->low_nodes, &p->float_nodes, &p->casts,
+		&p->parts };
 
 	ht_code_text(c, &p->target);
 	ht_code_text(c, &p->policy);
@@ -100,6 +101,12 @@ static bool good_value(const struct ht_plan_value *v)
 	return n == v->bytes;
 }
 
+/* Whether parts of `bytes` are all of `whole`. */
+static bool good_parts(const struct ht_program_plan *p, uint64_t bytes, uint64_t whole)
+{
+	return whole % p->parts == 0 && bytes == whole / p->parts;
+}
+
 static bool good_memory(const struct ht_program_plan *p, const struct ht_plan_memory *m)
 {
 	switch (m->where) {
@@ -108,9 +115,12 @@ static bool good_memory(const struct ht_program_plan *p, const struct ht_plan_me
 	case HT_RT_CONST:
 		return m->offset < p->weights && m->bytes == p->weight[m->offset].bytes;
 	case HT_RT_INPUT:
-		return m->offset < p->inputs && m->bytes == p->input[m->offset].bytes;
+		return m->offset < p->inputs &&
+		       (m->bytes == p->input[m->offset].bytes ||
+			       good_parts(p, m->bytes, p->input[m->offset].bytes));
 	case HT_RT_OUTPUT:
-		return m->offset < p->outputs && m->bytes == p->output[m->offset].bytes;
+		return m->offset < p->outputs &&
+		       good_parts(p, m->bytes, p->output[m->offset].bytes);
 	default:
 		return false;
 	}
@@ -135,6 +145,8 @@ static const char *check(const struct ht_program_plan *p)
 
 	if (p->arena_bytes > MOST || p->scratch_bytes > MOST)
 		return "it asks for more memory than there can be";
+	if (p->parts < 1 || p->parts > INT32_MAX)
+		return "it has no parts, or too many";
 	for (size_t i = 0; i < p->inputs; i++)
 		if (!good_value(&p->input[i]))
 			return "an input's type, shape and size do not fit together";

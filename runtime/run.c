@@ -1,167 +1,10 @@
-/* A context and its runs: all memory is there before, every pointer that does not change is in its
- * place, so that a run only fills in its inputs and outputs and walks a flat table. */
-#include "runtime/guard.h"
-#include "runtime/lives.h"
-#include "runtime/pool.h"
+/* Runs: fill in inputs and outputs, and walk a flat table. */
+#include "runtime/context.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <xmmintrin.h>
-
-#define HUGE_PAGE ((size_t)2 << 20)
-
-struct fault {
-	_Alignas(64) int32_t code;
-	int64_t tile; /* where those began among which it is */
-};
-
-/* One thread's part of a step's tiles, from which others take when they have done theirs. */
-struct share {
-	_Alignas(64) atomic_llong next;
-	int64_t end;
-};
-
-struct ht_rt_context {
-	const struct ht_rt_program *program;
-	struct ht_rt_pool *pool;
-	int threads;
-	struct ht_guarded *guarded; /* or NULL */
-	struct ht_lives *lives;     /* or NULL */
-	char *arena;                /* NULL where every buffer has a mapping of its own */
-	char *scratch;
-	size_t scratch_bytes; /* of one thread, rounded up */
-	void **arg;           /* of all steps, one after the other */
-	void ***first;        /* of each step in arg */
-	struct patch {
-		void **where;
-		int32_t number;
-		bool output;
-	} *patch; /* args that are inputs or outputs */
-	int32_t patches;
-	struct fault *fault; /* of each thread, in the current step */
-	struct share *share; /* of each thread, in this phase and in the next or last one */
-	atomic_int failed;   /* step number + 1 */
-	bool profile, ftz;
-	bool checked; /* every constant is whole */
-	int64_t *ns;
-};
-
-static void *aligned(size_t n)
-{
-	size_t align = n >= 2 * HUGE_PAGE ? HUGE_PAGE : 64;
-	void *p = NULL;
-
-	if (posix_memalign(&p, align, n + 64) != 0)
-		return NULL;
-	if (align == HUGE_PAGE)
-		madvise(p, n, MADV_HUGEPAGE); /* a hint: nothing is lost without */
-	return p;
-}
-
-static void *buffer_address(const struct ht_rt_context *c, int32_t i)
-{
-	const struct ht_rt_buffer *b = &c->program->buffer[i];
-
-	if (c->guarded)
-		return ht_guarded_buffer(c->guarded, i);
-	switch (b->where) {
-	case HT_RT_ARENA:
-		return c->arena + b->offset;
-	case HT_RT_CONST:
-		return (void *)(uintptr_t)b->data;
-	default:
-		return NULL; /* comes with the run */
-	}
-}
-
-static void place_arguments(struct ht_rt_context *c)
-{
-	const struct ht_rt_program *p = c->program;
-	void **at = c->arg;
-
-	for (int32_t i = 0; i < p->steps; i++) {
-		c->first[i] = at;
-		for (int32_t k = 0; k < p->step[i].args; k++, at++) {
-			const struct ht_rt_buffer *b = &p->buffer[p->step[i].buffer[k]];
-
-			*at = buffer_address(c, p->step[i].buffer[k]);
-			if (!c->guarded && (b->where == HT_RT_INPUT || b->where == HT_RT_OUTPUT))
-				c->patch[c->patches++] = (struct patch){ at, (int32_t)b->offset,
-					b->where == HT_RT_OUTPUT };
-		}
-	}
-}
-
-struct ht_rt_context *ht_rt_context_new(const struct ht_rt_program *p, struct ht_rt_pool *pool)
-{
-	struct ht_rt_context *c = calloc(1, sizeof *c);
-	size_t args = 0;
-
-	if (!c)
-		return NULL;
-	c->program = p;
-	c->pool = pool;
-	c->threads = ht_rt_pool_threads(pool);
-	for (int32_t i = 0; i < p->steps; i++)
-		args += (size_t)p->step[i].args;
-	c->scratch_bytes = (p->scratch_bytes + 127) / 64 * 64;
-	c->arena = aligned(p->arena_bytes);
-	c->scratch = aligned(c->scratch_bytes * (size_t)c->threads);
-	c->arg = calloc(args + 1, sizeof *c->arg);
-	c->patch = calloc(args + 1, sizeof *c->patch);
-	c->first = calloc((size_t)p->steps + 1, sizeof *c->first);
-	c->ns = calloc((size_t)p->steps + 1, sizeof *c->ns);
-	c->fault = aligned(sizeof *c->fault * (size_t)c->threads);
-	c->share = aligned(sizeof *c->share * 2 * (size_t)c->threads);
-	c->lives = HT_POISONS ? ht_lives_new(p) : NULL;
-	if ((HT_POISONS && !c->lives) || !c->arena || !c->scratch || !c->arg || !c->patch ||
-		!c->first || !c->ns || !c->fault || !c->share) {
-		ht_rt_context_free(c);
-		return NULL;
-	}
-	place_arguments(c);
-	return c;
-}
-
-bool ht_rt_context_guard(struct ht_rt_context *c, enum ht_rt_guard where)
-{
-	struct ht_guarded *g = ht_guarded_new(c->program, where, c->threads);
-
-	if (!g)
-		return false;
-	c->guarded = g;
-	free(c->arena);
-	free(c->scratch);
-	ht_lives_free(c->lives);
-	c->lives = NULL;
-	c->arena = NULL;
-	c->scratch = ht_guarded_scratch(g, &c->scratch_bytes);
-	c->patches = 0;
-	place_arguments(c);
-	return true;
-}
-
-void ht_rt_context_free(struct ht_rt_context *c)
-{
-	if (!c)
-		return;
-	free(c->arena);
-	if (c->guarded)
-		ht_guarded_free(c->guarded);
-	else
-		free(c->scratch);
-	ht_lives_free(c->lives);
-	free(c->arg);
-	free(c->patch);
-	free(c->first);
-	free(c->ns);
-	free(c->fault);
-	free(c->share);
-	free(c);
-}
 
 static int64_t now(void)
 {
@@ -172,23 +15,36 @@ static int64_t now(void)
 }
 
 /* False: the kernel has stopped. */
-static bool run_tiles(
-	struct ht_rt_context *c, int32_t i, int worker, int64_t tile_begin, int64_t tile_end)
+static bool run_tiles(struct ht_rt_context *c, const struct ht_seat *seat, int32_t i, int worker,
+	int64_t tile_begin, int64_t tile_end)
 {
 	const struct ht_rt_step *s = &c->program->step[i];
+	char *scratch = c->scratch + (size_t)worker * c->scratch_bytes;
+	int32_t code;
 
 	if (tile_begin >= tile_end)
 		return true;
 	if (HT_POISONS)
-		memset(c->scratch + (size_t)worker * c->scratch_bytes, 0xff,
-			c->program->scratch_bytes);
-	c->fault[worker].code = s->fn(c->first[i], s->params, tile_begin, tile_end,
-		c->scratch + (size_t)worker * c->scratch_bytes);
-	if (!c->fault[worker].code)
+		memset(scratch, 0xff, c->program->scratch_bytes);
+	code = s->fn(seat->first[i], s->params, tile_begin, tile_end, scratch);
+	if (!code)
 		return true;
-	c->fault[worker].tile = tile_begin;
+	c->stop[worker] = (struct ht_stop){ code, i, seat->part, tile_begin };
 	atomic_store_explicit(&c->failed, i + 1, memory_order_relaxed);
 	return false;
+}
+
+/* False: a kernel has stopped. */
+static bool run_alone(struct ht_rt_context *c, const struct ht_seat *seat, int worker,
+	int32_t begin, int32_t end)
+{
+	for (int32_t i = begin; i < end; i++) {
+		if (HT_POISONS && c->lives)
+			ht_lives_step(c->lives, seat->arena, i);
+		if (!run_tiles(c, seat, i, worker, 0, c->program->step[i].tiles))
+			return false;
+	}
+	return true;
 }
 
 /* ---- phases: what runs between two barriers ----
@@ -209,7 +65,7 @@ static int32_t phase_end(const struct ht_rt_context *c, int32_t i, int workers)
 	return end;
 }
 
-static struct share *shares(const struct ht_rt_context *c, int phase)
+static struct ht_share *shares(const struct ht_rt_context *c, int phase)
 {
 	return c->share + (phase % 2) * c->threads;
 }
@@ -218,7 +74,7 @@ static struct share *shares(const struct ht_rt_context *c, int phase)
  * current one, which used the same place, is behind everybody. */
 static void offer(struct ht_rt_context *c, int32_t i, int phase, int worker, int workers)
 {
-	struct share *s = &shares(c, phase)[worker];
+	struct ht_share *s = &shares(c, phase)[worker];
 	int64_t tiles;
 
 	if (i >= c->program->steps)
@@ -234,23 +90,14 @@ static void run_shared(struct ht_rt_context *c, int32_t i, int phase, int worker
 	int64_t chunk = c->program->step[i].tiles / (8 * workers) + 1;
 
 	for (int k = 0; k < workers; k++) {
-		struct share *s = &shares(c, phase)[(worker + k) % workers];
+		struct ht_share *s = &shares(c, phase)[(worker + k) % workers];
 		int64_t at;
 
 		while ((at = atomic_fetch_add_explicit(&s->next, chunk, memory_order_relaxed)) <
 			s->end)
-			if (!run_tiles(c, i, worker, at, at + chunk < s->end ? at + chunk : s->end))
+			if (!run_tiles(c, c->seat, i, worker, at,
+				    at + chunk < s->end ? at + chunk : s->end))
 				return;
-	}
-}
-
-static void run_alone(struct ht_rt_context *c, int32_t begin, int32_t end)
-{
-	for (int32_t i = begin; i < end; i++) {
-		if (HT_POISONS && c->lives)
-			ht_lives_step(c->lives, c->arena, i);
-		if (!run_tiles(c, i, 0, 0, c->program->step[i].tiles))
-			return;
 	}
 }
 
@@ -260,7 +107,7 @@ static void move_together(struct ht_rt_context *c, int32_t i, int worker)
 	if (!c->lives)
 		return;
 	if (worker == 0)
-		ht_lives_step(c->lives, c->arena, i);
+		ht_lives_step(c->lives, c->seat->arena, i);
 	ht_pool_barrier(c->pool);
 }
 
@@ -274,16 +121,13 @@ static void check_constants(struct ht_rt_context *c, int32_t i, int worker, int 
 
 		if (b->where != HT_RT_CONST || p->is_whole(p->is_whole_arg, b, worker, workers))
 			continue;
-		c->fault[worker] = (struct fault){ .code = HT_RT_DAMAGED };
+		c->stop[worker] = (struct ht_stop){ HT_RT_DAMAGED, i, c->seat->part, 0 };
 		atomic_store_explicit(&c->failed, i + 1, memory_order_relaxed);
 	}
 }
 
-#define MXCSR_MODES 0xffc0u /* flush to zero, rounding, exception masks, denormals are zero */
-#define MXCSR_MASKED 0x1f80u
-#define MXCSR_FLUSH 0x8040u
-
-static void run_phases(struct ht_rt_context *c, int worker, int workers)
+/* All workers run one part together, that of the first seat.  False, to each of them: it has failed. */
+static bool run_phases(struct ht_rt_context *c, int worker, int workers)
 {
 	const struct ht_rt_program *p = c->program;
 	int64_t start = c->profile && worker == 0 ? now() : 0, stop;
@@ -300,93 +144,151 @@ static void run_phases(struct ht_rt_context *c, int worker, int workers)
 			check_constants(c, i, worker, workers);
 			ht_pool_barrier(c->pool);
 			if (atomic_load_explicit(&c->failed, memory_order_relaxed) == i + 1)
-				return;
+				return false;
 		}
 		if (HT_POISONS && workers > 1 && p->step[i].tiles > 1)
 			move_together(c, i, worker);
 		if (workers > 1 && p->step[i].tiles > 1)
 			run_shared(c, i, phase, worker, workers);
 		else if (worker == 0)
-			run_alone(c, i, end);
+			run_alone(c, c->seat, 0, i, end);
 		ht_pool_barrier(c->pool);
 		if (c->profile && worker == 0) {
 			stop = now();
-			c->ns[i] = stop - start;
+			c->ns[i] += stop - start;
 			start = stop;
 		}
 		/* Every thread sees a failure here, as it was noted before the barrier; none can be
 		 * noted for a later phase, as nobody passes the next barrier alone. */
 		failed = atomic_load_explicit(&c->failed, memory_order_relaxed);
 		if (failed > i && failed <= end)
-			return;
+			return false;
 	}
+	return true;
 }
 
-static void run_steps(void *arg, int worker, int workers)
+/* ---- parts of the batch ---- */
+
+static bool run_together(
+	struct ht_rt_context *c, int64_t begin, int64_t end, int worker, int workers)
+{
+	for (int64_t part = begin; part < end; part++) {
+		if (worker == 0)
+			ht_seat_take(c, c->seat, part); /* the others read it behind a barrier */
+		if (!run_phases(c, worker, workers))
+			return false;
+	}
+	return true;
+}
+
+/* Each worker takes parts and runs them from the first step to the last, so that what steps hand on
+ * stays in its caches.  False, to each of them: one has failed. */
+static bool run_apart(struct ht_rt_context *c, int64_t begin, int64_t end, int worker)
+{
+	struct ht_seat *seat = &c->seat[worker];
+	int64_t part;
+
+	while ((part = begin + atomic_fetch_add_explicit(&c->next_part, 1, memory_order_relaxed)) <
+		end) {
+		ht_seat_take(c, seat, part);
+		if (!run_alone(c, seat, worker, 0, c->program->steps))
+			break;
+	}
+	ht_pool_barrier(c->pool);
+	return !atomic_load_explicit(&c->failed, memory_order_relaxed);
+}
+
+/* Apart, as many as all have equally many of; the first one together where constants are looked at,
+ * which is a step's matter, as its time is. */
+static void run_parts(struct ht_rt_context *c, int worker, int workers)
+{
+	const struct ht_rt_program *p = c->program;
+	int64_t first = c->part_begin, last = c->part_end;
+
+	if (!ht_has_seats(c, workers) || c->profile)
+		first = last;
+	else if (p->is_whole && !c->checked)
+		first++;
+	last -= (last - first) % workers;
+	if (run_together(c, c->part_begin, first, worker, workers) &&
+		(first >= last || run_apart(c, first, last, worker)))
+		run_together(c, last, c->part_end, worker, workers);
+}
+
+#define MXCSR_MODES 0xffc0u /* flush to zero, rounding, exception masks, denormals are zero */
+#define MXCSR_MASKED 0x1f80u
+#define MXCSR_FLUSH 0x8040u
+
+static void run_worker(void *arg, int worker, int workers)
 {
 	struct ht_rt_context *c = arg;
 	unsigned before = _mm_getcsr();
 
 	_mm_setcsr((before & ~MXCSR_MODES) | MXCSR_MASKED | (c->ftz ? MXCSR_FLUSH : 0));
-	c->fault[worker].code = 0;
-	run_phases(c, worker, workers);
+	run_parts(c, worker, workers);
 	_mm_setcsr(before);
 }
 
-/* That of the first tile, whichever thread had it: a thread goes through its own tiles in order until
- * one fails, so that the first of all that fail has been run. */
-static int32_t first_fault(const struct ht_rt_context *c)
+static void run_range(struct ht_rt_context *c, int64_t begin, int64_t end)
 {
-	const struct fault *first = NULL;
+	c->part_begin = begin;
+	c->part_end = end;
+	atomic_store_explicit(&c->next_part, 0, memory_order_relaxed);
+	for (int i = 0; HT_POISONS && c->lives && i < c->seats; i++)
+		ht_lives_begin(c->lives, c->seat[i].arena);
+	ht_pool_run(c->pool, run_worker, c);
+	for (int i = 0; HT_POISONS && c->lives && i < c->seats; i++)
+		ht_lives_end(c->lives, c->seat[i].arena);
+}
 
-	for (int i = 0; i < c->threads; i++)
-		if (c->fault[i].code && (!first || c->fault[i].tile < first->tile))
-			first = &c->fault[i];
-	return first ? first->code : 0;
+/* One at a time, as there is one mapping of each buffer. */
+static void run_guarded(struct ht_rt_context *c)
+{
+	for (int64_t part = 0; part < c->program->parts && !atomic_load(&c->failed); part++) {
+		ht_guarded_enter(c->guarded, c->inputs, part);
+		run_range(c, part, part + 1);
+		ht_guarded_leave(c->guarded, c->outputs, part);
+	}
+}
+
+/* That of the first part's first tile, whichever thread had it: parts are taken in order, and a thread
+ * goes through its own tiles in order, until one fails, so that the first of all that fail has been
+ * run. */
+static const struct ht_stop *first_stop(const struct ht_rt_context *c)
+{
+	const struct ht_stop *first = NULL;
+
+	for (int i = 0; i < c->threads; i++) {
+		const struct ht_stop *s = &c->stop[i];
+
+		if (s->code && (!first || s->part < first->part ||
+				       (s->part == first->part && s->tile < first->tile)))
+			first = s;
+	}
+	return first;
 }
 
 bool ht_rt_run(struct ht_rt_context *c, const void *const *inputs, void *const *outputs, bool ftz,
 	struct ht_rt_fault *fault)
 {
-	int step;
+	const struct ht_stop *stop;
 
-	for (int32_t i = 0; i < c->patches; i++) {
-		const struct patch *p = &c->patch[i];
-
-		*p->where = p->output ? outputs[p->number] : (void *)(uintptr_t)inputs[p->number];
-	}
-	atomic_store(&c->failed, 0);
+	c->inputs = inputs;
+	c->outputs = outputs;
 	c->ftz = ftz;
+	atomic_store(&c->failed, 0);
+	for (int i = 0; i < c->threads; i++)
+		c->stop[i].code = 0;
+	if (c->profile)
+		memset(c->ns, 0, (size_t)c->program->steps * sizeof *c->ns);
 	if (c->guarded)
-		ht_guarded_enter(c->guarded, inputs);
-	if (HT_POISONS && c->lives)
-		ht_lives_begin(c->lives, c->arena);
-	ht_pool_run(c->pool, run_steps, c);
-	if (HT_POISONS && c->lives)
-		ht_lives_end(c->lives, c->arena);
-	if (c->guarded)
-		ht_guarded_leave(c->guarded, outputs);
+		run_guarded(c);
+	else
+		run_range(c, 0, c->program->parts);
 	*fault = (struct ht_rt_fault){ 0 };
-	step = atomic_load(&c->failed);
-	c->checked |= !step;
-	if (!step)
-		return true;
-	fault->node = c->program->step[step - 1].node;
-	fault->code = first_fault(c);
-	return false;
-}
-
-const void *ht_rt_arena(const struct ht_rt_context *c)
-{
-	return c->arena;
-}
-
-void ht_rt_profile(struct ht_rt_context *c, bool on)
-{
-	c->profile = on;
-}
-
-const int64_t *ht_rt_step_ns(const struct ht_rt_context *c)
-{
-	return c->profile ? c->ns : NULL;
+	stop = first_stop(c);
+	c->checked |= !stop;
+	if (stop)
+		*fault = (struct ht_rt_fault){ stop->code, c->program->step[stop->step].node };
+	return !stop;
 }

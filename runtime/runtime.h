@@ -14,7 +14,8 @@ struct ht_rt_buffer {
 	enum ht_rt_where where;
 	size_t offset;    /* HT_RT_ARENA: bytes; INPUT, OUTPUT: its number; CONST: for is_whole() */
 	const void *data; /* HT_RT_CONST */
-	size_t bytes;
+	size_t bytes;     /* of INPUT and OUTPUT in one part of the batch */
+	bool whole;       /* INPUT: each part has all of it */
 };
 
 struct ht_rt_step {
@@ -35,11 +36,20 @@ struct ht_rt_program {
 	int32_t steps;
 	int32_t inputs, outputs;
 	size_t arena_bytes, scratch_bytes; /* scratch: per thread */
+	/* Inputs and outputs are so many parts along their first dimension, of which no result needs
+	 * another's: the steps are those of one, and are run for each.  1: the steps are the program. */
+	int64_t parts;
 	/* Whether a constant is what it was made as, asked before the first step that reads it runs in
 	 * a context: each worker looks at its share.  NULL: it is. */
 	bool (*is_whole)(void *arg, const struct ht_rt_buffer *b, int worker, int workers);
 	void *is_whole_arg;
 };
+
+/* How far part 1 of an input or output is from part 0. */
+static inline size_t ht_rt_part_bytes(const struct ht_rt_program *p, const struct ht_rt_buffer *b)
+{
+	return p->parts > 1 && !b->whole ? b->bytes : 0;
+}
 
 /* ---- pool.c: fixed workers.  The partition of tiles depends on the number of workers only
  * through which thread runs a tile, never in what a tile computes. ---- */
@@ -50,9 +60,9 @@ struct ht_rt_pool *ht_rt_pool_new(int threads);
 void ht_rt_pool_free(struct ht_rt_pool *p);
 int ht_rt_pool_threads(const struct ht_rt_pool *p);
 
-/* ---- run.c ---- */
+/* ---- context.c, run.c ---- */
 
-/* One arena and the scratch of one pool; used by one run at a time.  Contexts of one program may
+/* Arenas and the scratch of one pool; used by one run at a time.  Contexts of one program may
  * run at the same time from different threads. */
 struct ht_rt_context;
 struct ht_rt_context *ht_rt_context_new(
@@ -77,7 +87,7 @@ bool ht_rt_run(struct ht_rt_context *c, const void *const *inputs, void *const *
 	struct ht_rt_fault *fault);
 /* What the last run left in the arena. */
 const void *ht_rt_arena(const struct ht_rt_context *c);
-/* Nanoseconds each step took in the last run with profiling on; NULL when off. */
+/* Nanoseconds each step took in the last run with profiling on, in all parts; NULL when off. */
 void ht_rt_profile(struct ht_rt_context *c, bool on);
 const int64_t *ht_rt_step_ns(const struct ht_rt_context *c);
 

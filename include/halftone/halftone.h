@@ -146,9 +146,14 @@ struct ht_compile_options {
 	/* Non-zero: an artefact of the program names the model's files by their SHA-256.  Takes reading
 	 * them; with a cache it is done anyhow. */
 	int sources;
+	/* How a batch of which no result needs another's part computes: "auto" (NULL), whichever is
+	 * estimated to be faster; "whole", each kernel all of it; "parts", all kernels one part after the
+	 * other, wherever that is possible, so that threads take parts.  The results of each part are
+	 * those of a program for it alone, bit for bit. */
+	const char *batch_method;
 };
 #define HT_COMPILE_OPTIONS_INIT                                                                    \
-	{ sizeof(struct ht_compile_options), NULL, NULL, 0, NULL, NULL, 0, NULL, 0 }
+	{ sizeof(struct ht_compile_options), NULL, NULL, 0, NULL, NULL, 0, NULL, 0, NULL }
 
 HT_API enum ht_status ht_compile(const struct ht_model *m, const struct ht_compile_options *opt,
 	struct ht_diags *d, struct ht_program **out);

@@ -153,10 +153,11 @@ struct ht_program_info {
 	const char *const
 		*without_effect; /* options of the policy that were accepted and do nothing */
 	size_t without_effects;
+	size_t parts; /* of the batch, which run one by one; each thread that does has an arena */
 };
 #define HT_PROGRAM_INFO_INIT                                                                       \
 	{ sizeof(struct ht_program_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, NULL, NULL, \
-		0 }
+		0, 0 }
 HT_API void ht_program_about(const struct ht_program *p, struct ht_program_info *out);
 
 /* ---- running ---- */

@@ -205,9 +205,13 @@ static struct ht_str tensor_name(struct lower *l, struct ht_value v)
 /* Named as the model names it: passes may have put another node in the place of the one asked for. */
 static void port_buffer(struct lower *l, enum ht_plan_kind kind, const struct ht_port *p)
 {
-	const struct ht_type *t = ht_type_of(p->value);
+	const struct ht_type *t = ht_type_of(p->value), *parts;
 	int32_t b = plan_buffer(l, kind, t->dtype, ht_shape_count(t->shape));
 
+	parts = l->whole ? l->whole[p->value.node->id] : NULL;
+	l->plan->buffer[b].whole = !parts;
+	if (parts)
+		t = &parts[p->value.index];
 	l->plan->buffer[b].shape = ht_shape_make(l->arena, t->shape.rank, t->shape.dim);
 	l->plan->buffer[b].name =
 		ht_str_copy(l->arena, p->name.n ? p->name : tensor_name(l, p->value));
@@ -374,26 +378,35 @@ static enum ht_status refuse_targets(const struct ht_pass_context *c)
 		"this is asked for, but has no result to compute");
 }
 
+static enum ht_status make_plan(struct lower *l)
+{
+	HT_TRY(add_ports(l));
+	HT_TRY(check_fed(l));
+	lower_regions(l);
+	lower_blocks(l);
+	lower_excite(l);
+	lower_attention(l);
+	HT_TRY(make_kernels(l));
+	copy_outputs(l);
+	plan_memory(l);
+	return HT_OK;
+}
+
 enum ht_status ht_lower(
 	struct ht_graph *g, struct ht_pass_context *c, struct ht_arena *a, struct ht_plan **out)
 {
 	struct lower l;
+	enum ht_status st;
 
 	HT_TRY(refuse_targets(c));
 	HT_TRY(ht_graph_sort(g, c->diags));
 	init(&l, g, c, a);
 	HT_TRY(check_support(&l));
-	HT_TRY(add_ports(&l));
-	HT_TRY(check_fed(&l));
-	lower_regions(&l);
-	lower_blocks(&l);
-	lower_excite(&l);
-	lower_attention(&l);
-	HT_TRY(make_kernels(&l));
-	copy_outputs(&l);
-	plan_memory(&l);
+	lower_parts(&l);
+	st = make_plan(&l);
+	lower_whole(&l);
 	*out = l.plan;
-	return HT_OK;
+	return st;
 }
 
 /* A graph of one node, seen through an entry that asks for all its results. */
@@ -434,6 +447,7 @@ enum ht_status ht_lower_node(
 	g->entries = &entry;
 	one.entry = &entry;
 	one.numerics = false;
+	one.batch_method = HT_BATCH_WHOLE;
 	one.fusions = NULL;
 	return ht_lower(g, &one, a, out);
 }

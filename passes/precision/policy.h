@@ -204,6 +204,7 @@ enum ht_status ht_ops_info_read(struct ht_parse *p, struct ht_ops_info *out);
 	X(allow_hf32)                                                                              \
 	X(allowlist_add)                                                                           \
 	X(allowlist_remove)                                                                        \
+	X(batch_method)                                                                            \
 	X(block_method)                                                                            \
 	X(budget)                                                                                  \
 	X(clearlist_add)                                                                           \

@@ -43,6 +43,7 @@ static void add_variant(struct ht_artefact_parts *parts, struct ht_buf *plans, c
 	struct ht_program_plan plan = { .target = target,
 		.policy = "p",
 		.provenance = "",
+		.parts = 1,
 		.inputs = 1,
 		.outputs = 1,
 		.weights = 1,

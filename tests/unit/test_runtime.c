@@ -86,10 +86,10 @@ static const struct ht_rt_step steps[] = {
 	{ scale, a2, 3, NULL, 0, 37, "third", NULL },
 	{ reverse, a3, 2, one, 1, 37, "last", NULL },
 };
-static const struct ht_rt_program program = { buffers, 5, steps, 5, 1, 1, 8 * N, 256, NULL, NULL };
+static const struct ht_rt_program program = { buffers, 5, steps, 5, 1, 1, 8 * N, 256, 1, NULL, NULL };
 static const struct ht_rt_step mode_steps[] = { { modes, out, 1, NULL, 0, 37, "modes", NULL } };
 static const struct ht_rt_program mode_program = { buffers, 5, mode_steps, 1, 1, 1, 8 * N, 256,
-	NULL, NULL };
+	1, NULL, NULL };
 
 static float input[N];
 
@@ -336,7 +336,7 @@ static bool strays(enum ht_rt_guard side, const int64_t *at)
 		{ .where = HT_RT_ARENA, .offset = 64 } };
 	const int32_t args[] = { 0, 1, 2, 3, 4 };
 	const struct ht_rt_step step[] = { { stray, args, 5, at, 5, 2, "stray", NULL } };
-	const struct ht_rt_program p = { some, 5, step, 1, 1, 1, 128, 64, NULL, NULL };
+	const struct ht_rt_program p = { some, 5, step, 1, 1, 1, 128, 64, 1, NULL, NULL };
 	pid_t child = fork();
 	int status;
 
@@ -410,7 +410,7 @@ static void test_lives(void **state)
 		{ look, both, 2, &number[1], 1, 2, "reads and makes", NULL },
 		{ look, second, 1, &number[2], 1, 2, "reads", NULL },
 	};
-	static const struct ht_rt_program p = { two, 2, step, 3, 0, 0, 128, 64, NULL, NULL };
+	static const struct ht_rt_program p = { two, 2, step, 3, 0, 0, 128, 64, 1, NULL, NULL };
 
 	(void)state;
 	for (int threads = 1; threads <= 2; threads++) {

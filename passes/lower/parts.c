@@ -1,0 +1,383 @@
+/* Parts of a batch.
+ *
+ * Where each result's rows, along its first dimension, depend on the same share of the inputs' rows only,
+ * the steps are made for one part of the batch, and are run for each (struct ht_rt_program): a thread
+ * takes a part from the first step to the last, so that what steps hand on stays in its caches, and
+ * threads need not meet.  The graph's shapes are those of a part while it is lowered.
+ *
+ * Every part reads all weights.  So it has to have enough rows for its products. */
+#include "passes/lower/index.h"
+
+#include <string.h>
+
+enum { LEAST_ROWS = 32 /* of a part in a product, which then reads a weight once for so many */ };
+/* Of all multiplications, those of products that have so many rows. */
+static const double LEAST_SHARE = 0.9;
+
+struct parts {
+	struct lower *l;
+	int64_t batch; /* the inputs' first dimension */
+	bool *by_rows; /* by node id: the results have rows of the batch */
+};
+
+/* Whether the node's result has the batch's rows, given that some operand has. */
+typedef bool rule(const struct parts *p, const struct ht_node *n);
+
+static bool has_rows(const struct parts *p, const struct ht_node *n, int32_t arg)
+{
+	return p->by_rows[n->in[arg].node->id];
+}
+
+/* Only operand `arg` has rows, and the result as many. */
+static bool rows_of(const struct parts *p, const struct ht_node *n, int32_t arg)
+{
+	for (int32_t i = 0; i < n->ins; i++)
+		if (has_rows(p, n, i) != (i == arg))
+			return false;
+	return shape_of(n, arg).dim[0] == n->out[0].shape.dim[0];
+}
+
+static bool rows_of_first(const struct parts *p, const struct ht_node *n)
+{
+	return rows_of(p, n, 0);
+}
+
+/* What has rows has them where the result does; what has none is the same for each row. */
+static bool broadcast_rows(const struct parts *p, const struct ht_node *n)
+{
+	struct ht_shape out = n->out[0].shape;
+
+	for (int32_t i = 0; i < n->ins; i++) {
+		struct ht_shape s = shape_of(n, i);
+
+		if (has_rows(p, n, i) ? s.rank != out.rank || s.dim[0] != out.dim[0]
+				      : s.rank == out.rank && s.dim[0] != 1)
+			return false;
+	}
+	return true;
+}
+
+static bool product_rows(const struct parts *p, const struct ht_node *n)
+{
+	bool turned = ht_attr_bool(n, n->op == HT_OP_MatMul ? "transpose_a" : "adj_x", false);
+
+	if (n->out[0].shape.rank > 2)
+		return broadcast_rows(p, n);
+	return !turned && rows_of_first(p, n);
+}
+
+/* What is one behind the other stays so. */
+static bool reshaped_rows(const struct parts *p, const struct ht_node *n)
+{
+	for (int32_t i = 1; i < n->ins; i++)
+		if (has_rows(p, n, i))
+			return false;
+	return has_rows(p, n, 0);
+}
+
+/* Softmax, normalisations: along the last dimension. */
+static bool rows_but_last(const struct parts *p, const struct ht_node *n)
+{
+	return n->out[0].shape.rank > 1 && rows_of_first(p, n);
+}
+
+static bool image_rows(const struct parts *p, const struct ht_node *n)
+{
+	return n->out[0].shape.rank == 4 && rows_of_first(p, n);
+}
+
+static bool pooled_rows(const struct parts *p, const struct ht_node *n)
+{
+	return pool_is_spatial(n) && image_rows(p, n);
+}
+
+/* Of a batch normalisation only what is not passed through. */
+static bool normalised_rows(const struct parts *p, const struct ht_node *n)
+{
+	for (int32_t i = 1; i < n->outs; i++)
+		if (ht_use_count(&p->l->uses, ht_out((struct ht_node *)(uintptr_t)n, i)))
+			return false;
+	return rows_of_first(p, n);
+}
+
+static bool transposed_rows(const struct parts *p, const struct ht_node *n)
+{
+	return rows_of_first(p, n) && axis_of(const_int(n, 1, 0), n->out[0].shape.rank) == 0;
+}
+
+static bool reduced_rows(const struct parts *p, const struct ht_node *n)
+{
+	const struct ht_tensor *axes = ht_const_tensor(n->in[1]);
+	struct ht_shape in = shape_of(n, 0);
+
+	if (!axes || !in.rank || !n->out[0].shape.rank || !rows_of_first(p, n))
+		return false;
+	for (int64_t i = 0; i < ht_shape_count(axes->shape); i++)
+		if (axis_of(ht_tensor_int(axes, (size_t)i), in.rank) == 0)
+			return false;
+	return true;
+}
+
+/* Concat and Pack along another dimension. */
+static bool joined_rows(const struct parts *p, const struct ht_node *n)
+{
+	struct ht_shape out = n->out[0].shape;
+	bool pack = n->op == HT_OP_Pack;
+	int32_t axis_arg = pack ? -1 : n->op == HT_OP_Concat ? 0 : n->ins - 1;
+	int64_t axis = pack ? ht_attr_int(n, "axis", 0) : const_int(n, axis_arg, 0);
+
+	if (axis_of(axis, out.rank) == 0)
+		return false;
+	for (int32_t i = 0; i < n->ins; i++)
+		if (i != axis_arg &&
+			!(has_rows(p, n, i) && shape_of(n, i).dim[0] == out.dim[0]))
+			return false;
+	return true;
+}
+
+static bool sliced_rows(const struct parts *p, const struct ht_node *n)
+{
+	return rows_of_first(p, n) && const_int(n, 1, 0) == 0;
+}
+
+/* The first dimension is the first one, from its start. */
+static bool strided_rows(const struct parts *p, const struct ht_node *n)
+{
+	bool moved = ht_attr_int(n, "ellipsis_mask", 0) || ht_attr_int(n, "new_axis_mask", 0) ||
+		     (ht_attr_int(n, "shrink_axis_mask", 0) & 1);
+
+	return !moved && shape_of(n, 1).dim[0] && rows_of_first(p, n) && const_int(n, 3, 0) == 1 &&
+	       ((ht_attr_int(n, "begin_mask", 0) & 1) || const_int(n, 1, 0) == 0);
+}
+
+static bool split_rows(const struct parts *p, const struct ht_node *n)
+{
+	int32_t value = n->op == HT_OP_Split ? 1 : 0, axis = n->op == HT_OP_SplitV ? 2 : 0;
+
+	return rows_of(p, n, value) &&
+	       axis_of(const_int(n, axis, 0), shape_of(n, value).rank) != 0;
+}
+
+static bool padded_rows(const struct parts *p, const struct ht_node *n)
+{
+	return rows_of_first(p, n) && const_int(n, 1, 0) == 0 && const_int(n, 1, 1) == 0;
+}
+
+/* Rows of indices look up in one table. */
+static bool gathered_rows(const struct parts *p, const struct ht_node *n)
+{
+	bool first = n->op != HT_OP_GatherV2 || const_int(n, 2, 0) == 0;
+
+	return first && ht_attr_int(n, "batch_dims", 0) == 0 && shape_of(n, 1).rank &&
+	       rows_of(p, n, 1);
+}
+
+static const struct {
+	const char *lower; /* of the op table */
+	rule *has_rows;
+} rules[] = {
+	{ "batch_norm", normalised_rows },
+	{ "bias_add", rows_of_first },
+	{ "broadcast", broadcast_rows },
+	{ "concat", joined_rows },
+	{ "conv2d", image_rows },
+	{ "depth_to_space", image_rows },
+	{ "depthwise", image_rows },
+	{ "gather", gathered_rows },
+	{ "layer_norm", rows_but_last },
+	{ "lrn", image_rows },
+	{ "matmul", product_rows },
+	{ "pack", joined_rows },
+	{ "pad", padded_rows },
+	{ "pool", pooled_rows },
+	{ "reduce", reduced_rows },
+	{ "reshape", reshaped_rows },
+	{ "resize", image_rows },
+	{ "rms_norm", rows_but_last },
+	{ "slice", sliced_rows },
+	{ "softmax", rows_but_last },
+	{ "space_to_depth", image_rows },
+	{ "split", split_rows },
+	{ "split_v", split_rows },
+	{ "strided_slice", strided_rows },
+	{ "transpose", transposed_rows },
+};
+
+static bool keeps_rows(const struct parts *p, const struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->outs; i++)
+		if (!n->out[i].shape.rank || n->out[i].shape.dim[0] % p->batch)
+			return n->op == HT_OP_FusedBatchNorm || n->op == HT_OP_FusedBatchNormV2 ||
+			       n->op == HT_OP_FusedBatchNormV3;
+	return true;
+}
+
+static bool follows(const struct parts *p, const struct ht_node *n)
+{
+	if (!keeps_rows(p, n))
+		return false;
+	if (lower_is_aligned(n))
+		return broadcast_rows(p, n);
+	for (size_t i = 0; i < HT_COUNT(rules); i++)
+		if (!strcmp(rules[i].lower, lower_op_of(n)->name))
+			return rules[i].has_rows(p, n);
+	return false;
+}
+
+/* ---- whether it can be done ---- */
+
+/* The first dimension of the first input that has one. */
+static int64_t batch_of(const struct ht_entry *entry)
+{
+	for (const struct ht_port *i = entry->inputs; i; i = i->next)
+		if (ht_type_of(i->value)->shape.rank)
+			return ht_type_of(i->value)->shape.dim[0];
+	return 0;
+}
+
+static bool is_by_rows(struct parts *p)
+{
+	const struct ht_entry *entry = p->l->c->entry;
+
+	for (const struct ht_port *i = entry->inputs; i; i = i->next) {
+		struct ht_shape s = ht_type_of(i->value)->shape;
+
+		p->by_rows[i->value.node->id] = s.rank && s.dim[0] == p->batch;
+	}
+	for (const struct ht_node *n = p->l->g->first; n; n = n->next) {
+		bool rows = false;
+
+		if (ht_op_info(n->op)->effects & (HT_RANDOM | HT_WRITES))
+			return false;
+		for (int32_t i = 0; i < n->ins; i++)
+			rows = rows || has_rows(p, n, i);
+		if (rows && !p->by_rows[n->id] && !follows(p, n))
+			return false;
+		p->by_rows[n->id] = p->by_rows[n->id] || rows;
+	}
+	for (const struct ht_port *o = entry->outputs; o; o = o->next)
+		if (!p->by_rows[o->value.node->id])
+			return false;
+	return true;
+}
+
+/* ---- whether it pays ---- */
+
+static int64_t most_bytes(const struct parts *p)
+{
+	int64_t most = 0;
+
+	for (const struct ht_node *n = p->l->g->first; n; n = n->next)
+		for (int32_t i = 0; p->by_rows[n->id] && i < n->outs; i++) {
+			int64_t bytes = ht_shape_count(n->out[i].shape) *
+					(int64_t)ht_dtype_info(n->out[i].dtype)->bytes;
+
+			most = bytes > most ? bytes : most;
+		}
+	return most;
+}
+
+/* Rows of all the batch that are multiplied with the same weights; 0: none are. */
+static int64_t product_rows_of(const struct parts *p, const struct ht_node *n)
+{
+	struct ht_shape out = n->out[0].shape;
+
+	if (!p->by_rows[n->id] || !ht_multiply_adds(n) ||
+		!strcmp(lower_op_of(n)->name, "depthwise") ||
+		(has_rows(p, n, 0) && has_rows(p, n, 1)))
+		return 0;
+	return ht_shape_count(out) / out.dim[out.rank - 1];
+}
+
+static double share_with_rows(const struct parts *p, int64_t parts)
+{
+	double all = 0, enough = 0;
+
+	for (const struct ht_node *n = p->l->g->first; n; n = n->next) {
+		int64_t rows = product_rows_of(p, n);
+
+		all += rows ? (double)ht_multiply_adds(n) : 0;
+		enough += rows >= LEAST_ROWS * parts ? (double)ht_multiply_adds(n) : 0;
+	}
+	return all > 0 ? enough / all : 0;
+}
+
+/* As many as leave each part enough rows; 1: none do. */
+static int64_t most_parts(const struct parts *p)
+{
+	for (int64_t parts = p->batch; parts > 1; parts--)
+		if (p->batch % parts == 0 && share_with_rows(p, parts) >= LEAST_SHARE)
+			return parts;
+	return 1;
+}
+
+static int64_t choose(const struct parts *p)
+{
+	enum ht_batch_method asked = p->l->c->batch_method;
+	struct ht_method_choice c = { HT_STR(""), HT_METHOD_WHOLE, HT_METHOD_PARTS,
+		HT_REASON_SMALL, (double)most_bytes(p), (double)p->l->target->l2, 0 };
+	int64_t parts;
+
+	if (asked != HT_BATCH_AUTO)
+		return asked == HT_BATCH_PARTS ? p->batch : 1;
+	if (c.is > c.limit) {
+		c.is = share_with_rows(p, p->batch);
+		c.limit = LEAST_SHARE;
+		parts = most_parts(p);
+		c.reason = HT_REASON_FEW_ROWS;
+		if (parts > 1) {
+			c.reason = HT_REASON_ROWS_ENOUGH;
+			c.is = share_with_rows(p, parts);
+			c.method = HT_METHOD_PARTS;
+			c.other = HT_METHOD_WHOLE;
+		}
+	} else {
+		parts = 1;
+	}
+	plan_choice(p->l, p->l->c->entry->inputs->value.node, c);
+	return parts;
+}
+
+/* ---- shapes ---- */
+
+static void scale(struct lower *l, struct ht_type *t, int64_t parts)
+{
+	int64_t dim[HT_LOWER_RANK];
+
+	memcpy(dim, t->shape.dim, (size_t)t->shape.rank * sizeof *dim);
+	dim[0] /= parts;
+	t->shape = ht_shape_make(l->scratch, t->shape.rank, dim);
+}
+
+void lower_parts(struct lower *l)
+{
+	struct parts p = { l, batch_of(l->c->entry),
+		HT_NEW_ARRAY(l->scratch, bool, l->g->ids) };
+
+	ht_read(l->c->policy, HT_READ_batch_method);
+	l->plan->parts = 1;
+	if (l->numerics || l->c->batch_method == HT_BATCH_WHOLE || p.batch < 2 || !is_by_rows(&p))
+		return;
+	l->plan->parts = choose(&p);
+	if (l->plan->parts == 1)
+		return;
+	l->whole = HT_NEW_ARRAY(l->scratch, struct ht_type *, l->g->ids);
+	for (struct ht_node *n = l->g->first; n; n = n->next) {
+		if (!p.by_rows[n->id])
+			continue;
+		l->whole[n->id] = n->out;
+		n->out = HT_NEW_ARRAY(l->scratch, struct ht_type, (size_t)n->outs);
+		for (int32_t i = 0; i < n->outs; i++) {
+			n->out[i] = l->whole[n->id][i];
+			if (i == 0 || ht_use_count(&l->uses, ht_out(n, i)))
+				scale(l, &n->out[i], l->plan->parts);
+		}
+	}
+}
+
+void lower_whole(struct lower *l)
+{
+	for (struct ht_node *n = l->g->first; l->whole && n; n = n->next)
+		if (l->whole[n->id])
+			n->out = l->whole[n->id];
+}
