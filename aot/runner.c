@@ -56,14 +56,29 @@ static inline const struct ht_aot_level *level_of(const struct ht_aot_plan *plan
 	return known < 0 ? NULL : &level[known - 1];
 }
 
-static inline void *buffer(const struct run *r, uint64_t arg)
+/* What a thread runs: steps of one part of the batch, with the arena that it has for that. */
+struct place {
+	char *arena, *scratch;
+	int64_t part;
+};
+
+/* Bytes before the part's, of an input or output. */
+static inline int64_t part_offset(
+	const struct run *r, const struct place *at_part, int64_t table, uint64_t number)
+{
+	const int64_t *bytes = at(r->plan, table);
+
+	return r->level->parts > 1 ? at_part->part * bytes[number] : 0;
+}
+
+static inline void *buffer(const struct run *r, const struct place *place, uint64_t arg)
 {
 	uint64_t offset = arg & (((uint64_t)1 << 62) - 1);
-	const void *p;
+	const char *p;
 
 	switch (arg >> 62) {
 	case HT_AOT_ARENA:
-		return r->arena + offset;
+		return place->arena + offset;
 	case HT_AOT_WEIGHT:
 		p = r->weights + HT_AOT_WEIGHTS_HEADER + offset;
 		break;
@@ -74,14 +89,18 @@ static inline void *buffer(const struct run *r, uint64_t arg)
 
 			p = at(r->plan, fallback[offset]);
 		}
+		p += part_offset(r, place, r->level->in_part, offset);
 		break;
 	default:
-		return r->out[offset];
+		p = r->out[offset];
+		p += part_offset(r, place, r->level->out_part, offset);
 	}
 	return (void *)(uintptr_t)p;
 }
 
-static inline void step(struct run *r, uint64_t i, int worker, int workers)
+/* One thread's share of a step. */
+static inline void step(
+	struct run *r, const struct place *place, uint64_t i, int worker, int workers)
 {
 	const struct ht_aot_step *s = (const struct ht_aot_step *)at(r->plan, r->level->step) + i;
 	int64_t begin = s->tiles * worker / workers, end = s->tiles * (worker + 1) / workers;
@@ -94,32 +113,54 @@ static inline void step(struct run *r, uint64_t i, int worker, int workers)
 	if (begin == end)
 		return;
 	for (uint64_t k = 0; k < s->args; k++)
-		buffers[k] = buffer(r, arg[k]);
-	fault = fn(buffers, at(r->plan, s->params), begin, end,
-		r->arena + r->level->scratch + (uint64_t)worker * r->level->scratch_bytes);
+		buffers[k] = buffer(r, place, arg[k]);
+	fault = fn(buffers, at(r->plan, s->params), begin, end, place->scratch);
 	if (fault) {
 		__atomic_store_n(&r->fault, fault, __ATOMIC_RELAXED);
 		__atomic_store_n(&r->failed, (int64_t)i + 1, __ATOMIC_RELAXED);
 	}
 }
 
+/* As in the library a failure is noted before a barrier and seen behind it.  False: there is one. */
+static inline bool steps_together(struct run *r, const struct place *place, int worker, int workers)
+{
+	for (uint64_t i = 0; i < r->level->steps; i++) {
+		step(r, place, i, worker, workers);
+		if (workers > 1)
+			r->parallel->barrier(r->parallel->pool);
+		if (__atomic_load_n(&r->failed, __ATOMIC_RELAXED) == (int64_t)i + 1)
+			return false;
+	}
+	return true;
+}
+
 #define MXCSR_MODES 0xffc0u /* flush to zero, rounding, exception masks, denormals are zero */
 #define MXCSR_MASKED 0x1f80u
 
-/* What each thread does; as in the library a failure is noted before a barrier and seen behind it. */
+/* What each thread does: as many parts by itself as all have equally many of, the others together. */
 RUNNER static void steps(void *arg, int worker, int workers)
 {
 	struct run *r = arg;
 	unsigned modes = _mm_getcsr();
+	char *own = r->arena + (uint64_t)worker * r->level->thread_bytes;
+	struct place place;
+	int64_t parts = (int64_t)r->level->parts, apart = parts > 1 ? parts / workers : 0;
+	bool whole = true;
 
 	_mm_setcsr((modes & ~MXCSR_MODES) | MXCSR_MASKED);
-	for (uint64_t i = 0; i < r->level->steps; i++) {
-		step(r, i, worker, workers);
-		if (workers > 1)
-			r->parallel->barrier(r->parallel->pool);
-		if (__atomic_load_n(&r->failed, __ATOMIC_RELAXED) == (int64_t)i + 1)
-			break;
-	}
+	place.arena = parts > 1 ? own : r->arena;
+	place.scratch = own + r->level->scratch;
+	for (place.part = worker * apart; place.part < (worker + 1) * apart && whole; place.part++)
+		for (uint64_t i = 0; i < r->level->steps && whole; i++) {
+			step(r, &place, i, 0, 1);
+			whole = !__atomic_load_n(&r->failed, __ATOMIC_RELAXED);
+		}
+	if (apart && workers > 1)
+		r->parallel->barrier(r->parallel->pool);
+	place.arena = r->arena;
+	whole = !apart || !__atomic_load_n(&r->failed, __ATOMIC_RELAXED);
+	for (place.part = apart * workers; place.part < parts && whole; place.part++)
+		whole = steps_together(r, &place, worker, workers);
 	_mm_setcsr(modes);
 }
 

@@ -37,12 +37,18 @@ struct ht_aot_step {
 	uint64_t args;
 };
 
+/* Of a batch in parts, each of which takes all steps, every thread has an arena of its own: in front of
+ * its scratch, from thread to thread. */
+
 struct ht_aot_level {
 	int64_t name; /* of the target */
 	int64_t step;
 	uint64_t steps;
-	uint64_t scratch;       /* in the arena, of the first thread */
-	uint64_t scratch_bytes; /* from thread to thread */
+	uint64_t scratch;      /* in the arena, of the first thread */
+	uint64_t thread_bytes; /* from thread to thread */
+	uint64_t parts;        /* of the batch; 1: it is whole */
+	int64_t in_part;       /* where parts > 1, by input, bytes from part to part */
+	int64_t out_part;      /* by output */
 	uint64_t needs;
 };
 

@@ -210,12 +210,38 @@ static uint64_t up(uint64_t n)
 	return (n + 63) / 64 * 64;
 }
 
+/* Of an input or output, from part to part. */
+static void part_bytes(const struct ht_program *p, enum ht_rt_where where, int64_t *bytes)
+{
+	for (int32_t i = 0; i < p->rt.buffers; i++)
+		if (p->rt.buffer[i].where == where)
+			bytes[p->rt.buffer[i].offset] =
+				(int64_t)ht_rt_part_bytes(&p->rt, &p->rt.buffer[i]);
+}
+
+static void put_parts(struct net *n, const struct ht_program *p, struct ht_aot_level *level)
+{
+	size_t ins = ht_program_inputs(p), outs = ht_program_outputs(p);
+	int64_t *in = HT_NEW_ARRAY(n->a->arena, int64_t, ins),
+		*out = HT_NEW_ARRAY(n->a->arena, int64_t, outs);
+
+	level->parts = (uint64_t)p->rt.parts;
+	if (level->parts == 1)
+		return;
+	part_bytes(p, HT_RT_INPUT, in);
+	part_bytes(p, HT_RT_OUTPUT, out);
+	level->in_part = put_at(&n->a->obj.plan, 8, in, ins * sizeof *in);
+	level->out_part = put_at(&n->a->obj.plan, 8, out, outs * sizeof *out);
+	level->thread_bytes += level->scratch; /* an arena each */
+}
+
 static enum ht_status put_level(
 	struct net *n, const struct ht_program *p, struct ht_aot_level *level)
 {
 	struct ht_aot_step *step =
 		HT_NEW_ARRAY(n->a->arena, struct ht_aot_step, (size_t)p->rt.steps);
 	struct ht_buf *plan = &n->a->obj.plan;
+	uint64_t common;
 
 	for (int32_t i = 0; i < p->rt.steps; i++)
 		HT_TRY(put_step(n, p, i, &step[i]));
@@ -224,11 +250,13 @@ static enum ht_status put_level(
 	level->steps = (uint64_t)p->rt.steps;
 	level->step = put_at(plan, 8, step, (size_t)p->rt.steps * sizeof *step);
 	level->scratch = up(p->rt.arena_bytes);
-	level->scratch_bytes = up(p->rt.scratch_bytes + 64); /* likewise past an end */
-	if (level->scratch > n->a->arena_bytes)
-		n->a->arena_bytes = level->scratch;
-	if (level->scratch_bytes > n->a->thread_bytes)
-		n->a->thread_bytes = level->scratch_bytes;
+	level->thread_bytes = up(p->rt.scratch_bytes + 64); /* likewise past an end */
+	put_parts(n, p, level);
+	common = level->parts > 1 ? 0 : level->scratch;
+	if (common > n->a->arena_bytes)
+		n->a->arena_bytes = common;
+	if (level->thread_bytes > n->a->thread_bytes)
+		n->a->thread_bytes = level->thread_bytes;
 	return HT_OK;
 }
 

@@ -40,8 +40,8 @@ static void load_buffers(struct load *l)
 		b[i] = (struct ht_rt_buffer){ .where = (enum ht_rt_where)m->where,
 			.bytes = m->bytes };
 		b[i].offset = m->offset;
-		b[i].whole = b[i].where == HT_RT_INPUT &&
-			     m->bytes == p->plan.input[m->offset].bytes;
+		b[i].whole =
+			b[i].where == HT_RT_INPUT && m->bytes == p->plan.input[m->offset].bytes;
 		if (b[i].where != HT_RT_CONST)
 			continue;
 		b[i].offset = p->plan.weight[m->offset].number;

@@ -89,8 +89,9 @@ static enum ht_status add_fed(const struct cli *c, struct shapes *s)
 /* What was decided when the artefact was compiled, and has no variants, cannot be asked for again. */
 static enum ht_status check_options(const struct cli *c)
 {
-	static const enum option compiled[] = { OPTION_BATCH_METHOD, OPTION_BLOCK_METHOD, OPTION_CONFIG,
-		OPTION_CONV_METHOD, OPTION_MAX_NODES, OPTION_OUTPUTS, OPTION_SIGNATURE };
+	static const enum option compiled[] = { OPTION_BATCH_METHOD, OPTION_BLOCK_METHOD,
+		OPTION_CONFIG, OPTION_CONV_METHOD, OPTION_MAX_NODES, OPTION_OUTPUTS,
+		OPTION_SIGNATURE };
 
 	for (size_t i = 0; i < sizeof compiled / sizeof *compiled; i++)
 		if (option_on(c, compiled[i]))

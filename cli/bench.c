@@ -162,9 +162,9 @@ static void put_json(struct cli *c, const struct ht_program_info *p, const struc
 	text_printf(t,
 		"},\n \"weight_bytes\": %zu,\n \"arena_bytes\": %zu,\n \"live_bytes\": %zu,\n"
 		" \"code_bytes\": %zu,\n \"steps\": %zu,\n \"kernels\": %zu,\n"
-		" \"peak_rss_bytes\": %zu",
+		" \"parts\": %zu,\n \"peak_rss_bytes\": %zu",
 		p->weight_bytes, p->arena_bytes, p->live_bytes, p->code_bytes, p->steps, p->kernels,
-		peak_rss());
+		p->parts, peak_rss());
 }
 
 static void put_text(const struct ht_program_info *p, const struct samples *m, struct text *t)
@@ -183,6 +183,8 @@ static void put_text(const struct ht_program_info *p, const struct samples *m, s
 		p->weight_bytes, p->arena_bytes, p->live_bytes, p->code_bytes, peak_rss());
 	text_printf(t, "program   %zu steps  %zu kernels  policy %s  target %s\n", p->steps,
 		p->kernels, p->policy, p->target);
+	if (p->parts > 1)
+		text_printf(t, "batch     %zu parts\n", p->parts);
 }
 
 /* The mean says little where runs differ this much. */

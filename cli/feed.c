@@ -252,7 +252,8 @@ static enum ht_status check_memory(const struct cli *c, const struct session *s,
 		data += v.bytes;
 	if (info.parts > 1 && (size_t)threads <= info.parts)
 		arenas = (size_t)threads;
-	all = data + arenas * info.arena_bytes + info.weight_bytes + info.scratch_bytes * (size_t)threads;
+	all = data + arenas * info.arena_bytes + info.weight_bytes +
+	      info.scratch_bytes * (size_t)threads;
 	if (all <= most)
 		return HT_OK;
 	return fail(HT_E_LIMIT,

@@ -102,10 +102,10 @@ enum ht_plan_kind { HT_PLAN_INPUT, HT_PLAN_OUTPUT, HT_PLAN_CONST, HT_PLAN_TEMP }
 struct ht_plan_buffer {
 	enum ht_plan_kind kind;
 	enum ht_dtype dtype;
-	struct ht_shape shape; /* of the tensor, for inputs and outputs: of all parts */
-	bool whole;            /* an input of which every part has all */
-	struct ht_str name;    /* of the input or output, without ":0" */
-	size_t bytes; /* in one part */
+	struct ht_shape shape;      /* of the tensor, for inputs and outputs: of all parts */
+	bool whole;                 /* an input of which every part has all */
+	struct ht_str name;         /* of the input or output, without ":0" */
+	size_t bytes;               /* in one part */
 	struct ht_blob *blob;       /* HT_PLAN_CONST; NULL until its `pack` ran */
 	const struct ht_pack *pack; /* HT_PLAN_CONST: made from `packed_from` */
 	struct ht_blob *packed_from;

@@ -64,8 +64,8 @@ void ht_seat_take(const struct ht_rt_context *c, struct ht_seat *s, int64_t part
 	s->part = part;
 	for (size_t i = 0; i < c->patches; i++) {
 		const struct ht_rt_buffer *b = c->patch[i].buffer;
-		const void *whole = b->where == HT_RT_OUTPUT ? c->outputs[b->offset]
-							     : c->inputs[b->offset];
+		const void *whole =
+			b->where == HT_RT_OUTPUT ? c->outputs[b->offset] : c->inputs[b->offset];
 
 		s->arg[c->patch[i].at] =
 			(char *)(uintptr_t)whole + (size_t)part * ht_rt_part_bytes(c->program, b);

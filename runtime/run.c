@@ -35,8 +35,8 @@ static bool run_tiles(struct ht_rt_context *c, const struct ht_seat *seat, int32
 }
 
 /* False: a kernel has stopped. */
-static bool run_alone(struct ht_rt_context *c, const struct ht_seat *seat, int worker,
-	int32_t begin, int32_t end)
+static bool run_alone(
+	struct ht_rt_context *c, const struct ht_seat *seat, int worker, int32_t begin, int32_t end)
 {
 	for (int32_t i = begin; i < end; i++) {
 		if (HT_POISONS && c->lives)

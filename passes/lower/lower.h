@@ -148,7 +148,8 @@ struct lower {
 	int32_t *kernel_operands;     /* by node id of a sink: operands of its kernel's nodes */
 	uint32_t *walked;             /* by node id: last walk that met the node */
 	uint32_t walk;
-	struct ht_type **whole; /* by node id: results of all parts, where n->out is a part's; or NULL */
+	struct ht_type *
+		*whole; /* by node id: results of all parts, where n->out is a part's; or NULL */
 };
 
 /* parts.c: sets plan->parts; shapes of the batch become those of a part, and are whole again. */

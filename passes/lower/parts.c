@@ -129,8 +129,7 @@ static bool joined_rows(const struct parts *p, const struct ht_node *n)
 	if (axis_of(axis, out.rank) == 0)
 		return false;
 	for (int32_t i = 0; i < n->ins; i++)
-		if (i != axis_arg &&
-			!(has_rows(p, n, i) && shape_of(n, i).dim[0] == out.dim[0]))
+		if (i != axis_arg && !(has_rows(p, n, i) && shape_of(n, i).dim[0] == out.dim[0]))
 			return false;
 	return true;
 }
@@ -154,8 +153,7 @@ static bool split_rows(const struct parts *p, const struct ht_node *n)
 {
 	int32_t value = n->op == HT_OP_Split ? 1 : 0, axis = n->op == HT_OP_SplitV ? 2 : 0;
 
-	return rows_of(p, n, value) &&
-	       axis_of(const_int(n, axis, 0), shape_of(n, value).rank) != 0;
+	return rows_of(p, n, value) && axis_of(const_int(n, axis, 0), shape_of(n, value).rank) != 0;
 }
 
 static bool padded_rows(const struct parts *p, const struct ht_node *n)
@@ -176,6 +174,7 @@ static const struct {
 	const char *lower; /* of the op table */
 	rule *has_rows;
 } rules[] = {
+	{ "arg_reduce", reduced_rows },
 	{ "batch_norm", normalised_rows },
 	{ "bias_add", rows_of_first },
 	{ "broadcast", broadcast_rows },
@@ -311,29 +310,22 @@ static int64_t most_parts(const struct parts *p)
 	return 1;
 }
 
+/* What fits into the caches gains nothing, and is no choice to tell of. */
 static int64_t choose(const struct parts *p)
 {
 	enum ht_batch_method asked = p->l->c->batch_method;
-	struct ht_method_choice c = { HT_STR(""), HT_METHOD_WHOLE, HT_METHOD_PARTS,
-		HT_REASON_SMALL, (double)most_bytes(p), (double)p->l->target->l2, 0 };
+	struct ht_method_choice c = { .limit = LEAST_SHARE };
 	int64_t parts;
 
-	if (asked != HT_BATCH_AUTO)
-		return asked == HT_BATCH_PARTS ? p->batch : 1;
-	if (c.is > c.limit) {
-		c.is = share_with_rows(p, p->batch);
-		c.limit = LEAST_SHARE;
-		parts = most_parts(p);
-		c.reason = HT_REASON_FEW_ROWS;
-		if (parts > 1) {
-			c.reason = HT_REASON_ROWS_ENOUGH;
-			c.is = share_with_rows(p, parts);
-			c.method = HT_METHOD_PARTS;
-			c.other = HT_METHOD_WHOLE;
-		}
-	} else {
-		parts = 1;
-	}
+	if (asked == HT_BATCH_PARTS)
+		return p->batch;
+	if (most_bytes(p) <= p->l->target->l2)
+		return 1;
+	parts = most_parts(p);
+	c.method = parts > 1 ? HT_METHOD_PARTS : HT_METHOD_WHOLE;
+	c.other = parts > 1 ? HT_METHOD_WHOLE : HT_METHOD_PARTS;
+	c.reason = parts > 1 ? HT_REASON_ROWS_ENOUGH : HT_REASON_FEW_ROWS;
+	c.is = share_with_rows(p, parts > 1 ? parts : p->batch);
 	plan_choice(p->l, p->l->c->entry->inputs->value.node, c);
 	return parts;
 }
@@ -351,8 +343,7 @@ static void scale(struct lower *l, struct ht_type *t, int64_t parts)
 
 void lower_parts(struct lower *l)
 {
-	struct parts p = { l, batch_of(l->c->entry),
-		HT_NEW_ARRAY(l->scratch, bool, l->g->ids) };
+	struct parts p = { l, batch_of(l->c->entry), HT_NEW_ARRAY(l->scratch, bool, l->g->ids) };
 
 	ht_read(l->c->policy, HT_READ_batch_method);
 	l->plan->parts = 1;

@@ -129,9 +129,16 @@ entry "" {
 %w = Const() {dtype=f32, value=tensor f32[3,3,64,64] {0.5 ...}}
 %y = Conv2D(%x, %w) {T=f32, strides=[1,1,1,1], padding="SAME"}
 """)
-        for model, shape, compiler, main in ((DIGITS, (1, 28, 28, 1), C, 'threads.c'), (DIGITS, (1, 28, 28, 1), CXX, 'threads.cc'),
-                                                (scratch, (3, 28, 28, 64), C, 'threads.c')):
-            how = ['--target', 'x86-64-v3', '--conv-method', 'winograd']
+        parts = ['--batch', '7', '--batch-method', 'parts']  # two for each of three threads, and one for all
+        shown = self.tool('bench', '-q', DIGITS, *parts, '--format', 'json', '--runs', '1', '--duration', '0')
+        self.assertEqual(json.loads(shown.stdout)['parts'], 7)
+        for model, shape, compiler, main, more in ((DIGITS, (1, 28, 28, 1), C, 'threads.c', []),
+                                                   (DIGITS, (1, 28, 28, 1), CXX, 'threads.cc', []),
+                                                   (DIGITS, (7, 28, 28, 1), C, 'threads.c', parts),
+                                                   (DIGITS, (2, 28, 28, 1), C, 'threads.c', ['--batch', '2', *parts[2:]]),
+                                                   (scratch, (3, 28, 28, 64), C, 'threads.c', ['--batch-method', 'whole']),
+                                                   (scratch, (3, 28, 28, 64), C, 'threads.c', [])):
+            how = ['--target', 'x86-64-v3', '--conv-method', 'winograd', *more]
             folder = self.aot(model, 'digits', *how)
             file, raw = self.random_input(shape, '|u1', 'B')
             want = self.path('want.raw', self.reference(model, 'image', file, *how))

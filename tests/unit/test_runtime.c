@@ -86,10 +86,11 @@ static const struct ht_rt_step steps[] = {
 	{ scale, a2, 3, NULL, 0, 37, "third", NULL },
 	{ reverse, a3, 2, one, 1, 37, "last", NULL },
 };
-static const struct ht_rt_program program = { buffers, 5, steps, 5, 1, 1, 8 * N, 256, 1, NULL, NULL };
+static const struct ht_rt_program program = { buffers, 5, steps, 5, 1, 1, 8 * N, 256, 1, NULL,
+	NULL };
 static const struct ht_rt_step mode_steps[] = { { modes, out, 1, NULL, 0, 37, "modes", NULL } };
-static const struct ht_rt_program mode_program = { buffers, 5, mode_steps, 1, 1, 1, 8 * N, 256,
-	1, NULL, NULL };
+static const struct ht_rt_program mode_program = { buffers, 5, mode_steps, 1, 1, 1, 8 * N, 256, 1,
+	NULL, NULL };
 
 static float input[N];
 
@@ -153,6 +154,103 @@ static void test_fault(void **state)
 		assert_true(ht_rt_run(c, inputs, outputs, false, &fault));
 		assert_int_equal(fault.code, 0);
 		assert_true(got[5] != 0);
+		ht_rt_context_free(c);
+		ht_rt_pool_free(pool);
+	}
+}
+
+/* Stops with the input's first number, where that is below zero. */
+static int32_t stop(
+	void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
+{
+	const float x = *(const float *)b[0];
+
+	(void)params;
+	(void)scratch;
+	return begin < end && x < 0 ? (int32_t)-x : 0;
+}
+
+enum { PARTS = 7 };
+static const struct ht_rt_buffer part_buffers[] = {
+	{ .where = HT_RT_INPUT, .offset = 0, .bytes = 4 * N },
+	{ .where = HT_RT_INPUT, .offset = 1, .bytes = 4, .whole = true },
+	{ .where = HT_RT_ARENA, .offset = 0, .bytes = 4 * N },
+	{ .where = HT_RT_ARENA, .offset = 4 * N, .bytes = 4 * N },
+	{ .where = HT_RT_OUTPUT, .offset = 0, .bytes = 4 * N },
+};
+static const struct ht_rt_step part_steps[] = {
+	{ stop, in, 1, NULL, 0, 1, "looks", NULL },
+	{ scale, a0, 3, NULL, 0, 37, "first", NULL },
+	{ reverse, a1, 2, one, 1, 37, "second", NULL },
+	{ scale, a2, 3, NULL, 0, 37, "third", NULL },
+	{ reverse, a3, 2, one, 1, 37, "last", NULL },
+};
+static const struct ht_rt_program part_program = { part_buffers, 5, part_steps, 5, 2, 1, 8 * N, 256,
+	PARTS, NULL, NULL };
+static float batch[PARTS * N], batch_result[PARTS * N];
+
+static bool run_batch(struct ht_rt_context *c, struct ht_rt_fault *fault)
+{
+	const void *inputs[2] = { batch, factor };
+	void *outputs[1] = { batch_result };
+
+	memset(batch_result, 0, sizeof batch_result);
+	return ht_rt_run(c, inputs, outputs, false, fault);
+}
+
+/* Parts are what the program computes of each of them; guarded, profiled, on more threads than parts. */
+static void test_parts(void **state)
+{
+	static float expect[N];
+	struct ht_rt_fault fault;
+
+	(void)state;
+	for (int how = 0; how < 4 * 4; how++) {
+		int threads = (int[]){ 1, 2, 3, 9 }[how % 4];
+		struct ht_rt_pool *pool = ht_rt_pool_new(threads);
+		struct ht_rt_context *c = ht_rt_context_new(&part_program, pool);
+
+		if (how / 4 >= 2)
+			assert_true(ht_rt_context_guard(
+				c, how / 4 == 2 ? HT_RT_GUARD_BEHIND : HT_RT_GUARD_BEFORE));
+		ht_rt_profile(c, how / 4 == 1);
+		for (int i = 0; i < PARTS * N; i++)
+			batch[i] = (float)(i * 7 % 1001) / 13 + 1;
+		for (int again = 0; again < 3; again++)
+			assert_true(run_batch(c, &fault));
+		for (int part = 0; part < PARTS; part++) {
+			memcpy(input, batch + part * N, sizeof input);
+			assert_true(run(1, expect));
+			assert_memory_equal(expect, batch_result + part * N, sizeof expect);
+		}
+		if (how / 4 == 1)
+			assert_true(ht_rt_step_ns(c)[1] > 0);
+		ht_rt_context_free(c);
+		ht_rt_pool_free(pool);
+	}
+}
+
+/* The first part that stops is told of, whichever thread had it; then runs go on. */
+static void test_fault_of_part(void **state)
+{
+	struct ht_rt_fault fault;
+
+	(void)state;
+	for (int threads = 1; threads <= 9; threads += 2) {
+		struct ht_rt_pool *pool = ht_rt_pool_new(threads);
+		struct ht_rt_context *c = ht_rt_context_new(&part_program, pool);
+
+		for (int first = 0; first < PARTS; first++) {
+			for (int part = 0; part < PARTS; part++)
+				batch[part * N] = part < first ? 1 : (float)-(part + 1);
+			assert_false(run_batch(c, &fault));
+			assert_int_equal(fault.code, first + 1);
+			assert_string_equal(fault.node, "looks");
+			for (int part = 0; part < PARTS; part++)
+				batch[part * N] = 1;
+			assert_true(run_batch(c, &fault));
+			assert_int_equal(fault.code, 0);
+		}
 		ht_rt_context_free(c);
 		ht_rt_pool_free(pool);
 	}
@@ -437,6 +535,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_fault),
+		cmocka_unit_test(test_fault_of_part),
+		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_side_by_side),
 		cmocka_unit_test(test_one_pool),
 		cmocka_unit_test(test_fork),
