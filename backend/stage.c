@@ -9,6 +9,9 @@ enum { MOST_REDUCED = 256 };
 /* Of so many operations copies are not side by side in their results. */
 enum { LONG_BODY = 40 };
 
+/* From so many operations on, those of TOGETHER results alternate. */
+enum { FUNCTION_BODY = 20, TOGETHER = 8 };
+
 /* Levels: dimensions in order, the one in lanes innermost of its kind, reductions last. */
 static void order_levels(struct ht_e *e)
 {
@@ -190,18 +193,63 @@ void ht_e_stage_begin(struct ht_e *e, const struct ht_stage *given)
 	plan_memo(e);
 }
 
+/* Marks what is computed of reductions' results, operation by operation; false: there are checks, which
+ * are made as they are come upon. */
+static bool mark_results(const struct ht_stage *s, bool *of_results)
+{
+	for (int32_t i = 0; i < s->xs; i++) {
+		const struct ht_x *x = &s->x[i];
+
+		if (x->op == HT_X_CHECK)
+			return false;
+		of_results[i] = x->op == HT_X_RED ||
+				(x->op != HT_X_LOAD && ((x->a >= 0 && of_results[x->a]) ||
+							       (x->b >= 0 && of_results[x->b]) ||
+							       (x->c >= 0 && of_results[x->c])));
+	}
+	return true;
+}
+
+/* Stores `n` copies from the current one on.  Of a function each operation waits for the one before,
+ * and the machine looks ahead by some two functions: so operations of several alternate. */
+static bool store_some(struct ht_e *e, const bool *of_results, int n)
+{
+	const struct ht_stage *s = e->s;
+	int first[HT_MAX_DIMS];
+	bool more = true;
+
+	memcpy(first, e->off, sizeof first);
+	for (int32_t x = 0; x < s->xs && n > 1; x++) {
+		if (!of_results[x])
+			continue;
+		memcpy(e->off, first, sizeof first);
+		for (int i = 0; i < n && (i == 0 || ht_e_next_copy(e, 0, e->outer)); i++)
+			ht_e_natural(e, x);
+	}
+	memcpy(e->off, first, sizeof first);
+	for (int i = 0; i < n && more; i++) {
+		for (int32_t k = 0; k < s->stores; k++)
+			ht_e_store(e, &s->store[k], ht_e_natural(e, s->store[k].value));
+		more = ht_e_next_copy(e, 0, e->outer);
+	}
+	return more;
+}
+
 void ht_e_stores(struct ht_e *e)
 {
 	const struct ht_stage *s = e->s;
+	bool *of_results;
+	int together;
 
 	/* A register tile has more copies than registers, as has a function what it computes with, so
-	 * values are stored one by one. */
+	 * values are stored one by one, or some at a time. */
 	ht_e_first_copy(e, 0, e->outer);
 	if (s->kind == HT_STAGE_CONTRACT || (s->reds > 0 && body_size(s) > LONG_BODY)) {
-		do {
-			for (int32_t i = 0; i < s->stores; i++)
-				ht_e_store(e, &s->store[i], ht_e_natural(e, s->store[i].value));
-		} while (ht_e_next_copy(e, 0, e->outer));
+		of_results = HT_NEW_ARRAY(e->arena, bool, (size_t)s->xs + 1);
+		together =
+			mark_results(s, of_results) && body_size(s) >= FUNCTION_BODY ? TOGETHER : 1;
+		while (store_some(e, of_results, together))
+			;
 		return;
 	}
 	/* All values first: a store may alias the loads of the next copy. */

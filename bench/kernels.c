@@ -1,13 +1,14 @@
 /* Each distinct kernel of a compiled program, timed alone on one thread; bench/micro runs it.
  *
  *   build/bench/kernels [--policy NAME] [--conv-method NAME] [--target NAME] [--batch N]
- *                       [--seconds S] [--only CLASS] [--set OPTION=VALUE] MODEL
+ *                       [--seconds S] [--only CLASS] [--set OPTION=VALUE] [--depth all|one] MODEL
  *   build/bench/kernels --copy BYTES
  *
  * Prints a line of JSON for each: the node it was made for, the contraction's sizes as the kernel has
  * them, multiply-adds that read no padding, bytes of all its operands, and the fastest and the median
  * run.  CLASS: "contraction", or "other".  Operands lie where the program has them, filled with numbers
- * of their type, and stay in the cache as far as they fit.  --copy measures what memory allows: bytes
+ * of their type, and stay in the cache as far as they fit.  --depth one leaves of every sum of products
+ * its first term alone, so what is behind the products remains to be timed.  --copy measures what memory allows: bytes
  * read and written by copying, as fast as any of three ways does it. */
 #include "api/api.h"
 #include "passes/lower/lower.h"
@@ -313,6 +314,7 @@ struct request {
 	struct ht_compile_options opt;
 	int64_t batch;
 	double seconds;
+	bool one_deep;
 };
 
 static int said(const struct ht_diags *d)
@@ -340,6 +342,19 @@ static enum ht_status make_policy(
 	return ht_policy_set(*out, key, equals + 1, d);
 }
 
+/* Leaves of every sum of products its first term, or pair of terms. */
+static void cut_depth(struct ht_plan *plan)
+{
+	for (int32_t i = 0; i < plan->steps; i++)
+		for (int32_t j = 0; j < plan->step[i].kernel->stages; j++) {
+			struct ht_stage *s = &plan->step[i].kernel->stage[j];
+
+			for (int32_t d = 0; d < s->dims && s->kind == HT_STAGE_CONTRACT; d++)
+				if (s->dim[d].reduce)
+					s->dim[d].extent = d == s->dims - 1 ? s->contract.kp : 1;
+		}
+}
+
 static enum ht_status compile(const struct request *q, const struct ht_model *model,
 	struct ht_work *w, struct ht_diags *d, struct ht_program *p, struct measure *m)
 {
@@ -351,6 +366,8 @@ static enum ht_status compile(const struct request *q, const struct ht_model *mo
 	HT_TRY(ht_compile_options_of(&q->opt, d, &opt));
 	HT_TRY(ht_lowering_run(model, &opt, HT_OPEN_REFUSE, HT_UPTO_LAYOUT, NULL, w, d, &l));
 	HT_TRY(ht_lower(l.graph, &l.passes, &w->arena, &plan));
+	if (q->one_deep)
+		cut_depth(plan);
 	how = (struct ht_make){ .target = l.passes.target, .threads = 1 };
 	HT_TRY(ht_program_build(p, l.graph, plan, &how, &l.phases, d));
 	m->graph = l.graph;
@@ -414,12 +431,15 @@ int main(int argc, char **argv)
 			q.only = value;
 		else if (!strcmp(name, "set"))
 			q.option = value;
+		else if (!strcmp(name, "depth"))
+			q.one_deep = !strcmp(value, "one");
 		else
 			break;
 	}
 	if (at != argc - 1) {
 		fputs("usage: kernels [--policy NAME] [--conv-method NAME] [--target NAME] [--batch N]\n"
-		      "               [--seconds S] [--only CLASS] [--set OPTION=VALUE] MODEL\n"
+		      "               [--seconds S] [--only CLASS] [--set OPTION=VALUE]\n"
+		      "               [--depth all|one] MODEL\n"
 		      "       kernels --copy BYTES\n",
 			stderr);
 		return 2;

@@ -69,6 +69,7 @@ def show(name, lo, hi, result, single):
     c, e = result
     print(f'{name} on [{float(lo):.4g}, {float(hi):.4g}], error {float(e):.2e}')
     for x in c:
+        x = f32(x) if single else x
         print('   ', float(x).hex() + (f'f  /* {float(x)!r} */' if single else ''))
 
 
@@ -116,3 +117,37 @@ erfcx = lambda z: (lambda a: (1 + 2 * a) * exp(a * a) * erfc(a))(4 * (1 + z) / (
 lo, hi = (mpf('0.75') - 4) / (mpf('0.75') + 4), (mpf(28) - 4) / (mpf(28) + 4)
 show('float64 (1 + 2a) e^(a^2) erfc(a) in (a-4)/(a+4)', lo, hi, remez(erfcx, lambda z: 1 / erfcx(z), range(21), lo, hi), False)
 show('float64 (sinh(x)/x - 1)/x^2 in x^2', 0, 1, remez(at(lambda s: (mp.sinh(sqrt(s)) / sqrt(s) - 1) / s, 0), lambda s: s + mpf(10)**-12, range(7), mpf(0), mpf(1)), False)
+
+
+# passes/lower/map_gelu.c: Phi(-a) = 2^-P(a)
+def least_squares(g, w, powers, points):
+    """Coefficients c of sum c[j] * x**powers[j] with the least sum of w(x) (sum - g(x))^2."""
+    rows = [[x**p for p in powers] for x in points]
+    weights, values = [w(x) for x in points], [g(x) for x in points]
+    m, v = matrix(len(powers), len(powers)), matrix(len(powers), 1)
+    for i in range(len(powers)):
+        for j in range(len(powers)):
+            m[i, j] = mp.fsum(a * r[i] * r[j] for r, a in zip(rows, weights))
+        v[i] = mp.fsum(a * r[i] * b for r, a, b in zip(rows, weights, values))
+    c = lu_solve(m, v)
+    worst = max(abs(mp.fsum(c[j] * r[j] for j in range(len(powers))) - b) for r, b in zip(rows, values))
+    return [f32(c[j]) for j in range(len(powers))], worst
+
+
+def bf16s(lo, hi):
+    """The numbers of bfloat16 between."""
+    return [mpf(2)**e * (1 + mpf(m) / 128) for e in range(-9, 4) for m in range(128) if lo < mpf(2)**e * (1 + mpf(m) / 128) < hi]
+
+
+phi = lambda a: erfc(a / sqrt(mpf(2))) / 2
+exponent = lambda a: -log(phi(a)) / log(2)
+show('float32 2^r', -0.5, 0.5, remez(lambda r: mpf(2)**r, lambda r: mpf(2)**-r, range(7), -mpf(1) / 2, mpf(1) / 2), True)
+show('bfloat16 2^r', -0.5, 0.5, remez(lambda r: mpf(2)**r, lambda r: mpf(2)**-r, range(5), -mpf(1) / 2, mpf(1) / 2), True)
+lo, hi = mpf(10)**-9, mpf('5.5')
+show('float32 -log2(Phi(-a)) - 1', lo, hi,
+     remez(lambda a: exponent(a) - 1, lambda a: phi(a) / (1 - phi(a)) * log(2), range(1, 10), lo, hi), True)
+# 1/2 comes out exactly where P begins with this.  Each number weighs by the mantissa of its result.
+begin = mpf(float.fromhex('0x1.ffffdep-1'))
+mantissa = lambda x: x / mpf(2)**mp.floor(log(x, 2))
+show('bfloat16 -log2(Phi(-a)) less its first coefficient', mpf(2)**-9, mpf('13.22'),
+     least_squares(lambda a: exponent(a) - begin, lambda a: mantissa(a * phi(a)), range(1, 10), bf16s(mpf(2)**-9, mpf('13.22'))), True)

@@ -34,6 +34,10 @@ int64_t const_int(const struct ht_node *n, int arg, size_t i);
 const char *refuse_unless_const(const struct ht_node *n, int first);
 const char *refuse_after_first(const struct ht_node *n);
 
+/* map_gelu.c: of operand x of node n. */
+int32_t lower_gelu(struct ht_xb *b, const struct ht_node *n, int32_t x);
+int32_t lower_silu(struct ht_xb *b, const struct ht_node *n, int32_t x);
+
 /* Operand `arg` at coordinates `x`, one a dimension. */
 int32_t pull_at(struct kernel_build *k, const struct ht_node *n, int arg, const struct space *like,
 	const int32_t *x);

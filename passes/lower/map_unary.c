@@ -46,55 +46,6 @@ static int32_t softplus(struct ht_xb *b, enum ht_dtype t, int32_t x)
 	return ht_xselect(b, ht_x2(b, HT_X_LT, value_like(b, t, -threshold), x), x, r);
 }
 
-static int32_t gelu(struct ht_xb *b, enum ht_dtype t, int32_t x, bool approximate)
-{
-	int32_t half_x = ht_x2(b, HT_X_MUL, value_like(b, t, .5), x), y;
-
-	if (approximate) {
-		int32_t cube = ht_x2(b, HT_X_MUL, ht_x2(b, HT_X_MUL, x, x), x);
-		y = ht_x3(b, HT_X_MULADD, value_like(b, t, .044715), cube, x);
-		y = ht_x1(
-			b, HT_X_TANH, ht_x2(b, HT_X_MUL, value_like(b, t, 0.7978845608028654), y));
-	} else {
-		y = ht_x1(b, HT_X_ERF, ht_x2(b, HT_X_MUL, x, value_like(b, t, 0.7071067811865476)));
-	}
-	return ht_x2(b, HT_X_MUL, half_x, ht_x2(b, HT_X_ADD, y, value_like(b, t, 1)));
-}
-
-/* x Phi(x), relative to itself where Phi is small: Phi(-a) = e^(-a^2/2) u P(u) / 2, u = 1 / (1 + c a).
- * The square of a number of 16 bits is exact. */
-static int32_t gelu_low(struct ht_xb *b, int32_t x)
-{
-	static const double c[] = { 0x1.b0d2bcp-3, 0x1.b9bb48p-3, 0x1.555410p-3, 0x1.21db1cp-2,
-		-0x1.096af2p-3, 0x1.8d3fcep-2, -0x1.14ad4cp-3 };
-	int32_t one = ht_xf(b, 1), a = ht_x1(b, HT_X_ABS, x), e, u, p;
-
-	e = ht_x1(b, HT_X_EXP, ht_x2(b, HT_X_MUL, ht_x2(b, HT_X_MUL, x, x), ht_xf(b, -.5)));
-	u = ht_x3(b, HT_X_MULADD, a, ht_xf(b, .375 * 0.7071067811865476), one);
-	u = ht_x2(b, HT_X_DIV, one, u);
-	p = ht_xf(b, c[HT_COUNT(c) - 1]);
-	for (int i = (int)HT_COUNT(c) - 2; i >= 0; i--)
-		p = ht_x3(b, HT_X_MULADD, p, u, ht_xf(b, c[i]));
-	p = ht_x2(b, HT_X_MUL, ht_x2(b, HT_X_MUL, p, u), ht_x2(b, HT_X_MUL, e, ht_xf(b, .5)));
-	p = ht_xselect(b, ht_x2(b, HT_X_LT, x, ht_xf(b, 0)), p, ht_x2(b, HT_X_SUB, one, p));
-	return ht_x2(b, HT_X_MUL, x, p);
-}
-
-static int32_t pull_gelu(struct ht_xb *b, const struct ht_node *n, int32_t x)
-{
-	enum ht_dtype own = ht_type_of(n->in[0])->dtype, t = operand_type(n, 0);
-
-	if (ht_attr_bool(n, "approximate", false))
-		return gelu(b, t, x, true);
-	if (t == HT_F64 && own != HT_F64)
-		return ht_x2(b, HT_X_MUL, ht_x2(b, HT_X_MUL, x, value_like(b, t, .5)),
-			ht_x1(b, HT_X_ERFC,
-				ht_x2(b, HT_X_MUL, x, value_like(b, t, -0.7071067811865476))));
-	if (t != own && b->accuracy != HT_ACCURACY_SHORTEST && !b->keep)
-		return gelu_low(b, x);
-	return gelu(b, t, x, false);
-}
-
 /* Six times HardSigmoid. */
 static int32_t hard_gate(struct ht_xb *b, enum ht_dtype t, int32_t x)
 {
@@ -234,9 +185,9 @@ static int32_t pull_unary(
 		return ht_x2(b, HT_X_DIV, x,
 			ht_x2(b, HT_X_ADD, ht_x1(b, HT_X_ABS, x), value_like(b, t, 1)));
 	case HT_OP_Gelu:
-		return pull_gelu(b, n, x);
+		return lower_gelu(b, n, x);
 	case HT_OP_Silu:
-		return ht_x2(b, HT_X_MUL, x, ht_x1(b, HT_X_SIGMOID, x));
+		return lower_silu(b, n, x);
 	case HT_OP_HardSwish:
 		return hard_swish(b, t, x, t != ht_type_of(n->in[0])->dtype);
 	case HT_OP_HardSigmoid:
