@@ -78,6 +78,25 @@ class AheadOfTime(Nets):
         self.assertRegex(self.run_ok('readelf', '-SW', os.path.join(folder, 'digits.o')).decode(),
                          r'\.note\.GNU-stack +PROGBITS')
 
+    def test_freestanding(self):
+        """A program without a C library: header and net need none."""
+        folder = self.aot(DIGITS, 'digits')
+        file = self.path('zeros.npy', npy('|u1', (1, 28, 28, 1), bytes(784)))
+        want = self.reference(DIGITS, 'image', file)
+        main = self.path('free.c', b'#include "digits.h"\n\n'
+                         b'static _Alignas(DIGITS_ARENA_ALIGN) char arena[DIGITS_ARENA_BYTES];\n'
+                         b'static char image[DIGITS_INPUT_0_BYTES], digit[DIGITS_OUTPUT_0_BYTES];\n\n'
+                         b'static long call(long number, long a, const void *b, long c)\n{\n\tlong r;\n\n'
+                         b'\t__asm__ volatile("syscall" : "=a"(r) : "a"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");\n'
+                         b'\treturn r;\n}\n\nvoid begin(void);\nvoid begin(void)\n{\n'
+                         b'\tconst void *in[] = { image };\n\tvoid *out[] = { digit };\n'
+                         b'\tint status = digits_run(in, out, arena);\n\n'
+                         b'\tcall(1, 1, digit, sizeof digit);\n\tcall(60, status, 0, 0);\n}\n\n'
+                         b'__asm__(".globl _start\\n_start: and $-16, %rsp\\n\\tcall begin\\n");\n')
+        free = ['gcc', '-std=c11', '-ffreestanding', '-nostdlib', '-static', '-fno-stack-protector', *STRICT]
+        for link in self.links(folder, 'digits')[:2]:
+            self.assertEqual(self.run_ok(self.build(folder, 'digits', link, free, main)), want)
+
     def test_runner_stands_alone(self):
         """The code that is copied into nets refers to nothing outside of itself."""
         for root, _, files in os.walk(os.path.join(BUILD, 'aot')):
