@@ -150,6 +150,13 @@ bool ht_is_view(const struct ht_node *n)
 	return op && op->family == FAMILY_VIEW;
 }
 
+bool ht_rounds_in_kernel(
+	const struct ht_node *n, const struct ht_node *kernel, const struct ht_node *root)
+{
+	return n != root && !ht_is_view(n) &&
+	       (n == kernel || n->op == HT_OP_Cast || !root || !lower_contracts(root->op));
+}
+
 bool ht_converts_operand(const struct ht_node *n, int32_t arg)
 {
 	const struct lower_op *op = lower_op_of(n);
@@ -310,7 +317,7 @@ static int64_t price_node(const struct ht_pricing *p, struct ht_node *n,
 		if (ht_is_float(type_of(n->in[i])) && !is_constant(n->in[i]) &&
 			f->kernel[n->in[i].node->id] != kernel)
 			ps += ht_price_load(p, n->in[i], type_of(n->in[i]));
-	if (!root && n->outs && !ht_is_view(n))
+	if (n->outs && ht_rounds_in_kernel(n, kernel, f->root[kernel->id]))
 		ps += ht_price_round(p, ht_out(n, 0), type_of(ht_out(n, 0)));
 	if (n == kernel) {
 		ps += ht_price_launch(p);

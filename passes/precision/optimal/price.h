@@ -1,8 +1,8 @@
 /* price: what a graph costs, kernel by kernel, by a cost table.
  *
  * A kernel pays its launch, the work of its nodes, what it loads and stores, and a rounding for
- * every low-precision value that does not leave it.  The work of a root (a contraction, a window, a
- * reduction) is measured with its operands and result in memory; so a root pays no loads, and its
+ * every low-precision value that does not leave it, but between the nodes of a contraction's kernel
+ * (lower/round.c).  The work of a root (a contraction, a window, a reduction) is measured with its operands and result in memory; so a root pays no loads, and its
  * store is taken out, to be paid by the node whose result is stored.  Reshapes are free, and so are
  * casts of constants. */
 #ifndef HT_PRICE_H
@@ -33,6 +33,9 @@ int64_t ht_price_round(const struct ht_pricing *p, struct ht_value v, enum ht_dt
 int64_t ht_price_cast(
 	const struct ht_pricing *p, struct ht_value v, enum ht_dtype low, bool widens);
 
+/* Whether what `n`, not the root, makes is rounded: it is not between the nodes of a product's kernel. */
+bool ht_rounds_in_kernel(
+	const struct ht_node *n, const struct ht_node *kernel, const struct ht_node *root);
 /* Whether the node only says where its operand's elements are. */
 bool ht_is_view(const struct ht_node *n);
 /* Whether a node's kernel can make operand `arg` from memory in another type as it reads it. */

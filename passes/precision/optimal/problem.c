@@ -183,7 +183,8 @@ static int64_t cost_of(struct build *b, struct ht_node *n, enum ht_dtype t)
 	for (int32_t i = 0; i < n->outs; i++) {
 		if (!ht_is_float(n->out[i].dtype))
 			continue;
-		if (!root && !ht_is_view(n))
+		if (ht_rounds_in_kernel(
+			    b->trial->copy[n->id], kernel, b->trial->fusion.root[kernel->id]))
 			cost += ht_price_round(b->pricing, ht_out(n, i), t);
 		if (is_stored(b, n))
 			cost += ht_price_store(b->pricing, ht_out(n, i), t);
