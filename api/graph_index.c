@@ -55,6 +55,8 @@ static cJSON *variables_of(const struct ht_wanted *w, struct ht_arena *a)
 {
 	cJSON *list = cJSON_CreateArray();
 
+	if (!list)
+		ht_arena_fail(a);
 	ht_arena_defer(a, delete_json, list);
 	for (const struct ht_node *n = w->model->graph->first; n; n = n->next)
 		if ((n->op == HT_OP_VarHandleOp || n->op == HT_OP_VariableV2 ||
@@ -166,7 +168,7 @@ size_t ht_index_sets(const struct ht_wanted *w, struct ht_diags *d, struct ht_ar
 static cJSON *new_item(const struct ht_wanted *w, uint64_t reads, struct ht_arena *a)
 {
 	const char *file = file_of(w, reads, a), *content = content_of(w, a).p, *options;
-	cJSON *variables = variables_of(w, a), *item;
+	cJSON *variables = variables_of(w, a), *item, *list;
 	struct ht_buf b;
 
 	ht_buf_init(&b, a);
@@ -176,7 +178,9 @@ static cJSON *new_item(const struct ht_wanted *w, uint64_t reads, struct ht_aren
 	cJSON_AddStringToObject(item, "graph_key", ht_cache_graph_name(w->model->cache));
 	cJSON_AddStringToObject(item, "cache_file_name", file);
 	cJSON_AddStringToObject(item, "var_desc_file_name", "");
-	cJSON_AddItemReferenceToObject(item, "var_desc", variables);
+	list = cJSON_Duplicate(variables, true);
+	if (!cJSON_AddItemToObject(item, "var_desc", list))
+		cJSON_Delete(list);
 	cJSON_AddStringToObject(item, "content", content);
 	cJSON_AddStringToObject(item, "options", options);
 	return item;
