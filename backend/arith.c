@@ -23,6 +23,13 @@ static bool is_number(LLVMValueRef v)
 	return d == d;
 }
 
+LLVMValueRef ht_e_extreme(struct ht_e *e, LLVMValueRef a, LLVMValueRef b, bool max)
+{
+	LLVMValueRef c = LLVMBuildFCmp(e->b, max ? LLVMRealOGT : LLVMRealOLT, a, b, "");
+
+	return ht_e_select(e, c, a, b);
+}
+
 LLVMValueRef ht_e_minmax(struct ht_e *e, LLVMValueRef a, LLVMValueRef b, enum ht_dtype t, bool max)
 {
 	LLVMValueRef c, r;
@@ -36,14 +43,13 @@ LLVMValueRef ht_e_minmax(struct ht_e *e, LLVMValueRef a, LLVMValueRef b, enum ht
 			c = LLVMBuildICmp(e->b, max ? LLVMIntUGT : LLVMIntULT, a, b, "");
 		return ht_e_select(e, c, a, b);
 	}
-	/* One instruction gives b when either is NaN, so only a NaN in a needs care. */
+	/* What is NaN in b alone is in the result, so only a NaN in a needs care. */
 	if (!is_number(a) && is_number(b)) {
 		r = a;
 		a = b;
 		b = r;
 	}
-	c = LLVMBuildFCmp(e->b, max ? LLVMRealOGT : LLVMRealOLT, a, b, "");
-	r = ht_e_select(e, c, a, b);
+	r = ht_e_extreme(e, a, b, max);
 	if (is_number(a))
 		return r;
 	c = LLVMBuildFCmp(e->b, LLVMRealUNO, a, a, "");

@@ -90,6 +90,8 @@ struct ht_e {
 	LLVMValueRef mask; /* of the last copy along vec, <vl x i1>; NULL: all lanes */
 	LLVMValueRef rem;  /* I64: active lanes where mask is set */
 	int mask_copy;
+	int32_t fetched;              /* prefetch.c's: a load that is asked for before, or -1 */
+	int64_t ahead;                /* so many elements */
 	uint8_t *assumed;             /* [x]: a BOOL that is true in the loops entered */
 	struct ht_e_reducer *reducer; /* reduce.c's, while it runs */
 	struct ht_e_tile *tile;       /* contract.c's, likewise */
@@ -154,6 +156,8 @@ int ht_e_memo(const struct ht_e *e, uint32_t uses);
 /* ---- arith.c ---- */
 LLVMValueRef ht_e_arith(struct ht_e *e, int32_t x, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c);
 LLVMValueRef ht_e_minmax(struct ht_e *e, LLVMValueRef a, LLVMValueRef b, enum ht_dtype t, bool max);
+/* The greater or lesser of numbers: b where either is NaN. */
+LLVMValueRef ht_e_extreme(struct ht_e *e, LLVMValueRef a, LLVMValueRef b, bool max);
 LLVMValueRef ht_e_muladd(struct ht_e *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c);
 /* acc + the products of pairs of BF16 in 32-bit lanes, where the target has an instruction. */
 bool ht_e_has_dot(const struct ht_e *e, int lanes);
@@ -168,6 +172,26 @@ LLVMValueRef ht_e_fmod(struct ht_e *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef ht_e_convert(struct ht_e *e, LLVMValueRef v, enum ht_dtype from, enum ht_dtype to);
 /* BF16 that is not subnormal to F32. */
 LLVMValueRef ht_e_widen(struct ht_e *e, LLVMValueRef v);
+
+/* ---- combine.c ---- */
+LLVMValueRef ht_e_neutral_of(struct ht_e *e, const struct ht_reduction *r, int lanes);
+LLVMValueRef ht_e_combine(
+	struct ht_e *e, const struct ht_reduction *r, LLVMValueRef a, LLVMValueRef b);
+/* ---- ordered.c ---- */
+struct ht_e_ordered {
+	LLVMValueRef all;  /* alloca: by lane, whether all were ordered */
+	LLVMValueRef last; /* a number that was not looked at yet, or NULL */
+};
+void ht_e_ordered_begin(struct ht_e *e, struct ht_e_ordered *o, enum ht_dtype t, int lanes);
+void ht_e_ordered_next(struct ht_e *e, struct ht_e_ordered *o, LLVMValueRef v);
+/* Where control goes elsewhere: looks at what is left. */
+void ht_e_ordered_pause(struct ht_e *e, struct ht_e_ordered *o);
+/* v, or NaN where one of the numbers was. */
+LLVMValueRef ht_e_ordered_end(struct ht_e *e, const struct ht_e_ordered *o, LLVMValueRef v);
+
+/* ---- prefetch.c ---- */
+void ht_e_prefetch_plan(struct ht_e *e, const struct ht_stage *given); /* `given`: in the kernel */
+void ht_e_prefetch(struct ht_e *e); /* in front of an innermost body, for all of its copies */
 
 /* ---- memory.c ---- */
 LLVMValueRef ht_e_load(struct ht_e *e, int32_t x, bool vector);

@@ -14,8 +14,10 @@ struct ht_e_reducer {
 	struct ht_e *e;
 	struct acc *wide;   /* [red][copy of the outer levels][number of the accumulator] */
 	struct acc *narrow; /* [red][copy]: for the scalar rest of a reduction along lanes */
-	int side;           /* accumulators per result */
-	bool across;        /* vec is reduced */
+	struct ht_e_ordered
+		*ordered; /* [red][copy]: of wide ones of numbers, where extremes are sought */
+	int side;         /* accumulators per result */
+	bool across;      /* vec is reduced */
 	LLVMTypeRef position;
 };
 
@@ -24,71 +26,9 @@ static bool is_arg(enum ht_red op)
 	return op == HT_RED_ARGMIN || op == HT_RED_ARGMAX;
 }
 
-static LLVMValueRef extreme(struct ht_e *e, enum ht_dtype t, bool lowest, int lanes)
+static bool is_extreme(const struct ht_reduction *r)
 {
-	const struct ht_dtype_info *info = ht_dtype_info(t);
-	int bits = (int)info->bytes * 8;
-
-	if (t == HT_F32)
-		return ht_e_const(e, t, lowest ? (int64_t)0xff800000 : 0x7f800000, lanes);
-	if (t == HT_F64)
-		return ht_e_const(
-			e, t, (int64_t)(lowest ? 0xfff0000000000000u : 0x7ff0000000000000u), lanes);
-	if (info->kind == HT_KIND_INT)
-		return ht_e_const(
-			e, t, lowest ? INT64_MIN >> (64 - bits) : INT64_MAX >> (64 - bits), lanes);
-	return ht_e_const(e, t, lowest ? 0 : -1, lanes);
-}
-
-static LLVMValueRef neutral(struct ht_e *e, const struct ht_reduction *r, int lanes)
-{
-	LLVMTypeRef t = ht_e_form(ht_e_type(e, r->dtype), lanes);
-
-	switch (r->op) {
-	case HT_RED_ADD:
-	case HT_RED_OR:
-		return LLVMConstNull(t);
-	case HT_RED_MUL:
-		return ht_is_float(r->dtype) ? ht_e_real(t, 1) : ht_e_int(e, t, 1);
-	case HT_RED_AND:
-		return ht_e_int(e, t, -1);
-	case HT_RED_MIN:
-	case HT_RED_ARGMIN:
-		return extreme(e, r->dtype, false, lanes);
-	default:
-		return extreme(e, r->dtype, true, lanes);
-	}
-}
-
-static LLVMValueRef combine_exact(
-	struct ht_e *e, const struct ht_reduction *r, LLVMValueRef a, LLVMValueRef b)
-{
-	bool real = ht_is_float(r->dtype);
-
-	switch (r->op) {
-	case HT_RED_ADD:
-		if (r->dtype == HT_BOOL)
-			return LLVMBuildOr(e->b, a, b, "");
-		return real ? LLVMBuildFAdd(e->b, a, b, "") : LLVMBuildAdd(e->b, a, b, "");
-	case HT_RED_MUL:
-		return real ? LLVMBuildFMul(e->b, a, b, "") : LLVMBuildMul(e->b, a, b, "");
-	case HT_RED_AND:
-		return LLVMBuildAnd(e->b, a, b, "");
-	case HT_RED_OR:
-		return LLVMBuildOr(e->b, a, b, "");
-	default:
-		return ht_e_minmax(e, a, b, r->dtype, r->op == HT_RED_MAX);
-	}
-}
-
-static LLVMValueRef combine(
-	struct ht_e *e, const struct ht_reduction *r, LLVMValueRef a, LLVMValueRef b)
-{
-	LLVMValueRef v = combine_exact(e, r, a, b);
-
-	if (!r->keep)
-		return v;
-	return ht_e_convert(e, ht_e_convert(e, v, HT_F32, r->keep), r->keep, HT_F32);
+	return (r->op == HT_RED_MIN || r->op == HT_RED_MAX) && ht_is_float(r->dtype);
 }
 
 static LLVMValueRef load(struct ht_e *e, LLVMValueRef slot)
@@ -168,6 +108,11 @@ static struct acc *wide(struct ht_e_reducer *q, int red, int number)
 static struct acc *narrow(struct ht_e_reducer *q, int red)
 {
 	return &q->narrow[red * q->e->memo_size + outer_memo(q->e)];
+}
+
+static struct ht_e_ordered *ordered(struct ht_e_reducer *q, int red)
+{
+	return &q->ordered[red * q->e->memo_size + outer_memo(q->e)];
 }
 
 /* A BF16 that is widened: its expression, else -1. */
@@ -258,8 +203,24 @@ static void accumulate(struct ht_e_reducer *q, int red, int number)
 		return;
 	}
 	if (mask)
-		v = ht_e_select(e, mask, v, neutral(e, r, e->vl));
-	LLVMBuildStore(e->b, combine(e, r, load(e, a.value), v), a.value);
+		v = ht_e_select(e, mask, v, ht_e_neutral_of(e, r, e->vl));
+	if (is_extreme(r) && !scalar_rest) {
+		ht_e_ordered_next(e, ordered(q, red), v);
+		v = ht_e_extreme(e, load(e, a.value), v, r->op == HT_RED_MAX);
+		LLVMBuildStore(e->b, v, a.value);
+		return;
+	}
+	LLVMBuildStore(e->b, ht_e_combine(e, r, load(e, a.value), v), a.value);
+}
+
+static void pause(struct ht_e *e)
+{
+	ht_e_first_copy(e, 0, e->outer);
+	do {
+		for (int i = 0; i < e->s->reds; i++)
+			if (is_extreme(&e->s->red[i]))
+				ht_e_ordered_pause(e, ordered(e->reducer, i));
+	} while (ht_e_next_copy(e, 0, e->outer));
 }
 
 /* The innermost body: reduction copies outside, so that accumulators follow one another. */
@@ -276,6 +237,7 @@ static void reduce_leaf(struct ht_e *e)
 		} while (ht_e_next_copy(e, 0, e->outer));
 		number++;
 	} while (ht_e_next_copy(e, e->outer, e->levels));
+	pause(e);
 }
 
 static struct acc new_acc(struct ht_e_reducer *q, const struct ht_reduction *r, int lanes)
@@ -284,7 +246,7 @@ static struct acc new_acc(struct ht_e_reducer *q, const struct ht_reduction *r, 
 	struct acc a = { 0 };
 
 	a.value = ht_e_alloca(e, ht_e_form(ht_e_type(e, r->dtype), lanes), 0, "acc");
-	LLVMBuildStore(e->b, neutral(e, r, lanes), a.value);
+	LLVMBuildStore(e->b, ht_e_neutral_of(e, r, lanes), a.value);
 	if (!is_arg(r->op))
 		return a;
 	a.at = ht_e_alloca(e, ht_e_form(q->position, lanes), 0, "at");
@@ -301,7 +263,7 @@ static void merge(struct ht_e_reducer *q, const struct ht_reduction *r, struct a
 	if (is_arg(r->op))
 		improve(e, r, a, value, at, NULL, false);
 	else
-		LLVMBuildStore(e->b, combine(e, r, load(e, a.value), value), a.value);
+		LLVMBuildStore(e->b, ht_e_combine(e, r, load(e, a.value), value), a.value);
 }
 
 static struct acc halve(
@@ -329,8 +291,17 @@ static LLVMValueRef finish(struct ht_e_reducer *q, int red)
 	for (int i = 1; i < q->side; i++) {
 		struct acc b = *wide(q, red, i);
 
-		merge(q, r, a, load(e, b.value), b.at ? load(e, b.at) : NULL);
+		if (is_extreme(r))
+			LLVMBuildStore(e->b,
+				ht_e_extreme(
+					e, load(e, a.value), load(e, b.value), r->op == HT_RED_MAX),
+				a.value);
+		else
+			merge(q, r, a, load(e, b.value), b.at ? load(e, b.at) : NULL);
 	}
+	if (is_extreme(r))
+		LLVMBuildStore(
+			e->b, ht_e_ordered_end(e, ordered(q, red), load(e, a.value)), a.value);
 	if (q->across)
 		for (int n = e->lanes; n > 1; n /= 2)
 			a = halve(q, r, a, n);
@@ -376,6 +347,7 @@ void ht_e_reduce(struct ht_e *e)
 	q.side = accumulators(e, positions);
 	q.across = s->vec >= 0 && s->dim[s->vec].reduce && e->lanes > 1;
 	q.wide = HT_NEW_ARRAY(e->arena, struct acc, n * (size_t)q.side);
+	q.ordered = HT_NEW_ARRAY(e->arena, struct ht_e_ordered, n);
 	if (q.across && !e->t->avx512 && s->dim[s->vec].extent % e->lanes != 0)
 		q.narrow = HT_NEW_ARRAY(e->arena, struct acc, n);
 	e->reducer = &q;
@@ -386,6 +358,8 @@ void ht_e_reduce(struct ht_e *e)
 				*wide(&q, i, k) = new_acc(&q, &s->red[i], lanes);
 			if (q.narrow)
 				*narrow(&q, i) = new_acc(&q, &s->red[i], 1);
+			if (is_extreme(&s->red[i]))
+				ht_e_ordered_begin(e, ordered(&q, i), s->red[i].dtype, lanes);
 		}
 	} while (ht_e_next_copy(e, 0, e->outer));
 	if (positions > 0)

@@ -33,7 +33,8 @@ static void add_split(struct splits *s, int64_t at)
 }
 
 /* Splits where inequality p begins or ceases to hold for all, and for any, of the reduction's
- * indices, when only unrolled reduction dimensions are in it besides s->dim. */
+ * indices, when only unrolled reduction dimensions are in it besides s->dim; the loop of another one is
+ * clipped instead (ht_e_clip()), but not where several copies of s->dim share it. */
 static void split_at(void *arg, int32_t x)
 {
 	struct splits *s = arg;
@@ -49,7 +50,8 @@ static void split_at(void *arg, int32_t x)
 
 		if (d == s->dim || p.coef[d] == 0)
 			continue;
-		if (!stage->dim[d].reduce || s->e->max_copies[d] != stage->dim[d].extent)
+		if (!stage->dim[d].reduce || (s->e->max_copies[d] != stage->dim[d].extent &&
+						     s->e->max_copies[s->dim] == 1))
 			return;
 		min += far < 0 ? far : 0;
 		max += far > 0 ? far : 0;

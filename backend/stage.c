@@ -191,6 +191,7 @@ void ht_e_stage_begin(struct ht_e *e, const struct ht_stage *given)
 	if (s->kind == HT_STAGE_LOOP)
 		plan_copies(e);
 	plan_memo(e);
+	ht_e_prefetch_plan(e, given);
 }
 
 /* Marks what is computed of reductions' results, operation by operation; false: there are checks, which
@@ -265,6 +266,7 @@ void ht_e_stores(struct ht_e *e)
 
 static void leaf(struct ht_e *e)
 {
+	ht_e_prefetch(e);
 	if (e->s->reds > 0)
 		ht_e_reduce(e);
 	ht_e_stores(e);

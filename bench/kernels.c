@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { MOST_RUNS = 10000 };
 
@@ -52,6 +53,7 @@ static void *memory(size_t n)
 		fputs("kernels: out of memory\n", stderr);
 		exit(5);
 	}
+	madvise(p, n, MADV_HUGEPAGE); /* as the arena of a run */
 	memset(p, 0, n + 4096);
 	return p;
 }

@@ -338,6 +338,7 @@ static enum ht_status emit_depthwise_loop(struct lower *l, struct ht_node *n)
 	struct space out, from, filter;
 	int32_t x[4], f[4], product;
 	int64_t multiplier;
+	bool rows;
 
 	if (ht_shape_count(n->out[0].shape) == 0)
 		return HT_OK;
@@ -345,14 +346,14 @@ static enum ht_status emit_depthwise_loop(struct lower *l, struct ht_node *n)
 	multiplier = v.filter.dim[3];
 	kb_init(&k, l);
 	kb_stage(&k, HT_STAGE_LOOP);
-	out = kb_loop_space(&k, 4, v.out.dim, ~0u);
+	out = kb_window_space(&k, ht_type_of(n->in[0]), v.w, v.out.dim, &rows);
 	k.stage->vec = 3;
-	if (v.out.dim[2] >= PIXELS_SIDE_BY_SIDE)
+	if (!rows && v.out.dim[2] >= PIXELS_SIDE_BY_SIDE)
 		k.stage->dim[2].unroll = PIXELS_SIDE_BY_SIDE;
 	from = out;
 	for (int i = 0; i < 2; i++) {
 		int d = kb_reduce_dim(&k, v.w[i].size);
-		if (v.w[0].size * v.w[1].size <= MAX_UNROLLED_TAPS)
+		if (rows ? i == 1 : v.w[0].size * v.w[1].size <= MAX_UNROLLED_TAPS)
 			k.stage->dim[d].unroll = (int8_t)v.w[i].size;
 		f[i] = ht_xdim(b, d);
 		x[1 + i] = window_coord(&k, &v.w[i], out.group[1 + i].x, f[i], &from);

@@ -288,20 +288,23 @@ static enum ht_status emit_pool(struct lower *l, struct ht_node *n)
 	struct kernel_build k;
 	struct space out, at;
 	int32_t x[4], value;
-	bool max = n->op == HT_OP_MaxPool;
+	bool max = n->op == HT_OP_MaxPool, rows;
 
 	if (ht_shape_count(n->out[0].shape) == 0)
 		return HT_OK;
 	read_pool_windows(n, w);
 	kb_init(&k, l);
 	kb_stage(&k, HT_STAGE_LOOP);
-	out = kb_loop_space(&k, 4, n->out[0].shape.dim, ~0u);
+	out = kb_window_space(&k, &in, w, n->out[0].shape.dim, &rows);
 	x[0] = out.group[0].x;
 	x[3] = out.group[3].x;
 	at = out;
-	for (int i = 0; i < 2; i++)
-		x[1 + i] = window_coord(&k, &w[i], out.group[1 + i].x,
-			ht_xdim(&k.xb, kb_reduce_dim(&k, w[i].size)), &at);
+	for (int i = 0; i < 2; i++) {
+		int d = kb_reduce_dim(&k, w[i].size);
+		if (rows && i == 1)
+			k.stage->dim[d].unroll = (int8_t)w[i].size;
+		x[1 + i] = window_coord(&k, &w[i], out.group[1 + i].x, ht_xdim(&k.xb, d), &at);
+	}
 	k.stage->vec = 3;
 	at = space_of_coords(&at, 4, in.shape.dim, x);
 	value = kb_pull_arg(&k, n, 0, &at);

@@ -2,7 +2,7 @@
  * A tile is a block of rows; what later stages need of a row is in local buffers. */
 #include "passes/lower/rows.h"
 
-enum { TILE_ELEMENTS = 8192 };
+enum { TILE_ELEMENTS = 2048 };
 
 static void next_stage(struct rows *r, bool reduces)
 {
@@ -105,13 +105,23 @@ static bool takes_first(const struct ht_node *n, int arg)
 	return arg == 0;
 }
 
+/* x / y from 1 / y, which is made once a row: half as long as dividing.  The remainder corrects the
+ * product, so the bits are those of a division but where the remainder is subnormal. */
+static int32_t quotient(struct ht_xb *b, int32_t x, int32_t y, int32_t inverse)
+{
+	int32_t q = ht_x2(b, HT_X_MUL, x, inverse);
+	int32_t rest = ht_x3(b, HT_X_MULADD, ht_x1(b, HT_X_NEG, q), y, x);
+
+	return ht_x3(b, HT_X_MULADD, rest, inverse, q);
+}
+
 int32_t rows_softmax(struct rows *r)
 {
 	const struct ht_node *n = r->n;
 	enum ht_dtype t = rows_type(n);
 	struct ht_xb *b = &r->k->xb;
-	int32_t max, sum, e, x;
-	bool short_form;
+	int32_t max, sum = -1, inverse = -1, e, x;
+	bool is_log = n->op == HT_OP_LogSoftmax, divides = is_log || b->keep;
 
 	next_stage(r, true);
 	max = row_value(r, t, kb_reduce(r->k, HT_RED_MAX, t, operand(r)));
@@ -121,17 +131,22 @@ int32_t rows_softmax(struct rows *r)
 	ht_xstore(b, e, element_offset(r), x);
 	next_stage(r, true);
 	x = kb_reduce(r->k, HT_RED_ADD, t, ht_xload(b, e, t, element_offset(r)));
-	short_form = b->accuracy != HT_ACCURACY_FULL && n->op == HT_OP_Softmax;
-	if (short_form) /* divides once a row */
-		x = ht_x2(b, HT_X_DIV, ht_xconst(b, t, 1, 0), x);
-	sum = row_value(r, t, x);
+	if (divides || b->accuracy == HT_ACCURACY_FULL)
+		sum = row_value(r, t, x);
+	if (!divides)
+		inverse = row_value(r, t, ht_x2(b, HT_X_DIV, ht_xconst(b, t, 1, 0), x));
 	next_stage(r, false);
-	if (n->op == HT_OP_LogSoftmax) {
+	if (is_log) {
 		x = ht_x2(b, HT_X_SUB, operand(r), load_row_value(r, t, max));
 		return ht_x2(b, HT_X_SUB, x, ht_x1(b, HT_X_LOG, load_row_value(r, t, sum)));
 	}
-	return ht_x2(b, short_form ? HT_X_MUL : HT_X_DIV, ht_xload(b, e, t, element_offset(r)),
-		load_row_value(r, t, sum));
+	x = ht_xload(b, e, t, element_offset(r));
+	if (divides)
+		return ht_x2(b, HT_X_DIV, x, load_row_value(r, t, sum));
+	inverse = load_row_value(r, t, inverse);
+	if (sum < 0)
+		return ht_x2(b, HT_X_MUL, x, inverse);
+	return quotient(b, x, load_row_value(r, t, sum), inverse);
 }
 
 static enum ht_status emit_softmax(struct lower *l, struct ht_node *n)

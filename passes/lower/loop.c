@@ -3,6 +3,9 @@
 
 enum { TILE_ELEMENTS = 16384, VECTOR_MULTIPLE = 64 };
 
+/* Results of a window side by side, and the widest window of which that many registers are. */
+enum { ROWS = 4, COLUMNS = 2, MOST_SIDE = 4 };
+
 int choose_grid(int groups, const int64_t *extent, int64_t work, int64_t *step, int64_t *grid)
 {
 	int64_t inner = work > 0 ? work : 1;
@@ -25,15 +28,14 @@ int choose_grid(int groups, const int64_t *extent, int64_t work, int64_t *step, 
 	return dims;
 }
 
-struct space kb_loop_space(struct kernel_build *k, int32_t rank, const int64_t *dim, uint32_t bits)
+/* The stage's dimensions, one a group; step[i]: indices a tile, 0 for all. */
+static struct space space_of_groups(struct kernel_build *k, int32_t rank, const int64_t *dim,
+	int groups, const int32_t *first, const int32_t *last, const int64_t *extent,
+	const int64_t *step)
 {
-	int32_t first[HT_LOWER_RANK], last[HT_LOWER_RANK];
-	int64_t extent[HT_LOWER_RANK], step[HT_LOWER_RANK], grid[HT_MAX_GRID];
-	int groups = split_groups(rank, dim, bits, first, last, extent);
 	struct space s = { .rank = rank, .groups = groups, .guard = -1 };
 	int grid_dim = 0;
 
-	kb_grid(k, choose_grid(groups, extent, 1, step, grid), grid);
 	for (int32_t i = 0; i < rank; i++)
 		s.dim[i] = dim[i];
 	for (int i = 0; i < groups; i++) {
@@ -42,6 +44,47 @@ struct space kb_loop_space(struct kernel_build *k, int32_t rank, const int64_t *
 		s.group[i] = (struct space_group){ first[i], last[i], ht_xdim(&k->xb, d) };
 	}
 	k->stage->vec = groups - 1;
+	return s;
+}
+
+struct space kb_loop_space(struct kernel_build *k, int32_t rank, const int64_t *dim, uint32_t bits)
+{
+	int32_t first[HT_LOWER_RANK], last[HT_LOWER_RANK];
+	int64_t extent[HT_LOWER_RANK], step[HT_LOWER_RANK], grid[HT_MAX_GRID];
+	int groups = split_groups(rank, dim, bits, first, last, extent);
+
+	kb_grid(k, choose_grid(groups, extent, 1, step, grid), grid);
+	return space_of_groups(k, rank, dim, groups, first, last, extent, step);
+}
+
+/* Rows of images that are read from memory again for the next row of results: so several rows of those
+ * are made side by side. */
+static bool reads_rows_again(const struct kernel_build *k, const struct ht_type *in,
+	const struct window w[2], const int64_t dim[4])
+{
+	int64_t bytes = ht_shape_count(in->shape) * (int64_t)ht_dtype_info(in->dtype)->bytes;
+
+	return bytes >= k->l->target->streams && w[0].stride < w[0].size &&
+	       w[1].size <= MOST_SIDE && dim[1] >= ROWS && dim[2] >= COLUMNS;
+}
+
+struct space kb_window_space(struct kernel_build *k, const struct ht_type *in,
+	const struct window w[2], const int64_t dim[4], bool *rows)
+{
+	static const int32_t each[4] = { 0, 1, 2, 3 };
+	int64_t step[4] = { 1, ROWS, 0, 0 }, grid[3];
+	struct space s;
+
+	*rows = reads_rows_again(k, in, w, dim);
+	if (!*rows)
+		return kb_loop_space(k, 4, dim, ~0u);
+	step[2] = ht_ceil_div(TILE_ELEMENTS, ROWS * dim[3] * COLUMNS) * COLUMNS;
+	for (int i = 0; i < 3; i++)
+		grid[i] = ht_ceil_div(dim[i], step[i]);
+	kb_grid(k, 3, grid);
+	s = space_of_groups(k, 4, dim, 4, each, each, dim, step);
+	k->stage->dim[1].unroll = ROWS;
+	k->stage->dim[2].unroll = COLUMNS;
 	return s;
 }
 

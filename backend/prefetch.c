@@ -1,0 +1,125 @@
+/* Fetching ahead what is read from memory: the processor does so by itself while a loop does nothing but
+ * read on.  It does not where several rows of an image are read side by side, and stops where a row that
+ * is in the cache is read again; so such loops ask for what comes, to the second level. */
+#include "backend/emit.h"
+
+enum { AHEAD = 2048 }; /* bytes; what arrives in the time of a line, times lines on their way */
+
+static bool reads(const struct ht_stage *s, int32_t buffer)
+{
+	for (int32_t i = 0; i < s->xs; i++)
+		if (s->x[i].op == HT_X_LOAD && s->x[i].imm == buffer)
+			return true;
+	return s->kind == HT_STAGE_CONTRACT && s->contract.a_buffer == buffer;
+}
+
+static bool read_between(const struct ht_stage *from, const struct ht_stage *to, int32_t buffer)
+{
+	for (; from < to; from++)
+		if (reads(from, buffer))
+			return true;
+	return false;
+}
+
+static bool is_far(const struct ht_e *e, int32_t buffer)
+{
+	const struct ht_kernel_buffer *b = &e->k->buffer[buffer];
+
+	return b->kind == HT_BUFFER_IN &&
+	       b->count * (int64_t)ht_dtype_info(b->dtype)->bytes >= e->t->streams;
+}
+
+/* Elements from a tile to the next one along the last grid dimension. */
+static int64_t tile_step(const struct ht_e *e, const struct ht_e_info *o)
+{
+	int64_t step = o->grid[e->k->grid_dims > 0 ? e->k->grid_dims - 1 : 0];
+
+	for (int d = 0; d < e->s->dims; d++)
+		if (e->s->dim[d].grid == e->k->grid_dims - 1)
+			step += o->coef[d] * e->s->dim[d].step;
+	return step;
+}
+
+/* Whether the stage's reductions are a window that moves with its results. */
+static bool is_window(const struct ht_e *e, const struct ht_e_info *o)
+{
+	int64_t least = INT64_MAX;
+
+	for (int d = 0; d < e->s->dims; d++)
+		if (!e->s->dim[d].reduce && d != e->s->vec && o->coef[d] && o->coef[d] < least)
+			least = o->coef[d];
+	for (int d = 0; d < e->s->dims; d++)
+		if (e->s->dim[d].reduce && (d == e->s->vec || o->coef[d] < least))
+			return false;
+	return e->s->reds > 0;
+}
+
+void ht_e_prefetch_plan(struct ht_e *e, const struct ht_stage *given)
+{
+	const struct ht_stage *first = e->k->stage, *end = first + e->k->stages;
+
+	e->fetched = -1;
+	if (given->kind != HT_STAGE_LOOP || given->vec < 0 || e->t->vector_bytes < 64)
+		return;
+	for (int32_t i = 0; i < given->xs; i++) {
+		const struct ht_x *x = &given->x[i];
+		const struct ht_e_info *o = x->op == HT_X_LOAD ? &e->info[x->a] : NULL;
+		int32_t buffer = (int32_t)x->imm;
+
+		if (!o || !o->pure || !o->lane || o->lane_step != 1 || !is_far(e, buffer) ||
+			read_between(given + 1, end, buffer))
+			continue;
+		if (is_window(e, o))
+			e->ahead = AHEAD / (int64_t)ht_dtype_info(x->dtype)->bytes;
+		else if (given->reds == 0 && read_between(first, given, buffer))
+			e->ahead = tile_step(e, o);
+		else
+			continue;
+		e->fetched = i;
+		return;
+	}
+}
+
+/* The last element that a result reads, of the current copy. */
+static LLVMValueRef last_read(struct ht_e *e, const struct ht_e_info *o)
+{
+	LLVMValueRef at = ht_e_i64(e, o->c + e->ahead), x;
+
+	for (int l = 0; l < e->outer; l++) {
+		const struct ht_e_level *v = &e->level[l];
+
+		x = LLVMBuildAdd(e->b, v->index, ht_e_i64(e, e->off[v->dim] * v->stride), "");
+		x = LLVMBuildMul(e->b, x, ht_e_i64(e, o->coef[v->dim]), "");
+		at = LLVMBuildAdd(e->b, at, x, "");
+	}
+	for (int d = 0; d < e->s->dims; d++)
+		if (e->s->dim[d].reduce)
+			at = LLVMBuildAdd(
+				e->b, at, ht_e_i64(e, o->coef[d] * (e->s->dim[d].extent - 1)), "");
+	for (int g = 0; g < e->k->grid_dims; g++)
+		at = LLVMBuildAdd(
+			e->b, at, LLVMBuildMul(e->b, e->grid[g], ht_e_i64(e, o->grid[g]), ""), "");
+	return at;
+}
+
+void ht_e_prefetch(struct ht_e *e)
+{
+	const struct ht_x *x = e->fetched < 0 ? NULL : &e->s->x[e->fetched];
+	LLVMValueRef arg[4];
+	int vectors;
+
+	if (!x || e->vl == 1)
+		return;
+	vectors = HT_E_LINE / (e->vl * (int)ht_dtype_info(x->dtype)->bytes);
+	ht_e_first_copy(e, 0, e->outer);
+	do {
+		if (vectors > 1 && e->off[e->s->vec] % vectors)
+			continue;
+		arg[0] = ht_e_at(e, ht_e_mem_type(e, x->dtype), e->buffer[x->imm],
+			last_read(e, &e->info[x->a]));
+		arg[1] = LLVMConstInt(e->i32, 0, false);
+		arg[2] = LLVMConstInt(e->i32, 2, false);
+		arg[3] = LLVMConstInt(e->i32, 1, false);
+		ht_e_intrinsic(e, "llvm.prefetch", e->ptr, arg, 4);
+	} while (ht_e_next_copy(e, 0, e->outer));
+}
