@@ -33,11 +33,18 @@ LLVMValueRef ht_e_widen(struct ht_e *e, LLVMValueRef v)
 	return cast_bits(e, LLVMBuildShl(e->b, u, k(e, u, 16), ""), e->f32);
 }
 
-/* Subnormals count as zero of the same sign, as for the AVX512_BF16 instructions. */
+/* Subnormals count as zero of the same sign, as for the AVX512_BF16 instructions: a product by 1, and
+ * one of 0 and -0, with -0 changes nothing else. */
 static LLVMValueRef bf16_to_f32(struct ht_e *e, LLVMValueRef v)
 {
-	LLVMValueRef u = cast_bits(e, ht_e_widen(e, v), e->i32), tiny;
+	LLVMValueRef u, tiny;
 
+	if (ht_e_has_dot(e, ht_e_lanes_of(v))) {
+		u = LLVMBuildZExt(e->b, v, like(v, e->i32), "");
+		return ht_e_dot(
+			e, ht_e_real(like(v, e->f32), -0.), u, k(e, u, (int32_t)0x80003f80));
+	}
+	u = cast_bits(e, ht_e_widen(e, v), e->i32);
 	tiny = LLVMBuildICmp(e->b, LLVMIntEQ, and(e, u, 0x7f800000), k(e, u, 0), "");
 	u = ht_e_select(e, tiny, and(e, u, (int32_t)0x80000000), u);
 	return cast_bits(e, u, e->f32);

@@ -181,13 +181,24 @@ static bool immediate(struct kernel_build *k, const struct view *v, int32_t *x)
 	return true;
 }
 
-/* Biases and small filters of float16 are read again and again: as F32, nothing is converted then. */
+/* Whether the stage only computes element by element. */
+static bool is_map(const struct ht_stage *s)
+{
+	for (int32_t i = 0; i < s->dims; i++)
+		if (s->dim[i].reduce)
+			return false;
+	return s->kind == HT_STAGE_LOOP;
+}
+
+/* Biases and small filters of 16 bits are read again and again: as F32, nothing is converted then.
+ * Sums of products of BF16 take it as it is. */
 static int32_t source_of(struct kernel_build *k, const struct view *v)
 {
 	enum { MOST_WIDENED = 32768 };
 	const struct ht_plan_buffer *p = &k->l->plan->buffer[v->buffer];
+	bool widens = p->dtype == HT_F16 || (p->dtype == HT_BF16 && is_map(k->stage));
 
-	if (p->kind != HT_PLAN_CONST || p->pack || p->dtype != HT_F16 ||
+	if (p->kind != HT_PLAN_CONST || p->pack || !widens ||
 		p->bytes > MOST_WIDENED * sizeof(uint16_t))
 		return v->buffer;
 	return plan_widened(k->l, v->buffer);
