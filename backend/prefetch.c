@@ -3,7 +3,8 @@
  * is in the cache is read again; so such loops ask for what comes, to the second level. */
 #include "backend/emit.h"
 
-enum { AHEAD = 2048 }; /* bytes; what arrives in the time of a line, times lines on their way */
+enum { AHEAD = 2048 }; /* bytes */
+enum { MOST_NEW = 9 }; /* elements of a window that the result before did not read */
 
 static bool reads(const struct ht_stage *s, int32_t buffer)
 {
@@ -40,18 +41,31 @@ static int64_t tile_step(const struct ht_e *e, const struct ht_e_info *o)
 	return step;
 }
 
-/* Whether the stage's reductions are a window that moves with its results. */
+/* Positions of the window along reduction dimension d by which it moves from result to result; 0: it
+ * does not. */
+static int64_t moves(const struct ht_e *e, const struct ht_e_info *o, int d)
+{
+	int64_t least = INT64_MAX, steps;
+
+	if (d == e->s->vec || o->coef[d] <= 0)
+		return 0;
+	for (int i = 0; i < e->s->dims; i++)
+		if (!e->s->dim[i].reduce && i != e->s->vec && o->coef[i] &&
+			o->coef[i] % o->coef[d] == 0 && o->coef[i] < least)
+			least = o->coef[i];
+	steps = least == INT64_MAX ? 0 : least / o->coef[d];
+	return steps < e->s->dim[d].extent ? steps : e->s->dim[d].extent;
+}
+
+/* Whether the stage's reductions are a window that moves with its results, by little. */
 static bool is_window(const struct ht_e *e, const struct ht_e_info *o)
 {
-	int64_t least = INT64_MAX;
+	int64_t fresh = 1;
 
 	for (int d = 0; d < e->s->dims; d++)
-		if (!e->s->dim[d].reduce && d != e->s->vec && o->coef[d] && o->coef[d] < least)
-			least = o->coef[d];
-	for (int d = 0; d < e->s->dims; d++)
-		if (e->s->dim[d].reduce && (d == e->s->vec || o->coef[d] < least))
-			return false;
-	return e->s->reds > 0;
+		if (e->s->dim[d].reduce)
+			fresh *= moves(e, o, d);
+	return e->s->reds > 0 && fresh > 0 && fresh <= MOST_NEW;
 }
 
 void ht_e_prefetch_plan(struct ht_e *e, const struct ht_stage *given)
@@ -80,7 +94,7 @@ void ht_e_prefetch_plan(struct ht_e *e, const struct ht_stage *given)
 	}
 }
 
-/* The last element that a result reads, of the current copy. */
+/* The last element that the current copy of results reads. */
 static LLVMValueRef last_read(struct ht_e *e, const struct ht_e_info *o)
 {
 	LLVMValueRef at = ht_e_i64(e, o->c + e->ahead), x;
@@ -102,10 +116,33 @@ static LLVMValueRef last_read(struct ht_e *e, const struct ht_e_info *o)
 	return at;
 }
 
+static void fetch(struct ht_e *e, const struct ht_x *x, LLVMValueRef at)
+{
+	LLVMValueRef arg[4] = { ht_e_at(e, ht_e_mem_type(e, x->dtype), e->buffer[x->imm], at),
+		LLVMConstInt(e->i32, 0, false), LLVMConstInt(e->i32, 2, false),
+		LLVMConstInt(e->i32, 1, false) };
+
+	ht_e_intrinsic(e, "llvm.prefetch", e->ptr, arg, 4);
+}
+
+/* What is new to a result: the last positions of its window, in dimension `d` and the ones behind it. */
+static void fetch_new(struct ht_e *e, const struct ht_x *x, int d, LLVMValueRef at)
+{
+	const struct ht_e_info *o = &e->info[x->a];
+
+	while (d < e->s->dims && !e->s->dim[d].reduce)
+		d++;
+	if (d == e->s->dims) {
+		fetch(e, x, at);
+		return;
+	}
+	for (int64_t i = moves(e, o, d) - 1; i >= 0; i--)
+		fetch_new(e, x, d + 1, LLVMBuildSub(e->b, at, ht_e_i64(e, i * o->coef[d]), ""));
+}
+
 void ht_e_prefetch(struct ht_e *e)
 {
 	const struct ht_x *x = e->fetched < 0 ? NULL : &e->s->x[e->fetched];
-	LLVMValueRef arg[4];
 	int vectors;
 
 	if (!x || e->vl == 1)
@@ -113,13 +150,7 @@ void ht_e_prefetch(struct ht_e *e)
 	vectors = HT_E_LINE / (e->vl * (int)ht_dtype_info(x->dtype)->bytes);
 	ht_e_first_copy(e, 0, e->outer);
 	do {
-		if (vectors > 1 && e->off[e->s->vec] % vectors)
-			continue;
-		arg[0] = ht_e_at(e, ht_e_mem_type(e, x->dtype), e->buffer[x->imm],
-			last_read(e, &e->info[x->a]));
-		arg[1] = LLVMConstInt(e->i32, 0, false);
-		arg[2] = LLVMConstInt(e->i32, 2, false);
-		arg[3] = LLVMConstInt(e->i32, 1, false);
-		ht_e_intrinsic(e, "llvm.prefetch", e->ptr, arg, 4);
+		if (vectors <= 1 || e->off[e->s->vec] % vectors == 0)
+			fetch_new(e, x, 0, last_read(e, &e->info[x->a]));
 	} while (ht_e_next_copy(e, 0, e->outer));
 }

@@ -2,14 +2,14 @@
  *
  *   build/bench/kernels [--policy NAME] [--conv-method NAME] [--target NAME] [--batch N]
  *                       [--seconds S] [--only CLASS] [--set OPTION=VALUE] [--depth all|one] MODEL
- *   build/bench/kernels --copy BYTES
+ *   build/bench/kernels --copy READ,WRITTEN
  *
  * Prints a line of JSON for each: the node it was made for, the contraction's sizes as the kernel has
  * them, multiply-adds that read no padding, bytes of all its operands, and the fastest and the median
  * run.  CLASS: "contraction", or "other".  Operands lie where the program has them, filled with numbers
  * of their type, and stay in the cache as far as they fit.  --depth one leaves of every sum of products
- * its first term alone, so what is behind the products remains to be timed.  --copy measures what memory allows: bytes
- * read and written by copying, as fast as any of three ways does it. */
+ * its first term alone, so what is behind the products remains to be timed.  --copy measures what memory
+ * allows: GB/s of so many bytes read beside so many written, as stores go by themselves and past the caches. */
 #include "api/api.h"
 #include "passes/lower/lower.h"
 
@@ -263,45 +263,78 @@ static int measure_all(struct measure *m)
 
 /* ---- memory ---- */
 
-static void copy_plain(char *to, const char *from, size_t n)
-{
-	for (size_t i = 0; i + 32 <= n; i += 32)
-		_mm256_store_si256(
-			(__m256i *)(to + i), _mm256_load_si256((const __m256i *)(from + i)));
-}
+enum { LINE = 64 };
 
-static void copy_streaming(char *to, const char *from, size_t n)
+/* Reads `reads` lines for each `writes` lines that it writes, of which one of the two is 1. */
+struct mix {
+	size_t reads, writes, times;
+};
+
+static void copy(__m512i *to, const __m512i *from, const struct mix *m, bool past)
+	__attribute__((target("avx512f"), always_inline));
+static inline void copy(__m512i *to, const __m512i *from, const struct mix *m, bool past)
 {
-	for (size_t i = 0; i + 32 <= n; i += 32)
-		_mm256_stream_si256(
-			(__m256i *)(to + i), _mm256_load_si256((const __m256i *)(from + i)));
+	for (size_t i = 0; i < m->times; i++) {
+		__m512i v = _mm512_load_si512(from++);
+
+		for (size_t k = 1; k < m->reads; k++)
+			v = _mm512_or_si512(v, _mm512_load_si512(from++));
+		for (size_t k = 0; k < m->writes; k++) {
+			if (past)
+				_mm512_stream_si512(to++, v);
+			else
+				_mm512_store_si512(to++, v);
+		}
+	}
 	_mm_sfence();
 }
 
-static void copy_libc(char *to, const char *from, size_t n)
+__attribute__((target("avx512f"))) static void copy_plain(
+	__m512i *to, const __m512i *from, const struct mix *m)
 {
-	memcpy(to, from, n);
+	copy(to, from, m, false);
 }
 
-static int measure_copy(size_t n)
+__attribute__((target("avx512f"))) static void copy_streaming(
+	__m512i *to, const __m512i *from, const struct mix *m)
 {
-	static void (*const way[])(
-		char *, const char *, size_t) = { copy_plain, copy_streaming, copy_libc };
-	static const char *const name[] = { "plain", "streaming", "memcpy" };
-	char *from = memory(n), *to = memory(n);
+	copy(to, from, m, true);
+}
 
-	printf("{\"bytes\": %zu", 2 * n);
+/* `sizes`: "READ,WRITTEN" */
+static int measure_copy(const char *sizes)
+{
+	char *end_of_read;
+	size_t read = strtoul(sizes, &end_of_read, 10);
+	size_t written = *end_of_read == ',' ? strtoul(end_of_read + 1, NULL, 10) : 0;
+	static void (*const way[])(
+		__m512i *, const __m512i *, const struct mix *) = { copy_plain, copy_streaming };
+	static const char *const name[] = { "plain", "streaming" };
+	struct mix m = { 1, 1, 0 };
+	void *from, *to;
+
+	if (!__builtin_cpu_supports("avx512f")) {
+		fputs("kernels: --copy needs AVX-512\n", stderr);
+		return 4;
+	}
+	m.reads = read > written && written ? (read + written / 2) / written : 1;
+	m.writes = written > read && read ? (written + read / 2) / read : 1;
+	m.times = read / LINE / m.reads;
+	from = memory(m.times * m.reads * LINE);
+	to = memory(m.times * m.writes * LINE);
+	printf("{\"bytes\": %zu", m.times * (m.reads + m.writes) * LINE);
 	for (size_t i = 0; i < HT_COUNT(way); i++) {
 		double best = 1e9, end = now() + .3;
 
 		for (int k = 0; k < 5 || now() < end; k++) {
 			double start = now(), t;
 
-			way[i](to, from, n);
+			way[i](to, from, &m);
 			t = now() - start;
 			best = t < best ? t : best;
 		}
-		printf(", \"%s\": %.2f", name[i], 2e-9 * (double)n / best);
+		printf(", \"%s\": %.2f", name[i],
+			1e-9 * (double)(m.times * (m.reads + m.writes) * LINE) / best);
 	}
 	puts("}");
 	free(from);
@@ -418,7 +451,7 @@ int main(int argc, char **argv)
 		const char *name = argv[at] + 2, *value = argv[at + 1];
 
 		if (!strcmp(name, "copy"))
-			return measure_copy(strtoul(value, NULL, 10) / 64 * 32);
+			return measure_copy(value);
 		if (!strcmp(name, "policy"))
 			q.policy = value;
 		else if (!strcmp(name, "conv-method"))
@@ -442,7 +475,7 @@ int main(int argc, char **argv)
 		fputs("usage: kernels [--policy NAME] [--conv-method NAME] [--target NAME] [--batch N]\n"
 		      "               [--seconds S] [--only CLASS] [--set OPTION=VALUE]\n"
 		      "               [--depth all|one] MODEL\n"
-		      "       kernels --copy BYTES\n",
+		      "       kernels --copy READ,WRITTEN\n",
 			stderr);
 		return 2;
 	}
