@@ -2,7 +2,7 @@
  *
  *   build/bench/kernels [--policy NAME] [--conv-method NAME] [--target NAME] [--batch N]
  *                       [--seconds S] [--only CLASS] [--set OPTION=VALUE] [--depth all|one] MODEL
- *   build/bench/kernels --copy READ,WRITTEN
+ *   build/bench/kernels [--seconds S] --copy READ,WRITTEN
  *
  * Prints a line of JSON for each: the node it was made for, the contraction's sizes as the kernel has
  * them, multiply-adds that read no padding, bytes of all its operands, and the fastest and the median
@@ -302,7 +302,7 @@ __attribute__((target("avx512f"))) static void copy_streaming(
 }
 
 /* `sizes`: "READ,WRITTEN" */
-static int measure_copy(const char *sizes)
+static int measure_copy(const char *sizes, double seconds)
 {
 	char *end_of_read;
 	size_t read = strtoul(sizes, &end_of_read, 10);
@@ -322,9 +322,10 @@ static int measure_copy(const char *sizes)
 	m.times = read / LINE / m.reads;
 	from = memory(m.times * m.reads * LINE);
 	to = memory(m.times * m.writes * LINE);
+	fill(from, HT_F32, m.times * m.reads * LINE); /* zeros are copied faster than numbers */
 	printf("{\"bytes\": %zu", m.times * (m.reads + m.writes) * LINE);
 	for (size_t i = 0; i < HT_COUNT(way); i++) {
-		double best = 1e9, end = now() + .3;
+		double best = 1e9, end = now() + seconds;
 
 		for (int k = 0; k < 5 || now() < end; k++) {
 			double start = now(), t;
@@ -451,7 +452,7 @@ int main(int argc, char **argv)
 		const char *name = argv[at] + 2, *value = argv[at + 1];
 
 		if (!strcmp(name, "copy"))
-			return measure_copy(value);
+			return measure_copy(value, q.seconds);
 		if (!strcmp(name, "policy"))
 			q.policy = value;
 		else if (!strcmp(name, "conv-method"))
@@ -475,7 +476,7 @@ int main(int argc, char **argv)
 		fputs("usage: kernels [--policy NAME] [--conv-method NAME] [--target NAME] [--batch N]\n"
 		      "               [--seconds S] [--only CLASS] [--set OPTION=VALUE]\n"
 		      "               [--depth all|one] MODEL\n"
-		      "       kernels --copy READ,WRITTEN\n",
+		      "       kernels [--seconds S] --copy READ,WRITTEN\n",
 			stderr);
 		return 2;
 	}

@@ -88,7 +88,8 @@ def shape(t, channels, image, size):
 
 
 def copy_rate(a, program, read, written):
-    done = run([program, '--copy', f'{read},{written}'], 1, a.wrap, check=True)
+    done = run([program, '--seconds', str(a.seconds), '--copy', f'{read},{written}'], 1, a.wrap,
+               check=True)
     return max(v for k, v in json.loads(done.stdout).items() if k != 'bytes')
 
 
