@@ -38,6 +38,12 @@ def reduce(r, rows):
                 x = random(r, tag, (4, 17))
                 x[1, 3], x[2, 0], x[3, 16] = np.inf, -np.inf, -np.inf
                 yield Case(op.name, [x, np.array([1], np.int32)], {'keep_dims': False})
+                # A NaN anywhere is the result: in each lane, in odd and even steps, in what is behind whole vectors.
+                x = random(r, tag, (71, 75))
+                x[np.arange(71), r.permutation(75)[:71]] = np.nan
+                x[r.choice(71, 9, False)] = 1
+                for axis in 0, 1:
+                    yield Case(op.name, [x, np.array([axis], np.int32)], {'keep_dims': False})
 
 
 def arg_reduce(r, rows):
