@@ -8,7 +8,6 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -108,19 +107,12 @@ static void reset(struct count *c)
 	atomic_store(&c->sleepers, 0);
 }
 
-/* Whether `threads` can run at once: if not, one that waits may be what the others wait for. */
-static bool have_processors(int threads)
-{
-	cpu_set_t set;
-
-	return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) >= threads;
-}
-
 /* Starts as many workers as there can be. */
 static void start(struct ht_rt_pool *p)
 {
 	p->pid = getpid();
-	p->turns = have_processors(p->threads) ? TURNS_IN_RUN : TURNS_BETWEEN_RUNS;
+	/* If they can't, one that waits may be what the others wait for. */
+	p->turns = ht_run_at_once(p->threads) ? TURNS_IN_RUN : TURNS_BETWEEN_RUNS;
 	p->workers = 1;
 	p->stop = false;
 	reset(&p->job);

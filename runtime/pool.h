@@ -11,4 +11,11 @@ void ht_pool_run(struct ht_rt_pool *p, ht_pool_fn *fn, void *arg);
 /* In fn: waits until every worker is here. */
 void ht_pool_barrier(struct ht_rt_pool *p);
 
+/* ---- processors.c ---- */
+
+bool ht_run_at_once(int threads);
+/* Whether the control group that `own` (as /proc/self/cgroup) names and those around it, in the folder
+ * `groups`, grant as many processors' time; true where nothing limits it. */
+bool ht_quota_grants(const char *own, const char *groups, int threads);
+
 #endif

@@ -1,0 +1,64 @@
+/* Whether threads can run at once: each on a processor, and within the processor time that control groups
+ * (version 2; Linux, Documentation/admin-guide/cgroup-v2.rst, "cpu.max") grant in each period. */
+#include "runtime/pool.h"
+
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+/* "QUOTA PERIOD" in microseconds, or "max PERIOD". */
+static bool grants(const char *path, int threads)
+{
+	FILE *f = fopen(path, "re");
+	long long quota, period;
+	bool less = f && fscanf(f, "%lld %lld", &quota, &period) == 2 && period > 0 &&
+		    quota / period < threads;
+
+	if (f)
+		fclose(f);
+	return !less;
+}
+
+/* The path of the group, "" for the root's; false: there is none. */
+static bool own_group(const char *file, char group[static PATH_MAX])
+{
+	FILE *f = fopen(file, "re");
+	bool found = false;
+
+	while (f && !found && fgets(group, PATH_MAX, f))
+		found = strncmp(group, "0::/", 4) == 0;
+	if (f)
+		fclose(f);
+	if (found) {
+		memmove(group, group + 3, strlen(group + 3) + 1);
+		group[strcspn(group, "\n")] = 0;
+	}
+	return found;
+}
+
+bool ht_quota_grants(const char *own, const char *groups, int threads)
+{
+	char group[PATH_MAX], path[2 * PATH_MAX];
+
+	if (!own_group(own, group))
+		return true;
+	for (;;) {
+		char *last = strrchr(group, '/');
+
+		snprintf(path, sizeof path, "%s%s/cpu.max", groups, group);
+		if (!grants(path, threads))
+			return false;
+		if (!last)
+			return true;
+		*last = 0;
+	}
+}
+
+bool ht_run_at_once(int threads)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) >= threads &&
+	       ht_quota_grants("/proc/self/cgroup", "/sys/fs/cgroup", threads);
+}
