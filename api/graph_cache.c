@@ -126,8 +126,11 @@ static enum ht_status load_artefact(const struct ht_wanted *w, struct ht_str art
 		if (st == HT_E_INPUT)
 			ht_warn(d, at, "its entry of the cache counts as a miss: %.*s",
 				HT_STR_ARG(i->text));
-		else
+		else if (st != HT_OK && i->severity == HT_ERROR)
 			ht_error(d, st, i->where, "%.*s", HT_STR_ARG(i->text));
+		else
+			(i->severity == HT_NOTE ? ht_note : ht_warn)(
+				d, i->where, "%.*s", HT_STR_ARG(i->text));
 	ht_diags_release(&why);
 	return st;
 }

@@ -6,12 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Of descriptors a process has some thousand: of a model of very many files the last ones are not kept
- * open, and are found by their names. */
+/* Of descriptors a process has some thousand, or fewer: of a model of very many files the last ones are
+ * not kept open, and are found by their names. */
 #define WATCHED_FDS 512
+
+/* Half of what the process may have stays for others. */
+static bool may_be_kept(int fd)
+{
+	struct rlimit limit;
+
+	return fd < WATCHED_FDS &&
+	       (getrlimit(RLIMIT_NOFILE, &limit) || (rlim_t)fd < limit.rlim_cur / 2);
+}
 
 static struct ht_where at_path(const char *path)
 {
@@ -96,7 +106,7 @@ static enum ht_status map(
 	if (fd < 0)
 		return cannot_read(d, path, errno);
 	st = map_open(fd, path, limit, d, out);
-	if (st == HT_OK && watched && fd < WATCHED_FDS)
+	if (st == HT_OK && watched && may_be_kept(fd))
 		(*out)->fd = fd;
 	else
 		close(fd);

@@ -111,6 +111,8 @@ const char *ht_entry_check(
 	struct ht_str bytes, const struct ht_cache_key *k, struct ht_opened *out);
 /* Whether the bytes begin as an entry of another version does: it has a name and a form of its own. */
 bool ht_entry_is_foreign(struct ht_str bytes);
+/* Whether they have a key of this version whose file has this name, whatever their head says. */
+bool ht_entry_is_own(struct ht_str bytes, struct ht_hash name);
 /* The key's text in the first bytes of an entry, not verified; false: it is not in them. */
 bool ht_entry_key(struct ht_str begin, struct ht_str *out);
 /* Bytes of the entry that `bytes` begin with, as its head says; 0: they begin with none. */

@@ -143,6 +143,30 @@ const char *ht_entry_check(struct ht_str bytes, const struct ht_cache_key *k, st
 	return NULL;
 }
 
+/* Whether a key's text is of this version: its second field says so. */
+static bool is_own_key(struct ht_str text)
+{
+	struct ht_str name, value;
+	size_t at = 0;
+	int64_t n;
+
+	return ht_key_next(text, &at, &name, &value) && ht_key_next(text, &at, &name, &value) &&
+	       ht_str_is(name, "entry") && ht_parse_int(value, &n) && n == HT_ENTRY_VERSION;
+}
+
+bool ht_entry_is_own(struct ht_str bytes, struct ht_hash name)
+{
+	struct ht_str key = { bytes.p + HEAD, 0 };
+	struct head h;
+
+	if (bytes.n < HEAD)
+		return false;
+	memcpy(&h, bytes.p, sizeof h);
+	key.n = h.key;
+	return h.key <= bytes.n - HEAD && is_own_key(key) &&
+	       ht_hash_eq(ht_hash_bytes(key.p, key.n), name);
+}
+
 bool ht_entry_is_foreign(struct ht_str bytes)
 {
 	uint32_t version;

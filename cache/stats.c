@@ -8,6 +8,7 @@
 
 #define LIMIT ((size_t)1 << 20) /* of a file */
 #define MERGE_EVERY 64
+#define TRIES 10
 
 static const char *const names[HT_COUNTERS] = {
 #define X(name) #name,
@@ -88,6 +89,33 @@ static bool read_all(struct ht_store *s, struct ht_arena *a, struct files *f, st
 	for (size_t i = 0; i < f->n; i++)
 		if (text[i].p && !ht_map_get(&sum->replaced, f->name[i]))
 			add_text(sum, text[i], false);
+	return true;
+}
+
+static void look_for_sum(void *self, const char *name)
+{
+	struct files *f = self;
+
+	if (strncmp(name, "sum-", 4) != 0)
+		return;
+	for (size_t i = 0; i < f->n; i++)
+		if (ht_str_is(f->name[i], name))
+			return;
+	f->all_read = false;
+}
+
+/* No lock: who may only read counts too.  A merge in between has removed what was listed, or has
+ * removed it before it was listed; then its sum is there now. */
+static bool read_settled(struct ht_store *s, struct ht_arena *a, struct files *f, struct sum *sum)
+{
+	for (int i = 0; i < TRIES; i++) {
+		if (!read_all(s, a, f, sum))
+			return false;
+		if (f->all_read && !ht_store_each(s, ht_store_file(s, "stats").s, look_for_sum, f))
+			return false;
+		if (f->all_read)
+			return true;
+	}
 	return true;
 }
 
@@ -175,26 +203,33 @@ void ht_store_stats_write(struct ht_store *s)
 	ht_store_unlock(s, lock);
 }
 
+static struct ht_where at_dir(const struct ht_store *s)
+{
+	return (struct ht_where){ .path = s->dir, .offset = -1 };
+}
+
 static enum ht_status locked_out(struct ht_store *s, struct ht_diags *d)
 {
-	struct ht_where at = { .path = s->dir, .offset = -1 };
-
-	return ht_error(d, HT_E_ENVIRONMENT, at, "the statistics of the cache cannot be read");
+	return ht_error(
+		d, HT_E_ENVIRONMENT, at_dir(s), "the statistics of the cache cannot be read");
 }
 
 enum ht_status ht_store_stats(struct ht_store *s, struct ht_diags *d, uint64_t counter[HT_COUNTERS])
 {
 	struct ht_unwind unwind;
 	struct ht_arena a;
-	struct files f;
+	struct files f = { 0 };
 	struct sum sum = { 0 };
 	volatile bool ok = false;
 
 	ht_arena_init(&a, &unwind);
 	if (!setjmp(unwind.env))
-		ok = read_all(s, &a, &f, &sum);
+		ok = read_settled(s, &a, &f, &sum);
 	memcpy(counter, sum.counter, sizeof sum.counter);
 	ht_arena_release(&a);
+	if (ok && !f.all_read)
+		ht_warn(d, at_dir(s),
+			"the statistics of some processes cannot be read; the numbers are too low");
 	return ok ? HT_OK : locked_out(s, d);
 }
 
@@ -207,5 +242,8 @@ static void forget(void *self, const char *name)
 
 enum ht_status ht_store_stats_reset(struct ht_store *s, struct ht_diags *d)
 {
+	if (!ht_store_writes(s))
+		return ht_error(d, HT_E_ENVIRONMENT, at_dir(s),
+			"the statistics of the cache cannot be reset: it is read only");
 	return ht_store_each(s, ht_store_file(s, "stats").s, forget, s) ? HT_OK : locked_out(s, d);
 }

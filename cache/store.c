@@ -168,37 +168,53 @@ static void touch(struct ht_store *s, int fd, const struct stat *st)
 		s->files->utimens(fd, NULL);
 }
 
-/* NULL, or why it cannot be read; *gone: it is not there. */
-static const char *open_entry(
-	struct ht_store *s, const char *path, bool use, struct ht_cached *out, bool *gone)
+/* An entry's file.  As long as it is open no other one gets its inode's number. */
+struct open_file {
+	int fd;
+	struct stat st;
+};
+
+/* NULL, and then the file is open; or why it cannot be read; *gone: it is not there. */
+static const char *open_entry(struct ht_store *s, const char *path, struct ht_cached *out,
+	struct open_file *file, bool *gone)
 {
 	const struct ht_files *f = s->files;
 	int fd = f->open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0), why = 0;
-	struct stat st;
 
 	*gone = false;
+	file->fd = fd;
 	if (fd < 0) {
 		*gone = errno == ENOENT || errno == ESTALE;
 		return strerror(errno);
 	}
-	if (f->fstat(fd, &st))
+	if (f->fstat(fd, &file->st))
 		why = errno;
-	else if (!S_ISREG(st.st_mode) || !is_trusted(s, &st))
+	else if (!S_ISREG(file->st.st_mode) || !is_trusted(s, &file->st))
 		why = EPERM;
-	else if ((uint64_t)st.st_size > LARGEST)
+	else if ((uint64_t)file->st.st_size > LARGEST)
 		why = EFBIG;
-	else if (!take_bytes(s, fd, (size_t)st.st_size, out))
+	else if (!take_bytes(s, fd, (size_t)file->st.st_size, out))
 		why = errno;
-	else if (use)
-		touch(s, fd, &st);
+	if (!why)
+		return NULL;
 	f->close(fd);
-	return why ? strerror(why) : NULL;
+	return strerror(why);
 }
 
-static void drop_damaged(
-	struct ht_store *s, const char *path, const char *wrong, struct ht_diags *d)
+/* Whether the name is still that of this file: another process may have put a good one there. */
+static bool has_name(struct ht_store *s, const struct open_file *file, const char *path)
 {
-	bool removed = s->opt.mode == HT_CACHE_RW && !s->files->unlink(path);
+	struct stat now;
+
+	return !s->files->lstat(path, &now) && now.st_dev == file->st.st_dev &&
+	       now.st_ino == file->st.st_ino;
+}
+
+static void drop_damaged(struct ht_store *s, const struct open_file *file, const char *path,
+	const char *wrong, struct ht_diags *d)
+{
+	bool removed =
+		s->opt.mode == HT_CACHE_RW && has_name(s, file, path) && !s->files->unlink(path);
 
 	ht_store_count(s, HT_COUNTER_damaged, 1);
 	ht_warn(d, at_path(path), "this entry of the cache is damaged: %s; it counts as a miss%s",
@@ -210,11 +226,12 @@ bool ht_store_get(
 {
 	struct ht_path path = ht_store_entry_file(s, k->kind, k->find);
 	struct ht_opened opened;
+	struct open_file file;
 	const char *wrong;
 	bool gone;
 
 	*out = (struct ht_cached){ 0 };
-	wrong = open_entry(s, path.s, true, out, &gone);
+	wrong = open_entry(s, path.s, out, &file, &gone);
 	if (gone)
 		return false;
 	if (wrong) {
@@ -223,7 +240,10 @@ bool ht_store_get(
 	}
 	wrong = ht_entry_check(out->bytes, k, &opened);
 	if (wrong)
-		drop_damaged(s, path.s, wrong, d);
+		drop_damaged(s, &file, path.s, wrong, d);
+	else
+		touch(s, file.fd, &file.st);
+	s->files->close(file.fd);
 	if (wrong || !ht_str_eq(opened.key, k->text)) {
 		ht_cached_release(out);
 		return false;
@@ -238,12 +258,14 @@ enum ht_entry_state ht_store_read(struct ht_store *s, const struct ht_listed_ent
 	struct ht_path path = ht_store_entry_file(s, e->kind, e->find);
 	enum ht_entry_state state = HT_ENTRY_DAMAGED;
 	struct ht_opened opened;
+	struct open_file file;
 	bool gone;
 
 	*out = (struct ht_cached){ 0 };
-	*why = open_entry(s, path.s, false, out, &gone);
+	*why = open_entry(s, path.s, out, &file, &gone);
 	if (*why)
 		return gone ? HT_ENTRY_GONE : HT_ENTRY_UNREADABLE;
+	s->files->close(file.fd);
 	*why = ht_entry_check(out->bytes, NULL, &opened);
 	if (!*why && (opened.kind != e->kind || !ht_hash_eq(opened.find, e->find)))
 		*why = "it belongs elsewhere";
@@ -251,7 +273,7 @@ enum ht_entry_state ht_store_read(struct ht_store *s, const struct ht_listed_ent
 		out->payload = opened.payload;
 		return HT_ENTRY_GOOD;
 	}
-	if (ht_entry_is_foreign(out->bytes))
+	if (ht_entry_is_foreign(out->bytes) && !ht_entry_is_own(out->bytes, e->find))
 		state = HT_ENTRY_FOREIGN;
 	ht_cached_release(out);
 	return state;

@@ -111,6 +111,11 @@ enum ht_status ht_store_pin(
 	char name[HT_KEY_NAME];
 	struct ht_path path;
 
+	if (!ht_store_writes(s))
+		return ht_error(d, HT_E_ENVIRONMENT,
+			(struct ht_where){ .path = s->dir, .offset = -1 },
+			"the entry cannot be %s: the cache is read only",
+			pinned ? "pinned" : "unpinned");
 	ht_key_name(e->find, name);
 	path = ht_store_file(s, "pins/%s", name);
 	if (pinned ? ht_store_publish(s, path.s, NULL, 0)

@@ -3,12 +3,13 @@
 result, nothing lost that was kept, no temporary files left behind, and all of them come to an end.
 
 HALFTONE_CROWD: for so many seconds (15)."""
-import os, random, signal, threading, time, unittest
+import json, os, random, signal, threading, time, unittest
 
 from tool import LONG, SMALL, Case
 
 PROCESSES = 64
 SECONDS = float(os.environ.get('HALFTONE_CROWD', 300 if LONG else 15))
+COUNTERS = 'graph_hits', 'graph_misses', 'kernel_hits', 'kernel_misses', 'hit_bytes', 'puts', 'put_bytes'
 BATCHES, POLICIES = range(1, 5), ('must_keep_origin_dtype', 'force_fp16', 'allow_mix_precision_bf16')
 
 
@@ -39,6 +40,16 @@ class Crowd(Case):
                         self.wrong.append((args, 'other bytes'))
                 self.kept.add(what)
 
+    def watch(self, end):
+        """Whoever sums up the numbers meanwhile: they never go down."""
+        last = {}
+        while time.monotonic() < end:
+            out, err = self.tool('cache', 'stats', '--format', 'json', '--cache-mode', 'ro', code=None)
+            now = json.loads(out) if self.code == 0 and not err else None
+            if not now or any(now[name] < last.get(name, 0) for name in COUNTERS):
+                self.wrong.append(('stats', last, out, err))
+            last = now or last
+
     def test_crowd(self):
         self.right, self.wrong, self.kept, self.done = {}, [], set(), {}
         for b in BATCHES:
@@ -48,6 +59,7 @@ class Crowd(Case):
         self.assertEqual(len(set(self.right.values())), len(self.right))
         end = time.monotonic() + SECONDS
         crowd = [threading.Thread(target=self.work, args=(i, end)) for i in range(PROCESSES)]
+        crowd.append(threading.Thread(target=self.watch, args=[end]))
         for t in crowd:
             t.start()
         for t in crowd:

@@ -131,6 +131,31 @@ static void failed_allocations_are_a_status(void **state)
 	assert_int_equal(files_in_folder(), 1);
 }
 
+/* Of a model of more files than there may be descriptors, some are watched by their names. */
+static void watched_files_leave_descriptors(void **state)
+{
+	enum { FILES = 100, DESCRIPTORS = 64 };
+	struct ht_file *f[FILES];
+	struct rlimit was, low;
+	int kept = 0;
+
+	(void)state;
+	put(path, "abc", 3);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	low = (struct rlimit){ DESCRIPTORS, was.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	for (int i = 0; i < FILES; i++)
+		assert_int_equal(ht_file_map_watched(path, 100, NULL, &f[i]), HT_OK);
+	setrlimit(RLIMIT_NOFILE, &was);
+	put(path, "abcd", 4);
+	for (int i = 0; i < FILES; i++) {
+		kept += f[i]->fd >= 0;
+		assert_true(ht_file_changed(f[i]));
+		ht_file_unref(f[i]);
+	}
+	assert_in_range(kept, 1, DESCRIPTORS / 2);
+}
+
 static void blobs_are_zeroed_and_aligned(void **state)
 {
 	static const size_t sizes[] = { 0, 1, 63, 64, 65, 100000, (1 << 17) - 1, 1 << 17, 3000001,
@@ -421,6 +446,7 @@ int main(void)
 		cmocka_unit_test_teardown(files_map, clear_folder),
 		cmocka_unit_test_teardown(refusals_are_located, clear_folder),
 		cmocka_unit_test_teardown(failed_allocations_are_a_status, clear_folder),
+		cmocka_unit_test_teardown(watched_files_leave_descriptors, clear_folder),
 		cmocka_unit_test(blobs_are_zeroed_and_aligned),
 		cmocka_unit_test(parts_keep_the_whole),
 		cmocka_unit_test_teardown(blobs_of_files_drop_their_pages, clear_folder),

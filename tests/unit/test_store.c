@@ -151,6 +151,84 @@ static void damage_is_a_miss_and_removed(void **state)
 	ht_store_close(s, NULL);
 }
 
+/* Who finds damage takes away what was read, not the good entry that has its name by now. */
+static struct ht_str put_meanwhile, read_path;
+
+static ssize_t read_while_it_is_replaced(int fd, void *p, size_t n)
+{
+	ssize_t got = read(fd, p, n);
+
+	if (put_meanwhile.n)
+		assert_int_equal(rename(put_meanwhile.p, read_path.p), 0);
+	put_meanwhile.n = 0;
+	return got;
+}
+
+static void what_replaced_a_damaged_entry_stays(void **state)
+{
+	struct ht_files files = ht_files_system;
+	struct ht_store *s = open_with((struct ht_store_options){ .files = &files }, NULL);
+	UNIT_ARENA(a);
+	struct ht_diags d;
+
+	(void)state;
+	ht_diags_init(&d);
+	files.read = read_while_it_is_replaced;
+	read_path = file_of(s, 5, &a);
+	put_meanwhile = ht_str_printf(&a, "%s/good", dir);
+	assert_true(put(s, 5, 40, NULL));
+	assert_int_equal(rename(read_path.p, put_meanwhile.p), 0);
+	write_file(read_path.p, HT_STR("damaged"));
+	assert_false(get(s, 5, 40, &d));
+	assert_int_equal(d.warnings, 1);
+	assert_true(get(s, 5, 40, &d));
+	ht_diags_release(&d);
+	ht_arena_release(&a);
+	ht_store_close(s, NULL);
+}
+
+/* Each bit of the version's number: damage, since the key is one of this version. */
+static void a_damaged_version_is_not_another(void **state)
+{
+	enum { VERSION_AT = 8, VERSION_BITS = 32 };
+	struct ht_store *s = open_store();
+	UNIT_ARENA(a);
+	struct ht_listed_entry e = { .kind = HT_CACHE_GRAPH };
+	struct ht_str path = file_of(s, 5, &a), elsewhere;
+	struct ht_cached c;
+	const char *why;
+	char byte;
+	int fd;
+
+	(void)state;
+	e.find = key_of(&a, HT_CACHE_GRAPH, 5).find;
+	assert_true(put(s, 5, 40, NULL));
+	fd = open(path.p, O_RDWR);
+	assert_true(fd >= 0);
+	for (int bit = 0; bit < VERSION_BITS; bit++) {
+		off_t at = VERSION_AT + bit / 8;
+		assert_int_equal(pread(fd, &byte, 1, at), 1);
+		byte ^= (char)(1 << bit % 8);
+		assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+		assert_int_equal(ht_store_read(s, &e, &c, &why), HT_ENTRY_DAMAGED);
+		byte ^= (char)(1 << bit % 8);
+		assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+	}
+	assert_int_equal(ht_store_read(s, &e, &c, &why), HT_ENTRY_GOOD);
+	ht_cached_release(&c);
+	/* Under a name that is not its key's nobody of this version made it. */
+	byte = HT_ENTRY_VERSION + 1;
+	assert_int_equal(pwrite(fd, &byte, 1, VERSION_AT), 1);
+	close(fd);
+	assert_true(put(s, 6, 40, NULL));
+	elsewhere = file_of(s, 6, &a);
+	e.find = key_of(&a, HT_CACHE_GRAPH, 6).find;
+	assert_int_equal(rename(path.p, elsewhere.p), 0);
+	assert_int_equal(ht_store_read(s, &e, &c, &why), HT_ENTRY_FOREIGN);
+	ht_arena_release(&a);
+	ht_store_close(s, NULL);
+}
+
 /* In a store that is only read, damage stays, and is told of. */
 static void damage_in_a_store_read_only(void **state)
 {
@@ -495,6 +573,122 @@ static void counters_that_cannot_be_read_stay(void **state)
 	ht_store_close(s, NULL);
 }
 
+/* ---- a merge while the counters are read ---- */
+
+static struct ht_store *merges;
+
+static void merge_now(void)
+{
+	struct ht_store *s = merges;
+	struct ht_gc done;
+
+	merges = NULL;
+	if (s)
+		assert_int_equal(ht_store_gc(s, UINT64_MAX, NULL, &done), HT_OK);
+}
+
+static int open_behind_a_merge(const char *path, int flags, mode_t mode)
+{
+	if (strstr(path, "stats/run"))
+		merge_now();
+	return open(path, flags, mode);
+}
+
+/* A listing that the sum of a merge came too late for. */
+static struct dirent *read_past_a_merge(DIR *d)
+{
+	struct dirent *e = readdir(d);
+
+	while (merges && e && !strncmp(e->d_name, "sum-", 4))
+		e = readdir(d);
+	if (!e)
+		merges = NULL;
+	return e;
+}
+
+static void count_beside(const struct ht_files *files, uint64_t want)
+{
+	uint64_t counter[HT_COUNTERS];
+	struct ht_store *s;
+	struct ht_diags d;
+
+	ht_diags_init(&d);
+	s = open_with((struct ht_store_options){ .mode = HT_CACHE_RO, .files = files }, NULL);
+	assert_int_equal(ht_store_stats(s, &d, counter), HT_OK);
+	assert_int_equal(counter[HT_COUNTER_kernel_misses], want);
+	assert_int_equal(d.count, 0);
+	assert_null(merges);
+	ht_store_close(s, NULL);
+	ht_diags_release(&d);
+}
+
+static void statistics_beside_a_merge(void **state)
+{
+	enum { RUNS = 3 };
+	struct ht_files files = ht_files_system;
+	struct ht_store *s = open_store();
+	struct ht_gc done;
+
+	(void)state;
+	for (int i = 0; i < RUNS; i++) {
+		struct ht_store *run = open_store();
+		ht_store_count(run, HT_COUNTER_kernel_misses, 1);
+		ht_store_close(run, NULL);
+	}
+	merges = s;
+	files.open = open_behind_a_merge;
+	count_beside(&files, RUNS);
+	assert_int_equal(ht_store_gc(s, UINT64_MAX, NULL, &done), HT_OK);
+	merges = s;
+	files = ht_files_system;
+	files.readdir = read_past_a_merge;
+	count_beside(&files, RUNS);
+	ht_store_close(s, NULL);
+}
+
+static void counters_that_are_not_read_are_told_of(void **state)
+{
+	struct ht_files files = ht_files_system;
+	uint64_t counter[HT_COUNTERS];
+	struct ht_store *s = open_store();
+	struct ht_diags d;
+
+	(void)state;
+	ht_diags_init(&d);
+	ht_store_count(s, HT_COUNTER_kernel_misses, 1);
+	ht_store_close(s, NULL);
+	files.open = open_no_counters;
+	s = open_with((struct ht_store_options){ .files = &files }, NULL);
+	assert_int_equal(ht_store_stats(s, &d, counter), HT_OK);
+	assert_int_equal(d.warnings, 1);
+	ht_store_close(s, NULL);
+	ht_diags_release(&d);
+}
+
+/* Who may only read changes nothing. */
+static void what_is_only_read_is_not_written(void **state)
+{
+	struct ht_store *s = open_store();
+	UNIT_ARENA(a);
+	struct ht_listed_entry e = { .kind = HT_CACHE_GRAPH };
+	uint64_t counter[HT_COUNTERS];
+	struct ht_entry_list l;
+
+	(void)state;
+	assert_true(put(s, 1, 100, NULL));
+	e.find = key_of(&a, HT_CACHE_GRAPH, 1).find;
+	ht_store_close(s, NULL);
+	s = open_with((struct ht_store_options){ .mode = HT_CACHE_RO }, NULL);
+	assert_int_equal(ht_store_pin(s, &e, true, NULL), HT_E_ENVIRONMENT);
+	assert_int_equal(ht_store_stats_reset(s, NULL), HT_E_ENVIRONMENT);
+	assert_int_equal(ht_store_list(s, &a, NULL, &l), HT_OK);
+	assert_false(l.entry[0].pinned);
+	assert_int_equal(ht_store_stats(s, NULL, counter), HT_OK);
+	assert_int_equal(counter[HT_COUNTER_puts], 1);
+	ht_arena_release(&a);
+	ht_store_close(s, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -503,6 +697,8 @@ int main(void)
 		cmocka_unit_test_teardown(a_collision_is_a_miss, clear_folder),
 		cmocka_unit_test_teardown(a_moved_entry_is_damaged, clear_folder),
 		cmocka_unit_test_teardown(damage_is_a_miss_and_removed, clear_folder),
+		cmocka_unit_test_teardown(what_replaced_a_damaged_entry_stays, clear_folder),
+		cmocka_unit_test_teardown(a_damaged_version_is_not_another, clear_folder),
 		cmocka_unit_test_teardown(damage_in_a_store_read_only, clear_folder),
 		cmocka_unit_test_teardown(
 			a_directory_that_others_write_to_is_refused, clear_folder),
@@ -517,6 +713,9 @@ int main(void)
 		cmocka_unit_test_teardown(processes_do_not_disturb_each_other, clear_folder),
 		cmocka_unit_test_teardown(statistics_add_up, clear_folder),
 		cmocka_unit_test_teardown(counters_that_cannot_be_read_stay, clear_folder),
+		cmocka_unit_test_teardown(statistics_beside_a_merge, clear_folder),
+		cmocka_unit_test_teardown(counters_that_are_not_read_are_told_of, clear_folder),
+		cmocka_unit_test_teardown(what_is_only_read_is_not_written, clear_folder),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
