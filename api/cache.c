@@ -51,6 +51,7 @@ static void set_store(struct opening *o, struct ht_diags *d)
 		.shared = s->shared != 0,
 		.max_bytes = s->max_bytes };
 	o->opt.must_hit = s->must_hit != 0;
+	o->opt.no_kernels = s->no_kernels != 0;
 	o->opt.graph_name = s->graph_key;
 	if (s->mode == HT_CACHE_OFF || find_dir(o))
 		return;

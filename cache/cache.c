@@ -8,7 +8,7 @@ struct ht_cache {
 	struct ht_store *store;
 	const struct ht_remote_module *module;
 	struct ht_remote *remote;
-	bool must_hit;
+	bool must_hit, no_kernels;
 	char graph_name[HT_GRAPH_NAME + 1];
 };
 
@@ -19,6 +19,7 @@ static enum ht_status start(
 		HT_TRY(ht_store_open(&opt->store, d, &c->store));
 	c->module = opt->remote;
 	c->must_hit = opt->must_hit;
+	c->no_kernels = opt->no_kernels;
 	if (opt->graph_name)
 		snprintf(c->graph_name, sizeof c->graph_name, "%s", opt->graph_name);
 	return c->module ? c->module->open(opt->remote_options, d, &c->remote) : HT_OK;
@@ -122,11 +123,20 @@ static bool get_remote(
 	return true;
 }
 
+static bool is_off(const struct ht_cache *c, const struct ht_cache_key *k)
+{
+	return c->no_kernels && k->kind == HT_CACHE_KERNEL;
+}
+
 bool ht_cache_get(
 	struct ht_cache *c, const struct ht_cache_key *k, struct ht_diags *d, struct ht_cached *out)
 {
-	bool hit = (c->store && ht_store_get(c->store, k, d, out)) || get_remote(c, k, d, out);
+	bool hit;
 
+	*out = (struct ht_cached){ 0 };
+	if (is_off(c, k))
+		return false;
+	hit = (c->store && ht_store_get(c->store, k, d, out)) || get_remote(c, k, d, out);
 	/* A graph may be looked for by several keys; whoever does counts that. */
 	if (k->kind == HT_CACHE_KERNEL)
 		ht_cache_count(c, hit ? HT_COUNTER_kernel_hits : HT_COUNTER_kernel_misses, 1);
@@ -152,6 +162,8 @@ void ht_cache_put(struct ht_cache *c, const struct ht_cache_key *k,
 	struct ht_unwind unwind;
 	struct ht_arena a;
 
+	if (is_off(c, k))
+		return;
 	ht_arena_init(&a, &unwind);
 	if (!setjmp(unwind.env))
 		put(c, &a, k, payload, d);

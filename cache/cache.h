@@ -264,6 +264,7 @@ struct ht_cache_options {
 	const struct ht_remote_module *remote; /* NULL: none */
 	const struct ht_remote_options *remote_options;
 	bool must_hit;          /* for those who ask: ht_cache_must_hit() */
+	bool no_kernels;        /* there are none of them, and none are kept */
 	const char *graph_name; /* likewise; NULL: none */
 };
 /* Belongs to one thread at a time. */

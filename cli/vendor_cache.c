@@ -196,6 +196,7 @@ static enum ht_status graph_dir(
 		return wrong(key, "is not 1 to 128 of A-Z a-z 0-9 _ -");
 	s->graph_key = key && *key->value ? key->value : NULL;
 	s->dir = graph->value;
+	s->no_kernels = s->mode == HT_CACHE_OFF;
 	s->mode = HT_CACHE_RW;
 	if (stated(c, "op_compiler_cache_dir"))
 		return refuse(c,
@@ -234,8 +235,7 @@ enum ht_status vendor_cache_settings(struct cli *c, struct ht_cache_settings *s)
 		option_on(c, OPTION_NO_CACHE))
 		return HT_OK;
 	/* What is looked for in the files that op_debug_level leaves has to be compiled. */
-	if ((mode && !strcmp(mode->value, "disable")) ||
-		((mode || dir) && debug && strcmp(debug->value, "0") != 0))
+	if ((mode && !strcmp(mode->value, "disable")) || (debug && strcmp(debug->value, "0") != 0))
 		s->mode = HT_CACHE_OFF;
 	if (graph)
 		return graph_dir(c, graph, s);

@@ -29,10 +29,11 @@ struct ht_cache_settings {
 	const char *remote_netrc, *remote_ca_file;
 	const char *graph_key; /* 1 to 128 letters, digits, _ and -: graphs are found by the index
 				* graph_key.idx of the directory; NULL: by their content alone */
+	int no_kernels;        /* graphs alone are looked for and kept, not the code of a kernel */
 };
 #define HT_CACHE_SETTINGS_INIT                                                                     \
 	{ sizeof(struct ht_cache_settings), NULL, HT_CACHE_RW, 0, 0, 0, 0, 0, NULL, NULL, NULL,    \
-		NULL, NULL }
+		NULL, NULL, 0 }
 
 /* HT_E_ENVIRONMENT: the directory is another's or others may write to it; HT_E_USAGE: there is no
  * place for it, or the URL makes no sense. */

@@ -125,6 +125,29 @@ class Vendor(Cached):
         self.assertNotEqual(self.compile(*args, model=edited), first)
         self.fails(2, 'has no effect beside', 'compile', '-q', self.model, *args, *self.args)
 
+    def test_graphs_without_kernels(self):
+        """What switches the cache of kernels off leaves that of graphs, which then has no kernels."""
+        graphs = os.path.join(self.dir, 'graphs')
+        os.mkdir(graphs)
+        kernels = os.path.join(graphs, 'v1', 'kernel')
+        args = [f'--graph_compiler_cache_dir={graphs}', '--op_compiler_cache_mode=disable']
+        first = self.compile(*args)
+        self.assertFalse(os.path.exists(kernels))
+        self.assertEqual(self.compile(*args, env={'HALFTONE_BACKEND': '/nonexistent'}), first)
+        self.compile(args[0], '--op_debug_level=1', '--debug_dir=' + os.path.join(self.dir, 'debug'))
+        self.assertFalse(os.path.exists(kernels))
+        self.compile(args[0], '--oo_level=O1')
+        self.assertTrue(os.listdir(kernels))
+        # Those that are there are not taken either.
+        self.fails(5, 'code generator', 'compile', '-q', self.model, *args, '--oo_level=O1', '--graph_key=other', env={'HALFTONE_BACKEND': '/nonexistent'})
+
+    def test_debug_files_without_a_stated_cache(self):
+        """Their kernels have to be compiled, not taken from the cache that is always there."""
+        self.compile()
+        before = self.stats()['kernel_hits']
+        self.compile('--op_debug_level=1', '--debug_dir=' + os.path.join(self.dir, 'debug'))
+        self.assertEqual(self.stats()['kernel_hits'], before)
+
 
 class Index(Cached):
     """graph_compiler_cache_dir with graph_key."""
