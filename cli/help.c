@@ -71,7 +71,16 @@ enum ht_status verb_help(struct cli *c)
 
 enum ht_status verb_version(struct cli *c)
 {
-	(void)c;
-	printf("halftone %s\n", ht_version());
-	return HT_OK;
+	struct ht_bytes b = { 0 };
+	enum ht_format format;
+	enum ht_status st = option_json(c, &format);
+
+	if (st == HT_OK && (format == HT_FORMAT_JSON || option_on(c, OPTION_JSON)))
+		st = ht_build_info(c->diags, &b);
+	else if (st == HT_OK)
+		printf("halftone %s\n", ht_version());
+	if (b.n)
+		st = print_bytes(&b);
+	ht_bytes_free(&b);
+	return st;
 }

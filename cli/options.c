@@ -48,7 +48,8 @@ const struct verb verbs[] = {
 	{ "policies", LISTS, "", "the precision policies", verb_list },
 	{ "profiles", LISTS, "", "the machines that policies decide for", verb_list },
 	{ "help", HELP_VERB, "[VERB]", "how to use the tool or a verb", verb_help },
-	{ "version", HELP_VERB, "", "the version", verb_version },
+	{ "version", VERSION_VERB, "", "the version; --json: of all parts, and the targets",
+		verb_version },
 	{ 0 },
 };
 

@@ -268,6 +268,9 @@ HT_API enum ht_status ht_emit_code(const struct ht_model *m, const struct ht_com
 /* "fusions", "ops", "targets", "policies", "profiles", "passes", "options": what there is. */
 HT_API enum ht_status ht_list(
 	const char *what, enum ht_format format, struct ht_diags *d, struct ht_bytes *out);
+/* What the library was built from, as JSON: versions and ids of itself, of its code generator, LLVM, of
+ * artefacts and of entries of the cache; targets with their features.  Loads nothing. */
+HT_API enum ht_status ht_build_info(struct ht_diags *d, struct ht_bytes *out);
 
 #ifdef __cplusplus
 }

@@ -18,6 +18,29 @@ class Usage(ToolCase):
         for args in (['version'], ['--version'], ['run', '--version']):
             self.assertRegex(self.tool(*args).stdout.decode(), r'^halftone \d+\.\d+\.\d+\n$')
 
+    def test_version_of_all_parts(self):
+        out = self.tool('--version', '--json').stdout
+        for args in (['version', '--format', 'json'], ['run', '--version', '--format=json']):
+            self.assertEqual(self.tool(*args, env={'HALFTONE_BACKEND': '/nonexistent'}).stdout, out)
+        j = json.loads(out)
+        self.assertEqual(j['schema'], 'halftone.version/1')
+        self.assertEqual(f"halftone {j['version']}\n".encode(), self.tool('--version').stdout)
+        for name in 'build_id', 'code_generator':
+            self.assertRegex(j[name], '^[0-9a-f]{32}$')
+        self.assertRegex(j['llvm'], r'^\d+\.\d+\.\d+$')
+        self.assertEqual((j['artefact_version'], j['cache_entry_version']), (3, 2))
+        listed = json.loads(self.tool('targets', '--format=json').stdout)['targets']
+        self.assertEqual(j['targets'], [{k: t[k] for k in ('name', 'level', 'features')} for t in listed])
+        self.assertEqual(set(j['host']), {'name', 'level', 'features'})
+        self.fails(2, 'neither text nor json', '--version', '--format=xml')
+        self.fails(2, "halftone run has no option '--json'", 'run', '--json', SMALL)
+        self.fails(2, "halftone help has no option '--json'", 'help', '--json')
+
+    def test_version_maps_no_llvm(self):
+        r = self.tool('--version', '--json', env={'LD_DEBUG': 'files'})
+        self.assertIn('libhalftone', r.err)
+        self.assertNotIn('LLVM', r.err)
+
     def test_wrong_usage(self):
         self.fails(2, 'see halftone help')
         self.fails(2, "no verb 'rnu'; did you mean 'run'", 'rnu', SMALL)
