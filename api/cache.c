@@ -279,11 +279,10 @@ struct verifying {
 	bool wrong;
 };
 
-static void found_damaged(
-	struct verifying *v, struct ht_store *s, const struct ht_listed_entry *e, const char *why)
+static void found_damaged(struct verifying *v, struct ht_store *s, const struct ht_listed_entry *e,
+	const char *why, bool removed)
 {
 	struct ht_where at = HT_NOWHERE;
-	bool removed = ht_store_remove(s, e);
 
 	at.path = ht_store_path(s, e->kind, e->find, &v->w->arena).p;
 	v->out->removed += removed;
@@ -299,12 +298,13 @@ static void verify_one(struct verifying *v, struct ht_store *s, const struct ht_
 	struct ht_where at = HT_NOWHERE;
 	struct ht_cached cached;
 	const char *why;
+	bool removed = false;
 
-	switch (ht_store_read(s, e, &cached, &why)) {
+	switch (ht_store_read(s, e, &cached, &why, &removed)) {
 	case HT_ENTRY_GONE:
 		return;
 	case HT_ENTRY_DAMAGED:
-		found_damaged(v, s, e, why);
+		found_damaged(v, s, e, why, removed);
 		return;
 	case HT_ENTRY_UNREADABLE:
 		at.path = ht_store_path(s, e->kind, e->find, &v->w->arena).p;

@@ -34,7 +34,7 @@ static enum ht_status write_entries(
 		enum ht_status st;
 
 		if (list->entry[i].kind == HT_CACHE_INPUT ||
-			ht_store_read(s, &list->entry[i], &cached, &wrong) != HT_ENTRY_GOOD)
+			ht_store_read(s, &list->entry[i], &cached, &wrong, NULL) != HT_ENTRY_GOOD)
 			continue;
 		st = ht_output_write(to, cached.bytes.p, cached.bytes.n);
 		x->out->entries++;

@@ -203,9 +203,10 @@ enum ht_entry_state {
 	HT_ENTRY_FOREIGN, /* of another version, which may have use for it */
 	HT_ENTRY_DAMAGED
 };
-/* An entry of the list, in *out where it is good; *why: what else it is. */
+/* An entry of the list, in *out where it is good; *why: what else it is.  One that is damaged is removed,
+ * and *removed is whether it could be; NULL: it stays. */
 enum ht_entry_state ht_store_read(struct ht_store *s, const struct ht_listed_entry *e,
-	struct ht_cached *out, const char **why);
+	struct ht_cached *out, const char **why, bool *removed);
 /* The text of its key, which nobody vouches for: for looking at. */
 bool ht_store_read_key(struct ht_store *s, const struct ht_listed_entry *e, struct ht_arena *a,
 	struct ht_str *out);

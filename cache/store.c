@@ -210,11 +210,15 @@ static bool has_name(struct ht_store *s, const struct open_file *file, const cha
 	       now.st_ino == file->st.st_ino;
 }
 
+static bool drop(struct ht_store *s, const struct open_file *file, const char *path)
+{
+	return ht_store_writes(s) && has_name(s, file, path) && !s->files->unlink(path);
+}
+
 static void drop_damaged(struct ht_store *s, const struct open_file *file, const char *path,
 	const char *wrong, struct ht_diags *d)
 {
-	bool removed =
-		s->opt.mode == HT_CACHE_RW && has_name(s, file, path) && !s->files->unlink(path);
+	bool removed = drop(s, file, path);
 
 	ht_store_count(s, HT_COUNTER_damaged, 1);
 	ht_warn(d, at_path(path), "this entry of the cache is damaged: %s; it counts as a miss%s",
@@ -253,7 +257,7 @@ bool ht_store_get(
 }
 
 enum ht_entry_state ht_store_read(struct ht_store *s, const struct ht_listed_entry *e,
-	struct ht_cached *out, const char **why)
+	struct ht_cached *out, const char **why, bool *removed)
 {
 	struct ht_path path = ht_store_entry_file(s, e->kind, e->find);
 	enum ht_entry_state state = HT_ENTRY_DAMAGED;
@@ -265,17 +269,20 @@ enum ht_entry_state ht_store_read(struct ht_store *s, const struct ht_listed_ent
 	*why = open_entry(s, path.s, out, &file, &gone);
 	if (*why)
 		return gone ? HT_ENTRY_GONE : HT_ENTRY_UNREADABLE;
-	s->files->close(file.fd);
 	*why = ht_entry_check(out->bytes, NULL, &opened);
 	if (!*why && (opened.kind != e->kind || !ht_hash_eq(opened.find, e->find)))
 		*why = "it belongs elsewhere";
 	if (!*why) {
 		out->payload = opened.payload;
-		return HT_ENTRY_GOOD;
-	}
-	if (ht_entry_is_foreign(out->bytes) && !ht_entry_is_own(out->bytes, e->find))
+		state = HT_ENTRY_GOOD;
+	} else if (ht_entry_is_foreign(out->bytes) && !ht_entry_is_own(out->bytes, e->find)) {
 		state = HT_ENTRY_FOREIGN;
-	ht_cached_release(out);
+	}
+	if (state == HT_ENTRY_DAMAGED && removed)
+		*removed = drop(s, &file, path.s);
+	s->files->close(file.fd);
+	if (state != HT_ENTRY_GOOD)
+		ht_cached_release(out);
 	return state;
 }
 

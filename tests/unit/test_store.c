@@ -169,19 +169,32 @@ static void what_replaced_a_damaged_entry_stays(void **state)
 	struct ht_files files = ht_files_system;
 	struct ht_store *s = open_with((struct ht_store_options){ .files = &files }, NULL);
 	UNIT_ARENA(a);
+	struct ht_listed_entry e = { .kind = HT_CACHE_GRAPH };
+	struct ht_cached c;
 	struct ht_diags d;
+	const char *why;
+	bool removed;
 
 	(void)state;
 	ht_diags_init(&d);
 	files.read = read_while_it_is_replaced;
 	read_path = file_of(s, 5, &a);
-	put_meanwhile = ht_str_printf(&a, "%s/good", dir);
+	e.find = key_of(&a, HT_CACHE_GRAPH, 5).find;
 	assert_true(put(s, 5, 40, NULL));
-	assert_int_equal(rename(read_path.p, put_meanwhile.p), 0);
-	write_file(read_path.p, HT_STR("damaged"));
-	assert_false(get(s, 5, 40, &d));
-	assert_int_equal(d.warnings, 1);
-	assert_true(get(s, 5, 40, &d));
+	for (int verifies = 0; verifies < 2; verifies++) {
+		put_meanwhile = ht_str_printf(&a, "%s/good", dir);
+		assert_int_equal(rename(read_path.p, put_meanwhile.p), 0);
+		write_file(read_path.p, HT_STR("damaged"));
+		if (verifies) {
+			assert_int_equal(
+				ht_store_read(s, &e, &c, &why, &removed), HT_ENTRY_DAMAGED);
+			assert_false(removed);
+		} else {
+			assert_false(get(s, 5, 40, &d));
+		}
+		assert_int_equal(d.warnings, 1);
+		assert_true(get(s, 5, 40, &d));
+	}
 	ht_diags_release(&d);
 	ht_arena_release(&a);
 	ht_store_close(s, NULL);
@@ -210,11 +223,11 @@ static void a_damaged_version_is_not_another(void **state)
 		assert_int_equal(pread(fd, &byte, 1, at), 1);
 		byte ^= (char)(1 << bit % 8);
 		assert_int_equal(pwrite(fd, &byte, 1, at), 1);
-		assert_int_equal(ht_store_read(s, &e, &c, &why), HT_ENTRY_DAMAGED);
+		assert_int_equal(ht_store_read(s, &e, &c, &why, NULL), HT_ENTRY_DAMAGED);
 		byte ^= (char)(1 << bit % 8);
 		assert_int_equal(pwrite(fd, &byte, 1, at), 1);
 	}
-	assert_int_equal(ht_store_read(s, &e, &c, &why), HT_ENTRY_GOOD);
+	assert_int_equal(ht_store_read(s, &e, &c, &why, NULL), HT_ENTRY_GOOD);
 	ht_cached_release(&c);
 	/* Under a name that is not its key's nobody of this version made it. */
 	byte = HT_ENTRY_VERSION + 1;
@@ -224,7 +237,7 @@ static void a_damaged_version_is_not_another(void **state)
 	elsewhere = file_of(s, 6, &a);
 	e.find = key_of(&a, HT_CACHE_GRAPH, 6).find;
 	assert_int_equal(rename(path.p, elsewhere.p), 0);
-	assert_int_equal(ht_store_read(s, &e, &c, &why), HT_ENTRY_FOREIGN);
+	assert_int_equal(ht_store_read(s, &e, &c, &why, NULL), HT_ENTRY_FOREIGN);
 	ht_arena_release(&a);
 	ht_store_close(s, NULL);
 }
