@@ -135,7 +135,7 @@ struct ht_compile_options {
 	 * factors of bfloat16 convolutions to bfloat16 where the target multiplies it in pairs. */
 	const char *conv_method;
 	/* Non-zero: for ht_context_numerics().  Slower, as nothing is fused; the same results, but
-	 * that sums may be in another order. */
+	 * that each op rounds its own and that sums may be in another order. */
 	int numerics;
 	/* How a convolution, a depthwise one behind it and a 1 x 1 one behind that compute; how squeeze
 	 * and excitation behind its mean, with the 1 x 1 convolution of what it scales; and how the two

@@ -106,7 +106,8 @@ static bool takes_first(const struct ht_node *n, int arg)
 }
 
 /* x / y from 1 / y, which is made once a row: half as long as dividing.  The remainder corrects the
- * product, so the bits are those of a division but where the remainder is subnormal. */
+ * product, so with fused multiply-adds the bits are those of a division but where the remainder is
+ * subnormal. */
 static int32_t quotient(struct ht_xb *b, int32_t x, int32_t y, int32_t inverse)
 {
 	int32_t q = ht_x2(b, HT_X_MUL, x, inverse);
@@ -121,7 +122,8 @@ int32_t rows_softmax(struct rows *r)
 	enum ht_dtype t = rows_type(n);
 	struct ht_xb *b = &r->k->xb;
 	int32_t max, sum = -1, inverse = -1, e, x;
-	bool is_log = n->op == HT_OP_LogSoftmax, divides = is_log || b->keep;
+	bool is_log = n->op == HT_OP_LogSoftmax;
+	bool divides = is_log || b->keep || !r->k->l->target->fma;
 
 	next_stage(r, true);
 	max = row_value(r, t, kb_reduce(r->k, HT_RED_MAX, t, operand(r)));

@@ -246,7 +246,8 @@ enum ht_dtype compute_type(enum ht_dtype t); /* F32 for F16 and BF16, else t */
 /* In which a local buffer holds a tensor of type t: what was rounded to F16 stays as F32, so that it
  * need not be widened for each product. */
 enum ht_dtype local_type(enum ht_dtype t);
-/* The value `v` at `s`: pulled, or loaded where it is in memory.  Compute type, rounded. */
+/* The value `v` at `s`: pulled, or loaded where it is in memory.  Compute type, rounded as
+ * kb_result() does. */
 int32_t kb_pull(struct kernel_build *k, struct ht_value v, const struct space *s);
 /* Operand `arg` of `n` at `s`, in the type in which n computes. */
 int32_t kb_pull_arg(

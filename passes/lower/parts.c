@@ -57,6 +57,15 @@ static bool broadcast_rows(const struct parts *p, const struct ht_node *n)
 	return true;
 }
 
+/* Several results, each of an operand of its own. */
+static bool all_rows(const struct parts *p, const struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->ins; i++)
+		if (!has_rows(p, n, i))
+			return false;
+	return true;
+}
+
 static bool product_rows(const struct parts *p, const struct ht_node *n)
 {
 	bool turned = ht_attr_bool(n, n->op == HT_OP_MatMul ? "transpose_a" : "adj_x", false);
@@ -186,7 +195,6 @@ static const struct {
 	{ "layer_norm", rows_but_last },
 	{ "lrn", image_rows },
 	{ "matmul", product_rows },
-	{ "pack", joined_rows },
 	{ "pad", padded_rows },
 	{ "pool", pooled_rows },
 	{ "reduce", reduced_rows },
@@ -205,7 +213,7 @@ static const struct {
 static bool keeps_rows(const struct parts *p, const struct ht_node *n)
 {
 	for (int32_t i = 0; i < n->outs; i++)
-		if (!n->out[i].shape.rank || n->out[i].shape.dim[0] % p->batch)
+		if (n->out[i].shape.rank < 1 || n->out[i].shape.dim[0] % p->batch)
 			return n->op == HT_OP_FusedBatchNorm || n->op == HT_OP_FusedBatchNormV2 ||
 			       n->op == HT_OP_FusedBatchNormV3;
 	return true;
@@ -216,7 +224,7 @@ static bool follows(const struct parts *p, const struct ht_node *n)
 	if (!keeps_rows(p, n))
 		return false;
 	if (lower_is_aligned(n))
-		return broadcast_rows(p, n);
+		return n->outs == 1 ? broadcast_rows(p, n) : all_rows(p, n);
 	for (size_t i = 0; i < HT_COUNT(rules); i++)
 		if (!strcmp(rules[i].lower, lower_op_of(n)->name))
 			return rules[i].has_rows(p, n);
@@ -301,12 +309,12 @@ static double share_with_rows(const struct parts *p, int64_t parts)
 	return all > 0 ? enough / all : 0;
 }
 
-/* As many as leave each part enough rows; 1: none do. */
+/* As many as leave each part enough rows, which so many of the batch's give in any layer; 1: none do. */
 static int64_t most_parts(const struct parts *p)
 {
-	for (int64_t parts = p->batch; parts > 1; parts--)
-		if (p->batch % parts == 0 && share_with_rows(p, parts) >= LEAST_SHARE)
-			return parts;
+	for (int64_t rows = 1; rows <= LEAST_ROWS && rows < p->batch; rows++)
+		if (p->batch % rows == 0 && share_with_rows(p, p->batch / rows) >= LEAST_SHARE)
+			return p->batch / rows;
 	return 1;
 }
 

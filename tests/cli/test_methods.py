@@ -130,6 +130,26 @@ class Methods(ToolCase):
         self.expect(attention(8), 'attention', 'many', 'attention: matrices: 8, at least 8; ', other='kernels')
         self.expect(attention(7), 'kernels', 'few', 'matrices, whose keys and values every thread would pack: 7, less than 8; ', other='attention')
 
+    def test_parts_with_several_results(self):
+        """One of a constant, beside one that has the batch's rows."""
+        text = '''hir 1
+entry "" {
+  input "x" = %x
+  output "n" = %n
+  output "r" = %r
+  output "s" = %s
+}
+
+%x = Placeholder() {dtype=f32, shape=shape[4,3]}
+%c = Const() {dtype=f32, value=tensor f32[4] {1.0, 2.0, 3.0, 4.0}}
+%n = CheckNumerics(%x) {T=f32, message="m"}
+%i = IdentityN(%x, %c, ^n) {T=[f32, f32]}
+%r = Relu(%i) {T=f32}
+%s = Neg(%i:1) {T=f32}
+'''
+        self.tool('run', '-q', '--batch-method=parts', self.path('m.hir', text.encode()), '-o', self.path('y.npz'))
+        self.assertEqual(self.outputs(self.path('y.npz'))['s.npy'][2], [-1, -2, -3, -4])
+
     def test_pairs(self):
         """The error of the bfloat16 form; nothing is run."""
         args = ('explain', '-q', '--target', 'x86-64-v4+bf16', '--policy=allow_mix_precision_bf16', '--format=json')

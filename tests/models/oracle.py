@@ -233,15 +233,17 @@ def widened(graph_def, keep):
 
 def error(got, want):
     """Largest difference, relative to the largest value."""
-    return errors(got, want)[0]
+    return errors(got, want)['error']
 
 
 def errors(got, want, where=...):
-    """Largest and root mean square difference, relative to the largest value."""
+    """Largest, root mean square and median difference, relative to the largest value."""
+    none = dict.fromkeys(('error', 'rms', 'median'), float('inf'))
     if got.shape != want.shape:
-        return float('inf'), float('inf')
+        return none
     b = want.astype(np.float64)
-    d = (got.astype(np.float64) - b)[where] / np.abs(b).max(initial=np.finfo(np.float32).tiny)
+    d = np.abs(got.astype(np.float64) - b)[where] / np.abs(b).max(initial=np.finfo(np.float32).tiny)
     if not np.isfinite(d).all():
-        return float('inf'), float('inf')
-    return float(np.abs(d).max(initial=0)), float(np.sqrt(np.mean(d * d))) if d.size else 0.
+        return none
+    return {'error': float(d.max(initial=0)), 'rms': float(np.sqrt(np.mean(d * d))) if d.size else 0.,
+            'median': float(np.median(d)) if d.size else 0.}

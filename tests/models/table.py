@@ -17,6 +17,7 @@ class Model:
     others: Tuple[Callable, ...] = ()  # further inputs
     ask: bool = False      # the outputs are asked for; else they are the model's own
     shapes: bool = False   # the inputs' shapes are said on the command line (an open dimension is 1)
+    picks: bool = False    # outputs are read at the place of a maximum: at another one they jump
 
 
 def human(name, placeholder, outputs, inputs, others=(), **more):
@@ -61,6 +62,7 @@ FACES = [face(128, 'signed', n) for n in ('face', 'wide')]
 NO_FACES = 'china china-left china-right flower flower-left flower-right'
 ALL = 'person face china flower'
 PEOPLE = 'person face close wide'
+OTHERS = 'face', 'close', 'wide', 'china', 'flower'
 SHIFTED = 'face upper-left upper-right lower-left lower-right'
 
 MODELS = [
@@ -85,11 +87,13 @@ MODELS = [
     human('liveness', 'conv2d_1_input', 'Identity', face(32, names='face flower china'),
           shapes=True, **SMALL_BIAS),
     human('movenet-lightning', 'input', 'Identity', face(192, 'byte', 'person', dtype='int32'),
-          [face(192, 'byte', n, dtype='int32') for n in ('face', 'close', 'wide', 'china', 'flower')]),
+          [face(192, 'byte', n, dtype='int32') for n in OTHERS], picks=True),
     human('movenet-thunder', 'input', 'Identity', face(256, 'byte', 'person', dtype='int32'),
-          [lambda data: data.mosaic(ALL, 256, 'byte', 'int32')]),
+          [lambda data: data.mosaic(ALL, 256, 'byte', 'int32'),
+           *(face(256, 'byte', n, dtype='int32') for n in OTHERS)], picks=True),
     human('nanodet', 'input_1', identities(6), face(416, 'signed', 'person', layout='NCHW')),
-    human('posenet', 'image', POSENET, face(385, 'signed', 'person')),
+    human('posenet', 'image', POSENET, face(385, 'signed', 'person'),
+          [face(385, 'signed', n) for n in OTHERS]),
     human('selfie', 'input_1', 'activation_10', face(256, names='person'),
           [face(256, names='flower')]),
     Model('basic-pitch', 'basic-pitch/model.json', 'tfjs',
