@@ -2,8 +2,7 @@
  * bits. */
 #include "backend/emit.h"
 
-/* x is a widened BF16, or -1: that BF16. */
-static int32_t widened(const struct ht_stage *s, int32_t i)
+int32_t ht_e_widened(const struct ht_stage *s, int32_t i)
 {
 	const struct ht_x *x = &s->x[i];
 
@@ -39,7 +38,7 @@ static LLVMValueRef add_bf16(struct ht_e *e, int32_t i, LLVMValueRef a, LLVMValu
 {
 	const struct ht_stage *s = e->s;
 	const struct ht_x *x = &s->x[i];
-	int32_t first = widened(s, x->a), second = widened(s, x->b);
+	int32_t first = ht_e_widened(s, x->a), second = ht_e_widened(s, x->b);
 	LLVMTypeRef pairs = ht_e_form(e->i32, ht_e_lanes_of(a));
 	LLVMValueRef v;
 	bool swap;
@@ -108,7 +107,7 @@ LLVMValueRef ht_e_multiply_low(struct ht_e *e, int32_t i)
 {
 	const struct ht_stage *s = e->s;
 	const struct ht_x *x = &s->x[i];
-	int32_t first = widened(s, x->a), second = widened(s, x->b);
+	int32_t first = ht_e_widened(s, x->a), second = ht_e_widened(s, x->b);
 	LLVMTypeRef pairs = ht_e_form(e->i32, e->vl);
 	LLVMValueRef a, b, minus = ht_e_int(e, pairs, INT32_MIN);
 

@@ -115,14 +115,6 @@ static struct ht_e_ordered *ordered(struct ht_e_reducer *q, int red)
 	return &q->ordered[red * q->e->memo_size + outer_memo(q->e)];
 }
 
-/* A BF16 that is widened: its expression, else -1. */
-static int32_t widened(const struct ht_stage *s, int32_t i)
-{
-	const struct ht_x *x = &s->x[i];
-
-	return x->op == HT_X_CVT && x->dtype == HT_F32 && s->x[x->a].dtype == HT_BF16 ? x->a : -1;
-}
-
 /* Whether x is a product of BF16 numbers, or one. */
 static bool is_pair_product(const struct ht_stage *s, const struct ht_reduction *r)
 {
@@ -131,8 +123,8 @@ static bool is_pair_product(const struct ht_stage *s, const struct ht_reduction 
 	if (r->op != HT_RED_ADD || r->dtype != HT_F32 || r->keep)
 		return false;
 	if (x->op == HT_X_MUL)
-		return widened(s, x->a) >= 0 && widened(s, x->b) >= 0;
-	return widened(s, r->x) >= 0;
+		return ht_e_widened(s, x->a) >= 0 && ht_e_widened(s, x->b) >= 0;
+	return ht_e_widened(s, r->x) >= 0;
 }
 
 /* Such products by the instruction for pairs, the other half of each being zero: it treats
@@ -145,10 +137,10 @@ static void add_pair_product(
 	LLVMTypeRef pairs = ht_e_form(e->i32, e->vl);
 	LLVMValueRef old = load(e, a.value), v, w = ht_e_int(e, pairs, 0x3f80);
 
-	v = ht_e_get(e, widened(e->s, product ? x->a : r->x), true);
+	v = ht_e_get(e, ht_e_widened(e->s, product ? x->a : r->x), true);
 	v = LLVMBuildZExt(e->b, v, pairs, "");
 	if (product)
-		w = LLVMBuildZExt(e->b, ht_e_get(e, widened(e->s, x->b), true), pairs, "");
+		w = LLVMBuildZExt(e->b, ht_e_get(e, ht_e_widened(e->s, x->b), true), pairs, "");
 	v = ht_e_dot(e, old, v, w);
 	if (mask)
 		v = ht_e_select(e, mask, v, old);

@@ -273,10 +273,12 @@ static bool is_of_type(struct ht_xb *b, int32_t x, enum ht_dtype t)
 	       ht_xb_const(b, ht_xcvt(b, HT_F32, ht_xcvt(b, t, x)), &back) && back == imm;
 }
 
-/* Whether x, which is limited at 0, may be rounded to a zero of its own sign: products underflow. */
+/* Whether x, which is limited at 0, may be rounded to a zero of its own sign: products and quotients underflow. */
 static bool underflows(const struct ht_xb *b, int32_t x)
 {
-	return ht_xb_at(b, x)->op == HT_X_MUL;
+	enum ht_xop op = ht_xb_at(b, x)->op;
+
+	return op == HT_X_MUL || op == HT_X_DIV;
 }
 
 /* x, what was rounded to 16-bit type t and then maybe limited by numbers of that type, without that

@@ -207,15 +207,16 @@ def binary(graphs, judge, tag):
 
 
 def limited(graphs, judge, tag):
-    """Products behind which a limit stands in the same kernel: of those that underflow the sign stays."""
+    """Products and quotients behind which a limit stands in the same kernel: of those that underflow the sign stays."""
     import numpy as np
-    from definition import UNARY, exactly, rounded
+    from definition import BINARY, UNARY, exactly, rounded
     x, y = pairs(tag)
-    with np.errstate(all='ignore'):
-        product = rounded(exactly(x) * exactly(y), tag)
-    for op in 'Relu', 'Relu6':
-        got = graphs.run({'x': (tag, x), 'y': (tag, y)}, [('r', f'{op}(%p) {{T={tag}}}')], [('p', f'Mul(%x, %y) {{T={tag}}}')])
-        judge.same(f'{op} of Mul {tag} {graphs.target}', typed(got['r'], tag), rounded(UNARY[op](exactly(product)), tag), x, y)
+    for inner in 'Mul', 'RealDiv':
+        with np.errstate(all='ignore'):
+            first = rounded(BINARY[inner](exactly(x), exactly(y)), tag)
+        for op in 'Relu', 'Relu6':
+            got = graphs.run({'x': (tag, x), 'y': (tag, y)}, [('r', f'{op}(%p) {{T={tag}}}')], [('p', f'{inner}(%x, %y) {{T={tag}}}')])
+            judge.same(f'{op} of {inner} {tag} {graphs.target}', typed(got['r'], tag), rounded(UNARY[op](exactly(first)), tag), x, y)
 
 
 def casts(graphs, judge, tag):
