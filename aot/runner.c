@@ -21,8 +21,7 @@ struct run {
 	char *arena;
 	const char *weights;
 	const struct ht_aot_parallel *parallel; /* NULL: one thread */
-	int64_t failed;                         /* number of the step + 1 */
-	int fault;
+	int64_t stop;                           /* the first fault, as position() orders them */
 };
 
 static inline const void *at(const struct ht_aot_plan *plan, int64_t offset)
@@ -98,6 +97,25 @@ static inline void *buffer(const struct run *r, const struct place *place, uint6
 	return (void *)(uintptr_t)p;
 }
 
+enum { FAULT_BITS = 4, WORKER_BITS = 20 };
+#define NONE INT64_MAX
+
+/* Of a step of a part, in the order in which one thread runs them all: faults of it lie from here on,
+ * those of earlier ones before.  Workers follow one another as their tiles do. */
+static inline int64_t position(const struct run *r, int64_t part, uint64_t i)
+{
+	return (part * (int64_t)r->level->steps + (int64_t)i) << (WORKER_BITS + FAULT_BITS);
+}
+
+static inline void note(struct run *r, int64_t stop)
+{
+	int64_t first = __atomic_load_n(&r->stop, __ATOMIC_RELAXED);
+
+	while (stop < first && !__atomic_compare_exchange_n(&r->stop, &first, stop, true,
+				       __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
 /* One thread's share of a step. */
 static inline void step(
 	struct run *r, const struct place *place, uint64_t i, int worker, int workers)
@@ -115,23 +133,22 @@ static inline void step(
 	for (uint64_t k = 0; k < s->args; k++)
 		buffers[k] = buffer(r, place, arg[k]);
 	fault = fn(buffers, at(r->plan, s->params), begin, end, place->scratch);
-	if (fault) {
-		__atomic_store_n(&r->fault, fault, __ATOMIC_RELAXED);
-		__atomic_store_n(&r->failed, (int64_t)i + 1, __ATOMIC_RELAXED);
-	}
+	if (fault)
+		note(r, position(r, place->part, i) | (int64_t)worker << FAULT_BITS | fault);
 }
 
-/* As in the library a failure is noted before a barrier and seen behind it.  False: there is one. */
-static inline bool steps_together(struct run *r, const struct place *place, int worker, int workers)
+/* Runs a part, unless there was a fault before it, up to the end or a fault.  So the first fault of all
+ * is found whichever thread is faster.  Where workers run it together they stop at the same step: each
+ * sees what was noted before a barrier behind it, and what one that is ahead notes is of a later step. */
+static inline void run_part(struct run *r, const struct place *place, int worker, int workers)
 {
 	for (uint64_t i = 0; i < r->level->steps; i++) {
+		if (__atomic_load_n(&r->stop, __ATOMIC_RELAXED) < position(r, place->part, i))
+			return;
 		step(r, place, i, worker, workers);
 		if (workers > 1)
 			r->parallel->barrier(r->parallel->pool);
-		if (__atomic_load_n(&r->failed, __ATOMIC_RELAXED) == (int64_t)i + 1)
-			return false;
 	}
-	return true;
 }
 
 #define MXCSR_MODES 0xffc0u /* flush to zero, rounding, exception masks, denormals are zero */
@@ -145,22 +162,17 @@ RUNNER static void steps(void *arg, int worker, int workers)
 	char *own = r->arena + (uint64_t)worker * r->level->thread_bytes;
 	struct place place;
 	int64_t parts = (int64_t)r->level->parts, apart = parts > 1 ? parts / workers : 0;
-	bool whole = true;
 
 	_mm_setcsr((modes & ~MXCSR_MODES) | MXCSR_MASKED);
 	place.arena = parts > 1 ? own : r->arena;
 	place.scratch = own + r->level->scratch;
-	for (place.part = worker * apart; place.part < (worker + 1) * apart && whole; place.part++)
-		for (uint64_t i = 0; i < r->level->steps && whole; i++) {
-			step(r, &place, i, 0, 1);
-			whole = !__atomic_load_n(&r->failed, __ATOMIC_RELAXED);
-		}
+	for (place.part = worker * apart; place.part < (worker + 1) * apart; place.part++)
+		run_part(r, &place, 0, 1);
 	if (apart && workers > 1)
 		r->parallel->barrier(r->parallel->pool);
 	place.arena = r->arena;
-	whole = !apart || !__atomic_load_n(&r->failed, __ATOMIC_RELAXED);
-	for (place.part = apart * workers; place.part < parts && whole; place.part++)
-		whole = steps_together(r, &place, worker, workers);
+	for (place.part = apart * workers; place.part < parts; place.part++)
+		run_part(r, &place, worker, workers);
 	_mm_setcsr(modes);
 }
 
@@ -184,8 +196,7 @@ RUNNER int ht_aot_run(const void *const *in, void *const *out, void *arena, cons
 	r.arena = arena;
 	r.weights = plan->external ? weights : at(plan, plan->weights);
 	r.parallel = parallel;
-	r.failed = 0;
-	r.fault = 0;
+	r.stop = NONE;
 	if (!r.level)
 		return HT_AOT_E_CPU;
 	if (!arena || (uintptr_t)arena % 64)
@@ -198,7 +209,7 @@ RUNNER int ht_aot_run(const void *const *in, void *const *out, void *arena, cons
 		parallel->run(parallel->pool, steps, &r);
 	else
 		return HT_AOT_E_THREADS;
-	return r.failed ? r.fault : HT_AOT_OK;
+	return r.stop == NONE ? HT_AOT_OK : (int)(r.stop & ((1 << FAULT_BITS) - 1));
 }
 
 RUNNER const char *ht_aot_target(const struct ht_aot_plan *plan)

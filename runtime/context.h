@@ -55,7 +55,7 @@ struct ht_rt_context {
 	void *const *outputs;
 	int64_t part_begin, part_end;
 	atomic_llong next_part; /* how many of those that are shared out have been taken */
-	atomic_int failed;      /* step number + 1 */
+	atomic_int failed; /* step number + 1 of a kernel's failure, - that of a constant's, or 0 */
 	bool profile, ftz;
 	bool checked; /* every constant is whole */
 	int64_t *ns;

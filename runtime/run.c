@@ -122,7 +122,7 @@ static void check_constants(struct ht_rt_context *c, int32_t i, int worker, int 
 		if (b->where != HT_RT_CONST || p->is_whole(p->is_whole_arg, b, worker, workers))
 			continue;
 		c->stop[worker] = (struct ht_stop){ HT_RT_DAMAGED, i, c->seat->part, 0 };
-		atomic_store_explicit(&c->failed, i + 1, memory_order_relaxed);
+		atomic_store_explicit(&c->failed, -(i + 1), memory_order_relaxed);
 	}
 }
 
@@ -143,7 +143,8 @@ static bool run_phases(struct ht_rt_context *c, int worker, int workers)
 		if (p->is_whole && !c->checked) {
 			check_constants(c, i, worker, workers);
 			ht_pool_barrier(c->pool);
-			if (atomic_load_explicit(&c->failed, memory_order_relaxed) == i + 1)
+			/* A kernel's failure is that of a thread that is ahead: seen below. */
+			if (atomic_load_explicit(&c->failed, memory_order_relaxed) == -(i + 1))
 				return false;
 		}
 		if (HT_POISONS && workers > 1 && p->step[i].tiles > 1)
@@ -158,8 +159,9 @@ static bool run_phases(struct ht_rt_context *c, int worker, int workers)
 			c->ns[i] += stop - start;
 			start = stop;
 		}
-		/* Every thread sees a failure here, as it was noted before the barrier; none can be
-		 * noted for a later phase, as nobody passes the next barrier alone. */
+		/* Each thread sees a failure of this phase, as it was noted before the barrier.  Who is
+		 * ahead may have noted one of the next phase, whose steps are others, but none of
+		 * another part, which begins with a barrier. */
 		failed = atomic_load_explicit(&c->failed, memory_order_relaxed);
 		if (failed > i && failed <= end)
 			return false;
@@ -188,6 +190,8 @@ static bool run_apart(struct ht_rt_context *c, int64_t begin, int64_t end, int w
 	struct ht_seat *seat = &c->seat[worker];
 	int64_t part;
 
+	if (begin > c->part_begin)
+		ht_pool_barrier(c->pool); /* everybody has seen that the parts before are whole */
 	while ((part = begin + atomic_fetch_add_explicit(&c->next_part, 1, memory_order_relaxed)) <
 		end) {
 		ht_seat_take(c, seat, part);

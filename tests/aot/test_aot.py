@@ -408,6 +408,40 @@ entry "" {
         self.assertEqual(r.returncode, 4)
         self.assertIn(b'integer division by zero', r.stderr)
 
+    def test_faults_on_threads(self):
+        """Of parts of a batch, in one step and in several: those of one thread, and an end."""
+        head = b"""hir 1
+entry "" {
+  input "d" = %d
+  input "e" = %e
+  output "y" = %y
+  output "z" = %z
+}
+
+%d = Placeholder() {dtype=i32, shape=shape[?,64]}
+%e = Placeholder() {dtype=i32, shape=shape[?,64]}
+%c = Const() {dtype=i32, value=tensor i32[] {7}}
+%q = FloorDiv(%c, %d) {T=i32}
+%p = Pow(%c, %e) {T=i32}
+"""
+        one = head.replace(b'  output "z" = %z\n', b'') + b'%y = AddV2(%q, %p) {T=i32}\n'
+        more = head + b"""%w = Const() {dtype=f32, value=tensor f32[64,64] {0.5 ...}}
+%x = Cast(%q) {SrcT=i32, DstT=f32}
+%m = MatMul(%x, %w) {T=f32}
+%y = Softmax(%m) {T=f32}
+%z = BitwiseAnd(%p, %c) {T=i32}
+"""
+        ones = self.path('ones.npy', npy('<i4', (5, 64), struct.pack('<320i', *[1] * 320)))
+        for text, several in (one, False), (more, True):
+            model = self.path('parts.hir', text)
+            how = ['--target', 'x86-64-v3', '--batch', '5', '--batch-method', 'parts']
+            shown = json.loads(self.tool('bench', '-q', model, *how, '--input', 'd=@' + ones, '--input', 'e=@' + ones, '--steps',
+                                         '--format', 'json', '--runs', '1', '--duration', '0').stdout)
+            self.assertEqual((shown['parts'], len(shown['steps_ms']) > 1), (5, several))
+            folder = self.aot(model, 'parts', *how)
+            link = [*self.links(folder, 'parts')[0], '-pthread']
+            self.run_ok(self.build(folder, 'parts', link, main=os.path.join(HERE, 'faults.c')))
+
     def test_refused(self):
         numbers = self.path('r.hir', b"""hir 1
 entry "" {

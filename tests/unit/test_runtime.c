@@ -256,6 +256,106 @@ static void test_fault_of_part(void **state)
 	}
 }
 
+/* Sleeps as long as makes the others sleep at a barrier, from where this thread goes on ahead of them. */
+static void be_late(void)
+{
+	usleep(3000);
+}
+
+struct order {
+	int32_t step, code; /* where to stop, or -1, and how */
+	int32_t late_in;    /* step, or -1 */
+};
+
+static int32_t obey(
+	void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
+{
+	const struct order *x = b[0];
+
+	(void)scratch;
+	if (begin == 0 && end > 0 && x->late_in == params[0])
+		be_late();
+	return begin < end && x->step == params[0] ? x->code : 0;
+}
+
+static bool all_whole(void *late, const struct ht_rt_buffer *b, int worker, int workers)
+{
+	(void)b;
+	(void)workers;
+	if (*(const bool *)late && worker == 0)
+		be_late();
+	return true;
+}
+
+enum { STEPS = 3, MOST_PARTS = 5, AGAIN = 4, HANGS_AFTER = 300 /* seconds */ };
+
+/* Parts of which those in the set `bad` stop in one step, again and again: first while constants are
+ * looked at, when the first part is run by all threads, then after that. */
+static void stop_parts(
+	struct ht_rt_context *c, const struct ht_rt_program *p, int bad, int32_t step)
+{
+	bool *late = p->is_whole_arg;
+	struct order order[MOST_PARTS];
+	const void *inputs[1] = { order };
+	struct ht_rt_fault fault;
+
+	for (int again = 0; again < 2 * AGAIN; again++) {
+		*late = again == 0 && p->parts == 1;
+		for (int part = 0; part < p->parts; part++) {
+			bool stops = bad >> part & 1;
+			bool is_late = again == 0 && p->parts > 1 && part == 0;
+
+			order[part] = (struct order){ stops ? step : -1, part + 1,
+				is_late ? p->steps - 1 : -1 };
+		}
+		assert_false(ht_rt_run(c, inputs, NULL, false, &fault));
+		assert_int_equal(fault.code, __builtin_ctz((unsigned)bad) + 1);
+		assert_string_equal(fault.node, p->step[step].node);
+		if (again < AGAIN - 1)
+			continue;
+		memset(order, 0xff, sizeof order);
+		assert_true(ht_rt_run(c, inputs, NULL, false, &fault));
+		assert_int_equal(fault.code, 0);
+	}
+}
+
+/* No thread takes the fault of what another one runs already for that of what both have run. */
+static void test_fault_ahead(void **state)
+{
+	static const struct ht_rt_buffer some[] = {
+		{ .where = HT_RT_INPUT, .bytes = sizeof(struct order) },
+		{ .where = HT_RT_CONST, .data = factor },
+	};
+	static const int32_t args[] = { 0, 1 };
+	static const int64_t number[STEPS] = { 0, 1, 2 };
+	struct ht_rt_pool *pool = ht_rt_pool_new(2);
+	bool late;
+
+	(void)state;
+	alarm(HANGS_AFTER);
+	for (int how = 0; how < 2 * 2 * 3; how++) {
+		const int tiles = how % 2 + 1, parts = (int[]){ 1, 3, MOST_PARTS }[how / 4];
+		const int32_t count = how / 2 % 2 ? STEPS : 1;
+		const struct ht_rt_step step[STEPS] = {
+			{ obey, args, 2, &number[0], 1, tiles, "first", NULL },
+			{ obey, args, 2, &number[1], 1, tiles, "second", NULL },
+			{ obey, args, 2, &number[2], 1, tiles, "third", NULL },
+		};
+		const struct ht_rt_program p = { some, 2, step, count, 1, 0, 64, 64, parts,
+			all_whole, &late };
+
+		for (int bad = 1; bad < 1 << parts; bad += parts)
+			for (int32_t i = 0; i < count; i++) {
+				struct ht_rt_context *c = ht_rt_context_new(&p, pool);
+
+				stop_parts(c, &p, bad, i);
+				ht_rt_context_free(c);
+			}
+	}
+	alarm(0);
+	ht_rt_pool_free(pool);
+}
+
 static void *side(void *arg)
 {
 	return run(2, arg) ? arg : NULL;
@@ -536,6 +636,7 @@ int main(void)
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_fault),
 		cmocka_unit_test(test_fault_of_part),
+		cmocka_unit_test(test_fault_ahead),
 		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_side_by_side),
 		cmocka_unit_test(test_one_pool),
