@@ -14,8 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cases
 
 # Three sums and roundings in a row; measured 5e-7, and 1.3 times the rounding.
-RMS, LARGEST = 2e-6, 5e-5
-ROUNDINGS, LARGEST_ROUNDINGS = 3, 60
+ROUNDINGS = 3
 
 
 def random_case(r):
@@ -79,25 +78,14 @@ def graph_of(tf, r, c):
     return proto, {'x': x}, build(tf.constant(x, tf.float64), tf.float64).numpy(), one
 
 
-def wrong(y, exact, dtype):
-    import numpy as np
-    rounding = cases.ROUNDING[dtype]
-    scale = np.sqrt(np.mean(exact ** 2)) or 1.
-    error = np.abs(y.astype(np.float64) - exact) / scale
-    rms, largest = np.sqrt(np.mean(error ** 2)), error.max(initial=0)
-    if not np.isfinite(y).all() or rms > RMS + ROUNDINGS * rounding or \
-            largest > LARGEST + LARGEST_ROUNDINGS * rounding:
-        return f'errors {rms:.2g} (root mean square), {largest:.2g} (largest)'
-    return None
-
-
 def check(tf, r, c, targets, folder):
     proto, feeds, exact, one = graph_of(tf, r, c)
     cases.given(folder, proto, feeds, tf.as_dtype(c['dtype']).as_numpy_dtype)
     methods = cases.methods(folder, '--block-method', 'rows')
     if methods != ['rows'] * one and (one or not c['chained']):  # what is chained may be a block by itself
         yield f'the methods are {methods}'
-    yield from cases.problems_of_blocks(folder, feeds, c['dtype'], targets, lambda y: wrong(y, exact, c['dtype']))
+    yield from cases.problems_of_blocks(folder, feeds, c['dtype'], targets,
+                                        lambda y: cases.error_of_block(y, exact, c['dtype'], ROUNDINGS))
 
 
 if __name__ == '__main__':

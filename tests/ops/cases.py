@@ -11,6 +11,8 @@ sys.path[:0] = [HERE, f'{HERE}/../tools']
 import environment
 
 ROUNDING = {'float32': 0., 'bfloat16': 2.**-8, 'float16': 2.**-11}
+# Errors of a block, as shares of the results' root mean square: of float32, and in roundings of a number of 16 bits.
+RMS, LARGEST, LARGEST_ROUNDINGS = 2e-6, 5e-5, 60
 
 
 def rounded(a, dtype):
@@ -56,6 +58,18 @@ def methods(folder, *forced):
     text = tool('bench', f'{folder}/g.pb', *forced, '--steps', '--format', 'json',
                 '--runs', '1', '--duration', '0', '--warmup', '0')
     return [step[2] for step in json.loads(text)['steps_ms'] if len(step) > 2]
+
+
+def error_of_block(y, exact, dtype, roundings):
+    """What is wrong with it, of a root mean square error of so many roundings, or None."""
+    import numpy as np
+    scale = np.sqrt(np.mean(exact ** 2)) or 1.
+    error = np.abs(y.astype(np.float64) - exact) / scale
+    rms, largest = np.sqrt(np.mean(error ** 2)), error.max(initial=0)
+    if not np.isfinite(y).all() or rms > RMS + roundings * ROUNDING[dtype] or \
+            largest > LARGEST + LARGEST_ROUNDINGS * ROUNDING[dtype]:
+        return f'errors {rms:.2g} (root mean square), {largest:.2g} (largest)'
+    return None
 
 
 def problems_of_blocks(folder, feeds, dtype, targets, wrong):

@@ -15,8 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cases
 
 # Four sums and roundings in a row; measured 2e-7, and 1.2 times the rounding.
-RMS, LARGEST = 2e-6, 5e-5
-ROUNDINGS, LARGEST_ROUNDINGS = 4, 60
+ROUNDINGS = 4
 UNLIKE = ['images', 'used twice', 'by row', 'few pixels']
 
 
@@ -72,25 +71,14 @@ def graph_of(tf, r, c):
     return proto, {'x': x}, build(tf.constant(x, tf.float64), tf.float64).numpy()
 
 
-def wrong(y, exact, dtype):
-    import numpy as np
-    rounding = cases.ROUNDING[dtype]
-    scale = np.sqrt(np.mean(exact ** 2)) or 1.
-    error = np.abs(y.astype(np.float64) - exact) / scale
-    rms, largest = np.sqrt(np.mean(error ** 2)), error.max(initial=0)
-    if not np.isfinite(y).all() or rms > RMS + ROUNDINGS * rounding or \
-            largest > LARGEST + LARGEST_ROUNDINGS * rounding:
-        return f'errors {rms:.2g} (root mean square), {largest:.2g} (largest)'
-    return None
-
-
 def check(tf, r, c, targets, folder):
     proto, feeds, exact = graph_of(tf, r, c)
     cases.given(folder, proto, feeds, tf.as_dtype(c['dtype']).as_numpy_dtype)
     methods = [m for m in cases.methods(folder, '--block-method', 'rows') if m == 'squeeze-excite']
     if len(methods) != (not c['unlike']):
         yield f'the methods are {methods}'
-    yield from cases.problems_of_blocks(folder, feeds, c['dtype'], targets, lambda y: wrong(y, exact, c['dtype']))
+    yield from cases.problems_of_blocks(folder, feeds, c['dtype'], targets,
+                                        lambda y: cases.error_of_block(y, exact, c['dtype'], ROUNDINGS))
 
 
 if __name__ == '__main__':
