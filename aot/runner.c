@@ -9,6 +9,8 @@
 #include <xmmintrin.h>
 
 #define RUNNER __attribute__((section("ht_aot_runner"), flatten, used, noinline))
+/* clang minds `flatten` for a function's own calls, not for those of what it inlines there. */
+#define INLINE static inline __attribute__((always_inline))
 
 typedef int32_t kernel_fn(void *const *buffers, const int64_t *params, int64_t tile_begin,
 	int64_t tile_end, void *scratch);
@@ -24,12 +26,12 @@ struct run {
 	int64_t stop;                           /* the first fault, as position() orders them */
 };
 
-static inline const void *at(const struct ht_aot_plan *plan, int64_t offset)
+INLINE const void *at(const struct ht_aot_plan *plan, int64_t offset)
 {
 	return (const char *)plan + offset;
 }
 
-static inline bool has(uint64_t needs, uint64_t cpu)
+INLINE bool has(uint64_t needs, uint64_t cpu)
 {
 	return (needs & HT_AOT_LEVEL) <= cpu && (!(needs & HT_AOT_FP16) || ht_cpu_has_fp16()) &&
 	       (!(needs & HT_AOT_AMX) || ht_cpu_has_amx());
@@ -37,7 +39,7 @@ static inline bool has(uint64_t needs, uint64_t cpu)
 
 /* The best level that the machine runs, or NULL.  Asking the CPU is slow in virtual machines, so that
  * the answer is kept; threads that ask at once all write the same. */
-static inline const struct ht_aot_level *level_of(const struct ht_aot_plan *plan)
+INLINE const struct ht_aot_level *level_of(const struct ht_aot_plan *plan)
 {
 	int32_t *state = (int32_t *)(uintptr_t)at(plan, plan->state);
 	const struct ht_aot_level *level = (const struct ht_aot_level *)(plan + 1);
@@ -62,7 +64,7 @@ struct place {
 };
 
 /* Bytes before the part's, of an input or output. */
-static inline int64_t part_offset(
+INLINE int64_t part_offset(
 	const struct run *r, const struct place *at_part, int64_t table, uint64_t number)
 {
 	const int64_t *bytes = at(r->plan, table);
@@ -70,7 +72,7 @@ static inline int64_t part_offset(
 	return r->level->parts > 1 ? at_part->part * bytes[number] : 0;
 }
 
-static inline void *buffer(const struct run *r, const struct place *place, uint64_t arg)
+INLINE void *buffer(const struct run *r, const struct place *place, uint64_t arg)
 {
 	uint64_t offset = arg & (((uint64_t)1 << 62) - 1);
 	const char *p;
@@ -102,12 +104,12 @@ enum { FAULT_BITS = 4, WORKER_BITS = 20 };
 
 /* Of a step of a part, in the order in which one thread runs them all: faults of it lie from here on,
  * those of earlier ones before.  Workers follow one another as their tiles do. */
-static inline int64_t position(const struct run *r, int64_t part, uint64_t i)
+INLINE int64_t position(const struct run *r, int64_t part, uint64_t i)
 {
 	return (part * (int64_t)r->level->steps + (int64_t)i) << (WORKER_BITS + FAULT_BITS);
 }
 
-static inline void note(struct run *r, int64_t stop)
+INLINE void note(struct run *r, int64_t stop)
 {
 	int64_t first = __atomic_load_n(&r->stop, __ATOMIC_RELAXED);
 
@@ -117,8 +119,7 @@ static inline void note(struct run *r, int64_t stop)
 }
 
 /* One thread's share of a step. */
-static inline void step(
-	struct run *r, const struct place *place, uint64_t i, int worker, int workers)
+INLINE void step(struct run *r, const struct place *place, uint64_t i, int worker, int workers)
 {
 	const struct ht_aot_step *s = (const struct ht_aot_step *)at(r->plan, r->level->step) + i;
 	int64_t begin = s->tiles * worker / workers, end = s->tiles * (worker + 1) / workers;
@@ -140,7 +141,7 @@ static inline void step(
 /* Runs a part, unless there was a fault before it, up to the end or a fault.  So the first fault of all
  * is found whichever thread is faster.  Where workers run it together they stop at the same step: each
  * sees what was noted before a barrier behind it, and what one that is ahead notes is of a later step. */
-static inline void run_part(struct run *r, const struct place *place, int worker, int workers)
+INLINE void run_part(struct run *r, const struct place *place, int worker, int workers)
 {
 	for (uint64_t i = 0; i < r->level->steps; i++) {
 		if (__atomic_load_n(&r->stop, __ATOMIC_RELAXED) < position(r, place->part, i))
@@ -176,7 +177,7 @@ RUNNER static void steps(void *arg, int worker, int workers)
 	_mm_setcsr(modes);
 }
 
-static inline bool same_weights(const struct ht_aot_plan *plan, const uint8_t *header)
+INLINE bool same_weights(const struct ht_aot_plan *plan, const uint8_t *header)
 {
 	for (int i = 0; i < 32; i++)
 		if (header[32 + i] != plan->digest[i])
