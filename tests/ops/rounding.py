@@ -12,11 +12,10 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cases
+import fusion_table
 
 ROOTS = ['Conv2D', 'Conv2D3x3', 'DepthwiseConv2dNative', 'Conv2DBackpropInput', 'MatMul', 'BatchMatMulV2']
 CHANNELS = 24
-FUSIONS = ['bias_conv', 'bias_matmul', 'batch_matmul_elementwise', 'conv_elementwise', 'depthwise_elementwise',
-           'matmul_elementwise', 'residual']
 
 
 def random_case(r):
@@ -101,7 +100,7 @@ def check(tf, r, c, targets, folder):
     proto, feeds, once, each = graph_of(tf, r, c)
     cases.given(folder, proto, feeds, tf.as_dtype(c['dtype']).as_numpy_dtype)
     with open(f'{folder}/off.json', 'w') as f:
-        json.dump({'Switch': {'UBFusion': {name: 'off' for name in FUSIONS}}}, f)
+        json.dump({'Switch': {'UBFusion': {name: 'off' for name in fusion_table.rounding_once()}}}, f)
     for target in targets:
         for name, expected, options in (('one kernel', once, {}),
                                         ('separate kernels', each, {'fusion_switch_file': f'{folder}/off.json'})):
