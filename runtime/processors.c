@@ -31,8 +31,11 @@ static bool own_group(const char *file, char group[static PATH_MAX])
 	if (f)
 		fclose(f);
 	if (found) {
+		size_t n;
+
 		memmove(group, group + 3, strlen(group + 3) + 1);
-		group[strcspn(group, "\n")] = 0;
+		n = strcspn(group, "\n");
+		group[n > 1 ? n : 0] = 0;
 	}
 	return found;
 }
