@@ -198,7 +198,7 @@ enum ht_status ht_store_list(
 	struct ht_store *s, struct ht_arena *a, struct ht_diags *d, struct ht_entry_list *out);
 enum ht_entry_state {
 	HT_ENTRY_GOOD,
-	HT_ENTRY_GONE,
+	HT_ENTRY_GONE, /* another process has removed it, or replaced it while it was read */
 	HT_ENTRY_UNREADABLE,
 	HT_ENTRY_FOREIGN, /* of another version, which may have use for it */
 	HT_ENTRY_DAMAGED

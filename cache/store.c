@@ -201,18 +201,23 @@ static const char *open_entry(struct ht_store *s, const char *path, struct ht_ca
 	return strerror(why);
 }
 
-/* Whether the name is still that of this file: another process may have put a good one there. */
-static bool has_name(struct ht_store *s, const struct open_file *file, const char *path)
+/* Whose the name of an open file is: another process may have put a good one there, or none. */
+enum owner { OWNER_UNKNOWN, OWNER_FILE, OWNER_OTHER };
+
+static enum owner owner_of(struct ht_store *s, const struct open_file *file, const char *path)
 {
 	struct stat now;
 
-	return !s->files->lstat(path, &now) && now.st_dev == file->st.st_dev &&
-	       now.st_ino == file->st.st_ino;
+	if (s->files->lstat(path, &now))
+		return errno == ENOENT || errno == ESTALE ? OWNER_OTHER : OWNER_UNKNOWN;
+	return now.st_dev == file->st.st_dev && now.st_ino == file->st.st_ino ? OWNER_FILE
+									      : OWNER_OTHER;
 }
 
 static bool drop(struct ht_store *s, const struct open_file *file, const char *path)
 {
-	return ht_store_writes(s) && has_name(s, file, path) && !s->files->unlink(path);
+	return ht_store_writes(s) && owner_of(s, file, path) == OWNER_FILE &&
+	       !s->files->unlink(path);
 }
 
 static void drop_damaged(struct ht_store *s, const struct open_file *file, const char *path,
@@ -278,8 +283,11 @@ enum ht_entry_state ht_store_read(struct ht_store *s, const struct ht_listed_ent
 	} else if (ht_entry_is_foreign(out->bytes) && !ht_entry_is_own(out->bytes, e->find)) {
 		state = HT_ENTRY_FOREIGN;
 	}
-	if (state == HT_ENTRY_DAMAGED && removed)
+	if (state == HT_ENTRY_DAMAGED && removed) {
 		*removed = drop(s, &file, path.s);
+		if (!*removed && owner_of(s, &file, path.s) == OWNER_OTHER)
+			state = HT_ENTRY_GONE;
+	}
 	s->files->close(file.fd);
 	if (state != HT_ENTRY_GOOD)
 		ht_cached_release(out);
