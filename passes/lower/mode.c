@@ -7,121 +7,91 @@
 
 const char ht_mode_attribute[] = "_implementation_mode";
 
-/* By a polynomial that has shorter forms, or dividing where multiplying would do. */
-static bool shortens(enum ht_op op)
-{
-	switch (op) {
-	case HT_OP_Exp:
-	case HT_OP_Expm1:
-	case HT_OP_Log:
-	case HT_OP_Log1p:
-	case HT_OP_Tanh:
-	case HT_OP_Sigmoid:
-	case HT_OP_Erf:
-	case HT_OP_Elu:
-	case HT_OP_Selu:
-	case HT_OP_Softplus:
-	case HT_OP_Gelu:
-	case HT_OP_Silu:
-	case HT_OP_Xlogy:
-	case HT_OP_Xlog1py:
-	case HT_OP_Softmax:
-	case HT_OP_LogSoftmax:
-		return true;
-	default:
-		return false;
-	}
-}
+/* How an op computes, as far as modes change it. */
+enum {
+	FUNCTION = 1, /* by one function, whose result is rounded anyway */
+	COMPOSED = 2, /* by several operations, each of which may round */
+	SHORTENS = 4, /* by a polynomial that has shorter forms, or dividing needlessly */
+	CONTRACTS = 8,
+	GATHERS = 16
+};
 
-/* By several operations, each of which may round. */
-static bool is_composed(enum ht_op op)
-{
-	switch (op) {
-	case HT_OP_Elu:
-	case HT_OP_Selu:
-	case HT_OP_Softplus:
-	case HT_OP_Gelu:
-	case HT_OP_Silu:
-	case HT_OP_Xlogy:
-	case HT_OP_Xlog1py:
-	case HT_OP_Softmax:
-	case HT_OP_LogSoftmax:
-	case HT_OP_Softsign:
-	case HT_OP_HardSwish:
-	case HT_OP_HardSigmoid:
-	case HT_OP_FloorDiv:
-	case HT_OP_FloorMod:
-	case HT_OP_SquaredDifference:
-	case HT_OP_AddN:
-	case HT_OP_Sum:
-	case HT_OP_Mean:
-	case HT_OP_Prod:
-	case HT_OP_EuclideanNorm:
-	case HT_OP_L2Loss:
-	case HT_OP_Cumsum:
-	case HT_OP_Cumprod:
-	case HT_OP_AvgPool:
-	case HT_OP_LRN:
-	case HT_OP_LayerNorm:
-	case HT_OP_RmsNorm:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* Computes by one function, whose result is rounded anyway. */
-static bool is_function(enum ht_op op)
-{
-	switch (op) {
-	case HT_OP_Exp:
-	case HT_OP_Expm1:
-	case HT_OP_Log:
-	case HT_OP_Log1p:
-	case HT_OP_Tanh:
-	case HT_OP_Sigmoid:
-	case HT_OP_Erf:
-	case HT_OP_Erfc:
-	case HT_OP_Rsqrt:
-	case HT_OP_Sin:
-	case HT_OP_Cos:
-	case HT_OP_Tan:
-	case HT_OP_Asin:
-	case HT_OP_Acos:
-	case HT_OP_Atan:
-	case HT_OP_Sinh:
-	case HT_OP_Cosh:
-	case HT_OP_Asinh:
-	case HT_OP_Acosh:
-	case HT_OP_Atanh:
-	case HT_OP_Pow:
-	case HT_OP_Atan2:
-		return true;
-	default:
-		return false;
-	}
-}
+static const uint8_t computes[HT_OP_END] = {
+	[HT_OP_Exp] = FUNCTION | SHORTENS,
+	[HT_OP_Expm1] = FUNCTION | SHORTENS,
+	[HT_OP_Log] = FUNCTION | SHORTENS,
+	[HT_OP_Log1p] = FUNCTION | SHORTENS,
+	[HT_OP_Tanh] = FUNCTION | SHORTENS,
+	[HT_OP_Sigmoid] = FUNCTION | SHORTENS,
+	[HT_OP_Erf] = FUNCTION | SHORTENS,
+	[HT_OP_Erfc] = FUNCTION,
+	[HT_OP_Rsqrt] = FUNCTION,
+	[HT_OP_Sin] = FUNCTION,
+	[HT_OP_Cos] = FUNCTION,
+	[HT_OP_Tan] = FUNCTION,
+	[HT_OP_Asin] = FUNCTION,
+	[HT_OP_Acos] = FUNCTION,
+	[HT_OP_Atan] = FUNCTION,
+	[HT_OP_Sinh] = FUNCTION,
+	[HT_OP_Cosh] = FUNCTION,
+	[HT_OP_Asinh] = FUNCTION,
+	[HT_OP_Acosh] = FUNCTION,
+	[HT_OP_Atanh] = FUNCTION,
+	[HT_OP_Pow] = FUNCTION,
+	[HT_OP_Atan2] = FUNCTION,
+	[HT_OP_Elu] = COMPOSED | SHORTENS,
+	[HT_OP_Selu] = COMPOSED | SHORTENS,
+	[HT_OP_Softplus] = COMPOSED | SHORTENS,
+	[HT_OP_Gelu] = COMPOSED | SHORTENS,
+	[HT_OP_Silu] = COMPOSED | SHORTENS,
+	[HT_OP_Xlogy] = COMPOSED | SHORTENS,
+	[HT_OP_Xlog1py] = COMPOSED | SHORTENS,
+	[HT_OP_Softmax] = COMPOSED | SHORTENS,
+	[HT_OP_LogSoftmax] = COMPOSED | SHORTENS,
+	[HT_OP_Softsign] = COMPOSED,
+	[HT_OP_HardSwish] = COMPOSED,
+	[HT_OP_HardSigmoid] = COMPOSED,
+	[HT_OP_FloorDiv] = COMPOSED,
+	[HT_OP_FloorMod] = COMPOSED,
+	[HT_OP_SquaredDifference] = COMPOSED,
+	[HT_OP_AddN] = COMPOSED,
+	[HT_OP_Sum] = COMPOSED,
+	[HT_OP_Mean] = COMPOSED,
+	[HT_OP_Prod] = COMPOSED,
+	[HT_OP_EuclideanNorm] = COMPOSED,
+	[HT_OP_L2Loss] = COMPOSED,
+	[HT_OP_Cumsum] = COMPOSED,
+	[HT_OP_Cumprod] = COMPOSED,
+	[HT_OP_AvgPool] = COMPOSED,
+	[HT_OP_LRN] = COMPOSED,
+	[HT_OP_LayerNorm] = COMPOSED,
+	[HT_OP_RmsNorm] = COMPOSED,
+	[HT_OP_MatMul] = CONTRACTS,
+	[HT_OP_BatchMatMul] = CONTRACTS,
+	[HT_OP_BatchMatMulV2] = CONTRACTS,
+	[HT_OP_BatchMatMulV3] = CONTRACTS,
+	[HT_OP_Einsum] = CONTRACTS,
+	[HT_OP_Conv2D] = CONTRACTS,
+	[HT_OP_DepthwiseConv2dNative] = CONTRACTS,
+	[HT_OP_Conv2DBackpropInput] = CONTRACTS,
+	[HT_OP_Gather] = GATHERS,
+	[HT_OP_GatherV2] = GATHERS,
+	[HT_OP_GatherNd] = GATHERS,
+};
 
 bool lower_contracts(enum ht_op op)
 {
-	switch (op) {
-	case HT_OP_MatMul:
-	case HT_OP_BatchMatMul:
-	case HT_OP_BatchMatMulV2:
-	case HT_OP_BatchMatMulV3:
-	case HT_OP_Einsum:
-	case HT_OP_Conv2D:
-	case HT_OP_DepthwiseConv2dNative:
-	case HT_OP_Conv2DBackpropInput:
-		return true;
-	default:
-		return false;
-	}
+	return computes[op] & CONTRACTS;
 }
 
-static bool gathers(enum ht_op op)
+/* Gelu and Silu of bfloat16 are as short without a mode (map_gelu.c). */
+static bool shortens(const struct ht_node *n, enum ht_dtype t, bool shortest)
 {
-	return op == HT_OP_Gather || op == HT_OP_GatherV2 || op == HT_OP_GatherNd;
+	if (t == HT_BF16 && n->op == HT_OP_Silu)
+		return false;
+	if (t == HT_BF16 && n->op == HT_OP_Gelu && !shortest)
+		return ht_attr_bool(n, "approximate", false);
+	return (computes[n->op] & SHORTENS) && (t == HT_F16 || t == HT_BF16 || t == HT_F32);
 }
 
 const char *ht_mode_effect(const struct ht_node *n, enum ht_impl mode)
@@ -131,7 +101,7 @@ const char *ht_mode_effect(const struct ht_node *n, enum ht_impl mode)
 
 	switch (mode) {
 	case HT_IMPL_HIGH_PRECISION:
-		if ((is_function(n->op) || is_composed(n->op)) && (low || t == HT_F32))
+		if ((computes[n->op] & (FUNCTION | COMPOSED)) && (low || t == HT_F32))
 			return "computes in float64 and rounds once";
 		/* fall through */
 	case HT_IMPL_FLOAT_32:
@@ -145,16 +115,14 @@ const char *ht_mode_effect(const struct ht_node *n, enum ht_impl mode)
 			       ? "rounds the factors to 10 bits of fraction, sums in float32"
 			       : NULL;
 	case HT_IMPL_HIGH_PERFORMANCE:
-		return shortens(n->op) && (low || t == HT_F32) ? "shorter polynomials, within 2^-15"
-							       : NULL;
+		return shortens(n, t, false) ? "shorter polynomials, within 2^-15" : NULL;
 	case HT_IMPL_SUPER_PERFORMANCE:
-		return shortens(n->op) && (low || t == HT_F32)
-			       ? "the shortest polynomials, within 2^-9"
-			       : NULL;
+		return shortens(n, t, true) ? "the shortest polynomials, within 2^-9" : NULL;
 	case HT_IMPL_KEEP_FP16:
-		return is_composed(n->op) && low ? "rounds after every operation inside" : NULL;
+		return (computes[n->op] & COMPOSED) && low ? "rounds after every operation inside"
+							   : NULL;
 	case HT_IMPL_OUT_OF_BOUND:
-		return gathers(n->op) ? "gives 0 where an index is out of range" : NULL;
+		return computes[n->op] & GATHERS ? "gives 0 where an index is out of range" : NULL;
 	default:
 		return NULL;
 	}
