@@ -1,5 +1,6 @@
 /* Concat and Pack: each operand is copied into its part of the result, unless it was made there. */
 #include "passes/lower/index.h"
+#include "passes/lower/parts.h"
 
 #include <string.h>
 
@@ -68,14 +69,32 @@ static const char *refuse_concat(const struct ht_node *n)
 	return NULL;
 }
 
+/* Concat and Pack along another dimension. */
+static bool joined_rows(const struct parts *p, const struct ht_node *n)
+{
+	struct ht_shape out = n->out[0].shape;
+	bool pack = n->op == HT_OP_Pack;
+	int32_t axis_arg = pack ? -1 : n->op == HT_OP_Concat ? 0 : n->ins - 1;
+	int64_t axis = pack ? ht_attr_int(n, "axis", 0) : const_int(n, axis_arg, 0);
+
+	if (axis_of(axis, out.rank) == 0)
+		return false;
+	for (int32_t i = 0; i < n->ins; i++)
+		if (i != axis_arg && !(has_rows(p, n, i) && shape_of(n, i).dim[0] == out.dim[0]))
+			return false;
+	return true;
+}
+
 const struct lower_op lower_concat = { .name = "concat",
 	.family = FAMILY_ROOT,
 	.emit = emit_concat,
 	.alone = true,
 	.part = concat_part,
-	.refuse = refuse_concat };
+	.refuse = refuse_concat,
+	.rows = joined_rows };
 const struct lower_op lower_pack = { .name = "concat",
 	.family = FAMILY_ROOT,
 	.emit = emit_concat,
 	.alone = true,
-	.part = concat_part };
+	.part = concat_part,
+	.rows = joined_rows };

@@ -217,7 +217,7 @@ void contract_begin(struct contraction *c)
 		&m_step, &n_step);
 	kb_init(k, c->l);
 	kb_stage(k, HT_STAGE_CONTRACT);
-	if (c->rows == 1 && !plan_has_choice(c->l, c->n)) {
+	if (c->rows == 1 && !c->l->chosen[c->n->id]) {
 		k->kernel->method = ht_method_info[HT_METHOD_MATRIX_VECTOR].name;
 		plan_choice(c->l, c->n,
 			(struct ht_method_choice){ .method = HT_METHOD_MATRIX_VECTOR,

@@ -1,5 +1,6 @@
 /* Matrix products, batched ones too. */
 #include "passes/lower/product.h"
+#include "passes/lower/parts.h"
 
 #include <string.h>
 
@@ -234,9 +235,20 @@ static const char *refuse_matmul(const struct ht_node *n)
 	return NULL;
 }
 
-const struct lower_op lower_matmul = {
-	.name = "matmul", .family = FAMILY_ROOT, .emit = emit_matmul, .refuse = refuse_matmul
-};
+static bool product_rows(const struct parts *p, const struct ht_node *n)
+{
+	bool turned = ht_attr_bool(n, n->op == HT_OP_MatMul ? "transpose_a" : "adj_x", false);
+
+	if (n->out[0].shape.rank > 2)
+		return broadcast_rows(p, n);
+	return !turned && rows_of_first(p, n);
+}
+
+const struct lower_op lower_matmul = { .name = "matmul",
+	.family = FAMILY_ROOT,
+	.emit = emit_matmul,
+	.refuse = refuse_matmul,
+	.rows = product_rows };
 
 /* What the pass of that name left. */
 static const char *refuse_einsum(const struct ht_node *n)

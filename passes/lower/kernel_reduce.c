@@ -1,5 +1,7 @@
 /* Kernels around one reduction: over axes, over windows, along one axis. */
 #include "passes/lower/lower.h"
+#include "passes/lower/index.h"
+#include "passes/lower/parts.h"
 
 #include <float.h>
 #include <math.h>
@@ -167,11 +169,25 @@ static bool takes_first(const struct ht_node *n, int arg)
 	return arg == 0;
 }
 
+static bool reduced_rows(const struct parts *p, const struct ht_node *n)
+{
+	const struct ht_tensor *axes = ht_const_tensor(n->in[1]);
+	struct ht_shape in = shape_of(n, 0);
+
+	if (!axes || !in.rank || !n->out[0].shape.rank || !rows_of_first(p, n))
+		return false;
+	for (int64_t i = 0; i < ht_shape_count(axes->shape); i++)
+		if (axis_of(ht_tensor_int(axes, (size_t)i), in.rank) == 0)
+			return false;
+	return true;
+}
+
 const struct lower_op lower_reduce = { .name = "reduce",
 	.family = FAMILY_ROOT,
 	.emit = emit_reduce,
 	.refuse = refuse_reduce,
-	.takes = takes_first };
+	.takes = takes_first,
+	.rows = reduced_rows };
 const struct lower_op lower_l2_loss = {
 	.name = "l2_loss", .family = FAMILY_ROOT, .emit = emit_reduce, .takes = takes_first
 };
@@ -211,7 +227,8 @@ const struct lower_op lower_arg_reduce = { .name = "arg_reduce",
 	.family = FAMILY_ROOT,
 	.emit = emit_arg_reduce,
 	.refuse = refuse_arg_reduce,
-	.takes = takes_first };
+	.takes = takes_first,
+	.rows = reduced_rows };
 
 /* ---- running sums and products ---- */
 
@@ -329,9 +346,16 @@ static const char *refuse_pool(const struct ht_node *n)
 	return pool_is_spatial(n) ? NULL : "pools over batch or channels, which has no kernel";
 }
 
-const struct lower_op lower_pool = {
-	.name = "pool", .family = FAMILY_ROOT, .emit = emit_pool, .refuse = refuse_pool
-};
+static bool pooled_rows(const struct parts *p, const struct ht_node *n)
+{
+	return pool_is_spatial(n) && rows_of_image(p, n);
+}
+
+const struct lower_op lower_pool = { .name = "pool",
+	.family = FAMILY_ROOT,
+	.emit = emit_pool,
+	.refuse = refuse_pool,
+	.rows = pooled_rows };
 
 /* ---- local response normalisation ---- */
 
@@ -370,4 +394,6 @@ static enum ht_status emit_lrn(struct lower *l, struct ht_node *n)
 	return HT_OK;
 }
 
-const struct lower_op lower_lrn = { .name = "lrn", .family = FAMILY_ROOT, .emit = emit_lrn };
+const struct lower_op lower_lrn = {
+	.name = "lrn", .family = FAMILY_ROOT, .emit = emit_lrn, .rows = rows_of_image
+};

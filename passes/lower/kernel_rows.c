@@ -1,6 +1,7 @@
 /* Kernels that need each row of the last dimension several times: softmax, normalisations.
  * A tile is a block of rows; what later stages need of a row is in local buffers. */
 #include "passes/lower/rows.h"
+#include "passes/lower/parts.h"
 
 enum { TILE_ELEMENTS = 2048 };
 
@@ -169,11 +170,18 @@ static const char *refuse_rows(const struct ht_node *n)
 	return n->out[0].shape.rank > 0 ? NULL : "needs at least one dimension";
 }
 
+/* Softmax, normalisations: along the last dimension. */
+static bool rows_but_last(const struct parts *p, const struct ht_node *n)
+{
+	return n->out[0].shape.rank > 1 && rows_of_first(p, n);
+}
+
 const struct lower_op lower_softmax = { .name = "softmax",
 	.family = FAMILY_ROOT,
 	.emit = emit_softmax,
 	.refuse = refuse_rows,
-	.takes = takes_first };
+	.takes = takes_first,
+	.rows = rows_but_last };
 
 /* 1 / sqrt(sum / columns + epsilon) */
 static int32_t inverse_root(struct rows *r, enum ht_dtype t, int32_t sum)
@@ -219,7 +227,8 @@ const struct lower_op lower_layer_norm = { .name = "layer_norm",
 	.family = FAMILY_ROOT,
 	.emit = emit_layer_norm,
 	.refuse = refuse_rows,
-	.takes = takes_first };
+	.takes = takes_first,
+	.rows = rows_but_last };
 
 /* x / sqrt(mean of squares + epsilon) * scale */
 static enum ht_status emit_rms_norm(struct lower *l, struct ht_node *n)
@@ -248,4 +257,5 @@ const struct lower_op lower_rms_norm = { .name = "rms_norm",
 	.family = FAMILY_ROOT,
 	.emit = emit_rms_norm,
 	.refuse = refuse_rows,
-	.takes = takes_first };
+	.takes = takes_first,
+	.rows = rows_but_last };

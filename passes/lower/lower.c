@@ -362,6 +362,7 @@ static void init(struct lower *l, struct ht_graph *g, struct ht_pass_context *c,
 	l->view = HT_NEW_ARRAY(c->scratch, struct view *, ids);
 	l->order = HT_NEW_ARRAY(c->scratch, uint32_t, ids);
 	l->kernel_operands = HT_NEW_ARRAY(c->scratch, int32_t, ids);
+	l->chosen = HT_NEW_ARRAY(c->scratch, bool, ids);
 	l->walked = HT_NEW_ARRAY(c->scratch, uint32_t, ids);
 	for (struct ht_node *n = g->first; n; n = n->next)
 		l->order[n->id] = position++;

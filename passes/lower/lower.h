@@ -90,6 +90,7 @@ enum family {
 
 struct lower;
 struct kernel_build;
+struct parts;
 
 /* How one `lower` column of the op table is lowered. */
 struct lower_op {
@@ -114,6 +115,9 @@ struct lower_op {
 	bool (*takes)(const struct ht_node *n, int arg);
 	/* Concat and Pack: where operand `arg` lies in the result. */
 	void (*part)(const struct ht_node *n, int arg, const struct view *whole, struct view *v);
+	/* Whether the result has the batch's rows, given that some operand has (parts.h); NULL: none has.
+	 * Not asked for nodes that are aligned. */
+	bool (*rows)(const struct parts *p, const struct ht_node *n);
 };
 
 #define HT_MAX_VIEWS 64
@@ -148,6 +152,7 @@ struct lower {
 	int32_t *kernel_operands;     /* by node id of a sink: operands of its kernel's nodes */
 	uint32_t *walked;             /* by node id: last walk that met the node */
 	uint32_t walk;
+	bool *chosen; /* by node id: a choice is noted */
 	struct ht_type *
 		*whole; /* by node id: results of all parts, where n->out is a part's; or NULL */
 };
@@ -203,7 +208,6 @@ void plan_step(struct lower *l, struct ht_kernel *k, const int32_t *buffer_of, i
 int32_t plan_probe(struct lower *l, const struct ht_node *n, int32_t i);
 /* Notes why node `n` is computed as it is; the choice's node is filled in. */
 void plan_choice(struct lower *l, const struct ht_node *n, struct ht_method_choice c);
-bool plan_has_choice(const struct lower *l, const struct ht_node *n);
 /* Whether node `n` is computed with others in one kernel: as the option of blocks asks, else by choice `c`
  * between that and HT_METHOD_KERNELS.  It is noted. */
 bool plan_block(struct lower *l, const struct ht_node *n, struct ht_method_choice c);

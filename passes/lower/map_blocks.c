@@ -1,5 +1,6 @@
 /* Ops that move blocks between space, depth and batch. */
 #include "passes/lower/index.h"
+#include "passes/lower/parts.h"
 
 static const char *refuse_unless_nhwc(const struct ht_node *n)
 {
@@ -31,7 +32,8 @@ static int32_t pull_depth_to_space(
 const struct lower_op lower_depth_to_space = { .name = "depth_to_space",
 	.family = FAMILY_MAP,
 	.pull = pull_depth_to_space,
-	.refuse = refuse_unless_nhwc };
+	.refuse = refuse_unless_nhwc,
+	.rows = rows_of_image };
 
 /* r[n, h, w, (i * b + j) * C + c] = x[n, h * b + i, w * b + j, c] */
 static int32_t pull_space_to_depth(
@@ -55,7 +57,8 @@ static int32_t pull_space_to_depth(
 const struct lower_op lower_space_to_depth = { .name = "space_to_depth",
 	.family = FAMILY_MAP,
 	.pull = pull_space_to_depth,
-	.refuse = refuse_unless_nhwc };
+	.refuse = refuse_unless_nhwc,
+	.rows = rows_of_image };
 
 /* The batch of a block op: (position within the blocks, row-major) * batch + n. */
 struct blocks {

@@ -2,6 +2,7 @@
  *
  * Coordinate c of the result is coordinate first + c * step of the operand. */
 #include "passes/lower/index.h"
+#include "passes/lower/parts.h"
 
 struct cut {
 	int32_t rank; /* of the operand */
@@ -151,7 +152,7 @@ static void cut_unpack(const struct ht_node *n, int out, struct cut *c)
 		c->from[i]--;
 }
 
-#define CUT_OP(op, operand, refusal)                                                               \
+#define CUT_OP(op, operand, refusal, rule)                                                         \
 	static int32_t pull_##op(                                                                  \
 		struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)   \
 	{                                                                                          \
@@ -170,11 +171,27 @@ static void cut_unpack(const struct ht_node *n, int out, struct cut *c)
 		.family = FAMILY_VIEW,                                                             \
 		.pull = pull_##op,                                                                 \
 		.view = view_##op,                                                                 \
-		.refuse = refusal }
+		.refuse = refusal,                                                                 \
+		.rows = rule }
 
-CUT_OP(slice, 0, refuse_after_first);
-CUT_OP(strided_slice, 0, refuse_after_first);
-CUT_OP(unpack, 0, NULL);
+static bool sliced_rows(const struct parts *p, const struct ht_node *n)
+{
+	return rows_of_first(p, n) && const_int(n, 1, 0) == 0;
+}
+
+/* The first dimension is the first one, from its start. */
+static bool strided_rows(const struct parts *p, const struct ht_node *n)
+{
+	bool moved = ht_attr_int(n, "ellipsis_mask", 0) || ht_attr_int(n, "new_axis_mask", 0) ||
+		     (ht_attr_int(n, "shrink_axis_mask", 0) & 1);
+
+	return !moved && shape_of(n, 1).dim[0] && rows_of_first(p, n) && const_int(n, 3, 0) == 1 &&
+	       ((ht_attr_int(n, "begin_mask", 0) & 1) || const_int(n, 1, 0) == 0);
+}
+
+CUT_OP(slice, 0, refuse_after_first, sliced_rows);
+CUT_OP(strided_slice, 0, refuse_after_first, strided_rows);
+CUT_OP(unpack, 0, NULL, NULL);
 
 static const char *refuse_split(const struct ht_node *n)
 {
@@ -199,15 +216,24 @@ static bool view_split(const struct ht_node *n, int out, const struct view *in, 
 	return view_cut(n, out, in, &c, v);
 }
 
+static bool split_rows(const struct parts *p, const struct ht_node *n)
+{
+	int32_t value = n->op == HT_OP_Split ? 1 : 0, axis = n->op == HT_OP_SplitV ? 2 : 0;
+
+	return rows_of(p, n, value) && axis_of(const_int(n, axis, 0), shape_of(n, value).rank) != 0;
+}
+
 const struct lower_op lower_split = { .name = "split",
 	.family = FAMILY_VIEW,
 	.pull = pull_split,
 	.view = view_split,
 	.view_arg = 1,
-	.refuse = refuse_split };
+	.refuse = refuse_split,
+	.rows = split_rows };
 const struct lower_op lower_split_v = { .name = "split_v",
 	.family = FAMILY_VIEW,
 	.pull = pull_split,
 	.view = view_split,
 	.view_arg = 0,
-	.refuse = refuse_after_first };
+	.refuse = refuse_after_first,
+	.rows = split_rows };

@@ -1,5 +1,6 @@
 /* Gathering, and tensors that are made from indices. */
 #include "passes/lower/index.h"
+#include "passes/lower/parts.h"
 
 /* ---- gathering ---- */
 
@@ -69,9 +70,20 @@ static const char *refuse_gather(const struct ht_node *n)
 	return NULL;
 }
 
-const struct lower_op lower_gather = {
-	.name = "gather", .family = FAMILY_MAP, .pull = pull_gather, .refuse = refuse_gather
-};
+/* Rows of indices look up in one table. */
+static bool gathered_rows(const struct parts *p, const struct ht_node *n)
+{
+	bool first = n->op != HT_OP_GatherV2 || const_int(n, 2, 0) == 0;
+
+	return first && ht_attr_int(n, "batch_dims", 0) == 0 && shape_of(n, 1).rank &&
+	       rows_of(p, n, 1);
+}
+
+const struct lower_op lower_gather = { .name = "gather",
+	.family = FAMILY_MAP,
+	.pull = pull_gather,
+	.refuse = refuse_gather,
+	.rows = gathered_rows };
 
 static int32_t pull_gather_nd(
 	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)

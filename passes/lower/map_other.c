@@ -1,5 +1,6 @@
 /* Other elementwise ops: conversion, selection, sums of many, bias, normalisation with given moments. */
 #include "passes/lower/index.h"
+#include "passes/lower/parts.h"
 
 static int32_t pull_cast(
 	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
@@ -118,7 +119,8 @@ const struct lower_op lower_bias_add = { .name = "bias_add",
 	.family = FAMILY_MAP,
 	.aligned = true,
 	.unaligned = channels_first,
-	.pull = pull_bias_add };
+	.pull = pull_bias_add,
+	.rows = rows_of_first };
 
 /* (x - mean) * rsqrt(variance + epsilon) * scale + offset, with given moments. */
 static bool batch_norm_channels_first(const struct ht_node *n)
@@ -162,12 +164,22 @@ static bool always(const struct ht_node *n)
 	return true;
 }
 
+/* Of a batch normalisation only what is not passed through. */
+static bool normalised_rows(const struct parts *p, const struct ht_node *n)
+{
+	for (int32_t i = 1; i < n->outs; i++)
+		if (ht_use_count(&p->l->uses, ht_out((struct ht_node *)(uintptr_t)n, i)))
+			return false;
+	return rows_of_first(p, n);
+}
+
 const struct lower_op lower_batch_norm = { .name = "batch_norm",
 	.family = FAMILY_MAP,
 	.aligned = true,
 	.unaligned = always,
 	.pull = pull_batch_norm,
-	.refuse = refuse_batch_norm };
+	.refuse = refuse_batch_norm,
+	.rows = normalised_rows };
 
 static int32_t pull_fill(
 	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)

@@ -1,5 +1,6 @@
 /* Padding. */
 #include "passes/lower/index.h"
+#include "passes/lower/parts.h"
 
 static int32_t pull_pad(
 	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
@@ -69,6 +70,13 @@ static const char *refuse_pad(const struct ht_node *n)
 	return is_const_ints(n, 1) ? NULL : "needs constant paddings";
 }
 
-const struct lower_op lower_pad = {
-	.name = "pad", .family = FAMILY_MAP, .pull = pull_any_pad, .refuse = refuse_pad
-};
+static bool padded_rows(const struct parts *p, const struct ht_node *n)
+{
+	return rows_of_first(p, n) && const_int(n, 1, 0) == 0 && const_int(n, 1, 1) == 0;
+}
+
+const struct lower_op lower_pad = { .name = "pad",
+	.family = FAMILY_MAP,
+	.pull = pull_any_pad,
+	.refuse = refuse_pad,
+	.rows = padded_rows };

@@ -1,5 +1,6 @@
 /* Resizing of images, with TensorFlow's arithmetic for positions. */
 #include "passes/lower/index.h"
+#include "passes/lower/parts.h"
 
 /* Size of a source pixel in target pixels, as TensorFlow computes it, in F32. */
 static float resize_scale(const struct ht_node *n, int64_t in, int64_t out)
@@ -87,6 +88,8 @@ static bool resize_takes(const struct ht_node *n, int arg)
 	return n->op != HT_OP_ResizeBilinear;
 }
 
-const struct lower_op lower_resize = {
-	.name = "resize", .family = FAMILY_MAP, .pull = pull_resize, .takes = resize_takes
-};
+const struct lower_op lower_resize = { .name = "resize",
+	.family = FAMILY_MAP,
+	.pull = pull_resize,
+	.takes = resize_takes,
+	.rows = rows_of_image };

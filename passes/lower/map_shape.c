@@ -1,5 +1,6 @@
 /* Ops that keep all elements and move them: reshapes, transposes, repetition, reversal. */
 #include "passes/lower/index.h"
+#include "passes/lower/parts.h"
 
 /* ---- identity, reshape ---- */
 
@@ -37,9 +38,20 @@ static bool view_reshaped(const struct ht_node *n, int out, const struct view *i
 	return view_reshape(in, n->out[out].shape.rank, n->out[out].shape.dim, v);
 }
 
-const struct lower_op lower_reshape = {
-	.name = "reshape", .family = FAMILY_VIEW, .pull = pull_reshape, .view = view_reshaped
-};
+/* What is one behind the other stays so. */
+static bool reshaped_rows(const struct parts *p, const struct ht_node *n)
+{
+	for (int32_t i = 1; i < n->ins; i++)
+		if (has_rows(p, n, i))
+			return false;
+	return has_rows(p, n, 0);
+}
+
+const struct lower_op lower_reshape = { .name = "reshape",
+	.family = FAMILY_VIEW,
+	.pull = pull_reshape,
+	.view = view_reshaped,
+	.rows = reshaped_rows };
 
 /* ---- transpose ---- */
 
@@ -69,11 +81,17 @@ static bool view_transpose(const struct ht_node *n, int out, const struct view *
 	return rank == 0 || v->stride[rank - 1] == 1 || v->dim[rank - 1] == 1;
 }
 
+static bool transposed_rows(const struct parts *p, const struct ht_node *n)
+{
+	return rows_of_first(p, n) && axis_of(const_int(n, 1, 0), n->out[0].shape.rank) == 0;
+}
+
 const struct lower_op lower_transpose = { .name = "transpose",
 	.family = FAMILY_VIEW,
 	.pull = pull_transpose,
 	.view = view_transpose,
-	.refuse = refuse_after_first };
+	.refuse = refuse_after_first,
+	.rows = transposed_rows };
 
 /* ---- repetition ---- */
 
@@ -102,7 +120,7 @@ static int32_t pull_broadcast(
 }
 
 const struct lower_op lower_broadcast = {
-	.name = "broadcast", .family = FAMILY_MAP, .pull = pull_broadcast
+	.name = "broadcast", .family = FAMILY_MAP, .pull = pull_broadcast, .rows = broadcast_rows
 };
 
 /* ---- reversal ---- */

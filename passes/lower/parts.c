@@ -6,6 +6,7 @@
  * threads need not meet.  The graph's shapes are those of a part while it is lowered.
  *
  * Every part reads all weights.  So it has to have enough rows for its products. */
+#include "passes/lower/parts.h"
 #include "passes/lower/index.h"
 
 #include <string.h>
@@ -14,22 +15,12 @@ enum { LEAST_ROWS = 32 /* of a part in a product, which then reads a weight once
 /* Of all multiplications, those of products that have so many rows. */
 static const double LEAST_SHARE = 0.9;
 
-struct parts {
-	struct lower *l;
-	int64_t batch; /* the inputs' first dimension */
-	bool *by_rows; /* by node id: the results have rows of the batch */
-};
-
-/* Whether the node's result has the batch's rows, given that some operand has. */
-typedef bool rule(const struct parts *p, const struct ht_node *n);
-
-static bool has_rows(const struct parts *p, const struct ht_node *n, int32_t arg)
+bool has_rows(const struct parts *p, const struct ht_node *n, int32_t arg)
 {
 	return p->by_rows[n->in[arg].node->id];
 }
 
-/* Only operand `arg` has rows, and the result as many. */
-static bool rows_of(const struct parts *p, const struct ht_node *n, int32_t arg)
+bool rows_of(const struct parts *p, const struct ht_node *n, int32_t arg)
 {
 	for (int32_t i = 0; i < n->ins; i++)
 		if (has_rows(p, n, i) != (i == arg))
@@ -37,13 +28,12 @@ static bool rows_of(const struct parts *p, const struct ht_node *n, int32_t arg)
 	return shape_of(n, arg).dim[0] == n->out[0].shape.dim[0];
 }
 
-static bool rows_of_first(const struct parts *p, const struct ht_node *n)
+bool rows_of_first(const struct parts *p, const struct ht_node *n)
 {
 	return rows_of(p, n, 0);
 }
 
-/* What has rows has them where the result does; what has none is the same for each row. */
-static bool broadcast_rows(const struct parts *p, const struct ht_node *n)
+bool broadcast_rows(const struct parts *p, const struct ht_node *n)
 {
 	struct ht_shape out = n->out[0].shape;
 
@@ -66,149 +56,10 @@ static bool all_rows(const struct parts *p, const struct ht_node *n)
 	return true;
 }
 
-static bool product_rows(const struct parts *p, const struct ht_node *n)
-{
-	bool turned = ht_attr_bool(n, n->op == HT_OP_MatMul ? "transpose_a" : "adj_x", false);
-
-	if (n->out[0].shape.rank > 2)
-		return broadcast_rows(p, n);
-	return !turned && rows_of_first(p, n);
-}
-
-/* What is one behind the other stays so. */
-static bool reshaped_rows(const struct parts *p, const struct ht_node *n)
-{
-	for (int32_t i = 1; i < n->ins; i++)
-		if (has_rows(p, n, i))
-			return false;
-	return has_rows(p, n, 0);
-}
-
-/* Softmax, normalisations: along the last dimension. */
-static bool rows_but_last(const struct parts *p, const struct ht_node *n)
-{
-	return n->out[0].shape.rank > 1 && rows_of_first(p, n);
-}
-
-static bool image_rows(const struct parts *p, const struct ht_node *n)
+bool rows_of_image(const struct parts *p, const struct ht_node *n)
 {
 	return n->out[0].shape.rank == 4 && rows_of_first(p, n);
 }
-
-static bool pooled_rows(const struct parts *p, const struct ht_node *n)
-{
-	return pool_is_spatial(n) && image_rows(p, n);
-}
-
-/* Of a batch normalisation only what is not passed through. */
-static bool normalised_rows(const struct parts *p, const struct ht_node *n)
-{
-	for (int32_t i = 1; i < n->outs; i++)
-		if (ht_use_count(&p->l->uses, ht_out((struct ht_node *)(uintptr_t)n, i)))
-			return false;
-	return rows_of_first(p, n);
-}
-
-static bool transposed_rows(const struct parts *p, const struct ht_node *n)
-{
-	return rows_of_first(p, n) && axis_of(const_int(n, 1, 0), n->out[0].shape.rank) == 0;
-}
-
-static bool reduced_rows(const struct parts *p, const struct ht_node *n)
-{
-	const struct ht_tensor *axes = ht_const_tensor(n->in[1]);
-	struct ht_shape in = shape_of(n, 0);
-
-	if (!axes || !in.rank || !n->out[0].shape.rank || !rows_of_first(p, n))
-		return false;
-	for (int64_t i = 0; i < ht_shape_count(axes->shape); i++)
-		if (axis_of(ht_tensor_int(axes, (size_t)i), in.rank) == 0)
-			return false;
-	return true;
-}
-
-/* Concat and Pack along another dimension. */
-static bool joined_rows(const struct parts *p, const struct ht_node *n)
-{
-	struct ht_shape out = n->out[0].shape;
-	bool pack = n->op == HT_OP_Pack;
-	int32_t axis_arg = pack ? -1 : n->op == HT_OP_Concat ? 0 : n->ins - 1;
-	int64_t axis = pack ? ht_attr_int(n, "axis", 0) : const_int(n, axis_arg, 0);
-
-	if (axis_of(axis, out.rank) == 0)
-		return false;
-	for (int32_t i = 0; i < n->ins; i++)
-		if (i != axis_arg && !(has_rows(p, n, i) && shape_of(n, i).dim[0] == out.dim[0]))
-			return false;
-	return true;
-}
-
-static bool sliced_rows(const struct parts *p, const struct ht_node *n)
-{
-	return rows_of_first(p, n) && const_int(n, 1, 0) == 0;
-}
-
-/* The first dimension is the first one, from its start. */
-static bool strided_rows(const struct parts *p, const struct ht_node *n)
-{
-	bool moved = ht_attr_int(n, "ellipsis_mask", 0) || ht_attr_int(n, "new_axis_mask", 0) ||
-		     (ht_attr_int(n, "shrink_axis_mask", 0) & 1);
-
-	return !moved && shape_of(n, 1).dim[0] && rows_of_first(p, n) && const_int(n, 3, 0) == 1 &&
-	       ((ht_attr_int(n, "begin_mask", 0) & 1) || const_int(n, 1, 0) == 0);
-}
-
-static bool split_rows(const struct parts *p, const struct ht_node *n)
-{
-	int32_t value = n->op == HT_OP_Split ? 1 : 0, axis = n->op == HT_OP_SplitV ? 2 : 0;
-
-	return rows_of(p, n, value) && axis_of(const_int(n, axis, 0), shape_of(n, value).rank) != 0;
-}
-
-static bool padded_rows(const struct parts *p, const struct ht_node *n)
-{
-	return rows_of_first(p, n) && const_int(n, 1, 0) == 0 && const_int(n, 1, 1) == 0;
-}
-
-/* Rows of indices look up in one table. */
-static bool gathered_rows(const struct parts *p, const struct ht_node *n)
-{
-	bool first = n->op != HT_OP_GatherV2 || const_int(n, 2, 0) == 0;
-
-	return first && ht_attr_int(n, "batch_dims", 0) == 0 && shape_of(n, 1).rank &&
-	       rows_of(p, n, 1);
-}
-
-static const struct {
-	const char *lower; /* of the op table */
-	rule *has_rows;
-} rules[] = {
-	{ "arg_reduce", reduced_rows },
-	{ "batch_norm", normalised_rows },
-	{ "bias_add", rows_of_first },
-	{ "broadcast", broadcast_rows },
-	{ "concat", joined_rows },
-	{ "conv2d", image_rows },
-	{ "depth_to_space", image_rows },
-	{ "depthwise", image_rows },
-	{ "gather", gathered_rows },
-	{ "layer_norm", rows_but_last },
-	{ "lrn", image_rows },
-	{ "matmul", product_rows },
-	{ "pad", padded_rows },
-	{ "pool", pooled_rows },
-	{ "reduce", reduced_rows },
-	{ "reshape", reshaped_rows },
-	{ "resize", image_rows },
-	{ "rms_norm", rows_but_last },
-	{ "slice", sliced_rows },
-	{ "softmax", rows_but_last },
-	{ "space_to_depth", image_rows },
-	{ "split", split_rows },
-	{ "split_v", split_rows },
-	{ "strided_slice", strided_rows },
-	{ "transpose", transposed_rows },
-};
 
 static bool keeps_rows(const struct parts *p, const struct ht_node *n)
 {
@@ -225,10 +76,7 @@ static bool follows(const struct parts *p, const struct ht_node *n)
 		return false;
 	if (lower_is_aligned(n))
 		return n->outs == 1 ? broadcast_rows(p, n) : all_rows(p, n);
-	for (size_t i = 0; i < HT_COUNT(rules); i++)
-		if (!strcmp(rules[i].lower, lower_op_of(n)->name))
-			return rules[i].has_rows(p, n);
-	return false;
+	return lower_op_of(n)->rows && lower_op_of(n)->rows(p, n);
 }
 
 /* ---- whether it can be done ---- */

@@ -144,16 +144,7 @@ void plan_choice(struct lower *l, const struct ht_node *n, struct ht_method_choi
 	p->choice =
 		ht_grow(l->arena, p->choice, (size_t)p->choices, &l->choice_cap, sizeof *p->choice);
 	p->choice[p->choices++] = c;
-}
-
-bool plan_has_choice(const struct lower *l, const struct ht_node *n)
-{
-	const struct ht_plan *p = l->plan;
-
-	for (int32_t i = 0; i < p->choices; i++)
-		if (ht_str_eq(p->choice[i].node, n->name))
-			return true;
-	return false;
+	l->chosen[n->id] = true;
 }
 
 bool plan_block(struct lower *l, const struct ht_node *n, struct ht_method_choice c)
