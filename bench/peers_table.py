@@ -2,7 +2,7 @@
 import statistics
 
 COLOURS = {'halftone': '#1b6ca8', 'openvino': '#e8963c', 'ort': '#7f9f5f', 'tensorflow': '#b05b6f',
-           'xla': '#8f7fb0'}
+           'xla': '#8f7fb0', 'iree': '#5aa5a0', 'tvm': '#a08040'}
 
 
 def is_ours(name):

@@ -1,0 +1,86 @@
+"""The frozen models as peers read them, and what IREE and TVM make of them, once each."""
+import json
+import os
+import subprocess
+import sys
+
+import environment
+
+FOLDER = f'{environment.ROOT}/build/peers'
+# Its depthwise convolutions are functions that XLA has to compile, and its GELU has Erfc: TensorFlow runs
+# those ten times slower than it has to, and no other peer reads them.
+PLAIN = ['convnext']
+
+
+def description(name):
+    with open(f'{environment.MODELS}/frozen/{name}.json') as f:
+        return json.load(f)
+
+
+def source(name):
+    return f'{environment.MODELS}/frozen/{name}.pb'
+
+
+def graph(name):
+    """The GraphDef that peers read."""
+    return f'{FOLDER}/{name}.pb' if name in PLAIN else source(name)
+
+
+def obtain(name):
+    environment.obtain(name)
+    if name in PLAIN and not os.path.exists(graph(name)):
+        write_plain(name)
+
+
+def write_plain(name):
+    """Functions inlined, Erfc(x) as 1 - Erf(x)."""
+    from tensorflow.core.framework import graph_pb2
+    os.makedirs(FOLDER, exist_ok=True)
+    text = f'{FOLDER}/{name}.hir'
+    subprocess.run([environment.TOOL, 'opt', '-q', source(name), '--passes', 'inline', '-o', text], check=True)
+    subprocess.run([environment.TOOL, 'convert', '-q', text, '-o', graph(name)], check=True)
+    for file in text, text.removesuffix('.hir') + '.weights':
+        os.remove(file)
+    g = graph_pb2.GraphDef()
+    with open(graph(name), 'rb') as f:
+        g.ParseFromString(f.read())
+    g.ClearField('library')
+    for node in [n for n in g.node if n.op == 'Erfc']:
+        one, erf = (g.node.add(name=f'{node.name}/{part}', op=op) for part, op in (('one', 'Const'), ('erf', 'Erf')))
+        one.attr['dtype'].type = one.attr['value'].tensor.dtype = node.attr['T'].type
+        one.attr['value'].tensor.float_val.append(1.)
+        one.attr['value'].tensor.tensor_shape.SetInParent()
+        erf.attr['T'].CopyFrom(node.attr['T'])
+        erf.input.append(node.input[0])
+        node.op = 'Sub'
+        node.input[:] = [one.name, erf.name]
+    for old in (f'{FOLDER}/{name}.onnx{end}' for end in ('', '.failed')):  # of another graph
+        if os.path.exists(old):
+            os.remove(old)
+    with open(graph(name), 'wb') as f:
+        f.write(g.SerializeToString())
+
+
+def compile_for(engine, q):
+    """The path of what peer_compilers.COMPILE[engine] writes; why it does not, as RuntimeError."""
+    path = os.path.splitext(q['onnx'])[0] + f'-{q["batch"]}.{"vmfb" if engine == "iree" else "so"}'
+    if os.path.exists(path + '.failed'):
+        with open(path + '.failed') as f:
+            raise RuntimeError(f.read())
+    if not os.path.exists(path):
+        done = subprocess.run([python_of(engine), f'{os.path.dirname(__file__)}/peer_compilers.py', engine,
+                               json.dumps(q), path], capture_output=True, text=True)
+        if done.returncode:
+            why = (done.stderr.strip().splitlines() or [f'ended by signal {-done.returncode}'])[-1][:200]
+            with open(path + '.failed', 'w') as f:
+                f.write(why)
+            raise RuntimeError(why)
+    return path
+
+
+def python_of(engine):
+    """The interpreter that has an engine."""
+    if engine not in ('iree', 'tvm'):
+        return sys.executable
+    return subprocess.run([f'{environment.ROOT}/scripts/venv', 'compilers', 'bench/compilers.txt'], check=True,
+                          stdout=subprocess.PIPE, text=True).stdout.strip()
