@@ -62,12 +62,12 @@ def depthwise(size):
 KERNELS = [
     ('elementwise chain', 'f32', chain, 256, False, 1, 'stores: one in two cycles'),
     ('elementwise chain', 'bf16', chain, 256, False, 1, 'widening, and three roundings, on two pipes'),
-    ('cast to bf16', 'f32', cast('bf16'), 256, False, 2, 'loads: one a cycle'),
-    ('cast to f32', 'bf16', cast('f32'), 256, False, .5, 'stores'),
+    ('cast to bf16', 'f32', cast('bf16'), 256, False, 2, 'the second level: 32 bytes a cycle'),
+    ('cast to f32', 'bf16', cast('f32'), 256, False, .5, 'the second level'),
     ('layer norm', 'f32', layer_norm, 768, False, 1, 'five loads and a store a vector'),
     ('layer norm', 'bf16', layer_norm, 768, False, 1, 'widening in three passes'),
     ('softmax', 'f32', softmax, 1024, False, 1, 'multipliers: 11 of exp, 3 of the quotient'),
-    ('max pool 2x2 /2', 'f32', pool('MaxPool', 2, 2), 64, True, 4, 'loads'),
+    ('max pool 2x2 /2', 'f32', pool('MaxPool', 2, 2), 64, True, 4, 'the second level'),
     ('max pool 3x3 /1', 'f32', pool('MaxPool', 3, 1), 64, True, 1, 'nine comparisons and five for NaN'),
     ('average pool 3x3 /1', 'f32', pool('AvgPool', 3, 1), 64, True, 1, 'nine additions, a division'),
     ('depthwise 3x3', 'f32', depthwise(3), 64, True, 1, 'nine multiply-adds'),
@@ -123,7 +123,7 @@ def measure(a, folder, timed_kernels, program):
     lines = ['## Memory-bound kernels', '',
              'GB/s of operands and results, each counted once.  *copy*: the fastest copying that reads and '
              'writes in the same proportion; *in cache*: the same kernel, its data in the second level, '
-             'where arithmetic bounds it; *bound*: the lesser of the two.', '',
+             'where arithmetic or that level bounds it; *bound*: the lesser of the two.', '',
              '| kernel | out of cache us | GB/s | copy | in cache | bound | of it | bound in cache by |',
              '| --- | --- | --- | --- | --- | --- | --- | --- |']
     results = [measure_one(a, folder, timed_kernels, program, k) for k in KERNELS]
