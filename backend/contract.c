@@ -105,6 +105,8 @@ static LLVMValueRef load_a(struct ht_e *e, const struct ht_e_tile *t, LLVMValueR
 		v = LLVMBuildZExt(e->b, ht_e_load_at(e, e->i16, p, 2), e->i32, "");
 	else if (t->c->kp == 2)
 		v = ht_e_load_at(e, e->i32, p, 2);
+	else if (t->widened)
+		v = ht_e_load_widened(e, p);
 	else
 		v = widen(e,
 			ht_e_load_at(

@@ -260,6 +260,8 @@ bool ht_e_widens_rows(const struct ht_e *e);
 /* Rows of the current tap: where they begin, and how far one number is from the next, both of which
  * are changed. */
 void ht_e_widen_rows(struct ht_e *e, LLVMValueRef *row, LLVMValueRef *step, int rows);
+/* One number of such a row. */
+LLVMValueRef ht_e_load_widened(struct ht_e *e, LLVMValueRef p);
 
 /* ---- amx.c: sums of pairs of BF16 in tiles ---- */
 struct ht_e_amx {

@@ -98,3 +98,14 @@ void ht_e_widen_rows(struct ht_e *e, LLVMValueRef *row, LLVMValueRef *step, int 
 		step[i] = ht_e_i64(e, 1);
 	}
 }
+
+/* Volatile where LLVM would make a load of the vector around it: the address that it then orders loads and
+ * stores by is wrong (X86's LowerAsSplatVectorLoad counts the offset twice), so the load went in front
+ * of the store. */
+LLVMValueRef ht_e_load_widened(struct ht_e *e, LLVMValueRef p)
+{
+	LLVMValueRef v = ht_e_load_at(e, e->f32, p, 4);
+
+	LLVMSetVolatile(v, e->t->vector_bytes == 16);
+	return v;
+}

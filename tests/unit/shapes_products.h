@@ -10,8 +10,9 @@ static void conv2d(struct instance *k)
 	static const int64_t channels[] = { 1, 2, 3, 4, 7, 8, 9, 16, 17, 31, 33 };
 	struct window_case w[2];
 	const char *padding = random_windows(w, true, chance(25));
-	int64_t groups = chance(20) ? 1 + below(4) : 1, n = chance(3) ? 0 : 1 + below(2);
-	int64_t c = channels[below(HT_COUNT(channels))],
+	int64_t groups = chance(20) ? 1 + below(4) : 1;
+	int64_t n = of_one_block ? 1 : chance(3) ? 0 : 1 + below(2);
+	int64_t c = channels[of_one_block && chance(60) ? 7 + below(4) : below(HT_COUNT(channels))],
 		o = groups * (chance(10) ? 1 : 1 + below(40));
 	struct tensor x = random_tensor(k, 4, (int64_t[]){ n, w[0].in, w[1].in, c * groups });
 	struct tensor f = random_tensor(k, 4, (int64_t[]){ w[0].size, w[1].size, c, o });
@@ -51,6 +52,13 @@ static void conv2d(struct instance *k)
 	/* likewise of F(2 x 2) with factors rounded to BF16: 2.6e-2 */
 	k->winograd_pairs = 6e-2 * 4 / 3 * sqrt(9 * (double)c);
 	epilogue(k, o);
+}
+
+static void small_conv2d(struct instance *k)
+{
+	of_one_block = true;
+	conv2d(k);
+	of_one_block = false;
 }
 
 static void depthwise(struct instance *k)
@@ -108,11 +116,9 @@ static const char *transposed_windows(struct window_case w[2])
 	return padding;
 }
 
-static void conv2d_transpose(struct instance *k)
+static void transpose_of(struct instance *k, const struct window_case w[2], const char *padding,
+	int64_t n, int64_t c, int64_t o)
 {
-	struct window_case w[2];
-	const char *padding = transposed_windows(w);
-	int64_t n = 1 + below(2), c = 1 + below(20), o = 1 + below(20);
 	struct tensor x = random_tensor(k, 4, (int64_t[]){ n, w[0].out, w[1].out, c });
 	struct tensor f = random_tensor(k, 4, (int64_t[]){ w[0].size, w[1].size, o, c }), magnitude;
 
@@ -140,6 +146,28 @@ static void conv2d_transpose(struct instance *k)
 	for (int64_t i = 0; i < count_of(&k->want); i++)
 		summed(k, i, k->want.v[i], magnitude.v[i], (double)(w[0].size * w[1].size * c));
 	epilogue(k, o);
+}
+
+static void conv2d_transpose(struct instance *k)
+{
+	struct window_case w[2];
+	const char *padding = transposed_windows(w);
+
+	transpose_of(k, w, padding, 1 + below(2), 1 + below(20), 1 + below(20));
+}
+
+/* Rows so short that a tile of widened ones is a few loads and stores of the stack, in any order that
+ * the compiler takes for the same. */
+static void short_rows(struct instance *k)
+{
+	struct window_case w[2];
+
+	for (int i = 0; i < 2; i++) {
+		int64_t in = i + 1, size = 2 * i + 1;
+
+		w[i] = (struct window_case){ in, in, size, 1, 1, size / 2, size / 2 };
+	}
+	transpose_of(k, w, "SAME", 1, 4 * (1 + below(2)), 4 * (1 + below(2)));
 }
 
 static void product(struct instance *k)

@@ -189,13 +189,14 @@ static void write_graph(struct instance *k)
 	assert_int_equal(fclose(f), 0);
 }
 
-enum { CONV2D = 0, PRODUCT = 3 };
+enum { CONV2D = 0, PRODUCT = 4 };
 static const struct {
 	const char *name;
 	void (*make)(struct instance *k);
 } families[] = { { "conv2d", conv2d }, { "conv2d", conv2d }, { "conv2d", conv2d },
-	{ "product", product }, { "product", product }, { "depthwise", depthwise },
-	{ "conv2d_transpose", conv2d_transpose }, { "pool", pool }, { "reduction", reduction },
+	{ "small conv2d", small_conv2d }, { "product", product }, { "product", product },
+	{ "depthwise", depthwise }, { "conv2d_transpose", conv2d_transpose },
+	{ "short rows", short_rows }, { "pool", pool }, { "reduction", reduction },
 	{ "rows", rows }, { "elementwise", elementwise }, { "transpose", transpose },
 	{ "concat", concat } };
 
