@@ -44,9 +44,10 @@ static struct ht_method_choice faster(const struct ht_node *scores)
 		.limit = LEAST_MATRICES };
 }
 
-static void try_attention(struct lower *l, struct ht_node *sink)
+void try_attention(struct lower *l, struct ht_node *sink)
 {
-	struct attention a = { .scores = l->root[sink->id] }, *kept;
+	struct attention a = { .scores = l->root[sink->id] };
+	struct ht_node *sinks[3] = { sink };
 
 	if (!a.scores || !is_plain(a.scores) || !root_keeps_shape(l, a.scores))
 		return;
@@ -56,24 +57,8 @@ static void try_attention(struct lower *l, struct ht_node *sink)
 	a.context = root_behind(l, l->owner[a.softmax->id]);
 	if (!a.context || !is_plain(a.context))
 		return;
-	if (!lower_may_join(l,
-		    (const struct ht_node *[]){
-			    sink, l->owner[a.softmax->id], l->owner[a.context->id] },
-		    3) ||
-		!plan_block(l, a.context, faster(a.scores)))
-		return;
-	kept = HT_NEW(l->scratch, struct attention);
-	*kept = a;
-	l->place[sink->id] = PLACE_INLINE;
-	l->place[l->owner[a.softmax->id]->id] = PLACE_INLINE;
-	l->attention[l->owner[a.context->id]->id] = kept;
-}
-
-void lower_attention(struct lower *l)
-{
-	if (l->numerics)
-		return;
-	for (struct ht_node *n = l->g->first; n; n = n->next)
-		if (l->place[n->id] == PLACE_MEMORY && l->owner[n->id] == n)
-			try_attention(l, n);
+	sinks[1] = l->owner[a.softmax->id];
+	sinks[2] = l->owner[a.context->id];
+	if (lower_may_join(l, sinks, 3) && plan_block(l, a.context, faster(a.scores)))
+		lower_join(l, sinks, 3, emit_attention, &a, sizeof a);
 }

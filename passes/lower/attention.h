@@ -9,7 +9,9 @@ struct attention {
 	struct ht_node *scores, *softmax, *context; /* roots */
 };
 
-/* attention_emit.c */
-void emit_attention(struct lower *l, const struct attention *a);
+/* Joins the kernel of `sink` with those behind it, where they are one and that pays. */
+void try_attention(struct lower *l, struct ht_node *sink);
+/* attention_emit.c: of struct attention. */
+void emit_attention(struct lower *l, const void *of);
 
 #endif

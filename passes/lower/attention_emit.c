@@ -57,12 +57,7 @@ static struct space open_product(struct fused *f, const struct contraction *c)
 	x[2] = ht_xdim(&k->xb, t->n);
 	kb_reduce_dim(k, c->depth);
 	k->stage->vec = t->n;
-	t->b_buffer = c->b;
-	t->b_base = ht_xi(&k->xb, 0);
-	t->a_guard = -1;
-	t->a_step = c->a_step;
-	t->nr = c->nr;
-	t->kp = c->kp;
+	contract_packed(c, k, c->b, ht_xi(&k->xb, 0));
 	for (int32_t i = 0; i < shape.rank; i++)
 		s.dim[i] = shape.dim[i];
 	if (lead)
@@ -143,8 +138,9 @@ static void init_product(struct fused *f, int i, struct ht_node *n, const struct
 	contract_pack_local(c, f->k, right);
 }
 
-void emit_attention(struct lower *l, const struct attention *a)
+void emit_attention(struct lower *l, const void *of)
 {
+	const struct attention *a = of;
 	struct view values = product_right(l, a->context);
 	struct kernel_build k;
 	struct fused f = { .l = l, .k = &k, .of = a };

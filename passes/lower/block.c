@@ -36,6 +36,17 @@ bool conv_is_project(const struct ht_node *n, struct conv *v)
 	       v->filter.dim[0] == 1 && v->filter.dim[1] == 1;
 }
 
+void conv_pack_project(struct lower *l, struct ht_node *n, const struct conv *v, int64_t a_step,
+	struct contraction *c)
+{
+	contract_init(c, l, n, ht_type_of(n->in[0])->dtype);
+	c->rows = v->out.dim[0] * v->out.dim[1] * v->out.dim[2];
+	c->columns = v->filter.dim[3];
+	c->depth = v->filter.dim[2];
+	c->a_step = a_step;
+	contract_pack_const(c, ht_const_tensor(n->in[1]), 0, c->columns, 1, 1, 0);
+}
+
 /* Zeros around the image are multiplied here and left out elsewhere, which is one as long as no
  * weight is infinite or not a number. */
 static bool is_finite(const struct ht_tensor *t)
@@ -64,33 +75,9 @@ static bool is_depthwise(const struct ht_node *n, struct conv *v)
 	return is_finite(ht_const_tensor(n->in[1]));
 }
 
-struct ht_node *root_behind(struct lower *l, const struct ht_node *sink)
-{
-	const struct ht_use *only = NULL;
-
-	if (l->uses.is_output[sink->id])
-		return NULL;
-	for (const struct ht_use *u = l->uses.of[sink->id]; u; u = u->next) {
-		if (u->arg < 0)
-			continue;
-		if (only)
-			return NULL;
-		only = u;
-	}
-	if (!only || only->arg != 0 || !l->owner[only->node->id] ||
-		l->root[l->owner[only->node->id]->id] != only->node)
-		return NULL;
-	return only->node;
-}
-
 static struct ht_node *sink_of(struct lower *l, const struct ht_node *root)
 {
 	return l->owner[root->id];
-}
-
-bool root_keeps_shape(const struct lower *l, const struct ht_node *root)
-{
-	return ht_shape_eq(root->out[0].shape, l->owner[root->id]->out[0].shape);
 }
 
 /* ---- when it pays ---- */
@@ -153,24 +140,13 @@ static struct ht_method_choice faster(struct lower *l, const struct block *b)
 
 /* ---- the graph's blocks ---- */
 
-static void join(struct lower *l, const struct block *b)
-{
-	struct block *kept = HT_NEW(l->scratch, struct block);
-	struct ht_node *last = b->project ? b->project : b->depthwise;
-
-	*kept = *b;
-	l->place[sink_of(l, b->expand)->id] = PLACE_INLINE;
-	if (b->project)
-		l->place[sink_of(l, b->depthwise)->id] = PLACE_INLINE;
-	l->block[sink_of(l, last)->id] = kept;
-}
-
-static void try_block(struct lower *l, struct ht_node *sink)
+void try_block(struct lower *l, struct ht_node *sink)
 {
 	struct block b = { .expand = l->root[sink->id] };
+	struct ht_node *sinks[3] = { sink };
 
 	/* what projects one block does not expand another */
-	if (!b.expand || l->block[sink->id] || !is_expand(l, b.expand, &b.v[0]) ||
+	if (!b.expand || l->joined[sink->id].emit || !is_expand(l, b.expand, &b.v[0]) ||
 		!root_keeps_shape(l, b.expand))
 		return;
 	b.depthwise = root_behind(l, sink);
@@ -180,19 +156,9 @@ static void try_block(struct lower *l, struct ht_node *sink)
 		root_keeps_shape(l, b.depthwise) ? root_behind(l, sink_of(l, b.depthwise)) : NULL;
 	if (b.project && !conv_is_project(b.project, &b.v[2]))
 		b.project = NULL;
-	if (lower_may_join(l,
-		    (const struct ht_node *[]){ sink, sink_of(l, b.depthwise),
-			    b.project ? sink_of(l, b.project) : NULL },
-		    b.project ? 3 : 2) &&
+	sinks[1] = sink_of(l, b.depthwise);
+	sinks[2] = b.project ? sink_of(l, b.project) : NULL;
+	if (lower_may_join(l, sinks, b.project ? 3 : 2) &&
 		plan_block(l, b.depthwise, faster(l, &b)))
-		join(l, &b);
-}
-
-void lower_blocks(struct lower *l)
-{
-	if (l->numerics)
-		return;
-	for (struct ht_node *n = l->g->first; n; n = n->next)
-		if (l->place[n->id] == PLACE_MEMORY && l->owner[n->id] == n)
-			try_block(l, n);
+		lower_join(l, sinks, b.project ? 3 : 2, emit_block, &b, sizeof b);
 }

@@ -20,7 +20,9 @@ double block_reads(const struct lower *l, double weights);
 /* Method `one` where it saves more cycles than it costs, else kernels. */
 struct ht_method_choice block_choice(enum ht_method one, double saves, double costs);
 
-/* block_emit.c */
-void emit_block(struct lower *l, const struct block *b);
+/* Joins the kernel of `sink` with those behind it, where they are one and that pays. */
+void try_block(struct lower *l, struct ht_node *sink);
+/* block_emit.c: of struct block. */
+void emit_block(struct lower *l, const void *of);
 
 #endif

@@ -21,7 +21,8 @@ struct row_block {
 	const struct window *w; /* of the depthwise convolution */
 	struct kernel_build *k;
 	struct ht_xb *b;
-	struct simple_conv expand, project;
+	struct simple_conv expand;
+	struct contraction project;
 	int64_t channels;
 	int64_t width, slots; /* of the ring */
 	int32_t ring, line;   /* local buffers; line: a row of the depthwise convolution */
@@ -81,21 +82,17 @@ static void store_local(struct row_block *r, int32_t buffer, int32_t at, int32_t
 	ht_xstore(r->b, buffer, at, ht_xcvt(r->b, local_type(r->l->sink->out[0].dtype), x));
 }
 
-static void set_product(struct row_block *r, const struct simple_conv *s, int32_t *tap)
+static void set_product(struct row_block *r, const struct contraction *of, int32_t *tap)
 {
 	struct ht_contract *c = &r->k->stage->contract;
 
-	for (int i = 0; i < s->c.taps; i++)
-		tap[i] = ht_xdim(r->b, kb_reduce_dim(r->k, s->c.tap[i]));
-	kb_reduce_dim(r->k, s->c.depth);
+	for (int i = 0; i < of->taps; i++)
+		tap[i] = ht_xdim(r->b, kb_reduce_dim(r->k, of->tap[i]));
+	kb_reduce_dim(r->k, of->depth);
 	take_indices(r);
 	c->m = 2;
 	c->n = 3;
-	c->b_buffer = kb_arg(r->k, s->c.b, HT_BUFFER_IN);
-	c->b_base = ht_xi(r->b, 0);
-	c->a_guard = -1;
-	c->nr = s->c.nr;
-	c->kp = s->c.kp;
+	contract_packed(of, r->k, kb_arg(r->k, of->b, HT_BUFFER_IN), ht_xi(r->b, 0));
 }
 
 /* Rows [first, end) of the expansion, counted from the first of the row of results' window. */
@@ -109,7 +106,7 @@ static void expand_stage(struct row_block *r, int64_t first, int64_t end)
 	struct space at;
 
 	open_stage(r, block->expand, HT_STAGE_CONTRACT, end - first, v->in.dim[2], r->channels);
-	set_product(r, &r->expand, tap);
+	set_product(r, &r->expand.c, tap);
 	c = &r->k->stage->contract;
 	row = ht_x2(b, HT_X_ADD, index_mul(b, ht_xgrid(b, ROW), r->w[0].stride),
 		index_add(b, r->x[1], first));
@@ -120,7 +117,6 @@ static void expand_stage(struct row_block *r, int64_t first, int64_t end)
 	c->a_buffer = kb_arg(r->k, r->expand.in.buffer, HT_BUFFER_IN);
 	c->a_row = simple_conv_row(&r->expand, b, tap, (int32_t[3]){ r->x[0], h, r->x[2] });
 	c->a_guard = inside;
-	c->a_step = r->expand.c.a_step;
 	at = pixel_space(r, block->expand, h);
 	at.guard = inside;
 	x = kb_epilogue(r->k, block->expand, ht_xred(b, 0, HT_F32), &at);
@@ -191,25 +187,11 @@ static void project_stage(struct row_block *r)
 	c = &r->k->stage->contract;
 	c->a_buffer = r->line;
 	c->a_row = index_mul(b, r->x[2], r->channels);
-	c->a_step = 1;
 	at = pixel_space(r, block->project, r->x[1]);
 	kb_store_root(r->k, block->project, ht_xred(b, 0, HT_F32), &at);
 }
 
 /* ---- the kernel ---- */
-
-static void pack_project(struct row_block *r)
-{
-	const struct conv *v = &r->block->v[2];
-	struct contraction *c = &r->project.c;
-
-	r->project.v = v;
-	contract_init(c, r->l, r->block->project, ht_type_of(r->block->project->in[0])->dtype);
-	c->rows = v->out.dim[0] * v->out.dim[1] * v->out.dim[2];
-	c->columns = v->filter.dim[3];
-	c->depth = v->filter.dim[2];
-	contract_pack_const(c, ht_const_tensor(r->block->project->in[1]), 0, c->columns, 1, 1, 0);
-}
 
 static void make_buffers(struct row_block *r)
 {
@@ -226,8 +208,9 @@ static void make_buffers(struct row_block *r)
 			v->out.dim[2] * r->channels);
 }
 
-void emit_block(struct lower *l, const struct block *block)
+void emit_block(struct lower *l, const void *of)
 {
+	const struct block *block = of;
 	const struct conv *v = &block->v[1];
 	struct kernel_build k;
 	struct row_block r = { .l = l,
@@ -242,7 +225,7 @@ void emit_block(struct lower *l, const struct block *block)
 
 	simple_conv(l, block->expand, &block->v[0], &r.expand);
 	if (block->project)
-		pack_project(&r);
+		conv_pack_project(l, block->project, &block->v[2], 1, &r.project);
 	kb_init(&k, l);
 	k.kernel->method = ht_method_info[HT_METHOD_ROWS].name;
 	kb_grid(&k, GRID, grid);

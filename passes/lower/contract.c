@@ -208,6 +208,18 @@ void contract_pack_local(struct contraction *c, struct kernel_build *k, const st
 	k->stage->start = true;
 }
 
+void contract_packed(const struct contraction *c, struct kernel_build *k, int32_t b, int32_t base)
+{
+	struct ht_contract *t = &k->stage->contract;
+
+	t->b_buffer = b;
+	t->b_base = base;
+	t->nr = c->nr;
+	t->kp = c->kp;
+	t->a_step = c->a_step;
+	t->a_guard = c->a_guard;
+}
+
 void contract_begin(struct contraction *c)
 {
 	struct kernel_build *k = &c->k;
@@ -246,13 +258,8 @@ void contract_end(
 	struct ht_contract *t = &k->stage->contract;
 
 	t->a_buffer = kb_arg(k, a, HT_BUFFER_IN);
-	t->b_buffer = kb_arg(k, c->b, HT_BUFFER_IN);
 	t->a_row = a_row;
-	t->a_guard = c->a_guard;
-	t->a_step = c->a_step;
-	t->b_base = b_base;
-	t->nr = c->nr;
-	t->kp = c->kp;
+	contract_packed(c, k, kb_arg(k, c->b, HT_BUFFER_IN), b_base);
 	kb_store_root(k, c->n, ht_xred(&k->xb, 0, HT_F32), out);
 	kb_finish(k, c->n);
 }

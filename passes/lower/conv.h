@@ -22,6 +22,9 @@ struct space conv_result(struct contraction *c, struct ht_shape out, int64_t gro
  * implementation mode; by one of 1 x 1 at stride 1. */
 bool conv_is_plain(const struct ht_node *n, struct conv *v);
 bool conv_is_project(const struct ht_node *n, struct conv *v);
+/* Packs the filter of such a one of 1 x 1, whose left operand has channels so far apart. */
+void conv_pack_project(struct lower *l, struct ht_node *n, const struct conv *v, int64_t a_step,
+	struct contraction *c);
 
 /* A convolution that is one product over pixels: by a filter of 1 x 1 at stride 1, or of few
  * channels, over a padded copy in which a row of the window is one run of memory. */

@@ -97,21 +97,10 @@ static struct ht_method_choice faster(struct lower *l, const struct excite *e)
 
 /* ---- the graph's squeezes and excitations ---- */
 
-static void join(struct lower *l, const struct excite *e)
-{
-	struct excite *kept = HT_NEW(l->scratch, struct excite);
-
-	*kept = *e;
-	l->place[e->map->id] = PLACE_INLINE;
-	for (int i = 0; i < 2; i++)
-		l->place[l->owner[e->gate[i]->id]->id] = PLACE_INLINE;
-	l->excite[l->owner[e->project->id]->id] = kept;
-}
-
-static void try_excite(struct lower *l, struct ht_node *map)
+void try_excite(struct lower *l, struct ht_node *map)
 {
 	struct excite e = { .map = map };
-	struct ht_node *last;
+	struct ht_node *last, *sinks[4];
 
 	if (!is_map(l, map))
 		return;
@@ -122,21 +111,12 @@ static void try_excite(struct lower *l, struct ht_node *map)
 	last = l->owner[e.project->id];
 	e.step = pixels_of_block(e.v.out.dim[1] * e.v.out.dim[2],
 		e.v.in.dim[3] * (int64_t)ht_dtype_info(map->out[0].dtype)->bytes);
+	for (int i = 0; i < 2; i++)
+		sinks[i] = l->owner[e.gate[i]->id];
+	sinks[2] = map;
+	sinks[3] = last;
 	/* a convolution that expands a block is of that */
-	if (l->place[last->id] == PLACE_MEMORY && !l->block[last->id] &&
-		lower_may_join(l,
-			(const struct ht_node *[]){
-				l->owner[e.gate[0]->id], l->owner[e.gate[1]->id], map, last },
-			4) &&
-		plan_block(l, e.project, faster(l, &e)))
-		join(l, &e);
-}
-
-void lower_excite(struct lower *l)
-{
-	if (l->numerics)
-		return;
-	for (struct ht_node *n = l->g->first; n; n = n->next)
-		if (l->place[n->id] == PLACE_MEMORY && l->owner[n->id] == n)
-			try_excite(l, n);
+	if (l->place[last->id] == PLACE_MEMORY && !l->joined[last->id].emit &&
+		lower_may_join(l, sinks, 4) && plan_block(l, e.project, faster(l, &e)))
+		lower_join(l, sinks, 4, emit_excite, &e, sizeof e);
 }

@@ -14,7 +14,9 @@ struct excite {
 	int64_t step;              /* pixels of a tile */
 };
 
-/* excite_emit.c */
-void emit_excite(struct lower *l, const struct excite *e);
+/* Joins the kernel of `sink` with those behind it, where they are one and that pays. */
+void try_excite(struct lower *l, struct ht_node *sink);
+/* excite_emit.c: of struct excite. */
+void emit_excite(struct lower *l, const void *of);
 
 #endif

@@ -17,19 +17,6 @@ struct stages {
 	int32_t local; /* what the stage before stored */
 };
 
-/* `in`: the left factor; NULL: a local buffer. */
-static void pack(struct lower *l, struct contraction *c, struct ht_node *n, const struct conv *v,
-	const struct view *in)
-{
-	contract_init(c, l, n, ht_type_of(n->in[0])->dtype);
-	c->rows = v->out.dim[0] * v->out.dim[1] * v->out.dim[2];
-	c->columns = v->filter.dim[3];
-	c->depth = v->filter.dim[2];
-	if (in)
-		c->a_step = in->stride[3];
-	contract_pack_const(c, ht_const_tensor(n->in[1]), 0, c->columns, 1, 1, 0);
-}
-
 /* Dimensions of a stage: pixels, of the block or the only one, and channels.  The space of an element
  * of `n`'s result. */
 static struct space open_stage(struct stages *s, struct ht_node *n, enum ht_stage_kind kind)
@@ -61,12 +48,7 @@ static void set_product(struct stages *s, const struct contraction *c, int32_t a
 	t->n = 1;
 	t->a_buffer = a;
 	t->a_row = a_row;
-	t->a_step = c->a_step;
-	t->a_guard = -1;
-	t->b_buffer = kb_arg(s->k, c->b, HT_BUFFER_IN);
-	t->b_base = ht_xi(s->b, 0);
-	t->nr = c->nr;
-	t->kp = c->kp;
+	contract_packed(c, s->k, kb_arg(s->k, c->b, HT_BUFFER_IN), ht_xi(s->b, 0));
 	s->k->root_x[0] = kb_result(s->k, c->n, 0, ht_xred(s->b, 0, HT_F32));
 	s->k->root = c->n;
 }
@@ -125,15 +107,17 @@ static void project_stage(struct stages *s)
 	kb_store_sink(s->k, &at);
 }
 
-void emit_excite(struct lower *l, const struct excite *of)
+void emit_excite(struct lower *l, const void *arg)
 {
+	const struct excite *of = arg;
 	struct kernel_build k;
 	struct stages s = { .l = l, .of = of, .k = &k, .b = &k.xb };
 	int64_t tiles = ht_ceil_div(of->v.out.dim[1] * of->v.out.dim[2], of->step);
 
-	pack(l, &s.gate[0], of->gate[0], &of->of_gate[0], lower_view(l, of->gate[0]->in[0]));
-	pack(l, &s.gate[1], of->gate[1], &of->of_gate[1], NULL);
-	pack(l, &s.project, of->project, &of->v, NULL);
+	conv_pack_project(l, of->gate[0], &of->of_gate[0],
+		lower_view(l, of->gate[0]->in[0])->stride[3], &s.gate[0]);
+	conv_pack_project(l, of->gate[1], &of->of_gate[1], 1, &s.gate[1]);
+	conv_pack_project(l, of->project, &of->v, 1, &s.project);
 	kb_init(&k, l);
 	k.kernel->method = ht_method_info[HT_METHOD_SQUEEZE_EXCITE].name;
 	kb_grid(&k, 1, &tiles);

@@ -1,103 +1,12 @@
-/* Lowering of one entry point: checks that everything can be lowered, forms regions, and makes the
+/* Lowering of one entry point: forms regions, finds memory for what is between them, and makes their
  * kernels in the graph's order. */
-#include "passes/lower/attention.h"
-#include "passes/lower/block.h"
-#include "passes/lower/excite.h"
+#include "passes/lower/lower.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-/* ---- what cannot be lowered ---- */
-
-static const char *refuse_type(struct ht_type t)
-{
-	const struct ht_dtype_info *d = ht_dtype_info(t.dtype);
-
-	if (t.dtype >= HT_REF || d->kind == HT_KIND_OTHER || d->kind == HT_KIND_NONE ||
-		d->kind == HT_KIND_COMPLEX || !d->bytes)
-		return "has no kernel for this dtype";
-	if (t.shape.rank > HT_LOWER_RANK)
-		return "has more than 8 dimensions";
-	if (!ht_shape_known(t.shape))
-		return "has a shape that is not known at compile time (--input-shape may fix it)";
-	if (ht_shape_count(t.shape) < 0)
-		return "has more elements than fit";
-	return NULL;
-}
 
 static bool is_const(const struct ht_node *n)
 {
 	return n->op == HT_OP_Const;
-}
-
-/* What FusedBatchNormV3 leaves for its gradient has no shape that is known, and is not made. */
-static bool is_reserve(const struct ht_node *n, int32_t i)
-{
-	return n->op == HT_OP_FusedBatchNormV3 && i == 5;
-}
-
-static const char *refuse(const struct ht_node *n)
-{
-	const struct lower_op *op = lower_op_of(n);
-	const char *why;
-
-	if (!op)
-		return "is not an op we know";
-	if (op->never)
-		return op->never;
-	if (op->family == FAMILY_NOTHING)
-		return NULL;
-	for (int32_t i = 0; i < n->outs; i++)
-		if ((ht_shape_known(n->out[i].shape) || !is_reserve(n, i)) &&
-			(why = refuse_type(n->out[i])))
-			return why;
-	for (int32_t i = 0; i < n->ins; i++)
-		if ((why = refuse_type(*ht_type_of(n->in[i]))))
-			return why;
-	if (is_const(n) && !ht_const_tensor(ht_out((struct ht_node *)(uintptr_t)n, 0)))
-		return "has a value that the file states shorter than it is, too large to expand";
-	return op->refuse ? op->refuse(n) : NULL;
-}
-
-bool ht_can_lower(const struct ht_node *n)
-{
-	return refuse(n) == NULL;
-}
-
-/* One diagnostic for each op type and reason, with the number of nodes and the first one's name. */
-static enum ht_status check_support(struct lower *l)
-{
-	struct refusal {
-		struct ht_str type, first;
-		const char *why;
-		size_t count;
-	} *list = NULL;
-	size_t n = 0, cap = 0;
-	enum ht_status st = HT_OK;
-
-	for (struct ht_node *node = l->g->first; node; node = node->next) {
-		const char *why = refuse(node);
-		size_t i = 0;
-		if (!why)
-			continue;
-		while (i < n && !(ht_str_eq(list[i].type, node->type) && !strcmp(list[i].why, why)))
-			i++;
-		if (i == n) {
-			list = ht_grow(l->scratch, list, n, &cap, sizeof *list);
-			list[n++] = (struct refusal){ node->type, node->name, why, 0 };
-		}
-		list[i].count++;
-	}
-	for (size_t i = 0; i < n; i++) {
-		struct ht_where at = HT_NOWHERE;
-		at.path = l->g->path;
-		at.node = list[i].first;
-		at.op = list[i].type;
-		st = ht_error(l->c->diags, HT_E_UNSUPPORTED, at, "op %.*s %s (%zu node%s)",
-			HT_STR_ARG(list[i].type), list[i].why, list[i].count,
-			list[i].count == 1 ? "" : "s");
-	}
-	return st;
 }
 
 /* ---- memory of values ---- */
@@ -220,7 +129,7 @@ static void port_buffer(struct lower *l, enum ht_plan_kind kind, const struct ht
 static enum ht_status check_port(struct lower *l, const struct ht_port *p, const char *what)
 {
 	const struct ht_node *n = p->value.node;
-	const char *why = refuse_type(*ht_type_of(p->value));
+	const char *why = lower_refuse_type(*ht_type_of(p->value));
 
 	if (!why)
 		return HT_OK;
@@ -324,12 +233,8 @@ static enum ht_status make_kernels(struct lower *l)
 		if (try_view(l, n))
 			continue;
 		place_results(l, n);
-		if (l->block[n->id])
-			emit_block(l, l->block[n->id]);
-		else if (l->excite[n->id])
-			emit_excite(l, l->excite[n->id]);
-		else if (l->attention[n->id])
-			emit_attention(l, l->attention[n->id]);
+		if (l->joined[n->id].emit)
+			l->joined[n->id].emit(l, l->joined[n->id].of);
 		else if (l->root[n->id])
 			HT_TRY(lower_op_of(l->root[n->id])->emit(l, l->root[n->id]));
 		else
@@ -356,9 +261,7 @@ static void init(struct lower *l, struct ht_graph *g, struct ht_pass_context *c,
 	l->place = HT_NEW_ARRAY(c->scratch, enum place, ids);
 	l->owner = HT_NEW_ARRAY(c->scratch, struct ht_node *, ids);
 	l->root = HT_NEW_ARRAY(c->scratch, struct ht_node *, ids);
-	l->block = HT_NEW_ARRAY(c->scratch, struct block *, ids);
-	l->attention = HT_NEW_ARRAY(c->scratch, struct attention *, ids);
-	l->excite = HT_NEW_ARRAY(c->scratch, struct excite *, ids);
+	l->joined = HT_NEW_ARRAY(c->scratch, struct joined, ids);
 	l->view = HT_NEW_ARRAY(c->scratch, struct view *, ids);
 	l->order = HT_NEW_ARRAY(c->scratch, uint32_t, ids);
 	l->kernel_operands = HT_NEW_ARRAY(c->scratch, int32_t, ids);
@@ -384,9 +287,7 @@ static enum ht_status make_plan(struct lower *l)
 	HT_TRY(add_ports(l));
 	HT_TRY(check_fed(l));
 	lower_regions(l);
-	lower_blocks(l);
-	lower_excite(l);
-	lower_attention(l);
+	lower_join_kernels(l);
 	HT_TRY(make_kernels(l));
 	copy_outputs(l);
 	plan_memory(l);
@@ -402,7 +303,7 @@ enum ht_status ht_lower(
 	HT_TRY(refuse_targets(c));
 	HT_TRY(ht_graph_sort(g, c->diags));
 	init(&l, g, c, a);
-	HT_TRY(check_support(&l));
+	HT_TRY(lower_check_support(&l));
 	lower_parts(&l);
 	st = make_plan(&l);
 	lower_whole(&l);
@@ -421,7 +322,7 @@ enum ht_status ht_lower_node(
 	struct ht_value *in = HT_NEW_ARRAY(c->scratch, struct ht_value, (size_t)n->ins);
 	struct ht_node *copy;
 
-	if (refuse(n))
+	if (lower_refuse(n))
 		return HT_E_UNSUPPORTED;
 	for (int32_t i = 0; i < n->ins; i++) {
 		struct ht_node *from = n->in[i].node, *k = ht_graph_node(g, from->name);

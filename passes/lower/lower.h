@@ -138,19 +138,16 @@ struct lower {
 	struct ht_map kernel_texts;
 	struct ht_fusions *fusions; /* or NULL */
 	struct ht_uses uses;
-	enum place *place;      /* by node id */
-	struct ht_node **owner; /* by node id: the sink of the node's kernel */
-	struct ht_node **root;  /* by node id of a sink: its kernel's root, or NULL */
-	struct block *
-		*block; /* by node id of a sink: what its kernel computes (block.h), or NULL */
-	struct attention **attention; /* by node id of a sink (attention.h), or NULL */
-	struct excite **excite;       /* by node id of a sink (excite.h), or NULL */
-	struct view **view;           /* by node id: one a result */
-	struct ht_node *sink;         /* of the kernel that is being made */
-	int32_t first_output;         /* plan buffer of the entry's first output */
-	uint32_t *order;              /* by node id: position in the graph */
-	int32_t *kernel_operands;     /* by node id of a sink: operands of its kernel's nodes */
-	uint32_t *walked;             /* by node id: last walk that met the node */
+	enum place *place;        /* by node id */
+	struct ht_node **owner;   /* by node id: the sink of the node's kernel */
+	struct ht_node **root;    /* by node id of a sink: its kernel's root, or NULL */
+	struct joined *joined;    /* by node id of the last sink of kernels that are one */
+	struct view **view;       /* by node id: one a result */
+	struct ht_node *sink;     /* of the kernel that is being made */
+	int32_t first_output;     /* plan buffer of the entry's first output */
+	uint32_t *order;          /* by node id: position in the graph */
+	int32_t *kernel_operands; /* by node id of a sink: operands of its kernel's nodes */
+	uint32_t *walked;         /* by node id: last walk that met the node */
 	uint32_t walk;
 	bool *chosen; /* by node id: a choice is noted */
 	struct ht_type *
@@ -163,22 +160,24 @@ void lower_whole(struct lower *l);
 
 /* region.c: fills place, owner, root. */
 void lower_regions(struct lower *l);
-/* Whether the kernels of these n sinks have few enough operands to be one. */
-bool lower_may_join(const struct lower *l, const struct ht_node *const *sink, int n);
-
-/* block.c: fills block; the kernels that are in a block are no longer in memory. */
-void lower_blocks(struct lower *l);
-
 /* The root whose first operand, and nothing else, is the result of `sink`'s kernel; or NULL. */
 struct ht_node *root_behind(struct lower *l, const struct ht_node *sink);
 /* Whether the kernel of `root` stores elements where its root has them. */
 bool root_keeps_shape(const struct lower *l, const struct ht_node *root);
 
-/* excite.c: fills excite; likewise. */
-void lower_excite(struct lower *l);
+/* joined.c: kernels that are computed as one, by `emit`; NULL: the sink's is one by itself. */
+struct joined {
+	void (*emit)(struct lower *l, const void *of);
+	const void *of;
+};
 
-/* attention.c: fills attention; what its kernels hand on is no longer in memory. */
-void lower_attention(struct lower *l);
+/* Fills joined.  What kernels hand on in one is no longer in memory. */
+void lower_join_kernels(struct lower *l);
+/* Whether the kernels of these n sinks have few enough operands to be one. */
+bool lower_may_join(const struct lower *l, struct ht_node *const *sink, int n);
+/* They are one in the place of the last: *of, of so many bytes, is copied for emit. */
+void lower_join(struct lower *l, struct ht_node *const *sink, int n,
+	void (*emit)(struct lower *l, const void *of), const void *of, size_t bytes);
 
 /* named.c: the fusion that puts `u`, behind `root`, into its kernel, or `n` into that of its user;
  * HT_FUSION_END: it has no name, and cannot be switched off. */
@@ -187,6 +186,12 @@ enum ht_fusion_id lower_name_behind(
 enum ht_fusion_id lower_name_before(struct lower *l, const struct ht_node *n, struct ht_node *user);
 /* The product that attention takes the Softmax of. */
 bool lower_is_scores(struct lower *l, struct ht_node *root);
+
+/* support.c: NULL, or why values of type t have no kernels, or why the node cannot be lowered, in words. */
+const char *lower_refuse_type(struct ht_type t);
+const char *lower_refuse(const struct ht_node *n);
+/* One diagnostic for each op type and reason, with the number of nodes and the first one's name. */
+enum ht_status lower_check_support(struct lower *l);
 
 /* The value's memory; only of values that are in memory. */
 const struct view *lower_view(struct lower *l, struct ht_value v);
@@ -360,6 +365,8 @@ void contract_pack_value(struct contraction *c, const struct view *v);
 /* Adds a stage that starts to `k`, whose grid's dimension 0 counts the matrices of `v`: it packs one into
  * a local buffer, c->b. */
 void contract_pack_local(struct contraction *c, struct kernel_build *k, const struct view *v);
+/* Tells k's open stage of the packed operand: buffer `b` of the kernel, from `base` on. */
+void contract_packed(const struct contraction *c, struct kernel_build *k, int32_t b, int32_t base);
 /* Opens the stage: batch_x, m_x, n_x, tap_x. */
 void contract_begin(struct contraction *c);
 /* Closes it; `out` is the space of the root's result. */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* A kernel has at most 64 buffers (kernel_build), of which some are its own. */
-enum { MAX_EPILOGUE = 24, MAX_KERNEL_OPERANDS = 40, MAX_JOINED_OPERANDS = 48 };
+enum { MAX_EPILOGUE = 24, MAX_KERNEL_OPERANDS = 40 };
 
 static int64_t count_of(const struct ht_node *n)
 {
@@ -205,15 +205,6 @@ static struct ht_node *only_kernel(struct lower *l, const struct ht_node *n, enu
 	if (kernel && l->kernel_operands[kernel->id] + n->ins > MAX_KERNEL_OPERANDS)
 		return NULL;
 	return kernel;
-}
-
-bool lower_may_join(const struct lower *l, const struct ht_node *const *sink, int n)
-{
-	int64_t operands = 0;
-
-	for (int i = 0; i < n; i++)
-		operands += l->kernel_operands[sink[i]->id];
-	return operands <= MAX_JOINED_OPERANDS;
 }
 
 static void settle(struct lower *l, struct ht_node *n)
