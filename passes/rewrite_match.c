@@ -1,0 +1,149 @@
+/* Questions about a graph that several passes ask. */
+#include "passes/rewrite.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- constants ---- */
+
+bool ht_is_const(struct ht_value v)
+{
+	return v.node->op == HT_OP_Const;
+}
+
+static bool element(const struct ht_tensor *t, int64_t i, double *x)
+{
+	const void *p = t->blob->p;
+
+	switch ((int)t->dtype) {
+	case HT_F32:
+		*x = ht_load_f32(p, i);
+		return true;
+	case HT_F64:
+		*x = ht_load_f64(p, i);
+		return true;
+	case HT_F16:
+		*x = ht_f16_to_f32(ht_load_u16(p, i));
+		return true;
+	case HT_BF16:
+		*x = ht_bf16_to_f32(ht_load_u16(p, i));
+		return true;
+	case HT_I32:
+		*x = ht_load_i32(p, i);
+		return true;
+	case HT_I64:
+		*x = (double)ht_load_i64(p, i);
+		return (int64_t)*x == ht_load_i64(p, i) && fabs(*x) < 0x1p53;
+	default:
+		return false;
+	}
+}
+
+bool ht_const_splat(struct ht_value v, double *x)
+{
+	const struct ht_tensor *t = ht_const_tensor(v);
+	size_t bytes;
+
+	if (!t || !t->blob || !t->blob->n || !element(t, 0, x))
+		return false;
+	bytes = ht_dtype_info(t->dtype)->bytes;
+	return !memcmp(t->blob->p, (const char *)t->blob->p + bytes, t->blob->n - bytes);
+}
+
+bool ht_const_is(struct ht_value v, double x)
+{
+	double have;
+
+	return ht_const_splat(v, &have) && have == x && signbit(have) == signbit(x);
+}
+
+const void *ht_const_f32(struct ht_value v, int64_t *n)
+{
+	const struct ht_tensor *t = ht_const_tensor(v);
+
+	if (!t || t->dtype != HT_F32)
+		return NULL;
+	*n = (int64_t)(t->blob->n / sizeof(float));
+	return t->blob->p;
+}
+
+bool ht_const_small_ints(struct ht_value v, int64_t *out, int max, int *count)
+{
+	const struct ht_tensor *t = ht_const_tensor(v);
+	size_t n;
+
+	if (!t || (t->dtype != HT_I32 && t->dtype != HT_I64))
+		return false;
+	n = t->blob->n / ht_dtype_info(t->dtype)->bytes;
+	if (n > (size_t)max)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		out[i] = ht_tensor_int(t, i);
+	*count = (int)n;
+	return true;
+}
+
+bool ht_is_add(enum ht_op op)
+{
+	return op == HT_OP_Add || op == HT_OP_AddV2;
+}
+
+bool ht_match_with_const(struct ht_value v, enum ht_op op, double *c, struct ht_value *x)
+{
+	struct ht_node *n = v.node;
+
+	if (n->op != op || n->ins != 2 || n->controls)
+		return false;
+	if (ht_const_splat(n->in[1], c)) {
+		*x = n->in[0];
+		return true;
+	}
+	*x = n->in[1];
+	return ht_const_splat(n->in[0], c);
+}
+
+/* ---- products ---- */
+
+static bool add_operand(const struct ht_rw *r, struct ht_value v, struct ht_product *p);
+
+static bool add_product(const struct ht_rw *r, struct ht_node *n, struct ht_product *p)
+{
+	double c;
+
+	if (p->nodes == (int)HT_COUNT(p->node) || n->controls)
+		return false;
+	p->node[p->nodes++] = n;
+	if (n->op == HT_OP_Mul)
+		return add_operand(r, n->in[0], p) && add_operand(r, n->in[1], p);
+	if (n->op != HT_OP_RealDiv || !ht_const_splat(n->in[1], &c) || c == 0)
+		return false;
+	p->factor /= c;
+	return add_operand(r, n->in[0], p);
+}
+
+static bool add_operand(const struct ht_rw *r, struct ht_value v, struct ht_product *p)
+{
+	struct ht_node *n = v.node;
+	double c;
+
+	if (ht_const_splat(v, &c)) {
+		p->factor *= c;
+		return true;
+	}
+	if (n->op == HT_OP_Mul && ht_rw_only_user(r, v) && !n->controls)
+		return add_product(r, n, p);
+	if (n->op == HT_OP_RealDiv && ht_rw_only_user(r, v) && ht_is_const(n->in[1]) &&
+		ht_const_splat(n->in[1], &c))
+		return add_product(r, n, p);
+	if (p->count == HT_PRODUCT_MAX)
+		return false;
+	p->of[p->count++] = v;
+	return true;
+}
+
+bool ht_rw_product(const struct ht_rw *r, struct ht_node *n, struct ht_product *p)
+{
+	*p = (struct ht_product){ .factor = 1 };
+	return (n->op == HT_OP_Mul || n->op == HT_OP_RealDiv) && n->ins == 2 &&
+	       add_product(r, n, p);
+}
