@@ -1,0 +1,150 @@
+/* Contractions, as the interpreter makes them: a row of the result at a time. */
+#include "kernel/interp.h"
+
+#include <string.h>
+
+static float number_at(enum ht_dtype t, const char *p, int64_t i)
+{
+	uint16_t h;
+	float f;
+
+	switch (t) {
+	case HT_F16:
+		memcpy(&h, p + 2 * i, sizeof h);
+		return ht_f16_to_f32(h);
+	case HT_BF16:
+		memcpy(&h, p + 2 * i, sizeof h);
+		return ht_bf16_to_f32(h);
+	default:
+		memcpy(&f, p + 4 * i, sizeof f);
+		return f;
+	}
+}
+
+static int32_t integer_at(enum ht_dtype t, const char *p, int64_t i)
+{
+	int32_t v;
+
+	switch (t) {
+	case HT_I8:
+		return ((const int8_t *)p)[i];
+	case HT_U8:
+		return ((const uint8_t *)p)[i];
+	default:
+		memcpy(&v, p + 4 * i, sizeof v);
+		return v;
+	}
+}
+
+struct contraction {
+	enum ht_dtype a, b;
+	const char *a_memory, *b_memory;
+	int64_t a_count, b_count;
+	int64_t taps, depth, padded; /* Q, K, K' */
+};
+
+static struct contraction contraction_of(const struct ht_interp *m)
+{
+	const struct ht_stage *s = m->p->s;
+	const struct ht_contract *c = &s->contract;
+	const struct ht_kernel_buffer *a = &m->k->buffer[c->a_buffer],
+				      *b = &m->k->buffer[c->b_buffer];
+	struct contraction r = { a->dtype, b->dtype, m->buffer[c->a_buffer], m->buffer[c->b_buffer],
+		a->count, b->count, 1, s->dim[s->dims - 1].extent, 0 };
+
+	for (int i = 0; i < s->dims - 1; i++)
+		if (s->dim[i].reduce)
+			r.taps *= s->dim[i].extent;
+	r.padded = (r.depth + c->kp - 1) / c->kp * c->kp;
+	return r;
+}
+
+/* sum[i] += x * element i * kp of `b`, for n columns of one panel. */
+static void add_floats(float *sum, float x, enum ht_dtype t, const char *b, int kp, int64_t n)
+{
+	if (t == HT_F32)
+		for (int64_t i = 0; i < n; i++)
+			sum[i] += x * ((const float *)b)[i * kp];
+	else
+		for (int64_t i = 0; i < n; i++)
+			sum[i] += x * number_at(t, b, i * kp);
+}
+
+static void add_integers(int32_t *sum, int32_t x, enum ht_dtype t, const char *b, int kp, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		sum[i] = (int32_t)((uint32_t)sum[i] +
+				   (uint32_t)x * (uint32_t)integer_at(t, b, i * kp));
+}
+
+/* Adds A's element times row (tap, k) of B to the sums of all columns. */
+static void add_products(struct ht_interp *m, const struct contraction *c, int64_t row, int64_t k,
+	int64_t tap, int64_t base)
+{
+	const struct ht_contract *f = &m->p->s->contract;
+	int64_t at = row + k * f->a_step, line = tap * c->padded + k, n = m->lo[f->n], columns;
+	int64_t panel = c->taps * c->padded / f->kp * f->nr * f->kp;
+	char *sum = m->p->columns;
+
+	HT_CHECK(at >= 0 && at < c->a_count);
+	base += line / f->kp * f->nr * f->kp + line % f->kp;
+	for (; n < m->hi[f->n]; n += columns, sum += 4 * columns) {
+		int64_t first = base + n / f->nr * panel + n % f->nr * f->kp;
+		const char *b = c->b_memory + first * (int64_t)ht_interp_size(c->b);
+
+		columns = f->nr - n % f->nr;
+		if (columns > m->hi[f->n] - n)
+			columns = m->hi[f->n] - n;
+		HT_CHECK(first >= 0 && first + (columns - 1) * f->kp < c->b_count);
+		if (ht_is_float(c->a))
+			add_floats((float *)sum, number_at(c->a, c->a_memory, at), c->b, b, f->kp,
+				columns);
+		else
+			add_integers((int32_t *)sum, integer_at(c->a, c->a_memory, at), c->b, b,
+				f->kp, columns);
+	}
+}
+
+/* One row: all its taps and depths. */
+static void contract_row(struct ht_interp *m, const struct contraction *c)
+{
+	const struct ht_interp_stage *p = m->p;
+	const struct ht_contract *f = &p->s->contract;
+	int32_t depth = p->s->dims - 1;
+	int taps = p->reduceds - 1; /* `reduced` ends with the depth */
+
+	memset(p->columns, 0, 4 * (size_t)(m->hi[f->n] - m->lo[f->n]));
+	m->index[depth] = m->index[f->n] = 0;
+	if (c->depth == 0 || !ht_interp_first(m, p->reduced, taps))
+		return;
+	m->n = 1;
+	do {
+		ht_interp_evaluate(m, p->row, p->rows);
+		if (m->fault)
+			return;
+		if (f->a_guard >= 0 && !*(const uint8_t *)p->slot[f->a_guard])
+			continue;
+		for (int64_t k = 0; k < c->depth; k++)
+			add_products(m, c, *(const int64_t *)p->slot[f->a_row], k,
+				ht_interp_position(m) / c->depth,
+				*(const int64_t *)p->slot[f->b_base]);
+	} while (ht_interp_next(m, p->reduced, taps));
+}
+
+void ht_interp_contract(struct ht_interp *m)
+{
+	const struct ht_interp_stage *p = m->p;
+	struct contraction c = contraction_of(m);
+
+	if (!ht_interp_first(m, p->kept, p->kepts))
+		return;
+	do {
+		contract_row(m, &c);
+		for (m->index[p->lane] = m->lo[p->lane];
+			m->index[p->lane] < m->hi[p->lane] && !m->fault;
+			m->index[p->lane] += HT_LANES) {
+			m->n = ht_interp_lanes_left(m);
+			ht_interp_finish(m);
+		}
+	} while (!m->fault && ht_interp_next(m, p->kept, p->kepts));
+}
