@@ -81,6 +81,15 @@ bool ht_fix_axis(int64_t *axis, int32_t rank);
 bool ht_broadcast_shapes(
 	struct ht_infer *in, struct ht_shape a, struct ht_shape b, struct ht_shape *r);
 
+/* infer_elem.c: elements by themselves, of type t; unknown where the result is, or does not fit. */
+extern const struct ht_elem ht_elem_unknown;
+struct ht_elem ht_elem_int(int64_t i);
+struct ht_elem ht_elem_of_dim(int64_t dim);
+struct ht_elem ht_elem_cast(enum ht_dtype to, const struct ht_elem *x);
+struct ht_elem ht_elem_unary(enum ht_op op, enum ht_dtype t, const struct ht_elem *x);
+struct ht_elem ht_elem_binary(
+	enum ht_op op, enum ht_dtype t, const struct ht_elem *a, const struct ht_elem *b);
+
 /* infer_value.c: follows the values of `n`'s results, whose shapes are set. */
 void ht_infer_values(struct ht_infer *in, struct ht_node *n);
 

@@ -5,20 +5,6 @@
  * constant folding: what has known operands is folded by the interpreter, in a pass. */
 #include "ir/infer.h"
 
-#include <math.h>
-
-static struct ht_elem int_elem(int64_t i)
-{
-	return (struct ht_elem){ HT_ELEM_INT, i, 0 };
-}
-
-static struct ht_elem dim_elem(int64_t dim)
-{
-	return dim >= 0 ? int_elem(dim) : (struct ht_elem){ HT_ELEM_DIM, dim, 0 };
-}
-
-static const struct ht_elem unknown_elem = { HT_ELEM_UNKNOWN, 0, 0 };
-
 /* Storage for result `r` of `n` elements, all unknown; NULL: too many. */
 static struct ht_elem *result(
 	struct ht_infer *in, const struct ht_node *n, int32_t r, int64_t count)
@@ -72,7 +58,7 @@ static void value_shape(struct ht_infer *in, struct ht_node *n)
 		struct ht_elem *e = s.rank < 0 ? NULL : result(in, n, r, s.rank);
 
 		for (int32_t i = 0; e && i < s.rank; i++)
-			e[i] = dim_elem(s.dim[i]);
+			e[i] = ht_elem_of_dim(s.dim[i]);
 	}
 }
 
@@ -81,13 +67,13 @@ static void value_size(struct ht_infer *in, struct ht_node *n)
 	int64_t count = ht_shape_count(ht_in_shape(n, 0));
 
 	if (count >= 0)
-		result(in, n, 0, 1)[0] = int_elem(count);
+		result(in, n, 0, 1)[0] = ht_elem_int(count);
 }
 
 static void value_rank(struct ht_infer *in, struct ht_node *n)
 {
 	if (ht_in_shape(n, 0).rank >= 0)
-		result(in, n, 0, 1)[0] = int_elem(ht_in_shape(n, 0).rank);
+		result(in, n, 0, 1)[0] = ht_elem_int(ht_in_shape(n, 0).rank);
 }
 
 static void gather_scalars(struct ht_infer *in, struct ht_node *n, int32_t first, int32_t end)
@@ -239,74 +225,18 @@ static void value_range(struct ht_infer *in, struct ht_node *n)
 		return;
 	e = result(in, n, 0, count);
 	for (int64_t i = 0; e && i < count; i++)
-		e[i] = int_elem((int64_t)((uint64_t)start + (uint64_t)i * (uint64_t)delta));
+		e[i] = ht_elem_int((int64_t)((uint64_t)start + (uint64_t)i * (uint64_t)delta));
 }
 
 /* ---- element by element ---- */
 
-static double round_to(enum ht_dtype t, double v)
-{
-	return t == HT_F32 ? (double)(float)v : v;
-}
-
-static bool as_int(enum ht_dtype t, double v, int64_t *i)
-{
-	double limit = t == HT_I32 ? 0x1p31 : 0x1p63;
-
-	if (!(v >= -limit && v < limit))
-		return false;
-	*i = (int64_t)v;
-	return true;
-}
-
 static void value_cast(struct ht_infer *in, struct ht_node *n)
 {
 	const struct ht_known *k = ht_in_known(in, n, 0);
-	enum ht_dtype to = n->out[0].dtype;
-	bool to_int = to == HT_I32 || to == HT_I64, to_float = to == HT_F32 || to == HT_F64;
-	struct ht_elem *e = k && (to_int || to_float) ? result(in, n, 0, k->n) : NULL;
+	struct ht_elem *e = k ? result(in, n, 0, k->n) : NULL;
 
-	for (int32_t i = 0; e && i < k->n; i++) {
-		const struct ht_elem *x = &k->e[i];
-		int64_t whole;
-
-		if (to_int && (x->kind == HT_ELEM_DIM ||
-				      (x->kind == HT_ELEM_INT &&
-					      (to == HT_I64 ||
-						      (x->i >= INT32_MIN && x->i <= INT32_MAX)))))
-			e[i] = *x;
-		else if (to_int && x->kind == HT_ELEM_FLOAT && as_int(to, x->f, &whole))
-			e[i] = int_elem(whole);
-		else if (to_float && x->kind == HT_ELEM_INT)
-			e[i] = (struct ht_elem){ HT_ELEM_FLOAT, 0, round_to(to, (double)x->i) };
-		else if (to_float && x->kind == HT_ELEM_FLOAT)
-			e[i] = (struct ht_elem){ HT_ELEM_FLOAT, 0, round_to(to, x->f) };
-	}
-}
-
-static struct ht_elem float_unary(enum ht_op op, enum ht_dtype t, double v)
-{
-	switch (op) {
-	case HT_OP_Floor:
-		v = floor(v);
-		break;
-	case HT_OP_Ceil:
-		v = ceil(v);
-		break;
-	case HT_OP_Round:
-	case HT_OP_Rint:
-		v = nearbyint(v);
-		break;
-	case HT_OP_Neg:
-		v = -v;
-		break;
-	case HT_OP_Sqrt:
-		v = sqrt(v);
-		break;
-	default:
-		return unknown_elem;
-	}
-	return (struct ht_elem){ HT_ELEM_FLOAT, 0, round_to(t, v) };
+	for (int32_t i = 0; e && i < k->n; i++)
+		e[i] = ht_elem_cast(n->out[0].dtype, &k->e[i]);
 }
 
 static void value_unary(struct ht_infer *in, struct ht_node *n)
@@ -314,123 +244,8 @@ static void value_unary(struct ht_infer *in, struct ht_node *n)
 	const struct ht_known *k = ht_in_known(in, n, 0);
 	struct ht_elem *e = k ? result(in, n, 0, k->n) : NULL;
 
-	for (int32_t i = 0; e && i < k->n; i++) {
-		const struct ht_elem *x = &k->e[i];
-
-		if (x->kind == HT_ELEM_FLOAT)
-			e[i] = float_unary(n->op, n->out[0].dtype, x->f);
-		else if (x->kind == HT_ELEM_INT && n->op == HT_OP_Neg && x->i != INT64_MIN)
-			e[i] = int_elem(-x->i);
-		else if (x->kind == HT_ELEM_INT && n->op == HT_OP_Round)
-			e[i] = *x;
-	}
-}
-
-static bool int_divide(enum ht_op op, int64_t a, int64_t b, int64_t *r)
-{
-	int64_t q, rest;
-
-	if (b == 0 || (a == INT64_MIN && b == -1))
-		return false;
-	q = a / b;
-	rest = a % b;
-	if (op == HT_OP_FloorDiv || op == HT_OP_FloorMod)
-		if (rest != 0 && (rest < 0) != (b < 0)) {
-			q--;
-			rest += b;
-		}
-	*r = op == HT_OP_FloorMod || op == HT_OP_TruncateMod || op == HT_OP_Mod ? rest : q;
-	return true;
-}
-
-static bool int_binary(enum ht_op op, int64_t a, int64_t b, int64_t *r)
-{
-	switch (op) {
-	case HT_OP_Add:
-	case HT_OP_AddV2:
-		return !__builtin_add_overflow(a, b, r);
-	case HT_OP_Sub:
-		return !__builtin_sub_overflow(a, b, r);
-	case HT_OP_Mul:
-		return !__builtin_mul_overflow(a, b, r);
-	case HT_OP_Minimum:
-		*r = a < b ? a : b;
-		return true;
-	case HT_OP_Maximum:
-		*r = a > b ? a : b;
-		return true;
-	default:
-		return int_divide(op, a, b, r);
-	}
-}
-
-static struct ht_elem float_binary(enum ht_op op, enum ht_dtype t, double a, double b)
-{
-	double r;
-
-	switch (op) {
-	case HT_OP_Add:
-	case HT_OP_AddV2:
-		r = a + b;
-		break;
-	case HT_OP_Sub:
-		r = a - b;
-		break;
-	case HT_OP_Mul:
-		r = a * b;
-		break;
-	case HT_OP_Div:
-	case HT_OP_RealDiv:
-		r = a / b;
-		break;
-	case HT_OP_FloorDiv:
-		r = floor(round_to(t, a / b));
-		break;
-	case HT_OP_Minimum:
-		r = a < b ? a : b;
-		break;
-	case HT_OP_Maximum:
-		r = a > b ? a : b;
-		break;
-	default:
-		return unknown_elem;
-	}
-	return isnan(r) ? unknown_elem : (struct ht_elem){ HT_ELEM_FLOAT, 0, round_to(t, r) };
-}
-
-static bool is_int(const struct ht_elem *e, int64_t i)
-{
-	return e->kind == HT_ELEM_INT && e->i == i;
-}
-
-static bool is_add(enum ht_op op)
-{
-	return op == HT_OP_Add || op == HT_OP_AddV2;
-}
-
-static struct ht_elem binary(
-	enum ht_op op, enum ht_dtype t, const struct ht_elem *a, const struct ht_elem *b)
-{
-	int64_t r;
-
-	if (a->kind == HT_ELEM_FLOAT && b->kind == HT_ELEM_FLOAT)
-		return float_binary(op, t, a->f, b->f);
-	if (a->kind == HT_ELEM_INT && b->kind == HT_ELEM_INT) {
-		if (!int_binary(op, a->i, b->i, &r) ||
-			(t == HT_I32 && (r < INT32_MIN || r > INT32_MAX)))
-			return unknown_elem;
-		return int_elem(r);
-	}
-	/* A symbolic size stays itself where nothing is done to it. */
-	if ((op == HT_OP_Mul && is_int(b, 1)) ||
-		((is_add(op) || op == HT_OP_Sub) && is_int(b, 0)) ||
-		((op == HT_OP_FloorDiv || op == HT_OP_Div) && is_int(b, 1)))
-		return *a;
-	if ((op == HT_OP_Mul && is_int(a, 1)) || (is_add(op) && is_int(a, 0)))
-		return *b;
-	if (op == HT_OP_Mul && (is_int(a, 0) || is_int(b, 0)))
-		return int_elem(0);
-	return unknown_elem;
+	for (int32_t i = 0; e && i < k->n; i++)
+		e[i] = ht_elem_unary(n->op, n->out[0].dtype, &k->e[i]);
 }
 
 static void value_binary(struct ht_infer *in, struct ht_node *n)
@@ -444,7 +259,7 @@ static void value_binary(struct ht_infer *in, struct ht_node *n)
 	count = a->n == 1 ? b->n : a->n;
 	e = result(in, n, 0, count);
 	for (int32_t i = 0; i < count; i++)
-		e[i] = binary(
+		e[i] = ht_elem_binary(
 			n->op, n->out[0].dtype, &a->e[a->n == 1 ? 0 : i], &b->e[b->n == 1 ? 0 : i]);
 }
 
@@ -462,9 +277,9 @@ static void value_reduce(struct ht_infer *in, struct ht_node *n)
 	if (!k || !axes || axes->n != 1 || ht_in_shape(n, 0).rank != 1 || (!k->n && !whole) ||
 		(n->out[0].dtype != HT_I32 && n->out[0].dtype != HT_I64))
 		return;
-	r = k->n ? k->e[0] : int_elem(op == HT_OP_Mul);
+	r = k->n ? k->e[0] : ht_elem_int(op == HT_OP_Mul);
 	for (int32_t i = 1; i < k->n; i++)
-		r = binary(op, n->out[0].dtype, &r, &k->e[i]);
+		r = ht_elem_binary(op, n->out[0].dtype, &r, &k->e[i]);
 	result(in, n, 0, 1)[0] = r;
 }
 
@@ -475,7 +290,7 @@ static void value_zeros(struct ht_infer *in, struct ht_node *n)
 	struct ht_elem *e = typed_result(in, n);
 
 	for (int64_t i = 0; e && i < ht_shape_count(n->out[0].shape); i++)
-		e[i] = is_float ? (struct ht_elem){ HT_ELEM_FLOAT, 0, one } : int_elem(one);
+		e[i] = is_float ? (struct ht_elem){ HT_ELEM_FLOAT, 0, one } : ht_elem_int(one);
 }
 
 static void value_invert_permutation(struct ht_infer *in, struct ht_node *n)
@@ -485,7 +300,7 @@ static void value_invert_permutation(struct ht_infer *in, struct ht_node *n)
 
 	for (int32_t i = 0; e && i < k->n; i++)
 		if (k->e[i].kind == HT_ELEM_INT && k->e[i].i >= 0 && k->e[i].i < k->n)
-			e[k->e[i].i] = int_elem(i);
+			e[k->e[i].i] = ht_elem_int(i);
 }
 
 /* Where each operand starts along the axis. */
@@ -504,9 +319,9 @@ static void value_concat_offset(struct ht_infer *in, struct ht_node *n)
 			return;
 		e = result(in, n, r, k->n);
 		for (int32_t i = 0; i < k->n; i++)
-			e[i] = i == at ? dim_elem(sum) : int_elem(0);
+			e[i] = i == at ? ht_elem_of_dim(sum) : ht_elem_int(0);
 		if (sum < 0)
-			e[at] = unknown_elem;
+			e[at] = ht_elem_unknown;
 		sum = ht_dim_add(sum, ht_elem_dim(&k->e[at]));
 	}
 }
@@ -521,7 +336,7 @@ static void value_broadcast_args(struct ht_infer *in, struct ht_node *n)
 		return;
 	e = result(in, n, 0, r.rank);
 	for (int32_t i = 0; e && i < r.rank; i++)
-		e[i] = dim_elem(r.dim[i]);
+		e[i] = ht_elem_of_dim(r.dim[i]);
 }
 
 /* Only a condition that is the same on both sides' elements is of use; take sides that agree. */
