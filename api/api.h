@@ -61,6 +61,12 @@ struct ht_model {
 	struct ht_content *content; /* once asked for */
 };
 
+/* Of input p: the shape that was set, else the graph's; the value that is taken where none is fed, or NULL. */
+struct ht_shape ht_model_shape(const struct ht_model *m, const struct ht_port *p);
+const struct ht_tensor *ht_model_default(const struct ht_node *n);
+
+/* ---- model_copy.c ---- */
+
 /* Dimensions of inputs that nobody stated. */
 enum ht_open {
 	HT_OPEN_KEEP,

@@ -128,6 +128,11 @@ LLVMValueRef ht_e_smax(struct ht_e *e, LLVMValueRef a, LLVMValueRef b);
 
 /* ---- analyse.c ---- */
 void ht_e_analyse(struct ht_e *e); /* fills info but for `home` */
+bool ht_e_is_const(const struct ht_e_info *i);
+/* Adds k times a to linear form r. */
+void ht_e_add_scaled(struct ht_e_info *r, const struct ht_e_info *a, int64_t k);
+
+/* ---- decide.c ---- */
 /* Bounds of an I64 expression at the current place; false when nothing is known. */
 bool ht_e_range(const struct ht_e *e, int32_t x, int64_t *lo, int64_t *hi);
 /* Whether a BOOL is known here: 1, 0, or -1. */

@@ -1,0 +1,141 @@
+/* Copies of a model to work on, with the shapes that were stated for its inputs. */
+#include "api/api.h"
+
+#include <string.h>
+
+static struct ht_where at_node(const struct ht_node *n)
+{
+	return (struct ht_where){
+		.path = n->graph->path, .node = n->name, .op = n->type, .offset = -1
+	};
+}
+
+static void note_open(const struct ht_node *n, struct ht_diags *d)
+{
+	ht_note(d, at_node(n), "the open first dimension of this input counts as 1");
+}
+
+void ht_model_note_open(const struct ht_model *m, struct ht_diags *d)
+{
+	for (const struct ht_port *p = m->entry->inputs; p; p = p->next) {
+		struct ht_shape s = ht_model_shape(m, p);
+
+		if (s.rank > 0 && s.dim[0] < 0)
+			note_open(p->value.node, d);
+	}
+}
+
+static enum ht_status close_shape(struct ht_arena *a, const struct ht_node *n, enum ht_open open,
+	struct ht_diags *d, struct ht_shape *shape)
+{
+	int64_t dim[HT_MAX_RANK];
+	struct ht_where at = at_node(n);
+
+	if (open == HT_OPEN_KEEP || ht_shape_known(*shape))
+		return HT_OK;
+	if (shape->rank < 0 && open == HT_OPEN_ASSUME)
+		return HT_OK;
+	if (shape->rank < 0)
+		return ht_error(d, HT_E_UNSUPPORTED, at,
+			"the shape of this input is not known; state it with --input-shape");
+	memcpy(dim, shape->dim, (size_t)shape->rank * sizeof *dim);
+	for (int32_t i = 0; i < shape->rank; i++) {
+		if (dim[i] >= 0)
+			continue;
+		if (i && open == HT_OPEN_ASSUME)
+			continue;
+		if (i)
+			return ht_error(d, HT_E_UNSUPPORTED, at,
+				"dimension %d of this input is open; state it with --input-shape",
+				(int)i);
+		if (open != HT_OPEN_TOLD)
+			note_open(n, d);
+		dim[0] = 1;
+	}
+	*shape = ht_shape_make(a, shape->rank, dim);
+	return HT_OK;
+}
+
+/* A default of another shape than the one stated cannot be used any more: the node becomes a
+ * plain input. */
+static void drop_default(struct ht_node *n)
+{
+	ht_node_set_type(n, HT_STR("Placeholder"));
+	ht_node_set_ins(n, NULL, 0);
+}
+
+static enum ht_status state_shape(const struct ht_model *m, const struct ht_port *p,
+	const struct ht_port *from, enum ht_open open, struct ht_arena *a, struct ht_diags *d)
+{
+	struct ht_node *n = p->value.node;
+	const struct ht_tensor *t = ht_model_default(n);
+	struct ht_shape s = ht_model_shape(m, from);
+	struct ht_attr_value *v;
+
+	if (!ht_str_is(n->type, "Placeholder") && n->op != HT_OP_PlaceholderWithDefault) {
+		/* Fed in the middle of the graph: pass feeds makes a placeholder of this type. */
+		if (p->value.index < n->outs) {
+			HT_TRY(close_shape(a, n, open, d, &s));
+			ht_type_of(p->value)->shape = s;
+		}
+		return HT_OK;
+	}
+	HT_TRY(close_shape(a, n, open, d, &s));
+	if (t && !ht_shape_eq(t->shape, s))
+		drop_default(n);
+	v = ht_attr_set(n, "shape");
+	v->kind = HT_ATTR_SHAPE;
+	v->shape.shape = s;
+	v->shape.dim_names = NULL;
+	v->shape.extra = (struct ht_str){ 0 };
+	if (n->outs)
+		n->out[0].shape = s; /* what a signature said does not count any more */
+	return HT_OK;
+}
+
+/* `m->entry` in terms of the copied graph. */
+static struct ht_port *port_in(struct ht_graph *g, const struct ht_port *from, struct ht_arena *a)
+{
+	struct ht_port *first = NULL, **end = &first;
+
+	for (; from; from = from->next) {
+		struct ht_port *p = HT_NEW(a, struct ht_port);
+		p->name = from->name;
+		p->value = from->value;
+		p->value.node = ht_graph_node(g, from->value.node->name);
+		*end = p;
+		end = &p->next;
+	}
+	return first;
+}
+
+enum ht_status ht_model_copy(const struct ht_model *m, struct ht_work *w, enum ht_open open,
+	struct ht_diags *d, struct ht_graph **out)
+{
+	struct ht_graph *g = ht_graph_clone(m->graph, &w->arena);
+	struct ht_entry *e = HT_NEW(&w->arena, struct ht_entry);
+	const struct ht_port *from = m->entry->inputs;
+
+	e->name = m->entry->name;
+	e->method = m->entry->method;
+	e->inputs = port_in(g, m->entry->inputs, &w->arena);
+	e->outputs = port_in(g, m->entry->outputs, &w->arena);
+	e->targets = port_in(g, m->entry->targets, &w->arena);
+	g->entries = e;
+	for (const struct ht_port *p = e->inputs; p; p = p->next, from = from->next)
+		HT_TRY(state_shape(m, p, from, open, &w->arena, d));
+	*out = g;
+	return HT_OK;
+}
+
+enum ht_status ht_model_check(const struct ht_model *m, struct ht_work *w, struct ht_diags *d)
+{
+	struct ht_pass_context c = { .scratch = &w->scratch, .diags = d };
+	struct ht_graph *g;
+
+	if (!m->set)
+		return HT_OK;
+	HT_TRY(ht_model_copy(m, w, HT_OPEN_KEEP, d, &g));
+	c.entry = g->entries;
+	return ht_run_passes(g, "prune,infer", NULL, &c);
+}
