@@ -263,12 +263,30 @@ static bool is_read_or_in_pieces(const struct ht_kernel *k, int32_t buffer)
 	return false;
 }
 
+static int64_t bytes_of(const struct ht_kernel_buffer *b)
+{
+	return b->count * (int64_t)ht_dtype_info(b->dtype)->bytes;
+}
+
+/* What a kernel reads displaces its results as other results do: of twice what the last cache holds
+ * the beginning is gone when it is read again. */
+static bool displaces_itself(const struct ht_kernel *k, int64_t cache)
+{
+	int64_t bytes = 0;
+
+	for (int32_t i = 0; i < k->buffers; i++)
+		if (k->buffer[i].kind == HT_BUFFER_IN || k->buffer[i].kind == HT_BUFFER_OUT)
+			bytes += bytes_of(&k->buffer[i]);
+	return bytes >= 2 * cache;
+}
+
 bool ht_e_streams(const struct ht_e *e, int32_t buffer)
 {
 	const struct ht_kernel_buffer *b = &e->k->buffer[buffer];
-	int64_t bytes = b->count * (int64_t)ht_dtype_info(b->dtype)->bytes;
+	const int64_t bytes = bytes_of(b), cache = e->t->streams;
 
-	return b->kind == HT_BUFFER_OUT && bytes >= e->t->streams &&
+	return b->kind == HT_BUFFER_OUT &&
+	       (bytes >= cache || (bytes >= cache / 4 && displaces_itself(e->k, cache))) &&
 	       !is_read_or_in_pieces(e->k, buffer);
 }
 
@@ -291,12 +309,17 @@ static bool on_lines(const struct ht_e *e, int32_t offset)
 	return true;
 }
 
-/* Past the caches: a line that is written whole need not be read before. */
+/* Past the caches: a line that is written whole need not be read before.  The fence keeps the type from
+ * LLVM, which stores vectors of bfloat16, and truncated ones, by instructions that go through the caches. */
 static void store_streaming(struct ht_e *e, LLVMValueRef v, LLVMValueRef p, unsigned bytes)
 {
 	LLVMMetadataRef one = LLVMValueAsMetadata(LLVMConstInt(e->i32, 1, false));
-	LLVMValueRef store = LLVMBuildStore(e->b, v, p);
+	LLVMTypeRef words = LLVMVectorType(e->f32, bytes / 4);
+	LLVMValueRef store;
 
+	v = LLVMBuildBitCast(e->b, v, words, "");
+	v = ht_e_intrinsic(e, "llvm.arithmetic.fence", words, &v, 1);
+	store = LLVMBuildStore(e->b, v, p);
 	LLVMSetAlignment(store, bytes);
 	LLVMSetMetadata(store, LLVMGetMDKindIDInContext(e->c, "nontemporal", 11),
 		LLVMMetadataAsValue(e->c, LLVMMDNodeInContext2(e->c, &one, 1)));

@@ -107,8 +107,9 @@ static void plan_window(struct ht_e *e)
 			continue;
 		for (int d = 0; d < s->dims; d++)
 			if (!s->dim[d].reduce && d != s->vec && o->coef[d] && o->coef[tap] &&
-				o->coef[d] % o->coef[tap] == 0 && span(&s->dim[d]) > 1 &&
-				(out < 0 || o->coef[d] < o->coef[out]))
+				o->coef[d] % o->coef[tap] == 0 &&
+				o->coef[d] < o->coef[tap] * s->dim[tap].extent &&
+				span(&s->dim[d]) > 1 && (out < 0 || o->coef[d] < o->coef[out]))
 				out = d;
 		if (out >= 0)
 			break;

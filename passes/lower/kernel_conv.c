@@ -349,7 +349,7 @@ static enum ht_status emit_depthwise_loop(struct lower *l, struct ht_node *n)
 	multiplier = v.filter.dim[3];
 	kb_init(&k, l);
 	kb_stage(&k, HT_STAGE_LOOP);
-	out = kb_window_space(&k, ht_type_of(n->in[0]), v.w, v.out.dim, &rows);
+	out = kb_window_space(&k, ht_type_of(n->in[0]), v.w, v.out.dim, false, &rows);
 	k.stage->vec = 3;
 	if (!rows && v.out.dim[2] >= PIXELS_SIDE_BY_SIDE)
 		k.stage->dim[2].unroll = PIXELS_SIDE_BY_SIDE;

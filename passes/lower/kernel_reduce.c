@@ -312,7 +312,7 @@ static enum ht_status emit_pool(struct lower *l, struct ht_node *n)
 	read_pool_windows(n, w);
 	kb_init(&k, l);
 	kb_stage(&k, HT_STAGE_LOOP);
-	out = kb_window_space(&k, &in, w, n->out[0].shape.dim, &rows);
+	out = kb_window_space(&k, &in, w, n->out[0].shape.dim, max, &rows);
 	x[0] = out.group[0].x;
 	x[3] = out.group[3].x;
 	at = out;

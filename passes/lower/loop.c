@@ -3,8 +3,12 @@
 
 enum { TILE_ELEMENTS = 16384, VECTOR_MULTIPLE = 64 };
 
-/* Results of a window side by side, and the widest window of which that many registers are. */
-enum { ROWS = 4, COLUMNS = 2, MOST_SIDE = 4 };
+/* Rows of an image that is in memory are broken off seldom: the end of a tile waits for what it reads. */
+enum { FAR_TILE_ELEMENTS = 8 * TILE_ELEMENTS };
+
+/* Results of a window side by side, and the widest window of which that many registers are.  Each
+ * extreme has a mask (backend/ordered.c), of which there are seven. */
+enum { ROWS = 4, ROWS_OF_EXTREMES = 3, COLUMNS = 2, MOST_SIDE = 4 };
 
 int choose_grid(int groups, const int64_t *extent, int64_t work, int64_t *step, int64_t *grid)
 {
@@ -69,21 +73,22 @@ static bool reads_rows_again(const struct kernel_build *k, const struct ht_type 
 }
 
 struct space kb_window_space(struct kernel_build *k, const struct ht_type *in,
-	const struct window w[2], const int64_t dim[4], bool *rows)
+	const struct window w[2], const int64_t dim[4], bool extremes, bool *rows)
 {
+	const int64_t most = extremes ? ROWS_OF_EXTREMES : ROWS;
 	static const int32_t each[4] = { 0, 1, 2, 3 };
-	int64_t step[4] = { 1, ROWS, 0, 0 }, grid[3];
+	int64_t step[4] = { 1, most, 0, 0 }, grid[3];
 	struct space s;
 
 	*rows = reads_rows_again(k, in, w, dim);
 	if (!*rows)
 		return kb_loop_space(k, 4, dim, ~0u);
-	step[2] = ht_ceil_div(TILE_ELEMENTS, ROWS * dim[3] * COLUMNS) * COLUMNS;
+	step[2] = ht_ceil_div(FAR_TILE_ELEMENTS, most * dim[3] * COLUMNS) * COLUMNS;
 	for (int i = 0; i < 3; i++)
 		grid[i] = ht_ceil_div(dim[i], step[i]);
 	kb_grid(k, 3, grid);
 	s = space_of_groups(k, 4, dim, 4, each, each, dim, step);
-	k->stage->dim[1].unroll = ROWS;
+	k->stage->dim[1].unroll = (int8_t)most;
 	k->stage->dim[2].unroll = COLUMNS;
 	return s;
 }

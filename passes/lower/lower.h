@@ -328,10 +328,10 @@ bool window_leaves(const struct window *w); /* some position is outside the imag
 /* The image coordinate of window position `tap` of result `out`; adds to s->guard where it may be outside. */
 int32_t window_coord(
 	struct kernel_build *k, const struct window *w, int32_t out, int32_t tap, struct space *s);
-/* As kb_loop_space() for the results, NHWC of shape `dim`, of windows over `in`.  True in *rows: several
+/* As kb_loop_space() for the results, NHWC of shape `dim`, of windows over `in`, sums or extremes of floats.  True in *rows: several
  * rows of them are side by side, so only the window's width is to be unrolled. */
 struct space kb_window_space(struct kernel_build *k, const struct ht_type *in,
-	const struct window w[2], const int64_t dim[4], bool *rows);
+	const struct window w[2], const int64_t dim[4], bool extremes, bool *rows);
 
 /* ---- contract.c ---- */
 

@@ -186,18 +186,25 @@ entry "" {
             self.assertNotIn(b'fmax', asm)
 
     def test_large_results_are_written_past_the_caches(self):
-        for rows, streams in (8192, True), (8191, False):
+        levels = 'x86-64-v3', 'x86-64-v4', 'x86-64-v4+bf16'
+        for rows, to, streams, targets in (
+                (8192, 'f32', True, ('x86-64', *levels)), (8191, 'f32', False, ('x86-64', *levels)),
+                # of 16 bits; in SSE's registers they are half vectors
+                (16384, 'bf16', True, levels), (16384, 'f16', True, levels),
+                # less than the last cache holds, but what is read displaces it
+                (10923, 'bf16', True, levels), (10922, 'bf16', False, levels)):
+            node = 'Relu(%x) {T=f32}' if to == 'f32' else f'Cast(%x) {{SrcT=f32, DstT={to}, Truncate=false}}'
             model = self.path('m.hir', f'''hir 1
 entry "" {{
   input "x" = %x
   output "y" = %y
 }}
 %x = Placeholder() {{dtype=f32, shape=shape[{rows},1024]}}
-%y = Relu(%x) {{T=f32}}
+%y = {node}
 '''.encode())
-            for target in 'x86-64', 'x86-64-v3', 'x86-64-v4':
+            for target in targets:
                 asm = self.tool('compile', model, '--target', target, '--emit', 'asm', '-o', '-').stdout
-                self.assertEqual((b'movnt' in asm, b'sfence' in asm), (streams, streams), target)
+                self.assertEqual((b'movnt' in asm, b'sfence' in asm), (streams, streams), (rows, to, target))
 
     def test_lists(self):
         for verb, some in (('ops', 'MatMul'), ('targets', 'x86-64-v3'), ('policies', 'force_fp16')):
