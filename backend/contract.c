@@ -6,6 +6,9 @@
 /* Products in flight that hide the latency of one. */
 #define IN_FLIGHT 8
 #define DEPTH_UNROLL 4
+/* Products of vectors without a loop, at most: of a tap, of all taps. */
+#define MOST_STRAIGHT 320
+#define MOST_UNROLLED 640
 
 struct ht_e_tile {
 	const struct ht_contract *c;
@@ -17,7 +20,40 @@ struct ht_e_tile {
 	LLVMValueRef acc[HT_E_MAX_COPIES * IN_FLIGHT]; /* allocas: [side][row][column] */
 	LLVMValueRef panel; /* of B: tap 0, depth 0 of this block of columns */
 	int64_t depth;      /* steps of kp */
+	bool straight;      /* a tap without a loop */
 };
+
+static int64_t depth_of(const struct ht_stage *s)
+{
+	return ht_ceil_div(s->dim[s->dims - 1].extent, s->contract.kp);
+}
+
+/* Products of vectors in a tap of a whole block. */
+static int64_t tap_size(const struct ht_e *e)
+{
+	const struct ht_contract *c = &e->s->contract;
+
+	return depth_of(e->s) * e->max_copies[c->m] * e->max_copies[c->n];
+}
+
+/* The taps of a small window side by side: an address of a row serves all of them, and there is no loop. */
+static void plan_taps(struct ht_e *e)
+{
+	int64_t size = tap_size(e);
+
+	if (e->s->contract.a_guard >= 0 || ht_e_has_amx(e) || ht_e_widens_rows(e) || size == 0 ||
+		size > MOST_STRAIGHT)
+		return;
+	for (int l = e->outer; l < e->levels - 1; l++) {
+		int64_t extent = e->s->dim[e->level[l].dim].extent;
+
+		if (extent < 1 || extent > MOST_UNROLLED / size)
+			return;
+		size *= extent;
+	}
+	for (int l = e->outer; l < e->levels - 1; l++)
+		e->max_copies[e->level[l].dim] = (int)e->s->dim[e->level[l].dim].extent;
+}
 
 void ht_e_contract_plan(struct ht_e *e)
 {
@@ -48,6 +84,7 @@ void ht_e_contract_plan(struct ht_e *e)
 	while (mr > 1 && mr * e->max_copies[c->n] > HT_E_MAX_COPIES)
 		mr--;
 	e->max_copies[c->m] = mr;
+	plan_taps(e);
 }
 
 /* An operand in memory as what is multiplied. */
@@ -195,8 +232,11 @@ static LLVMValueRef tap_number(struct ht_e *e)
 	LLVMValueRef q = ht_e_i64(e, 0);
 
 	for (int l = e->outer; l < e->levels - 1; l++) {
-		q = LLVMBuildNSWMul(e->b, q, ht_e_i64(e, e->s->dim[e->level[l].dim].extent), "");
+		int d = e->level[l].dim;
+
+		q = LLVMBuildNSWMul(e->b, q, ht_e_i64(e, e->s->dim[d].extent), "");
 		q = LLVMBuildNSWAdd(e->b, q, e->level[l].index, "");
+		q = LLVMBuildNSWAdd(e->b, q, ht_e_i64(e, e->off[d]), "");
 	}
 	return q;
 }
@@ -207,7 +247,7 @@ static void tap(struct ht_e *e)
 	const struct ht_contract *c = t->c;
 	LLVMTypeRef b_type = c->kp == 2 ? e->i32 : ht_e_mem_type(e, t->b);
 	bool odd = c->kp == 2 && e->s->dim[e->s->dims - 1].extent % 2;
-	int64_t whole = (t->depth - odd) / DEPTH_UNROLL * DEPTH_UNROLL;
+	int64_t whole = t->straight ? 0 : (t->depth - odd) / DEPTH_UNROLL * DEPTH_UNROLL;
 	LLVMValueRef b_row, any = row_addresses(e, t);
 	LLVMBasicBlockRef yes, no = NULL;
 	struct ht_e_loop loop;
@@ -231,13 +271,24 @@ static void tap(struct ht_e *e)
 			depth_step(e, t, b_row, loop.index, i, false);
 		ht_e_loop_end(e, &loop);
 	}
-	for (int i = 0; i < t->depth - whole; i++)
+	for (int i = 0; i < t->depth - whole; i++) {
+		if (t->straight)
+			LLVMBuildFence(e->b, LLVMAtomicOrderingSequentiallyConsistent, true, "");
 		depth_step(e, t, b_row, ht_e_i64(e, whole), i, odd && whole + i == t->depth - 1);
+	}
 	if (any) {
 		LLVMBuildBr(e->b, no);
 		LLVMMoveBasicBlockAfter(no, LLVMGetInsertBlock(e->b));
 		LLVMPositionBuilderAtEnd(e->b, no);
 	}
+}
+
+static void taps(struct ht_e *e)
+{
+	ht_e_first_copy(e, e->outer, e->levels - 1);
+	do
+		tap(e);
+	while (ht_e_next_copy(e, e->outer, e->levels - 1));
 }
 
 /* Address of tap 0, depth 0 for the current block of columns. */
@@ -285,13 +336,14 @@ static void tile(struct ht_e *e)
 	t->c = c;
 	t->a = e->k->buffer[c->a_buffer].dtype;
 	t->b = e->k->buffer[c->b_buffer].dtype;
+	t->straight = tap_size(e) <= MOST_STRAIGHT;
 	t->widened = ht_e_widens_rows(e);
 	if (t->widened)
 		t->a = HT_F32;
 	t->sum = ht_is_float(t->a) ? HT_F32 : HT_I32;
 	t->rows = e->level[e->level_of[c->m]].copies;
 	t->columns = e->level[e->level_of[c->n]].copies;
-	t->depth = (s->dim[s->dims - 1].extent + c->kp - 1) / c->kp;
+	t->depth = depth_of(s);
 	/* of a whole block: all results are summed in one order, whichever block they fall in */
 	t->sides = IN_FLIGHT / (e->max_copies[c->m] * e->max_copies[c->n]);
 	if (t->sides < 1)
@@ -309,7 +361,7 @@ static void tile(struct ht_e *e)
 	t->panel = panel_address(e, t);
 	e->tile = t;
 	if (t->depth > 0)
-		ht_e_nest(e, e->outer, e->levels - 1, tap);
+		ht_e_nest(e, e->outer, e->levels - 1, taps);
 	e->tile = NULL;
 	if (e->amx)
 		ht_e_amx_store(e, e->amx);

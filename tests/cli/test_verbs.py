@@ -206,6 +206,24 @@ entry "" {{
                 asm = self.tool('compile', model, '--target', target, '--emit', 'asm', '-o', '-').stdout
                 self.assertEqual((b'movnt' in asm, b'sfence' in asm), (streams, streams), (rows, to, target))
 
+    def test_what_is_spilled_lies_on_lines(self):
+        model = self.path('m.hir', b'''hir 1
+entry "" {
+  input "x" = %x
+  input "w" = %w
+  output "y" = %y
+}
+%x = Placeholder() {dtype=f32, shape=shape[64,64]}
+%w = Placeholder() {dtype=f32, shape=shape[64,96]}
+%p = MatMul(%x, %w) {T=f32, transpose_a=false, transpose_b=false}
+%y = Erf(%p) {T=f32}
+''')
+        for target, register in ('x86-64-v3', b'ymm'), ('x86-64-v4', b'zmm'):
+            asm = self.tool('compile', model, '--target', target, '--emit', 'asm', '-o', '-').stdout
+            spills = re.findall(rb'(vmov[a-z0-9]+)\s+%' + register + rb'\d+, -?\d*\(%rsp\)', asm)
+            self.assertGreater(len(spills), 4, target)
+            self.assertFalse([s for s in spills if not s.startswith((b'vmova', b'vmovdqa'))], target)
+
     def test_lists(self):
         for verb, some in (('ops', 'MatMul'), ('targets', 'x86-64-v3'), ('policies', 'force_fp16')):
             self.assertIn(some, self.tool(verb).stdout.decode())
