@@ -4,11 +4,11 @@
 import os, random, shutil, struct, unittest
 
 from nets import C, CXX, STRICT, Nets, sections
+from environment import LONG
 
 N, LAYERS = 6144, 4
 WEIGHTS = 4 * N * N * LAYERS  # bytes
 ROOM = 10 * WEIGHTS
-LONG = os.environ.get('HALFTONE_LONG') == '1'
 
 
 def varint(n):

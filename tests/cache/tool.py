@@ -4,11 +4,9 @@ import glob, os, subprocess, sys
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [os.path.join(TESTS, 'tools'), os.path.join(TESTS, 'remote')]
 from case import FolderCase
-from environment import TOOL
+from environment import LONG, TOOL
 
 SMALL = os.path.join(TESTS, 'cli', 'small.hir')
-# Everything instead of samples: minutes.
-LONG = os.environ.get('HALFTONE_LONG') == '1'
 
 
 def environment(**more):

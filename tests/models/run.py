@@ -5,7 +5,8 @@ Without NAME: every model of table.py and the accuracies on MNIST.  Float output
 row's tolerance, relative to the largest value; integers must be equal.  Under a low-precision
 policy the error against float32, the largest and the root mean square one, on average over the
 inputs, may be 1.5 times that of TensorFlow on the graph that `halftone convert` writes, plus 1e-3; of
-outputs of few numbers more, as far as luck goes.
+outputs of few numbers more, as far as luck goes.  A warm run of each artefact takes at most 20 MB of
+memory besides its weights and its arena.
 TensorFlow computes it in two ways, with its own low-precision kernels and with float32 ops between
 Cast nodes, and both bounds hold.  Models that $HALFTONE_SHARED should hold are skipped, counted and
 named when it is not there.
@@ -25,6 +26,7 @@ from table import ACCURACIES, MODELS
 FULL = 'must_keep_origin_dtype'
 POLICIES = [FULL, 'allow_mix_precision_bf16', 'allow_mix_precision_fp16', 'force_fp16']
 SLACK = 1e-3  # beyond 1.5 times TensorFlow's error
+BESIDES = 20_000_000  # bytes of memory that a warm run takes besides weights and arena
 
 
 class Failed(Exception):
@@ -35,6 +37,8 @@ def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     p.add_argument('names', nargs='*', metavar='NAME')
     p.add_argument('--policies', default=','.join(POLICIES), help='comma-separated')
+    p.add_argument('--long', nargs='+', default=[], metavar='NAME',
+                   help='of which HALFTONE_LONG=1 in the environment asks, too')
     p.add_argument('--list', action='store_true', help='print the names and end')
     p.add_argument('--references', action='store_true', help='compute the references and end')
     return p.parse_args()
@@ -78,16 +82,24 @@ def feed_options(row, inputs, folder):
     return options
 
 
+def asked(row):
+    return ['--outputs', ','.join(row.outputs)] if row.ask else []
+
+
 def run_tool(row, path, inputs, policy, *more):
     """Outputs by name; checks that they are those that the row names."""
-    import numpy as np
-    if row.ask and '--outputs' not in more:
-        more += ('--outputs', ','.join(row.outputs))
+    if '--outputs' not in more:
+        more += (*asked(row),)
     with tempfile.TemporaryDirectory() as d:
-        check_memory(json.loads(tool('run', path, *feed_options(row, inputs, d), '-o',
-                                     f'{d}/y.npz', '--policy', policy, '--format', 'json', *more)))
-        with np.load(f'{d}/y.npz') as z:
-            got = {n: z[n] for n in z.files}
+        return run(row, d, path, *feed_options(row, inputs, d), '--policy', policy, *more)
+
+
+def run(row, folder, path, *options):
+    import numpy as np
+    check_memory(json.loads(tool('run', path, *options, '-o', f'{folder}/y.npz',
+                                 '--format', 'json')))
+    with np.load(f'{folder}/y.npz') as z:
+        got = {n: z[n] for n in z.files}
     if set(got) != set(row.outputs):
         raise Failed(f'outputs are {sorted(got)}, expected {sorted(row.outputs)}')
     return got
@@ -118,21 +130,39 @@ def judge(got, want, allowed):
     return worst, '; '.join(wrong)
 
 
-def shape_options(options):
-    return [w for o, v in zip(options, options[1:]) if o == '--input-shape' for w in (o, v)]
+def only(options, name):
+    return [w for o, v in zip(options, options[1:]) if o == name for w in (o, v)]
+
+
+def run_artefact(row, path, samples, policy):
+    """The program as a file: its outputs, by name, for each of the samples."""
+    with tempfile.TemporaryDirectory() as d:
+        file = f'{d}/m.htx'
+        gots = []
+        for inputs in samples:
+            options = feed_options(row, inputs, d)
+            if not gots:
+                tool('compile', path, *only(options, '--input-shape'), *asked(row), '--policy', policy,
+                     '-o', file)
+                check_warm(file)
+            gots.append(run(row, d, file, *only(options, '--input')))
+    return gots
+
+
+def check_warm(artefact):
+    """Besides its weights and its arena a run takes little memory."""
+    r = json.loads(tool('bench', artefact, '--warmup', '1', '--runs', '1', '--duration', '0',
+                        '--format', 'json'))
+    more = r['peak_rss_bytes'] - r['weight_bytes'] - r['arena_bytes']
+    if more > BESIDES:
+        raise Failed(f'a warm run takes {more} bytes of memory besides {r["weight_bytes"]} of '
+                     f'weights and an arena of {r["arena_bytes"]}; allowed are {BESIDES}')
 
 
 def check_artefact(row, path, inputs, want):
-    """The program as a file, which computes the same bits."""
-    import numpy as np
-    with tempfile.TemporaryDirectory() as d:
-        options = feed_options(row, inputs, d)
-        asked = ['--outputs', ','.join(row.outputs)] if row.ask else []
-        tool('compile', path, *shape_options(options), *asked, '-o', f'{d}/m.htx')
-        feeds = [w for o, v in zip(options, options[1:]) if o == '--input' for w in (o, v)]
-        tool('run', f'{d}/m.htx', *feeds, '-o', f'{d}/y.npz')
-        with np.load(f'{d}/y.npz') as z:
-            wrong = [n for n in row.outputs if z[n].tobytes() != want[n].tobytes()]
+    """It computes the same bits."""
+    got, = run_artefact(row, path, [inputs], FULL)
+    wrong = [n for n in row.outputs if got[n].tobytes() != want[n].tobytes()]
     if wrong:
         raise Failed(f'the artefact computes another {", ".join(wrong)}')
 
@@ -142,8 +172,7 @@ def low_reference(row, path, inputs, policy):
     import oracle
     with tempfile.TemporaryDirectory() as d:
         options = feed_options(row, inputs, d)
-        asked = ['--outputs', ','.join(row.outputs)] if row.ask else []
-        tool('convert', path, '--policy', policy, *shape_options(options), *asked, '-o',
+        tool('convert', path, '--policy', policy, *only(options, '--input-shape'), *asked(row), '-o',
              f'{d}/low.pb')
         return oracle.converted(row.name, f'{d}/low.pb', inputs, row.outputs)
 
@@ -208,7 +237,7 @@ def check_full(row, path, samples, wants):
 def check_low(row, path, samples, wants, policy):
     """The same; says which output comes nearest to what is allowed."""
     own, exact = zip(*(low_reference(row, path, inputs, policy) for inputs in samples))
-    gots = [run_tool(row, path, inputs, policy) for inputs in samples]
+    gots = run_artefact(row, path, samples, policy)
     for n in row.outputs:
         check_overflow(n, gots, exact)
     judged = [(n, *j) for n in row.outputs for way in (own, exact)
@@ -277,14 +306,15 @@ def main():
     if a.list:
         print(*rows, sep='\n')
         return 0
-    unknown = [n for n in a.names if n not in rows]
+    asked_for = a.names + (a.long if environment.LONG else [])
+    unknown = [n for n in a.names + a.long if n not in rows]
     if unknown:
         print(f'no model {", ".join(unknown)} in tests/models/table.py', file=sys.stderr)
         return 2
     environment.enter_venv()
     passed = failed = 0
     skipped = []
-    for name in a.names or rows:
+    for name in asked_for or rows:
         row = rows[name]
         why = absent(models[row.model] if name not in models else row)
         if why:

@@ -8,6 +8,7 @@ BUILD = os.path.abspath(os.environ.get('HALFTONE_BUILD', f'{ROOT}/build'))
 TOOL = os.environ.get('HALFTONE_TOOL', f'{BUILD}/halftone')
 MODELS = os.environ.get('HALFTONE_MODELS', f'{ROOT}/build/models')
 SHARED = os.path.join(ROOT, os.environ.get('HALFTONE_SHARED', '../shared'))
+LONG = os.environ.get('HALFTONE_LONG') == '1'  # everything instead of samples: minutes, or more
 SKIPPED = 77  # the exit code that ctest counts as skipped
 
 

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""What no machine here runs, read: the instructions of AMX and AVX512_FP16, and the kernels that have them."""
+import re, unittest
+
+from tool import ToolCase
+
+UNTESTED, HERE = 'sapphirerapids', 'x86-64-v4+bf16'
+TILES = {'ldtilecfg', 'tilezero', 'tileloadd', 'tdpbf16ps', 'tilestored', 'tilerelease'}
+GRAPH = '''hir 1
+entry "" {{
+  input "x" = %x
+  output "y" = %y
+}}
+%x = Placeholder() {{dtype={t}, shape=shape[{x}]}}
+%w = Const() {{dtype={t}, value=tensor {t}[{w}] values 1 {{0.5 ...}}}}
+'''
+MATMUL = '%y = MatMul(%x, %w) {{T={t}, transpose_a=false, transpose_b=false}}\n'
+CONV = ('%y = Conv2D(%x, %w) {{strides=[1, 1, 1, 1], dilations=[1, 1, 1, 1], padding="SAME", '
+        'explicit_paddings=[], data_format="NHWC", use_cudnn_on_gpu=true, T={t}}}\n')
+DEPTHWISE = ('%y = DepthwiseConv2dNative(%x, %w) {{strides=[1, 1, 1, 1], dilations=[1, 1, 1, 1], padding="SAME", '
+             'explicit_paddings=[], data_format="NHWC", T={t}}}\n')
+ADD = '%y = AddV2(%x, %w) {{T={t}}}\n'
+PRODUCT = (MATMUL, '37,70', '70,40')
+WINDOW = (CONV, '1,14,14,64', '3,3,64,64')
+
+
+def functions(asm):
+    """The instructions of each function, in order."""
+    parts = re.split(r'^(kernel_\d+):$', asm, flags=re.M)
+    return {name: re.findall(r'^\t([a-z]\w+)', text, re.M)
+            for name, text in zip(parts[1::2], parts[2::2])}
+
+
+class Instructions(ToolCase):
+    def of(self, t, graph, target=UNTESTED, *more):
+        node, x, w = graph
+        model = self.path('m.hir', (GRAPH + node).format(t=t, x=x, w=w).encode())
+        asm = self.tool('compile', model, '--emit', 'asm', '--target', target, '-o', '-', *more).stdout
+        got = functions(asm.decode())
+        self.assertTrue(got)
+        return got
+
+    def multiplies(self, kernels):
+        """The kernel of the product or the convolution; others pad or widen its operand."""
+        some = [k for k in kernels.values() if {'tdpbf16ps', 'vfmadd231ps'} & set(k)]
+        self.assertEqual(len(some), 1)
+        return some[0]
+
+    def test_products_of_pairs_are_tiles(self):
+        for graph, more in ((PRODUCT, ()), (WINDOW, ('--conv-method', 'direct')),
+                            (WINDOW, ('--conv-method', 'winograd-2x2'))):
+            with self.subTest(graph[0], more=more):
+                kernels = self.of('bf16', graph, UNTESTED, *more)
+                product = self.multiplies(kernels)
+                self.assertEqual(TILES - set(product), set())
+                # Once a call: configured before any tile instruction, released behind all of them.
+                tiles = [i for i in product if i in TILES and i != 'tilerelease']
+                self.assertEqual(tiles.index('ldtilecfg'), 0)
+                self.assertEqual(tiles.count('ldtilecfg'), 1)
+                self.assertEqual(product.count('tilerelease'), 1)
+                for k in kernels.values():
+                    if k is not product:
+                        self.assertEqual(TILES & set(k), set())
+
+    def test_nothing_else_is_tiles(self):
+        for t, graph in (('f32', PRODUCT), ('f16', PRODUCT), ('bf16', (MATMUL, '37,71', '71,40')),
+                         ('bf16', (ADD, '37,64', '37,64')), ('bf16', (DEPTHWISE, '1,14,14,64', '3,3,64,1'))):
+            with self.subTest(graph, t=t):
+                for k in self.of(t, graph).values():
+                    self.assertEqual(TILES & set(k), set())
+
+    def test_float16_converts_by_its_own_instructions(self):
+        for graph in PRODUCT, WINDOW, (DEPTHWISE, '1,14,14,64', '3,3,64,1'), (ADD, '37,64', '37,64'):
+            with self.subTest(graph):
+                kernels = self.of('f16', graph)
+                used = set().union(*kernels.values())
+                self.assertIn('vcvtph2psx', used)
+                self.assertIn('vcvtps2phx', used)
+                # Sums are float32 ones: none of its arithmetic.
+                self.assertEqual({i for i in used if re.search('^v(add|sub|mul|div|max|min|sqrt|fn?m(add|sub).*)[ps]h$', i)}, set())
+                self.assertTrue(used & {'vfmadd231ps', 'vaddps'})
+
+    def test_lesser_targets_have_neither(self):
+        for t in 'bf16', 'f16', 'f32':
+            used = set().union(*self.of(t, PRODUCT, HERE).values())
+            self.assertEqual(used & (TILES | {'vcvtph2psx', 'vcvtps2phx'}), set())
+
+
+if __name__ == '__main__':
+    unittest.main()
