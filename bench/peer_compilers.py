@@ -27,7 +27,8 @@ def compile_iree(q, path):
     onnx.save(fixed(q), model)
     for command in ([f'{here}/iree-import-onnx', model, '-o', mlir],
                     [f'{here}/iree-compile', mlir, '--iree-input-type=onnx', '--iree-opt-level=O3',
-                     '--iree-hal-target-backends=llvm-cpu', '--iree-llvmcpu-target-cpu=host', '-o', path]):
+                     '--iree-hal-target-backends=llvm-cpu', '--iree-llvmcpu-target-cpu=host',
+                     '--iree-llvmcpu-stack-allocation-limit=1048576', '-o', path]):  # BERT: 73 kB
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             said = [l for l in done.stderr.splitlines() if 'error' in l.lower()]

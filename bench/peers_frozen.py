@@ -1,11 +1,14 @@
 """The frozen models as peers read them, and what IREE and TVM make of them, once each."""
 import json
 import os
+import re
 import subprocess
 import sys
+import tempfile
 
 import environment
 
+NAMES = ['mobilenetv2', 'efficientnetb0', 'resnet50', 'inceptionv3', 'densenet121', 'convnext', 'bert']
 FOLDER = f'{environment.ROOT}/build/peers'
 # Its depthwise convolutions are functions that XLA has to compile, and its GELU has Erfc: TensorFlow runs
 # those ten times slower than it has to, and no other peer reads them.
@@ -19,6 +22,14 @@ def description(name):
 
 def source(name):
     return f'{environment.MODELS}/frozen/{name}.pb'
+
+
+def shapes(name, batch):
+    """Options for ours; the models are of batch 1."""
+    d = description(name)
+    return [] if batch == 1 else [
+        o for n, s in zip(d['inputs'], d['shapes'])
+        for o in ('--input-shape', f'{n.removesuffix(":0")}:' + ','.join(map(str, [batch] + s[1:])))]
 
 
 def graph(name):
@@ -36,11 +47,10 @@ def write_plain(name):
     """Functions inlined, Erfc(x) as 1 - Erf(x)."""
     from tensorflow.core.framework import graph_pb2
     os.makedirs(FOLDER, exist_ok=True)
-    text = f'{FOLDER}/{name}.hir'
-    subprocess.run([environment.TOOL, 'opt', '-q', source(name), '--passes', 'inline', '-o', text], check=True)
-    subprocess.run([environment.TOOL, 'convert', '-q', text, '-o', graph(name)], check=True)
-    for file in text, text.removesuffix('.hir') + '.weights':
-        os.remove(file)
+    with tempfile.TemporaryDirectory() as folder:
+        text = f'{folder}/m.hir'
+        subprocess.run([environment.TOOL, 'opt', '-q', source(name), '--passes', 'inline', '-o', text], check=True)
+        subprocess.run([environment.TOOL, 'convert', '-q', text, '-o', graph(name)], check=True)
     g = graph_pb2.GraphDef()
     with open(graph(name), 'rb') as f:
         g.ParseFromString(f.read())
@@ -71,7 +81,8 @@ def compile_for(engine, q):
         done = subprocess.run([python_of(engine), f'{os.path.dirname(__file__)}/peer_compilers.py', engine,
                                json.dumps(q), path], capture_output=True, text=True)
         if done.returncode:
-            why = (done.stderr.strip().splitlines() or [f'ended by signal {-done.returncode}'])[-1][:200]
+            said = done.stderr.strip().splitlines() or [f'ended by signal {-done.returncode}']
+            why = ([l for l in said if re.search(r'error\b', l, re.I)] or said)[-1][:200]  # TVM warns behind it
             with open(path + '.failed', 'w') as f:
                 f.write(why)
             raise RuntimeError(why)

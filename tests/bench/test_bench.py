@@ -86,6 +86,69 @@ RESULT = {
     }}
 
 
+EQUAL = '''hir 1
+entry "" {
+  input "x" = %x
+  output "y" = %y
+}
+
+%x = Placeholder() {dtype=f32, shape=shape[4,64]}
+%w = Const() {dtype=f32, value=tensor f32[64,64] values 1 {0.5 ...}}
+%v = Const() {dtype=f32, value=tensor f32[64,64] values 1 {0.25 ...}}
+%u = Const() {dtype=f32, value=tensor f32[64,64] values 1 {0.125 ...}}
+%a = MatMul(%x, %w) {T=f32, transpose_a=false, transpose_b=false}
+%b = MatMul(%a, %v) {T=f32, transpose_a=false, transpose_b=false}
+%y = MatMul(%b, %u) {T=f32, transpose_a=false, transpose_b=false}
+'''
+
+
+class Compile(unittest.TestCase):
+    def run_tool(self, *options, code=0):
+        done = subprocess.run([sys.executable, f'{HERE}/../../bench/compile', *options],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def measure(self, folder):
+        with open(f'{folder}/m.hir', 'w') as f:
+            f.write(EQUAL)
+        self.run_tool('--models', f.name, '--rounds', '2', '--json', f'{folder}/r.json')
+        with open(f'{folder}/r.json') as f:
+            return json.load(f)
+
+    def test_phases_and_memory(self):
+        with tempfile.TemporaryDirectory() as folder:
+            result = self.measure(folder)
+            model = result['models']['m.hir']
+            self.assertEqual(model['model_weight_bytes'], 3 * 64 * 64 * 4)
+            self.assertEqual(list(model['dtypes']), ['f32', 'bf16'])
+            for dtype, r in model['dtypes'].items():
+                self.assertEqual(r['weight_bytes'], model['model_weight_bytes'] // (2 if dtype == 'bf16' else 1), r)
+                self.assertGreater(r['warm_over'], 0)
+                for t in r['threads'].values():
+                    self.assertEqual(len(t['samples']), 2)
+                    self.assertEqual(min(t['samples']), t['ms'])
+                    self.assertAlmostEqual(sum(t['phases'].values()), t['ms'])
+                    self.assertGreater(t['phases']['code'], 0, 'it came from the cache')
+            # Equal products of other weights are one kernel.
+            self.assertEqual((model['dtypes']['f32']['steps'], model['dtypes']['f32']['kernels']), (3, 1))
+
+    def test_tables_of_a_file(self):
+        times = {t: {'ms': ms, 'phases': {'import': 1., 'code': ms - 1}, 'samples': [ms]} for t, ms in (('1', 50.), ('2', 20.))}
+        one = {'threads': times, 'weight_bytes': 6e6, 'arena_bytes': 3e6, 'live_bytes': 2e6, 'code_bytes': 7e3,
+               'steps': 9, 'kernels': 4, 'parts': 1, 'warm_rss': 20., 'warm_over': 11.}
+        with tempfile.NamedTemporaryFile('w', suffix='.json') as f:
+            json.dump({'threads': [1, 2], 'models': {'a': {'model_weight_bytes': 4e6, 'dtypes': {'f32': one}}}}, f)
+            f.flush()
+            text = self.run_tool('--from', f.name).stdout
+        self.assertIn('| a | f32 | 50 | 20 | 2.50 | 1 | 49 | 9 | 4 | 7 |', text)
+        self.assertIn('| a | f32 | 4.0 | 6.0 | 1.50 | 3.00 | 1.50 | 20.0 | 11.0 | 1 |', text)
+
+    def test_what_cannot_be_compiled(self):
+        said = self.run_tool('--models', '/nonexistent.pb', '--rounds', '1', code=1).stderr
+        self.assertIn('/nonexistent.pb', said)
+
+
 class Tables(unittest.TestCase):
     def test_ratios_and_limits(self):
         text = peers_table.markdown(RESULT)

@@ -1,0 +1,28 @@
+"""Halftone as measurements run it."""
+import json
+import os
+
+import environment
+from machine import run
+
+POLICIES = {'f32': 'must_keep_origin_dtype', 'bf16': 'allow_mix_precision_bf16',
+            'f16': 'allow_mix_precision_fp16', 'optimal': 'optimal'}
+
+
+def tool(arguments, threads, wrap=''):
+    """What it prints; why it does not, as RuntimeError."""
+    done = run([environment.TOOL, *arguments], threads, wrap)
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip()[:200])
+    return done.stdout
+
+
+def warm_memory(source, options, threads, wrap, folder):
+    """Of a process that runs an artefact, MB: its peak, and how much that is over weights and arena."""
+    path = f'{folder}/m.htx'
+    tool(['compile', '-q', source, '-o', path, *options], threads, wrap)
+    r = json.loads(tool(['bench', '-q', path, '--runs', '2', '--duration', '0', '--threads', str(threads),
+                         '--format', 'json'], threads, wrap))
+    os.remove(path)
+    return {'warm_rss': r['peak_rss_bytes'] / 1e6,
+            'warm_over': (r['peak_rss_bytes'] - r['weight_bytes'] - r['arena_bytes']) / 1e6}
