@@ -190,6 +190,18 @@ static void graph_tanh(struct text *t, int type, struct size s)
 	put_op(t, "y", "Tanh", "x", type, "");
 }
 
+static void graph_gelu(struct text *t, int type, struct size s)
+{
+	put_input(t, "x", type, 1, &s.x);
+	put_op(t, "y", "Gelu", "x", type, "");
+}
+
+static void graph_silu(struct text *t, int type, struct size s)
+{
+	put_input(t, "x", type, 1, &s.x);
+	put_op(t, "y", "Silu", "x", type, "");
+}
+
 /* Rows of 64 elements in reverse order. */
 static void graph_reverse(struct text *t, int type, struct size s)
 {
@@ -468,28 +480,41 @@ static void tune_images(struct tune *t)
 	}
 }
 
+/* A function in the place of an addition, which takes `map` nanoseconds.  The rounding of its result,
+ * `round`, waits for arithmetic, that of a sum for memory: it is no part of the function. */
+static void tune_function(
+	struct tune *t, const char *kind, graph_fn *function, double map, const double round[TYPES])
+{
+	graph_fn *const graphs[] = { graph_sum, function };
+	struct runner r[MOST_VARIANTS][TYPES];
+	const double n = 1 << 13;
+
+	measure(t, graphs, 2, (struct size){ 1 << 13, 1, 1 }, r);
+	for (int k = 0; k < TYPES; k++)
+		put_point(t, kind, k, (struct size){ 1, 1, 1 },
+			(map + (r[1][k].quartile - r[0][k].quartile) / n - round[k]) * 1000,
+			r[1][k].spread);
+}
+
 /* Loads and stores from sums of one and of four operands; what an addition and a rounding cost. */
 static void tune_elements(struct tune *t)
 {
 	static const int64_t counts[] = { 1 << 10, 1 << 13, 1 << 16, 1 << 19, 1 << 22 };
 	graph_fn *const graphs[] = { graph_sum, graph_sum_of_4, graph_sum_8 };
-	graph_fn *const functions[] = { graph_sum, graph_tanh };
 	struct runner r[MOST_VARIANTS][TYPES];
 	const double n = 1 << 13;
-	double map, step;
+	double map, round[TYPES];
 
 	measure(t, graphs, 3, (struct size){ 1 << 13, 1, 1 }, r);
 	map = (r[2][0].quartile - r[0][0].quartile) / 7 / n;
 	for (int k = 0; k < TYPES; k++) {
-		step = (r[2][k].quartile - r[0][k].quartile) / 7 / n;
+		round[k] = (r[2][k].quartile - r[0][k].quartile) / 7 / n - map;
 		put_point(t, "map", k, (struct size){ 1, 1, 1 }, map * 1000, r[2][k].spread);
-		put_point(t, "round", k, (struct size){ 1, 1, 1 }, (step - map) * 1000,
-			r[2][k].spread);
+		put_point(t, "round", k, (struct size){ 1, 1, 1 }, round[k] * 1000, r[2][k].spread);
 	}
-	measure(t, functions, 2, (struct size){ 1 << 13, 1, 1 }, r);
-	for (int k = 0; k < TYPES; k++)
-		put_point(t, "function", k, (struct size){ 1, 1, 1 },
-			(map + (r[1][0].quartile - r[0][0].quartile) / n) * 1000, r[1][0].spread);
+	tune_function(t, "function", graph_tanh, map, round);
+	tune_function(t, "gelu", graph_gelu, map, round);
+	tune_function(t, "silu", graph_silu, map, round);
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
 		struct size s = { counts[i], 1, 1 };
 		double units = (double)counts[i];

@@ -30,6 +30,27 @@ static void products_go_low(void **unused)
 	end(&b);
 }
 
+/* What follows a product in its kernel is low with it: a float32 tensor between them would be two
+ * casts, and round the sum on its way. */
+static void what_follows_a_product_goes_low(void **unused)
+{
+	struct bench b;
+
+	(void)unused;
+	start(&b);
+	struct ht_node *x = input(&b, "x", 2, square), *w = constant(&b, "w", .5F, 2, square);
+	struct ht_node *m = op(&b, "MatMul", "m", x, w), *a = op(&b, "AddV2", "a", m, w),
+		       *r = op(&b, "Relu", "r", a, NULL), *k = op(&b, "MatMul", "k", r, w);
+	output(&b, k);
+	decide(&b, "optimal", BF16_TARGET);
+	assert_int_equal(attr(m), HT_BF16);
+	assert_int_equal(attr(a), HT_BF16);
+	assert_int_equal(attr(r), HT_BF16);
+	assert_int_equal(attr(k), HT_BF16);
+	assert_int_equal(b.decisions.casts, 3); /* x, w and the output */
+	end(&b);
+}
+
 /* A machine without low-precision arithmetic computes as well in float32. */
 static void nothing_pays_everywhere(void **unused)
 {
@@ -337,6 +358,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(products_go_low),
+		cmocka_unit_test(what_follows_a_product_goes_low),
 		cmocka_unit_test(nothing_pays_everywhere),
 		cmocka_unit_test(sentinels_and_epsilons_stay),
 		cmocka_unit_test(denial_spreads_forwards),

@@ -277,6 +277,8 @@ static double roofline(const struct ht_target *t, enum ht_work_kind kind, enum h
 	case HT_WORK_MAP:
 		return cycle / lanes;
 	case HT_WORK_FUNCTION:
+	case HT_WORK_GELU:
+	case HT_WORK_SILU:
 		return 12 * cycle / lanes;
 	case HT_WORK_ROWS:
 		return 12 * cycle / lanes + bytes * cycle / 16 + convert;

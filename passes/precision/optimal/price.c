@@ -1,6 +1,7 @@
 /* Pricing a graph by its kernels. */
 #include "passes/precision/optimal/price.h"
 #include "passes/lower/lower.h"
+#include "passes/precision/precision.h"
 
 #include <math.h>
 #include <string.h>
@@ -61,13 +62,21 @@ static bool is_function(const struct ht_node *n)
 {
 	static const enum ht_op list[] = { HT_OP_Exp, HT_OP_Expm1, HT_OP_Log, HT_OP_Log1p,
 		HT_OP_Sin, HT_OP_Cos, HT_OP_Tan, HT_OP_Atan, HT_OP_Atan2, HT_OP_Tanh, HT_OP_Sigmoid,
-		HT_OP_Erf, HT_OP_Gelu, HT_OP_Silu, HT_OP_Elu, HT_OP_Selu, HT_OP_Softplus,
-		HT_OP_Pow };
+		HT_OP_Erf, HT_OP_Elu, HT_OP_Selu, HT_OP_Softplus, HT_OP_Pow };
 
 	for (size_t i = 0; i < HT_COUNT(list); i++)
 		if (n->op == list[i])
 			return true;
 	return false;
+}
+
+static enum ht_work_kind elementwise_kind(const struct ht_node *n)
+{
+	if (n->op == HT_OP_Silu)
+		return HT_WORK_SILU;
+	if (n->op == HT_OP_Gelu && !ht_attr_bool(n, "approximate", false))
+		return HT_WORK_GELU;
+	return n->op == HT_OP_Gelu || is_function(n) ? HT_WORK_FUNCTION : HT_WORK_MAP;
 }
 
 static struct work product_work(const struct ht_node *n, double multiply_adds)
@@ -150,11 +159,16 @@ bool ht_is_view(const struct ht_node *n)
 	return op && op->family == FAMILY_VIEW;
 }
 
-bool ht_rounds_in_kernel(
-	const struct ht_node *n, const struct ht_node *kernel, const struct ht_node *root)
+bool ht_ends_kernel(const struct ht_node *n, const struct ht_node *kernel)
 {
-	return n != root && !ht_is_view(n) &&
-	       (n == kernel || n->op == HT_OP_Cast || !root || !lower_contracts(root->op));
+	while (kernel != n && ht_is_view(kernel) && kernel->ins)
+		kernel = kernel->in[lower_op_of(kernel)->view_arg].node;
+	return kernel == n;
+}
+
+bool ht_rounds_once(const struct ht_node *root)
+{
+	return root && lower_contracts(root->op);
 }
 
 bool ht_converts_operand(const struct ht_node *n, int32_t arg)
@@ -259,14 +273,14 @@ int64_t ht_price_work(const struct ht_pricing *p, const struct ht_node *n, enum 
 	const struct lower_op *op = lower_op_of(n);
 	int64_t count = result_count(n);
 	struct work w;
-	double ps, winograd;
+	double ps, winograd, more;
 
 	if (!computes(n) || !n->outs)
 		return 0;
 	if (!is_root(n)) {
 		if (op->family == FAMILY_VIEW || n->op == HT_OP_Cast)
 			return 0;
-		return price(p, is_function(n) ? HT_WORK_FUNCTION : HT_WORK_MAP, HT_F32, 1, count);
+		return price(p, elementwise_kind(n), t, 1, count);
 	}
 	w = root_work(n, op);
 	winograd = n->op == HT_OP_Conv2D ? ht_winograd_share(p->target, n, t) : 0;
@@ -276,6 +290,10 @@ int64_t ht_price_work(const struct ht_pricing *p, const struct ht_node *n, enum 
 		ps = look_up(p, w.kind, t, w.size, w.units);
 	if (w.kind == HT_WORK_PRODUCT)
 		ps += right_operand(p, n, t);
+	/* Measured with operands as large as results. */
+	more = w.kind == HT_WORK_DEPTHWISE ? 1 - (double)count / (double)count_of(n->in[0]) : 0;
+	if (more > 0)
+		ps += more * (double)ht_price_load(p, n->in[0], t);
 	return picoseconds(
 		ps - (double)ht_price_store(p, ht_out((struct ht_node *)(uintptr_t)n, 0), t));
 }
@@ -288,8 +306,9 @@ void ht_pricing_init(struct ht_pricing *p, const struct ht_costs *costs, const s
 	double weights = 0;
 
 	for (const struct ht_node *n = g->first; n; n = n->next)
-		if (n->op == HT_OP_Const && n->outs && n->out[0].dtype == HT_F32)
-			weights += 4 * (double)result_count(n);
+		if (n->op == HT_OP_Const && n->outs && ht_is_policy_float(n->out[0].dtype))
+			weights += 4 * (double)result_count(
+					       n); /* as in float32: one yardstick for all types */
 	*p = (struct ht_pricing){ .costs = costs,
 		.memo = HT_NEW_ARRAY(a, struct ht_price_memo, MEMO),
 		.target = t,
@@ -301,6 +320,22 @@ static enum ht_dtype type_of(struct ht_value v)
 	enum ht_dtype t = ht_type_of(v)->dtype;
 
 	return t >= HT_REF ? (enum ht_dtype)(t - HT_REF) : t;
+}
+
+/* Of what stays in a kernel. */
+static int64_t price_rounding(const struct ht_pricing *p, struct ht_node *n,
+	const struct ht_node *kernel, const struct ht_fusion *f)
+{
+	bool once = ht_rounds_once(f->root[kernel->id]);
+	int64_t ps = 0;
+
+	if (!n->outs || ht_is_view(n))
+		return 0;
+	if (!ht_ends_kernel(n, kernel) && (!once || n->op == HT_OP_Cast))
+		ps += ht_price_round(p, ht_out(n, 0), type_of(ht_out(n, 0)));
+	if (once && n->op == HT_OP_Cast && f->kernel[n->in[0].node->id] == kernel)
+		ps += ht_price_round(p, n->in[0], type_of(n->in[0]));
+	return ps;
 }
 
 /* Of a node within its kernel. */
@@ -317,8 +352,7 @@ static int64_t price_node(const struct ht_pricing *p, struct ht_node *n,
 		if (ht_is_float(type_of(n->in[i])) && !is_constant(n->in[i]) &&
 			f->kernel[n->in[i].node->id] != kernel)
 			ps += ht_price_load(p, n->in[i], type_of(n->in[i]));
-	if (n->outs && ht_rounds_in_kernel(n, kernel, f->root[kernel->id]))
-		ps += ht_price_round(p, ht_out(n, 0), type_of(ht_out(n, 0)));
+	ps += price_rounding(p, n, kernel, f);
 	if (n == kernel) {
 		ps += ht_price_launch(p);
 		for (int32_t i = 0; i < n->outs; i++)

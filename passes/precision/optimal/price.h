@@ -1,10 +1,11 @@
 /* price: what a graph costs, kernel by kernel, by a cost table.
  *
  * A kernel pays its launch, the work of its nodes, what it loads and stores, and a rounding for
- * every low-precision value that does not leave it, but between the nodes of a contraction's kernel
- * (lower/round.c).  The work of a root (a contraction, a window, a reduction) is measured with its operands and result in memory; so a root pays no loads, and its
- * store is taken out, to be paid by the node whose result is stored.  Reshapes are free, and so are
- * casts of constants. */
+ * every low-precision value that stays in it: a store rounds what it stores.  A contraction's kernel
+ * rounds only what a Cast in it reads and makes (lower/round.c).  The work of a root (a contraction,
+ * a window, a reduction) is measured with its operands and result in memory; so a root pays no loads,
+ * and its store is taken out, to be paid by the node whose result is stored.  Reshapes are free, and
+ * so are casts of constants. */
 #ifndef HT_PRICE_H
 #define HT_PRICE_H
 
@@ -33,9 +34,10 @@ int64_t ht_price_round(const struct ht_pricing *p, struct ht_value v, enum ht_dt
 int64_t ht_price_cast(
 	const struct ht_pricing *p, struct ht_value v, enum ht_dtype low, bool widens);
 
-/* Whether what `n`, not the root, makes is rounded: it is not between the nodes of a product's kernel. */
-bool ht_rounds_in_kernel(
-	const struct ht_node *n, const struct ht_node *kernel, const struct ht_node *root);
+/* Whether the kernel of a root (NULL: it has none) goes on with results as they were computed. */
+bool ht_rounds_once(const struct ht_node *root);
+/* Whether a kernel stores what `n` makes: it ends with it, or with views of it. */
+bool ht_ends_kernel(const struct ht_node *n, const struct ht_node *kernel);
 /* Whether the node only says where its operand's elements are. */
 bool ht_is_view(const struct ht_node *n);
 /* Whether a node's kernel can make operand `arg` from memory in another type as it reads it. */

@@ -1,10 +1,10 @@
 /* The assignment problem of a graph, priced by how a trial was fused.
  *
- * A node pays for its work, for what it reads from other kernels, for rounding its result and, when
- * its kernel ends with it, for the store.  A cast pays what it adds to that: within a kernel the
- * rounding; at the end of one the rounding less what the smaller store saves, when it folds into the
- * producer; a kernel of its own where it does not.  What the trial did with a cast is believed;
- * elsewhere the most likely is.
+ * A node pays for its work, for what it reads from other kernels, and for the store when its kernel
+ * ends with it, else for rounding its result where the kernel does that.  A cast pays what it adds to
+ * that: within a kernel the rounding; at the end of one the difference of the stores, when it folds
+ * into the producer; a kernel of its own where it does not.  What the trial did with a cast is
+ * believed; elsewhere the most likely is.
  *
  * A low label costs a picosecond more, so that ties go to float32. */
 #include "passes/precision/optimal/optimal.h"
@@ -166,6 +166,14 @@ static bool is_free_view(struct build *b, const struct ht_node *n)
 	       kernel_of(b, n->in[0].node) != kernel_of(b, n);
 }
 
+/* Its kernel rounds once, and not the node's result. */
+static bool stays_wide(struct build *b, const struct ht_node *n)
+{
+	const struct ht_node *kernel = kernel_of(b, n);
+
+	return kernel && ht_rounds_once(b->trial->fusion.root[kernel->id]);
+}
+
 static int64_t cost_of(struct build *b, struct ht_node *n, enum ht_dtype t)
 {
 	const struct ht_node *kernel = kernel_of(b, n);
@@ -183,11 +191,11 @@ static int64_t cost_of(struct build *b, struct ht_node *n, enum ht_dtype t)
 	for (int32_t i = 0; i < n->outs; i++) {
 		if (!ht_is_float(n->out[i].dtype))
 			continue;
-		if (ht_rounds_in_kernel(
-			    b->trial->copy[n->id], kernel, b->trial->fusion.root[kernel->id]))
-			cost += ht_price_round(b->pricing, ht_out(n, i), t);
 		if (is_stored(b, n))
 			cost += ht_price_store(b->pricing, ht_out(n, i), t);
+		else if (!stays_wide(b, n) && !ht_is_view(n) &&
+			 !ht_ends_kernel(b->trial->copy[n->id], kernel))
+			cost += ht_price_round(b->pricing, ht_out(n, i), t);
 	}
 	return cost;
 }
@@ -260,8 +268,7 @@ static int64_t narrow_cost(struct build *b, struct ht_value v, enum ht_dtype low
 	const struct ht_pricing *p = b->pricing;
 	const struct ht_node *cast = cast_in_trial(b, v, low);
 	int64_t round = ht_price_round(p, v, low);
-	int64_t folded =
-		not_negative(round - ht_price_store(p, v, HT_F32) + ht_price_store(p, v, low));
+	int64_t folded = not_negative(ht_price_store(p, v, low) - ht_price_store(p, v, HT_F32));
 	int64_t inlined =
 		not_negative(round + ht_price_load(p, v, HT_F32) - ht_price_load(p, v, low));
 
@@ -284,11 +291,15 @@ static int64_t widen_cost(struct build *b, struct ht_value v, enum ht_dtype low,
 {
 	const struct ht_pricing *p = b->pricing;
 	const struct ht_node *cast = cast_in_trial(b, v, HT_F32);
-	int64_t folded = not_negative(ht_price_store(p, v, HT_F32) - ht_price_store(p, v, low));
+	int64_t round = ht_price_round(p, v, low);
+	int64_t folded =
+		not_negative(round + ht_price_store(p, v, HT_F32) - ht_price_store(p, v, low));
 	int64_t inlined = not_negative(ht_price_load(p, v, low) - ht_price_load(p, v, HT_F32));
 
-	if (is_constant(v) || !is_stored(b, v.node))
+	if (is_constant(v))
 		return 0;
+	if (!is_stored(b, v.node))
+		return stays_wide(b, v.node) && computes(b, v.node) ? round : 0;
 	if (cast && b->trial->fusion.kernel[cast->id] == cast && kernel_of(b, v.node) != cast)
 		return ht_price_cast(p, v, low, true);
 	if (cast && b->trial->fusion.kernel[cast->id] != kernel_of(b, v.node))
