@@ -115,7 +115,6 @@ struct ht_plan_buffer {
 	size_t offset;                 /* HT_PLAN_TEMP: in the arena, aligned to 64 */
 	int32_t first_step, last_step; /* lifetime */
 	int32_t alias;                 /* an output or temp that is another buffer's memory; -1 */
-	int32_t widened;               /* HT_PLAN_CONST: the buffer that has it as F32; -1 */
 };
 
 struct ht_plan_step {

@@ -257,6 +257,7 @@ static void init(struct lower *l, struct ht_graph *g, struct ht_pass_context *c,
 		.fusions = c->fusions };
 	l->plan = HT_NEW(a, struct ht_plan);
 	ht_map_init(&l->kernel_texts, c->scratch);
+	ht_map_init(&l->packed, c->scratch);
 	l->uses = ht_graph_uses(g, c->scratch);
 	l->place = HT_NEW_ARRAY(c->scratch, enum place, ids);
 	l->owner = HT_NEW_ARRAY(c->scratch, struct ht_node *, ids);

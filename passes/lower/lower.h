@@ -136,6 +136,7 @@ struct lower {
 	size_t buffer_cap, step_cap, kernel_cap, probe_cap, choice_cap;
 	bool numerics; /* every node has a kernel of its own, and probes */
 	struct ht_map kernel_texts;
+	struct ht_map packed; /* plan.c: constants that are packed, to the buffer's number + 1 */
 	struct ht_fusions *fusions; /* or NULL */
 	struct ht_uses uses;
 	enum place *place;        /* by node id */
@@ -201,7 +202,7 @@ bool lower_in_memory(struct lower *l, struct ht_value v);
 
 int32_t plan_buffer(struct lower *l, enum ht_plan_kind kind, enum ht_dtype t, int64_t count);
 int32_t plan_const(struct lower *l, const struct ht_tensor *t);
-/* A constant that is packed from `t` when the program is made. */
+/* A constant that is packed from `t` when the program is made; of equal ones the first. */
 int32_t plan_packed(struct lower *l, const struct ht_tensor *t, int64_t first,
 	const struct ht_pack *p, int64_t count, int64_t stride);
 /* Constant `buffer`, which is not packed, as F32. */

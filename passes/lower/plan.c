@@ -39,8 +39,7 @@ static struct ht_plan_buffer *add_buffer(
 		.bytes = bytes,
 		.first_step = -1,
 		.last_step = -1,
-		.alias = -1,
-		.widened = -1 };
+		.alias = -1 };
 	return b;
 }
 
@@ -58,26 +57,44 @@ int32_t plan_const(struct lower *l, const struct ht_tensor *t)
 	return l->plan->buffers - 1;
 }
 
+/* What plan_packed() was asked for: equal requests get one buffer. */
+static struct ht_str pack_key(struct lower *l, const struct ht_tensor *t, int64_t first,
+	const struct ht_pack *p, int64_t count, int64_t stride)
+{
+	const int64_t part[] = { (intptr_t)t->blob, first, count, stride, p->src_dtype,
+		p->dst_dtype, p->taps, p->depth, p->n, p->sq, p->sk, p->sn, p->nr, p->kp,
+		p->winograd, p->hf32 };
+	int64_t *key = HT_NEW_ARRAY(l->scratch, int64_t, HT_COUNT(part));
+
+	memcpy(key, part, sizeof part);
+	return (struct ht_str){ (const char *)key, sizeof part };
+}
+
 int32_t plan_packed(struct lower *l, const struct ht_tensor *t, int64_t first,
 	const struct ht_pack *p, int64_t count, int64_t stride)
 {
-	struct ht_pack *copy = HT_NEW(l->arena, struct ht_pack);
-	struct ht_plan_buffer *b =
-		add_buffer(l, HT_PLAN_CONST, p->dst_dtype, ht_packed_count(p) * count);
+	struct ht_map_entry *known = ht_map_at(&l->packed, pack_key(l, t, first, p, count, stride));
+	struct ht_plan_buffer *b;
+	struct ht_pack *copy;
 
+	if (known->value)
+		return (int32_t)(uintptr_t)known->value - 1;
+	copy = HT_NEW(l->arena, struct ht_pack);
 	*copy = *p;
+	b = add_buffer(l, HT_PLAN_CONST, p->dst_dtype, ht_packed_count(p) * count);
 	b->pack = copy;
 	b->packed_from = t->blob;
 	b->pack_first = first;
 	b->pack_count = (size_t)count;
 	b->pack_stride = stride;
+	known->value = (void *)(uintptr_t)l->plan->buffers;
 	return l->plan->buffers - 1;
 }
 
 int32_t plan_widened(struct lower *l, int32_t buffer)
 {
 	const struct ht_plan_buffer *b = &l->plan->buffer[buffer];
-	struct ht_pack p = { .src_dtype = b->dtype,
+	const struct ht_pack p = { .src_dtype = b->dtype,
 		.dst_dtype = HT_F32,
 		.taps = 1,
 		.depth = 1,
@@ -85,13 +102,8 @@ int32_t plan_widened(struct lower *l, int32_t buffer)
 		.sn = 1,
 		.nr = 16, /* of one line of depth: in order */
 		.kp = 1 };
-	int32_t wide = b->widened;
 
-	if (wide < 0) {
-		wide = plan_packed(l, &(struct ht_tensor){ .blob = b->blob }, 0, &p, 1, 0);
-		l->plan->buffer[buffer].widened = wide;
-	}
-	return wide;
+	return plan_packed(l, &(struct ht_tensor){ .blob = b->blob }, 0, &p, 1, 0);
 }
 
 static const struct ht_kernel *distinct(struct lower *l, struct ht_kernel *k)

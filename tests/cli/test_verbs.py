@@ -185,6 +185,27 @@ entry "" {
             asm = self.tool('compile', model, '--target', target, '--emit', 'asm', '-o', '-').stdout
             self.assertNotIn(b'fmax', asm)
 
+    def test_what_products_share_is_packed_once(self):
+        def weight_bytes(other, transposed='false'):
+            model = self.path('m.hir', f'''hir 1
+entry "" {{
+  input "x" = %x
+  output "y" = %y
+}}
+%x = Placeholder() {{dtype=f32, shape=shape[4,64]}}
+%w = Const() {{dtype=f32, value=tensor f32[64,64] values 1 {{0.5 ...}}}}
+%v = Const() {{dtype=f32, value=tensor f32[64,64] values 1 {{0.25 ...}}}}
+%a = MatMul(%x, %w) {{T=f32, transpose_a=false, transpose_b=false}}
+%r = Relu(%a) {{T=f32}}
+%y = MatMul(%r, {other}) {{T=f32, transpose_a=false, transpose_b={transposed}}}
+'''.encode())
+            return json.loads(self.tool('bench', '--format=json', '--duration=0', '--runs=1', model).stdout)['weight_bytes']
+
+        matrix = 64 * 64 * 4
+        self.assertEqual(weight_bytes('%w'), matrix)
+        self.assertEqual(weight_bytes('%v'), 2 * matrix)
+        self.assertEqual(weight_bytes('%w', transposed='true'), 2 * matrix)
+
     def test_large_results_are_written_past_the_caches(self):
         levels = 'x86-64-v3', 'x86-64-v4', 'x86-64-v4+bf16'
         for rows, to, streams, targets in (
