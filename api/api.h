@@ -61,8 +61,9 @@ struct ht_model {
 	struct ht_content *content; /* once asked for */
 };
 
-/* Of input p: the shape that was set, else the graph's; the value that is taken where none is fed, or NULL. */
+/* The shape of an input that was set, else the graph's. */
 struct ht_shape ht_model_shape(const struct ht_model *m, const struct ht_port *p);
+/* The value that an input's node takes where none is fed; NULL: there is none. */
 const struct ht_tensor *ht_model_default(const struct ht_node *n);
 
 /* ---- model_copy.c ---- */

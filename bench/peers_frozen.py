@@ -1,4 +1,5 @@
 """The frozen models as peers read them, and what IREE and TVM make of them, once each."""
+import glob
 import json
 import os
 import re
@@ -11,7 +12,7 @@ import environment
 NAMES = ['mobilenetv2', 'efficientnetb0', 'resnet50', 'inceptionv3', 'densenet121', 'convnext', 'bert']
 FOLDER = f'{environment.ROOT}/build/peers'
 # Its depthwise convolutions are functions that XLA has to compile, and its GELU has Erfc: TensorFlow runs
-# those ten times slower than it has to, and no other peer reads them.
+# those four times slower than it has to, and no other peer reads them.
 PLAIN = ['convnext']
 
 
@@ -48,12 +49,12 @@ def write_plain(name):
     from tensorflow.core.framework import graph_pb2
     os.makedirs(FOLDER, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        text = f'{folder}/m.hir'
+        text, inlined = f'{folder}/m.hir', f'{folder}/m.pb'
         subprocess.run([environment.TOOL, 'opt', '-q', source(name), '--passes', 'inline', '-o', text], check=True)
-        subprocess.run([environment.TOOL, 'convert', '-q', text, '-o', graph(name)], check=True)
-    g = graph_pb2.GraphDef()
-    with open(graph(name), 'rb') as f:
-        g.ParseFromString(f.read())
+        subprocess.run([environment.TOOL, 'convert', '-q', text, '-o', inlined], check=True)
+        g = graph_pb2.GraphDef()
+        with open(inlined, 'rb') as f:
+            g.ParseFromString(f.read())
     g.ClearField('library')
     for node in [n for n in g.node if n.op == 'Erfc']:
         one, erf = (g.node.add(name=f'{node.name}/{part}', op=op) for part, op in (('one', 'Const'), ('erf', 'Erf')))
@@ -64,15 +65,16 @@ def write_plain(name):
         erf.input.append(node.input[0])
         node.op = 'Sub'
         node.input[:] = [one.name, erf.name]
-    for old in (f'{FOLDER}/{name}.onnx{end}' for end in ('', '.failed')):  # of another graph
-        if os.path.exists(old):
-            os.remove(old)
+    for old in glob.glob(f'{FOLDER}/{name}.onnx*') + glob.glob(f'{FOLDER}/{name}-*'):  # of another graph
+        os.remove(old)
     with open(graph(name), 'wb') as f:
         f.write(g.SerializeToString())
 
 
 def compile_for(engine, q):
-    """The path of what peer_compilers.COMPILE[engine] writes; why it does not, as RuntimeError."""
+    """The path of what peer_compilers writes for IREE or TVM; why it does not, as RuntimeError."""
+    if not os.path.exists(q['onnx']):
+        raise RuntimeError(f'there is no {q["onnx"]} to compile: see {q["onnx"]}.failed')
     path = os.path.splitext(q['onnx'])[0] + f'-{q["batch"]}.{"vmfb" if engine == "iree" else "so"}'
     if os.path.exists(path + '.failed'):
         with open(path + '.failed') as f:
@@ -81,7 +83,7 @@ def compile_for(engine, q):
         done = subprocess.run([python_of(engine), f'{os.path.dirname(__file__)}/peer_compilers.py', engine,
                                json.dumps(q), path], capture_output=True, text=True)
         if done.returncode:
-            said = done.stderr.strip().splitlines() or [f'ended by signal {-done.returncode}']
+            said = done.stderr.strip().splitlines() or [f'it ended with {done.returncode}']
             why = ([l for l in said if re.search(r'error\b', l, re.I)] or said)[-1][:200]  # TVM warns behind it
             with open(path + '.failed', 'w') as f:
                 f.write(why)

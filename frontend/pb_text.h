@@ -28,7 +28,7 @@ struct ht_where ht_pb_text_where(const struct ht_pb_text *t, struct ht_pb_spot a
 /* False; the first one is told of, and is the status. */
 bool ht_pb_text_fail(struct ht_pb_text *t, struct ht_pb_spot at, const char *fmt, ...)
 	HT_PRINTF(3, 4);
-/* "end of file" or the start of what stands there, for messages. */
+/* "the end of the file", or the start of what stands there, for messages. */
 const char *ht_pb_text_found(const struct ht_pb_text *t, char out[24]);
 /* Blanks and comments. */
 void ht_pb_text_skip(struct ht_pb_text *t);

@@ -1,7 +1,7 @@
 /* interp: the reference interpreter; it is the meaning of a kernel.
  *
- * A stage's expressions are evaluated one after the other for up to HT_LANES iterations at once, along
- * the `lane` dimension; the other dimensions are walked by an odometer.  The lanes run along a
+ * A stage's expressions are evaluated one after the other for up to HT_LANES iterations at once,
+ * along the `lane` dimension; the other dimensions are walked by an odometer.  The lanes run along a
  * kept dimension (each lane has its own sums), or along a reduction dimension (the lanes are then
  * summed in order), whichever is longer.
  *

@@ -1,4 +1,4 @@
-/* New nodes and constants, and what they take over from the nodes that they stand for. */
+/* New constants and nodes of common ops, and what nodes take over from those that they stand for. */
 #include "passes/rewrite.h"
 
 /* ---- what is taken over ---- */

@@ -1,4 +1,4 @@
-/* Questions about a graph that several passes ask. */
+/* Questions that several passes ask: what constants hold, what is a product. */
 #include "passes/rewrite.h"
 
 #include <math.h>

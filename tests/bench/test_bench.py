@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """The programs of bench/: what they count, and that their tables say what was measured."""
+import importlib.machinery
+import importlib.util
 import json
 import math
 import os
@@ -7,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [f'{HERE}/../tools', f'{HERE}/../../bench']
@@ -147,6 +150,22 @@ class Compile(unittest.TestCase):
     def test_what_cannot_be_compiled(self):
         said = self.run_tool('--models', '/nonexistent.pb', '--rounds', '1', code=1).stderr
         self.assertIn('/nonexistent.pb', said)
+        self.assertNotIn('Traceback', said)
+
+    def test_bad_arguments(self):
+        for option, value in ('--dtypes', 'f32,f64'), ('--threads', '1,x'), ('--threads', '0'):
+            said = self.run_tool('--models', '/nonexistent.pb', option, value, code=2).stderr
+            self.assertIn(option, said.splitlines()[-1])
+
+    def test_needs_nothing_that_peers_read(self):
+        loader = importlib.machinery.SourceFileLoader('compile_bench', f'{HERE}/../../bench/compile')
+        program = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+        with mock.patch.object(sys, 'dont_write_bytecode', True):
+            loader.exec_module(program)
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(environment, 'obtain') as obtain, \
+                mock.patch.object(program.peers_frozen, 'FOLDER', folder):
+            self.assertEqual(program.find('convnext', 1), (program.peers_frozen.source('convnext'), []))
+        obtain.assert_called_once_with('convnext')
 
 
 class Tables(unittest.TestCase):

@@ -58,10 +58,10 @@ class Plain(unittest.TestCase):
             before, after = model_with_functions(), tf.compat.v1.GraphDef()
             with open(peers_frozen.source('convnext'), 'wb') as f:
                 f.write(before.SerializeToString())
-            stale = f'{folder}/peers/convnext.onnx'
-            open(stale, 'w').close()
+            for stale in 'convnext.onnx', 'convnext.onnx.failed', 'convnext-1.vmfb', 'convnext-16.so.failed':
+                open(f'{folder}/peers/{stale}', 'w').close()
             peers_frozen.write_plain('convnext')
-            self.assertEqual(os.listdir(f'{folder}/peers'), ['convnext.pb'], 'its ONNX form is of another graph')
+            self.assertEqual(os.listdir(f'{folder}/peers'), ['convnext.pb'], 'what was made of another graph')
             with open(peers_frozen.graph('convnext'), 'rb') as f:
                 after.ParseFromString(f.read())
         self.assertTrue(before.library.function)
@@ -79,6 +79,7 @@ class CompiledOnce(unittest.TestCase):
     """compile_for, with a program in the compiler's place that writes what it was asked."""
 
     def compile(self, folder, batch=1):
+        open(f'{folder}/m.onnx', 'w').close()
         with mock.patch.object(peers_frozen, 'python_of', lambda _: f'{folder}/python'):
             return peers_frozen.compile_for('iree', {'onnx': f'{folder}/m.onnx', 'batch': batch, 'folder': folder})
 
@@ -102,6 +103,13 @@ class CompiledOnce(unittest.TestCase):
             program(f'{folder}/python', 'sys.exit("compiled again")')
             with self.assertRaisesRegex(RuntimeError, '^TypeError: no such op$'):
                 self.compile(folder)
+
+    def test_without_the_onnx_form(self):
+        with tempfile.TemporaryDirectory() as folder:
+            q = {'onnx': f'{folder}/m.onnx', 'batch': 1, 'folder': folder}
+            with self.assertRaisesRegex(RuntimeError, 'there is no .*m.onnx'):
+                peers_frozen.compile_for('iree', q)
+            self.assertEqual(os.listdir(folder), [], 'what may be there next time is not kept as a failure')
 
 
 class CommandLines(unittest.TestCase):

@@ -5,11 +5,10 @@ Without NAME: every model of table.py and the accuracies on MNIST.  Float output
 row's tolerance, relative to the largest value; integers must be equal.  Under a low-precision
 policy the error against float32, the largest and the root mean square one, on average over the
 inputs, may be 1.5 times that of TensorFlow on the graph that `halftone convert` writes, plus 1e-3; of
-outputs of few numbers more, as far as luck goes.  A warm run of each artefact takes at most 20 MB of
-memory besides its weights and its arena.
-TensorFlow computes it in two ways, with its own low-precision kernels and with float32 ops between
-Cast nodes, and both bounds hold.  Models that $HALFTONE_SHARED should hold are skipped, counted and
-named when it is not there.
+outputs of few numbers more, as far as luck goes.  TensorFlow computes it in two ways, with its own
+low-precision kernels and with float32 ops between Cast nodes, and both bounds hold.  A warm run of
+each artefact takes at most 20 MB of memory besides its weights and its arena.  Models that
+$HALFTONE_SHARED should hold are skipped, counted and named when it is not there.
 """
 import argparse
 import json

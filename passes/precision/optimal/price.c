@@ -305,10 +305,10 @@ void ht_pricing_init(struct ht_pricing *p, const struct ht_costs *costs, const s
 {
 	double weights = 0;
 
+	/* As in float32: one yardstick for all types. */
 	for (const struct ht_node *n = g->first; n; n = n->next)
 		if (n->op == HT_OP_Const && n->outs && ht_is_policy_float(n->out[0].dtype))
-			weights += 4 * (double)result_count(
-					       n); /* as in float32: one yardstick for all types */
+			weights += 4 * (double)result_count(n);
 	*p = (struct ht_pricing){ .costs = costs,
 		.memo = HT_NEW_ARRAY(a, struct ht_price_memo, MEMO),
 		.target = t,
