@@ -23,7 +23,7 @@ struct ht_e_tile {
 	bool straight;      /* a tap without a loop */
 };
 
-static int64_t depth_of(const struct ht_stage *s)
+static int64_t steps_in_depth(const struct ht_stage *s)
 {
 	return ht_ceil_div(s->dim[s->dims - 1].extent, s->contract.kp);
 }
@@ -33,10 +33,11 @@ static int64_t tap_size(const struct ht_e *e)
 {
 	const struct ht_contract *c = &e->s->contract;
 
-	return depth_of(e->s) * e->max_copies[c->m] * e->max_copies[c->n];
+	return steps_in_depth(e->s) * e->max_copies[c->m] * e->max_copies[c->n];
 }
 
-/* The taps of a small window side by side: an address of a row serves all of them, and there is no loop. */
+/* The taps of a small window side by side: an address of a row serves all of them, and there is no
+ * loop. */
 static void plan_taps(struct ht_e *e)
 {
 	int64_t size = tap_size(e);
@@ -272,7 +273,7 @@ static void tap(struct ht_e *e)
 		ht_e_loop_end(e, &loop);
 	}
 	for (int i = 0; i < t->depth - whole; i++) {
-		if (t->straight)
+		if (t->straight) /* else LLVM mixes the steps, and spills what they read of B */
 			LLVMBuildFence(e->b, LLVMAtomicOrderingSequentiallyConsistent, true, "");
 		depth_step(e, t, b_row, ht_e_i64(e, whole), i, odd && whole + i == t->depth - 1);
 	}
@@ -343,7 +344,7 @@ static void tile(struct ht_e *e)
 	t->sum = ht_is_float(t->a) ? HT_F32 : HT_I32;
 	t->rows = e->level[e->level_of[c->m]].copies;
 	t->columns = e->level[e->level_of[c->n]].copies;
-	t->depth = depth_of(s);
+	t->depth = steps_in_depth(s);
 	/* of a whole block: all results are summed in one order, whichever block they fall in */
 	t->sides = IN_FLIGHT / (e->max_copies[c->m] * e->max_copies[c->n]);
 	if (t->sides < 1)

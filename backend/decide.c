@@ -1,5 +1,5 @@
-/* What is known of a stage's expressions while they are emitted: their bounds inside the loops entered so
- * far, and which guards are therefore decided. */
+/* What is known of a stage's expressions while they are emitted: their bounds inside the loops
+ * entered so far, and which guards are therefore decided. */
 #include "backend/emit.h"
 
 #include <string.h>

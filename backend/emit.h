@@ -203,6 +203,7 @@ void ht_e_prefetch(struct ht_e *e); /* in front of an innermost body, for all of
 /* ---- memory.c ---- */
 LLVMValueRef ht_e_load(struct ht_e *e, int32_t x, bool vector);
 void ht_e_store(struct ht_e *e, const struct ht_store *st, LLVMValueRef value);
+int64_t ht_e_bytes(const struct ht_kernel_buffer *b);
 /* Whether loops write the buffer past the caches, where e->streaming. */
 bool ht_e_streams(const struct ht_e *e, int32_t buffer);
 LLVMValueRef ht_e_at(struct ht_e *e, LLVMTypeRef t, LLVMValueRef base, LLVMValueRef offset);

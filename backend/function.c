@@ -20,7 +20,7 @@ void ht_e_attributes(struct ht_e *e, LLVMValueRef fn)
 	attribute(e, fn, "no-jump-tables", "true");
 	attribute(e, fn, "target-cpu", e->t->cpu);
 	attribute(e, fn, "target-features", e->t->features);
-	attribute(e, fn, "stackrealign", "");
+	attribute(e, fn, "stackrealign", ""); /* so that no vector is spilled across two lines */
 	attribute(e, fn, "prefer-vector-width",
 		e->t->vector_bytes == 64   ? "512"
 		: e->t->vector_bytes == 32 ? "256"

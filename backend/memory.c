@@ -263,7 +263,7 @@ static bool is_read_or_in_pieces(const struct ht_kernel *k, int32_t buffer)
 	return false;
 }
 
-static int64_t bytes_of(const struct ht_kernel_buffer *b)
+int64_t ht_e_bytes(const struct ht_kernel_buffer *b)
 {
 	return b->count * (int64_t)ht_dtype_info(b->dtype)->bytes;
 }
@@ -274,16 +274,16 @@ static bool displaces_itself(const struct ht_kernel *k, int64_t cache)
 {
 	int64_t bytes = 0;
 
-	for (int32_t i = 0; i < k->buffers; i++)
+	for (int32_t i = 0; i < k->buffers && bytes < 2 * cache; i++)
 		if (k->buffer[i].kind == HT_BUFFER_IN || k->buffer[i].kind == HT_BUFFER_OUT)
-			bytes += bytes_of(&k->buffer[i]);
+			bytes += ht_e_bytes(&k->buffer[i]);
 	return bytes >= 2 * cache;
 }
 
 bool ht_e_streams(const struct ht_e *e, int32_t buffer)
 {
 	const struct ht_kernel_buffer *b = &e->k->buffer[buffer];
-	const int64_t bytes = bytes_of(b), cache = e->t->streams;
+	const int64_t bytes = ht_e_bytes(b), cache = e->t->streams;
 
 	return b->kind == HT_BUFFER_OUT &&
 	       (bytes >= cache || (bytes >= cache / 4 && displaces_itself(e->k, cache))) &&
@@ -309,8 +309,9 @@ static bool on_lines(const struct ht_e *e, int32_t offset)
 	return true;
 }
 
-/* Past the caches: a line that is written whole need not be read before.  The fence keeps the type from
- * LLVM, which stores vectors of bfloat16, and truncated ones, by instructions that go through the caches. */
+/* Past the caches: a line that is written whole need not be read before.  The fence keeps the type
+ * from LLVM, which stores vectors of bfloat16, and truncated ones, by instructions that go through
+ * the caches. */
 static void store_streaming(struct ht_e *e, LLVMValueRef v, LLVMValueRef p, unsigned bytes)
 {
 	LLVMMetadataRef one = LLVMValueAsMetadata(LLVMConstInt(e->i32, 1, false));

@@ -26,8 +26,7 @@ static bool is_far(const struct ht_e *e, int32_t buffer)
 {
 	const struct ht_kernel_buffer *b = &e->k->buffer[buffer];
 
-	return b->kind == HT_BUFFER_IN &&
-	       b->count * (int64_t)ht_dtype_info(b->dtype)->bytes >= e->t->streams;
+	return b->kind == HT_BUFFER_IN && ht_e_bytes(b) >= e->t->streams;
 }
 
 /* Elements from a tile to the next one along the last grid dimension. */

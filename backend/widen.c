@@ -99,9 +99,9 @@ void ht_e_widen_rows(struct ht_e *e, LLVMValueRef *row, LLVMValueRef *step, int 
 	}
 }
 
-/* Volatile where LLVM would make a load of the vector around it: the address that it then orders loads and
- * stores by is wrong (X86's LowerAsSplatVectorLoad counts the offset twice), so the load went in front
- * of the store. */
+/* Volatile where LLVM would make a load of the vector around it: the address that it then orders
+ * loads and stores by is wrong (X86's LowerAsSplatVectorLoad counts the offset twice), so the load
+ * went in front of the store. */
 LLVMValueRef ht_e_load_widened(struct ht_e *e, LLVMValueRef p)
 {
 	LLVMValueRef v = ht_e_load_at(e, e->f32, p, 4);

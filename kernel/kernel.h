@@ -363,7 +363,7 @@ struct ht_target {
 	bool avx512;
 	bool fp16, amx;     /* AVX512_FP16; AMX_TILE and AMX_BF16 */
 	int64_t l1, l2, l3; /* bytes of data cache: of a core, of a core, of those who share it */
-	int64_t streams;    /* bytes of a result from which it is written past the caches */
+	int64_t streams;    /* bytes that the last cache is taken to hold */
 	const struct ht_tuning *tuning;
 };
 /* "host", a level ("x86-64-v4") or a microarchitecture ("znver4"); NULL when unknown. */

@@ -5,10 +5,8 @@
 
 #include <string.h>
 
-enum {
-	MAX_OPERANDS =
-		48 /* a kernel has at most 64 buffers (kernel_build), of which some are its own */
-};
+/* A kernel has at most 64 buffers (kernel_build), of which some are its own. */
+enum { MAX_OPERANDS = 48 };
 
 struct ht_node *root_behind(struct lower *l, const struct ht_node *sink)
 {

@@ -3,7 +3,8 @@
 
 enum { TILE_ELEMENTS = 16384, VECTOR_MULTIPLE = 64 };
 
-/* Rows of an image that is in memory are broken off seldom: the end of a tile waits for what it reads. */
+/* Rows of an image that is in memory are broken off seldom: the end of a tile waits for what it
+ * reads. */
 enum { FAR_TILE_ELEMENTS = 8 * TILE_ELEMENTS };
 
 /* Results of a window side by side, and the widest window of which that many registers are.  Each

@@ -115,8 +115,8 @@ struct lower_op {
 	bool (*takes)(const struct ht_node *n, int arg);
 	/* Concat and Pack: where operand `arg` lies in the result. */
 	void (*part)(const struct ht_node *n, int arg, const struct view *whole, struct view *v);
-	/* Whether the result has the batch's rows, given that some operand has (parts.h); NULL: none has.
-	 * Not asked for nodes that are aligned. */
+	/* Whether the result has the batch's rows, given that some operand has (parts.h); NULL: it
+	 * has not.  Not asked for nodes that are aligned. */
 	bool (*rows)(const struct parts *p, const struct ht_node *n);
 };
 
@@ -161,10 +161,6 @@ void lower_whole(struct lower *l);
 
 /* region.c: fills place, owner, root. */
 void lower_regions(struct lower *l);
-/* The root whose first operand, and nothing else, is the result of `sink`'s kernel; or NULL. */
-struct ht_node *root_behind(struct lower *l, const struct ht_node *sink);
-/* Whether the kernel of `root` stores elements where its root has them. */
-bool root_keeps_shape(const struct lower *l, const struct ht_node *root);
 
 /* joined.c: kernels that are computed as one, by `emit`; NULL: the sink's is one by itself. */
 struct joined {
@@ -174,6 +170,10 @@ struct joined {
 
 /* Fills joined.  What kernels hand on in one is no longer in memory. */
 void lower_join_kernels(struct lower *l);
+/* The root whose first operand, and nothing else, is the result of `sink`'s kernel; or NULL. */
+struct ht_node *root_behind(struct lower *l, const struct ht_node *sink);
+/* Whether the kernel of `root` stores elements where its root has them. */
+bool root_keeps_shape(const struct lower *l, const struct ht_node *root);
 /* Whether the kernels of these n sinks have few enough operands to be one. */
 bool lower_may_join(const struct lower *l, struct ht_node *const *sink, int n);
 /* They are one in the place of the last: *of, of so many bytes, is copied for emit. */
@@ -188,7 +188,8 @@ enum ht_fusion_id lower_name_before(struct lower *l, const struct ht_node *n, st
 /* The product that attention takes the Softmax of. */
 bool lower_is_scores(struct lower *l, struct ht_node *root);
 
-/* support.c: NULL, or why values of type t have no kernels, or why the node cannot be lowered, in words. */
+/* support.c: NULL, or why values of type t have no kernels, or why the node cannot be lowered, in
+ * words. */
 const char *lower_refuse_type(struct ht_type t);
 const char *lower_refuse(const struct ht_node *n);
 /* One diagnostic for each op type and reason, with the number of nodes and the first one's name. */
@@ -329,8 +330,9 @@ bool window_leaves(const struct window *w); /* some position is outside the imag
 /* The image coordinate of window position `tap` of result `out`; adds to s->guard where it may be outside. */
 int32_t window_coord(
 	struct kernel_build *k, const struct window *w, int32_t out, int32_t tap, struct space *s);
-/* As kb_loop_space() for the results, NHWC of shape `dim`, of windows over `in`, sums or extremes of floats.  True in *rows: several
- * rows of them are side by side, so only the window's width is to be unrolled. */
+/* As kb_loop_space() for the results, NHWC of shape `dim`, of windows over `in`: sums, or extremes.
+ * True in *rows: several rows of them are side by side, so only the window's width is to be
+ * unrolled. */
 struct space kb_window_space(struct kernel_build *k, const struct ht_type *in,
 	const struct window w[2], const int64_t dim[4], bool extremes, bool *rows);
 
