@@ -196,5 +196,33 @@ class Overhead(unittest.TestCase):
         self.assertLess(float(whole), 1000.)
 
 
+class Threads(unittest.TestCase):
+    def run_tool(self, *arguments, status=0):
+        done = subprocess.run([sys.executable, f'{HERE}/../../bench/threads', *arguments], capture_output=True, text=True)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done
+
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, 'one processor')
+    def test_two(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(f'{folder}/m.hir', 'w') as f:
+                f.write(EQUAL)
+            said = self.run_tool('--models', f.name, '--dtypes', 'bf16', '--rounds', '2', '--seconds', '0.01',
+                                 '--json', f'{folder}/r.json').stdout
+            with open(f'{folder}/r.json') as f:
+                samples = json.load(f)['models']['m.hir']['bf16']
+        self.assertEqual({k: len(v) for k, v in samples.items()}, {'one': 2, 'several': 2, 'beside': 2})
+        one, several, beside = (min(samples[k]) for k in ('one', 'several', 'beside'))
+        *_, gain, _, machine = said.splitlines()[-1].strip(' |').split(' | ')
+        self.assertEqual((gain, machine), (f'{one / several:.2f}', f'{2 * one / beside:.2f}'))
+
+    def test_bad_arguments(self):
+        self.assertIn('f64 is none of', self.run_tool('--dtypes', 'f64', status=2).stderr)
+        self.assertIn('--threads: ', self.run_tool('--threads', '1', status=2).stderr)
+
+    def test_a_model_that_cannot_be_read(self):
+        self.assertIn('/dev/null', self.run_tool('--models', '/dev/null', '--rounds', '1', status=1).stderr)
+
+
 if __name__ == '__main__':
     unittest.main()
