@@ -137,8 +137,7 @@ static int64_t product_rows_of(const struct parts *p, const struct ht_node *n)
 {
 	struct ht_shape out = n->out[0].shape;
 
-	if (!p->by_rows[n->id] || !ht_multiply_adds(n) ||
-		!strcmp(lower_op_of(n)->name, "depthwise") ||
+	if (!p->by_rows[n->id] || !ht_multiply_adds(n) || n->op == HT_OP_DepthwiseConv2dNative ||
 		(has_rows(p, n, 0) && has_rows(p, n, 1)))
 		return 0;
 	return ht_shape_count(out) / out.dim[out.rank - 1];

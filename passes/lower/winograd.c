@@ -6,8 +6,6 @@
  * F(2 x 2) of BF16 rounds the transformed factors to it where the target multiplies them in pairs. */
 #include "passes/lower/conv.h"
 
-#include <string.h>
-
 struct winograd {
 	struct lower *l;
 	struct ht_node *n;

@@ -2,9 +2,9 @@
  *
  * A node pays for its work, for what it reads from other kernels, and for the store when its kernel
  * ends with it, else for rounding its result where the kernel does that.  A cast pays what it adds to
- * that: within a kernel the rounding; at the end of one the difference of the stores, when it folds
- * into the producer; a kernel of its own where it does not.  What the trial did with a cast is
- * believed; elsewhere the most likely is.
+ * that: within a kernel the rounding; at the end of one, when it folds into the producer, the
+ * difference of the stores, and the rounding if it widens; a kernel of its own where it does not.
+ * What the trial did with a cast is believed; elsewhere the most likely is.
  *
  * A low label costs a picosecond more, so that ties go to float32. */
 #include "passes/precision/optimal/optimal.h"
