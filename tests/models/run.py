@@ -137,20 +137,16 @@ def run_artefact(row, path, samples, policy):
     """The program as a file: its outputs, by name, for each of the samples."""
     with tempfile.TemporaryDirectory() as d:
         file = f'{d}/m.htx'
-        gots = []
-        for inputs in samples:
-            options = feed_options(row, inputs, d)
-            if not gots:
-                tool('compile', path, *only(options, '--input-shape'), *asked(row), '--policy', policy,
-                     '-o', file)
-                check_warm(file)
-            gots.append(run(row, d, file, *only(options, '--input')))
-    return gots
+        shapes = [only(feed_options(row, inputs, d), '--input-shape') for inputs in samples]
+        variants = [s for i, s in enumerate(shapes) if s not in shapes[:i]]
+        tool('compile', path, *sum(variants, []), *asked(row), '--policy', policy, '-o', file)
+        check_warm(file, shapes[0])
+        return [run(row, d, file, *only(feed_options(row, inputs, d), '--input')) for inputs in samples]
 
 
-def check_warm(artefact):
+def check_warm(artefact, shapes):
     """Besides its weights and its arena a run takes little memory."""
-    r = json.loads(tool('bench', artefact, '--warmup', '1', '--runs', '1', '--duration', '0',
+    r = json.loads(tool('bench', artefact, *shapes, '--warmup', '1', '--runs', '1', '--duration', '0',
                         '--format', 'json'))
     more = r['peak_rss_bytes'] - r['weight_bytes'] - r['arena_bytes']
     if more > BESIDES:
