@@ -27,10 +27,11 @@ def source(name):
 
 def shapes(name, batch):
     """Options for ours; the models are of batch 1."""
+    if batch == 1:
+        return []
     d = description(name)
-    return [] if batch == 1 else [
-        o for n, s in zip(d['inputs'], d['shapes'])
-        for o in ('--input-shape', f'{n.removesuffix(":0")}:' + ','.join(map(str, [batch] + s[1:])))]
+    return [o for n, s in zip(d['inputs'], d['shapes'])
+            for o in ('--input-shape', f'{n.removesuffix(":0")}:' + ','.join(map(str, [batch] + s[1:])))]
 
 
 def graph(name):
