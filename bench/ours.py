@@ -3,10 +3,29 @@ import json
 import os
 
 import environment
+import peers_frozen
+import peers_small
 from machine import run
 
 POLICIES = {'f32': 'must_keep_origin_dtype', 'bf16': 'allow_mix_precision_bf16',
             'f16': 'allow_mix_precision_fp16', 'optimal': 'optimal'}
+
+
+def check_dtypes(parser, dtypes):
+    for d in dtypes.split(','):
+        if d not in POLICIES:
+            parser.error(f'--dtypes: {d!r} is none of {", ".join(POLICIES)}')
+
+
+def find(model, batch):
+    """The path of a model, and the options for its shapes."""
+    if model in peers_small.ROWS:
+        environment.obtain(peers_small.ROWS[model].package)
+        return peers_small.source(model), []
+    if model in peers_frozen.NAMES:
+        environment.obtain(model)
+        return peers_frozen.source(model), peers_frozen.shapes(model, batch)
+    return model, []
 
 
 def tool(arguments, threads, wrap=''):

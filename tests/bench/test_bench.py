@@ -217,7 +217,7 @@ class Threads(unittest.TestCase):
         self.assertEqual((gain, machine), (f'{one / several:.2f}', f'{2 * one / beside:.2f}'))
 
     def test_bad_arguments(self):
-        self.assertIn('f64 is none of', self.run_tool('--dtypes', 'f64', status=2).stderr)
+        self.assertIn("'f64' is none of", self.run_tool('--dtypes', 'f64', status=2).stderr)
         self.assertIn('--threads: ', self.run_tool('--threads', '1', status=2).stderr)
 
     def test_a_model_that_cannot_be_read(self):
