@@ -30,10 +30,11 @@ enum {
 	DIFF_VERB = 16384,
 	CACHE = 32768,
 	VERSION_VERB = 65536,
+	COMPLETION = 131072,
 	POLICY = RUN | BENCH | COMPILE | AOT | OPT | CONVERT | EXPLAIN | CONFIG | CACHE,
 	ALL_MODEL = RUN | BENCH | COMPILE | AOT | OPT | CONVERT | EXPLAIN | INSPECT | CACHE,
 	CACHED = RUN | BENCH | COMPILE | AOT | CONVERT | EXPLAIN | CACHE,
-	EVERY = 131071
+	EVERY = 262143
 };
 
 enum option {
@@ -96,6 +97,7 @@ enum ht_status option_number(const struct cli *c, enum option o, long long fallb
 	long long high, long long *out);
 enum ht_status option_json(const struct cli *c, enum ht_format *out);
 enum ht_status parse_command(int argc, char **argv, struct cli *c);
+bool takes_settings(const struct verb *v); /* the library's options (ht_option) */
 enum ht_status show_options(const struct cli *c); /* --show-options */
 void cli_release(struct cli *c);
 
@@ -122,6 +124,18 @@ void args_print_word(const char *s); /* to standard output, so that it reads bac
 /* ---- help.c ---- */
 
 void print_help(const struct verb *v); /* NULL: of the tool */
+#define MODEL_FORMS                                                                                \
+	"MODEL is a GraphDef (.pb, .pbtxt), a TF.js graph model (model.json), a SavedModel "       \
+	"directory,\na MetaGraphDef (.meta) or a .hir file."
+struct exit_code {
+	int code;
+	const char *help;
+};
+extern const struct exit_code exit_codes[]; /* ended by a row without help */
+
+/* ---- manual.c ---- */
+
+enum ht_status print_manual(const struct verb *v); /* man(7); NULL: of the tool */
 
 /* ---- report.c: streams ---- */
 
@@ -307,5 +321,6 @@ enum ht_status verb_sign(struct cli *c);
 enum ht_status verb_diff(struct cli *c);
 enum ht_status verb_help(struct cli *c);
 enum ht_status verb_version(struct cli *c);
+enum ht_status verb_completion(struct cli *c);
 
 #endif

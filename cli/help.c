@@ -4,24 +4,32 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char EXIT_CODES[] = "exit codes:\n"
-				 "  0  done\n"
-				 "  1  done, with a negative verdict: a tolerance was exceeded\n"
-				 "  2  wrong usage\n"
-				 "  3  the model or data is invalid\n"
-				 "  4  valid, but not supported\n"
-				 "  5  cannot read, write or allocate\n"
-				 "  6  a limit was reached\n"
-				 "  70 a defect of halftone\n";
+const struct exit_code exit_codes[] = {
+	{ 0, "done" },
+	{ 1, "done, with a negative verdict: a tolerance was exceeded" },
+	{ 2, "wrong usage" },
+	{ 3, "the model or data is invalid" },
+	{ 4, "valid, but not supported" },
+	{ 5, "cannot read, write or allocate" },
+	{ 6, "a limit was reached" },
+	{ 70, "a defect of halftone" },
+	{ 0, NULL },
+};
+
+static void print_exit_codes(void)
+{
+	printf("\nexit codes:\n");
+	for (const struct exit_code *e = exit_codes; e->help; e++)
+		printf("  %-2d %s\n", e->code, e->help);
+}
 
 static void print_tool(void)
 {
-	printf("usage: halftone VERB [options] MODEL\n\n"
-	       "MODEL is a GraphDef (.pb, .pbtxt), a TF.js graph model (model.json), a SavedModel directory,\n"
-	       "a MetaGraphDef (.meta) or a .hir file.\n\nverbs:\n");
+	printf("usage: halftone VERB [options] MODEL\n\n" MODEL_FORMS "\n\nverbs:\n");
 	for (const struct verb *v = verbs; v->name; v++)
-		printf("  %-10s %s\n", v->name, v->help);
-	printf("\nhalftone help VERB tells a verb's options.\n\n%s", EXIT_CODES);
+		printf("  %-11s %s\n", v->name, v->help);
+	printf("\nhalftone help VERB tells a verb's options.\n");
+	print_exit_codes();
 }
 
 static void print_option(const struct option_row *row)
@@ -48,25 +56,34 @@ void print_help(const struct verb *v)
 	for (int i = 0; i < OPTION_END; i++)
 		if (option_rows[i].verbs & v->bit)
 			print_option(&option_rows[i]);
-	if (v->bit & (POLICY | ATC))
+	if (takes_settings(v))
 		printf("and those of the vendor and of policies: halftone options\n");
-	printf("\n%s", EXIT_CODES);
+	print_exit_codes();
+}
+
+static enum ht_status print_page(const struct verb *v, bool manual)
+{
+	if (manual)
+		return print_manual(v);
+	print_help(v);
+	return HT_OK;
 }
 
 enum ht_status verb_help(struct cli *c)
 {
+	const char *format = option(c, OPTION_FORMAT, "text");
 	const struct verb *v = verbs;
+	bool manual = !strcmp(format, "man");
 
-	if (!c->model) {
-		print_help(NULL);
-		return HT_OK;
-	}
+	if (!manual && strcmp(format, "text") != 0)
+		return fail(HT_E_USAGE, "--format: '%s' is neither text nor man", format);
+	if (!c->model)
+		return print_page(NULL, manual);
 	while (v->name && strcmp(v->name, c->model))
 		v++;
 	if (!v->name)
 		return fail(HT_E_USAGE, "there is no verb '%s'; see halftone help", c->model);
-	print_help(v);
-	return HT_OK;
+	return print_page(v, manual);
 }
 
 enum ht_status verb_version(struct cli *c)

@@ -48,6 +48,8 @@ const struct verb verbs[] = {
 	{ "policies", LISTS, "", "the precision policies", verb_list },
 	{ "profiles", LISTS, "", "the machines that policies decide for", verb_list },
 	{ "help", HELP_VERB, "[VERB]", "how to use the tool or a verb", verb_help },
+	{ "completion", COMPLETION, "SHELL", "a script that completes command lines: bash, zsh or fish",
+		verb_completion },
 	{ "version", VERSION_VERB, "", "the version; --json: of all parts, and the targets",
 		verb_version },
 	{ 0 },
@@ -139,9 +141,9 @@ static int option_named(const char *s, size_t n)
 	return -1;
 }
 
-static bool takes_settings(const struct cli *c)
+bool takes_settings(const struct verb *v)
 {
-	return c->verb->bit & (POLICY | ATC);
+	return v->bit & (POLICY | ATC);
 }
 
 static enum ht_status unknown_option(const struct cli *c, const char *arg, size_t n)
@@ -154,7 +156,7 @@ static enum ht_status unknown_option(const struct cli *c, const char *arg, size_
 	for (int i = 0; i < OPTION_END; i++)
 		if (option_rows[i].verbs & c->verb->bit)
 			names[count++] = option_rows[i].name;
-	for (size_t i = 0; takes_settings(c) && i < MAX_SETTINGS && ht_option(i, &o); i++)
+	for (size_t i = 0; takes_settings(c->verb) && i < MAX_SETTINGS && ht_option(i, &o); i++)
 		if (c->verb->bit == ATC || strncmp(o.name, "atc.", 4) != 0)
 			names[count++] = strrchr(o.name, '.') ? strrchr(o.name, '.') + 1 : o.name;
 	snprintf(name, sizeof name, "%.*s", (int)(n < 60 ? n : 60), arg);
@@ -232,7 +234,7 @@ void add_setting(struct cli *c, struct setting s)
 static enum ht_status take_setting(struct cli *c, const struct ht_option_info *o, const char *value,
 	char **argv, int argc, int *i)
 {
-	if (!takes_settings(c))
+	if (!takes_settings(c->verb))
 		return fail(HT_E_USAGE, "halftone %s has no option '--%s'", c->verb->name, o->name);
 	if (!value && !strcmp(o->values, "true|false"))
 		value = "true";

@@ -29,6 +29,13 @@ foreach(module IN LISTS modules)
 endforeach()
 if(TARGET halftone-tool)
 	install(TARGETS halftone-tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+	set(share ${CMAKE_BINARY_DIR}/share)
+	add_custom_command(OUTPUT ${share}/man/man1/halftone.1
+		COMMAND ${CMAKE_COMMAND} -DTOOL=$<TARGET_FILE:halftone-tool> -DOUT=${share}
+			-P ${CMAKE_SOURCE_DIR}/cmake/HalftoneManual.cmake
+		DEPENDS halftone-tool ${CMAKE_SOURCE_DIR}/cmake/HalftoneManual.cmake VERBATIM)
+	add_custom_target(halftone_manual ALL DEPENDS ${share}/man/man1/halftone.1)
+	install(DIRECTORY ${share}/ DESTINATION ${CMAKE_INSTALL_DATAROOTDIR})
 endif()
 
 # From the folder of each package file to the prefix.
