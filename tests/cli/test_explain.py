@@ -2,10 +2,22 @@
 """halftone explain: reports, what the optimal policy decided and why."""
 import json, os, re, subprocess, unittest
 
-from tool import SMALL, TOOL, ToolCase
+from tool import SMALL, TOOL, TOP, ToolCase
 
 
 class Explain(ToolCase):
+    def test_costs_of_another_machine_are_warned_of(self):
+        """Only where policy optimal decides for this machine, by a table that was measured elsewhere."""
+        listed = json.loads(self.tool('targets', '--format=json').stdout)['targets']
+        host, = [t for t in listed if t['host']]
+        own = f'{TOP}/passes/precision/data/x86-64-v3.costs'
+        foreign = 'were measured on another kind of processor'
+        for args, warned in ((['--policy', 'optimal'], host['tuned_by'] != 'measurement'),
+                             (['--policy', 'optimal', '--cost_table', own], False),
+                             (['--policy', 'optimal', '--cost_target', 'x86-64-v3'], False),
+                             (['--policy', 'optimal', '--target', 'x86-64-v3'], False), ([], False)):
+            self.assertEqual(foreign in self.tool('explain', SMALL, *args).err, warned, args)
+
     def test_optimal_shows_why(self):
         report = json.loads(self.tool('explain', '--policy', 'optimal', '--prices', '--format=json', SMALL).stdout)
         c = report['certificate']

@@ -360,10 +360,25 @@ static enum ht_status keep_budget(struct optimal *o)
 	return HT_OK;
 }
 
+/* The costs of this machine that the project ships were measured on one microarchitecture a level. */
+static void warn_of_foreign_costs(struct ht_precision *p, const struct ht_costs *costs)
+{
+	const struct ht_policy *policy = p->policy;
+
+	if (p->target != ht_target_host() || p->target->tuning->measured || policy->costs ||
+		policy->cost_target)
+		return;
+	ht_warn(p->diags, HT_NOWHERE,
+		"policy optimal decides by the costs of %s, which were measured on another kind of "
+		"processor; halftone tune --costs measures this one, for --cost_table",
+		costs->name);
+}
+
 void ht_optimal_decide(struct ht_precision *p)
 {
 	const struct ht_policy *policy = ht_read(p->policy, HT_READ_cost_target);
 	const struct ht_target *target = policy->cost_target ? policy->cost_target : p->target;
+	const struct ht_costs *costs;
 	struct optimal o = { .p = p };
 
 	o.certificate = HT_NEW(p->decisions->arena, struct ht_certificate);
@@ -372,10 +387,11 @@ void ht_optimal_decide(struct ht_precision *p)
 	o.taken_bytes = p->graph->ids * sizeof *o.taken;
 	o.trial.arena = ht_arena_of(p);
 	o.work = ht_arena_of(p);
-	ht_pricing_init(&o.pricing,
-		ht_read(policy, HT_READ_cost_table)->costs ? policy->costs
-							   : ht_costs_of_target(target, p->arena),
-		target, p->graph, p->arena);
+	costs = ht_read(policy, HT_READ_cost_table)->costs;
+	if (!costs)
+		costs = ht_costs_of_target(target, p->arena);
+	warn_of_foreign_costs(p, costs);
+	ht_pricing_init(&o.pricing, costs, target, p->graph, p->arena);
 	ht_safety_build(p, &o.safety);
 	p->denied = o.safety.denied;
 	p->denied_why = o.safety.why;
