@@ -97,7 +97,7 @@ enum ht_status option_number(const struct cli *c, enum option o, long long fallb
 	long long high, long long *out);
 enum ht_status option_json(const struct cli *c, enum ht_format *out);
 enum ht_status parse_command(int argc, char **argv, struct cli *c);
-bool takes_settings(const struct verb *v); /* the library's options (ht_option) */
+bool takes_settings(const struct verb *v);        /* the library's options (ht_option) */
 enum ht_status show_options(const struct cli *c); /* --show-options */
 void cli_release(struct cli *c);
 

@@ -111,18 +111,18 @@ static void put_bash_name(struct text *t, const struct item *item)
 
 static void put_bash(struct text *t)
 {
-	text_printf(t, "# bash completion for halftone\n"
-		       "_halftone() {\n"
-		       "\tlocal word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}\n"
-		       "\tlocal words= settings='");
+	text_printf(t,
+		"# bash completion for halftone\n"
+		"_halftone() {\n"
+		"\tlocal word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}\n"
+		"\tlocal words= settings='");
 	each_setting(t, false, put_bash_name);
 	text_printf(t, "' of_atc='");
 	each_setting(t, true, put_bash_name);
-	text_printf(t,
-		"'\n\tCOMPREPLY=()\n"
-		"\t# '=' is a word of its own here.\n"
-		"\t[ \"$word\" = = ] && word=\n"
-		"\t[ \"$previous\" = = ] && previous=${COMP_WORDS[COMP_CWORD-2]}\n");
+	text_printf(t, "'\n\tCOMPREPLY=()\n"
+		       "\t# '=' is a word of its own here.\n"
+		       "\t[ \"$word\" = = ] && word=\n"
+		       "\t[ \"$previous\" = = ] && previous=${COMP_WORDS[COMP_CWORD-2]}\n");
 	put_value_cases(t);
 	text_printf(t, "\tif [ \"$COMP_CWORD\" = 1 ]; then\n\t\twords='--help --version");
 	for (const struct verb *v = verbs; v->name; v++)
@@ -150,11 +150,12 @@ static void put_zsh_option(struct text *t, const struct item *item)
 
 static void put_zsh(struct text *t)
 {
-	text_printf(t, "#compdef halftone\n"
-		       "_halftone() {\n"
-		       "\tlocal previous=${words[CURRENT-1]} word=${words[CURRENT]} verb=${words[2]}\n"
-		       "\tlocal -a verbs options settings of_atc\n"
-		       "\tverbs=(");
+	text_printf(t,
+		"#compdef halftone\n"
+		"_halftone() {\n"
+		"\tlocal previous=${words[CURRENT-1]} word=${words[CURRENT]} verb=${words[2]}\n"
+		"\tlocal -a verbs options settings of_atc\n"
+		"\tverbs=(");
 	for (const struct verb *v = verbs; v->name; v++) {
 		text_printf(t, " '%s:", v->name);
 		put_quoted(t, v->help, "'\\''");
@@ -164,12 +165,11 @@ static void put_zsh(struct text *t)
 	each_setting(t, false, put_zsh_option);
 	text_printf(t, " )\n\tof_atc=(");
 	each_setting(t, true, put_zsh_option);
-	text_printf(t,
-		" )\n\tif (( CURRENT == 2 )); then\n"
-		"\t\t_describe verb verbs\n\t\treturn\n\tfi\n"
-		"\tif [[ $word == --*=* ]]; then\n"
-		"\t\tprevious=${word%%%%=*}\n\t\tcompset -P '*='\n\tfi\n"
-		"\tlocal words=\n");
+	text_printf(t, " )\n\tif (( CURRENT == 2 )); then\n"
+		       "\t\t_describe verb verbs\n\t\treturn\n\tfi\n"
+		       "\tif [[ $word == --*=* ]]; then\n"
+		       "\t\tprevious=${word%%%%=*}\n\t\tcompset -P '*='\n\tfi\n"
+		       "\tlocal words=\n");
 	put_value_cases(t);
 	text_printf(t, "\tif [[ -n $words ]]; then\n\t\tcompadd -- ${=words}\n"
 		       "\telif [[ $word == -* && $word != *=* ]]; then\n"
@@ -237,8 +237,8 @@ static void put_fish(struct text *t)
 			text_printf(t, " %s", v->name);
 	text_printf(t, "\n");
 	for (const struct verb *v = verbs; v->name; v++) {
-		text_printf(t, "complete -c halftone -n __fish_use_subcommand -f -a %s -d '",
-			v->name);
+		text_printf(
+			t, "complete -c halftone -n __fish_use_subcommand -f -a %s -d '", v->name);
 		put_quoted(t, v->help, "\\'");
 		text_printf(t, "'\n");
 	}
@@ -261,8 +261,9 @@ enum ht_status verb_completion(struct cli *c)
 			shells[i].put(&t);
 			return text_print(&t);
 		}
-	return c->model ? fail(HT_E_USAGE, "there is no completion for '%s'; there is for bash, "
-					   "zsh and fish",
+	return c->model ? fail(HT_E_USAGE,
+				  "there is no completion for '%s'; there is for bash, "
+				  "zsh and fish",
 				  c->model)
 			: fail(HT_E_USAGE, "halftone completion needs a shell: bash, zsh or fish");
 }

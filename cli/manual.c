@@ -74,11 +74,14 @@ static void put_environment(struct text *t)
 static void put_tool(struct text *t)
 {
 	put_head(t, "halftone", "mixed-precision graph compiler for TensorFlow graphs");
-	text_printf(t, ".SH SYNOPSIS\n.B halftone\n.I VERB\n[options]\n.I MODEL\n.SH DESCRIPTION\n");
-	put_line(t, "Halftone compiles TensorFlow graphs to native CPU code under a chosen precision "
-		    "policy.");
+	text_printf(
+		t, ".SH SYNOPSIS\n.B halftone\n.I VERB\n[options]\n.I MODEL\n.SH DESCRIPTION\n");
+	put_line(t,
+		"Halftone compiles TensorFlow graphs to native CPU code under a chosen precision "
+		"policy.");
 	put_line(t, MODEL_FORMS);
-	put_line(t, "Options are --name value or --name=value. @FILE stands for the words in FILE.");
+	put_line(
+		t, "Options are --name value or --name=value. @FILE stands for the words in FILE.");
 	text_printf(t, ".SH VERBS\n");
 	for (const struct verb *v = verbs; v->name; v++) {
 		text_printf(t, ".TP\n");
