@@ -51,7 +51,7 @@ static enum ht_status read_conf(struct conf *c)
 	if (access(p.path, F_OK))
 		return HT_OK;
 	HT_TRY(ht_policy_file(&p, CONF_LIMIT, &text));
-	HT_TRY(ht_json_parse(&p, text, false, &j));
+	HT_TRY(ht_json_parse(&p, text, true, &j));
 	if (!cJSON_IsObject(j.root))
 		return ht_json_error(
 			&j, "cache.conf is %s; it has to be an object", ht_json_kind(j.root));

@@ -186,7 +186,7 @@ static enum ht_status read_config(void *arg)
 		n++;
 	r->c->setting = ht_alloc(&r->c->arena, n * sizeof *r->c->setting);
 	HT_TRY(ht_policy_file(&p, FILE_LIMIT, &text));
-	HT_TRY(ht_json_parse(&p, text, false, &r->j));
+	HT_TRY(ht_json_parse(&p, text, true, &r->j));
 	if (!cJSON_IsObject(r->j.root))
 		return ht_json_error(&r->j, "a run configuration is %s; it has to be an object",
 			ht_json_kind(r->j.root));

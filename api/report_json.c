@@ -135,6 +135,26 @@ static void put_names(struct ht_buf *b, const char *key, const struct ht_str *na
 	ht_putc(b, ']');
 }
 
+/* Entries of option files: those that acted, or those that did nothing. */
+static void put_rules(const struct ht_decisions *d, bool acted, struct ht_buf *b)
+{
+	int n = 0;
+
+	ht_puts(b, acted ? ",\n \"acting_rules\": [" : ",\n \"idle_rules\": [");
+	for (size_t i = 0; i < d->rules; i++) {
+		if (d->rule[i].acted != acted)
+			continue;
+		ht_puts(b, n++ ? ",\n  [" : "\n  [");
+		ht_put_json(b, d->rule[i].where);
+		ht_puts(b, ", ");
+		ht_put_json(b, d->rule[i].name);
+		ht_puts(b, ", ");
+		ht_put_json(b, d->rule[i].note);
+		ht_putc(b, ']');
+	}
+	ht_putc(b, ']');
+}
+
 static void put_options(const struct ht_report_data *r, struct ht_buf *b)
 {
 	const struct ht_decisions *d = &r->decisions;
@@ -149,17 +169,10 @@ static void put_options(const struct ht_report_data *r, struct ht_buf *b)
 		ht_put_json(b, ht_str(d->impl[i].kernel ? d->impl[i].kernel : ""));
 		ht_putc(b, ']');
 	}
-	ht_puts(b, "],\n \"idle_rules\": [");
-	for (size_t i = 0; i < d->idles; i++) {
-		ht_puts(b, i ? ",\n  [" : "\n  [");
-		ht_put_json(b, d->idle[i].where);
-		ht_puts(b, ", ");
-		ht_put_json(b, d->idle[i].name);
-		ht_puts(b, ", ");
-		ht_put_json(b, d->idle[i].why);
-		ht_putc(b, ']');
-	}
-	ht_puts(b, "],\n \"without_effect\": [");
+	ht_putc(b, ']');
+	put_rules(d, true, b);
+	put_rules(d, false, b);
+	ht_puts(b, ",\n \"without_effect\": [");
 	for (size_t i = 0; i < r->without_effects; i++)
 		ht_printf(b, "%s\"%s\"", i ? ", " : "", r->without_effect[i]);
 	ht_puts(b, "],\n \"fusions\": [");

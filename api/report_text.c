@@ -168,12 +168,12 @@ static void put_options(const struct ht_report_data *r, struct ht_buf *b)
 			d->impl[i].kernel ? "kernel: " : "the same kernel as without",
 			d->impl[i].kernel ? d->impl[i].kernel : "",
 			d->impl[i].offered ? "" : " (the vendor's has no such mode)");
-	for (size_t i = 0; i < d->idles; i++) {
-		const struct ht_idle_rule *idle = &d->idle[i];
-		if (!ht_str_is(idle->where, idle->option))
-			ht_printf(b, "%.*s: ", HT_STR_ARG(idle->where));
-		ht_printf(b, "%s '%.*s' did nothing: %.*s\n", idle->option, HT_STR_ARG(idle->name),
-			HT_STR_ARG(idle->why));
+	for (size_t i = 0; i < d->rules; i++) {
+		const struct ht_reported_rule *rule = &d->rule[i];
+		if (!ht_str_is(rule->where, rule->option))
+			ht_printf(b, "%.*s: ", HT_STR_ARG(rule->where));
+		ht_printf(b, "%s '%.*s' %s: %.*s\n", rule->option, HT_STR_ARG(rule->name),
+			rule->acted ? "acted" : "did nothing", HT_STR_ARG(rule->note));
 	}
 	for (size_t i = 0; i < r->without_effects; i++)
 		ht_printf(b, "%s has no effect\n", r->without_effect[i]);

@@ -3,8 +3,8 @@
  *   {"Switch": {"GraphFusion": {"ALL": "off", "GeluFusionPass": "on"}, "UBFusion": {…}},
  *    "Priority": {…}, "ExceptionalPassOfO1Level": […]}
  *
- * or, in the old form, lines NAME:on and NAME:off.  Lines that begin with // say nothing, in the old
- * form also those of #.
+ * or, in the old form, lines NAME:on and NAME:off.  Comments are those of every JSON file
+ * (passes/precision/json.h); the old form has // to the end of a line, and lines that begin with #.
  *
  * optimization_switch: NAME:on;NAME:off, for the names of clean-ups too. */
 #include "passes/precision/json.h"
@@ -85,6 +85,15 @@ static enum ht_status add_switch(struct ht_parse *p, struct ht_str name, struct 
 
 /* ---- lines ---- */
 
+static struct ht_str without_comment(struct ht_str line)
+{
+	const char *comment = memmem(line.p, line.n, "//", 2);
+
+	if (comment)
+		line.n = (size_t)(comment - line.p);
+	return line;
+}
+
 static enum ht_status parse_lines(struct ht_parse *p, struct ht_str text, struct ht_rules *out)
 {
 	struct ht_lines lines = { .path = p->path, .rest = text };
@@ -95,8 +104,8 @@ static enum ht_status parse_lines(struct ht_parse *p, struct ht_str text, struct
 		struct ht_str name, value;
 		const char *colon;
 		size_t before = out->n;
-		s = ht_trim(s);
-		if (!s.n || *s.p == '#' || ht_str_starts(s, "//"))
+		s = ht_trim(without_comment(s));
+		if (!s.n || *s.p == '#')
 			continue;
 		colon = memchr(s.p, ':', s.n);
 		if (!colon)
@@ -254,19 +263,30 @@ static enum ht_status read_file(struct ht_json *j, struct ht_rules *out)
 	return HT_OK;
 }
 
-/* The first line that says something begins with a brace. */
+/* Behind the comment that the text begins with; empty where nothing closes it. */
+static struct ht_str behind_comment(struct ht_str text)
+{
+	const char *mark = text.p[1] == '*' ? "*/" : "\n";
+	const char *end = memmem(text.p + 2, text.n - 2, mark, strlen(mark));
+	size_t n = end ? (size_t)(end - text.p) + strlen(mark) : text.n;
+
+	return (struct ht_str){ text.p + n, text.n - n };
+}
+
+/* What is first besides comments is a brace, or there is nothing but comments of which one is not
+ * of the old form. */
 static bool is_json(struct ht_str text)
 {
+	bool block = false;
+
 	while ((text = ht_trim(text)).n) {
-		const char *end = memchr(text.p, '\n', text.n);
-		if (!ht_str_starts(text, "//"))
+		bool opens = ht_str_starts(text, "/*");
+		if (!opens && !ht_str_starts(text, "//"))
 			return *text.p == '{';
-		if (!end)
-			break;
-		text.n -= (size_t)(end - text.p);
-		text.p = end;
+		block = block || opens;
+		text = behind_comment(text);
 	}
-	return false;
+	return block;
 }
 
 enum ht_status ht_fusion_switch_parse(struct ht_parse *p, struct ht_str text, struct ht_rules *out)

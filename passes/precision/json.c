@@ -8,18 +8,49 @@ static void delete_tree(void *root)
 	cJSON_Delete(root);
 }
 
-/* Comment lines become blanks, so that places stay. */
-static void blank_comments(char *p, size_t n)
+/* Behind the string whose opening quote is at `p`; `end` where nothing closes it. */
+static char *behind_string(char *p, const char *end)
 {
-	for (char *end = p + n; p < end;) {
-		char *next = memchr(p, '\n', (size_t)(end - p)), *s = p;
-		next = next ? next : end;
-		while (s < next && (*s == ' ' || *s == '\t'))
-			s++;
-		if (next - s >= 2 && s[0] == '/' && s[1] == '/')
-			memset(s, ' ', (size_t)(next - s));
-		p = next < end ? next + 1 : end;
+	for (p++; p < end && *p != '"'; p++)
+		if (*p == '\\' && p + 1 < end)
+			p++;
+	return p < end ? p + 1 : p;
+}
+
+/* Blanks a comment, but for the ends of its lines; gives what is behind it, NULL where nothing
+ * closes it. */
+static char *blank_comment(char *p, char *end)
+{
+	bool line = p[1] == '/';
+	char *stop = line ? memchr(p, '\n', (size_t)(end - p))
+			  : memmem(p + 2, (size_t)(end - p) - 2, "*/", 2);
+
+	if (!stop && !line)
+		return NULL;
+	stop = line ? (stop ? stop : end) : stop + 2;
+	for (; p < stop; p++)
+		if (*p != '\n')
+			*p = ' ';
+	return stop;
+}
+
+/* Comments outside of strings become blanks, so that lines stay.  Gives the start of one that
+ * nothing closes, or NULL. */
+static const char *blank_comments(char *p, char *end)
+{
+	while (p < end) {
+		char *start = p;
+
+		if (*p == '"')
+			p = behind_string(p, end);
+		else if (*p == '/' && end - p > 1 && (p[1] == '/' || p[1] == '*'))
+			p = blank_comment(p, end);
+		else
+			p++;
+		if (!p)
+			return start;
 	}
+	return NULL;
 }
 
 static long lines_to(const char *from, const char *to)
@@ -44,7 +75,7 @@ enum ht_status ht_json_parse(
 	struct ht_parse *p, struct ht_str text, bool comments, struct ht_json *out)
 {
 	char *copy = ht_alloc(p->arena, text.n + 1);
-	const char *end = NULL;
+	const char *end = NULL, *open = NULL;
 
 	*out = (struct ht_json){ .parse = p, .text = { copy, text.n }, .line = 1 };
 	memcpy(copy, text.p, text.n);
@@ -52,10 +83,14 @@ enum ht_status ht_json_parse(
 		return ht_error(p->diags, HT_E_INPUT, ht_at_line(p->path, 0),
 			"a zero byte: this is no JSON");
 	if (comments)
-		blank_comments(copy, text.n);
+		open = blank_comments(copy, copy + text.n);
+	if (open)
+		return ht_error(p->diags, HT_E_INPUT,
+			ht_at_line(p->path, 1 + lines_to(copy, open)),
+			"nothing closes the comment that begins with /* here");
 	if (!copy[strspn(copy, " \t\r\n")])
 		return ht_error(p->diags, HT_E_INPUT, ht_at_line(p->path, 0),
-			"nothing but blanks; {} is the shortest file");
+			"nothing but blanks and comments; {} is the shortest file");
 	out->root = cJSON_ParseWithLengthOpts(copy, text.n + 1, &end, true);
 	if (!out->root)
 		return ht_error(p->diags, HT_E_INPUT,

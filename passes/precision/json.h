@@ -15,8 +15,9 @@ struct ht_json {
 	long line;          /* of the string found last */
 };
 
-/* Strict JSON; with `comments`, lines that begin with // count as blank.  The tree lives as long as
- * the arena of `p`. */
+/* Strict JSON.  With `comments`, `//` to the end of its line and a text between the two marks of
+ * C's comments count as blanks where they begin outside of a string.  The tree lives as long as the
+ * arena of `p`. */
 enum ht_status ht_json_parse(
 	struct ht_parse *p, struct ht_str text, bool comments, struct ht_json *out);
 /* Goes on to the next string: the key of the member, or the string value, that the walk is at. */

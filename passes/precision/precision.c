@@ -159,7 +159,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	out->graph_nodes = g->nodes;
 	if (kind->paint)
 		return kind->paint(g, c, out);
-	HT_TRY(ht_rules_resolve(&p));
+	ht_rules_resolve(&p);
 	if (c->policy->report)
 		return decide_again(&p, g);
 	HT_TRY(decide(&p, g));

@@ -165,9 +165,11 @@ struct ht_choice {
 
 /* What became of a rule. */
 struct ht_rule_use {
-	size_t nodes;    /* that it is about */
-	bool effective;  /* it changed what is offered or decided */
-	const char *why; /* it did not */
+	size_t nodes;        /* that it is about */
+	bool effective;      /* it changed what is offered or decided, */
+	struct ht_map acted; /* of these nodes, as reported */
+	const char *did;     /* "from white to black"; NULL: the option's name says it */
+	const char *why;     /* it did not */
 };
 
 /* The rules of a policy as they are about one graph. */
@@ -254,9 +256,9 @@ enum ht_status ht_precision_prepare(struct ht_precision *p, struct ht_graph *g);
 
 /* ---- rules.c ---- */
 
-/* Checks the names in the policy's rules and makes the maps.  An unknown name is HT_E_USAGE with
- * near names, or a warning where the policy is lenient. */
-enum ht_status ht_rules_resolve(struct ht_precision *p);
+/* Makes the maps from the names in the policy's rules.  A name that the graph lacks is a note with
+ * near names. */
+void ht_rules_resolve(struct ht_precision *p);
 /* The rule about a node: by its name or that of an imported node it came from, else by its type. */
 const struct ht_rule *ht_rule_of(
 	struct ht_precision *p, enum ht_rule_set set, const struct ht_node *n);
@@ -265,6 +267,9 @@ const struct ht_rule *ht_rule_of_type(
 	struct ht_precision *p, enum ht_rule_set set, struct ht_str type);
 struct ht_rule_use *ht_use_of(
 	struct ht_precision *p, enum ht_rule_set set, const struct ht_rule *r);
+/* The rule changed what is offered or decided for the node. */
+struct ht_rule_use *ht_rule_acts(struct ht_precision *p, enum ht_rule_set set,
+	const struct ht_rule *r, const struct ht_node *n);
 /* customize_dtypes: leaves each node that it is about the columns that it asks for. */
 enum ht_status ht_customize_apply(struct ht_precision *p);
 /* Whether keep_dtype, or the node's attribute _keep_dtype, says so; `custom`: the rule that counts
@@ -343,10 +348,11 @@ struct ht_decided_cast {
 	int64_t price;    /* picoseconds as a kernel of its own; -1: not known */
 	long line;
 };
-/* A rule that did nothing, and why. */
-struct ht_idle_rule {
-	struct ht_str where, name, why;
+/* An entry of an option file, and what it did, or why it did nothing. */
+struct ht_reported_rule {
+	struct ht_str where, name, note;
 	const char *option;
+	bool acted;
 };
 /* How a node is to compute. */
 struct ht_decided_impl {
@@ -432,8 +438,8 @@ struct ht_decisions {
 	size_t unknowns, unknown_cap;
 	struct ht_str *assumed; /* op types whose kernels are not published */
 	size_t assumeds, assumed_cap;
-	struct ht_idle_rule *idle;
-	size_t idles, idle_cap;
+	struct ht_reported_rule *rule;
+	size_t rules, rule_cap;
 	struct ht_decided_impl *impl;
 	size_t impls, impl_cap;
 	struct ht_str *fallback; /* nodes that no kernel of the machine takes as they are */
@@ -448,7 +454,7 @@ void ht_impl_as_reported(
 	struct ht_precision *p, const struct ht_decisions *report, struct ht_decisions *out);
 /* Once the dtypes are written: has the nodes of decisions `first` and on carry their mode. */
 void ht_impl_apply(struct ht_decisions *out, size_t first);
-/* rules.c: rules that did nothing. */
+/* rules.c: what each rule did. */
 void ht_rules_report(struct ht_precision *p, struct ht_decisions *out);
 
 /* reasons.c: why units have the dtypes that they have. */

@@ -117,7 +117,8 @@ struct check {
 	size_t unknowns;
 };
 
-static enum ht_status unknown(
+/* No error: files are written for more than one graph. */
+static void unknown(
 	struct check *c, const struct ht_rule *r, const char *what, const struct words *w)
 {
 	struct ht_where at = ht_at_line(r->line ? c->rules->path : NULL, r->line);
@@ -129,20 +130,15 @@ static enum ht_status unknown(
 	ht_buf_init(&b, c->p->arena);
 	for (int i = 0; i < n; i++)
 		ht_printf(&b, "%s'%.*s'", i ? ", " : "; did you mean ", HT_STR_ARG(near[i]));
-	if (ht_read(c->p->policy, HT_READ_lenient)->lenient) {
-		ht_warn(d, at, "%s: %s '%.*s', ignored%s", c->rules->option, what,
-			HT_STR_ARG(r->name), n ? ht_buf_str(&b).p : "");
-		return HT_OK;
-	}
-	return ht_error(d, HT_E_USAGE, at, "%s: %s '%.*s'%s%s", c->rules->option, what,
+	ht_note(d, at, "%s: %s '%.*s': the entry has no effect%s%s", c->rules->option, what,
 		HT_STR_ARG(r->name), n ? ht_buf_str(&b).p : "", n ? "?" : "");
 }
 
-static enum ht_status resolve_type(struct check *c, const struct ht_rule *r)
+static void resolve_type(struct check *c, const struct ht_rule *r)
 {
 	if (is_type(c->p, r->name)) {
 		ht_map_at(&c->to->types, r->name)->value = (void *)(uintptr_t)r;
-		return HT_OK;
+		return;
 	}
 	if (!c->types.n)
 		all_types(c->p, &c->types);
@@ -154,9 +150,9 @@ static enum ht_status resolve_type(struct check *c, const struct ht_rule *r)
 			HT_STR_ARG(r->name), HT_STR_ARG(c->types.word[i]));
 		if (!ht_map_get(&c->to->types, c->types.word[i]))
 			ht_map_at(&c->to->types, c->types.word[i])->value = (void *)(uintptr_t)r;
-		return HT_OK;
+		return;
 	}
-	return unknown(c, r, "there is no op type", &c->types);
+	unknown(c, r, "there is no op type", &c->types);
 }
 
 static void collect_nodes(struct check *c)
@@ -195,18 +191,18 @@ static void add_inlined(struct check *c, const struct ht_rule *r)
 				(void *)(uintptr_t)r;
 }
 
-static enum ht_status resolve_node(struct check *c, const struct ht_rule *r)
+static void resolve_node(struct check *c, const struct ht_rule *r)
 {
 	if (!c->origins.arena)
 		collect_nodes(c);
 	if (ht_map_get(&c->origins, r->name) || ht_graph_node(c->p->imported, r->name)) {
 		ht_map_at(&c->to->nodes, r->name)->value = (void *)(uintptr_t)r;
-		return HT_OK;
+		return;
 	}
 	if (is_in_function(c->p->imported, r->name)) {
 		ht_map_at(&c->to->nodes, r->name)->value = (void *)(uintptr_t)r;
 		add_inlined(c, r);
-		return HT_OK;
+		return;
 	}
 	if (!c->nodes.n) {
 		for (const struct ht_node *n = c->p->imported->first; n; n = n->next)
@@ -214,17 +210,16 @@ static enum ht_status resolve_node(struct check *c, const struct ht_rule *r)
 		for (size_t i = 0; i < c->origins.count; i++)
 			add_word(c->p, &c->nodes, c->origins.entries[i].key);
 	}
-	return unknown(c, r, "the graph has no node", &c->nodes);
+	unknown(c, r, "the graph has no node", &c->nodes);
 }
 
-enum ht_status ht_rules_resolve(struct ht_precision *p)
+void ht_rules_resolve(struct ht_precision *p)
 {
 	static const enum ht_read read[HT_RULE_SETS] = { [HT_RULES_MIX] = HT_READ_modify_mixlist,
 		[HT_RULES_CUSTOM] = HT_READ_customize_dtypes,
 		[HT_RULES_KEEP] = HT_READ_keep_dtype,
 		[HT_RULES_IMPL] = HT_READ_op_precision_mode,
 		[HT_RULES_CHOSEN] = HT_READ_optypelist_for_implmode };
-	enum ht_status st = HT_OK;
 
 	for (int set = 0; set < HT_RULE_SETS; set++) {
 		const struct ht_rules *rules = &ht_read(p->policy, read[set])->rules[set];
@@ -234,11 +229,12 @@ enum ht_status ht_rules_resolve(struct ht_precision *p)
 		c.to->use = HT_NEW_ARRAY(p->arena, struct ht_rule_use, c.rules->n);
 		for (size_t i = 0; i < c.rules->n; i++) {
 			const struct ht_rule *r = &c.rules->rule[i];
-			enum ht_status one = r->is_type ? resolve_type(&c, r) : resolve_node(&c, r);
-			st = st == HT_OK ? one : st;
+			if (r->is_type)
+				resolve_type(&c, r);
+			else
+				resolve_node(&c, r);
 		}
 	}
-	return st;
 }
 
 /* ---- finding them again ---- */
@@ -258,6 +254,18 @@ const struct ht_rule *ht_rule_of_type(
 struct ht_rule_use *ht_use_of(struct ht_precision *p, enum ht_rule_set set, const struct ht_rule *r)
 {
 	return &p->rules[set].use[r - p->policy->rules[set].rule];
+}
+
+struct ht_rule_use *ht_rule_acts(
+	struct ht_precision *p, enum ht_rule_set set, const struct ht_rule *r, const struct ht_node *n)
+{
+	struct ht_rule_use *use = ht_use_of(p, set, r);
+
+	if (!use->effective)
+		ht_map_init(&use->acted, p->arena);
+	use->effective = true;
+	ht_map_at(&use->acted, ht_reported_name(p->arena, n->graph, n->name))->value = use;
+	return use;
 }
 
 static void note_outranked(
@@ -289,7 +297,7 @@ const struct ht_rule *ht_rule_of(
 	return r;
 }
 
-/* ---- those that did nothing ---- */
+/* ---- what they did ---- */
 
 static const char *why_not(struct ht_precision *p, const struct ht_rule *r)
 {
@@ -306,24 +314,46 @@ static const char *why_not(struct ht_precision *p, const struct ht_rule *r)
 	return "the graph has no such op";
 }
 
+/* "from white to black, 5 nodes: 'a', 'b', 'c' and others" */
+static const char *what_it_did(struct ht_arena *a, const struct ht_rule_use *use)
+{
+	enum { SHOWN = 3 };
+	struct ht_buf b;
+
+	ht_buf_init(&b, a);
+	if (use->did)
+		ht_printf(&b, "%s, ", use->did);
+	ht_printf(&b, "%zu node%s: ", use->acted.count, use->acted.count == 1 ? "" : "s");
+	for (size_t i = 0; i < use->acted.count && i < SHOWN; i++)
+		ht_printf(&b, "%s'%.*s'", i ? ", " : "", HT_STR_ARG(use->acted.entries[i].key));
+	if (use->acted.count > SHOWN)
+		ht_puts(&b, " and others");
+	return ht_buf_str(&b).p;
+}
+
+static void report_rule(struct ht_precision *p, const struct ht_rules *rules,
+	const struct ht_rule *r, const struct ht_rule_use *use, struct ht_decisions *out)
+{
+	const char *note = use->effective           ? what_it_did(out->arena, use)
+			   : use->nodes && use->why ? use->why
+						    : why_not(p, r);
+
+	out->rule = ht_grow(out->arena, out->rule, out->rules, &out->rule_cap, sizeof *out->rule);
+	out->rule[out->rules++] = (struct ht_reported_rule){
+		.where = ht_str_copy(out->arena, ht_str(r->where)),
+		.name = ht_str_copy(out->arena, r->name),
+		.note = ht_str_copy(out->arena, ht_str(note)),
+		.option = rules->option,
+		.acted = use->effective,
+	};
+}
+
 void ht_rules_report(struct ht_precision *p, struct ht_decisions *out)
 {
 	for (int set = 0; set < HT_RULE_SETS; set++) {
 		const struct ht_rules *rules = &p->policy->rules[set];
-		for (size_t i = 0; i < rules->n; i++) {
-			const struct ht_rule_use *use = &p->rules[set].use[i];
-			const char *why =
-				use->nodes && use->why ? use->why : why_not(p, &rules->rule[i]);
-			if (use->effective)
-				continue;
-			out->idle = ht_grow(out->arena, out->idle, out->idles, &out->idle_cap,
-				sizeof *out->idle);
-			out->idle[out->idles++] = (struct ht_idle_rule){
-				.where = ht_str_copy(out->arena, ht_str(rules->rule[i].where)),
-				.name = ht_str_copy(out->arena, rules->rule[i].name),
-				.why = ht_str_copy(out->arena, ht_str(why)),
-				.option = rules->option,
-			};
-		}
+
+		for (size_t i = 0; i < rules->n; i++)
+			report_rule(p, rules, &rules->rule[i], &p->rules[set].use[i], out);
 	}
 }

@@ -48,9 +48,14 @@ enum ht_class ht_class_of(struct ht_precision *p, const struct ht_node *n, const
 			   : c == HT_CLASS_BLACK ? "its class is black and stays so"
 			   : c == HT_CLASS_GRAY  ? "its class is gray and stays so"
 						 : "the profile does not know the type";
-	use->effective |= c != to;
-	if (c != to)
-		*list = r->where;
+	if (c == to)
+		return to;
+	*list = r->where;
+	ht_rule_acts(p, HT_RULES_MIX, r, n);
+	if (!use->did)
+		use->did = ht_str_printf(p->arena, "from %s to %s", ht_class_name(c),
+			ht_class_name(to))
+				   .p;
 	return to;
 }
 
@@ -122,7 +127,7 @@ static enum ht_status customize(struct ht_precision *p, struct ht_node *n)
 	}
 	if (!narrow_side(c, n, false, r->in, r->ins) || !narrow_side(c, n, true, r->out, r->outs))
 		return no_kernel(p, n, r);
-	use->effective = true;
+	ht_rule_acts(p, HT_RULES_CUSTOM, r, n);
 	c->by = r;
 	return HT_OK;
 }
@@ -154,7 +159,8 @@ bool ht_keeps_dtype(struct ht_precision *p, const struct ht_node *n, const struc
 	if (r) {
 		struct ht_rule_use *use = ht_use_of(p, HT_RULES_KEEP, r);
 		use->nodes++;
-		use->effective |= !custom;
+		if (!custom)
+			ht_rule_acts(p, HT_RULES_KEEP, r, n);
 		use->why = "customize_dtypes counts before it";
 		return true;
 	}

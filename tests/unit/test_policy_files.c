@@ -207,8 +207,16 @@ static void fusions_by_file(void **state)
 	by_file("// c\n\n# c\nALL : off \r\n", "gelu_erf", "x.cfg:4: 'ALL' is off");
 	by_file("ALL:off", "constant_folding", NULL); /* no fusion */
 	by_file("ALL:off", "cse", NULL);
-	by_file("cse:off", "cse", "x.cfg:1: 'cse' is off");
-	by_file("ALL:off", "scope_layer_norm", NULL);
+	/* No switch file governs clean-ups, whatever name it uses. */
+	by_file("cse:off", "cse", NULL);
+	by_file("IdentityPass:off\nidentity:off", "identity", NULL);
+	by_file("simplify:off", "reshapes", NULL); /* the pass */
+	by_file("ALL:off", "scope_layer_norm", "x.cfg:1: 'ALL' is off");
+	by_file("{\"Switch\":{\"GraphFusion\":{\"ALL\":\"off\"}}}", "scope_layer_norm",
+		"x.cfg:1: 'ALL' is off");
+	by_file("{\"Switch\":{\"UBFusion\":{\"ALL\":\"off\"}}}", "scope_layer_norm", NULL);
+	by_file("ALL:off\nScopeLayerNormPass:on", "scope_layer_norm", NULL);
+	by_file("ScopeLayerNormPass:off", "scope_layer_norm", NULL);
 	by_file("scope_layer_norm:off", "scope_layer_norm", "x.cfg:1: 'scope_layer_norm' is off");
 	by_file("ALL:off\nGeluONNXFusionPass:on", "gelu_erf", NULL);
 	by_file("ALL:off\nGeluONNXFusionPass:on", "gelu_tanh", "x.cfg:1: 'ALL' is off");
@@ -216,9 +224,12 @@ static void fusions_by_file(void **state)
 	by_file("ALL:on\ngelu:off", "gelu_tanh", "x.cfg:2: 'gelu' is off"); /* the pass */
 	by_file("gelu:off\ngelu_erf:on", "gelu_erf", NULL);
 	by_file("ALL:off\nswish:on", "swish", NULL);
-	/* What the vendor does not let be closed, closes by our own name alone. */
-	by_file("ALL:off", "bias_conv", NULL);
+	/* What the vendor does not let be closed, closes by our own name, or by ALL. */
+	by_file("ALL:off", "bias_conv", "x.cfg:1: 'ALL' is off");
 	by_file("AABiasaddConvFusion:off", "bias_conv", NULL);
+	by_file("AABiasaddConvFusion:off\nALL:off", "bias_conv", "x.cfg:2: 'ALL' is off");
+	by_file("AABiasaddConvFusion:on\nALL:off", "bias_conv", NULL);
+	by_file("{\"Switch\":{\"GraphFusion\":{\"ALL\":\"off\"}}}", "bias_conv", NULL);
 	by_file("bias_conv:off", "bias_conv", "x.cfg:1: 'bias_conv' is off");
 	by_file("{\"Switch\":\n// c\n{\"GraphFusion\":{\"ConvBatchnormFusionPass\":\" off\"}}}",
 		"conv_batch_norm", "x.cfg:3: 'ConvBatchnormFusionPass' is off");
@@ -250,6 +261,11 @@ static void fusions_by_switch_and_level(void **state)
 	decides("{}", "forbidden_close_pass:off", 3, "bias_conv",
 		"optimization_switch: 'forbidden_close_pass' is off");
 	decides("{}", "forbidden_close_pass:off;AABiasaddConvFusion:on", 3, "bias_conv", NULL);
+	decides("ALL:off", "forbidden_close_pass:on", 3, "bias_conv", NULL);
+	decides("ALL:off", "", 1, "bias_conv", "x.cfg:1: 'ALL' is off");
+	decides("identity:on", "IdentityPass:off", 3, "identity",
+		"optimization_switch: 'IdentityPass' is off");
+	decides("{\"ExceptionalPassOfO1Level\": [\"identity\"]}", "", 1, "identity", NULL);
 	decides("{}", "", 2, "cse", "oo_level is O2");
 	decides("{}", "", 2, "identity", "oo_level is O2");
 	decides("{}", "IdentityPass:on", 0, "identity", NULL);
@@ -304,16 +320,29 @@ static void fusions_are_told_of(void **state)
 		"GeluONNXFusionPass:off\nswish:off\nIdentityPass:off\ngelu:on",
 		"GeluONNXFusionPass:on", 3);
 	all = ht_fusion_note(&s.p, &s.p.fusions.rule[0], &s.r.arena);
-	assert_non_null(strstr(all, "every fusion that can be closed; on stay "));
-	assert_non_null(strstr(all, "bias_conv (AABiasaddConvFusion)"));
-	assert_non_null(strstr(all, "gelu_tanh (x.cfg:8)"));
-	assert_null(strstr(all, "conv_batch_norm"));
-	notes(&s, 1, "stays on: it cannot be closed");
+	assert_string_equal(all,
+		"every fusion; on stay gelu_erf (x.cfg:8), gelu_tanh (x.cfg:8); no file closes the "
+		"clean-ups algebra, constant_folding, cse, identity, reshapes, transposes: "
+		"optimization_switch and oo_level govern them");
+	notes(&s, 1, "no counterpart here");
 	notes(&s, 2, "no counterpart here");
 	notes(&s, 3, "gelu_tanh");
 	notes(&s, 4, "gelu_erf (on by x.cfg:8: 'gelu')");
 	notes(&s, 5, "swish");
 	notes(&s, 6, "a clean-up: optimization_switch and oo_level govern it");
+	switch_end(&s);
+	switch_on(&s,
+		"RequantFusionPass:on\nV200NotRequantFusionPass:off\nNotRequantFusionPass:off\n"
+		"AABiasaddConvFusion:off\nbias_matmul:off\ncse:off\nsimplify:off\n"
+		"CommonSubexpressionEliminationPass:off\n",
+		"", 3);
+	notes(&s, 0, "V100RequantFusionPass, V200RequantFusionPass: no counterpart here");
+	notes(&s, 1, "no counterpart here");
+	notes(&s, 2, "V100NotRequantFusionPass, V200NotRequantFusionPass: no counterpart here");
+	notes(&s, 3, "stays on: it cannot be closed");
+	notes(&s, 4, "bias_matmul");
+	for (size_t i = 5; i < 8; i++)
+		notes(&s, i, "a clean-up: optimization_switch and oo_level govern it");
 	switch_end(&s);
 }
 

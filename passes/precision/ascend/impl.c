@@ -98,7 +98,8 @@ static enum ht_impl by_rule(struct deciding *d, const struct ht_rule *r, bool co
 	if (!r)
 		return HT_IMPL_NONE;
 	use->nodes++;
-	use->effective |= counts;
+	if (counts)
+		ht_rule_acts(d->p, HT_RULES_IMPL, r, d->n)->did = ht_impl_name(r->impl);
 	use->why = "a rule for the node or allow_hf32 counts before it";
 	if (!counts)
 		return HT_IMPL_NONE;
@@ -144,7 +145,7 @@ static enum ht_impl by_selection(struct deciding *d)
 	if (!r)
 		return HT_IMPL_NONE;
 	ht_use_of(d->p, HT_RULES_CHOSEN, r)->nodes++;
-	ht_use_of(d->p, HT_RULES_CHOSEN, r)->effective = true;
+	ht_rule_acts(d->p, HT_RULES_CHOSEN, r, d->n)->did = mode;
 	return ht_impl_named(ht_str(mode));
 }
 

@@ -187,7 +187,7 @@ enum ht_status ht_ops_info_parse(struct ht_parse *p, struct ht_str text, struct 
 	const cJSON *member;
 	struct ht_json j;
 
-	HT_TRY(ht_json_parse(p, text, false, &j));
+	HT_TRY(ht_json_parse(p, text, true, &j));
 	if (!cJSON_IsObject(j.root))
 		return ht_json_error(
 			&j, "%s; it has to be an object of op types", ht_json_kind(j.root));
