@@ -202,6 +202,13 @@ static enum ht_status check_mixlist(const struct ht_policy *p, struct ht_diags *
 		p->by == HT_NAMED_MODE_V2 ? "precision_mode_v2" : "precision mode", mode, legal);
 }
 
+/* high_performance is the default, and means something only of the types that a list names. */
+bool ht_policy_selects_impl(const struct ht_policy *p)
+{
+	return p->select_impl &&
+	       (p->rules[HT_RULES_CHOSEN].n || strcmp(p->select_impl, "high_performance") != 0);
+}
+
 /* A mode that was asked for and keeps every dtype leaves customize_dtypes nothing to do. */
 bool ht_policy_customizes(const struct ht_policy *p)
 {
@@ -290,7 +297,7 @@ static enum ht_status check_report(const struct ht_policy *p, struct ht_diags *d
 		option = p->rules[set].option;
 	if (!option && p->ops_info)
 		option = "ops_info";
-	if (!option && p->select_impl)
+	if (!option && ht_policy_selects_impl(p))
 		option = "op_select_implmode";
 	if (!option && p->hf32 >= 0)
 		option = "allow_hf32";
@@ -313,7 +320,7 @@ static enum ht_status check_modes(const struct ht_policy *p, struct ht_diags *d)
 {
 	const char *option = p->rules[HT_RULES_IMPL].option;
 
-	if (!option && p->select_impl)
+	if (!option && ht_policy_selects_impl(p))
 		option = "op_select_implmode";
 	if (!option && p->hf32 >= 0)
 		option = "allow_hf32";
@@ -339,7 +346,7 @@ enum ht_status ht_policy_check(const struct ht_policy *p, struct ht_diags *d)
 	if (p->rules[HT_RULES_CHOSEN].option && !p->select_impl)
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
 			"optypelist_for_implmode: op_select_implmode must be set too");
-	if (p->rules[HT_RULES_IMPL].option && p->select_impl)
+	if (p->rules[HT_RULES_IMPL].option && ht_policy_selects_impl(p))
 		ht_warn(d, HT_NOWHERE,
 			"op_select_implmode has no effect: op_precision_mode is given");
 	return HT_OK;

@@ -315,6 +315,8 @@ const struct ht_policy_kind *ht_policy_effective(const struct ht_policy *p);
 const char *ht_policy_label(const struct ht_policy *p);
 /* Whether the options go together; HT_E_USAGE otherwise. */
 enum ht_status ht_policy_check(const struct ht_policy *p, struct ht_diags *d);
+/* Whether op_select_implmode asks for another kernel than without it. */
+bool ht_policy_selects_impl(const struct ht_policy *p);
 /* Whether customize_dtypes has an effect. */
 bool ht_policy_customizes(const struct ht_policy *p);
 /* Whether the policy is one of the vendor's modes that reads white, black and gray lists. */

@@ -262,9 +262,16 @@ void ht_rules_resolve(struct ht_precision *p);
 /* The rule about a node: by its name or that of an imported node it came from, else by its type. */
 const struct ht_rule *ht_rule_of(
 	struct ht_precision *p, enum ht_rule_set set, const struct ht_node *n);
-/* The rule about a type, as TensorFlow or as the vendor calls it. */
+/* The rule about a type, as TensorFlow or as the vendor calls it; of implementation modes also one
+ * about a family that the type is of. */
 const struct ht_rule *ht_rule_of_type(
 	struct ht_precision *p, enum ht_rule_set set, struct ht_str type);
+/* families.c: names of the vendor's kernels that stand for other op types; op_precision_mode and
+ * optypelist_for_implmode may use them.  The next one of a type, from *next = 0 on; NULL: no more. */
+const char *ht_family_of(struct ht_str type, size_t *next);
+bool ht_family_has(struct ht_str name, struct ht_str type);
+/* Whether a text of op types, with a blank around each, has the type. */
+bool ht_type_is_in(const char *types, struct ht_str type);
 struct ht_rule_use *ht_use_of(
 	struct ht_precision *p, enum ht_rule_set set, const struct ht_rule *r);
 /* The rule changed what is offered or decided for the node. */

@@ -117,21 +117,25 @@ struct check {
 	size_t unknowns;
 };
 
-/* No error: files are written for more than one graph. */
+/* No error: files are written for more than one graph.  The report has every name, and the first
+ * are noted. */
 static void unknown(
 	struct check *c, const struct ht_rule *r, const char *what, const struct words *w)
 {
-	struct ht_where at = ht_at_line(r->line ? c->rules->path : NULL, r->line);
-	struct ht_diags *d = c->p->diags;
 	struct ht_str near[3];
 	struct ht_buf b;
-	int n = c->unknowns++ < HT_NEAR_LIMIT ? ht_near_names(r->name, w->word, w->n, near) : 0;
+	int n;
 
+	if (c->unknowns++ >= HT_NEAR_LIMIT)
+		return;
+	n = ht_near_names(r->name, w->word, w->n, near);
 	ht_buf_init(&b, c->p->arena);
 	for (int i = 0; i < n; i++)
-		ht_printf(&b, "%s'%.*s'", i ? ", " : "; did you mean ", HT_STR_ARG(near[i]));
-	ht_note(d, at, "%s: %s '%.*s': the entry has no effect%s%s", c->rules->option, what,
-		HT_STR_ARG(r->name), n ? ht_buf_str(&b).p : "", n ? "?" : "");
+		ht_printf(&b, "%s'%.*s'%s", i ? ", " : "; did you mean ", HT_STR_ARG(near[i]),
+			i + 1 < n ? "" : "?");
+	ht_note(c->p->diags, ht_at_line(r->line ? c->rules->path : NULL, r->line),
+		"%s: %s '%.*s': the entry has no effect%s", c->rules->option, what,
+		HT_STR_ARG(r->name), n ? ht_buf_str(&b).p : "");
 }
 
 static void resolve_type(struct check *c, const struct ht_rule *r)
@@ -234,21 +238,37 @@ void ht_rules_resolve(struct ht_precision *p)
 			else
 				resolve_node(&c, r);
 		}
+		if (c.unknowns > HT_NEAR_LIMIT)
+			ht_note(p->diags, ht_at_line(rules->path, 0),
+				"%s: %zu more names that the graph lacks; explain lists them all",
+				rules->option, c.unknowns - HT_NEAR_LIMIT);
 	}
 }
 
 /* ---- finding them again ---- */
+
+/* Rules about how kernels compute use the names of the vendor's kernels. */
+static bool names_kernels(enum ht_rule_set set)
+{
+	return set == HT_RULES_IMPL || set == HT_RULES_CHOSEN;
+}
 
 const struct ht_rule *ht_rule_of_type(
 	struct ht_precision *p, enum ht_rule_set set, struct ht_str type)
 {
 	const struct ht_map *m = &p->rules[set].types;
 	const struct ht_rule *r;
+	const char *family;
+	size_t next = 0;
 
 	if (!m->count)
 		return NULL;
 	r = ht_map_get(m, type);
-	return r ? r : ht_map_get(m, ht_profile_vendor_type(p->profile, type));
+	if (!r)
+		r = ht_map_get(m, ht_profile_vendor_type(p->profile, type));
+	while (!r && names_kernels(set) && (family = ht_family_of(type, &next)))
+		r = ht_map_get(m, ht_str(family));
+	return r;
 }
 
 struct ht_rule_use *ht_use_of(struct ht_precision *p, enum ht_rule_set set, const struct ht_rule *r)
@@ -308,7 +328,7 @@ static const char *why_not(struct ht_precision *p, const struct ht_rule *r)
 	if (!is_type(p, r->name))
 		return "ignored: there is no such op type";
 	for (const struct ht_node *n = p->imported->first; n; n = n->next)
-		if (ht_str_eq(n->type, r->name) ||
+		if (ht_str_eq(n->type, r->name) || ht_family_has(r->name, n->type) ||
 			ht_str_eq(ht_profile_vendor_type(p->profile, n->type), r->name))
 			return "such nodes were fused or folded away, or policies do not judge them";
 	return "the graph has no such op";

@@ -15,7 +15,7 @@ VALUES = {
     'inferlist_add': 'Softmax', 'inferlist_remove': 'Mul', 'clearlist_add': 'Softmax', 'clearlist_remove': 'Relu',
     'budget': 'y:rel<=0.5', 'cost_target': 'x86-64', 'profile': 'ascend910', 'priced_node': 'y', 'samples': '3:7',
     'optimization_switch': 'constant_folding:off', 'optypelist_for_implmode': 'Softmax', 'enable_scope_fusion_passes': 'ScopeLayerNormPass',
-    'op_select_implmode': 'high_performance', 'allow_hf32': '11', 'frontier': 'true', 'debug_dir': 'D',
+    'op_select_implmode': 'high_precision', 'allow_hf32': '11', 'frontier': 'true', 'debug_dir': 'D',
 }
 FILES = {
     'keep_dtype': 'first\n', 'modify_mixlist': '{"black-list": {"to-add": ["MatMul"]}}',

@@ -33,7 +33,7 @@ POLICIES = (
     ('force_fp16', '--oo_level=O1', '--enable_scope_fusion_passes=ScopeLayerNormPass'),
     ('must_keep_origin_dtype',),
     ('optimal', '--target', 'x86-64-v4+bf16'),
-    ('allow_mix_precision_fp16', '--op_select_implmode', 'high_performance'),
+    ('allow_mix_precision_fp16', '--op_select_implmode', 'high_performance_for_all'),
     ('onnx-fp16',),
     ('pytorch-autocast-bf16',),
     ('grappler-fp16',),

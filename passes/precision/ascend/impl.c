@@ -40,31 +40,22 @@ static const struct {
 /* The files that the modes load name some types against their own name. */
 static const char against_precision[] = " SoftShrink ReduceLogSum ReduceLogSumExp "
 					"ReduceMeanWithCount MishGrad ReluGradV2 ";
-static const char against_performance[] =
-	" Gelu GeluV2 GeluGrad GeluGradV2 FastGeluV2 Tanh Sigmoid SoftmaxGrad ";
 static const char indexed[] =
 	" Gather GatherV2 SegmentSum UnsortedSegmentSum UnsortedSegmentMax "
 	"UnsortedSegmentMin UnsortedSegmentProd ScatterNdUpdate ScatterUpdate "
 	"ScatterSub ScatterNdSub ScatterNd ScatterNdAdd ScatterAdd ";
 static const char convolutions[] = " Conv2D DepthwiseConv2D ";
 
-static bool is_in(const char *types, struct ht_str type)
-{
-	for (const char *p = types; (p = strchr(p, ' ')) && p[1]; p++)
-		if (!strncmp(p + 1, type.p, type.n) && p[1 + type.n] == ' ')
-			return true;
-	return false;
-}
-
 static unsigned offered(struct ht_str vendor)
 {
 	for (size_t i = 0; i < HT_COUNT(offers); i++)
-		if (is_in(offers[i].types, vendor))
+		if (ht_type_is_in(offers[i].types, vendor))
 			return offers[i].modes;
 	return 0;
 }
 
-/* By the file that op_select_implmode loads where it has no list of types. */
+/* By the file that op_select_implmode loads where it has no list of types.  high_performance is the
+ * default and loads nothing more. */
 static enum ht_impl built_in(const char *mode, struct ht_str vendor)
 {
 	bool precision = strstr(mode, "high_precision"), all = strstr(mode, "_for_all");
@@ -72,14 +63,12 @@ static enum ht_impl built_in(const char *mode, struct ht_str vendor)
 
 	if (!strncmp(mode, "enable_", 7))
 		is = ht_impl_named(ht_str(mode));
-	else if (all && is_in(convolutions, vendor))
+	else if (all && ht_type_is_in(convolutions, vendor))
 		is = precision ? HT_IMPL_FLOAT_32 : HT_IMPL_HI_FLOAT_32;
-	else if (!precision && is_in(indexed, vendor))
+	else if (!precision && ht_type_is_in(indexed, vendor))
 		is = HT_IMPL_HIGH_PRECISION;
-	else if (!all && precision && is_in(against_precision, vendor))
+	else if (!all && precision && ht_type_is_in(against_precision, vendor))
 		is = HT_IMPL_HIGH_PERFORMANCE;
-	else if (!all && !precision && is_in(against_performance, vendor))
-		is = HT_IMPL_HIGH_PRECISION;
 	return offered(vendor) >> is & 1 ? is : HT_IMPL_NONE;
 }
 
@@ -137,7 +126,7 @@ static enum ht_impl by_selection(struct deciding *d)
 	const struct ht_rule *r = ht_rule_of_type(d->p, HT_RULES_CHOSEN, d->n->type);
 	const char *mode = policy->select_impl;
 
-	if (!mode || policy->rules[HT_RULES_IMPL].option)
+	if (!ht_policy_selects_impl(policy) || policy->rules[HT_RULES_IMPL].option)
 		return HT_IMPL_NONE;
 	d->where = "op_select_implmode";
 	if (!chosen->n || strstr(mode, "_for_all"))
@@ -147,6 +136,17 @@ static enum ht_impl by_selection(struct deciding *d)
 	ht_use_of(d->p, HT_RULES_CHOSEN, r)->nodes++;
 	ht_rule_acts(d->p, HT_RULES_CHOSEN, r, d->n)->did = mode;
 	return ht_impl_named(ht_str(mode));
+}
+
+/* Whether the vendor's kernels of the node have the mode, by whichever name. */
+static bool offers_mode(const struct deciding *d, enum ht_impl mode)
+{
+	unsigned modes = offered(d->vendor);
+	const char *family;
+
+	for (size_t next = 0; (family = ht_family_of(d->n->type, &next));)
+		modes |= offered(ht_str(family));
+	return modes >> mode & 1;
 }
 
 static void add(struct ht_decisions *out, struct ht_node *n, struct ht_decided_impl d)
@@ -174,7 +174,7 @@ static void decide(struct ht_precision *p, struct ht_node *n, struct ht_decision
 	add(out, n,
 		(struct ht_decided_impl){ .where = ht_str_copy(out->arena, ht_str(d.where)),
 			.mode = mode,
-			.offered = offered(d.vendor) >> mode & 1 });
+			.offered = offers_mode(&d, mode) });
 }
 
 void ht_impl_decide(struct ht_precision *p, struct ht_decisions *out)
@@ -182,7 +182,7 @@ void ht_impl_decide(struct ht_precision *p, struct ht_decisions *out)
 	const struct ht_policy *policy = ht_read(p->policy, HT_READ_allow_hf32);
 
 	ht_read(policy, HT_READ_op_select_implmode);
-	if (!policy->rules[HT_RULES_IMPL].n && !policy->select_impl && policy->hf32 < 0)
+	if (!policy->rules[HT_RULES_IMPL].n && !ht_policy_selects_impl(policy) && policy->hf32 < 0)
 		return;
 	for (struct ht_node *n = p->graph->first; n; n = n->next)
 		decide(p, n, out);

@@ -68,18 +68,30 @@ static enum ht_status set_level(
 		value);
 }
 
-enum ht_status ht_grappler_option(
+static enum ht_status edit_list(
 	struct ht_grappler_options *o, const char *key, const char *value, struct ht_diags *d)
 {
 	enum ht_paint_list l = HT_LIST_ALLOW;
 
-	if (!o->option)
-		o->option = key;
-	if (!strcmp(key, "grappler_level"))
-		return set_level(o, value, d);
 	while (strncmp(key, list_names[l], strlen(list_names[l])))
 		l++;
 	return edit(strstr(key, "_add") ? o->added : o->removed, l, key, value, d);
+}
+
+enum ht_status ht_grappler_option(
+	struct ht_grappler_options *o, const char *key, const char *value, struct ht_diags *d)
+{
+	bool level = !strcmp(key, "grappler_level");
+
+	HT_TRY(level ? set_level(o, value, d) : edit_list(o, key, value, d));
+	if (level && o->level == HT_LEVEL_NORMAL) {
+		/* The default asks for nothing. */
+		if (o->option && !strcmp(o->option, key))
+			o->option = NULL;
+	} else if (!o->option) {
+		o->option = key;
+	}
+	return HT_OK;
 }
 
 /* Bit set of the lists that an op is on, after the changes. */
