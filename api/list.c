@@ -89,8 +89,19 @@ static void list_policies(struct list *l)
 static void list_profiles(struct list *l)
 {
 	for (const struct ht_profile *const *p = ht_profiles; *p; p++) {
-		const char *const column[][2] = { { "summary", (*p)->summary } };
+		const char *const column[][2] = { { "same_as", "" },
+			{ "summary", (*p)->summary } };
 		row(l, (*p)->name, HT_COUNT(column), column);
+	}
+	for (const struct ht_machine *m = ht_machines; m->name; m++) {
+		char same[32];
+		const char *const column[][2] = { { "same_as", same }, { "summary", m->why } };
+
+		if (!m->profile)
+			continue;
+		snprintf(same, sizeof same, "%s%s",
+			l->format == HT_FORMAT_TEXT ? "as " : "", m->profile);
+		row(l, m->name, HT_COUNT(column), column);
 	}
 }
 

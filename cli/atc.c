@@ -67,75 +67,35 @@ static enum ht_status check_framework(const struct cli *c)
 	return fail(HT_E_USAGE, "--framework: '%s' is no framework; TensorFlow is 3", s);
 }
 
-/* Which of our profiles has the lists of a chip; NULL: its lists are not published. */
-static const struct soc {
-	const char *name, *profile;
-} socs[] = {
-	{ "cpu", "cpu" },
-	{ "Ascend310", "ascend310" },
-	{ "Ascend310P1", "ascend310p" },
-	{ "Ascend310P2", "ascend310p" },
-	{ "Ascend310P3", "ascend310p" },
-	{ "Ascend310P3vir01", "ascend310p" },
-	{ "Ascend310P3vir02", "ascend310p" },
-	{ "Ascend310P3vir04", "ascend310p" },
-	{ "Ascend310P3vir08", "ascend310p" },
-	{ "Ascend310P4", "ascend310p" },
-	{ "Ascend310P5", "ascend310p" },
-	{ "Ascend310P7", "ascend310p" },
-	{ "Ascend910A", "ascend910" },
-	{ "Ascend910B", "ascend910" },
-	{ "Ascend910PremiumA", "ascend910" },
-	{ "Ascend910ProA", "ascend910" },
-	{ "Ascend910ProB", "ascend910" },
-	{ "Ascend910B1", "ascend910b" },
-	{ "Ascend910B2", "ascend910b" },
-	{ "Ascend910B2C", "ascend910b" },
-	{ "Ascend910B3", "ascend910b" },
-	{ "Ascend910B4", "ascend910b" },
-	{ "Ascend910B4-1", "ascend910b" },
-	{ "Ascend310B1", NULL },
-	{ "Ascend310B2", NULL },
-	{ "Ascend310B3", NULL },
-	{ "Ascend310B4", NULL },
-	{ "Ascend610", NULL },
-	{ "Ascend910_9362", NULL },
-	{ "Ascend910_9372", NULL },
-	{ "Ascend910_9381", NULL },
-	{ "Ascend910_9382", NULL },
-	{ "Ascend910_9391", NULL },
-	{ "Ascend910_9392", NULL },
-};
-#define SOCS (sizeof socs / sizeof *socs)
+/* Whether --profile takes the name. */
+static enum ht_status check_soc(const char *name)
+{
+	struct ht_diags *d = ht_diags_new();
+	struct ht_policy *p = NULL;
+	struct ht_message m;
+	enum ht_status st = ht_policy_new(NULL, d, &p);
+
+	if (st == HT_OK)
+		st = ht_policy_set(p, "profile", name, d);
+	if (st != HT_OK && ht_diags_get(d, 0, &m) == HT_OK)
+		st = fail(HT_E_UNSUPPORTED, "--soc_version: %s", m.text);
+	ht_policy_free(p);
+	ht_diags_free(d);
+	return st;
+}
 
 static enum ht_status take_soc(const struct cli *c, struct words *w)
 {
-	const char *s = value_of(c, "soc_version"), *names[SOCS], *near;
+	const char *s = value_of(c, "soc_version");
+	enum ht_status st = s ? check_soc(s) : HT_OK;
 
-	if (!s)
-		return HT_OK;
-	for (size_t i = 0; i < SOCS; i++) {
-		names[i] = socs[i].name;
-		if (strcmp(socs[i].name, s) != 0)
-			continue;
-		if (!socs[i].profile)
-			return fail(HT_E_UNSUPPORTED,
-				"--soc_version: the lists of '%s' are not published; there are profiles of "
-				"Ascend310, 310P, 910 and 910B",
-				s);
-		add_option(w, "profile", socs[i].profile);
-		if (i)
-			note(c, "--soc_version=%s: precision is decided as there; code is for this machine",
-				s);
-		return HT_OK;
-	}
-	near = near_name(s, names, SOCS);
-	if (near)
-		return fail(HT_E_UNSUPPORTED,
-			"--soc_version: there is no profile of '%s'; did you mean '%s'?", s, near);
-	return fail(HT_E_UNSUPPORTED,
-		"--soc_version: there is no profile of '%s'; there are cpu, Ascend310, Ascend310P3, Ascend910A, Ascend910B3 and their kin",
-		s);
+	if (!s || st != HT_OK)
+		return st;
+	add_option(w, "profile", s);
+	if (strcmp(s, "cpu") != 0)
+		note(c, "--soc_version=%s: precision is decided as there; code is for this machine",
+			s);
+	return HT_OK;
 }
 
 static void take_out_nodes(const struct cli *c, struct words *w)

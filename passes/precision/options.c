@@ -68,7 +68,9 @@ static enum ht_status set_run_mode(struct setting *s)
 
 static enum ht_status set_profile(struct setting *s)
 {
-	return ht_profile_named(s->value, s->d, &s->p->profile);
+	HT_TRY(ht_profile_named(s->value, s->d, &s->p->profile));
+	s->value = s->p->profile->name;
+	return HT_OK;
 }
 
 static enum ht_status read_bool(const struct setting *s, bool *out)

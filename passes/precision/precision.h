@@ -77,7 +77,14 @@ struct ht_profile {
 extern const struct ht_profile ht_profile_cpu;
 /* All of them, the default first, ended by NULL. */
 extern const struct ht_profile *const ht_profiles[];
-/* HT_E_USAGE with near names when there is none. */
+/* The vendor's names of machines, ended by a row without a name. */
+struct ht_machine {
+	const char *name, *profile; /* profile NULL: nothing is near */
+	const char *why;            /* where the profile is not the machine's own */
+};
+extern const struct ht_machine ht_machines[];
+/* By its name or a machine's; a note tells of a machine whose own lists are not published.  HT_E_USAGE
+ * with near names when there is none, HT_E_UNSUPPORTED for a machine that no profile is near. */
 enum ht_status ht_profile_named(
 	const char *name, struct ht_diags *d, const struct ht_profile **out);
 

@@ -13,7 +13,7 @@ class Atc(ToolCase):
         out = self.path('o.pb')
         self.assertEqual(self.native('--model=' + SMALL, '--framework=3', '--output=' + out, '--soc_version=Ascend910A',
                                      '--precision_mode_v2=mixed_float16', '--input_shape=x:1,4', '--out_nodes=y:0;top:0', '--deterministic=1'),
-                         ["halftone convert --output=%s --profile=ascend910 --input-shape=x:1,4 --outputs=y:0,top:0 --graph_run_mode=0 "
+                         ["halftone convert --output=%s --profile=Ascend910A --input-shape=x:1,4 --outputs=y:0,top:0 --graph_run_mode=0 "
                           "--precision_mode_v2=mixed_float16 --deterministic=1 -- %s" % (out, SMALL)])
         self.tool('convert', '--profile=ascend910', '--input-shape=x:1,4', '--outputs=y,top', '--policy=mixed_float16', SMALL, '-o', self.path('p.pb'))
         with open(out, 'rb') as a, open(self.path('p.pb'), 'rb') as b:
@@ -67,6 +67,26 @@ class Atc(ToolCase):
         self.assertEqual(r.returncode, 0, r.stderr)
         self.assertIn(b'halftone compile --profile=cpu', r.stderr)
 
+    def test_machines(self):
+        """Every machine that is listed decides as the profile that stands for it, and has its key."""
+        listed = json.loads(self.tool('profiles', '--format', 'json').stdout)['profiles']
+        machines = {p['name']: p for p in listed if p['same_as']}
+        self.assertLessEqual({'Ascend910_9391', 'Ascend310B1', 'Ascend310B4', 'Ascend910B3', 'Ascend310'}, set(machines))
+        mode = '--precision_mode=allow_mix_precision_fp16'
+        explained = {p['name']: self.tool('explain', '--format=json', '--profile=' + p['name'], mode, SMALL).stdout
+                     for p in listed if not p['same_as']}
+        for name, p in machines.items():
+            r = self.tool('explain', '--format=json', '--profile=' + name, mode, SMALL)
+            self.assertEqual(r.stdout, explained[p['same_as']], name)
+            noted = re.findall(r'^halftone: note: profile (.*) is decided for as (.*): the lists of ', r.err, re.M)
+            self.assertEqual(noted, [(name, p['same_as'])] if p['summary'] else [], name)
+        a3 = self.tool('atc', '--model=' + SMALL, '--soc_version=Ascend910_9391', '--precision_mode=allow_mix_precision_bf16').err
+        self.assertIn('note: profile Ascend910_9391 is decided for as ascend910b: the lists of Atlas A3 are not published', a3)
+        self.fails(4, "profile ascend310p has no bfloat16", 'atc', '--model=' + SMALL, '--soc_version=Ascend310B4',
+                   '--precision_mode=allow_mix_precision_bf16')
+        self.fails(2, "no profile 'Ascend910_9399'; did you mean 'Ascend910_9", 'explain', '--profile=Ascend910_9399', SMALL)
+        self.fails(4, "no profile of 'Ascend610': its lists are not published", 'explain', '--profile=Ascend610', SMALL)
+
     def test_refused(self):
         m = '--model=' + SMALL
         for code, pattern, *args in (
@@ -75,10 +95,10 @@ class Atc(ToolCase):
                 (4, '--framework=0 is Caffe', m, '--framework=0'), (4, 'is MindSpore', m, '--framework=1'),
                 (2, "'2' is no framework", m, '--framework=2'), (2, "'tf' is no framework", m, '--framework=tf'),
                 (4, '--output=m.om: no code is made for an NPU; .* is m.htx', m, '--output=m.om'),
-                (4, "no profile of 'Ascend910B33'; did you mean 'Ascend910B3'", m, '--soc_version=Ascend910B33'),
-                (4, "no profile of 'Kirin'; there are cpu, Ascend310, ", m, '--soc_version=Kirin'),
-                (4, "the lists of 'Ascend910_9391' are not published", m, '--soc_version=Ascend910_9391'),
-                (4, "no profile of 'H100'; there are cpu", m, '--soc_version=H100'),
+                (4, "no profile 'Ascend910B33'; did you mean 'Ascend910B3'", m, '--soc_version=Ascend910B33'),
+                (4, "no profile 'Kirin'; see halftone profiles", m, '--soc_version=Kirin'),
+                (4, "--soc_version: there is no profile of 'Ascend610': its lists are not published", m, '--soc_version=Ascend610'),
+                (4, "no profile 'H100'; see halftone profiles", m, '--soc_version=H100'),
                 (2, "did you mean '--soc_version'", m, '--soc_versio=x'), (2, "did you mean '--model'", '--modelx=x'),
                 (4, '--mode=6 shows a model for an NPU', m, '--mode=6'), (2, "'2' is none of 0|1|3|5|6", m, '--mode=2'),
                 (2, '--mode=1 has no --output', m, '--mode=1', '--output=a.pb'),

@@ -1,4 +1,4 @@
-/* Looking things up in a profile's tables. */
+/* Profiles by name, and looking things up in their tables. */
 #include "passes/precision/precision.h"
 
 #include <stdlib.h>
@@ -17,24 +17,55 @@ const char *ht_class_name(enum ht_class c)
 	return names[c];
 }
 
-enum ht_status ht_profile_named(const char *name, struct ht_diags *d, const struct ht_profile **out)
+const struct ht_machine ht_machines[] = {
+#define MACHINE(name, profile, why) { name, profile, why },
+#include "passes/precision/ascend/machines.def"
+#undef MACHINE
+	{ 0 },
+};
+
+static const struct ht_profile *profile_named(const char *name)
 {
-	struct ht_str names[HT_COUNT(ht_profiles)], near[3];
+	for (const struct ht_profile *const *p = ht_profiles; *p; p++)
+		if (!strcmp((*p)->name, name))
+			return *p;
+	return NULL;
+}
+
+static enum ht_status no_profile(const char *name, struct ht_diags *d)
+{
+	struct ht_str names[HT_COUNT(ht_profiles) + HT_COUNT(ht_machines)], near[3];
 	size_t n = 0;
 
-	for (; ht_profiles[n]; n++) {
-		names[n] = ht_str(ht_profiles[n]->name);
-		if (strcmp(ht_profiles[n]->name, name))
-			continue;
-		*out = ht_profiles[n];
-		return HT_OK;
-	}
+	for (const struct ht_profile *const *p = ht_profiles; *p; p++)
+		names[n++] = ht_str((*p)->name);
+	for (const struct ht_machine *m = ht_machines; m->name; m++)
+		names[n++] = ht_str(m->name);
 	if (ht_near_names(ht_str(name), names, n, near))
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
 			"there is no profile '%s'; did you mean '%.*s'?", name,
 			HT_STR_ARG(near[0]));
 	return ht_error(
 		d, HT_E_USAGE, HT_NOWHERE, "there is no profile '%s'; see halftone profiles", name);
+}
+
+enum ht_status ht_profile_named(const char *name, struct ht_diags *d, const struct ht_profile **out)
+{
+	const struct ht_profile *found = profile_named(name);
+	const struct ht_machine *m = ht_machines;
+
+	while (!found && m->name && strcmp(m->name, name) != 0)
+		m++;
+	if (!found && !m->name)
+		return no_profile(name, d);
+	if (!found && !m->profile)
+		return ht_error(d, HT_E_UNSUPPORTED, HT_NOWHERE,
+			"there is no profile of '%s': %s", name, m->why);
+	if (!found && *m->why)
+		ht_note(d, HT_NOWHERE, "profile %s is decided for as %s: %s", name, m->profile,
+			m->why);
+	*out = found ? found : profile_named(m->profile);
+	return HT_OK;
 }
 
 static int compare(struct ht_str a, const char *b)
