@@ -37,6 +37,11 @@ void ht_work_release(struct ht_work *w);
 enum ht_status ht_work_run(
 	struct ht_work *w, enum ht_status (*body)(void *arg), void *arg, struct ht_diags *d);
 
+/* ---- vendor_attributes.c ---- */
+
+/* A note for each attribute of the vendor's that nodes have and that has no effect here. */
+void ht_vendor_attributes_note(const struct ht_graph *g, struct ht_arena *a, struct ht_diags *d);
+
 /* ---- model.c ---- */
 
 struct ht_shape_set {

@@ -140,6 +140,7 @@ static enum ht_status load(void *arg)
 	*m->entry = *chosen;
 	m->entry->next = NULL;
 	describe_inputs(m);
+	ht_vendor_attributes_note(m->graph, &m->arena, l->d);
 	m->import_ns = ht_now_ns() - start;
 	return HT_OK;
 }

@@ -30,6 +30,48 @@ class Explain(ToolCase):
         one = self.tool('explain', '--policy', 'optimal', '--node', node, SMALL).stdout.decode()
         self.assertIn(node + ' in ', one)
 
+    def test_attributes_without_effect_are_noted(self):
+        """Those of the vendor's scripts, one line each, in bodies too; _keep_dtype has an effect and no note."""
+        model = self.path('a.hir', b"""hir 1
+entry "" {
+  input "x" = %x
+  input "p" = %p
+  output "y" = %y
+}
+%x = Placeholder() {dtype=f32, shape=shape[2,2], _stage_level=0}
+%p = Placeholder() {dtype=b1, shape=shape[], _other=true} : b1[]
+%a = Relu(%x) {T=f32, _without_npu_compile=true, _keep_dtype=1}
+%b = Tanh(%a) {T=f32, _without_npu_compile=true, _op_max_shape=""}
+%c = Relu(%b) {T=f32, _without_npu_compile=true, _is_train_graph=false, _class=["loc:@a"]}
+%d = Relu(%c) {T=f32, _without_npu_compile=false}
+%y = StatelessIf(%p, %d) {Tcond=b1, Tin=[f32], Tout=[f32], then_branch=@then{}, else_branch=@then{}}
+function "then" {
+  signature "\\n\\x04then"
+  arg "a" = %a
+  ret "r" = %relu
+  %a = _Arg() {T=f32, index=0} : f32[2,2]
+  %relu = Relu(%a) {T=f32, _without_npu_compile=true, _specified_engine_name="DNN"} : f32[2,2]
+}
+""")
+        notes = [model + ': note: attribute ' + s for s in (
+            "_specified_engine_name of 1 node ('then/relu') has no effect: it is about the parts of an NPU",
+            "_stage_level of 1 node ('x') has no effect: a graph is not cut into stages",
+            "_without_npu_compile of 4 nodes ('a', 'b', 'c' and others) has no effect: the whole graph is compiled, or refused")]
+        for verb, code in ('explain', 0), ('compile', 4):  # control flow is not compiled
+            said = self.tool(verb, model, code=code).err
+            self.assertEqual([line for line in said.splitlines() if 'attribute' in line], notes, verb)
+        report = json.loads(self.tool('explain', '--format=json', '--policy=force_fp16', model).stdout)
+        low = {n['node']: n['tensors'] for n in report['nodes']}
+        self.assertEqual((low['a'], low['b'], low['c']), (['float32'], ['float16'], ['float16']))
+        with open(os.path.join(TOP, 'api', 'vendor_attributes.def')) as f:
+            names = re.findall(r'^ATTRIBUTE\("(\w+)"', f.read(), re.M)
+        self.assertEqual(names, sorted(set(names)))
+        each = 'hir 1\nentry "" {\n  input "x" = %%x\n  output "x" = %%x\n}\n%%x = Placeholder() {dtype=f32, shape=shape[2], %s}\n'
+        said = self.tool('inspect', self.path('b.hir', (each % ', '.join(n + '=1' for n in names)).encode())).err
+        self.assertEqual(re.findall(r'note: attribute (\w+) of 1 node ', said), names)
+        self.tool('convert', self.path('b.hir'), '-o', self.path('b.pb'))  # the attributes stay in the graph
+        self.assertEqual(re.findall(r'note: attribute (\w+) of 1 node ', self.tool('inspect', self.path('b.pb')).err), names)
+
     def test_optimal_obeys_the_lists(self):
         def low(*options):
             text = self.tool('opt', '--passes', 'infer,precision', '--policy', 'optimal', '--target', 'x86-64-v4+bf16', *options, WIDE).stdout.decode()
