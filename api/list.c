@@ -89,8 +89,7 @@ static void list_policies(struct list *l)
 static void list_profiles(struct list *l)
 {
 	for (const struct ht_profile *const *p = ht_profiles; *p; p++) {
-		const char *const column[][2] = { { "same_as", "" },
-			{ "summary", (*p)->summary } };
+		const char *const column[][2] = { { "same_as", "" }, { "summary", (*p)->summary } };
 		row(l, (*p)->name, HT_COUNT(column), column);
 	}
 	for (const struct ht_machine *m = ht_machines; m->name; m++) {
@@ -99,8 +98,8 @@ static void list_profiles(struct list *l)
 
 		if (!m->profile)
 			continue;
-		snprintf(same, sizeof same, "%s%s",
-			l->format == HT_FORMAT_TEXT ? "as " : "", m->profile);
+		snprintf(same, sizeof same, "%s%s", l->format == HT_FORMAT_TEXT ? "as " : "",
+			m->profile);
 		row(l, m->name, HT_COUNT(column), column);
 	}
 }

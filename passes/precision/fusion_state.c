@@ -260,8 +260,7 @@ static bool is_about(const struct ht_rule *rule, enum ht_fusion_id id)
 
 static bool is_in_section(enum ht_fusion_kind kind, enum ht_switch_section section)
 {
-	return section == HT_SWITCH_ANY ||
-	       (section == HT_SWITCH_LOOP) == (kind == HT_FUSION_LOOP);
+	return section == HT_SWITCH_ANY || (section == HT_SWITCH_LOOP) == (kind == HT_FUSION_LOOP);
 }
 
 /* What `"ALL": "off"` leaves on: clean-ups, or fusions with entries of their own. */
@@ -334,8 +333,8 @@ static const char *why_idle(
 static bool is_governed_elsewhere(const struct ht_policy *p, const struct ht_rule *rule)
 {
 	const struct vendor *f = vendor_named(rule->name);
-	bool in_file = p->fusions.n && rule >= p->fusions.rule &&
-		       rule < p->fusions.rule + p->fusions.n;
+	bool in_file =
+		p->fusions.n && rule >= p->fusions.rule && rule < p->fusions.rule + p->fusions.n;
 	int clean_ups = f && f->cleans_up;
 
 	if (!in_file || rule->section == HT_SWITCH_EXCEPTION)

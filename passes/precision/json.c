@@ -85,8 +85,7 @@ enum ht_status ht_json_parse(
 	if (comments)
 		open = blank_comments(copy, copy + text.n);
 	if (open)
-		return ht_error(p->diags, HT_E_INPUT,
-			ht_at_line(p->path, 1 + lines_to(copy, open)),
+		return ht_error(p->diags, HT_E_INPUT, ht_at_line(p->path, 1 + lines_to(copy, open)),
 			"nothing closes the comment that begins with /* here");
 	if (!copy[strspn(copy, " \t\r\n")])
 		return ht_error(p->diags, HT_E_INPUT, ht_at_line(p->path, 0),

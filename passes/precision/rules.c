@@ -276,8 +276,8 @@ struct ht_rule_use *ht_use_of(struct ht_precision *p, enum ht_rule_set set, cons
 	return &p->rules[set].use[r - p->policy->rules[set].rule];
 }
 
-struct ht_rule_use *ht_rule_acts(
-	struct ht_precision *p, enum ht_rule_set set, const struct ht_rule *r, const struct ht_node *n)
+struct ht_rule_use *ht_rule_acts(struct ht_precision *p, enum ht_rule_set set,
+	const struct ht_rule *r, const struct ht_node *n)
 {
 	struct ht_rule_use *use = ht_use_of(p, set, r);
 

@@ -53,8 +53,8 @@ enum ht_class ht_class_of(struct ht_precision *p, const struct ht_node *n, const
 	*list = r->where;
 	ht_rule_acts(p, HT_RULES_MIX, r, n);
 	if (!use->did)
-		use->did = ht_str_printf(p->arena, "from %s to %s", ht_class_name(c),
-			ht_class_name(to))
+		use->did = ht_str_printf(
+			p->arena, "from %s to %s", ht_class_name(c), ht_class_name(to))
 				   .p;
 	return to;
 }

@@ -59,8 +59,8 @@ enum ht_status ht_profile_named(const char *name, struct ht_diags *d, const stru
 	if (!found && !m->name)
 		return no_profile(name, d);
 	if (!found && !m->profile)
-		return ht_error(d, HT_E_UNSUPPORTED, HT_NOWHERE,
-			"there is no profile of '%s': %s", name, m->why);
+		return ht_error(d, HT_E_UNSUPPORTED, HT_NOWHERE, "there is no profile of '%s': %s",
+			name, m->why);
 	if (!found && *m->why)
 		ht_note(d, HT_NOWHERE, "profile %s is decided for as %s: %s", name, m->profile,
 			m->why);
