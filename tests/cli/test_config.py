@@ -98,7 +98,7 @@ class Configurations(ToolCase):
         self.assertRegex(said, r"off.cfg:1: fusion 'ALL' off: every graph and scope fusion; no file closes the clean-ups algebra, ")
         self.assertIn("off.cfg:1: fusion 'EinsumPass' off: no counterpart here\n", said)
         self.assertEqual(json.loads(self.tool('explain', '--format=json', '--fusion_switch_file', fused, swish).stdout)['fusions'],
-                         [['ALL', 'on', 'every fusion that can be closed']])
+                         [['ALL', 'on', 'every fusion']])
         self.fails(3, "bad.cfg:2: error: there is no fusion 'GeluPass'", 'run', '--fusion_switch_file',
                    self.path('bad.cfg', b'# c\nGeluPass:on\n'), SMALL)
 
