@@ -206,6 +206,10 @@ struct ht_fusion {
 		*root; /* of a sink: the node of its kernel that has a loop of its own, or NULL */
 };
 struct ht_fusion ht_fusion_of(struct ht_graph *g, struct ht_fusions *fusions, struct ht_arena *a);
+/* Whether a node is an input by itself: a placeholder of any kind. */
+bool ht_is_placeholder(const struct ht_node *n);
+/* The type of a tensor as far as the graph says it without inference. */
+struct ht_type ht_stated_type(struct ht_value v);
 /* For `inspect`: op types of the graph that cannot be lowered, in one diagnostic-free list. */
 bool ht_can_lower(const struct ht_node *n);
 /* The attribute in which a node carries its implementation mode by name. */
