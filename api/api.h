@@ -48,8 +48,8 @@ struct ht_shape_set {
 struct ht_model {
 	struct ht_unwind unwind;
 	struct ht_arena arena;
-	struct ht_graph *graph; /* as imported */
-	struct ht_entry *entry; /* the one chosen, ours: its outputs may have been replaced */
+	struct ht_graph *graph;  /* as imported */
+	struct ht_entry *entry;  /* the one chosen, ours: its outputs may have been replaced */
 	struct ht_entry *chosen; /* as it was imported */
 	struct ht_entry *unfed;  /* `entry` with all inputs, before some were fed; NULL: itself */
 	struct ht_shape_set *shapes;
@@ -198,7 +198,7 @@ struct ht_program {
 	const int32_t *kernel_of; /* by step; when compiled */
 	struct ht_value_info *input, *output;
 	const char **input_alias, **output_alias; /* by input and output; "": no other name */
-	struct ht_probe *probe; /* with ht_compile_options.numerics */
+	struct ht_probe *probe;                   /* with ht_compile_options.numerics */
 	size_t probes;
 	struct ht_program_info info;
 	struct ht_phase phase[HT_MAX_PHASES];

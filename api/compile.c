@@ -149,7 +149,8 @@ static enum ht_status paint(
 {
 	if (!ht_policy_paints(l->passes.policy))
 		return HT_OK;
-	HT_TRY(run(l, m->outputs_set || m->inputs_set ? "feeds,prune,precision" : "precision", stop_after, stopped));
+	HT_TRY(run(l, m->outputs_set || m->inputs_set ? "feeds,prune,precision" : "precision",
+		stop_after, stopped));
 	ht_phase_end(&l->phases, "precision");
 	return HT_OK;
 }
@@ -308,10 +309,10 @@ static enum ht_status build(struct compile *c, struct ht_lowering *l, const stru
 	how = (struct ht_make){ c->m->cache, l->passes.target, c->opt.backend, c->opt.threads };
 	HT_TRY(ht_program_build(c->p, l->graph, plan, &how, &l->phases, c->d));
 	keep_defaults(c);
-	c->p->input_alias = aliases_of(
-		c, c->m->entry->inputs, c->p->input, ht_program_inputs(c->p));
-	c->p->output_alias = aliases_of(
-		c, c->m->entry->outputs, c->p->output, ht_program_outputs(c->p));
+	c->p->input_alias =
+		aliases_of(c, c->m->entry->inputs, c->p->input, ht_program_inputs(c->p));
+	c->p->output_alias =
+		aliases_of(c, c->m->entry->outputs, c->p->output, ht_program_outputs(c->p));
 	fill_info(c, l);
 	c->p->provenance = ht_provenance(w, l->reads, c->p->llvm, c->content, &c->p->arena).p;
 	return HT_OK;

@@ -131,9 +131,8 @@ void ht_model_describe(struct ht_model *m)
 		struct ht_shape s = ht_model_shape(m, p);
 		const struct ht_tensor *t = ht_model_default(p->value.node);
 		v->name = p->name.p;
-		v->dtype = ht_is_placeholder(p->value.node)
-				   ? ht_type_attr(p->value.node, "dtype")
-				   : HT_INVALID;
+		v->dtype = ht_is_placeholder(p->value.node) ? ht_type_attr(p->value.node, "dtype")
+							    : HT_INVALID;
 		if (v->dtype == HT_INVALID && p->value.node->outs > p->value.index)
 			v->dtype = p->value.node->out[p->value.index].dtype;
 		v->rank = s.rank;

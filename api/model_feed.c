@@ -75,10 +75,9 @@ static enum ht_status check_types(struct feed *f, struct ht_port *const *fed)
 {
 	for (size_t i = 0; i < f->n; i++) {
 		const struct ht_node *n = fed[i]->value.node;
-		struct ht_where at = { .path = f->m->graph->path,
-			.offset = -1,
-			.node = n->name,
-			.op = n->type };
+		struct ht_where at = {
+			.path = f->m->graph->path, .offset = -1, .node = n->name, .op = n->type
+		};
 
 		state_type(f->m, fed[i]->value, ht_stated_type(fed[i]->value));
 		if (!ht_type_of(fed[i]->value)->dtype)
@@ -97,14 +96,19 @@ static enum ht_status feed(void *arg)
 	struct ht_str *names = HT_NEW_ARRAY(&m->arena, struct ht_str, f->n);
 	struct ht_port **fed = HT_NEW_ARRAY(&m->arena, struct ht_port *, f->n);
 	struct ht_entry *unfed = m->unfed ? m->unfed : m->entry, *e;
+	struct ht_port *p;
+	size_t n = 0;
 
 	for (size_t i = 0; i < f->n; i++)
 		names[i] = ht_str_copy(&m->arena, ht_str(f->name[i]));
 	HT_TRY(ht_entry_for_inputs(m->graph, unfed, names, f->n, f->d, &e));
-	for (size_t i = 0; i < f->n; i++)
-		fed[i] = ht_port_named(e->inputs, names[i]);
+	for (size_t i = 0, all = f->n; i < all; i++)
+		if ((p = ht_port_named(e->inputs, names[i])))
+			fed[n++] = p;
+	f->n = n;
 	HT_TRY(check_types(f, fed));
-	infer(f, unfed, fed);
+	if (n)
+		infer(f, unfed, fed);
 	m->unfed = unfed;
 	m->entry = e;
 	m->set = m->inputs_set = true;

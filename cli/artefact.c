@@ -69,9 +69,9 @@ static bool same_name(const char *a, const char *b)
 /* What --input-shape states of an input holds also for the array that it is fed. */
 static enum ht_status agree(const struct shapes *s, const struct fed *f)
 {
-	struct ht_value_info array = { .dtype = f->array.a.dtype,
-		.rank = f->array.a.rank,
-		.dim = f->array.shape };
+	struct ht_value_info array = {
+		.dtype = f->array.a.dtype, .rank = f->array.a.rank, .dim = f->array.shape
+	};
 	char is[256], wants[256];
 
 	for (size_t i = 0; i < s->n; i++) {
@@ -104,8 +104,8 @@ static enum ht_status add_fed(const struct cli *c, struct shapes *s)
 		if (st == HT_OK && f->shaped)
 			st = agree(s, f);
 		if (st == HT_OK && f->shaped)
-			st = add_shape(s, f->name, strlen(f->name), f->array.shape,
-				f->array.a.rank);
+			st = add_shape(
+				s, f->name, strlen(f->name), f->array.shape, f->array.a.rank);
 	}
 	return st;
 }
@@ -114,8 +114,8 @@ static enum ht_status add_fed(const struct cli *c, struct shapes *s)
 static enum ht_status check_options(const struct cli *c)
 {
 	static const enum option compiled[] = { OPTION_BATCH_METHOD, OPTION_BLOCK_METHOD,
-		OPTION_CONFIG, OPTION_CONV_METHOD, OPTION_INPUTS, OPTION_MAX_NODES,
-		OPTION_OUTPUTS, OPTION_SIGNATURE };
+		OPTION_CONFIG, OPTION_CONV_METHOD, OPTION_INPUTS, OPTION_MAX_NODES, OPTION_OUTPUTS,
+		OPTION_SIGNATURE };
 
 	for (size_t i = 0; i < sizeof compiled / sizeof *compiled; i++)
 		if (option_on(c, compiled[i]))

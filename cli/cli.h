@@ -85,10 +85,10 @@ struct cli {
 	struct ht_config **config; /* of --config */
 	size_t configs;
 	struct ht_diags *diags;
-	char *vendor_dir;       /* of op_compiler_cache_dir; NULL: it is not used */
-	struct fed *fed; /* of --input */
+	char *vendor_dir; /* of op_compiler_cache_dir; NULL: it is not used */
+	struct fed *fed;  /* of --input */
 	size_t feds;
-	long long fed_batch; /* what an array gave an open first dimension; 0: none did */
+	long long fed_batch;    /* what an array gave an open first dimension; 0: none did */
 	struct ht_cache *cache; /* once a model was opened that is compiled; NULL: none */
 };
 

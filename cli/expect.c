@@ -76,8 +76,7 @@ static bool tol_output(const struct session *s, const char *v, const char *colon
 }
 
 /* --tol X, --tol OUTPUT:X; the last one that fits counts. */
-static enum ht_status tolerance(
-	struct cli *c, const struct session *s, size_t output, double *tol)
+static enum ht_status tolerance(struct cli *c, const struct session *s, size_t output, double *tol)
 {
 	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
 	size_t at;
@@ -169,8 +168,9 @@ static enum ht_status open_reference(const char *path, const struct session *s, 
 	if (len < 4 || strcmp(path + len - 4, ".npy") != 0)
 		return npz_open(path, z);
 	if (s->outs != 1)
-		return fail(HT_E_USAGE, "--expect %s: the model has %zu outputs; .npz holds several",
-			path, s->outs);
+		return fail(HT_E_USAGE,
+			"--expect %s: the model has %zu outputs; .npz holds several", path,
+			s->outs);
 	return HT_OK;
 }
 

@@ -48,49 +48,48 @@ enum ht_status fed_load(struct fed *f)
 
 /* ---- which input ---- */
 
-/* With --lenient a tensor that cannot be fed is told, and not fed. */
-static enum ht_status add_leniently(
-	struct cli *c, struct ht_model *m, const char **name, size_t *n, bool *taken)
-{
-	struct ht_diags *d = ht_diags_new();
-	struct ht_message message;
-	enum ht_status st;
-
-	if (!d)
-		return fail(HT_E_ENVIRONMENT, "out of memory");
-	st = ht_model_set_inputs(m, name, *n + 1, d);
-	*taken = st == HT_OK;
-	if (*taken)
-		++*n;
-	else if (ht_diags_get(d, 0, &message) == HT_OK)
-		st = st == HT_E_USAGE ? refuse(c, "%s", message.text) : fail(st, "%s", message.text);
-	ht_diags_free(d);
-	return st;
-}
-
 struct names {
 	const char **name;
 	struct fed **fed; /* NULL: of --inputs */
 	size_t n;
 };
 
-static enum ht_status add_all(struct cli *c, struct ht_model *m, const struct names *all)
+/* With --lenient names of nothing are told, and what they feed is not used. */
+static enum ht_status drop_unknown(struct cli *c, struct ht_model *m, struct names *all)
 {
-	const char **taken = must_alloc(all->n * sizeof *taken);
 	enum ht_status st = HT_OK;
 	size_t n = 0;
 
-	if (!option_on(c, OPTION_LENIENT) && all->n)
-		st = ht_model_set_inputs(m, all->name, all->n, c->diags);
-	for (size_t i = 0; option_on(c, OPTION_LENIENT) && i < all->n && st == HT_OK; i++) {
-		bool known = false;
+	for (size_t i = 0; i < all->n && st == HT_OK; i++) {
+		struct ht_diags *d = ht_diags_new();
+		struct ht_message message = { .text = "out of memory" };
 
-		taken[n] = all->name[i];
-		st = add_leniently(c, m, taken, &n, &known);
-		if (all->fed[i])
-			all->fed[i]->ignored = !known;
+		if (ht_model_set_inputs(m, &all->name[i], 1, d) != HT_E_USAGE) {
+			all->name[n] = all->name[i];
+			all->fed[n++] = all->fed[i];
+		} else {
+			ht_diags_get(d, 0, &message);
+			st = refuse(c, "%s", message.text);
+			if (all->fed[i])
+				all->fed[i]->ignored = true;
+		}
+		ht_diags_free(d);
 	}
-	free(taken);
+	all->n = n;
+	return st;
+}
+
+static enum ht_status add_all(struct cli *c, struct ht_model *m, struct names *all)
+{
+	enum ht_status st = option_on(c, OPTION_LENIENT) ? drop_unknown(c, m, all) : HT_OK;
+	size_t at;
+
+	if (st == HT_OK && all->n)
+		st = ht_model_set_inputs(m, all->name, all->n, c->diags);
+	/* The library told of those that no output needs. */
+	for (size_t i = 0; i < all->n; i++)
+		if (all->fed[i] && !ht_model_input_named(m, all->name[i], &at))
+			all->fed[i]->ignored = true;
 	return st;
 }
 
@@ -127,21 +126,21 @@ enum ht_status fed_set_inputs(struct cli *c, struct ht_model *m)
 /* ---- shapes ---- */
 
 /* Who says another size of dimension `i` than the array has. */
-static const char *who_says(const struct ht_value_info *graph, const struct ht_value_info *stated,
-	int32_t i)
+static const char *who_says(
+	const struct ht_value_info *graph, const struct ht_value_info *stated, int32_t i)
 {
 	if (stated->rank <= i || stated->dim[i] < 0)
 		return "--batch says";
 	return graph->rank > i && graph->dim[i] == stated->dim[i] ? "the graph says"
-								    : "--input-shape says";
+								  : "--input-shape says";
 }
 
 static enum ht_status disagree(
 	const struct fed *f, const struct ht_value_info *v, const char *who_says)
 {
-	struct ht_value_info array = { .dtype = f->array.a.dtype,
-		.rank = f->array.a.rank,
-		.dim = f->array.shape };
+	struct ht_value_info array = {
+		.dtype = f->array.a.dtype, .rank = f->array.a.rank, .dim = f->array.shape
+	};
 	char is[256], wants[256];
 
 	return fail(HT_E_INPUT, "--input: '%.100s' is %s, but %s %s for input '%s'", f->spec,
@@ -198,8 +197,8 @@ static enum ht_status set_shape(struct cli *c, struct ht_model *m, struct fed *f
 	return ht_model_set_shape(m, k.v.name, f->array.a.rank, f->array.shape, c->diags);
 }
 
-enum ht_status fed_set_shapes(struct cli *c, struct ht_model *m,
-	const struct ht_value_info *graph, const struct ht_value_info *stated)
+enum ht_status fed_set_shapes(struct cli *c, struct ht_model *m, const struct ht_value_info *graph,
+	const struct ht_value_info *stated)
 {
 	bool *seen = must_alloc(ht_model_inputs(m) * sizeof *seen);
 	enum ht_status st = HT_OK;

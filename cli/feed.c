@@ -58,8 +58,8 @@ static enum ht_status no_input(
 
 /* By input of the program what is fed to it.  An input of the model that the outputs do not need is
  * told. */
-static enum ht_status find_fed(struct cli *c, const struct ht_model *m,
-	const struct ht_program *p, struct fed **by_input)
+static enum ht_status find_fed(
+	struct cli *c, const struct ht_model *m, const struct ht_program *p, struct fed **by_input)
 {
 	const char *names[256];
 	struct ht_value_info in;

@@ -205,9 +205,8 @@ static bool has_port(const struct ht_port *p, struct ht_str name)
 }
 
 /* An output of the entry that there was, called as it is asked for. */
-static enum ht_status add_known(struct ht_graph *g, struct ht_port ***end,
-	const struct ht_entry *e, const struct ht_port *known, struct ht_str name,
-	struct ht_diags *d)
+static enum ht_status add_known(struct ht_graph *g, struct ht_port ***end, const struct ht_entry *e,
+	const struct ht_port *known, struct ht_str name, struct ht_diags *d)
 {
 	bool by_alias = ht_str_eq(known->alias, name);
 

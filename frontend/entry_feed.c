@@ -215,10 +215,15 @@ enum ht_status ht_entry_for_inputs(struct ht_graph *g, const struct ht_entry *li
 	for (const struct ht_port *p = f.fed; p; p = p->next)
 		f.has_fed[p->value.node->id] = true;
 	walk(&f, like);
-	for (const struct ht_port *p = f.fed; p; p = p->next, i++)
-		if (!f.used[i] && !ht_port_named(like->inputs, p->name))
-			return refuse(&f, d, p->name,
-				"is fed, but no output needs it; --outputs names outputs");
+	for (struct ht_port **p = &f.fed; *p; i++) {
+		if (f.used[i] || ht_port_named(like->inputs, (*p)->name)) {
+			p = &(*p)->next;
+			continue;
+		}
+		ht_warn(d, (struct ht_where){ .path = g->path, .offset = -1 },
+			"'%.*s' is fed, but no output needs it", HT_STR_ARG((*p)->name));
+		*p = (*p)->next;
+	}
 	*e = *like;
 	e->next = NULL;
 	e->inputs = NULL;

@@ -59,8 +59,8 @@ enum ht_status ht_entry_for_outputs(struct ht_graph *g, const struct ht_entry *l
 /* By its name ("node", "node:1", also "node:0") or else by its alias; NULL: there is none. */
 struct ht_port *ht_port_named(struct ht_port *first, struct ht_str name);
 /* `like` with other inputs: those that it needs when the tensors `names` are fed, and these.  A name
- * is that of an input or of any other tensor.  HT_E_USAGE with near names when there is none, when a
- * tensor is named twice, and when no output needs a tensor that is no input. */
+ * is that of an input or of any other tensor.  HT_E_USAGE with near names when there is none, and when a
+ * tensor is named twice; a tensor that no output needs is left out with a warning. */
 enum ht_status ht_entry_for_inputs(struct ht_graph *g, const struct ht_entry *like,
 	const struct ht_str *names, size_t count, struct ht_diags *d, struct ht_entry **out);
 

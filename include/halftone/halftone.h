@@ -47,8 +47,8 @@ HT_API enum ht_status ht_model_set_outputs(
  * tensors of the graph ("conv/Relu", "split:1"), which become inputs.  What lies only behind them is
  * not computed, and inputs that only that needs are inputs no more.  Their types and shapes are those
  * that the graph gives them; ht_model_set_shape() states what it leaves open.  Replaces what an
- * earlier call named.  HT_E_USAGE: there is no such tensor, it is named twice, or no output needs it;
- * HT_E_UNSUPPORTED: nothing says its type. */
+ * earlier call named.  A tensor that no output needs is left out, with a warning.  HT_E_USAGE:
+ * there is no such tensor, or it is named twice; HT_E_UNSUPPORTED: nothing says its type. */
 HT_API enum ht_status ht_model_set_inputs(
 	struct ht_model *m, const char *const *name, size_t n, struct ht_diags *d);
 /* States the shape of an input, by any name of ht_model_input_named().  A dimension of -1 stays as the graph says. */

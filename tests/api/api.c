@@ -111,7 +111,7 @@ static void fed_inside(struct ht_model *m, struct ht_diags *d)
 {
 	static const int64_t dim[] = { 3, 3 };
 	static const char *const names[] = { "y:0" }, *const unknown[] = { "yy" },
-				       *const outputs[] = { "top" };
+				 *const outputs[] = { "top" };
 	struct ht_value_info v;
 	struct ht_program *p;
 	size_t i;

@@ -54,6 +54,9 @@ def name(t):
 
 def random_feeds(folder):
     checked = 0
+    plain = v1.ConfigProto()  # Grappler rewrites what uses x + x, and then takes no notice of the feed
+    plain.graph_options.rewrite_options.disable_meta_optimizer = True
+    plain.graph_options.optimizer_options.opt_level = -1
     for seed in range(GRAPHS):
         r, n = random.Random(seed), 1 + seed % 3
         with v1.Graph().as_default() as g:
@@ -65,15 +68,14 @@ def random_feeds(folder):
             for _ in range(4):
                 fed = {t: np.random.RandomState(seed).rand(n, 4).astype('f') for t in r.sample(values, r.randint(1, 3))}
                 every = {**{t: np.ones((n, 4), 'f') for t in values[:2]}, **fed}
-                with v1.Session(graph=g) as s:
+                with v1.Session(graph=g, config=plain) as s:
                     want = s.run(outputs, every)
                 args = []
                 for i, (t, v) in enumerate(every.items()):
                     np.save(os.path.join(folder, f'{i}.npy'), v)
                     args += ['--input', f'{name(t)}=@{os.path.join(folder, f"{i}.npy")}']
                 out = os.path.join(folder, 'y.npz')
-                # What no output needs is not fed, so that none of it may be refused.
-                text = tool('run', '--lenient', *args, '--outputs', ','.join(map(name, outputs)), '-o', out, path)
+                text = tool('run', *args, '--outputs', ','.join(map(name, outputs)), '-o', out, path)
                 with np.load(out) as got:
                     for t, w in zip(outputs, want):
                         error = np.abs(got[name(t)] - w).max() / max(np.abs(w).max(), 1)
@@ -104,7 +106,7 @@ def keys(folder):
         if made.endswith('htx'):
             tool('compile', '--input-shape', 'picture:2,3', '-o', made, model)
         else:
-            tool('convert', '-o', made, '--policy', 'must_keep_origin_dtype', model)
+            tool('convert', '-o', made, model)
         tool('run', '--input', f'picture=@{x}', '--expect', out, made)
     error = tool('inspect', '--signature', 'predict', model, code=2)
     for signature in 'serving_default', 'other', 'third':
