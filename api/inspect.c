@@ -189,6 +189,38 @@ static void drop_open_inputs(struct inspect *s, const struct ht_graph *g)
 	r->n = n;
 }
 
+static bool is_refused(const struct inspect *s, struct ht_str type)
+{
+	for (size_t i = 0; i < s->refused.n; i++)
+		if (ht_str_eq(s->refused.item[i].type, type))
+			return true;
+	return false;
+}
+
+/* Where a pass ended the way: ops that could not be lowered behind it either. */
+static enum ht_status add_unlowered(struct inspect *s)
+{
+	struct ht_refusals *r = &s->refused, more;
+	struct ht_graph *g;
+
+	s->keep_variables = true;
+	if (prepare(s, HT_OPEN_ASSUME, quiet_diags(s), &g) != HT_OK)
+		return HT_OK;
+	ht_find_refusals(g, g->entries, &s->w->arena, &more);
+	for (size_t i = 0; i < more.n; i++) {
+		const struct ht_node *n = ht_graph_node(g, more.item[i].first);
+
+		/* Variables have no kernels, and need none. */
+		if (ht_str_is(n->type, "VarHandleOp") || ht_str_is(n->type, "ReadVariableOp"))
+			continue;
+		if (is_refused(s, n->type) || (n->op != HT_OP_OPAQUE && !ht_never_lowered(n)))
+			continue;
+		r->item = ht_grow(&s->w->arena, r->item, r->n, &r->cap, sizeof *r->item);
+		r->item[r->n++] = more.item[i];
+	}
+	return HT_OK;
+}
+
 /* The way to a run, as far as no type is decided. */
 static enum ht_status look_for_unsupported(struct inspect *s)
 {
@@ -210,7 +242,7 @@ static enum ht_status look_for_unsupported(struct inspect *s)
 	}
 	HT_TRY(judge(s, st, quiet));
 	refuse_errors(s, quiet);
-	return HT_OK;
+	return add_unlowered(s);
 }
 
 static enum ht_status look(struct inspect *s)
@@ -343,7 +375,8 @@ static void put_refusals_text(struct inspect *s)
 	struct ht_buf *b = &s->buf;
 
 	if (s->open.n)
-		ht_printf(b, "open shapes: a run needs --input-shape '%.*s', with a size for each ?\n",
+		ht_printf(b,
+			"open shapes: a run needs --input-shape '%.*s', with a size for each ?\n",
 			HT_STR_ARG(s->open));
 	ht_puts(b, s->refused.n ? "unsupported:\n" : "unsupported: none\n");
 	for (size_t i = 0; i < s->refused.n; i++) {

@@ -262,9 +262,7 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 {
 	struct ht_arena *const arena[] = { r->g->arena, r->arena, r->c->scratch };
 	struct ht_unwind here, *outer[HT_COUNT(arena)];
-	struct ht_where at = {
-		.path = r->g->path, .node = n->name, .op = n->type, .offset = -1
-	};
+	struct ht_where at = { .path = r->g->path, .node = n->name, .op = n->type, .offset = -1 };
 
 	for (size_t i = 0; i < HT_COUNT(arena); i++)
 		outer[i] = arena[i]->unwind;

@@ -221,8 +221,8 @@ struct ht_refusal {
 	struct ht_str part;        /* the name scope that all of them are in; may be empty */
 	const char *why;
 	bool open_shape; /* `why` is a shape that is not known */
-	size_t nodes;  /* of this type that are refused for this */
-	size_t blocks; /* others behind them; each counts once in all */
+	size_t nodes;    /* of this type that are refused for this */
+	size_t blocks;   /* others behind them; each counts once in all */
 };
 struct ht_refusals {
 	struct ht_refusal *item;

@@ -36,17 +36,18 @@ static struct ht_str part_of(struct ht_str name)
 
 static uint32_t add_cause(struct search *s, const struct ht_node *n, const char *why)
 {
-	struct ht_map_entry *e = ht_map_at(
-		&s->known, ht_str_printf(s->a, "%.*s %s", HT_STR_ARG(n->type), why));
+	struct ht_map_entry *e =
+		ht_map_at(&s->known, ht_str_printf(s->a, "%.*s %s", HT_STR_ARG(n->type), why));
 	struct ht_refusals *r = s->out;
 	struct ht_refusal *x;
 
 	if (!e->value) {
 		r->item = ht_grow(s->a, r->item, r->n, &r->cap, sizeof *r->item);
-		r->item[r->n++] = (struct ht_refusal){
-			.type = n->type, .first = n->name, .part = part_of(n->name), .why = why,
-			.open_shape = lower_is_open_shape(why)
-		};
+		r->item[r->n++] = (struct ht_refusal){ .type = n->type,
+			.first = n->name,
+			.part = part_of(n->name),
+			.why = why,
+			.open_shape = lower_is_open_shape(why) };
 		e->value = (void *)(uintptr_t)r->n;
 	}
 	x = &r->item[(uintptr_t)e->value - 1];
@@ -100,10 +101,9 @@ static void find_unfed(struct search *s)
 	for (const struct ht_node *n = s->g->first; n; n = n->next) {
 		const struct lower_op *op = lower_op_of(n);
 
-		if (op && op->family == FAMILY_SOURCE && n->op != HT_OP_Const &&
-			!s->cause[n->id] && !is_entry_input(s, n))
-			s->cause[n->id] =
-				add_cause(s, n, "is needed, but is not among the inputs");
+		if (op && op->family == FAMILY_SOURCE && n->op != HT_OP_Const && !s->cause[n->id] &&
+			!is_entry_input(s, n))
+			s->cause[n->id] = add_cause(s, n, "is needed, but is not among the inputs");
 	}
 }
 

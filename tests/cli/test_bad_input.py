@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Models, feeds and settings that are refused: exit codes, and what is said."""
-import json, os, shutil, struct, unittest, zipfile
+import json, os, random, shutil, struct, subprocess, unittest, zipfile
 
-from tool import MODEL_VERBS, SMALL, TYPES, ToolCase, floats, npy
+from tool import MODEL_VERBS, SMALL, TOOL, TYPES, ToolCase, floats, npy
 
 
 class BadInput(ToolCase):
@@ -138,6 +138,35 @@ class BadInput(ToolCase):
         with zipfile.ZipFile(z, 'w', zipfile.ZIP_DEFLATED) as f:
             f.writestr('data.npy', npy('<f4', (1, 4), bytes(20 << 20)))
         self.fails(3, 'promises 16', 'run', '--input', f'x=@{z}#data', SMALL)
+
+    def test_damaged_npz(self):
+        """Whichever byte of an archive is another, the array is what was written or it is refused."""
+        z = self.path('in.npz')
+        for form in zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED:
+            with zipfile.ZipFile(z, 'w', form) as f:
+                f.writestr('data.npy', npy('<f4', (1, 4), floats(1, 2, 3, 4)))
+            want = self.tool('run', '-q', '--input', f'x=@{z}#data', SMALL).stdout
+            with open(z, 'rb') as f:
+                whole = f.read()
+            numbers = whole.index(floats(1, 2, 3, 4)) if form == zipfile.ZIP_STORED else len(whole) // 3
+            for at in {numbers, numbers + 3, *random.Random(5).sample(range(len(whole)), 40)}:
+                damaged = whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1:]
+                d = self.path('d.npz', damaged)
+                r = subprocess.run([TOOL, 'run', '-q', '--input', f'x=@{d}#data', SMALL], capture_output=True, timeout=60)
+                self.assertIn(r.returncode, (0, 3), (at, r.stderr))
+                if r.returncode == 0:
+                    self.assertEqual(r.stdout, want, at)
+                else:
+                    self.assertRegex(r.stderr, b'damaged|no member|npy')
+            self.fails(3, 'this member is damaged', 'run', '--input', 'x=@' + self.path(
+                'd.npz', whole[:numbers] + bytes([whole[numbers] ^ 1]) + whole[numbers + 1:]) + '#data', SMALL)
+            for cut in 0, 1, len(whole) // 2, len(whole) - 1:
+                r = self.fails(3, 'd.npz: this is no .npz file, or a damaged one', 'run', '--input',
+                               'x=@' + self.path('d.npz', whole[:cut]) + '#data', SMALL)
+                self.assertNotIn('No such', r.err)
+        self.fails(5, 'absent.npz: cannot read: No such file', 'run', '--input', f'x=@{self.dir}/absent.npz#data', SMALL)
+        os.mkdir(self.path('folder.npz'))
+        self.fails(5, 'not a regular file', 'run', '--input', f'x=@{self.dir}/folder.npz#data', SMALL)
 
     def test_fault(self):
         zero = self.path('i.npy', npy('<i4', (3,), struct.pack('<3i', 1, 0, 2)))
