@@ -53,12 +53,14 @@ struct ht_shape_set {
 struct ht_model {
 	struct ht_unwind unwind;
 	struct ht_arena arena;
-	struct ht_graph *graph; /* as imported */
-	struct ht_entry *entry; /* the one chosen, ours: its outputs may have been replaced */
+	struct ht_graph *graph;  /* as imported */
+	struct ht_entry *entry;  /* the one chosen, ours: its outputs may have been replaced */
+	struct ht_entry *chosen; /* as it was imported */
+	struct ht_entry *unfed;  /* `entry` with all inputs, before some were fed; NULL: itself */
 	struct ht_shape_set *shapes;
 	int64_t batch; /* 0: not stated */
 	bool set;      /* something was set: outputs, shapes */
-	bool outputs_set;
+	bool outputs_set, inputs_set;
 	struct ht_value_info *input;
 	size_t inputs;
 	int64_t import_ns;
@@ -66,6 +68,8 @@ struct ht_model {
 	struct ht_content *content; /* once asked for */
 };
 
+/* Fills `input`, behind every setting. */
+void ht_model_describe(struct ht_model *m);
 /* The shape of an input that was set, else the graph's. */
 struct ht_shape ht_model_shape(const struct ht_model *m, const struct ht_port *p);
 /* The value that an input's node takes where none is fed; NULL: there is none. */
@@ -198,7 +202,8 @@ struct ht_program {
 	const char **library;     /* by kernel: name of a library kernel, or NULL; when compiled */
 	const int32_t *kernel_of; /* by step; when compiled */
 	struct ht_value_info *input, *output;
-	struct ht_probe *probe; /* with ht_compile_options.numerics */
+	const char **input_alias, **output_alias; /* by input and output; "": no other name */
+	struct ht_probe *probe;                   /* with ht_compile_options.numerics */
 	size_t probes;
 	struct ht_program_info info;
 	struct ht_phase phase[HT_MAX_PHASES];

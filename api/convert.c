@@ -207,8 +207,8 @@ static enum ht_status as_stated(struct convert *c, const struct ht_graph **out)
 	HT_TRY(ht_model_check(c->m, c->w, c->d));
 	HT_TRY(ht_model_copy(c->m, c->w, HT_OPEN_KEEP, c->d, &g));
 	passes.entry = g->entries;
-	if (c->m->outputs_set)
-		HT_TRY(ht_run_passes(g, "prune", NULL, &passes));
+	if (c->m->outputs_set || c->m->inputs_set)
+		HT_TRY(ht_run_passes(g, "feeds,prune", NULL, &passes));
 	*out = g;
 	return HT_OK;
 }

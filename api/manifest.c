@@ -9,6 +9,8 @@ static void put_values(struct ht_buf *b, const char *name, const struct ht_plan_
 	for (size_t i = 0; i < n; i++) {
 		ht_printf(b, "%s\n    {\"name\": ", i ? "," : "");
 		ht_put_json(b, ht_str(v[i].name));
+		if (*v[i].alias)
+			ht_put_member(b, "alias", ht_str(v[i].alias));
 		ht_put_member(b, "dtype", ht_str(ht_dtype_name((enum ht_dtype)v[i].dtype)));
 		ht_puts(b, ", \"shape\": [");
 		for (size_t k = 0; k < v[i].rank; k++)

@@ -101,6 +101,7 @@ static struct ht_port *port_in(struct ht_graph *g, const struct ht_port *from, s
 	for (; from; from = from->next) {
 		struct ht_port *p = HT_NEW(a, struct ht_port);
 		p->name = from->name;
+		p->alias = from->alias;
 		p->value = from->value;
 		p->value.node = ht_graph_node(g, from->value.node->name);
 		*end = p;

@@ -218,6 +218,8 @@ enum ht_status verb_bench(struct cli *c)
 		st = measure(c, &s, &e, &m);
 	if (st == HT_OK) {
 		ht_program_about(s.program, &info);
+		if (c->fed_batch)
+			batch = c->fed_batch;
 		if (format == HT_FORMAT_JSON)
 			put_json(c, &info, &m, threads, batch, &t);
 		else

@@ -417,6 +417,7 @@ void cli_release(struct cli *c)
 	for (size_t i = 0; i < c->file_count; i++)
 		args_free(&c->files[i]);
 	free(c->files);
+	fed_free(c);
 	free(c->vendor_dir);
 	free(c->setting);
 	for (size_t i = 0; i < c->configs; i++)

@@ -49,8 +49,19 @@ enum ht_status ht_import_memory(struct ht_arena *a, const void *p, size_t n, con
 struct ht_entry *ht_default_entry(struct ht_graph *g);
 /* An entry for outputs named by the user: "node", "node:1"; a node without results, such as that of
  * a training step, becomes a target.  HT_E_USAGE with near names when there is none, or when one is
- * named twice.  Inputs are those of `like`, or the placeholders when it is NULL. */
+ * named twice.  Inputs are those of `like`, whose outputs go also by their aliases; or the
+ * placeholders when it is NULL. */
 enum ht_status ht_entry_for_outputs(struct ht_graph *g, const struct ht_entry *like,
+	const struct ht_str *names, size_t count, struct ht_diags *d, struct ht_entry **out);
+
+/* ---- entry_feed.c ---- */
+
+/* By its name ("node", "node:1", also "node:0") or else by its alias; NULL: there is none. */
+struct ht_port *ht_port_named(struct ht_port *first, struct ht_str name);
+/* `like` with other inputs: those that it needs when the tensors `names` are fed, and these.  A name
+ * is that of an input or of any other tensor.  HT_E_USAGE with near names when there is none, and when a
+ * tensor is named twice; a tensor that no output needs is left out with a warning. */
+enum ht_status ht_entry_for_inputs(struct ht_graph *g, const struct ht_entry *like,
 	const struct ht_str *names, size_t count, struct ht_diags *d, struct ht_entry **out);
 
 /* ---- export.c: graphs → messages ---- */

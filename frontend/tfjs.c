@@ -479,6 +479,9 @@ static enum ht_status read_ports(struct tfjs *t, const cJSON *object, struct ht_
 		if (ht_str_ends(name, ":0"))
 			name.n -= 2;
 		p->name = ht_str_copy(t->im->a, name);
+		if (info->string && !ht_str_is(ht_str(info->string), p->name.p) &&
+			!(tensor && !strcmp(tensor, info->string)))
+			p->alias = ht_str_copy(t->im->a, ht_str(info->string));
 		*end = p;
 		end = &p->next;
 	}

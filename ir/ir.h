@@ -205,6 +205,7 @@ struct ht_node {
 /* A named input or output of a graph. */
 struct ht_port {
 	struct ht_str name;
+	struct ht_str alias; /* its other name: the key in the signature; empty: none */
 	struct ht_value value;
 	struct ht_port *next;
 };

@@ -206,8 +206,33 @@ struct ht_fusion {
 		*root; /* of a sink: the node of its kernel that has a loop of its own, or NULL */
 };
 struct ht_fusion ht_fusion_of(struct ht_graph *g, struct ht_fusions *fusions, struct ht_arena *a);
-/* For `inspect`: op types of the graph that cannot be lowered, in one diagnostic-free list. */
+/* Whether a node is an input by itself: a placeholder of any kind. */
+bool ht_is_placeholder(const struct ht_node *n);
+/* The type of a tensor as far as the graph says it without inference. */
+struct ht_type ht_stated_type(struct ht_value v);
 bool ht_can_lower(const struct ht_node *n);
+/* Why no node of this op is lowered, in words; NULL: some are, or nobody knows the op. */
+const char *ht_never_lowered(const struct ht_node *n);
+
+/* Why a graph cannot be lowered.  A node of which an operand cannot be computed is counted with what
+ * that waits for, unless it could not be lowered anyhow. */
+struct ht_refusal {
+	struct ht_str type, first; /* op type, and the first node of it */
+	struct ht_str part;        /* the name scope that all of them are in; may be empty */
+	const char *why;
+	bool open_shape; /* `why` is a shape that is not known */
+	size_t nodes;    /* of this type that are refused for this */
+	size_t blocks;   /* others behind them; each counts once in all */
+};
+struct ht_refusals {
+	struct ht_refusal *item;
+	size_t n, cap;
+};
+/* Of a graph in order, and of one of its entries; in `a`. */
+void ht_find_refusals(const struct ht_graph *g, const struct ht_entry *e, struct ht_arena *a,
+	struct ht_refusals *out);
+/* "is control flow, … (2 nodes in 'model/rnn'; 41 behind them cannot be computed either)" */
+void ht_refusal_print(const struct ht_refusal *r, struct ht_buf *b);
 /* The attribute in which a node carries its implementation mode by name. */
 extern const char ht_mode_attribute[];
 /* How the kernel of node `n` differs under an implementation mode, in words; NULL: not at all. */

@@ -18,7 +18,7 @@ enum { HT_DIGEST = 32 /* bytes of a SHA-256 */ };
 /* ---- plan.c: what a program is, apart from its bytes ---- */
 
 struct ht_plan_value {
-	const char *name;
+	const char *name, *alias; /* "": no other name */
 	uint64_t dtype, bytes;
 	size_t rank;
 	int64_t *dim;
@@ -73,7 +73,7 @@ const char *ht_plan_read(struct ht_str bytes, struct ht_arena *a, struct ht_prog
 /* ---- index.c: what an artefact has ---- */
 
 struct ht_index_input {
-	const char *name;
+	const char *name, *alias; /* "": no other name */
 	size_t rank;
 	int64_t *dim;
 };

@@ -11,6 +11,7 @@ static void value(struct ht_coder *c, struct ht_plan_value *v)
 	void *to = NULL;
 
 	ht_code_text(c, &v->name);
+	ht_code_text(c, &v->alias);
 	ht_code_number(c, &v->dtype);
 	ht_code_number(c, &v->bytes);
 	ht_code_integers(c, &v->dim, &v->rank);
@@ -28,7 +29,7 @@ static void value(struct ht_coder *c, struct ht_plan_value *v)
 
 static void values(struct ht_coder *c, struct ht_plan_value **list, size_t *n)
 {
-	ht_code_count(c, n, 5 * 8);
+	ht_code_count(c, n, 6 * 8);
 	HT_CODE_LIST(c, *list, *n);
 	for (size_t i = 0; i < *n; i++)
 		value(c, &(*list)[i]);

@@ -38,10 +38,20 @@ HT_API enum ht_status ht_model_load(const char *path, const struct ht_load_optio
 	struct ht_diags *d, struct ht_model **out);
 HT_API void ht_model_free(struct ht_model *m);
 
-/* Replaces the outputs: names of nodes or tensors ("prob", "split:1"). */
+/* Replaces the outputs: names of nodes or tensors ("prob", "split:1"), or keys of the signature
+ * ("output_0").  Outputs are called as they are asked for.  Inputs that they do not need are inputs no
+ * more.  Undoes ht_model_set_inputs(). */
 HT_API enum ht_status ht_model_set_outputs(
 	struct ht_model *m, const char *const *name, size_t n, struct ht_diags *d);
-/* States the shape of an input.  A dimension of -1 stays as the graph says. */
+/* Feeds tensors instead of computing them: names of inputs, keys of the signature, or any other
+ * tensors of the graph ("conv/Relu", "split:1"), which become inputs.  What lies only behind them is
+ * not computed, and inputs that only that needs are inputs no more.  Their types and shapes are those
+ * that the graph gives them; ht_model_set_shape() states what it leaves open.  Replaces what an
+ * earlier call named.  A tensor that no output needs is left out, with a warning.  HT_E_USAGE:
+ * there is no such tensor, or it is named twice; HT_E_UNSUPPORTED: nothing says its type. */
+HT_API enum ht_status ht_model_set_inputs(
+	struct ht_model *m, const char *const *name, size_t n, struct ht_diags *d);
+/* States the shape of an input, by any name of ht_model_input_named().  A dimension of -1 stays as the graph says. */
 HT_API enum ht_status ht_model_set_shape(struct ht_model *m, const char *input, int32_t rank,
 	const int64_t *dim, struct ht_diags *d);
 /* States the first dimension of all inputs whose first dimension is open.  Without it such a
@@ -51,6 +61,9 @@ HT_API enum ht_status ht_model_set_batch(struct ht_model *m, int64_t batch, stru
 /* As the graph and the settings above say; false: there is no `i`. */
 HT_API size_t ht_model_inputs(const struct ht_model *m);
 HT_API int ht_model_input(const struct ht_model *m, size_t i, struct ht_value_info *out);
+/* The number of the input that `name` means: a tensor's name, with or without ":0", or a key of the
+ * signature.  False: there is none. */
+HT_API int ht_model_input_named(const struct ht_model *m, const char *name, size_t *i);
 
 enum ht_format {
 	HT_FORMAT_TEXT,

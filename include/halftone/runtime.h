@@ -134,6 +134,10 @@ HT_API size_t ht_program_inputs(const struct ht_program *p);
 HT_API size_t ht_program_outputs(const struct ht_program *p);
 HT_API int ht_program_input(const struct ht_program *p, size_t i, struct ht_value_info *out);
 HT_API int ht_program_output(const struct ht_program *p, size_t i, struct ht_value_info *out);
+/* The number of the input or output that `name` means: a tensor's name, with or without ":0", or a
+ * key of the model's signature.  False: there is none. */
+HT_API int ht_program_input_named(const struct ht_program *p, const char *name, size_t *i);
+HT_API int ht_program_output_named(const struct ht_program *p, const char *name, size_t *i);
 
 struct ht_phase {
 	const char *name; /* "import", "passes", … in the order they ran */

@@ -192,7 +192,8 @@ bool lower_is_scores(struct lower *l, struct ht_node *root);
  * words. */
 const char *lower_refuse_type(struct ht_type t);
 const char *lower_refuse(const struct ht_node *n);
-/* One diagnostic for each op type and reason, with the number of nodes and the first one's name. */
+bool lower_is_open_shape(const char *why); /* of these two: a shape is not known */
+/* One diagnostic for each cause of ht_find_refusals(). */
 enum ht_status lower_check_support(struct lower *l);
 
 /* The value's memory; only of values that are in memory. */

@@ -73,20 +73,6 @@ static const struct ht_policy_kind *kind_named(const char *name)
 	return NULL;
 }
 
-static enum ht_status no_policy(const char *name, struct ht_diags *d)
-{
-	struct ht_str names[HT_COUNT(ht_policy_kinds)], near[3];
-	size_t n = 0;
-
-	for (; ht_policy_kinds[n].name; n++)
-		names[n] = ht_str(ht_policy_kinds[n].name);
-	if (ht_near_names(ht_str(name), names, n, near))
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
-			"there is no policy '%s'; did you mean '%.*s'?", name, HT_STR_ARG(near[0]));
-	return ht_error(
-		d, HT_E_USAGE, HT_NOWHERE, "there is no policy '%s'; see halftone policies", name);
-}
-
 static enum ht_status read_report(struct ht_policy *p, const char *path, struct ht_diags *d)
 {
 	struct ht_sha256 digest;
@@ -118,7 +104,7 @@ enum ht_status ht_policy_init(struct ht_policy *p, const char *name, struct ht_d
 	if (ht_str_ends(ht_str(name), ".json"))
 		return read_report(p, name, d);
 	p->kind = kind_named(name);
-	return p->kind ? HT_OK : no_policy(name, d);
+	return p->kind ? HT_OK : ht_no_policy(name, d);
 }
 
 void ht_policy_release(struct ht_policy *p)

@@ -43,6 +43,8 @@ struct ht_policy_kind {
 	void (*finish)(struct ht_precision *p);
 };
 extern const struct ht_policy_kind ht_policy_kinds[]; /* ended by a row without a name */
+/* The error for a name of no policy, with the policies that somebody may mean by it. */
+enum ht_status ht_no_policy(const char *name, struct ht_diags *d);
 
 /* ---- rules ---- */
 

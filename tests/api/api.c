@@ -106,6 +106,32 @@ static void failures_are_told(const char *path)
 	ht_diags_free(d);
 }
 
+/* The only product fed instead of computed: the model's input is none any more. */
+static void fed_inside(struct ht_model *m, struct ht_diags *d)
+{
+	static const int64_t dim[] = { 3, 3 };
+	static const char *const names[] = { "y:0" }, *const unknown[] = { "yy" },
+				 *const outputs[] = { "top" };
+	struct ht_value_info v;
+	struct ht_program *p;
+	size_t i;
+
+	CHECK(ht_model_set_outputs(m, outputs, 1, d) == HT_OK);
+	CHECK(ht_model_set_inputs(m, unknown, 1, d) == HT_E_USAGE);
+	CHECK(ht_model_set_inputs(m, names, 0, d) == HT_E_USAGE);
+	CHECK(ht_model_set_inputs(m, names, 1, d) == HT_OK);
+	CHECK(ht_model_inputs(m) == 1 && ht_model_input(m, 0, &v));
+	CHECK(!strcmp(v.name, "y") && v.dtype == HT_F32 && v.rank == 2 && v.dim[1] == 3);
+	CHECK(ht_model_input_named(m, "y", &i) && !i && !ht_model_input_named(m, "x", &i));
+	CHECK(ht_model_set_shape(m, "y:0", 2, dim, d) == HT_OK);
+	CHECK(ht_compile(m, NULL, d, &p) == HT_OK);
+	CHECK(ht_program_inputs(p) == 1 && ht_program_input_named(p, "y:0", &i) && !i);
+	CHECK(ht_program_output_named(p, "top", &i) && !ht_program_output_named(p, "y", &i));
+	ht_program_free(p);
+	CHECK(ht_model_set_outputs(m, outputs, 1, d) == HT_OK);
+	CHECK(ht_model_input_named(m, "x", &i));
+}
+
 static void texts(const struct ht_model *m, struct ht_diags *d)
 {
 	static const char *const lists[] = { "ops", "targets", "policies", "passes" };
@@ -150,6 +176,7 @@ static void inputs_and_settings(const char *path)
 		v.bytes == 36);
 	ht_program_free(p);
 	texts(m, d);
+	fed_inside(m, d);
 	ht_model_free(m);
 	ht_diags_free(d);
 }

@@ -34,7 +34,7 @@ static struct ht_str text(struct ht_arena *a, size_t n, int seed)
 static void add_variant(struct ht_artefact_parts *parts, struct ht_buf *plans, const char *target,
 	int64_t *batch, const struct ht_plan_weight *weight)
 {
-	struct ht_plan_value value = { "x", HT_F32, 4 * (uint64_t)*batch, 1, batch, 0, NULL };
+	struct ht_plan_value value = { "x", "", HT_F32, 4 * (uint64_t)*batch, 1, batch, 0, NULL };
 	struct ht_plan_memory memory[] = { { HT_RT_INPUT, 0, value.bytes },
 		{ HT_RT_OUTPUT, 0, value.bytes }, { HT_RT_CONST, 0, weight->bytes } };
 	struct ht_plan_code kernel = { "", 0, sizeof code, 0, { 0 } };
@@ -63,7 +63,7 @@ static void add_variant(struct ht_artefact_parts *parts, struct ht_buf *plans, c
 	v->policy = "p";
 	v->inputs = 1;
 	v->input = HT_NEW(plans->arena, struct ht_index_input);
-	*v->input = (struct ht_index_input){ "x", 1, batch };
+	*v->input = (struct ht_index_input){ "x", "", 1, batch };
 	v->plan_offset = plans->n;
 	ht_plan_write(&plan, plans);
 	v->plan_bytes = plans->n - v->plan_offset;
@@ -293,8 +293,8 @@ static void test_choice(void **state)
 {
 	struct made m = make(100);
 	int64_t eight = 8, nine = 9, any = -1;
-	struct ht_index_input in8 = { "x", 1, &eight }, in9 = { "x", 1, &nine },
-			      in = { "x", 1, &any }, other = { "z", 1, &nine };
+	struct ht_index_input in8 = { "x", "", 1, &eight }, in9 = { "x", "", 1, &nine },
+			      in = { "x", "", 1, &any }, other = { "z", "", 1, &nine };
 	const struct {
 		struct ht_variant_wanted wanted;
 		enum ht_status status;
