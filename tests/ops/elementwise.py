@@ -157,6 +157,15 @@ def compare(r, rows):
                 if tag in FLOATS:
                     x, y = np.round(x), np.round(y)
                 yield Case(op.name, [x, y])
+            if op.name in ('Equal', 'NotEqual'):
+                yield from lenient(r, op.name, tag)
+
+
+def lenient(r, op, tag):
+    """Shapes that broadcast, and others: one answer for all elements."""
+    more = {'attrs': {'incompatible_shape_error': False}}
+    for sa, sb in pick(r, PAIRS, 2) + [((3,), (4,)), ((2, 3), (3, 2)), ((5, 2, 1), (3, 7))]:
+        yield Case(op, [random(r, tag, sa, -2, 2), random(r, tag, sb, -2, 2)], **more)
 
 
 def logical(r, rows):

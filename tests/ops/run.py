@@ -43,6 +43,7 @@ def arguments():
 
 def tests():
     """Test name → generator of cases, from random numbers and rows."""
+    import diagonals
     import elementwise as e
     import graphs
     import images as i
@@ -61,7 +62,7 @@ def tests():
             'gather': l.gather, 'reverse': l.reverse, 'space': l.space, 'fill': l.fill,
             'range': l.range_, 'one_hot': l.one_hot, 'shape': l.shape,
             'sparse_to_dense': l.sparse_to_dense,
-            'random': l.random_numbers, 'graph': graphs.cases, 'subnormal': e.subnormals}
+            'random': l.random_numbers, 'diagonals': diagonals.diagonals, 'graph': graphs.cases, 'subnormal': e.subnormals}
 
 
 def cases_of(test, generator, table, seed):
