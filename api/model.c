@@ -52,15 +52,15 @@ static enum ht_status choose_entry(struct load *l, struct ht_entry **out)
 /* The shape that the graph states for an input. */
 static struct ht_shape stated_shape(const struct ht_node *n)
 {
-	const struct ht_attr *a = ht_attr_find(n, "shape");
+	struct ht_shape s = ht_placeholder_shape(n->graph, n);
 
 	if (n->op == HT_OP_PlaceholderWithDefault && n->ins == 1) {
 		const struct ht_tensor *t = ht_const_tensor(n->in[0]);
 		if (t)
 			return t->shape;
 	}
-	if (a && a->value.kind == HT_ATTR_SHAPE)
-		return a->value.shape.shape;
+	if (s.rank >= 0)
+		return s;
 	return n->outs ? n->out[0].shape : HT_SHAPE_UNKNOWN;
 }
 

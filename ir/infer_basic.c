@@ -118,15 +118,19 @@ static uint64_t producer(const struct ht_graph *g)
 	return v;
 }
 
-/* A shape that is set already stays: the user's word.  Before version 24, [] meant unknown. */
-enum ht_status ht_infer_placeholder(struct ht_infer *in, struct ht_node *n)
+struct ht_shape ht_placeholder_shape(const struct ht_graph *library, const struct ht_node *n)
 {
 	struct ht_shape s = shape_attr(n, "shape");
+	bool either = n->op == HT_OP_Placeholder && s.rank == 0 && producer(library) < 22;
 
-	if (n->op == HT_OP_Placeholder && s.rank == 0 && producer(in->library) < 24)
-		s = HT_SHAPE_UNKNOWN;
+	return either ? HT_SHAPE_UNKNOWN : s;
+}
+
+/* A shape that is set already stays: the user's word. */
+enum ht_status ht_infer_placeholder(struct ht_infer *in, struct ht_node *n)
+{
 	if (n->out[0].shape.rank < 0)
-		n->out[0].shape = s;
+		n->out[0].shape = ht_placeholder_shape(in->library, n);
 	return HT_OK;
 }
 
