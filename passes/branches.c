@@ -61,8 +61,9 @@ static const struct ht_tensor *known_value(const struct ht_rw *r, struct ht_valu
 	const struct ht_node *fed = NULL;
 	const struct ht_tensor *t;
 
-	while (v.node->ins == 1 && (v.node->op == HT_OP_Identity || v.node->op == HT_OP_StopGradient ||
-				   v.node->op == HT_OP_PlaceholderWithDefault)) {
+	while (v.node->ins == 1 &&
+		(v.node->op == HT_OP_Identity || v.node->op == HT_OP_StopGradient ||
+			v.node->op == HT_OP_PlaceholderWithDefault)) {
 		if (v.node->op == HT_OP_PlaceholderWithDefault)
 			fed = v.node;
 		v = v.node->in[0];

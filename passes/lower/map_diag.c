@@ -4,8 +4,8 @@
 #include "passes/lower/parts.h"
 
 struct band {
-	int64_t low, high;     /* diagonals */
-	int64_t rows, columns; /* of the matrices */
+	int64_t low, high;           /* diagonals */
+	int64_t rows, columns;       /* of the matrices */
 	bool left_above, left_below; /* short diagonals begin where the longest does */
 };
 
@@ -39,7 +39,8 @@ static struct band read_band(const struct ht_node *n, int arg, struct ht_shape m
 /* Where diagonal d begins in its row of the band: at 0, or so that it ends where the row does. */
 static int32_t start_of(struct ht_xb *b, const struct band *band, int32_t d)
 {
-	int64_t length = least(band->rows + least(band->high, 0), band->columns - most(band->low, 0));
+	int64_t length =
+		least(band->rows + least(band->high, 0), band->columns - most(band->low, 0));
 	int32_t zero = ht_xi(b, 0), rows, columns, start;
 
 	if (band->left_above && band->left_below)
@@ -131,7 +132,8 @@ static int32_t pull_matrix_diag_part(
 {
 	struct ht_xb *b = &k->xb;
 	struct band band = read_band(n, 1, shape_of(n, 0));
-	int32_t batch = shape_of(n, 0).rank - 2, x[HT_LOWER_RANK], d, at, inside, zero = ht_xi(b, 0);
+	int32_t batch = shape_of(n, 0).rank - 2, x[HT_LOWER_RANK], d, at, inside,
+		zero = ht_xi(b, 0);
 
 	(void)out;
 	batch_coords(b, s, batch, x);
@@ -144,8 +146,7 @@ static int32_t pull_matrix_diag_part(
 	inside = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, zero, at),
 		ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LT, x[batch], ht_xi(b, band.rows)),
 			ht_x2(b, HT_X_LT, x[batch + 1], ht_xi(b, band.columns))));
-	return ht_xselect(
-		b, inside, pull_where(k, n, 0, s, x, inside), padding(k, n, 2, s));
+	return ht_xselect(b, inside, pull_where(k, n, 0, s, x, inside), padding(k, n, 2, s));
 }
 
 /* Operand `arg`, a count of diagonals: whether `distance` from the main one is within it.  A negative
@@ -166,8 +167,7 @@ static int32_t pull_band_part(
 {
 	struct ht_xb *b = &k->xb;
 	int32_t row = space_coord(b, s, s->rank - 2), column = space_coord(b, s, s->rank - 1);
-	int32_t inside = ht_x2(b, HT_X_AND,
-		within(k, n, 1, s, ht_x2(b, HT_X_SUB, row, column)),
+	int32_t inside = ht_x2(b, HT_X_AND, within(k, n, 1, s, ht_x2(b, HT_X_SUB, row, column)),
 		within(k, n, 2, s, ht_x2(b, HT_X_SUB, column, row)));
 	int32_t zero = ht_xconst(b, compute_type(n->out[0].dtype), 0, 0);
 
