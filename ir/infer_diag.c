@@ -108,7 +108,7 @@ static enum ht_status check_count(
 {
 	if (count >= 0 && count != b->high - b->low + 1)
 		return ht_infer_fail(in, n, "there are %lld diagonals; k asks for %lld",
-			(long long)count, (long long)(b->high - b->low + 1));
+			(long long)count, (long long)b->high - b->low + 1);
 	return HT_OK;
 }
 
