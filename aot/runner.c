@@ -154,6 +154,7 @@ INLINE void run_part(struct run *r, const struct place *place, int worker, int w
 
 #define MXCSR_MODES 0xffc0u /* flush to zero, rounding, exception masks, denormals are zero */
 #define MXCSR_MASKED 0x1f80u
+#define MXCSR_FLUSH 0x8040u
 
 /* What each thread does: as many parts by itself as all have equally many of, the others together. */
 RUNNER static void steps(void *arg, int worker, int workers)
@@ -164,7 +165,8 @@ RUNNER static void steps(void *arg, int worker, int workers)
 	struct place place;
 	int64_t parts = (int64_t)r->level->parts, apart = parts > 1 ? parts / workers : 0;
 
-	_mm_setcsr((modes & ~MXCSR_MODES) | MXCSR_MASKED);
+	_mm_setcsr((modes & ~MXCSR_MODES) | MXCSR_MASKED |
+		   (r->plan->keep_subnormals ? 0 : MXCSR_FLUSH));
 	place.arena = parts > 1 ? own : r->arena;
 	place.scratch = own + r->level->scratch;
 	for (place.part = worker * apart; place.part < (worker + 1) * apart; place.part++)

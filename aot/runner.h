@@ -57,7 +57,8 @@ struct ht_aot_plan {
 	int64_t state;   /* an int32_t: the number of the level + 1, -1: none; 0: not known yet */
 	int64_t weights; /* with their header; not used where they are in a file */
 	uint64_t external;
-	int64_t fallback; /* by input, offset of its default, or 0 */
+	uint64_t keep_subnormals; /* 0: they count as zero */
+	int64_t fallback;         /* by input, offset of its default, or 0 */
 	uint64_t inputs, levels;
 	uint8_t digest[32]; /* of the weights: what their header has at byte 32 */
 			    /* Its levels follow, the best one first. */

@@ -292,9 +292,10 @@ static enum ht_status write_files(const struct call *c, struct ht_aot *a)
 static enum ht_status compile(void *arg)
 {
 	struct call *c = arg;
-	struct ht_aot a = {
-		.arena = &c->w->arena, .diags = c->d, .external = c->opt.external_weights != 0
-	};
+	struct ht_aot a = { .arena = &c->w->arena,
+		.diags = c->d,
+		.external = c->opt.external_weights != 0,
+		.keep_subnormals = c->opt.keep_subnormals != 0 };
 
 	HT_TRY(choose_names(c, &a));
 	HT_TRY(check_programs(c));

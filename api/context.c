@@ -14,7 +14,7 @@ struct ht_context {
 	struct ht_rt_context *rt;
 	const void **in;
 	void **out;
-	int ftz;
+	bool keep_subnormals;
 	bool ran; /* the last run came to its end */
 };
 
@@ -44,7 +44,7 @@ enum ht_status ht_context_new(const struct ht_program *p, const struct ht_contex
 	if (!c)
 		goto failed;
 	c->program = p;
-	c->ftz = opt->ftz;
+	c->keep_subnormals = opt->keep_subnormals != 0;
 	c->in = ht_sys_alloc((ht_program_inputs(p) + 1) * sizeof *c->in);
 	c->out = ht_sys_alloc((ht_program_outputs(p) + 1) * sizeof *c->out);
 	c->pool = ht_rt_pool_new(opt->threads ? opt->threads : 1);
@@ -127,7 +127,7 @@ enum ht_status ht_context_run(struct ht_context *c, const struct ht_array *in, s
 	enum ht_status st;
 
 	HT_TRY(take(c, in, ins, out, outs, d));
-	c->ran = ht_rt_run(c->rt, c->in, c->out, c->ftz != 0, &fault);
+	c->ran = ht_rt_run(c->rt, c->in, c->out, !c->keep_subnormals, &fault);
 	if (c->ran)
 		return HT_OK;
 	if (fault.code == HT_RT_DAMAGED)

@@ -70,7 +70,7 @@ static enum ht_status choose_entry(struct load *l, struct ht_entry **out)
 static struct ht_shape stated_shape(struct ht_value v)
 {
 	const struct ht_node *n = v.node;
-	const struct ht_attr *a = ht_attr_find(n, "shape");
+	struct ht_shape s;
 
 	if (!ht_is_placeholder(n))
 		return v.index < n->outs ? n->out[v.index].shape : HT_SHAPE_UNKNOWN;
@@ -79,8 +79,9 @@ static struct ht_shape stated_shape(struct ht_value v)
 		if (t)
 			return t->shape;
 	}
-	if (a && a->value.kind == HT_ATTR_SHAPE)
-		return a->value.shape.shape;
+	s = ht_placeholder_shape(n->graph, n);
+	if (s.rank >= 0)
+		return s;
 	return n->outs ? n->out[0].shape : HT_SHAPE_UNKNOWN;
 }
 

@@ -276,7 +276,7 @@ enum ht_status session_open(struct cli *c, struct session *s)
 	if (st == HT_OK)
 		st = make_outputs(s);
 	opt.threads = (int)threads;
-	opt.ftz = option_on(c, OPTION_FTZ);
+	opt.keep_subnormals = option_on(c, OPTION_KEEP_SUBNORMALS);
 	if (st == HT_OK)
 		st = ht_context_new(s->program, &opt, c->diags, &s->context);
 	return st;

@@ -100,16 +100,28 @@ static enum ht_status put_weight(
 	return t->blob->n ? w->shard(w->self, t->blob->p, t->blob->n) : HT_OK;
 }
 
-static enum ht_status put_weights(struct writer *w, const struct ht_graph *g)
+/* Of a function those that lie in a shard; the others are in its text. */
+static enum ht_status put_weights_of(
+	struct writer *w, const struct ht_graph *body, bool function, bool *first)
 {
 	const struct ht_attr *value;
+
+	for (const struct ht_node *n = body->first; n; n = n->next) {
+		value = ht_attr_find(n, "value");
+		if (n->op == HT_OP_Const && value && value->value.kind == HT_ATTR_TENSOR &&
+			(!function || value->value.tensor->form == HT_TENSOR_SHARD))
+			HT_TRY(put_weight(w, n, value->value.tensor, first));
+	}
+	return HT_OK;
+}
+
+static enum ht_status put_weights(struct writer *w, const struct ht_graph *g)
+{
 	bool first = true;
 
-	for (const struct ht_node *n = g->first; n; n = n->next) {
-		value = ht_attr_find(n, "value");
-		if (n->op == HT_OP_Const && value && value->value.kind == HT_ATTR_TENSOR)
-			HT_TRY(put_weight(w, n, value->value.tensor, &first));
-	}
+	HT_TRY(put_weights_of(w, g, false, &first));
+	for (const struct ht_function *f = g->functions; f; f = f->next)
+		HT_TRY(put_weights_of(w, f->body, true, &first));
 	return HT_OK;
 }
 

@@ -402,6 +402,9 @@ enum ht_status ht_verify(struct ht_graph *g, struct ht_diags *d);
  * possible without data.  Shapes that cannot be known stay unknown; a contradiction is HT_E_INPUT
  * with the node's name. */
 enum ht_status ht_infer_types(struct ht_graph *g, struct ht_diags *d);
+/* The shape that a placeholder states; `library` is the graph that has the version.  Before version 22 a
+ * Placeholder stated [] where its shape was not known. */
+struct ht_shape ht_placeholder_shape(const struct ht_graph *library, const struct ht_node *n);
 
 /* ---- text.c: the .hir form (docs/hir.md) ---- */
 

@@ -3,8 +3,11 @@
 #include "passes/passes.h"
 
 #include <string.h>
+#include <xmmintrin.h>
 
 enum { ALIGN = 64 };
+
+#define MXCSR_FLUSH 0x9fc0u /* no exceptions, to nearest, subnormals are zero and made zero */
 
 struct evaluation {
 	struct ht_plan *plan;
@@ -69,18 +72,30 @@ static void *memory_of(struct evaluation *e, int32_t i)
 	return e->memory[i];
 }
 
-static bool run_step(struct evaluation *e, const struct ht_plan_step *step)
+/* As when a program runs, unless it is told to keep subnormals. */
+static int32_t call(const struct ht_plan_step *step, void **buffers, void *scratch)
 {
 	const struct ht_kernel *k = step->kernel;
 	ht_kernel_fn *library = k->library ? ht_library_kernel(k->library) : NULL;
-	void **buffers = HT_NEW_ARRAY(e->arena, void *, (size_t)k->args);
 	int64_t tiles = ht_kernel_tiles(k);
+	unsigned before = _mm_getcsr();
+	int32_t fault;
+
+	_mm_setcsr(MXCSR_FLUSH);
+	fault = library ? library(buffers, step->params, 0, tiles, scratch)
+			: (int32_t)ht_interpret(k, buffers, step->params, 0, tiles, scratch);
+	_mm_setcsr(before);
+	return fault;
+}
+
+static bool run_step(struct evaluation *e, const struct ht_plan_step *step)
+{
+	const struct ht_kernel *k = step->kernel;
+	void **buffers = HT_NEW_ARRAY(e->arena, void *, (size_t)k->args);
 
 	for (int32_t i = 0; i < k->args; i++)
 		buffers[i] = e->memory[step->buffer[i]];
-	if (library)
-		return library(buffers, step->params, 0, tiles, e->scratch) == 0;
-	return ht_interpret(k, buffers, step->params, 0, tiles, e->scratch) == 0;
+	return call(step, buffers, e->scratch) == 0;
 }
 
 static struct ht_blob *new_result(struct ht_arena *a, size_t bytes)

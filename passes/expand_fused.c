@@ -100,11 +100,22 @@ static void add_activation(struct chain *c, struct ht_str part)
 		ht_attr_set_bool(n, "approximate", ht_str_is(part, "GeluApproximate"));
 }
 
+/* In TF.js a bias is what broadcasts to the value, such as [1,1,1,1] or [1,1,C]. */
+static bool is_broadcast_bias(const struct ht_graph *g, struct ht_value bias)
+{
+	const struct ht_tensor *t = ht_const_tensor(bias);
+	struct ht_shape s = t ? t->shape : ht_type_of(bias)->shape;
+
+	return g->source == HT_SOURCE_TFJS && s.rank >= 0 && s.rank != 1;
+}
+
 static void add_fused_part(struct chain *c, struct ht_str part)
 {
 	struct ht_node *n;
 
-	if (ht_str_is(part, "BiasAdd")) {
+	if (ht_str_is(part, "BiasAdd") && is_broadcast_bias(c->r->g, c->n->in[c->arg])) {
+		add_part(c, HT_OP_AddV2, part, 1);
+	} else if (ht_str_is(part, "BiasAdd")) {
 		n = add_part(c, HT_OP_BiasAdd, part, 1);
 		ht_rw_copy_attr(n, c->n, "data_format");
 	} else if (ht_str_is(part, "Prelu")) {
@@ -188,6 +199,16 @@ static void split_batch_norm_ex(struct ht_rw *r, struct ht_node *n)
 	ht_rw_take_place(r, n, c.v);
 }
 
+static void add_bias(struct ht_rw *r, struct ht_node *n)
+{
+	enum ht_dtype t = ht_type_attr(n, "T");
+
+	if (n->ins != 2 || !is_broadcast_bias(r->g, n->in[1]))
+		return;
+	ht_rw_become(r, n, HT_OP_AddV2, n->in, n->ins);
+	ht_attr_set_type(n, "T", t);
+}
+
 static void split(struct ht_rw *r, struct ht_node *n)
 {
 	switch ((int)n->op) {
@@ -202,6 +223,9 @@ static void split(struct ht_rw *r, struct ht_node *n)
 		return;
 	case HT_OP__FusedBatchNormEx:
 		split_batch_norm_ex(r, n);
+		return;
+	case HT_OP_BiasAdd:
+		add_bias(r, n);
 		return;
 	default:
 		return;

@@ -218,8 +218,9 @@ struct ht_aot_options {
 	const char *name;     /* of the net and its files; NULL: "net" */
 	const char *prefix;   /* of its C names; NULL: the name, with '_' for what C has not */
 	int external_weights; /* non-zero: in a file, instead of inside the object */
+	int keep_subnormals;  /* as of struct ht_context_options */
 };
-#define HT_AOT_OPTIONS_INIT { sizeof(struct ht_aot_options), NULL, NULL, 0 }
+#define HT_AOT_OPTIONS_INIT { sizeof(struct ht_aot_options), NULL, NULL, 0, 0 }
 /* Writes programs of one model, each for another target, as files with which C and C++
  * programs run it without this library (docs/aot.md), to the folder `dir`.  Of targets that run on the
  * same machines the first counts, with a warning.  HT_E_UNSUPPORTED: the

@@ -175,10 +175,13 @@ enum ht_guard { HT_GUARD_NONE, HT_GUARD_BEHIND, HT_GUARD_BEFORE };
 struct ht_context_options {
 	size_t struct_size;
 	int threads; /* the caller's thread included; 0: 1.  Results do not depend on it */
-	int ftz;     /* non-zero: float32 subnormals count as zero, as in TensorFlow */
+	int ftz;     /* what happens anyway, but with keep_subnormals */
 	enum ht_guard guard;
+	/* Non-zero: float32 and float64 keep subnormals, which takes many times as long where there are
+	 * some.  0: they count as zero, as in TensorFlow.  The caller's own mode is left as it is. */
+	int keep_subnormals;
 };
-#define HT_CONTEXT_OPTIONS_INIT { sizeof(struct ht_context_options), 0, 0, HT_GUARD_NONE }
+#define HT_CONTEXT_OPTIONS_INIT { sizeof(struct ht_context_options), 0, 0, HT_GUARD_NONE, 0 }
 /* The program has to outlive its contexts. */
 HT_API enum ht_status ht_context_new(const struct ht_program *p,
 	const struct ht_context_options *opt, struct ht_diags *d, struct ht_context **out);
