@@ -229,14 +229,20 @@ void add_setting(struct cli *c, struct setting s)
 	c->setting[c->settings++] = s;
 }
 
-/* An option of the library's table: --name=value, --name value, or --name where it is true or
- * false. */
+static bool is_boolean(const char *s)
+{
+	return !strcmp(s, "true") || !strcmp(s, "false") || !strcmp(s, "1") || !strcmp(s, "0");
+}
+
+/* An option of the library's table: --name=value or --name value.  One that is true or false takes the
+ * next word only where that is one of its values, and is true without. */
 static enum ht_status take_setting(struct cli *c, const struct ht_option_info *o, const char *value,
 	char **argv, int argc, int *i)
 {
 	if (!takes_settings(c->verb))
 		return fail(HT_E_USAGE, "halftone %s has no option '--%s'", c->verb->name, o->name);
-	if (!value && !strcmp(o->values, "true|false"))
+	if (!value && !strcmp(o->values, "true|false") &&
+		(*i + 1 >= argc || !is_boolean(argv[*i + 1])))
 		value = "true";
 	if (!value && *i + 1 >= argc)
 		return fail(HT_E_USAGE, "--%s needs a value: %s", o->name, o->values);

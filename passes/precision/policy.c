@@ -342,5 +342,5 @@ enum ht_status ht_policy_check(const struct ht_policy *p, struct ht_diags *d)
 	if (p->rules[HT_RULES_IMPL].option && p->select_impl)
 		ht_warn(d, HT_NOWHERE,
 			"op_select_implmode has no effect: op_precision_mode is given");
-	return HT_OK;
+	return p->together ? p->together(p, d) : HT_OK;
 }
