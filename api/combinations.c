@@ -130,14 +130,15 @@ struct phrase {
 	char text[320];
 };
 
-static struct phrase phrase_of(const char *name, const struct said *s)
+/* " beside NAME=VALUE", or " without NAME". */
+static struct phrase beside(const char *name, const struct said *s)
 {
 	struct phrase p;
 
 	if (!*s->in_force)
-		snprintf(p.text, sizeof p.text, "no %s", name);
+		snprintf(p.text, sizeof p.text, " without %s", name);
 	else
-		snprintf(p.text, sizeof p.text, "%s=%.200s%s", name, s->in_force,
+		snprintf(p.text, sizeof p.text, " beside %s=%.200s%s", name, s->in_force,
 			s->value ? "" : ", the default");
 	return p;
 }
@@ -146,12 +147,12 @@ static enum ht_status tell(const struct ht_combination *c, const struct said *fi
 	const struct said *second, struct ht_diags *d)
 {
 	struct ht_where at = first->given ? first->given->at : HT_NOWHERE;
-	struct phrase one = phrase_of(c->option, first), two = phrase_of(c->other, second);
+	struct phrase p = beside(c->other, second);
 
 	if (c->severity == HT_ERROR)
-		return ht_error(d, at.path ? HT_E_INPUT : HT_E_USAGE, at, "%s beside %s: %s",
-			one.text, two.text, c->text);
-	ht_warn(d, at, "%s beside %s: %s", one.text, two.text, c->text);
+		return ht_error(d, at.path ? HT_E_INPUT : HT_E_USAGE, at, "%s=%.200s%s: %s",
+			c->option, first->value, p.text, c->text);
+	ht_warn(d, at, "%s=%.200s%s: %s", c->option, first->value, p.text, c->text);
 	return HT_OK;
 }
 

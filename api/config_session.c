@@ -107,19 +107,19 @@ static int sextet(char c)
 {
 	static const char digits[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	const char *at = c == '-' ? digits + 62 : c == '_' ? digits + 63 : strchr(digits, c);
+	const char *at = strchr(digits, c);
 
 	return c && at ? (int)(at - digits) : -1;
 }
 
-/* The text that is `s` in base64, with '=' at its end or without; NULL: it is none. */
+/* The text that is `s` in base64 as protobuf writes it; NULL: it is none. */
 static const char *from_base64(struct ht_arena *a, const char *s)
 {
 	size_t n = strcspn(s, "="), length = 0;
 	char *out = ht_alloc(a, n + 1);
 	unsigned bits = 0;
 
-	if (n % 4 == 1 || strspn(s + n, "=") != strlen(s + n) || (s[n] && strlen(s) % 4))
+	if (n % 4 == 1 || strspn(s + n, "=") != strlen(s + n) || strlen(s) % 4)
 		return NULL;
 	for (size_t i = 0; i < n; i++) {
 		if (sextet(s[i]) < 0)

@@ -43,11 +43,15 @@ static size_t first_refused(const struct ht_given *given, size_t n)
 
 static enum ht_status check(const struct ht_given *given, size_t n, struct ht_diags *d)
 {
-	const struct ht_given *g;
+	const struct ht_given *all = n ? &given[n - 1] : NULL, *refused;
 
-	HT_TRY(ht_combinations_check(n ? &given[n - 1] : NULL, HT_ERROR, d));
-	g = &given[first_refused(given, n)];
-	return g == &given[n] ? HT_OK : ht_option_refuse_at(g->name, g->value, g->at, d);
+	HT_TRY(ht_combinations_check(all, HT_ERROR, d));
+	refused = &given[first_refused(given, n)];
+	if (refused == &given[n])
+		return HT_OK;
+	/* No policy will say these. */
+	HT_TRY(ht_combinations_check(all, HT_WARNING, d));
+	return ht_option_refuse_at(refused->name, refused->value, refused->at, d);
 }
 
 enum ht_status ht_settings_check(const struct ht_stated *s, size_t n, struct ht_diags *d)
