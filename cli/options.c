@@ -193,6 +193,31 @@ static enum ht_status take_two(
 	return HT_OK;
 }
 
+static bool is_boolean(const char *s)
+{
+	return !strcmp(s, "true") || !strcmp(s, "false") || !strcmp(s, "1") || !strcmp(s, "0");
+}
+
+/* A flag of ours that the library's table has as an option, too. */
+static bool is_switch(const struct cli *c, const struct option_row *row)
+{
+	struct ht_option_info o;
+
+	return !row->arg && takes_settings(c) && ht_option_named(row->name, &o) &&
+	       !strcmp(o.name, row->name);
+}
+
+static enum ht_status take_switch(struct cli *c, int o, const char *value)
+{
+	if (!is_boolean(value))
+		return fail(HT_E_USAGE, "--%s: '%s' is none of true|false", option_rows[o].name,
+			value);
+	c->option[o].n = 0;
+	if (!strcmp(value, "true") || !strcmp(value, "1"))
+		add_value(c, o, "");
+	return HT_OK;
+}
+
 static enum ht_status take_option(
 	struct cli *c, int o, const char *value, char **argv, int argc, int *i)
 {
@@ -202,6 +227,8 @@ static enum ht_status take_option(
 	if (!(row->verbs & c->verb->bit))
 		return fail(
 			HT_E_USAGE, "halftone %s has no option '--%s'", c->verb->name, row->name);
+	if (is_switch(c, row) && (value || (*i + 1 < argc && is_boolean(argv[*i + 1]))))
+		return take_switch(c, o, value ? value : argv[++*i]);
 	if (!row->arg && value)
 		return fail(HT_E_USAGE, "--%s takes no value", row->name);
 	if (row->arg && !value) {
@@ -227,11 +254,6 @@ void add_setting(struct cli *c, struct setting s)
 		exit(fail(HT_E_ENVIRONMENT, "out of memory"));
 	c->setting = grown;
 	c->setting[c->settings++] = s;
-}
-
-static bool is_boolean(const char *s)
-{
-	return !strcmp(s, "true") || !strcmp(s, "false") || !strcmp(s, "1") || !strcmp(s, "0");
 }
 
 /* An option of the library's table: --name=value or --name value.  One that is true or false takes the
@@ -276,7 +298,7 @@ static enum ht_status parse_long(struct cli *c, char **argv, int argc, int *i)
 	int o = option_named(name, n);
 	struct ht_option_info setting;
 
-	if ((o < 0 || (c->verb->bit == ATC && !(option_rows[o].verbs & ATC))) &&
+	if ((o < 0 || !(option_rows[o].verbs & c->verb->bit)) && takes_settings(c) &&
 		setting_named(c, name, n, &setting))
 		return take_setting(c, &setting, name[n] ? name + n + 1 : NULL, argv, argc, i);
 	if (o < 0)

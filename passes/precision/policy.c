@@ -133,11 +133,12 @@ const struct ht_policy_kind *ht_policy_effective(const struct ht_policy *p)
 	ht_read(p, HT_READ_policy);
 	if (p->kind)
 		return p->kind;
+	/* Then the key is that of the mode which is implied. */
+	if (p->run_mode < 0)
+		return kind_named(keep);
 	if (ht_read(p, HT_READ_graph_run_mode)->run_mode == 1)
 		ht_read(p, HT_READ_profile);
-	return kind_named(p->run_mode < 0    ? keep
-			  : p->run_mode == 0 ? inference
-					     : p->profile->training);
+	return kind_named(p->run_mode == 0 ? inference : p->profile->training);
 }
 
 const char *ht_policy_label(const struct ht_policy *p)
