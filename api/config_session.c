@@ -11,8 +11,7 @@
 
 #define LONGEST_NAME 128
 
-typedef enum ht_status read_fn(
-	struct reading *r, const char *name, const cJSON *value, long line);
+typedef enum ht_status read_fn(struct reading *r, const char *name, const cJSON *value, long line);
 
 /* camelCase as snake_case; names that are longer than any that is known are cut. */
 static void snake(const char *key, char out[LONGEST_NAME])
@@ -39,8 +38,8 @@ static enum ht_status each_member(
 	const cJSON *member;
 
 	if (!cJSON_IsObject(object))
-		return ht_json_error(&r->j, "%s is %s; it has to be an object", what,
-			ht_json_kind(object));
+		return ht_json_error(
+			&r->j, "%s is %s; it has to be an object", what, ht_json_kind(object));
 	cJSON_ArrayForEach(member, object)
 	{
 		char name[LONGEST_NAME];
@@ -54,8 +53,8 @@ static enum ht_status each_member(
 /* ---- rewrite_options ---- */
 
 /* What the numbers of protobuf's enumerations are called. */
-static const char *const toggles[] = { "DEFAULT", "ON", "OFF", "AGGRESSIVE",
-	"EXPERIMENTAL_MLIR", "EXPERIMENTAL_BOTH" };
+static const char *const toggles[] = { "DEFAULT", "ON", "OFF", "AGGRESSIVE", "EXPERIMENTAL_MLIR",
+	"EXPERIMENTAL_BOTH" };
 static const char *const memory[] = { "DEFAULT_MEM_OPT", "NO_MEM_OPT", "MANUAL", "HEURISTICS",
 	"SWAPPING_HEURISTICS", "RECOMPUTATION_HEURISTICS", "SCHEDULING_HEURISTICS" };
 
@@ -92,8 +91,8 @@ static enum ht_status take_folding(struct reading *r, const cJSON *value, long l
 	for (size_t i = 0; text && i < HT_COUNT(toggles); i++)
 		if (!strcmp(text, toggles[i])) {
 			ht_option_named("oo_constant_folding", &o);
-			return ht_config_take(r, &o, strcmp(text, "OFF") != 0 ? "true" : "false",
-				line);
+			return ht_config_take(
+				r, &o, strcmp(text, "OFF") != 0 ? "true" : "false", line);
 		}
 	return ht_json_error(&r->j,
 		"session_config.graph_options.rewrite_options.constant_folding: '%.60s' is none of "
@@ -149,7 +148,7 @@ static const char *attr_text(
 		return NULL;
 	if (*field->string == 's')
 		return !cJSON_IsString(field) ? NULL
-		       : base64		      ? from_base64(&r->c->arena, field->valuestring)
+		       : base64               ? from_base64(&r->c->arena, field->valuestring)
 					      : ht_config_text(r, o->name, field);
 	if (*field->string == 'f' && cJSON_IsNumber(field)) {
 		struct ht_buf b;
@@ -160,8 +159,7 @@ static const char *attr_text(
 	return *field->string == 'f' ? NULL : ht_config_text(r, o->name, field);
 }
 
-static enum ht_status read_parameter(
-	struct reading *r, const cJSON *member, bool base64, long line)
+static enum ht_status read_parameter(struct reading *r, const cJSON *member, bool base64, long line)
 {
 	struct ht_option_info o;
 	const char *text;
@@ -185,8 +183,8 @@ static enum ht_status read_parameters(struct reading *r, const cJSON *map, bool 
 	const cJSON *member;
 
 	if (!cJSON_IsObject(map))
-		return ht_json_error(&r->j, "parameter_map is %s; it has to be an object",
-			ht_json_kind(map));
+		return ht_json_error(
+			&r->j, "parameter_map is %s; it has to be an object", ht_json_kind(map));
 	cJSON_ArrayForEach(member, map)
 	{
 		ht_json_step(&r->j);
@@ -252,8 +250,7 @@ static enum ht_status read_rewrite(
 	return HT_OK;
 }
 
-static enum ht_status read_graph(
-	struct reading *r, const char *name, const cJSON *value, long line)
+static enum ht_status read_graph(struct reading *r, const char *name, const cJSON *value, long line)
 {
 	(void)line;
 	if (!strcmp(name, "rewrite_options"))

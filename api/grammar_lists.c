@@ -131,7 +131,8 @@ static bool is_ratio(struct ht_str ratio, bool step, struct ht_why *w)
 
 bool ht_grammar_phases(const char *value, struct ht_why *w)
 {
-	static const char *const speeds[] = { "fast", "fast1" }, *const units[] = { "step", "loss" };
+	static const char *const speeds[] = { "fast", "fast1" }, *const units[] = { "step",
+		"loss" };
 	struct ht_str rest = ht_str(value), part[4] = { 0 };
 	size_t n = 0;
 

@@ -146,7 +146,8 @@ static bool wrong_value(const struct key *k, const char *value, struct ht_why *w
 		return ht_why(w, "%s: '%.60s' is not N and MB, N from %lld to %lld", k->name, value,
 			(long long)k->low, (long long)k->high);
 	case METRICS:
-		return ht_why(w, "%s: '%.60s' is none of %s, and not Custom: and up to 8 registers from 1 to 0x6E",
+		return ht_why(w,
+			"%s: '%.60s' is none of %s, and not Custom: and up to 8 registers from 1 to 0x6E",
 			k->name, value, k->legal);
 	case ANY:
 		return ht_why(w, "%s: its value has a control character", k->name);

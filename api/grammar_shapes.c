@@ -50,7 +50,8 @@ static bool are_sizes(struct ht_str list, bool open, struct ht_why *w, int *coun
 
 	for (*count = 0; ht_next_part(&list, ',', &size); ++*count)
 		if (!ht_digits(size, &n) && !(open && ht_str_eq(size, ht_str("-1"))))
-			return ht_why(w, "'%.*s' is no size%s", HT_STR_ARG(size), open ? " and not -1" : "");
+			return ht_why(w, "'%.*s' is no size%s", HT_STR_ARG(size),
+				open ? " and not -1" : "");
 	return true;
 }
 
@@ -121,7 +122,8 @@ static bool are_shapes(struct ht_str list, struct ht_why *w)
 		const char *end;
 		list = ht_trim(list);
 		if (!list.n || *list.p != '[')
-			return ht_why(w, "a shape in brackets is missing before '%.*s'", HT_STR_ARG(list));
+			return ht_why(w, "a shape in brackets is missing before '%.*s'",
+				HT_STR_ARG(list));
 		end = memchr(list.p, ']', list.n);
 		if (!end)
 			return ht_why(w, "'%.*s' lacks its closing bracket", HT_STR_ARG(list));

@@ -138,8 +138,8 @@ static const char *standing_of(struct list *l, const char *name)
 	case HT_OPTION_EXPERIMENTAL:
 		return "experimental";
 	case HT_OPTION_DEPRECATED:
-		return ht_str_printf(&l->w->arena, "deprecated%s%s", *instead ? " for " : "",
-			instead)
+		return ht_str_printf(
+			&l->w->arena, "deprecated%s%s", *instead ? " for " : "", instead)
 			.p;
 	default:
 		return "";

@@ -244,8 +244,8 @@ enum ht_status ht_option_refuse_at(
 	if (row->class != HT_OPTION_REFUSED || is_default(row, value))
 		return HT_OK;
 	tell_standing(row, at, d);
-	return ht_error(d, HT_E_UNSUPPORTED, at, "%s=%s is refused: %s", row->name, value,
-		row->help);
+	return ht_error(
+		d, HT_E_UNSUPPORTED, at, "%s=%s is refused: %s", row->name, value, row->help);
 }
 
 enum ht_status ht_option_check(const char *name, const char *value, struct ht_diags *d)

@@ -203,15 +203,15 @@ static bool is_switch(const struct cli *c, const struct option_row *row)
 {
 	struct ht_option_info o;
 
-	return !row->arg && takes_settings(c) && ht_option_named(row->name, &o) &&
+	return !row->arg && takes_settings(c->verb) && ht_option_named(row->name, &o) &&
 	       !strcmp(o.name, row->name);
 }
 
 static enum ht_status take_switch(struct cli *c, int o, const char *value)
 {
 	if (!is_boolean(value))
-		return fail(HT_E_USAGE, "--%s: '%s' is none of true|false", option_rows[o].name,
-			value);
+		return fail(
+			HT_E_USAGE, "--%s: '%s' is none of true|false", option_rows[o].name, value);
 	c->option[o].n = 0;
 	if (!strcmp(value, "true") || !strcmp(value, "1"))
 		add_value(c, o, "");
@@ -298,7 +298,7 @@ static enum ht_status parse_long(struct cli *c, char **argv, int argc, int *i)
 	int o = option_named(name, n);
 	struct ht_option_info setting;
 
-	if ((o < 0 || !(option_rows[o].verbs & c->verb->bit)) && takes_settings(c) &&
+	if ((o < 0 || !(option_rows[o].verbs & c->verb->bit)) && takes_settings(c->verb) &&
 		setting_named(c, name, n, &setting))
 		return take_setting(c, &setting, name[n] ? name + n + 1 : NULL, argv, argc, i);
 	if (o < 0)

@@ -127,8 +127,7 @@ struct ht_stated {
  * rules (docs/options.md) and can be had, in this order: HT_E_USAGE, or HT_E_INPUT where the setting is
  * of a file, then HT_E_UNSUPPORTED.  Reads the environment variable HCCL_EXEC_TIMEOUT.  What only
  * deserves a warning is left to the policy. */
-HT_API enum ht_status ht_settings_check(
-	const struct ht_stated *s, size_t n, struct ht_diags *d);
+HT_API enum ht_status ht_settings_check(const struct ht_stated *s, size_t n, struct ht_diags *d);
 
 /* A run configuration: the arguments of NPURunConfig as one JSON object, with nested ones for its
  * objects, null for what is not set. */
