@@ -298,7 +298,7 @@ static enum ht_status parse_long(struct cli *c, char **argv, int argc, int *i)
 	int o = option_named(name, n);
 	struct ht_option_info setting;
 
-	if ((o < 0 || !(option_rows[o].verbs & c->verb->bit)) && takes_settings(c->verb) &&
+	if ((o < 0 || (takes_settings(c->verb) && !(option_rows[o].verbs & c->verb->bit))) &&
 		setting_named(c, name, n, &setting))
 		return take_setting(c, &setting, name[n] ? name + n + 1 : NULL, argv, argc, i);
 	if (o < 0)
