@@ -96,9 +96,18 @@ enum ht_status ht_model_check(const struct ht_model *m, struct ht_work *w, struc
 
 /* ---- options.c ---- */
 
-/* As ht_option_check(), for a value that stands at `at`. */
-enum ht_status ht_option_check_at(
+/* Whether a value that stands at `at` is one of the option's. */
+enum ht_status ht_option_legal_at(
 	const char *name, const char *value, struct ht_where at, struct ht_diags *d);
+/* HT_E_UNSUPPORTED where the option, which there is, is refused with this value. */
+enum ht_status ht_option_refuse_at(
+	const char *name, const char *value, struct ht_where at, struct ht_diags *d);
+/* Of two spellings of a value one. */
+const char *ht_option_spelled(const char *name, const char *value);
+/* Whether the value is one of "a|b|c". */
+bool ht_is_listed(const char *values, const char *value);
+/* Whether what was set on a policy goes together by the table of combinations. */
+enum ht_status ht_policy_together(const struct ht_policy *p, struct ht_diags *d);
 /* By the table of options. */
 enum ht_status ht_option_set(
 	struct ht_policy *p, const char *name, const char *value, struct ht_diags *d);

@@ -1,5 +1,7 @@
 /* Tables of what there is: fusions, ops, targets, policies, profiles, passes. */
 #include "api/api.h"
+#include "api/combinations.h"
+#include "api/grammar.h"
 
 #include <string.h>
 
@@ -137,6 +139,62 @@ static void list_fusions(struct list *l)
 	}
 }
 
+/* "", "experimental", "deprecated" or "deprecated for NAME". */
+static const char *standing_of(struct list *l, const char *name)
+{
+	const char *instead;
+
+	switch (ht_option_standing(name, &instead)) {
+	case HT_OPTION_EXPERIMENTAL:
+		return "experimental";
+	case HT_OPTION_DEPRECATED:
+		return ht_str_printf(
+			&l->w->arena, "deprecated%s%s", *instead ? " for " : "", instead)
+			.p;
+	default:
+		return "";
+	}
+}
+
+/* Another table behind the one of options. */
+static void next_table(struct list *l, const char *name, const char *title)
+{
+	l->rows = 0;
+	if (l->format == HT_FORMAT_JSON)
+		ht_printf(&l->buf, "],\n \"%s\": [", name);
+	else
+		ht_printf(&l->buf, "\n%s\n", title);
+}
+
+static void list_grammars(struct list *l)
+{
+	const struct ht_grammar *g;
+
+	next_table(l, "grammars", "values:");
+	for (size_t i = 0; (g = ht_grammar(i)); i++) {
+		const char *const column[][2] = { { "form", g->form }, { "example", g->example } };
+		row(l, g->option, HT_COUNT(column), column);
+	}
+}
+
+static void list_combinations(struct list *l)
+{
+	const struct ht_combination *c;
+
+	next_table(l, "combinations", "what does not go together:");
+	for (size_t i = 0; (c = ht_combination(i)); i++) {
+		const char *const column[][2] = {
+			{ "is", c->is },
+			{ "other", c->other },
+			{ "other_is", c->other_is },
+			{ "severity", c->severity == HT_ERROR ? "error" : "warning" },
+			{ "text", c->text },
+			{ "place", c->place },
+		};
+		row(l, c->option, HT_COUNT(column), column);
+	}
+}
+
 static void list_options(struct list *l)
 {
 	static const char *const classes[] = { "honoured", "accepted", "refused" };
@@ -145,6 +203,7 @@ static void list_options(struct list *l)
 	for (size_t i = 0; ht_option(i, &o); i++) {
 		const char *const column[][2] = {
 			{ "class", classes[o.option_class] },
+			{ "standing", standing_of(l, o.name) },
 			{ "values", o.values },
 			{ "default", o.fallback },
 			{ "help", o.help },
@@ -152,6 +211,8 @@ static void list_options(struct list *l)
 		};
 		row(l, o.name, HT_COUNT(column), column);
 	}
+	list_grammars(l);
+	list_combinations(l);
 }
 
 static void list_passes(struct list *l)

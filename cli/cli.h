@@ -111,6 +111,8 @@ void add_setting(struct cli *c, struct setting s);
 /* Settings of the files of --config that nothing on the command line or in the environment takes
  * the place of, to be called once. */
 enum ht_status load_configs(struct cli *c);
+/* Whether all settings are legal, go together and can be had; load_configs() asks it at its end. */
+enum ht_status check_settings(const struct cli *c);
 bool states_mode(const struct cli *c); /* a precision mode is among the settings */
 
 /* ---- args.c: files of arguments ---- */

@@ -93,6 +93,8 @@ HT_API enum ht_status ht_policy_set(
  * what to call the sample in messages; NULL: its number.  Samples take the place of random ones. */
 HT_API enum ht_status ht_policy_add_sample(struct ht_policy *p, const char *where,
 	const char *const *name, const struct ht_array *a, size_t n, struct ht_diags *d);
+/* Whether what was set goes together.  Whatever uses the policy asks this, too. */
+HT_API enum ht_status ht_policy_validate(const struct ht_policy *p, struct ht_diags *d);
 /* The policy in force. */
 HT_API const char *ht_policy_name(const struct ht_policy *p);
 HT_API void ht_policy_free(struct ht_policy *p);
@@ -117,6 +119,28 @@ HT_API int ht_option_named(const char *name, struct ht_option_info *out);
 /* Whether the option can be set so: HT_E_USAGE when there is no such option or value,
  * HT_E_UNSUPPORTED when it is refused.  A refused option may be stated with its default. */
 HT_API enum ht_status ht_option_check(const char *name, const char *value, struct ht_diags *d);
+/* What the vendor's manual says of the future of an option.  Setting one that is not current says so
+ * in a note, once for a policy. */
+enum ht_option_standing {
+	HT_OPTION_CURRENT,
+	HT_OPTION_DEPRECATED,
+	HT_OPTION_EXPERIMENTAL /* it may change */
+};
+/* Of the option with this name, as in ht_option_named().  `*instead`: the option that the manual has in
+ * place of a deprecated one; "": none. */
+HT_API enum ht_option_standing ht_option_standing(const char *name, const char **instead);
+
+/* A setting and where it stands. */
+struct ht_stated {
+	const char *name, *value;
+	const char *path; /* of a run configuration; NULL: the command line or a program */
+	long line;        /* of it; 0: unknown */
+};
+/* Whether settings, of which the last one of a name counts, are legal, go together by the vendor's
+ * rules (docs/options.md) and can be had, in this order: HT_E_USAGE, or HT_E_INPUT where the setting is
+ * of a file, then HT_E_UNSUPPORTED.  Reads the environment variable HCCL_EXEC_TIMEOUT.  What only
+ * deserves a warning is left to the policy. */
+HT_API enum ht_status ht_settings_check(const struct ht_stated *s, size_t n, struct ht_diags *d);
 
 /* A run configuration: the arguments of NPURunConfig as one JSON object, with nested ones for its
  * objects, null for what is not set. */
@@ -127,8 +151,13 @@ struct ht_setting {
 	long line; /* of the file; 0: not in it, but what a run configuration implies */
 };
 /* HT_E_INPUT with the line: what is no strict JSON, an unknown name (`lenient`: warned of), a name
- * stated twice, a value of the wrong kind; HT_E_UNSUPPORTED: what is refused. */
+ * stated twice, a value of the wrong kind, settings that do not go together; HT_E_UNSUPPORTED: what is
+ * refused. */
 HT_API enum ht_status ht_config_read(
+	const char *path, int lenient, struct ht_diags *d, struct ht_config **out);
+/* As ht_config_read(), but that only the values by themselves are checked: for settings that others
+ * join or take the place of, before ht_settings_check(). */
+HT_API enum ht_status ht_config_parse(
 	const char *path, int lenient, struct ht_diags *d, struct ht_config **out);
 /* In the order of the file; false: there is no setting `i`.  Views of the configuration. */
 HT_API int ht_config_get(const struct ht_config *c, size_t i, struct ht_setting *out);

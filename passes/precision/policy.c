@@ -119,11 +119,12 @@ const struct ht_policy_kind *ht_policy_effective(const struct ht_policy *p)
 	ht_read(p, HT_READ_policy);
 	if (p->kind)
 		return p->kind;
+	/* Then the key is that of the mode which is implied. */
+	if (p->run_mode < 0)
+		return kind_named(keep);
 	if (ht_read(p, HT_READ_graph_run_mode)->run_mode == 1)
 		ht_read(p, HT_READ_profile);
-	return kind_named(p->run_mode < 0    ? keep
-			  : p->run_mode == 0 ? inference
-					     : p->profile->training);
+	return kind_named(p->run_mode == 0 ? inference : p->profile->training);
 }
 
 const char *ht_policy_label(const struct ht_policy *p)
@@ -335,5 +336,5 @@ enum ht_status ht_policy_check(const struct ht_policy *p, struct ht_diags *d)
 	if (p->rules[HT_RULES_IMPL].option && ht_policy_selects_impl(p))
 		ht_warn(d, HT_NOWHERE,
 			"op_select_implmode has no effect: op_precision_mode is given");
-	return HT_OK;
+	return p->together ? p->together(p, d) : HT_OK;
 }

@@ -11,6 +11,7 @@
 #include "passes/precision/optimal/budget.h"
 
 struct ht_costs;
+struct ht_given;
 struct ht_target;
 struct ht_decisions;
 struct ht_graph;
@@ -289,6 +290,10 @@ struct ht_policy {
 	/* What each option was set to, for keys of the cache: text, or the hash of files; NULL: not */
 	const char *stated[HT_READ_END];
 	uint64_t *reads; /* bit set: options that were read; NULL: nobody wants to know */
+	/* Everything that was stated, and the check whether it goes together, for which the table
+	 * of options is needed; NULL: nothing was. */
+	const struct ht_given *given;
+	enum ht_status (*together)(const struct ht_policy *p, struct ht_diags *d);
 };
 /* The way to an option's value for whatever decides something about the result: what is not read
  * does not matter to it, and the cache relies on that.  Whether options go together (policy.c) is
