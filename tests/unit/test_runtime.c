@@ -86,11 +86,11 @@ static const struct ht_rt_step steps[] = {
 	{ scale, a2, 3, NULL, 0, 37, "third", NULL },
 	{ reverse, a3, 2, one, 1, 37, "last", NULL },
 };
-static const struct ht_rt_program program = { buffers, 5, steps, 5, 1, 1, 8 * N, 256, 1, NULL,
-	NULL };
-static const struct ht_rt_step mode_steps[] = { { modes, out, 1, NULL, 0, 37, "modes", NULL } };
-static const struct ht_rt_program mode_program = { buffers, 5, mode_steps, 1, 1, 1, 8 * N, 256, 1,
+static const struct ht_rt_program program = { buffers, 5, steps, 5, NULL, 0, 1, 1, 8 * N, 256, 1,
 	NULL, NULL };
+static const struct ht_rt_step mode_steps[] = { { modes, out, 1, NULL, 0, 37, "modes", NULL } };
+static const struct ht_rt_program mode_program = { buffers, 5, mode_steps, 1, NULL, 0, 1, 1, 8 * N,
+	256, 1, NULL, NULL };
 
 static float input[N];
 
@@ -185,8 +185,8 @@ static const struct ht_rt_step part_steps[] = {
 	{ scale, a2, 3, NULL, 0, 37, "third", NULL },
 	{ reverse, a3, 2, one, 1, 37, "last", NULL },
 };
-static const struct ht_rt_program part_program = { part_buffers, 5, part_steps, 5, 2, 1, 8 * N, 256,
-	PARTS, NULL, NULL };
+static const struct ht_rt_program part_program = { part_buffers, 5, part_steps, 5, NULL, 0, 2, 1,
+	8 * N, 256, PARTS, NULL, NULL };
 static float batch[PARTS * N], batch_result[PARTS * N];
 
 static bool run_batch(struct ht_rt_context *c, struct ht_rt_fault *fault)
@@ -341,8 +341,8 @@ static void test_fault_ahead(void **state)
 			{ obey, args, 2, &number[1], 1, tiles, "second", NULL },
 			{ obey, args, 2, &number[2], 1, tiles, "third", NULL },
 		};
-		const struct ht_rt_program p = { some, 2, step, count, 1, 0, 64, 64, parts,
-			all_whole, &late };
+		const struct ht_rt_program p = { some, 2, step, count, NULL, 0, 1, 0, 64, 64,
+			parts, all_whole, &late };
 
 		for (int bad = 1; bad < 1 << parts; bad += parts)
 			for (int32_t i = 0; i < count; i++) {
@@ -534,7 +534,8 @@ static bool strays(enum ht_rt_guard side, const int64_t *at)
 		{ .where = HT_RT_ARENA, .offset = 64 } };
 	const int32_t args[] = { 0, 1, 2, 3, 4 };
 	const struct ht_rt_step step[] = { { stray, args, 5, at, 5, 2, "stray", NULL } };
-	const struct ht_rt_program p = { some, 5, step, 1, 1, 1, 128, 64, 1, NULL, NULL };
+	const struct ht_rt_program p = { some, 5, step, 1, NULL, 0, 1, 1, 128, 64, 1, NULL,
+		NULL };
 	pid_t child = fork();
 	int status;
 
@@ -608,7 +609,8 @@ static void test_lives(void **state)
 		{ look, both, 2, &number[1], 1, 2, "reads and makes", NULL },
 		{ look, second, 1, &number[2], 1, 2, "reads", NULL },
 	};
-	static const struct ht_rt_program p = { two, 2, step, 3, 0, 0, 128, 64, 1, NULL, NULL };
+	static const struct ht_rt_program p = { two, 2, step, 3, NULL, 0, 0, 0, 128, 64, 1, NULL,
+		NULL };
 
 	(void)state;
 	for (int threads = 1; threads <= 2; threads++) {
