@@ -294,6 +294,16 @@ static enum ht_status set_seed(struct cli *c, struct session *s)
 	return st;
 }
 
+void text_seed(struct text *t, const struct session *s)
+{
+	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
+
+	ht_program_about(s->program, &info);
+	if (info.unseeded)
+		text_printf(t, ",\n \"seed\": %llu",
+			(unsigned long long)ht_context_seed(s->context));
+}
+
 enum ht_status session_open(struct cli *c, struct session *s)
 {
 	struct ht_context_options opt = HT_CONTEXT_OPTIONS_INIT;
