@@ -18,7 +18,7 @@ struct ht_context {
 	void **out;
 	int ftz;
 	uint64_t seed; /* of random ops that have none */
-	bool ran; /* the last run came to its end */
+	bool ran;      /* the last run came to its end */
 };
 
 /* Below 2^53, so that every reader of JSON has all of it. */

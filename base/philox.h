@@ -55,12 +55,12 @@ static inline void ht_philox_next(struct ht_philox *p, uint32_t out[4])
 	ht_philox_skip(p, 1);
 }
 
-
 /* The stream that begins where (a, b), encrypted with `key`, says.  Different (a, b) have different
  * streams, as Philox with one key maps no two counters to the same result. */
 static inline struct ht_philox ht_philox_mixed(uint64_t a, uint64_t b, uint64_t key)
 {
-	struct ht_philox p = { { (uint32_t)a, (uint32_t)(a >> 32), (uint32_t)b, (uint32_t)(b >> 32) },
+	struct ht_philox p = { { (uint32_t)a, (uint32_t)(a >> 32), (uint32_t)b,
+				       (uint32_t)(b >> 32) },
 		{ (uint32_t)key, (uint32_t)(key >> 32) } };
 	uint32_t mix[4];
 

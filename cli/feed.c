@@ -300,8 +300,8 @@ void text_seed(struct text *t, const struct session *s)
 
 	ht_program_about(s->program, &info);
 	if (info.unseeded)
-		text_printf(t, ",\n \"seed\": %llu",
-			(unsigned long long)ht_context_seed(s->context));
+		text_printf(
+			t, ",\n \"seed\": %llu", (unsigned long long)ht_context_seed(s->context));
 }
 
 enum ht_status session_open(struct cli *c, struct session *s)

@@ -2,16 +2,16 @@
 #include "ir/infer.h"
 
 /* "seed has shape [3], not [2]" */
-static enum ht_status want_vector(
-	struct ht_infer *in, const struct ht_node *n, int32_t i, const char *what, int64_t least, int64_t most)
+static enum ht_status want_vector(struct ht_infer *in, const struct ht_node *n, int32_t i,
+	const char *what, int64_t least, int64_t most)
 {
 	struct ht_shape s = ht_in_shape(n, i);
 
-	if (s.rank < 0 || (s.rank == 1 && (s.dim[0] < 0 || (s.dim[0] >= least && s.dim[0] <= most))))
+	if (s.rank < 0 ||
+		(s.rank == 1 && (s.dim[0] < 0 || (s.dim[0] >= least && s.dim[0] <= most))))
 		return HT_OK;
 	return ht_infer_fail(in, n, "%s has shape %.*s; it takes a vector of %lld%s", what,
-		HT_STR_ARG(ht_shape_text(in, s)), (long long)least,
-		most > least ? " or more" : "");
+		HT_STR_ARG(ht_shape_text(in, s)), (long long)least, most > least ? " or more" : "");
 }
 
 /* minval and maxval, where the op has them. */

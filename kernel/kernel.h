@@ -116,7 +116,7 @@ enum ht_fault {
 	HT_FAULT_DIVISION,       /* integer division by zero */
 	HT_FAULT_NEGATIVE_POWER, /* integer to a negative power */
 	HT_FAULT_MEMORY,
-	HT_FAULT_EMPTY_RANGE,     /* of library kernels alone, as the next one */
+	HT_FAULT_EMPTY_RANGE, /* of library kernels alone, as the next one */
 	HT_FAULT_RANDOM_ALGORITHM
 };
 const char *ht_fault_text(enum ht_fault f);

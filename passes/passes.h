@@ -115,9 +115,9 @@ struct ht_plan_buffer {
 	struct ht_blob *blob;       /* HT_PLAN_CONST; NULL until its `pack` ran */
 	const struct ht_pack *pack; /* HT_PLAN_CONST: made from `packed_from` */
 	struct ht_blob *packed_from;
-	int64_t pack_first;            /* first element of packed_from */
-	size_t pack_count;             /* so many matrices one after the other, */
-	int64_t pack_stride;           /* elements of packed_from apart */
+	int64_t pack_first;  /* first element of packed_from */
+	size_t pack_count;   /* so many matrices one after the other, */
+	int64_t pack_stride; /* elements of packed_from apart */
 	size_t offset; /* HT_PLAN_TEMP: in the arena, aligned to 64; HT_PLAN_STREAM: its number */
 	int32_t first_step, last_step; /* lifetime */
 	int32_t alias;                 /* an output or temp that is another buffer's memory; -1 */
@@ -125,9 +125,10 @@ struct ht_plan_buffer {
 
 /* A stream of random numbers: of one node, from one run to the next. */
 struct ht_plan_stream {
-	uint64_t seed, seed2; /* as the node's; both 0: by the seed of whoever runs it, and the name */
-	uint64_t name;        /* a hash of the node's */
-	uint64_t blocks;      /* of four numbers of 32 bits: how many a run takes, needed or not */
+	uint64_t seed,
+		seed2;   /* as the node's; both 0: by the seed of whoever runs it, and the name */
+	uint64_t name;   /* a hash of the node's */
+	uint64_t blocks; /* of four numbers of 32 bits: how many a run takes, needed or not */
 };
 
 struct ht_plan_step {

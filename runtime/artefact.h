@@ -27,8 +27,9 @@ struct ht_plan_value {
 };
 
 struct ht_plan_memory {
-	uint64_t where;  /* enum ht_rt_where */
-	uint64_t offset; /* ARENA: in bytes; CONST, INPUT, OUTPUT, STREAM: the number of the plan's */
+	uint64_t where; /* enum ht_rt_where */
+	uint64_t
+		offset; /* ARENA: in bytes; CONST, INPUT, OUTPUT, STREAM: the number of the plan's */
 	uint64_t bytes;
 };
 

@@ -50,8 +50,8 @@ struct ht_rt_context {
 	struct ht_patch *patch;
 	size_t patches;
 	struct ht_philox *stream; /* of the next run, by number */
-	struct ht_stop *stop;   /* of each thread */
-	struct ht_share *share; /* of each thread, in this phase and in the next or last one */
+	struct ht_stop *stop;     /* of each thread */
+	struct ht_share *share;   /* of each thread, in this phase and in the next or last one */
 	/* Of the current run. */
 	const void *const *inputs;
 	void *const *outputs;

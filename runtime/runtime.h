@@ -13,7 +13,7 @@ enum ht_rt_where { HT_RT_ARENA, HT_RT_CONST, HT_RT_INPUT, HT_RT_OUTPUT, HT_RT_ST
 
 struct ht_rt_buffer {
 	enum ht_rt_where where;
-	size_t offset;    /* HT_RT_ARENA: bytes; INPUT, OUTPUT, STREAM: its number; CONST: for is_whole() */
+	size_t offset; /* HT_RT_ARENA: bytes; INPUT, OUTPUT, STREAM: its number; CONST: for is_whole() */
 	const void *data; /* HT_RT_CONST */
 	size_t bytes;     /* of INPUT and OUTPUT in one part of the batch */
 	bool whole;       /* INPUT: each part has all of it */

@@ -52,8 +52,7 @@ static int32_t stream_of(struct lower *l, const struct ht_node *n, int64_t count
 	if (!s.seed && !s.seed2) {
 		policy = ht_read(l->c->policy, HT_READ_tf_random_seed);
 		if (policy && policy->random_seed >= 0) {
-			struct ht_philox p =
-				ht_philox_named((uint64_t)policy->random_seed, s.name);
+			struct ht_philox p = ht_philox_named((uint64_t)policy->random_seed, s.name);
 
 			s.seed = p.key[0] | (uint64_t)p.key[1] << 32;
 			s.seed2 = p.counter[2] | (uint64_t)p.counter[3] << 32;
@@ -90,7 +89,8 @@ static int32_t other_operand(struct lower *l, struct ht_node *n, int arg, int be
 
 static int32_t state_of_key(struct lower *l, struct ht_node *n)
 {
-	int32_t in[3] = { dense_operand(l, n, 1), other_operand(l, n, 2, 1), dense_operand(l, n, 3) },
+	int32_t in[3] = { dense_operand(l, n, 1), other_operand(l, n, 2, 1),
+		dense_operand(l, n, 3) },
 		state = state_buffer(l);
 	struct kernel_build k;
 

@@ -113,8 +113,8 @@ int32_t plan_stream(struct lower *l, struct ht_plan_stream stream)
 	int32_t b = plan_buffer(l, HT_PLAN_STREAM, HT_U32, HT_PHILOX_WORDS);
 
 	p->buffer[b].offset = (size_t)p->streams;
-	p->stream = ht_grow(
-		l->arena, p->stream, (size_t)p->streams, &l->stream_cap, sizeof *p->stream);
+	p->stream =
+		ht_grow(l->arena, p->stream, (size_t)p->streams, &l->stream_cap, sizeof *p->stream);
 	p->stream[p->streams++] = stream;
 	return b;
 }

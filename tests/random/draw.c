@@ -94,10 +94,10 @@ static int run_all(const struct ht_program *p, char **argv)
 	pthread_t *thread = calloc((size_t)contexts, sizeof *thread);
 
 	for (int i = 0; i < contexts; i++) {
-		job[i] = (struct job){ p, i, atoi(argv[3]), atoi(argv[4]), atoi(argv[5]), argv[6], NULL, 0,
-			0, HT_OK };
-		job[i].bytes = calloc(
-			run_bytes(p) * (size_t)job[i].runs * count_seeds(argv[6]) + 1, 1);
+		job[i] = (struct job){ p, i, atoi(argv[3]), atoi(argv[4]), atoi(argv[5]), argv[6],
+			NULL, 0, 0, HT_OK };
+		job[i].bytes =
+			calloc(run_bytes(p) * (size_t)job[i].runs * count_seeds(argv[6]) + 1, 1);
 		if (pthread_create(&thread[i], NULL, work, &job[i]))
 			abort();
 	}
@@ -114,7 +114,8 @@ static int run_all(const struct ht_program *p, char **argv)
 	return failed;
 }
 
-static enum ht_status compile(const char *path, char **option, struct ht_diags *d, struct ht_program **p)
+static enum ht_status compile(
+	const char *path, char **option, struct ht_diags *d, struct ht_program **p)
 {
 	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;
 	struct ht_policy *policy;
