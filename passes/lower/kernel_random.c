@@ -80,23 +80,23 @@ static int32_t state_of_seed(struct lower *l, struct ht_node *n)
 }
 
 /* Arguments of a kernel are told apart by buffer: an operand that another one is already is copied. */
-static int32_t other_operand(struct lower *l, struct ht_node *n, int arg, int before)
+static int32_t other_operand(struct lower *l, struct ht_node *n, int arg, int32_t taken)
 {
 	int32_t b = dense_operand(l, n, arg);
 
-	return b == dense_operand(l, n, before) ? dense_copy(l, n, arg) : b;
+	return b == taken ? dense_copy(l, n, arg) : b;
 }
 
 static int32_t state_of_key(struct lower *l, struct ht_node *n)
 {
-	int32_t in[3] = { dense_operand(l, n, 1), other_operand(l, n, 2, 1),
-		dense_operand(l, n, 3) },
-		state = state_buffer(l);
+	int32_t key = dense_operand(l, n, 1), counter = other_operand(l, n, 2, key),
+		algorithm = dense_operand(l, n, 3), state = state_buffer(l);
 	struct kernel_build k;
 
 	library_kernel(&k, l, "random_state", 1, 0);
-	for (int i = 0; i < 3; i++)
-		kb_arg(&k, in[i], HT_BUFFER_IN);
+	kb_arg(&k, key, HT_BUFFER_IN);
+	kb_arg(&k, counter, HT_BUFFER_IN);
+	kb_arg(&k, algorithm, HT_BUFFER_IN);
 	kb_arg(&k, state, HT_BUFFER_OUT);
 	kb_finish(&k, n);
 	return state;
@@ -116,7 +116,7 @@ static struct operands operands_of(
 
 	if (d->bounds) {
 		o.bounds[0] = dense_operand(l, n, d->bounds);
-		o.bounds[1] = other_operand(l, n, d->bounds + 1, d->bounds);
+		o.bounds[1] = other_operand(l, n, d->bounds + 1, o.bounds[0]);
 	}
 	return o;
 }

@@ -60,7 +60,7 @@ class Random(ToolCase):
         self.assertEqual(at, len(r.stdout))
         return result
 
-    def only(self, path, graph, outputs):
+    def artefact(self, path, outputs):
         """The same graph as an artefact, for which the order of the outputs is stated."""
         self.tool('compile', path, '--outputs', ','.join(outputs), '-o', self.path('a.htx'))
         return self.path('a.htx')
@@ -97,7 +97,7 @@ class Seeded(Random):
     def test_three_runs_of_a_session(self):
         for seed in range(3):
             path, graph, outputs = self.graph(lambda: seeded(np.random.default_rng([SEED, seed])))
-            artefact = self.only(path, graph, outputs)
+            artefact = self.artefact(path, outputs)
             with tf.compat.v1.Session(graph=graph) as session:
                 want = [session.run(outputs) for _ in range(3)]
             for more in ({}, {'threads': 3}, {'guard': 1}, {'guard': 2}):
@@ -108,7 +108,7 @@ class Seeded(Random):
 
     def test_setting_a_seed_begins_again(self):
         path, graph, outputs = self.graph(lambda: seeded(np.random.default_rng(SEED)))
-        got = self.draw(self.only(path, graph, outputs), outputs, runs=2, seeds='-,7')[0]
+        got = self.draw(self.artefact(path, outputs), outputs, runs=2, seeds='-,7')[0]
         self.same(got[0], got[2])
         self.same(got[1], got[3])
 
@@ -121,7 +121,7 @@ class Seeded(Random):
                                       minval=RAW.RandomUniformInt(shape=np.zeros(0, np.int32), minval=0, maxval=2, seed=5))})
         with tf.compat.v1.Session(graph=graph) as session:
             want = [session.run(outputs['a']) for _ in range(6)]
-        artefact = self.only(path, graph, outputs)
+        artefact = self.artefact(path, outputs)
         r = subprocess.run([DRAW, artefact, '1', '2', '0', '6', '-'], stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE)
         failed = int(re.search(r'(\d+) runs failed', r.stderr.decode()).group(1))
@@ -144,7 +144,7 @@ def unseeded():
 class Unseeded(Random):
     def streams(self):
         path, graph, outputs = self.graph(unseeded)
-        got = self.draw(self.only(path, graph, outputs), outputs, contexts=CONTEXTS, threads=2, runs=RUNS,
+        got = self.draw(self.artefact(path, outputs), outputs, contexts=CONTEXTS, threads=2, runs=RUNS,
                         seeds=str(SEED))
         return [run[n] for context in got for run in context for n in outputs]
 
@@ -209,7 +209,7 @@ class Unseeded(Random):
 
     def test_a_seed_repeats_them(self):
         path, graph, outputs = self.graph(unseeded)
-        artefact = self.only(path, graph, outputs)
+        artefact = self.artefact(path, outputs)
         a = self.draw(artefact, outputs, contexts=2, runs=2, seeds='5,5,6')
         self.same(a[0][0], a[0][2])
         self.same(a[0][1], a[0][3])
@@ -286,6 +286,24 @@ class Tool(Random):
                        'onnx-fp16', 'keras-bf16', 'openvino-bf16', 'pytorch-autocast-bf16', 'tvm-fp16'):
             y, _ = self.run_once(g, '--seed', '8', '--policy', policy)
             self.same(want, y)
+
+    def test_operands_that_are_parts_of_one_tensor(self):
+        def build():
+            x = tf.compat.v1.placeholder(tf.int64, [4], name='x')
+            c = tf.cast(x, tf.uint64)
+            return {'i': RAW.RandomUniformInt(shape=[99], minval=x[0], maxval=x[1], seed=3),
+                    'j': RAW.StatelessRandomUniformInt(shape=[99], seed=x[:2], minval=x[0], maxval=x[3]),
+                    'v': RAW.StatelessRandomUniformV2(shape=[99], key=c[:1], counter=c[:2], alg=1)}
+
+        g, graph, outputs = self.graph(build)
+        x = np.array([3, 9, 77, 5])
+        with tf.compat.v1.Session(graph=graph) as session:
+            want = session.run(outputs, {'x:0': x})
+        y, _ = self.run_once(g, '--input', 'x=i64[4]:3,9,77,5')
+        self.same(want, {n: y[n] for n in want})
+        g = self.graph(lambda: {'i': RAW.RandomUniformInt(shape=[9], **dict.fromkeys(
+            ['minval', 'maxval'], tf.compat.v1.placeholder(tf.int64, [], name='x')))})[0]
+        self.fails(3, 'minval is not below maxval', 'run', g, '--input', 'x=i64[]:3')
 
     def test_dropout(self):
         def build():
