@@ -319,6 +319,18 @@ class Tool(Random):
             self.assertTrue(np.all(np.isclose(y['y'].astype(np.float32)[kept], 4, rtol=2**-7)))
             self.assertLess(abs(kept.mean() - .75), 6 * np.sqrt(.75 * .25 / kept.size))
 
+    def test_budgets_compare_equal_draws(self):
+        """Of other draws the error would be as large as the results."""
+        def build():
+            x = tf.compat.v1.placeholder(tf.float32, [64, 100], name='x')
+            k = tf.constant(np.random.default_rng(1).standard_normal((100, 32)), tf.float32)
+            return {'z': tf.matmul(tf.nn.dropout(x, rate=.5), k)}
+
+        text = self.tool('explain', self.graph(build)[0], '--policy', 'optimal', '--budget=rel<=2e-2',
+                         '--samples', '3', '--target', 'x86-64-v4+bf16').stdout.decode()
+        self.assertIn('low precision is cheapest', text)
+        self.assertNotIn('by the error budget', text)
+
     def test_the_graphs_seed_of_a_run_configuration(self):
         g = self.both()
         seeds = {}
