@@ -144,9 +144,23 @@ static enum ht_status emit_random(struct lower *l, struct ht_node *n)
 	return HT_OK;
 }
 
-const struct lower_op lower_random = {
-	.name = "random", .family = FAMILY_ROOT, .alone = true, .dense = true, .emit = emit_random
-};
+/* TensorFlow has no kernel either for bounds and seeds without a sign. */
+static const char *refuse_random(const struct ht_node *n)
+{
+	const struct draw *d = draw_of(n);
+	int32_t at = d->bounds ? d->bounds : d->source == FROM_SEED ? 1 : 0;
+	enum ht_dtype t = ht_type_of(n->in[at])->dtype;
+
+	return t == HT_U32 || t == HT_U64 ? "has no kernel for seeds or bounds without a sign"
+					  : NULL;
+}
+
+const struct lower_op lower_random = { .name = "random",
+	.family = FAMILY_ROOT,
+	.alone = true,
+	.dense = true,
+	.emit = emit_random,
+	.refuse = refuse_random };
 
 /* ---- keys and counters of stateless ops ---- */
 
