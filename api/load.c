@@ -184,6 +184,8 @@ static enum ht_status load(void *arg)
 	p->rt.is_whole_arg = &p->artefact;
 	load_buffers(l);
 	HT_TRY(load_steps(l));
+	p->rt.stream = plan->stream;
+	p->rt.streams = (int32_t)plan->streams;
 	p->rt.inputs = (int32_t)plan->inputs;
 	p->rt.outputs = (int32_t)plan->outputs;
 	p->rt.arena_bytes = plan->arena_bytes;
@@ -205,6 +207,7 @@ static enum ht_status load(void *arg)
 		.float_nodes = plan->float_nodes,
 		.casts = plan->casts,
 		.parts = plan->parts,
+		.unseeded = ht_rt_unseeded(&p->rt),
 		.target = plan->target,
 		.policy = plan->policy };
 	return HT_OK;

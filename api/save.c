@@ -147,6 +147,15 @@ static void save_calls(
 	}
 }
 
+static void save_streams(
+	struct ht_saving *s, const struct ht_program *p, struct ht_program_plan *plan)
+{
+	plan->streams = (size_t)p->rt.streams;
+	plan->stream = HT_NEW_ARRAY(s->arena, struct ht_rt_stream, plan->streams);
+	for (size_t i = 0; i < plan->streams; i++)
+		plan->stream[i] = p->rt.stream[i];
+}
+
 /* ---- the plan ---- */
 
 static struct ht_plan_value *values_of(
@@ -187,5 +196,6 @@ struct ht_program_plan ht_saving_plan(struct ht_saving *s, const struct ht_progr
 	save_memories(s, p, &plan);
 	save_kernels(s, p, &plan);
 	save_calls(s, p, &plan);
+	save_streams(s, p, &plan);
 	return plan;
 }

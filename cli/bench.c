@@ -220,10 +220,12 @@ enum ht_status verb_bench(struct cli *c)
 		ht_program_about(s.program, &info);
 		if (c->fed_batch)
 			batch = c->fed_batch;
-		if (format == HT_FORMAT_JSON)
+		if (format == HT_FORMAT_JSON) {
 			put_json(c, &info, &m, threads, batch, &t);
-		else
+			text_seed(&t, &s);
+		} else {
 			put_text(&info, &m, &t);
+		}
 		if (option_on(c, OPTION_STEPS))
 			st = put_steps(c, &s, &t, format == HT_FORMAT_JSON);
 		text_printf(&t, format == HT_FORMAT_JSON ? "}\n" : "");

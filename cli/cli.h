@@ -316,6 +316,8 @@ struct session {
 enum ht_status session_open(struct cli *c, struct session *s);
 enum ht_status session_run(struct cli *c, struct session *s);
 void session_close(struct session *s);
+/* A member of JSON: the seed that random ops draw by, where there are such. */
+void text_seed(struct text *t, const struct session *s);
 
 /* ---- expect.c: comparing with a reference ---- */
 

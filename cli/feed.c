@@ -251,6 +251,33 @@ static enum ht_status read_guard(const struct cli *c, enum ht_guard *guard)
 	return HT_OK;
 }
 
+/* Without --seed the context has drawn a seed of its own. */
+static enum ht_status set_seed(struct cli *c, struct session *s)
+{
+	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
+	long long seed;
+	enum ht_status st = option_number(c, OPTION_SEED, 1, 0, INT64_MAX, &seed);
+
+	if (st == HT_OK && option_on(c, OPTION_SEED))
+		ht_context_set_seed(s->context, (uint64_t)seed);
+	ht_program_about(s->program, &info);
+	if (st == HT_OK && info.unseeded)
+		note(c, "%zu random op%s without a seed draw%s by seed %llu", info.unseeded,
+			info.unseeded > 1 ? "s" : "", info.unseeded > 1 ? "" : "s",
+			(unsigned long long)ht_context_seed(s->context));
+	return st;
+}
+
+void text_seed(struct text *t, const struct session *s)
+{
+	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
+
+	ht_program_about(s->program, &info);
+	if (info.unseeded)
+		text_printf(
+			t, ",\n \"seed\": %llu", (unsigned long long)ht_context_seed(s->context));
+}
+
 enum ht_status session_open(struct cli *c, struct session *s)
 {
 	struct ht_context_options opt = HT_CONTEXT_OPTIONS_INIT;
@@ -279,7 +306,7 @@ enum ht_status session_open(struct cli *c, struct session *s)
 	opt.keep_subnormals = option_on(c, OPTION_KEEP_SUBNORMALS);
 	if (st == HT_OK)
 		st = ht_context_new(s->program, &opt, c->diags, &s->context);
-	return st;
+	return st == HT_OK ? set_seed(c, s) : st;
 }
 
 enum ht_status session_run(struct cli *c, struct session *s)

@@ -204,6 +204,7 @@ static enum ht_status report(
 			info.policy, info.target, info.float_nodes, info.low_nodes, info.casts,
 			info.arena_bytes, info.live_bytes);
 		text_without_effect(&t, &info);
+		text_seed(&t, s);
 		text_printf(&t, ",\n \"outputs\": [");
 	}
 	for (size_t i = 0; i < s->outs; i++) {

@@ -115,7 +115,9 @@ enum ht_fault {
 	HT_FAULT_INDEX,          /* an index is out of range */
 	HT_FAULT_DIVISION,       /* integer division by zero */
 	HT_FAULT_NEGATIVE_POWER, /* integer to a negative power */
-	HT_FAULT_MEMORY
+	HT_FAULT_MEMORY,
+	HT_FAULT_EMPTY_RANGE, /* of library kernels alone, as the next one */
+	HT_FAULT_RANDOM_ALGORITHM
 };
 const char *ht_fault_text(enum ht_fault f);
 
@@ -261,6 +263,8 @@ int32_t ht_interpret(const struct ht_kernel *k, void *const *buffers, const int6
 
 /* library.c: NULL when there is none of this name. */
 ht_kernel_fn *ht_library_kernel(const char *name);
+/* library_random.c: tiles of a kernel that draws so many numbers of type `t`. */
+int64_t ht_random_tiles(enum ht_dtype t, int64_t count);
 
 /* math.c: rewrites EXP … POW of every stage into basic operations, in arena `a`, and drops
  * expressions that nothing uses. */

@@ -67,6 +67,7 @@ static void *memory_of(struct evaluation *e, int32_t i)
 		return e->temps + b->offset;
 	case HT_PLAN_INPUT:
 	case HT_PLAN_OUTPUT:
+	case HT_PLAN_STREAM: /* random ops with a state are not evaluated */
 		break;
 	}
 	return e->memory[i];

@@ -96,7 +96,13 @@ enum ht_status ht_evaluate(
 
 /* ---- lower/: graph → plan ---- */
 
-enum ht_plan_kind { HT_PLAN_INPUT, HT_PLAN_OUTPUT, HT_PLAN_CONST, HT_PLAN_TEMP };
+enum ht_plan_kind {
+	HT_PLAN_INPUT,
+	HT_PLAN_OUTPUT,
+	HT_PLAN_CONST,
+	HT_PLAN_TEMP,
+	HT_PLAN_STREAM /* a struct ht_philox: where a random op draws from in this run */
+};
 
 /* Memory that steps read and write. */
 struct ht_plan_buffer {
@@ -109,12 +115,20 @@ struct ht_plan_buffer {
 	struct ht_blob *blob;       /* HT_PLAN_CONST; NULL until its `pack` ran */
 	const struct ht_pack *pack; /* HT_PLAN_CONST: made from `packed_from` */
 	struct ht_blob *packed_from;
-	int64_t pack_first;            /* first element of packed_from */
-	size_t pack_count;             /* so many matrices one after the other, */
-	int64_t pack_stride;           /* elements of packed_from apart */
-	size_t offset;                 /* HT_PLAN_TEMP: in the arena, aligned to 64 */
+	int64_t pack_first;  /* first element of packed_from */
+	size_t pack_count;   /* so many matrices one after the other, */
+	int64_t pack_stride; /* elements of packed_from apart */
+	size_t offset; /* HT_PLAN_TEMP: in the arena, aligned to 64; HT_PLAN_STREAM: its number */
 	int32_t first_step, last_step; /* lifetime */
 	int32_t alias;                 /* an output or temp that is another buffer's memory; -1 */
+};
+
+/* A stream of random numbers: of one node, from one run to the next. */
+struct ht_plan_stream {
+	uint64_t seed,
+		seed2;   /* as the node's; both 0: by the seed of whoever runs it, and the name */
+	uint64_t name;   /* a hash of the node's */
+	uint64_t blocks; /* of four numbers of 32 bits: how many a run takes, needed or not */
 };
 
 struct ht_plan_step {
@@ -181,6 +195,8 @@ struct ht_plan {
 	int32_t steps;
 	struct ht_plan_probe *probe; /* with ht_pass_context.numerics */
 	int32_t probes;
+	struct ht_plan_stream *stream;
+	int32_t streams;
 	struct ht_method_choice *choice; /* methods that were not asked for */
 	int32_t choices;
 	const struct ht_kernel **kernel; /* distinct ones */

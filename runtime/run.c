@@ -249,7 +249,7 @@ static void run_range(struct ht_rt_context *c, int64_t begin, int64_t end)
 static void run_guarded(struct ht_rt_context *c)
 {
 	for (int64_t part = 0; part < c->program->parts && !atomic_load(&c->failed); part++) {
-		ht_guarded_enter(c->guarded, c->inputs, part);
+		ht_guarded_enter(c->guarded, c->inputs, c->stream, part);
 		run_range(c, part, part + 1);
 		ht_guarded_leave(c->guarded, c->outputs, part);
 	}
@@ -289,6 +289,7 @@ bool ht_rt_run(struct ht_rt_context *c, const void *const *inputs, void *const *
 		run_guarded(c);
 	else
 		run_range(c, 0, c->program->parts);
+	ht_streams_move(c);
 	*fault = (struct ht_rt_fault){ 0 };
 	stop = first_stop(c);
 	c->checked |= !stop;

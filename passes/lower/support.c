@@ -14,6 +14,7 @@ bool lower_is_open_shape(const char *why)
 const char *lower_refuse_type(struct ht_type t)
 {
 	const struct ht_dtype_info *d = ht_dtype_info(t.dtype);
+	size_t bytes;
 
 	if (t.dtype >= HT_REF || d->kind == HT_KIND_OTHER || d->kind == HT_KIND_NONE ||
 		d->kind == HT_KIND_COMPLEX || !d->bytes)
@@ -22,7 +23,8 @@ const char *lower_refuse_type(struct ht_type t)
 		return "has more than 8 dimensions";
 	if (!ht_shape_known(t.shape))
 		return unknown_shape;
-	if (ht_shape_count(t.shape) < 0)
+	if (ht_shape_count(t.shape) < 0 ||
+		!ht_mul_size((size_t)ht_shape_count(t.shape), d->bytes, &bytes))
 		return "has more elements than fit";
 	return NULL;
 }

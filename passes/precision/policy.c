@@ -96,6 +96,7 @@ enum ht_status ht_policy_init(struct ht_policy *p, const char *name, struct ht_d
 	ht_arena_init(&p->arena, &p->unwind);
 	p->profile = &ht_profile_cpu;
 	p->run_mode = p->hf32 = -1;
+	p->random_seed = -1;
 	p->oo_level = 3;
 	if (!name)
 		return HT_OK;

@@ -242,7 +242,8 @@ enum ht_status ht_ops_info_read(struct ht_parse *p, struct ht_ops_info *out);
 	X(optypelist_for_implmode)                                                                 \
 	X(priced_node)                                                                             \
 	X(profile)                                                                                 \
-	X(samples)
+	X(samples)                                                                                 \
+	X(tf_random_seed)
 
 enum ht_read {
 #define X(name) HT_READ_##name,
@@ -274,6 +275,7 @@ struct ht_policy {
 	const char *debug_dir;        /* but this one, NULL the current one, */
 	bool debug_level;             /* when this is set */
 	bool keep_constants;          /* oo_constant_folding is false */
+	int64_t random_seed;          /* tf_random_seed; -1: not stated */
 	struct ht_ops_info *ops_info; /* NULL: none */
 	struct ht_grappler_options grappler;
 	const struct ht_report_data *report; /* that the policy is; NULL: it is none */

@@ -19,13 +19,12 @@ OF_NO_ROW = {'subnormal', 'flush'}  # tests that no row names
 PER_GRAPH = 40
 # Ops that have no kernel in some of their types: the tool has to say so, with exit code 4.
 REFUSED = {
-    'Range': ['f16', 'bf16'], 'RandomUniform': ['f16', 'bf16', 'f64'],
-    'RandomStandardNormal': ['f16', 'bf16', 'f64'],
+    'Range': ['f16', 'bf16'],
     # between types of unequal size, and of 16 bits
     'Bitcast': ['f16', 'bf16', 'f32', 'i16', 'u16'],
 }
 # Quantized convolutions, and types that no kernel of TensorFlow's has.
-NOT_COMPUTED = {('_FusedConv2D', 'i8'), ('ArgMax', 'i16'), ('ArgMax', 'u16'),
+NOT_COMPUTED = {('StatelessRandomUniformIntV2', 'u32'), ('StatelessRandomUniformIntV2', 'u64'), ('_FusedConv2D', 'i8'), ('ArgMax', 'i16'), ('ArgMax', 'u16'),
                 *(('Einsum', t) for t in ('i8', 'i16', 'u8', 'u16', 'u32', 'u64', 'bool'))}
 
 
@@ -45,6 +44,7 @@ def arguments():
 def tests():
     """Test name → generator of cases, from random numbers and rows."""
     import diagonals
+    import draws
     import elementwise as e
     import graphs
     import images as i
@@ -63,8 +63,8 @@ def tests():
             'gather': l.gather, 'reverse': l.reverse, 'space': l.space, 'fill': l.fill,
             'range': l.range_, 'one_hot': l.one_hot, 'shape': l.shape,
             'sparse_to_dense': l.sparse_to_dense,
-            'random': l.random_numbers, 'diagonals': diagonals.diagonals, 'graph': graphs.cases, 'subnormal': e.subnormals,
-            'flush': e.flushes}
+            'random': draws.random_numbers, 'stateless': draws.stateless, 'diagonals': diagonals.diagonals,
+            'graph': graphs.cases, 'subnormal': e.subnormals, 'flush': e.flushes}
 
 
 def cases_of(test, generator, table, seed):
