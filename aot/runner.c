@@ -33,8 +33,7 @@ INLINE const void *at(const struct ht_aot_plan *plan, int64_t offset)
 
 INLINE bool has(uint64_t needs, uint64_t cpu)
 {
-	return (needs & HT_AOT_LEVEL) <= cpu && (!(needs & HT_AOT_FP16) || ht_cpu_has_fp16()) &&
-	       (!(needs & HT_AOT_AMX) || ht_cpu_has_amx());
+	return HT_AOT_LEVEL(needs) <= cpu && ht_cpu_has((unsigned)HT_AOT_EXTENSIONS(needs));
 }
 
 /* The best level that the machine runs, or NULL.  Asking the CPU is slow in virtual machines, so that

@@ -55,15 +55,15 @@ static void list_targets(struct list *l)
 
 	for (const struct ht_target *const *t = ht_targets(); *t; t++) {
 		bool is_host = !strcmp((*t)->name, host);
-		const struct ht_tuning *tuning = is_host ? ht_target_host()->tuning : (*t)->tuning;
+		const struct ht_rates *rates = is_host ? ht_target_host()->rates : (*t)->rates;
 		char vector[32];
 		const char *const column[][2] = {
 			{ "vector_bytes", vector },
 			{ "host", is_host ? "this machine" : "" },
 			{ "level", (*t)->level },
-			{ "tuning", tuning->name },
-			{ "tuned_by", tuning->measured ? "measurement" : "estimate" },
-			{ "tested", (*t)->amx || (*t)->fp16 ? "not on hardware" : "" },
+			{ "tuning", rates->name },
+			{ "tuned_by", rates->measured ? "measurement" : "estimate" },
+			{ "tested", (*t)->untested ? "not on hardware" : "" },
 			{ "features", (*t)->features },
 		};
 		snprintf(vector, sizeof vector, "%d", (*t)->vector_bytes);

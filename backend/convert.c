@@ -33,7 +33,7 @@ LLVMValueRef ht_e_widen(struct ht_e *e, LLVMValueRef v)
 	return cast_bits(e, LLVMBuildShl(e->b, u, k(e, u, 16), ""), e->f32);
 }
 
-/* Subnormals count as zero of the same sign, as for the AVX512_BF16 instructions: a product by 1, and
+/* Subnormals count as zero of the same sign, as in dot products: a product by 1, and
  * one of 0 and -0, with -0 changes nothing else. */
 static LLVMValueRef bf16_to_f32(struct ht_e *e, LLVMValueRef v)
 {
@@ -68,9 +68,9 @@ static LLVMValueRef f32_to_bf16(struct ht_e *e, LLVMValueRef v)
 {
 	int n = ht_e_lanes_of(v);
 
-	if (e->t->bf16 && n == 16)
+	if (e->t->narrows_bf16 && n == 16)
 		v = ht_e_intrinsic(e, "llvm.x86.avx512bf16.cvtneps2bf16.512", NULL, &v, 1);
-	else if (e->t->bf16 && n == 8)
+	else if (e->t->narrows_bf16 && n == 8)
 		v = ht_e_intrinsic(e, "llvm.x86.avx512bf16.cvtneps2bf16.256", NULL, &v, 1);
 	else
 		return f32_to_bf16_bits(e, v);
@@ -121,7 +121,7 @@ static LLVMValueRef f32_to_f16_bits(struct ht_e *e, LLVMValueRef v)
  * instructions, and compare lane by lane. */
 static LLVMValueRef f16_to_f32(struct ht_e *e, LLVMValueRef v)
 {
-	if (!e->t->f16c)
+	if (!e->t->widens_f16)
 		return f16_to_f32_bits(e, v);
 	v = cast_bits(e, v, LLVMHalfTypeInContext(e->c));
 	v = LLVMBuildFPExt(e->b, v, like(v, e->f32), "");
@@ -130,7 +130,7 @@ static LLVMValueRef f16_to_f32(struct ht_e *e, LLVMValueRef v)
 
 static LLVMValueRef f32_to_f16(struct ht_e *e, LLVMValueRef v)
 {
-	if (!e->t->f16c)
+	if (!e->t->narrows_f16)
 		return f32_to_f16_bits(e, v);
 	v = LLVMBuildFPTrunc(e->b, v, like(v, LLVMHalfTypeInContext(e->c)), "");
 	return cast_bits(e, v, e->i16);

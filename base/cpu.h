@@ -74,4 +74,14 @@ static inline bool ht_cpu_has_amx(void)
 	return failed == 0;
 }
 
+/* What not every machine of a level has. */
+enum ht_cpu_extension { HT_CPU_FP16 = 1, HT_CPU_AMX = 2 };
+
+/* Whether this machine has all of them. */
+static inline bool ht_cpu_has(unsigned extensions)
+{
+	return (!(extensions & HT_CPU_FP16) || ht_cpu_has_fp16()) &&
+	       (!(extensions & HT_CPU_AMX) || ht_cpu_has_amx());
+}
+
 #endif
