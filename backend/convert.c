@@ -151,7 +151,7 @@ static LLVMValueRef f64_to_odd_f32(struct ht_e *e, LLVMValueRef v)
 		e->b, LLVMBuildBitCast(e->b, u, LLVMTypeOf(v), ""), like(v, e->f32), "");
 }
 
-/* Truncates as cvtts*2si does: out of range and NaN give the lowest value. */
+/* As struct ht_truncation says. */
 static LLVMValueRef truncate(struct ht_e *e, LLVMValueRef v, int bits)
 {
 	LLVMTypeRef real = LLVMTypeOf(v), t = like(v, LLVMIntTypeInContext(e->c, (unsigned)bits));
@@ -168,7 +168,7 @@ static LLVMValueRef truncate(struct ht_e *e, LLVMValueRef v, int bits)
 		ht_e_int(e, t, bits == 32 ? INT32_MIN : INT64_MIN));
 }
 
-/* U64 as C compilers do it: from 2^63 on, the difference to 2^63. */
+/* The same where it is halved. */
 static LLVMValueRef to_u64(struct ht_e *e, LLVMValueRef v)
 {
 	LLVMValueRef limit = ht_e_real(LLVMTypeOf(v), 0x1p63), big, high;
@@ -181,20 +181,12 @@ static LLVMValueRef to_u64(struct ht_e *e, LLVMValueRef v)
 
 static LLVMValueRef real_to_int(struct ht_e *e, LLVMValueRef v, enum ht_dtype to)
 {
-	LLVMTypeRef t = like(v, ht_e_type(e, to));
+	const struct ht_truncation by = ht_truncation_to(to);
 
-	switch (to) {
-	case HT_U64:
-		return to_u64(e, v);
-	case HT_I64:
-		return truncate(e, v, 64);
-	case HT_U32:
-		return LLVMBuildTrunc(e->b, truncate(e, v, 64), t, "");
-	case HT_I32:
-		return truncate(e, v, 32);
-	default:
-		return LLVMBuildTrunc(e->b, truncate(e, v, 32), t, "");
-	}
+	v = by.halved ? to_u64(e, v) : truncate(e, v, by.bits);
+	if ((int)ht_dtype_info(to)->bytes * 8 == by.bits)
+		return v;
+	return LLVMBuildTrunc(e->b, v, like(v, ht_e_type(e, to)), "");
 }
 
 static LLVMValueRef int_to_int(struct ht_e *e, LLVMValueRef v, enum ht_dtype from, enum ht_dtype to)

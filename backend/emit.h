@@ -269,7 +269,7 @@ void ht_e_widen_rows(struct ht_e *e, LLVMValueRef *row, LLVMValueRef *step, int 
 /* One number of such a row. */
 LLVMValueRef ht_e_load_widened(struct ht_e *e, LLVMValueRef p);
 
-/* ---- amx.c: sums of products of matrices ---- */
+/* ---- matrix.c: sums of products of matrices ---- */
 struct ht_e_matrix {
 	LLVMValueRef rows, sums; /* memory: rows of A side by side; sums: [column][row] */
 	int64_t depth;           /* of a tap, in pairs */

@@ -35,9 +35,7 @@ enum ht_xop {
 	HT_X_CHECK,  /* value a; where b is false the kernel fails with code imm (enum ht_fault) */
 	HT_X_SELECT, /* a ? b : c; both sides are evaluated, neither may fault */
 	HT_X_CVT, /* a converted to dtype.  Floats round to nearest even; F16 and BF16 only from and to F32 (ht_xcvt puts F32 between).
-	              * Float to int truncates; out of range and NaN are as on x86: I32 and I64 give the smallest number,
-	              * I8 I16 U8 U16 the low bits of that I32, U32 the low bits of the I64; U64: below 2^63 as I64, else
-	              * I64(a - 2^63) with the top bit flipped.  Int to int wraps.  To BOOL: a != 0 (NaN: true) */
+	              * Float to int: struct ht_truncation.  Int to int wraps.  To BOOL: a != 0 (NaN: true) */
 	HT_X_BITCAST, /* same bits, same size */
 	/* arithmetic, both operands and result of dtype */
 	HT_X_ADD,
@@ -109,6 +107,16 @@ struct ht_x {
 	int32_t a, b, c; /* -1: none */
 	int64_t imm;
 };
+
+/* How HT_X_CVT makes an integer of a float: as TensorFlow does on x86, on every machine.  The float is
+ * truncated to a signed integer of `bits`, which for NaN and what it cannot hold is the smallest one;
+ * its low bits are the result.  Where `halved`, floats from 2^63 on give the integer of their difference
+ * to 2^63 with the top bit flipped. */
+struct ht_truncation {
+	int bits; /* 32 or 64 */
+	bool halved;
+};
+struct ht_truncation ht_truncation_to(enum ht_dtype to);
 
 /* Why a kernel stopped; non-zero return values of a kernel. */
 enum ht_fault {

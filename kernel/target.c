@@ -142,7 +142,7 @@ double ht_target_products(const struct ht_target *t, enum ht_dtype operands)
 bool ht_target_capability(const struct ht_target *t, size_t i, struct ht_target_fact *out)
 {
 	const struct ht_target_fact facts[] = {
-#define HT_CAPABILITY(member, meaning) { #member, meaning, t->member },
+#define HT_CAPABILITY(member, meaning) { #member, t->member },
 #include "kernel/target.def"
 	};
 
@@ -152,10 +152,10 @@ bool ht_target_capability(const struct ht_target *t, size_t i, struct ht_target_
 	return true;
 }
 
-bool ht_target_rate(const struct ht_rates *r, size_t i, struct ht_target_fact *out)
+bool ht_target_rate(const struct ht_target *t, size_t i, struct ht_target_fact *out)
 {
 	const struct ht_target_fact facts[] = {
-#define HT_RATE(member, meaning) { #member, meaning, r->member },
+#define HT_RATE(member, meaning) { #member, t->rates->member },
 #include "kernel/target.def"
 	};
 

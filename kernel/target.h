@@ -59,12 +59,12 @@ double ht_target_products(const struct ht_target *t, enum ht_dtype operands);
 
 /* One row of target.def for a machine; a whole number where it is a capability. */
 struct ht_target_fact {
-	const char *name, *meaning;
+	const char *name;
 	double value;
 };
 /* Capability or rate number i; false: there are no more. */
 bool ht_target_capability(const struct ht_target *t, size_t i, struct ht_target_fact *out);
-bool ht_target_rate(const struct ht_rates *r, size_t i, struct ht_target_fact *out);
+bool ht_target_rate(const struct ht_target *t, size_t i, struct ht_target_fact *out);
 
 /* ---- host.c ---- */
 
