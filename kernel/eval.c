@@ -227,14 +227,14 @@ static int64_t float_to_int(double x, struct ht_truncation by)
 		ON(HT_F64, ONE(double, T, x))                                                      \
 		ON(HT_F16, ONE(uint16_t, T, ht_f32_to_f16((float)x)))                              \
 		ON(HT_BF16, ONE(uint16_t, T, ht_f32_to_bf16((float)x)))                            \
-		ON(HT_I8, ONE(int8_t, T, float_to_int(x, by))) \
-		ON(HT_U8, ONE(uint8_t, T, float_to_int(x, by))) \
-		ON(HT_I16, ONE(int16_t, T, float_to_int(x, by))) \
-		ON(HT_U16, ONE(uint16_t, T, float_to_int(x, by))) \
-		ON(HT_I32, ONE(int32_t, T, float_to_int(x, by))) \
-		ON(HT_U32, ONE(uint32_t, T, float_to_int(x, by))) \
-		ON(HT_I64, ONE(int64_t, T, float_to_int(x, by))) \
-		ON(HT_U64, ONE(uint64_t, T, float_to_int(x, by))) \
+		ON(HT_I8, ONE(int8_t, T, float_to_int(x, by)))                                     \
+		ON(HT_U8, ONE(uint8_t, T, float_to_int(x, by)))                                    \
+		ON(HT_I16, ONE(int16_t, T, float_to_int(x, by)))                                   \
+		ON(HT_U16, ONE(uint16_t, T, float_to_int(x, by)))                                  \
+		ON(HT_I32, ONE(int32_t, T, float_to_int(x, by)))                                   \
+		ON(HT_U32, ONE(uint32_t, T, float_to_int(x, by)))                                  \
+		ON(HT_I64, ONE(int64_t, T, float_to_int(x, by)))                                   \
+		ON(HT_U64, ONE(uint64_t, T, float_to_int(x, by)))                                  \
 		ON(HT_BOOL, ONE(uint8_t, T, x != 0))                                               \
 	default:                                                                                   \
 		HT_CHECK(!"a conversion");                                                         \

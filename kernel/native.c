@@ -17,7 +17,8 @@ WITH("avx2,fma") void muladd_f32(float *r, const float *a, const float *b, const
 		r[i] = __builtin_fmaf(a[i], b[i], c[i]);
 }
 
-WITH("avx2,fma") void muladd_f64(double *r, const double *a, const double *b, const double *c, int n)
+WITH("avx2,fma")
+void muladd_f64(double *r, const double *a, const double *b, const double *c, int n)
 {
 	for (int i = 0; i < n; i++)
 		r[i] = __builtin_fma(a[i], b[i], c[i]);

@@ -104,7 +104,8 @@ void ht_schedule_packing(const struct ht_target *t, enum ht_dtype dtype, int64_t
 	double least = INFINITY;
 
 	*kp = dtype == HT_BF16 ? ht_target_group(t, dtype) : 1;
-	widest = in_matrices(t, *kp == 2) ? 2 : t->rates->vectors; /* 32 sums: see HT_E_MAX_COPIES */
+	widest =
+		in_matrices(t, *kp == 2) ? 2 : t->rates->vectors; /* 32 sums: see HT_E_MAX_COPIES */
 	if (wants_halves(t, m, n) && !in_matrices(t, *kp == 2))
 		half /= 2;
 	for (int columns = half; columns <= widest * lanes; columns += half) {

@@ -165,7 +165,8 @@ static void test_schedule_reads_rates(void **state)
 	ht_schedule_packing(&t, HT_F32, 3136, 256, 256, &wide, &kp);
 	assert_int_equal(narrow, ht_target_lanes(&t));
 	assert_true(wide > narrow);
-	rates.products = rates.dispatch = 1e9; /* reading A is all there is: one panel reads it least */
+	rates.products = rates.dispatch =
+		1e9; /* reading A is all there is: one panel reads it least */
 	rates.l1 = rates.l2 = rates.l3 = 1e9;
 	ht_schedule_packing(&t, HT_F32, 3136, 64, 256, &wide, &kp);
 	assert_int_equal(wide, 4 * ht_target_lanes(&t));
@@ -243,8 +244,10 @@ static void test_truncation(void **state)
 	for (size_t i = 0; i < HT_COUNT(c); i++)
 		for (size_t k = 0; k < HT_COUNT(from); k++) {
 			assert_int_equal((int32_t)truncated(c[i].x, from[k], HT_I32), c[i].i32);
-			assert_int_equal((uint8_t)truncated(c[i].x, from[k], HT_I8), (uint8_t)c[i].i32);
-			assert_int_equal((uint8_t)truncated(c[i].x, from[k], HT_U8), (uint8_t)c[i].i32);
+			assert_int_equal(
+				(uint8_t)truncated(c[i].x, from[k], HT_I8), (uint8_t)c[i].i32);
+			assert_int_equal(
+				(uint8_t)truncated(c[i].x, from[k], HT_U8), (uint8_t)c[i].i32);
 			assert_int_equal(
 				(uint16_t)truncated(c[i].x, from[k], HT_I16), (uint16_t)c[i].i32);
 			assert_int_equal(
