@@ -92,9 +92,8 @@ const struct ht_target *ht_target_of(const struct ht_compile_options *opt, struc
 	size_t n = 0;
 
 	if (t && t->untested)
-		ht_note(d, HT_NOWHERE,
-			"code for %s (target '%s') has not been run on hardware", t->untested,
-			t->name);
+		ht_note(d, HT_NOWHERE, "code for %s (target '%s') has not been run on hardware",
+			t->untested, t->name);
 	if (t)
 		return t;
 	for (const struct ht_target *const *i = ht_targets(); *i && n < HT_COUNT(names); i++)

@@ -264,7 +264,8 @@ static void tap(struct ht_e *e)
 	b_row = LLVMBuildNSWMul(e->b, tap_number(e), ht_e_i64(e, t->depth * c->nr), "");
 	b_row = ht_e_at(e, b_type, t->panel, b_row);
 	if (e->matrix) {
-		ht_e_matrix_tap(e, e->matrix, &(struct ht_e_matrix_tap){ t->row, t->step, b_row, t->rows });
+		ht_e_matrix_tap(
+			e, e->matrix, &(struct ht_e_matrix_tap){ t->row, t->step, b_row, t->rows });
 		whole = t->depth;
 	} else if (whole > 0) {
 		ht_e_loop_begin(e, &loop, ht_e_i64(e, 0), ht_e_i64(e, whole), DEPTH_UNROLL, "k");

@@ -95,7 +95,7 @@ struct ht_e {
 	uint8_t *assumed;             /* [x]: a BOOL that is true in the loops entered */
 	struct ht_e_reducer *reducer; /* reduce.c's, while it runs */
 	struct ht_e_tile *tile;       /* contract.c's, likewise */
-	struct ht_e_matrix *matrix;         /* of the contraction, where it is computed so */
+	struct ht_e_matrix *matrix;   /* of the contraction, where it is computed so */
 	LLVMBasicBlockRef here; /* the builder stands in front of this loop; NULL: at the end */
 	LLVMBasicBlockRef end_block;
 };

@@ -14,8 +14,8 @@ bool ht_e_has_matrix(const struct ht_e *e)
 {
 	const struct ht_contract *c = &e->s->contract;
 
-	return e->t->matrix_bf16 && c->kp == e->t->matrix_bf16 && e->s->dim[e->s->dims - 1].extent % 2 == 0 &&
-	       e->vl == 16 && c->nr <= 4 * e->vl;
+	return e->t->matrix_bf16 && c->kp == e->t->matrix_bf16 &&
+	       e->s->dim[e->s->dims - 1].extent % 2 == 0 && e->vl == 16 && c->nr <= 4 * e->vl;
 }
 
 static void tile_op(struct ht_e *e, const char *name, LLVMValueRef *arg, int args)

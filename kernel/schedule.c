@@ -63,7 +63,7 @@ static double step_cycles(const struct ht_target *t, int r, int nr, bool pairs)
 		   rates->load_overlap * loads;
 
 	if (in_matrices(t, pairs))
-		return nv / rates->matrix_bf16 + rates->matrix_copy;
+		return nv / rates->matrix_products + rates->matrix_copy;
 	dispatch /= rates->dispatch;
 	return c > dispatch ? c : dispatch;
 }
@@ -103,7 +103,7 @@ void ht_schedule_packing(const struct ht_target *t, enum ht_dtype dtype, int64_t
 	int half = lanes, widest;
 	double least = INFINITY;
 
-	*kp = dtype == HT_BF16 ? ht_target_group(t, dtype) : 1;
+	*kp = dtype == HT_BF16 && ht_target_group(t, dtype) == 2 ? 2 : 1;
 	widest =
 		in_matrices(t, *kp == 2) ? 2 : t->rates->vectors; /* 32 sums: see HT_E_MAX_COPIES */
 	if (wants_halves(t, m, n) && !in_matrices(t, *kp == 2))

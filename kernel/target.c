@@ -20,7 +20,7 @@
 /* What was measured on Zen 4 and is taken for every machine. */
 #define EVERYWHERE                                                                                 \
 	.half_products = 2, .half_loads = 2, .broadcasts = 2, .tile_operands = 10, .weights = 8,   \
-	.tensors = 24, .matrix_bf16 = 1, .matrix_copy = 1, .grid_tile = 1500,                      \
+	.tensors = 24, .matrix_products = 1, .matrix_copy = 1, .grid_tile = 1500,                  \
 	.winograd_block = 3000, .winograd_image_2 = 65, .winograd_image_4 = 190,                   \
 	.winograd_result_2 = 45, .winograd_result_4 = 150, .row_tile = 500, .convert = 2,          \
 	.convert_bits = 8, .function = 12, .lone_dot = 1.4, .half_overhead = 1.03,                 \

@@ -131,8 +131,7 @@ struct shape {
 	const struct ht_target *t;
 	int m;
 	double images, rows, width, channels, results; /* rows, width: in tiles */
-	double element;                                /* bytes of a factor */
-	double products;                               /* of factors, a cycle and lane */
+	double element, products; /* bytes of a factor; products of factors, a cycle and lane */
 };
 
 /* Estimate in cycles: both transforms, the products at nine tenths of the arithmetic's limit, and
