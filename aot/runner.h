@@ -22,8 +22,11 @@ enum ht_aot_status {
 
 enum ht_aot_where { HT_AOT_ARENA, HT_AOT_WEIGHT, HT_AOT_INPUT, HT_AOT_OUTPUT };
 
-/* What code needs of a machine: a level (enum ht_cpu_level), and what not every machine of it has. */
-enum { HT_AOT_LEVEL = 255, HT_AOT_FP16 = 256, HT_AOT_AMX = 512 };
+/* What code needs of a machine: a level (enum ht_cpu_level), and extensions that not every machine of
+ * it has (enum ht_cpu_extension). */
+#define HT_AOT_NEEDS(level, extensions) ((level) | (extensions) << 8)
+#define HT_AOT_LEVEL(needs) ((needs) & 255)
+#define HT_AOT_EXTENSIONS(needs) ((needs) >> 8)
 
 /* What a kernel is given: where in the two highest bits, below them an offset (of weights: behind
  * their header) or a number. */

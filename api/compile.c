@@ -93,10 +93,9 @@ const struct ht_target *ht_target_of(const struct ht_compile_options *opt, struc
 	struct ht_str names[32], near[3];
 	size_t n = 0;
 
-	if (t && (t->amx || t->fp16))
-		ht_note(d, HT_NOWHERE,
-			"code for AMX and AVX512_FP16 (target '%s') has not been run on hardware",
-			t->name);
+	if (t && t->untested)
+		ht_note(d, HT_NOWHERE, "code for %s (target '%s') has not been run on hardware",
+			t->untested, t->name);
 	if (t)
 		return t;
 	for (const struct ht_target *const *i = ht_targets(); *i && n < HT_COUNT(names); i++)

@@ -111,9 +111,9 @@ static int rank_of(const char *target)
 
 	if (!ht_target_runs(target))
 		return -1;
-	return 3 * ht_target_level(t) + (t->name == t->level                            ? 1
-						: t->tuning == ht_target_host()->tuning ? 2
-											: 0);
+	return 3 * ht_target_level(t) + (t->name == t->level                          ? 1
+						: t->rates == ht_target_host()->rates ? 2
+										      : 0);
 }
 
 struct ht_artefact_trust ht_artefact_trust_of(const struct ht_artefact_options *o)

@@ -93,6 +93,20 @@ class Usage(ToolCase):
         self.assertEqual(rows['znver4']['level'], 'x86-64-v4+bf16')
         self.assertEqual([n for n, t in rows.items() if t['tested']],
                          ['sapphirerapids', 'emeraldrapids', 'graniterapids'])
+        for name, t in rows.items():
+            # The same facts in every row; sizes of vectors as the older member says.
+            self.assertEqual([*t['capabilities']], [*rows['x86-64']['capabilities']], name)
+            self.assertEqual([*t['rates']], [*rows['x86-64']['rates']], name)
+            self.assertEqual(str(t['capabilities']['vector_bytes']), t['vector_bytes'], name)
+            self.assertLess(t['caches']['l1'], t['caches']['l2'], name)
+            self.assertEqual(t['capabilities']['dot_bf16'], 2 if t['level'] == 'x86-64-v4+bf16' else 0, name)
+            self.assertEqual(t['capabilities']['matrix_rows'], 16 if t['tested'] else 0, name)
+            self.assertGreater(t['rates']['products'], 0, name)
+        text = {line.split()[0]: line for line in self.tool('targets').stdout.decode().splitlines()}
+        self.assertEqual([*text], [*rows])
+        self.assertIn(' dot_bf16=2 ', text['znver4'])
+        self.assertNotIn('dot_bf16', text['haswell'])
+        self.assertIn(' masks ', text['znver4'])
         model = os.path.join(self.dir, 'products.hir')
         with open(model, 'w') as f:
             f.write('hir 1\nentry "" {\n  input "x" = %x\n  output "y" = %y\n}\n'
