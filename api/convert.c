@@ -226,7 +226,7 @@ static enum ht_status convert(void *arg)
 		opt.policy = c->policy;
 		HT_TRY(ht_compile_options_of(&opt, c->d, &opt));
 		HT_TRY(ht_lowering_run(c->m, &opt,
-			ht_policy_paints(c->policy) ? HT_OPEN_KEEP : HT_OPEN_ASSUME,
+			ht_policy_paints(c->policy) ? HT_OPEN_KEEP : HT_OPEN_LATER,
 			HT_UPTO_PRECISION, NULL, c->w, c->d, &l));
 		HT_TRY(ht_run_passes(l.graph, EXPORT, NULL, &l.passes));
 		name_outputs(l.graph, c->m);
