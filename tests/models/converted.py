@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""TensorFlow loads and runs what `halftone convert` writes of the models of table.py, under each policy
+and without one, and the outputs agree with the oracle's: within the row's tolerance where nothing was
+lowered, else within what low precision may cost.
+
+A model whose first dimension is open is run by TensorFlow at the batches 1, 2 and 7 from one file, and
+each row of a batch gives what it gives alone.  Without NAME: a representative part, or with
+HALFTONE_LONG=1 every model under every policy.
+"""
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
+import environment
+from run import Failed, absent, asked, model_path, tool
+from table import MODELS
+
+# Prelu, fused ops of TF.js and of Grappler, shapes that the graph computes, variables, a feed in the
+# middle of the graph, a default that is fed.
+PART = ['blazeface-front', 'antispoof', 'basic-pitch', 'simple_mnist', 'lstm_rows', 'kws_ref_model',
+        'mnist_conv', 'mobilenetv2']
+PART_POLICIES = ['', 'must_keep_origin_dtype', 'allow_mix_precision_bf16', 'force_fp16',
+                 'grappler-fp16', 'keras-fp16', 'optimal']
+BATCHES = 1, 2, 7
+LOW_ERROR = .5  # root mean square, relative to the largest value: tests/models/run.py measures closely
+# Of a row alone and in a batch, which TensorFlow may sum in another order: in float32, and in less.
+OPEN_ERRORS = 1e-3, .1
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    p.add_argument('names', nargs='*', metavar='NAME')
+    p.add_argument('--policies', help='comma-separated; an empty one is none')
+    return p.parse_args()
+
+
+def all_policies():
+    """Those that `halftone policies` lists, but for second names."""
+    lines = tool('policies').splitlines()
+    return [''] + [line.split()[0] for line in lines if 'same as' not in line]
+
+
+def convert(row, path, policy, out):
+    tool('convert', path, *(['--policy', policy] if policy else []), *asked(row), '-o', out, '-q')
+
+
+class Graph:
+    """A written graph in a session; what has no kernel in its types runs between Casts."""
+
+    def __init__(self, path):
+        import oracle
+        tf = oracle.tensorflow()
+        self.low, graph_def = False, oracle.read_graphdef(path)
+        low = {tf.as_dtype(t).as_datatype_enum for t in oracle.LOW}
+        bodies = [n for f in graph_def.library.function for n in f.node_def]
+        for n in [*graph_def.node, *bodies]:
+            n.device = ''
+            self.low |= any(a.type in low for a in n.attr.values())
+        self.load(tf, graph_def)  # as it is written
+        self.session = oracle.literal_session(
+            tf, self.load(tf, oracle.widened(graph_def, oracle.has_kernel)) if self.low else self.graph)
+
+    def load(self, tf, graph_def):
+        self.graph = tf.Graph()
+        with self.graph.as_default():
+            tf.graph_util.import_graph_def(graph_def, name='')
+        return self.graph
+
+    def restore(self, folder):
+        """Variables that are left get the values of the SavedModel that they are from, by its saver."""
+        from tensorflow.core.protobuf import saved_model_pb2
+        model = saved_model_pb2.SavedModel()
+        with open(f'{folder}/saved_model.pb', 'rb') as f:
+            model.ParseFromString(f.read())
+        saver = model.meta_graphs[0].saver_def
+        names = {n.name for n in self.session.graph.as_graph_def().node}
+        if saver.restore_op_name.split(':')[0] in names:
+            self.session.run(saver.restore_op_name,
+                             {saver.filename_tensor_name: f'{folder}/variables/variables'})
+
+    def run(self, inputs, outputs):
+        import oracle
+        names = [oracle.tensor(o) for o in outputs]
+        return dict(zip(outputs, self.session.run(names, oracle.feeds(inputs))))
+
+    def is_open(self, inputs):
+        shapes = [self.graph.get_tensor_by_name(f'{n}:0').shape for n in inputs]
+        return any(s.rank and s[0] is None for s in shapes)
+
+
+def judge(row, got, want, low):
+    import numpy as np
+    import oracle
+    for name, b in want.items():
+        a = got[name]
+        if a.shape != b.shape or a.dtype != b.dtype:
+            raise Failed(f'{name} is {a.dtype}{list(a.shape)}, expected {b.dtype}{list(b.shape)}')
+        if b.dtype.kind != 'f':
+            continue  # indices of what is nearly equal jump
+        e = oracle.errors(a, b, np.isfinite(a))
+        # TensorFlow's sums and TF.js' differ in single steep values by more than the row allows us.
+        wrong = e['rms'] > (LOW_ERROR if low else row.tolerance) or (not low and e['error'] > 10 * row.tolerance)
+        if not row.picks and wrong:
+            raise Failed(f'{name} errs by {e["error"]:.1e}, root mean square {e["rms"]:.1e}')
+
+
+def check_batches(graph, inputs, outputs):
+    """A batch of several gives what its rows give alone."""
+    import numpy as np
+    alone = {n: np.asarray(x)[:1] if np.ndim(x) else x for n, x in inputs.items()}
+    one = graph.run(alone, outputs)
+    for batch in BATCHES[1:]:
+        fed = {n: np.repeat(x, batch, 0) if np.ndim(x) else x for n, x in alone.items()}
+        for name, y in graph.run(fed, outputs).items():
+            if y.shape[:1] != (batch * one[name].shape[0],):
+                raise Failed(f'{name} is {list(y.shape)} at a batch of {batch}, {list(one[name].shape)} at 1')
+            rows = np.split(y.astype(np.float64), batch)
+            allowed = OPEN_ERRORS[graph.low] * max(np.abs(one[name].astype(np.float64)).max(initial=0), 1e-6)
+            apart = max(np.nanmax(np.abs(r - one[name]), initial=0) for r in rows)
+            if y.dtype.kind == 'f' and apart > allowed:
+                raise Failed(f'{name}: rows of a batch of {batch} are up to {apart:.1e} from one alone, '
+                             f'allowed is {allowed:.1e}')
+
+
+def check(row, path, policy, folder):
+    import data
+    import oracle
+    inputs = row.inputs(data)
+    want = oracle.reference(row, path, inputs)
+    convert(row, path, policy, f'{folder}/c.pb')
+    graph = Graph(f'{folder}/c.pb')
+    with graph.session:
+        if row.oracle == 'savedmodel':
+            graph.restore(path)
+        judge(row, graph.run(inputs, row.outputs), want, graph.low)
+        if graph.is_open(inputs):
+            check_batches(graph, inputs, row.outputs)
+            return 'at batches of 1, 2 and 7'
+    return 'of a fixed size'
+
+
+def main():
+    a = arguments()
+    environment.enter_venv()
+    rows = {m.name: m for m in MODELS}
+    names = a.names or (list(rows) if environment.LONG else PART)
+    policies = a.policies.split(',') if a.policies is not None else all_policies() if environment.LONG else PART_POLICIES
+    passed = failed = skipped = 0
+    for row in (rows[n] for n in names):
+        why = absent(row)
+        if why:
+            skipped += 1
+            print(f'skip {row.name}: {why}')
+            continue
+        environment.obtain(row.package)
+        for policy in policies:
+            with tempfile.TemporaryDirectory() as folder:
+                try:
+                    print(f'pass {row.name} {policy or "as imported"} {check(row, model_path(row), policy, folder)}', flush=True)
+                    passed += 1
+                except Exception as e:  # whatever TensorFlow says of a bad graph
+                    failed += 1
+                    print(f'FAIL {row.name} {policy or "as imported"}: {type(e).__name__}: {str(e)[:300]}', flush=True)
+    print(f'{passed} passed, {failed} failed, {skipped} skipped')
+    return 1 if failed else environment.SKIPPED if not passed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
