@@ -78,9 +78,7 @@ enum ht_open {
 	HT_OPEN_KEEP,
 	HT_OPEN_ASSUME, /* the first one of a shape becomes 1, with a note */
 	HT_OPEN_REFUSE, /* likewise; others are HT_E_UNSUPPORTED */
-	HT_OPEN_TOLD,   /* likewise, behind ht_model_note_open() */
-	HT_OPEN_LATER   /* ht_lowering_run(): open while the graph is cleaned up, assumed for the decision,
-			   and open again behind it */
+	HT_OPEN_TOLD    /* likewise, behind ht_model_note_open() */
 };
 /* The notes on dimensions that become 1, before anything is copied. */
 void ht_model_note_open(const struct ht_model *m, struct ht_diags *d);
@@ -88,12 +86,8 @@ void ht_model_note_open(const struct ht_model *m, struct ht_diags *d);
 enum ht_status ht_model_copy(const struct ht_model *m, struct ht_work *w, enum ht_open open,
 	struct ht_diags *d, struct ht_graph **out);
 
-/* Inputs of a copy that was made with HT_OPEN_KEEP, and that passes may have changed since: their open
- * dimensions are assumed, and what depends on them is inferred.  `was`, in `a`: the shapes before, for
- * ht_model_reopen(). */
-enum ht_status ht_model_assume(const struct ht_model *m, struct ht_graph *g, struct ht_arena *a,
-	struct ht_diags *d, struct ht_shape **was);
-void ht_model_reopen(struct ht_graph *g, const struct ht_shape *was);
+/* Whether HT_OPEN_KEEP and HT_OPEN_ASSUME make different copies. */
+bool ht_model_is_open(const struct ht_model *m);
 
 /* Whether what was set fits the graph: shapes that contradict each other are HT_E_INPUT.  For calls
  * that do not infer shapes on their way. */

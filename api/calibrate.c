@@ -301,8 +301,6 @@ static enum ht_status build(struct variant *v)
 	passes.fusions = &uncounted;
 	passes.after = NULL;
 	passes.verify = false;
-	/* What was decided while dimensions were open still computes shapes. */
-	HT_TRY(ht_run_passes(v->graph, "fold,infer,fold", NULL, &passes));
 	HT_TRY(ht_run_passes(v->graph, ht_pipeline_painted, NULL, &passes));
 	HT_TRY(ht_run_passes(v->graph, ht_pipeline_layout, NULL, &passes));
 	HT_TRY(ht_lower(v->graph, &passes, &v->w->arena, &plan));

@@ -178,7 +178,6 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 	struct ht_diags *d, struct ht_lowering *l)
 {
 	bool stopped = false;
-	struct ht_shape *was;
 
 	memset(l, 0, sizeof *l);
 	l->phases.phase[l->phases.n++] = (struct ht_phase){ "import", m->import_ns };
@@ -188,7 +187,7 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 			m->graph, stop_after, NULL, &(struct ht_pass_context){ .diags = d });
 	if (stop_after)
 		HT_TRY(ht_model_check(m, w, d));
-	HT_TRY(ht_model_copy(m, w, open == HT_OPEN_LATER ? HT_OPEN_KEEP : open, d, &l->graph));
+	HT_TRY(ht_model_copy(m, w, open, d, &l->graph));
 	l->decisions.arena = &w->arena;
 	l->decisions.complete = upto == HT_UPTO_REPORT;
 	HT_TRY(take_policy(l, opt, w, d));
@@ -222,13 +221,9 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 	l->passes.keep_changed = upto != HT_UPTO_LAYOUT;
 	HT_TRY(run(l, ht_pipeline_cleanup, stop_after, &stopped));
 	ht_phase_end(&l->phases, "cleanup");
-	if (open == HT_OPEN_LATER)
-		HT_TRY(ht_model_assume(m, l->graph, &w->arena, d, &was));
 	HT_TRY(run(l,
 		ht_policy_paints(l->passes.policy) ? ht_pipeline_painted : ht_pipeline_precision,
 		stop_after, &stopped));
-	if (open == HT_OPEN_LATER)
-		ht_model_reopen(l->graph, was);
 	ht_phase_end(&l->phases, ht_policy_paints(l->passes.policy) ? "merge casts" : "precision");
 	if (upto != HT_UPTO_LAYOUT)
 		return HT_OK;

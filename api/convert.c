@@ -2,6 +2,8 @@
 #include "api/convert.h"
 
 #include "passes/precision/grappler/tensorflow_ops.h"
+#include "passes/precision/optimal/optimal.h"
+#include "passes/precision/report/report.h"
 
 struct convert {
 	const struct ht_model *m;
@@ -246,6 +248,26 @@ static enum ht_status imported(struct convert *c, const struct ht_graph **out)
 	return HT_OK;
 }
 
+/* Prices are of sizes, and a report is about the graph that sizes were known of. */
+static bool needs_sizes(const struct convert *c)
+{
+	return c->policy && !ht_policy_paints(c->policy) && ht_model_is_open(c->m) &&
+	       (c->policy->report || ht_policy_effective(c->policy)->decide == ht_optimal_decide);
+}
+
+/* Decides on a copy where open dimensions count as 1; opt->policy decides the same once more. */
+static enum ht_status decide_with_sizes(struct convert *c, struct ht_compile_options *opt)
+{
+	struct ht_lowering *l = HT_NEW(&c->w->arena, struct ht_lowering);
+	struct ht_policy *again = HT_NEW(&c->w->arena, struct ht_policy);
+
+	HT_TRY(ht_lowering_run(
+		c->m, opt, HT_OPEN_ASSUME, HT_UPTO_REPORT, NULL, c->w, c->d, l));
+	ht_report_of_decisions(again, opt->policy, &l->decisions, &c->w->arena);
+	opt->policy = again;
+	return HT_OK;
+}
+
 static enum ht_status decided(struct convert *c, const struct ht_graph **out)
 {
 	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;
@@ -253,9 +275,10 @@ static enum ht_status decided(struct convert *c, const struct ht_graph **out)
 
 	opt.policy = c->policy;
 	HT_TRY(ht_compile_options_of(&opt, c->d, &opt));
-	HT_TRY(ht_lowering_run(c->m, &opt,
-		ht_policy_paints(c->policy) ? HT_OPEN_KEEP : HT_OPEN_LATER, HT_UPTO_PRECISION, NULL,
-		c->w, c->d, l));
+	if (needs_sizes(c))
+		HT_TRY(decide_with_sizes(c, &opt));
+	HT_TRY(ht_lowering_run(
+		c->m, &opt, HT_OPEN_KEEP, HT_UPTO_PRECISION, NULL, c->w, c->d, l));
 	HT_TRY(in_tensorflow_ops(c, l->graph, &l->passes));
 	name_outputs(l->graph, c->m);
 	drop_notes(l->graph);

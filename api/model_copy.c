@@ -146,32 +146,12 @@ enum ht_status ht_model_copy(const struct ht_model *m, struct ht_work *w, enum h
 	return HT_OK;
 }
 
-static struct ht_shape shape_of(const struct ht_node *n)
+bool ht_model_is_open(const struct ht_model *m)
 {
-	const struct ht_attr *a = ht_attr_find(n, "shape");
-
-	return a && a->value.kind == HT_ATTR_SHAPE ? a->value.shape.shape : HT_SHAPE_UNKNOWN;
-}
-
-enum ht_status ht_model_assume(const struct ht_model *m, struct ht_graph *g, struct ht_arena *a,
-	struct ht_diags *d, struct ht_shape **was)
-{
-	const struct ht_port *from = m->entry->inputs;
-	size_t i = 0;
-
-	*was = HT_NEW_ARRAY(a, struct ht_shape, m->inputs);
-	for (const struct ht_port *p = g->entries->inputs; p; p = p->next, from = from->next) {
-		(*was)[i++] = shape_of(p->value.node);
-		HT_TRY(state_shape(m, p, from, HT_OPEN_ASSUME, a, d));
-	}
-	return ht_infer_types(g, d);
-}
-
-void ht_model_reopen(struct ht_graph *g, const struct ht_shape *was)
-{
-	for (const struct ht_port *p = g->entries->inputs; p; p = p->next, was++)
-		if (ht_attr_find(p->value.node, "shape"))
-			set_shape(p->value.node, *was);
+	for (const struct ht_port *p = m->entry->inputs; p; p = p->next)
+		if (!ht_shape_known(ht_model_shape(m, p)) || ht_model_default(p->value.node))
+			return true;
+	return false;
 }
 
 enum ht_status ht_model_check(const struct ht_model *m, struct ht_work *w, struct ht_diags *d)

@@ -48,26 +48,45 @@ def convert(row, path, policy, out):
 
 
 class Graph:
-    """A written graph in a session; what has no kernel in its types runs between Casts."""
+    """A written graph in sessions: one computes by the types' own kernels, where TensorFlow has them for
+    processors, and one low-precision ops in float32 between Casts, as each is meant to round."""
 
     def __init__(self, path):
         import oracle
         tf = oracle.tensorflow()
-        self.low, graph_def = False, oracle.read_graphdef(path)
+        graph_def = oracle.read_graphdef(path)
         low = {tf.as_dtype(t).as_datatype_enum for t in oracle.LOW}
-        bodies = [n for f in graph_def.library.function for n in f.node_def]
-        for n in [*graph_def.node, *bodies]:
+        nodes = [*graph_def.node, *(n for f in graph_def.library.function for n in f.node_def)]
+        for n in nodes:
             n.device = ''
-            self.low |= any(a.type in low for a in n.attr.values())
-        self.load(tf, graph_def)  # as it is written
-        self.session = oracle.literal_session(
-            tf, self.load(tf, oracle.widened(graph_def, oracle.has_kernel)) if self.low else self.graph)
+        self.low = any(a.type in low for n in nodes for a in n.attr.values())
+        self.graph = self.load(tf, graph_def)  # as it is written
+        graphs = [self.graph]
+        if self.low:
+            graphs = [self.load(tf, self.widened(graph_def, keep))
+                      for keep in (oracle.has_kernel, lambda node: False)]
+        self.sessions = [oracle.literal_session(tf, g) for g in graphs]
 
-    def load(self, tf, graph_def):
-        self.graph = tf.Graph()
-        with self.graph.as_default():
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *why):
+        for s in self.sessions:
+            s.close()
+
+    @staticmethod
+    def widened(graph_def, keep):
+        import oracle
+        wide = oracle.widened(graph_def, keep)
+        wide.library.CopyFrom(graph_def.library)
+        return wide
+
+    @staticmethod
+    def load(tf, graph_def):
+        graph = tf.Graph()
+        with graph.as_default():
             tf.graph_util.import_graph_def(graph_def, name='')
-        return self.graph
+        return graph
 
     def restore(self, folder):
         """Variables that are left get the values of the SavedModel that they are from, by its saver."""
@@ -76,15 +95,21 @@ class Graph:
         with open(f'{folder}/saved_model.pb', 'rb') as f:
             model.ParseFromString(f.read())
         saver = model.meta_graphs[0].saver_def
-        names = {n.name for n in self.session.graph.as_graph_def().node}
-        if saver.restore_op_name.split(':')[0] in names:
-            self.session.run(saver.restore_op_name,
-                             {saver.filename_tensor_name: f'{folder}/variables/variables'})
+        names = {n.name for n in self.graph.as_graph_def().node}
+        for session in self.sessions if saver.restore_op_name.split(':')[0] in names else []:
+            session.run(saver.restore_op_name,
+                        {saver.filename_tensor_name: f'{folder}/variables/variables'})
 
     def run(self, inputs, outputs):
+        """As each op is meant to round."""
         import oracle
         names = [oracle.tensor(o) for o in outputs]
-        return dict(zip(outputs, self.session.run(names, oracle.feeds(inputs))))
+        fed = oracle.feeds(inputs)
+        own, *meant = [dict(zip(outputs, s.run(names, fed))) for s in self.sessions]
+        for n, y in meant[0].items() if meant else []:
+            if own[n].shape != y.shape or own[n].dtype != y.dtype:
+                raise Failed(f'{n} is {own[n].dtype}{list(own[n].shape)} by TensorFlow\'s own kernels')
+        return meant[0] if meant else own
 
     def is_open(self, inputs):
         shapes = [self.graph.get_tensor_by_name(f'{n}:0').shape for n in inputs]
@@ -131,8 +156,7 @@ def check(row, path, policy, folder):
     inputs = row.inputs(data)
     want = oracle.reference(row, path, inputs)
     convert(row, path, policy, f'{folder}/c.pb')
-    graph = Graph(f'{folder}/c.pb')
-    with graph.session:
+    with Graph(f'{folder}/c.pb') as graph:
         if row.oracle == 'savedmodel':
             graph.restore(path)
         judge(row, graph.run(inputs, row.outputs), want, graph.low)
