@@ -268,6 +268,25 @@ static enum ht_status decide_with_sizes(struct convert *c, struct ht_compile_opt
 	return HT_OK;
 }
 
+/* TensorFlow's defaults that TF.js does not know. */
+static void state_defaults(struct ht_graph *g)
+{
+	static const int64_t ones[] = { 1, 1, 1, 1, 1 };
+
+	for (struct ht_node *n = g->first; n; n = n->next) {
+		bool volume = ht_str_is(n->type, "Conv3D");
+		if ((volume || n->op == HT_OP_Conv2D || n->op == HT_OP_DepthwiseConv2dNative) &&
+			!ht_attr_find(n, "dilations"))
+			ht_attr_set_ints(n, "dilations", ones, volume ? 5 : 4);
+		if (n->op == HT_OP_DepthToSpace && !ht_attr_find(n, "data_format"))
+			ht_attr_set_str(n, "data_format", HT_STR("NHWC"));
+		if (n->op == HT_OP_TopKV2 && !ht_attr_find(n, "sorted"))
+			ht_attr_set_bool(n, "sorted", true);
+		if (ht_str_is(n->type, "CropAndResize") && !ht_attr_find(n, "method"))
+			ht_attr_set_str(n, "method", HT_STR("bilinear"));
+	}
+}
+
 static enum ht_status decided(struct convert *c, const struct ht_graph **out)
 {
 	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;
@@ -282,6 +301,8 @@ static enum ht_status decided(struct convert *c, const struct ht_graph **out)
 	HT_TRY(in_tensorflow_ops(c, l->graph, &l->passes));
 	name_outputs(l->graph, c->m);
 	drop_notes(l->graph);
+	if (c->to.form == HT_CONVERT_TFJS)
+		state_defaults(l->graph);
 	*out = l->graph;
 	return HT_OK;
 }

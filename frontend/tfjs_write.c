@@ -242,6 +242,15 @@ enum ht_status ht_tfjs_weight_bytes(
 	return put_weights(&w, g);
 }
 
+/* Of a graph that does not say: from this version on a shape of [] is a scalar's. */
+static void put_versions(struct ht_pb_writer *w)
+{
+	struct ht_pb_open_message m = ht_pb_begin(w, 4);
+
+	ht_pb_put_varint(w, 1, 27);
+	ht_pb_end(w, m);
+}
+
 static void put_paths(struct ht_buf *json, const struct ht_str *name, size_t shards)
 {
 	for (size_t i = 0; i < shards; i++) {
@@ -260,6 +269,8 @@ enum ht_status ht_export_tfjs(const struct ht_graph *g, const struct ht_str *nam
 	HT_TRY(check(g, d));
 	ht_pb_writer_init(&graph, json->arena);
 	ht_export_graph(&graph, g, false);
+	if (!g->versions.n) /* TF.js reads the field */
+		put_versions(&graph);
 	ht_puts(json, "{\"format\":\"graph-model\",");
 	if (g->source == HT_SOURCE_TFJS)
 		HT_TRY(put_rest(&w, g));

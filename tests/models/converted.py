@@ -8,8 +8,8 @@ each row of a batch gives what it gives alone.  Without NAME: a representative p
 HALFTONE_LONG=1 every model under every policy.
 """
 import argparse
+import json
 import os
-import subprocess
 import sys
 import tempfile
 
@@ -24,6 +24,8 @@ PART = ['blazeface-front', 'antispoof', 'basic-pitch', 'simple_mnist', 'lstm_row
         'mnist_conv', 'mobilenetv2']
 PART_POLICIES = ['', 'must_keep_origin_dtype', 'allow_mix_precision_bf16', 'force_fp16',
                  'grappler-fp16', 'keras-fp16', 'optimal']
+# Written as TF.js graph models, too, which TensorFlow.js runs: from TF.js' own, GraphDefs, SavedModels.
+TFJS = ['blazeface-front', 'antispoof', 'simple_mnist', 'lstm_rows', 'kws_ref_model', 'mnist_conv', 'cifar_saved']
 BATCHES = 1, 2, 7
 LOW_ERROR = .5  # root mean square, relative to the largest value: tests/models/run.py measures closely
 # Of a row alone and in a batch, which TensorFlow may sum in another order: in float32, and in less.
@@ -166,6 +168,37 @@ def check(row, path, policy, folder):
     return 'of a fixed size'
 
 
+def check_tfjs(row, path, folder):
+    """TensorFlow.js runs the model.json, and reading and writing it again changes no byte."""
+    import data
+    import oracle
+    inputs = row.inputs(data)
+    os.mkdir(f'{folder}/again')
+    tool('convert', path, *asked(row), '-o', f'{folder}/model.json', '-q')
+    tool('convert', f'{folder}/model.json', '-o', f'{folder}/again/model.json', '-q')
+    judge(row, oracle.tfjs(f'{folder}/model.json', inputs, row.outputs), oracle.reference(row, path, inputs), False)
+    for name in sorted(os.listdir(f'{folder}/again')):
+        files = [open(f'{folder}/{at}{name}', 'rb') for at in ('', 'again/')]
+        one, two = (f.read() for f in files)
+        [f.close() for f in files]
+        if name == 'model.json':
+            one, two = (json.loads(x) | {'signature': None} for x in (one, two))
+        if one != two:
+            raise Failed(f'{name} is another when it is read and written again')
+    return 'in TensorFlow.js'
+
+
+def attempt(row, what, do):
+    """1 where it passes."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            print(f'pass {row.name} {what} {do(folder)}', flush=True)
+            return 1
+        except Exception as e:  # whatever TensorFlow says of a bad graph
+            print(f'FAIL {row.name} {what}: {type(e).__name__}: {str(e)[:300]}', flush=True)
+            return 0
+
+
 def main():
     a = arguments()
     environment.enter_venv()
@@ -180,14 +213,12 @@ def main():
             print(f'skip {row.name}: {why}')
             continue
         environment.obtain(row.package)
-        for policy in policies:
-            with tempfile.TemporaryDirectory() as folder:
-                try:
-                    print(f'pass {row.name} {policy or "as imported"} {check(row, model_path(row), policy, folder)}', flush=True)
-                    passed += 1
-                except Exception as e:  # whatever TensorFlow says of a bad graph
-                    failed += 1
-                    print(f'FAIL {row.name} {policy or "as imported"}: {type(e).__name__}: {str(e)[:300]}', flush=True)
+        path = model_path(row)
+        results = [attempt(row, policy or 'as imported', lambda folder, policy=policy: check(row, path, policy, folder))
+                   for policy in policies]
+        if row.name in TFJS:
+            results.append(attempt(row, 'model.json', lambda folder: check_tfjs(row, path, folder)))
+        passed, failed = passed + sum(results), failed + len(results) - sum(results)
     print(f'{passed} passed, {failed} failed, {skipped} skipped')
     return 1 if failed else environment.SKIPPED if not passed else 0
 
