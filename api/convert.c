@@ -2,7 +2,6 @@
 #include "api/convert.h"
 
 #include "passes/precision/grappler/tensorflow_ops.h"
-#include "passes/precision/optimal/optimal.h"
 #include "passes/precision/report/report.h"
 
 struct convert {
@@ -209,8 +208,7 @@ static enum ht_status in_tensorflow_ops(
 	if (!n)
 		return HT_OK;
 	return ht_error(c->d, HT_E_UNSUPPORTED,
-		(struct ht_where){
-			.path = g->path, .offset = -1, .node = n->name, .op = n->type },
+		(struct ht_where){ .path = g->path, .offset = -1, .node = n->name, .op = n->type },
 		"TensorFlow has no such op, and it cannot be written in TensorFlow's ops");
 }
 
@@ -248,11 +246,11 @@ static enum ht_status imported(struct convert *c, const struct ht_graph **out)
 	return HT_OK;
 }
 
-/* Prices are of sizes, and a report is about the graph that sizes were known of. */
+/* What the graph computes from known sizes folds away, and its neighbours follow other tensors then: the
+ * decisions are those of a program, whose sizes are known. */
 static bool needs_sizes(const struct convert *c)
 {
-	return c->policy && !ht_policy_paints(c->policy) && ht_model_is_open(c->m) &&
-	       (c->policy->report || ht_policy_effective(c->policy)->decide == ht_optimal_decide);
+	return c->policy && !ht_policy_paints(c->policy) && ht_model_is_open(c->m);
 }
 
 /* Decides on a copy where open dimensions count as 1; opt->policy decides the same once more. */
@@ -261,8 +259,7 @@ static enum ht_status decide_with_sizes(struct convert *c, struct ht_compile_opt
 	struct ht_lowering *l = HT_NEW(&c->w->arena, struct ht_lowering);
 	struct ht_policy *again = HT_NEW(&c->w->arena, struct ht_policy);
 
-	HT_TRY(ht_lowering_run(
-		c->m, opt, HT_OPEN_ASSUME, HT_UPTO_REPORT, NULL, c->w, c->d, l));
+	HT_TRY(ht_lowering_run(c->m, opt, HT_OPEN_ASSUME, HT_UPTO_REPORT, NULL, c->w, c->d, l));
 	ht_report_of_decisions(again, opt->policy, &l->decisions, &c->w->arena);
 	opt->policy = again;
 	return HT_OK;
@@ -296,8 +293,7 @@ static enum ht_status decided(struct convert *c, const struct ht_graph **out)
 	HT_TRY(ht_compile_options_of(&opt, c->d, &opt));
 	if (needs_sizes(c))
 		HT_TRY(decide_with_sizes(c, &opt));
-	HT_TRY(ht_lowering_run(
-		c->m, &opt, HT_OPEN_KEEP, HT_UPTO_PRECISION, NULL, c->w, c->d, l));
+	HT_TRY(ht_lowering_run(c->m, &opt, HT_OPEN_KEEP, HT_UPTO_PRECISION, NULL, c->w, c->d, l));
 	HT_TRY(in_tensorflow_ops(c, l->graph, &l->passes));
 	name_outputs(l->graph, c->m);
 	drop_notes(l->graph);

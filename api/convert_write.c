@@ -66,17 +66,14 @@ static enum ht_status commit(struct files *f)
 static enum ht_status write_graph(
 	const struct ht_convert_to *to, const struct ht_model *m, const struct ht_graph *g)
 {
-	enum ht_export_form form =
-		to->form == HT_CONVERT_TEXT ? HT_EXPORT_TEXT : HT_EXPORT_WIRE;
+	enum ht_export_form form = to->form == HT_CONVERT_TEXT ? HT_EXPORT_TEXT : HT_EXPORT_WIRE;
 	struct files *f = files_new(to);
 
 	HT_TRY(add_file(f, to, m, to->path));
 	if (to->as_imported && ht_str_ends(ht_str(to->path), ".meta"))
-		HT_TRY(ht_export_container_to(
-			g, form, to->work, to->diags, write_some, f->o[0]));
+		HT_TRY(ht_export_container_to(g, form, to->work, to->diags, write_some, f->o[0]));
 	else
-		HT_TRY(ht_export_graphdef_to(
-			g, form, to->work, to->diags, write_some, f->o[0]));
+		HT_TRY(ht_export_graphdef_to(g, form, to->work, to->diags, write_some, f->o[0]));
 	return commit(f);
 }
 

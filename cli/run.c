@@ -48,7 +48,8 @@ static enum ht_status check_output(const struct cli *c)
 	if (!suffix || suffix == file || !strcmp(suffix, ".npz") || !strcmp(suffix, ".npy"))
 		return HT_OK;
 	return fail(HT_E_USAGE,
-		"-o %s: outputs are written as .npz, or one of them as .npy, not as %s", path, suffix);
+		"-o %s: outputs are written as .npz, or one of them as .npy, not as %s", path,
+		suffix);
 }
 
 /* ---- what is printed ---- */

@@ -13,7 +13,8 @@ struct form {
 
 static const struct form hdf5 = { "a Keras model or its weights (HDF5)",
 	KERAS " makes the SavedModel 'saved' of a model" };
-static const struct form keras = { "a Keras model (.keras)", KERAS " makes the SavedModel 'saved'" };
+static const struct form keras = { "a Keras model (.keras)",
+	KERAS " makes the SavedModel 'saved'" };
 static const struct form tflite = { "a TensorFlow Lite model",
 	"python -m tf2onnx.convert --tflite %s --output m.onnx && onnx2tf -i m.onnx -o saved makes "
 	"the SavedModel 'saved'" };
@@ -173,8 +174,8 @@ static void put_how(struct ht_buf *b, const char *how, const char *path)
 	ht_puts(b, file + 2);
 }
 
-enum ht_status ht_refuse_foreign(struct ht_str bytes, const char *path, struct ht_arena *a,
-	struct ht_diags *d)
+enum ht_status ht_refuse_foreign(
+	struct ht_str bytes, const char *path, struct ht_arena *a, struct ht_diags *d)
 {
 	const struct form *form = form_of(bytes);
 	struct ht_buf how;

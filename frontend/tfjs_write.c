@@ -269,7 +269,7 @@ enum ht_status ht_export_tfjs(const struct ht_graph *g, const struct ht_str *nam
 	HT_TRY(check(g, d));
 	ht_pb_writer_init(&graph, json->arena);
 	ht_export_graph(&graph, g, false);
-	if (!g->versions.n) /* TF.js reads the field */
+	if (!g->versions.n && !g->extra.n) /* TF.js reads the field */
 		put_versions(&graph);
 	ht_puts(json, "{\"format\":\"graph-model\",");
 	if (g->source == HT_SOURCE_TFJS)

@@ -20,7 +20,7 @@ struct ht_report_data {
 	int64_t graph_nodes; /* of the graph that was decided on */
 	bool partial; /* that graph had known sizes, and the one at hand may have more nodes, which keep
 			 their dtypes, and lack some */
-	int64_t price;       /* picoseconds a run, modelled; -1: not known */
+	int64_t price; /* picoseconds a run, modelled; -1: not known */
 	struct ht_decisions decisions;
 	struct ht_reported_fusion *fusion;
 	size_t fusions;
