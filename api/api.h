@@ -90,6 +90,9 @@ void ht_model_note_open(const struct ht_model *m, struct ht_diags *d);
 enum ht_status ht_model_copy(const struct ht_model *m, struct ht_work *w, enum ht_open open,
 	struct ht_diags *d, struct ht_graph **out);
 
+/* Whether HT_OPEN_KEEP and HT_OPEN_ASSUME make different copies. */
+bool ht_model_is_open(const struct ht_model *m);
+
 /* Whether what was set fits the graph: shapes that contradict each other are HT_E_INPUT.  For calls
  * that do not infer shapes on their way. */
 enum ht_status ht_model_check(const struct ht_model *m, struct ht_work *w, struct ht_diags *d);

@@ -85,10 +85,14 @@ enum ht_status ht_export_graphdef(
 enum ht_status ht_export_container(
 	const struct ht_graph *g, enum ht_export_form form, struct ht_diags *d, struct ht_buf *out);
 
-/* A TF.js graph model: the text of model.json, and the bytes of its one weight shard, which the
- * text calls `shard_name`.  Weights are written as they are used (dequantised). */
-enum ht_status ht_export_tfjs(const struct ht_graph *g, const char *shard_name, struct ht_diags *d,
-	struct ht_buf *json, ht_export_sink *shard, void *self);
+/* A TF.js graph model: the text of model.json, and the bytes of its weights, one after the other, which
+ * the text says are in the shards `name`.  Weights are written as they are used (dequantised).
+ * HT_E_UNSUPPORTED, with the node, for what TF.js has not: types, variables. */
+enum ht_status ht_export_tfjs(const struct ht_graph *g, const struct ht_str *name, size_t shards,
+	struct ht_diags *d, struct ht_buf *json, ht_export_sink *weights, void *self);
+/* How many bytes the weights will be.  Small working memory comes from `work`. */
+enum ht_status ht_tfjs_weight_bytes(
+	const struct ht_graph *g, struct ht_arena *work, struct ht_diags *d, size_t *bytes);
 
 /* ---- bundle.c: checkpoints (TensorBundle) ---- */
 

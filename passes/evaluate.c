@@ -1,13 +1,11 @@
 /* Values of constants: a node is lowered by itself and its kernels are interpreted, so that an op
  * means the same here as when it is compiled. */
+#include "base/cpu.h"
 #include "passes/passes.h"
 
 #include <string.h>
-#include <xmmintrin.h>
 
 enum { ALIGN = 64 };
-
-#define MXCSR_FLUSH 0x9fc0u /* no exceptions, to nearest, subnormals are zero and made zero */
 
 struct evaluation {
 	struct ht_plan *plan;
@@ -79,13 +77,12 @@ static int32_t call(const struct ht_plan_step *step, void **buffers, void *scrat
 	const struct ht_kernel *k = step->kernel;
 	ht_kernel_fn *library = k->library ? ht_library_kernel(k->library) : NULL;
 	int64_t tiles = ht_kernel_tiles(k);
-	unsigned before = _mm_getcsr();
+	unsigned before = ht_cpu_modes_begin(true);
 	int32_t fault;
 
-	_mm_setcsr(MXCSR_FLUSH);
 	fault = library ? library(buffers, step->params, 0, tiles, scratch)
 			: (int32_t)ht_interpret(k, buffers, step->params, 0, tiles, scratch);
-	_mm_setcsr(before);
+	ht_cpu_modes_end(before);
 	return fault;
 }
 

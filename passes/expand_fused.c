@@ -8,6 +8,8 @@
  * RmsNorm, Gelu, Silu, HardSwish, HardSigmoid) in ops that it has, for export.  Those compute in float32 and round once;
  * so does the expansion: in float16 and bfloat16 it stands between two casts.
  *
+ * It looks into the bodies of functions, too.
+ *
  * A fused op with a part that we do not know is left alone. */
 #include "passes/rewrite.h"
 
@@ -411,7 +413,12 @@ static enum ht_status run_split(struct ht_graph *g, struct ht_pass_context *c)
 static enum ht_status run_expand(struct ht_graph *g, struct ht_pass_context *c)
 {
 	HT_TRY(run_split(g, c));
-	return ht_rw_each(g, c, expand);
+	HT_TRY(ht_rw_each(g, c, expand));
+	for (struct ht_function *f = g->functions; f; f = f->next) {
+		HT_TRY(run_split(f->body, c));
+		HT_TRY(ht_rw_each(f->body, c, expand));
+	}
+	return HT_OK;
 }
 
 const struct ht_pass ht_pass_split_fused = {

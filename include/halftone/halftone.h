@@ -292,9 +292,11 @@ HT_API enum ht_status ht_report_diff(struct ht_report *before, struct ht_report 
  * where `after` is worse by one of them. */
 HT_API enum ht_status ht_report_check(struct ht_report *before, struct ht_report *after,
 	const char *conditions, struct ht_diags *d);
-/* The graph with its casts, in TensorFlow's ops, as a file that appears whole or not at all:
- * .pb, .pbtxt or .hir by `path`'s suffix ("-": GraphDef on standard output).  Without a policy the
- * graph as imported. */
+/* The graph with its casts, in TensorFlow's ops, as files that appear whole or not at all, by `path`'s
+ * suffix: .pbtxt, .hir, .json (a TF.js graph model, with its shards beside it), else a GraphDef ("-": on
+ * standard output).  Open dimensions stay open.  Without a policy the graph as imported, in TensorFlow's
+ * ops where another tool made it.  HT_E_USAGE where `path` is a file of the model, or has the suffix of
+ * a format that is not written. */
 HT_API enum ht_status ht_convert(const struct ht_model *m, const struct ht_policy *policy,
 	const char *path, struct ht_diags *d);
 /* `pipeline`: names of passes with commas; stops behind `stop_after` when that is not NULL.  The
