@@ -145,7 +145,7 @@ class Configurations(ToolCase):
         self.fails(5, 'file/000-feeds.hir: error: cannot write', 'run', '--dump-graphs', self.path('file', b'x'), SMALL)
 
     def test_documents_are_up_to_date(self):
-        for script in 'options-doc', 'fusions-doc':
+        for script in 'cli-doc', 'options-doc', 'fusions-doc':
             r = subprocess.run([os.path.join(TOP, 'scripts', script), '--check', TOOL], capture_output=True)
             self.assertEqual(r.returncode, 0, r.stderr)
 

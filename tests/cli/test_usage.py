@@ -126,13 +126,6 @@ class Usage(ToolCase):
         self.fails(2, "'left' is neither 'behind' nor 'before'", 'run', SMALL, '--guard', 'left')
         self.fails(2, 'numerics', 'run', SMALL, '--guard', 'before', '--numerics', '--policy', 'force_fp16')
 
-    def test_docs_have_the_help(self):
-        with open(os.path.join(TOP, 'docs', 'cli.md')) as f:
-            docs = f.read()
-        for v in MODEL_VERBS + ('ops', 'tune', 'cache'):
-            options = self.tool('help', v).stdout.decode().split('options:\n')[1].split('\n\nexit codes')[0]
-            self.assertIn(options, docs, v)
-
     def test_options_of_a_policy(self):
         rows = {o['name']: o for o in json.loads(self.tool('options', '--format=json').stdout)['options']}
         self.assertEqual(sorted(rows), list(rows))
