@@ -17,7 +17,8 @@
 /* Eight rows: one pointer a row, more would not stay in registers, and rows a power of two apart fall
  * on the same few lines of the first level. */
 #define TILE(most_vectors) .rows = 8, .vectors = most_vectors
-/* What was measured on Zen 4 and is taken for every machine. */
+/* Taken for every machine.  Those of schedules and methods were measured on Zen 4; those of matrices, and
+ * of the roofline (conversions, functions, picoseconds), are estimates. */
 #define EVERYWHERE                                                                                 \
 	.half_products = 2, .half_loads = 2, .broadcasts = 2, .tile_operands = 10, .weights = 8,   \
 	.tensors = 24, .matrix_products = 1, .matrix_copy = 1, .grid_tile = 1500,                  \
