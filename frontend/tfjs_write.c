@@ -218,18 +218,29 @@ static enum ht_status check_node(struct ht_diags *d, const struct ht_node *n)
 	return HT_OK;
 }
 
+/* TF.js finds constants of functions by their names among all weights: those of a TF.js model have
+ * names that fit. */
+static enum ht_status check_function(struct ht_diags *d, const struct ht_graph *body)
+{
+	for (const struct ht_node *n = body->first; n; n = n->next) {
+		const struct ht_attr *value = ht_attr_find(n, "value");
+
+		HT_TRY(check_node(d, n));
+		if (n->op == HT_OP_Const && value && value->value.kind == HT_ATTR_TENSOR &&
+			value->value.tensor->form != HT_TENSOR_SHARD)
+			return refuse(d, n,
+				"constants of functions are written to TF.js models only where "
+				"they came from one; write a .pb");
+	}
+	return HT_OK;
+}
+
 static enum ht_status check(const struct ht_graph *g, struct ht_diags *d)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next)
 		HT_TRY(check_node(d, n));
 	for (const struct ht_function *f = g->functions; f; f = f->next)
-		for (const struct ht_node *n = f->body->first; n; n = n->next) {
-			HT_TRY(check_node(d, n));
-			if (n->op == HT_OP_Const)
-				return refuse(d, n,
-					"constants of functions are not written to TF.js models; "
-					"write a .pb");
-		}
+		HT_TRY(check_function(d, f->body));
 	return HT_OK;
 }
 
