@@ -35,8 +35,16 @@ TARGET = ['--target=x86-64-v3']
 GRAPPLER, MIXED, OPTIMAL = ['--policy=grappler-fp16-cpu'], ['--policy=allow_mix_precision'], ['--policy=optimal']
 TWO = ['--model=m.hir', '--output=n']  # of atc
 
+RANDOM = '''hir 1
+entry "" {
+  output "y" = %y
+}
+%shape = Const() {dtype=i32, value=tensor i32[1] {4}}
+%y = RandomUniform(%shape) {T=i32, dtype=f32, seed=0, seed2=0}
+'''
+
 # What a row needs to be seen: settings beside it, its value, and what changes: the report of decisions, the graph that is
-# compiled, files, or the exit code.  {FILE} stands for a file of that name with the content of FILES.
+# compiled, files, what random ops draw, or the exit code.  {FILE} stands for a file of that name with the content of FILES.
 HONOURED = {
     'allow_hf32': ([], '11', 'report'),
     'allowlist_add': (GRAPPLER, 'Sin', 'report'),
@@ -64,7 +72,7 @@ HONOURED = {
     'inferlist_add': (GRAPPLER, 'Sin', 'report'),
     'inferlist_remove': (GRAPPLER, 'Mul', 'report'),
     'keep_dtype': (['--policy=force_fp16', '--profile=ascend910'], '{keep}', 'report'),
-    'lenient': (['--keep_dtype={nobody}'], 'true', 'exit'),
+    'lenient': (['--op_precision_mode={odd}'], 'true', 'exit'),
     'modify_mixlist': (MIXED, '{mix}', 'graph'),
     'oo_constant_folding': ([], 'false', 'graph'),
     'oo_level': ([], 'O0', 'graph'),
@@ -81,11 +89,12 @@ HONOURED = {
     'priced_node': (OPTIMAL, 'y', 'report'),
     'profile': (MIXED, 'ascend310', 'report'),
     'samples': (OPTIMAL + ['--budget=y:rel<=0.5'], '3:7', 'report'),
+    'tf_random_seed': ([], '7', 'draws'),
 }
 FILES = {
     'costs': None,  # the target's, with another price
     'customize': 'OpType::MatMulV2:InputDtype:float16,float16,OutputDtype:float16\n',
-    'switch': 'ALL:off\n', 'keep': 'first\n', 'nobody': 'nobody\n',
+    'switch': 'ALL:off\n', 'keep': 'first\n', 'odd': '[ByOpType]\nSoftmaxV2=sideways\n',
     'mix': '{"black-list": {"to-add": ["MatMulV2"]}, "white-list": {"to-remove": ["MatMulV2"]}}',
     'impl': '[ByOpType]\nSoftmaxV2=high_precision\n',
     'info/a.json': '{"MatMulV2": {"precision_reduce": {"flag": "false"}}}',
@@ -170,8 +179,17 @@ class Classes(ToolCase):
         keys = self.call(d, 'cache', 'key', *TARGET, *settings, 'm.hir').stdout if key else b''
         return {'report': report, 'graph': graph, 'files': self.left(d), 'exit': (explained.returncode, saved.returncode), 'key': keys}
 
+    def draws(self, settings):
+        d = self.folder()
+        with open(os.path.join(d, 'random.hir'), 'w') as f:
+            f.write(RANDOM)
+        ran = self.call(d, 'run', 'random.hir', '--seed=1', '-o', 'y.npy', *settings)
+        with open(os.path.join(d, 'y.npy'), 'rb') as f:
+            return {'draws': f.read(), 'exit': (ran.returncode, 0)}
+
     def differs(self, name, base, value, what):
-        before, after = self.seen(base), self.seen([*base, '--%s=%s' % (name, value)])
+        see = self.draws if what == 'draws' else self.seen
+        before, after = see(base), see([*base, '--%s=%s' % (name, value)])
         if what != 'exit':
             self.assertEqual((before['exit'], after['exit']), ((0, 0), (0, 0)), name)
         self.assertNotEqual(before[what], after[what], name)

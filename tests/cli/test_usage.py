@@ -130,12 +130,13 @@ class Usage(ToolCase):
         rows = {o['name']: o for o in json.loads(self.tool('options', '--format=json').stdout)['options']}
         self.assertEqual(sorted(rows), list(rows))
         self.assertEqual(rows['enable_reduce_precision']['class'], 'accepted')
-        names = [p['name'] for p in json.loads(self.tool('profiles', '--format=json').stdout)['profiles']]
+        profiles = json.loads(self.tool('profiles', '--format=json').stdout)['profiles']
+        names = [p['name'] for p in profiles]
         self.assertEqual(names[0], 'cpu')
         self.assertIn('ascend310p', names)
-        for p in names:
-            r = self.tool('explain', '--policy=force_fp16', '--profile', p, '--format=json', SMALL)
-            self.assertEqual(json.loads(r.stdout)['profile'], p)
+        for p in profiles:
+            r = self.tool('explain', '--policy=force_fp16', '--profile', p['name'], '--format=json', SMALL)
+            self.assertEqual(json.loads(r.stdout)['profile'], p['same_as'] or p['name'])
         self.fails(2, "did you mean '--keep_dtype'", 'run', '--keep-dtyp', 'x', SMALL)
         self.fails(2, 'needs a value', 'run', SMALL, '--keep-dtype')
         self.fails(2, 'has an empty value', 'run', '--keep-dtype=', SMALL)

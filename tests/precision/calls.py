@@ -174,7 +174,7 @@ def main():
                 wrong = wrong or reapplied(d, ','.join(fetch), policy, profile)
         if not wrong:
             try:
-                got = run(tf, c, feeds, fetch)
+                got = run(tf, c, {x: v for x, v in feeds.items() if x[:-2] in {n.name for n in c.node}}, fetch)
                 errors = [float(np.abs(g - w).max()) for g, w in zip(got, want)]
                 if not max(errors) < (1e-5 if policy.startswith('must') else .15):
                     wrong = f'errs by {errors}'

@@ -73,7 +73,7 @@ def main():
                       if run(folder, mode, threads)[0] != results[t, mode]]
         for setting in '0', '1':
             bits, report = run(folder, '', 2, f'--deterministic={setting}')
-            if bits != results['f16', ''] or 'deterministic' in report['without_effect']:
+            if bits != results['f16', '']:
                 wrong.append(f'deterministic={setting}: {report["without_effect"]}')
     for t in 'f32', 'bf16', 'f16':
         kinds = len({tuple(sorted(results[t, m].items())) for m in MODES})
