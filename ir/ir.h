@@ -192,11 +192,12 @@ struct ht_node {
 	int32_t controls;
 	struct ht_attr *attrs;
 	struct ht_type *out; /* of an opaque node: as many as are used, types unknown */
-	int32_t outs;
+	int32_t outs, out_cap; /* room for; 0: for as many as there are */
 	struct ht_str extra; /* fields of the NodeDef that the IR does not model, wire form */
 	const struct ht_str
 		*origin; /* imported nodes this one came from; NULL: itself as imported */
 	int32_t origins;
+	struct ht_origin_set *origin_set; /* graph.c: of long lists, to add to them quickly */
 	struct ht_node *prev,
 		*next; /* the graph's order; operands first, but for loop back edges */
 	struct ht_graph *graph;
@@ -351,6 +352,8 @@ void ht_attr_set_tensor(struct ht_node *n, const char *name, struct ht_tensor *t
 /* Integers of a list attribute; NULL and *count = 0 when absent. */
 int64_t *ht_attr_ints(const struct ht_node *n, const char *name, size_t *count, struct ht_arena *a);
 void ht_attr_remove(struct ht_node *n, const char *name);
+/* An attribute whose name stands before it in the list, too; NULL: none.  `a` for scratch. */
+const struct ht_attr *ht_attr_twice(const struct ht_attr *attrs, struct ht_arena *a);
 
 /* Constants. */
 /* A tensor in memory order; takes over the reference to `blob` (may be NULL). */
