@@ -292,6 +292,8 @@ struct session {
 enum ht_status session_open(struct cli *c, struct session *s);
 enum ht_status session_run(struct cli *c, struct session *s);
 void session_close(struct session *s);
+/* memory.c: whether --max-memory, or what the machine has free, is enough for a run. */
+enum ht_status check_memory(const struct cli *c, const struct session *s, long long threads);
 
 /* ---- expect.c: comparing with a reference ---- */
 

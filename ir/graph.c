@@ -153,12 +153,39 @@ void ht_node_set_outs(struct ht_node *n, int32_t outs)
 	n->outs = outs;
 }
 
+static struct ht_str numbered(struct ht_graph *g, struct ht_str base, unsigned i, bool *taken)
+{
+	struct ht_str name = ht_str_printf(g->arena, "%.*s_%u", HT_STR_ARG(base), i);
+
+	*taken = ht_map_get(&g->names, name) != NULL;
+	return name;
+}
+
+/* Of very many names with one base the numbers are dense: the first that is free is found by
+ * halving, and any that is free will do where they are not. */
 struct ht_str ht_graph_free_name(struct ht_graph *g, struct ht_str base)
 {
-	struct ht_str name = base;
+	struct ht_str name = base, middle;
+	unsigned used = 0, free = 1;
+	bool taken = true;
 
-	for (unsigned i = 1; ht_map_get(&g->names, name); i++)
-		name = ht_str_printf(g->arena, "%.*s_%u", HT_STR_ARG(base), i);
+	if (!ht_map_get(&g->names, base))
+		return base;
+	for (; taken; free = free < 16 ? free + 1 : free * 2) {
+		name = numbered(g, base, free, &taken);
+		if (!taken)
+			break;
+		used = free;
+	}
+	while (free - used > 1) {
+		middle = numbered(g, base, used + (free - used) / 2, &taken);
+		if (taken) {
+			used += (free - used) / 2;
+		} else {
+			free = used + (free - used) / 2;
+			name = middle;
+		}
+	}
 	return name;
 }
 
