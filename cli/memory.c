@@ -41,7 +41,8 @@ static size_t number_in(const char *folder, const char *name)
 
 /* What one control group leaves: its limit less what its processes hold, of which files that are
  * only cached do not count. */
-static size_t left_in_group(const char *folder, const char *limit, const char *usage, const char *cached)
+static size_t left_in_group(
+	const char *folder, const char *limit, const char *usage, const char *cached)
 {
 	size_t most = number_in(folder, limit), used = number_in(folder, usage), files;
 	char path[1200];
@@ -68,8 +69,8 @@ static size_t left_in_groups(const char *root, const char *path, bool unified)
 		if (folder[end] && folder[end] != '/')
 			continue;
 		folder[end] = 0;
-		left = unified ? left_in_group(folder, "memory.max", "memory.current",
-					 "inactive_file ")
+		left = unified ? left_in_group(
+					 folder, "memory.max", "memory.current", "inactive_file ")
 			       : left_in_group(folder, "memory.limit_in_bytes",
 					 "memory.usage_in_bytes", "total_inactive_file ");
 		if (left < least)

@@ -95,9 +95,8 @@ static enum ht_status bind(struct ht_importer *im, struct ht_graph *g, const str
 	return HT_OK;
 }
 
-static enum ht_status read_signature(
-	struct ht_importer *im, struct ht_graph *g, struct ht_pb_reader r, struct ht_str key,
-	struct ht_entry ***end)
+static enum ht_status read_signature(struct ht_importer *im, struct ht_graph *g,
+	struct ht_pb_reader r, struct ht_str key, struct ht_entry ***end)
 {
 	struct binding *inputs = NULL, *outputs = NULL;
 	struct ht_entry *e = HT_NEW(im->a, struct ht_entry);

@@ -260,7 +260,8 @@ static struct ht_origin_set *own_set(const struct ht_node *n)
 	return s && s->list == n->origin && s->names.count == (size_t)n->origins ? s : NULL;
 }
 
-static void add_to_set(struct ht_arena *a, struct ht_origin_set *s, const struct ht_str *add, int32_t more)
+static void add_to_set(
+	struct ht_arena *a, struct ht_origin_set *s, const struct ht_str *add, int32_t more)
 {
 	for (int32_t i = 0; i < more; i++) {
 		struct ht_map_entry *e = ht_map_at(&s->names, add[i]);

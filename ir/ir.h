@@ -191,9 +191,9 @@ struct ht_node {
 	struct ht_node **control; /* nodes that must run before */
 	int32_t controls;
 	struct ht_attr *attrs;
-	struct ht_type *out; /* of an opaque node: as many as are used, types unknown */
+	struct ht_type *out;   /* of an opaque node: as many as are used, types unknown */
 	int32_t outs, out_cap; /* room for; 0: for as many as there are */
-	struct ht_str extra; /* fields of the NodeDef that the IR does not model, wire form */
+	struct ht_str extra;   /* fields of the NodeDef that the IR does not model, wire form */
 	const struct ht_str
 		*origin; /* imported nodes this one came from; NULL: itself as imported */
 	int32_t origins;
@@ -377,8 +377,10 @@ struct ht_uses {
 		struct ht_node *node;
 		int32_t arg; /* operand number; -1: a control edge */
 		struct ht_use *next;
-	} **of;          /* by node id: uses of any of its results */
-	bool *is_output; /* by node id: some entry, or the function's results, ask for it */
+	} **of;              /* by node id: uses of any of its results */
+	bool *is_output;     /* by node id: some entry, or the function's results, ask for it */
+	size_t *first_count; /* by node id: of its first result in */
+	int *count;          /* ht_use_count() of each result */
 	struct ht_graph *graph;
 };
 struct ht_uses ht_graph_uses(struct ht_graph *g, struct ht_arena *a);

@@ -14,7 +14,7 @@
 struct ht_rw {
 	struct ht_graph *g;
 	struct ht_pass_context *c;
-	struct ht_arena *arena;  /* scratch */
+	struct ht_arena *arena;   /* scratch */
 	struct ht_rw_uses **uses; /* by node id: rewrite_uses.h */
 	size_t cap;
 	bool changed;
@@ -22,8 +22,8 @@ struct ht_rw {
 
 struct ht_rw_use {
 	struct ht_node *node;
-	int32_t arg;     /* -1: a control edge */
-	int32_t control; /* its number, if it is one */
+	int32_t arg;                    /* -1: a control edge */
+	int32_t control;                /* its number, if it is one */
 	struct ht_rw_use *next, **prev; /* of the same result; ht_rw_next_use() goes on to others */
 };
 

@@ -121,7 +121,8 @@ static struct ht_node *write_before(const struct ht_node *read)
 
 static struct ht_node *write_of(const struct ht_update *u, struct ht_value v)
 {
-	for (const struct ht_rw_use *i = ht_rw_first_use(u->r, v.node); i; i = ht_rw_next_use(u->r, i))
+	for (const struct ht_rw_use *i = ht_rw_first_use(u->r, v.node); i;
+		i = ht_rw_next_use(u->r, i))
 		if (i->arg == 1 && i->node->op == HT_OP_AssignVariableOp && i->node != u->write &&
 			i->node->in[1].index == v.index)
 			return i->node;
