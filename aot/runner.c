@@ -6,7 +6,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <xmmintrin.h>
 
 #define RUNNER __attribute__((section("ht_aot_runner"), flatten, used, noinline))
 /* clang minds `flatten` for a function's own calls, not for those of what it inlines there. */
@@ -33,8 +32,7 @@ INLINE const void *at(const struct ht_aot_plan *plan, int64_t offset)
 
 INLINE bool has(uint64_t needs, uint64_t cpu)
 {
-	return (needs & HT_AOT_LEVEL) <= cpu && (!(needs & HT_AOT_FP16) || ht_cpu_has_fp16()) &&
-	       (!(needs & HT_AOT_AMX) || ht_cpu_has_amx());
+	return HT_AOT_LEVEL(needs) <= cpu && ht_cpu_has((unsigned)HT_AOT_EXTENSIONS(needs));
 }
 
 /* The best level that the machine runs, or NULL.  Asking the CPU is slow in virtual machines, so that
@@ -152,19 +150,15 @@ INLINE void run_part(struct run *r, const struct place *place, int worker, int w
 	}
 }
 
-#define MXCSR_MODES 0xffc0u /* flush to zero, rounding, exception masks, denormals are zero */
-#define MXCSR_MASKED 0x1f80u
-
 /* What each thread does: as many parts by itself as all have equally many of, the others together. */
 RUNNER static void steps(void *arg, int worker, int workers)
 {
 	struct run *r = arg;
-	unsigned modes = _mm_getcsr();
+	unsigned modes = ht_cpu_modes_begin(!r->plan->keep_subnormals);
 	char *own = r->arena + (uint64_t)worker * r->level->thread_bytes;
 	struct place place;
 	int64_t parts = (int64_t)r->level->parts, apart = parts > 1 ? parts / workers : 0;
 
-	_mm_setcsr((modes & ~MXCSR_MODES) | MXCSR_MASKED);
 	place.arena = parts > 1 ? own : r->arena;
 	place.scratch = own + r->level->scratch;
 	for (place.part = worker * apart; place.part < (worker + 1) * apart; place.part++)
@@ -174,7 +168,7 @@ RUNNER static void steps(void *arg, int worker, int workers)
 	place.arena = r->arena;
 	for (place.part = apart * workers; place.part < parts; place.part++)
 		run_part(r, &place, worker, workers);
-	_mm_setcsr(modes);
+	ht_cpu_modes_end(modes);
 }
 
 INLINE bool same_weights(const struct ht_aot_plan *plan, const uint8_t *header)

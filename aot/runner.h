@@ -22,8 +22,11 @@ enum ht_aot_status {
 
 enum ht_aot_where { HT_AOT_ARENA, HT_AOT_WEIGHT, HT_AOT_INPUT, HT_AOT_OUTPUT };
 
-/* What code needs of a machine: a level (enum ht_cpu_level), and what not every machine of it has. */
-enum { HT_AOT_LEVEL = 255, HT_AOT_FP16 = 256, HT_AOT_AMX = 512 };
+/* What code needs of a machine: a level (enum ht_cpu_level), and extensions that not every machine of
+ * it has (enum ht_cpu_extension). */
+#define HT_AOT_NEEDS(level, extensions) ((level) | (extensions) << 8)
+#define HT_AOT_LEVEL(needs) ((needs) & 255)
+#define HT_AOT_EXTENSIONS(needs) ((needs) >> 8)
 
 /* What a kernel is given: where in the two highest bits, below them an offset (of weights: behind
  * their header) or a number. */
@@ -57,7 +60,8 @@ struct ht_aot_plan {
 	int64_t state;   /* an int32_t: the number of the level + 1, -1: none; 0: not known yet */
 	int64_t weights; /* with their header; not used where they are in a file */
 	uint64_t external;
-	int64_t fallback; /* by input, offset of its default, or 0 */
+	uint64_t keep_subnormals; /* 0: they count as zero */
+	int64_t fallback;         /* by input, offset of its default, or 0 */
 	uint64_t inputs, levels;
 	uint8_t digest[32]; /* of the weights: what their header has at byte 32 */
 			    /* Its levels follow, the best one first. */

@@ -44,6 +44,34 @@ int ht_program_output(const struct ht_program *p, size_t i, struct ht_value_info
 	return 1;
 }
 
+/* As ht_port_named() has it: a tensor's name counts before another name. */
+static int named(const struct ht_value_info *v, const char *const *alias, size_t n,
+	const char *name, size_t *i)
+{
+	size_t len = strlen(name);
+
+	if (len > 2 && !strcmp(name + len - 2, ":0"))
+		len -= 2;
+	for (*i = 0; *i < n; ++*i)
+		if (!strcmp(v[*i].name, name) ||
+			(strlen(v[*i].name) == len && !strncmp(v[*i].name, name, len)))
+			return 1;
+	for (*i = 0; *i < n; ++*i)
+		if (*alias[*i] && !strcmp(alias[*i], name))
+			return 1;
+	return 0;
+}
+
+int ht_program_input_named(const struct ht_program *p, const char *name, size_t *i)
+{
+	return named(p->input, p->input_alias, ht_program_inputs(p), name, i);
+}
+
+int ht_program_output_named(const struct ht_program *p, const char *name, size_t *i)
+{
+	return named(p->output, p->output_alias, ht_program_outputs(p), name, i);
+}
+
 void ht_program_about(const struct ht_program *p, struct ht_program_info *out)
 {
 	size_t size = out->struct_size;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct call {
 	const struct ht_program *const *program;
@@ -202,15 +203,35 @@ static void add_text(const struct call *c, const struct ht_aot *a, struct file *
 }
 
 /* With the folder, where only that is missing. */
-static enum ht_status make_folder(const char *dir, struct ht_diags *d)
+static enum ht_status make_folder(const char *dir, struct ht_diags *d, bool *made)
 {
 	struct stat s;
 	int why = mkdir(dir, 0777) == 0 ? 0 : errno;
 
+	*made = !why;
 	if ((!why || why == EEXIST) && stat(dir, &s) == 0 && S_ISDIR(s.st_mode))
 		return HT_OK;
 	return ht_error(d, HT_E_ENVIRONMENT, (struct ht_where){ .path = dir, .offset = -1 },
 		"cannot make this folder: %s", why == EEXIST ? "a file is there" : strerror(why));
+}
+
+/* A folder that was made for them goes with them, when one cannot be written. */
+static enum ht_status put_files(const struct call *c, const struct file *f, size_t n)
+{
+	enum ht_status st;
+	size_t i = 0;
+	bool made;
+
+	HT_TRY(make_folder(c->dir, c->d, &made));
+	do
+		st = ht_obj_bytes_write(&f[i].bytes, f[i].path, c->d);
+	while (st == HT_OK && ++i < n);
+	if (st == HT_OK || !made)
+		return st;
+	while (i-- > 0)
+		unlink(f[i].path);
+	rmdir(c->dir);
+	return st;
 }
 
 static void put_json(const struct ht_aot *a, const struct file *f, size_t n, struct ht_buf *out)
@@ -257,9 +278,7 @@ static enum ht_status write_files(const struct call *c, struct ht_aot *a)
 	add_text(c, a, file, &n, ht_aot_pkg_config, "@.pc");
 	add_text(c, a, file, &n, ht_aot_cmake, "@Config.cmake");
 	add_text(c, a, file, &n, ht_aot_example, "@_main.c");
-	HT_TRY(make_folder(c->dir, c->d));
-	for (size_t i = 0; i < n; i++)
-		HT_TRY(ht_obj_bytes_write(&file[i].bytes, file[i].path, c->d));
+	HT_TRY(put_files(c, file, n));
 	ht_buf_init(&out, a->arena);
 	if (c->format == HT_FORMAT_JSON)
 		put_json(a, file, n, &out);
@@ -273,9 +292,10 @@ static enum ht_status write_files(const struct call *c, struct ht_aot *a)
 static enum ht_status compile(void *arg)
 {
 	struct call *c = arg;
-	struct ht_aot a = {
-		.arena = &c->w->arena, .diags = c->d, .external = c->opt.external_weights != 0
-	};
+	struct ht_aot a = { .arena = &c->w->arena,
+		.diags = c->d,
+		.external = c->opt.external_weights != 0,
+		.keep_subnormals = c->opt.keep_subnormals != 0 };
 
 	HT_TRY(choose_names(c, &a));
 	HT_TRY(check_programs(c));

@@ -12,6 +12,7 @@ struct ht_aot {
 	const char *name, *prefix;
 	const char *upper; /* the prefix in capitals */
 	bool external;     /* weights in a file */
+	bool keep_subnormals;
 	struct ht_arena *arena;
 	struct ht_diags *diags;
 	struct ht_obj obj;

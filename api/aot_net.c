@@ -201,8 +201,7 @@ uint64_t ht_aot_needs(const char *target)
 {
 	const struct ht_target *t = ht_target_named(target);
 
-	return (uint64_t)ht_target_level(t) | (t->fp16 ? HT_AOT_FP16 : 0) |
-	       (t->amx ? HT_AOT_AMX : 0);
+	return HT_AOT_NEEDS((uint64_t)ht_target_level(t), (uint64_t)t->extensions);
 }
 
 static uint64_t up(uint64_t n)
@@ -291,6 +290,7 @@ static void put_head(struct net *n)
 
 	n->head.levels = n->a->programs;
 	n->head.external = n->a->external;
+	n->head.keep_subnormals = n->a->keep_subnormals;
 	memcpy(plan->p, &n->head, sizeof n->head);
 	memcpy(plan->p + sizeof n->head, n->level, n->a->programs * sizeof *n->level);
 	refer(n, offsetof(struct ht_aot_plan, code), HT_OBJ_TEXT);

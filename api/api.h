@@ -53,12 +53,14 @@ struct ht_shape_set {
 struct ht_model {
 	struct ht_unwind unwind;
 	struct ht_arena arena;
-	struct ht_graph *graph; /* as imported */
-	struct ht_entry *entry; /* the one chosen, ours: its outputs may have been replaced */
+	struct ht_graph *graph;  /* as imported */
+	struct ht_entry *entry;  /* the one chosen, ours: its outputs may have been replaced */
+	struct ht_entry *chosen; /* as it was imported */
+	struct ht_entry *unfed;  /* `entry` with all inputs, before some were fed; NULL: itself */
 	struct ht_shape_set *shapes;
 	int64_t batch; /* 0: not stated */
 	bool set;      /* something was set: outputs, shapes */
-	bool outputs_set;
+	bool outputs_set, inputs_set;
 	struct ht_value_info *input;
 	size_t inputs;
 	int64_t import_ns;
@@ -66,6 +68,8 @@ struct ht_model {
 	struct ht_content *content; /* once asked for */
 };
 
+/* Fills `input`, behind every setting. */
+void ht_model_describe(struct ht_model *m);
 /* The shape of an input that was set, else the graph's. */
 struct ht_shape ht_model_shape(const struct ht_model *m, const struct ht_port *p);
 /* The value that an input's node takes where none is fed; NULL: there is none. */
@@ -86,15 +90,27 @@ void ht_model_note_open(const struct ht_model *m, struct ht_diags *d);
 enum ht_status ht_model_copy(const struct ht_model *m, struct ht_work *w, enum ht_open open,
 	struct ht_diags *d, struct ht_graph **out);
 
+/* Whether HT_OPEN_KEEP and HT_OPEN_ASSUME make different copies. */
+bool ht_model_is_open(const struct ht_model *m);
+
 /* Whether what was set fits the graph: shapes that contradict each other are HT_E_INPUT.  For calls
  * that do not infer shapes on their way. */
 enum ht_status ht_model_check(const struct ht_model *m, struct ht_work *w, struct ht_diags *d);
 
 /* ---- options.c ---- */
 
-/* As ht_option_check(), for a value that stands at `at`. */
-enum ht_status ht_option_check_at(
+/* Whether a value that stands at `at` is one of the option's. */
+enum ht_status ht_option_legal_at(
 	const char *name, const char *value, struct ht_where at, struct ht_diags *d);
+/* HT_E_UNSUPPORTED where the option, which there is, is refused with this value. */
+enum ht_status ht_option_refuse_at(
+	const char *name, const char *value, struct ht_where at, struct ht_diags *d);
+/* Of two spellings of a value one. */
+const char *ht_option_spelled(const char *name, const char *value);
+/* Whether the value is one of "a|b|c". */
+bool ht_is_listed(const char *values, const char *value);
+/* Whether what was set on a policy goes together by the table of combinations. */
+enum ht_status ht_policy_together(const struct ht_policy *p, struct ht_diags *d);
 /* By the table of options. */
 enum ht_status ht_option_set(
 	struct ht_policy *p, const char *name, const char *value, struct ht_diags *d);
@@ -198,7 +214,8 @@ struct ht_program {
 	const char **library;     /* by kernel: name of a library kernel, or NULL; when compiled */
 	const int32_t *kernel_of; /* by step; when compiled */
 	struct ht_value_info *input, *output;
-	struct ht_probe *probe; /* with ht_compile_options.numerics */
+	const char **input_alias, **output_alias; /* by input and output; "": no other name */
+	struct ht_probe *probe;                   /* with ht_compile_options.numerics */
 	size_t probes;
 	struct ht_program_info info;
 	struct ht_phase phase[HT_MAX_PHASES];

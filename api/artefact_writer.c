@@ -40,7 +40,8 @@ static struct ht_index_variant variant_of(
 		const struct ht_plan_value *from = &plan->input[i];
 
 		v.input[i] = (struct ht_index_input){ ht_str_copy(a, ht_str(from->name)).p,
-			from->rank, HT_NEW_ARRAY(a, int64_t, from->rank) };
+			ht_str_copy(a, ht_str(from->alias)).p, from->rank,
+			HT_NEW_ARRAY(a, int64_t, from->rank) };
 		memcpy(v.input[i].dim, from->dim, from->rank * sizeof *from->dim);
 	}
 	ht_plan_write(plan, &w->plans);

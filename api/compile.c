@@ -1,6 +1,8 @@
 /* From a model to a graph on which the standard passes have run, and on to a program. */
 #include "api/api.h"
 
+#include "frontend/frontend.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,10 +93,9 @@ const struct ht_target *ht_target_of(const struct ht_compile_options *opt, struc
 	struct ht_str names[32], near[3];
 	size_t n = 0;
 
-	if (t && (t->amx || t->fp16))
-		ht_note(d, HT_NOWHERE,
-			"code for AMX and AVX512_FP16 (target '%s') has not been run on hardware",
-			t->name);
+	if (t && t->untested)
+		ht_note(d, HT_NOWHERE, "code for %s (target '%s') has not been run on hardware",
+			t->untested, t->name);
 	if (t)
 		return t;
 	for (const struct ht_target *const *i = ht_targets(); *i && n < HT_COUNT(names); i++)
@@ -140,13 +141,15 @@ bool ht_policy_paints(const struct ht_policy *p)
 	return p && ht_policy_effective(p)->paint;
 }
 
-/* Painted is all that was imported, or what the outputs need that somebody asked for. */
+/* Painted is all that was imported, or what the outputs need that somebody asked for, of what
+ * somebody feeds. */
 static enum ht_status paint(
 	const struct ht_model *m, struct ht_lowering *l, const char *stop_after, bool *stopped)
 {
 	if (!ht_policy_paints(l->passes.policy))
 		return HT_OK;
-	HT_TRY(run(l, m->outputs_set ? "feeds,prune,precision" : "precision", stop_after, stopped));
+	HT_TRY(run(l, m->outputs_set || m->inputs_set ? "feeds,prune,precision" : "precision",
+		stop_after, stopped));
 	ht_phase_end(&l->phases, "precision");
 	return HT_OK;
 }
@@ -279,6 +282,20 @@ static void keep_defaults(struct compile *c)
 	}
 }
 
+/* Likewise the other names of inputs or outputs. */
+static const char **aliases_of(
+	struct compile *c, struct ht_port *ports, const struct ht_value_info *v, size_t n)
+{
+	const char **alias = HT_NEW_ARRAY(&c->p->arena, const char *, n);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct ht_port *p = ht_port_named(ports, ht_str(v[i].name));
+
+		alias[i] = p ? ht_str_copy(&c->p->arena, p->alias).p : "";
+	}
+	return alias;
+}
+
 static enum ht_status build(struct compile *c, struct ht_lowering *l, const struct ht_wanted *w)
 {
 	struct ht_plan *plan;
@@ -291,6 +308,10 @@ static enum ht_status build(struct compile *c, struct ht_lowering *l, const stru
 	how = (struct ht_make){ c->m->cache, l->passes.target, c->opt.backend, c->opt.threads };
 	HT_TRY(ht_program_build(c->p, l->graph, plan, &how, &l->phases, c->d));
 	keep_defaults(c);
+	c->p->input_alias =
+		aliases_of(c, c->m->entry->inputs, c->p->input, ht_program_inputs(c->p));
+	c->p->output_alias =
+		aliases_of(c, c->m->entry->outputs, c->p->output, ht_program_outputs(c->p));
 	fill_info(c, l);
 	c->p->provenance = ht_provenance(w, l->reads, c->p->llvm, c->content, &c->p->arena).p;
 	return HT_OK;

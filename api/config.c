@@ -1,7 +1,6 @@
 /* Run configurations: NPURunConfig's arguments as a JSON object.  Each member is a row of the table
  * of options; an object holds the members whose rows begin with its name and a dot. */
-#include "api/api.h"
-#include "passes/precision/json.h"
+#include "api/config.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,21 +8,6 @@
 
 #define FILE_LIMIT ((size_t)1 << 20)
 #define LONGEST_NAME 128
-
-struct ht_config {
-	struct ht_unwind unwind;
-	struct ht_arena arena;
-	struct ht_setting *setting; /* room for as many as there are options */
-	size_t settings;
-};
-
-struct reading {
-	const char *path;
-	bool lenient;
-	struct ht_diags *d;
-	struct ht_config *c;
-	struct ht_json j;
-};
 
 static bool is_object_name(const char *name, size_t n)
 {
@@ -87,20 +71,44 @@ static enum ht_status unknown(struct reading *r, const char *object, const char 
 	return HT_OK;
 }
 
-/* A scalar as the text that a command line would have; NULL: none of its kind. */
-static const char *value_text(struct reading *r, const cJSON *value)
+static const char *number_text(struct ht_arena *a, double x)
 {
 	char number[32];
 
+	if (x != trunc(x) || fabs(x) > 9007199254740992.0)
+		return NULL;
+	snprintf(number, sizeof number, "%.0f", x);
+	return ht_str_copy(a, ht_str(number)).p;
+}
+
+/* Older manuals have Python's lists for what is a text with colons elsewhere. */
+static const char *list_text(struct ht_arena *a, const cJSON *list)
+{
+	const cJSON *item;
+	struct ht_buf b;
+
+	ht_buf_init(&b, a);
+	cJSON_ArrayForEach(item, list)
+	{
+		if (!cJSON_IsString(item))
+			return NULL;
+		ht_printf(&b, "%s%s", item == list->child ? "" : ":", item->valuestring);
+	}
+	return ht_buf_str(&b).p;
+}
+
+const char *ht_config_text(struct reading *r, const char *option, const cJSON *value)
+{
+	struct ht_arena *a = &r->c->arena;
+
 	if (cJSON_IsString(value))
-		return ht_str_copy(&r->c->arena, ht_str(value->valuestring)).p;
+		return ht_str_copy(a, ht_str(value->valuestring)).p;
 	if (cJSON_IsBool(value))
 		return cJSON_IsTrue(value) ? "true" : "false";
-	if (!cJSON_IsNumber(value) || value->valuedouble != trunc(value->valuedouble) ||
-		fabs(value->valuedouble) > 9007199254740992.0)
-		return NULL;
-	snprintf(number, sizeof number, "%.0f", value->valuedouble);
-	return ht_str_copy(&r->c->arena, ht_str(number)).p;
+	if (cJSON_IsArray(value) && (!strcmp(option, "profiling_config.enable_options") ||
+					    !strcmp(option, "profiling_config.profiling_options")))
+		return list_text(a, value);
+	return cJSON_IsNumber(value) ? number_text(a, value->valuedouble) : NULL;
 }
 
 static const struct ht_setting *stated(const struct ht_config *c, const char *name)
@@ -111,21 +119,33 @@ static const struct ht_setting *stated(const struct ht_config *c, const char *na
 	return NULL;
 }
 
+enum ht_status ht_config_take(
+	struct reading *r, const struct ht_option_info *o, const char *text, long line)
+{
+	const struct ht_setting *before = stated(r->c, o->name);
+
+	if (before)
+		return ht_json_error(
+			&r->j, "%s is stated twice, first in line %ld", o->name, before->line);
+	HT_TRY(ht_option_legal_at(o->name, text, ht_at_line(r->path, line), r->d));
+	r->c->setting[r->c->settings++] = (struct ht_setting){ o->name, text, line };
+	return HT_OK;
+}
+
 static enum ht_status take(
 	struct reading *r, const struct ht_option_info *o, const cJSON *value, long line)
 {
-	const struct ht_setting *before = stated(r->c, o->name);
-	const char *text = value_text(r, value);
+	const char *text = ht_config_text(r, o->name, value);
 
 	if (!text)
 		return ht_json_error(&r->j, "%s is %s; it has to be %s", o->name,
 			cJSON_IsNumber(value) ? "no whole number" : ht_json_kind(value), o->values);
-	if (before)
-		return ht_json_error(
-			&r->j, "%s is stated twice, first in line %ld", o->name, before->line);
-	HT_TRY(ht_option_check_at(o->name, text, ht_at_line(r->path, line), r->d));
-	r->c->setting[r->c->settings++] = (struct ht_setting){ o->name, text, line };
-	return HT_OK;
+	return ht_config_take(r, o, text, line);
+}
+
+enum ht_status ht_config_unknown(struct reading *r, const char *key)
+{
+	return unknown(r, "", key);
 }
 
 static enum ht_status read_object(struct reading *r, const char *object, const cJSON *members);
@@ -139,6 +159,8 @@ static enum ht_status read_member(struct reading *r, const char *object, const c
 
 	ht_json_step(&r->j);
 	line = r->j.line;
+	if (!*object && !strcmp(name, "session_config") && cJSON_IsObject(member))
+		return ht_config_session(r, member);
 	if (n < LONGEST_NAME && is_object_name(name, (size_t)n)) {
 		if (cJSON_IsNull(member))
 			return HT_OK;
@@ -195,10 +217,10 @@ static enum ht_status read_config(void *arg)
 	return HT_OK;
 }
 
-enum ht_status ht_config_read(
+enum ht_status ht_config_parse(
 	const char *path, int lenient, struct ht_diags *d, struct ht_config **out)
 {
-	struct reading r = { path, lenient != 0, d, ht_sys_alloc(sizeof *r.c), { 0 } };
+	struct reading r = { path, lenient != 0, d, ht_sys_alloc(sizeof *r.c), { 0 }, { 0 } };
 	enum ht_status st;
 
 	*out = NULL;
@@ -210,6 +232,35 @@ enum ht_status ht_config_read(
 		*out = r.c;
 	else
 		ht_config_free(r.c);
+	return st;
+}
+
+static enum ht_status check(const struct ht_config *c, const char *path, struct ht_diags *d)
+{
+	struct ht_stated *s = ht_sys_alloc(c->settings * sizeof *s);
+	enum ht_status st;
+
+	if (!s)
+		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+	for (size_t i = 0; i < c->settings; i++)
+		s[i] = (struct ht_stated){ c->setting[i].name, c->setting[i].value, path,
+			c->setting[i].line };
+	st = ht_settings_check(s, c->settings, d);
+	free(s);
+	return st;
+}
+
+enum ht_status ht_config_read(
+	const char *path, int lenient, struct ht_diags *d, struct ht_config **out)
+{
+	enum ht_status st = ht_config_parse(path, lenient, d, out);
+
+	if (st == HT_OK)
+		st = check(*out, path, d);
+	if (st != HT_OK) {
+		ht_config_free(*out);
+		*out = NULL;
+	}
 	return st;
 }
 

@@ -1,9 +1,11 @@
 /* Running a program. */
 #include "api/api.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 /* Of programs that were built before there was more. */
 #define OLDEST_OPTIONS offsetof(struct ht_context_options, guard)
@@ -14,15 +16,51 @@ struct ht_context {
 	struct ht_rt_context *rt;
 	const void **in;
 	void **out;
-	int ftz;
-	bool ran; /* the last run came to its end */
+	bool keep_subnormals;
+	uint64_t seed; /* of random ops that have none */
+	bool ran;      /* the last run came to its end */
 };
+
+/* Below 2^53, so that every reader of JSON has all of it. */
+static bool draw_seed(uint64_t *seed)
+{
+	ssize_t n;
+
+	do
+		n = getrandom(seed, sizeof *seed, 0);
+	while (n < 0 && errno == EINTR);
+	*seed >>= 11;
+	return n == sizeof *seed;
+}
+
+uint64_t ht_context_seed(const struct ht_context *c)
+{
+	return c->seed;
+}
+
+void ht_context_set_seed(struct ht_context *c, uint64_t seed)
+{
+	c->seed = seed;
+	ht_rt_context_seed(c->rt, seed);
+}
+
+static enum ht_status seed_anew(struct ht_context *c, struct ht_diags *d)
+{
+	uint64_t seed = 0;
+
+	if (c->program->info.unseeded && !draw_seed(&seed))
+		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE,
+			"the system has no random number for a seed: %s", strerror(errno));
+	ht_context_set_seed(c, seed);
+	return HT_OK;
+}
 
 enum ht_status ht_context_new(const struct ht_program *p, const struct ht_context_options *opt,
 	struct ht_diags *d, struct ht_context **out)
 {
 	struct ht_context_options all = HT_CONTEXT_OPTIONS_INIT;
 	struct ht_context *c;
+	enum ht_status st;
 
 	*out = NULL;
 	if (opt && opt->struct_size >= OLDEST_OPTIONS)
@@ -44,7 +82,7 @@ enum ht_status ht_context_new(const struct ht_program *p, const struct ht_contex
 	if (!c)
 		goto failed;
 	c->program = p;
-	c->ftz = opt->ftz;
+	c->keep_subnormals = opt->keep_subnormals != 0;
 	c->in = ht_sys_alloc((ht_program_inputs(p) + 1) * sizeof *c->in);
 	c->out = ht_sys_alloc((ht_program_outputs(p) + 1) * sizeof *c->out);
 	c->pool = ht_rt_pool_new(opt->threads ? opt->threads : 1);
@@ -57,8 +95,12 @@ enum ht_status ht_context_new(const struct ht_program *p, const struct ht_contex
 		!ht_rt_context_guard(c->rt,
 			opt->guard == HT_GUARD_BEHIND ? HT_RT_GUARD_BEHIND : HT_RT_GUARD_BEFORE))
 		goto failed;
-	*out = c;
-	return HT_OK;
+	st = seed_anew(c, d);
+	if (st == HT_OK)
+		*out = c;
+	else
+		ht_context_free(c);
+	return st;
 failed:
 	ht_context_free(c);
 	return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE,
@@ -127,7 +169,7 @@ enum ht_status ht_context_run(struct ht_context *c, const struct ht_array *in, s
 	enum ht_status st;
 
 	HT_TRY(take(c, in, ins, out, outs, d));
-	c->ran = ht_rt_run(c->rt, c->in, c->out, c->ftz != 0, &fault);
+	c->ran = ht_rt_run(c->rt, c->in, c->out, !c->keep_subnormals, &fault);
 	if (c->ran)
 		return HT_OK;
 	if (fault.code == HT_RT_DAMAGED)

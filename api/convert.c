@@ -1,55 +1,16 @@
 /* Graphs written out again: as imported, or with a policy's types and casts. */
-#include "api/api.h"
+#include "api/convert.h"
 
-#include "frontend/frontend.h"
-
-#include <string.h>
-
-/* Ops that TensorFlow does not have, written in ops that it has. */
-static const char EXPORT[] = "expand_fused";
+#include "passes/precision/grappler/tensorflow_ops.h"
+#include "passes/precision/report/report.h"
 
 struct convert {
 	const struct ht_model *m;
 	const struct ht_policy *policy;
-	const char *path;
+	struct ht_convert_to to;
 	struct ht_work *w;
 	struct ht_diags *d;
-	struct ht_output *o;
 };
-
-static enum ht_status write_some(void *self, const void *p, size_t n)
-{
-	return ht_output_write(self, p, n);
-}
-
-static void abort_output(void *arg)
-{
-	struct convert *c = arg;
-
-	ht_output_abort(c->o);
-	c->o = NULL;
-}
-
-static enum ht_status commit(struct convert *c)
-{
-	struct ht_output *o = c->o;
-
-	c->o = NULL;
-	return ht_output_commit(o);
-}
-
-/* A graph that is as it came is put back into what it came in. */
-static enum ht_status write_graph(struct convert *c, const struct ht_graph *g, bool as_imported)
-{
-	struct ht_str path = ht_str(c->path);
-	enum ht_export_form form = ht_str_ends(path, ".pbtxt") || ht_str_ends(path, "txt")
-					   ? HT_EXPORT_TEXT
-					   : HT_EXPORT_WIRE;
-
-	if (as_imported && ht_str_ends(path, ".meta"))
-		return ht_export_container_to(g, form, &c->w->arena, c->d, write_some, c->o);
-	return ht_export_graphdef_to(g, form, &c->w->arena, c->d, write_some, c->o);
-}
 
 /* TensorFlow asks for outputs by the names of nodes: where clean-ups have put another node in an
  * output's place, an Identity takes the name that the output was imported with. */
@@ -199,7 +160,7 @@ static void drop_notes(struct ht_graph *g)
 }
 
 /* The graph as imported, but for what the user stated: shapes of inputs, and which outputs count. */
-static enum ht_status as_stated(struct convert *c, const struct ht_graph **out)
+static enum ht_status as_stated(struct convert *c, struct ht_graph **out)
 {
 	struct ht_pass_context passes = { .scratch = &c->w->scratch, .diags = c->d };
 	struct ht_graph *g;
@@ -207,45 +168,159 @@ static enum ht_status as_stated(struct convert *c, const struct ht_graph **out)
 	HT_TRY(ht_model_check(c->m, c->w, c->d));
 	HT_TRY(ht_model_copy(c->m, c->w, HT_OPEN_KEEP, c->d, &g));
 	passes.entry = g->entries;
-	if (c->m->outputs_set)
-		HT_TRY(ht_run_passes(g, "prune", NULL, &passes));
+	if (c->m->outputs_set || c->m->inputs_set)
+		HT_TRY(ht_run_passes(g, "feeds,prune", NULL, &passes));
 	*out = g;
+	return HT_OK;
+}
+
+/* ---- ops that TensorFlow does not have ---- */
+
+static bool is_foreign(const struct ht_node *n)
+{
+	const struct ht_tf_op *op = ht_tf_op_named(n->type);
+
+	return n->op != HT_OP_OPAQUE && !(op && op->known);
+}
+
+static const struct ht_node *find_foreign(const struct ht_graph *g)
+{
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		if (is_foreign(n))
+			return n;
+	for (const struct ht_function *f = g->functions; f; f = f->next)
+		for (const struct ht_node *n = f->body->first; n; n = n->next)
+			if (is_foreign(n))
+				return n;
+	return NULL;
+}
+
+/* Op types of ours and TF.js' forms of TensorFlow's fused ops, written in TensorFlow's ops. */
+static enum ht_status in_tensorflow_ops(
+	struct convert *c, struct ht_graph *g, struct ht_pass_context *passes)
+{
+	const struct ht_node *n;
+
+	if (find_foreign(g)) /* a graph that was not cleaned up has no types yet */
+		HT_TRY(ht_run_passes(g, "infer", NULL, passes));
+	HT_TRY(ht_run_passes(g, "expand_fused", NULL, passes));
+	n = find_foreign(g);
+	if (!n)
+		return HT_OK;
+	return ht_error(c->d, HT_E_UNSUPPORTED,
+		(struct ht_where){ .path = g->path, .offset = -1, .node = n->name, .op = n->type },
+		"TensorFlow has no such op, and it cannot be written in TensorFlow's ops");
+}
+
+/* ---- the graph to write ---- */
+
+/* The graph as imported; but what another tool than TensorFlow made is for TensorFlow to load, and a
+ * model for TF.js has neither variables nor calls. */
+static bool is_as_imported(const struct convert *c)
+{
+	const struct ht_graph *g = c->m->graph;
+
+	if (c->policy)
+		return false;
+	return c->to.form == HT_CONVERT_TFJS ? g->source == HT_SOURCE_TFJS : true;
+}
+
+static enum ht_status imported(struct convert *c, const struct ht_graph **out)
+{
+	struct ht_pass_context passes = { .scratch = &c->w->scratch, .diags = c->d };
+	const struct ht_graph *g = c->m->graph;
+	bool expands = c->to.form != HT_CONVERT_TFJS && c->to.form != HT_CONVERT_HIR &&
+		       (g->source == HT_SOURCE_TFJS || g->source == HT_SOURCE_NONE);
+	struct ht_graph *copy;
+
+	*out = g;
+	if (!c->m->set && !expands)
+		return HT_OK;
+	HT_TRY(as_stated(c, &copy));
+	*out = copy;
+	passes.entry = copy->entries;
+	if (!expands)
+		return HT_OK;
+	HT_TRY(in_tensorflow_ops(c, copy, &passes));
+	name_outputs(copy, c->m);
+	return HT_OK;
+}
+
+/* What the graph computes from known sizes folds away, and its neighbours follow other tensors then: the
+ * decisions are those of a program, whose sizes are known. */
+static bool needs_sizes(const struct convert *c)
+{
+	return c->policy && !ht_policy_paints(c->policy) && ht_model_is_open(c->m);
+}
+
+/* Decides on a copy where open dimensions count as 1; opt->policy decides the same once more. */
+static enum ht_status decide_with_sizes(struct convert *c, struct ht_compile_options *opt)
+{
+	struct ht_lowering *l = HT_NEW(&c->w->arena, struct ht_lowering);
+	struct ht_policy *again = HT_NEW(&c->w->arena, struct ht_policy);
+
+	HT_TRY(ht_lowering_run(c->m, opt, HT_OPEN_ASSUME, HT_UPTO_REPORT, NULL, c->w, c->d, l));
+	ht_report_of_decisions(again, opt->policy, &l->decisions, &c->w->arena);
+	opt->policy = again;
+	return HT_OK;
+}
+
+/* TensorFlow's defaults that TF.js does not know. */
+static void state_defaults(struct ht_graph *g)
+{
+	static const int64_t ones[] = { 1, 1, 1, 1, 1 };
+
+	for (struct ht_node *n = g->first; n; n = n->next) {
+		bool volume = ht_str_is(n->type, "Conv3D");
+		if ((volume || n->op == HT_OP_Conv2D || n->op == HT_OP_DepthwiseConv2dNative) &&
+			!ht_attr_find(n, "dilations"))
+			ht_attr_set_ints(n, "dilations", ones, volume ? 5 : 4);
+		if (n->op == HT_OP_DepthToSpace && !ht_attr_find(n, "data_format"))
+			ht_attr_set_str(n, "data_format", HT_STR("NHWC"));
+		if (n->op == HT_OP_TopKV2 && !ht_attr_find(n, "sorted"))
+			ht_attr_set_bool(n, "sorted", true);
+		if (ht_str_is(n->type, "CropAndResize") && !ht_attr_find(n, "method"))
+			ht_attr_set_str(n, "method", HT_STR("bilinear"));
+	}
+}
+
+static enum ht_status decided(struct convert *c, const struct ht_graph **out)
+{
+	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;
+	struct ht_lowering *l = HT_NEW(&c->w->arena, struct ht_lowering);
+
+	opt.policy = c->policy;
+	HT_TRY(ht_compile_options_of(&opt, c->d, &opt));
+	if (needs_sizes(c))
+		HT_TRY(decide_with_sizes(c, &opt));
+	HT_TRY(ht_lowering_run(c->m, &opt, HT_OPEN_KEEP, HT_UPTO_PRECISION, NULL, c->w, c->d, l));
+	HT_TRY(in_tensorflow_ops(c, l->graph, &l->passes));
+	name_outputs(l->graph, c->m);
+	drop_notes(l->graph);
+	if (c->to.form == HT_CONVERT_TFJS)
+		state_defaults(l->graph);
+	*out = l->graph;
 	return HT_OK;
 }
 
 static enum ht_status convert(void *arg)
 {
 	struct convert *c = arg;
-	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;
-	struct ht_lowering l;
-	const struct ht_graph *g = c->m->graph;
+	const struct ht_graph *g;
 
-	if (!c->policy && c->m->set)
-		HT_TRY(as_stated(c, &g));
-	if (c->policy) {
-		opt.policy = c->policy;
-		HT_TRY(ht_compile_options_of(&opt, c->d, &opt));
-		HT_TRY(ht_lowering_run(c->m, &opt,
-			ht_policy_paints(c->policy) ? HT_OPEN_KEEP : HT_OPEN_ASSUME,
-			HT_UPTO_PRECISION, NULL, c->w, c->d, &l));
-		HT_TRY(ht_run_passes(l.graph, EXPORT, NULL, &l.passes));
-		name_outputs(l.graph, c->m);
-		drop_notes(l.graph);
-		g = l.graph;
-	}
-	if (ht_str_ends(ht_str(c->path), ".hir"))
-		return ht_put_text(g, c->path, &c->w->arena, c->d, NULL);
-	HT_TRY(ht_output_open(c->path, c->d, &c->o));
-	ht_arena_defer(&c->w->arena, abort_output, c);
-	HT_TRY(write_graph(c, g, !c->policy));
-	return commit(c);
+	c->to.work = &c->w->arena;
+	c->to.diags = c->d;
+	HT_TRY(ht_convert_check(&c->to, c->m));
+	c->to.as_imported = is_as_imported(c);
+	HT_TRY(c->to.as_imported ? imported(c, &g) : decided(c, &g));
+	return ht_convert_write(&c->to, c->m, g);
 }
 
 enum ht_status ht_convert(const struct ht_model *m, const struct ht_policy *policy,
 	const char *path, struct ht_diags *d)
 {
 	struct ht_work w;
-	struct convert c = { .m = m, .policy = policy, .path = path, .w = &w, .d = d };
+	struct convert c = { .m = m, .policy = policy, .to.path = path, .w = &w, .d = d };
 
 	return ht_work_run(&w, convert, &c, d);
 }

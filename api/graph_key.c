@@ -52,7 +52,7 @@ static void put_target(struct ht_key_text *k, const struct ht_target *t, struct 
 	ht_key_field(k, "target", ht_str(t->name));
 	ht_key_field(k, "cpu", ht_str(t->cpu));
 	ht_key_field(k, "features", ht_str(t->features));
-	ht_key_field(k, "tuning", ht_str(t->tuning->name));
+	ht_key_field(k, "tuning", ht_str(t->rates->name));
 	ht_key_field(k, "caches",
 		ht_str_printf(
 			a, "%lld %lld %lld", (long long)t->l1, (long long)t->l2, (long long)t->l3));

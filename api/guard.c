@@ -8,8 +8,17 @@
 enum ht_status ht_guarded(
 	struct ht_unwind *u, enum ht_status (*body)(void *arg), void *arg, struct ht_diags *d)
 {
-	if (setjmp(u->env))
+	const struct ht_diag *const before = d ? d->last : NULL;
+
+	if (setjmp(u->env)) {
+		const struct ht_diag *last = d ? d->last : NULL;
+
+		/* Whoever knew what the memory was for has said so. */
+		if (last != before && last->severity == HT_ERROR &&
+			last->status == HT_E_ENVIRONMENT)
+			return HT_E_ENVIRONMENT;
 		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+	}
 	return body(arg);
 }
 

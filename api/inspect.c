@@ -25,12 +25,13 @@ struct inspect {
 	struct ht_diags *d;
 	struct ht_bytes *out;
 	struct ht_buf buf;
-	struct histogram ops, unsupported;
+	struct histogram ops;
+	struct ht_refusals refused;
+	struct ht_str open; /* what has to be stated of shapes, for --input-shape; may be empty */
 	const struct ht_entry *entry; /* of the prepared graph: types of the outputs */
 	int64_t multiply_adds;        /* -1: not known */
 	size_t weight_bytes, nodes, functions;
 	bool keep_variables; /* they cannot be frozen */
-	bool warned;
 };
 
 static int by_type(const void *a, const void *b)
@@ -39,35 +40,16 @@ static int by_type(const void *a, const void *b)
 		((const struct type_count *)a)->type, ((const struct type_count *)b)->type);
 }
 
-static bool any_node(const struct ht_node *n)
-{
-	(void)n;
-	return true;
-}
-
-static bool is_opaque(const struct ht_node *n)
-{
-	return n->op == HT_OP_OPAQUE;
-}
-
-static bool cannot_lower(const struct ht_node *n)
-{
-	return !ht_can_lower(n);
-}
-
-/* Op types of the nodes that `wanted` says, by name. */
-static struct histogram count_types(
-	const struct ht_graph *g, bool (*wanted)(const struct ht_node *), struct ht_arena *a)
+/* Op types of a graph, by name. */
+static struct histogram count_types(const struct ht_graph *g, struct ht_arena *a)
 {
 	struct histogram h = { 0 };
 	struct ht_map map;
 
 	ht_map_init(&map, a);
 	for (const struct ht_node *n = g->first; n; n = n->next) {
-		struct ht_map_entry *e;
-		if (!wanted(n))
-			continue;
-		e = ht_map_at(&map, n->type);
+		struct ht_map_entry *e = ht_map_at(&map, n->type);
+
 		if (!e->value)
 			e->value = HT_NEW(a, int64_t);
 		++*(int64_t *)e->value;
@@ -128,41 +110,139 @@ static void measure(struct inspect *s, const struct ht_graph *g)
 	}
 }
 
-/* The first error in `quiet`: where the graph contradicts itself, ours; what is only not supported
- * is a warning here, told once. */
+/* The first error in `quiet`, where the graph contradicts itself, is ours; what is only not supported
+ * is told with the rest of that. */
 static enum ht_status judge(struct inspect *s, enum ht_status st, const struct ht_diags *quiet)
 {
 	const struct ht_diag *e = quiet->first;
 
 	while (e && e->severity != HT_ERROR)
 		e = e->next;
-	if (!e)
+	if (!e || st == HT_E_UNSUPPORTED)
 		return HT_OK;
-	if (st != HT_E_UNSUPPORTED)
-		return ht_error(s->d, st, e->where, "%.*s", HT_STR_ARG(e->text));
-	if (!s->warned)
-		ht_warn(s->d, e->where, "%.*s", HT_STR_ARG(e->text));
-	s->warned = true;
+	return ht_error(s->d, st, e->where, "%.*s", HT_STR_ARG(e->text));
+}
+
+/* ---- what run would refuse ---- */
+
+static bool is_open(const struct ht_value_info *v)
+{
+	for (int32_t i = 1; i < v->rank; i++)
+		if (v->dim[i] < 0)
+			return true;
+	return v->rank < 0;
+}
+
+/* "x:1,?,?,3;y:?" of the inputs whose shapes a run has to be told. */
+static struct ht_str open_shapes(struct inspect *s)
+{
+	struct ht_buf b;
+
+	ht_buf_init(&b, &s->w->arena);
+	for (size_t i = 0; i < s->m->inputs; i++) {
+		const struct ht_value_info *v = &s->m->input[i];
+
+		if (!is_open(v))
+			continue;
+		ht_printf(&b, "%s%s:%s", b.n ? ";" : "", v->name, v->rank < 0 ? "?" : "");
+		for (int32_t k = 0; k < v->rank; k++) {
+			ht_puts(&b, k ? "," : "");
+			if (v->dim[k] < 0 && k)
+				ht_putc(&b, '?');
+			else
+				ht_printf(&b, "%lld", (long long)(v->dim[k] < 0 ? 1 : v->dim[k]));
+		}
+	}
+	return ht_buf_str(&b);
+}
+
+/* Refusals of passes, which come before what cannot be lowered is asked. */
+static void refuse_errors(struct inspect *s, const struct ht_diags *quiet)
+{
+	struct ht_arena *a = &s->w->arena;
+	struct ht_refusals *r = &s->refused;
+
+	for (const struct ht_diag *e = quiet->first; e; e = e->next) {
+		if (e->severity != HT_ERROR)
+			continue;
+		r->item = ht_grow(a, r->item, r->n, &r->cap, sizeof *r->item);
+		r->item[r->n++] =
+			(struct ht_refusal){ .type = e->where.op.n ? e->where.op : HT_STR("-"),
+				.first = e->where.node,
+				.why = ht_str_copy(a, e->text).p,
+				.nodes = 1 };
+	}
+}
+
+/* An input with an open shape is no op that is not supported. */
+static void drop_open_inputs(struct inspect *s, const struct ht_graph *g)
+{
+	struct ht_refusals *r = &s->refused;
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->n; i++) {
+		const struct ht_node *node = ht_graph_node(g, r->item[i].first);
+
+		if (!r->item[i].open_shape || !node || !ht_is_placeholder(node))
+			r->item[n++] = r->item[i];
+	}
+	r->n = n;
+}
+
+static bool is_refused(const struct inspect *s, struct ht_str type)
+{
+	for (size_t i = 0; i < s->refused.n; i++)
+		if (ht_str_eq(s->refused.item[i].type, type))
+			return true;
+	return false;
+}
+
+/* Where a pass ended the way: ops that could not be lowered behind it either. */
+static enum ht_status add_unlowered(struct inspect *s)
+{
+	struct ht_refusals *r = &s->refused, more;
+	struct ht_graph *g;
+
+	s->keep_variables = true;
+	if (prepare(s, HT_OPEN_ASSUME, quiet_diags(s), &g) != HT_OK)
+		return HT_OK;
+	ht_find_refusals(g, g->entries, &s->w->arena, &more);
+	for (size_t i = 0; i < more.n; i++) {
+		const struct ht_node *n = ht_graph_node(g, more.item[i].first);
+
+		/* Variables have no kernels, and need none. */
+		if (ht_str_is(n->type, "VarHandleOp") || ht_str_is(n->type, "ReadVariableOp"))
+			continue;
+		if (is_refused(s, n->type) || (n->op != HT_OP_OPAQUE && !ht_never_lowered(n)))
+			continue;
+		r->item = ht_grow(&s->w->arena, r->item, r->n, &r->cap, sizeof *r->item);
+		r->item[r->n++] = more.item[i];
+	}
 	return HT_OK;
 }
 
-/* What cannot be lowered is what is left so after the passes that come before lowering. */
+/* The way to a run, as far as no type is decided. */
 static enum ht_status look_for_unsupported(struct inspect *s)
 {
 	struct ht_diags *quiet = quiet_diags(s);
-	struct ht_graph *g;
-	enum ht_status st;
+	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;
+	struct ht_lowering *l = HT_NEW(&s->w->arena, struct ht_lowering);
+	enum ht_status st = ht_compile_options_of(&opt, quiet, &opt);
 
-	s->unsupported = count_types(s->m->graph, is_opaque, &s->w->arena);
-	st = ht_model_copy(s->m, s->w, HT_OPEN_ASSUME, quiet, &g);
+	s->open = open_shapes(s);
 	if (st == HT_OK)
-		st = run_passes(s, g, ht_pipeline_cleanup, quiet);
+		st = ht_lowering_run(
+			s->m, &opt, HT_OPEN_ASSUME, HT_UPTO_LAYOUT, NULL, s->w, quiet, l);
 	if (st == HT_OK)
-		st = run_passes(s, g, ht_pipeline_layout, quiet);
-	if (st != HT_OK)
-		return judge(s, st, quiet);
-	s->unsupported = count_types(g, cannot_lower, &s->w->arena);
-	return HT_OK;
+		st = ht_graph_sort(l->graph, quiet);
+	if (st == HT_OK) {
+		ht_find_refusals(l->graph, l->graph->entries, &s->w->arena, &s->refused);
+		drop_open_inputs(s, l->graph);
+		return HT_OK;
+	}
+	HT_TRY(judge(s, st, quiet));
+	refuse_errors(s, quiet);
+	return add_unlowered(s);
 }
 
 static enum ht_status look(struct inspect *s)
@@ -255,6 +335,59 @@ static void put_histogram(struct inspect *s, const struct histogram *h)
 	}
 }
 
+/* Op types, each once, and the reasons. */
+static void put_refusals_json(struct inspect *s)
+{
+	struct ht_buf *b = &s->buf;
+	const struct ht_refusal *r = s->refused.item;
+	struct ht_map counts;
+
+	ht_map_init(&counts, &s->w->arena);
+	for (size_t i = 0; i < s->refused.n; i++) {
+		struct ht_map_entry *e = ht_map_at(&counts, r[i].type);
+
+		e->value = (char *)e->value + r[i].nodes;
+	}
+	ht_puts(b, "},\n \"unsupported\": {");
+	for (size_t i = 0; i < counts.count; i++) {
+		ht_puts(b, i ? ", " : "");
+		ht_put_json(b, counts.entries[i].key);
+		ht_printf(b, ": %zu", (size_t)(uintptr_t)counts.entries[i].value);
+	}
+	ht_puts(b, "},\n \"refusals\": [");
+	for (size_t i = 0; i < s->refused.n; i++) {
+		ht_puts(b, i ? ",\n  {\"op\": " : "\n  {\"op\": ");
+		ht_put_json(b, r[i].type);
+		ht_put_member(b, "node", r[i].first);
+		ht_put_member(b, "part", r[i].part);
+		ht_put_member(b, "why", ht_str(r[i].why));
+		ht_printf(b, ", \"nodes\": %zu, \"blocks\": %zu}", r[i].nodes, r[i].blocks);
+	}
+	ht_puts(b, "],\n \"input_shape\": ");
+	if (s->open.n)
+		ht_put_json(b, s->open);
+	else
+		ht_puts(b, "null");
+}
+
+static void put_refusals_text(struct inspect *s)
+{
+	struct ht_buf *b = &s->buf;
+
+	if (s->open.n)
+		ht_printf(b,
+			"open shapes: a run needs --input-shape '%.*s', with a size for each ?\n",
+			HT_STR_ARG(s->open));
+	ht_puts(b, s->refused.n ? "unsupported:\n" : "unsupported: none\n");
+	for (size_t i = 0; i < s->refused.n; i++) {
+		const struct ht_refusal *r = &s->refused.item[i];
+
+		ht_printf(b, "  %-28.*s %zu  ", HT_STR_ARG(r->type), r->nodes);
+		ht_refusal_print(r, b);
+		ht_putc(b, '\n');
+	}
+}
+
 static void put_json(struct inspect *s)
 {
 	struct ht_buf *b = &s->buf;
@@ -273,9 +406,8 @@ static void put_json(struct inspect *s)
 	ht_printf(b, "],\n \"nodes\": %zu,\n \"functions\": %zu,\n \"ops\": {", s->nodes,
 		s->functions);
 	put_histogram(s, &s->ops);
-	ht_puts(b, "},\n \"unsupported\": {");
-	put_histogram(s, &s->unsupported);
-	ht_puts(b, "},\n \"multiply_adds\": ");
+	put_refusals_json(s);
+	ht_puts(b, ",\n \"multiply_adds\": ");
 	if (s->multiply_adds < 0)
 		ht_puts(b, "null");
 	else
@@ -298,8 +430,7 @@ static void put_text(struct inspect *s)
 	put_outputs(s);
 	ht_printf(b, "ops (%zu nodes, %zu functions):\n", s->nodes, s->functions);
 	put_histogram(s, &s->ops);
-	ht_puts(b, s->unsupported.n ? "unsupported:\n" : "unsupported: none\n");
-	put_histogram(s, &s->unsupported);
+	put_refusals_text(s);
 	if (s->multiply_adds >= 0)
 		ht_printf(b, "multiply-adds: %lld\n", (long long)s->multiply_adds);
 	ht_printf(b, "weight bytes: %zu\n", s->weight_bytes);
@@ -310,7 +441,7 @@ static enum ht_status inspect(void *arg)
 	struct inspect *s = arg;
 
 	ht_buf_init(&s->buf, &s->w->arena);
-	s->ops = count_types(s->m->graph, any_node, &s->w->arena);
+	s->ops = count_types(s->m->graph, &s->w->arena);
 	s->nodes = s->m->graph->nodes;
 	for (const struct ht_function *f = s->m->graph->functions; f; f = f->next)
 		s->functions++;

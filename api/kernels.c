@@ -26,6 +26,16 @@ const char *ht_code_id(void)
 	return code_id;
 }
 
+/* What backend/ asks of a target besides: what emission may use. */
+static void put_emission(struct ht_key_text *key, const struct ht_target *t, struct ht_arena *a)
+{
+	struct ht_target_fact fact;
+
+	for (size_t i = 0; ht_target_capability(t, i, &fact); i++)
+		ht_key_field(key, fact.name, ht_str_printf(a, "%d", (int)fact.value));
+	ht_key_field(key, "streams", ht_str_printf(a, "%lld", (long long)t->streams));
+}
+
 struct ht_cache_key ht_kernel_key(
 	const struct ht_kernel *k, const struct ht_target *t, struct ht_arena *a)
 {
@@ -38,11 +48,7 @@ struct ht_cache_key ht_kernel_key(
 	ht_key_field(&key, "code-generator", ht_str(code_id));
 	ht_key_field(&key, "cpu", ht_str(t->cpu));
 	ht_key_field(&key, "features", ht_str(t->features));
-	/* What backend/ asks of a target besides: what emission may use. */
-	ht_key_field(&key, "emission",
-		ht_str_printf(a, "vector %d%s%s%s%s streams %lld", t->vector_bytes,
-			t->fma ? " fma" : "", t->f16c ? " f16c" : "", t->bf16 ? " bf16" : "",
-			t->avx512 ? " avx512" : "", (long long)t->streams));
+	put_emission(&key, t, a);
 	ht_key_field(&key, "kernel", ht_buf_str(&text));
 	return ht_key_end(&key);
 }

@@ -1,5 +1,7 @@
 /* Tables of what there is: fusions, ops, targets, policies, profiles, passes. */
 #include "api/api.h"
+#include "api/combinations.h"
+#include "api/grammar.h"
 
 #include <string.h>
 
@@ -13,8 +15,9 @@ struct list {
 	size_t rows;
 };
 
-/* One row: a name and named columns of text (NULL: none). */
-static void row(struct list *l, const char *name, size_t columns, const char *const (*column)[2])
+/* One row: a name and named columns of text (NULL: none).  In JSON an object that is still open. */
+static void open_row(
+	struct list *l, const char *name, size_t columns, const char *const (*column)[2])
 {
 	struct ht_buf *b = &l->buf;
 
@@ -25,14 +28,23 @@ static void row(struct list *l, const char *name, size_t columns, const char *co
 			ht_printf(b, ", \"%s\": ", column[i][0]);
 			ht_put_json(b, ht_str(column[i][1]));
 		}
-		ht_putc(b, '}');
 		return;
 	}
 	ht_printf(b, "%-26s", name);
 	for (size_t i = 0; i < columns; i++)
 		if (*column[i][1])
 			ht_printf(b, "  %s", column[i][1]);
-	ht_putc(b, '\n');
+}
+
+static void close_row(struct list *l)
+{
+	ht_putc(&l->buf, l->format == HT_FORMAT_JSON ? '}' : '\n');
+}
+
+static void row(struct list *l, const char *name, size_t columns, const char *const (*column)[2])
+{
+	open_row(l, name, columns, column);
+	close_row(l);
 }
 
 static void list_ops(struct list *l)
@@ -49,25 +61,65 @@ static void list_ops(struct list *l)
 	}
 }
 
+/* A member of the row's object, whose members `next` gives. */
+static void put_facts(struct ht_buf *b, const char *name, const struct ht_target *t,
+	bool next(const struct ht_target *t, size_t i, struct ht_target_fact *out))
+{
+	struct ht_target_fact fact;
+
+	ht_printf(b, ",\n   \"%s\": {", name);
+	for (size_t i = 0; next(t, i, &fact); i++)
+		ht_printf(b, "%s\"%s\": %g", i ? ", " : "", fact.name, fact.value);
+	ht_putc(b, '}');
+}
+
+static void put_description(struct ht_buf *b, const struct ht_target *t)
+{
+	put_facts(b, "capabilities", t, ht_target_capability);
+	put_facts(b, "rates", t, ht_target_rate);
+	ht_printf(b, ",\n   \"caches\": {\"l1\": %lld, \"l2\": %lld, \"l3\": %lld}",
+		(long long)t->l1, (long long)t->l2, (long long)t->l3);
+}
+
+/* What the machine has, as NAME or NAME=SIZE, and its features. */
+static const char *capabilities_text(struct list *l, const struct ht_target *t)
+{
+	struct ht_target_fact fact;
+	struct ht_buf b;
+
+	ht_buf_init(&b, &l->w->arena);
+	for (size_t i = 0; ht_target_capability(t, i, &fact); i++)
+		if (fact.value > 1)
+			ht_printf(&b, "%s=%g ", fact.name, fact.value);
+		else if (fact.value > 0)
+			ht_printf(&b, "%s ", fact.name);
+	ht_printf(&b, " %s", t->features);
+	return ht_buf_str(&b).p;
+}
+
 static void list_targets(struct list *l)
 {
-	const char *host = ht_target_host()->name;
+	const struct ht_target *host = ht_target_host();
+	const bool json = l->format == HT_FORMAT_JSON;
 
-	for (const struct ht_target *const *t = ht_targets(); *t; t++) {
-		bool is_host = !strcmp((*t)->name, host);
-		const struct ht_tuning *tuning = is_host ? ht_target_host()->tuning : (*t)->tuning;
+	for (const struct ht_target *const *i = ht_targets(); *i; i++) {
+		bool is_host = !strcmp((*i)->name, host->name);
+		const struct ht_target *t = is_host ? host : *i;
 		char vector[32];
 		const char *const column[][2] = {
 			{ "vector_bytes", vector },
 			{ "host", is_host ? "this machine" : "" },
-			{ "level", (*t)->level },
-			{ "tuning", tuning->name },
-			{ "tuned_by", tuning->measured ? "measurement" : "estimate" },
-			{ "tested", (*t)->amx || (*t)->fp16 ? "not on hardware" : "" },
-			{ "features", (*t)->features },
+			{ "level", t->level },
+			{ "tuning", t->rates->name },
+			{ "tuned_by", t->rates->measured ? "measurement" : "estimate" },
+			{ "tested", t->untested ? "not on hardware" : "" },
+			{ "features", json ? t->features : capabilities_text(l, t) },
 		};
-		snprintf(vector, sizeof vector, "%d", (*t)->vector_bytes);
-		row(l, (*t)->name, HT_COUNT(column), column);
+		snprintf(vector, sizeof vector, "%d", t->vector_bytes);
+		open_row(l, t->name, HT_COUNT(column), column);
+		if (json)
+			put_description(&l->buf, t);
+		close_row(l);
 	}
 }
 
@@ -137,6 +189,62 @@ static void list_fusions(struct list *l)
 	}
 }
 
+/* "", "experimental", "deprecated" or "deprecated for NAME". */
+static const char *standing_of(struct list *l, const char *name)
+{
+	const char *instead;
+
+	switch (ht_option_standing(name, &instead)) {
+	case HT_OPTION_EXPERIMENTAL:
+		return "experimental";
+	case HT_OPTION_DEPRECATED:
+		return ht_str_printf(
+			&l->w->arena, "deprecated%s%s", *instead ? " for " : "", instead)
+			.p;
+	default:
+		return "";
+	}
+}
+
+/* Another table behind the one of options. */
+static void next_table(struct list *l, const char *name, const char *title)
+{
+	l->rows = 0;
+	if (l->format == HT_FORMAT_JSON)
+		ht_printf(&l->buf, "],\n \"%s\": [", name);
+	else
+		ht_printf(&l->buf, "\n%s\n", title);
+}
+
+static void list_grammars(struct list *l)
+{
+	const struct ht_grammar *g;
+
+	next_table(l, "grammars", "values:");
+	for (size_t i = 0; (g = ht_grammar(i)); i++) {
+		const char *const column[][2] = { { "form", g->form }, { "example", g->example } };
+		row(l, g->option, HT_COUNT(column), column);
+	}
+}
+
+static void list_combinations(struct list *l)
+{
+	const struct ht_combination *c;
+
+	next_table(l, "combinations", "what does not go together:");
+	for (size_t i = 0; (c = ht_combination(i)); i++) {
+		const char *const column[][2] = {
+			{ "is", c->is },
+			{ "other", c->other },
+			{ "other_is", c->other_is },
+			{ "severity", c->severity == HT_ERROR ? "error" : "warning" },
+			{ "text", c->text },
+			{ "place", c->place },
+		};
+		row(l, c->option, HT_COUNT(column), column);
+	}
+}
+
 static void list_options(struct list *l)
 {
 	static const char *const classes[] = { "honoured", "accepted", "refused" };
@@ -145,6 +253,7 @@ static void list_options(struct list *l)
 	for (size_t i = 0; ht_option(i, &o); i++) {
 		const char *const column[][2] = {
 			{ "class", classes[o.option_class] },
+			{ "standing", standing_of(l, o.name) },
 			{ "values", o.values },
 			{ "default", o.fallback },
 			{ "help", o.help },
@@ -152,6 +261,8 @@ static void list_options(struct list *l)
 		};
 		row(l, o.name, HT_COUNT(column), column);
 	}
+	list_grammars(l);
+	list_combinations(l);
 }
 
 static void list_passes(struct list *l)

@@ -14,6 +14,15 @@ struct load {
 	size_t variant;                 /* and which of it */
 };
 
+static const char **aliases_of(struct ht_arena *a, const struct ht_plan_value *from, size_t n)
+{
+	const char **alias = HT_NEW_ARRAY(a, const char *, n);
+
+	for (size_t i = 0; i < n; i++)
+		alias[i] = from[i].alias;
+	return alias;
+}
+
 static struct ht_value_info *infos_of(
 	struct ht_arena *a, const struct ht_plan_value *from, size_t n)
 {
@@ -102,9 +111,9 @@ static int rank_of(const char *target)
 
 	if (!ht_target_runs(target))
 		return -1;
-	return 3 * ht_target_level(t) + (t->name == t->level                            ? 1
-						: t->tuning == ht_target_host()->tuning ? 2
-											: 0);
+	return 3 * ht_target_level(t) + (t->name == t->level                          ? 1
+						: t->rates == ht_target_host()->rates ? 2
+										      : 0);
 }
 
 struct ht_artefact_trust ht_artefact_trust_of(const struct ht_artefact_options *o)
@@ -119,7 +128,7 @@ struct ht_variant_wanted ht_variant_wanted_of(
 	struct ht_index_input *input = HT_NEW_ARRAY(a, struct ht_index_input, o->inputs);
 
 	for (size_t i = 0; i < o->inputs; i++)
-		input[i] = (struct ht_index_input){ o->input[i].name, (size_t)o->input[i].rank,
+		input[i] = (struct ht_index_input){ o->input[i].name, "", (size_t)o->input[i].rank,
 			(int64_t *)(uintptr_t)o->input[i].dim };
 	return (struct ht_variant_wanted){ o->policy, o->target, input, o->inputs, o->batch,
 		rank_of };
@@ -175,6 +184,8 @@ static enum ht_status load(void *arg)
 	p->rt.is_whole_arg = &p->artefact;
 	load_buffers(l);
 	HT_TRY(load_steps(l));
+	p->rt.stream = plan->stream;
+	p->rt.streams = (int32_t)plan->streams;
 	p->rt.inputs = (int32_t)plan->inputs;
 	p->rt.outputs = (int32_t)plan->outputs;
 	p->rt.arena_bytes = plan->arena_bytes;
@@ -182,6 +193,8 @@ static enum ht_status load(void *arg)
 	p->rt.parts = (int64_t)plan->parts;
 	p->input = infos_of(&p->arena, plan->input, plan->inputs);
 	p->output = infos_of(&p->arena, plan->output, plan->outputs);
+	p->input_alias = aliases_of(&p->arena, plan->input, plan->inputs);
+	p->output_alias = aliases_of(&p->arena, plan->output, plan->outputs);
 	p->info = (struct ht_program_info){ .struct_size = sizeof p->info,
 		.weight_bytes = plan->weight_bytes,
 		.arena_bytes = plan->arena_bytes,
@@ -194,6 +207,7 @@ static enum ht_status load(void *arg)
 		.float_nodes = plan->float_nodes,
 		.casts = plan->casts,
 		.parts = plan->parts,
+		.unseeded = ht_rt_unseeded(&p->rt),
 		.target = plan->target,
 		.policy = plan->policy };
 	return HT_OK;

@@ -9,6 +9,8 @@ static void put_values(struct ht_buf *b, const char *name, const struct ht_plan_
 	for (size_t i = 0; i < n; i++) {
 		ht_printf(b, "%s\n    {\"name\": ", i ? "," : "");
 		ht_put_json(b, ht_str(v[i].name));
+		if (*v[i].alias)
+			ht_put_member(b, "alias", ht_str(v[i].alias));
 		ht_put_member(b, "dtype", ht_str(ht_dtype_name((enum ht_dtype)v[i].dtype)));
 		ht_puts(b, ", \"shape\": [");
 		for (size_t k = 0; k < v[i].rank; k++)
@@ -58,7 +60,7 @@ static void put_target(struct ht_buf *b, const struct ht_target *t)
 	ht_puts(b, ",\n   \"target_description\": {\"cpu\": ");
 	ht_put_json(b, ht_str(t->cpu));
 	ht_put_member(b, "features", ht_str(t->features));
-	ht_put_member(b, "tuning", ht_str(t->tuning->name));
+	ht_put_member(b, "tuning", ht_str(t->rates->name));
 	ht_printf(b, ", \"vector_bytes\": %d, \"l1\": %lld, \"l2\": %lld, \"l3\": %lld}",
 		t->vector_bytes, (long long)t->l1, (long long)t->l2, (long long)t->l3);
 }

@@ -24,6 +24,24 @@ static struct ht_entry *find_entry(const struct ht_graph *g, struct ht_str name)
 	return e;
 }
 
+static enum ht_status no_signature(
+	struct load *l, const char *name, const struct ht_str *known, size_t n)
+{
+	struct ht_where at = { .path = l->path, .offset = -1 };
+	struct ht_buf b;
+	size_t named = 0;
+
+	ht_buf_init(&b, &l->m->arena);
+	for (size_t i = 0; i < n; i++)
+		if (known[i].n)
+			ht_printf(&b, "%s'%.*s'", named++ ? ", " : "", HT_STR_ARG(known[i]));
+	if (!named)
+		return ht_error(l->d, HT_E_USAGE, at,
+			"the model has no signature '%s': it has no signatures", name);
+	return ht_error(l->d, HT_E_USAGE, at, "the model has no signature '%s'; it has %.*s", name,
+		(int)b.n, b.p);
+}
+
 static enum ht_status choose_entry(struct load *l, struct ht_entry **out)
 {
 	struct ht_graph *g = l->m->graph;
@@ -45,22 +63,25 @@ static enum ht_status choose_entry(struct load *l, struct ht_entry **out)
 			(struct ht_where){ .path = l->path, .offset = -1 },
 			"the model has no signature '%s'; did you mean '%.*s'?", name,
 			HT_STR_ARG(near[0]));
-	return ht_error(l->d, HT_E_USAGE, (struct ht_where){ .path = l->path, .offset = -1 },
-		"the model has no signature '%s'; it has %zu", name, n);
+	return no_signature(l, name, names, n);
 }
 
 /* The shape that the graph states for an input. */
-static struct ht_shape stated_shape(const struct ht_node *n)
+static struct ht_shape stated_shape(struct ht_value v)
 {
-	const struct ht_attr *a = ht_attr_find(n, "shape");
+	const struct ht_node *n = v.node;
+	struct ht_shape s;
 
+	if (!ht_is_placeholder(n))
+		return v.index < n->outs ? n->out[v.index].shape : HT_SHAPE_UNKNOWN;
 	if (n->op == HT_OP_PlaceholderWithDefault && n->ins == 1) {
 		const struct ht_tensor *t = ht_const_tensor(n->in[0]);
 		if (t)
 			return t->shape;
 	}
-	if (a && a->value.kind == HT_ATTR_SHAPE)
-		return a->value.shape.shape;
+	s = ht_placeholder_shape(n->graph, n);
+	if (s.rank >= 0)
+		return s;
 	return n->outs ? n->out[0].shape : HT_SHAPE_UNKNOWN;
 }
 
@@ -73,7 +94,7 @@ const struct ht_tensor *ht_model_default(const struct ht_node *n)
 
 struct ht_shape ht_model_shape(const struct ht_model *m, const struct ht_port *p)
 {
-	struct ht_shape s = stated_shape(p->value.node);
+	struct ht_shape s = stated_shape(p->value);
 	int64_t dim[HT_MAX_RANK];
 
 	for (const struct ht_shape_set *set = m->shapes; set; set = set->next)
@@ -97,7 +118,7 @@ static size_t bytes_of(struct ht_shape s, enum ht_dtype t)
 	return n;
 }
 
-static void describe_inputs(struct ht_model *m)
+void ht_model_describe(struct ht_model *m)
 {
 	size_t n = 0;
 
@@ -111,7 +132,8 @@ static void describe_inputs(struct ht_model *m)
 		struct ht_shape s = ht_model_shape(m, p);
 		const struct ht_tensor *t = ht_model_default(p->value.node);
 		v->name = p->name.p;
-		v->dtype = ht_type_attr(p->value.node, "dtype");
+		v->dtype = ht_is_placeholder(p->value.node) ? ht_type_attr(p->value.node, "dtype")
+							    : HT_INVALID;
 		if (v->dtype == HT_INVALID && p->value.node->outs > p->value.index)
 			v->dtype = p->value.node->out[p->value.index].dtype;
 		v->rank = s.rank;
@@ -139,7 +161,8 @@ static enum ht_status load(void *arg)
 	m->entry = HT_NEW(&m->arena, struct ht_entry);
 	*m->entry = *chosen;
 	m->entry->next = NULL;
-	describe_inputs(m);
+	m->chosen = m->entry;
+	ht_model_describe(m);
 	ht_vendor_attributes_note(m->graph, &m->arena, l->d);
 	m->import_ns = ht_now_ns() - start;
 	return HT_OK;
@@ -212,12 +235,12 @@ static enum ht_status set_outputs(void *arg)
 
 	for (size_t i = 0; i < s->n; i++)
 		names[i] = ht_str_copy(&s->m->arena, ht_str(s->name[i]));
-	HT_TRY(ht_entry_for_outputs(s->m->graph, s->m->entry, names, s->n, s->d, &e));
+	HT_TRY(ht_entry_for_outputs(s->m->graph, s->m->chosen, names, s->n, s->d, &e));
 	s->m->set = s->m->outputs_set = true;
-	s->m->entry = HT_NEW(&s->m->arena, struct ht_entry);
-	*s->m->entry = *e;
-	s->m->entry->next = NULL;
-	describe_inputs(s->m);
+	s->m->unfed = e;
+	HT_TRY(ht_entry_for_inputs(s->m->graph, e, NULL, 0, s->d, &s->m->entry));
+	s->m->inputs_set = false;
+	ht_model_describe(s->m);
 	return HT_OK;
 }
 
@@ -253,35 +276,55 @@ static enum ht_status no_input(struct set *s)
 		s->m->inputs ? s->m->input[0].name : "", s->m->inputs ? "'" : "");
 }
 
+/* An input, or one that the outputs in force do not need. */
+static const struct ht_port *port_of(const struct ht_model *m, const char *name)
+{
+	const struct ht_port *p = ht_port_named(m->entry->inputs, ht_str(name));
+
+	return p || !m->unfed ? p : ht_port_named(m->unfed->inputs, ht_str(name));
+}
+
+/* The shape that is stated already, or what may be fed: more than the default's shape, where the node
+ * says so. */
+static struct ht_shape accepted_shape(const struct ht_model *m, const struct ht_port *p)
+{
+	const struct ht_attr *a = ht_attr_find(p->value.node, "shape");
+
+	for (const struct ht_shape_set *set = m->shapes; set; set = set->next)
+		if (ht_str_eq(set->input, p->name))
+			return set->shape;
+	if (ht_model_default(p->value.node) && a && a->value.kind == HT_ATTR_SHAPE)
+		return a->value.shape.shape;
+	return ht_model_shape(m, p);
+}
+
 /* The stated shape with open dimensions (-1) taken from the graph's. */
 static enum ht_status set_shape(void *arg)
 {
 	struct set *s = arg;
-	const struct ht_port *p = s->m->entry->inputs;
+	const struct ht_port *p = port_of(s->m, s->input);
 	struct ht_shape old;
 	struct ht_shape_set *set;
 	int64_t dim[HT_MAX_RANK];
 
-	while (p && !ht_str_is(p->name, s->input))
-		p = p->next;
 	if (!p)
 		return no_input(s);
 	if (s->rank < 0 || s->rank > HT_MAX_RANK)
 		return ht_error(s->d, HT_E_USAGE, in_model(s->m),
 			"rank %d of input '%s' is not in 0..%d", (int)s->rank, s->input,
 			HT_MAX_RANK);
-	old = ht_model_shape(s->m, p);
+	old = accepted_shape(s->m, p);
 	if (old.rank >= 0 && old.rank != s->rank)
 		return ht_error(s->d, HT_E_USAGE, in_model(s->m),
 			"input '%s' has %d dimensions, the shape stated has %d", s->input,
 			(int)old.rank, (int)s->rank);
-	old = stated_shape(p->value.node);
+	old = stated_shape(p->value);
 	for (int32_t i = 0; i < s->rank; i++) {
 		dim[i] = s->dim[i];
 		if (dim[i] < -1)
 			return ht_error(s->d, HT_E_USAGE, in_model(s->m),
 				"a dimension of input '%s' is %lld", s->input, (long long)dim[i]);
-		if (old.rank < 0 || old.dim[i] < 0)
+		if (old.rank != s->rank || old.dim[i] < 0)
 			continue;
 		if (dim[i] == -1)
 			dim[i] = old.dim[i];
@@ -292,7 +335,7 @@ static enum ht_status set_shape(void *arg)
 	set->next = s->m->shapes;
 	s->m->shapes = set;
 	s->m->set = true;
-	describe_inputs(s->m);
+	ht_model_describe(s->m);
 	return HT_OK;
 }
 
@@ -310,7 +353,7 @@ static enum ht_status set_batch(void *arg)
 
 	s->m->batch = s->batch;
 	s->m->set = true;
-	describe_inputs(s->m);
+	ht_model_describe(s->m);
 	return HT_OK;
 }
 

@@ -64,14 +64,38 @@ static void drop_default(struct ht_node *n)
 	ht_node_set_ins(n, NULL, 0);
 }
 
+static bool is_stated(const struct ht_model *m, const struct ht_port *p)
+{
+	const struct ht_tensor *t = ht_model_default(p->value.node);
+
+	for (const struct ht_shape_set *set = m->shapes; set; set = set->next)
+		if (ht_str_eq(set->input, p->name))
+			return true;
+	return m->batch > 0 && !t;
+}
+
+static void set_shape(struct ht_node *n, struct ht_shape s)
+{
+	struct ht_attr_value *v = ht_attr_set(n, "shape");
+
+	v->kind = HT_ATTR_SHAPE;
+	v->shape.shape = s;
+	v->shape.dim_names = NULL;
+	v->shape.extra = (struct ht_str){ 0 };
+	if (n->outs)
+		n->out[0].shape = s; /* what a signature said does not count any more */
+}
+
 static enum ht_status state_shape(const struct ht_model *m, const struct ht_port *p,
 	const struct ht_port *from, enum ht_open open, struct ht_arena *a, struct ht_diags *d)
 {
 	struct ht_node *n = p->value.node;
 	const struct ht_tensor *t = ht_model_default(n);
 	struct ht_shape s = ht_model_shape(m, from);
-	struct ht_attr_value *v;
 
+	/* A default may be of one of the shapes that an input takes. */
+	if (open == HT_OPEN_KEEP && t && !is_stated(m, from))
+		return HT_OK;
 	if (!ht_str_is(n->type, "Placeholder") && n->op != HT_OP_PlaceholderWithDefault) {
 		/* Fed in the middle of the graph: pass feeds makes a placeholder of this type. */
 		if (p->value.index < n->outs) {
@@ -83,13 +107,7 @@ static enum ht_status state_shape(const struct ht_model *m, const struct ht_port
 	HT_TRY(close_shape(a, n, open, d, &s));
 	if (t && !ht_shape_eq(t->shape, s))
 		drop_default(n);
-	v = ht_attr_set(n, "shape");
-	v->kind = HT_ATTR_SHAPE;
-	v->shape.shape = s;
-	v->shape.dim_names = NULL;
-	v->shape.extra = (struct ht_str){ 0 };
-	if (n->outs)
-		n->out[0].shape = s; /* what a signature said does not count any more */
+	set_shape(n, s);
 	return HT_OK;
 }
 
@@ -101,6 +119,7 @@ static struct ht_port *port_in(struct ht_graph *g, const struct ht_port *from, s
 	for (; from; from = from->next) {
 		struct ht_port *p = HT_NEW(a, struct ht_port);
 		p->name = from->name;
+		p->alias = from->alias;
 		p->value = from->value;
 		p->value.node = ht_graph_node(g, from->value.node->name);
 		*end = p;
@@ -126,6 +145,14 @@ enum ht_status ht_model_copy(const struct ht_model *m, struct ht_work *w, enum h
 		HT_TRY(state_shape(m, p, from, open, &w->arena, d));
 	*out = g;
 	return HT_OK;
+}
+
+bool ht_model_is_open(const struct ht_model *m)
+{
+	for (const struct ht_port *p = m->entry->inputs; p; p = p->next)
+		if (!ht_shape_known(ht_model_shape(m, p)) || ht_model_default(p->value.node))
+			return true;
+	return false;
 }
 
 enum ht_status ht_model_check(const struct ht_model *m, struct ht_work *w, struct ht_diags *d)

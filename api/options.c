@@ -1,5 +1,7 @@
 /* The table of options, and setting one of them on a policy. */
 #include "api/api.h"
+#include "api/combinations.h"
+#include "api/grammar.h"
 
 #include <string.h>
 
@@ -14,7 +16,9 @@ static const struct row {
 #define OPTION(name, values, fallback, class, reader, help, vendor)                                \
 	{ name, values, fallback, HT_OPTION_##class, READER_##reader, help, vendor },
 #define ALIAS(name, option)
+#define STANDING(option, standing, instead)
 #include "api/options.def"
+#undef STANDING
 #undef ALIAS
 #undef OPTION
 };
@@ -24,7 +28,23 @@ static const struct alias {
 } aliases[] = {
 #define OPTION(name, ...)
 #define ALIAS(name, option) { name, option },
+#define STANDING(option, standing, instead)
 #include "api/options.def"
+#undef STANDING
+#undef ALIAS
+#undef OPTION
+};
+
+static const struct standing {
+	const char *option;
+	enum ht_option_standing standing;
+	const char *instead;
+} standings[] = {
+#define OPTION(name, ...)
+#define ALIAS(name, option)
+#define STANDING(option, standing, instead) { option, HT_OPTION_##standing, instead },
+#include "api/options.def"
+#undef STANDING
 #undef ALIAS
 #undef OPTION
 };
@@ -85,6 +105,19 @@ int ht_option_named(const char *name, struct ht_option_info *out)
 	return row ? ht_option((size_t)(row - rows), out) : 0;
 }
 
+enum ht_option_standing ht_option_standing(const char *name, const char **instead)
+{
+	const struct row *row = row_named(name);
+
+	*instead = "";
+	for (size_t i = 0; row && i < HT_COUNT(standings); i++)
+		if (!strcmp(standings[i].option, row->name)) {
+			*instead = standings[i].instead;
+			return standings[i].standing;
+		}
+	return HT_OPTION_CURRENT;
+}
+
 static enum ht_status no_option(const char *name, struct ht_diags *d)
 {
 	struct ht_str names[2 * HT_COUNT(rows)], near[3];
@@ -108,8 +141,7 @@ static enum ht_status no_option(const char *name, struct ht_diags *d)
 
 static const char *const BOOLEAN = "true|false";
 
-/* "a|b|c" holds the value. */
-static bool is_listed(const char *values, const char *value)
+bool ht_is_listed(const char *values, const char *value)
 {
 	size_t n = strlen(value);
 
@@ -140,7 +172,7 @@ static bool is_legal(const char *values, const char *value)
 		return true;
 	if (strstr(values, ".."))
 		return is_in_range(values, value);
-	return strchr(values, '|') ? is_listed(values, value) : *value != 0;
+	return strchr(values, '|') ? ht_is_listed(values, value) : *value != 0;
 }
 
 /* Of two spellings one. */
@@ -156,29 +188,102 @@ static bool is_default(const struct row *row, const char *value)
 	return *row->fallback && !strcmp(row->fallback, spelled(row, value));
 }
 
-enum ht_status ht_option_check_at(
+const char *ht_option_spelled(const char *name, const char *value)
+{
+	return spelled(row_named(name), value);
+}
+
+static enum ht_status illegal(
+	const struct row *row, const char *value, struct ht_where at, struct ht_diags *d)
+{
+	return ht_error(d, at.path ? HT_E_INPUT : HT_E_USAGE, at, "%s: '%s' is %s %s", row->name,
+		value,
+		strstr(row->values, "..")  ? "no whole number in"
+		: strchr(row->values, '|') ? "none of"
+					   : "no",
+		row->values);
+}
+
+enum ht_status ht_option_legal_at(
 	const char *name, const char *value, struct ht_where at, struct ht_diags *d)
 {
-	enum ht_status st = at.path ? HT_E_INPUT : HT_E_USAGE;
 	const struct row *row = row_named(name);
+	const struct ht_grammar *g = row ? ht_grammar_of(row->name) : NULL;
+	struct ht_why why;
 
 	if (!row)
 		return no_option(name, d);
-	if (!is_legal(row->values, value))
-		return ht_error(d, st, at, "%s: '%s' is %s %s", row->name, value,
-			strstr(row->values, "..")  ? "no whole number in"
-			: strchr(row->values, '|') ? "none of"
-						   : "no",
-			row->values);
-	if (row->class == HT_OPTION_REFUSED && !is_default(row, value))
-		return ht_error(d, HT_E_UNSUPPORTED, at, "%s=%s is refused: %s", row->name, value,
-			row->help);
-	return HT_OK;
+	if (!g || !*value)
+		return is_legal(row->values, value) ? HT_OK : illegal(row, value, at, d);
+	if (is_default(row, value) || g->check(value, &why))
+		return HT_OK;
+	return ht_error(d, at.path ? HT_E_INPUT : HT_E_USAGE, at, "%s: '%.200s': %s; it is %s",
+		row->name, value, why.text, g->form);
+}
+
+static void tell_standing(const struct row *row, struct ht_where at, struct ht_diags *d)
+{
+	const char *instead;
+	enum ht_option_standing standing = ht_option_standing(row->name, &instead);
+
+	if (standing == HT_OPTION_EXPERIMENTAL)
+		ht_note(d, at, "%s is experimental: the vendor may change it", row->name);
+	else if (standing == HT_OPTION_DEPRECATED && *instead)
+		ht_note(d, at, "%s is deprecated; the vendor's manual has %s in its place",
+			row->name, instead);
+	else if (standing == HT_OPTION_DEPRECATED)
+		ht_note(d, at, "%s is deprecated; the vendor's manual has nothing in its place",
+			row->name);
+}
+
+enum ht_status ht_option_refuse_at(
+	const char *name, const char *value, struct ht_where at, struct ht_diags *d)
+{
+	const struct row *row = row_named(name);
+
+	if (row->class != HT_OPTION_REFUSED || is_default(row, value))
+		return HT_OK;
+	tell_standing(row, at, d);
+	return ht_error(
+		d, HT_E_UNSUPPORTED, at, "%s=%s is refused: %s", row->name, value, row->help);
 }
 
 enum ht_status ht_option_check(const char *name, const char *value, struct ht_diags *d)
 {
-	return ht_option_check_at(name, value, HT_NOWHERE, d);
+	HT_TRY(ht_option_legal_at(name, value, HT_NOWHERE, d));
+	return ht_option_refuse_at(name, value, HT_NOWHERE, d);
+}
+
+/* ---- settings of a policy ---- */
+
+static bool is_given(const struct ht_policy *p, const char *name)
+{
+	const struct ht_given *g = p->given;
+
+	while (g && g->name != name)
+		g = g->next;
+	return g != NULL;
+}
+
+static enum ht_status give(
+	struct ht_policy *p, const struct row *row, const char *value, struct ht_diags *d)
+{
+	struct ht_given *g;
+
+	if (setjmp(p->unwind.env))
+		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+	g = HT_NEW(&p->arena, struct ht_given);
+	*g = (struct ht_given){ row->name, ht_str_copy(&p->arena, ht_str(value)).p, HT_NOWHERE,
+		p->given };
+	p->given = g;
+	p->together = ht_policy_together;
+	return HT_OK;
+}
+
+enum ht_status ht_policy_together(const struct ht_policy *p, struct ht_diags *d)
+{
+	HT_TRY(ht_combinations_check(p->given, HT_ERROR, d));
+	return ht_combinations_check(p->given, HT_WARNING, d);
 }
 
 /* Once each. */
@@ -200,6 +305,9 @@ enum ht_status ht_option_set(
 	if (row->reader == READER_TOOL)
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
 			"%s is an option of halftone atc, not of a policy", last_part(row->name));
+	if (!is_given(p, row->name))
+		tell_standing(row, HT_NOWHERE, d);
+	HT_TRY(give(p, row, value, d));
 	if (row->class == HT_OPTION_ACCEPTED && !is_default(row, value))
 		tell_without_effect(p, row, d);
 	if (row->reader != READER_POLICY)

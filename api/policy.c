@@ -79,6 +79,11 @@ enum ht_status ht_policy_add_sample(struct ht_policy *p, const char *where, cons
 	return add_sample(p, where, name, a, n, d);
 }
 
+enum ht_status ht_policy_validate(const struct ht_policy *p, struct ht_diags *d)
+{
+	return ht_policy_check(p, d);
+}
+
 const char *ht_policy_name(const struct ht_policy *p)
 {
 	return ht_policy_label(p);

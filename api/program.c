@@ -28,6 +28,9 @@ static void place(
 	case HT_PLAN_TEMP:
 		*to = (struct ht_rt_buffer){ .where = HT_RT_ARENA, .offset = from->offset };
 		break;
+	case HT_PLAN_STREAM:
+		*to = (struct ht_rt_buffer){ .where = HT_RT_STREAM, .offset = from->offset };
+		break;
 	}
 	to->bytes = from->bytes;
 	to->whole = from->whole;
@@ -74,6 +77,16 @@ static void make_step(
 	};
 }
 
+static const struct ht_rt_stream *streams_of(const struct ht_plan *plan, struct ht_arena *a)
+{
+	struct ht_rt_stream *s = HT_NEW_ARRAY(a, struct ht_rt_stream, (size_t)plan->streams);
+
+	for (int32_t i = 0; i < plan->streams; i++)
+		s[i] = (struct ht_rt_stream){ plan->stream[i].seed, plan->stream[i].seed2,
+			plan->stream[i].name, plan->stream[i].blocks };
+	return s;
+}
+
 static void make_rt(struct build *b)
 {
 	struct ht_arena *a = &b->p->arena;
@@ -98,6 +111,8 @@ static void make_rt(struct build *b)
 		.buffers = plan->buffers,
 		.step = step,
 		.steps = plan->steps,
+		.stream = streams_of(plan, a),
+		.streams = plan->streams,
 		.inputs = (int32_t)in,
 		.outputs = (int32_t)out,
 		.arena_bytes = plan->arena_bytes,
@@ -165,5 +180,6 @@ enum ht_status ht_program_build(struct ht_program *p, struct ht_graph *g, struct
 	p->info.steps = (size_t)plan->steps;
 	p->info.parts = (size_t)plan->parts;
 	p->info.kernels = (size_t)plan->kernels;
+	p->info.unseeded = ht_rt_unseeded(&p->rt);
 	return HT_OK;
 }

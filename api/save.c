@@ -147,15 +147,25 @@ static void save_calls(
 	}
 }
 
+static void save_streams(
+	struct ht_saving *s, const struct ht_program *p, struct ht_program_plan *plan)
+{
+	plan->streams = (size_t)p->rt.streams;
+	plan->stream = HT_NEW_ARRAY(s->arena, struct ht_rt_stream, plan->streams);
+	for (size_t i = 0; i < plan->streams; i++)
+		plan->stream[i] = p->rt.stream[i];
+}
+
 /* ---- the plan ---- */
 
 static struct ht_plan_value *values_of(
-	struct ht_arena *a, const struct ht_value_info *from, size_t n)
+	struct ht_arena *a, const struct ht_value_info *from, const char *const *alias, size_t n)
 {
 	struct ht_plan_value *v = HT_NEW_ARRAY(a, struct ht_plan_value, n);
 
 	for (size_t i = 0; i < n; i++)
 		v[i] = (struct ht_plan_value){ .name = from[i].name,
+			.alias = alias[i],
 			.dtype = from[i].dtype,
 			.bytes = from[i].bytes,
 			.rank = (size_t)from[i].rank,
@@ -180,11 +190,12 @@ struct ht_program_plan ht_saving_plan(struct ht_saving *s, const struct ht_progr
 		.parts = i->parts,
 		.inputs = ht_program_inputs(p),
 		.outputs = ht_program_outputs(p),
-		.input = values_of(s->arena, p->input, ht_program_inputs(p)),
-		.output = values_of(s->arena, p->output, ht_program_outputs(p)) };
+		.input = values_of(s->arena, p->input, p->input_alias, ht_program_inputs(p)),
+		.output = values_of(s->arena, p->output, p->output_alias, ht_program_outputs(p)) };
 
 	save_memories(s, p, &plan);
 	save_kernels(s, p, &plan);
 	save_calls(s, p, &plan);
+	save_streams(s, p, &plan);
 	return plan;
 }

@@ -60,7 +60,7 @@ LLVMValueRef ht_e_muladd(struct ht_e *e, LLVMValueRef a, LLVMValueRef b, LLVMVal
 {
 	LLVMValueRef arg[3] = { a, b, c };
 
-	if (e->t->fma)
+	if (e->t->fused)
 		return ht_e_intrinsic(e, "llvm.fma", LLVMTypeOf(a), arg, 3);
 	return LLVMBuildFAdd(e->b, LLVMBuildFMul(e->b, a, b, ""), c, "");
 }
@@ -79,7 +79,7 @@ static LLVMValueRef scale(struct ht_e *e, LLVMValueRef a, LLVMValueRef b)
 	LLVMTypeRef t = LLVMTypeOf(a), whole = ht_e_form(e->i32, ht_e_lanes_of(a));
 	LLVMValueRef w, half;
 
-	if (e->t->avx512 && ht_e_lanes_of(a) == 16) {
+	if (e->t->scales && ht_e_lanes_of(a) == 16) {
 		LLVMValueRef all = LLVMConstAllOnes(e->i16),
 			     nearest = LLVMConstInt(e->i32, 4, false);
 
@@ -96,7 +96,7 @@ static LLVMValueRef scale(struct ht_e *e, LLVMValueRef a, LLVMValueRef b)
 
 bool ht_e_has_dot(const struct ht_e *e, int lanes)
 {
-	return e->t->bf16 && (lanes == 16 || lanes == 8 || lanes == 4);
+	return e->t->dot_bf16 == 2 && (lanes == 16 || lanes == 8 || lanes == 4);
 }
 
 LLVMValueRef ht_e_dot(struct ht_e *e, LLVMValueRef acc, LLVMValueRef a, LLVMValueRef b)

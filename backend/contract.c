@@ -42,7 +42,7 @@ static void plan_taps(struct ht_e *e)
 {
 	int64_t size = tap_size(e);
 
-	if (e->s->contract.a_guard >= 0 || ht_e_has_amx(e) || ht_e_widens_rows(e) || size == 0 ||
+	if (e->s->contract.a_guard >= 0 || ht_e_has_matrix(e) || ht_e_widens_rows(e) || size == 0 ||
 		size > MOST_STRAIGHT)
 		return;
 	for (int l = e->outer; l < e->levels - 1; l++) {
@@ -263,8 +263,9 @@ static void tap(struct ht_e *e)
 		ht_e_widen_rows(e, t->row, t->step, t->rows);
 	b_row = LLVMBuildNSWMul(e->b, tap_number(e), ht_e_i64(e, t->depth * c->nr), "");
 	b_row = ht_e_at(e, b_type, t->panel, b_row);
-	if (e->amx) {
-		ht_e_amx_tap(e, e->amx, &(struct ht_e_amx_tap){ t->row, t->step, b_row, t->rows });
+	if (e->matrix) {
+		ht_e_matrix_tap(
+			e, e->matrix, &(struct ht_e_matrix_tap){ t->row, t->step, b_row, t->rows });
 		whole = t->depth;
 	} else if (whole > 0) {
 		ht_e_loop_begin(e, &loop, ht_e_i64(e, 0), ht_e_i64(e, whole), DEPTH_UNROLL, "k");
@@ -352,9 +353,9 @@ static void tile(struct ht_e *e)
 	if (t->sides > DEPTH_UNROLL)
 		t->sides = DEPTH_UNROLL;
 	type = ht_e_form(ht_e_type(e, t->sum), e->vl);
-	if (e->amx)
-		ht_e_amx_zero(e, e->amx);
-	for (int i = 0; i < t->sides * t->rows * t->columns && !e->amx; i++) {
+	if (e->matrix)
+		ht_e_matrix_zero(e, e->matrix);
+	for (int i = 0; i < t->sides * t->rows * t->columns && !e->matrix; i++) {
 		t->acc[i] = ht_e_alloca(e, type, 0, "sum");
 		LLVMBuildStore(e->b, LLVMConstNull(type), t->acc[i]);
 	}
@@ -364,27 +365,27 @@ static void tile(struct ht_e *e)
 	if (t->depth > 0)
 		ht_e_nest(e, e->outer, e->levels - 1, taps);
 	e->tile = NULL;
-	if (e->amx)
-		ht_e_amx_store(e, e->amx);
+	if (e->matrix)
+		ht_e_matrix_store(e, e->matrix);
 	for (int i = 0; i < t->rows; i++)
 		for (int j = 0; j < t->columns; j++)
 			e->red[i * e->memo_stride[c->m] + j * e->memo_stride[c->n]] =
-				e->amx ? ht_e_amx_sum(e, e->amx, i, j) : total(e, t, i, j);
+				e->matrix ? ht_e_matrix_sum(e, e->matrix, i, j) : total(e, t, i, j);
 	ht_e_stores(e);
 }
 
 void ht_e_contract_stage(struct ht_e *e)
 {
 	const struct ht_contract *c = &e->s->contract;
-	struct ht_e_amx amx;
+	struct ht_e_matrix matrix;
 
-	if (!ht_e_has_amx(e)) {
+	if (!ht_e_has_matrix(e)) {
 		ht_e_nest(e, 0, e->outer, tile);
 		return;
 	}
-	e->amx = &amx;
-	ht_e_amx_begin(e, e->amx, ht_ceil_div(e->s->dim[e->s->dims - 1].extent, c->kp));
+	e->matrix = &matrix;
+	ht_e_matrix_begin(e, e->matrix, ht_ceil_div(e->s->dim[e->s->dims - 1].extent, c->kp));
 	ht_e_nest(e, 0, e->outer, tile);
-	ht_e_amx_end(e);
-	e->amx = NULL;
+	ht_e_matrix_end(e);
+	e->matrix = NULL;
 }

@@ -33,7 +33,7 @@ LLVMValueRef ht_e_widen(struct ht_e *e, LLVMValueRef v)
 	return cast_bits(e, LLVMBuildShl(e->b, u, k(e, u, 16), ""), e->f32);
 }
 
-/* Subnormals count as zero of the same sign, as for the AVX512_BF16 instructions: a product by 1, and
+/* Subnormals count as zero of the same sign, as in dot products: a product by 1, and
  * one of 0 and -0, with -0 changes nothing else. */
 static LLVMValueRef bf16_to_f32(struct ht_e *e, LLVMValueRef v)
 {
@@ -68,9 +68,9 @@ static LLVMValueRef f32_to_bf16(struct ht_e *e, LLVMValueRef v)
 {
 	int n = ht_e_lanes_of(v);
 
-	if (e->t->bf16 && n == 16)
+	if (e->t->narrows_bf16 && n == 16)
 		v = ht_e_intrinsic(e, "llvm.x86.avx512bf16.cvtneps2bf16.512", NULL, &v, 1);
-	else if (e->t->bf16 && n == 8)
+	else if (e->t->narrows_bf16 && n == 8)
 		v = ht_e_intrinsic(e, "llvm.x86.avx512bf16.cvtneps2bf16.256", NULL, &v, 1);
 	else
 		return f32_to_bf16_bits(e, v);
@@ -121,7 +121,7 @@ static LLVMValueRef f32_to_f16_bits(struct ht_e *e, LLVMValueRef v)
  * instructions, and compare lane by lane. */
 static LLVMValueRef f16_to_f32(struct ht_e *e, LLVMValueRef v)
 {
-	if (!e->t->f16c)
+	if (!e->t->widens_f16)
 		return f16_to_f32_bits(e, v);
 	v = cast_bits(e, v, LLVMHalfTypeInContext(e->c));
 	v = LLVMBuildFPExt(e->b, v, like(v, e->f32), "");
@@ -130,7 +130,7 @@ static LLVMValueRef f16_to_f32(struct ht_e *e, LLVMValueRef v)
 
 static LLVMValueRef f32_to_f16(struct ht_e *e, LLVMValueRef v)
 {
-	if (!e->t->f16c)
+	if (!e->t->narrows_f16)
 		return f32_to_f16_bits(e, v);
 	v = LLVMBuildFPTrunc(e->b, v, like(v, LLVMHalfTypeInContext(e->c)), "");
 	return cast_bits(e, v, e->i16);
@@ -151,7 +151,7 @@ static LLVMValueRef f64_to_odd_f32(struct ht_e *e, LLVMValueRef v)
 		e->b, LLVMBuildBitCast(e->b, u, LLVMTypeOf(v), ""), like(v, e->f32), "");
 }
 
-/* Truncates as cvtts*2si does: out of range and NaN give the lowest value. */
+/* As struct ht_truncation says. */
 static LLVMValueRef truncate(struct ht_e *e, LLVMValueRef v, int bits)
 {
 	LLVMTypeRef real = LLVMTypeOf(v), t = like(v, LLVMIntTypeInContext(e->c, (unsigned)bits));
@@ -168,7 +168,7 @@ static LLVMValueRef truncate(struct ht_e *e, LLVMValueRef v, int bits)
 		ht_e_int(e, t, bits == 32 ? INT32_MIN : INT64_MIN));
 }
 
-/* U64 as C compilers do it: from 2^63 on, the difference to 2^63. */
+/* The same where it is halved. */
 static LLVMValueRef to_u64(struct ht_e *e, LLVMValueRef v)
 {
 	LLVMValueRef limit = ht_e_real(LLVMTypeOf(v), 0x1p63), big, high;
@@ -181,20 +181,12 @@ static LLVMValueRef to_u64(struct ht_e *e, LLVMValueRef v)
 
 static LLVMValueRef real_to_int(struct ht_e *e, LLVMValueRef v, enum ht_dtype to)
 {
-	LLVMTypeRef t = like(v, ht_e_type(e, to));
+	const struct ht_truncation by = ht_truncation_to(to);
 
-	switch (to) {
-	case HT_U64:
-		return to_u64(e, v);
-	case HT_I64:
-		return truncate(e, v, 64);
-	case HT_U32:
-		return LLVMBuildTrunc(e->b, truncate(e, v, 64), t, "");
-	case HT_I32:
-		return truncate(e, v, 32);
-	default:
-		return LLVMBuildTrunc(e->b, truncate(e, v, 32), t, "");
-	}
+	v = by.halved ? to_u64(e, v) : truncate(e, v, by.bits);
+	if ((int)ht_dtype_info(to)->bytes * 8 == by.bits)
+		return v;
+	return LLVMBuildTrunc(e->b, v, like(v, ht_e_type(e, to)), "");
 }
 
 static LLVMValueRef int_to_int(struct ht_e *e, LLVMValueRef v, enum ht_dtype from, enum ht_dtype to)

@@ -95,7 +95,7 @@ struct ht_e {
 	uint8_t *assumed;             /* [x]: a BOOL that is true in the loops entered */
 	struct ht_e_reducer *reducer; /* reduce.c's, while it runs */
 	struct ht_e_tile *tile;       /* contract.c's, likewise */
-	struct ht_e_amx *amx;         /* of the contraction, where it is computed so */
+	struct ht_e_matrix *matrix;   /* of the contraction, where it is computed so */
 	LLVMBasicBlockRef here; /* the builder stands in front of this loop; NULL: at the end */
 	LLVMBasicBlockRef end_block;
 };
@@ -269,26 +269,26 @@ void ht_e_widen_rows(struct ht_e *e, LLVMValueRef *row, LLVMValueRef *step, int 
 /* One number of such a row. */
 LLVMValueRef ht_e_load_widened(struct ht_e *e, LLVMValueRef p);
 
-/* ---- amx.c: sums of pairs of BF16 in tiles ---- */
-struct ht_e_amx {
+/* ---- matrix.c: sums of products of matrices ---- */
+struct ht_e_matrix {
 	LLVMValueRef rows, sums; /* memory: rows of A side by side; sums: [column][row] */
 	int64_t depth;           /* of a tap, in pairs */
 	int columns;             /* in vectors */
 };
 /* Where the rows of A and the panel of B are for one tap. */
-struct ht_e_amx_tap {
+struct ht_e_matrix_tap {
 	const LLVMValueRef *row, *step; /* elements per pair */
 	LLVMValueRef b;
 	int rows;
 };
 /* Whether the stage's contraction is computed so, by e->vl columns. */
-bool ht_e_has_amx(const struct ht_e *e);
-void ht_e_amx_begin(struct ht_e *e, struct ht_e_amx *x, int64_t depth); /* around a stage */
-void ht_e_amx_end(struct ht_e *e);
-void ht_e_amx_zero(struct ht_e *e, const struct ht_e_amx *x);
-void ht_e_amx_tap(struct ht_e *e, const struct ht_e_amx *x, const struct ht_e_amx_tap *t);
-void ht_e_amx_store(struct ht_e *e, const struct ht_e_amx *x);
-LLVMValueRef ht_e_amx_sum(struct ht_e *e, const struct ht_e_amx *x, int row, int column);
+bool ht_e_has_matrix(const struct ht_e *e);
+void ht_e_matrix_begin(struct ht_e *e, struct ht_e_matrix *x, int64_t depth); /* around a stage */
+void ht_e_matrix_end(struct ht_e *e);
+void ht_e_matrix_zero(struct ht_e *e, const struct ht_e_matrix *x);
+void ht_e_matrix_tap(struct ht_e *e, const struct ht_e_matrix *x, const struct ht_e_matrix_tap *t);
+void ht_e_matrix_store(struct ht_e *e, const struct ht_e_matrix *x);
+LLVMValueRef ht_e_matrix_sum(struct ht_e *e, const struct ht_e_matrix *x, int row, int column);
 
 /* ---- function.c ---- */
 void ht_e_attributes(struct ht_e *e, LLVMValueRef fn);

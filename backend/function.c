@@ -18,6 +18,8 @@ void ht_e_attributes(struct ht_e *e, LLVMValueRef fn)
 		fn, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(e->c, nounwind, 0));
 	attribute(e, fn, "no-builtins", "true");
 	attribute(e, fn, "no-jump-tables", "true");
+	/* Whether subnormals are kept is the run's matter: nothing is folded that depends on it. */
+	attribute(e, fn, "denormal-fp-math", "dynamic,dynamic");
 	attribute(e, fn, "target-cpu", e->t->cpu);
 	attribute(e, fn, "target-features", e->t->features);
 	attribute(e, fn, "stackrealign", ""); /* so that no vector is spilled across two lines */

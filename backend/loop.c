@@ -219,7 +219,7 @@ static void range(struct ht_e *e, int level, int end, ht_e_leaf *leaf, LLVMValue
 	known = known < 0 ? 0 : known;
 	advance(e, &r, count, &left);
 	if (dim == e->s->vec && e->lanes > 1) {
-		if (e->t->avx512)
+		if (e->t->masks)
 			rest_masked(e, level, end, leaf, r, left, known);
 		else
 			rest_scalar(e, level, end, leaf, r, left, copies);

@@ -95,7 +95,7 @@ static LLVMValueRef add_half(struct ht_e *e, int32_t i, LLVMValueRef a, LLVMValu
 {
 	const struct ht_x *x = &e->s->x[i];
 
-	if (x->dtype != HT_F32 || ht_e_lanes_of(a) == 1 || !e->t->fma ||
+	if (x->dtype != HT_F32 || ht_e_lanes_of(a) == 1 || !e->t->fused ||
 		multiplies_and_adds(e->s) ||
 		(!rounded_half(e->s, x->a) && !rounded_half(e->s, x->b)))
 		return NULL;

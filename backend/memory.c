@@ -176,8 +176,8 @@ static LLVMValueRef load_by_form(struct ht_e *e, const struct load *l, bool vect
 {
 	const struct ht_e_info *o = &e->info[l->x->a];
 	bool lanes_guarded = l->guard && ht_e_lanes_of(l->guard) > 1;
-	bool can_mask = e->t->avx512 ||
-			(e->t->vector_bytes == 32 && ht_dtype_info(l->x->dtype)->bytes >= 4);
+	bool can_mask = e->t->masked_bytes &&
+			ht_dtype_info(l->x->dtype)->bytes >= (size_t)e->t->masked_bytes;
 
 	if (!vector)
 		return load_one(e, l);
@@ -285,7 +285,7 @@ bool ht_e_streams(const struct ht_e *e, int32_t buffer)
 	const struct ht_kernel_buffer *b = &e->k->buffer[buffer];
 	const int64_t bytes = ht_e_bytes(b), cache = e->t->streams;
 
-	return b->kind == HT_BUFFER_OUT &&
+	return e->t->non_temporal && b->kind == HT_BUFFER_OUT &&
 	       (bytes >= cache || (bytes >= cache / 4 && displaces_itself(e->k, cache))) &&
 	       !is_read_or_in_pieces(e->k, buffer);
 }

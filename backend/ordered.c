@@ -10,7 +10,7 @@ static LLVMTypeRef flag_type(struct ht_e *e, enum ht_dtype t)
 {
 	unsigned bits = (unsigned)ht_dtype_info(t)->bytes * 8;
 
-	return e->t->avx512 ? e->i1 : LLVMIntTypeInContext(e->c, bits);
+	return e->t->masks ? e->i1 : LLVMIntTypeInContext(e->c, bits);
 }
 
 void ht_e_ordered_begin(struct ht_e *e, struct ht_e_ordered *o, enum ht_dtype t, int lanes)

@@ -3,7 +3,6 @@
  * is in the cache is read again; so such loops ask for what comes, to the second level. */
 #include "backend/emit.h"
 
-enum { AHEAD = 2048 }; /* bytes */
 enum { MOST_NEW = 9 }; /* elements of a window that the result before did not read */
 
 static bool reads(const struct ht_stage *s, int32_t buffer)
@@ -72,7 +71,7 @@ void ht_e_prefetch_plan(struct ht_e *e, const struct ht_stage *given)
 	const struct ht_stage *first = e->k->stage, *end = first + e->k->stages;
 
 	e->fetched = -1;
-	if (given->kind != HT_STAGE_LOOP || given->vec < 0 || e->t->vector_bytes < 64)
+	if (given->kind != HT_STAGE_LOOP || given->vec < 0 || !e->t->prefetch)
 		return;
 	for (int32_t i = 0; i < given->xs; i++) {
 		const struct ht_x *x = &given->x[i];
@@ -83,7 +82,7 @@ void ht_e_prefetch_plan(struct ht_e *e, const struct ht_stage *given)
 			read_between(given + 1, end, buffer))
 			continue;
 		if (is_window(e, o))
-			e->ahead = AHEAD / (int64_t)ht_dtype_info(x->dtype)->bytes;
+			e->ahead = e->t->prefetch / (int64_t)ht_dtype_info(x->dtype)->bytes;
 		else if (given->reds == 0 && read_between(first, given, buffer))
 			e->ahead = tile_step(e, o);
 		else

@@ -54,7 +54,7 @@ static LLVMValueRef round_plain(struct ht_e *e, enum ht_xop op, LLVMValueRef v)
 
 LLVMValueRef ht_e_round(struct ht_e *e, enum ht_xop op, LLVMValueRef v)
 {
-	if (!e->t->fma) /* as good as "no SSE4.1" for the levels there are */
+	if (!e->t->rounds)
 		return round_plain(e, op, v);
 	return ht_e_intrinsic(e,
 		op == HT_X_FLOOR  ? "llvm.floor"

@@ -172,8 +172,8 @@ void ht_e_stage_begin(struct ht_e *e, const struct ht_stage *given)
 	if (s->kind == HT_STAGE_CONTRACT)
 		s->vec = s->contract.n;
 	e->s = s;
-	e->lanes = s->vec >= 0 ? e->t->vector_bytes / 4 : 1;
-	if (s->vec >= 0 && !e->t->avx512 && s->kind == HT_STAGE_LOOP &&
+	e->lanes = s->vec >= 0 ? ht_target_lanes(e->t) : 1;
+	if (s->vec >= 0 && !e->t->masks && s->kind == HT_STAGE_LOOP &&
 		span(&s->dim[s->vec]) < e->lanes)
 		e->lanes = 1;
 	e->vl = e->lanes;

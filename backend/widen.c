@@ -65,7 +65,7 @@ static void widen_rest(struct ht_e *e, enum ht_dtype from, const LLVMValueRef *r
 	const LLVMValueRef *to, int rows)
 {
 	int64_t depth = depth_of(e), whole = depth / e->vl * e->vl;
-	int lanes = e->t->avx512 ? e->vl : 1;
+	int lanes = e->t->masks ? e->vl : 1;
 	LLVMValueRef mask = NULL;
 
 	if (lanes > 1)

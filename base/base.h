@@ -255,7 +255,7 @@ static inline bool ht_is_float(enum ht_dtype t)
 
 /* ---- half.c: conversions of single numbers; round to nearest even.
  * float16 keeps subnormals and overflows to infinity; bfloat16 conversions flush subnormals to
- * zero of the same sign, in both directions, as the AVX512_BF16 instructions do. ---- */
+ * zero of the same sign, in both directions, as processors do that multiply pairs of it. ---- */
 
 float ht_f16_to_f32(uint16_t h);
 uint16_t ht_f32_to_f16(float f);

@@ -1,4 +1,4 @@
-/* cpu: which level of code this machine runs, its CPU and its operating system.
+/* cpu: which level of code this machine runs, its CPU and its operating system; modes of a thread.
  *
  * All in a header and freestanding: nets that were compiled ahead of time carry this check. */
 #ifndef HT_CPU_H
@@ -7,6 +7,7 @@
 #include <cpuid.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <xmmintrin.h>
 
 /* Each runs the code of those before it. */
 enum ht_cpu_level { HT_CPU_V1, HT_CPU_V3, HT_CPU_V4, HT_CPU_V4_BF16 };
@@ -72,6 +73,32 @@ static inline bool ht_cpu_has_amx(void)
 		: "a"(158L /* arch_prctl */), "D"(request), "S"(tile_data)
 		: "rcx", "r11", "memory");
 	return failed == 0;
+}
+
+/* What not every machine of a level has. */
+enum ht_cpu_extension { HT_CPU_FP16 = 1, HT_CPU_AMX = 2 };
+
+/* Whether this machine has all of them. */
+static inline bool ht_cpu_has(unsigned extensions)
+{
+	return (!(extensions & HT_CPU_FP16) || ht_cpu_has_fp16()) &&
+	       (!(extensions & HT_CPU_AMX) || ht_cpu_has_amx());
+}
+
+/* Sets the floating-point modes of this thread to those that kernels are compiled for: to nearest, no
+ * traps, subnormals as they are or, with `flush`, as zeros.  Returns the modes before. */
+static inline unsigned ht_cpu_modes_begin(bool flush)
+{
+	/* flush to zero, rounding, exception masks, denormals are zero */
+	const unsigned modes = 0xffc0u, masked = 0x1f80u, zeros = 0x8040u, before = _mm_getcsr();
+
+	_mm_setcsr((before & ~modes) | masked | (flush ? zeros : 0));
+	return before;
+}
+
+static inline void ht_cpu_modes_end(unsigned before)
+{
+	_mm_setcsr(before);
 }
 
 #endif

@@ -1,7 +1,7 @@
 /* float16 and bfloat16, one number at a time, round to nearest even.
  *
- * bfloat16 conversions treat subnormals as zero, in both directions, as the AVX512_BF16
- * instructions do; float16 keeps them. */
+ * bfloat16 conversions treat subnormals as zero, in both directions, as processors do that multiply
+ * pairs of it; float16 keeps them. */
 #include "base/base.h"
 
 #include <string.h>

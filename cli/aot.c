@@ -71,6 +71,7 @@ static enum ht_status write_net(struct cli *c, const struct nets *t, enum ht_for
 
 	opt.name = option(c, OPTION_NAME, name);
 	opt.prefix = option(c, OPTION_PREFIX, NULL);
+	opt.keep_subnormals = option_on(c, OPTION_KEEP_SUBNORMALS);
 	if (st == HT_OK)
 		st = ht_aot_write((const struct ht_program *const *)t->program, t->n, &opt,
 			option(c, OPTION_OUTPUT, NULL), format, c->diags, &b);

@@ -57,40 +57,64 @@ static enum ht_status add_stated(const struct cli *c, struct shapes *s)
 	return HT_OK;
 }
 
-/* Shapes of the arrays that are fed from files, and of those written out as f32[1,2]:… */
-static enum ht_status add_fed(const struct cli *c, struct shapes *s)
+static bool same_name(const char *a, const char *b)
 {
-	for (size_t i = 0; i < c->option[OPTION_INPUT].n; i++) {
-		const char *v = c->option[OPTION_INPUT].value[i], *equals = strchr(v, '=');
-		const char *open, *close;
-		struct array a = { 0 };
-		enum ht_status st = HT_OK;
-		int64_t dim[32];
-		int32_t rank;
+	size_t n = strlen(a), k = strlen(b);
 
-		if (!equals)
+	n -= n > 2 && !strcmp(a + n - 2, ":0") ? 2 : 0;
+	k -= k > 2 && !strcmp(b + k - 2, ":0") ? 2 : 0;
+	return n == k && !strncmp(a, b, n);
+}
+
+/* What --input-shape states of an input holds also for the array that it is fed. */
+static enum ht_status agree(const struct shapes *s, const struct fed *f)
+{
+	struct ht_value_info array = {
+		.dtype = f->array.a.dtype, .rank = f->array.a.rank, .dim = f->array.shape
+	};
+	char is[256], wants[256];
+
+	for (size_t i = 0; i < s->n; i++) {
+		struct ht_value_info stated = s->input[i];
+		bool same = stated.rank == array.rank;
+
+		if (!same_name(stated.name, f->name))
 			continue;
-		open = strchr(equals, '[');
-		close = open ? strchr(open, ']') : NULL;
-		if (equals[1] == '@') {
-			st = load_file(equals + 1, &a);
-			if (st == HT_OK)
-				st = add_shape(s, v, (size_t)(equals - v), a.a.dim, a.a.rank);
-			array_free(&a);
-		} else if (close && parse_dims(open + 1, close, dim, &rank)) {
-			st = add_shape(s, v, (size_t)(equals - v), dim, rank);
-		}
-		if (st != HT_OK)
-			return st;
+		for (int32_t k = 0; same && k < stated.rank; k++)
+			same = stated.dim[k] < 0 || stated.dim[k] == array.dim[k];
+		stated.dtype = array.dtype;
+		if (!same)
+			return fail(HT_E_INPUT,
+				"--input: '%.100s' is %s, but --input-shape says %s for input '%s'",
+				f->spec, input_text(&array, is, sizeof is),
+				input_text(&stated, wants, sizeof wants), f->name);
 	}
 	return HT_OK;
+}
+
+/* Shapes of the arrays that are fed, but for random ones. */
+static enum ht_status add_fed(const struct cli *c, struct shapes *s)
+{
+	enum ht_status st = HT_OK;
+
+	for (size_t i = 0; i < c->feds && st == HT_OK; i++) {
+		struct fed *f = &c->fed[i];
+
+		st = fed_load(f);
+		if (st == HT_OK && f->shaped)
+			st = agree(s, f);
+		if (st == HT_OK && f->shaped)
+			st = add_shape(
+				s, f->name, strlen(f->name), f->array.shape, f->array.a.rank);
+	}
+	return st;
 }
 
 /* What was decided when the artefact was compiled, and has no variants, cannot be asked for again. */
 static enum ht_status check_options(const struct cli *c)
 {
 	static const enum option compiled[] = { OPTION_BATCH_METHOD, OPTION_BLOCK_METHOD,
-		OPTION_CONFIG, OPTION_CONV_METHOD, OPTION_MAX_NODES, OPTION_OUTPUTS,
+		OPTION_CONFIG, OPTION_CONV_METHOD, OPTION_INPUTS, OPTION_MAX_NODES, OPTION_OUTPUTS,
 		OPTION_SIGNATURE };
 
 	for (size_t i = 0; i < sizeof compiled / sizeof *compiled; i++)

@@ -221,28 +221,51 @@ static enum ht_status take_mode(const struct cli *c, struct words *w)
 	return HT_OK;
 }
 
-/* Options of atc alone are legal, and each does something or says that it does not. */
+/* atc compiles for inference. */
+static const struct setting inference = { "graph_run_mode", "0", NULL, 0 };
+
+static bool implies_inference(const struct cli *c)
+{
+	const char *mode = value_of(c, "mode");
+
+	return (!mode || (*mode != '1' && *mode != '5')) && !is_set(c, inference.name);
+}
+
+/* With what is implied. */
+static enum ht_status check_all(const struct cli *c)
+{
+	struct cli all = *c;
+	enum ht_status st;
+
+	all.setting = must_alloc((c->settings + 1) * sizeof *all.setting);
+	if (c->settings)
+		memcpy(all.setting, c->setting, c->settings * sizeof *all.setting);
+	if (implies_inference(c))
+		all.setting[all.settings++] = inference;
+	st = check_settings(&all);
+	free(all.setting);
+	return st;
+}
+
+/* Options are legal, and each of atc alone does something or says that it does not. */
 static enum ht_status check_own(const struct cli *c)
 {
-	for (size_t i = 0; i < c->settings; i++) {
+	enum ht_status st = check_all(c);
+
+	for (size_t i = 0; st == HT_OK && i < c->settings; i++) {
 		const struct setting *s = &c->setting[i];
 		struct ht_option_info o;
-		enum ht_status st = ht_option_check(s->name, s->value, c->diags);
-		if (st != HT_OK)
-			return st;
 		if (strncmp(s->name, "atc.", 4) != 0 || !ht_option_named(s->name, &o))
 			continue;
 		if (o.option_class == HT_OPTION_ACCEPTED && strcmp(o.fallback, s->value) != 0)
 			warn(c, "--%s has no effect: %s", o.name + 4, o.help);
 	}
-	return HT_OK;
+	return st;
 }
 
 /* Everything but the model. */
 static enum ht_status translate(const struct cli *c, struct words *w)
 {
-	const char *mode = value_of(c, "mode");
-	bool decides = !mode || (*mode != '1' && *mode != '5');
 	enum ht_status st = check_own(c);
 
 	if (st == HT_OK)
@@ -256,9 +279,8 @@ static enum ht_status translate(const struct cli *c, struct words *w)
 	if (st != HT_OK)
 		return st;
 	take_out_nodes(c, w);
-	/* atc compiles for inference. */
-	if (decides && !is_set(c, "graph_run_mode"))
-		add_option(w, "graph_run_mode", "0");
+	if (implies_inference(c))
+		add_option(w, inference.name, inference.value);
 	for (size_t i = 0; i < c->settings; i++)
 		if (strncmp(c->setting[i].name, "atc.", 4) != 0)
 			add_option(w, c->setting[i].name, c->setting[i].value);

@@ -218,10 +218,14 @@ enum ht_status verb_bench(struct cli *c)
 		st = measure(c, &s, &e, &m);
 	if (st == HT_OK) {
 		ht_program_about(s.program, &info);
-		if (format == HT_FORMAT_JSON)
+		if (c->fed_batch)
+			batch = c->fed_batch;
+		if (format == HT_FORMAT_JSON) {
 			put_json(c, &info, &m, threads, batch, &t);
-		else
+			text_seed(&t, &s);
+		} else {
 			put_text(&info, &m, &t);
+		}
 		if (option_on(c, OPTION_STEPS))
 			st = put_steps(c, &s, &t, format == HT_FORMAT_JSON);
 		text_printf(&t, format == HT_FORMAT_JSON ? "}\n" : "");

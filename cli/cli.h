@@ -85,7 +85,10 @@ struct cli {
 	struct ht_config **config; /* of --config */
 	size_t configs;
 	struct ht_diags *diags;
-	char *vendor_dir;       /* of op_compiler_cache_dir; NULL: it is not used */
+	char *vendor_dir; /* of op_compiler_cache_dir; NULL: it is not used */
+	struct fed *fed;  /* of --input */
+	size_t feds;
+	long long fed_batch;    /* what an array gave an open first dimension; 0: none did */
 	struct ht_cache *cache; /* once a model was opened that is compiled; NULL: none */
 };
 
@@ -108,6 +111,8 @@ void add_setting(struct cli *c, struct setting s);
 /* Settings of the files of --config that nothing on the command line or in the environment takes
  * the place of, to be called once. */
 enum ht_status load_configs(struct cli *c);
+/* Whether all settings are legal, go together and can be had; load_configs() asks it at its end. */
+enum ht_status check_settings(const struct cli *c);
 bool states_mode(const struct cli *c); /* a precision mode is among the settings */
 
 /* ---- args.c: files of arguments ---- */
@@ -268,6 +273,28 @@ enum ht_status random_array(const char *spec, const struct ht_value_info *v, str
 const char *input_text(const struct ht_value_info *v, char *s, size_t size); /* "float32[1,4]" */
 /* Of the type and shape that `v` has. */
 enum ht_status literal_array(const char *spec, const struct ht_value_info *v, struct array *out);
+/* Type and shape that are written there, without elements. */
+enum ht_status literal_shape(const char *spec, struct array *out);
+
+/* ---- fed.c: what --input names, and the shapes that its arrays have ---- */
+
+struct fed {
+	char *name;         /* as typed */
+	const char *spec;   /* behind the '=' */
+	struct array array; /* once loaded; without data where the values are written out */
+	bool shaped;        /* it has a type and shape of its own */
+	bool ignored;       /* --lenient: there is no such tensor, or nothing needs it */
+};
+/* To c->fed. */
+enum ht_status fed_parse(struct cli *c);
+void fed_free(struct cli *c);
+enum ht_status fed_load(struct fed *f);
+/* Makes inputs of the tensors that --inputs and --input name and that are none by themselves. */
+enum ht_status fed_set_inputs(struct cli *c, struct ht_model *m);
+/* Loads the arrays of a model's inputs and takes the sizes of open dimensions from them.  By input, as
+ * the graph has it, and as --input-shape states it. */
+enum ht_status fed_set_shapes(struct cli *c, struct ht_model *m, const struct ht_value_info *graph,
+	const struct ht_value_info *stated);
 
 /* ---- feed.c: inputs ---- */
 
@@ -276,9 +303,6 @@ enum ht_status load_file(const char *spec, struct array *out);
 
 size_t parse_size(const char *s); /* "500M", "2G"; 0: no size */
 
-/* One array an input of the program: from --input, its default, or random. */
-enum ht_status feed(struct cli *c, const struct ht_model *m, const struct ht_program *p,
-	struct array **out, size_t *n);
 void arrays_free(struct array *a, size_t n);
 /* The program with its inputs and room for its outputs. */
 struct session {
@@ -292,7 +316,12 @@ struct session {
 enum ht_status session_open(struct cli *c, struct session *s);
 enum ht_status session_run(struct cli *c, struct session *s);
 void session_close(struct session *s);
-/* memory.c: whether --max-memory, or what the machine has free, is enough for a run. */
+/* A member of JSON: the seed that random ops draw by, where there are such. */
+void text_seed(struct text *t, const struct session *s);
+
+/* ---- memory.c ---- */
+
+/* Whether --max-memory, or what the machine has free, is enough for a run. */
 enum ht_status check_memory(const struct cli *c, const struct session *s, long long threads);
 
 /* ---- expect.c: comparing with a reference ---- */

@@ -35,8 +35,21 @@ static enum ht_status read_config(struct cli *c, const char *path)
 	if (!grown)
 		exit(fail(HT_E_ENVIRONMENT, "out of memory"));
 	c->config = grown;
-	st = ht_config_read(path, option_on(c, OPTION_LENIENT), c->diags, &grown[c->configs]);
+	st = ht_config_parse(path, option_on(c, OPTION_LENIENT), c->diags, &grown[c->configs]);
 	c->configs += st == HT_OK;
+	return st;
+}
+
+enum ht_status check_settings(const struct cli *c)
+{
+	struct ht_stated *s = must_alloc((c->settings + 1) * sizeof *s);
+	enum ht_status st;
+
+	for (size_t i = 0; i < c->settings; i++)
+		s[i] = (struct ht_stated){ c->setting[i].name, c->setting[i].value,
+			c->setting[i].path, c->setting[i].line };
+	st = ht_settings_check(s, c->settings, c->diags);
+	free(s);
 	return st;
 }
 
@@ -55,7 +68,7 @@ enum ht_status load_configs(struct cli *c)
 			if (!is_set(c, typed, s.name) && !(mode && is_mode(s.name)))
 				add_setting(c, (struct setting){ s.name, s.value, path, s.line });
 	}
-	return HT_OK;
+	return check_settings(c);
 }
 
 /* ---- halftone config --classes ---- */
@@ -217,6 +230,8 @@ enum ht_status verb_config(struct cli *c)
 	/* Everything has to be legal. */
 	if (st == HT_OK)
 		st = open_policy(c, &p);
+	if (st == HT_OK && p)
+		st = ht_policy_validate(p, c->diags);
 	if (st == HT_OK)
 		st = print_values(c, p, format);
 	ht_policy_free(p);

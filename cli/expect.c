@@ -65,11 +65,21 @@ static bool same_shape(const struct ht_array *a, const struct ht_array *b)
 	return true;
 }
 
+/* The output that --tol OUTPUT:X means; false: there is none. */
+static bool tol_output(const struct session *s, const char *v, const char *colon, size_t *at)
+{
+	char *name = strndup(v, (size_t)(colon - v));
+	bool found = name && ht_program_output_named(s->program, name, at);
+
+	free(name);
+	return found;
+}
+
 /* --tol X, --tol OUTPUT:X; the last one that fits counts. */
-static enum ht_status tolerance(
-	struct cli *c, const struct session *s, const char *output, double *tol)
+static enum ht_status tolerance(struct cli *c, const struct session *s, size_t output, double *tol)
 {
 	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
+	size_t at;
 
 	ht_program_about(s->program, &info);
 	*tol = info.low_nodes ? TOL_LOW : TOL_FLOAT32;
@@ -80,8 +90,7 @@ static enum ht_status tolerance(
 		double x = strtod(number, &end);
 		if (end == number || *end || !(x >= 0))
 			return fail(HT_E_USAGE, "--tol: '%s' is not [OUTPUT:]NUMBER", v);
-		if (!colon || (strlen(output) == (size_t)(colon - v) &&
-				      !strncmp(output, v, (size_t)(colon - v))))
+		if (!colon || (tol_output(s, v, colon, &at) && at == output))
 			*tol = x;
 	}
 	return HT_OK;
@@ -91,16 +100,26 @@ static enum ht_status check_tols(struct cli *c, const struct session *s)
 {
 	for (size_t i = 0; i < c->option[OPTION_TOL].n; i++) {
 		const char *v = c->option[OPTION_TOL].value[i], *colon = strrchr(v, ':');
-		struct ht_value_info out;
-		bool found = !colon;
-		for (size_t j = 0; !found && ht_program_output(s->program, j, &out); j++)
-			found = strlen(out.name) == (size_t)(colon - v) &&
-				!strncmp(out.name, v, strlen(out.name));
-		if (!found)
+		size_t at;
+
+		if (colon && !tol_output(s, v, colon, &at))
 			return fail(HT_E_USAGE, "--tol: there is no output '%.*s'",
 				(int)(colon - v), v);
 	}
 	return HT_OK;
+}
+
+static enum ht_status differs(
+	const char *output, const struct ht_array *a, const struct ht_array *b)
+{
+	struct ht_value_info is = { .dtype = a->dtype, .rank = a->rank, .dim = a->dim };
+	struct ht_value_info wants = { .dtype = b->dtype, .rank = b->rank, .dim = b->dim };
+	char text[2][256];
+
+	return fail(HT_E_INPUT,
+		"the reference of output '%s' has another shape: it is %s, the output %s", output,
+		input_text(&wants, text[0], sizeof text[0]),
+		input_text(&is, text[1], sizeof text[1]));
 }
 
 static enum ht_status compare(const struct ht_array *a, const struct array *ref, struct verdict *v)
@@ -111,8 +130,7 @@ static enum ht_status compare(const struct ht_array *a, const struct array *ref,
 	if (ref->raw16 && a->dtype == HT_BF16)
 		b.dtype = HT_BF16;
 	if (!same_shape(a, &b))
-		return fail(
-			HT_E_INPUT, "the reference of output '%s' has another shape", v->output);
+		return differs(v->output, a, &b);
 	if (is_float(a->dtype) && is_float(b.dtype)) {
 		v->error = relative_error(a, &b);
 		v->ok = v->error <= v->tol;
@@ -127,6 +145,55 @@ static enum ht_status compare(const struct ht_array *a, const struct array *ref,
 	return HT_OK;
 }
 
+/* The member that has the output's name, or another name of it. */
+static const char *member_of(
+	const struct session *s, const struct npz *z, size_t output, const char *name)
+{
+	size_t at;
+
+	for (size_t i = 0; i < npz_members(z); i++)
+		if (!strcmp(npz_name(z, i), name))
+			return name;
+	for (size_t i = 0; i < npz_members(z); i++)
+		if (ht_program_output_named(s->program, npz_name(z, i), &at) && at == output)
+			return npz_name(z, i);
+	return name;
+}
+
+/* Of a .npz the member of each output; a .npy is the reference of the only one. */
+static enum ht_status open_reference(const char *path, const struct session *s, struct npz **z)
+{
+	size_t len = strlen(path);
+
+	if (len < 4 || strcmp(path + len - 4, ".npy") != 0)
+		return npz_open(path, z);
+	if (s->outs != 1)
+		return fail(HT_E_USAGE,
+			"--expect %s: the model has %zu outputs; .npz holds several", path,
+			s->outs);
+	return HT_OK;
+}
+
+static enum ht_status check_one(
+	struct cli *c, const struct session *s, struct npz *z, size_t i, struct verdict *v)
+{
+	struct ht_value_info info;
+	struct array ref;
+	enum ht_status st;
+
+	ht_program_output(s->program, i, &info);
+	v->output = info.name;
+	st = tolerance(c, s, i, &v->tol);
+	if (st == HT_OK)
+		st = z ? npz_load(z, member_of(s, z, i, info.name), &ref)
+		       : npy_load(option(c, OPTION_EXPECT, NULL), &ref);
+	if (st != HT_OK)
+		return st;
+	st = compare(&s->out[i].a, &ref, v);
+	array_free(&ref);
+	return st;
+}
+
 enum ht_status expect(struct cli *c, const struct session *s, struct verdict **out)
 {
 	struct verdict *v = must_alloc(s->outs * sizeof *v);
@@ -135,20 +202,9 @@ enum ht_status expect(struct cli *c, const struct session *s, struct verdict **o
 
 	*out = v;
 	if (st == HT_OK)
-		st = npz_open(option(c, OPTION_EXPECT, NULL), &z);
-	for (size_t i = 0; i < s->outs && st == HT_OK; i++) {
-		struct ht_value_info info;
-		struct array ref;
-		ht_program_output(s->program, i, &info);
-		v[i].output = info.name;
-		st = tolerance(c, s, info.name, &v[i].tol);
-		if (st == HT_OK)
-			st = npz_load(z, info.name, &ref);
-		if (st != HT_OK)
-			break;
-		st = compare(&s->out[i].a, &ref, &v[i]);
-		array_free(&ref);
-	}
+		st = open_reference(option(c, OPTION_EXPECT, NULL), s, &z);
+	for (size_t i = 0; i < s->outs && st == HT_OK; i++)
+		st = check_one(c, s, z, i, &v[i]);
 	npz_close(z);
 	return st;
 }

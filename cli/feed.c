@@ -15,19 +15,6 @@ void arrays_free(struct array *a, size_t n)
 
 /* ---- files ---- */
 
-/* The --input option that names `name`; NULL when none does. */
-static const char *given(const struct cli *c, const char *name)
-{
-	size_t n = strlen(name);
-
-	for (size_t i = c->option[OPTION_INPUT].n; i-- > 0;) {
-		const char *v = c->option[OPTION_INPUT].value[i];
-		if (!strncmp(v, name, n) && (v[n] == '=' || !strncmp(v + n, ":0=", 3)))
-			return strchr(v + n, '=') + 1;
-	}
-	return NULL;
-}
-
 enum ht_status load_file(const char *spec, struct array *out)
 {
 	const char *path = spec + 1, *hash;
@@ -52,27 +39,6 @@ enum ht_status load_file(const char *spec, struct array *out)
 	return st;
 }
 
-/* The length of the name in NAME=…, without ":0". */
-static size_t name_length(const char *v)
-{
-	size_t n = strcspn(v, "=");
-
-	return n > 2 && !strncmp(v + n - 2, ":0", 2) ? n - 2 : n;
-}
-
-static bool given_twice(const struct cli *c, size_t i)
-{
-	const char *v = c->option[OPTION_INPUT].value[i];
-	size_t n = name_length(v);
-
-	for (size_t j = 0; j < i; j++) {
-		const char *w = c->option[OPTION_INPUT].value[j];
-		if (name_length(w) == n && !strncmp(v, w, n))
-			return true;
-	}
-	return false;
-}
-
 static enum ht_status no_input(
 	const struct cli *c, const char *name, const char *const *names, size_t known)
 {
@@ -90,58 +56,63 @@ static enum ht_status no_input(
 			: "");
 }
 
-/* Each --input has to name an input of the model; one that the outputs do not need is told. */
-static enum ht_status check_names(
-	struct cli *c, const struct ht_model *m, const struct ht_program *p)
+/* By input of the program what is fed to it.  An input of the model that the outputs do not need is
+ * told. */
+static enum ht_status find_fed(
+	struct cli *c, const struct ht_model *m, const struct ht_program *p, struct fed **by_input)
 {
-	for (size_t i = 0; i < c->option[OPTION_INPUT].n; i++) {
-		const char *v = c->option[OPTION_INPUT].value[i];
-		const char *names[256];
-		struct ht_value_info in;
-		size_t len = name_length(v), known = 0;
-		bool of_model = false, of_program = false;
-		char name[512];
+	const char *names[256];
+	struct ht_value_info in;
+	size_t known = 0, at;
 
-		if (!strchr(v, '='))
-			return fail(HT_E_USAGE, "--input: '%s' is not NAME=@FILE", v);
-		snprintf(name, sizeof name, "%.*s", (int)(len < 500 ? len : 500), v);
-		for (size_t j = 0; m && ht_model_input(m, j, &in); j++) {
-			of_model |= !strcmp(in.name, name);
-			if (known < 256)
-				names[known++] = in.name;
+	while (known < 256 && ht_program_input(p, known, &in))
+		names[known++] = in.name;
+	for (size_t i = 0; i < c->feds; i++) {
+		struct fed *f = &c->fed[i];
+		enum ht_status st = HT_OK;
+
+		if (f->ignored)
+			continue;
+		if (!ht_program_input_named(p, f->name, &at)) {
+			if (m)
+				note(c, "input '%s' is not needed for the outputs", f->name);
+			else
+				st = no_input(c, f->name, names, known);
+		} else if (by_input[at]) {
+			ht_program_input(p, at, &in);
+			st = fail(HT_E_USAGE, "--input: '%s' is given twice", in.name);
+		} else {
+			by_input[at] = f;
 		}
-		for (size_t j = 0; ht_program_input(p, j, &in); j++) {
-			of_program |= !strcmp(in.name, name);
-			if (!m && known < 256)
-				names[known++] = in.name;
-		}
-		if (given_twice(c, i))
-			return fail(HT_E_USAGE, "--input: '%s' is given twice", name);
-		if (!of_model && !of_program) {
-			enum ht_status st = no_input(c, name, names, known);
-			if (st != HT_OK)
-				return st;
-		} else if (!of_program)
-			note(c, "input '%s' is not needed for the outputs", name);
+		if (st != HT_OK)
+			return st;
 	}
 	return HT_OK;
 }
 
-static enum ht_status one(struct cli *c, const struct ht_value_info *v, long long seed,
-	size_t number, struct array *out)
+static enum ht_status take_file(struct fed *f, const struct ht_value_info *v, struct array *out)
 {
-	const char *spec = given(c, v->name);
+	enum ht_status st = fed_load(f);
+
+	if (st != HT_OK)
+		return st;
+	*out = f->array;
+	f->array.a.data = NULL;
+	if (out->raw16 && v->dtype == HT_BF16)
+		out->a.dtype = HT_BF16;
+	return HT_OK;
+}
+
+static enum ht_status one(struct cli *c, const struct ht_value_info *v, struct fed *f,
+	long long seed, size_t number, struct array *out)
+{
 	char shape[256];
 	enum ht_status st;
 
-	if (spec && is_random_spec(spec))
-		return random_array(spec, v, out);
-	if (spec) {
-		st = *spec == '@' ? load_file(spec, out) : literal_array(spec, v, out);
-		if (st == HT_OK && out->raw16 && v->dtype == HT_BF16)
-			out->a.dtype = HT_BF16;
-		return st;
-	}
+	if (f && is_random_spec(f->spec))
+		return random_array(f->spec, v, out);
+	if (f)
+		return *f->spec == '@' ? take_file(f, v, out) : literal_array(f->spec, v, out);
 	st = array_make(out, v->dtype, v->rank, v->dim);
 	if (st != HT_OK)
 		return st;
@@ -155,24 +126,27 @@ static enum ht_status one(struct cli *c, const struct ht_value_info *v, long lon
 	return HT_OK;
 }
 
-enum ht_status feed(struct cli *c, const struct ht_model *m, const struct ht_program *p,
-	struct array **out, size_t *n)
+/* One array an input of the program: from --input, its default, or random. */
+static enum ht_status feed(struct cli *c, struct session *s)
 {
+	struct fed **by_input;
 	struct ht_value_info v;
 	long long seed;
 	enum ht_status st = option_number(c, OPTION_SEED, 1, 0, INT64_MAX, &seed);
 
-	*n = ht_program_inputs(p);
-	*out = must_alloc(*n * sizeof **out);
+	s->ins = ht_program_inputs(s->program);
+	s->in = must_alloc(s->ins * sizeof *s->in);
+	by_input = must_alloc(s->ins * sizeof(struct fed *));
 	if (st == HT_OK)
-		st = check_names(c, m, p);
-	for (size_t i = 0; i < *n && st == HT_OK; i++) {
-		ht_program_input(p, i, &v);
-		st = one(c, &v, seed, i, &(*out)[i]);
+		st = find_fed(c, s->model, s->program, by_input);
+	for (size_t i = 0; i < s->ins && st == HT_OK; i++) {
+		ht_program_input(s->program, i, &v);
+		st = one(c, &v, by_input[i], seed, i, &s->in[i]);
 	}
 	/* An array was moved with its struct: its dimensions are in it. */
-	for (size_t i = 0; i < *n; i++)
-		(*out)[i].a.dim = (*out)[i].shape;
+	for (size_t i = 0; i < s->ins; i++)
+		s->in[i].a.dim = s->in[i].shape;
+	free(by_input);
 	return st;
 }
 
@@ -248,6 +222,33 @@ static enum ht_status read_guard(const struct cli *c, enum ht_guard *guard)
 	return HT_OK;
 }
 
+/* Without --seed the context has drawn a seed of its own. */
+static enum ht_status set_seed(struct cli *c, struct session *s)
+{
+	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
+	long long seed;
+	enum ht_status st = option_number(c, OPTION_SEED, 1, 0, INT64_MAX, &seed);
+
+	if (st == HT_OK && option_on(c, OPTION_SEED))
+		ht_context_set_seed(s->context, (uint64_t)seed);
+	ht_program_about(s->program, &info);
+	if (st == HT_OK && info.unseeded)
+		note(c, "%zu random op%s without a seed draw%s by seed %llu", info.unseeded,
+			info.unseeded > 1 ? "s" : "", info.unseeded > 1 ? "" : "s",
+			(unsigned long long)ht_context_seed(s->context));
+	return st;
+}
+
+void text_seed(struct text *t, const struct session *s)
+{
+	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
+
+	ht_program_about(s->program, &info);
+	if (info.unseeded)
+		text_printf(
+			t, ",\n \"seed\": %llu", (unsigned long long)ht_context_seed(s->context));
+}
+
 enum ht_status session_open(struct cli *c, struct session *s)
 {
 	struct ht_context_options opt = HT_CONTEXT_OPTIONS_INIT;
@@ -255,6 +256,8 @@ enum ht_status session_open(struct cli *c, struct session *s)
 	enum ht_status st = option_number(c, OPTION_THREADS, 1, 1, 1024, &threads);
 
 	memset(s, 0, sizeof *s);
+	if (st == HT_OK)
+		st = fed_parse(c);
 	if (st == HT_OK)
 		st = read_guard(c, &opt.guard);
 	if (st == HT_OK && ht_is_artefact(c->model)) {
@@ -267,14 +270,14 @@ enum ht_status session_open(struct cli *c, struct session *s)
 	if (st == HT_OK)
 		st = check_memory(c, s, threads);
 	if (st == HT_OK)
-		st = feed(c, s->model, s->program, &s->in, &s->ins);
+		st = feed(c, s);
 	if (st == HT_OK)
 		st = make_outputs(s);
 	opt.threads = (int)threads;
-	opt.ftz = option_on(c, OPTION_FTZ);
+	opt.keep_subnormals = option_on(c, OPTION_KEEP_SUBNORMALS);
 	if (st == HT_OK)
 		st = ht_context_new(s->program, &opt, c->diags, &s->context);
-	return st;
+	return st == HT_OK ? set_seed(c, s) : st;
 }
 
 enum ht_status session_run(struct cli *c, struct session *s)

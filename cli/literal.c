@@ -203,8 +203,9 @@ const char *input_text(const struct ht_value_info *v, char *s, size_t size)
 	int n = snprintf(s, size, "%s[", ht_dtype_name(v->dtype));
 
 	for (int32_t i = 0; i < v->rank && (size_t)n + 24 < size; i++)
-		n += snprintf(
-			s + n, size - (size_t)n, "%s%lld", i ? "," : "", (long long)v->dim[i]);
+		n += v->dim[i] < 0 ? snprintf(s + n, size - (size_t)n, "%s?", i ? "," : "")
+				   : snprintf(s + n, size - (size_t)n, "%s%lld", i ? "," : "",
+					     (long long)v->dim[i]);
 	snprintf(s + n, size - (size_t)n, "]");
 	return s;
 }
@@ -256,28 +257,47 @@ static enum ht_status fill_from(const char *s, const struct type *t, struct arra
 	return HT_OK;
 }
 
-enum ht_status literal_array(const char *spec, const struct ht_value_info *v, struct array *out)
+/* What stands before the colon; *values: behind it. */
+static enum ht_status parse_type(const char *spec, struct array *out, const char **values)
 {
 	size_t n = strcspn(spec, "[:");
 	const struct type *t = type_named(spec, n);
-	int64_t dim[32];
-	int32_t rank = 0;
-	char text[256];
-	const char *values = t ? parse_shape(spec + n, dim, &rank) : NULL;
-	enum ht_status st;
+	const char *colon = t ? parse_shape(spec + n, out->shape, &out->a.rank) : NULL;
 
-	memset(out, 0, sizeof *out);
-	if (!values || *values != ':')
+	if (!colon || *colon != ':')
 		return fail(HT_E_USAGE,
 			"--input: '%.60s' is not @FILE.npy, @FILE.npz#KEY, TYPE[DIMS]:VALUES or "
 			"random(SEED,LOW,HIGH)",
 			spec);
+	out->a.dtype = t->dtype;
+	*values = colon + 1;
+	return HT_OK;
+}
+
+enum ht_status literal_shape(const char *spec, struct array *out)
+{
+	const char *values;
+
+	memset(out, 0, sizeof *out);
+	return parse_type(spec, out, &values);
+}
+
+enum ht_status literal_array(const char *spec, const struct ht_value_info *v, struct array *out)
+{
+	struct array said = { 0 };
+	char text[256];
+	const char *values;
+	enum ht_status st = parse_type(spec, &said, &values);
+
+	memset(out, 0, sizeof *out);
+	if (st != HT_OK)
+		return st;
 	/* Before memory is asked for. */
-	if (t->dtype != v->dtype || rank != v->rank ||
-		(rank && memcmp(dim, v->dim, (size_t)rank * sizeof *dim) != 0))
+	if (said.a.dtype != v->dtype || said.a.rank != v->rank ||
+		(v->rank && memcmp(said.shape, v->dim, (size_t)v->rank * sizeof *v->dim) != 0))
 		return fail(HT_E_INPUT,
 			"input '%s' has another type or shape than '%.*s'; it is %s", v->name,
-			(int)(values - spec), spec, input_text(v, text, sizeof text));
-	st = array_make(out, t->dtype, rank, dim);
-	return st == HT_OK ? fill_from(values + 1, t, out) : st;
+			(int)(values - spec - 1), spec, input_text(v, text, sizeof text));
+	st = array_make(out, v->dtype, v->rank, v->dim);
+	return st == HT_OK ? fill_from(values, type_of(v->dtype), out) : st;
 }

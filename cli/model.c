@@ -36,16 +36,36 @@ static bool any_open_batch(const struct ht_model *m)
 	return false;
 }
 
+static struct ht_value_info *inputs_of(const struct ht_model *m)
+{
+	struct ht_value_info *v = must_alloc(ht_model_inputs(m) * sizeof *v);
+
+	for (size_t i = 0; i < ht_model_inputs(m); i++)
+		ht_model_input(m, i, &v[i]);
+	return v;
+}
+
 static enum ht_status configure(struct cli *c, struct ht_model *m, size_t set, long long batch)
 {
+	struct ht_value_info *graph = NULL, *stated = NULL;
 	enum ht_status st = set_outputs(c, m);
 
 	if (st == HT_OK)
+		st = fed_set_inputs(c, m);
+	if (st == HT_OK)
+		graph = inputs_of(m);
+	if (st == HT_OK)
 		st = set_shapes(c, m, set);
+	if (st == HT_OK)
+		stated = inputs_of(m);
 	if (st == HT_OK && batch && !any_open_batch(m))
 		st = refuse(c, "--batch has no effect: no input leaves its first dimension open");
 	if (st == HT_OK && batch)
 		st = ht_model_set_batch(m, batch, c->diags);
+	if (st == HT_OK)
+		st = fed_set_shapes(c, m, graph, stated);
+	free(graph);
+	free(stated);
 	return st;
 }
 

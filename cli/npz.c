@@ -1,9 +1,12 @@
 /* NumPy's .npz: a zip archive of .npy members. */
 #include "cli/cli.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zip.h>
 
 /* Nothing honest comes near. */
@@ -34,6 +37,31 @@ static enum ht_status read_names(struct npz *z)
 	return HT_OK;
 }
 
+/* What is there and can be read is no archive, or a damaged one: of such, libzip's errors may tell of a
+ * file that is absent. */
+static enum ht_status cannot_open(const char *path, int why)
+{
+	struct stat s;
+	zip_error_t e;
+	enum ht_status st = HT_E_INPUT;
+
+	if (stat(path, &s) || access(path, R_OK))
+		return fail(HT_E_ENVIRONMENT, "%s: cannot read: %s", path, strerror(errno));
+	if (!S_ISREG(s.st_mode))
+		return fail(HT_E_ENVIRONMENT, "%s: cannot read: not a regular file", path);
+	if (why == ZIP_ER_MEMORY)
+		return fail(HT_E_ENVIRONMENT, "%s: no memory to read it", path);
+	errno = 0;
+	zip_error_init_with_code(&e, why);
+	fail(st, "%s: this is no .npz file, or a damaged one%s%s", path,
+		why == ZIP_ER_NOZIP || why == ZIP_ER_OPEN || why == ZIP_ER_NOENT ? "" : ": ",
+		why == ZIP_ER_NOZIP || why == ZIP_ER_OPEN || why == ZIP_ER_NOENT
+			? ""
+			: zip_error_strerror(&e));
+	zip_error_fini(&e);
+	return st;
+}
+
 enum ht_status npz_open(const char *path, struct npz **out)
 {
 	struct npz *z = must_alloc(sizeof *z);
@@ -44,13 +72,8 @@ enum ht_status npz_open(const char *path, struct npz **out)
 	z->path = path;
 	z->zip = zip_open(path, ZIP_RDONLY, &why);
 	if (!z->zip) {
-		zip_error_t e;
-		zip_error_init_with_code(&e, why);
-		st = why == ZIP_ER_NOZIP || why == ZIP_ER_INCONS ? HT_E_INPUT : HT_E_ENVIRONMENT;
-		fail(st, "%s: %s", path, zip_error_strerror(&e));
-		zip_error_fini(&e);
 		free(z);
-		return st;
+		return cannot_open(path, why);
 	}
 	st = read_names(z);
 	if (st != HT_OK)
@@ -93,6 +116,28 @@ static enum ht_status no_member(const struct npz *z, const char *key)
 		z->names ? "'" : "");
 }
 
+/* All of a member and its end, where its CRC is checked. */
+static bool read_whole(zip_file_t *f, char *data, size_t n)
+{
+	char more;
+
+	return zip_fread(f, data, n) == (zip_int64_t)n && zip_fread(f, &more, 1) == 0;
+}
+
+static const char *why_not(zip_error_t *e)
+{
+	switch (zip_error_code_zip(e)) {
+	case ZIP_ER_OK:
+	case ZIP_ER_INVAL:
+	case ZIP_ER_SEEK:
+	case ZIP_ER_READ:
+	case ZIP_ER_EOF:
+		return "its size or place is not what the directory of the archive says";
+	default:
+		return zip_error_strerror(e);
+	}
+}
+
 static enum ht_status read_member(
 	struct npz *z, const char *key, const zip_stat_t *s, struct array *out)
 {
@@ -104,9 +149,9 @@ static enum ht_status read_member(
 	snprintf(where, sizeof where, "%.250s#%.250s", z->path, key);
 	if (!data)
 		st = fail(HT_E_ENVIRONMENT, "%s: no memory for %zu bytes", where, (size_t)s->size);
-	else if (!f || zip_fread(f, data, s->size) != (zip_int64_t)s->size)
-		st = fail(HT_E_INPUT, "%s: %s", where,
-			f ? zip_file_strerror(f) : zip_strerror(z->zip));
+	else if (!f || !read_whole(f, data, (size_t)s->size))
+		st = fail(HT_E_INPUT, "%s: this member is damaged: %s", where,
+			why_not(f ? zip_file_get_error(f) : zip_get_error(z->zip)));
 	else
 		st = npy_parse(where, data, (size_t)s->size, out);
 	if (f)

@@ -193,6 +193,31 @@ static enum ht_status take_two(
 	return HT_OK;
 }
 
+static bool is_boolean(const char *s)
+{
+	return !strcmp(s, "true") || !strcmp(s, "false") || !strcmp(s, "1") || !strcmp(s, "0");
+}
+
+/* A flag of ours that the library's table has as an option, too. */
+static bool is_switch(const struct cli *c, const struct option_row *row)
+{
+	struct ht_option_info o;
+
+	return !row->arg && takes_settings(c->verb) && ht_option_named(row->name, &o) &&
+	       !strcmp(o.name, row->name);
+}
+
+static enum ht_status take_switch(struct cli *c, int o, const char *value)
+{
+	if (!is_boolean(value))
+		return fail(
+			HT_E_USAGE, "--%s: '%s' is none of true|false", option_rows[o].name, value);
+	c->option[o].n = 0;
+	if (!strcmp(value, "true") || !strcmp(value, "1"))
+		add_value(c, o, "");
+	return HT_OK;
+}
+
 static enum ht_status take_option(
 	struct cli *c, int o, const char *value, char **argv, int argc, int *i)
 {
@@ -202,6 +227,8 @@ static enum ht_status take_option(
 	if (!(row->verbs & c->verb->bit))
 		return fail(
 			HT_E_USAGE, "halftone %s has no option '--%s'", c->verb->name, row->name);
+	if (is_switch(c, row) && (value || (*i + 1 < argc && is_boolean(argv[*i + 1]))))
+		return take_switch(c, o, value ? value : argv[++*i]);
 	if (!row->arg && value)
 		return fail(HT_E_USAGE, "--%s takes no value", row->name);
 	if (row->arg && !value) {
@@ -229,14 +256,15 @@ void add_setting(struct cli *c, struct setting s)
 	c->setting[c->settings++] = s;
 }
 
-/* An option of the library's table: --name=value, --name value, or --name where it is true or
- * false. */
+/* An option of the library's table: --name=value or --name value.  One that is true or false takes the
+ * next word only where that is one of its values, and is true without. */
 static enum ht_status take_setting(struct cli *c, const struct ht_option_info *o, const char *value,
 	char **argv, int argc, int *i)
 {
 	if (!takes_settings(c->verb))
 		return fail(HT_E_USAGE, "halftone %s has no option '--%s'", c->verb->name, o->name);
-	if (!value && !strcmp(o->values, "true|false"))
+	if (!value && !strcmp(o->values, "true|false") &&
+		(*i + 1 >= argc || !is_boolean(argv[*i + 1])))
 		value = "true";
 	if (!value && *i + 1 >= argc)
 		return fail(HT_E_USAGE, "--%s needs a value: %s", o->name, o->values);
@@ -270,7 +298,7 @@ static enum ht_status parse_long(struct cli *c, char **argv, int argc, int *i)
 	int o = option_named(name, n);
 	struct ht_option_info setting;
 
-	if ((o < 0 || (c->verb->bit == ATC && !(option_rows[o].verbs & ATC))) &&
+	if ((o < 0 || (takes_settings(c->verb) && !(option_rows[o].verbs & c->verb->bit))) &&
 		setting_named(c, name, n, &setting))
 		return take_setting(c, &setting, name[n] ? name + n + 1 : NULL, argv, argc, i);
 	if (o < 0)
@@ -417,6 +445,7 @@ void cli_release(struct cli *c)
 	for (size_t i = 0; i < c->file_count; i++)
 		args_free(&c->files[i]);
 	free(c->files);
+	fed_free(c);
 	free(c->vendor_dir);
 	free(c->setting);
 	for (size_t i = 0; i < c->configs; i++)

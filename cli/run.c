@@ -36,6 +36,22 @@ static enum ht_status save(struct cli *c, const struct session *s)
 	return st;
 }
 
+/* Arrays have two formats; a name without a suffix is that of an archive. */
+static enum ht_status check_output(const struct cli *c)
+{
+	const char *path = option(c, OPTION_OUTPUT, NULL), *file, *suffix;
+
+	if (!path || !strncmp(path, "/dev/", 5))
+		return HT_OK;
+	file = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	suffix = strrchr(file, '.');
+	if (!suffix || suffix == file || !strcmp(suffix, ".npz") || !strcmp(suffix, ".npy"))
+		return HT_OK;
+	return fail(HT_E_USAGE,
+		"-o %s: outputs are written as .npz, or one of them as .npy, not as %s", path,
+		suffix);
+}
+
 /* ---- what is printed ---- */
 
 static double number_at(const struct ht_array *a, size_t i)
@@ -204,6 +220,7 @@ static enum ht_status report(
 			info.policy, info.target, info.float_nodes, info.low_nodes, info.casts,
 			info.arena_bytes, info.live_bytes);
 		text_without_effect(&t, &info);
+		text_seed(&t, s);
 		text_printf(&t, ",\n \"outputs\": [");
 	}
 	for (size_t i = 0; i < s->outs; i++) {
@@ -243,6 +260,8 @@ enum ht_status verb_run(struct cli *c)
 		st = refuse(c, "--tol has no effect without --expect");
 	if (st == HT_OK && option_on(c, OPTION_WIDEN) && !option_on(c, OPTION_OUTPUT))
 		st = refuse(c, "--widen has no effect without --output");
+	if (st == HT_OK)
+		st = check_output(c);
 	if (st != HT_OK)
 		return st;
 	st = session_open(c, &s);

@@ -26,21 +26,19 @@ bool parse_dims(const char *s, const char *end, int64_t *dim, int32_t *rank)
 static enum ht_status claim_input(struct cli *c, const struct ht_model *m, char *name, bool *shaped)
 {
 	struct ht_value_info in;
-	size_t i = 0, len = strlen(name);
+	size_t i;
 
-	if (len > 2 && !strcmp(name + len - 2, ":0"))
-		name[len - 2] = 0;
-	while (ht_model_input(m, i, &in) && strcmp(in.name, name) != 0)
-		i++;
-	if (i == ht_model_inputs(m)) {
+	if (!ht_model_input_named(m, name, &i)) {
 		if (!option_on(c, OPTION_LENIENT))
 			return HT_OK; /* the library says which names there are */
 		refuse(c, "--input-shape: the model has no input '%s'", name);
 		*name = 0;
 		return HT_OK;
 	}
-	if (shaped[i])
-		return fail(HT_E_USAGE, "--input-shape: '%s' is given twice", name);
+	if (shaped[i]) {
+		ht_model_input(m, i, &in);
+		return fail(HT_E_USAGE, "--input-shape: '%s' is given twice", in.name);
+	}
 	shaped[i] = true;
 	return HT_OK;
 }

@@ -3,11 +3,12 @@
 #   ht_folder(passes USES base ir kernel SOURCES fold.c prune.c LINK PkgConfig::CJSON)
 #
 # makes the static library ht_passes, compiles each header of the folder by itself, and checks in
-# the build that the folder's files include only headers of the folders in USES.  Without SOURCES
-# there is no library yet, but its headers are checked all the same.  RUNTIME are sources, too: those
+# the build that the folder's files include only headers of the folders in USES and name no instruction
+# set where they should ask for what a machine can do.  Without SOURCES there is no library yet, but its headers are checked all the same.  RUNTIME are sources, too: those
 # of which libhalftone-rt is made.
 
 set(HT_CHECK_INCLUDES ${CMAKE_SOURCE_DIR}/scripts/check-includes)
+set(HT_CHECK_MACHINE ${CMAKE_SOURCE_DIR}/scripts/check-machine)
 
 function(ht_folder name)
 	cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "USES;SOURCES;RUNTIME;LINK")
@@ -57,9 +58,10 @@ function(ht_check_folder name uses)
 	set(stamp ${CMAKE_BINARY_DIR}/headers/${name}.stamp)
 	add_custom_command(OUTPUT ${stamp}
 		COMMAND ${HT_CHECK_INCLUDES} ${CMAKE_SOURCE_DIR} ${name} ${uses}
+		COMMAND ${HT_CHECK_MACHINE} ${CMAKE_SOURCE_DIR} ${name}
 		COMMAND ${CMAKE_COMMAND} -E touch ${stamp}
-		DEPENDS ${files} ${HT_CHECK_INCLUDES}
-		COMMENT "Includes of ${name}/" VERBATIM)
+		DEPENDS ${files} ${HT_CHECK_INCLUDES} ${HT_CHECK_MACHINE}
+		COMMENT "Includes and machines of ${name}/" VERBATIM)
 	add_custom_target(check_includes_${name} ALL DEPENDS ${stamp})
 endfunction()
 

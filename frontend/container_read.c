@@ -63,7 +63,12 @@ static struct ht_str without_zero(struct ht_str s)
 	return s;
 }
 
-/* Ports have the names of their tensors: that is what users feed and ask for. */
+static struct ht_str alias_of(struct ht_importer *im, struct ht_str name, struct ht_str key)
+{
+	return ht_str_eq(name, key) ? (struct ht_str){ 0 } : ht_str_copy(im->a, key);
+}
+
+/* Ports have the names of their tensors, and the keys of the signature beside them. */
 static enum ht_status bind(struct ht_importer *im, struct ht_graph *g, const struct binding *b,
 	const struct ht_pb_source *src, struct ht_str signature, struct ht_port **end)
 {
@@ -89,6 +94,7 @@ static enum ht_status bind(struct ht_importer *im, struct ht_graph *g, const str
 		if (b->type.dtype && !ht_type_of(p->value)->dtype)
 			*ht_type_of(p->value) = b->type;
 		p->name = ht_str_copy(im->a, without_zero(b->tensor));
+		p->alias = alias_of(im, p->name, b->key);
 		*end = p;
 		end = &p->next;
 	}

@@ -40,7 +40,7 @@ void ht_entry_add(struct ht_graph *g, struct ht_entry *e)
 	*end = e;
 }
 
-static void add_port(
+static struct ht_port *add_port(
 	struct ht_graph *g, struct ht_port ***end, struct ht_str name, struct ht_value v)
 {
 	struct ht_port *p = HT_NEW(g->arena, struct ht_port);
@@ -49,6 +49,7 @@ static void add_port(
 	p->value = v;
 	**end = p;
 	*end = &p->next;
+	return p;
 }
 
 static bool is_input(const struct ht_node *n)
@@ -195,11 +196,27 @@ static bool has_port(const struct ht_port *p, struct ht_str name)
 	return p != NULL;
 }
 
+/* An output of the entry that there was, called as it is asked for. */
+static enum ht_status add_known(struct ht_graph *g, struct ht_port ***end, const struct ht_entry *e,
+	const struct ht_port *known, struct ht_str name, struct ht_diags *d)
+{
+	bool by_alias = ht_str_eq(known->alias, name);
+
+	struct ht_str called = by_alias ? known->alias : known->name;
+
+	for (const struct ht_port *p = e->outputs; p; p = p->next)
+		if (ht_str_eq(p->name, called) || ht_str_eq(p->alias, called))
+			return asked_twice(g, called, d);
+	add_port(g, end, called, known->value)->alias = by_alias ? known->name : known->alias;
+	return HT_OK;
+}
+
 enum ht_status ht_entry_for_outputs(struct ht_graph *g, const struct ht_entry *like,
 	const struct ht_str *names, size_t count, struct ht_diags *d, struct ht_entry **out)
 {
 	struct ht_entry *e = HT_NEW(g->arena, struct ht_entry);
 	struct ht_port **end = &e->outputs, **targets = &e->targets;
+	const struct ht_port *known;
 	struct ht_value v;
 	struct ht_node *n;
 	struct ht_str name;
@@ -211,6 +228,11 @@ enum ht_status ht_entry_for_outputs(struct ht_graph *g, const struct ht_entry *l
 		add_placeholders(g, e);
 	for (size_t i = 0; i < count; i++) {
 		name = names[i];
+		known = like ? ht_port_named(like->outputs, name) : NULL;
+		if (known) {
+			HT_TRY(add_known(g, &end, e, known, name, d));
+			continue;
+		}
 		n = ht_graph_node(g, name);
 		if (n && !n->outs && !ht_node_result_count(n)) {
 			add_port(g, &targets, n->name, (struct ht_value){ n, -1, { 0 } });

@@ -6,7 +6,7 @@
 #include "frontend/graphdef.h"
 #include "frontend/pb.h"
 
-/* ---- tensor_write.c; `weights`: also the bytes that a TF.js model has in its shards ---- */
+/* ---- tensor_write.c; `weights`: also the elements of constants, which a TF.js model has in its shards ---- */
 
 void ht_export_tensor(
 	struct ht_pb_writer *w, uint32_t number, const struct ht_tensor *t, bool weights);

@@ -49,8 +49,19 @@ enum ht_status ht_import_memory(struct ht_arena *a, const void *p, size_t n, con
 struct ht_entry *ht_default_entry(struct ht_graph *g);
 /* An entry for outputs named by the user: "node", "node:1"; a node without results, such as that of
  * a training step, becomes a target.  HT_E_USAGE with near names when there is none, or when one is
- * named twice.  Inputs are those of `like`, or the placeholders when it is NULL. */
+ * named twice.  Inputs are those of `like`, whose outputs go also by their aliases; or the
+ * placeholders when it is NULL. */
 enum ht_status ht_entry_for_outputs(struct ht_graph *g, const struct ht_entry *like,
+	const struct ht_str *names, size_t count, struct ht_diags *d, struct ht_entry **out);
+
+/* ---- entry_feed.c ---- */
+
+/* By its name ("node", "node:1", also "node:0") or else by its alias; NULL: there is none. */
+struct ht_port *ht_port_named(struct ht_port *first, struct ht_str name);
+/* `like` with other inputs: those that it needs when the tensors `names` are fed, and these.  A name
+ * is that of an input or of any other tensor.  HT_E_USAGE with near names when there is none, and when a
+ * tensor is named twice; a tensor that no output needs is left out with a warning. */
+enum ht_status ht_entry_for_inputs(struct ht_graph *g, const struct ht_entry *like,
 	const struct ht_str *names, size_t count, struct ht_diags *d, struct ht_entry **out);
 
 /* ---- export.c: graphs → messages ---- */
@@ -74,10 +85,14 @@ enum ht_status ht_export_graphdef(
 enum ht_status ht_export_container(
 	const struct ht_graph *g, enum ht_export_form form, struct ht_diags *d, struct ht_buf *out);
 
-/* A TF.js graph model: the text of model.json, and the bytes of its one weight shard, which the
- * text calls `shard_name`.  Weights are written as they are used (dequantised). */
-enum ht_status ht_export_tfjs(const struct ht_graph *g, const char *shard_name, struct ht_diags *d,
-	struct ht_buf *json, ht_export_sink *shard, void *self);
+/* A TF.js graph model: the text of model.json, and the bytes of its weights, one after the other, which
+ * the text says are in the shards `name`.  Weights are written as they are used (dequantised).
+ * HT_E_UNSUPPORTED, with the node, for what TF.js has not: types, variables. */
+enum ht_status ht_export_tfjs(const struct ht_graph *g, const struct ht_str *name, size_t shards,
+	struct ht_diags *d, struct ht_buf *json, ht_export_sink *weights, void *self);
+/* How many bytes the weights will be.  Small working memory comes from `work`. */
+enum ht_status ht_tfjs_weight_bytes(
+	const struct ht_graph *g, struct ht_arena *work, struct ht_diags *d, size_t *bytes);
 
 /* ---- bundle.c: checkpoints (TensorBundle) ---- */
 

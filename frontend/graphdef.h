@@ -106,4 +106,11 @@ struct ht_blob *ht_import_blob(
 /* The field of TensorProto that has the values of a type one by one; 0: none that we know. */
 uint32_t ht_tensor_values_field(enum ht_dtype t);
 
+/* ---- foreign.c ---- */
+
+/* HT_E_INPUT for what is a model of another format, by its content: names the format, and what makes
+ * of it something that is read. */
+enum ht_status ht_refuse_foreign(
+	struct ht_str bytes, const char *path, struct ht_arena *a, struct ht_diags *d);
+
 #endif

@@ -257,6 +257,7 @@ static enum ht_status read_input(
 	at.path = in->path;
 	if (!in->bytes.n)
 		return ht_error(im->diags, HT_E_INPUT, at, "the file is empty");
+	HT_TRY(ht_refuse_foreign(in->bytes, in->path, im->a, im->diags));
 	if (form == FORM_HIR)
 		return read_hir(im, in, out);
 	g = ht_graph_new(im->a);

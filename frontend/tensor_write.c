@@ -83,13 +83,14 @@ void ht_export_tensor(
 		put_shape(w, 2, t->shape, NULL, HT_STR(""));
 	if (t->version)
 		ht_pb_put_varint(w, 3, (uint64_t)t->version);
-	if (t->strings)
+	if (!weights)
+		; /* all elements are in shards */
+	else if (t->strings)
 		for (size_t i = 0; i < t->values; i++)
 			ht_pb_put_bytes(w, ht_tensor_values_field(HT_STRING), t->strings[i]);
 	else if (t->blob && t->form == HT_TENSOR_VALUES && t->values)
 		put_values(w, t->dtype, t->blob->p, t->values);
-	else if (t->blob &&
-		 (t->form == HT_TENSOR_CONTENT || (t->form == HT_TENSOR_SHARD && weights)))
+	else if (t->blob && (t->form == HT_TENSOR_CONTENT || t->form == HT_TENSOR_SHARD))
 		put_content(w, t->blob);
 	ht_pb_put_raw(w, t->extra);
 	ht_pb_end(w, m);

@@ -22,11 +22,19 @@ struct group {
 	size_t bytes;
 };
 
+/* A Const of the graph or of a function; those of one name are linked. */
+struct constant {
+	struct ht_node *n;
+	bool filled;
+	struct constant *same_name, *next;
+};
+
 struct tfjs {
 	struct ht_importer *im;
 	const char *path, *dir;
 	struct ht_graph *g;
-	struct ht_map filled; /* nodes that have their weights */
+	struct ht_map by_name; /* the first constant of each name */
+	struct constant *constants;
 };
 
 /* One weight of the manifest. */
@@ -334,6 +342,36 @@ static enum ht_status read_weight(struct tfjs *t, const cJSON *json, struct weig
 
 /* ---- filling the graph ---- */
 
+static struct constant **index_constants(
+	struct tfjs *t, const struct ht_graph *body, struct constant **end)
+{
+	for (struct ht_node *n = body->first; n; n = n->next) {
+		struct ht_map_entry *e;
+		struct constant *c;
+
+		if (n->op != HT_OP_Const)
+			continue;
+		c = HT_NEW(t->im->a, struct constant);
+		c->n = n;
+		e = ht_map_at(&t->by_name, n->name);
+		c->same_name = e->value;
+		e->value = c;
+		*end = c;
+		end = &c->next;
+	}
+	return end;
+}
+
+/* The graph's last, so that it is the first of its name. */
+static void index_all_constants(struct tfjs *t)
+{
+	struct constant **end = &t->constants;
+
+	for (struct ht_function *f = t->g->functions; f; f = f->next)
+		end = index_constants(t, f->body, end);
+	index_constants(t, t->g, end);
+}
+
 static bool converts(enum ht_dtype from, enum ht_dtype to)
 {
 	return from == to || (from == HT_I32 && to == HT_I64) || (from == HT_F32 && to == HT_F64) ||
@@ -380,8 +418,7 @@ static enum ht_status place_weight(
 	struct tfjs *t, const cJSON *json, const struct group *g, size_t *offset)
 {
 	struct weight w = { 0 };
-	struct ht_map_entry *e;
-	struct ht_node *n;
+	struct constant *c;
 
 	HT_TRY(read_weight(t, json, &w));
 	w.offset = *offset;
@@ -391,19 +428,20 @@ static enum ht_status place_weight(
 		return fail(t, HT_E_INPUT,
 			"weight '%.200s' needs %zu bytes at %zu of its shards, which have %zu",
 			w.name, w.bytes, w.offset, g->bytes);
-	n = ht_graph_node(t->g, ht_str(w.name));
-	if (!n || n->op != HT_OP_Const) {
+	c = ht_map_get(&t->by_name, ht_str(w.name));
+	if (!c) {
 		if (w.dtype == HT_STRING)
 			return fail(t, HT_E_UNSUPPORTED,
 				"weight '%.200s' is for no constant of the graph", w.name);
 		ht_warn(t->im->diags, (struct ht_where){ .path = t->path, .offset = -1 },
 			"weight '%.200s' is for no constant of the graph", w.name);
 	} else {
-		e = ht_map_at(&t->filled, n->name);
-		if (e->value)
+		while (c && c->filled)
+			c = c->same_name;
+		if (!c)
 			return fail(t, HT_E_INPUT, "weight '%.200s' comes twice", w.name);
-		e->value = n;
-		HT_TRY(fill_node(t, n, g, &w));
+		c->filled = true;
+		HT_TRY(fill_node(t, c->n, g, &w));
 	}
 	*offset = w.offset + w.bytes;
 	return HT_OK;
@@ -435,22 +473,42 @@ static enum ht_status read_manifest(struct tfjs *t, const cJSON *manifest)
 	return HT_OK;
 }
 
+/* TF.js looks weights up by name alone: constants of one name that were left without share one. */
+static bool share_weight(const struct tfjs *t, const struct constant *c, struct ht_tensor *x)
+{
+	const struct constant *other = ht_map_get(&t->by_name, c->n->name);
+	const struct ht_tensor *from;
+
+	while (other && !other->filled)
+		other = other->same_name;
+	if (!other)
+		return false;
+	from = ht_attr_find(other->n, "value")->value.tensor;
+	if (from->dtype != ht_attr_type(c->n, "dtype", from->dtype) ||
+		(ht_shape_count(x->shape) > 0 && !ht_shape_eq(x->shape, from->shape)))
+		return false;
+	ht_tensor_drop(x);
+	*x = *from;
+	if (x->blob)
+		x->blob = ht_blob_ref(x->blob);
+	return true;
+}
+
 static enum ht_status check_filled(struct tfjs *t)
 {
-	const struct ht_tensor *x;
-	struct ht_attr *value;
 	struct ht_where at = HT_NOWHERE;
 
 	at.path = t->path;
-	for (struct ht_node *n = t->g->first; n; n = n->next) {
-		if (n->op != HT_OP_Const || ht_map_get(&t->filled, n->name))
-			continue;
-		value = ht_attr_find(n, "value");
-		x = value && value->value.kind == HT_ATTR_TENSOR ? value->value.tensor : NULL;
-		at.node = n->name;
-		at.op = n->type;
-		if (!x ||
-			(!x->values && x->form == HT_TENSOR_VALUES && ht_shape_count(x->shape) > 0))
+	for (const struct constant *c = t->constants; c; c = c->next) {
+		struct ht_attr *value = ht_attr_find(c->n, "value");
+		struct ht_tensor *x =
+			value && value->value.kind == HT_ATTR_TENSOR ? value->value.tensor : NULL;
+
+		at.node = c->n->name;
+		at.op = c->n->type;
+		if (!c->filled &&
+			(!x || (!x->values && x->form == HT_TENSOR_VALUES &&
+				       ht_shape_count(x->shape) > 0 && !share_weight(t, c, x))))
 			return ht_error(t->im->diags, HT_E_INPUT, at,
 				"the constant has no weight in the manifest");
 	}
@@ -479,6 +537,9 @@ static enum ht_status read_ports(struct tfjs *t, const cJSON *object, struct ht_
 		if (ht_str_ends(name, ":0"))
 			name.n -= 2;
 		p->name = ht_str_copy(t->im->a, name);
+		if (info->string && !ht_str_is(ht_str(info->string), p->name.p) &&
+			!(tensor && !strcmp(tensor, info->string)))
+			p->alias = ht_str_copy(t->im->a, ht_str(info->string));
 		*end = p;
 		end = &p->next;
 	}
@@ -560,7 +621,7 @@ enum ht_status ht_import_tfjs(struct ht_importer *im, struct ht_str text, const 
 	const cJSON *topology;
 	cJSON *document;
 
-	ht_map_init(&t.filled, im->a);
+	ht_map_init(&t.by_name, im->a);
 	HT_TRY(parse(&t, text, &document));
 	topology = cJSON_GetObjectItemCaseSensitive(document, "modelTopology");
 	if (cJSON_GetObjectItemCaseSensitive(topology, "model_config") ||
@@ -573,6 +634,7 @@ enum ht_status ht_import_tfjs(struct ht_importer *im, struct ht_str text, const 
 	HT_TRY(ht_pb_from_json(
 		im->a, topology, path, HT_PB_GraphDef, im->limit.depth, im->diags, src));
 	HT_TRY(ht_import_graphdef(im, ht_pb_open(src, HT_PB_GraphDef), g));
+	index_all_constants(&t);
 	HT_TRY(read_manifest(&t, cJSON_GetObjectItemCaseSensitive(document, "weightsManifest")));
 	HT_TRY(check_filled(&t));
 	HT_TRY(read_signature(&t, document));

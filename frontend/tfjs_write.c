@@ -100,17 +100,43 @@ static enum ht_status put_weight(
 	return t->blob->n ? w->shard(w->self, t->blob->p, t->blob->n) : HT_OK;
 }
 
-static enum ht_status put_weights(struct writer *w, const struct ht_graph *g)
+/* Of a function those that lie in a shard; the others are in its text. */
+static enum ht_status put_weights_of(
+	struct writer *w, const struct ht_graph *body, bool function, bool *first)
 {
 	const struct ht_attr *value;
-	bool first = true;
 
-	for (const struct ht_node *n = g->first; n; n = n->next) {
+	for (const struct ht_node *n = body->first; n; n = n->next) {
 		value = ht_attr_find(n, "value");
-		if (n->op == HT_OP_Const && value && value->value.kind == HT_ATTR_TENSOR)
-			HT_TRY(put_weight(w, n, value->value.tensor, &first));
+		if (n->op == HT_OP_Const && value && value->value.kind == HT_ATTR_TENSOR &&
+			(!function || value->value.tensor->form == HT_TENSOR_SHARD))
+			HT_TRY(put_weight(w, n, value->value.tensor, first));
 	}
 	return HT_OK;
+}
+
+static enum ht_status put_weights(struct writer *w, const struct ht_graph *g)
+{
+	bool first = true;
+
+	HT_TRY(put_weights_of(w, g, false, &first));
+	for (const struct ht_function *f = g->functions; f; f = f->next)
+		HT_TRY(put_weights_of(w, f->body, true, &first));
+	return HT_OK;
+}
+
+/* Its type as TF.js' converter writes it; sizes that are open are -1. */
+static void put_type(struct ht_buf *json, const struct ht_type *t)
+{
+	if (t->dtype)
+		ht_printf(json, ",\"dtype\":\"%s\"", ht_dtype_info(t->dtype)->proto);
+	if (t->shape.rank < 0)
+		return;
+	ht_puts(json, ",\"tensorShape\":{\"dim\":[");
+	for (int32_t i = 0; i < t->shape.rank; i++)
+		ht_printf(json, "%s{\"size\":\"%lld\"}", i ? "," : "",
+			(long long)(t->shape.dim[i] < 0 ? -1 : t->shape.dim[i]));
+	ht_puts(json, "]}");
 }
 
 static void put_ports(struct ht_buf *json, const char *what, const struct ht_port *p)
@@ -119,16 +145,15 @@ static void put_ports(struct ht_buf *json, const char *what, const struct ht_por
 
 	ht_printf(json, "\"%s\":{", what);
 	for (; p; p = p->next) {
-		const struct ht_type *t = &p->value.node->out[p->value.index];
-
 		if (!first)
 			ht_putc(json, ',');
 		first = false;
 		ht_put_json(json, p->name);
 		ht_puts(json, ":{\"name\":");
-		ht_put_json(json, p->name);
-		if (t->dtype)
-			ht_printf(json, ",\"dtype\":\"%s\"", ht_dtype_info(t->dtype)->proto);
+		ht_put_json(json, ht_str_printf(json->arena, "%.*s:%d",
+					  HT_STR_ARG(p->value.node->name), (int)p->value.index));
+		if (p->value.index < p->value.node->outs)
+			put_type(json, ht_type_of(p->value));
 		ht_putc(json, '}');
 	}
 	ht_putc(json, '}');
@@ -169,22 +194,116 @@ static void put_signature(struct writer *w, const struct ht_graph *g)
 	ht_puts(w->json, "},");
 }
 
-enum ht_status ht_export_tfjs(const struct ht_graph *g, const char *shard_name, struct ht_diags *d,
-	struct ht_buf *json, ht_export_sink *shard, void *self)
+/* ---- what TF.js has not ---- */
+
+static enum ht_status refuse(struct ht_diags *d, const struct ht_node *n, const char *why)
 {
-	struct writer w = { d, json->arena, json, shard, self };
+	struct ht_where at = HT_NOWHERE;
+
+	at.node = n->name;
+	at.op = n->type;
+	return ht_error(d, HT_E_UNSUPPORTED, at, "%s", why);
+}
+
+static enum ht_status check_node(struct ht_diags *d, const struct ht_node *n)
+{
+	if (ht_str_starts(n->type, "VarHandleOp") || ht_str_starts(n->type, "Variable"))
+		return refuse(d, n, "TF.js graph models have no variables; write a .pb");
+	for (const struct ht_attr *a = n->attrs; a; a = a->next)
+		if (a->value.kind == HT_ATTR_TYPE &&
+			(a->value.type == HT_F16 || a->value.type == HT_BF16))
+			return refuse(d, n,
+				"TF.js computes in float32 alone, and this is float16 or bfloat16; "
+				"write a .pb, or take a policy that keeps float32");
+	return HT_OK;
+}
+
+/* TF.js finds constants of functions by their names among all weights: those of a TF.js model have
+ * names that fit. */
+static enum ht_status check_function(struct ht_diags *d, const struct ht_graph *body)
+{
+	for (const struct ht_node *n = body->first; n; n = n->next) {
+		const struct ht_attr *value = ht_attr_find(n, "value");
+
+		HT_TRY(check_node(d, n));
+		if (n->op == HT_OP_Const && value && value->value.kind == HT_ATTR_TENSOR &&
+			value->value.tensor->form != HT_TENSOR_SHARD)
+			return refuse(d, n,
+				"constants of functions are written to TF.js models only where "
+				"they came from one; write a .pb");
+	}
+	return HT_OK;
+}
+
+static enum ht_status check(const struct ht_graph *g, struct ht_diags *d)
+{
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		HT_TRY(check_node(d, n));
+	for (const struct ht_function *f = g->functions; f; f = f->next)
+		HT_TRY(check_function(d, f->body));
+	return HT_OK;
+}
+
+/* ---- the whole ---- */
+
+static enum ht_status count(void *bytes, const void *p, size_t n)
+{
+	(void)p;
+	*(size_t *)bytes += n;
+	return HT_OK;
+}
+
+enum ht_status ht_tfjs_weight_bytes(
+	const struct ht_graph *g, struct ht_arena *work, struct ht_diags *d, size_t *bytes)
+{
+	struct ht_buf unwanted;
+	struct writer w = { d, work, &unwanted, count, bytes };
+
+	*bytes = 0;
+	ht_buf_init(&unwanted, work);
+	HT_TRY(check(g, d));
+	return put_weights(&w, g);
+}
+
+/* Of a graph that does not say: from this version on a shape of [] is a scalar's. */
+static void put_versions(struct ht_pb_writer *w)
+{
+	struct ht_pb_open_message m = ht_pb_begin(w, 4);
+
+	ht_pb_put_varint(w, 1, 27);
+	ht_pb_end(w, m);
+}
+
+static void put_paths(struct ht_buf *json, const struct ht_str *name, size_t shards)
+{
+	for (size_t i = 0; i < shards; i++) {
+		if (i)
+			ht_putc(json, ',');
+		ht_put_json(json, name[i]);
+	}
+}
+
+enum ht_status ht_export_tfjs(const struct ht_graph *g, const struct ht_str *name, size_t shards,
+	struct ht_diags *d, struct ht_buf *json, ht_export_sink *weights, void *self)
+{
+	struct writer w = { d, json->arena, json, weights, self };
 	struct ht_pb_writer graph;
 
+	HT_TRY(check(g, d));
 	ht_pb_writer_init(&graph, json->arena);
 	ht_export_graph(&graph, g, false);
+	if (!g->versions.n && !g->extra.n) /* TF.js reads the field */
+		put_versions(&graph);
 	ht_puts(json, "{\"format\":\"graph-model\",");
 	if (g->source == HT_SOURCE_TFJS)
 		HT_TRY(put_rest(&w, g));
+	else
+		ht_puts(json, "\"generatedBy\":\"Halftone\",\"convertedBy\":\"Halftone\",");
 	put_signature(&w, g);
 	ht_puts(json, "\"modelTopology\":");
 	HT_TRY(ht_pb_print_json(ht_pb_flatten(&graph, json->arena), HT_PB_GraphDef, d, json));
 	ht_puts(json, ",\"weightsManifest\":[{\"paths\":[");
-	ht_put_json(json, ht_str(shard_name));
+	put_paths(json, name, shards);
 	ht_puts(json, "],\"weights\":[");
 	HT_TRY(put_weights(&w, g));
 	ht_puts(json, "]}]}\n");

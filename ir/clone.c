@@ -83,6 +83,7 @@ static struct ht_port *copy_ports(const struct copy *c, const struct ht_port *fr
 	for (; from; from = from->next) {
 		struct ht_port *p = HT_NEW(c->to->arena, struct ht_port);
 		p->name = from->name;
+		p->alias = from->alias;
 		p->value = copy_value(c, from->value);
 		*end = p;
 		end = &p->next;

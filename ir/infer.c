@@ -172,9 +172,11 @@ bool ht_broadcast_shapes(
 
 bool ht_fix_axis(int64_t *axis, int32_t rank)
 {
+	if (*axis < -(int64_t)rank || *axis >= rank)
+		return false;
 	if (*axis < 0)
 		*axis += rank;
-	return *axis >= 0 && *axis < rank;
+	return true;
 }
 
 /* ---- values of operands ---- */

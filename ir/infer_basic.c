@@ -118,15 +118,19 @@ static uint64_t producer(const struct ht_graph *g)
 	return v;
 }
 
-/* A shape that is set already stays: the user's word.  Before version 24, [] meant unknown. */
-enum ht_status ht_infer_placeholder(struct ht_infer *in, struct ht_node *n)
+struct ht_shape ht_placeholder_shape(const struct ht_graph *library, const struct ht_node *n)
 {
 	struct ht_shape s = shape_attr(n, "shape");
+	bool either = n->op == HT_OP_Placeholder && s.rank == 0 && producer(library) < 22;
 
-	if (n->op == HT_OP_Placeholder && s.rank == 0 && producer(in->library) < 24)
-		s = HT_SHAPE_UNKNOWN;
+	return either ? HT_SHAPE_UNKNOWN : s;
+}
+
+/* A shape that is set already stays: the user's word. */
+enum ht_status ht_infer_placeholder(struct ht_infer *in, struct ht_node *n)
+{
 	if (n->out[0].shape.rank < 0)
-		n->out[0].shape = s;
+		n->out[0].shape = ht_placeholder_shape(in->library, n);
 	return HT_OK;
 }
 
@@ -172,19 +176,42 @@ enum ht_status ht_infer_bitcast(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
+/* Whether shapes broadcast whatever the sizes are that nobody knows yet. */
+static bool broadcast_surely(struct ht_shape a, struct ht_shape b)
+{
+	for (int32_t i = 1; i <= a.rank && i <= b.rank; i++) {
+		int64_t x = a.dim[a.rank - i], y = b.dim[b.rank - i];
+
+		if (x != 1 && y != 1 && (x != y || x == HT_DIM_UNKNOWN))
+			return false;
+	}
+	return a.rank >= 0 && b.rank >= 0;
+}
+
+/* Equal and NotEqual of operands that do not broadcast give one scalar, where they are told to. */
+static enum ht_status infer_lenient(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape a = ht_in_shape(n, 0), b = ht_in_shape(n, 1), r;
+
+	if (!ht_broadcast_shapes(in, a, b, &r))
+		n->out[0].shape = HT_SHAPE_SCALAR;
+	else if (broadcast_surely(a, b))
+		n->out[0].shape = r;
+	return HT_OK;
+}
+
 enum ht_status ht_infer_broadcast(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape r = ht_in_shape(n, 0);
 
+	if (!ht_attr_bool(n, "incompatible_shape_error", true))
+		return infer_lenient(in, n);
 	for (int32_t i = 1; i < n->ins; i++) {
 		struct ht_shape s = ht_in_shape(n, i), b;
 
-		if (!ht_broadcast_shapes(in, r, s, &b)) {
-			if (!ht_attr_bool(n, "incompatible_shape_error", true))
-				return HT_OK;
+		if (!ht_broadcast_shapes(in, r, s, &b))
 			return ht_infer_fail(in, n, "shapes %.*s and %.*s do not broadcast",
 				HT_STR_ARG(ht_shape_text(in, r)), HT_STR_ARG(ht_shape_text(in, s)));
-		}
 		r = b;
 	}
 	n->out[0].shape = r;

@@ -1,11 +1,11 @@
 /* Rules of reductions. */
 #include "ir/infer.h"
 
-/* Marks the axes to reduce; *known is false when their values are not. */
-static enum ht_status read_axes(
-	struct ht_infer *in, struct ht_node *n, int32_t rank, bool *reduced, bool *known)
+/* Marks the axes that operand `arg` lists; *known is false when their values are not. */
+static enum ht_status read_axes(struct ht_infer *in, struct ht_node *n, int32_t arg, int32_t rank,
+	bool *listed, bool *known)
 {
-	const struct ht_known *k = ht_in_known(in, n, 1);
+	const struct ht_known *k = ht_in_known(in, n, arg);
 
 	*known = k != NULL;
 	for (int32_t i = 0; k && i < k->n; i++) {
@@ -19,9 +19,9 @@ static enum ht_status read_axes(
 			return ht_infer_fail(in, n, "axis %lld does not exist in %.*s",
 				(long long)k->e[i].i,
 				HT_STR_ARG(ht_shape_text(in, ht_in_shape(n, 0))));
-		if (reduced[axis])
+		if (listed[axis] && n->op != HT_OP_Roll)
 			return ht_infer_fail(in, n, "axis %lld is given twice", (long long)axis);
-		reduced[axis] = true;
+		listed[axis] = true;
 	}
 	return HT_OK;
 }
@@ -37,7 +37,7 @@ enum ht_status ht_infer_reduce(struct ht_infer *in, struct ht_node *n)
 	HT_TRY(ht_want_rank_of(in, n, 1, 0, 1));
 	if (s.rank < 0)
 		return HT_OK;
-	HT_TRY(read_axes(in, n, s.rank, reduced, &known));
+	HT_TRY(read_axes(in, n, 1, s.rank, reduced, &known));
 	if (!known) {
 		if (keep)
 			ht_set_shape(n, 0, s.rank, ht_new_dims(in, s.rank));
@@ -52,6 +52,34 @@ enum ht_status ht_infer_reduce(struct ht_infer *in, struct ht_node *n)
 	}
 	ht_set_shape(n, 0, rank, d);
 	return HT_OK;
+}
+
+/* The shape of operand 0, along axes that operand `arg` lists. */
+static enum ht_status same_along(struct ht_infer *in, struct ht_node *n, int32_t arg)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+	bool listed[HT_MAX_RANK] = { false }, known;
+
+	n->out[0].shape = s;
+	return s.rank < 0 ? HT_OK : read_axes(in, n, arg, s.rank, listed, &known);
+}
+
+enum ht_status ht_infer_running(struct ht_infer *in, struct ht_node *n)
+{
+	HT_TRY(ht_want_rank(in, n, 1, 0));
+	return same_along(in, n, 1);
+}
+
+enum ht_status ht_infer_reverse(struct ht_infer *in, struct ht_node *n)
+{
+	HT_TRY(ht_want_rank(in, n, 1, 1));
+	return same_along(in, n, 1);
+}
+
+enum ht_status ht_infer_roll(struct ht_infer *in, struct ht_node *n)
+{
+	HT_TRY(ht_want_rank_of(in, n, 2, 0, 1));
+	return same_along(in, n, 2);
 }
 
 enum ht_status ht_infer_arg_reduce(struct ht_infer *in, struct ht_node *n)

@@ -206,6 +206,7 @@ struct ht_node {
 /* A named input or output of a graph. */
 struct ht_port {
 	struct ht_str name;
+	struct ht_str alias; /* its other name: the key in the signature; empty: none */
 	struct ht_value value;
 	struct ht_port *next;
 };
@@ -406,6 +407,9 @@ enum ht_status ht_verify(struct ht_graph *g, struct ht_diags *d);
  * possible without data.  Shapes that cannot be known stay unknown; a contradiction is HT_E_INPUT
  * with the node's name. */
 enum ht_status ht_infer_types(struct ht_graph *g, struct ht_diags *d);
+/* The shape that a placeholder states; `library` is the graph that has the version.  Before version 22 a
+ * Placeholder stated [] where its shape was not known. */
+struct ht_shape ht_placeholder_shape(const struct ht_graph *library, const struct ht_node *n);
 
 /* ---- text.c: the .hir form (docs/hir.md) ---- */
 

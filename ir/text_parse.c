@@ -273,7 +273,7 @@ static enum ht_status read_sym(struct ht_parse *p)
 	return HT_OK;
 }
 
-/* KIND "name" = %value; none; or ^node, for a control result. */
+/* KIND "name" as "alias" = %value; none; or ^node, for a control result. */
 static enum ht_status read_port(struct ht_parse *p, struct ht_port **end)
 {
 	struct ht_lex *l = &p->lex;
@@ -284,6 +284,8 @@ static enum ht_status read_port(struct ht_parse *p, struct ht_port **end)
 	while (*end)
 		end = &(*end)->next;
 	HT_TRY(ht_lex_string(l, &port->name));
+	if (ht_lex_word(l, "as"))
+		HT_TRY(ht_lex_string(l, &port->alias));
 	HT_TRY(ht_lex_expect(l, '='));
 	*end = port;
 	ht_lex_peek(l);

@@ -489,6 +489,10 @@ static void put_ports(struct print *p, const char *what, const struct ht_port *p
 	for (; port; port = port->next) {
 		ht_printf(p->b, "  %s ", what);
 		put_string(p, port->name);
+		if (port->alias.n) {
+			ht_puts(p->b, " as ");
+			put_string(p, port->alias);
+		}
 		ht_puts(p->b, " = ");
 		if (port->value.node && port->value.index < 0) {
 			ht_putc(p->b, '^');

@@ -3,8 +3,8 @@
  * This is the meaning of the operations; plain loops, which the compiler vectorises where it can.
  * Floating point: round to nearest, no contraction (the build says -ffp-contract=off). */
 #include "kernel/eval.h"
+#include "kernel/native.h"
 
-#include <immintrin.h>
 #include <math.h>
 #include <string.h>
 
@@ -34,88 +34,34 @@
 		loop;                                                                              \
 		return;
 
-/* ---- fused multiply and add: by the instruction where the machine has it ---- */
-
-__attribute__((target("avx2,fma"))) static void muladd_f32_fma(
-	float *r, const float *a, const float *b, const float *c, int n)
+static void muladd_f32(float *r, const float *a, const float *b, const float *c, int n)
 {
-	for (int i = 0; i < n; i++)
-		r[i] = __builtin_fmaf(a[i], b[i], c[i]);
+	for (int i = ht_native_muladd_f32(r, a, b, c, n); i < n; i++)
+		r[i] = fmaf(a[i], b[i], c[i]);
 }
 
-__attribute__((target("avx2,fma"))) static void muladd_f64_fma(
-	double *r, const double *a, const double *b, const double *c, int n)
+static void muladd_f64(double *r, const double *a, const double *b, const double *c, int n)
 {
-	for (int i = 0; i < n; i++)
-		r[i] = __builtin_fma(a[i], b[i], c[i]);
+	for (int i = ht_native_muladd_f64(r, a, b, c, n); i < n; i++)
+		r[i] = fma(a[i], b[i], c[i]);
 }
 
-static void muladd(enum ht_dtype t, void *r, const void *a, const void *b, const void *c, int n)
+static void round_f32(enum ht_xop op, float *r, const float *a, int n)
 {
-	bool fast = __builtin_cpu_supports("fma") && __builtin_cpu_supports("avx2");
-
-	if (t == HT_F32 && fast)
-		muladd_f32_fma(r, a, b, c, n);
-	else if (t == HT_F64 && fast)
-		muladd_f64_fma(r, a, b, c, n);
-	else if (t == HT_F32)
-		for (int i = 0; i < n; i++)
-			((float *)r)[i] = fmaf(((const float *)a)[i], ((const float *)b)[i],
-				((const float *)c)[i]);
-	else
-		for (int i = 0; i < n; i++)
-			((double *)r)[i] = fma(((const double *)a)[i], ((const double *)b)[i],
-				((const double *)c)[i]);
+	for (int i = ht_native_round_f32(op, r, a, n); i < n; i++)
+		r[i] = op == HT_X_FLOOR  ? floorf(a[i])
+		       : op == HT_X_CEIL ? ceilf(a[i])
+		       : op == HT_X_RINT ? rintf(a[i])
+					 : truncf(a[i]);
 }
 
-/* ---- rounding to integers, without libm's calls ---- */
-
-__attribute__((target("avx2"))) static void round_f32_avx2(
-	enum ht_xop op, float *r, const float *a, int n)
+static void round_f64(enum ht_xop op, double *r, const double *a, int n)
 {
-	for (int i = 0; i < n; i++)
-		r[i] = op == HT_X_FLOOR  ? __builtin_floorf(a[i])
-		       : op == HT_X_CEIL ? __builtin_ceilf(a[i])
-		       : op == HT_X_RINT ? __builtin_rintf(a[i])
-					 : __builtin_truncf(a[i]);
-}
-
-__attribute__((target("avx2"))) static void round_f64_avx2(
-	enum ht_xop op, double *r, const double *a, int n)
-{
-	for (int i = 0; i < n; i++)
-		r[i] = op == HT_X_FLOOR  ? __builtin_floor(a[i])
-		       : op == HT_X_CEIL ? __builtin_ceil(a[i])
-		       : op == HT_X_RINT ? __builtin_rint(a[i])
-					 : __builtin_trunc(a[i]);
-}
-
-static void round_f32(enum ht_xop op, void *r, const void *a, int n)
-{
-	if (__builtin_cpu_supports("avx2"))
-		round_f32_avx2(op, r, a, n);
-	else if (op == HT_X_FLOOR)
-		ONE(float, float, floorf(x));
-	else if (op == HT_X_CEIL)
-		ONE(float, float, ceilf(x));
-	else if (op == HT_X_RINT)
-		ONE(float, float, rintf(x));
-	else
-		ONE(float, float, truncf(x));
-}
-
-static void round_f64(enum ht_xop op, void *r, const void *a, int n)
-{
-	if (__builtin_cpu_supports("avx2"))
-		round_f64_avx2(op, r, a, n);
-	else if (op == HT_X_FLOOR)
-		ONE(double, double, floor(x));
-	else if (op == HT_X_CEIL)
-		ONE(double, double, ceil(x));
-	else if (op == HT_X_RINT)
-		ONE(double, double, rint(x));
-	else
-		ONE(double, double, trunc(x));
+	for (int i = ht_native_round_f64(op, r, a, n); i < n; i++)
+		r[i] = op == HT_X_FLOOR  ? floor(a[i])
+		       : op == HT_X_CEIL ? ceil(a[i])
+		       : op == HT_X_RINT ? rint(a[i])
+					 : trunc(a[i]);
 }
 
 /* ---- arithmetic ---- */
@@ -138,16 +84,6 @@ static void round_f64(enum ht_xop op, void *r, const void *a, int n)
 	ON(HT_X_LT, TWO(uint8_t, T, x < y))                                                        \
 	ON(HT_X_LE, TWO(uint8_t, T, x <= y))
 
-static float sqrt_f32(float x)
-{
-	return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x))); /* no errno */
-}
-
-static double sqrt_f64(double x)
-{
-	return _mm_cvtsd_f64(_mm_sqrt_sd(_mm_set_sd(x), _mm_set_sd(x)));
-}
-
 /* b may be NaN, a then is. */
 static float scaled(float a, float b)
 {
@@ -157,11 +93,11 @@ static float scaled(float a, float b)
 static void eval_f32(enum ht_xop op, void *r, const void *a, const void *b, const void *c, int n)
 {
 	switch (op) {
-		FLOAT_OPS(float, __builtin_fabsf, sqrt_f32, fmodf)
+		FLOAT_OPS(float, __builtin_fabsf, sqrtf, fmodf)
 		ON(HT_X_SCALE, TWO(float, float, scaled(x, y)))
 		COMPARE_OPS(float)
 	case HT_X_MULADD:
-		muladd(HT_F32, r, a, b, c, n);
+		muladd_f32(r, a, b, c, n);
 		return;
 	case HT_X_FLOOR:
 	case HT_X_CEIL:
@@ -177,10 +113,10 @@ static void eval_f32(enum ht_xop op, void *r, const void *a, const void *b, cons
 static void eval_f64(enum ht_xop op, void *r, const void *a, const void *b, const void *c, int n)
 {
 	switch (op) {
-		FLOAT_OPS(double, __builtin_fabs, sqrt_f64, fmod)
+		FLOAT_OPS(double, __builtin_fabs, sqrt, fmod)
 		COMPARE_OPS(double)
 	case HT_X_MULADD:
-		muladd(HT_F64, r, a, b, c, n);
+		muladd_f64(r, a, b, c, n);
 		return;
 	case HT_X_FLOOR:
 	case HT_X_CEIL:
@@ -263,42 +199,42 @@ static void eval_index(enum ht_xop op, void *r, const void *a, const void *b, in
 
 /* ---- conversions ---- */
 
-static int32_t f64_to_i32(double x)
+struct ht_truncation ht_truncation_to(enum ht_dtype to)
 {
-	return _mm_cvttsd_si32(_mm_set_sd(x));
+	const bool is_wide = to == HT_U32 || to == HT_I64 || to == HT_U64;
+
+	return (struct ht_truncation){ is_wide ? 64 : 32, to == HT_U64 };
 }
 
-static int32_t f32_to_i32(float x)
+/* -2^63 is what fits into 64 bits and out of range alike. */
+static int64_t truncated(double x, struct ht_truncation by)
 {
-	return _mm_cvttss_si32(_mm_set_ss(x));
+	const double limit = by.bits == 32 ? 0x1p31 : 0x1p63;
+
+	return x > -limit - 1 && x < limit ? (int64_t)x : by.bits == 32 ? INT32_MIN : INT64_MIN;
 }
 
-static int64_t f64_to_i64(double x)
+static int64_t float_to_int(double x, struct ht_truncation by)
 {
-	return _mm_cvttsd_si64(_mm_set_sd(x));
+	if (by.halved && x >= 0x1p63)
+		return truncated(x - 0x1p63, by) ^ INT64_MIN;
+	return truncated(x, by);
 }
 
-static uint64_t f64_to_u64(double x)
-{
-	if (x >= 0x1p63)
-		return (uint64_t)f64_to_i64(x - 0x1p63) ^ 1ull << 63;
-	return (uint64_t)f64_to_i64(x);
-}
-
-#define CVT_FROM_FLOAT(T, TO_I32)                                                                  \
+#define CVT_FROM_FLOAT(T)                                                                          \
 	switch (to) {                                                                              \
 		ON(HT_F32, ONE(float, T, x))                                                       \
 		ON(HT_F64, ONE(double, T, x))                                                      \
 		ON(HT_F16, ONE(uint16_t, T, ht_f32_to_f16((float)x)))                              \
 		ON(HT_BF16, ONE(uint16_t, T, ht_f32_to_bf16((float)x)))                            \
-		ON(HT_I8, ONE(int8_t, T, TO_I32(x)))                                               \
-		ON(HT_U8, ONE(uint8_t, T, TO_I32(x)))                                              \
-		ON(HT_I16, ONE(int16_t, T, TO_I32(x)))                                             \
-		ON(HT_U16, ONE(uint16_t, T, TO_I32(x)))                                            \
-		ON(HT_I32, ONE(int32_t, T, TO_I32(x)))                                             \
-		ON(HT_U32, ONE(uint32_t, T, f64_to_i64((double)x)))                                \
-		ON(HT_I64, ONE(int64_t, T, f64_to_i64((double)x)))                                 \
-		ON(HT_U64, ONE(uint64_t, T, f64_to_u64((double)x)))                                \
+		ON(HT_I8, ONE(int8_t, T, float_to_int(x, by)))                                     \
+		ON(HT_U8, ONE(uint8_t, T, float_to_int(x, by)))                                    \
+		ON(HT_I16, ONE(int16_t, T, float_to_int(x, by)))                                   \
+		ON(HT_U16, ONE(uint16_t, T, float_to_int(x, by)))                                  \
+		ON(HT_I32, ONE(int32_t, T, float_to_int(x, by)))                                   \
+		ON(HT_U32, ONE(uint32_t, T, float_to_int(x, by)))                                  \
+		ON(HT_I64, ONE(int64_t, T, float_to_int(x, by)))                                   \
+		ON(HT_U64, ONE(uint64_t, T, float_to_int(x, by)))                                  \
 		ON(HT_BOOL, ONE(uint8_t, T, x != 0))                                               \
 	default:                                                                                   \
 		HT_CHECK(!"a conversion");                                                         \
@@ -323,10 +259,12 @@ static uint64_t f64_to_u64(double x)
 
 static void convert_float(enum ht_dtype from, enum ht_dtype to, void *r, const void *a, int n)
 {
+	const struct ht_truncation by = ht_truncation_to(to);
+
 	if (from == HT_F32)
-		CVT_FROM_FLOAT(float, f32_to_i32)
+		CVT_FROM_FLOAT(float)
 	else if (from == HT_F64)
-		CVT_FROM_FLOAT(double, f64_to_i32)
+		CVT_FROM_FLOAT(double)
 	else if (from == HT_F16)
 		ONE(float, uint16_t, ht_f16_to_f32(x));
 	else

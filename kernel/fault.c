@@ -14,6 +14,10 @@ const char *ht_fault_text(enum ht_fault f)
 		return "an integer is raised to a negative power";
 	case HT_FAULT_MEMORY:
 		return "out of memory";
+	case HT_FAULT_EMPTY_RANGE:
+		return "minval is not below maxval";
+	case HT_FAULT_RANDOM_ALGORITHM:
+		return "the algorithm of random numbers is neither Philox (1) nor automatic (3)";
 	}
 	return "unknown fault";
 }

@@ -1,6 +1,6 @@
 /* host: the machine that this runs on, as a target. */
 #include "base/cpu.h"
-#include "kernel/kernel.h"
+#include "kernel/target.h"
 
 #include <cpuid.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static const char *microarchitecture(const struct ht_target *level)
 {
 	unsigned a, b, c, d, family;
 
-	if (!level->avx512 || !__get_cpuid(0, &a, &b, &c, &d))
+	if (!level->masks || !__get_cpuid(0, &a, &b, &c, &d))
 		return level->name;
 	const bool intel = b == signature_INTEL_ebx, amd = b == signature_AMD_ebx;
 	__get_cpuid(1, &a, &b, &c, &d);
@@ -43,7 +43,7 @@ static const char *microarchitecture(const struct ht_target *level)
 	if (amd)
 		return family == 0x19 ? "znver4" : "znver5";
 	if (intel)
-		return ht_cpu_has_fp16() ? "sapphirerapids" : "skylake-avx512";
+		return ht_cpu_has(HT_CPU_FP16) ? "sapphirerapids" : "skylake-avx512";
 	return level->name;
 }
 
@@ -51,7 +51,7 @@ static struct ht_target describe(void)
 {
 	struct ht_target host = *ht_targets()[ht_cpu_level()];
 
-	host.tuning = ht_target_named(microarchitecture(&host))->tuning;
+	host.rates = ht_target_named(microarchitecture(&host))->rates;
 	host.l1 = cache_of(1, host.l1);
 	host.l2 = cache_of(2, host.l2);
 	host.l3 = cache_of(3, host.l3);
@@ -81,7 +81,7 @@ bool ht_target_runs(const char *name)
 {
 	const struct ht_target *t = ht_target_named(name);
 
-	if (!t || (t->fp16 && !ht_cpu_has_fp16()) || (t->amx && !ht_cpu_has_amx()))
+	if (!t || !ht_cpu_has(t->extensions))
 		return false;
 	return ht_target_level(t) <= (int)ht_cpu_level();
 }

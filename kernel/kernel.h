@@ -16,6 +16,7 @@
 #define HT_KERNEL_H
 
 #include "base/base.h"
+#include "kernel/target.h"
 
 /* ---- expressions ---- */
 
@@ -34,9 +35,7 @@ enum ht_xop {
 	HT_X_CHECK,  /* value a; where b is false the kernel fails with code imm (enum ht_fault) */
 	HT_X_SELECT, /* a ? b : c; both sides are evaluated, neither may fault */
 	HT_X_CVT, /* a converted to dtype.  Floats round to nearest even; F16 and BF16 only from and to F32 (ht_xcvt puts F32 between).
-	              * Float to int truncates; out of range and NaN are as on x86: I32 and I64 give the smallest number,
-	              * I8 I16 U8 U16 the low bits of that I32, U32 the low bits of the I64; U64: below 2^63 as I64, else
-	              * I64(a - 2^63) with the top bit flipped.  Int to int wraps.  To BOOL: a != 0 (NaN: true) */
+	              * Float to int: struct ht_truncation.  Int to int wraps.  To BOOL: a != 0 (NaN: true) */
 	HT_X_BITCAST, /* same bits, same size */
 	/* arithmetic, both operands and result of dtype */
 	HT_X_ADD,
@@ -109,13 +108,25 @@ struct ht_x {
 	int64_t imm;
 };
 
+/* How HT_X_CVT makes an integer of a float: as TensorFlow does on x86, on every machine.  The float is
+ * truncated to a signed integer of `bits`, which for NaN and what it cannot hold is the smallest one;
+ * its low bits are the result.  Where `halved`, floats from 2^63 on give the integer of their difference
+ * to 2^63 with the top bit flipped. */
+struct ht_truncation {
+	int bits; /* 32 or 64 */
+	bool halved;
+};
+struct ht_truncation ht_truncation_to(enum ht_dtype to);
+
 /* Why a kernel stopped; non-zero return values of a kernel. */
 enum ht_fault {
 	HT_FAULT_NONE,
 	HT_FAULT_INDEX,          /* an index is out of range */
 	HT_FAULT_DIVISION,       /* integer division by zero */
 	HT_FAULT_NEGATIVE_POWER, /* integer to a negative power */
-	HT_FAULT_MEMORY
+	HT_FAULT_MEMORY,
+	HT_FAULT_EMPTY_RANGE, /* of library kernels alone, as the next one */
+	HT_FAULT_RANDOM_ALGORITHM
 };
 const char *ht_fault_text(enum ht_fault f);
 
@@ -261,6 +272,8 @@ int32_t ht_interpret(const struct ht_kernel *k, void *const *buffers, const int6
 
 /* library.c: NULL when there is none of this name. */
 ht_kernel_fn *ht_library_kernel(const char *name);
+/* library_random.c: tiles of a kernel that draws so many numbers of type `t`. */
+int64_t ht_random_tiles(enum ht_dtype t, int64_t count);
 
 /* math.c: rewrites EXP … POW of every stage into basic operations, in arena `a`, and drops
  * expressions that nothing uses. */
@@ -336,54 +349,6 @@ int ht_xreduce(struct ht_xb *b, enum ht_red op, int32_t x); /* returns the reduc
 bool ht_x_step(const struct ht_stage *s, int32_t x, int dim, int64_t *step);
 /* Whether x depends on dimension `dim` (loads count through their offsets). */
 bool ht_x_uses_dim(const struct ht_stage *s, int32_t x, int dim);
-
-/* ---- target.c ---- */
-
-/* What schedules go by of a microarchitecture; never how many cores there are.  Rates are a cycle;
- * "vector" is one of the target's. */
-struct ht_tuning {
-	const char *name;  /* GCC's and LLVM's: "znver4" */
-	bool measured;     /* else estimated from what its vendor says */
-	double products;   /* multiply-adds of vectors */
-	double loads;      /* of vectors */
-	double dispatch;   /* instructions */
-	double l1, l2, l3; /* bytes that come from a level beside the arithmetic */
-	int rows, vectors; /* of a register tile, at most; as far as registers go */
-};
-
-/* The machine a kernel is scheduled and emitted for.  An explicit input: equal descriptions give
- * equal code. */
-struct ht_target {
-	const char *name;     /* "x86-64-v4+bf16", "znver4" */
-	const char *level;    /* the name of the level whose code it runs */
-	const char *cpu;      /* LLVM's name of the level */
-	const char *features; /* LLVM feature string */
-	int vector_bytes;     /* 16, 32, 64 */
-	bool fma, f16c, bf16; /* bf16: AVX512_BF16 */
-	bool avx512;
-	bool fp16, amx;     /* AVX512_FP16; AMX_TILE and AMX_BF16 */
-	int64_t l1, l2, l3; /* bytes of data cache: of a core, of a core, of those who share it */
-	int64_t streams;    /* bytes that the last cache is taken to hold */
-	const struct ht_tuning *tuning;
-};
-/* "host", a level ("x86-64-v4") or a microarchitecture ("znver4"); NULL when unknown. */
-const struct ht_target *ht_target_named(const char *name);
-/* All levels, each running the code of those before it, then all microarchitectures, ended by NULL. */
-const struct ht_target *const *ht_targets(void);
-
-/* What `streams` is for an l3; levels, which say little of the machine, have the least. */
-#define HT_STREAMS(l3) ((l3) > 32 << 20 ? (l3) : 32 << 20)
-
-/* Number of t's level in ht_targets(). */
-int ht_target_level(const struct ht_target *t);
-
-/* ---- host.c ---- */
-
-/* The best level that this machine (CPU and OS) can run, with its caches and tuning.  Never code for
- * AMX and AVX512_FP16, which has not been run on such a machine yet and has to be asked for. */
-const struct ht_target *ht_target_host(void);
-/* Whether this machine runs code for the target of this name. */
-bool ht_target_runs(const char *name);
 
 /* schedule.c: chooses nr and kp for packing a contraction of `m` rows, `n` columns, `k` depth with
  * operands of type `t`; then, in a finished kernel, mr, kc and loop order. */

@@ -4,9 +4,9 @@
  * hundreds of megabytes, so the common cases (columns or depth side by side in memory) are moved
  * in whole lines. */
 #include "kernel/kernel.h"
+#include "kernel/native.h"
 #include "kernel/winograd.h"
 
-#include <immintrin.h>
 #include <string.h>
 
 static int64_t matrices(const struct ht_pack *p)
@@ -46,99 +46,30 @@ static void f32_to_hf32(const void *src, void *dst, int64_t n)
 		((float *)dst)[i] = ht_f32_to_hf32(ht_load_f32(src, i));
 }
 
-static void f32_to_bf16_plain(const void *src, void *dst, int64_t n)
+static void f32_to_bf16(const void *src, void *dst, int64_t n)
 {
-	for (int64_t i = 0; i < n; i++)
+	int64_t i = ht_native_f32_to_bf16(src, dst, n);
+
+	for (; i < n; i++)
 		((uint16_t *)dst)[i] = ht_f32_to_bf16(ht_load_f32(src, i));
 }
 
-/* As ht_f32_to_bf16(), eight at once; each result in the low half of 32 bits. */
-__attribute__((target("avx2"))) static inline __m256i bf16_of(const float *src)
-{
-	__m256i u = _mm256_loadu_si256((const __m256i *)src), top = _mm256_srli_epi32(u, 16);
-	__m256i magnitude = _mm256_and_si256(u, _mm256_set1_epi32(0x7fffffff));
-	__m256i sign = _mm256_and_si256(top, _mm256_set1_epi32(0x8000));
-	__m256i odd = _mm256_and_si256(top, _mm256_set1_epi32(1));
-	__m256i even = _mm256_add_epi32(u, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
-	__m256i quiet = _mm256_or_si256(top, _mm256_set1_epi32(0x40));
-	__m256i tiny = _mm256_cmpgt_epi32(_mm256_set1_epi32(0x00800000), magnitude);
-	__m256i nan = _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7f800000));
-	__m256i r = _mm256_blendv_epi8(_mm256_srli_epi32(even, 16), sign, tiny);
-
-	return _mm256_blendv_epi8(r, quiet, nan);
-}
-
-__attribute__((target("avx2"))) static void f32_to_bf16_fast(const void *src, void *dst, int64_t n)
-{
-	const float *s = src;
-	uint16_t *d = dst;
-	int64_t i = 0;
-
-	for (; i + 16 <= n; i += 16) {
-		__m256i r = _mm256_packus_epi32(bf16_of(s + i), bf16_of(s + i + 8));
-
-		_mm256_storeu_si256((__m256i *)(d + i), _mm256_permute4x64_epi64(r, 0xd8));
-	}
-	f32_to_bf16_plain(s + i, d + i, n - i);
-}
-
-static void f32_to_bf16(const void *src, void *dst, int64_t n)
-{
-	if (__builtin_cpu_supports("avx2"))
-		f32_to_bf16_fast(src, dst, n);
-	else
-		f32_to_bf16_plain(src, dst, n);
-}
-
-/* Two rows of F32 as one line of pairs of BF16; what is left over is for the caller. */
-__attribute__((target("avx2"))) static int64_t pairs_fast(
-	const float *a, const float *b, uint32_t *dst, int64_t n)
-{
-	int64_t i = 0;
-
-	for (; i + 8 <= n; i += 8) {
-		__m256i high = _mm256_slli_epi32(bf16_of(b + i), 16);
-
-		_mm256_storeu_si256((__m256i *)(dst + i), _mm256_or_si256(bf16_of(a + i), high));
-	}
-	return i;
-}
-
+/* Two rows of F32 as one line of pairs of BF16. */
 static void f32_to_pairs(const float *a, const float *b, uint32_t *dst, int64_t n)
 {
-	int64_t i = __builtin_cpu_supports("avx2") ? pairs_fast(a, b, dst, n) : 0;
+	int64_t i = ht_native_f32_to_bf16_pairs(a, b, dst, n);
 
 	for (; i < n; i++)
 		dst[i] = (uint32_t)ht_f32_to_bf16(ht_load_f32(b, i)) << 16 |
 			 ht_f32_to_bf16(ht_load_f32(a, i));
 }
 
-static void f32_to_f16_plain(const void *src, void *dst, int64_t n)
-{
-	for (int64_t i = 0; i < n; i++)
-		((uint16_t *)dst)[i] = ht_f32_to_f16(ht_load_f32(src, i));
-}
-
-__attribute__((target("avx,f16c"))) static void f32_to_f16_fast(
-	const void *src, void *dst, int64_t n)
-{
-	int64_t i = 0;
-
-	for (; i + 8 <= n; i += 8) {
-		__m256 v = _mm256_loadu_ps((const float *)src + i);
-
-		_mm_storeu_si128((__m128i *)((uint16_t *)dst + i),
-			_mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
-	}
-	f32_to_f16_plain((const float *)src + i, (uint16_t *)dst + i, n - i);
-}
-
 static void f32_to_f16(const void *src, void *dst, int64_t n)
 {
-	if (__builtin_cpu_supports("f16c"))
-		f32_to_f16_fast(src, dst, n);
-	else
-		f32_to_f16_plain(src, dst, n);
+	int64_t i = ht_native_f32_to_f16(src, dst, n);
+
+	for (; i < n; i++)
+		((uint16_t *)dst)[i] = ht_f32_to_f16(ht_load_f32(src, i));
 }
 
 static void f16_to_f32(const void *src, void *dst, int64_t n)

@@ -11,41 +11,31 @@
 /* Half vectors in a panel: with more there are too few rows. */
 enum { MOST_HALVES = 5 };
 
-static int lanes(const struct ht_target *t)
-{
-	return t->vector_bytes / 4;
-}
-
 /* Vectors in a panel of `nr` columns: half as wide where whole ones do not fill it. */
 static int panel_vectors(const struct ht_target *t, int nr)
 {
-	int width = lanes(t);
+	int width = ht_target_lanes(t);
 
 	while (nr % width != 0)
 		width /= 2;
 	return nr / width;
 }
 
-static int registers(const struct ht_target *t)
+/* Whether products of pairs of BF16 are those of matrices, whose rows are not in vector registers. */
+static bool in_matrices(const struct ht_target *t, bool pairs)
 {
-	return t->avx512 ? 32 : 16;
-}
-
-/* Whether products of pairs of BF16 are AMX's: tiles of 16 rows, whatever the registers. */
-static bool in_tiles(const struct ht_target *t, bool pairs)
-{
-	return t->amx && pairs;
+	return t->matrix_bf16 && pairs;
 }
 
 /* Most rows of a register tile of `nv` vectors. */
 static int most_rows(const struct ht_target *t, int nv, bool pairs)
 {
-	if (in_tiles(t, pairs))
-		return 16;
-	const int spare = t->fma ? 1 : 3; /* without FMA products need registers too */
-	const int rows = (registers(t) - nv - spare) / nv;
+	if (in_matrices(t, pairs))
+		return t->matrix_rows;
+	const int spare = t->fused ? 1 : 3; /* else products need registers too */
+	const int rows = (t->vector_registers - nv - spare) / nv;
 
-	return rows < 1 ? 1 : rows > t->tuning->rows ? t->tuning->rows : rows;
+	return rows < 1 ? 1 : rows > t->rates->rows ? t->rates->rows : rows;
 }
 
 /* Rows of the register tile: equal blocks, so that no small one is left over. */
@@ -59,21 +49,22 @@ static int balanced_rows(const struct ht_target *t, int nv, int64_t m, bool pair
 }
 
 /* Cycles of one step in depth of `r` rows and a panel of `nr` columns: multiplications, loads,
- * dispatch.  (Few sums hide their latency by several sets of them.)  Pairs of BF16 must be broadcast
- * apart from their product.  Of half vectors every machine multiplies two a cycle; they are more
- * instructions. */
+ * dispatch.  (Few sums hide their latency by several sets of them.) */
 static double step_cycles(const struct ht_target *t, int r, int nr, bool pairs)
 {
+	const struct ht_rates *rates = t->rates;
 	const int nv = panel_vectors(t, nr);
-	const bool halves = nr % lanes(t) != 0;
-	double fma = halves ? 1.03 * r * nv / 2 : r * nv / t->tuning->products;
-	double loads = nv / (halves ? 2 : t->tuning->loads) + r / 2.0;
-	double dispatch = t->fma ? r * nv + nv + r : 2 * r * nv + nv + 2 * r;
-	double c = (pairs && nv == 1 ? 1.4 * fma : fma) + 0.2 * loads;
+	const bool halves = nr % ht_target_lanes(t) != 0;
+	double products = halves ? rates->half_overhead * r * nv / rates->half_products
+				 : r * nv / (pairs ? rates->dots_bf16 : rates->products);
+	double loads = nv / (halves ? rates->half_loads : rates->loads) + r / rates->broadcasts;
+	double dispatch = t->fused ? r * nv + nv + r : 2 * r * nv + nv + 2 * r;
+	double c = (pairs && nv == 1 ? rates->lone_dot * products : products) +
+		   rates->load_overlap * loads;
 
-	if (in_tiles(t, pairs)) /* 16 cycles a tile and 16 pairs, beside copying 16 rows */
-		return nv + 1;
-	dispatch /= t->tuning->dispatch;
+	if (in_matrices(t, pairs))
+		return nv / rates->matrix_products + rates->matrix_copy;
+	dispatch /= rates->dispatch;
 	return c > dispatch ? c : dispatch;
 }
 
@@ -87,9 +78,9 @@ static double packing_cycles(const struct ht_target *t, int nr, int64_t m, int64
 	double c = (double)blocks * step_cycles(t, r, nr, pairs);
 	/* Every block reads the panel: from L1 for nothing, from L2 beside the arithmetic, and at a
 	 * price where it does not stay there. */
-	double bytes_a_cycle = k * line > t->l2       ? t->tuning->l3
-			       : k * line > t->l1 / 2 ? t->tuning->l2
-						      : t->tuning->l1;
+	double bytes_a_cycle = k * line > t->l2       ? t->rates->l3
+			       : k * line > t->l1 / 2 ? t->rates->l2
+						      : t->rates->l1;
 	double read = (double)ht_ceil_div(m, r) * (double)line / bytes_a_cycle;
 
 	c += rest ? step_cycles(t, (int)rest, nr, pairs) : 0;
@@ -99,24 +90,28 @@ static double packing_cycles(const struct ht_target *t, int nr, int64_t m, int64
 /* Whether the last vector of columns would be half empty. */
 static bool wants_halves(const struct ht_target *t, int64_t m, int64_t n)
 {
-	return t->avx512 && m >= t->tuning->rows && n > 0 && (n - 1) % lanes(t) < lanes(t) / 2;
+	const int lanes = ht_target_lanes(t);
+
+	return t->masks && m >= t->rates->rows && n > 0 && (n - 1) % lanes < lanes / 2;
 }
 
 void ht_schedule_packing(const struct ht_target *t, enum ht_dtype dtype, int64_t m, int64_t n,
 	int64_t k, int32_t *nr, int32_t *kp)
 {
 	int64_t element = (int64_t)ht_dtype_info(dtype)->bytes;
-	int half = lanes(t), widest;
+	const int lanes = ht_target_lanes(t);
+	int half = lanes, widest;
 	double least = INFINITY;
 
-	*kp = dtype == HT_BF16 && t->bf16 ? 2 : 1;
-	widest = in_tiles(t, *kp == 2) ? 2 : t->tuning->vectors; /* 32 sums: see HT_E_MAX_COPIES */
-	if (wants_halves(t, m, n) && !in_tiles(t, *kp == 2))
+	*kp = dtype == HT_BF16 && ht_target_group(t, dtype) == 2 ? 2 : 1;
+	widest =
+		in_matrices(t, *kp == 2) ? 2 : t->rates->vectors; /* 32 sums: see HT_E_MAX_COPIES */
+	if (wants_halves(t, m, n) && !in_matrices(t, *kp == 2))
 		half /= 2;
-	for (int columns = half; columns <= widest * lanes(t); columns += half) {
+	for (int columns = half; columns <= widest * lanes; columns += half) {
 		double c = packing_cycles(t, columns, m, n, k > 0 ? k : 1, element, *kp == 2);
 
-		if (columns % lanes(t) != 0 && columns > MOST_HALVES * half)
+		if (columns % lanes != 0 && columns > MOST_HALVES * half)
 			continue;
 		if (c <= least) {
 			least = c;
@@ -129,8 +124,7 @@ void ht_schedule_packing(const struct ht_target *t, enum ht_dtype dtype, int64_t
 
 struct shape {
 	int64_t m, n, k, element, mr, nr;
-	int64_t l2;
-	int lanes;
+	const struct ht_target *t;
 };
 
 /* Mean over 1, 2, 4 and 8 threads of how much longer the busiest works than an equal share. */
@@ -145,9 +139,8 @@ static double imbalance(int64_t tiles)
 
 static double tile_cycles(const struct shape *s, int64_t m_step, int64_t n_step)
 {
-	const double tile_overhead = 1500, bytes_a_cycle = 10;
 	int64_t m_tiles = ht_ceil_div(s->m, m_step), n_tiles = ht_ceil_div(s->n, n_step);
-	double work = (double)s->m * (double)s->n * (double)s->k / s->lanes;
+	double work = (double)s->m * (double)s->n * (double)s->k / ht_target_lanes(s->t);
 	double a = (double)(s->m * s->k * s->element), b = (double)(s->n * s->k * s->element);
 	double a_tile = a / (double)m_tiles, panel = (double)(s->nr * s->k * s->element);
 	double panels = (double)ht_ceil_div(n_step, s->nr);
@@ -155,10 +148,10 @@ static double tile_cycles(const struct shape *s, int64_t m_step, int64_t n_step)
 	 * which is free while it stays in the second level beside the panel. */
 	double traffic = b * (double)m_tiles + a * (double)n_tiles;
 
-	if (a_tile + panel > 0.75 * (double)s->l2)
+	if (a_tile + panel > 0.75 * (double)s->t->l2)
 		traffic += a * (double)n_tiles * (panels - 1);
-	return work * imbalance(m_tiles * n_tiles) + traffic / bytes_a_cycle +
-	       tile_overhead * (double)(m_tiles * n_tiles);
+	return work * imbalance(m_tiles * n_tiles) + traffic / s->t->rates->tile_operands +
+	       s->t->rates->grid_tile * (double)(m_tiles * n_tiles);
 }
 
 /* Numbers of tiles to try: 1, 2, 3, 4, 6, 8, 12, … */
@@ -174,8 +167,7 @@ void ht_schedule_tiles(const struct ht_target *t, enum ht_dtype dtype, int64_t m
 		.n = n > 0 ? n : 1,
 		.k = k > 0 ? k : 1,
 		.element = (int64_t)ht_dtype_info(dtype)->bytes,
-		.l2 = t->l2,
-		.lanes = lanes(t) };
+		.t = t };
 	double least = INFINITY;
 	int32_t nr, kp;
 	int64_t rows, columns;

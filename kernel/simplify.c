@@ -46,6 +46,14 @@ static bool undefined_division(const struct ht_x *x, int64_t divisor)
 	       (divisor == 0 || divisor == -1);
 }
 
+/* What becomes of it is the run's matter, which may keep subnormals. */
+static bool is_subnormal(enum ht_dtype t, uint64_t bits)
+{
+	if (t == HT_F32)
+		return !(bits & 0x7f800000) && bits & 0x7fffff;
+	return t == HT_F64 && !(bits & 0x7ff0000000000000) && bits & 0xfffffffffffff;
+}
+
 static bool fold(struct ht_xb *b, const struct ht_x *x, int32_t *out)
 {
 	int64_t v[3] = { 0 };
@@ -55,11 +63,14 @@ static bool fold(struct ht_xb *b, const struct ht_x *x, int32_t *out)
 	if (!foldable(x->op))
 		return false;
 	for (int i = 0; i < ht_x_operands(x->op); i++)
-		if (!ht_xb_const(b, arg[i], &v[i]))
+		if (!ht_xb_const(b, arg[i], &v[i]) ||
+			is_subnormal(ht_xb_at(b, arg[i])->dtype, (uint64_t)v[i]))
 			return false;
 	if (undefined_division(x, v[1]))
 		return false;
 	ht_x_eval(x, ht_xb_at(b, x->a)->dtype, &r, &v[0], &v[1], &v[2], 1); /* little endian */
+	if (is_subnormal(x->dtype, r))
+		return false;
 	*out = ht_xb_push(
 		b, (struct ht_x){ HT_X_CONST, x->dtype, -1, -1, -1, imm_of_bits(x->dtype, r) });
 	return true;

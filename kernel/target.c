@@ -1,5 +1,6 @@
 /* target: the machines kernels are made for. */
-#include "kernel/kernel.h"
+#include "kernel/target.h"
+#include "base/cpu.h"
 
 #include <string.h>
 
@@ -15,52 +16,79 @@
 
 /* Eight rows: one pointer a row, more would not stay in registers, and rows a power of two apart fall
  * on the same few lines of the first level. */
-static const struct ht_tuning v1 = { "generic", false, 2, 2, 4, 64, 32, 16, 8, 3 };
-static const struct ht_tuning v3 = { "generic", false, 2, 2, 4, 64, 32, 16, 8, 3 };
+#define TILE(most_vectors) .rows = 8, .vectors = most_vectors
+/* Taken for every machine.  Those of schedules and methods were measured on Zen 4; those of matrices, and
+ * of the roofline (conversions, functions, picoseconds), are estimates. */
+#define EVERYWHERE                                                                                 \
+	.half_products = 2, .half_loads = 2, .broadcasts = 2, .tile_operands = 10, .weights = 8,   \
+	.tensors = 24, .matrix_products = 1, .matrix_copy = 1, .grid_tile = 1500,                  \
+	.winograd_block = 3000, .winograd_image_2 = 65, .winograd_image_4 = 190,                   \
+	.winograd_result_2 = 45, .winograd_result_4 = 150, .row_tile = 500, .convert = 2,          \
+	.convert_bits = 8, .function = 12, .lone_dot = 1.4, .half_overhead = 1.03,                 \
+	.load_overlap = 0.2, .efficiency = 0.9, .cycle_ps = 333, .launch_ps = 300000,              \
+	.weight_ps = 50
+/* Vectors a cycle: multiply-adds, dot products of pairs of BF16, loads; instructions; bytes from each
+ * level. */
+#define RATES(multiply_adds, dots, from_memory, instructions, first, second, beyond)               \
+	.products = multiply_adds, .dots_bf16 = dots, .loads = from_memory,                        \
+	.dispatch = instructions, .l1 = first, .l2 = second, .l3 = beyond
+
+static const struct ht_rates generic = { "generic", false, TILE(3), RATES(2, 0, 2, 4, 64, 32, 16),
+	EVERYWHERE };
 /* Both halves of a unit take a 512-bit operation. */
-static const struct ht_tuning zen4 = { "znver4", true, 1, 1, 4, 64, 32, 16, 8, 4 };
-static const struct ht_tuning zen5 = { "znver5", false, 2, 2, 8, 128, 64, 32, 8, 4 };
+static const struct ht_rates zen4 = { "znver4", true, TILE(4), RATES(1, 1, 1, 4, 64, 32, 16),
+	EVERYWHERE };
+static const struct ht_rates zen5 = { "znver5", false, TILE(4), RATES(2, 2, 2, 8, 128, 64, 32),
+	EVERYWHERE };
 /* Servers: two units of 512 bits. */
-static const struct ht_tuning skylake_x = { "skylake-avx512", false, 2, 2, 4, 128, 48, 16, 8, 4 };
-static const struct ht_tuning sapphire_rapids = { "sapphirerapids", false, 2, 2, 6, 128, 48, 16, 8,
-	4 };
+static const struct ht_rates skylake_x = { "skylake-avx512", false, TILE(4),
+	RATES(2, 2, 2, 4, 128, 48, 16), EVERYWHERE };
+static const struct ht_rates sapphire_rapids = { "sapphirerapids", false, TILE(4),
+	RATES(2, 2, 2, 6, 128, 48, 16), EVERYWHERE };
 
 #define KB *1024
+#define ANY .non_temporal = 1
+#define WITH_V3 ANY, .fused = 1, .rounds = 1, .widens_f16 = 1, .narrows_f16 = 1
 #define LEVEL_V1                                                                                   \
-	.level = "x86-64", .cpu = "x86-64", .features = F_V1, .vector_bytes = 16, .tuning = &v1
+	.level = "x86-64", .cpu = "x86-64", .features = F_V1, .vector_bytes = 16,                  \
+	.vector_registers = 16, ANY
 #define LEVEL_V3                                                                                   \
 	.level = "x86-64-v3", .cpu = "x86-64-v3", .features = F_V3, .vector_bytes = 32,            \
-	.fma = true, .f16c = true
-#define V4 .cpu = "x86-64-v4", .vector_bytes = 64, .fma = true, .f16c = true, .avx512 = true
+	.vector_registers = 16, .masked_bytes = 4, WITH_V3
+#define V4                                                                                         \
+	.cpu = "x86-64-v4", .vector_bytes = 64, .vector_registers = 32, .masks = 1,                \
+	.masked_bytes = 1, .scales = 1, .prefetch = 2048, WITH_V3
+#define V4_BF16 V4, .narrows_bf16 = 1, .dot_bf16 = 2
 #define LEVEL_V4 .level = "x86-64-v4", .features = F_V4, V4
-#define LEVEL_V4_BF16 .level = "x86-64-v4+bf16", .features = F_V4_BF16, .bf16 = true, V4
+#define LEVEL_V4_BF16 .level = "x86-64-v4+bf16", .features = F_V4_BF16, V4_BF16
 #define LEVEL_SPR                                                                                  \
-	.level = "x86-64-v4+bf16", .features = F_SPR, .bf16 = true, .fp16 = true, .amx = true, V4
+	.level = "x86-64-v4+bf16", .features = F_SPR, .extensions = HT_CPU_FP16 | HT_CPU_AMX,      \
+	.untested = "AMX and AVX512_FP16", .matrix_rows = 16, .matrix_bf16 = 2, V4_BF16
 #define CACHES(first, second, third)                                                               \
 	.l1 = first KB, .l2 = second KB, .l3 = third KB, .streams = HT_STREAMS(third KB)
 
 /* Levels in the order of enum ht_cpu_level. */
 static const struct ht_target targets[] = {
-	{ "x86-64", LEVEL_V1, CACHES(32, 256, 2048) },
-	{ "x86-64-v3", LEVEL_V3, CACHES(32, 256, 2048), .tuning = &v3 },
-	{ "x86-64-v4", LEVEL_V4, CACHES(32, 1024, 2048), .tuning = &zen4 },
-	{ "x86-64-v4+bf16", LEVEL_V4_BF16, CACHES(32, 1024, 2048), .tuning = &zen4 },
-	{ "haswell", LEVEL_V3, CACHES(32, 256, 8192), .tuning = &v3 },
-	{ "broadwell", LEVEL_V3, CACHES(32, 256, 8192), .tuning = &v3 },
-	{ "skylake", LEVEL_V3, CACHES(32, 256, 8192), .tuning = &v3 },
-	{ "alderlake", LEVEL_V3, CACHES(48, 1280, 24576), .tuning = &v3 },
-	{ "znver1", LEVEL_V3, CACHES(32, 512, 8192), .tuning = &v3 },
-	{ "znver2", LEVEL_V3, CACHES(32, 512, 16384), .tuning = &v3 },
-	{ "znver3", LEVEL_V3, CACHES(32, 512, 32768), .tuning = &v3 },
-	{ "skylake-avx512", LEVEL_V4, CACHES(32, 1024, 22528), .tuning = &skylake_x },
-	{ "cascadelake", LEVEL_V4, CACHES(32, 1024, 22528), .tuning = &skylake_x },
-	{ "icelake-server", LEVEL_V4, CACHES(48, 1280, 49152), .tuning = &skylake_x },
-	{ "cooperlake", LEVEL_V4_BF16, CACHES(32, 1024, 39424), .tuning = &skylake_x },
-	{ "znver4", LEVEL_V4_BF16, CACHES(32, 1024, 32768), .tuning = &zen4 },
-	{ "znver5", LEVEL_V4_BF16, CACHES(48, 1024, 32768), .tuning = &zen5 },
-	{ "sapphirerapids", LEVEL_SPR, CACHES(48, 2048, 61440), .tuning = &sapphire_rapids },
-	{ "emeraldrapids", LEVEL_SPR, CACHES(48, 2048, 163840), .tuning = &sapphire_rapids },
-	{ "graniterapids", LEVEL_SPR, CACHES(48, 2048, 163840), .tuning = &sapphire_rapids },
+	{ "x86-64", LEVEL_V1, CACHES(32, 256, 2048), .rates = &generic },
+	{ "x86-64-v3", LEVEL_V3, CACHES(32, 256, 2048), .rates = &generic },
+	{ "x86-64-v4", LEVEL_V4, CACHES(32, 1024, 2048), .rates = &zen4 },
+	{ "x86-64-v4+bf16", LEVEL_V4_BF16, CACHES(32, 1024, 2048), .rates = &zen4 },
+	{ "haswell", LEVEL_V3, CACHES(32, 256, 8192), .rates = &generic },
+	{ "broadwell", LEVEL_V3, CACHES(32, 256, 8192), .rates = &generic },
+	{ "skylake", LEVEL_V3, CACHES(32, 256, 8192), .rates = &generic },
+	{ "alderlake", LEVEL_V3, CACHES(48, 1280, 24576), .rates = &generic },
+	{ "znver1", LEVEL_V3, CACHES(32, 512, 8192), .rates = &generic },
+	{ "znver2", LEVEL_V3, CACHES(32, 512, 16384), .rates = &generic },
+	{ "znver3", LEVEL_V3, CACHES(32, 512, 32768), .rates = &generic },
+	{ "skylake-avx512", LEVEL_V4, CACHES(32, 1024, 22528), .rates = &skylake_x },
+	{ "cascadelake", LEVEL_V4, CACHES(32, 1024, 22528), .rates = &skylake_x },
+	{ "icelake-server", LEVEL_V4, CACHES(48, 1280, 49152), .rates = &skylake_x },
+	{ "cooperlake", LEVEL_V4_BF16, CACHES(32, 1024, 39424), .rates = &skylake_x },
+	{ "znver4", LEVEL_V4_BF16, CACHES(32, 1024, 32768), .rates = &zen4 },
+	{ "znver5", LEVEL_V4_BF16, CACHES(48, 1024, 32768), .rates = &zen5 },
+	{ "sapphirerapids", LEVEL_SPR, CACHES(48, 2048, 61440), .rates = &sapphire_rapids },
+	{ "emeraldrapids", LEVEL_SPR, CACHES(48, 2048, 163840), .rates = &sapphire_rapids },
+	{ "graniterapids", LEVEL_SPR, CACHES(48, 2048, 163840), .rates = &sapphire_rapids },
 };
 
 const struct ht_target *const *ht_targets(void)
@@ -91,4 +119,49 @@ const struct ht_target *ht_target_named(const char *name)
 		if (strcmp(name, targets[i].name) == 0)
 			return &targets[i];
 	return NULL;
+}
+
+int ht_target_group(const struct ht_target *t, enum ht_dtype operands)
+{
+	const int dot = operands == HT_BF16  ? t->dot_bf16
+			: operands == HT_F16 ? t->dot_f16
+			: operands == HT_I8  ? t->dot_int8
+					     : 0;
+
+	return dot ? dot : 1;
+}
+
+double ht_target_products(const struct ht_target *t, enum ht_dtype operands)
+{
+	const int group = ht_target_group(t, operands);
+
+	return group * (group > 1 ? t->rates->dots_bf16 : t->rates->products);
+}
+
+/* ---- what is known of a machine, by name ---- */
+
+bool ht_target_capability(const struct ht_target *t, size_t i, struct ht_target_fact *out)
+{
+	const struct ht_target_fact facts[] = {
+#define HT_CAPABILITY(member, meaning) { #member, t->member },
+#include "kernel/target.def"
+	};
+
+	if (i >= HT_COUNT(facts))
+		return false;
+	*out = facts[i];
+	return true;
+}
+
+bool ht_target_rate(const struct ht_target *t, size_t i, struct ht_target_fact *out)
+{
+	const struct ht_target_fact facts[] = {
+#define HT_RATE(member, meaning) { #member, t->rates->member },
+#include "kernel/target.def"
+	};
+
+	if (i >= HT_COUNT(facts))
+		return false;
+	*out = facts[i];
+	return true;
 }

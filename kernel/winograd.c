@@ -131,18 +131,18 @@ struct shape {
 	const struct ht_target *t;
 	int m;
 	double images, rows, width, channels, results; /* rows, width: in tiles */
-	double element,
-		at_once; /* bytes of a factor; factors of a lane that are multiplied at once */
+	double element, products; /* bytes of a factor; products of factors, a cycle and lane */
 };
 
 /* Estimate in cycles: both transforms, the products at nine tenths of the arithmetic's limit, and
  * what is read from beyond the second level. */
 static double cycles(const struct shape *s, int64_t rows, int64_t columns)
 {
-	const double lanes = s->t->vector_bytes / 4.0;
-	const double a_cycle = s->t->tuning->products * s->at_once * 0.9;
-	const double image = s->m == 2 ? 65 : 190, result = s->m == 2 ? 45 : 150;
-	const double overhead = 3000, bytes_a_cycle = 8;
+	const struct ht_rates *rates = s->t->rates;
+	const double lanes = ht_target_lanes(s->t);
+	const double a_cycle = s->products * rates->efficiency;
+	const double image = s->m == 2 ? rates->winograd_image_2 : rates->winograd_image_4;
+	const double result = s->m == 2 ? rates->winograd_result_2 : rates->winograd_result_4;
 	double matrices = (s->m + 2) * (s->m + 2);
 	double row_blocks = ceil(s->rows / (double)rows),
 	       column_blocks = ceil(s->results / (double)columns);
@@ -159,7 +159,8 @@ static double cycles(const struct shape *s, int64_t rows, int64_t columns)
 
 	if (local > (double)s->t->l2)
 		traffic += 2 * (local - (double)s->t->l2) * row_blocks * column_blocks;
-	return s->images * (products + transforms + traffic / bytes_a_cycle) + overhead * blocks;
+	return s->images * (products + transforms + traffic / rates->weights) +
+	       rates->winograd_block * blocks;
 }
 
 /* Mean over one and two threads of how much longer the busier works than an equal share. */
@@ -174,7 +175,7 @@ struct ht_winograd ht_schedule_winograd(const struct ht_target *t,
 	int64_t tiles[2] = { ht_ceil_div(shape->out[0], m), ht_ceil_div(shape->out[1], m) };
 	struct shape s = { t, m, (double)shape->images, (double)tiles[0], (double)tiles[1],
 		(double)shape->channels, (double)shape->results,
-		(double)ht_dtype_info(dtype)->bytes, dtype == HT_BF16 ? 2 : 1 };
+		(double)ht_dtype_info(dtype)->bytes, ht_target_products(t, dtype) };
 	struct ht_winograd best = { 0 };
 	double least = INFINITY;
 	int32_t nr, kp;

@@ -41,8 +41,7 @@ static void leaky_relu(struct ht_rw *r, struct ht_node *n)
 			ht_rw_miss(r, id, 1, product.node, "its constant is not between 0 and 1");
 		} else if (!ht_rw_only_user(r, product)) {
 			ht_rw_miss(r, id, 2, product.node, "has another user");
-		} else if (!ht_shape_known(n->out[0].shape) ||
-			   !ht_shape_eq(n->out[0].shape, ht_type_of(x)->shape)) {
+		} else if (!ht_rw_same_shape(product.node, x)) {
 			ht_rw_miss(r, id, 3, n, "has not the shape of its operand");
 		} else {
 			become(r, n, HT_OP_LeakyRelu, x, id);

@@ -208,8 +208,8 @@ static bool keeps_channels(const struct chain *k, const struct ht_node *n, struc
 	struct ht_shape from = ht_type_of(v)->shape, to = n->out[0].shape;
 
 	return (n->op == HT_OP_Reshape || n->op == HT_OP_Squeeze || n->op == HT_OP_ExpandDims) &&
-	       ht_value_eq(n->in[0], v) && ht_shape_known(to) && k->axis == from.rank - 1 &&
-	       to.rank > 1 && to.dim[to.rank - 1] == k->f.channels;
+	       ht_value_eq(n->in[0], v) && k->axis == from.rank - 1 && to.rank > 1 &&
+	       to.dim[to.rank - 1] == k->f.channels;
 }
 
 /* Which of the fusions of this pass takes the step. */

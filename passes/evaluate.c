@@ -1,5 +1,6 @@
 /* Values of constants: a node is lowered by itself and its kernels are interpreted, so that an op
  * means the same here as when it is compiled. */
+#include "base/cpu.h"
 #include "passes/passes.h"
 
 #include <string.h>
@@ -64,23 +65,35 @@ static void *memory_of(struct evaluation *e, int32_t i)
 		return e->temps + b->offset;
 	case HT_PLAN_INPUT:
 	case HT_PLAN_OUTPUT:
+	case HT_PLAN_STREAM: /* random ops with a state are not evaluated */
 		break;
 	}
 	return e->memory[i];
 }
 
-static bool run_step(struct evaluation *e, const struct ht_plan_step *step)
+/* As when a program runs, unless it is told to keep subnormals. */
+static int32_t call(const struct ht_plan_step *step, void **buffers, void *scratch)
 {
 	const struct ht_kernel *k = step->kernel;
 	ht_kernel_fn *library = k->library ? ht_library_kernel(k->library) : NULL;
-	void **buffers = HT_NEW_ARRAY(e->arena, void *, (size_t)k->args);
 	int64_t tiles = ht_kernel_tiles(k);
+	unsigned before = ht_cpu_modes_begin(true);
+	int32_t fault;
+
+	fault = library ? library(buffers, step->params, 0, tiles, scratch)
+			: (int32_t)ht_interpret(k, buffers, step->params, 0, tiles, scratch);
+	ht_cpu_modes_end(before);
+	return fault;
+}
+
+static bool run_step(struct evaluation *e, const struct ht_plan_step *step)
+{
+	const struct ht_kernel *k = step->kernel;
+	void **buffers = HT_NEW_ARRAY(e->arena, void *, (size_t)k->args);
 
 	for (int32_t i = 0; i < k->args; i++)
 		buffers[i] = e->memory[step->buffer[i]];
-	if (library)
-		return library(buffers, step->params, 0, tiles, e->scratch) == 0;
-	return ht_interpret(k, buffers, step->params, 0, tiles, e->scratch) == 0;
+	return call(step, buffers, e->scratch) == 0;
 }
 
 static struct ht_blob *new_result(struct ht_arena *a, size_t bytes)

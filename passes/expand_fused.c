@@ -8,6 +8,8 @@
  * RmsNorm, Gelu, Silu, HardSwish, HardSigmoid) in ops that it has, for export.  Those compute in float32 and round once;
  * so does the expansion: in float16 and bfloat16 it stands between two casts.
  *
+ * It looks into the bodies of functions, too.
+ *
  * A fused op with a part that we do not know is left alone. */
 #include "passes/rewrite.h"
 
@@ -100,11 +102,22 @@ static void add_activation(struct chain *c, struct ht_str part)
 		ht_attr_set_bool(n, "approximate", ht_str_is(part, "GeluApproximate"));
 }
 
+/* In TF.js a bias is what broadcasts to the value, such as [1,1,1,1] or [1,1,C]. */
+static bool is_broadcast_bias(const struct ht_graph *g, struct ht_value bias)
+{
+	const struct ht_tensor *t = ht_const_tensor(bias);
+	struct ht_shape s = t ? t->shape : ht_type_of(bias)->shape;
+
+	return g->source == HT_SOURCE_TFJS && s.rank >= 0 && s.rank != 1;
+}
+
 static void add_fused_part(struct chain *c, struct ht_str part)
 {
 	struct ht_node *n;
 
-	if (ht_str_is(part, "BiasAdd")) {
+	if (ht_str_is(part, "BiasAdd") && is_broadcast_bias(c->r->g, c->n->in[c->arg])) {
+		add_part(c, HT_OP_AddV2, part, 1);
+	} else if (ht_str_is(part, "BiasAdd")) {
 		n = add_part(c, HT_OP_BiasAdd, part, 1);
 		ht_rw_copy_attr(n, c->n, "data_format");
 	} else if (ht_str_is(part, "Prelu")) {
@@ -188,6 +201,16 @@ static void split_batch_norm_ex(struct ht_rw *r, struct ht_node *n)
 	ht_rw_take_place(r, n, c.v);
 }
 
+static void add_bias(struct ht_rw *r, struct ht_node *n)
+{
+	enum ht_dtype t = ht_type_attr(n, "T");
+
+	if (n->ins != 2 || !is_broadcast_bias(r->g, n->in[1]))
+		return;
+	ht_rw_become(r, n, HT_OP_AddV2, n->in, n->ins);
+	ht_attr_set_type(n, "T", t);
+}
+
 static void split(struct ht_rw *r, struct ht_node *n)
 {
 	switch ((int)n->op) {
@@ -202,6 +225,9 @@ static void split(struct ht_rw *r, struct ht_node *n)
 		return;
 	case HT_OP__FusedBatchNormEx:
 		split_batch_norm_ex(r, n);
+		return;
+	case HT_OP_BiasAdd:
+		add_bias(r, n);
 		return;
 	default:
 		return;
@@ -387,7 +413,12 @@ static enum ht_status run_split(struct ht_graph *g, struct ht_pass_context *c)
 static enum ht_status run_expand(struct ht_graph *g, struct ht_pass_context *c)
 {
 	HT_TRY(run_split(g, c));
-	return ht_rw_each(g, c, expand);
+	HT_TRY(ht_rw_each(g, c, expand));
+	for (struct ht_function *f = g->functions; f; f = f->next) {
+		HT_TRY(run_split(f->body, c));
+		HT_TRY(ht_rw_each(f->body, c, expand));
+	}
+	return HT_OK;
 }
 
 const struct ht_pass ht_pass_split_fused = {

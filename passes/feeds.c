@@ -5,7 +5,7 @@
  * name. */
 #include "passes/passes.h"
 
-static bool is_placeholder(const struct ht_node *n)
+bool ht_is_placeholder(const struct ht_node *n)
 {
 	return ht_str_is(n->type, "Placeholder") || ht_str_is(n->type, "PlaceholderV2") ||
 	       ht_str_is(n->type, "PlaceholderWithDefault") || ht_str_is(n->type, "_Arg");
@@ -30,7 +30,7 @@ static const struct ht_op_arg *formal_of(const struct ht_node *n, int32_t result
 }
 
 /* As far as the graph says without inference. */
-static struct ht_type type_of(struct ht_value v)
+struct ht_type ht_stated_type(struct ht_value v)
 {
 	struct ht_type t = { HT_INVALID, HT_SHAPE_UNKNOWN };
 	const struct ht_attr *shapes = ht_attr_find(v.node, "_output_shapes");
@@ -62,7 +62,7 @@ static void set_placeholder(struct ht_node *n, struct ht_type t)
 
 static enum ht_status cut(struct ht_graph *g, struct ht_pass_context *c, struct ht_value v)
 {
-	struct ht_type t = type_of(v);
+	struct ht_type t = ht_stated_type(v);
 	struct ht_node *n = v.node;
 	struct ht_where at = HT_NOWHERE;
 
@@ -92,7 +92,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	const struct ht_entry *e = c->entry ? c->entry : g->entries;
 
 	for (const struct ht_port *p = e ? e->inputs : NULL; p; p = p->next)
-		if (!is_placeholder(p->value.node))
+		if (!ht_is_placeholder(p->value.node))
 			HT_TRY(cut(g, c, p->value));
 	return HT_OK;
 }

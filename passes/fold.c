@@ -242,7 +242,7 @@ static bool is_number_of_something(const struct ht_node *n)
 	return kind == HT_KIND_INT || kind == HT_KIND_UINT || kind == HT_KIND_BOOL;
 }
 
-static void visit(struct ht_rw *r, struct ht_node *n)
+static void fold_node(struct ht_rw *r, struct ht_node *n)
 {
 	if (n->op == HT_OP_OPAQUE || n->op == HT_OP_Const || n->controls ||
 		ht_op_info(n->op)->effects || n->op == HT_OP_PlaceholderWithDefault)
@@ -255,6 +255,29 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 		fold_values(r, n);
 	if (n->graph && n->op == HT_OP_Const)
 		ht_rw_hit(r, HT_FUSION_constant_folding);
+}
+
+/* Where memory ends, the node is named. */
+static void visit(struct ht_rw *r, struct ht_node *n)
+{
+	struct ht_arena *const arena[] = { r->g->arena, r->arena, r->c->scratch };
+	struct ht_unwind here, *outer[HT_COUNT(arena)];
+	struct ht_where at = { .path = r->g->path, .node = n->name, .op = n->type, .offset = -1 };
+
+	for (size_t i = 0; i < HT_COUNT(arena); i++)
+		outer[i] = arena[i]->unwind;
+	if (setjmp(here.env)) {
+		for (size_t i = HT_COUNT(arena); i-- > 0;)
+			arena[i]->unwind = outer[i];
+		ht_error(r->c->diags, HT_E_ENVIRONMENT, at,
+			"out of memory while the value of this constant is computed");
+		ht_arena_fail(r->g->arena);
+	}
+	for (size_t i = 0; i < HT_COUNT(arena); i++)
+		arena[i]->unwind = &here;
+	fold_node(r, n);
+	for (size_t i = HT_COUNT(arena); i-- > 0;)
+		arena[i]->unwind = outer[i];
 }
 
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)

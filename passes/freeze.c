@@ -17,6 +17,8 @@ struct freezer {
 	struct ht_tensor **value; /* by node id: of the node's result 0, once it is a constant's */
 	const struct ht_node *without; /* the first variable that no checkpoint has */
 	size_t withouts;
+	struct ht_refusals never; /* ops that are never lowered, and take variables */
+	struct ht_str last_never;
 	enum ht_status status; /* the worst so far */
 };
 
@@ -176,6 +178,39 @@ static bool changes(const struct ht_node *n)
 	return (ht_op_info(n->op)->effects & HT_WRITES) || ht_str_starts(n->type, "Assign");
 }
 
+/* An op that no variable would make any better, such as a loop: each type is told once. */
+static void add_never(struct freezer *f, const struct ht_node *n)
+{
+	struct ht_refusal *r;
+	size_t i = 0;
+
+	while (i < f->never.n && !ht_str_eq(f->never.item[i].type, n->type))
+		i++;
+	if (i == f->never.n) {
+		f->never.item = ht_grow(f->c->scratch, f->never.item, f->never.n, &f->never.cap,
+			sizeof *f->never.item);
+		f->never.item[f->never.n++] = (struct ht_refusal){
+			.type = n->type, .first = n->name, .why = ht_never_lowered(n)
+		};
+	}
+	r = &f->never.item[i];
+	r->nodes += !r->nodes || !ht_str_eq(f->last_never, n->name);
+	f->last_never = n->name;
+}
+
+static void tell_never(struct freezer *f)
+{
+	for (size_t i = 0; i < f->never.n; i++) {
+		const struct ht_refusal *r = &f->never.item[i];
+		struct ht_buf text;
+
+		ht_buf_init(&text, f->c->scratch);
+		ht_refusal_print(r, &text);
+		fail(f, HT_E_UNSUPPORTED, ht_graph_node(f->g, r->first), "op %.*s %.*s",
+			HT_STR_ARG(r->type), (int)text.n, text.p);
+	}
+}
+
 /* `n` takes a frozen variable as operand `i`. */
 static void freeze_use(struct freezer *f, struct ht_node *n, int32_t i, bool resource)
 {
@@ -191,6 +226,8 @@ static void freeze_use(struct freezer *f, struct ht_node *n, int32_t i, bool res
 			f->value[n->id] = t;
 	} else if (ht_str_is(n->type, "ResourceGather") && i == 0) {
 		become_gather(f, n, t);
+	} else if (resource && ht_never_lowered(n) && !changes(n)) {
+		add_never(f, n);
 	} else if (resource || changes(n)) {
 		fail(f, HT_E_UNSUPPORTED, n, "the variable '%.*s' is changed or passed on here",
 			HT_STR_ARG(n->in[i].node->name));
@@ -247,6 +284,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 			freeze_use(&f, n, i, resource[v->id]);
 		}
 	}
+	tell_never(&f);
 	if (f.without)
 		no_checkpoint(&f);
 	return f.status;

@@ -27,6 +27,22 @@ static bool same_known_shape(struct ht_value a, struct ht_value b)
 	return true;
 }
 
+/* Of results with the same elements: what is not known is then the same, too, where it is one size. */
+static bool same_shape_of_same_elements(struct ht_value a, struct ht_value b)
+{
+	struct ht_shape x = ht_type_of(a)->shape, y = ht_type_of(b)->shape;
+	int open = 0;
+
+	if (x.rank < 0 || x.rank != y.rank)
+		return false;
+	for (int32_t i = 0; i < x.rank; i++) {
+		if (x.dim[i] != y.dim[i] || !x.dim[i])
+			return same_known_shape(a, b);
+		open += x.dim[i] == HT_DIM_UNKNOWN;
+	}
+	return open <= 1;
+}
+
 static bool all_zero(struct ht_value v)
 {
 	int64_t x[2 * HT_MAX_RANK];
@@ -123,6 +139,7 @@ static int passes_on(const struct ht_rw *r, const struct ht_node *n)
 			       : -1;
 	case HT_OP_Reshape:
 	case HT_OP_Squeeze:
+		return same_shape_of_same_elements(n->in[0], result(n)) ? 0 : -1;
 	case HT_OP_BroadcastTo:
 	case HT_OP_Tile:
 		return same_known_shape(n->in[0], result(n)) ? 0 : -1;

@@ -66,6 +66,14 @@ static bool is_power_of_two(double x)
 	return isfinite(x) && fabs(frexp(x, &exponent)) == .5 && exponent > -32 && exponent < 32;
 }
 
+/* Elements where an open first size counts as 1; -1: others are open, too. */
+static int64_t elements(struct ht_shape s)
+{
+	bool open = s.rank > 0 && s.dim[0] == HT_DIM_UNKNOWN;
+
+	return ht_shape_count(open ? (struct ht_shape){ s.rank - 1, s.dim + 1 } : s);
+}
+
 /* n = (x * c) times y becomes scaled behind; `n` keeps its name for the scaled value. */
 static bool scale(struct ht_rw *r, struct ht_node *n, int arg)
 {
@@ -84,12 +92,12 @@ static bool scale(struct ht_rw *r, struct ht_node *n, int arg)
 		ht_rw_miss(r, id, 2, mul, "has another user, or control edges");
 		return false;
 	}
-	if (n->out[0].dtype != HT_F32 || !ht_shape_known(n->out[0].shape) ||
-		!ht_shape_eq(ht_type_of(x)->shape, mul->out[0].shape)) {
+	if (n->out[0].dtype != HT_F32 || !ht_rw_same_shape(mul, x) ||
+		elements(n->out[0].shape) < 0 || elements(mul->out[0].shape) < 0) {
 		ht_rw_miss(r, id, 3, n, "is not float32 of known shape");
 		return false;
 	}
-	if (ht_shape_count(n->out[0].shape) >= ht_shape_count(mul->out[0].shape)) {
+	if (elements(n->out[0].shape) >= elements(mul->out[0].shape)) {
 		ht_rw_miss(r, id, 4, n, "has not fewer elements than what is scaled");
 		return false;
 	}

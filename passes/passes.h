@@ -96,7 +96,13 @@ enum ht_status ht_evaluate(
 
 /* ---- lower/: graph → plan ---- */
 
-enum ht_plan_kind { HT_PLAN_INPUT, HT_PLAN_OUTPUT, HT_PLAN_CONST, HT_PLAN_TEMP };
+enum ht_plan_kind {
+	HT_PLAN_INPUT,
+	HT_PLAN_OUTPUT,
+	HT_PLAN_CONST,
+	HT_PLAN_TEMP,
+	HT_PLAN_STREAM /* a struct ht_philox: where a random op draws from in this run */
+};
 
 /* Memory that steps read and write. */
 struct ht_plan_buffer {
@@ -109,12 +115,20 @@ struct ht_plan_buffer {
 	struct ht_blob *blob;       /* HT_PLAN_CONST; NULL until its `pack` ran */
 	const struct ht_pack *pack; /* HT_PLAN_CONST: made from `packed_from` */
 	struct ht_blob *packed_from;
-	int64_t pack_first;            /* first element of packed_from */
-	size_t pack_count;             /* so many matrices one after the other, */
-	int64_t pack_stride;           /* elements of packed_from apart */
-	size_t offset;                 /* HT_PLAN_TEMP: in the arena, aligned to 64 */
+	int64_t pack_first;  /* first element of packed_from */
+	size_t pack_count;   /* so many matrices one after the other, */
+	int64_t pack_stride; /* elements of packed_from apart */
+	size_t offset; /* HT_PLAN_TEMP: in the arena, aligned to 64; HT_PLAN_STREAM: its number */
 	int32_t first_step, last_step; /* lifetime */
 	int32_t alias;                 /* an output or temp that is another buffer's memory; -1 */
+};
+
+/* A stream of random numbers: of one node, from one run to the next. */
+struct ht_plan_stream {
+	uint64_t seed,
+		seed2;   /* as the node's; both 0: by the seed of whoever runs it, and the name */
+	uint64_t name;   /* a hash of the node's */
+	uint64_t blocks; /* of four numbers of 32 bits: how many a run takes, needed or not */
 };
 
 struct ht_plan_step {
@@ -181,6 +195,8 @@ struct ht_plan {
 	int32_t steps;
 	struct ht_plan_probe *probe; /* with ht_pass_context.numerics */
 	int32_t probes;
+	struct ht_plan_stream *stream;
+	int32_t streams;
 	struct ht_method_choice *choice; /* methods that were not asked for */
 	int32_t choices;
 	const struct ht_kernel **kernel; /* distinct ones */
@@ -206,8 +222,33 @@ struct ht_fusion {
 		*root; /* of a sink: the node of its kernel that has a loop of its own, or NULL */
 };
 struct ht_fusion ht_fusion_of(struct ht_graph *g, struct ht_fusions *fusions, struct ht_arena *a);
-/* For `inspect`: op types of the graph that cannot be lowered, in one diagnostic-free list. */
+/* Whether a node is an input by itself: a placeholder of any kind. */
+bool ht_is_placeholder(const struct ht_node *n);
+/* The type of a tensor as far as the graph says it without inference. */
+struct ht_type ht_stated_type(struct ht_value v);
 bool ht_can_lower(const struct ht_node *n);
+/* Why no node of this op is lowered, in words; NULL: some are, or nobody knows the op. */
+const char *ht_never_lowered(const struct ht_node *n);
+
+/* Why a graph cannot be lowered.  A node of which an operand cannot be computed is counted with what
+ * that waits for, unless it could not be lowered anyhow. */
+struct ht_refusal {
+	struct ht_str type, first; /* op type, and the first node of it */
+	struct ht_str part;        /* the name scope that all of them are in; may be empty */
+	const char *why;
+	bool open_shape; /* `why` is a shape that is not known */
+	size_t nodes;    /* of this type that are refused for this */
+	size_t blocks;   /* others behind them; each counts once in all */
+};
+struct ht_refusals {
+	struct ht_refusal *item;
+	size_t n, cap;
+};
+/* Of a graph in order, and of one of its entries; in `a`. */
+void ht_find_refusals(const struct ht_graph *g, const struct ht_entry *e, struct ht_arena *a,
+	struct ht_refusals *out);
+/* "is control flow, … (2 nodes in 'model/rnn'; 41 behind them cannot be computed either)" */
+void ht_refusal_print(const struct ht_refusal *r, struct ht_buf *b);
 /* The attribute in which a node carries its implementation mode by name. */
 extern const char ht_mode_attribute[];
 /* How the kernel of node `n` differs under an implementation mode, in words; NULL: not at all. */

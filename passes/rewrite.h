@@ -118,6 +118,9 @@ void ht_rw_absorb_between(struct ht_node *n, struct ht_value x);
 /* Copies an attribute where `from` has it. */
 void ht_rw_copy_attr(struct ht_node *to, const struct ht_node *from, const char *name);
 
+/* Whether `n`'s first result has the shape of `x`, of which it is computed: both are known, or only
+ * ops that keep a shape are between. */
+bool ht_rw_same_shape(const struct ht_node *n, struct ht_value x);
 /* `v` is the result of `op` of a constant with equal elements, *c, and *x; either order. */
 bool ht_match_with_const(struct ht_value v, enum ht_op op, double *c, struct ht_value *x);
 

@@ -147,3 +147,49 @@ bool ht_rw_product(const struct ht_rw *r, struct ht_node *n, struct ht_product *
 	return (n->op == HT_OP_Mul || n->op == HT_OP_RealDiv) && n->ins == 2 &&
 	       add_product(r, n, p);
 }
+
+/* ---- shapes ---- */
+
+/* Whether a constant of shape `c` leaves `s` as it is when they are broadcast together. */
+static bool is_within(struct ht_shape c, struct ht_shape s)
+{
+	if (c.rank < 0 || c.rank > s.rank)
+		return false;
+	for (int32_t i = 0; i < c.rank; i++)
+		if (c.dim[i] != 1 && c.dim[i] != s.dim[s.rank - c.rank + i])
+			return false;
+	return ht_shape_known(c);
+}
+
+/* The operand whose shape the result of `n` has for certain; -1: none. */
+static int shape_operand(const struct ht_node *n)
+{
+	const struct ht_op_info *info = ht_op_info(n->op);
+
+	if (n->ins > 0 && info->infer == ht_op_info(HT_OP_Relu)->infer)
+		return 0;
+	if (n->ins != 2 || info->infer != ht_op_info(HT_OP_Mul)->infer)
+		return -1;
+	for (int i = 0; i < 2; i++)
+		if (ht_is_const(n->in[i]) &&
+			is_within(ht_type_of(n->in[i])->shape, ht_type_of(n->in[1 - i])->shape))
+			return 1 - i;
+	return -1;
+}
+
+bool ht_rw_same_shape(const struct ht_node *n, struct ht_value x)
+{
+	struct ht_shape a = n->out[0].shape, b = ht_type_of(x)->shape;
+	int arg, steps = 0;
+
+	if (ht_shape_known(a) && ht_shape_known(b))
+		return ht_shape_eq(a, b);
+	while (steps++ < 4 && (arg = shape_operand(n)) >= 0) {
+		if (ht_value_eq(n->in[arg], x))
+			return true;
+		if (n->in[arg].index)
+			return false;
+		n = n->in[arg].node;
+	}
+	return false;
+}

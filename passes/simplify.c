@@ -23,13 +23,8 @@ static bool is_float_type(struct ht_value v)
 /* Replaces `n` by `x` when `x` has n's shape: broadcasting may have made n larger than x. */
 static bool take(struct ht_rw *r, struct ht_node *n, struct ht_value x)
 {
-	struct ht_shape a = n->out[0].shape, b = ht_type_of(x)->shape;
-
-	if (a.rank < 0 || a.rank != b.rank || n->controls)
+	if (n->controls || !ht_rw_same_shape(n, x))
 		return false;
-	for (int32_t i = 0; i < a.rank; i++)
-		if (a.dim[i] == HT_DIM_UNKNOWN || a.dim[i] != b.dim[i])
-			return false;
 	if (ht_rw_is_output(r, ht_out(n, 0)) && x.node->op == HT_OP_Placeholder)
 		return false;
 	ht_rw_replace_node(r, n, x);
@@ -135,12 +130,6 @@ static bool is_activation_type(enum ht_dtype t)
 	return t == HT_F32 || t == HT_F64 || t == HT_F16 || t == HT_BF16;
 }
 
-static bool same_shape(struct ht_node *n, struct ht_value x)
-{
-	return ht_shape_known(n->out[0].shape) &&
-	       ht_shape_eq(n->out[0].shape, ht_type_of(x)->shape);
-}
-
 /* `n` becomes op(x), with x's origin among its own. */
 static void become_unary(struct ht_rw *r, struct ht_node *n, enum ht_op op, struct ht_value x)
 {
@@ -155,17 +144,17 @@ static bool clamp(struct ht_rw *r, struct ht_node *n)
 
 	if (n->controls || n->ins != 2 || !is_activation_type(n->out[0].dtype))
 		return false;
-	if (n->op == HT_OP_Maximum && other_operand(n, 0, &x) && same_shape(n, x)) {
+	if (n->op == HT_OP_Maximum && other_operand(n, 0, &x) && ht_rw_same_shape(n, x)) {
 		become_unary(r, n, HT_OP_Relu, x);
 		return true;
 	}
-	if (n->op != HT_OP_Minimum || !other_operand(n, 6, &x) || !same_shape(n, x))
+	if (n->op != HT_OP_Minimum || !other_operand(n, 6, &x) || !ht_rw_same_shape(n, x))
 		return false;
 	inner = x.node;
 	if (inner->controls || (inner->op != HT_OP_Relu && inner->op != HT_OP_Maximum))
 		return false;
 	y = inner->in[0];
-	if (inner->op == HT_OP_Maximum && (!other_operand(inner, 0, &y) || !same_shape(n, y)))
+	if (inner->op == HT_OP_Maximum && (!other_operand(inner, 0, &y) || !ht_rw_same_shape(n, y)))
 		return false;
 	if (ht_rw_uses(r, x) == 1)
 		ht_rw_absorb(n, inner);
@@ -176,7 +165,7 @@ static bool clamp(struct ht_rw *r, struct ht_node *n)
 static bool power(struct ht_rw *r, struct ht_node *n)
 {
 	if (n->op != HT_OP_Pow || n->controls || !is_activation_type(n->out[0].dtype) ||
-		!ht_const_is(n->in[1], 2) || !same_shape(n, n->in[0]))
+		!ht_const_is(n->in[1], 2) || !ht_rw_same_shape(n, n->in[0]))
 		return false;
 	become_unary(r, n, HT_OP_Square, n->in[0]);
 	return true;
@@ -236,7 +225,20 @@ static bool only_reshapes(enum ht_op op)
 	return op == HT_OP_Reshape || op == HT_OP_Squeeze || op == HT_OP_ExpandDims;
 }
 
-/* `n` becomes a Reshape of `x` to the shape that n's result has. */
+/* A shape that a constant can tell Reshape: one size may be open. */
+static bool can_be_told(struct ht_shape s)
+{
+	int open = 0;
+
+	for (int32_t i = 0; i < s.rank; i++)
+		open += s.dim[i] == HT_DIM_UNKNOWN;
+	for (int32_t i = 0; i < s.rank; i++)
+		if (open && !s.dim[i])
+			return false;
+	return s.rank >= 0 && open <= 1;
+}
+
+/* `n` becomes a Reshape of `x` to the shape that n's result has; an open size is -1 for Reshape. */
 static void become_reshape(struct ht_rw *r, struct ht_node *n, struct ht_value x)
 {
 	struct ht_str name = ht_str_printf(r->arena, "%.*s/shape", HT_STR_ARG(n->name));
@@ -252,7 +254,7 @@ static bool reshape_of_reshape(struct ht_rw *r, struct ht_node *n)
 {
 	struct ht_node *x;
 
-	if (!only_reshapes(n->op) || n->controls || !ht_shape_known(n->out[0].shape))
+	if (!only_reshapes(n->op) || n->controls || !can_be_told(n->out[0].shape))
 		return false;
 	x = n->in[0].node;
 	if (!only_reshapes(x->op) || x->controls || n->in[0].index)
@@ -299,7 +301,7 @@ static bool is_whole_slice(const struct ht_node *n)
 
 static bool as_reshape(struct ht_rw *r, struct ht_node *n)
 {
-	if (n->controls || !ht_shape_known(n->out[0].shape) ||
+	if (n->controls || !can_be_told(n->out[0].shape) ||
 		(!is_reduction_of_nothing(n) && !is_whole_slice(n)))
 		return false;
 	if (!take(r, n, n->in[0]))

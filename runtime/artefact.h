@@ -18,7 +18,7 @@ enum { HT_DIGEST = 32 /* bytes of a SHA-256 */ };
 /* ---- plan.c: what a program is, apart from its bytes ---- */
 
 struct ht_plan_value {
-	const char *name;
+	const char *name, *alias; /* "": no other name */
 	uint64_t dtype, bytes;
 	size_t rank;
 	int64_t *dim;
@@ -27,8 +27,9 @@ struct ht_plan_value {
 };
 
 struct ht_plan_memory {
-	uint64_t where;  /* enum ht_rt_where */
-	uint64_t offset; /* ARENA: in bytes; CONST, INPUT, OUTPUT: the number of the plan's */
+	uint64_t where; /* enum ht_rt_where */
+	uint64_t
+		offset; /* ARENA: in bytes; CONST, INPUT, OUTPUT, STREAM: the number of the plan's */
 	uint64_t bytes;
 };
 
@@ -57,12 +58,13 @@ struct ht_program_plan {
 	uint64_t arena_bytes, live_bytes, scratch_bytes, weight_bytes, code_bytes;
 	uint64_t low_nodes, float_nodes, casts;
 	uint64_t parts; /* of the batch: as ht_rt_program.parts */
-	size_t inputs, outputs, weights, memories, kernels, calls;
+	size_t inputs, outputs, weights, memories, kernels, calls, streams;
 	struct ht_plan_value *input, *output;
 	struct ht_plan_weight *weight;
 	struct ht_plan_memory *memory;
 	struct ht_plan_code *kernel;
 	struct ht_plan_call *call;
+	struct ht_rt_stream *stream;
 };
 
 void ht_plan_write(const struct ht_program_plan *p, struct ht_buf *out);
@@ -73,7 +75,7 @@ const char *ht_plan_read(struct ht_str bytes, struct ht_arena *a, struct ht_prog
 /* ---- index.c: what an artefact has ---- */
 
 struct ht_index_input {
-	const char *name;
+	const char *name, *alias; /* "": no other name */
 	size_t rank;
 	int64_t *dim;
 };

@@ -24,7 +24,7 @@ static bool has_shape(const struct ht_index_variant *v, const struct ht_index_in
 	for (size_t i = 0; i < v->inputs; i++) {
 		const struct ht_index_input *in = &v->input[i];
 
-		if (strcmp(in->name, want->name) != 0)
+		if (strcmp(in->name, want->name) != 0 && strcmp(in->alias, want->name) != 0)
 			continue;
 		if (in->rank != want->rank)
 			return false;

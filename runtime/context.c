@@ -35,6 +35,8 @@ static void *buffer_address(const struct ht_rt_context *c, const struct ht_seat 
 		return s->arena + b->offset;
 	case HT_RT_CONST:
 		return (void *)(uintptr_t)b->data;
+	case HT_RT_STREAM:
+		return &c->stream[b->offset];
 	default:
 		return NULL;
 	}
@@ -111,14 +113,16 @@ struct ht_rt_context *ht_rt_context_new(const struct ht_rt_program *p, struct ht
 	c->scratch_bytes = (p->scratch_bytes + 127) / 64 * 64;
 	c->scratch = aligned(c->scratch_bytes * (size_t)c->threads);
 	c->ns = calloc((size_t)p->steps + 1, sizeof *c->ns);
+	c->stream = calloc((size_t)p->streams + 1, sizeof *c->stream);
 	c->stop = aligned(sizeof *c->stop * (size_t)c->threads);
 	c->share = aligned(sizeof *c->share * 2 * (size_t)c->threads);
 	c->lives = HT_POISONS ? ht_lives_new(p) : NULL;
-	if ((HT_POISONS && !c->lives) || !c->scratch || !c->ns || !c->stop || !c->share ||
-		!make_seats(c)) {
+	if ((HT_POISONS && !c->lives) || !c->scratch || !c->ns || !c->stream || !c->stop ||
+		!c->share || !make_seats(c)) {
 		ht_rt_context_free(c);
 		return NULL;
 	}
+	ht_rt_context_seed(c, 0);
 	return c;
 }
 
@@ -165,6 +169,7 @@ void ht_rt_context_free(struct ht_rt_context *c)
 	ht_lives_free(c->lives);
 	free(c->patch);
 	free(c->ns);
+	free(c->stream);
 	free(c->stop);
 	free(c->share);
 	free(c);

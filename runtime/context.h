@@ -2,6 +2,7 @@
 #ifndef HT_RUNTIME_CONTEXT_H
 #define HT_RUNTIME_CONTEXT_H
 
+#include "base/philox.h"
 #include "runtime/guard.h"
 #include "runtime/lives.h"
 #include "runtime/pool.h"
@@ -48,8 +49,9 @@ struct ht_rt_context {
 	size_t arena_bytes, scratch_bytes; /* from seat to seat, and from thread to thread */
 	struct ht_patch *patch;
 	size_t patches;
-	struct ht_stop *stop;   /* of each thread */
-	struct ht_share *share; /* of each thread, in this phase and in the next or last one */
+	struct ht_philox *stream; /* of the next run, by number */
+	struct ht_stop *stop;     /* of each thread */
+	struct ht_share *share;   /* of each thread, in this phase and in the next or last one */
 	/* Of the current run. */
 	const void *const *inputs;
 	void *const *outputs;
@@ -66,6 +68,9 @@ static inline bool ht_has_seats(const struct ht_rt_context *c, int workers)
 {
 	return c->program->parts > 1 && workers <= c->seats;
 }
+
+/* stream.c: each stream behind what a run takes. */
+void ht_streams_move(struct ht_rt_context *c);
 
 /* The seat's inputs and outputs become those of this part. */
 void ht_seat_take(const struct ht_rt_context *c, struct ht_seat *s, int64_t part);

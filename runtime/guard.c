@@ -99,7 +99,8 @@ char *ht_guarded_scratch(const struct ht_guarded *g, size_t *stride)
 	return g->scratch.at;
 }
 
-void ht_guarded_enter(struct ht_guarded *g, const void *const *inputs, int64_t part)
+void ht_guarded_enter(struct ht_guarded *g, const void *const *inputs,
+	const struct ht_philox *streams, int64_t part)
 {
 	for (int32_t i = 0; i < g->program->buffers; i++) {
 		const struct ht_rt_buffer *b = &g->program->buffer[i];
@@ -111,6 +112,8 @@ void ht_guarded_enter(struct ht_guarded *g, const void *const *inputs, int64_t p
 				(const char *)inputs[b->offset] +
 					(size_t)part * ht_rt_part_bytes(g->program, b),
 				b->bytes);
+		else if (b->where == HT_RT_STREAM)
+			memcpy(g->buffer[i].at, &streams[b->offset], b->bytes);
 		else
 			memset(g->buffer[i].at, 0xff, b->bytes);
 	}

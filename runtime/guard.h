@@ -3,6 +3,7 @@
 #ifndef HT_RUNTIME_GUARD_H
 #define HT_RUNTIME_GUARD_H
 
+#include "base/philox.h"
 #include "runtime/runtime.h"
 
 struct ht_guarded;
@@ -15,9 +16,10 @@ void ht_guarded_free(struct ht_guarded *g);
 void *ht_guarded_buffer(const struct ht_guarded *g, int32_t buffer);
 /* The first thread's scratch, and how far the next one's is. */
 char *ht_guarded_scratch(const struct ht_guarded *g, size_t *stride);
-/* Before a run of part `part`: inputs are copied in, and all that a step has to write first is made of 0xff, a NaN
+/* Before a run of part `part`: inputs and the states of streams are copied in, and all that a step has to write first is made of 0xff, a NaN
  * in every float type. */
-void ht_guarded_enter(struct ht_guarded *g, const void *const *inputs, int64_t part);
+void ht_guarded_enter(struct ht_guarded *g, const void *const *inputs,
+	const struct ht_philox *streams, int64_t part);
 /* Behind it: outputs are copied out. */
 void ht_guarded_leave(const struct ht_guarded *g, void *const *outputs, int64_t part);
 

@@ -8,6 +8,7 @@
 static void input(struct ht_coder *c, struct ht_index_input *i)
 {
 	ht_code_text(c, &i->name);
+	ht_code_text(c, &i->alias);
 	ht_code_integers(c, &i->dim, &i->rank);
 }
 
@@ -15,7 +16,7 @@ static void variant(struct ht_coder *c, struct ht_index_variant *v)
 {
 	ht_code_text(c, &v->target);
 	ht_code_text(c, &v->policy);
-	ht_code_count(c, &v->inputs, 2 * 8);
+	ht_code_count(c, &v->inputs, 3 * 8);
 	HT_CODE_LIST(c, v->input, v->inputs);
 	for (size_t i = 0; i < v->inputs; i++)
 		input(c, &v->input[i]);

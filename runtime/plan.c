@@ -1,4 +1,5 @@
 /* The plan as bytes, and whether what was read fits together. */
+#include "base/philox.h"
 #include "runtime/artefact.h"
 #include "runtime/coder.h"
 
@@ -11,6 +12,7 @@ static void value(struct ht_coder *c, struct ht_plan_value *v)
 	void *to = NULL;
 
 	ht_code_text(c, &v->name);
+	ht_code_text(c, &v->alias);
 	ht_code_number(c, &v->dtype);
 	ht_code_number(c, &v->bytes);
 	ht_code_integers(c, &v->dim, &v->rank);
@@ -28,7 +30,7 @@ static void value(struct ht_coder *c, struct ht_plan_value *v)
 
 static void values(struct ht_coder *c, struct ht_plan_value **list, size_t *n)
 {
-	ht_code_count(c, n, 5 * 8);
+	ht_code_count(c, n, 6 * 8);
 	HT_CODE_LIST(c, *list, *n);
 	for (size_t i = 0; i < *n; i++)
 		value(c, &(*list)[i]);
@@ -42,6 +44,18 @@ static void call(struct ht_coder *c, struct ht_plan_call *s)
 	ht_code_integers(c, &s->param, &s->params);
 	ht_code_text(c, &s->node);
 	ht_code_text(c, &s->method);
+}
+
+static void streams(struct ht_coder *c, struct ht_program_plan *p)
+{
+	ht_code_count(c, &p->streams, 4 * 8);
+	HT_CODE_LIST(c, p->stream, p->streams);
+	for (size_t i = 0; i < p->streams; i++) {
+		ht_code_number(c, &p->stream[i].seed);
+		ht_code_number(c, &p->stream[i].seed2);
+		ht_code_number(c, &p->stream[i].name);
+		ht_code_number(c, &p->stream[i].blocks);
+	}
 }
 
 static void plan(struct ht_coder *c, struct ht_program_plan *p)
@@ -83,6 +97,7 @@ static void plan(struct ht_coder *c, struct ht_program_plan *p)
 	HT_CODE_LIST(c, p->call, p->calls);
 	for (size_t i = 0; i < p->calls; i++)
 		call(c, &p->call[i]);
+	streams(c, p);
 }
 
 /* ---- whether what was read fits together ---- */
@@ -121,6 +136,8 @@ static bool good_memory(const struct ht_program_plan *p, const struct ht_plan_me
 	case HT_RT_OUTPUT:
 		return m->offset < p->outputs &&
 		       good_parts(p, m->bytes, p->output[m->offset].bytes);
+	case HT_RT_STREAM:
+		return m->offset < p->streams && m->bytes == sizeof(struct ht_philox);
 	default:
 		return false;
 	}
@@ -153,7 +170,9 @@ static const char *check(const struct ht_program_plan *p)
 	for (size_t i = 0; i < p->outputs; i++)
 		if (!good_value(&p->output[i]))
 			return "an output's type, shape and size do not fit together";
-	if (p->memories > INT32_MAX || p->calls > INT32_MAX)
+	if (p->streams && p->parts > 1)
+		return "parts of a batch would draw the same random numbers";
+	if (p->memories > INT32_MAX || p->calls > INT32_MAX || p->streams > INT32_MAX)
 		return "it has too many steps";
 	for (size_t i = 0; i < p->memories; i++)
 		if (!good_memory(p, &p->memory[i]))

@@ -1,10 +1,10 @@
 /* Runs: fill in inputs and outputs, and walk a flat table. */
+#include "base/cpu.h"
 #include "runtime/context.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <xmmintrin.h>
 
 static int64_t now(void)
 {
@@ -219,18 +219,13 @@ static void run_parts(struct ht_rt_context *c, int worker, int workers)
 		run_together(c, last, c->part_end, worker, workers);
 }
 
-#define MXCSR_MODES 0xffc0u /* flush to zero, rounding, exception masks, denormals are zero */
-#define MXCSR_MASKED 0x1f80u
-#define MXCSR_FLUSH 0x8040u
-
 static void run_worker(void *arg, int worker, int workers)
 {
 	struct ht_rt_context *c = arg;
-	unsigned before = _mm_getcsr();
+	unsigned before = ht_cpu_modes_begin(c->ftz);
 
-	_mm_setcsr((before & ~MXCSR_MODES) | MXCSR_MASKED | (c->ftz ? MXCSR_FLUSH : 0));
 	run_parts(c, worker, workers);
-	_mm_setcsr(before);
+	ht_cpu_modes_end(before);
 }
 
 static void run_range(struct ht_rt_context *c, int64_t begin, int64_t end)
@@ -249,7 +244,7 @@ static void run_range(struct ht_rt_context *c, int64_t begin, int64_t end)
 static void run_guarded(struct ht_rt_context *c)
 {
 	for (int64_t part = 0; part < c->program->parts && !atomic_load(&c->failed); part++) {
-		ht_guarded_enter(c->guarded, c->inputs, part);
+		ht_guarded_enter(c->guarded, c->inputs, c->stream, part);
 		run_range(c, part, part + 1);
 		ht_guarded_leave(c->guarded, c->outputs, part);
 	}
@@ -289,6 +284,7 @@ bool ht_rt_run(struct ht_rt_context *c, const void *const *inputs, void *const *
 		run_guarded(c);
 	else
 		run_range(c, 0, c->program->parts);
+	ht_streams_move(c);
 	*fault = (struct ht_rt_fault){ 0 };
 	stop = first_stop(c);
 	c->checked |= !stop;

@@ -8,11 +8,12 @@
 typedef int32_t ht_rt_fn(void *const *buffers, const int64_t *params, int64_t tile_begin,
 	int64_t tile_end, void *scratch);
 
-enum ht_rt_where { HT_RT_ARENA, HT_RT_CONST, HT_RT_INPUT, HT_RT_OUTPUT };
+/* STREAM: the state of a stream of random numbers, a struct ht_philox. */
+enum ht_rt_where { HT_RT_ARENA, HT_RT_CONST, HT_RT_INPUT, HT_RT_OUTPUT, HT_RT_STREAM };
 
 struct ht_rt_buffer {
 	enum ht_rt_where where;
-	size_t offset;    /* HT_RT_ARENA: bytes; INPUT, OUTPUT: its number; CONST: for is_whole() */
+	size_t offset; /* HT_RT_ARENA: bytes; INPUT, OUTPUT, STREAM: its number; CONST: for is_whole() */
 	const void *data; /* HT_RT_CONST */
 	size_t bytes;     /* of INPUT and OUTPUT in one part of the batch */
 	bool whole;       /* INPUT: each part has all of it */
@@ -29,11 +30,21 @@ struct ht_rt_step {
 	const char *method; /* for reports; may be NULL */
 };
 
+/* A stream of random numbers, in which a context goes on from run to run.  An op with seeds draws as
+ * TensorFlow's does; one without draws by the context's seed and its name. */
+struct ht_rt_stream {
+	uint64_t seed, seed2; /* both 0: the op has none */
+	uint64_t name;        /* a hash of it */
+	uint64_t blocks;      /* of four numbers of 32 bits: how far a run moves on */
+};
+
 struct ht_rt_program {
 	const struct ht_rt_buffer *buffer;
 	int32_t buffers;
 	const struct ht_rt_step *step;
 	int32_t steps;
+	const struct ht_rt_stream *stream;
+	int32_t streams;
 	int32_t inputs, outputs;
 	size_t arena_bytes, scratch_bytes; /* scratch: per thread */
 	/* Inputs and outputs are so many parts along their first dimension, of which no result needs
@@ -68,6 +79,11 @@ struct ht_rt_context;
 struct ht_rt_context *ht_rt_context_new(
 	const struct ht_rt_program *p, struct ht_rt_pool *pool); /* NULL: out of memory */
 void ht_rt_context_free(struct ht_rt_context *c);
+/* All streams of random numbers begin again, those of ops without seeds by this one.  A new context's is
+ * 0. */
+void ht_rt_context_seed(struct ht_rt_context *c, uint64_t seed);
+/* How many ops there are whose numbers the context's seed decides. */
+size_t ht_rt_unseeded(const struct ht_rt_program *p);
 /* Puts every buffer of the context (those of inputs and outputs are copied by each run) between
  * pages that may not be touched, against the one behind or the one before, so that a kernel that
  * reads or writes outside of its buffers ends in SIGSEGV.  Slow.  There is no ht_rt_arena() then.

@@ -38,10 +38,20 @@ HT_API enum ht_status ht_model_load(const char *path, const struct ht_load_optio
 	struct ht_diags *d, struct ht_model **out);
 HT_API void ht_model_free(struct ht_model *m);
 
-/* Replaces the outputs: names of nodes or tensors ("prob", "split:1"). */
+/* Replaces the outputs: names of nodes or tensors ("prob", "split:1"), or keys of the signature
+ * ("output_0").  Outputs are called as they are asked for.  Inputs that they do not need are inputs no
+ * more.  Undoes ht_model_set_inputs(). */
 HT_API enum ht_status ht_model_set_outputs(
 	struct ht_model *m, const char *const *name, size_t n, struct ht_diags *d);
-/* States the shape of an input.  A dimension of -1 stays as the graph says. */
+/* Feeds tensors instead of computing them: names of inputs, keys of the signature, or any other
+ * tensors of the graph ("conv/Relu", "split:1"), which become inputs.  What lies only behind them is
+ * not computed, and inputs that only that needs are inputs no more.  Their types and shapes are those
+ * that the graph gives them; ht_model_set_shape() states what it leaves open.  Replaces what an
+ * earlier call named.  A tensor that no output needs is left out, with a warning.  HT_E_USAGE:
+ * there is no such tensor, or it is named twice; HT_E_UNSUPPORTED: nothing says its type. */
+HT_API enum ht_status ht_model_set_inputs(
+	struct ht_model *m, const char *const *name, size_t n, struct ht_diags *d);
+/* States the shape of an input, by any name of ht_model_input_named().  A dimension of -1 stays as the graph says. */
 HT_API enum ht_status ht_model_set_shape(struct ht_model *m, const char *input, int32_t rank,
 	const int64_t *dim, struct ht_diags *d);
 /* States the first dimension of all inputs whose first dimension is open.  Without it such a
@@ -51,6 +61,9 @@ HT_API enum ht_status ht_model_set_batch(struct ht_model *m, int64_t batch, stru
 /* As the graph and the settings above say; false: there is no `i`. */
 HT_API size_t ht_model_inputs(const struct ht_model *m);
 HT_API int ht_model_input(const struct ht_model *m, size_t i, struct ht_value_info *out);
+/* The number of the input that `name` means: a tensor's name, with or without ":0", or a key of the
+ * signature.  False: there is none. */
+HT_API int ht_model_input_named(const struct ht_model *m, const char *name, size_t *i);
 
 enum ht_format {
 	HT_FORMAT_TEXT,
@@ -80,6 +93,8 @@ HT_API enum ht_status ht_policy_set(
  * what to call the sample in messages; NULL: its number.  Samples take the place of random ones. */
 HT_API enum ht_status ht_policy_add_sample(struct ht_policy *p, const char *where,
 	const char *const *name, const struct ht_array *a, size_t n, struct ht_diags *d);
+/* Whether what was set goes together.  Whatever uses the policy asks this, too. */
+HT_API enum ht_status ht_policy_validate(const struct ht_policy *p, struct ht_diags *d);
 /* The policy in force. */
 HT_API const char *ht_policy_name(const struct ht_policy *p);
 HT_API void ht_policy_free(struct ht_policy *p);
@@ -104,6 +119,28 @@ HT_API int ht_option_named(const char *name, struct ht_option_info *out);
 /* Whether the option can be set so: HT_E_USAGE when there is no such option or value,
  * HT_E_UNSUPPORTED when it is refused.  A refused option may be stated with its default. */
 HT_API enum ht_status ht_option_check(const char *name, const char *value, struct ht_diags *d);
+/* What the vendor's manual says of the future of an option.  Setting one that is not current says so
+ * in a note, once for a policy. */
+enum ht_option_standing {
+	HT_OPTION_CURRENT,
+	HT_OPTION_DEPRECATED,
+	HT_OPTION_EXPERIMENTAL /* it may change */
+};
+/* Of the option with this name, as in ht_option_named().  `*instead`: the option that the manual has in
+ * place of a deprecated one; "": none. */
+HT_API enum ht_option_standing ht_option_standing(const char *name, const char **instead);
+
+/* A setting and where it stands. */
+struct ht_stated {
+	const char *name, *value;
+	const char *path; /* of a run configuration; NULL: the command line or a program */
+	long line;        /* of it; 0: unknown */
+};
+/* Whether settings, of which the last one of a name counts, are legal, go together by the vendor's
+ * rules (docs/options.md) and can be had, in this order: HT_E_USAGE, or HT_E_INPUT where the setting is
+ * of a file, then HT_E_UNSUPPORTED.  Reads the environment variable HCCL_EXEC_TIMEOUT.  What only
+ * deserves a warning is left to the policy. */
+HT_API enum ht_status ht_settings_check(const struct ht_stated *s, size_t n, struct ht_diags *d);
 
 /* A run configuration: the arguments of NPURunConfig as one JSON object, with nested ones for its
  * objects, null for what is not set. */
@@ -114,8 +151,13 @@ struct ht_setting {
 	long line; /* of the file; 0: not in it, but what a run configuration implies */
 };
 /* HT_E_INPUT with the line: what is no strict JSON, an unknown name (`lenient`: warned of), a name
- * stated twice, a value of the wrong kind; HT_E_UNSUPPORTED: what is refused. */
+ * stated twice, a value of the wrong kind, settings that do not go together; HT_E_UNSUPPORTED: what is
+ * refused. */
 HT_API enum ht_status ht_config_read(
+	const char *path, int lenient, struct ht_diags *d, struct ht_config **out);
+/* As ht_config_read(), but that only the values by themselves are checked: for settings that others
+ * join or take the place of, before ht_settings_check(). */
+HT_API enum ht_status ht_config_parse(
 	const char *path, int lenient, struct ht_diags *d, struct ht_config **out);
 /* In the order of the file; false: there is no setting `i`.  Views of the configuration. */
 HT_API int ht_config_get(const struct ht_config *c, size_t i, struct ht_setting *out);
@@ -205,8 +247,9 @@ struct ht_aot_options {
 	const char *name;     /* of the net and its files; NULL: "net" */
 	const char *prefix;   /* of its C names; NULL: the name, with '_' for what C has not */
 	int external_weights; /* non-zero: in a file, instead of inside the object */
+	int keep_subnormals;  /* as of struct ht_context_options */
 };
-#define HT_AOT_OPTIONS_INIT { sizeof(struct ht_aot_options), NULL, NULL, 0 }
+#define HT_AOT_OPTIONS_INIT { sizeof(struct ht_aot_options), NULL, NULL, 0, 0 }
 /* Writes programs of one model, each for another target, as files with which C and C++
  * programs run it without this library (docs/aot.md), to the folder `dir`.  Of targets that run on the
  * same machines the first counts, with a warning.  HT_E_UNSUPPORTED: the
@@ -249,9 +292,11 @@ HT_API enum ht_status ht_report_diff(struct ht_report *before, struct ht_report 
  * where `after` is worse by one of them. */
 HT_API enum ht_status ht_report_check(struct ht_report *before, struct ht_report *after,
 	const char *conditions, struct ht_diags *d);
-/* The graph with its casts, in TensorFlow's ops, as a file that appears whole or not at all:
- * .pb, .pbtxt or .hir by `path`'s suffix ("-": GraphDef on standard output).  Without a policy the
- * graph as imported. */
+/* The graph with its casts, in TensorFlow's ops, as files that appear whole or not at all, by `path`'s
+ * suffix: .pbtxt, .hir, .json (a TF.js graph model, with its shards beside it), else a GraphDef ("-": on
+ * standard output).  Open dimensions stay open.  Without a policy the graph as imported, in TensorFlow's
+ * ops where another tool made it.  HT_E_USAGE where `path` is a file of the model, or has the suffix of
+ * a format that is not written. */
 HT_API enum ht_status ht_convert(const struct ht_model *m, const struct ht_policy *policy,
 	const char *path, struct ht_diags *d);
 /* `pipeline`: names of passes with commas; stops behind `stop_after` when that is not NULL.  The

@@ -134,6 +134,10 @@ HT_API size_t ht_program_inputs(const struct ht_program *p);
 HT_API size_t ht_program_outputs(const struct ht_program *p);
 HT_API int ht_program_input(const struct ht_program *p, size_t i, struct ht_value_info *out);
 HT_API int ht_program_output(const struct ht_program *p, size_t i, struct ht_value_info *out);
+/* The number of the input or output that `name` means: a tensor's name, with or without ":0", or a
+ * key of the model's signature.  False: there is none. */
+HT_API int ht_program_input_named(const struct ht_program *p, const char *name, size_t *i);
+HT_API int ht_program_output_named(const struct ht_program *p, const char *name, size_t *i);
 
 struct ht_phase {
 	const char *name; /* "import", "passes", … in the order they ran */
@@ -154,10 +158,11 @@ struct ht_program_info {
 		*without_effect; /* options of the policy that were accepted and do nothing */
 	size_t without_effects;
 	size_t parts; /* of the batch, which run one by one; each thread that does has an arena */
+	size_t unseeded; /* random ops without seeds of their own: the context's decides their numbers */
 };
 #define HT_PROGRAM_INFO_INIT                                                                       \
 	{ sizeof(struct ht_program_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, NULL, NULL, \
-		0, 0 }
+		0, 0, 0 }
 HT_API void ht_program_about(const struct ht_program *p, struct ht_program_info *out);
 
 /* ---- running ---- */
@@ -171,14 +176,27 @@ enum ht_guard { HT_GUARD_NONE, HT_GUARD_BEHIND, HT_GUARD_BEFORE };
 struct ht_context_options {
 	size_t struct_size;
 	int threads; /* the caller's thread included; 0: 1.  Results do not depend on it */
-	int ftz;     /* non-zero: float32 subnormals count as zero, as in TensorFlow */
+	int ftz;     /* what happens anyway, but with keep_subnormals */
 	enum ht_guard guard;
+	/* Non-zero: float32 and float64 keep subnormals, which takes many times as long where there are
+	 * some.  0: they count as zero, as in TensorFlow.  The caller's own mode is left as it is. */
+	int keep_subnormals;
 };
-#define HT_CONTEXT_OPTIONS_INIT { sizeof(struct ht_context_options), 0, 0, HT_GUARD_NONE }
+#define HT_CONTEXT_OPTIONS_INIT { sizeof(struct ht_context_options), 0, 0, HT_GUARD_NONE, 0 }
 /* The program has to outlive its contexts. */
 HT_API enum ht_status ht_context_new(const struct ht_program *p,
 	const struct ht_context_options *opt, struct ht_diags *d, struct ht_context **out);
 HT_API void ht_context_free(struct ht_context *c);
+
+/* Random numbers.  A context has a stream for each random op of its program, and goes on in them from one
+ * run to the next, also where a run fails.  Ops with seeds draw what TensorFlow's do in the runs of one
+ * session.  Ops without seeds draw by the context's seed and their names: no two of them draw the same
+ * numbers, and contexts with equal seeds do, whatever their threads.  A new context's seed is the
+ * system's, below 2^53.  In the child of a fork() a context draws what it would have drawn in the parent. */
+HT_API uint64_t ht_context_seed(const struct ht_context *c);
+/* Every stream begins again, those of ops without seeds by `seed`, which may be any number. */
+HT_API void ht_context_set_seed(struct ht_context *c, uint64_t seed);
+
 /* Runs once.  `in` and `out` in the program's order; type, shape and size have to be the
  * program's (HT_E_INPUT otherwise).  An input's data may be NULL when it has a default.  Allocates
  * nothing.  A fault of the graph (division by zero, an index out of range) is HT_E_INPUT. */

@@ -82,8 +82,6 @@ static struct ht_node *sink_of(struct lower *l, const struct ht_node *root)
 
 /* ---- when it pays ---- */
 
-#define BYTES_A_CYCLE 24
-
 /* Of float16 as a local buffer holds it: in memory it is converted twice, which takes as long as the
  * other half of the bytes. */
 double block_bytes(const struct ht_node *n)
@@ -105,12 +103,12 @@ double block_trip(const struct lower *l, double bytes)
 {
 	double stays = 2 * (double)l->target->l2;
 
-	return bytes > stays ? 2 * (bytes - stays) / BYTES_A_CYCLE : 0;
+	return bytes > stays ? 2 * (bytes - stays) / l->target->rates->tensors : 0;
 }
 
 double block_reads(const struct lower *l, double weights)
 {
-	return weights < (double)l->target->l1 / 2 ? 0 : weights / BYTES_A_CYCLE;
+	return weights < (double)l->target->l1 / 2 ? 0 : weights / l->target->rates->tensors;
 }
 
 struct ht_method_choice block_choice(enum ht_method one, double saves, double costs)
@@ -126,7 +124,7 @@ struct ht_method_choice block_choice(enum ht_method one, double saves, double co
 
 static struct ht_method_choice faster(struct lower *l, const struct block *b)
 {
-	const double tile = 500;
+	const double tile = l->target->rates->row_tile;
 	double rows = (double)(b->v[1].out.dim[0] * b->v[1].out.dim[1]);
 	double weights = block_weights(b->expand), bytes = block_bytes(sink_of(l, b->expand));
 

@@ -11,7 +11,7 @@ bool conv_has_one_result(const struct lower *l, const struct conv *v)
 {
 	return v->filter.dim[3] == 1 && v->groups == 1 && v->w[1].stride == 1 &&
 	       v->w[0].size * v->w[1].size >= FEWEST_TAPS &&
-	       v->w[1].out >= l->target->vector_bytes / 4;
+	       v->w[1].out >= ht_target_lanes(l->target);
 }
 
 /* A view as of NHWC, of [image, row, channel, pixel]. */

@@ -350,5 +350,5 @@ void kb_store_sink(struct kernel_build *k, const struct space *s)
 
 int lanes(const struct lower *l)
 {
-	return l->target->vector_bytes / 4;
+	return ht_target_lanes(l->target);
 }

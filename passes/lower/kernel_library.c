@@ -1,23 +1,26 @@
 /* Kernels that are functions of kernel/library.c. */
-#include "passes/lower/lower.h"
+#include "passes/lower/library.h"
 
-/* Library kernels read dense memory. */
-static int32_t dense_operand(struct lower *l, const struct ht_node *n, int arg)
+int32_t dense_copy(struct lower *l, const struct ht_node *n, int arg)
 {
 	const struct view *v = lower_view(l, n->in[arg]);
 	struct ht_shape shape = ht_type_of(n->in[arg])->shape;
 	struct view copy;
 
-	if (v->offset == 0 && view_is_dense(v))
-		return v->buffer;
 	view_dense(&copy,
 		plan_buffer(l, HT_PLAN_TEMP, ht_type_of(n->in[arg])->dtype, view_count(v)), shape);
 	emit_copy(l, n, v, &copy);
 	return copy.buffer;
 }
 
-/* A result that nobody uses still needs memory. */
-static int32_t dense_result(struct lower *l, const struct ht_node *n, int out)
+int32_t dense_operand(struct lower *l, const struct ht_node *n, int arg)
+{
+	const struct view *v = lower_view(l, n->in[arg]);
+
+	return v->offset == 0 && view_is_dense(v) ? v->buffer : dense_copy(l, n, arg);
+}
+
+int32_t dense_result(struct lower *l, const struct ht_node *n, int out)
 {
 	int32_t b = l->view[n->id][out].buffer;
 
@@ -26,7 +29,7 @@ static int32_t dense_result(struct lower *l, const struct ht_node *n, int out)
 				ht_shape_count(n->out[out].shape));
 }
 
-static void library_kernel(
+void library_kernel(
 	struct kernel_build *k, struct lower *l, const char *name, int64_t tiles, int params)
 {
 	kb_init(k, l);
@@ -35,39 +38,6 @@ static void library_kernel(
 	k->kernel->params = params;
 	k->params = HT_NEW_ARRAY(l->arena, int64_t, (size_t)params);
 }
-
-/* ---- random numbers ---- */
-
-static enum ht_status emit_random(struct lower *l, struct ht_node *n)
-{
-	int64_t count = ht_shape_count(n->out[0].shape);
-	struct kernel_build k;
-
-	if (count == 0)
-		return HT_OK;
-	library_kernel(
-		&k, l, n->op == HT_OP_RandomUniform ? "random_uniform" : "random_normal", 1, 3);
-	k.params[0] = count;
-	k.params[1] = ht_attr_int(n, "seed", 0);
-	k.params[2] = ht_attr_int(n, "seed2", 0);
-	kb_arg(&k, dense_result(l, n, 0), HT_BUFFER_OUT);
-	kb_finish(&k, n);
-	return HT_OK;
-}
-
-static const char *refuse_random(const struct ht_node *n)
-{
-	if (n->op != HT_OP_RandomUniform && n->op != HT_OP_RandomStandardNormal)
-		return "has no kernel";
-	return n->out[0].dtype == HT_F32 ? NULL : "has no kernel for this dtype";
-}
-
-const struct lower_op lower_random = { .name = "random",
-	.family = FAMILY_ROOT,
-	.alone = true,
-	.dense = true,
-	.emit = emit_random,
-	.refuse = refuse_random };
 
 /* ---- top k ---- */
 

@@ -124,7 +124,7 @@ int32_t rows_softmax(struct rows *r)
 	struct ht_xb *b = &r->k->xb;
 	int32_t max, sum = -1, inverse = -1, e, x;
 	bool is_log = n->op == HT_OP_LogSoftmax;
-	bool divides = is_log || b->keep || !r->k->l->target->fma;
+	bool divides = is_log || b->keep || !r->k->l->target->fused;
 
 	next_stage(r, true);
 	max = row_value(r, t, kb_reduce(r->k, HT_RED_MAX, t, operand(r)));

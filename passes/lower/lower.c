@@ -158,25 +158,6 @@ static enum ht_status add_ports(struct lower *l)
 	return HT_OK;
 }
 
-/* Every placeholder is an input: nothing else gives it a value. */
-static enum ht_status check_fed(struct lower *l)
-{
-	enum ht_status st = HT_OK;
-
-	for (const struct ht_node *n = l->g->first; n; n = n->next) {
-		const struct lower_op *op = lower_op_of(n);
-
-		if (op && op->family == FAMILY_SOURCE && !is_const(n) && !l->view[n->id])
-			st = ht_error(l->c->diags, HT_E_INPUT,
-				(struct ht_where){ .path = l->g->path,
-					.offset = -1,
-					.node = n->name,
-					.op = n->type },
-				"is needed, but is not among the inputs");
-	}
-	return st;
-}
-
 /* Copies outputs that no kernel stores: views, constants, inputs, and outputs asked for twice. */
 static void copy_outputs(struct lower *l)
 {
@@ -272,21 +253,9 @@ static void init(struct lower *l, struct ht_graph *g, struct ht_pass_context *c,
 		l->order[n->id] = position++;
 }
 
-static enum ht_status refuse_targets(const struct ht_pass_context *c)
-{
-	const struct ht_port *t = c->entry->targets;
-
-	if (!t)
-		return HT_OK;
-	return ht_error(c->diags, HT_E_UNSUPPORTED,
-		(struct ht_where){ .node = t->name, .op = t->value.node->type, .offset = -1 },
-		"this is asked for, but has no result to compute");
-}
-
 static enum ht_status make_plan(struct lower *l)
 {
 	HT_TRY(add_ports(l));
-	HT_TRY(check_fed(l));
 	lower_regions(l);
 	lower_join_kernels(l);
 	HT_TRY(make_kernels(l));
@@ -301,7 +270,6 @@ enum ht_status ht_lower(
 	struct lower l;
 	enum ht_status st;
 
-	HT_TRY(refuse_targets(c));
 	HT_TRY(ht_graph_sort(g, c->diags));
 	init(&l, g, c, a);
 	HT_TRY(lower_check_support(&l));

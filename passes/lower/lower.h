@@ -133,7 +133,7 @@ struct lower {
 	struct ht_arena *arena; /* of the plan */
 	struct ht_arena *scratch;
 	struct ht_plan *plan;
-	size_t buffer_cap, step_cap, kernel_cap, probe_cap, choice_cap;
+	size_t buffer_cap, step_cap, kernel_cap, probe_cap, choice_cap, stream_cap;
 	bool numerics; /* every node has a kernel of its own, and probes */
 	struct ht_map kernel_texts;
 	struct ht_map packed; /* plan.c: constants that are packed, to the buffer's number + 1 */
@@ -192,7 +192,8 @@ bool lower_is_scores(struct lower *l, struct ht_node *root);
  * words. */
 const char *lower_refuse_type(struct ht_type t);
 const char *lower_refuse(const struct ht_node *n);
-/* One diagnostic for each op type and reason, with the number of nodes and the first one's name. */
+bool lower_is_open_shape(const char *why); /* of these two: a shape is not known */
+/* One diagnostic for each cause of ht_find_refusals(). */
 enum ht_status lower_check_support(struct lower *l);
 
 /* The value's memory; only of values that are in memory. */
@@ -208,6 +209,8 @@ int32_t plan_packed(struct lower *l, const struct ht_tensor *t, int64_t first,
 	const struct ht_pack *p, int64_t count, int64_t stride);
 /* Constant `buffer`, which is not packed, as F32. */
 int32_t plan_widened(struct lower *l, int32_t buffer);
+/* Where a kernel finds the state of a new stream of random numbers. */
+int32_t plan_stream(struct lower *l, struct ht_plan_stream stream);
 /* Appends a step for `node`; equal kernels become one.  `buffer_of`: plan buffers by argument. */
 void plan_step(struct lower *l, struct ht_kernel *k, const int32_t *buffer_of, int64_t *params,
 	const struct ht_node *node);

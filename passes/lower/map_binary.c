@@ -144,25 +144,36 @@ static int32_t combine(
 	}
 }
 
+/* Equal and NotEqual may be told to accept shapes that do not broadcast: nothing is equal then, and
+ * the result is one scalar. */
+static bool is_incompatible(const struct ht_node *n)
+{
+	struct ht_shape a = shape_of(n, 0), b = shape_of(n, 1);
+
+	for (int32_t i = 1; i <= a.rank && i <= b.rank; i++) {
+		int64_t x = a.dim[a.rank - i], y = b.dim[b.rank - i];
+
+		if (x != y && x != 1 && y != 1)
+			return true;
+	}
+	return false;
+}
+
 static int32_t pull_binary(
 	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
-	int32_t x = kb_operand(k, n, 0, s), y = kb_operand(k, n, 1, s);
+	int32_t x, y;
 
 	(void)out;
+	if (is_incompatible(n))
+		return value_like(&k->xb, HT_BOOL, n->op == HT_OP_NotEqual);
+	x = kb_operand(k, n, 0, s);
+	y = kb_operand(k, n, 1, s);
 	return combine(&k->xb, n, operand_type(n, 0), x, y);
-}
-
-/* Equal and NotEqual may be told to accept shapes that do not broadcast. */
-static const char *refuse_binary(const struct ht_node *n)
-{
-	if (!ht_attr_bool(n, "incompatible_shape_error", true))
-		return "accepts incompatible shapes, which has no kernel";
-	return NULL;
 }
 
 const struct lower_op lower_binary = { .name = "binary",
 	.family = FAMILY_MAP,
 	.aligned = true,
-	.pull = pull_binary,
-	.refuse = refuse_binary };
+	.unaligned = is_incompatible,
+	.pull = pull_binary };

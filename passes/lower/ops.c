@@ -8,7 +8,7 @@ NEVER(kernel, "has no kernel");
 NEVER(size, "has a result whose size depends on the data, which has no kernel");
 NEVER(complex, "computes with complex numbers, which have no kernels");
 NEVER(text, "handles strings or files, which have no kernels");
-NEVER(control, "is control flow, which is not lowered");
+NEVER(control, "is control flow; loops and branches are not supported");
 NEVER(call, "is part of a call that cannot be inlined");
 NEVER(list, "is about a list or stack of tensors, which is not lowered");
 NEVER(state, "keeps something between runs, which is not lowered (variables can be frozen)");

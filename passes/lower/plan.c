@@ -1,4 +1,5 @@
 /* The plan: buffers, steps, and where temporary ones live in the arena. */
+#include "base/philox.h"
 #include "passes/lower/lower.h"
 
 #include <stdlib.h>
@@ -104,6 +105,18 @@ int32_t plan_widened(struct lower *l, int32_t buffer)
 		.kp = 1 };
 
 	return plan_packed(l, &(struct ht_tensor){ .blob = b->blob }, 0, &p, 1, 0);
+}
+
+int32_t plan_stream(struct lower *l, struct ht_plan_stream stream)
+{
+	struct ht_plan *p = l->plan;
+	int32_t b = plan_buffer(l, HT_PLAN_STREAM, HT_U32, HT_PHILOX_WORDS);
+
+	p->buffer[b].offset = (size_t)p->streams;
+	p->stream =
+		ht_grow(l->arena, p->stream, (size_t)p->streams, &l->stream_cap, sizeof *p->stream);
+	p->stream[p->streams++] = stream;
+	return b;
 }
 
 static const struct ht_kernel *distinct(struct lower *l, struct ht_kernel *k)

@@ -3,9 +3,18 @@
 
 #include <string.h>
 
+static const char unknown_shape[] =
+	"has a shape that is not known at compile time (--input-shape may fix it)";
+
+bool lower_is_open_shape(const char *why)
+{
+	return why == unknown_shape;
+}
+
 const char *lower_refuse_type(struct ht_type t)
 {
 	const struct ht_dtype_info *d = ht_dtype_info(t.dtype);
+	size_t bytes;
 
 	if (t.dtype >= HT_REF || d->kind == HT_KIND_OTHER || d->kind == HT_KIND_NONE ||
 		d->kind == HT_KIND_COMPLEX || !d->bytes)
@@ -13,8 +22,9 @@ const char *lower_refuse_type(struct ht_type t)
 	if (t.shape.rank > HT_LOWER_RANK)
 		return "has more than 8 dimensions";
 	if (!ht_shape_known(t.shape))
-		return "has a shape that is not known at compile time (--input-shape may fix it)";
-	if (ht_shape_count(t.shape) < 0)
+		return unknown_shape;
+	if (ht_shape_count(t.shape) < 0 ||
+		!ht_mul_size((size_t)ht_shape_count(t.shape), d->bytes, &bytes))
 		return "has more elements than fit";
 	return NULL;
 }
@@ -53,37 +63,30 @@ bool ht_can_lower(const struct ht_node *n)
 	return lower_refuse(n) == NULL;
 }
 
+const char *ht_never_lowered(const struct ht_node *n)
+{
+	const struct lower_op *op = lower_op_of(n);
+
+	return op ? op->never : NULL;
+}
+
 enum ht_status lower_check_support(struct lower *l)
 {
-	struct refusal {
-		struct ht_str type, first;
-		const char *why;
-		size_t count;
-	} *list = NULL;
-	size_t n = 0, cap = 0;
+	struct ht_refusals r;
 	enum ht_status st = HT_OK;
 
-	for (struct ht_node *node = l->g->first; node; node = node->next) {
-		const char *why = lower_refuse(node);
-		size_t i = 0;
-		if (!why)
-			continue;
-		while (i < n && !(ht_str_eq(list[i].type, node->type) && !strcmp(list[i].why, why)))
-			i++;
-		if (i == n) {
-			list = ht_grow(l->scratch, list, n, &cap, sizeof *list);
-			list[n++] = (struct refusal){ node->type, node->name, why, 0 };
-		}
-		list[i].count++;
-	}
-	for (size_t i = 0; i < n; i++) {
+	ht_find_refusals(l->g, l->c->entry, l->scratch, &r);
+	for (size_t i = 0; i < r.n; i++) {
 		struct ht_where at = HT_NOWHERE;
+		struct ht_buf text;
+
 		at.path = l->g->path;
-		at.node = list[i].first;
-		at.op = list[i].type;
-		st = ht_error(l->c->diags, HT_E_UNSUPPORTED, at, "op %.*s %s (%zu node%s)",
-			HT_STR_ARG(list[i].type), list[i].why, list[i].count,
-			list[i].count == 1 ? "" : "s");
+		at.node = r.item[i].first;
+		at.op = r.item[i].type;
+		ht_buf_init(&text, l->scratch);
+		ht_refusal_print(&r.item[i], &text);
+		st = ht_error(l->c->diags, HT_E_UNSUPPORTED, at, "op %.*s %.*s",
+			HT_STR_ARG(r.item[i].type), (int)text.n, text.p);
 	}
 	return st;
 }

@@ -36,7 +36,7 @@ static struct ht_winograd schedule(
 {
 	const struct ht_winograd_shape shape = { v->out.dim[0], { v->out.dim[1], v->out.dim[2] },
 		v->in.dim[3], v->out.dim[3] };
-	bool pairs = m == 2 && dtype == HT_BF16 && t->bf16;
+	bool pairs = m == 2 && dtype == HT_BF16 && ht_target_group(t, dtype) == 2;
 
 	return ht_schedule_winograd(t, &shape, m, pairs ? HT_BF16 : HT_F32);
 }
@@ -59,14 +59,13 @@ static double taps_inside(const struct window *w)
 /* Cycles to sum taps of type `dtype`, and to read their weights. */
 static double direct_cycles(const struct ht_target *t, const struct conv *v, enum ht_dtype dtype)
 {
-	const double efficiency = 0.9, bytes_a_cycle = 8;
-	bool pairs = dtype == HT_BF16 && t->bf16;
+	const struct ht_rates *rates = t->rates;
 	double weights = (double)v->in.dim[3] * (double)v->out.dim[3];
 	double products = (double)v->out.dim[0] * taps_inside(&v->w[0]) * taps_inside(&v->w[1]) *
-			  weights / (t->vector_bytes / 4.0);
+			  weights / ht_target_lanes(t);
 
-	return products / t->tuning->products / (pairs ? 2 : 1) / efficiency +
-	       9 * (double)ht_dtype_info(dtype)->bytes * weights / bytes_a_cycle;
+	return products / ht_target_products(t, dtype) / rates->efficiency +
+	       9 * (double)ht_dtype_info(dtype)->bytes * weights / rates->weights;
 }
 
 /* Below this share of the other's time the estimate is trusted. */
@@ -89,7 +88,7 @@ static struct ht_winograd faster(const struct ht_target *t, const struct conv *v
 	enum ht_dtype dtype, struct ht_method_choice *why)
 {
 	const struct ht_winograd none = { 0 };
-	int64_t lanes = t->vector_bytes / 4, narrow = v->in.dim[3];
+	int64_t lanes = ht_target_lanes(t), narrow = v->in.dim[3];
 	struct ht_winograd four, two;
 	double share;
 

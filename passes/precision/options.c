@@ -66,6 +66,13 @@ static enum ht_status set_run_mode(struct setting *s)
 	return HT_OK;
 }
 
+static enum ht_status set_random_seed(struct setting *s)
+{
+	if (ht_parse_int(ht_str(s->value), &s->p->random_seed) && s->p->random_seed >= 0)
+		return HT_OK;
+	return illegal(s, "whole numbers from 0 on");
+}
+
 static enum ht_status set_profile(struct setting *s)
 {
 	HT_TRY(ht_profile_named(s->value, s->d, &s->p->profile));
@@ -399,6 +406,7 @@ static const struct {
 	OPTION(priced_node, set_priced_node),
 	OPTION(profile, set_profile),
 	OPTION(samples, set_samples),
+	OPTION(tf_random_seed, set_random_seed),
 #undef OPTION
 };
 

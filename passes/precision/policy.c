@@ -73,20 +73,6 @@ static const struct ht_policy_kind *kind_named(const char *name)
 	return NULL;
 }
 
-static enum ht_status no_policy(const char *name, struct ht_diags *d)
-{
-	struct ht_str names[HT_COUNT(ht_policy_kinds)], near[3];
-	size_t n = 0;
-
-	for (; ht_policy_kinds[n].name; n++)
-		names[n] = ht_str(ht_policy_kinds[n].name);
-	if (ht_near_names(ht_str(name), names, n, near))
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
-			"there is no policy '%s'; did you mean '%.*s'?", name, HT_STR_ARG(near[0]));
-	return ht_error(
-		d, HT_E_USAGE, HT_NOWHERE, "there is no policy '%s'; see halftone policies", name);
-}
-
 static enum ht_status read_report(struct ht_policy *p, const char *path, struct ht_diags *d)
 {
 	struct ht_sha256 digest;
@@ -110,6 +96,7 @@ enum ht_status ht_policy_init(struct ht_policy *p, const char *name, struct ht_d
 	ht_arena_init(&p->arena, &p->unwind);
 	p->profile = &ht_profile_cpu;
 	p->run_mode = p->hf32 = -1;
+	p->random_seed = -1;
 	p->oo_level = 3;
 	if (!name)
 		return HT_OK;
@@ -118,7 +105,7 @@ enum ht_status ht_policy_init(struct ht_policy *p, const char *name, struct ht_d
 	if (ht_str_ends(ht_str(name), ".json"))
 		return read_report(p, name, d);
 	p->kind = kind_named(name);
-	return p->kind ? HT_OK : no_policy(name, d);
+	return p->kind ? HT_OK : ht_no_policy(name, d);
 }
 
 void ht_policy_release(struct ht_policy *p)
@@ -133,11 +120,12 @@ const struct ht_policy_kind *ht_policy_effective(const struct ht_policy *p)
 	ht_read(p, HT_READ_policy);
 	if (p->kind)
 		return p->kind;
+	/* Then the key is that of the mode which is implied. */
+	if (p->run_mode < 0)
+		return kind_named(keep);
 	if (ht_read(p, HT_READ_graph_run_mode)->run_mode == 1)
 		ht_read(p, HT_READ_profile);
-	return kind_named(p->run_mode < 0    ? keep
-			  : p->run_mode == 0 ? inference
-					     : p->profile->training);
+	return kind_named(p->run_mode == 0 ? inference : p->profile->training);
 }
 
 const char *ht_policy_label(const struct ht_policy *p)
@@ -349,5 +337,5 @@ enum ht_status ht_policy_check(const struct ht_policy *p, struct ht_diags *d)
 	if (p->rules[HT_RULES_IMPL].option && ht_policy_selects_impl(p))
 		ht_warn(d, HT_NOWHERE,
 			"op_select_implmode has no effect: op_precision_mode is given");
-	return HT_OK;
+	return p->together ? p->together(p, d) : HT_OK;
 }

@@ -11,6 +11,7 @@
 #include "passes/precision/optimal/budget.h"
 
 struct ht_costs;
+struct ht_given;
 struct ht_target;
 struct ht_decisions;
 struct ht_graph;
@@ -43,6 +44,8 @@ struct ht_policy_kind {
 	void (*finish)(struct ht_precision *p);
 };
 extern const struct ht_policy_kind ht_policy_kinds[]; /* ended by a row without a name */
+/* The error for a name of no policy, with the policies that somebody may mean by it. */
+enum ht_status ht_no_policy(const char *name, struct ht_diags *d);
 
 /* ---- rules ---- */
 
@@ -239,7 +242,8 @@ enum ht_status ht_ops_info_read(struct ht_parse *p, struct ht_ops_info *out);
 	X(optypelist_for_implmode)                                                                 \
 	X(priced_node)                                                                             \
 	X(profile)                                                                                 \
-	X(samples)
+	X(samples)                                                                                 \
+	X(tf_random_seed)
 
 enum ht_read {
 #define X(name) HT_READ_##name,
@@ -271,6 +275,7 @@ struct ht_policy {
 	const char *debug_dir;        /* but this one, NULL the current one, */
 	bool debug_level;             /* when this is set */
 	bool keep_constants;          /* oo_constant_folding is false */
+	int64_t random_seed;          /* tf_random_seed; -1: not stated */
 	struct ht_ops_info *ops_info; /* NULL: none */
 	struct ht_grappler_options grappler;
 	const struct ht_report_data *report; /* that the policy is; NULL: it is none */
@@ -287,6 +292,10 @@ struct ht_policy {
 	/* What each option was set to, for keys of the cache: text, or the hash of files; NULL: not */
 	const char *stated[HT_READ_END];
 	uint64_t *reads; /* bit set: options that were read; NULL: nobody wants to know */
+	/* Everything that was stated, and the check whether it goes together, for which the table
+	 * of options is needed; NULL: nothing was. */
+	const struct ht_given *given;
+	enum ht_status (*together)(const struct ht_policy *p, struct ht_diags *d);
 };
 /* The way to an option's value for whatever decides something about the result: what is not read
  * does not matter to it, and the cache relies on that.  Whether options go together (policy.c) is

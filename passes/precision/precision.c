@@ -155,6 +155,8 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 		return HT_OK;
 	p.profile = ht_read(c->policy, HT_READ_profile)->profile;
 	kind = ht_policy_effective(c->policy);
+	if (c->policy->report && c->policy->report->partial)
+		return decide_again(&p, g); /* the policy was checked when that was decided */
 	HT_TRY(ht_policy_check(c->policy, c->diags));
 	out->graph_nodes = g->nodes;
 	if (kind->paint)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """halftone aot: nets compute what run computes, bit for bit, in C and C++ programs, linked in each way; they
 take the best code that the CPU runs, and need nothing."""
-import json, os, re, shutil, struct, subprocess, unittest, zipfile
+import json, os, re, resource, shutil, struct, subprocess, unittest, zipfile
 
 from nets import C, CXX, DIGITS, HERE, STRICT, TOP, Nets, sections, targets_of_host
-from environment import BUILD
+from environment import BUILD, TOOL
 from tool import SMALL, TYPES, npy
 
 
@@ -460,6 +460,22 @@ entry "" {
         self.assertFalse(os.path.exists(out))
         self.fails(5, 'cannot make this folder', 'aot', '-q', SMALL, '-o', os.path.join(out, 'deep'))
         self.fails(5, 'a file is there', 'aot', '-q', SMALL, '-o', self.path('file', b''))
+
+    def test_no_folder_is_left_behind(self):
+        """Whichever file cannot be written: the folder goes that was made for them, and stays where it was there."""
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+        for there in False, True:
+            for size in 0, 64, 1024, 4096:
+                out = os.path.join(self.dir, f'{there}{size}')
+                if there:
+                    os.mkdir(out)
+                    open(os.path.join(out, 'mine'), 'w').close()
+                r = subprocess.run([TOOL, 'aot', '-q', '--no-cache', '--batch=1', SMALL, '-o', out], preexec_fn=limit,
+                                   restore_signals=False, capture_output=True, timeout=120)
+                self.assertEqual(r.returncode, 5, r.stderr)
+                self.assertEqual(os.path.exists(out), there)
+                self.assertTrue(not there or os.path.exists(os.path.join(out, 'mine')))
 
     def test_a_larger_model(self):
         model = os.path.join(os.environ.get('HALFTONE_MODELS', '/nonexistent'), 'frozen', 'mobilenetv2.pb')

@@ -106,6 +106,32 @@ static void failures_are_told(const char *path)
 	ht_diags_free(d);
 }
 
+/* The only product fed instead of computed: the model's input is none any more. */
+static void fed_inside(struct ht_model *m, struct ht_diags *d)
+{
+	static const int64_t dim[] = { 3, 3 };
+	static const char *const names[] = { "y:0" }, *const unknown[] = { "yy" },
+				 *const outputs[] = { "top" };
+	struct ht_value_info v;
+	struct ht_program *p;
+	size_t i;
+
+	CHECK(ht_model_set_outputs(m, outputs, 1, d) == HT_OK);
+	CHECK(ht_model_set_inputs(m, unknown, 1, d) == HT_E_USAGE);
+	CHECK(ht_model_set_inputs(m, names, 0, d) == HT_E_USAGE);
+	CHECK(ht_model_set_inputs(m, names, 1, d) == HT_OK);
+	CHECK(ht_model_inputs(m) == 1 && ht_model_input(m, 0, &v));
+	CHECK(!strcmp(v.name, "y") && v.dtype == HT_F32 && v.rank == 2 && v.dim[1] == 3);
+	CHECK(ht_model_input_named(m, "y", &i) && !i && !ht_model_input_named(m, "x", &i));
+	CHECK(ht_model_set_shape(m, "y:0", 2, dim, d) == HT_OK);
+	CHECK(ht_compile(m, NULL, d, &p) == HT_OK);
+	CHECK(ht_program_inputs(p) == 1 && ht_program_input_named(p, "y:0", &i) && !i);
+	CHECK(ht_program_output_named(p, "top", &i) && !ht_program_output_named(p, "y", &i));
+	ht_program_free(p);
+	CHECK(ht_model_set_outputs(m, outputs, 1, d) == HT_OK);
+	CHECK(ht_model_input_named(m, "x", &i));
+}
+
 static void texts(const struct ht_model *m, struct ht_diags *d)
 {
 	static const char *const lists[] = { "ops", "targets", "policies", "passes" };
@@ -150,6 +176,7 @@ static void inputs_and_settings(const char *path)
 		v.bytes == 36);
 	ht_program_free(p);
 	texts(m, d);
+	fed_inside(m, d);
 	ht_model_free(m);
 	ht_diags_free(d);
 }
@@ -271,6 +298,12 @@ static void options(void)
 	CHECK(ht_policy_set(p, "keep_dtypes", "x", d) == HT_E_USAGE);
 	CHECK(ht_policy_set(p, "ops_info", "/no/such/folder", d) == HT_E_ENVIRONMENT);
 	ht_policy_free(p);
+	CHECK(ht_policy_new(NULL, d, &p) == HT_OK);
+	CHECK(ht_policy_set(p, "variable_placement", "Host", d) == HT_OK);
+	CHECK(ht_policy_validate(p, d) == HT_E_USAGE);
+	CHECK(ht_policy_set(p, "variable_placement", "Device", d) == HT_OK);
+	CHECK(ht_policy_validate(p, d) == HT_OK);
+	ht_policy_free(p);
 	ht_diags_free(d);
 }
 
@@ -279,9 +312,15 @@ static void configurations(void)
 	struct ht_diags *d = ht_diags_new();
 	char path[] = "/tmp/halftone_api.XXXXXX";
 	FILE *f = fdopen(mkstemp(path), "w");
+	static const struct ht_stated together[] = {
+		{ "variable_placement", "Host", NULL, 0 },
+		{ "mix_compile_mode", "true", "run.json", 3 },
+		{ "mix_compile_mode", "maybe", "run.json", 4 },
+	};
 	struct ht_option_info o;
 	struct ht_setting s;
 	struct ht_config *c;
+	const char *instead;
 
 	CHECK(f && fputs("{\"dump_config\": {\n\"dump_mode\": \"all\"}}", f) >= 0 && !fclose(f));
 	CHECK(ht_config_read(path, 0, d, &c) == HT_OK);
@@ -296,6 +335,15 @@ static void configurations(void)
 	CHECK(ht_option_check("enable_dump", "false", d) == HT_OK);
 	CHECK(ht_option_check("enable_dump", "true", d) == HT_E_UNSUPPORTED);
 	CHECK(ht_option_check("enable_dump", "maybe", d) == HT_E_USAGE);
+	CHECK(ht_option_check("dump_step", "5-3", d) == HT_E_USAGE);
+	CHECK(ht_option_standing("op-debug-level", &instead) == HT_OPTION_DEPRECATED &&
+		!strcmp(instead, "op_debug_config"));
+	CHECK(ht_option_standing("logical_device_id", &instead) == HT_OPTION_EXPERIMENTAL);
+	CHECK(ht_option_standing("nothing", &instead) == HT_OPTION_CURRENT && !*instead);
+	CHECK(ht_settings_check(together, 0, d) == HT_OK);
+	CHECK(ht_settings_check(together, 1, d) == HT_E_USAGE);
+	CHECK(ht_settings_check(together, 2, d) == HT_E_UNSUPPORTED);
+	CHECK(ht_settings_check(together, 3, d) == HT_E_INPUT);
 	ht_diags_free(d);
 }
 

@@ -63,7 +63,7 @@ class Configurations(ToolCase):
         bad = self.config('{\n"precision_modes": "force_fp16"}')
         self.fails(3, r"run\.json:2: error: .*no member 'precision_modes'; did you mean 'precision_mode'", 'run', '--config', bad, SMALL)
         self.assertRegex(self.tool('run', '--config', bad, '--lenient', SMALL).err, r"run\.json:2: warning: .*no member 'precision_modes'")
-        refused = self.config('{"dump_config": {\n"enable_dump": true}}')
+        refused = self.config('{"dump_config": {\n"enable_dump": true, "dump_path": "."}}')
         self.fails(4, r'run\.json:2: error: dump_config.enable_dump=true is refused: ', 'explain', '--config', refused, SMALL)
         self.fails(5, 'nothing.json', 'run', '--config', self.path('nothing.json'), SMALL)
         self.fails(2, "has no option '--config'", 'inspect', '--config', bad, SMALL)
@@ -145,7 +145,7 @@ class Configurations(ToolCase):
         self.fails(5, 'file/000-feeds.hir: error: cannot write', 'run', '--dump-graphs', self.path('file', b'x'), SMALL)
 
     def test_documents_are_up_to_date(self):
-        for script in 'options-doc', 'fusions-doc':
+        for script in 'cli-doc', 'options-doc', 'fusions-doc':
             r = subprocess.run([os.path.join(TOP, 'scripts', script), '--check', TOOL], capture_output=True)
             self.assertEqual(r.returncode, 0, r.stderr)
 

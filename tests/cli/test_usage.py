@@ -28,7 +28,7 @@ class Usage(ToolCase):
         for name in 'build_id', 'code_generator':
             self.assertRegex(j[name], '^[0-9a-f]{32}$')
         self.assertRegex(j['llvm'], r'^\d+\.\d+\.\d+$')
-        self.assertEqual((j['artefact_version'], j['cache_entry_version']), (3, 2))
+        self.assertEqual((j['artefact_version'], j['cache_entry_version']), (4, 2))
         listed = json.loads(self.tool('targets', '--format=json').stdout)['targets']
         self.assertEqual(j['targets'], [{k: t[k] for k in ('name', 'level', 'features')} for t in listed])
         self.assertEqual(set(j['host']), {'name', 'level', 'features'})
@@ -93,6 +93,20 @@ class Usage(ToolCase):
         self.assertEqual(rows['znver4']['level'], 'x86-64-v4+bf16')
         self.assertEqual([n for n, t in rows.items() if t['tested']],
                          ['sapphirerapids', 'emeraldrapids', 'graniterapids'])
+        for name, t in rows.items():
+            # The same facts in every row; sizes of vectors as the older member says.
+            self.assertEqual([*t['capabilities']], [*rows['x86-64']['capabilities']], name)
+            self.assertEqual([*t['rates']], [*rows['x86-64']['rates']], name)
+            self.assertEqual(str(t['capabilities']['vector_bytes']), t['vector_bytes'], name)
+            self.assertLess(t['caches']['l1'], t['caches']['l2'], name)
+            self.assertEqual(t['capabilities']['dot_bf16'], 2 if t['level'] == 'x86-64-v4+bf16' else 0, name)
+            self.assertEqual(t['capabilities']['matrix_rows'], 16 if t['tested'] else 0, name)
+            self.assertGreater(t['rates']['products'], 0, name)
+        text = {line.split()[0]: line for line in self.tool('targets').stdout.decode().splitlines()}
+        self.assertEqual([*text], [*rows])
+        self.assertIn(' dot_bf16=2 ', text['znver4'])
+        self.assertNotIn('dot_bf16', text['haswell'])
+        self.assertIn(' masks ', text['znver4'])
         model = os.path.join(self.dir, 'products.hir')
         with open(model, 'w') as f:
             f.write('hir 1\nentry "" {\n  input "x" = %x\n  output "y" = %y\n}\n'
@@ -111,13 +125,6 @@ class Usage(ToolCase):
                 self.assertEqual(self.tool('run', model, '--seed', '3', '--guard', side).stdout, plain)
         self.fails(2, "'left' is neither 'behind' nor 'before'", 'run', SMALL, '--guard', 'left')
         self.fails(2, 'numerics', 'run', SMALL, '--guard', 'before', '--numerics', '--policy', 'force_fp16')
-
-    def test_docs_have_the_help(self):
-        with open(os.path.join(TOP, 'docs', 'cli.md')) as f:
-            docs = f.read()
-        for v in MODEL_VERBS + ('ops', 'tune', 'cache'):
-            options = self.tool('help', v).stdout.decode().split('options:\n')[1].split('\n\nexit codes')[0]
-            self.assertIn(options, docs, v)
 
     def test_options_of_a_policy(self):
         rows = {o['name']: o for o in json.loads(self.tool('options', '--format=json').stdout)['options']}

@@ -48,8 +48,8 @@ node { name: "v" op: "VariableV2" attr { key: "dtype" value { type: DT_FLOAT } }
 node { name: "y" op: "AssignAdd" input: "v" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
 ''')
         r = self.tool('inspect', model, '--format', 'json')
-        self.assertIn('no checkpoint', r.err)
         j = json.loads(r.stdout)
+        self.assertIn('no checkpoint', {k['op']: k['why'] for k in j['refusals']}['VariableV2'])
         self.assertEqual(j['unsupported'], {'AssignAdd': 1, 'VariableV2': 1})
         self.assertEqual(j['outputs'], [{'name': 'y', 'dtype': 'float32', 'shape': [2]}])
 

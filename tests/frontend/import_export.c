@@ -66,6 +66,7 @@ static enum ht_status export_to(const char *how, const struct ht_graph *g, struc
 	FILE *file, *shard;
 	struct ht_buf json;
 	const char *slash;
+	struct ht_str name;
 
 	if (!strcmp(how, "check"))
 		return HT_OK;
@@ -77,9 +78,8 @@ static enum ht_status export_to(const char *how, const struct ht_graph *g, struc
 		slash = strrchr(path, '/');
 		ht_buf_init(&json, a);
 		if (shard) {
-			st = ht_export_tfjs(g,
-				ht_str_printf(a, "%s.bin", slash ? slash + 1 : path).p, d, &json,
-				write_file, shard);
+			name = ht_str_printf(a, "%s.bin", slash ? slash + 1 : path);
+			st = ht_export_tfjs(g, &name, 1, d, &json, write_file, shard);
 			fclose(shard);
 			if (st == HT_OK)
 				st = write_file(file, json.p, json.n);

@@ -157,6 +157,15 @@ def compare(r, rows):
                 if tag in FLOATS:
                     x, y = np.round(x), np.round(y)
                 yield Case(op.name, [x, y])
+            if op.name in ('Equal', 'NotEqual'):
+                yield from lenient(r, op.name, tag)
+
+
+def lenient(r, op, tag):
+    """Shapes that broadcast, and others: one answer for all elements."""
+    more = {'attrs': {'incompatible_shape_error': False}}
+    for sa, sb in pick(r, PAIRS, 2) + [((3,), (4,)), ((2, 3), (3, 2)), ((5, 2, 1), (3, 7))]:
+        yield Case(op, [random(r, tag, sa, -2, 2), random(r, tag, sb, -2, 2)], **more)
 
 
 def logical(r, rows):
@@ -299,8 +308,8 @@ def add_n(r, rows):
 
 
 def subnormals(r, rows):
-    """Float32 kernels keep subnormals, float16 has them, bfloat16 flushes them.  NumPy is the
-    reference: TensorFlow flushes in float32."""
+    """Float16 has subnormals; float32 counts them as zero, as TensorFlow does, and keeps them when it is
+    told to; bfloat16 flushes them.  NumPy is the reference of what is kept."""
     f = np.float32
     tiny = np.array([1e-40, -1e-40, 1.4e-45, 1.1754944e-38, -2e-39, 0, 1e-38], f)
     cases = {'Neg': (lambda x: -x, 1), 'Abs': (np.abs, 1), 'Relu': (lambda x: np.maximum(x, 0), 1),
@@ -322,3 +331,21 @@ def subnormals(r, rows):
     half = np.arange(0, 1024, 7, np.uint16).view(np.float16)
     yield Case('Cast', [half], {'DstT': Type('f32')}, note='subnormal',
                oracle=lambda i, a: [i[0].astype(f)])
+
+
+def flushes(r, rows):
+    """Arithmetic on float32 and float64 that counts subnormals as zero, computed when the program runs and
+    when it is compiled."""
+    def zeroed(x):
+        return np.where(np.abs(x) < np.finfo(x.dtype).smallest_normal, np.copysign(0, x), x).astype(x.dtype)
+
+    for d in np.float32, np.float64:
+        least = float(np.finfo(d).smallest_normal)
+        x = (r.uniform(-3, 3, 65) * least).astype(d)
+        y = r.choice(np.array([1, -2, .5, .25, 3], d), 65)
+        for op, fn in {'AddV2': np.add, 'Sub': np.subtract, 'Mul': np.multiply, 'RealDiv': np.divide}.items():
+            def oracle(inputs, attrs, fn=fn):
+                return [zeroed(fn(zeroed(inputs[0]), zeroed(inputs[1])))]
+            other = x[::-1].copy() if op in ('AddV2', 'Sub') else y
+            for constant in (), ('x', 'y'):
+                yield Case(op, [x, other], oracle=oracle, settings=constant, note='flushed', zero_signs=False)

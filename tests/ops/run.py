@@ -15,16 +15,16 @@ sys.path[:0] = [HERE, f'{HERE}/../tools']
 import environment
 
 FLOOR = 'must_keep_origin_dtype'
+OF_NO_ROW = {'subnormal', 'flush'}  # tests that no row names
 PER_GRAPH = 40
 # Ops that have no kernel in some of their types: the tool has to say so, with exit code 4.
 REFUSED = {
-    'Range': ['f16', 'bf16'], 'RandomUniform': ['f16', 'bf16', 'f64'],
-    'RandomStandardNormal': ['f16', 'bf16', 'f64'],
+    'Range': ['f16', 'bf16'],
     # between types of unequal size, and of 16 bits
     'Bitcast': ['f16', 'bf16', 'f32', 'i16', 'u16'],
 }
 # Quantized convolutions, and types that no kernel of TensorFlow's has.
-NOT_COMPUTED = {('_FusedConv2D', 'i8'), ('ArgMax', 'i16'), ('ArgMax', 'u16'),
+NOT_COMPUTED = {('StatelessRandomUniformIntV2', 'u32'), ('StatelessRandomUniformIntV2', 'u64'), ('_FusedConv2D', 'i8'), ('ArgMax', 'i16'), ('ArgMax', 'u16'),
                 *(('Einsum', t) for t in ('i8', 'i16', 'u8', 'u16', 'u32', 'u64', 'bool'))}
 
 
@@ -43,6 +43,8 @@ def arguments():
 
 def tests():
     """Test name → generator of cases, from random numbers and rows."""
+    import diagonals
+    import draws
     import elementwise as e
     import graphs
     import images as i
@@ -61,7 +63,8 @@ def tests():
             'gather': l.gather, 'reverse': l.reverse, 'space': l.space, 'fill': l.fill,
             'range': l.range_, 'one_hot': l.one_hot, 'shape': l.shape,
             'sparse_to_dense': l.sparse_to_dense,
-            'random': l.random_numbers, 'graph': graphs.cases, 'subnormal': e.subnormals}
+            'random': draws.random_numbers, 'stateless': draws.stateless, 'diagonals': diagonals.diagonals,
+            'graph': graphs.cases, 'subnormal': e.subnormals, 'flush': e.flushes}
 
 
 def cases_of(test, generator, table, seed):
@@ -69,7 +72,7 @@ def cases_of(test, generator, table, seed):
     import numpy as np
     rows = [o for o in table.values() if o.test == test]
     r = np.random.default_rng([seed, zlib.crc32(test.encode())])
-    return list(generator(r, rows)) if rows or test == 'subnormal' else []
+    return list(generator(r, rows)) if rows or test in OF_NO_ROW else []
 
 
 # ---- the tool ----
@@ -81,6 +84,7 @@ class ToolFailed(Exception):
 
 
 MODE = ''
+MORE = []  # options of the tool
 
 
 def run_graph(proto, feeds, outputs, keep=None):
@@ -97,6 +101,7 @@ def run_graph(proto, feeds, outputs, keep=None):
                     b.write(a.read())
         command = [environment.TOOL, 'run', f'{d}/g.pb', '-o', f'{d}/y.npz', '--policy', FLOOR,
                    '--outputs', ','.join(outputs)]
+        command += MORE
         if MODE:
             with open(f'{d}/modes.ini', 'w') as f:
                 f.write('[ByNodeName]\n' + ''.join(f'{n.split(":")[0]}={MODE}\n' for n in outputs))
@@ -220,6 +225,7 @@ def run_refusals(refusals, table, score):
 
 def run_test(test, cases, table, keep, verbose):
     score = Score()
+    MORE[:] = ['--keep-subnormals'] if test == 'subnormal' else []
     for c in cases if MODE else ():
         c.ulps = max(c.ulps, 2)  # what TensorFlow rounds more often
     ready, refusals = prepare(cases, table, score)
@@ -272,7 +278,7 @@ def main():
     a = arguments()
     if a.list:
         import optable
-        print(*sorted({o.test for o in optable.rows().values()} | {'subnormal'}), sep='\n')
+        print(*sorted({o.test for o in optable.rows().values()} | OF_NO_ROW), sep='\n')
         return 0
     environment.enter_venv()
     os.environ['TF_ENABLE_ONEDNN_OPTS'] = '0'

@@ -1,5 +1,6 @@
 /* Artefacts in memory: what is written is read; every fault is refused; code is never writable and
  * executable; the variant that fits is taken. */
+#include "base/philox.h"
 #include "runtime/artefact.h"
 
 #include <setjmp.h>
@@ -34,7 +35,7 @@ static struct ht_str text(struct ht_arena *a, size_t n, int seed)
 static void add_variant(struct ht_artefact_parts *parts, struct ht_buf *plans, const char *target,
 	int64_t *batch, const struct ht_plan_weight *weight)
 {
-	struct ht_plan_value value = { "x", HT_F32, 4 * (uint64_t)*batch, 1, batch, 0, NULL };
+	struct ht_plan_value value = { "x", "", HT_F32, 4 * (uint64_t)*batch, 1, batch, 0, NULL };
 	struct ht_plan_memory memory[] = { { HT_RT_INPUT, 0, value.bytes },
 		{ HT_RT_OUTPUT, 0, value.bytes }, { HT_RT_CONST, 0, weight->bytes } };
 	struct ht_plan_code kernel = { "", 0, sizeof code, 0, { 0 } };
@@ -63,7 +64,7 @@ static void add_variant(struct ht_artefact_parts *parts, struct ht_buf *plans, c
 	v->policy = "p";
 	v->inputs = 1;
 	v->input = HT_NEW(plans->arena, struct ht_index_input);
-	*v->input = (struct ht_index_input){ "x", 1, batch };
+	*v->input = (struct ht_index_input){ "x", "", 1, batch };
 	v->plan_offset = plans->n;
 	ht_plan_write(&plan, plans);
 	v->plan_bytes = plans->n - v->plan_offset;
@@ -293,8 +294,8 @@ static void test_choice(void **state)
 {
 	struct made m = make(100);
 	int64_t eight = 8, nine = 9, any = -1;
-	struct ht_index_input in8 = { "x", 1, &eight }, in9 = { "x", 1, &nine },
-			      in = { "x", 1, &any }, other = { "z", 1, &nine };
+	struct ht_index_input in8 = { "x", "", 1, &eight }, in9 = { "x", "", 1, &nine },
+			      in = { "x", "", 1, &any }, other = { "z", "", 1, &nine };
 	const struct {
 		struct ht_variant_wanted wanted;
 		enum ht_status status;
@@ -329,9 +330,50 @@ static void test_choice(void **state)
 	release(&m);
 }
 
+/* A plan with a stream; `wrong`: what of it does not fit, or 0. */
+static const char *read_streams(int wrong, struct ht_arena *a, struct ht_program_plan *out)
+{
+	struct ht_plan_memory memory = { HT_RT_STREAM, wrong == 1,
+		sizeof(struct ht_philox) + (wrong == 2) };
+	struct ht_rt_stream stream = { 1, UINT64_MAX, 3, 4 };
+	struct ht_program_plan plan = { .target = "t",
+		.policy = "p",
+		.provenance = "",
+		.parts = wrong == 3 ? 2 : 1,
+		.memories = 1,
+		.memory = &memory,
+		.streams = 1,
+		.stream = &stream };
+	struct ht_buf b;
+
+	ht_buf_init(&b, a);
+	ht_plan_write(&plan, &b);
+	if (wrong == 4)
+		b.n--;
+	return ht_plan_read(ht_buf_str(&b), a, out);
+}
+
+static void test_streams(void **state)
+{
+	struct ht_unwind own;
+	struct ht_arena arena;
+	struct ht_program_plan plan;
+
+	(void)state;
+	ht_arena_init(&arena, &own);
+	assert_null(read_streams(0, &arena, &plan));
+	assert_int_equal(plan.streams, 1);
+	assert_true(plan.stream->seed == 1 && plan.stream->seed2 == UINT64_MAX);
+	assert_true(plan.stream->name == 3 && plan.stream->blocks == 4);
+	for (int wrong = 1; wrong <= 4; wrong++)
+		assert_non_null(read_streams(wrong, &arena, &plan));
+	ht_arena_release(&arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_streams),
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_chunks),
 		cmocka_unit_test(test_code_is_never_writable_and_executable),

@@ -213,7 +213,7 @@ static void make_kernel(struct gen *g, uint64_t seed, const struct ht_target *t)
 	g->stage.kind = HT_STAGE_CONTRACT;
 	g->stage.contract.kp = g->t == HT_BF16 && chance(70) ? 2 : 1;
 	g->stage.contract.nr = lanes * (1 + below(4));
-	g->stage.contract.mr = 1 + below(t->amx ? 16 : 8);
+	g->stage.contract.mr = 1 + below(t->matrix_rows ? t->matrix_rows : 8);
 	g->stage.contract.rows_outer = chance(50);
 	g->stage.contract.a_buffer = A;
 	g->stage.contract.b_buffer = B;
@@ -369,7 +369,8 @@ static void test_tiles(void **unused)
 		skip();
 	snprintf(features, sizeof features, "%s,+amx-tile,+amx-bf16", t.features);
 	t.features = features;
-	t.amx = true;
+	t.matrix_rows = 16;
+	t.matrix_bf16 = 2;
 	if (!ht_cpu_has_amx())
 		amx_emulate();
 	for (uint64_t i = seed; i < seed + (first ? 1 : 200); i++) {

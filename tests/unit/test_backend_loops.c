@@ -514,7 +514,7 @@ static void test_random_kernels(void **unused)
 		for (const struct ht_target *const *t = ht_targets(); *t; t++) {
 			struct ht_buf text;
 
-			if (!backend_runs(*t) || (g->fused && !(*t)->fma))
+			if (!backend_runs(*t) || (g->fused && !(*t)->fused))
 				continue;
 			if (compare(g, *t, i))
 				continue;

@@ -139,7 +139,7 @@ static int check(struct small *s, void *const *data, const char *what, bool fuse
 		ht_kernel_fn *fn = backend_compile(backend, &s->k, *target, &code);
 
 		bad += fn == NULL;
-		if (fn && backend_runs(*target) && (!fused || (*target)->fma)) {
+		if (fn && backend_runs(*target) && (!fused || (*target)->fused)) {
 			memset(got, 0x5a, bytes);
 			bad += call(fn, &s->k, p) != 0;
 			for (int64_t i = 0; i < s->n; i++) {

@@ -50,12 +50,12 @@ static void wrong_ones_are_refused_with_their_line(void **state)
 		struct reading r;
 		enum ht_status st = read_text(&r, bad[i].text, bad[i].n, false);
 		if (st != bad[i].status || r.config || r.diags.errors != 1 ||
-			r.diags.first->where.line != bad[i].line ||
-			!strstr(r.diags.first->text.p, bad[i].message))
+			r.diags.last->where.line != bad[i].line ||
+			!strstr(r.diags.last->text.p, bad[i].message))
 			fail_msg("case %zu (%s): status %d, line %ld: %s", i, bad[i].text, st,
-				r.diags.first ? r.diags.first->where.line : -1,
-				r.diags.first ? r.diags.first->text.p : "nothing said");
-		assert_string_equal(r.diags.first->where.path, r.path);
+				r.diags.last ? r.diags.last->where.line : -1,
+				r.diags.last ? r.diags.last->text.p : "nothing said");
+		assert_string_equal(r.diags.last->where.path, r.path);
 		end(&r);
 	}
 }

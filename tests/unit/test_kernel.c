@@ -641,91 +641,6 @@ static void test_text(void **state)
 	assert_false(ht_str_eq(ht_buf_str(&one), ht_buf_str(&two)));
 }
 
-static void test_targets(void **state)
-{
-	(void)state;
-	assert_null(ht_target_named("x86-64-v9"));
-	assert_int_equal(ht_target_named("x86-64-v4+bf16")->vector_bytes, 64);
-	const struct ht_target *host = ht_target_host();
-	assert_ptr_equal(host, ht_target_named("host"));
-	assert_non_null(ht_target_named(host->name));
-	assert_true(host->l1 >= 8 << 10 && host->l2 >= host->l1);
-	__builtin_cpu_init();
-	if (__builtin_cpu_supports("avx512bf16"))
-		assert_string_equal(host->name, "x86-64-v4+bf16");
-	assert_true(ht_target_runs("x86-64") && ht_target_runs(host->name));
-	for (const struct ht_target *const *t = ht_targets(); *t; t++) {
-		const struct ht_target *level = ht_target_named((*t)->level);
-
-		assert_ptr_equal(ht_target_named((*t)->name), *t);
-		assert_non_null(level);
-		assert_int_equal(level->vector_bytes, (*t)->vector_bytes);
-		assert_true(level->bf16 == (*t)->bf16 && level->avx512 == (*t)->avx512);
-		assert_true((*t)->l1 < (*t)->l2 && (*t)->l2 < (*t)->l3);
-		assert_ptr_equal(ht_targets()[ht_target_level(*t)], level);
-		if (!(*t)->amx && !(*t)->fp16)
-			assert_true(ht_target_runs((*t)->name) == ht_target_runs((*t)->level));
-	}
-}
-
-/* The same code for however many cores; other caches, other tiles. */
-static void test_schedules_of_targets(void **state)
-{
-	struct ht_target small = *ht_target_named("znver4");
-	int64_t m[2], n[2];
-	int32_t nr, kp;
-
-	(void)state;
-	small.l1 /= 4;
-	small.l2 /= 64;
-	ht_schedule_tiles(ht_target_named("znver4"), HT_F32, 3136, 512, 256, &m[0], &n[0]);
-	ht_schedule_tiles(&small, HT_F32, 3136, 512, 256, &m[1], &n[1]);
-	assert_true(m[0] != m[1] || n[0] != n[1]);
-	for (const struct ht_target *const *t = ht_targets(); *t; t++)
-		for (int64_t rows = 1; rows < 4000; rows = rows * 3 + 1) {
-			ht_schedule_packing(*t, HT_BF16, rows, 100, 64, &nr, &kp);
-			assert_int_equal(kp, (*t)->bf16 ? 2 : 1);
-			assert_int_equal(nr % ((*t)->vector_bytes / ((*t)->avx512 ? 8 : 4)), 0);
-			assert_in_range(nr, 1, (*t)->tuning->vectors * (*t)->vector_bytes / 4);
-		}
-}
-
-/* Half vectors where the last whole one would be half empty, on machines on which they take half
- * the time. */
-static void test_narrow_panels(void **state)
-{
-	static const struct {
-		const char *target;
-		enum ht_dtype t;
-		int64_t rows, columns;
-		int32_t nr; /* 0: whole vectors */
-	} c[] = {
-		{ "znver4", HT_F32, 3136, 24, 24 },
-		{ "znver4", HT_BF16, 3136, 24, 24 },
-		{ "znver4", HT_F32, 784, 40, 40 },
-		{ "znver4", HT_F32, 3136, 8, 8 },
-		{ "znver4", HT_F32, 3136, 32, 0 },
-		{ "znver4", HT_F32, 196, 80, 0 },
-		{ "znver4", HT_F32, 3136, 28, 0 },
-		{ "znver4", HT_F32, 1, 24, 0 },
-		{ "znver5", HT_F32, 3136, 24, 0 },
-		{ "sapphirerapids", HT_BF16, 3136, 24, 0 },
-		{ "x86-64-v3", HT_F32, 3136, 12, 0 },
-	};
-	int32_t nr, kp;
-
-	(void)state;
-	for (size_t i = 0; i < HT_COUNT(c); i++) {
-		const struct ht_target *t = ht_target_named(c[i].target);
-
-		ht_schedule_packing(t, c[i].t, c[i].rows, c[i].columns, 144, &nr, &kp);
-		if (c[i].nr)
-			assert_int_equal(nr, c[i].nr);
-		else
-			assert_int_equal(nr % (t->vector_bytes / 4), 0);
-	}
-}
-
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -744,9 +659,6 @@ int main(void)
 		TEST(test_verifier_refuses),
 		TEST(test_verifier_is_robust),
 		TEST(test_text),
-		TEST(test_targets),
-		TEST(test_schedules_of_targets),
-		TEST(test_narrow_panels),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

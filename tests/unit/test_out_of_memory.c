@@ -17,7 +17,11 @@ static const char SMALL[] =
 	"%x = Placeholder() {dtype=f32, shape=shape[1,4]}\n"
 	"%w = Const() {dtype=f32, value=tensor f32[4,2] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0}}\n"
 	"%m = MatMul(%x, %w) {T=f32, transpose_a=false, transpose_b=false}\n"
-	"%y = Softmax(%m) {T=f32}\n";
+	"%perm = Const() {dtype=i32, value=tensor i32[2] {1, 0}}\n"
+	"%v = Const() {dtype=f32, value=tensor f32[2,1] {1.0, 2.0}}\n"
+	"%turned = Transpose(%v, %perm) {T=f32, Tperm=i32}\n"
+	"%s = AddV2(%m, %turned) {T=f32}\n"
+	"%y = Softmax(%s) {T=f32}\n";
 
 static char path[] = "/tmp/halftone-oom-XXXXXX.hir";
 
@@ -126,6 +130,38 @@ static void every_call_survives(void **state)
 	ht_model_free(m);
 }
 
+/* Where memory ends while a constant is computed, that is said of its node, and once. */
+static void folding_names_the_node(void **state)
+{
+	struct ht_message message;
+	struct ht_program *p;
+	struct ht_model *m;
+	enum ht_status st = HT_E_ENVIRONMENT;
+	size_t named = 0;
+
+	(void)state;
+	assert_int_equal(ht_model_load(path, NULL, NULL, &m), HT_OK);
+	for (long n = 0; st != HT_OK; n++) {
+		struct ht_diags *d = ht_diags_new();
+		size_t errors = 0;
+
+		assert_int_equal(ht_model_set_batch(m, 0, d), HT_E_USAGE); /* room for messages */
+		ht_fail_alloc_after(n);
+		st = ht_compile(m, NULL, d, &p);
+		ht_fail_alloc_after(-1);
+		for (size_t i = 1; ht_diags_get(d, i, &message) == HT_OK; i++) {
+			errors += message.severity == HT_ERROR;
+			named += message.node && !strcmp(message.node, "turned") &&
+				 strstr(message.text, "out of memory") != NULL;
+		}
+		assert_true(errors <= 1);
+		ht_diags_free(d);
+	}
+	assert_true(named > 0);
+	ht_program_free(p);
+	ht_model_free(m);
+}
+
 static void diagnostics_survive(void **state)
 {
 	(void)state;
@@ -144,6 +180,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_call_survives),
+		cmocka_unit_test(folding_names_the_node),
 		cmocka_unit_test(diagnostics_survive),
 	};
 

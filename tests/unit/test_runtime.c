@@ -11,7 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <xmmintrin.h>
+#include "base/philox.h"
 #include "base/poison.h"
+#include "kernel/kernel.h"
 #include "runtime/runtime.h"
 
 #include <cmocka.h>
@@ -86,11 +88,11 @@ static const struct ht_rt_step steps[] = {
 	{ scale, a2, 3, NULL, 0, 37, "third", NULL },
 	{ reverse, a3, 2, one, 1, 37, "last", NULL },
 };
-static const struct ht_rt_program program = { buffers, 5, steps, 5, 1, 1, 8 * N, 256, 1, NULL,
-	NULL };
-static const struct ht_rt_step mode_steps[] = { { modes, out, 1, NULL, 0, 37, "modes", NULL } };
-static const struct ht_rt_program mode_program = { buffers, 5, mode_steps, 1, 1, 1, 8 * N, 256, 1,
+static const struct ht_rt_program program = { buffers, 5, steps, 5, NULL, 0, 1, 1, 8 * N, 256, 1,
 	NULL, NULL };
+static const struct ht_rt_step mode_steps[] = { { modes, out, 1, NULL, 0, 37, "modes", NULL } };
+static const struct ht_rt_program mode_program = { buffers, 5, mode_steps, 1, NULL, 0, 1, 1, 8 * N,
+	256, 1, NULL, NULL };
 
 static float input[N];
 
@@ -185,8 +187,8 @@ static const struct ht_rt_step part_steps[] = {
 	{ scale, a2, 3, NULL, 0, 37, "third", NULL },
 	{ reverse, a3, 2, one, 1, 37, "last", NULL },
 };
-static const struct ht_rt_program part_program = { part_buffers, 5, part_steps, 5, 2, 1, 8 * N, 256,
-	PARTS, NULL, NULL };
+static const struct ht_rt_program part_program = { part_buffers, 5, part_steps, 5, NULL, 0, 2, 1,
+	8 * N, 256, PARTS, NULL, NULL };
 static float batch[PARTS * N], batch_result[PARTS * N];
 
 static bool run_batch(struct ht_rt_context *c, struct ht_rt_fault *fault)
@@ -341,7 +343,7 @@ static void test_fault_ahead(void **state)
 			{ obey, args, 2, &number[1], 1, tiles, "second", NULL },
 			{ obey, args, 2, &number[2], 1, tiles, "third", NULL },
 		};
-		const struct ht_rt_program p = { some, 2, step, count, 1, 0, 64, 64, parts,
+		const struct ht_rt_program p = { some, 2, step, count, NULL, 0, 1, 0, 64, 64, parts,
 			all_whole, &late };
 
 		for (int bad = 1; bad < 1 << parts; bad += parts)
@@ -507,6 +509,79 @@ static void test_profile(void **state)
 	ht_rt_pool_free(pool);
 }
 
+/* ---- streams of random numbers ---- */
+
+/* Copies the states of two streams; stops in every third run. */
+static int32_t copy_states(
+	void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
+{
+	struct ht_philox *copy = b[2];
+	const int *run = b[3];
+
+	(void)params;
+	(void)scratch;
+	for (int64_t t = begin; t < end; t++)
+		memcpy(&copy[t], b[t], sizeof *copy);
+	return *run % 3 == 2 ? HT_FAULT_INDEX : 0;
+}
+
+static const struct ht_rt_buffer stream_buffers[] = {
+	{ .where = HT_RT_STREAM, .offset = 1, .bytes = sizeof(struct ht_philox) },
+	{ .where = HT_RT_STREAM, .offset = 0, .bytes = sizeof(struct ht_philox) },
+	{ .where = HT_RT_OUTPUT, .offset = 0, .bytes = 2 * sizeof(struct ht_philox) },
+	{ .where = HT_RT_INPUT, .offset = 0, .bytes = sizeof(int) }
+};
+static const struct ht_rt_stream two_streams[] = { { 3, 0, 77, 5 }, { 0, 0, 88, UINT64_MAX } };
+
+static void expect_states(const struct ht_philox *got, uint64_t seed, int runs)
+{
+	struct ht_philox want[2] = { ht_philox_named(seed, 88), ht_philox_init(3, 0) };
+
+	for (int i = 0; i < runs; i++) {
+		ht_philox_skip(&want[0], UINT64_MAX);
+		ht_philox_skip(&want[1], 5);
+	}
+	assert_memory_equal(got, want, sizeof want);
+}
+
+/* guard: 0, or a side + 1. */
+static void run_streams(int threads, int guard)
+{
+	static const int32_t args[] = { 0, 1, 2, 3 };
+	static const struct ht_rt_step step[] = { { copy_states, args, 4, NULL, 0, 2, "s", NULL } };
+	static const struct ht_rt_program p = { stream_buffers, 4, step, 1, two_streams, 2, 1, 1,
+		64, 64, 1, NULL, NULL };
+	struct ht_rt_pool *pool = ht_rt_pool_new(threads);
+	struct ht_rt_context *c = ht_rt_context_new(&p, pool);
+	struct ht_rt_fault fault;
+	struct ht_philox got[2];
+
+	assert_int_equal(ht_rt_unseeded(&p), 1);
+	if (guard)
+		assert_true(ht_rt_context_guard(c, (enum ht_rt_guard)(guard - 1)));
+	for (uint64_t seed = 0; seed < 3; seed++) {
+		if (seed) /* a new context has 0 */
+			ht_rt_context_seed(c, seed);
+		for (int run = 0; run < 5; run++) {
+			bool good = ht_rt_run(
+				c, (const void *[]){ &run }, (void *[]){ got }, false, &fault);
+
+			assert_int_equal(good, run % 3 != 2);
+			expect_states(got, seed, run);
+		}
+	}
+	ht_rt_context_free(c);
+	ht_rt_pool_free(pool);
+}
+
+static void test_streams(void **state)
+{
+	(void)state;
+	for (int threads = 1; threads <= 2; threads++)
+		for (int guard = 0; guard <= 2; guard++)
+			run_streams(threads, guard);
+}
+
 /* Reads or writes as far outside of its buffers as its parameters say, in elements. */
 static int32_t stray(
 	void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
@@ -534,7 +609,7 @@ static bool strays(enum ht_rt_guard side, const int64_t *at)
 		{ .where = HT_RT_ARENA, .offset = 64 } };
 	const int32_t args[] = { 0, 1, 2, 3, 4 };
 	const struct ht_rt_step step[] = { { stray, args, 5, at, 5, 2, "stray", NULL } };
-	const struct ht_rt_program p = { some, 5, step, 1, 1, 1, 128, 64, 1, NULL, NULL };
+	const struct ht_rt_program p = { some, 5, step, 1, NULL, 0, 1, 1, 128, 64, 1, NULL, NULL };
 	pid_t child = fork();
 	int status;
 
@@ -608,7 +683,8 @@ static void test_lives(void **state)
 		{ look, both, 2, &number[1], 1, 2, "reads and makes", NULL },
 		{ look, second, 1, &number[2], 1, 2, "reads", NULL },
 	};
-	static const struct ht_rt_program p = { two, 2, step, 3, 0, 0, 128, 64, 1, NULL, NULL };
+	static const struct ht_rt_program p = { two, 2, step, 3, NULL, 0, 0, 0, 128, 64, 1, NULL,
+		NULL };
 
 	(void)state;
 	for (int threads = 1; threads <= 2; threads++) {
@@ -644,6 +720,7 @@ int main(void)
 		cmocka_unit_test(test_modes),
 		cmocka_unit_test(test_profile),
 		cmocka_unit_test(test_guard),
+		cmocka_unit_test(test_streams),
 #if HT_POISONS
 		cmocka_unit_test(test_lives),
 #endif

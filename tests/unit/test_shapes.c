@@ -31,16 +31,16 @@ static void crashed(int sig)
 }
 
 static const struct ht_target *variant(
-	const struct ht_target *of, struct ht_target *t, struct ht_tuning *tuning)
+	const struct ht_target *of, struct ht_target *t, struct ht_rates *rates)
 {
 	*t = *of;
-	*tuning = *of->tuning;
-	tuning->rows = 1 + below(8);
-	tuning->vectors = 1 + below(of->tuning->vectors);
+	*rates = *of->rates;
+	rates->rows = 1 + below(8);
+	rates->vectors = 1 + below(of->rates->vectors);
 	t->l1 >>= below(4);
 	t->l2 >>= below(8);
 	t->streams = below(3) ? t->streams : 1;
-	t->tuning = tuning;
+	t->rates = rates;
 	return t;
 }
 
@@ -231,16 +231,16 @@ static int failures_on(struct instance *k, struct ht_model *m, uint64_t seed, si
 	const struct ht_target *t, enum ht_conv_method method)
 {
 	struct ht_target target;
-	struct ht_tuning tuning;
+	struct ht_rates rates;
 	struct ht_program *p;
 	int bad = 0;
 
-	variant(t, &target, &tuning);
+	variant(t, &target, &rates);
 	for (enum ht_guard side = HT_GUARD_BEHIND; side <= HT_GUARD_BEFORE; side++) {
 		snprintf(place, sizeof place,
 			"HALFTONE_SEED=%llu: %s in %s on %s, guard %d, method %d, %d rows, %d vectors\n",
 			(unsigned long long)seed, families[family].name, type_name(k->t),
-			target.name, (int)side, (int)method, tuning.rows, tuning.vectors);
+			target.name, (int)side, (int)method, rates.rows, rates.vectors);
 		if (side == HT_GUARD_BEHIND)
 			p = program_of(m, &target, method);
 		bad += !run_in(k, p, side);
@@ -302,7 +302,8 @@ static const struct ht_target *with_amx(void)
 	t = *ht_target_named("x86-64-v4+bf16");
 	snprintf(features, sizeof features, "%s,+amx-tile,+amx-bf16", t.features);
 	t.features = features;
-	t.amx = true;
+	t.matrix_rows = 16;
+	t.matrix_bf16 = 2;
 	return &t;
 }
 

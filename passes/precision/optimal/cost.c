@@ -244,34 +244,53 @@ static double interpolate(const struct point *p, size_t n, const double at[3])
 	return sum / weights;
 }
 
-/* A machine of 3 GHz that reads 16 bytes a cycle from its caches; nothing was measured. */
+/* Of an element between F32 and `type`. */
+static double conversion(const struct ht_target *t, enum ht_dtype type)
+{
+	const struct ht_rates *rates = t->rates;
+	const bool by_instruction = type == HT_BF16 ? t->narrows_bf16 : t->narrows_f16;
+
+	if (type == HT_F32)
+		return 0;
+	return (by_instruction ? rates->convert : rates->convert_bits) * rates->cycle_ps /
+	       ht_target_lanes(t);
+}
+
+/* Of a product and its addition, which is an instruction more where the machine does not fuse them. */
+static double product(const struct ht_target *t, enum ht_dtype type)
+{
+	const double cycle = t->rates->cycle_ps / ht_target_lanes(t);
+
+	if (ht_target_group(t, type) > 1)
+		return cycle / ht_target_products(t, type);
+	return cycle / (t->rates->products / (t->fused ? 1 : 2)) + conversion(t, type) / 8;
+}
+
+/* By the machine's rates; nothing was measured as it is computed here. */
 static double roofline(const struct ht_target *t, enum ht_work_kind kind, enum ht_dtype type)
 {
-	const double cycle = 333, lanes = t->vector_bytes / 4.0;
-	double bytes = type == HT_F32 ? 4 : 2;
-	double convert = type == HT_F32                          ? 0
-			 : (type == HT_BF16 ? t->bf16 : t->f16c) ? 2 * cycle / lanes
-								 : 8 * cycle / lanes;
+	const struct ht_rates *rates = t->rates;
+	const double cycle = rates->cycle_ps, lanes = ht_target_lanes(t);
+	const double memory = (type == HT_F32 ? 4 : 2) * cycle / rates->l3;
+	const double convert = conversion(t, type);
 
 	switch (kind) {
 	case HT_WORK_LAUNCH:
-		return 300000;
+		return rates->launch_ps;
 	case HT_WORK_PRODUCT:
-		if (type == HT_BF16 && t->bf16)
-			return cycle / lanes / (t->avx512 ? 2 : 4);
-		return cycle / lanes / (t->fma ? (t->avx512 ? 1 : 2) : 1) + convert / 8;
+		return product(t, type);
 	case HT_WORK_DEPTHWISE:
 		return cycle / lanes + convert / 2;
 	case HT_WORK_WEIGHTS:
-		return 50;
+		return rates->weight_ps;
 	case HT_WORK_LOAD:
 	case HT_WORK_STORE:
-		return bytes * cycle / 16 + convert / 2;
+		return memory + convert / 2;
 	case HT_WORK_PACK:
 	case HT_WORK_MOVE:
 	case HT_WORK_WIDEN:
 	case HT_WORK_NARROW:
-		return 2 * bytes * cycle / 16 + convert;
+		return 2 * memory + convert;
 	case HT_WORK_ROUND:
 		return convert;
 	case HT_WORK_MAP:
@@ -279,12 +298,12 @@ static double roofline(const struct ht_target *t, enum ht_work_kind kind, enum h
 	case HT_WORK_FUNCTION:
 	case HT_WORK_GELU:
 	case HT_WORK_SILU:
-		return 12 * cycle / lanes;
+		return rates->function * cycle / lanes;
 	case HT_WORK_ROWS:
-		return 12 * cycle / lanes + bytes * cycle / 16 + convert;
+		return rates->function * cycle / lanes + memory + convert;
 	case HT_WORK_COLUMNS:
 	case HT_WORK_POOL:
-		return cycle / lanes + bytes * cycle / 16 + convert / 2;
+		return cycle / lanes + memory + convert / 2;
 	case HT_WORK_KINDS:
 		break;
 	}

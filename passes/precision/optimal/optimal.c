@@ -365,7 +365,7 @@ static void warn_of_foreign_costs(struct ht_precision *p, const struct ht_costs 
 {
 	const struct ht_policy *policy = p->policy;
 
-	if (p->target != ht_target_host() || p->target->tuning->measured || policy->costs ||
+	if (p->target != ht_target_host() || p->target->rates->measured || policy->costs ||
 		policy->cost_target)
 		return;
 	ht_warn(p->diags, HT_NOWHERE,

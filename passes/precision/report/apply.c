@@ -78,6 +78,8 @@ static enum ht_status apply_units(struct applying *a)
 	struct ht_float_unit f = { .attr = -1 };
 	const struct ht_decided_type *t;
 
+	if (!a->d && a->use->report->partial)
+		return HT_OK;
 	while (ht_next_float_unit(a->n, a->p->arena, &f)) {
 		HT_TRY(ht_report_use_unit(a->use, a->n, a->d, f.name, f.dtype, &t));
 		HT_TRY(check_unit(a, &f, t));

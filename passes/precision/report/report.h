@@ -18,7 +18,9 @@ struct ht_report_data {
 	const char *path; /* of the file; NULL: not read from one */
 	struct ht_str model, policy, profile, target;
 	int64_t graph_nodes; /* of the graph that was decided on */
-	int64_t price;       /* picoseconds a run, modelled; -1: not known */
+	bool partial; /* that graph had known sizes, and the one at hand may have more nodes, which keep
+			 their dtypes, and lack some */
+	int64_t price; /* picoseconds a run, modelled; -1: not known */
 	struct ht_decisions decisions;
 	struct ht_reported_fusion *fusion;
 	size_t fusions;
@@ -34,6 +36,10 @@ struct ht_report_data {
 /* A million nodes; a tree of JSON takes many times its text. */
 #define HT_REPORT_LIMIT ((size_t)256 << 20)
 
+/* kinds.c: what was decided of another copy of the graph, as a policy: *p becomes `policy` with it.
+ * `decisions` are complete. */
+void ht_report_of_decisions(struct ht_policy *p, const struct ht_policy *policy,
+	const struct ht_decisions *decisions, struct ht_arena *a);
 /* read.c: HT_E_INPUT with file and line.  Lives in the arena of `p`. */
 enum ht_status ht_report_parse(struct ht_parse *p, struct ht_str text, struct ht_report_data *out);
 /* The file p->path. */
@@ -51,7 +57,7 @@ struct ht_report_use {
 };
 void ht_report_use_init(struct ht_report_use *u, const struct ht_report_data *r, struct ht_arena *a,
 	struct ht_diags *d);
-/* HT_E_INPUT where the report was made for a graph of another size. */
+/* HT_E_INPUT where the report was made for a graph of another size, and is not partial. */
 enum ht_status ht_report_use_graph(struct ht_report_use *u, const struct ht_graph *g);
 /* The record of a node, which has to be of the same op; *out NULL: it has none. */
 enum ht_status ht_report_use_node(struct ht_report_use *u, const struct ht_node *n,
@@ -60,7 +66,7 @@ enum ht_status ht_report_use_node(struct ht_report_use *u, const struct ht_node 
 enum ht_status ht_report_use_unit(struct ht_report_use *u, const struct ht_node *n,
 	const struct ht_decided_node *d, struct ht_str attr, enum ht_dtype from,
 	const struct ht_decided_type **out);
-/* HT_E_INPUT where a record names a node that the graph does not have. */
+/* HT_E_INPUT where a record names a node that the graph does not have, and the report is not partial. */
 enum ht_status ht_report_use_end(struct ht_report_use *u);
 
 /* apply.c: decides one graph or body as the report says. */

@@ -23,7 +23,7 @@ void ht_report_use_init(struct ht_report_use *u, const struct ht_report_data *r,
 
 enum ht_status ht_report_use_graph(struct ht_report_use *u, const struct ht_graph *g)
 {
-	if ((int64_t)g->nodes == u->report->graph_nodes)
+	if (u->report->partial || (int64_t)g->nodes == u->report->graph_nodes)
 		return HT_OK;
 	return ht_error(u->diags, HT_E_INPUT, ht_report_at(u->report, 0, NULL),
 		"the report was made for a graph of %lld nodes; this one has %zu where policies "
@@ -42,6 +42,10 @@ enum ht_status ht_report_use_node(struct ht_report_use *u, const struct ht_node 
 	u->used[d - u->report->decisions.node] = true;
 	if (ht_str_eq(d->op, n->type))
 		return HT_OK;
+	if (u->report->partial) {
+		*out = NULL;
+		return HT_OK;
+	}
 	return ht_error(u->diags, HT_E_INPUT, ht_report_at(u->report, d->line, n),
 		"the report was made for another graph: it has an op %.*s here", HT_STR_ARG(d->op));
 }
@@ -74,7 +78,7 @@ enum ht_status ht_report_use_unit(struct ht_report_use *u, const struct ht_node 
 
 enum ht_status ht_report_use_end(struct ht_report_use *u)
 {
-	for (size_t i = 0; i < u->report->decisions.nodes; i++) {
+	for (size_t i = 0; i < u->report->decisions.nodes && !u->report->partial; i++) {
 		const struct ht_decided_node *d = &u->report->decisions.node[i];
 		if (!u->used[i])
 			return ht_error(u->diags, HT_E_INPUT,

@@ -1,12 +1,16 @@
 /* Philox 4x32 with 10 rounds, as TensorFlow's random ops use it. */
-#ifndef HT_KERNEL_PHILOX_H
-#define HT_KERNEL_PHILOX_H
+#ifndef HT_BASE_PHILOX_H
+#define HT_BASE_PHILOX_H
 
 #include <stdint.h>
 
+/* Its number among TensorFlow's algorithms, and the one that leaves the choice. */
+enum { HT_PHILOX_ALGORITHM = 1, HT_ANY_ALGORITHM = 3 };
+enum { HT_PHILOX_WORDS = 6 };
 struct ht_philox {
 	uint32_t counter[4], key[2];
 };
+_Static_assert(sizeof(struct ht_philox) == 4 * HT_PHILOX_WORDS, "no padding");
 
 /* As GuardedPhiloxRandom::Init(seed, seed2). */
 static inline struct ht_philox ht_philox_init(uint64_t seed, uint64_t seed2)
@@ -49,6 +53,32 @@ static inline void ht_philox_next(struct ht_philox *p, uint32_t out[4])
 	for (int i = 0; i < 4; i++)
 		out[i] = c[i];
 	ht_philox_skip(p, 1);
+}
+
+/* The stream that begins where (a, b), encrypted with `key`, says.  Different (a, b) have different
+ * streams, as Philox with one key maps no two counters to the same result. */
+static inline struct ht_philox ht_philox_mixed(uint64_t a, uint64_t b, uint64_t key)
+{
+	struct ht_philox p = { { (uint32_t)a, (uint32_t)(a >> 32), (uint32_t)b,
+				       (uint32_t)(b >> 32) },
+		{ (uint32_t)key, (uint32_t)(key >> 32) } };
+	uint32_t mix[4];
+
+	ht_philox_next(&p, mix);
+	return (struct ht_philox){ { 0, 0, mix[2], mix[3] }, { mix[0], mix[1] } };
+}
+
+/* The stream of TensorFlow's stateless ops with these seeds; the key is TensorFlow's. */
+static inline struct ht_philox ht_philox_stateless(uint64_t seed, uint64_t seed2)
+{
+	return ht_philox_mixed(seed, seed2, UINT64_C(0x02461e293ec8f720));
+}
+
+/* The stream of a random op without seeds, in a context with `seed`; `name` is a hash of the op's
+ * name.  The key is arbitrary, and another than that of stateless ops. */
+static inline struct ht_philox ht_philox_named(uint64_t seed, uint64_t name)
+{
+	return ht_philox_mixed(seed, name, UINT64_C(0x9d5c4be1f2067a83));
 }
 
 #endif

@@ -10,12 +10,12 @@ enum { ROWS = 16, PAIRS = 16, LINE = 64 };
 /* Tile registers: sums 0 to 3, then operands of whole steps and of the last one. */
 enum { A_WHOLE = 4, B_WHOLE, A_REST, B_REST };
 
-bool ht_e_has_amx(const struct ht_e *e)
+bool ht_e_has_matrix(const struct ht_e *e)
 {
 	const struct ht_contract *c = &e->s->contract;
 
-	return e->t->amx && c->kp == 2 && e->s->dim[e->s->dims - 1].extent % 2 == 0 &&
-	       e->vl == 16 && c->nr <= 4 * e->vl;
+	return e->t->matrix_bf16 && c->kp == e->t->matrix_bf16 &&
+	       e->s->dim[e->s->dims - 1].extent % 2 == 0 && e->vl == 16 && c->nr <= 4 * e->vl;
 }
 
 static void tile_op(struct ht_e *e, const char *name, LLVMValueRef *arg, int args)
@@ -55,7 +55,7 @@ static LLVMValueRef memory(struct ht_e *e, int64_t bytes, const char *name)
 	return ht_e_alloca(e, lines, LINE, name);
 }
 
-void ht_e_amx_begin(struct ht_e *e, struct ht_e_amx *x, int64_t depth)
+void ht_e_matrix_begin(struct ht_e *e, struct ht_e_matrix *x, int64_t depth)
 {
 	LLVMValueRef config = configuration(e, depth % PAIRS ? (int)(depth % PAIRS) : 1);
 
@@ -66,19 +66,19 @@ void ht_e_amx_begin(struct ht_e *e, struct ht_e_amx *x, int64_t depth)
 	tile_op(e, "llvm.x86.ldtilecfg", &config, 1);
 }
 
-void ht_e_amx_end(struct ht_e *e)
+void ht_e_matrix_end(struct ht_e *e)
 {
 	tile_op(e, "llvm.x86.tilerelease", NULL, 0);
 }
 
-void ht_e_amx_zero(struct ht_e *e, const struct ht_e_amx *x)
+void ht_e_matrix_zero(struct ht_e *e, const struct ht_e_matrix *x)
 {
 	for (int j = 0; j < x->columns; j++)
 		tile_op(e, "llvm.x86.tilezero", (LLVMValueRef[]){ tile_number(e, j) }, 1);
 }
 
 /* `pairs` of depth from step k on. */
-static void step(struct ht_e *e, const struct ht_e_amx *x, const struct ht_e_amx_tap *t,
+static void step(struct ht_e *e, const struct ht_e_matrix *x, const struct ht_e_matrix_tap *t,
 	LLVMValueRef k, int pairs)
 {
 	LLVMTypeRef line = ht_e_form(e->i32, pairs);
@@ -104,7 +104,7 @@ static void step(struct ht_e *e, const struct ht_e_amx *x, const struct ht_e_amx
 	}
 }
 
-void ht_e_amx_tap(struct ht_e *e, const struct ht_e_amx *x, const struct ht_e_amx_tap *t)
+void ht_e_matrix_tap(struct ht_e *e, const struct ht_e_matrix *x, const struct ht_e_matrix_tap *t)
 {
 	int64_t whole = x->depth / PAIRS * PAIRS;
 	struct ht_e_loop loop;
@@ -118,7 +118,7 @@ void ht_e_amx_tap(struct ht_e *e, const struct ht_e_amx *x, const struct ht_e_am
 		step(e, x, t, ht_e_i64(e, whole), (int)(x->depth - whole));
 }
 
-void ht_e_amx_store(struct ht_e *e, const struct ht_e_amx *x)
+void ht_e_matrix_store(struct ht_e *e, const struct ht_e_matrix *x)
 {
 	for (int j = 0; j < x->columns; j++) {
 		LLVMValueRef at = ht_e_at(e, e->i8, x->sums, ht_e_i64(e, (int64_t)j * ROWS * LINE));
@@ -128,7 +128,7 @@ void ht_e_amx_store(struct ht_e *e, const struct ht_e_amx *x)
 	}
 }
 
-LLVMValueRef ht_e_amx_sum(struct ht_e *e, const struct ht_e_amx *x, int row, int column)
+LLVMValueRef ht_e_matrix_sum(struct ht_e *e, const struct ht_e_matrix *x, int row, int column)
 {
 	int64_t at = ((int64_t)column * ROWS + row) * LINE;
 

@@ -1,0 +1,60 @@
+/* Rules of ops that draw random numbers. */
+#include "ir/infer.h"
+
+/* "seed has shape [3], not [2]" */
+static enum ht_status want_vector(struct ht_infer *in, const struct ht_node *n, int32_t i,
+	const char *what, int64_t least, int64_t most)
+{
+	struct ht_shape s = ht_in_shape(n, i);
+
+	if (s.rank < 0 ||
+		(s.rank == 1 && (s.dim[0] < 0 || (s.dim[0] >= least && s.dim[0] <= most))))
+		return HT_OK;
+	return ht_infer_fail(in, n, "%s has shape %.*s; it takes a vector of %lld%s", what,
+		HT_STR_ARG(ht_shape_text(in, s)), (long long)least, most > least ? " or more" : "");
+}
+
+/* minval and maxval, where the op has them. */
+static enum ht_status want_bounds(struct ht_infer *in, const struct ht_node *n, int32_t first)
+{
+	for (int32_t i = first; i < n->ins; i++)
+		HT_TRY(ht_want_rank(in, n, i, 0));
+	return HT_OK;
+}
+
+enum ht_status ht_infer_random_int(struct ht_infer *in, struct ht_node *n)
+{
+	HT_TRY(want_bounds(in, n, 1));
+	return ht_infer_fill(in, n);
+}
+
+enum ht_status ht_infer_stateless_random(struct ht_infer *in, struct ht_node *n)
+{
+	HT_TRY(want_vector(in, n, 1, "seed", 2, 2));
+	HT_TRY(want_bounds(in, n, 2));
+	return ht_infer_fill(in, n);
+}
+
+enum ht_status ht_infer_stateless_random_v2(struct ht_infer *in, struct ht_node *n)
+{
+	HT_TRY(want_vector(in, n, 1, "key", 1, 1));
+	HT_TRY(want_vector(in, n, 2, "counter", 2, INT64_MAX));
+	HT_TRY(want_bounds(in, n, 3));
+	return ht_infer_fill(in, n);
+}
+
+/* Key and counter, the algorithm, or all three. */
+enum ht_status ht_infer_random_key(struct ht_infer *in, struct ht_node *n)
+{
+	int64_t *sizes = ht_new_dims(in, 2);
+
+	if (n->ins)
+		HT_TRY(want_vector(in, n, 0, "seed", 2, 2));
+	sizes[0] = 1;
+	sizes[1] = 2;
+	for (int32_t i = 0; i < 2 && n->outs > 1; i++)
+		ht_set_shape(n, i, 1, &sizes[i]);
+	if (n->outs != 2)
+		ht_set_shape(n, n->outs - 1, 0, NULL);
+	return HT_OK;
+}

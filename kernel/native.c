@@ -1,0 +1,144 @@
+#include "kernel/native.h"
+
+#include <immintrin.h>
+
+#define WITH(instructions) __attribute__((target(instructions))) static
+
+/* ---- fused multiply and add ---- */
+
+static bool fuses(void)
+{
+	return __builtin_cpu_supports("fma") && __builtin_cpu_supports("avx2");
+}
+
+WITH("avx2,fma") void muladd_f32(float *r, const float *a, const float *b, const float *c, int n)
+{
+	for (int i = 0; i < n; i++)
+		r[i] = __builtin_fmaf(a[i], b[i], c[i]);
+}
+
+WITH("avx2,fma")
+void muladd_f64(double *r, const double *a, const double *b, const double *c, int n)
+{
+	for (int i = 0; i < n; i++)
+		r[i] = __builtin_fma(a[i], b[i], c[i]);
+}
+
+int ht_native_muladd_f32(float *r, const float *a, const float *b, const float *c, int n)
+{
+	if (!fuses())
+		return 0;
+	muladd_f32(r, a, b, c, n);
+	return n;
+}
+
+int ht_native_muladd_f64(double *r, const double *a, const double *b, const double *c, int n)
+{
+	if (!fuses())
+		return 0;
+	muladd_f64(r, a, b, c, n);
+	return n;
+}
+
+/* ---- rounding to integers, without libm's calls ---- */
+
+WITH("avx2") void round_f32(enum ht_xop op, float *r, const float *a, int n)
+{
+	for (int i = 0; i < n; i++)
+		r[i] = op == HT_X_FLOOR  ? __builtin_floorf(a[i])
+		       : op == HT_X_CEIL ? __builtin_ceilf(a[i])
+		       : op == HT_X_RINT ? __builtin_rintf(a[i])
+					 : __builtin_truncf(a[i]);
+}
+
+WITH("avx2") void round_f64(enum ht_xop op, double *r, const double *a, int n)
+{
+	for (int i = 0; i < n; i++)
+		r[i] = op == HT_X_FLOOR  ? __builtin_floor(a[i])
+		       : op == HT_X_CEIL ? __builtin_ceil(a[i])
+		       : op == HT_X_RINT ? __builtin_rint(a[i])
+					 : __builtin_trunc(a[i]);
+}
+
+int ht_native_round_f32(enum ht_xop op, float *r, const float *a, int n)
+{
+	if (!__builtin_cpu_supports("avx2"))
+		return 0;
+	round_f32(op, r, a, n);
+	return n;
+}
+
+int ht_native_round_f64(enum ht_xop op, double *r, const double *a, int n)
+{
+	if (!__builtin_cpu_supports("avx2"))
+		return 0;
+	round_f64(op, r, a, n);
+	return n;
+}
+
+/* ---- conversion to 16 bits ---- */
+
+/* Eight at once; each result in the low half of 32 bits. */
+WITH("avx2") inline __m256i bf16_of(const float *src)
+{
+	__m256i u = _mm256_loadu_si256((const __m256i *)src), top = _mm256_srli_epi32(u, 16);
+	__m256i magnitude = _mm256_and_si256(u, _mm256_set1_epi32(0x7fffffff));
+	__m256i sign = _mm256_and_si256(top, _mm256_set1_epi32(0x8000));
+	__m256i odd = _mm256_and_si256(top, _mm256_set1_epi32(1));
+	__m256i even = _mm256_add_epi32(u, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+	__m256i quiet = _mm256_or_si256(top, _mm256_set1_epi32(0x40));
+	__m256i tiny = _mm256_cmpgt_epi32(_mm256_set1_epi32(0x00800000), magnitude);
+	__m256i nan = _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7f800000));
+	__m256i r = _mm256_blendv_epi8(_mm256_srli_epi32(even, 16), sign, tiny);
+
+	return _mm256_blendv_epi8(r, quiet, nan);
+}
+
+WITH("avx2") int64_t f32_to_bf16(const float *s, uint16_t *d, int64_t n)
+{
+	int64_t i = 0;
+
+	for (; i + 16 <= n; i += 16) {
+		__m256i r = _mm256_packus_epi32(bf16_of(s + i), bf16_of(s + i + 8));
+
+		_mm256_storeu_si256((__m256i *)(d + i), _mm256_permute4x64_epi64(r, 0xd8));
+	}
+	return i;
+}
+
+WITH("avx2") int64_t f32_to_pairs(const float *a, const float *b, uint32_t *dst, int64_t n)
+{
+	int64_t i = 0;
+
+	for (; i + 8 <= n; i += 8) {
+		__m256i high = _mm256_slli_epi32(bf16_of(b + i), 16);
+
+		_mm256_storeu_si256((__m256i *)(dst + i), _mm256_or_si256(bf16_of(a + i), high));
+	}
+	return i;
+}
+
+WITH("avx,f16c") int64_t f32_to_f16(const float *src, uint16_t *dst, int64_t n)
+{
+	int64_t i = 0;
+
+	for (; i + 8 <= n; i += 8)
+		_mm_storeu_si128((__m128i *)(dst + i),
+			_mm256_cvtps_ph(_mm256_loadu_ps(src + i), _MM_FROUND_TO_NEAREST_INT));
+	return i;
+}
+
+int64_t ht_native_f32_to_bf16(const float *src, uint16_t *dst, int64_t n)
+{
+	return __builtin_cpu_supports("avx2") ? f32_to_bf16(src, dst, n) : 0;
+}
+
+int64_t ht_native_f32_to_f16(const float *src, uint16_t *dst, int64_t n)
+{
+	return __builtin_cpu_supports("f16c") ? f32_to_f16(src, dst, n) : 0;
+}
+
+int64_t ht_native_f32_to_bf16_pairs(const float *a, const float *b, uint32_t *dst, int64_t n)
+{
+	return __builtin_cpu_supports("avx2") ? f32_to_pairs(a, b, dst, n) : 0;
+}

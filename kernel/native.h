@@ -1,0 +1,25 @@
+/* native: loops of the tool itself by instructions of the machine that it runs on, where those are
+ * faster than what a compiler makes for every machine.
+ *
+ * Each computes the first numbers of its arrays and returns how many: none where the machine lacks the
+ * instructions.  The caller computes the others in plain C, with the same bits. */
+#ifndef HT_NATIVE_H
+#define HT_NATIVE_H
+
+#include "kernel/kernel.h"
+
+/* a * b + c, rounded once. */
+int ht_native_muladd_f32(float *r, const float *a, const float *b, const float *c, int n);
+int ht_native_muladd_f64(double *r, const double *a, const double *b, const double *c, int n);
+
+/* op: HT_X_FLOOR, HT_X_CEIL, HT_X_RINT or HT_X_TRUNC. */
+int ht_native_round_f32(enum ht_xop op, float *r, const float *a, int n);
+int ht_native_round_f64(enum ht_xop op, double *r, const double *a, int n);
+
+/* As ht_f32_to_bf16() and ht_f32_to_f16(). */
+int64_t ht_native_f32_to_bf16(const float *src, uint16_t *dst, int64_t n);
+int64_t ht_native_f32_to_f16(const float *src, uint16_t *dst, int64_t n);
+/* Two rows of F32 as one line of pairs of BF16, a's in the low halves. */
+int64_t ht_native_f32_to_bf16_pairs(const float *a, const float *b, uint32_t *dst, int64_t n);
+
+#endif

@@ -1,0 +1,77 @@
+/* target: the machine that kernels are scheduled, priced and emitted for.
+ *
+ * A machine is data: its capabilities (what code may use), its rates (how fast that is) and its
+ * caches.  Schedules, methods, prices and emission ask for those, never for an instruction set: the
+ * names of instruction sets are known to target.c, host.c and base/cpu.h, and those of single
+ * instructions to the files that emit them or run them.  A new machine is a row in target.c, and a
+ * file in backend/ where it has instructions of a form that there is none of yet. */
+#ifndef HT_TARGET_H
+#define HT_TARGET_H
+
+#include "base/base.h"
+
+/* How fast a microarchitecture is; never how many cores there are. */
+struct ht_rates {
+	const char *name;  /* GCC's and LLVM's: "znver4" */
+	bool measured;     /* else estimated from what its vendor says */
+	int rows, vectors; /* of a register tile, at most; as far as registers go */
+#define HT_RATE(member, meaning) double member;
+#include "kernel/target.def"
+};
+
+/* An explicit input of all that makes code: equal descriptions give equal code. */
+struct ht_target {
+	const char *name;     /* "x86-64-v4+bf16", "znver4" */
+	const char *level;    /* the name of the level whose code it runs */
+	const char *cpu;      /* LLVM's name of the level */
+	const char *features; /* LLVM feature string */
+	unsigned extensions;  /* what not every machine of the level has: enum ht_cpu_extension */
+	const char *untested; /* instructions whose code has not been run on hardware; NULL: none */
+#define HT_CAPABILITY(member, meaning) int member;
+#include "kernel/target.def"
+	int64_t l1, l2, l3; /* bytes of data cache: of a core, of a core, of those who share it */
+	int64_t streams;    /* bytes that the last cache is taken to hold */
+	const struct ht_rates *rates;
+};
+
+/* "host", a level ("x86-64-v4") or a microarchitecture ("znver4"); NULL when unknown. */
+const struct ht_target *ht_target_named(const char *name);
+/* All levels, each running the code of those before it, then all microarchitectures, ended by NULL. */
+const struct ht_target *const *ht_targets(void);
+
+/* What `streams` is for an l3; levels, which say little of the machine, have the least. */
+#define HT_STREAMS(l3) ((l3) > 32 << 20 ? (l3) : 32 << 20)
+
+/* Number of t's level in ht_targets(). */
+int ht_target_level(const struct ht_target *t);
+
+/* Float32 lanes of the widest vector. */
+static inline int ht_target_lanes(const struct ht_target *t)
+{
+	return t->vector_bytes / 4;
+}
+
+/* Products that one instruction adds to each sum, of operands of this type: 1 where that is a
+ * multiply-add, 2 where it is a dot product of pairs. */
+int ht_target_group(const struct ht_target *t, enum ht_dtype operands);
+/* Products a cycle and lane of operands of this type. */
+double ht_target_products(const struct ht_target *t, enum ht_dtype operands);
+
+/* One row of target.def for a machine; a whole number where it is a capability. */
+struct ht_target_fact {
+	const char *name;
+	double value;
+};
+/* Capability or rate number i; false: there are no more. */
+bool ht_target_capability(const struct ht_target *t, size_t i, struct ht_target_fact *out);
+bool ht_target_rate(const struct ht_target *t, size_t i, struct ht_target_fact *out);
+
+/* ---- host.c ---- */
+
+/* The best level that this machine (CPU and OS) can run, with its caches and rates.  Never code for
+ * extensions, which has not been run on such a machine yet and has to be asked for. */
+const struct ht_target *ht_target_host(void);
+/* Whether this machine runs code for the target of this name. */
+bool ht_target_runs(const char *name);
+
+#endif

@@ -1,0 +1,229 @@
+/* branches: Switch by a predicate that is known, and what is behind it.
+ *
+ * The result that the predicate chooses is the operand; the other one is dead, and with it every node
+ * that takes a dead result or waits for a dead node.  A Merge of which one operand is alive is that
+ * operand, and tells its number.  So dead branches are left to nobody, and prune takes them out.
+ *
+ * A predicate is known when it is a constant, or an input with a constant default that the entry does
+ * not name.  An input of the entry that has a default and chooses a branch keeps its default, with a
+ * warning: it is an input no more, since the other branch is gone.  A Merge of a loop stays. */
+#include "passes/rewrite.h"
+
+#include <string.h>
+
+struct branches {
+	struct ht_rw *r;
+	bool *dead;     /* by node id: all of its results */
+	int8_t *chosen; /* by node id of a Switch: 1 + the result that is alive; 0: both may be */
+};
+
+static bool is_switch(const struct ht_node *n)
+{
+	return n->op == HT_OP_Switch || n->op == HT_OP_RefSwitch;
+}
+
+static bool is_merge(const struct ht_node *n)
+{
+	return n->op == HT_OP_Merge || n->op == HT_OP_RefMerge;
+}
+
+static bool is_back_edge(struct ht_value v)
+{
+	return v.node->op == HT_OP_NextIteration || v.node->op == HT_OP_RefNextIteration;
+}
+
+/* The entry's input `n` keeps its default. */
+static void keep_default(const struct ht_rw *r, const struct ht_node *n)
+{
+	struct ht_where at = HT_NOWHERE;
+	struct ht_entry *e = r->g->entries;
+	struct ht_port **p;
+
+	while (e && e != r->c->entry)
+		e = e->next;
+	if (!e)
+		return;
+	p = &e->inputs;
+	while (*p && (*p)->value.node != n)
+		p = &(*p)->next;
+	if (!*p)
+		return;
+	*p = (*p)->next;
+	at.path = r->g->path;
+	at.node = n->name;
+	at.op = n->type;
+	ht_warn(r->c->diags, at, "chooses a branch, so it keeps its default and is no input");
+}
+
+/* The constant that `v` is in every run, or NULL. */
+static const struct ht_tensor *known_value(const struct ht_rw *r, struct ht_value v)
+{
+	const struct ht_node *fed = NULL;
+	const struct ht_tensor *t;
+
+	while (v.node->ins == 1 &&
+		(v.node->op == HT_OP_Identity || v.node->op == HT_OP_StopGradient ||
+			v.node->op == HT_OP_PlaceholderWithDefault)) {
+		if (v.node->op == HT_OP_PlaceholderWithDefault)
+			fed = v.node;
+		v = v.node->in[0];
+	}
+	t = ht_const_tensor(v);
+	if (!t || t->dtype != HT_BOOL || ht_shape_count(t->shape) != 1 || (fed && r->g->function))
+		return NULL;
+	if (fed)
+		keep_default(r, fed);
+	return t;
+}
+
+static bool is_dead(const struct branches *b, struct ht_value v)
+{
+	return b->dead[v.node->id] ||
+	       (b->chosen[v.node->id] && v.index != b->chosen[v.node->id] - 1);
+}
+
+static bool merge_is_dead(const struct branches *b, const struct ht_node *n)
+{
+	bool any = false;
+
+	for (int32_t i = 0; i < n->ins; i++) {
+		if (!is_back_edge(n->in[i]) && !is_dead(b, n->in[i]))
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+static bool has_dead_operand(const struct branches *b, const struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->ins; i++)
+		if (is_dead(b, n->in[i]))
+			return true;
+	return false;
+}
+
+static bool waits_for_dead(const struct branches *b, const struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->controls; i++)
+		if (b->dead[n->control[i]->id])
+			return true;
+	return false;
+}
+
+/* In order, so that operands are known but for those of back edges. */
+static void look_at(struct branches *b, struct ht_node *n)
+{
+	const struct ht_tensor *pred;
+
+	b->dead[n->id] = waits_for_dead(b, n) ||
+			 (is_merge(n) ? merge_is_dead(b, n) : has_dead_operand(b, n));
+	if (!is_switch(n) || n->ins != 2 || b->dead[n->id])
+		return;
+	pred = known_value(b->r, n->in[1]);
+	if (pred)
+		b->chosen[n->id] = *(const char *)pred->blob->p ? 2 : 1;
+}
+
+/* The one operand that is alive; -1: there are several, or none. */
+static int32_t only_alive(const struct branches *b, const struct ht_node *n)
+{
+	int32_t alive = -1;
+
+	for (int32_t i = 0; i < n->ins; i++) {
+		if (is_dead(b, n->in[i]))
+			continue;
+		if (alive >= 0 || is_back_edge(n->in[i]))
+			return -1;
+		alive = i;
+	}
+	return alive;
+}
+
+static struct ht_value index_const(struct ht_rw *r, struct ht_node *n, int32_t index)
+{
+	struct ht_str name = ht_str_printf(r->arena, "%.*s/value_index", HT_STR_ARG(n->name));
+	struct ht_blob *blob = ht_rw_blob(r, sizeof index);
+
+	memcpy((char *)(uintptr_t)blob->p, &index, sizeof index);
+	return ht_rw_const(r, n, name, HT_I32, HT_SHAPE_SCALAR, blob);
+}
+
+static void resolve_merge(struct branches *b, struct ht_node *n)
+{
+	int32_t alive = only_alive(b, n);
+	struct ht_rw *r = b->r;
+	struct ht_value to, number;
+	enum ht_dtype t;
+
+	if (alive < 0 || n->outs < 1)
+		return;
+	to = n->in[alive];
+	if (n->outs > 1 && ht_rw_uses(r, ht_out(n, 1))) {
+		number = index_const(r, n, alive);
+		ht_rw_replace(r, ht_out(n, 1), number);
+	}
+	t = ht_type_attr(n, "T");
+	if (!n->graph)
+		return;
+	ht_rw_become(r, n, HT_OP_Identity, &to, 1);
+	n->outs = 1;
+	ht_attr_set_type(n, "T", t);
+}
+
+/* Who waits for the Switch `n` waits for its operand. */
+static void move_controls(struct ht_rw *r, struct ht_node *n)
+{
+	struct ht_node **wait;
+	struct ht_node *user;
+
+	for (const struct ht_rw_use *u = ht_rw_first_use(r, n), *next; u; u = next) {
+		next = u->next;
+		user = u->node;
+		if (u->arg >= 0)
+			continue;
+		wait = HT_NEW_ARRAY(r->arena, struct ht_node *, (size_t)user->controls);
+		for (int32_t i = 0; i < user->controls; i++)
+			wait[i] = user->control[i] == n ? n->in[0].node : user->control[i];
+		ht_rw_set_controls(r, user, wait, user->controls);
+	}
+}
+
+static void resolve_switch(struct branches *b, struct ht_node *n)
+{
+	move_controls(b->r, n);
+	ht_rw_replace(b->r, ht_out(n, b->chosen[n->id] - 1), n->in[0]);
+}
+
+static void resolve(struct branches *b, struct ht_node *n)
+{
+	if (!n->graph || b->dead[n->id])
+		return;
+	if (is_merge(n))
+		resolve_merge(b, n);
+	else if (b->chosen[n->id])
+		resolve_switch(b, n);
+}
+
+static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
+{
+	struct ht_rw r;
+	struct branches b = { .r = &r };
+	struct ht_node **node;
+	size_t n;
+
+	ht_rw_init(&r, g, c);
+	node = ht_rw_nodes(&r, &n);
+	b.dead = HT_NEW_ARRAY(c->scratch, bool, g->ids);
+	b.chosen = HT_NEW_ARRAY(c->scratch, int8_t, g->ids);
+	for (size_t i = 0; i < n; i++)
+		look_at(&b, node[i]);
+	for (size_t i = 0; i < n; i++)
+		resolve(&b, node[i]);
+	return r.changed ? ht_graph_sort(g, c->diags) : HT_OK;
+}
+
+const struct ht_pass ht_pass_branches = {
+	.name = "branches",
+	.summary = "takes the branch that a known predicate chooses",
+	.run = run,
+};

@@ -1,0 +1,277 @@
+#!/usr/bin/env python3
+"""Every row of the table of options does what its class says: an honoured one changes a decision, a graph or a file in a
+case of this test; one without effect changes no decision, graph, file or key of the cache; a refused one is refused, but
+for its default.  A row without a case fails."""
+import hashlib, json, os, re, subprocess, unittest
+
+from tool import TOOL, ToolCase
+
+# Each list of the policies has an op between those that go low; Sin is on none.
+MODEL = """hir 1
+entry "" {
+  input "x" = %%x
+  output "y" = %%y
+}
+
+%%x = Placeholder() {dtype=f32, shape=shape[2,64]}
+%%w = Const() {dtype=f32, value=tensor f32[64,64] {%s}}
+%%b = Const() {dtype=f32, value=tensor f32[64] {%s}}
+%%one = Const() {dtype=f32, value=tensor f32[] {1.5}}
+%%two = Const() {dtype=f32, value=tensor f32[] {0.25}}
+%%three = AddV2(%%one, %%two) {T=f32}
+%%first = MatMul(%%x, %%w) {T=f32, transpose_a=false, transpose_b=false}
+%%sum = BiasAdd(%%first, %%b) {T=f32, data_format="NHWC"}
+%%act = Relu(%%sum) {T=f32}
+%%half = Mul(%%act, %%three) {T=f32}
+%%wave = Sin(%%half) {T=f32}
+%%second = MatMul(%%wave, %%w) {T=f32, transpose_a=false, transpose_b=false}
+%%soft = Softmax(%%second) {T=f32}
+%%up = Exp(%%soft) {T=f32}
+%%third = MatMul(%%up, %%w) {T=f32, transpose_a=false, transpose_b=false}
+%%swish = Sigmoid(%%third) {T=f32}
+%%y = Mul(%%third, %%swish) {T=f32}
+""" % (', '.join(str((i * 7 % 13 - 6) / 16) for i in range(64 * 64)), ', '.join(str((i % 5 - 2) / 4) for i in range(64)))
+TARGET = ['--target=x86-64-v3']
+GRAPPLER, MIXED, OPTIMAL = ['--policy=grappler-fp16-cpu'], ['--policy=allow_mix_precision'], ['--policy=optimal']
+TWO = ['--model=m.hir', '--output=n']  # of atc
+
+# What a row needs to be seen: settings beside it, its value, and what changes: the report of decisions, the graph that is
+# compiled, files, or the exit code.  {FILE} stands for a file of that name with the content of FILES.
+HONOURED = {
+    'allow_hf32': ([], '11', 'report'),
+    'allowlist_add': (GRAPPLER, 'Sin', 'report'),
+    'allowlist_remove': (GRAPPLER, 'MatMul', 'report'),
+    'budget': (OPTIMAL, 'y:rel<=0.5', 'report'),
+    'clearlist_add': (GRAPPLER, 'Sin', 'report'),
+    'clearlist_remove': (GRAPPLER, 'Relu', 'report'),
+    'cost_table': (OPTIMAL, '{costs}', 'report'),
+    'cost_target': (OPTIMAL + ['--cost_target=x86-64-v3'], 'sapphirerapids', 'report'),
+    'customize_dtypes': ([], '{customize}', 'graph'),
+    'debug_dir': (['--op_debug_level=1'], 'elsewhere', 'files'),
+    'denylist_add': (GRAPPLER, 'Sin', 'report'),
+    'denylist_remove': (GRAPPLER, 'Exp', 'report'),
+    'dump_graphs': ([], 'graphs', 'files'),
+    'enable_scope_fusion_passes': ([], 'ScopeClipBoxesPass', 'report'),
+    'experimental_config.graph_compiler_cache_dir': ([], 'there', 'files'),
+    'export_compile_stat': ([], '1', 'files'),
+    'external_weight': ([], 'true', 'files'),
+    'frontier': (OPTIMAL, 'true', 'report'),
+    'fusion_result': ([], 'fusions.json', 'files'),
+    'fusion_switch_file': ([], '{switch}', 'graph'),
+    'graph_key': (['--graph_compiler_cache_dir=there'], 'g', 'files'),
+    'graph_run_mode': ([], '0', 'graph'),
+    'grappler_level': (GRAPPLER, 'unsafe_force_all', 'report'),
+    'inferlist_add': (GRAPPLER, 'Sin', 'report'),
+    'inferlist_remove': (GRAPPLER, 'Mul', 'report'),
+    'keep_dtype': (['--policy=force_fp16', '--profile=ascend910'], '{keep}', 'report'),
+    'lenient': (['--keep_dtype={nobody}'], 'true', 'exit'),
+    'modify_mixlist': (MIXED, '{mix}', 'graph'),
+    'oo_constant_folding': ([], 'false', 'graph'),
+    'oo_level': ([], 'O0', 'graph'),
+    'op_compiler_cache_dir': ([], 'top', 'files'),
+    'op_compiler_cache_mode': (['--op_compiler_cache_dir=top'], 'disable', 'files'),
+    'op_debug_level': ([], '1', 'files'),
+    'op_precision_mode': ([], '{impl}', 'report'),
+    'op_select_implmode': ([], 'high_precision_for_all', 'report'),
+    'ops_info': (MIXED, '{info/}', 'report'),
+    'optimization_switch': ([], 'swish:off', 'graph'),
+    'optypelist_for_implmode': (['--op_select_implmode=high_precision'], 'Softmax', 'report'),
+    'precision_mode': ([], 'force_fp16', 'graph'),
+    'precision_mode_v2': ([], 'fp16', 'graph'),
+    'priced_node': (OPTIMAL, 'y', 'report'),
+    'profile': (MIXED, 'ascend310', 'report'),
+    'samples': (OPTIMAL + ['--budget=y:rel<=0.5'], '3:7', 'report'),
+}
+FILES = {
+    'costs': None,  # the target's, with another price
+    'customize': 'OpType::MatMulV2:InputDtype:float16,float16,OutputDtype:float16\n',
+    'switch': 'ALL:off\n', 'keep': 'first\n', 'nobody': 'nobody\n',
+    'mix': '{"black-list": {"to-add": ["MatMulV2"]}, "white-list": {"to-remove": ["MatMulV2"]}}',
+    'impl': '[ByOpType]\nSoftmaxV2=high_precision\n',
+    'info/a.json': '{"MatMulV2": {"precision_reduce": {"flag": "false"}}}',
+}
+# The same for halftone atc: its command line without the option, and with it.  A model is always needed.
+ATC = {
+    'dynamic_batch_size': (TWO + ['--input_shape=x:-1,64'], '1,2'),
+    'dynamic_dims': (TWO + ['--input_shape=x:-1,-1'], '1,64;2,64'),
+    'dynamic_image_size': (TWO + ['--input_shape=x:-1,-1'], '1,64;2,64'),
+    'external_weight': (TWO, '1'),
+    'framework': (TWO, '5'),
+    'input_shape': (TWO, 'x:1,64'),
+    'mode': (['--model=m.hir'], '1'),
+    'model': ([], 'm.hir'),
+    'out_nodes': (TWO, 'act:0'),
+    'output': (['--model=m.hir'], 'n'),
+    'soc_version': (TWO, 'Ascend910A'),
+}
+# Settings that a row goes with, so that it is refused or without effect for itself.
+BESIDE = {
+    'compile_hybrid_mode': ['--dynamic_dims=1;2', '--dynamic_node_type=1', '--dynamic_input_config.input_shape=x:-1'],
+    'dump_config.enable_dump': ['--dump_path=.'], 'dump_config.enable_dump_debug': ['--dump_path=.'],
+    'dynamic_input_config.dynamic_dims': ['--dynamic_node_type=1', '--dynamic_input_config.input_shape=x:-1'],
+    'dynamic_input_config.dynamic_node_type': ['--dynamic_dims=1;2', '--dynamic_input_config.input_shape=x:-1'],
+    'dynamic_input_config.input_shape': ['--dynamic_dims=1;2', '--dynamic_node_type=1'],
+    'in_out_pair': ['--mix_compile_mode'], 'in_out_pair_flag': ['--mix_compile_mode'],
+    'local_device_list': ['--local_rank_id=0'],  'profiling_config.enable_options': ['--fp_point=a', '--bp_point=b'],
+    'variable_placement': ['--mix_compile_mode'],
+}
+
+
+class Classes(ToolCase):
+    def setUp(self):
+        super().setUp()
+        self.table = json.loads(self.tool('options', '--format=json').stdout)
+        self.rows = {o['name']: o for o in self.table['options']}
+        self.examples = {g['name']: g['example'] for g in self.table['grammars']}
+        self.count = 0
+
+    def folder(self):
+        """A fresh one with the model and the files."""
+        self.count += 1
+        d = self.path('%d' % self.count)
+        os.makedirs(os.path.join(d, 'info'))
+        os.makedirs(os.path.join(d, 'there'))
+        for name, text in (*FILES.items(), ('m.hir', MODEL)):
+            with open(os.path.join(d, name), 'w') as f:
+                f.write(text if text is not None else self.costs())
+        return d
+
+    def costs(self):
+        with open(os.path.join(os.path.dirname(__file__), '../../passes/precision/data/x86-64-v3.costs')) as f:
+            return '\n'.join(cheaper(line) if ' f16 ' in line else line for line in f.read().splitlines()) + '\n'
+
+    def call(self, d, *args):
+        return subprocess.run([TOOL, *args], cwd=d, capture_output=True, timeout=120,
+                              env={**os.environ, 'HALFTONE_POLICY': '', 'HALFTONE_CACHE_DIR': '', 'HALFTONE_CACHE_MODE': '', 'HOME': d})
+
+    def left(self, d):
+        """What lies in the folder, but for times and the model."""
+        found = {}
+        for at, _, names in os.walk(d):
+            for n in names:
+                p = os.path.join(at, n)
+                name = os.path.relpath(p, d)
+                if name in FILES or name.startswith('.cache') or ('/v1/' in name and '/graph/' not in name) or n == 'lock':
+                    continue  # what was there before, and what the cache keeps for itself
+                with open(p, 'rb') as f:
+                    found[name] = '' if '/v1/' in name else hashlib.sha256(f.read()).hexdigest()
+        return found
+
+    def seen(self, settings, key=False):
+        """What a compilation decides, makes and leaves."""
+        d = self.folder()
+        settings = [re.sub(r'=\{([a-z/]+)\}$', r'=\1', s) for s in settings]
+        target = [] if any('cost_target' in s for s in settings) else TARGET  # which explain decides for
+        explained = self.call(d, 'explain', '--format=json', *target, *settings, 'm.hir')
+        report = json.loads(explained.stdout) if explained.stdout else {}
+        report.pop('without_effect', None)
+        graph = self.call(d, 'compile', '--emit=hir', '-o', '-', *TARGET, *settings, 'm.hir').stdout
+        saved = self.call(d, 'compile', '-o', 'net.htx', *TARGET, *settings, 'm.hir')
+        keys = self.call(d, 'cache', 'key', *TARGET, *settings, 'm.hir').stdout if key else b''
+        return {'report': report, 'graph': graph, 'files': self.left(d), 'exit': (explained.returncode, saved.returncode), 'key': keys}
+
+    def differs(self, name, base, value, what):
+        before, after = self.seen(base), self.seen([*base, '--%s=%s' % (name, value)])
+        if what != 'exit':
+            self.assertEqual((before['exit'], after['exit']), ((0, 0), (0, 0)), name)
+        self.assertNotEqual(before[what], after[what], name)
+
+    def test_honoured(self):
+        own = {n for n, o in self.rows.items() if o['class'] == 'honoured' and not n.startswith('atc.')}
+        self.assertEqual(own, set(HONOURED))
+        for name, (base, value, what) in HONOURED.items():
+            with self.subTest(name):
+                self.differs(name, base, value, what)
+
+    def test_defaults_ask_for_nothing(self):
+        plain = {}
+        for name, o in self.rows.items():
+            if name.startswith('atc.') or not o['default'] or o['class'] != 'honoured':
+                continue
+            # Of a mode the spelling is in the report.
+            base = ['--%s=%s' % ('precision_mode', 'must_keep_origin_dtype')] if name == 'precision_mode_v2' else HONOURED[name][0]
+            before = plain.setdefault(str(base), None) or self.seen(base, key=True)
+            plain[str(base)] = before
+            with self.subTest(name):
+                after = self.seen([*(base if name != 'precision_mode_v2' else []), '--%s=%s' % (name, o['default'])], key=True)
+                if name == 'precision_mode_v2':
+                    after['report']['policy'] = before['report']['policy']
+                    after['files'], after['key'] = before['files'], before['key']
+                self.assertEqual(before, after)
+
+    def other(self, o):
+        """A legal value that is not the default."""
+        name, values = o['name'], o['values']
+        if name in self.examples:
+            return self.examples[name]
+        if '..' in values:
+            low = values.split('..')[0]
+            return low if low != o['default'] else str(int(low) + 1)
+        if '|' in values:
+            return next(v for v in values.split('|') if v != o['default'])
+        return '.' if values in ('FOLDER', 'FILE') else 'text'
+
+    def test_without_effect(self):
+        """One by one the report and the key of the cache, which is that of what was compiled before; then all at once."""
+        plain, d, everything = self.seen([], key=True), self.folder(), []
+        self.call(d, 'compile', '-o', 'net.htx', *TARGET, 'm.hir')
+        before = self.left(d)
+        for name, o in self.rows.items():
+            if o['class'] != 'accepted' or name.startswith('atc.') or '--mix_compile_mode' in BESIDE.get(name, ()):
+                continue
+            setting = ['--%s=%s' % (name, self.other(o)), *BESIDE.get(name, [])]
+            everything += setting if name not in ('save_checkpoints_secs', 'stream_sync_timeout') else []  # which others forbid
+            with self.subTest(name):
+                said = self.call(d, 'explain', '--format=json', *TARGET, *setting, 'm.hir')
+                self.assertEqual(said.returncode, 0, said.stderr)
+                report = json.loads(said.stdout)
+                self.assertIn(name, report.pop('without_effect'))
+                self.assertEqual(report, plain['report'])
+                self.assertEqual(said.stderr.decode().count('warning: %s has no effect: ' % name), 1, said.stderr)
+                self.assertEqual(self.call(d, 'cache', 'key', *TARGET, *setting, 'm.hir').stdout, plain['key'])
+        self.assertEqual(self.left(d), before)
+        self.assertGreater(len(everything), 80)
+        self.assertEqual(self.seen(everything, key=True), plain)
+
+    def test_refused(self):
+        d = self.folder()
+        for name, o in self.rows.items():
+            if o['class'] == 'honoured' or o['class'] == 'accepted' and '--mix_compile_mode' not in BESIDE.get(name, ()):
+                continue
+            atc = name.startswith('atc.')
+            verb = ['atc', '--model=m.hir'] if atc else ['explain', 'm.hir']
+            name = name.removeprefix('atc.')
+            with self.subTest(name):
+                r = self.call(d, *verb, '--%s=%s' % (name, self.other(o)), *BESIDE.get(name, []))
+                self.assertEqual((r.returncode, r.stdout), (4, b''), r.stderr)
+                self.assertIn(b' is refused: ', r.stderr)
+                if o['default']:
+                    r = self.call(d, *verb, '--%s=%s' % (name, o['default']))
+                    self.assertEqual(r.returncode, 0, r.stderr)
+
+    def test_atc(self):
+        self.assertEqual({n[4:] for n, o in self.rows.items() if n.startswith('atc.') and o['class'] == 'honoured'}, set(ATC))
+
+        def seen(args):
+            d = self.folder()
+            r = self.call(d, 'atc', '--precision_mode_v2=origin', *args)
+            return r.returncode, r.stdout, self.left(d)
+        for name, (base, value) in ATC.items():
+            with self.subTest(name):
+                self.assertNotEqual(seen(base), seen([*base, '--%s=%s' % (name, value)]))
+        plain = seen(TWO)
+        self.assertEqual(plain[0], 0)
+        for name, o in self.rows.items():
+            if name.startswith('atc.') and o['class'] == 'accepted':
+                with self.subTest(name):
+                    self.assertEqual(plain, seen([*TWO, '--%s=%s' % (name[4:], self.other(o))]))
+
+
+def cheaper(line):
+    """A row of a table of costs with float16 at a tenth of the price."""
+    words = line.split(' ')
+    return ' '.join([*words[:5], '%.4g' % (float(words[5]) / 10), *words[6:]]) if len(words) == 7 else line
+
+
+if __name__ == '__main__':
+    unittest.main()
