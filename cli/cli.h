@@ -319,6 +319,11 @@ void session_close(struct session *s);
 /* A member of JSON: the seed that random ops draw by, where there are such. */
 void text_seed(struct text *t, const struct session *s);
 
+/* ---- memory.c ---- */
+
+/* Whether --max-memory, or what the machine has free, is enough for a run. */
+enum ht_status check_memory(const struct cli *c, const struct session *s, long long threads);
+
 /* ---- expect.c: comparing with a reference ---- */
 
 struct verdict {

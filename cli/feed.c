@@ -207,35 +207,6 @@ size_t parse_size(const char *s)
 	return n;
 }
 
-/* What a run needs at once, before any of it is allocated. */
-static enum ht_status check_memory(const struct cli *c, const struct session *s, long long threads)
-{
-	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
-	const char *text = option(c, OPTION_MAX_MEMORY, NULL);
-	size_t arenas = 1, have = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
-	size_t most = text ? parse_size(text) : have, data = 0, all = 0;
-	struct ht_value_info v;
-
-	if (!most)
-		return fail(HT_E_USAGE, "--max-memory: '%s' is no size such as 500M or 2G", text);
-	ht_program_about(s->program, &info);
-	/* Sizes above a quarter of the address space were refused when the program was planned. */
-	for (size_t i = 0; ht_program_input(s->program, i, &v); i++)
-		data += v.bytes;
-	for (size_t i = 0; ht_program_output(s->program, i, &v); i++)
-		data += v.bytes;
-	if (info.parts > 1 && (size_t)threads <= info.parts)
-		arenas = (size_t)threads;
-	all = data + arenas * info.arena_bytes + info.weight_bytes +
-	      info.scratch_bytes * (size_t)threads;
-	if (all <= most)
-		return HT_OK;
-	return fail(HT_E_LIMIT,
-		"a run needs %zu bytes: %zu of inputs and outputs, %zu of arena, %zu of weights; %s %zu",
-		all, data, arenas * info.arena_bytes, info.weight_bytes,
-		text ? "--max-memory allows" : "this machine has", most);
-}
-
 static enum ht_status read_guard(const struct cli *c, enum ht_guard *guard)
 {
 	const char *side = option(c, OPTION_GUARD, NULL);

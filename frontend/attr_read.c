@@ -14,7 +14,7 @@ void ht_importer_init(struct ht_importer *im, struct ht_arena *a,
 	DEFAULT(nodes, (size_t)4 << 20);
 	DEFAULT(functions, (size_t)256 << 10);
 	DEFAULT(node_inputs, (size_t)1 << 20);
-	DEFAULT(attrs, (size_t)64 << 10);
+	DEFAULT(attrs, (size_t)1 << 20);
 	DEFAULT(depth, 64);
 #undef DEFAULT
 	*im = (struct ht_importer){ .a = a, .diags = d, .limit = l };
@@ -378,9 +378,7 @@ enum ht_status ht_import_attr_entry(
 enum ht_status ht_import_check_attrs(struct ht_importer *im, const struct ht_attr *attrs,
 	const struct ht_pb_source *src, const void *at)
 {
-	const struct ht_attr *twice = NULL;
-	struct ht_map_entry *e;
-	struct ht_map seen;
+	const struct ht_attr *twice;
 	size_t n = 0;
 
 	for (const struct ht_attr *x = attrs; x; x = x->next)
@@ -388,19 +386,7 @@ enum ht_status ht_import_check_attrs(struct ht_importer *im, const struct ht_att
 	if (n > im->limit.attrs)
 		return ht_pb_error(src, at, HT_E_LIMIT, "%zu attributes; the limit is %zu", n,
 			im->limit.attrs);
-	if (n > 32) {
-		ht_map_init(&seen, im->a);
-		for (const struct ht_attr *x = attrs; x && !twice; x = x->next) {
-			e = ht_map_at(&seen, x->name);
-			twice = e->value;
-			e->value = (void *)(uintptr_t)x;
-		}
-	} else {
-		for (const struct ht_attr *x = attrs; x && !twice; x = x->next)
-			for (const struct ht_attr *y = x->next; y && !twice; y = y->next)
-				if (ht_str_eq(x->name, y->name))
-					twice = y;
-	}
+	twice = ht_attr_twice(attrs, im->a);
 	if (twice)
 		return ht_pb_error(src, at, HT_E_INPUT, "attribute '%.*s' is given twice",
 			HT_STR_ARG(twice->name));

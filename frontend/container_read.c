@@ -101,8 +101,8 @@ static enum ht_status bind(struct ht_importer *im, struct ht_graph *g, const str
 	return HT_OK;
 }
 
-static enum ht_status read_signature(
-	struct ht_importer *im, struct ht_graph *g, struct ht_pb_reader r, struct ht_str key)
+static enum ht_status read_signature(struct ht_importer *im, struct ht_graph *g,
+	struct ht_pb_reader r, struct ht_str key, struct ht_entry ***end)
 {
 	struct binding *inputs = NULL, *outputs = NULL;
 	struct ht_entry *e = HT_NEW(im->a, struct ht_entry);
@@ -125,7 +125,8 @@ static enum ht_status read_signature(
 		return r.status;
 	HT_TRY(bind(im, g, inputs, r.src, key, &e->inputs));
 	HT_TRY(bind(im, g, outputs, r.src, key, &e->outputs));
-	ht_entry_add(g, e);
+	**end = e;
+	*end = &e->next;
 	return HT_OK;
 }
 
@@ -133,6 +134,7 @@ static enum ht_status read_signatures(
 	struct ht_importer *im, struct ht_graph *g, struct ht_pb_reader r)
 {
 	struct ht_pb_value v, part, value;
+	struct ht_entry **end = &g->entries;
 	struct ht_pb_reader entry;
 	struct ht_str key;
 
@@ -151,7 +153,7 @@ static enum ht_status read_signatures(
 		if (entry.status != HT_OK)
 			return entry.status;
 		if (value.field)
-			HT_TRY(read_signature(im, g, ht_pb_enter(&entry, &value), key));
+			HT_TRY(read_signature(im, g, ht_pb_enter(&entry, &value), key, &end));
 	}
 	return r.status;
 }
@@ -166,22 +168,39 @@ static int rank_of(const struct ht_entry *e)
 	return e->inputs ? 1 : 2;
 }
 
-static void sort_entries(struct ht_graph *g)
-{
-	struct ht_entry *rest = g->entries, *e, **at;
+struct placed {
+	struct ht_entry *entry;
+	size_t at; /* in the file */
+};
 
-	g->entries = NULL;
-	while (rest) {
-		e = rest;
-		rest = e->next;
-		at = &g->entries;
-		while (*at && (rank_of(*at) < rank_of(e) ||
-				      (rank_of(*at) == rank_of(e) &&
-					      ht_str_cmp((*at)->name, e->name) <= 0)))
-			at = &(*at)->next;
-		e->next = *at;
-		*at = e;
+static int compare_entries(const void *p, const void *q)
+{
+	const struct placed *a = p, *b = q;
+	int x = rank_of(a->entry), y = rank_of(b->entry);
+
+	if (x == y)
+		x = ht_str_cmp(a->entry->name, b->entry->name), y = 0;
+	return x != y ? (x > y) - (x < y) : (a->at > b->at) - (a->at < b->at);
+}
+
+static void sort_entries(struct ht_importer *im, struct ht_graph *g)
+{
+	struct ht_entry **end = &g->entries;
+	struct placed *all;
+	size_t n = 0;
+
+	for (const struct ht_entry *e = g->entries; e; e = e->next)
+		n++;
+	all = HT_NEW_ARRAY(im->a, struct placed, n);
+	n = 0;
+	for (struct ht_entry *e = g->entries; e; e = e->next, n++)
+		all[n] = (struct placed){ e, n };
+	qsort(all, n, sizeof *all, compare_entries);
+	for (size_t i = 0; i < n; i++) {
+		*end = all[i].entry;
+		end = &all[i].entry->next;
 	}
+	*end = NULL;
 }
 
 /* ---- MetaGraphDef ---- */
@@ -209,7 +228,7 @@ static enum ht_status read_metagraph(
 		return ht_pb_error(r.src, again.p, HT_E_INPUT, "the MetaGraphDef has no graph");
 	HT_TRY(ht_import_graphdef(im, ht_pb_enter(&again, &graph), g));
 	HT_TRY(read_signatures(im, g, again));
-	sort_entries(g);
+	sort_entries(im, g);
 	return HT_OK;
 }
 

@@ -67,20 +67,12 @@ static void add_placeholders(struct ht_graph *g, struct ht_entry *e)
 			add_port(g, &end, n->name, ht_out(n, 0));
 }
 
-/* Whether `e` has `n` as an input. */
-static bool has_input(const struct ht_entry *e, const struct ht_node *n)
-{
-	for (const struct ht_port *p = e->inputs; p; p = p->next)
-		if (p->value.node == n)
-			return true;
-	return false;
-}
-
 /* A signature may leave out placeholders that its outputs need all the same, such as the rate of a
  * dropout: those are inputs as well. */
 void ht_entry_add_placeholders(struct ht_graph *g, struct ht_entry *e)
 {
 	bool *needed = HT_NEW_ARRAY(g->arena, bool, g->ids);
+	bool *fed = HT_NEW_ARRAY(g->arena, bool, g->ids);
 	struct ht_node **stack = HT_NEW_ARRAY(g->arena, struct ht_node *, g->nodes);
 	struct ht_port **end = &e->inputs;
 	size_t count = 0;
@@ -93,7 +85,7 @@ void ht_entry_add_placeholders(struct ht_graph *g, struct ht_entry *e)
 		}                                                                                  \
 	} while (0)
 	for (const struct ht_port *p = e->inputs; p; p = p->next)
-		needed[p->value.node->id] = true; /* what is fed needs nothing */
+		fed[p->value.node->id] = needed[p->value.node->id] = true; /* needs nothing */
 	for (const struct ht_port *p = e->outputs; p; p = p->next)
 		NEED(p->value.node);
 	while (count) {
@@ -108,7 +100,7 @@ void ht_entry_add_placeholders(struct ht_graph *g, struct ht_entry *e)
 	while (*end)
 		end = &(*end)->next;
 	for (struct ht_node *n = g->first; n; n = n->next)
-		if (needed[n->id] && is_input(n) && n->outs && !has_input(e, n))
+		if (needed[n->id] && is_input(n) && n->outs && !fed[n->id])
 			add_port(g, &end, n->name, ht_out(n, 0));
 }
 

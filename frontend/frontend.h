@@ -21,7 +21,7 @@ struct ht_import_limits {
 	size_t nodes;        /* in the graph and in all functions together; 4 Mi */
 	size_t functions;    /* 256 Ki */
 	size_t node_inputs;  /* of one node; 1 Mi */
-	size_t attrs;        /* of one node; 64 Ki */
+	size_t attrs;        /* of one node; 1 Mi */
 	size_t tensor_bytes; /* in total, beyond those stored as they are; 16 × input + 64 MiB */
 	int depth;           /* nested messages, texts and JSON values; 64 */
 };

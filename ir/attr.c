@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+enum { FEW_ATTRS = 32 };
+
 struct ht_attr *ht_attr_find(const struct ht_node *n, const char *name)
 {
 	for (struct ht_attr *a = n->attrs; a; a = a->next)
@@ -155,4 +157,33 @@ void ht_attr_remove(struct ht_node *n, const char *name)
 			*a = (*a)->next;
 			return;
 		}
+}
+
+static const struct ht_attr *twice_of_few(const struct ht_attr *attrs)
+{
+	for (const struct ht_attr *x = attrs; x; x = x->next)
+		for (const struct ht_attr *y = x->next; y; y = y->next)
+			if (ht_str_eq(x->name, y->name))
+				return y;
+	return NULL;
+}
+
+const struct ht_attr *ht_attr_twice(const struct ht_attr *attrs, struct ht_arena *a)
+{
+	struct ht_map_entry *e;
+	struct ht_map seen;
+	size_t n = 0;
+
+	for (const struct ht_attr *x = attrs; x && n <= FEW_ATTRS; x = x->next)
+		n++;
+	if (n <= FEW_ATTRS)
+		return twice_of_few(attrs);
+	ht_map_init(&seen, a);
+	for (const struct ht_attr *x = attrs; x; x = x->next) {
+		e = ht_map_at(&seen, x->name);
+		if (e->value)
+			return x;
+		e->value = &seen;
+	}
+	return NULL;
 }

@@ -140,23 +140,52 @@ void ht_node_set_outs(struct ht_node *n, int32_t outs)
 {
 	struct ht_type *out;
 
-	if (outs > n->outs) {
-		out = HT_NEW_ARRAY(n->graph->arena, struct ht_type, (size_t)outs);
+	if (outs > n->outs && outs > n->out_cap) {
+		/* What grows a result at a time has room for twice as many; the first ones are all. */
+		n->out_cap = n->outs && outs < n->outs * 2 ? n->outs * 2 : outs;
+		out = HT_NEW_ARRAY(n->graph->arena, struct ht_type, (size_t)n->out_cap);
 		if (n->outs)
 			memcpy(out, n->out, (size_t)n->outs * sizeof *out);
-		for (int32_t i = n->outs; i < outs; i++)
-			out[i].shape = HT_SHAPE_UNKNOWN;
 		n->out = out;
 	}
+	for (int32_t i = n->outs; i < outs; i++)
+		n->out[i] = (struct ht_type){ .shape = HT_SHAPE_UNKNOWN };
 	n->outs = outs;
 }
 
+static struct ht_str numbered(struct ht_graph *g, struct ht_str base, unsigned i, bool *taken)
+{
+	struct ht_str name = ht_str_printf(g->arena, "%.*s_%u", HT_STR_ARG(base), i);
+
+	*taken = ht_map_get(&g->names, name) != NULL;
+	return name;
+}
+
+/* Of very many names with one base the numbers are dense: the first that is free is found by
+ * halving, and any that is free will do where they are not. */
 struct ht_str ht_graph_free_name(struct ht_graph *g, struct ht_str base)
 {
-	struct ht_str name = base;
+	struct ht_str name = base, middle;
+	unsigned used = 0, free = 1;
+	bool taken = true;
 
-	for (unsigned i = 1; ht_map_get(&g->names, name); i++)
-		name = ht_str_printf(g->arena, "%.*s_%u", HT_STR_ARG(base), i);
+	if (!ht_map_get(&g->names, base))
+		return base;
+	for (; taken; free = free < 16 ? free + 1 : free * 2) {
+		name = numbered(g, base, free, &taken);
+		if (!taken)
+			break;
+		used = free;
+	}
+	while (free - used > 1) {
+		middle = numbered(g, base, used + (free - used) / 2, &taken);
+		if (taken) {
+			used += (free - used) / 2;
+		} else {
+			free = used + (free - used) / 2;
+			name = middle;
+		}
+	}
 	return name;
 }
 
@@ -189,6 +218,18 @@ void ht_replace_uses(struct ht_graph *g, struct ht_value from, struct ht_value t
 		replace_in_ports(g->function->rets, from, to);
 }
 
+/* ---- origins ---- */
+
+enum { FEW_ORIGINS = 16 };
+
+/* A list that grows where it is, and the same names to look them up.  It is its node's only while
+ * that still has this list; nodes that share the list see the part that they know. */
+struct ht_origin_set {
+	struct ht_str *list;
+	size_t cap;
+	struct ht_map names;
+};
+
 static bool has_origin(const struct ht_node *n, struct ht_str name)
 {
 	for (int32_t i = 0; i < n->origins; i++)
@@ -197,16 +238,12 @@ static bool has_origin(const struct ht_node *n, struct ht_str name)
 	return false;
 }
 
-void ht_node_add_origin(struct ht_node *n, const struct ht_node *from)
+static void add_few_origins(struct ht_node *n, const struct ht_str *add, int32_t more)
 {
-	int32_t more = from->origin ? from->origins : 1;
-	const struct ht_str *add = from->origin ? from->origin : &from->name;
-	struct ht_str *all;
 	int32_t count = n->origins;
+	struct ht_str *all =
+		HT_NEW_ARRAY(n->graph->arena, struct ht_str, (size_t)count + (size_t)more);
 
-	if (n == from)
-		return;
-	all = HT_NEW_ARRAY(n->graph->arena, struct ht_str, (size_t)count + (size_t)more);
 	if (count)
 		memcpy(all, n->origin, (size_t)count * sizeof *all);
 	for (int32_t i = 0; i < more; i++)
@@ -214,4 +251,64 @@ void ht_node_add_origin(struct ht_node *n, const struct ht_node *from)
 			all[count++] = add[i];
 	n->origin = all;
 	n->origins = count;
+}
+
+static struct ht_origin_set *own_set(const struct ht_node *n)
+{
+	struct ht_origin_set *s = n->origin_set;
+
+	return s && s->list == n->origin && s->names.count == (size_t)n->origins ? s : NULL;
+}
+
+static void add_to_set(
+	struct ht_arena *a, struct ht_origin_set *s, const struct ht_str *add, int32_t more)
+{
+	for (int32_t i = 0; i < more; i++) {
+		struct ht_map_entry *e = ht_map_at(&s->names, add[i]);
+
+		if (e->value)
+			continue;
+		e->value = s;
+		s->list = ht_grow(a, s->list, s->names.count - 1, &s->cap, sizeof *s->list);
+		s->list[s->names.count - 1] = add[i];
+	}
+}
+
+/* Adds the shorter list to the longer one, whichever node that is of. */
+static void add_many_origins(
+	struct ht_node *n, const struct ht_node *from, const struct ht_str *add, int32_t more)
+{
+	struct ht_arena *a = n->graph->arena;
+	struct ht_origin_set *s = own_set(n), *other = own_set(from);
+
+	if (other && n->graph == from->graph && more > n->origins) {
+		s = other;
+		add = n->origin;
+		more = n->origins;
+	} else if (!s) {
+		s = HT_NEW(a, struct ht_origin_set);
+		ht_map_init(&s->names, a);
+		add_to_set(a, s, n->origin, n->origins);
+	}
+	add_to_set(a, s, add, more);
+	n->origin_set = s;
+	n->origin = s->list;
+	n->origins = (int32_t)s->names.count;
+}
+
+void ht_node_add_origin(struct ht_node *n, const struct ht_node *from)
+{
+	int32_t more = from->origin ? from->origins : 1;
+	const struct ht_str *add = from->origin ? from->origin : &from->name;
+
+	if (n == from)
+		return;
+	if (!n->origins && more > FEW_ORIGINS) {
+		n->origin = add;
+		n->origins = more;
+	} else if ((size_t)n->origins + (size_t)more > FEW_ORIGINS) {
+		add_many_origins(n, from, add, more);
+	} else {
+		add_few_origins(n, add, more);
+	}
 }

@@ -191,12 +191,13 @@ struct ht_node {
 	struct ht_node **control; /* nodes that must run before */
 	int32_t controls;
 	struct ht_attr *attrs;
-	struct ht_type *out; /* of an opaque node: as many as are used, types unknown */
-	int32_t outs;
-	struct ht_str extra; /* fields of the NodeDef that the IR does not model, wire form */
+	struct ht_type *out;   /* of an opaque node: as many as are used, types unknown */
+	int32_t outs, out_cap; /* room for; 0: for as many as there are */
+	struct ht_str extra;   /* fields of the NodeDef that the IR does not model, wire form */
 	const struct ht_str
 		*origin; /* imported nodes this one came from; NULL: itself as imported */
 	int32_t origins;
+	struct ht_origin_set *origin_set; /* graph.c: of long lists, to add to them quickly */
 	struct ht_node *prev,
 		*next; /* the graph's order; operands first, but for loop back edges */
 	struct ht_graph *graph;
@@ -352,6 +353,8 @@ void ht_attr_set_tensor(struct ht_node *n, const char *name, struct ht_tensor *t
 /* Integers of a list attribute; NULL and *count = 0 when absent. */
 int64_t *ht_attr_ints(const struct ht_node *n, const char *name, size_t *count, struct ht_arena *a);
 void ht_attr_remove(struct ht_node *n, const char *name);
+/* An attribute whose name stands before it in the list, too; NULL: none.  `a` for scratch. */
+const struct ht_attr *ht_attr_twice(const struct ht_attr *attrs, struct ht_arena *a);
 
 /* Constants. */
 /* A tensor in memory order; takes over the reference to `blob` (may be NULL). */
@@ -375,8 +378,10 @@ struct ht_uses {
 		struct ht_node *node;
 		int32_t arg; /* operand number; -1: a control edge */
 		struct ht_use *next;
-	} **of;          /* by node id: uses of any of its results */
-	bool *is_output; /* by node id: some entry, or the function's results, ask for it */
+	} **of;              /* by node id: uses of any of its results */
+	bool *is_output;     /* by node id: some entry, or the function's results, ask for it */
+	size_t *first_count; /* by node id: of its first result in */
+	int *count;          /* ht_use_count() of each result */
 	struct ht_graph *graph;
 };
 struct ht_uses ht_graph_uses(struct ht_graph *g, struct ht_arena *a);

@@ -2,7 +2,7 @@
 #include "ir/ir.h"
 
 /* No list of tensors is longer; larger attributes N are wrong, and must not make us count. */
-#define MAX_TENSORS 65536
+#define MAX_TENSORS (1 << 20)
 
 /* An attribute's name is short; the getters want a C string. */
 static const struct ht_attr *find(const struct ht_node *n, struct ht_str name)

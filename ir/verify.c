@@ -142,10 +142,10 @@ static void check_attrs(struct verify *v, const struct ht_node *n)
 {
 	const struct ht_op_info *info = ht_op_info(n->op);
 
-	for (const struct ht_attr *a = n->attrs; a; a = a->next)
-		for (const struct ht_attr *b = a->next; b; b = b->next)
-			if (ht_str_eq(a->name, b->name))
-				fail(v, n, "has attribute '%.*s' twice", HT_STR_ARG(a->name));
+	const struct ht_attr *twice = ht_attr_twice(n->attrs, v->g->arena);
+
+	if (twice)
+		fail(v, n, "has attribute '%.*s' twice", HT_STR_ARG(twice->name));
 	for (int i = 0; i < info->type_attrs; i++)
 		check_type_attr(v, n, &info->type_attr[i]);
 }

@@ -241,10 +241,10 @@ static bool may_take(struct chain *k, struct ht_node *n, const double *scale, co
 
 static void tell_of_users(const struct chain *k)
 {
-	const struct ht_rw_use *u = k->r->uses[k->root->id];
+	const struct ht_rw_use *u = ht_rw_first_use(k->r, k->root);
 
 	if (!ht_rw_only_user(k->r, ht_out(k->root, 0)))
-		for (; u; u = u->next)
+		for (; u; u = ht_rw_next_use(k->r, u))
 			if (u->arg >= 0 && is_batch_norm(u->node->op))
 				ht_rw_miss(k->r, HT_FUSION_conv_batch_norm, 1, k->root,
 					"has another user than the batch norm");

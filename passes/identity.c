@@ -175,14 +175,6 @@ static int passes_on(const struct ht_rw *r, const struct ht_node *n)
 	}
 }
 
-static bool has_control_users(const struct ht_rw *r, const struct ht_node *n)
-{
-	for (const struct ht_rw_use *u = r->uses[n->id]; u; u = u->next)
-		if (u->arg < 0)
-			return true;
-	return false;
-}
-
 static void remove_identity_n(struct ht_rw *r, struct ht_node *n)
 {
 	for (int32_t i = 0; i < n->ins; i++)
@@ -206,7 +198,7 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 
 	if (n->controls)
 		return;
-	if (n->op == HT_OP_IdentityN && !has_control_users(r, n)) {
+	if (n->op == HT_OP_IdentityN && !ht_rw_has_control_users(r, n)) {
 		remove_identity_n(r, n);
 		ht_rw_hit(r, HT_FUSION_identity);
 		return;
@@ -217,7 +209,7 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 	to = n->in[arg];
 	if (ht_type_of(to)->dtype >= HT_REF || would_feed_through(r, n, to))
 		return;
-	if (has_control_users(r, n) && (to.node->outs != 1 || to.node->op == HT_OP_OPAQUE))
+	if (ht_rw_has_control_users(r, n) && (to.node->outs != 1 || to.node->op == HT_OP_OPAQUE))
 		return;
 	ht_rw_hit(r, HT_FUSION_identity);
 	ht_rw_replace_node(r, n, to);

@@ -18,6 +18,7 @@
 
 #define GROWTH 10 /* times the nodes of the graph and its library */
 #define GROWTH_BASE 100000
+#define MAX_DEPTH 1000 /* calls in bodies of bodies: their names grow with each */
 
 /* Which functions a node was copied from. */
 struct frame {
@@ -344,12 +345,14 @@ static enum ht_status inline_call(
 	const struct frame *up = note_of(in, n)->frame;
 	struct frame *frame = HT_NEW(in->scratch, struct frame);
 	const struct ht_node *last = f->body->last;
-	int32_t i = 0;
+	int32_t i = 0, depth = 0;
 
-	for (const struct frame *x = up; x; x = x->up)
+	for (const struct frame *x = up; x; x = x->up, depth++)
 		if (x->f == f)
 			return fail(in, HT_E_UNSUPPORTED, n, "function '%.*s' calls itself",
 				HT_STR_ARG(f->name));
+	if (depth >= MAX_DEPTH)
+		return fail(in, HT_E_LIMIT, n, "calls are nested more than %d deep", MAX_DEPTH);
 	if (count_ports(f->args) != n->ins)
 		return fail(in, HT_E_INPUT, n,
 			"calls function '%.*s' with %" PRId32 " operands; it has %" PRId32

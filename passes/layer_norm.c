@@ -284,7 +284,8 @@ static void find_reach(const struct ht_rw *r, struct ht_node *n, struct reach *s
 	while (done < s->count) {
 		struct ht_node *from = done < 0 ? n : s->node[done];
 
-		for (const struct ht_rw_use *u = r->uses[from->id]; u; u = u->next)
+		for (const struct ht_rw_use *u = ht_rw_first_use(r, from); u;
+			u = ht_rw_next_use(r, u))
 			if (u->arg >= 0)
 				add_reach(s, u->node);
 		done++;

@@ -14,16 +14,17 @@
 struct ht_rw {
 	struct ht_graph *g;
 	struct ht_pass_context *c;
-	struct ht_arena *arena;  /* scratch */
-	struct ht_rw_use **uses; /* by node id */
+	struct ht_arena *arena;   /* scratch */
+	struct ht_rw_uses **uses; /* by node id: rewrite_uses.h */
 	size_t cap;
 	bool changed;
 };
 
 struct ht_rw_use {
 	struct ht_node *node;
-	int32_t arg; /* -1: a control edge */
-	struct ht_rw_use *next;
+	int32_t arg;                    /* -1: a control edge */
+	int32_t control;                /* its number, if it is one */
+	struct ht_rw_use *next, **prev; /* of the same result; ht_rw_next_use() goes on to others */
 };
 
 void ht_rw_init(struct ht_rw *r, struct ht_graph *g, struct ht_pass_context *c);
@@ -32,8 +33,10 @@ void ht_rw_init(struct ht_rw *r, struct ht_graph *g, struct ht_pass_context *c);
  * went meanwhile have `graph == NULL`. */
 struct ht_node **ht_rw_nodes(const struct ht_rw *r, size_t *n);
 
-/* The uses of `n`'s results and of itself, linked; entry outputs are none of them. */
+/* rewrite_uses.c: the uses of `n`'s results, one result after the other, and then those of itself;
+ * entry outputs are none of them.  Both are NULL at the end. */
 const struct ht_rw_use *ht_rw_first_use(const struct ht_rw *r, const struct ht_node *n);
+const struct ht_rw_use *ht_rw_next_use(const struct ht_rw *r, const struct ht_rw_use *u);
 /* Uses as an operand, and entry outputs. */
 int ht_rw_uses(const struct ht_rw *r, struct ht_value v);
 /* Operand uses of all results, control edges and entry outputs. */
@@ -41,6 +44,8 @@ int ht_rw_node_uses(const struct ht_rw *r, const struct ht_node *n);
 /* The one node that uses `v`, once; NULL when there are several or `v` is an output. */
 struct ht_node *ht_rw_only_user(const struct ht_rw *r, struct ht_value v);
 bool ht_rw_is_output(const struct ht_rw *r, struct ht_value v);
+/* Some control edge comes from `n`. */
+bool ht_rw_has_control_users(const struct ht_rw *r, const struct ht_node *n);
 
 /* A node of the table's op `op` in front of `before`, with one result.  Its name is made from
  * `name`, its origins are those of `before`. */

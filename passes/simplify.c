@@ -4,7 +4,7 @@
  *   -(-x), relu(relu(x)), |-x|, |(|x|)|, (-x)², relu6 and relu of each other
  *   max(x,0) → Relu; min(max(x,0),6) and min(relu(x),6) → Relu6 (both give NaN for NaN)
  *   x² for Pow(x,2) (correctly rounded, where Pow may be off by one)
- *   AddN of two → AddV2; BiasAdd of BiasAdd stays
+ *   AddN of two → AddV2; of very many → of AddN's; BiasAdd of BiasAdd stays
  *   Reshape, Squeeze, ExpandDims in a row → one Reshape
  *   reductions over axes of size 1: Max, Min, Mean → Reshape (Sum turns -0 to +0)
  *   StridedSlice, Slice of all but with other axes → Reshape
@@ -185,6 +185,39 @@ static bool add_of_two(struct ht_rw *r, struct ht_node *n)
 	return true;
 }
 
+/* A kernel takes a limited number of operands: a longer sum is one of sums, in the same order. */
+enum { LONGEST_SUM = 32 };
+
+static struct ht_value part_of_sum(
+	struct ht_rw *r, struct ht_node *n, const struct ht_value *in, int32_t ins)
+{
+	struct ht_node *part = ht_rw_node(r, n, HT_OP_AddN, n->name, in, ins, n->out[0]);
+
+	ht_attr_set_int(part, "N", ins);
+	ht_attr_set_type(part, "T", n->out[0].dtype);
+	return ht_out(part, 0);
+}
+
+static void split_long_sum(struct ht_rw *r, struct ht_node *n)
+{
+	struct ht_value in[LONGEST_SUM];
+	int32_t at = 1, count;
+
+	if (n->op != HT_OP_AddN || n->ins <= LONGEST_SUM ||
+		ht_dtype_info(n->out[0].dtype)->kind == HT_KIND_OTHER)
+		return;
+	in[0] = n->in[0];
+	while (true) {
+		for (count = 1; count < LONGEST_SUM && at < n->ins; count++)
+			in[count] = n->in[at++];
+		if (at == n->ins)
+			break;
+		in[0] = part_of_sum(r, n, in, count);
+	}
+	ht_rw_set_ins(r, n, in, count);
+	ht_attr_set_int(n, "N", count);
+}
+
 /* ---- shapes ---- */
 
 static bool only_reshapes(enum ht_op op)
@@ -304,6 +337,8 @@ static bool apply(struct ht_rw *r, struct ht_node *n)
 
 static void simplify(struct ht_rw *r, struct ht_node *n)
 {
+	if (n->outs > 0)
+		split_long_sum(r, n);
 	while (n->graph && n->outs > 0 && n->ins > 0 && apply(r, n))
 		;
 }

@@ -182,7 +182,7 @@ static bool may_vanish(const struct ht_rw *r, struct ht_node *t, const struct ht
 		return true;
 	if (is_output(r, t))
 		return false;
-	for (const struct ht_rw_use *u = r->uses[t->id]; u; u = u->next)
+	for (const struct ht_rw_use *u = ht_rw_first_use(r, t); u; u = ht_rw_next_use(r, u))
 		if (u->arg < 0 || (u->node->op != HT_OP_Transpose &&
 					  ht_through_kind(u->node) == HT_THROUGH_NONE))
 			return false;
@@ -193,9 +193,9 @@ static bool undone_by_users(const struct ht_rw *r, struct ht_node *n, const stru
 {
 	struct ht_perm q, want = ht_perm_inverse(p);
 
-	if (n->outs != 1 || is_output(r, n) || !r->uses[n->id])
+	if (n->outs != 1 || is_output(r, n) || !ht_rw_first_use(r, n))
 		return false;
-	for (const struct ht_rw_use *u = r->uses[n->id]; u; u = u->next)
+	for (const struct ht_rw_use *u = ht_rw_first_use(r, n); u; u = ht_rw_next_use(r, u))
 		if (u->arg != 0 || !ht_perm_of(u->node, &q) || !ht_perm_eq(&q, &want))
 			return false;
 	return true;

@@ -121,7 +121,8 @@ static struct ht_node *write_before(const struct ht_node *read)
 
 static struct ht_node *write_of(const struct ht_update *u, struct ht_value v)
 {
-	for (const struct ht_rw_use *i = ht_rw_first_use(u->r, v.node); i; i = i->next)
+	for (const struct ht_rw_use *i = ht_rw_first_use(u->r, v.node); i;
+		i = ht_rw_next_use(u->r, i))
 		if (i->arg == 1 && i->node->op == HT_OP_AssignVariableOp && i->node != u->write &&
 			i->node->in[1].index == v.index)
 			return i->node;
@@ -301,7 +302,7 @@ static bool is_asked_for(const struct ht_update *u, const struct ht_node *n)
 
 static bool is_used_elsewhere(const struct ht_update *u, const struct ht_node *n)
 {
-	for (const struct ht_rw_use *i = ht_rw_first_use(u->r, n); i; i = i->next)
+	for (const struct ht_rw_use *i = ht_rw_first_use(u->r, n); i; i = ht_rw_next_use(u->r, i))
 		if (i->arg >= 0 && !has(u, i->node))
 			return true;
 	return false;
@@ -375,7 +376,7 @@ static void redirect_users(struct ht_update *u, const struct ht_node *n)
 			redirect(u, use->node);
 			use = ht_rw_first_use(u->r, n);
 		} else {
-			use = use->next;
+			use = ht_rw_next_use(u->r, use);
 		}
 	}
 }

@@ -372,6 +372,8 @@ static enum ht_status emit_lrn(struct lower *l, struct ht_node *n)
 
 	if (ht_shape_count(shape) == 0)
 		return HT_OK;
+	if (radius >= shape.dim[3]) /* further there are no channels */
+		radius = shape.dim[3] - 1;
 	kb_init(&k, l);
 	kb_stage(&k, HT_STAGE_LOOP);
 	out = kb_loop_space(&k, 4, shape.dim, ~0u);

@@ -34,12 +34,23 @@ const struct view *lower_view(struct lower *l, struct ht_value v)
 /* The plan buffer of an entry output, when `v` is one; -1 otherwise. */
 static int32_t output_buffer(struct lower *l, struct ht_value v)
 {
-	int32_t i = 0;
+	const int32_t *of = l->output_of[v.node->id];
 
-	for (const struct ht_port *p = l->c->entry->outputs; p; p = p->next, i++)
-		if (ht_value_eq(p->value, v))
-			return l->first_output + i;
-	return -1;
+	return of ? of[v.index] : -1;
+}
+
+/* The first output that is a result has its buffer. */
+static void note_output(struct lower *l, struct ht_value v, int32_t buffer)
+{
+	int32_t **of = &l->output_of[v.node->id];
+
+	if (!*of) {
+		*of = HT_NEW_ARRAY(l->scratch, int32_t, (size_t)v.node->outs);
+		for (int32_t i = 0; i < v.node->outs; i++)
+			(*of)[i] = -1;
+	}
+	if ((*of)[v.index] < 0)
+		(*of)[v.index] = buffer;
 }
 
 static bool is_concat(const struct ht_node *n)
@@ -153,6 +164,7 @@ static enum ht_status add_ports(struct lower *l)
 	l->first_output = l->plan->buffers;
 	for (const struct ht_port *p = l->c->entry->outputs; p; p = p->next) {
 		HT_TRY(check_port(l, p, "output"));
+		note_output(l, p->value, l->plan->buffers);
 		port_buffer(l, HT_PLAN_OUTPUT, p);
 	}
 	return HT_OK;
@@ -246,6 +258,7 @@ static void init(struct lower *l, struct ht_graph *g, struct ht_pass_context *c,
 	l->joined = HT_NEW_ARRAY(c->scratch, struct joined, ids);
 	l->view = HT_NEW_ARRAY(c->scratch, struct view *, ids);
 	l->order = HT_NEW_ARRAY(c->scratch, uint32_t, ids);
+	l->output_of = HT_NEW_ARRAY(c->scratch, int32_t *, ids);
 	l->kernel_operands = HT_NEW_ARRAY(c->scratch, int32_t, ids);
 	l->chosen = HT_NEW_ARRAY(c->scratch, bool, ids);
 	l->walked = HT_NEW_ARRAY(c->scratch, uint32_t, ids);

@@ -139,14 +139,16 @@ struct lower {
 	struct ht_map packed; /* plan.c: constants that are packed, to the buffer's number + 1 */
 	struct ht_fusions *fusions; /* or NULL */
 	struct ht_uses uses;
-	enum place *place;        /* by node id */
-	struct ht_node **owner;   /* by node id: the sink of the node's kernel */
-	struct ht_node **root;    /* by node id of a sink: its kernel's root, or NULL */
-	struct joined *joined;    /* by node id of the last sink of kernels that are one */
-	struct view **view;       /* by node id: one a result */
-	struct ht_node *sink;     /* of the kernel that is being made */
-	int32_t first_output;     /* plan buffer of the entry's first output */
-	uint32_t *order;          /* by node id: position in the graph */
+	enum place *place;      /* by node id */
+	struct ht_node **owner; /* by node id: the sink of the node's kernel */
+	struct ht_node **root;  /* by node id of a sink: its kernel's root, or NULL */
+	struct joined *joined;  /* by node id of the last sink of kernels that are one */
+	struct view **view;     /* by node id: one a result */
+	struct ht_node *sink;   /* of the kernel that is being made */
+	int32_t first_output;   /* plan buffer of the entry's first output */
+	int32_t **
+		output_of; /* by node id: plan buffers of results that are outputs, or -1; or NULL */
+	uint32_t *order;   /* by node id: position in the graph */
 	int32_t *kernel_operands; /* by node id of a sink: operands of its kernel's nodes */
 	uint32_t *walked;         /* by node id: last walk that met the node */
 	uint32_t walk;

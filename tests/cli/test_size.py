@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""What is large in one respect takes time and memory in proportion: operands, users, control edges,
+functions, attributes, depth.  Every kind of tests/tools/hostile.py is tried at N and 4 N elements."""
+import os, random, subprocess, unittest
+
+from tool import TOOL, ToolCase, floats, npy
+import hostile
+
+N = 8000
+# User time of 4 N against N, less what starting takes: 4 is linear, 16 quadratic.  Times below
+# NOTHING seconds tell nothing.
+MOST, NOTHING = 9, 0.1
+# Of peak memory that an element may add.  What is explained is held in several stages, and control_through has two
+# nodes for an element.
+BYTES = {'inspect': 16384, 'convert': 16384, 'explain': 65536}
+REFUSED = {'dims': 'more than 254 dimensions', 'functions_nested': 'nested more than 1000 deep'}
+EXPLAINED = ('addn', 'users', 'constants_alike', 'chain', 'chain_matmul', 'matmul_users', 'identities', 'control_through',
+             'functions_called', 'attributes')
+POLICIES = ('fp16', 'grappler-bf16')
+
+
+class Size(ToolCase):
+    def measure(self, *args):
+        """User time in seconds, peak memory in bytes, exit code, standard error."""
+        with open(self.path('err'), 'wb') as err:
+            p = subprocess.Popen([TOOL, *args], stdout=subprocess.DEVNULL, stderr=err, env={**os.environ, 'HALFTONE_POLICY': ''})
+            _, status, used = os.wait4(p.pid, 0)
+            p.returncode = os.waitstatus_to_exitcode(status)
+        return used.ru_utime, used.ru_maxrss * 1024, p.returncode, self.read('err').decode(errors='replace')
+
+    def model(self, kind, n):
+        path = self.path(f'{kind}{n}' + ('' if kind == 'signatures' else '.pb'))
+        hostile.write(kind, n, path)
+        return path
+
+    def grows_linearly(self, kind, verb, *more):
+        small, large = self.model(kind, N), self.model(kind, 4 * N)
+        times = [[], []]
+        for _ in range(3):  # in turn; the least is what others disturbed least
+            peaks = []
+            for i, m in enumerate((small, large)):
+                seconds, peak, code, err = self.measure(verb, m, *more)
+                times[i].append(seconds)
+                peaks.append(peak)
+                if kind in REFUSED:
+                    self.assertIn(REFUSED[kind], err)
+                self.assertEqual(code, 0 if kind not in REFUSED else 3 if kind == 'dims' else 6, err[:300])
+            a, b = min(times[0]), min(times[1])
+            if b < NOTHING or b < MOST * max(a, NOTHING / 4):
+                break
+        else:
+            self.fail(f'{verb} {kind}: {a:.2f} s for {N} elements, {b:.2f} s for {4 * N}')
+        self.assertLess(peaks[1] - peaks[0], BYTES[verb] * 3 * N)
+
+    def test_import_and_clean_up(self):
+        for kind in hostile.KINDS:
+            with self.subTest(kind):
+                self.grows_linearly(kind, 'inspect')
+
+    def test_policies(self):
+        for kind in EXPLAINED:
+            for policy in POLICIES:
+                with self.subTest(kind, policy=policy):
+                    self.grows_linearly(kind, 'explain', '--policy=' + policy)
+
+    def test_convert(self):
+        for kind in ('addn', 'users', 'control_in', 'functions_unused', 'attributes', 'constants_alike'):
+            with self.subTest(kind):
+                self.grows_linearly(kind, 'convert', '-o', self.path('out.pb'))
+
+    def test_long_sum(self):
+        """More operands than a kernel takes, all different."""
+        for n in (32, 33, 63, 64, 65, 500):
+            rng = random.Random(n)
+            values = [[rng.randint(-9, 9) for _ in range(4)] for _ in range(n)]
+            inputs = [a for i, v in enumerate(values)
+                      for a in ('--input', f'x{i}=@' + self.path(f'x{i}.npy', npy('<f4', (4, ), floats(*v))))]
+            self.tool('run', self.model('placeholders', n), *inputs, '-o', self.path('y.npz'))
+            (_, _, got), = self.outputs(self.path('y.npz')).values()
+            self.assertEqual(got, [sum(column) for column in zip(*values)])
+
+    def test_window_beyond_all_channels(self):
+        """An LRN's window ends where the channels do."""
+        text = '''hir 1
+entry "" {{
+  input "x" = %x
+  output "y" = %y
+}}
+%x = Placeholder() {{dtype=f32, shape=shape[1,2,2,5]}}
+%y = LRN(%x) {{depth_radius={}, bias=1.0, alpha=0.5, beta=0.5, T=f32}}
+'''
+        rng = random.Random(3)
+        x = [rng.uniform(-2, 2) for _ in range(20)]
+        feed = 'x=@' + self.path('x.npy', npy('<f4', (1, 2, 2, 5), floats(*x)))
+        for radius in (4, 1 << 30):
+            self.tool('run', self.path('lrn.hir', text.format(radius).encode()), '--input', feed, '-o', self.path('y.npz'))
+            (_, _, got), = self.outputs(self.path('y.npz')).values()
+            for i, y in enumerate(got):
+                squares = sum(v * v for v in x[i // 5 * 5:i // 5 * 5 + 5])
+                self.assertAlmostEqual(y, x[i] / (1 + squares / 2)**.5, places=5)
+
+    def test_more_than_is_free(self):
+        """What does not fit into free memory is refused before it is allocated."""
+        text = '''hir 1
+entry "" {
+  output "y" = %y
+}
+%a = Const() {dtype=i64, value=tensor i64[] {0}}
+%b = Const() {dtype=i64, value=tensor i64[] {BYTES}}
+%c = Const() {dtype=i64, value=tensor i64[] {8}}
+%y = Range(%a, %b, %c) {Tidx=i64}
+'''
+        with open('/proc/meminfo') as f:
+            free = next(int(line.split()[1]) * 1024 for line in f if line.startswith('MemAvailable'))
+        model = self.path('range.hir', text.replace('BYTES', str(free + (1 << 30))).encode())
+        self.fails(6, 'this machine has free', 'run', model)
+        self.fails(6, 'to write them', 'run', model, '-o', self.path('y.npz'))
+        self.assertFalse(os.path.exists(self.path('y.npz')))
+
+    def test_limit_counts_what_a_run_holds(self):
+        """A run that a limit lets through stays below it, its outputs and their file included."""
+        text = '''hir 1
+entry "" {
+  input "x" = %x
+  output "y" = %y
+  output "z" = %z
+}
+%x = Placeholder() {dtype=f32, shape=shape[1]}
+%s = Const() {dtype=i32, value=tensor i32[1] {8000000}}
+%t = Tanh(%x) {T=f32}
+%y = BroadcastTo(%x, %s) {T=f32, Tidx=i32}
+%z = BroadcastTo(%t, %s) {T=f32, Tidx=i32}
+'''
+        model = self.path('two.hir', text.encode())
+        for more in ([], ['-o', self.path('o.npz')]):
+            r = self.fails(6, 'allows', 'run', model, '--max-memory=1M', *more)
+            needs = int(r.err.split('a run needs ')[1].split()[0])
+            with open(self.path('err'), 'wb') as err:
+                p = subprocess.Popen([TOOL, 'run', model, f'--max-memory={needs + (64 << 20)}', *more],
+                                     stdout=subprocess.DEVNULL, stderr=err)
+                _, status, used = os.wait4(p.pid, 0)
+                p.returncode = os.waitstatus_to_exitcode(status)
+            self.assertEqual(p.returncode, 0, self.read('err'))
+            self.assertLess(used.ru_maxrss * 1024, needs + (64 << 20))
+
+
+if __name__ == '__main__':
+    unittest.main()
