@@ -10,6 +10,7 @@ struct search {
 	struct ht_refusals *out;
 	struct ht_map known; /* op type and reason → number of the cause + 1 */
 	uint32_t *cause;     /* by node id: of what it waits for, or is; 0: it can be computed */
+	bool *fed;           /* by node id: it is among the inputs */
 };
 
 /* "a/b" of node "a/b/c"; what it shares with `part`, whole names only. */
@@ -87,14 +88,6 @@ static void visit(struct search *s, const struct ht_node *n)
 	}
 }
 
-static bool is_entry_input(const struct search *s, const struct ht_node *n)
-{
-	for (const struct ht_port *p = s->e->inputs; p; p = p->next)
-		if (p->value.node == n)
-			return true;
-	return false;
-}
-
 /* Every placeholder is an input: nothing else gives it a value. */
 static void find_unfed(struct search *s)
 {
@@ -102,7 +95,7 @@ static void find_unfed(struct search *s)
 		const struct lower_op *op = lower_op_of(n);
 
 		if (op && op->family == FAMILY_SOURCE && n->op != HT_OP_Const && !s->cause[n->id] &&
-			!is_entry_input(s, n))
+			!s->fed[n->id])
 			s->cause[n->id] = add_cause(s, n, "is needed, but is not among the inputs");
 	}
 }
@@ -114,6 +107,9 @@ void ht_find_refusals(const struct ht_graph *g, const struct ht_entry *e, struct
 
 	*out = (struct ht_refusals){ 0 };
 	s.cause = HT_NEW_ARRAY(a, uint32_t, g->ids);
+	s.fed = HT_NEW_ARRAY(a, bool, g->ids);
+	for (const struct ht_port *p = e->inputs; p; p = p->next)
+		s.fed[p->value.node->id] = true;
 	ht_map_init(&s.known, a);
 	for (const struct ht_port *p = e->targets; p; p = p->next)
 		add_cause(&s, p->value.node, "is asked for, but has no result to compute");
