@@ -80,12 +80,12 @@ const struct ht_tensor *ht_model_default(const struct ht_node *n);
 /* Dimensions of inputs that nobody stated. */
 enum ht_open {
 	HT_OPEN_KEEP,
-	HT_OPEN_ASSUME, /* the first one of a shape becomes 1, with a note */
+	HT_OPEN_ASSUME, /* the first one of a shape becomes 1, with one note on all of them */
 	HT_OPEN_REFUSE, /* likewise; others are HT_E_UNSUPPORTED */
 	HT_OPEN_TOLD    /* likewise, behind ht_model_note_open() */
 };
-/* The notes on dimensions that become 1, before anything is copied. */
-void ht_model_note_open(const struct ht_model *m, struct ht_diags *d);
+/* The note on dimensions that become 1, before anything is copied; its text is made in `a`. */
+void ht_model_note_open(const struct ht_model *m, struct ht_arena *a, struct ht_diags *d);
 /* A copy of the model's graph with the one chosen entry, and with the shapes that were set. */
 enum ht_status ht_model_copy(const struct ht_model *m, struct ht_work *w, enum ht_open open,
 	struct ht_diags *d, struct ht_graph **out);

@@ -343,7 +343,7 @@ static enum ht_status compile(void *arg)
 			"the graph has no outputs; ask for some with --outputs");
 	if (!w.target)
 		return HT_E_USAGE;
-	ht_model_note_open(c->m, c->d);
+	ht_model_note_open(c->m, &c->w->arena, c->d);
 	if (c->opt.sources || c->m->cache)
 		HT_TRY(ht_content_of(c->m, c->d, &c->content));
 	cached = ht_graph_is_cached(&w);

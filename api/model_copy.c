@@ -10,19 +10,27 @@ static struct ht_where at_node(const struct ht_node *n)
 	};
 }
 
-static void note_open(const struct ht_node *n, struct ht_diags *d)
-{
-	ht_note(d, at_node(n), "the open first dimension of this input counts as 1");
-}
+/* One line tells of all inputs, and names as many as fit it. */
+enum { MOST_NAMED = 3 };
 
-void ht_model_note_open(const struct ht_model *m, struct ht_diags *d)
+void ht_model_note_open(const struct ht_model *m, struct ht_arena *a, struct ht_diags *d)
 {
+	struct ht_buf names;
+	size_t open = 0;
+
+	ht_buf_init(&names, a);
 	for (const struct ht_port *p = m->entry->inputs; p; p = p->next) {
 		struct ht_shape s = ht_model_shape(m, p);
 
-		if (s.rank > 0 && s.dim[0] < 0)
-			note_open(p->value.node, d);
+		if (s.rank > 0 && s.dim[0] < 0 && ++open <= MOST_NAMED)
+			ht_printf(&names, "%s'%.*s'", open > 1 ? ", " : "", HT_STR_ARG(p->name));
 	}
+	if (open > MOST_NAMED)
+		ht_printf(&names, " and %zu more", open - MOST_NAMED);
+	if (open)
+		ht_note(d, (struct ht_where){ .path = m->graph->path, .offset = -1 },
+			"the open first dimension of input%s %.*s counts as 1", open > 1 ? "s" : "",
+			HT_STR_ARG(ht_buf_str(&names)));
 }
 
 static enum ht_status close_shape(struct ht_arena *a, const struct ht_node *n, enum ht_open open,
@@ -48,8 +56,6 @@ static enum ht_status close_shape(struct ht_arena *a, const struct ht_node *n, e
 			return ht_error(d, HT_E_UNSUPPORTED, at,
 				"dimension %d of this input is open; state it with --input-shape",
 				(int)i);
-		if (open != HT_OPEN_TOLD)
-			note_open(n, d);
 		dim[0] = 1;
 	}
 	*shape = ht_shape_make(a, shape->rank, dim);
@@ -143,6 +149,8 @@ enum ht_status ht_model_copy(const struct ht_model *m, struct ht_work *w, enum h
 	g->entries = e;
 	for (const struct ht_port *p = e->inputs; p; p = p->next, from = from->next)
 		HT_TRY(state_shape(m, p, from, open, &w->arena, d));
+	if (open != HT_OPEN_KEEP && open != HT_OPEN_TOLD)
+		ht_model_note_open(m, &w->arena, d);
 	*out = g;
 	return HT_OK;
 }

@@ -103,10 +103,37 @@ static enum ht_status take_file(struct fed *f, const struct ht_value_info *v, st
 	return HT_OK;
 }
 
-static enum ht_status one(struct cli *c, const struct ht_value_info *v, struct fed *f,
-	long long seed, size_t number, struct array *out)
+/* Inputs that are made up are told of in one line, by name as many as fit it. */
+enum { MOST_NAMED = 3 };
+
+struct made_up {
+	struct text named;
+	size_t n;
+};
+
+static void add_made_up(struct made_up *m, const struct ht_value_info *v)
 {
 	char shape[256];
+
+	if (++m->n <= MOST_NAMED)
+		text_printf(&m->named, "%s'%s' %s", m->n > 1 ? ", " : "", v->name,
+			input_text(v, shape, sizeof shape));
+}
+
+static void note_made_up(const struct cli *c, const struct made_up *m, long long seed)
+{
+	char more[40] = "";
+
+	if (m->n > MOST_NAMED)
+		snprintf(more, sizeof more, " and %zu more", m->n - MOST_NAMED);
+	if (m->n)
+		note(c, "input%s %s%s %s random, seed %lld", m->n > 1 ? "s" : "", m->named.p, more,
+			m->n > 1 ? "are" : "is", seed);
+}
+
+static enum ht_status one(const struct ht_value_info *v, struct fed *f, long long seed,
+	size_t number, struct array *out, struct made_up *made_up)
+{
 	enum ht_status st;
 
 	if (f && is_random_spec(f->spec))
@@ -121,8 +148,7 @@ static enum ht_status one(struct cli *c, const struct ht_value_info *v, struct f
 		return HT_OK;
 	}
 	fill_random(out, (uint64_t)seed * 1000003 + number);
-	note(c, "input '%s' is random: %s, seed %lld", v->name, input_text(v, shape, sizeof shape),
-		seed);
+	add_made_up(made_up, v);
 	return HT_OK;
 }
 
@@ -130,6 +156,7 @@ static enum ht_status one(struct cli *c, const struct ht_value_info *v, struct f
 static enum ht_status feed(struct cli *c, struct session *s)
 {
 	struct fed **by_input;
+	struct made_up made_up = { 0 };
 	struct ht_value_info v;
 	long long seed;
 	enum ht_status st = option_number(c, OPTION_SEED, 1, 0, INT64_MAX, &seed);
@@ -141,8 +168,10 @@ static enum ht_status feed(struct cli *c, struct session *s)
 		st = find_fed(c, s->model, s->program, by_input);
 	for (size_t i = 0; i < s->ins && st == HT_OK; i++) {
 		ht_program_input(s->program, i, &v);
-		st = one(c, &v, by_input[i], seed, i, &s->in[i]);
+		st = one(&v, by_input[i], seed, i, &s->in[i], &made_up);
 	}
+	note_made_up(c, &made_up, seed);
+	free(made_up.named.p);
 	/* An array was moved with its struct: its dimensions are in it. */
 	for (size_t i = 0; i < s->ins; i++)
 		s->in[i].a.dim = s->in[i].shape;

@@ -54,63 +54,6 @@ static enum ht_status check_output(const struct cli *c)
 
 /* ---- what is printed ---- */
 
-static double number_at(const struct ht_array *a, size_t i)
-{
-	const void *p = a->data;
-	float f;
-
-	switch (a->dtype) {
-	case HT_F32:
-		return ((const float *)p)[i];
-	case HT_F64:
-		return ((const double *)p)[i];
-	case HT_F16:
-	case HT_BF16:
-		ht_widen((const uint16_t *)p + i, a->dtype, &f, 1);
-		return f;
-	case HT_I64:
-		return (double)((const int64_t *)p)[i];
-	case HT_U64:
-		return (double)((const uint64_t *)p)[i];
-	case HT_I32:
-		return ((const int32_t *)p)[i];
-	case HT_U32:
-		return ((const uint32_t *)p)[i];
-	case HT_I16:
-		return ((const int16_t *)p)[i];
-	case HT_U16:
-		return ((const uint16_t *)p)[i];
-	case HT_I8:
-		return ((const int8_t *)p)[i];
-	default:
-		return ((const uint8_t *)p)[i];
-	}
-}
-
-struct summary {
-	double min, max, mean;
-	size_t at; /* of the largest */
-};
-
-static struct summary summarise(const struct ht_array *a, size_t n)
-{
-	struct summary s = { 0 };
-
-	for (size_t i = 0; i < n; i++) {
-		double x = number_at(a, i);
-		if (!i || x < s.min)
-			s.min = x;
-		if (!i || x > s.max) {
-			s.max = x;
-			s.at = i;
-		}
-		s.mean += x;
-	}
-	if (n)
-		s.mean /= (double)n;
-	return s;
-}
-
 static void put_dims(struct text *t, const struct ht_array *a)
 {
 	text_printf(t, "[");
@@ -119,16 +62,14 @@ static void put_dims(struct text *t, const struct ht_array *a)
 	text_printf(t, "]");
 }
 
-static void put_output(struct text *t, const char *name, const struct ht_array *a, bool json)
+static void put_output(struct text *t, const char *name, const struct ht_array *a,
+	const struct summary *s, bool json)
 {
-	size_t size = ht_dtype_bytes(a->dtype), n = size ? a->bytes / size : 0;
-	struct summary s = summarise(a, n);
-
 	if (!json) {
 		text_printf(t, "%s  %s", name, ht_dtype_name(a->dtype));
 		put_dims(t, a);
-		text_printf(t, "  min %.6g  max %.6g  mean %.6g  argmax %zu\n", s.min, s.max,
-			s.mean, s.at);
+		text_printf(t, "  min %.6g  max %.6g  mean %.6g  argmax %zu\n", s->min, s->max,
+			s->mean, s->at);
 		return;
 	}
 	text_printf(t, "{\"name\": ");
@@ -136,12 +77,12 @@ static void put_output(struct text *t, const char *name, const struct ht_array *
 	text_printf(t, ", \"dtype\": \"%s\", \"shape\": ", ht_dtype_name(a->dtype));
 	put_dims(t, a);
 	text_printf(t, ", \"min\": ");
-	text_number(t, s.min);
+	text_number(t, s->min);
 	text_printf(t, ", \"max\": ");
-	text_number(t, s.max);
+	text_number(t, s->max);
 	text_printf(t, ", \"mean\": ");
-	text_number(t, s.mean);
-	text_printf(t, ", \"argmax\": %zu}", s.at);
+	text_number(t, s->mean);
+	text_printf(t, ", \"argmax\": %zu}", s->at);
 }
 
 static void put_verdict(struct text *t, const struct verdict *v, bool json)
@@ -202,7 +143,8 @@ static void put_numerics(struct text *t, const struct session *s, bool json)
 }
 
 static enum ht_status report(
-	struct cli *c, const struct session *s, const struct verdict *v, bool json)
+	struct cli *c, const struct session *s, const struct summary *summary,
+	const struct verdict *v, bool json)
 {
 	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
 	struct ht_value_info out;
@@ -226,7 +168,7 @@ static enum ht_status report(
 	for (size_t i = 0; i < s->outs; i++) {
 		ht_program_output(s->program, i, &out);
 		text_printf(&t, json ? i ? ",\n  " : "\n  " : "");
-		put_output(&t, out.name, &s->out[i].a, json);
+		put_output(&t, out.name, &s->out[i].a, &summary[i], json);
 	}
 	if (json)
 		text_printf(&t, v ? "],\n \"expect\": [" : "]");
@@ -250,6 +192,7 @@ static enum ht_status report(
 enum ht_status verb_run(struct cli *c)
 {
 	struct session s;
+	struct summary *summary = NULL;
 	struct verdict *v = NULL;
 	enum ht_format format;
 	enum ht_status st = option_json(c, &format);
@@ -271,11 +214,15 @@ enum ht_status verb_run(struct cli *c)
 		st = expect(c, &s, &v);
 	if (st == HT_OK)
 		st = save(c, &s);
-	if (st == HT_OK)
-		st = report(c, &s, v, format == HT_FORMAT_JSON);
+	if (st == HT_OK) {
+		summary = summarise_outputs(&s);
+		warn_not_finite(c, &s, summary);
+		st = report(c, &s, summary, v, format == HT_FORMAT_JSON);
+	}
 	for (size_t i = 0; v && st == HT_OK && i < s.outs; i++)
 		if (!v[i].ok)
 			st = HT_E_VERDICT;
+	free(summary);
 	free(v);
 	session_close(&s);
 	return st;

@@ -64,6 +64,10 @@ HT_API int ht_model_input(const struct ht_model *m, size_t i, struct ht_value_in
 /* The number of the input that `name` means: a tensor's name, with or without ":0", or a key of the
  * signature.  False: there is none. */
 HT_API int ht_model_input_named(const struct ht_model *m, const char *name, size_t *i);
+/* Whether all float constants of the graph that the outputs in force need are finite: then NaN and
+ * infinities in outputs come from the inputs or from computing.  Values of a checkpoint are not looked
+ * at.  False also where there is no memory to find out. */
+HT_API int ht_model_is_finite(const struct ht_model *m);
 
 enum ht_format {
 	HT_FORMAT_TEXT,

@@ -64,7 +64,7 @@ class Feed(ToolCase):
         self.assertEqual((outputs['z']['shape'], outputs['Identity']['shape']), ([3, 2], [3, 2]))
         outputs, err = self.run_json('--input', 'x=f32[2,4]:1', '--input-shape', 'u:2,1')
         self.assertEqual(outputs['Identity']['shape'], [2, 2])
-        self.assertIn("input 'serving_u' is random: float32[2,1]", err)
+        self.assertIn("input 'serving_u' float32[2,1] is random", err)
         outputs, err = self.run_json('--input', 'u=f32[4,2]:1', '--batch', '4')
         self.assertEqual(outputs['z']['shape'], [4, 2])
 
@@ -127,7 +127,7 @@ class Feed(ToolCase):
         free = self.path('f.hir', BRANCHES.replace(b'shape[?,4]', b'shape[*]'))
         self.assertEqual(self.values('--input', 'x=f32[2,4]:1', model=free)['z'][0], (2, 2))
         outputs, err = self.run_json('--inputs', 'y', '--batch', '3', '--outputs', 'z')
-        self.assertIn("input 'y' is random: float32[3,4]", err)
+        self.assertIn("input 'y' float32[3,4] is random", err)
         self.assertEqual(outputs['z']['shape'], [3, 2])
 
     def test_names_that_cannot_be_fed(self):

@@ -34,7 +34,7 @@ class Run(ToolCase):
 
     def test_random_inputs(self):
         r = self.tool('run', SMALL)
-        self.assertRegex(r.err, r"input 'x' is random: float32\[1,4\], seed 1")
+        self.assertRegex(r.err, r"input 'x' float32\[1,4\] is random, seed 1")
         self.assertEqual(self.tool('run', '--seed', '1', SMALL).stdout, r.stdout)
         self.assertNotEqual(self.tool('run', '--seed', '2', SMALL).stdout, r.stdout)
         self.assertEqual(self.tool('run', '--quiet', SMALL).err, '')
