@@ -244,6 +244,8 @@ static void put_head(const struct ht_report_data *r, struct ht_buf *b)
 		ht_put_float(b, d->clamp.largest);
 		ht_putc(b, '}');
 	}
+	if (d->clamps_sentinels)
+		ht_put_member(b, "sentinels", HT_STR("clamp"));
 	if (d->painted == HT_INVALID)
 		return;
 	ht_printf(b, ",\n \"painting\": {\"type\": \"%s\", \"emulated\": %s",

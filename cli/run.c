@@ -142,8 +142,7 @@ static void put_numerics(struct text *t, const struct session *s, bool json)
 	free(all);
 }
 
-static enum ht_status report(
-	struct cli *c, const struct session *s, const struct summary *summary,
+static enum ht_status report(struct cli *c, const struct session *s, const struct summary *summary,
 	const struct verdict *v, bool json)
 {
 	struct ht_program_info info = HT_PROGRAM_INFO_INIT;

@@ -362,6 +362,13 @@ static enum ht_status set_samples(struct setting *s)
 	return ht_samples_parse(&s->p->budget, s->value, s->d);
 }
 
+static enum ht_status set_sentinels(struct setting *s)
+{
+	s->p->clamps_sentinels = !strcmp(s->value, "clamp");
+	return s->p->clamps_sentinels || !strcmp(s->value, "keep") ? HT_OK
+								   : illegal(s, "keep and clamp");
+}
+
 static const struct {
 	const char *key;
 	enum ht_read read;
@@ -406,6 +413,7 @@ static const struct {
 	OPTION(priced_node, set_priced_node),
 	OPTION(profile, set_profile),
 	OPTION(samples, set_samples),
+	OPTION(sentinels, set_sentinels),
 	OPTION(tf_random_seed, set_random_seed),
 #undef OPTION
 };

@@ -243,6 +243,7 @@ enum ht_status ht_ops_info_read(struct ht_parse *p, struct ht_ops_info *out);
 	X(priced_node)                                                                             \
 	X(profile)                                                                                 \
 	X(samples)                                                                                 \
+	X(sentinels)                                                                               \
 	X(tf_random_seed)
 
 enum ht_read {
@@ -275,6 +276,7 @@ struct ht_policy {
 	const char *debug_dir;        /* but this one, NULL the current one, */
 	bool debug_level;             /* when this is set */
 	bool keep_constants;          /* oo_constant_folding is false */
+	bool clamps_sentinels;        /* sentinels is clamp */
 	int64_t random_seed;          /* tf_random_seed; -1: not stated */
 	struct ht_ops_info *ops_info; /* NULL: none */
 	struct ht_grappler_options grappler;

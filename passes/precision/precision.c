@@ -20,16 +20,25 @@ enum ht_status ht_precision_prepare(struct ht_precision *p, struct ht_graph *g)
 	return ht_customize_apply(p);
 }
 
+static void fit_constants(struct ht_precision *p, uint32_t ids)
+{
+	struct ht_fit how = { p->policy, p->diags, p->arena, p->decisions };
+
+	ht_fit_constants(p->graph, ids, &how);
+}
+
 static void write_decision(struct ht_precision *p)
 {
 	const struct ht_policy_kind *kind = ht_policy_effective(p->policy);
 	size_t impls = p->decisions->impls;
+	uint32_t ids = p->graph->ids;
 
 	ht_impl_decide(p, p->decisions);
 	ht_precision_rewrite(p, p->decisions);
 	ht_impl_apply(p->decisions, impls);
 	if (kind->finish)
 		kind->finish(p);
+	fit_constants(p, ids);
 }
 
 /* One graph: the program's, or the body of a function that control flow runs, whose arguments and
@@ -58,6 +67,7 @@ static enum ht_status apply(
 	struct ht_precision *p, struct ht_graph *g, struct ht_report_use *reported)
 {
 	size_t impls = p->decisions->impls;
+	uint32_t ids = g->ids;
 
 	p->graph = g;
 	if (!g->function)
@@ -69,6 +79,7 @@ static enum ht_status apply(
 	ht_precision_rewrite(p, p->decisions);
 	ht_impl_apply(p->decisions, impls);
 	ht_clamp_constants(p, &reported->report->decisions.clamp);
+	fit_constants(p, ids);
 	return HT_OK;
 }
 
@@ -135,6 +146,28 @@ static enum ht_status decide_again(struct ht_precision *p, struct ht_graph *g)
 	return ht_report_use_end(&use);
 }
 
+/* A policy that writes types itself, into bodies too. */
+static enum ht_status paint(struct ht_graph *g, struct ht_pass_context *c, struct ht_decisions *out,
+	const struct ht_policy_kind *kind)
+{
+	struct ht_fit how = { c->policy, c->diags, c->scratch, out };
+	uint32_t ids = g->ids, *of_body;
+	size_t n = 0;
+
+	for (const struct ht_function *f = g->functions; f; f = f->next)
+		n++;
+	of_body = HT_NEW_ARRAY(c->scratch, uint32_t, n);
+	n = 0;
+	for (const struct ht_function *f = g->functions; f; f = f->next)
+		of_body[n++] = f->body->ids;
+	HT_TRY(kind->paint(g, c, out));
+	ht_fit_constants(g, ids, &how);
+	n = 0;
+	for (const struct ht_function *f = g->functions; f; f = f->next)
+		ht_fit_constants(f->body, of_body[n++], &how);
+	return HT_OK;
+}
+
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
 	struct ht_decisions unwanted = { .arena = c->scratch };
@@ -160,7 +193,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	HT_TRY(ht_policy_check(c->policy, c->diags));
 	out->graph_nodes = g->nodes;
 	if (kind->paint)
-		return kind->paint(g, c, out);
+		return paint(g, c, out, kind);
 	ht_rules_resolve(&p);
 	if (c->policy->report)
 		return decide_again(&p, g);

@@ -442,6 +442,7 @@ struct ht_decisions {
 	bool emulates;
 	const char *suffix;
 	struct ht_clamp clamp;
+	bool clamps_sentinels; /* constants too large for their type are its largest number */
 	struct ht_decided_type *type;
 	size_t types, type_cap;
 	struct ht_decided_cast *cast;
@@ -470,6 +471,16 @@ void ht_impl_as_reported(
 void ht_impl_apply(struct ht_decisions *out, size_t first);
 /* rules.c: what each rule did. */
 void ht_rules_report(struct ht_precision *p, struct ht_decisions *out);
+
+/* constants.c: constants that are too large for the types decided.  Casts of the graph from node id
+ * `ids` on are the decision's.  Warns of each constant, or clamps as option sentinels says. */
+struct ht_fit {
+	const struct ht_policy *policy;
+	struct ht_diags *diags;
+	struct ht_arena *arena; /* for what is needed meanwhile */
+	struct ht_decisions *decisions;
+};
+void ht_fit_constants(struct ht_graph *g, uint32_t ids, const struct ht_fit *how);
 
 /* reasons.c: why units have the dtypes that they have. */
 

@@ -22,7 +22,9 @@ entry "" {
 %%first = MatMul(%%x, %%w) {T=f32, transpose_a=false, transpose_b=false}
 %%sum = BiasAdd(%%first, %%b) {T=f32, data_format="NHWC"}
 %%act = Relu(%%sum) {T=f32}
-%%half = Mul(%%act, %%three) {T=f32}
+%%cap = Const() {dtype=f32, value=tensor f32[] {100000.0}}
+%%capped = Minimum(%%act, %%cap) {T=f32}
+%%half = Mul(%%capped, %%three) {T=f32}
 %%wave = Sin(%%half) {T=f32}
 %%second = MatMul(%%wave, %%w) {T=f32, transpose_a=false, transpose_b=false}
 %%soft = Softmax(%%second) {T=f32}
@@ -88,6 +90,7 @@ HONOURED = {
     'precision_mode_v2': ([], 'fp16', 'graph'),
     'priced_node': (OPTIMAL, 'y', 'report'),
     'profile': (MIXED, 'ascend310', 'report'),
+    'sentinels': (['--policy=force_fp16'], 'clamp', 'report'),
     'samples': (OPTIMAL + ['--budget=y:rel<=0.5'], '3:7', 'report'),
     'tf_random_seed': ([], '7', 'draws'),
 }

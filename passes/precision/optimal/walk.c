@@ -30,6 +30,7 @@ static struct ht_graph *write_variant(struct walk *w, struct ht_arena *a)
 	struct ht_precision q = *w->p;
 	struct ht_decisions unwanted = { .arena = a };
 	const struct ht_node *n = q.graph->first;
+	uint32_t ids;
 
 	q.graph = ht_graph_clone(w->p->graph, a);
 	q.arena = a;
@@ -42,7 +43,9 @@ static struct ht_graph *write_variant(struct walk *w, struct ht_arena *a)
 		for (int i = 0; c && i < ht_op_info(n->op)->type_attrs; i++)
 			ht_unit_of(&q, copy, i)->to = c->dtype[i];
 	}
+	ids = q.graph->ids;
 	ht_precision_rewrite(&q, &unwanted);
+	ht_fit_constants(q.graph, ids, &(struct ht_fit){ q.policy, NULL, a, &unwanted });
 	return q.graph;
 }
 

@@ -210,6 +210,17 @@ static enum ht_status read_clamp(struct ht_reading *r, const cJSON *value, void 
 	return ht_read_members(r, value, members, &r->d->clamp);
 }
 
+static enum ht_status read_sentinels(struct ht_reading *r, const cJSON *value, void *to)
+{
+	const char *s = cJSON_GetStringValue(value);
+
+	(void)to;
+	if (!s || (strcmp(s, "clamp") && strcmp(s, "keep")))
+		return ht_read_wrong(r, value, "\"clamp\" or \"keep\"");
+	r->d->clamps_sentinels = !strcmp(s, "clamp");
+	return HT_OK;
+}
+
 /* [name, "on" or "off", note] */
 static enum ht_status read_fusion(
 	struct ht_reading *r, const cJSON *value, struct ht_reported_fusion *out)
@@ -328,6 +339,7 @@ enum ht_status ht_report_parse(struct ht_parse *p, struct ht_str text, struct ht
 		{ "price_ps", ht_read_count, offsetof(struct ht_report_data, price), false },
 		{ "painting", read_painting, 0, false },
 		{ "constants", read_clamp, 0, false },
+		{ "sentinels", read_sentinels, 0, false },
 		{ "nodes", read_nodes, 0, true },
 		{ "casts", read_casts, 0, false },
 		{ "fusions", read_fusions, 0, false },
