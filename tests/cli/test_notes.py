@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What run says beside its result: notes that name all inputs in one line, and warnings where outputs are not finite."""
-import unittest
+import os, subprocess, unittest
 
-from tool import ToolCase
+from tool import TOOL, TOP, ToolCase
 
 LOG = b'''hir 1
 entry "" {
@@ -50,6 +50,13 @@ class Notes(ToolCase):
         self.assertEqual(self.lines(r, 'counts as 1'), [])
         self.assertEqual(self.lines(r, 'random'), ["halftone: note: input 'in1' float32[1,2] is random, seed 7"])
         self.assertEqual(self.tool('run', '-q', self.path('two.hir')).err, '')
+
+    def test_notes_of_the_demo_fit(self):
+        model = os.path.relpath(os.path.join(TOP, 'examples/digits/model.pb'), TOP)
+        for args in ['run'], ['compile'], ['explain', '--policy=allow_mix_precision_bf16']:
+            r = subprocess.run([TOOL, *args, model], cwd=TOP, capture_output=True, text=True, check=True)
+            self.assertIn('counts as 1', r.stderr)
+            self.assertLessEqual(max(map(len, r.stderr.splitlines())), 100, r.stderr)
 
     def not_finite(self, *args):
         return [line.removeprefix('halftone: warning: ') for line in self.lines(self.tool('run', *args), 'warning: output')]

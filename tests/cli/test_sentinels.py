@@ -58,7 +58,7 @@ class Sentinels(ToolCase):
         bf16 = ['--policy=allow_mix_precision_bf16']
         self.assertEqual(len(self.warnings('explain', *bf16, lowest)), 1)
         self.assertEqual(self.sum(*bf16, lowest)[0], -math.inf)
-        self.assertEqual(self.sum(*bf16, '--sentinels=clamp', lowest)[0], -0x1.fep127)
+        self.assertEqual(self.sum(*bf16, '--sentinels=clamp', lowest)[0], -float.fromhex('0x1.fep127'))
 
     def test_through_what_is_computed(self):
         """A product in float32 of what is fed goes into a sum that is low."""
