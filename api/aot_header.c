@@ -184,24 +184,30 @@ static void put_status(const struct ht_aot *a, struct ht_buf *b, const char *up)
 		"\t%s_E_INDEX = 1,    /* an input makes an index that is out of range */\n"
 		"\t%s_E_DIVISION = 2, /* integer division by zero */\n"
 		"\t%s_E_POWER = 3,    /* an integer to a negative power */\n"
+		"\t%s_E_NAN = 7,      /* a tensor that is checked (CheckNumerics) has NaN */\n"
+		"\t%s_E_PLUS_INFINITY = 8,  /* it has +Inf */\n"
+		"\t%s_E_MINUS_INFINITY = 9, /* it has -Inf */\n"
 		"\t%s_E_CPU = 16,     /* there is no code for this CPU or operating system */\n"
 		"\t%s_E_ARENA = 17,   /* the arena is NULL, or not aligned to 64 */\n"
 		"\t%s_E_WEIGHTS = 18, /* the weights are NULL, not aligned to 64, or of another net */\n"
 		"\t%s_E_THREADS = 19  /* of %s_parallel something is missing */\n"
 		"};\n\n",
-		p, up, up, up, up, up, up, up, up, p);
+		p, up, up, up, up, up, up, up, up, up, up, up, p);
 	ht_printf(b,
 		"static inline const char *%s_status_text(int status)\n{\n\tswitch (status) {\n"
 		"\tcase %s_OK: return \"done\";\n"
 		"\tcase %s_E_INDEX: return \"an index is out of range\";\n"
 		"\tcase %s_E_DIVISION: return \"integer division by zero\";\n"
 		"\tcase %s_E_POWER: return \"an integer is raised to a negative power\";\n"
+		"\tcase %s_E_NAN: return \"a tensor that is checked has NaN\";\n"
+		"\tcase %s_E_PLUS_INFINITY: return \"a tensor that is checked has +Inf\";\n"
+		"\tcase %s_E_MINUS_INFINITY: return \"a tensor that is checked has -Inf\";\n"
 		"\tcase %s_E_CPU: return \"%s: no code for this CPU\";\n"
 		"\tcase %s_E_ARENA: return \"the arena is NULL or not aligned to 64\";\n"
 		"\tcase %s_E_WEIGHTS: return \"these are not the weights of %s\";\n"
 		"\tcase %s_E_THREADS: return \"%s_parallel lacks something\";\n"
 		"\tdefault: return \"unknown status\";\n\t}\n}\n\n",
-		p, up, up, up, up, up, a->name, up, up, a->name, up, p);
+		p, up, up, up, up, up, up, up, up, a->name, up, up, a->name, up, p);
 }
 
 static void put_functions(const struct ht_aot *a, struct ht_buf *b, const char *up)

@@ -162,11 +162,40 @@ static enum ht_status take(struct ht_context *c, const struct ht_array *in, size
 	return HT_OK;
 }
 
+struct telling {
+	const struct ht_rt_fault *fault;
+	struct ht_work w;
+	struct ht_diags *d;
+};
+
+static enum ht_status tell(void *arg)
+{
+	struct telling *t = arg;
+	const struct ht_rt_step *s = t->fault->step;
+	enum ht_fault code = (enum ht_fault)t->fault->code;
+	struct ht_buf b;
+
+	ht_buf_init(&b, &t->w.arena);
+	ht_puts(&b, ht_fault_text(code));
+	if (ht_fault_has_words(code) && s->words_count) {
+		ht_puts(&b, ": ");
+		ht_words_put(&b, s->words, s->words_count, t->fault->args);
+	}
+	return ht_error(t->d, code == HT_FAULT_MEMORY ? HT_E_ENVIRONMENT : HT_E_INPUT,
+		(struct ht_where){ .node = ht_str(s->node), .offset = -1 }, "%.*s", (int)b.n, b.p);
+}
+
+static enum ht_status tell_of(const struct ht_rt_fault *fault, struct ht_diags *d)
+{
+	struct telling t = { .fault = fault, .d = d };
+
+	return ht_work_run(&t.w, tell, &t, d);
+}
+
 enum ht_status ht_context_run(struct ht_context *c, const struct ht_array *in, size_t ins,
 	const struct ht_array *out, size_t outs, struct ht_diags *d)
 {
 	struct ht_rt_fault fault = { 0 };
-	enum ht_status st;
 
 	HT_TRY(take(c, in, ins, out, outs, d));
 	c->ran = ht_rt_run(c->rt, c->in, c->out, !c->keep_subnormals, &fault);
@@ -174,9 +203,7 @@ enum ht_status ht_context_run(struct ht_context *c, const struct ht_array *in, s
 		return HT_OK;
 	if (fault.code == HT_RT_DAMAGED)
 		return ht_artefact_refuse(&c->program->artefact, d, "its weights are damaged");
-	st = fault.code == HT_FAULT_MEMORY ? HT_E_ENVIRONMENT : HT_E_INPUT;
-	return ht_error(d, st, (struct ht_where){ .node = ht_str(fault.node), .offset = -1 }, "%s",
-		ht_fault_text((enum ht_fault)fault.code));
+	return tell_of(&fault, d);
 }
 
 void ht_context_profile(struct ht_context *c, int on)

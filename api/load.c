@@ -95,7 +95,9 @@ static enum ht_status load_steps(struct load *l)
 			.param_count = (int32_t)c->params,
 			.tiles = (int64_t)c->tiles,
 			.node = c->node,
-			.method = c->method[0] ? c->method : NULL };
+			.method = c->method[0] ? c->method : NULL,
+			.words = c->words,
+			.words_count = c->words_count };
 		HT_TRY(function_of(l, c->kernel, &s[i].fn));
 	}
 	l->p->rt.step = s;

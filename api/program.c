@@ -54,6 +54,19 @@ static ht_kernel_fn *begin_of(const struct ht_image *image)
 	return fn;
 }
 
+static const struct ht_words *copy_words(struct ht_arena *a, const struct ht_plan_step *from)
+{
+	struct ht_words *w = HT_NEW_ARRAY(a, struct ht_words, from->words_count);
+
+	for (size_t i = 0; i < from->words_count; i++) {
+		w[i] = from->words[i];
+		w[i].text = ht_str_copy(a, ht_str(w[i].text)).p;
+		w[i].dim = HT_NEW_ARRAY(a, int64_t, w[i].rank);
+		memcpy(w[i].dim, from->words[i].dim, w[i].rank * sizeof *w[i].dim);
+	}
+	return w;
+}
+
 static void make_step(
 	struct build *b, const struct ht_plan_step *from, size_t kernel, struct ht_rt_step *to)
 {
@@ -74,6 +87,8 @@ static void make_step(
 		.tiles = ht_kernel_tiles(k),
 		.node = ht_str_copy(a, from->node).p,
 		.method = k->method,
+		.words = copy_words(a, from),
+		.words_count = from->words_count,
 	};
 }
 

@@ -141,7 +141,9 @@ static void save_calls(
 			.arg = HT_NEW_ARRAY(s->arena, int64_t, (size_t)from->args),
 			.param = (int64_t *)(uintptr_t)from->params,
 			.node = from->node,
-			.method = from->method ? from->method : "" };
+			.method = from->method ? from->method : "",
+			.words_count = from->words_count,
+			.words = (struct ht_words *)(uintptr_t)from->words };
 		for (size_t k = 0; k < c->args; k++)
 			c->arg[k] = from->buffer[k];
 	}

@@ -39,6 +39,17 @@ const struct ht_tensor *ht_const_tensor(struct ht_value v)
 									     : NULL;
 }
 
+const struct ht_tensor *ht_const_text(struct ht_value v)
+{
+	const struct ht_attr *a = v.node->op == HT_OP_Const ? ht_attr_find(v.node, "value") : NULL;
+	const struct ht_tensor *t = a && a->value.kind == HT_ATTR_TENSOR ? a->value.tensor : NULL;
+
+	return t && t->dtype == HT_STRING && ht_shape_known(t->shape) &&
+			       (t->strings || !ht_shape_count(t->shape))
+		       ? t
+		       : NULL;
+}
+
 bool ht_const_ints(struct ht_value v, struct ht_arena *a, int64_t **p, size_t *n)
 {
 	const struct ht_tensor *t = ht_const_tensor(v);

@@ -363,6 +363,8 @@ struct ht_tensor *ht_tensor_new(
 /* Gives the bytes back early: `blob` becomes NULL.  The arena does it otherwise. */
 void ht_tensor_drop(struct ht_tensor *t);
 const struct ht_tensor *ht_const_tensor(struct ht_value v); /* NULL unless a Const with data */
+/* Likewise of HT_STRING, of a known shape. */
+const struct ht_tensor *ht_const_text(struct ht_value v);
 /* Integers of a constant i32 or i64 tensor; false when it is none. */
 bool ht_const_ints(struct ht_value v, struct ht_arena *a, int64_t **p, size_t *n);
 /* Element i of an i16, i32 or i64 tensor. */

@@ -18,6 +18,19 @@ const char *ht_fault_text(enum ht_fault f)
 		return "minval is not below maxval";
 	case HT_FAULT_RANDOM_ALGORITHM:
 		return "the algorithm of random numbers is neither Philox (1) nor automatic (3)";
+	case HT_FAULT_NAN:
+		return "the tensor has NaN";
+	case HT_FAULT_PLUS_INFINITY:
+		return "the tensor has +Inf";
+	case HT_FAULT_MINUS_INFINITY:
+		return "the tensor has -Inf";
+	case HT_FAULT_ASSERTION:
+		return "assertion failed";
 	}
 	return "unknown fault";
+}
+
+bool ht_fault_has_words(enum ht_fault f)
+{
+	return f >= HT_FAULT_NAN && f <= HT_FAULT_ASSERTION;
 }

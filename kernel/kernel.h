@@ -126,9 +126,15 @@ enum ht_fault {
 	HT_FAULT_NEGATIVE_POWER, /* integer to a negative power */
 	HT_FAULT_MEMORY,
 	HT_FAULT_EMPTY_RANGE, /* of library kernels alone, as the next one */
-	HT_FAULT_RANDOM_ALGORITHM
+	HT_FAULT_RANDOM_ALGORITHM,
+	HT_FAULT_NAN, /* of a tensor that is checked, as the next two; the step has words for it */
+	HT_FAULT_PLUS_INFINITY,
+	HT_FAULT_MINUS_INFINITY,
+	HT_FAULT_ASSERTION /* of library kernels alone; likewise */
 };
 const char *ht_fault_text(enum ht_fault f);
+/* Whether struct ht_words of the step belong to it. */
+bool ht_fault_has_words(enum ht_fault f);
 
 /* ---- stages ---- */
 

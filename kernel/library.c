@@ -8,6 +8,7 @@ static const struct {
 	ht_kernel_fn *fn;
 	size_t (*scratch)(const struct ht_kernel *k); /* NULL: none */
 } library[] = {
+	{ "assert", ht_library_assert, NULL },
 	{ "random_bits", ht_library_random_bits, NULL },
 	{ "random_key", ht_library_random_key, NULL },
 	{ "random_normal", ht_library_random_normal, NULL },

@@ -13,6 +13,9 @@ int32_t ht_library_top_k(void *const *buffers, const int64_t *params, int64_t ti
 int32_t ht_library_sparse_to_dense(void *const *buffers, const int64_t *params, int64_t tile_begin,
 	int64_t tile_end, void *scratch);
 
+/* library_check.c: buffer 0 is one BOOL; where it is false, HT_FAULT_ASSERTION. */
+ht_kernel_fn ht_library_assert;
+
 /* library_random.c, whose kernels of random numbers say how many tiles they take. */
 ht_kernel_fn ht_library_random_bits, ht_library_random_normal, ht_library_random_truncated_normal,
 	ht_library_random_uniform, ht_library_random_uniform_int;

@@ -165,6 +165,13 @@ static void verify_operation(
 	}
 }
 
+/* Of a check; others are of library kernels alone. */
+static bool is_fault(int64_t f)
+{
+	return (f > HT_FAULT_NONE && f <= HT_FAULT_MEMORY) ||
+	       (f >= HT_FAULT_NAN && f <= HT_FAULT_MINUS_INFINITY);
+}
+
 static void verify_x(struct verifier *v, const struct ht_stage *s, int32_t i)
 {
 	const struct ht_x *x = &s->x[i];
@@ -208,8 +215,8 @@ static void verify_x(struct verifier *v, const struct ht_stage *s, int32_t i)
 		break;
 	case HT_X_CHECK:
 		rule(v,
-			same_type(s, x->a, x->dtype) && same_type(s, x->b, HT_BOOL) && x->imm > 0 &&
-				x->imm <= HT_FAULT_MEMORY,
+			same_type(s, x->a, x->dtype) && same_type(s, x->b, HT_BOOL) &&
+				is_fault(x->imm),
 			"%%%d: a check of the wrong types or fault", i);
 		break;
 	case HT_X_SELECT:

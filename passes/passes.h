@@ -3,6 +3,7 @@
 #define HT_PASSES_H
 
 #include "base/base.h"
+#include "base/words.h"
 #include "ir/ir.h"
 #include "kernel/kernel.h"
 #include "passes/fusion.h"
@@ -135,7 +136,9 @@ struct ht_plan_step {
 	const struct ht_kernel *kernel; /* equal kernels are one pointer */
 	int32_t *buffer;                /* kernel->args plan buffers */
 	int64_t *params;
-	struct ht_str node; /* for messages: the node it was made for */
+	struct ht_str node;           /* for messages: the node it was made for */
+	const struct ht_words *words; /* likewise: what it says when it stops */
+	size_t words_count;
 };
 
 /* What became of a value that was rounded to 16 bits. */

@@ -50,6 +50,8 @@ struct ht_plan_call {
 	int64_t *arg; /* numbers of memories */
 	int64_t *param;
 	const char *node, *method; /* method "": none */
+	size_t words_count;
+	struct ht_words *words;
 };
 
 struct ht_program_plan {

@@ -14,6 +14,7 @@ struct ht_stop {
 	_Alignas(64) int32_t code; /* 0: none did */
 	int32_t step;
 	int64_t part, tile;
+	void *const *args; /* of the step */
 };
 
 /* One thread's share of a step's tiles, from which others take when they have done theirs. */

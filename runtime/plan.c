@@ -36,6 +36,19 @@ static void values(struct ht_coder *c, struct ht_plan_value **list, size_t *n)
 		value(c, &(*list)[i]);
 }
 
+static void words(struct ht_coder *c, struct ht_plan_call *s)
+{
+	ht_code_count(c, &s->words_count, 5 * 8);
+	HT_CODE_LIST(c, s->words, s->words_count);
+	for (size_t i = 0; i < s->words_count; i++) {
+		ht_code_text(c, &s->words[i].text);
+		ht_code_number(c, &s->words[i].arg);
+		ht_code_number(c, &s->words[i].dtype);
+		ht_code_number(c, &s->words[i].most);
+		ht_code_integers(c, &s->words[i].dim, &s->words[i].rank);
+	}
+}
+
 static void call(struct ht_coder *c, struct ht_plan_call *s)
 {
 	ht_code_number(c, &s->kernel);
@@ -44,6 +57,7 @@ static void call(struct ht_coder *c, struct ht_plan_call *s)
 	ht_code_integers(c, &s->param, &s->params);
 	ht_code_text(c, &s->node);
 	ht_code_text(c, &s->method);
+	words(c, s);
 }
 
 static void streams(struct ht_coder *c, struct ht_program_plan *p)
@@ -93,7 +107,7 @@ static void plan(struct ht_coder *c, struct ht_program_plan *p)
 		ht_code_number(c, &p->kernel[i].entry);
 		ht_code_bytes(c, p->kernel[i].digest, HT_DIGEST);
 	}
-	ht_code_count(c, &p->calls, 6 * 8);
+	ht_code_count(c, &p->calls, 7 * 8);
 	HT_CODE_LIST(c, p->call, p->calls);
 	for (size_t i = 0; i < p->calls; i++)
 		call(c, &p->call[i]);
@@ -143,6 +157,28 @@ static bool good_memory(const struct ht_program_plan *p, const struct ht_plan_me
 	}
 }
 
+struct call_in_plan {
+	const struct ht_program_plan *plan;
+	const struct ht_plan_call *call;
+};
+
+static uint64_t bytes_of_argument(const void *arg, size_t i)
+{
+	const struct call_in_plan *at = arg;
+
+	return at->plan->memory[at->call->arg[i]].bytes;
+}
+
+static bool good_words(const struct ht_program_plan *p, const struct ht_plan_call *s)
+{
+	struct call_in_plan at = { p, s };
+
+	for (size_t i = 0; i < s->words_count; i++)
+		if (!ht_words_fit(&s->words[i], s->args, bytes_of_argument, &at))
+			return false;
+	return true;
+}
+
 static bool good_call(const struct ht_program_plan *p, const struct ht_plan_call *s)
 {
 	if (s->kernel >= p->kernels || s->tiles > INT32_MAX || s->args > INT32_MAX)
@@ -183,6 +219,9 @@ static const char *check(const struct ht_program_plan *p)
 	for (size_t i = 0; i < p->calls; i++)
 		if (!good_call(p, &p->call[i]))
 			return "a step has a kernel or buffer that is not there";
+	for (size_t i = 0; i < p->calls; i++)
+		if (!good_words(p, &p->call[i]))
+			return "a step's message is about elements that are not there";
 	return NULL;
 }
 

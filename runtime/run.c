@@ -29,7 +29,7 @@ static bool run_tiles(struct ht_rt_context *c, const struct ht_seat *seat, int32
 	code = s->fn(seat->first[i], s->params, tile_begin, tile_end, scratch);
 	if (!code)
 		return true;
-	c->stop[worker] = (struct ht_stop){ code, i, seat->part, tile_begin };
+	c->stop[worker] = (struct ht_stop){ code, i, seat->part, tile_begin, seat->first[i] };
 	atomic_store_explicit(&c->failed, i + 1, memory_order_relaxed);
 	return false;
 }
@@ -121,7 +121,7 @@ static void check_constants(struct ht_rt_context *c, int32_t i, int worker, int 
 
 		if (b->where != HT_RT_CONST || p->is_whole(p->is_whole_arg, b, worker, workers))
 			continue;
-		c->stop[worker] = (struct ht_stop){ HT_RT_DAMAGED, i, c->seat->part, 0 };
+		c->stop[worker] = (struct ht_stop){ HT_RT_DAMAGED, i, c->seat->part, 0, NULL };
 		atomic_store_explicit(&c->failed, -(i + 1), memory_order_relaxed);
 	}
 }
@@ -289,6 +289,7 @@ bool ht_rt_run(struct ht_rt_context *c, const void *const *inputs, void *const *
 	stop = first_stop(c);
 	c->checked |= !stop;
 	if (stop)
-		*fault = (struct ht_rt_fault){ stop->code, c->program->step[stop->step].node };
+		*fault = (struct ht_rt_fault){ stop->code, &c->program->step[stop->step],
+			stop->args };
 	return !stop;
 }

@@ -3,6 +3,7 @@
 #define HT_RUNTIME_H
 
 #include "base/base.h"
+#include "base/words.h"
 
 /* The calling convention of kernels (kernel/kernel.h says more). */
 typedef int32_t ht_rt_fn(void *const *buffers, const int64_t *params, int64_t tile_begin,
@@ -26,8 +27,10 @@ struct ht_rt_step {
 	const int64_t *params;
 	int32_t param_count;
 	int64_t tiles;
-	const char *node;   /* for messages */
-	const char *method; /* for reports; may be NULL */
+	const char *node;             /* for messages */
+	const char *method;           /* for reports; may be NULL */
+	const struct ht_words *words; /* for messages: the step's own */
+	size_t words_count;
 };
 
 /* A stream of random numbers, in which a context goes on from run to run.  An op with seeds draws as
@@ -94,7 +97,8 @@ bool ht_rt_context_guard(struct ht_rt_context *c, enum ht_rt_guard where);
 #define HT_RT_DAMAGED (-1)
 struct ht_rt_fault {
 	int32_t code; /* of the kernel; HT_RT_DAMAGED: a constant is not whole; 0: none */
-	const char *node;
+	const struct ht_rt_step *step;
+	void *const *args; /* what the step was given; until the context's next run */
 };
 /* Inputs and outputs: memory of the sizes the program was made for, aligned to 64 for speed, any
  * alignment of the element type is accepted.  Rounding is to nearest, subnormals are kept (flushed

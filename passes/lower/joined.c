@@ -36,8 +36,11 @@ bool lower_may_join(const struct lower *l, struct ht_node *const *sink, int n)
 {
 	int64_t operands = 0;
 
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
+		if (lower_op_of(sink[i])->checks)
+			return false;
 		operands += l->kernel_operands[sink[i]->id];
+	}
 	return operands <= MAX_OPERANDS;
 }
 
@@ -59,6 +62,6 @@ void lower_join_kernels(struct lower *l)
 
 	for (size_t i = 0; !l->numerics && i < HT_COUNT(try); i++)
 		for (struct ht_node *n = l->g->first; n; n = n->next)
-			if (l->place[n->id] == PLACE_MEMORY && l->owner[n->id] == n)
+			if (n->outs && l->place[n->id] == PLACE_MEMORY && l->owner[n->id] == n)
 				try[i](l, n);
 }

@@ -109,6 +109,10 @@ struct lower_op {
 	int32_t view_arg;
 	/* ROOT: makes the steps that compute `n` and its epilogue up to l->sink. */
 	enum ht_status (*emit)(struct lower *l, struct ht_node *n);
+	/* MAP: its elements may stop the run, by its own name: each is computed, as it is the sink of its
+	 * kernel, which is not joined with others. */
+	bool checks;
+	bool takes_text; /* operands may be constant strings, of which no kernel is given any */
 	/* NULL, or why this node cannot be lowered, in words. */
 	const char *(*refuse)(const struct ht_node *n);
 	/* ROOT: operand i may be inlined into the loop (each element is used once). */
@@ -218,6 +222,10 @@ void plan_step(struct lower *l, struct ht_kernel *k, const int32_t *buffer_of, i
 	const struct ht_node *node);
 /* The buffer of a probe of result i of node `n`. */
 int32_t plan_probe(struct lower *l, const struct ht_node *n, int32_t i);
+/* What the last step says when it stops; n pieces in the plan's arena. */
+void plan_words(struct lower *l, const struct ht_words *words, size_t n);
+/* kernel_check.c: for a step that was made for `node`, where a node of its kernel checks. */
+void lower_words(struct lower *l, const struct ht_node *node);
 /* Notes why node `n` is computed as it is; the choice's node is filled in. */
 void plan_choice(struct lower *l, const struct ht_node *n, struct ht_method_choice c);
 /* Whether node `n` is computed with others in one kernel: as the option of blocks asks, else by choice `c`

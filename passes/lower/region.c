@@ -147,6 +147,8 @@ static void grow(struct lower *l, struct ht_node *root)
 		r.node[r.n++] = u;
 		if (one_exit(l, &r))
 			best = r.n;
+		if (lower_op_of(u)->checks)
+			break;
 	}
 	tell_of_region(l, &r, best);
 	for (int i = 0; i < best; i++) {
@@ -210,7 +212,9 @@ static struct ht_node *only_kernel(struct lower *l, const struct ht_node *n, enu
 static void settle(struct lower *l, struct ht_node *n)
 {
 	enum ht_fusion_id by = HT_FUSION_END;
-	struct ht_node *kernel = l->numerics ? NULL : only_kernel(l, n, &by);
+	const struct lower_op *op = lower_op_of(n);
+	bool alone = l->numerics || (op && op->checks);
+	struct ht_node *kernel = alone ? NULL : only_kernel(l, n, &by);
 
 	if (kernel && by != HT_FUSION_END)
 		ht_fusion_hit(l->fusions, by);

@@ -44,14 +44,17 @@ const char *lower_refuse(const struct ht_node *n)
 		return "is not an op we know";
 	if (op->never)
 		return op->never;
-	if (op->family == FAMILY_NOTHING)
+	/* Who takes a constant of strings is refused, but for those who say it in a message. */
+	if (op->family == FAMILY_NOTHING ||
+		ht_const_text(ht_out((struct ht_node *)(uintptr_t)n, 0)))
 		return NULL;
 	for (int32_t i = 0; i < n->outs; i++)
 		if ((ht_shape_known(n->out[i].shape) || !is_reserve(n, i)) &&
 			(why = lower_refuse_type(n->out[i])))
 			return why;
 	for (int32_t i = 0; i < n->ins; i++)
-		if ((why = lower_refuse_type(*ht_type_of(n->in[i]))))
+		if (!(op->takes_text && ht_const_text(n->in[i])) &&
+			(why = lower_refuse_type(*ht_type_of(n->in[i]))))
 			return why;
 	if (n->op == HT_OP_Const && !ht_const_tensor(ht_out((struct ht_node *)(uintptr_t)n, 0)))
 		return "has a value that the file states shorter than it is, too large to expand";

@@ -102,6 +102,6 @@ def controls(r, op):
     yield handmade(op.name, random(r, 'f32', (3, 5)), build)
 
 
-SPECIAL = {'CheckNumerics': finite, 'IdentityN': several, 'Print': printed, 'Const': constants,
+SPECIAL = {'CheckNumerics': finite, 'CheckNumericsV2': finite, 'IdentityN': several, 'Print': printed, 'Const': constants,
            'Placeholder': placeholders, 'PlaceholderV2': placeholders, 'NoOp': controls,
            'PlaceholderWithDefault': defaults, 'Assert': controls}

@@ -40,7 +40,7 @@ static void add_variant(struct ht_artefact_parts *parts, struct ht_buf *plans, c
 		{ HT_RT_OUTPUT, 0, value.bytes }, { HT_RT_CONST, 0, weight->bytes } };
 	struct ht_plan_code kernel = { "", 0, sizeof code, 0, { 0 } };
 	int64_t arg[] = { 2, 0, 1 };
-	struct ht_plan_call call = { 0, 1, 3, 0, arg, NULL, "n", "" };
+	struct ht_plan_call call = { 0, 1, 3, 0, arg, NULL, "n", "", 0, NULL };
 	struct ht_program_plan plan = { .target = target,
 		.policy = "p",
 		.provenance = "",

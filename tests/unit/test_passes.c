@@ -233,7 +233,7 @@ static bool check_file(const char *path)
 		    &before.context) != HT_OK)
 		fail_with_diags(&before, path);
 	if (ht_run_passes(after.graph, pipeline_of(&after, text), NULL, &after.context) != HT_OK ||
-		ht_run_passes(after.graph, "prune", NULL, &after.context) != HT_OK)
+		ht_run_passes(after.graph, "prune,infer", NULL, &after.context) != HT_OK)
 		fail_with_diags(&after, path);
 	if (execute(&before) == HT_OK) {
 		if (execute(&after) != HT_OK)

@@ -82,15 +82,16 @@ static const int64_t one[1] = { 1 };
 static const int32_t a0[] = { 0, 1, 2 }, a1[] = { 2, 3 }, a2[] = { 3, 1, 2 }, a3[] = { 2, 4 },
 		     in[] = { 0 }, out[] = { 4 };
 static const struct ht_rt_step steps[] = {
-	{ scale, a0, 3, NULL, 0, 37, "first", NULL },
-	{ check, in, 1, NULL, 0, 37, "middle", NULL },
-	{ reverse, a1, 2, one, 1, 37, "second", NULL },
-	{ scale, a2, 3, NULL, 0, 37, "third", NULL },
-	{ reverse, a3, 2, one, 1, 37, "last", NULL },
+	{ scale, a0, 3, NULL, 0, 37, "first", NULL, NULL, 0 },
+	{ check, in, 1, NULL, 0, 37, "middle", NULL, NULL, 0 },
+	{ reverse, a1, 2, one, 1, 37, "second", NULL, NULL, 0 },
+	{ scale, a2, 3, NULL, 0, 37, "third", NULL, NULL, 0 },
+	{ reverse, a3, 2, one, 1, 37, "last", NULL, NULL, 0 },
 };
 static const struct ht_rt_program program = { buffers, 5, steps, 5, NULL, 0, 1, 1, 8 * N, 256, 1,
 	NULL, NULL };
-static const struct ht_rt_step mode_steps[] = { { modes, out, 1, NULL, 0, 37, "modes", NULL } };
+static const struct ht_rt_step mode_steps[] = { { modes, out, 1, NULL, 0, 37, "modes", NULL, NULL,
+	0 } };
 static const struct ht_rt_program mode_program = { buffers, 5, mode_steps, 1, NULL, 0, 1, 1, 8 * N,
 	256, 1, NULL, NULL };
 
@@ -150,7 +151,7 @@ static void test_fault(void **state)
 		memset(got, 0, sizeof got);
 		assert_false(ht_rt_run(c, inputs, outputs, false, &fault));
 		assert_int_equal(fault.code, 3);
-		assert_string_equal(fault.node, "middle");
+		assert_string_equal(fault.step->node, "middle");
 		assert_true(got[5] == 0);
 		input[0] = 1;
 		assert_true(ht_rt_run(c, inputs, outputs, false, &fault));
@@ -181,11 +182,11 @@ static const struct ht_rt_buffer part_buffers[] = {
 	{ .where = HT_RT_OUTPUT, .offset = 0, .bytes = 4 * N },
 };
 static const struct ht_rt_step part_steps[] = {
-	{ stop, in, 1, NULL, 0, 1, "looks", NULL },
-	{ scale, a0, 3, NULL, 0, 37, "first", NULL },
-	{ reverse, a1, 2, one, 1, 37, "second", NULL },
-	{ scale, a2, 3, NULL, 0, 37, "third", NULL },
-	{ reverse, a3, 2, one, 1, 37, "last", NULL },
+	{ stop, in, 1, NULL, 0, 1, "looks", NULL, NULL, 0 },
+	{ scale, a0, 3, NULL, 0, 37, "first", NULL, NULL, 0 },
+	{ reverse, a1, 2, one, 1, 37, "second", NULL, NULL, 0 },
+	{ scale, a2, 3, NULL, 0, 37, "third", NULL, NULL, 0 },
+	{ reverse, a3, 2, one, 1, 37, "last", NULL, NULL, 0 },
 };
 static const struct ht_rt_program part_program = { part_buffers, 5, part_steps, 5, NULL, 0, 2, 1,
 	8 * N, 256, PARTS, NULL, NULL };
@@ -247,7 +248,7 @@ static void test_fault_of_part(void **state)
 				batch[part * N] = part < first ? 1 : (float)-(part + 1);
 			assert_false(run_batch(c, &fault));
 			assert_int_equal(fault.code, first + 1);
-			assert_string_equal(fault.node, "looks");
+			assert_string_equal(fault.step->node, "looks");
 			for (int part = 0; part < PARTS; part++)
 				batch[part * N] = 1;
 			assert_true(run_batch(c, &fault));
@@ -312,7 +313,7 @@ static void stop_parts(
 		}
 		assert_false(ht_rt_run(c, inputs, NULL, false, &fault));
 		assert_int_equal(fault.code, __builtin_ctz((unsigned)bad) + 1);
-		assert_string_equal(fault.node, p->step[step].node);
+		assert_string_equal(fault.step->node, p->step[step].node);
 		if (again < AGAIN - 1)
 			continue;
 		memset(order, 0xff, sizeof order);
@@ -339,9 +340,9 @@ static void test_fault_ahead(void **state)
 		const int tiles = how % 2 + 1, parts = (int[]){ 1, 3, MOST_PARTS }[how / 4];
 		const int32_t count = how / 2 % 2 ? STEPS : 1;
 		const struct ht_rt_step step[STEPS] = {
-			{ obey, args, 2, &number[0], 1, tiles, "first", NULL },
-			{ obey, args, 2, &number[1], 1, tiles, "second", NULL },
-			{ obey, args, 2, &number[2], 1, tiles, "third", NULL },
+			{ obey, args, 2, &number[0], 1, tiles, "first", NULL, NULL, 0 },
+			{ obey, args, 2, &number[1], 1, tiles, "second", NULL, NULL, 0 },
+			{ obey, args, 2, &number[2], 1, tiles, "third", NULL, NULL, 0 },
 		};
 		const struct ht_rt_program p = { some, 2, step, count, NULL, 0, 1, 0, 64, 64, parts,
 			all_whole, &late };
@@ -548,7 +549,8 @@ static void expect_states(const struct ht_philox *got, uint64_t seed, int runs)
 static void run_streams(int threads, int guard)
 {
 	static const int32_t args[] = { 0, 1, 2, 3 };
-	static const struct ht_rt_step step[] = { { copy_states, args, 4, NULL, 0, 2, "s", NULL } };
+	static const struct ht_rt_step step[] = { { copy_states, args, 4, NULL, 0, 2, "s", NULL,
+		NULL, 0 } };
 	static const struct ht_rt_program p = { stream_buffers, 4, step, 1, two_streams, 2, 1, 1,
 		64, 64, 1, NULL, NULL };
 	struct ht_rt_pool *pool = ht_rt_pool_new(threads);
@@ -608,7 +610,7 @@ static bool strays(enum ht_rt_guard side, const int64_t *at)
 		{ .where = HT_RT_ARENA, .bytes = 20 }, { .where = HT_RT_OUTPUT, .bytes = sizeof y },
 		{ .where = HT_RT_ARENA, .offset = 64 } };
 	const int32_t args[] = { 0, 1, 2, 3, 4 };
-	const struct ht_rt_step step[] = { { stray, args, 5, at, 5, 2, "stray", NULL } };
+	const struct ht_rt_step step[] = { { stray, args, 5, at, 5, 2, "stray", NULL, NULL, 0 } };
 	const struct ht_rt_program p = { some, 5, step, 1, NULL, 0, 1, 1, 128, 64, 1, NULL, NULL };
 	pid_t child = fork();
 	int status;
@@ -679,9 +681,9 @@ static void test_lives(void **state)
 	static const int32_t first[] = { 0 }, both[] = { 0, 1 }, second[] = { 1 };
 	static const int64_t number[] = { 0, 1, 2 };
 	static const struct ht_rt_step step[] = {
-		{ look, first, 1, &number[0], 1, 2, "makes", NULL },
+		{ look, first, 1, &number[0], 1, 2, "makes", NULL, NULL, 0 },
 		{ look, both, 2, &number[1], 1, 2, "reads and makes", NULL },
-		{ look, second, 1, &number[2], 1, 2, "reads", NULL },
+		{ look, second, 1, &number[2], 1, 2, "reads", NULL, NULL, 0 },
 	};
 	static const struct ht_rt_program p = { two, 2, step, 3, NULL, 0, 0, 0, 128, 64, 1, NULL,
 		NULL };
