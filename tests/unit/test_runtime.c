@@ -682,7 +682,7 @@ static void test_lives(void **state)
 	static const int64_t number[] = { 0, 1, 2 };
 	static const struct ht_rt_step step[] = {
 		{ look, first, 1, &number[0], 1, 2, "makes", NULL, NULL, 0 },
-		{ look, both, 2, &number[1], 1, 2, "reads and makes", NULL },
+		{ look, both, 2, &number[1], 1, 2, "reads and makes", NULL, NULL, 0 },
 		{ look, second, 1, &number[2], 1, 2, "reads", NULL, NULL, 0 },
 	};
 	static const struct ht_rt_program p = { two, 2, step, 3, NULL, 0, 0, 0, 128, 64, 1, NULL,
