@@ -346,7 +346,7 @@ static void put_refusals_json(struct inspect *s)
 	for (size_t i = 0; i < s->refused.n; i++) {
 		struct ht_map_entry *e = ht_map_at(&counts, r[i].type);
 
-		e->value = (char *)e->value + r[i].nodes;
+		e->value = (void *)((uintptr_t)e->value + r[i].nodes);
 	}
 	ht_puts(b, "},\n \"unsupported\": {");
 	for (size_t i = 0; i < counts.count; i++) {

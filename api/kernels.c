@@ -12,6 +12,7 @@ static const char code_id[] = HT_CODE_ID " LLVM " HT_LLVM_VERSION;
 struct making {
 	struct ht_program *p;
 	const struct ht_plan *plan;
+	size_t kernels; /* of the plan */
 	const struct ht_make *how;
 	struct ht_arena arena; /* keys */
 	struct ht_diags *d;
@@ -164,12 +165,12 @@ static enum ht_status join(struct making *m)
 	return HT_OK;
 }
 
-/* Once, or again. */
+/* Once, or again; the plan may be gone by then. */
 static void release(void *arg)
 {
 	struct making *m = arg;
 
-	for (int32_t i = 0; m->cached && i < m->plan->kernels; i++)
+	for (size_t i = 0; m->cached && i < m->kernels; i++)
 		if (m->cached[i].bytes.p)
 			ht_cached_release(&m->cached[i]);
 	m->cached = NULL;
@@ -195,7 +196,7 @@ enum ht_status ht_kernels_make(struct ht_program *p, const struct ht_plan *plan,
 	struct making *m = HT_NEW(&p->arena, struct making);
 	enum ht_status st;
 
-	*m = (struct making){ .p = p, .plan = plan, .how = how, .d = d };
+	*m = (struct making){ .p = p, .plan = plan, .kernels = n, .how = how, .d = d };
 	p->image = HT_NEW_ARRAY(&p->arena, struct ht_image, n);
 	m->cached = HT_NEW_ARRAY(&p->arena, struct ht_cached, n);
 	ht_arena_init(&m->arena, p->arena.unwind);

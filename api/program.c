@@ -62,7 +62,8 @@ static const struct ht_words *copy_words(struct ht_arena *a, const struct ht_pla
 		w[i] = from->words[i];
 		w[i].text = ht_str_copy(a, ht_str(w[i].text)).p;
 		w[i].dim = HT_NEW_ARRAY(a, int64_t, w[i].rank);
-		memcpy(w[i].dim, from->words[i].dim, w[i].rank * sizeof *w[i].dim);
+		for (size_t k = 0; k < w[i].rank; k++)
+			w[i].dim[k] = from->words[i].dim[k];
 	}
 	return w;
 }
