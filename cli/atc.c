@@ -1,6 +1,7 @@
 /* halftone atc: the vendor's command line becomes one of ours, which is shown and run. */
 #include "cli/cli.h"
 
+#include <halftone/cache.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -322,6 +323,7 @@ static enum ht_status run_native(struct cli *c, struct words *w)
 	st = parse_command(w->n, w->word, &native);
 	if (st == HT_OK)
 		st = native.verb->run(&native);
+	ht_cache_close(native.cache, native.diags);
 	print_diags();
 	report_begin(c);
 	native.diags = NULL;
