@@ -78,5 +78,7 @@ void ht_program_about(const struct ht_program *p, struct ht_program_info *out)
 
 	if (size > sizeof *out)
 		size = sizeof *out;
-	memcpy((char *)out + sizeof size, (const char *)&p->info + sizeof size, size - sizeof size);
+	if (size > sizeof size)
+		memcpy((char *)out + sizeof size, (const char *)&p->info + sizeof size,
+			size - sizeof size);
 }

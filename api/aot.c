@@ -308,9 +308,9 @@ enum ht_status ht_aot_write(const struct ht_program *const *p, size_t n,
 	const struct ht_aot_options *opt, const char *dir, enum ht_format format,
 	struct ht_diags *d, struct ht_bytes *out)
 {
-	static const struct ht_aot_options defaults = HT_AOT_OPTIONS_INIT;
 	struct ht_work w;
-	struct call c = { .program = p,
+	struct call c = { .opt = HT_AOT_OPTIONS_INIT,
+		.program = p,
 		.programs = n,
 		.dir = dir,
 		.format = format,
@@ -319,9 +319,8 @@ enum ht_status ht_aot_write(const struct ht_program *const *p, size_t n,
 		.out = out };
 
 	*out = (struct ht_bytes){ 0 };
-	c.opt = opt ? *opt : defaults;
-	if (c.opt.struct_size < sizeof defaults || n == 0)
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
-			"ht_aot_options: struct_size %zu, %zu programs", c.opt.struct_size, n);
+	HT_TRY(ht_caller_options(opt, "ht_aot_options", &c.opt, sizeof c.opt, d));
+	if (n == 0)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "ht_aot_write: no program");
 	return ht_work_run(&w, compile, &c, d);
 }

@@ -37,6 +37,15 @@ void ht_work_release(struct ht_work *w);
 enum ht_status ht_work_run(
 	struct ht_work *w, enum ht_status (*body)(void *arg), void *arg, struct ht_diags *d);
 
+/* ---- caller_options.c ---- */
+
+/* Reads options that begin with struct_size, from a program whose headers may be older or newer
+ * than this library.  *out, of `size` bytes, holds the defaults; the members that the caller's
+ * struct has replace them, and out->struct_size becomes `size`.  `caller` NULL: the defaults.
+ * HT_E_USAGE: struct_size was not set, or members that only a newer library has are not zero. */
+enum ht_status ht_caller_options(
+	const void *caller, const char *name, void *out, size_t size, struct ht_diags *d);
+
 /* ---- vendor_attributes.c ---- */
 
 /* A note for each attribute of the vendor's that nodes have and that has no effect here. */

@@ -154,20 +154,19 @@ enum ht_status ht_artefact_writer_spill(
 enum ht_status ht_artefact_writer_new(
 	const struct ht_save_options *opt, struct ht_diags *d, struct ht_artefact_writer **out)
 {
-	static const struct ht_save_options defaults = HT_SAVE_OPTIONS_INIT;
-	struct ht_artefact_writer *w = ht_sys_alloc(sizeof *w);
+	struct ht_save_options all = HT_SAVE_OPTIONS_INIT;
+	struct ht_artefact_writer *w;
 
 	*out = NULL;
+	HT_TRY(ht_caller_options(opt, "ht_save_options", &all, sizeof all, d));
+	if (all.external_weight < 0 || all.external_weight > HT_WEIGHTS_ONE)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"ht_save_options: external_weight %d is not 0, 1 or 2",
+			all.external_weight);
+	w = ht_sys_alloc(sizeof *w);
 	if (!w)
 		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
-	w->opt = opt ? *opt : defaults;
-	if (w->opt.struct_size < sizeof defaults || w->opt.external_weight < 0 ||
-		w->opt.external_weight > HT_WEIGHTS_ONE) {
-		free(w);
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
-			"ht_save_options: struct_size %zu, external_weight %d",
-			opt ? opt->struct_size : 0, opt ? opt->external_weight : 0);
-	}
+	w->opt = all;
 	ht_arena_init(&w->arena, &w->unwind);
 	ht_buf_init(&w->plans, &w->arena);
 	ht_buf_init(&w->manifest, &w->arena);

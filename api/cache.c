@@ -10,7 +10,7 @@
 /* ---- opening ---- */
 
 struct opening {
-	const struct ht_cache_settings *s;
+	struct ht_cache_settings s;
 	struct ht_cache_options opt;
 	struct ht_remote_options remote;
 	char dir[PATH_MAX];
@@ -30,8 +30,8 @@ static bool environment(const char *name, const char *behind, struct opening *o)
 static bool find_dir(struct opening *o)
 {
 	o->stated = true;
-	if (o->s->dir) {
-		snprintf(o->dir, sizeof o->dir, "%s", o->s->dir);
+	if (o->s.dir) {
+		snprintf(o->dir, sizeof o->dir, "%s", o->s.dir);
 		return true;
 	}
 	if (environment("HALFTONE_CACHE_DIR", "", o))
@@ -43,7 +43,7 @@ static bool find_dir(struct opening *o)
 
 static void set_store(struct opening *o, struct ht_diags *d)
 {
-	const struct ht_cache_settings *s = o->s;
+	const struct ht_cache_settings *s = &o->s;
 
 	o->opt.store = (struct ht_store_options){ .dir = o->dir,
 		.mode = s->mode,
@@ -75,7 +75,7 @@ static enum ht_status set_vendor(struct opening *o, struct ht_diags *d)
 
 static enum ht_status set_remote(struct opening *o, struct ht_diags *d)
 {
-	const struct ht_cache_settings *s = o->s;
+	const struct ht_cache_settings *s = &o->s;
 
 	if (!s->remote)
 		return HT_OK;
@@ -110,16 +110,13 @@ static enum ht_status start(struct opening *o, struct ht_diags *d, struct ht_cac
 enum ht_status ht_cache_open(
 	const struct ht_cache_settings *s, struct ht_diags *d, struct ht_cache **out)
 {
-	static const struct ht_cache_settings defaults = HT_CACHE_SETTINGS_INIT;
-	struct opening o = { .s = s ? s : &defaults };
+	struct opening o = { .s = HT_CACHE_SETTINGS_INIT };
 
 	*out = NULL;
-	if (o.s->struct_size < sizeof defaults)
-		return ht_error(
-			d, HT_E_USAGE, HT_NOWHERE, "ht_cache_settings: struct_size is not set");
-	if (o.s->graph_key && !ht_graph_name_is_legal(o.s->graph_key))
+	HT_TRY(ht_caller_options(s, "ht_cache_settings", &o.s, sizeof o.s, d));
+	if (o.s.graph_key && !ht_graph_name_is_legal(o.s.graph_key))
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
-			"graph_key: '%s' is not 1 to 128 of A-Z a-z 0-9 _ -", o.s->graph_key);
+			"graph_key: '%s' is not 1 to 128 of A-Z a-z 0-9 _ -", o.s.graph_key);
 	set_store(&o, d);
 	HT_TRY(set_vendor(&o, d));
 	HT_TRY(set_remote(&o, d));

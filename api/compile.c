@@ -72,12 +72,10 @@ static enum ht_status methods_of(
 enum ht_status ht_compile_options_of(
 	const struct ht_compile_options *opt, struct ht_diags *d, struct ht_compile_options *out)
 {
-	static const struct ht_compile_options defaults = HT_COMPILE_OPTIONS_INIT;
+	struct ht_compile_options all = HT_COMPILE_OPTIONS_INIT;
 
-	*out = opt ? *opt : defaults;
-	if (out->struct_size < sizeof defaults)
-		return ht_error(
-			d, HT_E_USAGE, HT_NOWHERE, "ht_compile_options: struct_size is not set");
+	HT_TRY(ht_caller_options(opt, "ht_compile_options", &all, sizeof all, d));
+	*out = all;
 	if (out->threads < 0)
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "%d threads", out->threads);
 	if (!out->threads)

@@ -2,13 +2,9 @@
 #include "api/api.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-
-/* Of programs that were built before there was more. */
-#define OLDEST_OPTIONS offsetof(struct ht_context_options, guard)
 
 struct ht_context {
 	const struct ht_program *program;
@@ -63,12 +59,10 @@ enum ht_status ht_context_new(const struct ht_program *p, const struct ht_contex
 	enum ht_status st;
 
 	*out = NULL;
-	if (opt && opt->struct_size >= OLDEST_OPTIONS)
-		memcpy(&all, opt, opt->struct_size < sizeof all ? opt->struct_size : sizeof all);
-	if (opt && (opt->struct_size < OLDEST_OPTIONS || all.threads < 0))
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
-			"ht_context_options: struct_size %zu, %d threads", opt->struct_size,
-			opt->threads);
+	HT_TRY(ht_caller_options(opt, "ht_context_options", &all, sizeof all, d));
+	if (all.threads < 0)
+		return ht_error(
+			d, HT_E_USAGE, HT_NOWHERE, "ht_context_options: %d threads", all.threads);
 	opt = &all;
 	if (opt->guard && p->probes)
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE,

@@ -3,17 +3,14 @@
 
 #include <stdlib.h>
 
-#define VERSION "0.1.0"
-#define ABI 1
-
 const char *ht_version(void)
 {
-	return VERSION;
+	return HT_VERSION;
 }
 
 int ht_abi(void)
 {
-	return ABI;
+	return HT_ABI;
 }
 
 const char *ht_status_text(enum ht_status st)

@@ -218,12 +218,10 @@ static enum ht_status load(void *arg)
 enum ht_status ht_artefact_options_of(
 	const struct ht_artefact_options *opt, struct ht_diags *d, struct ht_artefact_options *out)
 {
-	static const struct ht_artefact_options defaults = HT_ARTEFACT_OPTIONS_INIT;
+	struct ht_artefact_options all = HT_ARTEFACT_OPTIONS_INIT;
 
-	*out = opt ? *opt : defaults;
-	if (out->struct_size < sizeof defaults)
-		return ht_error(
-			d, HT_E_USAGE, HT_NOWHERE, "ht_artefact_options: struct_size is not set");
+	HT_TRY(ht_caller_options(opt, "ht_artefact_options", &all, sizeof all, d));
+	*out = all;
 	return HT_OK;
 }
 

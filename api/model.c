@@ -171,18 +171,15 @@ static enum ht_status load(void *arg)
 enum ht_status ht_model_load(const char *path, const struct ht_load_options *opt,
 	struct ht_diags *d, struct ht_model **out)
 {
-	static const struct ht_load_options defaults = HT_LOAD_OPTIONS_INIT;
-	struct load l = { ht_sys_alloc(sizeof(struct ht_model)), path, opt ? opt : &defaults, d };
+	struct ht_load_options all = HT_LOAD_OPTIONS_INIT;
+	struct load l = { NULL, path, &all, d };
 	enum ht_status st;
 
 	*out = NULL;
+	HT_TRY(ht_caller_options(opt, "ht_load_options", &all, sizeof all, d));
+	l.m = ht_sys_alloc(sizeof(struct ht_model));
 	if (!l.m)
 		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
-	if (l.opt->struct_size < sizeof defaults) {
-		free(l.m);
-		return ht_error(
-			d, HT_E_USAGE, HT_NOWHERE, "ht_load_options: struct_size is not set");
-	}
 	ht_arena_init(&l.m->arena, &l.m->unwind);
 	st = ht_guarded(&l.m->unwind, load, &l, d);
 	if (st == HT_OK)

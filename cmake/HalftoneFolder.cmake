@@ -97,7 +97,7 @@ function(ht_library name objects links)
 			$<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
 		target_link_libraries(${target} PRIVATE ${links})
 	endforeach()
-	set_target_properties(${name} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0)
+	set_target_properties(${name} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${HALFTONE_ABI})
 	target_link_options(${name} PRIVATE -Wl,--as-needed)
 	if(NOT HALFTONE_SANITIZE) # the program brings the sanitizer's run time
 		target_link_options(${name} PRIVATE -Wl,--no-undefined)

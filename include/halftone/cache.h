@@ -23,17 +23,17 @@ struct ht_cache_settings {
 	int sync;                /* entries are on the disk before they appear */
 	int shared;   /* the directory may be another's, and writable by those who are trusted */
 	int must_hit; /* a graph that is not there is HT_E_VERDICT, and is not compiled */
-	int remote_write;              /* what was compiled is sent to the remote cache */
-	const char *remote;            /* URL; NULL: none */
+	int remote_write;   /* what was compiled is sent to the remote cache */
+	int no_kernels;     /* graphs alone are looked for and kept, not the code of a kernel */
+	const char *remote; /* URL; NULL: none */
 	const char *remote_token_file; /* NULL: none; likewise the others */
 	const char *remote_netrc, *remote_ca_file;
 	const char *graph_key; /* 1 to 128 letters, digits, _ and -: graphs are found by the index
 				* graph_key.idx of the directory; NULL: by their content alone */
-	int no_kernels;        /* graphs alone are looked for and kept, not the code of a kernel */
 };
 #define HT_CACHE_SETTINGS_INIT                                                                     \
-	{ sizeof(struct ht_cache_settings), NULL, HT_CACHE_RW, 0, 0, 0, 0, 0, NULL, NULL, NULL,    \
-		NULL, NULL, 0 }
+	{ sizeof(struct ht_cache_settings), NULL, HT_CACHE_RW, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, \
+		NULL, NULL }
 
 /* HT_E_ENVIRONMENT: the directory is another's or others may write to it; HT_E_USAGE: there is no
  * place for it, or the URL makes no sense. */

@@ -9,7 +9,8 @@
  * sets anything on it any more; likewise an ht_policy.  An ht_context and an ht_diags belong to one
  * thread at a time; any number of contexts of one program may run at once.
  *
- * Structs with `struct_size` grow at their end; fill them with the initialiser beside them. */
+ * Structs with `struct_size` grow at their end; fill them with the initialiser beside them.  Members
+ * that an older program's struct does not have take their defaults. */
 #ifndef HALFTONE_H
 #define HALFTONE_H
 

@@ -12,7 +12,8 @@
  * Processes.  Programs and contexts may be used in the child of a fork(); a context starts its threads
  * there anew.  No context may be running in another thread when the process forks.
  *
- * Structs with `struct_size` grow at their end; fill them with the initialiser beside them. */
+ * Structs with `struct_size` grow at their end; fill them with the initialiser beside them.  Members
+ * that an older program's struct does not have take their defaults. */
 #ifndef HALFTONE_RUNTIME_H
 #define HALFTONE_RUNTIME_H
 
@@ -30,7 +31,8 @@ extern "C" {
 
 /* "0.1.0" */
 HT_API const char *ht_version(void);
-/* Grows when a program built against an older header has to be built again. */
+/* Grows when a program built against an older header has to be built again; the number in the
+ * soname. */
 HT_API int ht_abi(void);
 /* "valid, but not supported here" */
 HT_API const char *ht_status_text(enum ht_status st);
@@ -163,6 +165,7 @@ struct ht_program_info {
 #define HT_PROGRAM_INFO_INIT                                                                       \
 	{ sizeof(struct ht_program_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, NULL, NULL, \
 		0, 0, 0 }
+/* Fills the first out->struct_size bytes, which the initialiser sets. */
 HT_API void ht_program_about(const struct ht_program *p, struct ht_program_info *out);
 
 /* ---- running ---- */
