@@ -37,7 +37,7 @@ static enum ht_status load(const void *opt)
 {
 	struct ht_model *m;
 
-	return ht_model_load("/nowhere/model.pb", opt, diags, &m);
+	return ht_model_load("/dev/null/model.pb", opt, diags, &m);
 }
 
 static enum ht_status compile(const void *opt)
@@ -63,7 +63,7 @@ static enum ht_status aot(const void *opt)
 	const struct ht_program *const list[] = { program };
 	struct ht_bytes about;
 	enum ht_status st =
-		ht_aot_write(list, 1, opt, "/nowhere/deeper", HT_FORMAT_TEXT, diags, &about);
+		ht_aot_write(list, 1, opt, "/dev/null/deeper", HT_FORMAT_TEXT, diags, &about);
 
 	ht_bytes_free(&about);
 	return st;
@@ -73,7 +73,7 @@ static enum ht_status artefact(const void *opt)
 {
 	struct ht_program *p;
 
-	return ht_program_load("/nowhere/model.htx", opt, diags, &p);
+	return ht_program_load("/dev/null/model.htx", opt, diags, &p);
 }
 
 static enum ht_status context(const void *opt)
@@ -197,7 +197,7 @@ static int set_up(void **state)
 {
 	(void)state;
 	diags = ht_diags_new();
-	if (!diags || setenv("HALFTONE_CACHE_DIR", "/nowhere/cache", 1) ||
+	if (!diags || setenv("HALFTONE_CACHE_DIR", "/dev/null/cache", 1) ||
 		ht_model_load(HT_TESTS "/cli/small.hir", NULL, diags, &model) != HT_OK)
 		return -1;
 	return ht_compile(model, NULL, diags, &program) == HT_OK ? 0 : -1;
