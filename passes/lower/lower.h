@@ -99,6 +99,7 @@ struct lower_op {
 	enum family family;
 	bool alone;   /* ROOT: takes no epilogue */
 	bool dense;   /* ROOT: its results need dense memory of their own */
+	bool moves;   /* the result has elements of the operands, and nothing is computed of them */
 	bool aligned; /* MAP: operands are taken at the result's (broadcast) coordinates, */
 	bool (*unaligned)(const struct ht_node *n); /* but for these nodes; may be NULL */
 	/* MAP: the value of result `out` at `s`, in the compute type, before rounding. */
@@ -109,10 +110,10 @@ struct lower_op {
 	int32_t view_arg;
 	/* ROOT: makes the steps that compute `n` and its epilogue up to l->sink. */
 	enum ht_status (*emit)(struct lower *l, struct ht_node *n);
-	/* MAP: its elements may stop the run, by its own name: each is computed, as it is the sink of its
-	 * kernel, which is not joined with others. */
+	/* MAP: an element may stop the run, and the fault names this node.  The node is therefore the
+	 * last of its kernel, which computes every element and is not joined with other kernels. */
 	bool checks;
-	bool takes_text; /* operands may be constant strings, of which no kernel is given any */
+	bool takes_text; /* operands may be constant strings; they become part of a message, not kernel arguments */
 	/* NULL, or why this node cannot be lowered, in words. */
 	const char *(*refuse)(const struct ht_node *n);
 	/* ROOT: operand i may be inlined into the loop (each element is used once). */
@@ -222,9 +223,10 @@ void plan_step(struct lower *l, struct ht_kernel *k, const int32_t *buffer_of, i
 	const struct ht_node *node);
 /* The buffer of a probe of result i of node `n`. */
 int32_t plan_probe(struct lower *l, const struct ht_node *n, int32_t i);
-/* What the last step says when it stops; n pieces in the plan's arena. */
+/* Sets the message of the plan's last step: n pieces in the plan's arena. */
 void plan_words(struct lower *l, const struct ht_words *words, size_t n);
-/* kernel_check.c: for a step that was made for `node`, where a node of its kernel checks. */
+/* kernel_check.c: sets the message of the last step, made for `node`, if its kernel ends in a node that
+ * checks. */
 void lower_words(struct lower *l, const struct ht_node *node);
 /* Notes why node `n` is computed as it is; the choice's node is filled in. */
 void plan_choice(struct lower *l, const struct ht_node *n, struct ht_method_choice c);

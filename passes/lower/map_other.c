@@ -88,6 +88,7 @@ static int32_t pull_select(
 
 const struct lower_op lower_select = { .name = "select",
 	.family = FAMILY_MAP,
+	.moves = true,
 	.aligned = true,
 	.unaligned = condition_is_vector,
 	.pull = pull_select };

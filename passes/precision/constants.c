@@ -1,10 +1,11 @@
-/* Constants that are too large for the types decided: the warning, and the option sentinels.
+/* Constants that overflow the dtype decided for them: the warning, and the option sentinels.
  *
- * A mask is made with a large finite number, which float16 has not: as infinity it makes NaN of a row
- * that is masked throughout.  The casts of a decision are looked at: those of such a constant, and
- * those of float32 values into which one goes through nodes that scale, add or hand on.  Where the
- * graph is clamped, constants get the largest finite number of the type, and such values a Minimum
- * and a Maximum in front of their cast. */
+ * Attention masks are built with a large finite number such as -1e9, which float16 rounds to infinity;
+ * Softmax then gives NaN for a row that is masked throughout.  This pass looks at the casts to 16 bits
+ * that the decision inserted: casts of such a constant, and casts of float32 values that were computed
+ * from one by nodes that scale, add or move elements.  With sentinels=clamp it replaces the constant
+ * by the largest finite number of the dtype, and puts a Minimum and a Maximum in front of the cast of
+ * a computed value. */
 #include "passes/precision/precision.h"
 
 #include "passes/lower/lower.h"
@@ -15,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Constants that are told of one by one. */
+/* So many constants get a warning each; one more warning counts the rest. */
 enum { MOST_TOLD = 4 };
 
 struct range {
@@ -32,11 +33,11 @@ static struct range range_of(enum ht_dtype low)
 struct fitting {
 	const struct ht_fit *how;
 	struct ht_graph *graph;
-	uint32_t
-		ids; /* of the graph before it was decided on: casts from there on are the decision's */
+	uint32_t ids; /* of the graph before the decision, which inserted the casts from there on */
 	struct ht_uses uses;
-	struct ht_node **source; /* by node id: the constant that goes into the value; NULL: none */
-	float *worst; /* by node id of a constant: its largest finite magnitude, signed */
+	struct ht_node *
+		*source; /* by node id: the large constant it is computed from; NULL: none */
+	float *worst;    /* by node id of a constant: its largest finite magnitude, signed */
 	struct ht_node **queue;
 	size_t queued;
 	bool *told; /* by node id of a constant */
@@ -64,8 +65,6 @@ static bool passes_on(const struct ht_node *n, int32_t arg)
 {
 	static const enum ht_op ops[] = { HT_OP_Add, HT_OP_AddV2, HT_OP_AddN, HT_OP_BiasAdd,
 		HT_OP_Mul, HT_OP_Neg, HT_OP_Sub };
-	static const char *const lowerings[] = { "identity", "reshape", "concat", "pack", "gather",
-		"gather_nd", "pad", "reverse", "tile", "transpose", "select", "broadcast" };
 	const struct lower_op *op = lower_op_of(n);
 
 	if (ht_is_view(n))
@@ -73,10 +72,7 @@ static bool passes_on(const struct ht_node *n, int32_t arg)
 	for (size_t i = 0; i < HT_COUNT(ops); i++)
 		if (n->op == ops[i])
 			return true;
-	for (size_t i = 0; op && i < HT_COUNT(lowerings); i++)
-		if (!strcmp(op->name, lowerings[i]))
-			return true;
-	return false;
+	return op && op->moves;
 }
 
 static void reach(struct fitting *f, struct ht_node *n, struct ht_node *source)
@@ -87,7 +83,7 @@ static void reach(struct fitting *f, struct ht_node *n, struct ht_node *source)
 	f->queue[f->queued++] = n;
 }
 
-/* Paintings are on graphs whose types nobody has inferred. */
+/* Policies that write types themselves (paint) run on graphs whose types are not inferred. */
 static bool may_be_f32(const struct ht_node *n)
 {
 	return n->outs && (n->out[0].dtype == HT_F32 || n->out[0].dtype == HT_INVALID);

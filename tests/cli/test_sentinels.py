@@ -60,6 +60,17 @@ class Sentinels(ToolCase):
         self.assertEqual(self.sum(*bf16, lowest)[0], -math.inf)
         self.assertEqual(self.sum(*bf16, '--sentinels=clamp', lowest)[0], -float.fromhex('0x1.fep127'))
 
+    def test_through_moved_blocks(self):
+        """Ops that move blocks of elements hand a large constant on as reshapes do."""
+        model = self.path('blocks.hir', HEAD.replace(b'shape[1,4]', b'shape[1,2,2,1]') + b'''%c = Const() {dtype=f32, value=tensor f32[] {-1e9}}
+%mask = Mul(%x, %c) {T=f32}
+%blocks = SpaceToDepth(%mask) {T=f32, block_size=2, data_format="NHWC"}
+%y = AddV2(%blocks, %blocks) {T=f32}
+''')
+        keep = self.path('keep.cfg', b'mask\nblocks\n')
+        self.assertEqual(self.warnings('explain', *FP16, '--keep_dtype=' + keep, model), [
+            "node 'c' (Const): -1e+09 goes through 'blocks' into float16, where it is infinite; --sentinels clamp keeps it finite"])
+
     def test_through_what_is_computed(self):
         """A product in float32 of what is fed goes into a sum that is low."""
         model = self.path('product.hir', HEAD + b'''%c = Const() {dtype=f32, value=tensor f32[] {-1e9}}

@@ -10,7 +10,6 @@
 #include "passes/precision/optimal/optimal.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Constants of this many elements and more are read only where float16 would be used. */
 enum { LARGE = 1 << 18 };
@@ -128,9 +127,6 @@ static void judge(struct ht_precision *p, struct ht_safety *s, const struct ht_n
 /* Hands values on, one by one as they are. */
 static bool hands_on(const struct ht_node *n)
 {
-	static const char *const lowerings[] = { "identity", "reshape", "concat", "pack", "gather",
-		"gather_nd", "pad", "reverse", "tile", "transpose", "select", "broadcast",
-		"batch_to_space", "space_to_batch", "depth_to_space", "space_to_depth" };
 	static const enum ht_op ops[] = { HT_OP_Relu, HT_OP_Relu6, HT_OP_Maximum, HT_OP_Minimum,
 		HT_OP_Max, HT_OP_Min, HT_OP_Abs, HT_OP_Neg, HT_OP_MaxPool };
 	const struct lower_op *op = lower_op_of(n);
@@ -140,10 +136,7 @@ static bool hands_on(const struct ht_node *n)
 	for (size_t i = 0; i < HT_COUNT(ops); i++)
 		if (n->op == ops[i])
 			return true;
-	for (size_t i = 0; op && i < HT_COUNT(lowerings); i++)
-		if (!strcmp(op->name, lowerings[i]))
-			return true;
-	return false;
+	return op && op->moves;
 }
 
 static bool is_gray(struct ht_precision *p, const struct ht_node *n)
