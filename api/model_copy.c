@@ -10,7 +10,7 @@ static struct ht_where at_node(const struct ht_node *n)
 	};
 }
 
-/* One line tells of all inputs, and names as many as fit it. */
+/* One note tells of all inputs; it names the first few. */
 enum { MOST_NAMED = 3 };
 
 void ht_model_note_open(const struct ht_model *m, struct ht_arena *a, struct ht_diags *d)

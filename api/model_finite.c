@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* The bits of an exponent that only infinities and NaN have; 0: another type. */
+/* The exponent bits of a floating-point dtype, all of which are set in infinities and NaN alone; 0: the
+ * dtype is none of the four. */
 static uint64_t exponent_of(enum ht_dtype t)
 {
 	switch (t) {

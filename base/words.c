@@ -34,7 +34,8 @@ bool ht_words_fit(const struct ht_words *w, size_t args,
 	return bytes <= bytes_of(arg, (size_t)w->arg - 1);
 }
 
-/* The shortest of two lengths that is read back as the same number. */
+/* Prints x with `digits` significant digits, or with `all_digits` where the shorter text would be read
+ * back as another number. */
 static void put_float(struct ht_buf *b, double x, int digits, int all_digits)
 {
 	char text[64];
@@ -87,7 +88,8 @@ static void put_element(struct ht_buf *b, enum ht_dtype t, const char *p)
 		put_float(b, float_at(t, p), 6, 9);
 }
 
-/* Of dimensions behind the first, those of which a row begins at element i, or ended before it. */
+/* In how many of the dimensions behind the first a row begins at element i: so many brackets open
+ * there, and as many close in front of it. */
 static int rows_at(const struct ht_words *w, uint64_t i)
 {
 	uint64_t row = 1;

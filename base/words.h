@@ -1,22 +1,23 @@
-/* words: what a step says when it stops a run: text, and elements of tensors that it was given. */
+/* words: the message of a step that stops a run, as pieces of text and elements of the step's arguments. */
 #ifndef HT_WORDS_H
 #define HT_WORDS_H
 
 #include "base/base.h"
 
-/* A piece of it: a text, and behind it elements of one tensor. */
+/* One piece of a message: a text, followed by elements of one tensor. */
 struct ht_words {
 	const char *text;
-	/* 0: there are no elements; i + 1: those of the step's argument i, which has at least as many as
-	 * the dimensions say, one after the other. */
+	/* 0: no elements follow the text; i + 1: elements of the step's argument i, a dense row-major
+	 * tensor of at least the shape `dim`. */
 	uint64_t arg;
 	uint64_t dtype; /* enum ht_dtype: plain numbers or BOOL */
-	uint64_t most;  /* elements are written out; the others are "..." */
+	uint64_t most;  /* so many elements are printed at most; "..." stands for the rest */
 	size_t rank;
 	int64_t *dim;
 };
 
-/* Whether ht_words_put() may be called with arguments of which argument i has bytes_of(arg, i) bytes. */
+/* Whether ht_words_put() stays inside the arguments: there are `args` of them, and argument i has
+ * bytes_of(arg, i) bytes. */
 bool ht_words_fit(const struct ht_words *w, size_t args,
 	uint64_t (*bytes_of)(const void *arg, size_t i), const void *arg);
 /* Appends the text and elements of n pieces; `args`: the memory of the step's arguments. */

@@ -324,15 +324,16 @@ void text_seed(struct text *t, const struct session *s);
 /* Whether --max-memory, or what the machine has free, is enough for a run. */
 enum ht_status check_memory(const struct cli *c, const struct session *s, long long threads);
 
-/* ---- summary.c: what elements are like ---- */
+/* ---- summary.c: statistics of arrays ---- */
 
 struct summary {
 	double min, max, mean;
 	size_t at; /* of the largest */
 	size_t n, nan, infinite;
 };
-struct summary *summarise_outputs(const struct session *s); /* by output; from malloc */
-/* One line for each output with NaN or infinities, where neither inputs nor constants have any. */
+struct summary *summarise_outputs(
+	const struct session *s); /* of each output; the caller frees it */
+/* A warning for each output with NaN or infinities, if no input and no constant has any. */
 void warn_not_finite(const struct cli *c, const struct session *s, const struct summary *of);
 
 /* ---- expect.c: comparing with a reference ---- */

@@ -103,7 +103,7 @@ static enum ht_status take_file(struct fed *f, const struct ht_value_info *v, st
 	return HT_OK;
 }
 
-/* Inputs that are made up are told of in one line, by name as many as fit it. */
+/* One note tells of all inputs that are filled at random; it names the first few. */
 enum { MOST_NAMED = 3 };
 
 struct made_up {

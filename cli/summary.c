@@ -1,4 +1,5 @@
-/* What the elements of arrays are like: printed by run, which warns where outputs are not finite. */
+/* Statistics of arrays, which `run` prints for each output, and its warning of outputs with NaN or
+ * infinities. */
 #include "cli/cli.h"
 
 #include <math.h>
@@ -76,7 +77,8 @@ static bool is_finite(const struct summary *s)
 	return !s->nan && !s->infinite;
 }
 
-/* Neither what was fed nor a constant is the reason.  Of artefacts the constants are not known. */
+/* Whether neither an input nor a constant has NaN or infinities.  An artefact does not tell its
+ * constants: they count as finite. */
 static bool comes_from_computing(const struct session *s)
 {
 	for (size_t i = 0; i < s->ins; i++) {
@@ -88,7 +90,7 @@ static bool comes_from_computing(const struct session *s)
 	return !s->model || ht_model_is_finite(s->model);
 }
 
-/* What --numerics counts is tensors of 16 bits. */
+/* --numerics counts values of float16 and bfloat16 tensors only: a float32 program gets no hint. */
 static const char *hint(const struct cli *c, const struct session *s)
 {
 	struct ht_program_info info = HT_PROGRAM_INFO_INIT;

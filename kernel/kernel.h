@@ -127,13 +127,13 @@ enum ht_fault {
 	HT_FAULT_MEMORY,
 	HT_FAULT_EMPTY_RANGE, /* of library kernels alone, as the next one */
 	HT_FAULT_RANDOM_ALGORITHM,
-	HT_FAULT_NAN, /* of a tensor that is checked, as the next two; the step has words for it */
+	HT_FAULT_NAN, /* in a checked tensor, as the next two; the step has a message */
 	HT_FAULT_PLUS_INFINITY,
 	HT_FAULT_MINUS_INFINITY,
 	HT_FAULT_ASSERTION /* of library kernels alone; likewise */
 };
 const char *ht_fault_text(enum ht_fault f);
-/* Whether struct ht_words of the step belong to it. */
+/* Whether the message of the step (struct ht_words) follows the text of the fault. */
 bool ht_fault_has_words(enum ht_fault f);
 
 /* ---- stages ---- */

@@ -165,7 +165,7 @@ static void verify_operation(
 	}
 }
 
-/* Of a check; others are of library kernels alone. */
+/* Faults that a check in a tile program may raise; library kernels alone raise the others. */
 static bool is_fault(int64_t f)
 {
 	return (f > HT_FAULT_NONE && f <= HT_FAULT_MEMORY) ||

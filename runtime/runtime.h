@@ -98,7 +98,7 @@ bool ht_rt_context_guard(struct ht_rt_context *c, enum ht_rt_guard where);
 struct ht_rt_fault {
 	int32_t code; /* of the kernel; HT_RT_DAMAGED: a constant is not whole; 0: none */
 	const struct ht_rt_step *step;
-	void *const *args; /* what the step was given; until the context's next run */
+	void *const *args; /* the step's arguments; valid until the context's next run */
 };
 /* Inputs and outputs: memory of the sizes the program was made for, aligned to 64 for speed, any
  * alignment of the element type is accepted.  Rounding is to nearest, subnormals are kept (flushed

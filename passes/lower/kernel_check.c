@@ -1,4 +1,5 @@
-/* Checks of data: what they find stops the run, with words of their own. */
+/* Lowering of the ops that check data, CheckNumerics and Assert: a check that fails stops the run with
+ * the op's message. */
 #include "passes/lower/index.h"
 #include "passes/lower/library.h"
 
@@ -7,7 +8,7 @@
 
 /* ---- CheckNumerics: part of the kernel that makes its operand ---- */
 
-/* x, where it is asked for, as `good` says. */
+/* x, checked: where `good` is false at an element that this kernel has to compute, fault f. */
 static int32_t checked(
 	struct ht_xb *b, const struct space *s, int32_t x, int32_t good, enum ht_fault f)
 {
@@ -16,7 +17,7 @@ static int32_t checked(
 	return ht_xcheck(b, x, good, f);
 }
 
-/* Of 16 bits it is what rounding makes of the operand that is looked at. */
+/* An operand in float16 or bfloat16 is checked after it was rounded to its dtype. */
 static int32_t pull_check_numerics(
 	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
@@ -56,8 +57,8 @@ void lower_words(struct lower *l, const struct ht_node *node)
 
 /* ---- Assert ---- */
 
-/* The library kernel takes the condition; the data are arguments only so that they are there when it
- * stops. */
+/* The library kernel reads its first argument, the condition.  The data tensors are arguments too, so
+ * that their memory still holds them when the message is made. */
 enum { MOST_OPERANDS = 60 };
 
 struct saying {

@@ -44,7 +44,8 @@ const char *lower_refuse(const struct ht_node *n)
 		return "is not an op we know";
 	if (op->never)
 		return op->never;
-	/* Who takes a constant of strings is refused, but for those who say it in a message. */
+	/* A constant of strings itself is not refused: its consumers are, unless they print it in a
+	 * message. */
 	if (op->family == FAMILY_NOTHING ||
 		ht_const_text(ht_out((struct ht_node *)(uintptr_t)n, 0)))
 		return NULL;

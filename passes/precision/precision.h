@@ -442,7 +442,9 @@ struct ht_decisions {
 	bool emulates;
 	const char *suffix;
 	struct ht_clamp clamp;
-	bool clamps_sentinels; /* constants too large for their type are its largest number */
+	/* A constant that overflows the dtype decided for it was replaced by the largest finite number
+	 * of that dtype (option sentinels). */
+	bool clamps_sentinels;
 	struct ht_decided_type *type;
 	size_t types, type_cap;
 	struct ht_decided_cast *cast;
@@ -472,8 +474,9 @@ void ht_impl_apply(struct ht_decisions *out, size_t first);
 /* rules.c: what each rule did. */
 void ht_rules_report(struct ht_precision *p, struct ht_decisions *out);
 
-/* constants.c: constants that are too large for the types decided.  Casts of the graph from node id
- * `ids` on are the decision's.  Warns of each constant, or clamps as option sentinels says. */
+/* constants.c: looks for constants that overflow the dtypes decided.  Casts whose node id is `ids` or
+ * above were inserted by the decision.  Warns of each such constant, or clamps it, as the option
+ * sentinels says. */
 struct ht_fit {
 	const struct ht_policy *policy;
 	struct ht_diags *diags;
