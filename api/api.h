@@ -12,8 +12,9 @@
 #include "cache/cache.h"
 #include "cache/remote.h"
 #include "ir/ir.h"
+#include "lower/lower.h"
 #include "passes/passes.h"
-#include "passes/precision/precision.h"
+#include "precision/precision.h"
 #include "runtime/artefact.h"
 #include "runtime/runtime.h"
 
@@ -145,10 +146,12 @@ void ht_phase_end(struct ht_phases *p, const char *name);
 struct ht_lowering {
 	struct ht_graph *graph;
 	struct ht_pass_context passes;
+	struct ht_precision_request precision;
+	struct ht_lower_request lower; /* for behind the passes */
 	struct ht_decisions decisions;
 	struct ht_fusions fusions;
 	struct ht_policy policy; /* a copy, which notes what is read of it */
-	uint64_t reads;
+	struct ht_reads reads;
 	struct ht_phases phases;
 };
 /* Some policies decide on the graph as imported (struct ht_policy_kind), which then goes through the
@@ -178,11 +181,10 @@ const struct ht_target *ht_target_of(const struct ht_compile_options *opt, struc
 
 /* ---- calibrate.c ---- */
 
-/* What runs variants of the model for a budget; lives in `a`, as `passes` and `opt` have to.  What
+/* What runs variants of the model for a budget; lives in `a`, as `l` and `opt` have to.  What
  * they say is read when the first one is run. */
 const struct ht_calibration *ht_calibrator_new(const struct ht_model *m,
-	const struct ht_pass_context *passes, const struct ht_compile_options *opt,
-	struct ht_arena *a);
+	const struct ht_lowering *l, const struct ht_compile_options *opt, struct ht_arena *a);
 
 /* ---- certificate.c ---- */
 
@@ -277,29 +279,29 @@ struct ht_wanted {
 };
 /* Kind HT_CACHE_READS: everything but options; its entry tells which of those matter.  Kind
  * HT_CACHE_GRAPH: with the values of the options in `reads`. */
-struct ht_cache_key ht_graph_key(
-	const struct ht_wanted *w, enum ht_cache_kind kind, uint64_t reads, struct ht_arena *a);
+struct ht_cache_key ht_graph_key(const struct ht_wanted *w, enum ht_cache_kind kind,
+	struct ht_reads reads, struct ht_arena *a);
 /* Of one option, for a key; "": the default. */
 struct ht_str ht_wanted_value(const struct ht_wanted *w, enum ht_read r, struct ht_arena *a);
 /* Of each set of options that was read so far, the last one first; returns how many. */
 #define HT_READ_SETS 16
 size_t ht_read_sets(const struct ht_wanted *w, struct ht_diags *d, struct ht_arena *a,
-	uint64_t set[HT_READ_SETS]);
+	struct ht_reads set[HT_READ_SETS]);
 void ht_read_sets_add(
-	const struct ht_wanted *w, uint64_t reads, struct ht_diags *d, struct ht_arena *a);
+	const struct ht_wanted *w, struct ht_reads reads, struct ht_diags *d, struct ht_arena *a);
 
 /* A set of options as their names, with blanks between; names of no option do not count. */
-uint64_t ht_reads_parse(struct ht_str names);
-void ht_reads_print(struct ht_buf *b, uint64_t set);
+struct ht_reads ht_reads_parse(struct ht_str names);
+void ht_reads_print(struct ht_buf *b, struct ht_reads set);
 
 /* ---- graph_index.c: for caches that have a graph's name ---- */
 
 /* As ht_read_sets(), of the entries that the index has of this graph. */
 size_t ht_index_sets(const struct ht_wanted *w, struct ht_diags *d, struct ht_arena *a,
-	uint64_t set[HT_READ_SETS]);
+	struct ht_reads set[HT_READ_SETS]);
 /* An entry that was put. */
 void ht_index_add(
-	const struct ht_wanted *w, uint64_t reads, struct ht_diags *d, struct ht_arena *a);
+	const struct ht_wanted *w, struct ht_reads reads, struct ht_diags *d, struct ht_arena *a);
 
 /* ---- graph_cache.c ---- */
 
@@ -309,7 +311,7 @@ bool ht_graph_is_cached(const struct ht_wanted *w);
 enum ht_status ht_graph_get(const struct ht_wanted *w, struct ht_work *work, struct ht_diags *d,
 	struct ht_program **out);
 /* `said`: the last message before the compilation. */
-void ht_graph_put(const struct ht_wanted *w, const struct ht_program *p, uint64_t reads,
+void ht_graph_put(const struct ht_wanted *w, const struct ht_program *p, struct ht_reads reads,
 	const struct ht_diag *said, struct ht_work *work, struct ht_diags *d);
 
 /* ---- cache_why.c ---- */
@@ -331,7 +333,7 @@ struct ht_cache_key ht_kernel_key(
 /* ---- manifest.c ---- */
 
 /* Members of a variant in the manifest: what it was made with. */
-struct ht_str ht_provenance(const struct ht_wanted *w, uint64_t reads, const char *llvm,
+struct ht_str ht_provenance(const struct ht_wanted *w, struct ht_reads reads, const char *llvm,
 	struct ht_str content, struct ht_arena *a);
 void ht_manifest_variant(struct ht_buf *b, const struct ht_program_plan *p, size_t number);
 struct ht_str ht_manifest(struct ht_str variants, struct ht_arena *a);

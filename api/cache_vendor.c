@@ -2,7 +2,7 @@
  * cache is used, and a graph without an index, NAME.om. */
 #include "api/api.h"
 
-#include "passes/precision/json.h"
+#include "precision/json.h"
 
 #include <string.h>
 #include <unistd.h>

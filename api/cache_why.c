@@ -11,16 +11,16 @@ struct difference {
 	size_t count; /* fields that differ; SIZE_MAX: there is no entry */
 };
 
-static uint64_t reads_of(struct ht_str key)
+static struct ht_reads reads_of(struct ht_str key)
 {
 	struct ht_str name, value;
-	uint64_t reads = 0;
+	struct ht_reads reads = { 0 };
 
 	for (size_t at = 0; ht_key_next(key, &at, &name, &value);)
 		for (int r = 0; r < HT_READ_END && ht_str_starts(name, "option-"); r++)
 			if (ht_str_is((struct ht_str){ name.p + 7, name.n - 7 },
 				    ht_read_name((enum ht_read)r)))
-				reads |= UINT64_C(1) << r;
+				ht_note_read(&reads, (enum ht_read)r);
 	return reads;
 }
 
@@ -148,7 +148,7 @@ static enum ht_status wanted(struct asking *q, struct ht_wanted *w)
 /* The entry that is there; false: none is. */
 static bool look(struct asking *q, const struct ht_wanted *w, struct ht_cache_key *k)
 {
-	uint64_t set[HT_READ_SETS];
+	struct ht_reads set[HT_READ_SETS];
 	size_t n = ht_read_sets(w, q->d, &q->w->arena, set);
 
 	for (size_t i = 0; i < n; i++) {
@@ -219,7 +219,7 @@ static enum ht_status kernel_keys(struct asking *q, struct ht_buf *b)
 	struct ht_plan *plan;
 
 	HT_TRY(ht_lowering_run(q->m, &q->opt, HT_OPEN_REFUSE, HT_UPTO_LAYOUT, NULL, q->w, q->d, l));
-	HT_TRY(ht_lower(l->graph, &l->passes, &q->w->arena, &plan));
+	HT_TRY(ht_lower(l->graph, &l->lower, &q->w->arena, &plan));
 	for (int32_t i = 0; i < plan->kernels; i++) {
 		if (plan->kernel[i]->library)
 			continue;

@@ -10,7 +10,7 @@
 
 struct ht_calibrator {
 	struct ht_calibration calibration;
-	const struct ht_pass_context *passes; /* of the lowering */
+	const struct ht_lowering *lowering; /* of the model itself */
 	const struct ht_model *model;
 	const struct ht_compile_options *opt;
 	struct ht_arena arena; /* holds what follows; filled by the first run */
@@ -33,12 +33,12 @@ struct variant {
 
 static struct ht_diags *diags_of(const struct ht_calibrator *c)
 {
-	return c->passes->diags;
+	return c->lowering->passes.diags;
 }
 
 static const struct ht_budget *budget_of(const struct ht_calibrator *c)
 {
-	return &c->passes->policy->budget;
+	return &c->lowering->policy.budget;
 }
 
 /* ---- samples ---- */
@@ -287,23 +287,22 @@ static void compare(struct variant *v, size_t sample, size_t output)
 static enum ht_status build(struct variant *v)
 {
 	struct ht_calibrator *c = v->c;
-	struct ht_pass_context passes = *c->passes;
-	struct ht_decisions unwanted = { .arena = &v->w->arena };
-	struct ht_fusions uncounted = *c->passes->fusions;
+	struct ht_pass_context passes = c->lowering->passes;
+	struct ht_lower_request lower = c->lowering->lower;
+	struct ht_fusions uncounted = c->lowering->fusions;
 	struct ht_phases phases = { 0 };
 	struct ht_plan *plan;
 	struct ht_make how;
 
-	passes.scratch = &v->w->scratch;
-	passes.target = ht_target_host();
-	passes.entry = v->graph->entries;
-	passes.decisions = &unwanted;
-	passes.fusions = &uncounted;
+	passes.scratch = lower.scratch = &v->w->scratch;
+	passes.target = lower.target = ht_target_host();
+	passes.entry = lower.entry = v->graph->entries;
+	passes.fusions = lower.fusions = &uncounted;
 	passes.after = NULL;
 	passes.verify = false;
 	HT_TRY(ht_run_passes(v->graph, ht_pipeline_painted, NULL, &passes));
 	HT_TRY(ht_run_passes(v->graph, ht_pipeline_layout, NULL, &passes));
-	HT_TRY(ht_lower(v->graph, &passes, &v->w->arena, &plan));
+	HT_TRY(ht_lower(v->graph, &lower, &v->w->arena, &plan));
 	how = (struct ht_make){ c->model->cache, passes.target, c->opt->backend, c->opt->threads };
 	return ht_program_build(v->program, v->graph, plan, &how, &phases, diags_of(c));
 }
@@ -376,13 +375,12 @@ static void release(void *arena)
 }
 
 const struct ht_calibration *ht_calibrator_new(const struct ht_model *m,
-	const struct ht_pass_context *passes, const struct ht_compile_options *opt,
-	struct ht_arena *a)
+	const struct ht_lowering *l, const struct ht_compile_options *opt, struct ht_arena *a)
 {
 	struct ht_calibrator *c = HT_NEW(a, struct ht_calibrator);
 
 	*c = (struct ht_calibrator){
-		.calibration = { run, c }, .model = m, .passes = passes, .opt = opt
+		.calibration = { run, c }, .model = m, .lowering = l, .opt = opt
 	};
 	ht_arena_defer(a, release, &c->arena);
 	return &c->calibration;

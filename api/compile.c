@@ -46,7 +46,7 @@ static enum ht_status method_of(const char *name, const char *of, const char *co
 }
 
 static enum ht_status methods_of(
-	const struct ht_compile_options *opt, struct ht_diags *d, struct ht_pass_context *c)
+	const struct ht_compile_options *opt, struct ht_diags *d, struct ht_methods_asked *asked)
 {
 	static const char *const conv[] = { [HT_CONV_AUTO] = "auto",
 		[HT_CONV_DIRECT] = "direct",
@@ -63,9 +63,8 @@ static enum ht_status methods_of(
 	HT_TRY(method_of(opt->conv_method, "convolution", conv, (int)HT_COUNT(conv), d, &i));
 	HT_TRY(method_of(opt->block_method, "blocks", block, (int)HT_COUNT(block), d, &k));
 	HT_TRY(method_of(opt->batch_method, "batches", batch, (int)HT_COUNT(batch), d, &j));
-	c->conv_method = (enum ht_conv_method)i;
-	c->block_method = (enum ht_block_method)k;
-	c->batch_method = (enum ht_batch_method)j;
+	*asked = (struct ht_methods_asked){ (enum ht_conv_method)i, (enum ht_block_method)k,
+		(enum ht_batch_method)j };
 	return HT_OK;
 }
 
@@ -144,7 +143,7 @@ bool ht_policy_paints(const struct ht_policy *p)
 static enum ht_status paint(
 	const struct ht_model *m, struct ht_lowering *l, const char *stop_after, bool *stopped)
 {
-	if (!ht_policy_paints(l->passes.policy))
+	if (!ht_policy_paints(&l->policy))
 		return HT_OK;
 	HT_TRY(run(l, m->outputs_set || m->inputs_set ? "feeds,prune,precision" : "precision",
 		stop_after, stopped));
@@ -174,6 +173,22 @@ static enum ht_status take_policy(struct ht_lowering *l, const struct ht_compile
 	return HT_OK;
 }
 
+static enum ht_status lower_request(
+	struct ht_lowering *l, const struct ht_compile_options *opt, struct ht_diags *d)
+{
+	l->lower = (struct ht_lower_request){
+		.scratch = l->passes.scratch,
+		.diags = d,
+		.target = l->passes.target,
+		.entry = l->passes.entry,
+		.fusions = &l->fusions,
+		.reads = &l->reads,
+		.random_seed = l->policy.random_seed,
+		.numerics = opt->numerics != 0,
+	};
+	return methods_of(opt, d, &l->lower.asked);
+}
+
 enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile_options *opt,
 	enum ht_open open, enum ht_upto upto, const char *stop_after, struct ht_work *w,
 	struct ht_diags *d, struct ht_lowering *l)
@@ -197,24 +212,21 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 		.diags = d,
 		.target = ht_target_of(opt, d),
 		.entry = l->graph->entries,
-		.policy = &l->policy,
+		.decider = &l->precision.decider,
 		.fusions = &l->fusions,
-		.imported = m->graph,
-		.decisions = &l->decisions,
 		.variables = ht_variables_of(m, w),
 		.verify = true,
 		.threads = opt->threads,
 	};
 	if (!l->passes.target)
 		return HT_E_USAGE;
-	ht_fusions_init(&l->fusions, l->passes.policy, &w->arena);
-	HT_TRY(ht_dump_graphs(l->passes.policy, w, &l->passes));
-	HT_TRY(methods_of(opt, d, &l->passes));
-	l->passes.numerics = opt->numerics != 0;
-	l->passes.calibration = ht_calibrator_new(m, &l->passes, opt, &w->arena);
+	ht_policy_fusions(&l->policy, &l->fusions, &w->arena);
+	HT_TRY(ht_dump_graphs(&l->policy, w, &l->passes));
+	HT_TRY(lower_request(l, opt, d));
+	l->precision = (struct ht_precision_request){ { ht_precision_decide }, &l->policy, m->graph,
+		&l->decisions, ht_calibrator_new(m, l, opt, &w->arena) };
 	HT_TRY(paint(m, l, stop_after, &stopped));
-	if (ht_policy_paints(l->passes.policy) &&
-		(upto == HT_UPTO_PRECISION || upto == HT_UPTO_REPORT))
+	if (ht_policy_paints(&l->policy) && (upto == HT_UPTO_PRECISION || upto == HT_UPTO_REPORT))
 		return HT_OK;
 	/* Policies also decide on graphs that cannot be compiled, such as training graphs, whose
 	 * variables have no values. */
@@ -222,10 +234,9 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 	l->passes.keep_changed = upto != HT_UPTO_LAYOUT;
 	HT_TRY(run(l, ht_pipeline_cleanup, stop_after, &stopped));
 	ht_phase_end(&l->phases, "cleanup");
-	HT_TRY(run(l,
-		ht_policy_paints(l->passes.policy) ? ht_pipeline_painted : ht_pipeline_precision,
+	HT_TRY(run(l, ht_policy_paints(&l->policy) ? ht_pipeline_painted : ht_pipeline_precision,
 		stop_after, &stopped));
-	ht_phase_end(&l->phases, ht_policy_paints(l->passes.policy) ? "merge casts" : "precision");
+	ht_phase_end(&l->phases, ht_policy_paints(&l->policy) ? "merge casts" : "precision");
 	if (upto != HT_UPTO_LAYOUT)
 		return HT_OK;
 	HT_TRY(run(l, ht_pipeline_layout, stop_after, &stopped));
@@ -257,12 +268,12 @@ static void fill_info(struct compile *c, const struct ht_lowering *l)
 	i->low_nodes = l->decisions.low_nodes;
 	i->float_nodes = l->decisions.float_nodes;
 	i->casts = l->decisions.casts;
-	i->policy = ht_str_copy(&c->p->arena, ht_str(ht_policy_label(l->passes.policy))).p;
-	names = HT_NEW_ARRAY(&c->p->arena, const char *, l->passes.policy->without_effects);
+	i->policy = ht_str_copy(&c->p->arena, ht_str(ht_policy_label(&l->policy))).p;
+	names = HT_NEW_ARRAY(&c->p->arena, const char *, l->policy.without_effects);
 	i->without_effect = names;
-	i->without_effects = l->passes.policy->without_effects;
+	i->without_effects = l->policy.without_effects;
 	for (size_t k = 0; k < i->without_effects; k++)
-		names[k] = l->passes.policy->without_effect[k];
+		names[k] = l->policy.without_effect[k];
 }
 
 /* Inputs with a default value: a copy of it, so that the program does not need the model. */
@@ -300,8 +311,8 @@ static enum ht_status build(struct compile *c, struct ht_lowering *l, const stru
 	struct ht_make how;
 
 	HT_TRY(ht_lowering_run(c->m, &c->opt, HT_OPEN_TOLD, HT_UPTO_LAYOUT, NULL, c->w, c->d, l));
-	HT_TRY(ht_lower(l->graph, &l->passes, &c->w->arena, &plan));
-	HT_TRY(ht_fusion_result_write(l->passes.policy, &l->fusions, &c->w->arena, c->d));
+	HT_TRY(ht_lower(l->graph, &l->lower, &c->w->arena, &plan));
+	HT_TRY(ht_fusion_result_write(&l->policy, &l->fusions, &c->w->arena, c->d));
 	ht_phase_end(&l->phases, "lower");
 	how = (struct ht_make){ c->m->cache, l->passes.target, c->opt.backend, c->opt.threads };
 	HT_TRY(ht_program_build(c->p, l->graph, plan, &how, &l->phases, c->d));

@@ -3,7 +3,7 @@
 #define HT_CONFIG_H
 
 #include "api/api.h"
-#include "passes/precision/json.h"
+#include "precision/json.h"
 
 struct ht_config {
 	struct ht_unwind unwind;

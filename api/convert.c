@@ -1,8 +1,8 @@
 /* Graphs written out again: as imported, or with a policy's types and casts. */
 #include "api/convert.h"
 
-#include "passes/precision/grappler/tensorflow_ops.h"
-#include "passes/precision/report/report.h"
+#include "precision/grappler/tensorflow_ops.h"
+#include "precision/report/report.h"
 
 struct convert {
 	const struct ht_model *m;

@@ -23,15 +23,16 @@ static enum ht_status put_graph(struct emit *e, const struct ht_graph *g)
 static enum ht_status rewrite(void *arg)
 {
 	struct emit *e = arg;
-	struct ht_decisions decisions = { .arena = &e->w->arena };
+	struct ht_policy *policy = (struct ht_policy *)e->opt.policy;
+	struct ht_precision_request precision = {
+		.decider = { ht_precision_decide }, .policy = policy, .imported = e->m->graph
+	};
 	struct ht_fusions fusions;
 	struct ht_pass_context c = {
 		.scratch = &e->w->scratch,
 		.diags = e->d,
 		.target = ht_target_of(&e->opt, e->d),
-		.policy = (struct ht_policy *)e->opt.policy,
-		.imported = e->m->graph,
-		.decisions = &decisions,
+		.decider = e->opt.policy ? &precision.decider : NULL,
 		.fusions = &fusions,
 		.variables = ht_variables_of(e->m, e->w),
 		.verify = true,
@@ -40,9 +41,9 @@ static enum ht_status rewrite(void *arg)
 
 	if (!c.target)
 		return HT_E_USAGE;
-	ht_fusions_init(&fusions, c.policy, &e->w->arena);
-	if (c.policy)
-		HT_TRY(ht_dump_graphs(c.policy, e->w, &c));
+	ht_policy_fusions(policy, &fusions, &e->w->arena);
+	if (policy)
+		HT_TRY(ht_dump_graphs(policy, e->w, &c));
 	if (e->stop_after && ht_pass_named(ht_str(e->stop_after)) &&
 		!ht_pipeline_names(e->pipeline, e->stop_after))
 		return ht_error(e->d, HT_E_USAGE, HT_NOWHERE,
@@ -138,7 +139,7 @@ static enum ht_status emit(void *arg)
 		HT_UPTO_LAYOUT, e->stop_after, e->w, e->d, &l));
 	if (graph)
 		return put_graph(e, l.graph);
-	HT_TRY(ht_lower(l.graph, &l.passes, &e->w->arena, &plan));
+	HT_TRY(ht_lower(l.graph, &l.lower, &e->w->arena, &plan));
 	ht_buf_init(&e->buf, &e->w->arena);
 	if (kernels) {
 		put_kernels(e, plan);

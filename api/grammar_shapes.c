@@ -1,6 +1,6 @@
 /* Grammars of shapes of inputs. */
 #include "api/grammar.h"
-#include "passes/precision/policy.h"
+#include "precision/policy.h"
 
 #include <string.h>
 

@@ -169,7 +169,7 @@ static enum ht_status open_program(const struct ht_wanted *w, struct ht_cached *
 enum ht_status ht_graph_get(const struct ht_wanted *w, struct ht_work *work, struct ht_diags *d,
 	struct ht_program **out)
 {
-	uint64_t set[HT_READ_SETS];
+	struct ht_reads set[HT_READ_SETS];
 	size_t sets;
 
 	*out = NULL;
@@ -187,7 +187,7 @@ enum ht_status ht_graph_get(const struct ht_wanted *w, struct ht_work *work, str
 
 /* ---- writing ---- */
 
-void ht_graph_put(const struct ht_wanted *w, const struct ht_program *p, uint64_t reads,
+void ht_graph_put(const struct ht_wanted *w, const struct ht_program *p, struct ht_reads reads,
 	const struct ht_diag *said, struct ht_work *work, struct ht_diags *d)
 {
 	struct ht_arena *a = &work->arena;

@@ -67,7 +67,7 @@ static cJSON *variables_of(const struct ht_wanted *w, struct ht_arena *a)
 }
 
 /* The entry's file, from DIR on. */
-static const char *file_of(const struct ht_wanted *w, uint64_t reads, struct ht_arena *a)
+static const char *file_of(const struct ht_wanted *w, struct ht_reads reads, struct ht_arena *a)
 {
 	const struct ht_store *s = ht_cache_store(w->model->cache);
 	struct ht_cache_key k = ht_graph_key(w, HT_CACHE_GRAPH, reads, a);
@@ -135,7 +135,7 @@ static cJSON *load(const struct ht_wanted *w, struct ht_diags *d, struct ht_aren
 }
 
 static bool fits(const struct ht_wanted *w, const cJSON *item, const char *content,
-	const cJSON *variables, uint64_t *reads, struct ht_arena *a)
+	const cJSON *variables, struct ht_reads *reads, struct ht_arena *a)
 {
 	*reads = ht_reads_parse(ht_str(text_at(item, "options")));
 	return !strcmp(text_at(item, "graph_key"), ht_cache_graph_name(w->model->cache)) &&
@@ -145,7 +145,7 @@ static bool fits(const struct ht_wanted *w, const cJSON *item, const char *conte
 }
 
 size_t ht_index_sets(const struct ht_wanted *w, struct ht_diags *d, struct ht_arena *a,
-	uint64_t set[HT_READ_SETS])
+	struct ht_reads set[HT_READ_SETS])
 {
 	const cJSON *root = load(w, d, a), *i;
 	const char *content = content_of(w, a).p;
@@ -165,7 +165,7 @@ size_t ht_index_sets(const struct ht_wanted *w, struct ht_diags *d, struct ht_ar
 
 /* ---- writing ---- */
 
-static cJSON *new_item(const struct ht_wanted *w, uint64_t reads, struct ht_arena *a)
+static cJSON *new_item(const struct ht_wanted *w, struct ht_reads reads, struct ht_arena *a)
 {
 	const char *file = file_of(w, reads, a), *content = content_of(w, a).p, *options;
 	cJSON *variables = variables_of(w, a), *item, *list;
@@ -218,7 +218,7 @@ static char *print(cJSON *root, cJSON *list)
 	}
 }
 
-static bool save(const struct ht_wanted *w, uint64_t reads, struct ht_arena *a)
+static bool save(const struct ht_wanted *w, struct ht_reads reads, struct ht_arena *a)
 {
 	cJSON *root = load(w, NULL, a), *item, *list;
 	char *text;
@@ -245,7 +245,7 @@ static bool save(const struct ht_wanted *w, uint64_t reads, struct ht_arena *a)
 }
 
 /* What has no memory unwinds to here, so that the lock is given back.  0, or an errno. */
-static int add(const struct ht_wanted *w, uint64_t reads)
+static int add(const struct ht_wanted *w, struct ht_reads reads)
 {
 	struct ht_store *s = ht_cache_store(w->model->cache);
 	struct ht_unwind unwind;
@@ -263,7 +263,8 @@ static int add(const struct ht_wanted *w, uint64_t reads)
 	return why;
 }
 
-void ht_index_add(const struct ht_wanted *w, uint64_t reads, struct ht_diags *d, struct ht_arena *a)
+void ht_index_add(
+	const struct ht_wanted *w, struct ht_reads reads, struct ht_diags *d, struct ht_arena *a)
 {
 	struct ht_store *s = ht_cache_store(w->model->cache);
 	struct ht_where at = HT_NOWHERE;

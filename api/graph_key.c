@@ -96,8 +96,8 @@ struct ht_str ht_wanted_value(const struct ht_wanted *w, enum ht_read r, struct 
 	return ht_buf_str(&b);
 }
 
-struct ht_cache_key ht_graph_key(
-	const struct ht_wanted *w, enum ht_cache_kind kind, uint64_t reads, struct ht_arena *a)
+struct ht_cache_key ht_graph_key(const struct ht_wanted *w, enum ht_cache_kind kind,
+	struct ht_reads reads, struct ht_arena *a)
 {
 	const struct ht_model *m = w->model;
 	struct ht_key_text k;
@@ -111,7 +111,7 @@ struct ht_cache_key ht_graph_key(
 	put_inputs(&k, m, a);
 	put_outputs(&k, m, a);
 	for (int r = 0; r < HT_READ_END && kind == HT_CACHE_GRAPH; r++)
-		if (reads >> r & 1)
+		if (ht_was_read(reads, (enum ht_read)r))
 			ht_key_field(&k,
 				ht_str_printf(a, "option-%s", ht_read_name((enum ht_read)r)).p,
 				ht_wanted_value(w, (enum ht_read)r, a));
@@ -120,9 +120,9 @@ struct ht_cache_key ht_graph_key(
 
 /* ---- which options were read: a line for each set of them, names with blanks between ---- */
 
-uint64_t ht_reads_parse(struct ht_str line)
+struct ht_reads ht_reads_parse(struct ht_str line)
 {
-	uint64_t set = 0;
+	struct ht_reads set = { 0 };
 
 	for (int r = 0; r < HT_READ_END; r++) {
 		const char *name = ht_read_name((enum ht_read)r);
@@ -131,12 +131,12 @@ uint64_t ht_reads_parse(struct ht_str line)
 		for (const char *p = line.p; p + n <= line.p + line.n; p++)
 			if ((p == line.p || p[-1] == ' ') && !memcmp(p, name, n) &&
 				(p + n == line.p + line.n || p[n] == ' '))
-				set |= UINT64_C(1) << r;
+				ht_note_read(&set, (enum ht_read)r);
 	}
 	return set;
 }
 
-static size_t parse_sets(struct ht_str text, uint64_t set[HT_READ_SETS])
+static size_t parse_sets(struct ht_str text, struct ht_reads set[HT_READ_SETS])
 {
 	size_t n = 0;
 
@@ -152,9 +152,9 @@ static size_t parse_sets(struct ht_str text, uint64_t set[HT_READ_SETS])
 }
 
 static size_t known_sets(const struct ht_wanted *w, struct ht_diags *d, struct ht_arena *a,
-	uint64_t set[HT_READ_SETS])
+	struct ht_reads set[HT_READ_SETS])
 {
-	struct ht_cache_key k = ht_graph_key(w, HT_CACHE_READS, 0, a);
+	struct ht_cache_key k = ht_graph_key(w, HT_CACHE_READS, (struct ht_reads){ 0 }, a);
 	struct ht_cached c;
 	size_t n;
 
@@ -166,18 +166,18 @@ static size_t known_sets(const struct ht_wanted *w, struct ht_diags *d, struct h
 }
 
 size_t ht_read_sets(const struct ht_wanted *w, struct ht_diags *d, struct ht_arena *a,
-	uint64_t set[HT_READ_SETS])
+	struct ht_reads set[HT_READ_SETS])
 {
 	return ht_cache_graph_name(w->model->cache) ? ht_index_sets(w, d, a, set)
 						    : known_sets(w, d, a, set);
 }
 
-void ht_reads_print(struct ht_buf *b, uint64_t set)
+void ht_reads_print(struct ht_buf *b, struct ht_reads set)
 {
 	const char *blank = "";
 
 	for (int r = 0; r < HT_READ_END; r++)
-		if (set >> r & 1) {
+		if (ht_was_read(set, (enum ht_read)r)) {
 			ht_printf(b, "%s%s", blank, ht_read_name((enum ht_read)r));
 			blank = " ";
 		}
@@ -186,10 +186,10 @@ void ht_reads_print(struct ht_buf *b, uint64_t set)
 /* Another process may add one at the same time, and one of the two gets lost: that is a miss later,
  * which adds it again. */
 void ht_read_sets_add(
-	const struct ht_wanted *w, uint64_t reads, struct ht_diags *d, struct ht_arena *a)
+	const struct ht_wanted *w, struct ht_reads reads, struct ht_diags *d, struct ht_arena *a)
 {
-	struct ht_cache_key k = ht_graph_key(w, HT_CACHE_READS, 0, a);
-	uint64_t set[HT_READ_SETS];
+	struct ht_cache_key k = ht_graph_key(w, HT_CACHE_READS, (struct ht_reads){ 0 }, a);
+	struct ht_reads set[HT_READ_SETS];
 	size_t n = known_sets(w, d, a, set);
 	struct ht_str piece;
 	struct ht_buf b;
@@ -197,7 +197,7 @@ void ht_read_sets_add(
 	if (ht_cache_graph_name(w->model->cache))
 		ht_index_add(w, reads, d, a);
 	for (size_t i = 0; i < n; i++)
-		if (set[i] == reads)
+		if (set[i].bits == reads.bits)
 			return;
 	ht_buf_init(&b, a);
 	ht_reads_print(&b, reads);

@@ -1,5 +1,7 @@
 /* What a model is: its inputs and outputs, its ops, what of it cannot be compiled, its size. */
 #include "api/api.h"
+#include "lower/price.h"
+#include "lower/refusals.h"
 
 #include <stdlib.h>
 #include <string.h>

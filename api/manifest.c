@@ -91,7 +91,7 @@ static bool is_place(enum ht_read r)
 }
 
 /* Those that were read, and are not as they are by themselves. */
-static void put_options(struct ht_buf *b, const struct ht_wanted *w, uint64_t reads)
+static void put_options(struct ht_buf *b, const struct ht_wanted *w, struct ht_reads reads)
 {
 	const char *separator = "";
 
@@ -99,7 +99,7 @@ static void put_options(struct ht_buf *b, const struct ht_wanted *w, uint64_t re
 	for (int r = 0; r < HT_READ_END; r++) {
 		struct ht_str value = ht_str("");
 
-		if (reads >> r & 1 && !is_place((enum ht_read)r))
+		if (ht_was_read(reads, (enum ht_read)r) && !is_place((enum ht_read)r))
 			value = ht_wanted_value(w, (enum ht_read)r, b->arena);
 		if (!value.n)
 			continue;
@@ -112,7 +112,7 @@ static void put_options(struct ht_buf *b, const struct ht_wanted *w, uint64_t re
 	ht_putc(b, '}');
 }
 
-struct ht_str ht_provenance(const struct ht_wanted *w, uint64_t reads, const char *llvm,
+struct ht_str ht_provenance(const struct ht_wanted *w, struct ht_reads reads, const char *llvm,
 	struct ht_str content, struct ht_arena *a)
 {
 	struct ht_buf b;

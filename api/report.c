@@ -1,7 +1,7 @@
 /* Reports: made by deciding, or read from files. */
 #include "api/report.h"
 
-#include "passes/precision/optimal/price.h"
+#include "precision/optimal/price.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -143,15 +143,15 @@ static void price_cast(
 }
 
 /* What lowering chooses; where it cannot be done, nothing. */
-static void find_methods(struct making *k, struct ht_graph *g, struct ht_pass_context c)
+static void find_methods(struct making *k, struct ht_graph *g, struct ht_lower_request how)
 {
-	struct ht_fusions told = *c.fusions; /* what is found is not told twice */
+	struct ht_fusions told = *how.fusions; /* what is found is not told twice */
 	struct ht_plan *plan;
 
-	c.fusions = &told;
+	how.fusions = &told;
 	if (k->policy && k->policy->cost_target)
-		c.target = k->policy->cost_target;
-	if (ht_lower(g, &c, &k->r->w.arena, &plan) != HT_OK)
+		how.target = k->policy->cost_target;
+	if (ht_lower(g, &how, &k->r->w.arena, &plan) != HT_OK)
 		return;
 	k->r->data.choice = plan->choice;
 	k->r->data.choices = plan->choices;
@@ -164,19 +164,20 @@ static void find_fusions(struct making *k, struct ht_lowering *l)
 	struct ht_arena *a = &k->r->w.arena;
 	struct ht_graph *g = ht_graph_clone(l->graph, a);
 	struct ht_pass_context c = l->passes;
+	struct ht_lower_request how = l->lower;
 	struct ht_diags quiet;
 
 	k->r->data.found = &l->fusions;
 	if (!has_shapes(g))
 		return;
 	ht_diags_init(&quiet);
-	c.diags = &quiet;
+	c.diags = how.diags = &quiet;
 	c.after = NULL;
-	c.entry = g->entries;
+	c.entry = how.entry = g->entries;
 	if (ht_run_passes(g, ht_pipeline_layout, NULL, &c) == HT_OK &&
 		ht_graph_sort(g, &quiet) == HT_OK) {
 		ht_fusion_of(g, &l->fusions, a);
-		find_methods(k, g, c);
+		find_methods(k, g, how);
 	}
 	ht_diags_release(&quiet);
 }

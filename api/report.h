@@ -3,7 +3,7 @@
 #define HT_API_REPORT_H
 
 #include "api/api.h"
-#include "passes/precision/report/report.h"
+#include "precision/report/report.h"
 
 struct ht_report {
 	struct ht_work w;

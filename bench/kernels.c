@@ -11,7 +11,7 @@
  * its first term alone, so what is behind the products remains to be timed.  --copy measures what memory
  * allows: GB/s of so many bytes read beside so many written, as stores go by themselves and past the caches. */
 #include "api/api.h"
-#include "passes/lower/lower.h"
+#include "lower/inside.h"
 
 #include <immintrin.h>
 #include <stdio.h>
@@ -401,7 +401,7 @@ static enum ht_status compile(const struct request *q, const struct ht_model *mo
 
 	HT_TRY(ht_compile_options_of(&q->opt, d, &opt));
 	HT_TRY(ht_lowering_run(model, &opt, HT_OPEN_REFUSE, HT_UPTO_LAYOUT, NULL, w, d, &l));
-	HT_TRY(ht_lower(l.graph, &l.passes, &w->arena, &plan));
+	HT_TRY(ht_lower(l.graph, &l.lower, &w->arena, &plan));
 	if (q->one_deep)
 		cut_depth(plan);
 	how = (struct ht_make){ .target = l.passes.target, .threads = 1 };

@@ -9,7 +9,7 @@
 #include "frontend/frontend.h"
 #include "ir/ir.h"
 #include "passes/passes.h"
-#include "passes/precision/precision.h"
+#include "precision/precision.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -308,10 +308,12 @@ static int decide(const char *name, const char *model, bool as_is)
 	struct ht_diags d;
 	struct ht_policy policy;
 	struct ht_decisions decisions = { .arena = &arena };
+	struct ht_precision_request precision = {
+		.decider = { ht_precision_decide }, .policy = &policy, .decisions = &decisions
+	};
 	struct ht_pass_context c = { .scratch = &scratch,
 		.diags = &d,
-		.policy = &policy,
-		.decisions = &decisions,
+		.decider = &precision.decider,
 		.target = ht_target_named("x86-64-v4+bf16") };
 	struct ht_graph *g;
 	struct times start = now();

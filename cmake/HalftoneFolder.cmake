@@ -1,21 +1,23 @@
 # A folder of the source tree as a library, and what it may include.
 #
-#   ht_folder(passes USES base ir kernel SOURCES fold.c prune.c LINK PkgConfig::CJSON)
+#   ht_folder(passes USES base ir lower DOORS passes.h SOURCES fold.c prune.c LINK PkgConfig::CJSON)
 #
 # makes the static library ht_passes, compiles each header of the folder by itself, and checks in
 # the build that the folder's files include only headers of the folders in USES and name no instruction
-# set where they should ask for what a machine can do.  Without SOURCES there is no library yet, but its headers are checked all the same.  RUNTIME are sources, too: those
-# of which libhalftone-rt is made.
+# set where they should ask for what a machine can do.  Where DOORS is given, other folders may include
+# only these headers.  Without SOURCES there is no library yet, but its headers are checked all the same.
+# RUNTIME are sources, too: those of which libhalftone-rt is made.
 
 set(HT_CHECK_INCLUDES ${CMAKE_SOURCE_DIR}/scripts/check-includes)
 set(HT_CHECK_MACHINE ${CMAKE_SOURCE_DIR}/scripts/check-machine)
 
 function(ht_folder name)
-	cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "USES;SOURCES;RUNTIME;LINK")
+	cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "USES;DOORS;SOURCES;RUNTIME;LINK")
 	if(arg_UNPARSED_ARGUMENTS)
 		message(FATAL_ERROR "ht_folder(${name}): unknown ${arg_UNPARSED_ARGUMENTS}")
 	endif()
 	add_library(ht_${name}_uses INTERFACE)
+	set_property(GLOBAL PROPERTY HT_DOORS_${name} ${arg_DOORS})
 	foreach(used IN LISTS arg_USES)
 		if(NOT TARGET ht_${used}_uses)
 			message(FATAL_ERROR "ht_folder(${name}): ${used} does not stand below it")
@@ -55,9 +57,18 @@ function(ht_check_folder name uses)
 		add_library(ht_${name}_headers OBJECT ${alone})
 		target_link_libraries(ht_${name}_headers PRIVATE ht_${name}_uses)
 	endif()
+	set(allowed)
+	foreach(used IN LISTS uses)
+		get_property(doors GLOBAL PROPERTY HT_DOORS_${used})
+		if(doors)
+			list(JOIN doors "," doors)
+			string(APPEND used "=${doors}")
+		endif()
+		list(APPEND allowed ${used})
+	endforeach()
 	set(stamp ${CMAKE_BINARY_DIR}/headers/${name}.stamp)
 	add_custom_command(OUTPUT ${stamp}
-		COMMAND ${HT_CHECK_INCLUDES} ${CMAKE_SOURCE_DIR} ${name} ${uses}
+		COMMAND ${HT_CHECK_INCLUDES} ${CMAKE_SOURCE_DIR} ${name} ${allowed}
 		COMMAND ${HT_CHECK_MACHINE} ${CMAKE_SOURCE_DIR} ${name}
 		COMMAND ${CMAKE_COMMAND} -E touch ${stamp}
 		DEPENDS ${files} ${HT_CHECK_INCLUDES} ${HT_CHECK_MACHINE}

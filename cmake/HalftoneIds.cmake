@@ -2,13 +2,15 @@
 set(ids ${CMAKE_BINARY_DIR}/generated/halftone-ids.h)
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/generated)
 set(sources)
-foreach(folder IN ITEMS include base ir kernel frontend passes runtime backend cache api)
+set(folders include base ir kernel frontend choice lower passes precision runtime backend cache api)
+foreach(folder IN LISTS folders)
 	file(GLOB_RECURSE files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*)
 	list(APPEND sources ${files})
 endforeach()
 # What has the ids is made again only when they change.
 add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/generated/ids.stamp BYPRODUCTS ${ids}
 	COMMAND ${CMAKE_SOURCE_DIR}/scripts/source-id ${CMAKE_SOURCE_DIR} ${ids} ${LLVM_version}
+		${folders}
 	COMMAND ${CMAKE_COMMAND} -E touch ${CMAKE_BINARY_DIR}/generated/ids.stamp
 	DEPENDS ${sources} ${CMAKE_SOURCE_DIR}/scripts/source-id
 	COMMENT "Hashes of the sources" VERBATIM)

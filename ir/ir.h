@@ -60,7 +60,7 @@ struct ht_op_info {
 	unsigned effects;
 	/* Sets the types of the results from operands and attributes. */
 	enum ht_status (*infer)(struct ht_infer *in, struct ht_node *n);
-	const char *infer_name, *lower_name; /* `lower` is resolved by passes/lower */
+	const char *infer_name, *lower_name; /* `lower` is resolved by lower/ */
 	const char *prec;                    /* class of the op when no profile lists it */
 	const char *test;                    /* the test that covers the row */
 	const char *meaning;

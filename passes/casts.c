@@ -4,6 +4,7 @@
  * So f16→f32→f16 goes and f32→bf16→f32 stays: it rounds.  A constant with another user keeps its
  * bytes; the cast one is made beside it.  Between floats only: the bytes of integer constants are
  * few, and `fold` does them. */
+#include "kernel/kernel.h"
 #include "passes/rewrite.h"
 
 /* Every value of `a` is a value of `b`. */

@@ -12,6 +12,7 @@
  * Runs behind the precision pass, since a policy decides on Einsum as the one contraction that it
  * is.  Left alone: unknown shapes, more than 8 axes, dtypes other than TensorFlow's kernels have,
  * a label that is twice in the result. */
+#include "choice/impl.h"
 #include "ir/einsum.h"
 #include "passes/rewrite.h"
 

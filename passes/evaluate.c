@@ -1,6 +1,7 @@
 /* Values of constants: a node is lowered by itself and its kernels are interpreted, so that an op
  * means the same here as when it is compiled. */
 #include "base/cpu.h"
+#include "lower/lower.h"
 #include "passes/passes.h"
 
 #include <string.h>
@@ -142,21 +143,17 @@ static const struct ht_target *plain_target(void)
 	return ht_targets()[0];
 }
 
-enum ht_status ht_evaluate(
-	struct ht_node *n, struct ht_pass_context *c, struct ht_arena *a, struct ht_tensor **out)
+enum ht_status ht_evaluate(struct ht_node *n, struct ht_arena *a, struct ht_tensor **out)
 {
 	struct ht_arena *own = HT_NEW(a, struct ht_arena);
-	struct ht_pass_context inner = *c;
+	struct ht_lower_request how = { .scratch = own, .target = plain_target() };
 	struct evaluation e = { .arena = own };
 	struct ht_tensor *results = HT_NEW_ARRAY(a, struct ht_tensor, (size_t)n->outs);
 	enum ht_status st;
 
 	ht_arena_init(own, a->unwind);
 	ht_arena_defer(a, release, own);
-	inner.scratch = own;
-	inner.diags = NULL;
-	inner.target = plain_target();
-	st = ht_lower_node(n, &inner, own, &e.plan);
+	st = ht_lower_node(n, &how, own, &e.plan);
 	/* A fault is left for the run to report. */
 	if (st == HT_OK && !run(&e, results, a))
 		st = HT_E_UNSUPPORTED;

@@ -6,6 +6,8 @@
  * control inputs, results of more than LARGE bytes that are larger than the operands (a Fill, a
  * Tile), and arithmetic on more than MANY elements.  With the fusion constant_folding off: all but
  * whole numbers and booleans, without which shapes would not be known. */
+#include "lower/price.h"
+#include "lower/refusals.h"
 #include "passes/rewrite.h"
 
 #include <string.h>
@@ -223,7 +225,7 @@ static void fold_values(struct ht_rw *r, struct ht_node *n)
 	struct ht_tensor *out;
 
 	if (!all_const(n) || !n->outs || !ht_can_lower(n) || !is_bounded(n) ||
-		ht_evaluate(n, r->c, r->arena, &out) != HT_OK)
+		ht_evaluate(n, r->arena, &out) != HT_OK)
 		return;
 	if (n->outs == 1) {
 		become_const(r, n, ht_blob_ref(out[0].blob));

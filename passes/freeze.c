@@ -7,6 +7,7 @@
  * as in a training graph, in one message.
  *
  * Run it behind prune and inline: then only what the entry needs is left. */
+#include "lower/refusals.h"
 #include "passes/passes.h"
 
 #include <string.h>

@@ -148,7 +148,7 @@ enum ht_status ht_rw_each(struct ht_graph *g, struct ht_pass_context *c,
 
 /* ---- fusions ---- */
 
-/* As the functions of passes/fusion.h; a miss when `met` conditions held before. */
+/* As the functions of choice/fusion.h; a miss when `met` conditions held before. */
 bool ht_rw_on(const struct ht_rw *r, enum ht_fusion_id id);
 void ht_rw_hit(struct ht_rw *r, enum ht_fusion_id id);
 void ht_rw_miss(const struct ht_rw *r, enum ht_fusion_id id, int met, const struct ht_node *n,

@@ -119,7 +119,7 @@ show('float64 (1 + 2a) e^(a^2) erfc(a) in (a-4)/(a+4)', lo, hi, remez(erfcx, lam
 show('float64 (sinh(x)/x - 1)/x^2 in x^2', 0, 1, remez(at(lambda s: (mp.sinh(sqrt(s)) / sqrt(s) - 1) / s, 0), lambda s: s + mpf(10)**-12, range(7), mpf(0), mpf(1)), False)
 
 
-# passes/lower/map_gelu.c: Phi(-a) = 2^-P(a)
+# lower/map_gelu.c: Phi(-a) = 2^-P(a)
 def least_squares(g, w, powers, points):
     """Coefficients c of sum c[j] * x**powers[j] with the least sum of w(x) (sum - g(x))^2."""
     rows = [[x**p for p in powers] for x in points]

@@ -2,7 +2,7 @@
  * record. */
 #include "tests/fuzz/fuzz.h"
 
-#include "passes/precision/policy.h"
+#include "precision/policy.h"
 
 static void check(const struct ht_op_record *r)
 {

@@ -2,6 +2,7 @@
  * invalid graph, and what comes out is lowered or refused. */
 #include "tests/fuzz/fuzz.h"
 
+#include "lower/lower.h"
 #include "passes/passes.h"
 
 static void show(struct ht_arena *a, const struct ht_diags *d)
@@ -24,13 +25,16 @@ static void check(
 	struct ht_pass_context c = {
 		.scratch = scratch, .diags = d, .target = ht_targets()[0], .verify = true
 	};
+	struct ht_lower_request how = {
+		.scratch = scratch, .diags = d, .target = ht_targets()[0], .random_seed = -1
+	};
 	struct ht_plan *plan;
 	struct ht_graph *g;
 
 	if (ht_text_parse(a, text, "fuzz.hir", NULL, d, &g) != HT_OK ||
 		ht_graph_sort(g, d) != HT_OK)
 		return;
-	c.entry = g->entries;
+	c.entry = how.entry = g->entries;
 	for (size_t i = 0; i < HT_COUNT(pipelines); i++) {
 		enum ht_status st = ht_run_passes(g, pipelines[i], NULL, &c);
 
@@ -41,7 +45,7 @@ static void check(
 			return;
 	}
 	if (c.entry)
-		ht_lower(g, &c, a, &plan);
+		ht_lower(g, &how, a, &plan);
 	HT_CHECK(ht_run_passes(g, "expand_fused,infer", NULL, &c) != HT_E_INTERNAL);
 }
 

@@ -3,7 +3,7 @@
 #define HT_FUZZ_REPORT_H
 
 #include "passes/passes.h"
-#include "passes/precision/report/report.h"
+#include "precision/report/report.h"
 
 static const char report_graph[] =
 	"hir 1\nentry \"\" {\n  input \"x\" = %x\n  output \"soft\" = %soft\n}\n\n"
@@ -22,11 +22,13 @@ static inline enum ht_status report_apply(struct ht_arena *a, struct ht_arena *s
 	struct ht_report_data *r = HT_NEW(a, struct ht_report_data);
 	struct ht_policy *policy = HT_NEW(a, struct ht_policy);
 	struct ht_decisions decisions = { .arena = a, .complete = true };
+	struct ht_precision_request precision = {
+		.decider = { ht_precision_decide }, .policy = policy, .decisions = &decisions
+	};
 	struct ht_pass_context c = { .scratch = scratch,
 		.diags = d,
 		.target = ht_targets()[0],
-		.policy = policy,
-		.decisions = &decisions,
+		.decider = &precision.decider,
 		.verify = true };
 	struct ht_graph *g;
 
@@ -36,7 +38,7 @@ static inline enum ht_status report_apply(struct ht_arena *a, struct ht_arena *s
 	policy->report = r;
 	policy->kind = ht_report_kind(r);
 	c.entry = g->entries;
-	c.imported = g;
+	precision.imported = g;
 	if (out)
 		*out = g;
 	return ht_run_passes(g, "infer,precision", NULL, &c);

@@ -3,7 +3,7 @@
 #ifndef HT_FUZZ_RULES_H
 #define HT_FUZZ_RULES_H
 
-#include "passes/precision/policy.h"
+#include "precision/policy.h"
 
 static inline long fuzz_lines(struct ht_str text)
 {

@@ -27,7 +27,7 @@ ROOT = environment.ROOT
 def shipped_lists(mode):
     """{op: list} of a mode, from the data that the policies are made of."""
     lists, current = {}, None
-    with open(f'{ROOT}/passes/precision/data/grappler.lists', encoding='utf-8') as f:
+    with open(f'{ROOT}/precision/data/grappler.lists', encoding='utf-8') as f:
         for line in f:
             if line.startswith('['):
                 name, modes, _ = line.strip('[]\n').split()

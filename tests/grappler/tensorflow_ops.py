@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints passes/precision/data/tensorflow.ops: what TensorFlow's own passes know of each op.
+"""Prints precision/data/tensorflow.ops: what TensorFlow's own passes know of each op.
 
 Run it with the environment of tests/grappler/requirements.txt, whose TensorFlow is built for CUDA: a
 build without has no kernels for the GPU.  With --check it compares the file with that TensorFlow.
@@ -8,7 +8,7 @@ import os
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-DATA = f'{ROOT}/passes/precision/data/tensorflow.ops'
+DATA = f'{ROOT}/precision/data/tensorflow.ops'
 HEAD = '''\
 # TensorFlow {version}'s ops as its graph passes see them, made by tests/grappler/tensorflow_ops.py.
 #

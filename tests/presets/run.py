@@ -4,7 +4,7 @@ as written down a second time, here.
 
 run.py onnx      the block list and the clamping of constants of onnxconverter-common
 run.py openvino  the type in which OpenVINO's CPU plugin runs each node of random graphs, in bfloat16
-run.py rules     all of them on random graphs, by the lists in passes/precision/data
+run.py rules     all of them on random graphs, by the lists in precision/data
 run.py keras     the types in which Keras' layers compute under mixed_bfloat16 and mixed_float16
 
 Exit code 77: nothing to test with.
@@ -28,7 +28,7 @@ SEED = 20260901
 def preset(name):
     """(class of all others, {TensorFlow's type: (class, their name)}, {list: [their names]})."""
     otherwise, types, lists, current = None, {}, {}, None
-    with open(f'{environment.ROOT}/passes/precision/data/{name}.preset', encoding='utf-8') as f:
+    with open(f'{environment.ROOT}/precision/data/{name}.preset', encoding='utf-8') as f:
         for line in f:
             words = line.split('#')[0].split()
             if not words:

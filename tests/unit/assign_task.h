@@ -2,7 +2,7 @@
 #ifndef HT_TEST_ASSIGN_TASK_H
 #define HT_TEST_ASSIGN_TASK_H
 
-#include "passes/precision/optimal/assign.h"
+#include "precision/optimal/assign.h"
 #include "tests/unit/random.h"
 
 #include <string.h>

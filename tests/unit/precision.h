@@ -4,7 +4,7 @@
 
 #include "ir/ir.h"
 #include "passes/passes.h"
-#include "passes/precision/precision.h"
+#include "precision/precision.h"
 #include "tests/unit/unit.h"
 
 #include <string.h>
@@ -49,11 +49,13 @@ static void output(struct bench *b, struct ht_node *n)
 static void decide(struct bench *b, const char *policy, const char *target)
 {
 	struct ht_policy p;
+	struct ht_precision_request precision = {
+		.decider = { ht_precision_decide }, .policy = &p, .decisions = &b->decisions
+	};
 	struct ht_pass_context c = { .scratch = &b->scratch,
 		.diags = &b->diags,
-		.policy = &p,
+		.decider = &precision.decider,
 		.entry = &b->entry,
-		.decisions = &b->decisions,
 		.target = target ? ht_target_named(target) : NULL,
 		.verify = true };
 

@@ -3,7 +3,7 @@
 #include "tests/unit/assign_task.h"
 #include "tests/unit/unit.h"
 
-#include "passes/precision/optimal/cut.h"
+#include "precision/optimal/cut.h"
 
 #include <stdlib.h>
 

@@ -3,8 +3,8 @@
 #include "tests/unit/assign_task.h"
 #include "tests/unit/unit.h"
 
-#include "passes/precision/optimal/budget.h"
-#include "passes/precision/optimal/frontier.h"
+#include "precision/optimal/budget.h"
+#include "precision/optimal/frontier.h"
 
 #include <stdlib.h>
 

@@ -60,7 +60,7 @@ static int tear_down(void **state)
 
 /* ---- what is there ---- */
 
-static size_t known_sets(uint64_t set[HT_READ_SETS])
+static size_t known_sets(struct ht_reads set[HT_READ_SETS])
 {
 	struct ht_diags d;
 	UNIT_ARENA(a);
@@ -118,7 +118,7 @@ static void *allocate(size_t n)
 }
 
 /* Adds an item while an allocation fails, of ours or of cJSON's; false: none had to. */
-static bool add_without_memory(long after, bool of_json, uint64_t reads)
+static bool add_without_memory(long after, bool of_json, struct ht_reads reads)
 {
 	cJSON_Hooks hooks = { allocate, free };
 	struct ht_diags d;
@@ -148,23 +148,23 @@ static bool add_without_memory(long after, bool of_json, uint64_t reads)
 /* Each time the lock is free again, and what was there is there. */
 static void an_index_without_memory(void **state)
 {
-	uint64_t set[HT_READ_SETS];
+	struct ht_reads set[HT_READ_SETS];
 	UNIT_ARENA(a);
 
 	(void)state;
 	write_index(20000); /* more than an arena begins with */
-	ht_index_add(&wanted, 1, NULL, &a);
+	ht_index_add(&wanted, (struct ht_reads){ 1 }, NULL, &a);
 	for (int of_json = 0; of_json < 2; of_json++) {
 		long after = 0;
 
-		while (add_without_memory(after++, of_json, 2)) {
+		while (add_without_memory(after++, of_json, (struct ht_reads){ 2 })) {
 			assert_unlocked();
 			assert_int_equal(known_sets(set), 1 + (size_t)of_json);
 		}
 		assert_true(after > (of_json ? 20 : 2));
 		assert_int_equal(known_sets(set), 2);
-		assert_int_equal(set[0], 2);
-		assert_int_equal(set[1], 1);
+		assert_int_equal(set[0].bits, 2);
+		assert_int_equal(set[1].bits, 1);
 	}
 	ht_arena_release(&a);
 }
@@ -173,14 +173,14 @@ static void an_index_without_memory(void **state)
 
 static void an_index_stays_readable(void **state)
 {
-	uint64_t set[HT_READ_SETS];
+	struct ht_reads set[HT_READ_SETS];
 	struct ht_str index;
 	UNIT_ARENA(a);
 
 	(void)state;
 	write_index(HT_INDEX_BYTES - 1);
 	assert_int_equal(known_sets(set), 0);
-	ht_index_add(&wanted, 1, NULL, &a);
+	ht_index_add(&wanted, (struct ht_reads){ 1 }, NULL, &a);
 	assert_int_equal(known_sets(set), 1);
 	assert_true(ht_store_index_load(ht_cache_store(cache), "net", &a, &index));
 	assert_non_null(strstr(index.p, "\"first\""));
@@ -191,7 +191,7 @@ static void an_index_stays_readable(void **state)
 /* One that is larger is not read: told of, and written anew. */
 static void an_index_that_is_too_large(void **state)
 {
-	uint64_t set[HT_READ_SETS];
+	struct ht_reads set[HT_READ_SETS];
 	struct ht_diags d;
 	UNIT_ARENA(a);
 	struct ht_str path;
@@ -204,7 +204,7 @@ static void an_index_that_is_too_large(void **state)
 	assert_int_equal(ht_index_sets(&wanted, &d, &a, set), 0);
 	assert_int_equal(d.warnings, 1);
 	assert_non_null(strstr(d.first->text.p, strerror(EFBIG)));
-	ht_index_add(&wanted, 1, NULL, &a);
+	ht_index_add(&wanted, (struct ht_reads){ 1 }, NULL, &a);
 	assert_int_equal(known_sets(set), 1);
 	ht_diags_release(&d);
 	ht_arena_release(&a);

@@ -1,5 +1,5 @@
 /* Views and spaces: where an element lies in memory, against plain index arithmetic. */
-#include "passes/lower/lower.h"
+#include "lower/inside.h"
 
 #include "tests/unit/random.h"
 #include "tests/unit/unit.h"

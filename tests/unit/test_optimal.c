@@ -4,7 +4,7 @@
 #include "tests/unit/random.h"
 #include "tests/unit/unit.h"
 
-#include "passes/precision/optimal/cost.h"
+#include "precision/optimal/cost.h"
 
 #include <float.h>
 #include <math.h>

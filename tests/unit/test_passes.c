@@ -4,6 +4,7 @@
  * line rewrites it, through lowering and the interpreter, and compares the outputs. */
 #include "tests/unit/unit.h"
 
+#include "lower/lower.h"
 #include "passes/passes.h"
 
 #include <dirent.h>
@@ -114,7 +115,12 @@ static char *buffer_memory(struct run *r, int32_t i)
 /* HT_E_UNSUPPORTED when an op cannot be lowered, HT_E_VERDICT when it faults. */
 static enum ht_status execute(struct run *r)
 {
-	enum ht_status st = ht_lower(r->graph, &r->context, &r->arena, &r->plan);
+	struct ht_lower_request how = { .scratch = &r->scratch,
+		.diags = &r->diags,
+		.target = r->context.target,
+		.entry = r->context.entry,
+		.random_seed = -1 };
+	enum ht_status st = ht_lower(r->graph, &how, &r->arena, &r->plan);
 	void *scratch, *args[64];
 
 	if (st != HT_OK)

@@ -2,7 +2,7 @@
  * line. */
 #include "tests/unit/unit.h"
 
-#include "passes/precision/policy.h"
+#include "precision/policy.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -351,13 +351,13 @@ static void counterparts_exist(void **state)
 {
 	static const char *const ours[] = {
 #define FUSION(name, closable, ours) ours,
-#include "passes/precision/fusions.def"
+#include "precision/fusions.def"
 #undef FUSION
 #define CLEAN_UP(name, level, ours) ours,
-#include "passes/precision/clean_ups.def"
+#include "precision/clean_ups.def"
 #undef CLEAN_UP
 #define SCOPE(name, general, ours) ours,
-#include "passes/precision/scopes.def"
+#include "precision/scopes.def"
 #undef SCOPE
 	};
 	int with = 0;

@@ -64,9 +64,9 @@ static enum ht_status compile(void *arg)
 	opt.target = c->t->name;
 	opt.threads = 1;
 	HT_TRY(ht_lowering_run(c->m, &opt, HT_OPEN_REFUSE, HT_UPTO_LAYOUT, NULL, &c->w, c->d, &l));
-	l.passes.target = c->t;
-	l.passes.conv_method = c->method;
-	HT_TRY(ht_lower(l.graph, &l.passes, &c->w.arena, &plan));
+	l.lower.target = c->t;
+	l.lower.asked.conv = c->method;
+	HT_TRY(ht_lower(l.graph, &l.lower, &c->w.arena, &plan));
 	how = (struct ht_make){ .target = c->t, .threads = 1 };
 	return ht_program_build(c->p, l.graph, plan, &how, &l.phases, c->d);
 }

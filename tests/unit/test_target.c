@@ -3,7 +3,7 @@
 #include "api/api.h"
 #include "kernel/eval.h"
 #include "kernel/kernel.h"
-#include "passes/precision/optimal/cost.h"
+#include "precision/optimal/cost.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,0 +1,58 @@
+/* The fusions of one compilation: which are on, and what each found and did.
+ *
+ * A pass asks ht_fusion_on() before it changes anything, tells ht_fusion_hit() what it did, and
+ * ht_fusion_miss() where a pattern ended; of the misses the one that came furthest is kept. */
+#ifndef HT_CHOICE_FUSION_H
+#define HT_CHOICE_FUSION_H
+
+#include "base/base.h"
+
+struct ht_node;
+
+enum ht_fusion_id {
+#define FUSION(name, kind, level, pass, pattern, exactness) HT_FUSION_##name,
+#include "choice/fusions.def"
+#undef FUSION
+	HT_FUSION_END
+};
+
+enum ht_fusion_kind { HT_FUSION_GRAPH, HT_FUSION_LOOP, HT_FUSION_ENGINE, HT_FUSION_SCOPE };
+
+struct ht_fusion_info {
+	const char *name;
+	enum ht_fusion_kind kind;
+	int level;
+	const char *pass, *pattern, *exactness;
+};
+extern const struct ht_fusion_info ht_fusion_info[HT_FUSION_END];
+const char *ht_fusion_kind_name(enum ht_fusion_kind k);
+/* HT_FUSION_END: there is none. */
+enum ht_fusion_id ht_fusion_named(struct ht_str name);
+
+struct ht_fusion_record {
+	const char *off;    /* why it is off; NULL: it is on */
+	bool ran;           /* its pass did */
+	int64_t matches;    /* found */
+	int64_t effects;    /* changed something */
+	struct ht_str node; /* of the nearest miss, */
+	const char *missed; /* the condition that it failed; NULL: nothing came near */
+	int progress;       /* conditions it had met before */
+};
+
+struct ht_fusions {
+	struct ht_arena *arena; /* of names */
+	struct ht_fusion_record of[HT_FUSION_END];
+};
+
+/* All are on; a policy may switch some off (ht_policy_fusions()). */
+void ht_fusions_init(struct ht_fusions *f, struct ht_arena *a);
+
+/* These take NULL: everything is on, and nothing is kept. */
+bool ht_fusion_on(const struct ht_fusions *f, enum ht_fusion_id id);
+void ht_fusion_hit(struct ht_fusions *f, enum ht_fusion_id id);
+void ht_fusion_miss(struct ht_fusions *f, enum ht_fusion_id id, int progress,
+	const struct ht_node *n, const char *condition);
+/* The pass has fusions, and all are off.  Those that are on count as run. */
+bool ht_fusion_pass_is_off(struct ht_fusions *f, const char *pass);
+
+#endif

@@ -1,0 +1,84 @@
+/* Boundaries between dimensions: where neighbours cannot share an index, as some tensor that a kernel
+ * reads or writes is not dense there. */
+#include "lower/inside.h"
+
+/* Dimensions of size one do not count: the next real dimension inside does. */
+uint32_t view_boundaries(const struct view *v, int32_t rank, const int64_t *dim)
+{
+	int64_t stride[HT_LOWER_RANK], size[HT_LOWER_RANK];
+	int32_t at[HT_LOWER_RANK], n = 0, lead = rank - v->rank;
+	uint32_t bits = 0;
+
+	for (int32_t i = 0; i < rank; i++) {
+		if (dim[i] == 1)
+			continue;
+		stride[n] = i < lead || v->dim[i - lead] == 1 ? 0 : v->stride[i - lead];
+		size[n] = dim[i];
+		at[n++] = i;
+	}
+	for (int32_t i = 0; i + 1 < n; i++)
+		if (stride[i] != stride[i + 1] * size[i + 1])
+			bits |= 1u << at[i];
+	return bits;
+}
+
+static uint32_t walk(struct lower *l, struct ht_value v, int32_t rank, const int64_t *dim)
+{
+	const struct ht_node *n = v.node;
+	const struct ht_shape shape = ht_type_of(v)->shape;
+	uint32_t bits = 0;
+	int32_t lead = rank - shape.rank;
+
+	if (l->owner[n->id] != l->sink)
+		return view_boundaries(lower_view(l, v), rank, dim);
+	if (n == l->root[l->sink->id]) {
+		struct view dense;
+		view_dense(&dense, 0, shape);
+		return view_boundaries(&dense, rank, dim);
+	}
+	if (!lower_is_aligned(n))
+		return ~0u;
+	if (l->walked[n->id] == l->walk)
+		return 0;
+	l->walked[n->id] = l->walk;
+	for (int32_t i = 0; i + 1 < rank; i++) {
+		bool outer = i >= lead && shape.dim[i - lead] == dim[i];
+		bool inner = i + 1 >= lead && shape.dim[i + 1 - lead] == dim[i + 1];
+		if (outer != inner)
+			bits |= 1u << i;
+	}
+	for (int32_t i = 0; i < n->ins; i++)
+		bits |= walk(l, n->in[i], rank, dim);
+	return bits;
+}
+
+uint32_t kb_boundaries(struct lower *l, struct ht_value v)
+{
+	struct ht_shape s = ht_type_of(v)->shape;
+
+	l->walk++;
+	return walk(l, v, s.rank, s.dim);
+}
+
+uint32_t kb_out_boundaries(struct lower *l, int32_t i)
+{
+	const struct view *v = &l->view[l->sink->id][i];
+
+	return kb_boundaries(l, ht_out(l->sink, i)) | view_boundaries(v, v->rank, v->dim);
+}
+
+int split_groups(int32_t rank, const int64_t *dim, uint32_t bits, int32_t *first, int32_t *last,
+	int64_t *extent)
+{
+	int groups = 0;
+
+	for (int32_t i = 0; i < rank; i++) {
+		if (i == 0 || bits >> (i - 1) & 1) {
+			first[groups] = i;
+			extent[groups++] = 1;
+		}
+		last[groups - 1] = i;
+		extent[groups - 1] *= dim[i];
+	}
+	return groups;
+}

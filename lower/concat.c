@@ -1,0 +1,102 @@
+/* Concat and Pack: each operand is copied into its part of the result, unless it was made there. */
+#include "lower/index.h"
+#include "lower/parts.h"
+
+#include <string.h>
+
+static int concat_values(const struct ht_node *n)
+{
+	return n->op == HT_OP_Concat ? 1 : 0;
+}
+
+static bool is_value(const struct ht_node *n, int arg)
+{
+	return n->op == HT_OP_Pack || (n->op == HT_OP_Concat ? arg > 0 : arg + 1 < n->ins);
+}
+
+static int32_t concat_axis(const struct ht_node *n)
+{
+	if (n->op == HT_OP_Pack)
+		return axis_of(ht_attr_int(n, "axis", 0), n->out[0].shape.rank);
+	return axis_of(
+		const_int(n, n->op == HT_OP_Concat ? 0 : n->ins - 1, 0), n->out[0].shape.rank);
+}
+
+static void concat_part(const struct ht_node *n, int arg, const struct view *whole, struct view *v)
+{
+	int32_t axis = concat_axis(n), rank = shape_of(n, arg).rank;
+	int64_t at = arg;
+
+	if (n->op != HT_OP_Pack) {
+		at = 0;
+		for (int i = concat_values(n); i < arg; i++)
+			at += shape_of(n, i).dim[axis];
+	}
+	*v = (struct view){ .buffer = whole->buffer,
+		.rank = rank,
+		.offset = whole->offset + at * whole->stride[axis] };
+	for (int32_t i = 0; i < rank; i++) {
+		v->dim[i] = shape_of(n, arg).dim[i];
+		v->stride[i] = whole->stride[n->op == HT_OP_Pack && i >= axis ? i + 1 : i];
+	}
+}
+
+static bool same_view(const struct view *a, const struct view *b)
+{
+	return a->buffer == b->buffer && a->offset == b->offset &&
+	       !memcmp(a->stride, b->stride, (size_t)a->rank * sizeof *a->stride);
+}
+
+static enum ht_status emit_concat(struct lower *l, struct ht_node *n)
+{
+	for (int i = 0; i < n->ins; i++) {
+		const struct view *from;
+		struct view to;
+		if (!is_value(n, i) || ht_shape_count(shape_of(n, i)) == 0)
+			continue;
+		concat_part(n, i, &l->view[n->id][0], &to);
+		from = lower_view(l, n->in[i]);
+		if (!same_view(from, &to))
+			emit_copy(l, n, from, &to);
+	}
+	return HT_OK;
+}
+
+static const char *refuse_concat(const struct ht_node *n)
+{
+	if (n->op != HT_OP_Pack && !is_const_ints(n, n->op == HT_OP_Concat ? 0 : n->ins - 1))
+		return "needs a constant axis";
+	return NULL;
+}
+
+/* Concat and Pack along another dimension. */
+static bool joined_rows(const struct parts *p, const struct ht_node *n)
+{
+	struct ht_shape out = n->out[0].shape;
+	bool pack = n->op == HT_OP_Pack;
+	int32_t axis_arg = pack ? -1 : n->op == HT_OP_Concat ? 0 : n->ins - 1;
+	int64_t axis = pack ? ht_attr_int(n, "axis", 0) : const_int(n, axis_arg, 0);
+
+	if (axis_of(axis, out.rank) == 0)
+		return false;
+	for (int32_t i = 0; i < n->ins; i++)
+		if (i != axis_arg && !(has_rows(p, n, i) && shape_of(n, i).dim[0] == out.dim[0]))
+			return false;
+	return true;
+}
+
+const struct lower_op lower_concat = { .name = "concat",
+	.family = FAMILY_ROOT,
+	.moves = true,
+	.emit = emit_concat,
+	.alone = true,
+	.part = concat_part,
+	.refuse = refuse_concat,
+	.rows = joined_rows };
+const struct lower_op lower_pack = { .name = "concat",
+	.family = FAMILY_ROOT,
+	.moves = true,
+	.emit = emit_concat,
+	.alone = true,
+	.part = concat_part,
+	.rows = joined_rows };

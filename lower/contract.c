@@ -1,0 +1,265 @@
+/* What all contractions share: packing the right operand, dimensions and grid, the stage itself. */
+#include "lower/inside.h"
+
+#include <math.h>
+#include <string.h>
+
+bool contract_type(enum ht_dtype t)
+{
+	return t == HT_F32 || t == HT_F16 || t == HT_BF16;
+}
+
+void contract_init(struct contraction *c, struct lower *l, struct ht_node *n, enum ht_dtype t)
+{
+	*c = (struct contraction){
+		.l = l, .n = n, .dtype = t, .batch = 1, .taps = 0, .a_step = 1, .a_guard = -1
+	};
+}
+
+/* x, of F32, rounded to nearest in 10 bits of fraction. */
+static int32_t to_hf32(struct ht_xb *b, int32_t x)
+{
+	int32_t u = ht_xbitcast(b, HT_I32, x), odd, r;
+
+	odd = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_SHR, u, ht_xconst(b, HT_I32, 0, 13)),
+		ht_xconst(b, HT_I32, 0, 1));
+	r = ht_x2(b, HT_X_ADD, u, ht_x2(b, HT_X_ADD, odd, ht_xconst(b, HT_I32, 0, 0xfff)));
+	r = ht_xbitcast(b, HT_F32, ht_x2(b, HT_X_AND, r, ht_xconst(b, HT_I32, 0, ~0x1fff)));
+	return ht_xselect(b, ht_x2(b, HT_X_LT, ht_x1(b, HT_X_ABS, x), ht_xf(b, INFINITY)), r, x);
+}
+
+/* A kernel that rounds operand `arg` into memory of its own. */
+static struct view rounded_copy(struct lower *l, const struct ht_node *n, int arg)
+{
+	struct ht_type t = *ht_type_of(n->in[arg]);
+	const struct view *from = lower_view(l, n->in[arg]);
+	struct kernel_build k;
+	struct space s;
+	struct view to;
+
+	view_dense(&to, plan_buffer(l, HT_PLAN_TEMP, t.dtype, ht_shape_count(t.shape)), t.shape);
+	kb_init(&k, l);
+	kb_stage(&k, HT_STAGE_LOOP);
+	s = kb_loop_space(&k, to.rank, to.dim, view_boundaries(from, to.rank, to.dim));
+	kb_store(&k, &to, &s, to_hf32(&k.xb, kb_load(&k, from, &s)));
+	kb_finish(&k, n);
+	return to;
+}
+
+enum ht_status contract_with_mode(struct lower *l, struct ht_node *n, bool constants,
+	enum ht_status (*emit)(struct lower *l, struct ht_node *n))
+{
+	struct view *place[3] = { NULL }, saved[3];
+	enum ht_status st;
+
+	for (int i = 0; i < n->ins && i < 3 && lower_mode(n) == HT_IMPL_HI_FLOAT_32; i++) {
+		struct ht_type t = *ht_type_of(n->in[i]);
+		if (t.dtype != HT_F32 || (ht_const_tensor(n->in[i]) && !constants) ||
+			ht_shape_count(t.shape) == 0)
+			continue;
+		place[i] = (struct view *)(uintptr_t)lower_view(l, n->in[i]);
+		saved[i] = *place[i];
+		*place[i] = rounded_copy(l, n, i);
+	}
+	st = emit(l, n);
+	for (int i = 2; i >= 0; i--)
+		if (place[i])
+			*place[i] = saved[i];
+	return st;
+}
+
+static int64_t tap_count(const struct contraction *c)
+{
+	int64_t n = 1;
+
+	for (int i = 0; i < c->taps; i++)
+		n *= c->tap[i];
+	return n;
+}
+
+/* Pairs need neighbours in memory. */
+static void choose_packing(struct contraction *c)
+{
+	ht_schedule_packing(c->l->target, c->dtype, c->rows, c->columns, tap_count(c) * c->depth,
+		&c->nr, &c->kp);
+	if (c->kp > 1 && (c->a_step != 1 || lower_mode(c->n) == HT_IMPL_FLOAT_32))
+		c->kp = 1;
+}
+
+/* Small weights of float16 that many rows are multiplied with are widened once, when they are packed
+ * for the program. */
+static enum ht_dtype packed_type(const struct contraction *c)
+{
+	enum { MOST_WIDENED = 1 << 17, LEAST_ROWS = 32 };
+	bool small = tap_count(c) * c->depth <= MOST_WIDENED / (c->columns > 0 ? c->columns : 1);
+
+	return c->dtype == HT_F16 && small && c->rows >= LEAST_ROWS ? HT_F32 : c->dtype;
+}
+
+static struct ht_pack pack_of(const struct contraction *c, int64_t sq, int64_t sk, int64_t sn)
+{
+	return (struct ht_pack){ .src_dtype = c->dtype,
+		.dst_dtype = packed_type(c),
+		.taps = tap_count(c),
+		.depth = c->depth,
+		.n = c->columns,
+		.sq = sq,
+		.sk = sk,
+		.sn = sn,
+		.nr = c->nr,
+		.kp = c->kp,
+		.hf32 = lower_mode(c->n) == HT_IMPL_HI_FLOAT_32 };
+}
+
+void contract_pack_const(struct contraction *c, const struct ht_tensor *t, int64_t sq, int64_t sk,
+	int64_t sn, int64_t count, int64_t stride)
+{
+	struct ht_pack p;
+
+	choose_packing(c);
+	p = pack_of(c, sq, sk, sn);
+	c->packed_count = ht_packed_count(&p);
+	c->b = plan_packed(c->l, t, 0, &p, count, stride);
+}
+
+/* Matrices of `v`, which is [.., k, n], one for each index of grid dimension 0.  Into a local buffer:
+ * the one matrix of the tile; else panels are grid dimension 1. */
+static void pack_stage(
+	struct contraction *c, struct kernel_build *k, const struct view *v, bool local)
+{
+	struct lower *l = c->l;
+	struct ht_xb *b = &k->xb;
+	int32_t lead = v->rank - 2, dim[6], x[6], kk, nn, ok, value, offset;
+	int64_t panels = ht_ceil_div(c->columns, c->nr), batches = 1;
+	int64_t lane = c->nr % lanes(l) == 0 ? lanes(l) : lanes(l) / 2; /* panels of half vectors */
+	bool across = v->stride[v->rank - 1] != 1;
+	struct space s = { .rank = v->rank, .guard = -1 };
+
+	for (int32_t i = 0; i < lead; i++)
+		batches *= v->dim[i];
+	kb_stage(k, HT_STAGE_LOOP);
+	dim[0] = kb_grid_dim(k, 0, batches, 1);
+	dim[1] = local ? kb_dim(k, panels) : kb_grid_dim(k, 1, panels, 1);
+	/* Rows that lie apart: a vector of them, all along the depth, as more would not stay in the first
+	 * level where they are multiples of 1 KB apart. */
+	dim[2] = kb_dim(k, across ? c->nr / lane : 1);
+	dim[3] = kb_dim(k, (c->depth + c->kp - 1) / c->kp);
+	dim[4] = kb_dim(k, c->kp);
+	dim[5] = kb_dim(k, across ? lane : c->nr);
+	k->stage->vec = dim[5];
+	for (int i = 0; i < 6; i++)
+		x[i] = ht_xdim(b, dim[i]);
+	x[5] = ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, x[2], ht_xi(b, lane)), x[5]);
+	kk = ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, x[3], ht_xi(b, c->kp)), x[4]);
+	nn = ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, x[1], ht_xi(b, c->nr)), x[5]);
+	ok = ht_x2(b, HT_X_LT, nn, ht_xi(b, c->columns));
+	if (c->depth % c->kp)
+		ok = ht_x2(b, HT_X_AND, ok, ht_x2(b, HT_X_LT, kk, ht_xi(b, c->depth)));
+	memcpy(s.dim, v->dim, sizeof s.dim);
+	if (lead)
+		s.group[s.groups++] = (struct space_group){ 0, lead - 1, x[0] };
+	s.group[s.groups++] = (struct space_group){ lead, lead, kk };
+	s.group[s.groups++] = (struct space_group){ lead + 1, lead + 1, nn };
+	if (c->columns % c->nr || c->depth % c->kp)
+		space_and_guard(b, &s, ok);
+	value = kb_load(k, v, &s);
+	offset = ht_x2(b, HT_X_MUL, x[1], ht_xi(b, c->packed_count / panels));
+	offset = ht_x2(
+		b, HT_X_ADD, offset, ht_x2(b, HT_X_MUL, x[3], ht_xi(b, (int64_t)c->kp * c->nr)));
+	offset = ht_x2(b, HT_X_ADD, offset, ht_x2(b, HT_X_MUL, x[5], ht_xi(b, c->kp)));
+	offset = ht_x2(b, HT_X_ADD, offset, x[4]);
+	if (!local)
+		offset = ht_x2(
+			b, HT_X_ADD, offset, ht_x2(b, HT_X_MUL, x[0], ht_xi(b, c->packed_count)));
+	ht_xstore(b, local ? c->b : kb_arg(k, c->b, HT_BUFFER_OUT), offset,
+		ht_xcvt(b, c->dtype, value));
+}
+
+static void size_packing(struct contraction *c)
+{
+	struct ht_pack p;
+
+	choose_packing(c);
+	p = pack_of(c, 0, 0, 0);
+	c->packed_count = ht_packed_count(&p);
+}
+
+void contract_pack_value(struct contraction *c, const struct view *v)
+{
+	struct kernel_build k;
+	int64_t grid[2] = { 1 };
+
+	size_packing(c);
+	for (int32_t i = 0; i + 2 < v->rank; i++)
+		grid[0] *= v->dim[i];
+	grid[1] = ht_ceil_div(c->columns, c->nr);
+	c->b = plan_buffer(c->l, HT_PLAN_TEMP, c->dtype, c->packed_count * grid[0]);
+	kb_init(&k, c->l);
+	kb_grid(&k, 2, grid);
+	pack_stage(c, &k, v, false);
+	kb_finish(&k, c->n);
+}
+
+void contract_pack_local(struct contraction *c, struct kernel_build *k, const struct view *v)
+{
+	size_packing(c);
+	c->b = kb_local(k, c->dtype, c->packed_count);
+	pack_stage(c, k, v, true);
+	k->stage->start = true;
+}
+
+void contract_packed(const struct contraction *c, struct kernel_build *k, int32_t b, int32_t base)
+{
+	struct ht_contract *t = &k->stage->contract;
+
+	t->b_buffer = b;
+	t->b_base = base;
+	t->nr = c->nr;
+	t->kp = c->kp;
+	t->a_step = c->a_step;
+	t->a_guard = c->a_guard;
+}
+
+void contract_begin(struct contraction *c)
+{
+	struct kernel_build *k = &c->k;
+	int64_t m_step, n_step, grid[3];
+
+	ht_schedule_tiles(c->l->target, c->dtype, c->rows, c->columns, tap_count(c) * c->depth,
+		&m_step, &n_step);
+	kb_init(k, c->l);
+	kb_stage(k, HT_STAGE_CONTRACT);
+	if (c->rows == 1 && !c->l->chosen[c->n->id]) {
+		k->kernel->method = ht_method_info[HT_METHOD_MATRIX_VECTOR].name;
+		plan_choice(c->l, c->n,
+			(struct ht_method_choice){ .method = HT_METHOD_MATRIX_VECTOR,
+				.other = HT_METHOD_END,
+				.reason = HT_REASON_ONE_ROW });
+	}
+	grid[0] = c->batch;
+	grid[1] = (c->rows + m_step - 1) / m_step;
+	grid[2] = (c->columns + n_step - 1) / n_step;
+	kb_grid(k, 3, grid);
+	c->batch_x = ht_xdim(&k->xb, kb_grid_dim(k, 0, c->batch, 1));
+	k->stage->contract.m = kb_grid_dim(k, 1, c->rows, m_step);
+	k->stage->contract.n = kb_grid_dim(k, 2, c->columns, n_step);
+	c->m_x = ht_xdim(&k->xb, k->stage->contract.m);
+	c->n_x = ht_xdim(&k->xb, k->stage->contract.n);
+	for (int i = 0; i < c->taps; i++)
+		c->tap_x[i] = ht_xdim(&k->xb, kb_reduce_dim(k, c->tap[i]));
+	kb_reduce_dim(k, c->depth);
+	k->stage->vec = k->stage->contract.n;
+}
+
+void contract_end(
+	struct contraction *c, int32_t a, int32_t a_row, int32_t b_base, const struct space *out)
+{
+	struct kernel_build *k = &c->k;
+	struct ht_contract *t = &k->stage->contract;
+
+	t->a_buffer = kb_arg(k, a, HT_BUFFER_IN);
+	t->a_row = a_row;
+	contract_packed(c, k, kb_arg(k, c->b, HT_BUFFER_IN), b_base);
+	kb_store_root(k, c->n, ht_xred(&k->xb, 0, HT_F32), out);
+	kb_finish(k, c->n);
+}

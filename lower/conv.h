@@ -1,0 +1,51 @@
+/* conv: what the methods of convolution share. */
+#ifndef HT_LOWER_CONV_H
+#define HT_LOWER_CONV_H
+
+#include "kernel/winograd.h"
+#include "lower/inside.h"
+
+/* Of NHWC images by a filter [height, width, channels of a group, results]. */
+struct conv {
+	struct ht_shape in, filter, out;
+	struct window w[2]; /* height, width */
+	int64_t groups;
+};
+
+void read_conv(const struct ht_node *n, struct conv *c);
+/* The space of the image positions that m runs over; that of the result, pixels by m, channels by
+ * group and n. */
+struct space conv_pixels(struct contraction *c, struct ht_shape out);
+struct space conv_result(struct contraction *c, struct ht_shape out, int64_t group_channels);
+
+/* Whether `n` is a convolution by a constant filter with results and a register tile, of no
+ * implementation mode; by one of 1 x 1 at stride 1. */
+bool conv_is_plain(const struct ht_node *n, struct conv *v);
+bool conv_is_project(const struct ht_node *n, struct conv *v);
+/* Packs the filter of such a one of 1 x 1, whose left operand has channels so far apart. */
+void conv_pack_project(struct lower *l, struct ht_node *n, const struct conv *v, int64_t a_step,
+	struct contraction *c);
+
+/* A convolution that is one product over pixels: by a filter of 1 x 1 at stride 1, or of few
+ * channels, over a padded copy in which a row of the window is one run of memory. */
+struct simple_conv {
+	const struct conv *v;
+	struct contraction c; /* its filter is packed; the stage is to be opened */
+	struct view in;
+};
+bool conv_is_simple(const struct conv *v);
+void simple_conv(struct lower *l, struct ht_node *n, const struct conv *v, struct simple_conv *s);
+/* Where pixel (image, row, column) of the result begins in s->in, for the row `tap` of the filter. */
+int32_t simple_conv_row(
+	const struct simple_conv *s, struct ht_xb *b, const int32_t tap[], const int32_t pixel[3]);
+
+/* conv_one.c: whether the method for a single result channel is to be used, and the method. */
+bool conv_has_one_result(const struct lower *l, const struct conv *v);
+void emit_one_result(struct lower *l, struct ht_node *n, const struct conv *v);
+
+/* winograd.c: how the method is to be used for `n` (m is 0: not at all), and the method. */
+struct ht_winograd wanted_winograd(struct lower *l, const struct ht_node *n, const struct conv *v);
+void emit_winograd(
+	struct lower *l, struct ht_node *n, const struct conv *v, const struct ht_winograd *by);
+
+#endif

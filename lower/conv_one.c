@@ -1,0 +1,93 @@
+/* Convolutions with a single result channel, such as masks: neighbouring pixels along lanes, where a
+ * register tile would use one lane of its columns.  The image is copied to planes, a row of pixels of one
+ * channel side by side, padded. */
+#include "lower/conv.h"
+#include "lower/index.h"
+
+/* Copying costs some two operations a number, a register tile one a number and tap. */
+enum { FEWEST_TAPS = 4, ROWS_SIDE_BY_SIDE = 4 };
+
+bool conv_has_one_result(const struct lower *l, const struct conv *v)
+{
+	return v->filter.dim[3] == 1 && v->groups == 1 && v->w[1].stride == 1 &&
+	       v->w[0].size * v->w[1].size >= FEWEST_TAPS &&
+	       v->w[1].out >= ht_target_lanes(l->target);
+}
+
+/* A view as of NHWC, of [image, row, channel, pixel]. */
+static struct view planes(struct lower *l, const struct ht_node *n, const struct conv *v)
+{
+	const struct view *in = lower_view(l, n->in[0]);
+	int64_t dim[4] = { v->in.dim[0], 0, v->in.dim[3], 0 }, size[2];
+	struct kernel_build k;
+	struct ht_xb *b = &k.xb;
+	struct space s, at;
+	struct view to = { .rank = 4 };
+	int32_t x[4];
+
+	for (int i = 0; i < 2; i++) {
+		size[i] = (v->w[i].out - 1) * v->w[i].stride +
+			  (v->w[i].size - 1) * v->w[i].dilation + 1;
+		dim[1 + 2 * i] = size[i];
+	}
+	to.buffer = plan_buffer(
+		l, HT_PLAN_TEMP, ht_type_of(n->in[0])->dtype, dim[0] * dim[1] * dim[2] * dim[3]);
+	for (int i = 0; i < 4; i++)
+		to.dim[i] = (int64_t[]){ dim[0], dim[1], dim[3], dim[2] }[i];
+	to.stride[3] = dim[3];
+	to.stride[2] = 1;
+	to.stride[1] = dim[2] * dim[3];
+	to.stride[0] = dim[1] * to.stride[1];
+	kb_init(&k, l);
+	kb_stage(&k, HT_STAGE_LOOP);
+	s = kb_loop_space(&k, 4, dim, ~0u);
+	x[0] = s.group[0].x;
+	x[1] = index_add(b, s.group[1].x, -v->w[0].before);
+	x[2] = index_add(b, s.group[3].x, -v->w[1].before);
+	x[3] = s.group[2].x;
+	at = space_of_coords(&s, 4, v->in.dim, x);
+	for (int i = 1; i < 3; i++)
+		space_and_guard(b, &at, index_inside(b, x[i], v->in.dim[i]));
+	x[1] = s.group[1].x;
+	x[2] = s.group[3].x;
+	s = space_of_coords(&s, 4, to.dim, x);
+	kb_store(&k, &to, &s, kb_load(&k, in, &at));
+	kb_finish(&k, n);
+	return to;
+}
+
+void emit_one_result(struct lower *l, struct ht_node *n, const struct conv *v)
+{
+	struct view in = planes(l, n, v);
+	struct kernel_build k;
+	struct ht_xb *b = &k.xb;
+	struct space out, from, filter;
+	int32_t x[4], f[4], product;
+
+	plan_choice(l, n,
+		(struct ht_method_choice){ .method = HT_METHOD_ONE_RESULT,
+			.other = HT_METHOD_END,
+			.reason = HT_REASON_ONE_CHANNEL,
+			.is = (double)(v->w[0].size * v->w[1].size),
+			.limit = FEWEST_TAPS });
+	kb_init(&k, l);
+	k.kernel->method = ht_method_info[HT_METHOD_ONE_RESULT].name;
+	kb_stage(&k, HT_STAGE_LOOP);
+	out = kb_loop_space(&k, 4, v->out.dim, ~0u);
+	k.stage->vec = 2;
+	if (v->out.dim[1] >= ROWS_SIDE_BY_SIDE)
+		k.stage->dim[1].unroll = ROWS_SIDE_BY_SIDE;
+	x[0] = out.group[0].x;
+	for (int i = 0; i < 2; i++) {
+		f[i] = ht_xdim(b, kb_reduce_dim(&k, v->w[i].size));
+		x[1 + i] = ht_x2(b, HT_X_ADD, index_mul(b, out.group[1 + i].x, v->w[i].stride),
+			index_mul(b, f[i], v->w[i].dilation));
+	}
+	x[3] = f[2] = ht_xdim(b, kb_reduce_dim(&k, v->filter.dim[2]));
+	f[3] = ht_xi(b, 0);
+	from = space_of_coords(&out, 4, in.dim, x);
+	filter = space_of_coords(&out, 4, v->filter.dim, f);
+	product = ht_x2(b, HT_X_MUL, kb_load(&k, &in, &from), kb_pull(&k, n->in[1], &filter));
+	kb_store_root(&k, n, kb_reduce(&k, HT_RED_ADD, HT_F32, product), &out);
+	kb_finish(&k, n);
+}

@@ -1,0 +1,172 @@
+/* Transposed convolutions: r[h, w, o] = sum of x[(h + before - kh) / stride, ..] * f[kh, kw, o, c] where
+ * it divides. */
+#include "lower/conv.h"
+#include "lower/index.h"
+
+#include <string.h>
+
+/* The source coordinate of a tap of result `out`; adds to *guard where there is one. */
+static int32_t transposed_coord(
+	struct ht_xb *b, const struct window *w, int32_t out, int32_t tap, int32_t *guard)
+{
+	int32_t x = ht_x2(b, HT_X_SUB, ht_x2(b, HT_X_ADD, out, ht_xi(b, w->before)),
+			index_mul(b, tap, w->dilation)),
+		ok, q;
+
+	q = ht_x2(b, HT_X_FLOORDIV, x, ht_xi(b, w->stride));
+	ok = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), x),
+		ht_x2(b, HT_X_LT, q, ht_xi(b, w->out)));
+	if (w->stride > 1)
+		ok = ht_x2(b, HT_X_AND, ok,
+			ht_x2(b, HT_X_EQ, ht_x2(b, HT_X_FLOORMOD, x, ht_xi(b, w->stride)),
+				ht_xi(b, 0)));
+	*guard = *guard < 0 ? ok : ht_x2(b, HT_X_AND, *guard, ok);
+	return q;
+}
+
+/* Filters that are computed, and types without a register tile. */
+static void emit_loop_transpose(struct lower *l, struct ht_node *n, const struct window w[2])
+{
+	struct ht_shape from_shape = shape_of(n, 2), filter_shape = shape_of(n, 1);
+	enum ht_dtype t = compute_type(ht_type_of(n->in[2])->dtype);
+	struct kernel_build k;
+	struct ht_xb *b = &k.xb;
+	struct space out, from, filter;
+	int32_t x[4], f[4], product;
+
+	kb_init(&k, l);
+	kb_stage(&k, HT_STAGE_LOOP);
+	out = kb_loop_space(&k, 4, n->out[0].shape.dim, ~0u);
+	k.stage->vec = 3;
+	from = out;
+	for (int i = 0; i < 2; i++) {
+		f[i] = ht_xdim(b, kb_reduce_dim(&k, w[i].size));
+		x[1 + i] = transposed_coord(b, &w[i], out.group[1 + i].x, f[i], &from.guard);
+	}
+	x[0] = out.group[0].x;
+	x[3] = f[3] = ht_xdim(b, kb_reduce_dim(&k, from_shape.dim[3]));
+	f[2] = out.group[3].x;
+	from = space_of_coords(&from, 4, from_shape.dim, x);
+	filter = space_of_coords(&out, 4, filter_shape.dim, f);
+	product = ht_x2(b, HT_X_MUL, kb_pull(&k, n->in[2], &from), kb_pull(&k, n->in[1], &filter));
+	kb_store_root(&k, n, kb_reduce(&k, HT_RED_ADD, t, product), &out);
+	kb_finish(&k, n);
+}
+
+/* Whether windows neither overlap nor leave gaps, so that each result has one tap. */
+static bool is_tiled(struct ht_shape from, struct ht_shape to, const struct window w[2])
+{
+	for (int i = 0; i < 2; i++)
+		if (w[i].size != w[i].stride || w[i].dilation != 1 || w[i].before ||
+			to.dim[1 + i] != from.dim[1 + i] * w[i].stride)
+			return false;
+	return true;
+}
+
+/* A product for each row of the window: its columns are the row's results of all channels, which are
+ * one run of memory. */
+static void emit_tiled(struct lower *l, struct ht_node *n, const struct window w[2])
+{
+	struct ht_shape from = shape_of(n, 2), to = n->out[0].shape;
+	int64_t row = w[1].size * to.dim[3], depth = from.dim[3];
+	struct view in = *lower_view(l, n->in[2]);
+	struct contraction c;
+	struct ht_xb *b = &c.k.xb;
+	struct space at, out = { .rank = 4, .groups = 3, .guard = -1 };
+
+	contract_init(&c, l, n, ht_type_of(n->in[2])->dtype);
+	c.batch = w[0].size;
+	c.rows = from.dim[0] * from.dim[1] * from.dim[2];
+	c.columns = row;
+	c.depth = depth;
+	c.a_step = in.stride[3];
+	contract_pack_const(&c, ht_const_tensor(n->in[1]), 0, 1, depth, c.batch, row * depth);
+	contract_begin(&c);
+	c.k.kernel->method = ht_method_info[HT_METHOD_WINDOW_ROWS].name;
+	at = conv_pixels(&c, from);
+	memcpy(out.dim, to.dim, 4 * sizeof *to.dim);
+	out.group[0] = (struct space_group){ 0, 0, space_coord(b, &at, 0) };
+	out.group[1] = (struct space_group){ 1, 1,
+		ht_x2(b, HT_X_ADD, index_mul(b, space_coord(b, &at, 1), w[0].stride), c.batch_x) };
+	out.group[2] = (struct space_group){ 2, 3,
+		ht_x2(b, HT_X_ADD, index_mul(b, space_coord(b, &at, 2), row), c.n_x) };
+	contract_end(&c, in.buffer, space_offset(b, &at, in.stride, in.offset),
+		index_mul(b, c.batch_x, c.packed_count), &out);
+}
+
+static void choose(struct lower *l, const struct ht_node *n, const struct window w[2], bool tiled)
+{
+	plan_choice(l, n,
+		(struct ht_method_choice){
+			.method = tiled ? HT_METHOD_WINDOW_ROWS : HT_METHOD_DIRECT,
+			.other = HT_METHOD_END,
+			.reason = tiled ? HT_REASON_SIDE_BY_SIDE : HT_REASON_OVERLAP,
+			.is = (double)(w[0].size * w[1].size),
+			.limit = 1 });
+}
+
+static enum ht_status emit_any_transpose(struct lower *l, struct ht_node *n)
+{
+	struct ht_shape from = shape_of(n, 2), filter = shape_of(n, 1), to = n->out[0].shape;
+	struct window w[2];
+	struct contraction c;
+	struct ht_xb *b = &c.k.xb;
+	struct space at, out;
+	struct view in;
+	int32_t x[4];
+
+	if (ht_shape_count(to) == 0)
+		return HT_OK;
+	read_windows(n, to, from, filter.dim, w);
+	if (!contract_type(n->out[0].dtype) || !ht_const_tensor(n->in[1]) ||
+		ht_shape_count(from) == 0) {
+		emit_loop_transpose(l, n, w);
+		return HT_OK;
+	}
+	choose(l, n, w, is_tiled(from, to, w));
+	if (is_tiled(from, to, w)) {
+		emit_tiled(l, n, w);
+		return HT_OK;
+	}
+	in = *lower_view(l, n->in[2]);
+	contract_init(&c, l, n, ht_type_of(n->in[2])->dtype);
+	c.rows = to.dim[0] * to.dim[1] * to.dim[2];
+	c.columns = to.dim[3];
+	c.depth = from.dim[3];
+	c.a_step = in.stride[3];
+	c.taps = 2;
+	c.tap[0] = w[0].size;
+	c.tap[1] = w[1].size;
+	contract_pack_const(&c, ht_const_tensor(n->in[1]), c.columns * c.depth, 1, c.depth, 1, 0);
+	contract_begin(&c);
+	at = conv_pixels(&c, to);
+	x[0] = space_coord(b, &at, 0);
+	for (int i = 0; i < 2; i++)
+		x[1 + i] = transposed_coord(
+			b, &w[i], space_coord(b, &at, 1 + i), c.tap_x[i], &c.a_guard);
+	x[3] = ht_xi(b, 0);
+	at = space_of_coords(&at, 4, from.dim, x);
+	out = conv_result(&c, to, c.columns);
+	contract_end(&c, in.buffer, space_offset(b, &at, in.stride, in.offset), ht_xi(b, 0), &out);
+	return HT_OK;
+}
+
+static enum ht_status emit_conv_transpose(struct lower *l, struct ht_node *n)
+{
+	return contract_with_mode(l, n, false, emit_any_transpose);
+}
+
+static const char *refuse_conv_transpose(const struct ht_node *n)
+{
+	if (!ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NHWC"))
+		return "has no kernel for this data_format";
+	if (shape_of(n, 1).dim[2] != n->out[0].shape.dim[3] ||
+		shape_of(n, 1).dim[3] != shape_of(n, 2).dim[3])
+		return "with groups has no kernel";
+	return NULL;
+}
+
+const struct lower_op lower_conv2d_transpose = { .name = "conv2d_transpose",
+	.family = FAMILY_ROOT,
+	.emit = emit_conv_transpose,
+	.refuse = refuse_conv_transpose };

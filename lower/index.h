@@ -1,0 +1,53 @@
+/* Shorthands of the ops that compute or move elements one by one. */
+#ifndef HT_LOWER_INDEX_H
+#define HT_LOWER_INDEX_H
+
+#include "lower/inside.h"
+
+static inline struct ht_shape shape_of(const struct ht_node *n, int arg)
+{
+	return ht_type_of(n->in[arg])->shape;
+}
+
+static inline enum ht_dtype operand_type(const struct ht_node *n, int arg)
+{
+	return node_type(n, ht_type_of(n->in[arg])->dtype);
+}
+
+/* A constant of type t. */
+static inline int32_t value_like(struct ht_xb *b, enum ht_dtype t, double value)
+{
+	return ht_xconst(b, t, value, (int64_t)value);
+}
+
+/* An axis counted from the front. */
+static inline int32_t axis_of(int64_t axis, int32_t rank)
+{
+	return (int32_t)(axis < 0 ? axis + rank : axis);
+}
+
+/* Whether an operand is a constant tensor of integers; refuse functions see to it, so that others
+ * may read it with const_int(). */
+bool is_const_ints(const struct ht_node *n, int arg);
+int64_t const_int(const struct ht_node *n, int arg, size_t i);
+/* For operands `first` and behind. */
+const char *refuse_unless_const(const struct ht_node *n, int first);
+const char *refuse_after_first(const struct ht_node *n);
+
+/* map_gelu.c: of operand x of node n. */
+int32_t lower_gelu(struct ht_xb *b, const struct ht_node *n, int32_t x);
+int32_t lower_silu(struct ht_xb *b, const struct ht_node *n, int32_t x);
+
+/* Operand `arg` at coordinates `x`, one a dimension. */
+int32_t pull_at(struct kernel_build *k, const struct ht_node *n, int arg, const struct space *like,
+	const int32_t *x);
+
+/* Index arithmetic with a constant. */
+int32_t index_add(struct ht_xb *b, int32_t x, int64_t i);
+int32_t index_mul(struct ht_xb *b, int32_t x, int64_t i);
+int32_t index_div(struct ht_xb *b, int32_t x, int64_t by);
+int32_t index_mod(struct ht_xb *b, int32_t x, int64_t by);
+/* 0 <= x < size */
+int32_t index_inside(struct ht_xb *b, int32_t x, int64_t size);
+
+#endif

@@ -1,0 +1,396 @@
+/* lower: from the graph to a plan of kernels.
+ *
+ * Every node is in one kernel, named after its sink: the one node of the kernel whose results are
+ * stored.  Nodes between are inlined: a kernel's expressions are made by pulling the sink's value
+ * at some coordinates, which pulls its operands at theirs, down to loads from memory.  A node that
+ * needs a loop of its own (a contraction, a reduction, a window) is the kernel's root; what follows
+ * it up to the sink is its epilogue, pulled around the root's result.
+ *
+ * Precision: pull() returns a value in the compute type (F32 for F16 and BF16).  What a kernel leaves in
+ * memory is rounded to the tensor's dtype; of what passes between its nodes round.c tells. */
+#ifndef HT_LOWER_INSIDE_H
+#define HT_LOWER_INSIDE_H
+
+#include "lower/lower.h"
+#include "lower/price.h"
+#include "lower/refusals.h"
+
+#define HT_LOWER_RANK 8 /* tensors of a higher rank are not lowered */
+
+/* ---- view.c: where a value is in memory ---- */
+
+struct view {
+	int32_t buffer; /* of the plan; -1: not in memory */
+	int64_t offset; /* elements */
+	int32_t rank;
+	int64_t dim[HT_LOWER_RANK], stride[HT_LOWER_RANK]; /* elements */
+};
+
+void view_dense(struct view *v, int32_t buffer, struct ht_shape s);
+bool view_is_dense(const struct view *v);
+int64_t view_count(const struct view *v);
+/* The same elements in another shape; false when strides do not allow it. */
+bool view_reshape(const struct view *v, int32_t rank, const int64_t *dim, struct view *out);
+
+/* ---- space.c: coordinates of a tensor's element, as expressions ---- */
+
+/* Dimensions first..last of the tensor share one expression: their linear index. */
+struct space_group {
+	int32_t first, last, x;
+};
+
+struct space {
+	int32_t rank, groups;
+	int64_t dim[HT_LOWER_RANK];
+	struct space_group group[HT_LOWER_RANK];
+	int32_t guard; /* BOOL: the element is asked for only where this is true; -1: always */
+};
+
+/* Coordinate of dimension k. */
+int32_t space_coord(struct ht_xb *b, const struct space *s, int32_t k);
+/* Sum of coordinate * stride + offset. */
+int32_t space_offset(struct ht_xb *b, const struct space *s, const int64_t *stride, int64_t offset);
+/* Linear index of the element. */
+int32_t space_linear(struct ht_xb *b, const struct space *s);
+/* The element of an operand of shape `dim` that is broadcast to `s`. */
+struct space space_broadcast(
+	struct ht_xb *b, const struct space *s, int32_t rank, const int64_t *dim);
+/* The same element after a reshape to `dim`. */
+struct space space_reshape(
+	struct ht_xb *b, const struct space *s, int32_t rank, const int64_t *dim);
+/* One coordinate expression a dimension. */
+struct space space_of_coords(
+	const struct space *like, int32_t rank, const int64_t *dim, const int32_t *x);
+void space_and_guard(struct ht_xb *b, struct space *s, int32_t guard);
+
+/* ---- mode.c: how a node is to compute ---- */
+
+/* The implementation mode that node `n` is to have and that its kernel tells apart; HT_IMPL_NONE
+ * otherwise. */
+enum ht_impl lower_mode(const struct ht_node *n);
+/* The type in which `n` computes with tensors of type t: F32 for F16 and BF16, F64 for floats where
+ * the mode asks for it. */
+enum ht_dtype node_type(const struct ht_node *n, enum ht_dtype t);
+
+/* ---- lower.c ---- */
+
+enum place {
+	PLACE_NOTHING, /* no value at run time: NoOp */
+	PLACE_MEMORY,  /* sink of a kernel, a constant, an input */
+	PLACE_VIEW,    /* another value's memory, seen otherwise */
+	PLACE_INLINE   /* part of the kernel of owner */
+};
+
+/* What a node is to fusion. */
+enum family {
+	FAMILY_NOTHING,
+	FAMILY_SOURCE, /* Const, Placeholder */
+	FAMILY_MAP,  /* element = function of operands' elements at mapped coordinates: has pull */
+	FAMILY_VIEW, /* MAP that may be a view of its first operand */
+	FAMILY_ROOT  /* has a loop of its own: has emit */
+};
+
+struct lower;
+struct kernel_build;
+struct parts;
+
+/* How one `lower` column of the op table is lowered. */
+struct lower_op {
+	const char *name;
+	const char *never; /* why no node is lowered, in words; the others are NULL */
+	enum family family;
+	bool alone;   /* ROOT: takes no epilogue */
+	bool dense;   /* ROOT: its results need dense memory of their own */
+	bool moves;   /* the result has elements of the operands, and nothing is computed of them */
+	bool aligned; /* MAP: operands are taken at the result's (broadcast) coordinates, */
+	bool (*unaligned)(const struct ht_node *n); /* but for these nodes; may be NULL */
+	/* MAP: the value of result `out` at `s`, in the compute type, before rounding. */
+	int32_t (*pull)(
+		struct kernel_build *k, const struct ht_node *n, int out, const struct space *s);
+	/* VIEW: false when the result cannot be a view of `in`. */
+	bool (*view)(const struct ht_node *n, int out, const struct view *in, struct view *v);
+	int32_t view_arg;
+	/* ROOT: makes the steps that compute `n` and its epilogue up to l->sink. */
+	enum ht_status (*emit)(struct lower *l, struct ht_node *n);
+	/* MAP: an element may stop the run, and the fault names this node.  The node is therefore the
+	 * last of its kernel, which computes every element and is not joined with other kernels. */
+	bool checks;
+	bool takes_text; /* operands may be constant strings; they become part of a message, not kernel arguments */
+	/* NULL, or why this node cannot be lowered, in words. */
+	const char *(*refuse)(const struct ht_node *n);
+	/* ROOT: operand i may be inlined into the loop (each element is used once). */
+	bool (*takes)(const struct ht_node *n, int arg);
+	/* Concat and Pack: where operand `arg` lies in the result. */
+	void (*part)(const struct ht_node *n, int arg, const struct view *whole, struct view *v);
+	/* Whether the result has the batch's rows, given that some operand has (parts.h); NULL: it
+	 * has not.  Not asked for nodes that are aligned. */
+	bool (*rows)(const struct parts *p, const struct ht_node *n);
+};
+
+#define HT_MAX_VIEWS 64
+
+const struct lower_op *lower_op_of(const struct ht_node *n); /* NULL: an op that the table lacks */
+bool lower_is_aligned(const struct ht_node *n);
+bool lower_contracts(enum ht_op op); /* mode.c: sums products */
+
+struct lower {
+	struct ht_graph *g;
+	const struct ht_lower_request *asked;
+	const struct ht_target *target;
+	struct ht_arena *arena; /* of the plan */
+	struct ht_arena *scratch;
+	struct ht_plan *plan;
+	size_t buffer_cap, step_cap, kernel_cap, probe_cap, choice_cap, stream_cap;
+	bool numerics; /* every node has a kernel of its own, and probes */
+	struct ht_map kernel_texts;
+	struct ht_map packed; /* plan.c: constants that are packed, to the buffer's number + 1 */
+	struct ht_fusions *fusions; /* or NULL */
+	struct ht_uses uses;
+	enum place *place;      /* by node id */
+	struct ht_node **owner; /* by node id: the sink of the node's kernel */
+	struct ht_node **root;  /* by node id of a sink: its kernel's root, or NULL */
+	struct joined *joined;  /* by node id of the last sink of kernels that are one */
+	struct view **view;     /* by node id: one a result */
+	struct ht_node *sink;   /* of the kernel that is being made */
+	int32_t first_output;   /* plan buffer of the entry's first output */
+	int32_t **
+		output_of; /* by node id: plan buffers of results that are outputs, or -1; or NULL */
+	uint32_t *order;   /* by node id: position in the graph */
+	int32_t *kernel_operands; /* by node id of a sink: operands of its kernel's nodes */
+	uint32_t *walked;         /* by node id: last walk that met the node */
+	uint32_t walk;
+	bool *chosen; /* by node id: a choice is noted */
+	struct ht_type *
+		*whole; /* by node id: results of all parts, where n->out is a part's; or NULL */
+};
+
+/* parts.c: sets plan->parts; shapes of the batch become those of a part, and are whole again. */
+void lower_parts(struct lower *l);
+void lower_whole(struct lower *l);
+
+/* region.c: fills place, owner, root. */
+void lower_regions(struct lower *l);
+
+/* joined.c: kernels that are computed as one, by `emit`; NULL: the sink's is one by itself. */
+struct joined {
+	void (*emit)(struct lower *l, const void *of);
+	const void *of;
+};
+
+/* Fills joined.  What kernels hand on in one is no longer in memory. */
+void lower_join_kernels(struct lower *l);
+/* The root whose first operand, and nothing else, is the result of `sink`'s kernel; or NULL. */
+struct ht_node *root_behind(struct lower *l, const struct ht_node *sink);
+/* Whether the kernel of `root` stores elements where its root has them. */
+bool root_keeps_shape(const struct lower *l, const struct ht_node *root);
+/* Whether the kernels of these n sinks have few enough operands to be one. */
+bool lower_may_join(const struct lower *l, struct ht_node *const *sink, int n);
+/* They are one in the place of the last: *of, of so many bytes, is copied for emit. */
+void lower_join(struct lower *l, struct ht_node *const *sink, int n,
+	void (*emit)(struct lower *l, const void *of), const void *of, size_t bytes);
+
+/* named.c: the fusion that puts `u`, behind `root`, into its kernel, or `n` into that of its user;
+ * HT_FUSION_END: it has no name, and cannot be switched off. */
+enum ht_fusion_id lower_name_behind(
+	const struct ht_node *root, const struct ht_node *u, bool scores);
+enum ht_fusion_id lower_name_before(struct lower *l, const struct ht_node *n, struct ht_node *user);
+/* The product that attention takes the Softmax of. */
+bool lower_is_scores(struct lower *l, struct ht_node *root);
+
+/* support.c: NULL, or why values of type t have no kernels, or why the node cannot be lowered, in
+ * words. */
+const char *lower_refuse_type(struct ht_type t);
+const char *lower_refuse(const struct ht_node *n);
+bool lower_is_open_shape(const char *why); /* of these two: a shape is not known */
+/* One diagnostic for each cause of ht_find_refusals(). */
+enum ht_status lower_check_support(struct lower *l);
+
+/* The value's memory; only of values that are in memory. */
+const struct view *lower_view(struct lower *l, struct ht_value v);
+bool lower_in_memory(struct lower *l, struct ht_value v);
+
+/* ---- plan.c ---- */
+
+int32_t plan_buffer(struct lower *l, enum ht_plan_kind kind, enum ht_dtype t, int64_t count);
+int32_t plan_const(struct lower *l, const struct ht_tensor *t);
+/* A constant that is packed from `t` when the program is made; of equal ones the first. */
+int32_t plan_packed(struct lower *l, const struct ht_tensor *t, int64_t first,
+	const struct ht_pack *p, int64_t count, int64_t stride);
+/* Constant `buffer`, which is not packed, as F32. */
+int32_t plan_widened(struct lower *l, int32_t buffer);
+/* Where a kernel finds the state of a new stream of random numbers. */
+int32_t plan_stream(struct lower *l, struct ht_plan_stream stream);
+/* Appends a step for `node`; equal kernels become one.  `buffer_of`: plan buffers by argument. */
+void plan_step(struct lower *l, struct ht_kernel *k, const int32_t *buffer_of, int64_t *params,
+	const struct ht_node *node);
+/* The buffer of a probe of result i of node `n`. */
+int32_t plan_probe(struct lower *l, const struct ht_node *n, int32_t i);
+/* Sets the message of the plan's last step: n pieces in the plan's arena. */
+void plan_words(struct lower *l, const struct ht_words *words, size_t n);
+/* kernel_check.c: sets the message of the last step, made for `node`, if its kernel ends in a node that
+ * checks. */
+void lower_words(struct lower *l, const struct ht_node *node);
+/* Notes why node `n` is computed as it is; the choice's node is filled in. */
+void plan_choice(struct lower *l, const struct ht_node *n, struct ht_method_choice c);
+/* Whether node `n` is computed with others in one kernel: as the option of blocks asks, else by choice `c`
+ * between that and HT_METHOD_KERNELS.  It is noted. */
+bool plan_block(struct lower *l, const struct ht_node *n, struct ht_method_choice c);
+/* Lifetimes and the arena. */
+void plan_memory(struct lower *l);
+
+/* ---- kernel_build.c: one kernel in the making ---- */
+
+struct kernel_build {
+	struct lower *l;
+	struct ht_kernel *kernel;
+	struct ht_stage *stage; /* the one being built */
+	struct ht_xb xb;
+	size_t stage_cap;
+	int32_t plan_buffer_of[64]; /* by kernel argument */
+	int64_t *params;            /* of the step; NULL: none */
+	struct ht_kernel_buffer local[8];
+	int32_t locals;
+	struct ht_node *root;  /* value taken from root_x instead of pulled */
+	int32_t root_x[4];     /* by result; compute type */
+	struct pulled *pulled; /* memo of the stage */
+	size_t pulled_count, pulled_cap;
+};
+
+void kb_init(struct kernel_build *k, struct lower *l);
+/* The kernel's number of a plan buffer, as an input or output argument. */
+int32_t kb_arg(struct kernel_build *k, int32_t plan_buffer, enum ht_buffer_kind kind);
+int32_t kb_local(struct kernel_build *k, enum ht_dtype t, int64_t count);
+void kb_grid(struct kernel_build *k, int dims, const int64_t *count);
+struct ht_stage *kb_stage(struct kernel_build *k, enum ht_stage_kind kind);
+int kb_dim(struct kernel_build *k, int64_t extent); /* a dimension of the stage */
+int kb_grid_dim(struct kernel_build *k, int grid, int64_t extent, int64_t step);
+int kb_reduce_dim(struct kernel_build *k, int64_t extent);
+/* The index of grid dimension `dim` of the stage, counted from where the tile begins. */
+int32_t kb_within(struct kernel_build *k, int dim);
+/* Ends the kernel: expands, schedules, deduplicates, appends a step for `node`. */
+void kb_finish(struct kernel_build *k, const struct ht_node *node);
+
+enum ht_dtype compute_type(enum ht_dtype t); /* F32 for F16 and BF16, else t */
+/* In which a local buffer holds a tensor of type t: what was rounded to F16 stays as F32, so that it
+ * need not be widened for each product. */
+enum ht_dtype local_type(enum ht_dtype t);
+/* The value `v` at `s`: pulled, or loaded where it is in memory.  Compute type, rounded as
+ * kb_result() does. */
+int32_t kb_pull(struct kernel_build *k, struct ht_value v, const struct space *s);
+/* Operand `arg` of `n` at `s`, in the type in which n computes. */
+int32_t kb_pull_arg(
+	struct kernel_build *k, const struct ht_node *n, int arg, const struct space *s);
+/* The same at the coordinates of n's result, broadcast. */
+int32_t kb_operand(struct kernel_build *k, const struct ht_node *n, int arg, const struct space *s);
+/* Loads an element of a view. */
+int32_t kb_load(struct kernel_build *k, const struct view *v, const struct space *s);
+/* The sum (or other reduction) of x over the stage's reduction dimensions, in type t. */
+int32_t kb_reduce(struct kernel_build *k, enum ht_red red, enum ht_dtype t, int32_t x);
+/* Result 0 of the sink at `s`, and stores it there: where x, before rounding, is root n's element. */
+int32_t kb_epilogue(struct kernel_build *k, struct ht_node *n, int32_t x, const struct space *s);
+void kb_store_root(struct kernel_build *k, struct ht_node *n, int32_t x, const struct space *s);
+/* Stores result 0 of the sink for the root's element at `s`. */
+void kb_store_sink(struct kernel_build *k, const struct space *s);
+/* Stores x (compute type), result i of the sink, at `s`, where the result is `v`. */
+void kb_store_result(
+	struct kernel_build *k, int32_t i, const struct view *v, const struct space *s, int32_t x);
+/* round.c: x, which `n` computed of its result i (compute type, or F64), as those in the kernel see it
+ * who read the result: rounded to the tensor's type, but for some tensors of 16 bits that are between
+ * two nodes of one kernel.  Compute type. */
+int32_t kb_result(struct kernel_build *k, const struct ht_node *n, int32_t i, int32_t x);
+/* The type in memory of result 0 of sink `n`, rounded to its own: F32 for some of F16. */
+enum ht_dtype lower_held_type(const struct lower *l, const struct ht_node *n);
+/* probe.c: has the kernel note what rounding did to x, result i of the sink, which it stores. */
+void probe_result(struct kernel_build *k, int32_t i, const struct space *s, int32_t x);
+/* Stores x (compute type) at `s`, where its guard holds. */
+void kb_store(struct kernel_build *k, const struct view *v, const struct space *s, int32_t x);
+int lanes(const struct lower *l); /* F32 lanes of the target's vectors */
+
+/* ---- boundaries.c ---- */
+
+/* Which dimensions cannot share an index: bit i is set for dimensions i and i+1 of a tensor of
+ * shape `dim` to which `v` is broadcast; of value `v` as pulled through the sink's kernel; of
+ * result i of the sink, its store included. */
+uint32_t view_boundaries(const struct view *v, int32_t rank, const int64_t *dim);
+uint32_t kb_boundaries(struct lower *l, struct ht_value v);
+uint32_t kb_out_boundaries(struct lower *l, int32_t i);
+/* Splits dimensions by `bits` into groups: first[i]..last[i] of group i; returns the number. */
+int split_groups(int32_t rank, const int64_t *dim, uint32_t bits, int32_t *first, int32_t *last,
+	int64_t *extent);
+
+/* ---- loop.c ---- */
+
+/* Loops over a tensor of shape `dim`, split by boundaries `bits`, with a grid; the space of its
+ * elements.  For the first stage of a kernel. */
+struct space kb_loop_space(struct kernel_build *k, int32_t rank, const int64_t *dim, uint32_t bits);
+enum ht_status emit_loop(struct lower *l, struct ht_node *sink);
+void emit_copy(
+	struct lower *l, const struct ht_node *n, const struct view *from, const struct view *to);
+
+/* Splits the outermost of `groups` loops into tiles of about a fixed amount of work, `work` a
+ * point.  step[i]: indices a tile, 0 for loops that are not split; returns the grid's dimensions. */
+int choose_grid(int groups, const int64_t *extent, int64_t work, int64_t *step, int64_t *grid);
+
+/* ---- window.c ---- */
+
+/* A sliding window along one spatial dimension. */
+struct window {
+	int64_t in, out, size, stride, dilation, before; /* before: padding in front */
+};
+
+/* Height and width of NHWC images, from strides, dilations, padding and explicit_paddings. */
+void read_windows(const struct ht_node *n, struct ht_shape in, struct ht_shape out,
+	const int64_t size[2], struct window w[2]);
+void read_pool_windows(const struct ht_node *n, struct window w[2]);
+bool pool_is_spatial(const struct ht_node *n);
+bool window_leaves(const struct window *w); /* some position is outside the image */
+/* The image coordinate of window position `tap` of result `out`; adds to s->guard where it may be outside. */
+int32_t window_coord(
+	struct kernel_build *k, const struct window *w, int32_t out, int32_t tap, struct space *s);
+/* As kb_loop_space() for the results, NHWC of shape `dim`, of windows over `in`: sums, or extremes.
+ * True in *rows: several rows of them are side by side, so only the window's width is to be
+ * unrolled. */
+struct space kb_window_space(struct kernel_build *k, const struct ht_type *in,
+	const struct window w[2], const int64_t dim[4], bool extremes, bool *rows);
+
+/* ---- contract.c ---- */
+
+/* A contraction in the making: sizes first, then the packed right operand, then the stage. */
+struct contraction {
+	struct lower *l;
+	struct ht_node *n;
+	enum ht_dtype dtype;          /* of the operands */
+	int64_t batch, rows, columns; /* of the result; batch also counts groups */
+	int64_t tap[2], depth;        /* what is summed over */
+	int taps;
+	int64_t a_step;
+	int32_t a_guard;
+	int32_t nr, kp, b;    /* packing; plan buffer of the packed operand */
+	int64_t packed_count; /* elements of one packed matrix */
+	struct kernel_build k;
+	int32_t batch_x, m_x, n_x, tap_x[2];
+};
+
+bool contract_type(enum ht_dtype t); /* has a register tile */
+/* Runs `emit` for a contraction whose operands are seen as its mode wants them: constants too, where
+ * they are read in place and not packed. */
+enum ht_status contract_with_mode(struct lower *l, struct ht_node *n, bool constants,
+	enum ht_status (*emit)(struct lower *l, struct ht_node *n));
+void contract_init(struct contraction *c, struct lower *l, struct ht_node *n, enum ht_dtype t);
+/* Element (tap, depth, column) of matrix i is at i * stride + tap * sq + depth * sk + column * sn. */
+void contract_pack_const(struct contraction *c, const struct ht_tensor *t, int64_t sq, int64_t sk,
+	int64_t sn, int64_t count, int64_t stride);
+/* `v` is [.., depth, columns]; adds a kernel that packs it. */
+void contract_pack_value(struct contraction *c, const struct view *v);
+/* Adds a stage that starts to `k`, whose grid's dimension 0 counts the matrices of `v`: it packs one into
+ * a local buffer, c->b. */
+void contract_pack_local(struct contraction *c, struct kernel_build *k, const struct view *v);
+/* Tells k's open stage of the packed operand: buffer `b` of the kernel, from `base` on. */
+void contract_packed(const struct contraction *c, struct kernel_build *k, int32_t b, int32_t base);
+/* Opens the stage: batch_x, m_x, n_x, tap_x. */
+void contract_begin(struct contraction *c);
+/* Closes it; `out` is the space of the root's result. */
+void contract_end(
+	struct contraction *c, int32_t a, int32_t a_row, int32_t b_base, const struct space *out);
+
+#endif

@@ -1,0 +1,389 @@
+/* Convolutions over NHWC images as contractions, and depthwise ones as loops. */
+#include "lower/conv.h"
+#include "lower/index.h"
+#include "lower/parts.h"
+
+#include <string.h>
+
+void read_conv(const struct ht_node *n, struct conv *c)
+{
+	c->in = shape_of(n, 0);
+	c->filter = shape_of(n, 1);
+	c->out = n->out[0].shape;
+	c->groups = c->filter.dim[2] ? c->in.dim[3] / c->filter.dim[2] : 1;
+	read_windows(n, c->in, c->out, c->filter.dim, c->w);
+}
+
+static bool is_product(const struct conv *c)
+{
+	for (int i = 0; i < 2; i++)
+		if (c->w[i].size != 1 || c->w[i].stride != 1 || window_leaves(&c->w[i]))
+			return false;
+	return true;
+}
+
+struct space conv_pixels(struct contraction *c, struct ht_shape out)
+{
+	struct space s = { .rank = 3, .groups = 1, .guard = -1 };
+
+	memcpy(s.dim, out.dim, 3 * sizeof *out.dim);
+	s.group[0] = (struct space_group){ 0, 2, c->m_x };
+	return s;
+}
+
+struct space conv_result(struct contraction *c, struct ht_shape out, int64_t group_channels)
+{
+	struct ht_xb *b = &c->k.xb;
+	struct space s = { .rank = 4, .groups = 2, .guard = -1 };
+	int32_t channel = ht_x2(
+		b, HT_X_ADD, ht_x2(b, HT_X_MUL, c->batch_x, ht_xi(b, group_channels)), c->n_x);
+
+	memcpy(s.dim, out.dim, 4 * sizeof *out.dim);
+	s.group[0] = (struct space_group){ 0, 2, c->m_x };
+	s.group[1] = (struct space_group){ 3, 3, c->batch > 1 ? channel : c->n_x };
+	return s;
+}
+
+/* Packs a filter [q, k, n] of any strides; one that is computed at run time through a view. */
+static void pack_filter(struct contraction *c, struct ht_node *n, int arg, const struct conv *v)
+{
+	const struct ht_tensor *t = ht_const_tensor(n->in[arg]);
+	int64_t depth = v->filter.dim[2], columns = v->filter.dim[3];
+
+	HT_CHECK(t);
+	contract_pack_const(c, t, depth * columns, columns, 1, v->groups, columns / v->groups);
+}
+
+/* ---- few channels: a padded copy, so that a row of the window is one run of memory ---- */
+
+enum { FEW_CHANNELS = 8 };
+
+static bool takes_padded_copy(const struct conv *c)
+{
+	return c->in.dim[3] <= FEW_CHANNELS && c->groups == 1 && c->w[1].size > 1 &&
+	       c->w[1].dilation == 1;
+}
+
+/* The run of a row of the source, shifted by the padding and guarded as a whole. */
+static int32_t load_run(
+	struct kernel_build *k, const struct view *in, const struct conv *c, const struct space *s)
+{
+	int64_t channels = c->in.dim[3], row = c->in.dim[2] * channels;
+	struct ht_xb *b = &k->xb;
+	int32_t h = ht_x2(b, HT_X_ADD, s->group[1].x, ht_xi(b, -c->w[0].before));
+	int32_t run = ht_x2(b, HT_X_ADD, s->group[2].x, ht_xi(b, -c->w[1].before * channels)), ok;
+	int32_t x[3] = { s->group[0].x, h, run };
+	struct view rows = *in;
+	struct space at;
+
+	rows.rank = 3;
+	rows.dim[2] = row;
+	rows.stride[2] = 1;
+	ok = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), h),
+		ht_x2(b, HT_X_LT, h, ht_xi(b, c->in.dim[1])));
+	ok = ht_x2(b, HT_X_AND, ok, ht_x2(b, HT_X_LE, ht_xi(b, 0), run));
+	ok = ht_x2(b, HT_X_AND, ok, ht_x2(b, HT_X_LT, run, ht_xi(b, row)));
+	at = space_of_coords(s, 3, rows.dim, x);
+	space_and_guard(b, &at, ok);
+	return kb_load(k, &rows, &at);
+}
+
+static int32_t load_pixel(
+	struct kernel_build *k, const struct view *in, const struct conv *c, const struct space *s)
+{
+	struct ht_xb *b = &k->xb;
+	int32_t x[4], ok = ht_xconst(b, HT_BOOL, 0, 1);
+	struct space at;
+
+	for (int32_t i = 0; i < 4; i++)
+		x[i] = space_coord(b, s, i);
+	for (int i = 0; i < 2; i++) {
+		x[1 + i] = ht_x2(b, HT_X_ADD, x[1 + i], ht_xi(b, -c->w[i].before));
+		ok = ht_x2(b, HT_X_AND, ok, ht_x2(b, HT_X_LE, ht_xi(b, 0), x[1 + i]));
+		ok = ht_x2(
+			b, HT_X_AND, ok, ht_x2(b, HT_X_LT, x[1 + i], ht_xi(b, c->in.dim[1 + i])));
+	}
+	at = space_of_coords(s, 4, c->in.dim, x);
+	space_and_guard(b, &at, ok);
+	return kb_load(k, in, &at);
+}
+
+static struct view padded_copy(struct lower *l, struct ht_node *n, const struct conv *c)
+{
+	const struct view *in = lower_view(l, n->in[0]);
+	enum ht_dtype t = ht_type_of(n->in[0])->dtype; /* float16 is widened once, here */
+	bool runs = in->stride[3] == 1 && in->stride[2] == c->in.dim[3], inside = runs;
+	int64_t dim[4] = { c->in.dim[0], 0, 0, c->in.dim[3] };
+	struct kernel_build k;
+	struct space s;
+	struct view to;
+
+	for (int i = 0; i < 2; i++) {
+		dim[1 + i] = (c->w[i].out - 1) * c->w[i].stride +
+			     (c->w[i].size - 1) * c->w[i].dilation + 1;
+		inside = inside && !window_leaves(&c->w[i]);
+	}
+	if (inside)
+		return *in;
+	view_dense(&to,
+		plan_buffer(l, HT_PLAN_TEMP, local_type(t), dim[0] * dim[1] * dim[2] * dim[3]),
+		(struct ht_shape){ 4, dim });
+	kb_init(&k, l);
+	kb_stage(&k, HT_STAGE_LOOP);
+	/* row by row; pixels and channels of a row are one run of memory */
+	s = kb_loop_space(&k, 4, dim, 3u);
+	kb_store(&k, &to, &s, runs ? load_run(&k, in, c, &s) : load_pixel(&k, in, c, &s));
+	kb_finish(&k, n);
+	return to;
+}
+
+bool conv_is_simple(const struct conv *v)
+{
+	return v->groups == 1 && (is_product(v) || takes_padded_copy(v));
+}
+
+void simple_conv(struct lower *l, struct ht_node *n, const struct conv *v, struct simple_conv *s)
+{
+	struct contraction *c = &s->c;
+
+	s->v = v;
+	contract_init(c, l, n, ht_type_of(n->in[0])->dtype);
+	c->rows = v->out.dim[0] * v->out.dim[1] * v->out.dim[2];
+	c->columns = v->filter.dim[3];
+	if (is_product(v)) {
+		s->in = *lower_view(l, n->in[0]);
+		c->a_step = s->in.stride[3];
+	} else {
+		s->in = padded_copy(l, n, v);
+		c->taps = 1;
+		c->tap[0] = v->w[0].size;
+	}
+	c->depth = v->w[1].size * v->in.dim[3];
+	contract_pack_const(
+		c, ht_const_tensor(n->in[1]), c->depth * c->columns, c->columns, 1, 1, 0);
+}
+
+int32_t simple_conv_row(
+	const struct simple_conv *s, struct ht_xb *b, const int32_t tap[], const int32_t pixel[3])
+{
+	const struct window *w = s->v->w;
+	int32_t h = index_mul(b, pixel[1], w[0].stride), row = ht_xi(b, s->in.offset);
+
+	if (s->c.taps)
+		h = ht_x2(b, HT_X_ADD, h, index_mul(b, tap[0], w[0].dilation));
+	row = ht_x2(b, HT_X_ADD, row, index_mul(b, pixel[0], s->in.stride[0]));
+	row = ht_x2(b, HT_X_ADD, row, index_mul(b, h, s->in.stride[1]));
+	return ht_x2(b, HT_X_ADD, row, index_mul(b, pixel[2], w[1].stride * s->in.stride[2]));
+}
+
+static void emit_few_channels(struct lower *l, struct ht_node *n, const struct conv *v)
+{
+	struct simple_conv s;
+	struct ht_xb *b = &s.c.k.xb;
+	struct space at, out;
+	int32_t pixel[3];
+
+	simple_conv(l, n, v, &s);
+	contract_begin(&s.c);
+	at = conv_pixels(&s.c, v->out);
+	for (int i = 0; i < 3; i++)
+		pixel[i] = space_coord(b, &at, i);
+	out = conv_result(&s.c, v->out, s.c.columns);
+	contract_end(
+		&s.c, s.in.buffer, simple_conv_row(&s, b, s.c.tap_x, pixel), ht_xi(b, 0), &out);
+}
+
+/* ---- the general case: a tap for each position of the window ---- */
+
+static void emit_taps(struct lower *l, struct ht_node *n, const struct conv *v)
+{
+	const struct view in = *lower_view(l, n->in[0]);
+	int64_t group_channels = v->filter.dim[3] / v->groups;
+	struct contraction c;
+	struct space at, out;
+	struct ht_xb *b = &c.k.xb;
+	int32_t a_row;
+
+	contract_init(&c, l, n, ht_type_of(n->in[0])->dtype);
+	c.batch = v->groups;
+	c.rows = v->out.dim[0] * v->out.dim[1] * v->out.dim[2];
+	c.columns = group_channels;
+	c.depth = v->filter.dim[2];
+	c.a_step = in.stride[3];
+	if (!is_product(v)) {
+		c.taps = 2;
+		c.tap[0] = v->w[0].size;
+		c.tap[1] = v->w[1].size;
+	}
+	pack_filter(&c, n, 1, v);
+	contract_begin(&c);
+	at = conv_pixels(&c, v->out);
+	if (c.taps) {
+		int32_t x[4] = { space_coord(b, &at, 0) };
+		struct space from = { .guard = -1 };
+		x[3] = ht_xi(b, 0);
+		for (int i = 0; i < 2; i++)
+			x[1 + i] = window_coord(
+				&c.k, &v->w[i], space_coord(b, &at, 1 + i), c.tap_x[i], &from);
+		c.a_guard = from.guard;
+		from = space_of_coords(&from, 4, v->in.dim, x);
+		a_row = space_offset(b, &from, in.stride, in.offset);
+	} else {
+		a_row = space_offset(b, &at, in.stride, in.offset);
+	}
+	a_row = ht_x2(b, HT_X_ADD, a_row, index_mul(b, c.batch_x, v->filter.dim[2] * in.stride[3]));
+	out = conv_result(&c, v->out, group_channels);
+	contract_end(&c, in.buffer, a_row, index_mul(b, c.batch_x, c.packed_count), &out);
+}
+
+/* ---- filters that are computed, and types without a register tile: a plain loop ---- */
+
+static void emit_loop_conv(struct lower *l, struct ht_node *n, const struct conv *v)
+{
+	enum ht_dtype t = compute_type(ht_type_of(n->in[0])->dtype);
+	int64_t group_channels = v->filter.dim[3] / (v->groups ? v->groups : 1);
+	struct kernel_build k;
+	struct ht_xb *b = &k.xb;
+	struct space out, from, filter;
+	int32_t x[4], f[4], product, depth;
+
+	kb_init(&k, l);
+	kb_stage(&k, HT_STAGE_LOOP);
+	out = kb_loop_space(&k, 4, v->out.dim, ~0u);
+	k.stage->vec = 3;
+	from = out;
+	for (int i = 0; i < 2; i++) {
+		f[i] = ht_xdim(b, kb_reduce_dim(&k, v->w[i].size));
+		x[1 + i] = window_coord(&k, &v->w[i], out.group[1 + i].x, f[i], &from);
+	}
+	depth = ht_xdim(b, kb_reduce_dim(&k, v->filter.dim[2]));
+	x[0] = out.group[0].x;
+	x[3] = depth;
+	if (v->groups > 1)
+		x[3] = ht_x2(b, HT_X_ADD, depth,
+			index_mul(b,
+				ht_x2(b, HT_X_FLOORDIV, out.group[3].x, ht_xi(b, group_channels)),
+				v->filter.dim[2]));
+	f[2] = depth;
+	f[3] = out.group[3].x;
+	from = space_of_coords(&from, 4, v->in.dim, x);
+	filter = space_of_coords(&out, 4, v->filter.dim, f);
+	product = ht_x2(b, HT_X_MUL, kb_pull(&k, n->in[0], &from), kb_pull(&k, n->in[1], &filter));
+	kb_store_root(&k, n, kb_reduce(&k, HT_RED_ADD, t, product), &out);
+	kb_finish(&k, n);
+}
+
+static bool is_loop(const struct ht_node *n, const struct conv *v)
+{
+	return !contract_type(ht_type_of(n->in[0])->dtype) || !ht_const_tensor(n->in[1]) ||
+	       ht_shape_count(v->in) == 0 || ht_shape_count(v->filter) == 0 ||
+	       (v->groups > 1 && v->filter.dim[2] == 1); /* depthwise: channels along lanes */
+}
+
+static enum ht_status emit_any_conv(struct lower *l, struct ht_node *n)
+{
+	struct ht_winograd by = { 0 };
+	struct conv v;
+
+	read_conv(n, &v);
+	if (is_loop(n, &v)) {
+		emit_loop_conv(l, n, &v);
+		return HT_OK;
+	}
+	by = wanted_winograd(l, n, &v);
+	if (by.m)
+		emit_winograd(l, n, &v, &by);
+	else if (conv_has_one_result(l, &v))
+		emit_one_result(l, n, &v);
+	else if (takes_padded_copy(&v))
+		emit_few_channels(l, n, &v);
+	else
+		emit_taps(l, n, &v);
+	return HT_OK;
+}
+
+static enum ht_status emit_conv(struct lower *l, struct ht_node *n)
+{
+	struct conv v;
+
+	if (ht_shape_count(n->out[0].shape) == 0)
+		return HT_OK;
+	read_conv(n, &v);
+	return contract_with_mode(
+		l, n, is_loop(n, &v) || conv_has_one_result(l, &v), emit_any_conv);
+}
+
+static const char *refuse_conv(const struct ht_node *n)
+{
+	if (n->op != HT_OP_Conv2D && n->op != HT_OP_DepthwiseConv2dNative)
+		return "is to be expanded before lowering";
+	return ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NHWC")
+		       ? NULL
+		       : "has no kernel for this data_format";
+}
+
+const struct lower_op lower_conv2d = { .name = "conv2d",
+	.family = FAMILY_ROOT,
+	.emit = emit_conv,
+	.refuse = refuse_conv,
+	.rows = rows_of_image };
+
+/* ---- depthwise: channels along lanes, several pixels side by side so that they share weights ---- */
+
+enum { PIXELS_SIDE_BY_SIDE = 4, MAX_UNROLLED_TAPS = 49 };
+
+static enum ht_status emit_depthwise_loop(struct lower *l, struct ht_node *n)
+{
+	enum ht_dtype t = compute_type(ht_type_of(n->in[0])->dtype);
+	struct conv v;
+	struct kernel_build k;
+	struct ht_xb *b = &k.xb;
+	struct space out, from, filter;
+	int32_t x[4], f[4], product;
+	int64_t multiplier;
+	bool rows;
+
+	if (ht_shape_count(n->out[0].shape) == 0)
+		return HT_OK;
+	read_conv(n, &v);
+	multiplier = v.filter.dim[3];
+	kb_init(&k, l);
+	kb_stage(&k, HT_STAGE_LOOP);
+	out = kb_window_space(&k, ht_type_of(n->in[0]), v.w, v.out.dim, false, &rows);
+	k.stage->vec = 3;
+	if (!rows && v.out.dim[2] >= PIXELS_SIDE_BY_SIDE)
+		k.stage->dim[2].unroll = PIXELS_SIDE_BY_SIDE;
+	from = out;
+	for (int i = 0; i < 2; i++) {
+		int d = kb_reduce_dim(&k, v.w[i].size);
+		if (rows ? i == 1 : v.w[0].size * v.w[1].size <= MAX_UNROLLED_TAPS)
+			k.stage->dim[d].unroll = (int8_t)v.w[i].size;
+		f[i] = ht_xdim(b, d);
+		x[1 + i] = window_coord(&k, &v.w[i], out.group[1 + i].x, f[i], &from);
+	}
+	x[0] = out.group[0].x;
+	x[3] = v.in.dim[3] == 1 ? ht_xi(b, 0) : out.group[3].x;
+	f[2] = x[3];
+	f[3] = v.in.dim[3] == 1 ? out.group[3].x : ht_xi(b, 0);
+	if (multiplier > 1 && v.in.dim[3] > 1) {
+		x[3] = f[2] = ht_x2(b, HT_X_FLOORDIV, out.group[3].x, ht_xi(b, multiplier));
+		f[3] = ht_x2(b, HT_X_FLOORMOD, out.group[3].x, ht_xi(b, multiplier));
+	}
+	from = space_of_coords(&from, 4, v.in.dim, x);
+	filter = space_of_coords(&out, 4, v.filter.dim, f);
+	product = ht_x2(b, HT_X_MUL, kb_pull(&k, n->in[0], &from), kb_pull(&k, n->in[1], &filter));
+	kb_store_root(&k, n, kb_reduce(&k, HT_RED_ADD, t, product), &out);
+	kb_finish(&k, n);
+	return HT_OK;
+}
+
+static enum ht_status emit_depthwise(struct lower *l, struct ht_node *n)
+{
+	return contract_with_mode(l, n, true, emit_depthwise_loop);
+}
+
+const struct lower_op lower_depthwise = { .name = "depthwise",
+	.family = FAMILY_ROOT,
+	.emit = emit_depthwise,
+	.refuse = refuse_conv,
+	.rows = rows_of_image };

@@ -1,0 +1,118 @@
+/* Kernels that are functions of kernel/library.c. */
+#include "lower/library.h"
+
+int32_t dense_copy(struct lower *l, const struct ht_node *n, int arg)
+{
+	const struct view *v = lower_view(l, n->in[arg]);
+	struct ht_shape shape = ht_type_of(n->in[arg])->shape;
+	struct view copy;
+
+	view_dense(&copy,
+		plan_buffer(l, HT_PLAN_TEMP, ht_type_of(n->in[arg])->dtype, view_count(v)), shape);
+	emit_copy(l, n, v, &copy);
+	return copy.buffer;
+}
+
+int32_t dense_operand(struct lower *l, const struct ht_node *n, int arg)
+{
+	const struct view *v = lower_view(l, n->in[arg]);
+
+	return v->offset == 0 && view_is_dense(v) ? v->buffer : dense_copy(l, n, arg);
+}
+
+int32_t dense_result(struct lower *l, const struct ht_node *n, int out)
+{
+	int32_t b = l->view[n->id][out].buffer;
+
+	return b >= 0 ? b
+		      : plan_buffer(l, HT_PLAN_TEMP, n->out[out].dtype,
+				ht_shape_count(n->out[out].shape));
+}
+
+void library_kernel(
+	struct kernel_build *k, struct lower *l, const char *name, int64_t tiles, int params)
+{
+	kb_init(k, l);
+	kb_grid(k, 1, &tiles);
+	k->kernel->library = name;
+	k->kernel->params = params;
+	k->params = HT_NEW_ARRAY(l->arena, int64_t, (size_t)params);
+}
+
+/* ---- top k ---- */
+
+static enum ht_status emit_top_k(struct lower *l, struct ht_node *n)
+{
+	struct ht_type in = *ht_type_of(n->in[0]);
+	int64_t columns = in.shape.dim[in.shape.rank - 1],
+		k_best = n->out[0].shape.dim[in.shape.rank - 1];
+	struct kernel_build k;
+
+	if (ht_shape_count(n->out[0].shape) == 0)
+		return HT_OK;
+	library_kernel(&k, l, "top_k", ht_shape_count(in.shape) / columns, 4);
+	k.params[0] = k.kernel->grid[0];
+	k.params[1] = columns;
+	k.params[2] = k_best;
+	k.params[3] = in.dtype;
+	kb_arg(&k, dense_operand(l, n, 0), HT_BUFFER_IN);
+	kb_arg(&k, dense_result(l, n, 0), HT_BUFFER_OUT);
+	kb_arg(&k, dense_result(l, n, 1), HT_BUFFER_OUT);
+	kb_finish(&k, n);
+	return HT_OK;
+}
+
+static const char *refuse_top_k(const struct ht_node *n)
+{
+	if (n->out[0].dtype == HT_BOOL)
+		return "has no kernel for this dtype";
+	return n->out[1].dtype == HT_I32 ? NULL : "has no kernel for indices that are not int32";
+}
+
+const struct lower_op lower_top_k = { .name = "top_k",
+	.family = FAMILY_ROOT,
+	.alone = true,
+	.dense = true,
+	.emit = emit_top_k,
+	.refuse = refuse_top_k };
+
+/* ---- sparse to dense ---- */
+
+static enum ht_status emit_sparse_to_dense(struct lower *l, struct ht_node *n)
+{
+	struct ht_shape out = n->out[0].shape, indices = ht_type_of(n->in[0])->shape;
+	struct kernel_build k;
+
+	if (ht_shape_count(out) == 0)
+		return HT_OK;
+	library_kernel(&k, l, "sparse_to_dense", 1, 5 + out.rank);
+	k.params[0] = indices.rank ? indices.dim[0] : 1;
+	k.params[1] = out.rank;
+	k.params[2] = (int64_t)ht_dtype_info(ht_type_of(n->in[0])->dtype)->bytes;
+	k.params[3] = (int64_t)ht_dtype_info(n->out[0].dtype)->bytes;
+	k.params[4] = ht_shape_count(ht_type_of(n->in[2])->shape);
+	for (int32_t i = 0; i < out.rank; i++)
+		k.params[5 + i] = out.dim[i];
+	kb_arg(&k, dense_operand(l, n, 0), HT_BUFFER_IN);
+	kb_arg(&k, dense_operand(l, n, 2), HT_BUFFER_IN);
+	kb_arg(&k, dense_operand(l, n, 3), HT_BUFFER_IN);
+	kb_arg(&k, dense_result(l, n, 0), HT_BUFFER_OUT);
+	kb_finish(&k, n);
+	return HT_OK;
+}
+
+/* Arguments are told apart by buffer: one buffer cannot be two of them. */
+static const char *refuse_sparse_to_dense(const struct ht_node *n)
+{
+	return ht_value_eq(n->in[2], n->in[3]) || ht_value_eq(n->in[0], n->in[2]) ||
+			       ht_value_eq(n->in[0], n->in[3])
+		       ? "takes one tensor twice, which has no kernel"
+		       : NULL;
+}
+
+const struct lower_op lower_sparse_to_dense = { .name = "sparse_to_dense",
+	.family = FAMILY_ROOT,
+	.alone = true,
+	.dense = true,
+	.emit = emit_sparse_to_dense,
+	.refuse = refuse_sparse_to_dense };

@@ -1,0 +1,265 @@
+/* Matrix products, batched ones too. */
+#include "lower/product.h"
+#include "lower/parts.h"
+
+#include <string.h>
+
+static void swap_last(struct view *v)
+{
+	int32_t r = v->rank;
+	int64_t t = v->dim[r - 1];
+
+	v->dim[r - 1] = v->dim[r - 2];
+	v->dim[r - 2] = t;
+	t = v->stride[r - 1];
+	v->stride[r - 1] = v->stride[r - 2];
+	v->stride[r - 2] = t;
+}
+
+bool product_transposes(const struct ht_node *n, bool left)
+{
+	if (n->op == HT_OP_MatMul)
+		return ht_attr_bool(n, left ? "transpose_a" : "transpose_b", false);
+	return ht_attr_bool(n, left ? "adj_x" : "adj_y", false);
+}
+
+struct view product_right(struct lower *l, const struct ht_node *n)
+{
+	struct view v;
+
+	if (ht_const_tensor(n->in[1]))
+		view_dense(&v, -1, ht_type_of(n->in[1])->shape); /* packed: never read in place */
+	else
+		v = *lower_view(l, n->in[1]);
+	if (product_transposes(n, false))
+		swap_last(&v);
+	return v;
+}
+
+void read_product(struct lower *l, const struct ht_node *n, struct product *p)
+{
+	p->a = *lower_view(l, n->in[0]);
+	p->b = product_right(l, n);
+	if (product_transposes(n, true))
+		swap_last(&p->a);
+	p->rows = p->a.dim[p->a.rank - 2];
+	p->depth = p->a.dim[p->a.rank - 1];
+	p->columns = p->b.dim[p->b.rank - 1];
+}
+
+/* Rows of all matrices of the batch are one matrix when the right operand is the same for all;
+ * false: they are not, or it is not. */
+static bool merge_batch(struct product *p)
+{
+	int64_t batch = 1, dim[2];
+	struct view merged;
+
+	for (int32_t i = 0; i + 2 < p->b.rank; i++)
+		if (p->b.dim[i] != 1)
+			return false;
+	for (int32_t i = 0; i + 2 < p->a.rank; i++)
+		batch *= p->a.dim[i];
+	dim[0] = batch * p->rows;
+	dim[1] = p->depth;
+	if (!view_reshape(&p->a, 2, dim, &merged))
+		return false;
+	p->a = merged;
+	p->rows = dim[0];
+	if (p->b.rank > 2) {
+		struct view b = p->b;
+		b.rank = 2;
+		for (int i = 0; i < 2; i++) {
+			b.dim[i] = p->b.dim[p->b.rank - 2 + i];
+			b.stride[i] = p->b.stride[p->b.rank - 2 + i];
+		}
+		p->b = b;
+	}
+	return true;
+}
+
+void straighten(struct lower *l, const struct ht_node *n, struct view *a)
+{
+	struct view copy;
+	struct ht_shape shape = { a->rank, a->dim };
+	enum ht_dtype t = l->plan->buffer[a->buffer].dtype;
+
+	if (a->stride[a->rank - 1] == 1 || t != HT_BF16)
+		return;
+	view_dense(&copy, plan_buffer(l, HT_PLAN_TEMP, t, view_count(a)), shape);
+	emit_copy(l, n, a, &copy);
+	*a = copy;
+}
+
+/* Element [.., row, column] of an operand whose leading dimensions broadcast to the result's. */
+static int32_t load_factor(struct kernel_build *k, const struct view *v, const struct space *out,
+	int32_t row, int32_t column)
+{
+	int32_t x[HT_LOWER_RANK], shift = out->rank - v->rank;
+	struct space at;
+
+	for (int32_t i = 0; i + 2 < v->rank; i++)
+		x[i] = v->dim[i] == 1 ? ht_xi(&k->xb, 0) : out->group[i + shift].x;
+	x[v->rank - 2] = row;
+	x[v->rank - 1] = column;
+	at = space_of_coords(out, v->rank, v->dim, x);
+	return kb_load(k, v, &at);
+}
+
+/* A plain loop, for types without a register tile, and for products over nothing. */
+static enum ht_status emit_loop_product(struct lower *l, struct ht_node *n)
+{
+	enum ht_dtype t = compute_type(ht_type_of(n->in[0])->dtype);
+	struct ht_shape shape = n->out[0].shape;
+	struct product p;
+	struct kernel_build k;
+	struct space out;
+	int32_t depth, x[2];
+
+	read_product(l, n, &p);
+	if (p.b.buffer < 0) {
+		p.b.buffer = lower_view(l, n->in[1])->buffer;
+		p.b.offset = 0;
+	}
+	kb_init(&k, l);
+	kb_stage(&k, HT_STAGE_LOOP);
+	out = kb_loop_space(&k, shape.rank, shape.dim, ~0u);
+	depth = ht_xdim(&k.xb, kb_reduce_dim(&k, p.depth));
+	x[0] = load_factor(&k, &p.a, &out, out.group[shape.rank - 2].x, depth);
+	x[1] = load_factor(&k, &p.b, &out, depth, out.group[shape.rank - 1].x);
+	kb_store_root(
+		&k, n, kb_reduce(&k, HT_RED_ADD, t, ht_x2(&k.xb, HT_X_MUL, x[0], x[1])), &out);
+	kb_finish(&k, n);
+	return HT_OK;
+}
+
+int32_t batch_offset(struct ht_xb *b, int32_t batch, const struct space *out, int32_t rank,
+	const int64_t *dim, const int64_t *stride)
+{
+	struct space lead = { .rank = out->rank - 2, .groups = out->rank > 2, .guard = -1 };
+	int64_t step[HT_LOWER_RANK] = { 0 };
+	int32_t shift = lead.rank - (rank - 2);
+
+	memcpy(lead.dim, out->dim, sizeof lead.dim);
+	lead.group[0] = (struct space_group){ 0, lead.rank - 1, batch };
+	for (int32_t i = 0; i + 2 < rank; i++)
+		step[i + shift] = dim[i] == 1 ? 0 : stride[i];
+	return space_offset(b, &lead, step, 0);
+}
+
+static void pack_right(struct contraction *c, struct ht_node *n, const struct product *p)
+{
+	const struct ht_tensor *t = ht_const_tensor(n->in[1]);
+	int64_t count = 1;
+
+	for (int32_t i = 0; i + 2 < p->b.rank; i++)
+		count *= p->b.dim[i];
+	if (t)
+		contract_pack_const(c, t, 0, p->b.stride[p->b.rank - 2], p->b.stride[p->b.rank - 1],
+			count, p->depth * p->columns);
+	else
+		contract_pack_value(c, &p->b);
+}
+
+static struct space product_space(const struct contraction *c, struct ht_shape shape, bool merged)
+{
+	struct space s = { .rank = shape.rank, .guard = -1 };
+
+	memcpy(s.dim, shape.dim, (size_t)shape.rank * sizeof *shape.dim);
+	if (merged) {
+		s.group[s.groups++] = (struct space_group){ 0, shape.rank - 2, c->m_x };
+	} else {
+		if (shape.rank > 2)
+			s.group[s.groups++] = (struct space_group){ 0, shape.rank - 3, c->batch_x };
+		s.group[s.groups++] =
+			(struct space_group){ shape.rank - 2, shape.rank - 2, c->m_x };
+	}
+	s.group[s.groups++] = (struct space_group){ shape.rank - 1, shape.rank - 1, c->n_x };
+	return s;
+}
+
+static enum ht_status emit_product(struct lower *l, struct ht_node *n)
+{
+	struct ht_shape shape = n->out[0].shape;
+	int64_t dense[HT_LOWER_RANK], matrices = 1;
+	struct contraction c;
+	struct product p;
+	struct space out;
+	int32_t a_row, b_base;
+	bool merged;
+
+	if (ht_shape_count(shape) == 0)
+		return HT_OK;
+	if (!contract_type(ht_type_of(n->in[0])->dtype) ||
+		ht_shape_count(ht_type_of(n->in[0])->shape) == 0)
+		return emit_loop_product(l, n);
+	read_product(l, n, &p);
+	merged = merge_batch(&p);
+	straighten(l, n, &p.a);
+	contract_init(&c, l, n, ht_type_of(n->in[0])->dtype);
+	c.rows = p.rows;
+	c.columns = p.columns;
+	c.depth = p.depth;
+	c.a_step = p.a.stride[p.a.rank - 1];
+	for (int32_t i = 0; !merged && i + 2 < shape.rank; i++)
+		c.batch *= shape.dim[i];
+	pack_right(&c, n, &p);
+	contract_begin(&c);
+	out = product_space(&c, shape, merged);
+	a_row = ht_x2(&c.k.xb, HT_X_MUL, c.m_x, ht_xi(&c.k.xb, p.a.stride[p.a.rank - 2]));
+	a_row = ht_x2(&c.k.xb, HT_X_ADD, a_row, ht_xi(&c.k.xb, p.a.offset));
+	b_base = ht_xi(&c.k.xb, 0);
+	if (!merged) {
+		a_row = ht_x2(&c.k.xb, HT_X_ADD, a_row,
+			batch_offset(&c.k.xb, c.batch_x, &out, p.a.rank, p.a.dim, p.a.stride));
+		for (int32_t i = p.b.rank - 3; i >= 0; i--) {
+			dense[i] = c.packed_count * matrices;
+			matrices *= p.b.dim[i];
+		}
+		b_base = batch_offset(&c.k.xb, c.batch_x, &out, p.b.rank, p.b.dim, dense);
+	}
+	contract_end(&c, p.a.buffer, a_row, b_base, &out);
+	return HT_OK;
+}
+
+static enum ht_status emit_matmul(struct lower *l, struct ht_node *n)
+{
+	return contract_with_mode(l, n, false, emit_product);
+}
+
+static const char *refuse_matmul(const struct ht_node *n)
+{
+	if (n->op == HT_OP__FusedMatMul)
+		return "is to be expanded before lowering";
+	if (ht_type_of(n->in[0])->dtype != ht_type_of(n->in[1])->dtype)
+		return "multiplies two dtypes, which has no kernel";
+	return NULL;
+}
+
+static bool product_rows(const struct parts *p, const struct ht_node *n)
+{
+	bool turned = ht_attr_bool(n, n->op == HT_OP_MatMul ? "transpose_a" : "adj_x", false);
+
+	if (n->out[0].shape.rank > 2)
+		return broadcast_rows(p, n);
+	return !turned && rows_of_first(p, n);
+}
+
+const struct lower_op lower_matmul = { .name = "matmul",
+	.family = FAMILY_ROOT,
+	.emit = emit_matmul,
+	.refuse = refuse_matmul,
+	.rows = product_rows };
+
+/* What the pass of that name left. */
+static const char *refuse_einsum(const struct ht_node *n)
+{
+	enum ht_dtype t = n->out[0].dtype;
+
+	if (t != HT_F16 && t != HT_BF16 && t != HT_F32 && t != HT_F64 && t != HT_I32 && t != HT_I64)
+		return "has no kernel for this dtype";
+	return "has an equation without a kernel: a label twice in the result, or too large sizes";
+}
+
+const struct lower_op lower_einsum = {
+	.name = "einsum", .family = FAMILY_ROOT, .refuse = refuse_einsum
+};

@@ -1,0 +1,401 @@
+/* Kernels around one reduction: over axes, over windows, along one axis. */
+#include "lower/inside.h"
+#include "lower/index.h"
+#include "lower/parts.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- reductions over axes ---- */
+
+struct axes {
+	bool reduced[HT_LOWER_RANK];
+	int64_t count; /* elements that one result is made of */
+};
+
+static void read_axes(const struct ht_node *n, struct axes *a)
+{
+	struct ht_shape in = ht_type_of(n->in[0])->shape;
+	const struct ht_tensor *t = n->ins > 1 ? ht_const_tensor(n->in[1]) : NULL;
+
+	memset(a, 0, sizeof *a);
+	a->count = 1;
+	for (int32_t i = 0; i < in.rank; i++)
+		a->reduced[i] = !t;
+	for (int64_t i = 0, count = t ? ht_shape_count(t->shape) : 0; i < count; i++) {
+		int64_t axis = ht_tensor_int(t, (size_t)i);
+		a->reduced[axis < 0 ? axis + in.rank : axis] = true;
+	}
+	for (int32_t i = 0; i < in.rank; i++)
+		if (a->reduced[i])
+			a->count *= in.dim[i];
+}
+
+/* The stage's dimensions: kept groups, with the grid, then reduced ones.  `in` is the space of the
+ * operand's elements, `kept` that of the results (kept dimensions only). */
+static void reduction_space(struct kernel_build *k, struct ht_shape shape, const struct axes *axes,
+	uint32_t bits, struct space *in, struct space *kept)
+{
+	int32_t first[HT_LOWER_RANK], last[HT_LOWER_RANK], index[HT_LOWER_RANK], groups, keeps = 0;
+	int64_t extent[HT_LOWER_RANK], keep[HT_LOWER_RANK], step[HT_LOWER_RANK], grid[HT_MAX_GRID];
+	int grid_dim = 0;
+
+	for (int32_t i = 0; i + 1 < shape.rank; i++)
+		if (axes->reduced[i] != axes->reduced[i + 1])
+			bits |= 1u << i;
+	groups = split_groups(shape.rank, shape.dim, bits, first, last, extent);
+	for (int32_t i = 0; i < groups; i++)
+		if (!axes->reduced[first[i]])
+			keep[keeps++] = extent[i];
+	kb_grid(k, choose_grid(keeps, keep, axes->count, step, grid), grid);
+	*in = (struct space){ .rank = shape.rank, .guard = -1 };
+	*kept = (struct space){ .guard = -1 };
+	for (int32_t i = 0; i < shape.rank; i++)
+		in->dim[i] = shape.dim[i];
+	keeps = 0;
+	for (int32_t i = 0; i < groups; i++)
+		if (!axes->reduced[first[i]]) {
+			index[i] = step[keeps] ? kb_grid_dim(k, grid_dim++, extent[i], step[keeps])
+					       : kb_dim(k, extent[i]);
+			keeps++;
+		}
+	for (int32_t i = 0; i < groups; i++)
+		if (axes->reduced[first[i]])
+			index[i] = kb_reduce_dim(k, extent[i]);
+	for (int32_t i = 0; i < groups; i++) {
+		int32_t x = ht_xdim(&k->xb, index[i]);
+		in->group[in->groups++] = (struct space_group){ first[i], last[i], x };
+		if (axes->reduced[first[i]])
+			continue;
+		kept->group[kept->groups++] =
+			(struct space_group){ kept->rank, kept->rank + last[i] - first[i], x };
+		for (int32_t j = first[i]; j <= last[i]; j++)
+			kept->dim[kept->rank++] = shape.dim[j];
+	}
+	k->stage->vec = groups ? index[groups - 1] : -1;
+}
+
+static void finish_root(struct kernel_build *k, struct ht_node *n, int32_t x)
+{
+	k->root = n;
+	k->root_x[0] = kb_result(k, n, 0, x);
+}
+
+static enum ht_red red_of(enum ht_op op)
+{
+	switch (op) {
+	case HT_OP_Prod:
+		return HT_RED_MUL;
+	case HT_OP_Max:
+		return HT_RED_MAX;
+	case HT_OP_Min:
+		return HT_RED_MIN;
+	case HT_OP_All:
+		return HT_RED_AND;
+	case HT_OP_Any:
+		return HT_RED_OR;
+	default:
+		return HT_RED_ADD;
+	}
+}
+
+/* One kernel that reduces operand 0 over axes; `value` makes the result from an element. */
+static enum ht_status emit_over_axes(struct lower *l, struct ht_node *n,
+	int32_t (*value)(struct kernel_build *k, const struct ht_node *n, const struct axes *axes,
+		int32_t x))
+{
+	struct kernel_build k;
+	struct space from, to;
+	struct axes axes;
+
+	if (ht_shape_count(n->out[0].shape) == 0)
+		return HT_OK;
+	read_axes(n, &axes);
+	kb_init(&k, l);
+	kb_stage(&k, HT_STAGE_LOOP);
+	reduction_space(
+		&k, ht_type_of(n->in[0])->shape, &axes, kb_boundaries(l, n->in[0]), &from, &to);
+	finish_root(&k, n, value(&k, n, &axes, kb_pull_arg(&k, n, 0, &from)));
+	kb_store_sink(&k, &to);
+	kb_finish(&k, n);
+	return HT_OK;
+}
+
+static int32_t reduced_value(
+	struct kernel_build *k, const struct ht_node *n, const struct axes *axes, int32_t x)
+{
+	struct ht_xb *b = &k->xb;
+	enum ht_dtype t = node_type(n, ht_type_of(n->in[0])->dtype);
+	int32_t sum, divisor;
+
+	if (n->op == HT_OP_EuclideanNorm || n->op == HT_OP_L2Loss)
+		x = ht_x2(b, HT_X_MUL, x, x);
+	sum = ht_xred(b, ht_xreduce(b, red_of(n->op), x), t);
+	switch (n->op) {
+	case HT_OP_Mean:
+		divisor = ht_xconst(b, t, (double)axes->count, axes->count);
+		return ht_is_float(t) ? ht_x2(b, HT_X_DIV, sum, divisor)
+				      : ht_xidiv(b, sum, divisor, false);
+	case HT_OP_EuclideanNorm:
+		if (ht_is_float(t))
+			return ht_x1(b, HT_X_SQRT, sum);
+		return ht_xcvt(b, t, ht_x1(b, HT_X_SQRT, ht_xcvt(b, HT_F64, sum)));
+	case HT_OP_L2Loss:
+		return ht_x2(b, HT_X_MUL, sum, ht_xconst(b, t, .5, 0));
+	default:
+		return sum;
+	}
+}
+
+static enum ht_status emit_reduce(struct lower *l, struct ht_node *n)
+{
+	return emit_over_axes(l, n, reduced_value);
+}
+
+static const char *refuse_reduce(const struct ht_node *n)
+{
+	if (n->ins > 1 && !ht_const_tensor(n->in[1]))
+		return "needs constant axes";
+	if (n->op == HT_OP_Mean && !ht_is_float(n->out[0].dtype) &&
+		ht_shape_count(ht_type_of(n->in[0])->shape) == 0)
+		return "takes the mean of no integers";
+	return NULL;
+}
+
+static bool takes_first(const struct ht_node *n, int arg)
+{
+	(void)n;
+	return arg == 0;
+}
+
+static bool reduced_rows(const struct parts *p, const struct ht_node *n)
+{
+	const struct ht_tensor *axes = ht_const_tensor(n->in[1]);
+	struct ht_shape in = shape_of(n, 0);
+
+	if (!axes || !in.rank || !n->out[0].shape.rank || !rows_of_first(p, n))
+		return false;
+	for (int64_t i = 0; i < ht_shape_count(axes->shape); i++)
+		if (axis_of(ht_tensor_int(axes, (size_t)i), in.rank) == 0)
+			return false;
+	return true;
+}
+
+const struct lower_op lower_reduce = { .name = "reduce",
+	.family = FAMILY_ROOT,
+	.emit = emit_reduce,
+	.refuse = refuse_reduce,
+	.takes = takes_first,
+	.rows = reduced_rows };
+const struct lower_op lower_l2_loss = {
+	.name = "l2_loss", .family = FAMILY_ROOT, .emit = emit_reduce, .takes = takes_first
+};
+
+/* ---- position of an extreme along one axis ---- */
+
+static int32_t extreme_position(
+	struct kernel_build *k, const struct ht_node *n, const struct axes *axes, int32_t x)
+{
+	int red;
+
+	(void)axes;
+	if (ht_type_of(n->in[0])->dtype == HT_BOOL)
+		x = ht_xcvt(&k->xb, HT_U8, x);
+	red = ht_xreduce(&k->xb, n->op == HT_OP_ArgMax ? HT_RED_ARGMAX : HT_RED_ARGMIN, x);
+	return ht_xcvt(&k->xb, n->out[0].dtype, ht_xred(&k->xb, red, HT_I64));
+}
+
+static enum ht_status emit_arg_reduce(struct lower *l, struct ht_node *n)
+{
+	return emit_over_axes(l, n, extreme_position);
+}
+
+static const char *refuse_arg_reduce(const struct ht_node *n)
+{
+	struct ht_shape in = ht_type_of(n->in[0])->shape;
+	const struct ht_tensor *t = ht_const_tensor(n->in[1]);
+	int64_t axis;
+
+	if (!t)
+		return "needs a constant axis";
+	axis = ht_tensor_int(t, 0);
+	return in.dim[axis < 0 ? axis + in.rank : axis] ? NULL : "searches along an axis of size 0";
+}
+
+const struct lower_op lower_arg_reduce = { .name = "arg_reduce",
+	.family = FAMILY_ROOT,
+	.emit = emit_arg_reduce,
+	.refuse = refuse_arg_reduce,
+	.takes = takes_first,
+	.rows = reduced_rows };
+
+/* ---- running sums and products ---- */
+
+/* r[i] reduces the elements j <= i (exclusive: j < i; reverse: the other way). */
+static enum ht_status emit_cumulate(struct lower *l, struct ht_node *n)
+{
+	struct ht_shape shape = n->out[0].shape;
+	enum ht_dtype t = node_type(n, n->out[0].dtype);
+	int64_t axis = ht_tensor_int(ht_const_tensor(n->in[1]), 0);
+	bool exclusive = ht_attr_bool(n, "exclusive", false),
+	     reverse = ht_attr_bool(n, "reverse", false);
+	enum ht_red red = n->op == HT_OP_Cumsum ? HT_RED_ADD : HT_RED_MUL;
+	struct kernel_build k;
+	struct space out, in;
+	int32_t i, j, x, inside;
+
+	if (ht_shape_count(shape) == 0)
+		return HT_OK;
+	axis = axis < 0 ? axis + shape.rank : axis;
+	kb_init(&k, l);
+	kb_stage(&k, HT_STAGE_LOOP);
+	out = kb_loop_space(&k, shape.rank, shape.dim, ~0u);
+	j = ht_xdim(&k.xb, kb_reduce_dim(&k, shape.dim[axis]));
+	in = out;
+	i = in.group[axis].x;
+	in.group[axis].x = j;
+	if (axis == shape.rank - 1) /* lanes along the results read one element: keep them scalar */
+		k.stage->vec = -1;
+	inside = ht_x2(&k.xb, exclusive ? HT_X_LT : HT_X_LE, reverse ? i : j, reverse ? j : i);
+	x = ht_xselect(&k.xb, inside, kb_pull_arg(&k, n, 0, &in),
+		ht_xconst(&k.xb, t, n->op == HT_OP_Cumprod, n->op == HT_OP_Cumprod));
+	x = ht_xred(&k.xb, ht_xreduce(&k.xb, red, x), t);
+	finish_root(&k, n, x);
+	kb_store_sink(&k, &out);
+	kb_finish(&k, n);
+	return HT_OK;
+}
+
+static const char *refuse_cumulate(const struct ht_node *n)
+{
+	return ht_const_tensor(n->in[1]) ? NULL : "needs a constant axis";
+}
+
+const struct lower_op lower_cumsum = {
+	.name = "cumsum", .family = FAMILY_ROOT, .emit = emit_cumulate, .refuse = refuse_cumulate
+};
+
+/* ---- pooling ---- */
+
+/* Valid positions of a window along one dimension: min(start + size, in) - max(start, 0). */
+static int32_t window_count(struct ht_xb *b, int32_t out, const struct window *w)
+{
+	int32_t start = ht_x2(
+		b, HT_X_ADD, ht_x2(b, HT_X_MUL, out, ht_xi(b, w->stride)), ht_xi(b, -w->before));
+	int32_t end =
+		ht_x2(b, HT_X_MIN, ht_x2(b, HT_X_ADD, start, ht_xi(b, w->size)), ht_xi(b, w->in));
+
+	return ht_x2(b, HT_X_SUB, end, ht_x2(b, HT_X_MAX, start, ht_xi(b, 0)));
+}
+
+static int32_t lowest(struct ht_xb *b, enum ht_dtype t)
+{
+	int bits = (int)ht_dtype_info(t)->bytes * 8;
+	bool is_unsigned = ht_dtype_info(t)->kind == HT_KIND_UINT;
+
+	return ht_xconst(b, t, -INFINITY, is_unsigned ? 0 : (int64_t)(~(uint64_t)0 << (bits - 1)));
+}
+
+static enum ht_status emit_pool(struct lower *l, struct ht_node *n)
+{
+	struct ht_type in = *ht_type_of(n->in[0]);
+	enum ht_dtype t = node_type(n, in.dtype);
+	struct window w[2];
+	struct kernel_build k;
+	struct space out, at;
+	int32_t x[4], value;
+	bool max = n->op == HT_OP_MaxPool, rows;
+
+	if (ht_shape_count(n->out[0].shape) == 0)
+		return HT_OK;
+	read_pool_windows(n, w);
+	kb_init(&k, l);
+	kb_stage(&k, HT_STAGE_LOOP);
+	out = kb_window_space(&k, &in, w, n->out[0].shape.dim, max, &rows);
+	x[0] = out.group[0].x;
+	x[3] = out.group[3].x;
+	at = out;
+	for (int i = 0; i < 2; i++) {
+		int d = kb_reduce_dim(&k, w[i].size);
+		if (rows && i == 1)
+			k.stage->dim[d].unroll = (int8_t)w[i].size;
+		x[1 + i] = window_coord(&k, &w[i], out.group[1 + i].x, ht_xdim(&k.xb, d), &at);
+	}
+	k.stage->vec = 3;
+	at = space_of_coords(&at, 4, in.shape.dim, x);
+	value = kb_pull_arg(&k, n, 0, &at);
+	if (max && at.guard >= 0)
+		value = ht_xselect(&k.xb, at.guard, value, lowest(&k.xb, t));
+	value = ht_xred(&k.xb, ht_xreduce(&k.xb, max ? HT_RED_MAX : HT_RED_ADD, value), t);
+	if (!max) {
+		int32_t count = ht_x2(&k.xb, HT_X_MUL, window_count(&k.xb, out.group[1].x, &w[0]),
+			window_count(&k.xb, out.group[2].x, &w[1]));
+		value = ht_x2(&k.xb, HT_X_DIV, value, ht_xcvt(&k.xb, t, count));
+	}
+	finish_root(&k, n, value);
+	kb_store_sink(&k, &out);
+	kb_finish(&k, n);
+	return HT_OK;
+}
+
+static const char *refuse_pool(const struct ht_node *n)
+{
+	if (!ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NHWC"))
+		return "has no kernel for this data_format";
+	return pool_is_spatial(n) ? NULL : "pools over batch or channels, which has no kernel";
+}
+
+static bool pooled_rows(const struct parts *p, const struct ht_node *n)
+{
+	return pool_is_spatial(n) && rows_of_image(p, n);
+}
+
+const struct lower_op lower_pool = { .name = "pool",
+	.family = FAMILY_ROOT,
+	.emit = emit_pool,
+	.refuse = refuse_pool,
+	.rows = pooled_rows };
+
+/* ---- local response normalisation ---- */
+
+/* r = x / (bias + alpha * sum of squares over neighbouring channels) ^ beta */
+static enum ht_status emit_lrn(struct lower *l, struct ht_node *n)
+{
+	struct ht_shape shape = n->out[0].shape;
+	int64_t radius = ht_attr_int(n, "depth_radius", 5);
+	enum ht_dtype t = node_type(n, n->out[0].dtype);
+	struct kernel_build k;
+	struct space out, at;
+	int32_t c, ok, x;
+	struct ht_xb *b = &k.xb;
+
+	if (ht_shape_count(shape) == 0)
+		return HT_OK;
+	if (radius >= shape.dim[3]) /* further there are no channels */
+		radius = shape.dim[3] - 1;
+	kb_init(&k, l);
+	kb_stage(&k, HT_STAGE_LOOP);
+	out = kb_loop_space(&k, 4, shape.dim, ~0u);
+	at = out;
+	c = ht_x2(b, HT_X_ADD, out.group[3].x,
+		ht_x2(b, HT_X_ADD, ht_xdim(b, kb_reduce_dim(&k, 2 * radius + 1)),
+			ht_xi(b, -radius)));
+	ok = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), c),
+		ht_x2(b, HT_X_LT, c, ht_xi(b, shape.dim[3])));
+	at.group[3].x = c;
+	space_and_guard(b, &at, ok);
+	x = kb_pull_arg(&k, n, 0, &at);
+	x = ht_xred(b, ht_xreduce(b, HT_RED_ADD, ht_x2(b, HT_X_MUL, x, x)), t);
+	x = ht_x3(b, HT_X_MULADD, ht_xconst(b, t, (double)ht_attr_float(n, "alpha", 1), 0), x,
+		ht_xconst(b, t, (double)ht_attr_float(n, "bias", 1), 0));
+	x = ht_x2(b, HT_X_POW, x, ht_xconst(b, t, -(double)ht_attr_float(n, "beta", .5f), 0));
+	finish_root(&k, n, ht_x2(b, HT_X_MUL, kb_pull_arg(&k, n, 0, &out), x));
+	kb_store_sink(&k, &out);
+	kb_finish(&k, n);
+	return HT_OK;
+}
+
+const struct lower_op lower_lrn = {
+	.name = "lrn", .family = FAMILY_ROOT, .emit = emit_lrn, .rows = rows_of_image
+};

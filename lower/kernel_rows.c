@@ -1,0 +1,261 @@
+/* Kernels that need each row of the last dimension several times: softmax, normalisations.
+ * A tile is a block of rows; what later stages need of a row is in local buffers. */
+#include "lower/rows.h"
+#include "lower/parts.h"
+
+enum { TILE_ELEMENTS = 2048 };
+
+static void next_stage(struct rows *r, bool reduces)
+{
+	struct kernel_build *k = r->k;
+	int32_t last = r->shape.rank - 1, lead = r->matrices ? last - 1 : 0;
+	int row, column;
+
+	kb_stage(k, HT_STAGE_LOOP);
+	r->at = (struct space){ .rank = r->shape.rank, .guard = -1 };
+	for (int32_t i = 0; i <= last; i++)
+		r->at.dim[i] = r->shape.dim[i];
+	if (r->matrices) {
+		int matrix = kb_grid_dim(k, 0, r->matrices, 1);
+		if (lead)
+			r->at.group[r->at.groups++] =
+				(struct space_group){ 0, lead - 1, ht_xdim(&k->xb, matrix) };
+	}
+	row = kb_grid_dim(k, r->matrices ? 1 : 0, r->count, r->step);
+	column = reduces ? kb_reduce_dim(k, r->columns) : kb_dim(k, r->columns);
+	k->stage->vec = column;
+	if (last)
+		r->at.group[r->at.groups++] =
+			(struct space_group){ lead, last - 1, ht_xdim(&k->xb, row) };
+	r->at.group[r->at.groups++] = (struct space_group){ last, last, ht_xdim(&k->xb, column) };
+	r->row = kb_within(k, row);
+}
+
+static int32_t element_offset(struct rows *r)
+{
+	struct ht_xb *b = &r->k->xb;
+	int32_t column = r->at.group[r->at.groups - 1].x;
+
+	return ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, r->row, ht_xi(b, r->columns)), column);
+}
+
+static void start(struct rows *r, struct kernel_build *k, struct lower *l, struct ht_node *n)
+{
+	int64_t tiles;
+
+	*r = (struct rows){ .k = k, .n = n, .shape = n->out[0].shape, .x = -1 };
+	r->columns = r->shape.dim[r->shape.rank - 1];
+	r->count = ht_shape_count(r->shape) / r->columns;
+	r->step = r->columns >= TILE_ELEMENTS ? 1 : TILE_ELEMENTS / r->columns;
+	if (r->step > r->count)
+		r->step = r->count;
+	tiles = (r->count + r->step - 1) / r->step;
+	kb_init(k, l);
+	kb_grid(k, 1, &tiles);
+}
+
+enum ht_dtype rows_type(const struct ht_node *n)
+{
+	return node_type(n, ht_type_of(n->in[0])->dtype);
+}
+
+static int32_t operand(struct rows *r)
+{
+	if (r->x < 0)
+		return kb_pull_arg(r->k, r->n, 0, &r->at);
+	return ht_xload(&r->k->xb, r->x, rows_type(r->n), element_offset(r));
+}
+
+/* A computed operand is computed once, into a local buffer. */
+static void keep_operand(struct rows *r)
+{
+	int32_t x, local;
+
+	if (r->k->l->owner[r->n->in[0].node->id] != r->k->l->sink)
+		return;
+	next_stage(r, false);
+	x = kb_pull_arg(r->k, r->n, 0, &r->at);
+	local = kb_local(r->k, rows_type(r->n), r->step * r->columns);
+	ht_xstore(&r->k->xb, local, element_offset(r), x);
+	r->x = local;
+}
+
+/* Stores one value a row, for later stages. */
+static int32_t row_value(struct rows *r, enum ht_dtype t, int32_t x)
+{
+	int32_t local = kb_local(r->k, t, r->step);
+
+	ht_xstore(&r->k->xb, local, r->row, x);
+	return local;
+}
+
+static int32_t load_row_value(struct rows *r, enum ht_dtype t, int32_t local)
+{
+	return ht_xload(&r->k->xb, local, t, r->row);
+}
+
+static void finish(struct rows *r, int32_t x)
+{
+	kb_store_root(r->k, r->n, x, &r->at);
+	kb_finish(r->k, r->n);
+}
+
+static bool takes_first(const struct ht_node *n, int arg)
+{
+	(void)n;
+	return arg == 0;
+}
+
+/* x / y from 1 / y, which is made once a row: half as long as dividing.  The remainder corrects the
+ * product, so with fused multiply-adds the bits are those of a division but where the remainder is
+ * subnormal. */
+static int32_t quotient(struct ht_xb *b, int32_t x, int32_t y, int32_t inverse)
+{
+	int32_t q = ht_x2(b, HT_X_MUL, x, inverse);
+	int32_t rest = ht_x3(b, HT_X_MULADD, ht_x1(b, HT_X_NEG, q), y, x);
+
+	return ht_x3(b, HT_X_MULADD, rest, inverse, q);
+}
+
+int32_t rows_softmax(struct rows *r)
+{
+	const struct ht_node *n = r->n;
+	enum ht_dtype t = rows_type(n);
+	struct ht_xb *b = &r->k->xb;
+	int32_t max, sum = -1, inverse = -1, e, x;
+	bool is_log = n->op == HT_OP_LogSoftmax;
+	bool divides = is_log || b->keep || !r->k->l->target->fused;
+
+	next_stage(r, true);
+	max = row_value(r, t, kb_reduce(r->k, HT_RED_MAX, t, operand(r)));
+	next_stage(r, false);
+	x = ht_x1(b, HT_X_EXP, ht_x2(b, HT_X_SUB, operand(r), load_row_value(r, t, max)));
+	e = kb_local(r->k, t, r->step * r->columns);
+	ht_xstore(b, e, element_offset(r), x);
+	next_stage(r, true);
+	x = kb_reduce(r->k, HT_RED_ADD, t, ht_xload(b, e, t, element_offset(r)));
+	if (divides || b->accuracy == HT_ACCURACY_FULL)
+		sum = row_value(r, t, x);
+	if (!divides)
+		inverse = row_value(r, t, ht_x2(b, HT_X_DIV, ht_xconst(b, t, 1, 0), x));
+	next_stage(r, false);
+	if (is_log) {
+		x = ht_x2(b, HT_X_SUB, operand(r), load_row_value(r, t, max));
+		return ht_x2(b, HT_X_SUB, x, ht_x1(b, HT_X_LOG, load_row_value(r, t, sum)));
+	}
+	x = ht_xload(b, e, t, element_offset(r));
+	if (divides)
+		return ht_x2(b, HT_X_DIV, x, load_row_value(r, t, sum));
+	inverse = load_row_value(r, t, inverse);
+	if (sum < 0)
+		return ht_x2(b, HT_X_MUL, x, inverse);
+	return quotient(b, x, load_row_value(r, t, sum), inverse);
+}
+
+static enum ht_status emit_softmax(struct lower *l, struct ht_node *n)
+{
+	struct kernel_build k;
+	struct rows r;
+
+	if (ht_shape_count(n->out[0].shape) == 0)
+		return HT_OK;
+	start(&r, &k, l, n);
+	keep_operand(&r);
+	finish(&r, rows_softmax(&r));
+	return HT_OK;
+}
+
+static const char *refuse_rows(const struct ht_node *n)
+{
+	return n->out[0].shape.rank > 0 ? NULL : "needs at least one dimension";
+}
+
+/* Softmax, normalisations: along the last dimension. */
+static bool rows_but_last(const struct parts *p, const struct ht_node *n)
+{
+	return n->out[0].shape.rank > 1 && rows_of_first(p, n);
+}
+
+const struct lower_op lower_softmax = { .name = "softmax",
+	.family = FAMILY_ROOT,
+	.emit = emit_softmax,
+	.refuse = refuse_rows,
+	.takes = takes_first,
+	.rows = rows_but_last };
+
+/* 1 / sqrt(sum / columns + epsilon) */
+static int32_t inverse_root(struct rows *r, enum ht_dtype t, int32_t sum)
+{
+	struct ht_xb *b = &r->k->xb;
+	int32_t mean = ht_x2(b, HT_X_DIV, sum, ht_xconst(b, t, (double)r->columns, 0));
+	double epsilon = (double)ht_attr_float(r->n, "epsilon", 1e-3f);
+	int32_t root = ht_x1(b, HT_X_SQRT, ht_x2(b, HT_X_ADD, mean, ht_xconst(b, t, epsilon, 0)));
+
+	return ht_x2(b, HT_X_DIV, ht_xconst(b, t, 1, 0), root);
+}
+
+/* (x - mean) / sqrt(variance + epsilon) * scale + offset; the variance from differences. */
+static enum ht_status emit_layer_norm(struct lower *l, struct ht_node *n)
+{
+	enum ht_dtype t = node_type(n, n->out[0].dtype);
+	struct kernel_build k;
+	struct rows r;
+	struct ht_xb *b = &k.xb;
+	int32_t mean, scale, x, n_columns;
+
+	if (ht_shape_count(n->out[0].shape) == 0)
+		return HT_OK;
+	start(&r, &k, l, n);
+	keep_operand(&r);
+	next_stage(&r, true);
+	n_columns = ht_xconst(b, t, (double)r.columns, 0);
+	mean = row_value(
+		&r, t, ht_x2(b, HT_X_DIV, kb_reduce(&k, HT_RED_ADD, t, operand(&r)), n_columns));
+	next_stage(&r, true);
+	x = ht_x2(b, HT_X_SUB, operand(&r), load_row_value(&r, t, mean));
+	x = kb_reduce(&k, HT_RED_ADD, t, ht_x2(b, HT_X_MUL, x, x));
+	scale = row_value(&r, t, inverse_root(&r, t, x));
+	next_stage(&r, false);
+	x = ht_x2(b, HT_X_SUB, operand(&r), load_row_value(&r, t, mean));
+	x = ht_x2(b, HT_X_MUL, x, load_row_value(&r, t, scale));
+	x = ht_x2(b, HT_X_MUL, x, kb_operand(&k, n, 1, &r.at));
+	finish(&r, ht_x2(b, HT_X_ADD, x, kb_operand(&k, n, 2, &r.at)));
+	return HT_OK;
+}
+
+const struct lower_op lower_layer_norm = { .name = "layer_norm",
+	.family = FAMILY_ROOT,
+	.emit = emit_layer_norm,
+	.refuse = refuse_rows,
+	.takes = takes_first,
+	.rows = rows_but_last };
+
+/* x / sqrt(mean of squares + epsilon) * scale */
+static enum ht_status emit_rms_norm(struct lower *l, struct ht_node *n)
+{
+	enum ht_dtype t = node_type(n, n->out[0].dtype);
+	struct kernel_build k;
+	struct rows r;
+	struct ht_xb *b = &k.xb;
+	int32_t scale, x;
+
+	if (ht_shape_count(n->out[0].shape) == 0)
+		return HT_OK;
+	start(&r, &k, l, n);
+	keep_operand(&r);
+	next_stage(&r, true);
+	x = operand(&r);
+	x = kb_reduce(&k, HT_RED_ADD, t, ht_x2(b, HT_X_MUL, x, x));
+	scale = row_value(&r, t, inverse_root(&r, t, x));
+	next_stage(&r, false);
+	x = ht_x2(b, HT_X_MUL, operand(&r), load_row_value(&r, t, scale));
+	finish(&r, ht_x2(b, HT_X_MUL, x, kb_operand(&k, n, 1, &r.at)));
+	return HT_OK;
+}
+
+const struct lower_op lower_rms_norm = { .name = "rms_norm",
+	.family = FAMILY_ROOT,
+	.emit = emit_rms_norm,
+	.refuse = refuse_rows,
+	.takes = takes_first,
+	.rows = rows_but_last };

@@ -1,0 +1,17 @@
+/* What lowerings to library kernels share. */
+#ifndef HT_LOWER_LIBRARY_H
+#define HT_LOWER_LIBRARY_H
+
+#include "lower/inside.h"
+
+/* Library kernels read dense memory: a buffer that has the operand's elements in order. */
+int32_t dense_operand(struct lower *l, const struct ht_node *n, int arg);
+/* Likewise, one that no other operand has. */
+int32_t dense_copy(struct lower *l, const struct ht_node *n, int arg);
+/* The buffer of a result; one that nobody uses still needs memory. */
+int32_t dense_result(struct lower *l, const struct ht_node *n, int out);
+/* Begins a kernel that is the function `name`, with room for so many parameters in k->params. */
+void library_kernel(
+	struct kernel_build *k, struct lower *l, const char *name, int64_t tiles, int params);
+
+#endif

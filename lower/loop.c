@@ -1,0 +1,129 @@
+/* Kernels without a root: one loop over the sink's elements. */
+#include "lower/inside.h"
+
+enum { TILE_ELEMENTS = 16384, VECTOR_MULTIPLE = 64 };
+
+/* Rows of an image that is in memory are broken off seldom: the end of a tile waits for what it
+ * reads. */
+enum { FAR_TILE_ELEMENTS = 8 * TILE_ELEMENTS };
+
+/* Results of a window side by side, and the widest window of which that many registers are.  Each
+ * extreme has a mask (backend/ordered.c), of which there are seven. */
+enum { ROWS = 4, ROWS_OF_EXTREMES = 3, COLUMNS = 2, MOST_SIDE = 4 };
+
+int choose_grid(int groups, const int64_t *extent, int64_t work, int64_t *step, int64_t *grid)
+{
+	int64_t inner = work > 0 ? work : 1;
+	int dims = 0;
+
+	for (int i = 0; i < groups; i++)
+		inner *= extent[i];
+	for (int i = 0; i < groups; i++) {
+		step[i] = 0;
+		if (dims == HT_MAX_GRID || inner <= TILE_ELEMENTS || extent[i] == 1)
+			continue;
+		inner /= extent[i];
+		step[i] = inner >= TILE_ELEMENTS ? 1 : TILE_ELEMENTS / inner;
+		if (i == groups - 1)
+			step[i] =
+				(step[i] + VECTOR_MULTIPLE - 1) / VECTOR_MULTIPLE * VECTOR_MULTIPLE;
+		inner *= step[i];
+		grid[dims++] = (extent[i] + step[i] - 1) / step[i];
+	}
+	return dims;
+}
+
+/* The stage's dimensions, one a group; step[i]: indices a tile, 0 for all. */
+static struct space space_of_groups(struct kernel_build *k, int32_t rank, const int64_t *dim,
+	int groups, const int32_t *first, const int32_t *last, const int64_t *extent,
+	const int64_t *step)
+{
+	struct space s = { .rank = rank, .groups = groups, .guard = -1 };
+	int grid_dim = 0;
+
+	for (int32_t i = 0; i < rank; i++)
+		s.dim[i] = dim[i];
+	for (int i = 0; i < groups; i++) {
+		int d = step[i] ? kb_grid_dim(k, grid_dim++, extent[i], step[i])
+				: kb_dim(k, extent[i]);
+		s.group[i] = (struct space_group){ first[i], last[i], ht_xdim(&k->xb, d) };
+	}
+	k->stage->vec = groups - 1;
+	return s;
+}
+
+struct space kb_loop_space(struct kernel_build *k, int32_t rank, const int64_t *dim, uint32_t bits)
+{
+	int32_t first[HT_LOWER_RANK], last[HT_LOWER_RANK];
+	int64_t extent[HT_LOWER_RANK], step[HT_LOWER_RANK], grid[HT_MAX_GRID];
+	int groups = split_groups(rank, dim, bits, first, last, extent);
+
+	kb_grid(k, choose_grid(groups, extent, 1, step, grid), grid);
+	return space_of_groups(k, rank, dim, groups, first, last, extent, step);
+}
+
+/* Rows of images that are read from memory again for the next row of results: so several rows of those
+ * are made side by side. */
+static bool reads_rows_again(const struct kernel_build *k, const struct ht_type *in,
+	const struct window w[2], const int64_t dim[4])
+{
+	int64_t bytes = ht_shape_count(in->shape) * (int64_t)ht_dtype_info(in->dtype)->bytes;
+
+	return bytes >= k->l->target->streams && w[0].stride < w[0].size &&
+	       w[1].size <= MOST_SIDE && dim[1] >= ROWS && dim[2] >= COLUMNS;
+}
+
+struct space kb_window_space(struct kernel_build *k, const struct ht_type *in,
+	const struct window w[2], const int64_t dim[4], bool extremes, bool *rows)
+{
+	const int64_t most = extremes ? ROWS_OF_EXTREMES : ROWS;
+	static const int32_t each[4] = { 0, 1, 2, 3 };
+	int64_t step[4] = { 1, most, 0, 0 }, grid[3];
+	struct space s;
+
+	*rows = reads_rows_again(k, in, w, dim);
+	if (!*rows)
+		return kb_loop_space(k, 4, dim, ~0u);
+	step[2] = ht_ceil_div(FAR_TILE_ELEMENTS, most * dim[3] * COLUMNS) * COLUMNS;
+	for (int i = 0; i < 3; i++)
+		grid[i] = ht_ceil_div(dim[i], step[i]);
+	kb_grid(k, 3, grid);
+	s = space_of_groups(k, 4, dim, 4, each, each, dim, step);
+	k->stage->dim[1].unroll = (int8_t)most;
+	k->stage->dim[2].unroll = COLUMNS;
+	return s;
+}
+
+enum ht_status emit_loop(struct lower *l, struct ht_node *sink)
+{
+	for (int32_t i = 0; i < sink->outs; i++) {
+		const struct view *v = &l->view[sink->id][i];
+		struct kernel_build k;
+		struct space s;
+
+		if (v->buffer < 0 || view_count(v) == 0)
+			continue;
+		kb_init(&k, l);
+		kb_stage(&k, HT_STAGE_LOOP);
+		s = kb_loop_space(&k, v->rank, v->dim, kb_out_boundaries(l, i));
+		kb_store_result(&k, i, v, &s, kb_pull(&k, ht_out(sink, i), &s));
+		kb_finish(&k, sink);
+	}
+	return HT_OK;
+}
+
+void emit_copy(
+	struct lower *l, const struct ht_node *n, const struct view *from, const struct view *to)
+{
+	struct kernel_build k;
+	struct space s;
+
+	if (view_count(from) == 0)
+		return;
+	kb_init(&k, l);
+	kb_stage(&k, HT_STAGE_LOOP);
+	s = kb_loop_space(&k, to->rank, to->dim,
+		view_boundaries(from, to->rank, to->dim) | view_boundaries(to, to->rank, to->dim));
+	kb_store(&k, to, &s, kb_load(&k, from, &s));
+	kb_finish(&k, n);
+}

@@ -1,0 +1,339 @@
+/* Lowering of one entry point: forms regions, finds memory for what is between them, and makes their
+ * kernels in the graph's order. */
+#include "lower/inside.h"
+
+#include <string.h>
+
+static bool is_const(const struct ht_node *n)
+{
+	return n->op == HT_OP_Const;
+}
+
+/* ---- memory of values ---- */
+
+bool lower_in_memory(struct lower *l, struct ht_value v)
+{
+	enum place p = l->place[v.node->id];
+
+	return p == PLACE_MEMORY || p == PLACE_VIEW;
+}
+
+const struct view *lower_view(struct lower *l, struct ht_value v)
+{
+	struct view *view = l->view[v.node->id];
+
+	if (!view) {
+		const struct ht_tensor *t = ht_const_tensor(v);
+		HT_CHECK(is_const(v.node) && t);
+		view = l->view[v.node->id] = HT_NEW(l->scratch, struct view);
+		view_dense(view, plan_const(l, t), t->shape);
+	}
+	return &view[v.index];
+}
+
+/* The plan buffer of an entry output, when `v` is one; -1 otherwise. */
+static int32_t output_buffer(struct lower *l, struct ht_value v)
+{
+	const int32_t *of = l->output_of[v.node->id];
+
+	return of ? of[v.index] : -1;
+}
+
+/* The first output that is a result has its buffer. */
+static void note_output(struct lower *l, struct ht_value v, int32_t buffer)
+{
+	int32_t **of = &l->output_of[v.node->id];
+
+	if (!*of) {
+		*of = HT_NEW_ARRAY(l->scratch, int32_t, (size_t)v.node->outs);
+		for (int32_t i = 0; i < v.node->outs; i++)
+			(*of)[i] = -1;
+	}
+	if ((*of)[v.index] < 0)
+		(*of)[v.index] = buffer;
+}
+
+static bool is_concat(const struct ht_node *n)
+{
+	return strcmp(lower_op_of(n)->name, "concat") == 0;
+}
+
+/* The Concat or Pack that alone uses `v`, so that `v` may be made in its memory.  The others who use
+ * a concatenation read it there: it would be copied once more, each time it grows. */
+static struct ht_node *gathering_user(struct lower *l, struct ht_value v, int32_t *arg)
+{
+	struct ht_use *only = NULL;
+
+	if (v.node->outs != 1 || l->uses.is_output[v.node->id])
+		return NULL;
+	for (struct ht_use *u = l->uses.of[v.node->id]; u; u = u->next) {
+		if (u->arg < 0 || (is_concat(v.node) && (only || !is_concat(u->node))))
+			continue;
+		if (only)
+			return NULL;
+		only = u;
+	}
+	if (!only || !is_concat(only->node))
+		return NULL;
+	*arg = only->arg;
+	return only->node;
+}
+
+static bool wants_dense(struct lower *l, const struct ht_node *n)
+{
+	return l->root[n->id] && lower_op_of(l->root[n->id])->dense;
+}
+
+static void place_results(struct lower *l, struct ht_node *n)
+{
+	struct view *view;
+
+	if (l->view[n->id])
+		return;
+	view = l->view[n->id] = HT_NEW_ARRAY(l->scratch, struct view, (size_t)n->outs);
+	for (int32_t i = 0; i < n->outs; i++) {
+		struct ht_value v = ht_out(n, i);
+		int32_t arg, output = output_buffer(l, v);
+		struct ht_node *whole = gathering_user(l, v, &arg);
+
+		if (output >= 0) {
+			view_dense(&view[i], output, n->out[i].shape);
+		} else if (whole && !wants_dense(l, n)) {
+			place_results(l, whole);
+			lower_op_of(whole)->part(whole, arg, l->view[whole->id], &view[i]);
+		} else if (ht_use_count(&l->uses, v) == 0 && n->outs > 1) {
+			view[i].buffer = -1;
+		} else {
+			view_dense(&view[i],
+				plan_buffer(l, HT_PLAN_TEMP,
+					i == 0 ? lower_held_type(l, n) : n->out[i].dtype,
+					ht_shape_count(n->out[i].shape)),
+				n->out[i].shape);
+		}
+	}
+}
+
+/* ---- inputs and outputs ---- */
+
+static struct ht_str tensor_name(struct lower *l, struct ht_value v)
+{
+	if (v.index == 0)
+		return v.node->name;
+	return ht_str_printf(l->arena, "%.*s:%d", HT_STR_ARG(v.node->name), (int)v.index);
+}
+
+/* Named as the model names it: passes may have put another node in the place of the one asked for. */
+static void port_buffer(struct lower *l, enum ht_plan_kind kind, const struct ht_port *p)
+{
+	const struct ht_type *t = ht_type_of(p->value), *parts;
+	int32_t b = plan_buffer(l, kind, t->dtype, ht_shape_count(t->shape));
+
+	parts = l->whole ? l->whole[p->value.node->id] : NULL;
+	l->plan->buffer[b].whole = !parts;
+	if (parts)
+		t = &parts[p->value.index];
+	l->plan->buffer[b].shape = ht_shape_make(l->arena, t->shape.rank, t->shape.dim);
+	l->plan->buffer[b].name =
+		ht_str_copy(l->arena, p->name.n ? p->name : tensor_name(l, p->value));
+}
+
+static enum ht_status check_port(struct lower *l, const struct ht_port *p, const char *what)
+{
+	const struct ht_node *n = p->value.node;
+	const char *why = lower_refuse_type(*ht_type_of(p->value));
+
+	if (!why)
+		return HT_OK;
+	return ht_error(l->asked->diags, HT_E_UNSUPPORTED,
+		(struct ht_where){
+			.path = l->g->path, .offset = -1, .node = n->name, .op = n->type },
+		"the %s '%.*s' %s", what, HT_STR_ARG(p->name), why);
+}
+
+static enum ht_status add_ports(struct lower *l)
+{
+	for (const struct ht_port *p = l->asked->entry->inputs; p; p = p->next) {
+		struct ht_node *n = p->value.node;
+		HT_TRY(check_port(l, p, "input"));
+		l->view[n->id] = HT_NEW(l->scratch, struct view);
+		view_dense(l->view[n->id], l->plan->buffers, n->out[0].shape);
+		l->place[n->id] = PLACE_MEMORY;
+		l->owner[n->id] = n;
+		port_buffer(l, HT_PLAN_INPUT, p);
+	}
+	l->first_output = l->plan->buffers;
+	for (const struct ht_port *p = l->asked->entry->outputs; p; p = p->next) {
+		HT_TRY(check_port(l, p, "output"));
+		note_output(l, p->value, l->plan->buffers);
+		port_buffer(l, HT_PLAN_OUTPUT, p);
+	}
+	return HT_OK;
+}
+
+/* Copies outputs that no kernel stores: views, constants, inputs, and outputs asked for twice. */
+static void copy_outputs(struct lower *l)
+{
+	int32_t b = l->first_output;
+
+	for (const struct ht_port *p = l->asked->entry->outputs; p; p = p->next, b++) {
+		const struct view *from = lower_view(l, p->value);
+		struct view to;
+
+		if (from->buffer == b)
+			continue;
+		view_dense(&to, b, ht_type_of(p->value)->shape);
+		emit_copy(l, p->value.node, from, &to);
+	}
+}
+
+static bool is_input(struct lower *l, const struct ht_node *n)
+{
+	const struct view *v = l->view[n->id];
+
+	return v && v->buffer >= 0 && l->plan->buffer[v->buffer].kind == HT_PLAN_INPUT &&
+	       l->place[n->id] == PLACE_MEMORY;
+}
+
+/* ---- kernels ---- */
+
+/* A view of the operand's memory instead of a copy. */
+static bool try_view(struct lower *l, struct ht_node *n)
+{
+	const struct lower_op *op = lower_op_of(n);
+	struct view view[HT_MAX_VIEWS];
+
+	if (op->family != FAMILY_VIEW || n->outs > HT_MAX_VIEWS || l->view[n->id] ||
+		l->owner[n->in[op->view_arg].node->id] == n ||
+		!lower_in_memory(l, n->in[op->view_arg]))
+		return false;
+	for (int32_t i = 0; i < n->outs; i++)
+		if (output_buffer(l, ht_out(n, i)) >= 0 ||
+			!op->view(n, i, lower_view(l, n->in[op->view_arg]), &view[i]))
+			return false;
+	l->view[n->id] = HT_NEW_ARRAY(l->scratch, struct view, (size_t)n->outs);
+	memcpy(l->view[n->id], view, (size_t)n->outs * sizeof *view);
+	l->place[n->id] = PLACE_VIEW;
+	return true;
+}
+
+static enum ht_status make_kernels(struct lower *l)
+{
+	for (struct ht_node *n = l->g->first; n; n = n->next) {
+		if (l->place[n->id] != PLACE_MEMORY || l->owner[n->id] != n ||
+			lower_op_of(n)->family == FAMILY_SOURCE || is_input(l, n))
+			continue;
+		l->sink = n;
+		if (try_view(l, n))
+			continue;
+		place_results(l, n);
+		if (l->joined[n->id].emit)
+			l->joined[n->id].emit(l, l->joined[n->id].of);
+		else if (l->root[n->id])
+			HT_TRY(lower_op_of(l->root[n->id])->emit(l, l->root[n->id]));
+		else
+			HT_TRY(emit_loop(l, n));
+	}
+	return HT_OK;
+}
+
+static void init(
+	struct lower *l, struct ht_graph *g, const struct ht_lower_request *how, struct ht_arena *a)
+{
+	size_t ids = g->ids;
+	uint32_t position = 0;
+
+	*l = (struct lower){ .g = g,
+		.asked = how,
+		.target = how->target,
+		.numerics = how->numerics,
+		.arena = a,
+		.scratch = how->scratch,
+		.fusions = how->fusions };
+	l->plan = HT_NEW(a, struct ht_plan);
+	ht_map_init(&l->kernel_texts, how->scratch);
+	ht_map_init(&l->packed, how->scratch);
+	l->uses = ht_graph_uses(g, how->scratch);
+	l->place = HT_NEW_ARRAY(how->scratch, enum place, ids);
+	l->owner = HT_NEW_ARRAY(how->scratch, struct ht_node *, ids);
+	l->root = HT_NEW_ARRAY(how->scratch, struct ht_node *, ids);
+	l->joined = HT_NEW_ARRAY(how->scratch, struct joined, ids);
+	l->view = HT_NEW_ARRAY(how->scratch, struct view *, ids);
+	l->order = HT_NEW_ARRAY(how->scratch, uint32_t, ids);
+	l->output_of = HT_NEW_ARRAY(how->scratch, int32_t *, ids);
+	l->kernel_operands = HT_NEW_ARRAY(how->scratch, int32_t, ids);
+	l->chosen = HT_NEW_ARRAY(how->scratch, bool, ids);
+	l->walked = HT_NEW_ARRAY(how->scratch, uint32_t, ids);
+	for (struct ht_node *n = g->first; n; n = n->next)
+		l->order[n->id] = position++;
+}
+
+static enum ht_status make_plan(struct lower *l)
+{
+	HT_TRY(add_ports(l));
+	lower_regions(l);
+	lower_join_kernels(l);
+	HT_TRY(make_kernels(l));
+	copy_outputs(l);
+	plan_memory(l);
+	return HT_OK;
+}
+
+enum ht_status ht_lower(struct ht_graph *g, const struct ht_lower_request *how, struct ht_arena *a,
+	struct ht_plan **out)
+{
+	struct lower l;
+	enum ht_status st;
+
+	HT_TRY(ht_graph_sort(g, how->diags));
+	init(&l, g, how, a);
+	HT_TRY(lower_check_support(&l));
+	lower_parts(&l);
+	st = make_plan(&l);
+	lower_whole(&l);
+	*out = l.plan;
+	return st;
+}
+
+/* A graph of one node, seen through an entry that asks for all its results. */
+enum ht_status ht_lower_node(struct ht_node *n, const struct ht_lower_request *how,
+	struct ht_arena *a, struct ht_plan **out)
+{
+	struct ht_graph *g = ht_graph_new(how->scratch);
+	struct ht_entry entry = { 0 };
+	struct ht_lower_request one = { .scratch = how->scratch,
+		.diags = how->diags,
+		.target = how->target,
+		.entry = &entry,
+		.asked = { HT_CONV_DIRECT, HT_BLOCK_KERNELS, HT_BATCH_WHOLE },
+		.random_seed = -1 };
+	struct ht_port **end = &entry.outputs;
+	struct ht_value *in = HT_NEW_ARRAY(how->scratch, struct ht_value, (size_t)n->ins);
+	struct ht_node *copy;
+
+	if (lower_refuse(n))
+		return HT_E_UNSUPPORTED;
+	for (int32_t i = 0; i < n->ins; i++) {
+		struct ht_node *from = n->in[i].node, *k = ht_graph_node(g, from->name);
+		if (!is_const(from))
+			return HT_E_UNSUPPORTED;
+		if (!k) {
+			k = ht_node_new(g, from->type, from->name);
+			k->attrs = from->attrs;
+			ht_node_set_outs(k, 1);
+			k->out[0] = from->out[0];
+		}
+		in[i] = ht_out(k, 0);
+	}
+	copy = ht_node_new(g, n->type, n->name);
+	copy->attrs = n->attrs;
+	ht_node_set_ins(copy, in, n->ins);
+	ht_node_set_outs(copy, n->outs);
+	for (int32_t i = 0; i < n->outs; i++) {
+		copy->out[i] = n->out[i];
+		*end = HT_NEW(how->scratch, struct ht_port);
+		(*end)->value = ht_out(copy, i);
+		end = &(*end)->next;
+	}
+	g->entries = &entry;
+	return ht_lower(g, &one, a, out);
+}

@@ -1,0 +1,32 @@
+/* lower: from a graph with dtypes to a plan of kernels.  This is the door for whoever wants the plan;
+ * lower/price.h is for whoever asks what lowering would do, lower/refusals.h for what it cannot. */
+#ifndef HT_LOWER_H
+#define HT_LOWER_H
+
+#include "choice/fusion.h"
+#include "choice/reads.h"
+#include "lower/plan.h"
+
+/* What lowering reads besides the graph. */
+struct ht_lower_request {
+	struct ht_arena *scratch;
+	struct ht_diags *diags;
+	const struct ht_target *target;
+	const struct ht_entry *entry; /* the entry point that is compiled */
+	struct ht_fusions *fusions;   /* NULL: all are on, and no record is kept */
+	struct ht_reads *reads;       /* notes the options that mattered; NULL: nobody asks */
+	struct ht_methods_asked asked;
+	int64_t random_seed; /* of random ops without seeds of their own; -1: the context's */
+	bool numerics;       /* the plan gets probes, which tell what rounding did */
+};
+
+/* Lowers entry `how->entry`.  Unsupported ops are reported all in one, grouped by type. */
+enum ht_status ht_lower(struct ht_graph *g, const struct ht_lower_request *how, struct ht_arena *a,
+	struct ht_plan **out);
+/* Lowers one node whose operands are all Const; the plan has constant and output buffers only, one
+ * output a result.  For constant folding: the interpreter runs it.  Of `how` it takes scratch, diags
+ * and target. */
+enum ht_status ht_lower_node(struct ht_node *n, const struct ht_lower_request *how,
+	struct ht_arena *a, struct ht_plan **out);
+
+#endif

@@ -1,0 +1,179 @@
+/* Elementwise ops of two operands, which broadcast. */
+#include "lower/index.h"
+
+static bool is_unsigned(enum ht_dtype t)
+{
+	return ht_dtype_info(t)->kind == HT_KIND_UINT;
+}
+
+/* Floats: fmod, moved to the divisor's sign. */
+static int32_t floor_mod(struct ht_xb *b, enum ht_dtype t, int32_t x, int32_t y)
+{
+	int32_t zero, r, other_sign;
+
+	if (!ht_is_float(t))
+		return ht_xirem(b, x, y, true);
+	zero = value_like(b, t, 0);
+	r = ht_x2(b, HT_X_REM, x, y);
+	other_sign = ht_x2(b, HT_X_XOR, ht_x2(b, HT_X_LT, r, zero), ht_x2(b, HT_X_LT, y, zero));
+	other_sign = ht_x2(b, HT_X_AND, other_sign, ht_x2(b, HT_X_NE, r, zero));
+	return ht_xselect(b, other_sign, ht_x2(b, HT_X_ADD, r, y), r);
+}
+
+static int32_t divide(struct ht_xb *b, enum ht_dtype t, int32_t x, int32_t y, bool floor)
+{
+	int32_t q;
+
+	if (!ht_is_float(t))
+		return ht_xidiv(b, x, y, floor);
+	q = ht_x2(b, HT_X_DIV, x, y);
+	return floor ? ht_x1(b, HT_X_FLOOR, q) : q;
+}
+
+/* Where `test` equals zero: zero, else `x`. */
+static int32_t zero_where_zero(struct ht_xb *b, enum ht_dtype t, int32_t test, int32_t x)
+{
+	int32_t zero = value_like(b, t, 0);
+
+	return ht_xselect(b, ht_x2(b, HT_X_EQ, test, zero), zero, x);
+}
+
+/* Square and multiply over all bits of the exponent. */
+static int32_t integer_power(struct ht_xb *b, enum ht_dtype t, int32_t x, int32_t y)
+{
+	int bits = (int)ht_dtype_info(t)->bytes * 8;
+	int32_t one = value_like(b, t, 1), zero = value_like(b, t, 0), r = one;
+
+	if (!is_unsigned(t)) {
+		y = ht_xcheck(b, y, ht_x2(b, HT_X_LE, zero, y), HT_FAULT_NEGATIVE_POWER);
+		bits--;
+	}
+	for (int i = 0; i < bits; i++) {
+		int32_t bit = ht_x2(b, HT_X_AND, y, one);
+		r = ht_xselect(b, ht_x2(b, HT_X_NE, bit, zero), ht_x2(b, HT_X_MUL, r, x), r);
+		x = ht_x2(b, HT_X_MUL, x, x);
+		y = ht_x2(b, HT_X_SHR, y, one);
+	}
+	return r;
+}
+
+static int32_t shift(struct ht_xb *b, enum ht_dtype t, int32_t x, int32_t y, bool left)
+{
+	int32_t top = ht_xconst(b, t, 0, (int64_t)ht_dtype_info(t)->bytes * 8 - 1);
+
+	y = ht_x2(b, HT_X_MAX, ht_x2(b, HT_X_MIN, y, top), value_like(b, t, 0));
+	return ht_x2(b, left ? HT_X_SHL : is_unsigned(t) ? HT_X_SHR : HT_X_SAR, x, y);
+}
+
+static int32_t square(struct ht_xb *b, int32_t x)
+{
+	return ht_x2(b, HT_X_MUL, x, x);
+}
+
+static int32_t combine(
+	struct ht_xb *b, const struct ht_node *n, enum ht_dtype t, int32_t x, int32_t y)
+{
+	switch (n->op) {
+	case HT_OP_Add:
+	case HT_OP_AddV2:
+		return ht_x2(b, HT_X_ADD, x, y);
+	case HT_OP_Sub:
+		return ht_x2(b, HT_X_SUB, x, y);
+	case HT_OP_Mul:
+		return ht_x2(b, HT_X_MUL, x, y);
+	case HT_OP_MulNoNan:
+		return zero_where_zero(b, t, y, ht_x2(b, HT_X_MUL, x, y));
+	case HT_OP_Div:
+	case HT_OP_RealDiv:
+		return divide(b, t, x, y, false);
+	case HT_OP_TruncateDiv:
+		x = divide(b, t, x, y, false);
+		return ht_is_float(t) ? ht_x1(b, HT_X_TRUNC, x) : x;
+	case HT_OP_FloorDiv:
+		return divide(b, t, x, y, true);
+	case HT_OP_DivNoNan:
+		return zero_where_zero(b, t, y, ht_x2(b, HT_X_DIV, x, y));
+	case HT_OP_Mod:
+	case HT_OP_TruncateMod:
+		return ht_is_float(t) ? ht_x2(b, HT_X_REM, x, y) : ht_xirem(b, x, y, false);
+	case HT_OP_FloorMod:
+		return floor_mod(b, t, x, y);
+	case HT_OP_Minimum:
+		return ht_x2(b, HT_X_MIN, x, y);
+	case HT_OP_Maximum:
+		return ht_x2(b, HT_X_MAX, x, y);
+	case HT_OP_SquaredDifference:
+		return square(b, ht_x2(b, HT_X_SUB, x, y));
+	case HT_OP_Pow:
+		return ht_is_float(t) ? ht_x2(b, HT_X_POW, x, y) : integer_power(b, t, x, y);
+	case HT_OP_Atan2:
+		return ht_x2(b, HT_X_ATAN2, x, y);
+	case HT_OP_Xdivy:
+		return zero_where_zero(b, t, x, ht_x2(b, HT_X_DIV, x, y));
+	case HT_OP_Xlogy:
+		return zero_where_zero(b, t, x, ht_x2(b, HT_X_MUL, x, ht_x1(b, HT_X_LOG, y)));
+	case HT_OP_Xlog1py:
+		return zero_where_zero(b, t, x, ht_x2(b, HT_X_MUL, x, ht_x1(b, HT_X_LOG1P, y)));
+	case HT_OP_Equal:
+		return ht_x2(b, HT_X_EQ, x, y);
+	case HT_OP_NotEqual:
+		return ht_x2(b, HT_X_NE, x, y);
+	case HT_OP_Less:
+		return ht_x2(b, HT_X_LT, x, y);
+	case HT_OP_LessEqual:
+		return ht_x2(b, HT_X_LE, x, y);
+	case HT_OP_Greater:
+		return ht_x2(b, HT_X_LT, y, x);
+	case HT_OP_GreaterEqual:
+		return ht_x2(b, HT_X_LE, y, x);
+	case HT_OP_LogicalAnd:
+	case HT_OP_BitwiseAnd:
+		return ht_x2(b, HT_X_AND, x, y);
+	case HT_OP_LogicalOr:
+	case HT_OP_BitwiseOr:
+		return ht_x2(b, HT_X_OR, x, y);
+	case HT_OP_BitwiseXor:
+		return ht_x2(b, HT_X_XOR, x, y);
+	case HT_OP_LeftShift:
+		return shift(b, t, x, y, true);
+	case HT_OP_RightShift:
+		return shift(b, t, x, y, false);
+	default:
+		HT_CHECK(!"a binary op without expression");
+		return x;
+	}
+}
+
+/* Equal and NotEqual may be told to accept shapes that do not broadcast: nothing is equal then, and
+ * the result is one scalar. */
+static bool is_incompatible(const struct ht_node *n)
+{
+	struct ht_shape a = shape_of(n, 0), b = shape_of(n, 1);
+
+	for (int32_t i = 1; i <= a.rank && i <= b.rank; i++) {
+		int64_t x = a.dim[a.rank - i], y = b.dim[b.rank - i];
+
+		if (x != y && x != 1 && y != 1)
+			return true;
+	}
+	return false;
+}
+
+static int32_t pull_binary(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+{
+	int32_t x, y;
+
+	(void)out;
+	if (is_incompatible(n))
+		return value_like(&k->xb, HT_BOOL, n->op == HT_OP_NotEqual);
+	x = kb_operand(k, n, 0, s);
+	y = kb_operand(k, n, 1, s);
+	return combine(&k->xb, n, operand_type(n, 0), x, y);
+}
+
+const struct lower_op lower_binary = { .name = "binary",
+	.family = FAMILY_MAP,
+	.aligned = true,
+	.unaligned = is_incompatible,
+	.pull = pull_binary };

@@ -1,0 +1,239 @@
+/* Ops that take a regular part of a tensor: Slice, StridedSlice, Split, SplitV, Unpack.
+ *
+ * Coordinate c of the result is coordinate first + c * step of the operand. */
+#include "lower/index.h"
+#include "lower/parts.h"
+
+struct cut {
+	int32_t rank; /* of the operand */
+	int64_t first[HT_LOWER_RANK], step[HT_LOWER_RANK];
+	int32_t from
+		[HT_LOWER_RANK]; /* result dimension that runs here; -1: none (taken at first) */
+};
+
+static int32_t pull_cut(struct kernel_build *k, const struct ht_node *n, int arg,
+	const struct space *s, const struct cut *c)
+{
+	int32_t x[HT_LOWER_RANK];
+
+	for (int32_t i = 0; i < c->rank; i++) {
+		x[i] = ht_xi(&k->xb, c->first[i]);
+		if (c->from[i] >= 0)
+			x[i] = index_add(&k->xb,
+				index_mul(&k->xb, space_coord(&k->xb, s, c->from[i]), c->step[i]),
+				c->first[i]);
+	}
+	return pull_at(k, n, arg, s, x);
+}
+
+static bool view_cut(const struct ht_node *n, int out, const struct view *in, const struct cut *c,
+	struct view *v)
+{
+	struct ht_shape shape = n->out[out].shape;
+	struct view r = { .buffer = in->buffer, .offset = in->offset, .rank = shape.rank };
+
+	for (int32_t i = 0; i < shape.rank; i++) {
+		r.dim[i] = shape.dim[i];
+		r.stride[i] = 0; /* a new dimension of size one */
+	}
+	for (int32_t i = 0; i < c->rank; i++) {
+		r.offset += c->first[i] * in->stride[i];
+		if (c->from[i] >= 0)
+			r.stride[c->from[i]] = in->stride[i] * c->step[i];
+	}
+	*v = r;
+	return view_count(v) > 0 &&
+	       (r.rank == 0 || r.stride[r.rank - 1] == 1 || r.dim[r.rank - 1] == 1);
+}
+
+static void cut_all(const struct ht_node *n, int arg, struct cut *c)
+{
+	*c = (struct cut){ .rank = shape_of(n, arg).rank };
+	for (int32_t i = 0; i < c->rank; i++) {
+		c->step[i] = 1;
+		c->from[i] = i;
+	}
+}
+
+/* Slice */
+
+static void cut_slice(const struct ht_node *n, int out, struct cut *c)
+{
+	const struct ht_tensor *begin = ht_const_tensor(n->in[1]);
+
+	(void)out;
+	cut_all(n, 0, c);
+	for (int32_t i = 0; i < c->rank; i++)
+		c->first[i] = ht_tensor_int(begin, (size_t)i);
+}
+
+/* StridedSlice.  Follows the masks dimension by dimension, as TensorFlow documents them. */
+
+struct strided {
+	const struct ht_node *n;
+	int64_t begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_mask;
+	int32_t specs;
+};
+
+static void cut_strided_dim(
+	const struct strided *p, int32_t spec, int64_t size, int32_t dim, int32_t to, struct cut *c)
+{
+	int64_t begin = const_int(p->n, 1, (size_t)spec);
+	int64_t step = const_int(p->n, 3, (size_t)spec);
+
+	if (begin < 0)
+		begin += size;
+	if (p->shrink_mask >> spec & 1) {
+		c->first[dim] = begin;
+		c->from[dim] = -1;
+		return;
+	}
+	if (p->begin_mask >> spec & 1)
+		begin = step > 0 ? 0 : size - 1;
+	if (begin < 0)
+		begin = step > 0 ? 0 : -1;
+	if (begin > size - (step < 0))
+		begin = size - (step < 0);
+	c->first[dim] = begin;
+	c->step[dim] = step;
+	c->from[dim] = to;
+}
+
+static void cut_strided_slice(const struct ht_node *n, int out, struct cut *c)
+{
+	struct strided p = { n, ht_attr_int(n, "begin_mask", 0), ht_attr_int(n, "end_mask", 0),
+		ht_attr_int(n, "ellipsis_mask", 0), ht_attr_int(n, "new_axis_mask", 0),
+		ht_attr_int(n, "shrink_axis_mask", 0), (int32_t)shape_of(n, 1).dim[0] };
+	int32_t dim = 0, to = 0, named = 0;
+	bool ellipsis_seen = false;
+
+	(void)out;
+	cut_all(n, 0, c);
+	for (int32_t i = 0; i < p.specs; i++)
+		named += !(p.new_axis_mask >> i & 1) && !(p.ellipsis_mask >> i & 1);
+	for (int32_t i = 0; i < p.specs; i++) {
+		if (p.ellipsis_mask >> i & 1 && !ellipsis_seen) {
+			ellipsis_seen = true;
+			for (int32_t j = c->rank - named; j > 0; j--)
+				c->from[dim++] = to++;
+		} else if (p.new_axis_mask >> i & 1) {
+			to++;
+		} else {
+			cut_strided_dim(&p, i, shape_of(n, 0).dim[dim], dim, to, c);
+			to += c->from[dim++] >= 0;
+		}
+	}
+	while (dim < c->rank)
+		c->from[dim++] = to++;
+}
+
+/* Split, SplitV, Unpack */
+
+static void cut_split(const struct ht_node *n, int out, struct cut *c)
+{
+	int arg = n->op == HT_OP_Split ? 1 : 0, axis_arg = n->op == HT_OP_Split ? 0 : 2;
+	int32_t axis;
+
+	cut_all(n, arg, c);
+	axis = axis_of(const_int(n, axis_arg, 0), c->rank);
+	for (int i = 0; i < out; i++)
+		c->first[axis] += n->out[i].shape.dim[axis];
+}
+
+static void cut_unpack(const struct ht_node *n, int out, struct cut *c)
+{
+	int32_t axis;
+
+	cut_all(n, 0, c);
+	axis = axis_of(ht_attr_int(n, "axis", 0), c->rank);
+	c->first[axis] = out;
+	c->from[axis] = -1;
+	for (int32_t i = axis + 1; i < c->rank; i++)
+		c->from[i]--;
+}
+
+#define CUT_OP(op, operand, refusal, rule)                                                         \
+	static int32_t pull_##op(                                                                  \
+		struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)   \
+	{                                                                                          \
+		struct cut c;                                                                      \
+		cut_##op(n, out, &c);                                                              \
+		return pull_cut(k, n, operand, s, &c);                                             \
+	}                                                                                          \
+	static bool view_##op(                                                                     \
+		const struct ht_node *n, int out, const struct view *in, struct view *v)           \
+	{                                                                                          \
+		struct cut c;                                                                      \
+		cut_##op(n, out, &c);                                                              \
+		return view_cut(n, out, in, &c, v);                                                \
+	}                                                                                          \
+	const struct lower_op lower_##op = { .name = #op,                                          \
+		.family = FAMILY_VIEW,                                                             \
+		.pull = pull_##op,                                                                 \
+		.view = view_##op,                                                                 \
+		.refuse = refusal,                                                                 \
+		.rows = rule }
+
+static bool sliced_rows(const struct parts *p, const struct ht_node *n)
+{
+	return rows_of_first(p, n) && const_int(n, 1, 0) == 0;
+}
+
+/* The first dimension is the first one, from its start. */
+static bool strided_rows(const struct parts *p, const struct ht_node *n)
+{
+	bool moved = ht_attr_int(n, "ellipsis_mask", 0) || ht_attr_int(n, "new_axis_mask", 0) ||
+		     (ht_attr_int(n, "shrink_axis_mask", 0) & 1);
+
+	return !moved && shape_of(n, 1).dim[0] && rows_of_first(p, n) && const_int(n, 3, 0) == 1 &&
+	       ((ht_attr_int(n, "begin_mask", 0) & 1) || const_int(n, 1, 0) == 0);
+}
+
+CUT_OP(slice, 0, refuse_after_first, sliced_rows);
+CUT_OP(strided_slice, 0, refuse_after_first, strided_rows);
+CUT_OP(unpack, 0, NULL, NULL);
+
+static const char *refuse_split(const struct ht_node *n)
+{
+	return is_const_ints(n, 0) ? NULL : "needs a constant axis";
+}
+
+/* Split has its operand second, SplitV first. */
+static int32_t pull_split(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+{
+	struct cut c;
+
+	cut_split(n, out, &c);
+	return pull_cut(k, n, n->op == HT_OP_Split ? 1 : 0, s, &c);
+}
+
+static bool view_split(const struct ht_node *n, int out, const struct view *in, struct view *v)
+{
+	struct cut c;
+
+	cut_split(n, out, &c);
+	return view_cut(n, out, in, &c, v);
+}
+
+static bool split_rows(const struct parts *p, const struct ht_node *n)
+{
+	int32_t value = n->op == HT_OP_Split ? 1 : 0, axis = n->op == HT_OP_SplitV ? 2 : 0;
+
+	return rows_of(p, n, value) && axis_of(const_int(n, axis, 0), shape_of(n, value).rank) != 0;
+}
+
+const struct lower_op lower_split = { .name = "split",
+	.family = FAMILY_VIEW,
+	.pull = pull_split,
+	.view = view_split,
+	.view_arg = 1,
+	.refuse = refuse_split,
+	.rows = split_rows };
+const struct lower_op lower_split_v = { .name = "split_v",
+	.family = FAMILY_VIEW,
+	.pull = pull_split,
+	.view = view_split,
+	.view_arg = 0,
+	.refuse = refuse_after_first,
+	.rows = split_rows };

@@ -1,0 +1,207 @@
+/* Gathering, and tensors that are made from indices. */
+#include "lower/index.h"
+#include "lower/parts.h"
+
+/* ---- gathering ---- */
+
+/* An index (any integer type) checked against its dimension: outside, the kernel fails; but where
+ * the node is to support such indices, *inside tells of them and the index is 0. */
+static int32_t checked_index(struct kernel_build *k, const struct ht_node *n, const struct space *s,
+	int64_t size, int32_t *inside)
+{
+	struct ht_xb *b = &k->xb;
+	int32_t i = ht_xcvt(b, HT_I64, kb_pull(k, n->in[1], s));
+	int32_t ok = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), i),
+		ht_x2(b, HT_X_LT, i, ht_xi(b, size)));
+
+	if (lower_mode(n) == HT_IMPL_OUT_OF_BOUND && size > 0) {
+		*inside = *inside < 0 ? ok : ht_x2(b, HT_X_AND, *inside, ok);
+		return ht_xselect(b, ok, i, ht_xi(b, 0));
+	}
+	if (s->guard >= 0) /* where nothing is asked for, anything is in range */
+		i = ht_xselect(b, s->guard, i, ht_xi(b, 0)),
+		ok = ht_x2(b, HT_X_OR, ok, ht_x1(b, HT_X_NOT, s->guard));
+	return ht_xcheck(b, i, ok, HT_FAULT_INDEX);
+}
+
+/* The element at `x`, but zero where an index was outside. */
+static int32_t gathered(struct kernel_build *k, const struct ht_node *n, const struct space *s,
+	const int32_t *x, int32_t inside)
+{
+	int32_t r = pull_at(k, n, 0, s, x);
+
+	if (inside < 0)
+		return r;
+	return ht_xselect(&k->xb, inside, r, value_like(&k->xb, compute_type(n->out[0].dtype), 0));
+}
+
+/* r[batch.., outer.., index.., inner..] = params[batch.., outer.., indices[batch.., index..], inner..] */
+static int32_t pull_gather(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+{
+	struct ht_shape params = shape_of(n, 0), indices = shape_of(n, 1);
+	int32_t batch_dims = axis_of(ht_attr_int(n, "batch_dims", 0), indices.rank), axis = 0;
+	int32_t at[HT_LOWER_RANK], x[HT_LOWER_RANK], coord[HT_LOWER_RANK], index_rank, inside = -1;
+	struct space index_space;
+
+	(void)out;
+	if (n->op == HT_OP_GatherV2)
+		axis = axis_of(const_int(n, 2, 0), params.rank);
+	index_rank = indices.rank - batch_dims;
+	for (int32_t i = 0; i < s->rank; i++)
+		coord[i] = space_coord(&k->xb, s, i);
+	for (int32_t i = 0; i < batch_dims; i++)
+		at[i] = coord[i];
+	for (int32_t i = 0; i < index_rank; i++)
+		at[batch_dims + i] = coord[axis + i];
+	index_space = space_of_coords(s, indices.rank, indices.dim, at);
+	for (int32_t i = 0; i < axis; i++)
+		x[i] = coord[i];
+	x[axis] = checked_index(k, n, &index_space, params.dim[axis], &inside);
+	for (int32_t i = axis + 1; i < params.rank; i++)
+		x[i] = coord[i - 1 + index_rank];
+	return gathered(k, n, s, x, inside);
+}
+
+static const char *refuse_gather(const struct ht_node *n)
+{
+	if (n->op == HT_OP_GatherV2 && !is_const_ints(n, 2))
+		return "needs a constant axis";
+	return NULL;
+}
+
+/* Rows of indices look up in one table. */
+static bool gathered_rows(const struct parts *p, const struct ht_node *n)
+{
+	bool first = n->op != HT_OP_GatherV2 || const_int(n, 2, 0) == 0;
+
+	return first && ht_attr_int(n, "batch_dims", 0) == 0 && shape_of(n, 1).rank &&
+	       rows_of(p, n, 1);
+}
+
+const struct lower_op lower_gather = { .name = "gather",
+	.family = FAMILY_MAP,
+	.moves = true,
+	.pull = pull_gather,
+	.refuse = refuse_gather,
+	.rows = gathered_rows };
+
+static int32_t pull_gather_nd(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+{
+	struct ht_shape params = shape_of(n, 0), indices = shape_of(n, 1);
+	int32_t depth = (int32_t)indices.dim[indices.rank - 1], x[HT_LOWER_RANK], at[HT_LOWER_RANK];
+	int32_t inside = -1;
+
+	(void)out;
+	for (int32_t i = 0; i + 1 < indices.rank; i++)
+		at[i] = space_coord(&k->xb, s, i);
+	for (int32_t i = 0; i < depth; i++) {
+		struct space index_space;
+		at[indices.rank - 1] = ht_xi(&k->xb, i);
+		index_space = space_of_coords(s, indices.rank, indices.dim, at);
+		x[i] = checked_index(k, n, &index_space, params.dim[i], &inside);
+	}
+	for (int32_t i = depth; i < params.rank; i++)
+		x[i] = space_coord(&k->xb, s, indices.rank - 1 + i - depth);
+	return gathered(k, n, s, x, inside);
+}
+
+const struct lower_op lower_gather_nd = {
+	.name = "gather_nd", .family = FAMILY_MAP, .moves = true, .pull = pull_gather_nd
+};
+
+/* ---- made from indices ---- */
+
+static int32_t pull_range(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+{
+	struct ht_xb *b = &k->xb;
+	enum ht_dtype t = compute_type(n->out[0].dtype);
+	struct space scalar = space_of_coords(s, 0, NULL, NULL);
+	int32_t i = ht_xcvt(b, t, space_coord(b, s, 0)), start = kb_pull(k, n->in[0], &scalar);
+
+	(void)out;
+	return ht_x2(b, HT_X_ADD, start, ht_x2(b, HT_X_MUL, i, kb_pull(k, n->in[2], &scalar)));
+}
+
+static const char *refuse_range(const struct ht_node *n)
+{
+	return n->op == HT_OP_Range ? NULL : "has no kernel";
+}
+
+const struct lower_op lower_range = {
+	.name = "range", .family = FAMILY_MAP, .pull = pull_range, .refuse = refuse_range
+};
+
+/* r = on_value where the coordinate along axis is the index; indices out of range give rows of off_value. */
+static int32_t pull_one_hot(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+{
+	struct ht_xb *b = &k->xb;
+	struct ht_shape indices = shape_of(n, 0);
+	int64_t attr = ht_attr_int(n, "axis", -1);
+	int32_t axis = (int32_t)(attr < 0 ? indices.rank : attr), x[HT_LOWER_RANK], i;
+	struct space at, scalar = space_of_coords(s, 0, NULL, NULL);
+
+	(void)out;
+	for (int32_t d = 0; d < indices.rank; d++)
+		x[d] = space_coord(b, s, d < axis ? d : d + 1);
+	at = space_of_coords(s, indices.rank, indices.dim, x);
+	i = ht_xcvt(b, HT_I64, kb_pull(k, n->in[0], &at));
+	return ht_xselect(b, ht_x2(b, HT_X_EQ, i, space_coord(b, s, axis)),
+		kb_pull(k, n->in[2], &scalar), kb_pull(k, n->in[3], &scalar));
+}
+
+const struct lower_op lower_one_hot = {
+	.name = "one_hot", .family = FAMILY_MAP, .pull = pull_one_hot
+};
+
+/* Known shapes are constants. */
+static int32_t pull_shape(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+{
+	struct ht_xb *b = &k->xb;
+	enum ht_dtype t = n->out[out].dtype;
+	struct ht_shape in = shape_of(n, out);
+	int32_t r;
+
+	if (n->op == HT_OP_Size)
+		return ht_xconst(b, t, 0, ht_shape_count(in));
+	if (n->op == HT_OP_Rank)
+		return ht_xconst(b, t, 0, in.rank);
+	r = ht_xconst(b, t, 0, 0);
+	for (int32_t i = 0; i < in.rank; i++)
+		r = ht_xselect(b, ht_x2(b, HT_X_EQ, space_coord(b, s, 0), ht_xi(b, i)),
+			ht_xconst(b, t, 0, in.dim[i]), r);
+	return r;
+}
+
+const struct lower_op lower_shape = { .name = "shape", .family = FAMILY_MAP, .pull = pull_shape };
+
+/* The inverse of a permutation: the position of the element equal to the coordinate. */
+static int32_t pull_invert_permutation(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+{
+	struct ht_xb *b = &k->xb;
+	int32_t c = space_coord(b, s, 0), r = ht_xi(b, 0);
+
+	(void)out;
+	for (int64_t i = 0; i < s->dim[0]; i++) {
+		int32_t x = ht_xi(b, i);
+		struct space at = space_of_coords(s, 1, s->dim, &x);
+		r = ht_xselect(b,
+			ht_x2(b, HT_X_EQ, ht_xcvt(b, HT_I64, kb_pull(k, n->in[0], &at)), c), x, r);
+	}
+	return ht_xcvt(b, n->out[0].dtype, r);
+}
+
+static const char *refuse_invert_permutation(const struct ht_node *n)
+{
+	return shape_of(n, 0).dim[0] <= 16 ? NULL : "has no kernel for more than 16 elements";
+}
+
+const struct lower_op lower_invert_permutation = { .name = "invert_permutation",
+	.family = FAMILY_MAP,
+	.pull = pull_invert_permutation,
+	.refuse = refuse_invert_permutation };

@@ -1,0 +1,144 @@
+/* Gelu and Silu, which stand behind products: their time is half of a short one's.  Coefficients:
+ * bench/math/coefficients.py. */
+#include "lower/index.h"
+#include "kernel/math.h"
+
+#include <math.h>
+
+static const double log2_e = 1.44269504088896340736;
+
+static int32_t gelu(struct ht_xb *b, enum ht_dtype t, int32_t x, bool approximate)
+{
+	int32_t half_x = ht_x2(b, HT_X_MUL, value_like(b, t, .5), x), y;
+
+	if (approximate) {
+		int32_t cube = ht_x2(b, HT_X_MUL, ht_x2(b, HT_X_MUL, x, x), x);
+		y = ht_x3(b, HT_X_MULADD, value_like(b, t, .044715), cube, x);
+		y = ht_x1(
+			b, HT_X_TANH, ht_x2(b, HT_X_MUL, value_like(b, t, 0.7978845608028654), y));
+	} else {
+		y = ht_x1(b, HT_X_ERF, ht_x2(b, HT_X_MUL, x, value_like(b, t, 0.7071067811865476)));
+	}
+	return ht_x2(b, HT_X_MUL, half_x, ht_x2(b, HT_X_ADD, y, value_like(b, t, 1)));
+}
+
+/* x Phi(x), relative to itself where Phi is small: Phi(-a) = e^(-a^2/2) u P(u) / 2, u = 1 / (1 + c a).
+ * The square of what was rounded to 16 bits is exact. */
+static int32_t gelu_low(struct ht_xb *b, int32_t x)
+{
+	static const double c[] = { 0x1.b0d2bcp-3, 0x1.b9bb48p-3, 0x1.555410p-3, 0x1.21db1cp-2,
+		-0x1.096af2p-3, 0x1.8d3fcep-2, -0x1.14ad4cp-3 };
+	int32_t one = ht_xf(b, 1), a = ht_x1(b, HT_X_ABS, x), e, u, p;
+
+	e = ht_x1(b, HT_X_EXP, ht_x2(b, HT_X_MUL, ht_x2(b, HT_X_MUL, x, x), ht_xf(b, -.5)));
+	u = ht_x3(b, HT_X_MULADD, a, ht_xf(b, .375 * 0.7071067811865476), one);
+	u = ht_x2(b, HT_X_DIV, one, u);
+	p = ht_xf(b, c[HT_COUNT(c) - 1]);
+	for (int i = (int)HT_COUNT(c) - 2; i >= 0; i--)
+		p = ht_x3(b, HT_X_MULADD, p, u, ht_xf(b, c[i]));
+	p = ht_x2(b, HT_X_MUL, ht_x2(b, HT_X_MUL, p, u), ht_x2(b, HT_X_MUL, e, ht_xf(b, .5)));
+	p = ht_xselect(b, ht_x2(b, HT_X_LT, x, ht_xf(b, 0)), p, ht_x2(b, HT_X_SUB, one, p));
+	return ht_x2(b, HT_X_MUL, x, p);
+}
+
+/* ---- by a power of two whose exponent is a polynomial ---- */
+
+/* Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits. */
+static const double magic = 0x1.8p23;
+
+/* 2^r for |r| <= 1/2: for results of float32, and within 2^-18 for those of bfloat16. */
+static const double power[] = { 1, 0x1.62e430p-1, 0x1.ebfbdap-3, 0x1.c6aed4p-5, 0x1.3b2dbcp-7,
+	0x1.5f456ap-10, 0x1.41d342p-13 };
+static const double power_bf16[] = { 0x1.ffffe8p-1, 0x1.62e0dcp-1, 0x1.ec06dap-3, 0x1.ca1442p-5,
+	0x1.3997e0p-7 };
+
+/* How Phi(-a) = 2^-P(a) is computed. */
+struct phi {
+	double most; /* a, from which on it counts as 0 */
+	double p[10];
+	const double *power;
+	int powers;
+	int up; /* exponent of a factor until the end, where Phi is subnormal and its product with a not */
+};
+
+/* To the last bits of 1 - Phi. */
+static const struct phi phi = { .most = 5.5,
+	.p = { -1, -0x1.26aec4p+0, -0x1.d63e5ap-2, -0x1.ad84cap-5, 0x1.c5ce70p-8, 0x1.72102ep-16,
+		-0x1.2ea690p-12, 0x1.409784p-14, -0x1.498864p-17, 0x1.1d716ep-21 },
+	.power = power,
+	.powers = HT_COUNT(power) };
+
+/* To 2^-17 of Phi itself, and of 1/2 exactly. */
+static const struct phi phi_bf16 = { .most = 13.25,
+	.p = { -0x1.ffffdep-1, -0x1.26b88ep+0, -0x1.d54abep-2, -0x1.bd1502p-5, 0x1.20c23cp-7,
+		-0x1.140f4cp-10, 0x1.708836p-14, -0x1.415b1ap-18, 0x1.469cccp-23, -0x1.241926p-29 },
+	.power = power_bf16,
+	.powers = HT_COUNT(power_bf16),
+	.up = 8 };
+
+static int32_t shift_to_exponent(struct ht_xb *b, int32_t x)
+{
+	return ht_x2(b, HT_X_SHL, xbits(b, x), xint(b, HT_I32, 23));
+}
+
+/* x Phi(x) */
+static int32_t gelu_by_power(struct ht_xb *b, int32_t x, const struct phi *f)
+{
+	int32_t shift = xk(b, HT_F32, magic + f->up), one = xk(b, HT_F32, ldexp(1, f->up)), p, t, q;
+	int32_t below;
+
+	p = XPOLY(b, xmost(b, ht_x1(b, HT_X_ABS, x), f->most), f->p);
+	t = xadd(b, p, shift);
+	q = xpoly(b, xsub(b, p, xsub(b, t, shift)), f->power, f->powers);
+	q = ht_xbitcast(b, HT_F32, xadd(b, xbits(b, q), shift_to_exponent(b, t)));
+	below = ht_xselect(b, xlt(b, xk(b, HT_F32, -f->most), x), q, xk(b, HT_F32, 0));
+	q = ht_xselect(b, xlt(b, x, xk(b, HT_F32, 0)), below, xsub(b, one, q));
+	return xmul(b, xmul(b, x, xk(b, HT_F32, ldexp(1, -f->up))), q);
+}
+
+/* x / (1 + e^-x), both 2^-8 times as large, so that e^-x is finite where the quotient is normal.
+ * Below it is infinite, above nothing. */
+static int32_t silu_bf16(struct ht_xb *b, int32_t x)
+{
+	int32_t within = xleast(b, xmost(b, x, 82), -94.5), rate = xk(b, HT_F32, -log2_e), t, n, e;
+	int32_t shift = xk(b, HT_F32, magic + 127 - 8), scale = xk(b, HT_F32, 0x1p-8);
+
+	t = xmuladd(b, within, rate, shift);
+	n = xsub(b, t, shift);
+	e = XPOLY(b, xmuladd(b, within, rate, ht_x1(b, HT_X_NEG, n)), power_bf16);
+	e = xmul(b, e, ht_xbitcast(b, HT_F32, shift_to_exponent(b, t)));
+	return xdiv(b, xmul(b, x, scale), xadd(b, e, scale));
+}
+
+/* Whether a result in t is rounded to the node's own type, and nothing before it is. */
+static bool is_rounded_once(const struct ht_xb *b, enum ht_dtype own, enum ht_dtype t)
+{
+	return t == HT_F32 && own != t && !b->keep;
+}
+
+int32_t lower_gelu(struct ht_xb *b, const struct ht_node *n, int32_t x)
+{
+	enum ht_dtype own = ht_type_of(n->in[0])->dtype, t = operand_type(n, 0);
+
+	if (ht_attr_bool(n, "approximate", false))
+		return gelu(b, t, x, true);
+	if (t == HT_F64 && own != HT_F64)
+		return ht_x2(b, HT_X_MUL, ht_x2(b, HT_X_MUL, x, value_like(b, t, .5)),
+			ht_x1(b, HT_X_ERFC,
+				ht_x2(b, HT_X_MUL, x, value_like(b, t, -0.7071067811865476))));
+	if (t == HT_F32 && own == t && b->accuracy == HT_ACCURACY_FULL)
+		return gelu_by_power(b, x, &phi);
+	if (is_rounded_once(b, own, t) && b->accuracy != HT_ACCURACY_SHORTEST)
+		return own == HT_BF16 ? gelu_by_power(b, x, &phi_bf16) : gelu_low(b, x);
+	return gelu(b, t, x, false);
+}
+
+int32_t lower_silu(struct ht_xb *b, const struct ht_node *n, int32_t x)
+{
+	enum ht_dtype own = ht_type_of(n->in[0])->dtype;
+
+	/* Faster than by the shortest Sigmoid too. */
+	if (own == HT_BF16 && is_rounded_once(b, own, operand_type(n, 0)))
+		return silu_bf16(b, x);
+	return ht_x2(b, HT_X_MUL, x, ht_x1(b, HT_X_SIGMOID, x));
+}

@@ -1,0 +1,43 @@
+/* The lowering of each row of the op table. */
+#include "lower/inside.h"
+
+/* Rows that only import, by reason. */
+#define NEVER(reason, words)                                                                       \
+	static const struct lower_op lower_no_##reason = { .name = "no_" #reason, .never = (words) }
+NEVER(kernel, "has no kernel");
+NEVER(size, "has a result whose size depends on the data, which has no kernel");
+NEVER(complex, "computes with complex numbers, which have no kernels");
+NEVER(text, "handles strings or files, which have no kernels");
+NEVER(control, "is control flow; loops and branches are not supported");
+NEVER(call, "is part of a call that cannot be inlined");
+NEVER(list, "is about a list or stack of tensors, which is not lowered");
+NEVER(state, "keeps something between runs, which is not lowered (variables can be frozen)");
+NEVER(training, "is for training, which is not lowered");
+#undef NEVER
+static const struct lower_op lower_constant = { .name = "constant", .family = FAMILY_SOURCE };
+static const struct lower_op lower_placeholder = { .name = "placeholder", .family = FAMILY_SOURCE };
+
+#define OP(name, signature, effects, infer, prec, lower, test, meaning)                            \
+	extern const struct lower_op lower_##lower;
+/* Some are above: an extern declaration after a static one refers to it. */
+#include "ir/ops.def"
+#undef OP
+
+static const struct lower_op *const table[HT_OP_END] = {
+#define OP(name, signature, effects, infer, prec, lower, test, meaning)                            \
+	[HT_OP_##name] = &lower_##lower,
+#include "ir/ops.def"
+#undef OP
+};
+
+const struct lower_op *lower_op_of(const struct ht_node *n)
+{
+	return table[n->op];
+}
+
+bool lower_is_aligned(const struct ht_node *n)
+{
+	const struct lower_op *op = lower_op_of(n);
+
+	return op->aligned && !(op->unaligned && op->unaligned(n));
+}

@@ -1,0 +1,231 @@
+/* Parts of a batch.
+ *
+ * Where each result's rows, along its first dimension, depend on the same share of the inputs' rows only,
+ * the steps are made for one part of the batch, and are run for each (struct ht_rt_program): a thread
+ * takes a part from the first step to the last, so that what steps hand on stays in its caches, and
+ * threads need not meet.  The graph's shapes are those of a part while it is lowered.
+ *
+ * Every part reads all weights.  So it has to have enough rows for its products. */
+#include "lower/parts.h"
+#include "lower/index.h"
+
+#include <string.h>
+
+enum { LEAST_ROWS = 32 /* of a part in a product, which then reads a weight once for so many */ };
+/* Of all multiplications, those of products that have so many rows. */
+static const double LEAST_SHARE = 0.9;
+
+bool has_rows(const struct parts *p, const struct ht_node *n, int32_t arg)
+{
+	return p->by_rows[n->in[arg].node->id];
+}
+
+bool rows_of(const struct parts *p, const struct ht_node *n, int32_t arg)
+{
+	for (int32_t i = 0; i < n->ins; i++)
+		if (has_rows(p, n, i) != (i == arg))
+			return false;
+	return shape_of(n, arg).dim[0] == n->out[0].shape.dim[0];
+}
+
+bool rows_of_first(const struct parts *p, const struct ht_node *n)
+{
+	return rows_of(p, n, 0);
+}
+
+bool broadcast_rows(const struct parts *p, const struct ht_node *n)
+{
+	struct ht_shape out = n->out[0].shape;
+
+	for (int32_t i = 0; i < n->ins; i++) {
+		struct ht_shape s = shape_of(n, i);
+
+		if (has_rows(p, n, i) ? s.rank != out.rank || s.dim[0] != out.dim[0]
+				      : s.rank == out.rank && s.dim[0] != 1)
+			return false;
+	}
+	return true;
+}
+
+/* Several results, each of an operand of its own. */
+static bool all_rows(const struct parts *p, const struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->ins; i++)
+		if (!has_rows(p, n, i))
+			return false;
+	return true;
+}
+
+bool rows_of_image(const struct parts *p, const struct ht_node *n)
+{
+	return n->out[0].shape.rank == 4 && rows_of_first(p, n);
+}
+
+static bool keeps_rows(const struct parts *p, const struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->outs; i++)
+		if (n->out[i].shape.rank < 1 || n->out[i].shape.dim[0] % p->batch)
+			return n->op == HT_OP_FusedBatchNorm || n->op == HT_OP_FusedBatchNormV2 ||
+			       n->op == HT_OP_FusedBatchNormV3;
+	return true;
+}
+
+static bool follows(const struct parts *p, const struct ht_node *n)
+{
+	if (!keeps_rows(p, n))
+		return false;
+	if (lower_is_aligned(n))
+		return n->outs == 1 ? broadcast_rows(p, n) : all_rows(p, n);
+	return lower_op_of(n)->rows && lower_op_of(n)->rows(p, n);
+}
+
+/* ---- whether it can be done ---- */
+
+/* The first dimension of the first input that has one. */
+static int64_t batch_of(const struct ht_entry *entry)
+{
+	for (const struct ht_port *i = entry->inputs; i; i = i->next)
+		if (ht_type_of(i->value)->shape.rank)
+			return ht_type_of(i->value)->shape.dim[0];
+	return 0;
+}
+
+static bool is_by_rows(struct parts *p)
+{
+	const struct ht_entry *entry = p->l->asked->entry;
+
+	for (const struct ht_port *i = entry->inputs; i; i = i->next) {
+		struct ht_shape s = ht_type_of(i->value)->shape;
+
+		p->by_rows[i->value.node->id] = s.rank && s.dim[0] == p->batch;
+	}
+	for (const struct ht_node *n = p->l->g->first; n; n = n->next) {
+		bool rows = false;
+
+		if (ht_op_info(n->op)->effects & (HT_RANDOM | HT_WRITES))
+			return false;
+		for (int32_t i = 0; i < n->ins; i++)
+			rows = rows || has_rows(p, n, i);
+		if (rows && !p->by_rows[n->id] && !follows(p, n))
+			return false;
+		p->by_rows[n->id] = p->by_rows[n->id] || rows;
+	}
+	for (const struct ht_port *o = entry->outputs; o; o = o->next)
+		if (!p->by_rows[o->value.node->id])
+			return false;
+	return true;
+}
+
+/* ---- whether it pays ---- */
+
+static int64_t most_bytes(const struct parts *p)
+{
+	int64_t most = 0;
+
+	for (const struct ht_node *n = p->l->g->first; n; n = n->next)
+		for (int32_t i = 0; p->by_rows[n->id] && i < n->outs; i++) {
+			int64_t bytes = ht_shape_count(n->out[i].shape) *
+					(int64_t)ht_dtype_info(n->out[i].dtype)->bytes;
+
+			most = bytes > most ? bytes : most;
+		}
+	return most;
+}
+
+/* Rows of all the batch that are multiplied with the same weights; 0: none are. */
+static int64_t product_rows_of(const struct parts *p, const struct ht_node *n)
+{
+	struct ht_shape out = n->out[0].shape;
+
+	if (!p->by_rows[n->id] || !ht_multiply_adds(n) || n->op == HT_OP_DepthwiseConv2dNative ||
+		(has_rows(p, n, 0) && has_rows(p, n, 1)))
+		return 0;
+	return ht_shape_count(out) / out.dim[out.rank - 1];
+}
+
+static double share_with_rows(const struct parts *p, int64_t parts)
+{
+	double all = 0, enough = 0;
+
+	for (const struct ht_node *n = p->l->g->first; n; n = n->next) {
+		int64_t rows = product_rows_of(p, n);
+
+		all += rows ? (double)ht_multiply_adds(n) : 0;
+		enough += rows >= LEAST_ROWS * parts ? (double)ht_multiply_adds(n) : 0;
+	}
+	return all > 0 ? enough / all : 0;
+}
+
+/* As many as leave each part enough rows, which so many of the batch's give in any layer; 1: none do. */
+static int64_t most_parts(const struct parts *p)
+{
+	for (int64_t rows = 1; rows <= LEAST_ROWS && rows < p->batch; rows++)
+		if (p->batch % rows == 0 && share_with_rows(p, p->batch / rows) >= LEAST_SHARE)
+			return p->batch / rows;
+	return 1;
+}
+
+/* What fits into the caches gains nothing, and is no choice to tell of. */
+static int64_t choose(const struct parts *p)
+{
+	enum ht_batch_method asked = p->l->asked->asked.batch;
+	struct ht_method_choice c = { .limit = LEAST_SHARE };
+	int64_t parts;
+
+	if (asked == HT_BATCH_PARTS)
+		return p->batch;
+	if (most_bytes(p) <= p->l->target->l2)
+		return 1;
+	parts = most_parts(p);
+	c.method = parts > 1 ? HT_METHOD_PARTS : HT_METHOD_WHOLE;
+	c.other = parts > 1 ? HT_METHOD_WHOLE : HT_METHOD_PARTS;
+	c.reason = parts > 1 ? HT_REASON_ROWS_ENOUGH : HT_REASON_FEW_ROWS;
+	c.is = share_with_rows(p, parts > 1 ? parts : p->batch);
+	plan_choice(p->l, p->l->asked->entry->inputs->value.node, c);
+	return parts;
+}
+
+/* ---- shapes ---- */
+
+static void scale(struct lower *l, struct ht_type *t, int64_t parts)
+{
+	int64_t dim[HT_LOWER_RANK];
+
+	memcpy(dim, t->shape.dim, (size_t)t->shape.rank * sizeof *dim);
+	dim[0] /= parts;
+	t->shape = ht_shape_make(l->scratch, t->shape.rank, dim);
+}
+
+void lower_parts(struct lower *l)
+{
+	struct parts p = { l, batch_of(l->asked->entry),
+		HT_NEW_ARRAY(l->scratch, bool, l->g->ids) };
+
+	ht_note_read(l->asked->reads, HT_READ_batch_method);
+	l->plan->parts = 1;
+	if (l->numerics || l->asked->asked.batch == HT_BATCH_WHOLE || p.batch < 2 ||
+		!is_by_rows(&p))
+		return;
+	l->plan->parts = choose(&p);
+	if (l->plan->parts == 1)
+		return;
+	l->whole = HT_NEW_ARRAY(l->scratch, struct ht_type *, l->g->ids);
+	for (struct ht_node *n = l->g->first; n; n = n->next) {
+		if (!p.by_rows[n->id])
+			continue;
+		l->whole[n->id] = n->out;
+		n->out = HT_NEW_ARRAY(l->scratch, struct ht_type, (size_t)n->outs);
+		for (int32_t i = 0; i < n->outs; i++) {
+			n->out[i] = l->whole[n->id][i];
+			if (i == 0 || ht_use_count(&l->uses, ht_out(n, i)))
+				scale(l, &n->out[i], l->plan->parts);
+		}
+	}
+}
+
+void lower_whole(struct lower *l)
+{
+	for (struct ht_node *n = l->g->first; l->whole && n; n = n->next)
+		if (l->whole[n->id])
+			n->out = l->whole[n->id];
+}

@@ -1,0 +1,93 @@
+/* The plan of a program: the memory that its steps read and write, the steps in order, and where
+ * temporary buffers lie in one arena. */
+#ifndef HT_LOWER_PLAN_H
+#define HT_LOWER_PLAN_H
+
+#include "base/base.h"
+#include "base/words.h"
+#include "choice/method.h"
+#include "ir/ir.h"
+#include "kernel/kernel.h"
+
+enum ht_plan_kind {
+	HT_PLAN_INPUT,
+	HT_PLAN_OUTPUT,
+	HT_PLAN_CONST,
+	HT_PLAN_TEMP,
+	HT_PLAN_STREAM /* a struct ht_philox: where a random op draws from in this run */
+};
+
+/* Memory that steps read and write. */
+struct ht_plan_buffer {
+	enum ht_plan_kind kind;
+	enum ht_dtype dtype;
+	struct ht_shape shape;      /* of the tensor, for inputs and outputs: of all parts */
+	bool whole;                 /* an input of which every part has all */
+	struct ht_str name;         /* of the input or output, without ":0" */
+	size_t bytes;               /* in one part */
+	struct ht_blob *blob;       /* HT_PLAN_CONST; NULL until its `pack` ran */
+	const struct ht_pack *pack; /* HT_PLAN_CONST: made from `packed_from` */
+	struct ht_blob *packed_from;
+	int64_t pack_first;  /* first element of packed_from */
+	size_t pack_count;   /* so many matrices one after the other, */
+	int64_t pack_stride; /* elements of packed_from apart */
+	size_t offset; /* HT_PLAN_TEMP: in the arena, aligned to 64; HT_PLAN_STREAM: its number */
+	int32_t first_step, last_step; /* lifetime */
+	int32_t alias;                 /* an output or temp that is another buffer's memory; -1 */
+};
+
+/* A stream of random numbers: of one node, from one run to the next. */
+struct ht_plan_stream {
+	uint64_t seed,
+		seed2;   /* as the node's; both 0: by the seed of whoever runs it, and the name */
+	uint64_t name;   /* a hash of the node's */
+	uint64_t blocks; /* of four numbers of 32 bits: how many a run takes, needed or not */
+};
+
+struct ht_plan_step {
+	const struct ht_kernel *kernel; /* equal kernels are one pointer */
+	int32_t *buffer;                /* kernel->args plan buffers */
+	int64_t *params;
+	struct ht_str node;           /* for messages: the node it was made for */
+	const struct ht_words *words; /* likewise: what it says when it stops */
+	size_t words_count;
+};
+
+/* What became of a value that was rounded to 16 bits. */
+enum ht_rounding {
+	HT_ROUNDED_WELL,
+	HT_ROUNDED_NAN,      /* it was NaN */
+	HT_ROUNDED_INFINITE, /* it was infinite */
+	HT_ROUNDED_SENTINEL, /* stands for minus infinity: about -1e9, or the lowest finite number of float32 or of the type */
+	HT_ROUNDED_OVERFLOW,  /* finite, and became infinite */
+	HT_ROUNDED_UNDERFLOW, /* not zero, and became zero */
+	HT_ROUNDED_SUBNORMAL,
+	HT_ROUNDINGS
+};
+/* A 16-bit tensor, and the temporary buffer (U8, kept to the end) that has an ht_rounding for each
+ * of its elements, in order. */
+struct ht_plan_probe {
+	struct ht_str tensor; /* "node" or "node:1" */
+	enum ht_dtype dtype;
+	int32_t buffer;
+};
+
+struct ht_plan {
+	struct ht_plan_buffer *buffer;
+	int32_t buffers;
+	struct ht_plan_step *step;
+	int32_t steps;
+	struct ht_plan_probe *probe; /* with ht_lower_request.numerics */
+	int32_t probes;
+	struct ht_plan_stream *stream;
+	int32_t streams;
+	struct ht_method_choice *choice; /* methods that were not asked for */
+	int32_t choices;
+	const struct ht_kernel **kernel; /* distinct ones */
+	int32_t kernels;
+	size_t arena_bytes, scratch_bytes; /* scratch: per thread */
+	size_t live_bytes; /* that are in use at once at most: no arena can be smaller */
+	int64_t parts;     /* of the batch, each of which takes all steps; 1: it is not divided */
+};
+
+#endif

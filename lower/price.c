@@ -1,0 +1,64 @@
+/* What lowering would do with a node, for whoever has no kernel of it. */
+#include "lower/inside.h"
+
+extern const struct lower_op lower_reduce, lower_arg_reduce, lower_pool;
+
+static enum ht_work_of_node loop_of(const struct lower_op *op)
+{
+	if (op == &lower_reduce || op == &lower_arg_reduce)
+		return HT_NODE_REDUCTION;
+	return op == &lower_pool ? HT_NODE_POOL : HT_NODE_LOOP;
+}
+
+enum ht_work_of_node ht_work_of_node(const struct ht_node *n)
+{
+	const struct lower_op *op = lower_op_of(n);
+
+	if (!op)
+		return HT_NODE_UNKNOWN;
+	switch (op->family) {
+	case FAMILY_NOTHING:
+	case FAMILY_SOURCE:
+		return HT_NODE_NOTHING;
+	case FAMILY_MAP:
+		return HT_NODE_ELEMENTS;
+	case FAMILY_VIEW:
+		return HT_NODE_VIEW;
+	case FAMILY_ROOT:
+		return loop_of(op);
+	}
+	return HT_NODE_UNKNOWN;
+}
+
+int32_t ht_viewed_operand(const struct ht_node *view)
+{
+	return lower_op_of(view)->view_arg;
+}
+
+bool ht_only_moves(const struct ht_node *n)
+{
+	const struct lower_op *op = lower_op_of(n);
+
+	return op && op->moves;
+}
+
+bool ht_ends_kernel(const struct ht_node *n, const struct ht_node *kernel)
+{
+	while (kernel != n && ht_is_view(kernel) && kernel->ins)
+		kernel = kernel->in[ht_viewed_operand(kernel)].node;
+	return kernel == n;
+}
+
+bool ht_rounds_once(const struct ht_node *root)
+{
+	return root && lower_contracts(root->op);
+}
+
+bool ht_converts_operand(const struct ht_node *n, int32_t arg)
+{
+	const struct lower_op *op = lower_op_of(n);
+
+	if (!op || op->family == FAMILY_ROOT || op->takes)
+		return op && op->takes && op->takes(n, arg);
+	return true;
+}

@@ -1,0 +1,52 @@
+/* What lowering would do with a graph, without doing it: for prices, policies and reports. */
+#ifndef HT_LOWER_PRICE_H
+#define HT_LOWER_PRICE_H
+
+#include "choice/fusion.h"
+#include "choice/impl.h"
+#include "ir/ir.h"
+#include "kernel/target.h"
+
+/* Which nodes share a kernel, for costs and reports: of any graph, an op without a lowering being a
+ * kernel by itself.  Arrays by node id, in `a`. */
+struct ht_fusion {
+	struct ht_node *
+		*kernel; /* the sink of the node's kernel; NULL: the node computes nothing */
+	struct ht_node *
+		*root; /* of a sink: the node of its kernel that has a loop of its own, or NULL */
+};
+struct ht_fusion ht_fusion_of(struct ht_graph *g, struct ht_fusions *fusions, struct ht_arena *a);
+/* What the kernel of a node does for it. */
+enum ht_work_of_node {
+	HT_NODE_UNKNOWN,   /* no lowering: taken as a kernel by itself */
+	HT_NODE_NOTHING,   /* at run time: a constant, an input, a node without results */
+	HT_NODE_ELEMENTS,  /* a function of its operands' elements, in the loop of another node */
+	HT_NODE_VIEW,      /* its operand's elements, seen otherwise */
+	HT_NODE_LOOP,      /* a loop of its own */
+	HT_NODE_REDUCTION, /* likewise, along axes of its first operand */
+	HT_NODE_POOL       /* likewise, over windows */
+};
+enum ht_work_of_node ht_work_of_node(const struct ht_node *n);
+static inline bool ht_is_view(const struct ht_node *n)
+{
+	return ht_work_of_node(n) == HT_NODE_VIEW;
+}
+/* The operand that a view is of. */
+int32_t ht_viewed_operand(const struct ht_node *view);
+/* Whether results consist of operands' elements, and nothing is computed of these. */
+bool ht_only_moves(const struct ht_node *n);
+/* Whether a kernel stores what `n` makes: it ends with it, or with views of it. */
+bool ht_ends_kernel(const struct ht_node *n, const struct ht_node *kernel);
+/* Whether the kernel of a root (NULL: it has none) goes on with results as they were computed. */
+bool ht_rounds_once(const struct ht_node *root);
+/* Whether a node's kernel can make operand `arg` from memory in another type as it reads it. */
+bool ht_converts_operand(const struct ht_node *n, int32_t arg);
+/* How the kernel of node `n` differs under an implementation mode, in words; NULL: not at all. */
+const char *ht_mode_effect(const struct ht_node *n, enum ht_impl mode);
+/* Multiplications and additions (pairs) of a node with known shapes; 0 where it is no contraction. */
+int64_t ht_multiply_adds(const struct ht_node *n);
+/* Estimated time of a convolution of type `t` by the faster form of Winograd's method over that
+ * of its taps summed in F32; 0 where AUTO sums taps. */
+double ht_winograd_share(const struct ht_target *target, const struct ht_node *n, enum ht_dtype t);
+
+#endif

@@ -1,0 +1,130 @@
+/* Why a graph cannot be lowered: the root causes, each once, and not what follows from them. */
+#include "lower/inside.h"
+
+#include <string.h>
+
+struct search {
+	const struct ht_graph *g;
+	const struct ht_entry *e;
+	struct ht_arena *a;
+	struct ht_refusals *out;
+	struct ht_map known; /* op type and reason → number of the cause + 1 */
+	uint32_t *cause;     /* by node id: of what it waits for, or is; 0: it can be computed */
+	bool *fed;           /* by node id: it is among the inputs */
+};
+
+/* "a/b" of node "a/b/c"; what it shares with `part`, whole names only. */
+static struct ht_str shared_part(struct ht_str part, struct ht_str name)
+{
+	size_t end = 0;
+
+	for (size_t i = 0; i <= part.n && i < name.n; i++) {
+		if (name.p[i] == '/' && (i == part.n || part.p[i] == '/'))
+			end = i;
+		if (i < part.n && part.p[i] != name.p[i])
+			break;
+	}
+	return (struct ht_str){ part.p, end };
+}
+
+static struct ht_str part_of(struct ht_str name)
+{
+	while (name.n && name.p[name.n - 1] != '/')
+		name.n--;
+	name.n -= name.n > 0;
+	return name;
+}
+
+static uint32_t add_cause(struct search *s, const struct ht_node *n, const char *why)
+{
+	struct ht_map_entry *e =
+		ht_map_at(&s->known, ht_str_printf(s->a, "%.*s %s", HT_STR_ARG(n->type), why));
+	struct ht_refusals *r = s->out;
+	struct ht_refusal *x;
+
+	if (!e->value) {
+		r->item = ht_grow(s->a, r->item, r->n, &r->cap, sizeof *r->item);
+		r->item[r->n++] = (struct ht_refusal){ .type = n->type,
+			.first = n->name,
+			.part = part_of(n->name),
+			.why = why,
+			.open_shape = lower_is_open_shape(why) };
+		e->value = (void *)(uintptr_t)r->n;
+	}
+	x = &r->item[(uintptr_t)e->value - 1];
+	x->part = shared_part(x->part, n->name);
+	x->nodes++;
+	return (uint32_t)(uintptr_t)e->value;
+}
+
+/* The first cause that an operand of `n` waits for. */
+static uint32_t cause_of_operands(const struct search *s, const struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->ins; i++)
+		if (s->cause[n->in[i].node->id])
+			return s->cause[n->in[i].node->id];
+	return 0;
+}
+
+/* Types, shapes and constants that are not known may be so for lack of an operand; that there is no
+ * kernel for the op is a cause of its own. */
+static bool is_own_cause(const struct ht_node *n)
+{
+	const struct lower_op *op = lower_op_of(n);
+
+	return !op || op->never;
+}
+
+static void visit(struct search *s, const struct ht_node *n)
+{
+	const char *why = lower_refuse(n);
+	uint32_t behind = cause_of_operands(s, n);
+
+	if (why && (!behind || is_own_cause(n))) {
+		s->cause[n->id] = add_cause(s, n, why);
+	} else if (behind) {
+		s->cause[n->id] = behind;
+		s->out->item[behind - 1].blocks++;
+	}
+}
+
+/* Every placeholder is an input: nothing else gives it a value. */
+static void find_unfed(struct search *s)
+{
+	for (const struct ht_node *n = s->g->first; n; n = n->next) {
+		const struct lower_op *op = lower_op_of(n);
+
+		if (op && op->family == FAMILY_SOURCE && n->op != HT_OP_Const && !s->cause[n->id] &&
+			!s->fed[n->id])
+			s->cause[n->id] = add_cause(s, n, "is needed, but is not among the inputs");
+	}
+}
+
+void ht_find_refusals(const struct ht_graph *g, const struct ht_entry *e, struct ht_arena *a,
+	struct ht_refusals *out)
+{
+	struct search s = { .g = g, .e = e, .a = a, .out = out };
+
+	*out = (struct ht_refusals){ 0 };
+	s.cause = HT_NEW_ARRAY(a, uint32_t, g->ids);
+	s.fed = HT_NEW_ARRAY(a, bool, g->ids);
+	for (const struct ht_port *p = e->inputs; p; p = p->next)
+		s.fed[p->value.node->id] = true;
+	ht_map_init(&s.known, a);
+	for (const struct ht_port *p = e->targets; p; p = p->next)
+		add_cause(&s, p->value.node, "is asked for, but has no result to compute");
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		visit(&s, n);
+	find_unfed(&s);
+}
+
+void ht_refusal_print(const struct ht_refusal *r, struct ht_buf *b)
+{
+	ht_printf(b, "%s (%zu node%s", r->why, r->nodes, r->nodes == 1 ? "" : "s");
+	if (r->part.n)
+		ht_printf(b, " in '%.*s'", HT_STR_ARG(r->part));
+	if (r->blocks)
+		ht_printf(b, "; %zu behind %s cannot be computed either", r->blocks,
+			r->nodes == 1 ? "it" : "them");
+	ht_putc(b, ')');
+}

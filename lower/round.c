@@ -1,0 +1,88 @@
+/* How the results of a kernel's nodes are rounded, and the type they are held in.
+ *
+ * What is stored has its tensor's type.  Between two nodes of one kernel a tensor of 16 bits is
+ * rounded as well, so that fusing changes no bit, but in kernels of products and convolutions: there the
+ * sum stays F32 through bias, activation and residual, and is rounded once, where it is stored.
+ *
+ * What was rounded to F16 and stays in the second level is held as F32 where products read it, as
+ * there is no arithmetic on F16 and a conversion takes longer than a product. */
+#include "lower/inside.h"
+
+/* The F32 next to x (F64) towards zero, or x; its last bit set where they differ, so that rounding
+ * it to fewer bits rounds x. */
+static int32_t to_odd(struct ht_xb *b, int32_t x)
+{
+	int32_t near = ht_xcvt(b, HT_F32, x), back = ht_xcvt(b, HT_F64, near);
+	int32_t bits = ht_xbitcast(b, HT_I32, near), one = ht_xconst(b, HT_I32, 0, 1), down, odd;
+
+	down = ht_x2(b, HT_X_LT, ht_x1(b, HT_X_ABS, x), ht_x1(b, HT_X_ABS, back));
+	odd = ht_xselect(b, down, ht_x2(b, HT_X_SUB, bits, one), bits);
+	odd = ht_xbitcast(b, HT_F32, ht_x2(b, HT_X_OR, odd, one));
+	return ht_xselect(b, ht_x2(b, HT_X_EQ, back, x), near,
+		ht_xselect(b, ht_x2(b, HT_X_EQ, x, x), odd, near));
+}
+
+/* Whether node `n` wants its operands, and makes its results, as they are in its tensor's type. */
+static bool rounds(const struct ht_node *n)
+{
+	return n->op == HT_OP_Cast || lower_mode(n) == HT_IMPL_KEEP_FP16;
+}
+
+/* Whether the result of `n` goes on to the other nodes of its kernel as it was computed.  A Cast is
+ * what a graph or a policy asks for, so both its ends are exact. */
+static bool stays_wide(struct lower *l, const struct ht_node *n)
+{
+	const struct ht_node *root = l->root[l->sink->id];
+
+	if (n == l->sink || !root || !lower_contracts(root->op) || rounds(n))
+		return false;
+	for (const struct ht_use *u = l->uses.of[n->id]; u; u = u->next)
+		if (u->arg >= 0 && rounds(u->node))
+			return false;
+	return true;
+}
+
+int32_t kb_result(struct kernel_build *k, const struct ht_node *n, int32_t i, int32_t x)
+{
+	enum ht_dtype t = n->out[i].dtype, from = k->stage->x[x].dtype;
+
+	if (compute_type(t) == t)
+		return ht_is_float(t) ? ht_xcvt(&k->xb, t, x) : x;
+	if (from == HT_F32 && stays_wide(k->l, n))
+		return x;
+	if (from == HT_F64)
+		x = to_odd(&k->xb, x);
+	return ht_xcvt(&k->xb, compute_type(t), ht_xcvt(&k->xb, t, x));
+}
+
+/* ---- memory ---- */
+
+/* Whether `u` reads the rows of a product, each of which is widened again for every few columns. */
+static bool is_rows(const struct ht_use *u)
+{
+	return u->arg == 0 && (u->node->op == HT_OP_Conv2D || u->node->op == HT_OP_MatMul);
+}
+
+/* Whether `u` reads what is there as what it is, whatever the tensor's type. */
+static bool loads(const struct ht_use *u)
+{
+	const struct lower_op *op = lower_op_of(u->node);
+
+	return is_rows(u) || (op && op->family == FAMILY_MAP) || u->node->op == HT_OP_Mean;
+}
+
+enum ht_dtype lower_held_type(const struct lower *l, const struct ht_node *n)
+{
+	enum ht_dtype t = n->out[0].dtype;
+	bool rows = false;
+
+	if (t != HT_F16 || l->numerics || n->outs != 1 ||
+		ht_shape_count(n->out[0].shape) > l->target->l2 / (int64_t)sizeof(float))
+		return t;
+	for (const struct ht_use *u = l->uses.of[n->id]; u; u = u->next) {
+		if (u->arg >= 0 && !loads(u))
+			return t;
+		rows = rows || (u->arg >= 0 && is_rows(u));
+	}
+	return rows ? local_type(t) : t;
+}

@@ -1,0 +1,96 @@
+/* What cannot be lowered. */
+#include "lower/inside.h"
+
+#include <string.h>
+
+static const char unknown_shape[] =
+	"has a shape that is not known at compile time (--input-shape may fix it)";
+
+bool lower_is_open_shape(const char *why)
+{
+	return why == unknown_shape;
+}
+
+const char *lower_refuse_type(struct ht_type t)
+{
+	const struct ht_dtype_info *d = ht_dtype_info(t.dtype);
+	size_t bytes;
+
+	if (t.dtype >= HT_REF || d->kind == HT_KIND_OTHER || d->kind == HT_KIND_NONE ||
+		d->kind == HT_KIND_COMPLEX || !d->bytes)
+		return "has no kernel for this dtype";
+	if (t.shape.rank > HT_LOWER_RANK)
+		return "has more than 8 dimensions";
+	if (!ht_shape_known(t.shape))
+		return unknown_shape;
+	if (ht_shape_count(t.shape) < 0 ||
+		!ht_mul_size((size_t)ht_shape_count(t.shape), d->bytes, &bytes))
+		return "has more elements than fit";
+	return NULL;
+}
+
+/* What FusedBatchNormV3 leaves for its gradient has no shape that is known, and is not made. */
+static bool is_reserve(const struct ht_node *n, int32_t i)
+{
+	return n->op == HT_OP_FusedBatchNormV3 && i == 5;
+}
+
+const char *lower_refuse(const struct ht_node *n)
+{
+	const struct lower_op *op = lower_op_of(n);
+	const char *why;
+
+	if (!op)
+		return "is not an op we know";
+	if (op->never)
+		return op->never;
+	/* A constant of strings itself is not refused: its consumers are, unless they print it in a
+	 * message. */
+	if (op->family == FAMILY_NOTHING ||
+		ht_const_text(ht_out((struct ht_node *)(uintptr_t)n, 0)))
+		return NULL;
+	for (int32_t i = 0; i < n->outs; i++)
+		if ((ht_shape_known(n->out[i].shape) || !is_reserve(n, i)) &&
+			(why = lower_refuse_type(n->out[i])))
+			return why;
+	for (int32_t i = 0; i < n->ins; i++)
+		if (!(op->takes_text && ht_const_text(n->in[i])) &&
+			(why = lower_refuse_type(*ht_type_of(n->in[i]))))
+			return why;
+	if (n->op == HT_OP_Const && !ht_const_tensor(ht_out((struct ht_node *)(uintptr_t)n, 0)))
+		return "has a value that the file states shorter than it is, too large to expand";
+	return op->refuse ? op->refuse(n) : NULL;
+}
+
+bool ht_can_lower(const struct ht_node *n)
+{
+	return lower_refuse(n) == NULL;
+}
+
+const char *ht_never_lowered(const struct ht_node *n)
+{
+	const struct lower_op *op = lower_op_of(n);
+
+	return op ? op->never : NULL;
+}
+
+enum ht_status lower_check_support(struct lower *l)
+{
+	struct ht_refusals r;
+	enum ht_status st = HT_OK;
+
+	ht_find_refusals(l->g, l->asked->entry, l->scratch, &r);
+	for (size_t i = 0; i < r.n; i++) {
+		struct ht_where at = HT_NOWHERE;
+		struct ht_buf text;
+
+		at.path = l->g->path;
+		at.node = r.item[i].first;
+		at.op = r.item[i].type;
+		ht_buf_init(&text, l->scratch);
+		ht_refusal_print(&r.item[i], &text);
+		st = ht_error(l->asked->diags, HT_E_UNSUPPORTED, at, "op %.*s %.*s",
+			HT_STR_ARG(r.item[i].type), (int)text.n, text.p);
+	}
+	return st;
+}

@@ -1,0 +1,401 @@
+/* Convolutions by Winograd's method (kernel/winograd.h), as one kernel.
+ *
+ * A block is some rows of tiles.  Three stages: its tiles of the image, transformed, to a local
+ * buffer [product][tile][channel]; 36 or 16 products of matrices to another, [product][tile][result];
+ * and those transformed back, with the epilogue.  All of it computes in F32, whatever is in memory; but
+ * F(2 x 2) of BF16 rounds the transformed factors to it where the target multiplies them in pairs. */
+#include "lower/conv.h"
+
+struct winograd {
+	struct lower *l;
+	struct ht_node *n;
+	const struct conv *v;
+	int64_t channels, results;
+	struct ht_winograd by;
+	int side;             /* elements of the image in a tile, in each direction */
+	int64_t block;        /* tiles of a block, at most */
+	struct contraction c; /* packs the filter */
+	struct kernel_build *k;
+	struct ht_xb *b;
+	int32_t image, product; /* local buffers */
+	int32_t x[4];           /* image, row and column of the tile, channel or result */
+};
+
+/* ---- when it pays ---- */
+
+static bool fits(const struct conv *v)
+{
+	for (int i = 0; i < 2; i++)
+		if (v->w[i].size != 3 || v->w[i].stride != 1 || v->w[i].dilation != 1)
+			return false;
+	return v->groups == 1;
+}
+
+static struct ht_winograd schedule(
+	const struct ht_target *t, const struct conv *v, int m, enum ht_dtype dtype)
+{
+	const struct ht_winograd_shape shape = { v->out.dim[0], { v->out.dim[1], v->out.dim[2] },
+		v->in.dim[3], v->out.dim[3] };
+	bool pairs = m == 2 && dtype == HT_BF16 && ht_target_group(t, dtype) == 2;
+
+	return ht_schedule_winograd(t, &shape, m, pairs ? HT_BF16 : HT_F32);
+}
+
+/* Taps inside of the image, of all results: the others are skipped. */
+static double taps_inside(const struct window *w)
+{
+	double n = 0;
+
+	for (int64_t k = 0; k < w->size; k++) {
+		int64_t first = w->before - k, last = w->in + w->before - k;
+
+		first = first < 0 ? 0 : first;
+		last = last > w->out ? w->out : last;
+		n += last > first ? (double)(last - first) : 0;
+	}
+	return n;
+}
+
+/* Cycles to sum taps of type `dtype`, and to read their weights. */
+static double direct_cycles(const struct ht_target *t, const struct conv *v, enum ht_dtype dtype)
+{
+	const struct ht_rates *rates = t->rates;
+	double weights = (double)v->in.dim[3] * (double)v->out.dim[3];
+	double products = (double)v->out.dim[0] * taps_inside(&v->w[0]) * taps_inside(&v->w[1]) *
+			  weights / ht_target_lanes(t);
+
+	return products / ht_target_products(t, dtype) / rates->efficiency +
+	       9 * (double)ht_dtype_info(dtype)->bytes * weights / rates->weights;
+}
+
+/* Below this share of the other's time the estimate is trusted. */
+#define SURE 0.9
+
+/* Measured root mean square, as a share of the results' (docs/numerics.md). */
+static double error_of(const struct ht_winograd *by)
+{
+	return by->m == 4 ? 7e-7 : by->dtype == HT_BF16 ? 3.8e-3 : 3e-7;
+}
+
+static enum ht_method method_of(const struct ht_winograd *by)
+{
+	return by->m == 2 ? HT_METHOD_WINOGRAD_2X2 : HT_METHOD_WINOGRAD;
+}
+
+/* The faster of both forms, if it is faster than sums of taps; the more exact one if it is a matter of
+ * little.  m is 0 where taps are to be summed. */
+static struct ht_winograd faster(const struct ht_target *t, const struct conv *v,
+	enum ht_dtype dtype, struct ht_method_choice *why)
+{
+	const struct ht_winograd none = { 0 };
+	int64_t lanes = ht_target_lanes(t), narrow = v->in.dim[3];
+	struct ht_winograd four, two;
+	double share;
+
+	if (v->out.dim[3] < narrow)
+		narrow = v->out.dim[3];
+	four = schedule(t, v, 4, dtype);
+	two = schedule(t, v, 2, dtype);
+	if (two.cycles < SURE * four.cycles)
+		four = two;
+	share = four.cycles / direct_cycles(t, v, dtype);
+	*why = (struct ht_method_choice){ HT_STR(""), HT_METHOD_DIRECT, method_of(&four),
+		HT_REASON_SLOWER, share, SURE, 0 };
+	if (narrow < lanes) {
+		why->reason = HT_REASON_NARROW;
+		why->is = (double)narrow;
+		why->limit = (double)lanes;
+		return none;
+	}
+	if (!(share < SURE))
+		return none;
+	*why = (struct ht_method_choice){ HT_STR(""), method_of(&four), HT_METHOD_DIRECT,
+		HT_REASON_FASTER, share, SURE, error_of(&four) };
+	return four;
+}
+
+static struct ht_winograd asked(const struct lower *l, const struct conv *v, enum ht_dtype dtype,
+	struct ht_method_choice *why)
+{
+	struct ht_winograd by = { 0 };
+
+	if (l->asked->asked.conv != HT_CONV_DIRECT)
+		by = schedule(
+			l->target, v, l->asked->asked.conv == HT_CONV_WINOGRAD ? 4 : 2, dtype);
+	*why = (struct ht_method_choice){ .method = by.m ? method_of(&by) : HT_METHOD_DIRECT,
+		.other = HT_METHOD_END,
+		.reason = HT_REASON_ASKED,
+		.error = by.m ? error_of(&by) : 0 };
+	return by;
+}
+
+/* Casts of constants are constants by the time that kernels are made. */
+static bool is_constant(struct ht_value v)
+{
+	return ht_const_tensor(v) ||
+	       (v.node->op == HT_OP_Cast && v.node->ins && ht_const_tensor(v.node->in[0]));
+}
+
+double ht_winograd_share(const struct ht_target *t, const struct ht_node *n, enum ht_dtype dtype)
+{
+	struct ht_winograd by;
+	struct ht_method_choice why;
+	struct conv v;
+
+	if (n->op != HT_OP_Conv2D || !is_constant(n->in[1]) || !ht_shape_known(n->out[0].shape) ||
+		ht_shape_count(n->out[0].shape) == 0)
+		return 0;
+	read_conv(n, &v);
+	if (!fits(&v))
+		return 0;
+	by = faster(t, &v, dtype, &why);
+	return by.m ? by.cycles / direct_cycles(t, &v, HT_F32) : 0;
+}
+
+struct ht_winograd wanted_winograd(struct lower *l, const struct ht_node *n, const struct conv *v)
+{
+	const struct ht_winograd none = { 0 };
+	enum ht_dtype dtype = ht_type_of(n->in[0])->dtype;
+	struct ht_method_choice why = {
+		.method = HT_METHOD_DIRECT, .other = HT_METHOD_END, .reason = HT_REASON_MODE
+	};
+	bool told = conv_has_one_result(l, v); /* which explains itself, if it is used */
+	struct ht_winograd by = none;
+
+	if (!fits(v) || lower_view(l, n->in[0])->stride[3] != 1)
+		return none;
+	if (lower_mode(n) != HT_IMPL_NONE) {
+		if (!told)
+			plan_choice(l, n, why);
+		return none;
+	}
+	ht_note_read(l->asked->reads, HT_READ_conv_method);
+	if (l->asked->asked.conv == HT_CONV_AUTO)
+		by = faster(l->target, v, dtype, &why);
+	else
+		by = asked(l, v, dtype, &why);
+	if (by.m || !told)
+		plan_choice(l, n, why);
+	return by;
+}
+
+/* ---- the kernel ---- */
+
+static int matrices(const struct winograd *w)
+{
+	return w->side * w->side;
+}
+
+static void pack_filters(struct winograd *w)
+{
+	const struct ht_tensor *t = ht_const_tensor(w->n->in[1]);
+	struct contraction *c = &w->c;
+	struct ht_pack p;
+
+	ht_schedule_packing(
+		w->l->target, w->by.dtype, w->block, w->results, w->channels, &c->nr, &c->kp);
+	p = (struct ht_pack){ .src_dtype = t->dtype,
+		.dst_dtype = w->by.dtype,
+		.taps = 1,
+		.depth = w->channels,
+		.n = w->results,
+		.sq = w->channels * w->results,
+		.sk = w->results,
+		.sn = 1,
+		.nr = c->nr,
+		.kp = c->kp,
+		.winograd = w->by.m };
+	c->packed_count = ht_packed_count(&p) / matrices(w);
+	c->b = plan_packed(w->l, t, 0, &p, 1, 0);
+}
+
+/* ---- places in the local buffers ---- */
+
+/* Tile of the block, from the rows and columns of tiles. */
+static int32_t tile_of_block(struct winograd *w)
+{
+	struct ht_xb *b = w->b;
+	int32_t first = ht_x2(b, HT_X_MUL, ht_xgrid(b, 1), ht_xi(b, w->by.rows));
+	int32_t row = ht_x2(b, HT_X_SUB, w->x[1], first);
+
+	return ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, row, ht_xi(b, w->by.tiles[1])), w->x[2]);
+}
+
+/* Channel of the block, from the result's channel. */
+static int32_t column_of_block(struct winograd *w, int32_t n)
+{
+	struct ht_xb *b = w->b;
+
+	return ht_x2(b, HT_X_SUB, n, ht_x2(b, HT_X_MUL, ht_xgrid(b, 2), ht_xi(b, w->by.columns)));
+}
+
+static int32_t local_at(
+	struct winograd *w, int32_t product, int32_t tile, int32_t column, int64_t columns)
+{
+	struct ht_xb *b = w->b;
+	int32_t row = ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, product, ht_xi(b, w->block)), tile);
+
+	return ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, row, ht_xi(b, columns)), column);
+}
+
+/* ---- stages ---- */
+
+/* A loop over images, the block's rows of tiles, their columns; and `columns` along lanes. */
+static void open_tiles(struct winograd *w, int64_t columns, bool blocked)
+{
+	struct kernel_build *k = w->k;
+
+	kb_stage(k, HT_STAGE_LOOP);
+	kb_grid_dim(k, 0, w->v->out.dim[0], 1);
+	kb_grid_dim(k, 1, w->by.tiles[0], w->by.rows);
+	kb_dim(k, w->by.tiles[1]);
+	k->stage->vec = blocked ? kb_grid_dim(k, 2, columns, w->by.columns) : kb_dim(k, columns);
+	for (int i = 0; i < 4; i++)
+		w->x[i] = ht_xdim(w->b, i);
+}
+
+static int32_t image_element(struct winograd *w, const struct view *in, int h, int ww)
+{
+	struct ht_xb *b = w->b;
+	struct space at = { .rank = 4, .guard = -1 };
+	const int tap[2] = { h, ww };
+	int32_t x[4] = { w->x[0], 0, 0, w->x[3] };
+
+	for (int i = 0; i < 2; i++) {
+		x[1 + i] = ht_x2(b, HT_X_MUL, w->x[1 + i], ht_xi(b, w->by.m));
+		x[1 + i] = ht_x2(b, HT_X_ADD, x[1 + i], ht_xi(b, tap[i] - w->v->w[i].before));
+		space_and_guard(b, &at, ht_x2(b, HT_X_LE, ht_xi(b, 0), x[1 + i]));
+		space_and_guard(b, &at, ht_x2(b, HT_X_LT, x[1 + i], ht_xi(b, w->v->w[i].in)));
+	}
+	at = space_of_coords(&at, 4, w->v->in.dim, x);
+	return kb_load(w->k, in, &at);
+}
+
+static void image_stage(struct winograd *w)
+{
+	enum { MOST = HT_WINOGRAD_MOST };
+	const struct view *in = lower_view(w->l, w->n->in[0]);
+	int32_t column[MOST], half[MOST][MOST], r[MOST], tile;
+	int m = w->by.m, side = w->side;
+
+	open_tiles(w, w->channels, false);
+	for (int j = 0; j < side; j++) {
+		for (int i = 0; i < side; i++)
+			column[i] = image_element(w, in, i, j);
+		ht_winograd_image(w->b, m, column, r);
+		for (int i = 0; i < side; i++)
+			half[i][j] = r[i];
+	}
+	tile = tile_of_block(w);
+	for (int i = 0; i < side; i++) {
+		ht_winograd_image(w->b, m, half[i], r);
+		for (int j = 0; j < side; j++)
+			ht_xstore(w->b, w->image,
+				local_at(w, ht_xi(w->b, i * side + j), tile, w->x[3], w->channels),
+				ht_xcvt(w->b, w->by.dtype, r[j]));
+	}
+}
+
+static void product_stage(struct winograd *w)
+{
+	struct kernel_build *k = w->k;
+	struct ht_xb *b = w->b;
+	struct ht_contract *c;
+	int32_t product, tile, m, n;
+
+	c = &kb_stage(k, HT_STAGE_CONTRACT)->contract;
+	kb_grid_dim(k, 0, w->v->out.dim[0], 1);
+	product = ht_xdim(b, kb_dim(k, matrices(w)));
+	c->m = kb_grid_dim(k, 1, w->by.tiles[0] * w->by.tiles[1], w->block);
+	c->n = kb_grid_dim(k, 2, w->results, w->by.columns);
+	kb_reduce_dim(k, w->channels);
+	k->stage->vec = c->n;
+	m = ht_xdim(b, c->m);
+	n = ht_xdim(b, c->n);
+	tile = ht_x2(b, HT_X_SUB, m, ht_x2(b, HT_X_MUL, ht_xgrid(b, 1), ht_xi(b, w->block)));
+	c->a_buffer = w->image;
+	c->b_buffer = kb_arg(k, w->c.b, HT_BUFFER_IN);
+	c->a_row = local_at(w, product, tile, ht_xi(b, 0), w->channels);
+	c->a_guard = -1;
+	c->a_step = 1;
+	c->b_base = ht_x2(b, HT_X_MUL, product, ht_xi(b, w->c.packed_count));
+	c->nr = w->c.nr;
+	c->kp = w->c.kp;
+	ht_xstore(b, w->product, local_at(w, product, tile, column_of_block(w, n), w->by.columns),
+		ht_xred(b, 0, HT_F32));
+}
+
+/* The epilogue of result (h, w) of the tile; outside of the image nothing is stored. */
+static void store_result(struct winograd *w, int h, int ww, int32_t x)
+{
+	struct ht_xb *b = w->b;
+	struct space at = { .rank = 4, .guard = -1 };
+	const int place[2] = { h, ww };
+	int32_t coord[4] = { w->x[0], 0, 0, w->x[3] };
+
+	for (int i = 0; i < 2; i++) {
+		coord[1 + i] = ht_x2(b, HT_X_MUL, w->x[1 + i], ht_xi(b, w->by.m));
+		coord[1 + i] = ht_x2(b, HT_X_ADD, coord[1 + i], ht_xi(b, place[i]));
+		if (w->v->out.dim[1 + i] % w->by.m)
+			space_and_guard(b, &at,
+				ht_x2(b, HT_X_LT, coord[1 + i], ht_xi(b, w->v->out.dim[1 + i])));
+	}
+	at = space_of_coords(&at, 4, w->v->out.dim, coord);
+	kb_store_root(w->k, w->n, x, &at);
+}
+
+static void result_stage(struct winograd *w)
+{
+	enum { MOST = HT_WINOGRAD_MOST };
+	int32_t column[MOST], half[MOST][MOST], r[MOST], tile, n;
+	int m = w->by.m, side = w->side;
+
+	open_tiles(w, w->results, true);
+	tile = tile_of_block(w);
+	n = column_of_block(w, w->x[3]);
+	for (int j = 0; j < side; j++) {
+		for (int i = 0; i < side; i++)
+			column[i] = ht_xload(w->b, w->product, HT_F32,
+				local_at(w, ht_xi(w->b, i * side + j), tile, n, w->by.columns));
+		ht_winograd_result(w->b, m, column, r);
+		for (int i = 0; i < m; i++)
+			half[i][j] = r[i];
+	}
+	for (int i = 0; i < m; i++) {
+		ht_winograd_result(w->b, m, half[i], r);
+		for (int j = 0; j < m; j++)
+			store_result(w, i, j, r[j]);
+	}
+}
+
+void emit_winograd(
+	struct lower *l, struct ht_node *n, const struct conv *v, const struct ht_winograd *by)
+{
+	struct kernel_build k;
+	struct winograd w;
+	int64_t grid[3];
+
+	w = (struct winograd){ .l = l,
+		.n = n,
+		.v = v,
+		.channels = v->in.dim[3],
+		.results = v->out.dim[3],
+		.by = *by,
+		.side = by->m + 2,
+		.block = by->rows * by->tiles[1],
+		.k = &k,
+		.b = &k.xb };
+	pack_filters(&w);
+	kb_init(&k, l);
+	k.kernel->method = ht_method_info[method_of(by)].name;
+	grid[0] = v->out.dim[0];
+	grid[1] = ht_ceil_div(by->tiles[0], by->rows);
+	grid[2] = ht_ceil_div(w.results, by->columns);
+	kb_grid(&k, 3, grid);
+	w.image = kb_local(&k, by->dtype, matrices(&w) * w.block * w.channels);
+	w.product = kb_local(&k, HT_F32, matrices(&w) * w.block * by->columns);
+	image_stage(&w);
+	product_stage(&w);
+	result_stage(&w);
+	kb_finish(&k, n);
+}

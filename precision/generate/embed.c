@@ -1,0 +1,57 @@
+/* Makes C of the shipped cost tables: embed OUT.c DATA/TARGET.costs … */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void die(const char *path)
+{
+	perror(path);
+	exit(1);
+}
+
+/* Bytes, not a string literal: compilers promise those up to 4095 characters only. */
+static void put_text(FILE *out, int number, const char *path)
+{
+	FILE *in = fopen(path, "r");
+	int c, column = 0;
+
+	if (!in)
+		die(path);
+	fprintf(out, "static const char text_%d[] = {", number);
+	for (; (c = fgetc(in)) != EOF; column++)
+		fprintf(out, "%s%d,", column % 24 ? " " : "\n\t", c);
+	fputs(" 0\n};\n\n", out);
+	fclose(in);
+}
+
+static int name_length(const char *file, const char *path)
+{
+	size_t n = strlen(file), suffix = strlen(".costs");
+
+	if (n <= suffix || strcmp(file + n - suffix, ".costs") != 0)
+		die(path);
+	return (int)(n - suffix);
+}
+
+int main(int argc, char **argv)
+{
+	FILE *out = argc < 2 ? NULL : fopen(argv[1], "w");
+
+	if (!out)
+		die(argc < 2 ? "usage: embed OUT.c TABLE..." : argv[1]);
+	fputs("/* Made by precision/generate/embed.c from precision/data. */\n"
+	      "#include \"precision/optimal/shipped.h\"\n\n",
+		out);
+	for (int i = 2; i < argc; i++)
+		put_text(out, i, argv[i]);
+	fputs("const struct ht_shipped_costs ht_shipped_costs[] = {\n", out);
+	for (int i = 2; i < argc; i++) {
+		const char *file = strrchr(argv[i], '/') ? strrchr(argv[i], '/') + 1 : argv[i];
+		fprintf(out, "\t{ \"%.*s\", \"%s\", text_%d },\n", name_length(file, argv[i]), file,
+			file, i);
+	}
+	fputs("\t{ 0 },\n};\n", out);
+	if (fclose(out))
+		die(argv[1]);
+	return 0;
+}

@@ -1,0 +1,190 @@
+/* Safety: which nodes must stay in float32 whatever it costs.
+ *
+ * Denied in itself is a node of a black type; one with a constant operand that the low type makes
+ * infinite or, where all of it vanishes, zero (sentinels such as the lowest finite number, and
+ * epsilons); in float16 also an exponential, whose results leave the range early, and a square that
+ * goes into a sum.  From there it spreads forwards as in Grappler: a gray node that reads a denied
+ * value, directly or through nodes that only hand values on, is denied too, and so are those
+ * between; white nodes take any input and end it. */
+#include "lower/price.h"
+#include "precision/optimal/optimal.h"
+
+#include <math.h>
+
+/* Constants of this many elements and more are read only where float16 would be used. */
+enum { LARGE = 1 << 18 };
+
+static const uint8_t low_labels = 1u << HT_LABEL_F16 | 1u << HT_LABEL_BF16;
+
+/* ---- ranges of constants ---- */
+
+/* The largest finite magnitude. */
+static float largest_of(const struct ht_tensor *t)
+{
+	int64_t n = ht_shape_count(t->shape);
+	float largest = 0;
+
+	for (int64_t i = 0; i < n; i++) {
+		float x = fabsf(ht_load_f32(t->blob->p, i));
+		if (isfinite(x) && x > largest)
+			largest = x;
+	}
+	return largest;
+}
+
+static bool leaves_range(float x, float rounded, bool vanishing_counts)
+{
+	return isinf(rounded) || (vanishing_counts && x > 0 && rounded == 0);
+}
+
+static uint8_t denied_by(const struct ht_tensor *t, bool vanishing_counts)
+{
+	float x = largest_of(t);
+	uint8_t denied = 0;
+
+	if (leaves_range(x, ht_f16_to_f32(ht_f32_to_f16(x)), vanishing_counts))
+		denied |= ht_label_bit(HT_LABEL_F16);
+	if (leaves_range(x, ht_bf16_to_f32(ht_f32_to_bf16(x)), vanishing_counts))
+		denied |= ht_label_bit(HT_LABEL_BF16);
+	return denied;
+}
+
+static const struct ht_tensor *float_constant(struct ht_value v)
+{
+	const struct ht_tensor *t = ht_const_tensor(v);
+
+	return t && t->dtype == HT_F32 && t->blob && ht_shape_count(t->shape) > 0 ? t : NULL;
+}
+
+/* Weights of a contraction are many, and no sentinels. */
+static bool is_large(const struct ht_node *n, int32_t arg, const struct ht_tensor *t)
+{
+	return ht_shape_count(t->shape) >= LARGE || (arg == 1 && ht_multiply_adds(n) > 0);
+}
+
+static void deny(struct ht_safety *s, const struct ht_node *n, uint8_t labels, const char *why)
+{
+	if (labels & (uint8_t)~s->denied[n->id] && !s->why[n->id])
+		s->why[n->id] = why;
+	s->denied[n->id] |= labels;
+}
+
+static void judge_constants(struct ht_safety *s, const struct ht_node *n, bool large)
+{
+	for (int32_t i = 0; i < n->ins; i++) {
+		const struct ht_tensor *t = float_constant(n->in[i]);
+		if (t && is_large(n, i, t) == large)
+			deny(s, n, denied_by(t, !large),
+				"a constant operand leaves the range of the low type");
+	}
+}
+
+bool ht_safety_check(struct ht_safety *s, const struct ht_node *n)
+{
+	uint8_t before = s->denied[n->id];
+
+	if (!s->looked[n->id])
+		judge_constants(s, n, true);
+	s->looked[n->id] = true;
+	return s->denied[n->id] != before;
+}
+
+/* ---- what is denied in itself ---- */
+
+static bool is_sum(const struct ht_node *n)
+{
+	return n->op == HT_OP_Sum || n->op == HT_OP_Mean || n->op == HT_OP_AddN;
+}
+
+static bool goes_into_sum(const struct ht_uses *uses, const struct ht_node *n)
+{
+	for (const struct ht_use *u = uses->of[n->id]; u; u = u->next)
+		if (u->arg == 0 && is_sum(u->node))
+			return true;
+	return false;
+}
+
+static void judge(struct ht_precision *p, struct ht_safety *s, const struct ht_node *n)
+{
+	const struct ht_rule *by;
+
+	if (ht_keeps_dtype(p, n, ht_rule_of(p, HT_RULES_CUSTOM, n), &by))
+		deny(s, n, low_labels, "keep_dtype");
+	if (p->choice[n->id].class == HT_CLASS_BLACK)
+		deny(s, n, low_labels, "black: keeps its dtype");
+	judge_constants(s, n, false);
+	if (n->op == HT_OP_Exp || n->op == HT_OP_Expm1)
+		deny(s, n, ht_label_bit(HT_LABEL_F16),
+			"an exponential leaves the range of float16");
+	if ((n->op == HT_OP_Square || n->op == HT_OP_SquaredDifference) &&
+		goes_into_sum(&s->uses, n))
+		deny(s, n, ht_label_bit(HT_LABEL_F16),
+			"a sum of squares leaves the range of float16");
+}
+
+/* ---- what follows ---- */
+
+/* Hands values on, one by one as they are. */
+static bool hands_on(const struct ht_node *n)
+{
+	static const enum ht_op ops[] = { HT_OP_Relu, HT_OP_Relu6, HT_OP_Maximum, HT_OP_Minimum,
+		HT_OP_Max, HT_OP_Min, HT_OP_Abs, HT_OP_Neg, HT_OP_MaxPool };
+
+	if (ht_is_view(n))
+		return true;
+	for (size_t i = 0; i < HT_COUNT(ops); i++)
+		if (n->op == ops[i])
+			return true;
+	return ht_only_moves(n);
+}
+
+static bool is_gray(struct ht_precision *p, const struct ht_node *n)
+{
+	const struct ht_choice *c = &p->choice[n->id];
+
+	return c->columns && (c->class == HT_CLASS_GRAY || ht_profile_is_still(p->profile, n));
+}
+
+/* Nodes from which a denied or a computing gray node is reached through those that hand on. */
+static bool *find_sensitive(struct ht_precision *p, const struct ht_safety *s)
+{
+	bool *sensitive = HT_NEW_ARRAY(p->arena, bool, p->graph->ids);
+
+	for (const struct ht_node *n = p->graph->last; n; n = n->prev) {
+		bool carries = is_gray(p, n) && hands_on(n);
+		sensitive[n->id] |= s->denied[n->id] || (is_gray(p, n) && !carries);
+		for (int32_t i = 0; i < n->ins && sensitive[n->id]; i++)
+			if (n->in[i].node && is_gray(p, n->in[i].node) && hands_on(n->in[i].node))
+				sensitive[n->in[i].node->id] = true;
+	}
+	return sensitive;
+}
+
+void ht_safety_spread(struct ht_precision *p, struct ht_safety *s)
+{
+	bool *sensitive = find_sensitive(p, s);
+
+	for (const struct ht_node *n = p->graph->first; n; n = n->next)
+		for (int32_t i = 0; i < n->ins && sensitive[n->id] && is_gray(p, n); i++) {
+			const struct ht_unit *u = ht_unit_of_arg(p, n, i);
+			if (!u || u->from != HT_F32 || !s->denied[n->in[i].node->id])
+				continue;
+			if (!s->why[n->id])
+				s->after[n->id] = n->in[i].node;
+			deny(s, n, s->denied[n->in[i].node->id],
+				"reads a value that must stay in float32");
+		}
+}
+
+void ht_safety_build(struct ht_precision *p, struct ht_safety *s)
+{
+	s->uses = ht_graph_uses(p->graph, p->arena);
+	s->denied = HT_NEW_ARRAY(p->arena, uint8_t, p->graph->ids);
+	s->why = HT_NEW_ARRAY(p->arena, const char *, p->graph->ids);
+	s->after = HT_NEW_ARRAY(p->arena, const struct ht_node *, p->graph->ids);
+	s->looked = HT_NEW_ARRAY(p->arena, bool, p->graph->ids);
+	for (const struct ht_node *n = p->graph->first; n; n = n->next)
+		if (p->choice[n->id].columns)
+			judge(p, s, n);
+	ht_safety_spread(p, s);
+}

@@ -1,0 +1,270 @@
+/* A precision policy with its options: what was asked for, before any graph is seen.
+ *
+ * Options whose values are files hold rules: one line or list entry of a file each, about an op
+ * type or a node.  Every parser takes text, so that it can be fuzzed, and says where it failed. */
+#ifndef HT_POLICY_H
+#define HT_POLICY_H
+
+#include "base/base.h"
+#include "choice/fusion.h"
+#include "choice/impl.h"
+#include "choice/reads.h"
+#include "precision/grappler/options.h"
+#include "precision/optimal/budget.h"
+
+struct ht_costs;
+struct ht_given;
+struct ht_target;
+struct ht_decisions;
+struct ht_graph;
+struct ht_pass_context;
+struct ht_precision;
+struct ht_profile;
+struct ht_report_data;
+
+/* What named the mode: two of them exclude each other even where they agree. */
+enum ht_named_by {
+	HT_NAMED_NONE = 0,
+	HT_NAMED_POLICY = 1 << 0,
+	HT_NAMED_MODE = 1 << 1,
+	HT_NAMED_MODE_V2 = 1 << 2
+};
+
+struct ht_policy;
+struct ht_policy_kind {
+	const char *name;
+	const char *summary;
+	const char *same_as; /* the policy that this name is a synonym of, or NULL */
+	int mode;            /* for `decide` */
+	unsigned spelling;   /* bit set: HT_NAMED_MODE, HT_NAMED_MODE_V2 have the name too */
+	/* Narrows the choices of all nodes and settles them, in an order of its own. */
+	void (*decide)(struct ht_precision *p);
+	/* Instead of `decide`: decides on the graph as imported, which need not be one that we can
+	 * compile, and writes the decision into it. */
+	enum ht_status (*paint)(const struct ht_policy *p, struct ht_graph *g,
+		struct ht_pass_context *c, struct ht_decisions *out);
+	/* After `decide` and the rewriting of one graph; NULL: nothing. */
+	void (*finish)(struct ht_precision *p);
+};
+extern const struct ht_policy_kind ht_policy_kinds[]; /* ended by a row without a name */
+/* The error for a name of no policy, with the policies that somebody may mean by it. */
+enum ht_status ht_no_policy(const char *name, struct ht_diags *d);
+
+/* ---- rules ---- */
+
+enum ht_mix { /* what a list file asks for; a bit set */
+	HT_MIX_REMOVE_BLACK = 1,
+	HT_MIX_ADD_BLACK = 2,
+	HT_MIX_REMOVE_WHITE = 4,
+	HT_MIX_ADD_WHITE = 8,
+	HT_MIX_REMOVE_GRAY = 16,
+	HT_MIX_ADD_GRAY = 32
+};
+
+#define HT_MAX_CUSTOM 32 /* operands and results that one line can name */
+
+/* Where a fusion_switch_file has an entry. */
+enum ht_switch_section {
+	HT_SWITCH_ANY, /* in the old form, which has no sections */
+	HT_SWITCH_GRAPH,
+	HT_SWITCH_LOOP,
+	HT_SWITCH_EXCEPTION /* ExceptionalPassOfO1Level */
+};
+
+struct ht_rule {
+	struct ht_str name; /* op type or node, as written */
+	bool is_type;
+	long line;                      /* 0: of no file */
+	const char *where;              /* "list.json:4", or the option's name */
+	unsigned mix;                   /* modify_mixlist: bit set over enum ht_mix */
+	enum ht_impl impl;              /* op_precision_mode */
+	bool on;                        /* fusion_switch_file, optimization_switch */
+	enum ht_switch_section section; /* fusion_switch_file */
+	const uint8_t *in;              /* customize_dtypes: dtypes of operands; HT_INVALID: any */
+	const uint8_t *out;             /* and of results */
+	int ins, outs;
+};
+
+/* The rules of one option, in the order written; no name twice. */
+struct ht_rules {
+	const char *option;
+	const char *path; /* NULL: no file */
+	struct ht_rule *rule;
+	size_t n, cap;
+	struct ht_map types, nodes; /* name → rule number + 1 */
+};
+
+enum ht_rule_set {
+	HT_RULES_MIX,    /* modify_mixlist */
+	HT_RULES_CUSTOM, /* customize_dtypes */
+	HT_RULES_KEEP,   /* keep_dtype */
+	HT_RULES_IMPL,   /* op_precision_mode */
+	HT_RULES_CHOSEN, /* optypelist_for_implmode */
+	HT_RULE_SETS
+};
+
+/* rules.c */
+void ht_rules_init(struct ht_rules *r, const char *option, const char *path, struct ht_arena *a);
+/* Adds a rule, or gives the one that has the name; *old tells which. */
+struct ht_rule *ht_rules_add(struct ht_rules *r, struct ht_arena *a, struct ht_str name,
+	bool is_type, long line, bool *old);
+struct ht_where ht_at_line(const char *path, long line);
+
+/* lines.c: text line by line. */
+struct ht_lines {
+	const char *path;
+	struct ht_str rest;
+	long line; /* of the one given last */
+};
+/* False at the end.  The line is without its end; HT_E_INPUT in *st when it is too long or no text. */
+bool ht_next_line(struct ht_lines *l, struct ht_diags *d, struct ht_str *line, enum ht_status *st);
+struct ht_str ht_trim(struct ht_str s);
+/* Every line that says something, trimmed, to `parse`; those that begin with # are comments. */
+struct ht_parse;
+enum ht_status ht_each_line(struct ht_parse *p, struct ht_str text,
+	enum ht_status (*parse)(void *self, struct ht_str line, long number), void *self);
+
+/* The dtype that a vendor's file names; HT_INVALID: none. */
+enum ht_dtype ht_vendor_dtype(struct ht_str name);
+
+/* Only so many unknown names of a file are compared with all that there are: a long file takes no
+ * longer. */
+#define HT_NEAR_LIMIT 32
+
+/* What a parser needs besides the text. */
+struct ht_parse {
+	struct ht_arena *arena; /* of the rules */
+	struct ht_diags *diags;
+	const char *path;
+	bool lenient;             /* what is not understood is warned of and skipped */
+	size_t unknown_names;     /* found so far */
+	struct ht_sha256 *digest; /* of all files that were read; NULL: nobody wants it */
+};
+/* Maps the file p->path; the text lives as long as the arena. */
+enum ht_status ht_policy_file(struct ht_parse *p, size_t limit, struct ht_str *text);
+enum ht_status ht_mixlist_parse(struct ht_parse *p, struct ht_str text, struct ht_rules *out);
+enum ht_status ht_customize_parse(struct ht_parse *p, struct ht_str text, struct ht_rules *out);
+enum ht_status ht_keep_dtype_parse(struct ht_parse *p, struct ht_str text, struct ht_rules *out);
+enum ht_status ht_impl_parse(struct ht_parse *p, struct ht_str text, struct ht_rules *out);
+
+/* ---- fusion_switch.c, fusion_state.c ---- */
+
+enum ht_status ht_fusion_switch_parse(struct ht_parse *p, struct ht_str text, struct ht_rules *out);
+/* NAME:on;NAME:off.  A mistake is HT_E_USAGE. */
+enum ht_status ht_optimization_switch_parse(
+	struct ht_parse *p, struct ht_str text, struct ht_rules *out);
+/* NAME,NAME: scope fusions. */
+enum ht_status ht_scope_fusions_parse(struct ht_parse *p, struct ht_str text, struct ht_rules *out);
+/* What naming a scope fusion did. */
+const char *ht_scope_fusion_note(const struct ht_rule *rule);
+/* A fusion of ours or of the vendor's, or a pass of fusions; for optimization_switch also
+ * forbidden_close_pass. */
+bool ht_fusion_is_known(struct ht_str name, bool for_optimization_switch);
+int ht_fusions_near(struct ht_str name, struct ht_str near[3], struct ht_arena *a);
+/* Why a fusion is off, in `a`; NULL: it is on. */
+const char *ht_fusion_off(const struct ht_policy *p, enum ht_fusion_id id, struct ht_arena *a);
+/* Those that the policy leaves on; all of them where it is NULL. */
+void ht_policy_fusions(const struct ht_policy *p, struct ht_fusions *f, struct ht_arena *a);
+/* What an entry did: the fusions that it is about, or why it did nothing. */
+const char *ht_fusion_note(
+	const struct ht_policy *p, const struct ht_rule *rule, struct ht_arena *a);
+bool ht_fusion_is_closable(const char *vendor_name);
+/* The vendor's names of a fusion, i-th of them; NULL: no more. */
+const char *ht_fusion_vendor_name(enum ht_fusion_id id, int i);
+
+/* ---- ops_info.c: records of op types that replace or extend a profile's ---- */
+
+struct ht_ops_info {
+	struct ht_map types; /* the vendor's type → struct ht_op_record */
+};
+struct ht_op_record {
+	int flag;        /* precision_reduce: 1 white, 0 black, -1 not stated: gray */
+	size_t columns;  /* 0: none stated */
+	uint8_t *column; /* as in struct ht_kernel_row */
+	const char *where;
+};
+/* Adds the records of one file. */
+enum ht_status ht_ops_info_parse(struct ht_parse *p, struct ht_str text, struct ht_ops_info *out);
+/* Adds those of all *.json files of a folder, in the order of their names. */
+enum ht_status ht_ops_info_read(struct ht_parse *p, struct ht_ops_info *out);
+
+/* ---- policy.c ---- */
+
+struct ht_policy {
+	const struct ht_policy_kind *kind; /* ht_policy_effective() where nothing was named */
+	enum ht_named_by by;
+	const struct ht_profile *profile;
+	char name[64]; /* as given */
+	int run_mode;  /* graph_run_mode: 0 inference, 1 training, -1 not stated */
+	bool lenient;
+	int hf32;                /* allow_hf32: bit 0 matrix products, bit 1 convolutions; -1 */
+	const char *select_impl; /* op_select_implmode, or NULL */
+	struct ht_rules rules[HT_RULE_SETS];
+	struct ht_rules fusions;      /* fusion_switch_file */
+	struct ht_rules switches;     /* optimization_switch */
+	struct ht_rules scopes;       /* enable_scope_fusion_passes */
+	int oo_level;                 /* 0 to 3 */
+	const char *fusion_result;    /* where to write what fusions did; NULL: nowhere, */
+	bool export_stat;             /* but in the current folder when this is set */
+	const char *dump_graphs;      /* folder for the graph after each pass; NULL: none, */
+	const char *debug_dir;        /* but this one, NULL the current one, */
+	bool debug_level;             /* when this is set */
+	bool keep_constants;          /* oo_constant_folding is false */
+	bool clamps_sentinels;        /* sentinels is clamp */
+	int64_t random_seed;          /* tf_random_seed; -1: not stated */
+	struct ht_ops_info *ops_info; /* NULL: none */
+	struct ht_grappler_options grappler;
+	const struct ht_report_data *report; /* that the policy is; NULL: it is none */
+	uint8_t report_digest[32];
+	const char *without_effect[256]; /* options that were accepted and do nothing */
+	size_t without_effects;
+	struct ht_arena arena;
+	struct ht_unwind unwind;
+	/* Of policy optimal: */
+	const struct ht_costs *costs;        /* in place of the target's; NULL: none */
+	const struct ht_target *cost_target; /* in place of the one compiled for; NULL: that one */
+	struct ht_budget budget;
+	const char *priced; /* the node whose other types are to be priced; "*": all; NULL: none */
+	/* What each option was set to, for keys of the cache: text, or the hash of files; NULL: not */
+	const char *stated[HT_READ_END];
+	struct ht_reads *reads; /* notes the options that were read; NULL: nobody asks */
+	/* Everything that was stated, and the check whether it goes together, for which the table
+	 * of options is needed; NULL: nothing was. */
+	const struct ht_given *given;
+	enum ht_status (*together)(const struct ht_policy *p, struct ht_diags *d);
+};
+/* The way to an option's value for whatever decides something about the result: what is not read
+ * does not matter to it, and the cache relies on that.  Whether options go together (policy.c) is
+ * no such question. */
+static inline const struct ht_policy *ht_read(const struct ht_policy *p, enum ht_read what)
+{
+	if (p)
+		ht_note_read(p->reads, what);
+	return p;
+}
+const char *ht_read_name(enum ht_read r);
+/* The value as a key has it; "": the default. */
+struct ht_str ht_read_value(const struct ht_policy *p, enum ht_read r, struct ht_arena *a);
+/* Says that an option has its default after all. */
+void ht_policy_unstate(struct ht_policy *p, const char *key);
+/* `name` ending in ".json": the path of a report.  NULL: options or graph_run_mode tell.  HT_E_USAGE with near names when there is none.
+ * The policy must not move afterwards. */
+enum ht_status ht_policy_init(struct ht_policy *p, const char *name, struct ht_diags *d);
+void ht_policy_release(struct ht_policy *p);
+/* Sets one of the options of precision/options.c. */
+enum ht_status ht_policy_option(
+	struct ht_policy *p, const char *key, const char *value, struct ht_diags *d);
+/* The policy in force: what was named, or what the run mode implies. */
+const struct ht_policy_kind *ht_policy_effective(const struct ht_policy *p);
+/* Its name as given, or as implied. */
+const char *ht_policy_label(const struct ht_policy *p);
+/* Whether the options go together; HT_E_USAGE otherwise. */
+enum ht_status ht_policy_check(const struct ht_policy *p, struct ht_diags *d);
+/* Whether op_select_implmode asks for another kernel than without it. */
+bool ht_policy_selects_impl(const struct ht_policy *p);
+/* Whether customize_dtypes has an effect. */
+bool ht_policy_customizes(const struct ht_policy *p);
+/* Whether the policy is one of the vendor's modes that reads white, black and gray lists. */
+bool ht_policy_is_mixed(const struct ht_policy *p);
+
+#endif

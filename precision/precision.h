@@ -1,0 +1,539 @@
+/* precision: which element type each tensor gets.
+ *
+ * A decision is made on units: a unit is one type attribute of one node (all operands and results
+ * that have that attribute's type), merged with the units of other nodes where types must agree
+ * (references to variables, loop back edges, handles).  A profile offers each node columns: the
+ * dtypes of all its units together that one kernel computes in.  A policy narrows the columns of
+ * every node; the first that is left is the node's.  What differs from the graph is then written
+ * into the type attributes, and each tensor gets one cast for every other type that it is wanted
+ * in.  Graph inputs, outputs, constants and variables keep their types.
+ *
+ * Another policy is a row in policy.c and a function that narrows; another profile is data. */
+#ifndef HT_PRECISION_H
+#define HT_PRECISION_H
+
+#include "base/base.h"
+#include "ir/ir.h"
+#include "passes/passes.h"
+#include "precision/grappler/grappler.h"
+#include "precision/policy.h"
+
+/* ---- precision.c: the decision as a part of the pipeline ---- */
+
+/* The decider of the pass "precision", by a policy. */
+struct ht_precision_request {
+	struct ht_decider decider; /* ht_precision_decide */
+	struct ht_policy *policy;
+	const struct ht_graph *imported; /* before any pass, for names; NULL: the graph itself */
+	struct ht_decisions *decisions;  /* out; NULL: nobody asks */
+	const struct ht_calibration *calibration; /* optimal/budget.h; NULL: nothing can be run */
+};
+enum ht_status ht_precision_decide(
+	const struct ht_decider *self, struct ht_graph *g, struct ht_pass_context *c);
+
+/* ---- profile.c: what a machine offers; tables made from data/ ---- */
+
+enum ht_class {
+	HT_CLASS_UNKNOWN, /* no list names the type: it keeps its dtypes */
+	HT_CLASS_WHITE,   /* goes low where a kernel can */
+	HT_CLASS_BLACK,   /* keeps its dtypes */
+	HT_CLASS_GRAY     /* follows its producer */
+};
+const char *ht_class_name(enum ht_class c);
+
+struct ht_listed {
+	const char *type; /* the vendor's op type */
+	enum ht_class class;
+};
+
+struct ht_mapped {
+	const char *type, *vendor; /* TensorFlow's op type and the vendor's */
+};
+
+/* The kernels of one vendor's op type: `count` columns one after the other, each as the number of its
+ * operands, their dtypes, the number of its results, their dtypes.  The last dtype of a side stands
+ * for all behind it.  In order: the first that fits wins. */
+struct ht_kernel_row {
+	const char *type;
+	const uint8_t *columns;
+	size_t count;
+};
+
+struct ht_promote {
+	const char *type;  /* the vendor's */
+	unsigned operands; /* bit set: they agree when nothing else decides */
+};
+
+/* One profile; made from data/NAME.profile by generate/profiles.c.  Tables are sorted by name. */
+struct ht_profile {
+	const char *name;
+	const char *summary;
+	const struct ht_listed *listed;
+	size_t listeds;
+	const struct ht_mapped *mapped;
+	size_t mappeds;
+	const char *const *still; /* ops without a kernel: they follow their producer */
+	size_t stills;
+	const char *const *keeps; /* TYPE.ATTRIBUTE: keeps its dtype in every column */
+	size_t keepses;
+	const char *const *cube; /* the vendor's matrix products and convolutions */
+	size_t cubes;
+	const struct ht_promote *promote; /* ended by a row without a type */
+	const struct ht_kernel_row *kernel;
+	size_t kernels;
+	const uint8_t *otherwise; /* dtypes of a listed type without a row; ended by HT_INVALID */
+	bool computed_columns;    /* every float op has a kernel in f32, f16 and bf16 */
+	bool manual; /* a mode means what the manual says, not what the vendor's code does */
+	bool bf16;   /* the machine has bfloat16 */
+	const char *training; /* the mode of a training run that states none */
+};
+extern const struct ht_profile ht_profile_cpu;
+/* All of them, the default first, ended by NULL. */
+extern const struct ht_profile *const ht_profiles[];
+/* The vendor's names of machines, ended by a row without a name. */
+struct ht_machine {
+	const char *name, *profile; /* profile NULL: nothing is near */
+	const char *why;            /* where the profile is not the machine's own */
+};
+extern const struct ht_machine ht_machines[];
+/* By its name or a machine's; a note tells of a machine whose own lists are not published.  HT_E_USAGE
+ * with near names when there is none, HT_E_UNSUPPORTED for a machine that no profile is near. */
+enum ht_status ht_profile_named(
+	const char *name, struct ht_diags *d, const struct ht_profile **out);
+
+/* TensorFlow's op type as the vendor calls it. */
+struct ht_str ht_profile_vendor_type(const struct ht_profile *p, struct ht_str type);
+/* Of a node by its type; *list tells what says so: "list" or "op table". */
+enum ht_class ht_profile_class(
+	const struct ht_profile *p, const struct ht_node *n, const char **list);
+bool ht_profile_lists(const struct ht_profile *p, struct ht_str vendor);
+/* The kernels of a type by the vendor's name; NULL: none are published. */
+const struct ht_kernel_row *ht_profile_kernels(const struct ht_profile *p, struct ht_str vendor);
+bool ht_profile_is_still(const struct ht_profile *p, const struct ht_node *n);
+bool ht_profile_is_cube(const struct ht_profile *p, const struct ht_node *n);
+/* Bit set of the operands that have to agree; 0: none. */
+unsigned ht_profile_promotes(const struct ht_profile *p, const struct ht_node *n);
+bool ht_profile_keeps(const struct ht_profile *p, struct ht_str type, struct ht_str attr);
+
+/* The op table's names are parts of its text, without a NUL; getters want one.  The result lives as
+ * long as the expression it is made in. */
+struct ht_attr_name {
+	char s[64];
+};
+static inline struct ht_attr_name ht_attr_name(struct ht_str name)
+{
+	struct ht_attr_name n;
+
+	snprintf(n.s, sizeof n.s, "%.*s", HT_STR_ARG(name));
+	return n;
+}
+
+/* ---- units.c ---- */
+
+struct ht_unit {
+	struct ht_node *node;
+	int8_t attr;        /* index into the op's type attributes */
+	enum ht_dtype from; /* as the graph has it */
+	enum ht_dtype to;   /* as decided so far */
+	uint32_t parent;    /* union-find */
+	bool fixed;         /* keeps its dtype */
+};
+
+/* What one kernel computes in: the dtypes of a node's type attributes, and those of its formal
+ * operands and results.  Where the latter are narrower than the attribute says (a matrix product
+ * of float16 operands with a float32 result), the value is rounded to them on its way. */
+struct ht_column {
+	enum ht_dtype dtype[HT_MAX_TYPE_ATTRS];
+	uint8_t arg[HT_MAX_ARGS], result[HT_MAX_ARGS];
+};
+#define HT_MAX_COLUMNS 64
+
+/* What policy optimal makes of the columns that are left of an offer; most nodes have all of them. */
+struct ht_offer_labels {
+	uint64_t left;    /* the columns that the rest is about; 0: nothing yet */
+	unsigned changes; /* bit set: attributes that another column would change */
+	int8_t column[3]; /* by label; -1: none */
+};
+
+/* What the profile says of an op type in given dtypes. */
+struct ht_offer {
+	struct ht_column *column;
+	int columns;
+	enum ht_class class;
+	const char *list;  /* what gave the class */
+	bool still, cube;  /* ht_profile_is_still, _is_cube */
+	bool assumed;      /* the columns are not published */
+	unsigned promotes; /* ht_profile_promotes */
+	struct ht_offer_labels *labels;
+};
+
+struct ht_choice {
+	const struct ht_offer *offer;   /* NULL: an op that is not in the table */
+	const struct ht_column *column; /* shared by nodes of one type */
+	int columns;                    /* 0: not judged */
+	uint64_t left;                  /* bit set: columns not yet excluded */
+	const struct ht_column *taken;  /* NULL: every tensor has the dtype of its unit */
+	const char *rule;               /* what decided; static text */
+	const struct ht_node *followed; /* the producer that a gray op took its dtype from */
+	const char *list;               /* the list that gave the class, or NULL */
+	enum ht_class class;
+	bool fallback; /* no kernel of the machine takes it: it keeps its dtypes elsewhere */
+	const struct ht_rule *by; /* the rule for this node that decided, or NULL */
+	/* Of a call: dtypes of its operands and its results, as decided; NULL: as in the graph. */
+	const uint8_t *carried_in, *carried_out;
+};
+
+/* What became of a rule. */
+struct ht_rule_use {
+	size_t nodes;        /* that it is about */
+	bool effective;      /* it changed what is offered or decided, */
+	struct ht_map acted; /* of these nodes, as reported */
+	const char *did;     /* "from white to black"; NULL: the option's name says it */
+	const char *why;     /* it did not */
+};
+
+/* The rules of a policy as they are about one graph. */
+struct ht_resolved {
+	struct ht_map types, nodes; /* name → struct ht_rule */
+	struct ht_rule_use *use;    /* by rule */
+};
+
+/* A decision in the making. */
+struct ht_precision {
+	struct ht_graph *graph;
+	struct ht_arena *arena;
+	struct ht_diags *diags;
+	const struct ht_policy *policy;
+	const struct ht_profile *profile;
+	const struct ht_target *target;
+	struct ht_decisions *decisions; /* for a policy that has more to say */
+	struct ht_unit *unit;
+	size_t units;
+	uint32_t *first_unit;            /* by node id: unit of its attribute 0 */
+	struct ht_choice *choice;        /* by node id */
+	struct ht_map offers;            /* op and dtypes → struct ht_offer */
+	const struct ht_graph *imported; /* before any pass; may be `graph` */
+	struct ht_resolved rules[HT_RULE_SETS];
+	const struct ht_calibration *calibration; /* NULL: nothing can be run */
+	enum ht_status status;                    /* of a policy that may fail */
+	struct ht_calls *calls; /* calls.h; NULL: every body keeps its signature */
+	const uint8_t
+		*ret; /* of a body: dtypes of its results, as decided; NULL: as in the graph */
+	/* Of policy optimal, by node id: which labels a node must not have, and why. */
+	const uint8_t *denied;
+	const char *const *denied_why;
+};
+
+void ht_units_build(struct ht_precision *p);
+/* The representative of a unit's class. */
+struct ht_unit *ht_unit_root(struct ht_precision *p, struct ht_unit *u);
+/* Unit of type attribute `attr` of a node that has units. */
+static inline struct ht_unit *ht_unit_of(struct ht_precision *p, const struct ht_node *n, int attr)
+{
+	return &p->unit[p->first_unit[n->id] + (uint32_t)attr];
+}
+/* The unit that gives operand `i` its type, or NULL where the op fixes it. */
+struct ht_unit *ht_unit_of_arg(struct ht_precision *p, const struct ht_node *n, int32_t i);
+struct ht_unit *ht_unit_of_result(struct ht_precision *p, const struct ht_node *n, int32_t i);
+/* The type attribute that gives operand or result `i` its dtype; -1: the op fixes it. */
+int ht_attr_of_arg(const struct ht_node *n, int32_t i);
+int ht_attr_of_result(const struct ht_node *n, int32_t i);
+/* The formal that operand or result `i` belongs to; -1: the node does not say. */
+int ht_formal_of_arg(const struct ht_node *n, int32_t i);
+int ht_formal_of_result(const struct ht_node *n, int32_t i);
+/* The dtype of a formal as the graph has it; HT_INVALID where tensors of one formal differ. */
+enum ht_dtype ht_formal_from(
+	struct ht_precision *p, const struct ht_node *n, const struct ht_op_arg *formal);
+/* The dtype that a value has as decided so far. */
+enum ht_dtype ht_decided_dtype(struct ht_precision *p, struct ht_value v);
+
+/* columns.c: what the profile offers for a node. */
+void ht_columns_build(struct ht_precision *p, const struct ht_node *n, struct ht_choice *c);
+/* Whether a policy may judge the node: it computes, with floats, and nobody else shares its types. */
+bool ht_is_judged(struct ht_precision *p, const struct ht_node *n);
+/* The first column that is left. */
+const struct ht_column *ht_first_column(const struct ht_choice *c);
+/* A tensor of a node: one of its formal operands or results. */
+struct ht_tensor_of {
+	bool result;
+	int formal;
+};
+static inline enum ht_dtype ht_column_dtype(const struct ht_column *c, struct ht_tensor_of t)
+{
+	return (enum ht_dtype)(t.result ? c->result[t.formal] : c->arg[t.formal]);
+}
+/* Keeps the columns whose tensor `of` is a `t`; false (and nothing changes) when none is. */
+bool ht_narrow_columns(struct ht_choice *c, struct ht_tensor_of of, enum ht_dtype t);
+static inline bool ht_is_policy_float(enum ht_dtype t)
+{
+	return t == HT_F32 || t == HT_F16 || t == HT_BF16;
+}
+/* Takes the first column that is left. */
+void ht_settle(struct ht_precision *p, const struct ht_node *n);
+
+/* precision.c: the units and columns of a graph, as customize_dtypes leaves them. */
+enum ht_status ht_precision_prepare(struct ht_precision *p, struct ht_graph *g);
+
+/* ---- rules.c ---- */
+
+/* Makes the maps from the names in the policy's rules.  A name that the graph lacks is a note with
+ * near names. */
+void ht_rules_resolve(struct ht_precision *p);
+/* The rule about a node: by its name or that of an imported node it came from, else by its type. */
+const struct ht_rule *ht_rule_of(
+	struct ht_precision *p, enum ht_rule_set set, const struct ht_node *n);
+/* The rule about a type, as TensorFlow or as the vendor calls it; of implementation modes also one
+ * about a family that the type is of. */
+const struct ht_rule *ht_rule_of_type(
+	struct ht_precision *p, enum ht_rule_set set, struct ht_str type);
+/* families.c: names of the vendor's kernels that stand for other op types; op_precision_mode and
+ * optypelist_for_implmode may use them.  The next one of a type, from *next = 0 on; NULL: no more. */
+const char *ht_family_of(struct ht_str type, size_t *next);
+bool ht_family_has(struct ht_str name, struct ht_str type);
+/* Whether a text of op types, with a blank around each, has the type. */
+bool ht_type_is_in(const char *types, struct ht_str type);
+struct ht_rule_use *ht_use_of(
+	struct ht_precision *p, enum ht_rule_set set, const struct ht_rule *r);
+/* The rule changed what is offered or decided for the node. */
+struct ht_rule_use *ht_rule_acts(struct ht_precision *p, enum ht_rule_set set,
+	const struct ht_rule *r, const struct ht_node *n);
+/* customize_dtypes: leaves each node that it is about the columns that it asks for. */
+enum ht_status ht_customize_apply(struct ht_precision *p);
+/* Whether keep_dtype, or the node's attribute _keep_dtype, says so; `custom`: the rule that counts
+ * before it, or NULL. */
+bool ht_keeps_dtype(struct ht_precision *p, const struct ht_node *n, const struct ht_rule *custom,
+	const struct ht_rule **by);
+/* The class of a node's type: the profile's, as ops_info and modify_mixlist change it. */
+enum ht_class ht_class_of(struct ht_precision *p, const struct ht_node *n, const char **list);
+/* The record of a type in ops_info; NULL: none. */
+const struct ht_op_record *ht_record_of(const struct ht_precision *p, const struct ht_node *n);
+
+/* ---- ascend.c: the vendor's column filtering (one policy a mode) ---- */
+
+enum ht_mode {
+	HT_MODE_KEEP,
+	HT_MODE_FORCE_FP16,
+	HT_MODE_FORCE_FP32,
+	HT_MODE_ALLOW_FP16,
+	HT_MODE_ALLOW_BF16,
+	HT_MODE_MIX_FP16,
+	HT_MODE_MIX_BF16,
+	HT_MODE_CUBE
+};
+void ht_ascend_decide(struct ht_precision *p);
+/* The low type that a mode gives; HT_INVALID: none. */
+enum ht_dtype ht_mode_low(enum ht_mode mode);
+
+/* ---- decisions: what comes out ---- */
+
+/* The dtypes that units are asked why they did not take them. */
+enum ht_asked { HT_ASKED_F32, HT_ASKED_F16, HT_ASKED_BF16, HT_ASKED_END };
+enum ht_dtype ht_asked_dtype(enum ht_asked a);
+
+struct ht_decided_type {
+	const struct ht_str *origin; /* imported nodes */
+	int32_t origins;
+	struct ht_str node; /* the node decided on */
+	struct ht_str attr;
+	enum ht_dtype from, to;
+	enum ht_dtype operands;  /* rounded to this on their way in; HT_INVALID: not */
+	const char *rule, *list; /* what decided, also where the type stays */
+	enum ht_class class;
+	struct ht_str followed; /* empty: none */
+	enum ht_dtype emulated; /* types stay, values are rounded to this; HT_INVALID: not */
+	bool stated;            /* a rule of the user's says so */
+	const char
+		*why_not[HT_ASKED_END]; /* where decisions are complete; NULL: it has the dtype */
+	long line;                      /* of a report that was read */
+};
+/* Whether the decision changes something, or says that a rule of the user's was heeded. */
+static inline bool ht_is_news(const struct ht_decided_type *t)
+{
+	return t->from != t->to || t->operands != HT_INVALID || t->stated;
+}
+/* A node with floats among its tensors, and its units one after the other in `type`. */
+struct ht_decided_node {
+	struct ht_str
+		name; /* as when it was decided on; in a body "FUNCTION/NODE" or "FUNCTION:NODE" */
+	struct ht_str op, becomes; /* becomes: the op that it was made; empty: none */
+	const struct ht_str *origin;
+	int32_t origins;
+	size_t first_type, types;
+	const uint8_t *tensor; /* dtypes of its results, as decided */
+	int32_t tensors;
+	/* What its kernel takes and gives, by formal; NULL: each is as its type attribute says. */
+	const uint8_t *operand, *result;
+	int operands, results;
+	long line;
+};
+struct ht_decided_cast {
+	struct ht_str name;
+	struct ht_str source; /* "node" or "node:1" */
+	enum ht_dtype from, to;
+	bool constant;    /* of a constant: folded away */
+	int64_t elements; /* -1: not known */
+	int64_t price;    /* picoseconds as a kernel of its own; -1: not known */
+	long line;
+};
+/* An entry of an option file, and what it did, or why it did nothing. */
+struct ht_reported_rule {
+	struct ht_str where, name, note;
+	const char *option;
+	bool acted;
+};
+/* How a node is to compute. */
+struct ht_decided_impl {
+	struct ht_str node, where;
+	enum ht_impl mode;
+	struct ht_node *at; /* while the pass runs */
+	bool offered;       /* the vendor's kernels of this type have the mode */
+	const char *kernel; /* how the node's kernel differs for it; NULL: not at all */
+};
+/* What was chosen between: an assignment with its price, fused as it would be. */
+struct ht_alternative {
+	struct ht_str name;    /* "float32", a painting policy, "iterate 1" */
+	int64_t price;         /* picoseconds a run */
+	struct ht_str refused; /* empty: it could have been taken; else why not */
+};
+/* What it would cost to give a node another type, everything else chosen anew. */
+struct ht_flip {
+	struct ht_str node;
+	enum ht_dtype to;
+	int64_t price; /* picoseconds more; -1: it must not have the type */
+};
+/* A point of the frontier of price against error.  Errors are fractions of the budget. */
+struct ht_frontier_entry {
+	int64_t price;   /* picoseconds a run, fused as it would be */
+	double error;    /* by the model of measured sensitivities; -1: not modelled */
+	double measured; /* -1: not run */
+	size_t low;      /* nodes in low precision */
+};
+struct ht_budget_report {
+	const struct ht_budget *budget;
+	size_t clauses; /* at least 1: without a budget `rel` of all outputs */
+	double *kept;   /* by clause: the error measured of what was chosen */
+	double *measured;
+	struct ht_frontier_entry *point; /* the cheapest first */
+	size_t points, chosen;
+	bool whole;      /* the frontier has no more points on its hull */
+	uint32_t groups; /* of nodes whose sensitivity was measured; 0: it did not have to be */
+	uint32_t runs;   /* variants compiled and run beside float32 */
+};
+/* Why nothing is cheaper: the bound holds for every assignment under the cost table of the last
+ * iterate, whose costs the hash names. */
+struct ht_certificate {
+	struct ht_str costs, target, machine, date; /* the cost table */
+	struct ht_hash costs_hash, problem_hash;
+	struct ht_str winner;
+	int64_t price; /* of the winner, as fused */
+	int64_t cost,
+		bound; /* of the last iterate: what its assignment costs, what none goes below */
+	bool settled;  /* the iterates came to an end by themselves */
+	uint32_t iterates, free_nodes, regions, largest_region;
+	struct ht_alternative *alternative;
+	size_t alternatives, alternative_cap;
+	struct ht_flip *flip;
+	size_t flips, flip_cap;
+	struct ht_budget_report *budget; /* NULL: none was asked for */
+};
+
+/* Magnitudes that constants in the low type keep to. */
+struct ht_clamp {
+	enum ht_dtype type;
+	float smallest, largest; /* largest 0: any */
+};
+
+/* In the order of the graph.  Lives in `arena`, which the caller sets. */
+struct ht_decisions {
+	struct ht_arena *arena;
+	bool complete; /* in: every float unit is to be told of, not only those that change */
+	struct ht_decided_node *node; /* where complete */
+	size_t nodes, node_cap;
+	size_t graph_nodes; /* of the program's graph, before it is rewritten */
+	/* Where the policy painted: the low type, whether it is only emulated, what casts are called. */
+	enum ht_dtype painted; /* HT_INVALID: it did not paint */
+	bool emulates;
+	const char *suffix;
+	struct ht_clamp clamp;
+	/* A constant that overflows the dtype decided for it was replaced by the largest finite number
+	 * of that dtype (option sentinels). */
+	bool clamps_sentinels;
+	struct ht_decided_type *type;
+	size_t types, type_cap;
+	struct ht_decided_cast *cast;
+	size_t casts, cast_cap;
+	size_t float_nodes,
+		low_nodes;      /* nodes with a float unit; those with one in 16 bits or less */
+	struct ht_str *unknown; /* op types that no list of the profile names */
+	size_t unknowns, unknown_cap;
+	struct ht_str *assumed; /* op types whose kernels are not published */
+	size_t assumeds, assumed_cap;
+	struct ht_reported_rule *rule;
+	size_t rules, rule_cap;
+	struct ht_decided_impl *impl;
+	size_t impls, impl_cap;
+	struct ht_str *fallback; /* nodes that no kernel of the machine takes as they are */
+	size_t fallbacks, fallback_cap;
+	struct ht_certificate *certificate; /* of policy optimal; NULL: none */
+};
+
+/* impl.c: the implementation mode of each node. */
+void ht_impl_decide(struct ht_precision *p, struct ht_decisions *out);
+/* As a report says, of the nodes that the graph has. */
+void ht_impl_as_reported(
+	struct ht_precision *p, const struct ht_decisions *report, struct ht_decisions *out);
+/* Once the dtypes are written: has the nodes of decisions `first` and on carry their mode. */
+void ht_impl_apply(struct ht_decisions *out, size_t first);
+/* rules.c: what each rule did. */
+void ht_rules_report(struct ht_precision *p, struct ht_decisions *out);
+
+/* constants.c: looks for constants that overflow the dtypes decided.  Casts whose node id is `ids` or
+ * above were inserted by the decision.  Warns of each such constant, or clamps it, as the option
+ * sentinels says. */
+struct ht_fit {
+	const struct ht_policy *policy;
+	struct ht_diags *diags;
+	struct ht_arena *arena; /* for what is needed meanwhile */
+	struct ht_decisions *decisions;
+};
+void ht_fit_constants(struct ht_graph *g, uint32_t ids, const struct ht_fit *how);
+
+/* reasons.c: why units have the dtypes that they have. */
+
+/* A float among the type attributes of a node; of a list attribute each of its items. */
+struct ht_float_unit {
+	int attr, item; /* item -1: no list */
+	enum ht_dtype dtype;
+	struct ht_str name; /* "T", "T[1]" */
+};
+/* The next one; the first for `u` all zero but attr -1.  Names of items are in `a`. */
+bool ht_next_float_unit(const struct ht_node *n, struct ht_arena *a, struct ht_float_unit *u);
+/* Why no policy may change the unit; NULL: one may. */
+const char *ht_fixed_reason(struct ht_precision *p, const struct ht_node *n, int attr);
+/* The dtype narrower than its attribute that a kernel takes a unit's operands in; HT_INVALID. */
+enum ht_dtype ht_rounded_operands(const struct ht_choice *c, const struct ht_unit *u);
+/* As explain has it: in a function's body "FUNCTION/NODE". */
+struct ht_str ht_reported_name(struct ht_arena *a, const struct ht_graph *g, struct ht_str name);
+/* One unit as decided, at the end of out->type. */
+struct ht_decided_type *ht_note_type(
+	struct ht_precision *p, const struct ht_node *n, const struct ht_unit *u);
+/* Whether a node has floats among its type attributes and results. */
+bool ht_has_floats(const struct ht_node *n, struct ht_arena *a);
+/* A node without its units. */
+struct ht_decided_node *ht_note_node(
+	struct ht_decisions *out, const struct ht_node *n, struct ht_str name);
+/* What is known only when the node's types are written: the dtypes of its results. */
+uint8_t *ht_note_results(
+	struct ht_decisions *out, struct ht_decided_node *d, const struct ht_node *n);
+/* Of a call, or an argument of a body: what was carried across. */
+void ht_note_carried(struct ht_precision *p, const struct ht_node *n);
+/* The node with all its units, and why each is as it is; NULL: it has no floats. */
+struct ht_decided_node *ht_note_whole_node(struct ht_precision *p, const struct ht_node *n);
+
+/* rewrite.c: writes the decision into the graph and places the casts. */
+void ht_precision_rewrite(struct ht_precision *p, struct ht_decisions *out);
+
+/* precision.c: the pass.  Without a policy it leaves the graph alone. */
+extern const struct ht_pass ht_pass_precision;
+
+#endif

@@ -1,0 +1,149 @@
+/* What OpenVINO's two rules keep in float32, before any type is decided. */
+#include "precision/presets/preset.h"
+
+#include "passes/rewrite.h"
+
+struct keeping {
+	struct ht_precision *p;
+	const struct ht_preset *preset;
+	struct ht_uses uses;
+	const char **why; /* by node id */
+};
+
+static enum ht_preset_class class_of(const struct keeping *k, const struct ht_node *n)
+{
+	return ht_preset_class_of(k->preset, n);
+}
+
+/* ---- the tail: back from the outputs, up to what goes low ---- */
+
+static const char tail[] = "in the tail: nothing significant comes behind it";
+
+static void keep_tail(struct keeping *k)
+{
+	for (struct ht_node *n = k->p->graph->last; n; n = n->prev) {
+		bool reached = k->uses.is_output[n->id];
+		for (const struct ht_use *u = k->uses.of[n->id]; u && !reached; u = u->next)
+			reached = u->arg >= 0 && k->why[u->node->id];
+		if (reached && class_of(k, n) == HT_PRESET_TAIL)
+			k->why[n->id] = tail;
+	}
+}
+
+/* ---- what is sensitive in float16 ---- */
+
+static bool is_float(struct keeping *k, const struct ht_node *n, int32_t i)
+{
+	const struct ht_unit *u = n->op == HT_OP_OPAQUE ? NULL : ht_unit_of_arg(k->p, n, i);
+
+	return u && ht_is_policy_float(u->from);
+}
+
+/* Exponentials from which values go, through what spreads, into a sum or a mean. */
+static void keep_exponentials(struct keeping *k)
+{
+	bool *summed = HT_NEW_ARRAY(k->p->arena, bool, k->p->graph->ids);
+
+	for (struct ht_node *n = k->p->graph->last; n; n = n->prev) {
+		summed[n->id] = n->op == HT_OP_Sum || n->op == HT_OP_Mean;
+		for (const struct ht_use *u = k->uses.of[n->id]; u; u = u->next)
+			summed[n->id] |= class_of(k, n) == HT_PRESET_SPREAD && u->arg >= 0 &&
+					 summed[u->node->id] && is_float(k, u->node, u->arg);
+		if (n->op == HT_OP_Exp && summed[n->id])
+			k->why[n->id] = "an exponential that goes into a sum";
+	}
+}
+
+#define SMALLEST_NORMAL 0x1p-14F /* of float16 */
+
+/* No element is above the smallest normal number. */
+static bool is_epsilon(struct ht_value v)
+{
+	int64_t n = 0;
+	const unsigned char *p = ht_const_f32(v, &n);
+
+	for (int64_t i = 0; p && i < n; i++)
+		if (ht_load_f32(p, i) > SMALLEST_NORMAL)
+			return false;
+	return p;
+}
+
+static bool adds_epsilon(struct ht_value v)
+{
+	const struct ht_node *n = v.node;
+
+	return (ht_is_add(n->op) || n->op == HT_OP_Maximum) && n->ins == 2 &&
+	       (is_epsilon(n->in[0]) || is_epsilon(n->in[1]));
+}
+
+/* To a power below 0. */
+static bool is_inverse(struct ht_value v)
+{
+	double power;
+
+	if (v.node->op == HT_OP_Rsqrt || v.node->op == HT_OP_Reciprocal || v.node->op == HT_OP_Inv)
+		return adds_epsilon(v.node->in[0]);
+	return v.node->op == HT_OP_Pow && adds_epsilon(v.node->in[0]) &&
+	       ht_const_splat(v.node->in[1], &power) && power < 0;
+}
+
+static bool divides_by_epsilon(const struct ht_node *n)
+{
+	struct ht_value by;
+
+	if (n->op == HT_OP_RmsNorm)
+		return ht_attr_float(n, "epsilon", 0) <= SMALLEST_NORMAL;
+	if (n->op == HT_OP_Mul)
+		return is_inverse(n->in[0]) || is_inverse(n->in[1]);
+	if (n->op != HT_OP_RealDiv && n->op != HT_OP_Div)
+		return false;
+	by = n->in[1];
+	return adds_epsilon(by.node->op == HT_OP_Sqrt ? by.node->in[0] : by);
+}
+
+/* Down once, then up once: side branches that go into what is kept. */
+static void spread(struct keeping *k)
+{
+	for (struct ht_node *n = k->p->graph->first; n; n = n->next)
+		for (int32_t i = 0; i < n->ins && class_of(k, n) == HT_PRESET_SPREAD; i++)
+			if (!k->why[n->id] && is_float(k, n, i) && k->why[n->in[i].node->id])
+				k->why[n->id] = "behind what is kept in float32";
+	for (struct ht_node *n = k->p->graph->last; n; n = n->prev)
+		for (const struct ht_use *u = k->uses.of[n->id];
+			u && class_of(k, n) == HT_PRESET_SPREAD; u = u->next)
+			if (!k->why[n->id] && u->arg >= 0 && k->why[u->node->id] &&
+				is_float(k, u->node, u->arg))
+				k->why[n->id] = "goes into what is kept in float32";
+}
+
+static void keep_sensitive(struct keeping *k)
+{
+	for (const struct ht_node *n = k->p->graph->first; n; n = n->next) {
+		if (class_of(k, n) == HT_PRESET_FLOAT32)
+			k->why[n->id] = "stays float32";
+		if (divides_by_epsilon(n))
+			k->why[n->id] = "a division guarded by an epsilon";
+	}
+	keep_exponentials(k);
+	spread(k);
+}
+
+static bool has_class(const struct ht_preset *s, enum ht_preset_class class)
+{
+	for (size_t i = 0; i < s->rows; i++)
+		if (s->row[i].class == class)
+			return true;
+	return s->otherwise == class;
+}
+
+const char **ht_preset_kept(struct ht_precision *p, const struct ht_preset *s)
+{
+	struct keeping k = { p, s, ht_graph_uses(p->graph, p->arena),
+		HT_NEW_ARRAY(p->arena, const char *, p->graph->ids) };
+
+	if (has_class(s, HT_PRESET_TAIL))
+		keep_tail(&k);
+	if (has_class(s, HT_PRESET_SPREAD))
+		keep_sensitive(&k);
+	return k.why;
+}

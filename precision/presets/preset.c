@@ -1,0 +1,277 @@
+/* One walk over the nodes, each given its type by its class. */
+#include "precision/presets/preset.h"
+
+#include "passes/rewrite.h"
+
+#include <float.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const struct ht_preset ht_preset_keras, ht_preset_onnx, ht_preset_openvino_bf16,
+	ht_preset_openvino_fp16, ht_preset_pytorch, ht_preset_tvm;
+
+static const struct {
+	const struct ht_preset *preset;
+	enum ht_dtype low;
+} modes[] = {
+	[HT_PRESET_KERAS_BF16] = { &ht_preset_keras, HT_BF16 },
+	[HT_PRESET_KERAS_FP16] = { &ht_preset_keras, HT_F16 },
+	[HT_PRESET_ONNX_FP16] = { &ht_preset_onnx, HT_F16 },
+	[HT_PRESET_OPENVINO_BF16] = { &ht_preset_openvino_bf16, HT_BF16 },
+	[HT_PRESET_OPENVINO_FP16] = { &ht_preset_openvino_fp16, HT_F16 },
+	[HT_PRESET_PYTORCH_BF16] = { &ht_preset_pytorch, HT_BF16 },
+	[HT_PRESET_PYTORCH_FP16] = { &ht_preset_pytorch, HT_F16 },
+	[HT_PRESET_TVM_FP16] = { &ht_preset_tvm, HT_F16 },
+};
+
+static int by_type(const void *key, const void *row)
+{
+	return ht_str_cmp(
+		*(const struct ht_str *)key, ht_str(((const struct ht_preset_row *)row)->type));
+}
+
+const struct ht_preset_row *ht_preset_row_of(const struct ht_preset *s, struct ht_str type)
+{
+	return bsearch(&type, s->row, s->rows, sizeof *s->row, by_type);
+}
+
+enum ht_preset_class ht_preset_class_of(const struct ht_preset *s, const struct ht_node *n)
+{
+	const struct ht_preset_row *row = ht_preset_row_of(s, n->type);
+
+	return row ? row->class : s->otherwise;
+}
+
+struct walk {
+	struct ht_precision *p;
+	const struct ht_preset *preset;
+	enum ht_dtype low;
+	const char **kept;
+};
+
+/* ---- what arrives ---- */
+
+static bool is_float_operand(struct walk *w, const struct ht_node *n, int32_t i)
+{
+	const struct ht_unit *u = ht_unit_of_arg(w->p, n, i);
+
+	return u && ht_is_policy_float(u->from);
+}
+
+/* Constants, parameters and arguments are converted at no price. */
+static bool is_free(const struct ht_node *n)
+{
+	return n->op == HT_OP_Const || n->op == HT_OP_Placeholder || n->op == HT_OP_PlaceholderV2 ||
+	       n->op == HT_OP_ReadVariableOp || n->op == HT_OP_Variable ||
+	       n->op == HT_OP_VariableV2 || n->op == HT_OP__Arg;
+}
+
+static bool all_low_or_free(struct walk *w, const struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->ins; i++)
+		if (is_float_operand(w, n, i) && !is_free(n->in[i].node) &&
+			ht_decided_dtype(w->p, n->in[i]) != w->low)
+			return false;
+	return true;
+}
+
+static bool is_scalar(struct ht_value v)
+{
+	const struct ht_type *t = ht_type_of(v);
+
+	return t->shape.rank == 0;
+}
+
+/* Scalars count among themselves only. */
+static bool arrives_low(struct walk *w, const struct ht_node *n)
+{
+	bool tensors = false, wide[2] = { false, false }, any[2] = { false, false };
+
+	for (int32_t i = 0; i < n->ins; i++) {
+		bool tensor;
+		if (!is_float_operand(w, n, i))
+			continue;
+		tensor = !is_scalar(n->in[i]);
+		tensors |= tensor;
+		any[tensor] = true;
+		wide[tensor] |= ht_decided_dtype(w->p, n->in[i]) != w->low;
+	}
+	return any[tensors] && !wide[tensors];
+}
+
+static bool first_is_low(struct walk *w, const struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->ins; i++)
+		if (is_float_operand(w, n, i))
+			return ht_decided_dtype(w->p, n->in[i]) == w->low;
+	return false;
+}
+
+/* ---- one node ---- */
+
+struct verdict {
+	bool low;
+	const char *rule;
+	enum ht_class class;
+};
+
+static struct verdict judge(struct walk *w, const struct ht_node *n)
+{
+	enum ht_preset_class class = ht_preset_class_of(w->preset, n);
+	bool low;
+
+	if (w->kept[n->id])
+		return (struct verdict){ false, w->kept[n->id], HT_CLASS_BLACK };
+	switch (class) {
+	case HT_PRESET_FLOAT32:
+		return (struct verdict){ false, "stays float32", HT_CLASS_BLACK };
+	case HT_PRESET_FOLLOW:
+		low = all_low_or_free(w, n);
+		return (struct verdict){ low,
+			low ? "follows: no operand is float32" : "follows: an operand is float32",
+			HT_CLASS_GRAY };
+	case HT_PRESET_WIDEST:
+		low = arrives_low(w, n);
+		return (struct verdict){ low,
+			low ? "computes in what arrives" : "computes in the widest that arrives",
+			HT_CLASS_GRAY };
+	case HT_PRESET_FIRST:
+		return (struct verdict){ first_is_low(w, n), "takes the type of its first operand",
+			HT_CLASS_GRAY };
+	case HT_PRESET_LOW:
+	case HT_PRESET_SPREAD:
+	case HT_PRESET_TAIL:
+		break;
+	}
+	return (struct verdict){ true, "goes low", HT_CLASS_WHITE };
+}
+
+/* Every tensor that is float32 in the graph, as far as a kernel has it so. */
+static bool narrow(struct walk *w, const struct ht_node *n, enum ht_dtype to)
+{
+	const struct ht_op_info *info = ht_op_info(n->op);
+	bool found = false;
+
+	for (int i = 0; i < info->args + info->results; i++) {
+		struct ht_tensor_of of = { i >= info->args, i < info->args ? i : i - info->args };
+		const struct ht_op_arg *formal =
+			of.result ? &info->result[of.formal] : &info->arg[of.formal];
+		if (ht_formal_from(w->p, n, formal) == HT_F32)
+			found |= ht_narrow_columns(&w->p->choice[n->id], of, to);
+	}
+	return found;
+}
+
+static bool has_float32(struct walk *w, const struct ht_node *n)
+{
+	for (int i = 0; i < ht_op_info(n->op)->type_attrs; i++)
+		if (ht_unit_of(w->p, n, i)->from == HT_F32)
+			return true;
+	return false;
+}
+
+static void visit(struct walk *w, const struct ht_node *n)
+{
+	struct ht_choice *c = &w->p->choice[n->id];
+	const struct ht_preset_row *row = ht_preset_row_of(w->preset, n->type);
+	const struct ht_rule *custom = c->by, *keeps = NULL;
+	struct verdict v = judge(w, n);
+	bool kept = ht_keeps_dtype(w->p, n, custom, &keeps);
+
+	c->list = row ? row->list : "no list has it";
+	c->class = v.class;
+	c->rule = v.rule;
+	if (custom || kept) {
+		c->by = custom ? custom : keeps;
+		c->rule = custom ? "customize_dtypes" : "keeps its dtype";
+		c->list = c->by ? c->by->where : NULL;
+	} else if (n->op == HT_OP_Cast) {
+		c->rule = "a cast of the graph";
+	} else if (!has_float32(w, n)) {
+		c->rule = "is not float32 in the graph";
+	} else if (v.low && !narrow(w, n, w->low)) {
+		c->rule = "no kernel has the low type";
+	}
+	ht_settle(w->p, n);
+}
+
+void ht_preset_decide(struct ht_precision *p)
+{
+	int mode = ht_policy_effective(p->policy)->mode;
+	struct walk w = { .p = p, .preset = modes[mode].preset, .low = modes[mode].low };
+
+	w.kept = ht_preset_kept(p, w.preset);
+	for (const struct ht_node *n = p->graph->first; n; n = n->next)
+		if (p->choice[n->id].columns)
+			visit(&w, n);
+}
+
+/* ---- constants ---- */
+
+static float within(const struct ht_clamp *s, float x)
+{
+	float magnitude = x < 0 ? -x : x, kept = magnitude;
+
+	if (magnitude > 0 && magnitude < s->smallest)
+		kept = s->smallest;
+	if (magnitude > s->largest && magnitude <= FLT_MAX)
+		kept = s->largest;
+	return x < 0 ? -kept : x > 0 ? kept : x;
+}
+
+static bool is_within(const struct ht_clamp *s, struct ht_value v)
+{
+	int64_t n = 0;
+	const unsigned char *p = ht_const_f32(v, &n);
+
+	for (int64_t i = 0; p && i < n; i++) {
+		float x = ht_load_f32(p, i);
+		if (x == x && within(s, x) != x)
+			return false;
+	}
+	return true;
+}
+
+static struct ht_value clamped(struct ht_precision *p, const struct ht_clamp *s, struct ht_value v)
+{
+	int64_t n = 0;
+	const unsigned char *from = ht_const_f32(v, &n);
+	struct ht_blob *b = ht_blob_new((size_t)n * sizeof(float));
+	struct ht_node *to;
+
+	if (!b)
+		ht_arena_fail(p->arena);
+	for (int64_t i = 0; i < n; i++) {
+		float x = within(s, ht_load_f32(from, i));
+		memcpy((unsigned char *)b->p + i * (int64_t)sizeof x, &x, sizeof x);
+	}
+	to = ht_const_new(p->graph,
+		ht_graph_free_name(p->graph,
+			ht_str_printf(p->graph->arena, "%.*s/clamped", HT_STR_ARG(v.node->name))),
+		HT_F32, ht_type_of(v)->shape, b);
+	ht_node_move(to, v.node->next);
+	return ht_out(to, 0);
+}
+
+void ht_clamp_constants(struct ht_precision *p, const struct ht_clamp *c)
+{
+	p->decisions->clamp = *c;
+	for (struct ht_node *n = p->graph->first; c->largest > 0 && n; n = n->next)
+		if (n->op == HT_OP_Cast && ht_is_const(n->in[0]) && n->out[0].dtype == c->type &&
+			!is_within(c, n->in[0]))
+			n->in[0] = clamped(p, c, n->in[0]);
+}
+
+void ht_preset_finish(struct ht_precision *p)
+{
+	int mode = ht_policy_effective(p->policy)->mode;
+	const struct ht_preset *s = modes[mode].preset;
+	struct ht_clamp c = { modes[mode].low, s->smallest, s->largest };
+
+	ht_clamp_constants(p, &c);
+}
+
+enum ht_dtype ht_preset_low(int mode)
+{
+	return modes[mode].low;
+}

@@ -1,0 +1,64 @@
+/* preset: other systems' rules, as published, on our units.
+ *
+ * A preset is data (data/NAME.preset): for each op type a class, and a class for all others.  One walk in
+ * topological order gives each node that is float32 in the graph the low type or leaves it; what has
+ * other types in the graph keeps them.  Each was made for another system's graphs: docs/policies.md
+ * says of each what differs on TensorFlow's. */
+#ifndef HT_PRESET_H
+#define HT_PRESET_H
+
+#include "precision/precision.h"
+
+enum ht_preset_class {
+	HT_PRESET_LOW,     /* goes low */
+	HT_PRESET_FLOAT32, /* stays */
+	HT_PRESET_FOLLOW,  /* low when all its float operands are, or can be at no price */
+	HT_PRESET_WIDEST,  /* takes the widest type that arrives; scalars do not count */
+	HT_PRESET_FIRST,   /* takes the type of its first float operand */
+	HT_PRESET_SPREAD,  /* low, unless what is kept in float32 reaches it */
+	HT_PRESET_TAIL     /* low, unless no LOW op lies between it and an output */
+};
+
+struct ht_preset_row {
+	const char *type; /* TensorFlow's */
+	enum ht_preset_class class;
+	const char *list; /* their list and their name of the op */
+};
+
+struct ht_preset {
+	const struct ht_preset_row *row; /* sorted by type */
+	size_t rows;
+	enum ht_preset_class otherwise; /* of a type without a row */
+	float smallest,
+		largest; /* magnitudes that constants in the low type keep to; largest 0: any */
+};
+
+/* One policy each. */
+enum ht_preset_mode {
+	HT_PRESET_KERAS_BF16,
+	HT_PRESET_KERAS_FP16,
+	HT_PRESET_ONNX_FP16,
+	HT_PRESET_OPENVINO_BF16,
+	HT_PRESET_OPENVINO_FP16,
+	HT_PRESET_PYTORCH_BF16,
+	HT_PRESET_PYTORCH_FP16,
+	HT_PRESET_TVM_FP16
+};
+
+/* A policy's `decide`. */
+void ht_preset_decide(struct ht_precision *p);
+/* And its `finish`: constants that were cast low are kept within the preset's magnitudes. */
+void ht_preset_finish(struct ht_precision *p);
+/* Constants that were cast to c->type are kept within its magnitudes. */
+void ht_clamp_constants(struct ht_precision *p, const struct ht_clamp *c);
+/* The low type of one. */
+enum ht_dtype ht_preset_low(int mode);
+
+/* NULL: the type has none. */
+const struct ht_preset_row *ht_preset_row_of(const struct ht_preset *s, struct ht_str type);
+enum ht_preset_class ht_preset_class_of(const struct ht_preset *s, const struct ht_node *n);
+
+/* kept.c: by node id, why a node stays float32 whatever it reads (static text), or NULL. */
+const char **ht_preset_kept(struct ht_precision *p, const struct ht_preset *s);
+
+#endif

@@ -1,0 +1,29 @@
+/* The policies that reports are. */
+#include "precision/report/report.h"
+
+static const struct ht_policy_kind behind_cleanups = { .name = "report",
+	.summary = "as a report of halftone explain --format json says" };
+static const struct ht_policy_kind painting = {
+	.name = "report", .summary = "as a report of a painting says", .paint = ht_report_paint
+};
+
+const struct ht_policy_kind *ht_report_kind(const struct ht_report_data *r)
+{
+	return r->decisions.painted == HT_INVALID ? &behind_cleanups : &painting;
+}
+
+void ht_report_of_decisions(struct ht_policy *p, const struct ht_policy *policy,
+	const struct ht_decisions *decisions, struct ht_arena *a)
+{
+	struct ht_report_data *r = HT_NEW(a, struct ht_report_data);
+
+	r->path = "";
+	r->partial = true;
+	r->decisions = *decisions;
+	ht_map_init(&r->nodes, a);
+	for (size_t i = 0; i < decisions->nodes; i++)
+		ht_map_at(&r->nodes, decisions->node[i].name)->value = &r->decisions.node[i];
+	*p = *policy;
+	p->report = r;
+	p->kind = ht_report_kind(r);
+}
