@@ -130,7 +130,7 @@ enum ht_status ht_option_set(
 /* NULL: the model has no checkpoint. */
 const struct ht_variable_source *ht_variables_of(const struct ht_model *m, struct ht_work *w);
 
-/* ---- compile.c ---- */
+/* ---- phases.c ---- */
 
 /* The phases of a compilation, as far as they have run. */
 #define HT_MAX_PHASES 12
@@ -141,6 +141,8 @@ struct ht_phases {
 };
 void ht_phase_start(struct ht_phases *p);
 void ht_phase_end(struct ht_phases *p, const char *name);
+
+/* ---- lowering.c ---- */
 
 /* Copies the model's graph and runs the standard passes on it. */
 struct ht_lowering {
@@ -283,24 +285,26 @@ struct ht_cache_key ht_graph_key(const struct ht_wanted *w, enum ht_cache_kind k
 	struct ht_reads reads, struct ht_arena *a);
 /* Of one option, for a key; "": the default. */
 struct ht_str ht_wanted_value(const struct ht_wanted *w, enum ht_read r, struct ht_arena *a);
-/* Of each set of options that was read so far, the last one first; returns how many. */
-#define HT_READ_SETS 16
-size_t ht_read_sets(const struct ht_wanted *w, struct ht_diags *d, struct ht_arena *a,
-	struct ht_reads set[HT_READ_SETS]);
-void ht_read_sets_add(
-	const struct ht_wanted *w, struct ht_reads reads, struct ht_diags *d, struct ht_arena *a);
-
 /* A set of options as their names, with blanks between; names of no option do not count. */
 struct ht_reads ht_reads_parse(struct ht_str names);
 void ht_reads_print(struct ht_buf *b, struct ht_reads set);
 
 /* ---- graph_index.c: for caches that have a graph's name ---- */
 
+enum { HT_READ_SETS = 16 }; /* kept at most */
 /* As ht_read_sets(), of the entries that the index has of this graph. */
 size_t ht_index_sets(const struct ht_wanted *w, struct ht_diags *d, struct ht_arena *a,
 	struct ht_reads set[HT_READ_SETS]);
 /* An entry that was put. */
 void ht_index_add(
+	const struct ht_wanted *w, struct ht_reads reads, struct ht_diags *d, struct ht_arena *a);
+
+/* ---- graph_reads.c ---- */
+
+/* Sets of options that compilations of the model have read, the last one first; returns how many. */
+size_t ht_read_sets(const struct ht_wanted *w, struct ht_diags *d, struct ht_arena *a,
+	struct ht_reads set[HT_READ_SETS]);
+void ht_read_sets_add(
 	const struct ht_wanted *w, struct ht_reads reads, struct ht_diags *d, struct ht_arena *a);
 
 /* ---- graph_cache.c ---- */

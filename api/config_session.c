@@ -9,16 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LONGEST_NAME 128
-
 typedef enum ht_status read_fn(struct reading *r, const char *name, const cJSON *value, long line);
 
 /* camelCase as snake_case; names that are longer than any that is known are cut. */
-static void snake(const char *key, char out[LONGEST_NAME])
+static void snake(const char *key, char out[HT_CONFIG_NAME])
 {
 	size_t n = 0;
 
-	for (; *key && n + 2 < LONGEST_NAME; key++) {
+	for (; *key && n + 2 < HT_CONFIG_NAME; key++) {
 		if (isupper((unsigned char)*key) && n)
 			out[n++] = '_';
 		out[n++] = (char)tolower((unsigned char)*key);
@@ -42,7 +40,7 @@ static enum ht_status each_member(
 			&r->j, "%s is %s; it has to be an object", what, ht_json_kind(object));
 	cJSON_ArrayForEach(member, object)
 	{
-		char name[LONGEST_NAME];
+		char name[HT_CONFIG_NAME];
 		ht_json_step(&r->j);
 		snake(member->string, name);
 		HT_TRY(read(r, name, member, r->j.line));
@@ -165,7 +163,7 @@ static enum ht_status read_parameter(struct reading *r, const cJSON *member, boo
 	const char *text;
 
 	if (!strncmp(member->string, "atc.", 4) || !ht_option_named(member->string, &o)) {
-		HT_TRY(ht_config_unknown(r, member->string));
+		HT_TRY(ht_config_unknown(r, "", member->string));
 		ht_json_skip(&r->j, member);
 		return HT_OK;
 	}
@@ -234,7 +232,7 @@ static enum ht_status read_optimizers(struct reading *r, const cJSON *list)
 static enum ht_status read_rewrite(
 	struct reading *r, const char *name, const cJSON *value, long line)
 {
-	char option[2 * LONGEST_NAME];
+	char option[2 * HT_CONFIG_NAME];
 	struct ht_option_info o;
 
 	if (!strcmp(name, "custom_optimizers"))

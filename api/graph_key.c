@@ -118,7 +118,7 @@ struct ht_cache_key ht_graph_key(const struct ht_wanted *w, enum ht_cache_kind k
 	return ht_key_end(&k);
 }
 
-/* ---- which options were read: a line for each set of them, names with blanks between ---- */
+/* ---- which options were read: names with blanks between ---- */
 
 struct ht_reads ht_reads_parse(struct ht_str line)
 {
@@ -136,42 +136,6 @@ struct ht_reads ht_reads_parse(struct ht_str line)
 	return set;
 }
 
-static size_t parse_sets(struct ht_str text, struct ht_reads set[HT_READ_SETS])
-{
-	size_t n = 0;
-
-	for (const char *p = text.p, *end = text.p + text.n; p < end && n < HT_READ_SETS;) {
-		const char *line = memchr(p, '\n', (size_t)(end - p));
-
-		if (!line)
-			break;
-		set[n++] = ht_reads_parse((struct ht_str){ p, (size_t)(line - p) });
-		p = line + 1;
-	}
-	return n;
-}
-
-static size_t known_sets(const struct ht_wanted *w, struct ht_diags *d, struct ht_arena *a,
-	struct ht_reads set[HT_READ_SETS])
-{
-	struct ht_cache_key k = ht_graph_key(w, HT_CACHE_READS, (struct ht_reads){ 0 }, a);
-	struct ht_cached c;
-	size_t n;
-
-	if (!ht_cache_get(w->model->cache, &k, d, &c))
-		return 0;
-	n = parse_sets(c.payload, set);
-	ht_cached_release(&c);
-	return n;
-}
-
-size_t ht_read_sets(const struct ht_wanted *w, struct ht_diags *d, struct ht_arena *a,
-	struct ht_reads set[HT_READ_SETS])
-{
-	return ht_cache_graph_name(w->model->cache) ? ht_index_sets(w, d, a, set)
-						    : known_sets(w, d, a, set);
-}
-
 void ht_reads_print(struct ht_buf *b, struct ht_reads set)
 {
 	const char *blank = "";
@@ -181,31 +145,4 @@ void ht_reads_print(struct ht_buf *b, struct ht_reads set)
 			ht_printf(b, "%s%s", blank, ht_read_name((enum ht_read)r));
 			blank = " ";
 		}
-}
-
-/* Another process may add one at the same time, and one of the two gets lost: that is a miss later,
- * which adds it again. */
-void ht_read_sets_add(
-	const struct ht_wanted *w, struct ht_reads reads, struct ht_diags *d, struct ht_arena *a)
-{
-	struct ht_cache_key k = ht_graph_key(w, HT_CACHE_READS, (struct ht_reads){ 0 }, a);
-	struct ht_reads set[HT_READ_SETS];
-	size_t n = known_sets(w, d, a, set);
-	struct ht_str piece;
-	struct ht_buf b;
-
-	if (ht_cache_graph_name(w->model->cache))
-		ht_index_add(w, reads, d, a);
-	for (size_t i = 0; i < n; i++)
-		if (set[i].bits == reads.bits)
-			return;
-	ht_buf_init(&b, a);
-	ht_reads_print(&b, reads);
-	ht_putc(&b, '\n');
-	for (size_t i = 0; i < n && i + 1 < HT_READ_SETS; i++) {
-		ht_reads_print(&b, set[i]);
-		ht_putc(&b, '\n');
-	}
-	piece = ht_buf_str(&b);
-	ht_cache_put(w->model->cache, &k, &(struct ht_payload){ &piece, 1, 0, 0 }, d);
 }

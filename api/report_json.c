@@ -3,14 +3,6 @@
 
 #include <string.h>
 
-void ht_put_number(struct ht_buf *b, const char *key, int64_t n)
-{
-	if (n < 0)
-		ht_printf(b, ", \"%s\": null", key);
-	else
-		ht_printf(b, ", \"%s\": %lld", key, (long long)n);
-}
-
 static void put_dtypes(struct ht_buf *b, const char *key, const uint8_t *dtype, int32_t n)
 {
 	ht_printf(b, ", \"%s\": [", key);
@@ -79,15 +71,6 @@ static void put_node(
 		ht_put_unit_json(b, &d->type[n->first_type + i]);
 	}
 	ht_puts(b, "]}");
-}
-
-int64_t ht_cast_bytes(const struct ht_decided_cast *c)
-{
-	int64_t each = (int64_t)(ht_dtype_info(c->from)->bytes + ht_dtype_info(c->to)->bytes);
-
-	if (c->constant)
-		return 0;
-	return c->elements < 0 || c->elements > INT64_MAX / 64 ? -1 : c->elements * each;
 }
 
 void ht_put_cast_json(struct ht_buf *b, const struct ht_decided_cast *c)

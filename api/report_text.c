@@ -3,12 +3,6 @@
 
 #include <string.h>
 
-void ht_put_ms(struct ht_buf *b, int64_t ps)
-{
-	ht_put_fixed(b, (double)ps / 1e9, 6);
-	ht_puts(b, " ms");
-}
-
 void ht_put_reason(struct ht_buf *b, const struct ht_decided_type *t)
 {
 	ht_puts(b, t->rule);
