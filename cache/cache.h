@@ -1,13 +1,14 @@
-/* cache: what was compiled, kept by content.
+/* cache: the compile cache, which keeps results under keys made of everything they depend on.
  *
- * A key is a text of tagged fields, which says everything that the result depends on.  Its XXH3-128
- * names the entry's file; an entry holds its key's text and ends with the SHA-256 of all before it
- * (of weights, their XXH3-128), and is a hit only where both are right: damage and collisions are
- * misses.  An entry is one file that appears whole by a rename and never changes; nobody takes a lock
- * to read or write one.
+ * A key is a text of tagged fields.  Its XXH3-128 hash names the entry's file.  An entry holds the text of
+ * its key and ends with a SHA-256 of all bytes before it (weights count by their XXH3-128).  A lookup is a
+ * hit only if key and digest are right, so that damage and hash collisions are misses.  An entry is one
+ * file that a rename makes visible as a whole and that never changes afterwards; reading or writing one
+ * takes no lock.
  *
- * A cache is a store (a directory) and perhaps a remote one behind it, with the same keys and bytes.
- * Nothing that goes wrong with either fails a compilation: it goes on without, and says so once. */
+ * A cache is a store (a directory) and optionally a remote store behind it with the same keys and bytes.
+ * A failure of either never fails a compilation: the compilation goes on without it and reports that
+ * once. */
 #ifndef HT_CACHE_H
 #define HT_CACHE_H
 
@@ -18,10 +19,10 @@
 #include <sys/types.h>
 #include <time.h>
 
-/* ---- files.c: what the store asks of the system ---- */
+/* ---- files.c: the system calls of the store ---- */
 
-/* As the functions of those names: -1 (or NULL, MAP_FAILED) with errno.  A test may put others in
- * their place. */
+/* Each member behaves as the POSIX function of its name: on failure it returns -1 (or NULL, MAP_FAILED)
+ * and sets errno.  Tests replace members to inject failures. */
 struct ht_files {
 	int (*open)(const char *path, int flags, mode_t mode);
 	int (*close)(int fd);
@@ -50,7 +51,7 @@ enum ht_cache_kind {
 	HT_CACHE_KERNEL, /* object code of one kernel */
 	HT_CACHE_GRAPH,  /* an artefact */
 	HT_CACHE_READS,  /* which options were read while a graph was compiled */
-	HT_CACHE_INPUT,  /* SHA-256 of a file of this machine; no server gets it, no archive */
+	HT_CACHE_INPUT,  /* SHA-256 of a file on this machine; never sent to a server or archived */
 	HT_CACHE_KINDS
 };
 const char *ht_cache_kind_name(enum ht_cache_kind kind);
@@ -59,12 +60,12 @@ struct ht_cache_key {
 	enum ht_cache_kind kind;
 	struct ht_str text;
 	struct ht_hash find; /* XXH3-128 of the text */
-	uint8_t sha256[32];  /* of the text: what a server calls it */
+	uint8_t sha256[32];  /* of the text: the entry's name on a server */
 };
 
-/* A key in the making; its text lives in the arena.  Equal fields in equal order give equal keys, and
- * different ones different texts: each field has its length.  The first ones are the kind and the
- * version of entries, so that no two versions give two different files one name. */
+/* A key under construction; its text lives in the arena.  Equal fields in equal order give equal texts and
+ * all others give different texts, because each field is stored with its length.  The kind and
+ * HT_ENTRY_VERSION come first, so that two versions never use one file name for different entries. */
 struct ht_key_text {
 	enum ht_cache_kind kind;
 	struct ht_buf text;
@@ -72,9 +73,9 @@ struct ht_key_text {
 void ht_key_begin(struct ht_key_text *k, enum ht_cache_kind kind, struct ht_arena *a);
 void ht_key_field(struct ht_key_text *k, const char *name, struct ht_str value);
 struct ht_cache_key ht_key_end(struct ht_key_text *k);
-/* The next field of a key's text, from *at = 0 on; false: there is none. */
+/* Reads the next field of a key's text; *at is 0 before the first call.  False at the end. */
 bool ht_key_next(struct ht_str text, size_t *at, struct ht_str *name, struct ht_str *value);
-/* The 32 digits that name an entry, and a NUL. */
+/* The 32 hexadecimal digits of an entry's name, and a NUL. */
 #define HT_KEY_NAME 33
 void ht_key_name(struct ht_hash find, char name[HT_KEY_NAME]);
 bool ht_key_named(struct ht_str name, struct ht_hash *find);
@@ -83,18 +84,18 @@ bool ht_key_named(struct ht_str name, struct ht_hash *find);
 
 #define HT_ENTRY_VERSION 2
 
-/* What is to be kept: the concatenation of the pieces.  Those from `bulk` to `bulk_end` are weights,
- * numbers that nothing follows; reading them costs less than code and its plan, see entry.c. */
+/* The bytes that an entry keeps: the concatenation of the pieces.  Pieces from `bulk` up to `bulk_end`
+ * are weights, which are checked by a faster hash than code and plan (entry.c). */
 struct ht_payload {
 	const struct ht_str *piece;
 	size_t pieces, bulk, bulk_end;
 };
 
-/* Spans of memory whose concatenation is the entry: the caller's payload between a head and a tail. */
+/* An entry as spans of memory to be concatenated: the caller's payload between a header and a trailer. */
 struct ht_cache_entry {
 	struct ht_str *piece;
 	size_t pieces;
-	size_t bytes; /* of all */
+	size_t bytes; /* of all pieces */
 };
 struct ht_cache_entry ht_entry_make(
 	struct ht_arena *a, const struct ht_cache_key *k, const struct ht_payload *payload);
@@ -102,36 +103,38 @@ struct ht_cache_entry ht_entry_make(
 /* Views of an entry's bytes. */
 struct ht_opened {
 	enum ht_cache_kind kind;
-	struct ht_str key, payload; /* that of a graph begins at a multiple of 4096 */
+	struct ht_str key, payload; /* the payload of a graph begins at a multiple of 4096 bytes */
 	struct ht_hash find;        /* of the key's text */
 };
-/* NULL, or what is wrong with the bytes as an entry of `k` (NULL: of any key).  Of a collision, another
- * key that has the same `find`, nothing is wrong: compare the texts. */
+/* Checks an entry's bytes against key `k` (NULL: against the key they state).  Returns NULL when they are
+ * right, else the reason.  An entry of another key with the same `find` (a collision) passes: the caller
+ * compares the texts. */
 const char *ht_entry_check(
 	struct ht_str bytes, const struct ht_cache_key *k, struct ht_opened *out);
-/* Whether the bytes begin as an entry of another version does: it has a name and a form of its own. */
+/* Whether the bytes begin like an entry of another version, which uses other names and another layout. */
 bool ht_entry_is_foreign(struct ht_str bytes);
-/* Whether they have a key of this version whose file has this name, whatever their head says. */
+/* Whether the bytes contain a key of this version that belongs in the file called `name`, whatever the
+ * header says. */
 bool ht_entry_is_own(struct ht_str bytes, struct ht_hash name);
-/* The key's text in the first bytes of an entry, not verified; false: it is not in them. */
+/* Finds the key's text in the first bytes of an entry without verifying it.  False when it is not there. */
 bool ht_entry_key(struct ht_str begin, struct ht_str *out);
-/* Bytes of the entry that `bytes` begin with, as its head says; 0: they begin with none. */
+/* The length in bytes that the header of the entry at the start of `bytes` states; 0 when there is none. */
 size_t ht_entry_bytes(struct ht_str bytes);
 
-/* ---- stats.c: what happened, summed over processes ---- */
+/* ---- stats.c: counters, summed over all processes ---- */
 
 #define HT_CACHE_COUNTERS(X)                                                                       \
 	X(graph_hits)                                                                              \
 	X(graph_misses)                                                                            \
 	X(kernel_hits)                                                                             \
 	X(kernel_misses)                                                                           \
-	X(remote_hits) /* of those above: what the store did not have */                           \
-	X(hit_bytes)   /* of entries that were read */                                             \
+	X(remote_hits) /* the hits above that came from the remote store */                        \
+	X(hit_bytes)   /* bytes of the entries read */                                             \
 	X(puts)        /* entries written */                                                       \
 	X(put_bytes)                                                                               \
-	X(damaged)    /* entries that were found damaged and removed */                            \
-	X(unreadable) /* times that something could not be read */                                 \
-	X(unwritable) /* or written */                                                             \
+	X(damaged)    /* entries found damaged, and removed */                                     \
+	X(unreadable) /* failed reads */                                                           \
+	X(unwritable) /* failed writes */                                                          \
 	X(evicted)                                                                                 \
 	X(evicted_bytes)
 
@@ -146,34 +149,34 @@ const char *ht_counter_name(enum ht_cache_counter c);
 /* ---- store.c: entries in a directory ---- */
 
 struct ht_store_options {
-	const char *dir; /* made where it is missing */
+	const char *dir; /* created when it is missing */
 	enum ht_cache_mode mode;
-	bool sync;          /* entries are on the disk before they appear */
-	bool shared;        /* the directory may be another's, and others may write to it */
-	uint64_t max_bytes; /* 0: 5 GiB, at most a tenth of the file system */
+	bool sync;                    /* an entry is on the disk before it becomes visible */
+	bool shared;                  /* other users may own the directory and write to it */
+	uint64_t max_bytes;           /* 0: 5 GiB, but at most a tenth of the file system */
 	const struct ht_files *files; /* NULL: the system's */
 };
 struct ht_store;
-/* HT_E_ENVIRONMENT: it is no directory, is another's, or others may write to it.  Where it cannot be
- * written to it is read only, with a warning. */
+/* HT_E_ENVIRONMENT: `dir` is not a directory, belongs to another user, or others may write to it.  A
+ * directory that cannot be written to gives a read-only store and a warning. */
 enum ht_status ht_store_open(
 	const struct ht_store_options *opt, struct ht_diags *d, struct ht_store **out);
-const char *ht_store_dir(const struct ht_store *s); /* as it was given */
+const char *ht_store_dir(const struct ht_store *s); /* as in the options */
 uint64_t ht_store_limit(const struct ht_store *s);
-/* Writes the statistics; evicts what is too much. */
+/* Writes the counters and evicts entries above the limit. */
 void ht_store_close(struct ht_store *s, struct ht_diags *d);
 
 /* A verified entry, mapped or in memory. */
 struct ht_cached {
 	struct ht_str payload, bytes;
-	const struct ht_files *files; /* mapped with these; NULL: from malloc */
+	const struct ht_files *files; /* that mapped the bytes; NULL: the bytes are from malloc() */
 };
 void ht_cached_release(struct ht_cached *c);
 
-/* False: a miss.  Damaged entries are told of and removed. */
+/* False: a miss.  A damaged entry is reported and removed. */
 bool ht_store_get(struct ht_store *s, const struct ht_cache_key *k, struct ht_diags *d,
 	struct ht_cached *out);
-/* False: not kept, which is told of once.  What is there already is replaced. */
+/* Replaces an entry of the same key.  False: the entry could not be kept, which is reported once. */
 bool ht_store_put(struct ht_store *s, const struct ht_cache_key *k, const struct ht_cache_entry *e,
 	struct ht_diags *d);
 void ht_store_count(struct ht_store *s, enum ht_cache_counter c, uint64_t n);
@@ -184,35 +187,35 @@ struct ht_listed_entry {
 	enum ht_cache_kind kind;
 	struct ht_hash find;
 	uint64_t bytes;
-	int64_t used_ns; /* when it was read last, to a minute */
+	int64_t used_ns; /* time of the last read, exact to a minute */
 	bool pinned;
 };
-/* In no order, in `a`. */
+/* The entries in no particular order, in `a`. */
 struct ht_entry_list {
 	struct ht_listed_entry *entry;
 	size_t n;
 	uint64_t bytes;
-	size_t temporary; /* files that writers left behind, or are writing */
+	size_t temporary; /* unfinished files, of writers that run or that were killed */
 };
 enum ht_status ht_store_list(
 	struct ht_store *s, struct ht_arena *a, struct ht_diags *d, struct ht_entry_list *out);
 enum ht_entry_state {
 	HT_ENTRY_GOOD,
-	HT_ENTRY_GONE, /* another process has removed it, or replaced it while it was read */
+	HT_ENTRY_GONE, /* another process removed or replaced it meanwhile */
 	HT_ENTRY_UNREADABLE,
-	HT_ENTRY_FOREIGN, /* of another version, which may have use for it */
+	HT_ENTRY_FOREIGN, /* of another version, which may still use it */
 	HT_ENTRY_DAMAGED
 };
-/* An entry of the list, in *out where it is good; *why: what else it is.  One that is damaged is removed,
- * and *removed is whether it could be; NULL: it stays. */
+/* Reads an entry of the list.  HT_ENTRY_GOOD fills *out; every other state fills *why.  A damaged entry
+ * is removed and *removed says whether that succeeded; with `removed` NULL it stays. */
 enum ht_entry_state ht_store_read(struct ht_store *s, const struct ht_listed_entry *e,
 	struct ht_cached *out, const char **why, bool *removed);
-/* The text of its key, which nobody vouches for: for looking at. */
+/* The text of an entry's key, not verified: for display only. */
 bool ht_store_read_key(struct ht_store *s, const struct ht_listed_entry *e, struct ht_arena *a,
 	struct ht_str *out);
-/* False: it is gone, or the store is read only. */
+/* False: the entry is gone, or the store is read-only. */
 bool ht_store_remove(struct ht_store *s, const struct ht_listed_entry *e);
-/* Kept by gc and clear. */
+/* Pinned entries survive gc and clear. */
 enum ht_status ht_store_pin(
 	struct ht_store *s, const struct ht_listed_entry *e, bool pinned, struct ht_diags *d);
 /* The path of an entry's file. */
@@ -220,55 +223,57 @@ struct ht_str ht_store_path(
 	const struct ht_store *s, enum ht_cache_kind kind, struct ht_hash find, struct ht_arena *a);
 
 struct ht_gc {
-	size_t entries, evicted, temporary; /* left; removed */
+	size_t entries;            /* that are left */
+	size_t evicted, temporary; /* removed entries, removed unfinished files */
 	uint64_t bytes, evicted_bytes;
 };
-/* Removes what writers left behind an hour ago and, the least recently used first, entries until
- * max_bytes are left; only one process at a time, others wait for it. */
+/* Removes unfinished files older than an hour, then entries in the order of their last use until
+ * max_bytes are left.  One process does this at a time; others wait for it. */
 enum ht_status ht_store_gc(
 	struct ht_store *s, uint64_t max_bytes, struct ht_diags *d, struct ht_gc *out);
 
-/* Likewise, but nothing happens below `above_bytes`, and entries that were used in the last
- * `recent_seconds` stay; nothing happens in a store that is read only, and where another process is at
- * it, that one does it. */
+/* As ht_store_gc() down to `to_bytes`, but only if the store has more than `above_bytes`, and entries used
+ * within the last `recent_seconds` stay.  Does nothing in a read-only store, or when another process is
+ * collecting already. */
 enum ht_status ht_store_age(struct ht_store *s, uint64_t above_bytes, uint64_t to_bytes,
 	int64_t recent_seconds, struct ht_diags *d, struct ht_gc *out);
 
-/* Sums of all processes that have ended. */
+/* The sums over all processes that have closed the store. */
 enum ht_status ht_store_stats(
 	struct ht_store *s, struct ht_diags *d, uint64_t counter[HT_COUNTERS]);
 enum ht_status ht_store_stats_reset(struct ht_store *s, struct ht_diags *d);
 
-/* ---- index.c: which entries there are of a graph that has a name ---- */
+/* ---- index.c: the entries that belong to a named graph ---- */
 
 #define HT_GRAPH_NAME 128                      /* characters at most */
 bool ht_graph_name_is_legal(const char *name); /* letters, digits, _ and -; not empty */
 struct ht_str ht_store_index_path(const struct ht_store *s, const char *name, struct ht_arena *a);
-#define HT_INDEX_BYTES ((size_t)1 << 20) /* of one that is loaded, at most */
-/* False with errno. */
+#define HT_INDEX_BYTES ((size_t)1 << 20) /* of an index that is loaded, at most */
+/* False on failure, with errno. */
 bool ht_store_index_load(
 	struct ht_store *s, const char *name, struct ht_arena *a, struct ht_str *out);
 bool ht_store_index_save(
 	struct ht_store *s, const char *name, struct ht_str text, struct ht_arena *a);
-/* From before an index is loaded until it is saved; -1 with errno. */
+/* Holds the index from before it is loaded until it is saved.  Returns a descriptor for unlocking, or -1
+ * with errno. */
 int ht_store_index_lock(struct ht_store *s, const char *name, struct ht_arena *a);
 void ht_store_index_unlock(struct ht_store *s, int fd);
-bool ht_store_writes(const struct ht_store *s); /* false: it is read only */
+bool ht_store_writes(const struct ht_store *s); /* false: it is read-only */
 
-/* ---- cache.c: the store, then the remote one ---- */
+/* ---- cache.c: the store, and the remote store behind it ---- */
 
 struct ht_remote_module; /* cache/remote.h */
 struct ht_remote_options;
 
 struct ht_cache_options {
-	struct ht_store_options store;         /* mode HT_CACHE_OFF: only the remote one, if any */
+	struct ht_store_options store; /* mode HT_CACHE_OFF: the remote store only, if any */
 	const struct ht_remote_module *remote; /* NULL: none */
 	const struct ht_remote_options *remote_options;
-	bool must_hit;          /* for those who ask: ht_cache_must_hit() */
-	bool no_kernels;        /* there are none of them, and none are kept */
-	const char *graph_name; /* likewise; NULL: none */
+	bool must_hit;          /* the answer of ht_cache_must_hit(), not read here */
+	bool no_kernels;        /* entries of kind HT_CACHE_KERNEL are neither found nor kept */
+	const char *graph_name; /* the answer of ht_cache_graph_name(); NULL: none */
 };
-/* Belongs to one thread at a time. */
+/* One thread uses a cache at a time. */
 struct ht_cache;
 enum ht_status ht_cache_start(
 	const struct ht_cache_options *opt, struct ht_diags *d, struct ht_cache **out);
@@ -277,7 +282,7 @@ struct ht_store *ht_cache_store(const struct ht_cache *c); /* NULL: none */
 bool ht_cache_must_hit(const struct ht_cache *c);
 const char *ht_cache_graph_name(const struct ht_cache *c); /* NULL: none, or there is no store */
 void ht_cache_count(struct ht_cache *c, enum ht_cache_counter what, uint64_t n);
-/* What the remote one has is kept in the store too. */
+/* False: a miss.  An entry from the remote store is kept in the store as well. */
 bool ht_cache_get(struct ht_cache *c, const struct ht_cache_key *k, struct ht_diags *d,
 	struct ht_cached *out);
 void ht_cache_put(struct ht_cache *c, const struct ht_cache_key *k,
@@ -285,8 +290,8 @@ void ht_cache_put(struct ht_cache *c, const struct ht_cache_key *k,
 
 /* ---- input.c ---- */
 
-/* SHA-256 of a file, which is remembered when it is large.  `now_ns`: CLOCK_REALTIME.  `c` NULL: only
- * found. */
+/* The SHA-256 of a file.  That of a large file is kept in the cache (`c` NULL: it is not) and found again
+ * by the file's stamp.  `now_ns`: the time of CLOCK_REALTIME. */
 void ht_cache_digest(struct ht_cache *c, const struct ht_file *f, int64_t now_ns,
 	struct ht_diags *d, uint8_t digest[32]);
 
