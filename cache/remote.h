@@ -9,7 +9,7 @@
 struct ht_remote_options {
 	const char *url;        /* http://, https:// or unix:/SOCKET, perhaps with USER:PASSWORD@ */
 	bool write;             /* entries are also sent to the server */
-	const char *token_file; /* read before each request; its first word is the bearer token */
+	const char *token_file; /* read before each request; its first line is the bearer token */
 	const char *token;      /* the bearer token; NULL: $HALFTONE_REMOTE_TOKEN */
 	const char *netrc;      /* a file with the user names and passwords of hosts */
 	const char *ca_file;    /* certificates (PEM) to trust in place of the system's */
