@@ -116,7 +116,7 @@ class Defaults(Cached):
 
     def test_names_of_kernels(self):
         """docs/modes.md has the families of the table, and each name acts on the types of its row."""
-        with open(os.path.join(TOP, 'passes', 'precision', 'ascend', 'families.def')) as f:
+        with open(os.path.join(TOP, 'precision', 'ascend', 'families.def')) as f:
             families = {n: t.split() for n, t in re.findall(r'FAMILY\("(\w+)",\s*"([^"]*)"\)', f.read())}
         with open(os.path.join(TOP, 'docs', 'modes.md')) as f:
             documented = {n: re.findall(r'`(\w+)`', t) for n, t in re.findall(r'^\| `(\w+)` \| ((?:`\w+` ?)+) \|$', f.read(), re.M)}
