@@ -60,14 +60,11 @@ static int32_t lost_results(const struct ht_graph *g, const struct ht_port *was,
 static struct ht_value nothing(struct ht_graph *g, struct ht_str name)
 {
 	static const int64_t none[1];
-	struct ht_blob *b = ht_blob_new(0);
 
-	if (!b)
-		ht_arena_fail(g->arena);
-	return ht_out(ht_const_new(g,
+	return ht_out(ht_const_sharing(g,
 			      ht_graph_free_name(g, ht_str_printf(g->arena, "%.*s/not_asked_for",
 							    HT_STR_ARG(name))),
-			      HT_F32, ht_shape_make(g->arena, 1, none), b),
+			      HT_F32, ht_shape_make(g->arena, 1, none), ht_blob_in(g->arena, 0)),
 		0);
 }
 

@@ -56,12 +56,10 @@ static enum ht_status add_sample(struct ht_policy *p, const char *where, const c
 		const struct ht_array *from = &a[s->n];
 		struct ht_blob *blob;
 		HT_TRY(check_array(s->where.p, from, d));
-		blob = ht_blob_new(from->bytes);
-		if (!blob)
-			ht_arena_fail(&p->arena);
+		blob = ht_blob_in(&p->arena, from->bytes);
 		memcpy((void *)(uintptr_t)blob->p, from->data, from->bytes);
 		s->name[s->n] = ht_str_copy(&p->arena, ht_str(name[s->n] ? name[s->n] : ""));
-		s->value[s->n] = ht_tensor_new(&p->arena, from->dtype,
+		s->value[s->n] = ht_tensor_sharing(&p->arena, from->dtype,
 			ht_shape_make(&p->arena, from->rank, from->dim), blob);
 	}
 	while (*last)

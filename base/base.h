@@ -325,6 +325,8 @@ struct ht_blob {
 /* `n` writable zeroed bytes, aligned to 64; on huge pages where they fill some.  NULL when the system
  * has none. */
 struct ht_blob *ht_blob_new(size_t n);
+/* Likewise, but the arena releases this reference, and unwinds when there is no memory. */
+struct ht_blob *ht_blob_in(struct ht_arena *a, size_t n);
 /* `n` bytes of `whole`, which it keeps.  NULL when out of memory. */
 struct ht_blob *ht_blob_part(struct ht_blob *whole, size_t offset, size_t n);
 /* A span of a mapped file; keeps the file.  NULL when out of memory. */

@@ -169,3 +169,18 @@ void ht_blob_unref(struct ht_blob *b)
 	}
 	free(b);
 }
+
+static void unref_deferred(void *blob)
+{
+	ht_blob_unref(blob);
+}
+
+struct ht_blob *ht_blob_in(struct ht_arena *a, size_t n)
+{
+	struct ht_blob *b = ht_blob_new(n);
+
+	if (!b)
+		ht_arena_fail(a);
+	ht_arena_defer(a, unref_deferred, b);
+	return b;
+}

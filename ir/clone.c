@@ -12,12 +12,10 @@ struct copy {
 
 static struct ht_tensor *copy_tensor(const struct ht_tensor *t, struct ht_arena *a)
 {
-	struct ht_tensor *c =
-		ht_tensor_new(a, t->dtype, t->shape, t->blob ? ht_blob_ref(t->blob) : NULL);
-	struct ht_blob *blob = c->blob;
+	struct ht_tensor *c = ht_tensor_new(a, t->dtype, t->shape, NULL);
 
 	*c = *t;
-	c->blob = blob;
+	c->blob = t->blob ? ht_blob_ref(t->blob) : NULL;
 	return c;
 }
 

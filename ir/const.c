@@ -84,6 +84,24 @@ struct ht_node *ht_const_new(struct ht_graph *g, struct ht_str name, enum ht_dty
 	return n;
 }
 
+struct ht_tensor *ht_tensor_sharing(
+	struct ht_arena *a, enum ht_dtype t, struct ht_shape shape, struct ht_blob *blob)
+{
+	struct ht_tensor *tensor = ht_tensor_new(a, t, shape, NULL);
+
+	tensor->blob = ht_blob_ref(blob);
+	return tensor;
+}
+
+struct ht_node *ht_const_sharing(struct ht_graph *g, struct ht_str name, enum ht_dtype t,
+	struct ht_shape shape, struct ht_blob *blob)
+{
+	struct ht_node *n = ht_const_new(g, name, t, shape, NULL);
+
+	ht_attr_find(n, "value")->value.tensor->blob = ht_blob_ref(blob);
+	return n;
+}
+
 int64_t ht_tensor_int(const struct ht_tensor *t, size_t i)
 {
 	switch (t->dtype) {

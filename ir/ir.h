@@ -372,6 +372,12 @@ int64_t ht_tensor_int(const struct ht_tensor *t, size_t i);
 /* A new Const node; takes over the reference to `blob`. */
 struct ht_node *ht_const_new(struct ht_graph *g, struct ht_str name, enum ht_dtype t,
 	struct ht_shape shape, struct ht_blob *blob);
+/* Likewise, with a reference of its own: the caller's is not taken, so that nothing leaks where memory
+ * ends on the way. */
+struct ht_node *ht_const_sharing(struct ht_graph *g, struct ht_str name, enum ht_dtype t,
+	struct ht_shape shape, struct ht_blob *blob);
+struct ht_tensor *ht_tensor_sharing(
+	struct ht_arena *a, enum ht_dtype t, struct ht_shape shape, struct ht_blob *blob);
 
 /* Uses of every result: which nodes take it.  Filled into the caller's arena; stale after any
  * change to the graph. */

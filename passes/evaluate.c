@@ -97,16 +97,6 @@ static bool run_step(struct evaluation *e, const struct ht_plan_step *step)
 	return call(step, buffers, e->scratch) == 0;
 }
 
-static struct ht_blob *new_result(struct ht_arena *a, size_t bytes)
-{
-	struct ht_blob *b = ht_blob_new(bytes);
-
-	if (!b)
-		ht_arena_fail(a);
-	ht_arena_defer(a, unref, b);
-	return b;
-}
-
 static bool run(struct evaluation *e, struct ht_tensor *out, struct ht_arena *a)
 {
 	struct ht_plan *p = e->plan;
@@ -120,7 +110,7 @@ static bool run(struct evaluation *e, struct ht_tensor *out, struct ht_arena *a)
 
 		if (p->buffer[i].kind != HT_PLAN_OUTPUT)
 			continue;
-		b = new_result(a, p->buffer[i].bytes);
+		b = ht_blob_in(a, p->buffer[i].bytes);
 		out[result++].blob = b;
 		e->memory[i] = (void *)(uintptr_t)b->p;
 	}

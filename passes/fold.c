@@ -59,10 +59,11 @@ static void become_const(struct ht_rw *r, struct ht_node *n, struct ht_blob *b)
 {
 	struct ht_shape shape =
 		ht_shape_make(r->g->arena, n->out[0].shape.rank, n->out[0].shape.dim);
+	struct ht_tensor *t = ht_tensor_sharing(r->g->arena, n->out[0].dtype, shape, b);
 
 	ht_rw_become(r, n, HT_OP_Const, NULL, 0);
 	ht_attr_set_type(n, "dtype", n->out[0].dtype);
-	ht_attr_set_tensor(n, "value", ht_tensor_new(r->g->arena, n->out[0].dtype, shape, b));
+	ht_attr_set_tensor(n, "value", t);
 }
 
 static void replace_result(struct ht_rw *r, struct ht_node *n, int32_t i, struct ht_blob *b)
@@ -151,7 +152,7 @@ static bool fold_reshape(struct ht_rw *r, struct ht_node *n)
 	if (!t || !ht_shape_known(n->out[0].shape) ||
 		ht_shape_count(t->shape) != ht_shape_count(n->out[0].shape))
 		return false;
-	become_const(r, n, ht_blob_ref(t->blob));
+	become_const(r, n, t->blob);
 	return true;
 }
 
@@ -228,12 +229,12 @@ static void fold_values(struct ht_rw *r, struct ht_node *n)
 		ht_evaluate(n, r->arena, &out) != HT_OK)
 		return;
 	if (n->outs == 1) {
-		become_const(r, n, ht_blob_ref(out[0].blob));
+		become_const(r, n, out[0].blob);
 		return;
 	}
 	for (int32_t i = 0; i < n->outs && n->graph; i++)
 		if (ht_rw_uses(r, ht_out(n, i)))
-			replace_result(r, n, i, ht_blob_ref(out[i].blob));
+			replace_result(r, n, i, out[i].blob);
 }
 
 /* Whole numbers and booleans: what shapes, axes and conditions are made of. */

@@ -136,12 +136,10 @@ static void become_identity(struct freezer *f, struct ht_node *n, struct ht_tens
 
 static struct ht_node *scalar(struct freezer *f, struct ht_node *before, const char *suffix)
 {
-	struct ht_blob *b = ht_blob_new(sizeof(int32_t));
+	struct ht_blob *b = ht_blob_in(f->c->scratch, sizeof(int32_t));
 	struct ht_node *c;
 
-	if (!b)
-		ht_arena_fail(f->g->arena);
-	c = ht_const_new(f->g,
+	c = ht_const_sharing(f->g,
 		ht_graph_free_name(f->g,
 			ht_str_printf(f->c->scratch, "%.*s/%s", HT_STR_ARG(before->name), suffix)),
 		HT_I32, HT_SHAPE_SCALAR, b);

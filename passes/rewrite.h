@@ -51,7 +51,7 @@ bool ht_rw_has_control_users(const struct ht_rw *r, const struct ht_node *n);
  * `name`, its origins are those of `before`. */
 struct ht_node *ht_rw_node(struct ht_rw *r, struct ht_node *before, enum ht_op op,
 	struct ht_str name, const struct ht_value *in, int32_t ins, struct ht_type type);
-/* Likewise a constant; takes over `blob`. */
+/* Likewise a constant, with a reference of its own to `blob`. */
 struct ht_value ht_rw_const(struct ht_rw *r, struct ht_node *before, struct ht_str name,
 	enum ht_dtype t, struct ht_shape shape, struct ht_blob *blob);
 struct ht_value ht_rw_const_ints(struct ht_rw *r, struct ht_node *before, struct ht_str name,

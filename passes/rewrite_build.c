@@ -46,7 +46,7 @@ void ht_rw_copy_attr(struct ht_node *to, const struct ht_node *from, const char 
 struct ht_value ht_rw_const(struct ht_rw *r, struct ht_node *before, struct ht_str name,
 	enum ht_dtype t, struct ht_shape shape, struct ht_blob *blob)
 {
-	struct ht_node *n = ht_const_new(r->g, ht_graph_free_name(r->g, name), t, shape, blob);
+	struct ht_node *n = ht_const_sharing(r->g, ht_graph_free_name(r->g, name), t, shape, blob);
 
 	ht_node_move(n, before);
 	r->changed = true;
@@ -55,11 +55,7 @@ struct ht_value ht_rw_const(struct ht_rw *r, struct ht_node *before, struct ht_s
 
 struct ht_blob *ht_rw_blob(struct ht_rw *r, size_t n)
 {
-	struct ht_blob *b = ht_blob_new(n);
-
-	if (!b)
-		ht_arena_fail(r->arena);
-	return b;
+	return ht_blob_in(r->arena, n);
 }
 
 struct ht_value ht_rw_const_ints(struct ht_rw *r, struct ht_node *before, struct ht_str name,

@@ -138,7 +138,7 @@ static struct ht_value with_rank(struct ht_rw *r, struct ht_node *n, struct ht_v
 		dim[i] = i < rank - s.rank ? 1 : s.dim[i - (rank - s.rank)];
 	s = (struct ht_shape){ rank, dim };
 	if (t)
-		return ht_rw_const(r, n, v.node->name, t->dtype, s, ht_blob_ref(t->blob));
+		return ht_rw_const(r, n, v.node->name, t->dtype, s, t->blob);
 	return ht_rw_reshape(r, n, ht_transpose_name(r, n, "line"), v, s);
 }
 
