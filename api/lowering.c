@@ -118,7 +118,7 @@ bool ht_pipeline_names(const char *pipeline, const char *pass)
 
 bool ht_policy_paints(const struct ht_policy *p)
 {
-	return p && ht_policy_effective(p)->paint;
+	return p && ht_policy_effective(p)->family->paint;
 }
 
 /* Painted is all that was imported, or what the outputs need that somebody asked for, of what

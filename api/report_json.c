@@ -31,7 +31,7 @@ void ht_put_unit_json(struct ht_buf *b, const struct ht_decided_type *t)
 		put_dtype(b, "operands", t->operands);
 	if (t->emulated != HT_INVALID)
 		put_dtype(b, "emulated", t->emulated);
-	ht_put_member(b, "rule", ht_str(t->rule));
+	ht_put_member(b, "rule", t->rule->text);
 	if (t->list && t->class != HT_CLASS_UNKNOWN)
 		ht_put_member(b, "class", ht_str(ht_class_name(t->class)));
 	if (t->list)

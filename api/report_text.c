@@ -5,7 +5,7 @@
 
 void ht_put_reason(struct ht_buf *b, const struct ht_decided_type *t)
 {
-	ht_puts(b, t->rule);
+	ht_put_str(b, t->rule->text);
 	if (t->operands != HT_INVALID)
 		ht_printf(b, " (operands %s)", ht_dtype_info(t->operands)->name);
 	if (t->emulated != HT_INVALID)
@@ -109,9 +109,9 @@ static void put_node(const struct ht_report *r, const struct ht_decided_node *n,
 		put_type(b, n->name, t->attr, t);
 		for (int k = 0; k < HT_ASKED_END; k++)
 			if (t->why_not[k])
-				ht_printf(b, "  not %s: %s\n",
+				ht_printf(b, "  not %s: %.*s\n",
 					ht_dtype_info(ht_asked_dtype((enum ht_asked)k))->name,
-					t->why_not[k]);
+					HT_STR_ARG(t->why_not[k]->text));
 	}
 	for (size_t i = 0; i < d->casts; i++)
 		if (is_of(d->cast[i].source, n->name) || ht_str_eq(d->cast[i].name, n->name))

@@ -30,7 +30,7 @@ static int64_t price_of(const struct asking *k, struct ht_str node)
 /* What the rule went by is told of where the rule is what stands against the dtype. */
 static bool is_by_rule(const struct asking *k, const struct ht_decided_type *t)
 {
-	return !strcmp(t->why_not[k->asked], t->rule);
+	return ht_str_eq(t->why_not[k->asked]->text, t->rule->text);
 }
 
 static bool is_by_list(const struct asking *k, const struct ht_decided_type *t)
@@ -40,9 +40,9 @@ static bool is_by_list(const struct asking *k, const struct ht_decided_type *t)
 
 static void put_text(struct asking *k, const struct ht_decided_type *t, int64_t price)
 {
-	ht_printf(&k->b, "%.*s  %.*s: %s, not %s: %s", HT_STR_ARG(t->node), HT_STR_ARG(t->attr),
+	ht_printf(&k->b, "%.*s  %.*s: %s, not %s: %.*s", HT_STR_ARG(t->node), HT_STR_ARG(t->attr),
 		ht_dtype_info(t->to)->name, ht_dtype_info(ht_asked_dtype(k->asked))->name,
-		t->why_not[k->asked]);
+		HT_STR_ARG(t->why_not[k->asked]->text));
 	if (is_by_list(k, t) && t->class != HT_CLASS_UNKNOWN)
 		ht_printf(&k->b, " (%s, %s)", ht_class_name(t->class), t->list);
 	else if (is_by_list(k, t))
@@ -63,7 +63,7 @@ static void put_json(struct asking *k, const struct ht_decided_type *t, int64_t 
 	ht_put_json(&k->b, t->node);
 	ht_put_member(&k->b, "attribute", t->attr);
 	ht_put_member(&k->b, "dtype", ht_str(ht_dtype_info(t->to)->name));
-	ht_put_member(&k->b, "why_not", ht_str(t->why_not[k->asked]));
+	ht_put_member(&k->b, "why_not", t->why_not[k->asked]->text);
 	if (is_by_list(k, t))
 		ht_put_member(&k->b, "list", ht_str(t->list));
 	if (t->followed.n && is_by_rule(k, t))
@@ -75,7 +75,7 @@ static void put_json(struct asking *k, const struct ht_decided_type *t, int64_t 
 
 static void tell(struct asking *k, const struct ht_decided_type *t)
 {
-	const char *why = t->why_not[k->asked];
+	const struct ht_dtype_reason *why = t->why_not[k->asked];
 	struct ht_map_entry *e;
 
 	k->units++;
@@ -86,8 +86,8 @@ static void tell(struct asking *k, const struct ht_decided_type *t)
 	else
 		put_text(k, t, price_of(k, t->node));
 	k->without++;
-	e = ht_map_at(&k->reasons,
-		strncmp(why, "follows ", 8) ? ht_str(why) : HT_STR("follows its producer"));
+	e = ht_map_at(
+		&k->reasons, why->by == HT_BY_FOLLOWS ? HT_STR("follows its producer") : why->text);
 	e->value = (void *)((uintptr_t)e->value + 1);
 }
 

@@ -330,7 +330,7 @@ static int decide(const char *name, const char *model, bool as_is)
 	if (ht_policy_init(&policy, name, &d) != HT_OK)
 		return fail(&d, "no policy");
 	start = now();
-	if (!ht_policy_effective(&policy)->paint &&
+	if (!ht_policy_effective(&policy)->family->paint &&
 		ht_run_passes(g, as_is ? "infer" : ht_pipeline_cleanup, NULL, &c) != HT_OK)
 		return fail(&d, "cannot clean up");
 	put_times("cleanup", start);

@@ -253,7 +253,7 @@ static void decide_body(struct call *call, int i)
 		if (u->from == (enum ht_dtype)call->in[at] || u->from != HT_F32)
 			continue;
 		u->to = (enum ht_dtype)call->in[at];
-		p->choice[u->node->id].rule = "has the type of what its caller passes";
+		p->choice[u->node->id].rule = HT_BY(CALLER);
 		p->choice[u->node->id].list = NULL;
 	}
 	l->decided = p;

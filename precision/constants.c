@@ -154,16 +154,14 @@ static void tell(struct fitting *f, struct ht_node *cast, struct ht_node *source
 static struct ht_node *new_constant(
 	struct fitting *f, struct ht_str name, struct ht_shape shape, struct ht_blob *b)
 {
-	if (!b)
-		ht_arena_fail(f->how->arena);
-	return ht_const_new(f->graph, ht_graph_free_name(f->graph, name), HT_F32, shape, b);
+	return ht_const_sharing(f->graph, ht_graph_free_name(f->graph, name), HT_F32, shape, b);
 }
 
 static struct ht_value clamped_constant(struct fitting *f, struct ht_value v, struct range range)
 {
 	int64_t n = 0;
 	const unsigned char *from = ht_const_f32(v, &n);
-	struct ht_blob *b = ht_blob_new((size_t)n * sizeof(float));
+	struct ht_blob *b = ht_blob_in(f->how->arena, (size_t)n * sizeof(float));
 	struct ht_node *to = new_constant(f,
 		ht_str_printf(f->graph->arena, "%.*s/clamped", HT_STR_ARG(v.node->name)),
 		ht_const_tensor(v)->shape, b);
@@ -182,7 +180,7 @@ static struct ht_value bounded(
 	struct fitting *f, const char *op, struct ht_value v, struct ht_node *before, float bound)
 {
 	struct ht_graph *g = f->graph;
-	struct ht_blob *b = ht_blob_new(sizeof bound);
+	struct ht_blob *b = ht_blob_in(f->how->arena, sizeof bound);
 	struct ht_node *n,
 		*c = new_constant(f,
 			ht_str_printf(g->arena, "%.*s/%s/bound", HT_STR_ARG(v.node->name), op),

@@ -8,60 +8,77 @@
 
 #define V1 HT_NAMED_MODE
 #define V2 HT_NAMED_MODE_V2
-#define PRESET(mode) HT_PRESET_##mode, 0, ht_preset_decide, NULL, ht_preset_finish
-#define MIXED(low) low " by the white, black and gray lists"
 
-/* The vendor's modes decide by ht_ascend_decide. */
+/* The vendor's modes. */
+static const struct ht_policy_family ascend = {
+	.can = HT_CAN_READ_RULES | HT_CAN_READ_IMPLS | HT_CAN_DECIDE_BODIES | HT_CAN_CROSS_CALLS,
+	.decide = ht_ascend_decide,
+};
+/* TensorFlow's auto_mixed_precision, which looks for bodies by itself. */
+static const struct ht_policy_family grappler = {
+	.can = HT_CAN_READ_GRAPPLER,
+	.paint = ht_grappler_paint,
+};
+/* Other systems, by their published lists. */
+static const struct ht_policy_family preset = {
+	.can = HT_CAN_READ_RULES | HT_CAN_READ_IMPLS | HT_CAN_DECIDE_BODIES |
+	       HT_CAN_DECIDE_FOR_CPU_ONLY | HT_CAN_BE_PRICED_IF_SMALL,
+	.decide = ht_preset_decide,
+	.finish = ht_preset_finish,
+};
+static const struct ht_policy_family optimal = {
+	.can = HT_CAN_READ_RULES | HT_CAN_READ_LISTS | HT_CAN_READ_IMPLS | HT_CAN_READ_BUDGET,
+	.decide = ht_optimal_decide,
+};
+
+#define MODE(name, mode, low, can, spelling, same_as, summary)                                     \
+	{ name, summary, &ascend, HT_MODE_##mode, HT_##low, can, spelling, same_as }
+#define MIX(name, mode, low, spelling, same_as, dtype)                                             \
+	MODE(name, MIX_##mode, low, HT_CAN_READ_LISTS | HT_CAN_BE_PRICED, spelling, same_as,       \
+		dtype " by the white, black and gray lists")
+#define GRAPPLER(name, mode, low, can, summary)                                                    \
+	{ name, summary, &grappler, HT_GRAPPLER_##mode, HT_##low, can, 0, NULL }
+#define PRESET(name, mode, low, summary)                                                           \
+	{ name, summary, &preset, HT_PRESET_##mode, HT_##low, 0, 0, NULL }
+
 const struct ht_policy_kind ht_policy_kinds[] = {
-	{ "allow_fp32_to_bf16", "float32 where a kernel offers it, else bfloat16", NULL,
-		HT_MODE_ALLOW_BF16, V1, ht_ascend_decide, NULL, NULL },
-	{ "allow_fp32_to_fp16", "float32 where a kernel offers it, else float16", NULL,
-		HT_MODE_ALLOW_FP16, V1, ht_ascend_decide, NULL, NULL },
-	{ "allow_mix_precision", MIXED("float16"), "allow_mix_precision_fp16", HT_MODE_MIX_FP16, V1,
-		ht_ascend_decide, NULL, NULL },
-	{ "allow_mix_precision_bf16", MIXED("bfloat16"), NULL, HT_MODE_MIX_BF16, V1,
-		ht_ascend_decide, NULL, NULL },
-	{ "allow_mix_precision_fp16", MIXED("float16"), NULL, HT_MODE_MIX_FP16, V1,
-		ht_ascend_decide, NULL, NULL },
-	{ "cube_fp16in_fp32out",
+	MODE("allow_fp32_to_bf16", ALLOW_BF16, BF16, 0, V1, NULL,
+		"float32 where a kernel offers it, else bfloat16"),
+	MODE("allow_fp32_to_fp16", ALLOW_FP16, F16, 0, V1, NULL,
+		"float32 where a kernel offers it, else float16"),
+	MIX("allow_mix_precision", FP16, F16, V1, "allow_mix_precision_fp16", "float16"),
+	MIX("allow_mix_precision_bf16", BF16, BF16, V1, NULL, "bfloat16"),
+	MIX("allow_mix_precision_fp16", FP16, F16, V1, NULL, "float16"),
+	MODE("cube_fp16in_fp32out", CUBE, F16, 0, V1 | V2, NULL,
 		"float16 operands and float32 results for matrix products and convolutions, "
-		"float32 elsewhere",
-		NULL, HT_MODE_CUBE, V1 | V2, ht_ascend_decide, NULL, NULL },
-	{ "force_fp16", "float16 wherever a kernel offers it", NULL, HT_MODE_FORCE_FP16, V1,
-		ht_ascend_decide, NULL, NULL },
-	{ "force_fp32", "float32 wherever a kernel offers it", NULL, HT_MODE_FORCE_FP32, V1,
-		ht_ascend_decide, NULL, NULL },
-	{ "fp16", "float16 wherever a kernel offers it", "force_fp16", HT_MODE_FORCE_FP16, V2,
-		ht_ascend_decide, NULL, NULL },
-	{ "grappler-bf16", "bfloat16 as TensorFlow's auto_mixed_precision with oneDNN", NULL,
-		HT_GRAPPLER_BF16, 0, NULL, ht_grappler_paint, NULL },
-	{ "grappler-fp16", "float16 as TensorFlow's auto_mixed_precision on a GPU", NULL,
-		HT_GRAPPLER_FP16, 0, NULL, ht_grappler_paint, NULL },
-	{ "grappler-fp16-cpu", "float16 emulated as TensorFlow's auto_mixed_precision on a CPU",
-		NULL, HT_GRAPPLER_FP16_CPU, 0, NULL, ht_grappler_paint, NULL },
-	{ "keras-bf16", "bfloat16 as Keras' policy mixed_bfloat16", NULL, PRESET(KERAS_BF16) },
-	{ "keras-fp16", "float16 as Keras' policy mixed_float16", NULL, PRESET(KERAS_FP16) },
-	{ "mixed_bfloat16", MIXED("bfloat16"), "allow_mix_precision_bf16", HT_MODE_MIX_BF16, V2,
-		ht_ascend_decide, NULL, NULL },
-	{ "mixed_float16", MIXED("float16"), "allow_mix_precision_fp16", HT_MODE_MIX_FP16, V2,
-		ht_ascend_decide, NULL, NULL },
-	{ "must_keep_origin_dtype", "every dtype as the graph has it", NULL, HT_MODE_KEEP, V1,
-		ht_ascend_decide, NULL, NULL },
-	{ "onnx-fp16", "float16 as onnxconverter-common's float16 converter", NULL,
-		PRESET(ONNX_FP16) },
-	{ "openvino-bf16", "bfloat16 as OpenVINO's CPU plugin with inference_precision bf16", NULL,
-		PRESET(OPENVINO_BF16) },
-	{ "openvino-fp16", "float16 but for what OpenVINO marks as sensitive", NULL,
-		PRESET(OPENVINO_FP16) },
+		"float32 elsewhere"),
+	MODE("force_fp16", FORCE_FP16, F16, 0, V1, NULL, "float16 wherever a kernel offers it"),
+	MODE("force_fp32", FORCE_FP32, F16, 0, V1, NULL, "float32 wherever a kernel offers it"),
+	MODE("fp16", FORCE_FP16, F16, 0, V2, "force_fp16", "float16 wherever a kernel offers it"),
+	GRAPPLER("grappler-bf16", BF16, BF16, HT_CAN_BE_PRICED,
+		"bfloat16 as TensorFlow's auto_mixed_precision with oneDNN"),
+	GRAPPLER("grappler-fp16", FP16, F16, HT_CAN_BE_PRICED,
+		"float16 as TensorFlow's auto_mixed_precision on a GPU"),
+	GRAPPLER("grappler-fp16-cpu", FP16_CPU, F16, 0,
+		"float16 emulated as TensorFlow's auto_mixed_precision on a CPU"),
+	PRESET("keras-bf16", KERAS, BF16, "bfloat16 as Keras' policy mixed_bfloat16"),
+	PRESET("keras-fp16", KERAS, F16, "float16 as Keras' policy mixed_float16"),
+	MIX("mixed_bfloat16", BF16, BF16, V2, "allow_mix_precision_bf16", "bfloat16"),
+	MIX("mixed_float16", FP16, F16, V2, "allow_mix_precision_fp16", "float16"),
+	MODE("must_keep_origin_dtype", KEEP, INVALID, HT_CAN_CHANGE_NOTHING, V1, NULL,
+		"every dtype as the graph has it"),
+	PRESET("onnx-fp16", ONNX, F16, "float16 as onnxconverter-common's float16 converter"),
+	PRESET("openvino-bf16", OPENVINO_BF16, BF16,
+		"bfloat16 as OpenVINO's CPU plugin with inference_precision bf16"),
+	PRESET("openvino-fp16", OPENVINO_FP16, F16,
+		"float16 but for what OpenVINO marks as sensitive"),
 	{ "optimal", "the cheapest types under the lists, by measured costs and a minimum cut",
-		NULL, 0, 0, ht_optimal_decide, NULL, NULL },
-	{ "origin", "every dtype as the graph has it", "must_keep_origin_dtype", HT_MODE_KEEP, V2,
-		ht_ascend_decide, NULL, NULL },
-	{ "pytorch-autocast-bf16", "bfloat16 as PyTorch's autocast on a CPU", NULL,
-		PRESET(PYTORCH_BF16) },
-	{ "pytorch-autocast-fp16", "float16 as PyTorch's autocast on a CPU", NULL,
-		PRESET(PYTORCH_FP16) },
-	{ "tvm-fp16", "float16 as TVM Relay's ToMixedPrecision", NULL, PRESET(TVM_FP16) },
+		&optimal, 0, HT_INVALID, 0, 0, NULL },
+	MODE("origin", KEEP, INVALID, HT_CAN_CHANGE_NOTHING, V2, "must_keep_origin_dtype",
+		"every dtype as the graph has it"),
+	PRESET("pytorch-autocast-bf16", PYTORCH, BF16, "bfloat16 as PyTorch's autocast on a CPU"),
+	PRESET("pytorch-autocast-fp16", PYTORCH, F16, "float16 as PyTorch's autocast on a CPU"),
+	PRESET("tvm-fp16", TVM, F16, "float16 as TVM Relay's ToMixedPrecision"),
 	{ 0 },
 };
 
@@ -133,14 +150,6 @@ const char *ht_policy_label(const struct ht_policy *p)
 	return *p->name ? p->name : ht_policy_effective(p)->name;
 }
 
-bool ht_policy_is_mixed(const struct ht_policy *p)
-{
-	const struct ht_policy_kind *k = ht_policy_effective(p);
-
-	return k->decide == ht_ascend_decide &&
-	       (k->mode == HT_MODE_MIX_FP16 || k->mode == HT_MODE_MIX_BF16);
-}
-
 /* Nothing named is the same as naming what that implies, but that customize_dtypes then acts. */
 static void put_policy(struct ht_buf *b, const struct ht_policy *p)
 {
@@ -169,25 +178,19 @@ struct ht_str ht_read_value(const struct ht_policy *p, enum ht_read r, struct ht
 
 /* ---- whether options go together ---- */
 
-/* Policy optimal reads lists as the mixed modes do. */
-static bool reads_lists(const struct ht_policy *p)
-{
-	return ht_policy_is_mixed(p) || ht_policy_effective(p)->decide == ht_optimal_decide;
-}
-
 static enum ht_status check_mixlist(const struct ht_policy *p, struct ht_diags *d)
 {
 	static const char legal[] = "it goes with allow_mix_precision, allow_mix_precision_fp16, "
 				    "allow_mix_precision_bf16, mixed_float16 or mixed_bfloat16";
-	const char *mode = ht_policy_effective(p)->name;
+	const struct ht_policy_kind *k = ht_policy_effective(p);
 
-	if (!p->rules[HT_RULES_MIX].option || reads_lists(p))
+	if (!p->rules[HT_RULES_MIX].option || ht_policy_can(k, HT_CAN_READ_LISTS))
 		return HT_OK;
 	if (p->by == HT_NAMED_NONE)
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
 			"modify_mixlist: no precision mode is stated; %s", legal);
 	return ht_error(d, HT_E_USAGE, HT_NOWHERE, "modify_mixlist does not go with %s '%s'; %s",
-		p->by == HT_NAMED_MODE_V2 ? "precision_mode_v2" : "precision mode", mode, legal);
+		p->by == HT_NAMED_MODE_V2 ? "precision_mode_v2" : "precision mode", k->name, legal);
 }
 
 /* high_performance is the default, and means something only of the types that a list names. */
@@ -200,8 +203,7 @@ bool ht_policy_selects_impl(const struct ht_policy *p)
 /* A mode that was asked for and keeps every dtype leaves customize_dtypes nothing to do. */
 bool ht_policy_customizes(const struct ht_policy *p)
 {
-	return p->by == HT_NAMED_NONE || p->kind->decide != ht_ascend_decide ||
-	       p->kind->mode != HT_MODE_KEEP;
+	return p->by == HT_NAMED_NONE || !ht_policy_can(p->kind, HT_CAN_CHANGE_NOTHING);
 }
 
 static enum ht_status check_customize(const struct ht_policy *p, struct ht_diags *d)
@@ -221,13 +223,12 @@ static enum ht_status check_customize(const struct ht_policy *p, struct ht_diags
 static enum ht_status check_machine(const struct ht_policy *p, struct ht_diags *d)
 {
 	const struct ht_policy_kind *k = ht_policy_effective(p);
-	bool bf16 = k->mode == HT_MODE_ALLOW_BF16 || k->mode == HT_MODE_MIX_BF16;
 
-	if (k->decide == ht_preset_decide && !p->profile->computed_columns)
+	if (ht_policy_can(k, HT_CAN_DECIDE_FOR_CPU_ONLY) && !p->profile->computed_columns)
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
 			"policy '%s' does not go with profile %s; it decides for profile cpu",
 			k->name, p->profile->name);
-	if (k->decide != ht_ascend_decide || !bf16 || p->profile->bf16)
+	if (k->low != HT_BF16 || p->profile->bf16 || k->family->paint)
 		return HT_OK;
 	return ht_error(d, HT_E_UNSUPPORTED, HT_NOWHERE, "policy '%s': profile %s has no bfloat16",
 		k->name, p->profile->name);
@@ -237,7 +238,7 @@ static enum ht_status check_grappler(const struct ht_policy *p, struct ht_diags 
 {
 	const struct ht_policy_kind *k = ht_policy_effective(p);
 
-	if (!p->grappler.option || k->paint == ht_grappler_paint)
+	if (!p->grappler.option || ht_policy_can(k, HT_CAN_READ_GRAPPLER))
 		return HT_OK;
 	return ht_error(d, HT_E_USAGE, HT_NOWHERE,
 		"%s is for policies grappler-bf16, grappler-fp16 and grappler-fp16-cpu, not '%s'",
@@ -251,7 +252,7 @@ static enum ht_status check_budget(const struct ht_policy *p, struct ht_diags *d
 
 	if (!ht_budget_asked(b) && !b->random && !b->samples)
 		return HT_OK;
-	if (ht_policy_effective(p)->decide != ht_optimal_decide)
+	if (!ht_policy_can(ht_policy_effective(p), HT_CAN_READ_BUDGET))
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "%s is for policy optimal, not '%s'",
 			option, ht_policy_effective(p)->name);
 	if (!ht_budget_asked(b))
@@ -260,17 +261,20 @@ static enum ht_status check_budget(const struct ht_policy *p, struct ht_diags *d
 	return HT_OK;
 }
 
-/* A painter takes no rules, and another system's rule has lists of its own. */
+/* What the vendor's modes make of modify_mixlist is told by check_mixlist(). */
 static enum ht_status check_readers(const struct ht_policy *p, struct ht_diags *d)
 {
+	static const struct {
+		enum ht_rule_set set;
+		enum ht_policy_can reads;
+	} of[] = { { HT_RULES_MIX, HT_CAN_READ_LISTS }, { HT_RULES_CUSTOM, HT_CAN_READ_RULES },
+		{ HT_RULES_KEEP, HT_CAN_READ_RULES } };
 	const struct ht_policy_kind *k = ht_policy_effective(p);
 
-	if (k->decide == ht_ascend_decide || reads_lists(p))
-		return HT_OK;
-	for (int set = HT_RULES_MIX; set <= (k->paint ? HT_RULES_KEEP : HT_RULES_MIX); set++)
-		if (p->rules[set].option)
+	for (size_t i = k->spelling ? 1 : 0; i < HT_COUNT(of); i++)
+		if (p->rules[of[i].set].option && !ht_policy_can(k, of[i].reads))
 			return ht_error(d, HT_E_USAGE, HT_NOWHERE, "policy '%s' does not read %s",
-				p->name, p->rules[set].option);
+				p->name, p->rules[of[i].set].option);
 	return HT_OK;
 }
 
@@ -312,7 +316,7 @@ static enum ht_status check_modes(const struct ht_policy *p, struct ht_diags *d)
 		option = "op_select_implmode";
 	if (!option && p->hf32 >= 0)
 		option = "allow_hf32";
-	if (!option || !ht_policy_effective(p)->paint)
+	if (!option || ht_policy_can(ht_policy_effective(p), HT_CAN_READ_IMPLS))
 		return HT_OK;
 	return ht_error(d, HT_E_USAGE, HT_NOWHERE, "policy '%s' does not read %s", p->name, option);
 }

@@ -30,13 +30,31 @@ enum ht_named_by {
 	HT_NAMED_MODE_V2 = 1 << 2
 };
 
+/* Which options a policy reads and what else it can do; a bit set. */
+enum ht_policy_can {
+	/* Options that it reads. */
+	HT_CAN_READ_RULES = 1 << 0,    /* customize_dtypes and keep_dtype */
+	HT_CAN_READ_LISTS = 1 << 1,    /* modify_mixlist: it goes by white, black and gray lists */
+	HT_CAN_READ_IMPLS = 1 << 2,    /* op_precision_mode, op_select_implmode, allow_hf32 */
+	HT_CAN_READ_GRAPPLER = 1 << 3, /* those of TensorFlow's auto_mixed_precision */
+	HT_CAN_READ_BUDGET = 1 << 4,   /* budget, frontier and samples */
+	/* Functions that control flow calls: it decides on their bodies; on call and body together. */
+	HT_CAN_DECIDE_BODIES = 1 << 5,
+	HT_CAN_CROSS_CALLS = 1 << 6,
+	/* It keeps every dtype: customize_dtypes would have no effect. */
+	HT_CAN_CHANGE_NOTHING = 1 << 7,
+	/* It decides for the profile only whose kernels are computed from the op table (cpu). */
+	HT_CAN_DECIDE_FOR_CPU_ONLY = 1 << 8,
+	/* Policy optimal prices what it decides: always, or on graphs of moderate size. */
+	HT_CAN_BE_PRICED = 1 << 9,
+	HT_CAN_BE_PRICED_IF_SMALL = 1 << 10
+};
+
 struct ht_policy;
-struct ht_policy_kind {
-	const char *name;
-	const char *summary;
-	const char *same_as; /* the policy that this name is a synonym of, or NULL */
-	int mode;            /* for `decide` */
-	unsigned spelling;   /* bit set: HT_NAMED_MODE, HT_NAMED_MODE_V2 have the name too */
+
+/* How policies of one origin decide. */
+struct ht_policy_family {
+	unsigned can; /* all of them */
 	/* Narrows the choices of all nodes and settles them, in an order of its own. */
 	void (*decide)(struct ht_precision *p);
 	/* Instead of `decide`: decides on the graph as imported, which need not be one that we can
@@ -46,6 +64,21 @@ struct ht_policy_kind {
 	/* After `decide` and the rewriting of one graph; NULL: nothing. */
 	void (*finish)(struct ht_precision *p);
 };
+
+struct ht_policy_kind {
+	const char *name;
+	const char *summary;
+	const struct ht_policy_family *family;
+	int mode;            /* which of the family */
+	enum ht_dtype low;   /* the low type that it gives; HT_INVALID: none, or any */
+	unsigned can;        /* beside what its family can */
+	unsigned spelling;   /* bit set: HT_NAMED_MODE, HT_NAMED_MODE_V2 have the name too */
+	const char *same_as; /* the policy that this name is a synonym of, or NULL */
+};
+static inline bool ht_policy_can(const struct ht_policy_kind *k, enum ht_policy_can what)
+{
+	return (k->can | k->family->can) & what;
+}
 extern const struct ht_policy_kind ht_policy_kinds[]; /* ended by a row without a name */
 /* The error for a name of no policy, with the policies that somebody may mean by it. */
 enum ht_status ht_no_policy(const char *name, struct ht_diags *d);
@@ -264,7 +297,5 @@ enum ht_status ht_policy_check(const struct ht_policy *p, struct ht_diags *d);
 bool ht_policy_selects_impl(const struct ht_policy *p);
 /* Whether customize_dtypes has an effect. */
 bool ht_policy_customizes(const struct ht_policy *p);
-/* Whether the policy is one of the vendor's modes that reads white, black and gray lists. */
-bool ht_policy_is_mixed(const struct ht_policy *p);
 
 #endif

@@ -36,8 +36,8 @@ static void write_decision(struct ht_precision *p)
 	ht_impl_decide(p, p->decisions);
 	ht_precision_rewrite(p, p->decisions);
 	ht_impl_apply(p->decisions, impls);
-	if (kind->finish)
-		kind->finish(p);
+	if (kind->family->finish)
+		kind->family->finish(p);
 	fit_constants(p, ids);
 }
 
@@ -54,9 +54,9 @@ static enum ht_status decide(struct ht_precision *p, struct ht_graph *g)
 		return HT_OK;
 	}
 	HT_TRY(ht_precision_prepare(p, g));
-	if (!g->function && kind->decide == ht_ascend_decide)
+	if (!g->function && ht_policy_can(kind, HT_CAN_CROSS_CALLS))
 		p->calls = ht_calls_new(p);
-	kind->decide(p);
+	kind->family->decide(p);
 	HT_TRY(p->status);
 	write_decision(p);
 	return HT_OK;
@@ -161,7 +161,7 @@ static enum ht_status paint(const struct ht_precision_request *request, struct h
 	n = 0;
 	for (const struct ht_function *f = g->functions; f; f = f->next)
 		of_body[n++] = f->body->ids;
-	HT_TRY(ht_policy_effective(policy)->paint(policy, g, c, out));
+	HT_TRY(ht_policy_effective(policy)->family->paint(policy, g, c, out));
 	ht_fit_constants(g, ids, &how);
 	n = 0;
 	for (const struct ht_function *f = g->functions; f; f = f->next)
@@ -193,13 +193,13 @@ enum ht_status ht_precision_decide(
 		return decide_again(&p, g); /* the policy was checked when that was decided */
 	HT_TRY(ht_policy_check(policy, c->diags));
 	out->graph_nodes = g->nodes;
-	if (kind->paint)
+	if (kind->family->paint)
 		return paint(request, g, c, out);
 	ht_rules_resolve(&p);
 	if (policy->report)
 		return decide_again(&p, g);
 	HT_TRY(decide(&p, g));
-	if (kind->decide != ht_optimal_decide)
+	if (ht_policy_can(kind, HT_CAN_DECIDE_BODIES))
 		HT_TRY(decide_bodies(&p, g, NULL));
 	p.graph = g;
 	ht_rules_report(&p, out);

@@ -17,6 +17,7 @@
 #include "passes/passes.h"
 #include "precision/grappler/grappler.h"
 #include "precision/policy.h"
+#include "precision/reason.h"
 
 /* ---- precision.c: the decision as a part of the pipeline ---- */
 
@@ -168,14 +169,14 @@ struct ht_offer {
 };
 
 struct ht_choice {
-	const struct ht_offer *offer;   /* NULL: an op that is not in the table */
-	const struct ht_column *column; /* shared by nodes of one type */
-	int columns;                    /* 0: not judged */
-	uint64_t left;                  /* bit set: columns not yet excluded */
-	const struct ht_column *taken;  /* NULL: every tensor has the dtype of its unit */
-	const char *rule;               /* what decided; static text */
-	const struct ht_node *followed; /* the producer that a gray op took its dtype from */
-	const char *list;               /* the list that gave the class, or NULL */
+	const struct ht_offer *offer;       /* NULL: an op that is not in the table */
+	const struct ht_column *column;     /* shared by nodes of one type */
+	int columns;                        /* 0: not judged */
+	uint64_t left;                      /* bit set: columns not yet excluded */
+	const struct ht_column *taken;      /* NULL: every tensor has the dtype of its unit */
+	const struct ht_dtype_reason *rule; /* what decided */
+	const struct ht_node *followed;     /* the producer that a gray op took its dtype from */
+	const char *list;                   /* the list that gave the class, or NULL */
 	enum ht_class class;
 	bool fallback; /* no kernel of the machine takes it: it keeps its dtypes elsewhere */
 	const struct ht_rule *by; /* the rule for this node that decided, or NULL */
@@ -221,7 +222,7 @@ struct ht_precision {
 		*ret; /* of a body: dtypes of its results, as decided; NULL: as in the graph */
 	/* Of policy optimal, by node id: which labels a node must not have, and why. */
 	const uint8_t *denied;
-	const char *const *denied_why;
+	const struct ht_dtype_reason *const *denied_why;
 };
 
 void ht_units_build(struct ht_precision *p);
@@ -321,8 +322,6 @@ enum ht_mode {
 	HT_MODE_CUBE
 };
 void ht_ascend_decide(struct ht_precision *p);
-/* The low type that a mode gives; HT_INVALID: none. */
-enum ht_dtype ht_mode_low(enum ht_mode mode);
 
 /* ---- decisions: what comes out ---- */
 
@@ -336,15 +335,16 @@ struct ht_decided_type {
 	struct ht_str node; /* the node decided on */
 	struct ht_str attr;
 	enum ht_dtype from, to;
-	enum ht_dtype operands;  /* rounded to this on their way in; HT_INVALID: not */
-	const char *rule, *list; /* what decided, also where the type stays */
+	enum ht_dtype operands;             /* rounded to this on their way in; HT_INVALID: not */
+	const struct ht_dtype_reason *rule; /* what decided, also where the type stays */
+	const char *list;                   /* the list that the rule is of, or NULL */
 	enum ht_class class;
 	struct ht_str followed; /* empty: none */
 	enum ht_dtype emulated; /* types stay, values are rounded to this; HT_INVALID: not */
 	bool stated;            /* a rule of the user's says so */
-	const char
-		*why_not[HT_ASKED_END]; /* where decisions are complete; NULL: it has the dtype */
-	long line;                      /* of a report that was read */
+	/* Where decisions are complete: why it has not one of these dtypes; NULL: it has it. */
+	const struct ht_dtype_reason *why_not[HT_ASKED_END];
+	long line; /* of a report that was read */
 };
 /* Whether the decision changes something, or says that a rule of the user's was heeded. */
 static inline bool ht_is_news(const struct ht_decided_type *t)
@@ -509,7 +509,8 @@ struct ht_float_unit {
 /* The next one; the first for `u` all zero but attr -1.  Names of items are in `a`. */
 bool ht_next_float_unit(const struct ht_node *n, struct ht_arena *a, struct ht_float_unit *u);
 /* Why no policy may change the unit; NULL: one may. */
-const char *ht_fixed_reason(struct ht_precision *p, const struct ht_node *n, int attr);
+const struct ht_dtype_reason *ht_fixed_reason(
+	struct ht_precision *p, const struct ht_node *n, int attr);
 /* The dtype narrower than its attribute that a kernel takes a unit's operands in; HT_INVALID. */
 enum ht_dtype ht_rounded_operands(const struct ht_choice *c, const struct ht_unit *u);
 /* As explain has it: in a function's body "FUNCTION/NODE". */

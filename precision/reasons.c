@@ -5,8 +5,6 @@
 #include "precision/precision.h"
 #include "precision/presets/preset.h"
 
-#include <string.h>
-
 enum ht_dtype ht_asked_dtype(enum ht_asked a)
 {
 	static const enum ht_dtype dtype[] = {
@@ -58,43 +56,42 @@ bool ht_next_float_unit(const struct ht_node *n, struct ht_arena *a, struct ht_f
 
 /* ---- why not ---- */
 
-static const char *fixed_op(const struct ht_node *n)
+static const struct ht_dtype_reason *fixed_op(const struct ht_node *n)
 {
 	switch (n->op) {
 	case HT_OP_OPAQUE:
-		return "fixed: nobody knows the op";
+		return HT_BY(FIXED_UNKNOWN);
 	case HT_OP_Const:
-		return "fixed: a constant";
+		return HT_BY(FIXED_CONSTANT);
 	case HT_OP_Placeholder:
 	case HT_OP_PlaceholderV2:
 	case HT_OP_PlaceholderWithDefault:
-		return "fixed: a graph input";
+		return HT_BY(FIXED_INPUT);
 	case HT_OP_Variable:
 	case HT_OP_VariableV2:
 	case HT_OP_VarHandleOp:
 	case HT_OP_ReadVariableOp:
-		return "fixed: a variable";
+		return HT_BY(FIXED_VARIABLE);
 	default:
-		return ht_op_info(n->op)->effects
-			       ? "fixed: control flow, state, random numbers or another effect"
-			       : NULL;
+		return ht_op_info(n->op)->effects ? HT_BY(FIXED_EFFECT) : NULL;
 	}
 }
 
-const char *ht_fixed_reason(struct ht_precision *p, const struct ht_node *n, int attr)
+const struct ht_dtype_reason *ht_fixed_reason(
+	struct ht_precision *p, const struct ht_node *n, int attr)
 {
 	struct ht_unit *u = ht_unit_of(p, n, attr);
-	const char *why = fixed_op(n);
+	const struct ht_dtype_reason *why = fixed_op(n);
 
 	if (why)
 		return why;
 	if (u->fixed)
-		return "fixed: held by reference, or one of a list of types";
+		return HT_BY(FIXED_REFERENCE);
 	if (ht_unit_root(p, u)->fixed || ht_unit_root(p, u) != u)
-		return "fixed: goes round a loop with others";
+		return HT_BY(FIXED_LOOP);
 	if (!ht_is_policy_float(u->from))
-		return "fixed: no policy changes this dtype";
-	return ht_is_judged(p, n) ? NULL : "fixed: another type of the op is";
+		return HT_BY(FIXED_DTYPE);
+	return ht_is_judged(p, n) ? NULL : HT_BY(FIXED_OTHER);
 }
 
 static bool has_column(const struct ht_choice *c, int attr, enum ht_dtype t)
@@ -105,21 +102,11 @@ static bool has_column(const struct ht_choice *c, int attr, enum ht_dtype t)
 	return false;
 }
 
-static const char *no_kernel(enum ht_dtype t)
+static const struct ht_dtype_reason *no_kernel(enum ht_dtype t)
 {
-	return t == HT_F16    ? "no float16 kernel"
-	       : t == HT_BF16 ? "no bfloat16 kernel"
-			      : "no float32 kernel";
-}
-
-/* The low type that the policy gives; HT_INVALID: any, or none. */
-static enum ht_dtype low_of(const struct ht_precision *p)
-{
-	const struct ht_policy_kind *k = ht_policy_effective(p->policy);
-
-	return k->decide == ht_ascend_decide   ? ht_mode_low((enum ht_mode)k->mode)
-	       : k->decide == ht_preset_decide ? ht_preset_low(k->mode)
-					       : HT_INVALID;
+	return t == HT_F16    ? HT_BY(NO_KERNEL_F16)
+	       : t == HT_BF16 ? HT_BY(NO_KERNEL_BF16)
+			      : HT_BY(NO_KERNEL_F32);
 }
 
 static bool is_low(enum ht_dtype t)
@@ -135,16 +122,16 @@ static uint8_t label_bit(enum ht_dtype t)
 }
 
 /* What stood against dtype `t` first, of a unit that was judged. */
-static const char *against(struct ht_precision *p, const struct ht_node *n, const struct ht_unit *u,
-	const struct ht_decided_type *told, enum ht_dtype t)
+static const struct ht_dtype_reason *against(struct ht_precision *p, const struct ht_node *n,
+	const struct ht_unit *u, const struct ht_decided_type *told, enum ht_dtype t)
 {
 	const struct ht_choice *c = &p->choice[n->id];
-	enum ht_dtype low = low_of(p);
+	enum ht_dtype low = ht_policy_effective(p->policy)->low;
 
 	if (!c->columns && c->rule)
 		return c->rule;
 	if (c->class == HT_CLASS_UNKNOWN && !p->policy->report)
-		return "no list of the profile names the op";
+		return HT_BY(NO_LIST_OF_PROFILE);
 	if (c->by || p->policy->report)
 		return c->rule;
 	if (!has_column(c, u->attr, t))
@@ -152,26 +139,24 @@ static const char *against(struct ht_precision *p, const struct ht_node *n, cons
 	if (p->denied && p->denied[n->id] & label_bit(t))
 		return p->denied_why[n->id];
 	if (p->denied)
-		return u->to == HT_F16                   ? "float16 is cheapest"
-		       : u->to == HT_BF16                ? "bfloat16 is cheapest"
-		       : c->rule == p->denied_why[n->id] ? "float32 is cheapest"
+		return u->to == HT_F16                   ? HT_BY(CHEAPEST_F16)
+		       : u->to == HT_BF16                ? HT_BY(CHEAPEST_BF16)
+		       : c->rule == p->denied_why[n->id] ? HT_BY(CHEAPEST_F32)
 							 : c->rule;
 	if (low != HT_INVALID && is_low(t) && low != t && u->from != t &&
 		c->class != HT_CLASS_BLACK)
-		return "the policy does not give this dtype";
+		return HT_BY(NOT_GIVEN);
 	if (told->followed.n && u->to == u->from)
-		return ht_str_printf(
-			p->decisions->arena, "follows %.*s", HT_STR_ARG(told->followed))
-			.p;
+		return ht_reason_follows(told->followed, p->decisions->arena);
 	return c->rule;
 }
 
 /* What decided a unit that stays: a white node without a low kernel was not kept by its list. */
-static const char *binding(struct ht_precision *p, const struct ht_node *n, const struct ht_unit *u,
-	const struct ht_decided_type *told)
+static const struct ht_dtype_reason *binding(struct ht_precision *p, const struct ht_node *n,
+	const struct ht_unit *u, const struct ht_decided_type *told)
 {
 	const struct ht_choice *c = &p->choice[n->id];
-	enum ht_dtype low = low_of(p);
+	enum ht_dtype low = ht_policy_effective(p->policy)->low;
 	bool wants_low = low != HT_INVALID && u->from == HT_F32 && c->columns && !c->by &&
 			 c->class != HT_CLASS_BLACK;
 
@@ -179,15 +164,15 @@ static const char *binding(struct ht_precision *p, const struct ht_node *n, cons
 		return against(p, n, u, told, low);
 	if (wants_low && !has_column(c, u->attr, low))
 		return no_kernel(low);
-	if (c->class == HT_CLASS_GRAY && !c->followed && !c->by && !strncmp(c->rule, "gray", 4))
-		return "gray: has no producer to follow";
+	if (c->class == HT_CLASS_GRAY && !c->followed && !c->by && c->rule == HT_BY(GRAY_FOLLOWS))
+		return HT_BY(GRAY_WITHOUT_PRODUCER);
 	return c->rule;
 }
 
 static void give_reasons(struct ht_precision *p, const struct ht_node *n, const struct ht_unit *u,
 	struct ht_decided_type *t)
 {
-	const char *fixed = ht_fixed_reason(p, n, u->attr);
+	const struct ht_dtype_reason *fixed = ht_fixed_reason(p, n, u->attr);
 
 	for (int a = 0; a < HT_ASKED_END; a++) {
 		enum ht_dtype asked = ht_asked_dtype((enum ht_asked)a);
@@ -257,12 +242,12 @@ static void note_fixed(
 	struct ht_precision *p, const struct ht_node *n, const struct ht_float_unit *u)
 {
 	struct ht_decided_type *t = add_type(p->decisions);
-	const char *why = ht_fixed_reason(p, n, u->attr);
+	const struct ht_dtype_reason *why = ht_fixed_reason(p, n, u->attr);
 	enum ht_dtype to = ht_carried_dtype(&p->choice[n->id], n,
 		ht_op_info(n->op)->type_attr[u->attr].name, u->item, u->dtype);
 
 	if (to != u->dtype)
-		why = "carried across the call";
+		why = HT_BY(CARRIED);
 
 	*t = (struct ht_decided_type){
 		.origin = n->origin,

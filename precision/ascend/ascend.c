@@ -81,7 +81,7 @@ static void promote(struct judge *j)
 				 ht_judge_narrow(j, wider[k]);
 	}
 	if (found)
-		j->c->rule = "its operands are promoted to one dtype";
+		j->c->rule = HT_BY(PROMOTED);
 }
 
 /* ---- whether a kernel of the machine takes the node at all ---- */
@@ -173,20 +173,20 @@ static void judge_still(struct judge *j)
 {
 	if (!j->p->profile->manual || j->low == HT_INVALID)
 		j->low = HT_F16;
-	j->c->rule = "has no kernel: follows its producer";
+	j->c->rule = HT_BY(NO_KERNEL_FOLLOWS);
 	judge_tensors(j, allow_of(j), true);
 }
 
 static void judge_mixed(struct judge *j)
 {
 	if (j->c->class == HT_CLASS_GRAY) {
-		j->c->rule = "gray: follows its producer";
+		j->c->rule = HT_BY(GRAY_FOLLOWS);
 		judge_tensors(j, allow_of(j), true);
 	} else if (j->c->class == HT_CLASS_WHITE) {
-		j->c->rule = "white: goes low where a kernel can";
+		j->c->rule = HT_BY(WHITE);
 		judge_tensors(j, ht_strategy_mix, false);
 	} else {
-		j->c->rule = "black: keeps its dtype";
+		j->c->rule = HT_BY(BLACK);
 		judge_tensors(j, ht_strategy_keep, false);
 	}
 }
@@ -195,22 +195,20 @@ static void judge_by_mode(struct judge *j)
 {
 	static const struct {
 		strategy *apply;
-		const char *rule;
+		enum ht_by by;
 	} of[] = {
-		[HT_MODE_KEEP] = { ht_strategy_keep, "must_keep_origin_dtype" },
-		[HT_MODE_FORCE_FP16] = { ht_strategy_force_fp16, "force_fp16" },
-		[HT_MODE_FORCE_FP32] = { ht_strategy_force_fp32, "force_fp32" },
-		[HT_MODE_CUBE] = { ht_strategy_force_fp32, "cube_fp16in_fp32out" },
-		[HT_MODE_ALLOW_FP16] = { ht_strategy_allow_fp16_marked,
-			"keeps float32 where a kernel has it" },
-		[HT_MODE_ALLOW_BF16] = { ht_strategy_allow_bf16,
-			"keeps float32 where a kernel has it" },
+		[HT_MODE_KEEP] = { ht_strategy_keep, HT_BY_MODE_KEEP },
+		[HT_MODE_FORCE_FP16] = { ht_strategy_force_fp16, HT_BY_MODE_FORCE_FP16 },
+		[HT_MODE_FORCE_FP32] = { ht_strategy_force_fp32, HT_BY_MODE_FORCE_FP32 },
+		[HT_MODE_CUBE] = { ht_strategy_force_fp32, HT_BY_MODE_CUBE },
+		[HT_MODE_ALLOW_FP16] = { ht_strategy_allow_fp16_marked, HT_BY_KEEPS_FLOAT32 },
+		[HT_MODE_ALLOW_BF16] = { ht_strategy_allow_bf16, HT_BY_KEEPS_FLOAT32 },
 	};
 
-	j->c->rule = of[j->mode].rule;
+	j->c->rule = &ht_dtype_reasons[of[j->mode].by];
 	judge_tensors(j, of[j->mode].apply, false);
 	if (j->mode == HT_MODE_ALLOW_FP16 && j->c->offer->cube && !j->p->profile->manual)
-		j->c->rule = "a matrix product or convolution: prefers float16";
+		j->c->rule = HT_BY(PREFERS_FLOAT16);
 }
 
 /* A rule for the node decides more than its mode does, and one about dtypes more than one that
@@ -219,7 +217,7 @@ static void name_rule(struct judge *j, const struct ht_rule *custom, const struc
 {
 	j->c->by = custom ? custom : keeps;
 	if (custom)
-		j->c->rule = "customize_dtypes";
+		j->c->rule = HT_BY(CUSTOMIZE_DTYPES);
 	if (j->c->by)
 		j->c->list = j->c->by->where;
 }
@@ -231,12 +229,12 @@ static void judge(struct judge *j)
 	j->keeps = ht_keeps_dtype(j->p, j->n, custom, &keeps) && !custom;
 	if (!is_supported(j)) {
 		j->c->fallback = true;
-		j->c->rule = "no kernel takes its dtypes: computed elsewhere, as it is";
+		j->c->rule = HT_BY(COMPUTED_ELSEWHERE);
 		j->c->columns = 0;
 		return;
 	}
 	if (j->keeps || j->n->op == HT_OP_Cast || is_complex(j)) {
-		j->c->rule = j->n->op == HT_OP_Cast ? "a cast of the graph" : "keeps its dtype";
+		j->c->rule = j->n->op == HT_OP_Cast ? HT_BY(CAST) : HT_BY(KEEPS);
 		j->keeps = true;
 		judge_tensors(j, ht_strategy_allow_fp16, false);
 	} else if (is_still(j)) {
@@ -254,34 +252,16 @@ static void judge(struct judge *j)
 	ht_settle(j->p, j->n);
 }
 
-enum ht_dtype ht_mode_low(enum ht_mode mode)
-{
-	switch (mode) {
-	case HT_MODE_ALLOW_FP16:
-	case HT_MODE_MIX_FP16:
-	case HT_MODE_FORCE_FP16:
-	case HT_MODE_FORCE_FP32:
-	case HT_MODE_CUBE:
-		return HT_F16;
-	case HT_MODE_ALLOW_BF16:
-	case HT_MODE_MIX_BF16:
-		return HT_BF16;
-	case HT_MODE_KEEP:
-		break;
-	}
-	return HT_INVALID;
-}
-
 void ht_ascend_decide(struct ht_precision *p)
 {
-	enum ht_mode mode = (enum ht_mode)ht_policy_effective(p->policy)->mode;
+	const struct ht_policy_kind *kind = ht_policy_effective(p->policy);
 
 	for (struct ht_node *n = p->graph->first; n; n = n->next) {
 		struct judge j = { .p = p,
 			.n = n,
 			.c = &p->choice[n->id],
-			.mode = mode,
-			.low = ht_mode_low(mode) };
+			.mode = (enum ht_mode)kind->mode,
+			.low = kind->low };
 		if (j.c->columns)
 			judge(&j);
 		else if (p->calls)

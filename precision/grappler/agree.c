@@ -39,7 +39,7 @@ static void agree_round_loop(
 		if (is_merge(u))
 			disallow(p, type_vertex(p, u->node, "T"));
 	if (low)
-		ht_painter_allow(p, own, "round its loop");
+		ht_painter_allow(p, own, HT_BY(ROUND_LOOP));
 	else
 		disallow(p, own);
 }
@@ -73,7 +73,7 @@ void ht_painter_retarget_casts(struct ht_painter *p, const struct ht_uses *uses)
 			all = all && ht_painter_is_allowed(p, v);
 		}
 		if (any && all && !(g->graph->function && uses->is_output[n->id]))
-			ht_painter_allow(p, to, "cast that only low operands take");
+			ht_painter_allow(p, to, HT_BY(LOW_CAST));
 	}
 }
 

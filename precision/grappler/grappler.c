@@ -12,13 +12,12 @@
 #include <string.h>
 
 static const struct {
-	enum ht_dtype low;
 	unsigned device;
 	bool emulate;
 } modes[] = {
-	[HT_GRAPPLER_FP16] = { HT_F16, HT_TF_GPU, false },
-	[HT_GRAPPLER_BF16] = { HT_BF16, HT_TF_CPU, false },
-	[HT_GRAPPLER_FP16_CPU] = { HT_F16, HT_TF_CPU, true },
+	[HT_GRAPPLER_FP16] = { HT_TF_GPU, false },
+	[HT_GRAPPLER_BF16] = { HT_TF_CPU, false },
+	[HT_GRAPPLER_FP16_CPU] = { HT_TF_CPU, true },
 };
 
 /* ---- questions about vertices ---- */
@@ -145,9 +144,9 @@ static bool allow_listed(struct ht_painter *p)
 		if (!is_processed(p, v))
 			continue;
 		if (ht_list_of(p, v) == HT_LIST_ALLOW)
-			ht_painter_allow(p, v, "allow list");
+			ht_painter_allow(p, v, HT_BY(ALLOW_LIST));
 		else if (p->force_all && can_be_forced(p, p->graph.vertex[v].node))
-			ht_painter_allow(p, v, "level unsafe_force_all");
+			ht_painter_allow(p, v, HT_BY(FORCE_ALL));
 		any = any || p->mark[v] & HT_MARK_ALLOW;
 	}
 	return any;
@@ -206,7 +205,7 @@ static void allow_between(struct ht_painter *p)
 	flood(p, HT_MARK_BETWEEN, INPUTS, is_downstream);
 	for (uint32_t v = 0; v < p->graph.vertices; v++)
 		if (p->mark[v] & HT_MARK_BETWEEN)
-			ht_painter_allow(p, v, "between allow ops");
+			ht_painter_allow(p, v, HT_BY(BETWEEN_ALLOWED));
 }
 
 /* Marks of all that is read from the list that element type `v` reads. */
@@ -238,8 +237,6 @@ static uint16_t marks_of_writers(struct ht_painter *p, uint32_t v)
 	return marks;
 }
 
-const char ht_rule_follows[] = "follows an allow op";
-
 /* One sweep in the order of the graph: what an earlier vertex became counts for a later one. */
 static void allow_followers(struct ht_painter *p)
 {
@@ -255,7 +252,7 @@ static void allow_followers(struct ht_painter *p)
 			marks |= p->mark[g->fanin[i]];
 		marks |= marks_of_writers(p, v);
 		if (marks & HT_MARK_ALLOW && !(marks & HT_MARK_DENY))
-			ht_painter_allow(p, v, ht_rule_follows);
+			ht_painter_allow(p, v, HT_BY(FOLLOWS_ALLOWED));
 	}
 }
 
@@ -274,7 +271,7 @@ static void spread_through_clear(struct ht_painter *p)
 	flood(p, HT_MARK_SPREAD, INPUTS | OUTPUTS, may_spread_to);
 	for (uint32_t v = 0; v < p->graph.vertices; v++)
 		if (p->mark[v] & HT_MARK_SPREAD)
-			ht_painter_allow(p, v, "beside what went low");
+			ht_painter_allow(p, v, HT_BY(BESIDE_LOW));
 }
 
 static bool is_quantized(const struct ht_painter *p, const struct ht_node *n)
@@ -374,7 +371,7 @@ static enum ht_status paint_graph(struct ht_painter *p, struct ht_graph *g,
 	n = p->graph.vertices;
 	p->handles = (struct ht_handles){ 0 };
 	p->mark = HT_NEW_ARRAY(c->scratch, uint16_t, 3 * n);
-	p->rule = HT_NEW_ARRAY(c->scratch, const char *, n);
+	p->rule = HT_NEW_ARRAY(c->scratch, const struct ht_dtype_reason *, n);
 	p->stack = HT_NEW_ARRAY(c->scratch, uint32_t, 3 * n);
 	mark_all(p, &uses);
 	HT_TRY(check_definitions(p, c->diags));
@@ -414,7 +411,7 @@ enum ht_status ht_grappler_paint(const struct ht_policy *policy, struct ht_graph
 	struct ht_pass_context *c, struct ht_decisions *out)
 {
 	enum ht_grappler_mode mode = (enum ht_grappler_mode)policy->kind->mode;
-	struct ht_painter p = { .low = modes[mode].low,
+	struct ht_painter p = { .low = policy->kind->low,
 		.device = modes[mode].device,
 		.emulate = modes[mode].emulate,
 		.force_all = policy->grappler.level == HT_LEVEL_FORCE_ALL };

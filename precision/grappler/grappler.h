@@ -10,6 +10,7 @@
 #include "passes/passes.h"
 #include "precision/grappler/options.h"
 #include "precision/grappler/paint.h"
+#include "precision/reason.h"
 
 struct ht_decisions;
 
@@ -57,7 +58,7 @@ struct ht_painter {
 	bool *processed;     /* by node id: the pass may change it */
 	bool *renamed;       /* by node id: batch norms made the second version of the op */
 	uint16_t *mark;      /* by vertex; behind them the shadows, down and up by turns */
-	const char **rule;   /* by vertex: why it is allowed */
+	const struct ht_dtype_reason **rule; /* by vertex: why it is allowed */
 	uint32_t *stack;
 	uint32_t depth;
 	struct ht_handles handles;
@@ -75,7 +76,8 @@ static inline bool ht_painter_is_f32(const struct ht_painter *p, uint32_t v)
 	return p->graph.vertex[v].dtype == HT_F32;
 }
 
-static inline void ht_painter_allow(struct ht_painter *p, uint32_t v, const char *rule)
+static inline void ht_painter_allow(
+	struct ht_painter *p, uint32_t v, const struct ht_dtype_reason *rule)
 {
 	if (!(p->mark[v] & HT_MARK_ALLOW))
 		p->rule[v] = rule;
@@ -88,8 +90,6 @@ static inline bool ht_painter_is_allowed(const struct ht_painter *p, uint32_t v)
 }
 
 /* grappler.c */
-
-extern const char ht_rule_follows[];
 
 /* eligible.c */
 

@@ -233,7 +233,7 @@ void ht_handles_agree(struct ht_painter *p)
 			*mark = (uint16_t)((*mark & ~HT_MARK_ALLOW) | HT_MARK_DENY);
 		else if (state & ANY_ALLOW && !(*mark & HT_MARK_ALLOW)) {
 			*mark |= HT_MARK_ALLOW;
-			p->rule[h->member[i]] = "with the other ops of its tensor list";
+			p->rule[h->member[i]] = HT_BY(WITH_TENSOR_LIST);
 		}
 	}
 }

@@ -56,7 +56,8 @@ struct ht_painted {
 	enum ht_dtype low;
 	bool emulate;           /* types stay; painted nodes get and give values rounded to `low` */
 	const bool *low_vertex; /* by vertex */
-	const char *const *rule; /* by vertex: why; of those not painted where all is to be told */
+	const struct ht_dtype_reason *const
+		*rule; /* by vertex: why; of those not painted where all is to be told */
 	const struct ht_node *const *followed; /* by vertex: whom; NULL: nobody is told of */
 	const char *suffix;                    /* of the names of casts */
 	const bool *renamed; /* by node id: a batch norm that got an attribute U */

@@ -51,7 +51,7 @@ static struct ht_str attr_of(struct rewrite *r, uint32_t v)
 }
 
 static struct ht_decided_type *note_type(
-	struct rewrite *r, uint32_t v, enum ht_dtype to, const char *rule)
+	struct rewrite *r, uint32_t v, enum ht_dtype to, const struct ht_dtype_reason *rule)
 {
 	struct ht_decisions *d = r->out;
 	const struct ht_node *n = r->p->vertex[v].node;
@@ -72,8 +72,6 @@ static struct ht_decided_type *note_type(
 	return &d->type[d->types++];
 }
 
-static const char new_attr[] = "new in the second version of the op";
-
 /* Attribute U of a batch norm that became one of the second version is new. */
 static bool is_new_attr(const struct rewrite *r, uint32_t v)
 {
@@ -85,22 +83,21 @@ static bool is_new_attr(const struct rewrite *r, uint32_t v)
 
 static void note_unit(struct rewrite *r, uint32_t v)
 {
-	static const char other[] = "the policy does not give this dtype";
 	enum ht_dtype from = (enum ht_dtype)r->p->vertex[v].dtype, low = r->how->low;
 	bool changes = is_low(r, v) && !r->how->emulate;
-	const char *rule = r->how->rule[v] ? r->how->rule[v] : "not painted";
+	const struct ht_dtype_reason *rule = r->how->rule[v] ? r->how->rule[v] : HT_BY(NOT_PAINTED);
 	struct ht_decided_type *t = note_type(r, v, changes ? low : from, rule);
 
 	if (is_low(r, v) && r->how->emulate)
 		t->emulated = low;
 	if (is_new_attr(r, v)) {
 		t->stated = true;
-		t->rule = new_attr;
+		t->rule = HT_BY(NEW_TYPE);
 	}
 	for (int a = 0; a < HT_ASKED_END; a++) {
 		enum ht_dtype asked = ht_asked_dtype((enum ht_asked)a);
 		if (asked != t->to)
-			t->why_not[a] = asked == low || asked == HT_F32 ? rule : other;
+			t->why_not[a] = asked == low || asked == HT_F32 ? rule : HT_BY(NOT_GIVEN);
 	}
 }
 
@@ -230,7 +227,7 @@ static void set_types(struct rewrite *r, struct ht_node *n)
 		own_lists(r, n);
 	for (uint32_t v = p->first_vertex[n->id]; v < p->vertex_end[n->id]; v++) {
 		if (is_new_attr(r, v) && !r->out->complete)
-			note_type(r, v, HT_F32, new_attr);
+			note_type(r, v, HT_F32, HT_BY(NEW_TYPE));
 		if (is_low(r, v) && !r->how->emulate)
 			set_type(r, v);
 	}

@@ -1,35 +1,35 @@
 /* Why a vertex is painted, or is not: for those who ask for the whole account. */
 #include "precision/grappler/grappler.h"
 
-static const char *unprocessed(const struct ht_painter *p, const struct ht_node *n)
+static const struct ht_dtype_reason *unprocessed(
+	const struct ht_painter *p, const struct ht_node *n)
 {
 	const struct ht_tf_op *op = p->graph.op[n->id];
 
 	if (n->op == HT_OP_Placeholder || n->op == HT_OP_PlaceholderV2)
-		return "fixed: a graph input";
+		return HT_BY(FIXED_INPUT);
 	if (!ht_painter_has_device(p, n))
-		return "fixed: placed on another device";
+		return HT_BY(FIXED_DEVICE);
 	if (op->functions && !p->emulate)
-		return "fixed: its functions' signatures have its types";
+		return HT_BY(FIXED_SIGNATURE);
 	if (p->graph.graph->function && op->stateful)
-		return "fixed: has state, in a function";
-	return "fixed: fed, fetched or waited for";
+		return HT_BY(FIXED_STATE);
+	return HT_BY(FIXED_FETCHED);
 }
 
-static const char *denied(const struct ht_painter *p, uint32_t v)
+static const struct ht_dtype_reason *denied(const struct ht_painter *p, uint32_t v)
 {
 	if (ht_list_of(p, v) == HT_LIST_DENY)
-		return "deny list";
-	return p->mark[v] & HT_MARK_DENIED ? "behind a deny op" : "its tensor list keeps float32";
+		return HT_BY(DENY_LIST);
+	return p->mark[v] & HT_MARK_DENIED ? HT_BY(BEHIND_DENIED) : HT_BY(TENSOR_LIST_KEEPS);
 }
 
-static const char *no_definition(const struct ht_painter *p)
+static const struct ht_dtype_reason *no_definition(const struct ht_painter *p)
 {
-	return p->low == HT_F16 ? "the op is not defined in float16"
-				: "the op is not defined in bfloat16";
+	return p->low == HT_F16 ? HT_BY(UNDEFINED_F16) : HT_BY(UNDEFINED_BF16);
 }
 
-static const char *by_list(struct ht_painter *p, uint32_t v)
+static const struct ht_dtype_reason *by_list(struct ht_painter *p, uint32_t v)
 {
 	const struct ht_node *n = p->graph.vertex[v].node;
 	enum ht_paint_list list = ht_list_of(p, v);
@@ -37,23 +37,22 @@ static const char *by_list(struct ht_painter *p, uint32_t v)
 	if (!ht_paint_allows(&p->graph, v, p->low))
 		return no_definition(p);
 	if (n->op == HT_OP_NextIteration || n->op == HT_OP_Merge)
-		return "its loop keeps float32";
+		return HT_BY(LOOP_KEEPS);
 	if (list == HT_LIST_NONE)
-		return "on none of the lists";
+		return HT_BY(NO_LIST);
 	if (list == HT_LIST_INFER)
-		return "infer list: neither between nor behind ops that go low";
+		return HT_BY(INFER_LIST);
 	if (list == HT_LIST_CLEAR && !ht_paint_kernel(&p->graph, v, p->low, p->device))
-		return p->low == HT_F16 ? "no float16 kernel" : "no bfloat16 kernel";
-	return list == HT_LIST_CLEAR ? "clear list: nothing beside it goes low"
-				     : "has to agree with what keeps float32";
+		return p->low == HT_F16 ? HT_BY(NO_KERNEL_F16) : HT_BY(NO_KERNEL_BF16);
+	return list == HT_LIST_CLEAR ? HT_BY(CLEAR_LIST) : HT_BY(AGREES);
 }
 
-static const char *why_not(struct ht_painter *p, uint32_t v)
+static const struct ht_dtype_reason *why_not(struct ht_painter *p, uint32_t v)
 {
 	const struct ht_vertex *at = &p->graph.vertex[v];
 
 	if (at->dtype != HT_F32)
-		return "fixed: painting changes float32 only";
+		return HT_BY(FIXED_PAINTING);
 	if (!p->processed[at->node->id])
 		return unprocessed(p, at->node);
 	return p->mark[v] & HT_MARK_DENY ? denied(p, v) : by_list(p, v);
@@ -74,7 +73,7 @@ void ht_painter_reasons(struct ht_painter *p, const bool *low, const struct ht_n
 {
 	for (uint32_t v = 0; v < p->graph.vertices; v++) {
 		if (low[v]) {
-			if (p->rule[v] == ht_rule_follows)
+			if (p->rule[v] == HT_BY(FOLLOWS_ALLOWED))
 				followed[v] = feeder(p, v, HT_MARK_ALLOW);
 			continue;
 		}

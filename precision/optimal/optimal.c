@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { MAX_ITERATES = 3, MOST_FOR_PRESETS = 50000 };
+enum { MAX_ITERATES = 3, MOST_FOR_SMALL = 50000 };
 
 struct optimal {
 	struct ht_precision *p;
@@ -42,10 +42,10 @@ static void note_alternative(
 
 static struct ht_str refusal(struct optimal *o, const struct ht_node *culprit)
 {
-	const char *why = o->safety.why[culprit->id];
+	const struct ht_dtype_reason *why = o->safety.why[culprit->id];
 
-	return ht_str_printf(o->p->decisions->arena, "%.*s: %s", HT_STR_ARG(culprit->name),
-		why ? why : "keeps its dtype");
+	return ht_str_printf(o->p->decisions->arena, "%.*s: %.*s", HT_STR_ARG(culprit->name),
+		HT_STR_ARG((why ? why : HT_BY(KEEPS))->text));
 }
 
 /* Why o->taken must not be taken; empty: it may. */
@@ -85,10 +85,8 @@ static bool is_painting(const struct optimal *o, const struct ht_policy_kind *k)
 {
 	if (k->same_as)
 		return false;
-	if (k->decide == ht_preset_decide)
-		return o->p->graph->nodes <= MOST_FOR_PRESETS;
-	return !strncmp(k->name, "allow_mix_precision_", 20) || !strcmp(k->name, "grappler-fp16") ||
-	       !strcmp(k->name, "grappler-bf16");
+	return ht_policy_can(k, HT_CAN_BE_PRICED) || (ht_policy_can(k, HT_CAN_BE_PRICED_IF_SMALL) &&
+							     o->p->graph->nodes <= MOST_FOR_SMALL);
 }
 
 /* What another policy decides, on units of its own. */
@@ -108,7 +106,7 @@ static void decide(struct optimal *o, const struct ht_policy_kind *kind)
 		set++) /* what it does with rules is nobody's business */
 		q.rules[set].use =
 			HT_NEW_ARRAY(q.arena, struct ht_rule_use, q.policy->rules[set].n);
-	kind->decide(&q);
+	kind->family->decide(&q);
 	for (const struct ht_node *n = q.graph->first; n; n = n->next)
 		o->taken[n->id] = q.choice[n->id].taken;
 	ht_arena_release(q.arena);
@@ -150,7 +148,7 @@ static void paint(struct optimal *o, const struct ht_policy_kind *kind)
 	for (const struct ht_node *n = p->graph->first; n; n = n->next, copy = copy->next)
 		painted[n->id] = copy;
 	policy.kind = kind;
-	done = kind->paint(&policy, g, &c, &unwanted) == HT_OK;
+	done = kind->family->paint(&policy, g, &c, &unwanted) == HT_OK;
 	for (const struct ht_node *n = p->graph->first; n && done; n = n->next)
 		o->taken[n->id] = p->choice[n->id].columns ? column_of(p, n, painted[n->id]) : NULL;
 	ht_arena_release(a); /* before the next copy of the graph is made */
@@ -255,19 +253,19 @@ static void certify(struct optimal *o)
 	c->largest_region = o->solution.largest;
 }
 
-static const char *rule_of(struct optimal *o, const struct ht_node *n)
+static const struct ht_dtype_reason *rule_of(struct optimal *o, const struct ht_node *n)
 {
 	uint32_t unit = o->problem.unit[n->id];
 	const struct ht_column *best = o->best[n->id];
 
 	if (unit == UINT32_MAX)
-		return "keeps its dtype: not float32 in the graph, or without another kernel";
+		return HT_BY(NO_CHOICE);
 	if (best && best != ht_label_column(o->p, n, HT_LABEL_F32))
-		return "low precision is cheapest";
+		return HT_BY(CHEAPEST_LOW);
 	if (o->before && o->before[n->id] &&
 		o->before[n->id] != ht_label_column(o->p, n, HT_LABEL_F32))
-		return "float32 by the error budget";
-	return o->safety.why[n->id] ? o->safety.why[n->id] : "float32 is cheapest";
+		return HT_BY(BUDGET);
+	return o->safety.why[n->id] ? o->safety.why[n->id] : HT_BY(CHEAPEST_F32);
 }
 
 static void take(struct optimal *o, struct ht_node *n)
@@ -396,7 +394,7 @@ void ht_optimal_decide(struct ht_precision *p)
 	iterate(&o);
 	ht_trial_free(&o.trial);
 	for (const struct ht_policy_kind *k = ht_policy_kinds; k->name; k++)
-		if (is_painting(&o, k) && k->paint)
+		if (is_painting(&o, k) && k->family->paint)
 			paint(&o, k);
 		else if (is_painting(&o, k))
 			decide(&o, k);

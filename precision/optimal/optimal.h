@@ -9,8 +9,8 @@
 /* ---- safety.c: which low types a node must not have ---- */
 
 struct ht_safety {
-	uint8_t *denied;  /* by node id: bit (1 << label) */
-	const char **why; /* by node id: static text; NULL: nothing is denied */
+	uint8_t *denied;                    /* by node id: bit (1 << label) */
+	const struct ht_dtype_reason **why; /* by node id; NULL: nothing is denied */
 	const struct ht_node *
 		*after; /* by node id: whose denied value it reads; NULL: it is denied itself */
 	bool *looked;   /* by node id: its large constants were read */

@@ -62,7 +62,8 @@ static bool is_large(const struct ht_node *n, int32_t arg, const struct ht_tenso
 	return ht_shape_count(t->shape) >= LARGE || (arg == 1 && ht_multiply_adds(n) > 0);
 }
 
-static void deny(struct ht_safety *s, const struct ht_node *n, uint8_t labels, const char *why)
+static void deny(struct ht_safety *s, const struct ht_node *n, uint8_t labels,
+	const struct ht_dtype_reason *why)
 {
 	if (labels & (uint8_t)~s->denied[n->id] && !s->why[n->id])
 		s->why[n->id] = why;
@@ -74,8 +75,7 @@ static void judge_constants(struct ht_safety *s, const struct ht_node *n, bool l
 	for (int32_t i = 0; i < n->ins; i++) {
 		const struct ht_tensor *t = float_constant(n->in[i]);
 		if (t && is_large(n, i, t) == large)
-			deny(s, n, denied_by(t, !large),
-				"a constant operand leaves the range of the low type");
+			deny(s, n, denied_by(t, !large), HT_BY(CONSTANT_LEAVES_RANGE));
 	}
 }
 
@@ -109,17 +109,15 @@ static void judge(struct ht_precision *p, struct ht_safety *s, const struct ht_n
 	const struct ht_rule *by;
 
 	if (ht_keeps_dtype(p, n, ht_rule_of(p, HT_RULES_CUSTOM, n), &by))
-		deny(s, n, low_labels, "keep_dtype");
+		deny(s, n, low_labels, HT_BY(KEEP_DTYPE));
 	if (p->choice[n->id].class == HT_CLASS_BLACK)
-		deny(s, n, low_labels, "black: keeps its dtype");
+		deny(s, n, low_labels, HT_BY(BLACK));
 	judge_constants(s, n, false);
 	if (n->op == HT_OP_Exp || n->op == HT_OP_Expm1)
-		deny(s, n, ht_label_bit(HT_LABEL_F16),
-			"an exponential leaves the range of float16");
+		deny(s, n, ht_label_bit(HT_LABEL_F16), HT_BY(EXPONENTIAL_LEAVES_RANGE));
 	if ((n->op == HT_OP_Square || n->op == HT_OP_SquaredDifference) &&
 		goes_into_sum(&s->uses, n))
-		deny(s, n, ht_label_bit(HT_LABEL_F16),
-			"a sum of squares leaves the range of float16");
+		deny(s, n, ht_label_bit(HT_LABEL_F16), HT_BY(SQUARES_LEAVE_RANGE));
 }
 
 /* ---- what follows ---- */
@@ -171,8 +169,7 @@ void ht_safety_spread(struct ht_precision *p, struct ht_safety *s)
 				continue;
 			if (!s->why[n->id])
 				s->after[n->id] = n->in[i].node;
-			deny(s, n, s->denied[n->in[i].node->id],
-				"reads a value that must stay in float32");
+			deny(s, n, s->denied[n->in[i].node->id], HT_BY(READS_FLOAT32));
 		}
 }
 
@@ -180,7 +177,7 @@ void ht_safety_build(struct ht_precision *p, struct ht_safety *s)
 {
 	s->uses = ht_graph_uses(p->graph, p->arena);
 	s->denied = HT_NEW_ARRAY(p->arena, uint8_t, p->graph->ids);
-	s->why = HT_NEW_ARRAY(p->arena, const char *, p->graph->ids);
+	s->why = HT_NEW_ARRAY(p->arena, const struct ht_dtype_reason *, p->graph->ids);
 	s->after = HT_NEW_ARRAY(p->arena, const struct ht_node *, p->graph->ids);
 	s->looked = HT_NEW_ARRAY(p->arena, bool, p->graph->ids);
 	for (const struct ht_node *n = p->graph->first; n; n = n->next)

@@ -7,7 +7,7 @@ struct keeping {
 	struct ht_precision *p;
 	const struct ht_preset *preset;
 	struct ht_uses uses;
-	const char **why; /* by node id */
+	const struct ht_dtype_reason **why; /* by node id */
 };
 
 static enum ht_preset_class class_of(const struct keeping *k, const struct ht_node *n)
@@ -17,8 +17,6 @@ static enum ht_preset_class class_of(const struct keeping *k, const struct ht_no
 
 /* ---- the tail: back from the outputs, up to what goes low ---- */
 
-static const char tail[] = "in the tail: nothing significant comes behind it";
-
 static void keep_tail(struct keeping *k)
 {
 	for (struct ht_node *n = k->p->graph->last; n; n = n->prev) {
@@ -26,7 +24,7 @@ static void keep_tail(struct keeping *k)
 		for (const struct ht_use *u = k->uses.of[n->id]; u && !reached; u = u->next)
 			reached = u->arg >= 0 && k->why[u->node->id];
 		if (reached && class_of(k, n) == HT_PRESET_TAIL)
-			k->why[n->id] = tail;
+			k->why[n->id] = HT_BY(TAIL);
 	}
 }
 
@@ -50,7 +48,7 @@ static void keep_exponentials(struct keeping *k)
 			summed[n->id] |= class_of(k, n) == HT_PRESET_SPREAD && u->arg >= 0 &&
 					 summed[u->node->id] && is_float(k, u->node, u->arg);
 		if (n->op == HT_OP_Exp && summed[n->id])
-			k->why[n->id] = "an exponential that goes into a sum";
+			k->why[n->id] = HT_BY(EXPONENTIAL_SUM);
 	}
 }
 
@@ -107,22 +105,22 @@ static void spread(struct keeping *k)
 	for (struct ht_node *n = k->p->graph->first; n; n = n->next)
 		for (int32_t i = 0; i < n->ins && class_of(k, n) == HT_PRESET_SPREAD; i++)
 			if (!k->why[n->id] && is_float(k, n, i) && k->why[n->in[i].node->id])
-				k->why[n->id] = "behind what is kept in float32";
+				k->why[n->id] = HT_BY(BEHIND_FLOAT32);
 	for (struct ht_node *n = k->p->graph->last; n; n = n->prev)
 		for (const struct ht_use *u = k->uses.of[n->id];
 			u && class_of(k, n) == HT_PRESET_SPREAD; u = u->next)
 			if (!k->why[n->id] && u->arg >= 0 && k->why[u->node->id] &&
 				is_float(k, u->node, u->arg))
-				k->why[n->id] = "goes into what is kept in float32";
+				k->why[n->id] = HT_BY(INTO_FLOAT32);
 }
 
 static void keep_sensitive(struct keeping *k)
 {
 	for (const struct ht_node *n = k->p->graph->first; n; n = n->next) {
 		if (class_of(k, n) == HT_PRESET_FLOAT32)
-			k->why[n->id] = "stays float32";
+			k->why[n->id] = HT_BY(STAYS);
 		if (divides_by_epsilon(n))
-			k->why[n->id] = "a division guarded by an epsilon";
+			k->why[n->id] = HT_BY(GUARDED_DIVISION);
 	}
 	keep_exponentials(k);
 	spread(k);
@@ -136,10 +134,10 @@ static bool has_class(const struct ht_preset *s, enum ht_preset_class class)
 	return s->otherwise == class;
 }
 
-const char **ht_preset_kept(struct ht_precision *p, const struct ht_preset *s)
+const struct ht_dtype_reason **ht_preset_kept(struct ht_precision *p, const struct ht_preset *s)
 {
 	struct keeping k = { p, s, ht_graph_uses(p->graph, p->arena),
-		HT_NEW_ARRAY(p->arena, const char *, p->graph->ids) };
+		HT_NEW_ARRAY(p->arena, const struct ht_dtype_reason *, p->graph->ids) };
 
 	if (has_class(s, HT_PRESET_TAIL))
 		keep_tail(&k);

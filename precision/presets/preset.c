@@ -10,18 +10,13 @@
 extern const struct ht_preset ht_preset_keras, ht_preset_onnx, ht_preset_openvino_bf16,
 	ht_preset_openvino_fp16, ht_preset_pytorch, ht_preset_tvm;
 
-static const struct {
-	const struct ht_preset *preset;
-	enum ht_dtype low;
-} modes[] = {
-	[HT_PRESET_KERAS_BF16] = { &ht_preset_keras, HT_BF16 },
-	[HT_PRESET_KERAS_FP16] = { &ht_preset_keras, HT_F16 },
-	[HT_PRESET_ONNX_FP16] = { &ht_preset_onnx, HT_F16 },
-	[HT_PRESET_OPENVINO_BF16] = { &ht_preset_openvino_bf16, HT_BF16 },
-	[HT_PRESET_OPENVINO_FP16] = { &ht_preset_openvino_fp16, HT_F16 },
-	[HT_PRESET_PYTORCH_BF16] = { &ht_preset_pytorch, HT_BF16 },
-	[HT_PRESET_PYTORCH_FP16] = { &ht_preset_pytorch, HT_F16 },
-	[HT_PRESET_TVM_FP16] = { &ht_preset_tvm, HT_F16 },
+static const struct ht_preset *const presets[] = {
+	[HT_PRESET_KERAS] = &ht_preset_keras,
+	[HT_PRESET_ONNX] = &ht_preset_onnx,
+	[HT_PRESET_OPENVINO_BF16] = &ht_preset_openvino_bf16,
+	[HT_PRESET_OPENVINO_FP16] = &ht_preset_openvino_fp16,
+	[HT_PRESET_PYTORCH] = &ht_preset_pytorch,
+	[HT_PRESET_TVM] = &ht_preset_tvm,
 };
 
 static int by_type(const void *key, const void *row)
@@ -46,7 +41,7 @@ struct walk {
 	struct ht_precision *p;
 	const struct ht_preset *preset;
 	enum ht_dtype low;
-	const char **kept;
+	const struct ht_dtype_reason **kept;
 };
 
 /* ---- what arrives ---- */
@@ -111,7 +106,7 @@ static bool first_is_low(struct walk *w, const struct ht_node *n)
 
 struct verdict {
 	bool low;
-	const char *rule;
+	const struct ht_dtype_reason *rule;
 	enum ht_class class;
 };
 
@@ -124,26 +119,23 @@ static struct verdict judge(struct walk *w, const struct ht_node *n)
 		return (struct verdict){ false, w->kept[n->id], HT_CLASS_BLACK };
 	switch (class) {
 	case HT_PRESET_FLOAT32:
-		return (struct verdict){ false, "stays float32", HT_CLASS_BLACK };
+		return (struct verdict){ false, HT_BY(STAYS), HT_CLASS_BLACK };
 	case HT_PRESET_FOLLOW:
 		low = all_low_or_free(w, n);
-		return (struct verdict){ low,
-			low ? "follows: no operand is float32" : "follows: an operand is float32",
+		return (struct verdict){ low, low ? HT_BY(FOLLOWS_LOW) : HT_BY(FOLLOWS_FLOAT32),
 			HT_CLASS_GRAY };
 	case HT_PRESET_WIDEST:
 		low = arrives_low(w, n);
-		return (struct verdict){ low,
-			low ? "computes in what arrives" : "computes in the widest that arrives",
+		return (struct verdict){ low, low ? HT_BY(ARRIVES_LOW) : HT_BY(ARRIVES_WIDE),
 			HT_CLASS_GRAY };
 	case HT_PRESET_FIRST:
-		return (struct verdict){ first_is_low(w, n), "takes the type of its first operand",
-			HT_CLASS_GRAY };
+		return (struct verdict){ first_is_low(w, n), HT_BY(FIRST_OPERAND), HT_CLASS_GRAY };
 	case HT_PRESET_LOW:
 	case HT_PRESET_SPREAD:
 	case HT_PRESET_TAIL:
 		break;
 	}
-	return (struct verdict){ true, "goes low", HT_CLASS_WHITE };
+	return (struct verdict){ true, HT_BY(GOES_LOW), HT_CLASS_WHITE };
 }
 
 /* Every tensor that is float32 in the graph, as far as a kernel has it so. */
@@ -183,22 +175,22 @@ static void visit(struct walk *w, const struct ht_node *n)
 	c->rule = v.rule;
 	if (custom || kept) {
 		c->by = custom ? custom : keeps;
-		c->rule = custom ? "customize_dtypes" : "keeps its dtype";
+		c->rule = custom ? HT_BY(CUSTOMIZE_DTYPES) : HT_BY(KEEPS);
 		c->list = c->by ? c->by->where : NULL;
 	} else if (n->op == HT_OP_Cast) {
-		c->rule = "a cast of the graph";
+		c->rule = HT_BY(CAST);
 	} else if (!has_float32(w, n)) {
-		c->rule = "is not float32 in the graph";
+		c->rule = HT_BY(NOT_FLOAT32);
 	} else if (v.low && !narrow(w, n, w->low)) {
-		c->rule = "no kernel has the low type";
+		c->rule = HT_BY(NO_LOW_KERNEL);
 	}
 	ht_settle(w->p, n);
 }
 
 void ht_preset_decide(struct ht_precision *p)
 {
-	int mode = ht_policy_effective(p->policy)->mode;
-	struct walk w = { .p = p, .preset = modes[mode].preset, .low = modes[mode].low };
+	const struct ht_policy_kind *kind = ht_policy_effective(p->policy);
+	struct walk w = { .p = p, .preset = presets[kind->mode], .low = kind->low };
 
 	w.kept = ht_preset_kept(p, w.preset);
 	for (const struct ht_node *n = p->graph->first; n; n = n->next)
@@ -236,16 +228,14 @@ static struct ht_value clamped(struct ht_precision *p, const struct ht_clamp *s,
 {
 	int64_t n = 0;
 	const unsigned char *from = ht_const_f32(v, &n);
-	struct ht_blob *b = ht_blob_new((size_t)n * sizeof(float));
+	struct ht_blob *b = ht_blob_in(p->arena, (size_t)n * sizeof(float));
 	struct ht_node *to;
 
-	if (!b)
-		ht_arena_fail(p->arena);
 	for (int64_t i = 0; i < n; i++) {
 		float x = within(s, ht_load_f32(from, i));
 		memcpy((unsigned char *)b->p + i * (int64_t)sizeof x, &x, sizeof x);
 	}
-	to = ht_const_new(p->graph,
+	to = ht_const_sharing(p->graph,
 		ht_graph_free_name(p->graph,
 			ht_str_printf(p->graph->arena, "%.*s/clamped", HT_STR_ARG(v.node->name))),
 		HT_F32, ht_type_of(v)->shape, b);
@@ -264,14 +254,9 @@ void ht_clamp_constants(struct ht_precision *p, const struct ht_clamp *c)
 
 void ht_preset_finish(struct ht_precision *p)
 {
-	int mode = ht_policy_effective(p->policy)->mode;
-	const struct ht_preset *s = modes[mode].preset;
-	struct ht_clamp c = { modes[mode].low, s->smallest, s->largest };
+	const struct ht_policy_kind *kind = ht_policy_effective(p->policy);
+	const struct ht_preset *s = presets[kind->mode];
+	struct ht_clamp c = { kind->low, s->smallest, s->largest };
 
 	ht_clamp_constants(p, &c);
-}
-
-enum ht_dtype ht_preset_low(int mode)
-{
-	return modes[mode].low;
 }

@@ -33,16 +33,14 @@ struct ht_preset {
 		largest; /* magnitudes that constants in the low type keep to; largest 0: any */
 };
 
-/* One policy each. */
+/* Whose rules: the mode of a policy's kind. */
 enum ht_preset_mode {
-	HT_PRESET_KERAS_BF16,
-	HT_PRESET_KERAS_FP16,
-	HT_PRESET_ONNX_FP16,
+	HT_PRESET_KERAS,
+	HT_PRESET_ONNX,
 	HT_PRESET_OPENVINO_BF16,
 	HT_PRESET_OPENVINO_FP16,
-	HT_PRESET_PYTORCH_BF16,
-	HT_PRESET_PYTORCH_FP16,
-	HT_PRESET_TVM_FP16
+	HT_PRESET_PYTORCH,
+	HT_PRESET_TVM
 };
 
 /* A policy's `decide`. */
@@ -51,14 +49,12 @@ void ht_preset_decide(struct ht_precision *p);
 void ht_preset_finish(struct ht_precision *p);
 /* Constants that were cast to c->type are kept within its magnitudes. */
 void ht_clamp_constants(struct ht_precision *p, const struct ht_clamp *c);
-/* The low type of one. */
-enum ht_dtype ht_preset_low(int mode);
 
 /* NULL: the type has none. */
 const struct ht_preset_row *ht_preset_row_of(const struct ht_preset *s, struct ht_str type);
 enum ht_preset_class ht_preset_class_of(const struct ht_preset *s, const struct ht_node *n);
 
-/* kept.c: by node id, why a node stays float32 whatever it reads (static text), or NULL. */
-const char **ht_preset_kept(struct ht_precision *p, const struct ht_preset *s);
+/* kept.c: by node id, why a node stays float32 whatever it reads, or NULL. */
+const struct ht_dtype_reason **ht_preset_kept(struct ht_precision *p, const struct ht_preset *s);
 
 #endif

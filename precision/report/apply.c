@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-static const char stated[] = "stated by the report";
-
 struct applying {
 	struct ht_precision *p;
 	struct ht_report_use *use;
@@ -31,17 +29,18 @@ static enum ht_status check_unit(
 	struct applying *a, const struct ht_float_unit *f, const struct ht_decided_type *t)
 {
 	const struct ht_op_type_attr *attr = &ht_op_info(a->n->op)->type_attr[f->attr];
-	const char *fixed;
+	const struct ht_dtype_reason *fixed;
 
 	if (t->to == t->from)
 		return HT_OK;
 	fixed = f->item < 0              ? ht_fixed_reason(a->p, a->n, f->attr)
 		: ht_call_lists_of(a->n) ? NULL
-					 : "fixed: one of a list of types";
+					 : HT_BY(FIXED_LIST);
 	if (fixed)
 		return ht_error(a->use->diags, HT_E_INPUT,
-			ht_report_at(a->use->report, t->line, a->n), "its %.*s keeps its dtype: %s",
-			HT_STR_ARG(t->attr), fixed);
+			ht_report_at(a->use->report, t->line, a->n),
+			"its %.*s keeps its dtype: %.*s", HT_STR_ARG(t->attr),
+			HT_STR_ARG(fixed->text));
 	if (!ht_is_policy_float(t->to) || !(attr->allowed >> t->to & 1))
 		return illegal(a, t->line, ht_attr_name(attr->name).s, t->to);
 	return HT_OK;
@@ -168,7 +167,7 @@ static void take(struct applying *a)
 	c->column = c->taken = column;
 	c->columns = 1;
 	c->left = 1;
-	c->rule = stated;
+	c->rule = HT_BY(REPORT);
 	for (int i = 0; i < ht_op_info(a->n->op)->type_attrs; i++)
 		ht_unit_of(a->p, a->n, i)->to = column->dtype[i];
 	if (a->p->decisions->complete)

@@ -1,10 +1,14 @@
 /* The policies that reports are. */
 #include "precision/report/report.h"
 
+/* What a report of decisions behind clean-ups says is applied in the place of a decision (report/apply.c). */
+static const struct ht_policy_family applied = { 0 };
+static const struct ht_policy_family painted = { .paint = ht_report_paint };
 static const struct ht_policy_kind behind_cleanups = { .name = "report",
-	.summary = "as a report of halftone explain --format json says" };
+	.summary = "as a report of halftone explain --format json says",
+	.family = &applied };
 static const struct ht_policy_kind painting = {
-	.name = "report", .summary = "as a report of a painting says", .paint = ht_report_paint
+	.name = "report", .summary = "as a report of a painting says", .family = &painted
 };
 
 const struct ht_policy_kind *ht_report_kind(const struct ht_report_data *r)

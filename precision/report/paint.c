@@ -9,10 +9,10 @@ struct repainting {
 	struct ht_decisions *out;
 	struct ht_graph *g;
 	struct ht_paint_graph paint;
-	struct ht_str prefix; /* of names in the report */
-	bool *low;            /* by vertex */
-	bool *renamed;        /* by node id */
-	const char **rule;    /* by vertex */
+	struct ht_str prefix;                /* of names in the report */
+	bool *low;                           /* by vertex */
+	bool *renamed;                       /* by node id */
+	const struct ht_dtype_reason **rule; /* by vertex */
 };
 
 static struct ht_str reported(const struct repainting *r, struct ht_str name)
@@ -72,7 +72,7 @@ static enum ht_status paint_vertex(
 
 	HT_TRY(ht_report_use_unit(r->use, at->node, d, attr_of(r, at), is, &t));
 	r->low[v] = from->emulates ? t->emulated != HT_INVALID : t->to != t->from;
-	r->rule[v] = "stated by the report";
+	r->rule[v] = HT_BY(REPORT);
 	if (t->to != t->from && (from->emulates || is != HT_F32 || t->to != from->painted))
 		return error_at(r, t->line, at->node,
 			"a painting changes float32, and to its own type only");
@@ -115,7 +115,8 @@ static enum ht_status repaint(struct repainting *r)
 	HT_TRY(match_nodes(r, record));
 	ht_paint_graph_build(&r->paint, r->g, r->arena);
 	how.low_vertex = r->low = HT_NEW_ARRAY(r->arena, bool, r->paint.vertices);
-	how.rule = r->rule = HT_NEW_ARRAY(r->arena, const char *, r->paint.vertices);
+	how.rule = r->rule =
+		HT_NEW_ARRAY(r->arena, const struct ht_dtype_reason *, r->paint.vertices);
 	HT_TRY(paint_vertices(r, record));
 	ht_paint_rewrite(&r->paint, &how, r->prefix, r->out);
 	return HT_OK;

@@ -16,7 +16,7 @@ static enum ht_status read_type(struct ht_reading *r, const cJSON *value)
 		{ "to", ht_read_dtype, offsetof(struct ht_decided_type, to), true },
 		{ "operands", ht_read_dtype, offsetof(struct ht_decided_type, operands), false },
 		{ "emulated", ht_read_dtype, offsetof(struct ht_decided_type, emulated), false },
-		{ "rule", ht_read_text, offsetof(struct ht_decided_type, rule), true },
+		{ "rule", ht_read_reason, offsetof(struct ht_decided_type, rule), true },
 		{ "class", ht_read_class, offsetof(struct ht_decided_type, class), false },
 		{ "list", ht_read_text, offsetof(struct ht_decided_type, list), false },
 		{ "follows", ht_read_str, offsetof(struct ht_decided_type, followed), false },

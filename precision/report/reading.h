@@ -32,6 +32,7 @@ struct ht_dtype_list {
 
 ht_reader ht_read_str;    /* struct ht_str */
 ht_reader ht_read_text;   /* const char * */
+ht_reader ht_read_reason; /* const struct ht_dtype_reason * */
 ht_reader ht_read_dtype;  /* enum ht_dtype */
 ht_reader ht_read_bool;   /* bool */
 ht_reader ht_read_count;  /* int64_t: a whole number, or null, which is -1 */

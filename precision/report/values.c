@@ -30,6 +30,15 @@ enum ht_status ht_read_text(struct ht_reading *r, const cJSON *value, void *to)
 	return HT_OK;
 }
 
+enum ht_status ht_read_reason(struct ht_reading *r, const cJSON *value, void *to)
+{
+	struct ht_str s;
+
+	HT_TRY(ht_read_str(r, value, &s));
+	*(const struct ht_dtype_reason **)to = ht_reason_of_text(s, r->a);
+	return HT_OK;
+}
+
 enum ht_status ht_read_dtype(struct ht_reading *r, const cJSON *value, void *to)
 {
 	struct ht_str s;

@@ -265,7 +265,7 @@ static void every_decision_has_a_reason(void **unused)
 	decide(&b, "optimal", BF16_TARGET);
 	assert_true(b.decisions.types > 0);
 	for (size_t i = 0; i < b.decisions.types; i++) {
-		assert_true(b.decisions.type[i].rule && *b.decisions.type[i].rule);
+		assert_true(b.decisions.type[i].rule && b.decisions.type[i].rule->text.n);
 		assert_true(b.decisions.type[i].node.n > 0);
 	}
 	end(&b);
