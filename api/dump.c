@@ -25,7 +25,7 @@ static bool is_large(const struct ht_node *n, size_t *bytes)
 	const struct ht_tensor *t = ht_const_tensor(ht_out((struct ht_node *)(uintptr_t)n, 0));
 
 	*bytes = t && t->blob ? t->blob->n : 0;
-	return n->op == HT_OP_Const && t && ht_shape_count(t->shape) > SMALL;
+	return ht_is(n, HT_CONSTANT) && t && ht_shape_count(t->shape) > SMALL;
 }
 
 static const char *path_of(struct ht_dump *d, const char *pass, const char *ending)

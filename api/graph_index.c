@@ -59,8 +59,7 @@ static cJSON *variables_of(const struct ht_wanted *w, struct ht_arena *a)
 		ht_arena_fail(a);
 	ht_arena_defer(a, delete_json, list);
 	for (const struct ht_node *n = w->model->graph->first; n; n = n->next)
-		if ((n->op == HT_OP_VarHandleOp || n->op == HT_OP_VariableV2 ||
-			    n->op == HT_OP_Variable) &&
+		if (ht_is(n, HT_VARIABLE) &&
 			!cJSON_AddItemToArray(list, cJSON_CreateString(variable_text(n, a).p)))
 			ht_arena_fail(a);
 	return list;

@@ -104,8 +104,8 @@ static void measure(struct inspect *s, const struct ht_graph *g)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next) {
 		const struct ht_tensor *t =
-			n->op == HT_OP_Const ? ht_const_tensor(ht_out((struct ht_node *)n, 0))
-					     : NULL;
+			ht_is(n, HT_CONSTANT) ? ht_const_tensor(ht_out((struct ht_node *)n, 0))
+					      : NULL;
 		if (t && t->blob)
 			s->weight_bytes += t->blob->n;
 		s->multiply_adds += ht_multiply_adds(n);
@@ -185,7 +185,7 @@ static void drop_open_inputs(struct inspect *s, const struct ht_graph *g)
 	for (size_t i = 0; i < r->n; i++) {
 		const struct ht_node *node = ht_graph_node(g, r->item[i].first);
 
-		if (!r->item[i].open_shape || !node || !ht_is_placeholder(node))
+		if (!r->item[i].open_shape || !node || !ht_is(node, HT_FED))
 			r->item[n++] = r->item[i];
 	}
 	r->n = n;
@@ -213,7 +213,7 @@ static enum ht_status add_unlowered(struct inspect *s)
 		const struct ht_node *n = ht_graph_node(g, more.item[i].first);
 
 		/* Variables have no kernels, and need none. */
-		if (ht_str_is(n->type, "VarHandleOp") || ht_str_is(n->type, "ReadVariableOp"))
+		if (ht_is(n, HT_VARIABLE | HT_READS_VARIABLE))
 			continue;
 		if (is_refused(s, n->type) || (n->op != HT_OP_OPAQUE && !ht_never_lowered(n)))
 			continue;

@@ -52,7 +52,7 @@ static void list_ops(struct list *l)
 	for (int op = HT_OP_OPAQUE + 1; op < HT_OP_END; op++) {
 		const struct ht_op_info *i = ht_op_info((enum ht_op)op);
 		const char *const column[][2] = {
-			{ "precision", i->prec },
+			{ "precision", ht_op_prec_name(i->prec) },
 			{ "lowering", i->lower_name },
 			{ "signature", i->signature },
 			{ "meaning", i->meaning },

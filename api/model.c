@@ -72,9 +72,9 @@ static struct ht_shape stated_shape(struct ht_value v)
 	const struct ht_node *n = v.node;
 	struct ht_shape s;
 
-	if (!ht_is_placeholder(n))
+	if (!ht_is(n, HT_FED))
 		return v.index < n->outs ? n->out[v.index].shape : HT_SHAPE_UNKNOWN;
-	if (n->op == HT_OP_PlaceholderWithDefault && n->ins == 1) {
+	if (ht_is(n, HT_HAS_DEFAULT) && n->ins == 1) {
 		const struct ht_tensor *t = ht_const_tensor(n->in[0]);
 		if (t)
 			return t->shape;
@@ -87,7 +87,7 @@ static struct ht_shape stated_shape(struct ht_value v)
 
 const struct ht_tensor *ht_model_default(const struct ht_node *n)
 {
-	if (n->op != HT_OP_PlaceholderWithDefault || n->ins != 1)
+	if (!ht_is(n, HT_HAS_DEFAULT) || n->ins != 1)
 		return NULL;
 	return ht_const_tensor(n->in[0]);
 }
@@ -132,8 +132,8 @@ void ht_model_describe(struct ht_model *m)
 		struct ht_shape s = ht_model_shape(m, p);
 		const struct ht_tensor *t = ht_model_default(p->value.node);
 		v->name = p->name.p;
-		v->dtype = ht_is_placeholder(p->value.node) ? ht_type_attr(p->value.node, "dtype")
-							    : HT_INVALID;
+		v->dtype = ht_is(p->value.node, HT_FED) ? ht_type_attr(p->value.node, "dtype")
+							: HT_INVALID;
 		if (v->dtype == HT_INVALID && p->value.node->outs > p->value.index)
 			v->dtype = p->value.node->out[p->value.index].dtype;
 		v->rank = s.rank;

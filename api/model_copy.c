@@ -102,7 +102,7 @@ static enum ht_status state_shape(const struct ht_model *m, const struct ht_port
 	/* A default may be of one of the shapes that an input takes. */
 	if (open == HT_OPEN_KEEP && t && !is_stated(m, from))
 		return HT_OK;
-	if (!ht_str_is(n->type, "Placeholder") && n->op != HT_OP_PlaceholderWithDefault) {
+	if (!ht_is(n, HT_FED)) {
 		/* Fed in the middle of the graph: pass feeds makes a placeholder of this type. */
 		if (p->value.index < n->outs) {
 			HT_TRY(close_shape(a, n, open, d, &s));

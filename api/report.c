@@ -48,7 +48,7 @@ static void add_origin(struct making *k, struct ht_str name, const struct ht_dec
 			add_type(k->r, name, t->attr, t);
 		return;
 	}
-	if (n->op == HT_OP_Const)
+	if (ht_is(n, HT_CONSTANT))
 		return;
 	for (int i = 0; i < info->type_attrs; i++)
 		if (ht_type_attr(n, ht_attr_name(info->type_attr[i].name).s) == t->from)
@@ -134,7 +134,7 @@ static void price_cast(
 	struct ht_node cast = { .op = HT_OP_Cast, .out = &type, .outs = 1 };
 	bool widens = c->to == HT_F32;
 
-	if (c->elements < 0 && n && n->op == HT_OP_Cast && n->outs == 1)
+	if (c->elements < 0 && n && ht_is(n, HT_CASTS) && n->outs == 1)
 		c->elements = ht_shape_count(n->out[0].shape);
 	if (c->constant)
 		c->price = 0;

@@ -25,8 +25,8 @@ struct drawing {
 
 static bool is_drawn(const struct ht_node *n)
 {
-	return n->op != HT_OP_Const &&
-	       !(n->op == HT_OP_Cast && n->ins && n->in[0].node->op == HT_OP_Const);
+	return !ht_is(n, HT_CONSTANT) &&
+	       !(ht_is(n, HT_CASTS) && n->ins && ht_is(n->in[0].node, HT_CONSTANT));
 }
 
 /* ---- scopes ---- */
@@ -97,7 +97,7 @@ static void add_node(struct drawing *d, const struct ht_node *n)
 		s->id = d->shapes.count;
 	}
 	s->only = s->nodes++ ? NULL : n;
-	s->casts += n->op == HT_OP_Cast;
+	s->casts += ht_is(n, HT_CASTS);
 	s->of[dtype_of(n)]++;
 }
 
@@ -165,7 +165,7 @@ static void put_shape(struct ht_buf *b, const struct shape *s)
 	ht_printf(b, "  n%zu [label=\"", s->id);
 	if (!n) {
 		put_scope(b, s);
-	} else if (n->op == HT_OP_Cast) {
+	} else if (ht_is(n, HT_CASTS)) {
 		ht_printf(
 			b, "to %s\", shape=ellipse, tooltip=\"", ht_dtype_info(dtype_of(n))->name);
 		put_quoted(b, n->name);

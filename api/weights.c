@@ -129,7 +129,7 @@ static void drop_source(struct packing *w, const struct ht_blob *from)
 {
 	pthread_mutex_lock(&w->graph);
 	for (struct ht_node *n = w->g->first; n; n = n->next) {
-		struct ht_attr *a = n->op == HT_OP_Const ? ht_attr_find(n, "value") : NULL;
+		struct ht_attr *a = ht_is(n, HT_CONSTANT) ? ht_attr_find(n, "value") : NULL;
 		if (a && a->value.kind == HT_ATTR_TENSOR && a->value.tensor->blob == from)
 			ht_tensor_drop(a->value.tensor);
 	}

@@ -230,9 +230,9 @@ static void measure_step(struct measure *m, int32_t i, int uses)
 		s->node, HT_STR_ARG(type), s->method ? s->method : "", uses, contractions);
 	if (c)
 		macs = put_contraction(k, c);
-	if (n && (n->op == HT_OP_Conv2D || n->op == HT_OP__FusedConv2D))
+	if (n && ht_is(n, HT_CONV))
 		macs = put_convolution(n, false);
-	else if (n && n->op == HT_OP_DepthwiseConv2dNative)
+	else if (n && ht_is(n, HT_DEPTHWISE))
 		macs = put_convolution(n, true);
 	printf(", \"multiply_adds\": %.0f, \"bytes\": %.0f", macs, bytes);
 	put_time(m, s, arg);

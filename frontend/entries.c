@@ -54,8 +54,7 @@ static struct ht_port *add_port(
 
 static bool is_input(const struct ht_node *n)
 {
-	return ht_str_is(n->type, "Placeholder") || ht_str_is(n->type, "PlaceholderV2") ||
-	       ht_str_is(n->type, "PlaceholderWithDefault") || ht_str_is(n->type, "_Arg");
+	return ht_is(n, HT_FED);
 }
 
 static void add_placeholders(struct ht_graph *g, struct ht_entry *e)
@@ -132,8 +131,7 @@ static int32_t results_of_opaque(const struct ht_graph *g, const struct ht_node 
 /* The last results of batch normalization are handed to its gradient and have no fixed meaning. */
 static bool is_for_gradient(const struct ht_node *n, int32_t i)
 {
-	return i >= 3 && (n->op == HT_OP_FusedBatchNorm || n->op == HT_OP_FusedBatchNormV2 ||
-				 n->op == HT_OP_FusedBatchNormV3);
+	return i >= 3 && ht_is(n, HT_BATCH_NORM);
 }
 
 struct ht_entry *ht_default_entry(struct ht_graph *g)

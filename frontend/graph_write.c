@@ -21,7 +21,7 @@ static void put_ref(struct ht_buf *b, const struct ht_value *v)
 	int32_t index = v->index;
 
 	ht_put_str(b, v->node->name);
-	if (f && v->node->op == HT_OP__Arg)
+	if (f && ht_is(v->node, HT_ARGUMENT))
 		return;
 	if (f && !port.n && ht_node_result_count(v->node) >= 0)
 		port = ht_node_result_name(v->node, v->index, &index);
@@ -152,7 +152,7 @@ static void put_function(struct ht_pb_writer *w, const struct ht_function *f, bo
 
 	put_signature(w, f);
 	for (const struct ht_node *n = f->body->first; n; n = n->next)
-		if (n->op != HT_OP__Arg || !is_formal(f, n))
+		if (!ht_is(n, HT_ARGUMENT) || !is_formal(f, n))
 			ht_export_node(w, 3, n, weights);
 	for (const struct ht_port *p = f->rets; p; p = p->next)
 		put_pair(w, 4, p->name, &p->value);

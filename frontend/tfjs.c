@@ -349,7 +349,7 @@ static struct constant **index_constants(
 		struct ht_map_entry *e;
 		struct constant *c;
 
-		if (n->op != HT_OP_Const)
+		if (!ht_is(n, HT_CONSTANT))
 			continue;
 		c = HT_NEW(t->im->a, struct constant);
 		c->n = n;

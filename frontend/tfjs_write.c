@@ -108,7 +108,7 @@ static enum ht_status put_weights_of(
 
 	for (const struct ht_node *n = body->first; n; n = n->next) {
 		value = ht_attr_find(n, "value");
-		if (n->op == HT_OP_Const && value && value->value.kind == HT_ATTR_TENSOR &&
+		if (ht_is(n, HT_CONSTANT) && value && value->value.kind == HT_ATTR_TENSOR &&
 			(!function || value->value.tensor->form == HT_TENSOR_SHARD))
 			HT_TRY(put_weight(w, n, value->value.tensor, first));
 	}
@@ -226,7 +226,7 @@ static enum ht_status check_function(struct ht_diags *d, const struct ht_graph *
 		const struct ht_attr *value = ht_attr_find(n, "value");
 
 		HT_TRY(check_node(d, n));
-		if (n->op == HT_OP_Const && value && value->value.kind == HT_ATTR_TENSOR &&
+		if (ht_is(n, HT_CONSTANT) && value && value->value.kind == HT_ATTR_TENSOR &&
 			value->value.tensor->form != HT_TENSOR_SHARD)
 			return refuse(d, n,
 				"constants of functions are written to TF.js models only where "

@@ -32,7 +32,7 @@ const struct ht_tensor *ht_const_tensor(struct ht_value v)
 {
 	const struct ht_attr *a;
 
-	if (v.node->op != HT_OP_Const)
+	if (!ht_is(v.node, HT_CONSTANT))
 		return NULL;
 	a = ht_attr_find(v.node, "value");
 	return a && a->value.kind == HT_ATTR_TENSOR && a->value.tensor->blob ? a->value.tensor
@@ -41,7 +41,7 @@ const struct ht_tensor *ht_const_tensor(struct ht_value v)
 
 const struct ht_tensor *ht_const_text(struct ht_value v)
 {
-	const struct ht_attr *a = v.node->op == HT_OP_Const ? ht_attr_find(v.node, "value") : NULL;
+	const struct ht_attr *a = ht_is(v.node, HT_CONSTANT) ? ht_attr_find(v.node, "value") : NULL;
 	const struct ht_tensor *t = a && a->value.kind == HT_ATTR_TENSOR ? a->value.tensor : NULL;
 
 	return t && t->dtype == HT_STRING && ht_shape_known(t->shape) &&

@@ -244,7 +244,7 @@ const struct ht_known *ht_in_known(struct ht_infer *in, const struct ht_node *n,
 
 	if (!t)
 		return NULL;
-	if (v.node->op == HT_OP_Const)
+	if (ht_is(v.node, HT_CONSTANT))
 		return read_const(in, v);
 	if (in->known[v.node->id] && in->known[v.node->id][v.index].e)
 		return &in->known[v.node->id][v.index];
@@ -352,8 +352,7 @@ static enum ht_status check_operands(struct ht_infer *in, const struct ht_node *
 /* A placeholder's shape may come from the user, and a function argument's from its callers. */
 static bool keeps_shape(const struct ht_node *n)
 {
-	return n->op == HT_OP_Placeholder || n->op == HT_OP_PlaceholderV2 ||
-	       n->op == HT_OP_PlaceholderWithDefault || n->op == HT_OP__Arg;
+	return ht_is(n, HT_FED);
 }
 
 static enum ht_status infer_node(struct ht_infer *in, struct ht_node *n)
@@ -386,7 +385,7 @@ static enum ht_status infer_graph(struct ht_graph *g, struct ht_graph *library, 
 	in.known = HT_NEW_ARRAY(g->arena, struct ht_known *, g->ids);
 	/* Loop back edges are read before they are set. */
 	for (struct ht_node *n = g->first; n; n = n->next)
-		if (n->op == HT_OP_NextIteration || n->op == HT_OP_RefNextIteration) {
+		if (ht_is(n, HT_ITERATES)) {
 			ht_node_set_outs(n, 1);
 			n->out[0].shape = HT_SHAPE_UNKNOWN;
 		}

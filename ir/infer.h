@@ -36,7 +36,7 @@ struct ht_infer {
 
 /* One function for each name in the `infer` column.  The driver has set dtypes by the signature
  * and all shapes to unknown; operands are as many as the signature says. */
-#define OP(NAME, SIGNATURE, EFFECTS, INFER, PREC, LOWER, TEST, MEANING)                            \
+#define OP(NAME, SIGNATURE, EFFECTS, TRAITS, INFER, PREC, LOWER, TEST, MEANING)                    \
 	enum ht_status ht_infer_##INFER(struct ht_infer *in, struct ht_node *n);
 #include "ir/ops.def"
 #undef OP

@@ -79,7 +79,7 @@ enum ht_status ht_infer_constant(struct ht_infer *in, struct ht_node *n)
 	const struct ht_attr *a = ht_attr_find(n, "value");
 	struct ht_shape s;
 
-	if (n->op != HT_OP_Const) {
+	if (!ht_is(n, HT_CONSTANT)) {
 		a = ht_attr_find(n, "shape");
 		if (a && a->value.kind == HT_ATTR_SHAPE)
 			n->out[0].shape = a->value.shape.shape;

@@ -30,9 +30,9 @@ static struct ht_shape handle_shape(const struct ht_node *n)
 {
 	const struct ht_node *h = n->in[0].node;
 
-	while ((h->op == HT_OP_Identity || h->op == HT_OP_Enter) && h->ins)
+	while (ht_is(h, HT_FORWARDS | HT_ENTERS) && h->ins)
 		h = h->in[0].node;
-	return h->op == HT_OP_VarHandleOp ? shape_attr(h) : HT_SHAPE_UNKNOWN;
+	return ht_is(h, HT_VARIABLE) ? shape_attr(h) : HT_SHAPE_UNKNOWN;
 }
 
 enum ht_status ht_infer_read_variable(struct ht_infer *in, struct ht_node *n)

@@ -7,6 +7,7 @@
 #define HT_IR_H
 
 #include "base/base.h"
+#include "ir/traits.h"
 
 /* ---- op table (ir/ops.def, op.c) ---- */
 
@@ -28,6 +29,15 @@ enum {
 		8, /* keeps its place among the other ordered ops (I/O, assertions, control flow) */
 	HT_CALLS = 16, /* has the effects of the functions it names */
 };
+
+/* What precision does with an op that no profile lists. */
+enum ht_op_prec {
+	HT_PREC_NONE,   /* nothing */
+	HT_PREC_LOW,    /* computes in a low dtype */
+	HT_PREC_FOLLOW, /* in the dtype of its operands */
+	HT_PREC_KEEP    /* in the dtype that the graph states */
+};
+const char *ht_op_prec_name(enum ht_op_prec prec); /* as ops.def has it */
 
 struct ht_node;
 struct ht_infer; /* ir/infer.h */
@@ -60,9 +70,9 @@ struct ht_op_info {
 	unsigned effects;
 	/* Sets the types of the results from operands and attributes. */
 	enum ht_status (*infer)(struct ht_infer *in, struct ht_node *n);
-	const char *infer_name, *lower_name; /* `lower` is resolved by lower/ */
-	const char *prec;                    /* class of the op when no profile lists it */
-	const char *test;                    /* the test that covers the row */
+	const char *infer_name, *lower_name; /* to print; `lower` is resolved by lower/ */
+	enum ht_op_prec prec;
+	const char *test; /* the test that covers the row */
 	const char *meaning;
 	/* parsed from `signature`: */
 	int args, results, type_attrs;
@@ -72,6 +82,8 @@ struct ht_op_info {
 
 /* The row of an op; never NULL (HT_OP_OPAQUE has a row without a signature). */
 const struct ht_op_info *ht_op_info(enum ht_op op);
+/* The traits of each row; ask by ht_is(). */
+extern const uint64_t ht_op_traits[HT_OP_END];
 /* HT_OP_OPAQUE when the table does not list it. */
 enum ht_op ht_op_named(struct ht_str type);
 
@@ -319,6 +331,16 @@ struct ht_function *ht_graph_function(const struct ht_graph *g, struct ht_str na
 void ht_replace_uses(struct ht_graph *g, struct ht_value from, struct ht_value to);
 /* `n` takes over the origins of `from` (or `from` itself when it was imported). */
 void ht_node_add_origin(struct ht_node *n, const struct ht_node *from);
+/* Whether the row of the node's op has one of the traits; an opaque op has none. */
+static inline bool ht_is(const struct ht_node *n, uint64_t traits)
+{
+	return (ht_op_traits[n->op] & traits) != 0;
+}
+/* The operand whose elements a contraction multiplies with weights, or that is an op's image. */
+static inline int32_t ht_data_operand(const struct ht_node *n)
+{
+	return ht_is(n, HT_CONV_TRANSPOSE) ? 2 : 0;
+}
 static inline struct ht_value ht_out(struct ht_node *n, int32_t i)
 {
 	return (struct ht_value){ n, i, { 0 } };

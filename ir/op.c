@@ -13,10 +13,10 @@ static struct ht_op_info table[HT_OP_END] = {
 		.infer = ht_infer_unknown,
 		.infer_name = "unknown",
 		.lower_name = "no_kernel",
-		.prec = "NONE",
+		.prec = HT_PREC_NONE,
 		.test = "import",
 		.meaning = "a type that the table does not list" },
-#define OP(NAME, SIGNATURE, EFFECTS, INFER, PREC, LOWER, TEST, MEANING)                            \
+#define OP(NAME, SIGNATURE, EFFECTS, TRAITS, INFER, PREC, LOWER, TEST, MEANING)                    \
 	[HT_OP_##NAME] = { .op = HT_OP_##NAME,                                                     \
 		.name = { #NAME, sizeof #NAME - 1 },                                               \
 		.signature = (SIGNATURE),                                                          \
@@ -24,12 +24,42 @@ static struct ht_op_info table[HT_OP_END] = {
 		.infer = ht_infer_##INFER,                                                         \
 		.infer_name = #INFER,                                                              \
 		.lower_name = #LOWER,                                                              \
-		.prec = #PREC,                                                                     \
+		.prec = HT_PREC_##PREC,                                                            \
 		.test = (TEST),                                                                    \
 		.meaning = (MEANING) },
 #include "ir/ops.def"
 #undef OP
 };
+
+const uint64_t ht_op_traits[HT_OP_END] = {
+#define OP(NAME, SIGNATURE, EFFECTS, TRAITS, INFER, PREC, LOWER, TEST, MEANING)                    \
+	[HT_OP_##NAME] = (TRAITS),
+#include "ir/ops.def"
+#undef OP
+};
+
+/* Traits that go with others: a row that says half of it does not build. */
+#define IMPLIES(TRAITS, TRAIT, OTHERS) (!((TRAITS) & (TRAIT)) || ((TRAITS) & (OTHERS)))
+#define ONE_BIT(BITS) ((BITS) && !((BITS) & ((BITS) - 1)))
+#define COMPUTES(TRAITS) ((TRAITS) & (HT_BASIC | HT_FUNCTION | HT_COMPOSED))
+#define FITS(TRAITS)                                                                               \
+	((!((TRAITS) & HT_ELEMENTWISE) || ONE_BIT(COMPUTES(TRAITS))) &&                            \
+		IMPLIES(TRAITS, HT_SHORTENS, HT_FUNCTION | HT_COMPOSED) &&                         \
+		IMPLIES(TRAITS, HT_CASTS | HT_ADDS, HT_ELEMENTWISE) &&                             \
+		IMPLIES(TRAITS, HT_GATHERS, HT_MOVES) &&                                           \
+		IMPLIES(TRAITS, HT_HAS_DEFAULT | HT_ARGUMENT, HT_FED) &&                           \
+		(!((TRAITS) & HT_CONTRACTS) || ONE_BIT((TRAITS) & HT_CONTRACTS)))
+#define OP(NAME, SIGNATURE, EFFECTS, TRAITS, INFER, PREC, LOWER, TEST, MEANING)                    \
+	_Static_assert(FITS((uint64_t)(TRAITS)), "traits of " #NAME " do not go together");
+#include "ir/ops.def"
+#undef OP
+
+const char *ht_op_prec_name(enum ht_op_prec prec)
+{
+	static const char *const names[] = { "NONE", "LOW", "FOLLOW", "KEEP" };
+
+	return names[prec];
+}
 
 /* Open addressing; an op number or 0.  A power of two, at most half full. */
 #define SLOTS 2048

@@ -24,8 +24,7 @@ struct sort {
 
 bool ht_closes_loop(const struct ht_node *from, const struct ht_node *to)
 {
-	return (from->op == HT_OP_NextIteration || from->op == HT_OP_RefNextIteration) &&
-	       (to->op == HT_OP_Merge || to->op == HT_OP_RefMerge);
+	return ht_is(from, HT_ITERATES) && ht_is(to, HT_MERGES);
 }
 
 static void push(struct sort *s, struct ht_node *n)

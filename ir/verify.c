@@ -233,7 +233,7 @@ static void check_constant(struct verify *v, const struct ht_node *n)
 	size_t size, bytes;
 	int64_t count;
 
-	if (n->op != HT_OP_Const || (a && a->value.kind == HT_ATTR_PLACEHOLDER))
+	if (!ht_is(n, HT_CONSTANT) || (a && a->value.kind == HT_ATTR_PLACEHOLDER))
 		return;
 	if (!a || a->value.kind != HT_ATTR_TENSOR) {
 		fail(v, n, "has no tensor in attribute 'value'");

@@ -18,7 +18,7 @@ static bool is_plain(const struct ht_node *n)
 {
 	struct ht_shape out = n->out[0].shape;
 
-	return !strcmp(lower_op_of(n)->name, "matmul") && lower_mode(n) == HT_IMPL_NONE &&
+	return ht_is(n, HT_MATRIX_PRODUCT) && lower_mode(n) == HT_IMPL_NONE &&
 	       contract_type(ht_type_of(n->in[0])->dtype) && !ht_const_tensor(n->in[1]) &&
 	       !product_transposes(n, true) && same_lead(ht_type_of(n->in[0])->shape, out) &&
 	       same_lead(ht_type_of(n->in[1])->shape, out) && ht_shape_count(out) > 0 &&

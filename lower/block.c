@@ -22,7 +22,7 @@ bool conv_is_plain(const struct ht_node *n, struct conv *v)
 
 static bool is_expand(struct lower *l, const struct ht_node *n, struct conv *v)
 {
-	if (n->op != HT_OP_Conv2D || !conv_is_plain(n, v) || !conv_is_simple(v))
+	if (!ht_is(n, HT_CONV) || !conv_is_plain(n, v) || !conv_is_simple(v))
 		return false;
 	if (v->filter.dim[0] == 1)
 		return true;
@@ -33,7 +33,7 @@ static bool is_expand(struct lower *l, const struct ht_node *n, struct conv *v)
 
 bool conv_is_project(const struct ht_node *n, struct conv *v)
 {
-	return n->op == HT_OP_Conv2D && conv_is_plain(n, v) && conv_is_simple(v) &&
+	return ht_is(n, HT_CONV) && conv_is_plain(n, v) && conv_is_simple(v) &&
 	       v->filter.dim[0] == 1 && v->filter.dim[1] == 1;
 }
 
@@ -67,7 +67,7 @@ static bool is_finite(const struct ht_tensor *t)
 
 static bool is_depthwise(const struct ht_node *n, struct conv *v)
 {
-	if (n->op != HT_OP_DepthwiseConv2dNative || !conv_is_plain(n, v) || v->filter.dim[3] != 1)
+	if (!ht_is(n, HT_DEPTHWISE) || !conv_is_plain(n, v) || v->filter.dim[3] != 1)
 		return false;
 	for (int i = 0; i < 2; i++)
 		if (v->w[i].dilation != 1 || v->w[i].size < v->w[i].stride ||

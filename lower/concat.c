@@ -87,7 +87,6 @@ static bool joined_rows(const struct parts *p, const struct ht_node *n)
 
 const struct lower_op lower_concat = { .name = "concat",
 	.family = FAMILY_ROOT,
-	.moves = true,
 	.emit = emit_concat,
 	.alone = true,
 	.part = concat_part,
@@ -95,7 +94,6 @@ const struct lower_op lower_concat = { .name = "concat",
 	.rows = joined_rows };
 const struct lower_op lower_pack = { .name = "concat",
 	.family = FAMILY_ROOT,
-	.moves = true,
 	.emit = emit_concat,
 	.alone = true,
 	.part = concat_part,

@@ -101,7 +101,6 @@ struct lower_op {
 	enum family family;
 	bool alone;   /* ROOT: takes no epilogue */
 	bool dense;   /* ROOT: its results need dense memory of their own */
-	bool moves;   /* the result has elements of the operands, and nothing is computed of them */
 	bool aligned; /* MAP: operands are taken at the result's (broadcast) coordinates, */
 	bool (*unaligned)(const struct ht_node *n); /* but for these nodes; may be NULL */
 	/* MAP: the value of result `out` at `s`, in the compute type, before rounding. */
@@ -131,7 +130,6 @@ struct lower_op {
 
 const struct lower_op *lower_op_of(const struct ht_node *n); /* NULL: an op that the table lacks */
 bool lower_is_aligned(const struct ht_node *n);
-bool lower_contracts(enum ht_op op); /* mode.c: sums products */
 
 struct lower {
 	struct ht_graph *g;

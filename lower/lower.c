@@ -6,7 +6,7 @@
 
 static bool is_const(const struct ht_node *n)
 {
-	return n->op == HT_OP_Const;
+	return ht_is(n, HT_CONSTANT);
 }
 
 /* ---- memory of values ---- */
@@ -55,7 +55,7 @@ static void note_output(struct lower *l, struct ht_value v, int32_t buffer)
 
 static bool is_concat(const struct ht_node *n)
 {
-	return strcmp(lower_op_of(n)->name, "concat") == 0;
+	return lower_op_of(n)->part != NULL;
 }
 
 /* The Concat or Pack that alone uses `v`, so that `v` may be made in its memory.  The others who use

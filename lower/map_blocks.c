@@ -31,7 +31,6 @@ static int32_t pull_depth_to_space(
 
 const struct lower_op lower_depth_to_space = { .name = "depth_to_space",
 	.family = FAMILY_MAP,
-	.moves = true,
 	.pull = pull_depth_to_space,
 	.refuse = refuse_unless_nhwc,
 	.rows = rows_of_image };
@@ -57,7 +56,6 @@ static int32_t pull_space_to_depth(
 
 const struct lower_op lower_space_to_depth = { .name = "space_to_depth",
 	.family = FAMILY_MAP,
-	.moves = true,
 	.pull = pull_space_to_depth,
 	.refuse = refuse_unless_nhwc,
 	.rows = rows_of_image };
@@ -138,11 +136,9 @@ static int32_t pull_batch_to_space(
 
 const struct lower_op lower_space_to_batch = { .name = "space_to_batch",
 	.family = FAMILY_MAP,
-	.moves = true,
 	.pull = pull_space_to_batch,
 	.refuse = refuse_after_first };
 const struct lower_op lower_batch_to_space = { .name = "batch_to_space",
 	.family = FAMILY_MAP,
-	.moves = true,
 	.pull = pull_batch_to_space,
 	.refuse = refuse_after_first };

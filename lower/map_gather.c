@@ -81,7 +81,6 @@ static bool gathered_rows(const struct parts *p, const struct ht_node *n)
 
 const struct lower_op lower_gather = { .name = "gather",
 	.family = FAMILY_MAP,
-	.moves = true,
 	.pull = pull_gather,
 	.refuse = refuse_gather,
 	.rows = gathered_rows };
@@ -108,7 +107,7 @@ static int32_t pull_gather_nd(
 }
 
 const struct lower_op lower_gather_nd = {
-	.name = "gather_nd", .family = FAMILY_MAP, .moves = true, .pull = pull_gather_nd
+	.name = "gather_nd", .family = FAMILY_MAP, .pull = pull_gather_nd
 };
 
 /* ---- made from indices ---- */

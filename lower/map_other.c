@@ -88,7 +88,6 @@ static int32_t pull_select(
 
 const struct lower_op lower_select = { .name = "select",
 	.family = FAMILY_MAP,
-	.moves = true,
 	.aligned = true,
 	.unaligned = condition_is_vector,
 	.pull = pull_select };
@@ -153,8 +152,7 @@ static const char *refuse_batch_norm(const struct ht_node *n)
 {
 	if (ht_attr_bool(n, "is_training", true))
 		return "in training mode has no kernel";
-	if (n->op != HT_OP_FusedBatchNorm && n->op != HT_OP_FusedBatchNormV2 &&
-		n->op != HT_OP_FusedBatchNormV3)
+	if (!ht_is(n, HT_BATCH_NORM))
 		return "has no kernel";
 	return NULL;
 }

@@ -77,7 +77,6 @@ static bool padded_rows(const struct parts *p, const struct ht_node *n)
 
 const struct lower_op lower_pad = { .name = "pad",
 	.family = FAMILY_MAP,
-	.moves = true,
 	.pull = pull_any_pad,
 	.refuse = refuse_pad,
 	.rows = padded_rows };

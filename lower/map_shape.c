@@ -18,7 +18,6 @@ static bool view_identity(const struct ht_node *n, int out, const struct view *i
 
 const struct lower_op lower_identity = { .name = "identity",
 	.family = FAMILY_VIEW,
-	.moves = true,
 	.aligned = true,
 	.pull = pull_identity,
 	.view = view_identity };
@@ -50,7 +49,6 @@ static bool reshaped_rows(const struct parts *p, const struct ht_node *n)
 
 const struct lower_op lower_reshape = { .name = "reshape",
 	.family = FAMILY_VIEW,
-	.moves = true,
 	.pull = pull_reshape,
 	.view = view_reshaped,
 	.rows = reshaped_rows };
@@ -90,7 +88,6 @@ static bool transposed_rows(const struct parts *p, const struct ht_node *n)
 
 const struct lower_op lower_transpose = { .name = "transpose",
 	.family = FAMILY_VIEW,
-	.moves = true,
 	.pull = pull_transpose,
 	.view = view_transpose,
 	.refuse = refuse_after_first,
@@ -113,9 +110,7 @@ static int32_t pull_tile(
 	return pull_at(k, n, 0, s, x);
 }
 
-const struct lower_op lower_tile = {
-	.name = "tile", .family = FAMILY_MAP, .moves = true, .pull = pull_tile
-};
+const struct lower_op lower_tile = { .name = "tile", .family = FAMILY_MAP, .pull = pull_tile };
 
 static int32_t pull_broadcast(
 	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
@@ -124,11 +119,9 @@ static int32_t pull_broadcast(
 	return kb_operand(k, n, 0, s);
 }
 
-const struct lower_op lower_broadcast = { .name = "broadcast",
-	.family = FAMILY_MAP,
-	.moves = true,
-	.pull = pull_broadcast,
-	.rows = broadcast_rows };
+const struct lower_op lower_broadcast = {
+	.name = "broadcast", .family = FAMILY_MAP, .pull = pull_broadcast, .rows = broadcast_rows
+};
 
 /* ---- reversal ---- */
 
@@ -160,8 +153,6 @@ static const char *refuse_reverse(const struct ht_node *n)
 	return ht_const_tensor(n->in[1]) ? NULL : "needs constant axes";
 }
 
-const struct lower_op lower_reverse = { .name = "reverse",
-	.family = FAMILY_MAP,
-	.moves = true,
-	.pull = pull_reverse,
-	.refuse = refuse_reverse };
+const struct lower_op lower_reverse = {
+	.name = "reverse", .family = FAMILY_MAP, .pull = pull_reverse, .refuse = refuse_reverse
+};

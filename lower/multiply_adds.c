@@ -20,14 +20,19 @@ static int64_t known(int64_t dim)
 	return dim < 0 ? 0 : dim;
 }
 
-/* Elements of `shape` times the filter's height, width and dimension `d`. */
-static int64_t convolution(struct ht_shape shape, struct ht_shape filter, int64_t depth)
+/* Each position that a filter is laid on, an element of the result or, of a transposed one, of its image, times the filter's height
+ * and width and the channels that are summed. */
+static int64_t convolution(const struct ht_node *n)
 {
+	struct ht_shape filter = shape_of(n, 1);
+	struct ht_shape at =
+		ht_is(n, HT_CONV_TRANSPOSE) ? shape_of(n, ht_data_operand(n)) : n->out[0].shape;
+
 	if (filter.rank != 4)
 		return 0;
 	return product(
-		product(ht_shape_count(shape), product(known(filter.dim[0]), known(filter.dim[1]))),
-		known(depth));
+		product(ht_shape_count(at), product(known(filter.dim[0]), known(filter.dim[1]))),
+		ht_is(n, HT_DEPTHWISE) ? 1 : known(filter.dim[2]));
 }
 
 static int64_t matrix_product(const struct ht_node *n, const char *transpose)
@@ -67,27 +72,11 @@ static int64_t einsum(const struct ht_node *n)
 
 int64_t ht_multiply_adds(const struct ht_node *n)
 {
-	switch (n->op) {
-	case HT_OP_MatMul:
-	case HT_OP__FusedMatMul:
-		return matrix_product(n, "transpose_a");
-	case HT_OP_BatchMatMul:
-	case HT_OP_BatchMatMulV2:
-	case HT_OP_BatchMatMulV3:
-		return matrix_product(n, "adj_x");
-	case HT_OP_Einsum:
+	if (ht_is(n, HT_MATRIX_PRODUCT))
+		return matrix_product(n, ht_is(n, HT_MATMUL) ? "transpose_a" : "adj_x");
+	if (ht_is(n, HT_EINSUM))
 		return einsum(n);
-	case HT_OP_Conv2D:
-	case HT_OP__FusedConv2D:
-		return convolution(n->out[0].shape, shape_of(n, 1),
-			shape_of(n, 1).rank == 4 ? shape_of(n, 1).dim[2] : 0);
-	case HT_OP_DepthwiseConv2dNative:
-	case HT_OP_FusedDepthwiseConv2dNative:
-		return convolution(n->out[0].shape, shape_of(n, 1), 1);
-	case HT_OP_Conv2DBackpropInput:
-		return convolution(shape_of(n, 2), shape_of(n, 1),
-			shape_of(n, 1).rank == 4 ? shape_of(n, 1).dim[2] : 0);
-	default:
-		return 0;
-	}
+	if (ht_is(n, HT_CONVOLVES))
+		return convolution(n);
+	return 0;
 }

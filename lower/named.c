@@ -1,54 +1,27 @@
 /* The names of loop fusions: which one puts a node into a kernel. */
 #include "lower/inside.h"
 
-#include <string.h>
-
 enum { REACH = 6 };
-
-static bool is_batch_matmul(const struct ht_node *n)
-{
-	return n->op == HT_OP_BatchMatMul || n->op == HT_OP_BatchMatMulV2 ||
-	       n->op == HT_OP_BatchMatMulV3;
-}
 
 static bool is_matmul(const struct ht_node *n)
 {
-	return n->op == HT_OP_MatMul || n->op == HT_OP__FusedMatMul || is_batch_matmul(n);
-}
-
-static bool is_depthwise(const struct ht_node *n)
-{
-	return n->op == HT_OP_DepthwiseConv2dNative || n->op == HT_OP_FusedDepthwiseConv2dNative;
-}
-
-static bool is_conv(const struct ht_node *n)
-{
-	return n->op == HT_OP_Conv2D || n->op == HT_OP__FusedConv2D ||
-	       n->op == HT_OP_Conv2DBackpropInput || is_depthwise(n);
-}
-
-static bool is_rows(const struct ht_node *n)
-{
-	return n->op == HT_OP_Softmax || n->op == HT_OP_LogSoftmax || n->op == HT_OP_LayerNorm ||
-	       n->op == HT_OP_RmsNorm;
+	return ht_is(n, HT_MATRIX_PRODUCT);
 }
 
 /* By the op alone. */
 static enum ht_fusion_id loop_of(const struct ht_node *root)
 {
-	const struct lower_op *op = lower_op_of(root);
-
-	if (is_rows(root))
+	if (ht_is(root, HT_ROWS))
 		return HT_FUSION_softmax_elementwise;
-	if (is_depthwise(root))
+	if (ht_is(root, HT_DEPTHWISE))
 		return HT_FUSION_depthwise_elementwise;
-	if (is_conv(root))
+	if (ht_is(root, HT_CONVOLVES))
 		return HT_FUSION_conv_elementwise;
-	if (is_batch_matmul(root))
+	if (ht_is(root, HT_BATCH_MATMUL))
 		return HT_FUSION_batch_matmul_elementwise;
 	if (is_matmul(root))
 		return HT_FUSION_matmul_elementwise;
-	if (op && !strcmp(op->name, "reduce"))
+	if (ht_is(root, HT_REDUCES))
 		return HT_FUSION_reduce_elementwise;
 	return HT_FUSION_window_elementwise;
 }
@@ -100,7 +73,7 @@ bool lower_is_scores(struct lower *l, struct ht_node *root)
 
 static bool is_sum(const struct ht_node *n)
 {
-	return n->op == HT_OP_Add || n->op == HT_OP_AddV2 || n->op == HT_OP_AddN;
+	return ht_is(n, HT_ADDS) || n->op == HT_OP_AddN;
 }
 
 /* A constant along the last axis. */
@@ -111,7 +84,7 @@ static bool is_bias(const struct ht_node *u, const struct ht_node *root)
 	if (!is_sum(u) || !is_matmul(root))
 		return false;
 	for (int32_t i = 0; i < u->ins; i++)
-		if (u->in[i].node->op == HT_OP_Const && ht_type_of(u->in[i])->shape.rank == 1)
+		if (ht_is(u->in[i].node, HT_CONSTANT) && ht_type_of(u->in[i])->shape.rank == 1)
 			return true;
 	return false;
 }
@@ -121,7 +94,7 @@ static bool adds_tensor(const struct ht_node *u)
 	if (!is_sum(u))
 		return false;
 	for (int32_t i = 0; i < u->ins; i++)
-		if (u->in[i].node->op == HT_OP_Const ||
+		if (ht_is(u->in[i].node, HT_CONSTANT) ||
 			ht_shape_count(ht_type_of(u->in[i])->shape) !=
 				ht_shape_count(u->out[0].shape))
 			return false;
@@ -135,15 +108,15 @@ enum ht_fusion_id lower_name_behind(
 
 	if (op->family == FAMILY_VIEW)
 		return HT_FUSION_END;
-	if (is_bias(u, root) && is_conv(root))
+	if (is_bias(u, root) && ht_is(root, HT_CONVOLVES))
 		return HT_FUSION_bias_conv;
 	if (is_bias(u, root) && is_matmul(root))
 		return HT_FUSION_bias_matmul;
 	if (scores)
 		return HT_FUSION_attention;
-	if (u->op == HT_OP_Cast && is_matmul(root))
+	if (ht_is(u, HT_CASTS) && is_matmul(root))
 		return HT_FUSION_matmul_cast;
-	if (adds_tensor(u) && (is_conv(root) || is_matmul(root)))
+	if (adds_tensor(u) && (ht_is(root, HT_CONVOLVES) || is_matmul(root)))
 		return HT_FUSION_residual;
 	return loop_of(root);
 }
@@ -152,7 +125,7 @@ enum ht_fusion_id lower_name_before(struct lower *l, const struct ht_node *n, st
 {
 	const struct lower_op *op = lower_op_of(user);
 
-	if (lower_op_of(n)->family == FAMILY_VIEW || n->op == HT_OP_Cast)
+	if (lower_op_of(n)->family == FAMILY_VIEW || ht_is(n, HT_CASTS))
 		return HT_FUSION_END;
 	if (is_softmax(user) && next_of(l, user, is_matmul))
 		return HT_FUSION_attention;

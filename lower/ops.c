@@ -17,14 +17,14 @@ NEVER(training, "is for training, which is not lowered");
 static const struct lower_op lower_constant = { .name = "constant", .family = FAMILY_SOURCE };
 static const struct lower_op lower_placeholder = { .name = "placeholder", .family = FAMILY_SOURCE };
 
-#define OP(name, signature, effects, infer, prec, lower, test, meaning)                            \
+#define OP(name, signature, effects, traits, infer, prec, lower, test, meaning)                    \
 	extern const struct lower_op lower_##lower;
 /* Some are above: an extern declaration after a static one refers to it. */
 #include "ir/ops.def"
 #undef OP
 
 static const struct lower_op *const table[HT_OP_END] = {
-#define OP(name, signature, effects, infer, prec, lower, test, meaning)                            \
+#define OP(name, signature, effects, traits, infer, prec, lower, test, meaning)                    \
 	[HT_OP_##name] = &lower_##lower,
 #include "ir/ops.def"
 #undef OP

@@ -65,8 +65,7 @@ static bool keeps_rows(const struct parts *p, const struct ht_node *n)
 {
 	for (int32_t i = 0; i < n->outs; i++)
 		if (n->out[i].shape.rank < 1 || n->out[i].shape.dim[0] % p->batch)
-			return n->op == HT_OP_FusedBatchNorm || n->op == HT_OP_FusedBatchNormV2 ||
-			       n->op == HT_OP_FusedBatchNormV3;
+			return ht_is(n, HT_BATCH_NORM);
 	return true;
 }
 
@@ -137,7 +136,7 @@ static int64_t product_rows_of(const struct parts *p, const struct ht_node *n)
 {
 	struct ht_shape out = n->out[0].shape;
 
-	if (!p->by_rows[n->id] || !ht_multiply_adds(n) || n->op == HT_OP_DepthwiseConv2dNative ||
+	if (!p->by_rows[n->id] || !ht_multiply_adds(n) || ht_is(n, HT_DEPTHWISE) ||
 		(has_rows(p, n, 0) && has_rows(p, n, 1)))
 		return 0;
 	return ht_shape_count(out) / out.dim[out.rank - 1];

@@ -1,13 +1,11 @@
 /* What lowering would do with a node, for whoever has no kernel of it. */
 #include "lower/inside.h"
 
-extern const struct lower_op lower_reduce, lower_arg_reduce, lower_pool;
-
-static enum ht_work_of_node loop_of(const struct lower_op *op)
+static enum ht_work_of_node loop_of(const struct ht_node *n)
 {
-	if (op == &lower_reduce || op == &lower_arg_reduce)
+	if (ht_is(n, HT_REDUCES | HT_FINDS))
 		return HT_NODE_REDUCTION;
-	return op == &lower_pool ? HT_NODE_POOL : HT_NODE_LOOP;
+	return ht_is(n, HT_POOLS) ? HT_NODE_POOL : HT_NODE_LOOP;
 }
 
 enum ht_work_of_node ht_work_of_node(const struct ht_node *n)
@@ -25,7 +23,7 @@ enum ht_work_of_node ht_work_of_node(const struct ht_node *n)
 	case FAMILY_VIEW:
 		return HT_NODE_VIEW;
 	case FAMILY_ROOT:
-		return loop_of(op);
+		return loop_of(n);
 	}
 	return HT_NODE_UNKNOWN;
 }
@@ -33,13 +31,6 @@ enum ht_work_of_node ht_work_of_node(const struct ht_node *n)
 int32_t ht_viewed_operand(const struct ht_node *view)
 {
 	return lower_op_of(view)->view_arg;
-}
-
-bool ht_only_moves(const struct ht_node *n)
-{
-	const struct lower_op *op = lower_op_of(n);
-
-	return op && op->moves;
 }
 
 bool ht_ends_kernel(const struct ht_node *n, const struct ht_node *kernel)
@@ -51,7 +42,7 @@ bool ht_ends_kernel(const struct ht_node *n, const struct ht_node *kernel)
 
 bool ht_rounds_once(const struct ht_node *root)
 {
-	return root && lower_contracts(root->op);
+	return root && ht_is(root, HT_CONTRACTS);
 }
 
 bool ht_converts_operand(const struct ht_node *n, int32_t arg)

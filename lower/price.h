@@ -33,8 +33,6 @@ static inline bool ht_is_view(const struct ht_node *n)
 }
 /* The operand that a view is of. */
 int32_t ht_viewed_operand(const struct ht_node *view);
-/* Whether results consist of operands' elements, and nothing is computed of these. */
-bool ht_only_moves(const struct ht_node *n);
 /* Whether a kernel stores what `n` makes: it ends with it, or with views of it. */
 bool ht_ends_kernel(const struct ht_node *n, const struct ht_node *kernel);
 /* Whether the kernel of a root (NULL: it has none) goes on with results as they were computed. */

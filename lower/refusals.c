@@ -94,8 +94,8 @@ static void find_unfed(struct search *s)
 	for (const struct ht_node *n = s->g->first; n; n = n->next) {
 		const struct lower_op *op = lower_op_of(n);
 
-		if (op && op->family == FAMILY_SOURCE && n->op != HT_OP_Const && !s->cause[n->id] &&
-			!s->fed[n->id])
+		if (op && op->family == FAMILY_SOURCE && !ht_is(n, HT_CONSTANT) &&
+			!s->cause[n->id] && !s->fed[n->id])
 			s->cause[n->id] = add_cause(s, n, "is needed, but is not among the inputs");
 	}
 }

@@ -8,8 +8,6 @@
  * With ht_pass_context.numerics each node is a sink, so that each 16-bit tensor is in memory. */
 #include "lower/inside.h"
 
-#include <string.h>
-
 /* A kernel has at most 64 buffers (kernel_build), of which some are its own. */
 enum { MAX_EPILOGUE = 24, MAX_KERNEL_OPERANDS = 40 };
 
@@ -36,9 +34,7 @@ static bool stands_alone(const struct ht_node *n)
 /* Keeps the order of elements, whatever it does to the shape. */
 static bool keeps_order(const struct ht_node *n)
 {
-	const struct lower_op *op = lower_op_of(n);
-
-	return !strcmp(op->name, "reshape") || !strcmp(op->name, "identity");
+	return ht_is(n, HT_RESHAPES | HT_FORWARDS);
 }
 
 /* ---- forwards: epilogues ---- */
@@ -165,7 +161,7 @@ static void grow(struct lower *l, struct ht_node *root)
 /* Copies, conversions and index maps: computing an element again costs nothing to speak of. */
 static bool is_cheap(const struct ht_node *n)
 {
-	return family_of(n) == FAMILY_VIEW || n->op == HT_OP_Cast;
+	return family_of(n) == FAMILY_VIEW || ht_is(n, HT_CASTS);
 }
 
 static bool may_inline(const struct ht_node *n, const struct ht_use *use)

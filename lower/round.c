@@ -25,7 +25,7 @@ static int32_t to_odd(struct ht_xb *b, int32_t x)
 /* Whether node `n` wants its operands, and makes its results, as they are in its tensor's type. */
 static bool rounds(const struct ht_node *n)
 {
-	return n->op == HT_OP_Cast || lower_mode(n) == HT_IMPL_KEEP_FP16;
+	return ht_is(n, HT_CASTS) || lower_mode(n) == HT_IMPL_KEEP_FP16;
 }
 
 /* Whether the result of `n` goes on to the other nodes of its kernel as it was computed.  A Cast is
@@ -34,7 +34,7 @@ static bool stays_wide(struct lower *l, const struct ht_node *n)
 {
 	const struct ht_node *root = l->root[l->sink->id];
 
-	if (n == l->sink || !root || !lower_contracts(root->op) || rounds(n))
+	if (n == l->sink || !root || !ht_is(root, HT_CONTRACTS) || rounds(n))
 		return false;
 	for (const struct ht_use *u = l->uses.of[n->id]; u; u = u->next)
 		if (u->arg >= 0 && rounds(u->node))
@@ -60,7 +60,7 @@ int32_t kb_result(struct kernel_build *k, const struct ht_node *n, int32_t i, in
 /* Whether `u` reads the rows of a product, each of which is widened again for every few columns. */
 static bool is_rows(const struct ht_use *u)
 {
-	return u->arg == 0 && (u->node->op == HT_OP_Conv2D || u->node->op == HT_OP_MatMul);
+	return u->arg == 0 && ht_is(u->node, HT_CONV | HT_MATMUL);
 }
 
 /* Whether `u` reads what is there as what it is, whatever the tensor's type. */

@@ -32,7 +32,7 @@ const char *lower_refuse_type(struct ht_type t)
 /* What FusedBatchNormV3 leaves for its gradient has no shape that is known, and is not made. */
 static bool is_reserve(const struct ht_node *n, int32_t i)
 {
-	return n->op == HT_OP_FusedBatchNormV3 && i == 5;
+	return ht_is(n, HT_BATCH_NORM) && i == 5;
 }
 
 const char *lower_refuse(const struct ht_node *n)
@@ -57,7 +57,7 @@ const char *lower_refuse(const struct ht_node *n)
 		if (!(op->takes_text && ht_const_text(n->in[i])) &&
 			(why = lower_refuse_type(*ht_type_of(n->in[i]))))
 			return why;
-	if (n->op == HT_OP_Const && !ht_const_tensor(ht_out((struct ht_node *)(uintptr_t)n, 0)))
+	if (ht_is(n, HT_CONSTANT) && !ht_const_tensor(ht_out((struct ht_node *)(uintptr_t)n, 0)))
 		return "has a value that the file states shorter than it is, too large to expand";
 	return op->refuse ? op->refuse(n) : NULL;
 }

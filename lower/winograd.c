@@ -133,7 +133,7 @@ static struct ht_winograd asked(const struct lower *l, const struct conv *v, enu
 static bool is_constant(struct ht_value v)
 {
 	return ht_const_tensor(v) ||
-	       (v.node->op == HT_OP_Cast && v.node->ins && ht_const_tensor(v.node->in[0]));
+	       (ht_is(v.node, HT_CASTS) && v.node->ins && ht_const_tensor(v.node->in[0]));
 }
 
 double ht_winograd_share(const struct ht_target *t, const struct ht_node *n, enum ht_dtype dtype)
@@ -142,7 +142,7 @@ double ht_winograd_share(const struct ht_target *t, const struct ht_node *n, enu
 	struct ht_method_choice why;
 	struct conv v;
 
-	if (n->op != HT_OP_Conv2D || !is_constant(n->in[1]) || !ht_shape_known(n->out[0].shape) ||
+	if (!ht_is(n, HT_CONV) || !is_constant(n->in[1]) || !ht_shape_known(n->out[0].shape) ||
 		ht_shape_count(n->out[0].shape) == 0)
 		return 0;
 	read_conv(n, &v);

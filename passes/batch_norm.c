@@ -36,12 +36,6 @@ static struct affine affine_new(struct ht_arena *a, int64_t channels)
 	return f;
 }
 
-static bool is_batch_norm(enum ht_op op)
-{
-	return op == HT_OP_FusedBatchNorm || op == HT_OP_FusedBatchNormV2 ||
-	       op == HT_OP_FusedBatchNormV3;
-}
-
 /* The constant `v` by channel: `rank` and `axis` are those of the tensor it is combined with.
  * Scalars count for every channel.  NULL when it varies otherwise. */
 static double *by_channel(
@@ -190,7 +184,7 @@ static bool step_affine(
 	int32_t rank = ht_type_of(v)->shape.rank;
 
 	*scale = *offset = NULL;
-	if (is_batch_norm(n->op))
+	if (ht_is(n, HT_BATCH_NORM))
 		return ht_value_eq(n->in[0], v) && (is_nchw(n) ? 1 : rank - 1) == k->axis &&
 		       batch_norm_affine(k->r, n, k->f.channels, scale, offset);
 	if (n->op == HT_OP_BiasAdd) {
@@ -207,17 +201,16 @@ static bool keeps_channels(const struct chain *k, const struct ht_node *n, struc
 {
 	struct ht_shape from = ht_type_of(v)->shape, to = n->out[0].shape;
 
-	return (n->op == HT_OP_Reshape || n->op == HT_OP_Squeeze || n->op == HT_OP_ExpandDims) &&
-	       ht_value_eq(n->in[0], v) && k->axis == from.rank - 1 && to.rank > 1 &&
-	       to.dim[to.rank - 1] == k->f.channels;
+	return ht_is(n, HT_RESHAPES) && ht_value_eq(n->in[0], v) && k->axis == from.rank - 1 &&
+	       to.rank > 1 && to.dim[to.rank - 1] == k->f.channels;
 }
 
 /* Which of the fusions of this pass takes the step. */
 static enum ht_fusion_id fusion_of(const struct ht_node *n, const double *scale)
 {
-	return is_batch_norm(n->op) ? HT_FUSION_conv_batch_norm
-	       : scale              ? HT_FUSION_scale_weights
-				    : HT_FUSION_add_bias;
+	return ht_is(n, HT_BATCH_NORM) ? HT_FUSION_conv_batch_norm
+	       : scale                 ? HT_FUSION_scale_weights
+				       : HT_FUSION_add_bias;
 }
 
 /* Whether the step can go into weights and bias. */
@@ -245,7 +238,7 @@ static void tell_of_users(const struct chain *k)
 
 	if (!ht_rw_only_user(k->r, ht_out(k->root, 0)))
 		for (; u; u = ht_rw_next_use(k->r, u))
-			if (u->arg >= 0 && is_batch_norm(u->node->op))
+			if (u->arg >= 0 && ht_is(u->node, HT_BATCH_NORM))
 				ht_rw_miss(k->r, HT_FUSION_conv_batch_norm, 1, k->root,
 					"has another user than the batch norm");
 }
@@ -417,8 +410,7 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 	int64_t count;
 	int32_t rank;
 
-	if (n->op != HT_OP_Conv2D && n->op != HT_OP_DepthwiseConv2dNative &&
-		n->op != HT_OP_Conv2DBackpropInput && n->op != HT_OP_MatMul)
+	if (!ht_is(n, HT_CONVOLVES | HT_MATMUL))
 		return;
 	rank = n->out[0].shape.rank;
 	if (n->out[0].dtype != HT_F32 || rank < 2 || !ht_const_f32(n->in[1], &count) ||
@@ -428,7 +420,7 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 		return;
 	if (is_shared(r, n->in[1]) && (size_t)count * sizeof(float) > SHARED)
 		k.may_scale = false;
-	k.axis = n->op != HT_OP_MatMul && is_nchw(n) ? 1 : rank - 1;
+	k.axis = !ht_is(n, HT_MATMUL) && is_nchw(n) ? 1 : rank - 1;
 	k.f = affine_new(r->arena, l.channels);
 	follow(&k);
 	if (!is_worth_it(&k))
@@ -436,7 +428,7 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 	for (size_t i = 0; i < k.steps; i++)
 		ht_rw_hit(r, k.by[i]);
 	/* follow() went past the last step, maybe through reshapes. */
-	k.axis = k.axis == 1 && is_nchw(n) && n->op != HT_OP_MatMul
+	k.axis = k.axis == 1 && is_nchw(n) && !ht_is(n, HT_MATMUL)
 			 ? 1
 			 : ht_type_of(from_chain(k.step[k.steps - 1]))->shape.rank - 1;
 	if (k.f.scales)
@@ -503,7 +495,7 @@ static void split(struct ht_rw *r, struct ht_node *n)
 
 static void visit_split(struct ht_rw *r, struct ht_node *n)
 {
-	if (is_batch_norm(n->op))
+	if (ht_is(n, HT_BATCH_NORM))
 		split(r, n);
 }
 

@@ -17,21 +17,6 @@ struct branches {
 	int8_t *chosen; /* by node id of a Switch: 1 + the result that is alive; 0: both may be */
 };
 
-static bool is_switch(const struct ht_node *n)
-{
-	return n->op == HT_OP_Switch || n->op == HT_OP_RefSwitch;
-}
-
-static bool is_merge(const struct ht_node *n)
-{
-	return n->op == HT_OP_Merge || n->op == HT_OP_RefMerge;
-}
-
-static bool is_back_edge(struct ht_value v)
-{
-	return v.node->op == HT_OP_NextIteration || v.node->op == HT_OP_RefNextIteration;
-}
-
 /* The entry's input `n` keeps its default. */
 static void keep_default(const struct ht_rw *r, const struct ht_node *n)
 {
@@ -61,10 +46,8 @@ static const struct ht_tensor *known_value(const struct ht_rw *r, struct ht_valu
 	const struct ht_node *fed = NULL;
 	const struct ht_tensor *t;
 
-	while (v.node->ins == 1 &&
-		(v.node->op == HT_OP_Identity || v.node->op == HT_OP_StopGradient ||
-			v.node->op == HT_OP_PlaceholderWithDefault)) {
-		if (v.node->op == HT_OP_PlaceholderWithDefault)
+	while (v.node->ins == 1 && ht_is(v.node, HT_FORWARDS | HT_HAS_DEFAULT)) {
+		if (ht_is(v.node, HT_HAS_DEFAULT))
 			fed = v.node;
 		v = v.node->in[0];
 	}
@@ -87,7 +70,7 @@ static bool merge_is_dead(const struct branches *b, const struct ht_node *n)
 	bool any = false;
 
 	for (int32_t i = 0; i < n->ins; i++) {
-		if (!is_back_edge(n->in[i]) && !is_dead(b, n->in[i]))
+		if (!ht_is(n->in[i].node, HT_ITERATES) && !is_dead(b, n->in[i]))
 			return false;
 		any = true;
 	}
@@ -116,8 +99,8 @@ static void look_at(struct branches *b, struct ht_node *n)
 	const struct ht_tensor *pred;
 
 	b->dead[n->id] = waits_for_dead(b, n) ||
-			 (is_merge(n) ? merge_is_dead(b, n) : has_dead_operand(b, n));
-	if (!is_switch(n) || n->ins != 2 || b->dead[n->id])
+			 (ht_is(n, HT_MERGES) ? merge_is_dead(b, n) : has_dead_operand(b, n));
+	if (!ht_is(n, HT_SWITCHES) || n->ins != 2 || b->dead[n->id])
 		return;
 	pred = known_value(b->r, n->in[1]);
 	if (pred)
@@ -132,7 +115,7 @@ static int32_t only_alive(const struct branches *b, const struct ht_node *n)
 	for (int32_t i = 0; i < n->ins; i++) {
 		if (is_dead(b, n->in[i]))
 			continue;
-		if (alive >= 0 || is_back_edge(n->in[i]))
+		if (alive >= 0 || ht_is(n->in[i].node, HT_ITERATES))
 			return -1;
 		alive = i;
 	}
@@ -198,7 +181,7 @@ static void resolve(struct branches *b, struct ht_node *n)
 {
 	if (!n->graph || b->dead[n->id])
 		return;
-	if (is_merge(n))
+	if (ht_is(n, HT_MERGES))
 		resolve_merge(b, n);
 	else if (b->chosen[n->id])
 		resolve_switch(b, n);

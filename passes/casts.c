@@ -40,7 +40,7 @@ static bool merge(struct ht_rw *r, struct ht_node *n)
 	struct ht_node *inner = n->in[0].node;
 	struct ht_value x;
 
-	if (inner->op != HT_OP_Cast || inner->controls || n->controls)
+	if (!ht_is(inner, HT_CASTS) || inner->controls || n->controls)
 		return false;
 	x = inner->in[0];
 	if (!ht_rw_on(r, HT_FUSION_casts))
@@ -112,9 +112,9 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	for (size_t i = 0; i < count; i++) {
 		struct ht_node *n = all[i];
 
-		while (n->graph && n->op == HT_OP_Cast && merge(&r, n))
+		while (n->graph && ht_is(n, HT_CASTS) && merge(&r, n))
 			;
-		if (n->graph && n->op == HT_OP_Cast)
+		if (n->graph && ht_is(n, HT_CASTS))
 			fold_const(&r, n);
 	}
 	return HT_OK;

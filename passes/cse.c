@@ -7,7 +7,6 @@
 #include "passes/rewrite.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define SMALL 4096
 
@@ -117,25 +116,6 @@ static void put_attrs(struct ht_buf *b, const struct ht_node *n, struct ht_arena
 	}
 }
 
-static bool commutes(enum ht_op op)
-{
-	switch ((int)op) {
-	case HT_OP_Add:
-	case HT_OP_AddV2:
-	case HT_OP_Mul:
-	case HT_OP_Minimum:
-	case HT_OP_Maximum:
-	case HT_OP_Equal:
-	case HT_OP_NotEqual:
-	case HT_OP_LogicalAnd:
-	case HT_OP_LogicalOr:
-	case HT_OP_SquaredDifference:
-		return true;
-	default:
-		return false;
-	}
-}
-
 static void put_operand(struct ht_buf *b, struct ht_value v)
 {
 	ht_put(b, &v.node->id, sizeof v.node->id);
@@ -151,7 +131,7 @@ static struct ht_str key_of(const struct ht_node *n, struct ht_arena *scratch)
 	put_bytes(&b, n->type);
 	put_bytes(&b, n->device);
 	put_attrs(&b, n, scratch);
-	swap = commutes(n->op) && n->ins == 2 && n->in[0].node->id > n->in[1].node->id;
+	swap = ht_is(n, HT_COMMUTES) && n->ins == 2 && n->in[0].node->id > n->in[1].node->id;
 	for (int32_t i = 0; i < n->ins; i++)
 		put_operand(&b, n->in[swap ? 1 - i : i]);
 	ht_putc(&b, '^');
@@ -162,11 +142,7 @@ static struct ht_str key_of(const struct ht_node *n, struct ht_arena *scratch)
 
 static bool is_candidate(const struct ht_node *n)
 {
-	if (n->op == HT_OP_OPAQUE || ht_op_info(n->op)->effects || !n->outs)
-		return false;
-	return n->op != HT_OP_Placeholder && n->op != HT_OP_PlaceholderV2 &&
-	       n->op != HT_OP_PlaceholderWithDefault && n->op != HT_OP__Arg &&
-	       n->op != HT_OP_Merge && n->op != HT_OP_NextIteration;
+	return n->op != HT_OP_OPAQUE && !ht_op_info(n->op)->effects && n->outs && !ht_is(n, HT_FED);
 }
 
 static bool is_output(const struct ht_rw *r, struct ht_node *n)
@@ -188,7 +164,7 @@ static void merge(struct ht_rw *r, struct ht_node *kept, struct ht_node *n)
 	for (int32_t i = 1; i < outs; i++)
 		if (ht_rw_uses(r, ht_out(n, i)))
 			ht_rw_replace(r, ht_out(n, i), ht_out(kept, i));
-	if (n->op != HT_OP_Const)
+	if (!ht_is(n, HT_CONSTANT))
 		ht_rw_absorb(kept, n);
 	if (n->graph)
 		ht_rw_replace_node(r, n, ht_out(kept, 0));

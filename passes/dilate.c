@@ -1,7 +1,7 @@
 /* dilate: SpaceToBatchND, a convolution and BatchToSpaceND become one dilated convolution.
  *
  * The convolution (Conv2D or DepthwiseConv2dNative, NHWC, stride 1, VALID) may be followed by
- * BiasAdd and activations before the blocks go back.  Block shape, paddings and crops are
+ * BiasAdd and functions of one operand before the blocks go back.  Block shape, paddings and crops are
  * constant, and each value between has one use.  What the paddings add and the crops do not take
  * away again becomes explicit padding. */
 #include "passes/rewrite.h"
@@ -13,19 +13,10 @@ struct dilation {
 
 static bool is_pointwise(const struct ht_node *n)
 {
-	switch ((int)n->op) {
-	case HT_OP_Relu:
-	case HT_OP_Relu6:
-	case HT_OP_LeakyRelu:
-	case HT_OP_Elu:
-	case HT_OP_Sigmoid:
-	case HT_OP_Tanh:
-		return true;
-	case HT_OP_BiasAdd:
+	if (n->op == HT_OP_BiasAdd)
 		return ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NHWC");
-	default:
-		return false;
-	}
+	return ht_is(n, HT_ELEMENTWISE) && n->ins == 1 &&
+	       ht_type_of(n->in[0])->dtype == n->out[0].dtype;
 }
 
 static bool ints(struct ht_value v, int64_t *out, int want)
@@ -111,8 +102,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	for (size_t i = 0; i < count; i++) {
 		struct ht_node *n = all[i];
 
-		if (n->graph && (n->op == HT_OP_Conv2D || n->op == HT_OP_DepthwiseConv2dNative) &&
-			match(&r, n, &d))
+		if (n->graph && ht_is(n, HT_CONV | HT_DEPTHWISE) && match(&r, n, &d))
 			dilate(&r, &d);
 	}
 	return HT_OK;

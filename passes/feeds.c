@@ -5,12 +5,6 @@
  * name. */
 #include "passes/passes.h"
 
-bool ht_is_placeholder(const struct ht_node *n)
-{
-	return ht_str_is(n->type, "Placeholder") || ht_str_is(n->type, "PlaceholderV2") ||
-	       ht_str_is(n->type, "PlaceholderWithDefault") || ht_str_is(n->type, "_Arg");
-}
-
 static const struct ht_op_arg *formal_of(const struct ht_node *n, int32_t result, int32_t *index)
 {
 	const struct ht_op_info *info = ht_op_info(n->op);
@@ -92,7 +86,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	const struct ht_entry *e = c->entry ? c->entry : g->entries;
 
 	for (const struct ht_port *p = e ? e->inputs : NULL; p; p = p->next)
-		if (!ht_is_placeholder(p->value.node))
+		if (!ht_is(p->value.node, HT_FED))
 			HT_TRY(cut(g, c, p->value));
 	return HT_OK;
 }

@@ -247,8 +247,8 @@ static bool is_number_of_something(const struct ht_node *n)
 
 static void fold_node(struct ht_rw *r, struct ht_node *n)
 {
-	if (n->op == HT_OP_OPAQUE || n->op == HT_OP_Const || n->controls ||
-		ht_op_info(n->op)->effects || n->op == HT_OP_PlaceholderWithDefault)
+	if (n->op == HT_OP_OPAQUE || ht_is(n, HT_CONSTANT) || n->controls ||
+		ht_op_info(n->op)->effects || ht_is(n, HT_HAS_DEFAULT))
 		return;
 	if (fold_shape_op(r, n))
 		return;
@@ -256,7 +256,7 @@ static void fold_node(struct ht_rw *r, struct ht_node *n)
 		return;
 	if (!fold_move(r, n))
 		fold_values(r, n);
-	if (n->graph && n->op == HT_OP_Const)
+	if (n->graph && ht_is(n, HT_CONSTANT))
 		ht_rw_hit(r, HT_FUSION_constant_folding);
 }
 

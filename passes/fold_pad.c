@@ -103,20 +103,12 @@ static bool sum_of_paddings(
 	return true;
 }
 
-static bool is_never_negative(struct ht_value v)
-{
-	enum ht_op op = v.node->op;
-
-	return op == HT_OP_Relu || op == HT_OP_Relu6 || op == HT_OP_Sigmoid ||
-	       op == HT_OP_Softmax || op == HT_OP_Square || op == HT_OP_Abs;
-}
-
 static bool fits_max_pool(const struct ht_rw *r, const struct ht_node *n, const int64_t all[8])
 {
 	struct axes axes = axes_of(n);
 
 	if (!ht_str_is(ht_attr_str(n, "padding", ""), "VALID") ||
-		!is_never_negative(n->in[0].node->in[0]))
+		!ht_is(n->in[0].node->in[0].node, HT_NON_NEGATIVE))
 		return false;
 	for (int i = 0; i < SPATIAL; i++) {
 		int32_t axis = axes.spatial[i];

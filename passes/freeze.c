@@ -43,8 +43,7 @@ static void fail(
 
 static bool is_variable(const struct ht_node *n)
 {
-	return ht_str_is(n->type, "VarHandleOp") || ht_str_is(n->type, "VariableV2") ||
-	       ht_str_is(n->type, "Variable");
+	return ht_is(n, HT_VARIABLE);
 }
 
 /* The name that the checkpoint knows it by. */
@@ -81,7 +80,7 @@ static bool fits(const struct ht_node *n, const struct ht_tensor *t)
 		return true;
 	s = shape->value.shape.shape;
 	/* An old Variable of unknown shape says []. */
-	if (s.rank == 0 && ht_str_is(n->type, "Variable"))
+	if (s.rank == 0 && n->op == HT_OP_Variable)
 		return true;
 	if (s.rank != t->shape.rank)
 		return false;
@@ -168,8 +167,7 @@ static void become_gather(struct freezer *f, struct ht_node *n, struct ht_tensor
 
 static bool passes_on(const struct ht_node *n)
 {
-	return ht_str_is(n->type, "Identity") || ht_str_is(n->type, "StopGradient") ||
-	       ht_str_is(n->type, "RefIdentity");
+	return ht_is(n, HT_FORWARDS) && n->op != HT_OP_IdentityN;
 }
 
 static bool changes(const struct ht_node *n)
@@ -215,7 +213,7 @@ static void freeze_use(struct freezer *f, struct ht_node *n, int32_t i, bool res
 {
 	struct ht_tensor *t = f->value[n->in[i].node->id];
 
-	if (ht_str_is(n->type, "ReadVariableOp")) {
+	if (ht_is(n, HT_READS_VARIABLE)) {
 		become_identity(f, n, t);
 	} else if (passes_on(n)) {
 		/* Of a resource, or of a reference that is written through it, more is to be changed. */
@@ -223,7 +221,7 @@ static void freeze_use(struct freezer *f, struct ht_node *n, int32_t i, bool res
 		n->out[0] = (struct ht_type){ t->dtype, t->shape };
 		if (resource)
 			f->value[n->id] = t;
-	} else if (ht_str_is(n->type, "ResourceGather") && i == 0) {
+	} else if (n->op == HT_OP_ResourceGather && i == 0) {
 		become_gather(f, n, t);
 	} else if (resource && ht_never_lowered(n) && !changes(n)) {
 		add_never(f, n);
@@ -269,7 +267,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 		if (n->id >= ids)
 			continue;
 		if (is_variable(n)) {
-			resource[n->id] = ht_str_is(n->type, "VarHandleOp");
+			resource[n->id] = n->op == HT_OP_VarHandleOp;
 			freeze_variable(&f, n);
 			continue;
 		}

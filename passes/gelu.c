@@ -77,7 +77,7 @@ static bool is_tanh_argument(const struct ht_rw *r, struct ht_value v, struct ht
 	if (!ht_rw_product(r, v.node, &p) || p.count != 1 || !near(p.factor, sqrt(2 / acos(-1))))
 		return false;
 	sum = p.of[0].node;
-	if (!ht_is_add(sum->op))
+	if (!ht_is(sum, HT_ADDS))
 		return false;
 	for (int i = 0; i < 2; i++)
 		if (ht_value_eq(sum->in[i], x) && is_cube(r, sum->in[1 - i], x, &factor) &&
@@ -113,7 +113,7 @@ static bool is_gate(
 
 	if (v.node->op == HT_OP_Erfc)
 		return is_function(r, v.node, x, id);
-	if (!ht_is_add(v.node->op) || !ht_match_with_const(v, v.node->op, &one, &inner) ||
+	if (!ht_is(v.node, HT_ADDS) || !ht_match_with_const(v, v.node->op, &one, &inner) ||
 		one != 1 || !is_function(r, inner.node, x, id))
 		return false;
 	if (ht_rw_only_user(r, inner))

@@ -25,7 +25,7 @@ static bool is_gate(struct ht_value v, struct ht_value *x)
 			!ht_const_splat(n->in[2], &high) || high != 6))
 		return false;
 	sum = n->in[0];
-	return !n->controls && ht_is_add(sum.node->op) &&
+	return !n->controls && ht_is(sum.node, HT_ADDS) &&
 	       ht_match_with_const(sum, sum.node->op, &three, x) && three == 3;
 }
 

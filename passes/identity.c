@@ -188,7 +188,7 @@ static void remove_identity_n(struct ht_rw *r, struct ht_node *n)
 static bool would_feed_through(const struct ht_rw *r, const struct ht_node *n, struct ht_value to)
 {
 	return ht_rw_is_output(r, result(n)) &&
-	       (to.node->op == HT_OP_Placeholder || to.node->op == HT_OP_PlaceholderWithDefault);
+	       (to.node->op == HT_OP_Placeholder || ht_is(to.node, HT_HAS_DEFAULT));
 }
 
 static void visit(struct ht_rw *r, struct ht_node *n)

@@ -84,8 +84,7 @@ static struct ht_function *callee(
 {
 	const struct ht_attr *f;
 
-	if (ht_str_is(n->type, "PartitionedCall") ||
-		ht_str_is(n->type, "StatefulPartitionedCall")) {
+	if (ht_is(n, HT_CALLS_ONE)) {
 		f = ht_attr_find(n, "f");
 		if (!f || f->value.kind != HT_ATTR_FUNC)
 			return NULL;

@@ -87,7 +87,7 @@ static bool is_deviation(struct norm *m, struct ht_node *n)
 	if (n->controls || n->out[0].dtype != HT_F32)
 		return false;
 	sum = n->in[0];
-	if (!ht_is_add(sum.node->op) ||
+	if (!ht_is(sum.node, HT_ADDS) ||
 		!ht_match_with_const(sum, sum.node->op, &m->epsilon, &variance))
 		return false;
 	if (!is_last_axis_mean(variance, &squares)) {
@@ -262,8 +262,8 @@ struct reach {
 
 static bool is_arithmetic(const struct ht_node *n)
 {
-	return ht_is_add(n->op) || n->op == HT_OP_Sub || n->op == HT_OP_Mul || n->op == HT_OP_Neg ||
-	       n->op == HT_OP_RealDiv;
+	return ht_is(n, HT_ADDS) || n->op == HT_OP_Sub || n->op == HT_OP_Mul ||
+	       n->op == HT_OP_Neg || n->op == HT_OP_RealDiv;
 }
 
 static void add_reach(struct reach *s, struct ht_node *n)

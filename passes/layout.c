@@ -1,29 +1,10 @@
 /* layout: NCHW images become NHWC, with a Transpose on either side of each op.
  *
- * Conv2D, DepthwiseConv2dNative, Conv2DBackpropInput, MaxPool, AvgPool, DepthToSpace and
- * SpaceToDepth, which have kernels for NHWC alone; BiasAdd and FusedBatchNorm follow in
+ * The ops of HT_LAYOUT, which have kernels for NHWC alone; BiasAdd and FusedBatchNorm follow in
  * `transposes`, which also removes what cancels.  Filters are the same in both layouts. */
 #include "passes/rewrite.h"
 
 static const int64_t to_nhwc[4] = { 0, 2, 3, 1 }, to_nchw[4] = { 0, 3, 1, 2 };
-
-/* Which operand is the image; -1: the op has no layout, or is left alone. */
-static int image_operand(const struct ht_node *n)
-{
-	switch ((int)n->op) {
-	case HT_OP_Conv2D:
-	case HT_OP_DepthwiseConv2dNative:
-	case HT_OP_MaxPool:
-	case HT_OP_AvgPool:
-	case HT_OP_DepthToSpace:
-	case HT_OP_SpaceToDepth:
-		return 0;
-	case HT_OP_Conv2DBackpropInput:
-		return 2;
-	default:
-		return -1;
-	}
-}
 
 static void permute_attr(struct ht_rw *r, struct ht_node *n, const char *name)
 {
@@ -57,19 +38,19 @@ static bool permute_sizes(struct ht_rw *r, struct ht_node *n)
 static void visit(struct ht_rw *r, struct ht_node *n)
 {
 	static const char *const lists[] = { "strides", "dilations", "ksize", "explicit_paddings" };
-	int arg = image_operand(n);
+	int arg = ht_data_operand(n);
 	struct ht_value image, back;
 	struct ht_shape out;
 	struct ht_node *after = n->next;
 	int64_t dim[4];
 
-	if (arg < 0)
+	if (!ht_is(n, HT_LAYOUT))
 		return;
 	out = n->out[0].shape;
 	if (!ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW") || out.rank != 4 ||
 		ht_type_of(n->in[arg])->shape.rank != 4)
 		return;
-	if (n->op == HT_OP_Conv2DBackpropInput && !permute_sizes(r, n))
+	if (ht_is(n, HT_CONV_TRANSPOSE) && !permute_sizes(r, n))
 		return;
 	image = ht_rw_transpose(r, n, ht_str_printf(r->arena, "%.*s/nhwc", HT_STR_ARG(n->name)),
 		n->in[arg], to_nhwc);

@@ -10,15 +10,9 @@
 
 #include <math.h>
 
-static bool is_product(enum ht_op op)
-{
-	return op == HT_OP_MatMul || op == HT_OP_BatchMatMul || op == HT_OP_BatchMatMulV2 ||
-	       op == HT_OP_BatchMatMulV3;
-}
-
 static const char *transposition(const struct ht_node *n, int arg)
 {
-	if (n->op == HT_OP_MatMul)
+	if (ht_is(n, HT_MATMUL))
 		return arg ? "transpose_b" : "transpose_a";
 	return arg ? "adj_y" : "adj_x";
 }
@@ -115,7 +109,7 @@ static bool scale(struct ht_rw *r, struct ht_node *n, int arg)
 
 static void visit(struct ht_rw *r, struct ht_node *n)
 {
-	if (!is_product(n->op) || n->ins != 2)
+	if (!ht_is(n, HT_MATRIX_PRODUCT) || n->ins != 2)
 		return;
 	for (int arg = 0; arg < 2; arg++)
 		transpose(r, n, arg);

@@ -71,8 +71,6 @@ enum ht_status ht_evaluate(struct ht_node *n, struct ht_arena *a, struct ht_tens
 
 /* ---- feeds.c ---- */
 
-/* Whether a node is an input by itself: a placeholder of any kind. */
-bool ht_is_placeholder(const struct ht_node *n);
 /* The type of a tensor as far as the graph says it without inference. */
 struct ht_type ht_stated_type(struct ht_value v);
 

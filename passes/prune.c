@@ -97,7 +97,7 @@ static void remove_rest(struct prune *p)
 		prev = n->prev;
 		if (p->needed[n->id])
 			continue;
-		value = n->op == HT_OP_Const ? ht_attr_find(n, "value") : NULL;
+		value = ht_is(n, HT_CONSTANT) ? ht_attr_find(n, "value") : NULL;
 		if (value && value->value.kind == HT_ATTR_TENSOR)
 			ht_tensor_drop(value->value.tensor);
 		ht_node_remove(n);

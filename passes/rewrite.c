@@ -24,8 +24,7 @@ struct ht_node **ht_rw_nodes(const struct ht_rw *r, size_t *n)
 static bool may_go(const struct ht_rw *r, const struct ht_node *n)
 {
 	return n->graph && n->op != HT_OP_OPAQUE && !ht_op_info(n->op)->effects &&
-	       n->op != HT_OP_Placeholder &&
-	       (n->op != HT_OP_PlaceholderWithDefault || r->c->entry) && n->op != HT_OP__Arg &&
+	       (!ht_is(n, HT_FED) || (ht_is(n, HT_HAS_DEFAULT) && r->c->entry)) &&
 	       !ht_rw_node_uses(r, n) && !ht_rw_is_input(r, n);
 }
 
@@ -34,7 +33,7 @@ static void remove_node(struct ht_rw *r, struct ht_node *n)
 	struct ht_attr *value;
 
 	ht_rw_forget_uses_by(r, n);
-	value = n->op == HT_OP_Const ? ht_attr_find(n, "value") : NULL;
+	value = ht_is(n, HT_CONSTANT) ? ht_attr_find(n, "value") : NULL;
 	if (value && value->value.kind == HT_ATTR_TENSOR)
 		ht_tensor_drop(value->value.tensor);
 	ht_node_remove(n);

@@ -138,8 +138,6 @@ bool ht_rw_product(const struct ht_rw *r, struct ht_node *n, struct ht_product *
 
 /* No control edges in or out that would be lost with `n`. */
 bool ht_rw_plain(const struct ht_rw *r, const struct ht_node *n);
-/* The op adds, whatever TensorFlow calls it: Add, AddV2. */
-bool ht_is_add(enum ht_op op);
 
 /* The whole of a pass that looks at one node after another: `visit` gets every node that the graph
  * had at the start, unless it was taken out before its turn. */

@@ -1,4 +1,5 @@
 /* Questions that several passes ask: what constants hold, what is a product. */
+#include "ir/infer.h"
 #include "passes/rewrite.h"
 
 #include <math.h>
@@ -8,7 +9,7 @@
 
 bool ht_is_const(struct ht_value v)
 {
-	return v.node->op == HT_OP_Const;
+	return ht_is(v.node, HT_CONSTANT);
 }
 
 static bool element(const struct ht_tensor *t, int64_t i, double *x)
@@ -81,11 +82,6 @@ bool ht_const_small_ints(struct ht_value v, int64_t *out, int max, int *count)
 		out[i] = ht_tensor_int(t, i);
 	*count = (int)n;
 	return true;
-}
-
-bool ht_is_add(enum ht_op op)
-{
-	return op == HT_OP_Add || op == HT_OP_AddV2;
 }
 
 bool ht_match_with_const(struct ht_value v, enum ht_op op, double *c, struct ht_value *x)
@@ -166,9 +162,9 @@ static int shape_operand(const struct ht_node *n)
 {
 	const struct ht_op_info *info = ht_op_info(n->op);
 
-	if (n->ins > 0 && info->infer == ht_op_info(HT_OP_Relu)->infer)
+	if (n->ins > 0 && info->infer == ht_infer_same)
 		return 0;
-	if (n->ins != 2 || info->infer != ht_op_info(HT_OP_Mul)->infer)
+	if (n->ins != 2 || info->infer != ht_infer_broadcast)
 		return -1;
 	for (int i = 0; i < 2; i++)
 		if (ht_is_const(n->in[i]) &&

@@ -29,7 +29,7 @@ static bool is_mean_square(
 {
 	struct ht_value mean;
 
-	if (!ht_is_add(v.node->op) || !ht_match_with_const(v, v.node->op, epsilon, &mean) ||
+	if (!ht_is(v.node, HT_ADDS) || !ht_match_with_const(v, v.node->op, epsilon, &mean) ||
 		mean.node->op != HT_OP_Mean || !is_square_of(mean.node->in[0], x))
 		return false;
 	if (is_last_axis(mean.node, *x))

@@ -220,11 +220,6 @@ static void split_long_sum(struct ht_rw *r, struct ht_node *n)
 
 /* ---- shapes ---- */
 
-static bool only_reshapes(enum ht_op op)
-{
-	return op == HT_OP_Reshape || op == HT_OP_Squeeze || op == HT_OP_ExpandDims;
-}
-
 /* A shape that a constant can tell Reshape: one size may be open. */
 static bool can_be_told(struct ht_shape s)
 {
@@ -254,10 +249,10 @@ static bool reshape_of_reshape(struct ht_rw *r, struct ht_node *n)
 {
 	struct ht_node *x;
 
-	if (!only_reshapes(n->op) || n->controls || !can_be_told(n->out[0].shape))
+	if (!ht_is(n, HT_RESHAPES) || n->controls || !can_be_told(n->out[0].shape))
 		return false;
 	x = n->in[0].node;
-	if (!only_reshapes(x->op) || x->controls || n->in[0].index)
+	if (!ht_is(x, HT_RESHAPES) || x->controls || n->in[0].index)
 		return false;
 	become_reshape(r, n, x->in[0]);
 	return true;

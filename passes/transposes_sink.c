@@ -229,7 +229,7 @@ static bool sink_strided(struct ht_rw *r, struct ht_node *n, const struct ht_per
 
 static bool is_arg_reduce(const struct ht_node *n)
 {
-	return n->op == HT_OP_ArgMax || n->op == HT_OP_ArgMin;
+	return ht_is(n, HT_FINDS);
 }
 
 /* The permutation of the axes that are left. */

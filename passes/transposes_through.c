@@ -10,13 +10,17 @@ enum ht_through ht_through_kind(const struct ht_node *n)
 
 	if (n->op == HT_OP_OPAQUE || info->effects || n->controls)
 		return HT_THROUGH_NONE;
+	if (ht_is(n, HT_ELEMENTWISE))
+		return HT_THROUGH_ELEMENTWISE;
+	if (ht_is(n, HT_REDUCES | HT_FINDS))
+		return HT_THROUGH_REDUCE;
+	if (ht_is(n, HT_RESHAPES))
+		return HT_THROUGH_RESHAPE;
+	if (ht_is(n, HT_BATCH_NORM))
+		return ht_attr_bool(n, "is_training", true) ? HT_THROUGH_NONE : HT_THROUGH_NORM;
 	switch ((int)n->op) {
 	case HT_OP_BiasAdd:
 		return HT_THROUGH_BIAS;
-	case HT_OP_FusedBatchNorm:
-	case HT_OP_FusedBatchNormV2:
-	case HT_OP_FusedBatchNormV3:
-		return ht_attr_bool(n, "is_training", true) ? HT_THROUGH_NONE : HT_THROUGH_NORM;
 	case HT_OP_ConcatV2:
 		return HT_THROUGH_CONCAT;
 	case HT_OP_Pack:
@@ -25,16 +29,6 @@ enum ht_through ht_through_kind(const struct ht_node *n)
 	case HT_OP_PadV2:
 	case HT_OP_MirrorPad:
 		return HT_THROUGH_PAD;
-	case HT_OP_Sum:
-	case HT_OP_Mean:
-	case HT_OP_Prod:
-	case HT_OP_Max:
-	case HT_OP_Min:
-	case HT_OP_All:
-	case HT_OP_Any:
-	case HT_OP_ArgMax:
-	case HT_OP_ArgMin:
-		return HT_THROUGH_REDUCE;
 	case HT_OP_Softmax:
 	case HT_OP_LogSoftmax:
 		return HT_THROUGH_SOFTMAX;
@@ -47,20 +41,7 @@ enum ht_through ht_through_kind(const struct ht_node *n)
 		return HT_THROUGH_SPLIT;
 	case HT_OP_Tile:
 		return HT_THROUGH_TILE;
-	case HT_OP_Reshape:
-	case HT_OP_Squeeze:
-	case HT_OP_ExpandDims:
-		return HT_THROUGH_RESHAPE;
-	case HT_OP_Cast:
-	case HT_OP_SelectV2:
-	case HT_OP_ClipByValue:
-	case HT_OP_Prelu:
-	case HT_OP_AddN:
-		return HT_THROUGH_ELEMENTWISE;
 	default:
-		/* The table knows the rest: unary and binary arithmetic. */
-		if (!strcmp(info->lower_name, "unary") || !strcmp(info->lower_name, "binary"))
-			return HT_THROUGH_ELEMENTWISE;
 		return HT_THROUGH_NONE;
 	}
 }

@@ -223,14 +223,13 @@ static bool is_torn(const struct ht_update *u)
 
 static bool is_of_loop(const struct ht_node *n)
 {
-	return n->op == HT_OP_Enter || n->op == HT_OP_RefEnter || n->op == HT_OP_NextIteration ||
-	       n->op == HT_OP_RefNextIteration || n->op == HT_OP_LoopCond;
+	return ht_is(n, HT_ENTERS | HT_ITERATES) || n->op == HT_OP_LoopCond;
 }
 
 /* The end of a branch: what is behind it runs in any case. */
 static bool is_join(const struct ht_node *n)
 {
-	if (n->op != HT_OP_Merge)
+	if (!ht_is(n, HT_MERGES))
 		return n->op == HT_OP_Exit;
 	for (int32_t i = 0; i < n->ins; i++)
 		if (is_of_loop(n->in[i].node))
@@ -249,7 +248,7 @@ static bool is_conditional(const struct ht_update *u)
 
 		if (is_join(n))
 			continue;
-		if (n->op == HT_OP_Switch || n->op == HT_OP_RefSwitch || is_of_loop(n))
+		if (ht_is(n, HT_SWITCHES) || is_of_loop(n))
 			return true;
 		push_needed(&w, n);
 	}

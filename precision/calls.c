@@ -164,7 +164,7 @@ static bool fits(const struct call *call, const struct ht_function *f, bool give
 	int32_t i = 0;
 
 	for (const struct ht_port *p = f->args; p; p = p->next, i++)
-		if (p->value.node->op != HT_OP__Arg || p->value.node->outs != 1 ||
+		if (!ht_is(p->value.node, HT_ARGUMENT) || p->value.node->outs != 1 ||
 			!is_item(call->n, call->lists->in, i,
 				ht_attr_type(p->value.node, "T", HT_INVALID)))
 			return false;

@@ -62,15 +62,9 @@ static float worst_of(struct ht_value v)
 /* Through a node of this kind a large operand makes a large result. */
 static bool passes_on(const struct ht_node *n, int32_t arg)
 {
-	static const enum ht_op ops[] = { HT_OP_Add, HT_OP_AddV2, HT_OP_AddN, HT_OP_BiasAdd,
-		HT_OP_Mul, HT_OP_Neg, HT_OP_Sub };
-
 	if (ht_is_view(n))
 		return arg == 0;
-	for (size_t i = 0; i < HT_COUNT(ops); i++)
-		if (n->op == ops[i])
-			return true;
-	return ht_only_moves(n);
+	return ht_is(n, HT_LINEAR | HT_ONLY_MOVES);
 }
 
 static void reach(struct fitting *f, struct ht_node *n, struct ht_node *source)
@@ -90,7 +84,7 @@ static bool may_be_f32(const struct ht_node *n)
 static void find_large(struct fitting *f)
 {
 	for (struct ht_node *n = f->graph->first; n; n = n->next) {
-		float x = n->op == HT_OP_Const ? worst_of(ht_out(n, 0)) : 0;
+		float x = ht_is(n, HT_CONSTANT) ? worst_of(ht_out(n, 0)) : 0;
 
 		if (fabsf(x) < range_of(HT_F16).overflow)
 			continue;
@@ -218,7 +212,7 @@ static void clamp(struct fitting *f, struct ht_node *cast)
 
 static bool goes_low(const struct fitting *f, const struct ht_node *n)
 {
-	return n->id >= f->ids && n->op == HT_OP_Cast && n->ins == 1 && n->outs == 1 &&
+	return n->id >= f->ids && ht_is(n, HT_CASTS) && n->ins == 1 && n->outs == 1 &&
 	       (low_type(n) == HT_F16 || low_type(n) == HT_BF16);
 }
 

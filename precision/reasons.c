@@ -58,23 +58,15 @@ bool ht_next_float_unit(const struct ht_node *n, struct ht_arena *a, struct ht_f
 
 static const struct ht_dtype_reason *fixed_op(const struct ht_node *n)
 {
-	switch (n->op) {
-	case HT_OP_OPAQUE:
+	if (n->op == HT_OP_OPAQUE)
 		return HT_BY(FIXED_UNKNOWN);
-	case HT_OP_Const:
+	if (ht_is(n, HT_CONSTANT))
 		return HT_BY(FIXED_CONSTANT);
-	case HT_OP_Placeholder:
-	case HT_OP_PlaceholderV2:
-	case HT_OP_PlaceholderWithDefault:
+	if (ht_is(n, HT_FED) && !ht_is(n, HT_ARGUMENT))
 		return HT_BY(FIXED_INPUT);
-	case HT_OP_Variable:
-	case HT_OP_VariableV2:
-	case HT_OP_VarHandleOp:
-	case HT_OP_ReadVariableOp:
+	if (ht_is(n, HT_VARIABLE | HT_READS_VARIABLE))
 		return HT_BY(FIXED_VARIABLE);
-	default:
-		return ht_op_info(n->op)->effects ? HT_BY(FIXED_EFFECT) : NULL;
-	}
+	return ht_op_info(n->op)->effects ? HT_BY(FIXED_EFFECT) : NULL;
 }
 
 const struct ht_dtype_reason *ht_fixed_reason(

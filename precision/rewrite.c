@@ -4,8 +4,6 @@
 
 #include "precision/calls.h"
 
-#include <string.h>
-
 struct rewrite {
 	struct ht_precision *p;
 	struct ht_graph *g;
@@ -106,7 +104,7 @@ static void set_carried_types(struct rewrite *r, struct ht_node *n)
 {
 	const struct ht_choice *c = &r->p->choice[n->id];
 	const struct ht_call_lists *l = c->carried_in ? ht_call_lists_of(n) : NULL;
-	struct ht_unit *u = n->op == HT_OP__Arg ? ht_unit_of(r->p, n, 0) : NULL;
+	struct ht_unit *u = ht_is(n, HT_ARGUMENT) ? ht_unit_of(r->p, n, 0) : NULL;
 
 	if ((l || u) && !r->out->complete)
 		ht_note_carried(r->p, n);
@@ -340,8 +338,8 @@ static void note_gaps(struct rewrite *r, struct ht_map *seen, const struct ht_no
 	const struct ht_choice *c = &r->p->choice[n->id];
 	bool unknown = n->op == HT_OP_OPAQUE ||
 		       (c->offer && c->class == HT_CLASS_UNKNOWN && has_float(r, n) &&
-			       strcmp(ht_op_info(n->op)->prec, "NONE"));
-	bool assumed = c->offer && c->offer->assumed && n->op != HT_OP_Cast;
+			       ht_op_info(n->op)->prec != HT_PREC_NONE);
+	bool assumed = c->offer && c->offer->assumed && !ht_is(n, HT_CASTS);
 
 	if (c->fallback) {
 		d->fallback = ht_grow(
@@ -372,7 +370,7 @@ static void note_all(struct rewrite *r)
 			continue;
 		note_gaps(r, &seen, n);
 		for (const struct cast *c = r->casts[n->id]; c; c = c->next)
-			note_cast(r, c, n->op == HT_OP_Const);
+			note_cast(r, c, ht_is(n, HT_CONSTANT));
 	}
 }
 

@@ -135,7 +135,7 @@ static void add_units(struct ht_precision *p, struct ht_node *n)
 static void merge_loops(struct ht_precision *p)
 {
 	for (struct ht_node *n = p->graph->first; n; n = n->next) {
-		if (n->op != HT_OP_Merge)
+		if (!ht_is(n, HT_MERGES))
 			continue;
 		for (int32_t i = 0; i < n->ins; i++)
 			if (n->in[i].node && ht_closes_loop(n->in[i].node, n))

@@ -10,8 +10,7 @@
 
 static bool is_constant(const struct ht_node *n)
 {
-	return n->op == HT_OP_Const || n->op == HT_OP_ReadVariableOp || n->op == HT_OP_VariableV2 ||
-	       n->op == HT_OP_Variable;
+	return ht_is(n, HT_CONSTANT | HT_READS_VARIABLE | HT_VARIABLE);
 }
 
 /* Operand `i`: what it is a tensor of, and its dtype in the graph; false: none of the policy's. */
@@ -233,8 +232,8 @@ static void judge(struct judge *j)
 		j->c->columns = 0;
 		return;
 	}
-	if (j->keeps || j->n->op == HT_OP_Cast || is_complex(j)) {
-		j->c->rule = j->n->op == HT_OP_Cast ? HT_BY(CAST) : HT_BY(KEEPS);
+	if (j->keeps || ht_is(j->n, HT_CASTS) || is_complex(j)) {
+		j->c->rule = ht_is(j->n, HT_CASTS) ? HT_BY(CAST) : HT_BY(KEEPS);
 		j->keeps = true;
 		judge_tensors(j, ht_strategy_allow_fp16, false);
 	} else if (is_still(j)) {

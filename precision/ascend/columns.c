@@ -198,7 +198,7 @@ bool ht_is_judged(struct ht_precision *p, const struct ht_node *n)
 	const struct ht_op_info *info = ht_op_info(n->op);
 	bool floats = false;
 
-	if (n->op == HT_OP_OPAQUE || n->op == HT_OP_Const || info->effects)
+	if (n->op == HT_OP_OPAQUE || ht_is(n, HT_CONSTANT) || info->effects)
 		return false;
 	for (int i = 0; i < info->type_attrs; i++) {
 		struct ht_unit *u = ht_unit_of(p, n, i);

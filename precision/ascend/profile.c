@@ -108,11 +108,17 @@ bool ht_profile_lists(const struct ht_profile *p, struct ht_str vendor)
 
 static enum ht_class class_of_table(const struct ht_op_info *info)
 {
-	if (!strcmp(info->prec, "LOW"))
+	switch (info->prec) {
+	case HT_PREC_LOW:
 		return HT_CLASS_WHITE;
-	if (!strcmp(info->prec, "FOLLOW"))
+	case HT_PREC_FOLLOW:
 		return HT_CLASS_GRAY;
-	return strcmp(info->prec, "KEEP") ? HT_CLASS_UNKNOWN : HT_CLASS_BLACK;
+	case HT_PREC_KEEP:
+		return HT_CLASS_BLACK;
+	case HT_PREC_NONE:
+		break;
+	}
+	return HT_CLASS_UNKNOWN;
 }
 
 enum ht_class ht_profile_class(

@@ -124,7 +124,7 @@ static enum ht_dtype arriving(struct judge *j, struct ht_value v)
 {
 	enum ht_dtype to = ht_decided_dtype(j->p, v), from;
 
-	if (v.node->op != HT_OP_Cast || j->p->choice[v.node->id].class == HT_CLASS_BLACK)
+	if (!ht_is(v.node, HT_CASTS) || j->p->choice[v.node->id].class == HT_CLASS_BLACK)
 		return to;
 	from = ht_decided_dtype(j->p, v.node->in[0]);
 	return from == j->low && ht_is_policy_float(to) ? from : to;

@@ -16,7 +16,7 @@ static uint32_t type_vertex(const struct ht_painter *p, const struct ht_node *n,
 
 static bool is_merge(const struct ht_use *u)
 {
-	return u->arg >= 0 && u->node->op == HT_OP_Merge;
+	return u->arg >= 0 && ht_is(u->node, HT_MERGES);
 }
 
 static void disallow(struct ht_painter *p, uint32_t v)
@@ -47,7 +47,7 @@ static void agree_round_loop(
 void ht_painter_agree_round_loops(struct ht_painter *p, const struct ht_uses *uses)
 {
 	for (const struct ht_node *n = p->graph.graph->first; n; n = n->next)
-		if (n->op == HT_OP_NextIteration && p->graph.op[n->id])
+		if (ht_is(n, HT_ITERATES) && p->graph.op[n->id])
 			agree_round_loop(p, n, uses);
 }
 
@@ -57,8 +57,8 @@ void ht_painter_retarget_casts(struct ht_painter *p, const struct ht_uses *uses)
 	const struct ht_paint_graph *g = &p->graph;
 
 	for (const struct ht_node *n = g->graph->first; n; n = n->next) {
-		uint32_t to = n->op == HT_OP_Cast && g->op[n->id] ? type_vertex(p, n, "DstT")
-								  : HT_NO_VERTEX;
+		uint32_t to = ht_is(n, HT_CASTS) && g->op[n->id] ? type_vertex(p, n, "DstT")
+								 : HT_NO_VERTEX;
 		bool any = false, all = true;
 		if (to == HT_NO_VERTEX || !ht_painter_is_f32(p, to))
 			continue;
@@ -81,8 +81,8 @@ void ht_painter_retarget_casts(struct ht_painter *p, const struct ht_uses *uses)
 const struct ht_node *ht_painter_odd_loop(const struct ht_graph *g, const struct ht_uses *uses)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next)
-		for (const struct ht_use *u = n->op == HT_OP_NextIteration ? uses->of[n->id] : NULL;
-			u; u = u->next)
+		for (const struct ht_use *u = ht_is(n, HT_ITERATES) ? uses->of[n->id] : NULL; u;
+			u = u->next)
 			if (u->arg >= 0 && !is_merge(u))
 				return n;
 	return NULL;

@@ -132,7 +132,7 @@ static bool can_be_forced(const struct ht_painter *p, const struct ht_node *n)
 	for (int i = 0; i < op->results; i++)
 		if (op->result[i].ref)
 			return false;
-	return !op->stateful && n->op != HT_OP_Const &&
+	return !op->stateful && !ht_is(n, HT_CONSTANT) &&
 	       !ht_str_is(n->type, "SoftmaxCrossEntropyWithLogits");
 }
 

@@ -151,7 +151,7 @@ static void note_cast(
 		.source = source,
 		.from = from,
 		.to = to,
-		.constant = v.node->op == HT_OP_Const,
+		.constant = ht_is(v.node, HT_CONSTANT),
 		.elements = v.index >= 0 && v.index < v.node->outs
 				    ? ht_shape_count(ht_type_of(v)->shape)
 				    : -1,

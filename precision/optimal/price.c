@@ -3,7 +3,6 @@
 #include "precision/precision.h"
 
 #include <math.h>
-#include <string.h>
 
 /* More than any program runs: a quarter of an hour.  Keeps sums from overflowing. */
 #define MOST 1e15
@@ -50,24 +49,12 @@ static int64_t dim_of(struct ht_shape s, int32_t i)
 
 static bool is_constant(struct ht_value v)
 {
-	if (v.node->op == HT_OP_Cast && v.node->ins)
+	if (ht_is(v.node, HT_CASTS) && v.node->ins)
 		v = v.node->in[0];
-	return v.node->op == HT_OP_Const;
+	return ht_is(v.node, HT_CONSTANT);
 }
 
 /* ---- what work a node is ---- */
-
-static bool is_function(const struct ht_node *n)
-{
-	static const enum ht_op list[] = { HT_OP_Exp, HT_OP_Expm1, HT_OP_Log, HT_OP_Log1p,
-		HT_OP_Sin, HT_OP_Cos, HT_OP_Tan, HT_OP_Atan, HT_OP_Atan2, HT_OP_Tanh, HT_OP_Sigmoid,
-		HT_OP_Erf, HT_OP_Elu, HT_OP_Selu, HT_OP_Softplus, HT_OP_Pow };
-
-	for (size_t i = 0; i < HT_COUNT(list); i++)
-		if (n->op == list[i])
-			return true;
-	return false;
-}
 
 static enum ht_work_kind elementwise_kind(const struct ht_node *n)
 {
@@ -75,7 +62,7 @@ static enum ht_work_kind elementwise_kind(const struct ht_node *n)
 		return HT_WORK_SILU;
 	if (n->op == HT_OP_Gelu && !ht_attr_bool(n, "approximate", false))
 		return HT_WORK_GELU;
-	return n->op == HT_OP_Gelu || is_function(n) ? HT_WORK_FUNCTION : HT_WORK_MAP;
+	return ht_is(n, HT_FUNCTION | HT_SHORTENS) ? HT_WORK_FUNCTION : HT_WORK_MAP;
 }
 
 static struct work product_work(const struct ht_node *n, double multiply_adds)
@@ -87,7 +74,7 @@ static struct work product_work(const struct ht_node *n, double multiply_adds)
 	int64_t batch = 1;
 
 	/* A right operand of its own for each matrix of the batch: so many products. */
-	if (n->op != HT_OP_Conv2D && n->op != HT_OP_Conv2DBackpropInput)
+	if (!ht_is(n, HT_CONV | HT_CONV_TRANSPOSE))
 		for (int32_t i = 0; i + 2 < right.rank; i++)
 			batch *= dim_of(right, i);
 	return (struct work){ HT_WORK_PRODUCT,
@@ -98,8 +85,8 @@ static struct work product_work(const struct ht_node *n, double multiply_adds)
 
 static bool is_depthwise(const struct ht_node *n)
 {
-	return n->op == HT_OP_DepthwiseConv2dNative ||
-	       (n->op == HT_OP_Conv2D && dim_of(ht_type_of(n->in[1])->shape, 2) == 1 &&
+	return ht_is(n, HT_DEPTHWISE) ||
+	       (ht_is(n, HT_CONV) && dim_of(ht_type_of(n->in[1])->shape, 2) == 1 &&
 		       dim_of(ht_type_of(n->in[0])->shape, 3) > 1);
 }
 
@@ -236,12 +223,12 @@ int64_t ht_price_work(const struct ht_pricing *p, const struct ht_node *n, enum 
 	if (does == HT_NODE_NOTHING || !n->outs)
 		return 0;
 	if (!has_loop(does)) {
-		if (does == HT_NODE_VIEW || n->op == HT_OP_Cast)
+		if (does == HT_NODE_VIEW || ht_is(n, HT_CASTS))
 			return 0;
 		return price(p, elementwise_kind(n), t, 1, count);
 	}
 	w = loop_work(n, does);
-	winograd = n->op == HT_OP_Conv2D ? ht_winograd_share(p->target, n, t) : 0;
+	winograd = ht_is(n, HT_CONV) ? ht_winograd_share(p->target, n, t) : 0;
 	if (winograd > 0)
 		ps = look_up(p, w.kind, HT_F32, w.size, winograd * w.units);
 	else
@@ -265,7 +252,7 @@ void ht_pricing_init(struct ht_pricing *p, const struct ht_costs *costs, const s
 
 	/* As in float32: one yardstick for all types. */
 	for (const struct ht_node *n = g->first; n; n = n->next)
-		if (n->op == HT_OP_Const && n->outs && ht_is_policy_float(n->out[0].dtype))
+		if (ht_is(n, HT_CONSTANT) && n->outs && ht_is_policy_float(n->out[0].dtype))
 			weights += 4 * (double)result_count(n);
 	*p = (struct ht_pricing){ .costs = costs,
 		.memo = HT_NEW_ARRAY(a, struct ht_price_memo, MEMO),
@@ -289,9 +276,9 @@ static int64_t price_rounding(const struct ht_pricing *p, struct ht_node *n,
 
 	if (!n->outs || ht_is_view(n))
 		return 0;
-	if (!ht_ends_kernel(n, kernel) && (!once || n->op == HT_OP_Cast))
+	if (!ht_ends_kernel(n, kernel) && (!once || ht_is(n, HT_CASTS)))
 		ps += ht_price_round(p, ht_out(n, 0), type_of(ht_out(n, 0)));
-	if (once && n->op == HT_OP_Cast && f->kernel[n->in[0].node->id] == kernel)
+	if (once && ht_is(n, HT_CASTS) && f->kernel[n->in[0].node->id] == kernel)
 		ps += ht_price_round(p, n->in[0], type_of(n->in[0]));
 	return ps;
 }
@@ -324,7 +311,7 @@ static int64_t price_node(const struct ht_pricing *p, struct ht_node *n,
 static bool is_free(
 	const struct ht_node *n, const struct ht_node *kernel, const struct ht_fusion *f)
 {
-	if (n->op == HT_OP_Cast && is_constant(n->in[0]))
+	if (ht_is(n, HT_CASTS) && is_constant(n->in[0]))
 		return true;
 	return n == kernel && ht_is_view(n) && n->ins &&
 	       f->kernel[n->in[ht_viewed_operand(n)].node->id] != kernel;
@@ -333,7 +320,7 @@ static bool is_free(
 static bool is_cast_kernel(
 	const struct ht_node *n, const struct ht_node *kernel, const struct ht_fusion *f)
 {
-	return n->op == HT_OP_Cast && n == kernel && f->kernel[n->in[0].node->id] != kernel;
+	return ht_is(n, HT_CASTS) && n == kernel && f->kernel[n->in[0].node->id] != kernel;
 }
 
 int64_t ht_price_graph(

@@ -151,13 +151,13 @@ static bool is_stored(struct build *b, const struct ht_node *n)
 {
 	const struct ht_node *copy = b->trial->copy[n->id], *kernel = kernel_of(b, n);
 
-	return kernel && (kernel == copy || (kernel->op == HT_OP_Cast && kernel->ins == 1 &&
+	return kernel && (kernel == copy || (ht_is(kernel, HT_CASTS) && kernel->ins == 1 &&
 						    kernel->in[0].node == copy));
 }
 
 static bool is_constant(struct ht_value v)
 {
-	return v.node->op == HT_OP_Const;
+	return ht_is(v.node, HT_CONSTANT);
 }
 
 static bool is_free_view(struct build *b, const struct ht_node *n)

@@ -91,15 +91,10 @@ bool ht_safety_check(struct ht_safety *s, const struct ht_node *n)
 
 /* ---- what is denied in itself ---- */
 
-static bool is_sum(const struct ht_node *n)
-{
-	return n->op == HT_OP_Sum || n->op == HT_OP_Mean || n->op == HT_OP_AddN;
-}
-
 static bool goes_into_sum(const struct ht_uses *uses, const struct ht_node *n)
 {
 	for (const struct ht_use *u = uses->of[n->id]; u; u = u->next)
-		if (u->arg == 0 && is_sum(u->node))
+		if (u->arg == 0 && ht_is(u->node, HT_SUMS))
 			return true;
 	return false;
 }
@@ -113,10 +108,9 @@ static void judge(struct ht_precision *p, struct ht_safety *s, const struct ht_n
 	if (p->choice[n->id].class == HT_CLASS_BLACK)
 		deny(s, n, low_labels, HT_BY(BLACK));
 	judge_constants(s, n, false);
-	if (n->op == HT_OP_Exp || n->op == HT_OP_Expm1)
+	if (ht_is(n, HT_EXPONENTIAL))
 		deny(s, n, ht_label_bit(HT_LABEL_F16), HT_BY(EXPONENTIAL_LEAVES_RANGE));
-	if ((n->op == HT_OP_Square || n->op == HT_OP_SquaredDifference) &&
-		goes_into_sum(&s->uses, n))
+	if (ht_is(n, HT_SQUARES) && goes_into_sum(&s->uses, n))
 		deny(s, n, ht_label_bit(HT_LABEL_F16), HT_BY(SQUARES_LEAVE_RANGE));
 }
 
@@ -125,15 +119,7 @@ static void judge(struct ht_precision *p, struct ht_safety *s, const struct ht_n
 /* Hands values on, one by one as they are. */
 static bool hands_on(const struct ht_node *n)
 {
-	static const enum ht_op ops[] = { HT_OP_Relu, HT_OP_Relu6, HT_OP_Maximum, HT_OP_Minimum,
-		HT_OP_Max, HT_OP_Min, HT_OP_Abs, HT_OP_Neg, HT_OP_MaxPool };
-
-	if (ht_is_view(n))
-		return true;
-	for (size_t i = 0; i < HT_COUNT(ops); i++)
-		if (n->op == ops[i])
-			return true;
-	return ht_only_moves(n);
+	return ht_is_view(n) || ht_is(n, HT_HANDS_ON | HT_ONLY_MOVES);
 }
 
 static bool is_gray(struct ht_precision *p, const struct ht_node *n)

@@ -70,7 +70,7 @@ static bool adds_epsilon(struct ht_value v)
 {
 	const struct ht_node *n = v.node;
 
-	return (ht_is_add(n->op) || n->op == HT_OP_Maximum) && n->ins == 2 &&
+	return (ht_is(n, HT_ADDS) || n->op == HT_OP_Maximum) && n->ins == 2 &&
 	       (is_epsilon(n->in[0]) || is_epsilon(n->in[1]));
 }
 

@@ -56,9 +56,8 @@ static bool is_float_operand(struct walk *w, const struct ht_node *n, int32_t i)
 /* Constants, parameters and arguments are converted at no price. */
 static bool is_free(const struct ht_node *n)
 {
-	return n->op == HT_OP_Const || n->op == HT_OP_Placeholder || n->op == HT_OP_PlaceholderV2 ||
-	       n->op == HT_OP_ReadVariableOp || n->op == HT_OP_Variable ||
-	       n->op == HT_OP_VariableV2 || n->op == HT_OP__Arg;
+	return ht_is(n, HT_CONSTANT | HT_VARIABLE | HT_READS_VARIABLE) ||
+	       (ht_is(n, HT_FED) && !ht_is(n, HT_HAS_DEFAULT));
 }
 
 static bool all_low_or_free(struct walk *w, const struct ht_node *n)
@@ -177,7 +176,7 @@ static void visit(struct walk *w, const struct ht_node *n)
 		c->by = custom ? custom : keeps;
 		c->rule = custom ? HT_BY(CUSTOMIZE_DTYPES) : HT_BY(KEEPS);
 		c->list = c->by ? c->by->where : NULL;
-	} else if (n->op == HT_OP_Cast) {
+	} else if (ht_is(n, HT_CASTS)) {
 		c->rule = HT_BY(CAST);
 	} else if (!has_float32(w, n)) {
 		c->rule = HT_BY(NOT_FLOAT32);
@@ -247,7 +246,7 @@ void ht_clamp_constants(struct ht_precision *p, const struct ht_clamp *c)
 {
 	p->decisions->clamp = *c;
 	for (struct ht_node *n = p->graph->first; c->largest > 0 && n; n = n->next)
-		if (n->op == HT_OP_Cast && ht_is_const(n->in[0]) && n->out[0].dtype == c->type &&
+		if (ht_is(n, HT_CASTS) && ht_is_const(n->in[0]) && n->out[0].dtype == c->type &&
 			!is_within(c, n->in[0]))
 			n->in[0] = clamped(p, c, n->in[0]);
 }

@@ -186,7 +186,7 @@ static enum ht_status apply_node(struct ht_precision *p, struct ht_report_use *u
 		start_call(&a);
 	HT_TRY(apply_units(&a));
 	HT_TRY(apply_call(&a));
-	if (n->op == HT_OP__Arg && p->graph->function && a.d)
+	if (ht_is(n, HT_ARGUMENT) && p->graph->function && a.d)
 		return apply_argument(&a);
 	if (!ht_is_judged(p, n) || !a.d)
 		return HT_OK;

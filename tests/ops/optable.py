@@ -34,7 +34,7 @@ class Op:
     default: dict = field(default_factory=dict)  # type attribute → tag
 
 
-ROW = re.compile(r'OP\((\w+),\s*"([^"]*)",\s*[^,]+,\s*\w+,\s*\w+,\s*(\w+),\s*"([^"]*)"')
+ROW = re.compile(r'OP\((\w+),\s*"([^"]*)",\s*[^,]+,\s*[^,]+,\s*\w+,\s*\w+,\s*(\w+),\s*"([^"]*)"')
 
 
 def parse_args(text):
