@@ -4,12 +4,13 @@
 #
 # makes the static library ht_passes, compiles each header of the folder by itself, and checks in
 # the build that the folder's files include only headers of the folders in USES and name no instruction
-# set where they should ask for what a machine can do.  Where DOORS is given, other folders may include
+# set where they should ask for what a machine can do, nor an op where they should ask for its traits.  Where DOORS is given, other folders may include
 # only these headers.  Without SOURCES there is no library yet, but its headers are checked all the same.
 # RUNTIME are sources, too: those of which libhalftone-rt is made.
 
 set(HT_CHECK_INCLUDES ${CMAKE_SOURCE_DIR}/scripts/check-includes)
 set(HT_CHECK_MACHINE ${CMAKE_SOURCE_DIR}/scripts/check-machine)
+set(HT_CHECK_OPS ${CMAKE_SOURCE_DIR}/scripts/check-ops)
 
 function(ht_folder name)
 	cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "USES;DOORS;SOURCES;RUNTIME;LINK")
@@ -70,9 +71,11 @@ function(ht_check_folder name uses)
 	add_custom_command(OUTPUT ${stamp}
 		COMMAND ${HT_CHECK_INCLUDES} ${CMAKE_SOURCE_DIR} ${name} ${allowed}
 		COMMAND ${HT_CHECK_MACHINE} ${CMAKE_SOURCE_DIR} ${name}
+		COMMAND ${HT_CHECK_OPS} ${CMAKE_SOURCE_DIR} ${name}
 		COMMAND ${CMAKE_COMMAND} -E touch ${stamp}
-		DEPENDS ${files} ${HT_CHECK_INCLUDES} ${HT_CHECK_MACHINE}
-		COMMENT "Includes and machines of ${name}/" VERBATIM)
+		DEPENDS ${files} ${HT_CHECK_INCLUDES} ${HT_CHECK_MACHINE} ${HT_CHECK_OPS}
+			${CMAKE_SOURCE_DIR}/scripts/op-files ${CMAKE_SOURCE_DIR}/ir/ops.def
+		COMMENT "Includes, machines and ops of ${name}/" VERBATIM)
 	add_custom_target(check_includes_${name} ALL DEPENDS ${stamp})
 endfunction()
 

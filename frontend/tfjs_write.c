@@ -207,7 +207,7 @@ static enum ht_status refuse(struct ht_diags *d, const struct ht_node *n, const 
 
 static enum ht_status check_node(struct ht_diags *d, const struct ht_node *n)
 {
-	if (ht_str_starts(n->type, "VarHandleOp") || ht_str_starts(n->type, "Variable"))
+	if (ht_is(n, HT_VARIABLE))
 		return refuse(d, n, "TF.js graph models have no variables; write a .pb");
 	for (const struct ht_attr *a = n->attrs; a; a = a->next)
 		if (a->value.kind == HT_ATTR_TYPE &&

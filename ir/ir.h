@@ -70,7 +70,7 @@ struct ht_op_info {
 	unsigned effects;
 	/* Sets the types of the results from operands and attributes. */
 	enum ht_status (*infer)(struct ht_infer *in, struct ht_node *n);
-	const char *infer_name, *lower_name; /* to print; `lower` is resolved by lower/ */
+	const char *lower_name; /* to print; lower/ops.c has a pointer */
 	enum ht_op_prec prec;
 	const char *test; /* the test that covers the row */
 	const char *meaning;

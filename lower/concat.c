@@ -85,15 +85,13 @@ static bool joined_rows(const struct parts *p, const struct ht_node *n)
 	return true;
 }
 
-const struct lower_op lower_concat = { .name = "concat",
-	.family = FAMILY_ROOT,
+const struct lower_op lower_concat = { .family = FAMILY_ROOT,
 	.emit = emit_concat,
 	.alone = true,
 	.part = concat_part,
 	.refuse = refuse_concat,
 	.rows = joined_rows };
-const struct lower_op lower_pack = { .name = "concat",
-	.family = FAMILY_ROOT,
+const struct lower_op lower_pack = { .family = FAMILY_ROOT,
 	.emit = emit_concat,
 	.alone = true,
 	.part = concat_part,

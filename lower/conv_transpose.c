@@ -166,7 +166,6 @@ static const char *refuse_conv_transpose(const struct ht_node *n)
 	return NULL;
 }
 
-const struct lower_op lower_conv2d_transpose = { .name = "conv2d_transpose",
-	.family = FAMILY_ROOT,
-	.emit = emit_conv_transpose,
-	.refuse = refuse_conv_transpose };
+const struct lower_op lower_conv2d_transpose = {
+	.family = FAMILY_ROOT, .emit = emit_conv_transpose, .refuse = refuse_conv_transpose
+};

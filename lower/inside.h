@@ -96,7 +96,6 @@ struct parts;
 
 /* How one `lower` column of the op table is lowered. */
 struct lower_op {
-	const char *name;
 	const char *never; /* why no node is lowered, in words; the others are NULL */
 	enum family family;
 	bool alone;   /* ROOT: takes no epilogue */

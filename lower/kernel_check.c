@@ -31,11 +31,9 @@ static int32_t pull_check_numerics(
 	return checked(b, s, x, ht_x2(b, HT_X_NE, x, bottom), HT_FAULT_MINUS_INFINITY);
 }
 
-const struct lower_op lower_check_numerics = { .name = "check_numerics",
-	.family = FAMILY_MAP,
-	.aligned = true,
-	.checks = true,
-	.pull = pull_check_numerics };
+const struct lower_op lower_check_numerics = {
+	.family = FAMILY_MAP, .aligned = true, .checks = true, .pull = pull_check_numerics
+};
 
 static const char *text_of(struct ht_arena *a, struct ht_str s)
 {
@@ -170,8 +168,7 @@ static const char *refuse_assertion(const struct ht_node *n)
 	return n->ins > MOST_OPERANDS ? "has more operands than a kernel takes" : NULL;
 }
 
-const struct lower_op lower_assertion = { .name = "assertion",
-	.family = FAMILY_ROOT,
+const struct lower_op lower_assertion = { .family = FAMILY_ROOT,
 	.alone = true,
 	.takes_text = true,
 	.emit = emit_assertion,

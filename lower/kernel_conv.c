@@ -322,11 +322,9 @@ static const char *refuse_conv(const struct ht_node *n)
 		       : "has no kernel for this data_format";
 }
 
-const struct lower_op lower_conv2d = { .name = "conv2d",
-	.family = FAMILY_ROOT,
-	.emit = emit_conv,
-	.refuse = refuse_conv,
-	.rows = rows_of_image };
+const struct lower_op lower_conv2d = {
+	.family = FAMILY_ROOT, .emit = emit_conv, .refuse = refuse_conv, .rows = rows_of_image
+};
 
 /* ---- depthwise: channels along lanes, several pixels side by side so that they share weights ---- */
 
@@ -382,8 +380,6 @@ static enum ht_status emit_depthwise(struct lower *l, struct ht_node *n)
 	return contract_with_mode(l, n, true, emit_depthwise_loop);
 }
 
-const struct lower_op lower_depthwise = { .name = "depthwise",
-	.family = FAMILY_ROOT,
-	.emit = emit_depthwise,
-	.refuse = refuse_conv,
-	.rows = rows_of_image };
+const struct lower_op lower_depthwise = {
+	.family = FAMILY_ROOT, .emit = emit_depthwise, .refuse = refuse_conv, .rows = rows_of_image
+};

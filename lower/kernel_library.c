@@ -69,8 +69,7 @@ static const char *refuse_top_k(const struct ht_node *n)
 	return n->out[1].dtype == HT_I32 ? NULL : "has no kernel for indices that are not int32";
 }
 
-const struct lower_op lower_top_k = { .name = "top_k",
-	.family = FAMILY_ROOT,
+const struct lower_op lower_top_k = { .family = FAMILY_ROOT,
 	.alone = true,
 	.dense = true,
 	.emit = emit_top_k,
@@ -110,8 +109,7 @@ static const char *refuse_sparse_to_dense(const struct ht_node *n)
 		       : NULL;
 }
 
-const struct lower_op lower_sparse_to_dense = { .name = "sparse_to_dense",
-	.family = FAMILY_ROOT,
+const struct lower_op lower_sparse_to_dense = { .family = FAMILY_ROOT,
 	.alone = true,
 	.dense = true,
 	.emit = emit_sparse_to_dense,

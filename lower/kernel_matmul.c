@@ -244,11 +244,9 @@ static bool product_rows(const struct parts *p, const struct ht_node *n)
 	return !turned && rows_of_first(p, n);
 }
 
-const struct lower_op lower_matmul = { .name = "matmul",
-	.family = FAMILY_ROOT,
-	.emit = emit_matmul,
-	.refuse = refuse_matmul,
-	.rows = product_rows };
+const struct lower_op lower_matmul = {
+	.family = FAMILY_ROOT, .emit = emit_matmul, .refuse = refuse_matmul, .rows = product_rows
+};
 
 /* What the pass of that name left. */
 static const char *refuse_einsum(const struct ht_node *n)
@@ -260,6 +258,4 @@ static const char *refuse_einsum(const struct ht_node *n)
 	return "has an equation without a kernel: a label twice in the result, or too large sizes";
 }
 
-const struct lower_op lower_einsum = {
-	.name = "einsum", .family = FAMILY_ROOT, .refuse = refuse_einsum
-};
+const struct lower_op lower_einsum = { .family = FAMILY_ROOT, .refuse = refuse_einsum };

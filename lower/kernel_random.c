@@ -155,8 +155,7 @@ static const char *refuse_random(const struct ht_node *n)
 					  : NULL;
 }
 
-const struct lower_op lower_random = { .name = "random",
-	.family = FAMILY_ROOT,
+const struct lower_op lower_random = { .family = FAMILY_ROOT,
 	.alone = true,
 	.dense = true,
 	.emit = emit_random,
@@ -180,7 +179,7 @@ static enum ht_status emit_key(struct lower *l, struct ht_node *n)
 }
 
 const struct lower_op lower_random_key = {
-	.name = "random_key", .family = FAMILY_ROOT, .alone = true, .dense = true, .emit = emit_key
+	.family = FAMILY_ROOT, .alone = true, .dense = true, .emit = emit_key
 };
 
 static int32_t pull_algorithm(
@@ -192,6 +191,4 @@ static int32_t pull_algorithm(
 	return ht_xbits(&k->xb, HT_I32, HT_PHILOX_ALGORITHM);
 }
 
-const struct lower_op lower_random_algorithm = {
-	.name = "random_algorithm", .family = FAMILY_MAP, .pull = pull_algorithm
-};
+const struct lower_op lower_random_algorithm = { .family = FAMILY_MAP, .pull = pull_algorithm };

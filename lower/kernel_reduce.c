@@ -182,14 +182,13 @@ static bool reduced_rows(const struct parts *p, const struct ht_node *n)
 	return true;
 }
 
-const struct lower_op lower_reduce = { .name = "reduce",
-	.family = FAMILY_ROOT,
+const struct lower_op lower_reduce = { .family = FAMILY_ROOT,
 	.emit = emit_reduce,
 	.refuse = refuse_reduce,
 	.takes = takes_first,
 	.rows = reduced_rows };
 const struct lower_op lower_l2_loss = {
-	.name = "l2_loss", .family = FAMILY_ROOT, .emit = emit_reduce, .takes = takes_first
+	.family = FAMILY_ROOT, .emit = emit_reduce, .takes = takes_first
 };
 
 /* ---- position of an extreme along one axis ---- */
@@ -223,8 +222,7 @@ static const char *refuse_arg_reduce(const struct ht_node *n)
 	return in.dim[axis < 0 ? axis + in.rank : axis] ? NULL : "searches along an axis of size 0";
 }
 
-const struct lower_op lower_arg_reduce = { .name = "arg_reduce",
-	.family = FAMILY_ROOT,
+const struct lower_op lower_arg_reduce = { .family = FAMILY_ROOT,
 	.emit = emit_arg_reduce,
 	.refuse = refuse_arg_reduce,
 	.takes = takes_first,
@@ -273,7 +271,7 @@ static const char *refuse_cumulate(const struct ht_node *n)
 }
 
 const struct lower_op lower_cumsum = {
-	.name = "cumsum", .family = FAMILY_ROOT, .emit = emit_cumulate, .refuse = refuse_cumulate
+	.family = FAMILY_ROOT, .emit = emit_cumulate, .refuse = refuse_cumulate
 };
 
 /* ---- pooling ---- */
@@ -351,11 +349,9 @@ static bool pooled_rows(const struct parts *p, const struct ht_node *n)
 	return pool_is_spatial(n) && rows_of_image(p, n);
 }
 
-const struct lower_op lower_pool = { .name = "pool",
-	.family = FAMILY_ROOT,
-	.emit = emit_pool,
-	.refuse = refuse_pool,
-	.rows = pooled_rows };
+const struct lower_op lower_pool = {
+	.family = FAMILY_ROOT, .emit = emit_pool, .refuse = refuse_pool, .rows = pooled_rows
+};
 
 /* ---- local response normalisation ---- */
 
@@ -397,5 +393,5 @@ static enum ht_status emit_lrn(struct lower *l, struct ht_node *n)
 }
 
 const struct lower_op lower_lrn = {
-	.name = "lrn", .family = FAMILY_ROOT, .emit = emit_lrn, .rows = rows_of_image
+	.family = FAMILY_ROOT, .emit = emit_lrn, .rows = rows_of_image
 };

@@ -176,8 +176,7 @@ static bool rows_but_last(const struct parts *p, const struct ht_node *n)
 	return n->out[0].shape.rank > 1 && rows_of_first(p, n);
 }
 
-const struct lower_op lower_softmax = { .name = "softmax",
-	.family = FAMILY_ROOT,
+const struct lower_op lower_softmax = { .family = FAMILY_ROOT,
 	.emit = emit_softmax,
 	.refuse = refuse_rows,
 	.takes = takes_first,
@@ -223,8 +222,7 @@ static enum ht_status emit_layer_norm(struct lower *l, struct ht_node *n)
 	return HT_OK;
 }
 
-const struct lower_op lower_layer_norm = { .name = "layer_norm",
-	.family = FAMILY_ROOT,
+const struct lower_op lower_layer_norm = { .family = FAMILY_ROOT,
 	.emit = emit_layer_norm,
 	.refuse = refuse_rows,
 	.takes = takes_first,
@@ -253,8 +251,7 @@ static enum ht_status emit_rms_norm(struct lower *l, struct ht_node *n)
 	return HT_OK;
 }
 
-const struct lower_op lower_rms_norm = { .name = "rms_norm",
-	.family = FAMILY_ROOT,
+const struct lower_op lower_rms_norm = { .family = FAMILY_ROOT,
 	.emit = emit_rms_norm,
 	.refuse = refuse_rows,
 	.takes = takes_first,

@@ -172,8 +172,6 @@ static int32_t pull_binary(
 	return combine(&k->xb, n, operand_type(n, 0), x, y);
 }
 
-const struct lower_op lower_binary = { .name = "binary",
-	.family = FAMILY_MAP,
-	.aligned = true,
-	.unaligned = is_incompatible,
-	.pull = pull_binary };
+const struct lower_op lower_binary = {
+	.family = FAMILY_MAP, .aligned = true, .unaligned = is_incompatible, .pull = pull_binary
+};

@@ -29,8 +29,7 @@ static int32_t pull_depth_to_space(
 	return pull_at(k, n, 0, s, x);
 }
 
-const struct lower_op lower_depth_to_space = { .name = "depth_to_space",
-	.family = FAMILY_MAP,
+const struct lower_op lower_depth_to_space = { .family = FAMILY_MAP,
 	.pull = pull_depth_to_space,
 	.refuse = refuse_unless_nhwc,
 	.rows = rows_of_image };
@@ -54,8 +53,7 @@ static int32_t pull_space_to_depth(
 	return pull_at(k, n, 0, s, x);
 }
 
-const struct lower_op lower_space_to_depth = { .name = "space_to_depth",
-	.family = FAMILY_MAP,
+const struct lower_op lower_space_to_depth = { .family = FAMILY_MAP,
 	.pull = pull_space_to_depth,
 	.refuse = refuse_unless_nhwc,
 	.rows = rows_of_image };
@@ -134,11 +132,9 @@ static int32_t pull_batch_to_space(
 	return pull_at(k, n, 0, s, x);
 }
 
-const struct lower_op lower_space_to_batch = { .name = "space_to_batch",
-	.family = FAMILY_MAP,
-	.pull = pull_space_to_batch,
-	.refuse = refuse_after_first };
-const struct lower_op lower_batch_to_space = { .name = "batch_to_space",
-	.family = FAMILY_MAP,
-	.pull = pull_batch_to_space,
-	.refuse = refuse_after_first };
+const struct lower_op lower_space_to_batch = {
+	.family = FAMILY_MAP, .pull = pull_space_to_batch, .refuse = refuse_after_first
+};
+const struct lower_op lower_batch_to_space = {
+	.family = FAMILY_MAP, .pull = pull_batch_to_space, .refuse = refuse_after_first
+};

@@ -167,8 +167,7 @@ static void cut_unpack(const struct ht_node *n, int out, struct cut *c)
 		cut_##op(n, out, &c);                                                              \
 		return view_cut(n, out, in, &c, v);                                                \
 	}                                                                                          \
-	const struct lower_op lower_##op = { .name = #op,                                          \
-		.family = FAMILY_VIEW,                                                             \
+	const struct lower_op lower_##op = { .family = FAMILY_VIEW,                                \
 		.pull = pull_##op,                                                                 \
 		.view = view_##op,                                                                 \
 		.refuse = refusal,                                                                 \
@@ -223,15 +222,13 @@ static bool split_rows(const struct parts *p, const struct ht_node *n)
 	return rows_of(p, n, value) && axis_of(const_int(n, axis, 0), shape_of(n, value).rank) != 0;
 }
 
-const struct lower_op lower_split = { .name = "split",
-	.family = FAMILY_VIEW,
+const struct lower_op lower_split = { .family = FAMILY_VIEW,
 	.pull = pull_split,
 	.view = view_split,
 	.view_arg = 1,
 	.refuse = refuse_split,
 	.rows = split_rows };
-const struct lower_op lower_split_v = { .name = "split_v",
-	.family = FAMILY_VIEW,
+const struct lower_op lower_split_v = { .family = FAMILY_VIEW,
 	.pull = pull_split,
 	.view = view_split,
 	.view_arg = 0,

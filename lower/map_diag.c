@@ -196,18 +196,15 @@ static bool matrix_rows(const struct parts *p, const struct ht_node *n)
 	return n->out[0].shape.rank > 2 && rows_of_first(p, n);
 }
 
-const struct lower_op lower_matrix_diag = { .name = "matrix_diag",
-	.family = FAMILY_MAP,
-	.pull = pull_matrix_diag,
-	.refuse = refuse_second };
-const struct lower_op lower_matrix_diag_part = { .name = "matrix_diag_part",
-	.family = FAMILY_MAP,
-	.pull = pull_matrix_diag_part,
-	.refuse = refuse_second };
-const struct lower_op lower_matrix_set_diag = { .name = "matrix_set_diag",
-	.family = FAMILY_MAP,
-	.pull = pull_matrix_set_diag,
-	.refuse = refuse_third };
+const struct lower_op lower_matrix_diag = {
+	.family = FAMILY_MAP, .pull = pull_matrix_diag, .refuse = refuse_second
+};
+const struct lower_op lower_matrix_diag_part = {
+	.family = FAMILY_MAP, .pull = pull_matrix_diag_part, .refuse = refuse_second
+};
+const struct lower_op lower_matrix_set_diag = {
+	.family = FAMILY_MAP, .pull = pull_matrix_set_diag, .refuse = refuse_third
+};
 const struct lower_op lower_band_part = {
-	.name = "band_part", .family = FAMILY_MAP, .pull = pull_band_part, .rows = matrix_rows
+	.family = FAMILY_MAP, .pull = pull_band_part, .rows = matrix_rows
 };

@@ -79,11 +79,9 @@ static bool gathered_rows(const struct parts *p, const struct ht_node *n)
 	       rows_of(p, n, 1);
 }
 
-const struct lower_op lower_gather = { .name = "gather",
-	.family = FAMILY_MAP,
-	.pull = pull_gather,
-	.refuse = refuse_gather,
-	.rows = gathered_rows };
+const struct lower_op lower_gather = {
+	.family = FAMILY_MAP, .pull = pull_gather, .refuse = refuse_gather, .rows = gathered_rows
+};
 
 static int32_t pull_gather_nd(
 	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
@@ -106,9 +104,7 @@ static int32_t pull_gather_nd(
 	return gathered(k, n, s, x, inside);
 }
 
-const struct lower_op lower_gather_nd = {
-	.name = "gather_nd", .family = FAMILY_MAP, .pull = pull_gather_nd
-};
+const struct lower_op lower_gather_nd = { .family = FAMILY_MAP, .pull = pull_gather_nd };
 
 /* ---- made from indices ---- */
 
@@ -130,7 +126,7 @@ static const char *refuse_range(const struct ht_node *n)
 }
 
 const struct lower_op lower_range = {
-	.name = "range", .family = FAMILY_MAP, .pull = pull_range, .refuse = refuse_range
+	.family = FAMILY_MAP, .pull = pull_range, .refuse = refuse_range
 };
 
 /* r = on_value where the coordinate along axis is the index; indices out of range give rows of off_value. */
@@ -152,9 +148,7 @@ static int32_t pull_one_hot(
 		kb_pull(k, n->in[2], &scalar), kb_pull(k, n->in[3], &scalar));
 }
 
-const struct lower_op lower_one_hot = {
-	.name = "one_hot", .family = FAMILY_MAP, .pull = pull_one_hot
-};
+const struct lower_op lower_one_hot = { .family = FAMILY_MAP, .pull = pull_one_hot };
 
 /* Known shapes are constants. */
 static int32_t pull_shape(
@@ -176,7 +170,7 @@ static int32_t pull_shape(
 	return r;
 }
 
-const struct lower_op lower_shape = { .name = "shape", .family = FAMILY_MAP, .pull = pull_shape };
+const struct lower_op lower_shape = { .family = FAMILY_MAP, .pull = pull_shape };
 
 /* The inverse of a permutation: the position of the element equal to the coordinate. */
 static int32_t pull_invert_permutation(
@@ -200,7 +194,6 @@ static const char *refuse_invert_permutation(const struct ht_node *n)
 	return shape_of(n, 0).dim[0] <= 16 ? NULL : "has no kernel for more than 16 elements";
 }
 
-const struct lower_op lower_invert_permutation = { .name = "invert_permutation",
-	.family = FAMILY_MAP,
-	.pull = pull_invert_permutation,
-	.refuse = refuse_invert_permutation };
+const struct lower_op lower_invert_permutation = {
+	.family = FAMILY_MAP, .pull = pull_invert_permutation, .refuse = refuse_invert_permutation
+};

@@ -14,11 +14,9 @@ static const char *refuse_cast(const struct ht_node *n)
 	return ht_attr_bool(n, "Truncate", false) ? "truncates, which has no kernel" : NULL;
 }
 
-const struct lower_op lower_cast = { .name = "cast",
-	.family = FAMILY_MAP,
-	.aligned = true,
-	.pull = pull_cast,
-	.refuse = refuse_cast };
+const struct lower_op lower_cast = {
+	.family = FAMILY_MAP, .aligned = true, .pull = pull_cast, .refuse = refuse_cast
+};
 
 static int32_t pull_prelu(
 	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
@@ -31,9 +29,7 @@ static int32_t pull_prelu(
 		ht_x2(b, HT_X_MUL, alpha, x), x);
 }
 
-const struct lower_op lower_prelu = {
-	.name = "prelu", .family = FAMILY_MAP, .aligned = true, .pull = pull_prelu
-};
+const struct lower_op lower_prelu = { .family = FAMILY_MAP, .aligned = true, .pull = pull_prelu };
 
 static int32_t pull_clip(
 	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
@@ -44,9 +40,7 @@ static int32_t pull_clip(
 	return ht_x2(&k->xb, HT_X_MIN, low, kb_operand(k, n, 2, s));
 }
 
-const struct lower_op lower_clip = {
-	.name = "clip", .family = FAMILY_MAP, .aligned = true, .pull = pull_clip
-};
+const struct lower_op lower_clip = { .family = FAMILY_MAP, .aligned = true, .pull = pull_clip };
 
 static int32_t pull_add_n(
 	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
@@ -59,9 +53,7 @@ static int32_t pull_add_n(
 	return sum;
 }
 
-const struct lower_op lower_add_n = {
-	.name = "add_n", .family = FAMILY_MAP, .aligned = true, .pull = pull_add_n
-};
+const struct lower_op lower_add_n = { .family = FAMILY_MAP, .aligned = true, .pull = pull_add_n };
 
 /* Select's condition may be a vector over the first dimension. */
 static bool condition_is_vector(const struct ht_node *n)
@@ -86,11 +78,9 @@ static int32_t pull_select(
 	return ht_xselect(&k->xb, cond, kb_operand(k, n, 1, s), kb_operand(k, n, 2, s));
 }
 
-const struct lower_op lower_select = { .name = "select",
-	.family = FAMILY_MAP,
-	.aligned = true,
-	.unaligned = condition_is_vector,
-	.pull = pull_select };
+const struct lower_op lower_select = {
+	.family = FAMILY_MAP, .aligned = true, .unaligned = condition_is_vector, .pull = pull_select
+};
 
 /* The dimension of the channels: 1 in NCHW, else the last. */
 static bool channels_first(const struct ht_node *n)
@@ -115,8 +105,7 @@ static int32_t pull_bias_add(
 	return ht_x2(&k->xb, HT_X_ADD, x, bias);
 }
 
-const struct lower_op lower_bias_add = { .name = "bias_add",
-	.family = FAMILY_MAP,
+const struct lower_op lower_bias_add = { .family = FAMILY_MAP,
 	.aligned = true,
 	.unaligned = channels_first,
 	.pull = pull_bias_add,
@@ -172,8 +161,7 @@ static bool normalised_rows(const struct parts *p, const struct ht_node *n)
 	return rows_of_first(p, n);
 }
 
-const struct lower_op lower_batch_norm = { .name = "batch_norm",
-	.family = FAMILY_MAP,
+const struct lower_op lower_batch_norm = { .family = FAMILY_MAP,
 	.aligned = true,
 	.unaligned = always,
 	.pull = pull_batch_norm,
@@ -193,7 +181,7 @@ static int32_t pull_fill(
 	return value_like(&k->xb, t, n->op == HT_OP_OnesLike);
 }
 
-const struct lower_op lower_fill = { .name = "fill", .family = FAMILY_MAP, .pull = pull_fill };
+const struct lower_op lower_fill = { .family = FAMILY_MAP, .pull = pull_fill };
 
 static int32_t pull_bitcast(
 	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
@@ -212,8 +200,6 @@ static const char *refuse_bitcast(const struct ht_node *n)
 	return NULL;
 }
 
-const struct lower_op lower_bitcast = { .name = "bitcast",
-	.family = FAMILY_MAP,
-	.aligned = true,
-	.pull = pull_bitcast,
-	.refuse = refuse_bitcast };
+const struct lower_op lower_bitcast = {
+	.family = FAMILY_MAP, .aligned = true, .pull = pull_bitcast, .refuse = refuse_bitcast
+};

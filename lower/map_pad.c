@@ -75,8 +75,6 @@ static bool padded_rows(const struct parts *p, const struct ht_node *n)
 	return rows_of_first(p, n) && const_int(n, 1, 0) == 0 && const_int(n, 1, 1) == 0;
 }
 
-const struct lower_op lower_pad = { .name = "pad",
-	.family = FAMILY_MAP,
-	.pull = pull_any_pad,
-	.refuse = refuse_pad,
-	.rows = padded_rows };
+const struct lower_op lower_pad = {
+	.family = FAMILY_MAP, .pull = pull_any_pad, .refuse = refuse_pad, .rows = padded_rows
+};

@@ -69,8 +69,6 @@ static const char *refuse_fake_quant(const struct ht_node *n)
 	return bits < 2 || bits > 16 ? "has a number of bits that is not 2 to 16" : NULL;
 }
 
-const struct lower_op lower_fake_quant = { .name = "fake_quant",
-	.family = FAMILY_MAP,
-	.aligned = true,
-	.pull = pull_fake_quant,
-	.refuse = refuse_fake_quant };
+const struct lower_op lower_fake_quant = {
+	.family = FAMILY_MAP, .aligned = true, .pull = pull_fake_quant, .refuse = refuse_fake_quant
+};

@@ -88,8 +88,6 @@ static bool resize_takes(const struct ht_node *n, int arg)
 	return n->op != HT_OP_ResizeBilinear;
 }
 
-const struct lower_op lower_resize = { .name = "resize",
-	.family = FAMILY_MAP,
-	.pull = pull_resize,
-	.takes = resize_takes,
-	.rows = rows_of_image };
+const struct lower_op lower_resize = {
+	.family = FAMILY_MAP, .pull = pull_resize, .takes = resize_takes, .rows = rows_of_image
+};

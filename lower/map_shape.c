@@ -16,12 +16,10 @@ static bool view_identity(const struct ht_node *n, int out, const struct view *i
 	return out == 0 && n->outs == 1;
 }
 
-const struct lower_op lower_identity = { .name = "identity",
-	.family = FAMILY_VIEW,
-	.aligned = true,
-	.pull = pull_identity,
-	.view = view_identity };
-const struct lower_op lower_nothing = { .name = "nothing", .family = FAMILY_NOTHING };
+const struct lower_op lower_identity = {
+	.family = FAMILY_VIEW, .aligned = true, .pull = pull_identity, .view = view_identity
+};
+const struct lower_op lower_nothing = { .family = FAMILY_NOTHING };
 
 static int32_t pull_reshape(
 	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
@@ -47,11 +45,9 @@ static bool reshaped_rows(const struct parts *p, const struct ht_node *n)
 	return has_rows(p, n, 0);
 }
 
-const struct lower_op lower_reshape = { .name = "reshape",
-	.family = FAMILY_VIEW,
-	.pull = pull_reshape,
-	.view = view_reshaped,
-	.rows = reshaped_rows };
+const struct lower_op lower_reshape = {
+	.family = FAMILY_VIEW, .pull = pull_reshape, .view = view_reshaped, .rows = reshaped_rows
+};
 
 /* ---- transpose ---- */
 
@@ -86,8 +82,7 @@ static bool transposed_rows(const struct parts *p, const struct ht_node *n)
 	return rows_of_first(p, n) && axis_of(const_int(n, 1, 0), n->out[0].shape.rank) == 0;
 }
 
-const struct lower_op lower_transpose = { .name = "transpose",
-	.family = FAMILY_VIEW,
+const struct lower_op lower_transpose = { .family = FAMILY_VIEW,
 	.pull = pull_transpose,
 	.view = view_transpose,
 	.refuse = refuse_after_first,
@@ -110,7 +105,7 @@ static int32_t pull_tile(
 	return pull_at(k, n, 0, s, x);
 }
 
-const struct lower_op lower_tile = { .name = "tile", .family = FAMILY_MAP, .pull = pull_tile };
+const struct lower_op lower_tile = { .family = FAMILY_MAP, .pull = pull_tile };
 
 static int32_t pull_broadcast(
 	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
@@ -120,7 +115,7 @@ static int32_t pull_broadcast(
 }
 
 const struct lower_op lower_broadcast = {
-	.name = "broadcast", .family = FAMILY_MAP, .pull = pull_broadcast, .rows = broadcast_rows
+	.family = FAMILY_MAP, .pull = pull_broadcast, .rows = broadcast_rows
 };
 
 /* ---- reversal ---- */
@@ -154,5 +149,5 @@ static const char *refuse_reverse(const struct ht_node *n)
 }
 
 const struct lower_op lower_reverse = {
-	.name = "reverse", .family = FAMILY_MAP, .pull = pull_reverse, .refuse = refuse_reverse
+	.family = FAMILY_MAP, .pull = pull_reverse, .refuse = refuse_reverse
 };

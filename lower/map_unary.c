@@ -211,8 +211,6 @@ static const char *refuse_unary(const struct ht_node *n)
 	return NULL;
 }
 
-const struct lower_op lower_unary = { .name = "unary",
-	.family = FAMILY_MAP,
-	.aligned = true,
-	.pull = pull_unary,
-	.refuse = refuse_unary };
+const struct lower_op lower_unary = {
+	.family = FAMILY_MAP, .aligned = true, .pull = pull_unary, .refuse = refuse_unary
+};

@@ -2,8 +2,7 @@
 #include "lower/inside.h"
 
 /* Rows that only import, by reason. */
-#define NEVER(reason, words)                                                                       \
-	static const struct lower_op lower_no_##reason = { .name = "no_" #reason, .never = (words) }
+#define NEVER(reason, words) static const struct lower_op lower_no_##reason = { .never = (words) }
 NEVER(kernel, "has no kernel");
 NEVER(size, "has a result whose size depends on the data, which has no kernel");
 NEVER(complex, "computes with complex numbers, which have no kernels");
@@ -14,8 +13,8 @@ NEVER(list, "is about a list or stack of tensors, which is not lowered");
 NEVER(state, "keeps something between runs, which is not lowered (variables can be frozen)");
 NEVER(training, "is for training, which is not lowered");
 #undef NEVER
-static const struct lower_op lower_constant = { .name = "constant", .family = FAMILY_SOURCE };
-static const struct lower_op lower_placeholder = { .name = "placeholder", .family = FAMILY_SOURCE };
+static const struct lower_op lower_constant = { .family = FAMILY_SOURCE };
+static const struct lower_op lower_placeholder = { .family = FAMILY_SOURCE };
 
 #define OP(name, signature, effects, traits, infer, prec, lower, test, meaning)                    \
 	extern const struct lower_op lower_##lower;

@@ -36,7 +36,7 @@ static const struct ht_dtype_reason *by_list(struct ht_painter *p, uint32_t v)
 
 	if (!ht_paint_allows(&p->graph, v, p->low))
 		return no_definition(p);
-	if (n->op == HT_OP_NextIteration || n->op == HT_OP_Merge)
+	if (ht_is(n, HT_ITERATES | HT_MERGES))
 		return HT_BY(LOOP_KEEPS);
 	if (list == HT_LIST_NONE)
 		return HT_BY(NO_LIST);

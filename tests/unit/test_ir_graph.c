@@ -304,6 +304,37 @@ static void signatures(void **state)
 	ht_arena_release(&a);
 }
 
+/* What a lowering computes, and what the row says of the op, are the same. */
+static void traits_fit_lowerings(void **state)
+{
+	static const struct {
+		const char *lowering;
+		uint64_t traits;
+	} want[] = { { "unary", HT_ELEMENTWISE }, { "binary", HT_ELEMENTWISE },
+		{ "cast", HT_ELEMENTWISE }, { "prelu", HT_ELEMENTWISE }, { "clip", HT_ELEMENTWISE },
+		{ "identity", HT_FORWARDS }, { "reshape", HT_RESHAPES }, { "transpose", HT_MOVES },
+		{ "slice", HT_MOVES }, { "concat", HT_MOVES }, { "gather", HT_GATHERS },
+		{ "gather_nd", HT_GATHERS }, { "reduce", HT_REDUCES }, { "arg_reduce", HT_FINDS },
+		{ "pool", HT_POOLS }, { "softmax", HT_ROWS }, { "layer_norm", HT_ROWS },
+		{ "matmul", HT_MATRIX_PRODUCT }, { "einsum", HT_EINSUM }, { "conv2d", HT_CONV },
+		{ "depthwise", HT_DEPTHWISE }, { "conv2d_transpose", HT_CONV_TRANSPOSE } };
+
+	(void)state;
+	for (size_t i = 0; i < HT_COUNT(want); i++) {
+		int rows = 0;
+		for (int op = HT_OP_OPAQUE + 1; op < HT_OP_END; op++) {
+			if (strcmp(ht_op_info((enum ht_op)op)->lower_name, want[i].lowering))
+				continue;
+			rows++;
+			if (!(ht_op_traits[op] & want[i].traits))
+				fail_msg("%s is lowered as %s", ht_op_info((enum ht_op)op)->name.p,
+					want[i].lowering);
+		}
+		assert_true(rows > 0);
+	}
+	assert_int_equal(ht_op_traits[HT_OP_OPAQUE], 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -317,6 +348,7 @@ int main(void)
 		cmocka_unit_test(attributes),
 		cmocka_unit_test(constants),
 		cmocka_unit_test(signatures),
+		cmocka_unit_test(traits_fit_lowerings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

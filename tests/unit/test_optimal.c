@@ -4,7 +4,7 @@
 #include "tests/unit/random.h"
 #include "tests/unit/unit.h"
 
-#include "precision/optimal/cost.h"
+#include "precision/optimal/price.h"
 
 #include <float.h>
 #include <math.h>
@@ -354,6 +354,44 @@ static void every_target_has_costs(void **unused)
 	}
 }
 
+/* Elements that one kind of work makes cost as much, whatever the op. */
+static void functions_cost_alike(void **unused)
+{
+	static const char *const functions[] = { "Exp", "Expm1", "Log", "Log1p", "Sin", "Cos",
+		"Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Tanh", "Asinh", "Acosh", "Atanh",
+		"Erf", "Erfc", "Rsqrt", "Sigmoid", "Elu", "Selu", "Softplus" },
+				 *const basic[] = { "Relu", "Relu6", "Abs", "Neg", "Square",
+					 "Floor", "LeakyRelu", "Sign" };
+	static const enum ht_dtype types[] = { HT_F32, HT_F16, HT_BF16 };
+	const struct ht_target *t = ht_target_named(BF16_TARGET);
+	struct ht_pricing p;
+	struct bench b;
+
+	(void)unused;
+	start(&b);
+	ht_pricing_init(&p, ht_costs_of_target(t, &b.arena), t, b.g, &b.arena);
+	struct ht_node *x = input(&b, "x", 2, square);
+	struct ht_node *exp = op(&b, "Exp", "exp", x, NULL),
+		       *relu = op(&b, "Relu", "relu", x, NULL);
+	struct ht_node *function[HT_COUNT(functions)], *base[HT_COUNT(basic)];
+	for (size_t i = 0; i < HT_COUNT(functions); i++)
+		function[i] = op(&b, functions[i], functions[i], x, NULL);
+	for (size_t i = 0; i < HT_COUNT(basic); i++)
+		base[i] = op(&b, basic[i], basic[i], x, NULL);
+	assert_int_equal(ht_infer_types(b.g, &b.diags), HT_OK);
+	for (size_t k = 0; k < HT_COUNT(types); k++) {
+		int64_t dear = ht_price_work(&p, exp, types[k]);
+		int64_t cheap = ht_price_work(&p, relu, types[k]);
+
+		assert_true(cheap > 0 && dear > 2 * cheap);
+		for (size_t i = 0; i < HT_COUNT(functions); i++)
+			assert_int_equal(ht_price_work(&p, function[i], types[k]), dear);
+		for (size_t i = 0; i < HT_COUNT(basic); i++)
+			assert_int_equal(ht_price_work(&p, base[i], types[k]), cheap);
+	}
+	end(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -369,6 +407,7 @@ int main(void)
 		cmocka_unit_test(random_graphs),
 		cmocka_unit_test(bad_tables_are_refused),
 		cmocka_unit_test(every_target_has_costs),
+		cmocka_unit_test(functions_cost_alike),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
