@@ -1,16 +1,17 @@
-/* Halftone: a mixed-precision graph compiler.  The public interface; this header, with runtime.h and
- * types.h, which it includes, is all that a program needs.
+/* Halftone: a mixed-precision graph compiler.  This is the public interface.  A program needs only
+ * this header and the two that it includes, runtime.h and types.h.
  *
- * Every call that can fail returns a status (types.h) and explains itself in `diags`, which may be
- * NULL.  The library never prints, never ends the process, and starts no thread that it was not
- * given a count for; memory that cannot be had is HT_E_ENVIRONMENT.  Free functions accept NULL.
+ * Errors.  Every call that can fail returns a status (types.h) and reports the reason in `d`,
+ * which may be NULL.  A failed allocation is HT_E_ENVIRONMENT.  The library never prints and never
+ * ends the process.  It starts only as many threads as the caller asks for.  Every free function
+ * accepts NULL.
  *
- * Threads.  An ht_program is immutable and may be shared.  An ht_model may be shared once nothing
- * sets anything on it any more; likewise an ht_policy.  An ht_context and an ht_diags belong to one
- * thread at a time; any number of contexts of one program may run at once.
+ * Threads.  An ht_program is immutable and may be shared by threads.  An ht_model or an ht_policy
+ * may be shared once no thread changes it any more.  An ht_context and an ht_diags belong to one
+ * thread at a time.  Any number of contexts of one program may run at the same time.
  *
- * Structs with `struct_size` grow at their end; fill them with the initialiser beside them.  Members
- * that an older program's struct does not have take their defaults. */
+ * Versions.  A struct with a member `struct_size` only ever grows at its end.  Fill it with the
+ * initialiser that follows it.  Members that an older caller's struct lacks take their defaults. */
 #ifndef HALFTONE_H
 #define HALFTONE_H
 
@@ -22,149 +23,161 @@ extern "C" {
 
 /* ---- models ---- */
 
-/* A graph as imported, with the choice of what to feed and to ask for. */
+/* An imported graph and the caller's choice of its inputs and outputs. */
 struct ht_model;
 
 struct ht_load_options {
 	size_t struct_size;
-	const char *signature; /* of a SavedModel; NULL: the inference signature */
-	size_t max_nodes;      /* refuse larger graphs with HT_E_LIMIT; 0: the built-in limit */
+	const char *signature; /* the one of a SavedModel to use; NULL: the inference signature */
+	size_t max_nodes; /* larger graphs are refused with HT_E_LIMIT; 0: the built-in limit */
 };
 #define HT_LOAD_OPTIONS_INIT { sizeof(struct ht_load_options), NULL, 0 }
 
 /* Reads a GraphDef (.pb, .pbtxt), MetaGraphDef (.meta), TF.js model (model.json), SavedModel
- * directory or .hir file.  HT_OK: *out is the caller's.  Otherwise *out is NULL.
- * Files are mapped: one that shrinks meanwhile is the caller's risk. */
+ * directory or .hir file.  On HT_OK the caller owns *out and frees it with ht_model_free().  On
+ * failure *out is NULL.  The files are mapped into memory and must not shrink while the model
+ * exists. */
 HT_API enum ht_status ht_model_load(const char *path, const struct ht_load_options *opt,
 	struct ht_diags *d, struct ht_model **out);
 HT_API void ht_model_free(struct ht_model *m);
 
-/* Replaces the outputs: names of nodes or tensors ("prob", "split:1"), or keys of the signature
- * ("output_0").  Outputs are called as they are asked for.  Inputs that they do not need are inputs no
- * more.  Undoes ht_model_set_inputs(). */
+/* Replaces the outputs by the `n` that are named.  A name is a node or tensor ("prob", "split:1")
+ * or a key of the signature ("output_0").  Each output keeps the name that the caller gave.
+ * Inputs that no output needs are removed.  The call undoes ht_model_set_inputs(). */
 HT_API enum ht_status ht_model_set_outputs(
 	struct ht_model *m, const char *const *name, size_t n, struct ht_diags *d);
-/* Feeds tensors instead of computing them: names of inputs, keys of the signature, or any other
- * tensors of the graph ("conv/Relu", "split:1"), which become inputs.  What lies only behind them is
- * not computed, and inputs that only that needs are inputs no more.  Their types and shapes are those
- * that the graph gives them; ht_model_set_shape() states what it leaves open.  Replaces what an
- * earlier call named.  A tensor that no output needs is left out, with a warning.  HT_E_USAGE:
- * there is no such tensor, or it is named twice; HT_E_UNSUPPORTED: nothing says its type. */
+/* Makes the `n` named tensors feeds: the caller supplies them and the program does not compute
+ * them. A name is an input, a key of the signature, or any other tensor of the graph ("conv/Relu",
+ * "split:1").  Nodes that are needed only to compute a feed are removed, and so are inputs that
+ * only such nodes need.  A feed has the type and shape that the graph gives it;
+ * ht_model_set_shape() states the dimensions that the graph leaves open.  The call replaces the
+ * feeds of an earlier call.  A tensor that no output needs is ignored with a warning.  HT_E_USAGE:
+ * the tensor does not exist or is named twice.  HT_E_UNSUPPORTED: the graph does not say its type. */
 HT_API enum ht_status ht_model_set_inputs(
 	struct ht_model *m, const char *const *name, size_t n, struct ht_diags *d);
-/* States the shape of an input, by any name of ht_model_input_named().  A dimension of -1 stays as the graph says. */
+/* Sets the shape of an input.  `input` is any name that ht_model_input_named() accepts.  A
+ * dimension of -1 keeps the value that the graph gives it. */
 HT_API enum ht_status ht_model_set_shape(struct ht_model *m, const char *input, int32_t rank,
 	const int64_t *dim, struct ht_diags *d);
-/* States the first dimension of all inputs whose first dimension is open.  Without it such a
+/* Sets the first dimension of every input whose first dimension is open.  Without this call such a
  * dimension counts as 1, and a note says so. */
 HT_API enum ht_status ht_model_set_batch(struct ht_model *m, int64_t batch, struct ht_diags *d);
 
-/* As the graph and the settings above say; false: there is no `i`. */
+/* The inputs that result from the graph and the calls above: their number, and input `i`.
+ * ht_model_input() returns 0 when there is no input `i`. */
 HT_API size_t ht_model_inputs(const struct ht_model *m);
 HT_API int ht_model_input(const struct ht_model *m, size_t i, struct ht_value_info *out);
-/* The number of the input that `name` means: a tensor's name, with or without ":0", or a key of the
- * signature.  False: there is none. */
+/* Finds the index of an input.  `name` is a tensor's name, with or without ":0", or a key of the
+ * signature.  Returns 0 when there is no such input. */
 HT_API int ht_model_input_named(const struct ht_model *m, const char *name, size_t *i);
-/* Whether all float constants of the graph that the outputs in force need are finite: then NaN and
- * infinities in outputs come from the inputs or from computing.  Values of a checkpoint are not looked
- * at.  False also where there is no memory to find out. */
+/* Returns non-zero when every float constant that the current outputs need is finite.  NaN and
+ * infinities in outputs then come from the inputs or from the computation.  Values in a checkpoint
+ * are not examined.  Returns 0 also when memory runs out. */
 HT_API int ht_model_is_finite(const struct ht_model *m);
 
 enum ht_format {
 	HT_FORMAT_TEXT,
 	HT_FORMAT_JSON,
-	/* Of reports: */
+	/* These two are for reports only: */
 	HT_FORMAT_DOT,      /* Graphviz */
 	HT_FORMAT_NODE_DATA /* Model Explorer's node data */
 };
 
-/* Signatures, inputs, outputs, op histogram, what is unsupported, multiply-adds, bytes. */
+/* Describes the model: signatures, inputs, outputs, a histogram of ops, unsupported nodes, the
+ * number of multiply-adds, and sizes in bytes. */
 HT_API enum ht_status ht_model_inspect(
 	const struct ht_model *m, enum ht_format format, struct ht_diags *d, struct ht_bytes *out);
 
 /* ---- policies ---- */
 
-/* What decides the element type of each tensor. */
+/* A precision policy: it decides the element type of each tensor. */
 struct ht_policy;
-/* By name ("allow_mix_precision_bf16", see ht_list); a policy not known is HT_E_USAGE.  A name that
- * ends in ".json" is the path of a report (ht_report_print): the policy decides as it says.  NULL:
- * the options precision_mode, precision_mode_v2 or graph_run_mode tell. */
+/* Makes a policy by its name ("allow_mix_precision_bf16"; ht_list() has all names).  HT_E_USAGE:
+ * the name is unknown.  A name that ends in ".json" is the path of a report (ht_report_print()),
+ * and the policy repeats the decisions of that report.  With NULL the options precision_mode,
+ * precision_mode_v2 or graph_run_mode choose the policy. */
 HT_API enum ht_status ht_policy_new(const char *name, struct ht_diags *d, struct ht_policy **out);
-/* Sets an option (ht_option): "profile" = "cpu".  Files are read now; whether options go together,
- * and whether the graph has what they name, shows when the policy is used. */
+/* Sets an option (see ht_option()), for example "profile" to "cpu".  Files that the value names
+ * are read by this call.  Combinations of options are checked when the policy is used, and so are
+ * the names of nodes and ops in options. */
 HT_API enum ht_status ht_policy_set(
 	struct ht_policy *p, const char *key, const char *value, struct ht_diags *d);
-/* A calibration sample for the option budget: `n` arrays, `name` each an input.  Copies them.  `where`:
- * what to call the sample in messages; NULL: its number.  Samples take the place of random ones. */
+/* Adds a calibration sample for the option `budget`: `n` arrays, where name[i] is the input that
+ * a[i] belongs to.  The arrays are copied.  Messages call the sample `where`, or by its number
+ * when `where` is NULL.  Samples replace the random inputs that are used otherwise. */
 HT_API enum ht_status ht_policy_add_sample(struct ht_policy *p, const char *where,
 	const char *const *name, const struct ht_array *a, size_t n, struct ht_diags *d);
-/* Whether what was set goes together.  Whatever uses the policy asks this, too. */
+/* Checks the combination of the options that were set.  Every call that uses the policy makes the
+ * same check. */
 HT_API enum ht_status ht_policy_validate(const struct ht_policy *p, struct ht_diags *d);
-/* The policy in force. */
+/* The name of the policy that takes effect. */
 HT_API const char *ht_policy_name(const struct ht_policy *p);
 HT_API void ht_policy_free(struct ht_policy *p);
 
 enum ht_option_class {
 	HT_OPTION_HONOURED,
-	HT_OPTION_ACCEPTED, /* known, without effect here; a warning says why */
-	HT_OPTION_REFUSED   /* known, not to be had here: HT_E_UNSUPPORTED */
+	HT_OPTION_ACCEPTED, /* known, but without effect here; a warning says why */
+	HT_OPTION_REFUSED   /* known, but not supported here: HT_E_UNSUPPORTED */
 };
 struct ht_option_info {
-	const char *name;     /* "object.member"; "atc.name": of the command line of atc alone */
-	const char *values;   /* "a|b|c", "low..high", "low.." or what kind of text */
-	const char *fallback; /* "": none */
-	const char *help;     /* of the last two classes: the reason */
-	const char *vendor;   /* what the vendor's does, where they differ; "" */
+	const char *name;     /* "object.member"; "atc.name": only on the command line of atc */
+	const char *values;   /* "a|b|c", "low..high", "low..", or the kind of text expected */
+	const char *fallback; /* the default; "": none */
+	const char *help;     /* for HT_OPTION_ACCEPTED and HT_OPTION_REFUSED: the reason */
+	const char *vendor;   /* the vendor's behaviour where it differs; else "" */
 	enum ht_option_class option_class;
 };
-/* False: there is no option `i`. */
+/* Describes option `i`.  Returns 0 when there is no option `i`. */
 HT_API int ht_option(size_t i, struct ht_option_info *out);
-/* By its name, the last part of it, or an alias; '-' may stand for '_'.  False: there is none. */
+/* Finds an option by its name, by the last part of its name, or by an alias.  '-' may stand for
+ * '_'. Returns 0 when there is no such option. */
 HT_API int ht_option_named(const char *name, struct ht_option_info *out);
-/* Whether the option can be set so: HT_E_USAGE when there is no such option or value,
- * HT_E_UNSUPPORTED when it is refused.  A refused option may be stated with its default. */
+/* Checks that the option can have this value.  HT_E_USAGE: there is no such option or value.
+ * HT_E_UNSUPPORTED: the option is refused.  A refused option may still be set to its default. */
 HT_API enum ht_status ht_option_check(const char *name, const char *value, struct ht_diags *d);
-/* What the vendor's manual says of the future of an option.  Setting one that is not current says so
- * in a note, once for a policy. */
+/* The status of an option in the vendor's manual.  Setting an option that is not current adds a
+ * note, once for each policy. */
 enum ht_option_standing {
 	HT_OPTION_CURRENT,
 	HT_OPTION_DEPRECATED,
-	HT_OPTION_EXPERIMENTAL /* it may change */
+	HT_OPTION_EXPERIMENTAL /* the vendor may change it */
 };
-/* Of the option with this name, as in ht_option_named().  `*instead`: the option that the manual has in
- * place of a deprecated one; "": none. */
+/* Returns the standing of an option, which is named as for ht_option_named().  *instead becomes the
+ * option that replaces a deprecated one, or "". */
 HT_API enum ht_option_standing ht_option_standing(const char *name, const char **instead);
 
-/* A setting and where it stands. */
+/* A setting and the place where it was made. */
 struct ht_stated {
 	const char *name, *value;
-	const char *path; /* of a run configuration; NULL: the command line or a program */
-	long line;        /* of it; 0: unknown */
+	const char *path; /* the run configuration; NULL: the command line or a program */
+	long line;        /* in that file; 0: unknown */
 };
-/* Whether settings, of which the last one of a name counts, are legal, go together by the vendor's
- * rules (docs/options.md) and can be had, in this order: HT_E_USAGE, or HT_E_INPUT where the setting is
- * of a file, then HT_E_UNSUPPORTED.  Reads the environment variable HCCL_EXEC_TIMEOUT.  What only
- * deserves a warning is left to the policy. */
+/* Checks `n` settings; of several with one name the last counts.  The call first checks that each
+ * value is legal and that the combination obeys the vendor's rules (docs/options.md): a violation
+ * is HT_E_USAGE, or HT_E_INPUT for a setting from a file.  It then checks that each setting is
+ * supported: HT_E_UNSUPPORTED.  It reads the environment variable HCCL_EXEC_TIMEOUT.  Warnings are
+ * left to the policy. */
 HT_API enum ht_status ht_settings_check(const struct ht_stated *s, size_t n, struct ht_diags *d);
 
-/* A run configuration: the arguments of NPURunConfig as one JSON object, with nested ones for its
- * objects, null for what is not set. */
+/* A run configuration: the arguments of NPURunConfig as one JSON object.  An argument that is an
+ * object is a nested JSON object; an argument that is not set is null. */
 struct ht_config;
 struct ht_setting {
-	const char *name; /* as ht_option_info has it */
+	const char *name; /* as in ht_option_info */
 	const char *value;
-	long line; /* of the file; 0: not in it, but what a run configuration implies */
+	long line; /* in the file; 0: the run configuration only implies the setting */
 };
-/* HT_E_INPUT with the line: what is no strict JSON, an unknown name (`lenient`: warned of), a name
- * stated twice, a value of the wrong kind, settings that do not go together; HT_E_UNSUPPORTED: what is
- * refused. */
+/* Reads and checks a run configuration.  HT_E_INPUT, with the line: the file is not strict JSON, a
+ * name is unknown (only a warning when `lenient` is non-zero), a name is stated twice, a value has
+ * the wrong type, or settings conflict.  HT_E_UNSUPPORTED: an option is refused. */
 HT_API enum ht_status ht_config_read(
 	const char *path, int lenient, struct ht_diags *d, struct ht_config **out);
-/* As ht_config_read(), but that only the values by themselves are checked: for settings that others
- * join or take the place of, before ht_settings_check(). */
+/* Like ht_config_read(), but checks each value only by itself.  Use it when other settings are
+ * added or override these, and check the result with ht_settings_check(). */
 HT_API enum ht_status ht_config_parse(
 	const char *path, int lenient, struct ht_diags *d, struct ht_config **out);
-/* In the order of the file; false: there is no setting `i`.  Views of the configuration. */
+/* Gives setting `i`, in the order of the file.  Returns 0 when there is no setting `i`.  The
+ * strings live as long as the configuration. */
 HT_API int ht_config_get(const struct ht_config *c, size_t i, struct ht_setting *out);
 HT_API void ht_config_free(struct ht_config *c);
 
@@ -174,74 +187,81 @@ struct ht_compile_options {
 	size_t struct_size;
 	const struct ht_policy *policy; /* NULL: keep every type */
 	const char *target;             /* "host", "x86-64-v3", …; NULL: host */
-	int threads;                    /* that the compiler may use; 0: 1 */
-	const char *backend; /* path of the code generator's module; NULL: found by itself */
-	/* How 3 x 3 convolutions at stride 1 compute: "auto" (NULL), whichever is estimated to be
-	 * fastest; "direct", by summing taps; "winograd" and "winograd-2x2", by Winograd's method in
-	 * tiles of 4 x 4 and 2 x 2 wherever that is possible.  The latter rounds the transformed
-	 * factors of bfloat16 convolutions to bfloat16 where the target multiplies it in pairs. */
+	int threads;                    /* number that the compiler may use; 0: 1 */
+	const char *backend; /* path of the code generator's module; NULL: the library finds it */
+	/* The method of 3 x 3 convolutions with stride 1.  "auto" (NULL): the one with the lowest
+	 * estimated time.  "direct": sums over the taps.  "winograd", "winograd-2x2": Winograd's method
+	 * in tiles of 4 x 4 or 2 x 2 results wherever it is possible.  "winograd-2x2" rounds the
+	 * transformed factors of bfloat16 convolutions to bfloat16 where the target has dot products of
+	 * pairs. */
 	const char *conv_method;
-	/* Non-zero: for ht_context_numerics().  Slower, as nothing is fused; the same results, but
-	 * that each op rounds its own and that sums may be in another order. */
+	/* Non-zero: the program counts values for ht_context_numerics().  It fuses nothing and is
+	 * slower.  Its results differ only in that each op rounds its own result and that sums may have
+	 * another order. */
 	int numerics;
-	/* How a convolution, a depthwise one behind it and a 1 x 1 one behind that compute; how squeeze
-	 * and excitation behind its mean, with the 1 x 1 convolution of what it scales; and how the two
-	 * products of attention and the Softmax between them: "auto" (NULL), whichever is estimated to
-	 * be faster; "kernels", each by one of its own; "rows", row by row in one kernel, wherever
-	 * that is possible.  The same bits. */
+	/* The method of three kinds of blocks: a convolution followed by a depthwise and a 1 x 1
+	 * convolution; squeeze and excitation after its mean, with the 1 x 1 convolution that reads the
+	 * scaled image; the two products of attention with the Softmax between them.  "auto" (NULL):
+	 * the method with the lower estimated time.  "kernels": one kernel for each part.  "rows": one
+	 * kernel that works row by row, wherever that is possible.  All give the same bits. */
 	const char *block_method;
-	/* Non-zero: an artefact of the program names the model's files by their SHA-256.  Takes reading
-	 * them; with a cache it is done anyhow. */
+	/* Non-zero: an artefact of the program names the model's files with their SHA-256.  The compiler
+	 * then reads those files; with a cache it always does. */
 	int sources;
-	/* How a batch of which no result needs another's part computes: "auto" (NULL), whichever is
-	 * estimated to be faster; "whole", each kernel all of it; "parts", all kernels one part after the
-	 * other, wherever that is possible, so that threads take parts.  The results of each part are
-	 * those of a program for it alone, bit for bit. */
+	/* The method of a batch whose parts do not depend on each other.  "whole": each kernel computes
+	 * the whole batch.  "parts": all kernels run for one part after the other, and threads share the
+	 * parts, wherever that is possible.  "auto" (NULL): the method with the lower estimated time.
+	 * With "parts" each part has, bit for bit, the results of a program for that part alone. */
 	const char *batch_method;
 };
 #define HT_COMPILE_OPTIONS_INIT                                                                    \
 	{ sizeof(struct ht_compile_options), NULL, NULL, 0, NULL, NULL, 0, NULL, 0, NULL }
 
+/* Compiles a model.  On HT_OK the caller owns *out, which does not need the model any more. */
 HT_API enum ht_status ht_compile(const struct ht_model *m, const struct ht_compile_options *opt,
 	struct ht_diags *d, struct ht_program **out);
-/* A program as a file (docs/artefact.md): written whole or not at all, by ht_compile()'s programs.
- * Equal programs give equal bytes. */
+/* Writes a program that ht_compile() made as an artefact (docs/artefact.md).  The file appears
+ * complete or not at all.  Equal programs give equal bytes. */
 HT_API enum ht_status ht_program_save(
 	const struct ht_program *p, const char *path, struct ht_diags *d);
 
-/* Several programs of one model as one file: variants, for other targets, policies and shapes. */
+/* An artefact may hold several programs of one model, its variants: for different targets,
+ * policies and shapes. */
 struct ht_save_options {
 	size_t struct_size;
-	/* 1: weights of a page or more lie in files beside the artefact, each in one of its own, named
-	 * by its SHA-256, so that artefacts share them; 2: all in one file; 0: in the artefact. */
+	/* Where weights of a page or more are stored.  0: in the artefact.  1: each in a file of its own
+	 * beside the artefact, named by its SHA-256, so that artefacts can share it.  2: all in one
+	 * file beside the artefact. */
 	int external_weight;
-	const char *sign_key; /* PEM file of the Ed25519 key to sign it with; NULL: unsigned */
+	const char *sign_key; /* PEM file of the Ed25519 key that signs it; NULL: unsigned */
 };
 #define HT_SAVE_OPTIONS_INIT { sizeof(struct ht_save_options), 0, NULL }
 struct ht_artefact_writer;
 HT_API enum ht_status ht_artefact_writer_new(
 	const struct ht_save_options *opt, struct ht_diags *d, struct ht_artefact_writer **out);
 HT_API void ht_artefact_writer_free(struct ht_artefact_writer *w);
-/* The program has to outlive the writer.  HT_E_USAGE: there is a variant of its policy, target and
- * shapes. */
+/* Adds a program, which must outlive the writer.  HT_E_USAGE: the writer already has a variant
+ * with the same policy, target and shapes. */
 HT_API enum ht_status ht_artefact_writer_add(
 	struct ht_artefact_writer *w, const struct ht_program *p, struct ht_diags *d);
-/* Likewise of a program that is the writer's from now on, whatever comes of it. */
+/* Like ht_artefact_writer_add(), but the writer owns the program from now on, also when the call
+ * fails. */
 HT_API enum ht_status ht_artefact_writer_take(
 	struct ht_artefact_writer *w, struct ht_program *p, struct ht_diags *d);
-/* To be called before the next of many programs is compiled: frees those that were taken, so that the
- * weights of all are never in memory at once.  What only they have goes to a file without a name
- * beside `path`, where the artefact is to be written ("-": in $TMPDIR). */
+/* Frees the programs that the writer owns.  Call it between the compilations of many programs, so
+ * that memory never holds the weights of all.  Weights that only these programs have are moved to
+ * an unnamed file beside `path`, the path of the artefact to be written ("-": in $TMPDIR). */
 HT_API enum ht_status ht_artefact_writer_spill(
 	struct ht_artefact_writer *w, const char *path, struct ht_diags *d);
 HT_API enum ht_status ht_artefact_writer_write(
 	struct ht_artefact_writer *w, const char *path, struct ht_diags *d);
-/* What differs between two artefacts: members of the manifests, variants, the code of each kernel,
- * weights, signatures.  HT_E_VERDICT when anything does. */
+/* Lists the differences between two artefacts: members of the manifests, variants, code of kernels,
+ * weights, signatures.  HT_E_VERDICT: there is a difference. */
 HT_API enum ht_status ht_artefact_diff(const char *a, const char *b,
 	const struct ht_artefact_options *opt, enum ht_format format, struct ht_diags *d,
 	struct ht_bytes *out);
-/* Signs an artefact, which has to be whole, into another file or the same one. */
+/* Signs the artefact `path`, which must be undamaged, with `key` (a PEM file) and writes it to
+ * `to`, which may be the same file. */
 HT_API enum ht_status ht_artefact_sign(
 	const char *path, const char *key, const char *to, struct ht_diags *d);
 
@@ -250,76 +270,83 @@ HT_API enum ht_status ht_artefact_sign(
 struct ht_aot_options {
 	size_t struct_size;
 	const char *name;     /* of the net and its files; NULL: "net" */
-	const char *prefix;   /* of its C names; NULL: the name, with '_' for what C has not */
-	int external_weights; /* non-zero: in a file, instead of inside the object */
-	int keep_subnormals;  /* as of struct ht_context_options */
+	const char *prefix;   /* of its C names; NULL: the name, with '_' for invalid characters */
+	int external_weights; /* non-zero: weights are in a file, not in the object */
+	int keep_subnormals;  /* as in struct ht_context_options */
 };
 #define HT_AOT_OPTIONS_INIT { sizeof(struct ht_aot_options), NULL, NULL, 0, 0 }
-/* Writes programs of one model, each for another target, as files with which C and C++
- * programs run it without this library (docs/aot.md), to the folder `dir`.  Of targets that run on the
- * same machines the first counts, with a warning.  HT_E_UNSUPPORTED: the
- * model has nodes that are computed by the library; messages name them.  *out: the files and their
- * sizes. */
+/* Writes a net to the folder `dir`: files with which C and C++ programs run a model without this
+ * library (docs/aot.md).  The `n` programs are of one model, each for a different target.  Of
+ * targets that run on the same machines the first is used, with a warning.  *out lists the files
+ * and their sizes. HT_E_UNSUPPORTED: the library itself computes some nodes of the model; messages
+ * name them. */
 HT_API enum ht_status ht_aot_write(const struct ht_program *const *p, size_t n,
 	const struct ht_aot_options *opt, const char *dir, enum ht_format format,
 	struct ht_diags *d, struct ht_bytes *out);
 
-/* Programs for a net from an artefact, to `out`, which has `room`: the caller's, *n of them, each for
- * another target.  Policy and shapes are chosen as by ht_program_load(); a net has one of each, and
- * variants that are left out although nothing that is asked for excludes them are named in a warning.
- * `targets` 0: for all targets, on none of which this machine has to run; opt->target is not read. */
+/* Loads the programs for a net from an artefact: *n of them into the array `out`, which has space
+ * for `room`.  Each is for a different target, and the caller owns them.  The policy and the
+ * shapes, of which a net has one each, are chosen as by ht_program_load().  A warning names
+ * variants that match the request but are left out.  With `targets` 0 all targets are loaded.
+ * This machine need not be able to run any of them.  opt->target is not read. */
 HT_API enum ht_status ht_aot_load(const char *path, const struct ht_artefact_options *opt,
 	const char *const *target, size_t targets, struct ht_diags *d, struct ht_program **out,
 	size_t room, size_t *n);
 
 /* ---- looking inside ---- */
 
-/* What a policy decides: types, casts, and why.  Belongs to one thread at a time. */
+/* The decisions of a policy: element types, casts and reasons.  Belongs to one thread at a time. */
 struct ht_report;
-/* Decides; model and opt->policy have to outlive the report.  Methods are those that ht_compile() would
- * choose; where the policy has a cost table's target, for that. */
+/* Applies opt->policy to the model; both must outlive the report.  The report shows the methods
+ * that ht_compile() would choose: for the target of the policy's cost table, if it has one. */
 HT_API enum ht_status ht_report_new(const struct ht_model *m, const struct ht_compile_options *opt,
 	struct ht_diags *d, struct ht_report **out);
-/* Reads what HT_FORMAT_JSON wrote, to compare with. */
+/* Reads a report that was printed as HT_FORMAT_JSON, for comparison. */
 HT_API enum ht_status ht_report_read(const char *path, struct ht_diags *d, struct ht_report **out);
 HT_API void ht_report_free(struct ht_report *r);
-/* Of a report that was made, not read.  `node`, not NULL: as text only about that node. */
+/* Prints a report that ht_report_new() made.  When `node` is not NULL, the text form covers only
+ * that node. */
 HT_API enum ht_status ht_report_print(struct ht_report *r, enum ht_format format, const char *node,
 	struct ht_diags *d, struct ht_bytes *out);
-/* What stood first against HT_F32, HT_F16 or HT_BF16, of each unit that has another dtype, or of those
- * of one node; with policy optimal and its option priced_node also what it would cost. */
+/* Gives, for each unit that has a dtype other than `dtype` (HT_F32, HT_F16 or HT_BF16), the first
+ * reason against `dtype`.  When `node` is not NULL, only the units of that node are listed.  With
+ * the policy `optimal` and its option `priced_node` the cost of that choice is listed too. */
 HT_API enum ht_status ht_report_why_not(struct ht_report *r, enum ht_dtype dtype, const char *node,
 	enum ht_format format, struct ht_diags *d, struct ht_bytes *out);
-/* Units and casts that differ, with both reasons. */
+/* Lists the units and casts that differ between two reports, with the reasons in both. */
 HT_API enum ht_status ht_report_diff(struct ht_report *before, struct ht_report *after,
 	enum ht_format format, struct ht_diags *d, struct ht_bytes *out);
-/* Conditions with commas: "new-cast", "lower-precision", "cost+5%".  HT_E_VERDICT, and an error each,
- * where `after` is worse by one of them. */
+/* Checks `after` against `before`.  `conditions` is a list with commas of "new-cast",
+ * "lower-precision", "cost+5%".  HT_E_VERDICT: `after` is worse by one of them; each is an error. */
 HT_API enum ht_status ht_report_check(struct ht_report *before, struct ht_report *after,
 	const char *conditions, struct ht_diags *d);
-/* The graph with its casts, in TensorFlow's ops, as files that appear whole or not at all, by `path`'s
- * suffix: .pbtxt, .hir, .json (a TF.js graph model, with its shards beside it), else a GraphDef ("-": on
- * standard output).  Open dimensions stay open.  Without a policy the graph as imported, in TensorFlow's
- * ops where another tool made it.  HT_E_USAGE where `path` is a file of the model, or has the suffix of
- * a format that is not written. */
+/* Writes the graph, with the casts of the policy, in TensorFlow's ops.  The suffix of `path`
+ * chooses the format: .pbtxt, .hir, .json (a TF.js graph model with its shards beside it), else a
+ * GraphDef ("-": to standard output).  Files appear complete or not at all.  Open dimensions stay
+ * open.  Without a policy the graph is written as imported, with the ops of other tools replaced
+ * by TensorFlow's.  HT_E_USAGE: `path` is a file of the model, or its suffix belongs to a format
+ * that cannot be written. */
 HT_API enum ht_status ht_convert(const struct ht_model *m, const struct ht_policy *policy,
 	const char *path, struct ht_diags *d);
-/* `pipeline`: names of passes with commas; stops behind `stop_after` when that is not NULL.  The
- * text form of the graph afterwards: in *out, or with a `path` in that file ("-": standard output),
- * its large constants in a .weights file beside it. */
+/* Runs passes over the graph and gives its text form.  `pipeline` is a list of passes with
+ * commas.  When `stop_after` is not NULL, the pipeline ends after that pass.  The text goes to
+ * *out, or to the file `path` when that is not NULL ("-": standard output); large constants go to
+ * a .weights file beside it. */
 HT_API enum ht_status ht_rewrite(const struct ht_model *m, const char *pipeline,
 	const char *stop_after, const struct ht_compile_options *opt, const char *path,
 	struct ht_diags *d, struct ht_bytes *out);
-/* "hir" (the graph behind the pass `stop_after`), "kernels" (tile programs), "llvm", "asm", or
- * "obj": an archive of one object file a kernel.  `path` as in ht_rewrite. */
+/* Gives an intermediate form of the compilation.  `form` is "hir" (the graph after the pass
+ * `stop_after`), "kernels" (tile programs), "llvm", "asm", or "obj" (an archive with one object
+ * file for each kernel).  `path` is as in ht_rewrite(). */
 HT_API enum ht_status ht_emit_code(const struct ht_model *m, const struct ht_compile_options *opt,
 	const char *form, const char *stop_after, const char *path, struct ht_diags *d,
 	struct ht_bytes *out);
-/* "fusions", "ops", "targets", "policies", "profiles", "passes", "options": what there is. */
+/* Lists everything of one kind: "fusions", "ops", "targets", "policies", "profiles", "passes" or
+ * "options". */
 HT_API enum ht_status ht_list(
 	const char *what, enum ht_format format, struct ht_diags *d, struct ht_bytes *out);
-/* What the library was built from, as JSON: versions and ids of itself, of its code generator, LLVM, of
- * artefacts and of entries of the cache; targets with their features.  Loads nothing. */
+/* Describes the build of the library as JSON: versions and ids of the library, its code generator,
+ * LLVM, artefacts and cache entries, and the targets with their features.  It loads no module. */
 HT_API enum ht_status ht_build_info(struct ht_diags *d, struct ht_bytes *out);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Helpers for command line tools over Halftone: files that appear whole or not at all. */
+/* Helpers for command line tools that use Halftone: files that appear complete or not at all. */
 #ifndef HALFTONE_TOOL_H
 #define HALFTONE_TOOL_H
 
@@ -8,9 +8,10 @@
 extern "C" {
 #endif
 
-/* Writes a file through a temporary one beside it and a rename; "-" is standard output. */
+/* Writes `n` bytes to a temporary file beside `path` and renames it to `path`.  "-" is standard
+ * output. */
 HT_API enum ht_status ht_file_write(const char *path, const void *p, size_t n, struct ht_diags *d);
-/* From now on a signal that ends the process removes its temporary files first. */
+/* Installs signal handlers: a signal that ends the process first removes its temporary files. */
 HT_API void ht_tool_signals(void);
 
 #ifdef __cplusplus

@@ -9,22 +9,22 @@
 extern "C" {
 #endif
 
-/* What a fallible call returns.  The values are the exit codes of the command line tool. */
+/* The result of a call that can fail.  The values are the exit codes of the command line tool. */
 enum ht_status {
 	HT_OK = 0,
-	HT_E_VERDICT = 1,     /* done, with a negative verdict: a tolerance was exceeded */
-	HT_E_USAGE = 2,       /* an argument or option makes no sense */
+	HT_E_VERDICT = 1,     /* done, but the answer is negative: a tolerance was exceeded */
+	HT_E_USAGE = 2,       /* an argument or option is invalid */
 	HT_E_INPUT = 3,       /* the model, data or list file is invalid */
-	HT_E_UNSUPPORTED = 4, /* valid, but not supported here */
-	HT_E_ENVIRONMENT = 5, /* cannot read, write or allocate */
-	HT_E_LIMIT = 6,       /* one of the limits was reached */
-	HT_E_INTERNAL = 70    /* a defect of ours */
+	HT_E_UNSUPPORTED = 4, /* the input is valid, but not supported here */
+	HT_E_ENVIRONMENT = 5, /* reading, writing or allocating failed */
+	HT_E_LIMIT = 6,       /* a limit was reached */
+	HT_E_INTERNAL = 70    /* a defect of Halftone */
 };
 
 enum ht_severity { HT_ERROR, HT_WARNING, HT_NOTE };
 
-/* Element types.  The values are TensorFlow's DataType numbers, so that graphs keep types that we
- * do not compute with. */
+/* Element types.  The values are TensorFlow's DataType numbers, so that graphs keep also the types
+ * that Halftone cannot compute with. */
 enum ht_dtype {
 	HT_INVALID = 0,
 	HT_F32 = 1,
@@ -64,6 +64,7 @@ enum ht_dtype {
 	HT_REF = 100 /* added to a type: a reference to a variable of that type */
 };
 
+/* No cache; read from the cache only; read and write. */
 enum ht_cache_mode { HT_CACHE_OFF, HT_CACHE_RO, HT_CACHE_RW };
 
 #ifdef __cplusplus
