@@ -205,7 +205,7 @@ struct ht_probe {
 };
 
 /* Code of a kernel, which runs wherever it is at a multiple of 64, and where in it it begins. */
-struct ht_image {
+struct ht_kernel_code {
 	struct ht_str code; /* empty: a library kernel */
 	size_t entry;
 };
@@ -214,7 +214,7 @@ struct ht_program {
 	struct ht_arena arena;            /* allocated from during the compilation only */
 	const struct ht_backend *backend; /* that made `code`; NULL: nothing had to be made */
 	struct ht_code *code;
-	struct ht_image *image; /* by kernel, when compiled */
+	struct ht_kernel_code *image; /* by kernel, when compiled */
 	void *code_map;         /* where they are, if not in `code`: read-execute */
 	size_t code_mapped;
 	const char *llvm;            /* version, when compiled */

@@ -58,20 +58,20 @@ struct ht_cache_key ht_kernel_key(
 
 enum { CODE_AT = 64 };
 
-static bool open_image(struct ht_str payload, struct ht_image *out)
+static bool open_image(struct ht_str payload, struct ht_kernel_code *out)
 {
 	uint64_t entry;
 
 	if (payload.n <= CODE_AT)
 		return false;
 	memcpy(&entry, payload.p, sizeof entry);
-	*out = (struct ht_image){ { payload.p + CODE_AT, payload.n - CODE_AT }, (size_t)entry };
+	*out = (struct ht_kernel_code){ { payload.p + CODE_AT, payload.n - CODE_AT }, (size_t)entry };
 	return entry < out->code.n;
 }
 
 static void keep_image(struct making *m, int32_t i)
 {
-	const struct ht_image *image = &m->p->image[i];
+	const struct ht_kernel_code *image = &m->p->image[i];
 	char head[CODE_AT] = { 0 };
 	struct ht_str piece[2] = { { head, sizeof head }, image->code };
 
@@ -126,7 +126,7 @@ static enum ht_status compile(struct making *m)
 	HT_TRY(p->backend->compile(
 		m->want, m->wants, m->how->target, m->how->threads, m->d, &p->code, &entry));
 	for (int32_t i = 0; i < m->wants; i++) {
-		struct ht_image *image = &p->image[m->number[i]];
+		struct ht_kernel_code *image = &p->image[m->number[i]];
 
 		image->code = p->backend->kernel_code(p->code, i, &image->entry);
 		if (m->how->cache && ours)
@@ -197,7 +197,7 @@ enum ht_status ht_kernels_make(struct ht_program *p, const struct ht_plan *plan,
 	enum ht_status st;
 
 	*m = (struct making){ .p = p, .plan = plan, .kernels = n, .how = how, .d = d };
-	p->image = HT_NEW_ARRAY(&p->arena, struct ht_image, n);
+	p->image = HT_NEW_ARRAY(&p->arena, struct ht_kernel_code, n);
 	m->cached = HT_NEW_ARRAY(&p->arena, struct ht_cached, n);
 	ht_arena_init(&m->arena, p->arena.unwind);
 	ht_arena_defer(&p->arena, release, m); /* should anything unwind */

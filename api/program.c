@@ -45,7 +45,7 @@ static size_t kernel_number(const struct ht_plan *plan, const struct ht_kernel *
 	return i;
 }
 
-static ht_kernel_fn *begin_of(const struct ht_image *image)
+static ht_kernel_fn *begin_of(const struct ht_kernel_code *image)
 {
 	const char *at = image->code.p + image->entry;
 	ht_kernel_fn *fn;
