@@ -1,7 +1,4 @@
 /* The executor, for the library and its runtime. */
-#define EXECUTOR static inline
-#define EXECUTOR_CALLED static
-#define EXECUTOR_OBSERVED true
 #include "image/executor.h"
 
 void ht_exec_begin(struct ht_exec *x)

@@ -13,10 +13,10 @@ typedef int32_t ht_exec_fn(void *const *buffers, const int64_t *params, int64_t 
 
 /* Why a run stopped.  1 to 15 are codes of kernels and of HT_IMAGE_FAIL. */
 enum ht_exec_fault {
-	HT_EXEC_DEPTH = 24,  /* calls are nested too deeply for the memory of the run */
-	HT_EXEC_ITERATIONS,  /* a loop reached the limit of iterations */
-	HT_EXEC_CANCELLED,   /* *ht_exec.cancel is not zero */
-	HT_EXEC_DAMAGED      /* a constant has other bytes than it was compiled with */
+	HT_EXEC_DEPTH = 24, /* calls are nested too deeply for the memory of the run */
+	HT_EXEC_ITERATIONS, /* a loop reached the limit of iterations */
+	HT_EXEC_CANCELLED,  /* *ht_exec.cancel is not zero */
+	HT_EXEC_DAMAGED     /* a constant has other bytes than it was compiled with */
 };
 
 /* Where kernel and constant number i are: at code + kernel[i] and data + constant[i].  A process that has
@@ -40,20 +40,23 @@ struct ht_exec_threads {
 /* A procedure that is running. */
 struct ht_exec_frame {
 	const struct ht_image_procedure *procedure;
-	void **arg;        /* addresses of the arguments of all its steps */
-	int64_t *counter;  /* of its loops */
-	char *temps;       /* its temporary buffers */
-	struct ht_exec_frame *caller; /* NULL: the entry, or an instance that another thread forked */
-	void *const *from; /* the caller's arguments of the call; NULL: the run's inputs and outputs */
+	void **arg;       /* addresses of the arguments of all its steps */
+	int64_t *counter; /* of its loops */
+	char *temps;      /* its temporary buffers */
+	struct ht_exec_frame
+		*caller; /* NULL: the entry, or an instance that another thread forked */
+	void *const
+		*from; /* the caller's arguments of the call; NULL: the run's inputs and outputs */
 	const int64_t *stride; /* from instance to instance, of each; NULL: a call */
-	uint32_t next; /* step, counted from the procedure's first */
+	uint32_t next;         /* step, counted from the procedure's first */
 	uint32_t instance, instances;
-	uint32_t bound; /* 1 + the step whose callee the frame above this one was bound for; 0: none */
+	uint32_t
+		bound; /* 1 + the step whose callee the frame above this one was bound for; 0: none */
 };
 
 /* Where a run stopped. */
 struct ht_exec_stop {
-	int32_t code; /* 0: it did not */
+	int32_t code;  /* 0: it did not */
 	uint32_t step; /* in the table of steps; that of a call, if it could not be entered */
 	int64_t instance, tile;
 	const struct ht_exec_frame *frame; /* and its callers; valid until the next run */
@@ -64,7 +67,8 @@ struct ht_exec_observer {
 	void *arg;
 	bool together; /* instances of a fork run one after the other, each on all threads */
 	/* Before a step, on each of the `workers` that will run it; 0, or why the run stops. */
-	int32_t (*check)(void *arg, uint32_t step, int worker, int workers);
+	int32_t (*check)(
+		void *arg, const struct ht_exec_frame *f, uint32_t step, int worker, int workers);
 	/* Around a procedure: its arguments are bound, and may be bound otherwise. */
 	void (*enter)(void *arg, struct ht_exec_frame *f);
 	void (*leave)(void *arg, struct ht_exec_frame *f);
@@ -80,15 +84,25 @@ struct ht_exec_needs {
 	uint64_t forked;  /* temporary buffers of each other thread */
 	uint64_t scratch; /* of each thread */
 };
+/* Memory of a run: so many bytes, and more for each thread. */
+static inline uint64_t ht_exec_common_bytes(const struct ht_exec_needs *n)
+{
+	return n->temps - n->forked;
+}
+static inline uint64_t ht_exec_thread_bytes(const struct ht_exec_needs *n)
+{
+	return n->forked + n->control + n->scratch;
+}
+
 struct ht_exec_limits {
-	uint32_t depth; /* of calls that recurse; others take what they need */
+	uint32_t depth;      /* of calls that recurse; others take what they need */
 	uint64_t iterations; /* of each loop */
 };
 #define HT_EXEC_LIMITS_INIT { 64, UINT64_MAX }
 
 /* What all threads do between two barriers. */
 struct ht_exec_job {
-	uint32_t kind; /* enum ht_exec_kind */
+	uint32_t kind;    /* enum ht_exec_kind */
 	int64_t instance; /* the next of a fork's instances that nobody took */
 	const struct ht_image_step *step;
 	struct ht_exec_frame *frame;
@@ -102,11 +116,13 @@ struct ht_exec {
 	struct ht_exec_links links;
 	struct ht_exec_limits limits;
 	struct ht_exec_needs needs;
-	char *control, *temps, *forked, *scratch; /* at multiples of 64; `forked`: of thread 1 */
-	const int32_t *cancel;                     /* may change during a run; NULL: never */
-	const struct ht_exec_threads *threads;     /* NULL: one */
-	const struct ht_exec_observer *observer;   /* NULL: none */
-	bool flush;                                /* subnormal numbers count as zero */
+	/* ht_exec_lay_out(): the first thread's, but `forked` the second's, which are 64 aligned. */
+	char *control, *temps, *forked, *scratch;
+	uint64_t stride, scratch_stride;         /* from thread to thread */
+	const int32_t *cancel;                   /* may change during a run; NULL: never */
+	const struct ht_exec_threads *threads;   /* NULL: one */
+	const struct ht_exec_observer *observer; /* NULL: none */
+	bool flush;                              /* subnormal numbers count as zero */
 	/* Of the current run. */
 	const void *const *in;
 	void *const *out;
@@ -115,6 +131,18 @@ struct ht_exec {
 	struct ht_exec_job job[2]; /* of this phase, and of the next or last one */
 	int64_t failed;            /* number of the phase in which a thread stopped; -1: none did */
 };
+
+/* Memory of common and thread bytes, at a multiple of 64, becomes the run's.  Each thread has a piece of its
+ * own, in front of which lies what else the first one's frames take. */
+static inline void ht_exec_lay_out(struct ht_exec *x, char *memory)
+{
+	x->stride = ht_exec_thread_bytes(&x->needs);
+	x->scratch_stride = x->stride;
+	x->temps = memory;
+	x->forked = memory + ht_exec_common_bytes(&x->needs) + x->stride;
+	x->control = memory + x->needs.temps;
+	x->scratch = x->control + x->needs.control;
+}
 
 /* needs.c: of an image that was verified.  False: more than UINT64_MAX / 2. */
 bool ht_exec_needs_of(const struct ht_image *x, uint32_t entry, const struct ht_exec_limits *l,

@@ -1,7 +1,8 @@
 /* executor: the text of execute.h's functions, compiled into the library and, once more, into nets: there
  * all of it lies in one section of code that refers to nothing outside of itself.
  *
- * EXECUTOR is what each function is declared with.  EXECUTOR_OBSERVED: whether there may be an observer.
+ * A net's runner defines EXECUTOR, with which each function is declared, EXECUTOR_CALLED, with which those
+ * are that may not be inlined, and EXECUTOR_OBSERVED: whether there may be an observer.
  *
  * The first thread leads: it alone walks over steps, calls, branches and loops.  The others wait at a
  * barrier for a job: tiles of one step, or instances of a fork.  The barrier that ends a job begins the
@@ -12,6 +13,12 @@
 #include "base/cpu.h"
 #include "base/poison.h"
 #include "image/execute.h"
+
+#ifndef EXECUTOR
+#define EXECUTOR static inline
+#define EXECUTOR_CALLED static inline
+#define EXECUTOR_OBSERVED true
+#endif
 
 enum ht_exec_kind { HT_EXEC_WAIT, HT_EXEC_CHECK, HT_EXEC_TILES, HT_EXEC_INSTANCES, HT_EXEC_END };
 
@@ -28,7 +35,7 @@ struct ht_exec_control {
 	int64_t phase;    /* barriers that the thread passed in this run */
 	int64_t instance; /* of a fork, that the thread runs by itself */
 	bool open;        /* of the leader: others may be at work on the last job */
-	uint32_t bound;   /* 1 + the procedure or step that the lowest frame is bound for; 0: none */
+	uint32_t bound; /* 1 + the procedure or step that the lowest frame is bound for; 0: none */
 };
 
 EXECUTOR bool ht_exec_observed(const struct ht_exec *x)
@@ -38,7 +45,7 @@ EXECUTOR bool ht_exec_observed(const struct ht_exec *x)
 
 EXECUTOR struct ht_exec_control *ht_exec_control_of(const struct ht_exec *x, int worker)
 {
-	return (void *)(x->control + (uint64_t)worker * x->needs.control);
+	return (void *)(x->control + (uint64_t)worker * x->stride);
 }
 
 EXECUTOR uint64_t ht_exec_frame_size(const struct ht_image_procedure *p)
@@ -48,8 +55,8 @@ EXECUTOR uint64_t ht_exec_frame_size(const struct ht_image_procedure *p)
 
 /* ---- faults ---- */
 
-EXECUTOR bool ht_exec_fail(
-	struct ht_exec *x, struct ht_exec_frame *f, const struct ht_image_step *s, int worker, int32_t code, int64_t tile)
+EXECUTOR_CALLED bool ht_exec_fail(struct ht_exec *x, struct ht_exec_frame *f,
+	const struct ht_image_step *s, int worker, int32_t code, int64_t tile)
 {
 	struct ht_exec_control *c = ht_exec_control_of(x, worker);
 
@@ -78,7 +85,7 @@ EXECUTOR void *ht_exec_address(
 }
 
 /* Arguments that stay where they are as long as the frame is this procedure's. */
-EXECUTOR void ht_exec_bind(const struct ht_exec *x, struct ht_exec_frame *f)
+EXECUTOR_CALLED void ht_exec_bind(const struct ht_exec *x, struct ht_exec_frame *f)
 {
 	const struct ht_image_procedure *p = f->procedure;
 	const struct ht_image_buffer *buffer = ht_image_buffers(x->image) + p->buffer;
@@ -121,7 +128,7 @@ EXECUTOR void ht_exec_patch(const struct ht_exec *x, struct ht_exec_frame *f)
 	}
 }
 
-EXECUTOR void ht_exec_start(const struct ht_exec *x, struct ht_exec_frame *f)
+EXECUTOR_CALLED void ht_exec_start(const struct ht_exec *x, struct ht_exec_frame *f)
 {
 	ht_exec_patch(x, f);
 	f->next = 0;
@@ -149,7 +156,7 @@ EXECUTOR struct ht_exec_frame *ht_exec_lowest(
 	struct ht_exec_frame *f = (void *)(c + 1);
 
 	ht_exec_place(f, p);
-	f->temps = worker ? x->forked + (uint64_t)(worker - 1) * x->needs.forked : x->temps;
+	f->temps = worker ? x->forked + (uint64_t)(worker - 1) * x->stride : x->temps;
 	if (c->bound != key)
 		ht_exec_bind(x, f);
 	c->bound = key;
@@ -161,7 +168,7 @@ EXECUTOR bool ht_exec_fits(const struct ht_exec *x, int worker, const struct ht_
 	const char *temps, const struct ht_image_procedure *p)
 {
 	const char *control = (const char *)ht_exec_control_of(x, worker);
-	const char *begin = worker ? x->forked + (uint64_t)(worker - 1) * x->needs.forked : x->temps;
+	const char *begin = worker ? x->forked + (uint64_t)(worker - 1) * x->stride : x->temps;
 	uint64_t most = worker ? x->needs.forked : x->needs.temps;
 
 	return (uint64_t)((const char *)f - control) + ht_exec_frame_size(p) <= x->needs.control &&
@@ -169,7 +176,7 @@ EXECUTOR bool ht_exec_fits(const struct ht_exec *x, int worker, const struct ht_
 }
 
 /* The frame of a procedure that step s of frame f calls; NULL: there is no memory for it. */
-EXECUTOR struct ht_exec_frame *ht_exec_above(
+EXECUTOR_CALLED struct ht_exec_frame *ht_exec_above(
 	struct ht_exec *x, struct ht_exec_frame *f, const struct ht_image_step *s, int worker)
 {
 	const struct ht_image_procedure *p = ht_image_procedures(x->image) + s->to;
@@ -195,7 +202,7 @@ EXECUTOR bool ht_exec_tiles(struct ht_exec *x, struct ht_exec_frame *f,
 	const struct ht_image_step *s, int worker, int64_t begin, int64_t end)
 {
 	uintptr_t code = x->links.code + (uintptr_t)x->links.kernel[s->to];
-	char *scratch = x->scratch + (uint64_t)worker * x->needs.scratch;
+	char *scratch = x->scratch + (uint64_t)worker * x->scratch_stride;
 	int32_t fault;
 
 	if (begin >= end)
@@ -210,9 +217,10 @@ EXECUTOR bool ht_exec_tiles(struct ht_exec *x, struct ht_exec_frame *f,
 }
 
 /* One worker's part of what is looked at before a step. */
-EXECUTOR bool ht_exec_check(struct ht_exec *x, const struct ht_exec_job *job, int worker, int at, int workers)
+EXECUTOR bool ht_exec_check(
+	struct ht_exec *x, const struct ht_exec_job *job, int worker, int at, int workers)
 {
-	int32_t fault = x->observer->check(x->observer->arg,
+	int32_t fault = x->observer->check(x->observer->arg, job->frame,
 		(uint32_t)(job->step - ht_image_steps(x->image)), at, workers);
 
 	return !fault || ht_exec_fail(x, job->frame, job->step, worker, fault, 0);
@@ -240,7 +248,8 @@ EXECUTOR void ht_exec_share_tiles(
 /* ---- the steps of a procedure ---- */
 
 /* The empty statement keeps the compiler from making this a call of memcpy(). */
-EXECUTOR void ht_exec_copy(const struct ht_exec *x, void *const *arg, const struct ht_image_step *s)
+EXECUTOR_CALLED void ht_exec_copy(
+	const struct ht_exec *x, void *const *arg, const struct ht_image_step *s)
 {
 	typedef uint64_t __attribute__((may_alias, aligned(1))) word;
 	uint64_t n = (uint64_t)ht_image_params(x->image)[s->param], i = 0;
@@ -267,8 +276,8 @@ EXECUTOR bool ht_exec_is_zero(const void *p, uint32_t bytes)
 /* ---- threads ---- */
 
 /* The other threads begin a job, when all have done the last one; false: a thread stopped in that. */
-EXECUTOR bool ht_exec_advance(struct ht_exec *x, enum ht_exec_kind kind, struct ht_exec_frame *f,
-	const struct ht_image_step *s, int workers)
+EXECUTOR_CALLED bool ht_exec_advance(struct ht_exec *x, enum ht_exec_kind kind,
+	struct ht_exec_frame *f, const struct ht_image_step *s, int workers)
 {
 	struct ht_exec_control *c = ht_exec_control_of(x, 0);
 	int64_t done = c->phase, slot = (done + 1) & 1;
@@ -282,8 +291,7 @@ EXECUTOR bool ht_exec_advance(struct ht_exec *x, enum ht_exec_kind kind, struct 
 		struct ht_exec_share *share = &ht_exec_control_of(x, i)->share[slot];
 
 		share->end = (int64_t)s->count * (i + 1) / workers;
-		__atomic_store_n(
-			&share->next, (int64_t)s->count * i / workers, __ATOMIC_RELAXED);
+		__atomic_store_n(&share->next, (int64_t)s->count * i / workers, __ATOMIC_RELAXED);
 	}
 	x->threads->barrier(x->threads->pool);
 	c->phase++;
@@ -304,7 +312,8 @@ EXECUTOR int64_t ht_exec_apart(const struct ht_image_step *s, int workers)
 	return s->count - s->count % workers;
 }
 
-EXECUTOR_CALLED bool ht_exec_walk(struct ht_exec *x, struct ht_exec_frame *f, int worker, int workers);
+EXECUTOR_CALLED bool ht_exec_walk(
+	struct ht_exec *x, struct ht_exec_frame *f, int worker, int workers);
 
 EXECUTOR struct ht_exec_frame *ht_exec_instance_frame(
 	struct ht_exec *x, const struct ht_exec_job *job, int worker)
@@ -316,8 +325,7 @@ EXECUTOR struct ht_exec_frame *ht_exec_instance_frame(
 
 	if (worker == 0)
 		return ht_exec_above(x, job->frame, job->step, 0);
-	if (!ht_exec_fits(x, worker, lowest,
-		    x->forked + (uint64_t)(worker - 1) * x->needs.forked, p))
+	if (!ht_exec_fits(x, worker, lowest, x->forked + (uint64_t)(worker - 1) * x->stride, p))
 		return NULL;
 	ht_exec_lowest(x, worker, p, key);
 	lowest->from = job->frame->arg + job->step->arg;
@@ -387,8 +395,7 @@ EXECUTOR bool ht_exec_look(struct ht_exec *x, struct ht_exec_frame *f,
 	if (x->observer->check && workers == 1 && !ht_exec_check(x, &job, worker, 0, 1))
 		return false;
 	if (x->observer->before)
-		x->observer->before(
-			x->observer->arg, f, (uint32_t)(s - ht_image_steps(x->image)));
+		x->observer->before(x->observer->arg, f, (uint32_t)(s - ht_image_steps(x->image)));
 	return true;
 }
 
@@ -400,8 +407,7 @@ EXECUTOR bool ht_exec_kernel(struct ht_exec *x, struct ht_exec_frame *f,
 	if (workers > 1 && s->count > 1) {
 		if (!ht_exec_job(x, HT_EXEC_TILES, f, s, workers))
 			return false;
-	} else if (!ht_exec_settle(x, workers) ||
-		   !ht_exec_tiles(x, f, s, worker, 0, s->count)) {
+	} else if (!ht_exec_settle(x, workers) || !ht_exec_tiles(x, f, s, worker, 0, s->count)) {
 		return false;
 	}
 	if (!ht_exec_observed(x) || !x->observer->after)
@@ -410,6 +416,11 @@ EXECUTOR bool ht_exec_kernel(struct ht_exec *x, struct ht_exec_frame *f,
 		return false;
 	x->observer->after(x->observer->arg, f, (uint32_t)(s - ht_image_steps(x->image)));
 	return true;
+}
+
+EXECUTOR bool ht_exec_cancelled(const struct ht_exec *x)
+{
+	return x->cancel && __atomic_load_n(x->cancel, __ATOMIC_RELAXED);
 }
 
 /* The frame in which the run goes on; NULL: it stopped. */
@@ -430,6 +441,10 @@ EXECUTOR struct ht_exec_frame *ht_exec_call(struct ht_exec *x, struct ht_exec_fr
 	/* Others may be at work on the frame that was there. */
 	if (!ht_exec_settle(x, workers))
 		return NULL;
+	if (ht_exec_cancelled(x)) {
+		ht_exec_fail(x, f, s, worker, HT_EXEC_CANCELLED, 0);
+		return NULL;
+	}
 	n = ht_exec_above(x, f, s, worker);
 	if (!n) {
 		ht_exec_fail(x, f, s, worker, HT_EXEC_DEPTH, 0);
@@ -447,7 +462,7 @@ EXECUTOR bool ht_exec_again(struct ht_exec *x, struct ht_exec_frame *f,
 {
 	if (!ht_exec_settle(x, workers))
 		return false;
-	if (x->cancel && __atomic_load_n(x->cancel, __ATOMIC_RELAXED))
+	if (ht_exec_cancelled(x))
 		return ht_exec_fail(x, f, s, worker, HT_EXEC_CANCELLED, 0);
 	if ((uint64_t)++f->counter[s->count] >= x->limits.iterations)
 		return ht_exec_fail(x, f, s, worker, HT_EXEC_ITERATIONS, 0);
@@ -499,8 +514,18 @@ EXECUTOR bool ht_exec_step(struct ht_exec *x, struct ht_exec_frame **at,
 	}
 }
 
+/* The step that ended, or the first one's place where there is none. */
+EXECUTOR const struct ht_image_step *ht_exec_last_step(
+	const struct ht_exec *x, const struct ht_exec_frame *f)
+{
+	uint32_t last = f->procedure->steps ? f->procedure->steps - 1 : 0;
+
+	return ht_image_steps(x->image) + f->procedure->step + last;
+}
+
 /* From the first step of a frame to its last; false: the run stopped. */
-EXECUTOR_CALLED bool ht_exec_walk(struct ht_exec *x, struct ht_exec_frame *f, int worker, int workers)
+EXECUTOR_CALLED bool ht_exec_walk(
+	struct ht_exec *x, struct ht_exec_frame *f, int worker, int workers)
 {
 	const struct ht_image_step *step = ht_image_steps(x->image);
 	const struct ht_exec_frame *lowest = f;
@@ -516,8 +541,11 @@ EXECUTOR_CALLED bool ht_exec_walk(struct ht_exec *x, struct ht_exec_frame *f, in
 			return false;
 		if (ht_exec_observed(x) && x->observer->leave)
 			x->observer->leave(x->observer->arg, f);
-		if (++f->instance < f->instances)
+		if (++f->instance < f->instances && !ht_exec_cancelled(x))
 			ht_exec_start(x, f);
+		else if (f->instance < f->instances)
+			return ht_exec_fail(
+				x, f, ht_exec_last_step(x, f), worker, HT_EXEC_CANCELLED, 0);
 		else if (f == lowest)
 			return true;
 		else
@@ -528,8 +556,8 @@ EXECUTOR_CALLED bool ht_exec_walk(struct ht_exec *x, struct ht_exec_frame *f, in
 EXECUTOR void ht_exec_lead(struct ht_exec *x, int workers)
 {
 	const struct ht_image_entry *e = ht_image_entries(x->image) + x->entry;
-	struct ht_exec_frame *f = ht_exec_lowest(
-		x, 0, ht_image_procedures(x->image) + e->procedure, x->entry + 1);
+	struct ht_exec_frame *f =
+		ht_exec_lowest(x, 0, ht_image_procedures(x->image) + e->procedure, x->entry + 1);
 
 	ht_exec_start(x, f);
 	ht_exec_walk(x, f, 0, workers);

@@ -173,10 +173,10 @@ static inline const void *ht_image_at(const struct ht_image *x, enum ht_image_ta
 	return (const char *)x + x->table[t].offset;
 }
 
-#define HT_IMAGE_TABLE_OF(name, type, table_of) \
-	static inline const type *name(const struct ht_image *x) \
-	{ \
-		return ht_image_at(x, table_of); \
+#define HT_IMAGE_TABLE_OF(name, type, table_of)                                                    \
+	static inline const type *name(const struct ht_image *x)                                   \
+	{                                                                                          \
+		return ht_image_at(x, table_of);                                                   \
 	}
 HT_IMAGE_TABLE_OF(ht_image_procedures, struct ht_image_procedure, HT_IMAGE_PROCEDURES)
 HT_IMAGE_TABLE_OF(ht_image_steps, struct ht_image_step, HT_IMAGE_STEPS)

@@ -5,6 +5,8 @@
 
 /* The executor's part of control memory in front of frames. */
 enum { CONTROL = 512 };
+/* Vectors may be read past the end of a buffer, though not used. */
+enum { SLACK = 64 };
 /* Sizes that a process could have. */
 #define MOST ((uint64_t)1 << 46)
 
@@ -36,8 +38,7 @@ static uint64_t frame(const struct ht_image_procedure *p)
 	return sizeof(struct ht_exec_frame) + 8 * ((uint64_t)p->args + p->loops);
 }
 
-static struct path path_of(
-	const struct ht_image *x, uint32_t number, const struct path *known)
+static struct path path_of(const struct ht_image *x, uint32_t number, const struct path *known)
 {
 	const struct ht_image_procedure *p = &ht_image_procedures(x)[number];
 	const struct ht_image_step *s = ht_image_steps(x) + p->step;
@@ -55,9 +56,9 @@ static struct path path_of(
 		r.recurses |= callee->recurses;
 		r.control = more(r.control, callee->control);
 		r.temps = more(r.temps, callee->temps);
-		r.forked = more(r.forked,
-			s[i].op == HT_IMAGE_FORK ? more(callee->temps, callee->forked)
-						 : callee->forked);
+		r.forked = more(r.forked, s[i].op == HT_IMAGE_FORK
+						  ? more(callee->temps, callee->forked)
+						  : callee->forked);
 	}
 	r.control = sum(r.control, frame(p));
 	r.temps = sum(r.temps, p->frame_bytes);
@@ -65,8 +66,7 @@ static struct path path_of(
 }
 
 /* Every frame may be the largest one. */
-static void add_recursion(
-	const struct ht_image *x, const struct ht_exec_limits *l, struct path *r)
+static void add_recursion(const struct ht_image *x, const struct ht_exec_limits *l, struct path *r)
 {
 	uint64_t control = 0, temps = 0;
 
@@ -110,6 +110,6 @@ bool ht_exec_needs_of(const struct ht_image *x, uint32_t entry, const struct ht_
 	*out = (struct ht_exec_needs){ .control = up(r.control + CONTROL),
 		.temps = up(r.temps),
 		.forked = up(r.forked),
-		.scratch = up(scratch_of(x)) };
+		.scratch = up(scratch_of(x) + SLACK) };
 	return r.control <= MOST && r.temps <= MOST && r.forked <= MOST;
 }

@@ -10,7 +10,7 @@ static const char *const op_name[HT_IMAGE_OPS] = { "kernel", "copy", "call", "fo
 static void print_buffer(const struct ht_image_buffer *b, struct ht_buf *out)
 {
 	ht_printf(out, "%c%" PRIu64 ":%" PRIu64, "ptcs"[b->kind],
-		b->kind == HT_IMAGE_TEMP ? b->offset : b->number, b->bytes);
+		b -> kind == HT_IMAGE_TEMP ? b -> offset : b -> number, b -> bytes);
 }
 
 static void print_target(const struct ht_image_step *s, struct ht_buf *out)
@@ -65,8 +65,8 @@ static void print_procedure(const struct ht_image *x, uint32_t i, struct ht_buf 
 
 	ht_printf(out, "procedure %" PRIu32 " %s (", i, ht_image_text(x, p->name));
 	for (uint32_t k = 0; k < p->params; k++)
-		ht_printf(out, "%s%s%" PRIu64, k ? ", " : "", b[k].written ? "out " : "",
-			b[k].bytes);
+		ht_printf(
+			out, "%s%s%" PRIu64, k ? ", " : "", b[k].written ? "out " : "", b[k].bytes);
 	ht_printf(out, "), frame of %" PRIu64 " bytes\n", p->frame_bytes);
 	for (uint32_t k = 0; k < p->steps; k++)
 		print_step(x, p, k, out);
@@ -85,8 +85,8 @@ static void print_kernel(const struct ht_image *x, uint32_t i, struct ht_buf *ou
 	ht_printf(out, "), scratch of %" PRIu64 " bytes\n", k->scratch_bytes);
 }
 
-static void print_port(
-	const struct ht_image *x, const struct ht_image_port *p, const char *what, struct ht_buf *out)
+static void print_port(const struct ht_image *x, const struct ht_image_port *p, const char *what,
+	struct ht_buf *out)
 {
 	ht_printf(out, "  %s %s: %s", what, ht_image_text(x, p->name),
 		ht_dtype_info((enum ht_dtype)p->dtype)->name);
@@ -98,8 +98,8 @@ static void print_entry(const struct ht_image *x, uint32_t i, struct ht_buf *out
 {
 	const struct ht_image_entry *e = &ht_image_entries(x)[i];
 
-	ht_printf(out, "entry %s: procedure %" PRIu32 "\n", ht_image_text(x, e->name),
-		e->procedure);
+	ht_printf(
+		out, "entry %s: procedure %" PRIu32 "\n", ht_image_text(x, e->name), e->procedure);
 	for (uint32_t k = 0; k < e->inputs + e->outputs; k++)
 		print_port(x, &ht_image_ports(x)[e->port + k], k < e->inputs ? "input" : "output",
 			out);

@@ -33,14 +33,12 @@ static bool is_text(const struct ht_image *x, uint32_t at)
 
 /* ---- the head ---- */
 
-static const uint32_t item_bytes[HT_IMAGE_TABLES] = {
-	sizeof(struct ht_image_procedure), sizeof(struct ht_image_step),
-	sizeof(struct ht_image_note), sizeof(struct ht_image_buffer), sizeof(uint32_t),
-	sizeof(uint32_t), sizeof(int64_t), sizeof(struct ht_image_kernel),
+static const uint32_t item_bytes[HT_IMAGE_TABLES] = { sizeof(struct ht_image_procedure),
+	sizeof(struct ht_image_step), sizeof(struct ht_image_note), sizeof(struct ht_image_buffer),
+	sizeof(uint32_t), sizeof(uint32_t), sizeof(int64_t), sizeof(struct ht_image_kernel),
 	sizeof(struct ht_image_touch), sizeof(uint64_t), sizeof(struct ht_image_stream),
-	sizeof(struct ht_image_entry), sizeof(struct ht_image_port),
-	sizeof(struct ht_image_words), sizeof(int64_t), 1, 1
-};
+	sizeof(struct ht_image_entry), sizeof(struct ht_image_port), sizeof(struct ht_image_words),
+	sizeof(int64_t), 1, 1 };
 
 static const char *check_tables(const struct ht_image *x)
 {
@@ -165,8 +163,7 @@ static const char *check_kernel(const struct place *a)
 		return "a step has a kernel that is not there";
 	k = &ht_image_kernels(a->x)[a->step->to];
 	touch = ht_image_touches(a->x) + k->touch;
-	if (a->step->args != k->args || a->step->params != k->params ||
-		a->step->count > INT32_MAX)
+	if (a->step->args != k->args || a->step->params != k->params || a->step->count > INT32_MAX)
 		return "a step gives its kernel other arguments than it takes";
 	for (uint32_t i = 0; i < k->args; i++)
 		if (touch[i].bytes > argument(a, i)->bytes ||
@@ -196,8 +193,7 @@ static bool good_pass(const struct ht_image_buffer *b, const struct ht_image_buf
 	if (stride < 0 || __builtin_mul_overflow((uint64_t)stride, instances - 1, &all) ||
 		!ht_inside(all, to->bytes, b->bytes))
 		return false;
-	return !to->written ||
-	       (may_write(b) && (instances == 1 || (uint64_t)stride >= to->bytes));
+	return !to->written || (may_write(b) && (instances == 1 || (uint64_t)stride >= to->bytes));
 }
 
 static const char *check_call(const struct place *a, bool forks)

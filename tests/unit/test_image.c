@@ -44,7 +44,8 @@ static int32_t reverse(
 }
 
 /* out = a + params[0], a scalar. */
-static int32_t step(void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
+static int32_t step(
+	void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
 {
 	(void)begin;
 	(void)end;
@@ -54,7 +55,8 @@ static int32_t step(void *const *b, const int64_t *params, int64_t begin, int64_
 }
 
 /* Is a < b? */
-static int32_t less(void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
+static int32_t less(
+	void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
 {
 	(void)params;
 	(void)begin;
@@ -95,8 +97,7 @@ struct image {
 static void put_kernels(struct ht_image_builder *b)
 {
 	const struct ht_image_touch wide = { 4 * N, 0, 0 }, wide_out = { 4 * N, 1, 0 },
-				    one = { 4, 0, 0 }, one_out = { 4, 1, 0 },
-				    flag = { 1, 1, 0 };
+				    one = { 4, 0, 0 }, one_out = { 4, 1, 0 }, flag = { 1, 1, 0 };
 	const struct ht_image_touch touch[KERNELS][3] = { { wide, one, wide_out },
 		{ wide, wide_out }, { one, one_out }, { one, one, flag }, { wide } };
 	static const size_t args[KERNELS] = { 3, 2, 2, 3, 1 }, params[KERNELS] = { 0, 1, 1, 0, 0 };
@@ -124,11 +125,12 @@ static void done(struct image *m)
 
 static uint32_t buffer(struct image *m, enum ht_image_kind kind, uint64_t at, uint64_t bytes)
 {
-	return ht_image_put_buffer(&m->b, (struct ht_image_buffer){ .kind = kind,
-						  .number = kind == HT_IMAGE_CONST ? (uint32_t)at : 0,
-						  .offset = kind == HT_IMAGE_TEMP ? at : 0,
-						  .bytes = bytes,
-						  .written = kind == HT_IMAGE_PARAM && at });
+	return ht_image_put_buffer(
+		&m->b, (struct ht_image_buffer){ .kind = kind,
+			       .number = kind == HT_IMAGE_CONST ? (uint32_t)at : 0,
+			       .offset = kind == HT_IMAGE_TEMP ? at : 0,
+			       .bytes = bytes,
+			       .written = kind == HT_IMAGE_PARAM && at });
 }
 
 static uint32_t put(struct image *m, enum ht_image_op op, uint32_t to, uint32_t count, size_t args,
@@ -137,20 +139,32 @@ static uint32_t put(struct image *m, enum ht_image_op op, uint32_t to, uint32_t 
 	const struct ht_image_note_text note = { .node = HT_STR("node") };
 
 	return ht_image_put_step(&m->b,
-		(struct ht_image_step){ .op = op, .to = to, .count = count }, arg, args, param, params,
-		&note);
+		(struct ht_image_step){ .op = op, .to = to, .count = count }, arg, args, param,
+		params, &note);
 }
 
-#define ARGS(...) sizeof((uint32_t[]){ __VA_ARGS__ }) / 4, (uint32_t[]){ __VA_ARGS__ }
-#define PARAMS(...) sizeof((int64_t[]){ __VA_ARGS__ }) / 8, (int64_t[]){ __VA_ARGS__ }
+#define ARGS(...)                                                                                  \
+	sizeof((uint32_t[]){ __VA_ARGS__ }) / 4, (uint32_t[])                                      \
+	{                                                                                          \
+		__VA_ARGS__                                                                        \
+	}
+#define PARAMS(...)                                                                                \
+	sizeof((int64_t[]){ __VA_ARGS__ }) / 8, (int64_t[])                                        \
+	{                                                                                          \
+		__VA_ARGS__                                                                        \
+	}
 #define NONE 0, NULL
 
 static void entry(struct image *m, uint32_t procedure, int64_t in, int64_t out)
 {
-	const struct ht_image_port_text i = { .name = HT_STR("x"), .dtype = HT_I32,
-		.shape = ht_shape_make(&m->arena, 1, &in), .bytes = 4 * (uint64_t)in },
-					o = { .name = HT_STR("y"), .dtype = HT_I32,
-		.shape = ht_shape_make(&m->arena, 1, &out), .bytes = 4 * (uint64_t)out };
+	const struct ht_image_port_text i = { .name = HT_STR("x"),
+		.dtype = HT_I32,
+		.shape = ht_shape_make(&m->arena, 1, &in),
+		.bytes = 4 * (uint64_t)in },
+					o = { .name = HT_STR("y"),
+						.dtype = HT_I32,
+						.shape = ht_shape_make(&m->arena, 1, &out),
+						.bytes = 4 * (uint64_t)out };
 	const char *wrong;
 
 	ht_image_put_entry(&m->b, HT_STR("main"), procedure, &i, 1, &o, 1);
@@ -185,9 +199,10 @@ static struct session *session_of(struct image *m, int threads)
 {
 	struct session *s = calloc(1, sizeof *s);
 	struct ht_exec *x = &s->x;
-	uint64_t n = (uint64_t)threads;
+	uint64_t bytes;
 
-	s->threads = (struct ht_exec_threads){ threads, ht_rt_pool_new(threads), run_pool, barrier };
+	s->threads =
+		(struct ht_exec_threads){ threads, ht_rt_pool_new(threads), run_pool, barrier };
 	for (int i = 0; i < KERNELS; i++)
 		s->kernel[i] = (int64_t)(uintptr_t)function[i];
 	for (int i = 0; i < 4; i++)
@@ -199,13 +214,11 @@ static struct session *session_of(struct image *m, int threads)
 	x->threads = &s->threads;
 	x->cancel = &m->cancel;
 	assert_true(ht_exec_needs_of(x->image, 0, &x->limits, &x->needs));
-	s->memory = aligned_alloc(64, x->needs.temps + n * (x->needs.control + x->needs.forked +
-							       x->needs.scratch) + 64);
-	memset(s->memory, 0x5a, x->needs.temps + n * (x->needs.control + x->needs.forked));
-	x->temps = s->memory;
-	x->forked = x->temps + x->needs.temps;
-	x->control = x->forked + n * x->needs.forked;
-	x->scratch = x->control + n * x->needs.control;
+	bytes = ht_exec_common_bytes(&x->needs) +
+		(uint64_t)threads * ht_exec_thread_bytes(&x->needs);
+	s->memory = aligned_alloc(64, bytes);
+	memset(s->memory, 0x5a, bytes);
+	ht_exec_lay_out(x, s->memory);
 	ht_exec_begin(x);
 	return s;
 }
@@ -314,8 +327,7 @@ static void fork_and_join(void **state)
 				memset(y, 0, sizeof y);
 				assert_true(run(s, x, y));
 				for (int i = 0; i < instances * N; i++)
-					assert_int_equal(y[i],
-						x[i / N * N + N - 1 - i % N] + 2);
+					assert_int_equal(y[i], x[i / N * N + N - 1 - i % N] + 2);
 			}
 			end_session(s);
 		}
@@ -347,8 +359,8 @@ static void first_fault(void **state)
 				assert_int_equal(s->x.stop.code, 3);
 				f = s->x.stop.frame;
 				assert_int_equal(f->instance, at);
-				assert_string_equal("part",
-					ht_image_text(s->x.image, f->procedure->name));
+				assert_string_equal(
+					"part", ht_image_text(s->x.image, f->procedure->name));
 			}
 			x[at * N + 5 * TILE] = 0;
 			assert_false(run(s, x, y));
@@ -406,8 +418,7 @@ static void loop(void **state)
 			x[0] = trips;
 			assert_true(run(s, x, y));
 			for (int i = 0; i < N; i++)
-				assert_int_equal(
-					y[i], x[trips % 2 ? N - 1 - i : i] + trips);
+				assert_int_equal(y[i], x[trips % 2 ? N - 1 - i : i] + trips);
 		}
 		end_session(s);
 	}
@@ -522,8 +533,9 @@ static void printed(void **state)
 	(void)state;
 	ht_buf_init(&out, &m->arena);
 	ht_image_print((const void *)m->bytes.p, &out);
-	assert_non_null(strstr(ht_buf_str(&out).p, "  3: kernel 3 x 1 (t0:4, p0:1472, t128:1)  # node\n"
-						    "  4: unless to 10 (t128:1)  # node\n"));
+	assert_non_null(
+		strstr(ht_buf_str(&out).p, "  3: kernel 3 x 1 (t0:4, p0:1472, t128:1)  # node\n"
+					   "  4: unless to 10 (t128:1)  # node\n"));
 	done(m);
 }
 
