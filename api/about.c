@@ -18,14 +18,43 @@ void ht_program_free(struct ht_program *p)
 	free(p);
 }
 
+size_t ht_program_steps(const struct ht_image *x)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_STEPS); i++)
+		n += ht_image_steps(x)[i].op == HT_IMAGE_KERNEL;
+	return n;
+}
+
+size_t ht_program_arena(const struct ht_image *x)
+{
+	size_t most = 0;
+
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_PROCEDURES); i++)
+		if (ht_image_procedures(x)[i].frame_bytes > most)
+			most = ht_image_procedures(x)[i].frame_bytes;
+	return most;
+}
+
+size_t ht_program_scratch(const struct ht_image *x)
+{
+	size_t most = 0;
+
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_KERNELS); i++)
+		if (ht_image_kernels(x)[i].scratch_bytes > most)
+			most = ht_image_kernels(x)[i].scratch_bytes;
+	return most;
+}
+
 size_t ht_program_inputs(const struct ht_program *p)
 {
-	return (size_t)p->rt.inputs;
+	return p->inputs;
 }
 
 size_t ht_program_outputs(const struct ht_program *p)
 {
-	return (size_t)p->rt.outputs;
+	return p->outputs;
 }
 
 int ht_program_input(const struct ht_program *p, size_t i, struct ht_value_info *out)

@@ -37,15 +37,20 @@ static bool same_values(
 /* Library kernels are C code that calls libm; all of them are told of. */
 static enum ht_status check_kernels(const struct ht_program *p, struct ht_diags *d)
 {
+	const struct ht_image *x = p->rt.image;
 	enum ht_status st = HT_OK;
 
-	for (int32_t i = 0; i < p->rt.steps; i++) {
-		const char *name = ht_program_library(p, ht_program_kernel_of(p, (size_t)i));
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_STEPS); i++) {
+		const struct ht_image_step *s = &ht_image_steps(x)[i];
+		const char *name = "";
 
+		if (s->op == HT_IMAGE_KERNEL)
+			name = ht_image_text(x, ht_image_kernels(x)[s->to].name);
 		if (name[0])
 			st = ht_error(d, HT_E_UNSUPPORTED,
 				(struct ht_where){
-					.node = ht_str(p->rt.step[i].node), .offset = -1 },
+					.node = ht_str(ht_image_text(x, ht_image_notes(x)[i].node)),
+					.offset = -1 },
 				"cannot be compiled ahead of time: its kernel, %s, is a part of the "
 				"library; run it from an artefact (compile -o FILE.htx) with "
 				"libhalftone-rt",
@@ -57,9 +62,10 @@ static enum ht_status check_kernels(const struct ht_program *p, struct ht_diags 
 /* Those of artefacts are looked at when they are used first. */
 static enum ht_status check_weights(const struct ht_program *p, struct ht_diags *d)
 {
-	for (int32_t i = 0; p->rt.is_whole && i < p->rt.buffers; i++)
-		if (p->rt.buffer[i].where == HT_RT_CONST &&
-			!p->rt.is_whole(p->rt.is_whole_arg, &p->rt.buffer[i], 0, 1))
+	uint32_t n = ht_image_count(p->rt.image, HT_IMAGE_CONSTANTS);
+
+	for (uint32_t i = 0; p->rt.is_whole && i < n; i++)
+		if (!p->rt.is_whole(p->rt.is_whole_arg, i, 0, 1))
 			return ht_artefact_refuse(&p->artefact, d, "its weights are damaged");
 	return HT_OK;
 }

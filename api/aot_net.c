@@ -32,8 +32,7 @@ static int64_t put_at(struct ht_buf *b, size_t align, const void *p, size_t n)
 
 /* ---- code ---- */
 
-static enum ht_status put_kernel(
-	struct net *n, const struct ht_program *p, size_t kernel, int64_t *entry_at)
+static int64_t put_kernel(struct net *n, const struct ht_program *p, size_t kernel)
 {
 	struct ht_buf *text = &n->a->obj.text;
 	struct ht_map_entry *known;
@@ -56,8 +55,7 @@ static enum ht_status put_kernel(
 		ht_put_str(text, code);
 		n->a->code_bytes += code.n;
 	}
-	*entry_at = (int64_t)((uintptr_t)known->value - 1 + entry);
-	return HT_OK;
+	return (int64_t)((uintptr_t)known->value - 1 + entry);
 }
 
 /* A function of the net: the arguments that the caller does not give, the plan, and off to the
@@ -123,18 +121,18 @@ static void put_runner(struct net *n)
 
 /* ---- weights ---- */
 
-static uint64_t put_weight(struct net *n, const struct ht_rt_buffer *b)
+static int64_t put_weight(struct net *n, struct ht_str b)
 {
 	struct ht_obj_bytes *w = &n->a->obj.weights;
-	struct ht_map_entry *known = ht_map_at(&n->weight, (struct ht_str){ b->data, b->bytes });
+	struct ht_map_entry *known = ht_map_at(&n->weight, b);
 
 	if (!known->value) {
 		ht_obj_bytes_pad(w, HT_OBJ_ALIGN);
 		known->value = (void *)(uintptr_t)(w->bytes + 1);
-		ht_obj_bytes_add(w, b->data, b->bytes);
-		n->a->weight_bytes += b->bytes;
+		ht_obj_bytes_add(w, b.p, b.n);
+		n->a->weight_bytes += b.n;
 	}
-	return (uintptr_t)known->value - 1 - HT_AOT_WEIGHTS_HEADER;
+	return (int64_t)((uintptr_t)known->value - 1);
 }
 
 /* What stands in front of the weights: a name for people, and for the runner their SHA-256. */
@@ -162,41 +160,6 @@ static void finish_weights(struct net *n)
 
 /* ---- the plan ---- */
 
-static uint64_t argument(struct net *n, const struct ht_rt_buffer *b)
-{
-	switch (b->where) {
-	case HT_RT_ARENA:
-		return HT_AOT_ARG(HT_AOT_ARENA, b->offset);
-	case HT_RT_CONST:
-		return HT_AOT_ARG(HT_AOT_WEIGHT, put_weight(n, b));
-	case HT_RT_INPUT:
-		return HT_AOT_ARG(HT_AOT_INPUT, b->offset);
-	default:
-		return HT_AOT_ARG(HT_AOT_OUTPUT, b->offset);
-	}
-}
-
-static enum ht_status put_step(
-	struct net *n, const struct ht_program *p, int32_t i, struct ht_aot_step *to)
-{
-	const struct ht_rt_step *s = &p->rt.step[i];
-	struct ht_buf *plan = &n->a->obj.plan;
-	uint64_t *arg = HT_NEW_ARRAY(n->a->arena, uint64_t, (size_t)s->args);
-
-	if (s->args > HT_AOT_MAX_ARGS)
-		return ht_error(n->a->diags, HT_E_UNSUPPORTED,
-			(struct ht_where){ .node = ht_str(s->node), .offset = -1 },
-			"works on %d tensors at once; a net takes %d", (int)s->args,
-			HT_AOT_MAX_ARGS);
-	for (int32_t k = 0; k < s->args; k++)
-		arg[k] = argument(n, &p->rt.buffer[s->buffer[k]]);
-	to->args = (uint64_t)s->args;
-	to->tiles = s->tiles;
-	to->arg = put_at(plan, 8, arg, (size_t)s->args * sizeof *arg);
-	to->params = put_at(plan, 8, s->params, (size_t)s->param_count * sizeof *s->params);
-	return put_kernel(n, p, ht_program_kernel_of(p, (size_t)i), &to->entry);
-}
-
 uint64_t ht_aot_needs(const char *target)
 {
 	const struct ht_target *t = ht_target_named(target);
@@ -204,74 +167,48 @@ uint64_t ht_aot_needs(const char *target)
 	return HT_AOT_NEEDS((uint64_t)ht_target_level(t), (uint64_t)t->extensions);
 }
 
-static uint64_t up(uint64_t n)
+static void put_kernels(struct net *n, const struct ht_program *p, struct ht_aot_level *level)
 {
-	return (n + 63) / 64 * 64;
+	size_t count = ht_image_count(p->rt.image, HT_IMAGE_KERNELS);
+	int64_t *at = HT_NEW_ARRAY(n->a->arena, int64_t, count);
+
+	for (size_t i = 0; i < count; i++)
+		at[i] = put_kernel(n, p, i);
+	level->kernel = put_at(&n->a->obj.plan, 8, at, count * sizeof *at);
 }
 
-/* Of an input or output, from part to part. */
-static void part_bytes(const struct ht_program *p, enum ht_rt_where where, int64_t *bytes)
+static void put_constants(struct net *n, const struct ht_program *p, struct ht_aot_level *level)
 {
-	for (int32_t i = 0; i < p->rt.buffers; i++)
-		if (p->rt.buffer[i].where == where)
-			bytes[p->rt.buffer[i].offset] =
-				(int64_t)ht_rt_part_bytes(&p->rt, &p->rt.buffer[i]);
-}
+	const uint64_t *bytes = ht_image_constants(p->rt.image);
+	size_t count = ht_image_count(p->rt.image, HT_IMAGE_CONSTANTS);
+	int64_t *at = HT_NEW_ARRAY(n->a->arena, int64_t, count);
 
-static void put_parts(struct net *n, const struct ht_program *p, struct ht_aot_level *level)
-{
-	size_t ins = ht_program_inputs(p), outs = ht_program_outputs(p);
-	int64_t *in = HT_NEW_ARRAY(n->a->arena, int64_t, ins),
-		*out = HT_NEW_ARRAY(n->a->arena, int64_t, outs);
-
-	level->parts = (uint64_t)p->rt.parts;
-	if (level->parts == 1)
-		return;
-	part_bytes(p, HT_RT_INPUT, in);
-	part_bytes(p, HT_RT_OUTPUT, out);
-	level->in_part = put_at(&n->a->obj.plan, 8, in, ins * sizeof *in);
-	level->out_part = put_at(&n->a->obj.plan, 8, out, outs * sizeof *out);
-	level->thread_bytes += level->scratch; /* an arena each */
+	for (size_t i = 0; i < count; i++)
+		at[i] = put_weight(n, (struct ht_str){ (const char *)(uintptr_t)p->rt.constant[i],
+					      (size_t)bytes[i] });
+	level->constant = put_at(&n->a->obj.plan, 8, at, count * sizeof *at);
 }
 
 static enum ht_status put_level(
 	struct net *n, const struct ht_program *p, struct ht_aot_level *level)
 {
-	struct ht_aot_step *step =
-		HT_NEW_ARRAY(n->a->arena, struct ht_aot_step, (size_t)p->rt.steps);
+	const struct ht_exec_limits limits = HT_EXEC_LIMITS_INIT;
 	struct ht_buf *plan = &n->a->obj.plan;
-	uint64_t common;
+	struct ht_aot *a = n->a;
 
-	for (int32_t i = 0; i < p->rt.steps; i++)
-		HT_TRY(put_step(n, p, i, &step[i]));
+	if (!ht_exec_needs_of(p->rt.image, 0, &limits, &level->memory))
+		return ht_error(a->diags, HT_E_UNSUPPORTED, HT_NOWHERE,
+			"the program takes more memory than there can be");
 	level->needs = ht_aot_needs(p->info.target);
 	level->name = put_at(plan, 1, p->info.target, strlen(p->info.target) + 1);
-	level->steps = (uint64_t)p->rt.steps;
-	level->step = put_at(plan, 8, step, (size_t)p->rt.steps * sizeof *step);
-	level->scratch = up(p->rt.arena_bytes);
-	level->thread_bytes = up(p->rt.scratch_bytes + 64); /* likewise past an end */
-	put_parts(n, p, level);
-	common = level->parts > 1 ? 0 : level->scratch;
-	if (common > n->a->arena_bytes)
-		n->a->arena_bytes = common;
-	if (level->thread_bytes > n->a->thread_bytes)
-		n->a->thread_bytes = level->thread_bytes;
+	put_kernels(n, p, level);
+	put_constants(n, p, level);
+	level->image = put_at(plan, HT_IMAGE_ALIGN, p->image.p, p->image.n);
+	if (ht_exec_common_bytes(&level->memory) > a->arena_bytes)
+		a->arena_bytes = ht_exec_common_bytes(&level->memory);
+	if (ht_exec_thread_bytes(&level->memory) > a->thread_bytes)
+		a->thread_bytes = ht_exec_thread_bytes(&level->memory);
 	return HT_OK;
-}
-
-static void put_defaults(struct net *n)
-{
-	const struct ht_program *p = n->a->program[0];
-	size_t inputs = ht_program_inputs(p);
-	int64_t *at = HT_NEW_ARRAY(n->a->arena, int64_t, inputs);
-	struct ht_buf *plan = &n->a->obj.plan;
-
-	for (size_t i = 0; i < inputs; i++)
-		if (p->input[i].value)
-			at[i] = put_at(plan, HT_OBJ_ALIGN, p->input[i].value, p->input[i].bytes);
-	n->head.inputs = inputs;
-	n->head.fallback = put_at(plan, 8, at, inputs * sizeof *at);
-	ht_put(plan, zeros, sizeof zeros);
 }
 
 /* A field of the plan that says how far from the plan something else is. */
@@ -331,7 +268,7 @@ enum ht_status ht_aot_make(struct ht_aot *a)
 	put_weights_header(&n);
 	for (size_t i = 0; i < a->programs; i++)
 		HT_TRY(put_level(&n, a->program[i], &n.level[i]));
-	put_defaults(&n);
+	ht_put(&a->obj.plan, zeros, sizeof zeros);
 	finish_weights(&n);
 	put_head(&n);
 	put_metadata(&n);

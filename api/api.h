@@ -205,7 +205,7 @@ struct ht_probe {
 };
 
 /* Code of a kernel, which runs wherever it is at a multiple of 64, and where in it it begins. */
-struct ht_image {
+struct ht_kernel_code {
 	struct ht_str code; /* empty: a library kernel */
 	size_t entry;
 };
@@ -214,8 +214,8 @@ struct ht_program {
 	struct ht_arena arena;            /* allocated from during the compilation only */
 	const struct ht_backend *backend; /* that made `code`; NULL: nothing had to be made */
 	struct ht_code *code;
-	struct ht_image *image; /* by kernel, when compiled */
-	void *code_map;         /* where they are, if not in `code`: read-execute */
+	struct ht_kernel_code *kernel_code; /* by kernel, when compiled */
+	void *code_map;                     /* where they are, if not in `code`: read-execute */
 	size_t code_mapped;
 	const char *llvm;            /* version, when compiled */
 	struct ht_artefact artefact; /* it was loaded from; `backend` is NULL then */
@@ -223,9 +223,9 @@ struct ht_program {
 	const char *provenance;      /* ht_provenance() */
 	struct ht_str whole;         /* the artefact's bytes, of a program of the cache */
 	bool whole_is_read;          /* to memory; false: they are mapped */
+	struct ht_str image;
 	struct ht_rt_program rt;
-	const char **library;     /* by kernel: name of a library kernel, or NULL; when compiled */
-	const int32_t *kernel_of; /* by step; when compiled */
+	size_t inputs, outputs;
 	struct ht_value_info *input, *output;
 	const char **input_alias, **output_alias; /* by input and output; "": no other name */
 	struct ht_probe *probe;                   /* with ht_compile_options.numerics */
@@ -244,6 +244,15 @@ struct ht_make {
 };
 enum ht_status ht_program_build(struct ht_program *p, struct ht_graph *g, struct ht_plan *plan,
 	const struct ht_make *how, struct ht_phases *phases, struct ht_diags *d);
+
+/* Writes the image of a program whose inputs and outputs have their defaults and, where they have any, other
+ * names. */
+void ht_program_link(struct ht_program *p, const struct ht_plan *plan);
+
+/* Of an image: steps that run a kernel; the largest frame and scratch in bytes. */
+size_t ht_program_steps(const struct ht_image *x);
+size_t ht_program_arena(const struct ht_image *x);
+size_t ht_program_scratch(const struct ht_image *x);
 
 /* ---- cache.c ---- */
 
@@ -364,7 +373,6 @@ enum ht_status ht_program_load_variant(const struct ht_artefact *from, size_t va
 
 /* Of a program, compiled or loaded: the kernel of a step; the name of a library kernel, or ""; the code
  * of any other, which runs wherever it is copied to at a multiple of 64, and where in it to begin. */
-size_t ht_program_kernel_of(const struct ht_program *p, size_t step);
 const char *ht_program_library(const struct ht_program *p, size_t kernel);
 struct ht_str ht_program_kernel(const struct ht_program *p, size_t kernel, uint64_t *entry);
 

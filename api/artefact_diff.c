@@ -81,38 +81,53 @@ static const cJSON *manifest_of(const struct diff *x, int side, size_t variant)
 
 /* ---- code ---- */
 
-static bool same_kernel(const struct ht_plan_code *a, const struct ht_plan_code *b)
+/* A kernel of a plan. */
+struct kernel {
+	const char *library; /* its name; "": generated */
+	const struct ht_plan_code *code;
+};
+
+static bool same_kernel(const struct kernel *a, const struct kernel *b)
 {
-	return !strcmp(a->library, b->library) && !memcmp(a->digest, b->digest, HT_DIGEST);
+	return !strcmp(a->library, b->library) &&
+	       !memcmp(a->code->digest, b->code->digest, HT_DIGEST);
 }
 
-static struct ht_str kernel_text(struct diff *x, const struct ht_plan_code *k)
+static struct ht_str kernel_text(struct diff *x, const struct kernel *k)
 {
 	struct ht_arena *a = &x->w->arena;
+	const uint8_t *digest = k->code->digest;
 
 	if (k->library[0])
 		return ht_str_printf(a, "library kernel %s", k->library);
 	return ht_str_printf(a, "%llu bytes, SHA-256 %02x%02x%02x%02x…",
-		(unsigned long long)k->bytes, k->digest[0], k->digest[1], k->digest[2],
-		k->digest[3]);
+		(unsigned long long)k->code->bytes, digest[0], digest[1], digest[2], digest[3]);
 }
 
-/* The steps of a node have its name, and from the second on a number. */
-static struct ht_map steps_by_name(struct diff *x, const struct ht_program_plan *p)
+/* The kernels of steps by name.  The steps of a node have its name, and from the second on a number. */
+static struct ht_map kernels_by_name(struct diff *x, const struct ht_program_plan *p)
 {
+	const struct ht_image *image = ht_plan_image(p);
+	struct ht_arena *a = &x->w->arena;
 	struct ht_map m, seen;
 
-	ht_map_init(&m, &x->w->arena);
-	ht_map_init(&seen, &x->w->arena);
-	for (size_t i = 0; i < p->calls; i++) {
-		struct ht_map_entry *e = ht_map_at(&seen, ht_str(p->call[i].node));
-		size_t *n = e->value ? e->value : HT_NEW(&x->w->arena, size_t);
+	ht_map_init(&m, a);
+	ht_map_init(&seen, a);
+	for (uint32_t i = 0; i < ht_image_count(image, HT_IMAGE_STEPS); i++) {
+		const struct ht_image_step *s = &ht_image_steps(image)[i];
+		const char *node = ht_image_text(image, ht_image_notes(image)[i].node);
+		struct ht_map_entry *e = ht_map_at(&seen, ht_str(node));
+		size_t *n = e->value ? e->value : HT_NEW(a, size_t);
+		struct kernel *k;
 
+		if (s->op != HT_IMAGE_KERNEL)
+			continue;
+		k = HT_NEW(a, struct kernel);
+		*k = (struct kernel){ ht_image_text(image, ht_image_kernels(image)[s->to].name),
+			&p->kernel[s->to] };
 		e->value = n;
-		ht_map_at(&m,
-			*n ? ht_str_printf(&x->w->arena, "%s, step %zu", p->call[i].node, *n + 1)
-			   : ht_str(p->call[i].node))
-			->value = &p->call[i];
+		ht_map_at(&m, *n ? ht_str_printf(a, "%s, step %zu", node, *n + 1) : ht_str(node))
+			->value = k;
 		++*n;
 	}
 	return m;
@@ -121,28 +136,26 @@ static struct ht_map steps_by_name(struct diff *x, const struct ht_program_plan 
 static void compare_code(
 	struct diff *x, const struct ht_program_plan *a, const struct ht_program_plan *b)
 {
-	struct ht_map before = steps_by_name(x, a), after = steps_by_name(x, b);
+	struct ht_map before = kernels_by_name(x, a), after = kernels_by_name(x, b);
 	struct ht_arena *arena = &x->w->arena;
 
 	for (size_t i = 0; i < before.count; i++) {
 		struct ht_str name = before.entries[i].key;
-		const struct ht_plan_call *was = before.entries[i].value;
-		const struct ht_plan_call *is = ht_map_get(&after, name);
+		const struct kernel *was = before.entries[i].value;
+		const struct kernel *is = ht_map_get(&after, name);
 		struct ht_str what = ht_str_printf(arena, "code of node '%.*s'", HT_STR_ARG(name));
 
 		if (!is)
-			differs(x, what, kernel_text(x, &a->kernel[was->kernel]), ht_str(""));
-		else if (!same_kernel(&a->kernel[was->kernel], &b->kernel[is->kernel]))
-			differs(x, what, kernel_text(x, &a->kernel[was->kernel]),
-				kernel_text(x, &b->kernel[is->kernel]));
+			differs(x, what, kernel_text(x, was), ht_str(""));
+		else if (!same_kernel(was, is))
+			differs(x, what, kernel_text(x, was), kernel_text(x, is));
 	}
 	for (size_t i = 0; i < after.count; i++) {
 		struct ht_str name = after.entries[i].key;
-		const struct ht_plan_call *is = after.entries[i].value;
 
 		if (!ht_map_get(&before, name))
 			differs(x, ht_str_printf(arena, "code of node '%.*s'", HT_STR_ARG(name)),
-				ht_str(""), kernel_text(x, &b->kernel[is->kernel]));
+				ht_str(""), kernel_text(x, after.entries[i].value));
 	}
 }
 

@@ -29,20 +29,25 @@ struct owned {
 static struct ht_index_variant variant_of(
 	struct ht_artefact_writer *w, const struct ht_program_plan *plan)
 {
+	const struct ht_image *x = ht_plan_image(plan);
+	const struct ht_image_entry *e = ht_image_entries(x);
 	struct ht_arena *a = &w->arena;
 	struct ht_index_variant v = { .target = ht_str_copy(a, ht_str(plan->target)).p,
 		.policy = ht_str_copy(a, ht_str(plan->policy)).p,
-		.inputs = plan->inputs,
-		.input = HT_NEW_ARRAY(a, struct ht_index_input, plan->inputs),
+		.inputs = e->inputs,
+		.input = HT_NEW_ARRAY(a, struct ht_index_input, e->inputs),
 		.plan_offset = w->plans.n };
 
-	for (size_t i = 0; i < plan->inputs; i++) {
-		const struct ht_plan_value *from = &plan->input[i];
+	for (size_t i = 0; i < e->inputs; i++) {
+		const struct ht_image_port *from = &ht_image_ports(x)[e->port + i];
 
-		v.input[i] = (struct ht_index_input){ ht_str_copy(a, ht_str(from->name)).p,
-			ht_str_copy(a, ht_str(from->alias)).p, from->rank,
-			HT_NEW_ARRAY(a, int64_t, from->rank) };
-		memcpy(v.input[i].dim, from->dim, from->rank * sizeof *from->dim);
+		v.input[i] = (struct ht_index_input){
+			ht_str_copy(a, ht_str(ht_image_text(x, from->name))).p,
+			ht_str_copy(a, ht_str(ht_image_text(x, from->alias))).p, from->rank,
+			HT_NEW_ARRAY(a, int64_t, from->rank)
+		};
+		memcpy(v.input[i].dim, ht_image_dims(x) + from->dim,
+			from->rank * sizeof *v.input[i].dim);
 	}
 	ht_plan_write(plan, &w->plans);
 	v.plan_bytes = w->plans.n - v.plan_offset;
@@ -121,7 +126,7 @@ static void free_owned(struct owned **at)
 /* Weights of one that was loaded are in a file already, but for an entry of the cache that was read. */
 static bool is_in_memory(const struct ht_program *p)
 {
-	return p->kernel_of || p->whole_is_read;
+	return p->kernel_code || p->whole_is_read;
 }
 
 enum ht_status ht_artefact_writer_spill(

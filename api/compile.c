@@ -78,6 +78,7 @@ static enum ht_status build(struct compile *c, struct ht_lowering *l, const stru
 		aliases_of(c, c->m->entry->inputs, c->p->input, ht_program_inputs(c->p));
 	c->p->output_alias =
 		aliases_of(c, c->m->entry->outputs, c->p->output, ht_program_outputs(c->p));
+	ht_program_link(c->p, plan);
 	fill_info(c, l);
 	c->p->provenance = ht_provenance(w, l->reads, c->p->llvm, c->content, &c->p->arena).p;
 	return HT_OK;

@@ -1,6 +1,8 @@
 /* Running a program. */
 #include "api/api.h"
 
+#include "image/verify.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,7 +100,7 @@ enum ht_status ht_context_new(const struct ht_program *p, const struct ht_contex
 failed:
 	ht_context_free(c);
 	return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE,
-		"no memory or threads for a context of %zu bytes", p->rt.arena_bytes);
+		"no memory or threads for a context of %zu bytes", ht_program_arena(p->rt.image));
 }
 
 void ht_context_free(struct ht_context *c)
@@ -157,31 +159,58 @@ static enum ht_status take(struct ht_context *c, const struct ht_array *in, size
 }
 
 struct telling {
+	const struct ht_image *image;
 	const struct ht_rt_fault *fault;
 	struct ht_work w;
 	struct ht_diags *d;
 };
 
+static const char *why(int32_t code)
+{
+	switch (code) {
+	case HT_EXEC_DEPTH:
+		return "calls are nested too deeply";
+	case HT_EXEC_ITERATIONS:
+		return "a loop reached the limit of iterations";
+	case HT_EXEC_CANCELLED:
+		return "the run was cancelled";
+	default:
+		return ht_fault_text((enum ht_fault)code);
+	}
+}
+
+/* The step's message. */
+static void put_words(struct telling *t, const struct ht_image_note *note, struct ht_buf *b)
+{
+	struct ht_words *w = HT_NEW_ARRAY(&t->w.arena, struct ht_words, note->words_count);
+
+	for (uint32_t i = 0; i < note->words_count; i++)
+		w[i] = ht_image_words_at(t->image, note->words + i);
+	ht_puts(b, ": ");
+	ht_words_put(b, w, note->words_count, t->fault->args);
+}
+
 static enum ht_status tell(void *arg)
 {
 	struct telling *t = arg;
-	const struct ht_rt_step *s = t->fault->step;
-	enum ht_fault code = (enum ht_fault)t->fault->code;
+	const struct ht_image_note *note = &ht_image_notes(t->image)[t->fault->step];
+	int32_t code = t->fault->code;
 	struct ht_buf b;
 
 	ht_buf_init(&b, &t->w.arena);
-	ht_puts(&b, ht_fault_text(code));
-	if (ht_fault_has_words(code) && s->words_count) {
-		ht_puts(&b, ": ");
-		ht_words_put(&b, s->words, s->words_count, t->fault->args);
-	}
+	ht_puts(&b, why(code));
+	if (ht_fault_has_words((enum ht_fault)code) && note->words_count)
+		put_words(t, note, &b);
 	return ht_error(t->d, code == HT_FAULT_MEMORY ? HT_E_ENVIRONMENT : HT_E_INPUT,
-		(struct ht_where){ .node = ht_str(s->node), .offset = -1 }, "%.*s", (int)b.n, b.p);
+		(struct ht_where){
+			.node = ht_str(ht_image_text(t->image, note->node)), .offset = -1 },
+		"%.*s", (int)b.n, b.p);
 }
 
-static enum ht_status tell_of(const struct ht_rt_fault *fault, struct ht_diags *d)
+static enum ht_status tell_of(
+	const struct ht_image *x, const struct ht_rt_fault *fault, struct ht_diags *d)
 {
-	struct telling t = { .fault = fault, .d = d };
+	struct telling t = { .image = x, .fault = fault, .d = d };
 
 	return ht_work_run(&t.w, tell, &t, d);
 }
@@ -195,9 +224,9 @@ enum ht_status ht_context_run(struct ht_context *c, const struct ht_array *in, s
 	c->ran = ht_rt_run(c->rt, c->in, c->out, !c->keep_subnormals, &fault);
 	if (c->ran)
 		return HT_OK;
-	if (fault.code == HT_RT_DAMAGED)
+	if (fault.code == HT_EXEC_DAMAGED)
 		return ht_artefact_refuse(&c->program->artefact, d, "its weights are damaged");
-	return tell_of(&fault, d);
+	return tell_of(c->program->rt.image, &fault, d);
 }
 
 void ht_context_profile(struct ht_context *c, int on)
@@ -208,11 +237,19 @@ void ht_context_profile(struct ht_context *c, int on)
 size_t ht_context_steps(const struct ht_context *c, struct ht_step_time *out, size_t cap)
 {
 	const int64_t *ns = ht_rt_step_ns(c->rt);
-	size_t n = ns ? (size_t)c->program->rt.steps : 0;
+	const struct ht_image *x = c->program->rt.image;
+	size_t n = 0;
 
-	for (size_t i = 0; i < n && i < cap; i++)
-		out[i] = (struct ht_step_time){ c->program->rt.step[i].node, ns[i],
-			c->program->rt.step[i].method };
+	for (uint32_t i = 0; ns && i < ht_image_count(x, HT_IMAGE_STEPS); i++) {
+		const struct ht_image_note *note = &ht_image_notes(x)[i];
+
+		if (ht_image_steps(x)[i].op != HT_IMAGE_KERNEL)
+			continue;
+		if (n < cap)
+			out[n] = (struct ht_step_time){ ht_image_text(x, note->node), ns[i],
+				note->method ? ht_image_text(x, note->method) : NULL };
+		n++;
+	}
 	return n;
 }
 

@@ -1,5 +1,7 @@
 /* Stages of the compilation as text: graphs, tile programs, LLVM IR, assembly; and object files. */
 #include "api/api.h"
+#include "image/build.h"
+#include "image/verify.h"
 
 #include <string.h>
 
@@ -115,6 +117,38 @@ static void put_kernels(struct emit *e, const struct ht_plan *plan)
 	}
 }
 
+static size_t describe(const struct ht_plan *plan, enum ht_plan_kind kind,
+	const struct ht_port *port, struct ht_image_port_text *to)
+{
+	size_t n = 0;
+
+	for (int32_t i = 0; i < plan->buffers; i++) {
+		const struct ht_plan_buffer *b = &plan->buffer[i];
+
+		if (b->kind != kind)
+			continue;
+		to[n++] = (struct ht_image_port_text){ .name = port ? port->name : b->name,
+			.dtype = b->dtype,
+			.shape = b->shape,
+			.bytes = b->bytes * (b->whole ? 1 : (size_t)plan->parts) };
+		port = port ? port->next : NULL;
+	}
+	return n;
+}
+
+static void put_image(struct emit *e, const struct ht_plan *plan, const struct ht_graph *g)
+{
+	struct ht_arena *a = &e->w->arena;
+	size_t most = (size_t)plan->buffers;
+	struct ht_image_port_text *in = HT_NEW_ARRAY(a, struct ht_image_port_text, most),
+				  *out = HT_NEW_ARRAY(a, struct ht_image_port_text, most);
+	size_t ins = describe(plan, HT_PLAN_INPUT, NULL, in);
+	size_t outs = describe(plan, HT_PLAN_OUTPUT, g->entries->outputs, out);
+	struct ht_str image = ht_plan_write_image(plan, in, ins, out, outs, a);
+
+	ht_image_print((const void *)image.p, &e->buf);
+}
+
 static enum ht_status emit(void *arg)
 {
 	static const char *const forms[] = {
@@ -125,13 +159,14 @@ static enum ht_status emit(void *arg)
 	struct ht_lowering l;
 	struct ht_plan *plan;
 	size_t form = 0;
-	bool graph = !strcmp(e->form, "hir"), kernels = !strcmp(e->form, "kernels");
+	bool graph = !strcmp(e->form, "hir"), kernels = !strcmp(e->form, "kernels"),
+	     image = !strcmp(e->form, "plan");
 
 	while (form < HT_COUNT(forms) && strcmp(forms[form], e->form))
 		form++;
-	if (form == HT_COUNT(forms) && !graph && !kernels)
+	if (form == HT_COUNT(forms) && !graph && !kernels && !image)
 		return ht_error(e->d, HT_E_USAGE, HT_NOWHERE,
-			"cannot emit '%s'; there are hir, kernels, llvm, asm, obj", e->form);
+			"cannot emit '%s'; there are hir, kernels, plan, llvm, asm, obj", e->form);
 	if (e->stop_after && !graph)
 		return ht_error(e->d, HT_E_USAGE, HT_NOWHERE,
 			"stopping behind a pass leaves no code, only hir");
@@ -143,6 +178,8 @@ static enum ht_status emit(void *arg)
 	ht_buf_init(&e->buf, &e->w->arena);
 	if (kernels) {
 		put_kernels(e, plan);
+	} else if (image) {
+		put_image(e, plan, l.graph);
 	} else {
 		HT_TRY(ht_backend_load(e->opt.backend, e->d, &backend));
 		HT_TRY(put_code(e, backend, plan, l.passes.target, (enum ht_emit)form));

@@ -58,20 +58,21 @@ struct ht_cache_key ht_kernel_key(
 
 enum { CODE_AT = 64 };
 
-static bool open_image(struct ht_str payload, struct ht_image *out)
+static bool open_image(struct ht_str payload, struct ht_kernel_code *out)
 {
 	uint64_t entry;
 
 	if (payload.n <= CODE_AT)
 		return false;
 	memcpy(&entry, payload.p, sizeof entry);
-	*out = (struct ht_image){ { payload.p + CODE_AT, payload.n - CODE_AT }, (size_t)entry };
+	*out = (struct ht_kernel_code){ { payload.p + CODE_AT, payload.n - CODE_AT },
+		(size_t)entry };
 	return entry < out->code.n;
 }
 
 static void keep_image(struct making *m, int32_t i)
 {
-	const struct ht_image *image = &m->p->image[i];
+	const struct ht_kernel_code *image = &m->p->kernel_code[i];
 	char head[CODE_AT] = { 0 };
 	struct ht_str piece[2] = { { head, sizeof head }, image->code };
 
@@ -91,7 +92,7 @@ static void look_up(struct making *m)
 		if (m->how->cache) {
 			m->key[i] = ht_kernel_key(k, m->how->target, &m->arena);
 			if (ht_cache_get(m->how->cache, &m->key[i], m->d, &m->cached[i]) &&
-				open_image(m->cached[i].payload, &m->p->image[i]))
+				open_image(m->cached[i].payload, &m->p->kernel_code[i]))
 				continue;
 		}
 		m->want[m->wants] = k;
@@ -126,7 +127,7 @@ static enum ht_status compile(struct making *m)
 	HT_TRY(p->backend->compile(
 		m->want, m->wants, m->how->target, m->how->threads, m->d, &p->code, &entry));
 	for (int32_t i = 0; i < m->wants; i++) {
-		struct ht_image *image = &p->image[m->number[i]];
+		struct ht_kernel_code *image = &p->kernel_code[m->number[i]];
 
 		image->code = p->backend->kernel_code(p->code, i, &image->entry);
 		if (m->how->cache && ours)
@@ -144,14 +145,14 @@ static enum ht_status join(struct making *m)
 	char *to;
 
 	for (int32_t i = 0; i < m->plan->kernels; i++)
-		n += (p->image[i].code.n + 63) / 64 * 64;
+		n += (p->kernel_code[i].code.n + 63) / 64 * 64;
 	p->code_mapped = n + 4096;
 	to = mmap(NULL, p->code_mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (to == MAP_FAILED)
 		return ht_error(m->d, HT_E_ENVIRONMENT, HT_NOWHERE, "no memory for code");
 	p->code_map = to;
 	for (int32_t i = 0; i < m->plan->kernels; i++) {
-		struct ht_str *code = &p->image[i].code;
+		struct ht_str *code = &p->kernel_code[i].code;
 
 		if (!code->n)
 			continue;
@@ -184,7 +185,7 @@ static enum ht_status place(struct making *m)
 
 	for (int32_t i = 0; i < m->plan->kernels; i++) {
 		cached += m->cached[i].bytes.p != NULL;
-		m->p->info.code_bytes += m->p->image[i].code.n;
+		m->p->info.code_bytes += m->p->kernel_code[i].code.n;
 	}
 	return cached ? join(m) : HT_OK;
 }
@@ -197,7 +198,7 @@ enum ht_status ht_kernels_make(struct ht_program *p, const struct ht_plan *plan,
 	enum ht_status st;
 
 	*m = (struct making){ .p = p, .plan = plan, .kernels = n, .how = how, .d = d };
-	p->image = HT_NEW_ARRAY(&p->arena, struct ht_image, n);
+	p->kernel_code = HT_NEW_ARRAY(&p->arena, struct ht_kernel_code, n);
 	m->cached = HT_NEW_ARRAY(&p->arena, struct ht_cached, n);
 	ht_arena_init(&m->arena, p->arena.unwind);
 	ht_arena_defer(&p->arena, release, m); /* should anything unwind */

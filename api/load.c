@@ -14,94 +14,74 @@ struct load {
 	size_t variant;                 /* and which of it */
 };
 
-static const char **aliases_of(struct ht_arena *a, const struct ht_plan_value *from, size_t n)
+static const char **aliases_of(struct ht_arena *a, const struct ht_image *x, size_t first, size_t n)
 {
 	const char **alias = HT_NEW_ARRAY(a, const char *, n);
 
 	for (size_t i = 0; i < n; i++)
-		alias[i] = from[i].alias;
+		alias[i] = ht_image_text(x, ht_image_ports(x)[first + i].alias);
 	return alias;
 }
 
 static struct ht_value_info *infos_of(
-	struct ht_arena *a, const struct ht_plan_value *from, size_t n)
+	struct ht_arena *a, const struct ht_image *x, size_t first, size_t n)
 {
 	struct ht_value_info *v = HT_NEW_ARRAY(a, struct ht_value_info, n);
 
-	for (size_t i = 0; i < n; i++)
-		v[i] = (struct ht_value_info){ .name = from[i].name,
-			.dtype = (enum ht_dtype)from[i].dtype,
-			.rank = (int32_t)from[i].rank,
-			.dim = from[i].dim,
-			.bytes = from[i].bytes,
-			.value = from[i].value };
+	for (size_t i = 0; i < n; i++) {
+		const struct ht_image_port *from = &ht_image_ports(x)[first + i];
+
+		v[i] = (struct ht_value_info){ .name = ht_image_text(x, from->name),
+			.dtype = (enum ht_dtype)from->dtype,
+			.rank = (int32_t)from->rank,
+			.dim = ht_image_dims(x) + from->dim,
+			.bytes = from->bytes,
+			.value = from->value == HT_IMAGE_NO_VALUE
+					 ? NULL
+					 : ht_image_data(x) + from->value };
+	}
 	return v;
 }
 
-static void load_buffers(struct load *l)
+static const int64_t *constants_of(struct load *l)
 {
-	struct ht_program *p = l->p;
-	struct ht_rt_buffer *b = HT_NEW_ARRAY(&p->arena, struct ht_rt_buffer, l->p->plan.memories);
+	const struct ht_program_plan *plan = &l->p->plan;
+	int64_t *at = HT_NEW_ARRAY(&l->p->arena, int64_t, plan->constants);
 
-	for (size_t i = 0; i < l->p->plan.memories; i++) {
-		const struct ht_plan_memory *m = &l->p->plan.memory[i];
-
-		b[i] = (struct ht_rt_buffer){ .where = (enum ht_rt_where)m->where,
-			.bytes = m->bytes };
-		b[i].offset = m->offset;
-		b[i].whole =
-			b[i].where == HT_RT_INPUT && m->bytes == p->plan.input[m->offset].bytes;
-		if (b[i].where != HT_RT_CONST)
-			continue;
-		b[i].offset = p->plan.weight[m->offset].number;
-		b[i].data = ht_artefact_weight(&p->artefact, b[i].offset);
-	}
-	p->rt.buffer = b;
-	p->rt.buffers = (int32_t)l->p->plan.memories;
+	for (size_t i = 0; i < plan->constants; i++)
+		at[i] = (int64_t)(uintptr_t)ht_artefact_weight(
+			&l->p->artefact, plan->weight[plan->constant[i]].number);
+	return at;
 }
 
-static enum ht_status function_of(struct load *l, size_t kernel, ht_rt_fn **fn)
+static enum ht_status function_of(struct load *l, size_t kernel, int64_t *at)
 {
 	const struct ht_plan_code *k = &l->p->plan.kernel[kernel];
-	const char *at = l->p->artefact.kernel[kernel];
+	const struct ht_image *x = l->p->rt.image;
+	const char *library = ht_image_text(x, ht_image_kernels(x)[kernel].name);
+	const char *code = l->p->artefact.kernel[kernel];
+	ht_kernel_fn *fn;
 
-	if (!k->library[0]) {
-		at += k->entry;
-		memcpy(fn, &at, sizeof at);
+	if (!library[0]) {
+		*at = (int64_t)(uintptr_t)(code + k->entry);
 		return HT_OK;
 	}
-	*fn = ht_library_kernel(k->library);
-	if (*fn)
+	fn = ht_library_kernel(library);
+	*at = (int64_t)(uintptr_t)fn;
+	if (fn)
 		return HT_OK;
 	return ht_error(l->d, HT_E_INPUT, (struct ht_where){ .path = l->path, .offset = -1 },
 		"this artefact cannot be used: there is no kernel '%s' here; compile the model again",
-		k->library);
+		library);
 }
 
-static enum ht_status load_steps(struct load *l)
+static enum ht_status load_kernels(struct load *l)
 {
-	struct ht_arena *a = &l->p->arena;
-	struct ht_rt_step *s = HT_NEW_ARRAY(a, struct ht_rt_step, l->p->plan.calls);
+	int64_t *at = HT_NEW_ARRAY(&l->p->arena, int64_t, l->p->plan.kernels);
 
-	for (size_t i = 0; i < l->p->plan.calls; i++) {
-		const struct ht_plan_call *c = &l->p->plan.call[i];
-		int32_t *buffer = HT_NEW_ARRAY(a, int32_t, c->args);
-
-		for (size_t k = 0; k < c->args; k++)
-			buffer[k] = (int32_t)c->arg[k];
-		s[i] = (struct ht_rt_step){ .buffer = buffer,
-			.args = (int32_t)c->args,
-			.params = c->param,
-			.param_count = (int32_t)c->params,
-			.tiles = (int64_t)c->tiles,
-			.node = c->node,
-			.method = c->method[0] ? c->method : NULL,
-			.words = c->words,
-			.words_count = c->words_count };
-		HT_TRY(function_of(l, c->kernel, &s[i].fn));
-	}
-	l->p->rt.step = s;
-	l->p->rt.steps = (int32_t)l->p->plan.calls;
+	for (size_t i = 0; i < l->p->plan.kernels; i++)
+		HT_TRY(function_of(l, i, &at[i]));
+	l->p->rt.kernel = at;
 	return HT_OK;
 }
 
@@ -152,9 +132,12 @@ static enum ht_status choose(struct load *l, size_t *variant)
 	return ht_artefact_choose(&l->p->artefact, &w, a, l->d, variant);
 }
 
-static bool is_whole(void *artefact, const struct ht_rt_buffer *b, int worker, int workers)
+static bool is_whole(void *program, uint32_t constant, int worker, int workers)
 {
-	return ht_artefact_check_weight(artefact, b->offset, worker, workers);
+	const struct ht_program *p = program;
+
+	return ht_artefact_check_weight(
+		&p->artefact, p->plan.weight[p->plan.constant[constant]].number, worker, workers);
 }
 
 static enum ht_status open_chosen(struct load *l, size_t *variant)
@@ -167,6 +150,20 @@ static enum ht_status open_chosen(struct load *l, size_t *variant)
 	else
 		HT_TRY(ht_artefact_open(l->path, &trust, &l->p->arena, l->d, a));
 	return choose(l, variant);
+}
+
+static void load_ports(struct ht_program *p)
+{
+	const struct ht_image *x = p->rt.image;
+	const struct ht_image_entry *e = ht_image_entries(x);
+	size_t in = e->port, out = in + e->inputs;
+
+	p->inputs = e->inputs;
+	p->outputs = e->outputs;
+	p->input = infos_of(&p->arena, x, in, p->inputs);
+	p->output = infos_of(&p->arena, x, out, p->outputs);
+	p->input_alias = aliases_of(&p->arena, x, in, p->inputs);
+	p->output_alias = aliases_of(&p->arena, x, out, p->outputs);
 }
 
 static enum ht_status load(void *arg)
@@ -182,28 +179,20 @@ static enum ht_status load(void *arg)
 		HT_TRY(open_chosen(l, &variant));
 	HT_TRY(ht_artefact_load(&p->artefact, variant, &p->arena, l->d, &p->plan));
 	p->provenance = plan->provenance;
+	p->image = plan->image;
+	p->rt.image = ht_plan_image(plan);
 	p->rt.is_whole = is_whole;
-	p->rt.is_whole_arg = &p->artefact;
-	load_buffers(l);
-	HT_TRY(load_steps(l));
-	p->rt.stream = plan->stream;
-	p->rt.streams = (int32_t)plan->streams;
-	p->rt.inputs = (int32_t)plan->inputs;
-	p->rt.outputs = (int32_t)plan->outputs;
-	p->rt.arena_bytes = plan->arena_bytes;
-	p->rt.scratch_bytes = plan->scratch_bytes;
-	p->rt.parts = (int64_t)plan->parts;
-	p->input = infos_of(&p->arena, plan->input, plan->inputs);
-	p->output = infos_of(&p->arena, plan->output, plan->outputs);
-	p->input_alias = aliases_of(&p->arena, plan->input, plan->inputs);
-	p->output_alias = aliases_of(&p->arena, plan->output, plan->outputs);
+	p->rt.is_whole_arg = p;
+	p->rt.constant = constants_of(l);
+	HT_TRY(load_kernels(l));
+	load_ports(p);
 	p->info = (struct ht_program_info){ .struct_size = sizeof p->info,
 		.weight_bytes = plan->weight_bytes,
-		.arena_bytes = plan->arena_bytes,
+		.arena_bytes = ht_program_arena(p->rt.image),
 		.live_bytes = plan->live_bytes,
-		.scratch_bytes = plan->scratch_bytes,
+		.scratch_bytes = ht_program_scratch(p->rt.image),
 		.code_bytes = plan->code_bytes,
-		.steps = plan->calls,
+		.steps = ht_program_steps(p->rt.image),
 		.kernels = plan->kernels,
 		.low_nodes = plan->low_nodes,
 		.float_nodes = plan->float_nodes,

@@ -3,18 +3,22 @@
 
 #include <string.h>
 
-static void put_values(struct ht_buf *b, const char *name, const struct ht_plan_value *v, size_t n)
+static void put_values(
+	struct ht_buf *b, const char *name, const struct ht_image *x, uint32_t first, uint32_t n)
 {
+	const struct ht_image_port *v = ht_image_ports(x) + first;
+
 	ht_printf(b, ",\n   \"%s\": [", name);
-	for (size_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		ht_printf(b, "%s\n    {\"name\": ", i ? "," : "");
-		ht_put_json(b, ht_str(v[i].name));
-		if (*v[i].alias)
-			ht_put_member(b, "alias", ht_str(v[i].alias));
+		ht_put_json(b, ht_str(ht_image_text(x, v[i].name)));
+		if (v[i].alias)
+			ht_put_member(b, "alias", ht_str(ht_image_text(x, v[i].alias)));
 		ht_put_member(b, "dtype", ht_str(ht_dtype_name((enum ht_dtype)v[i].dtype)));
 		ht_puts(b, ", \"shape\": [");
-		for (size_t k = 0; k < v[i].rank; k++)
-			ht_printf(b, "%s%lld", k ? ", " : "", (long long)v[i].dim[k]);
+		for (uint32_t k = 0; k < v[i].rank; k++)
+			ht_printf(b, "%s%lld", k ? ", " : "",
+				(long long)ht_image_dims(x)[v[i].dim + k]);
 		ht_puts(b, "]}");
 	}
 	ht_puts(b, "]");
@@ -22,6 +26,9 @@ static void put_values(struct ht_buf *b, const char *name, const struct ht_plan_
 
 void ht_manifest_variant(struct ht_buf *b, const struct ht_program_plan *p, size_t number)
 {
+	const struct ht_image *x = ht_plan_image(p);
+	const struct ht_image_entry *e = ht_image_entries(x);
+
 	ht_puts(b, number ? ",\n  {\"target\": " : "\n  {\"target\": ");
 	ht_put_json(b, ht_str(p->target));
 	ht_put_member(b, "policy", ht_str(p->policy));
@@ -31,12 +38,12 @@ void ht_manifest_variant(struct ht_buf *b, const struct ht_program_plan *p, size
 		"   \"weight_bytes\": %llu, \"arena_bytes\": %llu, \"live_bytes\": %llu,\n"
 		"   \"scratch_bytes\": %llu",
 		p->provenance, (unsigned long long)p->float_nodes, (unsigned long long)p->low_nodes,
-		(unsigned long long)p->casts, p->calls, p->kernels,
+		(unsigned long long)p->casts, ht_program_steps(x), p->kernels,
 		(unsigned long long)p->code_bytes, (unsigned long long)p->weight_bytes,
-		(unsigned long long)p->arena_bytes, (unsigned long long)p->live_bytes,
-		(unsigned long long)p->scratch_bytes);
-	put_values(b, "inputs", p->input, p->inputs);
-	put_values(b, "outputs", p->output, p->outputs);
+		(unsigned long long)ht_program_arena(x), (unsigned long long)p->live_bytes,
+		(unsigned long long)ht_program_scratch(x));
+	put_values(b, "inputs", x, e->port, e->inputs);
+	put_values(b, "outputs", x, e->port + e->inputs, e->outputs);
 	ht_puts(b, "}");
 }
 

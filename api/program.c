@@ -1,5 +1,6 @@
 /* From a plan to a program: code generated, addresses put together. */
 #include "api/api.h"
+#include "image/build.h"
 
 #include <string.h>
 
@@ -11,130 +12,53 @@ struct build {
 
 /* ---- addresses ---- */
 
-static void place(
-	const struct ht_plan_buffer *from, struct ht_rt_buffer *to, size_t *in, size_t *out)
+static int64_t function_of(const struct ht_program *p, uint32_t kernel, const char *library)
 {
-	HT_CHECK(from->alias < 0);
-	switch (from->kind) {
-	case HT_PLAN_INPUT:
-		*to = (struct ht_rt_buffer){ .where = HT_RT_INPUT, .offset = (*in)++ };
-		break;
-	case HT_PLAN_OUTPUT:
-		*to = (struct ht_rt_buffer){ .where = HT_RT_OUTPUT, .offset = (*out)++ };
-		break;
-	case HT_PLAN_CONST:
-		*to = (struct ht_rt_buffer){ .where = HT_RT_CONST, .data = from->blob->p };
-		break;
-	case HT_PLAN_TEMP:
-		*to = (struct ht_rt_buffer){ .where = HT_RT_ARENA, .offset = from->offset };
-		break;
-	case HT_PLAN_STREAM:
-		*to = (struct ht_rt_buffer){ .where = HT_RT_STREAM, .offset = from->offset };
-		break;
-	}
-	to->bytes = from->bytes;
-	to->whole = from->whole;
+	const struct ht_kernel_code *code = &p->kernel_code[kernel];
+
+	return (int64_t)(*library ? (uintptr_t)ht_library_kernel(library)
+				  : (uintptr_t)(code->code.p + code->entry));
 }
 
-static size_t kernel_number(const struct ht_plan *plan, const struct ht_kernel *k)
+static void link_program(struct ht_program *p, const struct ht_plan *plan)
 {
-	size_t i = 0;
+	const struct ht_image *x = (const void *)p->image.p;
+	uint32_t kernels = ht_image_count(x, HT_IMAGE_KERNELS);
+	int64_t *kernel = HT_NEW_ARRAY(&p->arena, int64_t, kernels),
+		*constant = HT_NEW_ARRAY(&p->arena, int64_t, ht_image_count(x, HT_IMAGE_CONSTANTS)),
+		*to = constant;
 
-	while (plan->kernel[i] != k)
-		i++;
-	return i;
-}
-
-static ht_kernel_fn *begin_of(const struct ht_image *image)
-{
-	const char *at = image->code.p + image->entry;
-	ht_kernel_fn *fn;
-
-	memcpy(&fn, &at, sizeof at);
-	return fn;
-}
-
-static const struct ht_words *copy_words(struct ht_arena *a, const struct ht_plan_step *from)
-{
-	struct ht_words *w = HT_NEW_ARRAY(a, struct ht_words, from->words_count);
-
-	for (size_t i = 0; i < from->words_count; i++) {
-		w[i] = from->words[i];
-		w[i].text = ht_str_copy(a, ht_str(w[i].text)).p;
-		w[i].dim = HT_NEW_ARRAY(a, int64_t, w[i].rank);
-		for (size_t k = 0; k < w[i].rank; k++)
-			w[i].dim[k] = from->words[i].dim[k];
-	}
-	return w;
-}
-
-static void make_step(
-	struct build *b, const struct ht_plan_step *from, size_t kernel, struct ht_rt_step *to)
-{
-	struct ht_arena *a = &b->p->arena;
-	const struct ht_kernel *k = from->kernel;
-	int32_t *buffer = HT_NEW_ARRAY(a, int32_t, (size_t)k->args);
-	int64_t *params = HT_NEW_ARRAY(a, int64_t, (size_t)k->params);
-
-	memcpy(buffer, from->buffer, (size_t)k->args * sizeof *buffer);
-	if (k->params && from->params)
-		memcpy(params, from->params, (size_t)k->params * sizeof *params);
-	*to = (struct ht_rt_step){
-		.fn = k->library ? ht_library_kernel(k->library) : begin_of(&b->p->image[kernel]),
-		.buffer = buffer,
-		.args = k->args,
-		.params = params,
-		.param_count = k->params,
-		.tiles = ht_kernel_tiles(k),
-		.node = ht_str_copy(a, from->node).p,
-		.method = k->method,
-		.words = copy_words(a, from),
-		.words_count = from->words_count,
-	};
-}
-
-static const struct ht_rt_stream *streams_of(const struct ht_plan *plan, struct ht_arena *a)
-{
-	struct ht_rt_stream *s = HT_NEW_ARRAY(a, struct ht_rt_stream, (size_t)plan->streams);
-
-	for (int32_t i = 0; i < plan->streams; i++)
-		s[i] = (struct ht_rt_stream){ plan->stream[i].seed, plan->stream[i].seed2,
-			plan->stream[i].name, plan->stream[i].blocks };
-	return s;
-}
-
-static void make_rt(struct build *b)
-{
-	struct ht_arena *a = &b->p->arena;
-	struct ht_plan *plan = b->plan;
-	struct ht_rt_buffer *buffer = HT_NEW_ARRAY(a, struct ht_rt_buffer, (size_t)plan->buffers);
-	struct ht_rt_step *step = HT_NEW_ARRAY(a, struct ht_rt_step, (size_t)plan->steps);
-	int32_t *kernel_of = HT_NEW_ARRAY(a, int32_t, (size_t)plan->steps);
-	size_t in = 0, out = 0;
-
+	for (uint32_t i = 0; i < kernels; i++)
+		kernel[i] = function_of(p, i, ht_image_text(x, ht_image_kernels(x)[i].name));
 	for (int32_t i = 0; i < plan->buffers; i++)
-		place(&plan->buffer[i], &buffer[i], &in, &out);
-	for (int32_t i = 0; i < plan->steps; i++) {
-		kernel_of[i] = (int32_t)kernel_number(plan, plan->step[i].kernel);
-		make_step(b, &plan->step[i], (size_t)kernel_of[i], &step[i]);
-	}
-	b->p->kernel_of = kernel_of;
-	b->p->library = HT_NEW_ARRAY(a, const char *, (size_t)plan->kernels);
-	for (int32_t i = 0; i < plan->kernels; i++)
-		b->p->library[i] = plan->kernel[i]->library;
-	b->p->rt = (struct ht_rt_program){
-		.buffer = buffer,
-		.buffers = plan->buffers,
-		.step = step,
-		.steps = plan->steps,
-		.stream = streams_of(plan, a),
-		.streams = plan->streams,
-		.inputs = (int32_t)in,
-		.outputs = (int32_t)out,
-		.arena_bytes = plan->arena_bytes,
-		.scratch_bytes = plan->scratch_bytes,
-		.parts = plan->parts,
-	};
+		if (plan->buffer[i].kind == HT_PLAN_CONST)
+			*to++ = (int64_t)(uintptr_t)plan->buffer[i].blob->p;
+	p->rt = (struct ht_rt_program){ .image = x, .kernel = kernel, .constant = constant };
+}
+
+static struct ht_image_port_text *ports_of(
+	struct ht_arena *a, const struct ht_value_info *v, const char *const *alias, size_t n)
+{
+	struct ht_image_port_text *port = HT_NEW_ARRAY(a, struct ht_image_port_text, n);
+
+	for (size_t i = 0; i < n; i++)
+		port[i] = (struct ht_image_port_text){ .name = ht_str(v[i].name),
+			.alias = ht_str(alias ? alias[i] : ""),
+			.dtype = v[i].dtype,
+			.shape = { .rank = v[i].rank, .dim = (int64_t *)(uintptr_t)v[i].dim },
+			.bytes = v[i].bytes,
+			.value = v[i].value };
+	return port;
+}
+
+void ht_program_link(struct ht_program *p, const struct ht_plan *plan)
+{
+	struct ht_arena *a = &p->arena;
+
+	p->image = ht_plan_write_image(plan, ports_of(a, p->input, p->input_alias, p->inputs),
+		p->inputs, ports_of(a, p->output, p->output_alias, p->outputs), p->outputs, a);
+	link_program(p, plan);
+	p->info.unseeded = ht_rt_unseeded(&p->rt);
 }
 
 static void make_probes(struct build *b)
@@ -154,10 +78,11 @@ static void make_probes(struct build *b)
 
 /* Inputs and outputs by the names of the entry's ports; the plan has outputs in their order. */
 static struct ht_value_info *describe(
-	struct build *b, enum ht_plan_kind kind, int32_t count, const struct ht_port *port)
+	struct build *b, enum ht_plan_kind kind, size_t *count, const struct ht_port *port)
 {
 	struct ht_arena *a = &b->p->arena;
-	struct ht_value_info *list = HT_NEW_ARRAY(a, struct ht_value_info, (size_t)count),
+	struct ht_value_info *list = HT_NEW_ARRAY(
+				     a, struct ht_value_info, (size_t)b->plan->buffers),
 			     *v = list;
 
 	for (int32_t i = 0; i < b->plan->buffers; i++) {
@@ -173,6 +98,7 @@ static struct ht_value_info *describe(
 		};
 		port = port ? port->next : NULL;
 	}
+	*count = (size_t)(v - list);
 	return list;
 }
 
@@ -185,10 +111,9 @@ enum ht_status ht_program_build(struct ht_program *p, struct ht_graph *g, struct
 	ht_phase_end(phases, "weights");
 	HT_TRY(ht_kernels_make(p, plan, how, d));
 	ht_phase_end(phases, "code");
-	make_rt(&b);
 	make_probes(&b);
-	p->input = describe(&b, HT_PLAN_INPUT, p->rt.inputs, NULL);
-	p->output = describe(&b, HT_PLAN_OUTPUT, p->rt.outputs, g->entries->outputs);
+	p->input = describe(&b, HT_PLAN_INPUT, &p->inputs, NULL);
+	p->output = describe(&b, HT_PLAN_OUTPUT, &p->outputs, g->entries->outputs);
 	p->info.target = how->target->name;
 	p->info.arena_bytes = plan->arena_bytes;
 	p->info.live_bytes = plan->live_bytes;
@@ -196,6 +121,5 @@ enum ht_status ht_program_build(struct ht_program *p, struct ht_graph *g, struct
 	p->info.steps = (size_t)plan->steps;
 	p->info.parts = (size_t)plan->parts;
 	p->info.kernels = (size_t)plan->kernels;
-	p->info.unseeded = ht_rt_unseeded(&p->rt);
 	return HT_OK;
 }

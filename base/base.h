@@ -52,6 +52,11 @@ static inline bool ht_add_size(size_t a, size_t b, size_t *r)
 {
 	return !__builtin_add_overflow(a, b, r);
 }
+/* Whether `n` bytes at `offset` lie in `all`. */
+static inline bool ht_inside(uint64_t offset, uint64_t n, uint64_t all)
+{
+	return offset <= all && n <= all - offset;
+}
 /* a / b rounded up; b is positive. */
 static inline int64_t ht_ceil_div(int64_t a, int64_t b)
 {

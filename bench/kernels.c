@@ -79,31 +79,34 @@ static void fill(void *p, enum ht_dtype t, size_t bytes)
 	}
 }
 
+/* By buffer of the plan. */
 static void place(struct measure *m)
 {
-	m->arena = memory(m->rt->arena_bytes);
-	m->at = calloc((size_t)m->rt->buffers + 1, sizeof *m->at);
+	const struct ht_plan *p = m->plan;
+
+	m->arena = memory(p->arena_bytes);
+	m->at = calloc((size_t)p->buffers + 1, sizeof *m->at);
 	if (!m->at)
 		exit(5);
-	for (int32_t i = 0; i < m->rt->buffers; i++) {
-		const struct ht_rt_buffer *b = &m->rt->buffer[i];
+	for (int32_t i = 0; i < p->buffers; i++) {
+		const struct ht_plan_buffer *b = &p->buffer[i];
 
-		if (b->where == HT_RT_CONST)
-			m->at[i] = (void *)(uintptr_t)b->data;
+		if (b->kind == HT_PLAN_CONST)
+			m->at[i] = (void *)(uintptr_t)b->blob->p;
 		else
 			m->at[i] =
-				b->where == HT_RT_ARENA ? m->arena + b->offset : memory(b->bytes);
+				b->kind == HT_PLAN_TEMP ? m->arena + b->offset : memory(b->bytes);
 	}
-	m->scratch = memory(m->rt->scratch_bytes);
+	m->scratch = memory(p->scratch_bytes);
 }
 
-static void fill_operands(struct measure *m, const struct ht_rt_step *s)
+static void fill_operands(struct measure *m, const struct ht_plan_step *s)
 {
-	for (int32_t i = 0; i < s->args; i++) {
-		const struct ht_rt_buffer *b = &m->rt->buffer[s->buffer[i]];
+	for (int32_t i = 0; i < s->kernel->args; i++) {
+		const struct ht_plan_buffer *b = &m->plan->buffer[s->buffer[i]];
 
-		if (b->where != HT_RT_CONST)
-			fill(m->at[s->buffer[i]], m->plan->buffer[s->buffer[i]].dtype, b->bytes);
+		if (b->kind != HT_PLAN_CONST)
+			fill(m->at[s->buffer[i]], b->dtype, b->bytes);
 	}
 }
 
@@ -183,16 +186,20 @@ static const struct ht_stage *contraction_of(const struct ht_kernel *k, int *cou
 	return found;
 }
 
-static void put_time(struct measure *m, const struct ht_rt_step *s, void *const *arg)
+/* Step i of the plan is step i of the image, in its first procedure. */
+static void put_time(struct measure *m, int32_t i, void *const *arg)
 {
+	const struct ht_image_step *s = &ht_image_steps(m->rt->image)[i];
+	const int64_t *params = ht_image_params(m->rt->image) + s->param;
+	ht_exec_fn *fn = (ht_exec_fn *)(uintptr_t)m->rt->kernel[s->to];
 	double start, end = now() + m->seconds;
 	size_t n = 0;
 
-	for (int i = 0; i < 2; i++)
-		s->fn(arg, s->params, 0, s->tiles, m->scratch);
+	for (int k = 0; k < 2; k++)
+		fn(arg, params, 0, s->count, m->scratch);
 	do {
 		start = now();
-		s->fn(arg, s->params, 0, s->tiles, m->scratch);
+		fn(arg, params, 0, s->count, m->scratch);
 		m->sample[n++] = now() - start;
 	} while (n < MOST_RUNS && (n < 5 || now() < end));
 	qsort(m->sample, n, sizeof *m->sample, by_value);
@@ -207,9 +214,9 @@ static bool wanted(const struct measure *m, bool contraction)
 
 static void measure_step(struct measure *m, int32_t i, int uses)
 {
-	const struct ht_rt_step *s = &m->rt->step[i];
-	const struct ht_kernel *k = m->plan->step[i].kernel;
-	const struct ht_node *n = node_named(m->graph, m->plan->step[i].node);
+	const struct ht_plan_step *s = &m->plan->step[i];
+	const struct ht_kernel *k = s->kernel;
+	const struct ht_node *n = node_named(m->graph, s->node);
 	struct ht_str type = n ? n->type : HT_STR("");
 	int contractions;
 	const struct ht_stage *c = contraction_of(k, &contractions);
@@ -218,16 +225,17 @@ static void measure_step(struct measure *m, int32_t i, int uses)
 
 	if (!wanted(m, c != NULL))
 		return;
-	arg = calloc((size_t)s->args + 1, sizeof *arg);
+	arg = calloc((size_t)k->args + 1, sizeof *arg);
 	if (!arg)
 		exit(5);
-	for (int32_t a = 0; a < s->args; a++) {
+	for (int32_t a = 0; a < k->args; a++) {
 		arg[a] = m->at[s->buffer[a]];
-		bytes += (double)m->rt->buffer[s->buffer[a]].bytes;
+		bytes += (double)m->plan->buffer[s->buffer[a]].bytes;
 	}
 	fill_operands(m, s);
-	printf("{\"node\": \"%s\", \"op\": \"%.*s\", \"method\": \"%s\", \"uses\": %d, \"contractions\": %d",
-		s->node, HT_STR_ARG(type), s->method ? s->method : "", uses, contractions);
+	printf("{\"node\": \"%.*s\", \"op\": \"%.*s\", \"method\": \"%s\", \"uses\": %d, \"contractions\": %d",
+		HT_STR_ARG(s->node), HT_STR_ARG(type), k->method ? k->method : "", uses,
+		contractions);
 	if (c)
 		macs = put_contraction(k, c);
 	if (n && ht_is(n, HT_CONV))
@@ -235,7 +243,7 @@ static void measure_step(struct measure *m, int32_t i, int uses)
 	else if (n && ht_is(n, HT_DEPTHWISE))
 		macs = put_convolution(n, true);
 	printf(", \"multiply_adds\": %.0f, \"bytes\": %.0f", macs, bytes);
-	put_time(m, s, arg);
+	put_time(m, i, arg);
 	puts("}");
 	free(arg);
 }
@@ -406,6 +414,7 @@ static enum ht_status compile(const struct request *q, const struct ht_model *mo
 		cut_depth(plan);
 	how = (struct ht_make){ .target = l.passes.target, .threads = 1 };
 	HT_TRY(ht_program_build(p, l.graph, plan, &how, &l.phases, d));
+	ht_program_link(p, plan);
 	m->graph = l.graph;
 	m->plan = plan;
 	m->rt = &p->rt;

@@ -23,6 +23,11 @@ struct ht_lower_request {
 /* Lowers entry `how->entry`.  Unsupported ops are reported all in one, grouped by type. */
 enum ht_status ht_lower(struct ht_graph *g, const struct ht_lower_request *how, struct ht_arena *a,
 	struct ht_plan **out);
+struct ht_image_port_text; /* image/build.h */
+/* The plan's image, in `a`: inputs and outputs as the caller describes them, in the order of the plan's
+ * buffers; constants in the order of those. */
+struct ht_str ht_plan_write_image(const struct ht_plan *p, const struct ht_image_port_text *input,
+	size_t inputs, const struct ht_image_port_text *output, size_t outputs, struct ht_arena *a);
 /* Lowers one node whose operands are all Const; the plan has constant and output buffers only, one
  * output a result.  For constant folding: the interpreter runs it.  Of `how` it takes scratch, diags
  * and target. */

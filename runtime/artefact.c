@@ -66,7 +66,8 @@ static const char *read_header(const struct ht_artefact *a, struct ht_artefact_h
 		return "it does not begin as one";
 	memcpy(h, a->bytes.p, sizeof *h);
 	if (h->version != HT_ARTEFACT_VERSION)
-		return "it was made by another version";
+		return h->version < HT_ARTEFACT_VERSION ? "an older version of Halftone made it"
+							: "a newer version of Halftone made it";
 	ht_header_digest(h, digest);
 	if (memcmp(digest, h->digest, HT_DIGEST) != 0 || !good_signature_field(h))
 		return "its header is damaged";

@@ -11,63 +11,38 @@
 
 #include "base/base.h"
 #include "base/crypto.h"
-#include "runtime/runtime.h"
+#include "image/image.h"
 
 enum { HT_DIGEST = 32 /* bytes of a SHA-256 */ };
 
-/* ---- plan.c: what a program is, apart from its bytes ---- */
-
-struct ht_plan_value {
-	const char *name, *alias; /* "": no other name */
-	uint64_t dtype, bytes;
-	size_t rank;
-	int64_t *dim;
-	size_t value_bytes; /* 0: no default */
-	const void *value;
-};
-
-struct ht_plan_memory {
-	uint64_t where; /* enum ht_rt_where */
-	uint64_t
-		offset; /* ARENA: in bytes; CONST, INPUT, OUTPUT, STREAM: the number of the plan's */
-	uint64_t bytes;
-};
+/* ---- plan.c: what a variant is, apart from its code and weights ---- */
 
 struct ht_plan_weight {
 	uint64_t number; /* in the index */
 	uint64_t bytes;
 };
 
+/* Machine code of a kernel; of one that is a function of the library all is 0. */
 struct ht_plan_code {
-	const char *library;           /* by this name; "": generated */
 	uint64_t offset, bytes, entry; /* in the section of code; entry: from offset */
-	uint8_t digest[HT_DIGEST];     /* of generated code */
-};
-
-struct ht_plan_call {
-	uint64_t kernel, tiles;
-	size_t args, params;
-	int64_t *arg; /* numbers of memories */
-	int64_t *param;
-	const char *node, *method; /* method "": none */
-	size_t words_count;
-	struct ht_words *words;
+	uint8_t digest[HT_DIGEST];
 };
 
 struct ht_program_plan {
 	const char *target, *policy;
 	const char *provenance; /* members of the manifest's JSON, for whoever saves it again */
-	uint64_t arena_bytes, live_bytes, scratch_bytes, weight_bytes, code_bytes;
+	uint64_t live_bytes, weight_bytes, code_bytes, parts;
 	uint64_t low_nodes, float_nodes, casts;
-	uint64_t parts; /* of the batch: as ht_rt_program.parts */
-	size_t inputs, outputs, weights, memories, kernels, calls, streams;
-	struct ht_plan_value *input, *output;
+	size_t weights, constants, kernels;
 	struct ht_plan_weight *weight;
-	struct ht_plan_memory *memory;
-	struct ht_plan_code *kernel;
-	struct ht_plan_call *call;
-	struct ht_rt_stream *stream;
+	int64_t *constant;           /* by constant of the image: a weight of the list */
+	struct ht_plan_code *kernel; /* by kernel of the image */
+	struct ht_str image;         /* at a multiple of HT_IMAGE_ALIGN */
 };
+static inline const struct ht_image *ht_plan_image(const struct ht_program_plan *p)
+{
+	return (const struct ht_image *)(const void *)p->image.p;
+}
 
 void ht_plan_write(const struct ht_program_plan *p, struct ht_buf *out);
 /* Everything that is read lives in `a`.  NULL, or what is wrong; numbers that do not fit together

@@ -33,22 +33,25 @@ static enum ht_status read_plan(struct ht_artefact *a, const struct ht_index_var
 static const char *compare(const struct ht_artefact *a, const struct ht_index_variant *v,
 	const struct ht_program_plan *p)
 {
+	const struct ht_image *x = ht_plan_image(p);
+	const struct ht_image_entry *e = ht_image_entries(x);
+	const struct ht_image_port *in = ht_image_ports(x) + e->port;
+
 	if (strcmp(v->target, p->target) != 0 || strcmp(v->policy, p->policy) != 0 ||
-		v->inputs != p->inputs)
+		v->inputs != e->inputs)
 		return "its plan is another variant's";
-	for (size_t i = 0; i < p->inputs; i++)
-		if (strcmp(v->input[i].name, p->input[i].name) != 0 ||
-			v->input[i].rank != p->input[i].rank ||
-			memcmp(v->input[i].dim, p->input[i].dim,
-				p->input[i].rank * sizeof *p->input[i].dim) != 0)
+	for (size_t i = 0; i < e->inputs; i++)
+		if (strcmp(v->input[i].name, ht_image_text(x, in[i].name)) != 0 ||
+			v->input[i].rank != in[i].rank ||
+			memcmp(v->input[i].dim, ht_image_dims(x) + in[i].dim,
+				in[i].rank * sizeof *v->input[i].dim) != 0)
 			return "its plan is another variant's";
 	for (size_t i = 0; i < p->weights; i++)
 		if (p->weight[i].number >= a->index.weights ||
 			p->weight[i].bytes != a->index.weight[p->weight[i].number].bytes)
 			return "its plan has other weights";
 	for (size_t i = 0; i < p->kernels; i++)
-		if (!p->kernel[i].library[0] &&
-			!ht_inside(p->kernel[i].offset, p->kernel[i].bytes, a->code.n))
+		if (!ht_inside(p->kernel[i].offset, p->kernel[i].bytes, a->code.n))
 			return "a kernel is outside of the code";
 	return NULL;
 }
@@ -64,7 +67,7 @@ static const char *copy_kernels(
 		const struct ht_plan_code *k = &p->kernel[i];
 		uint8_t digest[HT_DIGEST];
 
-		if (k->library[0])
+		if (!k->bytes)
 			continue;
 		memcpy(to, a->code.p + k->offset, k->bytes);
 		ht_sha256(to, k->bytes, digest);
@@ -83,8 +86,7 @@ static enum ht_status load_code(struct ht_artefact *a, const struct ht_program_p
 	const char *wrong;
 
 	for (size_t i = 0; i < p->kernels; i++)
-		if (!p->kernel[i].library[0])
-			all += ht_align_to(p->kernel[i].bytes, CODE_ALIGN);
+		all += ht_align_to(p->kernel[i].bytes, CODE_ALIGN);
 	a->code_copy = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (a->code_copy == MAP_FAILED) {
 		a->code_copy = NULL;

@@ -34,10 +34,4 @@ const char *ht_coder_end(const struct ht_coder *c);
 			(list) = ht_alloc((c)->arena, (n) * sizeof *(list) + 1);                   \
 	} while (0)
 
-/* Whether `n` bytes at `offset` lie in `all`. */
-static inline bool ht_inside(uint64_t offset, uint64_t n, uint64_t all)
-{
-	return offset <= all && n <= all - offset;
-}
-
 #endif

@@ -1,4 +1,4 @@
-/* A context: all memory is there before a run, and every pointer that does not change is in its place. */
+/* A context: all memory is there before a run. */
 #include "runtime/context.h"
 
 #include <stdlib.h>
@@ -19,86 +19,47 @@ static void *aligned(size_t n)
 	return p;
 }
 
-static bool comes_with_the_run(const struct ht_rt_buffer *b)
+static void run_pool(void *pool, void (*fn)(void *arg, int worker, int workers), void *arg)
 {
-	return b->where == HT_RT_INPUT || b->where == HT_RT_OUTPUT;
+	ht_pool_run(pool, fn, arg);
 }
 
-static void *buffer_address(const struct ht_rt_context *c, const struct ht_seat *s, int32_t i)
+static void meet(void *pool)
 {
-	const struct ht_rt_buffer *b = &c->program->buffer[i];
-
-	if (c->guarded)
-		return ht_guarded_buffer(c->guarded, i);
-	switch (b->where) {
-	case HT_RT_ARENA:
-		return s->arena + b->offset;
-	case HT_RT_CONST:
-		return (void *)(uintptr_t)b->data;
-	case HT_RT_STREAM:
-		return &c->stream[b->offset];
-	default:
-		return NULL;
-	}
+	ht_pool_barrier(pool);
 }
 
-static void place_arguments(struct ht_rt_context *c, struct ht_seat *s)
+static bool make_memory(struct ht_rt_context *c)
 {
-	const struct ht_rt_program *p = c->program;
-	void **at = s->arg;
+	struct ht_exec *x = &c->exec;
 
-	c->patches = 0;
-	for (int32_t i = 0; i < p->steps; i++) {
-		s->first[i] = at;
-		for (int32_t k = 0; k < p->step[i].args; k++, at++) {
-			const struct ht_rt_buffer *b = &p->buffer[p->step[i].buffer[k]];
-
-			*at = buffer_address(c, s, p->step[i].buffer[k]);
-			if (!c->guarded && comes_with_the_run(b))
-				c->patch[c->patches++] =
-					(struct ht_patch){ (size_t)(at - s->arg), b };
-		}
-	}
-}
-
-void ht_seat_take(const struct ht_rt_context *c, struct ht_seat *s, int64_t part)
-{
-	s->part = part;
-	for (size_t i = 0; i < c->patches; i++) {
-		const struct ht_rt_buffer *b = c->patch[i].buffer;
-		const void *whole =
-			b->where == HT_RT_OUTPUT ? c->outputs[b->offset] : c->inputs[b->offset];
-
-		s->arg[c->patch[i].at] =
-			(char *)(uintptr_t)whole + (size_t)part * ht_rt_part_bytes(c->program, b);
-	}
-}
-
-static bool make_seats(struct ht_rt_context *c)
-{
-	const struct ht_rt_program *p = c->program;
-	size_t args = 0;
-
-	for (int32_t i = 0; i < p->steps; i++)
-		args += (size_t)p->step[i].args;
-	c->seats = p->parts > 1 && c->threads <= p->parts ? c->threads : 1;
-	c->seat = calloc((size_t)c->seats, sizeof *c->seat);
-	c->patch = calloc(args + 1, sizeof *c->patch);
-	c->arena_bytes = (p->arena_bytes + 127) / 64 * 64;
-	c->arenas = aligned(c->arena_bytes * (size_t)c->seats);
-	if (!c->seat || !c->patch || !c->arenas)
+	if (!ht_exec_needs_of(x->image, x->entry, &x->limits, &x->needs))
 		return false;
-	for (int i = 0; i < c->seats; i++) {
-		struct ht_seat *s = &c->seat[i];
-
-		s->arena = c->arenas + c->arena_bytes * (size_t)i;
-		s->arg = calloc(args + 1, sizeof *s->arg);
-		s->first = calloc((size_t)p->steps + 1, sizeof *s->first);
-		if (!s->arg || !s->first)
-			return false;
-		place_arguments(c, s);
-	}
+	c->memory_bytes = ht_exec_common_bytes(&x->needs) +
+			  ht_exec_thread_bytes(&x->needs) * (size_t)c->threads.threads;
+	c->memory = aligned(c->memory_bytes);
+	if (!c->memory)
+		return false;
+	ht_exec_lay_out(x, c->memory);
 	return true;
+}
+
+static bool make(struct ht_rt_context *c, struct ht_rt_pool *pool)
+{
+	const struct ht_image *image = c->program->image;
+
+	c->threads = (struct ht_exec_threads){ ht_rt_pool_threads(pool), pool, run_pool, meet };
+	c->ns = calloc(ht_image_count(image, HT_IMAGE_STEPS) + 1, sizeof *c->ns);
+	c->stream = calloc(ht_image_count(image, HT_IMAGE_RANDOM) + 1, sizeof *c->stream);
+	c->lives = HT_POISONS ? ht_lives_new(image) : NULL;
+	c->exec = (struct ht_exec){
+		.image = image,
+		.links = { .kernel = c->program->kernel, .constant = c->program->constant },
+		.limits = HT_EXEC_LIMITS_INIT,
+		.threads = &c->threads,
+	};
+	c->exec.links.stream = c->stream;
+	return c->ns && c->stream && (!HT_POISONS || c->lives) && make_memory(c);
 }
 
 struct ht_rt_context *ht_rt_context_new(const struct ht_rt_program *p, struct ht_rt_pool *pool)
@@ -108,50 +69,37 @@ struct ht_rt_context *ht_rt_context_new(const struct ht_rt_program *p, struct ht
 	if (!c)
 		return NULL;
 	c->program = p;
-	c->pool = pool;
-	c->threads = ht_rt_pool_threads(pool);
-	c->scratch_bytes = (p->scratch_bytes + 127) / 64 * 64;
-	c->scratch = aligned(c->scratch_bytes * (size_t)c->threads);
-	c->ns = calloc((size_t)p->steps + 1, sizeof *c->ns);
-	c->stream = calloc((size_t)p->streams + 1, sizeof *c->stream);
-	c->stop = aligned(sizeof *c->stop * (size_t)c->threads);
-	c->share = aligned(sizeof *c->share * 2 * (size_t)c->threads);
-	c->lives = HT_POISONS ? ht_lives_new(p) : NULL;
-	if ((HT_POISONS && !c->lives) || !c->scratch || !c->ns || !c->stream || !c->stop ||
-		!c->share || !make_seats(c)) {
+	if (!make(c, pool)) {
 		ht_rt_context_free(c);
 		return NULL;
 	}
+	ht_exec_begin(&c->exec);
 	ht_rt_context_seed(c, 0);
 	return c;
 }
 
-static void free_seats(struct ht_rt_context *c, int from)
+/* As kernels say it. */
+static size_t scratch_bytes(const struct ht_image *x)
 {
-	for (int i = from; c->seat && i < c->seats; i++) {
-		free(c->seat[i].arg);
-		free(c->seat[i].first);
-	}
-	if (c->seats > from)
-		c->seats = from;
+	size_t most = 0;
+
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_KERNELS); i++)
+		if (ht_image_kernels(x)[i].scratch_bytes > most)
+			most = ht_image_kernels(x)[i].scratch_bytes;
+	return (most + 63) / 64 * 64;
 }
 
 bool ht_rt_context_guard(struct ht_rt_context *c, enum ht_rt_guard where)
 {
-	struct ht_guarded *g = ht_guarded_new(c->program, where, c->threads);
+	struct ht_guarded *g = ht_guarded_new(
+		c->program, c->stream, where, c->threads.threads, scratch_bytes(c->exec.image));
 
 	if (!g)
 		return false;
 	c->guarded = g;
-	free_seats(c, 1); /* there is one mapping of each buffer */
-	free(c->arenas);
-	free(c->scratch);
 	ht_lives_free(c->lives);
 	c->lives = NULL;
-	c->arenas = NULL;
-	c->seat->arena = NULL;
-	c->scratch = ht_guarded_scratch(g, &c->scratch_bytes);
-	place_arguments(c, c->seat);
+	c->exec.scratch = ht_guarded_scratch(g, &c->exec.scratch_stride);
 	return true;
 }
 
@@ -159,25 +107,17 @@ void ht_rt_context_free(struct ht_rt_context *c)
 {
 	if (!c)
 		return;
-	free_seats(c, 0);
-	free(c->seat);
-	free(c->arenas);
-	if (c->guarded)
-		ht_guarded_free(c->guarded);
-	else
-		free(c->scratch);
+	ht_guarded_free(c->guarded);
 	ht_lives_free(c->lives);
-	free(c->patch);
+	free(c->memory);
 	free(c->ns);
 	free(c->stream);
-	free(c->stop);
-	free(c->share);
 	free(c);
 }
 
 const void *ht_rt_arena(const struct ht_rt_context *c)
 {
-	return c->arenas;
+	return c->exec.temps;
 }
 
 void ht_rt_profile(struct ht_rt_context *c, bool on)
@@ -188,4 +128,44 @@ void ht_rt_profile(struct ht_rt_context *c, bool on)
 const int64_t *ht_rt_step_ns(const struct ht_rt_context *c)
 {
 	return c->profile ? c->ns : NULL;
+}
+
+/* ---- runs ---- */
+
+static void begin(struct ht_rt_context *c, bool ftz)
+{
+	c->exec.flush = ftz;
+	ht_context_observe(c);
+	if (c->profile)
+		memset(c->ns, 0, ht_image_count(c->exec.image, HT_IMAGE_STEPS) * sizeof *c->ns);
+}
+
+/* What a run that stopped has not done itself. */
+static void leave(struct ht_rt_context *c)
+{
+	struct ht_exec_frame *f = (struct ht_exec_frame *)(uintptr_t)c->exec.stop.frame;
+
+	for (; c->guarded && f; f = f->caller)
+		ht_guarded_leave(c->guarded, f);
+}
+
+bool ht_rt_run(struct ht_rt_context *c, const void *const *inputs, void *const *outputs, bool ftz,
+	struct ht_rt_fault *fault)
+{
+	const struct ht_exec_stop *stop = &c->exec.stop;
+	bool good;
+
+	begin(c, ftz);
+	good = ht_exec_run(&c->exec, inputs, outputs);
+	if (c->lives)
+		ht_lives_end(c->memory, c->memory_bytes);
+	ht_streams_move(c);
+	*fault = (struct ht_rt_fault){ 0 };
+	c->checked |= good;
+	if (good)
+		return true;
+	leave(c);
+	*fault = (struct ht_rt_fault){ stop->code, stop->step, stop->frame,
+		stop->frame->arg + ht_image_steps(c->exec.image)[stop->step].arg };
+	return false;
 }

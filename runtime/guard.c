@@ -14,7 +14,9 @@ struct fenced {
 
 struct ht_guarded {
 	const struct ht_rt_program *program;
-	struct fenced *buffer;
+	const struct ht_philox *streams;
+	struct fenced *buffer; /* by buffer of the image */
+	void **given;          /* likewise, of parameters: the caller's memory */
 	struct fenced scratch;
 	size_t stride;
 };
@@ -50,83 +52,101 @@ static void remove_fence(struct fenced *f)
 		munmap(f->map, f->map_bytes);
 }
 
-struct ht_guarded *ht_guarded_new(
-	const struct ht_rt_program *p, enum ht_rt_guard where, int threads)
+static uint32_t buffers_of(const struct ht_guarded *g)
+{
+	return ht_image_count(g->program->image, HT_IMAGE_BUFFERS);
+}
+
+static bool fence_all(struct ht_guarded *g, enum ht_rt_guard where)
+{
+	const struct ht_image_buffer *b = ht_image_buffers(g->program->image);
+	size_t ignored;
+
+	for (uint32_t i = 0; i < buffers_of(g); i++) {
+		if (!fence(&g->buffer[i], where, b[i].bytes, 1, &ignored))
+			return false;
+		if (b[i].kind == HT_IMAGE_CONST && b[i].bytes)
+			memcpy(g->buffer[i].at,
+				(const void *)(uintptr_t)g->program->constant[b[i].number],
+				b[i].bytes);
+	}
+	return true;
+}
+
+struct ht_guarded *ht_guarded_new(const struct ht_rt_program *p, const struct ht_philox *streams,
+	enum ht_rt_guard where, int threads, size_t scratch_bytes)
 {
 	struct ht_guarded *g = calloc(1, sizeof *g);
-	size_t ignored;
 
 	if (!g)
 		return NULL;
 	g->program = p;
-	g->buffer = calloc((size_t)p->buffers + 1, sizeof *g->buffer);
-	if (!g->buffer ||
-		!fence(&g->scratch, where, up(p->scratch_bytes, 64), (size_t)threads, &g->stride))
-		goto failed;
-	for (int32_t i = 0; i < p->buffers; i++) {
-		const struct ht_rt_buffer *b = &p->buffer[i];
-
-		if (!fence(&g->buffer[i], where, b->bytes, 1, &ignored))
-			goto failed;
-		if (b->where == HT_RT_CONST && b->bytes)
-			memcpy(g->buffer[i].at, b->data, b->bytes);
+	g->streams = streams;
+	g->buffer = calloc((size_t)buffers_of(g) + 1, sizeof *g->buffer);
+	g->given = calloc((size_t)buffers_of(g) + 1, sizeof *g->given);
+	if (!g->buffer || !g->given ||
+		!fence(&g->scratch, where, scratch_bytes, (size_t)threads, &g->stride) ||
+		!fence_all(g, where)) {
+		ht_guarded_free(g);
+		return NULL;
 	}
 	return g;
-failed:
-	ht_guarded_free(g);
-	return NULL;
 }
 
 void ht_guarded_free(struct ht_guarded *g)
 {
 	if (!g)
 		return;
-	for (int32_t i = 0; g->buffer && i < g->program->buffers; i++)
+	for (uint32_t i = 0; g->buffer && i < buffers_of(g); i++)
 		remove_fence(&g->buffer[i]);
 	remove_fence(&g->scratch);
 	free(g->buffer);
+	free(g->given);
 	free(g);
 }
 
-void *ht_guarded_buffer(const struct ht_guarded *g, int32_t buffer)
-{
-	return g->buffer[buffer].at;
-}
-
-char *ht_guarded_scratch(const struct ht_guarded *g, size_t *stride)
+char *ht_guarded_scratch(const struct ht_guarded *g, uint64_t *stride)
 {
 	*stride = g->stride;
 	return g->scratch.at;
 }
 
-void ht_guarded_enter(struct ht_guarded *g, const void *const *inputs,
-	const struct ht_philox *streams, int64_t part)
+/* What is in a buffer when its procedure begins. */
+static void fill(struct ht_guarded *g, const struct ht_exec_frame *f, uint32_t i)
 {
-	for (int32_t i = 0; i < g->program->buffers; i++) {
-		const struct ht_rt_buffer *b = &g->program->buffer[i];
+	const struct ht_image_buffer *b = &ht_image_buffers(g->program->image)[i];
+	void *at = g->buffer[i].at;
 
-		if (b->where == HT_RT_CONST || !b->bytes)
-			continue;
-		if (b->where == HT_RT_INPUT)
-			memcpy(g->buffer[i].at,
-				(const char *)inputs[b->offset] +
-					(size_t)part * ht_rt_part_bytes(g->program, b),
-				b->bytes);
-		else if (b->where == HT_RT_STREAM)
-			memcpy(g->buffer[i].at, &streams[b->offset], b->bytes);
-		else
-			memset(g->buffer[i].at, 0xff, b->bytes);
-	}
+	if (!b->bytes || b->kind == HT_IMAGE_CONST)
+		return;
+	if (b->kind == HT_IMAGE_STREAM)
+		memcpy(at, &g->streams[b->number], b->bytes);
+	else if (b->kind == HT_IMAGE_PARAM && g->given[i] && (f->caller || !b->written))
+		memcpy(at, g->given[i], b->bytes);
+	else
+		memset(at, 0xff, b->bytes);
 }
 
-void ht_guarded_leave(const struct ht_guarded *g, void *const *outputs, int64_t part)
+void ht_guarded_enter(struct ht_guarded *g, struct ht_exec_frame *f)
 {
-	for (int32_t i = 0; i < g->program->buffers; i++) {
-		const struct ht_rt_buffer *b = &g->program->buffer[i];
+	const struct ht_image_procedure *p = f->procedure;
+	const uint32_t *arg = ht_image_args(g->program->image) + p->arg;
 
-		if (b->where == HT_RT_OUTPUT && b->bytes)
-			memcpy((char *)outputs[b->offset] +
-					(size_t)part * ht_rt_part_bytes(g->program, b),
-				g->buffer[i].at, b->bytes);
-	}
+	for (uint32_t i = 0; i < p->args; i++)
+		if (arg[i] < p->params)
+			g->given[p->buffer + arg[i]] = f->arg[i];
+	for (uint32_t i = 0; i < p->buffers; i++)
+		fill(g, f, p->buffer + i);
+	for (uint32_t i = 0; i < p->args; i++)
+		f->arg[i] = g->buffer[p->buffer + arg[i]].at;
+}
+
+void ht_guarded_leave(const struct ht_guarded *g, struct ht_exec_frame *f)
+{
+	const struct ht_image_procedure *p = f->procedure;
+	const struct ht_image_buffer *b = ht_image_buffers(g->program->image);
+
+	for (uint32_t i = p->buffer; i < p->buffer + p->params; i++)
+		if (b[i].written && b[i].bytes && g->given[i])
+			memcpy(g->given[i], g->buffer[i].at, b[i].bytes);
 }

@@ -8,19 +8,17 @@
 
 struct ht_guarded;
 
-/* Scratch is for `threads` threads.  NULL: out of memory. */
-struct ht_guarded *ht_guarded_new(
-	const struct ht_rt_program *p, enum ht_rt_guard where, int threads);
+/* Scratch: so many bytes for each of `threads` threads.  Of procedures that recurse, frames share their
+ * buffers; no program has such.  NULL: out of memory. */
+struct ht_guarded *ht_guarded_new(const struct ht_rt_program *p, const struct ht_philox *streams,
+	enum ht_rt_guard where, int threads, size_t scratch_bytes);
 void ht_guarded_free(struct ht_guarded *g);
-/* Where a buffer of the program is: inputs and outputs too, which are copied. */
-void *ht_guarded_buffer(const struct ht_guarded *g, int32_t buffer);
 /* The first thread's scratch, and how far the next one's is. */
-char *ht_guarded_scratch(const struct ht_guarded *g, size_t *stride);
-/* Before a run of part `part`: inputs and the states of streams are copied in, and all that a step has to write first is made of 0xff, a NaN
- * in every float type. */
-void ht_guarded_enter(struct ht_guarded *g, const void *const *inputs,
-	const struct ht_philox *streams, int64_t part);
-/* Behind it: outputs are copied out. */
-void ht_guarded_leave(const struct ht_guarded *g, void *const *outputs, int64_t part);
+char *ht_guarded_scratch(const struct ht_guarded *g, uint64_t *stride);
+/* A procedure begins: its arguments are bound to guarded memory.  What it reads is copied there, and all
+ * that a step has to write first is made of 0xff, a NaN in every float type. */
+void ht_guarded_enter(struct ht_guarded *g, struct ht_exec_frame *f);
+/* It ends: what it wrote for its caller is copied there. */
+void ht_guarded_leave(const struct ht_guarded *g, struct ht_exec_frame *f);
 
 #endif

@@ -4,31 +4,42 @@
 #include <string.h>
 
 struct ht_lives {
-	const struct ht_rt_program *program;
-	int32_t *first, *last; /* by buffer: steps that use it */
+	const struct ht_image *image;
+	uint32_t *first, *last; /* by buffer of the image: steps that use it */
 };
 
-struct ht_lives *ht_lives_new(const struct ht_rt_program *p)
+static void note_uses(struct ht_lives *l, const struct ht_image_procedure *p)
+{
+	for (uint32_t i = p->steps; i-- > 0;) {
+		const struct ht_image_step *s = &ht_image_steps(l->image)[p->step + i];
+		const uint32_t *arg = ht_image_args(l->image) + p->arg + s->arg;
+
+		for (uint32_t k = 0; k < s->args; k++) {
+			uint32_t b = p->buffer + arg[k];
+
+			l->first[b] = p->step + i;
+			if (l->last[b] < p->step + i)
+				l->last[b] = p->step + i;
+		}
+	}
+}
+
+struct ht_lives *ht_lives_new(const struct ht_image *x)
 {
 	struct ht_lives *l = calloc(1, sizeof *l);
+	size_t buffers = ht_image_count(x, HT_IMAGE_BUFFERS);
 
 	if (!l)
 		return NULL;
-	l->program = p;
-	l->first = calloc((size_t)p->buffers + 1, sizeof *l->first);
-	l->last = calloc((size_t)p->buffers + 1, sizeof *l->last);
+	l->image = x;
+	l->first = calloc(buffers + 1, sizeof *l->first);
+	l->last = calloc(buffers + 1, sizeof *l->last);
 	if (!l->first || !l->last) {
 		ht_lives_free(l);
 		return NULL;
 	}
-	for (int32_t i = p->steps - 1; i >= 0; i--)
-		for (int32_t k = 0; k < p->step[i].args; k++) {
-			int32_t b = p->step[i].buffer[k];
-
-			l->first[b] = i;
-			if (l->last[b] < i)
-				l->last[b] = i;
-		}
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_PROCEDURES); i++)
+		note_uses(l, &ht_image_procedures(x)[i]);
 	return l;
 }
 
@@ -41,34 +52,39 @@ void ht_lives_free(struct ht_lives *l)
 	free(l);
 }
 
-void ht_lives_begin(const struct ht_lives *l, char *arena)
+/* Whether the steps of a procedure are kernels, each of which runs once. */
+static bool is_straight(const struct ht_lives *l, const struct ht_image_procedure *p)
 {
-	(void)arena;
-	ASAN_POISON_MEMORY_REGION(arena, l->program->arena_bytes);
+	for (uint32_t i = 0; i < p->steps; i++)
+		if (ht_image_steps(l->image)[p->step + i].op != HT_IMAGE_KERNEL)
+			return false;
+	return true;
 }
 
-void ht_lives_step(const struct ht_lives *l, char *arena, int32_t i)
+void ht_lives_enter(const struct ht_lives *l, const struct ht_exec_frame *f)
 {
-	const struct ht_rt_program *p = l->program;
-
-	for (int32_t k = 0; i > 0 && k < p->step[i - 1].args; k++) {
-		int32_t b = p->step[i - 1].buffer[k];
-
-		if (p->buffer[b].where == HT_RT_ARENA && l->last[b] == i - 1)
-			ASAN_POISON_MEMORY_REGION(arena + p->buffer[b].offset, p->buffer[b].bytes);
-	}
-	for (int32_t k = 0; k < p->step[i].args; k++) {
-		int32_t b = p->step[i].buffer[k];
-
-		if (p->buffer[b].where != HT_RT_ARENA || l->first[b] != i)
-			continue;
-		ASAN_UNPOISON_MEMORY_REGION(arena + p->buffer[b].offset, p->buffer[b].bytes);
-		memset(arena + p->buffer[b].offset, 0xff, p->buffer[b].bytes);
-	}
+	if (is_straight(l, f->procedure))
+		ASAN_POISON_MEMORY_REGION(f->temps, f->procedure->frame_bytes);
 }
 
-void ht_lives_end(const struct ht_lives *l, char *arena)
+void ht_lives_step(const struct ht_lives *l, const struct ht_exec_frame *f, uint32_t step)
 {
-	(void)arena;
-	ASAN_UNPOISON_MEMORY_REGION(arena, l->program->arena_bytes);
+	const struct ht_image_buffer *buffer = ht_image_buffers(l->image);
+	const struct ht_image_procedure *p = f->procedure;
+
+	if (!is_straight(l, p))
+		return;
+	for (uint32_t b = p->buffer; b < p->buffer + p->buffers; b++)
+		if (buffer[b].kind == HT_IMAGE_TEMP && l->last[b] + 1 == step)
+			ASAN_POISON_MEMORY_REGION(f->temps + buffer[b].offset, buffer[b].bytes);
+	for (uint32_t b = p->buffer; b < p->buffer + p->buffers; b++)
+		if (buffer[b].kind == HT_IMAGE_TEMP && l->first[b] == step) {
+			ASAN_UNPOISON_MEMORY_REGION(f->temps + buffer[b].offset, buffer[b].bytes);
+			memset(f->temps + buffer[b].offset, 0xff, buffer[b].bytes);
+		}
+}
+
+void ht_lives_end(char *temps, size_t bytes)
+{
+	ASAN_UNPOISON_MEMORY_REGION(temps, bytes);
 }

@@ -1,4 +1,4 @@
-/* runtime, inside: what run.c needs of the pool. */
+/* runtime, inside: what runs need of the pool. */
 #ifndef HT_RUNTIME_POOL_H
 #define HT_RUNTIME_POOL_H
 

@@ -381,8 +381,9 @@ entry "" {
     def test_another_version(self):
         with open(self.htx, 'rb') as f:
             data = bytearray(f.read())
-        struct.pack_into('<I', data, 8, 1)
-        self.fails(3, 'another version; compile', 'run', '-q', self.path('v.htx', data))
+        for version, made in (4, 'an older'), (1 << 20, 'a newer'):
+            struct.pack_into('<I', data, 8, version)
+            self.fails(3, made + ' version of Halftone made it; compile', 'run', '-q', self.path('v.htx', data))
 
     def test_nothing_half_written(self):
         self.fails(5, 'cannot write', 'compile', '-q', SMALL, '-o', os.path.join(self.dir, 'no', 'm.htx'))

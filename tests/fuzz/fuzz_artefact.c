@@ -89,7 +89,7 @@ static void repair_plan(struct parts *p, const struct ht_index_variant *v, struc
 	for (size_t i = 0; i < plan.kernels; i++) {
 		struct ht_plan_code *k = &plan.kernel[i];
 
-		if (!k->library[0] && k->offset <= code->n && k->bytes <= code->n - k->offset)
+		if (k->bytes && k->offset <= code->n && k->bytes <= code->n - k->offset)
 			ht_sha256(code->p + k->offset, (size_t)k->bytes, k->digest);
 	}
 	ht_buf_init(&out, a);
@@ -145,6 +145,7 @@ static bool repaired(const uint8_t *data, size_t size, struct ht_arena *a, struc
 static void look_at(const struct ht_program *p)
 {
 	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
+	const struct ht_image *x = p->rt.image;
 	struct ht_value_info v;
 	size_t letters = 0;
 
@@ -154,13 +155,12 @@ static void look_at(const struct ht_program *p)
 		letters += strlen(v.name) + strlen(ht_dtype_name(v.dtype));
 	for (size_t i = 0; ht_program_output(p, i, &v); i++)
 		letters += strlen(v.name) + strlen(ht_dtype_name(v.dtype));
-	for (int32_t i = 0; i < p->rt.buffers; i++)
-		if (p->rt.buffer[i].where == HT_RT_CONST)
-			p->rt.is_whole(p->rt.is_whole_arg, &p->rt.buffer[i], 0, 1);
-	for (int32_t i = 0; i < p->rt.steps; i++) {
-		HT_CHECK(p->rt.step[i].fn);
-		letters += strlen(p->rt.step[i].node);
-	}
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_CONSTANTS); i++)
+		p->rt.is_whole(p->rt.is_whole_arg, i, 0, 1);
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_KERNELS); i++)
+		HT_CHECK(p->rt.kernel[i]);
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_NOTES); i++)
+		letters += strlen(ht_image_text(x, ht_image_notes(x)[i].node));
 	HT_CHECK(letters < SIZE_MAX);
 }
 

@@ -1,6 +1,7 @@
 /* Artefacts in memory: what is written is read; every fault is refused; code is never writable and
  * executable; the variant that fits is taken. */
 #include "base/philox.h"
+#include "image/build.h"
 #include "runtime/artefact.h"
 
 #include <setjmp.h>
@@ -32,31 +33,52 @@ static struct ht_str text(struct ht_arena *a, size_t n, int seed)
 	return (struct ht_str){ p, n };
 }
 
+/* One step with a constant, an input and an output. */
+static struct ht_str image_of(struct ht_arena *a, int64_t *batch, uint64_t weight_bytes)
+{
+	const uint64_t bytes = 4 * (uint64_t)*batch;
+	const struct ht_image_port_text port = { .name = HT_STR("x"),
+		.dtype = HT_F32,
+		.shape = { .rank = 1, .dim = batch },
+		.bytes = bytes };
+	const struct ht_image_touch touch[] = { { weight_bytes, 0, 0 }, { bytes, 0, 0 },
+		{ bytes, 1, 0 } };
+	const struct ht_image_note_text note = { .node = HT_STR("n") };
+	struct ht_image_builder b;
+	uint32_t arg[3];
+
+	ht_image_begin(&b, a);
+	ht_image_put_kernel(&b, "", touch, 3, 0, 0);
+	ht_image_put_constant(&b, weight_bytes);
+	ht_image_begin_procedure(&b, HT_STR("main"));
+	arg[1] = ht_image_put_buffer(
+		&b, (struct ht_image_buffer){ .kind = HT_IMAGE_PARAM, .bytes = bytes });
+	arg[2] = ht_image_put_buffer(&b,
+		(struct ht_image_buffer){ .kind = HT_IMAGE_PARAM, .bytes = bytes, .written = 1 });
+	arg[0] = ht_image_put_buffer(
+		&b, (struct ht_image_buffer){ .kind = HT_IMAGE_CONST, .bytes = weight_bytes });
+	ht_image_put_step(&b, (struct ht_image_step){ .op = HT_IMAGE_KERNEL, .count = 1 }, arg, 3,
+		NULL, 0, &note);
+	ht_image_put_entry(&b, HT_STR("main"), ht_image_end_procedure(&b, 0), &port, 1, &port, 1);
+	return ht_image_end(&b);
+}
+
 static void add_variant(struct ht_artefact_parts *parts, struct ht_buf *plans, const char *target,
 	int64_t *batch, const struct ht_plan_weight *weight)
 {
-	struct ht_plan_value value = { "x", "", HT_F32, 4 * (uint64_t)*batch, 1, batch, 0, NULL };
-	struct ht_plan_memory memory[] = { { HT_RT_INPUT, 0, value.bytes },
-		{ HT_RT_OUTPUT, 0, value.bytes }, { HT_RT_CONST, 0, weight->bytes } };
-	struct ht_plan_code kernel = { "", 0, sizeof code, 0, { 0 } };
-	int64_t arg[] = { 2, 0, 1 };
-	struct ht_plan_call call = { 0, 1, 3, 0, arg, NULL, "n", "", 0, NULL };
+	struct ht_plan_code kernel = { 0, sizeof code, 0, { 0 } };
+	int64_t first = 0;
 	struct ht_program_plan plan = { .target = target,
 		.policy = "p",
 		.provenance = "",
 		.parts = 1,
-		.inputs = 1,
-		.outputs = 1,
 		.weights = 1,
-		.memories = 3,
+		.constants = 1,
 		.kernels = 1,
-		.calls = 1,
-		.input = &value,
-		.output = &value,
 		.weight = (struct ht_plan_weight *)(uintptr_t)weight,
-		.memory = memory,
+		.constant = &first,
 		.kernel = &kernel,
-		.call = &call };
+		.image = image_of(plans->arena, batch, weight->bytes) };
 	struct ht_index_variant *v = &parts->index.variant[parts->index.variants++];
 
 	ht_sha256(code, sizeof code, kernel.digest);
@@ -330,22 +352,27 @@ static void test_choice(void **state)
 	release(&m);
 }
 
-/* A plan with a stream; `wrong`: what of it does not fit, or 0. */
+/* An image with a stream; `wrong`: what of it does not fit, or 0. */
 static const char *read_streams(int wrong, struct ht_arena *a, struct ht_program_plan *out)
 {
-	struct ht_plan_memory memory = { HT_RT_STREAM, wrong == 1,
-		sizeof(struct ht_philox) + (wrong == 2) };
-	struct ht_rt_stream stream = { 1, UINT64_MAX, 3, 4 };
-	struct ht_program_plan plan = { .target = "t",
-		.policy = "p",
-		.provenance = "",
-		.parts = wrong == 3 ? 2 : 1,
-		.memories = 1,
-		.memory = &memory,
-		.streams = 1,
-		.stream = &stream };
+	const struct ht_image_stream stream = { 1, UINT64_MAX, 3, 4 };
+	struct ht_program_plan plan = {
+		.target = "t", .policy = "p", .provenance = "", .parts = 1
+	};
+	struct ht_image_builder images;
 	struct ht_buf b;
 
+	ht_image_begin(&images, a);
+	ht_image_put_stream(&images, &stream);
+	ht_image_begin_procedure(&images, HT_STR("main"));
+	ht_image_put_buffer(&images, (struct ht_image_buffer){ .kind = HT_IMAGE_STREAM,
+					     .number = wrong == 1,
+					     .bytes = sizeof(struct ht_philox) + (wrong == 2) });
+	ht_image_put_entry(
+		&images, HT_STR("main"), ht_image_end_procedure(&images, 0), NULL, 0, NULL, 0);
+	plan.image = ht_image_end(&images);
+	if (wrong == 3)
+		((struct ht_image *)(uintptr_t)plan.image.p)->features = 0;
 	ht_buf_init(&b, a);
 	ht_plan_write(&plan, &b);
 	if (wrong == 4)
@@ -355,6 +382,7 @@ static const char *read_streams(int wrong, struct ht_arena *a, struct ht_program
 
 static void test_streams(void **state)
 {
+	const struct ht_image_stream *s;
 	struct ht_unwind own;
 	struct ht_arena arena;
 	struct ht_program_plan plan;
@@ -362,9 +390,10 @@ static void test_streams(void **state)
 	(void)state;
 	ht_arena_init(&arena, &own);
 	assert_null(read_streams(0, &arena, &plan));
-	assert_int_equal(plan.streams, 1);
-	assert_true(plan.stream->seed == 1 && plan.stream->seed2 == UINT64_MAX);
-	assert_true(plan.stream->name == 3 && plan.stream->blocks == 4);
+	assert_int_equal(ht_image_count(ht_plan_image(&plan), HT_IMAGE_RANDOM), 1);
+	s = ht_image_random(ht_plan_image(&plan));
+	assert_true(s->seed == 1 && s->seed2 == UINT64_MAX);
+	assert_true(s->name == 3 && s->blocks == 4);
 	for (int wrong = 1; wrong <= 4; wrong++)
 		assert_non_null(read_streams(wrong, &arena, &plan));
 	ht_arena_release(&arena);

@@ -14,7 +14,7 @@
 #include "base/philox.h"
 #include "base/poison.h"
 #include "kernel/kernel.h"
-#include "runtime/runtime.h"
+#include "tests/unit/program.h"
 
 #include <cmocka.h>
 
@@ -71,29 +71,27 @@ static int32_t modes(
 }
 
 static const float factor[1] = { 1.7f };
-static const struct ht_rt_buffer buffers[] = {
-	{ .where = HT_RT_INPUT, .offset = 0 },
-	{ .where = HT_RT_CONST, .data = factor },
-	{ .where = HT_RT_ARENA, .offset = 0, .bytes = 4 * N },
-	{ .where = HT_RT_ARENA, .offset = 4 * N, .bytes = 4 * N },
-	{ .where = HT_RT_OUTPUT, .offset = 0 },
+static const struct buffer buffers[] = {
+	{ .where = INPUT, .offset = 0 },
+	{ .where = CONSTANT, .data = factor },
+	{ .where = ARENA, .offset = 0, .bytes = 4 * N },
+	{ .where = ARENA, .offset = 4 * N, .bytes = 4 * N },
+	{ .where = OUTPUT, .offset = 0 },
 };
 static const int64_t one[1] = { 1 };
 static const int32_t a0[] = { 0, 1, 2 }, a1[] = { 2, 3 }, a2[] = { 3, 1, 2 }, a3[] = { 2, 4 },
 		     in[] = { 0 }, out[] = { 4 };
-static const struct ht_rt_step steps[] = {
-	{ scale, a0, 3, NULL, 0, 37, "first", NULL, NULL, 0 },
-	{ check, in, 1, NULL, 0, 37, "middle", NULL, NULL, 0 },
-	{ reverse, a1, 2, one, 1, 37, "second", NULL, NULL, 0 },
-	{ scale, a2, 3, NULL, 0, 37, "third", NULL, NULL, 0 },
-	{ reverse, a3, 2, one, 1, 37, "last", NULL, NULL, 0 },
+static const struct step steps[] = {
+	{ scale, a0, 3, NULL, 0, 37, "first" },
+	{ check, in, 1, NULL, 0, 37, "middle" },
+	{ reverse, a1, 2, one, 1, 37, "second" },
+	{ scale, a2, 3, NULL, 0, 37, "third" },
+	{ reverse, a3, 2, one, 1, 37, "last" },
 };
-static const struct ht_rt_program program = { buffers, 5, steps, 5, NULL, 0, 1, 1, 8 * N, 256, 1,
+static const struct program program = { buffers, 5, steps, 5, NULL, 0, 8 * N, 256, 1, NULL, NULL };
+static const struct step mode_steps[] = { { modes, out, 1, NULL, 0, 37, "modes" } };
+static const struct program mode_program = { buffers, 5, mode_steps, 1, NULL, 0, 8 * N, 256, 1,
 	NULL, NULL };
-static const struct ht_rt_step mode_steps[] = { { modes, out, 1, NULL, 0, 37, "modes", NULL, NULL,
-	0 } };
-static const struct ht_rt_program mode_program = { buffers, 5, mode_steps, 1, NULL, 0, 1, 1, 8 * N,
-	256, 1, NULL, NULL };
 
 static float input[N];
 
@@ -106,7 +104,7 @@ static void fill(void)
 static bool run(int threads, float *result)
 {
 	struct ht_rt_pool *pool = ht_rt_pool_new(threads);
-	struct ht_rt_context *c = ht_rt_context_new(&program, pool);
+	struct ht_rt_context *c = new_context(&program, pool);
 	const void *inputs[1] = { input };
 	void *outputs[1] = { result };
 	struct ht_rt_fault fault;
@@ -114,7 +112,7 @@ static bool run(int threads, float *result)
 
 	for (int i = 0; i < 50 && good; i++)
 		good = ht_rt_run(c, inputs, outputs, false, &fault);
-	ht_rt_context_free(c);
+	free_context(c);
 	ht_rt_pool_free(pool);
 	return good;
 }
@@ -144,20 +142,20 @@ static void test_fault(void **state)
 	fill();
 	for (int threads = 1; threads <= 4; threads++) {
 		struct ht_rt_pool *pool = ht_rt_pool_new(threads);
-		struct ht_rt_context *c = ht_rt_context_new(&program, pool);
+		struct ht_rt_context *c = new_context(&program, pool);
 		struct ht_rt_fault fault;
 
 		input[0] = -1;
 		memset(got, 0, sizeof got);
 		assert_false(ht_rt_run(c, inputs, outputs, false, &fault));
 		assert_int_equal(fault.code, 3);
-		assert_string_equal(fault.step->node, "middle");
+		assert_string_equal(stopped_in(c, &fault), "middle");
 		assert_true(got[5] == 0);
 		input[0] = 1;
 		assert_true(ht_rt_run(c, inputs, outputs, false, &fault));
 		assert_int_equal(fault.code, 0);
 		assert_true(got[5] != 0);
-		ht_rt_context_free(c);
+		free_context(c);
 		ht_rt_pool_free(pool);
 	}
 }
@@ -174,22 +172,22 @@ static int32_t stop(
 }
 
 enum { PARTS = 7 };
-static const struct ht_rt_buffer part_buffers[] = {
-	{ .where = HT_RT_INPUT, .offset = 0, .bytes = 4 * N },
-	{ .where = HT_RT_INPUT, .offset = 1, .bytes = 4, .whole = true },
-	{ .where = HT_RT_ARENA, .offset = 0, .bytes = 4 * N },
-	{ .where = HT_RT_ARENA, .offset = 4 * N, .bytes = 4 * N },
-	{ .where = HT_RT_OUTPUT, .offset = 0, .bytes = 4 * N },
+static const struct buffer part_buffers[] = {
+	{ .where = INPUT, .offset = 0, .bytes = 4 * N },
+	{ .where = INPUT, .offset = 1, .bytes = 4, .whole = true },
+	{ .where = ARENA, .offset = 0, .bytes = 4 * N },
+	{ .where = ARENA, .offset = 4 * N, .bytes = 4 * N },
+	{ .where = OUTPUT, .offset = 0, .bytes = 4 * N },
 };
-static const struct ht_rt_step part_steps[] = {
-	{ stop, in, 1, NULL, 0, 1, "looks", NULL, NULL, 0 },
-	{ scale, a0, 3, NULL, 0, 37, "first", NULL, NULL, 0 },
-	{ reverse, a1, 2, one, 1, 37, "second", NULL, NULL, 0 },
-	{ scale, a2, 3, NULL, 0, 37, "third", NULL, NULL, 0 },
-	{ reverse, a3, 2, one, 1, 37, "last", NULL, NULL, 0 },
+static const struct step part_steps[] = {
+	{ stop, in, 1, NULL, 0, 1, "looks" },
+	{ scale, a0, 3, NULL, 0, 37, "first" },
+	{ reverse, a1, 2, one, 1, 37, "second" },
+	{ scale, a2, 3, NULL, 0, 37, "third" },
+	{ reverse, a3, 2, one, 1, 37, "last" },
 };
-static const struct ht_rt_program part_program = { part_buffers, 5, part_steps, 5, NULL, 0, 2, 1,
-	8 * N, 256, PARTS, NULL, NULL };
+static const struct program part_program = { part_buffers, 5, part_steps, 5, NULL, 0, 8 * N, 256,
+	PARTS, NULL, NULL };
 static float batch[PARTS * N], batch_result[PARTS * N];
 
 static bool run_batch(struct ht_rt_context *c, struct ht_rt_fault *fault)
@@ -211,7 +209,7 @@ static void test_parts(void **state)
 	for (int how = 0; how < 4 * 4; how++) {
 		int threads = (int[]){ 1, 2, 3, 9 }[how % 4];
 		struct ht_rt_pool *pool = ht_rt_pool_new(threads);
-		struct ht_rt_context *c = ht_rt_context_new(&part_program, pool);
+		struct ht_rt_context *c = new_context(&part_program, pool);
 
 		if (how / 4 >= 2)
 			assert_true(ht_rt_context_guard(
@@ -228,7 +226,7 @@ static void test_parts(void **state)
 		}
 		if (how / 4 == 1)
 			assert_true(ht_rt_step_ns(c)[1] > 0);
-		ht_rt_context_free(c);
+		free_context(c);
 		ht_rt_pool_free(pool);
 	}
 }
@@ -241,20 +239,20 @@ static void test_fault_of_part(void **state)
 	(void)state;
 	for (int threads = 1; threads <= 9; threads += 2) {
 		struct ht_rt_pool *pool = ht_rt_pool_new(threads);
-		struct ht_rt_context *c = ht_rt_context_new(&part_program, pool);
+		struct ht_rt_context *c = new_context(&part_program, pool);
 
 		for (int first = 0; first < PARTS; first++) {
 			for (int part = 0; part < PARTS; part++)
 				batch[part * N] = part < first ? 1 : (float)-(part + 1);
 			assert_false(run_batch(c, &fault));
 			assert_int_equal(fault.code, first + 1);
-			assert_string_equal(fault.step->node, "looks");
+			assert_string_equal(stopped_in(c, &fault), "looks");
 			for (int part = 0; part < PARTS; part++)
 				batch[part * N] = 1;
 			assert_true(run_batch(c, &fault));
 			assert_int_equal(fault.code, 0);
 		}
-		ht_rt_context_free(c);
+		free_context(c);
 		ht_rt_pool_free(pool);
 	}
 }
@@ -281,9 +279,9 @@ static int32_t obey(
 	return begin < end && x->step == params[0] ? x->code : 0;
 }
 
-static bool all_whole(void *late, const struct ht_rt_buffer *b, int worker, int workers)
+static bool all_whole(void *late, uint32_t constant, int worker, int workers)
 {
-	(void)b;
+	(void)constant;
 	(void)workers;
 	if (*(const bool *)late && worker == 0)
 		be_late();
@@ -294,8 +292,7 @@ enum { STEPS = 3, MOST_PARTS = 5, AGAIN = 4, HANGS_AFTER = 300 /* seconds */ };
 
 /* Parts of which those in the set `bad` stop in one step, again and again: first while constants are
  * looked at, when the first part is run by all threads, then after that. */
-static void stop_parts(
-	struct ht_rt_context *c, const struct ht_rt_program *p, int bad, int32_t step)
+static void stop_parts(struct ht_rt_context *c, const struct program *p, int bad, int32_t step)
 {
 	bool *late = p->is_whole_arg;
 	struct order order[MOST_PARTS];
@@ -313,7 +310,7 @@ static void stop_parts(
 		}
 		assert_false(ht_rt_run(c, inputs, NULL, false, &fault));
 		assert_int_equal(fault.code, __builtin_ctz((unsigned)bad) + 1);
-		assert_string_equal(fault.step->node, p->step[step].node);
+		assert_string_equal(stopped_in(c, &fault), p->step[step].node);
 		if (again < AGAIN - 1)
 			continue;
 		memset(order, 0xff, sizeof order);
@@ -325,9 +322,9 @@ static void stop_parts(
 /* No thread takes the fault of what another one runs already for that of what both have run. */
 static void test_fault_ahead(void **state)
 {
-	static const struct ht_rt_buffer some[] = {
-		{ .where = HT_RT_INPUT, .bytes = sizeof(struct order) },
-		{ .where = HT_RT_CONST, .data = factor },
+	static const struct buffer some[] = {
+		{ .where = INPUT, .bytes = sizeof(struct order) },
+		{ .where = CONSTANT, .data = factor },
 	};
 	static const int32_t args[] = { 0, 1 };
 	static const int64_t number[STEPS] = { 0, 1, 2 };
@@ -339,20 +336,20 @@ static void test_fault_ahead(void **state)
 	for (int how = 0; how < 2 * 2 * 3; how++) {
 		const int tiles = how % 2 + 1, parts = (int[]){ 1, 3, MOST_PARTS }[how / 4];
 		const int32_t count = how / 2 % 2 ? STEPS : 1;
-		const struct ht_rt_step step[STEPS] = {
-			{ obey, args, 2, &number[0], 1, tiles, "first", NULL, NULL, 0 },
-			{ obey, args, 2, &number[1], 1, tiles, "second", NULL, NULL, 0 },
-			{ obey, args, 2, &number[2], 1, tiles, "third", NULL, NULL, 0 },
+		const struct step step[STEPS] = {
+			{ obey, args, 2, &number[0], 1, tiles, "first" },
+			{ obey, args, 2, &number[1], 1, tiles, "second" },
+			{ obey, args, 2, &number[2], 1, tiles, "third" },
 		};
-		const struct ht_rt_program p = { some, 2, step, count, NULL, 0, 1, 0, 64, 64, parts,
-			all_whole, &late };
+		const struct program p = { some, 2, step, count, NULL, 0, 64, 64, parts, all_whole,
+			&late };
 
 		for (int bad = 1; bad < 1 << parts; bad += parts)
 			for (int32_t i = 0; i < count; i++) {
-				struct ht_rt_context *c = ht_rt_context_new(&p, pool);
+				struct ht_rt_context *c = new_context(&p, pool);
 
 				stop_parts(c, &p, bad, i);
-				ht_rt_context_free(c);
+				free_context(c);
 			}
 	}
 	alarm(0);
@@ -390,7 +387,7 @@ struct shared {
 static void *borrow(void *arg)
 {
 	struct shared *s = arg;
-	struct ht_rt_context *c = ht_rt_context_new(&program, s->pool);
+	struct ht_rt_context *c = new_context(&program, s->pool);
 	const void *inputs[1] = { input };
 	void *outputs[1] = { s->result };
 	struct ht_rt_fault fault;
@@ -398,7 +395,7 @@ static void *borrow(void *arg)
 	for (int i = 0; i < 30; i++)
 		if (!ht_rt_run(c, inputs, outputs, false, &fault))
 			s->result[0] = -1;
-	ht_rt_context_free(c);
+	free_context(c);
 	return NULL;
 }
 
@@ -427,7 +424,7 @@ static void test_fork(void **state)
 {
 	static float expect[N], got[N];
 	struct ht_rt_pool *pool = ht_rt_pool_new(3);
-	struct ht_rt_context *c = ht_rt_context_new(&program, pool);
+	struct ht_rt_context *c = new_context(&program, pool);
 	const void *inputs[1] = { input };
 	void *outputs[1] = { got };
 	struct ht_rt_fault fault;
@@ -447,7 +444,7 @@ static void test_fork(void **state)
 		good = ht_rt_run(c, inputs, outputs, false, &fault) &&
 		       ht_rt_run(c, inputs, outputs, false, &fault) &&
 		       memcmp(expect, got, sizeof got) == 0;
-		ht_rt_context_free(c);
+		free_context(c);
 		ht_rt_pool_free(pool);
 		_exit(good ? 0 : 1);
 	}
@@ -456,7 +453,7 @@ static void test_fork(void **state)
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	assert_true(ht_rt_run(c, inputs, outputs, false, &fault));
 	assert_memory_equal(expect, got, sizeof got);
-	ht_rt_context_free(c);
+	free_context(c);
 	ht_rt_pool_free(pool);
 }
 
@@ -464,7 +461,7 @@ static void test_modes(void **state)
 {
 	static float got[N];
 	struct ht_rt_pool *pool = ht_rt_pool_new(3);
-	struct ht_rt_context *c = ht_rt_context_new(&mode_program, pool);
+	struct ht_rt_context *c = new_context(&mode_program, pool);
 	const void *inputs[1] = { input };
 	void *outputs[1] = { got };
 	struct ht_rt_fault fault;
@@ -483,7 +480,7 @@ static void test_modes(void **state)
 	assert_int_equal(_mm_getcsr() & 0xffc0, before & 0xffc0);
 	fesetround(FE_TONEAREST);
 	_mm_setcsr(_mm_getcsr() & ~0x8000u);
-	ht_rt_context_free(c);
+	free_context(c);
 	ht_rt_pool_free(pool);
 }
 
@@ -491,7 +488,7 @@ static void test_profile(void **state)
 {
 	static float got[N];
 	struct ht_rt_pool *pool = ht_rt_pool_new(2);
-	struct ht_rt_context *c = ht_rt_context_new(&program, pool);
+	struct ht_rt_context *c = new_context(&program, pool);
 	const void *inputs[1] = { input };
 	void *outputs[1] = { got };
 	struct ht_rt_fault fault;
@@ -506,7 +503,7 @@ static void test_profile(void **state)
 	assert_non_null(ns);
 	for (int i = 0; i < program.steps; i++)
 		assert_true(ns[i] > 0);
-	ht_rt_context_free(c);
+	free_context(c);
 	ht_rt_pool_free(pool);
 }
 
@@ -526,13 +523,13 @@ static int32_t copy_states(
 	return *run % 3 == 2 ? HT_FAULT_INDEX : 0;
 }
 
-static const struct ht_rt_buffer stream_buffers[] = {
-	{ .where = HT_RT_STREAM, .offset = 1, .bytes = sizeof(struct ht_philox) },
-	{ .where = HT_RT_STREAM, .offset = 0, .bytes = sizeof(struct ht_philox) },
-	{ .where = HT_RT_OUTPUT, .offset = 0, .bytes = 2 * sizeof(struct ht_philox) },
-	{ .where = HT_RT_INPUT, .offset = 0, .bytes = sizeof(int) }
+static const struct buffer stream_buffers[] = {
+	{ .where = STREAM, .offset = 1, .bytes = sizeof(struct ht_philox) },
+	{ .where = STREAM, .offset = 0, .bytes = sizeof(struct ht_philox) },
+	{ .where = OUTPUT, .offset = 0, .bytes = 2 * sizeof(struct ht_philox) },
+	{ .where = INPUT, .offset = 0, .bytes = sizeof(int) }
 };
-static const struct ht_rt_stream two_streams[] = { { 3, 0, 77, 5 }, { 0, 0, 88, UINT64_MAX } };
+static const struct ht_image_stream two_streams[] = { { 3, 0, 77, 5 }, { 0, 0, 88, UINT64_MAX } };
 
 static void expect_states(const struct ht_philox *got, uint64_t seed, int runs)
 {
@@ -549,16 +546,15 @@ static void expect_states(const struct ht_philox *got, uint64_t seed, int runs)
 static void run_streams(int threads, int guard)
 {
 	static const int32_t args[] = { 0, 1, 2, 3 };
-	static const struct ht_rt_step step[] = { { copy_states, args, 4, NULL, 0, 2, "s", NULL,
-		NULL, 0 } };
-	static const struct ht_rt_program p = { stream_buffers, 4, step, 1, two_streams, 2, 1, 1,
-		64, 64, 1, NULL, NULL };
+	static const struct step step[] = { { copy_states, args, 4, NULL, 0, 2, "s" } };
+	static const struct program p = { stream_buffers, 4, step, 1, two_streams, 2, 64, 64, 1,
+		NULL, NULL };
 	struct ht_rt_pool *pool = ht_rt_pool_new(threads);
-	struct ht_rt_context *c = ht_rt_context_new(&p, pool);
+	struct ht_rt_context *c = new_context(&p, pool);
 	struct ht_rt_fault fault;
 	struct ht_philox got[2];
 
-	assert_int_equal(ht_rt_unseeded(&p), 1);
+	assert_int_equal(ht_rt_unseeded(program_of(c)), 1);
 	if (guard)
 		assert_true(ht_rt_context_guard(c, (enum ht_rt_guard)(guard - 1)));
 	for (uint64_t seed = 0; seed < 3; seed++) {
@@ -572,7 +568,7 @@ static void run_streams(int threads, int guard)
 			expect_states(got, seed, run);
 		}
 	}
-	ht_rt_context_free(c);
+	free_context(c);
 	ht_rt_pool_free(pool);
 }
 
@@ -605,19 +601,19 @@ static bool strays(enum ht_rt_guard side, const int64_t *at)
 {
 	static const float k[3] = { 2, 3, 4 };
 	static float x[7] = { 1, 2, 3, 4, 5, 6, 7 }, y[7];
-	const struct ht_rt_buffer some[] = { { .where = HT_RT_INPUT, .bytes = sizeof x },
-		{ .where = HT_RT_CONST, .data = k, .bytes = sizeof k },
-		{ .where = HT_RT_ARENA, .bytes = 20 }, { .where = HT_RT_OUTPUT, .bytes = sizeof y },
-		{ .where = HT_RT_ARENA, .offset = 64 } };
+	const struct buffer some[] = { { .where = INPUT, .bytes = sizeof x },
+		{ .where = CONSTANT, .data = k, .bytes = sizeof k },
+		{ .where = ARENA, .bytes = 20 }, { .where = OUTPUT, .bytes = sizeof y },
+		{ .where = ARENA, .offset = 64 } };
 	const int32_t args[] = { 0, 1, 2, 3, 4 };
-	const struct ht_rt_step step[] = { { stray, args, 5, at, 5, 2, "stray", NULL, NULL, 0 } };
-	const struct ht_rt_program p = { some, 5, step, 1, NULL, 0, 1, 1, 128, 64, 1, NULL, NULL };
+	const struct step step[] = { { stray, args, 5, at, 5, 2, "stray" } };
+	const struct program p = { some, 5, step, 1, NULL, 0, 128, 64, 1, NULL, NULL };
 	pid_t child = fork();
 	int status;
 
 	if (child == 0) {
 		struct ht_rt_pool *pool = ht_rt_pool_new(2);
-		struct ht_rt_context *c = ht_rt_context_new(&p, pool);
+		struct ht_rt_context *c = new_context(&p, pool);
 		struct ht_rt_fault fault;
 		bool good;
 
@@ -625,7 +621,7 @@ static bool strays(enum ht_rt_guard side, const int64_t *at)
 		good = ht_rt_context_guard(c, side) &&
 		       ht_rt_run(c, (const void *[]){ x }, (void *[]){ y }, false, &fault) &&
 		       y[at[4]] == 3 && isnan(y[5]);
-		ht_rt_context_free(c);
+		free_context(c);
 		ht_rt_pool_free(pool);
 		_exit(good ? 0 : 2);
 	}
@@ -676,22 +672,21 @@ static int32_t look(
 
 static void test_lives(void **state)
 {
-	static const struct ht_rt_buffer two[] = { { .where = HT_RT_ARENA, .bytes = 64 },
-		{ .where = HT_RT_ARENA, .offset = 64, .bytes = 64 } };
+	static const struct buffer two[] = { { .where = ARENA, .bytes = 64 },
+		{ .where = ARENA, .offset = 64, .bytes = 64 } };
 	static const int32_t first[] = { 0 }, both[] = { 0, 1 }, second[] = { 1 };
 	static const int64_t number[] = { 0, 1, 2 };
-	static const struct ht_rt_step step[] = {
-		{ look, first, 1, &number[0], 1, 2, "makes", NULL, NULL, 0 },
-		{ look, both, 2, &number[1], 1, 2, "reads and makes", NULL, NULL, 0 },
-		{ look, second, 1, &number[2], 1, 2, "reads", NULL, NULL, 0 },
+	static const struct step step[] = {
+		{ look, first, 1, &number[0], 1, 2, "makes" },
+		{ look, both, 2, &number[1], 1, 2, "reads and makes" },
+		{ look, second, 1, &number[2], 1, 2, "reads" },
 	};
-	static const struct ht_rt_program p = { two, 2, step, 3, NULL, 0, 0, 0, 128, 64, 1, NULL,
-		NULL };
+	static const struct program p = { two, 2, step, 3, NULL, 0, 128, 64, 1, NULL, NULL };
 
 	(void)state;
 	for (int threads = 1; threads <= 2; threads++) {
 		struct ht_rt_pool *pool = ht_rt_pool_new(threads);
-		struct ht_rt_context *c = ht_rt_context_new(&p, pool);
+		struct ht_rt_context *c = new_context(&p, pool);
 		struct ht_rt_fault fault;
 
 		memset(poisoned, 0, sizeof poisoned);
@@ -702,7 +697,7 @@ static void test_lives(void **state)
 		assert_int_equal(poisoned[2], 1);
 		assert_true(begins_as_nan);
 		assert_null(__asan_region_is_poisoned((void *)(uintptr_t)ht_rt_arena(c), 128));
-		ht_rt_context_free(c);
+		free_context(c);
 		ht_rt_pool_free(pool);
 	}
 }

@@ -68,7 +68,9 @@ static enum ht_status compile(void *arg)
 	l.lower.asked.conv = c->method;
 	HT_TRY(ht_lower(l.graph, &l.lower, &c->w.arena, &plan));
 	how = (struct ht_make){ .target = c->t, .threads = 1 };
-	return ht_program_build(c->p, l.graph, plan, &how, &l.phases, c->d);
+	HT_TRY(ht_program_build(c->p, l.graph, plan, &how, &l.phases, c->d));
+	ht_program_link(c->p, plan);
+	return HT_OK;
 }
 
 static struct ht_program *program_of(
@@ -145,6 +147,7 @@ static double winograd_error(const struct instance *k, const char *method)
 
 static bool run_in(struct instance *k, const struct ht_program *p, enum ht_guard side)
 {
+	const struct ht_image *x = p->rt.image;
 	struct ht_context_options opt = HT_CONTEXT_OPTIONS_INIT;
 	size_t bytes = (size_t)count_of(&k->want) * ht_dtype_info(k->t)->bytes;
 	struct ht_array in[MAX_FEEDS] = { 0 }, out = { .bytes = bytes };
@@ -172,8 +175,9 @@ static bool run_in(struct instance *k, const struct ht_program *p, enum ht_guard
 	out.data = ht_alloc(&k->arena, bytes + 8);
 	assert_int_equal(v.bytes, bytes);
 	assert_int_equal(ht_context_run(c, in, (size_t)k->feeds, &out, 1, NULL), HT_OK);
-	for (int32_t i = 0; i < p->rt.steps; i++)
-		winograd = fmax(winograd, winograd_error(k, p->rt.step[i].method));
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_STEPS); i++)
+		winograd = fmax(
+			winograd, winograd_error(k, ht_image_text(x, ht_image_notes(x)[i].method)));
 	good = close_enough(k, out.data, winograd);
 	ht_context_free(c);
 	return good;

@@ -1,6 +1,7 @@
 /* What a step says when it stops a run: as TensorFlow writes tensors; and what an artefact's may say. */
 #include "base/words.h"
-#include "runtime/artefact.h"
+#include "image/build.h"
+#include "image/verify.h"
 #include "tests/unit/unit.h"
 
 #include <math.h>
@@ -61,43 +62,35 @@ static void test_elements(void **state)
 	ht_arena_release(&a);
 }
 
-/* A plan of one step, which has one argument of 16 bytes. */
-static const char *read_back(struct ht_arena *a, struct ht_words w, struct ht_program_plan *got)
+/* An image of one step, which has one argument of 16 bytes. */
+static const char *read_back(struct ht_arena *a, struct ht_words w, const struct ht_image **got)
 {
-	struct ht_plan_memory memory = { HT_RT_ARENA, 0, 16 };
-	struct ht_plan_code kernel = { .library = "assert" };
-	int64_t arg[] = { 0 };
-	struct ht_plan_call call = { .tiles = 1,
-		.args = 1,
-		.arg = arg,
-		.node = "n",
-		.method = "",
-		.words_count = 1,
-		.words = &w };
-	struct ht_program_plan plan = { .target = "t",
-		.policy = "p",
-		.provenance = "",
-		.arena_bytes = 64,
-		.parts = 1,
-		.memories = 1,
-		.kernels = 1,
-		.calls = 1,
-		.memory = &memory,
-		.kernel = &kernel,
-		.call = &call };
-	struct ht_buf b;
+	const struct ht_image_touch touch = { 16, 1, 0 };
+	const struct ht_image_note_text note = { HT_STR("n"), HT_STR(""), &w, 1 };
+	struct ht_image_builder b;
+	struct ht_str image;
+	uint32_t arg;
 
-	ht_buf_init(&b, a);
-	ht_plan_write(&plan, &b);
-	return ht_plan_read(ht_buf_str(&b), a, got);
+	ht_image_begin(&b, a);
+	ht_image_put_kernel(&b, "assert", &touch, 1, 0, 0);
+	ht_image_begin_procedure(&b, HT_STR("main"));
+	arg = ht_image_put_buffer(
+		&b, (struct ht_image_buffer){ .kind = HT_IMAGE_TEMP, .bytes = 16 });
+	ht_image_put_step(&b, (struct ht_image_step){ .op = HT_IMAGE_KERNEL, .count = 1 }, &arg, 1,
+		NULL, 0, &note);
+	ht_image_put_entry(&b, HT_STR("main"), ht_image_end_procedure(&b, 64), NULL, 0, NULL, 0);
+	image = ht_image_end(&b);
+	*got = (const void *)image.p;
+	return ht_image_verify(image);
 }
 
-static void test_plans(void **state)
+static void test_images(void **state)
 {
 	int64_t four[] = { 2, 2 }, five[] = { 5 }, none[] = { 4, 0 },
 		many[] = { INT64_MAX, INT64_MAX };
 	const struct ht_words good = { "x = ", 1, HT_F32, 3, 2, four };
-	struct ht_program_plan got;
+	const struct ht_image *got;
+	struct ht_words read;
 	struct ht_unwind unwind;
 	struct ht_words w[] = { good, good, good, good, good, good, good };
 	struct ht_arena a;
@@ -105,8 +98,9 @@ static void test_plans(void **state)
 	(void)state;
 	ht_arena_init(&a, &unwind);
 	assert_null(read_back(&a, good, &got));
-	assert_string_equal(got.call->words->text, "x = ");
-	assert_int_equal(got.call->words->dim[1], 2);
+	read = ht_image_words_at(got, 0);
+	assert_string_equal(read.text, "x = ");
+	assert_int_equal(read.dim[1], 2);
 	w[0].arg = 2;
 	w[1].dtype = HT_F64;
 	w[2].dtype = HT_STRING;
@@ -127,7 +121,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_elements),
-		cmocka_unit_test(test_plans),
+		cmocka_unit_test(test_images),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,63 @@
+/* build: writes an image.  Procedures are written one at a time, called ones before their callers. */
+#ifndef HT_IMAGE_BUILD_H
+#define HT_IMAGE_BUILD_H
+
+#include "base/base.h"
+#include "base/words.h"
+#include "image/image.h"
+
+struct ht_image_builder {
+	struct ht_arena *arena;
+	struct ht_buf table[HT_IMAGE_TABLES];
+	struct ht_map text;                  /* offset + 1 */
+	struct ht_image_procedure procedure; /* that is being written */
+	uint32_t loop;                       /* innermost open loop: its step + 1 */
+};
+
+void ht_image_begin(struct ht_image_builder *b, struct ht_arena *a);
+/* The image: in the builder's arena, at a multiple of HT_IMAGE_ALIGN. */
+struct ht_str ht_image_end(struct ht_image_builder *b);
+
+uint32_t ht_image_put_text(struct ht_image_builder *b, struct ht_str s);
+/* `name`: of a function of the library; "": generated code. */
+uint32_t ht_image_put_kernel(struct ht_image_builder *b, const char *name,
+	const struct ht_image_touch *touch, size_t args, size_t params, uint64_t scratch_bytes);
+uint32_t ht_image_put_constant(struct ht_image_builder *b, uint64_t bytes);
+uint32_t ht_image_put_stream(struct ht_image_builder *b, const struct ht_image_stream *s);
+
+/* ---- a procedure ---- */
+
+void ht_image_begin_procedure(struct ht_image_builder *b, struct ht_str name);
+/* Ends it; returns its number. */
+uint32_t ht_image_end_procedure(struct ht_image_builder *b, uint64_t frame_bytes);
+/* The buffer's number in the procedure; parameters come first. */
+uint32_t ht_image_put_buffer(struct ht_image_builder *b, struct ht_image_buffer buffer);
+
+struct ht_image_note_text {
+	struct ht_str node, method;
+	const struct ht_words *words;
+	size_t words_count;
+};
+/* Its op, `to` and `count` are `s`'s; returns its number in the procedure.  Of a loop, LOOP takes the
+ * number of a counter that no loop around it has, and AGAIN is ht_image_put_again(). */
+uint32_t ht_image_put_step(struct ht_image_builder *b, struct ht_image_step s, const uint32_t *arg,
+	size_t args, const int64_t *param, size_t params, const struct ht_image_note_text *note);
+/* Ends an iteration of the innermost loop. */
+uint32_t ht_image_put_again(struct ht_image_builder *b, const struct ht_image_note_text *note);
+/* The JUMP or UNLESS `step` goes on at the step that is written next. */
+void ht_image_land(struct ht_image_builder *b, uint32_t step);
+
+/* ---- an entry ---- */
+
+struct ht_image_port_text {
+	struct ht_str name, alias;
+	enum ht_dtype dtype;
+	struct ht_shape shape;
+	uint64_t bytes;
+	const void *value; /* an input's default; NULL: none */
+};
+uint32_t ht_image_put_entry(struct ht_image_builder *b, struct ht_str name, uint32_t procedure,
+	const struct ht_image_port_text *input, size_t inputs,
+	const struct ht_image_port_text *output, size_t outputs);
+
+#endif

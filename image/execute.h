@@ -1,0 +1,157 @@
+/* execute: what runs an image.  Freestanding: it calls nothing and allocates nothing. */
+#ifndef HT_EXECUTE_H
+#define HT_EXECUTE_H
+
+#include "base/philox.h"
+#include "image/image.h"
+
+#include <stdbool.h>
+
+/* The calling convention of kernels (kernel/kernel.h says more). */
+typedef int32_t ht_exec_fn(void *const *buffers, const int64_t *params, int64_t tile_begin,
+	int64_t tile_end, void *scratch);
+
+/* Why a run stopped.  1 to 15 are codes of kernels and of HT_IMAGE_FAIL. */
+enum ht_exec_fault {
+	HT_EXEC_DEPTH = 24, /* calls are nested too deeply for the memory of the run */
+	HT_EXEC_ITERATIONS, /* a loop reached the limit of iterations */
+	HT_EXEC_CANCELLED,  /* *ht_exec.cancel is not zero */
+	HT_EXEC_DAMAGED     /* a constant has other bytes than it was compiled with */
+};
+
+/* Where kernel and constant number i are: at code + kernel[i] and data + constant[i].  A process that has
+ * addresses leaves the base at 0; a net has distances from a base that it knows. */
+struct ht_exec_links {
+	uintptr_t code, data;
+	const int64_t *kernel, *constant;
+	struct ht_philox *stream; /* states of random streams, by number */
+};
+
+/* Threads of the host, `struct net_parallel` of a net's header: run() calls fn(arg, worker, workers) once
+ * on each of up to `threads` threads at once and returns when all have; barrier() waits until all are
+ * there. */
+struct ht_exec_threads {
+	int threads;
+	void *pool;
+	void (*run)(void *pool, void (*fn)(void *arg, int worker, int workers), void *arg);
+	void (*barrier)(void *pool);
+};
+
+/* A procedure that is running. */
+struct ht_exec_frame {
+	const struct ht_image_procedure *procedure;
+	void **arg;       /* addresses of the arguments of all its steps */
+	int64_t *counter; /* of its loops */
+	char *temps;      /* its temporary buffers */
+	struct ht_exec_frame
+		*caller; /* NULL: the entry, or an instance that another thread forked */
+	void *const
+		*from; /* the caller's arguments of the call; NULL: the run's inputs and outputs */
+	const int64_t *stride; /* from instance to instance, of each; NULL: a call */
+	uint32_t next;         /* step, counted from the procedure's first */
+	uint32_t instance, instances;
+	uint32_t
+		bound; /* 1 + the step whose callee the frame above this one was bound for; 0: none */
+};
+
+/* Where a run stopped. */
+struct ht_exec_stop {
+	int32_t code;  /* 0: it did not */
+	uint32_t step; /* in the table of steps; that of a call, if it could not be entered */
+	int64_t instance, tile;
+	const struct ht_exec_frame *frame; /* and its callers; valid until the next run */
+};
+
+/* Looks at a run.  Nets are built without. */
+struct ht_exec_observer {
+	void *arg;
+	bool together; /* instances of a fork run one after the other, each on all threads */
+	/* Before a step, on each of the `workers` that will run it; 0, or why the run stops. */
+	int32_t (*check)(
+		void *arg, const struct ht_exec_frame *f, uint32_t step, int worker, int workers);
+	/* Around a procedure: its arguments are bound, and may be bound otherwise. */
+	void (*enter)(void *arg, struct ht_exec_frame *f);
+	void (*leave)(void *arg, struct ht_exec_frame *f);
+	/* Around a step, on the thread that leads it: all others are done with the steps before it. */
+	void (*before)(void *arg, struct ht_exec_frame *f, uint32_t step);
+	void (*after)(void *arg, struct ht_exec_frame *f, uint32_t step);
+};
+
+/* Bytes that a run takes; each a multiple of 64. */
+struct ht_exec_needs {
+	uint64_t control; /* of each thread: frames without their temporary buffers */
+	uint64_t temps;   /* of the first thread */
+	uint64_t forked;  /* temporary buffers of each other thread */
+	uint64_t scratch; /* of each thread */
+};
+/* Memory of a run: so many bytes, and more for each thread. */
+static inline uint64_t ht_exec_common_bytes(const struct ht_exec_needs *n)
+{
+	return n->temps - n->forked;
+}
+static inline uint64_t ht_exec_thread_bytes(const struct ht_exec_needs *n)
+{
+	return n->forked + n->control + n->scratch;
+}
+
+struct ht_exec_limits {
+	uint32_t depth;      /* of calls that recurse; others take what they need */
+	uint64_t iterations; /* of each loop */
+};
+#define HT_EXEC_LIMITS_INIT { 64, UINT64_MAX }
+
+/* What all threads do between two barriers. */
+struct ht_exec_job {
+	uint32_t kind;    /* enum ht_exec_kind */
+	int64_t instance; /* the next of a fork's instances that nobody took */
+	const struct ht_image_step *step;
+	struct ht_exec_frame *frame;
+};
+
+/* Of one image and entry; several may run it at the same time.  The host fills in the first part before
+ * ht_exec_begin(). */
+struct ht_exec {
+	const struct ht_image *image;
+	uint32_t entry;
+	struct ht_exec_links links;
+	struct ht_exec_limits limits;
+	struct ht_exec_needs needs;
+	/* ht_exec_lay_out(): the first thread's, but `forked` the second's, which are 64 aligned. */
+	char *control, *temps, *forked, *scratch;
+	uint64_t stride, scratch_stride;         /* from thread to thread */
+	const int32_t *cancel;                   /* may change during a run; NULL: never */
+	const struct ht_exec_threads *threads;   /* NULL: one */
+	const struct ht_exec_observer *observer; /* NULL: none */
+	bool flush;                              /* subnormal numbers count as zero */
+	/* Of the current run. */
+	const void *const *in;
+	void *const *out;
+	struct ht_exec_stop stop; /* why the last run stopped */
+	/* The executor's. */
+	struct ht_exec_job job[2]; /* of this phase, and of the next or last one */
+	int64_t failed;            /* number of the phase in which a thread stopped; -1: none did */
+};
+
+/* Memory of common and thread bytes, at a multiple of 64, becomes the run's.  Each thread has a piece of its
+ * own, in front of which lies what else the first one's frames take. */
+static inline void ht_exec_lay_out(struct ht_exec *x, char *memory)
+{
+	x->stride = ht_exec_thread_bytes(&x->needs);
+	x->scratch_stride = x->stride;
+	x->temps = memory;
+	x->forked = memory + ht_exec_common_bytes(&x->needs) + x->stride;
+	x->control = memory + x->needs.temps;
+	x->scratch = x->control + x->needs.control;
+}
+
+/* needs.c: of an image that was verified.  False: more than UINT64_MAX / 2. */
+bool ht_exec_needs_of(const struct ht_image *x, uint32_t entry, const struct ht_exec_limits *l,
+	struct ht_exec_needs *out);
+
+/* Forgets what earlier runs bound.  Before the first run, and when memory, links or observer changed. */
+void ht_exec_begin(struct ht_exec *x);
+/* Runs once: false if it stopped, and x->stop says where.  Inputs that are NULL have their default.
+ * Rounding is to nearest; each thread's modes are restored. */
+bool ht_exec_run(struct ht_exec *x, const void *const *in, void *const *out);
+
+#endif

@@ -1,0 +1,647 @@
+/* executor: the text of execute.h's functions, compiled into the library and, once more, into nets: there
+ * all of it lies in one section of code that refers to nothing outside of itself.
+ *
+ * A net's runner defines EXECUTOR, with which each function is declared, EXECUTOR_CALLED, with which those
+ * are that may not be inlined, and EXECUTOR_OBSERVED: whether there may be an observer.
+ *
+ * The first thread leads: it alone walks over steps, calls, branches and loops.  The others wait at a
+ * barrier for a job: tiles of one step, or instances of a fork.  The barrier that ends a job begins the
+ * next one, where no step for one thread lies between. */
+#ifndef HT_EXECUTOR_H
+#define HT_EXECUTOR_H
+
+#include "base/cpu.h"
+#include "base/poison.h"
+#include "image/execute.h"
+
+#ifndef EXECUTOR
+#define EXECUTOR static inline
+#define EXECUTOR_CALLED static inline
+#define EXECUTOR_OBSERVED true
+#endif
+
+enum ht_exec_kind { HT_EXEC_WAIT, HT_EXEC_CHECK, HT_EXEC_TILES, HT_EXEC_INSTANCES, HT_EXEC_END };
+
+/* One thread's share of a step's tiles, from which others take when they have done theirs. */
+struct ht_exec_share {
+	_Alignas(64) int64_t next;
+	int64_t end;
+};
+
+/* A thread's control memory begins with it; its frames follow. */
+struct ht_exec_control {
+	struct ht_exec_share share[2]; /* of this job, and of the next or last one */
+	_Alignas(64) struct ht_exec_stop stop;
+	int64_t phase;    /* barriers that the thread passed in this run */
+	int64_t instance; /* of a fork, that the thread runs by itself */
+	bool open;        /* of the leader: others may be at work on the last job */
+	uint32_t bound; /* 1 + the procedure or step that the lowest frame is bound for; 0: none */
+};
+
+EXECUTOR bool ht_exec_observed(const struct ht_exec *x)
+{
+	return EXECUTOR_OBSERVED && x->observer;
+}
+
+EXECUTOR struct ht_exec_control *ht_exec_control_of(const struct ht_exec *x, int worker)
+{
+	return (void *)(x->control + (uint64_t)worker * x->stride);
+}
+
+EXECUTOR uint64_t ht_exec_frame_size(const struct ht_image_procedure *p)
+{
+	return sizeof(struct ht_exec_frame) + 8 * ((uint64_t)p->args + p->loops);
+}
+
+/* ---- faults ---- */
+
+EXECUTOR_CALLED bool ht_exec_fail(struct ht_exec *x, struct ht_exec_frame *f,
+	const struct ht_image_step *s, int worker, int32_t code, int64_t tile)
+{
+	struct ht_exec_control *c = ht_exec_control_of(x, worker);
+
+	c->stop.code = code;
+	c->stop.step = (uint32_t)(s - ht_image_steps(x->image));
+	c->stop.instance = c->instance;
+	c->stop.tile = tile;
+	c->stop.frame = f;
+	__atomic_store_n(&x->failed, c->phase, __ATOMIC_RELAXED);
+	return false;
+}
+
+/* ---- binding ---- */
+
+EXECUTOR void *ht_exec_address(
+	const struct ht_exec *x, const struct ht_exec_frame *f, const struct ht_image_buffer *b)
+{
+	switch (b->kind) {
+	case HT_IMAGE_TEMP:
+		return f->temps + b->offset;
+	case HT_IMAGE_CONST:
+		return (void *)(x->links.data + (uintptr_t)x->links.constant[b->number]);
+	default:
+		return &x->links.stream[b->number];
+	}
+}
+
+/* Arguments that stay where they are as long as the frame is this procedure's. */
+EXECUTOR_CALLED void ht_exec_bind(const struct ht_exec *x, struct ht_exec_frame *f)
+{
+	const struct ht_image_procedure *p = f->procedure;
+	const struct ht_image_buffer *buffer = ht_image_buffers(x->image) + p->buffer;
+	const uint32_t *arg = ht_image_args(x->image) + p->arg;
+
+	f->bound = 0;
+	for (uint32_t i = 0; i < p->args; i++)
+		if (buffer[arg[i]].kind != HT_IMAGE_PARAM)
+			f->arg[i] = ht_exec_address(x, f, &buffer[arg[i]]);
+}
+
+EXECUTOR void *ht_exec_port(const struct ht_exec *x, uint32_t i)
+{
+	const struct ht_image_entry *e = ht_image_entries(x->image) + x->entry;
+	const struct ht_image_port *port = ht_image_ports(x->image) + e->port;
+	const void *p;
+
+	if (i >= e->inputs)
+		return x->out[i - e->inputs];
+	p = x->in[i];
+	if (!p && port[i].value != HT_IMAGE_NO_VALUE)
+		p = ht_image_data(x->image) + port[i].value;
+	return (void *)(uintptr_t)p;
+}
+
+/* Arguments that are the procedure's parameters: of the current instance. */
+EXECUTOR void ht_exec_patch(const struct ht_exec *x, struct ht_exec_frame *f)
+{
+	const struct ht_image_procedure *p = f->procedure;
+	const uint32_t *patch = ht_image_patches(x->image) + p->patch;
+	const uint32_t *arg = ht_image_args(x->image) + p->arg;
+
+	for (uint32_t i = 0; i < p->patches; i++) {
+		uint32_t param = arg[patch[i]];
+		char *at = f->from ? f->from[param] : ht_exec_port(x, param);
+
+		if (f->stride)
+			at += f->stride[param] * (int64_t)f->instance;
+		f->arg[patch[i]] = at;
+	}
+}
+
+EXECUTOR_CALLED void ht_exec_start(const struct ht_exec *x, struct ht_exec_frame *f)
+{
+	ht_exec_patch(x, f);
+	f->next = 0;
+	if (ht_exec_observed(x) && x->observer->enter)
+		x->observer->enter(x->observer->arg, f);
+}
+
+EXECUTOR void ht_exec_place(struct ht_exec_frame *f, const struct ht_image_procedure *p)
+{
+	f->procedure = p;
+	f->counter = (int64_t *)(void *)(f + 1);
+	f->arg = (void **)(f->counter + p->loops);
+	f->instance = 0;
+	f->instances = 1;
+	f->caller = NULL;
+	f->from = NULL;
+	f->stride = NULL;
+}
+
+/* The lowest frame of a thread, for whoever `key` says. */
+EXECUTOR struct ht_exec_frame *ht_exec_lowest(
+	struct ht_exec *x, int worker, const struct ht_image_procedure *p, uint32_t key)
+{
+	struct ht_exec_control *c = ht_exec_control_of(x, worker);
+	struct ht_exec_frame *f = (void *)(c + 1);
+
+	ht_exec_place(f, p);
+	f->temps = worker ? x->forked + (uint64_t)(worker - 1) * x->stride : x->temps;
+	if (c->bound != key)
+		ht_exec_bind(x, f);
+	c->bound = key;
+	return f;
+}
+
+/* Whether a frame's memory, which begins at `f` and `temps`, is the thread's. */
+EXECUTOR bool ht_exec_fits(const struct ht_exec *x, int worker, const struct ht_exec_frame *f,
+	const char *temps, const struct ht_image_procedure *p)
+{
+	const char *control = (const char *)ht_exec_control_of(x, worker);
+	const char *begin = worker ? x->forked + (uint64_t)(worker - 1) * x->stride : x->temps;
+	uint64_t most = worker ? x->needs.forked : x->needs.temps;
+
+	return (uint64_t)((const char *)f - control) + ht_exec_frame_size(p) <= x->needs.control &&
+	       (uint64_t)(temps - begin) + p->frame_bytes <= most;
+}
+
+/* The frame of a procedure that step s of frame f calls; NULL: there is no memory for it. */
+EXECUTOR_CALLED struct ht_exec_frame *ht_exec_above(
+	struct ht_exec *x, struct ht_exec_frame *f, const struct ht_image_step *s, int worker)
+{
+	const struct ht_image_procedure *p = ht_image_procedures(x->image) + s->to;
+	struct ht_exec_frame *n = (void *)((char *)f + ht_exec_frame_size(f->procedure));
+	char *temps = f->temps + f->procedure->frame_bytes;
+	uint32_t key = (uint32_t)(s - ht_image_steps(x->image)) + 1;
+
+	if (!ht_exec_fits(x, worker, n, temps, p))
+		return NULL;
+	ht_exec_place(n, p);
+	n->temps = temps;
+	n->caller = f;
+	n->from = f->arg + s->arg;
+	if (f->bound != key)
+		ht_exec_bind(x, n);
+	f->bound = key;
+	return n;
+}
+
+/* ---- tiles ---- */
+
+EXECUTOR bool ht_exec_tiles(struct ht_exec *x, struct ht_exec_frame *f,
+	const struct ht_image_step *s, int worker, int64_t begin, int64_t end)
+{
+	uintptr_t code = x->links.code + (uintptr_t)x->links.kernel[s->to];
+	char *scratch = x->scratch + (uint64_t)worker * x->scratch_stride;
+	int32_t fault;
+
+	if (begin >= end)
+		return true;
+#if HT_POISONS && EXECUTOR_OBSERVED
+	for (uint64_t i = 0; i < ht_image_kernels(x->image)[s->to].scratch_bytes; i++)
+		scratch[i] = -1;
+#endif
+	fault = ((ht_exec_fn *)code)(
+		f->arg + s->arg, ht_image_params(x->image) + s->param, begin, end, scratch);
+	return !fault || ht_exec_fail(x, f, s, worker, fault, begin);
+}
+
+/* One worker's part of what is looked at before a step. */
+EXECUTOR bool ht_exec_check(
+	struct ht_exec *x, const struct ht_exec_job *job, int worker, int at, int workers)
+{
+	int32_t fault = x->observer->check(x->observer->arg, job->frame,
+		(uint32_t)(job->step - ht_image_steps(x->image)), at, workers);
+
+	return !fault || ht_exec_fail(x, job->frame, job->step, worker, fault, 0);
+}
+
+/* Neighbouring tiles stay on one thread, as they were in the step before, unless it is late. */
+EXECUTOR void ht_exec_share_tiles(
+	struct ht_exec *x, const struct ht_exec_job *job, int worker, int workers)
+{
+	const int64_t chunk = job->step->count / (8 * workers) + 1;
+	const int64_t slot = ht_exec_control_of(x, worker)->phase & 1;
+
+	for (int k = 0, of = worker; k < workers; k++, of = of + 1 < workers ? of + 1 : 0) {
+		struct ht_exec_share *share = &ht_exec_control_of(x, of)->share[slot];
+		int64_t at;
+
+		while ((at = __atomic_fetch_add(&share->next, chunk, __ATOMIC_RELAXED)) <
+			share->end)
+			if (!ht_exec_tiles(x, job->frame, job->step, worker, at,
+				    at + chunk < share->end ? at + chunk : share->end))
+				return;
+	}
+}
+
+/* ---- the steps of a procedure ---- */
+
+/* The empty statement keeps the compiler from making this a call of memcpy(). */
+EXECUTOR_CALLED void ht_exec_copy(
+	const struct ht_exec *x, void *const *arg, const struct ht_image_step *s)
+{
+	typedef uint64_t __attribute__((may_alias, aligned(1))) word;
+	uint64_t n = (uint64_t)ht_image_params(x->image)[s->param], i = 0;
+	const char *from = arg[1];
+	char *to = arg[0];
+
+	for (; i + sizeof(word) <= n; i += sizeof(word)) {
+		*(word *)(to + i) = *(const word *)(from + i);
+		__asm__ volatile("" ::: "memory");
+	}
+	for (; i < n; i++) {
+		to[i] = from[i];
+		__asm__ volatile("" ::: "memory");
+	}
+}
+
+EXECUTOR bool ht_exec_is_zero(const void *p, uint32_t bytes)
+{
+	return bytes == 1   ? !*(const char *)p
+	       : bytes == 4 ? !*(const int32_t *)p
+			    : !*(const int64_t *)p;
+}
+
+/* ---- threads ---- */
+
+/* The other threads begin a job, when all have done the last one; false: a thread stopped in that. */
+EXECUTOR_CALLED bool ht_exec_advance(struct ht_exec *x, enum ht_exec_kind kind,
+	struct ht_exec_frame *f, const struct ht_image_step *s, int workers)
+{
+	struct ht_exec_control *c = ht_exec_control_of(x, 0);
+	int64_t done = c->phase, slot = (done + 1) & 1;
+	struct ht_exec_job *job = &x->job[slot];
+
+	job->kind = kind;
+	job->instance = 0;
+	job->step = s;
+	job->frame = f;
+	for (int i = 0; kind == HT_EXEC_TILES && i < workers; i++) {
+		struct ht_exec_share *share = &ht_exec_control_of(x, i)->share[slot];
+
+		share->end = (int64_t)s->count * (i + 1) / workers;
+		__atomic_store_n(&share->next, (int64_t)s->count * i / workers, __ATOMIC_RELAXED);
+	}
+	x->threads->barrier(x->threads->pool);
+	c->phase++;
+	c->open = kind != HT_EXEC_WAIT;
+	return __atomic_load_n(&x->failed, __ATOMIC_RELAXED) != done;
+}
+
+/* All threads have done what they were given, and wait; false: one stopped. */
+EXECUTOR bool ht_exec_settle(struct ht_exec *x, int workers)
+{
+	return !ht_exec_control_of(x, 0)->open || workers == 1 ||
+	       ht_exec_advance(x, HT_EXEC_WAIT, NULL, NULL, workers);
+}
+
+/* So many instances that each thread runs equally many by itself. */
+EXECUTOR int64_t ht_exec_apart(const struct ht_image_step *s, int workers)
+{
+	return s->count - s->count % workers;
+}
+
+EXECUTOR_CALLED bool ht_exec_walk(
+	struct ht_exec *x, struct ht_exec_frame *f, int worker, int workers);
+
+EXECUTOR struct ht_exec_frame *ht_exec_instance_frame(
+	struct ht_exec *x, const struct ht_exec_job *job, int worker)
+{
+	const struct ht_image_procedure *p = ht_image_procedures(x->image) + job->step->to;
+	uint32_t key = (uint32_t)(job->step - ht_image_steps(x->image)) + 1;
+	struct ht_exec_control *c = ht_exec_control_of(x, worker);
+	struct ht_exec_frame *lowest = (void *)(c + 1);
+
+	if (worker == 0)
+		return ht_exec_above(x, job->frame, job->step, 0);
+	if (!ht_exec_fits(x, worker, lowest, x->forked + (uint64_t)(worker - 1) * x->stride, p))
+		return NULL;
+	ht_exec_lowest(x, worker, p, key);
+	lowest->from = job->frame->arg + job->step->arg;
+	return lowest;
+}
+
+/* Each thread takes instances and runs them from the first step to the last, so that what steps hand on
+ * stays in its caches.  They are taken in order, so that the first one that stops has been run. */
+EXECUTOR void ht_exec_instances(struct ht_exec *x, struct ht_exec_job *job, int worker, int workers)
+{
+	struct ht_exec_control *c = ht_exec_control_of(x, worker);
+	struct ht_exec_frame *f = ht_exec_instance_frame(x, job, worker);
+	int64_t end = ht_exec_apart(job->step, workers), i;
+
+	if (!f) {
+		ht_exec_fail(x, job->frame, job->step, worker, HT_EXEC_DEPTH, 0);
+		return;
+	}
+	f->stride = ht_image_params(x->image) + job->step->param;
+	while (__atomic_load_n(&x->failed, __ATOMIC_RELAXED) != c->phase &&
+		(i = __atomic_fetch_add(&job->instance, 1, __ATOMIC_RELAXED)) < end) {
+		c->instance = i;
+		f->instance = (uint32_t)i;
+		f->instances = f->instance + 1;
+		ht_exec_start(x, f);
+		if (!ht_exec_walk(x, f, worker, 1))
+			return;
+	}
+	c->instance = 0;
+}
+
+/* The current job, on one thread. */
+EXECUTOR_CALLED void ht_exec_work(struct ht_exec *x, int worker, int workers)
+{
+	struct ht_exec_job *job = &x->job[ht_exec_control_of(x, worker)->phase & 1];
+
+	if (job->kind == HT_EXEC_TILES)
+		ht_exec_share_tiles(x, job, worker, workers);
+	else if (job->kind == HT_EXEC_INSTANCES)
+		ht_exec_instances(x, job, worker, workers);
+	else if (job->kind == HT_EXEC_CHECK)
+		ht_exec_check(x, job, worker, worker, workers);
+}
+
+/* A job on all threads, of which the caller is the first. */
+EXECUTOR bool ht_exec_job(struct ht_exec *x, enum ht_exec_kind kind, struct ht_exec_frame *f,
+	const struct ht_image_step *s, int workers)
+{
+	if (!ht_exec_advance(x, kind, f, s, workers))
+		return false;
+	ht_exec_work(x, 0, workers);
+	return !ht_exec_control_of(x, 0)->stop.code;
+}
+
+/* ---- steps ---- */
+
+EXECUTOR bool ht_exec_look(struct ht_exec *x, struct ht_exec_frame *f,
+	const struct ht_image_step *s, int worker, int workers)
+{
+	const struct ht_exec_job job = { .step = s, .frame = f };
+
+	if (!ht_exec_settle(x, workers))
+		return false;
+	if (x->observer->check && workers > 1)
+		if (!ht_exec_job(x, HT_EXEC_CHECK, f, s, workers) || !ht_exec_settle(x, workers))
+			return false;
+	if (x->observer->check && workers == 1 && !ht_exec_check(x, &job, worker, 0, 1))
+		return false;
+	if (x->observer->before)
+		x->observer->before(x->observer->arg, f, (uint32_t)(s - ht_image_steps(x->image)));
+	return true;
+}
+
+EXECUTOR bool ht_exec_kernel(struct ht_exec *x, struct ht_exec_frame *f,
+	const struct ht_image_step *s, int worker, int workers)
+{
+	if (ht_exec_observed(x) && !ht_exec_look(x, f, s, worker, workers))
+		return false;
+	if (workers > 1 && s->count > 1) {
+		if (!ht_exec_job(x, HT_EXEC_TILES, f, s, workers))
+			return false;
+	} else if (!ht_exec_settle(x, workers) || !ht_exec_tiles(x, f, s, worker, 0, s->count)) {
+		return false;
+	}
+	if (!ht_exec_observed(x) || !x->observer->after)
+		return true;
+	if (!ht_exec_settle(x, workers))
+		return false;
+	x->observer->after(x->observer->arg, f, (uint32_t)(s - ht_image_steps(x->image)));
+	return true;
+}
+
+EXECUTOR bool ht_exec_cancelled(const struct ht_exec *x)
+{
+	return x->cancel && __atomic_load_n(x->cancel, __ATOMIC_RELAXED);
+}
+
+/* The frame in which the run goes on; NULL: it stopped. */
+EXECUTOR struct ht_exec_frame *ht_exec_call(struct ht_exec *x, struct ht_exec_frame *f,
+	const struct ht_image_step *s, int worker, int workers)
+{
+	bool forks = s->op == HT_IMAGE_FORK;
+	uint32_t from = 0, to = forks ? s->count : 1;
+	struct ht_exec_frame *n;
+
+	if (forks && workers > 1 && !(ht_exec_observed(x) && x->observer->together)) {
+		from = (uint32_t)ht_exec_apart(s, workers);
+		if (from && !ht_exec_job(x, HT_EXEC_INSTANCES, f, s, workers))
+			return NULL;
+		if (from == to)
+			return f;
+	}
+	/* Others may be at work on the frame that was there. */
+	if (!ht_exec_settle(x, workers))
+		return NULL;
+	if (ht_exec_cancelled(x)) {
+		ht_exec_fail(x, f, s, worker, HT_EXEC_CANCELLED, 0);
+		return NULL;
+	}
+	n = ht_exec_above(x, f, s, worker);
+	if (!n) {
+		ht_exec_fail(x, f, s, worker, HT_EXEC_DEPTH, 0);
+		return NULL;
+	}
+	n->instance = from;
+	n->instances = to;
+	n->stride = forks ? ht_image_params(x->image) + s->param : NULL;
+	ht_exec_start(x, n);
+	return n;
+}
+
+EXECUTOR bool ht_exec_again(struct ht_exec *x, struct ht_exec_frame *f,
+	const struct ht_image_step *s, int worker, int workers)
+{
+	if (!ht_exec_settle(x, workers))
+		return false;
+	if (ht_exec_cancelled(x))
+		return ht_exec_fail(x, f, s, worker, HT_EXEC_CANCELLED, 0);
+	if ((uint64_t)++f->counter[s->count] >= x->limits.iterations)
+		return ht_exec_fail(x, f, s, worker, HT_EXEC_ITERATIONS, 0);
+	f->next = s->to + 1;
+	return true;
+}
+
+/* A step for which all others have to be done; it takes one thread. */
+EXECUTOR bool ht_exec_alone(struct ht_exec *x, struct ht_exec_frame *f,
+	const struct ht_image_step *s, int worker, int workers)
+{
+	void *const *arg = f->arg + s->arg;
+
+	if (!ht_exec_settle(x, workers))
+		return false;
+	if (s->op == HT_IMAGE_COPY)
+		ht_exec_copy(x, arg, s);
+	else if (s->op == HT_IMAGE_FAIL)
+		return ht_exec_fail(x, f, s, worker, (int32_t)s->count, 0);
+	else if (ht_exec_is_zero(arg[0], s->count))
+		f->next = s->to;
+	return true;
+}
+
+/* False: the run stopped. */
+EXECUTOR bool ht_exec_step(struct ht_exec *x, struct ht_exec_frame **at,
+	const struct ht_image_step *s, int worker, int workers)
+{
+	struct ht_exec_frame *f = *at;
+
+	switch (s->op) {
+	case HT_IMAGE_KERNEL:
+		return ht_exec_kernel(x, f, s, worker, workers);
+	case HT_IMAGE_CALL:
+	case HT_IMAGE_FORK:
+		f = ht_exec_call(x, f, s, worker, workers);
+		*at = f ? f : *at;
+		return f;
+	case HT_IMAGE_JUMP:
+		f->next = s->to;
+		return true;
+	case HT_IMAGE_LOOP:
+		f->counter[s->count] = 0;
+		return true;
+	case HT_IMAGE_AGAIN:
+		return ht_exec_again(x, f, s, worker, workers);
+	default:
+		return ht_exec_alone(x, f, s, worker, workers);
+	}
+}
+
+/* The step that ended, or the first one's place where there is none. */
+EXECUTOR const struct ht_image_step *ht_exec_last_step(
+	const struct ht_exec *x, const struct ht_exec_frame *f)
+{
+	uint32_t last = f->procedure->steps ? f->procedure->steps - 1 : 0;
+
+	return ht_image_steps(x->image) + f->procedure->step + last;
+}
+
+/* From the first step of a frame to its last; false: the run stopped. */
+EXECUTOR_CALLED bool ht_exec_walk(
+	struct ht_exec *x, struct ht_exec_frame *f, int worker, int workers)
+{
+	const struct ht_image_step *step = ht_image_steps(x->image);
+	const struct ht_exec_frame *lowest = f;
+
+	for (;;) {
+		while (f->next < f->procedure->steps) {
+			const struct ht_image_step *s = step + f->procedure->step + f->next++;
+
+			if (!ht_exec_step(x, &f, s, worker, workers))
+				return false;
+		}
+		if ((f != lowest || ht_exec_observed(x)) && !ht_exec_settle(x, workers))
+			return false;
+		if (ht_exec_observed(x) && x->observer->leave)
+			x->observer->leave(x->observer->arg, f);
+		if (++f->instance < f->instances && !ht_exec_cancelled(x))
+			ht_exec_start(x, f);
+		else if (f->instance < f->instances)
+			return ht_exec_fail(
+				x, f, ht_exec_last_step(x, f), worker, HT_EXEC_CANCELLED, 0);
+		else if (f == lowest)
+			return true;
+		else
+			f = f->caller;
+	}
+}
+
+EXECUTOR void ht_exec_lead(struct ht_exec *x, int workers)
+{
+	const struct ht_image_entry *e = ht_image_entries(x->image) + x->entry;
+	struct ht_exec_frame *f =
+		ht_exec_lowest(x, 0, ht_image_procedures(x->image) + e->procedure, x->entry + 1);
+
+	ht_exec_start(x, f);
+	ht_exec_walk(x, f, 0, workers);
+	if (workers > 1)
+		ht_exec_advance(x, HT_EXEC_END, NULL, NULL, workers);
+}
+
+EXECUTOR void ht_exec_follow(struct ht_exec *x, int worker, int workers)
+{
+	struct ht_exec_control *c = ht_exec_control_of(x, worker);
+
+	for (;;) {
+		int64_t done = c->phase;
+
+		x->threads->barrier(x->threads->pool);
+		c->phase++;
+		if (x->job[c->phase & 1].kind == HT_EXEC_END)
+			return;
+		if (__atomic_load_n(&x->failed, __ATOMIC_RELAXED) != done)
+			ht_exec_work(x, worker, workers);
+	}
+}
+
+EXECUTOR_CALLED void ht_exec_worker(void *arg, int worker, int workers)
+{
+	struct ht_exec *x = arg;
+	unsigned before = ht_cpu_modes_begin(x->flush);
+
+	if (worker == 0)
+		ht_exec_lead(x, workers);
+	else
+		ht_exec_follow(x, worker, workers);
+	ht_cpu_modes_end(before);
+}
+
+/* ---- runs ---- */
+
+EXECUTOR int ht_exec_threads_of(const struct ht_exec *x)
+{
+	return x->threads ? x->threads->threads : 1;
+}
+
+EXECUTOR void ht_exec_forget(struct ht_exec *x)
+{
+	for (int i = 0; i < ht_exec_threads_of(x); i++)
+		ht_exec_control_of(x, i)->bound = 0;
+}
+
+/* The first instance's first tile's, whichever thread had it: a thread goes through tiles in order, until
+ * one stops it, so that the first of all has been run. */
+EXECUTOR void ht_exec_first_stop(struct ht_exec *x)
+{
+	const struct ht_exec_stop *first = NULL;
+
+	for (int i = 0; i < ht_exec_threads_of(x); i++) {
+		const struct ht_exec_stop *s = &ht_exec_control_of(x, i)->stop;
+
+		if (s->code && (!first || s->instance < first->instance ||
+				       (s->instance == first->instance && s->tile < first->tile)))
+			first = s;
+	}
+	x->stop.code = 0;
+	if (first)
+		x->stop = *first;
+}
+
+EXECUTOR bool ht_exec_once(struct ht_exec *x, const void *const *in, void *const *out)
+{
+	x->in = in;
+	x->out = out;
+	x->failed = -1;
+	for (int i = 0; i < ht_exec_threads_of(x); i++) {
+		struct ht_exec_control *c = ht_exec_control_of(x, i);
+
+		c->stop.code = 0;
+		c->phase = 0;
+		c->instance = 0;
+		c->open = false;
+	}
+	if (ht_exec_threads_of(x) > 1)
+		x->threads->run(x->threads->pool, ht_exec_worker, x);
+	else
+		ht_exec_worker(x, 0, 1);
+	ht_exec_first_stop(x);
+	return !x->stop.code;
+}
+#endif

@@ -1,0 +1,210 @@
+/* image: a compiled program as flat bytes (docs/image.md).
+ *
+ * An image holds procedures of steps and the memory that they work on.  It holds no address: all places
+ * are offsets and numbers, so that the same bytes lie in the library's memory, in an artefact, in the
+ * cache and in the read-only data of an ahead-of-time net.  Code and constants lie outside of it; its
+ * owner says where (struct ht_exec_links). */
+#ifndef HT_IMAGE_H
+#define HT_IMAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HT_IMAGE_MAGIC "htimage\n"
+enum { HT_IMAGE_VERSION = 1, HT_IMAGE_ALIGN = 64 /* of temporary buffers and default values */ };
+
+/* An executor that does not know a bit of ht_image.features refuses the image. */
+enum ht_image_feature {
+	HT_IMAGE_STREAMS = 1 /* buffers of kind HT_IMAGE_STREAM */
+};
+
+/* The tables of an image, each an array of one type.  A number in one table refers to another table. */
+enum ht_image_table {
+	HT_IMAGE_PROCEDURES, /* struct ht_image_procedure */
+	HT_IMAGE_STEPS,      /* struct ht_image_step */
+	HT_IMAGE_NOTES,      /* struct ht_image_note, one a step */
+	HT_IMAGE_BUFFERS,    /* struct ht_image_buffer */
+	HT_IMAGE_ARGS,       /* uint32_t: a buffer, counted from its procedure's first */
+	HT_IMAGE_PATCHES,    /* uint32_t: an argument, counted from its procedure's first */
+	HT_IMAGE_PARAMS,     /* int64_t */
+	HT_IMAGE_KERNELS,    /* struct ht_image_kernel */
+	HT_IMAGE_TOUCHES,    /* struct ht_image_touch */
+	HT_IMAGE_CONSTANTS,  /* uint64_t: bytes */
+	HT_IMAGE_RANDOM,     /* struct ht_image_stream */
+	HT_IMAGE_ENTRIES,    /* struct ht_image_entry */
+	HT_IMAGE_PORTS,      /* struct ht_image_port */
+	HT_IMAGE_WORDS,      /* struct ht_image_words */
+	HT_IMAGE_DIMS,       /* int64_t */
+	HT_IMAGE_TEXTS,      /* char; texts end with a zero; the text at 0 is empty */
+	HT_IMAGE_DATA,       /* char: default values, each at a multiple of HT_IMAGE_ALIGN */
+	HT_IMAGE_TABLES
+};
+
+struct ht_image_place {
+	uint32_t offset; /* bytes from the begin of the image, a multiple of 8 (DATA: of 64) */
+	uint32_t count;  /* items */
+};
+
+struct ht_image {
+	char magic[8];
+	uint32_t version;
+	uint32_t bytes; /* of the whole image, a multiple of 64 */
+	uint64_t features;
+	struct ht_image_place table[HT_IMAGE_TABLES];
+};
+
+/* What a call runs.  Its first `params` buffers are its parameters: the caller's memory.  A call of a
+ * procedure with a smaller number cannot recurse; every other call may. */
+struct ht_image_procedure {
+	uint32_t name; /* text */
+	uint32_t step, steps;
+	uint32_t buffer, buffers;
+	uint32_t arg, args;      /* the arguments of all its steps */
+	uint32_t patch, patches; /* those among them that are parameters, in order */
+	uint32_t params;
+	uint32_t loops; /* counters of iterations that a frame has */
+	uint32_t zero;
+	uint64_t frame_bytes; /* of its temporary buffers, a multiple of 64 */
+};
+
+enum ht_image_op {
+	HT_IMAGE_KERNEL, /* runs kernel `to` on `count` tiles */
+	HT_IMAGE_COPY,   /* argument 0 becomes the bytes of argument 1; both have one size */
+	HT_IMAGE_CALL,   /* runs procedure `to`, in a frame of its own */
+	/* Runs `count` instances of procedure `to`, in any order or at once.  Parameter k of instance i is
+	 * argument k moved on by i * params[k] bytes. */
+	HT_IMAGE_FORK,
+	HT_IMAGE_JUMP,   /* goes on at step `to` of the procedure, which lies behind this one */
+	HT_IMAGE_UNLESS, /* the same where argument 0, a scalar of 1, 4 or 8 bytes, is zero */
+	HT_IMAGE_LOOP,   /* begins a loop: counter `count` becomes zero */
+	/* Ends an iteration of the loop of counter `count`, which begins at step `to`: goes on behind that
+	 * step, unless the run was cancelled or the limit of iterations is reached. */
+	HT_IMAGE_AGAIN,
+	HT_IMAGE_FAIL, /* stops the run with fault `count`, 1 to 15 */
+	HT_IMAGE_OPS
+};
+
+/* A step's `to` that is as large as the number of steps of its procedure is the procedure's end. */
+struct ht_image_step {
+	uint32_t op; /* enum ht_image_op */
+	uint32_t to;
+	uint32_t arg, args;     /* counted from the procedure's first argument */
+	uint32_t param, params; /* in the table */
+	uint32_t count;
+	/* 1 + the LOOP of the innermost loop that it is a step of, counted from the procedure's first; 0:
+	 * none.  A LOOP is no step of the loop that it begins, AGAIN is one of the loop that it ends. */
+	uint32_t loop;
+};
+
+enum { HT_IMAGE_NESTING = 32 /* loops of one procedure inside of each other */ };
+
+/* What a message or report says of a step. */
+struct ht_image_note {
+	uint32_t node, method; /* texts; method: may be empty */
+	uint32_t words, words_count;
+};
+
+enum ht_image_kind {
+	HT_IMAGE_PARAM, /* memory of the caller: the procedure's parameter `number` */
+	HT_IMAGE_TEMP,  /* memory of the frame, at `offset` */
+	HT_IMAGE_CONST, /* constant `number`; never written to */
+	HT_IMAGE_STREAM /* the state of random stream `number`, a struct ht_philox */
+};
+
+struct ht_image_buffer {
+	uint32_t kind; /* enum ht_image_kind */
+	uint32_t number;
+	uint64_t offset;
+	uint64_t bytes;
+	uint32_t written; /* PARAM: whether the procedure writes to it */
+	uint32_t zero;
+};
+
+/* Machine code that is linked to the image: generated, or a function of the library by name. */
+struct ht_image_kernel {
+	uint32_t name;        /* text; empty: generated */
+	uint32_t touch, args; /* by argument, what it touches */
+	uint32_t params;
+	uint64_t scratch_bytes; /* of each thread that runs it */
+};
+
+struct ht_image_touch {
+	uint64_t bytes; /* from the argument's begin: no more are read or written */
+	uint32_t written;
+	uint32_t zero;
+};
+
+/* A stream of random numbers, in which a session goes on from run to run.  An op with seeds draws as
+ * TensorFlow's does; one without draws by the session's seed and the op's name. */
+struct ht_image_stream {
+	uint64_t seed, seed2; /* both 0: the op has none */
+	uint64_t name;        /* a hash of it */
+	uint64_t blocks;      /* of four numbers of 32 bits: how far a run moves on */
+};
+
+/* A procedure that a host may run.  Its parameters are the inputs, followed by the outputs. */
+struct ht_image_entry {
+	uint32_t name; /* text */
+	uint32_t procedure;
+	uint32_t port; /* of its first parameter */
+	uint32_t inputs, outputs;
+	uint32_t zero;
+};
+
+#define HT_IMAGE_NO_VALUE UINT32_MAX
+struct ht_image_port {
+	uint32_t name, alias; /* texts; alias: another name, may be empty */
+	uint32_t dtype;       /* enum ht_dtype */
+	uint32_t dim, rank;   /* its extents in the table of dims */
+	uint32_t value;       /* in the table of data: what an input is by default; or NO_VALUE */
+	uint64_t bytes;
+};
+
+/* As struct ht_words. */
+struct ht_image_words {
+	uint32_t text, arg, dtype;
+	uint32_t dim, rank;
+	uint32_t zero;
+	uint64_t most;
+};
+
+static inline const void *ht_image_at(const struct ht_image *x, enum ht_image_table t)
+{
+	return (const char *)x + x->table[t].offset;
+}
+
+#define HT_IMAGE_TABLE_OF(name, type, table_of)                                                    \
+	static inline const type *name(const struct ht_image *x)                                   \
+	{                                                                                          \
+		return ht_image_at(x, table_of);                                                   \
+	}
+HT_IMAGE_TABLE_OF(ht_image_procedures, struct ht_image_procedure, HT_IMAGE_PROCEDURES)
+HT_IMAGE_TABLE_OF(ht_image_steps, struct ht_image_step, HT_IMAGE_STEPS)
+HT_IMAGE_TABLE_OF(ht_image_notes, struct ht_image_note, HT_IMAGE_NOTES)
+HT_IMAGE_TABLE_OF(ht_image_buffers, struct ht_image_buffer, HT_IMAGE_BUFFERS)
+HT_IMAGE_TABLE_OF(ht_image_args, uint32_t, HT_IMAGE_ARGS)
+HT_IMAGE_TABLE_OF(ht_image_patches, uint32_t, HT_IMAGE_PATCHES)
+HT_IMAGE_TABLE_OF(ht_image_params, int64_t, HT_IMAGE_PARAMS)
+HT_IMAGE_TABLE_OF(ht_image_kernels, struct ht_image_kernel, HT_IMAGE_KERNELS)
+HT_IMAGE_TABLE_OF(ht_image_touches, struct ht_image_touch, HT_IMAGE_TOUCHES)
+HT_IMAGE_TABLE_OF(ht_image_constants, uint64_t, HT_IMAGE_CONSTANTS)
+HT_IMAGE_TABLE_OF(ht_image_random, struct ht_image_stream, HT_IMAGE_RANDOM)
+HT_IMAGE_TABLE_OF(ht_image_entries, struct ht_image_entry, HT_IMAGE_ENTRIES)
+HT_IMAGE_TABLE_OF(ht_image_ports, struct ht_image_port, HT_IMAGE_PORTS)
+HT_IMAGE_TABLE_OF(ht_image_words_of, struct ht_image_words, HT_IMAGE_WORDS)
+HT_IMAGE_TABLE_OF(ht_image_dims, int64_t, HT_IMAGE_DIMS)
+HT_IMAGE_TABLE_OF(ht_image_texts, char, HT_IMAGE_TEXTS)
+HT_IMAGE_TABLE_OF(ht_image_data, char, HT_IMAGE_DATA)
+#undef HT_IMAGE_TABLE_OF
+
+static inline uint32_t ht_image_count(const struct ht_image *x, enum ht_image_table t)
+{
+	return x->table[t].count;
+}
+
+static inline const char *ht_image_text(const struct ht_image *x, uint32_t at)
+{
+	return ht_image_texts(x) + at;
+}
+
+#endif

@@ -1,0 +1,115 @@
+/* How much memory a run takes. */
+#include "image/execute.h"
+
+#include <stdlib.h>
+
+/* The executor's part of control memory in front of frames. */
+enum { CONTROL = 512 };
+/* Vectors may be read past the end of a buffer, though not used. */
+enum { SLACK = 64 };
+/* Sizes that a process could have. */
+#define MOST ((uint64_t)1 << 46)
+
+/* Of a procedure and the deepest of what it calls without recursion. */
+struct path {
+	uint64_t control, temps, forked;
+	bool recurses; /* or something that it calls does */
+};
+
+static uint64_t more(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint64_t sum(uint64_t a, uint64_t b)
+{
+	return a > MOST || b > MOST ? MOST + 1 : a + b;
+}
+
+static uint64_t product(uint64_t a, uint64_t b)
+{
+	uint64_t r;
+
+	return __builtin_mul_overflow(a, b, &r) ? MOST + 1 : r;
+}
+
+static uint64_t frame(const struct ht_image_procedure *p)
+{
+	return sizeof(struct ht_exec_frame) + 8 * ((uint64_t)p->args + p->loops);
+}
+
+static struct path path_of(const struct ht_image *x, uint32_t number, const struct path *known)
+{
+	const struct ht_image_procedure *p = &ht_image_procedures(x)[number];
+	const struct ht_image_step *s = ht_image_steps(x) + p->step;
+	struct path r = { 0 };
+
+	for (uint32_t i = 0; i < p->steps; i++) {
+		const struct path *callee = &known[s[i].to];
+
+		if (s[i].op != HT_IMAGE_CALL && s[i].op != HT_IMAGE_FORK)
+			continue;
+		if (s[i].to >= number) {
+			r.recurses = true;
+			continue;
+		}
+		r.recurses |= callee->recurses;
+		r.control = more(r.control, callee->control);
+		r.temps = more(r.temps, callee->temps);
+		r.forked = more(r.forked, s[i].op == HT_IMAGE_FORK
+						  ? more(callee->temps, callee->forked)
+						  : callee->forked);
+	}
+	r.control = sum(r.control, frame(p));
+	r.temps = sum(r.temps, p->frame_bytes);
+	return r;
+}
+
+/* Every frame may be the largest one. */
+static void add_recursion(const struct ht_image *x, const struct ht_exec_limits *l, struct path *r)
+{
+	uint64_t control = 0, temps = 0;
+
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_PROCEDURES); i++) {
+		control = more(control, frame(&ht_image_procedures(x)[i]));
+		temps = more(temps, ht_image_procedures(x)[i].frame_bytes);
+	}
+	r->control = sum(r->control, product(control, l->depth));
+	r->temps = sum(r->temps, product(temps, l->depth));
+	r->forked = r->temps;
+}
+
+static uint64_t up(uint64_t n)
+{
+	return (n + 63) / 64 * 64;
+}
+
+static uint64_t scratch_of(const struct ht_image *x)
+{
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_KERNELS); i++)
+		most = more(most, ht_image_kernels(x)[i].scratch_bytes);
+	return most;
+}
+
+bool ht_exec_needs_of(const struct ht_image *x, uint32_t entry, const struct ht_exec_limits *l,
+	struct ht_exec_needs *out)
+{
+	uint32_t procedure = ht_image_entries(x)[entry].procedure;
+	struct path *known = calloc((size_t)procedure + 1, sizeof *known), r;
+
+	if (!known)
+		return false;
+	for (uint32_t i = 0; i <= procedure; i++)
+		known[i] = path_of(x, i, known);
+	r = known[procedure];
+	free(known);
+	if (r.recurses)
+		add_recursion(x, l, &r);
+	*out = (struct ht_exec_needs){ .control = up(r.control + CONTROL),
+		.temps = up(r.temps),
+		.forked = up(r.forked),
+		.scratch = up(scratch_of(x) + SLACK) };
+	return r.control <= MOST && r.temps <= MOST && r.forked <= MOST;
+}

@@ -1,0 +1,120 @@
+/* An image as text.  Buffers: p0:64 is parameter 0, of 64 bytes; t128:64 is temporary memory at 128 in
+ * the frame; c3:64 is constant 3; s0:24 is the state of random stream 0. */
+#include "image/verify.h"
+
+#include <inttypes.h>
+
+static const char *const op_name[HT_IMAGE_OPS] = { "kernel", "copy", "call", "fork", "jump",
+	"unless", "loop", "again", "fail" };
+
+static void print_buffer(const struct ht_image_buffer *b, struct ht_buf *out)
+{
+	ht_printf(out, "%c%" PRIu64 ":%" PRIu64, "ptcs"[b->kind],
+		b -> kind == HT_IMAGE_TEMP ? b -> offset : b -> number, b -> bytes);
+}
+
+static void print_target(const struct ht_image_step *s, struct ht_buf *out)
+{
+	switch (s->op) {
+	case HT_IMAGE_CALL:
+		ht_printf(out, " %" PRIu32, s->to);
+		break;
+	case HT_IMAGE_KERNEL:
+	case HT_IMAGE_FORK:
+		ht_printf(out, " %" PRIu32 " x %" PRIu32, s->to, s->count);
+		break;
+	case HT_IMAGE_LOOP:
+	case HT_IMAGE_FAIL:
+		ht_printf(out, " %" PRIu32, s->count);
+		break;
+	case HT_IMAGE_COPY:
+		break;
+	default:
+		ht_printf(out, " to %" PRIu32, s->to);
+	}
+}
+
+static void print_step(const struct ht_image *x, const struct ht_image_procedure *p, uint32_t i,
+	struct ht_buf *out)
+{
+	const struct ht_image_step *s = &ht_image_steps(x)[p->step + i];
+	const struct ht_image_note *n = &ht_image_notes(x)[p->step + i];
+	const uint32_t *arg = ht_image_args(x) + p->arg + s->arg;
+
+	ht_printf(out, "  %" PRIu32 ": %s", i, op_name[s->op]);
+	print_target(s, out);
+	for (uint32_t k = 0; k < s->args; k++) {
+		ht_puts(out, k ? ", " : " (");
+		print_buffer(&ht_image_buffers(x)[p->buffer + arg[k]], out);
+	}
+	ht_puts(out, s->args ? ")" : "");
+	for (uint32_t k = 0; k < s->params; k++)
+		ht_printf(out, "%s%" PRId64, k ? ", " : " [", ht_image_params(x)[s->param + k]);
+	ht_puts(out, s->params ? "]" : "");
+	if (*ht_image_text(x, n->node))
+		ht_printf(out, "  # %s", ht_image_text(x, n->node));
+	if (*ht_image_text(x, n->method))
+		ht_printf(out, " (%s)", ht_image_text(x, n->method));
+	ht_putc(out, '\n');
+}
+
+static void print_procedure(const struct ht_image *x, uint32_t i, struct ht_buf *out)
+{
+	const struct ht_image_procedure *p = &ht_image_procedures(x)[i];
+	const struct ht_image_buffer *b = ht_image_buffers(x) + p->buffer;
+
+	ht_printf(out, "procedure %" PRIu32 " %s (", i, ht_image_text(x, p->name));
+	for (uint32_t k = 0; k < p->params; k++)
+		ht_printf(
+			out, "%s%s%" PRIu64, k ? ", " : "", b[k].written ? "out " : "", b[k].bytes);
+	ht_printf(out, "), frame of %" PRIu64 " bytes\n", p->frame_bytes);
+	for (uint32_t k = 0; k < p->steps; k++)
+		print_step(x, p, k, out);
+}
+
+static void print_kernel(const struct ht_image *x, uint32_t i, struct ht_buf *out)
+{
+	const struct ht_image_kernel *k = &ht_image_kernels(x)[i];
+	const struct ht_image_touch *touch = ht_image_touches(x) + k->touch;
+	const char *name = ht_image_text(x, k->name);
+
+	ht_printf(out, "kernel %" PRIu32 " %s (", i, *name ? name : "generated");
+	for (uint32_t j = 0; j < k->args; j++)
+		ht_printf(out, "%s%s%" PRIu64, j ? ", " : "", touch[j].written ? "out " : "",
+			touch[j].bytes);
+	ht_printf(out, "), scratch of %" PRIu64 " bytes\n", k->scratch_bytes);
+}
+
+static void print_port(const struct ht_image *x, const struct ht_image_port *p, const char *what,
+	struct ht_buf *out)
+{
+	ht_printf(out, "  %s %s: %s", what, ht_image_text(x, p->name),
+		ht_dtype_info((enum ht_dtype)p->dtype)->name);
+	ht_shape_print(ht_image_shape_of(x, p), out);
+	ht_puts(out, p->value == HT_IMAGE_NO_VALUE ? "\n" : ", with a default\n");
+}
+
+static void print_entry(const struct ht_image *x, uint32_t i, struct ht_buf *out)
+{
+	const struct ht_image_entry *e = &ht_image_entries(x)[i];
+
+	ht_printf(
+		out, "entry %s: procedure %" PRIu32 "\n", ht_image_text(x, e->name), e->procedure);
+	for (uint32_t k = 0; k < e->inputs + e->outputs; k++)
+		print_port(x, &ht_image_ports(x)[e->port + k], k < e->inputs ? "input" : "output",
+			out);
+}
+
+void ht_image_print(const struct ht_image *x, struct ht_buf *out)
+{
+	ht_printf(out, "image %" PRIu32 "\n", x->version);
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_ENTRIES); i++)
+		print_entry(x, i, out);
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_KERNELS); i++)
+		print_kernel(x, i, out);
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_CONSTANTS); i++)
+		ht_printf(out, "constant %" PRIu32 ": %" PRIu64 " bytes\n", i,
+			ht_image_constants(x)[i]);
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_PROCEDURES); i++)
+		print_procedure(x, i, out);
+}

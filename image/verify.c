@@ -1,0 +1,484 @@
+/* Whether bytes are an image.  Each number is held against the table that it refers to, and each buffer
+ * against what a step touches of it.  Nothing recurses, and nothing is allocated. */
+#include "image/verify.h"
+
+#include "base/philox.h"
+
+#include <string.h>
+
+/* Sizes that a process could have. */
+#define MOST ((uint64_t)1 << 46)
+enum { MAX_RANK = 64 };
+
+/* A procedure, and the step of it that is looked at. */
+struct place {
+	const struct ht_image *x;
+	const struct ht_image_procedure *p;
+	const struct ht_image_buffer *buffer; /* the procedure's first, as of all that follow */
+	const uint32_t *arg;
+	const struct ht_image_step *step;
+	uint32_t at;
+};
+
+static bool in_table(const struct ht_image *x, enum ht_image_table t, uint32_t first, uint32_t n)
+{
+	return ht_inside(first, n, ht_image_count(x, t));
+}
+
+/* Texts end with a zero because the table does. */
+static bool is_text(const struct ht_image *x, uint32_t at)
+{
+	return at < ht_image_count(x, HT_IMAGE_TEXTS);
+}
+
+/* ---- the head ---- */
+
+static const uint32_t item_bytes[HT_IMAGE_TABLES] = { sizeof(struct ht_image_procedure),
+	sizeof(struct ht_image_step), sizeof(struct ht_image_note), sizeof(struct ht_image_buffer),
+	sizeof(uint32_t), sizeof(uint32_t), sizeof(int64_t), sizeof(struct ht_image_kernel),
+	sizeof(struct ht_image_touch), sizeof(uint64_t), sizeof(struct ht_image_stream),
+	sizeof(struct ht_image_entry), sizeof(struct ht_image_port), sizeof(struct ht_image_words),
+	sizeof(int64_t), 1, 1 };
+
+static const char *check_tables(const struct ht_image *x)
+{
+	uint64_t end = sizeof *x;
+
+	for (int t = 0; t < HT_IMAGE_TABLES; t++) {
+		uint64_t bytes = (uint64_t)x->table[t].count * item_bytes[t];
+
+		if (x->table[t].offset < end || x->table[t].offset % 8 ||
+			!ht_inside(x->table[t].offset, bytes, x->bytes))
+			return "a table is outside of the program image";
+		end = x->table[t].offset + bytes;
+	}
+	if (x->table[HT_IMAGE_DATA].offset % HT_IMAGE_ALIGN)
+		return "a table is outside of the program image";
+	return NULL;
+}
+
+static const char *check_head(struct ht_str bytes)
+{
+	const struct ht_image *x = (const void *)bytes.p;
+
+	if (bytes.n < sizeof *x || memcmp(x->magic, HT_IMAGE_MAGIC, sizeof x->magic) != 0)
+		return "it has no program image";
+	if (x->version != HT_IMAGE_VERSION)
+		return "its program image is of another version";
+	if (x->features & ~(uint64_t)HT_IMAGE_FEATURES)
+		return "its program image needs a feature that this version of Halftone lacks";
+	if (x->bytes != bytes.n || x->bytes % HT_IMAGE_ALIGN)
+		return "the program image has another size than it says";
+	return check_tables(x);
+}
+
+/* ---- what steps refer to ---- */
+
+static bool good_kernel(const struct ht_image *x, const struct ht_image_kernel *k)
+{
+	return is_text(x, k->name) && in_table(x, HT_IMAGE_TOUCHES, k->touch, k->args) &&
+	       k->scratch_bytes <= MOST;
+}
+
+static const char *check_things(const struct ht_image *x)
+{
+	const char *text = ht_image_texts(x);
+	uint32_t n = ht_image_count(x, HT_IMAGE_TEXTS);
+
+	if (!n || text[0] || text[n - 1])
+		return "its texts do not end";
+	if (ht_image_count(x, HT_IMAGE_NOTES) != ht_image_count(x, HT_IMAGE_STEPS))
+		return "it has not one note a step";
+	if (!ht_image_count(x, HT_IMAGE_ENTRIES))
+		return "it has no entry";
+	if (ht_image_count(x, HT_IMAGE_RANDOM) && !(x->features & HT_IMAGE_STREAMS))
+		return "it has random streams without saying so";
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_KERNELS); i++)
+		if (!good_kernel(x, &ht_image_kernels(x)[i]))
+			return "a kernel is not described";
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_CONSTANTS); i++)
+		if (ht_image_constants(x)[i] > MOST)
+			return "a constant is larger than any can be";
+	return NULL;
+}
+
+/* ---- buffers ---- */
+
+static bool good_buffer(const struct place *a, uint32_t i)
+{
+	const struct ht_image_buffer *b = &a->buffer[i];
+
+	if ((b->kind == HT_IMAGE_PARAM) != (i < a->p->params))
+		return false;
+	switch (b->kind) {
+	case HT_IMAGE_PARAM:
+		return b->number == i && b->bytes <= MOST;
+	case HT_IMAGE_TEMP:
+		return b->offset % HT_IMAGE_ALIGN == 0 &&
+		       ht_inside(b->offset, b->bytes, a->p->frame_bytes);
+	case HT_IMAGE_CONST:
+		return b->number < ht_image_count(a->x, HT_IMAGE_CONSTANTS) &&
+		       b->bytes <= ht_image_constants(a->x)[b->number];
+	case HT_IMAGE_STREAM:
+		return b->number < ht_image_count(a->x, HT_IMAGE_RANDOM) &&
+		       b->bytes == sizeof(struct ht_philox);
+	default:
+		return false;
+	}
+}
+
+/* Parameters are exactly the arguments that are patched. */
+static bool good_patches(const struct place *a)
+{
+	const uint32_t *patch = ht_image_patches(a->x) + a->p->patch;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < a->p->args; i++) {
+		if (a->arg[i] >= a->p->params)
+			continue;
+		if (n == a->p->patches || patch[n++] != i)
+			return false;
+	}
+	return n == a->p->patches;
+}
+
+/* ---- steps ---- */
+
+static const struct ht_image_buffer *argument(const struct place *a, uint32_t i)
+{
+	return &a->buffer[a->arg[a->step->arg + i]];
+}
+
+static bool may_write(const struct ht_image_buffer *b)
+{
+	return b->kind == HT_IMAGE_PARAM ? b->written : b->kind != HT_IMAGE_CONST;
+}
+
+static const char *check_kernel(const struct place *a)
+{
+	const struct ht_image_kernel *k;
+	const struct ht_image_touch *touch;
+
+	if (a->step->to >= ht_image_count(a->x, HT_IMAGE_KERNELS))
+		return "a step has a kernel that is not there";
+	k = &ht_image_kernels(a->x)[a->step->to];
+	touch = ht_image_touches(a->x) + k->touch;
+	if (a->step->args != k->args || a->step->params != k->params || a->step->count > INT32_MAX)
+		return "a step gives its kernel other arguments than it takes";
+	for (uint32_t i = 0; i < k->args; i++)
+		if (touch[i].bytes > argument(a, i)->bytes ||
+			(touch[i].written && !may_write(argument(a, i))))
+			return "a kernel touches more than its buffer";
+	return NULL;
+}
+
+static bool good_copy(const struct place *a)
+{
+	int64_t n;
+
+	if (a->step->args != 2 || a->step->params != 1)
+		return false;
+	n = ht_image_params(a->x)[a->step->param];
+	return n >= 0 && (uint64_t)n <= argument(a, 0)->bytes &&
+	       (uint64_t)n <= argument(a, 1)->bytes && may_write(argument(a, 0));
+}
+
+/* Whether parameter `to` of a callee, `stride` apart from instance to instance, fits into argument `b`.
+ * Instances that run at once do not write to the same memory. */
+static bool good_pass(const struct ht_image_buffer *b, const struct ht_image_buffer *to,
+	int64_t stride, uint32_t instances)
+{
+	uint64_t all;
+
+	if (stride < 0 || __builtin_mul_overflow((uint64_t)stride, instances - 1, &all) ||
+		!ht_inside(all, to->bytes, b->bytes))
+		return false;
+	return !to->written || (may_write(b) && (instances == 1 || (uint64_t)stride >= to->bytes));
+}
+
+static const char *check_call(const struct place *a, bool forks)
+{
+	const struct ht_image_procedure *to;
+	const int64_t *stride = ht_image_params(a->x) + a->step->param;
+
+	if (a->step->to >= ht_image_count(a->x, HT_IMAGE_PROCEDURES))
+		return "a step calls a procedure that is not there";
+	to = &ht_image_procedures(a->x)[a->step->to];
+	if (a->step->args != to->params || a->step->params != (forks ? to->params : 0) ||
+		(forks && (!a->step->count || a->step->count > INT32_MAX)))
+		return "a call has other arguments than its procedure has parameters";
+	for (uint32_t i = 0; i < to->params; i++)
+		if (!good_pass(argument(a, i), &ht_image_buffers(a->x)[to->buffer + i],
+			    forks ? stride[i] : 0, forks ? a->step->count : 1))
+			return "an argument of a call is smaller than the parameter";
+	return NULL;
+}
+
+/* A jump goes forward, and into no loop. */
+static bool good_target(const struct place *a)
+{
+	const struct ht_image_step *s = a->step - a->at;
+	uint32_t to = a->step->to, within = a->step->loop;
+
+	if (to <= a->at || to > a->p->steps)
+		return false;
+	if (to == a->p->steps || !s[to].loop)
+		return true;
+	while (within && within != s[to].loop)
+		within = s[within - 1].loop;
+	return within;
+}
+
+static bool good_again(const struct place *a)
+{
+	const struct ht_image_step *s = a->step - a->at;
+
+	return a->step->loop && a->step->to == a->step->loop - 1 &&
+	       a->step->count == s[a->step->to].count;
+}
+
+static bool good_control(const struct place *a)
+{
+	const struct ht_image_step *s = a->step;
+
+	if (s->params || s->args != (s->op == HT_IMAGE_UNLESS))
+		return false;
+	switch (s->op) {
+	case HT_IMAGE_UNLESS:
+		return (s->count == 1 || s->count == 4 || s->count == 8) &&
+		       argument(a, 0)->bytes >= s->count && good_target(a);
+	case HT_IMAGE_JUMP:
+		return good_target(a);
+	case HT_IMAGE_LOOP:
+		return s->count < a->p->loops;
+	case HT_IMAGE_AGAIN:
+		return good_again(a);
+	default:
+		return s->op == HT_IMAGE_FAIL && s->count >= 1 && s->count <= 15;
+	}
+}
+
+static const char *check_step(const struct place *a)
+{
+	if (!ht_inside(a->step->arg, a->step->args, a->p->args) ||
+		!in_table(a->x, HT_IMAGE_PARAMS, a->step->param, a->step->params))
+		return "a step has arguments that are not there";
+	switch (a->step->op) {
+	case HT_IMAGE_KERNEL:
+		return check_kernel(a);
+	case HT_IMAGE_COPY:
+		return good_copy(a) ? NULL : "a copy is larger than its buffers";
+	case HT_IMAGE_CALL:
+	case HT_IMAGE_FORK:
+		return check_call(a, a->step->op == HT_IMAGE_FORK);
+	default:
+		return good_control(a) ? NULL : "a branch or loop goes where it may not";
+	}
+}
+
+/* Whether loops lie within each other and each step says which it is of. */
+static bool good_loops(const struct place *a)
+{
+	const struct ht_image_step *s = a->step;
+	uint32_t open[HT_IMAGE_NESTING + 1] = { 0 }, depth = 0;
+
+	for (uint32_t i = 0; i < a->p->steps; i++) {
+		if (s[i].loop != open[depth])
+			return false;
+		if (s[i].op == HT_IMAGE_LOOP) {
+			if (depth == HT_IMAGE_NESTING)
+				return false;
+			for (uint32_t k = 1; k <= depth; k++)
+				if (s[open[k] - 1].count == s[i].count)
+					return false;
+			open[++depth] = i + 1;
+		} else if (s[i].op == HT_IMAGE_AGAIN && depth-- == 0) {
+			return false;
+		}
+	}
+	return depth == 0;
+}
+
+/* ---- what messages are made of ---- */
+
+struct ht_words ht_image_words_at(const struct ht_image *x, uint32_t i)
+{
+	const struct ht_image_words *w = &ht_image_words_of(x)[i];
+
+	return (struct ht_words){ .text = ht_image_text(x, w->text),
+		.arg = w->arg,
+		.dtype = w->dtype,
+		.most = w->most,
+		.rank = w->rank,
+		.dim = (int64_t *)(uintptr_t)(ht_image_dims(x) + w->dim) };
+}
+
+static uint64_t bytes_of_argument(const void *arg, size_t i)
+{
+	return argument(arg, (uint32_t)i)->bytes;
+}
+
+static bool good_words(const struct place *a, uint32_t i)
+{
+	const struct ht_image_words *w = &ht_image_words_of(a->x)[i];
+	struct ht_words words;
+
+	if (!is_text(a->x, w->text) || !in_table(a->x, HT_IMAGE_DIMS, w->dim, w->rank))
+		return false;
+	words = ht_image_words_at(a->x, i);
+	return ht_words_fit(&words, a->step->args, bytes_of_argument, a);
+}
+
+static bool good_note(const struct place *a)
+{
+	const struct ht_image_note *n = &ht_image_notes(a->x)[a->p->step + a->at];
+
+	if (!is_text(a->x, n->node) || !is_text(a->x, n->method) ||
+		!in_table(a->x, HT_IMAGE_WORDS, n->words, n->words_count))
+		return false;
+	for (uint32_t i = 0; i < n->words_count; i++)
+		if (!good_words(a, n->words + i))
+			return false;
+	return true;
+}
+
+/* ---- procedures ---- */
+
+static bool has_its_parts(const struct ht_image *x, const struct ht_image_procedure *p)
+{
+	return is_text(x, p->name) && in_table(x, HT_IMAGE_STEPS, p->step, p->steps) &&
+	       in_table(x, HT_IMAGE_BUFFERS, p->buffer, p->buffers) &&
+	       in_table(x, HT_IMAGE_ARGS, p->arg, p->args) &&
+	       in_table(x, HT_IMAGE_PATCHES, p->patch, p->patches) && p->params <= p->buffers &&
+	       p->loops <= p->steps && p->frame_bytes <= MOST &&
+	       p->frame_bytes % HT_IMAGE_ALIGN == 0;
+}
+
+static const char *check_memory(const struct place *a)
+{
+	for (uint32_t i = 0; i < a->p->buffers; i++)
+		if (!good_buffer(a, i))
+			return "a buffer is outside of its memory";
+	for (uint32_t i = 0; i < a->p->args; i++)
+		if (a->arg[i] >= a->p->buffers)
+			return "a step has a buffer that is not there";
+	return good_patches(a) ? NULL : "a parameter is not where its procedure says";
+}
+
+static const char *check_steps(struct place *a)
+{
+	const struct ht_image_step *first = a->step;
+	const char *wrong;
+
+	if (!good_loops(a))
+		return "its loops do not lie within each other";
+	for (a->at = 0; a->at < a->p->steps; a->at++) {
+		a->step = first + a->at;
+		wrong = check_step(a);
+		if (wrong)
+			return wrong;
+		if (!good_note(a))
+			return "a step's message is about elements that are not there";
+	}
+	return NULL;
+}
+
+static struct place place_of(const struct ht_image *x, const struct ht_image_procedure *p)
+{
+	return (struct place){ .x = x,
+		.p = p,
+		.buffer = ht_image_buffers(x) + p->buffer,
+		.arg = ht_image_args(x) + p->arg,
+		.step = ht_image_steps(x) + p->step };
+}
+
+/* Memory of all procedures first: calls ask for that of their callees. */
+static const char *check_procedures(const struct ht_image *x)
+{
+	const struct ht_image_procedure *p = ht_image_procedures(x);
+	uint32_t n = ht_image_count(x, HT_IMAGE_PROCEDURES);
+	const char *wrong = NULL;
+
+	for (uint32_t i = 0; i < n && !wrong; i++) {
+		struct place a;
+
+		if (!has_its_parts(x, &p[i]))
+			return "a procedure is outside of the tables";
+		a = place_of(x, &p[i]);
+		wrong = check_memory(&a);
+	}
+	for (uint32_t i = 0; i < n && !wrong; i++) {
+		struct place a = place_of(x, &p[i]);
+
+		wrong = check_steps(&a);
+	}
+	return wrong;
+}
+
+/* ---- entries ---- */
+
+struct ht_shape ht_image_shape_of(const struct ht_image *x, const struct ht_image_port *p)
+{
+	return (struct ht_shape){ .rank = (int32_t)p->rank,
+		.dim = (int64_t *)(uintptr_t)(ht_image_dims(x) + p->dim) };
+}
+
+static bool good_type(const struct ht_image *x, const struct ht_image_port *p)
+{
+	uint64_t n;
+
+	if (p->dtype >= HT_REF || p->rank > MAX_RANK ||
+		!in_table(x, HT_IMAGE_DIMS, p->dim, p->rank))
+		return false;
+	n = ht_dtype_info((enum ht_dtype)p->dtype)->bytes;
+	for (uint32_t i = 0; i < p->rank; i++) {
+		int64_t dim = ht_image_dims(x)[p->dim + i];
+
+		if (dim < 0 || __builtin_mul_overflow(n, (uint64_t)dim, &n))
+			return false;
+	}
+	return n == p->bytes;
+}
+
+static bool good_port(const struct ht_image *x, const struct ht_image_port *p,
+	const struct ht_image_buffer *param, bool input)
+{
+	if (!is_text(x, p->name) || !is_text(x, p->alias) || !good_type(x, p) ||
+		param->bytes > p->bytes || (input && param->written))
+		return false;
+	return p->value == HT_IMAGE_NO_VALUE ||
+	       (input && p->value % HT_IMAGE_ALIGN == 0 &&
+		       ht_inside(p->value, p->bytes, ht_image_count(x, HT_IMAGE_DATA)));
+}
+
+static bool good_entry(const struct ht_image *x, const struct ht_image_entry *e)
+{
+	const struct ht_image_procedure *p;
+
+	if (!is_text(x, e->name) || e->procedure >= ht_image_count(x, HT_IMAGE_PROCEDURES))
+		return false;
+	p = &ht_image_procedures(x)[e->procedure];
+	if (!ht_inside(e->inputs, e->outputs, p->params) || e->inputs + e->outputs != p->params ||
+		!in_table(x, HT_IMAGE_PORTS, e->port, p->params))
+		return false;
+	for (uint32_t i = 0; i < p->params; i++)
+		if (!good_port(x, &ht_image_ports(x)[e->port + i],
+			    &ht_image_buffers(x)[p->buffer + i], i < e->inputs))
+			return false;
+	return true;
+}
+
+const char *ht_image_verify(struct ht_str bytes)
+{
+	const struct ht_image *x = (const void *)bytes.p;
+	const char *wrong = check_head(bytes);
+
+	if (!wrong)
+		wrong = check_things(x);
+	if (!wrong)
+		wrong = check_procedures(x);
+	for (uint32_t i = 0; !wrong && i < ht_image_count(x, HT_IMAGE_ENTRIES); i++)
+		if (!good_entry(x, &ht_image_entries(x)[i]))
+			wrong = "an input or output does not fit its procedure";
+	return wrong;
+}

@@ -1,0 +1,171 @@
+/* From a plan to its image.  A batch in parts is a procedure of one part, which the entry forks. */
+#include "image/build.h"
+#include "image/verify.h"
+#include "lower/lower.h"
+
+#include <string.h>
+
+struct writing {
+	const struct ht_plan *plan;
+	struct ht_image_builder b;
+	struct ht_arena *arena;
+	uint32_t *number; /* by buffer of the plan: of the procedure's */
+	uint32_t constants;
+};
+
+static void put_kernel(struct writing *w, const struct ht_kernel *k)
+{
+	struct ht_image_touch *touch =
+		HT_NEW_ARRAY(w->arena, struct ht_image_touch, (size_t)k->args);
+
+	for (int32_t i = 0; i < k->args; i++)
+		touch[i] =
+			(struct ht_image_touch){ .bytes = (uint64_t)k->buffer[i].count *
+							  ht_dtype_info(k->buffer[i].dtype)->bytes,
+				.written = k->buffer[i].kind == HT_BUFFER_OUT };
+	ht_image_put_kernel(&w->b, k->library ? k->library : "", touch, (size_t)k->args,
+		(size_t)k->params, ht_kernel_scratch(k));
+}
+
+static void put_streams(struct writing *w)
+{
+	for (int32_t i = 0; i < w->plan->streams; i++) {
+		const struct ht_plan_stream *s = &w->plan->stream[i];
+
+		ht_image_put_stream(
+			&w->b, &(struct ht_image_stream){ s->seed, s->seed2, s->name, s->blocks });
+	}
+}
+
+/* ---- the procedure of the plan's steps ---- */
+
+static void put_parameters(struct writing *w, enum ht_plan_kind kind)
+{
+	for (int32_t i = 0; i < w->plan->buffers; i++)
+		if (w->plan->buffer[i].kind == kind)
+			w->number[i] = ht_image_put_buffer(
+				&w->b, (struct ht_image_buffer){ .kind = HT_IMAGE_PARAM,
+					       .bytes = w->plan->buffer[i].bytes,
+					       .written = kind == HT_PLAN_OUTPUT });
+}
+
+static void put_buffer(struct writing *w, int32_t i)
+{
+	const struct ht_plan_buffer *from = &w->plan->buffer[i];
+	struct ht_image_buffer b = { .bytes = from->bytes };
+
+	HT_CHECK(from->alias < 0);
+	if (from->kind == HT_PLAN_CONST) {
+		b.kind = HT_IMAGE_CONST;
+		b.number = w->constants++;
+	} else if (from->kind == HT_PLAN_STREAM) {
+		b.kind = HT_IMAGE_STREAM;
+		b.number = (uint32_t)from->offset;
+	} else {
+		b.kind = HT_IMAGE_TEMP;
+		b.offset = from->offset;
+	}
+	if (from->first_step >= 0)
+		w->number[i] = ht_image_put_buffer(&w->b, b);
+}
+
+static uint32_t kernel_number(const struct ht_plan *plan, const struct ht_kernel *k)
+{
+	uint32_t i = 0;
+
+	while (plan->kernel[i] != k)
+		i++;
+	return i;
+}
+
+static void put_step(struct writing *w, const struct ht_plan_step *s)
+{
+	const struct ht_kernel *k = s->kernel;
+	const struct ht_image_note_text note = { .node = s->node,
+		.method = ht_str(k->method ? k->method : ""),
+		.words = s->words,
+		.words_count = s->words_count };
+	uint32_t *arg = HT_NEW_ARRAY(w->arena, uint32_t, (size_t)k->args);
+	int64_t *param = s->params ? s->params : HT_NEW_ARRAY(w->arena, int64_t, (size_t)k->params);
+
+	for (int32_t i = 0; i < k->args; i++)
+		arg[i] = w->number[s->buffer[i]];
+	ht_image_put_step(&w->b,
+		(struct ht_image_step){ .op = HT_IMAGE_KERNEL,
+			.to = kernel_number(w->plan, k),
+			.count = (uint32_t)ht_kernel_tiles(k) },
+		arg, (size_t)k->args, param, (size_t)k->params, &note);
+}
+
+static uint32_t put_steps(struct writing *w, const char *name)
+{
+	const struct ht_plan *p = w->plan;
+
+	ht_image_begin_procedure(&w->b, ht_str(name));
+	put_parameters(w, HT_PLAN_INPUT);
+	put_parameters(w, HT_PLAN_OUTPUT);
+	for (int32_t i = 0; i < p->buffers; i++)
+		if (p->buffer[i].kind != HT_PLAN_INPUT && p->buffer[i].kind != HT_PLAN_OUTPUT)
+			put_buffer(w, i);
+	for (int32_t i = 0; i < p->steps; i++)
+		put_step(w, &p->step[i]);
+	return ht_image_end_procedure(&w->b, p->arena_bytes);
+}
+
+/* ---- a batch in parts ---- */
+
+static void put_whole_parameters(
+	struct writing *w, enum ht_plan_kind kind, uint32_t *arg, int64_t *stride, size_t *n)
+{
+	for (int32_t i = 0; i < w->plan->buffers; i++) {
+		const struct ht_plan_buffer *b = &w->plan->buffer[i];
+
+		if (b->kind != kind)
+			continue;
+		stride[*n] = b->whole ? 0 : (int64_t)b->bytes;
+		arg[(*n)++] = ht_image_put_buffer(
+			&w->b, (struct ht_image_buffer){ .kind = HT_IMAGE_PARAM,
+				       .bytes = b->bytes * (b->whole ? 1 : (size_t)w->plan->parts),
+				       .written = kind == HT_PLAN_OUTPUT });
+	}
+}
+
+static uint32_t put_fork(struct writing *w, uint32_t part)
+{
+	uint32_t *arg = HT_NEW_ARRAY(w->arena, uint32_t, (size_t)w->plan->buffers);
+	int64_t *stride = HT_NEW_ARRAY(w->arena, int64_t, (size_t)w->plan->buffers);
+	size_t n = 0;
+
+	ht_image_begin_procedure(&w->b, HT_STR("main"));
+	put_whole_parameters(w, HT_PLAN_INPUT, arg, stride, &n);
+	put_whole_parameters(w, HT_PLAN_OUTPUT, arg, stride, &n);
+	ht_image_put_step(&w->b,
+		(struct ht_image_step){
+			.op = HT_IMAGE_FORK, .to = part, .count = (uint32_t)w->plan->parts },
+		arg, n, stride, n, NULL);
+	return ht_image_end_procedure(&w->b, 0);
+}
+
+struct ht_str ht_plan_write_image(const struct ht_plan *p, const struct ht_image_port_text *input,
+	size_t inputs, const struct ht_image_port_text *output, size_t outputs, struct ht_arena *a)
+{
+	struct writing w = { .plan = p, .arena = a };
+	struct ht_str image;
+	uint32_t procedure;
+
+	w.number = HT_NEW_ARRAY(a, uint32_t, (size_t)p->buffers);
+	ht_image_begin(&w.b, a);
+	for (int32_t i = 0; i < p->kernels; i++)
+		put_kernel(&w, p->kernel[i]);
+	for (int32_t i = 0; i < p->buffers; i++)
+		if (p->buffer[i].kind == HT_PLAN_CONST)
+			ht_image_put_constant(&w.b, p->buffer[i].bytes);
+	put_streams(&w);
+	procedure = put_steps(&w, p->parts > 1 ? "part" : "main");
+	if (p->parts > 1)
+		procedure = put_fork(&w, procedure);
+	ht_image_put_entry(&w.b, HT_STR("main"), procedure, input, inputs, output, outputs);
+	image = ht_image_end(&w.b);
+	HT_CHECK(!ht_image_verify(image));
+	return image;
+}

@@ -1,0 +1,83 @@
+/* What a context looks at in a run: constants that may be damaged, time, memory that is not in use,
+ * buffers between guards. */
+#include "runtime/context.h"
+
+#include <time.h>
+
+static int64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Called for every constant operand.  A constant that was verified before costs one flag test a chunk. */
+static int32_t check(
+	void *arg, const struct ht_exec_frame *f, uint32_t step, int worker, int workers)
+{
+	const struct ht_rt_program *p = ((struct ht_rt_context *)arg)->program;
+	const struct ht_image_step *s = &ht_image_steps(p->image)[step];
+	const uint32_t *operand = ht_image_args(p->image) + f->procedure->arg + s->arg;
+	const struct ht_image_buffer *b = ht_image_buffers(p->image) + f->procedure->buffer;
+
+	for (uint32_t i = 0; i < s->args; i++)
+		if (b[operand[i]].kind == HT_IMAGE_CONST &&
+			!p->is_whole(p->is_whole_arg, b[operand[i]].number, worker, workers))
+			return HT_EXEC_DAMAGED;
+	return 0;
+}
+
+static void enter(void *arg, struct ht_exec_frame *f)
+{
+	struct ht_rt_context *c = arg;
+
+	if (c->guarded)
+		ht_guarded_enter(c->guarded, f);
+	if (c->lives)
+		ht_lives_enter(c->lives, f);
+	if (c->profile && !f->caller)
+		c->last = now();
+}
+
+static void leave(void *arg, struct ht_exec_frame *f)
+{
+	struct ht_rt_context *c = arg;
+
+	if (c->guarded)
+		ht_guarded_leave(c->guarded, f);
+	if (c->lives)
+		ht_lives_end(f->temps, f->procedure->frame_bytes);
+}
+
+static void before(void *arg, struct ht_exec_frame *f, uint32_t step)
+{
+	struct ht_rt_context *c = arg;
+
+	if (c->lives)
+		ht_lives_step(c->lives, f, step);
+}
+
+static void after(void *arg, struct ht_exec_frame *f, uint32_t step)
+{
+	struct ht_rt_context *c = arg;
+	int64_t stop = now();
+
+	(void)f;
+	c->ns[step] += stop - c->last;
+	c->last = stop;
+}
+
+void ht_context_observe(struct ht_rt_context *c)
+{
+	bool checks = c->program->is_whole && !c->checked, memory = c->guarded || c->lives;
+
+	c->observer = (struct ht_exec_observer){ .arg = c,
+		.together = c->profile || c->guarded,
+		.check = checks ? check : NULL,
+		.enter = memory || c->profile ? enter : NULL,
+		.leave = memory ? leave : NULL,
+		.before = c->lives ? before : NULL,
+		.after = c->profile ? after : NULL };
+	c->exec.observer = checks || memory || c->profile ? &c->observer : NULL;
+}

@@ -1,0 +1,167 @@
+/* An image without native code: refused, or it runs inside of the memory that it needs.  In the place of
+ * each kernel stands one that touches all that the image declares, to the last byte. */
+#include "image/execute.h"
+#include "image/verify.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+
+enum { MOST_BYTES = 1 << 16, RUN_US = 2000 };
+
+static const struct ht_image *image;
+static uint32_t kernel; /* of the current step */
+static volatile int32_t cancelled;
+
+static int32_t touch(
+	void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
+{
+	const struct ht_image_kernel *k = &ht_image_kernels(image)[kernel];
+	const struct ht_image_touch *t = ht_image_touches(image) + k->touch;
+	volatile uint8_t sum = 0;
+
+	memset(scratch, 7, k->scratch_bytes);
+	for (uint32_t i = 0; i < k->params; i++)
+		sum = (uint8_t)(sum + params[i]);
+	for (uint32_t i = 0; i < k->args; i++)
+		for (uint64_t at = 0; at < t[i].bytes; at++)
+			if (t[i].written)
+				((volatile uint8_t *)b[i])[at] = (uint8_t)(at + k->args);
+			else
+				sum = (uint8_t)(sum + ((const uint8_t *)b[i])[at]);
+	return begin > end ? 1 : 0;
+}
+
+static void before(void *arg, struct ht_exec_frame *f, uint32_t step)
+{
+	(void)arg;
+	(void)f;
+	kernel = ht_image_steps(image)[step].to;
+}
+
+static void cancel(int signal)
+{
+	(void)signal;
+	cancelled = 1;
+}
+
+static void stop_soon(void)
+{
+	struct itimerval t = { .it_value = { .tv_usec = RUN_US } };
+
+	cancelled = 0;
+	signal(SIGVTALRM, cancel);
+	setitimer(ITIMER_VIRTUAL, &t, NULL);
+}
+
+/* Memory in pieces of their own, so that a sanitizer sees the end of each. */
+struct memory {
+	void *piece[256];
+	size_t pieces, bytes;
+};
+
+static void *take(struct memory *m, uint64_t n)
+{
+	void *p;
+
+	if (m->pieces == 256 || n > MOST_BYTES || m->bytes + n > MOST_BYTES)
+		return NULL;
+	m->bytes += n;
+	p = aligned_alloc(64, (n + 64) / 64 * 64);
+	if (p)
+		memset(p, 1, (n + 64) / 64 * 64);
+	m->piece[m->pieces++] = p;
+	return p;
+}
+
+static bool take_ports(struct memory *m, const void **in, void **out)
+{
+	const struct ht_image_entry *e = ht_image_entries(image);
+	const struct ht_image_port *p = ht_image_ports(image) + e->port;
+
+	for (uint32_t i = 0; i < e->inputs + e->outputs; i++) {
+		void *at = take(m, p[i].bytes);
+
+		if (!at)
+			return false;
+		if (i < e->inputs)
+			in[i] = p[i].value == HT_IMAGE_NO_VALUE ? at : NULL;
+		else
+			out[i - e->inputs] = at;
+	}
+	return true;
+}
+
+static bool take_links(struct memory *m, struct ht_exec *x)
+{
+	uint32_t kernels = ht_image_count(image, HT_IMAGE_KERNELS);
+	uint32_t constants = ht_image_count(image, HT_IMAGE_CONSTANTS);
+	int64_t *kernel_at = take(m, 8 * (uint64_t)kernels),
+		*constant_at = take(m, 8 * (uint64_t)constants);
+
+	x->links.stream = take(
+		m, sizeof(struct ht_philox) * (uint64_t)ht_image_count(image, HT_IMAGE_RANDOM));
+	x->links.kernel = kernel_at;
+	x->links.constant = constant_at;
+	if (!kernel_at || !constant_at || !x->links.stream)
+		return false;
+	for (uint32_t i = 0; i < kernels; i++)
+		kernel_at[i] = (int64_t)(uintptr_t)touch;
+	for (uint32_t i = 0; i < constants; i++) {
+		constant_at[i] = (int64_t)(uintptr_t)take(m, ht_image_constants(image)[i]);
+		if (!constant_at[i])
+			return false;
+	}
+	return true;
+}
+
+static void run(struct memory *m)
+{
+	static const struct ht_exec_observer look = { .before = before };
+	struct ht_exec x = { .image = image,
+		.limits = { 8, 1000 },
+		.cancel = (const int32_t *)(uintptr_t)&cancelled,
+		.observer = &look };
+	const void *in[128];
+	void *out[128], *memory;
+	const struct ht_image_entry *e = ht_image_entries(image);
+
+	if (e->inputs > 100 || e->outputs > 100 || !ht_exec_needs_of(image, 0, &x.limits, &x.needs))
+		return;
+	memory = take(m, ht_exec_common_bytes(&x.needs) + ht_exec_thread_bytes(&x.needs));
+	if (!memory || !take_ports(m, in, out) || !take_links(m, &x))
+		return;
+	ht_exec_lay_out(&x, memory);
+	ht_exec_begin(&x);
+	stop_soon();
+	ht_exec_run(&x, in, out);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct memory m = { .pieces = 0 };
+	struct ht_arena arena;
+	struct ht_unwind unwind;
+	struct ht_buf text;
+	void *copy = aligned_alloc(64, size / 64 * 64 + 64);
+
+	if (!copy)
+		return 0;
+	memcpy(copy, data, size);
+	image = copy;
+	if (!ht_image_verify((struct ht_str){ copy, size })) {
+		ht_arena_init(&arena, &unwind);
+		if (!setjmp(unwind.env)) {
+			ht_buf_init(&text, &arena);
+			ht_image_print(image, &text);
+		}
+		ht_arena_release(&arena);
+		run(&m);
+	}
+	for (size_t i = 0; i < m.pieces; i++)
+		free(m.piece[i]);
+	free(copy);
+	return 0;
+}

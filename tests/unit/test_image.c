@@ -1,0 +1,556 @@
+/* Images built by hand and run by the executor, with kernels in C: calls, forks, branches, loops, faults
+ * and limits, with 1 to 4 threads. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include "image/build.h"
+#include "image/execute.h"
+#include "image/verify.h"
+#include "runtime/pool.h"
+
+#include <cmocka.h>
+
+enum { MAX_THREADS = 4, TILE = 16, TILES = 23, N = TILE * TILES };
+
+/* ---- kernels ---- */
+
+/* out[i] = a[i] + b[0] */
+static int32_t add(void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
+{
+	const int32_t *a = b[0], *c = b[1];
+	int32_t *out = b[2];
+
+	(void)params;
+	memset(scratch, 1, 64);
+	for (int64_t i = begin * TILE; i < end * TILE; i++)
+		out[i] = a[i] + c[0];
+	return 0;
+}
+
+/* out[i] = a[n - 1 - i] + params[0] */
+static int32_t reverse(
+	void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
+{
+	const int32_t *a = b[0];
+	int32_t *out = b[1];
+
+	(void)scratch;
+	for (int64_t i = begin * TILE; i < end * TILE; i++)
+		out[i] = a[N - 1 - i] + (int32_t)params[0];
+	return 0;
+}
+
+/* out = a + params[0], a scalar. */
+static int32_t step(
+	void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
+{
+	(void)begin;
+	(void)end;
+	(void)scratch;
+	*(int32_t *)b[1] = *(const int32_t *)b[0] + (int32_t)params[0];
+	return 0;
+}
+
+/* Is a < b? */
+static int32_t less(
+	void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
+{
+	(void)params;
+	(void)begin;
+	(void)end;
+	(void)scratch;
+	*(uint8_t *)b[2] = *(const int32_t *)b[0] < *(const int32_t *)b[1];
+	return 0;
+}
+
+/* Stops with code 3 in the first tile that has a negative number. */
+static int32_t positive(
+	void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
+{
+	const int32_t *a = b[0];
+
+	(void)params;
+	(void)scratch;
+	for (int64_t i = begin * TILE; i < end * TILE; i++)
+		if (a[i] < 0)
+			return -a[i];
+	return 0;
+}
+
+enum { ADD, REVERSE, STEP, LESS, POSITIVE, KERNELS };
+static ht_exec_fn *const function[KERNELS] = { add, reverse, step, less, positive };
+
+/* ---- building ---- */
+
+struct image {
+	struct ht_arena arena;
+	struct ht_unwind unwind;
+	struct ht_image_builder b;
+	struct ht_str bytes;
+	struct ht_exec_limits limits;
+	int32_t cancel;
+};
+
+static void put_kernels(struct ht_image_builder *b)
+{
+	const struct ht_image_touch wide = { 4 * N, 0, 0 }, wide_out = { 4 * N, 1, 0 },
+				    one = { 4, 0, 0 }, one_out = { 4, 1, 0 }, flag = { 1, 1, 0 };
+	const struct ht_image_touch touch[KERNELS][3] = { { wide, one, wide_out },
+		{ wide, wide_out }, { one, one_out }, { one, one, flag }, { wide } };
+	static const size_t args[KERNELS] = { 3, 2, 2, 3, 1 }, params[KERNELS] = { 0, 1, 1, 0, 0 };
+
+	for (int i = 0; i < KERNELS; i++)
+		ht_image_put_kernel(b, "", touch[i], args[i], params[i], i == ADD ? 64 : 0);
+}
+
+static struct image *begin(void)
+{
+	struct image *m = calloc(1, sizeof *m);
+
+	m->limits = (struct ht_exec_limits)HT_EXEC_LIMITS_INIT;
+	ht_arena_init(&m->arena, NULL);
+	ht_image_begin(&m->b, &m->arena);
+	put_kernels(&m->b);
+	return m;
+}
+
+static void done(struct image *m)
+{
+	ht_arena_release(&m->arena);
+	free(m);
+}
+
+static uint32_t buffer(struct image *m, enum ht_image_kind kind, uint64_t at, uint64_t bytes)
+{
+	return ht_image_put_buffer(
+		&m->b, (struct ht_image_buffer){ .kind = kind,
+			       .number = kind == HT_IMAGE_CONST ? (uint32_t)at : 0,
+			       .offset = kind == HT_IMAGE_TEMP ? at : 0,
+			       .bytes = bytes,
+			       .written = kind == HT_IMAGE_PARAM && at });
+}
+
+static uint32_t put(struct image *m, enum ht_image_op op, uint32_t to, uint32_t count, size_t args,
+	const uint32_t *arg, size_t params, const int64_t *param)
+{
+	const struct ht_image_note_text note = { .node = HT_STR("node") };
+
+	return ht_image_put_step(&m->b,
+		(struct ht_image_step){ .op = op, .to = to, .count = count }, arg, args, param,
+		params, &note);
+}
+
+#define ARGS(...)                                                                                  \
+	sizeof((uint32_t[]){ __VA_ARGS__ }) / 4, (uint32_t[])                                      \
+	{                                                                                          \
+		__VA_ARGS__                                                                        \
+	}
+#define PARAMS(...)                                                                                \
+	sizeof((int64_t[]){ __VA_ARGS__ }) / 8, (int64_t[])                                        \
+	{                                                                                          \
+		__VA_ARGS__                                                                        \
+	}
+#define NONE 0, NULL
+
+static void entry(struct image *m, uint32_t procedure, int64_t in, int64_t out)
+{
+	const struct ht_image_port_text i = { .name = HT_STR("x"),
+		.dtype = HT_I32,
+		.shape = ht_shape_make(&m->arena, 1, &in),
+		.bytes = 4 * (uint64_t)in },
+					o = { .name = HT_STR("y"),
+						.dtype = HT_I32,
+						.shape = ht_shape_make(&m->arena, 1, &out),
+						.bytes = 4 * (uint64_t)out };
+	const char *wrong;
+
+	ht_image_put_entry(&m->b, HT_STR("main"), procedure, &i, 1, &o, 1);
+	m->bytes = ht_image_end(&m->b);
+	wrong = ht_image_verify(m->bytes);
+	if (wrong)
+		fail_msg("%s", wrong);
+}
+
+/* ---- running ---- */
+
+static const int32_t constants[4] = { 5, 10, 0, 1000000 };
+
+static void run_pool(void *pool, void (*fn)(void *, int, int), void *arg)
+{
+	ht_pool_run(pool, fn, arg);
+}
+
+static void barrier(void *pool)
+{
+	ht_pool_barrier(pool);
+}
+
+struct session {
+	struct ht_exec x;
+	struct ht_exec_threads threads;
+	int64_t kernel[KERNELS], constant[4];
+	char *memory;
+};
+
+static struct session *session_of(struct image *m, int threads)
+{
+	struct session *s = calloc(1, sizeof *s);
+	struct ht_exec *x = &s->x;
+	uint64_t bytes;
+
+	s->threads =
+		(struct ht_exec_threads){ threads, ht_rt_pool_new(threads), run_pool, barrier };
+	for (int i = 0; i < KERNELS; i++)
+		s->kernel[i] = (int64_t)(uintptr_t)function[i];
+	for (int i = 0; i < 4; i++)
+		s->constant[i] = (int64_t)(uintptr_t)&constants[i];
+	x->image = (const void *)m->bytes.p;
+	x->limits = m->limits;
+	x->links.kernel = s->kernel;
+	x->links.constant = s->constant;
+	x->threads = &s->threads;
+	x->cancel = &m->cancel;
+	assert_true(ht_exec_needs_of(x->image, 0, &x->limits, &x->needs));
+	bytes = ht_exec_common_bytes(&x->needs) +
+		(uint64_t)threads * ht_exec_thread_bytes(&x->needs);
+	s->memory = aligned_alloc(64, bytes);
+	memset(s->memory, 0x5a, bytes);
+	ht_exec_lay_out(x, s->memory);
+	ht_exec_begin(x);
+	return s;
+}
+
+static void end_session(struct session *s)
+{
+	ht_rt_pool_free(s->threads.pool);
+	free(s->memory);
+	free(s);
+}
+
+static bool run(struct session *s, const int32_t *in, int32_t *out)
+{
+	const void *inputs[1] = { in };
+	void *outputs[1] = { out };
+
+	return ht_exec_run(&s->x, inputs, outputs);
+}
+
+/* ---- tests ---- */
+
+/* y = reverse(x + 5) + 1, three times over. */
+static void straight(void **state)
+{
+	struct image *m = begin();
+	int32_t x[N], y[N];
+	uint32_t p, in, out, c, t;
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		ht_image_put_constant(&m->b, 4);
+	ht_image_begin_procedure(&m->b, HT_STR("main"));
+	in = buffer(m, HT_IMAGE_PARAM, 0, 4 * N);
+	out = buffer(m, HT_IMAGE_PARAM, 1, 4 * N);
+	c = buffer(m, HT_IMAGE_CONST, 0, 4);
+	t = buffer(m, HT_IMAGE_TEMP, 64, 4 * N);
+	put(m, HT_IMAGE_KERNEL, ADD, TILES, ARGS(in, c, t), NONE);
+	put(m, HT_IMAGE_KERNEL, REVERSE, TILES, ARGS(t, out), PARAMS(1));
+	p = ht_image_end_procedure(&m->b, 64 + 4 * N);
+	entry(m, p, N, N);
+	for (int i = 0; i < N; i++)
+		x[i] = i * 7 % 101;
+	for (int threads = 1; threads <= MAX_THREADS; threads++) {
+		struct session *s = session_of(m, threads);
+
+		for (int k = 0; k < 50; k++) {
+			memset(y, 0, sizeof y);
+			assert_true(run(s, x, y));
+			for (int i = 0; i < N; i++)
+				assert_int_equal(y[i], x[N - 1 - i] + 6);
+		}
+		end_session(s);
+	}
+	done(m);
+}
+
+/* Steps of the callee on one part: y = reverse(x) + 2, by a call within each instance. */
+static void put_part(struct image *m, uint32_t *part)
+{
+	uint32_t in, out, t, inner;
+
+	ht_image_begin_procedure(&m->b, HT_STR("inner"));
+	in = buffer(m, HT_IMAGE_PARAM, 0, 4 * N);
+	out = buffer(m, HT_IMAGE_PARAM, 1, 4 * N);
+	t = buffer(m, HT_IMAGE_TEMP, 0, 4 * N);
+	put(m, HT_IMAGE_KERNEL, REVERSE, TILES, ARGS(in, t), PARAMS(2));
+	put(m, HT_IMAGE_COPY, 0, 0, ARGS(out, t), PARAMS(4 * N));
+	inner = ht_image_end_procedure(&m->b, 4 * N);
+	ht_image_begin_procedure(&m->b, HT_STR("part"));
+	in = buffer(m, HT_IMAGE_PARAM, 0, 4 * N);
+	out = buffer(m, HT_IMAGE_PARAM, 1, 4 * N);
+	put(m, HT_IMAGE_KERNEL, POSITIVE, TILES, ARGS(in), NONE);
+	put(m, HT_IMAGE_CALL, inner, 0, ARGS(in, out), NONE);
+	*part = ht_image_end_procedure(&m->b, 0);
+}
+
+static struct image *forks(int64_t instances)
+{
+	struct image *m = begin();
+	uint32_t part, in, out;
+
+	put_part(m, &part);
+	ht_image_begin_procedure(&m->b, HT_STR("main"));
+	in = buffer(m, HT_IMAGE_PARAM, 0, (uint64_t)instances * 4 * N);
+	out = buffer(m, HT_IMAGE_PARAM, 1, (uint64_t)instances * 4 * N);
+	put(m, HT_IMAGE_FORK, part, (uint32_t)instances, ARGS(in, out), PARAMS(4 * N, 4 * N));
+	entry(m, ht_image_end_procedure(&m->b, 0), instances * N, instances * N);
+	return m;
+}
+
+static void fork_and_join(void **state)
+{
+	enum { MOST = 7 };
+	static int32_t x[MOST * N], y[MOST * N];
+
+	(void)state;
+	for (int i = 0; i < MOST * N; i++)
+		x[i] = i * 31 % 1009;
+	for (int instances = 1; instances <= MOST; instances++) {
+		struct image *m = forks(instances);
+
+		for (int threads = 1; threads <= MAX_THREADS; threads++) {
+			struct session *s = session_of(m, threads);
+
+			for (int k = 0; k < 10; k++) {
+				memset(y, 0, sizeof y);
+				assert_true(run(s, x, y));
+				for (int i = 0; i < instances * N; i++)
+					assert_int_equal(y[i], x[i / N * N + N - 1 - i % N] + 2);
+			}
+			end_session(s);
+		}
+		done(m);
+	}
+}
+
+/* The first tile of the first instance that stops is told, whichever thread runs it. */
+static void first_fault(void **state)
+{
+	enum { INSTANCES = 6 };
+	static int32_t x[INSTANCES * N], y[INSTANCES * N];
+	struct image *m = forks(INSTANCES);
+
+	(void)state;
+	for (int at = 0; at < INSTANCES; at++) {
+		memset(x, 0, sizeof x);
+		x[at * N + 5 * TILE] = -3;
+		x[at * N + 20 * TILE] = -4;
+		for (int later = at + 1; later < INSTANCES; later++)
+			x[later * N] = -5;
+		for (int threads = 1; threads <= MAX_THREADS; threads++) {
+			struct session *s = session_of(m, threads);
+
+			for (int k = 0; k < 20; k++) {
+				const struct ht_exec_frame *f;
+
+				assert_false(run(s, x, y));
+				assert_int_equal(s->x.stop.code, 3);
+				f = s->x.stop.frame;
+				assert_int_equal(f->instance, at);
+				assert_string_equal(
+					"part", ht_image_text(s->x.image, f->procedure->name));
+			}
+			x[at * N + 5 * TILE] = 0;
+			assert_false(run(s, x, y));
+			assert_int_equal(s->x.stop.code, 4);
+			x[at * N + 5 * TILE] = -3;
+			end_session(s);
+		}
+	}
+	done(m);
+}
+
+/* i = 0; while (i < x[0]) { y = reverse(y) + 1; i = i + 1 }, with y of x at first. */
+static struct image *loops(void)
+{
+	struct image *m = begin();
+	uint32_t in, out, i, next, flag, t, zero, leave;
+
+	for (int k = 0; k < 4; k++)
+		ht_image_put_constant(&m->b, 4);
+	ht_image_begin_procedure(&m->b, HT_STR("main"));
+	in = buffer(m, HT_IMAGE_PARAM, 0, 4 * N);
+	out = buffer(m, HT_IMAGE_PARAM, 1, 4 * N);
+	zero = buffer(m, HT_IMAGE_CONST, 2, 4);
+	i = buffer(m, HT_IMAGE_TEMP, 0, 4);
+	next = buffer(m, HT_IMAGE_TEMP, 64, 4);
+	flag = buffer(m, HT_IMAGE_TEMP, 128, 1);
+	t = buffer(m, HT_IMAGE_TEMP, 192, 4 * N);
+	put(m, HT_IMAGE_COPY, 0, 0, ARGS(i, zero), PARAMS(4));
+	put(m, HT_IMAGE_COPY, 0, 0, ARGS(out, in), PARAMS(4 * N));
+	put(m, HT_IMAGE_LOOP, 0, 0, NONE, NONE);
+	put(m, HT_IMAGE_KERNEL, LESS, 1, ARGS(i, in, flag), NONE);
+	leave = put(m, HT_IMAGE_UNLESS, 0, 1, ARGS(flag), NONE);
+	put(m, HT_IMAGE_KERNEL, STEP, 1, ARGS(i, next), PARAMS(1));
+	put(m, HT_IMAGE_KERNEL, REVERSE, TILES, ARGS(out, t), PARAMS(1));
+	put(m, HT_IMAGE_COPY, 0, 0, ARGS(out, t), PARAMS(4 * N));
+	put(m, HT_IMAGE_COPY, 0, 0, ARGS(i, next), PARAMS(4));
+	ht_image_put_again(&m->b, NULL);
+	ht_image_land(&m->b, leave);
+	entry(m, ht_image_end_procedure(&m->b, 192 + 4 * N), N, N);
+	return m;
+}
+
+static void loop(void **state)
+{
+	struct image *m = loops();
+	int32_t x[N], y[N];
+
+	(void)state;
+	for (int threads = 1; threads <= MAX_THREADS; threads++) {
+		struct session *s = session_of(m, threads);
+
+		for (int trips = 0; trips < 40; trips++) {
+			for (int i = 0; i < N; i++)
+				x[i] = i;
+			x[0] = trips;
+			assert_true(run(s, x, y));
+			for (int i = 0; i < N; i++)
+				assert_int_equal(y[i], x[trips % 2 ? N - 1 - i : i] + trips);
+		}
+		end_session(s);
+	}
+	done(m);
+}
+
+static void limits_of_loops(void **state)
+{
+	struct image *m = loops();
+	int32_t x[N] = { 1000 }, y[N];
+
+	(void)state;
+	m->limits.iterations = 10;
+	for (int threads = 1; threads <= MAX_THREADS; threads++) {
+		struct session *s = session_of(m, threads);
+
+		assert_false(run(s, x, y));
+		assert_int_equal(s->x.stop.code, HT_EXEC_ITERATIONS);
+		assert_int_equal(s->x.stop.frame->counter[0], 10);
+		m->cancel = 1;
+		assert_false(run(s, x, y));
+		assert_int_equal(s->x.stop.code, HT_EXEC_CANCELLED);
+		m->cancel = 0;
+		x[0] = 9;
+		assert_true(run(s, x, y));
+		x[0] = 1000;
+		end_session(s);
+	}
+	done(m);
+}
+
+/* f(x, y): if (x < 5) y = x else f(x - 1, y), within a frame of its own. */
+static void recursion(void **state)
+{
+	struct image *m = begin();
+	uint32_t f, in, out, five, less_one, flag, otherwise, leave;
+
+	(void)state;
+	for (int k = 0; k < 4; k++)
+		ht_image_put_constant(&m->b, 4);
+	ht_image_begin_procedure(&m->b, HT_STR("f"));
+	in = buffer(m, HT_IMAGE_PARAM, 0, 4);
+	out = buffer(m, HT_IMAGE_PARAM, 1, 4);
+	five = buffer(m, HT_IMAGE_CONST, 0, 4);
+	less_one = buffer(m, HT_IMAGE_TEMP, 0, 4);
+	flag = buffer(m, HT_IMAGE_TEMP, 64, 1);
+	put(m, HT_IMAGE_KERNEL, LESS, 1, ARGS(in, five, flag), NONE);
+	otherwise = put(m, HT_IMAGE_UNLESS, 0, 1, ARGS(flag), NONE);
+	put(m, HT_IMAGE_COPY, 0, 0, ARGS(out, in), PARAMS(4));
+	leave = put(m, HT_IMAGE_JUMP, 0, 0, NONE, NONE);
+	ht_image_land(&m->b, otherwise);
+	put(m, HT_IMAGE_KERNEL, STEP, 1, ARGS(in, less_one), PARAMS(-1));
+	put(m, HT_IMAGE_CALL, 0, 0, ARGS(less_one, out), NONE);
+	/* Its own frame is as it was. */
+	put(m, HT_IMAGE_KERNEL, LESS, 1, ARGS(less_one, five, flag), NONE);
+	ht_image_land(&m->b, leave);
+	f = ht_image_end_procedure(&m->b, 128);
+	entry(m, f, 1, 1);
+	m->limits.depth = 20;
+	for (int threads = 1; threads <= MAX_THREADS; threads++) {
+		struct session *s = session_of(m, threads);
+		int32_t y = 0, depth = 0;
+
+		for (int32_t x = 0; x < 20; x++) {
+			assert_true(run(s, &x, &y));
+			assert_int_equal(y, x < 4 ? x : 4);
+		}
+		assert_false(run(s, &constants[3], &y));
+		assert_int_equal(s->x.stop.code, HT_EXEC_DEPTH);
+		for (const struct ht_exec_frame *c = s->x.stop.frame; c; c = c->caller)
+			depth++;
+		assert_in_range(depth, 20, 22);
+		end_session(s);
+	}
+	(void)f;
+	done(m);
+}
+
+/* Every number of an image may be changed: it is refused, or what it says is inside of its memory. */
+static void refused(void **state)
+{
+	struct image *m = loops();
+	struct ht_image *x = (void *)(uintptr_t)m->bytes.p;
+	struct ht_image_step *s = (void *)(uintptr_t)ht_image_steps(x);
+
+	(void)state;
+	x->version++;
+	assert_non_null(ht_image_verify(m->bytes));
+	x->version--;
+	x->features |= 1u << 20;
+	assert_string_equal(ht_image_verify(m->bytes),
+		"its program image needs a feature that this version of Halftone lacks");
+	x->features = 0;
+	s[4].to = 6; /* a branch to a later step of the loop is one */
+	assert_null(ht_image_verify(m->bytes));
+	s[4].to = 4; /* to itself */
+	assert_non_null(ht_image_verify(m->bytes));
+	s[4].to = 10;
+	s[0].op = HT_IMAGE_JUMP; /* into the loop */
+	s[0].args = s[0].params = 0;
+	s[0].to = 5;
+	assert_non_null(ht_image_verify(m->bytes));
+	done(m);
+}
+
+/* A line of text for each step. */
+static void printed(void **state)
+{
+	struct image *m = loops();
+	struct ht_buf out;
+
+	(void)state;
+	ht_buf_init(&out, &m->arena);
+	ht_image_print((const void *)m->bytes.p, &out);
+	assert_non_null(
+		strstr(ht_buf_str(&out).p, "  3: kernel 3 x 1 (t0:4, p0:1472, t128:1)  # node\n"
+					   "  4: unless to 10 (t128:1)  # node\n"));
+	done(m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(straight),
+		cmocka_unit_test(fork_and_join),
+		cmocka_unit_test(first_fault),
+		cmocka_unit_test(loop),
+		cmocka_unit_test(limits_of_loops),
+		cmocka_unit_test(recursion),
+		cmocka_unit_test(refused),
+		cmocka_unit_test(printed),
+	};
+
+	return cmocka_run_group_tests_name("image", tests, NULL, NULL);
+}
