@@ -34,6 +34,9 @@ struct ht_work {
 };
 void ht_work_init(struct ht_work *w);
 void ht_work_release(struct ht_work *w);
+/* Memory of a part of the call, which is released with `w` at the latest; an allocation that fails
+ * unwinds to where `w` does. */
+struct ht_work *ht_work_within(struct ht_work *w);
 /* ht_guarded() with this memory, for calls that need nothing else. */
 enum ht_status ht_work_run(
 	struct ht_work *w, enum ht_status (*body)(void *arg), void *arg, struct ht_diags *d);

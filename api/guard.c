@@ -58,6 +58,21 @@ void ht_work_init(struct ht_work *w)
 	ht_arena_init(&w->scratch, &w->unwind);
 }
 
+static void release_within(void *work)
+{
+	ht_work_release(work);
+}
+
+struct ht_work *ht_work_within(struct ht_work *w)
+{
+	struct ht_work *inner = HT_NEW(&w->arena, struct ht_work);
+
+	ht_arena_init(&inner->arena, w->arena.unwind);
+	ht_arena_init(&inner->scratch, w->arena.unwind);
+	ht_arena_defer(&w->arena, release_within, inner);
+	return inner;
+}
+
 void ht_work_release(struct ht_work *w)
 {
 	ht_arena_release(&w->scratch);

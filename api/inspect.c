@@ -23,15 +23,16 @@ struct histogram {
 struct inspect {
 	const struct ht_model *m;
 	enum ht_format format;
-	struct ht_work *w;
+	struct ht_work *w;     /* of one stage: the graph that it works on */
+	struct ht_arena *kept; /* of all stages: what they found out */
 	struct ht_diags *d;
 	struct ht_bytes *out;
 	struct ht_buf buf;
 	struct histogram ops;
 	struct ht_refusals refused;
 	struct ht_str open; /* what has to be stated of shapes, for --input-shape; may be empty */
-	const struct ht_entry *entry; /* of the prepared graph: types of the outputs */
-	int64_t multiply_adds;        /* -1: not known */
+	struct ht_type *output; /* types of the outputs; NULL: as imported */
+	int64_t multiply_adds;  /* -1: not known */
 	size_t weight_bytes, nodes, functions;
 	bool keep_variables; /* they cannot be frozen */
 };
@@ -112,6 +113,13 @@ static void measure(struct inspect *s, const struct ht_graph *g)
 	}
 }
 
+static struct ht_type port_type(const struct ht_port *p)
+{
+	if (p->value.index >= 0 && p->value.index < p->value.node->outs)
+		return *ht_type_of(p->value);
+	return (struct ht_type){ HT_INVALID, HT_SHAPE_UNKNOWN };
+}
+
 /* The first error in `quiet`, where the graph contradicts itself, is ours; what is only not supported
  * is told with the rest of that. */
 static enum ht_status judge(struct inspect *s, enum ht_status st, const struct ht_diags *quiet)
@@ -140,7 +148,7 @@ static struct ht_str open_shapes(struct inspect *s)
 {
 	struct ht_buf b;
 
-	ht_buf_init(&b, &s->w->arena);
+	ht_buf_init(&b, s->kept);
 	for (size_t i = 0; i < s->m->inputs; i++) {
 		const struct ht_value_info *v = &s->m->input[i];
 
@@ -247,7 +255,44 @@ static enum ht_status look_for_unsupported(struct inspect *s)
 	return add_unlowered(s);
 }
 
-static enum ht_status look(struct inspect *s)
+static enum ht_status find_refusals(struct inspect *s)
+{
+	struct ht_refusals found;
+	enum ht_status st = look_for_unsupported(s);
+
+	found = s->refused;
+	s->refused.item = HT_NEW_ARRAY(s->kept, struct ht_refusal, found.n);
+	for (size_t i = 0; i < found.n; i++) {
+		struct ht_refusal *r = &s->refused.item[i];
+
+		*r = found.item[i];
+		r->type = ht_str_copy(s->kept, r->type);
+		r->first = ht_str_copy(s->kept, r->first);
+		r->part = ht_str_copy(s->kept, r->part);
+		r->why = ht_str_copy(s->kept, ht_str(r->why)).p;
+	}
+	return st;
+}
+
+/* ---- types and sizes ---- */
+
+static void keep_types(struct inspect *s, const struct ht_entry *e)
+{
+	size_t n = 0;
+
+	for (const struct ht_port *p = e->outputs; p; p = p->next)
+		n++;
+	s->output = HT_NEW_ARRAY(s->kept, struct ht_type, n);
+	n = 0;
+	for (const struct ht_port *p = e->outputs; p; p = p->next, n++) {
+		s->output[n] = port_type(p);
+		if (s->output[n].shape.rank > 0)
+			s->output[n].shape = ht_shape_make(
+				s->kept, s->output[n].shape.rank, s->output[n].shape.dim);
+	}
+}
+
+static enum ht_status find_types(struct inspect *s)
 {
 	struct ht_diags *quiet = quiet_diags(s);
 	struct ht_graph *g;
@@ -259,16 +304,39 @@ static enum ht_status look(struct inspect *s)
 		quiet = quiet_diags(s);
 		st = prepare(s, HT_OPEN_KEEP, quiet, &g);
 	}
+	if (st != HT_OK)
+		return judge(s, st, quiet);
+	keep_types(s, g->entries);
+	return HT_OK;
+}
+
+static enum ht_status find_sizes(struct inspect *s)
+{
+	struct ht_graph *g;
+
 	s->multiply_adds = -1;
-	if (st == HT_OK)
-		s->entry = g->entries;
-	else
-		HT_TRY(judge(s, st, quiet));
-	if (prepare(s, HT_OPEN_REFUSE, quiet, &g) == HT_OK) {
+	if (prepare(s, HT_OPEN_REFUSE, quiet_diags(s), &g) == HT_OK) {
 		s->multiply_adds = 0;
 		measure(s, g);
 	}
-	return look_for_unsupported(s);
+	return HT_OK;
+}
+
+/* The graph of one stage is gone before the next is made. */
+static enum ht_status look(struct inspect *s)
+{
+	enum ht_status (*const stage[])(
+		struct inspect *s) = { find_types, find_sizes, find_refusals };
+	struct ht_work *whole = s->w;
+	enum ht_status st = HT_OK;
+
+	for (size_t i = 0; i < HT_COUNT(stage) && st == HT_OK; i++) {
+		s->w = ht_work_within(whole);
+		st = stage[i](s);
+		ht_work_release(s->w);
+	}
+	s->w = whole;
+	return st;
 }
 
 /* ---- printing ---- */
@@ -311,15 +379,12 @@ static void put_inputs(struct inspect *s)
 
 static void put_outputs(struct inspect *s)
 {
-	const struct ht_port *typed = s->entry ? s->entry->outputs : NULL;
+	size_t i = 0;
 
-	for (const struct ht_port *p = s->m->entry->outputs; p; p = p->next) {
-		struct ht_type t = { HT_INVALID, HT_SHAPE_UNKNOWN };
-		const struct ht_port *q = typed ? typed : p;
-		if (q->value.index >= 0 && q->value.index < q->value.node->outs)
-			t = *ht_type_of(q->value);
-		put_value(s, p == s->m->entry->outputs, p->name.p, t.dtype, t.shape);
-		typed = typed ? typed->next : NULL;
+	for (const struct ht_port *p = s->m->entry->outputs; p; p = p->next, i++) {
+		struct ht_type t = s->output ? s->output[i] : port_type(p);
+
+		put_value(s, i == 0, p->name.p, t.dtype, t.shape);
 	}
 }
 
@@ -442,7 +507,8 @@ static enum ht_status inspect(void *arg)
 {
 	struct inspect *s = arg;
 
-	ht_buf_init(&s->buf, &s->w->arena);
+	s->kept = &s->w->arena;
+	ht_buf_init(&s->buf, s->kept);
 	s->ops = count_types(s->m->graph, &s->w->arena);
 	s->nodes = s->m->graph->nodes;
 	for (const struct ht_function *f = s->m->graph->functions; f; f = f->next)

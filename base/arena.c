@@ -69,6 +69,20 @@ void ht_arena_release(struct ht_arena *a)
 	a->bytes = 0;
 }
 
+static void release_within(void *arena)
+{
+	ht_arena_release(arena);
+}
+
+struct ht_arena *ht_arena_within(struct ht_arena *a)
+{
+	struct ht_arena *inner = HT_NEW(a, struct ht_arena);
+
+	ht_arena_init(inner, a->unwind);
+	ht_arena_defer(a, release_within, inner);
+	return inner;
+}
+
 void ht_arena_fail(struct ht_arena *a)
 {
 	HT_CHECK(a->unwind);

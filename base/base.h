@@ -81,6 +81,9 @@ struct ht_arena {
 void ht_arena_init(struct ht_arena *a, struct ht_unwind *u);
 /* Runs the deferred calls, newest first, and returns all memory; the arena is then as after init. */
 void ht_arena_release(struct ht_arena *a);
+/* An arena that is released with `a` at the latest, also where an allocation fails; for what a call
+ * needs on its way and releases itself. */
+struct ht_arena *ht_arena_within(struct ht_arena *a);
 /* Zeroed, aligned to 16 bytes.  n == 0 gives a valid pointer. */
 void *ht_alloc(struct ht_arena *a, size_t n);
 /* Zeroed array of `count` elements of `size` bytes; an overflow unwinds. */

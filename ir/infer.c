@@ -183,10 +183,10 @@ bool ht_fix_axis(int64_t *axis, int32_t rank)
 
 static struct ht_known *new_known(struct ht_infer *in, int32_t n)
 {
-	struct ht_known *k = HT_NEW(in->g->arena, struct ht_known);
+	struct ht_known *k = HT_NEW(in->scratch, struct ht_known);
 
 	k->n = n;
-	k->e = HT_NEW_ARRAY(in->g->arena, struct ht_elem, (size_t)n);
+	k->e = HT_NEW_ARRAY(in->scratch, struct ht_elem, (size_t)n);
 	return k;
 }
 
@@ -378,11 +378,12 @@ static enum ht_status infer_node(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-static enum ht_status infer_graph(struct ht_graph *g, struct ht_graph *library, struct ht_diags *d)
+static enum ht_status infer_graph(
+	struct ht_graph *g, struct ht_graph *library, struct ht_arena *scratch, struct ht_diags *d)
 {
-	struct ht_infer in = { .g = g, .library = library, .d = d };
+	struct ht_infer in = { .g = g, .library = library, .scratch = scratch, .d = d };
 
-	in.known = HT_NEW_ARRAY(g->arena, struct ht_known *, g->ids);
+	in.known = HT_NEW_ARRAY(scratch, struct ht_known *, g->ids);
 	/* Loop back edges are read before they are set. */
 	for (struct ht_node *n = g->first; n; n = n->next)
 		if (ht_is(n, HT_ITERATES)) {
@@ -396,7 +397,13 @@ static enum ht_status infer_graph(struct ht_graph *g, struct ht_graph *library, 
 
 enum ht_status ht_infer_types(struct ht_graph *g, struct ht_diags *d)
 {
-	for (struct ht_function *f = g->functions; f; f = f->next)
-		HT_TRY(infer_graph(f->body, g, d));
-	return infer_graph(g, g, d);
+	struct ht_arena *scratch = ht_arena_within(g->arena);
+	enum ht_status st = HT_OK;
+
+	for (struct ht_function *f = g->functions; f && st == HT_OK; f = f->next)
+		st = infer_graph(f->body, g, scratch, d);
+	if (st == HT_OK)
+		st = infer_graph(g, g, scratch, d);
+	ht_arena_release(scratch);
+	return st;
 }

@@ -30,6 +30,8 @@ struct ht_known {
 struct ht_infer {
 	struct ht_graph *g;
 	struct ht_graph *library; /* whose functions calls refer to */
+	struct ht_arena
+		*scratch; /* as long as types are inferred; shapes are in the graph's arena */
 	struct ht_diags *d;
 	struct ht_known **known; /* by node id: one a result, or NULL; e is NULL: nothing known */
 };

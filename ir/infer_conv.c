@@ -12,7 +12,7 @@ static enum ht_status read_list(struct ht_infer *in, const struct ht_node *n, co
 	bool required, const struct window *w, int64_t *h_value, int64_t *w_value)
 {
 	size_t count;
-	int64_t *v = ht_attr_ints(n, name, &count, in->g->arena);
+	int64_t *v = ht_attr_ints(n, name, &count, in->scratch);
 
 	if (!v && !required)
 		return HT_OK;
@@ -30,7 +30,7 @@ static enum ht_status read_list(struct ht_infer *in, const struct ht_node *n, co
 static enum ht_status read_explicit(struct ht_infer *in, const struct ht_node *n, struct window *w)
 {
 	size_t count;
-	int64_t *v = ht_attr_ints(n, "explicit_paddings", &count, in->g->arena);
+	int64_t *v = ht_attr_ints(n, "explicit_paddings", &count, in->scratch);
 
 	if (!v || count != 8)
 		return ht_infer_fail(in, n, "attribute 'explicit_paddings' must have 8 numbers");

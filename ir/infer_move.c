@@ -84,11 +84,11 @@ enum ht_status ht_infer_squeeze(struct ht_infer *in, struct ht_node *n)
 	bool out[HT_MAX_RANK] = { false };
 	int32_t rank = 0;
 	size_t count;
-	int64_t *axes = ht_attr_ints(n, "squeeze_dims", &count, in->g->arena);
+	int64_t *axes = ht_attr_ints(n, "squeeze_dims", &count, in->scratch);
 	int64_t *d;
 
 	if (!axes)
-		axes = ht_attr_ints(n, "axis", &count, in->g->arena);
+		axes = ht_attr_ints(n, "axis", &count, in->scratch);
 	if (s.rank < 0)
 		return HT_OK;
 	for (size_t i = 0; i < count; i++) {
@@ -280,7 +280,7 @@ enum ht_status ht_infer_unpack(struct ht_infer *in, struct ht_node *n)
 static int64_t **parts(struct ht_infer *in, struct ht_node *n, int32_t x)
 {
 	struct ht_shape s = ht_in_shape(n, x);
-	int64_t **d = HT_NEW_ARRAY(in->g->arena, int64_t *, (size_t)n->outs);
+	int64_t **d = HT_NEW_ARRAY(in->scratch, int64_t *, (size_t)n->outs);
 
 	for (int32_t i = 0; i < n->outs; i++) {
 		d[i] = ht_new_dims(in, s.rank);

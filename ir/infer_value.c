@@ -14,9 +14,9 @@ static struct ht_elem *result(
 	if (count < 0 || count > HT_MAX_KNOWN)
 		return NULL;
 	if (!*known)
-		*known = HT_NEW_ARRAY(in->g->arena, struct ht_known, (size_t)n->outs);
+		*known = HT_NEW_ARRAY(in->scratch, struct ht_known, (size_t)n->outs);
 	(*known)[r].n = (int32_t)count;
-	(*known)[r].e = HT_NEW_ARRAY(in->g->arena, struct ht_elem, (size_t)count);
+	(*known)[r].e = HT_NEW_ARRAY(in->scratch, struct ht_elem, (size_t)count);
 	return (*known)[r].e;
 }
 

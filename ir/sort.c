@@ -94,18 +94,27 @@ static void relink(struct ht_graph *g, struct ht_node **order, size_t n)
 	g->last = n ? order[n - 1] : NULL;
 }
 
-enum ht_status ht_graph_sort(struct ht_graph *g, struct ht_diags *d)
+static enum ht_status sort_graph(struct ht_graph *g, struct ht_arena *scratch, struct ht_diags *d)
 {
 	struct sort s = { .g = g, .d = d };
 
-	s.state = HT_NEW_ARRAY(g->arena, unsigned char, g->ids);
-	s.stack = HT_NEW_ARRAY(g->arena, struct frame, g->nodes);
-	s.order = HT_NEW_ARRAY(g->arena, struct ht_node *, g->nodes);
+	s.state = HT_NEW_ARRAY(scratch, unsigned char, g->ids);
+	s.stack = HT_NEW_ARRAY(scratch, struct frame, g->nodes);
+	s.order = HT_NEW_ARRAY(scratch, struct ht_node *, g->nodes);
 	for (struct ht_node *n = g->first; n; n = n->next)
 		if (s.state[n->id] == UNSEEN)
 			HT_TRY(visit(&s, n));
 	relink(g, s.order, s.count);
 	for (struct ht_function *f = g->functions; f; f = f->next)
-		HT_TRY(ht_graph_sort(f->body, d));
+		HT_TRY(sort_graph(f->body, scratch, d));
 	return HT_OK;
+}
+
+enum ht_status ht_graph_sort(struct ht_graph *g, struct ht_diags *d)
+{
+	struct ht_arena *scratch = ht_arena_within(g->arena);
+	enum ht_status st = sort_graph(g, scratch, d);
+
+	ht_arena_release(scratch);
+	return st;
 }

@@ -6,6 +6,7 @@
 struct verify {
 	struct ht_graph *g;
 	const char *path;
+	struct ht_arena *scratch;
 	struct ht_diags *d;
 	size_t *place; /* by node id: 1 + position in the list; 0: not in it */
 	bool bad;
@@ -142,7 +143,7 @@ static void check_attrs(struct verify *v, const struct ht_node *n)
 {
 	const struct ht_op_info *info = ht_op_info(n->op);
 
-	const struct ht_attr *twice = ht_attr_twice(n->attrs, v->g->arena);
+	const struct ht_attr *twice = ht_attr_twice(n->attrs, v->scratch);
 
 	if (twice)
 		fail(v, n, "has attribute '%.*s' twice", HT_STR_ARG(twice->name));
@@ -261,11 +262,12 @@ static void check_ports(struct verify *v, const char *what, const struct ht_port
 				HT_STR_ARG(p->name));
 }
 
-static bool verify_graph(struct ht_graph *g, const char *path, struct ht_diags *d)
+static bool verify_graph(
+	struct ht_graph *g, const char *path, struct ht_arena *scratch, struct ht_diags *d)
 {
-	struct verify v = { .g = g, .path = path, .d = d };
+	struct verify v = { .g = g, .path = path, .scratch = scratch, .d = d };
 
-	v.place = HT_NEW_ARRAY(g->arena, size_t, g->ids);
+	v.place = HT_NEW_ARRAY(scratch, size_t, g->ids);
 	check_list(&v);
 	for (const struct ht_node *n = g->first; n; n = n->next) {
 		check_name(&v, n);
@@ -289,9 +291,11 @@ static bool verify_graph(struct ht_graph *g, const char *path, struct ht_diags *
 
 enum ht_status ht_verify(struct ht_graph *g, struct ht_diags *d)
 {
-	bool good = verify_graph(g, g->path, d);
+	struct ht_arena *scratch = ht_arena_within(g->arena);
+	bool good = verify_graph(g, g->path, scratch, d);
 
 	for (struct ht_function *f = g->functions; f; f = f->next)
-		good = verify_graph(f->body, g->path, d) && good;
+		good = verify_graph(f->body, g->path, scratch, d) && good;
+	ht_arena_release(scratch);
 	return good ? HT_OK : HT_E_INPUT;
 }
