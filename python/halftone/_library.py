@@ -187,11 +187,11 @@ def heed(status: int, diags: int) -> None:
     dropped = lib.ht_diags_dropped(diags)
     if dropped:
         messages.append(Message('note', '', f'{dropped} more messages'))
-    if status != _api.HT_OK:
-        error = failure(status, messages)
+    try:
         _say([m for m in messages if m.severity != 'error'])
-        raise error
-    _say(messages)
+    finally:
+        if status != _api.HT_OK:  # no variable: an exception that its own frames refer to would keep all they hold
+            raise failure(status, messages)
 
 
 class Diags:
@@ -261,8 +261,26 @@ def json_of(function: Callable[..., int], *arguments: object, long: bool = False
 
 
 def filled(options: Any, members: Mapping[str, object]) -> Any:
-    """A struct of options with the members that are not None."""
+    """A struct of options with the members that are not None, which are checked: ctypes would take an integer
+    for an address and cut one that is too large."""
+    kinds = dict(options._fields_)
     for name, value in members.items():
-        if value is not None:
-            setattr(options, name, raw(value) if isinstance(value, (str, bytes, os.PathLike)) else value)
+        if value is None:
+            continue
+        if kinds[name] is ctypes.c_char_p:
+            setattr(options, name, raw(value))
+        else:
+            setattr(options, name, value)
+            if getattr(options, name) != value:
+                raise BY_CODE[_api.HT_E_USAGE](f'{name}: {value} is out of range')
     return options
+
+
+def int64(what: str, value: object) -> int:
+    """An integer that the library takes."""
+    if isinstance(value, bool) or not hasattr(value, '__index__'):
+        raise TypeError(f'{what}: expected an integer, not {type(value).__name__}')
+    n: int = value.__index__()
+    if not -1 << 63 <= n < 1 << 63:
+        raise BY_CODE[_api.HT_E_USAGE](f'{what}: {n} is out of range')
+    return n

@@ -7,7 +7,7 @@ import os
 from . import _api
 from ._arrays import Tensor, tensor_of
 from ._errors import InputError, UsageError
-from ._library import Handle, Owner, call, created, filled, json_of, lib, long_call, names, raw, raw_or_none, text_of
+from ._library import Handle, Owner, call, created, filled, int64, json_of, lib, long_call, names, raw, raw_or_none, text_of
 from ._policy import Policy, handle_of
 from ._program import Program, dimensions
 
@@ -57,9 +57,11 @@ class Model(Owner):
             call(lib.ht_model_set_inputs, handle, *names(s['inputs']))
         for name, shape in s['shapes'].items():
             sizes = dimensions(shape)
+            if sizes and sizes[0] < 0 and s['batch'] is not None and _first_is_open(handle, name):
+                sizes[0] = int64('batch', s['batch'])
             call(lib.ht_model_set_shape, handle, raw(name), len(sizes), (ctypes.c_int64 * len(sizes))(*sizes))
         if s['batch'] is not None:
-            call(lib.ht_model_set_batch, handle, s['batch'])
+            call(lib.ht_model_set_batch, handle, int64('batch', s['batch']))
         return handle
 
     def with_(self, *, inputs: Iterable[str] | None = None, outputs: Iterable[str] | None = None,
@@ -204,6 +206,13 @@ def compile_options(policy: Policy | str | None, options: Mapping[str, object] |
     return made, handle
 
 
+def _first_is_open(model: Handle, name: str) -> bool:
+    """Whether the first dimension of an input is the batch's."""
+    i, v = ctypes.c_size_t(), _api.ht_value_info()
+    return bool(lib.ht_model_input_named(model, raw(name), i) and lib.ht_model_input(model, i, v) and (
+        v.rank < 0 or (v.rank > 0 and v.dim[0] < 0)))
+
+
 def _state(path: str) -> tuple[int, ...]:
     """What changes when the file does; nothing where it cannot be asked, which loading says better."""
     try:
@@ -247,7 +256,8 @@ def run(what: Any, *inputs: Any, policy: Policy | str | None = None, out: Mappin
             *inputs, out=out, threads=threads, **named)
     model = what if isinstance(what, Model) else load(what)
     if len(inputs) == 1 and isinstance(inputs[0], dict):
-        inputs, named = (), {**inputs[0], **named}
+        named = {**inputs[0], **named}
+        inputs = ()
     feeds = dict(zip([t.name for t in model.inputs], inputs))
     shapes = {name: _shape(x) for name, x in {**feeds, **named}.items()}
     return model.compile(policy, inputs=shapes)(*inputs, out=out, threads=threads, **named)

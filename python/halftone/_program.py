@@ -7,7 +7,7 @@ from time import perf_counter
 from . import _api
 from ._arrays import Dense, Tensor, checked, code_of, dense, numpy_dtype, same_type, spelled, tensor_of
 from ._errors import InputError, UsageError
-from ._library import Diags, Handle, Owner, call, created, filled, heed, json_of, lib, long_call, raw, text
+from ._library import Diags, Handle, Owner, call, created, filled, heed, int64, json_of, lib, long_call, raw, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ class Info:
     """What is known about a program: sizes in bytes, numbers of nodes, the time of each phase in ns."""
 
     def __init__(self, about: Any):
-        for name, kind in _api.ht_program_info._fields_:
-            if kind is ctypes.c_size_t and name not in ('struct_size', 'phases', 'without_effects'):
+        for name, *kind in _api.ht_program_info._fields_:
+            if kind == [ctypes.c_size_t] and name not in ('struct_size', 'phases', 'without_effects'):
                 setattr(self, name, getattr(about, name))
         self.target, self.policy = text(about.target), text(about.policy)
         self.phases = {text(about.phase[i].name): about.phase[i].ns for i in range(about.phases)}
@@ -75,7 +75,7 @@ class _Slots:
     def arrays(self) -> Any:
         made = (_api.ht_array * len(self.tensors))()
         for a, t in zip(made, self.tensors):
-            shape = t.shape or ()
+            shape = tuple(n or 0 for n in t.shape or ())
             a.dtype, a.rank = code_of(t.dtype), len(shape)
             a.dim = (ctypes.c_int64 * len(shape))(*shape)
             a.bytes = lib.ht_dtype_bytes(a.dtype)
@@ -162,7 +162,8 @@ class Context(Owner):
     def _feed(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
         ins = self._ins
         if len(given) == 1 and isinstance(given[0], dict):
-            given, named = (), {**given[0], **named}
+            named = {**given[0], **named}
+            given = ()
         if len(given) > len(ins.tensors):
             raise UsageError(f'{len(given)} arrays for {len(ins.tensors)} inputs')
         fed: list[Any] = list(given) + [None] * (len(ins.tensors) - len(given))
@@ -196,12 +197,14 @@ class Context(Owner):
 
     def _apart(self) -> None:
         """Refuses outputs that share memory with inputs or with each other."""
-        places = [(a.data, a.data + a.bytes, i < len(self._outs.tensors))
-                  for i, a in enumerate([*self._out, *self._in]) if a.data and a.bytes]
-        places.sort()
-        for (_, end, first), (begin, _, second) in zip(places, places[1:]):
-            if begin < end and (first or second):
-                raise InputError('an output shares memory with an input or with another output')
+        ins, outs = self._in_words, self._out_words  # of each array the address, then the bytes
+        for i in range(0, len(outs), _WORDS):
+            begin, size = outs[i], outs[i + 1]
+            for words, last in (ins, len(ins)), (outs, i):
+                for j in range(0, last, _WORDS):
+                    if words[j] < begin + size and begin < words[j] + words[j + 1] and size and words[j]:
+                        raise InputError(
+                            f'output {self._outs.tensors[i // _WORDS].name!r} shares memory with an input or another output')
 
     def run(self, *inputs: Any, out: Mapping[str, Any] | None = None, **named: Any) -> dict[str, Any]:
         """Runs once; as calling the program, but that nothing is chosen anew."""
@@ -263,7 +266,7 @@ class Program(Owner):
     >>> import halftone as ht, numpy as np
     >>> p = ht.load(GRAPH).compile()
     >>> p(x=np.ones((1, 4), np.float32))["y"]
-    array([[ 4.25 , -1.375,  1.125]], dtype=float32)
+    array([[3.   , 0.875, 1.375]], dtype=float32)
     >>> y = np.zeros((1, 3), np.float32)
     >>> p([[0, 0, 0, 1]], out={"y": y})["y"] is y
     True
@@ -372,7 +375,7 @@ def dimensions(shape: Any) -> list[int]:
             n = -1
         if isinstance(n, bool) or not hasattr(n, '__index__') or n.__index__() < -1:
             raise UsageError(f'a dimension of {n!r}: sizes are integers, and None or "?" is open')
-        sizes.append(n.__index__())
+        sizes.append(int64('a dimension', n))
     return sizes
 
 

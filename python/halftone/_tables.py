@@ -37,7 +37,8 @@ def options() -> dict[str, Option]:
     >>> ht.options()["allow_hf32"].kind
     'honoured'
     """
-    found, o = {}, _api.ht_option_info()
+    found: dict[str, Option] = {}
+    o = _api.ht_option_info()
     while lib.ht_option(len(found), o):
         one = Option(o)
         found[one.name] = one

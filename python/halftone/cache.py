@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import ctypes
 import os
-from contextlib import contextmanager
 
 from . import _api
 from ._errors import UsageError
-from ._library import Owner, call, created, filled, json_of, lib, long_call, raw, text, text_of
+from ._library import Owner, call, created, filled, int64, json_of, lib, long_call, raw, text, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
     from ._model import Model
@@ -95,7 +94,7 @@ class Cache(Owner):
     def age(self, above_bytes: int, to_bytes: int, recent_seconds: int) -> Cleaned:
         """gc() to `to_bytes` where there are `above_bytes`; what was used in the last seconds stays."""
         out = _api.ht_cache_cleaned()
-        long_call(_aged, self._handle, _natural(above_bytes), _natural(to_bytes), recent_seconds, late=(out,))
+        long_call(_aged, self._handle, _natural(above_bytes), _natural(to_bytes), int64('seconds', recent_seconds), late=(out,))
         return Cleaned(out)
 
     def export(self, path: Any) -> Cleaned:
@@ -151,25 +150,34 @@ def _aged(cache: Any, above: int, to: int, recent: int, diags: Any, out: Any) ->
 
 
 def _natural(n: int) -> int:
-    if n < 0:
+    if int64('bytes', n) < 0:
         raise UsageError(f'{n} bytes')
     return n
 
 
-@contextmanager
-def opened(cache: Cache | str | None) -> Iterator[Cache | None]:
-    """The cache that compile() means: the caller's, or the user's for one compilation."""
-    if isinstance(cache, Cache):
-        if cache._busy:
-            raise UsageError('a cache is used by one thread at a time')
-        cache._busy = True
-        try:
-            yield cache
-        finally:
-            cache._busy = False
-        return
-    mode = cache or os.environ.get('HALFTONE_CACHE_MODE') or 'rw'
-    yield None if mode == 'off' else Cache(mode=mode)
+class opened:
+    """`with opened(cache) as c:` has the cache that compile() means: the caller's, or the user's for one
+    compilation; None: there is none."""
+    __slots__ = ('_cache',)
+
+    def __init__(self, cache: Cache | str | None):
+        self._cache: Cache | None
+        if isinstance(cache, Cache):
+            self._cache = cache
+        else:
+            mode = cache or os.environ.get('HALFTONE_CACHE_MODE') or 'rw'
+            self._cache = None if mode == 'off' else Cache(mode=mode)
+
+    def __enter__(self) -> Cache | None:
+        if self._cache is not None:
+            if self._cache._busy:
+                raise UsageError('a cache is used by one thread at a time')
+            self._cache._busy = True
+        return self._cache
+
+    def __exit__(self, *_: object) -> None:
+        if self._cache is not None:
+            self._cache._busy = False
 
 
 def stats() -> dict[str, Any]:
