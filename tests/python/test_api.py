@@ -115,6 +115,21 @@ class Programs(FolderCase):
                 call()
         np.testing.assert_array_equal(p(a)['y'], a @ W)
 
+    def test_memory_that_moves(self):
+        """An array whose memory was exchanged between two runs; one that has gone, with another in its place."""
+        p = self.model.compile(batch=2)
+        a = x(2)
+        p(a)
+        with self.assertRaises(ValueError):
+            a.resize((2 << 20, 4))
+        for _ in range(100):
+            a = x(2)
+            np.testing.assert_array_equal(p(a)['y'], a @ W)
+            a = np.concatenate([a, a])[1:3]
+            np.testing.assert_array_equal(p(a)['y'], a @ W)
+        a.flags.writeable = False
+        np.testing.assert_array_equal(p(a)['y'], a @ W)
+
     def test_shared_memory(self):
         p = self.model.with_(outputs=['y']).compile(batch=3)
         memory = np.zeros(21, np.float32)
@@ -218,6 +233,22 @@ class Programs(FolderCase):
         self.assertIn('overflow', c.numerics()[0])
         with self.assertRaises(ht.UsageError):
             p.context(guard='beside')
+
+    def test_bind(self):
+        p, a, b = self.model.compile(batch=2), x(2), x(2)
+        c = p.context()
+        y = np.empty((2, 3), np.float32)
+        again = c.bind(a, out={'y': y})
+        np.testing.assert_array_equal(again()['y'], a @ W)
+        np.testing.assert_array_equal(c.run(b)['y'], b @ W)  # other arrays in between
+        a[:] = x(2)
+        self.assertIs(again()['y'], y)
+        np.testing.assert_array_equal(y, a @ W)
+        with self.assertRaises(ht.InputError):
+            c.bind(a[:1])
+        c.close()
+        with self.assertRaisesRegex(ValueError, 'this Context is closed'):
+            again()
 
     def test_artefacts(self):
         programs = [self.model.compile(policy, batch=2) for policy in (None, 'allow_mix_precision_bf16')]
