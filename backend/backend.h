@@ -1,5 +1,5 @@
 /* backend: tile programs → LLVM IR → position-independent machine code.  The only folder that
- * links libLLVM; built as a module of its own that api/ loads when code is needed. */
+ * links LLVM; built as a module of its own that api/ loads when code is needed. */
 #ifndef HT_BACKEND_H
 #define HT_BACKEND_H
 

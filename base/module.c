@@ -1,4 +1,4 @@
-/* Modules: what is loaded when it is needed, since libLLVM costs more than ten milliseconds, and
+/* Modules: what is loaded when it is needed, since LLVM costs milliseconds and 40 MB, and
  * libcurl and libcrypto belong only to who asks for them.  Kept until the process ends: LLVM does not
  * survive being unloaded. */
 #include "base/base.h"

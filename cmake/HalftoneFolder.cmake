@@ -79,19 +79,25 @@ function(ht_check_folder name uses)
 	add_custom_target(check_includes_${name} ALL DEPENDS ${stamp})
 endfunction()
 
-# A module of a folder's objects that the library loads by name: exports only `symbol`.
+# A module of a folder's objects that the library loads by name: exports only `symbol`.  LINK names static
+# libraries that it has in place of shared ones of the folder.
 function(ht_module folder symbol)
+	cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "LINK")
 	if(NOT TARGET ht_${folder})
 		return()
 	endif()
 	add_library(halftone-${folder} MODULE $<TARGET_OBJECTS:ht_${folder}>)
-	target_link_libraries(halftone-${folder} PRIVATE ht_${folder}_uses)
+	target_link_libraries(halftone-${folder} PRIVATE ${arg_LINK} ht_${folder}_uses)
 	set(exports ${CMAKE_CURRENT_BINARY_DIR}/exports.map)
 	file(CONFIGURE OUTPUT ${exports} CONTENT "{ global: ${symbol}; local: *; };\n")
 	target_link_options(halftone-${folder} PRIVATE -Wl,--version-script=${exports}
-		-Wl,--exclude-libs,ALL)
+		-Wl,--exclude-libs,ALL -Wl,--as-needed)
 	set_property(GLOBAL APPEND PROPERTY HT_MODULES ${folder})
-	set_target_properties(halftone-${folder} PROPERTIES PREFIX "" LINKER_LANGUAGE C
+	set(language C)
+	if(arg_LINK) # libraries in C++, which the linker of C++ completes
+		set(language CXX)
+	endif()
+	set_target_properties(halftone-${folder} PROPERTIES PREFIX "" LINKER_LANGUAGE ${language}
 		LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/halftone)
 endfunction()
 

@@ -14,7 +14,10 @@ add_library(Snappy INTERFACE IMPORTED)
 set_target_properties(Snappy PROPERTIES INTERFACE_LINK_LIBRARIES ${SNAPPY_LIBRARY}
 	INTERFACE_INCLUDE_DIRECTORIES ${SNAPPY_INCLUDE_DIR})
 
-# libLLVM's C API: one shared library of Debian's llvm-19-dev.
+# LLVM's C API.  The code generator's module has LLVM's static libraries inside, with all their names
+# hidden: libtensorflow_framework.so exports LLVM's names too, and a process that has both and libLLVM.so
+# fails when it ends.  Programs of the tests that have the code generator inside link libLLVM.so, since
+# each would be 50 MB with the static ones.
 find_program(LLVM_CONFIG NAMES llvm-config-19 REQUIRED)
 foreach(what includedir libdir version)
 	execute_process(COMMAND ${LLVM_CONFIG} --${what} OUTPUT_VARIABLE LLVM_${what}
@@ -24,6 +27,16 @@ find_library(LLVM_LIBRARY NAMES LLVM-19 LLVM PATHS ${LLVM_libdir} NO_DEFAULT_PAT
 add_library(LLVM INTERFACE IMPORTED)
 set_target_properties(LLVM PROPERTIES INTERFACE_LINK_LIBRARIES ${LLVM_LIBRARY}
 	INTERFACE_INCLUDE_DIRECTORIES ${LLVM_includedir})
+execute_process(COMMAND ${LLVM_CONFIG} --link-static --libs x86codegen passes
+	OUTPUT_VARIABLE llvm_static OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+separate_arguments(llvm_static)
+find_library(ZSTD_LIBRARY zstd REQUIRED)
+find_package(ZLIB REQUIRED)
+add_library(LLVMStatic INTERFACE IMPORTED)
+set_target_properties(LLVMStatic PROPERTIES
+	INTERFACE_LINK_DIRECTORIES ${LLVM_libdir}
+	INTERFACE_LINK_OPTIONS "-static-libstdc++;-Wl,--gc-sections"
+	INTERFACE_LINK_LIBRARIES "${llvm_static};${ZSTD_LIBRARY};ZLIB::ZLIB;${CMAKE_DL_LIBS};m")
 set(HALFTONE_LLVM_TOOLS ${LLVM_libdir}/../bin)
 
 if(HALFTONE_TESTS)

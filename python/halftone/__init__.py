@@ -1,0 +1,36 @@
+"""Halftone: a mixed-precision graph compiler.
+
+>>> import halftone as ht
+>>> m = ht.load(GRAPH)                                   # a GraphDef, SavedModel, TF.js model or .hir file
+>>> p = m.compile(policy="allow_mix_precision_bf16")     # native code for this machine
+>>> p(x=[[1, 2, 3, 4]])["top"]
+array([0])
+
+Failures are exceptions below HalftoneError, one class for each exit code of the command line tool; warnings are
+HalftoneWarning; notes go to the logger "halftone" at level INFO.
+"""
+from __future__ import annotations
+
+from . import cache
+from ._api import HALFTONE_VERSION as __version__
+from ._arrays import Tensor
+from ._errors import (
+    HalftoneError, HalftoneWarning, InputError, InternalError, LimitError, Message, SystemFailure, UnsupportedError,
+    UsageError, Verdict,
+)
+from ._model import Model, aot, load, run
+from ._policy import Policy
+from ._program import Context, Info, Program, is_artefact, manifest, save
+from ._report import Report
+from ._tables import (
+    Option, build_info, check_option, check_settings, config, fusions, option, options, ops, passes, policies,
+    profiles, targets,
+)
+
+__all__ = [
+    'Context', 'HalftoneError', 'HalftoneWarning', 'Info', 'InputError', 'InternalError', 'LimitError', 'Message',
+    'Model', 'Option', 'Policy', 'Program', 'Report', 'SystemFailure', 'Tensor', 'UnsupportedError', 'UsageError',
+    'Verdict', '__version__', 'aot', 'build_info', 'cache', 'check_option', 'check_settings', 'config', 'fusions',
+    'is_artefact', 'load', 'manifest', 'option', 'options', 'ops', 'passes', 'policies', 'profiles', 'run', 'save',
+    'targets',
+]

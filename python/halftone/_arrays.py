@@ -1,0 +1,174 @@
+"""Element types and arrays: NumPy, DLPack, ml_dtypes."""
+from __future__ import annotations
+
+import ctypes
+
+from . import _api
+from ._errors import InputError
+from ._library import lib, note, text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+UNKNOWN = -1
+_BY_NAME: dict[str, int] = {
+    lib.ht_dtype_name(t).decode(): t for t in range(1, _api.HT_DTYPE_END) if lib.ht_dtype_bytes(t)
+}
+_no_ml_dtypes_said = False
+
+
+class Tensor:
+    """An input or output: `name`, `dtype` (a name such as "float32"), `shape` (None: open; the shape itself is
+    None where the rank is open)."""
+    __slots__ = ('name', 'dtype', 'shape')
+
+    def __init__(self, name: str, dtype: str, shape: tuple[int | None, ...] | None):
+        self.name, self.dtype, self.shape = name, dtype, shape
+
+    def __repr__(self) -> str:
+        return f'{self.name}: {spelled(self.dtype, self.shape)}'
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tensor) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+
+def spelled(dtype: str, shape: tuple[int | None, ...] | None) -> str:
+    """float32[?,4], as the tool prints it."""
+    if shape is None:
+        return dtype + '[...]'
+    return f'{dtype}[{",".join("?" if n is None else str(n) for n in shape)}]'
+
+
+def tensor_of(v: Any) -> Tensor:
+    """Of a struct ht_value_info."""
+    shape = None if v.rank < 0 else tuple(None if v.dim[i] < 0 else v.dim[i] for i in range(v.rank))
+    return Tensor(text(v.name) or '', lib.ht_dtype_name(v.dtype).decode(), shape)
+
+
+def code_of(dtype: str) -> int:
+    """The number of a dtype's name; short names such as f16 are known too."""
+    short = {'f16': 'float16', 'f32': 'float32', 'f64': 'float64', 'bf16': 'bfloat16'}
+    try:
+        return _BY_NAME[short.get(dtype, dtype)]
+    except KeyError:
+        raise InputError(f'there is no dtype {dtype!r}; there are {", ".join(_BY_NAME)}') from None
+
+
+def numpy_dtype(name: str) -> Any:
+    """The dtype with which NumPy holds it: bfloat16 is that of ml_dtypes, or uint16 where it is not installed."""
+    global _no_ml_dtypes_said
+    import numpy
+    try:
+        return numpy.dtype(name)
+    except TypeError:
+        pass
+    try:
+        import ml_dtypes
+        return numpy.dtype(getattr(ml_dtypes, name))
+    except (ImportError, AttributeError):
+        bits = 8 * lib.ht_dtype_bytes(code_of(name))
+        if not _no_ml_dtypes_said:
+            note(f'{name} arrays are uint{bits}, since ml_dtypes is not installed')
+            _no_ml_dtypes_said = True
+        return numpy.dtype(f'uint{bits}')
+
+
+# What stands in a DLPack capsule.
+class _DLTensor(ctypes.Structure):
+    if TYPE_CHECKING:
+        data: Any
+        device_type: Any
+        ndim: Any
+        code: Any
+        bits: Any
+        lanes: Any
+        shape: Any
+        strides: Any
+        byte_offset: Any
+    _fields_ = [
+        ('data', ctypes.c_void_p), ('device_type', ctypes.c_int32), ('device_id', ctypes.c_int32),
+        ('ndim', ctypes.c_int32), ('code', ctypes.c_uint8), ('bits', ctypes.c_uint8), ('lanes', ctypes.c_uint16),
+        ('shape', ctypes.POINTER(ctypes.c_int64)), ('strides', ctypes.POINTER(ctypes.c_int64)),
+        ('byte_offset', ctypes.c_uint64),
+    ]
+
+
+_DL_CPU = 1
+_DL_KINDS = {0: 'int', 1: 'uint', 2: 'float', 4: 'bfloat', 5: 'complex', 6: 'bool'}
+
+
+class Dense:
+    """Memory of an array: `address`, `bytes`, `dtype`, `shape`, whether it can be `writable`, and `keeps`, what
+    holds it."""
+    __slots__ = ('address', 'bytes', 'dtype', 'shape', 'writable', 'keeps', 'copied')
+
+    def __init__(self, address: int, dtype: str, shape: tuple[int, ...], writable: bool, keeps: object, copied: bool):
+        self.address, self.dtype, self.shape = address, dtype, shape
+        self.writable, self.keeps, self.copied = writable, keeps, copied
+        self.bytes = lib.ht_dtype_bytes(code_of(dtype))
+        for n in shape:
+            self.bytes *= n
+
+
+def _of_dlpack(what: str, x: Any) -> Dense | None:
+    """A view of what `x` exports by DLPack; None where it is not dense or has no type of ours."""
+    capsule = x.__dlpack__()
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    t = _DLTensor.from_address(pointer(capsule, b'dltensor'))
+    if t.device_type != _DL_CPU:
+        raise InputError(f'{what}: the array is not in the memory of the CPU (DLPack device type {t.device_type})')
+    shape = tuple(t.shape[i] for i in range(t.ndim))
+    bits = '' if t.code == 6 else str(t.bits)
+    name = f'{_DL_KINDS.get(t.code, "?")}{bits}'
+    if t.lanes != 1 or name not in _BY_NAME:
+        raise InputError(f'{what}: DLPack type {t.code} of {t.bits} bits and {t.lanes} lanes has no dtype here')
+    step = 1
+    for i in reversed(range(t.ndim)):
+        if t.strides and shape[i] > 1 and t.strides[i] != step:
+            return None
+        step *= shape[i]
+    return Dense((t.data or 0) + t.byte_offset, name, shape, True, (x, capsule), False)
+
+
+def _of_numpy(a: Any, copied: bool) -> Dense:
+    import numpy
+    if not a.flags.c_contiguous:
+        a, copied = numpy.ascontiguousarray(a), True
+    return Dense(a.ctypes.data, a.dtype.name, a.shape, a.flags.writeable, a, copied)
+
+
+def dense(what: str, x: Any, wanted: Tensor) -> Dense:
+    """The memory of an array-like: NumPy's as it is, others by DLPack, else what NumPy makes of it."""
+    import numpy
+    if not isinstance(x, (numpy.ndarray, numpy.generic)) and hasattr(x, '__dlpack__'):
+        seen = _of_dlpack(what, x)
+        if seen:
+            return seen
+        x = x.contiguous() if hasattr(x, 'contiguous') else numpy.from_dlpack(x)
+        return dense(what, x, wanted)
+    if isinstance(x, numpy.ndarray):
+        if not x.dtype.isnative:
+            raise InputError(f'{what}: the bytes of {x.dtype} stand in the other order than this machine\'s')
+        return _of_numpy(x, False)
+    if hasattr(x, 'dtype') and hasattr(x, '__array__'):
+        return _of_numpy(numpy.asarray(x), True)
+    try:  # lists and numbers have no dtype of their own
+        return _of_numpy(numpy.asarray(x, dtype=numpy_dtype(wanted.dtype)), True)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f'{what} takes {wanted.dtype}: {error}') from None
+
+
+def same_type(got: str, wanted: str) -> bool:
+    return got == wanted or (wanted == 'bfloat16' and got == 'uint16')
+
+
+def checked(what: str, d: Dense, wanted: Tensor) -> Dense:
+    """Refuses memory that is not of the dtype and the shape."""
+    if not same_type(d.dtype, wanted.dtype) or d.shape != wanted.shape:
+        raise InputError(f'{what} is {spelled(wanted.dtype, wanted.shape)}, not {spelled(d.dtype, d.shape)}')
+    return d

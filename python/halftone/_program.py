@@ -1,0 +1,468 @@
+"""Compiled programs and running them."""
+from __future__ import annotations
+
+import ctypes
+from _thread import allocate_lock
+from time import perf_counter
+from weakref import ref
+
+from . import _api
+from ._arrays import Dense, Tensor, checked, code_of, dense, numpy_dtype, same_type, spelled, tensor_of
+from ._errors import InputError, UsageError
+from ._library import Diags, Handle, Owner, call, created, filled, heed, int64, json_of, lib, long_call, raw, text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+# A run that takes longer than this, in seconds, is one that Ctrl-C has to end.
+LONG_RUN = 0.05
+_WORDS = ctypes.sizeof(_api.ht_array) // 8  # the first of an ht_array is its data
+
+
+def _nothing() -> None:
+    """Stands for a weak reference to an array where there is none."""
+
+
+class Info:
+    """What is known about a program: sizes in bytes, numbers of nodes, the time of each phase in ns."""
+
+    def __init__(self, about: Any):
+        for name, *kind in _api.ht_program_info._fields_:
+            if kind == [ctypes.c_size_t] and name not in ('struct_size', 'phases', 'without_effects'):
+                setattr(self, name, getattr(about, name))
+        self.target, self.policy = text(about.target), text(about.policy)
+        self.phases = {text(about.phase[i].name): about.phase[i].ns for i in range(about.phases)}
+        self.without_effect = [text(about.without_effect[i]) for i in range(about.without_effects)]
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name)
+
+    def __repr__(self) -> str:
+        return f'Info({", ".join(f"{k}={v!r}" for k, v in vars(self).items())})'
+
+
+class _Slots:
+    """The inputs or the outputs of a program: their tensors and an array of ht_array to fill."""
+
+    def __init__(self, program: Handle, count: Any, get: Any, named: Any):
+        self.program, self._named = program, named
+        self.tensors: list[Tensor] = []
+        self.has_value: list[bool] = []
+        for i in range(count(program)):
+            v = _api.ht_value_info()
+            get(program, i, v)
+            self.tensors.append(tensor_of(v))
+            self.has_value.append(bool(v.value))
+        self.numbers = {t.name: i for i, t in enumerate(self.tensors)}
+        self._dtypes: list[Any] | None = None
+
+    def number(self, name: str, what: str) -> int:
+        """Which one the name means."""
+        if name in self.numbers:
+            return self.numbers[name]
+        i = ctypes.c_size_t()
+        if not self._named(self.program, raw(name), i):
+            import difflib
+            near = difflib.get_close_matches(name, self.numbers, 3)
+            raise UsageError(f'the program has no {what} {name!r}; ' + (
+                f'did you mean {" or ".join(map(repr, near))}?' if near else f'there are {", ".join(self.numbers)}'))
+        self.numbers[name] = i.value
+        return i.value
+
+    @property
+    def dtypes(self) -> list[Any]:
+        """Of NumPy."""
+        if self._dtypes is None:
+            self._dtypes = [numpy_dtype(t.dtype) for t in self.tensors]
+        return self._dtypes
+
+    def arrays(self) -> Any:
+        made = (_api.ht_array * len(self.tensors))()
+        for a, t in zip(made, self.tensors):
+            shape = tuple(n or 0 for n in t.shape or ())
+            a.dtype, a.rank = code_of(t.dtype), len(shape)
+            a.dim = (ctypes.c_int64 * len(shape))(*shape)
+            a.bytes = lib.ht_dtype_bytes(a.dtype)
+            for n in shape:
+                a.bytes *= n
+        return made
+
+
+class Context(Owner):
+    """An arena and its threads, to run one program; for one thread at a time.
+
+    A program makes its own where `program(...)` is called; make one with `program.context()` to set a seed, to
+    ask for times, or to keep streams of random numbers apart.
+    """
+    __slots__ = ('_ins', '_outs', '_in', '_out', '_in_words', '_out_words', '_in_seen', '_out_seen', '_diags', '_long', '_one',
+                 '_arguments')
+
+    def __init__(self, program: Program, threads: int = 1, keep_subnormals: bool = False, seed: int | None = None,
+                 guard: str | None = None):
+        handle = program._handle
+        guards = {None: _api.HT_GUARD_NONE, 'behind': _api.HT_GUARD_BEHIND, 'before': _api.HT_GUARD_BEFORE}
+        if guard not in guards:
+            raise UsageError(f'there is no guard {guard!r}; there are None, "behind" and "before"')
+        if threads < 1:
+            raise UsageError(f'{threads} threads')
+        options = filled(_api.ht_context_options_init(), dict(
+            threads=threads, keep_subnormals=int(keep_subnormals), guard=guards[guard]))
+        self._held = created(lib.ht_context_free, lib.ht_context_new, handle, ctypes.byref(options), keeps=(handle,))
+        self._ins, self._outs = program._ins, program._outs
+        self._in, self._out = self._ins.arrays(), self._outs.arrays()
+        self._in_words = memoryview(self._in).cast('B').cast('Q') if len(self._in) else memoryview(b'')
+        self._out_words = memoryview(self._out).cast('B').cast('Q') if len(self._out) else memoryview(b'')
+        # The arrays whose addresses stand there.
+        self._in_seen: list[Any] = [_nothing] * len(self._in)
+        self._out_seen: list[Any] = [_nothing] * len(self._out)
+        self._diags = Diags()
+        self._long = True  # nobody knows yet how long a run takes
+        self._one = allocate_lock()
+        self._arguments: tuple[Any, ...] = (self._held, self._in, len(self._in), self._out, len(self._out))
+        if seed is not None:
+            self.seed = seed
+
+    @property
+    def seed(self) -> int:
+        """That of random ops without seeds of their own; setting it begins every stream of numbers again."""
+        return int(lib.ht_context_seed(self._handle))
+
+    @seed.setter
+    def seed(self, value: int) -> None:
+        if not 0 <= value < 1 << 64:
+            raise UsageError(f'a seed of {value}')
+        lib.ht_context_set_seed(self._handle, value)
+
+    def profile(self, on: bool = True) -> None:
+        """From the next run on, steps() has times."""
+        lib.ht_context_profile(self._handle, int(on))
+
+    def steps(self) -> list[tuple[str, int, str | None]]:
+        """Of the last run, where profile() was called: (node, ns, method), in the order of computation."""
+        got = (_api.ht_step_time * lib.ht_context_steps(self._handle, None, 0))()
+        lib.ht_context_steps(self._handle, got, len(got))
+        return [(text(s.node) or '', s.ns, text(s.method)) for s in got]
+
+    def numerics(self) -> list[dict[str, Any]]:
+        """What rounding to 16 bits did to each tensor in the last run, of programs compiled with `numerics`."""
+        got = (_api.ht_numerics * lib.ht_context_numerics(self._handle, None, 0))()
+        lib.ht_context_numerics(self._handle, got, len(got))
+        counts = ('elements', 'overflow', 'underflow', 'subnormal', 'sentinel', 'infinite', 'nan')
+        return [dict(tensor=text(n.tensor), dtype=lib.ht_dtype_name(n.dtype).decode(),
+                     **{c: getattr(n, c) for c in counts}) for n in got]
+
+    def _place(self, slots: _Slots, i: int, x: Any, words: Any, seen: list[Any], out: bool) -> Any:
+        """Puts the address of an array into its place, and returns what keeps the memory."""
+        t = slots.tensors[i]
+        try:
+            if x.dtype == slots.dtypes[i] and x.shape == t.shape:
+                flags = x.flags
+                if flags.c_contiguous and (not out or flags.writeable):
+                    # Asking NumPy for the address takes longer than all the rest; as long as somebody has a
+                    # weak reference to an array, resize() refuses to move it.
+                    if seen[i]() is not x:
+                        words[_WORDS * i] = x.ctypes.data
+                        seen[i] = ref(x)
+                    return x
+        except AttributeError:
+            pass
+        what = f'{"output" if out else "input"} {t.name!r}'
+        d = checked(what, dense(what, x, t), t)
+        if out and (d.copied or not d.writable):
+            raise InputError(f'{what}: the array for it has to be {"dense" if d.copied else "writable"}')
+        words[_WORDS * i], seen[i] = d.address, _nothing
+        return d
+
+    def _feed(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
+        ins = self._ins
+        if len(given) == 1 and isinstance(given[0], dict):
+            named = {**given[0], **named}
+            given = ()
+        if len(given) > len(ins.tensors):
+            raise UsageError(f'{len(given)} arrays for {len(ins.tensors)} inputs')
+        fed: list[Any] = list(given) + [None] * (len(ins.tensors) - len(given))
+        for name, x in named.items():
+            i = ins.number(name, 'input')
+            if fed[i] is not None:
+                raise UsageError(f'input {ins.tensors[i].name!r} is fed twice')
+            fed[i] = x
+        keeps = []
+        for i, x in enumerate(fed):
+            if x is None:
+                if not ins.has_value[i]:
+                    raise UsageError(f'input {ins.tensors[i]!r} is not fed')
+                self._in_words[_WORDS * i], self._in_seen[i] = 0, _nothing
+            else:
+                keeps.append(self._place(ins, i, x, self._in_words, self._in_seen, False))
+        return keeps
+
+    def _results(self, out: Mapping[str, Any] | None) -> list[Any]:
+        """The arrays for the outputs: the caller's, and new ones."""
+        outs = self._outs
+        arrays: list[Any] = [None] * len(outs.tensors)
+        if out is not None:
+            for name, x in out.items():
+                arrays[outs.number(name, 'output')] = x
+        for i, x in enumerate(arrays):
+            if x is None:
+                import numpy
+                arrays[i] = numpy.empty(outs.tensors[i].shape or (), outs.dtypes[i])
+        return arrays
+
+    def _apart(self) -> None:
+        """Refuses outputs that share memory with inputs or with each other."""
+        ins, outs = self._in_words, self._out_words  # of each array the address, then the bytes
+        for i in range(0, len(outs), _WORDS):
+            begin, size = outs[i], outs[i + 1]
+            for words, last in (ins, len(ins)), (outs, i):
+                for j in range(0, last, _WORDS):
+                    if words[j] < begin + size and begin < words[j] + words[j + 1] and size and words[j]:
+                        raise InputError(
+                            f'output {self._outs.tensors[i // _WORDS].name!r} shares memory with an input or another output')
+
+    def _prepare(self, inputs: tuple[Any, ...], named: Mapping[str, Any], out: Mapping[str, Any] | None) -> Any:
+        """Puts all addresses in place; returns the outputs and what keeps the memory."""
+        keeps = self._feed(inputs, named)
+        results = self._results(out)
+        for i, x in enumerate(results):
+            keeps.append(self._place(self._outs, i, x, self._out_words, self._out_seen, True))
+        if out is not None:
+            self._apart()
+        return dict(zip(self._outs.numbers, results)), keeps
+
+    def run(self, *inputs: Any, out: Mapping[str, Any] | None = None, **named: Any) -> dict[str, Any]:
+        """Runs once; as calling the program, but always in this context."""
+        return self._run(inputs, named, out)
+
+    def _run(self, inputs: tuple[Any, ...], named: Mapping[str, Any], out: Mapping[str, Any] | None) -> dict[str, Any]:
+        if not self._one.acquire(False):
+            raise UsageError('a context runs in one thread at a time')
+        try:
+            results, keeps = self._prepare(inputs, named, out)
+            self._start(self._arguments, keeps)
+        finally:
+            self._one.release()
+        return results  # type: ignore[no-any-return]
+
+    def bind(self, *inputs: Any, out: Mapping[str, Any] | None = None, **named: Any) -> Callable[[], dict[str, Any]]:
+        """A function that runs with these arrays, whatever is in them when it is called, and returns the outputs.
+
+        For loops where every microsecond counts: all checks are done once.  Every call writes the same outputs.
+
+        >>> import halftone as ht, numpy as np
+        >>> x = np.ones((1, 4), np.float32)
+        >>> again = ht.load(GRAPH).compile().context().bind(x)
+        >>> float(again()["y"][0, 0])
+        3.0
+        >>> x[:] = 2
+        >>> float(again()["y"][0, 0])
+        6.0
+        """
+        if not self._one.acquire(False):
+            raise UsageError('a context runs in one thread at a time')
+        try:
+            results, keeps = self._prepare(inputs, named, out)
+            handle, ins, number, outs, results_number = self._arguments
+            # Arrays of its own, since other runs of this context change those.
+            arguments = (handle, type(ins).from_buffer_copy(ins), number, type(outs).from_buffer_copy(outs), results_number)
+        finally:
+            self._one.release()
+        acquire, release, run = self._one.acquire, self._one.release, lib.ht_context_run
+
+        def again() -> dict[str, Any]:
+            if not acquire(False):
+                raise UsageError('a context runs in one thread at a time')
+            try:
+                if self._long or run(*arguments, None):
+                    # With time for Ctrl-C; or once more, for what the library says of a failure.
+                    self._start(arguments, keeps)
+            finally:
+                release()
+            return results  # type: ignore[no-any-return]
+
+        return again
+
+    def _start(self, arguments: tuple[Any, ...], keeps: list[Any]) -> None:
+        self._handle
+        if self._long:
+            begin = perf_counter()
+            try:
+                long_call(_kept(keeps), *arguments)
+            except KeyboardInterrupt:
+                self.close()  # the run goes on: nobody may use the context any more
+                raise
+            self._long = perf_counter() - begin > LONG_RUN
+            return
+        diags = self._diags
+        status = lib.ht_context_run(*arguments, diags.pointer)
+        if status:
+            self._diags = Diags()
+            heed(status, diags.pointer)
+
+    def close(self) -> None:
+        super().close()
+        self._arguments, self._long = (None, *self._arguments[1:]), True
+
+    def __repr__(self) -> str:
+        return '<Context, closed>' if self.closed else f'<Context of {len(self._in)} inputs, {len(self._out)} outputs>'
+
+
+def _kept(keeps: list[Any]) -> Any:
+    """ht_context_run() that keeps arrays alive as long as it runs."""
+    return lambda *arguments, keeps=keeps: lib.ht_context_run(*arguments)
+
+
+class Program(Owner):
+    """Machine code, constants and a memory plan; any number of threads may call it.
+
+    Call it with arrays in the order of `inputs`, by name, or with a dict of names: NumPy's arrays and what exports DLPack are used
+    where they lie, if they are dense.  Their dtypes and shapes have to be those of `inputs`; lists and numbers
+    are converted.  `out` names arrays of the caller's for outputs.  `threads` counts the caller's; the result
+    has the same bits for every count.  Returns a dict of arrays by the names of the outputs.
+
+    Raises UsageError for names, InputError for arrays and for faults of the graph, such as a division of
+    integers by zero.
+
+    >>> import halftone as ht, numpy as np
+    >>> p = ht.load(GRAPH).compile()
+    >>> p(x=np.ones((1, 4), np.float32))["y"]
+    array([[3.   , 0.875, 1.375]], dtype=float32)
+    >>> y = np.zeros((1, 3), np.float32)
+    >>> p([[0, 0, 0, 1]], out={"y": y})["y"] is y
+    True
+    """
+    __slots__ = ('_ins', '_outs', '_free')
+    _ins: _Slots
+    _outs: _Slots
+    _free: dict[tuple[int, bool], list[Context]]
+
+    def __init__(self, handle: Handle):
+        self._held = handle
+        self._ins = _Slots(handle, lib.ht_program_inputs, lib.ht_program_input, lib.ht_program_input_named)
+        self._outs = _Slots(handle, lib.ht_program_outputs, lib.ht_program_output, lib.ht_program_output_named)
+        self._free = {}
+
+    @classmethod
+    def load(cls, path: Any, *, policy: str | None = None, target: str | None = None, batch: int = 0,
+             inputs: Mapping[str, tuple[int | str | None, ...]] | None = None, verify: bool = False,
+             require_signature: Any = None) -> Program:
+        """Loads an artefact (`program.save()`, `halftone compile -o m.htx`).
+
+        `policy`, `target`, `batch` and the shapes in `inputs` choose one of several variants.  With `verify`
+        every byte is held against its SHA-256; `require_signature` is the PEM file of the public key that has
+        to have signed it.  The file must not be written to while the program lives.
+        """
+        options, keep = artefact_options(policy, target, batch, inputs, verify, require_signature)
+        return cls(created(lib.ht_program_free, lib.ht_program_load, raw(path), ctypes.byref(options), long=True,
+                           keeps=(keep,)))
+
+    @property
+    def inputs(self) -> list[Tensor]:
+        """In the order in which arrays are given."""
+        return list(self._ins.tensors)
+
+    @property
+    def outputs(self) -> list[Tensor]:
+        return list(self._outs.tensors)
+
+    @property
+    def info(self) -> Info:
+        """Sizes, times of compiling, numbers of nodes and casts."""
+        about = _api.ht_program_info_init()
+        lib.ht_program_about(self._handle, about)
+        return Info(about)
+
+    def save(self, path: Any, *, external_weight: int = 0, sign_key: Any = None) -> None:
+        """Writes the program as an artefact, whole or not at all.
+
+        `external_weight` 1 puts large weights into files of their own beside it, 2 all into one; `sign_key` is
+        the PEM file of the Ed25519 key to sign it with.
+        """
+        save([self], path, external_weight=external_weight, sign_key=sign_key)
+
+    def context(self, threads: int = 1, *, seed: int | None = None, keep_subnormals: bool = False,
+                guard: str | None = None) -> Context:
+        """An arena of its own, with its own streams of random numbers."""
+        return Context(self, threads, keep_subnormals, seed, guard)
+
+    def __call__(self, *inputs: Any, out: Mapping[str, Any] | None = None, threads: int = 1,
+                 keep_subnormals: bool = False, **named: Any) -> dict[str, Any]:
+        self._handle
+        key = (threads, keep_subnormals)
+        idle = self._free.get(key)
+        if idle is None:
+            idle = self._free.setdefault(key, [])
+        try:
+            context = idle.pop()
+        except IndexError:
+            context = Context(self, threads, keep_subnormals)
+        try:
+            return context._run(inputs, named, out)
+        finally:
+            if not context.closed and not self.closed:
+                idle.append(context)
+
+    run = __call__
+
+    def close(self) -> None:
+        super().close()
+        self._free.clear()
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return '<Program, closed>'
+        return f'<Program {self.inputs} -> {self.outputs}, {self.info.policy}, {self.info.target}>'
+
+
+def artefact_options(policy: str | None, target: str | None, batch: int, inputs: Any, verify: bool,
+                     signature: Any) -> tuple[Any, Any]:
+    """A struct ht_artefact_options, and what it refers to."""
+    options = filled(_api.ht_artefact_options_init(), dict(
+        policy=policy, target=target, batch=batch or 0, verify_full=int(verify), require_signature=signature))
+    values = (_api.ht_value_info * len(inputs or {}))()
+    for v, (name, shape) in zip(values, (inputs or {}).items()):
+        v.name, v.rank = raw(name), len(shape)
+        v.dim = (ctypes.c_int64 * len(shape))(*dimensions(shape))
+    options.input, options.inputs = values, len(values)
+    return options, values
+
+
+def dimensions(shape: Any) -> list[int]:
+    """Sizes; None, "?" and -1 are open."""
+    sizes = []
+    for n in shape:
+        if n is None or n == '?':
+            n = -1
+        if isinstance(n, bool) or not hasattr(n, '__index__') or n.__index__() < -1:
+            raise UsageError(f'a dimension of {n!r}: sizes are integers, and None or "?" is open')
+        sizes.append(int64('a dimension', n))
+    return sizes
+
+
+def save(programs: list[Program], path: Any, *, external_weight: int = 0, sign_key: Any = None) -> None:
+    """Writes several programs of one model as one artefact: variants for other targets, policies and shapes.
+
+    As Program.save().  Raises UsageError where two have the same policy, target and shapes.
+    """
+    options = filled(_api.ht_save_options_init(), dict(external_weight=external_weight, sign_key=sign_key))
+    handles = tuple(p._handle for p in programs)
+    writer = created(lib.ht_artefact_writer_free, lib.ht_artefact_writer_new, ctypes.byref(options), keeps=handles)
+    for handle in handles:
+        call(lib.ht_artefact_writer_add, writer, handle)
+    long_call(lib.ht_artefact_writer_write, writer, raw(path))
+
+
+def is_artefact(path: Any) -> bool:
+    """Whether the file begins as an artefact does."""
+    return bool(lib.ht_is_artefact(raw(path)))
+
+
+def manifest(path: Any, *, policy: str | None = None, target: str | None = None, batch: int = 0,
+             inputs: Mapping[str, tuple[int | str | None, ...]] | None = None, verify: bool = False,
+             require_signature: Any = None) -> dict[str, Any]:
+    """The manifest of an artefact; the arguments are those of Program.load()."""
+    options, _ = artefact_options(policy, target, batch, inputs, verify, require_signature)
+    found: dict[str, Any] = json_of(lib.ht_artefact_manifest, raw(path), ctypes.byref(options))
+    return found

@@ -1,0 +1,115 @@
+"""Reports: what a policy decides, and why."""
+from __future__ import annotations
+
+from . import _api
+from ._arrays import code_of
+from ._library import Owner, call, created, json_of, lib, raw, raw_or_none, text_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+COLUMNS = ('node', 'op', 'attribute', 'from', 'to', 'rule')
+
+
+class Table(list['dict[str, Any]']):
+    """Rows as dicts, printed in columns where there is no pandas."""
+
+    def __repr__(self) -> str:
+        cells = [list(COLUMNS)] + [[str(row.get(c, '')) for c in COLUMNS] for row in self]
+        widths = [max(map(len, column)) for column in zip(*cells)]
+        return '\n'.join('  '.join(c.ljust(w) for c, w in zip(row, widths)).rstrip() for row in cells)
+
+
+class Report(Owner):
+    """What a policy decides of a model; for one thread at a time.  Its members are described in docs/decisions.md.
+
+    >>> import halftone as ht
+    >>> r = ht.load(GRAPH).explain("force_fp16")
+    >>> r.why_not("x", "float16")
+    'fixed: a graph input'
+    """
+    __slots__ = ('_dict',)
+
+    def __init__(self, handle: Any):
+        self._held = handle
+        self._dict: dict[str, Any] | None = None
+
+    @classmethod
+    def read(cls, path: Any) -> Report:
+        """A report that save() or `halftone explain --format json` wrote, to compare with by diff() and check()."""
+        return cls(created(lib.ht_report_free, lib.ht_report_read, raw(path)))
+
+    def _printed(self, form: int, node: str | None = None) -> bytes:
+        return text_of(lib.ht_report_print, self._handle, form, raw_or_none(node))
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, as docs/decisions.md describes."""
+        if self._dict is None:
+            self._dict = json_of(lib.ht_report_print, self._handle, _api.HT_FORMAT_JSON, None)
+        assert self._dict is not None
+        return self._dict
+
+    @property
+    def nodes(self) -> list[dict[str, Any]]:
+        """Every node with floats, in the order of the graph."""
+        nodes: list[dict[str, Any]] = self.to_dict()['nodes']
+        return nodes
+
+    @property
+    def casts(self) -> list[dict[str, Any]]:
+        """The casts that the policy placed, by name."""
+        casts: list[dict[str, Any]] = self.to_dict()['casts']
+        return casts
+
+    def table(self) -> Any:
+        """A row for each type attribute that was judged: node, op, attribute, from, to, rule, and what else the
+        report says of it.  A pandas.DataFrame where pandas is installed, else a list of dicts."""
+        rows = Table({'node': n['node'], 'op': n['op'], **unit} for n in self.nodes for unit in n['units'])
+        try:
+            import pandas
+        except ImportError:
+            return rows
+        return pandas.DataFrame(list(rows), columns=None if rows else list(COLUMNS))
+
+    def text(self, node: str | None = None) -> str:
+        """The report as the tool prints it; with `node` only about that one."""
+        return self._printed(_api.HT_FORMAT_TEXT, node).decode()
+
+    def dot(self) -> str:
+        """The graph for Graphviz."""
+        return self._printed(_api.HT_FORMAT_DOT).decode()
+
+    def node_data(self) -> str:
+        """Model Explorer's node data, as JSON."""
+        return self._printed(_api.HT_FORMAT_NODE_DATA).decode()
+
+    def save(self, path: Any) -> None:
+        """Writes JSON, which is also a policy: compile(policy="report.json")."""
+        data = self._printed(_api.HT_FORMAT_JSON)
+        call(lib.ht_file_write, raw(path), data, len(data))
+
+    def why_not(self, node: str | None = None, dtype: str = 'float16') -> Any:
+        """What stood first against a dtype (float32, float16, bfloat16).
+
+        Of one node the reason, "" where it has that dtype; of all nodes a list of dicts with node, attribute,
+        dtype and why_not.
+        """
+        units: list[dict[str, Any]] = json_of(
+            lib.ht_report_why_not, self._handle, code_of(dtype), raw_or_none(node), _api.HT_FORMAT_JSON)['units']
+        return units if node is None else '; '.join(dict.fromkeys(u['why_not'] for u in units))
+
+    def diff(self, after: Report) -> dict[str, Any]:
+        """Units and casts in which a later report differs, with both reasons."""
+        found: dict[str, Any] = json_of(lib.ht_report_diff, self._handle, after._handle, _api.HT_FORMAT_JSON)
+        return found
+
+    def check(self, after: Report, *conditions: str) -> None:
+        """Raises Verdict where a later report is worse by a condition: "new-cast", "lower-precision", "cost+5%"."""
+        call(lib.ht_report_check, self._handle, after._handle, raw(','.join(conditions)))
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return '<Report, closed>'
+        d = self.to_dict()
+        return f'<Report {d["policy"]} of {d["model"]!r}: {d["low_nodes"]} of {d["float_nodes"]} nodes in 16 bits>'

@@ -1,0 +1,397 @@
+#!/usr/bin/env python3
+"""The Python package: models, programs, policies, reports, tables, as users call them."""
+import gc, json, logging, os, subprocess, threading, unittest, warnings, weakref
+
+from package import SMALL, environment
+from case import FolderCase
+import halftone as ht
+import ml_dtypes
+import numpy as np
+
+W = np.array([[0.5, -1, .25], [1, .5, -.75], [2, .125, 1.5], [-.5, 1.25, .375]], np.float32)
+RNG = np.random.default_rng()
+
+
+def x(rows=1):
+    return RNG.integers(-8, 8, (rows, 4)).astype(np.float32)
+
+
+class Models(FolderCase):
+    def test_tensors(self):
+        m = ht.load(SMALL)
+        self.assertEqual([(t.name, t.dtype, t.shape) for t in m.inputs], [('x', 'float32', (None, 4))])
+        self.assertEqual(repr(m.outputs), '[y: float32[?,3], top: int64[?]]')
+        self.assertIn('x: float32[?,4]', repr(m))
+        self.assertTrue(m.finite)
+        self.assertEqual(m.inspect()['multiply_adds'], 12)
+
+    def test_with(self):
+        m = ht.load(SMALL)
+        one = m.with_(outputs=['y'], shapes={'x': (5, None)})
+        self.assertEqual(repr(one.outputs), '[y: float32[5,3]]')
+        self.assertEqual(len(m.outputs), 2)  # it never changes
+        self.assertEqual(one.with_(batch=7).outputs[0].shape, (5, 3))
+        self.assertEqual(m.with_(batch=7).inputs[0].shape, (7, 4))
+        fed = ht.load(SMALL, inputs=['y'], outputs='top', shapes={'y': (2, 3)})
+        self.assertEqual(fed.compile()([[1, 2, 3], [3, 2, 1]])['top'].tolist(), [2, 0])
+
+    def test_a_file_that_changed(self):
+        with open(SMALL, 'rb') as f:
+            path = self.path('m.hir', f.read())
+        m = ht.load(path)
+        os.replace(self.path('other.hir', b'hir 1\n'), path)
+        with self.assertRaisesRegex(ht.InputError, 'has changed since it was loaded'):
+            m.with_(batch=2)
+
+    def test_convert_rewrite_emit(self):
+        m = ht.load(SMALL)
+        m.convert('grappler-bf16', self.path('out.pb'))
+        self.assertEqual(repr(ht.load(self.path('out.pb')).inputs), repr(m.inputs))
+        self.assertTrue(m.rewrite('fold,prune').startswith('hir 1'))
+        self.assertIn('define', m.emit('llvm').decode())
+        self.assertTrue(m.emit('obj').startswith(b'!<arch>'))
+        with self.assertRaises(ht.UsageError):
+            m.convert('grappler-bf16')
+
+    def test_aot(self):
+        files = ht.aot(ht.load(SMALL), self.path('net'), name='net', batch=1)
+        self.assertTrue(os.path.exists(self.path('net/net.h')))
+        self.assertIn('net.o', json.dumps(files))
+
+
+class Programs(FolderCase):
+    def setUp(self):
+        super().setUp()
+        self.model = ht.load(SMALL)
+
+    def test_results(self):
+        a = x(3)
+        p = self.model.compile(inputs={'x': ('?', 4)}, batch=3)
+        y = p(x=a)
+        self.assertEqual(list(y), ['y', 'top'])
+        np.testing.assert_array_equal(y['y'], a @ W)
+        np.testing.assert_array_equal(y['top'], np.argmax(a @ W, 1))
+        for how in (p(a), p({'x': a}), p(a.tolist()), p(**{'x': np.asfortranarray(a)}), p(a, threads=3), p.run(a),
+                    p(np.stack([a, a], 2)[..., 0])):
+            np.testing.assert_array_equal(how['y'], y['y'])
+
+    def test_run(self):
+        a = x(4)
+        np.testing.assert_array_equal(ht.run(SMALL, x=a)['y'], a @ W)
+        np.testing.assert_array_equal(ht.run(self.model, a)['y'], a @ W)
+        self.model.compile(batch=4).save(self.path('m.htx'))
+        np.testing.assert_array_equal(ht.run(self.path('m.htx'), x=a)['y'], a @ W)
+
+    def test_out(self):
+        p, a = self.model.compile(batch=2), x(2)
+        y = np.empty((2, 3), np.float32)
+        self.assertIs(p(a, out={'y': y})['y'], y)
+        np.testing.assert_array_equal(y, a @ W)
+        both = p(a, out={'y': y, 'top': np.empty(2, np.int64)})
+        self.assertEqual(len(both), 2)
+
+    def test_bad_arrays(self):
+        p, a = self.model.compile(batch=2), x(2)
+        y = np.empty((2, 3), np.float32)
+        frozen = y.copy()
+        frozen.flags.writeable = False
+        for error, text, call in (
+                (ht.InputError, r"input 'x' is float32\[2,4\], not float64\[2,4\]", lambda: p(a.astype(np.float64))),
+                (ht.InputError, r"not float32\[1,4\]", lambda: p(a[:1])),
+                (ht.InputError, 'other order', lambda: p(a.astype('>f4'))),
+                (ht.InputError, "input 'x' takes float32", lambda: p([['a', 'b', 'c', 'd']] * 2)),
+                (ht.InputError, 'not float32', lambda: p([1, 2])),
+                (ht.UsageError, "no input 'xx'.*did you mean 'x'", lambda: p(xx=a)),
+                (ht.UsageError, 'is not fed', lambda: p()),
+                (ht.UsageError, 'fed twice', lambda: p(a, x=a)),
+                (ht.UsageError, '2 arrays for 1', lambda: p(a, a)),
+                (ht.UsageError, "no output 'z'", lambda: p(a, out={'z': y})),
+                (ht.InputError, "output 'y' is float32", lambda: p(a, out={'y': y.astype(np.float64)})),
+                (ht.InputError, 'writable', lambda: p(a, out={'y': frozen})),
+                (ht.InputError, 'dense', lambda: p(a, out={'y': np.empty((3, 2), np.float32).T})),
+                (ht.InputError, 'dense', lambda: p(a, out={'y': [[0] * 3] * 2})),
+                (ht.UsageError, '0 threads', lambda: p(a, threads=0))):
+            with self.subTest(text), self.assertRaisesRegex(error, text):
+                call()
+        np.testing.assert_array_equal(p(a)['y'], a @ W)
+
+    def test_memory_that_moves(self):
+        """An array whose memory was exchanged between two runs; one that has gone, with another in its place."""
+        p = self.model.compile(batch=2)
+        a = x(2)
+        p(a)
+        with self.assertRaises(ValueError):
+            a.resize((2 << 20, 4))
+        for _ in range(100):
+            a = x(2)
+            np.testing.assert_array_equal(p(a)['y'], a @ W)
+            a = np.concatenate([a, a])[1:3]
+            np.testing.assert_array_equal(p(a)['y'], a @ W)
+        a.flags.writeable = False
+        np.testing.assert_array_equal(p(a)['y'], a @ W)
+
+    def test_shared_memory(self):
+        p = self.model.with_(outputs=['y']).compile(batch=3)
+        memory = np.zeros(21, np.float32)
+        with self.assertRaisesRegex(ht.InputError, 'shares memory'):
+            p(memory[:12].reshape(3, 4), out={'y': memory[11:20].reshape(3, 3)})
+        p(memory[:12].reshape(3, 4), out={'y': memory[12:].reshape(3, 3)})
+
+    def test_bfloat16(self):
+        with open(SMALL) as f:
+            text = f.read().replace('f32', 'bf16')
+        p = ht.load(self.path('b.hir', text.encode())).compile(batch=2)
+        a = x(2)
+        y = p(a.astype(ml_dtypes.bfloat16))['y']
+        self.assertEqual(y.dtype, ml_dtypes.bfloat16)
+        np.testing.assert_array_equal(y, (a @ W).astype(ml_dtypes.bfloat16))
+        bits = p(a.astype(ml_dtypes.bfloat16).view(np.uint16))['y']
+        np.testing.assert_array_equal(bits, y)
+
+    def test_dlpack(self):
+        class Tensor:
+            def __init__(self, a):
+                self.a = a
+
+            def __dlpack__(self, **how):
+                return self.a.__dlpack__()
+
+            def __dlpack_device__(self):
+                return self.a.__dlpack_device__()
+
+            def __array__(self, *_, **__):
+                raise AssertionError('copied')
+
+        p, a = self.model.compile(batch=2), x(2)
+        np.testing.assert_array_equal(p(Tensor(a))['y'], a @ W)
+        y = np.zeros((2, 3), np.float32)
+        p(Tensor(a), out={'y': Tensor(y)})
+        np.testing.assert_array_equal(y, a @ W)
+
+    def test_threads(self):
+        p = self.model.compile(batch=64)
+        wrong = []
+
+        def work(seed):
+            rng = np.random.default_rng(seed)
+            for _ in range(200):
+                a = rng.integers(-8, 8, (64, 4)).astype(np.float32)
+                if not np.array_equal(p(a)['y'], a @ W):
+                    wrong.append(seed)
+
+        workers = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+        for w in workers:
+            w.start()
+        for w in workers:
+            w.join()
+        self.assertEqual(wrong, [])
+
+    def test_fork(self):
+        p, a = self.model.compile(batch=2), x(2)
+        want = p(a, threads=2)['y']
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if np.array_equal(p(a, threads=2)['y'], want) else 1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+    def test_closed(self):
+        p = self.model.compile()
+        c = p.context()
+        p.close()
+        p.close()
+        for use in (lambda: p(x()), lambda: p.info, lambda: p.save(self.path('m.htx')), lambda: p.context()):
+            with self.assertRaisesRegex(ValueError, 'this Program is closed'):
+                use()
+        np.testing.assert_array_equal(c.run(np.ones((1, 4), np.float32))['y'], [[3, .875, 1.375]])
+        with ht.load(SMALL) as m:
+            pass
+        with self.assertRaisesRegex(ValueError, 'this Model is closed'):
+            m.inputs
+        for closed in m, p:
+            self.assertIn('closed', repr(closed))
+
+    def test_cycles_are_freed(self):
+        class Node:
+            pass
+
+        node = Node()
+        node.program = self.model.compile()
+        node.program(x())
+        node.itself = node
+        seen = weakref.ref(node.program)
+        del node
+        gc.collect()
+        self.assertIsNone(seen())
+
+    def test_context(self):
+        p = self.model.compile(batch=2, numerics=True, policy='force_fp16')
+        c = p.context(threads=2, seed=7)
+        self.assertEqual(c.seed, 7)
+        c.profile()
+        c.run(x(2))
+        self.assertEqual(len(c.steps()), p.info.steps)
+        self.assertIn('overflow', c.numerics()[0])
+        with self.assertRaises(ht.UsageError):
+            p.context(guard='beside')
+
+    def test_bind(self):
+        p, a, b = self.model.compile(batch=2), x(2), x(2)
+        c = p.context()
+        y = np.empty((2, 3), np.float32)
+        again = c.bind(a, out={'y': y})
+        np.testing.assert_array_equal(again()['y'], a @ W)
+        np.testing.assert_array_equal(c.run(b)['y'], b @ W)  # other arrays in between
+        a[:] = x(2)
+        self.assertIs(again()['y'], y)
+        np.testing.assert_array_equal(y, a @ W)
+        with self.assertRaises(ht.InputError):
+            c.bind(a[:1])
+        c.close()
+        with self.assertRaisesRegex(ValueError, 'this Context is closed'):
+            again()
+
+    def test_artefacts(self):
+        programs = [self.model.compile(policy, batch=2) for policy in (None, 'allow_mix_precision_bf16')]
+        ht.save(programs, self.path('m.htx'))
+        self.assertTrue(ht.is_artefact(self.path('m.htx')))
+        self.assertFalse(ht.is_artefact(SMALL))
+        second = ht.Program.load(self.path('m.htx'), policy='allow_mix_precision_bf16', inputs={'x': (None, 4)})
+        self.assertEqual(second.info.policy, 'allow_mix_precision_bf16')
+        self.assertIsInstance(ht.manifest(self.path('m.htx')), dict)
+        with self.assertRaises(ht.UsageError):
+            ht.Program.load(self.path('m.htx'), policy='force_fp16')
+        with self.assertRaises(ht.UsageError):
+            ht.save([programs[0], programs[0]], self.path('n.htx'))
+
+    def test_same_bytes_as_the_tool(self):
+        self.model.compile('force_fp16', target='x86-64-v3', batch=2).save(self.path('a.htx'))
+        subprocess.run([environment.TOOL, 'compile', '-q', '--policy', 'force_fp16', '--target', 'x86-64-v3', '--batch', '2',
+                        SMALL, '-o', self.path('b.htx')], check=True)
+        self.assertEqual(ht.Program.load(self.path('a.htx'))(np.ones((2, 4), np.float32))['y'].tobytes(),
+                         ht.Program.load(self.path('b.htx'))(np.ones((2, 4), np.float32))['y'].tobytes())
+
+
+class Messages(FolderCase):
+    def test_places(self):
+        path = self.path('bad.hir', b'hir 1\nentry "" {\n  input "x" = %y\n}\n')
+        with self.assertRaises(ht.InputError) as raised:
+            ht.load(path)
+        self.assertEqual((raised.exception.path, raised.exception.code), (path, 3))
+        self.assertGreater(raised.exception.line, 1)
+        self.assertEqual(raised.exception.messages[0].severity, 'error')
+        self.assertTrue(str(raised.exception).startswith(f'{path}:'))
+
+    def test_classes(self):
+        for error, base, call in (
+                (ht.SystemFailure, OSError, lambda: ht.load(self.path('none.pb'))),
+                (ht.UsageError, ValueError, lambda: ht.Policy('force_fp61')),
+                (ht.UnsupportedError, NotImplementedError, lambda: ht.Policy('force_fp16', aoe_mode=2)),
+                (ht.LimitError, ht.HalftoneError, lambda: ht.load(SMALL, max_nodes=2)),
+                (ht.Verdict, ht.HalftoneError, lambda: ht.load(SMALL).explain().check(
+                    ht.load(SMALL).explain('force_fp16'), 'new-cast'))):
+            with self.subTest(error), self.assertRaises(error) as raised:
+                call()
+            self.assertIsInstance(raised.exception, base)
+            self.assertTrue(str(raised.exception))
+
+    def test_near(self):
+        with self.assertRaises(ht.UsageError) as raised:
+            ht.Policy('force_fp61')
+        self.assertEqual(raised.exception.near, ('force_fp16',))
+
+    def test_notes_and_warnings(self):
+        with self.assertLogs('halftone', logging.INFO) as log:
+            ht.load(SMALL).compile()
+        self.assertIn("open first dimension of input 'x' counts as 1", log.output[0])
+        with self.assertWarnsRegex(ht.HalftoneWarning, 'ac_parallel_enable') as warned:
+            ht.Policy('force_fp16', ac_parallel_enable=1).validate()
+            ht.load(SMALL).explain('force_fp16', options={'ac_parallel_enable': 1})
+        self.assertEqual(warned.filename, __file__)
+        with warnings.catch_warnings():
+            warnings.simplefilter('error')
+            warnings.simplefilter('ignore', ht.HalftoneWarning)
+            ht.load(SMALL).explain('force_fp16', options={'ac_parallel_enable': 1})
+
+    def test_arguments(self):
+        for call in (lambda: ht.load(7), lambda: ht.load('a\0b'), lambda: ht.load(SMALL).with_(shapes={'x': (1.5, 4)}),
+                     lambda: ht.load(SMALL).with_(shapes={'x': (-2, 4)}), lambda: ht.load(SMALL).compile(target=3)):
+            with self.assertRaises((TypeError, ValueError, AttributeError)):
+                call()
+
+
+class Decisions(FolderCase):
+    def test_report(self):
+        m = ht.load(SMALL)
+        r = m.explain('force_fp16')
+        self.assertEqual([n['node'] for n in r.nodes], ['x', 'w', 'y', 'top'])
+        row = next(row for row in r.table() if row['node'] == 'y')
+        self.assertEqual((row['from'], row['to']), ('float32', 'float16'))
+        self.assertIn('float16', repr(r.table()))
+        self.assertEqual(r.why_not('w', 'float16'), 'fixed: a constant')
+        self.assertEqual({u['node'] for u in r.why_not(dtype='f16')}, {'x', 'w'})
+        self.assertIn('digraph', r.dot())
+        self.assertIn('y', r.text('y'))
+        r.save(self.path('r.json'))
+        self.assertEqual(ht.load(SMALL).explain(self.path('r.json')).casts, r.casts)
+        self.assertTrue(r.diff(m.explain()))
+        ht.Report.read(self.path('r.json')).check(r, 'new-cast', 'lower-precision')
+        self.assertIn('force_fp16', repr(r))
+
+    def test_budget(self):
+        p = ht.Policy('optimal', budget='rel<=0.01')
+        p.add_sample({'x': x(1)}, 'mine')
+        self.assertTrue(ht.load(SMALL).explain(p).to_dict())
+        with self.assertRaises(ht.InputError):
+            p.add_sample({'x': object()})
+
+    def test_tables(self):
+        self.assertIn('force_fp16', [p['name'] for p in ht.policies()])
+        self.assertIn('x86-64-v3', json.dumps(ht.targets()))
+        for table in ht.profiles, ht.ops, ht.fusions:
+            self.assertTrue(table())
+        self.assertIn('fold', ht.passes())
+        options = ht.options()
+        self.assertEqual(options['aoe_mode'].kind, 'refused')
+        self.assertEqual(ht.option('allow-hf32').name, 'allow_hf32')
+        self.assertRaises(KeyError, ht.option, 'nonsense')
+        ht.check_option('allow_hf32', True)
+        self.assertRaises(ht.UsageError, ht.check_option, 'allow_hf32', 'x')
+        ht.check_settings({'precision_mode': 'force_fp16'})
+        self.assertRaises(ht.UsageError, ht.check_settings, {'precision_mode': 'force_fp61'})
+        self.assertIn('19', ht.build_info().__repr__())
+
+    def test_config(self):
+        path = self.path('run.json', b'{"graph_run_mode": 0, "precision_mode": "force_fp16"}')
+        self.assertEqual(ht.config(path)['precision_mode'], 'force_fp16')
+        p = ht.load(SMALL).compile(options=ht.config(path))
+        self.assertEqual(p.info.policy, 'force_fp16')
+        with self.assertRaises(ht.InputError) as raised:
+            ht.config(self.path('bad.json', b'{\n"precision_mod": "force_fp16"}'))
+        self.assertEqual(raised.exception.line, 2)
+
+
+class Caches(FolderCase):
+    def test_hits(self):
+        c, m = ht.cache.Cache(self.path('cache')), ht.load(SMALL)
+        self.assertRaises(ht.Verdict, c.why_miss, m)
+        m.compile(cache=c)
+        c.why_miss(m)
+        m.compile(cache=c)
+        c.close()
+        c = ht.cache.Cache(self.path('cache'))
+        self.assertEqual(c.stats()['graph_hits'], 1)
+        key, = c.key(m)
+        c.pin(key)
+        self.assertTrue(os.path.exists(c.path(key)))
+        c.export(self.path('all'))
+        other = ht.cache.Cache(self.path('other'))
+        self.assertEqual(other.import_(self.path('all')).entries, c.verify().entries)
+        self.assertEqual(c.gc(0).entries, 1)  # the pinned one
+        with self.assertRaises(ht.Verdict):
+            ht.load(SMALL).compile('force_fp16', cache=ht.cache.Cache(self.path('empty'), must_hit=True))
+        self.assertRaises(ht.UsageError, ht.cache.Cache, self.path('cache'), 'sometimes')
+        self.assertRaises(ht.UsageError, c.gc, -1)
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""The Python package as part of a process: imports, ends, interruptions, other versions, other packages."""
+import importlib.util, os, re, signal, subprocess, sys, time, unittest
+
+from package import HERE, PACKAGE, SMALL, environment, python
+from case import FolderCase
+
+RUN = f'import halftone as ht\nassert ht.run({SMALL!r}, x=[[1, 2, 3, 4]])["top"].tolist() == [0]\n'
+# Many matrix products, so that compiling or running takes long enough to be interrupted.
+LONG = '''hir 1
+entry "" {
+  input "x" = %x
+  output "y" = %y
+}
+
+%x = Placeholder() {dtype=f32, shape=shape[4096,4096]}
+%a = MatMul(%x, %x) {T=f32, transpose_a=false, transpose_b=false}
+%b = MatMul(%a, %x) {T=f32, transpose_a=false, transpose_b=false}
+%c = MatMul(%b, %x) {T=f32, transpose_a=false, transpose_b=false}
+%y = MatMul(%c, %x) {T=f32, transpose_a=false, transpose_b=false}
+'''
+
+
+class Process(FolderCase):
+    def ends_well(self, code, *arguments, **variables):
+        r = python(code, *arguments, **variables)
+        self.assertEqual(r.returncode, 0, r.stderr[-2000:])
+        return r
+
+    def test_import_is_small(self):
+        r = self.ends_well('import sys, halftone\nprint(*sorted(set(sys.modules) & {"numpy", "json", "logging", "threading", "inspect"}))')
+        self.assertEqual(r.stdout.split(), [])
+
+    def test_beside_others(self):
+        """LLVM's names in TensorFlow's libraries, and ours: whichever comes first, the process ends well."""
+        for name in 'tensorflow', 'torch', 'onnxruntime':
+            if importlib.util.find_spec(name) is None:
+                print(f'skipped: {name} is not installed')
+                continue
+            for code in f'import {name}\n{RUN}', f'{RUN}import {name}\n', f'import halftone, {name}\n{RUN}':
+                with self.subTest(code):
+                    self.ends_well(code, TF_CPP_MIN_LOG_LEVEL='3')
+
+    def test_no_shared_llvm(self):
+        needed = subprocess.run(['readelf', '-d', f'{environment.BUILD}/lib/halftone/halftone-backend.so'],
+                                check=True, capture_output=True, text=True).stdout
+        self.assertIn('libc.so', needed)
+        self.assertNotRegex(needed, r'NEEDED.*libLLVM')
+        exported = subprocess.run(['nm', '-D', '--defined-only', '--format=just-symbols',
+                                   f'{environment.BUILD}/lib/halftone/halftone-backend.so'], check=True, capture_output=True, text=True)
+        self.assertEqual(exported.stdout.split(), ['ht_backend'])
+
+    def test_ends_with_objects_alive(self):
+        self.ends_well(f'import halftone as ht\nm = ht.load({SMALL!r}); p = m.compile(); c = p.context()\n'
+                       'class A: pass\na = A(); a.a, a.all = a, (m, p, c)\n')
+
+    def test_interrupts(self):
+        """Ctrl-C ends a run in the main thread long before the run would end."""
+        path = self.path('long.hir', LONG.encode())
+        code = ('import sys, time, numpy as np, halftone as ht\n'
+                'p = ht.load(sys.argv[1]).compile()\nx = np.ones((4096, 4096), np.float32)\n'
+                'print("ready", flush=True)\nbegin = time.perf_counter()\n'
+                'try:\n  p(x); print("done")\n'
+                'except KeyboardInterrupt:\n  print("interrupted", time.perf_counter() - begin, flush=True)\n'
+                '  begin = time.perf_counter(); p(np.zeros_like(x)); print("whole", time.perf_counter() - begin)\n')
+        with subprocess.Popen([sys.executable, '-c', code, path], stdout=subprocess.PIPE, text=True,
+                              env={**os.environ, 'PYTHONPATH': PACKAGE}) as child:
+            self.assertEqual(child.stdout.readline(), 'ready\n')
+            time.sleep(.1)
+            child.send_signal(signal.SIGINT)
+            word, after = child.stdout.readline().split()
+            self.assertEqual(word, 'interrupted')
+            word, whole = child.stdout.readline().split()
+            self.assertLess(float(after), float(whole))
+        self.assertEqual(child.returncode, 0)
+
+    def test_versions(self):
+        import halftone._api
+        for line, wrong in ('HALFTONE_VERSION = .*', 'HALFTONE_VERSION = "0.0.9"'), ('HALFTONE_ABI = .*', 'HALFTONE_ABI = 99'):
+            folder = self.path(wrong[9:12])
+            subprocess.run(['cp', '-R', f'{PACKAGE}/halftone', folder], check=True)
+            with open(halftone._api.__file__) as f:
+                text = re.sub(line, wrong, f.read())
+            with open(f'{folder}/_api.py', 'w') as f:
+                f.write(text)
+            os.makedirs(f'{folder}.path')
+            os.rename(folder, f'{folder}.path/halftone')
+            r = python('import halftone', PYTHONPATH=f'{folder}.path', HALFTONE_LIBRARY=f'{environment.BUILD}/lib/libhalftone.so')
+            self.assertEqual(r.returncode, 1)
+            self.assertRegex(r.stderr, 'ImportError: halftone .* cannot use the library')
+        r = python('import halftone', HALFTONE_LIBRARY=self.path('none.so'))
+        self.assertIn('ImportError: halftone cannot load its library', r.stderr)
+
+    def test_subinterpreters(self):
+        r = python('''
+try:
+    import _xxsubinterpreters as sub
+except ImportError:
+    import _interpreters as sub
+one = sub.create()
+try:
+    sub.run_string(one, """
+try:
+    import halftone
+except ImportError as error:
+    print("refused:", error, flush=True)
+""")
+finally:
+    sub.destroy(one)
+''')
+        self.assertIn('refused: halftone works in the main interpreter only', r.stdout, r.stderr)
+
+    def test_the_tool(self):
+        r = subprocess.run([sys.executable, '-m', 'halftone', '--version'], capture_output=True, text=True,
+                           env={**os.environ, 'PYTHONPATH': PACKAGE})
+        self.assertEqual(r.stdout, subprocess.run([environment.TOOL, '--version'], capture_output=True, text=True).stdout)
+
+    def test_no_ml_dtypes(self):
+        with open(SMALL) as f:
+            path = self.path('b.hir', f.read().replace('f32', 'bf16').encode())
+        r = self.ends_well('import sys, logging\nsys.modules["ml_dtypes"] = None\nlogging.basicConfig(level=logging.INFO)\n'
+                           'import halftone as ht, numpy as np\n'
+                           'y = ht.load(sys.argv[1]).compile()(np.full((1, 4), 0x3f80, np.uint16))["y"]\n'
+                           'print(y.dtype, [hex(n) for n in y[0]])', path)
+        self.assertEqual(r.stdout, "uint16 ['0x4040', '0x3f60', '0x3fb0']\n")
+        self.assertIn('bfloat16 arrays are uint16, since ml_dtypes is not installed', r.stderr)
+
+
+class Documents(unittest.TestCase):
+    def test_doctests(self):
+        r = python('import sys, doctest, importlib, pkgutil, halftone, logging\n'
+                   'n = 0\n'
+                   'for m in pkgutil.iter_modules(halftone.__path__, "halftone."):\n'
+                   '    if m.name == "halftone.__main__": continue\n'
+                   '    r = doctest.testmod(importlib.import_module(m.name), extraglobs={"GRAPH": sys.argv[1]})\n'
+                   '    assert not r.failed; n += r.attempted\n'
+                   'r = doctest.testmod(halftone, extraglobs={"GRAPH": sys.argv[1]}); assert not r.failed\n'
+                   'print(n + r.attempted)', SMALL)
+        self.assertEqual(r.returncode, 0, r.stdout + r.stderr)
+        self.assertGreater(int(r.stdout), 15)
+
+    def test_docs_page(self):
+        r = python('import sys, doctest\n'
+                   'r = doctest.testfile(sys.argv[1], module_relative=False, globs={"GRAPH": sys.argv[2]}, '
+                   'optionflags=doctest.ELLIPSIS); '
+                   'assert not r.failed and r.attempted > 10, r', f'{environment.ROOT}/docs/python.md', SMALL)
+        self.assertEqual(r.returncode, 0, r.stdout + r.stderr)
+
+    def test_everything_is_described(self):
+        import halftone, inspect
+        for name in halftone.__all__:
+            thing = getattr(halftone, name)
+            if name == '__version__':
+                continue
+            self.assertTrue(inspect.getdoc(thing), name)
+
+
+if __name__ == '__main__':
+    unittest.main()
