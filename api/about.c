@@ -29,12 +29,10 @@ size_t ht_program_steps(const struct ht_image *x)
 
 size_t ht_program_arena(const struct ht_image *x)
 {
-	size_t most = 0;
+	const struct ht_exec_limits limits = HT_EXEC_LIMITS_INIT;
+	struct ht_exec_needs needs;
 
-	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_PROCEDURES); i++)
-		if (ht_image_procedures(x)[i].frame_bytes > most)
-			most = ht_image_procedures(x)[i].frame_bytes;
-	return most;
+	return ht_exec_needs_of(x, 0, &limits, &needs) ? needs.temps : SIZE_MAX;
 }
 
 size_t ht_program_scratch(const struct ht_image *x)

@@ -58,6 +58,7 @@ void ht_program_link(struct ht_program *p, const struct ht_plan *plan)
 	p->image = ht_plan_write_image(plan, ports_of(a, p->input, p->input_alias, p->inputs),
 		p->inputs, ports_of(a, p->output, p->output_alias, p->outputs), p->outputs, a);
 	link_program(p, plan);
+	p->info.arena_bytes = ht_program_arena(p->rt.image);
 	p->info.unseeded = ht_rt_unseeded(&p->rt);
 }
 
@@ -115,8 +116,7 @@ enum ht_status ht_program_build(struct ht_program *p, struct ht_graph *g, struct
 	p->input = describe(&b, HT_PLAN_INPUT, &p->inputs, NULL);
 	p->output = describe(&b, HT_PLAN_OUTPUT, &p->outputs, g->entries->outputs);
 	p->info.target = how->target->name;
-	p->info.arena_bytes = plan->arena_bytes;
-	p->info.live_bytes = plan->live_bytes;
+	p->info.live_bytes = ht_plan_entry(plan)->live_bytes;
 	p->info.scratch_bytes = plan->scratch_bytes;
 	p->info.steps = (size_t)plan->steps;
 	p->info.parts = (size_t)plan->parts;

@@ -84,7 +84,7 @@ static void place(struct measure *m)
 {
 	const struct ht_plan *p = m->plan;
 
-	m->arena = memory(p->arena_bytes);
+	m->arena = memory(ht_plan_entry(p)->arena_bytes);
 	m->at = calloc((size_t)p->buffers + 1, sizeof *m->at);
 	if (!m->at)
 		exit(5);
@@ -263,7 +263,7 @@ static int measure_all(struct measure *m)
 			first = first &&
 				!(j < i && m->plan->step[j].kernel == m->plan->step[i].kernel);
 		}
-		if (first)
+		if (first && m->plan->step[i].kernel)
 			measure_step(m, i, uses);
 	}
 	return 0;

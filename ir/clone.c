@@ -8,6 +8,8 @@
 struct copy {
 	struct ht_graph *to;
 	struct ht_node **node; /* by id in the original */
+	const struct ht_attr *with; /* of a function that is copied for one caller: values of "$T" */
+	bool for_caller;
 };
 
 static struct ht_tensor *copy_tensor(const struct ht_tensor *t, struct ht_arena *a)
@@ -29,6 +31,61 @@ static struct ht_attr *copy_attrs(const struct ht_attr *from, struct ht_arena *a
 		n->next = NULL;
 		if (n->value.kind == HT_ATTR_TENSOR && n->value.tensor)
 			n->value.tensor = copy_tensor(n->value.tensor, a);
+		*end = n;
+		end = &n->next;
+	}
+	return first;
+}
+
+/* ---- with "$T" ---- */
+
+static const struct ht_attr *named(const struct ht_attr *attrs, struct ht_str name)
+{
+	while (attrs && !ht_str_eq(attrs->name, name))
+		attrs = attrs->next;
+	return attrs;
+}
+
+static void substitute(
+	struct ht_attr_value *v, const struct ht_attr *with, struct ht_arena *a)
+{
+	const struct ht_attr *value;
+
+	if (v->kind == HT_ATTR_PLACEHOLDER) {
+		value = named(with, v->s);
+		if (value)
+			*v = value->value;
+	}
+	if (v->kind == HT_ATTR_TENSOR) {
+		v->tensor = copy_tensor(v->tensor, a);
+	} else if (v->kind == HT_ATTR_FUNC) {
+		struct ht_func_ref *f = HT_NEW(a, struct ht_func_ref);
+
+		*f = *v->func;
+		f->attrs = ht_attrs_copy(v->func->attrs, with, a);
+		v->func = f;
+	} else if (v->kind == HT_ATTR_LIST && v->list.n) {
+		struct ht_attr_value *item = HT_NEW_ARRAY(a, struct ht_attr_value, v->list.n);
+
+		for (size_t i = 0; i < v->list.n; i++) {
+			item[i] = v->list.item[i];
+			substitute(&item[i], with, a);
+		}
+		v->list.item = item;
+	}
+}
+
+struct ht_attr *ht_attrs_copy(
+	const struct ht_attr *from, const struct ht_attr *with, struct ht_arena *a)
+{
+	struct ht_attr *first = NULL, **end = &first;
+
+	for (; from; from = from->next) {
+		struct ht_attr *n = HT_NEW(a, struct ht_attr);
+
+		*n = *from;
+		n->next = NULL;
+		substitute(&n->value, with, a);
 		*end = n;
 		end = &n->next;
 	}
@@ -64,7 +121,8 @@ static void copy_node(struct copy *c, const struct ht_node *from)
 
 	n->op = from->op;
 	n->device = from->device;
-	n->attrs = copy_attrs(from->attrs, a);
+	n->attrs = c->for_caller ? ht_attrs_copy(from->attrs, c->with, a)
+				 : copy_attrs(from->attrs, a);
 	n->extra = from->extra;
 	n->origin = from->origin;
 	n->origins = from->origins;
@@ -106,10 +164,11 @@ static void copy_entries(const struct copy *c, const struct ht_graph *from)
 }
 
 /* Everything but the function library. */
-static void copy_graph(const struct ht_graph *from, struct ht_graph *to)
+static void copy_graph(const struct ht_graph *from, struct copy c)
 {
-	struct copy c = { to, HT_NEW_ARRAY(to->arena, struct ht_node *, from->ids) };
+	struct ht_graph *to = c.to;
 
+	c.node = HT_NEW_ARRAY(to->arena, struct ht_node *, from->ids);
 	to->source = from->source;
 	to->path = from->path;
 	to->versions = from->versions;
@@ -133,17 +192,29 @@ static void copy_graph(const struct ht_graph *from, struct ht_graph *to)
 	}
 }
 
+struct ht_function *ht_function_copy(struct ht_graph *g, const struct ht_function *f,
+	struct ht_str name, const struct ht_attr *attrs)
+{
+	struct ht_function *n = ht_function_new(g, name);
+
+	n->attrs = copy_attrs(f->attrs, g->arena);
+	n->extra = f->extra;
+	copy_graph(f->body, (struct copy){ .to = n->body, .with = attrs, .for_caller = true });
+	return n;
+}
+
 struct ht_graph *ht_graph_clone(const struct ht_graph *g, struct ht_arena *a)
 {
 	struct ht_graph *to = ht_graph_new(a);
 
-	copy_graph(g, to);
+	copy_graph(g, (struct copy){ .to = to });
 	for (const struct ht_function *f = g->functions; f; f = f->next) {
 		struct ht_function *n = ht_function_new(to, f->name);
 		n->attrs = copy_attrs(f->attrs, a);
 		n->signature = f->signature;
 		n->extra = f->extra;
-		copy_graph(f->body, n->body);
+		n->special = f->special;
+		copy_graph(f->body, (struct copy){ .to = n->body });
 	}
 	return to;
 }

@@ -8,6 +8,7 @@ struct ht_graph *ht_graph_new(struct ht_arena *a)
 	struct ht_graph *g = HT_NEW(a, struct ht_graph);
 
 	g->arena = a;
+	g->library = g;
 	ht_map_init(&g->names, a);
 	ht_map_init(&g->function_names, a);
 	return g;
@@ -21,6 +22,7 @@ struct ht_function *ht_function_new(struct ht_graph *g, struct ht_str name)
 	f->name = ht_str_copy(g->arena, name);
 	f->body = ht_graph_new(g->arena);
 	f->body->function = f;
+	f->body->library = g;
 	e = ht_map_at(&g->function_names, f->name);
 	HT_CHECK(!e->value);
 	e->value = f;

@@ -10,7 +10,7 @@ enum ht_status ht_infer_fail(
 	const struct ht_infer *in, const struct ht_node *n, const char *fmt, ...)
 {
 	struct ht_where at = {
-		.path = in->library->path, .offset = -1, .node = n->name, .op = n->type
+		.path = in->g->library->path, .offset = -1, .node = n->name, .op = n->type
 	};
 	struct ht_str text;
 	char line[512];
@@ -379,9 +379,9 @@ static enum ht_status infer_node(struct ht_infer *in, struct ht_node *n)
 }
 
 static enum ht_status infer_graph(
-	struct ht_graph *g, struct ht_graph *library, struct ht_arena *scratch, struct ht_diags *d)
+	struct ht_graph *g, struct ht_arena *scratch, struct ht_diags *d)
 {
-	struct ht_infer in = { .g = g, .library = library, .scratch = scratch, .d = d };
+	struct ht_infer in = { .g = g, .scratch = scratch, .d = d };
 
 	in.known = HT_NEW_ARRAY(scratch, struct ht_known *, g->ids);
 	/* Loop back edges are read before they are set. */
@@ -401,9 +401,9 @@ enum ht_status ht_infer_types(struct ht_graph *g, struct ht_diags *d)
 	enum ht_status st = HT_OK;
 
 	for (struct ht_function *f = g->functions; f && st == HT_OK; f = f->next)
-		st = infer_graph(f->body, g, scratch, d);
+		st = infer_graph(f->body, scratch, d);
 	if (st == HT_OK)
-		st = infer_graph(g, g, scratch, d);
+		st = infer_graph(g, scratch, d);
 	ht_arena_release(scratch);
 	return st;
 }

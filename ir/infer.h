@@ -29,7 +29,6 @@ struct ht_known {
 
 struct ht_infer {
 	struct ht_graph *g;
-	struct ht_graph *library; /* whose functions calls refer to */
 	struct ht_arena
 		*scratch; /* as long as types are inferred; shapes are in the graph's arena */
 	struct ht_diags *d;

@@ -130,7 +130,7 @@ struct ht_shape ht_placeholder_shape(const struct ht_graph *library, const struc
 enum ht_status ht_infer_placeholder(struct ht_infer *in, struct ht_node *n)
 {
 	if (n->out[0].shape.rank < 0)
-		n->out[0].shape = ht_placeholder_shape(in->library, n);
+		n->out[0].shape = ht_placeholder_shape(in->g->library, n);
 	return HT_OK;
 }
 

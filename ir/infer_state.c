@@ -84,7 +84,7 @@ static const struct ht_function *called(
 	const struct ht_attr *a = ht_attr_find(n, attr);
 
 	return a && a->value.kind == HT_ATTR_FUNC
-		       ? ht_graph_function(in->library, a->value.func->name)
+		       ? ht_graph_function(in->g->library, a->value.func->name)
 		       : NULL;
 }
 
@@ -111,21 +111,29 @@ enum ht_status ht_infer_call(struct ht_infer *in, struct ht_node *n)
 
 enum ht_status ht_infer_call_if(struct ht_infer *in, struct ht_node *n)
 {
-	const struct ht_function *yes = called(in, n, "then_branch");
-	const struct ht_function *no = called(in, n, "else_branch");
-	const struct ht_port *a = yes ? yes->rets : NULL, *b = no ? no->rets : NULL;
+	struct ht_bodies body = ht_control_bodies(n);
+	const struct ht_port *a = body.of[0] ? body.of[0]->rets : NULL,
+			     *b = body.of[1] ? body.of[1]->rets : NULL;
 
+	(void)in;
 	listed_shapes(n, "output_shapes");
 	for (int32_t i = 0; i < n->outs && a && b; i++, a = a->next, b = b->next)
-		if (n->out[i].shape.rank < 0 && ht_shape_eq(ret_shape(a), ret_shape(b)))
+		if (!ht_shape_known(n->out[i].shape) && ht_shape_eq(ret_shape(a), ret_shape(b)))
 			n->out[i].shape = ret_shape(a);
 	return HT_OK;
 }
 
+/* The arguments of a body that is this loop's alone have the shapes of every iteration. */
 enum ht_status ht_infer_call_while(struct ht_infer *in, struct ht_node *n)
 {
+	const struct ht_function *body = ht_control_bodies(n).of[1];
+	const struct ht_port *arg = body && body->special ? body->args : NULL;
+
 	(void)in;
 	listed_shapes(n, "output_shapes");
+	for (int32_t i = 0; i < n->outs && arg; i++, arg = arg->next)
+		if (!ht_shape_known(n->out[i].shape))
+			n->out[i].shape = ret_shape(arg);
 	return HT_OK;
 }
 

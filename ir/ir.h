@@ -104,6 +104,19 @@ int32_t ht_node_result_named(const struct ht_node *n, struct ht_str port, int32_
 /* The inverse: the formal of result `result`, and the place within it; empty: opaque. */
 struct ht_str ht_node_result_name(const struct ht_node *n, int32_t result, int32_t *index);
 
+/* ---- control.c: branches and loops, which run functions ---- */
+
+/* A branch runs [0] where its condition, operand 0, is true, else [1]; a loop asks [0] whether to go on and
+ * runs [1].  NULL: the library has no such function. */
+struct ht_bodies {
+	struct ht_function *of[2];
+};
+struct ht_bodies ht_control_bodies(const struct ht_node *n);
+/* The attribute that names body i. */
+struct ht_attr *ht_control_attr(const struct ht_node *n, int i);
+/* The operand that is the bodies' first argument. */
+int32_t ht_control_first(const struct ht_node *n);
+
 /* ---- attributes ---- */
 
 enum ht_attr_kind {
@@ -242,6 +255,9 @@ struct ht_function {
 	struct ht_attr *attrs;
 	struct ht_str signature; /* the OpDef, wire form */
 	struct ht_str extra;
+	/* It is a copy that one branch or loop runs and nobody else, so that its arguments have the types
+	 * of what that node passes (passes/bodies.c). */
+	bool special;
 	struct ht_function *next;
 };
 
@@ -302,6 +318,7 @@ struct ht_graph {
 	struct ht_input_file
 		*inputs; /* what it was read from, but for the checkpoint; NULL: memory */
 	struct ht_function *function; /* whose body this is, or NULL */
+	struct ht_graph *library; /* whose functions its nodes run: of a body the program's graph, else itself */
 };
 
 struct ht_graph *ht_graph_new(struct ht_arena *a);
@@ -310,6 +327,13 @@ struct ht_graph *ht_graph_new(struct ht_arena *a);
 struct ht_graph *ht_graph_clone(const struct ht_graph *g, struct ht_arena *a);
 /* A function with an empty body at the end of the library.  `name` must be free. */
 struct ht_function *ht_function_new(struct ht_graph *g, struct ht_str name);
+/* clone.c: a copy of `f`, a function of library `g`, at its end.  Attributes of the body that are "$T" get
+ * the value of T in `attrs`. */
+struct ht_function *ht_function_copy(struct ht_graph *g, const struct ht_function *f,
+	struct ht_str name, const struct ht_attr *attrs);
+/* clone.c: a list of attributes with values of its own, "$T" likewise. */
+struct ht_attr *ht_attrs_copy(
+	const struct ht_attr *from, const struct ht_attr *with, struct ht_arena *a);
 /* A node at the end of the graph, without operands or results.  `name` must be free. */
 struct ht_node *ht_node_new(struct ht_graph *g, struct ht_str type, struct ht_str name);
 /* Changes what the node is; operands, results and attributes are the caller's affair. */

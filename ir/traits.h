@@ -71,5 +71,7 @@
 #define HT_ENTERS HT_TRAIT(37)    /* into a loop */
 #define HT_ITERATES HT_TRAIT(38)  /* to the next round of a loop */
 #define HT_CALLS_ONE HT_TRAIT(39) /* calls the function of attribute f, and no other */
+#define HT_BRANCHES HT_TRAIT(41)  /* runs one of two functions: ht_control_bodies() */
+#define HT_LOOPS HT_TRAIT(42)     /* runs a function as long as another is true: likewise */
 
 #endif

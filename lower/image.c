@@ -1,4 +1,5 @@
-/* From a plan to its image.  A batch in parts is a procedure of one part, which the entry forks. */
+/* From a plan to its image.  Its procedures are the image's, with the same numbers; a batch in parts is a
+ * procedure of one part, which one more, the entry, forks. */
 #include "image/build.h"
 #include "image/verify.h"
 #include "lower/lower.h"
@@ -39,14 +40,22 @@ static void put_streams(struct writing *w)
 
 /* ---- the procedure of the plan's steps ---- */
 
-static void put_parameters(struct writing *w, enum ht_plan_kind kind)
+static void put_parameters(
+	struct writing *w, const struct ht_plan_procedure *p, enum ht_plan_kind kind)
 {
-	for (int32_t i = 0; i < w->plan->buffers; i++)
+	for (int32_t i = p->buffer; i < p->buffer + p->buffers; i++)
 		if (w->plan->buffer[i].kind == kind)
 			w->number[i] = ht_image_put_buffer(
 				&w->b, (struct ht_image_buffer){ .kind = HT_IMAGE_PARAM,
 					       .bytes = w->plan->buffer[i].bytes,
-					       .written = kind == HT_PLAN_OUTPUT });
+					       .written = kind == HT_PLAN_OUTPUT ||
+							  kind == HT_PLAN_RESULT });
+}
+
+static bool is_parameter(enum ht_plan_kind kind)
+{
+	return kind == HT_PLAN_INPUT || kind == HT_PLAN_OUTPUT || kind == HT_PLAN_PARAM ||
+	       kind == HT_PLAN_RESULT;
 }
 
 static void put_buffer(struct writing *w, int32_t i)
@@ -78,7 +87,7 @@ static uint32_t kernel_number(const struct ht_plan *plan, const struct ht_kernel
 	return i;
 }
 
-static void put_step(struct writing *w, const struct ht_plan_step *s)
+static void put_kernel_step(struct writing *w, const struct ht_plan_step *s)
 {
 	const struct ht_kernel *k = s->kernel;
 	const struct ht_image_note_text note = { .node = s->node,
@@ -97,18 +106,94 @@ static void put_step(struct writing *w, const struct ht_plan_step *s)
 		arg, (size_t)k->args, param, (size_t)k->params, &note);
 }
 
-static uint32_t put_steps(struct writing *w, const char *name)
+static void put_moves(struct writing *w, const struct ht_plan_move *m, int32_t n,
+	const struct ht_image_note_text *note)
 {
-	const struct ht_plan *p = w->plan;
+	for (int32_t i = 0; i < n; i++) {
+		const uint32_t arg[] = { w->number[m[i].to], w->number[m[i].from] };
+		const int64_t bytes = (int64_t)w->plan->buffer[m[i].to].bytes;
 
-	ht_image_begin_procedure(&w->b, ht_str(name));
-	put_parameters(w, HT_PLAN_INPUT);
-	put_parameters(w, HT_PLAN_OUTPUT);
-	for (int32_t i = 0; i < p->buffers; i++)
-		if (p->buffer[i].kind != HT_PLAN_INPUT && p->buffer[i].kind != HT_PLAN_OUTPUT)
+		ht_image_put_step(&w->b, (struct ht_image_step){ .op = HT_IMAGE_COPY }, arg, 2,
+			&bytes, 1, note);
+	}
+}
+
+static void put_call(
+	struct writing *w, const struct ht_plan_call *c, const struct ht_image_note_text *note)
+{
+	uint32_t *arg = HT_NEW_ARRAY(w->arena, uint32_t, (size_t)c->buffers);
+
+	for (int32_t i = 0; i < c->buffers; i++)
+		arg[i] = w->number[c->buffer[i]];
+	ht_image_put_step(&w->b,
+		(struct ht_image_step){ .op = HT_IMAGE_CALL, .to = (uint32_t)c->procedure }, arg,
+		(size_t)c->buffers, NULL, 0, note);
+}
+
+/* Goes on elsewhere where the condition is zero: at the step that lands it. */
+static uint32_t put_unless(
+	struct writing *w, int32_t condition, const struct ht_image_note_text *note)
+{
+	const struct ht_image_step s = { .op = HT_IMAGE_UNLESS,
+		.count = (uint32_t)w->plan->buffer[condition].bytes };
+
+	return ht_image_put_step(&w->b, s,
+		&w->number[condition], 1, NULL, 0, note);
+}
+
+static void put_branch(struct writing *w, const struct ht_plan_control *c,
+	const struct ht_image_note_text *note)
+{
+	uint32_t otherwise = put_unless(w, c->condition, note), end;
+
+	put_call(w, &c->call[0], note);
+	end = ht_image_put_step(&w->b, (struct ht_image_step){ .op = HT_IMAGE_JUMP }, NULL, 0, NULL,
+		0, note);
+	ht_image_land(&w->b, otherwise);
+	put_call(w, &c->call[1], note);
+	ht_image_land(&w->b, end);
+}
+
+static void put_loop(struct writing *w, const struct ht_plan_control *c,
+	const struct ht_image_note_text *note)
+{
+	uint32_t end;
+
+	put_moves(w, c->begin, c->begins, note);
+	ht_image_put_step(&w->b, (struct ht_image_step){ .op = HT_IMAGE_LOOP }, NULL, 0, NULL, 0,
+		note);
+	put_call(w, &c->call[0], note);
+	end = put_unless(w, c->condition, note);
+	put_call(w, &c->call[1], note);
+	put_moves(w, c->again, c->agains, note);
+	ht_image_put_again(&w->b, note);
+	ht_image_land(&w->b, end);
+}
+
+static void put_step(struct writing *w, const struct ht_plan_step *s)
+{
+	const struct ht_image_note_text note = { .node = s->node };
+
+	if (s->kernel)
+		put_kernel_step(w, s);
+	else if (s->control->loops)
+		put_loop(w, s->control, &note);
+	else
+		put_branch(w, s->control, &note);
+}
+
+static uint32_t put_procedure(
+	struct writing *w, const struct ht_plan_procedure *p, struct ht_str name)
+{
+	ht_image_begin_procedure(&w->b, name);
+	for (enum ht_plan_kind kind = 0; kind <= HT_PLAN_RESULT; kind++)
+		if (is_parameter(kind))
+			put_parameters(w, p, kind);
+	for (int32_t i = p->buffer; i < p->buffer + p->buffers; i++)
+		if (!is_parameter(w->plan->buffer[i].kind))
 			put_buffer(w, i);
-	for (int32_t i = 0; i < p->steps; i++)
-		put_step(w, &p->step[i]);
+	for (int32_t i = p->step; i < p->step + p->steps; i++)
+		put_step(w, &w->plan->step[i]);
 	return ht_image_end_procedure(&w->b, p->arena_bytes);
 }
 
@@ -151,7 +236,7 @@ struct ht_str ht_plan_write_image(const struct ht_plan *p, const struct ht_image
 {
 	struct writing w = { .plan = p, .arena = a };
 	struct ht_str image;
-	uint32_t procedure;
+	uint32_t procedure = 0;
 
 	w.number = HT_NEW_ARRAY(a, uint32_t, (size_t)p->buffers);
 	ht_image_begin(&w.b, a);
@@ -161,7 +246,10 @@ struct ht_str ht_plan_write_image(const struct ht_plan *p, const struct ht_image
 		if (p->buffer[i].kind == HT_PLAN_CONST)
 			ht_image_put_constant(&w.b, p->buffer[i].bytes);
 	put_streams(&w);
-	procedure = put_steps(&w, p->parts > 1 ? "part" : "main");
+	for (int32_t i = 0; i < p->procedures; i++)
+		procedure = put_procedure(&w, &p->procedure[i],
+			i + 1 == p->procedures && p->parts > 1 ? HT_STR("part")
+							       : p->procedure[i].name);
 	if (p->parts > 1)
 		procedure = put_fork(&w, procedure);
 	ht_image_put_entry(&w.b, HT_STR("main"), procedure, input, inputs, output, outputs);

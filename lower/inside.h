@@ -130,16 +130,25 @@ struct lower_op {
 const struct lower_op *lower_op_of(const struct ht_node *n); /* NULL: an op that the table lacks */
 bool lower_is_aligned(const struct ht_node *n);
 
+/* The plan in the making, which the bodies of branches and loops share with the program. */
+struct planning {
+	struct ht_plan *plan;
+	size_t buffer_cap, step_cap, kernel_cap, probe_cap, choice_cap, stream_cap, procedure_cap;
+	struct ht_map kernel_texts;
+};
+
+/* The lowering of one graph: of the program, or of a body. */
 struct lower {
 	struct ht_graph *g;
 	const struct ht_lower_request *asked;
 	const struct ht_target *target;
 	struct ht_arena *arena; /* of the plan */
 	struct ht_arena *scratch;
-	struct ht_plan *plan;
-	size_t buffer_cap, step_cap, kernel_cap, probe_cap, choice_cap, stream_cap;
+	struct planning *planning;
+	struct ht_plan *plan;                /* planning's */
+	struct ht_plan_procedure *procedure; /* that is being made; in the plan's list when it is done */
+	struct body **body; /* by node id: of branches and loops (control.c) */
 	bool numerics; /* every node has a kernel of its own, and probes */
-	struct ht_map kernel_texts;
 	struct ht_map packed; /* plan.c: constants that are packed, to the buffer's number + 1 */
 	struct ht_fusions *fusions; /* or NULL */
 	struct ht_uses uses;
@@ -160,6 +169,12 @@ struct lower {
 	struct ht_type *
 		*whole; /* by node id: results of all parts, where n->out is a part's; or NULL */
 };
+
+/* control.c: lowers the bodies of all branches and loops of the graph. */
+enum ht_status lower_bodies(struct lower *l);
+/* lower.c: lowers `f`, a body, with these arguments and results, to a procedure, whose number *out is. */
+enum ht_status lower_function(struct lower *l, const struct ht_function *f,
+	const struct ht_entry *entry, int32_t *out);
 
 /* parts.c: sets plan->parts; shapes of the batch become those of a part, and are whole again. */
 void lower_parts(struct lower *l);
@@ -220,6 +235,8 @@ int32_t plan_stream(struct lower *l, struct ht_plan_stream stream);
 /* Appends a step for `node`; equal kernels become one.  `buffer_of`: plan buffers by argument. */
 void plan_step(struct lower *l, struct ht_kernel *k, const int32_t *buffer_of, int64_t *params,
 	const struct ht_node *node);
+/* A step that runs procedures. */
+void plan_control(struct lower *l, const struct ht_plan_control *c, const struct ht_node *node);
 /* The buffer of a probe of result i of node `n`. */
 int32_t plan_probe(struct lower *l, const struct ht_node *n, int32_t i);
 /* Sets the message of the plan's last step: n pieces in the plan's arena. */
@@ -232,8 +249,8 @@ void plan_choice(struct lower *l, const struct ht_node *n, struct ht_method_choi
 /* Whether node `n` is computed with others in one kernel: as the option of blocks asks, else by choice `c`
  * between that and HT_METHOD_KERNELS.  It is noted. */
 bool plan_block(struct lower *l, const struct ht_node *n, struct ht_method_choice c);
-/* Lifetimes and the arena. */
-void plan_memory(struct lower *l);
+/* Lifetimes and the arena; the procedure is done, and in the plan: its number. */
+int32_t plan_procedure(struct lower *l);
 
 /* ---- kernel_build.c: one kernel in the making ---- */
 

@@ -152,6 +152,9 @@ static enum ht_status check_port(struct lower *l, const struct ht_port *p, const
 
 static enum ht_status add_ports(struct lower *l)
 {
+	enum ht_plan_kind in = l->g->function ? HT_PLAN_PARAM : HT_PLAN_INPUT,
+			  out = l->g->function ? HT_PLAN_RESULT : HT_PLAN_OUTPUT;
+
 	for (const struct ht_port *p = l->asked->entry->inputs; p; p = p->next) {
 		struct ht_node *n = p->value.node;
 		HT_TRY(check_port(l, p, "input"));
@@ -159,13 +162,13 @@ static enum ht_status add_ports(struct lower *l)
 		view_dense(l->view[n->id], l->plan->buffers, n->out[0].shape);
 		l->place[n->id] = PLACE_MEMORY;
 		l->owner[n->id] = n;
-		port_buffer(l, HT_PLAN_INPUT, p);
+		port_buffer(l, in, p);
 	}
 	l->first_output = l->plan->buffers;
 	for (const struct ht_port *p = l->asked->entry->outputs; p; p = p->next) {
 		HT_TRY(check_port(l, p, "output"));
 		note_output(l, p->value, l->plan->buffers);
-		port_buffer(l, HT_PLAN_OUTPUT, p);
+		port_buffer(l, out, p);
 	}
 	return HT_OK;
 }
@@ -188,10 +191,7 @@ static void copy_outputs(struct lower *l)
 
 static bool is_input(struct lower *l, const struct ht_node *n)
 {
-	const struct view *v = l->view[n->id];
-
-	return v && v->buffer >= 0 && l->plan->buffer[v->buffer].kind == HT_PLAN_INPUT &&
-	       l->place[n->id] == PLACE_MEMORY;
+	return ht_is(n, HT_FED) && l->view[n->id] && l->place[n->id] == PLACE_MEMORY;
 }
 
 /* ---- kernels ---- */
@@ -236,8 +236,8 @@ static enum ht_status make_kernels(struct lower *l)
 	return HT_OK;
 }
 
-static void init(
-	struct lower *l, struct ht_graph *g, const struct ht_lower_request *how, struct ht_arena *a)
+static void init(struct lower *l, struct ht_graph *g, const struct ht_lower_request *how,
+	struct ht_arena *a, struct planning *planning)
 {
 	size_t ids = g->ids;
 	uint32_t position = 0;
@@ -248,9 +248,9 @@ static void init(
 		.numerics = how->numerics,
 		.arena = a,
 		.scratch = how->scratch,
-		.fusions = how->fusions };
-	l->plan = HT_NEW(a, struct ht_plan);
-	ht_map_init(&l->kernel_texts, how->scratch);
+		.fusions = how->fusions,
+		.planning = planning,
+		.plan = planning->plan };
 	ht_map_init(&l->packed, how->scratch);
 	l->uses = ht_graph_uses(g, how->scratch);
 	l->place = HT_NEW_ARRAY(how->scratch, enum place, ids);
@@ -262,33 +262,57 @@ static void init(
 	l->output_of = HT_NEW_ARRAY(how->scratch, int32_t *, ids);
 	l->kernel_operands = HT_NEW_ARRAY(how->scratch, int32_t, ids);
 	l->chosen = HT_NEW_ARRAY(how->scratch, bool, ids);
+	l->body = HT_NEW_ARRAY(how->scratch, struct body *, ids);
 	l->walked = HT_NEW_ARRAY(how->scratch, uint32_t, ids);
 	for (struct ht_node *n = g->first; n; n = n->next)
 		l->order[n->id] = position++;
 }
 
-static enum ht_status make_plan(struct lower *l)
+/* A procedure: the last of the plan so far. */
+static enum ht_status make_procedure(struct lower *l, struct ht_str name, int32_t *number)
 {
+	struct ht_plan_procedure p = { .name = name };
+
+	HT_TRY(lower_bodies(l));
+	p.buffer = l->plan->buffers;
+	p.step = l->plan->steps;
+	l->procedure = &p;
 	HT_TRY(add_ports(l));
 	lower_regions(l);
 	lower_join_kernels(l);
 	HT_TRY(make_kernels(l));
 	copy_outputs(l);
-	plan_memory(l);
+	*number = plan_procedure(l);
 	return HT_OK;
+}
+
+enum ht_status lower_function(struct lower *l, const struct ht_function *f,
+	const struct ht_entry *entry, int32_t *out)
+{
+	struct ht_lower_request how = *l->asked;
+	struct lower body;
+
+	how.entry = entry;
+	how.numerics = false; /* of a frame nothing is left to look at */
+	HT_TRY(ht_graph_sort(f->body, how.diags));
+	init(&body, f->body, &how, l->arena, l->planning);
+	return make_procedure(&body, f->name, out);
 }
 
 enum ht_status ht_lower(struct ht_graph *g, const struct ht_lower_request *how, struct ht_arena *a,
 	struct ht_plan **out)
 {
+	struct planning planning = { .plan = HT_NEW(a, struct ht_plan) };
 	struct lower l;
 	enum ht_status st;
+	int32_t entry;
 
+	ht_map_init(&planning.kernel_texts, how->scratch);
 	HT_TRY(ht_graph_sort(g, how->diags));
-	init(&l, g, how, a);
+	init(&l, g, how, a, &planning);
 	HT_TRY(lower_check_support(&l));
 	lower_parts(&l);
-	st = make_plan(&l);
+	st = make_procedure(&l, HT_STR("main"), &entry);
 	lower_whole(&l);
 	*out = l.plan;
 	return st;

@@ -22,7 +22,7 @@ static struct ht_plan_buffer *add_buffer(
 	if (count < 0 || !ht_mul_size((size_t)count, ht_dtype_info(t)->bytes, &bytes))
 		ht_arena_fail(l->arena);
 	p->buffer =
-		ht_grow(l->arena, p->buffer, (size_t)p->buffers, &l->buffer_cap, sizeof *p->buffer);
+		ht_grow(l->arena, p->buffer, (size_t)p->buffers, &l->planning->buffer_cap, sizeof *p->buffer);
 	b = &p->buffer[p->buffers++];
 	*b = (struct ht_plan_buffer){ .kind = kind,
 		.dtype = t,
@@ -103,7 +103,7 @@ int32_t plan_stream(struct lower *l, struct ht_plan_stream stream)
 
 	p->buffer[b].offset = (size_t)p->streams;
 	p->stream =
-		ht_grow(l->arena, p->stream, (size_t)p->streams, &l->stream_cap, sizeof *p->stream);
+		ht_grow(l->arena, p->stream, (size_t)p->streams, &l->planning->stream_cap, sizeof *p->stream);
 	p->stream[p->streams++] = stream;
 	return b;
 }
@@ -115,40 +115,72 @@ static const struct ht_kernel *distinct(struct lower *l, struct ht_kernel *k)
 
 	ht_buf_init(&text, l->scratch);
 	ht_kernel_print(k, &text);
-	e = ht_map_at(&l->kernel_texts, ht_buf_str(&text));
+	e = ht_map_at(&l->planning->kernel_texts, ht_buf_str(&text));
 	if (!e->value) {
 		struct ht_plan *p = l->plan;
 		e->value = k;
 		p->kernel = ht_grow(
-			l->arena, p->kernel, (size_t)p->kernels, &l->kernel_cap, sizeof(void *));
+			l->arena, p->kernel, (size_t)p->kernels, &l->planning->kernel_cap, sizeof(void *));
 		p->kernel[p->kernels++] = k;
 	}
 	return e->value;
 }
 
-void plan_step(struct lower *l, struct ht_kernel *k, const int32_t *buffer_of, int64_t *params,
-	const struct ht_node *node)
+static struct ht_plan_step *add_step(struct lower *l, const struct ht_node *node)
 {
 	struct ht_plan *p = l->plan;
 	struct ht_plan_step *s;
 
-	p->step = ht_grow(l->arena, p->step, (size_t)p->steps, &l->step_cap, sizeof *p->step);
-	s = &p->step[p->steps];
-	*s = (struct ht_plan_step){
-		.kernel = distinct(l, k), .params = params, .node = node->name
-	};
+	p->step = ht_grow(
+		l->arena, p->step, (size_t)p->steps, &l->planning->step_cap, sizeof *p->step);
+	s = &p->step[p->steps++];
+	*s = (struct ht_plan_step){ .node = node->name };
+	return s;
+}
+
+/* The last step reads or writes the buffer. */
+static void use(struct lower *l, int32_t buffer)
+{
+	struct ht_plan_buffer *b = &l->plan->buffer[buffer];
+
+	if (b->first_step < 0)
+		b->first_step = l->plan->steps - 1;
+	b->last_step = l->plan->steps - 1;
+}
+
+void plan_step(struct lower *l, struct ht_kernel *k, const int32_t *buffer_of, int64_t *params,
+	const struct ht_node *node)
+{
+	struct ht_plan_step *s = add_step(l, node);
+
+	s->kernel = distinct(l, k);
+	s->params = params;
 	s->buffer = HT_NEW_ARRAY(l->arena, int32_t, (size_t)k->args);
 	memcpy(s->buffer, buffer_of, (size_t)k->args * sizeof *s->buffer);
-	for (int32_t i = 0; i < k->args; i++) {
-		struct ht_plan_buffer *b = &p->buffer[buffer_of[i]];
-		if (b->first_step < 0)
-			b->first_step = p->steps;
-		b->last_step = p->steps;
-	}
-	if (ht_kernel_scratch(k) > p->scratch_bytes)
-		p->scratch_bytes = ht_kernel_scratch(k);
-	p->steps++;
+	for (int32_t i = 0; i < k->args; i++)
+		use(l, buffer_of[i]);
+	if (ht_kernel_scratch(k) > l->plan->scratch_bytes)
+		l->plan->scratch_bytes = ht_kernel_scratch(k);
 	lower_words(l, node);
+}
+
+static void use_moves(struct lower *l, const struct ht_plan_move *m, int32_t n)
+{
+	for (int32_t i = 0; i < n; i++) {
+		use(l, m[i].to);
+		use(l, m[i].from);
+	}
+}
+
+void plan_control(struct lower *l, const struct ht_plan_control *c, const struct ht_node *node)
+{
+	add_step(l, node)->control = c;
+	use(l, c->condition);
+	for (int i = 0; i < 2; i++)
+		for (int32_t k = 0; k < c->call[i].buffers; k++)
+			use(l, c->call[i].buffer[k]);
+	use_moves(l, c->begin, c->begins);
+	use_moves(l, c->again, c->agains);
 }
 
 void plan_words(struct lower *l, const struct ht_words *words, size_t n)
@@ -165,7 +197,7 @@ void plan_choice(struct lower *l, const struct ht_node *n, struct ht_method_choi
 
 	c.node = n->name;
 	p->choice =
-		ht_grow(l->arena, p->choice, (size_t)p->choices, &l->choice_cap, sizeof *p->choice);
+		ht_grow(l->arena, p->choice, (size_t)p->choices, &l->planning->choice_cap, sizeof *p->choice);
 	p->choice[p->choices++] = c;
 	l->chosen[n->id] = true;
 }
@@ -196,7 +228,7 @@ int32_t plan_probe(struct lower *l, const struct ht_node *n, int32_t i)
 	if (p->probes && ht_str_eq(p->probe[p->probes - 1].tensor, tensor))
 		return p->probe[p->probes - 1].buffer; /* stored in several places of the kernel */
 	buffer = plan_buffer(l, HT_PLAN_TEMP, HT_U8, ht_shape_count(n->out[i].shape));
-	p->probe = ht_grow(l->arena, p->probe, (size_t)p->probes, &l->probe_cap, sizeof *p->probe);
+	p->probe = ht_grow(l->arena, p->probe, (size_t)p->probes, &l->planning->probe_cap, sizeof *p->probe);
 	p->probe[p->probes++] = (struct ht_plan_probe){
 		.tensor = tensor,
 		.dtype = n->out[i].dtype,
@@ -239,19 +271,36 @@ static size_t lowest_gap(
 	return at;
 }
 
-/* The most bytes that one step finds alive. */
-static size_t most_alive(const struct ht_plan *p, struct ht_plan_buffer *const *temp, int32_t n,
-	struct ht_arena *scratch)
+/* What a step's procedures have alive. */
+static size_t alive_in_callees(const struct ht_plan *p, const struct ht_plan_step *s)
 {
-	size_t *change = HT_NEW_ARRAY(scratch, size_t, (size_t)p->steps + 1), now = 0, most = 0;
+	size_t most = 0;
+
+	for (int i = 0; s->control && i < 2; i++) {
+		size_t live = p->procedure[s->control->call[i].procedure].live_bytes;
+
+		most = live > most ? live : most;
+	}
+	return most;
+}
+
+/* The most bytes of its own that one step of the procedure finds alive; sets live_bytes. */
+static size_t most_alive(const struct ht_plan *p, struct ht_plan_procedure *of,
+	struct ht_plan_buffer *const *temp, int32_t n, struct ht_arena *scratch)
+{
+	size_t *change = HT_NEW_ARRAY(scratch, size_t, (size_t)of->steps + 1), now = 0, most = 0;
 
 	for (int32_t i = 0; i < n; i++) {
-		change[temp[i]->first_step] += aligned(temp[i]->bytes);
-		change[temp[i]->last_step + 1] -= aligned(temp[i]->bytes);
+		change[temp[i]->first_step - of->step] += aligned(temp[i]->bytes);
+		change[temp[i]->last_step - of->step + 1] -= aligned(temp[i]->bytes);
 	}
-	for (int32_t i = 0; i < p->steps; i++) {
+	for (int32_t i = 0; i < of->steps; i++) {
+		size_t all;
+
 		now += change[i]; /* modulo the word: a fall is a large number */
 		most = now > most ? now : most;
+		all = now + alive_in_callees(p, &p->step[of->step + i]);
+		of->live_bytes = all > of->live_bytes ? all : of->live_bytes;
 	}
 	return most;
 }
@@ -288,36 +337,58 @@ static void move_to_front(struct ht_plan_buffer **order, int32_t i)
 
 /* Largest first is mostly as small as can be.  Where it is not, what ends highest is placed before
  * all others, time and again; the best order counts. */
-void plan_memory(struct lower *l)
+static size_t place_temps(struct lower *l, struct ht_plan_buffer **temp, int32_t temps, size_t least)
 {
 	enum { TRIES = 64, MANY = 2000 };
-	struct ht_plan *p = l->plan;
-	size_t count = (size_t)p->buffers;
-	struct ht_plan_buffer **temp = HT_NEW_ARRAY(l->scratch, struct ht_plan_buffer *, count),
-			      **placed = HT_NEW_ARRAY(l->scratch, struct ht_plan_buffer *, count),
+	size_t count = (size_t)temps, bytes = SIZE_MAX;
+	struct ht_plan_buffer **placed = HT_NEW_ARRAY(l->scratch, struct ht_plan_buffer *, count),
 			      **best = HT_NEW_ARRAY(l->scratch, struct ht_plan_buffer *, count);
-	int32_t temps = 0, highest = 0;
+	int32_t highest = 0;
 
-	for (int32_t i = 0; i < p->probes; i++) /* read when all is done */
-		p->buffer[p->probe[i].buffer].last_step = p->steps - 1;
-	for (int32_t i = 0; i < p->buffers; i++)
-		if (p->buffer[i].kind == HT_PLAN_TEMP && p->buffer[i].first_step >= 0)
-			temp[temps++] = &p->buffer[i];
-	if (!temps)
-		return;
-	p->live_bytes = most_alive(p, temp, temps, l->scratch);
-	qsort(temp, (size_t)temps, sizeof *temp, larger_first);
-	p->arena_bytes = SIZE_MAX;
-	for (int i = 0; i < TRIES && p->arena_bytes > p->live_bytes; i++) {
-		size_t bytes = place_all(temp, temps, placed, &highest);
+	qsort(temp, count, sizeof *temp, larger_first);
+	for (int i = 0; i < TRIES && bytes > least; i++) {
+		size_t now = place_all(temp, temps, placed, &highest);
 
-		if (bytes < p->arena_bytes) {
-			p->arena_bytes = bytes;
-			memcpy(best, temp, (size_t)temps * sizeof(struct ht_plan_buffer *));
+		if (now < bytes) {
+			bytes = now;
+			memcpy(best, temp, count * sizeof(struct ht_plan_buffer *));
 		}
 		if (temps > MANY)
 			break;
 		move_to_front(temp, highest);
 	}
 	place_all(best, temps, placed, &highest);
+	return bytes;
+}
+
+static void plan_memory(struct lower *l)
+{
+	struct ht_plan *p = l->plan;
+	struct ht_plan_procedure *of = l->procedure;
+	struct ht_plan_buffer **temp =
+		HT_NEW_ARRAY(l->scratch, struct ht_plan_buffer *, (size_t)of->buffers);
+	int32_t temps = 0;
+	size_t least;
+
+	for (int32_t i = 0; i < p->probes; i++) /* read when all is done */
+		p->buffer[p->probe[i].buffer].last_step = p->steps - 1;
+	for (int32_t i = of->buffer; i < of->buffer + of->buffers; i++)
+		if (p->buffer[i].kind == HT_PLAN_TEMP && p->buffer[i].first_step >= 0)
+			temp[temps++] = &p->buffer[i];
+	least = most_alive(p, of, temp, temps, l->scratch);
+	if (temps)
+		of->arena_bytes = place_temps(l, temp, temps, least);
+}
+
+int32_t plan_procedure(struct lower *l)
+{
+	struct ht_plan *p = l->plan;
+
+	l->procedure->buffers = p->buffers - l->procedure->buffer;
+	l->procedure->steps = p->steps - l->procedure->step;
+	plan_memory(l);
+	p->procedure = ht_grow(l->arena, p->procedure, (size_t)p->procedures,
+		&l->planning->procedure_cap, sizeof *p->procedure);
+	p->procedure[p->procedures] = *l->procedure;
+	return p->procedures++;
 }

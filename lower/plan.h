@@ -1,5 +1,8 @@
 /* The plan of a program: the memory that its steps read and write, the steps in order, and where
- * temporary buffers lie in one arena. */
+ * temporary buffers lie in one arena.
+ *
+ * The bodies of branches and loops are procedures of the plan, called ones before their callers; the last
+ * is the program's entry.  Each has buffers and steps of its own. */
 #ifndef HT_LOWER_PLAN_H
 #define HT_LOWER_PLAN_H
 
@@ -14,6 +17,8 @@ enum ht_plan_kind {
 	HT_PLAN_OUTPUT,
 	HT_PLAN_CONST,
 	HT_PLAN_TEMP,
+	HT_PLAN_PARAM,  /* of a procedure that is not the entry: memory of its caller, read */
+	HT_PLAN_RESULT, /* likewise, written */
 	HT_PLAN_STREAM /* a struct ht_philox: where a random op draws from in this run */
 };
 
@@ -44,9 +49,33 @@ struct ht_plan_stream {
 	uint64_t blocks; /* of four numbers of 32 bits: how many a run takes, needed or not */
 };
 
+/* The bytes of one buffer to another. */
+struct ht_plan_move {
+	int32_t to, from;
+};
+
+/* Calls procedure `procedure`: its parameters and results are these buffers of the caller, in the order of
+ * its own. */
+struct ht_plan_call {
+	int32_t procedure;
+	int32_t *buffer;
+	int32_t buffers;
+};
+
+/* A branch calls [0] where the condition is not zero, else [1].  A loop begins with the moves `begin`; then,
+ * as long as the condition that call [0] leaves is not zero, it calls [1] and does the moves `again`. */
+struct ht_plan_control {
+	bool loops;
+	int32_t condition; /* buffer: one element of 1, 4 or 8 bytes */
+	struct ht_plan_call call[2];
+	struct ht_plan_move *begin, *again;
+	int32_t begins, agains;
+};
+
 struct ht_plan_step {
-	const struct ht_kernel *kernel; /* equal kernels are one pointer */
-	int32_t *buffer;                /* kernel->args plan buffers */
+	const struct ht_kernel *kernel; /* equal kernels are one pointer; NULL: see `control` */
+	const struct ht_plan_control *control;
+	int32_t *buffer; /* kernel->args plan buffers */
 	int64_t *params;
 	struct ht_str node;           /* for messages: the node it was made for */
 	const struct ht_words *words; /* likewise: what it says when it stops */
@@ -72,7 +101,17 @@ struct ht_plan_probe {
 	int32_t buffer;
 };
 
+struct ht_plan_procedure {
+	struct ht_str name;
+	int32_t buffer, buffers; /* its own are those from `buffer` on */
+	int32_t step, steps;
+	size_t arena_bytes; /* of its frame */
+	size_t live_bytes;  /* in use at once at most, callees' included */
+};
+
 struct ht_plan {
+	struct ht_plan_procedure *procedure; /* the entry is the last */
+	int32_t procedures;
 	struct ht_plan_buffer *buffer;
 	int32_t buffers;
 	struct ht_plan_step *step;
@@ -85,9 +124,12 @@ struct ht_plan {
 	int32_t choices;
 	const struct ht_kernel **kernel; /* distinct ones */
 	int32_t kernels;
-	size_t arena_bytes, scratch_bytes; /* scratch: per thread */
-	size_t live_bytes; /* that are in use at once at most: no arena can be smaller */
-	int64_t parts;     /* of the batch, each of which takes all steps; 1: it is not divided */
+	size_t scratch_bytes; /* per thread */
+	int64_t parts; /* of the batch, each of which takes all steps; 1: it is not divided */
 };
+static inline const struct ht_plan_procedure *ht_plan_entry(const struct ht_plan *p)
+{
+	return &p->procedure[p->procedures - 1];
+}
 
 #endif

@@ -8,10 +8,13 @@ struct search {
 	const struct ht_entry *e;
 	struct ht_arena *a;
 	struct ht_refusals *out;
-	struct ht_map known; /* op type and reason → number of the cause + 1 */
+	struct ht_map *known; /* op type and reason → number of the cause + 1 */
 	uint32_t *cause;     /* by node id: of what it waits for, or is; 0: it can be computed */
 	bool *fed;           /* by node id: it is among the inputs */
+	bool loops;          /* it is the body of a loop, or is in one */
 };
+
+static void search_graph(struct search *s);
 
 /* "a/b" of node "a/b/c"; what it shares with `part`, whole names only. */
 static struct ht_str shared_part(struct ht_str part, struct ht_str name)
@@ -38,7 +41,7 @@ static struct ht_str part_of(struct ht_str name)
 static uint32_t add_cause(struct search *s, const struct ht_node *n, const char *why)
 {
 	struct ht_map_entry *e =
-		ht_map_at(&s->known, ht_str_printf(s->a, "%.*s %s", HT_STR_ARG(n->type), why));
+		ht_map_at(s->known, ht_str_printf(s->a, "%.*s %s", HT_STR_ARG(n->type), why));
 	struct ht_refusals *r = s->out;
 	struct ht_refusal *x;
 
@@ -75,10 +78,42 @@ static bool is_own_cause(const struct ht_node *n)
 	return !op || op->never;
 }
 
+/* What stands in the way of the bodies of a branch or loop; the first cause, or 0. */
+static uint32_t visit_bodies(struct search *s, const struct ht_node *n)
+{
+	struct ht_bodies b = ht_control_bodies(n);
+	uint32_t first = 0;
+
+	for (int i = 0; i < 2; i++) {
+		struct ht_entry entry = { .inputs = b.of[i]->args, .outputs = b.of[i]->rets };
+		struct search in = *s;
+
+		in.g = b.of[i]->body;
+		in.e = &entry;
+		in.loops = s->loops || ht_is(n, HT_LOOPS);
+		search_graph(&in);
+		for (const struct ht_node *x = in.g->first; x && !first; x = x->next)
+			first = in.cause[x->id];
+	}
+	return first;
+}
+
+static const char *refuse(const struct search *s, const struct ht_node *n)
+{
+	if (s->loops && (ht_op_info(n->op)->effects & HT_RANDOM))
+		return "draws random numbers in a loop, which is not supported";
+	return lower_refuse(n);
+}
+
 static void visit(struct search *s, const struct ht_node *n)
 {
-	const char *why = lower_refuse(n);
+	const char *why = refuse(s, n);
 	uint32_t behind = cause_of_operands(s, n);
+
+	if (!why && !behind && ht_is(n, HT_BRANCHES | HT_LOOPS)) {
+		s->cause[n->id] = visit_bodies(s, n);
+		return;
+	}
 
 	if (why && (!behind || is_own_cause(n))) {
 		s->cause[n->id] = add_cause(s, n, why);
@@ -100,22 +135,28 @@ static void find_unfed(struct search *s)
 	}
 }
 
+static void search_graph(struct search *s)
+{
+	s->cause = HT_NEW_ARRAY(s->a, uint32_t, s->g->ids);
+	s->fed = HT_NEW_ARRAY(s->a, bool, s->g->ids);
+	for (const struct ht_port *p = s->e->inputs; p; p = p->next)
+		s->fed[p->value.node->id] = true;
+	for (const struct ht_port *p = s->e->targets; p; p = p->next)
+		add_cause(s, p->value.node, "is asked for, but has no result to compute");
+	for (const struct ht_node *n = s->g->first; n; n = n->next)
+		visit(s, n);
+	find_unfed(s);
+}
+
 void ht_find_refusals(const struct ht_graph *g, const struct ht_entry *e, struct ht_arena *a,
 	struct ht_refusals *out)
 {
-	struct search s = { .g = g, .e = e, .a = a, .out = out };
+	struct ht_map known;
+	struct search s = { .g = g, .e = e, .a = a, .out = out, .known = &known };
 
 	*out = (struct ht_refusals){ 0 };
-	s.cause = HT_NEW_ARRAY(a, uint32_t, g->ids);
-	s.fed = HT_NEW_ARRAY(a, bool, g->ids);
-	for (const struct ht_port *p = e->inputs; p; p = p->next)
-		s.fed[p->value.node->id] = true;
-	ht_map_init(&s.known, a);
-	for (const struct ht_port *p = e->targets; p; p = p->next)
-		add_cause(&s, p->value.node, "is asked for, but has no result to compute");
-	for (const struct ht_node *n = g->first; n; n = n->next)
-		visit(&s, n);
-	find_unfed(&s);
+	ht_map_init(&known, a);
+	search_graph(&s);
 }
 
 void ht_refusal_print(const struct ht_refusal *r, struct ht_buf *b)

@@ -34,7 +34,16 @@ static void calls_of_graph(
 void ht_called_functions(const struct ht_graph *g, struct ht_arena *a, struct ht_map *called)
 {
 	ht_map_init(called, a);
-	calls_of_graph(g, called, g);
+	calls_of_graph(g->library, called, g);
 	for (size_t i = 0; i < called->count; i++)
-		calls_of_graph(g, called, ((struct ht_function *)called->entries[i].value)->body);
+		calls_of_graph(g->library, called,
+			((struct ht_function *)called->entries[i].value)->body);
+}
+
+bool ht_calls_itself(const struct ht_function *f, struct ht_arena *a)
+{
+	struct ht_map called;
+
+	ht_called_functions(f->body, a, &called);
+	return ht_map_get(&called, f->name) != NULL;
 }

@@ -66,7 +66,9 @@ static void *memory_of(struct evaluation *e, int32_t i)
 		return e->temps + b->offset;
 	case HT_PLAN_INPUT:
 	case HT_PLAN_OUTPUT:
-	case HT_PLAN_STREAM: /* random ops with a state are not evaluated */
+	case HT_PLAN_PARAM: /* branches and loops are not evaluated, */
+	case HT_PLAN_RESULT:
+	case HT_PLAN_STREAM: /* nor random ops with a state */
 		break;
 	}
 	return e->memory[i];
@@ -102,7 +104,7 @@ static bool run(struct evaluation *e, struct ht_tensor *out, struct ht_arena *a)
 	struct ht_plan *p = e->plan;
 	int32_t result = 0;
 
-	e->temps = alloc_aligned(e->arena, p->arena_bytes);
+	e->temps = alloc_aligned(e->arena, ht_plan_entry(p)->arena_bytes);
 	e->scratch = alloc_aligned(e->arena, p->scratch_bytes);
 	e->memory = HT_NEW_ARRAY(e->arena, void *, (size_t)p->buffers);
 	for (int32_t i = 0; i < p->buffers; i++) {

@@ -89,74 +89,10 @@ static struct ht_function *callee(
 		if (!f || f->value.kind != HT_ATTR_FUNC)
 			return NULL;
 		*attrs = f->value.func->attrs;
-		return ht_graph_function(in->g, f->value.func->name);
+		return ht_graph_function(in->g->library, f->value.func->name);
 	}
 	*attrs = n->attrs;
-	return n->op == HT_OP_OPAQUE ? ht_graph_function(in->g, n->type) : NULL;
-}
-
-/* ---- attributes ---- */
-
-static const struct ht_attr *named(const struct ht_attr *attrs, struct ht_str name)
-{
-	while (attrs && !ht_str_eq(attrs->name, name))
-		attrs = attrs->next;
-	return attrs;
-}
-
-static struct ht_attr *copy_attrs(
-	const struct inliner *in, const struct ht_attr *from, const struct ht_attr *with);
-
-static void substitute(
-	const struct inliner *in, struct ht_attr_value *v, const struct ht_attr *with)
-{
-	struct ht_arena *a = in->g->arena;
-	const struct ht_attr *value;
-
-	if (v->kind == HT_ATTR_PLACEHOLDER) {
-		value = named(with, v->s);
-		if (value)
-			*v = value->value;
-	}
-	if (v->kind == HT_ATTR_TENSOR) {
-		struct ht_tensor *t = v->tensor;
-
-		v->tensor = ht_tensor_new(a, t->dtype, t->shape, NULL);
-		*v->tensor = *t;
-		if (t->blob)
-			v->tensor->blob = ht_blob_ref(t->blob);
-	} else if (v->kind == HT_ATTR_FUNC) {
-		struct ht_func_ref *f = HT_NEW(a, struct ht_func_ref);
-
-		*f = *v->func;
-		f->attrs = copy_attrs(in, v->func->attrs, with);
-		v->func = f;
-	} else if (v->kind == HT_ATTR_LIST && v->list.n) {
-		struct ht_attr_value *item = HT_NEW_ARRAY(a, struct ht_attr_value, v->list.n);
-
-		for (size_t i = 0; i < v->list.n; i++) {
-			item[i] = v->list.item[i];
-			substitute(in, &item[i], with);
-		}
-		v->list.item = item;
-	}
-}
-
-static struct ht_attr *copy_attrs(
-	const struct inliner *in, const struct ht_attr *from, const struct ht_attr *with)
-{
-	struct ht_attr *first = NULL, **end = &first;
-
-	for (; from; from = from->next) {
-		struct ht_attr *a = HT_NEW(in->g->arena, struct ht_attr);
-
-		*a = *from;
-		a->next = NULL;
-		substitute(in, &a->value, with);
-		*end = a;
-		end = &a->next;
-	}
-	return first;
+	return n->op == HT_OP_OPAQUE ? ht_graph_function(in->g->library, n->type) : NULL;
 }
 
 /* ---- one call ---- */
@@ -200,7 +136,7 @@ static enum ht_status copy_node(struct copying *c, const struct ht_node *from)
 				       HT_STR_ARG(from->name))));
 	n->device = from->device.n ? from->device : c->call->device;
 	n->extra = from->extra;
-	n->attrs = copy_attrs(in, from->attrs, c->attrs);
+	n->attrs = ht_attrs_copy(from->attrs, c->attrs, in->g->arena);
 	ht_node_set_outs(n, from->outs);
 	for (int32_t i = 0; i < from->outs; i++)
 		n->out[i] = from->out[i];
@@ -487,6 +423,8 @@ static enum ht_status finish(struct inliner *in)
 		HT_TRY(resolve_ports(in, e->inputs));
 		HT_TRY(resolve_ports(in, e->outputs));
 	}
+	if (in->g->function)
+		HT_TRY(resolve_ports(in, in->g->function->rets));
 	for (struct ht_node *n = in->g->first; n; n = next) {
 		next = n->next;
 		if (note_of(in, n)->call)
@@ -502,10 +440,10 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	struct ht_function *f;
 	bool any = false;
 
-	if (!g->functions)
+	if (!g->library->functions)
 		return HT_OK;
 	in.limit = g->nodes;
-	for (f = g->functions; f; f = f->next)
+	for (f = g->library->functions; f; f = f->next)
 		in.limit += f->body->nodes;
 	in.limit = in.limit * GROWTH + GROWTH_BASE;
 	/* Copies come to the end of the list, so this visits them too. */

@@ -8,6 +8,7 @@
 	PASS(activation)                                                                           \
 	PASS(adam)                                                                                 \
 	PASS(batch_norm)                                                                           \
+	PASS(bodies)                                                                               \
 	PASS(branches)                                                                             \
 	PASS(casts)                                                                                \
 	PASS(concat_split)                                                                         \

@@ -62,6 +62,7 @@ extern const char ht_pipeline_cleanup[];   /* up to the graph on which policies 
 extern const char ht_pipeline_precision[]; /* precision, cast placement and merging */
 extern const char ht_pipeline_painted[];   /* in its place where the policy painted the import */
 extern const char ht_pipeline_layout[];    /* what lowering wants: NHWC, expanded, folded */
+extern const char ht_pipeline_body[];      /* all of these, of what a branch or loop runs */
 
 /* ---- evaluate.c: constants by the interpreter ---- */
 

@@ -4,7 +4,7 @@
  * fetch: an effect counts when something asks for it.  The entry's inputs stay.  Other entries and
  * functions that nothing calls go too, and control edges that order nothing: those from nodes
  * before which nothing with an effect runs.  Without an entry in the context the graph's entries
- * all count; a graph that has none is left alone. */
+ * all count; a graph that has none, and is no body with an entry in the context, is left alone. */
 #include "passes/rewrite.h"
 
 struct prune {
@@ -31,15 +31,19 @@ static void need_ports(struct prune *p, const struct ht_port *port)
 		need(p, port->value.node);
 }
 
+static void mark_entry(struct prune *p, const struct ht_entry *e)
+{
+	need_ports(p, e->outputs);
+	need_ports(p, e->targets);
+	need_ports(p, e->inputs);
+}
+
 static void mark(struct prune *p)
 {
-	for (const struct ht_entry *e = p->g->entries; e; e = e->next) {
-		if (p->c->entry && e != p->c->entry)
-			continue;
-		need_ports(p, e->outputs);
-		need_ports(p, e->targets);
-		need_ports(p, e->inputs);
-	}
+	if (p->c->entry)
+		mark_entry(p, p->c->entry);
+	for (const struct ht_entry *e = p->g->entries; e && !p->c->entry; e = e->next)
+		mark_entry(p, e);
 	while (p->count) {
 		struct ht_node *n = p->stack[--p->count];
 
@@ -130,7 +134,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
 	struct prune p = { .g = g, .c = c };
 
-	if (!g->entries)
+	if (!g->entries && !c->entry)
 		return HT_OK;
 	p.needed = HT_NEW_ARRAY(c->scratch, bool, g->ids);
 	p.effectful = HT_NEW_ARRAY(c->scratch, bool, g->ids);

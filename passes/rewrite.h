@@ -160,5 +160,7 @@ void ht_rw_layer_norm(struct ht_rw *r, struct ht_node *n, enum ht_fusion_id id);
 
 /* The functions that the graph can come to call, by name; fills `called`, whose memory is from `a`. */
 void ht_called_functions(const struct ht_graph *g, struct ht_arena *a, struct ht_map *called);
+/* Whether running `f` can come to running it again.  `a` for scratch. */
+bool ht_calls_itself(const struct ht_function *f, struct ht_arena *a);
 
 #endif

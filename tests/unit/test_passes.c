@@ -126,7 +126,7 @@ static enum ht_status execute(struct run *r)
 	if (st != HT_OK)
 		return st;
 	r->memory = HT_NEW_ARRAY(&r->arena, char *, (size_t)r->plan->buffers);
-	r->temps = ht_alloc(&r->arena, r->plan->arena_bytes);
+	r->temps = ht_alloc(&r->arena, ht_plan_entry(r->plan)->arena_bytes);
 	scratch = ht_alloc(&r->arena, r->plan->scratch_bytes + 64);
 	for (int32_t i = 0; i < r->plan->buffers; i++)
 		r->memory[i] = buffer_memory(r, i);

@@ -1,0 +1,28 @@
+/* Branches and loops, and the functions that they run. */
+#include "ir/ir.h"
+
+struct ht_attr *ht_control_attr(const struct ht_node *n, int i)
+{
+	static const char *const branch[] = { "then_branch", "else_branch" },
+				 *const loop[] = { "cond", "body" };
+	struct ht_attr *a = ht_attr_find(n, ht_is(n, HT_LOOPS) ? loop[i] : branch[i]);
+
+	return a && a->value.kind == HT_ATTR_FUNC ? a : NULL;
+}
+
+struct ht_bodies ht_control_bodies(const struct ht_node *n)
+{
+	struct ht_bodies b = { { NULL } };
+
+	for (int i = 0; i < 2; i++) {
+		const struct ht_attr *a = ht_control_attr(n, i);
+
+		b.of[i] = a ? ht_graph_function(n->graph->library, a->value.func->name) : NULL;
+	}
+	return b;
+}
+
+int32_t ht_control_first(const struct ht_node *n)
+{
+	return ht_is(n, HT_BRANCHES) ? 1 : 0;
+}

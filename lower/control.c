@@ -1,0 +1,252 @@
+/* Branches and loops: their bodies are procedures of the plan, which one step runs.
+ *
+ * What a loop carries has two pieces of memory: what an iteration reads, which is the loop's result in the
+ * end, and what it leaves.  An argument that every iteration hands on unchanged is the operand's memory. */
+#include "lower/library.h"
+
+/* The procedures of a branch or loop. */
+struct body {
+	int32_t procedure[2];
+	bool *takes[2]; /* by argument: the procedure has it as a parameter */
+	bool *carries;  /* of a loop, by argument: an iteration may change it, and has it as a result */
+};
+
+static bool is_loop(const struct ht_node *n)
+{
+	return ht_is(n, HT_LOOPS);
+}
+
+/* ---- procedures ---- */
+
+static bool is_taken(const struct ht_uses *u, struct ht_value arg)
+{
+	for (const struct ht_use *use = u->of[arg.node->id]; use; use = use->next)
+		if (use->arg >= 0)
+			return true;
+	return false;
+}
+
+static bool is_among(const struct ht_port *p, struct ht_value v)
+{
+	for (; p; p = p->next)
+		if (ht_value_eq(p->value, v))
+			return true;
+	return false;
+}
+
+/* Those ports that are wanted, in their order. */
+static struct ht_port *some_ports(struct lower *l, const struct ht_port *p, const bool *wanted)
+{
+	struct ht_port *first = NULL, **end = &first;
+
+	for (int32_t i = 0; p; p = p->next, i++) {
+		if (!wanted[i])
+			continue;
+		*end = HT_NEW(l->scratch, struct ht_port);
+		**end = *p;
+		(*end)->next = NULL;
+		end = &(*end)->next;
+	}
+	return first;
+}
+
+static void find_carried(struct lower *l, const struct ht_function *f, int32_t args, struct body *b)
+{
+	const struct ht_port *arg = f->args, *ret = f->rets;
+
+	b->carries = HT_NEW_ARRAY(l->scratch, bool, (size_t)args);
+	for (int32_t i = 0; i < args; i++, arg = arg->next, ret = ret->next)
+		b->carries[i] = !ht_value_eq(arg->value, ret->value);
+}
+
+static enum ht_status lower_one(
+	struct lower *l, const struct ht_node *n, int i, const struct ht_function *f)
+{
+	struct body *b = l->body[n->id];
+	struct ht_uses uses = ht_graph_uses(f->body, l->scratch);
+	struct ht_entry entry = { .outputs = f->rets };
+	int32_t at = 0;
+
+	if (is_loop(n) && i == 1)
+		entry.outputs = some_ports(l, f->rets, b->carries);
+	b->takes[i] = HT_NEW_ARRAY(
+		l->scratch, bool, (size_t)(n->ins - ht_control_first(n)));
+	for (const struct ht_port *p = f->args; p; p = p->next, at++)
+		b->takes[i][at] = is_taken(&uses, p->value) || is_among(entry.outputs, p->value);
+	entry.inputs = some_ports(l, f->args, b->takes[i]);
+	return lower_function(l, f, &entry, &b->procedure[i]);
+}
+
+enum ht_status lower_bodies(struct lower *l)
+{
+	for (struct ht_node *n = l->g->first; n; n = n->next) {
+		struct ht_bodies of;
+
+		if (!ht_is(n, HT_BRANCHES | HT_LOOPS))
+			continue;
+		of = ht_control_bodies(n);
+		l->body[n->id] = HT_NEW(l->scratch, struct body);
+		if (is_loop(n))
+			find_carried(l, of.of[1], n->ins, l->body[n->id]);
+		for (int i = 0; i < 2; i++)
+			HT_TRY(lower_one(l, n, i, of.of[i]));
+	}
+	return HT_OK;
+}
+
+/* ---- steps ---- */
+
+/* By argument, where operands are that a procedure takes; -1: none does. */
+static int32_t *operands_of(struct lower *l, const struct ht_node *n)
+{
+	const struct body *b = l->body[n->id];
+	int32_t first = ht_control_first(n), args = n->ins - first;
+	int32_t *at = HT_NEW_ARRAY(l->scratch, int32_t, (size_t)args);
+
+	for (int32_t i = 0; i < args; i++)
+		at[i] = is_loop(n) || b->takes[0][i] || b->takes[1][i]
+				? dense_operand(l, n, first + i)
+				: -1;
+	return at;
+}
+
+static int32_t *results_of(struct lower *l, const struct ht_node *n)
+{
+	int32_t *at = HT_NEW_ARRAY(l->scratch, int32_t, (size_t)n->outs);
+
+	for (int32_t i = 0; i < n->outs; i++)
+		at[i] = dense_result(l, n, i);
+	return at;
+}
+
+/* A call of body i: of `in` the arguments that it takes, of `out` those results that `gives` has (NULL:
+ * all). */
+static struct ht_plan_call call_of(struct lower *l, const struct ht_node *n, int i,
+	const int32_t *in, const int32_t *out, int32_t outs, const bool *gives)
+{
+	const struct body *b = l->body[n->id];
+	int32_t args = n->ins - ht_control_first(n);
+	struct ht_plan_call c = { .procedure = b->procedure[i],
+		.buffer = HT_NEW_ARRAY(l->arena, int32_t, (size_t)(args + outs)) };
+
+	for (int32_t k = 0; k < args; k++)
+		if (b->takes[i][k])
+			c.buffer[c.buffers++] = in[k];
+	for (int32_t k = 0; k < outs; k++)
+		if (!gives || gives[k])
+			c.buffer[c.buffers++] = out[k];
+	return c;
+}
+
+static enum ht_status emit_branch(struct lower *l, struct ht_node *n)
+{
+	struct ht_plan_control *c = HT_NEW(l->arena, struct ht_plan_control);
+	const int32_t *in = operands_of(l, n), *out = results_of(l, n);
+
+	c->condition = dense_operand(l, n, 0);
+	for (int i = 0; i < 2; i++)
+		c->call[i] = call_of(l, n, i, in, out, n->outs, NULL);
+	plan_control(l, c, n);
+	return HT_OK;
+}
+
+static void add_move(struct ht_plan_move *list, int32_t *n, int32_t to, int32_t from)
+{
+	if (to != from)
+		list[(*n)++] = (struct ht_plan_move){ to, from };
+}
+
+static int32_t temporary(struct lower *l, struct ht_type t)
+{
+	return plan_buffer(l, HT_PLAN_TEMP, t.dtype, ht_shape_count(t.shape));
+}
+
+/* A result that is used has the operand's elements where no iteration changes them. */
+static void carry(struct lower *l, const struct ht_node *n, struct ht_plan_control *c,
+	int32_t *now, int32_t *next)
+{
+	const struct body *b = l->body[n->id];
+
+	c->begin = HT_NEW_ARRAY(l->arena, struct ht_plan_move, (size_t)n->outs);
+	c->again = HT_NEW_ARRAY(l->arena, struct ht_plan_move, (size_t)n->outs);
+	for (int32_t i = 0; i < n->outs; i++) {
+		bool used = l->view[n->id][i].buffer >= 0;
+		int32_t result = used || b->carries[i] ? dense_result(l, n, i) : -1;
+
+		if (result >= 0)
+			add_move(c->begin, &c->begins, result, now[i]);
+		if (!b->carries[i])
+			continue;
+		now[i] = result;
+		next[i] = temporary(l, n->out[i]);
+		add_move(c->again, &c->agains, result, next[i]);
+	}
+}
+
+static enum ht_status emit_while(struct lower *l, struct ht_node *n)
+{
+	struct ht_plan_control *c = HT_NEW(l->arena, struct ht_plan_control);
+	struct ht_value condition = ht_control_bodies(n).of[0]->rets->value;
+	int32_t *now = operands_of(l, n),
+		*next = HT_NEW_ARRAY(l->scratch, int32_t, (size_t)n->outs);
+
+	c->loops = true;
+	c->condition = temporary(l, *ht_type_of(condition));
+	carry(l, n, c, now, next);
+	c->call[0] = call_of(l, n, 0, now, &c->condition, 1, NULL);
+	c->call[1] = call_of(l, n, 1, now, next, n->outs, l->body[n->id]->carries);
+	plan_control(l, c, n);
+	return HT_OK;
+}
+
+/* ---- refusals ---- */
+
+static const char *refuse_condition(struct ht_type t)
+{
+	const struct ht_dtype_info *d = ht_dtype_info(t.dtype);
+
+	if (!ht_shape_known(t.shape) || ht_shape_count(t.shape) != 1)
+		return "has a condition that is not one element";
+	if (d->kind != HT_KIND_BOOL && d->kind != HT_KIND_INT && d->kind != HT_KIND_UINT)
+		return "has a condition that is no boolean and no integer";
+	return d->bytes == 2 ? "has a condition of 16 bits" : NULL;
+}
+
+static const char *refuse_bodies(const struct ht_node *n)
+{
+	struct ht_bodies b = ht_control_bodies(n);
+
+	for (int i = 0; i < 2; i++) {
+		if (!b.of[i])
+			return "runs a function that the model does not have";
+		if (!b.of[i]->special)
+			return "runs a function that runs itself; recursion is not supported";
+	}
+	return NULL;
+}
+
+static const char *refuse_branch(const struct ht_node *n)
+{
+	const char *why = refuse_bodies(n);
+
+	return why ? why : refuse_condition(*ht_type_of(n->in[0]));
+}
+
+static const char *refuse_loop(const struct ht_node *n)
+{
+	const char *why = refuse_bodies(n);
+
+	return why ? why : refuse_condition(*ht_type_of(ht_control_bodies(n).of[0]->rets->value));
+}
+
+const struct lower_op lower_branch = { .family = FAMILY_ROOT,
+	.alone = true,
+	.dense = true,
+	.emit = emit_branch,
+	.refuse = refuse_branch };
+
+const struct lower_op lower_loop = { .family = FAMILY_ROOT,
+	.alone = true,
+	.dense = true,
+	.emit = emit_while,
+	.refuse = refuse_loop };
