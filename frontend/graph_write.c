@@ -77,11 +77,19 @@ static void put_pair(
 	ht_pb_end(w, m);
 }
 
-/* ---- signatures: kept as they were read, but for what a policy made of float arguments ---- */
+/* ---- signatures: kept as they were read, but for what a policy made of float arguments, and for variables
+ * that became values ---- */
 
 static bool is_policy_float(enum ht_dtype t)
 {
 	return t == HT_F32 || t == HT_F16 || t == HT_BF16;
+}
+
+static bool may_become(enum ht_dtype stated, enum ht_dtype now)
+{
+	if (stated == HT_RESOURCE)
+		return now != HT_RESOURCE && now != HT_INVALID;
+	return stated != now && is_policy_float(stated) && is_policy_float(now);
 }
 
 static enum ht_dtype type_of_port(const struct ht_port *p)
@@ -93,7 +101,7 @@ static enum ht_dtype type_of_port(const struct ht_port *p)
 	return ht_type_of(*v)->dtype;
 }
 
-/* An argument or result; true: it states another float than its value is by now. */
+/* An argument or result; true: it states another type than its value has by now. */
 static bool put_formal(
 	struct ht_pb_writer *w, struct ht_pb_reader r, uint32_t number, const struct ht_port *p)
 {
@@ -103,8 +111,7 @@ static bool put_formal(
 	struct ht_pb_value v;
 
 	while (ht_pb_next(&r, &v)) {
-		if (v.number == 3 && v.u != now && is_policy_float((enum ht_dtype)v.u) &&
-			is_policy_float(now)) {
+		if (v.number == 3 && may_become((enum ht_dtype)v.u, now)) {
 			ht_pb_put_varint(w, 3, now);
 			differs = true;
 		} else {

@@ -1,11 +1,15 @@
-/* Branches and loops, and the functions that they run. */
+/* Branches, loops and calls, and the functions that they run. */
 #include "ir/ir.h"
 
 struct ht_attr *ht_control_attr(const struct ht_node *n, int i)
 {
 	static const char *const branch[] = { "then_branch", "else_branch" },
 				 *const loop[] = { "cond", "body" };
-	struct ht_attr *a = ht_attr_find(n, ht_is(n, HT_LOOPS) ? loop[i] : branch[i]);
+	const char *call = i ? "" : "f";
+	struct ht_attr *a = ht_attr_find(n,
+		ht_is(n, HT_LOOPS)          ? loop[i]
+			: ht_is(n, HT_CALLS_ONE) ? call
+						 : branch[i]);
 
 	return a && a->value.kind == HT_ATTR_FUNC ? a : NULL;
 }

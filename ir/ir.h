@@ -104,10 +104,10 @@ int32_t ht_node_result_named(const struct ht_node *n, struct ht_str port, int32_
 /* The inverse: the formal of result `result`, and the place within it; empty: opaque. */
 struct ht_str ht_node_result_name(const struct ht_node *n, int32_t result, int32_t *index);
 
-/* ---- control.c: branches and loops, which run functions ---- */
+/* ---- control.c: branches, loops and calls, which run functions ---- */
 
 /* A branch runs [0] where its condition, operand 0, is true, else [1]; a loop asks [0] whether to go on and
- * runs [1].  NULL: the library has no such function. */
+ * runs [1]; a call runs [0].  NULL: there is none, or the library lacks it. */
 struct ht_bodies {
 	struct ht_function *of[2];
 };

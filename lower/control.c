@@ -216,12 +216,10 @@ static const char *refuse_bodies(const struct ht_node *n)
 {
 	struct ht_bodies b = ht_control_bodies(n);
 
-	for (int i = 0; i < 2; i++) {
-		if (!b.of[i])
-			return "runs a function that the model does not have";
-		if (!b.of[i]->special)
-			return "runs a function that runs itself; recursion is not supported";
-	}
+	if (!b.of[0] || !b.of[1])
+		return "runs a function that the model does not have";
+	if (!b.of[0]->special || !b.of[1]->special)
+		return "runs a function that runs itself; recursion is not supported";
 	return NULL;
 }
 

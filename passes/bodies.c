@@ -160,6 +160,23 @@ static enum ht_status pass_types(struct control *x)
 	return HT_OK;
 }
 
+/* Results have the types that the node says. */
+static enum ht_status check_results(const struct control *x)
+{
+	for (int i = is_loop(x) ? 1 : 0; i < 2; i++) {
+		const struct ht_port *ret = x->body[i]->rets;
+
+		for (int32_t k = 0; k < x->rets; k++, ret = ret->next)
+			if (type_of(ret->value).dtype != x->node->out[k].dtype)
+				return fail(x, HT_E_INPUT,
+					"result '%.*s' of function '%.*s' is %s; it should be %s",
+					HT_STR_ARG(ret->name), HT_STR_ARG(x->body[i]->name),
+					ht_dtype_info(type_of(ret->value).dtype)->name,
+					ht_dtype_info(x->node->out[k].dtype)->name);
+	}
+	return HT_OK;
+}
+
 /* What holds of tensors of either shape; false: that is `a`. */
 static bool widen(struct ht_shape *a, struct ht_shape b, struct ht_arena *arena)
 {
@@ -196,6 +213,7 @@ static enum ht_status find_types(struct control *x)
 		const struct ht_port *ret = x->body[1]->rets;
 
 		HT_TRY(pass_types(x));
+		HT_TRY(check_results(x));
 		again = false;
 		for (int32_t i = 0; is_loop(x) && i < x->args; i++, ret = ret->next)
 			again = widen(&x->type[i].shape, type_of(ret->value).shape, a) || again;

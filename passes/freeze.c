@@ -2,7 +2,7 @@
  *
  * Resources (VarHandleOp) and references (VariableV2, Variable).  The variable's own node becomes the
  * Const; ReadVariableOp an Identity, ResourceGather a GatherV2, and identities on the way change
- * their type.  A graph that also writes a variable is refused: its value is no constant.  All
+ * their type.  A branch or loop passes the value, and its functions do likewise with it.  A graph that also writes a variable is refused: its value is no constant.  All
  * variables that cannot be frozen are reported in one go; those for which there is no checkpoint,
  * as in a training graph, in one message.
  *
@@ -12,10 +12,21 @@
 
 #include <string.h>
 
+/* A function whose arguments were variables: the tensors that they are now, of no shape. */
+struct passed {
+	struct ht_function *f;
+	struct ht_tensor **arg; /* by argument; NULL: it was none */
+	struct passed *next;
+};
+
 struct freezer {
 	struct ht_graph *g;
 	struct ht_pass_context *c;
 	struct ht_tensor **value; /* by node id: of the node's result 0, once it is a constant's */
+	bool *resource;           /* by node id: that result was a handle */
+	uint32_t ids;             /* nodes made here are above */
+	struct passed *todo;      /* functions to go on in */
+	struct ht_map *seen;      /* name → struct passed, of all graphs */
 	const struct ht_node *without; /* the first variable that no checkpoint has */
 	size_t withouts;
 	struct ht_refusals never; /* ops that are never lowered, and take variables */
@@ -35,7 +46,7 @@ static void fail(
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	at.path = f->g->path;
+	at.path = f->g->library->path;
 	at.node = n->name;
 	at.op = n->type;
 	f->status = ht_error(f->c->diags, st, at, "%s", text);
@@ -208,12 +219,72 @@ static void tell_never(struct freezer *f)
 	}
 }
 
+static void set_list_type(struct ht_node *n, const char *attr, int32_t item, enum ht_dtype t)
+{
+	struct ht_attr *a = ht_attr_find(n, attr);
+
+	if (a && a->value.kind == HT_ATTR_LIST && a->value.list.kind == HT_ATTR_TYPE &&
+		(size_t)item < a->value.list.n)
+		a->value.list.item[item].type = t;
+}
+
+static int32_t count_args(const struct ht_function *f)
+{
+	int32_t n = 0;
+
+	for (const struct ht_port *p = f->args; p; p = p->next)
+		n++;
+	return n;
+}
+
+/* Argument `arg` of `to` is the value of a variable from here on. */
+static void pass_value(struct freezer *f, struct ht_function *to, int32_t arg,
+	const struct ht_tensor *t)
+{
+	struct ht_map_entry *e = ht_map_at(f->seen, to->name);
+	struct passed *p = e->value;
+
+	if (!p) {
+		p = e->value = HT_NEW(f->c->scratch, struct passed);
+		p->f = to;
+		p->arg = HT_NEW_ARRAY(
+			f->c->scratch, struct ht_tensor *, (size_t)count_args(to));
+		p->next = f->todo;
+		f->todo = p;
+	}
+	if (arg < count_args(to) && !p->arg[arg])
+		p->arg[arg] = ht_tensor_new(
+			f->c->scratch, t->dtype, HT_SHAPE_UNKNOWN, NULL);
+}
+
+static bool runs_functions(const struct ht_node *n)
+{
+	return ht_is(n, HT_BRANCHES | HT_LOOPS | HT_CALLS_ONE);
+}
+
+/* The branch, loop or call `n` passes `t` in place of a variable. */
+static void freeze_passed(
+	struct freezer *f, struct ht_node *n, int32_t operand, const struct ht_tensor *t)
+{
+	struct ht_bodies b = ht_control_bodies(n);
+	int32_t arg = operand - ht_control_first(n);
+
+	set_list_type(n, ht_is(n, HT_LOOPS) ? "T" : "Tin", arg, t->dtype);
+	if (ht_is(n, HT_LOOPS) && arg < n->outs)
+		n->out[arg] = (struct ht_type){ t->dtype, HT_SHAPE_UNKNOWN };
+	for (int i = 0; i < 2; i++)
+		if (b.of[i])
+			pass_value(f, b.of[i], arg, t);
+}
+
 /* `n` takes a frozen variable as operand `i`. */
 static void freeze_use(struct freezer *f, struct ht_node *n, int32_t i, bool resource)
 {
 	struct ht_tensor *t = f->value[n->in[i].node->id];
 
-	if (ht_is(n, HT_READS_VARIABLE)) {
+	if (resource && runs_functions(n) && i >= ht_control_first(n)) {
+		freeze_passed(f, n, i, t);
+	} else if (ht_is(n, HT_READS_VARIABLE)) {
 		become_identity(f, n, t);
 	} else if (passes_on(n)) {
 		/* Of a resource, or of a reference that is written through it, more is to be changed. */
@@ -244,43 +315,86 @@ static void no_checkpoint(struct freezer *f)
 			     "frozen graph or a SavedModel");
 }
 
+/* Variables, and the arguments that are handed on as such. */
+static bool takes_variable(const struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->ins; i++)
+		if (is_variable(n->in[i].node) ||
+			(ht_is(n->in[i].node, HT_ARGUMENT) &&
+				ht_type_attr(n->in[i].node, "T") == HT_RESOURCE))
+			return true;
+	return false;
+}
+
 static bool changes_variables(const struct ht_graph *g)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next)
-		for (int32_t i = 0; changes(n) && i < n->ins; i++)
-			if (is_variable(n->in[i].node))
-				return true;
+		if (changes(n) && takes_variable(n))
+			return true;
 	return false;
+}
+
+static bool changes_any(const struct ht_graph *g)
+{
+	for (const struct ht_function *f = g->functions; f; f = f->next)
+		if (changes_variables(f->body))
+			return true;
+	return changes_variables(g);
+}
+
+static void freeze_node(struct freezer *f, struct ht_node *n)
+{
+	if (is_variable(n)) {
+		f->resource[n->id] = n->op == HT_OP_VarHandleOp;
+		freeze_variable(f, n);
+		return;
+	}
+	for (int32_t i = 0; i < n->ins; i++) {
+		const struct ht_node *v = n->in[i].node;
+
+		if (v->id >= f->ids || !f->value[v->id])
+			continue;
+		if (f->resource[v->id] && passes_on(n))
+			f->resource[n->id] = true;
+		freeze_use(f, n, i, f->resource[v->id]);
+	}
+}
+
+static void freeze_graph(struct freezer *f, struct ht_graph *g, const struct passed *args)
+{
+	int32_t arg = 0;
+
+	f->g = g;
+	f->ids = g->ids;
+	f->resource = HT_NEW_ARRAY(f->c->scratch, bool, g->ids);
+	f->value = HT_NEW_ARRAY(f->c->scratch, struct ht_tensor *, g->ids);
+	for (struct ht_port *p = args ? args->f->args : NULL; p; p = p->next, arg++)
+		if (args->arg[arg]) {
+			ht_attr_set_type(p->value.node, "T", args->arg[arg]->dtype);
+			f->resource[p->value.node->id] = true;
+			set_result(f, p->value.node, args->arg[arg]);
+		}
+	for (struct ht_node *n = g->first; n; n = n->next)
+		if (n->id < f->ids)
+			freeze_node(f, n);
 }
 
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
-	struct freezer f = { .g = g, .c = c };
-	bool *resource;
-	uint32_t ids = g->ids; /* nodes made here are above */
+	struct ht_map seen;
+	struct freezer f = { .g = g, .c = c, .seen = &seen };
 
-	if (c->keep_variables || (c->keep_changed && changes_variables(g)))
+	if (c->keep_variables || (c->keep_changed && changes_any(g)))
 		return HT_OK;
-	resource = HT_NEW_ARRAY(c->scratch, bool, g->ids);
-	f.value = HT_NEW_ARRAY(c->scratch, struct ht_tensor *, g->ids);
-	for (struct ht_node *n = g->first; n; n = n->next) {
-		if (n->id >= ids)
-			continue;
-		if (is_variable(n)) {
-			resource[n->id] = n->op == HT_OP_VarHandleOp;
-			freeze_variable(&f, n);
-			continue;
-		}
-		for (int32_t i = 0; i < n->ins; i++) {
-			const struct ht_node *v = n->in[i].node;
+	ht_map_init(&seen, c->scratch);
+	freeze_graph(&f, g, NULL);
+	while (f.todo) {
+		const struct passed *p = f.todo;
 
-			if (v->id >= ids || !f.value[v->id])
-				continue;
-			if (resource[v->id] && passes_on(n))
-				resource[n->id] = true;
-			freeze_use(&f, n, i, resource[v->id]);
-		}
+		f.todo = p->next;
+		freeze_graph(&f, p->f->body, p);
 	}
+	f.g = g;
 	tell_never(&f);
 	if (f.without)
 		no_checkpoint(&f);

@@ -412,6 +412,30 @@ static enum ht_status resolve_edges(struct inliner *in, struct ht_node *n)
 	return HT_OK;
 }
 
+/* What is run for its effects: in the place of a call what waits for it would wait for. */
+static void resolve_targets(struct inliner *in, struct ht_port **p)
+{
+	while (*p) {
+		struct ht_port *next = (*p)->next;
+		struct controls list = { 0 };
+
+		if (!note_of(in, (*p)->value.node)->call) {
+			p = &(*p)->next;
+			continue;
+		}
+		add_control(in, &list, (*p)->value.node);
+		for (size_t i = 0; i < list.n; i++) {
+			struct ht_port *t = HT_NEW(in->g->arena, struct ht_port);
+
+			t->name = list.node[i]->name;
+			t->value = (struct ht_value){ .node = list.node[i], .index = -1 };
+			*p = t;
+			p = &t->next;
+		}
+		*p = next;
+	}
+}
+
 static enum ht_status finish(struct inliner *in)
 {
 	struct ht_node *next;
@@ -422,9 +446,12 @@ static enum ht_status finish(struct inliner *in)
 	for (struct ht_entry *e = in->g->entries; e; e = e->next) {
 		HT_TRY(resolve_ports(in, e->inputs));
 		HT_TRY(resolve_ports(in, e->outputs));
+		resolve_targets(in, &e->targets);
 	}
-	if (in->g->function)
+	if (in->g->function) {
 		HT_TRY(resolve_ports(in, in->g->function->rets));
+		resolve_targets(in, &in->g->function->control_rets);
+	}
 	for (struct ht_node *n = in->g->first; n; n = next) {
 		next = n->next;
 		if (note_of(in, n)->call)
