@@ -15,12 +15,11 @@ static struct ht_reads reads_of(struct ht_str key)
 {
 	struct ht_str name, value;
 	struct ht_reads reads = { 0 };
+	size_t at = 0;
 
-	for (size_t at = 0; ht_key_next(key, &at, &name, &value);)
-		for (int r = 0; r < HT_READ_END && ht_str_starts(name, "option-"); r++)
-			if (ht_str_is((struct ht_str){ name.p + 7, name.n - 7 },
-				    ht_read_name((enum ht_read)r)))
-				ht_note_read(&reads, (enum ht_read)r);
+	while (ht_key_next(key, &at, &name, &value))
+		if (ht_str_starts(name, "option-"))
+			ht_note_read_named(&reads, (struct ht_str){ name.p + 7, name.n - 7 });
 	return reads;
 }
 

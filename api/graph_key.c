@@ -124,14 +124,10 @@ struct ht_reads ht_reads_parse(struct ht_str line)
 {
 	struct ht_reads set = { 0 };
 
-	for (int r = 0; r < HT_READ_END; r++) {
-		const char *name = ht_read_name((enum ht_read)r);
-		size_t n = strlen(name);
-
-		for (const char *p = line.p; p + n <= line.p + line.n; p++)
-			if ((p == line.p || p[-1] == ' ') && !memcmp(p, name, n) &&
-				(p + n == line.p + line.n || p[n] == ' '))
-				ht_note_read(&set, (enum ht_read)r);
+	for (const char *p = line.p, *end = line.p + line.n, *blank; p < end; p = blank + 1) {
+		blank = memchr(p, ' ', (size_t)(end - p));
+		blank = blank ? blank : end;
+		ht_note_read_named(&set, (struct ht_str){ p, (size_t)(blank - p) });
 	}
 	return set;
 }

@@ -54,7 +54,7 @@ void ht_read_sets_add(
 	if (ht_cache_graph_name(w->model->cache))
 		ht_index_add(w, reads, d, a);
 	for (size_t i = 0; i < n; i++)
-		if (set[i].bits == reads.bits)
+		if (ht_same_reads(set[i], reads))
 			return;
 	ht_buf_init(&b, a);
 	ht_reads_print(&b, reads);

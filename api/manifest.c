@@ -90,13 +90,6 @@ static void put_sources(struct ht_buf *b, struct ht_str content)
 	ht_putc(b, ']');
 }
 
-/* Where something else than the program goes, which says nothing about it. */
-static bool is_place(enum ht_read r)
-{
-	return r == HT_READ_debug_dir || r == HT_READ_dump_graphs || r == HT_READ_fusion_result ||
-	       r == HT_READ_export_compile_stat || r == HT_READ_op_debug_level;
-}
-
 /* Those that were read, and are not as they are by themselves. */
 static void put_options(struct ht_buf *b, const struct ht_wanted *w, struct ht_reads reads)
 {
@@ -106,7 +99,7 @@ static void put_options(struct ht_buf *b, const struct ht_wanted *w, struct ht_r
 	for (int r = 0; r < HT_READ_END; r++) {
 		struct ht_str value = ht_str("");
 
-		if (ht_was_read(reads, (enum ht_read)r) && !is_place((enum ht_read)r))
+		if (ht_was_read(reads, (enum ht_read)r) && !ht_read_is_place((enum ht_read)r))
 			value = ht_wanted_value(w, (enum ht_read)r, b->arena);
 		if (!value.n)
 			continue;

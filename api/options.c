@@ -15,24 +15,14 @@ static const struct row {
 } rows[] = {
 #define OPTION(name, values, fallback, class, reader, help, vendor)                                \
 	{ name, values, fallback, HT_OPTION_##class, READER_##reader, help, vendor },
-#define ALIAS(name, option)
-#define STANDING(option, standing, instead)
-#include "api/options.def"
-#undef STANDING
-#undef ALIAS
-#undef OPTION
+#include "choice/options.def"
 };
 
 static const struct alias {
 	const char *name, *option;
 } aliases[] = {
-#define OPTION(name, ...)
 #define ALIAS(name, option) { name, option },
-#define STANDING(option, standing, instead)
-#include "api/options.def"
-#undef STANDING
-#undef ALIAS
-#undef OPTION
+#include "choice/options.def"
 };
 
 static const struct standing {
@@ -40,13 +30,8 @@ static const struct standing {
 	enum ht_option_standing standing;
 	const char *instead;
 } standings[] = {
-#define OPTION(name, ...)
-#define ALIAS(name, option)
 #define STANDING(option, standing, instead) { option, HT_OPTION_##standing, instead },
-#include "api/options.def"
-#undef STANDING
-#undef ALIAS
-#undef OPTION
+#include "choice/options.def"
 };
 
 _Static_assert(HT_COUNT(rows) <= HT_COUNT(((struct ht_policy *)0)->without_effect),
@@ -310,10 +295,7 @@ enum ht_status ht_option_set(
 	HT_TRY(give(p, row, value, d));
 	if (row->class == HT_OPTION_ACCEPTED && !is_default(row, value))
 		tell_without_effect(p, row, d);
-	if (row->reader != READER_POLICY)
-		return HT_OK;
-	HT_TRY(ht_policy_option(p, row->name, spelled(row, value), d));
-	if (is_default(row, value))
-		ht_policy_unstate(p, row->name);
-	return HT_OK;
+	return row->reader == READER_POLICY
+		       ? ht_policy_option(p, row->name, spelled(row, value), d)
+		       : HT_OK;
 }

@@ -124,7 +124,7 @@ static struct ht_parse parse_of(struct setting *s)
 }
 
 /* A file that is given again replaces the one before. */
-static enum ht_status read_rules(struct setting *s, const char *option, enum ht_rule_set set,
+static enum ht_status read_rules(struct setting *s, enum ht_rule_set set,
 	enum ht_status (*parse)(struct ht_parse *p, struct ht_str text, struct ht_rules *out))
 {
 	struct ht_parse p = parse_of(s);
@@ -132,7 +132,7 @@ static enum ht_status read_rules(struct setting *s, const char *option, enum ht_
 	struct ht_str text;
 
 	HT_TRY(ht_policy_file(&p, FILE_LIMIT, &text));
-	ht_rules_init(&rules, option, p.path, p.arena);
+	ht_rules_init(&rules, s->key, p.path, p.arena);
 	HT_TRY(parse(&p, text, &rules));
 	s->p->rules[set] = rules;
 	return HT_OK;
@@ -140,22 +140,22 @@ static enum ht_status read_rules(struct setting *s, const char *option, enum ht_
 
 static enum ht_status set_mixlist(struct setting *s)
 {
-	return read_rules(s, "modify_mixlist", HT_RULES_MIX, ht_mixlist_parse);
+	return read_rules(s, HT_RULES_MIX, ht_mixlist_parse);
 }
 
 static enum ht_status set_customize(struct setting *s)
 {
-	return read_rules(s, "customize_dtypes", HT_RULES_CUSTOM, ht_customize_parse);
+	return read_rules(s, HT_RULES_CUSTOM, ht_customize_parse);
 }
 
 static enum ht_status set_keep_dtype(struct setting *s)
 {
-	return read_rules(s, "keep_dtype", HT_RULES_KEEP, ht_keep_dtype_parse);
+	return read_rules(s, HT_RULES_KEEP, ht_keep_dtype_parse);
 }
 
 static enum ht_status set_op_precision_mode(struct setting *s)
 {
-	return read_rules(s, "op_precision_mode", HT_RULES_IMPL, ht_impl_parse);
+	return read_rules(s, HT_RULES_IMPL, ht_impl_parse);
 }
 
 static enum ht_status set_fusion_switch(struct setting *s)
@@ -165,7 +165,7 @@ static enum ht_status set_fusion_switch(struct setting *s)
 	struct ht_str text;
 
 	HT_TRY(ht_policy_file(&p, FILE_LIMIT, &text));
-	ht_rules_init(&rules, "fusion_switch_file", p.path, p.arena);
+	ht_rules_init(&rules, s->key, p.path, p.arena);
 	HT_TRY(ht_fusion_switch_parse(&p, text, &rules));
 	s->p->fusions = rules;
 	return HT_OK;
@@ -176,7 +176,7 @@ static enum ht_status set_optimization_switch(struct setting *s)
 	struct ht_parse p = parse_of(s);
 	struct ht_rules rules;
 
-	ht_rules_init(&rules, "optimization_switch", NULL, p.arena);
+	ht_rules_init(&rules, s->key, NULL, p.arena);
 	HT_TRY(ht_optimization_switch_parse(&p, ht_str(p.path), &rules));
 	s->p->switches = rules;
 	return HT_OK;
@@ -281,7 +281,7 @@ static enum ht_status set_optypelist(struct setting *s)
 	struct ht_rules rules;
 	bool old;
 
-	ht_rules_init(&rules, "optypelist_for_implmode", NULL, a);
+	ht_rules_init(&rules, s->key, NULL, a);
 	for (bool last = false; !last; p++) {
 		size_t n = strcspn(p, ",");
 		struct ht_str type = ht_trim((struct ht_str){ p, n });
@@ -369,65 +369,18 @@ static enum ht_status set_sentinels(struct setting *s)
 								   : illegal(s, "keep and clamp");
 }
 
-static const struct {
-	const char *key;
+static const struct option {
+	const char *key, *fallback;
 	enum ht_read read;
 	enum ht_status (*set)(struct setting *s);
 } options[] = {
-#define OPTION(name, set) { #name, HT_READ_##name, set }
-	OPTION(allow_hf32, set_hf32),
-	OPTION(allowlist_add, set_grappler),
-	OPTION(allowlist_remove, set_grappler),
-	OPTION(budget, set_budget),
-	OPTION(clearlist_add, set_grappler),
-	OPTION(clearlist_remove, set_grappler),
-	OPTION(cost_table, set_cost_table),
-	OPTION(cost_target, set_cost_target),
-	OPTION(customize_dtypes, set_customize),
-	OPTION(debug_dir, set_debug_dir),
-	OPTION(denylist_add, set_grappler),
-	OPTION(denylist_remove, set_grappler),
-	OPTION(frontier, set_frontier),
-	OPTION(dump_graphs, set_dump_graphs),
-	OPTION(enable_scope_fusion_passes, set_scope_fusions),
-	OPTION(export_compile_stat, set_compile_stat),
-	OPTION(fusion_result, set_fusion_result),
-	OPTION(fusion_switch_file, set_fusion_switch),
-	OPTION(graph_run_mode, set_run_mode),
-	OPTION(grappler_level, set_grappler),
-	OPTION(inferlist_add, set_grappler),
-	OPTION(inferlist_remove, set_grappler),
-	OPTION(keep_dtype, set_keep_dtype),
-	OPTION(lenient, set_lenient),
-	OPTION(modify_mixlist, set_mixlist),
-	OPTION(oo_constant_folding, set_constant_folding),
-	OPTION(oo_level, set_oo_level),
-	OPTION(op_debug_level, set_debug_level),
-	OPTION(op_precision_mode, set_op_precision_mode),
-	OPTION(op_select_implmode, set_select_impl),
-	OPTION(ops_info, set_ops_info),
-	OPTION(optimization_switch, set_optimization_switch),
-	OPTION(optypelist_for_implmode, set_optypelist),
-	{ "precision_mode", HT_READ_policy, set_mode },
-	{ "precision_mode_v2", HT_READ_policy, set_mode_v2 },
-	OPTION(priced_node, set_priced_node),
-	OPTION(profile, set_profile),
-	OPTION(samples, set_samples),
-	OPTION(sentinels, set_sentinels),
-	OPTION(tf_random_seed, set_random_seed),
-#undef OPTION
+#define READ_VALUE(name) HT_READ_##name
+#define READ_PLACE(name) HT_READ_##name
+#define READ_MODE(name) HT_READ_policy
+#define POLICY_OPTION(name, values, fallback, parser, read, ...)                                   \
+	{ #name, fallback, READ_##read(name), set_##parser },
+#include "choice/options.def"
 };
-
-const char *ht_read_name(enum ht_read r)
-{
-	static const char *const names[HT_READ_END] = {
-#define X(name) #name,
-		HT_READS_OF(X)
-#undef X
-	};
-
-	return names[r];
-}
 
 /* Of a file its content, wherever it lies. */
 static void state(struct setting *s, enum ht_read read)
@@ -451,22 +404,20 @@ enum ht_status ht_policy_option(
 	struct ht_policy *p, const char *key, const char *value, struct ht_diags *d)
 {
 	struct setting s = { .p = p, .key = key, .value = value, .d = d };
+	const struct option *o = options, *end = options + HT_COUNT(options);
 
+	while (o < end && strcmp(o->key, key))
+		o++;
+	if (o == end)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "a policy has no option '%s'", key);
+	s.key = o->key;
 	if (setjmp(p->unwind.env))
 		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
 	ht_sha256_begin(&s.digest);
-	for (size_t i = 0; i < HT_COUNT(options); i++)
-		if (!strcmp(options[i].key, key)) {
-			HT_TRY(options[i].set(&s));
-			state(&s, options[i].read);
-			return HT_OK;
-		}
-	return ht_error(d, HT_E_USAGE, HT_NOWHERE, "a policy has no option '%s'", key);
-}
-
-void ht_policy_unstate(struct ht_policy *p, const char *key)
-{
-	for (size_t i = 0; i < HT_COUNT(options); i++)
-		if (!strcmp(options[i].key, key))
-			p->stated[options[i].read] = NULL;
+	HT_TRY(o->set(&s));
+	if (*o->fallback && !strcmp(o->fallback, value))
+		p->stated[o->read] = NULL;
+	else
+		state(&s, o->read);
+	return HT_OK;
 }

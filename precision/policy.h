@@ -275,16 +275,13 @@ static inline const struct ht_policy *ht_read(const struct ht_policy *p, enum ht
 		ht_note_read(p->reads, what);
 	return p;
 }
-const char *ht_read_name(enum ht_read r);
 /* The value as a key has it; "": the default. */
 struct ht_str ht_read_value(const struct ht_policy *p, enum ht_read r, struct ht_arena *a);
-/* Says that an option has its default after all. */
-void ht_policy_unstate(struct ht_policy *p, const char *key);
 /* `name` ending in ".json": the path of a report.  NULL: options or graph_run_mode tell.  HT_E_USAGE with near names when there is none.
  * The policy must not move afterwards. */
 enum ht_status ht_policy_init(struct ht_policy *p, const char *name, struct ht_diags *d);
 void ht_policy_release(struct ht_policy *p);
-/* Sets one of the options of precision/options.c. */
+/* Sets one of the options of policies (choice/options.def).  Its default counts as not stated. */
 enum ht_status ht_policy_option(
 	struct ht_policy *p, const char *key, const char *value, struct ht_diags *d);
 /* The policy in force: what was named, or what the run mode implies. */

@@ -60,6 +60,14 @@ static int tear_down(void **state)
 
 /* ---- what is there ---- */
 
+static struct ht_reads read_alone(enum ht_read what)
+{
+	struct ht_reads r = { 0 };
+
+	ht_note_read(&r, what);
+	return r;
+}
+
 static size_t known_sets(struct ht_reads set[HT_READ_SETS])
 {
 	struct ht_diags d;
@@ -102,6 +110,29 @@ static void write_index(size_t n)
 	memcpy(p, begin, sizeof begin - 1);
 	memcpy(p + n - (sizeof end - 1), end, sizeof end - 1);
 	write_file(ht_store_index_path(ht_cache_store(cache), "net", &a).p, p, n);
+	ht_arena_release(&a);
+}
+
+/* Each option is noted alone, and is there again when its name is read. */
+static void every_option_is_noted(void **state)
+{
+	UNIT_ARENA(a);
+
+	(void)state;
+	for (int r = 0; r < HT_READ_END; r++) {
+		struct ht_reads one = read_alone((enum ht_read)r), both = one, again;
+		struct ht_buf b;
+
+		for (int other = 0; other < HT_READ_END; other++)
+			assert_int_equal(ht_was_read(one, (enum ht_read)other), other == r);
+		ht_note_read(&both, (enum ht_read)((r + 1) % HT_READ_END));
+		assert_false(ht_same_reads(one, both));
+		ht_buf_init(&b, &a);
+		ht_reads_print(&b, both);
+		ht_puts(&b, " no_such_option");
+		again = ht_reads_parse(ht_buf_str(&b));
+		assert_true(ht_same_reads(again, both));
+	}
 	ht_arena_release(&a);
 }
 
@@ -153,18 +184,18 @@ static void an_index_without_memory(void **state)
 
 	(void)state;
 	write_index(20000); /* more than an arena begins with */
-	ht_index_add(&wanted, (struct ht_reads){ 1 }, NULL, &a);
+	ht_index_add(&wanted, read_alone(HT_READ_policy), NULL, &a);
 	for (int of_json = 0; of_json < 2; of_json++) {
 		long after = 0;
 
-		while (add_without_memory(after++, of_json, (struct ht_reads){ 2 })) {
+		while (add_without_memory(after++, of_json, read_alone(HT_READ_tf_random_seed))) {
 			assert_unlocked();
 			assert_int_equal(known_sets(set), 1 + (size_t)of_json);
 		}
 		assert_true(after > (of_json ? 20 : 2));
 		assert_int_equal(known_sets(set), 2);
-		assert_int_equal(set[0].bits, 2);
-		assert_int_equal(set[1].bits, 1);
+		assert_true(ht_same_reads(set[0], read_alone(HT_READ_tf_random_seed)));
+		assert_true(ht_same_reads(set[1], read_alone(HT_READ_policy)));
 	}
 	ht_arena_release(&a);
 }
@@ -180,7 +211,7 @@ static void an_index_stays_readable(void **state)
 	(void)state;
 	write_index(HT_INDEX_BYTES - 1);
 	assert_int_equal(known_sets(set), 0);
-	ht_index_add(&wanted, (struct ht_reads){ 1 }, NULL, &a);
+	ht_index_add(&wanted, read_alone(HT_READ_policy), NULL, &a);
 	assert_int_equal(known_sets(set), 1);
 	assert_true(ht_store_index_load(ht_cache_store(cache), "net", &a, &index));
 	assert_non_null(strstr(index.p, "\"first\""));
@@ -204,7 +235,7 @@ static void an_index_that_is_too_large(void **state)
 	assert_int_equal(ht_index_sets(&wanted, &d, &a, set), 0);
 	assert_int_equal(d.warnings, 1);
 	assert_non_null(strstr(d.first->text.p, strerror(EFBIG)));
-	ht_index_add(&wanted, (struct ht_reads){ 1 }, NULL, &a);
+	ht_index_add(&wanted, read_alone(HT_READ_policy), NULL, &a);
 	assert_int_equal(known_sets(set), 1);
 	ht_diags_release(&d);
 	ht_arena_release(&a);
@@ -213,6 +244,7 @@ static void an_index_that_is_too_large(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_option_is_noted),
 		cmocka_unit_test_setup_teardown(an_index_without_memory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_index_stays_readable, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_index_that_is_too_large, set_up, tear_down),
