@@ -38,7 +38,7 @@ static struct view rounded_copy(struct lower *l, const struct ht_node *n, int ar
 	struct view to;
 
 	view_dense(&to, plan_buffer(l, HT_PLAN_TEMP, t.dtype, ht_shape_count(t.shape)), t.shape);
-	kb_init(&k, l);
+	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
 	s = kb_loop_space(&k, to.rank, to.dim, view_boundaries(from, to.rank, to.dim));
 	kb_store(&k, &to, &s, to_hf32(&k.xb, kb_load(&k, from, &s)));
@@ -194,7 +194,7 @@ void contract_pack_value(struct contraction *c, const struct view *v)
 		grid[0] *= v->dim[i];
 	grid[1] = ht_ceil_div(c->columns, c->nr);
 	c->b = plan_buffer(c->l, HT_PLAN_TEMP, c->dtype, c->packed_count * grid[0]);
-	kb_init(&k, c->l);
+	kb_init(&k, c->l, c->n);
 	kb_grid(&k, 2, grid);
 	pack_stage(c, &k, v, false);
 	kb_finish(&k, c->n);
@@ -227,7 +227,7 @@ void contract_begin(struct contraction *c)
 
 	ht_schedule_tiles(c->l->target, c->dtype, c->rows, c->columns, tap_count(c) * c->depth,
 		&m_step, &n_step);
-	kb_init(k, c->l);
+	kb_init(k, c->l, c->n);
 	kb_stage(k, HT_STAGE_CONTRACT);
 	if (c->rows == 1 && !c->l->chosen[c->n->id]) {
 		k->kernel->method = ht_method_info[HT_METHOD_MATRIX_VECTOR].name;

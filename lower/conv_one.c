@@ -38,7 +38,7 @@ static struct view planes(struct lower *l, const struct ht_node *n, const struct
 	to.stride[2] = 1;
 	to.stride[1] = dim[2] * dim[3];
 	to.stride[0] = dim[1] * to.stride[1];
-	kb_init(&k, l);
+	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
 	s = kb_loop_space(&k, 4, dim, ~0u);
 	x[0] = s.group[0].x;
@@ -70,7 +70,7 @@ void emit_one_result(struct lower *l, struct ht_node *n, const struct conv *v)
 			.reason = HT_REASON_ONE_CHANNEL,
 			.is = (double)(v->w[0].size * v->w[1].size),
 			.limit = FEWEST_TAPS });
-	kb_init(&k, l);
+	kb_init(&k, l, n);
 	k.kernel->method = ht_method_info[HT_METHOD_ONE_RESULT].name;
 	kb_stage(&k, HT_STAGE_LOOP);
 	out = kb_loop_space(&k, 4, v->out.dim, ~0u);

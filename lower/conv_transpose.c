@@ -34,7 +34,7 @@ static void emit_loop_transpose(struct lower *l, struct ht_node *n, const struct
 	struct space out, from, filter;
 	int32_t x[4], f[4], product;
 
-	kb_init(&k, l);
+	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
 	out = kb_loop_space(&k, 4, n->out[0].shape.dim, ~0u);
 	k.stage->vec = 3;

@@ -128,7 +128,7 @@ static struct view padded_copy(struct lower *l, struct ht_node *n, const struct 
 	view_dense(&to,
 		plan_buffer(l, HT_PLAN_TEMP, local_type(t), dim[0] * dim[1] * dim[2] * dim[3]),
 		(struct ht_shape){ 4, dim });
-	kb_init(&k, l);
+	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
 	/* row by row; pixels and channels of a row are one run of memory */
 	s = kb_loop_space(&k, 4, dim, 3u);
@@ -247,7 +247,7 @@ static void emit_loop_conv(struct lower *l, struct ht_node *n, const struct conv
 	struct space out, from, filter;
 	int32_t x[4], f[4], product, depth;
 
-	kb_init(&k, l);
+	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
 	out = kb_loop_space(&k, 4, v->out.dim, ~0u);
 	k.stage->vec = 3;
@@ -345,7 +345,7 @@ static enum ht_status emit_depthwise_loop(struct lower *l, struct ht_node *n)
 		return HT_OK;
 	read_conv(n, &v);
 	multiplier = v.filter.dim[3];
-	kb_init(&k, l);
+	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
 	out = kb_window_space(&k, ht_type_of(n->in[0]), v.w, v.out.dim, false, &rows);
 	k.stage->vec = 3;

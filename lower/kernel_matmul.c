@@ -120,7 +120,7 @@ static enum ht_status emit_loop_product(struct lower *l, struct ht_node *n)
 		p.b.buffer = lower_view(l, n->in[1])->buffer;
 		p.b.offset = 0;
 	}
-	kb_init(&k, l);
+	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
 	out = kb_loop_space(&k, shape.rank, shape.dim, ~0u);
 	depth = ht_xdim(&k.xb, kb_reduce_dim(&k, p.depth));

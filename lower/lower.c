@@ -222,7 +222,6 @@ static enum ht_status make_kernels(struct lower *l)
 		if (l->place[n->id] != PLACE_MEMORY || l->owner[n->id] != n ||
 			lower_op_of(n)->family == FAMILY_SOURCE || is_input(l, n))
 			continue;
-		l->sink = n;
 		if (try_view(l, n))
 			continue;
 		place_results(l, n);

@@ -148,7 +148,6 @@ void plan_step(struct lower *l, struct ht_kernel *k, const int32_t *buffer_of, i
 	if (ht_kernel_scratch(k) > p->scratch_bytes)
 		p->scratch_bytes = ht_kernel_scratch(k);
 	p->steps++;
-	lower_words(l, node);
 }
 
 void plan_words(struct lower *l, const struct ht_words *words, size_t n)

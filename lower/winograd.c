@@ -386,7 +386,7 @@ void emit_winograd(
 		.k = &k,
 		.b = &k.xb };
 	pack_filters(&w);
-	kb_init(&k, l);
+	kb_init(&k, l, n);
 	k.kernel->method = ht_method_info[method_of(by)].name;
 	grid[0] = v->out.dim[0];
 	grid[1] = ht_ceil_div(by->tiles[0], by->rows);
