@@ -46,26 +46,32 @@ static struct view rounded_copy(struct lower *l, const struct ht_node *n, int ar
 	return to;
 }
 
-enum ht_status contract_with_mode(struct lower *l, struct ht_node *n, bool constants,
-	enum ht_status (*emit)(struct lower *l, struct ht_node *n))
+void contract_round_operands(struct lower *l, const struct ht_node *n, bool constants)
 {
-	struct view *place[3] = { NULL }, saved[3];
-	enum ht_status st;
+	struct view *seen;
 
-	for (int i = 0; i < n->ins && i < 3 && lower_mode(n) == HT_IMPL_HI_FLOAT_32; i++) {
+	if (lower_mode(n) != HT_IMPL_HI_FLOAT_32)
+		return;
+	seen = HT_NEW_ARRAY(l->scratch, struct view, (size_t)n->ins);
+	for (int i = 0; i < n->ins; i++) {
 		struct ht_type t = *ht_type_of(n->in[i]);
-		if (t.dtype != HT_F32 || (ht_const_tensor(n->in[i]) && !constants) ||
-			ht_shape_count(t.shape) == 0)
+		bool packed = ht_const_tensor(n->in[i]) && !constants;
+
+		if (packed)
 			continue;
-		place[i] = (struct view *)(uintptr_t)lower_view(l, n->in[i]);
-		saved[i] = *place[i];
-		*place[i] = rounded_copy(l, n, i);
+		seen[i] = t.dtype == HT_F32 && ht_shape_count(t.shape) > 0
+				  ? rounded_copy(l, n, i)
+				  : *lower_view(l, n->in[i]);
 	}
-	st = emit(l, n);
-	for (int i = 2; i >= 0; i--)
-		if (place[i])
-			*place[i] = saved[i];
-	return st;
+	l->operands[n->id] = seen;
+}
+
+const struct view *lower_operand(struct lower *l, const struct ht_node *n, int arg)
+{
+	const struct view *seen = l->operands[n->id];
+
+	return seen && (!ht_const_tensor(n->in[arg]) || seen[arg].rank) ? &seen[arg]
+									: lower_view(l, n->in[arg]);
 }
 
 static int64_t tap_count(const struct contraction *c)

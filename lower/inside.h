@@ -148,7 +148,9 @@ struct lower {
 	struct ht_node **root;  /* by node id of a sink: its kernel's root, or NULL */
 	struct joined *joined;  /* by node id of the last sink of kernels that are one */
 	struct view **view;     /* by node id: one a result */
-	int32_t first_output;   /* plan buffer of the entry's first output */
+	struct view *
+		*operands;    /* by node id of a contraction: rounded copies by operand; or NULL */
+	int32_t first_output; /* plan buffer of the entry's first output */
 	int32_t **
 		output_of; /* by node id: plan buffers of results that are outputs, or -1; or NULL */
 	uint32_t *order;   /* by node id: position in the graph */
@@ -373,10 +375,11 @@ struct contraction {
 };
 
 bool contract_type(enum ht_dtype t); /* has a register tile */
-/* Runs `emit` for a contraction whose operands are seen as its mode wants them: constants too, where
- * they are read in place and not packed. */
-enum ht_status contract_with_mode(struct lower *l, struct ht_node *n, bool constants,
-	enum ht_status (*emit)(struct lower *l, struct ht_node *n));
+/* Has the operands of contraction `n` rounded, into copies, where its mode asks for that: constants too,
+ * where they are read in place and not packed. */
+void contract_round_operands(struct lower *l, const struct ht_node *n, bool constants);
+/* Where contraction `n` reads operand `arg`: its rounded copy, or its memory. */
+const struct view *lower_operand(struct lower *l, const struct ht_node *n, int arg);
 void contract_init(struct contraction *c, struct lower *l, struct ht_node *n, enum ht_dtype t);
 /* Element (tap, depth, column) of matrix i is at i * stride + tap * sq + depth * sk + column * sn. */
 void contract_pack_const(struct contraction *c, const struct ht_tensor *t, int64_t sq, int64_t sk,

@@ -257,6 +257,7 @@ static void init(
 	l->root = HT_NEW_ARRAY(how->scratch, struct ht_node *, ids);
 	l->joined = HT_NEW_ARRAY(how->scratch, struct joined, ids);
 	l->view = HT_NEW_ARRAY(how->scratch, struct view *, ids);
+	l->operands = HT_NEW_ARRAY(how->scratch, struct view *, ids);
 	l->order = HT_NEW_ARRAY(how->scratch, uint32_t, ids);
 	l->output_of = HT_NEW_ARRAY(how->scratch, int32_t *, ids);
 	l->kernel_operands = HT_NEW_ARRAY(how->scratch, int32_t, ids);
