@@ -47,8 +47,7 @@ static struct space open_product(struct fused *f, const struct contraction *c)
 	struct space s = { .rank = shape.rank, .guard = -1 };
 	int32_t lead = shape.rank - 2, x[3];
 
-	f->l->sink = f->l->owner[c->n->id];
-	kb_stage(k, HT_STAGE_CONTRACT);
+	kb_stage_of(k, c->n, HT_STAGE_CONTRACT);
 	t = &k->stage->contract;
 	x[0] = ht_xdim(&k->xb, kb_grid_dim(k, MATRIX, f->matrices, 1));
 	t->m = kb_grid_dim(k, BLOCK, f->keys.rows, f->step);
@@ -107,9 +106,9 @@ static void softmax_stages(struct fused *f)
 		.x = f->local };
 	int32_t x;
 
-	f->l->sink = f->l->owner[n->id];
+	f->k->sink = f->l->owner[n->id];
 	x = kb_epilogue(f->k, n, rows_softmax(&r), &r.at);
-	keep(f, f->l->sink->out[0].dtype, r.row, r.at.group[r.at.groups - 1].x, x);
+	keep(f, f->k->sink->out[0].dtype, r.row, r.at.group[r.at.groups - 1].x, x);
 }
 
 static void context_stage(struct fused *f)
@@ -152,7 +151,7 @@ void emit_attention(struct lower *l, const void *of)
 	f.matrices = ht_shape_count(a->scores->out[0].shape) / (f.keys.rows * f.keys.columns);
 	grid[MATRIX] = f.matrices;
 	grid[BLOCK] = ht_ceil_div(f.keys.rows, f.step);
-	kb_init(&k, l);
+	kb_init(&k, l, a->context);
 	k.kernel->method = ht_method_info[HT_METHOD_ATTENTION].name;
 	kb_grid(&k, GRID, grid);
 	init_product(&f, 0, a->scores, &f.keys.b);

@@ -27,7 +27,6 @@ struct row_block {
 	int64_t width, slots; /* of the ring */
 	int32_t ring, line;   /* local buffers; line: a row of the depthwise convolution */
 	int32_t x[4], guard;  /* of the stage: image, row, column, channel */
-	struct ht_node *sink; /* of the kernel */
 };
 
 /* ---- places in the ring ---- */
@@ -52,8 +51,7 @@ static void open_stage(struct row_block *r, struct ht_node *n, enum ht_stage_kin
 {
 	struct kernel_build *k = r->k;
 
-	r->l->sink = r->l->owner[n->id];
-	kb_stage(k, kind);
+	kb_stage_of(k, n, kind);
 	kb_grid_dim(k, IMAGE, r->block->v[1].out.dim[0], 1);
 	if (rows)
 		kb_dim(k, rows);
@@ -79,7 +77,7 @@ static struct space pixel_space(const struct row_block *r, const struct ht_node 
 
 static void store_local(struct row_block *r, int32_t buffer, int32_t at, int32_t x)
 {
-	ht_xstore(r->b, buffer, at, ht_xcvt(r->b, local_type(r->l->sink->out[0].dtype), x));
+	ht_xstore(r->b, buffer, at, ht_xcvt(r->b, local_type(r->k->sink->out[0].dtype), x));
 }
 
 static void set_product(struct row_block *r, const struct contraction *of, int32_t *tap)
@@ -213,20 +211,16 @@ void emit_block(struct lower *l, const void *of)
 	const struct block *block = of;
 	const struct conv *v = &block->v[1];
 	struct kernel_build k;
-	struct row_block r = { .l = l,
-		.block = block,
-		.w = v->w,
-		.k = &k,
-		.b = &k.xb,
-		.channels = v->in.dim[3],
-		.sink = l->sink };
+	struct row_block r = {
+		.l = l, .block = block, .w = v->w, .k = &k, .b = &k.xb, .channels = v->in.dim[3]
+	};
 	int64_t grid[GRID] = { v->out.dim[0], v->out.dim[1] };
 	int64_t size = r.w[0].size, before = size - r.w[0].stride;
 
 	simple_conv(l, block->expand, &block->v[0], &r.expand);
 	if (block->project)
 		conv_pack_project(l, block->project, &block->v[2], 1, &r.project);
-	kb_init(&k, l);
+	kb_init(&k, l, block->depthwise);
 	k.kernel->method = ht_method_info[HT_METHOD_ROWS].name;
 	kb_grid(&k, GRID, grid);
 	make_buffers(&r);
@@ -240,6 +234,5 @@ void emit_block(struct lower *l, const void *of)
 	depthwise_stage(&r);
 	if (block->project)
 		project_stage(&r);
-	l->sink = r.sink;
 	kb_finish(&k, block->depthwise);
 }

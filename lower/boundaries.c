@@ -22,16 +22,17 @@ uint32_t view_boundaries(const struct view *v, int32_t rank, const int64_t *dim)
 	return bits;
 }
 
-static uint32_t walk(struct lower *l, struct ht_value v, int32_t rank, const int64_t *dim)
+static uint32_t walk(struct lower *l, const struct ht_node *sink, struct ht_value v, int32_t rank,
+	const int64_t *dim)
 {
 	const struct ht_node *n = v.node;
 	const struct ht_shape shape = ht_type_of(v)->shape;
 	uint32_t bits = 0;
 	int32_t lead = rank - shape.rank;
 
-	if (l->owner[n->id] != l->sink)
+	if (l->owner[n->id] != sink)
 		return view_boundaries(lower_view(l, v), rank, dim);
-	if (n == l->root[l->sink->id]) {
+	if (n == l->root[sink->id]) {
 		struct view dense;
 		view_dense(&dense, 0, shape);
 		return view_boundaries(&dense, rank, dim);
@@ -48,23 +49,23 @@ static uint32_t walk(struct lower *l, struct ht_value v, int32_t rank, const int
 			bits |= 1u << i;
 	}
 	for (int32_t i = 0; i < n->ins; i++)
-		bits |= walk(l, n->in[i], rank, dim);
+		bits |= walk(l, sink, n->in[i], rank, dim);
 	return bits;
 }
 
-uint32_t kb_boundaries(struct lower *l, struct ht_value v)
+uint32_t kb_boundaries(struct lower *l, const struct ht_node *sink, struct ht_value v)
 {
 	struct ht_shape s = ht_type_of(v)->shape;
 
 	l->walk++;
-	return walk(l, v, s.rank, s.dim);
+	return walk(l, sink, v, s.rank, s.dim);
 }
 
-uint32_t kb_out_boundaries(struct lower *l, int32_t i)
+uint32_t kb_out_boundaries(struct lower *l, struct ht_node *sink, int32_t i)
 {
-	const struct view *v = &l->view[l->sink->id][i];
+	const struct view *v = &l->view[sink->id][i];
 
-	return kb_boundaries(l, ht_out(l->sink, i)) | view_boundaries(v, v->rank, v->dim);
+	return kb_boundaries(l, sink, ht_out(sink, i)) | view_boundaries(v, v->rank, v->dim);
 }
 
 int split_groups(int32_t rank, const int64_t *dim, uint32_t bits, int32_t *first, int32_t *last,

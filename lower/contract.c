@@ -38,7 +38,7 @@ static struct view rounded_copy(struct lower *l, const struct ht_node *n, int ar
 	struct view to;
 
 	view_dense(&to, plan_buffer(l, HT_PLAN_TEMP, t.dtype, ht_shape_count(t.shape)), t.shape);
-	kb_init(&k, l);
+	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
 	s = kb_loop_space(&k, to.rank, to.dim, view_boundaries(from, to.rank, to.dim));
 	kb_store(&k, &to, &s, to_hf32(&k.xb, kb_load(&k, from, &s)));
@@ -46,26 +46,32 @@ static struct view rounded_copy(struct lower *l, const struct ht_node *n, int ar
 	return to;
 }
 
-enum ht_status contract_with_mode(struct lower *l, struct ht_node *n, bool constants,
-	enum ht_status (*emit)(struct lower *l, struct ht_node *n))
+void contract_round_operands(struct lower *l, const struct ht_node *n, bool constants)
 {
-	struct view *place[3] = { NULL }, saved[3];
-	enum ht_status st;
+	struct view *seen;
 
-	for (int i = 0; i < n->ins && i < 3 && lower_mode(n) == HT_IMPL_HI_FLOAT_32; i++) {
+	if (lower_mode(n) != HT_IMPL_HI_FLOAT_32)
+		return;
+	seen = HT_NEW_ARRAY(l->scratch, struct view, (size_t)n->ins);
+	for (int i = 0; i < n->ins; i++) {
 		struct ht_type t = *ht_type_of(n->in[i]);
-		if (t.dtype != HT_F32 || (ht_const_tensor(n->in[i]) && !constants) ||
-			ht_shape_count(t.shape) == 0)
+		bool packed = ht_const_tensor(n->in[i]) && !constants;
+
+		if (packed)
 			continue;
-		place[i] = (struct view *)(uintptr_t)lower_view(l, n->in[i]);
-		saved[i] = *place[i];
-		*place[i] = rounded_copy(l, n, i);
+		seen[i] = t.dtype == HT_F32 && ht_shape_count(t.shape) > 0
+				  ? rounded_copy(l, n, i)
+				  : *lower_view(l, n->in[i]);
 	}
-	st = emit(l, n);
-	for (int i = 2; i >= 0; i--)
-		if (place[i])
-			*place[i] = saved[i];
-	return st;
+	l->operands[n->id] = seen;
+}
+
+const struct view *lower_operand(struct lower *l, const struct ht_node *n, int arg)
+{
+	const struct view *seen = l->operands[n->id];
+
+	return seen && (!ht_const_tensor(n->in[arg]) || seen[arg].rank) ? &seen[arg]
+									: lower_view(l, n->in[arg]);
 }
 
 static int64_t tap_count(const struct contraction *c)
@@ -194,7 +200,7 @@ void contract_pack_value(struct contraction *c, const struct view *v)
 		grid[0] *= v->dim[i];
 	grid[1] = ht_ceil_div(c->columns, c->nr);
 	c->b = plan_buffer(c->l, HT_PLAN_TEMP, c->dtype, c->packed_count * grid[0]);
-	kb_init(&k, c->l);
+	kb_init(&k, c->l, c->n);
 	kb_grid(&k, 2, grid);
 	pack_stage(c, &k, v, false);
 	kb_finish(&k, c->n);
@@ -227,7 +233,7 @@ void contract_begin(struct contraction *c)
 
 	ht_schedule_tiles(c->l->target, c->dtype, c->rows, c->columns, tap_count(c) * c->depth,
 		&m_step, &n_step);
-	kb_init(k, c->l);
+	kb_init(k, c->l, c->n);
 	kb_stage(k, HT_STAGE_CONTRACT);
 	if (c->rows == 1 && !c->l->chosen[c->n->id]) {
 		k->kernel->method = ht_method_info[HT_METHOD_MATRIX_VECTOR].name;

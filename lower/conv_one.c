@@ -17,7 +17,7 @@ bool conv_has_one_result(const struct lower *l, const struct conv *v)
 /* A view as of NHWC, of [image, row, channel, pixel]. */
 static struct view planes(struct lower *l, const struct ht_node *n, const struct conv *v)
 {
-	const struct view *in = lower_view(l, n->in[0]);
+	const struct view *in = lower_operand(l, n, 0);
 	int64_t dim[4] = { v->in.dim[0], 0, v->in.dim[3], 0 }, size[2];
 	struct kernel_build k;
 	struct ht_xb *b = &k.xb;
@@ -38,7 +38,7 @@ static struct view planes(struct lower *l, const struct ht_node *n, const struct
 	to.stride[2] = 1;
 	to.stride[1] = dim[2] * dim[3];
 	to.stride[0] = dim[1] * to.stride[1];
-	kb_init(&k, l);
+	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
 	s = kb_loop_space(&k, 4, dim, ~0u);
 	x[0] = s.group[0].x;
@@ -70,7 +70,7 @@ void emit_one_result(struct lower *l, struct ht_node *n, const struct conv *v)
 			.reason = HT_REASON_ONE_CHANNEL,
 			.is = (double)(v->w[0].size * v->w[1].size),
 			.limit = FEWEST_TAPS });
-	kb_init(&k, l);
+	kb_init(&k, l, n);
 	k.kernel->method = ht_method_info[HT_METHOD_ONE_RESULT].name;
 	kb_stage(&k, HT_STAGE_LOOP);
 	out = kb_loop_space(&k, 4, v->out.dim, ~0u);
@@ -87,7 +87,8 @@ void emit_one_result(struct lower *l, struct ht_node *n, const struct conv *v)
 	f[3] = ht_xi(b, 0);
 	from = space_of_coords(&out, 4, in.dim, x);
 	filter = space_of_coords(&out, 4, v->filter.dim, f);
-	product = ht_x2(b, HT_X_MUL, kb_load(&k, &in, &from), kb_pull(&k, n->in[1], &filter));
+	product = ht_x2(
+		b, HT_X_MUL, kb_load(&k, &in, &from), kb_load(&k, lower_operand(l, n, 1), &filter));
 	kb_store_root(&k, n, kb_reduce(&k, HT_RED_ADD, HT_F32, product), &out);
 	kb_finish(&k, n);
 }

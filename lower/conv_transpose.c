@@ -34,7 +34,7 @@ static void emit_loop_transpose(struct lower *l, struct ht_node *n, const struct
 	struct space out, from, filter;
 	int32_t x[4], f[4], product;
 
-	kb_init(&k, l);
+	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
 	out = kb_loop_space(&k, 4, n->out[0].shape.dim, ~0u);
 	k.stage->vec = 3;
@@ -48,7 +48,8 @@ static void emit_loop_transpose(struct lower *l, struct ht_node *n, const struct
 	f[2] = out.group[3].x;
 	from = space_of_coords(&from, 4, from_shape.dim, x);
 	filter = space_of_coords(&out, 4, filter_shape.dim, f);
-	product = ht_x2(b, HT_X_MUL, kb_pull(&k, n->in[2], &from), kb_pull(&k, n->in[1], &filter));
+	product = ht_x2(b, HT_X_MUL, kb_load(&k, lower_operand(l, n, 2), &from),
+		kb_load(&k, lower_operand(l, n, 1), &filter));
 	kb_store_root(&k, n, kb_reduce(&k, HT_RED_ADD, t, product), &out);
 	kb_finish(&k, n);
 }
@@ -69,7 +70,7 @@ static void emit_tiled(struct lower *l, struct ht_node *n, const struct window w
 {
 	struct ht_shape from = shape_of(n, 2), to = n->out[0].shape;
 	int64_t row = w[1].size * to.dim[3], depth = from.dim[3];
-	struct view in = *lower_view(l, n->in[2]);
+	struct view in = *lower_operand(l, n, 2);
 	struct contraction c;
 	struct ht_xb *b = &c.k.xb;
 	struct space at, out = { .rank = 4, .groups = 3, .guard = -1 };
@@ -128,7 +129,7 @@ static enum ht_status emit_any_transpose(struct lower *l, struct ht_node *n)
 		emit_tiled(l, n, w);
 		return HT_OK;
 	}
-	in = *lower_view(l, n->in[2]);
+	in = *lower_operand(l, n, 2);
 	contract_init(&c, l, n, ht_type_of(n->in[2])->dtype);
 	c.rows = to.dim[0] * to.dim[1] * to.dim[2];
 	c.columns = to.dim[3];
@@ -153,7 +154,8 @@ static enum ht_status emit_any_transpose(struct lower *l, struct ht_node *n)
 
 static enum ht_status emit_conv_transpose(struct lower *l, struct ht_node *n)
 {
-	return contract_with_mode(l, n, false, emit_any_transpose);
+	contract_round_operands(l, n, false);
+	return emit_any_transpose(l, n);
 }
 
 static const char *refuse_conv_transpose(const struct ht_node *n)

@@ -25,8 +25,7 @@ static struct space open_stage(struct stages *s, struct ht_node *n, enum ht_stag
 	int64_t pixels = shape.dim[1] * shape.dim[2];
 	struct space at = { .rank = 4, .groups = 2, .guard = -1 };
 
-	s->l->sink = s->l->owner[n->id];
-	kb_stage(s->k, kind);
+	kb_stage_of(s->k, n, kind);
 	if (pixels > 1)
 		kb_grid_dim(s->k, 0, pixels, s->of->step);
 	else
@@ -57,7 +56,7 @@ static void set_product(struct stages *s, const struct contraction *c, int32_t a
 static void keep(
 	struct stages *s, enum ht_dtype t, int64_t count, int32_t offset, const struct space *at)
 {
-	int32_t x = kb_pull(s->k, ht_out(s->l->sink, 0), at);
+	int32_t x = kb_pull(s->k, ht_out(s->k->sink, 0), at);
 
 	s->local = kb_local(s->k, t, count);
 	ht_xstore(s->b, s->local, offset, ht_xcvt(s->b, t, x));
@@ -72,7 +71,7 @@ static void gate_stage(struct stages *s, int i)
 	s->k->stage->start = true;
 	set_product(s, c, in ? kb_arg(s->k, in->buffer, HT_BUFFER_IN) : s->local,
 		ht_xi(s->b, in ? in->offset : 0));
-	keep(s, s->l->sink->out[0].dtype, c->columns, at.group[1].x, &at);
+	keep(s, s->k->sink->out[0].dtype, c->columns, at.group[1].x, &at);
 }
 
 /* Element `column` of the block's row that is computed. */
@@ -118,7 +117,7 @@ void emit_excite(struct lower *l, const void *arg)
 		lower_view(l, of->gate[0]->in[0])->stride[3], &s.gate[0]);
 	conv_pack_project(l, of->gate[1], &of->of_gate[1], 1, &s.gate[1]);
 	conv_pack_project(l, of->project, &of->v, 1, &s.project);
-	kb_init(&k, l);
+	kb_init(&k, l, of->project);
 	k.kernel->method = ht_method_info[HT_METHOD_SQUEEZE_EXCITE].name;
 	kb_grid(&k, 1, &tiles);
 	gate_stage(&s, 0);

@@ -108,7 +108,7 @@ struct lower_op {
 	/* VIEW: false when the result cannot be a view of `in`. */
 	bool (*view)(const struct ht_node *n, int out, const struct view *in, struct view *v);
 	int32_t view_arg;
-	/* ROOT: makes the steps that compute `n` and its epilogue up to l->sink. */
+	/* ROOT: makes the steps that compute `n` and its epilogue up to the kernel's sink. */
 	enum ht_status (*emit)(struct lower *l, struct ht_node *n);
 	/* MAP: an element may stop the run, and the fault names this node.  The node is therefore the
 	 * last of its kernel, which computes every element and is not joined with other kernels. */
@@ -157,8 +157,9 @@ struct lower {
 	struct ht_node **root;  /* by node id of a sink: its kernel's root, or NULL */
 	struct joined *joined;  /* by node id of the last sink of kernels that are one */
 	struct view **view;     /* by node id: one a result */
-	struct ht_node *sink;   /* of the kernel that is being made */
-	int32_t first_output;   /* plan buffer of the entry's first output */
+	struct view *
+		*operands;    /* by node id of a contraction: rounded copies by operand; or NULL */
+	int32_t first_output; /* plan buffer of the entry's first output */
 	int32_t **
 		output_of; /* by node id: plan buffers of results that are outputs, or -1; or NULL */
 	uint32_t *order;   /* by node id: position in the graph */
@@ -241,9 +242,9 @@ void plan_control(struct lower *l, const struct ht_plan_control *c, const struct
 int32_t plan_probe(struct lower *l, const struct ht_node *n, int32_t i);
 /* Sets the message of the plan's last step: n pieces in the plan's arena. */
 void plan_words(struct lower *l, const struct ht_words *words, size_t n);
-/* kernel_check.c: sets the message of the last step, made for `node`, if its kernel ends in a node that
- * checks. */
-void lower_words(struct lower *l, const struct ht_node *node);
+/* kernel_check.c: sets the message of the last step, made for `node`, if its kernel ends in `sink` and
+ * that checks. */
+void lower_words(struct lower *l, const struct ht_node *sink, const struct ht_node *node);
 /* Notes why node `n` is computed as it is; the choice's node is filled in. */
 void plan_choice(struct lower *l, const struct ht_node *n, struct ht_method_choice c);
 /* Whether node `n` is computed with others in one kernel: as the option of blocks asks, else by choice `c`
@@ -256,6 +257,7 @@ int32_t plan_procedure(struct lower *l);
 
 struct kernel_build {
 	struct lower *l;
+	struct ht_node *sink; /* of the nodes that the stage being built computes; or NULL */
 	struct ht_kernel *kernel;
 	struct ht_stage *stage; /* the one being built */
 	struct ht_xb xb;
@@ -270,12 +272,16 @@ struct kernel_build {
 	size_t pulled_count, pulled_cap;
 };
 
-void kb_init(struct kernel_build *k, struct lower *l);
+/* A kernel that computes the nodes of the region of `n`; NULL: it computes no node. */
+void kb_init(struct kernel_build *k, struct lower *l, const struct ht_node *n);
 /* The kernel's number of a plan buffer, as an input or output argument. */
 int32_t kb_arg(struct kernel_build *k, int32_t plan_buffer, enum ht_buffer_kind kind);
 int32_t kb_local(struct kernel_build *k, enum ht_dtype t, int64_t count);
 void kb_grid(struct kernel_build *k, int dims, const int64_t *count);
 struct ht_stage *kb_stage(struct kernel_build *k, enum ht_stage_kind kind);
+/* The same in joined kernels: from here on the nodes of the region of `n` are computed. */
+struct ht_stage *kb_stage_of(
+	struct kernel_build *k, const struct ht_node *n, enum ht_stage_kind kind);
 int kb_dim(struct kernel_build *k, int64_t extent); /* a dimension of the stage */
 int kb_grid_dim(struct kernel_build *k, int grid, int64_t extent, int64_t step);
 int kb_reduce_dim(struct kernel_build *k, int64_t extent);
@@ -323,11 +329,11 @@ int lanes(const struct lower *l); /* F32 lanes of the target's vectors */
 /* ---- boundaries.c ---- */
 
 /* Which dimensions cannot share an index: bit i is set for dimensions i and i+1 of a tensor of
- * shape `dim` to which `v` is broadcast; of value `v` as pulled through the sink's kernel; of
- * result i of the sink, its store included. */
+ * shape `dim` to which `v` is broadcast; of value `v` as pulled through the kernel of `sink`; of
+ * result i of `sink`, its store included. */
 uint32_t view_boundaries(const struct view *v, int32_t rank, const int64_t *dim);
-uint32_t kb_boundaries(struct lower *l, struct ht_value v);
-uint32_t kb_out_boundaries(struct lower *l, int32_t i);
+uint32_t kb_boundaries(struct lower *l, const struct ht_node *sink, struct ht_value v);
+uint32_t kb_out_boundaries(struct lower *l, struct ht_node *sink, int32_t i);
 /* Splits dimensions by `bits` into groups: first[i]..last[i] of group i; returns the number. */
 int split_groups(int32_t rank, const int64_t *dim, uint32_t bits, int32_t *first, int32_t *last,
 	int64_t *extent);
@@ -386,10 +392,11 @@ struct contraction {
 };
 
 bool contract_type(enum ht_dtype t); /* has a register tile */
-/* Runs `emit` for a contraction whose operands are seen as its mode wants them: constants too, where
- * they are read in place and not packed. */
-enum ht_status contract_with_mode(struct lower *l, struct ht_node *n, bool constants,
-	enum ht_status (*emit)(struct lower *l, struct ht_node *n));
+/* Has the operands of contraction `n` rounded, into copies, where its mode asks for that: constants too,
+ * where they are read in place and not packed. */
+void contract_round_operands(struct lower *l, const struct ht_node *n, bool constants);
+/* Where contraction `n` reads operand `arg`: its rounded copy, or its memory. */
+const struct view *lower_operand(struct lower *l, const struct ht_node *n, int arg);
 void contract_init(struct contraction *c, struct lower *l, struct ht_node *n, enum ht_dtype t);
 /* Element (tap, depth, column) of matrix i is at i * stride + tap * sq + depth * sk + column * sn. */
 void contract_pack_const(struct contraction *c, const struct ht_tensor *t, int64_t sq, int64_t sk,

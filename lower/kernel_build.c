@@ -7,10 +7,11 @@ enum { MAX_PARAMS = 8 };
 
 /* ---- arguments and stages ---- */
 
-void kb_init(struct kernel_build *k, struct lower *l)
+void kb_init(struct kernel_build *k, struct lower *l, const struct ht_node *n)
 {
 	memset(k, 0, sizeof *k);
 	k->l = l;
+	k->sink = n ? l->owner[n->id] : NULL;
 	k->kernel = HT_NEW(l->arena, struct ht_kernel);
 	k->kernel->buffer =
 		HT_NEW_ARRAY(l->arena, struct ht_kernel_buffer, HT_COUNT(k->plan_buffer_of));
@@ -77,8 +78,15 @@ struct ht_stage *kb_stage(struct kernel_build *k, enum ht_stage_kind kind)
 	ht_xb_init(&k->xb, k->l->arena, k->stage);
 	k->pulled_count = 0;
 	k->root = NULL;
-	compute_as(k, k->l->sink ? k->l->root[k->l->sink->id] : NULL);
+	compute_as(k, k->sink ? k->l->root[k->sink->id] : NULL);
 	return k->stage;
+}
+
+struct ht_stage *kb_stage_of(
+	struct kernel_build *k, const struct ht_node *n, enum ht_stage_kind kind)
+{
+	k->sink = k->l->owner[n->id];
+	return kb_stage(k, kind);
 }
 
 static int add_dim(struct kernel_build *k, struct ht_dim d)
@@ -152,6 +160,7 @@ void kb_finish(struct kernel_build *k, const struct ht_node *node)
 	}
 	ht_kernel_verify(k->kernel);
 	plan_step(k->l, k->kernel, k->plan_buffer_of, k->params, node);
+	lower_words(k->l, k->sink, node);
 }
 
 /* ---- values ---- */
@@ -248,7 +257,7 @@ int32_t kb_pull(struct kernel_build *k, struct ht_value v, const struct space *s
 
 	if (n == k->root)
 		return k->root_x[v.index];
-	if (k->l->owner[n->id] != k->l->sink)
+	if (k->l->owner[n->id] != k->sink)
 		return kb_load(k, lower_view(k->l, v), s);
 	for (size_t i = 0; i < k->pulled_count; i++)
 		if (k->pulled[i].node == n && k->pulled[i].index == v.index &&
@@ -331,7 +340,7 @@ static void set_root(struct kernel_build *k, struct ht_node *n, int32_t x)
 int32_t kb_epilogue(struct kernel_build *k, struct ht_node *n, int32_t x, const struct space *s)
 {
 	set_root(k, n, x);
-	return kb_pull(k, ht_out(k->l->sink, 0), s);
+	return kb_pull(k, ht_out(k->sink, 0), s);
 }
 
 void kb_store_root(struct kernel_build *k, struct ht_node *n, int32_t x, const struct space *s)
@@ -342,10 +351,10 @@ void kb_store_root(struct kernel_build *k, struct ht_node *n, int32_t x, const s
 
 void kb_store_sink(struct kernel_build *k, const struct space *s)
 {
-	const struct view *v = &k->l->view[k->l->sink->id][0];
+	const struct view *v = &k->l->view[k->sink->id][0];
 	struct space at = space_reshape(&k->xb, s, v->rank, v->dim);
 
-	kb_store_result(k, 0, v, &at, kb_pull(k, ht_out(k->l->sink, 0), &at));
+	kb_store_result(k, 0, v, &at, kb_pull(k, ht_out(k->sink, 0), &at));
 }
 
 int lanes(const struct lower *l)

@@ -40,9 +40,8 @@ static const char *text_of(struct ht_arena *a, struct ht_str s)
 	return ht_str_printf(a, "%.*s", HT_STR_ARG(s)).p;
 }
 
-void lower_words(struct lower *l, const struct ht_node *node)
+void lower_words(struct lower *l, const struct ht_node *sink, const struct ht_node *node)
 {
-	const struct ht_node *sink = l->sink;
 	struct ht_words *w;
 
 	if (!sink || l->owner[node->id] != sink || !lower_op_of(sink)->checks)

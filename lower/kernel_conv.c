@@ -110,7 +110,7 @@ static int32_t load_pixel(
 
 static struct view padded_copy(struct lower *l, struct ht_node *n, const struct conv *c)
 {
-	const struct view *in = lower_view(l, n->in[0]);
+	const struct view *in = lower_operand(l, n, 0);
 	enum ht_dtype t = ht_type_of(n->in[0])->dtype; /* float16 is widened once, here */
 	bool runs = in->stride[3] == 1 && in->stride[2] == c->in.dim[3], inside = runs;
 	int64_t dim[4] = { c->in.dim[0], 0, 0, c->in.dim[3] };
@@ -128,7 +128,7 @@ static struct view padded_copy(struct lower *l, struct ht_node *n, const struct 
 	view_dense(&to,
 		plan_buffer(l, HT_PLAN_TEMP, local_type(t), dim[0] * dim[1] * dim[2] * dim[3]),
 		(struct ht_shape){ 4, dim });
-	kb_init(&k, l);
+	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
 	/* row by row; pixels and channels of a row are one run of memory */
 	s = kb_loop_space(&k, 4, dim, 3u);
@@ -151,7 +151,7 @@ void simple_conv(struct lower *l, struct ht_node *n, const struct conv *v, struc
 	c->rows = v->out.dim[0] * v->out.dim[1] * v->out.dim[2];
 	c->columns = v->filter.dim[3];
 	if (is_product(v)) {
-		s->in = *lower_view(l, n->in[0]);
+		s->in = *lower_operand(l, n, 0);
 		c->a_step = s->in.stride[3];
 	} else {
 		s->in = padded_copy(l, n, v);
@@ -197,7 +197,7 @@ static void emit_few_channels(struct lower *l, struct ht_node *n, const struct c
 
 static void emit_taps(struct lower *l, struct ht_node *n, const struct conv *v)
 {
-	const struct view in = *lower_view(l, n->in[0]);
+	const struct view in = *lower_operand(l, n, 0);
 	int64_t group_channels = v->filter.dim[3] / v->groups;
 	struct contraction c;
 	struct space at, out;
@@ -247,7 +247,7 @@ static void emit_loop_conv(struct lower *l, struct ht_node *n, const struct conv
 	struct space out, from, filter;
 	int32_t x[4], f[4], product, depth;
 
-	kb_init(&k, l);
+	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
 	out = kb_loop_space(&k, 4, v->out.dim, ~0u);
 	k.stage->vec = 3;
@@ -268,7 +268,8 @@ static void emit_loop_conv(struct lower *l, struct ht_node *n, const struct conv
 	f[3] = out.group[3].x;
 	from = space_of_coords(&from, 4, v->in.dim, x);
 	filter = space_of_coords(&out, 4, v->filter.dim, f);
-	product = ht_x2(b, HT_X_MUL, kb_pull(&k, n->in[0], &from), kb_pull(&k, n->in[1], &filter));
+	product = ht_x2(b, HT_X_MUL, kb_load(&k, lower_operand(l, n, 0), &from),
+		kb_load(&k, lower_operand(l, n, 1), &filter));
 	kb_store_root(&k, n, kb_reduce(&k, HT_RED_ADD, t, product), &out);
 	kb_finish(&k, n);
 }
@@ -309,8 +310,8 @@ static enum ht_status emit_conv(struct lower *l, struct ht_node *n)
 	if (ht_shape_count(n->out[0].shape) == 0)
 		return HT_OK;
 	read_conv(n, &v);
-	return contract_with_mode(
-		l, n, is_loop(n, &v) || conv_has_one_result(l, &v), emit_any_conv);
+	contract_round_operands(l, n, is_loop(n, &v) || conv_has_one_result(l, &v));
+	return emit_any_conv(l, n);
 }
 
 static const char *refuse_conv(const struct ht_node *n)
@@ -345,7 +346,7 @@ static enum ht_status emit_depthwise_loop(struct lower *l, struct ht_node *n)
 		return HT_OK;
 	read_conv(n, &v);
 	multiplier = v.filter.dim[3];
-	kb_init(&k, l);
+	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
 	out = kb_window_space(&k, ht_type_of(n->in[0]), v.w, v.out.dim, false, &rows);
 	k.stage->vec = 3;
@@ -369,7 +370,8 @@ static enum ht_status emit_depthwise_loop(struct lower *l, struct ht_node *n)
 	}
 	from = space_of_coords(&from, 4, v.in.dim, x);
 	filter = space_of_coords(&out, 4, v.filter.dim, f);
-	product = ht_x2(b, HT_X_MUL, kb_pull(&k, n->in[0], &from), kb_pull(&k, n->in[1], &filter));
+	product = ht_x2(b, HT_X_MUL, kb_load(&k, lower_operand(l, n, 0), &from),
+		kb_load(&k, lower_operand(l, n, 1), &filter));
 	kb_store_root(&k, n, kb_reduce(&k, HT_RED_ADD, t, product), &out);
 	kb_finish(&k, n);
 	return HT_OK;
@@ -377,7 +379,8 @@ static enum ht_status emit_depthwise_loop(struct lower *l, struct ht_node *n)
 
 static enum ht_status emit_depthwise(struct lower *l, struct ht_node *n)
 {
-	return contract_with_mode(l, n, true, emit_depthwise_loop);
+	contract_round_operands(l, n, true);
+	return emit_depthwise_loop(l, n);
 }
 
 const struct lower_op lower_depthwise = {

@@ -32,7 +32,7 @@ int32_t dense_result(struct lower *l, const struct ht_node *n, int out)
 void library_kernel(
 	struct kernel_build *k, struct lower *l, const char *name, int64_t tiles, int params)
 {
-	kb_init(k, l);
+	kb_init(k, l, NULL);
 	kb_grid(k, 1, &tiles);
 	k->kernel->library = name;
 	k->kernel->params = params;

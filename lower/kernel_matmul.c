@@ -30,7 +30,7 @@ struct view product_right(struct lower *l, const struct ht_node *n)
 	if (ht_const_tensor(n->in[1]))
 		view_dense(&v, -1, ht_type_of(n->in[1])->shape); /* packed: never read in place */
 	else
-		v = *lower_view(l, n->in[1]);
+		v = *lower_operand(l, n, 1);
 	if (product_transposes(n, false))
 		swap_last(&v);
 	return v;
@@ -38,7 +38,7 @@ struct view product_right(struct lower *l, const struct ht_node *n)
 
 void read_product(struct lower *l, const struct ht_node *n, struct product *p)
 {
-	p->a = *lower_view(l, n->in[0]);
+	p->a = *lower_operand(l, n, 0);
 	p->b = product_right(l, n);
 	if (product_transposes(n, true))
 		swap_last(&p->a);
@@ -117,10 +117,10 @@ static enum ht_status emit_loop_product(struct lower *l, struct ht_node *n)
 
 	read_product(l, n, &p);
 	if (p.b.buffer < 0) {
-		p.b.buffer = lower_view(l, n->in[1])->buffer;
+		p.b.buffer = lower_operand(l, n, 1)->buffer;
 		p.b.offset = 0;
 	}
-	kb_init(&k, l);
+	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
 	out = kb_loop_space(&k, shape.rank, shape.dim, ~0u);
 	depth = ht_xdim(&k.xb, kb_reduce_dim(&k, p.depth));
@@ -223,7 +223,8 @@ static enum ht_status emit_product(struct lower *l, struct ht_node *n)
 
 static enum ht_status emit_matmul(struct lower *l, struct ht_node *n)
 {
-	return contract_with_mode(l, n, false, emit_product);
+	contract_round_operands(l, n, false);
+	return emit_product(l, n);
 }
 
 static const char *refuse_matmul(const struct ht_node *n)

@@ -112,10 +112,10 @@ static enum ht_status emit_over_axes(struct lower *l, struct ht_node *n,
 	if (ht_shape_count(n->out[0].shape) == 0)
 		return HT_OK;
 	read_axes(n, &axes);
-	kb_init(&k, l);
+	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
-	reduction_space(
-		&k, ht_type_of(n->in[0])->shape, &axes, kb_boundaries(l, n->in[0]), &from, &to);
+	reduction_space(&k, ht_type_of(n->in[0])->shape, &axes, kb_boundaries(l, k.sink, n->in[0]),
+		&from, &to);
 	finish_root(&k, n, value(&k, n, &axes, kb_pull_arg(&k, n, 0, &from)));
 	kb_store_sink(&k, &to);
 	kb_finish(&k, n);
@@ -246,7 +246,7 @@ static enum ht_status emit_cumulate(struct lower *l, struct ht_node *n)
 	if (ht_shape_count(shape) == 0)
 		return HT_OK;
 	axis = axis < 0 ? axis + shape.rank : axis;
-	kb_init(&k, l);
+	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
 	out = kb_loop_space(&k, shape.rank, shape.dim, ~0u);
 	j = ht_xdim(&k.xb, kb_reduce_dim(&k, shape.dim[axis]));
@@ -308,7 +308,7 @@ static enum ht_status emit_pool(struct lower *l, struct ht_node *n)
 	if (ht_shape_count(n->out[0].shape) == 0)
 		return HT_OK;
 	read_pool_windows(n, w);
-	kb_init(&k, l);
+	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
 	out = kb_window_space(&k, &in, w, n->out[0].shape.dim, max, &rows);
 	x[0] = out.group[0].x;
@@ -370,7 +370,7 @@ static enum ht_status emit_lrn(struct lower *l, struct ht_node *n)
 		return HT_OK;
 	if (radius >= shape.dim[3]) /* further there are no channels */
 		radius = shape.dim[3] - 1;
-	kb_init(&k, l);
+	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
 	out = kb_loop_space(&k, 4, shape.dim, ~0u);
 	at = out;

@@ -50,7 +50,7 @@ static void start(struct rows *r, struct kernel_build *k, struct lower *l, struc
 	if (r->step > r->count)
 		r->step = r->count;
 	tiles = (r->count + r->step - 1) / r->step;
-	kb_init(k, l);
+	kb_init(k, l, n);
 	kb_grid(k, 1, &tiles);
 }
 
@@ -71,7 +71,7 @@ static void keep_operand(struct rows *r)
 {
 	int32_t x, local;
 
-	if (r->k->l->owner[r->n->in[0].node->id] != r->k->l->sink)
+	if (r->k->l->owner[r->n->in[0].node->id] != r->k->sink)
 		return;
 	next_stage(r, false);
 	x = kb_pull_arg(r->k, r->n, 0, &r->at);

@@ -103,9 +103,9 @@ enum ht_status emit_loop(struct lower *l, struct ht_node *sink)
 
 		if (v->buffer < 0 || view_count(v) == 0)
 			continue;
-		kb_init(&k, l);
+		kb_init(&k, l, sink);
 		kb_stage(&k, HT_STAGE_LOOP);
-		s = kb_loop_space(&k, v->rank, v->dim, kb_out_boundaries(l, i));
+		s = kb_loop_space(&k, v->rank, v->dim, kb_out_boundaries(l, sink, i));
 		kb_store_result(&k, i, v, &s, kb_pull(&k, ht_out(sink, i), &s));
 		kb_finish(&k, sink);
 	}
@@ -120,7 +120,7 @@ void emit_copy(
 
 	if (view_count(from) == 0)
 		return;
-	kb_init(&k, l);
+	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
 	s = kb_loop_space(&k, to->rank, to->dim,
 		view_boundaries(from, to->rank, to->dim) | view_boundaries(to, to->rank, to->dim));

@@ -222,7 +222,6 @@ static enum ht_status make_kernels(struct lower *l)
 		if (l->place[n->id] != PLACE_MEMORY || l->owner[n->id] != n ||
 			lower_op_of(n)->family == FAMILY_SOURCE || is_input(l, n))
 			continue;
-		l->sink = n;
 		if (try_view(l, n))
 			continue;
 		place_results(l, n);
@@ -258,6 +257,7 @@ static void init(struct lower *l, struct ht_graph *g, const struct ht_lower_requ
 	l->root = HT_NEW_ARRAY(how->scratch, struct ht_node *, ids);
 	l->joined = HT_NEW_ARRAY(how->scratch, struct joined, ids);
 	l->view = HT_NEW_ARRAY(how->scratch, struct view *, ids);
+	l->operands = HT_NEW_ARRAY(how->scratch, struct view *, ids);
 	l->order = HT_NEW_ARRAY(how->scratch, uint32_t, ids);
 	l->output_of = HT_NEW_ARRAY(how->scratch, int32_t *, ids);
 	l->kernel_operands = HT_NEW_ARRAY(how->scratch, int32_t, ids);

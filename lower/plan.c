@@ -161,7 +161,6 @@ void plan_step(struct lower *l, struct ht_kernel *k, const int32_t *buffer_of, i
 		use(l, buffer_of[i]);
 	if (ht_kernel_scratch(k) > l->plan->scratch_bytes)
 		l->plan->scratch_bytes = ht_kernel_scratch(k);
-	lower_words(l, node);
 }
 
 static void use_moves(struct lower *l, const struct ht_plan_move *m, int32_t n)

@@ -50,7 +50,7 @@ static int32_t rounding(struct ht_xb *b, enum ht_dtype t, int32_t x, int32_t y)
 void probe_result(struct kernel_build *k, int32_t i, const struct space *s, int32_t x)
 {
 	struct ht_xb *b = &k->xb;
-	enum ht_dtype t = k->l->sink->out[i].dtype;
+	enum ht_dtype t = k->sink->out[i].dtype;
 	int32_t stored, exact, arg;
 
 	if (t != HT_F16 && t != HT_BF16)
@@ -58,7 +58,7 @@ void probe_result(struct kernel_build *k, int32_t i, const struct space *s, int3
 	/* What is stored is a conversion, whose operand is the value before; or bits that move. */
 	stored = ht_xcvt(b, t, x);
 	exact = k->stage->x[stored].op == HT_X_CVT ? k->stage->x[stored].a : x;
-	arg = kb_arg(k, plan_probe(k->l, k->l->sink, i), HT_BUFFER_OUT);
+	arg = kb_arg(k, plan_probe(k->l, k->sink, i), HT_BUFFER_OUT);
 	ht_xstore(b, arg, space_linear(b, s),
 		ht_xcvt(b, HT_U8, rounding(b, t, exact, ht_xcvt(b, HT_F32, stored))));
 }

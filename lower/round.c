@@ -30,11 +30,12 @@ static bool rounds(const struct ht_node *n)
 
 /* Whether the result of `n` goes on to the other nodes of its kernel as it was computed.  A Cast is
  * what a graph or a policy asks for, so both its ends are exact. */
-static bool stays_wide(struct lower *l, const struct ht_node *n)
+static bool stays_wide(const struct kernel_build *k, const struct ht_node *n)
 {
-	const struct ht_node *root = l->root[l->sink->id];
+	const struct lower *l = k->l;
+	const struct ht_node *root = l->root[k->sink->id];
 
-	if (n == l->sink || !root || !ht_is(root, HT_CONTRACTS) || rounds(n))
+	if (n == k->sink || !root || !ht_is(root, HT_CONTRACTS) || rounds(n))
 		return false;
 	for (const struct ht_use *u = l->uses.of[n->id]; u; u = u->next)
 		if (u->arg >= 0 && rounds(u->node))
@@ -48,7 +49,7 @@ int32_t kb_result(struct kernel_build *k, const struct ht_node *n, int32_t i, in
 
 	if (compute_type(t) == t)
 		return ht_is_float(t) ? ht_xcvt(&k->xb, t, x) : x;
-	if (from == HT_F32 && stays_wide(k->l, n))
+	if (from == HT_F32 && stays_wide(k, n))
 		return x;
 	if (from == HT_F64)
 		x = to_odd(&k->xb, x);

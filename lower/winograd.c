@@ -162,7 +162,7 @@ struct ht_winograd wanted_winograd(struct lower *l, const struct ht_node *n, con
 	bool told = conv_has_one_result(l, v); /* which explains itself, if it is used */
 	struct ht_winograd by = none;
 
-	if (!fits(v) || lower_view(l, n->in[0])->stride[3] != 1)
+	if (!fits(v) || lower_operand(l, n, 0)->stride[3] != 1)
 		return none;
 	if (lower_mode(n) != HT_IMPL_NONE) {
 		if (!told)
@@ -274,7 +274,7 @@ static int32_t image_element(struct winograd *w, const struct view *in, int h, i
 static void image_stage(struct winograd *w)
 {
 	enum { MOST = HT_WINOGRAD_MOST };
-	const struct view *in = lower_view(w->l, w->n->in[0]);
+	const struct view *in = lower_operand(w->l, w->n, 0);
 	int32_t column[MOST], half[MOST][MOST], r[MOST], tile;
 	int m = w->by.m, side = w->side;
 
@@ -386,7 +386,7 @@ void emit_winograd(
 		.k = &k,
 		.b = &k.xb };
 	pack_filters(&w);
-	kb_init(&k, l);
+	kb_init(&k, l, n);
 	k.kernel->method = ht_method_info[method_of(by)].name;
 	grid[0] = v->out.dim[0];
 	grid[1] = ht_ceil_div(by->tiles[0], by->rows);

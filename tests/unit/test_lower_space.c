@@ -140,7 +140,7 @@ static void run(
 static struct space open_space(
 	struct kernel_build *k, struct lower *l, int32_t rank, const int64_t *dim, uint32_t bits)
 {
-	kb_init(k, l);
+	kb_init(k, l, NULL);
 	kb_stage(k, HT_STAGE_LOOP);
 	return kb_loop_space(k, rank, dim, bits);
 }
