@@ -136,6 +136,7 @@ struct lower {
 	const struct ht_target *target;
 	struct ht_arena *arena; /* of the plan */
 	struct ht_arena *scratch;
+	struct ht_arena *spare; /* empty, for the next kernel; or NULL */
 	struct ht_plan *plan;
 	size_t buffer_cap, step_cap, kernel_cap, probe_cap, choice_cap, stream_cap;
 	bool numerics; /* every node has a kernel of its own, and probes */
@@ -217,9 +218,9 @@ int32_t plan_packed(struct lower *l, const struct ht_tensor *t, int64_t first,
 int32_t plan_widened(struct lower *l, int32_t buffer);
 /* Where a kernel finds the state of a new stream of random numbers. */
 int32_t plan_stream(struct lower *l, struct ht_plan_stream stream);
-/* Appends a step for `node`; equal kernels become one.  `buffer_of`: plan buffers by argument. */
-void plan_step(struct lower *l, struct ht_kernel *k, const int32_t *buffer_of, int64_t *params,
-	const struct ht_node *node);
+/* Appends a step for `node` by the kernel that was built; of equal ones the first is kept. */
+struct kernel_build;
+void plan_step(struct lower *l, struct kernel_build *k, const struct ht_node *node);
 /* The buffer of a probe of result i of node `n`. */
 int32_t plan_probe(struct lower *l, const struct ht_node *n, int32_t i);
 /* Sets the message of the plan's last step: n pieces in the plan's arena. */
@@ -239,6 +240,7 @@ void plan_memory(struct lower *l);
 
 struct kernel_build {
 	struct lower *l;
+	struct ht_arena *arena; /* of the kernel alone, in the plan's */
 	struct ht_kernel *kernel;
 	struct ht_stage *stage; /* the one being built */
 	struct ht_xb xb;

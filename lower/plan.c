@@ -108,45 +108,48 @@ int32_t plan_stream(struct lower *l, struct ht_plan_stream stream)
 	return b;
 }
 
-static const struct ht_kernel *distinct(struct lower *l, struct ht_kernel *k)
+/* The kernel that was built, or the one that equals it: then the memory of this one is free. */
+static const struct ht_kernel *distinct(struct lower *l, struct kernel_build *k)
 {
+	struct ht_plan *p = l->plan;
+	const struct ht_kernel *known;
 	struct ht_buf text;
-	struct ht_map_entry *e;
 
-	ht_buf_init(&text, l->scratch);
-	ht_kernel_print(k, &text);
-	e = ht_map_at(&l->kernel_texts, ht_buf_str(&text));
-	if (!e->value) {
-		struct ht_plan *p = l->plan;
-		e->value = k;
-		p->kernel = ht_grow(
-			l->arena, p->kernel, (size_t)p->kernels, &l->kernel_cap, sizeof(void *));
-		p->kernel[p->kernels++] = k;
+	ht_buf_init(&text, k->arena);
+	ht_kernel_print(k->kernel, &text);
+	known = ht_map_get(&l->kernel_texts, ht_buf_str(&text));
+	if (known) {
+		ht_arena_release(k->arena);
+		l->spare = k->arena;
+		return known;
 	}
-	return e->value;
+	ht_map_at(&l->kernel_texts, ht_str_copy(l->scratch, ht_buf_str(&text)))->value = k->kernel;
+	p->kernel =
+		ht_grow(l->arena, p->kernel, (size_t)p->kernels, &l->kernel_cap, sizeof(void *));
+	p->kernel[p->kernels++] = k->kernel;
+	return k->kernel;
 }
 
-void plan_step(struct lower *l, struct ht_kernel *k, const int32_t *buffer_of, int64_t *params,
-	const struct ht_node *node)
+void plan_step(struct lower *l, struct kernel_build *k, const struct ht_node *node)
 {
 	struct ht_plan *p = l->plan;
 	struct ht_plan_step *s;
+	const struct ht_kernel *kernel = distinct(l, k);
 
+	k->kernel = NULL;
 	p->step = ht_grow(l->arena, p->step, (size_t)p->steps, &l->step_cap, sizeof *p->step);
 	s = &p->step[p->steps];
-	*s = (struct ht_plan_step){
-		.kernel = distinct(l, k), .params = params, .node = node->name
-	};
-	s->buffer = HT_NEW_ARRAY(l->arena, int32_t, (size_t)k->args);
-	memcpy(s->buffer, buffer_of, (size_t)k->args * sizeof *s->buffer);
-	for (int32_t i = 0; i < k->args; i++) {
-		struct ht_plan_buffer *b = &p->buffer[buffer_of[i]];
+	*s = (struct ht_plan_step){ .kernel = kernel, .params = k->params, .node = node->name };
+	s->buffer = HT_NEW_ARRAY(l->arena, int32_t, (size_t)kernel->args);
+	memcpy(s->buffer, k->plan_buffer_of, (size_t)kernel->args * sizeof *s->buffer);
+	for (int32_t i = 0; i < kernel->args; i++) {
+		struct ht_plan_buffer *b = &p->buffer[s->buffer[i]];
 		if (b->first_step < 0)
 			b->first_step = p->steps;
 		b->last_step = p->steps;
 	}
-	if (ht_kernel_scratch(k) > p->scratch_bytes)
-		p->scratch_bytes = ht_kernel_scratch(k);
+	if (ht_kernel_scratch(kernel) > p->scratch_bytes)
+		p->scratch_bytes = ht_kernel_scratch(kernel);
 	p->steps++;
 	lower_words(l, node);
 }
