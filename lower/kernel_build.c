@@ -123,8 +123,8 @@ static int32_t final_buffer(const struct kernel_build *k, int32_t b)
 static void place_locals(struct kernel_build *k)
 {
 	struct ht_kernel *kernel = k->kernel;
-	struct ht_kernel_buffer *all = HT_NEW_ARRAY(
-		k->arena, struct ht_kernel_buffer, (size_t)(kernel->args + k->locals));
+	struct ht_kernel_buffer *all =
+		HT_NEW_ARRAY(k->arena, struct ht_kernel_buffer, (size_t)(kernel->args + k->locals));
 
 	memcpy(all, kernel->buffer, (size_t)kernel->args * sizeof *all);
 	if (k->locals)

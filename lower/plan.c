@@ -289,11 +289,114 @@ static void move_to_front(struct ht_plan_buffer **order, int32_t i)
 	order[0] = b;
 }
 
+/* ---- of very many, in the order of steps: each at the lowest gap between what is alive then ---- */
+
+struct gap {
+	size_t at, bytes;
+};
+
+struct gaps {
+	struct gap *gap; /* by place; the last has no end */
+	int32_t n;
+};
+
+static int earlier_first(const void *a, const void *b)
+{
+	const struct ht_plan_buffer *x = *(struct ht_plan_buffer *const *)a,
+				    *y = *(struct ht_plan_buffer *const *)b;
+
+	if (x->first_step != y->first_step)
+		return x->first_step < y->first_step ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+static int ends_first(const void *a, const void *b)
+{
+	const struct ht_plan_buffer *x = *(struct ht_plan_buffer *const *)a,
+				    *y = *(struct ht_plan_buffer *const *)b;
+
+	if (x->last_step != y->last_step)
+		return x->last_step < y->last_step ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+static void remove_gap(struct gaps *g, int32_t i)
+{
+	memmove(g->gap + i, g->gap + i + 1, (size_t)(g->n - i - 1) * sizeof *g->gap);
+	g->n--;
+}
+
+static void take_gap(struct gaps *g, struct ht_plan_buffer *b)
+{
+	size_t bytes = aligned(b->bytes);
+	int32_t i = 0;
+
+	while (g->gap[i].bytes < bytes)
+		i++;
+	b->offset = g->gap[i].at;
+	g->gap[i].at += bytes;
+	g->gap[i].bytes -= bytes;
+	if (!g->gap[i].bytes)
+		remove_gap(g, i);
+}
+
+/* The last gap has no end, so that one is behind each buffer. */
+static void give_gap(struct gaps *g, const struct ht_plan_buffer *b)
+{
+	size_t bytes = aligned(b->bytes);
+	int32_t i = 0, end = g->n - 1;
+
+	while (i < end) {
+		int32_t middle = i + (end - i) / 2;
+
+		if (g->gap[middle].at < b->offset)
+			i = middle + 1;
+		else
+			end = middle;
+	}
+	if (!bytes)
+		return;
+	if (g->gap[i].at == b->offset + bytes) {
+		g->gap[i].at = b->offset;
+		g->gap[i].bytes += bytes;
+	} else {
+		memmove(g->gap + i + 1, g->gap + i, (size_t)(g->n - i) * sizeof *g->gap);
+		g->n++;
+		g->gap[i] = (struct gap){ b->offset, bytes };
+	}
+	if (i > 0 && g->gap[i - 1].at + g->gap[i - 1].bytes == g->gap[i].at) {
+		g->gap[i - 1].bytes += g->gap[i].bytes;
+		remove_gap(g, i);
+	}
+}
+
+static size_t place_in_order(
+	struct ht_plan_buffer **temp, int32_t n, struct ht_plan_buffer **ending, struct ht_arena *a)
+{
+	struct gaps g = { HT_NEW_ARRAY(a, struct gap, (size_t)n + 1), 1 };
+	size_t end = 0;
+	int32_t gone = 0;
+
+	g.gap[0] = (struct gap){ 0, SIZE_MAX / 2 };
+	memcpy(ending, temp, (size_t)n * sizeof *temp);
+	qsort(temp, (size_t)n, sizeof *temp, earlier_first);
+	qsort(ending, (size_t)n, sizeof *ending, ends_first);
+	for (int32_t i = 0; i < n; i++) {
+		for (; ending[gone]->last_step < temp[i]->first_step; gone++)
+			give_gap(&g, ending[gone]);
+		take_gap(&g, temp[i]);
+		if (temp[i]->offset + aligned(temp[i]->bytes) > end)
+			end = temp[i]->offset + aligned(temp[i]->bytes);
+	}
+	return end;
+}
+
 /* Largest first is mostly as small as can be.  Where it is not, what ends highest is placed before
- * all others, time and again; the best order counts. */
+ * all others, time and again; the best order counts.  It costs the square of their number, so of VERY_MANY
+ * the order of steps has to do. */
 void plan_memory(struct lower *l)
 {
-	enum { TRIES = 64, MANY = 2000 };
+	enum { TRIES = 64, MANY = 2000, VERY_MANY = 8000 };
 	struct ht_plan *p = l->plan;
 	size_t count = (size_t)p->buffers;
 	struct ht_plan_buffer **temp = HT_NEW_ARRAY(l->scratch, struct ht_plan_buffer *, count),
@@ -309,6 +412,10 @@ void plan_memory(struct lower *l)
 	if (!temps)
 		return;
 	p->live_bytes = most_alive(p, temp, temps, l->scratch);
+	if (temps > VERY_MANY) {
+		p->arena_bytes = place_in_order(temp, temps, placed, l->scratch);
+		return;
+	}
 	qsort(temp, (size_t)temps, sizeof *temp, larger_first);
 	p->arena_bytes = SIZE_MAX;
 	for (int i = 0; i < TRIES && p->arena_bytes > p->live_bytes; i++) {
