@@ -36,15 +36,20 @@ static void fill_info(struct compile *c, const struct ht_lowering *l)
 /* Inputs with a default value: a copy of it, so that the program does not need the model. */
 static void keep_defaults(struct compile *c)
 {
+	struct ht_map defaults;
+
+	ht_map_init(&defaults, &c->w->scratch);
+	for (size_t j = 0; j < c->m->inputs; j++)
+		if (c->m->input[j].value)
+			ht_map_at(&defaults, ht_str(c->m->input[j].name))->value = &c->m->input[j];
 	for (size_t i = 0; i < ht_program_inputs(c->p); i++) {
 		struct ht_value_info *v = &c->p->input[i];
-		for (size_t j = 0; j < c->m->inputs; j++) {
-			const struct ht_value_info *from = &c->m->input[j];
-			if (!from->value || strcmp(from->name, v->name) || from->bytes != v->bytes)
-				continue;
-			v->value = ht_alloc(&c->p->arena, v->bytes);
-			memcpy((void *)(uintptr_t)v->value, from->value, v->bytes);
-		}
+		const struct ht_value_info *from = ht_map_get(&defaults, ht_str(v->name));
+
+		if (!from || from->bytes != v->bytes)
+			continue;
+		v->value = ht_alloc(&c->p->arena, v->bytes);
+		memcpy((void *)(uintptr_t)v->value, from->value, v->bytes);
 	}
 }
 
@@ -53,10 +58,20 @@ static const char **aliases_of(
 	struct compile *c, struct ht_port *ports, const struct ht_value_info *v, size_t n)
 {
 	const char **alias = HT_NEW_ARRAY(&c->p->arena, const char *, n);
+	struct ht_map named;
 
+	ht_map_init(&named, &c->w->scratch);
+	for (struct ht_port *p = ports; p; p = p->next) {
+		struct ht_map_entry *first = ht_map_at(&named, p->name);
+
+		if (!first->value)
+			first->value = p;
+	}
 	for (size_t i = 0; i < n; i++) {
-		const struct ht_port *p = ht_port_named(ports, ht_str(v[i].name));
+		const struct ht_port *p = ht_map_get(&named, ht_str(v[i].name));
 
+		if (!p)
+			p = ht_port_named(ports, ht_str(v[i].name));
 		alias[i] = p ? ht_str_copy(&c->p->arena, p->alias).p : "";
 	}
 	return alias;

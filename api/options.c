@@ -295,7 +295,6 @@ enum ht_status ht_option_set(
 	HT_TRY(give(p, row, value, d));
 	if (row->class == HT_OPTION_ACCEPTED && !is_default(row, value))
 		tell_without_effect(p, row, d);
-	return row->reader == READER_POLICY
-		       ? ht_policy_option(p, row->name, spelled(row, value), d)
-		       : HT_OK;
+	return row->reader == READER_POLICY ? ht_policy_option(p, row->name, spelled(row, value), d)
+					    : HT_OK;
 }

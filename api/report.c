@@ -143,43 +143,59 @@ static void price_cast(
 }
 
 /* What lowering chooses; where it cannot be done, nothing. */
-static void find_methods(struct making *k, struct ht_graph *g, struct ht_lower_request how)
+static void find_methods(
+	struct making *k, struct ht_graph *g, struct ht_lower_request how, struct ht_arena *plans)
 {
+	struct ht_arena *kept = &k->r->w.arena;
 	struct ht_fusions told = *how.fusions; /* what is found is not told twice */
+	struct ht_method_choice *choice;
 	struct ht_plan *plan;
 
 	how.fusions = &told;
 	if (k->policy && k->policy->cost_target)
 		how.target = k->policy->cost_target;
-	if (ht_lower(g, &how, &k->r->w.arena, &plan) != HT_OK)
+	if (ht_lower(g, &how, plans, &plan) != HT_OK)
 		return;
-	k->r->data.choice = plan->choice;
+	choice = HT_NEW_ARRAY(kept, struct ht_method_choice, (size_t)plan->choices);
+	for (int32_t i = 0; i < plan->choices; i++) {
+		choice[i] = plan->choice[i];
+		choice[i].node = ht_str_copy(kept, choice[i].node);
+	}
+	k->r->data.choice = choice;
 	k->r->data.choices = plan->choices;
 }
 
-/* The passes behind the decision, and lowering, have fusions, too.  They run on a copy: the report is
- * about the graph as it is. */
+/* The passes behind the decision, and lowering, have fusions, too.  They run on a copy, in memory that
+ * they have for themselves: the report is about the graph as it is. */
 static void find_fusions(struct making *k, struct ht_lowering *l)
 {
-	struct ht_arena *a = &k->r->w.arena;
-	struct ht_graph *g = ht_graph_clone(l->graph, a);
+	struct ht_work *w = ht_work_within(&k->r->w);
+	struct ht_graph *g = ht_graph_clone(l->graph, &w->arena);
 	struct ht_pass_context c = l->passes;
 	struct ht_lower_request how = l->lower;
 	struct ht_diags quiet;
 
-	k->r->data.found = &l->fusions;
-	if (!has_shapes(g))
-		return;
 	ht_diags_init(&quiet);
+	c.scratch = how.scratch = &w->scratch;
 	c.diags = how.diags = &quiet;
 	c.after = NULL;
 	c.entry = how.entry = g->entries;
 	if (ht_run_passes(g, ht_pipeline_layout, NULL, &c) == HT_OK &&
 		ht_graph_sort(g, &quiet) == HT_OK) {
-		ht_fusion_of(g, &l->fusions, a);
-		find_methods(k, g, how);
+		ht_fusion_of(g, &l->fusions, &w->scratch);
+		ht_arena_release(&w->scratch);
+		find_methods(k, g, how, &w->arena);
 	}
 	ht_diags_release(&quiet);
+	ht_work_release(w);
+}
+
+static void price_casts(struct making *k, const struct ht_pricing *p, const struct ht_graph *g)
+{
+	struct ht_decisions *d = &k->r->data.decisions;
+
+	for (size_t i = 0; i < d->casts; i++)
+		price_cast(&d->cast[i], p, g);
 }
 
 static void price(struct making *k, struct ht_lowering *l)
@@ -188,23 +204,26 @@ static void price(struct making *k, struct ht_lowering *l)
 		k->policy && k->policy->cost_target ? k->policy->cost_target : l->passes.target;
 	struct ht_lowering *merged = merged_graph(k, l);
 	struct ht_graph *g = merged ? merged->graph : NULL;
-	struct ht_arena *a = &k->r->w.arena;
-	struct ht_decisions *d = &k->r->data.decisions;
+	struct ht_arena *a = &k->r->w.scratch;
 	struct ht_pricing p;
 	struct ht_fusions fusions;
 	struct ht_fusion fusion;
+	bool shapes;
 
 	k->r->data.price = -1;
 	k->r->data.target = ht_str(target->name);
 	if (!g)
 		return;
-	find_fusions(k, merged);
+	shapes = has_shapes(g);
+	k->r->data.found = &merged->fusions;
+	ht_arena_release(a);
+	if (shapes)
+		find_fusions(k, merged);
 	ht_pricing_init(&p,
 		k->policy && k->policy->costs ? k->policy->costs : ht_costs_of_target(target, a),
 		target, g, a);
-	for (size_t i = 0; i < d->casts; i++)
-		price_cast(&d->cast[i], &p, g);
-	if (!has_shapes(g))
+	price_casts(k, &p, g);
+	if (!shapes)
 		return;
 	fusions = l->fusions; /* what is found is not told twice */
 	fusion = ht_fusion_of(g, &fusions, a);

@@ -120,7 +120,8 @@ static enum ht_status count_dims(struct ht_importer *im, struct ht_pb_reader r, 
 			HT_TRY(ht_pb_keep(&r, &v, &kept));
 		if (*rank > HT_MAX_RANK)
 			return ht_pb_error(r.src, v.at, HT_E_INPUT,
-				"a shape has more than %d dimensions", HT_MAX_RANK);
+				"a shape has more than %d dimensions, which TensorFlow refuses, too",
+				HT_MAX_RANK);
 	}
 	if (*unknown_rank && *rank)
 		return ht_pb_error(

@@ -74,9 +74,9 @@ enum ht_image_op {
 	/* Runs `count` instances of procedure `to`, in any order or at once.  Parameter k of instance i is
 	 * argument k moved on by i * params[k] bytes. */
 	HT_IMAGE_FORK,
-	HT_IMAGE_JUMP,   /* goes on at step `to` of the procedure, which lies behind this one */
+	HT_IMAGE_JUMP, /* goes on at step `to` of the procedure, which lies behind this one */
 	HT_IMAGE_UNLESS, /* the same where argument 0, a scalar of `count` bytes (1, 4 or 8), is zero */
-	HT_IMAGE_LOOP,   /* begins a loop: counter `count` becomes zero */
+	HT_IMAGE_LOOP, /* begins a loop: counter `count` becomes zero */
 	/* Ends an iteration of the loop of counter `count`, which begins at step `to`: goes on behind that
 	 * step, unless the run was cancelled or the limit of iterations is reached. */
 	HT_IMAGE_AGAIN,

@@ -8,7 +8,8 @@
 struct copy {
 	struct ht_graph *to;
 	struct ht_node **node; /* by id in the original */
-	const struct ht_attr *with; /* of a function that is copied for one caller: values of "$T" */
+	const struct ht_attr
+		*with; /* of a function that is copied for one caller: values of "$T" */
 	bool for_caller;
 };
 
@@ -46,8 +47,7 @@ static const struct ht_attr *named(const struct ht_attr *attrs, struct ht_str na
 	return attrs;
 }
 
-static void substitute(
-	struct ht_attr_value *v, const struct ht_attr *with, struct ht_arena *a)
+static void substitute(struct ht_attr_value *v, const struct ht_attr *with, struct ht_arena *a)
 {
 	const struct ht_attr *value;
 
@@ -121,8 +121,8 @@ static void copy_node(struct copy *c, const struct ht_node *from)
 
 	n->op = from->op;
 	n->device = from->device;
-	n->attrs = c->for_caller ? ht_attrs_copy(from->attrs, c->with, a)
-				 : copy_attrs(from->attrs, a);
+	n->attrs =
+		c->for_caller ? ht_attrs_copy(from->attrs, c->with, a) : copy_attrs(from->attrs, a);
 	n->extra = from->extra;
 	n->origin = from->origin;
 	n->origins = from->origins;

@@ -378,8 +378,7 @@ static enum ht_status infer_node(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-static enum ht_status infer_graph(
-	struct ht_graph *g, struct ht_arena *scratch, struct ht_diags *d)
+static enum ht_status infer_graph(struct ht_graph *g, struct ht_arena *scratch, struct ht_diags *d)
 {
 	struct ht_infer in = { .g = g, .scratch = scratch, .d = d };
 

@@ -318,7 +318,8 @@ struct ht_graph {
 	struct ht_input_file
 		*inputs; /* what it was read from, but for the checkpoint; NULL: memory */
 	struct ht_function *function; /* whose body this is, or NULL */
-	struct ht_graph *library; /* whose functions its nodes run: of a body the program's graph, else itself */
+	struct ht_graph *
+		library; /* whose functions its nodes run: of a body the program's graph, else itself */
 };
 
 struct ht_graph *ht_graph_new(struct ht_arena *a);

@@ -8,7 +8,7 @@
 struct body {
 	int32_t procedure[2];
 	bool *takes[2]; /* by argument: the procedure has it as a parameter */
-	bool *carries;  /* of a loop, by argument: an iteration may change it, and has it as a result */
+	bool *carries; /* of a loop, by argument: an iteration may change it, and has it as a result */
 };
 
 static bool is_loop(const struct ht_node *n)
@@ -69,8 +69,7 @@ static enum ht_status lower_one(
 
 	if (is_loop(n) && i == 1)
 		entry.outputs = some_ports(l, f->rets, b->carries);
-	b->takes[i] = HT_NEW_ARRAY(
-		l->scratch, bool, (size_t)(n->ins - ht_control_first(n)));
+	b->takes[i] = HT_NEW_ARRAY(l->scratch, bool, (size_t)(n->ins - ht_control_first(n)));
 	for (const struct ht_port *p = f->args; p; p = p->next, at++)
 		b->takes[i][at] = is_taken(&uses, p->value) || is_among(entry.outputs, p->value);
 	entry.inputs = some_ports(l, f->args, b->takes[i]);
@@ -162,8 +161,8 @@ static int32_t temporary(struct lower *l, struct ht_type t)
 }
 
 /* A result that is used has the operand's elements where no iteration changes them. */
-static void carry(struct lower *l, const struct ht_node *n, struct ht_plan_control *c,
-	int32_t *now, int32_t *next)
+static void carry(struct lower *l, const struct ht_node *n, struct ht_plan_control *c, int32_t *now,
+	int32_t *next)
 {
 	const struct body *b = l->body[n->id];
 

@@ -45,11 +45,11 @@ static void put_parameters(
 {
 	for (int32_t i = p->buffer; i < p->buffer + p->buffers; i++)
 		if (w->plan->buffer[i].kind == kind)
-			w->number[i] = ht_image_put_buffer(
-				&w->b, (struct ht_image_buffer){ .kind = HT_IMAGE_PARAM,
-					       .bytes = w->plan->buffer[i].bytes,
-					       .written = kind == HT_PLAN_OUTPUT ||
-							  kind == HT_PLAN_RESULT });
+			w->number[i] = ht_image_put_buffer(&w->b,
+				(struct ht_image_buffer){ .kind = HT_IMAGE_PARAM,
+					.bytes = w->plan->buffer[i].bytes,
+					.written =
+						kind == HT_PLAN_OUTPUT || kind == HT_PLAN_RESULT });
 }
 
 static bool is_parameter(enum ht_plan_kind kind)
@@ -137,31 +137,30 @@ static uint32_t put_unless(
 	const struct ht_image_step s = { .op = HT_IMAGE_UNLESS,
 		.count = (uint32_t)w->plan->buffer[condition].bytes };
 
-	return ht_image_put_step(&w->b, s,
-		&w->number[condition], 1, NULL, 0, note);
+	return ht_image_put_step(&w->b, s, &w->number[condition], 1, NULL, 0, note);
 }
 
-static void put_branch(struct writing *w, const struct ht_plan_control *c,
-	const struct ht_image_note_text *note)
+static void put_branch(
+	struct writing *w, const struct ht_plan_control *c, const struct ht_image_note_text *note)
 {
 	uint32_t otherwise = put_unless(w, c->condition, note), end;
 
 	put_call(w, &c->call[0], note);
-	end = ht_image_put_step(&w->b, (struct ht_image_step){ .op = HT_IMAGE_JUMP }, NULL, 0, NULL,
-		0, note);
+	end = ht_image_put_step(
+		&w->b, (struct ht_image_step){ .op = HT_IMAGE_JUMP }, NULL, 0, NULL, 0, note);
 	ht_image_land(&w->b, otherwise);
 	put_call(w, &c->call[1], note);
 	ht_image_land(&w->b, end);
 }
 
-static void put_loop(struct writing *w, const struct ht_plan_control *c,
-	const struct ht_image_note_text *note)
+static void put_loop(
+	struct writing *w, const struct ht_plan_control *c, const struct ht_image_note_text *note)
 {
 	uint32_t end;
 
 	put_moves(w, c->begin, c->begins, note);
-	ht_image_put_step(&w->b, (struct ht_image_step){ .op = HT_IMAGE_LOOP }, NULL, 0, NULL, 0,
-		note);
+	ht_image_put_step(
+		&w->b, (struct ht_image_step){ .op = HT_IMAGE_LOOP }, NULL, 0, NULL, 0, note);
 	put_call(w, &c->call[0], note);
 	end = put_unless(w, c->condition, note);
 	put_call(w, &c->call[1], note);

@@ -135,6 +135,7 @@ struct planning {
 	struct ht_plan *plan;
 	size_t buffer_cap, step_cap, kernel_cap, probe_cap, choice_cap, stream_cap, procedure_cap;
 	struct ht_map kernel_texts;
+	struct ht_arena *spare; /* empty, for the next kernel; or NULL */
 };
 
 /* The lowering of one graph: of the program, or of a body. */
@@ -145,10 +146,11 @@ struct lower {
 	struct ht_arena *arena; /* of the plan */
 	struct ht_arena *scratch;
 	struct planning *planning;
-	struct ht_plan *plan;                /* planning's */
-	struct ht_plan_procedure *procedure; /* that is being made; in the plan's list when it is done */
-	struct body **body; /* by node id: of branches and loops (control.c) */
-	bool numerics; /* every node has a kernel of its own, and probes */
+	struct ht_plan *plan; /* planning's */
+	struct ht_plan_procedure
+		*procedure;   /* that is being made; in the plan's list when it is done */
+	struct body **body;   /* by node id: of branches and loops (control.c) */
+	bool numerics;        /* every node has a kernel of its own, and probes */
 	struct ht_map packed; /* plan.c: constants that are packed, to the buffer's number + 1 */
 	struct ht_fusions *fusions; /* or NULL */
 	struct ht_uses uses;
@@ -174,8 +176,8 @@ struct lower {
 /* control.c: lowers the bodies of all branches and loops of the graph. */
 enum ht_status lower_bodies(struct lower *l);
 /* lower.c: lowers `f`, a body, with these arguments and results, to a procedure, whose number *out is. */
-enum ht_status lower_function(struct lower *l, const struct ht_function *f,
-	const struct ht_entry *entry, int32_t *out);
+enum ht_status lower_function(
+	struct lower *l, const struct ht_function *f, const struct ht_entry *entry, int32_t *out);
 
 /* parts.c: sets plan->parts; shapes of the batch become those of a part, and are whole again. */
 void lower_parts(struct lower *l);
@@ -233,9 +235,8 @@ int32_t plan_packed(struct lower *l, const struct ht_tensor *t, int64_t first,
 int32_t plan_widened(struct lower *l, int32_t buffer);
 /* Where a kernel finds the state of a new stream of random numbers. */
 int32_t plan_stream(struct lower *l, struct ht_plan_stream stream);
-/* Appends a step for `node`; equal kernels become one.  `buffer_of`: plan buffers by argument. */
-void plan_step(struct lower *l, struct ht_kernel *k, const int32_t *buffer_of, int64_t *params,
-	const struct ht_node *node);
+/* Appends a step for `node` by the kernel that was built; of equal ones the first is kept. */
+void plan_step(struct lower *l, struct kernel_build *k, const struct ht_node *node);
 /* A step that runs procedures. */
 void plan_control(struct lower *l, const struct ht_plan_control *c, const struct ht_node *node);
 /* The buffer of a probe of result i of node `n`. */
@@ -250,14 +251,17 @@ void plan_choice(struct lower *l, const struct ht_node *n, struct ht_method_choi
 /* Whether node `n` is computed with others in one kernel: as the option of blocks asks, else by choice `c`
  * between that and HT_METHOD_KERNELS.  It is noted. */
 bool plan_block(struct lower *l, const struct ht_node *n, struct ht_method_choice c);
-/* Lifetimes and the arena; the procedure is done, and in the plan: its number. */
+/* The procedure is done, its temporary buffers have their places, and it is in the plan: its number. */
 int32_t plan_procedure(struct lower *l);
+/* memory.c */
+void plan_memory(struct lower *l);
 
 /* ---- kernel_build.c: one kernel in the making ---- */
 
 struct kernel_build {
 	struct lower *l;
-	struct ht_node *sink; /* of the nodes that the stage being built computes; or NULL */
+	struct ht_node *sink;   /* of the nodes that the stage being built computes; or NULL */
+	struct ht_arena *arena; /* of the kernel alone, in the plan's */
 	struct ht_kernel *kernel;
 	struct ht_stage *stage; /* the one being built */
 	struct ht_xb xb;

@@ -12,9 +12,11 @@ void kb_init(struct kernel_build *k, struct lower *l, const struct ht_node *n)
 	memset(k, 0, sizeof *k);
 	k->l = l;
 	k->sink = n ? l->owner[n->id] : NULL;
-	k->kernel = HT_NEW(l->arena, struct ht_kernel);
+	k->arena = l->planning->spare ? l->planning->spare : ht_arena_within(l->arena);
+	l->planning->spare = NULL;
+	k->kernel = HT_NEW(k->arena, struct ht_kernel);
 	k->kernel->buffer =
-		HT_NEW_ARRAY(l->arena, struct ht_kernel_buffer, HT_COUNT(k->plan_buffer_of));
+		HT_NEW_ARRAY(k->arena, struct ht_kernel_buffer, HT_COUNT(k->plan_buffer_of));
 }
 
 int32_t kb_arg(struct kernel_build *k, int32_t plan_buffer, enum ht_buffer_kind kind)
@@ -69,13 +71,13 @@ static void compute_as(struct kernel_build *k, const struct ht_node *n)
 
 struct ht_stage *kb_stage(struct kernel_build *k, enum ht_stage_kind kind)
 {
-	k->kernel->stage = ht_grow(k->l->arena, k->kernel->stage, (size_t)k->kernel->stages,
+	k->kernel->stage = ht_grow(k->arena, k->kernel->stage, (size_t)k->kernel->stages,
 		&k->stage_cap, sizeof *k->kernel->stage);
 	k->stage = &k->kernel->stage[k->kernel->stages++];
 	memset(k->stage, 0, sizeof *k->stage);
 	k->stage->kind = kind;
 	k->stage->vec = -1;
-	ht_xb_init(&k->xb, k->l->arena, k->stage);
+	ht_xb_init(&k->xb, k->arena, k->stage);
 	k->pulled_count = 0;
 	k->root = NULL;
 	compute_as(k, k->sink ? k->l->root[k->sink->id] : NULL);
@@ -129,8 +131,8 @@ static int32_t final_buffer(const struct kernel_build *k, int32_t b)
 static void place_locals(struct kernel_build *k)
 {
 	struct ht_kernel *kernel = k->kernel;
-	struct ht_kernel_buffer *all = HT_NEW_ARRAY(
-		k->l->arena, struct ht_kernel_buffer, (size_t)(kernel->args + k->locals));
+	struct ht_kernel_buffer *all =
+		HT_NEW_ARRAY(k->arena, struct ht_kernel_buffer, (size_t)(kernel->args + k->locals));
 
 	memcpy(all, kernel->buffer, (size_t)kernel->args * sizeof *all);
 	if (k->locals)
@@ -155,11 +157,11 @@ void kb_finish(struct kernel_build *k, const struct ht_node *node)
 {
 	place_locals(k);
 	if (!k->kernel->library) {
-		ht_kernel_expand(k->kernel, k->l->arena);
+		ht_kernel_expand(k->kernel, k->arena);
 		ht_schedule_contract(k->l->target, k->kernel);
 	}
 	ht_kernel_verify(k->kernel);
-	plan_step(k->l, k->kernel, k->plan_buffer_of, k->params, node);
+	plan_step(k->l, k, node);
 	lower_words(k->l, k->sink, node);
 }
 
@@ -268,7 +270,7 @@ int32_t kb_pull(struct kernel_build *k, struct ht_value v, const struct space *s
 	k->xb.accuracy = accuracy;
 	k->xb.keep = keep;
 	k->pulled =
-		ht_grow(k->l->arena, k->pulled, k->pulled_count, &k->pulled_cap, sizeof *k->pulled);
+		ht_grow(k->arena, k->pulled, k->pulled_count, &k->pulled_cap, sizeof *k->pulled);
 	p = &k->pulled[k->pulled_count++];
 	*p = (struct pulled){ n, v.index, *s, x };
 	return x;

@@ -286,8 +286,8 @@ static enum ht_status make_procedure(struct lower *l, struct ht_str name, int32_
 	return HT_OK;
 }
 
-enum ht_status lower_function(struct lower *l, const struct ht_function *f,
-	const struct ht_entry *entry, int32_t *out)
+enum ht_status lower_function(
+	struct lower *l, const struct ht_function *f, const struct ht_entry *entry, int32_t *out)
 {
 	struct ht_lower_request how = *l->asked;
 	struct lower body;

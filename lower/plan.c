@@ -1,16 +1,8 @@
-/* The plan: buffers, steps, and where temporary ones live in the arena. */
+/* The plan: its buffers, steps and procedures. */
 #include "base/philox.h"
 #include "lower/inside.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-enum { ALIGN = 64 };
-
-static size_t aligned(size_t n)
-{
-	return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
-}
 
 static struct ht_plan_buffer *add_buffer(
 	struct lower *l, enum ht_plan_kind kind, enum ht_dtype t, int64_t count)
@@ -21,8 +13,8 @@ static struct ht_plan_buffer *add_buffer(
 
 	if (count < 0 || !ht_mul_size((size_t)count, ht_dtype_info(t)->bytes, &bytes))
 		ht_arena_fail(l->arena);
-	p->buffer =
-		ht_grow(l->arena, p->buffer, (size_t)p->buffers, &l->planning->buffer_cap, sizeof *p->buffer);
+	p->buffer = ht_grow(l->arena, p->buffer, (size_t)p->buffers, &l->planning->buffer_cap,
+		sizeof *p->buffer);
 	b = &p->buffer[p->buffers++];
 	*b = (struct ht_plan_buffer){ .kind = kind,
 		.dtype = t,
@@ -102,28 +94,34 @@ int32_t plan_stream(struct lower *l, struct ht_plan_stream stream)
 	int32_t b = plan_buffer(l, HT_PLAN_STREAM, HT_U32, HT_PHILOX_WORDS);
 
 	p->buffer[b].offset = (size_t)p->streams;
-	p->stream =
-		ht_grow(l->arena, p->stream, (size_t)p->streams, &l->planning->stream_cap, sizeof *p->stream);
+	p->stream = ht_grow(l->arena, p->stream, (size_t)p->streams, &l->planning->stream_cap,
+		sizeof *p->stream);
 	p->stream[p->streams++] = stream;
 	return b;
 }
 
-static const struct ht_kernel *distinct(struct lower *l, struct ht_kernel *k)
+/* The kernel that was built, or the one that equals it: then the memory of this one is free. */
+static const struct ht_kernel *distinct(struct lower *l, struct kernel_build *k)
 {
+	struct planning *planning = l->planning;
+	struct ht_plan *p = l->plan;
+	const struct ht_kernel *known;
 	struct ht_buf text;
-	struct ht_map_entry *e;
 
-	ht_buf_init(&text, l->scratch);
-	ht_kernel_print(k, &text);
-	e = ht_map_at(&l->planning->kernel_texts, ht_buf_str(&text));
-	if (!e->value) {
-		struct ht_plan *p = l->plan;
-		e->value = k;
-		p->kernel = ht_grow(
-			l->arena, p->kernel, (size_t)p->kernels, &l->planning->kernel_cap, sizeof(void *));
-		p->kernel[p->kernels++] = k;
+	ht_buf_init(&text, k->arena);
+	ht_kernel_print(k->kernel, &text);
+	known = ht_map_get(&planning->kernel_texts, ht_buf_str(&text));
+	if (known) {
+		ht_arena_release(k->arena);
+		planning->spare = k->arena;
+		return known;
 	}
-	return e->value;
+	ht_map_at(&planning->kernel_texts, ht_str_copy(l->scratch, ht_buf_str(&text)))->value =
+		k->kernel;
+	p->kernel = ht_grow(
+		l->arena, p->kernel, (size_t)p->kernels, &planning->kernel_cap, sizeof(void *));
+	p->kernel[p->kernels++] = k->kernel;
+	return k->kernel;
 }
 
 static struct ht_plan_step *add_step(struct lower *l, const struct ht_node *node)
@@ -148,19 +146,20 @@ static void use(struct lower *l, int32_t buffer)
 	b->last_step = l->plan->steps - 1;
 }
 
-void plan_step(struct lower *l, struct ht_kernel *k, const int32_t *buffer_of, int64_t *params,
-	const struct ht_node *node)
+void plan_step(struct lower *l, struct kernel_build *k, const struct ht_node *node)
 {
+	const struct ht_kernel *kernel = distinct(l, k);
 	struct ht_plan_step *s = add_step(l, node);
 
-	s->kernel = distinct(l, k);
-	s->params = params;
-	s->buffer = HT_NEW_ARRAY(l->arena, int32_t, (size_t)k->args);
-	memcpy(s->buffer, buffer_of, (size_t)k->args * sizeof *s->buffer);
-	for (int32_t i = 0; i < k->args; i++)
-		use(l, buffer_of[i]);
-	if (ht_kernel_scratch(k) > l->plan->scratch_bytes)
-		l->plan->scratch_bytes = ht_kernel_scratch(k);
+	k->kernel = NULL;
+	s->kernel = kernel;
+	s->params = k->params;
+	s->buffer = HT_NEW_ARRAY(l->arena, int32_t, (size_t)kernel->args);
+	memcpy(s->buffer, k->plan_buffer_of, (size_t)kernel->args * sizeof *s->buffer);
+	for (int32_t i = 0; i < kernel->args; i++)
+		use(l, s->buffer[i]);
+	if (ht_kernel_scratch(kernel) > l->plan->scratch_bytes)
+		l->plan->scratch_bytes = ht_kernel_scratch(kernel);
 }
 
 static void use_moves(struct lower *l, const struct ht_plan_move *m, int32_t n)
@@ -195,8 +194,8 @@ void plan_choice(struct lower *l, const struct ht_node *n, struct ht_method_choi
 	struct ht_plan *p = l->plan;
 
 	c.node = n->name;
-	p->choice =
-		ht_grow(l->arena, p->choice, (size_t)p->choices, &l->planning->choice_cap, sizeof *p->choice);
+	p->choice = ht_grow(l->arena, p->choice, (size_t)p->choices, &l->planning->choice_cap,
+		sizeof *p->choice);
 	p->choice[p->choices++] = c;
 	l->chosen[n->id] = true;
 }
@@ -227,156 +226,14 @@ int32_t plan_probe(struct lower *l, const struct ht_node *n, int32_t i)
 	if (p->probes && ht_str_eq(p->probe[p->probes - 1].tensor, tensor))
 		return p->probe[p->probes - 1].buffer; /* stored in several places of the kernel */
 	buffer = plan_buffer(l, HT_PLAN_TEMP, HT_U8, ht_shape_count(n->out[i].shape));
-	p->probe = ht_grow(l->arena, p->probe, (size_t)p->probes, &l->planning->probe_cap, sizeof *p->probe);
+	p->probe = ht_grow(
+		l->arena, p->probe, (size_t)p->probes, &l->planning->probe_cap, sizeof *p->probe);
 	p->probe[p->probes++] = (struct ht_plan_probe){
 		.tensor = tensor,
 		.dtype = n->out[i].dtype,
 		.buffer = buffer,
 	};
 	return buffer;
-}
-
-/* ---- the arena: largest first, each at the lowest offset that is free during its lifetime ---- */
-
-static int larger_first(const void *a, const void *b)
-{
-	const struct ht_plan_buffer *x = *(struct ht_plan_buffer *const *)a,
-				    *y = *(struct ht_plan_buffer *const *)b;
-
-	if (x->bytes != y->bytes)
-		return x->bytes > y->bytes ? -1 : 1;
-	return x < y ? -1 : x > y;
-}
-
-static bool alive_together(const struct ht_plan_buffer *a, const struct ht_plan_buffer *b)
-{
-	return a->first_step <= b->last_step && b->first_step <= a->last_step;
-}
-
-/* `placed` is sorted by offset. */
-static size_t lowest_gap(
-	struct ht_plan_buffer *const *placed, int32_t n, const struct ht_plan_buffer *b)
-{
-	size_t at = 0;
-
-	for (int32_t i = 0; i < n; i++) {
-		if (!alive_together(placed[i], b))
-			continue;
-		if (placed[i]->offset >= at && placed[i]->offset - at >= aligned(b->bytes))
-			break;
-		if (placed[i]->offset + aligned(placed[i]->bytes) > at)
-			at = placed[i]->offset + aligned(placed[i]->bytes);
-	}
-	return at;
-}
-
-/* What a step's procedures have alive. */
-static size_t alive_in_callees(const struct ht_plan *p, const struct ht_plan_step *s)
-{
-	size_t most = 0;
-
-	for (int i = 0; s->control && i < 2; i++) {
-		size_t live = p->procedure[s->control->call[i].procedure].live_bytes;
-
-		most = live > most ? live : most;
-	}
-	return most;
-}
-
-/* The most bytes of its own that one step of the procedure finds alive; sets live_bytes. */
-static size_t most_alive(const struct ht_plan *p, struct ht_plan_procedure *of,
-	struct ht_plan_buffer *const *temp, int32_t n, struct ht_arena *scratch)
-{
-	size_t *change = HT_NEW_ARRAY(scratch, size_t, (size_t)of->steps + 1), now = 0, most = 0;
-
-	for (int32_t i = 0; i < n; i++) {
-		change[temp[i]->first_step - of->step] += aligned(temp[i]->bytes);
-		change[temp[i]->last_step - of->step + 1] -= aligned(temp[i]->bytes);
-	}
-	for (int32_t i = 0; i < of->steps; i++) {
-		size_t all;
-
-		now += change[i]; /* modulo the word: a fall is a large number */
-		most = now > most ? now : most;
-		all = now + alive_in_callees(p, &p->step[of->step + i]);
-		of->live_bytes = all > of->live_bytes ? all : of->live_bytes;
-	}
-	return most;
-}
-
-/* Places all in this order; returns the bytes needed, and which one ends there. */
-static size_t place_all(struct ht_plan_buffer *const *order, int32_t n,
-	struct ht_plan_buffer **placed, int32_t *highest)
-{
-	size_t end = 0;
-
-	for (int32_t i = 0; i < n; i++) {
-		struct ht_plan_buffer *b = order[i];
-		int32_t j = i;
-
-		b->offset = lowest_gap(placed, i, b);
-		for (; j > 0 && placed[j - 1]->offset > b->offset; j--)
-			placed[j] = placed[j - 1];
-		placed[j] = b;
-		if (b->offset + aligned(b->bytes) > end) {
-			end = b->offset + aligned(b->bytes);
-			*highest = i;
-		}
-	}
-	return end;
-}
-
-static void move_to_front(struct ht_plan_buffer **order, int32_t i)
-{
-	struct ht_plan_buffer *b = order[i];
-
-	memmove(order + 1, order, (size_t)i * sizeof(struct ht_plan_buffer *));
-	order[0] = b;
-}
-
-/* Largest first is mostly as small as can be.  Where it is not, what ends highest is placed before
- * all others, time and again; the best order counts. */
-static size_t place_temps(struct lower *l, struct ht_plan_buffer **temp, int32_t temps, size_t least)
-{
-	enum { TRIES = 64, MANY = 2000 };
-	size_t count = (size_t)temps, bytes = SIZE_MAX;
-	struct ht_plan_buffer **placed = HT_NEW_ARRAY(l->scratch, struct ht_plan_buffer *, count),
-			      **best = HT_NEW_ARRAY(l->scratch, struct ht_plan_buffer *, count);
-	int32_t highest = 0;
-
-	qsort(temp, count, sizeof *temp, larger_first);
-	for (int i = 0; i < TRIES && bytes > least; i++) {
-		size_t now = place_all(temp, temps, placed, &highest);
-
-		if (now < bytes) {
-			bytes = now;
-			memcpy(best, temp, count * sizeof(struct ht_plan_buffer *));
-		}
-		if (temps > MANY)
-			break;
-		move_to_front(temp, highest);
-	}
-	place_all(best, temps, placed, &highest);
-	return bytes;
-}
-
-static void plan_memory(struct lower *l)
-{
-	struct ht_plan *p = l->plan;
-	struct ht_plan_procedure *of = l->procedure;
-	struct ht_plan_buffer **temp =
-		HT_NEW_ARRAY(l->scratch, struct ht_plan_buffer *, (size_t)of->buffers);
-	int32_t temps = 0;
-	size_t least;
-
-	for (int32_t i = 0; i < p->probes; i++) /* read when all is done */
-		p->buffer[p->probe[i].buffer].last_step = p->steps - 1;
-	for (int32_t i = of->buffer; i < of->buffer + of->buffers; i++)
-		if (p->buffer[i].kind == HT_PLAN_TEMP && p->buffer[i].first_step >= 0)
-			temp[temps++] = &p->buffer[i];
-	least = most_alive(p, of, temp, temps, l->scratch);
-	if (temps)
-		of->arena_bytes = place_temps(l, temp, temps, least);
 }
 
 int32_t plan_procedure(struct lower *l)

@@ -9,9 +9,9 @@ struct search {
 	struct ht_arena *a;
 	struct ht_refusals *out;
 	struct ht_map *known; /* op type and reason → number of the cause + 1 */
-	uint32_t *cause;     /* by node id: of what it waits for, or is; 0: it can be computed */
-	bool *fed;           /* by node id: it is among the inputs */
-	bool loops;          /* it is the body of a loop, or is in one */
+	uint32_t *cause;      /* by node id: of what it waits for, or is; 0: it can be computed */
+	bool *fed;            /* by node id: it is among the inputs */
+	bool loops;           /* it is the body of a loop, or is in one */
 };
 
 static void search_graph(struct search *s);

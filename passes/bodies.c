@@ -26,8 +26,8 @@ struct control {
 	struct ht_type *type;    /* likewise */
 };
 
-static enum ht_status fail(
-	const struct control *x, enum ht_status st, const char *fmt, ...) HT_PRINTF(3, 4);
+static enum ht_status fail(const struct control *x, enum ht_status st, const char *fmt, ...)
+	HT_PRINTF(3, 4);
 static enum ht_status fail(const struct control *x, enum ht_status st, const char *fmt, ...)
 {
 	struct ht_where at = HT_NOWHERE;
@@ -72,7 +72,8 @@ static enum ht_status copy_bodies(struct control *x, const struct ht_bodies *fro
 	struct ht_graph *library = x->node->graph->library;
 
 	if (library->function_names.count > MOST_FUNCTIONS)
-		return fail(x, HT_E_LIMIT, "the program has more than %d bodies of branches and loops",
+		return fail(x, HT_E_LIMIT,
+			"the program has more than %d bodies of branches and loops",
 			MOST_FUNCTIONS);
 	for (int i = 0; i < 2; i++) {
 		struct ht_attr *a = ht_control_attr(x->node, i);
@@ -81,7 +82,8 @@ static enum ht_status copy_bodies(struct control *x, const struct ht_bodies *fro
 		*ref = *a->value.func;
 		ref->name = free_function_name(library, from->of[i]->name);
 		ref->attrs = NULL;
-		x->body[i] = ht_function_copy(library, from->of[i], ref->name, a->value.func->attrs);
+		x->body[i] =
+			ht_function_copy(library, from->of[i], ref->name, a->value.func->attrs);
 		x->body[i]->special = true;
 		a->value.func = ref;
 	}
@@ -150,9 +152,8 @@ static enum ht_status pass_types(struct control *x)
 			if (stated != x->type[k].dtype)
 				return fail(x, HT_E_INPUT,
 					"passes %s as argument '%.*s' of function '%.*s', which is %s",
-					ht_dtype_info(x->type[k].dtype)->name,
-					HT_STR_ARG(n->name), HT_STR_ARG(x->body[i]->name),
-					ht_dtype_info(stated)->name);
+					ht_dtype_info(x->type[k].dtype)->name, HT_STR_ARG(n->name),
+					HT_STR_ARG(x->body[i]->name), ht_dtype_info(stated)->name);
 			n->out[0] = x->type[k];
 		}
 	for (int i = 0; i < 2; i++)
@@ -248,9 +249,9 @@ static void push_constants(struct control *x)
 			continue;
 		for (int k = 0; k < 2; k++) {
 			struct ht_graph *g = x->body[k]->body;
-			struct ht_node *c = ht_const_sharing(g,
-				ht_graph_free_name(g, operand(x, i).node->name), t->dtype, t->shape,
-				t->blob);
+			struct ht_node *c =
+				ht_const_sharing(g, ht_graph_free_name(g, operand(x, i).node->name),
+					t->dtype, t->shape, t->blob);
 
 			ht_node_move(c, g->first);
 			replace_operands(g, x->arg[k][i], ht_out(c, 0));
@@ -366,8 +367,7 @@ static void drop_arguments(struct control *x)
 
 /* ---- passes on a body ---- */
 
-static enum ht_status run_on(
-	const struct control *x, struct ht_function *f, const char *pipeline)
+static enum ht_status run_on(const struct control *x, struct ht_function *f, const char *pipeline)
 {
 	struct ht_entry entry = {
 		.inputs = f->args, .outputs = f->rets, .targets = f->control_rets

@@ -36,8 +36,8 @@ void ht_called_functions(const struct ht_graph *g, struct ht_arena *a, struct ht
 	ht_map_init(called, a);
 	calls_of_graph(g->library, called, g);
 	for (size_t i = 0; i < called->count; i++)
-		calls_of_graph(g->library, called,
-			((struct ht_function *)called->entries[i].value)->body);
+		calls_of_graph(
+			g->library, called, ((struct ht_function *)called->entries[i].value)->body);
 }
 
 bool ht_calls_itself(const struct ht_function *f, struct ht_arena *a)

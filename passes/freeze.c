@@ -238,8 +238,8 @@ static int32_t count_args(const struct ht_function *f)
 }
 
 /* Argument `arg` of `to` is the value of a variable from here on. */
-static void pass_value(struct freezer *f, struct ht_function *to, int32_t arg,
-	const struct ht_tensor *t)
+static void pass_value(
+	struct freezer *f, struct ht_function *to, int32_t arg, const struct ht_tensor *t)
 {
 	struct ht_map_entry *e = ht_map_at(f->seen, to->name);
 	struct passed *p = e->value;
@@ -247,14 +247,12 @@ static void pass_value(struct freezer *f, struct ht_function *to, int32_t arg,
 	if (!p) {
 		p = e->value = HT_NEW(f->c->scratch, struct passed);
 		p->f = to;
-		p->arg = HT_NEW_ARRAY(
-			f->c->scratch, struct ht_tensor *, (size_t)count_args(to));
+		p->arg = HT_NEW_ARRAY(f->c->scratch, struct ht_tensor *, (size_t)count_args(to));
 		p->next = f->todo;
 		f->todo = p;
 	}
 	if (arg < count_args(to) && !p->arg[arg])
-		p->arg[arg] = ht_tensor_new(
-			f->c->scratch, t->dtype, HT_SHAPE_UNKNOWN, NULL);
+		p->arg[arg] = ht_tensor_new(f->c->scratch, t->dtype, HT_SHAPE_UNKNOWN, NULL);
 }
 
 static bool runs_functions(const struct ht_node *n)

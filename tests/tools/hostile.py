@@ -277,10 +277,10 @@ def matmul_users(n):
                   if i % 2 == 0 else unary('Exp', f'n{i}', f'n{i - 1}') for i in range(n)])
 
 
-def ladder(n):
+def ladder(n, op='AddV2'):
     """Each node takes the two before it."""
     return graph([placeholder('a'), placeholder('b')] +
-                 [node(f'n{i}', 'AddV2', [f'n{i - 2}' if i > 1 else 'ab'[i], f'n{i - 1}' if i else 'b'], **T) for i in range(n)])
+                 [node(f'n{i}', op, [f'n{i - 2}' if i > 1 else 'ab'[i], f'n{i - 1}' if i else 'b'], **T) for i in range(n)])
 
 
 def placeholders(n):
