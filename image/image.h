@@ -69,12 +69,12 @@ struct ht_image_procedure {
 
 enum ht_image_op {
 	HT_IMAGE_KERNEL, /* runs kernel `to` on `count` tiles */
-	HT_IMAGE_COPY,   /* copies argument 1 to argument 0, which has the same size */
+	HT_IMAGE_COPY,   /* argument 0 becomes the bytes of argument 1; both have one size */
 	HT_IMAGE_CALL,   /* runs procedure `to`, in a frame of its own */
 	/* Runs `count` instances of procedure `to`, in any order or at once.  Parameter k of instance i is
 	 * argument k plus i * params[k] bytes. */
 	HT_IMAGE_FORK,
-	HT_IMAGE_JUMP,   /* goes on at step `to` of the procedure, a later step */
+	HT_IMAGE_JUMP,   /* goes on at step `to` of the procedure, which lies behind this one */
 	HT_IMAGE_UNLESS, /* the same where argument 0, a scalar of 1, 4 or 8 bytes, is zero */
 	HT_IMAGE_LOOP,   /* begins a loop: counter `count` becomes zero */
 	/* Ends an iteration of the loop of counter `count`, which begins at step `to`: goes on behind that

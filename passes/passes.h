@@ -60,8 +60,8 @@ enum ht_status ht_run_passes(struct ht_graph *g, const char *pipeline, const cha
 /* The standard pipeline, as text: exact clean-ups and named fusions, precision, casts, layout. */
 extern const char ht_pipeline_cleanup[];   /* up to the graph on which policies decide */
 extern const char ht_pipeline_precision[]; /* precision, cast placement and merging */
-extern const char ht_pipeline_painted[]; /* replaces it if the policy painted the imported graph */
-extern const char ht_pipeline_layout[];  /* the form for lowering: NHWC, expanded, folded */
+extern const char ht_pipeline_painted[];   /* in its place where the policy painted the import */
+extern const char ht_pipeline_layout[];    /* what lowering wants: NHWC, expanded, folded */
 
 /* ---- evaluate.c: constants by the interpreter ---- */
 
