@@ -14,7 +14,7 @@ enum ht_plan_kind {
 	HT_PLAN_OUTPUT,
 	HT_PLAN_CONST,
 	HT_PLAN_TEMP,
-	HT_PLAN_STREAM /* a struct ht_philox: the state of a random op's stream in this run */
+	HT_PLAN_STREAM /* a struct ht_philox: where a random op draws from in this run */
 };
 
 /* Memory that steps read and write. */
@@ -22,37 +22,38 @@ struct ht_plan_buffer {
 	enum ht_plan_kind kind;
 	enum ht_dtype dtype;
 	struct ht_shape shape;      /* of the tensor, for inputs and outputs: of all parts */
-	bool whole;                 /* an input that every part reads as a whole */
+	bool whole;                 /* an input of which every part has all */
 	struct ht_str name;         /* of the input or output, without ":0" */
 	size_t bytes;               /* in one part */
 	struct ht_blob *blob;       /* HT_PLAN_CONST; NULL until its `pack` ran */
 	const struct ht_pack *pack; /* HT_PLAN_CONST: made from `packed_from` */
 	struct ht_blob *packed_from;
 	int64_t pack_first;  /* first element of packed_from */
-	size_t pack_count;   /* matrices one after the other, */
-	int64_t pack_stride; /* elements of packed_from between them */
+	size_t pack_count;   /* so many matrices one after the other, */
+	int64_t pack_stride; /* elements of packed_from apart */
 	size_t offset; /* HT_PLAN_TEMP: in the arena, aligned to 64; HT_PLAN_STREAM: its number */
 	int32_t first_step, last_step; /* lifetime */
-	int32_t alias; /* the buffer whose memory an output or temp shares; -1: none */
+	int32_t alias;                 /* an output or temp that is another buffer's memory; -1 */
 };
 
 /* A stream of random numbers: of one node, from one run to the next. */
 struct ht_plan_stream {
-	uint64_t seed, seed2; /* of the node; both 0: the context's seed and the name decide */
-	uint64_t name;        /* a hash of the node's */
-	uint64_t blocks;      /* of four numbers of 32 bits that a run consumes, needed or not */
+	uint64_t seed,
+		seed2;   /* as the node's; both 0: by the seed of whoever runs it, and the name */
+	uint64_t name;   /* a hash of the node's */
+	uint64_t blocks; /* of four numbers of 32 bits: how many a run takes, needed or not */
 };
 
 struct ht_plan_step {
 	const struct ht_kernel *kernel; /* equal kernels are one pointer */
 	int32_t *buffer;                /* kernel->args plan buffers */
 	int64_t *params;
-	struct ht_str node;           /* for messages: its node */
-	const struct ht_words *words; /* likewise: the message when it stops */
+	struct ht_str node;           /* for messages: the node it was made for */
+	const struct ht_words *words; /* likewise: what it says when it stops */
 	size_t words_count;
 };
 
-/* The effect of rounding a value to 16 bits. */
+/* What became of a value that was rounded to 16 bits. */
 enum ht_rounding {
 	HT_ROUNDED_WELL,
 	HT_ROUNDED_NAN,      /* it was NaN */
@@ -85,8 +86,8 @@ struct ht_plan {
 	const struct ht_kernel **kernel; /* distinct ones */
 	int32_t kernels;
 	size_t arena_bytes, scratch_bytes; /* scratch: per thread */
-	size_t live_bytes; /* the most that live at once: the lower bound of any arena */
-	int64_t parts;     /* of the batch, each of which runs all steps; 1: not divided */
+	size_t live_bytes; /* that are in use at once at most: no arena can be smaller */
+	int64_t parts;     /* of the batch, each of which takes all steps; 1: it is not divided */
 };
 
 #endif
