@@ -1,4 +1,4 @@
-/* build: writes an image.  Procedures are written one at a time, called ones before their callers. */
+/* build: writes an image.  Procedures are written one at a time, callees before their callers. */
 #ifndef HT_IMAGE_BUILD_H
 #define HT_IMAGE_BUILD_H
 
@@ -10,7 +10,7 @@ struct ht_image_builder {
 	struct ht_arena *arena;
 	struct ht_buf table[HT_IMAGE_TABLES];
 	struct ht_map text;                  /* offset + 1 */
-	struct ht_image_procedure procedure; /* that is being written */
+	struct ht_image_procedure procedure; /* the current one */
 	uint32_t loop;                       /* innermost open loop: its step + 1 */
 };
 
@@ -38,13 +38,13 @@ struct ht_image_note_text {
 	const struct ht_words *words;
 	size_t words_count;
 };
-/* Its op, `to` and `count` are `s`'s; returns its number in the procedure.  Of a loop, LOOP takes the
- * number of a counter that no loop around it has, and AGAIN is ht_image_put_again(). */
+/* Takes op, `to` and `count` from `s`; returns the step's number in the procedure.  A LOOP must use a
+ * counter that no loop around it uses; for AGAIN call ht_image_put_again(). */
 uint32_t ht_image_put_step(struct ht_image_builder *b, struct ht_image_step s, const uint32_t *arg,
 	size_t args, const int64_t *param, size_t params, const struct ht_image_note_text *note);
 /* Ends an iteration of the innermost loop. */
 uint32_t ht_image_put_again(struct ht_image_builder *b, const struct ht_image_note_text *note);
-/* The JUMP or UNLESS `step` goes on at the step that is written next. */
+/* Makes the next step the target of the JUMP or UNLESS `step`. */
 void ht_image_land(struct ht_image_builder *b, uint32_t step);
 
 /* ---- an entry ---- */

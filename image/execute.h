@@ -1,4 +1,4 @@
-/* execute: what runs an image.  Freestanding: it calls nothing and allocates nothing. */
+/* execute: the executor of images.  Freestanding: it calls nothing and allocates nothing. */
 #ifndef HT_EXECUTE_H
 #define HT_EXECUTE_H
 
@@ -19,17 +19,17 @@ enum ht_exec_fault {
 	HT_EXEC_DAMAGED     /* a constant has other bytes than it was compiled with */
 };
 
-/* Where kernel and constant number i are: at code + kernel[i] and data + constant[i].  A process that has
- * addresses leaves the base at 0; a net has distances from a base that it knows. */
+/* Kernel i is at code + kernel[i], constant i at data + constant[i].  The library stores addresses and
+ * leaves both bases 0; a net stores distances from its bases. */
 struct ht_exec_links {
 	uintptr_t code, data;
 	const int64_t *kernel, *constant;
 	struct ht_philox *stream; /* states of random streams, by number */
 };
 
-/* Threads of the host, `struct net_parallel` of a net's header: run() calls fn(arg, worker, workers) once
- * on each of up to `threads` threads at once and returns when all have; barrier() waits until all are
- * there. */
+/* Threads of the host, `struct net_parallel` of a net's header: run() calls fn(arg, worker, workers) on up to
+ * `threads` threads at the same time, once on each, and returns when all have finished; barrier() waits
+ * until all threads have reached it. */
 struct ht_exec_threads {
 	int threads;
 	void *pool;
@@ -50,29 +50,28 @@ struct ht_exec_frame {
 	const int64_t *stride; /* from instance to instance, of each; NULL: a call */
 	uint32_t next;         /* step, counted from the procedure's first */
 	uint32_t instance, instances;
-	uint32_t
-		bound; /* 1 + the step whose callee the frame above this one was bound for; 0: none */
+	uint32_t bound; /* 1 + the step for whose callee the next frame was bound; 0: none */
 };
 
 /* Where a run stopped. */
 struct ht_exec_stop {
 	int32_t code;  /* 0: it did not */
-	uint32_t step; /* in the table of steps; that of a call, if it could not be entered */
+	uint32_t step; /* in the table of steps; of a call that could not be entered: the call */
 	int64_t instance, tile;
 	const struct ht_exec_frame *frame; /* and its callers; valid until the next run */
 };
 
-/* Looks at a run.  Nets are built without. */
+/* Callbacks during a run.  Nets are built without them. */
 struct ht_exec_observer {
 	void *arg;
 	bool together; /* instances of a fork run one after the other, each on all threads */
-	/* Before a step, on each of the `workers` that will run it; 0, or why the run stops. */
+	/* Before a step, on each of its `workers`; 0, or the code with which the run stops. */
 	int32_t (*check)(
 		void *arg, const struct ht_exec_frame *f, uint32_t step, int worker, int workers);
-	/* Around a procedure: its arguments are bound, and may be bound otherwise. */
+	/* Around a procedure, whose arguments are bound; the callbacks may bind them differently. */
 	void (*enter)(void *arg, struct ht_exec_frame *f);
 	void (*leave)(void *arg, struct ht_exec_frame *f);
-	/* Around a step, on the thread that leads it: all others are done with the steps before it. */
+	/* Around a step, on the leading thread; all others have finished the steps before it. */
 	void (*before)(void *arg, struct ht_exec_frame *f, uint32_t step);
 	void (*after)(void *arg, struct ht_exec_frame *f, uint32_t step);
 };
@@ -84,7 +83,7 @@ struct ht_exec_needs {
 	uint64_t forked;  /* temporary buffers of each other thread */
 	uint64_t scratch; /* of each thread */
 };
-/* Memory of a run: so many bytes, and more for each thread. */
+/* Memory of a run: the common bytes, and the bytes of each thread. */
 static inline uint64_t ht_exec_common_bytes(const struct ht_exec_needs *n)
 {
 	return n->temps - n->forked;
@@ -95,20 +94,20 @@ static inline uint64_t ht_exec_thread_bytes(const struct ht_exec_needs *n)
 }
 
 struct ht_exec_limits {
-	uint32_t depth;      /* of calls that recurse; others take what they need */
+	uint32_t depth;      /* of recursive calls; other calls are not limited */
 	uint64_t iterations; /* of each loop */
 };
 #define HT_EXEC_LIMITS_INIT { 64, UINT64_MAX }
 
-/* What all threads do between two barriers. */
+/* The work of all threads between two barriers. */
 struct ht_exec_job {
 	uint32_t kind;    /* enum ht_exec_kind */
-	int64_t instance; /* the next of a fork's instances that nobody took */
+	int64_t instance; /* the next instance of a fork that no thread has taken */
 	const struct ht_image_step *step;
 	struct ht_exec_frame *frame;
 };
 
-/* Of one image and entry; several may run it at the same time.  The host fills in the first part before
+/* A run of one entry of an image; several of these may run at the same time.  The host fills in the first part before
  * ht_exec_begin(). */
 struct ht_exec {
 	const struct ht_image *image;
@@ -116,7 +115,7 @@ struct ht_exec {
 	struct ht_exec_links links;
 	struct ht_exec_limits limits;
 	struct ht_exec_needs needs;
-	/* ht_exec_lay_out(): the first thread's, but `forked` the second's, which are 64 aligned. */
+	/* Set by ht_exec_lay_out(): those of the first thread, `forked` of the second; 64-aligned. */
 	char *control, *temps, *forked, *scratch;
 	uint64_t stride, scratch_stride;         /* from thread to thread */
 	const int32_t *cancel;                   /* may change during a run; NULL: never */
@@ -132,8 +131,8 @@ struct ht_exec {
 	int64_t failed;            /* number of the phase in which a thread stopped; -1: none did */
 };
 
-/* Memory of common and thread bytes, at a multiple of 64, becomes the run's.  Each thread has a piece of its
- * own, in front of which lies what else the first one's frames take. */
+/* Gives `memory`, at a multiple of 64, to the run: the common bytes plus the thread bytes of each thread.
+ * The first thread's frames also use the common bytes, which come first. */
 static inline void ht_exec_lay_out(struct ht_exec *x, char *memory)
 {
 	x->stride = ht_exec_thread_bytes(&x->needs);
@@ -144,13 +143,13 @@ static inline void ht_exec_lay_out(struct ht_exec *x, char *memory)
 	x->scratch = x->control + x->needs.control;
 }
 
-/* needs.c: of an image that was verified.  False: more than UINT64_MAX / 2. */
+/* needs.c: the memory of an entry of a verified image.  False: more than UINT64_MAX / 2 bytes. */
 bool ht_exec_needs_of(const struct ht_image *x, uint32_t entry, const struct ht_exec_limits *l,
 	struct ht_exec_needs *out);
 
-/* Forgets what earlier runs bound.  Before the first run, and when memory, links or observer changed. */
+/* Forgets earlier bindings.  Call it before the first run, and when memory, links or observer changed. */
 void ht_exec_begin(struct ht_exec *x);
-/* Runs once: false if it stopped, and x->stop says where.  Inputs that are NULL have their default.
+/* Runs once.  False: the run stopped, and x->stop says where.  A NULL input takes its default.
  * Rounding is to nearest; each thread's modes are restored. */
 bool ht_exec_run(struct ht_exec *x, const void *const *in, void *const *out);
 

@@ -1,9 +1,9 @@
 /* image: a compiled program as flat bytes (docs/image.md).
  *
- * An image holds procedures of steps and the memory that they work on.  It holds no address: all places
- * are offsets and numbers, so that the same bytes lie in the library's memory, in an artefact, in the
- * cache and in the read-only data of an ahead-of-time net.  Code and constants lie outside of it; its
- * owner says where (struct ht_exec_links). */
+ * An image describes procedures of steps and the memory that they use.  It has offsets and indices in
+ * place of addresses, so the same bytes serve the library, artefacts, the cache and the read-only data of
+ * ahead-of-time nets.  Code and constants lie outside of the image; its owner says where (struct
+ * ht_exec_links). */
 #ifndef HT_IMAGE_H
 #define HT_IMAGE_H
 
@@ -53,16 +53,16 @@ struct ht_image {
 	struct ht_image_place table[HT_IMAGE_TABLES];
 };
 
-/* What a call runs.  Its first `params` buffers are its parameters: the caller's memory.  A call of a
+/* A procedure, the target of calls.  Its first `params` buffers are its parameters: memory of the caller.  A call of a
  * procedure with a smaller number cannot recurse; every other call may. */
 struct ht_image_procedure {
 	uint32_t name; /* text */
 	uint32_t step, steps;
 	uint32_t buffer, buffers;
 	uint32_t arg, args;      /* the arguments of all its steps */
-	uint32_t patch, patches; /* those among them that are parameters, in order */
+	uint32_t patch, patches; /* the arguments that are parameters, in order */
 	uint32_t params;
-	uint32_t loops; /* counters of iterations that a frame has */
+	uint32_t loops; /* counters of iterations in a frame */
 	uint32_t zero;
 	uint64_t frame_bytes; /* of its temporary buffers, a multiple of 64 */
 };
@@ -72,7 +72,7 @@ enum ht_image_op {
 	HT_IMAGE_COPY,   /* params[0] bytes of argument 1 go to argument 0 */
 	HT_IMAGE_CALL,   /* runs procedure `to`, in a frame of its own */
 	/* Runs `count` instances of procedure `to`, in any order or at once.  Parameter k of instance i is
-	 * argument k moved on by i * params[k] bytes. */
+	 * argument k plus i * params[k] bytes. */
 	HT_IMAGE_FORK,
 	HT_IMAGE_JUMP, /* goes on at step `to` of the procedure, which lies behind this one */
 	HT_IMAGE_UNLESS, /* the same where argument 0, a scalar of `count` bytes (1, 4 or 8), is zero */
@@ -91,14 +91,14 @@ struct ht_image_step {
 	uint32_t arg, args;     /* counted from the procedure's first argument */
 	uint32_t param, params; /* in the table */
 	uint32_t count;
-	/* 1 + the LOOP of the innermost loop that it is a step of, counted from the procedure's first; 0:
-	 * none.  A LOOP is no step of the loop that it begins, AGAIN is one of the loop that it ends. */
+	/* 1 + the number in the procedure of the LOOP that begins the innermost loop around this step; 0:
+	 * none.  A loop does not contain its LOOP, but its AGAIN. */
 	uint32_t loop;
 };
 
 enum { HT_IMAGE_NESTING = 32 /* loops of one procedure inside of each other */ };
 
-/* What a message or report says of a step. */
+/* A step's node, method and message, for messages and reports. */
 struct ht_image_note {
 	uint32_t node, method; /* texts; method: may be empty */
 	uint32_t words, words_count;
@@ -120,26 +120,26 @@ struct ht_image_buffer {
 	uint32_t zero;
 };
 
-/* Machine code that is linked to the image: generated, or a function of the library by name. */
+/* Machine code of a step: generated, or a function of the library by name. */
 struct ht_image_kernel {
 	uint32_t name;        /* text; empty: generated */
-	uint32_t touch, args; /* by argument, what it touches */
+	uint32_t touch, args; /* by argument: the memory that it touches */
 	uint32_t params;
 	uint64_t scratch_bytes; /* of each thread that runs it */
 };
 
 struct ht_image_touch {
-	uint64_t bytes; /* from the argument's begin: no more are read or written */
+	uint64_t bytes; /* from the argument's begin; the kernel reads and writes no others */
 	uint32_t written;
 	uint32_t zero;
 };
 
-/* A stream of random numbers, in which a session goes on from run to run.  An op with seeds draws as
- * TensorFlow's does; one without draws by the session's seed and the op's name. */
+/* A stream of random numbers, which continues from run to run of a session.  An op with seeds draws the
+ * numbers that TensorFlow draws; an op without seeds uses the session's seed and its name. */
 struct ht_image_stream {
 	uint64_t seed, seed2; /* both 0: the op has none */
-	uint64_t name;        /* a hash of it */
-	uint64_t blocks;      /* of four numbers of 32 bits: how far a run moves on */
+	uint64_t name;        /* a hash of the op's name */
+	uint64_t blocks;      /* of four numbers of 32 bits: the advance of one run */
 };
 
 /* A procedure that a host may run.  Its parameters are the inputs, followed by the outputs. */
@@ -156,7 +156,7 @@ struct ht_image_port {
 	uint32_t name, alias; /* texts; alias: another name, may be empty */
 	uint32_t dtype;       /* enum ht_dtype */
 	uint32_t dim, rank;   /* its extents in the table of dims */
-	uint32_t value;       /* in the table of data: what an input is by default; or NO_VALUE */
+	uint32_t value;       /* in the table of data: an input's default value; or NO_VALUE */
 	uint64_t bytes;
 };
 

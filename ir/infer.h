@@ -1,4 +1,4 @@
-/* What the inference functions of the op table share (infer_*.c). */
+/* Helpers of the op table's inference functions (infer_*.c). */
 #ifndef HT_INFER_H
 #define HT_INFER_H
 
@@ -18,25 +18,25 @@ struct ht_elem {
 	double f;
 };
 
-/* A tensor of which at least the number of elements is known. */
+/* A tensor whose number of elements, at least, is known. */
 struct ht_known {
 	int32_t n;
 	struct ht_elem *e;
 };
 
-/* Longer tensors are no shape arithmetic. */
+/* Longer tensors do not take part in shape arithmetic. */
 #define HT_MAX_KNOWN 512
 
 struct ht_infer {
 	struct ht_graph *g;
 	struct ht_arena
-		*scratch; /* as long as types are inferred; shapes are in the graph's arena */
+		*scratch; /* lives while types are inferred; shapes are in the graph's arena */
 	struct ht_diags *d;
 	struct ht_known **known; /* by node id: one a result, or NULL; e is NULL: nothing known */
 };
 
-/* One function for each name in the `infer` column.  The driver has set dtypes by the signature
- * and all shapes to unknown; operands are as many as the signature says. */
+/* One function for each name in the `infer` column.  Before the call the driver has set dtypes by the
+ * signature and all shapes to unknown; the number of operands agrees with the signature. */
 #define OP(NAME, SIGNATURE, EFFECTS, TRAITS, INFER, PREC, LOWER, TEST, MEANING)                    \
 	enum ht_status ht_infer_##INFER(struct ht_infer *in, struct ht_node *n);
 #include "ir/ops.def"
@@ -46,7 +46,7 @@ struct ht_infer {
 enum ht_status ht_infer_fail(
 	const struct ht_infer *in, const struct ht_node *n, const char *fmt, ...) HT_PRINTF(3, 4);
 
-/* Shape of operand `i`; unknown when nobody knows. */
+/* Shape of operand `i`, which may be unknown. */
 struct ht_shape ht_in_shape(const struct ht_node *n, int32_t i);
 
 /* HT_E_INPUT unless operand `i` has this rank, or may have it. */
@@ -54,11 +54,11 @@ enum ht_status ht_want_rank(struct ht_infer *in, const struct ht_node *n, int32_
 enum ht_status ht_want_rank_of(
 	struct ht_infer *in, const struct ht_node *n, int32_t i, int32_t least, int32_t most);
 
-/* The elements of operand `i`, as far as they are known; NULL when not even their number is. */
+/* The elements of operand `i`, as far as they are known; NULL when their number is unknown. */
 const struct ht_known *ht_in_known(struct ht_infer *in, const struct ht_node *n, int32_t i);
 /* The one element of a scalar (or one-element) integer operand; false: not known. */
 bool ht_in_int(struct ht_infer *in, const struct ht_node *n, int32_t i, int64_t *value);
-/* As a dimension: sizes and symbols as they are, HT_DIM_UNKNOWN otherwise. */
+/* The element as a dimension: a size or a symbol, else HT_DIM_UNKNOWN. */
 int64_t ht_elem_dim(const struct ht_elem *e);
 
 /* A shape from the elements of operand `i`; *ok is false when an element is below -1. */
@@ -67,7 +67,7 @@ struct ht_shape ht_in_as_shape(struct ht_infer *in, const struct ht_node *n, int
 int64_t *ht_new_dims(struct ht_infer *in, int32_t rank); /* HT_DIM_UNKNOWN all */
 void ht_set_shape(struct ht_node *n, int32_t result, int32_t rank, const int64_t *dim);
 
-/* The size that two tensors agree on; false: they cannot. */
+/* The dimension that agrees with both; false: there is none. */
 bool ht_merge_dim(int64_t a, int64_t b, int64_t *r);
 bool ht_merge_shape(struct ht_infer *in, struct ht_shape a, struct ht_shape b, struct ht_shape *r);
 /* Arithmetic on dimensions: unknown unless both are sizes and the result fits. */
@@ -82,7 +82,8 @@ bool ht_fix_axis(int64_t *axis, int32_t rank);
 bool ht_broadcast_shapes(
 	struct ht_infer *in, struct ht_shape a, struct ht_shape b, struct ht_shape *r);
 
-/* infer_elem.c: elements by themselves, of type t; unknown where the result is, or does not fit. */
+/* infer_elem.c: arithmetic on single elements of type t; the result is unknown if an operand is, or if
+ * it does not fit. */
 extern const struct ht_elem ht_elem_unknown;
 struct ht_elem ht_elem_int(int64_t i);
 struct ht_elem ht_elem_of_dim(int64_t dim);

@@ -1,7 +1,7 @@
 /* ir: the graph, its op table, text form, verifier and shape inference.
  *
- * A graph says all that a GraphDef says (names, attributes, control edges, functions, opaque ops),
- * so that import and export lose nothing; passes rewrite it step by step towards what can be
+ * A graph models all of a GraphDef (names, attributes, control edges, functions, opaque ops), so
+ * that import and export lose nothing; passes rewrite it step by step into a form that can be
  * lowered.  A graph and its nodes live in the graph's arena and never move. */
 #ifndef HT_IR_H
 #define HT_IR_H
@@ -30,14 +30,14 @@ enum {
 	HT_CALLS = 16, /* has the effects of the functions it names */
 };
 
-/* What precision does with an op that no profile lists. */
+/* The precision class of an op that no profile lists. */
 enum ht_op_prec {
 	HT_PREC_NONE,   /* nothing */
 	HT_PREC_LOW,    /* computes in a low dtype */
 	HT_PREC_FOLLOW, /* in the dtype of its operands */
 	HT_PREC_KEEP    /* in the dtype that the graph states */
 };
-const char *ht_op_prec_name(enum ht_op_prec prec); /* as ops.def has it */
+const char *ht_op_prec_name(enum ht_op_prec prec); /* as written in ops.def */
 
 struct ht_node;
 struct ht_infer; /* ir/infer.h */
@@ -82,24 +82,24 @@ struct ht_op_info {
 
 /* The row of an op; never NULL (HT_OP_OPAQUE has a row without a signature). */
 const struct ht_op_info *ht_op_info(enum ht_op op);
-/* The traits of each row; ask by ht_is(). */
+/* The traits of each row; use ht_is(). */
 extern const uint64_t ht_op_traits[HT_OP_END];
 /* HT_OP_OPAQUE when the table does not list it. */
 enum ht_op ht_op_named(struct ht_str type);
 
 /* signature.c: a row's formal arguments and results, resolved by a node's attributes. */
 
-/* How many tensors a formal of the node's row stands for; -1 when the attribute that tells is
- * missing or wrong.  One list of operands whose attribute is missing takes those that are left
- * (TF.js leaves TArgs of _FusedConv2D out). */
+/* How many tensors a formal of the node's row stands for; -1 when its number attribute is missing or
+ * wrong.  One list of operands without its attribute takes the remaining operands (TF.js leaves TArgs
+ * of _FusedConv2D out). */
 int32_t ht_formal_count(const struct ht_node *n, const struct ht_op_arg *arg);
-/* The dtype of the formal's tensor `i`; HT_INVALID when the attribute that tells is missing. */
+/* The dtype of the formal's tensor `i`; HT_INVALID when its type attribute is missing. */
 enum ht_dtype ht_formal_dtype(const struct ht_node *n, const struct ht_op_arg *arg, int32_t i);
-/* Operands and results that the row asks for; -1: opaque, or attributes missing. */
+/* The number of operands and of results by the row; -1: opaque, or attributes missing. */
 int32_t ht_node_arg_count(const struct ht_node *n);
 int32_t ht_node_result_count(const struct ht_node *n);
-/* The number among all results of result `index` of formal `port`, as function bodies write it
- * ("node:port:index"); -1: there is none, or the node is opaque. */
+/* The number, among all results, of result `index` of formal `port` ("node:port:index" in function
+ * bodies); -1: there is none, or the node is opaque. */
 int32_t ht_node_result_named(const struct ht_node *n, struct ht_str port, int32_t index);
 /* The inverse: the formal of result `result`, and the place within it; empty: opaque. */
 struct ht_str ht_node_result_name(const struct ht_node *n, int32_t result, int32_t *index);
@@ -133,10 +133,10 @@ enum ht_attr_kind {
 	HT_ATTR_LIST
 };
 
-/* How a tensor attribute was written, so that it is written the same way again. */
+/* The form of a tensor attribute in its file; export writes the same form. */
 enum ht_tensor_form {
 	HT_TENSOR_CONTENT, /* tensor_content: the bytes of all elements, little endian */
-	HT_TENSOR_VALUES,  /* *_val: `values` of them; the last one stands for those left out */
+	HT_TENSOR_VALUES,  /* *_val: `values` of them; the last one is repeated */
 	HT_TENSOR_SHARD    /* TF.js: the bytes are in a weight shard, nothing in the graph */
 };
 
@@ -147,8 +147,8 @@ struct ht_tensor {
 	size_t values;   /* of HT_TENSOR_VALUES */
 	int64_t version; /* TensorProto.version_number */
 	/* Elements in memory order, dense, all written out whatever `form` is.  HT_BOOL is one byte.
-	 * NULL for HT_STRING and for types without fixed size.  Of an empty tensor: zero bytes, not
-	 * NULL.  A reference that ht_tensor_drop() gives back. */
+	 * NULL for HT_STRING and for types without fixed size; zero bytes, not NULL, for an empty
+	 * tensor.  The tensor owns a reference, which ht_tensor_drop() releases. */
 	struct ht_blob *blob;
 	struct ht_str *strings; /* HT_STRING: `values` of them */
 	struct ht_str extra;    /* fields that the IR does not model, wire form */
@@ -167,7 +167,7 @@ struct ht_attr_value {
 		int64_t i;
 		float f;
 		bool b;
-		enum ht_dtype type; /* HT_REF may be added; numbers unknown to us are kept */
+		enum ht_dtype type; /* may include HT_REF; unknown numbers are kept */
 		struct {
 			struct ht_shape shape;
 			struct ht_str *dim_names; /* NULL: all empty */
@@ -216,13 +216,13 @@ struct ht_node {
 	struct ht_node **control; /* nodes that must run before */
 	int32_t controls;
 	struct ht_attr *attrs;
-	struct ht_type *out;   /* of an opaque node: as many as are used, types unknown */
-	int32_t outs, out_cap; /* room for; 0: for as many as there are */
+	struct ht_type *out;   /* of an opaque node: one for each used result, untyped */
+	int32_t outs, out_cap; /* allocated results; 0: `outs` */
 	struct ht_str extra;   /* fields of the NodeDef that the IR does not model, wire form */
 	const struct ht_str
-		*origin; /* imported nodes this one came from; NULL: itself as imported */
+		*origin; /* imported nodes that became this one; NULL: it was imported itself */
 	int32_t origins;
-	struct ht_origin_set *origin_set; /* graph.c: of long lists, to add to them quickly */
+	struct ht_origin_set *origin_set; /* graph.c: an index of a long list */
 	struct ht_node *prev,
 		*next; /* the graph's order; operands first, but for loop back edges */
 	struct ht_graph *graph;
@@ -236,7 +236,7 @@ struct ht_port {
 	struct ht_port *next;
 };
 
-/* A way to run a graph: a signature of a SavedModel, or what the importer found. */
+/* A way to run a graph: a signature of a SavedModel, or the inputs and outputs that the importer found. */
 struct ht_entry {
 	struct ht_str name; /* "serving_default"; "" for graphs without signatures */
 	struct ht_str method;
@@ -310,20 +310,20 @@ struct ht_graph {
 	const char *path;       /* as given by the user; NULL for function bodies */
 	struct ht_str versions; /* VersionDef, wire form */
 	struct ht_str extra;    /* fields of the GraphDef that the IR does not model */
-	/* What surrounds the GraphDef in a MetaGraphDef, SavedModel or model.json: that message with
-	 * the graph left out, wire form (JSON text for TF.js). */
+	/* The MetaGraphDef, SavedModel or model.json around the GraphDef, without the graph: in wire
+	 * form (JSON text for TF.js). */
 	struct ht_str container;
 	/* Variables of a SavedModel or MetaGraphDef: where their values are, or NULL. */
 	const char *checkpoint; /* path prefix of the bundle */
 	struct ht_input_file
-		*inputs; /* what it was read from, but for the checkpoint; NULL: memory */
+		*inputs; /* the files that it was read from, without the checkpoint; NULL: memory */
 	struct ht_function *function; /* whose body this is, or NULL */
 	struct ht_graph *
 		library; /* whose functions its nodes run: of a body the program's graph, else itself */
 };
 
 struct ht_graph *ht_graph_new(struct ht_arena *a);
-/* clone.c: a copy in another arena; the original has to live as long (strings, shapes and lists are
+/* clone.c: a copy in another arena; the original must outlive it (strings, shapes and lists are
  * shared).  Tensors are new and hold references to the same bytes. */
 struct ht_graph *ht_graph_clone(const struct ht_graph *g, struct ht_arena *a);
 /* A function with an empty body at the end of the library.  `name` must be free. */
@@ -337,17 +337,17 @@ struct ht_attr *ht_attrs_copy(
 	const struct ht_attr *from, const struct ht_attr *with, struct ht_arena *a);
 /* A node at the end of the graph, without operands or results.  `name` must be free. */
 struct ht_node *ht_node_new(struct ht_graph *g, struct ht_str type, struct ht_str name);
-/* Changes what the node is; operands, results and attributes are the caller's affair. */
+/* Changes the node's op; the caller adapts operands, results and attributes. */
 void ht_node_set_type(struct ht_node *n, struct ht_str type);
 /* `name` must be free, or the node's own. */
 void ht_node_rename(struct ht_node *n, struct ht_str name);
 /* Moves `n` in front of `before` (NULL: to the end). */
 void ht_node_move(struct ht_node *n, struct ht_node *before);
-/* Takes a node out.  Nothing may use it any more. */
+/* Removes a node.  It must have no uses. */
 void ht_node_remove(struct ht_node *n);
 void ht_node_set_ins(struct ht_node *n, const struct ht_value *in, int32_t ins);       /* copies */
 void ht_node_set_controls(struct ht_node *n, struct ht_node *const *c, int32_t count); /* copies */
-void ht_node_set_outs(struct ht_node *n, int32_t outs); /* keeps the types of those that stay */
+void ht_node_set_outs(struct ht_node *n, int32_t outs); /* keeps the types of remaining results */
 /* `base`, or `base` with "_1", "_2", … that is still free. */
 struct ht_str ht_graph_free_name(struct ht_graph *g, struct ht_str base);
 struct ht_node *ht_graph_node(const struct ht_graph *g, struct ht_str name); /* NULL: none */
@@ -361,7 +361,7 @@ static inline bool ht_is(const struct ht_node *n, uint64_t traits)
 {
 	return (ht_op_traits[n->op] & traits) != 0;
 }
-/* The operand whose elements a contraction multiplies with weights, or that is an op's image. */
+/* The operand that a contraction multiplies with weights, or an op's image. */
 static inline int32_t ht_data_operand(const struct ht_node *n)
 {
 	return ht_is(n, HT_CONV_TRANSPOSE) ? 2 : 0;
@@ -407,10 +407,10 @@ const struct ht_attr *ht_attr_twice(const struct ht_attr *attrs, struct ht_arena
 /* A tensor in memory order; takes over the reference to `blob` (may be NULL). */
 struct ht_tensor *ht_tensor_new(
 	struct ht_arena *a, enum ht_dtype t, struct ht_shape shape, struct ht_blob *blob);
-/* Gives the bytes back early: `blob` becomes NULL.  The arena does it otherwise. */
+/* Releases the bytes before the arena does; `blob` becomes NULL. */
 void ht_tensor_drop(struct ht_tensor *t);
 const struct ht_tensor *ht_const_tensor(struct ht_value v); /* NULL unless a Const with data */
-/* Likewise of HT_STRING, of a known shape. */
+/* Likewise for HT_STRING, with a known shape. */
 const struct ht_tensor *ht_const_text(struct ht_value v);
 /* Integers of a constant i32 or i64 tensor; false when it is none. */
 bool ht_const_ints(struct ht_value v, struct ht_arena *a, int64_t **p, size_t *n);
@@ -419,23 +419,22 @@ int64_t ht_tensor_int(const struct ht_tensor *t, size_t i);
 /* A new Const node; takes over the reference to `blob`. */
 struct ht_node *ht_const_new(struct ht_graph *g, struct ht_str name, enum ht_dtype t,
 	struct ht_shape shape, struct ht_blob *blob);
-/* Likewise, with a reference of its own: the caller's is not taken, so that nothing leaks where memory
- * ends on the way. */
+/* Likewise with an additional reference: the caller keeps its own, so that nothing leaks when memory
+ * runs out. */
 struct ht_node *ht_const_sharing(struct ht_graph *g, struct ht_str name, enum ht_dtype t,
 	struct ht_shape shape, struct ht_blob *blob);
 struct ht_tensor *ht_tensor_sharing(
 	struct ht_arena *a, enum ht_dtype t, struct ht_shape shape, struct ht_blob *blob);
 
-/* Uses of every result: which nodes take it.  Filled into the caller's arena; stale after any
- * change to the graph. */
+/* The users of every result, in the caller's arena; stale after any change to the graph. */
 struct ht_uses {
 	struct ht_use {
 		struct ht_node *node;
 		int32_t arg; /* operand number; -1: a control edge */
 		struct ht_use *next;
-	} **of;              /* by node id: uses of any of its results */
-	bool *is_output;     /* by node id: some entry, or the function's results, ask for it */
-	size_t *first_count; /* by node id: of its first result in */
+	} **of;          /* by node id: uses of any of its results */
+	bool *is_output; /* by node id: it is an output of an entry or a result of the function */
+	size_t *first_count; /* by node id: index of its first result in `count` */
 	int *count;          /* ht_use_count() of each result */
 	struct ht_graph *graph;
 };
@@ -450,17 +449,16 @@ bool ht_closes_loop(const struct ht_node *from, const struct ht_node *to);
 
 /* ---- verify.c ---- */
 
-/* Names unique, operands in the graph and in range, arity, operand dtypes and attributes against
- * the op table, ordering.  After a pass a failure is the pass's; after import it is the file's
- * (HT_E_INPUT). */
+/* Checks that names are unique, operands are in the graph and in range, arity, operand dtypes and
+ * attributes agree with the op table, and nodes are in order.  A failure after a pass is a defect of the
+ * pass; after import it is an error of the file (HT_E_INPUT). */
 enum ht_status ht_verify(struct ht_graph *g, struct ht_diags *d);
 
 /* ---- infer.c: dtypes and shapes ---- */
 
-/* Sets the types of all results, in order; functions too.  Values that shape arithmetic needs are
- * read from constants and followed through Shape, Pack, StridedSlice and the like where that is
- * possible without data.  Shapes that cannot be known stay unknown; a contradiction is HT_E_INPUT
- * with the node's name. */
+/* Sets the types of all results, in order, also in functions.  Shape arithmetic reads constants and
+ * follows values through Shape, Pack, StridedSlice and similar ops.  Shapes that cannot be known stay
+ * unknown; a contradiction is HT_E_INPUT with the node's name. */
 enum ht_status ht_infer_types(struct ht_graph *g, struct ht_diags *d);
 /* The shape that a placeholder states; `library` is the graph that has the version.  Before version 22 a
  * Placeholder stated [] where its shape was not known. */

@@ -1,8 +1,8 @@
-/* traits: what the table says of an op beside its signature and effects.
+/* traits: properties of ops beside their signatures and effects.
  *
- * A row of ops.def has an or of these.  What a pass, a policy or a lowering asks of ops in general is
- * asked by ht_is(); an op is named only where a file matches, builds or computes that op itself
- * (scripts/check-ops).  A property becomes a trait when something reads it. */
+ * A row of ops.def has an or of these.  Passes, policies and lowering query properties with ht_is();
+ * only a file that matches, builds or computes a particular op names it (scripts/check-ops).  A property
+ * becomes a trait when something reads it. */
 #ifndef HT_TRAITS_H
 #define HT_TRAITS_H
 
@@ -13,7 +13,7 @@
 /* ---- sources ---- */
 #define HT_CONSTANT HT_TRAIT(0)       /* the tensor of its attribute */
 #define HT_FED HT_TRAIT(1)            /* an input of the graph, or an argument of a function */
-#define HT_HAS_DEFAULT HT_TRAIT(2)    /* FED: is its operand where nothing is fed */
+#define HT_HAS_DEFAULT HT_TRAIT(2)    /* FED: gives its operand where nothing is fed */
 #define HT_ARGUMENT HT_TRAIT(40)      /* FED: of a function */
 #define HT_VARIABLE HT_TRAIT(3)       /* a variable, by handle or by reference */
 #define HT_READS_VARIABLE HT_TRAIT(4) /* the value of a variable, given by handle */
@@ -31,14 +31,13 @@
 #define HT_CASTS HT_TRAIT(10)    /* ELEMENTWISE: to another dtype */
 #define HT_COMMUTES HT_TRAIT(11) /* its two operands may change places */
 #define HT_ADDS HT_TRAIT(12)     /* ELEMENTWISE: the sum of two operands */
-#define HT_LINEAR                                                                                  \
-	HT_TRAIT(13) /* linear in each operand, so that a large one makes a large result */
-#define HT_SQUARES HT_TRAIT(14)      /* of the operand, or of a difference */
+#define HT_LINEAR HT_TRAIT(13)   /* linear in each operand: a large operand gives a large result */
+#define HT_SQUARES HT_TRAIT(14)  /* of the operand, or of a difference */
 #define HT_EXPONENTIAL HT_TRAIT(15)  /* leaves the range of a low dtype for small operands */
 #define HT_HANDS_ON HT_TRAIT(16)     /* elements of the operands, but for their signs and a bound */
 #define HT_NON_NEGATIVE HT_TRAIT(17) /* no element of a result of real numbers is below 0 */
 
-/* ---- how elements are computed; an ELEMENTWISE op says one of the first three ---- */
+/* ---- how elements are computed; an ELEMENTWISE op has one of the first three ---- */
 #define HT_BASIC HT_TRAIT(18)    /* by one operation, or by several that do not round */
 #define HT_FUNCTION HT_TRAIT(19) /* by one function, whose result is rounded anyway */
 #define HT_COMPOSED HT_TRAIT(20) /* by several operations, each of which may round */

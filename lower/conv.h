@@ -1,11 +1,11 @@
-/* conv: what the methods of convolution share. */
+/* conv: shared by the methods of convolution. */
 #ifndef HT_LOWER_CONV_H
 #define HT_LOWER_CONV_H
 
 #include "kernel/winograd.h"
 #include "lower/inside.h"
 
-/* Of NHWC images by a filter [height, width, channels of a group, results]. */
+/* A convolution of NHWC images by a filter [height, width, channels of a group, results]. */
 struct conv {
 	struct ht_shape in, filter, out;
 	struct window w[2]; /* height, width */
@@ -22,7 +22,7 @@ struct space conv_result(struct contraction *c, struct ht_shape out, int64_t gro
  * implementation mode; by one of 1 x 1 at stride 1. */
 bool conv_is_plain(const struct ht_node *n, struct conv *v);
 bool conv_is_project(const struct ht_node *n, struct conv *v);
-/* Packs the filter of such a one of 1 x 1, whose left operand has channels so far apart. */
+/* Packs the filter of a 1 x 1 convolution whose left operand has channels `a_step` elements apart. */
 void conv_pack_project(struct lower *l, struct ht_node *n, const struct conv *v, int64_t a_step,
 	struct contraction *c);
 
@@ -30,7 +30,7 @@ void conv_pack_project(struct lower *l, struct ht_node *n, const struct conv *v,
  * channels, over a padded copy in which a row of the window is one run of memory. */
 struct simple_conv {
 	const struct conv *v;
-	struct contraction c; /* its filter is packed; the stage is to be opened */
+	struct contraction c; /* its filter is packed; the stage is not open yet */
 	struct view in;
 };
 bool conv_is_simple(const struct conv *v);
@@ -39,11 +39,11 @@ void simple_conv(struct lower *l, struct ht_node *n, const struct conv *v, struc
 int32_t simple_conv_row(
 	const struct simple_conv *s, struct ht_xb *b, const int32_t tap[], const int32_t pixel[3]);
 
-/* conv_one.c: whether the method for a single result channel is to be used, and the method. */
+/* conv_one.c: whether to use the method for a single result channel, and the method. */
 bool conv_has_one_result(const struct lower *l, const struct conv *v);
 void emit_one_result(struct lower *l, struct ht_node *n, const struct conv *v);
 
-/* winograd.c: how the method is to be used for `n` (m is 0: not at all), and the method. */
+/* winograd.c: the form of Winograd's method for `n` (m is 0: none), and the method. */
 struct ht_winograd wanted_winograd(struct lower *l, const struct ht_node *n, const struct conv *v);
 void emit_winograd(
 	struct lower *l, struct ht_node *n, const struct conv *v, const struct ht_winograd *by);

@@ -1,5 +1,5 @@
-/* lower: from a graph with dtypes to a plan of kernels.  This is the door for whoever wants the plan;
- * lower/price.h is for whoever asks what lowering would do, lower/refusals.h for what it cannot. */
+/* lower: from a graph with dtypes to a plan of kernels.  This header makes plans;
+ * lower/price.h says how lowering would treat nodes, lower/refusals.h which nodes it cannot lower. */
 #ifndef HT_LOWER_H
 #define HT_LOWER_H
 
@@ -7,25 +7,25 @@
 #include "choice/reads.h"
 #include "lower/plan.h"
 
-/* What lowering reads besides the graph. */
+/* The input of lowering besides the graph. */
 struct ht_lower_request {
 	struct ht_arena *scratch;
 	struct ht_diags *diags;
 	const struct ht_target *target;
 	const struct ht_entry *entry; /* the entry point that is compiled */
 	struct ht_fusions *fusions;   /* NULL: all are on, and no record is kept */
-	struct ht_reads *reads;       /* notes the options that mattered; NULL: nobody asks */
+	struct ht_reads *reads;       /* notes the options that were read; NULL: not wanted */
 	struct ht_methods_asked asked;
 	int64_t random_seed; /* of random ops without seeds of their own; -1: the context's */
-	bool numerics;       /* the plan gets probes, which tell what rounding did */
+	bool numerics;       /* the plan gets probes, which count effects of rounding */
 };
 
-/* Lowers entry `how->entry`.  Unsupported ops are reported all in one, grouped by type. */
+/* Lowers entry `how->entry`.  One error reports all unsupported ops, grouped by type. */
 enum ht_status ht_lower(struct ht_graph *g, const struct ht_lower_request *how, struct ht_arena *a,
 	struct ht_plan **out);
 struct ht_image_port_text; /* image/build.h */
-/* The plan's image, in `a`: inputs and outputs as the caller describes them, in the order of the plan's
- * buffers; constants in the order of those. */
+/* The plan's image, in `a`.  The caller describes inputs and outputs in the order of the plan's buffers;
+ * constants have the order of their buffers. */
 struct ht_str ht_plan_write_image(const struct ht_plan *p, const struct ht_image_port_text *input,
 	size_t inputs, const struct ht_image_port_text *output, size_t outputs, struct ht_arena *a);
 /* Lowers one node whose operands are all Const; the plan has constant and output buffers only, one

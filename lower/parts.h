@@ -1,4 +1,4 @@
-/* parts: what each op leaves of a batch's rows (parts.c). */
+/* parts: whether ops keep the rows of a batch apart (parts.c). */
 #ifndef HT_LOWER_PARTS_H
 #define HT_LOWER_PARTS_H
 
@@ -12,13 +12,13 @@ struct parts {
 
 bool has_rows(const struct parts *p, const struct ht_node *n, int32_t arg);
 
-/* What may be lower_op.rows: */
+/* Values of lower_op.rows: */
 
 /* Only operand `arg` has rows, and the result as many. */
 bool rows_of(const struct parts *p, const struct ht_node *n, int32_t arg);
 bool rows_of_first(const struct parts *p, const struct ht_node *n);
 bool rows_of_image(const struct parts *p, const struct ht_node *n);
-/* What has rows has them where the result does; what has none is the same for each row. */
+/* Operands with rows have them in the result's dimension; the others are the same for each row. */
 bool broadcast_rows(const struct parts *p, const struct ht_node *n);
 
 #endif

@@ -1,4 +1,4 @@
-/* What lowering would do with a graph, without doing it: for prices, policies and reports. */
+/* Predicts how lowering treats a graph, without lowering it: for prices, policies and reports. */
 #ifndef HT_LOWER_PRICE_H
 #define HT_LOWER_PRICE_H
 
@@ -7,8 +7,8 @@
 #include "ir/ir.h"
 #include "kernel/target.h"
 
-/* Which nodes share a kernel, for costs and reports: of any graph, an op without a lowering being a
- * kernel by itself.  Arrays by node id, in `a`. */
+/* Which nodes of any graph share a kernel; an op without a lowering counts as a kernel by itself.
+ * Arrays by node id, in `a`. */
 struct ht_fusion {
 	struct ht_node *
 		*kernel; /* the sink of the node's kernel; NULL: the node computes nothing */
@@ -16,12 +16,12 @@ struct ht_fusion {
 		*root; /* of a sink: the node of its kernel that has a loop of its own, or NULL */
 };
 struct ht_fusion ht_fusion_of(struct ht_graph *g, struct ht_fusions *fusions, struct ht_arena *a);
-/* What the kernel of a node does for it. */
+/* The work of a kernel for one of its nodes. */
 enum ht_work_of_node {
-	HT_NODE_UNKNOWN,   /* no lowering: taken as a kernel by itself */
+	HT_NODE_UNKNOWN,   /* no lowering: counts as a kernel by itself */
 	HT_NODE_NOTHING,   /* at run time: a constant, an input, a node without results */
 	HT_NODE_ELEMENTS,  /* a function of its operands' elements, in the loop of another node */
-	HT_NODE_VIEW,      /* its operand's elements, seen otherwise */
+	HT_NODE_VIEW,      /* its operand's elements at other coordinates */
 	HT_NODE_LOOP,      /* a loop of its own */
 	HT_NODE_REDUCTION, /* likewise, along axes of its first operand */
 	HT_NODE_POOL       /* likewise, over windows */
@@ -33,9 +33,9 @@ static inline bool ht_is_view(const struct ht_node *n)
 }
 /* The operand that a view is of. */
 int32_t ht_viewed_operand(const struct ht_node *view);
-/* Whether a kernel stores what `n` makes: it ends with it, or with views of it. */
+/* Whether a kernel stores the result of `n`: it ends with `n`, or with views of it. */
 bool ht_ends_kernel(const struct ht_node *n, const struct ht_node *kernel);
-/* Whether the kernel of a root (NULL: it has none) goes on with results as they were computed. */
+/* Whether the epilogue of a root (NULL: none) takes the root's results before rounding. */
 bool ht_rounds_once(const struct ht_node *root);
 /* Whether a node's kernel can make operand `arg` from memory in another type as it reads it. */
 bool ht_converts_operand(const struct ht_node *n, int32_t arg);

@@ -40,13 +40,13 @@ struct ht_pass_context {
 	/* Called after each pass; a status other than HT_OK ends the run.  NULL: nothing is. */
 	enum ht_status (*after)(void *self, const struct ht_graph *g, const char *pass);
 	void *after_self;
-	int threads; /* that passes may use for what is large; 0: 1 */
+	int threads; /* that passes may use for large work; 0: 1 */
 };
 
 struct ht_pass {
 	const char *name;
 	const char *summary; /* one line for `halftone opt --list` */
-	bool does_more;      /* than the fusions that name it: it runs when those are off */
+	bool does_more;      /* than its fusions: it runs even if they are off */
 	enum ht_status (*run)(struct ht_graph *g, struct ht_pass_context *c);
 };
 
@@ -72,7 +72,7 @@ enum ht_status ht_evaluate(struct ht_node *n, struct ht_arena *a, struct ht_tens
 
 /* ---- feeds.c ---- */
 
-/* The type of a tensor as far as the graph says it without inference. */
+/* The type of a tensor as stated in the graph, without inference. */
 struct ht_type ht_stated_type(struct ht_value v);
 
 #endif

@@ -1,11 +1,10 @@
-/* rewrite: what the clean-up passes share: a graph with its uses kept up to date while a pass
- * changes it, and questions about constants.
+/* rewrite: changes a graph for passes, keeps its uses up to date, and answers questions about
+ * constants.
  *
- * A rewriter lives as long as one pass runs.  While it does, every change to operands goes through
- * it.  Replacing a value takes what thereby lost its last use out of the graph, constants and
- * their bytes included, but never a placeholder, nor what an entry asks for, nor anything with an
- * effect.  So after ht_rw_replace() any node but the ones just made may be gone: a node that was
- * removed has `graph == NULL`. */
+ * A rewriter lives while one pass runs; the pass makes every change to operands through it.  Replacing
+ * a value removes all nodes that thereby lose their last use, constants with their bytes included, but
+ * never a placeholder, an output of an entry, or a node with an effect.  So after ht_rw_replace() any
+ * node but the new ones may be gone: a removed node has `graph == NULL`. */
 #ifndef HT_REWRITE_H
 #define HT_REWRITE_H
 
@@ -29,12 +28,12 @@ struct ht_rw_use {
 
 void ht_rw_init(struct ht_rw *r, struct ht_graph *g, struct ht_pass_context *c);
 
-/* The nodes as they are now, in order; `*n` of them.  For walks that change the graph: those that
- * went meanwhile have `graph == NULL`. */
+/* The current nodes in order, `*n` of them, for walks that change the graph: a node that is removed
+ * meanwhile has `graph == NULL`. */
 struct ht_node **ht_rw_nodes(const struct ht_rw *r, size_t *n);
 
-/* rewrite_uses.c: the uses of `n`'s results, one result after the other, and then those of itself;
- * entry outputs are none of them.  Both are NULL at the end. */
+/* rewrite_uses.c: the uses of `n`'s results, result by result, then the control edges from `n`; entry
+ * outputs are not among them.  Both functions return NULL at the end. */
 const struct ht_rw_use *ht_rw_first_use(const struct ht_rw *r, const struct ht_node *n);
 const struct ht_rw_use *ht_rw_next_use(const struct ht_rw *r, const struct ht_rw_use *u);
 /* Uses as an operand, and entry outputs. */
@@ -44,14 +43,14 @@ int ht_rw_node_uses(const struct ht_rw *r, const struct ht_node *n);
 /* The one node that uses `v`, once; NULL when there are several or `v` is an output. */
 struct ht_node *ht_rw_only_user(const struct ht_rw *r, struct ht_value v);
 bool ht_rw_is_output(const struct ht_rw *r, struct ht_value v);
-/* Some control edge comes from `n`. */
+/* Whether a control edge starts at `n`. */
 bool ht_rw_has_control_users(const struct ht_rw *r, const struct ht_node *n);
 
-/* A node of the table's op `op` in front of `before`, with one result.  Its name is made from
- * `name`, its origins are those of `before`. */
+/* Makes a node of op `op` in front of `before`, with one result.  Its name is derived from `name`, its
+ * origins are those of `before`. */
 struct ht_node *ht_rw_node(struct ht_rw *r, struct ht_node *before, enum ht_op op,
 	struct ht_str name, const struct ht_value *in, int32_t ins, struct ht_type type);
-/* Likewise a constant, with a reference of its own to `blob`. */
+/* Likewise a constant, with an additional reference to `blob`. */
 struct ht_value ht_rw_const(struct ht_rw *r, struct ht_node *before, struct ht_str name,
 	enum ht_dtype t, struct ht_shape shape, struct ht_blob *blob);
 struct ht_value ht_rw_const_ints(struct ht_rw *r, struct ht_node *before, struct ht_str name,
@@ -59,29 +58,29 @@ struct ht_value ht_rw_const_ints(struct ht_rw *r, struct ht_node *before, struct
 /* A scalar of a float type. */
 struct ht_value ht_rw_const_float(
 	struct ht_rw *r, struct ht_node *before, struct ht_str name, enum ht_dtype t, double value);
-/* `n` becomes another op with other operands and no attributes but those that begin with "_"; it
- * keeps its name, origins, control edges and results' types. */
+/* Changes `n` to another op with other operands, and drops attributes that do not begin with "_".  `n`
+ * keeps its name, origins, control edges and result types. */
 void ht_rw_become(
 	struct ht_rw *r, struct ht_node *n, enum ht_op op, const struct ht_value *in, int32_t ins);
 void ht_rw_set_ins(struct ht_rw *r, struct ht_node *n, const struct ht_value *in, int32_t ins);
 void ht_rw_set_in(struct ht_rw *r, struct ht_node *n, int32_t i, struct ht_value v);
-/* Every use of `from` becomes `to`.  Control edges stay. */
+/* Replaces every use of `from` by `to`.  Control edges stay. */
 void ht_rw_replace(struct ht_rw *r, struct ht_value from, struct ht_value to);
-/* Likewise, but for the use by `to`'s node, which stands behind `from` from now on. */
+/* Likewise, except the use by `to`'s node, which now stands behind `from`. */
 void ht_rw_replace_behind(struct ht_rw *r, struct ht_value from, struct ht_value to);
-/* Uses of `n`'s first result become `to`, and control edges from `n` come from `to`'s node;
- * what `n` alone needed goes.  The new value takes over `n`'s origins when `origin` is set. */
+/* Replaces `n`'s first result by `to`, and moves control edges from `n` to `to`'s node; removes nodes
+ * that only `n` needed. */
 void ht_rw_replace_node(struct ht_rw *r, struct ht_node *n, struct ht_value to);
 /* Likewise, and the new node takes over `n`'s name. */
 void ht_rw_take_place(struct ht_rw *r, struct ht_node *n, struct ht_value to);
 /* Removes `n` when nothing uses it, and then its operands likewise. */
 void ht_rw_drop(struct ht_rw *r, struct ht_node *n);
-/* Likewise a node whose effect another has taken over; nothing may use it. */
+/* Likewise a node whose effect another has taken over; it must have no uses. */
 void ht_rw_remove(struct ht_rw *r, struct ht_node *n);
-/* Its control edges from now on; what they came from stays. */
+/* Sets the control edges into `n`; nodes that lose one stay. */
 void ht_rw_set_controls(
 	struct ht_rw *r, struct ht_node *n, struct ht_node *const *control, int32_t count);
-/* Operands and attributes of a typical binary op: attribute T set from the type. */
+/* Makes a binary op, with attribute T set from the operands' type. */
 struct ht_value ht_rw_binary(struct ht_rw *r, struct ht_node *before, enum ht_op op,
 	struct ht_str name, struct ht_value a, struct ht_value b);
 struct ht_value ht_rw_unary(struct ht_rw *r, struct ht_node *before, enum ht_op op,
@@ -99,7 +98,7 @@ struct ht_value ht_rw_reduce(struct ht_rw *r, struct ht_node *before, enum ht_op
 /* The shape of two operands broadcast together, in arena `a`; unknown where it is not certain. */
 struct ht_shape ht_broadcast_shape(struct ht_arena *a, struct ht_shape x, struct ht_shape y);
 
-/* Memory for a constant; unwinds when the system has none. */
+/* Memory for a constant; unwinds when memory runs out. */
 struct ht_blob *ht_rw_blob(struct ht_rw *r, size_t n);
 /* Every element of the constant `v` is *x (floats and integers; exact). */
 bool ht_const_splat(struct ht_value v, double *x);
@@ -107,58 +106,58 @@ bool ht_const_splat(struct ht_value v, double *x);
 const void *ht_const_f32(struct ht_value v, int64_t *n);
 /* `v` is a constant whose elements are all equal to `x`, the sign of zero included. */
 bool ht_const_is(struct ht_value v, double x);
-/* Same ints as a small array; false when it is no constant of at most `max` integers. */
+/* The integers of a constant; false unless it is a constant of at most `max` integers. */
 bool ht_const_small_ints(struct ht_value v, int64_t *out, int max, int *count);
 bool ht_is_const(struct ht_value v);
 
-/* `n` stands for what `swallowed` was, too. */
+/* Adds the origins of `swallowed` to `n`. */
 void ht_rw_absorb(struct ht_node *n, const struct ht_node *swallowed);
-/* `n` stands for all between `x` and itself, too; call it before `n` changes. */
+/* Adds the origins of all nodes between `x` and `n` to `n`; call it before `n` changes. */
 void ht_rw_absorb_between(struct ht_node *n, struct ht_value x);
 /* Copies an attribute where `from` has it. */
 void ht_rw_copy_attr(struct ht_node *to, const struct ht_node *from, const char *name);
 
-/* Whether `n`'s first result has the shape of `x`, of which it is computed: both are known, or only
- * ops that keep a shape are between. */
+/* Whether `n`'s first result has the shape of `x`, from which it is computed: both shapes are known, or
+ * only ops that keep a shape lie between. */
 bool ht_rw_same_shape(const struct ht_node *n, struct ht_value x);
 /* `v` is the result of `op` of a constant with equal elements, *c, and *x; either order. */
 bool ht_match_with_const(struct ht_value v, enum ht_op op, double *c, struct ht_value *x);
 
-/* `n` as a product: constants multiplied up to `factor`, the other operands in `of`.  Goes through
- * Mul and division by constants, into operands that have no other use. */
+/* `n` as a product: constants multiplied up to `factor`, the other operands in `of`.  Follows
+ * Mul and division by constants into operands without other uses. */
 #define HT_PRODUCT_MAX 4
 struct ht_product {
 	double factor;
 	struct ht_value of[HT_PRODUCT_MAX];
 	int count;
-	struct ht_node *node[8]; /* what was gone through, `n` first */
+	struct ht_node *node[8]; /* the nodes of the product, `n` first */
 	int nodes;
 };
 bool ht_rw_product(const struct ht_rw *r, struct ht_node *n, struct ht_product *p);
 
-/* No control edges in or out that would be lost with `n`. */
+/* Whether `n` has no control edges that would be lost with it. */
 bool ht_rw_plain(const struct ht_rw *r, const struct ht_node *n);
 
-/* The whole of a pass that looks at one node after another: `visit` gets every node that the graph
- * had at the start, unless it was taken out before its turn. */
+/* Runs a pass node by node: `visit` gets every node that the graph had at the start, unless it was
+ * removed before its turn. */
 enum ht_status ht_rw_each(struct ht_graph *g, struct ht_pass_context *c,
 	void (*visit)(struct ht_rw *r, struct ht_node *n));
 
 /* ---- fusions ---- */
 
-/* As the functions of choice/fusion.h; a miss when `met` conditions held before. */
+/* As the functions of choice/fusion.h; a miss says how many conditions held before, `met`. */
 bool ht_rw_on(const struct ht_rw *r, enum ht_fusion_id id);
 void ht_rw_hit(struct ht_rw *r, enum ht_fusion_id id);
 void ht_rw_miss(const struct ht_rw *r, enum ht_fusion_id id, int met, const struct ht_node *n,
 	const char *condition);
 
-/* layer_norm.c: the norm whose 1 / sqrt(…), or sqrt(…), is `n`, as fusion `id`; HT_FUSION_END: as
- * the one whose form it has. */
+/* layer_norm.c: fuses the norm whose 1 / sqrt(…), or sqrt(…), is `n`, as fusion `id`; HT_FUSION_END:
+ * as the fusion that has its form. */
 void ht_rw_layer_norm(struct ht_rw *r, struct ht_node *n, enum ht_fusion_id id);
 
 /* ---- calls.c ---- */
 
-/* The functions that the graph can come to call, by name; fills `called`, whose memory is from `a`. */
+/* Fills `called` with the functions that the graph may call, by name; its memory is from `a`. */
 void ht_called_functions(const struct ht_graph *g, struct ht_arena *a, struct ht_map *called);
 /* Whether running `f` can come to running it again.  `a` for scratch. */
 bool ht_calls_itself(const struct ht_function *f, struct ht_arena *a);

@@ -1,7 +1,6 @@
 /* rewrite_uses: the uses that a rewriter keeps, for rewrite.c alone.
  *
- * Each use is a record in a list of its result's uses, so that it is moved or taken out in a step,
- * however many users and results a node has. */
+ * Each use is a record in a list of its result's uses, so moving or removing it takes constant time. */
 #ifndef HT_REWRITE_USES_H
 #define HT_REWRITE_USES_H
 
@@ -9,17 +8,17 @@
 
 /* Finds the uses of `r->g`. */
 void ht_rw_uses_init(struct ht_rw *r);
-/* `n`'s operands and control edges stand in the lists from now on; before they change, or `n` goes,
- * they have to be forgotten. */
+/* Adds `n`'s operands and control edges to the lists; before they change, or `n` is removed, they must
+ * be forgotten. */
 void ht_rw_note_uses_by(struct ht_rw *r, struct ht_node *n);
 void ht_rw_forget_uses_by(struct ht_rw *r, const struct ht_node *n);
-/* Operand `i` of `n` becomes `to`. */
+/* Sets operand `i` of `n` to `to`. */
 void ht_rw_move_use(struct ht_rw *r, struct ht_node *n, int32_t i, struct ht_value to);
-/* Operands and outputs that are `from` become `to`, but for operands of `except`. */
+/* Replaces `from` by `to` in operands and outputs, except operands of `except`. */
 void ht_rw_move_uses(
 	struct ht_rw *r, struct ht_value from, struct ht_value to, const struct ht_node *except);
 void ht_rw_move_control_edges(struct ht_rw *r, struct ht_node *from, struct ht_node *to);
-/* An entry feeds `n`. */
+/* Whether an entry feeds `n`. */
 bool ht_rw_is_input(const struct ht_rw *r, const struct ht_node *n);
 
 #endif

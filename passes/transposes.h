@@ -1,4 +1,4 @@
-/* Between the files of pass transposes. */
+/* Shared by the files of pass transposes. */
 #ifndef HT_PASSES_TRANSPOSES_H
 #define HT_PASSES_TRANSPOSES_H
 
@@ -20,10 +20,11 @@ struct ht_perm ht_perm_inverse(const struct ht_perm *p);
 struct ht_perm ht_perm_compose(const struct ht_perm *p, const struct ht_perm *q);
 /* The permutation of a Transpose of a tensor of known shape; false for other nodes. */
 bool ht_perm_of(const struct ht_node *n, struct ht_perm *p);
-/* The shape that permutes to `s`. */
+/* The shape that p permutes to `s`. */
 struct ht_shape ht_perm_before(struct ht_arena *a, struct ht_shape s, const struct ht_perm *p);
-/* `from` is what p made of another shape, and is reshaped to `to`.  *q: what does the same behind a
- * reshape of the other shape; false when p tears axes apart that the reshape joins or cuts. */
+/* p made `from` of another shape, and a reshape turns `from` into `to`.  *q: the permutation with the
+ * same effect behind a reshape of the other shape; false when p separates axes that the reshape joins
+ * or splits. */
 bool ht_perm_behind_reshape(
 	const struct ht_perm *p, struct ht_shape from, struct ht_shape to, struct ht_perm *q);
 
@@ -53,7 +54,7 @@ void ht_through_operands(
 /* The permutation that n's operands share, when it may move down. */
 bool ht_through_perm(
 	const struct ht_rw *r, struct ht_node *n, enum ht_through kind, struct ht_perm *p);
-/* `v` as it must be for its transposition by `p` to be what it was. */
+/* The value whose transposition by `p` is `v`. */
 struct ht_value ht_untransposed(
 	struct ht_rw *r, struct ht_node *n, struct ht_value v, const struct ht_perm *p);
 
@@ -61,7 +62,7 @@ struct ht_value ht_untransposed(
 
 /* Moves the Transpose of n's operands behind its results; false when it does not. */
 bool ht_transpose_sink(struct ht_rw *r, struct ht_node *n);
-/* Operand `arg` has `each` integers an axis (ht_axis_ints() tells): for the axes before p. */
+/* Reorders operand `arg`, `each` integers an axis (see ht_axis_ints()), for the axes before p. */
 void ht_permute_axis_ints(
 	struct ht_rw *r, struct ht_node *n, int32_t arg, int each, const struct ht_perm *p);
 /* Whether `v` is a constant of `want` integers. */

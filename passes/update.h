@@ -1,9 +1,9 @@
-/* update: what the fusions of optimisers share: the nodes that write variables a step, taken for
- * one op that does all of it.
+/* update: helpers for fusions of optimisers, which replace the nodes of one step by one op.
  *
- * The region of a fusion is what its op stands for: reads of variables, arithmetic, writes.  It is
- * fused when running it in one go is an order in which the separate nodes might have run: nothing
- * that it needs needs part of it.  What needed any of its nodes then needs the op. */
+ * The region of a fusion is the set of nodes that its op replaces: reads of variables, arithmetic,
+ * writes.  It may be fused if the separate nodes could have run one after the other without a node
+ * outside between them: no node that the region needs may need part of the region.  Nodes that needed
+ * part of the region then need the op. */
 #ifndef HT_UPDATE_H
 #define HT_UPDATE_H
 
@@ -14,52 +14,53 @@
 struct ht_update {
 	struct ht_rw *r;
 	enum ht_fusion_id id;
-	struct ht_node *write; /* of the variable: it becomes the op */
+	struct ht_node *write; /* the write to the variable; it becomes the op */
 	struct ht_node *node[HT_UPDATE_NODES];
 	int nodes;
 };
 
-/* What is added to a variable or taken from it. */
+/* An addition to a variable, or a subtraction. */
 struct ht_step {
 	struct ht_value var, by;
 	struct ht_value old; /* node NULL: it is not read */
 	bool adds;
 };
 
-/* What a variable is set to. */
+/* An assignment to a variable. */
 struct ht_slot {
 	struct ht_value var;
-	struct ht_value value; /* what it is set to, or what is added to it */
+	struct ht_value value; /* the new value, or the addend */
 	bool adds;
 };
 
-/* A region that ends with `write`; false where that neither adds to a variable nor subtracts. */
+/* Begins a region that ends with `write`; false unless `write` adds to a variable or subtracts. */
 bool ht_update_begin(struct ht_update *u, struct ht_rw *r, enum ht_fusion_id id,
 	struct ht_node *write, struct ht_step *step);
-/* `n` belongs to the region.  More than fit do not match. */
+/* Adds `n` to the region; false when the region is full. */
 bool ht_update_take(struct ht_update *u, struct ht_node *n);
-/* `v` is `op` of two operands, of which `a` is the one and `b` the other. */
+/* Whether `v` is `op` of two operands, in *a and *b. */
 bool ht_update_binary(struct ht_update *u, struct ht_value v, enum ht_op op, struct ht_value *a,
 	struct ht_value *b);
 bool ht_update_sum(struct ht_update *u, struct ht_value v, struct ht_value *a, struct ht_value *b);
-/* `v` is a scalar times something, in either order. */
+/* Whether `v` is a scalar times another value, in either order. */
 bool ht_update_scaled(
 	struct ht_update *u, struct ht_value v, struct ht_value *scalar, struct ht_value *of);
-/* `v` is the value of `var`. */
+/* Whether `v` is the value of `var`. */
 bool ht_update_read(struct ht_update *u, struct ht_value v, struct ht_value var);
-/* `v` is what a variable is set to in the same step, or its value read behind that. */
+/* Whether `v` is the new value of a variable of the same step, or a read behind its assignment. */
 bool ht_update_slot(struct ht_update *u, struct ht_value v, struct ht_slot *slot);
 
 bool ht_is_scalar(struct ht_value v);
 /* The same value, or equal constants. */
 bool ht_same_scalar(struct ht_value a, struct ht_value b);
 
-/* May the region become one op?  Otherwise it is a miss. */
+/* Whether the region may become one op; otherwise a miss is noted. */
 bool ht_update_may_fuse(struct ht_update *u);
-/* The write becomes `op`; the rest of the region goes. */
+/* Turns the write into `op` and removes the rest of the region. */
 void ht_update_fuse(
 	struct ht_update *u, enum ht_op op, const struct ht_value *in, int32_t ins, bool nesterov);
-/* `grad` is float32, and has a known shape, that of `like` (node NULL: nothing); else a miss. */
+/* Whether `grad` is float32 with a known shape, equal to that of `like` (any shape if its node is NULL);
+ * otherwise a miss is noted. */
 bool ht_update_fits(const struct ht_update *u, struct ht_value grad, struct ht_value like);
 
 #endif

@@ -1,14 +1,14 @@
-/* calls: dtypes across the edges into bodies of functions and out of them.
+/* calls: dtypes across the boundaries of function bodies.
  *
- * The vendor's code judges a body where it is called: an argument has the dtype that was decided for
- * what is passed, and a result of the call the one that the body gives.  TensorFlow shares a function
- * among its callers, so that only bodies of one caller are decided so; others keep their signature. */
+ * The vendor's code judges a body where it is called: an argument has the decided dtype of the value
+ * passed, and a result of the call has the body's dtype.  TensorFlow shares a function among its
+ * callers, so only bodies with one caller are decided in this way; others keep their signature. */
 #ifndef HT_CALLS_H
 #define HT_CALLS_H
 
 #include "precision/precision.h"
 
-/* Where a call has the types of its edges: of operands from `first` on, and of results. */
+/* The list attributes with the dtypes of a call's operands from `first` on, and of its results. */
 struct ht_call_lists {
 	enum ht_op op;
 	int32_t first;
@@ -18,21 +18,20 @@ struct ht_call_lists {
 /* NULL: the node is no call, or its lists do not fit its operands. */
 const struct ht_call_lists *ht_call_lists_of(const struct ht_node *n);
 
-/* The bodies of one program and what was decided for them. */
+/* The bodies of one program and their decisions. */
 struct ht_calls;
 struct ht_calls *ht_calls_new(struct ht_precision *program);
-/* Decides the bodies that `n` runs, by `decide`, with what arrives at it; the dtypes of its results are
- * known then.  Errors go into the status of the program's decision. */
+/* Decides the bodies that `n` runs, by `decide`, for the dtypes of its operands; this gives the dtypes of
+ * its results.  Errors go into the status of the program's decision. */
 void ht_calls_decide(
 	struct ht_precision *p, const struct ht_node *n, void (*decide)(struct ht_precision *p));
-/* The decision about a body that was made at its caller; NULL: there is none. */
+/* The decision for a body, made at its caller; NULL: there is none. */
 struct ht_precision *ht_calls_body(const struct ht_calls *c, const struct ht_function *f);
 
-/* A call is stated to take and give these dtypes, by operand and by result.  False: a body of it has
- * other callers too. */
+/* States the dtypes of a call's operands and results.  False: one of its bodies has other callers too. */
 bool ht_calls_state(
 	struct ht_precision *p, const struct ht_node *n, const uint8_t *in, const uint8_t *out);
-/* What was stated so of a body's arguments or of its results; NULL: nothing. */
+/* The stated dtypes of a body's arguments or results; NULL: none. */
 const uint8_t *ht_calls_stated(const struct ht_calls *c, const struct ht_function *f, bool results);
 
 /* The dtype of an item of a call's list attribute as decided. */

@@ -1,12 +1,11 @@
-/* precision: which element type each tensor gets.
+/* precision: decides the element type of each tensor.
  *
  * A decision is made on units: a unit is one type attribute of one node (all operands and results
  * that have that attribute's type), merged with the units of other nodes where types must agree
  * (references to variables, loop back edges, handles).  A profile offers each node columns: the
  * dtypes of all its units together that one kernel computes in.  A policy narrows the columns of
- * every node; the first that is left is the node's.  What differs from the graph is then written
- * into the type attributes, and each tensor gets one cast for every other type that it is wanted
- * in.  Graph inputs, outputs, constants and variables keep their types.
+ * every node; the node takes the first that is left.  Changes are then written into the type
+ * attributes, and each tensor gets one cast for every other type in which it is read.  Graph inputs, outputs, constants and variables keep their types.
  *
  * Another policy is a row in policy.c and a function that narrows; another profile is data. */
 #ifndef HT_PRECISION_H
@@ -25,18 +24,19 @@
 struct ht_precision_request {
 	struct ht_decider decider; /* ht_precision_decide */
 	struct ht_policy *policy;
-	const struct ht_graph *imported; /* before any pass, for names; NULL: the graph itself */
-	struct ht_decisions *decisions;  /* out; NULL: nobody asks */
-	const struct ht_calibration *calibration; /* optimal/budget.h; NULL: nothing can be run */
+	const struct ht_graph
+		*imported; /* the graph before any pass, for names; NULL: the graph itself */
+	struct ht_decisions *decisions;           /* out; NULL: not wanted */
+	const struct ht_calibration *calibration; /* optimal/budget.h; NULL: models cannot be run */
 };
 enum ht_status ht_precision_decide(
 	const struct ht_decider *self, struct ht_graph *g, struct ht_pass_context *c);
 
-/* ---- profile.c: what a machine offers; tables made from data/ ---- */
+/* ---- profile.c: the kernels and lists of a machine, in tables made from data/ ---- */
 
 enum ht_class {
 	HT_CLASS_UNKNOWN, /* no list names the type: it keeps its dtypes */
-	HT_CLASS_WHITE,   /* goes low where a kernel can */
+	HT_CLASS_WHITE,   /* goes low where a kernel has a low column */
 	HT_CLASS_BLACK,   /* keeps its dtypes */
 	HT_CLASS_GRAY     /* follows its producer */
 };
@@ -53,7 +53,7 @@ struct ht_mapped {
 
 /* The kernels of one vendor's op type: `count` columns one after the other, each as the number of its
  * operands, their dtypes, the number of its results, their dtypes.  The last dtype of a side stands
- * for all behind it.  In order: the first that fits wins. */
+ * for all behind it.  The first column that fits wins. */
 struct ht_kernel_row {
 	const char *type;
 	const uint8_t *columns;
@@ -62,7 +62,7 @@ struct ht_kernel_row {
 
 struct ht_promote {
 	const char *type;  /* the vendor's */
-	unsigned operands; /* bit set: they agree when nothing else decides */
+	unsigned operands; /* bit set: operands that take one dtype when nothing else decides */
 };
 
 /* One profile; made from data/NAME.profile by generate/profiles.c.  Tables are sorted by name. */
@@ -84,27 +84,28 @@ struct ht_profile {
 	size_t kernels;
 	const uint8_t *otherwise; /* dtypes of a listed type without a row; ended by HT_INVALID */
 	bool computed_columns;    /* every float op has a kernel in f32, f16 and bf16 */
-	bool manual; /* a mode means what the manual says, not what the vendor's code does */
-	bool bf16;   /* the machine has bfloat16 */
-	const char *training; /* the mode of a training run that states none */
+	bool manual;              /* modes follow the vendor's manual, not its code */
+	bool bf16;                /* the machine has bfloat16 */
+	const char *training;     /* the default mode of a training run */
 };
 extern const struct ht_profile ht_profile_cpu;
 /* All of them, the default first, ended by NULL. */
 extern const struct ht_profile *const ht_profiles[];
 /* The vendor's names of machines, ended by a row without a name. */
 struct ht_machine {
-	const char *name, *profile; /* profile NULL: nothing is near */
-	const char *why;            /* where the profile is not the machine's own */
+	const char *name, *profile; /* profile NULL: there is no similar one */
+	const char *why; /* why it uses another machine's profile; "": the profile is its own */
 };
 extern const struct ht_machine ht_machines[];
-/* By its name or a machine's; a note tells of a machine whose own lists are not published.  HT_E_USAGE
- * with near names when there is none, HT_E_UNSUPPORTED for a machine that no profile is near. */
+/* Finds a profile by its name or a machine's; a machine whose lists are not published gives a note.
+ * HT_E_USAGE with near names when there is none, HT_E_UNSUPPORTED for a machine without a similar
+ * profile. */
 enum ht_status ht_profile_named(
 	const char *name, struct ht_diags *d, const struct ht_profile **out);
 
 /* TensorFlow's op type as the vendor calls it. */
 struct ht_str ht_profile_vendor_type(const struct ht_profile *p, struct ht_str type);
-/* Of a node by its type; *list tells what says so: "list" or "op table". */
+/* The class of a node's type; *list: its origin, "list" or "op table". */
 enum ht_class ht_profile_class(
 	const struct ht_profile *p, const struct ht_node *n, const char **list);
 bool ht_profile_lists(const struct ht_profile *p, struct ht_str vendor);
@@ -112,12 +113,12 @@ bool ht_profile_lists(const struct ht_profile *p, struct ht_str vendor);
 const struct ht_kernel_row *ht_profile_kernels(const struct ht_profile *p, struct ht_str vendor);
 bool ht_profile_is_still(const struct ht_profile *p, const struct ht_node *n);
 bool ht_profile_is_cube(const struct ht_profile *p, const struct ht_node *n);
-/* Bit set of the operands that have to agree; 0: none. */
+/* Bit set of the operands that must have one dtype; 0: none. */
 unsigned ht_profile_promotes(const struct ht_profile *p, const struct ht_node *n);
 bool ht_profile_keeps(const struct ht_profile *p, struct ht_str type, struct ht_str attr);
 
-/* The op table's names are parts of its text, without a NUL; getters want one.  The result lives as
- * long as the expression it is made in. */
+/* The op table's names are parts of its text, without a NUL; getters need one.  The result lives as
+ * long as the expression that makes it. */
 struct ht_attr_name {
 	char s[64];
 };
@@ -140,28 +141,28 @@ struct ht_unit {
 	bool fixed;         /* keeps its dtype */
 };
 
-/* What one kernel computes in: the dtypes of a node's type attributes, and those of its formal
- * operands and results.  Where the latter are narrower than the attribute says (a matrix product
- * of float16 operands with a float32 result), the value is rounded to them on its way. */
+/* The dtypes of one kernel: of a node's type attributes, and of its formal operands and results.
+ * Where an operand or result is narrower than its attribute (a matrix product of float16 operands with
+ * a float32 result), the value is rounded on its way in or out. */
 struct ht_column {
 	enum ht_dtype dtype[HT_MAX_TYPE_ATTRS];
 	uint8_t arg[HT_MAX_ARGS], result[HT_MAX_ARGS];
 };
 #define HT_MAX_COLUMNS 64
 
-/* What policy optimal makes of the columns that are left of an offer; most nodes have all of them. */
+/* Policy optimal's labels for the remaining columns of an offer; most nodes have all columns. */
 struct ht_offer_labels {
-	uint64_t left;    /* the columns that the rest is about; 0: nothing yet */
+	uint64_t left;    /* the columns for which the rest was computed; 0: not yet */
 	unsigned changes; /* bit set: attributes that another column would change */
 	int8_t column[3]; /* by label; -1: none */
 };
 
-/* What the profile says of an op type in given dtypes. */
+/* The profile's columns and class for an op type in given dtypes. */
 struct ht_offer {
 	struct ht_column *column;
 	int columns;
 	enum ht_class class;
-	const char *list;  /* what gave the class */
+	const char *list;  /* the origin of the class */
 	bool still, cube;  /* ht_profile_is_still, _is_cube */
 	bool assumed;      /* the columns are not published */
 	unsigned promotes; /* ht_profile_promotes */
@@ -174,32 +175,32 @@ struct ht_choice {
 	int columns;                        /* 0: not judged */
 	uint64_t left;                      /* bit set: columns not yet excluded */
 	const struct ht_column *taken;      /* NULL: every tensor has the dtype of its unit */
-	const struct ht_dtype_reason *rule; /* what decided */
+	const struct ht_dtype_reason *rule; /* the deciding rule */
 	const struct ht_node *followed;     /* the producer that a gray op took its dtype from */
 	const char *list;                   /* the list that gave the class, or NULL */
 	enum ht_class class;
-	bool fallback; /* no kernel of the machine takes it: it keeps its dtypes elsewhere */
+	bool fallback; /* no kernel of the machine takes it: it keeps its dtypes in a fallback library */
 	const struct ht_rule *by; /* the rule for this node that decided, or NULL */
-	/* Of a call: dtypes of its operands and its results, as decided; NULL: as in the graph. */
+	/* The decided dtypes of a call's operands and results; NULL: as in the graph. */
 	const uint8_t *carried_in, *carried_out;
 };
 
-/* What became of a rule. */
+/* The effect of a rule. */
 struct ht_rule_use {
-	size_t nodes;        /* that it is about */
-	bool effective;      /* it changed what is offered or decided, */
-	struct ht_map acted; /* of these nodes, as reported */
-	const char *did;     /* "from white to black"; NULL: the option's name says it */
-	const char *why;     /* it did not */
+	size_t nodes;        /* that it names */
+	bool effective;      /* it changed an offer or a decision, */
+	struct ht_map acted; /* for these nodes, by reported name */
+	const char *did;     /* "from white to black"; NULL: clear from the option's name */
+	const char *why;     /* why it had no effect */
 };
 
-/* The rules of a policy as they are about one graph. */
+/* The rules of a policy, resolved for one graph. */
 struct ht_resolved {
 	struct ht_map types, nodes; /* name → struct ht_rule */
 	struct ht_rule_use *use;    /* by rule */
 };
 
-/* A decision in the making. */
+/* The state of a decision. */
 struct ht_precision {
 	struct ht_graph *graph;
 	struct ht_arena *arena;
@@ -207,7 +208,7 @@ struct ht_precision {
 	const struct ht_policy *policy;
 	const struct ht_profile *profile;
 	const struct ht_target *target;
-	struct ht_decisions *decisions; /* for a policy that has more to say */
+	struct ht_decisions *decisions; /* for results that only some policies have */
 	struct ht_unit *unit;
 	size_t units;
 	uint32_t *first_unit;            /* by node id: unit of its attribute 0 */
@@ -215,12 +216,12 @@ struct ht_precision {
 	struct ht_map offers;            /* op and dtypes → struct ht_offer */
 	const struct ht_graph *imported; /* before any pass; may be `graph` */
 	struct ht_resolved rules[HT_RULE_SETS];
-	const struct ht_calibration *calibration; /* NULL: nothing can be run */
+	const struct ht_calibration *calibration; /* NULL: models cannot be run */
 	enum ht_status status;                    /* of a policy that may fail */
 	struct ht_calls *calls; /* calls.h; NULL: every body keeps its signature */
 	const uint8_t
 		*ret; /* of a body: dtypes of its results, as decided; NULL: as in the graph */
-	/* Of policy optimal, by node id: which labels a node must not have, and why. */
+	/* For policy optimal, by node id: the labels that a node must not have, and why. */
 	const uint8_t *denied;
 	const struct ht_dtype_reason *const *denied_why;
 };
@@ -239,18 +240,18 @@ struct ht_unit *ht_unit_of_result(struct ht_precision *p, const struct ht_node *
 /* The type attribute that gives operand or result `i` its dtype; -1: the op fixes it. */
 int ht_attr_of_arg(const struct ht_node *n, int32_t i);
 int ht_attr_of_result(const struct ht_node *n, int32_t i);
-/* The formal that operand or result `i` belongs to; -1: the node does not say. */
+/* The formal of operand or result `i`; -1: unknown. */
 int ht_formal_of_arg(const struct ht_node *n, int32_t i);
 int ht_formal_of_result(const struct ht_node *n, int32_t i);
 /* The dtype of a formal as the graph has it; HT_INVALID where tensors of one formal differ. */
 enum ht_dtype ht_formal_from(
 	struct ht_precision *p, const struct ht_node *n, const struct ht_op_arg *formal);
-/* The dtype that a value has as decided so far. */
+/* The dtype of a value as decided so far. */
 enum ht_dtype ht_decided_dtype(struct ht_precision *p, struct ht_value v);
 
-/* columns.c: what the profile offers for a node. */
+/* columns.c: makes the columns that the profile offers for a node. */
 void ht_columns_build(struct ht_precision *p, const struct ht_node *n, struct ht_choice *c);
-/* Whether a policy may judge the node: it computes, with floats, and nobody else shares its types. */
+/* Whether a policy may judge the node: it computes with floats and shares its types with no other. */
 bool ht_is_judged(struct ht_precision *p, const struct ht_node *n);
 /* The first column that is left. */
 const struct ht_column *ht_first_column(const struct ht_choice *c);
@@ -263,7 +264,7 @@ static inline enum ht_dtype ht_column_dtype(const struct ht_column *c, struct ht
 {
 	return (enum ht_dtype)(t.result ? c->result[t.formal] : c->arg[t.formal]);
 }
-/* Keeps the columns whose tensor `of` is a `t`; false (and nothing changes) when none is. */
+/* Keeps the columns whose tensor `of` is a `t`; false, without a change, when there are none. */
 bool ht_narrow_columns(struct ht_choice *c, struct ht_tensor_of of, enum ht_dtype t);
 static inline bool ht_is_policy_float(enum ht_dtype t)
 {
@@ -272,7 +273,7 @@ static inline bool ht_is_policy_float(enum ht_dtype t)
 /* Takes the first column that is left. */
 void ht_settle(struct ht_precision *p, const struct ht_node *n);
 
-/* precision.c: the units and columns of a graph, as customize_dtypes leaves them. */
+/* precision.c: makes the units and columns of a graph and applies customize_dtypes. */
 enum ht_status ht_precision_prepare(struct ht_precision *p, struct ht_graph *g);
 
 /* ---- rules.c ---- */
@@ -280,11 +281,11 @@ enum ht_status ht_precision_prepare(struct ht_precision *p, struct ht_graph *g);
 /* Makes the maps from the names in the policy's rules.  A name that the graph lacks is a note with
  * near names. */
 void ht_rules_resolve(struct ht_precision *p);
-/* The rule about a node: by its name or that of an imported node it came from, else by its type. */
+/* The rule for a node: by its name or the name of an imported node that became it, else by its type. */
 const struct ht_rule *ht_rule_of(
 	struct ht_precision *p, enum ht_rule_set set, const struct ht_node *n);
-/* The rule about a type, as TensorFlow or as the vendor calls it; of implementation modes also one
- * about a family that the type is of. */
+/* The rule for a type, by TensorFlow's name or the vendor's; for implementation modes also by a family
+ * that has the type. */
 const struct ht_rule *ht_rule_of_type(
 	struct ht_precision *p, enum ht_rule_set set, struct ht_str type);
 /* families.c: names of the vendor's kernels that stand for other op types; op_precision_mode and
@@ -295,16 +296,16 @@ bool ht_family_has(struct ht_str name, struct ht_str type);
 bool ht_type_is_in(const char *types, struct ht_str type);
 struct ht_rule_use *ht_use_of(
 	struct ht_precision *p, enum ht_rule_set set, const struct ht_rule *r);
-/* The rule changed what is offered or decided for the node. */
+/* Notes that the rule changed an offer or a decision for the node. */
 struct ht_rule_use *ht_rule_acts(struct ht_precision *p, enum ht_rule_set set,
 	const struct ht_rule *r, const struct ht_node *n);
-/* customize_dtypes: leaves each node that it is about the columns that it asks for. */
+/* customize_dtypes: reduces each named node to the requested columns. */
 enum ht_status ht_customize_apply(struct ht_precision *p);
-/* Whether keep_dtype, or the node's attribute _keep_dtype, says so; `custom`: the rule that counts
- * before it, or NULL. */
+/* Whether keep_dtype, or the attribute _keep_dtype, keeps the node's dtypes; `custom`: the rule that
+ * has precedence, or NULL. */
 bool ht_keeps_dtype(struct ht_precision *p, const struct ht_node *n, const struct ht_rule *custom,
 	const struct ht_rule **by);
-/* The class of a node's type: the profile's, as ops_info and modify_mixlist change it. */
+/* The class of a node's type in the profile, after ops_info and modify_mixlist. */
 enum ht_class ht_class_of(struct ht_precision *p, const struct ht_node *n, const char **list);
 /* The record of a type in ops_info; NULL: none. */
 const struct ht_op_record *ht_record_of(const struct ht_precision *p, const struct ht_node *n);
@@ -323,9 +324,9 @@ enum ht_mode {
 };
 void ht_ascend_decide(struct ht_precision *p);
 
-/* ---- decisions: what comes out ---- */
+/* ---- decisions: the result ---- */
 
-/* The dtypes that units are asked why they did not take them. */
+/* The dtypes for which a unit has a reason why it did not take them. */
 enum ht_asked { HT_ASKED_F32, HT_ASKED_F16, HT_ASKED_BF16, HT_ASKED_END };
 enum ht_dtype ht_asked_dtype(enum ht_asked a);
 
@@ -335,18 +336,18 @@ struct ht_decided_type {
 	struct ht_str node; /* the node decided on */
 	struct ht_str attr;
 	enum ht_dtype from, to;
-	enum ht_dtype operands;             /* rounded to this on their way in; HT_INVALID: not */
-	const struct ht_dtype_reason *rule; /* what decided, also where the type stays */
-	const char *list;                   /* the list that the rule is of, or NULL */
+	enum ht_dtype operands;             /* operands are rounded to this; HT_INVALID: not */
+	const struct ht_dtype_reason *rule; /* the deciding rule, also if the type stays */
+	const char *list;                   /* the rule's list, or NULL */
 	enum ht_class class;
 	struct ht_str followed; /* empty: none */
 	enum ht_dtype emulated; /* types stay, values are rounded to this; HT_INVALID: not */
-	bool stated;            /* a rule of the user's says so */
-	/* Where decisions are complete: why it has not one of these dtypes; NULL: it has it. */
+	bool stated;            /* decided by a rule of the user's */
+	/* In complete decisions: why it does not have each of these dtypes; NULL: it has it. */
 	const struct ht_dtype_reason *why_not[HT_ASKED_END];
 	long line; /* of a report that was read */
 };
-/* Whether the decision changes something, or says that a rule of the user's was heeded. */
+/* Whether the decision changes something, or confirms a rule of the user's. */
 static inline bool ht_is_news(const struct ht_decided_type *t)
 {
 	return t->from != t->to || t->operands != HT_INVALID || t->stated;
@@ -354,14 +355,14 @@ static inline bool ht_is_news(const struct ht_decided_type *t)
 /* A node with floats among its tensors, and its units one after the other in `type`. */
 struct ht_decided_node {
 	struct ht_str
-		name; /* as when it was decided on; in a body "FUNCTION/NODE" or "FUNCTION:NODE" */
-	struct ht_str op, becomes; /* becomes: the op that it was made; empty: none */
+		name; /* at the time of the decision; in a body "FUNCTION/NODE" or "FUNCTION:NODE" */
+	struct ht_str op, becomes; /* becomes: the new op; empty: unchanged */
 	const struct ht_str *origin;
 	int32_t origins;
 	size_t first_type, types;
 	const uint8_t *tensor; /* dtypes of its results, as decided */
 	int32_t tensors;
-	/* What its kernel takes and gives, by formal; NULL: each is as its type attribute says. */
+	/* Dtypes of its kernel by formal; NULL: those of the type attributes. */
 	const uint8_t *operand, *result;
 	int operands, results;
 	long line;
@@ -375,31 +376,31 @@ struct ht_decided_cast {
 	int64_t price;    /* picoseconds as a kernel of its own; -1: not known */
 	long line;
 };
-/* An entry of an option file, and what it did, or why it did nothing. */
+/* An entry of an option file and its effect, or why it had none. */
 struct ht_reported_rule {
 	struct ht_str where, name, note;
 	const char *option;
 	bool acted;
 };
-/* How a node is to compute. */
+/* The implementation mode of a node. */
 struct ht_decided_impl {
 	struct ht_str node, where;
 	enum ht_impl mode;
 	struct ht_node *at; /* while the pass runs */
 	bool offered;       /* the vendor's kernels of this type have the mode */
-	const char *kernel; /* how the node's kernel differs for it; NULL: not at all */
+	const char *kernel; /* how the mode changes the node's kernel; NULL: not at all */
 };
-/* What was chosen between: an assignment with its price, fused as it would be. */
+/* A candidate: an assignment with its price, after fusion. */
 struct ht_alternative {
 	struct ht_str name;    /* "float32", a painting policy, "iterate 1" */
 	int64_t price;         /* picoseconds a run */
-	struct ht_str refused; /* empty: it could have been taken; else why not */
+	struct ht_str refused; /* why it was refused; empty: it was not */
 };
-/* What it would cost to give a node another type, everything else chosen anew. */
+/* The cost of another type for a node, with all others chosen anew. */
 struct ht_flip {
 	struct ht_str node;
 	enum ht_dtype to;
-	int64_t price; /* picoseconds more; -1: it must not have the type */
+	int64_t price; /* additional picoseconds; -1: the type is not allowed */
 };
 /* A point of the frontier of price against error.  Errors are fractions of the budget. */
 struct ht_frontier_entry {
@@ -411,24 +412,24 @@ struct ht_frontier_entry {
 struct ht_budget_report {
 	const struct ht_budget *budget;
 	size_t clauses; /* at least 1: without a budget `rel` of all outputs */
-	double *kept;   /* by clause: the error measured of what was chosen */
+	double *kept;   /* by clause: the measured error of the choice */
 	double *measured;
 	struct ht_frontier_entry *point; /* the cheapest first */
 	size_t points, chosen;
 	bool whole;      /* the frontier has no more points on its hull */
-	uint32_t groups; /* of nodes whose sensitivity was measured; 0: it did not have to be */
+	uint32_t groups; /* of nodes with measured sensitivity; 0: not needed */
 	uint32_t runs;   /* variants compiled and run beside float32 */
 };
-/* Why nothing is cheaper: the bound holds for every assignment under the cost table of the last
- * iterate, whose costs the hash names. */
+/* Proof that no assignment is cheaper: the bound holds for every assignment under the cost table of
+ * the last iterate, which the hash identifies. */
 struct ht_certificate {
 	struct ht_str costs, target, machine, date; /* the cost table */
 	struct ht_hash costs_hash, problem_hash;
 	struct ht_str winner;
 	int64_t price; /* of the winner, as fused */
 	int64_t cost,
-		bound; /* of the last iterate: what its assignment costs, what none goes below */
-	bool settled;  /* the iterates came to an end by themselves */
+		bound; /* of the last iterate: the cost of its assignment, and the lower bound of all */
+	bool settled; /* the iterates converged */
 	uint32_t iterates, free_nodes, regions, largest_region;
 	struct ht_alternative *alternative;
 	size_t alternatives, alternative_cap;
@@ -437,7 +438,7 @@ struct ht_certificate {
 	struct ht_budget_report *budget; /* NULL: none was asked for */
 };
 
-/* Magnitudes that constants in the low type keep to. */
+/* The range of magnitudes of constants in the low type. */
 struct ht_clamp {
 	enum ht_dtype type;
 	float smallest, largest; /* largest 0: any */
@@ -446,11 +447,11 @@ struct ht_clamp {
 /* In the order of the graph.  Lives in `arena`, which the caller sets. */
 struct ht_decisions {
 	struct ht_arena *arena;
-	bool complete; /* in: every float unit is to be told of, not only those that change */
+	bool complete;                /* in: report every float unit, not only changed ones */
 	struct ht_decided_node *node; /* where complete */
 	size_t nodes, node_cap;
 	size_t graph_nodes; /* of the program's graph, before it is rewritten */
-	/* Where the policy painted: the low type, whether it is only emulated, what casts are called. */
+	/* If the policy painted: the low type, whether it is only emulated, the suffix of casts' names. */
 	enum ht_dtype painted; /* HT_INVALID: it did not paint */
 	bool emulates;
 	const char *suffix;
@@ -479,12 +480,12 @@ struct ht_decisions {
 
 /* impl.c: the implementation mode of each node. */
 void ht_impl_decide(struct ht_precision *p, struct ht_decisions *out);
-/* As a report says, of the nodes that the graph has. */
+/* Likewise by a report, for the nodes of the graph. */
 void ht_impl_as_reported(
 	struct ht_precision *p, const struct ht_decisions *report, struct ht_decisions *out);
-/* Once the dtypes are written: has the nodes of decisions `first` and on carry their mode. */
+/* After the dtypes are written: stores the modes of decisions from `first` on in their nodes. */
 void ht_impl_apply(struct ht_decisions *out, size_t first);
-/* rules.c: what each rule did. */
+/* rules.c: reports the effect of each rule. */
 void ht_rules_report(struct ht_precision *p, struct ht_decisions *out);
 
 /* constants.c: looks for constants that overflow the dtypes decided.  Casts whose node id is `ids` or
@@ -493,12 +494,12 @@ void ht_rules_report(struct ht_precision *p, struct ht_decisions *out);
 struct ht_fit {
 	const struct ht_policy *policy;
 	struct ht_diags *diags;
-	struct ht_arena *arena; /* for what is needed meanwhile */
+	struct ht_arena *arena; /* scratch */
 	struct ht_decisions *decisions;
 };
 void ht_fit_constants(struct ht_graph *g, uint32_t ids, const struct ht_fit *how);
 
-/* reasons.c: why units have the dtypes that they have. */
+/* reasons.c: the reasons for units' dtypes. */
 
 /* A float among the type attributes of a node; of a list attribute each of its items. */
 struct ht_float_unit {
@@ -511,24 +512,24 @@ bool ht_next_float_unit(const struct ht_node *n, struct ht_arena *a, struct ht_f
 /* Why no policy may change the unit; NULL: one may. */
 const struct ht_dtype_reason *ht_fixed_reason(
 	struct ht_precision *p, const struct ht_node *n, int attr);
-/* The dtype narrower than its attribute that a kernel takes a unit's operands in; HT_INVALID. */
+/* The kernel's dtype for a unit's operands where it is narrower than the attribute; else HT_INVALID. */
 enum ht_dtype ht_rounded_operands(const struct ht_choice *c, const struct ht_unit *u);
-/* As explain has it: in a function's body "FUNCTION/NODE". */
+/* A node's name in reports: in a function's body "FUNCTION/NODE". */
 struct ht_str ht_reported_name(struct ht_arena *a, const struct ht_graph *g, struct ht_str name);
-/* One unit as decided, at the end of out->type. */
+/* Appends a decided unit to out->type. */
 struct ht_decided_type *ht_note_type(
 	struct ht_precision *p, const struct ht_node *n, const struct ht_unit *u);
 /* Whether a node has floats among its type attributes and results. */
 bool ht_has_floats(const struct ht_node *n, struct ht_arena *a);
-/* A node without its units. */
+/* Appends a node without its units. */
 struct ht_decided_node *ht_note_node(
 	struct ht_decisions *out, const struct ht_node *n, struct ht_str name);
-/* What is known only when the node's types are written: the dtypes of its results. */
+/* Stores the dtypes of a node's results, which are known only after its types are written. */
 uint8_t *ht_note_results(
 	struct ht_decisions *out, struct ht_decided_node *d, const struct ht_node *n);
-/* Of a call, or an argument of a body: what was carried across. */
+/* Notes the dtypes that a call, or an argument of a body, carries across the boundary. */
 void ht_note_carried(struct ht_precision *p, const struct ht_node *n);
-/* The node with all its units, and why each is as it is; NULL: it has no floats. */
+/* Appends the node with all its units and their reasons; NULL: it has no floats. */
 struct ht_decided_node *ht_note_whole_node(struct ht_precision *p, const struct ht_node *n);
 
 /* rewrite.c: writes the decision into the graph and places the casts. */

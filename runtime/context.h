@@ -1,4 +1,4 @@
-/* runtime, inside: what a context has. */
+/* Internal: the members of a context. */
 #ifndef HT_RUNTIME_CONTEXT_H
 #define HT_RUNTIME_CONTEXT_H
 
@@ -23,10 +23,10 @@ struct ht_rt_context {
 	int64_t last; /* when the last step of a profiled run ended */
 };
 
-/* stream.c: each stream behind what a run takes. */
+/* stream.c: advances each stream by the numbers of one run. */
 void ht_streams_move(struct ht_rt_context *c);
 
-/* observe.c: the observer looks at what the context is to look at in its next run. */
+/* observe.c: sets up the observer for the context's next run. */
 void ht_context_observe(struct ht_rt_context *c);
 
 #endif

@@ -1,4 +1,4 @@
-/* runtime: runs a program.  Plans nothing, allocates nothing during a run.  Uses base and image. */
+/* runtime: runs programs.  It plans nothing, and allocates nothing during a run. */
 #ifndef HT_RUNTIME_H
 #define HT_RUNTIME_H
 
@@ -10,8 +10,8 @@ struct ht_rt_program {
 	const struct ht_image *image;
 	const int64_t *kernel;   /* by kernel: its address */
 	const int64_t *constant; /* by constant: likewise */
-	/* Whether a constant is what it was made as, asked before the first step that reads it runs in
-	 * a context: each worker looks at its share.  NULL: it is. */
+	/* Whether a constant has its original bytes.  Called in each context before the first step that
+	 * reads the constant; each worker checks its share.  NULL: no check. */
 	bool (*is_whole)(void *arg, uint32_t constant, int worker, int workers);
 	void *is_whole_arg;
 };
@@ -33,15 +33,14 @@ struct ht_rt_context;
 struct ht_rt_context *ht_rt_context_new(
 	const struct ht_rt_program *p, struct ht_rt_pool *pool); /* NULL: out of memory */
 void ht_rt_context_free(struct ht_rt_context *c);
-/* All streams of random numbers begin again, those of ops without seeds by this one.  A new context's is
- * 0. */
+/* Restarts all streams of random numbers; `seed` is for ops without seeds.  A new context has seed 0. */
 void ht_rt_context_seed(struct ht_rt_context *c, uint64_t seed);
-/* How many ops there are whose numbers the context's seed decides. */
+/* The number of ops whose numbers depend on the context's seed. */
 size_t ht_rt_unseeded(const struct ht_rt_program *p);
-/* Puts every buffer of the context (those of inputs and outputs are copied by each run) between
- * pages that may not be touched, against the one behind or the one before, so that a kernel that
- * reads or writes outside of its buffers ends in SIGSEGV.  Slow.  There is no ht_rt_arena() then.
- * Before the first run; false: out of memory, the context is as it was. */
+/* Puts every buffer of the context between inaccessible pages, adjacent to the one behind or the one
+ * before, so that a kernel that reads or writes outside of its buffers ends in SIGSEGV; each run copies
+ * inputs and outputs.  Slow, and ht_rt_arena() is not available.  Call it before the first run; false:
+ * out of memory, the context is unchanged. */
 enum ht_rt_guard { HT_RT_GUARD_BEHIND, HT_RT_GUARD_BEFORE };
 bool ht_rt_context_guard(struct ht_rt_context *c, enum ht_rt_guard where);
 
@@ -49,18 +48,18 @@ struct ht_rt_fault {
 	int32_t code;  /* of the kernel, or enum ht_exec_fault; 0: none */
 	uint32_t step; /* of the image */
 	const struct ht_exec_frame
-		*frame;    /* valid until the context's next run, as are its callers */
+		*frame;    /* it and its callers are valid until the context's next run */
 	void *const *args; /* the step's arguments; likewise */
 };
-/* Inputs and outputs: memory of the sizes the program was made for, aligned to 64 for speed, any
- * alignment of the element type is accepted.  Rounding is to nearest, subnormals are kept (flushed
+/* Inputs and outputs have the program's sizes; alignment to 64 is fastest, that of the element type is
+ * enough.  Rounding is to nearest, subnormals are kept (flushed
  * with `ftz`); each thread's modes are restored afterwards. */
 bool ht_rt_run(struct ht_rt_context *c, const void *const *inputs, void *const *outputs, bool ftz,
 	struct ht_rt_fault *fault);
-/* What the last run left in the frame of the entry. */
+/* The frame of the entry after the last run. */
 const void *ht_rt_arena(const struct ht_rt_context *c);
-/* By step of the image, nanoseconds that it took in the last run with profiling on; NULL when off.  Of
- * steps that run no kernel 0. */
+/* Switches profiling; then the nanoseconds of each step of the image in the last run, 0 for steps
+ * without a kernel; NULL when profiling is off. */
 void ht_rt_profile(struct ht_rt_context *c, bool on);
 const int64_t *ht_rt_step_ns(const struct ht_rt_context *c);
 

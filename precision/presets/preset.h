@@ -1,9 +1,9 @@
-/* preset: other systems' rules, as published, on our units.
+/* preset: the published rules of other systems, applied to our units.
  *
  * A preset is data (data/NAME.preset): for each op type a class, and a class for all others.  One walk in
- * topological order gives each node that is float32 in the graph the low type or leaves it; what has
- * other types in the graph keeps them.  Each was made for another system's graphs: docs/policies.md
- * says of each what differs on TensorFlow's. */
+ * topological order gives each node that is float32 in the graph the low type or leaves it; nodes with
+ * other types keep them.  The rules were made for other systems' graphs; docs/policies.md lists the
+ * differences on TensorFlow's. */
 #ifndef HT_PRESET_H
 #define HT_PRESET_H
 
@@ -12,10 +12,10 @@
 enum ht_preset_class {
 	HT_PRESET_LOW,     /* goes low */
 	HT_PRESET_FLOAT32, /* stays */
-	HT_PRESET_FOLLOW,  /* low when all its float operands are, or can be at no price */
-	HT_PRESET_WIDEST,  /* takes the widest type that arrives; scalars do not count */
+	HT_PRESET_FOLLOW,  /* low when all its float operands are low, or can be at no cost */
+	HT_PRESET_WIDEST,  /* takes the widest type of its operands; scalars do not count */
 	HT_PRESET_FIRST,   /* takes the type of its first float operand */
-	HT_PRESET_SPREAD,  /* low, unless what is kept in float32 reaches it */
+	HT_PRESET_SPREAD,  /* low, unless a node kept in float32 reaches it */
 	HT_PRESET_TAIL     /* low, unless no LOW op lies between it and an output */
 };
 
@@ -30,7 +30,7 @@ struct ht_preset {
 	size_t rows;
 	enum ht_preset_class otherwise; /* of a type without a row */
 	float smallest,
-		largest; /* magnitudes that constants in the low type keep to; largest 0: any */
+		largest; /* the range of magnitudes of constants in the low type; largest 0: any */
 };
 
 /* Whose rules: the mode of a policy's kind. */
@@ -45,9 +45,9 @@ enum ht_preset_mode {
 
 /* A policy's `decide`. */
 void ht_preset_decide(struct ht_precision *p);
-/* And its `finish`: constants that were cast low are kept within the preset's magnitudes. */
+/* Its `finish`: limits constants that were cast low to the preset's magnitudes. */
 void ht_preset_finish(struct ht_precision *p);
-/* Constants that were cast to c->type are kept within its magnitudes. */
+/* Limits constants that were cast to c->type to its magnitudes. */
 void ht_clamp_constants(struct ht_precision *p, const struct ht_clamp *c);
 
 /* NULL: the type has none. */
