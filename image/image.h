@@ -12,6 +12,8 @@
 
 #define HT_IMAGE_MAGIC "htimage\n"
 enum { HT_IMAGE_VERSION = 1, HT_IMAGE_ALIGN = 64 /* of temporary buffers and default values */ };
+/* The most bytes that one buffer, a frame or all of a run may have: half of the addresses of a process. */
+#define HT_IMAGE_MOST_BYTES ((uint64_t)1 << 46)
 
 /* An executor that does not know a bit of ht_image.features refuses the image. */
 enum ht_image_feature {

@@ -7,8 +7,6 @@
 enum { CONTROL = 512 };
 /* Vectors may be read past the end of a buffer, though not used. */
 enum { SLACK = 64 };
-/* Sizes that a process could have. */
-#define MOST ((uint64_t)1 << 46)
 
 /* Of a procedure and the deepest of what it calls without recursion. */
 struct path {
@@ -23,14 +21,14 @@ static uint64_t more(uint64_t a, uint64_t b)
 
 static uint64_t sum(uint64_t a, uint64_t b)
 {
-	return a > MOST || b > MOST ? MOST + 1 : a + b;
+	return a > HT_IMAGE_MOST_BYTES || b > HT_IMAGE_MOST_BYTES ? HT_IMAGE_MOST_BYTES + 1 : a + b;
 }
 
 static uint64_t product(uint64_t a, uint64_t b)
 {
 	uint64_t r;
 
-	return __builtin_mul_overflow(a, b, &r) ? MOST + 1 : r;
+	return __builtin_mul_overflow(a, b, &r) ? HT_IMAGE_MOST_BYTES + 1 : r;
 }
 
 static uint64_t frame(const struct ht_image_procedure *p)
@@ -111,5 +109,6 @@ bool ht_exec_needs_of(const struct ht_image *x, uint32_t entry, const struct ht_
 		.temps = up(r.temps),
 		.forked = up(r.forked),
 		.scratch = up(scratch_of(x) + SLACK) };
-	return r.control <= MOST && r.temps <= MOST && r.forked <= MOST;
+	return r.control <= HT_IMAGE_MOST_BYTES && r.temps <= HT_IMAGE_MOST_BYTES &&
+	       r.forked <= HT_IMAGE_MOST_BYTES;
 }

@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-/* Sizes that a process could have. */
-#define MOST ((uint64_t)1 << 46)
 enum { MAX_RANK = 64 };
 
 /* A procedure, and the step of it that is looked at. */
@@ -77,7 +75,7 @@ static const char *check_head(struct ht_str bytes)
 static bool good_kernel(const struct ht_image *x, const struct ht_image_kernel *k)
 {
 	return is_text(x, k->name) && in_table(x, HT_IMAGE_TOUCHES, k->touch, k->args) &&
-	       k->scratch_bytes <= MOST;
+	       k->scratch_bytes <= HT_IMAGE_MOST_BYTES;
 }
 
 static const char *check_things(const struct ht_image *x)
@@ -97,7 +95,7 @@ static const char *check_things(const struct ht_image *x)
 		if (!good_kernel(x, &ht_image_kernels(x)[i]))
 			return "a kernel is not described";
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_CONSTANTS); i++)
-		if (ht_image_constants(x)[i] > MOST)
+		if (ht_image_constants(x)[i] > HT_IMAGE_MOST_BYTES)
 			return "a constant is larger than any can be";
 	return NULL;
 }
@@ -112,7 +110,7 @@ static bool good_buffer(const struct place *a, uint32_t i)
 		return false;
 	switch (b->kind) {
 	case HT_IMAGE_PARAM:
-		return b->number == i && b->bytes <= MOST;
+		return b->number == i && b->bytes <= HT_IMAGE_MOST_BYTES;
 	case HT_IMAGE_TEMP:
 		return b->offset % HT_IMAGE_ALIGN == 0 &&
 		       ht_inside(b->offset, b->bytes, a->p->frame_bytes);
@@ -350,7 +348,7 @@ static bool has_its_parts(const struct ht_image *x, const struct ht_image_proced
 	       in_table(x, HT_IMAGE_BUFFERS, p->buffer, p->buffers) &&
 	       in_table(x, HT_IMAGE_ARGS, p->arg, p->args) &&
 	       in_table(x, HT_IMAGE_PATCHES, p->patch, p->patches) && p->params <= p->buffers &&
-	       p->loops <= p->steps && p->frame_bytes <= MOST &&
+	       p->loops <= p->steps && p->frame_bytes <= HT_IMAGE_MOST_BYTES &&
 	       p->frame_bytes % HT_IMAGE_ALIGN == 0;
 }
 

@@ -1,5 +1,6 @@
 /* Lowering of one entry point: forms regions, finds memory for what is between them, and makes their
  * kernels in the graph's order. */
+#include "image/image.h"
 #include "lower/inside.h"
 
 #include <string.h>
@@ -283,7 +284,12 @@ static enum ht_status make_procedure(struct lower *l, struct ht_str name, int32_
 	HT_TRY(make_kernels(l));
 	copy_outputs(l);
 	*number = plan_procedure(l);
-	return HT_OK;
+	if (p.arena_bytes <= HT_IMAGE_MOST_BYTES)
+		return HT_OK;
+	return ht_error(l->asked->diags, HT_E_LIMIT,
+		(struct ht_where){ .path = l->g->path, .offset = -1 },
+		"a run needs %zu bytes of memory at once, more than a process can address",
+		p.arena_bytes);
 }
 
 enum ht_status lower_function(

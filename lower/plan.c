@@ -11,7 +11,8 @@ static struct ht_plan_buffer *add_buffer(
 	struct ht_plan_buffer *b;
 	size_t bytes;
 
-	if (count < 0 || !ht_mul_size((size_t)count, ht_dtype_info(t)->bytes, &bytes))
+	if (count < 0 || !ht_mul_size((size_t)count, ht_dtype_info(t)->bytes, &bytes) ||
+		!ht_add_size(l->planning->bytes, bytes, &l->planning->bytes))
 		ht_arena_fail(l->arena);
 	p->buffer = ht_grow(l->arena, p->buffer, (size_t)p->buffers, &l->planning->buffer_cap,
 		sizeof *p->buffer);

@@ -1,4 +1,5 @@
 /* What cannot be lowered. */
+#include "image/image.h"
 #include "lower/inside.h"
 
 #include <string.h>
@@ -26,6 +27,8 @@ const char *lower_refuse_type(struct ht_type t)
 	if (ht_shape_count(t.shape) < 0 ||
 		!ht_mul_size((size_t)ht_shape_count(t.shape), d->bytes, &bytes))
 		return "has more elements than fit";
+	if (bytes > HT_IMAGE_MOST_BYTES)
+		return "has more bytes than a process can address";
 	return NULL;
 }
 

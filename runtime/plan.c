@@ -59,7 +59,7 @@ static bool good_kernel(const struct ht_image *x, const struct ht_plan_code *k, 
 {
 	if (*ht_image_text(x, ht_image_kernels(x)[i].name))
 		return !k->bytes;
-	return k->entry < k->bytes && k->bytes <= (uint64_t)1 << 46;
+	return k->entry < k->bytes && k->bytes <= HT_IMAGE_MOST_BYTES;
 }
 
 static const char *check(const struct ht_program_plan *p)
