@@ -16,7 +16,6 @@ import environment
 
 if __name__ == '__main__':
     environment.enter_venv()
-os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'
 import numpy as np
 import peer_compilers
 import peers_frozen

@@ -13,8 +13,6 @@ import environment
 
 if __name__ == '__main__':
     environment.enter_venv()
-    os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'
-    os.environ['CUDA_VISIBLE_DEVICES'] = ''
 
 import numpy as np
 import tensorflow as tf

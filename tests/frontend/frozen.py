@@ -15,8 +15,6 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
 import environment  # noqa: E402
 
-os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'
-os.environ['CUDA_VISIBLE_DEVICES'] = ''
 os.environ['TF_ENABLE_ONEDNN_OPTS'] = '0'
 MODELS = {  # model: shape of its inputs where the graph leaves it open
     'kws_ref_model': (2, 49, 10, 1),

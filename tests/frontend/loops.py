@@ -14,9 +14,6 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
 import environment  # noqa: E402
 
-os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'
-os.environ['CUDA_VISIBLE_DEVICES'] = ''
-os.environ['TF_ENABLE_ONEDNN_OPTS'] = '0'
 environment.enter_venv()
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402

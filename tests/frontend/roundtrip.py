@@ -17,8 +17,6 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
 import environment  # noqa: E402
 
-os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'
-os.environ['CUDA_VISIBLE_DEVICES'] = ''
 # Wrong on purpose: a node of its function takes its own result.
 REFUSED = {'micro/grappler/function_error.pbtxt'}
 

@@ -216,8 +216,6 @@ def main():
     p.add_argument('--seed', type=int, default=20261)
     seed = p.parse_args().seed
     environment.enter_venv()
-    os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'
-    os.environ['CUDA_VISIBLE_DEVICES'] = ''
     sys.path.insert(0, f'{HERE}/../models')
     global np, tf
     import numpy as np

@@ -273,8 +273,6 @@ def main():
     p.add_argument('--keep', help='a folder for the last random graph')
     a = p.parse_args()
     environment.enter_venv('grappler', 'tests/grappler/requirements.txt')
-    os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'
-    os.environ['CUDA_VISIBLE_DEVICES'] = ''
     sys.exit(1 if globals()[f'run_{a.what}'](a) else 0)
 
 

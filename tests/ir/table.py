@@ -14,8 +14,6 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import environment  # noqa: E402
 
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-os.environ["CUDA_VISIBLE_DEVICES"] = ""
 OURS = {"Prelu", "FusedDepthwiseConv2dNative", "Gelu", "Silu", "HardSwish", "HardSigmoid", "LayerNorm", "RmsNorm"}
 EVERY = set(range(1, 64))
 

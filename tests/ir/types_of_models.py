@@ -14,8 +14,6 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import environment  # noqa: E402
 
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-os.environ["CUDA_VISIBLE_DEVICES"] = ""
 # Results of ops that are only imported, and what follows from them: less known than TensorFlow.
 LESS_KNOWN = {
     "convnext.pb": "results of calls, until they are inlined",

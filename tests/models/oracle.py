@@ -59,8 +59,6 @@ def reference(model, path, inputs):
 def tensorflow():
     """TensorFlow computing as the graph says: no oneDNN, no rewriting.  Import it through this."""
     os.environ['TF_ENABLE_ONEDNN_OPTS'] = '0'
-    os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
-    os.environ['CUDA_VISIBLE_DEVICES'] = ''
     import tensorflow as tf
     tf.get_logger().setLevel('ERROR')
     return tf

@@ -282,8 +282,6 @@ def main():
         return 0
     environment.enter_venv()
     os.environ['TF_ENABLE_ONEDNN_OPTS'] = '0'
-    os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
-    os.environ['CUDA_VISIBLE_DEVICES'] = ''
     import optable
     known, table = tests(), optable.rows()
     if a.coverage:

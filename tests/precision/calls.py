@@ -15,7 +15,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
 import environment  # noqa: E402
 
-os.environ.update(TF_CPP_MIN_LOG_LEVEL='3', CUDA_VISIBLE_DEVICES='', TF_ENABLE_ONEDNN_OPTS='0')
+os.environ['TF_ENABLE_ONEDNN_OPTS'] = '0'
 POLICIES = (('allow_mix_precision_fp16', 'ascend910'), ('allow_mix_precision_bf16', 'ascend910b'),
             ('force_fp16', 'ascend910'), ('allow_fp32_to_fp16', 'ascend910'),
             ('allow_mix_precision_bf16', 'cpu'), ('must_keep_origin_dtype', 'ascend310p'))

@@ -13,8 +13,6 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 import environment  # noqa: E402
 
 environment.enter_venv()
-os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'
-os.environ['CUDA_VISIBLE_DEVICES'] = ''
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 

@@ -190,8 +190,6 @@ def main():
         print(f'skipped: there is nothing in {environment.MODELS}/frozen and {environment.SHARED}/models')
         sys.exit(environment.SKIPPED)
     environment.enter_venv()
-    os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'
-    os.environ['CUDA_VISIBLE_DEVICES'] = ''
     import tensorflow as tf
     print(f'seed {a.seed}')
     with tempfile.TemporaryDirectory() as work:

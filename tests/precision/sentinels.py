@@ -18,7 +18,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
 import environment  # noqa: E402
 
-os.environ.update(TF_CPP_MIN_LOG_LEVEL='3', CUDA_VISIBLE_DEVICES='', TF_ENABLE_ONEDNN_OPTS='0')
+os.environ['TF_ENABLE_ONEDNN_OPTS'] = '0'
 HEADS, LENGTH, DEPTH = 2, 8, 16
 LOWEST = -3.4028234663852886e38
 F16 = ('allow_mix_precision_fp16', 'force_fp16', 'grappler-fp16', 'grappler-fp16-cpu', 'tvm-fp16', 'pytorch-autocast-fp16', 'keras-fp16')

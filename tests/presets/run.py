@@ -20,8 +20,6 @@ import tempfile
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools')]
 import environment  # noqa: E402
 
-os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'
-os.environ['CUDA_VISIBLE_DEVICES'] = ''
 SEED = 20260901
 
 

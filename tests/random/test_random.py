@@ -17,8 +17,6 @@ import environment
 
 if __name__ == '__main__':
     environment.enter_venv()
-    os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'
-    os.environ['CUDA_VISIBLE_DEVICES'] = ''
 
 import ml_dtypes
 import numpy as np

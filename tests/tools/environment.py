@@ -14,7 +14,10 @@ SKIPPED = 77  # the exit code that ctest counts as skipped
 
 def enter_venv(name='tests', requirements='tests/requirements.txt'):
     """Goes on in the pinned environment, which is made when it is not there yet.  HALFTONE_PYTHON
-    names another interpreter that has what the requirements file lists."""
+    names another interpreter that has what the requirements file lists.  TensorFlow is quiet there and
+    computes on the CPU."""
+    os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+    os.environ['CUDA_VISIBLE_DEVICES'] = ''
     python = os.environ.get('HALFTONE_PYTHON') if name == 'tests' else None
     if not python:
         python = subprocess.run([f'{ROOT}/scripts/venv', name, requirements], check=True,
