@@ -282,6 +282,11 @@ void ht_put_digest(struct ht_buf *b, const uint8_t digest[32]); /* such a line *
 /* Whether a file of the model was written to since it was mapped. */
 bool ht_content_changed(const struct ht_model *m);
 
+/* fault.c: the error of a run that stopped, with the loops and branches that it was in.  `iterations` is the
+ * limit of each loop. */
+enum ht_status ht_fault_tell(const struct ht_image *x, const struct ht_rt_fault *fault,
+	uint64_t iterations, struct ht_diags *d);
+
 /* ---- graph_key.c ---- */
 
 /* What is compiled, for its key: a model, options, and a policy. */

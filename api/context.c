@@ -1,8 +1,6 @@
 /* Running a program. */
 #include "api/api.h"
 
-#include "image/verify.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +13,7 @@ struct ht_context {
 	const void **in;
 	void **out;
 	bool keep_subnormals;
+	uint64_t iterations; /* the limit of each loop */
 	uint64_t seed; /* of random ops that have none */
 	bool ran;      /* the last run came to its end */
 };
@@ -79,6 +78,7 @@ enum ht_status ht_context_new(const struct ht_program *p, const struct ht_contex
 		goto failed;
 	c->program = p;
 	c->keep_subnormals = opt->keep_subnormals != 0;
+	c->iterations = opt->max_iterations ? opt->max_iterations : UINT64_MAX;
 	c->in = ht_sys_alloc((ht_program_inputs(p) + 1) * sizeof *c->in);
 	c->out = ht_sys_alloc((ht_program_outputs(p) + 1) * sizeof *c->out);
 	c->pool = ht_rt_pool_new(opt->threads ? opt->threads : 1);
@@ -87,6 +87,7 @@ enum ht_status ht_context_new(const struct ht_program *p, const struct ht_contex
 	c->rt = ht_rt_context_new(&p->rt, c->pool);
 	if (!c->rt)
 		goto failed;
+	ht_rt_context_limit(c->rt, c->iterations, opt->cancel);
 	if (opt->guard &&
 		!ht_rt_context_guard(c->rt,
 			opt->guard == HT_GUARD_BEHIND ? HT_RT_GUARD_BEHIND : HT_RT_GUARD_BEFORE))
@@ -158,63 +159,6 @@ static enum ht_status take(struct ht_context *c, const struct ht_array *in, size
 	return HT_OK;
 }
 
-struct telling {
-	const struct ht_image *image;
-	const struct ht_rt_fault *fault;
-	struct ht_work w;
-	struct ht_diags *d;
-};
-
-static const char *why(int32_t code)
-{
-	switch (code) {
-	case HT_EXEC_DEPTH:
-		return "calls are nested too deeply";
-	case HT_EXEC_ITERATIONS:
-		return "a loop reached the limit of iterations";
-	case HT_EXEC_CANCELLED:
-		return "the run was cancelled";
-	default:
-		return ht_fault_text((enum ht_fault)code);
-	}
-}
-
-/* The step's message. */
-static void put_words(struct telling *t, const struct ht_image_note *note, struct ht_buf *b)
-{
-	struct ht_words *w = HT_NEW_ARRAY(&t->w.arena, struct ht_words, note->words_count);
-
-	for (uint32_t i = 0; i < note->words_count; i++)
-		w[i] = ht_image_words_at(t->image, note->words + i);
-	ht_puts(b, ": ");
-	ht_words_put(b, w, note->words_count, t->fault->args);
-}
-
-static enum ht_status tell(void *arg)
-{
-	struct telling *t = arg;
-	const struct ht_image_note *note = &ht_image_notes(t->image)[t->fault->step];
-	int32_t code = t->fault->code;
-	struct ht_buf b;
-
-	ht_buf_init(&b, &t->w.arena);
-	ht_puts(&b, why(code));
-	if (ht_fault_has_words((enum ht_fault)code) && note->words_count)
-		put_words(t, note, &b);
-	return ht_error(t->d, code == HT_FAULT_MEMORY ? HT_E_ENVIRONMENT : HT_E_INPUT,
-		(struct ht_where){
-			.node = ht_str(ht_image_text(t->image, note->node)), .offset = -1 },
-		"%.*s", (int)b.n, b.p);
-}
-
-static enum ht_status tell_of(
-	const struct ht_image *x, const struct ht_rt_fault *fault, struct ht_diags *d)
-{
-	struct telling t = { .image = x, .fault = fault, .d = d };
-
-	return ht_work_run(&t.w, tell, &t, d);
-}
-
 enum ht_status ht_context_run(struct ht_context *c, const struct ht_array *in, size_t ins,
 	const struct ht_array *out, size_t outs, struct ht_diags *d)
 {
@@ -226,7 +170,7 @@ enum ht_status ht_context_run(struct ht_context *c, const struct ht_array *in, s
 		return HT_OK;
 	if (fault.code == HT_EXEC_DAMAGED)
 		return ht_artefact_refuse(&c->program->artefact, d, "its weights are damaged");
-	return tell_of(c->program->rt.image, &fault, d);
+	return ht_fault_tell(c->program->rt.image, &fault, c->iterations, d);
 }
 
 void ht_context_profile(struct ht_context *c, int on)

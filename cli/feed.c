@@ -1,6 +1,7 @@
 /* The inputs of a run: from files, defaults of the graph, or random. */
 #include "cli/cli.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -281,8 +282,11 @@ void text_seed(struct text *t, const struct session *s)
 enum ht_status session_open(struct cli *c, struct session *s)
 {
 	struct ht_context_options opt = HT_CONTEXT_OPTIONS_INIT;
-	long long threads;
+	long long threads, iterations = 0;
 	enum ht_status st = option_number(c, OPTION_THREADS, 1, 1, 1024, &threads);
+
+	if (st == HT_OK)
+		st = option_number(c, OPTION_MAX_ITERATIONS, 0, 1, LLONG_MAX, &iterations);
 
 	memset(s, 0, sizeof *s);
 	if (st == HT_OK)
@@ -303,6 +307,7 @@ enum ht_status session_open(struct cli *c, struct session *s)
 	if (st == HT_OK)
 		st = make_outputs(s);
 	opt.threads = (int)threads;
+	opt.max_iterations = (uint64_t)iterations;
 	opt.keep_subnormals = option_on(c, OPTION_KEEP_SUBNORMALS);
 	if (st == HT_OK)
 		st = ht_context_new(s->program, &opt, c->diags, &s->context);

@@ -14,7 +14,7 @@ typedef int32_t ht_exec_fn(void *const *buffers, const int64_t *params, int64_t 
 /* Why a run stopped.  1 to 15 are codes of kernels and of HT_IMAGE_FAIL. */
 enum ht_exec_fault {
 	HT_EXEC_DEPTH = 24, /* calls are nested too deeply for the memory of the run */
-	HT_EXEC_ITERATIONS, /* a loop reached the limit of iterations */
+	HT_EXEC_ITERATIONS, /* a loop exceeded the limit of iterations */
 	HT_EXEC_CANCELLED,  /* *ht_exec.cancel is not zero */
 	HT_EXEC_DAMAGED     /* a constant has other bytes than it was compiled with */
 };

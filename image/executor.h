@@ -464,7 +464,7 @@ EXECUTOR bool ht_exec_again(struct ht_exec *x, struct ht_exec_frame *f,
 		return false;
 	if (ht_exec_cancelled(x))
 		return ht_exec_fail(x, f, s, worker, HT_EXEC_CANCELLED, 0);
-	if ((uint64_t)++f->counter[s->count] >= x->limits.iterations)
+	if ((uint64_t)++f->counter[s->count] > x->limits.iterations)
 		return ht_exec_fail(x, f, s, worker, HT_EXEC_ITERATIONS, 0);
 	f->next = s->to + 1;
 	return true;

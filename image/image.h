@@ -80,7 +80,7 @@ enum ht_image_op {
 	HT_IMAGE_UNLESS, /* the same where argument 0, a scalar of `count` bytes (1, 4 or 8), is zero */
 	HT_IMAGE_LOOP, /* begins a loop: counter `count` becomes zero */
 	/* Ends an iteration of the loop of counter `count`, which begins at step `to`: goes on behind that
-	 * step, unless the run was cancelled or the limit of iterations is reached. */
+	 * step, unless the run was cancelled or the loop exceeds the limit of iterations. */
 	HT_IMAGE_AGAIN,
 	HT_IMAGE_FAIL, /* stops the run with fault `count`, 1 to 15 */
 	HT_IMAGE_OPS

@@ -394,6 +394,11 @@ static enum ht_status infer_graph(struct ht_graph *g, struct ht_arena *scratch, 
 	return HT_OK;
 }
 
+enum ht_status ht_infer_function(const struct ht_infer *in, const struct ht_function *f)
+{
+	return infer_graph(f->body, in->scratch, in->d);
+}
+
 enum ht_status ht_infer_types(struct ht_graph *g, struct ht_diags *d)
 {
 	struct ht_arena *scratch = ht_arena_within(g->arena);

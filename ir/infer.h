@@ -67,6 +67,11 @@ struct ht_shape ht_in_as_shape(struct ht_infer *in, const struct ht_node *n, int
 int64_t *ht_new_dims(struct ht_infer *in, int32_t rank); /* HT_DIM_UNKNOWN all */
 void ht_set_shape(struct ht_node *n, int32_t result, int32_t rank, const int64_t *dim);
 
+/* infer_control.c: the shapes of the results, from list attribute `name`. */
+void ht_listed_shapes(struct ht_node *n, const char *name);
+/* infer.c: the body of a function, whose arguments have their types. */
+enum ht_status ht_infer_function(const struct ht_infer *in, const struct ht_function *f);
+
 /* The dimension that agrees with both; false: there is none. */
 bool ht_merge_dim(int64_t a, int64_t b, int64_t *r);
 bool ht_merge_shape(struct ht_infer *in, struct ht_shape a, struct ht_shape b, struct ht_shape *r);

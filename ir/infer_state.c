@@ -1,4 +1,4 @@
-/* Rules of variables, calls and function arguments. */
+/* Rules of variables, iterators and arrays. */
 #include "ir/infer.h"
 
 static struct ht_shape shape_attr(const struct ht_node *n)
@@ -60,80 +60,10 @@ enum ht_status ht_infer_arg(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* Shapes of the results from list attribute `name`. */
-static void listed_shapes(struct ht_node *n, const char *name)
-{
-	const struct ht_attr *a = ht_attr_find(n, name);
-
-	if (!a || a->value.kind != HT_ATTR_LIST || a->value.list.kind != HT_ATTR_SHAPE)
-		return;
-	for (int32_t i = 0; i < n->outs && (size_t)i < a->value.list.n; i++)
-		n->out[i].shape = a->value.list.item[i].shape.shape;
-}
-
 enum ht_status ht_infer_iterator(struct ht_infer *in, struct ht_node *n)
 {
 	(void)in;
-	listed_shapes(n, "output_shapes");
-	return HT_OK;
-}
-
-static const struct ht_function *called(
-	const struct ht_infer *in, const struct ht_node *n, const char *attr)
-{
-	const struct ht_attr *a = ht_attr_find(n, attr);
-
-	return a && a->value.kind == HT_ATTR_FUNC
-		       ? ht_graph_function(in->g->library, a->value.func->name)
-		       : NULL;
-}
-
-static struct ht_shape ret_shape(const struct ht_port *ret)
-{
-	struct ht_value v = ret->value;
-
-	return v.node && !v.port.n && v.index >= 0 && v.index < v.node->outs
-		       ? v.node->out[v.index].shape
-		       : HT_SHAPE_UNKNOWN;
-}
-
-/* What the body says about its results holds for every call: its arguments' shapes are unknown,
- * or the same for all callers. */
-enum ht_status ht_infer_call(struct ht_infer *in, struct ht_node *n)
-{
-	const struct ht_function *f = called(in, n, "f");
-	const struct ht_port *ret = f ? f->rets : NULL;
-
-	for (int32_t i = 0; i < n->outs && ret; i++, ret = ret->next)
-		n->out[i].shape = ret_shape(ret);
-	return HT_OK;
-}
-
-enum ht_status ht_infer_call_if(struct ht_infer *in, struct ht_node *n)
-{
-	struct ht_bodies body = ht_control_bodies(n);
-	const struct ht_port *a = body.of[0] ? body.of[0]->rets : NULL,
-			     *b = body.of[1] ? body.of[1]->rets : NULL;
-
-	(void)in;
-	listed_shapes(n, "output_shapes");
-	for (int32_t i = 0; i < n->outs && a && b; i++, a = a->next, b = b->next)
-		if (!ht_shape_known(n->out[i].shape) && ht_shape_eq(ret_shape(a), ret_shape(b)))
-			n->out[i].shape = ret_shape(a);
-	return HT_OK;
-}
-
-/* The arguments of a body that is this loop's alone have the shapes of every iteration. */
-enum ht_status ht_infer_call_while(struct ht_infer *in, struct ht_node *n)
-{
-	const struct ht_function *body = ht_control_bodies(n).of[1];
-	const struct ht_port *arg = body && body->special ? body->args : NULL;
-
-	(void)in;
-	listed_shapes(n, "output_shapes");
-	for (int32_t i = 0; i < n->outs && arg; i++, arg = arg->next)
-		if (!ht_shape_known(n->out[i].shape))
-			n->out[i].shape = ret_shape(arg);
+	ht_listed_shapes(n, "output_shapes");
 	return HT_OK;
 }
 

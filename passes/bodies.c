@@ -5,43 +5,30 @@
  * constant of the body, and arguments that nothing takes then go, of the node as of its functions.  The
  * passes of ht_pipeline_body run on each copy; bodies in bodies are made ready by this pass among them.
  *
- * A loop's arguments have the shapes that hold in every iteration: dimensions in which an iteration's
- * result differs from what it began with are unknown.
- *
  * Functions that run themselves, and those that the library lacks, stay as they are; lowering says so. */
 #include "passes/rewrite.h"
 
-#include <inttypes.h>
 #include <string.h>
 
-enum { MOST_FUNCTIONS = 20000 /* of a program: copies in copies could be very many */ };
+enum {
+	MOST_NESTED = 64,
+	MOST_FUNCTIONS = 20000 /* of a program: copies in copies could be very many */
+};
+
+/* Where functions are copied. */
+struct copying {
+	struct ht_pass_context *c;
+	int depth; /* branches and loops around */
+};
 
 /* A branch or loop, and its copies. */
 struct control {
 	struct ht_pass_context *c;
 	struct ht_node *node;
 	struct ht_function *body[2];
-	int32_t args, rets;      /* of each body; of a loop's condition: one result */
+	int32_t args;            /* of each body */
 	struct ht_value *arg[2]; /* by argument */
-	struct ht_type *type;    /* likewise */
 };
-
-static enum ht_status fail(const struct control *x, enum ht_status st, const char *fmt, ...)
-	HT_PRINTF(3, 4);
-static enum ht_status fail(const struct control *x, enum ht_status st, const char *fmt, ...)
-{
-	struct ht_where at = HT_NOWHERE;
-	char text[400];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
-	at.path = x->node->graph->library->path;
-	at.node = x->node->name;
-	at.op = x->node->type;
-	return ht_error(x->c->diags, st, at, "%s", text);
-}
 
 static bool is_loop(const struct control *x)
 {
@@ -67,158 +54,78 @@ static struct ht_str free_function_name(const struct ht_graph *library, struct h
 	return name;
 }
 
-static enum ht_status copy_bodies(struct control *x, const struct ht_bodies *from)
+static enum ht_status refuse(const struct copying *x, const struct ht_node *n, const char *text)
 {
-	struct ht_graph *library = x->node->graph->library;
+	struct ht_where at = HT_NOWHERE;
 
-	if (library->function_names.count > MOST_FUNCTIONS)
-		return fail(x, HT_E_LIMIT,
-			"the program has more than %d bodies of branches and loops",
-			MOST_FUNCTIONS);
-	for (int i = 0; i < 2; i++) {
-		struct ht_attr *a = ht_control_attr(x->node, i);
-		struct ht_func_ref *ref = HT_NEW(library->arena, struct ht_func_ref);
-
-		*ref = *a->value.func;
-		ref->name = free_function_name(library, from->of[i]->name);
-		ref->attrs = NULL;
-		x->body[i] =
-			ht_function_copy(library, from->of[i], ref->name, a->value.func->attrs);
-		x->body[i]->special = true;
-		a->value.func = ref;
-	}
-	return HT_OK;
+	at.path = n->graph->library->path;
+	at.node = n->name;
+	at.op = n->type;
+	return ht_error(x->c->diags, HT_E_LIMIT, at, "%s", text);
 }
 
-/* ---- types of arguments ---- */
-
-static int32_t count_ports(const struct ht_port *p)
+static void copy_one(struct ht_node *n, int i, const struct ht_function *from)
 {
-	int32_t n = 0;
+	struct ht_graph *library = n->graph->library;
+	struct ht_attr *a = ht_control_attr(n, i);
+	struct ht_func_ref *ref = HT_NEW(library->arena, struct ht_func_ref);
+	struct ht_function *f;
 
-	for (; p; p = p->next)
-		n++;
-	return n;
+	*ref = *a->value.func;
+	ref->name = free_function_name(library, from->name);
+	ref->attrs = NULL;
+	f = ht_function_copy(library, from, ref->name, a->value.func->attrs);
+	f->special = true;
+	a->value.func = ref;
 }
 
-static enum ht_status find_ports(struct control *x)
+static enum ht_status run_on(
+	struct ht_pass_context *of, struct ht_function *f, const char *pipeline)
 {
-	x->args = x->node->ins - ht_control_first(x->node);
-	x->rets = x->node->outs;
-	for (int i = 0; i < 2; i++) {
-		int32_t rets = is_loop(x) && i == 0 ? 1 : x->rets, at = 0;
+	struct ht_entry entry = {
+		.inputs = f->args, .outputs = f->rets, .targets = f->control_rets
+	};
+	struct ht_pass_context c = *of;
+	enum ht_status st;
 
-		if (count_ports(x->body[i]->args) != x->args ||
-			count_ports(x->body[i]->rets) != rets)
-			return fail(x, HT_E_INPUT,
-				"passes %" PRId32 " operands and takes %" PRId32
-				" results; function '%.*s' has %" PRId32 " and %" PRId32,
-				x->args, rets, HT_STR_ARG(x->body[i]->name),
-				count_ports(x->body[i]->args), count_ports(x->body[i]->rets));
-		x->arg[i] = HT_NEW_ARRAY(x->c->scratch, struct ht_value, (size_t)x->args);
-		for (const struct ht_port *p = x->body[i]->args; p; p = p->next)
-			x->arg[i][at++] = p->value;
-	}
-	return HT_OK;
+	c.scratch = ht_arena_within(of->scratch);
+	c.entry = &entry;
+	c.after = NULL;
+	st = ht_run_passes(f->body, pipeline, NULL, &c);
+	ht_arena_release(c.scratch);
+	return st;
 }
 
-/* A shape in another graph, which has no names for dimensions. */
-static struct ht_shape without_symbols(struct ht_shape s, struct ht_arena *a)
-{
-	int64_t *d;
+static enum ht_status copy_within(const struct copying *x, struct ht_graph *g);
 
-	if (s.rank <= 0)
-		return s;
-	d = HT_NEW_ARRAY(a, int64_t, (size_t)s.rank);
-	for (int32_t i = 0; i < s.rank; i++)
-		d[i] = s.dim[i] < 0 ? HT_DIM_UNKNOWN : s.dim[i];
-	return (struct ht_shape){ s.rank, d };
-}
-
-static struct ht_type type_of(struct ht_value v)
+/* Gives a branch or loop functions of its own, and those in these likewise. */
+static enum ht_status copy_bodies(const struct copying *x, struct ht_node *n)
 {
-	return !v.port.n && v.index < v.node->outs
-		       ? *ht_type_of(v)
-		       : (struct ht_type){ HT_INVALID, HT_SHAPE_UNKNOWN };
-}
+	struct copying within = { x->c, x->depth + 1 };
+	struct ht_bodies from = ht_control_bodies(n);
 
-static enum ht_status pass_types(struct control *x)
-{
 	for (int i = 0; i < 2; i++)
-		for (int32_t k = 0; k < x->args; k++) {
-			struct ht_node *n = x->arg[i][k].node;
-			enum ht_dtype stated = ht_type_attr(n, "T");
-
-			if (stated != x->type[k].dtype)
-				return fail(x, HT_E_INPUT,
-					"passes %s as argument '%.*s' of function '%.*s', which is %s",
-					ht_dtype_info(x->type[k].dtype)->name, HT_STR_ARG(n->name),
-					HT_STR_ARG(x->body[i]->name), ht_dtype_info(stated)->name);
-			n->out[0] = x->type[k];
-		}
-	for (int i = 0; i < 2; i++)
-		HT_TRY(ht_infer_types(x->body[i]->body, x->c->diags));
-	return HT_OK;
-}
-
-/* Results have the types that the node says. */
-static enum ht_status check_results(const struct control *x)
-{
-	for (int i = is_loop(x) ? 1 : 0; i < 2; i++) {
-		const struct ht_port *ret = x->body[i]->rets;
-
-		for (int32_t k = 0; k < x->rets; k++, ret = ret->next)
-			if (type_of(ret->value).dtype != x->node->out[k].dtype)
-				return fail(x, HT_E_INPUT,
-					"result '%.*s' of function '%.*s' is %s; it should be %s",
-					HT_STR_ARG(ret->name), HT_STR_ARG(x->body[i]->name),
-					ht_dtype_info(type_of(ret->value).dtype)->name,
-					ht_dtype_info(x->node->out[k].dtype)->name);
+		if (!from.of[i] || from.of[i]->special ||
+			ht_calls_itself(from.of[i], x->c->scratch))
+			return HT_OK;
+	if (within.depth > MOST_NESTED)
+		return refuse(x, n, "is nested too deeply in branches and loops");
+	if (n->graph->library->function_names.count > MOST_FUNCTIONS)
+		return refuse(x, n, "is of a program with too many bodies of branches and loops");
+	for (int i = 0; i < 2; i++) {
+		copy_one(n, i, from.of[i]);
+		from.of[i] = ht_control_bodies(n).of[i];
+		HT_TRY(run_on(x->c, from.of[i], "inline,branches,prune,identity"));
+		HT_TRY(copy_within(&within, from.of[i]->body));
 	}
 	return HT_OK;
 }
 
-/* What holds of tensors of either shape; false: that is `a`. */
-static bool widen(struct ht_shape *a, struct ht_shape b, struct ht_arena *arena)
+static enum ht_status copy_within(const struct copying *x, struct ht_graph *g)
 {
-	int64_t *d;
-	bool changed = false;
-
-	if (a->rank < 0)
-		return false;
-	if (a->rank != b.rank) {
-		*a = HT_SHAPE_UNKNOWN;
-		return true;
-	}
-	d = HT_NEW_ARRAY(arena, int64_t, (size_t)a->rank);
-	for (int32_t i = 0; i < a->rank; i++) {
-		d[i] = a->dim[i] == b.dim[i] ? a->dim[i] : HT_DIM_UNKNOWN;
-		changed = changed || d[i] != a->dim[i];
-	}
-	a->dim = d;
-	return changed;
-}
-
-/* Shapes only become less known, so this ends. */
-static enum ht_status find_types(struct control *x)
-{
-	struct ht_arena *a = x->node->graph->arena;
-	bool again;
-
-	x->type = HT_NEW_ARRAY(x->c->scratch, struct ht_type, (size_t)x->args);
-	for (int32_t i = 0; i < x->args; i++) {
-		x->type[i] = type_of(operand(x, i));
-		x->type[i].shape = without_symbols(x->type[i].shape, a);
-	}
-	do {
-		const struct ht_port *ret = x->body[1]->rets;
-
-		HT_TRY(pass_types(x));
-		HT_TRY(check_results(x));
-		again = false;
-		for (int32_t i = 0; is_loop(x) && i < x->args; i++, ret = ret->next)
-			again = widen(&x->type[i].shape, type_of(ret->value).shape, a) || again;
-	} while (again);
+	for (struct ht_node *n = g->first; n; n = n->next)
+		if (ht_is(n, HT_BRANCHES | HT_LOOPS))
+			HT_TRY(copy_bodies(x, n));
 	return HT_OK;
 }
 
@@ -365,46 +272,43 @@ static void drop_arguments(struct control *x)
 				ht_node_remove(x->arg[k][i].node);
 }
 
-/* ---- passes on a body ---- */
+/* ---- what is ready ---- */
 
-static enum ht_status run_on(const struct control *x, struct ht_function *f, const char *pipeline)
+static void find_arguments(struct control *x)
 {
-	struct ht_entry entry = {
-		.inputs = f->args, .outputs = f->rets, .targets = f->control_rets
-	};
-	struct ht_pass_context c = *x->c;
-	enum ht_status st;
+	x->args = x->node->ins - ht_control_first(x->node);
+	for (int i = 0; i < 2; i++) {
+		int32_t at = 0;
 
-	c.scratch = ht_arena_within(x->c->scratch);
-	c.entry = &entry;
-	c.after = NULL;
-	st = ht_run_passes(f->body, pipeline, NULL, &c);
-	ht_arena_release(c.scratch);
-	return st;
+		x->arg[i] = HT_NEW_ARRAY(x->c->scratch, struct ht_value, (size_t)x->args);
+		for (const struct ht_port *p = x->body[i]->args; p; p = p->next)
+			x->arg[i][at++] = p->value;
+	}
 }
 
 static enum ht_status make_ready(struct ht_node *n, struct ht_pass_context *c)
 {
-	struct control x = { .c = c, .node = n };
-	struct ht_bodies from = ht_control_bodies(n);
+	struct ht_bodies of = ht_control_bodies(n);
+	struct control x = { .c = c, .node = n, .body = { of.of[0], of.of[1] } };
 
 	for (int i = 0; i < 2; i++)
-		if (!from.of[i] || ht_calls_itself(from.of[i], c->scratch))
+		if (!x.body[i] || !x.body[i]->special)
 			return HT_OK;
-	HT_TRY(copy_bodies(&x, &from));
-	for (int i = 0; i < 2; i++)
-		HT_TRY(run_on(&x, x.body[i], "inline,branches,prune,identity"));
-	HT_TRY(find_ports(&x));
-	HT_TRY(find_types(&x));
+	find_arguments(&x);
 	push_constants(&x);
 	drop_arguments(&x);
 	for (int i = 0; i < 2; i++)
-		HT_TRY(run_on(&x, x.body[i], ht_pipeline_body));
+		HT_TRY(run_on(c, x.body[i], ht_pipeline_body));
 	return HT_OK;
 }
 
+/* Inference tells the types of arguments, in all copies together. */
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
+	const struct copying all = { c, 0 };
+
+	HT_TRY(copy_within(&all, g));
+	HT_TRY(ht_infer_types(g, c->diags));
 	for (struct ht_node *n = g->first; n; n = n->next)
 		if (ht_is(n, HT_BRANCHES | HT_LOOPS))
 			HT_TRY(make_ready(n, c));

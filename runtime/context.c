@@ -78,6 +78,12 @@ struct ht_rt_context *ht_rt_context_new(const struct ht_rt_program *p, struct ht
 	return c;
 }
 
+void ht_rt_context_limit(struct ht_rt_context *c, uint64_t iterations, const int32_t *cancel)
+{
+	c->exec.limits.iterations = iterations;
+	c->exec.cancel = cancel;
+}
+
 /* As kernels say it. */
 static size_t scratch_bytes(const struct ht_image *x)
 {

@@ -33,6 +33,9 @@ struct ht_rt_context;
 struct ht_rt_context *ht_rt_context_new(
 	const struct ht_rt_program *p, struct ht_rt_pool *pool); /* NULL: out of memory */
 void ht_rt_context_free(struct ht_rt_context *c);
+/* Stops a run when a loop has run so many iterations, or when *cancel, which another thread or a signal
+ * handler may change at any time, is not 0.  A new context has neither limit; `cancel` may be NULL. */
+void ht_rt_context_limit(struct ht_rt_context *c, uint64_t iterations, const int32_t *cancel);
 /* Restarts all streams of random numbers; `seed` is for ops without seeds.  A new context has seed 0. */
 void ht_rt_context_seed(struct ht_rt_context *c, uint64_t seed);
 /* The number of ops whose numbers depend on the context's seed. */

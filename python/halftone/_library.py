@@ -216,8 +216,7 @@ def call(function: Callable[..., int], *arguments: object, late: tuple[object, .
 def long_call(function: Callable[..., int], *arguments: object, late: tuple[object, ...] = ()) -> None:
     """call(), but that Ctrl-C in the main thread raises KeyboardInterrupt at once.
 
-    The library cannot be stopped: what it does goes on in a thread, which keeps all that it uses, and its
-    result is dropped.  The interpreter waits for it before it ends.
+    The call goes on in a thread, which keeps all that it uses, and its result is dropped.  The interpreter waits for it before it ends.
     """
     import threading
     if threading.current_thread() is not threading.main_thread():

@@ -97,10 +97,10 @@ class Context(Owner):
     ask for times, or to keep streams of random numbers apart.
     """
     __slots__ = ('_ins', '_outs', '_in', '_out', '_in_words', '_out_words', '_in_seen', '_out_seen', '_diags', '_long', '_one',
-                 '_arguments')
+                 '_arguments', '_cancel')
 
     def __init__(self, program: Program, threads: int = 1, keep_subnormals: bool = False, seed: int | None = None,
-                 guard: str | None = None):
+                 guard: str | None = None, max_iterations: int = 0):
         handle = program._handle
         guards = {None: _api.HT_GUARD_NONE, 'behind': _api.HT_GUARD_BEHIND, 'before': _api.HT_GUARD_BEFORE}
         if guard not in guards:
@@ -108,8 +108,11 @@ class Context(Owner):
         if threads < 1:
             raise UsageError(f'{threads} threads')
         options = filled(_api.ht_context_options_init(), dict(
-            threads=threads, keep_subnormals=int(keep_subnormals), guard=guards[guard]))
-        self._held = created(lib.ht_context_free, lib.ht_context_new, handle, ctypes.byref(options), keeps=(handle,))
+            threads=threads, keep_subnormals=int(keep_subnormals), guard=guards[guard], max_iterations=max_iterations))
+        self._cancel = ctypes.c_int32(0)
+        options.cancel = ctypes.pointer(self._cancel)
+        self._held = created(lib.ht_context_free, lib.ht_context_new, handle, ctypes.byref(options),
+                             keeps=(handle, self._cancel))
         self._ins, self._outs = program._ins, program._outs
         self._in, self._out = self._ins.arrays(), self._outs.arrays()
         self._in_words = memoryview(self._in).cast('B').cast('Q') if len(self._in) else memoryview(b'')
@@ -291,7 +294,8 @@ class Context(Owner):
             try:
                 long_call(_kept(keeps), *arguments)
             except KeyboardInterrupt:
-                self.close()  # the run goes on: nobody may use the context any more
+                self._cancel.value = 1
+                self.close()  # the run goes on to its end, or to that of an iteration: the context is its own
                 raise
             self._long = perf_counter() - begin > LONG_RUN
             return
@@ -383,9 +387,12 @@ class Program(Owner):
         save([self], path, external_weight=external_weight, sign_key=sign_key)
 
     def context(self, threads: int = 1, *, seed: int | None = None, keep_subnormals: bool = False,
-                guard: str | None = None) -> Context:
-        """An arena of its own, with its own streams of random numbers."""
-        return Context(self, threads, keep_subnormals, seed, guard)
+                guard: str | None = None, max_iterations: int = 0) -> Context:
+        """An arena of its own, with its own streams of random numbers.
+
+        A loop of the graph that runs more often than `max_iterations`, if that is not 0, raises LimitError.
+        """
+        return Context(self, threads, keep_subnormals, seed, guard, max_iterations)
 
     def __call__(self, *inputs: Any, out: Mapping[str, Any] | None = None, threads: int = 1,
                  keep_subnormals: bool = False, **named: Any) -> dict[str, Any]:

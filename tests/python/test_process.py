@@ -19,6 +19,35 @@ entry "" {
 %c = MatMul(%b, %x) {T=f32, transpose_a=false, transpose_b=false}
 %y = MatMul(%c, %x) {T=f32, transpose_a=false, transpose_b=false}
 '''
+# A loop that ends when a number is below zero, which it never is.
+ENDLESS = '''hir 1
+entry "" {
+  input "x" = %x
+  output "y" = %y
+}
+
+%x = Placeholder() {dtype=f32, shape=shape[2]}
+%y = StatelessWhile(%x) {T=[f32], cond=@more{}, body=@step{}}
+
+function "more" {
+  signature "\\n\\x04more"
+  arg "y" = %y
+  ret "r" = %more
+  %y = _Arg() {T=f32, index=0}
+  %axis = Const() {dtype=i32, value=tensor i32[1] {0}}
+  %sum = Sum(%y, %axis) {T=f32, Tidx=i32, keep_dims=false}
+  %zero = Const() {dtype=f32, value=tensor f32[] {0}}
+  %more = GreaterEqual(%sum, %zero) {T=f32}
+}
+
+function "step" {
+  signature "\\n\\x04step"
+  arg "y" = %y
+  ret "r" = %next
+  %y = _Arg() {T=f32, index=0}
+  %next = Mul(%y, %y) {T=f32}
+}
+'''
 
 
 class Process(FolderCase):
@@ -73,6 +102,20 @@ class Process(FolderCase):
             word, whole = child.stdout.readline().split()
             self.assertLess(float(after), float(whole))
         self.assertEqual(child.returncode, 0)
+
+    def test_interrupts_a_loop_without_end(self):
+        path = self.path('endless.hir', ENDLESS.encode())
+        code = ('import sys, numpy as np, halftone as ht\n'
+                'p = ht.load(sys.argv[1]).compile()\nx = np.ones((2,), np.float32)\n'
+                'try:\n  p.context(max_iterations=1000).run(x)\nexcept ht.LimitError as e:\n  print(e, flush=True)\n'
+                'try:\n  p(x); print("done")\nexcept KeyboardInterrupt:\n  print("interrupted", flush=True)\n')
+        with subprocess.Popen([sys.executable, '-c', code, path], stdout=subprocess.PIPE, text=True,
+                              env={**os.environ, 'PYTHONPATH': PACKAGE}) as child:
+            self.assertIn('limit of 1000 iterations', child.stdout.readline())
+            time.sleep(.1)
+            child.send_signal(signal.SIGINT)
+            self.assertEqual(child.stdout.readline(), 'interrupted\n')
+        self.assertEqual(child.returncode, 0)  # which waits for the thread of the run
 
     def test_versions(self):
         import halftone._api

@@ -1,0 +1,219 @@
+/* Rules of calls, branches and loops.
+ *
+ * Of a function that several nodes may run only what holds for each of them is known: the shapes of its results
+ * as its body has them.  A function that one branch or loop alone runs (ht_function.special) is inferred
+ * with it: its arguments get the types of the operands. */
+#include "ir/infer.h"
+
+void ht_listed_shapes(struct ht_node *n, const char *name)
+{
+	const struct ht_attr *a = ht_attr_find(n, name);
+
+	if (!a || a->value.kind != HT_ATTR_LIST || a->value.list.kind != HT_ATTR_SHAPE)
+		return;
+	for (int32_t i = 0; i < n->outs && (size_t)i < a->value.list.n; i++)
+		n->out[i].shape = a->value.list.item[i].shape.shape;
+}
+
+static const struct ht_type *ret_type(const struct ht_port *ret)
+{
+	static const struct ht_type unknown = { HT_INVALID, { -1, NULL } };
+	struct ht_value v = ret->value;
+
+	return v.node && !v.port.n && v.index >= 0 && v.index < v.node->outs ? ht_type_of(v)
+									     : &unknown;
+}
+
+enum ht_status ht_infer_call(struct ht_infer *in, struct ht_node *n)
+{
+	const struct ht_attr *a = ht_attr_find(n, "f");
+	const struct ht_function *f =
+		a && a->value.kind == HT_ATTR_FUNC
+			? ht_graph_function(in->g->library, a->value.func->name)
+			: NULL;
+	const struct ht_port *ret = f ? f->rets : NULL;
+
+	for (int32_t i = 0; i < n->outs && ret; i++, ret = ret->next)
+		n->out[i].shape = ret_type(ret)->shape;
+	return HT_OK;
+}
+
+/* ---- functions of one branch or loop ---- */
+
+static int32_t count_ports(const struct ht_port *p)
+{
+	int32_t n = 0;
+
+	for (; p; p = p->next)
+		n++;
+	return n;
+}
+
+static enum ht_status check_ports(
+	struct ht_infer *in, const struct ht_node *n, const struct ht_function *f, int32_t rets)
+{
+	int32_t args = n->ins - ht_control_first(n);
+
+	if (count_ports(f->args) == args && count_ports(f->rets) == rets)
+		return HT_OK;
+	return ht_infer_fail(in, n,
+		"passes %d operands and takes %d results; function '%.*s' has %d and %d", (int)args,
+		(int)rets, HT_STR_ARG(f->name), (int)count_ports(f->args),
+		(int)count_ports(f->rets));
+}
+
+/* A shape in another graph, which has no names for dimensions. */
+static struct ht_shape without_symbols(const struct ht_infer *in, struct ht_shape s)
+{
+	int64_t *d;
+
+	if (s.rank <= 0)
+		return s;
+	d = HT_NEW_ARRAY(in->g->arena, int64_t, (size_t)s.rank);
+	for (int32_t i = 0; i < s.rank; i++)
+		d[i] = s.dim[i] < 0 ? HT_DIM_UNKNOWN : s.dim[i];
+	return (struct ht_shape){ s.rank, d };
+}
+
+/* The types of the operands, by argument. */
+static struct ht_type *passed_types(const struct ht_infer *in, const struct ht_node *n)
+{
+	int32_t first = ht_control_first(n), args = n->ins - first;
+	struct ht_type *t = HT_NEW_ARRAY(in->scratch, struct ht_type, (size_t)args);
+
+	for (int32_t i = 0; i < args; i++) {
+		struct ht_value v = n->in[first + i];
+
+		t[i] = !v.port.n && v.index < v.node->outs
+			       ? *ht_type_of(v)
+			       : (struct ht_type){ HT_INVALID, HT_SHAPE_UNKNOWN };
+		t[i].shape = without_symbols(in, t[i].shape);
+	}
+	return t;
+}
+
+static enum ht_status infer_body(struct ht_infer *in, const struct ht_node *n,
+	const struct ht_function *f, const struct ht_type *type)
+{
+	int32_t i = 0;
+
+	for (const struct ht_port *p = f->args; p; p = p->next, i++) {
+		struct ht_node *arg = p->value.node;
+		enum ht_dtype stated = ht_type_attr(arg, "T");
+
+		if (stated != type[i].dtype)
+			return ht_infer_fail(in, n,
+				"passes %s as argument '%.*s' of function '%.*s', which is %s",
+				ht_dtype_info(type[i].dtype)->name, HT_STR_ARG(arg->name),
+				HT_STR_ARG(f->name), ht_dtype_info(stated)->name);
+		ht_node_set_outs(arg, 1);
+		arg->out[0] = type[i];
+	}
+	return ht_infer_function(in, f);
+}
+
+static enum ht_status check_results(
+	struct ht_infer *in, const struct ht_node *n, const struct ht_function *f)
+{
+	const struct ht_port *ret = f->rets;
+
+	for (int32_t i = 0; i < n->outs; i++, ret = ret->next)
+		if (ret_type(ret)->dtype != n->out[i].dtype)
+			return ht_infer_fail(in, n,
+				"result '%.*s' of function '%.*s' is %s; it should be %s",
+				HT_STR_ARG(ret->name), HT_STR_ARG(f->name),
+				ht_dtype_info(ret_type(ret)->dtype)->name,
+				ht_dtype_info(n->out[i].dtype)->name);
+	return HT_OK;
+}
+
+static bool are_its_own(const struct ht_bodies *b)
+{
+	return b->of[0] && b->of[1] && b->of[0]->special && b->of[1]->special;
+}
+
+/* ---- branches ---- */
+
+static enum ht_status infer_both(struct ht_infer *in, struct ht_node *n, const struct ht_bodies *b)
+{
+	const struct ht_type *type = passed_types(in, n);
+
+	for (int i = 0; i < 2; i++) {
+		HT_TRY(check_ports(in, n, b->of[i], n->outs));
+		HT_TRY(infer_body(in, n, b->of[i], type));
+		HT_TRY(check_results(in, n, b->of[i]));
+	}
+	return HT_OK;
+}
+
+enum ht_status ht_infer_call_if(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_bodies body = ht_control_bodies(n);
+	const struct ht_port *a = body.of[0] ? body.of[0]->rets : NULL,
+			     *b = body.of[1] ? body.of[1]->rets : NULL;
+
+	ht_listed_shapes(n, "output_shapes");
+	if (are_its_own(&body))
+		HT_TRY(infer_both(in, n, &body));
+	for (int32_t i = 0; i < n->outs && a && b; i++, a = a->next, b = b->next)
+		if (!ht_shape_known(n->out[i].shape) &&
+			ht_shape_eq(ret_type(a)->shape, ret_type(b)->shape))
+			n->out[i].shape = ret_type(a)->shape;
+	return HT_OK;
+}
+
+/* ---- loops ---- */
+
+/* What holds of tensors of either shape; false: that is `a`. */
+static bool widen(struct ht_infer *in, struct ht_shape *a, struct ht_shape b)
+{
+	int64_t *d;
+	bool changed = false;
+
+	if (a->rank < 0)
+		return false;
+	if (a->rank != b.rank) {
+		*a = HT_SHAPE_UNKNOWN;
+		return true;
+	}
+	d = HT_NEW_ARRAY(in->g->arena, int64_t, (size_t)a->rank);
+	for (int32_t i = 0; i < a->rank; i++) {
+		d[i] = a->dim[i] == b.dim[i] ? a->dim[i] : HT_DIM_UNKNOWN;
+		changed = changed || d[i] != a->dim[i];
+	}
+	a->dim = d;
+	return changed;
+}
+
+/* Arguments have the shapes that hold in every iteration: a dimension is unknown where an iteration's result
+ * differs from what the iteration began with.  Shapes only become less known, so this ends. */
+static enum ht_status infer_iterations(
+	struct ht_infer *in, struct ht_node *n, const struct ht_bodies *b)
+{
+	struct ht_type *type = passed_types(in, n);
+	bool again;
+
+	HT_TRY(check_ports(in, n, b->of[0], 1));
+	HT_TRY(check_ports(in, n, b->of[1], n->outs));
+	do {
+		const struct ht_port *ret = b->of[1]->rets;
+
+		HT_TRY(infer_body(in, n, b->of[1], type));
+		HT_TRY(check_results(in, n, b->of[1]));
+		again = false;
+		for (int32_t i = 0; i < n->outs; i++, ret = ret->next)
+			again = widen(in, &type[i].shape, ret_type(ret)->shape) || again;
+	} while (again);
+	for (int32_t i = 0; i < n->outs; i++)
+		if (!ht_shape_known(n->out[i].shape))
+			n->out[i].shape = type[i].shape;
+	return infer_body(in, n, b->of[0], type);
+}
+
+enum ht_status ht_infer_call_while(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_bodies body = ht_control_bodies(n);
+
+	ht_listed_shapes(n, "output_shapes");
+	return are_its_own(&body) ? infer_iterations(in, n, &body) : HT_OK;
+}
