@@ -304,52 +304,7 @@ void ht_pack_b(const struct ht_pack *p, const void *src, void *dst);
 /* Many numbers at once between F32, F16 and BF16, each as base.h converts it. */
 void ht_convert_floats(enum ht_dtype from, const void *src, enum ht_dtype to, void *dst, size_t n);
 
-/* ---- build.c: making expressions; equal ones get one number, constants fold, x+0, x*1, … go ---- */
-
-/* The stage's dimensions must be set before its expressions are built: index arithmetic is
- * simplified by what their extents allow (an extent that is still 0 allows nothing). */
-struct ht_xb {
-	struct ht_arena *arena;
-	struct ht_stage *stage; /* being built */
-	size_t cap, red_cap, store_cap;
-	struct ht_map cse;
-	struct ht_xrange *range; /* by expression: bounds of I64 values */
-	size_t range_cap;
-	/* May be set between expressions; both are about F32. */
-	enum ht_accuracy accuracy; /* of functions */
-	enum ht_dtype
-		keep; /* HT_F16, HT_BF16: the type that every result of arithmetic is rounded to; else HT_INVALID */
-};
-/* `s` may hold expressions, reductions and stores already; new ones are added behind. */
-void ht_xb_init(struct ht_xb *b, struct ht_arena *a, struct ht_stage *s);
-int32_t ht_xi(struct ht_xb *b, int64_t i); /* I64 constant */
-int32_t ht_xf(struct ht_xb *b, double f);  /* F32 constant */
-int32_t ht_xconst(
-	struct ht_xb *b, enum ht_dtype t, double f, int64_t i); /* f for floats, i otherwise */
-int32_t ht_xbits(struct ht_xb *b, enum ht_dtype t,
-	int64_t bits); /* a constant by its low bytes; the others are ignored */
-int32_t ht_xdim(struct ht_xb *b, int dim);
-int32_t ht_xgrid(struct ht_xb *b, int grid);
-int32_t ht_xparam(struct ht_xb *b, int param);
-int32_t ht_xload(struct ht_xb *b, int buffer, enum ht_dtype t, int32_t offset);
-int32_t ht_xload_if(
-	struct ht_xb *b, int buffer, enum ht_dtype t, int32_t offset, int32_t guard, int32_t other);
-int32_t ht_xred(struct ht_xb *b, int red, enum ht_dtype t);
-int32_t ht_x1(
-	struct ht_xb *b, enum ht_xop op, int32_t a); /* result type from a (comparisons: BOOL) */
-int32_t ht_x2(struct ht_xb *b, enum ht_xop op, int32_t a, int32_t c);
-int32_t ht_x3(struct ht_xb *b, enum ht_xop op, int32_t a, int32_t c, int32_t e);
-int32_t ht_xcvt(struct ht_xb *b, enum ht_dtype to, int32_t a);
-int32_t ht_xbitcast(struct ht_xb *b, enum ht_dtype to, int32_t a);
-int32_t ht_xselect(struct ht_xb *b, int32_t cond, int32_t yes, int32_t no);
-int32_t ht_xcheck(struct ht_xb *b, int32_t value, int32_t cond, enum ht_fault f);
-/* Integer division and remainder with TensorFlow's checks: divisor 0 faults, INT_MIN / -1 wraps;
- * floor: rounds to minus infinity. */
-int32_t ht_xidiv(struct ht_xb *b, int32_t a, int32_t c, bool floor);
-int32_t ht_xirem(struct ht_xb *b, int32_t a, int32_t c, bool floor);
-void ht_xstore(struct ht_xb *b, int buffer, int32_t offset, int32_t value);
-void ht_xstore_if(struct ht_xb *b, int buffer, int32_t offset, int32_t value, int32_t guard);
-int ht_xreduce(struct ht_xb *b, enum ht_red op, int32_t x); /* returns the reduction's number */
+/* ---- simplify.c: what an expression depends on ---- */
 
 /* Change of x (I64) when dimension `dim` grows by one, if that is a constant: true and *step. */
 bool ht_x_step(const struct ht_stage *s, int32_t x, int dim, int64_t *step);

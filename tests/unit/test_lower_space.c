@@ -176,8 +176,7 @@ static void reshaped_spaces_keep_the_element(void **unused)
 
 		r = space_reshape(&k.xb, &s, other, to);
 		back = space_reshape(&k.xb, &r, rank, dim);
-		run(&k, &s,
-			ht_x2(&k.xb, HT_X_ADD, space_linear(&k.xb, &r), space_linear(&k.xb, &back)),
+		run(&k, &s, ht_xadd(&k.xb, space_linear(&k.xb, &r), space_linear(&k.xb, &back)),
 			product(rank, dim), out);
 		for (int64_t e = 0; e < product(rank, dim); e++)
 			assert_int_equal(out[e], 2 * e);
