@@ -97,10 +97,9 @@ static int32_t log32(struct ht_xb *b, int32_t x)
 	int32_t tiny = ht_xlt(b, x, ht_xf(b, 0x1p-126)), zero = ht_xf(b, 0);
 	int32_t scaled = ht_xselect(b, tiny, ht_xmul(b, x, ht_xf(b, 0x1p23)), x);
 	/* x = m 2^e, m from sqrt(1/2) to sqrt(2) */
-	int32_t i = ht_xadd(b, ht_xas_int(b, scaled), ht_xint(b, HT_I32, one_bits - root_half));
-	int32_t e = ht_xcvt(b, HT_F32, ht_xshr(b, i, ht_xint(b, HT_I32, 23)));
-	int32_t m = ht_xadd(
-		b, ht_xand(b, i, ht_xint(b, HT_I32, 0x7fffff)), ht_xint(b, HT_I32, root_half));
+	int32_t i = ht_xaddi(b, ht_xas_int(b, scaled), one_bits - root_half);
+	int32_t e = ht_xcvt(b, HT_F32, ht_xshri(b, i, 23));
+	int32_t m = ht_xaddi(b, ht_xand(b, i, ht_xint(b, HT_I32, 0x7fffff)), root_half);
 	int32_t f = ht_xsub(b, ht_xbitcast(b, HT_F32, m), ht_xf(b, 1)), f2 = ht_xmul(b, f, f), y;
 
 	e = ht_xsub(b, e, ht_xselect(b, tiny, ht_xf(b, 150), ht_xf(b, 127)));

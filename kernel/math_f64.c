@@ -70,14 +70,14 @@ int32_t ht_math_expm1_64(struct ht_xb *b, int32_t x, bool full)
 static int32_t log_positive(struct ht_xb *b, int32_t x, bool full, int32_t e_bias)
 {
 	const int64_t root_half = 0x3fe6a09e667f3bcd, one_bits = 0x3ff0000000000000;
-	int32_t i = ht_xadd(b, ht_xas_int(b, x), ht_xi(b, one_bits - root_half));
-	int32_t m = ht_xadd(b, ht_xand(b, i, ht_xi(b, 0xfffffffffffff)), ht_xi(b, root_half));
+	int32_t i = ht_xaddi(b, ht_xas_int(b, x), one_bits - root_half);
+	int32_t m = ht_xaddi(b, ht_xand(b, i, ht_xi(b, 0xfffffffffffff)), root_half);
 	int32_t f = ht_xsub(b, ht_xbitcast(b, HT_F64, m), ht_xd(b, 1)),
 		s = ht_xdiv(b, f, ht_xadd(b, f, ht_xd(b, 2)));
 	int32_t s2 = ht_xmul(b, s, s), half = ht_xmul(b, ht_xmul(b, f, f), ht_xd(b, 0.5)), r, e, y;
 
 	/* The exponent as a number: into the low bits of 1.5 * 2^52. */
-	e = ht_xadd(b, ht_xshri(b, i, 52), ht_xi(b, 0x4338000000000000));
+	e = ht_xaddi(b, ht_xshri(b, i, 52), 0x4338000000000000);
 	e = ht_xsub(b, ht_xsub(b, ht_xbitcast(b, HT_F64, e), ht_xd(b, 0x1.8p52)), e_bias);
 	r = full ? HT_XPOLY(b, s2, atanh_long) : HT_XPOLY(b, s2, atanh_short);
 	r = ht_xmul(b, r, ht_xadd(b, s2, s2));

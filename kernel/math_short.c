@@ -17,8 +17,8 @@ struct form {
 /* 2^(n + bias - 127), n in the low bits of `w`. */
 static int32_t power_of_two(const struct form *f, int32_t w, int bias)
 {
-	w = ht_xadd(f->b, w, ht_xint(f->b, HT_I32, bias));
-	return ht_xbitcast(f->b, HT_F32, ht_xshl(f->b, w, ht_xint(f->b, HT_I32, 23)));
+	w = ht_xaddi(f->b, w, bias);
+	return ht_xbitcast(f->b, HT_F32, ht_xshli(f->b, w, 23));
 }
 
 /* x * scale = n + *r with |*r| <= 1/2; an integer with n in its low bits. */
@@ -113,11 +113,11 @@ static struct log_parts log_split(const struct form *f, int32_t u)
 {
 	const int32_t root_half = 0x3f3504f3, one_bits = 0x3f800000;
 	struct ht_xb *b = f->b;
-	int32_t i = ht_xadd(b, ht_xas_int(b, u), ht_xint(b, HT_I32, one_bits - root_half)), m;
+	int32_t i = ht_xaddi(b, ht_xas_int(b, u), one_bits - root_half), m;
 	struct log_parts p;
 
-	p.e = ht_xsub(b, ht_xshr(b, i, ht_xint(b, HT_I32, 23)), ht_xint(b, HT_I32, 127));
-	m = ht_xadd(b, ht_xand(b, i, ht_xint(b, HT_I32, 0x7fffff)), ht_xint(b, HT_I32, root_half));
+	p.e = ht_xsub(b, ht_xshri(b, i, 23), ht_xint(b, HT_I32, 127));
+	m = ht_xaddi(b, ht_xand(b, i, ht_xint(b, HT_I32, 0x7fffff)), root_half);
 	p.rest = ht_xsub(b, ht_xbitcast(b, HT_F32, m), ht_xf(b, 1));
 	return p;
 }

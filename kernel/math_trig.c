@@ -92,7 +92,7 @@ int32_t ht_math_trig(struct ht_xb *b, enum ht_xop op, int32_t x)
 	s = sin_poly(b, r, r2);
 	c = cos_poly(b, r2);
 	if (op == HT_X_COS)
-		q = ht_xadd(b, q, ht_xi(b, 1));
+		q = ht_xaddi(b, q, 1);
 	turned = odd(b, q);
 	if (op == HT_X_TAN) {
 		y = ht_xdiv(
@@ -100,7 +100,7 @@ int32_t ht_math_trig(struct ht_xb *b, enum ht_xop op, int32_t x)
 		sign = ht_xi(b, 0);
 	} else {
 		y = ht_xselect(b, turned, c, s);
-		sign = ht_xshl(b, ht_xand(b, q, ht_xi(b, 2)), ht_xi(b, 62));
+		sign = ht_xshli(b, ht_xand(b, q, ht_xi(b, 2)), 62);
 	}
 	y = ht_xcvt(b, HT_F32, ht_xflip(b, y, sign));
 	if (op != HT_X_COS)

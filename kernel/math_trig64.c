@@ -119,7 +119,7 @@ int32_t ht_math_trig64(struct ht_xb *b, enum ht_xop op, int32_t x)
 	r = ht_xselect(b, plain, a, r);
 	q = ht_xselect(b, plain, ht_xi(b, 0), q);
 	if (op == HT_X_COS)
-		q = ht_xadd(b, q, ht_xi(b, 1));
+		q = ht_xaddi(b, q, 1);
 	turned = ht_xne(b, ht_xand(b, q, ht_xi(b, 1)), ht_xi(b, 0));
 	r2 = ht_xmul(b, r, r);
 	s = sin_poly(b, r, r2);

@@ -82,7 +82,7 @@ static void scores_stage(struct fused *f)
 	int32_t matrix = ht_xdim(b, 0), row = ht_xdim(b, t->m);
 
 	t->a_buffer = kb_arg(k, q->buffer, HT_BUFFER_IN);
-	t->a_row = ht_xadd(b, ht_xmuli(b, row, q->stride[q->rank - 2]), ht_xi(b, q->offset));
+	t->a_row = ht_xaddi(b, ht_xmuli(b, row, q->stride[q->rank - 2]), q->offset);
 	t->a_row = ht_xadd(b, t->a_row, batch_offset(b, matrix, &at, q->rank, q->dim, q->stride));
 	keep(f, rows_type(f->of->softmax), kb_within(k, t->m), ht_xdim(b, t->n),
 		kb_epilogue(k, c->n, ht_xred(b, 0, HT_F32), &at));

@@ -36,7 +36,7 @@ struct row_block {
 static int32_t ring_at(struct row_block *r, int32_t row, int32_t column, int32_t channel)
 {
 	struct ht_xb *b = r->b;
-	int32_t at = ht_xfloormod(b, row, ht_xi(b, r->slots));
+	int32_t at = ht_xmodi(b, row, r->slots);
 
 	at = ht_xadd(b, ht_xmuli(b, at, r->width), column);
 	return ht_xadd(b, ht_xmuli(b, at, r->channels), channel);

@@ -9,14 +9,12 @@
 static int32_t transposed_coord(
 	struct ht_xb *b, const struct window *w, int32_t out, int32_t tap, int32_t *guard)
 {
-	int32_t x = ht_xsub(b, ht_xadd(b, out, ht_xi(b, w->before)), ht_xmuli(b, tap, w->dilation)),
-		ok, q;
+	int32_t x = ht_xsub(b, ht_xaddi(b, out, w->before), ht_xmuli(b, tap, w->dilation)), ok, q;
 
-	q = ht_xfloordiv(b, x, ht_xi(b, w->stride));
+	q = ht_xdivi(b, x, w->stride);
 	ok = ht_xand(b, ht_xle(b, ht_xi(b, 0), x), ht_xlt(b, q, ht_xi(b, w->out)));
 	if (w->stride > 1)
-		ok = ht_xand(
-			b, ok, ht_xeq(b, ht_xfloormod(b, x, ht_xi(b, w->stride)), ht_xi(b, 0)));
+		ok = ht_xand(b, ok, ht_xeq(b, ht_xmodi(b, x, w->stride), ht_xi(b, 0)));
 	*guard = *guard < 0 ? ok : ht_xand(b, *guard, ok);
 	return q;
 }

@@ -119,7 +119,7 @@ int32_t kb_within(struct kernel_build *k, int dim)
 	const struct ht_dim *d = &k->stage->dim[dim];
 	struct ht_xb *b = &k->xb;
 
-	return ht_xsub(b, ht_xdim(b, dim), ht_xmul(b, ht_xgrid(b, d->grid), ht_xi(b, d->step)));
+	return ht_xsub(b, ht_xdim(b, dim), ht_xmuli(b, ht_xgrid(b, d->grid), d->step));
 }
 
 static int32_t final_buffer(const struct kernel_build *k, int32_t b)

@@ -35,7 +35,7 @@ struct space conv_result(struct contraction *c, struct ht_shape out, int64_t gro
 {
 	struct ht_xb *b = &c->k.xb;
 	struct space s = { .rank = 4, .groups = 2, .guard = -1 };
-	int32_t channel = ht_xadd(b, ht_xmul(b, c->batch_x, ht_xi(b, group_channels)), c->n_x);
+	int32_t channel = ht_xadd(b, ht_xmuli(b, c->batch_x, group_channels), c->n_x);
 
 	memcpy(s.dim, out.dim, 4 * sizeof *out.dim);
 	s.group[0] = (struct space_group){ 0, 2, c->m_x };
@@ -69,8 +69,8 @@ static int32_t load_run(
 {
 	int64_t channels = c->in.dim[3], row = c->in.dim[2] * channels;
 	struct ht_xb *b = &k->xb;
-	int32_t h = ht_xadd(b, s->group[1].x, ht_xi(b, -c->w[0].before));
-	int32_t run = ht_xadd(b, s->group[2].x, ht_xi(b, -c->w[1].before * channels)), ok;
+	int32_t h = ht_xaddi(b, s->group[1].x, -c->w[0].before);
+	int32_t run = ht_xaddi(b, s->group[2].x, -c->w[1].before * channels), ok;
 	int32_t x[3] = { s->group[0].x, h, run };
 	struct view rows = *in;
 	struct space at;
@@ -96,7 +96,7 @@ static int32_t load_pixel(
 	for (int32_t i = 0; i < 4; i++)
 		x[i] = space_coord(b, s, i);
 	for (int i = 0; i < 2; i++) {
-		x[1 + i] = ht_xadd(b, x[1 + i], ht_xi(b, -c->w[i].before));
+		x[1 + i] = ht_xaddi(b, x[1 + i], -c->w[i].before);
 		ok = ht_xand(b, ok, ht_xle(b, ht_xi(b, 0), x[1 + i]));
 		ok = ht_xand(b, ok, ht_xlt(b, x[1 + i], ht_xi(b, c->in.dim[1 + i])));
 	}
@@ -258,8 +258,7 @@ static void emit_loop_conv(struct lower *l, struct ht_node *n, const struct conv
 	x[3] = depth;
 	if (v->groups > 1)
 		x[3] = ht_xadd(b, depth,
-			ht_xmuli(b, ht_xfloordiv(b, out.group[3].x, ht_xi(b, group_channels)),
-				v->filter.dim[2]));
+			ht_xmuli(b, ht_xdivi(b, out.group[3].x, group_channels), v->filter.dim[2]));
 	f[2] = depth;
 	f[3] = out.group[3].x;
 	from = space_of_coords(&from, 4, v->in.dim, x);
@@ -361,8 +360,8 @@ static enum ht_status emit_depthwise_loop(struct lower *l, struct ht_node *n)
 	f[2] = x[3];
 	f[3] = v.in.dim[3] == 1 ? out.group[3].x : ht_xi(b, 0);
 	if (multiplier > 1 && v.in.dim[3] > 1) {
-		x[3] = f[2] = ht_xfloordiv(b, out.group[3].x, ht_xi(b, multiplier));
-		f[3] = ht_xfloormod(b, out.group[3].x, ht_xi(b, multiplier));
+		x[3] = f[2] = ht_xdivi(b, out.group[3].x, multiplier);
+		f[3] = ht_xmodi(b, out.group[3].x, multiplier);
 	}
 	from = space_of_coords(&from, 4, v.in.dim, x);
 	filter = space_of_coords(&out, 4, v.filter.dim, f);

@@ -204,8 +204,8 @@ static enum ht_status emit_product(struct lower *l, struct ht_node *n)
 	pack_right(&c, n, &p);
 	contract_begin(&c);
 	out = product_space(&c, shape, merged);
-	a_row = ht_xmul(&c.k.xb, c.m_x, ht_xi(&c.k.xb, p.a.stride[p.a.rank - 2]));
-	a_row = ht_xadd(&c.k.xb, a_row, ht_xi(&c.k.xb, p.a.offset));
+	a_row = ht_xmuli(&c.k.xb, c.m_x, p.a.stride[p.a.rank - 2]);
+	a_row = ht_xaddi(&c.k.xb, a_row, p.a.offset);
 	b_base = ht_xi(&c.k.xb, 0);
 	if (!merged) {
 		a_row = ht_xadd(&c.k.xb, a_row,

@@ -278,8 +278,8 @@ const struct lower_op lower_cumsum = {
 /* Valid positions of a window along one dimension: min(start + size, in) - max(start, 0). */
 static int32_t window_count(struct ht_xb *b, int32_t out, const struct window *w)
 {
-	int32_t start = ht_xadd(b, ht_xmul(b, out, ht_xi(b, w->stride)), ht_xi(b, -w->before));
-	int32_t end = ht_xmin(b, ht_xadd(b, start, ht_xi(b, w->size)), ht_xi(b, w->in));
+	int32_t start = ht_xaddi(b, ht_xmuli(b, out, w->stride), -w->before);
+	int32_t end = ht_xmin(b, ht_xaddi(b, start, w->size), ht_xi(b, w->in));
 
 	return ht_xsub(b, end, ht_xmax(b, start, ht_xi(b, 0)));
 }
@@ -372,7 +372,7 @@ static enum ht_status emit_lrn(struct lower *l, struct ht_node *n)
 	out = kb_loop_space(&k, 4, shape.dim, ~0u);
 	at = out;
 	c = ht_xadd(b, out.group[3].x,
-		ht_xadd(b, ht_xdim(b, kb_reduce_dim(&k, 2 * radius + 1)), ht_xi(b, -radius)));
+		ht_xaddi(b, ht_xdim(b, kb_reduce_dim(&k, 2 * radius + 1)), -radius));
 	ok = ht_xand(b, ht_xle(b, ht_xi(b, 0), c), ht_xlt(b, c, ht_xi(b, shape.dim[3])));
 	at.group[3].x = c;
 	space_and_guard(b, &at, ok);

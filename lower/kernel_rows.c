@@ -36,7 +36,7 @@ static int32_t element_offset(struct rows *r)
 	struct ht_xb *b = &r->k->xb;
 	int32_t column = r->at.group[r->at.groups - 1].x;
 
-	return ht_xadd(b, ht_xmul(b, r->row, ht_xi(b, r->columns)), column);
+	return ht_xadd(b, ht_xmuli(b, r->row, r->columns), column);
 }
 
 static void start(struct rows *r, struct kernel_build *k, struct lower *l, struct ht_node *n)

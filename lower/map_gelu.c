@@ -77,7 +77,7 @@ static const struct phi phi_bf16 = { .most = 13.25,
 
 static int32_t shift_to_exponent(struct ht_xb *b, int32_t x)
 {
-	return ht_xshl(b, ht_xas_int(b, x), ht_xint(b, HT_I32, 23));
+	return ht_xshli(b, ht_xas_int(b, x), 23);
 }
 
 /* x Phi(x) */

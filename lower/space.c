@@ -34,9 +34,9 @@ int32_t space_coord(struct ht_xb *b, const struct space *s, int32_t k)
 	above = extent(s, g->first, k - 1);
 	x = g->x;
 	if (below > 1)
-		x = ht_xfloordiv(b, x, ht_xi(b, below));
+		x = ht_xdivi(b, x, below);
 	if (above > 1)
-		x = ht_xfloormod(b, x, ht_xi(b, s->dim[k]));
+		x = ht_xmodi(b, x, s->dim[k]);
 	return x;
 }
 

@@ -65,10 +65,10 @@ int32_t window_coord(
 	struct kernel_build *k, const struct window *w, int32_t out, int32_t tap, struct space *s)
 {
 	struct ht_xb *b = &k->xb;
-	int32_t x = ht_xmul(b, out, ht_xi(b, w->stride));
+	int32_t x = ht_xmuli(b, out, w->stride);
 
-	x = ht_xadd(b, x, ht_xmul(b, tap, ht_xi(b, w->dilation)));
-	x = ht_xadd(b, x, ht_xi(b, -w->before));
+	x = ht_xadd(b, x, ht_xmuli(b, tap, w->dilation));
+	x = ht_xaddi(b, x, -w->before);
 	if (window_leaves(w))
 		space_and_guard(
 			b, s, ht_xand(b, ht_xle(b, ht_xi(b, 0), x), ht_xlt(b, x, ht_xi(b, w->in))));
