@@ -108,7 +108,7 @@ static inline enum ht_dtype ht_xtype(const struct ht_xb *b, int32_t x)
 	return b->stage->x[x].dtype;
 }
 
-/* Constants: a number or an integer as type t, and a U64. */
+/* Constants: a number as type t, an integer as integer type t, and a U64. */
 static inline int32_t ht_xk(struct ht_xb *b, enum ht_dtype t, double number)
 {
 	return ht_xconst(b, t, number, ht_is_float(t) ? 0 : (int64_t)number);
@@ -124,7 +124,7 @@ static inline int32_t ht_xu64(struct ht_xb *b, uint64_t u)
 	return ht_xint(b, HT_U64, (int64_t)u);
 }
 
-/* With a constant of the type of x; divi and modi, of I64, round to minus infinity. */
+/* With a constant of the type of x, an integer; divi and modi, of I64, round to minus infinity. */
 static inline int32_t ht_xaddi(struct ht_xb *b, int32_t x, int64_t i)
 {
 	return ht_xadd(b, x, ht_xint(b, ht_xtype(b, x), i));

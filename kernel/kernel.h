@@ -41,8 +41,8 @@ enum ht_xop {
 	HT_X_ADD,
 	HT_X_SUB,
 	HT_X_MUL,
-	HT_X_DIV, /* floats: IEEE; ints: truncates; divisor 0 or INT_MIN/-1 must be excluded (see DIVI in build.h) */
-	HT_X_REM,    /* ints: truncated remainder, same conditions; floats: fmod */
+	HT_X_DIV, /* floats: IEEE; ints: truncates; divisor 0 or INT_MIN/-1 must be excluded (see ht_xidiv() in expr.h) */
+	HT_X_REM, /* ints: truncated remainder, same conditions; floats: fmod */
 	HT_X_MULADD, /* floats: a * b + c, fused where the target has FMA; the interpreter fuses */
 	HT_X_SCALE, /* F32: a * 2^b, rounded once: 1/2 <= |a| < 4, b whole, -250 to 250; NaN where both are */
 	HT_X_MIN, /* floats: NaN when either is NaN (TensorFlow); -0 and +0 are equal */
@@ -185,7 +185,7 @@ struct ht_store {
 /* The special form of a contraction.  Domain: any dimensions, among them `m` and `n`; the
  * reduction dimensions are the taps (possibly none) followed by the depth, which is the last.
  *
- *   X_RED(0)[.., m, n] = sum over taps, k of  A[a_row + k * a_step] * B(n, tap, k)
+ *   HT_X_RED 0 [.., m, n] = sum over taps, k of  A[a_row + k * a_step] * B(n, tap, k)
  *
  * a_row (I64) may use every dimension but n and depth; where a_guard (BOOL; -1: always) is false
  * the row counts as zeros and is not read.  B is packed: element (n, q, k), with q the row-major
@@ -205,10 +205,7 @@ struct ht_contract {
 	int64_t a_step;
 	int32_t b_base;
 	int32_t nr, kp;
-	/* schedule, set by ht_schedule(); never changes what is computed but for the order of sums */
-	int32_t mr;      /* rows of the register tile */
-	int64_t kc;      /* depth (taps * K') of one pass over B; 0: all */
-	bool rows_outer; /* loop order inside a tile: m outside n */
+	int32_t mr; /* rows of the register tile, set by ht_schedule_contract() */
 };
 
 enum ht_stage_kind { HT_STAGE_LOOP, HT_STAGE_CONTRACT };
@@ -304,15 +301,11 @@ void ht_pack_b(const struct ht_pack *p, const void *src, void *dst);
 /* Many numbers at once between F32, F16 and BF16, each as base.h converts it. */
 void ht_convert_floats(enum ht_dtype from, const void *src, enum ht_dtype to, void *dst, size_t n);
 
-/* ---- simplify.c: what an expression depends on ---- */
-
-/* Change of x (I64) when dimension `dim` grows by one, if that is a constant: true and *step. */
-bool ht_x_step(const struct ht_stage *s, int32_t x, int dim, int64_t *step);
-/* Whether x depends on dimension `dim` (loads count through their offsets). */
+/* uses.c: whether x depends on dimension `dim` (loads count through their offsets). */
 bool ht_x_uses_dim(const struct ht_stage *s, int32_t x, int dim);
 
 /* schedule.c: chooses nr and kp for packing a contraction of `m` rows, `n` columns, `k` depth with
- * operands of type `t`; then, in a finished kernel, mr, kc and loop order. */
+ * operands of type `t`; then, in a finished kernel, mr. */
 void ht_schedule_packing(const struct ht_target *t, enum ht_dtype dtype, int64_t m, int64_t n,
 	int64_t k, int32_t *nr, int32_t *kp);
 /* Tile sizes along m and n for the grid (multiples of the register tile). */

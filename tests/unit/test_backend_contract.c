@@ -214,7 +214,6 @@ static void make_kernel(struct gen *g, uint64_t seed, const struct ht_target *t)
 	g->stage.contract.kp = g->t == HT_BF16 && chance(70) ? 2 : 1;
 	g->stage.contract.nr = lanes * (1 + below(4));
 	g->stage.contract.mr = 1 + below(t->matrix_rows ? t->matrix_rows : 8);
-	g->stage.contract.rows_outer = chance(50);
 	g->stage.contract.a_buffer = A;
 	g->stage.contract.b_buffer = B;
 	g->plane = 1;

@@ -130,7 +130,6 @@ static void test_builder_index(void **state)
 	struct small s;
 	struct ht_xb *b = &s.b;
 	int32_t i, j, linear;
-	int64_t step;
 
 	(void)state;
 	small_init(&s, 12);
@@ -149,9 +148,6 @@ static void test_builder_index(void **state)
 	assert_int_equal(ht_xadd(b, ht_xmul(b, q, ht_xi(b, 7)), r), linear);
 	assert_int_equal(constant(b, ht_xlt(b, linear, ht_xi(b, 120))), 1);
 	assert_int_equal(b->stage->x[ht_xlt(b, linear, ht_xi(b, 119))].op, HT_X_LT);
-	assert_true(ht_x_step(b->stage, linear, 0, &step));
-	assert_int_equal(step, 10);
-	assert_false(ht_x_step(b->stage, r, 1, &step));
 	assert_true(ht_x_uses_dim(b->stage, r, 0));
 	assert_false(ht_x_uses_dim(b->stage, i, 1));
 }
