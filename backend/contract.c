@@ -60,15 +60,14 @@ void ht_e_contract_plan(struct ht_e *e)
 {
 	const struct ht_stage *s = e->s;
 	const struct ht_contract *c = &s->contract;
-	int order[2] = { c->rows_outer ? c->m : c->n, c->rows_outer ? c->n : c->m }, n = 0,
-	    mr = c->mr;
+	int n = 0, mr = c->mr;
 	int64_t rows = s->dim[c->m].extent;
 
 	for (int d = 0; d < s->dims; d++)
 		if (!s->dim[d].reduce && d != c->m && d != c->n)
 			e->level[n++].dim = d;
-	e->level[n++].dim = order[0];
-	e->level[n++].dim = order[1];
+	e->level[n++].dim = c->n; /* a panel of B stays while the rows pass by */
+	e->level[n++].dim = c->m;
 	for (int l = 0; l < e->levels; l++)
 		e->level_of[e->level[l].dim] = l;
 	while (c->nr % e->lanes != 0)

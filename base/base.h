@@ -41,7 +41,7 @@ HT_NORETURN void ht_check_failed(const char *cond, const char *file, int line);
 			return ht_try_;                                                            \
 	} while (0)
 
-/* ---- limit.c: checked sizes ---- */
+/* ---- checked sizes ---- */
 
 /* False when the result does not fit; *r is then undefined. */
 static inline bool ht_mul_size(size_t a, size_t b, size_t *r)

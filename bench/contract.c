@@ -6,7 +6,7 @@
  * TAPS 9: a 3 by 3 convolution over a square map of M pixels with K channels.  Prints multiply-adds
  * a nanosecond for the schedule's own choice and for every other width of panel and height. */
 #include "backend/backend.h"
-#include "kernel/kernel.h"
+#include "kernel/expr.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -39,22 +39,21 @@ static void address(const struct problem *p, struct ht_xb *b, struct ht_contract
 	int32_t m = ht_xdim(b, 0), y, x, inside[4], zero = ht_xi(b, 0), limit = ht_xi(b, side);
 
 	if (p->taps == 1) {
-		c->a_row = ht_x2(b, HT_X_MUL, m, ht_xi(b, p->k));
+		c->a_row = ht_xmul(b, m, ht_xi(b, p->k));
 		return;
 	}
-	y = ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_FLOORDIV, m, limit), ht_xdim(b, 2));
-	x = ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_FLOORMOD, m, limit), ht_xdim(b, 3));
-	y = ht_x2(b, HT_X_ADD, y, ht_xi(b, -1));
-	x = ht_x2(b, HT_X_ADD, x, ht_xi(b, -1));
-	inside[0] = ht_x2(b, HT_X_LE, zero, y);
-	inside[1] = ht_x2(b, HT_X_LT, y, limit);
-	inside[2] = ht_x2(b, HT_X_LE, zero, x);
-	inside[3] = ht_x2(b, HT_X_LT, x, limit);
+	y = ht_xadd(b, ht_xfloordiv(b, m, limit), ht_xdim(b, 2));
+	x = ht_xadd(b, ht_xfloormod(b, m, limit), ht_xdim(b, 3));
+	y = ht_xadd(b, y, ht_xi(b, -1));
+	x = ht_xadd(b, x, ht_xi(b, -1));
+	inside[0] = ht_xle(b, zero, y);
+	inside[1] = ht_xlt(b, y, limit);
+	inside[2] = ht_xle(b, zero, x);
+	inside[3] = ht_xlt(b, x, limit);
 	c->a_guard = inside[0];
 	for (int i = 1; i < 4; i++)
-		c->a_guard = ht_x2(b, HT_X_AND, c->a_guard, inside[i]);
-	c->a_row = ht_x2(
-		b, HT_X_MUL, ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, y, limit), x), ht_xi(b, p->k));
+		c->a_guard = ht_xand(b, c->a_guard, inside[i]);
+	c->a_row = ht_xmul(b, ht_xadd(b, ht_xmul(b, y, limit), x), ht_xi(b, p->k));
 }
 
 /* Multiply-adds a nanosecond; mr 0: the schedule's. */
@@ -98,9 +97,7 @@ static double measure(const struct problem *p, int32_t nr, int32_t kp, int32_t m
 		.nr = nr,
 		.kp = kp };
 	address(p, &b, &stage.contract);
-	ht_xstore(&b, 2,
-		ht_x2(&b, HT_X_ADD, ht_x2(&b, HT_X_MUL, ht_xdim(&b, 0), ht_xi(&b, p->n)),
-			ht_xdim(&b, 1)),
+	ht_xstore(&b, 2, ht_xadd(&b, ht_xmul(&b, ht_xdim(&b, 0), ht_xi(&b, p->n)), ht_xdim(&b, 1)),
 		ht_xred(&b, 0, HT_F32));
 	ht_schedule_contract(p->t, &k);
 	if (mr)

@@ -64,7 +64,7 @@ struct ht_port *ht_port_named(struct ht_port *first, struct ht_str name);
 enum ht_status ht_entry_for_inputs(struct ht_graph *g, const struct ht_entry *like,
 	const struct ht_str *names, size_t count, struct ht_diags *d, struct ht_entry **out);
 
-/* ---- export.c: graphs → messages ---- */
+/* ---- graph_write.c: graphs → messages ---- */
 
 enum ht_export_form { HT_EXPORT_WIRE, HT_EXPORT_TEXT };
 

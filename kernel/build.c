@@ -132,6 +132,11 @@ int32_t ht_xf(struct ht_xb *b, double f)
 	return ht_xconst(b, HT_F32, f, 0);
 }
 
+int32_t ht_xd(struct ht_xb *b, double f)
+{
+	return ht_xconst(b, HT_F64, f, 0);
+}
+
 int32_t ht_xdim(struct ht_xb *b, int dim)
 {
 	HT_CHECK(dim >= 0 && dim < HT_MAX_DIMS);
@@ -204,16 +209,14 @@ int32_t ht_x2(struct ht_xb *b, enum ht_xop op, int32_t a, int32_t c)
 				      accuracy_of(b, op, t) }));
 }
 
-int32_t ht_x3(struct ht_xb *b, enum ht_xop op, int32_t a, int32_t c, int32_t e)
+int32_t ht_xmuladd(struct ht_xb *b, int32_t x, int32_t y, int32_t z)
 {
-	if (op == HT_X_SELECT)
-		return ht_xselect(b, a, c, e);
-	HT_CHECK(op == HT_X_MULADD);
-	enum ht_dtype t = ht_xb_at(b, a)->dtype;
-	HT_CHECK(ht_xb_at(b, c)->dtype == t && ht_xb_at(b, e)->dtype == t);
+	enum ht_dtype t = ht_xtype(b, x);
+
+	HT_CHECK(ht_xtype(b, y) == t && ht_xtype(b, z) == t);
 	if (b->keep) /* which rounds the product too */
-		return ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, a, c), e);
-	return ht_xb_make(b, (struct ht_x){ op, t, a, c, e, 0 });
+		return ht_xadd(b, ht_xmul(b, x, y), z);
+	return ht_xb_make(b, (struct ht_x){ HT_X_MULADD, t, x, y, z, 0 });
 }
 
 int32_t ht_xcvt(struct ht_xb *b, enum ht_dtype to, int32_t a)
@@ -263,14 +266,14 @@ static bool is_signed(enum ht_dtype t)
 static int32_t safe_divisor(struct ht_xb *b, int32_t c, int32_t *minus_one)
 {
 	enum ht_dtype t = ht_xb_at(b, c)->dtype;
-	int32_t one = ht_xconst(b, t, 0, 1);
-	int32_t nonzero = ht_x2(b, HT_X_NE, c, ht_xconst(b, t, 0, 0));
+	int32_t one = ht_xint(b, t, 1);
+	int32_t nonzero = ht_xne(b, c, ht_xk(b, t, 0));
 	int32_t d = ht_xselect(b, nonzero, c, one);
 	int64_t imm;
 
 	*minus_one = -1;
 	if (is_signed(t) && !(ht_xb_const(b, c, &imm) && imm != -1)) {
-		*minus_one = ht_x2(b, HT_X_EQ, c, ht_xconst(b, t, 0, -1));
+		*minus_one = ht_xeq(b, c, ht_xint(b, t, -1));
 		d = ht_xselect(b, *minus_one, one, d);
 	}
 	return ht_xcheck(b, d, nonzero, HT_FAULT_DIVISION);
@@ -279,10 +282,10 @@ static int32_t safe_divisor(struct ht_xb *b, int32_t c, int32_t *minus_one)
 /* Whether the truncated remainder r must be corrected to have divisor c's sign. */
 static int32_t wrong_sign(struct ht_xb *b, int32_t r, int32_t c)
 {
-	int32_t zero = ht_xconst(b, ht_xb_at(b, c)->dtype, 0, 0);
-	int32_t differ = ht_x2(b, HT_X_LT, ht_x2(b, HT_X_XOR, r, c), zero);
+	int32_t zero = ht_xk(b, ht_xb_at(b, c)->dtype, 0);
+	int32_t differ = ht_xlt(b, ht_xxor(b, r, c), zero);
 
-	return ht_x2(b, HT_X_AND, ht_x2(b, HT_X_NE, r, zero), differ);
+	return ht_xand(b, ht_xne(b, r, zero), differ);
 }
 
 int32_t ht_xidiv(struct ht_xb *b, int32_t a, int32_t c, bool floor)
@@ -292,15 +295,14 @@ int32_t ht_xidiv(struct ht_xb *b, int32_t a, int32_t c, bool floor)
 	int64_t imm;
 
 	if (floor && t == HT_I64 && ht_xb_const(b, c, &imm) && imm > 0)
-		return ht_x2(b, HT_X_FLOORDIV, a, c);
+		return ht_xfloordiv(b, a, c);
 	d = safe_divisor(b, c, &minus_one);
-	q = ht_x2(b, HT_X_DIV, a, d);
+	q = ht_xdiv(b, a, d);
 	if (floor && is_signed(t)) {
-		r = ht_x2(b, HT_X_SUB, a, ht_x2(b, HT_X_MUL, q, d));
-		q = ht_xselect(
-			b, wrong_sign(b, r, d), ht_x2(b, HT_X_SUB, q, ht_xconst(b, t, 0, 1)), q);
+		r = ht_xsub(b, a, ht_xmul(b, q, d));
+		q = ht_xselect(b, wrong_sign(b, r, d), ht_xsub(b, q, ht_xint(b, t, 1)), q);
 	}
-	return minus_one < 0 ? q : ht_xselect(b, minus_one, ht_x1(b, HT_X_NEG, a), q);
+	return minus_one < 0 ? q : ht_xselect(b, minus_one, ht_xneg(b, a), q);
 }
 
 int32_t ht_xirem(struct ht_xb *b, int32_t a, int32_t c, bool floor)
@@ -310,11 +312,11 @@ int32_t ht_xirem(struct ht_xb *b, int32_t a, int32_t c, bool floor)
 	int64_t imm;
 
 	if (floor && t == HT_I64 && ht_xb_const(b, c, &imm) && imm > 0)
-		return ht_x2(b, HT_X_FLOORMOD, a, c);
+		return ht_xfloormod(b, a, c);
 	d = safe_divisor(b, c, &minus_one);
-	r = ht_x2(b, HT_X_REM, a, d); /* by 1 where c is -1: 0, as it must be */
+	r = ht_xrem(b, a, d); /* by 1 where c is -1: 0, as it must be */
 	if (floor && is_signed(t))
-		r = ht_xselect(b, wrong_sign(b, r, d), ht_x2(b, HT_X_ADD, r, d), r);
+		r = ht_xselect(b, wrong_sign(b, r, d), ht_xadd(b, r, d), r);
 	return r;
 }
 

@@ -2,7 +2,7 @@
 #ifndef HT_KERNEL_BUILD_H
 #define HT_KERNEL_BUILD_H
 
-#include "kernel/kernel.h"
+#include "kernel/expr.h"
 
 /* Bounds of an I64 expression; known only when both are far from overflow. */
 struct ht_xrange {

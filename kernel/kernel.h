@@ -41,8 +41,8 @@ enum ht_xop {
 	HT_X_ADD,
 	HT_X_SUB,
 	HT_X_MUL,
-	HT_X_DIV, /* floats: IEEE; ints: truncates; divisor 0 or INT_MIN/-1 must be excluded (see DIVI in build.h) */
-	HT_X_REM,    /* ints: truncated remainder, same conditions; floats: fmod */
+	HT_X_DIV, /* floats: IEEE; ints: truncates; divisor 0 or INT_MIN/-1 must be excluded (see ht_xidiv() in expr.h) */
+	HT_X_REM, /* ints: truncated remainder, same conditions; floats: fmod */
 	HT_X_MULADD, /* floats: a * b + c, fused where the target has FMA; the interpreter fuses */
 	HT_X_SCALE, /* F32: a * 2^b, rounded once: 1/2 <= |a| < 4, b whole, -250 to 250; NaN where both are */
 	HT_X_MIN, /* floats: NaN when either is NaN (TensorFlow); -0 and +0 are equal */
@@ -185,7 +185,7 @@ struct ht_store {
 /* The special form of a contraction.  Domain: any dimensions, among them `m` and `n`; the
  * reduction dimensions are the taps (possibly none) followed by the depth, which is the last.
  *
- *   X_RED(0)[.., m, n] = sum over taps, k of  A[a_row + k * a_step] * B(n, tap, k)
+ *   HT_X_RED 0 [.., m, n] = sum over taps, k of  A[a_row + k * a_step] * B(n, tap, k)
  *
  * a_row (I64) may use every dimension but n and depth; where a_guard (BOOL; -1: always) is false
  * the row counts as zeros and is not read.  B is packed: element (n, q, k), with q the row-major
@@ -205,10 +205,7 @@ struct ht_contract {
 	int64_t a_step;
 	int32_t b_base;
 	int32_t nr, kp;
-	/* schedule, set by ht_schedule(); never changes what is computed but for the order of sums */
-	int32_t mr;      /* rows of the register tile */
-	int64_t kc;      /* depth (taps * K') of one pass over B; 0: all */
-	bool rows_outer; /* loop order inside a tile: m outside n */
+	int32_t mr; /* rows of the register tile, set by ht_schedule_contract() */
 };
 
 enum ht_stage_kind { HT_STAGE_LOOP, HT_STAGE_CONTRACT };
@@ -304,60 +301,11 @@ void ht_pack_b(const struct ht_pack *p, const void *src, void *dst);
 /* Many numbers at once between F32, F16 and BF16, each as base.h converts it. */
 void ht_convert_floats(enum ht_dtype from, const void *src, enum ht_dtype to, void *dst, size_t n);
 
-/* ---- build.c: making expressions; equal ones get one number, constants fold, x+0, x*1, … go ---- */
-
-/* The stage's dimensions must be set before its expressions are built: index arithmetic is
- * simplified by what their extents allow (an extent that is still 0 allows nothing). */
-struct ht_xb {
-	struct ht_arena *arena;
-	struct ht_stage *stage; /* being built */
-	size_t cap, red_cap, store_cap;
-	struct ht_map cse;
-	struct ht_xrange *range; /* by expression: bounds of I64 values */
-	size_t range_cap;
-	/* May be set between expressions; both are about F32. */
-	enum ht_accuracy accuracy; /* of functions */
-	enum ht_dtype
-		keep; /* HT_F16, HT_BF16: the type that every result of arithmetic is rounded to; else HT_INVALID */
-};
-/* `s` may hold expressions, reductions and stores already; new ones are added behind. */
-void ht_xb_init(struct ht_xb *b, struct ht_arena *a, struct ht_stage *s);
-int32_t ht_xi(struct ht_xb *b, int64_t i); /* I64 constant */
-int32_t ht_xf(struct ht_xb *b, double f);  /* F32 constant */
-int32_t ht_xconst(
-	struct ht_xb *b, enum ht_dtype t, double f, int64_t i); /* f for floats, i otherwise */
-int32_t ht_xbits(struct ht_xb *b, enum ht_dtype t,
-	int64_t bits); /* a constant by its low bytes; the others are ignored */
-int32_t ht_xdim(struct ht_xb *b, int dim);
-int32_t ht_xgrid(struct ht_xb *b, int grid);
-int32_t ht_xparam(struct ht_xb *b, int param);
-int32_t ht_xload(struct ht_xb *b, int buffer, enum ht_dtype t, int32_t offset);
-int32_t ht_xload_if(
-	struct ht_xb *b, int buffer, enum ht_dtype t, int32_t offset, int32_t guard, int32_t other);
-int32_t ht_xred(struct ht_xb *b, int red, enum ht_dtype t);
-int32_t ht_x1(
-	struct ht_xb *b, enum ht_xop op, int32_t a); /* result type from a (comparisons: BOOL) */
-int32_t ht_x2(struct ht_xb *b, enum ht_xop op, int32_t a, int32_t c);
-int32_t ht_x3(struct ht_xb *b, enum ht_xop op, int32_t a, int32_t c, int32_t e);
-int32_t ht_xcvt(struct ht_xb *b, enum ht_dtype to, int32_t a);
-int32_t ht_xbitcast(struct ht_xb *b, enum ht_dtype to, int32_t a);
-int32_t ht_xselect(struct ht_xb *b, int32_t cond, int32_t yes, int32_t no);
-int32_t ht_xcheck(struct ht_xb *b, int32_t value, int32_t cond, enum ht_fault f);
-/* Integer division and remainder with TensorFlow's checks: divisor 0 faults, INT_MIN / -1 wraps;
- * floor: rounds to minus infinity. */
-int32_t ht_xidiv(struct ht_xb *b, int32_t a, int32_t c, bool floor);
-int32_t ht_xirem(struct ht_xb *b, int32_t a, int32_t c, bool floor);
-void ht_xstore(struct ht_xb *b, int buffer, int32_t offset, int32_t value);
-void ht_xstore_if(struct ht_xb *b, int buffer, int32_t offset, int32_t value, int32_t guard);
-int ht_xreduce(struct ht_xb *b, enum ht_red op, int32_t x); /* returns the reduction's number */
-
-/* Change of x (I64) when dimension `dim` grows by one, if that is a constant: true and *step. */
-bool ht_x_step(const struct ht_stage *s, int32_t x, int dim, int64_t *step);
-/* Whether x depends on dimension `dim` (loads count through their offsets). */
+/* uses.c: whether x depends on dimension `dim` (loads count through their offsets). */
 bool ht_x_uses_dim(const struct ht_stage *s, int32_t x, int dim);
 
 /* schedule.c: chooses nr and kp for packing a contraction of `m` rows, `n` columns, `k` depth with
- * operands of type `t`; then, in a finished kernel, mr, kc and loop order. */
+ * operands of type `t`; then, in a finished kernel, mr. */
 void ht_schedule_packing(const struct ht_target *t, enum ht_dtype dtype, int64_t m, int64_t n,
 	int64_t k, int32_t *nr, int32_t *kp);
 /* Tile sizes along m and n for the grid (multiples of the register tile). */

@@ -5,7 +5,7 @@
 #ifndef HT_KERNEL_MATH_H
 #define HT_KERNEL_MATH_H
 
-#include "kernel/kernel.h"
+#include "kernel/expr.h"
 
 /* y: the second operand of ATAN2 and POW. */
 int32_t ht_math_f32(struct ht_xb *b, enum ht_xop op, int32_t x, int32_t y);
@@ -34,105 +34,55 @@ int32_t ht_math_log64(struct ht_xb *b, int32_t x, bool full, bool subnormal);
 int32_t ht_math_log1p64(struct ht_xb *b, int32_t x);
 int32_t ht_math_pow64(struct ht_xb *b, int32_t x, int32_t y, bool full);
 
-/* ---- short names ---- */
-
-static inline int32_t xk(struct ht_xb *b, enum ht_dtype t, double f)
-{
-	return ht_xconst(b, t, f, 0);
-}
-
-static inline int32_t xint(struct ht_xb *b, enum ht_dtype t, int64_t i)
-{
-	return ht_xconst(b, t, 0, i);
-}
-
-static inline enum ht_dtype xtype(const struct ht_xb *b, int32_t x)
-{
-	return b->stage->x[x].dtype;
-}
-
-static inline int32_t xadd(struct ht_xb *b, int32_t x, int32_t y)
-{
-	return ht_x2(b, HT_X_ADD, x, y);
-}
-
-static inline int32_t xsub(struct ht_xb *b, int32_t x, int32_t y)
-{
-	return ht_x2(b, HT_X_SUB, x, y);
-}
-
-static inline int32_t xmul(struct ht_xb *b, int32_t x, int32_t y)
-{
-	return ht_x2(b, HT_X_MUL, x, y);
-}
-
-static inline int32_t xdiv(struct ht_xb *b, int32_t x, int32_t y)
-{
-	return ht_x2(b, HT_X_DIV, x, y);
-}
-
-static inline int32_t xmuladd(struct ht_xb *b, int32_t x, int32_t y, int32_t z)
-{
-	return ht_x3(b, HT_X_MULADD, x, y, z);
-}
-
-static inline int32_t xlt(struct ht_xb *b, int32_t x, int32_t y)
-{
-	return ht_x2(b, HT_X_LT, x, y);
-}
-
-static inline int32_t xeq(struct ht_xb *b, int32_t x, int32_t y)
-{
-	return ht_x2(b, HT_X_EQ, x, y);
-}
+/* ---- what they share ---- */
 
 /* The smaller of x and a constant; NaN stays.  One instruction, which HT_X_MIN is not. */
-static inline int32_t xmost(struct ht_xb *b, int32_t x, double limit)
+static inline int32_t ht_xmost(struct ht_xb *b, int32_t x, double limit)
 {
-	int32_t k = xk(b, xtype(b, x), limit);
+	int32_t k = ht_xk(b, ht_xtype(b, x), limit);
 
-	return ht_xselect(b, xlt(b, k, x), k, x);
+	return ht_xselect(b, ht_xlt(b, k, x), k, x);
 }
 
-static inline int32_t xleast(struct ht_xb *b, int32_t x, double limit)
+static inline int32_t ht_xleast(struct ht_xb *b, int32_t x, double limit)
 {
-	int32_t k = xk(b, xtype(b, x), limit);
+	int32_t k = ht_xk(b, ht_xtype(b, x), limit);
 
-	return ht_xselect(b, xlt(b, x, k), k, x);
+	return ht_xselect(b, ht_xlt(b, x, k), k, x);
 }
 
 /* Integer of the same size. */
-static inline int32_t xbits(struct ht_xb *b, int32_t x)
+static inline int32_t ht_xas_int(struct ht_xb *b, int32_t x)
 {
-	return ht_xbitcast(b, xtype(b, x) == HT_F64 ? HT_I64 : HT_I32, x);
+	return ht_xbitcast(b, ht_xtype(b, x) == HT_F64 ? HT_I64 : HT_I32, x);
 }
 
 /* The sign bit of x, as an integer of its size. */
-static inline int32_t xsign(struct ht_xb *b, int32_t x)
+static inline int32_t ht_xsign(struct ht_xb *b, int32_t x)
 {
-	bool wide = xtype(b, x) == HT_F64;
+	bool wide = ht_xtype(b, x) == HT_F64;
 
-	return ht_x2(b, HT_X_AND, xbits(b, x),
-		xint(b, wide ? HT_I64 : HT_I32, wide ? INT64_MIN : INT32_MIN));
+	return ht_xand(b, ht_xas_int(b, x),
+		ht_xint(b, wide ? HT_I64 : HT_I32, wide ? INT64_MIN : INT32_MIN));
 }
 
 /* x with its sign bit flipped where `sign` (an integer) has it. */
-static inline int32_t xflip(struct ht_xb *b, int32_t x, int32_t sign)
+static inline int32_t ht_xflip(struct ht_xb *b, int32_t x, int32_t sign)
 {
-	return ht_xbitcast(b, xtype(b, x), ht_x2(b, HT_X_XOR, xbits(b, x), sign));
+	return ht_xbitcast(b, ht_xtype(b, x), ht_xxor(b, ht_xas_int(b, x), sign));
 }
 
 /* c[0] + c[1] x + … c[n-1] x^(n-1), by Horner. */
-static inline int32_t xpoly(struct ht_xb *b, int32_t x, const double *c, int n)
+static inline int32_t ht_xpoly(struct ht_xb *b, int32_t x, const double *c, int n)
 {
-	enum ht_dtype t = xtype(b, x);
-	int32_t sum = xk(b, t, c[n - 1]);
+	enum ht_dtype t = ht_xtype(b, x);
+	int32_t sum = ht_xk(b, t, c[n - 1]);
 
 	for (int i = n - 2; i >= 0; i--)
-		sum = xmuladd(b, sum, x, xk(b, t, c[i]));
+		sum = ht_xmuladd(b, sum, x, ht_xk(b, t, c[i]));
 	return sum;
 }
 
-#define XPOLY(b, x, c) xpoly((b), (x), (c), (int)HT_COUNT(c))
+#define HT_XPOLY(b, x, c) ht_xpoly((b), (x), (c), (int)HT_COUNT(c))
 
 #endif

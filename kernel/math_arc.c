@@ -6,14 +6,9 @@
 
 static const double pi_hi = 0x1.921fb54442d18p+1, pi_lo = 0x1.1a62633145c07p-53;
 
-static int32_t k(struct ht_xb *b, double f)
-{
-	return xk(b, HT_F64, f);
-}
-
 static int32_t magnitude(struct ht_xb *b, int32_t x)
 {
-	return ht_x1(b, HT_X_ABS, x);
+	return ht_xabs(b, x);
 }
 
 /* atan(z) + turn * pi, |z| below tan(pi/8); turn is 0, 1/4 or 1/2. */
@@ -28,38 +23,39 @@ static int32_t atan_near(struct ht_xb *b, int32_t z, int32_t turn, bool full)
 		0x1.3b136eb504c53p-4, -0x1.110c7a3711b9dp-4, 0x1.e1728aa0be57dp-5,
 		-0x1.ab80d8a847e04p-5, 0x1.70fa63cd59b5ep-5, -0x1.125544decce68p-5,
 		0x1.f25d1cdd2ffb1p-7 };
-	int32_t z2 = xmul(b, z, z), base = xmul(b, turn, k(b, pi_hi)), small;
+	int32_t z2 = ht_xmul(b, z, z), base = ht_xmul(b, turn, ht_xd(b, pi_hi)), small;
 
 	if (!full)
-		return xmuladd(b, z, XPOLY(b, z2, c), base);
-	small = xmuladd(b, xmul(b, z, z2), XPOLY(b, z2, rest), xmul(b, turn, k(b, pi_lo)));
-	return xadd(b, base, xadd(b, z, small));
+		return ht_xmuladd(b, z, HT_XPOLY(b, z2, c), base);
+	small = ht_xmuladd(
+		b, ht_xmul(b, z, z2), HT_XPOLY(b, z2, rest), ht_xmul(b, turn, ht_xd(b, pi_lo)));
+	return ht_xadd(b, base, ht_xadd(b, z, small));
 }
 
 /* atan(y / x) for y, x >= 0, not both infinite: by itself, from 45 degrees, or from 90 degrees. */
 static int32_t atan_quadrant(struct ht_xb *b, int32_t y, int32_t x, bool full)
 {
-	int32_t steep = xlt(b, xmul(b, x, k(b, 2.414)), y),
-		middle = xlt(b, xmul(b, x, k(b, 0.4142)), y);
-	int32_t num = ht_xselect(b, middle, xsub(b, y, x), y);
-	int32_t den = ht_xselect(b, middle, xadd(b, y, x), x);
-	int32_t turn = ht_xselect(b, middle, k(b, 0.25), k(b, 0));
+	int32_t steep = ht_xlt(b, ht_xmul(b, x, ht_xd(b, 2.414)), y),
+		middle = ht_xlt(b, ht_xmul(b, x, ht_xd(b, 0.4142)), y);
+	int32_t num = ht_xselect(b, middle, ht_xsub(b, y, x), y);
+	int32_t den = ht_xselect(b, middle, ht_xadd(b, y, x), x);
+	int32_t turn = ht_xselect(b, middle, ht_xd(b, 0.25), ht_xd(b, 0));
 
-	num = ht_xselect(b, steep, ht_x1(b, HT_X_NEG, x), num);
+	num = ht_xselect(b, steep, ht_xneg(b, x), num);
 	den = ht_xselect(b, steep, y, den);
-	turn = ht_xselect(b, steep, k(b, 0.5), turn);
-	den = ht_xselect(b, xeq(b, den, k(b, 0)), k(b, 1), den);
-	return atan_near(b, xdiv(b, num, den), turn, full);
+	turn = ht_xselect(b, steep, ht_xd(b, 0.5), turn);
+	den = ht_xselect(b, ht_xeq(b, den, ht_xd(b, 0)), ht_xd(b, 1), den);
+	return atan_near(b, ht_xdiv(b, num, den), turn, full);
 }
 
 /* pi - r, for a negative x. */
 static int32_t to_left(struct ht_xb *b, int32_t x, int32_t r)
 {
-	bool wide = xtype(b, x) == HT_F64;
+	bool wide = ht_xtype(b, x) == HT_F64;
 	int32_t left =
-		ht_x2(b, HT_X_LT, xbits(b, x), xint(b, wide ? HT_I64 : HT_I32, 0)); /* -0 too */
+		ht_xlt(b, ht_xas_int(b, x), ht_xint(b, wide ? HT_I64 : HT_I32, 0)); /* -0 too */
 
-	return ht_xselect(b, left, xsub(b, k(b, pi_hi), xsub(b, r, k(b, pi_lo))), r);
+	return ht_xselect(b, left, ht_xsub(b, ht_xd(b, pi_hi), ht_xsub(b, r, ht_xd(b, pi_lo))), r);
 }
 
 /* ---- F32 ---- */
@@ -67,67 +63,68 @@ static int32_t to_left(struct ht_xb *b, int32_t x, int32_t r)
 /* |x| in F64; infinity becomes so large that its quotient with any F32 rounds to 0. */
 static int32_t wide_magnitude(struct ht_xb *b, int32_t x)
 {
-	return xmost(b, magnitude(b, ht_xcvt(b, HT_F64, x)), 0x1p600);
+	return ht_xmost(b, magnitude(b, ht_xcvt(b, HT_F64, x)), 0x1p600);
 }
 
 int32_t ht_math_atan32(struct ht_xb *b, int32_t x)
 {
-	int32_t y = ht_xcvt(b, HT_F32, atan_quadrant(b, wide_magnitude(b, x), k(b, 1), false));
+	int32_t y = ht_xcvt(b, HT_F32, atan_quadrant(b, wide_magnitude(b, x), ht_xd(b, 1), false));
 
-	return xflip(b, y, xsign(b, x));
+	return ht_xflip(b, y, ht_xsign(b, x));
 }
 
 int32_t ht_math_atan2_32(struct ht_xb *b, int32_t y, int32_t x)
 {
 	int32_t r = atan_quadrant(b, wide_magnitude(b, y), wide_magnitude(b, x), false);
 
-	return xflip(b, ht_xcvt(b, HT_F32, to_left(b, x, r)), xsign(b, y));
+	return ht_xflip(b, ht_xcvt(b, HT_F32, to_left(b, x, r)), ht_xsign(b, y));
 }
 
 /* ---- F64 ---- */
 
 static int32_t atan64(struct ht_xb *b, int32_t x)
 {
-	return xflip(b, atan_quadrant(b, magnitude(b, x), k(b, 1), true), xsign(b, x));
+	return ht_xflip(b, atan_quadrant(b, magnitude(b, x), ht_xd(b, 1), true), ht_xsign(b, x));
 }
 
 /* Where one is infinite: 1 for that one, 0 for the other; NaN stays. */
 static int32_t of_infinity(struct ht_xb *b, int32_t x)
 {
-	return ht_xselect(b, xeq(b, x, k(b, INFINITY)), k(b, 1), xmul(b, x, k(b, 0)));
+	return ht_xselect(
+		b, ht_xeq(b, x, ht_xd(b, INFINITY)), ht_xd(b, 1), ht_xmul(b, x, ht_xd(b, 0)));
 }
 
 /* Both by a factor that keeps sums and products below the largest number. */
 static int32_t atan2_64(struct ht_xb *b, int32_t y, int32_t x)
 {
-	int32_t ay = magnitude(b, y), ax = magnitude(b, x), big = k(b, 0x1p1000),
-		inf = k(b, INFINITY);
-	int32_t huge = ht_x2(b, HT_X_OR, xlt(b, big, ay), xlt(b, big, ax));
-	int32_t infinite = ht_x2(b, HT_X_OR, xeq(b, ay, inf), xeq(b, ax, inf));
-	int32_t scale = ht_xselect(b, huge, k(b, 0x1p-100), k(b, 1)), r;
+	int32_t ay = magnitude(b, y), ax = magnitude(b, x), big = ht_xd(b, 0x1p1000),
+		inf = ht_xd(b, INFINITY);
+	int32_t huge = ht_xor(b, ht_xlt(b, big, ay), ht_xlt(b, big, ax));
+	int32_t infinite = ht_xor(b, ht_xeq(b, ay, inf), ht_xeq(b, ax, inf));
+	int32_t scale = ht_xselect(b, huge, ht_xd(b, 0x1p-100), ht_xd(b, 1)), r;
 
-	ay = ht_xselect(b, infinite, of_infinity(b, ay), xmul(b, ay, scale));
-	ax = ht_xselect(b, infinite, of_infinity(b, ax), xmul(b, ax, scale));
+	ay = ht_xselect(b, infinite, of_infinity(b, ay), ht_xmul(b, ay, scale));
+	ax = ht_xselect(b, infinite, of_infinity(b, ax), ht_xmul(b, ax, scale));
 	r = atan_quadrant(b, ay, ax, true);
-	return xflip(b, to_left(b, x, r), xsign(b, y));
+	return ht_xflip(b, to_left(b, x, r), ht_xsign(b, y));
 }
 
 /* By atan(x / sqrt(1 - x^2)). */
 static int32_t asin64(struct ht_xb *b, int32_t x)
 {
-	int32_t a = magnitude(b, x), one = k(b, 1);
-	int32_t root = ht_x1(b, HT_X_SQRT, xmul(b, xsub(b, one, a), xadd(b, one, a)));
+	int32_t a = magnitude(b, x), one = ht_xd(b, 1);
+	int32_t root = ht_xsqrt(b, ht_xmul(b, ht_xsub(b, one, a), ht_xadd(b, one, a)));
 
-	return xflip(b, atan_quadrant(b, a, root, true), xsign(b, x));
+	return ht_xflip(b, atan_quadrant(b, a, root, true), ht_xsign(b, x));
 }
 
 /* By 2 atan(sqrt((1 - x) / (1 + x))), where nothing cancels. */
 static int32_t acos64(struct ht_xb *b, int32_t x)
 {
-	int32_t one = k(b, 1), y = ht_x1(b, HT_X_SQRT, xsub(b, one, x));
-	int32_t half = atan_quadrant(b, y, ht_x1(b, HT_X_SQRT, xadd(b, one, x)), true);
+	int32_t one = ht_xd(b, 1), y = ht_xsqrt(b, ht_xsub(b, one, x));
+	int32_t half = atan_quadrant(b, y, ht_xsqrt(b, ht_xadd(b, one, x)), true);
 
-	return xadd(b, half, half);
+	return ht_xadd(b, half, half);
 }
 
 int32_t ht_math_arc64(struct ht_xb *b, enum ht_xop op, int32_t x, int32_t y)

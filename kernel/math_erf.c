@@ -4,11 +4,6 @@
 
 #include <math.h>
 
-static int32_t k(struct ht_xb *b, double f)
-{
-	return xk(b, HT_F64, f);
-}
-
 /* For |x| up to 0.75. */
 static int32_t erf_near(struct ht_xb *b, int32_t x)
 {
@@ -17,19 +12,19 @@ static int32_t erf_near(struct ht_xb *b, int32_t x)
 		-0x1.c02db127a4941p-11, 0x1.f9a2b0585e3a4p-14, -0x1.f4c5ecdd63efdp-17,
 		0x1.b90f77f1172ebp-20, -0x1.5653e7b46e59ep-23, 0x1.8a4a8c80bdd8fp-27 };
 
-	return xmuladd(b, x, XPOLY(b, xmul(b, x, x), c), x);
+	return ht_xmuladd(b, x, HT_XPOLY(b, ht_xmul(b, x, x), c), x);
 }
 
 /* e^(-a^2): a = h + l where h^2 is exact; e^-(a^2 - h^2) by its series. */
 static int32_t exp_of_square(struct ht_xb *b, int32_t a)
 {
-	int32_t h = ht_xbitcast(
-		b, HT_F64, ht_x2(b, HT_X_AND, xbits(b, a), ht_xi(b, -((int64_t)1 << 27))));
-	int32_t d = xmul(b, xsub(b, a, h), xadd(b, a, h)), series;
-	int32_t e = ht_math_exp64(b, ht_x1(b, HT_X_NEG, xmul(b, h, h)), true);
+	int32_t h =
+		ht_xbitcast(b, HT_F64, ht_xand(b, ht_xas_int(b, a), ht_xi(b, -((int64_t)1 << 27))));
+	int32_t d = ht_xmul(b, ht_xsub(b, a, h), ht_xadd(b, a, h)), series;
+	int32_t e = ht_math_exp64(b, ht_xneg(b, ht_xmul(b, h, h)), true);
 
-	series = xmuladd(b, d, xmuladd(b, d, k(b, -1. / 6), k(b, 0.5)), k(b, -1));
-	return xmuladd(b, e, xmul(b, d, series), e);
+	series = ht_xmuladd(b, d, ht_xmuladd(b, d, ht_xd(b, -1. / 6), ht_xd(b, 0.5)), ht_xd(b, -1));
+	return ht_xmuladd(b, e, ht_xmul(b, d, series), e);
 }
 
 /* erfc(a) for a >= 0.75; from 28 on that is 0. */
@@ -46,23 +41,25 @@ static int32_t erfc_far(struct ht_xb *b, int32_t a)
 		-0x1.44240fca77759p-26 };
 	int32_t t, q;
 
-	a = xmost(b, a, 28);
-	t = xdiv(b, xsub(b, a, k(b, 4)), xadd(b, a, k(b, 4)));
-	q = xdiv(b, XPOLY(b, t, c), xadd(b, xadd(b, a, a), k(b, 1)));
-	return xmul(b, exp_of_square(b, a), q);
+	a = ht_xmost(b, a, 28);
+	t = ht_xdiv(b, ht_xsub(b, a, ht_xd(b, 4)), ht_xadd(b, a, ht_xd(b, 4)));
+	q = ht_xdiv(b, HT_XPOLY(b, t, c), ht_xadd(b, ht_xadd(b, a, a), ht_xd(b, 1)));
+	return ht_xmul(b, exp_of_square(b, a), q);
 }
 
 int32_t ht_math_erf64(struct ht_xb *b, int32_t x)
 {
-	int32_t a = ht_x1(b, HT_X_ABS, x), far = xsub(b, k(b, 1), erfc_far(b, a));
+	int32_t a = ht_xabs(b, x), far = ht_xsub(b, ht_xd(b, 1), erfc_far(b, a));
 
-	return ht_xselect(b, xlt(b, a, k(b, 0.75)), erf_near(b, x), xflip(b, far, xsign(b, x)));
+	return ht_xselect(
+		b, ht_xlt(b, a, ht_xd(b, 0.75)), erf_near(b, x), ht_xflip(b, far, ht_xsign(b, x)));
 }
 
 int32_t ht_math_erfc64(struct ht_xb *b, int32_t x)
 {
-	int32_t a = ht_x1(b, HT_X_ABS, x), far = erfc_far(b, a);
+	int32_t a = ht_xabs(b, x), far = erfc_far(b, a);
 
-	far = ht_xselect(b, xlt(b, x, k(b, 0)), xsub(b, k(b, 2), far), far);
-	return ht_xselect(b, xlt(b, a, k(b, 0.75)), xsub(b, k(b, 1), erf_near(b, x)), far);
+	far = ht_xselect(b, ht_xlt(b, x, ht_xd(b, 0)), ht_xsub(b, ht_xd(b, 2), far), far);
+	return ht_xselect(
+		b, ht_xlt(b, a, ht_xd(b, 0.75)), ht_xsub(b, ht_xd(b, 1), erf_near(b, x)), far);
 }

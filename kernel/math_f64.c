@@ -24,55 +24,45 @@ static const double atanh_long[] = { 0x1.5555555555555p-2, 0x1.999999999998ep-3,
 	0x1.24924924939b3p-3, 0x1.c71c71c4bf387p-4, 0x1.745d18780915cp-4, 0x1.3b1353cbff790p-4,
 	0x1.11229559cec0ap-4, 0x1.ddf20716c26c1p-5, 0x1.ecef3bc3e43d4p-5 };
 
-static int32_t k(struct ht_xb *b, double f)
-{
-	return xk(b, HT_F64, f);
-}
-
-static int32_t shift(struct ht_xb *b, enum ht_xop op, int32_t x, int count)
-{
-	return ht_x2(b, op, x, ht_xi(b, count));
-}
-
 /* e^x = 2^n (1 + p).  *w: an integer whose low bits are n + bias. */
 static int32_t exp_parts(struct ht_xb *b, int32_t x, int bias, bool full, int32_t *w)
 {
-	int32_t magic = k(b, 0x1.8p52 + bias), t = xmuladd(b, x, k(b, log2_e), magic);
-	int32_t n = xsub(b, t, magic), r, q;
+	int32_t magic = ht_xd(b, 0x1.8p52 + bias), t = ht_xmuladd(b, x, ht_xd(b, log2_e), magic);
+	int32_t n = ht_xsub(b, t, magic), r, q;
 
-	r = xmuladd(b, n, k(b, -ln2_hi), x);
-	r = xmuladd(b, n, k(b, -ln2_lo), r);
-	*w = xbits(b, t);
-	q = full ? XPOLY(b, r, exp_long) : XPOLY(b, r, exp_short);
-	return xmuladd(b, xmul(b, r, r), q, r);
+	r = ht_xmuladd(b, n, ht_xd(b, -ln2_hi), x);
+	r = ht_xmuladd(b, n, ht_xd(b, -ln2_lo), r);
+	*w = ht_xas_int(b, t);
+	q = full ? HT_XPOLY(b, r, exp_long) : HT_XPOLY(b, r, exp_short);
+	return ht_xmuladd(b, ht_xmul(b, r, r), q, r);
 }
 
 static int32_t power_of_two(struct ht_xb *b, int32_t w)
 {
-	return ht_xbitcast(b, HT_F64, shift(b, HT_X_SHL, w, 52));
+	return ht_xbitcast(b, HT_F64, ht_xshli(b, w, 52));
 }
 
 int32_t ht_math_exp64(struct ht_xb *b, int32_t x, bool full)
 {
 	int32_t w, p, half;
 
-	x = xleast(b, xmost(b, x, 710), -746);
-	p = xadd(b, exp_parts(b, x, 2 * 1023, full, &w), k(b, 1));
-	half = shift(b, HT_X_SHR, w, 1);
-	p = xmul(b, p, power_of_two(b, half));
-	return xmul(b, p, power_of_two(b, xsub(b, w, half)));
+	x = ht_xleast(b, ht_xmost(b, x, 710), -746);
+	p = ht_xadd(b, exp_parts(b, x, 2 * 1023, full, &w), ht_xd(b, 1));
+	half = ht_xshri(b, w, 1);
+	p = ht_xmul(b, p, power_of_two(b, half));
+	return ht_xmul(b, p, power_of_two(b, ht_xsub(b, w, half)));
 }
 
 /* 2^n p + (2^n - 1); halved and doubled again so that n = 1024 is within range. */
 int32_t ht_math_expm1_64(struct ht_xb *b, int32_t x, bool full)
 {
-	int32_t w, p, s, half = k(b, 0.5);
+	int32_t w, p, s, half = ht_xd(b, 0.5);
 
-	x = xleast(b, xmost(b, x, 710), -60);
+	x = ht_xleast(b, ht_xmost(b, x, 710), -60);
 	p = exp_parts(b, x, 1022, full, &w);
 	s = power_of_two(b, w);
-	p = xmuladd(b, s, p, xsub(b, s, half));
-	return xadd(b, p, p);
+	p = ht_xmuladd(b, s, p, ht_xsub(b, s, half));
+	return ht_xadd(b, p, p);
 }
 
 /* Of positive, finite x: fdlibm's way.  x = m 2^e, f = m - 1, s = f / (2 + f),
@@ -80,79 +70,79 @@ int32_t ht_math_expm1_64(struct ht_xb *b, int32_t x, bool full)
 static int32_t log_positive(struct ht_xb *b, int32_t x, bool full, int32_t e_bias)
 {
 	const int64_t root_half = 0x3fe6a09e667f3bcd, one_bits = 0x3ff0000000000000;
-	int32_t i = xadd(b, xbits(b, x), ht_xi(b, one_bits - root_half));
-	int32_t m = xadd(b, ht_x2(b, HT_X_AND, i, ht_xi(b, 0xfffffffffffff)), ht_xi(b, root_half));
-	int32_t f = xsub(b, ht_xbitcast(b, HT_F64, m), k(b, 1)),
-		s = xdiv(b, f, xadd(b, f, k(b, 2)));
-	int32_t s2 = xmul(b, s, s), half = xmul(b, xmul(b, f, f), k(b, 0.5)), r, e, y;
+	int32_t i = ht_xaddi(b, ht_xas_int(b, x), one_bits - root_half);
+	int32_t m = ht_xaddi(b, ht_xand(b, i, ht_xi(b, 0xfffffffffffff)), root_half);
+	int32_t f = ht_xsub(b, ht_xbitcast(b, HT_F64, m), ht_xd(b, 1)),
+		s = ht_xdiv(b, f, ht_xadd(b, f, ht_xd(b, 2)));
+	int32_t s2 = ht_xmul(b, s, s), half = ht_xmul(b, ht_xmul(b, f, f), ht_xd(b, 0.5)), r, e, y;
 
 	/* The exponent as a number: into the low bits of 1.5 * 2^52. */
-	e = xadd(b, shift(b, HT_X_SHR, i, 52), ht_xi(b, 0x4338000000000000));
-	e = xsub(b, xsub(b, ht_xbitcast(b, HT_F64, e), k(b, 0x1.8p52)), e_bias);
-	r = full ? XPOLY(b, s2, atanh_long) : XPOLY(b, s2, atanh_short);
-	r = xmul(b, r, xadd(b, s2, s2));
-	y = xmuladd(b, e, k(b, ln2_lo), xmul(b, s, xadd(b, half, r)));
-	y = xsub(b, xsub(b, half, y), f);
-	return xsub(b, xmul(b, e, k(b, ln2_hi)), y);
+	e = ht_xaddi(b, ht_xshri(b, i, 52), 0x4338000000000000);
+	e = ht_xsub(b, ht_xsub(b, ht_xbitcast(b, HT_F64, e), ht_xd(b, 0x1.8p52)), e_bias);
+	r = full ? HT_XPOLY(b, s2, atanh_long) : HT_XPOLY(b, s2, atanh_short);
+	r = ht_xmul(b, r, ht_xadd(b, s2, s2));
+	y = ht_xmuladd(b, e, ht_xd(b, ln2_lo), ht_xmul(b, s, ht_xadd(b, half, r)));
+	y = ht_xsub(b, ht_xsub(b, half, y), f);
+	return ht_xsub(b, ht_xmul(b, e, ht_xd(b, ln2_hi)), y);
 }
 
 int32_t ht_math_log64(struct ht_xb *b, int32_t x, bool full, bool subnormal)
 {
-	int32_t zero = k(b, 0), bias = k(b, 1023), scaled = x, y;
+	int32_t zero = ht_xd(b, 0), bias = ht_xd(b, 1023), scaled = x, y;
 
 	if (subnormal) {
-		int32_t tiny = xlt(b, x, k(b, 0x1p-1022));
+		int32_t tiny = ht_xlt(b, x, ht_xd(b, 0x1p-1022));
 
-		scaled = ht_xselect(b, tiny, xmul(b, x, k(b, 0x1p54)), x);
-		bias = ht_xselect(b, tiny, k(b, 1023 + 54), bias);
+		scaled = ht_xselect(b, tiny, ht_xmul(b, x, ht_xd(b, 0x1p54)), x);
+		bias = ht_xselect(b, tiny, ht_xd(b, 1023 + 54), bias);
 	}
 	y = log_positive(b, scaled, full, bias);
-	y = ht_xselect(b, xlt(b, x, k(b, INFINITY)), y, x);
-	return ht_xselect(
-		b, xlt(b, zero, x), y, ht_xselect(b, xeq(b, x, zero), k(b, -INFINITY), k(b, NAN)));
+	y = ht_xselect(b, ht_xlt(b, x, ht_xd(b, INFINITY)), y, x);
+	return ht_xselect(b, ht_xlt(b, zero, x), y,
+		ht_xselect(b, ht_xeq(b, x, zero), ht_xd(b, -INFINITY), ht_xd(b, NAN)));
 }
 
 /* log(u) + (x - (u - 1)) / u, u = 1 + x rounded. */
 int32_t ht_math_log1p64(struct ht_xb *b, int32_t x)
 {
-	int32_t one = k(b, 1), u = xadd(b, one, x), rest = xsub(b, x, xsub(b, u, one));
-	int32_t y = xadd(b, ht_math_log64(b, u, true, false), xdiv(b, rest, u));
-	int32_t zero_or_inf = ht_x2(b, HT_X_OR, xeq(b, x, k(b, 0)), xeq(b, x, k(b, INFINITY)));
-	int32_t pole = xeq(b, x, k(b, -1)); /* 0 / 0 in the second term */
+	int32_t one = ht_xd(b, 1), u = ht_xadd(b, one, x), rest = ht_xsub(b, x, ht_xsub(b, u, one));
+	int32_t y = ht_xadd(b, ht_math_log64(b, u, true, false), ht_xdiv(b, rest, u));
+	int32_t zero_or_inf =
+		ht_xor(b, ht_xeq(b, x, ht_xd(b, 0)), ht_xeq(b, x, ht_xd(b, INFINITY)));
+	int32_t pole = ht_xeq(b, x, ht_xd(b, -1)); /* 0 / 0 in the second term */
 
-	y = ht_xselect(b, pole, k(b, -INFINITY), y);
+	y = ht_xselect(b, pole, ht_xd(b, -INFINITY), y);
 	return ht_xselect(b, zero_or_inf, x, y);
 }
 
 static int32_t tanh64(struct ht_xb *b, int32_t x)
 {
-	int32_t t = xmost(b, ht_x1(b, HT_X_ABS, x), 22),
-		e = ht_math_expm1_64(b, xadd(b, t, t), true);
+	int32_t t = ht_xmost(b, ht_xabs(b, x), 22), e = ht_math_expm1_64(b, ht_xadd(b, t, t), true);
 
-	return xflip(b, xdiv(b, e, xadd(b, e, k(b, 2))), xsign(b, x));
+	return ht_xflip(b, ht_xdiv(b, e, ht_xadd(b, e, ht_xd(b, 2))), ht_xsign(b, x));
 }
 
 static int32_t sigmoid64(struct ht_xb *b, int32_t x)
 {
-	int32_t e = ht_math_exp64(b, xmost(b, x, 60), true);
+	int32_t e = ht_math_exp64(b, ht_xmost(b, x, 60), true);
 
-	return xdiv(b, e, xadd(b, e, k(b, 1)));
+	return ht_xdiv(b, e, ht_xadd(b, e, ht_xd(b, 1)));
 }
 
 /* C's rules for special values.  `full` as in the parts. */
 int32_t ht_math_pow64(struct ht_xb *b, int32_t x, int32_t y, bool full)
 {
-	int32_t zero = k(b, 0), l = ht_math_log64(b, ht_x1(b, HT_X_ABS, x), full, full), r;
+	int32_t zero = ht_xd(b, 0), l = ht_math_log64(b, ht_xabs(b, x), full, full), r;
 	/* 1 to anything and anything to 0 are 1. */
-	int32_t one = ht_x2(b, HT_X_OR, xeq(b, y, zero), xeq(b, l, zero));
-	int32_t whole = xeq(b, ht_x1(b, HT_X_RINT, y), y), h = xmul(b, y, k(b, 0.5));
-	int32_t odd = ht_x2(b, HT_X_AND, whole, ht_x2(b, HT_X_NE, ht_x1(b, HT_X_RINT, h), h));
-	int32_t undefined = ht_x2(b, HT_X_AND, xlt(b, x, zero), ht_x1(b, HT_X_NOT, whole));
+	int32_t one = ht_xor(b, ht_xeq(b, y, zero), ht_xeq(b, l, zero));
+	int32_t whole = ht_xeq(b, ht_xrint(b, y), y), h = ht_xmul(b, y, ht_xd(b, 0.5));
+	int32_t odd = ht_xand(b, whole, ht_xne(b, ht_xrint(b, h), h));
+	int32_t undefined = ht_xand(b, ht_xlt(b, x, zero), ht_xnot(b, whole));
 
-	undefined = ht_x2(b, HT_X_AND, undefined, ht_x2(b, HT_X_NE, x, k(b, -INFINITY)));
-	r = ht_math_exp64(b, ht_xselect(b, one, zero, xmul(b, y, l)), full);
-	r = xflip(b, r, ht_xselect(b, odd, xsign(b, x), ht_xi(b, 0)));
-	return ht_xselect(b, undefined, k(b, NAN), r);
+	undefined = ht_xand(b, undefined, ht_xne(b, x, ht_xd(b, -INFINITY)));
+	r = ht_math_exp64(b, ht_xselect(b, one, zero, ht_xmul(b, y, l)), full);
+	r = ht_xflip(b, r, ht_xselect(b, odd, ht_xsign(b, x), ht_xi(b, 0)));
+	return ht_xselect(b, undefined, ht_xd(b, NAN), r);
 }
 
 int32_t ht_math_f64(struct ht_xb *b, enum ht_xop op, int32_t x, int32_t y)
@@ -161,7 +151,7 @@ int32_t ht_math_f64(struct ht_xb *b, enum ht_xop op, int32_t x, int32_t y)
 	case HT_X_EXP:
 		return ht_math_exp64(b, x, true);
 	case HT_X_EXPM1:
-		return ht_xselect(b, xeq(b, x, k(b, 0)), x, ht_math_expm1_64(b, x, true));
+		return ht_xselect(b, ht_xeq(b, x, ht_xd(b, 0)), x, ht_math_expm1_64(b, x, true));
 	case HT_X_LOG:
 		return ht_math_log64(b, x, true, true);
 	case HT_X_LOG1P:
@@ -171,7 +161,7 @@ int32_t ht_math_f64(struct ht_xb *b, enum ht_xop op, int32_t x, int32_t y)
 	case HT_X_SIGMOID:
 		return sigmoid64(b, x);
 	case HT_X_RSQRT:
-		return xdiv(b, k(b, 1), ht_x1(b, HT_X_SQRT, x));
+		return ht_xdiv(b, ht_xd(b, 1), ht_xsqrt(b, x));
 	case HT_X_POW:
 		return ht_math_pow64(b, x, y, true);
 	case HT_X_SIN:

@@ -14,27 +14,22 @@ struct form {
 	bool shortest;
 };
 
-static int32_t k(const struct form *f, double c)
-{
-	return xk(f->b, HT_F32, c);
-}
-
 /* 2^(n + bias - 127), n in the low bits of `w`. */
 static int32_t power_of_two(const struct form *f, int32_t w, int bias)
 {
-	w = xadd(f->b, w, xint(f->b, HT_I32, bias));
-	return ht_xbitcast(f->b, HT_F32, ht_x2(f->b, HT_X_SHL, w, xint(f->b, HT_I32, 23)));
+	w = ht_xaddi(f->b, w, bias);
+	return ht_xbitcast(f->b, HT_F32, ht_xshli(f->b, w, 23));
 }
 
 /* x * scale = n + *r with |*r| <= 1/2; an integer with n in its low bits. */
 static int32_t split(const struct form *f, int32_t x, double scale, int32_t *r)
 {
 	struct ht_xb *b = f->b;
-	int32_t t = xmuladd(b, x, k(f, scale), k(f, magic));
-	int32_t n = xsub(b, t, k(f, magic));
+	int32_t t = ht_xmuladd(b, x, ht_xf(b, scale), ht_xf(b, magic));
+	int32_t n = ht_xsub(b, t, ht_xf(b, magic));
 
-	*r = xmuladd(b, x, k(f, scale), ht_x1(b, HT_X_NEG, n));
-	return xbits(b, t);
+	*r = ht_xmuladd(b, x, ht_xf(b, scale), ht_xneg(b, n));
+	return ht_xas_int(b, t);
 }
 
 static const double log2_e = 1.44269504088896340736;
@@ -49,9 +44,9 @@ static int32_t exp_short(const struct form *f, int32_t x, bool negative)
 	struct ht_xb *b = f->b;
 	int32_t r, w, p;
 
-	w = split(f, xleast(b, negative ? x : xmost(b, x, 89), -87), log2_e, &r);
-	p = f->shortest ? XPOLY(b, r, c2) : XPOLY(b, r, c4);
-	return xmul(b, p, power_of_two(f, w, 126));
+	w = split(f, ht_xleast(b, negative ? x : ht_xmost(b, x, 89), -87), log2_e, &r);
+	p = f->shortest ? HT_XPOLY(b, r, c2) : HT_XPOLY(b, r, c4);
+	return ht_xmul(b, p, power_of_two(f, w, 126));
 }
 
 /* 2^(x * scale) - 1, up to 2^127; relative to itself, near 0 too. */
@@ -61,38 +56,38 @@ static int32_t exp_less_one(const struct form *f, int32_t x, double scale)
 	static const double c2[] = { 0x1.62e848p-1, 0x1.efaeb8p-3, 0x1.c6b040p-5 };
 	struct ht_xb *b = f->b;
 	int32_t r, w = split(f, x, scale, &r), s = power_of_two(f, w, 127);
-	int32_t q = xmul(b, r, f->shortest ? XPOLY(b, r, c2) : XPOLY(b, r, c3));
+	int32_t q = ht_xmul(b, r, f->shortest ? HT_XPOLY(b, r, c2) : HT_XPOLY(b, r, c3));
 
-	return xmuladd(b, s, q, xsub(b, s, k(f, 1)));
+	return ht_xmuladd(b, s, q, ht_xsub(b, s, ht_xf(b, 1)));
 }
 
 static int32_t expm1_short(const struct form *f, int32_t x)
 {
 	struct ht_xb *b = f->b;
-	int32_t y = exp_less_one(f, xleast(b, xmost(b, x, 88), -20), log2_e);
+	int32_t y = exp_less_one(f, ht_xleast(b, ht_xmost(b, x, 88), -20), log2_e);
 
 	/* from there on the exponent is too large for one factor */
-	return ht_xselect(b, xlt(b, k(f, 88), x), exp_short(f, x, false), y);
+	return ht_xselect(b, ht_xlt(b, ht_xf(b, 88), x), exp_short(f, x, false), y);
 }
 
 /* With e = e^-|x|: e / (1 + e), or 1 less that. */
 static int32_t sigmoid_short(const struct form *f, int32_t x)
 {
 	struct ht_xb *b = f->b;
-	int32_t e = exp_short(f, ht_x1(b, HT_X_NEG, ht_x1(b, HT_X_ABS, x)), true);
-	int32_t q = xdiv(b, e, xadd(b, e, k(f, 1)));
+	int32_t e = exp_short(f, ht_xneg(b, ht_xabs(b, x)), true);
+	int32_t q = ht_xdiv(b, e, ht_xadd(b, e, ht_xf(b, 1)));
 
-	return ht_xselect(b, xlt(b, x, k(f, 0)), q, xsub(b, k(f, 1), q));
+	return ht_xselect(b, ht_xlt(b, x, ht_xf(b, 0)), q, ht_xsub(b, ht_xf(b, 1), q));
 }
 
 /* p / (p + 2), p = e^(2|x|) - 1. */
 static int32_t tanh_short(const struct form *f, int32_t x)
 {
 	struct ht_xb *b = f->b;
-	int32_t a = xmost(b, ht_x1(b, HT_X_ABS, x), 10);
+	int32_t a = ht_xmost(b, ht_xabs(b, x), 10);
 	int32_t p = exp_less_one(f, a, 2 * log2_e);
 
-	return xflip(b, xdiv(b, p, xadd(b, p, k(f, 2))), xsign(b, x));
+	return ht_xflip(b, ht_xdiv(b, p, ht_xadd(b, p, ht_xf(b, 2))), ht_xsign(b, x));
 }
 
 /* 1 - 2^-(a Q(a)); from 4 on that is 1. */
@@ -102,11 +97,11 @@ static int32_t erf_short(const struct form *f, int32_t x)
 		0x1.92e31cp-9 };
 	static const double c2[] = { 0x1.a091cap+0, 0x1.de0130p-1, 0x1.b0dddep-4 };
 	struct ht_xb *b = f->b;
-	int32_t a = xmost(b, ht_x1(b, HT_X_ABS, x), 4);
-	int32_t q = xmul(b, a, f->shortest ? XPOLY(b, a, c2) : XPOLY(b, a, c4));
+	int32_t a = ht_xmost(b, ht_xabs(b, x), 4);
+	int32_t q = ht_xmul(b, a, f->shortest ? HT_XPOLY(b, a, c2) : HT_XPOLY(b, a, c4));
 	int32_t p = exp_less_one(f, q, -1);
 
-	return xflip(b, ht_x1(b, HT_X_ABS, p), xsign(b, x));
+	return ht_xflip(b, ht_xabs(b, p), ht_xsign(b, x));
 }
 
 /* log(m 2^e): the exponent of u / sqrt(1/2), and m - 1. */
@@ -118,12 +113,12 @@ static struct log_parts log_split(const struct form *f, int32_t u)
 {
 	const int32_t root_half = 0x3f3504f3, one_bits = 0x3f800000;
 	struct ht_xb *b = f->b;
-	int32_t i = xadd(b, xbits(b, u), xint(b, HT_I32, one_bits - root_half)), m;
+	int32_t i = ht_xaddi(b, ht_xas_int(b, u), one_bits - root_half), m;
 	struct log_parts p;
 
-	p.e = xsub(b, ht_x2(b, HT_X_SHR, i, xint(b, HT_I32, 23)), xint(b, HT_I32, 127));
-	m = xadd(b, ht_x2(b, HT_X_AND, i, xint(b, HT_I32, 0x7fffff)), xint(b, HT_I32, root_half));
-	p.rest = xsub(b, ht_xbitcast(b, HT_F32, m), k(f, 1));
+	p.e = ht_xsub(b, ht_xshri(b, i, 23), ht_xint(b, HT_I32, 127));
+	m = ht_xaddi(b, ht_xand(b, i, ht_xint(b, HT_I32, 0x7fffff)), root_half);
+	p.rest = ht_xsub(b, ht_xbitcast(b, HT_F32, m), ht_xf(b, 1));
 	return p;
 }
 
@@ -134,22 +129,23 @@ static int32_t log_of_parts(const struct form *f, int32_t u, struct log_parts p)
 		0x1.c386bep-3, -0x1.2357f4p-3 };
 	static const double c3[] = { 0x1.ffd96cp-1, -0x1.010be8p-1, 0x1.6ae4bcp-2, -0x1.d14bc2p-3 };
 	struct ht_xb *b = f->b;
-	int32_t y = xmul(b, p.rest, f->shortest ? XPOLY(b, p.rest, c3) : XPOLY(b, p.rest, c5));
-	int32_t low = ht_xselect(b, xlt(b, u, k(f, 0)), k(f, NAN), k(f, -INFINITY));
+	int32_t y =
+		ht_xmul(b, p.rest, f->shortest ? HT_XPOLY(b, p.rest, c3) : HT_XPOLY(b, p.rest, c5));
+	int32_t low = ht_xselect(b, ht_xlt(b, u, ht_xf(b, 0)), ht_xf(b, NAN), ht_xf(b, -INFINITY));
 
-	y = xmuladd(b, ht_xcvt(b, HT_F32, p.e), k(f, 0.693147180559945309), y);
-	y = ht_xselect(b, xlt(b, u, k(f, INFINITY)), y, u);
-	return ht_xselect(b, xlt(b, u, k(f, 0x1p-126)), low, y);
+	y = ht_xmuladd(b, ht_xcvt(b, HT_F32, p.e), ht_xf(b, 0.693147180559945309), y);
+	y = ht_xselect(b, ht_xlt(b, u, ht_xf(b, INFINITY)), y, u);
+	return ht_xselect(b, ht_xlt(b, u, ht_xf(b, 0x1p-126)), low, y);
 }
 
 /* Near 0 what u = 1 + x lost counts, and the rest is x itself. */
 static int32_t log1p_short(const struct form *f, int32_t x)
 {
 	struct ht_xb *b = f->b;
-	int32_t u = xadd(b, x, k(f, 1));
+	int32_t u = ht_xadd(b, x, ht_xf(b, 1));
 	struct log_parts p = log_split(f, u);
 
-	p.rest = ht_xselect(b, xlt(b, ht_x1(b, HT_X_ABS, x), k(f, 0.25)), x, p.rest);
+	p.rest = ht_xselect(b, ht_xlt(b, ht_xabs(b, x), ht_xf(b, 0.25)), x, p.rest);
 	return log_of_parts(f, u, p);
 }
 

@@ -203,7 +203,5 @@ void ht_schedule_contract(const struct ht_target *t, struct ht_kernel *k)
 			continue;
 		int64_t rows = m->grid >= 0 && m->step < m->extent ? m->step : m->extent;
 		c->mr = balanced_rows(t, panel_vectors(t, c->nr), rows, c->kp == 2);
-		c->kc = 0;
-		c->rows_outer = false; /* a panel of B stays while the rows pass by */
 	}
 }

@@ -8,6 +8,12 @@
 #include <math.h>
 #include <string.h>
 
+/* As ht_x2() without what b->keep adds. */
+static int32_t make2(struct ht_xb *b, enum ht_xop op, enum ht_dtype t, int32_t a, int32_t c)
+{
+	return ht_xb_make(b, (struct ht_x){ op, t, a, c, -1, 0 });
+}
+
 /* ---- constants ---- */
 
 static bool foldable(enum ht_xop op)
@@ -162,7 +168,7 @@ static bool arithmetic(struct ht_xb *b, const struct ht_x *x, int32_t *out)
 		if (is_int_const(b, x->b, 0) || is_float_const(b, x->b, 0.0))
 			return true;
 		if (!real && x->a == x->b) {
-			*out = ht_xconst(b, x->dtype, 0, 0);
+			*out = ht_xk(b, x->dtype, 0);
 			return true;
 		}
 		return index && ht_simplify_sub(b, x, out);
@@ -180,7 +186,7 @@ static bool arithmetic(struct ht_xb *b, const struct ht_x *x, int32_t *out)
 			return true;
 		if (!exact_inverse(b, x->b, &inverse))
 			return false;
-		*out = make2(b, HT_X_MUL, x->dtype, x->a, ht_xconst(b, x->dtype, inverse, 0));
+		*out = make2(b, HT_X_MUL, x->dtype, x->a, ht_xk(b, x->dtype, inverse));
 		return true;
 	case HT_X_MULADD:
 		if (is_float_const(b, x->b, 1)) {
@@ -251,11 +257,11 @@ static bool logic(struct ht_xb *b, const struct ht_x *x, int32_t *out)
 		return is_int_const(b, x->b, 0);
 	case HT_X_EQ:
 	case HT_X_LE:
-		*out = ht_xconst(b, HT_BOOL, 0, 1);
+		*out = ht_xint(b, HT_BOOL, 1);
 		return (x->a == x->b && !ht_is_float(u.dtype)) || ht_simplify_compare(b, x, out);
 	case HT_X_NE:
 	case HT_X_LT:
-		*out = ht_xconst(b, HT_BOOL, 0, 0);
+		*out = ht_xk(b, HT_BOOL, 0);
 		return (x->a == x->b && !ht_is_float(u.dtype)) || ht_simplify_compare(b, x, out);
 	default:
 		return false;

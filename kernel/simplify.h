@@ -4,11 +4,6 @@
 
 #include "kernel/build.h"
 
-static inline int32_t make2(struct ht_xb *b, enum ht_xop op, enum ht_dtype t, int32_t a, int32_t c)
-{
-	return ht_xb_make(b, (struct ht_x){ op, t, a, c, -1, 0 });
-}
-
 static inline bool is_int_const(const struct ht_xb *b, int32_t x, int64_t want)
 {
 	int64_t imm;

@@ -140,7 +140,7 @@ static bool rejoin(
 		return false;
 	if (!ht_xb_const(b, q->b, &c) || __builtin_mul_overflow(c, rk, &joined) || joined != qk)
 		return false;
-	*out = make2(b, HT_X_MUL, HT_I64, q->a, ht_xi(b, rk));
+	*out = ht_xmul(b, q->a, ht_xi(b, rk));
 	return true;
 }
 
@@ -158,7 +158,7 @@ static bool join_terms(struct ht_xb *b, int32_t u, int32_t v, int32_t *out)
 		return true;
 	if (ub != vb || ht_xb_at(b, ub)->op == HT_X_CONST || __builtin_add_overflow(uk, vk, &k))
 		return false;
-	*out = make2(b, HT_X_MUL, HT_I64, ub, ht_xi(b, k));
+	*out = ht_xmul(b, ub, ht_xi(b, k));
 	return true;
 }
 
@@ -173,11 +173,11 @@ static bool add_term(struct ht_xb *b, int32_t u, int32_t v, int32_t *out)
 	if (e.op != HT_X_ADD)
 		return false;
 	if (join_terms(b, e.b, v, &joined)) {
-		*out = make2(b, HT_X_ADD, HT_I64, e.a, joined);
+		*out = ht_xadd(b, e.a, joined);
 		return true;
 	}
 	if (add_term(b, e.a, v, &joined)) {
-		*out = make2(b, HT_X_ADD, HT_I64, joined, e.b);
+		*out = ht_xadd(b, joined, e.b);
 		return true;
 	}
 	return false;
@@ -194,16 +194,14 @@ bool ht_simplify_add(struct ht_xb *b, const struct ht_x *x, int32_t *out)
 	if (v.op == HT_X_CONST) {
 		if (!u_const) /* wraps like the sums it stands for */
 			return false;
-		*out = make2(b, HT_X_ADD, HT_I64, u.a,
-			ht_xi(b, (int64_t)((uint64_t)cu + (uint64_t)v.imm)));
+		*out = ht_xadd(b, u.a, ht_xi(b, (int64_t)((uint64_t)cu + (uint64_t)v.imm)));
 		return true;
 	}
 	if (u_const || v_const) {
 		int64_t c = (int64_t)((u_const ? (uint64_t)cu : 0) + (v_const ? (uint64_t)cv : 0));
-		int32_t sum =
-			make2(b, HT_X_ADD, HT_I64, u_const ? u.a : x->a, v_const ? v.a : x->b);
+		int32_t sum = ht_xadd(b, u_const ? u.a : x->a, v_const ? v.a : x->b);
 
-		*out = make2(b, HT_X_ADD, HT_I64, sum, ht_xi(b, c));
+		*out = ht_xadd(b, sum, ht_xi(b, c));
 		return true;
 	}
 	if (v.op != HT_X_ADD && add_term(b, x->a, x->b, out))
@@ -220,10 +218,10 @@ bool ht_simplify_sub(struct ht_xb *b, const struct ht_x *x, int32_t *out)
 	if (ht_xb_const(b, x->b, &imm))
 		negative = ht_xi(b, (int64_t)(0 - (uint64_t)imm));
 	else if (index_known(b, x->a) && index_known(b, x->b))
-		negative = make2(b, HT_X_MUL, HT_I64, x->b, ht_xi(b, -1));
+		negative = ht_xmul(b, x->b, ht_xi(b, -1));
 	else
 		return false;
-	*out = make2(b, HT_X_ADD, HT_I64, x->a, negative);
+	*out = ht_xadd(b, x->a, negative);
 	return true;
 }
 
@@ -236,15 +234,13 @@ bool ht_simplify_mul(struct ht_xb *b, const struct ht_x *x, int32_t *out)
 	if (!ht_xb_const(b, x->b, &k) || !ht_xb_const(b, u.b < 0 ? x->a : u.b, &c) || u.b < 0)
 		return false;
 	if (u.op == HT_X_MUL) {
-		*out = make2(
-			b, HT_X_MUL, HT_I64, u.a, ht_xi(b, (int64_t)((uint64_t)c * (uint64_t)k)));
+		*out = ht_xmul(b, u.a, ht_xi(b, (int64_t)((uint64_t)c * (uint64_t)k)));
 		return true;
 	}
 	if (u.op == HT_X_ADD) {
-		int32_t m = make2(b, HT_X_MUL, HT_I64, u.a, x->b);
+		int32_t m = ht_xmul(b, u.a, x->b);
 
-		*out = make2(
-			b, HT_X_ADD, HT_I64, m, ht_xi(b, (int64_t)((uint64_t)c * (uint64_t)k)));
+		*out = ht_xadd(b, m, ht_xi(b, (int64_t)((uint64_t)c * (uint64_t)k)));
 		return true;
 	}
 	return false;
@@ -265,13 +261,13 @@ static void split(struct ht_xb *b, int32_t x, int64_t c, int depth, int32_t *q, 
 		*q = ht_xi(b, floor_div(e.imm, c));
 		*r = ht_xi(b, e.imm - floor_div(e.imm, c) * c);
 	} else if (e.op == HT_X_MUL && ht_xb_const(b, e.b, &k) && k % c == 0) {
-		*q = make2(b, HT_X_MUL, HT_I64, e.a, ht_xi(b, k / c));
+		*q = ht_xmul(b, e.a, ht_xi(b, k / c));
 		*r = ht_xi(b, 0);
 	} else if (e.op == HT_X_ADD) {
 		split(b, e.a, c, depth + 1, &qa, &ra);
 		split(b, e.b, c, depth + 1, &qb, &rb);
-		*q = make2(b, HT_X_ADD, HT_I64, qa, qb);
-		*r = make2(b, HT_X_ADD, HT_I64, ra, rb);
+		*q = ht_xadd(b, qa, qb);
+		*r = ht_xadd(b, ra, rb);
 	}
 }
 
@@ -290,16 +286,16 @@ bool ht_simplify_div(struct ht_xb *b, const struct ht_x *x, int32_t *out)
 	}
 	if (range.known && floor_div(range.lo, c) == floor_div(range.hi, c)) {
 		k = floor_div(range.lo, c);
-		*out = quotient ? ht_xi(b, k) : make2(b, HT_X_ADD, HT_I64, x->a, ht_xi(b, -k * c));
+		*out = quotient ? ht_xi(b, k) : ht_xadd(b, x->a, ht_xi(b, -k * c));
 		return true;
 	}
 	if (quotient && u.op == HT_X_FLOORDIV && ht_xb_const(b, u.b, &k) &&
 		!__builtin_mul_overflow(k, c, &joined)) {
-		*out = make2(b, HT_X_FLOORDIV, HT_I64, u.a, ht_xi(b, joined));
+		*out = ht_xfloordiv(b, u.a, ht_xi(b, joined));
 		return true;
 	}
 	if (!quotient && u.op == HT_X_FLOORMOD && ht_xb_const(b, u.b, &k) && k % c == 0) {
-		*out = make2(b, HT_X_FLOORMOD, HT_I64, u.a, x->b);
+		*out = ht_xfloormod(b, u.a, x->b);
 		return true;
 	}
 	if (!range.known || u.op == HT_X_CONST)
@@ -307,8 +303,8 @@ bool ht_simplify_div(struct ht_xb *b, const struct ht_x *x, int32_t *out)
 	split(b, x->a, c, 0, &q, &r);
 	if (is_int_const(b, q, 0) || !index_known(b, q) || !index_known(b, r))
 		return false;
-	r = make2(b, x->op, HT_I64, r, x->b);
-	*out = quotient ? make2(b, HT_X_ADD, HT_I64, q, r) : r;
+	r = ht_x2(b, x->op, r, x->b);
+	*out = quotient ? ht_xadd(b, q, r) : r;
 	return true;
 }
 
@@ -327,6 +323,6 @@ bool ht_simplify_compare(struct ht_xb *b, const struct ht_x *x, int32_t *out)
 		known = x->op == HT_X_NE;
 	if (known < 0)
 		return false;
-	*out = ht_xconst(b, HT_BOOL, 0, known);
+	*out = ht_xint(b, HT_BOOL, known);
 	return true;
 }

@@ -70,9 +70,8 @@ static void print_contract(const struct ht_stage *s, struct ht_buf *out)
 		out, "    rows d%d columns d%d a b%d row %%%d", c->m, c->n, c->a_buffer, c->a_row);
 	if (c->a_guard >= 0)
 		ht_printf(out, " if %%%d", c->a_guard);
-	ht_printf(out, " step %" PRId64 " b b%d base %%%d nr %d kp %d mr %d kc %" PRId64 "%s\n",
-		c->a_step, c->b_buffer, c->b_base, c->nr, c->kp, c->mr, c->kc,
-		c->rows_outer ? " rows_outer" : "");
+	ht_printf(out, " step %" PRId64 " b b%d base %%%d nr %d kp %d mr %d\n", c->a_step,
+		c->b_buffer, c->b_base, c->nr, c->kp, c->mr);
 }
 
 static void print_stage(const struct ht_stage *s, struct ht_buf *out)

@@ -3,44 +3,6 @@
 
 #include <string.h>
 
-/* Adds k times the change of x when `dim` grows by one to *step. */
-static bool step_of(const struct ht_stage *s, int32_t i, int dim, int64_t *step)
-{
-	const struct ht_x *x = &s->x[i];
-	int64_t l, r;
-
-	*step = 0;
-	if (!ht_x_uses_dim(s, i, dim))
-		return true;
-	switch (x->op) {
-	case HT_X_DIM:
-		*step = 1;
-		return true;
-	case HT_X_ADD:
-	case HT_X_SUB:
-		if (!step_of(s, x->a, dim, &l) || !step_of(s, x->b, dim, &r))
-			return false;
-		*step = x->op == HT_X_ADD ? l + r : l - r;
-		return true;
-	case HT_X_MUL:
-		if (s->x[x->b].op != HT_X_CONST || !step_of(s, x->a, dim, &l))
-			return false;
-		return !__builtin_mul_overflow(l, s->x[x->b].imm, step);
-	case HT_X_NEG:
-		if (!step_of(s, x->a, dim, &l))
-			return false;
-		*step = -l;
-		return true;
-	default:
-		return false;
-	}
-}
-
-bool ht_x_step(const struct ht_stage *s, int32_t x, int dim, int64_t *step)
-{
-	return step_of(s, x, dim, step);
-}
-
 static bool red_uses_dim(const struct ht_stage *s, int64_t red, int dim)
 {
 	if (s->kind == HT_STAGE_CONTRACT)

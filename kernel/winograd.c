@@ -6,16 +6,16 @@
 
 static void image2(struct ht_xb *b, const int32_t x[4], int32_t r[4])
 {
-	r[0] = ht_x2(b, HT_X_SUB, x[0], x[2]);
-	r[1] = ht_x2(b, HT_X_ADD, x[1], x[2]);
-	r[2] = ht_x2(b, HT_X_SUB, x[2], x[1]);
-	r[3] = ht_x2(b, HT_X_SUB, x[3], x[1]);
+	r[0] = ht_xsub(b, x[0], x[2]);
+	r[1] = ht_xadd(b, x[1], x[2]);
+	r[2] = ht_xsub(b, x[2], x[1]);
+	r[3] = ht_xsub(b, x[3], x[1]);
 }
 
 static void result2(struct ht_xb *b, const int32_t x[4], int32_t r[2])
 {
-	r[0] = ht_x2(b, HT_X_ADD, x[0], ht_x2(b, HT_X_ADD, x[1], x[2]));
-	r[1] = ht_x2(b, HT_X_ADD, x[3], ht_x2(b, HT_X_SUB, x[1], x[2]));
+	r[0] = ht_xadd(b, x[0], ht_xadd(b, x[1], x[2]));
+	r[1] = ht_xadd(b, x[3], ht_xsub(b, x[1], x[2]));
 }
 
 static void filter2(const double x[3], double r[4])
@@ -39,16 +39,16 @@ static void image4(struct ht_xb *b, const int32_t x[6], int32_t r[6])
 	const double point[2] = { P, Q };
 	int32_t outer = ht_xf(b, P * P * Q * Q), inner = ht_xf(b, -(P * P + Q * Q));
 
-	r[0] = ht_x3(b, HT_X_MULADD, x[0], outer, ht_x3(b, HT_X_MULADD, x[2], inner, x[4]));
-	r[5] = ht_x3(b, HT_X_MULADD, x[1], outer, ht_x3(b, HT_X_MULADD, x[3], inner, x[5]));
+	r[0] = ht_xmuladd(b, x[0], outer, ht_xmuladd(b, x[2], inner, x[4]));
+	r[5] = ht_xmuladd(b, x[1], outer, ht_xmuladd(b, x[3], inner, x[5]));
 	for (int i = 0; i < 2; i++) {
 		double other = point[1 - i];
 		int32_t square = ht_xf(b, -other * other), at = ht_xf(b, point[i]);
-		int32_t even = ht_x3(b, HT_X_MULADD, x[2], square, x[4]);
-		int32_t odd = ht_x3(b, HT_X_MULADD, x[1], square, x[3]);
+		int32_t even = ht_xmuladd(b, x[2], square, x[4]);
+		int32_t odd = ht_xmuladd(b, x[1], square, x[3]);
 
-		r[1 + 2 * i] = ht_x3(b, HT_X_MULADD, odd, at, even);
-		r[2 + 2 * i] = ht_x3(b, HT_X_MULADD, odd, ht_xf(b, -point[i]), even);
+		r[1 + 2 * i] = ht_xmuladd(b, odd, at, even);
+		r[2 + 2 * i] = ht_xmuladd(b, odd, ht_xf(b, -point[i]), even);
 	}
 }
 
@@ -62,11 +62,10 @@ static void result4(struct ht_xb *b, const int32_t x[6], int32_t r[4])
 		enum ht_xop op = k % 2 ? HT_X_SUB : HT_X_ADD;
 		int32_t at_p = ht_x2(b, op, x[1], x[2]), at_q = ht_x2(b, op, x[3], x[4]);
 
-		r[k] = k == 0 ? ht_x2(b, HT_X_ADD, x[0], at_p)
-			      : ht_x2(b, HT_X_MUL, at_p, ht_xf(b, power[k][0]));
-		r[k] = ht_x3(b, HT_X_MULADD, at_q, ht_xf(b, power[k][1]), r[k]);
+		r[k] = k == 0 ? ht_xadd(b, x[0], at_p) : ht_xmul(b, at_p, ht_xf(b, power[k][0]));
+		r[k] = ht_xmuladd(b, at_q, ht_xf(b, power[k][1]), r[k]);
 	}
-	r[3] = ht_x2(b, HT_X_ADD, r[3], x[5]);
+	r[3] = ht_xadd(b, r[3], x[5]);
 }
 
 /* The powers of each point, divided by the product of its differences from the others. */

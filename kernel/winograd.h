@@ -15,7 +15,7 @@
 #ifndef HT_WINOGRAD_H
 #define HT_WINOGRAD_H
 
-#include "kernel/kernel.h"
+#include "kernel/expr.h"
 
 enum { HT_WINOGRAD_MOST = 6 }; /* m + 2, at most */
 

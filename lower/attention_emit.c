@@ -33,11 +33,6 @@ static int64_t block_rows(int64_t rows, int64_t columns)
 
 /* ---- stages ---- */
 
-static int32_t add(struct ht_xb *b, int32_t x, int32_t y)
-{
-	return ht_x2(b, HT_X_ADD, x, y);
-}
-
 /* Opens the stage of product `c`; the space of its result. */
 static struct space open_product(struct fused *f, const struct contraction *c)
 {
@@ -73,7 +68,7 @@ static void keep(struct fused *f, enum ht_dtype t, int32_t row, int32_t column, 
 	int64_t columns = f->keys.columns;
 
 	f->local = kb_local(f->k, t, f->step * columns);
-	ht_xstore(b, f->local, add(b, index_mul(b, row, columns), column), ht_xcvt(b, t, x));
+	ht_xstore(b, f->local, ht_xadd(b, ht_xmuli(b, row, columns), column), ht_xcvt(b, t, x));
 }
 
 static void scores_stage(struct fused *f)
@@ -87,8 +82,8 @@ static void scores_stage(struct fused *f)
 	int32_t matrix = ht_xdim(b, 0), row = ht_xdim(b, t->m);
 
 	t->a_buffer = kb_arg(k, q->buffer, HT_BUFFER_IN);
-	t->a_row = add(b, index_mul(b, row, q->stride[q->rank - 2]), ht_xi(b, q->offset));
-	t->a_row = add(b, t->a_row, batch_offset(b, matrix, &at, q->rank, q->dim, q->stride));
+	t->a_row = ht_xaddi(b, ht_xmuli(b, row, q->stride[q->rank - 2]), q->offset);
+	t->a_row = ht_xadd(b, t->a_row, batch_offset(b, matrix, &at, q->rank, q->dim, q->stride));
 	keep(f, rows_type(f->of->softmax), kb_within(k, t->m), ht_xdim(b, t->n),
 		kb_epilogue(k, c->n, ht_xred(b, 0, HT_F32), &at));
 }
@@ -119,7 +114,7 @@ static void context_stage(struct fused *f)
 	struct ht_contract *t = &k->stage->contract;
 
 	t->a_buffer = f->local;
-	t->a_row = index_mul(&k->xb, kb_within(k, t->m), c->depth);
+	t->a_row = ht_xmuli(&k->xb, kb_within(k, t->m), c->depth);
 	kb_store_root(k, c->n, ht_xred(&k->xb, 0, HT_F32), &at);
 }
 

@@ -36,10 +36,10 @@ struct row_block {
 static int32_t ring_at(struct row_block *r, int32_t row, int32_t column, int32_t channel)
 {
 	struct ht_xb *b = r->b;
-	int32_t at = ht_x2(b, HT_X_FLOORMOD, row, ht_xi(b, r->slots));
+	int32_t at = ht_xmodi(b, row, r->slots);
 
-	at = ht_x2(b, HT_X_ADD, index_mul(b, at, r->width), column);
-	return ht_x2(b, HT_X_ADD, index_mul(b, at, r->channels), channel);
+	at = ht_xadd(b, ht_xmuli(b, at, r->width), column);
+	return ht_xadd(b, ht_xmuli(b, at, r->channels), channel);
 }
 
 /* ---- stages ---- */
@@ -106,12 +106,12 @@ static void expand_stage(struct row_block *r, int64_t first, int64_t end)
 	open_stage(r, block->expand, HT_STAGE_CONTRACT, end - first, v->in.dim[2], r->channels);
 	set_product(r, &r->expand.c, tap);
 	c = &r->k->stage->contract;
-	row = ht_x2(b, HT_X_ADD, index_mul(b, ht_xgrid(b, ROW), r->w[0].stride),
-		index_add(b, r->x[1], first));
-	h = index_add(b, row, -r->w[0].before);
+	row = ht_xadd(
+		b, ht_xmuli(b, ht_xgrid(b, ROW), r->w[0].stride), ht_xaddi(b, r->x[1], first));
+	h = ht_xaddi(b, row, -r->w[0].before);
 	if (window_leaves(&r->w[0]))
-		inside = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), h),
-			ht_x2(b, HT_X_LT, h, ht_xi(b, v->in.dim[1])));
+		inside =
+			ht_xand(b, ht_xle(b, ht_xi(b, 0), h), ht_xlt(b, h, ht_xi(b, v->in.dim[1])));
 	c->a_buffer = kb_arg(r->k, r->expand.in.buffer, HT_BUFFER_IN);
 	c->a_row = simple_conv_row(&r->expand, b, tap, (int32_t[3]){ r->x[0], h, r->x[2] });
 	c->a_guard = inside;
@@ -120,7 +120,7 @@ static void expand_stage(struct row_block *r, int64_t first, int64_t end)
 	x = kb_epilogue(r->k, block->expand, ht_xred(b, 0, HT_F32), &at);
 	if (inside >= 0)
 		x = ht_xselect(b, inside, x, ht_xf(b, 0));
-	store_local(r, r->ring, ring_at(r, row, index_add(b, r->x[2], r->w[1].before), r->x[3]), x);
+	store_local(r, r->ring, ring_at(r, row, ht_xaddi(b, r->x[2], r->w[1].before), r->x[3]), x);
 }
 
 /* Zeros in `columns` columns of the ring from column `first`, from the start. */
@@ -131,7 +131,7 @@ static void zero_stage(struct row_block *r, int64_t first, int64_t columns)
 	open_stage(r, r->block->expand, HT_STAGE_LOOP, r->slots, columns, r->channels);
 	r->k->stage->start = true;
 	take_indices(r);
-	store_local(r, r->ring, ring_at(r, r->x[1], index_add(r->b, r->x[2], first), r->x[3]),
+	store_local(r, r->ring, ring_at(r, r->x[1], ht_xaddi(r->b, r->x[2], first), r->x[3]),
 		ht_xf(r->b, 0));
 }
 
@@ -156,20 +156,20 @@ static void depthwise_stage(struct row_block *r)
 	}
 	take_indices(r);
 	for (int i = 0; i < 2; i++)
-		from[i] = ht_x2(b, HT_X_ADD, index_mul(b, r->x[1 + i], r->w[i].stride), f[i]);
+		from[i] = ht_xadd(b, ht_xmuli(b, r->x[1 + i], r->w[i].stride), f[i]);
 	x = ht_xload(b, r->ring, t, ring_at(r, from[0], from[1], r->x[3]));
 	at = pixel_space(r, n, r->x[1]);
 	f[2] = r->x[3];
 	f[3] = ht_xi(b, 0);
 	filter = space_of_coords(&at, 4, v->filter.dim, f);
-	x = ht_x2(b, HT_X_MUL, ht_xcvt(b, HT_F32, x), kb_pull(r->k, n->in[1], &filter));
+	x = ht_xmul(b, ht_xcvt(b, HT_F32, x), kb_pull(r->k, n->in[1], &filter));
 	x = kb_reduce(r->k, HT_RED_ADD, HT_F32, x);
 	if (!block->project) {
 		kb_store_root(r->k, n, x, &at);
 		return;
 	}
 	x = kb_epilogue(r->k, n, x, &at);
-	store_local(r, r->line, ht_x2(b, HT_X_ADD, index_mul(b, r->x[2], r->channels), r->x[3]), x);
+	store_local(r, r->line, ht_xadd(b, ht_xmuli(b, r->x[2], r->channels), r->x[3]), x);
 }
 
 static void project_stage(struct row_block *r)
@@ -184,7 +184,7 @@ static void project_stage(struct row_block *r)
 	set_product(r, &r->project, NULL);
 	c = &r->k->stage->contract;
 	c->a_buffer = r->line;
-	c->a_row = index_mul(b, r->x[2], r->channels);
+	c->a_row = ht_xmuli(b, r->x[2], r->channels);
 	at = pixel_space(r, block->project, r->x[1]);
 	kb_store_root(r->k, block->project, ht_xred(b, 0, HT_F32), &at);
 }

@@ -21,11 +21,10 @@ static int32_t to_hf32(struct ht_xb *b, int32_t x)
 {
 	int32_t u = ht_xbitcast(b, HT_I32, x), odd, r;
 
-	odd = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_SHR, u, ht_xconst(b, HT_I32, 0, 13)),
-		ht_xconst(b, HT_I32, 0, 1));
-	r = ht_x2(b, HT_X_ADD, u, ht_x2(b, HT_X_ADD, odd, ht_xconst(b, HT_I32, 0, 0xfff)));
-	r = ht_xbitcast(b, HT_F32, ht_x2(b, HT_X_AND, r, ht_xconst(b, HT_I32, 0, ~0x1fff)));
-	return ht_xselect(b, ht_x2(b, HT_X_LT, ht_x1(b, HT_X_ABS, x), ht_xf(b, INFINITY)), r, x);
+	odd = ht_xand(b, ht_xshri(b, u, 13), ht_xint(b, HT_I32, 1));
+	r = ht_xadd(b, u, ht_xaddi(b, odd, 0xfff));
+	r = ht_xbitcast(b, HT_F32, ht_xand(b, r, ht_xint(b, HT_I32, ~0x1fff)));
+	return ht_xselect(b, ht_xlt(b, ht_xabs(b, x), ht_xf(b, INFINITY)), r, x);
 }
 
 /* A kernel that rounds operand `arg` into memory of its own. */
@@ -155,12 +154,12 @@ static void pack_stage(
 	k->stage->vec = dim[5];
 	for (int i = 0; i < 6; i++)
 		x[i] = ht_xdim(b, dim[i]);
-	x[5] = ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, x[2], ht_xi(b, lane)), x[5]);
-	kk = ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, x[3], ht_xi(b, c->kp)), x[4]);
-	nn = ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, x[1], ht_xi(b, c->nr)), x[5]);
-	ok = ht_x2(b, HT_X_LT, nn, ht_xi(b, c->columns));
+	x[5] = ht_xadd(b, ht_xmuli(b, x[2], lane), x[5]);
+	kk = ht_xadd(b, ht_xmuli(b, x[3], c->kp), x[4]);
+	nn = ht_xadd(b, ht_xmuli(b, x[1], c->nr), x[5]);
+	ok = ht_xlt(b, nn, ht_xi(b, c->columns));
 	if (c->depth % c->kp)
-		ok = ht_x2(b, HT_X_AND, ok, ht_x2(b, HT_X_LT, kk, ht_xi(b, c->depth)));
+		ok = ht_xand(b, ok, ht_xlt(b, kk, ht_xi(b, c->depth)));
 	memcpy(s.dim, v->dim, sizeof s.dim);
 	if (lead)
 		s.group[s.groups++] = (struct space_group){ 0, lead - 1, x[0] };
@@ -169,14 +168,12 @@ static void pack_stage(
 	if (c->columns % c->nr || c->depth % c->kp)
 		space_and_guard(b, &s, ok);
 	value = kb_load(k, v, &s);
-	offset = ht_x2(b, HT_X_MUL, x[1], ht_xi(b, c->packed_count / panels));
-	offset = ht_x2(
-		b, HT_X_ADD, offset, ht_x2(b, HT_X_MUL, x[3], ht_xi(b, (int64_t)c->kp * c->nr)));
-	offset = ht_x2(b, HT_X_ADD, offset, ht_x2(b, HT_X_MUL, x[5], ht_xi(b, c->kp)));
-	offset = ht_x2(b, HT_X_ADD, offset, x[4]);
+	offset = ht_xmuli(b, x[1], c->packed_count / panels);
+	offset = ht_xadd(b, offset, ht_xmuli(b, x[3], (int64_t)c->kp * c->nr));
+	offset = ht_xadd(b, offset, ht_xmuli(b, x[5], c->kp));
+	offset = ht_xadd(b, offset, x[4]);
 	if (!local)
-		offset = ht_x2(
-			b, HT_X_ADD, offset, ht_x2(b, HT_X_MUL, x[0], ht_xi(b, c->packed_count)));
+		offset = ht_xadd(b, offset, ht_xmuli(b, x[0], c->packed_count));
 	ht_xstore(b, local ? c->b : kb_arg(k, c->b, HT_BUFFER_OUT), offset,
 		ht_xcvt(b, c->dtype, value));
 }

@@ -42,8 +42,8 @@ static struct view planes(struct lower *l, const struct ht_node *n, const struct
 	kb_stage(&k, HT_STAGE_LOOP);
 	s = kb_loop_space(&k, 4, dim, ~0u);
 	x[0] = s.group[0].x;
-	x[1] = index_add(b, s.group[1].x, -v->w[0].before);
-	x[2] = index_add(b, s.group[3].x, -v->w[1].before);
+	x[1] = ht_xaddi(b, s.group[1].x, -v->w[0].before);
+	x[2] = ht_xaddi(b, s.group[3].x, -v->w[1].before);
 	x[3] = s.group[2].x;
 	at = space_of_coords(&s, 4, v->in.dim, x);
 	for (int i = 1; i < 3; i++)
@@ -80,15 +80,14 @@ void emit_one_result(struct lower *l, struct ht_node *n, const struct conv *v)
 	x[0] = out.group[0].x;
 	for (int i = 0; i < 2; i++) {
 		f[i] = ht_xdim(b, kb_reduce_dim(&k, v->w[i].size));
-		x[1 + i] = ht_x2(b, HT_X_ADD, index_mul(b, out.group[1 + i].x, v->w[i].stride),
-			index_mul(b, f[i], v->w[i].dilation));
+		x[1 + i] = ht_xadd(b, ht_xmuli(b, out.group[1 + i].x, v->w[i].stride),
+			ht_xmuli(b, f[i], v->w[i].dilation));
 	}
 	x[3] = f[2] = ht_xdim(b, kb_reduce_dim(&k, v->filter.dim[2]));
 	f[3] = ht_xi(b, 0);
 	from = space_of_coords(&out, 4, in.dim, x);
 	filter = space_of_coords(&out, 4, v->filter.dim, f);
-	product = ht_x2(
-		b, HT_X_MUL, kb_load(&k, &in, &from), kb_load(&k, lower_operand(l, n, 1), &filter));
+	product = ht_xmul(b, kb_load(&k, &in, &from), kb_load(&k, lower_operand(l, n, 1), &filter));
 	kb_store_root(&k, n, kb_reduce(&k, HT_RED_ADD, HT_F32, product), &out);
 	kb_finish(&k, n);
 }

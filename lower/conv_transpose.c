@@ -9,18 +9,13 @@
 static int32_t transposed_coord(
 	struct ht_xb *b, const struct window *w, int32_t out, int32_t tap, int32_t *guard)
 {
-	int32_t x = ht_x2(b, HT_X_SUB, ht_x2(b, HT_X_ADD, out, ht_xi(b, w->before)),
-			index_mul(b, tap, w->dilation)),
-		ok, q;
+	int32_t x = ht_xsub(b, ht_xaddi(b, out, w->before), ht_xmuli(b, tap, w->dilation)), ok, q;
 
-	q = ht_x2(b, HT_X_FLOORDIV, x, ht_xi(b, w->stride));
-	ok = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), x),
-		ht_x2(b, HT_X_LT, q, ht_xi(b, w->out)));
+	q = ht_xdivi(b, x, w->stride);
+	ok = ht_xand(b, ht_xle(b, ht_xi(b, 0), x), ht_xlt(b, q, ht_xi(b, w->out)));
 	if (w->stride > 1)
-		ok = ht_x2(b, HT_X_AND, ok,
-			ht_x2(b, HT_X_EQ, ht_x2(b, HT_X_FLOORMOD, x, ht_xi(b, w->stride)),
-				ht_xi(b, 0)));
-	*guard = *guard < 0 ? ok : ht_x2(b, HT_X_AND, *guard, ok);
+		ok = ht_xand(b, ok, ht_xeq(b, ht_xmodi(b, x, w->stride), ht_xi(b, 0)));
+	*guard = *guard < 0 ? ok : ht_xand(b, *guard, ok);
 	return q;
 }
 
@@ -48,7 +43,7 @@ static void emit_loop_transpose(struct lower *l, struct ht_node *n, const struct
 	f[2] = out.group[3].x;
 	from = space_of_coords(&from, 4, from_shape.dim, x);
 	filter = space_of_coords(&out, 4, filter_shape.dim, f);
-	product = ht_x2(b, HT_X_MUL, kb_load(&k, lower_operand(l, n, 2), &from),
+	product = ht_xmul(b, kb_load(&k, lower_operand(l, n, 2), &from),
 		kb_load(&k, lower_operand(l, n, 1), &filter));
 	kb_store_root(&k, n, kb_reduce(&k, HT_RED_ADD, t, product), &out);
 	kb_finish(&k, n);
@@ -88,11 +83,11 @@ static void emit_tiled(struct lower *l, struct ht_node *n, const struct window w
 	memcpy(out.dim, to.dim, 4 * sizeof *to.dim);
 	out.group[0] = (struct space_group){ 0, 0, space_coord(b, &at, 0) };
 	out.group[1] = (struct space_group){ 1, 1,
-		ht_x2(b, HT_X_ADD, index_mul(b, space_coord(b, &at, 1), w[0].stride), c.batch_x) };
+		ht_xadd(b, ht_xmuli(b, space_coord(b, &at, 1), w[0].stride), c.batch_x) };
 	out.group[2] = (struct space_group){ 2, 3,
-		ht_x2(b, HT_X_ADD, index_mul(b, space_coord(b, &at, 2), row), c.n_x) };
+		ht_xadd(b, ht_xmuli(b, space_coord(b, &at, 2), row), c.n_x) };
 	contract_end(&c, in.buffer, space_offset(b, &at, in.stride, in.offset),
-		index_mul(b, c.batch_x, c.packed_count), &out);
+		ht_xmuli(b, c.batch_x, c.packed_count), &out);
 }
 
 static void choose(struct lower *l, const struct ht_node *n, const struct window w[2], bool tiled)

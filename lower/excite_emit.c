@@ -77,9 +77,9 @@ static void gate_stage(struct stages *s, int i)
 /* Element `column` of the block's row that is computed. */
 static int32_t in_block(struct stages *s, int64_t columns, int32_t column)
 {
-	int32_t row = index_mul(s->b, kb_within(s->k, 0), columns);
+	int32_t row = ht_xmuli(s->b, kb_within(s->k, 0), columns);
 
-	return ht_x2(s->b, HT_X_ADD, row, column);
+	return ht_xadd(s->b, row, column);
 }
 
 static void map_stage(struct stages *s)

@@ -63,7 +63,6 @@ static void put_buffer(struct writing *w, int32_t i)
 	const struct ht_plan_buffer *from = &w->plan->buffer[i];
 	struct ht_image_buffer b = { .bytes = from->bytes };
 
-	HT_CHECK(from->alias < 0);
 	if (from->kind == HT_PLAN_CONST) {
 		b.kind = HT_IMAGE_CONST;
 		b.number = w->constants++;

@@ -35,28 +35,7 @@ int32_t pull_at(struct kernel_build *k, const struct ht_node *n, int arg, const 
 	return kb_pull(k, n->in[arg], &at);
 }
 
-int32_t index_add(struct ht_xb *b, int32_t x, int64_t i)
-{
-	return ht_x2(b, HT_X_ADD, x, ht_xi(b, i));
-}
-
-int32_t index_mul(struct ht_xb *b, int32_t x, int64_t i)
-{
-	return ht_x2(b, HT_X_MUL, x, ht_xi(b, i));
-}
-
-int32_t index_div(struct ht_xb *b, int32_t x, int64_t by)
-{
-	return ht_x2(b, HT_X_FLOORDIV, x, ht_xi(b, by));
-}
-
-int32_t index_mod(struct ht_xb *b, int32_t x, int64_t by)
-{
-	return ht_x2(b, HT_X_FLOORMOD, x, ht_xi(b, by));
-}
-
 int32_t index_inside(struct ht_xb *b, int32_t x, int64_t size)
 {
-	return ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), x),
-		ht_x2(b, HT_X_LT, x, ht_xi(b, size)));
+	return ht_xand(b, ht_xle(b, ht_xi(b, 0), x), ht_xlt(b, x, ht_xi(b, size)));
 }

@@ -14,12 +14,6 @@ static inline enum ht_dtype operand_type(const struct ht_node *n, int arg)
 	return node_type(n, ht_type_of(n->in[arg])->dtype);
 }
 
-/* A constant of type t. */
-static inline int32_t value_like(struct ht_xb *b, enum ht_dtype t, double value)
-{
-	return ht_xconst(b, t, value, (int64_t)value);
-}
-
 /* An axis counted from the front. */
 static inline int32_t axis_of(int64_t axis, int32_t rank)
 {
@@ -42,11 +36,6 @@ int32_t lower_silu(struct ht_xb *b, const struct ht_node *n, int32_t x);
 int32_t pull_at(struct kernel_build *k, const struct ht_node *n, int arg, const struct space *like,
 	const int32_t *x);
 
-/* Index arithmetic with a constant. */
-int32_t index_add(struct ht_xb *b, int32_t x, int64_t i);
-int32_t index_mul(struct ht_xb *b, int32_t x, int64_t i);
-int32_t index_div(struct ht_xb *b, int32_t x, int64_t by);
-int32_t index_mod(struct ht_xb *b, int32_t x, int64_t by);
 /* 0 <= x < size */
 int32_t index_inside(struct ht_xb *b, int32_t x, int64_t size);
 

@@ -11,6 +11,7 @@
 #ifndef HT_LOWER_INSIDE_H
 #define HT_LOWER_INSIDE_H
 
+#include "kernel/expr.h"
 #include "lower/lower.h"
 #include "lower/price.h"
 #include "lower/refusals.h"

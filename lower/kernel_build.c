@@ -119,8 +119,7 @@ int32_t kb_within(struct kernel_build *k, int dim)
 	const struct ht_dim *d = &k->stage->dim[dim];
 	struct ht_xb *b = &k->xb;
 
-	return ht_x2(b, HT_X_SUB, ht_xdim(b, dim),
-		ht_x2(b, HT_X_MUL, ht_xgrid(b, d->grid), ht_xi(b, d->step)));
+	return ht_xsub(b, ht_xdim(b, dim), ht_xmuli(b, ht_xgrid(b, d->grid), d->step));
 }
 
 static int32_t final_buffer(const struct kernel_build *k, int32_t b)
@@ -224,9 +223,9 @@ int32_t kb_load(struct kernel_build *k, const struct view *v, const struct space
 		enum ht_dtype t = k->l->plan->buffer[buffer].dtype;
 
 		offset = space_offset(&k->xb, s, v->stride, v->offset);
-		x = s->guard < 0 ? ht_xload(&k->xb, arg, t, offset)
-				 : ht_xload_if(&k->xb, arg, t, offset, s->guard,
-					   ht_xconst(&k->xb, t, 0, 0));
+		x = s->guard < 0
+			    ? ht_xload(&k->xb, arg, t, offset)
+			    : ht_xload_if(&k->xb, arg, t, offset, s->guard, ht_xk(&k->xb, t, 0));
 	}
 	return ht_xcvt(&k->xb, compute_type(k->stage->x[x].dtype), x);
 }
@@ -315,8 +314,7 @@ void kb_store(struct kernel_build *k, const struct view *v, const struct space *
 	enum ht_dtype t = k->l->plan->buffer[v->buffer].dtype;
 	int32_t arg = kb_arg(k, v->buffer, HT_BUFFER_OUT), at = begin(k, v->offset);
 
-	ht_xstore_if(&k->xb, arg,
-		ht_x2(&k->xb, HT_X_ADD, space_offset(&k->xb, s, v->stride, 0), at),
+	ht_xstore_if(&k->xb, arg, ht_xadd(&k->xb, space_offset(&k->xb, s, v->stride, 0), at),
 		ht_xcvt(&k->xb, t, x), s->guard);
 }
 

@@ -13,7 +13,7 @@ static int32_t checked(
 	struct ht_xb *b, const struct space *s, int32_t x, int32_t good, enum ht_fault f)
 {
 	if (s->guard >= 0)
-		good = ht_x2(b, HT_X_OR, good, ht_x1(b, HT_X_NOT, s->guard));
+		good = ht_xor(b, good, ht_xnot(b, s->guard));
 	return ht_xcheck(b, x, good, f);
 }
 
@@ -24,11 +24,11 @@ static int32_t pull_check_numerics(
 	struct ht_xb *b = &k->xb;
 	enum ht_dtype t = n->out[out].dtype, as = compute_type(t);
 	int32_t x = ht_xcvt(b, as, ht_xcvt(b, t, kb_operand(k, n, 0, s)));
-	int32_t top = ht_xconst(b, as, INFINITY, 0), bottom = ht_xconst(b, as, -INFINITY, 0);
+	int32_t top = ht_xk(b, as, INFINITY), bottom = ht_xk(b, as, -INFINITY);
 
-	x = checked(b, s, x, ht_x2(b, HT_X_EQ, x, x), HT_FAULT_NAN);
-	x = checked(b, s, x, ht_x2(b, HT_X_NE, x, top), HT_FAULT_PLUS_INFINITY);
-	return checked(b, s, x, ht_x2(b, HT_X_NE, x, bottom), HT_FAULT_MINUS_INFINITY);
+	x = checked(b, s, x, ht_xeq(b, x, x), HT_FAULT_NAN);
+	x = checked(b, s, x, ht_xne(b, x, top), HT_FAULT_PLUS_INFINITY);
+	return checked(b, s, x, ht_xne(b, x, bottom), HT_FAULT_MINUS_INFINITY);
 }
 
 const struct lower_op lower_check_numerics = {

@@ -35,8 +35,7 @@ struct space conv_result(struct contraction *c, struct ht_shape out, int64_t gro
 {
 	struct ht_xb *b = &c->k.xb;
 	struct space s = { .rank = 4, .groups = 2, .guard = -1 };
-	int32_t channel = ht_x2(
-		b, HT_X_ADD, ht_x2(b, HT_X_MUL, c->batch_x, ht_xi(b, group_channels)), c->n_x);
+	int32_t channel = ht_xadd(b, ht_xmuli(b, c->batch_x, group_channels), c->n_x);
 
 	memcpy(s.dim, out.dim, 4 * sizeof *out.dim);
 	s.group[0] = (struct space_group){ 0, 2, c->m_x };
@@ -70,8 +69,8 @@ static int32_t load_run(
 {
 	int64_t channels = c->in.dim[3], row = c->in.dim[2] * channels;
 	struct ht_xb *b = &k->xb;
-	int32_t h = ht_x2(b, HT_X_ADD, s->group[1].x, ht_xi(b, -c->w[0].before));
-	int32_t run = ht_x2(b, HT_X_ADD, s->group[2].x, ht_xi(b, -c->w[1].before * channels)), ok;
+	int32_t h = ht_xaddi(b, s->group[1].x, -c->w[0].before);
+	int32_t run = ht_xaddi(b, s->group[2].x, -c->w[1].before * channels), ok;
 	int32_t x[3] = { s->group[0].x, h, run };
 	struct view rows = *in;
 	struct space at;
@@ -79,10 +78,9 @@ static int32_t load_run(
 	rows.rank = 3;
 	rows.dim[2] = row;
 	rows.stride[2] = 1;
-	ok = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), h),
-		ht_x2(b, HT_X_LT, h, ht_xi(b, c->in.dim[1])));
-	ok = ht_x2(b, HT_X_AND, ok, ht_x2(b, HT_X_LE, ht_xi(b, 0), run));
-	ok = ht_x2(b, HT_X_AND, ok, ht_x2(b, HT_X_LT, run, ht_xi(b, row)));
+	ok = ht_xand(b, ht_xle(b, ht_xi(b, 0), h), ht_xlt(b, h, ht_xi(b, c->in.dim[1])));
+	ok = ht_xand(b, ok, ht_xle(b, ht_xi(b, 0), run));
+	ok = ht_xand(b, ok, ht_xlt(b, run, ht_xi(b, row)));
 	at = space_of_coords(s, 3, rows.dim, x);
 	space_and_guard(b, &at, ok);
 	return kb_load(k, &rows, &at);
@@ -92,16 +90,15 @@ static int32_t load_pixel(
 	struct kernel_build *k, const struct view *in, const struct conv *c, const struct space *s)
 {
 	struct ht_xb *b = &k->xb;
-	int32_t x[4], ok = ht_xconst(b, HT_BOOL, 0, 1);
+	int32_t x[4], ok = ht_xint(b, HT_BOOL, 1);
 	struct space at;
 
 	for (int32_t i = 0; i < 4; i++)
 		x[i] = space_coord(b, s, i);
 	for (int i = 0; i < 2; i++) {
-		x[1 + i] = ht_x2(b, HT_X_ADD, x[1 + i], ht_xi(b, -c->w[i].before));
-		ok = ht_x2(b, HT_X_AND, ok, ht_x2(b, HT_X_LE, ht_xi(b, 0), x[1 + i]));
-		ok = ht_x2(
-			b, HT_X_AND, ok, ht_x2(b, HT_X_LT, x[1 + i], ht_xi(b, c->in.dim[1 + i])));
+		x[1 + i] = ht_xaddi(b, x[1 + i], -c->w[i].before);
+		ok = ht_xand(b, ok, ht_xle(b, ht_xi(b, 0), x[1 + i]));
+		ok = ht_xand(b, ok, ht_xlt(b, x[1 + i], ht_xi(b, c->in.dim[1 + i])));
 	}
 	at = space_of_coords(s, 4, c->in.dim, x);
 	space_and_guard(b, &at, ok);
@@ -167,13 +164,13 @@ int32_t simple_conv_row(
 	const struct simple_conv *s, struct ht_xb *b, const int32_t tap[], const int32_t pixel[3])
 {
 	const struct window *w = s->v->w;
-	int32_t h = index_mul(b, pixel[1], w[0].stride), row = ht_xi(b, s->in.offset);
+	int32_t h = ht_xmuli(b, pixel[1], w[0].stride), row = ht_xi(b, s->in.offset);
 
 	if (s->c.taps)
-		h = ht_x2(b, HT_X_ADD, h, index_mul(b, tap[0], w[0].dilation));
-	row = ht_x2(b, HT_X_ADD, row, index_mul(b, pixel[0], s->in.stride[0]));
-	row = ht_x2(b, HT_X_ADD, row, index_mul(b, h, s->in.stride[1]));
-	return ht_x2(b, HT_X_ADD, row, index_mul(b, pixel[2], w[1].stride * s->in.stride[2]));
+		h = ht_xadd(b, h, ht_xmuli(b, tap[0], w[0].dilation));
+	row = ht_xadd(b, row, ht_xmuli(b, pixel[0], s->in.stride[0]));
+	row = ht_xadd(b, row, ht_xmuli(b, h, s->in.stride[1]));
+	return ht_xadd(b, row, ht_xmuli(b, pixel[2], w[1].stride * s->in.stride[2]));
 }
 
 static void emit_few_channels(struct lower *l, struct ht_node *n, const struct conv *v)
@@ -231,9 +228,9 @@ static void emit_taps(struct lower *l, struct ht_node *n, const struct conv *v)
 	} else {
 		a_row = space_offset(b, &at, in.stride, in.offset);
 	}
-	a_row = ht_x2(b, HT_X_ADD, a_row, index_mul(b, c.batch_x, v->filter.dim[2] * in.stride[3]));
+	a_row = ht_xadd(b, a_row, ht_xmuli(b, c.batch_x, v->filter.dim[2] * in.stride[3]));
 	out = conv_result(&c, v->out, group_channels);
-	contract_end(&c, in.buffer, a_row, index_mul(b, c.batch_x, c.packed_count), &out);
+	contract_end(&c, in.buffer, a_row, ht_xmuli(b, c.batch_x, c.packed_count), &out);
 }
 
 /* ---- filters that are computed, and types without a register tile: a plain loop ---- */
@@ -260,15 +257,13 @@ static void emit_loop_conv(struct lower *l, struct ht_node *n, const struct conv
 	x[0] = out.group[0].x;
 	x[3] = depth;
 	if (v->groups > 1)
-		x[3] = ht_x2(b, HT_X_ADD, depth,
-			index_mul(b,
-				ht_x2(b, HT_X_FLOORDIV, out.group[3].x, ht_xi(b, group_channels)),
-				v->filter.dim[2]));
+		x[3] = ht_xadd(b, depth,
+			ht_xmuli(b, ht_xdivi(b, out.group[3].x, group_channels), v->filter.dim[2]));
 	f[2] = depth;
 	f[3] = out.group[3].x;
 	from = space_of_coords(&from, 4, v->in.dim, x);
 	filter = space_of_coords(&out, 4, v->filter.dim, f);
-	product = ht_x2(b, HT_X_MUL, kb_load(&k, lower_operand(l, n, 0), &from),
+	product = ht_xmul(b, kb_load(&k, lower_operand(l, n, 0), &from),
 		kb_load(&k, lower_operand(l, n, 1), &filter));
 	kb_store_root(&k, n, kb_reduce(&k, HT_RED_ADD, t, product), &out);
 	kb_finish(&k, n);
@@ -365,12 +360,12 @@ static enum ht_status emit_depthwise_loop(struct lower *l, struct ht_node *n)
 	f[2] = x[3];
 	f[3] = v.in.dim[3] == 1 ? out.group[3].x : ht_xi(b, 0);
 	if (multiplier > 1 && v.in.dim[3] > 1) {
-		x[3] = f[2] = ht_x2(b, HT_X_FLOORDIV, out.group[3].x, ht_xi(b, multiplier));
-		f[3] = ht_x2(b, HT_X_FLOORMOD, out.group[3].x, ht_xi(b, multiplier));
+		x[3] = f[2] = ht_xdivi(b, out.group[3].x, multiplier);
+		f[3] = ht_xmodi(b, out.group[3].x, multiplier);
 	}
 	from = space_of_coords(&from, 4, v.in.dim, x);
 	filter = space_of_coords(&out, 4, v.filter.dim, f);
-	product = ht_x2(b, HT_X_MUL, kb_load(&k, lower_operand(l, n, 0), &from),
+	product = ht_xmul(b, kb_load(&k, lower_operand(l, n, 0), &from),
 		kb_load(&k, lower_operand(l, n, 1), &filter));
 	kb_store_root(&k, n, kb_reduce(&k, HT_RED_ADD, t, product), &out);
 	kb_finish(&k, n);

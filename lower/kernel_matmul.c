@@ -126,8 +126,7 @@ static enum ht_status emit_loop_product(struct lower *l, struct ht_node *n)
 	depth = ht_xdim(&k.xb, kb_reduce_dim(&k, p.depth));
 	x[0] = load_factor(&k, &p.a, &out, out.group[shape.rank - 2].x, depth);
 	x[1] = load_factor(&k, &p.b, &out, depth, out.group[shape.rank - 1].x);
-	kb_store_root(
-		&k, n, kb_reduce(&k, HT_RED_ADD, t, ht_x2(&k.xb, HT_X_MUL, x[0], x[1])), &out);
+	kb_store_root(&k, n, kb_reduce(&k, HT_RED_ADD, t, ht_xmul(&k.xb, x[0], x[1])), &out);
 	kb_finish(&k, n);
 	return HT_OK;
 }
@@ -205,11 +204,11 @@ static enum ht_status emit_product(struct lower *l, struct ht_node *n)
 	pack_right(&c, n, &p);
 	contract_begin(&c);
 	out = product_space(&c, shape, merged);
-	a_row = ht_x2(&c.k.xb, HT_X_MUL, c.m_x, ht_xi(&c.k.xb, p.a.stride[p.a.rank - 2]));
-	a_row = ht_x2(&c.k.xb, HT_X_ADD, a_row, ht_xi(&c.k.xb, p.a.offset));
+	a_row = ht_xmuli(&c.k.xb, c.m_x, p.a.stride[p.a.rank - 2]);
+	a_row = ht_xaddi(&c.k.xb, a_row, p.a.offset);
 	b_base = ht_xi(&c.k.xb, 0);
 	if (!merged) {
-		a_row = ht_x2(&c.k.xb, HT_X_ADD, a_row,
+		a_row = ht_xadd(&c.k.xb, a_row,
 			batch_offset(&c.k.xb, c.batch_x, &out, p.a.rank, p.a.dim, p.a.stride));
 		for (int32_t i = p.b.rank - 3; i >= 0; i--) {
 			dense[i] = c.packed_count * matrices;

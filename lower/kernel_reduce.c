@@ -130,19 +130,18 @@ static int32_t reduced_value(
 	int32_t sum, divisor;
 
 	if (n->op == HT_OP_EuclideanNorm || n->op == HT_OP_L2Loss)
-		x = ht_x2(b, HT_X_MUL, x, x);
+		x = ht_xmul(b, x, x);
 	sum = ht_xred(b, ht_xreduce(b, red_of(n->op), x), t);
 	switch (n->op) {
 	case HT_OP_Mean:
 		divisor = ht_xconst(b, t, (double)axes->count, axes->count);
-		return ht_is_float(t) ? ht_x2(b, HT_X_DIV, sum, divisor)
-				      : ht_xidiv(b, sum, divisor, false);
+		return ht_is_float(t) ? ht_xdiv(b, sum, divisor) : ht_xidiv(b, sum, divisor, false);
 	case HT_OP_EuclideanNorm:
 		if (ht_is_float(t))
-			return ht_x1(b, HT_X_SQRT, sum);
-		return ht_xcvt(b, t, ht_x1(b, HT_X_SQRT, ht_xcvt(b, HT_F64, sum)));
+			return ht_xsqrt(b, sum);
+		return ht_xcvt(b, t, ht_xsqrt(b, ht_xcvt(b, HT_F64, sum)));
 	case HT_OP_L2Loss:
-		return ht_x2(b, HT_X_MUL, sum, ht_xconst(b, t, .5, 0));
+		return ht_xmul(b, sum, ht_xk(b, t, .5));
 	default:
 		return sum;
 	}
@@ -279,12 +278,10 @@ const struct lower_op lower_cumsum = {
 /* Valid positions of a window along one dimension: min(start + size, in) - max(start, 0). */
 static int32_t window_count(struct ht_xb *b, int32_t out, const struct window *w)
 {
-	int32_t start = ht_x2(
-		b, HT_X_ADD, ht_x2(b, HT_X_MUL, out, ht_xi(b, w->stride)), ht_xi(b, -w->before));
-	int32_t end =
-		ht_x2(b, HT_X_MIN, ht_x2(b, HT_X_ADD, start, ht_xi(b, w->size)), ht_xi(b, w->in));
+	int32_t start = ht_xaddi(b, ht_xmuli(b, out, w->stride), -w->before);
+	int32_t end = ht_xmin(b, ht_xaddi(b, start, w->size), ht_xi(b, w->in));
 
-	return ht_x2(b, HT_X_SUB, end, ht_x2(b, HT_X_MAX, start, ht_xi(b, 0)));
+	return ht_xsub(b, end, ht_xmax(b, start, ht_xi(b, 0)));
 }
 
 static int32_t lowest(struct ht_xb *b, enum ht_dtype t)
@@ -327,9 +324,9 @@ static enum ht_status emit_pool(struct lower *l, struct ht_node *n)
 		value = ht_xselect(&k.xb, at.guard, value, lowest(&k.xb, t));
 	value = ht_xred(&k.xb, ht_xreduce(&k.xb, max ? HT_RED_MAX : HT_RED_ADD, value), t);
 	if (!max) {
-		int32_t count = ht_x2(&k.xb, HT_X_MUL, window_count(&k.xb, out.group[1].x, &w[0]),
+		int32_t count = ht_xmul(&k.xb, window_count(&k.xb, out.group[1].x, &w[0]),
 			window_count(&k.xb, out.group[2].x, &w[1]));
-		value = ht_x2(&k.xb, HT_X_DIV, value, ht_xcvt(&k.xb, t, count));
+		value = ht_xdiv(&k.xb, value, ht_xcvt(&k.xb, t, count));
 	}
 	finish_root(&k, n, value);
 	kb_store_sink(&k, &out);
@@ -374,19 +371,17 @@ static enum ht_status emit_lrn(struct lower *l, struct ht_node *n)
 	kb_stage(&k, HT_STAGE_LOOP);
 	out = kb_loop_space(&k, 4, shape.dim, ~0u);
 	at = out;
-	c = ht_x2(b, HT_X_ADD, out.group[3].x,
-		ht_x2(b, HT_X_ADD, ht_xdim(b, kb_reduce_dim(&k, 2 * radius + 1)),
-			ht_xi(b, -radius)));
-	ok = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), c),
-		ht_x2(b, HT_X_LT, c, ht_xi(b, shape.dim[3])));
+	c = ht_xadd(b, out.group[3].x,
+		ht_xaddi(b, ht_xdim(b, kb_reduce_dim(&k, 2 * radius + 1)), -radius));
+	ok = ht_xand(b, ht_xle(b, ht_xi(b, 0), c), ht_xlt(b, c, ht_xi(b, shape.dim[3])));
 	at.group[3].x = c;
 	space_and_guard(b, &at, ok);
 	x = kb_pull_arg(&k, n, 0, &at);
-	x = ht_xred(b, ht_xreduce(b, HT_RED_ADD, ht_x2(b, HT_X_MUL, x, x)), t);
-	x = ht_x3(b, HT_X_MULADD, ht_xconst(b, t, (double)ht_attr_float(n, "alpha", 1), 0), x,
-		ht_xconst(b, t, (double)ht_attr_float(n, "bias", 1), 0));
-	x = ht_x2(b, HT_X_POW, x, ht_xconst(b, t, -(double)ht_attr_float(n, "beta", .5f), 0));
-	finish_root(&k, n, ht_x2(b, HT_X_MUL, kb_pull_arg(&k, n, 0, &out), x));
+	x = ht_xred(b, ht_xreduce(b, HT_RED_ADD, ht_xmul(b, x, x)), t);
+	x = ht_xmuladd(b, ht_xk(b, t, (double)ht_attr_float(n, "alpha", 1)), x,
+		ht_xk(b, t, (double)ht_attr_float(n, "bias", 1)));
+	x = ht_xpow(b, x, ht_xk(b, t, -(double)ht_attr_float(n, "beta", .5f)));
+	finish_root(&k, n, ht_xmul(b, kb_pull_arg(&k, n, 0, &out), x));
 	kb_store_sink(&k, &out);
 	kb_finish(&k, n);
 	return HT_OK;

@@ -36,7 +36,7 @@ static int32_t element_offset(struct rows *r)
 	struct ht_xb *b = &r->k->xb;
 	int32_t column = r->at.group[r->at.groups - 1].x;
 
-	return ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, r->row, ht_xi(b, r->columns)), column);
+	return ht_xadd(b, ht_xmuli(b, r->row, r->columns), column);
 }
 
 static void start(struct rows *r, struct kernel_build *k, struct lower *l, struct ht_node *n)
@@ -111,10 +111,10 @@ static bool takes_first(const struct ht_node *n, int arg)
  * subnormal. */
 static int32_t quotient(struct ht_xb *b, int32_t x, int32_t y, int32_t inverse)
 {
-	int32_t q = ht_x2(b, HT_X_MUL, x, inverse);
-	int32_t rest = ht_x3(b, HT_X_MULADD, ht_x1(b, HT_X_NEG, q), y, x);
+	int32_t q = ht_xmul(b, x, inverse);
+	int32_t rest = ht_xmuladd(b, ht_xneg(b, q), y, x);
 
-	return ht_x3(b, HT_X_MULADD, rest, inverse, q);
+	return ht_xmuladd(b, rest, inverse, q);
 }
 
 int32_t rows_softmax(struct rows *r)
@@ -129,7 +129,7 @@ int32_t rows_softmax(struct rows *r)
 	next_stage(r, true);
 	max = row_value(r, t, kb_reduce(r->k, HT_RED_MAX, t, operand(r)));
 	next_stage(r, false);
-	x = ht_x1(b, HT_X_EXP, ht_x2(b, HT_X_SUB, operand(r), load_row_value(r, t, max)));
+	x = ht_xexp(b, ht_xsub(b, operand(r), load_row_value(r, t, max)));
 	e = kb_local(r->k, t, r->step * r->columns);
 	ht_xstore(b, e, element_offset(r), x);
 	next_stage(r, true);
@@ -137,18 +137,18 @@ int32_t rows_softmax(struct rows *r)
 	if (divides || b->accuracy == HT_ACCURACY_FULL)
 		sum = row_value(r, t, x);
 	if (!divides)
-		inverse = row_value(r, t, ht_x2(b, HT_X_DIV, ht_xconst(b, t, 1, 0), x));
+		inverse = row_value(r, t, ht_xdiv(b, ht_xk(b, t, 1), x));
 	next_stage(r, false);
 	if (is_log) {
-		x = ht_x2(b, HT_X_SUB, operand(r), load_row_value(r, t, max));
-		return ht_x2(b, HT_X_SUB, x, ht_x1(b, HT_X_LOG, load_row_value(r, t, sum)));
+		x = ht_xsub(b, operand(r), load_row_value(r, t, max));
+		return ht_xsub(b, x, ht_xlog(b, load_row_value(r, t, sum)));
 	}
 	x = ht_xload(b, e, t, element_offset(r));
 	if (divides)
-		return ht_x2(b, HT_X_DIV, x, load_row_value(r, t, sum));
+		return ht_xdiv(b, x, load_row_value(r, t, sum));
 	inverse = load_row_value(r, t, inverse);
 	if (sum < 0)
-		return ht_x2(b, HT_X_MUL, x, inverse);
+		return ht_xmul(b, x, inverse);
 	return quotient(b, x, load_row_value(r, t, sum), inverse);
 }
 
@@ -186,11 +186,11 @@ const struct lower_op lower_softmax = { .family = FAMILY_ROOT,
 static int32_t inverse_root(struct rows *r, enum ht_dtype t, int32_t sum)
 {
 	struct ht_xb *b = &r->k->xb;
-	int32_t mean = ht_x2(b, HT_X_DIV, sum, ht_xconst(b, t, (double)r->columns, 0));
+	int32_t mean = ht_xdiv(b, sum, ht_xk(b, t, (double)r->columns));
 	double epsilon = (double)ht_attr_float(r->n, "epsilon", 1e-3f);
-	int32_t root = ht_x1(b, HT_X_SQRT, ht_x2(b, HT_X_ADD, mean, ht_xconst(b, t, epsilon, 0)));
+	int32_t root = ht_xsqrt(b, ht_xadd(b, mean, ht_xk(b, t, epsilon)));
 
-	return ht_x2(b, HT_X_DIV, ht_xconst(b, t, 1, 0), root);
+	return ht_xdiv(b, ht_xk(b, t, 1), root);
 }
 
 /* (x - mean) / sqrt(variance + epsilon) * scale + offset; the variance from differences. */
@@ -207,18 +207,17 @@ static enum ht_status emit_layer_norm(struct lower *l, struct ht_node *n)
 	start(&r, &k, l, n);
 	keep_operand(&r);
 	next_stage(&r, true);
-	n_columns = ht_xconst(b, t, (double)r.columns, 0);
-	mean = row_value(
-		&r, t, ht_x2(b, HT_X_DIV, kb_reduce(&k, HT_RED_ADD, t, operand(&r)), n_columns));
+	n_columns = ht_xk(b, t, (double)r.columns);
+	mean = row_value(&r, t, ht_xdiv(b, kb_reduce(&k, HT_RED_ADD, t, operand(&r)), n_columns));
 	next_stage(&r, true);
-	x = ht_x2(b, HT_X_SUB, operand(&r), load_row_value(&r, t, mean));
-	x = kb_reduce(&k, HT_RED_ADD, t, ht_x2(b, HT_X_MUL, x, x));
+	x = ht_xsub(b, operand(&r), load_row_value(&r, t, mean));
+	x = kb_reduce(&k, HT_RED_ADD, t, ht_xmul(b, x, x));
 	scale = row_value(&r, t, inverse_root(&r, t, x));
 	next_stage(&r, false);
-	x = ht_x2(b, HT_X_SUB, operand(&r), load_row_value(&r, t, mean));
-	x = ht_x2(b, HT_X_MUL, x, load_row_value(&r, t, scale));
-	x = ht_x2(b, HT_X_MUL, x, kb_operand(&k, n, 1, &r.at));
-	finish(&r, ht_x2(b, HT_X_ADD, x, kb_operand(&k, n, 2, &r.at)));
+	x = ht_xsub(b, operand(&r), load_row_value(&r, t, mean));
+	x = ht_xmul(b, x, load_row_value(&r, t, scale));
+	x = ht_xmul(b, x, kb_operand(&k, n, 1, &r.at));
+	finish(&r, ht_xadd(b, x, kb_operand(&k, n, 2, &r.at)));
 	return HT_OK;
 }
 
@@ -243,11 +242,11 @@ static enum ht_status emit_rms_norm(struct lower *l, struct ht_node *n)
 	keep_operand(&r);
 	next_stage(&r, true);
 	x = operand(&r);
-	x = kb_reduce(&k, HT_RED_ADD, t, ht_x2(b, HT_X_MUL, x, x));
+	x = kb_reduce(&k, HT_RED_ADD, t, ht_xmul(b, x, x));
 	scale = row_value(&r, t, inverse_root(&r, t, x));
 	next_stage(&r, false);
-	x = ht_x2(b, HT_X_MUL, operand(&r), load_row_value(&r, t, scale));
-	finish(&r, ht_x2(b, HT_X_MUL, x, kb_operand(&k, n, 1, &r.at)));
+	x = ht_xmul(b, operand(&r), load_row_value(&r, t, scale));
+	finish(&r, ht_xmul(b, x, kb_operand(&k, n, 1, &r.at)));
 	return HT_OK;
 }
 

@@ -13,11 +13,11 @@ static int32_t floor_mod(struct ht_xb *b, enum ht_dtype t, int32_t x, int32_t y)
 
 	if (!ht_is_float(t))
 		return ht_xirem(b, x, y, true);
-	zero = value_like(b, t, 0);
-	r = ht_x2(b, HT_X_REM, x, y);
-	other_sign = ht_x2(b, HT_X_XOR, ht_x2(b, HT_X_LT, r, zero), ht_x2(b, HT_X_LT, y, zero));
-	other_sign = ht_x2(b, HT_X_AND, other_sign, ht_x2(b, HT_X_NE, r, zero));
-	return ht_xselect(b, other_sign, ht_x2(b, HT_X_ADD, r, y), r);
+	zero = ht_xk(b, t, 0);
+	r = ht_xrem(b, x, y);
+	other_sign = ht_xxor(b, ht_xlt(b, r, zero), ht_xlt(b, y, zero));
+	other_sign = ht_xand(b, other_sign, ht_xne(b, r, zero));
+	return ht_xselect(b, other_sign, ht_xadd(b, r, y), r);
 }
 
 static int32_t divide(struct ht_xb *b, enum ht_dtype t, int32_t x, int32_t y, bool floor)
@@ -26,48 +26,48 @@ static int32_t divide(struct ht_xb *b, enum ht_dtype t, int32_t x, int32_t y, bo
 
 	if (!ht_is_float(t))
 		return ht_xidiv(b, x, y, floor);
-	q = ht_x2(b, HT_X_DIV, x, y);
-	return floor ? ht_x1(b, HT_X_FLOOR, q) : q;
+	q = ht_xdiv(b, x, y);
+	return floor ? ht_xfloor(b, q) : q;
 }
 
 /* Where `test` equals zero: zero, else `x`. */
 static int32_t zero_where_zero(struct ht_xb *b, enum ht_dtype t, int32_t test, int32_t x)
 {
-	int32_t zero = value_like(b, t, 0);
+	int32_t zero = ht_xk(b, t, 0);
 
-	return ht_xselect(b, ht_x2(b, HT_X_EQ, test, zero), zero, x);
+	return ht_xselect(b, ht_xeq(b, test, zero), zero, x);
 }
 
 /* Square and multiply over all bits of the exponent. */
 static int32_t integer_power(struct ht_xb *b, enum ht_dtype t, int32_t x, int32_t y)
 {
 	int bits = (int)ht_dtype_info(t)->bytes * 8;
-	int32_t one = value_like(b, t, 1), zero = value_like(b, t, 0), r = one;
+	int32_t one = ht_xk(b, t, 1), zero = ht_xk(b, t, 0), r = one;
 
 	if (!is_unsigned(t)) {
-		y = ht_xcheck(b, y, ht_x2(b, HT_X_LE, zero, y), HT_FAULT_NEGATIVE_POWER);
+		y = ht_xcheck(b, y, ht_xle(b, zero, y), HT_FAULT_NEGATIVE_POWER);
 		bits--;
 	}
 	for (int i = 0; i < bits; i++) {
-		int32_t bit = ht_x2(b, HT_X_AND, y, one);
-		r = ht_xselect(b, ht_x2(b, HT_X_NE, bit, zero), ht_x2(b, HT_X_MUL, r, x), r);
-		x = ht_x2(b, HT_X_MUL, x, x);
-		y = ht_x2(b, HT_X_SHR, y, one);
+		int32_t bit = ht_xand(b, y, one);
+		r = ht_xselect(b, ht_xne(b, bit, zero), ht_xmul(b, r, x), r);
+		x = ht_xmul(b, x, x);
+		y = ht_xshr(b, y, one);
 	}
 	return r;
 }
 
 static int32_t shift(struct ht_xb *b, enum ht_dtype t, int32_t x, int32_t y, bool left)
 {
-	int32_t top = ht_xconst(b, t, 0, (int64_t)ht_dtype_info(t)->bytes * 8 - 1);
+	int32_t top = ht_xint(b, t, (int64_t)ht_dtype_info(t)->bytes * 8 - 1);
 
-	y = ht_x2(b, HT_X_MAX, ht_x2(b, HT_X_MIN, y, top), value_like(b, t, 0));
+	y = ht_xmax(b, ht_xmin(b, y, top), ht_xk(b, t, 0));
 	return ht_x2(b, left ? HT_X_SHL : is_unsigned(t) ? HT_X_SHR : HT_X_SAR, x, y);
 }
 
 static int32_t square(struct ht_xb *b, int32_t x)
 {
-	return ht_x2(b, HT_X_MUL, x, x);
+	return ht_xmul(b, x, x);
 }
 
 static int32_t combine(
@@ -76,64 +76,64 @@ static int32_t combine(
 	switch (n->op) {
 	case HT_OP_Add:
 	case HT_OP_AddV2:
-		return ht_x2(b, HT_X_ADD, x, y);
+		return ht_xadd(b, x, y);
 	case HT_OP_Sub:
-		return ht_x2(b, HT_X_SUB, x, y);
+		return ht_xsub(b, x, y);
 	case HT_OP_Mul:
-		return ht_x2(b, HT_X_MUL, x, y);
+		return ht_xmul(b, x, y);
 	case HT_OP_MulNoNan:
-		return zero_where_zero(b, t, y, ht_x2(b, HT_X_MUL, x, y));
+		return zero_where_zero(b, t, y, ht_xmul(b, x, y));
 	case HT_OP_Div:
 	case HT_OP_RealDiv:
 		return divide(b, t, x, y, false);
 	case HT_OP_TruncateDiv:
 		x = divide(b, t, x, y, false);
-		return ht_is_float(t) ? ht_x1(b, HT_X_TRUNC, x) : x;
+		return ht_is_float(t) ? ht_xtrunc(b, x) : x;
 	case HT_OP_FloorDiv:
 		return divide(b, t, x, y, true);
 	case HT_OP_DivNoNan:
-		return zero_where_zero(b, t, y, ht_x2(b, HT_X_DIV, x, y));
+		return zero_where_zero(b, t, y, ht_xdiv(b, x, y));
 	case HT_OP_Mod:
 	case HT_OP_TruncateMod:
-		return ht_is_float(t) ? ht_x2(b, HT_X_REM, x, y) : ht_xirem(b, x, y, false);
+		return ht_is_float(t) ? ht_xrem(b, x, y) : ht_xirem(b, x, y, false);
 	case HT_OP_FloorMod:
 		return floor_mod(b, t, x, y);
 	case HT_OP_Minimum:
-		return ht_x2(b, HT_X_MIN, x, y);
+		return ht_xmin(b, x, y);
 	case HT_OP_Maximum:
-		return ht_x2(b, HT_X_MAX, x, y);
+		return ht_xmax(b, x, y);
 	case HT_OP_SquaredDifference:
-		return square(b, ht_x2(b, HT_X_SUB, x, y));
+		return square(b, ht_xsub(b, x, y));
 	case HT_OP_Pow:
-		return ht_is_float(t) ? ht_x2(b, HT_X_POW, x, y) : integer_power(b, t, x, y);
+		return ht_is_float(t) ? ht_xpow(b, x, y) : integer_power(b, t, x, y);
 	case HT_OP_Atan2:
-		return ht_x2(b, HT_X_ATAN2, x, y);
+		return ht_xatan2(b, x, y);
 	case HT_OP_Xdivy:
-		return zero_where_zero(b, t, x, ht_x2(b, HT_X_DIV, x, y));
+		return zero_where_zero(b, t, x, ht_xdiv(b, x, y));
 	case HT_OP_Xlogy:
-		return zero_where_zero(b, t, x, ht_x2(b, HT_X_MUL, x, ht_x1(b, HT_X_LOG, y)));
+		return zero_where_zero(b, t, x, ht_xmul(b, x, ht_xlog(b, y)));
 	case HT_OP_Xlog1py:
-		return zero_where_zero(b, t, x, ht_x2(b, HT_X_MUL, x, ht_x1(b, HT_X_LOG1P, y)));
+		return zero_where_zero(b, t, x, ht_xmul(b, x, ht_xlog1p(b, y)));
 	case HT_OP_Equal:
-		return ht_x2(b, HT_X_EQ, x, y);
+		return ht_xeq(b, x, y);
 	case HT_OP_NotEqual:
-		return ht_x2(b, HT_X_NE, x, y);
+		return ht_xne(b, x, y);
 	case HT_OP_Less:
-		return ht_x2(b, HT_X_LT, x, y);
+		return ht_xlt(b, x, y);
 	case HT_OP_LessEqual:
-		return ht_x2(b, HT_X_LE, x, y);
+		return ht_xle(b, x, y);
 	case HT_OP_Greater:
-		return ht_x2(b, HT_X_LT, y, x);
+		return ht_xlt(b, y, x);
 	case HT_OP_GreaterEqual:
-		return ht_x2(b, HT_X_LE, y, x);
+		return ht_xle(b, y, x);
 	case HT_OP_LogicalAnd:
 	case HT_OP_BitwiseAnd:
-		return ht_x2(b, HT_X_AND, x, y);
+		return ht_xand(b, x, y);
 	case HT_OP_LogicalOr:
 	case HT_OP_BitwiseOr:
-		return ht_x2(b, HT_X_OR, x, y);
+		return ht_xor(b, x, y);
 	case HT_OP_BitwiseXor:
-		return ht_x2(b, HT_X_XOR, x, y);
+		return ht_xxor(b, x, y);
 	case HT_OP_LeftShift:
 		return shift(b, t, x, y, true);
 	case HT_OP_RightShift:
@@ -166,7 +166,7 @@ static int32_t pull_binary(
 
 	(void)out;
 	if (is_incompatible(n))
-		return value_like(&k->xb, HT_BOOL, n->op == HT_OP_NotEqual);
+		return ht_xk(&k->xb, HT_BOOL, n->op == HT_OP_NotEqual);
 	x = kb_operand(k, n, 0, s);
 	y = kb_operand(k, n, 1, s);
 	return combine(&k->xb, n, operand_type(n, 0), x, y);

@@ -21,11 +21,10 @@ static int32_t pull_depth_to_space(
 	for (int32_t i = 0; i < 4; i++)
 		c[i] = space_coord(b, s, i);
 	x[0] = c[0];
-	x[1] = index_div(b, c[1], block);
-	x[2] = index_div(b, c[2], block);
-	x[3] = ht_x2(b, HT_X_ADD, index_mul(b, index_mod(b, c[1], block), block),
-		index_mod(b, c[2], block));
-	x[3] = ht_x2(b, HT_X_ADD, index_mul(b, x[3], s->dim[3]), c[3]);
+	x[1] = ht_xdivi(b, c[1], block);
+	x[2] = ht_xdivi(b, c[2], block);
+	x[3] = ht_xadd(b, ht_xmuli(b, ht_xmodi(b, c[1], block), block), ht_xmodi(b, c[2], block));
+	x[3] = ht_xadd(b, ht_xmuli(b, x[3], s->dim[3]), c[3]);
 	return pull_at(k, n, 0, s, x);
 }
 
@@ -45,11 +44,11 @@ static int32_t pull_space_to_depth(
 	(void)out;
 	for (int32_t i = 0; i < 4; i++)
 		c[i] = space_coord(b, s, i);
-	within = index_div(b, c[3], depth);
+	within = ht_xdivi(b, c[3], depth);
 	x[0] = c[0];
-	x[1] = ht_x2(b, HT_X_ADD, index_mul(b, c[1], block), index_div(b, within, block));
-	x[2] = ht_x2(b, HT_X_ADD, index_mul(b, c[2], block), index_mod(b, within, block));
-	x[3] = index_mod(b, c[3], depth);
+	x[1] = ht_xadd(b, ht_xmuli(b, c[1], block), ht_xdivi(b, within, block));
+	x[2] = ht_xadd(b, ht_xmuli(b, c[2], block), ht_xmodi(b, within, block));
+	x[3] = ht_xmodi(b, c[3], depth);
 	return pull_at(k, n, 0, s, x);
 }
 
@@ -90,24 +89,24 @@ static int32_t pull_space_to_batch(
 	read_blocks(n, &blocks);
 	for (int32_t i = 0; i < in.rank; i++)
 		x[i] = space_coord(b, s, i);
-	within = index_div(b, batch, in.dim[0]);
-	x[0] = index_mod(b, batch, in.dim[0]);
+	within = ht_xdivi(b, batch, in.dim[0]);
+	x[0] = ht_xmodi(b, batch, in.dim[0]);
 	for (int32_t i = blocks.count - 1; i >= 0; i--) {
 		int32_t low, high;
-		x[i + 1] = index_add(b,
-			ht_x2(b, HT_X_ADD, index_mul(b, x[i + 1], blocks.size[i]),
-				index_mod(b, within, blocks.size[i])),
+		x[i + 1] = ht_xaddi(b,
+			ht_xadd(b, ht_xmuli(b, x[i + 1], blocks.size[i]),
+				ht_xmodi(b, within, blocks.size[i])),
 			-blocks.before[i]);
-		within = index_div(b, within, blocks.size[i]);
-		low = ht_x2(b, HT_X_LE, ht_xi(b, 0), x[i + 1]);
-		high = ht_x2(b, HT_X_LT, x[i + 1], ht_xi(b, in.dim[i + 1]));
-		low = ht_x2(b, HT_X_AND, low, high);
-		inside = inside < 0 ? low : ht_x2(b, HT_X_AND, inside, low);
+		within = ht_xdivi(b, within, blocks.size[i]);
+		low = ht_xle(b, ht_xi(b, 0), x[i + 1]);
+		high = ht_xlt(b, x[i + 1], ht_xi(b, in.dim[i + 1]));
+		low = ht_xand(b, low, high);
+		inside = inside < 0 ? low : ht_xand(b, inside, low);
 	}
 	at = space_of_coords(s, in.rank, in.dim, x);
 	space_and_guard(b, &at, inside);
 	value = kb_pull(k, n->in[0], &at);
-	return ht_xselect(b, inside, value, ht_xconst(b, compute_type(n->out[0].dtype), 0, 0));
+	return ht_xselect(b, inside, value, ht_xk(b, compute_type(n->out[0].dtype), 0));
 }
 
 static int32_t pull_batch_to_space(
@@ -123,12 +122,12 @@ static int32_t pull_batch_to_space(
 	for (int32_t i = 0; i < in.rank; i++)
 		x[i] = space_coord(b, s, i);
 	for (int32_t i = 0; i < blocks.count; i++) {
-		int32_t c = index_add(b, x[i + 1], blocks.before[i]);
-		within = ht_x2(b, HT_X_ADD, index_mul(b, within, blocks.size[i]),
-			index_mod(b, c, blocks.size[i]));
-		x[i + 1] = index_div(b, c, blocks.size[i]);
+		int32_t c = ht_xaddi(b, x[i + 1], blocks.before[i]);
+		within = ht_xadd(
+			b, ht_xmuli(b, within, blocks.size[i]), ht_xmodi(b, c, blocks.size[i]));
+		x[i + 1] = ht_xdivi(b, c, blocks.size[i]);
 	}
-	x[0] = ht_x2(b, HT_X_ADD, index_mul(b, within, s->dim[0]), x[0]);
+	x[0] = ht_xadd(b, ht_xmuli(b, within, s->dim[0]), x[0]);
 	return pull_at(k, n, 0, s, x);
 }
 

@@ -19,8 +19,8 @@ static int32_t pull_cut(struct kernel_build *k, const struct ht_node *n, int arg
 	for (int32_t i = 0; i < c->rank; i++) {
 		x[i] = ht_xi(&k->xb, c->first[i]);
 		if (c->from[i] >= 0)
-			x[i] = index_add(&k->xb,
-				index_mul(&k->xb, space_coord(&k->xb, s, c->from[i]), c->step[i]),
+			x[i] = ht_xaddi(&k->xb,
+				ht_xmuli(&k->xb, space_coord(&k->xb, s, c->from[i]), c->step[i]),
 				c->first[i]);
 	}
 	return pull_at(k, n, arg, s, x);

@@ -45,21 +45,20 @@ static int32_t start_of(struct ht_xb *b, const struct band *band, int32_t d)
 
 	if (band->left_above && band->left_below)
 		return zero;
-	rows = index_add(b, ht_x2(b, HT_X_MIN, d, zero), band->rows);
-	columns = ht_x2(b, HT_X_SUB, ht_xi(b, band->columns), ht_x2(b, HT_X_MAX, d, zero));
-	start = ht_x2(b, HT_X_SUB, ht_xi(b, length), ht_x2(b, HT_X_MIN, rows, columns));
+	rows = ht_xaddi(b, ht_xmin(b, d, zero), band->rows);
+	columns = ht_xsub(b, ht_xi(b, band->columns), ht_xmax(b, d, zero));
+	start = ht_xsub(b, ht_xi(b, length), ht_xmin(b, rows, columns));
 	if (band->left_above)
-		start = ht_xselect(b, ht_x2(b, HT_X_LE, zero, d), zero, start);
+		start = ht_xselect(b, ht_xle(b, zero, d), zero, start);
 	if (band->left_below)
-		start = ht_xselect(b, ht_x2(b, HT_X_LE, d, zero), zero, start);
+		start = ht_xselect(b, ht_xle(b, d, zero), zero, start);
 	return start;
 }
 
 /* low <= x <= high */
 static int32_t between(struct ht_xb *b, int32_t x, int64_t low, int64_t high)
 {
-	return ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, low), x),
-		ht_x2(b, HT_X_LE, x, ht_xi(b, high)));
+	return ht_xand(b, ht_xle(b, ht_xi(b, low), x), ht_xle(b, x, ht_xi(b, high)));
 }
 
 static void batch_coords(struct ht_xb *b, const struct space *s, int32_t batch, int32_t *x)
@@ -87,7 +86,7 @@ static int32_t padding(
 
 	if (arg < n->ins)
 		return kb_pull(k, n->in[arg], &at);
-	return ht_xconst(&k->xb, compute_type(n->out[0].dtype), 0, 0);
+	return ht_xk(&k->xb, compute_type(n->out[0].dtype), 0);
 }
 
 /* Element s of matrices whose band is operand `arg`; `outside` the band. */
@@ -97,14 +96,14 @@ static int32_t pull_banded(struct kernel_build *k, const struct ht_node *n, int 
 	struct ht_xb *b = &k->xb;
 	int32_t batch = s->rank - 2, x[HT_LOWER_RANK];
 	int32_t row = space_coord(b, s, batch), column = space_coord(b, s, batch + 1);
-	int32_t d = ht_x2(b, HT_X_SUB, column, row), at;
+	int32_t d = ht_xsub(b, column, row), at;
 	int32_t inside = between(b, d, band->low, band->high);
 
 	batch_coords(b, s, batch, x);
-	at = ht_x2(b, HT_X_MIN, row, column); /* along the diagonal */
-	at = ht_x2(b, HT_X_ADD, at, start_of(b, band, d));
+	at = ht_xmin(b, row, column); /* along the diagonal */
+	at = ht_xadd(b, at, start_of(b, band, d));
 	if (band->low < band->high)
-		x[batch++] = ht_x2(b, HT_X_SUB, ht_xi(b, band->high), d);
+		x[batch++] = ht_xsub(b, ht_xi(b, band->high), d);
 	x[batch] = at;
 	return ht_xselect(b, inside, pull_where(k, n, arg, s, x, inside), outside);
 }
@@ -139,13 +138,13 @@ static int32_t pull_matrix_diag_part(
 	batch_coords(b, s, batch, x);
 	d = ht_xi(b, band.high);
 	if (band.low < band.high)
-		d = ht_x2(b, HT_X_SUB, d, space_coord(b, s, batch));
-	at = ht_x2(b, HT_X_SUB, space_coord(b, s, s->rank - 1), start_of(b, &band, d));
-	x[batch] = ht_x2(b, HT_X_SUB, at, ht_x2(b, HT_X_MIN, d, zero));
-	x[batch + 1] = ht_x2(b, HT_X_ADD, at, ht_x2(b, HT_X_MAX, d, zero));
-	inside = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, zero, at),
-		ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LT, x[batch], ht_xi(b, band.rows)),
-			ht_x2(b, HT_X_LT, x[batch + 1], ht_xi(b, band.columns))));
+		d = ht_xsub(b, d, space_coord(b, s, batch));
+	at = ht_xsub(b, space_coord(b, s, s->rank - 1), start_of(b, &band, d));
+	x[batch] = ht_xsub(b, at, ht_xmin(b, d, zero));
+	x[batch + 1] = ht_xadd(b, at, ht_xmax(b, d, zero));
+	inside = ht_xand(b, ht_xle(b, zero, at),
+		ht_xand(b, ht_xlt(b, x[batch], ht_xi(b, band.rows)),
+			ht_xlt(b, x[batch + 1], ht_xi(b, band.columns))));
 	return ht_xselect(b, inside, pull_where(k, n, 0, s, x, inside), padding(k, n, 2, s));
 }
 
@@ -158,8 +157,7 @@ static int32_t within(struct kernel_build *k, const struct ht_node *n, int arg,
 	struct space scalar = space_of_coords(s, 0, NULL, NULL);
 	int32_t count = ht_xcvt(b, HT_I64, kb_pull(k, n->in[arg], &scalar));
 
-	return ht_x2(b, HT_X_OR, ht_x2(b, HT_X_LT, count, ht_xi(b, 0)),
-		ht_x2(b, HT_X_LE, distance, count));
+	return ht_xor(b, ht_xlt(b, count, ht_xi(b, 0)), ht_xle(b, distance, count));
 }
 
 static int32_t pull_band_part(
@@ -167,9 +165,9 @@ static int32_t pull_band_part(
 {
 	struct ht_xb *b = &k->xb;
 	int32_t row = space_coord(b, s, s->rank - 2), column = space_coord(b, s, s->rank - 1);
-	int32_t inside = ht_x2(b, HT_X_AND, within(k, n, 1, s, ht_x2(b, HT_X_SUB, row, column)),
-		within(k, n, 2, s, ht_x2(b, HT_X_SUB, column, row)));
-	int32_t zero = ht_xconst(b, compute_type(n->out[0].dtype), 0, 0);
+	int32_t inside = ht_xand(b, within(k, n, 1, s, ht_xsub(b, row, column)),
+		within(k, n, 2, s, ht_xsub(b, column, row)));
+	int32_t zero = ht_xk(b, compute_type(n->out[0].dtype), 0);
 
 	(void)out;
 	return ht_xselect(b, inside, kb_operand(k, n, 0, s), zero);

@@ -11,16 +11,15 @@ static int32_t checked_index(struct kernel_build *k, const struct ht_node *n, co
 {
 	struct ht_xb *b = &k->xb;
 	int32_t i = ht_xcvt(b, HT_I64, kb_pull(k, n->in[1], s));
-	int32_t ok = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), i),
-		ht_x2(b, HT_X_LT, i, ht_xi(b, size)));
+	int32_t ok = ht_xand(b, ht_xle(b, ht_xi(b, 0), i), ht_xlt(b, i, ht_xi(b, size)));
 
 	if (lower_mode(n) == HT_IMPL_OUT_OF_BOUND && size > 0) {
-		*inside = *inside < 0 ? ok : ht_x2(b, HT_X_AND, *inside, ok);
+		*inside = *inside < 0 ? ok : ht_xand(b, *inside, ok);
 		return ht_xselect(b, ok, i, ht_xi(b, 0));
 	}
 	if (s->guard >= 0) /* where nothing is asked for, anything is in range */
 		i = ht_xselect(b, s->guard, i, ht_xi(b, 0)),
-		ok = ht_x2(b, HT_X_OR, ok, ht_x1(b, HT_X_NOT, s->guard));
+		ok = ht_xor(b, ok, ht_xnot(b, s->guard));
 	return ht_xcheck(b, i, ok, HT_FAULT_INDEX);
 }
 
@@ -32,7 +31,7 @@ static int32_t gathered(struct kernel_build *k, const struct ht_node *n, const s
 
 	if (inside < 0)
 		return r;
-	return ht_xselect(&k->xb, inside, r, value_like(&k->xb, compute_type(n->out[0].dtype), 0));
+	return ht_xselect(&k->xb, inside, r, ht_xk(&k->xb, compute_type(n->out[0].dtype), 0));
 }
 
 /* r[batch.., outer.., index.., inner..] = params[batch.., outer.., indices[batch.., index..], inner..] */
@@ -117,7 +116,7 @@ static int32_t pull_range(
 	int32_t i = ht_xcvt(b, t, space_coord(b, s, 0)), start = kb_pull(k, n->in[0], &scalar);
 
 	(void)out;
-	return ht_x2(b, HT_X_ADD, start, ht_x2(b, HT_X_MUL, i, kb_pull(k, n->in[2], &scalar)));
+	return ht_xadd(b, start, ht_xmul(b, i, kb_pull(k, n->in[2], &scalar)));
 }
 
 static const char *refuse_range(const struct ht_node *n)
@@ -144,8 +143,8 @@ static int32_t pull_one_hot(
 		x[d] = space_coord(b, s, d < axis ? d : d + 1);
 	at = space_of_coords(s, indices.rank, indices.dim, x);
 	i = ht_xcvt(b, HT_I64, kb_pull(k, n->in[0], &at));
-	return ht_xselect(b, ht_x2(b, HT_X_EQ, i, space_coord(b, s, axis)),
-		kb_pull(k, n->in[2], &scalar), kb_pull(k, n->in[3], &scalar));
+	return ht_xselect(b, ht_xeq(b, i, space_coord(b, s, axis)), kb_pull(k, n->in[2], &scalar),
+		kb_pull(k, n->in[3], &scalar));
 }
 
 const struct lower_op lower_one_hot = { .family = FAMILY_MAP, .pull = pull_one_hot };
@@ -160,13 +159,13 @@ static int32_t pull_shape(
 	int32_t r;
 
 	if (n->op == HT_OP_Size)
-		return ht_xconst(b, t, 0, ht_shape_count(in));
+		return ht_xint(b, t, ht_shape_count(in));
 	if (n->op == HT_OP_Rank)
-		return ht_xconst(b, t, 0, in.rank);
-	r = ht_xconst(b, t, 0, 0);
+		return ht_xint(b, t, in.rank);
+	r = ht_xk(b, t, 0);
 	for (int32_t i = 0; i < in.rank; i++)
-		r = ht_xselect(b, ht_x2(b, HT_X_EQ, space_coord(b, s, 0), ht_xi(b, i)),
-			ht_xconst(b, t, 0, in.dim[i]), r);
+		r = ht_xselect(b, ht_xeq(b, space_coord(b, s, 0), ht_xi(b, i)),
+			ht_xint(b, t, in.dim[i]), r);
 	return r;
 }
 
@@ -183,8 +182,8 @@ static int32_t pull_invert_permutation(
 	for (int64_t i = 0; i < s->dim[0]; i++) {
 		int32_t x = ht_xi(b, i);
 		struct space at = space_of_coords(s, 1, s->dim, &x);
-		r = ht_xselect(b,
-			ht_x2(b, HT_X_EQ, ht_xcvt(b, HT_I64, kb_pull(k, n->in[0], &at)), c), x, r);
+		r = ht_xselect(
+			b, ht_xeq(b, ht_xcvt(b, HT_I64, kb_pull(k, n->in[0], &at)), c), x, r);
 	}
 	return ht_xcvt(b, n->out[0].dtype, r);
 }

@@ -9,17 +9,16 @@ static const double log2_e = 1.44269504088896340736;
 
 static int32_t gelu(struct ht_xb *b, enum ht_dtype t, int32_t x, bool approximate)
 {
-	int32_t half_x = ht_x2(b, HT_X_MUL, value_like(b, t, .5), x), y;
+	int32_t half_x = ht_xmul(b, ht_xk(b, t, .5), x), y;
 
 	if (approximate) {
-		int32_t cube = ht_x2(b, HT_X_MUL, ht_x2(b, HT_X_MUL, x, x), x);
-		y = ht_x3(b, HT_X_MULADD, value_like(b, t, .044715), cube, x);
-		y = ht_x1(
-			b, HT_X_TANH, ht_x2(b, HT_X_MUL, value_like(b, t, 0.7978845608028654), y));
+		int32_t cube = ht_xmul(b, ht_xmul(b, x, x), x);
+		y = ht_xmuladd(b, ht_xk(b, t, .044715), cube, x);
+		y = ht_xtanh(b, ht_xmul(b, ht_xk(b, t, 0.7978845608028654), y));
 	} else {
-		y = ht_x1(b, HT_X_ERF, ht_x2(b, HT_X_MUL, x, value_like(b, t, 0.7071067811865476)));
+		y = ht_xerf(b, ht_xmul(b, x, ht_xk(b, t, 0.7071067811865476)));
 	}
-	return ht_x2(b, HT_X_MUL, half_x, ht_x2(b, HT_X_ADD, y, value_like(b, t, 1)));
+	return ht_xmul(b, half_x, ht_xadd(b, y, ht_xk(b, t, 1)));
 }
 
 /* x Phi(x), relative to itself where Phi is small: Phi(-a) = e^(-a^2/2) u P(u) / 2, u = 1 / (1 + c a).
@@ -28,17 +27,17 @@ static int32_t gelu_low(struct ht_xb *b, int32_t x)
 {
 	static const double c[] = { 0x1.b0d2bcp-3, 0x1.b9bb48p-3, 0x1.555410p-3, 0x1.21db1cp-2,
 		-0x1.096af2p-3, 0x1.8d3fcep-2, -0x1.14ad4cp-3 };
-	int32_t one = ht_xf(b, 1), a = ht_x1(b, HT_X_ABS, x), e, u, p;
+	int32_t one = ht_xf(b, 1), a = ht_xabs(b, x), e, u, p;
 
-	e = ht_x1(b, HT_X_EXP, ht_x2(b, HT_X_MUL, ht_x2(b, HT_X_MUL, x, x), ht_xf(b, -.5)));
-	u = ht_x3(b, HT_X_MULADD, a, ht_xf(b, .375 * 0.7071067811865476), one);
-	u = ht_x2(b, HT_X_DIV, one, u);
+	e = ht_xexp(b, ht_xmul(b, ht_xmul(b, x, x), ht_xf(b, -.5)));
+	u = ht_xmuladd(b, a, ht_xf(b, .375 * 0.7071067811865476), one);
+	u = ht_xdiv(b, one, u);
 	p = ht_xf(b, c[HT_COUNT(c) - 1]);
 	for (int i = (int)HT_COUNT(c) - 2; i >= 0; i--)
-		p = ht_x3(b, HT_X_MULADD, p, u, ht_xf(b, c[i]));
-	p = ht_x2(b, HT_X_MUL, ht_x2(b, HT_X_MUL, p, u), ht_x2(b, HT_X_MUL, e, ht_xf(b, .5)));
-	p = ht_xselect(b, ht_x2(b, HT_X_LT, x, ht_xf(b, 0)), p, ht_x2(b, HT_X_SUB, one, p));
-	return ht_x2(b, HT_X_MUL, x, p);
+		p = ht_xmuladd(b, p, u, ht_xf(b, c[i]));
+	p = ht_xmul(b, ht_xmul(b, p, u), ht_xmul(b, e, ht_xf(b, .5)));
+	p = ht_xselect(b, ht_xlt(b, x, ht_xf(b, 0)), p, ht_xsub(b, one, p));
+	return ht_xmul(b, x, p);
 }
 
 /* ---- by a power of two whose exponent is a polynomial ---- */
@@ -78,36 +77,36 @@ static const struct phi phi_bf16 = { .most = 13.25,
 
 static int32_t shift_to_exponent(struct ht_xb *b, int32_t x)
 {
-	return ht_x2(b, HT_X_SHL, xbits(b, x), xint(b, HT_I32, 23));
+	return ht_xshli(b, ht_xas_int(b, x), 23);
 }
 
 /* x Phi(x) */
 static int32_t gelu_by_power(struct ht_xb *b, int32_t x, const struct phi *f)
 {
-	int32_t shift = xk(b, HT_F32, magic + f->up), one = xk(b, HT_F32, ldexp(1, f->up)), p, t, q;
+	int32_t shift = ht_xf(b, magic + f->up), one = ht_xf(b, ldexp(1, f->up)), p, t, q;
 	int32_t below;
 
-	p = XPOLY(b, xmost(b, ht_x1(b, HT_X_ABS, x), f->most), f->p);
-	t = xadd(b, p, shift);
-	q = xpoly(b, xsub(b, p, xsub(b, t, shift)), f->power, f->powers);
-	q = ht_xbitcast(b, HT_F32, xadd(b, xbits(b, q), shift_to_exponent(b, t)));
-	below = ht_xselect(b, xlt(b, xk(b, HT_F32, -f->most), x), q, xk(b, HT_F32, 0));
-	q = ht_xselect(b, xlt(b, x, xk(b, HT_F32, 0)), below, xsub(b, one, q));
-	return xmul(b, xmul(b, x, xk(b, HT_F32, ldexp(1, -f->up))), q);
+	p = HT_XPOLY(b, ht_xmost(b, ht_xabs(b, x), f->most), f->p);
+	t = ht_xadd(b, p, shift);
+	q = ht_xpoly(b, ht_xsub(b, p, ht_xsub(b, t, shift)), f->power, f->powers);
+	q = ht_xbitcast(b, HT_F32, ht_xadd(b, ht_xas_int(b, q), shift_to_exponent(b, t)));
+	below = ht_xselect(b, ht_xlt(b, ht_xf(b, -f->most), x), q, ht_xf(b, 0));
+	q = ht_xselect(b, ht_xlt(b, x, ht_xf(b, 0)), below, ht_xsub(b, one, q));
+	return ht_xmul(b, ht_xmul(b, x, ht_xf(b, ldexp(1, -f->up))), q);
 }
 
 /* x / (1 + e^-x), both 2^-8 times as large, so that e^-x is finite where the quotient is normal.
  * Below it is infinite, above nothing. */
 static int32_t silu_bf16(struct ht_xb *b, int32_t x)
 {
-	int32_t within = xleast(b, xmost(b, x, 82), -94.5), rate = xk(b, HT_F32, -log2_e), t, n, e;
-	int32_t shift = xk(b, HT_F32, magic + 127 - 8), scale = xk(b, HT_F32, 0x1p-8);
+	int32_t within = ht_xleast(b, ht_xmost(b, x, 82), -94.5), rate = ht_xf(b, -log2_e), t, n, e;
+	int32_t shift = ht_xf(b, magic + 127 - 8), scale = ht_xf(b, 0x1p-8);
 
-	t = xmuladd(b, within, rate, shift);
-	n = xsub(b, t, shift);
-	e = XPOLY(b, xmuladd(b, within, rate, ht_x1(b, HT_X_NEG, n)), power_bf16);
-	e = xmul(b, e, ht_xbitcast(b, HT_F32, shift_to_exponent(b, t)));
-	return xdiv(b, xmul(b, x, scale), xadd(b, e, scale));
+	t = ht_xmuladd(b, within, rate, shift);
+	n = ht_xsub(b, t, shift);
+	e = HT_XPOLY(b, ht_xmuladd(b, within, rate, ht_xneg(b, n)), power_bf16);
+	e = ht_xmul(b, e, ht_xbitcast(b, HT_F32, shift_to_exponent(b, t)));
+	return ht_xdiv(b, ht_xmul(b, x, scale), ht_xadd(b, e, scale));
 }
 
 /* Whether a result in t is rounded to the node's own type, and nothing before it is. */
@@ -123,9 +122,8 @@ int32_t lower_gelu(struct ht_xb *b, const struct ht_node *n, int32_t x)
 	if (ht_attr_bool(n, "approximate", false))
 		return gelu(b, t, x, true);
 	if (t == HT_F64 && own != HT_F64)
-		return ht_x2(b, HT_X_MUL, ht_x2(b, HT_X_MUL, x, value_like(b, t, .5)),
-			ht_x1(b, HT_X_ERFC,
-				ht_x2(b, HT_X_MUL, x, value_like(b, t, -0.7071067811865476))));
+		return ht_xmul(b, ht_xmul(b, x, ht_xk(b, t, .5)),
+			ht_xerfc(b, ht_xmul(b, x, ht_xk(b, t, -0.7071067811865476))));
 	if (t == HT_F32 && own == t && b->accuracy == HT_ACCURACY_FULL)
 		return gelu_by_power(b, x, &phi);
 	if (is_rounded_once(b, own, t) && b->accuracy != HT_ACCURACY_SHORTEST)
@@ -140,5 +138,5 @@ int32_t lower_silu(struct ht_xb *b, const struct ht_node *n, int32_t x)
 	/* Faster than by the shortest Sigmoid too. */
 	if (own == HT_BF16 && is_rounded_once(b, own, operand_type(n, 0)))
 		return silu_bf16(b, x);
-	return ht_x2(b, HT_X_MUL, x, ht_x1(b, HT_X_SIGMOID, x));
+	return ht_xmul(b, x, ht_xsigmoid(b, x));
 }

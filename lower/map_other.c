@@ -25,8 +25,8 @@ static int32_t pull_prelu(
 	int32_t x = kb_operand(k, n, 0, s), alpha = kb_operand(k, n, 1, s);
 
 	(void)out;
-	return ht_xselect(b, ht_x2(b, HT_X_LT, x, value_like(b, operand_type(n, 0), 0)),
-		ht_x2(b, HT_X_MUL, alpha, x), x);
+	return ht_xselect(
+		b, ht_xlt(b, x, ht_xk(b, operand_type(n, 0), 0)), ht_xmul(b, alpha, x), x);
 }
 
 const struct lower_op lower_prelu = { .family = FAMILY_MAP, .aligned = true, .pull = pull_prelu };
@@ -34,10 +34,10 @@ const struct lower_op lower_prelu = { .family = FAMILY_MAP, .aligned = true, .pu
 static int32_t pull_clip(
 	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
-	int32_t low = ht_x2(&k->xb, HT_X_MAX, kb_operand(k, n, 0, s), kb_operand(k, n, 1, s));
+	int32_t low = ht_xmax(&k->xb, kb_operand(k, n, 0, s), kb_operand(k, n, 1, s));
 
 	(void)out;
-	return ht_x2(&k->xb, HT_X_MIN, low, kb_operand(k, n, 2, s));
+	return ht_xmin(&k->xb, low, kb_operand(k, n, 2, s));
 }
 
 const struct lower_op lower_clip = { .family = FAMILY_MAP, .aligned = true, .pull = pull_clip };
@@ -49,7 +49,7 @@ static int32_t pull_add_n(
 
 	(void)out;
 	for (int32_t i = 1; i < n->ins; i++)
-		sum = ht_x2(&k->xb, HT_X_ADD, sum, kb_operand(k, n, i, s));
+		sum = ht_xadd(&k->xb, sum, kb_operand(k, n, i, s));
 	return sum;
 }
 
@@ -102,7 +102,7 @@ static int32_t pull_bias_add(
 	} else {
 		bias = kb_operand(k, n, 1, s);
 	}
-	return ht_x2(&k->xb, HT_X_ADD, x, bias);
+	return ht_xadd(&k->xb, x, bias);
 }
 
 const struct lower_op lower_bias_add = { .family = FAMILY_MAP,
@@ -131,10 +131,9 @@ static int32_t pull_batch_norm(
 	v[0] = kb_operand(k, n, 0, s);
 	for (int i = 1; i < 5; i++)
 		v[i] = kb_pull(k, n->in[i], &at);
-	r = ht_x1(b, HT_X_RSQRT,
-		ht_x2(b, HT_X_ADD, v[4], ht_xf(b, ht_attr_float(n, "epsilon", 1e-4f))));
-	r = ht_x2(b, HT_X_MUL, ht_x2(b, HT_X_SUB, v[0], v[3]), ht_x2(b, HT_X_MUL, r, v[1]));
-	return ht_x2(b, HT_X_ADD, r, v[2]);
+	r = ht_xrsqrt(b, ht_xadd(b, v[4], ht_xf(b, ht_attr_float(n, "epsilon", 1e-4f))));
+	r = ht_xmul(b, ht_xsub(b, v[0], v[3]), ht_xmul(b, r, v[1]));
+	return ht_xadd(b, r, v[2]);
 }
 
 static const char *refuse_batch_norm(const struct ht_node *n)
@@ -178,7 +177,7 @@ static int32_t pull_fill(
 		struct space at = space_of_coords(s, 0, NULL, NULL);
 		return kb_pull(k, n->in[1], &at);
 	}
-	return value_like(&k->xb, t, n->op == HT_OP_OnesLike);
+	return ht_xk(&k->xb, t, n->op == HT_OP_OnesLike);
 }
 
 const struct lower_op lower_fill = { .family = FAMILY_MAP, .pull = pull_fill };

@@ -15,14 +15,14 @@ static int32_t pull_pad(
 	(void)out;
 	for (int32_t i = 0; i < in.rank; i++) {
 		int64_t before = ht_tensor_int(pads, 2 * (size_t)i);
-		x[i] = index_add(b, space_coord(b, s, i), -before);
+		x[i] = ht_xaddi(b, space_coord(b, s, i), -before);
 		if (before > 0) {
-			int32_t ok = ht_x2(b, HT_X_LE, ht_xi(b, 0), x[i]);
-			inside = inside < 0 ? ok : ht_x2(b, HT_X_AND, inside, ok);
+			int32_t ok = ht_xle(b, ht_xi(b, 0), x[i]);
+			inside = inside < 0 ? ok : ht_xand(b, inside, ok);
 		}
 		if (in.dim[i] + before < s->dim[i]) {
-			int32_t ok = ht_x2(b, HT_X_LT, x[i], ht_xi(b, in.dim[i]));
-			inside = inside < 0 ? ok : ht_x2(b, HT_X_AND, inside, ok);
+			int32_t ok = ht_xlt(b, x[i], ht_xi(b, in.dim[i]));
+			inside = inside < 0 ? ok : ht_xand(b, inside, ok);
 		}
 	}
 	at = space_of_coords(s, in.rank, in.dim, x);
@@ -30,7 +30,7 @@ static int32_t pull_pad(
 		return kb_pull(k, n->in[0], &at);
 	space_and_guard(b, &at, inside);
 	value = kb_pull(k, n->in[0], &at);
-	fill = ht_xconst(b, t, 0, 0);
+	fill = ht_xk(b, t, 0);
 	if (n->op == HT_OP_PadV2) {
 		struct space scalar = space_of_coords(s, 0, NULL, NULL);
 		fill = kb_pull(k, n->in[2], &scalar);
@@ -50,11 +50,11 @@ static int32_t pull_mirror_pad(
 
 	(void)out;
 	for (int32_t i = 0; i < in.rank; i++) {
-		int32_t c = index_add(b, space_coord(b, s, i), -ht_tensor_int(pads, 2 * (size_t)i));
-		int32_t low = ht_x2(b, HT_X_SUB, ht_xi(b, -repeat), c);
-		int32_t high = ht_x2(b, HT_X_SUB, ht_xi(b, 2 * in.dim[i] - 2 + repeat), c);
-		c = ht_xselect(b, ht_x2(b, HT_X_LT, c, ht_xi(b, 0)), low, c);
-		x[i] = ht_xselect(b, ht_x2(b, HT_X_LE, ht_xi(b, in.dim[i]), c), high, c);
+		int32_t c = ht_xaddi(b, space_coord(b, s, i), -ht_tensor_int(pads, 2 * (size_t)i));
+		int32_t low = ht_xsub(b, ht_xi(b, -repeat), c);
+		int32_t high = ht_xsub(b, ht_xi(b, 2 * in.dim[i] - 2 + repeat), c);
+		c = ht_xselect(b, ht_xlt(b, c, ht_xi(b, 0)), low, c);
+		x[i] = ht_xselect(b, ht_xle(b, ht_xi(b, in.dim[i]), c), high, c);
 	}
 	return pull_at(k, n, 0, s, x);
 }

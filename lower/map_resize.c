@@ -17,14 +17,14 @@ static int32_t source_position(
 	int32_t x = ht_xcvt(b, HT_F32, c), scale = ht_xf(b, resize_scale(n, in, out));
 
 	if (!ht_attr_bool(n, "half_pixel_centers", false))
-		return ht_x2(b, HT_X_MUL, x, scale);
-	x = ht_x2(b, HT_X_MUL, ht_x2(b, HT_X_ADD, x, ht_xf(b, .5)), scale);
-	return n->op == HT_OP_ResizeBilinear ? ht_x2(b, HT_X_SUB, x, ht_xf(b, .5)) : x;
+		return ht_xmul(b, x, scale);
+	x = ht_xmul(b, ht_xadd(b, x, ht_xf(b, .5)), scale);
+	return n->op == HT_OP_ResizeBilinear ? ht_xsub(b, x, ht_xf(b, .5)) : x;
 }
 
 static int32_t clamp(struct ht_xb *b, int32_t x, int64_t high)
 {
-	return ht_x2(b, HT_X_MAX, ht_xi(b, 0), ht_x2(b, HT_X_MIN, x, ht_xi(b, high)));
+	return ht_xmax(b, ht_xi(b, 0), ht_xmin(b, x, ht_xi(b, high)));
 }
 
 static int32_t pull_nearest(struct kernel_build *k, const struct ht_node *n, const struct space *s)
@@ -39,7 +39,7 @@ static int32_t pull_nearest(struct kernel_build *k, const struct ht_node *n, con
 	for (int32_t i = 1; i < 3; i++) {
 		int32_t p = source_position(k, n, space_coord(b, s, i), in.dim[i], s->dim[i]);
 		/* align_corners rounds half away from zero; positions are not negative */
-		p = round == HT_X_END ? ht_x1(b, HT_X_FLOOR, ht_x2(b, HT_X_ADD, p, ht_xf(b, .5)))
+		p = round == HT_X_END ? ht_xfloor(b, ht_xadd(b, p, ht_xf(b, .5)))
 				      : ht_x1(b, round, p);
 		x[i] = clamp(b, ht_xcvt(b, HT_I64, p), in.dim[i] - 1);
 	}
@@ -55,10 +55,10 @@ static int32_t pull_bilinear(struct kernel_build *k, const struct ht_node *n, co
 
 	for (int32_t i = 1; i < 3; i++) {
 		int32_t p = source_position(k, n, space_coord(b, s, i), in.dim[i], s->dim[i]);
-		int32_t f = ht_x1(b, HT_X_FLOOR, p), i64 = ht_xcvt(b, HT_I64, f);
-		weight[i] = ht_x2(b, HT_X_SUB, p, f);
+		int32_t f = ht_xfloor(b, p), i64 = ht_xcvt(b, HT_I64, f);
+		weight[i] = ht_xsub(b, p, f);
 		low[i] = clamp(b, i64, in.dim[i] - 1);
-		high[i] = clamp(b, index_add(b, i64, 1), in.dim[i] - 1);
+		high[i] = clamp(b, ht_xaddi(b, i64, 1), in.dim[i] - 1);
 	}
 	for (int y = 0; y < 2; y++) {
 		int32_t x[4] = { space_coord(b, s, 0), y ? high[1] : low[1], low[2],
@@ -67,11 +67,9 @@ static int32_t pull_bilinear(struct kernel_build *k, const struct ht_node *n, co
 		left = ht_xcvt(b, HT_F32, pull_at(k, n, 0, s, x));
 		x[2] = high[2];
 		right = ht_xcvt(b, HT_F32, pull_at(k, n, 0, s, x));
-		row[y] = ht_x2(b, HT_X_ADD, left,
-			ht_x2(b, HT_X_MUL, ht_x2(b, HT_X_SUB, right, left), weight[2]));
+		row[y] = ht_xadd(b, left, ht_xmul(b, ht_xsub(b, right, left), weight[2]));
 	}
-	return ht_x2(b, HT_X_ADD, row[0],
-		ht_x2(b, HT_X_MUL, ht_x2(b, HT_X_SUB, row[1], row[0]), weight[1]));
+	return ht_xadd(b, row[0], ht_xmul(b, ht_xsub(b, row[1], row[0]), weight[1]));
 }
 
 static int32_t pull_resize(

@@ -100,7 +100,7 @@ static int32_t pull_tile(
 	for (int32_t i = 0; i < in.rank; i++) {
 		x[i] = space_coord(&k->xb, s, i);
 		if (in.dim[i] != s->dim[i])
-			x[i] = ht_x2(&k->xb, HT_X_FLOORMOD, x[i], ht_xi(&k->xb, in.dim[i]));
+			x[i] = ht_xmodi(&k->xb, x[i], in.dim[i]);
 	}
 	return pull_at(k, n, 0, s, x);
 }
@@ -138,7 +138,7 @@ static int32_t pull_reverse(
 	for (int32_t i = 0; i < in.rank; i++) {
 		x[i] = space_coord(&k->xb, s, i);
 		if (turned[i])
-			x[i] = ht_x2(&k->xb, HT_X_SUB, ht_xi(&k->xb, in.dim[i] - 1), x[i]);
+			x[i] = ht_xsub(&k->xb, ht_xi(&k->xb, in.dim[i] - 1), x[i]);
 	}
 	return pull_at(k, n, 0, s, x);
 }

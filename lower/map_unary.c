@@ -5,56 +5,54 @@
 
 static int32_t relu(struct ht_xb *b, enum ht_dtype t, int32_t x)
 {
-	return ht_x2(b, HT_X_MAX, x, value_like(b, t, 0));
+	return ht_xmax(b, x, ht_xk(b, t, 0));
 }
 
 static int32_t relu6(struct ht_xb *b, enum ht_dtype t, int32_t x)
 {
-	return ht_x2(b, HT_X_MIN, relu(b, t, x), value_like(b, t, 6));
+	return ht_xmin(b, relu(b, t, x), ht_xk(b, t, 6));
 }
 
 static int32_t sign(struct ht_xb *b, enum ht_dtype t, int32_t x)
 {
-	int32_t zero = value_like(b, t, 0), one = value_like(b, t, 1);
+	int32_t zero = ht_xk(b, t, 0), one = ht_xk(b, t, 1);
 	int32_t negative, r;
 
 	if (t == HT_U8 || t == HT_U16 || t == HT_U32 || t == HT_U64)
-		return ht_xselect(b, ht_x2(b, HT_X_EQ, x, zero), zero, one);
-	negative = ht_x2(b, HT_X_LT, x, zero);
+		return ht_xselect(b, ht_xeq(b, x, zero), zero, one);
+	negative = ht_xlt(b, x, zero);
 	/* neither above nor below zero: itself, which keeps NaN */
-	r = ht_xselect(b, ht_x2(b, HT_X_LT, zero, x), one, x);
-	return ht_xselect(b, negative, value_like(b, t, -1), r);
+	r = ht_xselect(b, ht_xlt(b, zero, x), one, x);
+	return ht_xselect(b, negative, ht_xk(b, t, -1), r);
 }
 
 static int32_t elu(struct ht_xb *b, enum ht_dtype t, int32_t x, double scale, double alpha)
 {
-	int32_t below =
-		ht_x2(b, HT_X_MUL, value_like(b, t, scale * alpha), ht_x1(b, HT_X_EXPM1, x));
-	int32_t above = ht_x2(b, HT_X_MUL, value_like(b, t, scale), x);
+	int32_t below = ht_xmul(b, ht_xk(b, t, scale * alpha), ht_xexpm1(b, x));
+	int32_t above = ht_xmul(b, ht_xk(b, t, scale), x);
 
-	return ht_xselect(b, ht_x2(b, HT_X_LT, x, value_like(b, t, 0)), below, above);
+	return ht_xselect(b, ht_xlt(b, x, ht_xk(b, t, 0)), below, above);
 }
 
 /* log(1 + exp(x)); where exp(x) is negligible against 1, or 1 against exp(x), the simpler form. */
 static int32_t softplus(struct ht_xb *b, enum ht_dtype t, int32_t x)
 {
 	double threshold = log(t == HT_F64 ? 2.220446049250313e-16 : 1.1920929e-07) + 2;
-	int32_t e = ht_x1(b, HT_X_EXP, x);
-	int32_t r = ht_xselect(
-		b, ht_x2(b, HT_X_LT, x, value_like(b, t, threshold)), e, ht_x1(b, HT_X_LOG1P, e));
+	int32_t e = ht_xexp(b, x);
+	int32_t r = ht_xselect(b, ht_xlt(b, x, ht_xk(b, t, threshold)), e, ht_xlog1p(b, e));
 
-	return ht_xselect(b, ht_x2(b, HT_X_LT, value_like(b, t, -threshold), x), x, r);
+	return ht_xselect(b, ht_xlt(b, ht_xk(b, t, -threshold), x), x, r);
 }
 
 /* Six times HardSigmoid. */
 static int32_t hard_gate(struct ht_xb *b, enum ht_dtype t, int32_t x)
 {
-	return relu6(b, t, ht_x2(b, HT_X_ADD, x, value_like(b, t, 3)));
+	return relu6(b, t, ht_xadd(b, x, ht_xk(b, t, 3)));
 }
 
 static int32_t sixth(struct ht_xb *b, enum ht_dtype t, int32_t x)
 {
-	return ht_x2(b, HT_X_MUL, x, value_like(b, t, 1. / 6));
+	return ht_xmul(b, x, ht_xk(b, t, 1. / 6));
 }
 
 /* Of 16 bits all are finite until the last product. */
@@ -63,13 +61,13 @@ static int32_t hard_swish(struct ht_xb *b, enum ht_dtype t, int32_t x, bool low)
 	int32_t gate = hard_gate(b, t, x);
 
 	if (low)
-		return ht_x2(b, HT_X_MUL, x, sixth(b, t, gate));
-	return sixth(b, t, ht_x2(b, HT_X_MUL, x, gate));
+		return ht_xmul(b, x, sixth(b, t, gate));
+	return sixth(b, t, ht_xmul(b, x, gate));
 }
 
 static int32_t is_inf(struct ht_xb *b, enum ht_dtype t, int32_t x)
 {
-	return ht_x2(b, HT_X_EQ, ht_x1(b, HT_X_ABS, x), ht_xconst(b, t, INFINITY, 0));
+	return ht_xeq(b, ht_xabs(b, x), ht_xk(b, t, INFINITY));
 }
 
 /* The expression of one operation, for ops that are one; HT_X_END otherwise. */
@@ -160,9 +158,9 @@ static int32_t pull_unary(
 	switch (n->op) {
 	case HT_OP_Reciprocal:
 	case HT_OP_Inv:
-		return ht_x2(b, HT_X_DIV, value_like(b, t, 1), x);
+		return ht_xdiv(b, ht_xk(b, t, 1), x);
 	case HT_OP_Square:
-		return ht_x2(b, HT_X_MUL, x, x);
+		return ht_xmul(b, x, x);
 	case HT_OP_Sign:
 		return sign(b, t, x);
 	case HT_OP_Relu:
@@ -170,9 +168,8 @@ static int32_t pull_unary(
 	case HT_OP_Relu6:
 		return relu6(b, t, x);
 	case HT_OP_LeakyRelu: {
-		int32_t slope = value_like(b, t, ht_attr_float(n, "alpha", .2f));
-		return ht_xselect(b, ht_x2(b, HT_X_LT, value_like(b, t, 0), x), x,
-			ht_x2(b, HT_X_MUL, slope, x));
+		int32_t slope = ht_xk(b, t, ht_attr_float(n, "alpha", .2f));
+		return ht_xselect(b, ht_xlt(b, ht_xk(b, t, 0), x), x, ht_xmul(b, slope, x));
 	}
 	case HT_OP_Elu:
 		return elu(b, t, x, 1, 1);
@@ -182,8 +179,7 @@ static int32_t pull_unary(
 	case HT_OP_Softplus:
 		return softplus(b, t, x);
 	case HT_OP_Softsign:
-		return ht_x2(b, HT_X_DIV, x,
-			ht_x2(b, HT_X_ADD, ht_x1(b, HT_X_ABS, x), value_like(b, t, 1)));
+		return ht_xdiv(b, x, ht_xadd(b, ht_xabs(b, x), ht_xk(b, t, 1)));
 	case HT_OP_Gelu:
 		return lower_gelu(b, n, x);
 	case HT_OP_Silu:
@@ -193,11 +189,11 @@ static int32_t pull_unary(
 	case HT_OP_HardSigmoid:
 		return sixth(b, t, hard_gate(b, t, x));
 	case HT_OP_IsNan:
-		return ht_x2(b, HT_X_NE, x, x);
+		return ht_xne(b, x, x);
 	case HT_OP_IsInf:
 		return is_inf(b, t, x);
 	case HT_OP_IsFinite:
-		return ht_x2(b, HT_X_LT, ht_x1(b, HT_X_ABS, x), ht_xconst(b, t, INFINITY, 0));
+		return ht_xlt(b, ht_xabs(b, x), ht_xk(b, t, INFINITY));
 	default:
 		HT_CHECK(!"a unary op without expression");
 		return x;

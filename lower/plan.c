@@ -17,12 +17,9 @@ static struct ht_plan_buffer *add_buffer(
 	p->buffer = ht_grow(l->arena, p->buffer, (size_t)p->buffers, &l->planning->buffer_cap,
 		sizeof *p->buffer);
 	b = &p->buffer[p->buffers++];
-	*b = (struct ht_plan_buffer){ .kind = kind,
-		.dtype = t,
-		.bytes = bytes,
-		.first_step = -1,
-		.last_step = -1,
-		.alias = -1 };
+	*b = (struct ht_plan_buffer){
+		.kind = kind, .dtype = t, .bytes = bytes, .first_step = -1, .last_step = -1
+	};
 	return b;
 }
 

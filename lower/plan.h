@@ -38,7 +38,6 @@ struct ht_plan_buffer {
 	int64_t pack_stride; /* elements of packed_from apart */
 	size_t offset; /* HT_PLAN_TEMP: in the arena, aligned to 64; HT_PLAN_STREAM: its number */
 	int32_t first_step, last_step; /* lifetime */
-	int32_t alias;                 /* an output or temp that is another buffer's memory; -1 */
 };
 
 /* A stream of random numbers: of one node, from one run to the next. */

@@ -5,16 +5,10 @@
 #include <float.h>
 #include <math.h>
 
-static int32_t code(struct ht_xb *b, enum ht_rounding r)
-{
-	return ht_xconst(b, HT_I32, 0, r);
-}
-
 /* Lies between, ends included. */
 static int32_t between(struct ht_xb *b, int32_t x, double low, double high)
 {
-	return ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xf(b, low), x),
-		ht_x2(b, HT_X_LE, x, ht_xf(b, high)));
+	return ht_xand(b, ht_xle(b, ht_xf(b, low), x), ht_xle(b, x, ht_xf(b, high)));
 }
 
 /* A number that masks are made with: -1e9 with what a score adds and bfloat16 takes away, or a
@@ -22,11 +16,11 @@ static int32_t between(struct ht_xb *b, int32_t x, double low, double high)
 static int32_t is_sentinel(struct ht_xb *b, enum ht_dtype t, int32_t x)
 {
 	const double lowest = -(double)FLT_MAX, lowest_bf16 = -0x1.fep127;
-	int32_t r = ht_x2(b, HT_X_OR, between(b, x, -1e9 * (1 + 0x1p-8), -1e9 * (1 - 0x1p-8)),
+	int32_t r = ht_xor(b, between(b, x, -1e9 * (1 + 0x1p-8), -1e9 * (1 - 0x1p-8)),
 		between(b, x, lowest, lowest_bf16));
 
 	if (t == HT_F16)
-		r = ht_x2(b, HT_X_OR, r, ht_x2(b, HT_X_EQ, x, ht_xf(b, -65504)));
+		r = ht_xor(b, r, ht_xeq(b, x, ht_xf(b, -65504)));
 	return r;
 }
 
@@ -34,17 +28,17 @@ static int32_t is_sentinel(struct ht_xb *b, enum ht_dtype t, int32_t x)
 static int32_t rounding(struct ht_xb *b, enum ht_dtype t, int32_t x, int32_t y)
 {
 	const double smallest = t == HT_F16 ? 0x1p-14 : 0x1p-126;
-	int32_t zero = ht_xf(b, 0), top = ht_xf(b, INFINITY), size = ht_x1(b, HT_X_ABS, y), r;
+	int32_t zero = ht_xf(b, 0), top = ht_xf(b, INFINITY), size = ht_xabs(b, y), r;
 
-	r = ht_xselect(b, ht_x2(b, HT_X_LT, size, ht_xf(b, smallest)),
-		code(b, HT_ROUNDED_SUBNORMAL), code(b, HT_ROUNDED_WELL));
-	r = ht_xselect(b, ht_x2(b, HT_X_EQ, y, zero), code(b, HT_ROUNDED_UNDERFLOW), r);
-	r = ht_xselect(b, ht_x2(b, HT_X_EQ, x, zero), code(b, HT_ROUNDED_WELL), r);
-	r = ht_xselect(b, ht_x2(b, HT_X_EQ, size, top), code(b, HT_ROUNDED_OVERFLOW), r);
-	r = ht_xselect(b, is_sentinel(b, t, x), code(b, HT_ROUNDED_SENTINEL), r);
+	r = ht_xselect(b, ht_xlt(b, size, ht_xf(b, smallest)),
+		ht_xint(b, HT_I32, HT_ROUNDED_SUBNORMAL), ht_xint(b, HT_I32, HT_ROUNDED_WELL));
+	r = ht_xselect(b, ht_xeq(b, y, zero), ht_xint(b, HT_I32, HT_ROUNDED_UNDERFLOW), r);
+	r = ht_xselect(b, ht_xeq(b, x, zero), ht_xint(b, HT_I32, HT_ROUNDED_WELL), r);
+	r = ht_xselect(b, ht_xeq(b, size, top), ht_xint(b, HT_I32, HT_ROUNDED_OVERFLOW), r);
+	r = ht_xselect(b, is_sentinel(b, t, x), ht_xint(b, HT_I32, HT_ROUNDED_SENTINEL), r);
 	r = ht_xselect(
-		b, ht_x2(b, HT_X_EQ, ht_x1(b, HT_X_ABS, x), top), code(b, HT_ROUNDED_INFINITE), r);
-	return ht_xselect(b, ht_x2(b, HT_X_NE, x, x), code(b, HT_ROUNDED_NAN), r);
+		b, ht_xeq(b, ht_xabs(b, x), top), ht_xint(b, HT_I32, HT_ROUNDED_INFINITE), r);
+	return ht_xselect(b, ht_xne(b, x, x), ht_xint(b, HT_I32, HT_ROUNDED_NAN), r);
 }
 
 void probe_result(struct kernel_build *k, int32_t i, const struct space *s, int32_t x)

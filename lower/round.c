@@ -13,13 +13,12 @@
 static int32_t to_odd(struct ht_xb *b, int32_t x)
 {
 	int32_t near = ht_xcvt(b, HT_F32, x), back = ht_xcvt(b, HT_F64, near);
-	int32_t bits = ht_xbitcast(b, HT_I32, near), one = ht_xconst(b, HT_I32, 0, 1), down, odd;
+	int32_t bits = ht_xbitcast(b, HT_I32, near), one = ht_xint(b, HT_I32, 1), down, odd;
 
-	down = ht_x2(b, HT_X_LT, ht_x1(b, HT_X_ABS, x), ht_x1(b, HT_X_ABS, back));
-	odd = ht_xselect(b, down, ht_x2(b, HT_X_SUB, bits, one), bits);
-	odd = ht_xbitcast(b, HT_F32, ht_x2(b, HT_X_OR, odd, one));
-	return ht_xselect(b, ht_x2(b, HT_X_EQ, back, x), near,
-		ht_xselect(b, ht_x2(b, HT_X_EQ, x, x), odd, near));
+	down = ht_xlt(b, ht_xabs(b, x), ht_xabs(b, back));
+	odd = ht_xselect(b, down, ht_xsub(b, bits, one), bits);
+	odd = ht_xbitcast(b, HT_F32, ht_xor(b, odd, one));
+	return ht_xselect(b, ht_xeq(b, back, x), near, ht_xselect(b, ht_xeq(b, x, x), odd, near));
 }
 
 /* Whether node `n` wants its operands, and makes its results, as they are in its tensor's type. */

@@ -34,15 +34,10 @@ int32_t space_coord(struct ht_xb *b, const struct space *s, int32_t k)
 	above = extent(s, g->first, k - 1);
 	x = g->x;
 	if (below > 1)
-		x = ht_x2(b, HT_X_FLOORDIV, x, ht_xi(b, below));
+		x = ht_xdivi(b, x, below);
 	if (above > 1)
-		x = ht_x2(b, HT_X_FLOORMOD, x, ht_xi(b, s->dim[k]));
+		x = ht_xmodi(b, x, s->dim[k]);
 	return x;
-}
-
-static int32_t scaled(struct ht_xb *b, int32_t x, int64_t by)
-{
-	return ht_x2(b, HT_X_MUL, x, ht_xi(b, by));
 }
 
 /* Whether the strides of a group are those of one long dimension; *stride of its last. */
@@ -77,13 +72,12 @@ int32_t space_offset(struct ht_xb *b, const struct space *s, const int64_t *stri
 
 		if (group_is_linear(s, g, stride, &last)) {
 			if (last)
-				sum = ht_x2(b, HT_X_ADD, sum, scaled(b, g->x, last));
+				sum = ht_xadd(b, sum, ht_xmuli(b, g->x, last));
 			continue;
 		}
 		for (int32_t k = g->first; k <= g->last; k++)
 			if (stride[k] && s->dim[k] != 1)
-				sum = ht_x2(b, HT_X_ADD, sum,
-					scaled(b, space_coord(b, s, k), stride[k]));
+				sum = ht_xadd(b, sum, ht_xmuli(b, space_coord(b, s, k), stride[k]));
 	}
 	return sum;
 }
@@ -113,7 +107,7 @@ struct space space_of_coords(
 
 void space_and_guard(struct ht_xb *b, struct space *s, int32_t guard)
 {
-	s->guard = s->guard < 0 ? guard : ht_x2(b, HT_X_AND, s->guard, guard);
+	s->guard = s->guard < 0 ? guard : ht_xand(b, s->guard, guard);
 }
 
 /* Groups whose dimensions all stay, or all go, are kept whole; others are taken apart. */
@@ -168,13 +162,12 @@ static int32_t segment_linear(struct ht_xb *b, const struct space *s, int32_t fi
 			continue;
 		if (g->first >= first && g->last <= last && group_is_linear(s, g, stride, &step)) {
 			if (step)
-				sum = ht_x2(b, HT_X_ADD, sum, scaled(b, g->x, step));
+				sum = ht_xadd(b, sum, ht_xmuli(b, g->x, step));
 			continue;
 		}
 		for (int32_t k = g->first; k <= g->last; k++)
 			if (k >= first && k <= last && s->dim[k] != 1)
-				sum = ht_x2(b, HT_X_ADD, sum,
-					scaled(b, space_coord(b, s, k), stride[k]));
+				sum = ht_xadd(b, sum, ht_xmuli(b, space_coord(b, s, k), stride[k]));
 	}
 	return sum;
 }

@@ -65,13 +65,12 @@ int32_t window_coord(
 	struct kernel_build *k, const struct window *w, int32_t out, int32_t tap, struct space *s)
 {
 	struct ht_xb *b = &k->xb;
-	int32_t x = ht_x2(b, HT_X_MUL, out, ht_xi(b, w->stride));
+	int32_t x = ht_xmuli(b, out, w->stride);
 
-	x = ht_x2(b, HT_X_ADD, x, ht_x2(b, HT_X_MUL, tap, ht_xi(b, w->dilation)));
-	x = ht_x2(b, HT_X_ADD, x, ht_xi(b, -w->before));
+	x = ht_xadd(b, x, ht_xmuli(b, tap, w->dilation));
+	x = ht_xaddi(b, x, -w->before);
 	if (window_leaves(w))
-		space_and_guard(b, s,
-			ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), x),
-				ht_x2(b, HT_X_LT, x, ht_xi(b, w->in))));
+		space_and_guard(
+			b, s, ht_xand(b, ht_xle(b, ht_xi(b, 0), x), ht_xlt(b, x, ht_xi(b, w->in))));
 	return x;
 }

@@ -215,10 +215,10 @@ static void pack_filters(struct winograd *w)
 static int32_t tile_of_block(struct winograd *w)
 {
 	struct ht_xb *b = w->b;
-	int32_t first = ht_x2(b, HT_X_MUL, ht_xgrid(b, 1), ht_xi(b, w->by.rows));
-	int32_t row = ht_x2(b, HT_X_SUB, w->x[1], first);
+	int32_t first = ht_xmuli(b, ht_xgrid(b, 1), w->by.rows);
+	int32_t row = ht_xsub(b, w->x[1], first);
 
-	return ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, row, ht_xi(b, w->by.tiles[1])), w->x[2]);
+	return ht_xadd(b, ht_xmuli(b, row, w->by.tiles[1]), w->x[2]);
 }
 
 /* Channel of the block, from the result's channel. */
@@ -226,16 +226,16 @@ static int32_t column_of_block(struct winograd *w, int32_t n)
 {
 	struct ht_xb *b = w->b;
 
-	return ht_x2(b, HT_X_SUB, n, ht_x2(b, HT_X_MUL, ht_xgrid(b, 2), ht_xi(b, w->by.columns)));
+	return ht_xsub(b, n, ht_xmuli(b, ht_xgrid(b, 2), w->by.columns));
 }
 
 static int32_t local_at(
 	struct winograd *w, int32_t product, int32_t tile, int32_t column, int64_t columns)
 {
 	struct ht_xb *b = w->b;
-	int32_t row = ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, product, ht_xi(b, w->block)), tile);
+	int32_t row = ht_xadd(b, ht_xmuli(b, product, w->block), tile);
 
-	return ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, row, ht_xi(b, columns)), column);
+	return ht_xadd(b, ht_xmuli(b, row, columns), column);
 }
 
 /* ---- stages ---- */
@@ -262,10 +262,10 @@ static int32_t image_element(struct winograd *w, const struct view *in, int h, i
 	int32_t x[4] = { w->x[0], 0, 0, w->x[3] };
 
 	for (int i = 0; i < 2; i++) {
-		x[1 + i] = ht_x2(b, HT_X_MUL, w->x[1 + i], ht_xi(b, w->by.m));
-		x[1 + i] = ht_x2(b, HT_X_ADD, x[1 + i], ht_xi(b, tap[i] - w->v->w[i].before));
-		space_and_guard(b, &at, ht_x2(b, HT_X_LE, ht_xi(b, 0), x[1 + i]));
-		space_and_guard(b, &at, ht_x2(b, HT_X_LT, x[1 + i], ht_xi(b, w->v->w[i].in)));
+		x[1 + i] = ht_xmuli(b, w->x[1 + i], w->by.m);
+		x[1 + i] = ht_xaddi(b, x[1 + i], tap[i] - w->v->w[i].before);
+		space_and_guard(b, &at, ht_xle(b, ht_xi(b, 0), x[1 + i]));
+		space_and_guard(b, &at, ht_xlt(b, x[1 + i], ht_xi(b, w->v->w[i].in)));
 	}
 	at = space_of_coords(&at, 4, w->v->in.dim, x);
 	return kb_load(w->k, in, &at);
@@ -312,13 +312,13 @@ static void product_stage(struct winograd *w)
 	k->stage->vec = c->n;
 	m = ht_xdim(b, c->m);
 	n = ht_xdim(b, c->n);
-	tile = ht_x2(b, HT_X_SUB, m, ht_x2(b, HT_X_MUL, ht_xgrid(b, 1), ht_xi(b, w->block)));
+	tile = ht_xsub(b, m, ht_xmuli(b, ht_xgrid(b, 1), w->block));
 	c->a_buffer = w->image;
 	c->b_buffer = kb_arg(k, w->c.b, HT_BUFFER_IN);
 	c->a_row = local_at(w, product, tile, ht_xi(b, 0), w->channels);
 	c->a_guard = -1;
 	c->a_step = 1;
-	c->b_base = ht_x2(b, HT_X_MUL, product, ht_xi(b, w->c.packed_count));
+	c->b_base = ht_xmuli(b, product, w->c.packed_count);
 	c->nr = w->c.nr;
 	c->kp = w->c.kp;
 	ht_xstore(b, w->product, local_at(w, product, tile, column_of_block(w, n), w->by.columns),
@@ -334,11 +334,11 @@ static void store_result(struct winograd *w, int h, int ww, int32_t x)
 	int32_t coord[4] = { w->x[0], 0, 0, w->x[3] };
 
 	for (int i = 0; i < 2; i++) {
-		coord[1 + i] = ht_x2(b, HT_X_MUL, w->x[1 + i], ht_xi(b, w->by.m));
-		coord[1 + i] = ht_x2(b, HT_X_ADD, coord[1 + i], ht_xi(b, place[i]));
+		coord[1 + i] = ht_xmuli(b, w->x[1 + i], w->by.m);
+		coord[1 + i] = ht_xaddi(b, coord[1 + i], place[i]);
 		if (w->v->out.dim[1 + i] % w->by.m)
-			space_and_guard(b, &at,
-				ht_x2(b, HT_X_LT, coord[1 + i], ht_xi(b, w->v->out.dim[1 + i])));
+			space_and_guard(
+				b, &at, ht_xlt(b, coord[1 + i], ht_xi(b, w->v->out.dim[1 + i])));
 	}
 	at = space_of_coords(&at, 4, w->v->out.dim, coord);
 	kb_store_root(w->k, w->n, x, &at);

@@ -57,8 +57,6 @@ static void *memory_of(struct evaluation *e, int32_t i)
 {
 	const struct ht_plan_buffer *b = &e->plan->buffer[i];
 
-	if (b->alias >= 0)
-		return memory_of(e, b->alias);
 	switch (b->kind) {
 	case HT_PLAN_CONST:
 		return b->pack ? packed(b, e->arena) : constant(b, e->arena);

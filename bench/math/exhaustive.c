@@ -8,6 +8,7 @@
  * How far the references are from each other is measured first. */
 #include "backend/backend.h"
 #include "bench/math/reference.h"
+#include "kernel/expr.h"
 
 #include <dlfcn.h>
 #include <immintrin.h>

@@ -1,5 +1,5 @@
 /* What TensorFlow's own graph passes know of an op.  The rows are made from data/tensorflow.ops and
- * data/grappler.lists by generate_ops.c; ir/ops.def, in contrast, says what we know of an op. */
+ * data/grappler.lists by generate/ops.c; ir/ops.def, in contrast, says what we know of an op. */
 #ifndef HT_TENSORFLOW_OPS_H
 #define HT_TENSORFLOW_OPS_H
 

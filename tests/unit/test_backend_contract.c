@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include "base/cpu.h"
+#include "kernel/expr.h"
 #include "tests/unit/amx.h"
 #include "tests/unit/backend.h"
 #include "tests/unit/random.h"
@@ -98,18 +99,18 @@ static void make_dims(struct gen *g, bool flat)
 
 static int32_t mul(struct gen *g, int32_t a, int64_t k)
 {
-	return ht_x2(&g->b, HT_X_MUL, a, ht_xi(&g->b, k));
+	return ht_xmul(&g->b, a, ht_xi(&g->b, k));
 }
 
 static int32_t add(struct gen *g, int32_t a, int32_t b)
 {
-	return ht_x2(&g->b, HT_X_ADD, a, b);
+	return ht_xadd(&g->b, a, b);
 }
 
 static int32_t between(struct gen *g, int32_t x, int64_t end)
 {
-	return ht_x2(&g->b, HT_X_AND, ht_x2(&g->b, HT_X_LE, ht_xi(&g->b, 0), x),
-		ht_x2(&g->b, HT_X_LT, x, ht_xi(&g->b, end)));
+	return ht_xand(
+		&g->b, ht_xle(&g->b, ht_xi(&g->b, 0), x), ht_xlt(&g->b, x, ht_xi(&g->b, end)));
 }
 
 static void make_operands(struct gen *g, bool flat, int32_t *image, int32_t *y, int32_t *x)
@@ -120,10 +121,10 @@ static void make_operands(struct gen *g, bool flat, int32_t *image, int32_t *y, 
 	bool taps = g->kh > 1 || g->kw > 1;
 
 	if (flat) {
-		*image = ht_x2(&g->b, HT_X_FLOORDIV, m, ht_xi(&g->b, g->oh * g->ow));
-		*y = ht_x2(&g->b, HT_X_FLOORMOD,
-			ht_x2(&g->b, HT_X_FLOORDIV, m, ht_xi(&g->b, g->ow)), ht_xi(&g->b, g->oh));
-		*x = ht_x2(&g->b, HT_X_FLOORMOD, m, ht_xi(&g->b, g->ow));
+		*image = ht_xfloordiv(&g->b, m, ht_xi(&g->b, g->oh * g->ow));
+		*y = ht_xfloormod(
+			&g->b, ht_xfloordiv(&g->b, m, ht_xi(&g->b, g->ow)), ht_xi(&g->b, g->oh));
+		*x = ht_xfloormod(&g->b, m, ht_xi(&g->b, g->ow));
 	} else {
 		*image = ht_xdim(&g->b, 0);
 		*y = ht_xdim(&g->b, 1);
@@ -139,7 +140,7 @@ static void make_operands(struct gen *g, bool flat, int32_t *image, int32_t *y, 
 	ix = add(g, ix, ht_xi(&g->b, -g->pad));
 	c->a_guard = -1;
 	if (g->pad > 0)
-		c->a_guard = ht_x2(&g->b, HT_X_AND, between(g, iy, g->h), between(g, ix, g->w));
+		c->a_guard = ht_xand(&g->b, between(g, iy, g->h), between(g, ix, g->w));
 	if (g->plane == 1)
 		c->a_row = mul(
 			g, add(g, mul(g, add(g, mul(g, *image, g->h), iy), g->w), ix), g->depth);
@@ -164,9 +165,8 @@ static int32_t other_operand(struct gen *g, int32_t at, int32_t n)
 	if (chance(50))
 		return to_float(g, ht_xload(&g->b, OTHER, t, at));
 	zero = t == HT_F32 ? zero : ht_xcvt(&g->b, t, zero);
-	return to_float(
-		g, ht_xload_if(&g->b, OTHER, t, at,
-			   ht_x2(&g->b, HT_X_LT, n, ht_xi(&g->b, 1 + below((int)g->n))), zero));
+	return to_float(g, ht_xload_if(&g->b, OTHER, t, at,
+				   ht_xlt(&g->b, n, ht_xi(&g->b, 1 + below((int)g->n))), zero));
 }
 
 static void make_epilogue(struct gen *g, int32_t image, int32_t y, int32_t x)
@@ -179,14 +179,14 @@ static void make_epilogue(struct gen *g, int32_t image, int32_t y, int32_t x)
 	r = ht_xred(&g->b, 0, ints ? HT_I32 : HT_F32);
 	if (ints) {
 		r = add(g, r, ht_xcvt(&g->b, HT_I32, ht_xload(&g->b, BIAS, HT_F32, n)));
-		r = ht_x2(&g->b, HT_X_MAX, r, ht_xconst(&g->b, HT_I32, 0, 2));
+		r = ht_xmax(&g->b, r, ht_xconst(&g->b, HT_I32, 0, 2));
 	} else {
 		if (chance(60))
 			r = add(g, r, ht_xload(&g->b, BIAS, HT_F32, n));
 		if (chance(60))
 			r = add(g, r, other_operand(g, at, n));
 		if (chance(60))
-			r = ht_x2(&g->b, HT_X_MAX, r, ht_xf(&g->b, 0));
+			r = ht_xmax(&g->b, r, ht_xf(&g->b, 0));
 	}
 	if (g->buffer[OUT].dtype != s->x[r].dtype)
 		r = ht_xcvt(&g->b, g->buffer[OUT].dtype, r);
@@ -214,7 +214,6 @@ static void make_kernel(struct gen *g, uint64_t seed, const struct ht_target *t)
 	g->stage.contract.kp = g->t == HT_BF16 && chance(70) ? 2 : 1;
 	g->stage.contract.nr = lanes * (1 + below(4));
 	g->stage.contract.mr = 1 + below(t->matrix_rows ? t->matrix_rows : 8);
-	g->stage.contract.rows_outer = chance(50);
 	g->stage.contract.a_buffer = A;
 	g->stage.contract.b_buffer = B;
 	g->plane = 1;

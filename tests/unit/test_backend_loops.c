@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <time.h>
+#include "kernel/expr.h"
 #include "tests/unit/backend.h"
 #include "tests/unit/random.h"
 
@@ -84,17 +85,16 @@ static int32_t linear_offset(struct gen *g, int64_t *count)
 			least += step * (s->dim[d].extent - 1);
 		else
 			most += step * (s->dim[d].extent - 1);
-		x = ht_x2(&g->b, HT_X_ADD, x,
-			ht_x2(&g->b, HT_X_MUL, ht_xdim(&g->b, d), ht_xi(&g->b, step)));
+		x = ht_xadd(&g->b, x, ht_xmul(&g->b, ht_xdim(&g->b, d), ht_xi(&g->b, step)));
 	}
-	x = ht_x2(&g->b, HT_X_ADD, x, ht_xi(&g->b, -least));
+	x = ht_xadd(&g->b, x, ht_xi(&g->b, -least));
 	*count = most - least + 1;
 	if (chance(20)) { /* a reshape: another row length */
 		int64_t c = chance(50) ? 16 * (1 + below(3)) : 1 + below(9);
-		int32_t q = ht_x2(&g->b, HT_X_FLOORDIV, x, ht_xi(&g->b, c));
-		int32_t r = ht_x2(&g->b, HT_X_FLOORMOD, x, ht_xi(&g->b, c));
+		int32_t q = ht_xfloordiv(&g->b, x, ht_xi(&g->b, c));
+		int32_t r = ht_xfloormod(&g->b, x, ht_xi(&g->b, c));
 
-		x = ht_x2(&g->b, HT_X_ADD, ht_x2(&g->b, HT_X_MUL, q, ht_xi(&g->b, c + 1)), r);
+		x = ht_xadd(&g->b, ht_xmul(&g->b, q, ht_xi(&g->b, c + 1)), r);
 		*count = (*count / c + 1) * (c + 1);
 	}
 	return x;
@@ -117,22 +117,22 @@ static int32_t window_load(struct gen *g, enum ht_dtype t)
 		count = size;
 	int32_t at, guard, offset, other = constant(g, t);
 
-	at = ht_x2(&g->b, HT_X_MUL, ht_xdim(&g->b, d), ht_xi(&g->b, step));
+	at = ht_xmul(&g->b, ht_xdim(&g->b, d), ht_xi(&g->b, step));
 	if (r >= 0 && r != d)
-		at = ht_x2(&g->b, HT_X_ADD, at,
-			ht_x2(&g->b, HT_X_MUL, ht_xdim(&g->b, r),
+		at = ht_xadd(&g->b, at,
+			ht_xmul(&g->b, ht_xdim(&g->b, r),
 				ht_xi(&g->b, chance(60)   ? 1
 					     : chance(50) ? 2
 							  : -1)));
-	at = ht_x2(&g->b, HT_X_SUB, at, ht_xi(&g->b, pad));
-	guard = ht_x2(&g->b, HT_X_AND, ht_x2(&g->b, HT_X_LE, ht_xi(&g->b, 0), at),
-		ht_x2(&g->b, HT_X_LT, at, ht_xi(&g->b, size)));
+	at = ht_xsub(&g->b, at, ht_xi(&g->b, pad));
+	guard = ht_xand(
+		&g->b, ht_xle(&g->b, ht_xi(&g->b, 0), at), ht_xlt(&g->b, at, ht_xi(&g->b, size)));
 	offset = at;
 	for (int o = s->dims - 1; o >= 0; o--) {
 		if (o == d || o == r || chance(40))
 			continue;
-		offset = ht_x2(&g->b, HT_X_ADD, offset,
-			ht_x2(&g->b, HT_X_MUL, ht_xdim(&g->b, o), ht_xi(&g->b, count)));
+		offset = ht_xadd(
+			&g->b, offset, ht_xmul(&g->b, ht_xdim(&g->b, o), ht_xi(&g->b, count)));
 		count *= s->dim[o].extent;
 	}
 	if (chance(50) || t == HT_BOOL)
@@ -149,9 +149,8 @@ static int32_t gather_load(struct gen *g, enum ht_dtype t)
 	int b = add_buffer(g, HT_BUFFER_IN, HT_I32, count);
 
 	index = ht_xcvt(&g->b, HT_I64, ht_xload(&g->b, b, HT_I32, at));
-	index = ht_x2(&g->b, HT_X_AND, index, ht_xi(&g->b, 15));
-	index = ht_xcheck(
-		&g->b, index, ht_x2(&g->b, HT_X_LT, index, ht_xi(&g->b, 16)), HT_FAULT_INDEX);
+	index = ht_xand(&g->b, index, ht_xi(&g->b, 15));
+	index = ht_xcheck(&g->b, index, ht_xlt(&g->b, index, ht_xi(&g->b, 16)), HT_FAULT_INDEX);
 	return ht_xload(&g->b, add_buffer(g, HT_BUFFER_IN, t, 16), t, index);
 }
 
@@ -181,8 +180,7 @@ static void leaf_value(struct gen *g)
 	} else {
 		x = chance(50) ? constant(g, t) : ht_xdim(&g->b, below(g->stage.dims));
 		if (g->exact)
-			x = ht_x2(&g->b, HT_X_MIN, ht_xdim(&g->b, below(g->stage.dims)),
-				ht_xi(&g->b, 3));
+			x = ht_xmin(&g->b, ht_xdim(&g->b, below(g->stage.dims)), ht_xi(&g->b, 3));
 	}
 	g->value[g->values++] = to_computing(g, x);
 }
@@ -230,7 +228,7 @@ static void operation(struct gen *g)
 		c = of_type(g, HT_BOOL);
 		r = ht_xselect(&g->b, c, a, b);
 	} else if (logic) {
-		r = kind == 4 ? ht_x1(&g->b, HT_X_NOT, a) : ht_x2(&g->b, bits[below(3)], a, b);
+		r = kind == 4 ? ht_xnot(&g->b, a) : ht_x2(&g->b, bits[below(3)], a, b);
 	} else if (kind == 4 && !g->exact) {
 		if (!real)
 			r = chance(50) ? ht_xidiv(&g->b, a, b, chance(50))
@@ -242,9 +240,9 @@ static void operation(struct gen *g)
 	} else if (kind == 6 && real && !g->exact) {
 		if (chance(50)) {
 			g->fused = true;
-			r = ht_x3(&g->b, HT_X_MULADD, a, b, of_type(g, t));
+			r = ht_xmuladd(&g->b, a, b, of_type(g, t));
 		} else {
-			r = ht_x2(&g->b, HT_X_REM, a, b);
+			r = ht_xrem(&g->b, a, b);
 		}
 	} else if (kind == 7) {
 		r = ht_x1(&g->b, one[below(2)], a);
@@ -275,8 +273,8 @@ static int32_t store_offset(struct gen *g, int64_t *count)
 	}
 	*count = 1;
 	for (int i = n - 1; i >= 0; i--) {
-		x = ht_x2(&g->b, HT_X_ADD, x,
-			ht_x2(&g->b, HT_X_MUL, ht_xdim(&g->b, order[i]), ht_xi(&g->b, *count)));
+		x = ht_xadd(
+			&g->b, x, ht_xmul(&g->b, ht_xdim(&g->b, order[i]), ht_xi(&g->b, *count)));
 		*count *= s->dim[order[i]].extent;
 	}
 	return x;
@@ -290,7 +288,7 @@ static int32_t window_product(struct gen *g)
 	int32_t offset, x = to_computing(g, window_load(g, t));
 
 	offset = linear_offset(g, &count);
-	return ht_x2(&g->b, HT_X_MUL, x,
+	return ht_xmul(&g->b, x,
 		to_computing(g, ht_xload(&g->b, add_buffer(g, HT_BUFFER_IN, t, count), t, offset)));
 }
 
@@ -308,7 +306,7 @@ static void reduce(struct gen *g)
 		if (op == HT_RED_ADD && g->k.buffers < 7 && chance(50))
 			x = window_product(g);
 		else if (op == HT_RED_ADD && g->stage.x[x].dtype != HT_BOOL && chance(40))
-			x = ht_x2(&g->b, HT_X_MUL, x, of_type(g, g->stage.x[x].dtype));
+			x = ht_xmul(&g->b, x, of_type(g, g->stage.x[x].dtype));
 		if (g->stage.x[x].dtype == HT_BOOL)
 			op = chance(50) ? HT_RED_AND : HT_RED_OR;
 		red[i] = ht_xreduce(&g->b, op, x);

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include "kernel/expr.h"
 #include "tests/unit/backend.h"
 
 #include <cmocka.h>
@@ -339,7 +340,7 @@ static void test_muladd(void **state)
 	small_init(&s, N);
 	x = input(&s, HT_F32);
 	y = input(&s, HT_F32);
-	output(&s, ht_x3(&s.b, HT_X_MULADD, x, y, input(&s, HT_F32)));
+	output(&s, ht_xmuladd(&s.b, x, y, input(&s, HT_F32)));
 	assert_int_equal(check(&s, p, "muladd", true, true), 0);
 	free(a);
 	free(b);
@@ -367,7 +368,7 @@ static void test_scale(void **state)
 		a[N - k] = b[N - k] = NAN;
 	small_init(&s, N);
 	x = input(&s, HT_F32);
-	output(&s, ht_x2(&s.b, HT_X_SCALE, x, input(&s, HT_F32)));
+	output(&s, ht_xscale(&s.b, x, input(&s, HT_F32)));
 	assert_int_equal(check(&s, p, "scale", false, true), 0);
 	free(a);
 	free(b);
@@ -398,12 +399,12 @@ static void test_low_sums(void **state)
 			x = ht_xcvt(&s.b, HT_F32, input(&s, HT_BF16));
 			y = ht_xcvt(&s.b, HT_F32, input(&s, HT_BF16));
 			if (rounded) {
-				x = ht_x2(&s.b, HT_X_MUL, x, ht_xf(&s.b, 1.25));
+				x = ht_xmul(&s.b, x, ht_xf(&s.b, 1.25));
 				x = ht_xcvt(&s.b, HT_F32, ht_xcvt(&s.b, HT_BF16, x));
 			}
-			x = ht_x2(&s.b, HT_X_ADD, x, y);
+			x = ht_xadd(&s.b, x, y);
 			if (limited)
-				x = ht_x2(&s.b, HT_X_MAX, x, ht_xf(&s.b, 0));
+				x = ht_xmax(&s.b, x, ht_xf(&s.b, 0));
 			output(&s, ht_xcvt(&s.b, HT_BF16, x));
 			bad += check(&s, p, "sum", false, !limited);
 		}
@@ -428,8 +429,7 @@ static void test_faults(void **state)
 	s.buffer[1] = (struct ht_kernel_buffer){ HT_BUFFER_IN, HT_F32, ROWS };
 	s.k.buffers = s.k.args = 2;
 	i = ht_xcheck(&s.b, i,
-		ht_x2(&s.b, HT_X_AND, ht_x2(&s.b, HT_X_LE, ht_xi(&s.b, 0), i),
-			ht_x2(&s.b, HT_X_LT, i, ht_xi(&s.b, ROWS))),
+		ht_xand(&s.b, ht_xle(&s.b, ht_xi(&s.b, 0), i), ht_xlt(&s.b, i, ht_xi(&s.b, ROWS))),
 		HT_FAULT_INDEX);
 	output(&s, ht_xload(&s.b, 1, HT_F32, i));
 	ht_kernel_verify(&s.k);
@@ -513,10 +513,9 @@ static void make_rows(struct small *s, int64_t rows, int64_t n, int64_t step)
 		s->stage[i].dim[1] =
 			(struct ht_dim){ .extent = n, .grid = -1, .reduce = i < 2, .unroll = 1 };
 		ht_xb_init(&s->b, &s->arena, &s->stage[i]);
-		local = ht_x2(&s->b, HT_X_SUB, ht_xdim(&s->b, 0),
-			ht_x2(&s->b, HT_X_MUL, ht_xgrid(&s->b, 0), ht_xi(&s->b, step)));
-		at = ht_x2(&s->b, HT_X_ADD,
-			ht_x2(&s->b, HT_X_MUL, ht_xdim(&s->b, 0), ht_xi(&s->b, n)),
+		local = ht_xsub(&s->b, ht_xdim(&s->b, 0),
+			ht_xmul(&s->b, ht_xgrid(&s->b, 0), ht_xi(&s->b, step)));
+		at = ht_xadd(&s->b, ht_xmul(&s->b, ht_xdim(&s->b, 0), ht_xi(&s->b, n)),
 			ht_xdim(&s->b, 1));
 		x = ht_xload(&s->b, 0, HT_F32, at);
 		if (i == 0) {
@@ -524,13 +523,13 @@ static void make_rows(struct small *s, int64_t rows, int64_t n, int64_t step)
 			ht_xstore(&s->b, 2, local, r);
 			continue;
 		}
-		x = ht_x2(&s->b, HT_X_SUB, x, ht_xload(&s->b, 2, HT_F32, local));
+		x = ht_xsub(&s->b, x, ht_xload(&s->b, 2, HT_F32, local));
 		if (i == 1) {
 			r = ht_xred(&s->b, ht_xreduce(&s->b, HT_RED_ADD, x), HT_F32);
 			ht_xstore(&s->b, 3, local, r);
 			continue;
 		}
-		x = ht_x2(&s->b, HT_X_MUL, x, ht_xload(&s->b, 3, HT_F32, local));
+		x = ht_xmul(&s->b, x, ht_xload(&s->b, 3, HT_F32, local));
 		ht_xstore(&s->b, 1, at, x);
 	}
 }
@@ -615,7 +614,7 @@ static void test_closed(void **state)
 			small_init(&s, 35);
 			x = input(&s, dtype);
 			if (op == HT_X_MULADD)
-				r = ht_x3(&s.b, op, x, input(&s, dtype), x);
+				r = ht_xmuladd(&s.b, x, input(&s, dtype), x);
 			else if (op == HT_X_REM || op == HT_X_DIV)
 				r = ht_x2(&s.b, op, x, input(&s, dtype));
 			else
@@ -643,7 +642,7 @@ static void test_emit(void **state)
 
 	(void)state;
 	small_init(&s, 100);
-	output(&s, ht_x1(&s.b, HT_X_NEG, input(&s, HT_F32)));
+	output(&s, ht_xneg(&s.b, input(&s, HT_F32)));
 	ht_diags_init(&d);
 	for (int i = 0; i < 4; i++) {
 		ht_buf_init(&out[i], &s.arena);

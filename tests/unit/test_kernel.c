@@ -1,5 +1,5 @@
 /* Tile programs: the builder, the interpreter, the verifier, the text. */
-#include "kernel/kernel.h"
+#include "kernel/expr.h"
 #include "kernel/verify.h"
 
 #include <math.h>
@@ -83,8 +83,8 @@ static void test_builder_shares(void **state)
 	x = load1(&s.b, 0, HT_F32);
 	y = load1(&s.b, 1, HT_F32);
 	assert_int_equal(x, load1(&s.b, 0, HT_F32));
-	assert_int_equal(ht_x2(&s.b, HT_X_ADD, x, y), ht_x2(&s.b, HT_X_ADD, y, x));
-	assert_int_not_equal(ht_x2(&s.b, HT_X_SUB, x, y), ht_x2(&s.b, HT_X_SUB, y, x));
+	assert_int_equal(ht_xadd(&s.b, x, y), ht_xadd(&s.b, y, x));
+	assert_int_not_equal(ht_xsub(&s.b, x, y), ht_xsub(&s.b, y, x));
 }
 
 static void test_builder_folds(void **state)
@@ -94,18 +94,17 @@ static void test_builder_folds(void **state)
 
 	(void)state;
 	small_init(&s, 8);
-	assert_int_equal(constant(b, ht_x2(b, HT_X_MUL, ht_xi(b, 6), ht_xi(b, -7))), -42);
-	assert_int_equal(constant(b, ht_x2(b, HT_X_FLOORDIV, ht_xi(b, -7), ht_xi(b, 2))), -4);
-	assert_int_equal(constant(b, ht_x2(b, HT_X_FLOORMOD, ht_xi(b, -7), ht_xi(b, 2))), 1);
+	assert_int_equal(constant(b, ht_xmul(b, ht_xi(b, 6), ht_xi(b, -7))), -42);
+	assert_int_equal(constant(b, ht_xfloordiv(b, ht_xi(b, -7), ht_xi(b, 2))), -4);
+	assert_int_equal(constant(b, ht_xfloormod(b, ht_xi(b, -7), ht_xi(b, 2))), 1);
 	assert_int_equal(constant(b, ht_xcvt(b, HT_I32, ht_xf(b, NAN))), INT32_MIN);
 	assert_int_equal(constant(b, ht_xcvt(b, HT_I8, ht_xconst(b, HT_I32, 0, 200))), -56);
-	assert_int_equal(constant(b, ht_x2(b, HT_X_ADD, ht_xconst(b, HT_U8, 0, 200),
-					     ht_xconst(b, HT_U8, 0, 100))),
-		44);
-	assert_int_equal(constant(b, ht_x2(b, HT_X_LT, ht_xf(b, NAN), ht_xf(b, 1))), 0);
-	/* 1 + 2^-24 rounds to even. */
 	assert_int_equal(
-		constant(b, ht_x2(b, HT_X_ADD, ht_xf(b, 1), ht_xf(b, 0x1p-24))), 0x3f800000);
+		constant(b, ht_xadd(b, ht_xconst(b, HT_U8, 0, 200), ht_xconst(b, HT_U8, 0, 100))),
+		44);
+	assert_int_equal(constant(b, ht_xlt(b, ht_xf(b, NAN), ht_xf(b, 1))), 0);
+	/* 1 + 2^-24 rounds to even. */
+	assert_int_equal(constant(b, ht_xadd(b, ht_xf(b, 1), ht_xf(b, 0x1p-24))), 0x3f800000);
 	/* Division by zero stays for the run to fail at. */
 	assert_int_not_equal(
 		b->stage->x[ht_xidiv(b, ht_xi(b, 1), ht_xi(b, 0), false)].op, HT_X_CONST);
@@ -119,11 +118,11 @@ static void test_builder_keeps_signed_zero(void **state)
 	(void)state;
 	small_init(&s, 8);
 	x = load1(&s.b, 0, HT_F32);
-	assert_int_not_equal(ht_x2(&s.b, HT_X_ADD, x, ht_xf(&s.b, 0)), x); /* -0 + 0 is +0 */
-	assert_int_equal(ht_x2(&s.b, HT_X_ADD, x, ht_xf(&s.b, -0.0)), x);
-	assert_int_equal(ht_x2(&s.b, HT_X_SUB, x, ht_xf(&s.b, 0)), x);
-	assert_int_equal(ht_x2(&s.b, HT_X_MUL, ht_xf(&s.b, 1), x), x);
-	assert_int_not_equal(ht_x2(&s.b, HT_X_MUL, x, ht_xf(&s.b, 0)), ht_xf(&s.b, 0)); /* NaN */
+	assert_int_not_equal(ht_xadd(&s.b, x, ht_xf(&s.b, 0)), x); /* -0 + 0 is +0 */
+	assert_int_equal(ht_xadd(&s.b, x, ht_xf(&s.b, -0.0)), x);
+	assert_int_equal(ht_xsub(&s.b, x, ht_xf(&s.b, 0)), x);
+	assert_int_equal(ht_xmul(&s.b, ht_xf(&s.b, 1), x), x);
+	assert_int_not_equal(ht_xmul(&s.b, x, ht_xf(&s.b, 0)), ht_xf(&s.b, 0)); /* NaN */
 }
 
 static void test_builder_index(void **state)
@@ -131,7 +130,6 @@ static void test_builder_index(void **state)
 	struct small s;
 	struct ht_xb *b = &s.b;
 	int32_t i, j, linear;
-	int64_t step;
 
 	(void)state;
 	small_init(&s, 12);
@@ -141,18 +139,15 @@ static void test_builder_index(void **state)
 	i = ht_xdim(b, 0);
 	j = ht_xdim(b, 1);
 	assert_int_equal(constant(b, ht_xdim(b, 2)), 0);
-	linear = ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, i, ht_xi(b, 10)), j);
+	linear = ht_xadd(b, ht_xmul(b, i, ht_xi(b, 10)), j);
 	/* What a reshape does to indices goes away again. */
-	assert_int_equal(ht_x2(b, HT_X_FLOORDIV, linear, ht_xi(b, 10)), i);
-	assert_int_equal(ht_x2(b, HT_X_FLOORMOD, linear, ht_xi(b, 10)), j);
-	int32_t q = ht_x2(b, HT_X_FLOORDIV, linear, ht_xi(b, 7));
-	int32_t r = ht_x2(b, HT_X_FLOORMOD, linear, ht_xi(b, 7));
-	assert_int_equal(ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, q, ht_xi(b, 7)), r), linear);
-	assert_int_equal(constant(b, ht_x2(b, HT_X_LT, linear, ht_xi(b, 120))), 1);
-	assert_int_equal(b->stage->x[ht_x2(b, HT_X_LT, linear, ht_xi(b, 119))].op, HT_X_LT);
-	assert_true(ht_x_step(b->stage, linear, 0, &step));
-	assert_int_equal(step, 10);
-	assert_false(ht_x_step(b->stage, r, 1, &step));
+	assert_int_equal(ht_xfloordiv(b, linear, ht_xi(b, 10)), i);
+	assert_int_equal(ht_xfloormod(b, linear, ht_xi(b, 10)), j);
+	int32_t q = ht_xfloordiv(b, linear, ht_xi(b, 7));
+	int32_t r = ht_xfloormod(b, linear, ht_xi(b, 7));
+	assert_int_equal(ht_xadd(b, ht_xmul(b, q, ht_xi(b, 7)), r), linear);
+	assert_int_equal(constant(b, ht_xlt(b, linear, ht_xi(b, 120))), 1);
+	assert_int_equal(b->stage->x[ht_xlt(b, linear, ht_xi(b, 119))].op, HT_X_LT);
 	assert_true(ht_x_uses_dim(b->stage, r, 0));
 	assert_false(ht_x_uses_dim(b->stage, i, 1));
 }
@@ -177,10 +172,10 @@ static void test_float_rules(void **state)
 	small_buffer(&s, HT_BUFFER_OUT, HT_I32, 6);
 	small_buffer(&s, HT_BUFFER_OUT, HT_BOOL, 6);
 	int32_t lx = load1(b, 0, HT_F32), ly = load1(b, 1, HT_F32), at = ht_xdim(b, 0);
-	ht_xstore(b, 2, at, ht_x2(b, HT_X_MIN, lx, ly));
-	ht_xstore(b, 3, at, ht_x2(b, HT_X_ADD, lx, ly));
+	ht_xstore(b, 2, at, ht_xmin(b, lx, ly));
+	ht_xstore(b, 3, at, ht_xadd(b, lx, ly));
 	ht_xstore(b, 4, at, ht_xcvt(b, HT_I32, lx));
-	ht_xstore(b, 5, at, ht_x2(b, HT_X_LT, lx, ly));
+	ht_xstore(b, 5, at, ht_xlt(b, lx, ly));
 	assert_int_equal(small_run(&s, (void *[]){ x, y, min, sum, i32, less }), 0);
 	assert_true(isnan(min[0]) && isnan(min[4]) && min[5] == -2.5f);
 	assert_true(isinf(sum[2]) && isnan(sum[3]));
@@ -240,9 +235,9 @@ static void reduce_matrix(int64_t rows, int64_t columns, bool transposed)
 	small_buffer(&s, HT_BUFFER_OUT, HT_I64, rows);
 	int32_t i = ht_xdim(b, 0), j = ht_xdim(b, 1), at;
 	if (transposed)
-		at = ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, j, ht_xi(b, rows)), i);
+		at = ht_xadd(b, ht_xmul(b, j, ht_xi(b, rows)), i);
 	else
-		at = ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, i, ht_xi(b, columns)), j);
+		at = ht_xadd(b, ht_xmul(b, i, ht_xi(b, columns)), j);
 	int32_t v = ht_xload(b, 0, HT_F32, at);
 	ht_xstore(b, 1, i, ht_xred(b, ht_xreduce(b, HT_RED_ADD, v), HT_F32));
 	ht_xstore(b, 2, i, ht_xred(b, ht_xreduce(b, HT_RED_MAX, v), HT_F32));
@@ -315,14 +310,12 @@ static void test_checks_and_guards(void **state)
 	small_buffer(&s, HT_BUFFER_OUT, HT_F32, 4);
 	small_buffer(&s, HT_BUFFER_OUT, HT_F32, 4);
 	int32_t at = ht_xcvt(b, HT_I64, load1(b, 0, HT_I32));
-	int32_t good = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), at),
-		ht_x2(b, HT_X_LT, at, ht_xi(b, 4)));
+	int32_t good = ht_xand(b, ht_xle(b, ht_xi(b, 0), at), ht_xlt(b, at, ht_xi(b, 4)));
 	ht_xstore(b, 2, ht_xdim(b, 0),
 		ht_xload(b, 1, HT_F32, ht_xcheck(b, at, good, HT_FAULT_INDEX)));
-	int32_t left = ht_x2(b, HT_X_ADD, ht_xdim(b, 0), ht_xi(b, -1));
+	int32_t left = ht_xadd(b, ht_xdim(b, 0), ht_xi(b, -1));
 	ht_xstore(b, 3, ht_xdim(b, 0),
-		ht_xload_if(
-			b, 1, HT_F32, left, ht_x2(b, HT_X_LE, ht_xi(b, 0), left), ht_xf(b, -1)));
+		ht_xload_if(b, 1, HT_F32, left, ht_xle(b, ht_xi(b, 0), left), ht_xf(b, -1)));
 	assert_int_equal(small_run(&s, (void *[]){ index, x, y, z }), 0);
 	assert_true(y[0] == 10 && y[1] == 13 && y[2] == 12 && y[3] == 11);
 	assert_true(z[0] == -1 && z[1] == 10 && z[3] == 12);
@@ -357,21 +350,18 @@ static void test_stages_and_grid(void **state)
 		stage[i].dim[1] = (struct ht_dim){ .extent = 10, .grid = -1, .reduce = i < 2 };
 		ht_xb_init(&b, &arena, &stage[i]);
 		int32_t row = ht_xdim(&b, 0);
-		int32_t at = ht_x2(
-			&b, HT_X_ADD, ht_x2(&b, HT_X_MUL, row, ht_xi(&b, 10)), ht_xdim(&b, 1));
-		int32_t local = ht_x2(
-			&b, HT_X_SUB, row, ht_x2(&b, HT_X_MUL, ht_xgrid(&b, 0), ht_xi(&b, 4)));
+		int32_t at = ht_xadd(&b, ht_xmul(&b, row, ht_xi(&b, 10)), ht_xdim(&b, 1));
+		int32_t local = ht_xsub(&b, row, ht_xmul(&b, ht_xgrid(&b, 0), ht_xi(&b, 4)));
 		int32_t v = ht_xload(&b, 0, HT_F32, at);
 
 		if (i == 0)
 			ht_xstore(&b, 2, local, ht_xred(&b, ht_xreduce(&b, HT_RED_MAX, v), HT_F32));
 		if (i == 1) {
-			v = ht_x2(&b, HT_X_SUB, ht_xload(&b, 2, HT_F32, local), v);
+			v = ht_xsub(&b, ht_xload(&b, 2, HT_F32, local), v);
 			ht_xstore(&b, 3, local, ht_xred(&b, ht_xreduce(&b, HT_RED_ADD, v), HT_F32));
 		}
 		if (i == 2)
-			ht_xstore(
-				&b, 1, at, ht_x2(&b, HT_X_DIV, v, ht_xload(&b, 3, HT_F32, local)));
+			ht_xstore(&b, 1, at, ht_xdiv(&b, v, ht_xload(&b, 3, HT_F32, local)));
 	}
 	for (int i = 0; i < 60; i++)
 		x[i] = (float)(i * 7 % 13);
@@ -455,23 +445,20 @@ static void convolve(struct convolution c)
 	small_buffer(&s, HT_BUFFER_IN, c.dtype, c.size * c.in + 1);
 	small_buffer(&s, HT_BUFFER_IN, c.dtype, packed);
 	small_buffer(&s, HT_BUFFER_OUT, HT_F32, c.size * c.out);
-	int32_t at =
-		ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_ADD, ht_xdim(b, 0), ht_xdim(b, 2)), ht_xi(b, -1));
-	int32_t inside = ht_x2(b, HT_X_AND, ht_x2(b, HT_X_LE, ht_xi(b, 0), at),
-		ht_x2(b, HT_X_LT, at, ht_xi(b, c.size)));
+	int32_t at = ht_xadd(b, ht_xadd(b, ht_xdim(b, 0), ht_xdim(b, 2)), ht_xi(b, -1));
+	int32_t inside = ht_xand(b, ht_xle(b, ht_xi(b, 0), at), ht_xlt(b, at, ht_xi(b, c.size)));
 	st->contract = (struct ht_contract){ .m = 0,
 		.n = 1,
 		.a_buffer = 0,
 		.b_buffer = 1,
-		.a_row = ht_x2(b, HT_X_MUL, at, ht_xi(b, c.in)),
+		.a_row = ht_xmul(b, at, ht_xi(b, c.in)),
 		.a_guard = inside,
 		.a_step = 1,
 		.b_base = ht_xi(b, 0),
 		.nr = c.nr,
 		.kp = c.kp };
-	int32_t to = ht_x2(
-		b, HT_X_ADD, ht_x2(b, HT_X_MUL, ht_xdim(b, 0), ht_xi(b, c.out)), ht_xdim(b, 1));
-	ht_xstore(b, 2, to, ht_x2(b, HT_X_MAX, ht_xred(b, 0, HT_F32), ht_xf(b, 0)));
+	int32_t to = ht_xadd(b, ht_xmul(b, ht_xdim(b, 0), ht_xi(b, c.out)), ht_xdim(b, 1));
+	ht_xstore(b, 2, to, ht_xmax(b, ht_xred(b, 0, HT_F32), ht_xf(b, 0)));
 	assert_int_equal(small_run(&s, (void *[]){ x, b_packed, y }), 0);
 	for (int64_t p = 0; p < c.size; p++)
 		for (int64_t n = 0; n < c.out; n++) {
@@ -507,11 +494,10 @@ static void valid_kernel(struct small *s)
 	s->stage[0].dim[1] = (struct ht_dim){ .extent = 4, .grid = -1, .reduce = true };
 	small_buffer(s, HT_BUFFER_IN, HT_F32, 32);
 	small_buffer(s, HT_BUFFER_OUT, HT_F32, 8);
-	int32_t at =
-		ht_x2(b, HT_X_ADD, ht_x2(b, HT_X_MUL, ht_xdim(b, 0), ht_xi(b, 4)), ht_xdim(b, 1));
+	int32_t at = ht_xadd(b, ht_xmul(b, ht_xdim(b, 0), ht_xi(b, 4)), ht_xdim(b, 1));
 	int32_t v = ht_xload(b, 0, HT_F32, at);
-	int red = ht_xreduce(b, HT_RED_ADD, ht_x2(b, HT_X_MUL, v, v));
-	ht_xstore(b, 1, ht_xdim(b, 0), ht_x1(b, HT_X_SQRT, ht_xred(b, red, HT_F32)));
+	int red = ht_xreduce(b, HT_RED_ADD, ht_xmul(b, v, v));
+	ht_xstore(b, 1, ht_xdim(b, 0), ht_xsqrt(b, ht_xred(b, red, HT_F32)));
 }
 
 static bool valid(const struct ht_kernel *k)

@@ -2,6 +2,7 @@
  * packing puts every element where struct ht_contract says. */
 #include "kernel/build.h"
 #include "kernel/eval.h"
+#include "kernel/expr.h"
 #include "kernel/verify.h"
 
 #include <math.h>
@@ -81,9 +82,8 @@ static void leaf_values(struct twin *t)
 			ht_xb_push(&t->raw, (struct ht_x){ HT_X_MUL, HT_I64, t->r[0], c, -1, 0 });
 		int32_t at =
 			ht_xb_push(&t->raw, (struct ht_x){ HT_X_ADD, HT_I64, row, t->r[1], -1, 0 });
-		int32_t sat = ht_x2(&t->simple, HT_X_ADD,
-			ht_x2(&t->simple, HT_X_MUL, ht_xdim(&t->simple, 0),
-				ht_xi(&t->simple, EXTENT1)),
+		int32_t sat = ht_xadd(&t->simple,
+			ht_xmul(&t->simple, ht_xdim(&t->simple, 0), ht_xi(&t->simple, EXTENT1)),
 			ht_xdim(&t->simple, 1));
 		add(t, (struct ht_x){ HT_X_LOAD, type, at, -1, -1, k },
 			ht_xload(&t->simple, k, type, sat));
@@ -156,7 +156,7 @@ static void random_other(struct twin *t)
 		b = pick(t, HT_F32);
 		c = pick(t, HT_F32);
 		add(t, (struct ht_x){ HT_X_MULADD, HT_F32, t->r[a], t->r[b], t->r[c], 0 },
-			ht_x3(&t->simple, HT_X_MULADD, t->s[a], t->s[b], t->s[c]));
+			ht_xmuladd(&t->simple, t->s[a], t->s[b], t->s[c]));
 		break;
 	default:
 		a = pick(t, type);
@@ -166,8 +166,7 @@ static void random_other(struct twin *t)
 			&t->raw, (struct ht_x){ HT_X_LT, HT_BOOL, t->r[a], t->r[b], -1, 0 });
 		int32_t not =
 			ht_xb_push(&t->raw, (struct ht_x){ HT_X_NOT, HT_BOOL, cond, -1, -1, 0 });
-		int32_t scond =
-			ht_x1(&t->simple, HT_X_NOT, ht_x2(&t->simple, HT_X_LT, t->s[a], t->s[b]));
+		int32_t scond = ht_xnot(&t->simple, ht_xlt(&t->simple, t->s[a], t->s[b]));
 		add(t, (struct ht_x){ HT_X_SELECT, type, not, t->r[a], t->r[c], 0 },
 			ht_xselect(&t->simple, scond, t->s[a], t->s[c]));
 	}
@@ -176,8 +175,7 @@ static void random_other(struct twin *t)
 static void store_all(struct ht_xb *b, const int32_t *value, int n, const struct ht_stage *types,
 	const int32_t *typed)
 {
-	int32_t at = ht_x2(
-		b, HT_X_ADD, ht_x2(b, HT_X_MUL, ht_xdim(b, 0), ht_xi(b, EXTENT1)), ht_xdim(b, 1));
+	int32_t at = ht_xadd(b, ht_xmul(b, ht_xdim(b, 0), ht_xi(b, EXTENT1)), ht_xdim(b, 1));
 
 	/* Everything as I64 bits, one buffer. */
 	for (int i = 0; i < n; i++) {
@@ -188,7 +186,7 @@ static void store_all(struct ht_xb *b, const int32_t *value, int n, const struct
 			v = ht_xbitcast(b, HT_I32, v);
 		if (t != HT_I64)
 			v = ht_xcvt(b, HT_I64, v);
-		ht_xstore(b, 4, ht_x2(b, HT_X_ADD, at, ht_xi(b, (int64_t)i * ITERATIONS)), v);
+		ht_xstore(b, 4, ht_xadd(b, at, ht_xi(b, (int64_t)i * ITERATIONS)), v);
 	}
 }
 

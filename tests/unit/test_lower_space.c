@@ -148,7 +148,8 @@ static struct space open_space(
 static void offsets_of_spaces(void **unused)
 {
 	static int64_t out[MAX_ELEMENTS];
-	struct lower l = { .arena = &arena };
+	struct planning planning = { 0 };
+	struct lower l = { .planning = &planning, .arena = &arena };
 
 	(void)unused;
 	for (int i = 0; i < CASES; i++) {
@@ -165,7 +166,8 @@ static void offsets_of_spaces(void **unused)
 static void reshaped_spaces_keep_the_element(void **unused)
 {
 	static int64_t out[MAX_ELEMENTS];
-	struct lower l = { .arena = &arena };
+	struct planning planning = { 0 };
+	struct lower l = { .planning = &planning, .arena = &arena };
 
 	(void)unused;
 	for (int i = 0; i < CASES; i++) {
@@ -176,8 +178,7 @@ static void reshaped_spaces_keep_the_element(void **unused)
 
 		r = space_reshape(&k.xb, &s, other, to);
 		back = space_reshape(&k.xb, &r, rank, dim);
-		run(&k, &s,
-			ht_x2(&k.xb, HT_X_ADD, space_linear(&k.xb, &r), space_linear(&k.xb, &back)),
+		run(&k, &s, ht_xadd(&k.xb, space_linear(&k.xb, &r), space_linear(&k.xb, &back)),
 			product(rank, dim), out);
 		for (int64_t e = 0; e < product(rank, dim); e++)
 			assert_int_equal(out[e], 2 * e);
@@ -187,7 +188,8 @@ static void reshaped_spaces_keep_the_element(void **unused)
 static void broadcast_spaces_drop_dimensions(void **unused)
 {
 	static int64_t out[MAX_ELEMENTS];
-	struct lower l = { .arena = &arena };
+	struct planning planning = { 0 };
+	struct lower l = { .planning = &planning, .arena = &arena };
 
 	(void)unused;
 	for (int i = 0; i < CASES; i++) {

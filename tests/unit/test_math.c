@@ -2,6 +2,7 @@
  * multiplication and addition, through the interpreter and as code for every target that runs here;
  * of F64 on drawn and special inputs by the interpreter. */
 #include "bench/math/reference.h"
+#include "kernel/expr.h"
 #include "kernel/verify.h"
 
 #include <setjmp.h>

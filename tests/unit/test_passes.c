@@ -89,8 +89,6 @@ static char *buffer_memory(struct run *r, int32_t i)
 	size_t size = b->bytes + 64, matrix;
 	char *p;
 
-	if (b->alias >= 0)
-		return buffer_memory(r, b->alias);
 	if (r->memory[i])
 		return r->memory[i];
 	if (b->kind == HT_PLAN_TEMP)
