@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools')]
+sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'tools')]
 import environment  # noqa: E402
 
 SEED = 20260901
@@ -386,7 +386,7 @@ def main():
     if not what:
         sys.exit(__doc__)
     if what in (onnx, openvino):
-        environment.enter_venv('presets', 'tests/presets/requirements.txt')
+        environment.enter_venv('presets', 'tests/precision/presets/requirements.txt')
     with tempfile.TemporaryDirectory() as folder:
         wrong = list(what(folder))
     for w in wrong:
