@@ -212,7 +212,7 @@ def main():
         why = absent(row)
         if why:
             skipped += 1
-            print(f'skip {row.name}: {why}')
+            print(f'skipped: {row.name}: {why}')
             continue
         environment.obtain(row.package)
         path = model_path(row)

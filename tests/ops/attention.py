@@ -1,16 +1,13 @@
-#!/usr/bin/env python3
 """Attention in one kernel and by kernels of its own for both products and the Softmax.
 
 Random graphs: queries and keys times each other, transposed in each way, scaled, masked, their Softmax,
 its product with the values; in each type, or with the Softmax in float32.  Both methods have to give the
 same bits, with one thread and with two, on every target that this machine runs, and to be within their
-errors of TensorFlow in float64.  The seed is printed; --seed takes another.
+errors of TensorFlow in float64.
 """
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cases
+
+SEED, CASES = 20265, 20
 
 # Of the largest result: two sums, an exponential function and a division; measured 7e-7.  Scores to
 # about 5 are rounded before the exponential function, shares behind it.
@@ -98,7 +95,3 @@ def check(tf, r, c, targets, folder):
     if methods != ['attention'] * one:
         yield f'the methods are {methods}'
     yield from cases.problems_of_blocks(folder, feeds, c['dtype'], targets, lambda y: wrong(y, exact, c['dtype']))
-
-
-if __name__ == '__main__':
-    sys.exit(cases.run(__doc__, 20265, 20, random_case, check))

@@ -1,17 +1,14 @@
-#!/usr/bin/env python3
 """Expansion, depthwise and projecting convolution, row by row in one kernel and each by one of its own.
 
 Random graphs: an expansion by 1 x 1 or, from few channels, by 3 x 3 at stride 2; a depthwise convolution
 of each size, stride and padding; mostly a projection, now and then with a residual, or with a depthwise
 convolution and a projection behind it, as one block's projection would expand another.  Both methods have
 to give the same bits, with one thread and with two, on every target that this machine runs, and to be
-within their errors of TensorFlow in float64.  The seed is printed; --seed takes another.
+within their errors of TensorFlow in float64.
 """
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cases
+
+SEED, CASES = 20264, 20
 
 # Three sums and roundings in a row; measured 5e-7, and 1.3 times the rounding.
 ROUNDINGS = 3
@@ -86,7 +83,3 @@ def check(tf, r, c, targets, folder):
         yield f'the methods are {methods}'
     yield from cases.problems_of_blocks(folder, feeds, c['dtype'], targets,
                                         lambda y: cases.error_of_block(y, exact, c['dtype'], ROUNDINGS))
-
-
-if __name__ == '__main__':
-    sys.exit(cases.run(__doc__, 20264, 20, random_case, check))

@@ -1,5 +1,4 @@
 """Random graphs whose kernels have several methods: what the tests of methods share."""
-import argparse
 import json
 import os
 import subprocess
@@ -94,13 +93,6 @@ def runnable():
     return [t['name'] for t in rows[:1 + [bool(t['host']) for t in rows].index(True)]]
 
 
-def arguments(doc, seed, count):
-    p = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawTextHelpFormatter)
-    p.add_argument('--seed', type=int, default=seed)
-    p.add_argument('--cases', type=int, default=count)
-    return p.parse_args()
-
-
 def problems_of(tf, r, case, targets, check):
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -109,21 +101,17 @@ def problems_of(tf, r, case, targets, check):
             return [str(e)]
 
 
-def run(doc, seed, count, random_case, check):
-    """Checks so many cases; the exit code.  check() yields what is wrong with one."""
-    a = arguments(doc, seed, count)
-    environment.enter_venv()
-    os.environ['TF_ENABLE_ONEDNN_OPTS'] = '0'
+def run(module, seed, count):
+    """Checks so many cases; (passed, failed).  The module's check() yields what is wrong with one."""
     import numpy as np
     import tensorflow as tf
-    r = np.random.default_rng(a.seed)
+    r = np.random.default_rng(seed)
     targets, failed = runnable(), 0
-    print(f'seed {a.seed}, targets {" ".join(targets)}')
-    for i in range(a.cases):
-        case = random_case(r)
-        problems = problems_of(tf, r, case, targets, check)
+    print(f'{module.__name__}: seed {seed}, targets {" ".join(targets)}')
+    for i in range(count):
+        case = module.random_case(r)
+        problems = problems_of(tf, r, case, targets, module.check)
         failed += bool(problems)
         for p in problems:
-            print(f'FAIL case {i} {case}: {p}', flush=True)
-    print(f'{a.cases - failed} passed, {failed} failed')
-    return 1 if failed or not a.cases else 0
+            print(f'FAIL {module.__name__}, case {i} {case}: {p}', flush=True)
+    return count - failed, failed

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Squeeze and excitation with the convolution behind it, in one kernel and each by one of its own.
 
 Random graphs: the mean of an image, or of that and a value by channel beside it; two 1 x 1 convolutions with
@@ -8,11 +7,9 @@ on every target that this machine runs, and to be within their errors of TensorF
 only look so, of several images, a gate that is used twice or one that is taken by row, stay separate kernels.
 The seed is printed; --seed takes another.
 """
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cases
+
+SEED, CASES = 20265, 8
 
 # Four sums and roundings in a row; measured 2e-7, and 1.2 times the rounding.
 ROUNDINGS = 4
@@ -79,7 +76,3 @@ def check(tf, r, c, targets, folder):
         yield f'the methods are {methods}'
     yield from cases.problems_of_blocks(folder, feeds, c['dtype'], targets,
                                         lambda y: cases.error_of_block(y, exact, c['dtype'], ROUNDINGS))
-
-
-if __name__ == '__main__':
-    sys.exit(cases.run(__doc__, 20265, 8, random_case, check))

@@ -1,18 +1,16 @@
-#!/usr/bin/env python3
 """Batches in parts.
 
 Random graphs of layers whose results keep the batch's rows, now and then with one that mixes them.  Where none
 does, the parts of a batch have to give the bits of a program for one of them, with one, two and three threads;
 where one does, the batch has to stay whole.  Either way the result has to be within its errors of
-TensorFlow in float64, on every target that this machine runs.  The seed is printed; --seed takes another.
+TensorFlow in float64, on every target that this machine runs.
 """
 import json
-import os
-import sys
 import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cases
+
+SEED, CASES = 20265, 6
 
 ERROR = 2e-5  # of the largest result, of up to eight layers in float32; measured 2e-6
 MIXING = ['reversed', 'mean', 'rows of another', 'constant rows', 'gram', 'turned', 'shifted', 'picked']
@@ -159,7 +157,3 @@ def check(tf, r, c, targets, folder):
                 yield f'{target}: {method}, {threads} threads: off by {np.abs(y - exact).max():.2g}'
             if method == 'parts' and not mixes and y.tobytes() != single:
                 yield f'{target}: {threads} threads: other bits than one part alone'
-
-
-if __name__ == '__main__':
-    sys.exit(cases.run(__doc__, 20265, 6, random_case, check))

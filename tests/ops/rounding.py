@@ -1,18 +1,15 @@
-#!/usr/bin/env python3
 """Where kernels of products and convolutions round to 16 bits.
 
 Random graphs of a contraction, a bias, a residual and an activation, with numbers so short that all sums
 are exact in float32.  In one kernel the whole is rounded once, and a Cast in between rounds as well; in
-separate kernels each op is.  A product behind it reads what was rounded, whatever type that is held in.  Results have to be these bits, on every target that this machine runs.  The
-seed is printed; --seed takes another.
+separate kernels each op is.  A product behind it reads what was rounded, whatever type that is held in.  Results have to be these bits, on every target that this machine runs.
 """
 import json
-import os
-import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cases
 import fusion_table
+
+SEED, CASES = 20266, 10
 
 ROOTS = ['Conv2D', 'Conv2D3x3', 'DepthwiseConv2dNative', 'Conv2DBackpropInput', 'MatMul', 'BatchMatMulV2']
 CHANNELS = 24
@@ -108,7 +105,3 @@ def check(tf, r, c, targets, folder):
             differ = int((y.astype(float) != expected).sum())
             if differ:
                 yield f'{target}, {name}: {differ} of {y.size} differ'
-
-
-if __name__ == '__main__':
-    sys.exit(cases.run(__doc__, 20266, 10, random_case, check))

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Compares every op of ir/ops.def with live TensorFlow, through graphs of many independent instances.
 
-TEST is a name of the table's `test` column.  The seed is fixed and printed; --seed takes another.
+TEST is a name of the table's `test` column, or a group of them.  The seed is fixed and printed; --seed takes another.
 --coverage checks that each row that is lowered has cases in each of its dtypes, and runs nothing.
 """
 import argparse
+import importlib
 import os
 import subprocess
 import sys
@@ -17,6 +18,16 @@ import environment
 FLOOR = 'must_keep_origin_dtype'
 OF_NO_ROW = {'subnormal', 'flush'}  # tests that no row names
 PER_GRAPH = 40
+# Group, a test of ctest → module → tests.  The function of the cases has the name of the test, or the one behind the colon.
+GROUPS = {
+    'elementwise': {'elementwise': 'unary prelu binary compare logical bitwise cast bias_add select clip add_n fake_quant '
+                                   'subnormal:subnormals flush:flushes'},
+    'reductions': {'reductions': 'reduce arg_reduce cumsum top_k matmul einsum softmax batch_norm layer_norm rms_norm lrn'},
+    'images': {'images': 'conv2d depthwise conv2d_transpose pool resize'},
+    'layouts': {'layouts': 'layout concat pack split slice:slice_ strided_slice pad tile gather reverse space fill '
+                           'range:range_ one_hot shape sparse_to_dense'},
+    'others': {'draws': 'random:random_numbers stateless', 'diagonals': 'diagonals', 'graphs': 'graph:cases'},
+}
 # Ops that have no kernel in some of their types: the tool has to say so, with exit code 4.
 REFUSED = {
     'Range': ['f16', 'bf16'],
@@ -34,7 +45,7 @@ def arguments():
     p.add_argument('--op', help='only this op')
     p.add_argument('--seed', type=int, default=20261)
     p.add_argument('--mode', default='', help='implementation mode of every op')
-    p.add_argument('--list', action='store_true', help='print the tests and end')
+    p.add_argument('--list', action='store_true', help='print the groups of tests and end')
     p.add_argument('--coverage', action='store_true')
     p.add_argument('--keep', metavar='DIR', help='keep the graphs of failed cases there')
     p.add_argument('-v', '--verbose', action='store_true', help='name cases without an oracle')
@@ -43,28 +54,19 @@ def arguments():
 
 def tests():
     """Test name → generator of cases, from random numbers and rows."""
-    import diagonals
-    import draws
-    import elementwise as e
-    import graphs
-    import images as i
-    import layouts as l
-    import reductions as n
-    return {'unary': e.unary, 'prelu': e.prelu, 'binary': e.binary, 'compare': e.compare,
-            'logical': e.logical, 'bitwise': e.bitwise, 'cast': e.cast, 'bias_add': e.bias_add,
-            'select': e.select, 'clip': e.clip, 'add_n': e.add_n, 'fake_quant': e.fake_quant, 'reduce': n.reduce,
-            'arg_reduce': n.arg_reduce, 'cumsum': n.cumsum, 'top_k': n.top_k, 'matmul': n.matmul,
-            'einsum': n.einsum,
-            'softmax': n.softmax, 'batch_norm': n.batch_norm, 'layer_norm': n.layer_norm, 'rms_norm': n.rms_norm,
-            'lrn': n.lrn, 'conv2d': i.conv2d, 'depthwise': i.depthwise,
-            'conv2d_transpose': i.conv2d_transpose, 'pool': i.pool, 'resize': i.resize,
-            'layout': l.layout, 'concat': l.concat, 'pack': l.pack, 'split': l.split,
-            'slice': l.slice_, 'strided_slice': l.strided_slice, 'pad': l.pad, 'tile': l.tile,
-            'gather': l.gather, 'reverse': l.reverse, 'space': l.space, 'fill': l.fill,
-            'range': l.range_, 'one_hot': l.one_hot, 'shape': l.shape,
-            'sparse_to_dense': l.sparse_to_dense,
-            'random': draws.random_numbers, 'stateless': draws.stateless, 'diagonals': diagonals.diagonals,
-            'graph': graphs.cases, 'subnormal': e.subnormals, 'flush': e.flushes}
+    return {test: getattr(importlib.import_module(module), function or test)
+            for modules in GROUPS.values() for module, names in modules.items()
+            for test, _, function in (name.partition(':') for name in names.split())}
+
+
+def asked_for(names, known):
+    """The tests that are named, by themselves or by their group; all without a name."""
+    of_group = {group: [n.partition(':')[0] for text in modules.values() for n in text.split()]
+                for group, modules in GROUPS.items()}
+    unknown = [n for n in names if n not in known and n not in of_group]
+    if unknown:
+        sys.exit(f'no test or group {", ".join(unknown)}; the groups are {", ".join(of_group)}')
+    return [t for n in names for t in of_group.get(n, [n])] or list(known)
 
 
 def cases_of(test, generator, table, seed):
@@ -277,8 +279,7 @@ def coverage(known, table, seed):
 def main():
     a = arguments()
     if a.list:
-        import optable
-        print(*sorted({o.test for o in optable.rows().values()} | OF_NO_ROW), sep='\n')
+        print(*GROUPS, sep='\n')
         return 0
     environment.enter_venv()
     os.environ['TF_ENABLE_ONEDNN_OPTS'] = '0'
@@ -286,15 +287,12 @@ def main():
     known, table = tests(), optable.rows()
     if a.coverage:
         return coverage(known, table, a.seed)
-    unknown = [t for t in a.tests if t not in known]
-    if unknown:
-        print(f'no test {", ".join(unknown)}', file=sys.stderr)
-        return 2
+    chosen = asked_for(a.tests, known)
     global MODE
     MODE = a.mode
     print(f'seed {a.seed}')
     passed = failed = 0
-    for test in a.tests or known:
+    for test in chosen:
         cases = [c for c in cases_of(test, known[test], table, a.seed)
                  if a.op in (None, c.op) and c.op in table]
         if not cases:

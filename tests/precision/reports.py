@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, '..', 'tools'), os.path.join(HERE, '..', 'graphs'), os.path.join(HERE, '..', 'grappler')]
+sys.path[:0] = [os.path.join(HERE, '..', 'tools'), os.path.join(HERE, 'graphs'), os.path.join(HERE, 'grappler')]
 import environment  # noqa: E402
 
 SCHEMA = os.path.join(environment.ROOT, 'docs', 'decisions.schema.json')

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """Prints precision/data/tensorflow.ops: what TensorFlow's own passes know of each op.
 
-Run it with the environment of tests/grappler/requirements.txt, whose TensorFlow is built for CUDA: a
+Run it with the environment of tests/precision/grappler/requirements.txt, whose TensorFlow is built for CUDA: a
 build without has no kernels for the GPU.  With --check it compares the file with that TensorFlow.
 """
 import os
 import sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = os.path.abspath(f'{os.path.dirname(os.path.abspath(__file__))}/../../..')
 DATA = f'{ROOT}/precision/data/tensorflow.ops'
 HEAD = '''\
-# TensorFlow {version}'s ops as its graph passes see them, made by tests/grappler/tensorflow_ops.py.
+# TensorFlow {version}'s ops as its graph passes see them, made by tests/precision/grappler/tensorflow_ops.py.
 #
 # NAME FLAGS: operands -> results; type attributes; kernels
 #   FLAGS      s: has state; f: names functions

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The presets of other systems against those systems, where they can be installed, and against their rules
-as written down a second time, here.
+"""The presets of other systems against those systems, where they can be installed, and else against their
+lists as published (published.py), and their rules as written down a second time, here.
 
 run.py onnx      the block list and the clamping of constants of onnxconverter-common
 run.py openvino  the type in which OpenVINO's CPU plugin runs each node of random graphs, in bfloat16
-run.py rules     all of them on random graphs, by the lists in precision/data
+run.py rules     the lists of PyTorch and TVM; all of them on random graphs, by the systems' own lists
 run.py keras     the types in which Keras' layers compute under mixed_bfloat16 and mixed_float16
 
 Exit code 77: nothing to test with.
@@ -17,29 +17,26 @@ import subprocess
 import sys
 import tempfile
 
-sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools')]
+sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'tools')]
 import environment  # noqa: E402
+import published  # noqa: E402
 
 SEED = 20260901
 
 
 def preset(name):
-    """(class of all others, {TensorFlow's type: (class, their name)}, {list: [their names]})."""
-    otherwise, types, lists, current = None, {}, {}, None
+    """{list: [their names]} of the file that the preset is made from."""
+    lists, current = {}, None
     with open(f'{environment.ROOT}/precision/data/{name}.preset', encoding='utf-8') as f:
         for line in f:
             words = line.split('#')[0].split()
             if not words:
                 continue
-            if words[0] == 'otherwise':
-                otherwise = words[1]
-            elif words[0].startswith('['):
-                current = words[0][1:], words[1]
-                lists[current[0]] = []
-            elif current:
-                lists[current[0]].append(words[0])
-                types.update((t, (current[1], words[0])) for t in words[1:])
-    return otherwise, types, lists
+            if words[0].startswith('['):
+                current = lists[words[0][1:]] = []
+            elif current is not None:
+                current.append(words[0])
+    return lists
 
 
 def tool(*args):
@@ -65,7 +62,7 @@ def onnx(folder):
     import numpy as np
     from onnxconverter_common import float16
 
-    _, _, lists = preset('onnx')
+    lists = preset('onnx')
     theirs = list(float16.DEFAULT_OP_BLOCK_LIST)
     if lists['DEFAULT_OP_BLOCK_LIST'] != theirs:
         yield f'the block list differs: {set(theirs) ^ set(lists["DEFAULT_OP_BLOCK_LIST"])}'
@@ -229,7 +226,7 @@ def kept_nodes(types, otherwise, nodes, outputs):
     op_of, args = {n: op for n, op, _ in nodes}, {n: operands for n, _, operands in nodes}
 
     def has(n, what):
-        return n in op_of and types.get(op_of[n], (otherwise,))[0] == what
+        return n in op_of and types.get(op_of[n], otherwise) == what
     if otherwise == 'tail':
         kept, stack = set(), list(outputs)
         while stack:
@@ -238,7 +235,7 @@ def kept_nodes(types, otherwise, nodes, outputs):
                 kept.add(n)
                 stack += args[n]
         return kept
-    if not any(c == 'spread' for c, _ in types.values()):
+    if not 'spread' in types.values():
         return set()
     summed = set()
     for n, op, _ in reversed(nodes):
@@ -268,11 +265,11 @@ def kept_nodes(types, otherwise, nodes, outputs):
 
 def decided(data, nodes, outputs):
     """The nodes that go low."""
-    otherwise, types, _ = data
+    otherwise, types = data
     kept, low = kept_nodes(types, otherwise, nodes, outputs), set()
     constants = set(EPSILONS) | {VECTOR}
     for n, op, operands in nodes:
-        what = types.get(op, (otherwise,))[0]
+        what = types.get(op, otherwise)
         tensors = [o for o in operands if o not in EPSILONS] or operands
         if n in kept or what == 'float32':
             continue
@@ -287,10 +284,14 @@ def decided(data, nodes, outputs):
 
 
 def rules(folder):
+    from onnxconverter_common import float16
     rng, lows = random.Random(SEED), {}
-    names = {'keras-fp16': 'keras', 'onnx-fp16': 'onnx', 'openvino-bf16': 'openvino-bf16', 'openvino-fp16': 'openvino-fp16',
-             'pytorch-autocast-bf16': 'pytorch', 'tvm-fp16': 'tvm'}
-    data = {policy: preset(name) for policy, name in names.items()}
+    for system, theirs in published.LISTS.items():
+        ours = preset(system)
+        for name, ops in theirs.items():
+            if ours.get(name) != ops:
+                yield f'{system}: {name} differs: {sorted(set(ops) ^ set(ours.get(name, [])))}'
+    data = published.rules(float16.DEFAULT_OP_BLOCK_LIST, [*ONE, *TWO, *SUMS, 'MatMul', 'BiasAdd'])
     for i in range(150):
         nodes = rule_graph(rng)
         used = {o for _, _, operands in nodes for o in operands}
@@ -298,7 +299,7 @@ def rules(folder):
         outputs = sorted(set(outputs))
         path = f'{folder}/g{i}.hir'
         write_rule_graph(path, nodes, outputs)
-        for policy in names:
+        for policy in data:
             text = tool('opt', path, '--passes', 'infer,precision', '--policy', policy, '-o', '-', '--quiet')
             ours = set(re.findall(r'^%(n\d+)(?:/\w+)? = (?!Cast)\w+\(.*\bT=b?f16', text, re.M))
             want = decided(data[policy], nodes, outputs)
@@ -385,8 +386,8 @@ def main():
     what = {'rules': rules, 'onnx': onnx, 'openvino': openvino, 'keras': keras}.get(sys.argv[1] if len(sys.argv) > 1 else '')
     if not what:
         sys.exit(__doc__)
-    if what in (onnx, openvino):
-        environment.enter_venv('presets', 'tests/presets/requirements.txt')
+    if what in (onnx, openvino, rules):
+        environment.enter_venv('presets', 'tests/precision/presets/requirements.txt')
     with tempfile.TemporaryDirectory() as folder:
         wrong = list(what(folder))
     for w in wrong:

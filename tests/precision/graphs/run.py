@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, f'{HERE}/../tools']
+sys.path[:0] = [HERE, f'{HERE}/../../tools']
 import environment
 import fusion_table
 

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'),
+sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'tools'),
                 os.path.dirname(os.path.abspath(__file__))]
 import environment  # noqa: E402
 
@@ -137,7 +137,7 @@ def run_fixtures(a):
             with open(f'{work}/graph.hir', encoding='utf-8') as f:
                 text = f.read()
         options = f' --grappler-level {case.level.lower()}' if case.level else ''
-        head = f'# {case.what}  Made by tests/grappler/run.py fixtures.\n'
+        head = f'# {case.what}  Made by tests/precision/grappler/run.py fixtures.\n'
         for mode in case.modes:
             head += (f'# RUN: halftone explain %s --outputs {",".join(fetch)} --policy grappler-{mode}{options} '
                      f'| same %s.{mode}.out\n')
@@ -272,7 +272,7 @@ def main():
     p.add_argument('--only', type=int, help='this one of the random graphs')
     p.add_argument('--keep', help='a folder for the last random graph')
     a = p.parse_args()
-    environment.enter_venv('grappler', 'tests/grappler/requirements.txt')
+    environment.enter_venv('grappler', 'tests/precision/grappler/requirements.txt')
     sys.exit(1 if globals()[f'run_{a.what}'](a) else 0)
 
 
