@@ -148,7 +148,8 @@ static struct space open_space(
 static void offsets_of_spaces(void **unused)
 {
 	static int64_t out[MAX_ELEMENTS];
-	struct lower l = { .arena = &arena };
+	struct planning planning = { 0 };
+	struct lower l = { .arena = &arena, .planning = &planning };
 
 	(void)unused;
 	for (int i = 0; i < CASES; i++) {
@@ -165,7 +166,8 @@ static void offsets_of_spaces(void **unused)
 static void reshaped_spaces_keep_the_element(void **unused)
 {
 	static int64_t out[MAX_ELEMENTS];
-	struct lower l = { .arena = &arena };
+	struct planning planning = { 0 };
+	struct lower l = { .arena = &arena, .planning = &planning };
 
 	(void)unused;
 	for (int i = 0; i < CASES; i++) {
@@ -187,7 +189,8 @@ static void reshaped_spaces_keep_the_element(void **unused)
 static void broadcast_spaces_drop_dimensions(void **unused)
 {
 	static int64_t out[MAX_ELEMENTS];
-	struct lower l = { .arena = &arena };
+	struct planning planning = { 0 };
+	struct lower l = { .arena = &arena, .planning = &planning };
 
 	(void)unused;
 	for (int i = 0; i < CASES; i++) {
