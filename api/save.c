@@ -37,8 +37,7 @@ static size_t weight_number(struct ht_saving *s, struct ht_str b)
 }
 
 /* The weight's place in the plan's list; `place` has 1 + that of each number that is in it. */
-static size_t plan_weight(
-	struct ht_program_plan *plan, size_t *place, size_t number, size_t bytes)
+static size_t plan_weight(struct ht_program_plan *plan, size_t *place, size_t number, size_t bytes)
 {
 	if (!place[number]) {
 		plan->weight[plan->weights++] = (struct ht_plan_weight){ number, bytes };
@@ -62,7 +61,8 @@ static void save_constants(
 		struct ht_str weight = { (const char *)(uintptr_t)p->rt.constant[i],
 			(size_t)bytes[i] };
 
-		plan->constant[i] = (int64_t)plan_weight(plan, place, weight_number(s, weight), weight.n);
+		plan->constant[i] =
+			(int64_t)plan_weight(plan, place, weight_number(s, weight), weight.n);
 	}
 }
 

@@ -320,6 +320,7 @@ struct ht_graph {
 	struct ht_function *function; /* whose body this is, or NULL */
 	struct ht_graph *
 		library; /* whose functions its nodes run: of a body the program's graph, else itself */
+	size_t folded;     /* bytes that passes/fold.c has made, of all its functions too */
 	uint64_t verified; /* verify.c: the mark of the state that was found good; 0: none was */
 };
 

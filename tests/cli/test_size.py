@@ -168,6 +168,26 @@ entry "" {
         self.fails(6, 'to write them', 'run', model, '-o', self.path('y.npz'))
         self.assertFalse(os.path.exists(self.path('y.npz')))
 
+    def test_folding_has_a_budget(self):
+        """Constants that a small file describes do not take memory without end; what is not folded runs."""
+        for make in (hostile.fills, hostile.turns):
+            peaks = []
+            for n in (400, 1200):
+                with open(self.path('m.pb'), 'wb') as f:
+                    f.write(make(n))
+                _, peak, code, err = self.measure('inspect', self.path('m.pb'))
+                self.assertEqual(code, 0, err)
+                peaks.append(peak)
+            self.assertLess(peaks[1] - peaks[0], 100 << 20, make.__name__)
+        with open(self.path('m.pb'), 'wb') as f:
+            f.write(hostile.fills(400))
+        rng = random.Random(5)
+        x = [float(rng.randint(-9, 9)) for _ in range(hostile.FILLED)]
+        feed = 'x=@' + self.path('x.npy', npy('<f4', (hostile.FILLED, ), floats(*x)))
+        self.tool('run', self.path('m.pb'), '--input', feed, '-o', self.path('y.npz'))
+        (_, _, got), = self.outputs(self.path('y.npz')).values()
+        self.assertEqual(list(got), [v + sum(range(400)) for v in x])
+
     def test_limit_counts_what_a_run_holds(self):
         """A run that a limit lets through stays below it, its outputs and their file included."""
         text = '''hir 1
