@@ -38,7 +38,7 @@ static size_t constant_bytes(const struct ht_graph *g, struct ht_map *blobs)
 
 		if (!t)
 			continue;
-		e = ht_map_at(blobs, (struct ht_str){ (const char *)&t->blob, sizeof t->blob });
+		e = ht_map_at(blobs, (struct ht_str){ (const char *)&t->blob, sizeof(void *) });
 		if (!e->value)
 			bytes += t->blob->n;
 		e->value = t->blob;
