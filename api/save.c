@@ -36,33 +36,33 @@ static size_t weight_number(struct ht_saving *s, struct ht_str b)
 	return s->weights++;
 }
 
-/* The weight's place in the plan's list. */
-static size_t plan_weight(struct ht_program_plan *plan, size_t number, size_t bytes)
+/* The weight's place in the plan's list; `place` has 1 + that of each number that is in it. */
+static size_t plan_weight(struct ht_program_plan *plan, size_t *place, size_t number, size_t bytes)
 {
-	size_t i = 0;
-
-	while (i < plan->weights && plan->weight[i].number != number)
-		i++;
-	if (i == plan->weights) {
+	if (!place[number]) {
 		plan->weight[plan->weights++] = (struct ht_plan_weight){ number, bytes };
 		plan->weight_bytes += bytes;
+		place[number] = plan->weights;
 	}
-	return i;
+	return place[number] - 1;
 }
 
 static void save_constants(
 	struct ht_saving *s, const struct ht_program *p, struct ht_program_plan *plan)
 {
 	const uint64_t *bytes = ht_image_constants(p->rt.image);
+	size_t *place;
 
 	plan->constants = ht_image_count(p->rt.image, HT_IMAGE_CONSTANTS);
+	place = HT_NEW_ARRAY(s->arena, size_t, s->weights + plan->constants);
 	plan->constant = HT_NEW_ARRAY(s->arena, int64_t, plan->constants);
 	plan->weight = HT_NEW_ARRAY(s->arena, struct ht_plan_weight, plan->constants);
 	for (size_t i = 0; i < plan->constants; i++) {
 		struct ht_str weight = { (const char *)(uintptr_t)p->rt.constant[i],
 			(size_t)bytes[i] };
 
-		plan->constant[i] = (int64_t)plan_weight(plan, weight_number(s, weight), weight.n);
+		plan->constant[i] =
+			(int64_t)plan_weight(plan, place, weight_number(s, weight), weight.n);
 	}
 }
 

@@ -147,6 +147,7 @@ void ht_put(struct ht_buf *b, const void *p, size_t n);
 void ht_puts(struct ht_buf *b, const char *s);
 void ht_put_str(struct ht_buf *b, struct ht_str s);
 void ht_putc(struct ht_buf *b, char c);
+void ht_put_int(struct ht_buf *b, int64_t v); /* decimal */
 void ht_printf(struct ht_buf *b, const char *fmt, ...) HT_PRINTF(2, 3);
 /* As a JSON string with quotes; bytes that are not UTF-8 become \ufffd. */
 void ht_put_json(struct ht_buf *b, struct ht_str s);

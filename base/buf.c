@@ -61,20 +61,39 @@ void ht_putc(struct ht_buf *b, char c)
 	ht_put(b, &c, 1);
 }
 
+void ht_put_int(struct ht_buf *b, int64_t v)
+{
+	char digit[20], *p = digit + sizeof digit;
+	uint64_t rest = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+
+	do
+		*--p = (char)('0' + rest % 10);
+	while (rest /= 10);
+	if (v < 0)
+		*--p = '-';
+	ht_put(b, p, (size_t)(digit + sizeof digit - p));
+}
+
+enum { SHORT = 64 };
+
+/* Into the room that is there; once more where that was too little. */
 void ht_printf(struct ht_buf *b, const char *fmt, ...)
 {
 	va_list args;
+	size_t room;
 	int n;
 
+	reserve(b, SHORT);
+	room = b->cap - b->n;
 	va_start(args, fmt);
-	n = vsnprintf(NULL, 0, fmt, args);
+	n = vsnprintf(b->p + b->n, room, fmt, args);
 	va_end(args);
-	if (n < 0)
-		ht_arena_fail(b->arena);
-	reserve(b, (size_t)n);
-	va_start(args, fmt);
-	n = vsnprintf(b->p + b->n, (size_t)n + 1, fmt, args);
-	va_end(args);
+	if (n >= 0 && (size_t)n >= room) {
+		reserve(b, (size_t)n);
+		va_start(args, fmt);
+		n = vsnprintf(b->p + b->n, (size_t)n + 1, fmt, args);
+		va_end(args);
+	}
 	if (n < 0)
 		ht_arena_fail(b->arena);
 	b->n += (size_t)n;

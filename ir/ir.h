@@ -320,6 +320,8 @@ struct ht_graph {
 	struct ht_function *function; /* whose body this is, or NULL */
 	struct ht_graph *
 		library; /* whose functions its nodes run: of a body the program's graph, else itself */
+	size_t folded;     /* bytes that passes/fold.c has made, of all its functions too */
+	uint64_t verified; /* verify.c: the mark of the state that was found good; 0: none was */
 };
 
 struct ht_graph *ht_graph_new(struct ht_arena *a);
@@ -451,7 +453,8 @@ bool ht_closes_loop(const struct ht_node *from, const struct ht_node *to);
 
 /* Checks that names are unique, operands are in the graph and in range, arity, operand dtypes and
  * attributes agree with the op table, and nodes are in order.  A failure after a pass is a defect of the
- * pass; after import it is an error of the file (HT_E_INPUT). */
+ * pass; after import it is an error of the file (HT_E_INPUT).  Graphs that were good and have not
+ * changed since are not looked at again. */
 enum ht_status ht_verify(struct ht_graph *g, struct ht_diags *d);
 
 /* ---- infer.c: dtypes and shapes ---- */

@@ -1,7 +1,7 @@
 /* What must hold of every graph, after import and after each pass.
  *
  * All breaches are reported, not just the first. */
-#include "ir/ir.h"
+#include "ir/verify.h"
 
 struct verify {
 	struct ht_graph *g;
@@ -289,13 +289,24 @@ static bool verify_graph(
 	return !v.bad;
 }
 
+/* A graph that was good and has not changed since is good. */
+static bool is_good(
+	struct ht_graph *g, const char *path, struct ht_arena *scratch, struct ht_diags *d)
+{
+	uint64_t mark = ht_verify_mark(g);
+
+	if (g->verified != mark)
+		g->verified = verify_graph(g, path, scratch, d) ? mark : 0;
+	return g->verified != 0;
+}
+
 enum ht_status ht_verify(struct ht_graph *g, struct ht_diags *d)
 {
 	struct ht_arena *scratch = ht_arena_within(g->arena);
-	bool good = verify_graph(g, g->path, scratch, d);
+	bool good = is_good(g, g->path, scratch, d);
 
 	for (struct ht_function *f = g->functions; f; f = f->next)
-		good = verify_graph(f->body, g->path, scratch, d) && good;
+		good = is_good(f->body, g->path, scratch, d) && good;
 	ht_arena_release(scratch);
 	return good ? HT_OK : HT_E_INPUT;
 }

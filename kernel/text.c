@@ -38,28 +38,43 @@ static void print_dims(const struct ht_stage *s, struct ht_buf *out)
 	}
 }
 
+/* The text before a number, and the number. */
+static void put_number(struct ht_buf *out, const char *before, int64_t v)
+{
+	ht_puts(out, before);
+	ht_put_int(out, v);
+}
+
+static void print_imm(const struct ht_x *x, struct ht_buf *out)
+{
+	if (x->op == HT_X_CONST && ht_is_float(x->dtype))
+		ht_printf(out, " 0x%" PRIx64, (uint64_t)x->imm);
+	else if (x->op == HT_X_DIM)
+		put_number(out, " d", x->imm);
+	else if (x->op == HT_X_LOAD)
+		put_number(out, " b", x->imm);
+	else if (x->op == HT_X_CONST || x->op == HT_X_GRID || x->op == HT_X_PARAM ||
+		 x->op == HT_X_RED)
+		put_number(out, " ", x->imm);
+}
+
+/* Most of a kernel's text. */
 static void print_x(const struct ht_x *x, int32_t i, struct ht_buf *out)
 {
 	const int32_t arg[3] = { x->a, x->b, x->c };
-	bool real = ht_is_float(x->dtype);
 
-	ht_printf(out, "    %%%d = %s", i, ht_xop_name(x->op));
-	if (x->op == HT_X_CONST && real)
-		ht_printf(out, " 0x%" PRIx64, (uint64_t)x->imm);
-	else if (x->op == HT_X_CONST)
-		ht_printf(out, " %" PRId64, x->imm);
-	else if (x->op == HT_X_DIM)
-		ht_printf(out, " d%" PRId64, x->imm);
-	else if (x->op == HT_X_LOAD)
-		ht_printf(out, " b%" PRId64, x->imm);
-	else if (x->op == HT_X_GRID || x->op == HT_X_PARAM || x->op == HT_X_RED)
-		ht_printf(out, " %" PRId64, x->imm);
+	put_number(out, "    %", i);
+	ht_puts(out, " = ");
+	ht_puts(out, ht_xop_name(x->op));
+	print_imm(x, out);
 	for (int k = 0; k < ht_x_operands(x->op); k++)
 		if (arg[k] >= 0)
-			ht_printf(out, " %%%d", arg[k]);
+			put_number(out, " %", arg[k]);
 	if (x->op == HT_X_CHECK)
-		ht_printf(out, " fault %" PRId64, x->imm);
-	ht_printf(out, " : %s\n", tag(x->dtype));
+		put_number(out, " fault ", x->imm);
+	ht_puts(out, " : ");
+	ht_puts(out, tag(x->dtype));
+	ht_putc(out, '\n');
 }
 
 static void print_contract(const struct ht_stage *s, struct ht_buf *out)

@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-static int concat_values(const struct ht_node *n)
-{
-	return n->op == HT_OP_Concat ? 1 : 0;
-}
-
 static bool is_value(const struct ht_node *n, int arg)
 {
 	return n->op == HT_OP_Pack || (n->op == HT_OP_Concat ? arg > 0 : arg + 1 < n->ins);
@@ -22,19 +17,31 @@ static int32_t concat_axis(const struct ht_node *n)
 		const_int(n, n->op == HT_OP_Concat ? 0 : n->ins - 1, 0), n->out[0].shape.rank);
 }
 
-static void concat_part(const struct ht_node *n, int arg, const struct view *whole, struct view *v)
+/* Where each operand starts along the axis. */
+static const int64_t *part_starts(struct lower *l, const struct ht_node *n)
 {
-	int32_t axis = concat_axis(n), rank = shape_of(n, arg).rank;
-	int64_t at = arg;
+	int64_t **start = &l->part_starts[n->id], at = 0;
+	int32_t axis = concat_axis(n);
 
-	if (n->op != HT_OP_Pack) {
-		at = 0;
-		for (int i = concat_values(n); i < arg; i++)
-			at += shape_of(n, i).dim[axis];
+	if (*start)
+		return *start;
+	*start = HT_NEW_ARRAY(l->scratch, int64_t, (size_t)n->ins);
+	for (int i = 0; i < n->ins; i++) {
+		(*start)[i] = at;
+		if (is_value(n, i))
+			at += n->op == HT_OP_Pack ? 1 : shape_of(n, i).dim[axis];
 	}
+	return *start;
+}
+
+static void concat_part(struct lower *l, const struct ht_node *n, int arg, struct view *v)
+{
+	const struct view *whole = &l->view[n->id][0];
+	int32_t axis = concat_axis(n), rank = shape_of(n, arg).rank;
+
 	*v = (struct view){ .buffer = whole->buffer,
 		.rank = rank,
-		.offset = whole->offset + at * whole->stride[axis] };
+		.offset = whole->offset + part_starts(l, n)[arg] * whole->stride[axis] };
 	for (int32_t i = 0; i < rank; i++) {
 		v->dim[i] = shape_of(n, arg).dim[i];
 		v->stride[i] = whole->stride[n->op == HT_OP_Pack && i >= axis ? i + 1 : i];
@@ -54,7 +61,7 @@ static enum ht_status emit_concat(struct lower *l, struct ht_node *n)
 		struct view to;
 		if (!is_value(n, i) || ht_shape_count(shape_of(n, i)) == 0)
 			continue;
-		concat_part(n, i, &l->view[n->id][0], &to);
+		concat_part(l, n, i, &to);
 		from = lower_view(l, n->in[i]);
 		if (!same_view(from, &to))
 			emit_copy(l, n, from, &to);

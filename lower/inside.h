@@ -119,8 +119,8 @@ struct lower_op {
 	const char *(*refuse)(const struct ht_node *n);
 	/* ROOT: operand i may be inlined into the loop (each element is used once). */
 	bool (*takes)(const struct ht_node *n, int arg);
-	/* Concat and Pack: where operand `arg` lies in the result. */
-	void (*part)(const struct ht_node *n, int arg, const struct view *whole, struct view *v);
+	/* Concat and Pack: where operand `arg` lies in the result, whose place is known. */
+	void (*part)(struct lower *l, const struct ht_node *n, int arg, struct view *v);
 	/* Whether the result has the batch's rows, given that some operand has (parts.h); NULL: it
 	 * has not.  Not asked for nodes that are aligned. */
 	bool (*rows)(const struct parts *p, const struct ht_node *n);
@@ -161,6 +161,7 @@ struct lower {
 	struct ht_node **root;  /* by node id of a sink: its kernel's root, or NULL */
 	struct joined *joined;  /* by node id of the last sink of kernels that are one */
 	struct view **view;     /* by node id: one a result */
+	int64_t **part_starts;  /* by node id of a Concat or Pack (concat.c): one an operand */
 	struct view *
 		*operands;    /* by node id of a contraction: rounded copies by operand; or NULL */
 	int32_t first_output; /* plan buffer of the entry's first output */

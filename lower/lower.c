@@ -101,7 +101,7 @@ static void place_results(struct lower *l, struct ht_node *n)
 			view_dense(&view[i], output, n->out[i].shape);
 		} else if (whole && !wants_dense(l, n)) {
 			place_results(l, whole);
-			lower_op_of(whole)->part(whole, arg, l->view[whole->id], &view[i]);
+			lower_op_of(whole)->part(l, whole, arg, &view[i]);
 		} else if (ht_use_count(&l->uses, v) == 0 && n->outs > 1) {
 			view[i].buffer = -1;
 		} else {
@@ -258,6 +258,7 @@ static void init(struct lower *l, struct ht_graph *g, const struct ht_lower_requ
 	l->root = HT_NEW_ARRAY(how->scratch, struct ht_node *, ids);
 	l->joined = HT_NEW_ARRAY(how->scratch, struct joined, ids);
 	l->view = HT_NEW_ARRAY(how->scratch, struct view *, ids);
+	l->part_starts = HT_NEW_ARRAY(how->scratch, int64_t *, ids);
 	l->operands = HT_NEW_ARRAY(how->scratch, struct view *, ids);
 	l->order = HT_NEW_ARRAY(how->scratch, uint32_t, ids);
 	l->output_of = HT_NEW_ARRAY(how->scratch, int32_t *, ids);

@@ -4,7 +4,7 @@
  * bytes.  Shape, Size, Rank and ShapeN of a known shape become constants whatever their operand
  * is.  Left alone: what has an effect or draws random numbers, inputs with defaults, nodes with
  * control inputs, results of more than LARGE bytes that are larger than the operands (a Fill, a
- * Tile), and arithmetic on more than MANY elements.  With the fusion constant_folding off: all but
+ * Tile), arithmetic on more than MANY elements, and results beyond the budget of memory.  With the fusion constant_folding off: all but
  * whole numbers and booleans, without which shapes would not be known. */
 #include "lower/price.h"
 #include "lower/refusals.h"
@@ -15,6 +15,66 @@
 #define LARGE (1 << 20)
 #define MANY (1 << 18)
 #define MANY_PRODUCTS (1 << 22)
+/* Bytes of results: as many as the graph's constants have and ALLOWANCE more.  Results of at most SMALL
+ * bytes, which shapes are made of, are free: they are in proportion to the graph as it is. */
+#define ALLOWANCE ((size_t)64 << 20)
+#define SMALL 1024
+
+struct folding {
+	struct ht_rw r;
+	size_t budget; /* for all results, now and earlier; 0: not needed yet */
+};
+
+/* ---- the budget ---- */
+
+/* Of constants that share their bytes, those of one. */
+static size_t constant_bytes(const struct ht_graph *g, struct ht_map *blobs)
+{
+	size_t bytes = 0;
+
+	for (struct ht_node *n = g->first; n; n = n->next) {
+		const struct ht_tensor *t = n->outs ? ht_const_tensor(ht_out(n, 0)) : NULL;
+		struct ht_map_entry *e;
+
+		if (!t)
+			continue;
+		e = ht_map_at(blobs, (struct ht_str){ (const char *)&t->blob, sizeof(void *) });
+		if (!e->value)
+			bytes += t->blob->n;
+		e->value = t->blob;
+	}
+	return bytes;
+}
+
+static size_t budget_of(const struct ht_rw *r)
+{
+	struct ht_map blobs;
+	size_t bytes;
+
+	ht_map_init(&blobs, r->arena);
+	bytes = constant_bytes(r->g->library, &blobs);
+	if (r->g != r->g->library)
+		bytes += constant_bytes(r->g, &blobs);
+	return ALLOWANCE + bytes;
+}
+
+/* Takes `bytes` from the budget, which all functions share; false: they are not left. */
+static bool takes(struct folding *f, size_t bytes)
+{
+	size_t *folded = &f->r.g->library->folded;
+
+	if (bytes <= SMALL)
+		return true;
+	if (*folded + bytes > ALLOWANCE) {
+		f->budget = f->budget ? f->budget : budget_of(&f->r);
+		if (*folded + bytes > f->budget)
+			return false;
+	}
+	*folded += bytes;
+	return true;
+}
+
+/* ---- what is folded ---- */
 
 static bool all_const(const struct ht_node *n)
 {
@@ -27,6 +87,15 @@ static bool all_const(const struct ht_node *n)
 static int64_t elements(struct ht_type t)
 {
 	return ht_shape_count(t.shape);
+}
+
+static size_t result_bytes(const struct ht_node *n)
+{
+	size_t bytes = 0;
+
+	for (int32_t i = 0; i < n->outs; i++)
+		bytes += (size_t)elements(n->out[i]) * ht_dtype_info(n->out[i].dtype)->bytes;
+	return bytes;
 }
 
 static bool is_bounded(const struct ht_node *n)
@@ -176,8 +245,9 @@ static char *copy_strided(char *to, const char *from, const int64_t *dim, const 
 
 enum { MAX_RANK = 8 };
 
-static bool fold_transpose(struct ht_rw *r, struct ht_node *n)
+static bool fold_transpose(struct folding *f, struct ht_node *n)
 {
+	struct ht_rw *r = &f->r;
 	const struct ht_tensor *t = ht_const_tensor(n->in[0]);
 	int64_t perm[MAX_RANK], step[MAX_RANK], dim[MAX_RANK], stride[MAX_RANK];
 	bool seen[MAX_RANK] = { false };
@@ -197,6 +267,8 @@ static bool fold_transpose(struct ht_rw *r, struct ht_node *n)
 		dim[i] = t->shape.dim[perm[i]];
 		stride[i] = step[perm[i]];
 	}
+	if (!takes(f, t->blob->n))
+		return false;
 	b = ht_rw_blob(r, t->blob->n);
 	if (t->blob->n)
 		copy_strided((char *)(uintptr_t)b->p, t->blob->p, dim, stride, count, bytes);
@@ -205,15 +277,15 @@ static bool fold_transpose(struct ht_rw *r, struct ht_node *n)
 	return true;
 }
 
-static bool fold_move(struct ht_rw *r, struct ht_node *n)
+static bool fold_move(struct folding *f, struct ht_node *n)
 {
 	switch ((int)n->op) {
 	case HT_OP_Reshape:
 	case HT_OP_Squeeze:
 	case HT_OP_ExpandDims:
-		return fold_reshape(r, n);
+		return fold_reshape(&f->r, n);
 	case HT_OP_Transpose:
-		return fold_transpose(r, n);
+		return fold_transpose(f, n);
 	default:
 		return false;
 	}
@@ -221,12 +293,13 @@ static bool fold_move(struct ht_rw *r, struct ht_node *n)
 
 /* ---- arithmetic ---- */
 
-static void fold_values(struct ht_rw *r, struct ht_node *n)
+static void fold_values(struct folding *f, struct ht_node *n)
 {
+	struct ht_rw *r = &f->r;
 	struct ht_tensor *out;
 
 	if (!all_const(n) || !n->outs || !ht_can_lower(n) || !is_bounded(n) ||
-		ht_evaluate(n, r->arena, &out) != HT_OK)
+		!takes(f, result_bytes(n)) || ht_evaluate(n, r->arena, &out) != HT_OK)
 		return;
 	if (n->outs == 1) {
 		become_const(r, n, out[0].blob);
@@ -245,8 +318,10 @@ static bool is_number_of_something(const struct ht_node *n)
 	return kind == HT_KIND_INT || kind == HT_KIND_UINT || kind == HT_KIND_BOOL;
 }
 
-static void fold_node(struct ht_rw *r, struct ht_node *n)
+static void fold_node(struct folding *f, struct ht_node *n)
 {
+	struct ht_rw *r = &f->r;
+
 	if (n->op == HT_OP_OPAQUE || ht_is(n, HT_CONSTANT) || n->controls ||
 		ht_op_info(n->op)->effects || ht_is(n, HT_HAS_DEFAULT))
 		return;
@@ -254,15 +329,16 @@ static void fold_node(struct ht_rw *r, struct ht_node *n)
 		return;
 	if (!ht_rw_on(r, HT_FUSION_constant_folding) && !is_number_of_something(n))
 		return;
-	if (!fold_move(r, n))
-		fold_values(r, n);
+	if (!fold_move(f, n))
+		fold_values(f, n);
 	if (n->graph && ht_is(n, HT_CONSTANT))
 		ht_rw_hit(r, HT_FUSION_constant_folding);
 }
 
 /* Where memory ends, the node is named. */
-static void visit(struct ht_rw *r, struct ht_node *n)
+static void visit(struct folding *f, struct ht_node *n)
 {
+	struct ht_rw *r = &f->r;
 	struct ht_arena *const arena[] = { r->g->arena, r->arena, r->c->scratch };
 	struct ht_unwind here, *outer[HT_COUNT(arena)];
 	struct ht_where at = { .path = r->g->path, .node = n->name, .op = n->type, .offset = -1 };
@@ -278,14 +354,23 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 	}
 	for (size_t i = 0; i < HT_COUNT(arena); i++)
 		arena[i]->unwind = &here;
-	fold_node(r, n);
+	fold_node(f, n);
 	for (size_t i = HT_COUNT(arena); i-- > 0;)
 		arena[i]->unwind = outer[i];
 }
 
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
-	return ht_rw_each(g, c, visit);
+	struct folding f = { 0 };
+	struct ht_node **all;
+	size_t count;
+
+	ht_rw_init(&f.r, g, c);
+	all = ht_rw_nodes(&f.r, &count);
+	for (size_t i = 0; i < count; i++)
+		if (all[i]->graph)
+			visit(&f, all[i]);
+	return HT_OK;
 }
 
 const struct ht_pass ht_pass_fold = {

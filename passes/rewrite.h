@@ -13,9 +13,9 @@
 struct ht_rw {
 	struct ht_graph *g;
 	struct ht_pass_context *c;
-	struct ht_arena *arena;   /* scratch */
-	struct ht_rw_uses **uses; /* by node id: rewrite_uses.h */
-	size_t cap;
+	struct ht_arena *arena; /* scratch */
+	struct ht_rw_index
+		*index; /* rewrite_uses.c: who uses what; made when it is first asked for */
 	bool changed;
 };
 

@@ -24,23 +24,36 @@ struct ht_rw_uses {
 	size_t by_cap;
 };
 
-static struct ht_rw_uses *uses_of(struct ht_rw *r, const struct ht_node *n)
+struct ht_rw_index {
+	struct ht_rw_uses **uses; /* by node id */
+	size_t cap;               /* 0: nothing has been asked yet */
+};
+
+static void make_index(const struct ht_rw *r);
+
+static struct ht_rw_uses *uses_of(const struct ht_rw *r, const struct ht_node *n)
 {
-	while (n->id >= r->cap)
-		r->uses = ht_grow(r->arena, r->uses, r->cap, &r->cap, sizeof(struct ht_rw_uses *));
-	if (!r->uses[n->id])
-		r->uses[n->id] = HT_NEW(r->arena, struct ht_rw_uses);
-	return r->uses[n->id];
+	struct ht_rw_index *x = r->index;
+
+	if (!x->cap)
+		make_index(r);
+	while (n->id >= x->cap)
+		x->uses = ht_grow(r->arena, x->uses, x->cap, &x->cap, sizeof(struct ht_rw_uses *));
+	if (!x->uses[n->id])
+		x->uses[n->id] = HT_NEW(r->arena, struct ht_rw_uses);
+	return x->uses[n->id];
 }
 
 /* NULL: there never was a use. */
 static const struct ht_rw_uses *known(const struct ht_rw *r, const struct ht_node *n)
 {
-	return n->id < r->cap ? r->uses[n->id] : NULL;
+	if (!r->index->cap)
+		make_index(r);
+	return n->id < r->index->cap ? r->index->uses[n->id] : NULL;
 }
 
 /* The lists move when a result joins that was not used before: uses know their places. */
-static void move_lists(struct ht_rw *r, struct ht_rw_uses *of, size_t results)
+static void move_lists(const struct ht_rw *r, struct ht_rw_uses *of, size_t results)
 {
 	struct list *more = HT_NEW_ARRAY(r->arena, struct list, results);
 
@@ -53,7 +66,7 @@ static void move_lists(struct ht_rw *r, struct ht_rw_uses *of, size_t results)
 	of->cap = results;
 }
 
-static struct list *list_of(struct ht_rw *r, struct ht_value v)
+static struct list *list_of(const struct ht_rw *r, struct ht_value v)
 {
 	struct ht_rw_uses *of = uses_of(r, v.node);
 	size_t need = (size_t)v.index + 1;
@@ -91,7 +104,7 @@ static void unlink_use(struct ht_rw_use *u)
 		u->next->prev = u->prev;
 }
 
-static void link_operand(struct ht_rw *r, struct ht_rw_use *u)
+static void link_operand(const struct ht_rw *r, struct ht_rw_use *u)
 {
 	struct ht_value v = u->node->in[u->arg];
 	struct list *l = list_of(r, v);
@@ -101,7 +114,7 @@ static void link_operand(struct ht_rw *r, struct ht_rw_use *u)
 	uses_of(r, v.node)->total++;
 }
 
-static void unlink_operand(struct ht_rw *r, struct ht_rw_use *u)
+static void unlink_operand(const struct ht_rw *r, struct ht_rw_use *u)
 {
 	struct ht_value v = u->node->in[u->arg];
 
@@ -110,7 +123,7 @@ static void unlink_operand(struct ht_rw *r, struct ht_rw_use *u)
 	uses_of(r, v.node)->total--;
 }
 
-static void link_control(struct ht_rw *r, struct ht_rw_use *u)
+static void link_control(const struct ht_rw *r, struct ht_rw_use *u)
 {
 	struct ht_rw_uses *of = uses_of(r, u->node->control[u->control]);
 
@@ -118,13 +131,13 @@ static void link_control(struct ht_rw *r, struct ht_rw_use *u)
 	of->total++;
 }
 
-static void unlink_control(struct ht_rw *r, struct ht_rw_use *u)
+static void unlink_control(const struct ht_rw *r, struct ht_rw_use *u)
 {
 	unlink_use(u);
 	uses_of(r, u->node->control[u->control])->total--;
 }
 
-void ht_rw_note_uses_by(struct ht_rw *r, struct ht_node *n)
+static void note_uses_by(const struct ht_rw *r, struct ht_node *n)
 {
 	struct ht_rw_uses *of = uses_of(r, n);
 	size_t count = (size_t)n->ins + (size_t)n->controls;
@@ -147,10 +160,19 @@ void ht_rw_note_uses_by(struct ht_rw *r, struct ht_node *n)
 	}
 }
 
+void ht_rw_note_uses_by(struct ht_rw *r, struct ht_node *n)
+{
+	if (r->index->cap)
+		note_uses_by(r, n);
+}
+
 void ht_rw_forget_uses_by(struct ht_rw *r, const struct ht_node *n)
 {
-	struct ht_rw_uses *of = uses_of(r, n);
+	struct ht_rw_uses *of;
 
+	if (!r->index->cap)
+		return;
+	of = uses_of(r, n);
 	for (int32_t i = 0; i < n->ins; i++)
 		unlink_operand(r, &of->by[i]);
 	for (int32_t i = 0; i < n->controls; i++)
@@ -213,7 +235,7 @@ void ht_rw_move_control_edges(struct ht_rw *r, struct ht_node *from, struct ht_n
 
 /* ---- the graph as it is at first ---- */
 
-static void note_outputs(struct ht_rw *r, struct ht_port *p)
+static void note_outputs(const struct ht_rw *r, struct ht_port *p)
 {
 	for (; p; p = p->next) {
 		struct list *l;
@@ -230,7 +252,7 @@ static void note_outputs(struct ht_rw *r, struct ht_port *p)
 	}
 }
 
-static void note_entries(struct ht_rw *r)
+static void note_entries(const struct ht_rw *r)
 {
 	for (struct ht_entry *e = r->g->entries; e; e = e->next) {
 		note_outputs(r, e->outputs);
@@ -245,13 +267,20 @@ static void note_entries(struct ht_rw *r)
 		uses_of(r, p->value.node)->total++;
 }
 
+static void make_index(const struct ht_rw *r)
+{
+	struct ht_rw_index *x = r->index;
+
+	x->cap = r->g->ids + r->g->ids / 4 + 16;
+	x->uses = HT_NEW_ARRAY(r->arena, struct ht_rw_uses *, x->cap);
+	for (struct ht_node *n = r->g->last; n; n = n->prev)
+		note_uses_by(r, n);
+	note_entries(r);
+}
+
 void ht_rw_uses_init(struct ht_rw *r)
 {
-	r->cap = r->g->ids + r->g->ids / 4 + 16;
-	r->uses = HT_NEW_ARRAY(r->arena, struct ht_rw_uses *, r->cap);
-	for (struct ht_node *n = r->g->last; n; n = n->prev)
-		ht_rw_note_uses_by(r, n);
-	note_entries(r);
+	r->index = HT_NEW(r->arena, struct ht_rw_index);
 }
 
 /* ---- questions ---- */

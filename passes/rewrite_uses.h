@@ -6,7 +6,7 @@
 
 #include "passes/rewrite.h"
 
-/* Finds the uses of `r->g`. */
+/* The uses of `r->g` are found when they are first asked for: most passes ask for none. */
 void ht_rw_uses_init(struct ht_rw *r);
 /* Adds `n`'s operands and control edges to the lists; before they change, or `n` is removed, they must
  * be forgotten. */

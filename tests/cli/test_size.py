@@ -12,7 +12,7 @@ N = 8000
 MOST, NOTHING = 12, 0.1
 # Bytes of peak memory that an element may add.  `explain` holds the graph as imported, as decided and as
 # lowered, with what it tells of each node.
-BYTES = {'inspect': 2048, 'convert': 16384, 'explain': 6144, 'compile': 4096}
+BYTES = {'inspect': 2048, 'convert': 16384, 'explain': 6144, 'compile': 4096, 'run': 5120, 'aot': 4096}
 # Of elements that are more: two nodes, a Reshape, whose shapes each inference makes anew, a function, which
 # is a graph of its own, as imported and as a copy, or a node that policies put casts around.
 MORE_BYTES = {
@@ -23,6 +23,8 @@ MORE_BYTES = {
     'convert': {},
     'explain': {'chain_matmul': 8192, 'constants_alike': 8192, 'control_through': 12288, 'functions_called': 20480},
     'compile': {'constants_alike': 8192, 'chain_add': 12288, 'functions_called': 12288, 'one_function': 6144},
+    'run': {'one_function': 6144},
+    'aot': {'one_function': 6144},
 }
 REFUSED = {'dims': 'more than 254 dimensions', 'functions_nested': 'nested more than 1000 deep'}
 EXPLAINED = ('addn', 'users', 'constants_alike', 'chain', 'chain_matmul', 'matmul_users', 'identities', 'control_through',
@@ -30,6 +32,8 @@ EXPLAINED = ('addn', 'users', 'constants_alike', 'chain', 'chain_matmul', 'matmu
 POLICIES = ('fp16', 'grappler-bf16')
 COMPILED = ('addn', 'users', 'chain', 'chain_matmul', 'matmul_users', 'ladder', 'concat', 'pack', 'constants', 'constants_alike',
             'chain_add', 'functions_called', 'one_function', 'placeholders', 'control_in', 'chain_reshape')
+# Operands, results, inputs, constants and kernels of a program.
+RUN = ('addn', 'users', 'concat', 'placeholders', 'constants', 'control_in', 'one_function')
 
 
 class Size(ToolCase):
@@ -42,13 +46,15 @@ class Size(ToolCase):
             p.returncode = os.waitstatus_to_exitcode(status)
         return used.ru_utime, used.ru_maxrss * 1024, p.returncode, self.read('err').decode(errors='replace')
 
-    def model(self, kind, n):
+    def model(self, kind, n, compiled=False):
         path = self.path(f'{kind}{n}' + ('' if kind == 'signatures' else '.pb'))
         hostile.write(kind, n, path)
+        if compiled:
+            self.tool('compile', path, '-o', path := self.path(f'{kind}{n}.htx'))
         return path
 
-    def grows_linearly(self, kind, verb, *more):
-        small, large = self.model(kind, N), self.model(kind, 4 * N)
+    def grows_linearly(self, kind, verb, *more, compiled=False):
+        small, large = self.model(kind, N, compiled), self.model(kind, 4 * N, compiled)
         times = [[], []]
         for _ in range(3):  # in turn; the least is what others disturbed least
             peaks = []
@@ -86,6 +92,17 @@ class Size(ToolCase):
         for kind in COMPILED:
             with self.subTest(kind):
                 self.grows_linearly(kind, 'compile', '-o', self.path('out.htx'))
+
+    def test_run(self):
+        for kind in RUN:
+            for compiled in (False, True):
+                with self.subTest(kind, compiled=compiled):
+                    self.grows_linearly(kind, 'run', '-o', self.path('out.npz'), compiled=compiled)
+
+    def test_aot(self):
+        for kind in RUN:
+            with self.subTest(kind):
+                self.grows_linearly(kind, 'aot', '-o', self.path('package'))
 
     def test_very_many_buffers(self):
         """Memory of more buffers than are placed by size: what one step needs no other has overwritten."""
@@ -150,6 +167,26 @@ entry "" {
         self.fails(6, 'this machine has free', 'run', model)
         self.fails(6, 'to write them', 'run', model, '-o', self.path('y.npz'))
         self.assertFalse(os.path.exists(self.path('y.npz')))
+
+    def test_folding_has_a_budget(self):
+        """Constants that a small file describes do not take memory without end; what is not folded runs."""
+        for make in (hostile.fills, hostile.turns):
+            peaks = []
+            for n in (400, 1200):
+                with open(self.path('m.pb'), 'wb') as f:
+                    f.write(make(n))
+                _, peak, code, err = self.measure('inspect', self.path('m.pb'))
+                self.assertEqual(code, 0, err)
+                peaks.append(peak)
+            self.assertLess(peaks[1] - peaks[0], 100 << 20, make.__name__)
+        with open(self.path('m.pb'), 'wb') as f:
+            f.write(hostile.fills(400))
+        rng = random.Random(5)
+        x = [float(rng.randint(-9, 9)) for _ in range(hostile.FILLED)]
+        feed = 'x=@' + self.path('x.npy', npy('<f4', (hostile.FILLED, ), floats(*x)))
+        self.tool('run', self.path('m.pb'), '--input', feed, '-o', self.path('y.npz'))
+        (_, _, got), = self.outputs(self.path('y.npz')).values()
+        self.assertEqual(list(got), [v + sum(range(400)) for v in x])
 
     def test_limit_counts_what_a_run_holds(self):
         """A run that a limit lets through stays below it, its outputs and their file included."""

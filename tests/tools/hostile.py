@@ -296,6 +296,25 @@ def constants(n):
                  [node('y', 'AddN', ['x'] + [f'c{i}' for i in range(n)], N=of_int(n + 1), **T)])
 
 
+FILLED = 250000
+
+
+def fills(n):
+    """A sum of n tensors of one megabyte each, which are a few bytes in the file."""
+    return graph([placeholder(dims=(FILLED, )), integer('dims', FILLED)] + [constant(f'c{i}', [i], ()) for i in range(n)] +
+                 [node(f'f{i}', 'Fill', ['dims', f'c{i}'], index_type=of_type(INT32), **T) for i in range(n)] +
+                 [node('y', 'AddN', ['x'] + [f'f{i}' for i in range(n)], N=of_int(n + 1), **T)])
+
+
+def turns(n):
+    """A constant of one megabyte that is transposed n times; each of them is used."""
+    return graph([placeholder(dims=(1, 1)), constant('t0', range(1 << 18), (1 << 9, 1 << 9)), integer('p', 1, 0), integer('at', 0, 1),
+                  integer('one', 1, 1)] +
+                 [node(f't{i + 1}', 'Transpose', [f't{i}', 'p'], Tperm=of_type(INT32), **T) for i in range(n)] +
+                 [node(f's{i}', 'Slice', [f't{i + 1}', 'at', 'one'], Index=of_type(INT32), **T) for i in range(n)] +
+                 [node('y', 'AddN', ['x'] + [f's{i}' for i in range(n)], N=of_int(n + 1), **T)])
+
+
 def constants_alike(n):
     return graph([placeholder()] + [constant(f'c{i}', [1] * 4) for i in range(n)] +
                  [node(f'y{i}', 'AddV2', ['x', f'c{i}'], **T) for i in range(n)])

@@ -41,19 +41,20 @@ static int remove_model(void **state)
 	return unlink(path);
 }
 
-/* Runs `call` with ever more memory until it has enough. */
+/* Runs `call` with ever more memory until it has enough, as it must have when none is withheld: other
+ * faults of the environment have the same status. */
 static void starve(enum ht_status (*call)(struct ht_model *m), struct ht_model *m, long step)
 {
 	enum ht_status st = HT_E_ENVIRONMENT;
 	long n;
 
+	assert_int_equal(call(m), HT_OK);
 	for (n = 0; st != HT_OK; n += step) {
 		ht_fail_alloc_after(n);
 		st = call(m);
 		ht_fail_alloc_after(-1);
 		if (st != HT_OK && st != HT_E_ENVIRONMENT)
 			fail_msg("status %d with %ld allocations", (int)st, n);
-		assert_true(n < 1000000);
 	}
 	assert_true(n > 1);
 }
@@ -141,6 +142,7 @@ static void folding_names_the_node(void **state)
 
 	(void)state;
 	assert_int_equal(ht_model_load(path, NULL, NULL, &m), HT_OK);
+	assert_int_equal(compile(m), HT_OK);
 	for (long n = 0; st != HT_OK; n++) {
 		struct ht_diags *d = ht_diags_new();
 		size_t errors = 0;

@@ -1,0 +1,109 @@
+/* Tells graphs that a pass left as they were, so that they are not verified again. */
+#include "ir/verify.h"
+
+static void mix(uint64_t *h, uint64_t x)
+{
+	*h = (*h ^ x) * UINT64_C(0x9e3779b97f4a7c15);
+	*h ^= *h >> 32;
+}
+
+static void mix_address(uint64_t *h, const void *p)
+{
+	mix(h, (uintptr_t)p);
+}
+
+static void mix_str(uint64_t *h, struct ht_str s)
+{
+	mix_address(h, s.p);
+	mix(h, s.n);
+}
+
+static void mix_tensor(uint64_t *h, const struct ht_tensor *t)
+{
+	mix(h, (uint64_t)t->dtype);
+	mix(h, (uint64_t)t->shape.rank);
+	for (int32_t i = 0; i < t->shape.rank; i++)
+		mix(h, (uint64_t)t->shape.dim[i]);
+	mix(h, t->blob ? t->blob->n + 1 : 0);
+}
+
+/* Kinds that are not here count by their kind alone. */
+static void mix_attr_value(uint64_t *h, const struct ht_attr_value *v)
+{
+	mix(h, (uint64_t)v->kind);
+	if (v->kind == HT_ATTR_INT)
+		mix(h, (uint64_t)v->i);
+	else if (v->kind == HT_ATTR_TYPE)
+		mix(h, (uint64_t)v->type);
+	else if (v->kind == HT_ATTR_TENSOR)
+		mix_tensor(h, v->tensor);
+	else if (v->kind == HT_ATTR_LIST)
+		mix(h, v->list.n);
+}
+
+static void mix_attr(uint64_t *h, const struct ht_attr *a)
+{
+	const struct ht_attr_value *v = &a->value;
+
+	mix_str(h, a->name);
+	mix_attr_value(h, v);
+	for (size_t i = 0; v->kind == HT_ATTR_LIST && i < v->list.n; i++)
+		mix_attr_value(h, &v->list.item[i]);
+}
+
+static void mix_value(uint64_t *h, struct ht_value v)
+{
+	mix_address(h, v.node);
+	mix(h, (uint64_t)v.index);
+	mix(h, v.port.n);
+}
+
+static void mix_node(uint64_t *h, const struct ht_node *n)
+{
+	mix_address(h, n);
+	mix_address(h, n->prev);
+	mix_address(h, n->graph);
+	mix(h, n->id);
+	mix(h, (uint64_t)n->op);
+	mix_str(h, n->type);
+	mix_str(h, n->name);
+	mix(h, (uint64_t)n->ins);
+	for (int32_t i = 0; i < n->ins; i++)
+		mix_value(h, n->in[i]);
+	mix(h, (uint64_t)n->controls);
+	for (int32_t i = 0; i < n->controls; i++)
+		mix_address(h, n->control[i]);
+	mix(h, (uint64_t)n->outs);
+	for (int32_t i = 0; i < n->outs; i++)
+		mix(h, (uint64_t)n->out[i].dtype);
+	for (const struct ht_attr *a = n->attrs; a; a = a->next)
+		mix_attr(h, a);
+}
+
+static void mix_ports(uint64_t *h, const struct ht_port *p)
+{
+	for (; p; p = p->next)
+		mix_value(h, p->value);
+	mix(h, 0);
+}
+
+uint64_t ht_verify_mark(const struct ht_graph *g)
+{
+	uint64_t h = g->nodes;
+
+	mix_address(&h, g->last);
+	mix(&h, g->names.count);
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		mix_node(&h, n);
+	for (const struct ht_entry *e = g->entries; e; e = e->next) {
+		mix_ports(&h, e->inputs);
+		mix_ports(&h, e->outputs);
+		mix_ports(&h, e->targets);
+	}
+	if (g->function) {
+		mix_ports(&h, g->function->args);
+		mix_ports(&h, g->function->rets);
+		mix_ports(&h, g->function->control_rets);
+	}
+	return h ? h : 1;
+}
