@@ -14,8 +14,8 @@ struct ht_context {
 	void **out;
 	bool keep_subnormals;
 	uint64_t iterations; /* the limit of each loop */
-	uint64_t seed; /* of random ops that have none */
-	bool ran;      /* the last run came to its end */
+	uint64_t seed;       /* of random ops that have none */
+	bool ran;            /* the last run came to its end */
 };
 
 /* Below 2^53, so that every reader of JSON has all of it. */

@@ -69,8 +69,8 @@ static bool find_loop(
 }
 
 /* The loops of one procedure around its step, from the inside out. */
-static void put_loops(const struct telling *t, const struct ht_exec_frame *f, uint32_t step,
-	struct ht_buf *b)
+static void put_loops(
+	const struct telling *t, const struct ht_exec_frame *f, uint32_t step, struct ht_buf *b)
 {
 	uint32_t begin;
 

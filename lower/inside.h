@@ -150,7 +150,7 @@ struct lower {
 	struct planning *planning;
 	struct ht_plan *plan; /* planning's */
 	struct ht_plan_procedure
-		*procedure;   /* that is being made; in the plan's list when it is done */
+		procedure;    /* the one being made; plan_procedure() adds it to the plan */
 	struct body **body;   /* by node id: of branches and loops (control.c) */
 	bool numerics;        /* every node has a kernel of its own, and probes */
 	struct ht_map packed; /* plan.c: constants that are packed, to the buffer's number + 1 */

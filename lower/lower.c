@@ -273,24 +273,22 @@ static void init(struct lower *l, struct ht_graph *g, const struct ht_lower_requ
 /* A procedure: the last of the plan so far. */
 static enum ht_status make_procedure(struct lower *l, struct ht_str name, int32_t *number)
 {
-	struct ht_plan_procedure p = { .name = name };
-
 	HT_TRY(lower_bodies(l));
-	p.buffer = l->plan->buffers;
-	p.step = l->plan->steps;
-	l->procedure = &p;
+	l->procedure = (struct ht_plan_procedure){
+		.name = name, .buffer = l->plan->buffers, .step = l->plan->steps
+	};
 	HT_TRY(add_ports(l));
 	lower_regions(l);
 	lower_join_kernels(l);
 	HT_TRY(make_kernels(l));
 	copy_outputs(l);
 	*number = plan_procedure(l);
-	if (p.arena_bytes <= HT_IMAGE_MOST_BYTES)
+	if (l->procedure.arena_bytes <= HT_IMAGE_MOST_BYTES)
 		return HT_OK;
 	return ht_error(l->asked->diags, HT_E_LIMIT,
 		(struct ht_where){ .path = l->g->path, .offset = -1 },
 		"a run needs %zu bytes of memory at once, more than a process can address",
-		p.arena_bytes);
+		l->procedure.arena_bytes);
 }
 
 enum ht_status lower_function(

@@ -244,7 +244,7 @@ void plan_memory(struct lower *l)
 {
 	enum { VERY_MANY = 8000 };
 	struct ht_plan *p = l->plan;
-	struct ht_plan_procedure *of = l->procedure;
+	struct ht_plan_procedure *of = &l->procedure;
 	struct ht_plan_buffer **temp =
 		HT_NEW_ARRAY(l->scratch, struct ht_plan_buffer *, (size_t)of->buffers);
 	int32_t temps = 0;

@@ -238,11 +238,11 @@ int32_t plan_procedure(struct lower *l)
 {
 	struct ht_plan *p = l->plan;
 
-	l->procedure->buffers = p->buffers - l->procedure->buffer;
-	l->procedure->steps = p->steps - l->procedure->step;
+	l->procedure.buffers = p->buffers - l->procedure.buffer;
+	l->procedure.steps = p->steps - l->procedure.step;
 	plan_memory(l);
 	p->procedure = ht_grow(l->arena, p->procedure, (size_t)p->procedures,
 		&l->planning->procedure_cap, sizeof *p->procedure);
-	p->procedure[p->procedures] = *l->procedure;
+	p->procedure[p->procedures] = l->procedure;
 	return p->procedures++;
 }

@@ -194,7 +194,8 @@ struct ht_context_options {
 	 * long.  0: subnormals count as zero, as in TensorFlow.  The caller's own floating-point mode
 	 * does not change. */
 	int keep_subnormals;
-	uint64_t max_iterations; /* of each loop; a run that needs more is HT_E_LIMIT.  0: no limit */
+	uint64_t
+		max_iterations; /* of each loop; a run that needs more is HT_E_LIMIT.  0: no limit */
 	/* A run stops with HT_E_LIMIT soon after *cancel becomes non-zero: at the end of a loop's
 	 * iteration, or before a branch.  A graph without loops is not stopped.  Another thread or a signal
 	 * handler may set it.  NULL: runs are not cancelled. */

@@ -437,7 +437,7 @@ static void limits_of_loops(void **state)
 
 		assert_false(run(s, x, y));
 		assert_int_equal(s->x.stop.code, HT_EXEC_ITERATIONS);
-		assert_int_equal(s->x.stop.frame->counter[0], 10);
+		assert_int_equal(s->x.stop.frame->counter[0], 11);
 		m->cancel = 1;
 		assert_false(run(s, x, y));
 		assert_int_equal(s->x.stop.code, HT_EXEC_CANCELLED);
