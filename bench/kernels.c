@@ -102,7 +102,7 @@ static void place(struct measure *m)
 
 static void fill_operands(struct measure *m, const struct ht_plan_step *s)
 {
-	for (int32_t i = 0; i < s->kernel->args; i++) {
+	for (int32_t i = 0; i < m->plan->kernel[s->kernel]->args; i++) {
 		const struct ht_plan_buffer *b = &m->plan->buffer[s->buffer[i]];
 
 		if (b->kind != HT_PLAN_CONST)
@@ -215,7 +215,7 @@ static bool wanted(const struct measure *m, bool contraction)
 static void measure_step(struct measure *m, int32_t i, int uses)
 {
 	const struct ht_plan_step *s = &m->plan->step[i];
-	const struct ht_kernel *k = s->kernel;
+	const struct ht_kernel *k = m->plan->kernel[s->kernel];
 	const struct ht_node *n = node_named(m->graph, s->node);
 	struct ht_str type = n ? n->type : HT_STR("");
 	int contractions;
@@ -263,7 +263,7 @@ static int measure_all(struct measure *m)
 			first = first &&
 				!(j < i && m->plan->step[j].kernel == m->plan->step[i].kernel);
 		}
-		if (first && m->plan->step[i].kernel)
+		if (first && m->plan->step[i].kernel >= 0)
 			measure_step(m, i, uses);
 	}
 	return 0;
@@ -389,9 +389,9 @@ static enum ht_status make_policy(
 /* Leaves of every sum of products its first term, or pair of terms. */
 static void cut_depth(struct ht_plan *plan)
 {
-	for (int32_t i = 0; i < plan->steps; i++)
-		for (int32_t j = 0; j < plan->step[i].kernel->stages; j++) {
-			struct ht_stage *s = &plan->step[i].kernel->stage[j];
+	for (int32_t i = 0; i < plan->kernels; i++)
+		for (int32_t j = 0; j < plan->kernel[i]->stages; j++) {
+			struct ht_stage *s = &plan->kernel[i]->stage[j];
 
 			for (int32_t d = 0; d < s->dims && s->kind == HT_STAGE_CONTRACT; d++)
 				if (s->dim[d].reduce)

@@ -77,18 +77,9 @@ static void put_buffer(struct writing *w, int32_t i)
 		w->number[i] = ht_image_put_buffer(&w->b, b);
 }
 
-static uint32_t kernel_number(const struct ht_plan *plan, const struct ht_kernel *k)
-{
-	uint32_t i = 0;
-
-	while (plan->kernel[i] != k)
-		i++;
-	return i;
-}
-
 static void put_kernel_step(struct writing *w, const struct ht_plan_step *s)
 {
-	const struct ht_kernel *k = s->kernel;
+	const struct ht_kernel *k = w->plan->kernel[s->kernel];
 	const struct ht_image_note_text note = { .node = s->node,
 		.method = ht_str(k->method ? k->method : ""),
 		.words = s->words,
@@ -100,7 +91,7 @@ static void put_kernel_step(struct writing *w, const struct ht_plan_step *s)
 		arg[i] = w->number[s->buffer[i]];
 	ht_image_put_step(&w->b,
 		(struct ht_image_step){ .op = HT_IMAGE_KERNEL,
-			.to = kernel_number(w->plan, k),
+			.to = (uint32_t)s->kernel,
 			.count = (uint32_t)ht_kernel_tiles(k) },
 		arg, (size_t)k->args, param, (size_t)k->params, &note);
 }
@@ -172,7 +163,7 @@ static void put_step(struct writing *w, const struct ht_plan_step *s)
 {
 	const struct ht_image_note_text note = { .node = s->node };
 
-	if (s->kernel)
+	if (s->kernel >= 0)
 		put_kernel_step(w, s);
 	else if (s->control->loops)
 		put_loop(w, s->control, &note);

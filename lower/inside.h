@@ -135,9 +135,9 @@ bool lower_is_aligned(const struct ht_node *n);
 struct planning {
 	struct ht_plan *plan;
 	size_t buffer_cap, step_cap, kernel_cap, probe_cap, choice_cap, stream_cap, procedure_cap;
-	size_t bytes; /* of all buffers */
-	struct ht_map kernel_texts;
-	struct ht_arena *spare; /* empty, for the next kernel; or NULL */
+	size_t bytes;               /* of all buffers */
+	struct ht_map kernel_texts; /* to the kernel's number + 1 */
+	struct ht_arena *spare;     /* empty, for the next kernel; or NULL */
 };
 
 /* The lowering of one graph: of the program, or of a body. */

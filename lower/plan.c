@@ -98,28 +98,28 @@ int32_t plan_stream(struct lower *l, struct ht_plan_stream stream)
 	return b;
 }
 
-/* The kernel that was built, or the one that equals it: then the memory of this one is free. */
-static const struct ht_kernel *distinct(struct lower *l, struct kernel_build *k)
+/* The number of the kernel that was built, or of the one that equals it: then the memory of this one is free. */
+static int32_t distinct(struct lower *l, struct kernel_build *k)
 {
 	struct planning *planning = l->planning;
 	struct ht_plan *p = l->plan;
-	const struct ht_kernel *known;
 	struct ht_buf text;
+	uintptr_t after;
 
 	ht_buf_init(&text, k->arena);
 	ht_kernel_print(k->kernel, &text);
-	known = ht_map_get(&planning->kernel_texts, ht_buf_str(&text));
-	if (known) {
+	after = (uintptr_t)ht_map_get(&planning->kernel_texts, ht_buf_str(&text));
+	if (after) {
 		ht_arena_release(k->arena);
 		planning->spare = k->arena;
-		return known;
+		return (int32_t)after - 1;
 	}
-	ht_map_at(&planning->kernel_texts, ht_str_copy(l->scratch, ht_buf_str(&text)))->value =
-		k->kernel;
 	p->kernel = ht_grow(
 		l->arena, p->kernel, (size_t)p->kernels, &planning->kernel_cap, sizeof(void *));
 	p->kernel[p->kernels++] = k->kernel;
-	return k->kernel;
+	ht_map_at(&planning->kernel_texts, ht_str_copy(l->scratch, ht_buf_str(&text)))->value =
+		(void *)(uintptr_t)p->kernels;
+	return p->kernels - 1;
 }
 
 static struct ht_plan_step *add_step(struct lower *l, const struct ht_node *node)
@@ -130,7 +130,7 @@ static struct ht_plan_step *add_step(struct lower *l, const struct ht_node *node
 	p->step = ht_grow(
 		l->arena, p->step, (size_t)p->steps, &l->planning->step_cap, sizeof *p->step);
 	s = &p->step[p->steps++];
-	*s = (struct ht_plan_step){ .node = node->name };
+	*s = (struct ht_plan_step){ .kernel = -1, .node = node->name };
 	return s;
 }
 
@@ -146,11 +146,12 @@ static void use(struct lower *l, int32_t buffer)
 
 void plan_step(struct lower *l, struct kernel_build *k, const struct ht_node *node)
 {
-	const struct ht_kernel *kernel = distinct(l, k);
+	int32_t number = distinct(l, k);
+	const struct ht_kernel *kernel = l->plan->kernel[number];
 	struct ht_plan_step *s = add_step(l, node);
 
 	k->kernel = NULL;
-	s->kernel = kernel;
+	s->kernel = number;
 	s->params = k->params;
 	s->buffer = HT_NEW_ARRAY(l->arena, int32_t, (size_t)kernel->args);
 	memcpy(s->buffer, k->plan_buffer_of, (size_t)kernel->args * sizeof *s->buffer);

@@ -72,9 +72,9 @@ struct ht_plan_control {
 };
 
 struct ht_plan_step {
-	const struct ht_kernel *kernel; /* equal kernels are one pointer; NULL: see `control` */
+	int32_t kernel; /* among the plan's; -1: see `control` */
 	const struct ht_plan_control *control;
-	int32_t *buffer; /* kernel->args plan buffers */
+	int32_t *buffer; /* as many plan buffers as the kernel has arguments */
 	int64_t *params;
 	struct ht_str node;           /* for messages: the node it was made for */
 	const struct ht_words *words; /* likewise: what it says when it stops */

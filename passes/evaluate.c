@@ -73,9 +73,9 @@ static void *memory_of(struct evaluation *e, int32_t i)
 }
 
 /* As when a program runs, unless it is told to keep subnormals. */
-static int32_t call(const struct ht_plan_step *step, void **buffers, void *scratch)
+static int32_t call(
+	const struct ht_kernel *k, const struct ht_plan_step *step, void **buffers, void *scratch)
 {
-	const struct ht_kernel *k = step->kernel;
 	ht_kernel_fn *library = k->library ? ht_library_kernel(k->library) : NULL;
 	int64_t tiles = ht_kernel_tiles(k);
 	unsigned before = ht_cpu_modes_begin(true);
@@ -89,12 +89,12 @@ static int32_t call(const struct ht_plan_step *step, void **buffers, void *scrat
 
 static bool run_step(struct evaluation *e, const struct ht_plan_step *step)
 {
-	const struct ht_kernel *k = step->kernel;
+	const struct ht_kernel *k = e->plan->kernel[step->kernel];
 	void **buffers = HT_NEW_ARRAY(e->arena, void *, (size_t)k->args);
 
 	for (int32_t i = 0; i < k->args; i++)
 		buffers[i] = e->memory[step->buffer[i]];
-	return call(step, buffers, e->scratch) == 0;
+	return call(k, step, buffers, e->scratch) == 0;
 }
 
 static bool run(struct evaluation *e, struct ht_tensor *out, struct ht_arena *a)

@@ -130,14 +130,14 @@ static enum ht_status execute(struct run *r)
 		r->memory[i] = buffer_memory(r, i);
 	for (int32_t i = 0; i < r->plan->steps; i++) {
 		const struct ht_plan_step *s = &r->plan->step[i];
-		ht_kernel_fn *library =
-			s->kernel->library ? ht_library_kernel(s->kernel->library) : NULL;
-		int64_t tiles = ht_kernel_tiles(s->kernel);
+		const struct ht_kernel *kernel = r->plan->kernel[s->kernel];
+		ht_kernel_fn *library = kernel->library ? ht_library_kernel(kernel->library) : NULL;
+		int64_t tiles = ht_kernel_tiles(kernel);
 
-		for (int32_t k = 0; k < s->kernel->args; k++)
+		for (int32_t k = 0; k < kernel->args; k++)
 			args[k] = r->memory[s->buffer[k]];
 		if (library ? library(args, s->params, 0, tiles, scratch)
-			    : ht_interpret(s->kernel, args, s->params, 0, tiles, scratch))
+			    : ht_interpret(kernel, args, s->params, 0, tiles, scratch))
 			return HT_E_VERDICT;
 	}
 	return HT_OK;
