@@ -192,10 +192,10 @@ void *ht_grow(struct ht_arena *a, void *items, size_t count, size_t *cap, size_t
 
 	if (count < *cap)
 		return items;
-	if (!ht_mul_size(*cap, 2, &wanted) || !ht_mul_size(wanted ? wanted : 8, size, &n))
+	if (!ht_mul_size(*cap, 2, &wanted) || !ht_mul_size(wanted ? wanted : 4, size, &n))
 		ht_arena_fail(a);
 	if (!wanted)
-		wanted = 8;
+		wanted = 4;
 	old = *cap * size;
 	if (old && extend(a, items, old, n)) {
 		*cap = wanted;

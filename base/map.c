@@ -1,9 +1,12 @@
 /* Open addressing over an array of entries in the order of insertion; never more than two thirds
- * full.  A slot keeps its key's hash: keys are looked at where it is the same, and not to rehash. */
+ * full.  A slot keeps its key's hash: keys are looked at where it is the same, and not to rehash.
+ * A map of few entries has no slots: graphs of functions have many of these. */
 #include "base/base.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+
+enum { FEW = 8 };
 
 struct ht_map_slot {
 	uint32_t hash;
@@ -20,64 +23,92 @@ static uint32_t hash_of(struct ht_str key)
 	return (uint32_t)XXH3_64bits(key.n ? key.p : "", key.n);
 }
 
-/* The slot that holds `key`, or the free one where it would go. */
-static struct ht_map_slot *find(const struct ht_map *m, struct ht_str key, uint32_t hash)
+static struct ht_map_entry *find_few(const struct ht_map *m, struct ht_str key)
 {
-	size_t mask = m->slot_count - 1, i = hash & mask;
+	for (size_t i = 0; i < m->count; i++)
+		if (ht_str_eq(m->entries[i].key, key))
+			return &m->entries[i];
+	return NULL;
+}
 
-	while (m->slots[i].entry && (m->slots[i].hash != hash ||
-					    !ht_str_eq(m->entries[m->slots[i].entry - 1].key, key)))
-		i = (i + 1) & mask;
-	return &m->slots[i];
+static struct ht_map_entry *find_hashed(const struct ht_map *m, struct ht_str key, uint32_t hash)
+{
+	size_t mask = m->slot_count - 1;
+
+	for (size_t i = hash & mask; m->slots[i].entry; i = (i + 1) & mask) {
+		struct ht_map_entry *e = &m->entries[m->slots[i].entry - 1];
+
+		if (m->slots[i].hash == hash && ht_str_eq(e->key, key))
+			return e;
+	}
+	return NULL;
 }
 
 void *ht_map_get(const struct ht_map *m, struct ht_str key)
 {
-	const struct ht_map_slot *slot;
+	const struct ht_map_entry *e =
+		m->slot_count ? find_hashed(m, key, hash_of(key)) : find_few(m, key);
 
-	if (!m->count)
-		return NULL;
-	slot = find(m, key, hash_of(key));
-	return slot->entry ? m->entries[slot->entry - 1].value : NULL;
+	return e ? e->value : NULL;
 }
 
-/* A free slot for a key that is not there. */
-static struct ht_map_slot *find_free(const struct ht_map *m, uint32_t hash)
+static void fill_slot(struct ht_map *m, struct ht_map_slot s)
 {
-	size_t mask = m->slot_count - 1, i = hash & mask;
+	size_t mask = m->slot_count - 1, i = s.hash & mask;
 
 	while (m->slots[i].entry)
 		i = (i + 1) & mask;
-	return &m->slots[i];
+	m->slots[i] = s;
 }
 
-static void rehash(struct ht_map *m)
+static void make_slots(struct ht_map *m)
+{
+	m->slot_count = 4 * FEW;
+	m->slots = HT_NEW_ARRAY(m->arena, struct ht_map_slot, m->slot_count);
+	for (size_t i = 0; i < m->count; i++)
+		fill_slot(m, (struct ht_map_slot){ hash_of(m->entries[i].key), (uint32_t)i + 1 });
+}
+
+static void double_slots(struct ht_map *m)
 {
 	const struct ht_map_slot *old = m->slots;
 	size_t slots = m->slot_count;
 
-	m->slot_count = slots ? slots * 2 : 16;
+	m->slot_count = slots * 2;
 	m->slots = HT_NEW_ARRAY(m->arena, struct ht_map_slot, m->slot_count);
 	for (size_t i = 0; i < slots; i++)
 		if (old[i].entry)
-			*find_free(m, old[i].hash) = old[i];
+			fill_slot(m, old[i]);
+}
+
+static struct ht_map_entry *add(struct ht_map *m, struct ht_str key)
+{
+	/* Entry numbers have 32 bits. */
+	if (m->count >= UINT32_MAX - 1)
+		ht_arena_fail(m->arena);
+	m->entries = ht_grow(m->arena, m->entries, m->count, &m->cap, sizeof *m->entries);
+	m->entries[m->count] = (struct ht_map_entry){ .key = key };
+	return &m->entries[m->count++];
 }
 
 struct ht_map_entry *ht_map_at(struct ht_map *m, struct ht_str key)
 {
-	uint32_t hash = hash_of(key);
-	struct ht_map_slot *slot = m->slot_count ? find(m, key, hash) : NULL;
+	struct ht_map_entry *e;
+	uint32_t hash;
 
-	if (slot && slot->entry)
-		return &m->entries[slot->entry - 1];
-	/* Entry numbers have 32 bits. */
-	if (m->count >= UINT32_MAX - 1)
-		ht_arena_fail(m->arena);
-	if (m->count + 1 > m->slot_count / 3 * 2)
-		rehash(m);
-	slot = find_free(m, hash);
-	m->entries = ht_grow(m->arena, m->entries, m->count, &m->cap, sizeof *m->entries);
-	m->entries[m->count] = (struct ht_map_entry){ .key = key };
-	*slot = (struct ht_map_slot){ hash, (uint32_t)++m->count };
-	return &m->entries[m->count - 1];
+	if (!m->slot_count) {
+		e = find_few(m, key);
+		if (e || m->count < FEW)
+			return e ? e : add(m, key);
+		make_slots(m);
+	}
+	hash = hash_of(key);
+	e = find_hashed(m, key, hash);
+	if (e)
+		return e;
+	e = add(m, key);
+	if (m->count > m->slot_count / 3 * 2)
+		double_slots(m);
+	fill_slot(m, (struct ht_map_slot){ hash, (uint32_t)m->count });
+	return e;
 }

@@ -117,9 +117,8 @@ static void copy_edges(const struct copy *c, const struct ht_node *from)
 static void copy_node(struct copy *c, const struct ht_node *from)
 {
 	struct ht_arena *a = c->to->arena;
-	struct ht_node *n = ht_node_new(c->to, from->type, from->name);
+	struct ht_node *n = ht_node_of(c->to, from->op, from->type, from->name);
 
-	n->op = from->op;
 	n->device = from->device;
 	n->attrs =
 		c->for_caller ? ht_attrs_copy(from->attrs, c->with, a) : copy_attrs(from->attrs, a);

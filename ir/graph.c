@@ -61,16 +61,17 @@ static void unlink_node(struct ht_graph *g, struct ht_node *n)
 	n->prev = n->next = NULL;
 }
 
-struct ht_node *ht_node_new(struct ht_graph *g, struct ht_str type, struct ht_str name)
+struct ht_node *ht_node_of(
+	struct ht_graph *g, enum ht_op op, struct ht_str type, struct ht_str name)
 {
 	struct ht_node *n = HT_NEW(g->arena, struct ht_node);
 	struct ht_map_entry *e;
 
 	HT_CHECK(g->ids < UINT32_MAX);
 	n->id = g->ids++;
-	n->op = ht_op_named(type);
-	n->type = n->op == HT_OP_OPAQUE ? ht_str_copy(g->arena, type) : ht_op_info(n->op)->name;
-	n->name = ht_str_copy(g->arena, name);
+	n->op = op;
+	n->type = type;
+	n->name = name;
 	n->graph = g;
 	e = ht_map_at(&g->names, n->name);
 	HT_CHECK(!e->value);
@@ -80,11 +81,22 @@ struct ht_node *ht_node_new(struct ht_graph *g, struct ht_str type, struct ht_st
 	return n;
 }
 
+static struct ht_str type_of(struct ht_graph *g, enum ht_op op, struct ht_str type)
+{
+	return op == HT_OP_OPAQUE ? ht_str_copy(g->arena, type) : ht_op_info(op)->name;
+}
+
+struct ht_node *ht_node_new(struct ht_graph *g, struct ht_str type, struct ht_str name)
+{
+	enum ht_op op = ht_op_named(type);
+
+	return ht_node_of(g, op, type_of(g, op, type), ht_str_copy(g->arena, name));
+}
+
 void ht_node_set_type(struct ht_node *n, struct ht_str type)
 {
 	n->op = ht_op_named(type);
-	n->type = n->op == HT_OP_OPAQUE ? ht_str_copy(n->graph->arena, type)
-					: ht_op_info(n->op)->name;
+	n->type = type_of(n->graph, n->op, type);
 }
 
 void ht_node_rename(struct ht_node *n, struct ht_str name)

@@ -339,6 +339,9 @@ struct ht_attr *ht_attrs_copy(
 	const struct ht_attr *from, const struct ht_attr *with, struct ht_arena *a);
 /* A node at the end of the graph, without operands or results.  `name` must be free. */
 struct ht_node *ht_node_new(struct ht_graph *g, struct ht_str type, struct ht_str name);
+/* The same of an op and of strings that outlive the graph. */
+struct ht_node *ht_node_of(
+	struct ht_graph *g, enum ht_op op, struct ht_str type, struct ht_str name);
 /* Changes the node's op; the caller adapts operands, results and attributes. */
 void ht_node_set_type(struct ht_node *n, struct ht_str type);
 /* `name` must be free, or the node's own. */
