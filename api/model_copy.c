@@ -82,12 +82,7 @@ static bool is_stated(const struct ht_model *m, const struct ht_port *p)
 
 static void set_shape(struct ht_node *n, struct ht_shape s)
 {
-	struct ht_attr_value *v = ht_attr_set(n, "shape");
-
-	v->kind = HT_ATTR_SHAPE;
-	v->shape.shape = s;
-	v->shape.dim_names = NULL;
-	v->shape.extra = (struct ht_str){ 0 };
+	ht_attr_set_shape(n, "shape", s);
 	if (n->outs)
 		n->out[0].shape = s; /* what a signature said does not count any more */
 }

@@ -14,6 +14,7 @@ static const size_t item_bytes[HT_IMAGE_TABLES] = {
 	[HT_IMAGE_TOUCHES] = sizeof(struct ht_image_touch),
 	[HT_IMAGE_CONSTANTS] = sizeof(uint64_t),
 	[HT_IMAGE_RANDOM] = sizeof(struct ht_image_stream),
+	[HT_IMAGE_VARIABLES] = sizeof(struct ht_image_variable),
 	[HT_IMAGE_ENTRIES] = sizeof(struct ht_image_entry),
 	[HT_IMAGE_PORTS] = sizeof(struct ht_image_port),
 	[HT_IMAGE_WORDS] = sizeof(struct ht_image_words),
@@ -68,6 +69,8 @@ struct ht_str ht_image_end(struct ht_image_builder *b)
 	memcpy(head.magic, HT_IMAGE_MAGIC, sizeof head.magic);
 	if (b->table[HT_IMAGE_RANDOM].n)
 		head.features |= HT_IMAGE_STREAMS;
+	if (b->table[HT_IMAGE_VARIABLES].n)
+		head.features |= HT_IMAGE_HAS_VARIABLES;
 	for (int t = 0; t < HT_IMAGE_TABLES; t++) {
 		n = up(n, align_of((enum ht_image_table)t));
 		head.table[t].offset = (uint32_t)n;
@@ -123,6 +126,20 @@ uint32_t ht_image_put_constant(struct ht_image_builder *b, uint64_t bytes)
 uint32_t ht_image_put_stream(struct ht_image_builder *b, const struct ht_image_stream *s)
 {
 	return put(b, HT_IMAGE_RANDOM, s, 1);
+}
+
+uint32_t ht_image_put_variable(struct ht_image_builder *b, const struct ht_image_variable_text *v)
+{
+	struct ht_image_variable to = { .name = ht_image_put_text(b, v->name),
+		.dtype = v->dtype,
+		.dim = put(b, HT_IMAGE_DIMS, v->shape.dim, (size_t)v->shape.rank),
+		.rank = (uint32_t)v->shape.rank,
+		.constant = v->constant,
+		.offset = b->variable_bytes,
+		.bytes = v->bytes };
+
+	b->variable_bytes = up(b->variable_bytes + v->bytes, HT_IMAGE_ALIGN);
+	return put(b, HT_IMAGE_VARIABLES, &to, 1);
 }
 
 /* ---- procedures ---- */

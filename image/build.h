@@ -12,6 +12,7 @@ struct ht_image_builder {
 	struct ht_map text;                  /* offset + 1 */
 	struct ht_image_procedure procedure; /* the current one */
 	uint32_t loop;                       /* innermost open loop: its step + 1 */
+	uint64_t variable_bytes;             /* of all so far */
 };
 
 void ht_image_begin(struct ht_image_builder *b, struct ht_arena *a);
@@ -24,6 +25,14 @@ uint32_t ht_image_put_kernel(struct ht_image_builder *b, const char *name,
 	const struct ht_image_touch *touch, size_t args, size_t params, uint64_t scratch_bytes);
 uint32_t ht_image_put_constant(struct ht_image_builder *b, uint64_t bytes);
 uint32_t ht_image_put_stream(struct ht_image_builder *b, const struct ht_image_stream *s);
+struct ht_image_variable_text {
+	struct ht_str name;
+	enum ht_dtype dtype;
+	struct ht_shape shape;
+	uint64_t bytes;
+	uint32_t constant;
+};
+uint32_t ht_image_put_variable(struct ht_image_builder *b, const struct ht_image_variable_text *v);
 
 /* ---- a procedure ---- */
 

@@ -25,6 +25,7 @@ struct ht_exec_links {
 	uintptr_t code, data;
 	const int64_t *kernel, *constant;
 	struct ht_philox *stream; /* states of random streams, by number */
+	char *variables;          /* memory of all variables, at a multiple of 64 */
 };
 
 /* Threads of the host, `struct net_parallel` of a net's header: run() calls fn(arg, worker, workers) on up to

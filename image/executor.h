@@ -79,6 +79,8 @@ EXECUTOR void *ht_exec_address(
 		return f->temps + b->offset;
 	case HT_IMAGE_CONST:
 		return (void *)(x->links.data + (uintptr_t)x->links.constant[b->number]);
+	case HT_IMAGE_VARIABLE:
+		return x->links.variables + ht_image_variables(x->image)[b->number].offset;
 	default:
 		return &x->links.stream[b->number];
 	}

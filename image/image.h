@@ -17,7 +17,8 @@ enum { HT_IMAGE_VERSION = 1, HT_IMAGE_ALIGN = 64 /* of temporary buffers and def
 
 /* An executor that does not know a bit of ht_image.features refuses the image. */
 enum ht_image_feature {
-	HT_IMAGE_STREAMS = 1 /* buffers of kind HT_IMAGE_STREAM */
+	HT_IMAGE_STREAMS = 1,      /* buffers of kind HT_IMAGE_STREAM */
+	HT_IMAGE_HAS_VARIABLES = 2 /* buffers of kind HT_IMAGE_VARIABLE */
 };
 
 /* The tables of an image, each an array of one type.  A number in one table refers to another table. */
@@ -33,6 +34,7 @@ enum ht_image_table {
 	HT_IMAGE_TOUCHES,    /* struct ht_image_touch */
 	HT_IMAGE_CONSTANTS,  /* uint64_t: bytes */
 	HT_IMAGE_RANDOM,     /* struct ht_image_stream */
+	HT_IMAGE_VARIABLES,  /* struct ht_image_variable */
 	HT_IMAGE_ENTRIES,    /* struct ht_image_entry */
 	HT_IMAGE_PORTS,      /* struct ht_image_port */
 	HT_IMAGE_WORDS,      /* struct ht_image_words */
@@ -110,7 +112,8 @@ enum ht_image_kind {
 	HT_IMAGE_PARAM, /* memory of the caller: the procedure's parameter `number` */
 	HT_IMAGE_TEMP,  /* memory of the frame, at `offset` */
 	HT_IMAGE_CONST, /* constant `number`; never written to */
-	HT_IMAGE_STREAM /* the state of random stream `number`, a struct ht_philox */
+	HT_IMAGE_STREAM, /* the state of random stream `number`, a struct ht_philox */
+	HT_IMAGE_VARIABLE /* variable `number` of the session */
 };
 
 struct ht_image_buffer {
@@ -142,6 +145,18 @@ struct ht_image_stream {
 	uint64_t seed, seed2; /* both 0: the op has none */
 	uint64_t name;        /* a hash of the op's name */
 	uint64_t blocks;      /* of four numbers of 32 bits: the advance of one run */
+};
+
+/* A variable: memory that keeps its value from run to run of a session.  All variables of an image lie in
+ * one piece of memory of the host, at multiples of HT_IMAGE_ALIGN, in order. */
+struct ht_image_variable {
+	uint32_t name;     /* text */
+	uint32_t dtype;    /* enum ht_dtype */
+	uint32_t dim, rank; /* its extents in the table of dims */
+	uint32_t constant; /* its value when the session begins */
+	uint32_t zero;
+	uint64_t offset; /* in that memory */
+	uint64_t bytes;
 };
 
 /* A procedure that a host may run.  Its parameters are the inputs, followed by the outputs. */
@@ -191,6 +206,7 @@ HT_IMAGE_TABLE_OF(ht_image_kernels, struct ht_image_kernel, HT_IMAGE_KERNELS)
 HT_IMAGE_TABLE_OF(ht_image_touches, struct ht_image_touch, HT_IMAGE_TOUCHES)
 HT_IMAGE_TABLE_OF(ht_image_constants, uint64_t, HT_IMAGE_CONSTANTS)
 HT_IMAGE_TABLE_OF(ht_image_random, struct ht_image_stream, HT_IMAGE_RANDOM)
+HT_IMAGE_TABLE_OF(ht_image_variables, struct ht_image_variable, HT_IMAGE_VARIABLES)
 HT_IMAGE_TABLE_OF(ht_image_entries, struct ht_image_entry, HT_IMAGE_ENTRIES)
 HT_IMAGE_TABLE_OF(ht_image_ports, struct ht_image_port, HT_IMAGE_PORTS)
 HT_IMAGE_TABLE_OF(ht_image_words_of, struct ht_image_words, HT_IMAGE_WORDS)
@@ -202,6 +218,17 @@ HT_IMAGE_TABLE_OF(ht_image_data, char, HT_IMAGE_DATA)
 static inline uint32_t ht_image_count(const struct ht_image *x, enum ht_image_table t)
 {
 	return x->table[t].count;
+}
+
+/* Bytes of all variables of an image, a multiple of HT_IMAGE_ALIGN. */
+static inline uint64_t ht_image_variable_bytes(const struct ht_image *x)
+{
+	uint32_t n = ht_image_count(x, HT_IMAGE_VARIABLES);
+	const struct ht_image_variable *last = ht_image_variables(x) + n - 1;
+
+	return n ? (last->offset + last->bytes + HT_IMAGE_ALIGN - 1) / HT_IMAGE_ALIGN *
+				HT_IMAGE_ALIGN
+		 : 0;
 }
 
 static inline const char *ht_image_text(const struct ht_image *x, uint32_t at)

@@ -1,5 +1,5 @@
 /* An image as text.  Buffers: p0:64 is parameter 0, of 64 bytes; t128:64 is temporary memory at 128 in
- * the frame; c3:64 is constant 3; s0:24 is the state of random stream 0. */
+ * the frame; c3:64 is constant 3; s0:24 is the state of random stream 0; v1:4 is variable 1. */
 #include "image/verify.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@ static const char *const op_name[HT_IMAGE_OPS] = { "kernel", "copy", "call", "fo
 
 static void print_buffer(const struct ht_image_buffer *b, struct ht_buf *out)
 {
-	ht_printf(out, "%c%" PRIu64 ":%" PRIu64, "ptcs"[b->kind],
+	ht_printf(out, "%c%" PRIu64 ":%" PRIu64, "ptcsv"[b->kind],
 		b -> kind == HT_IMAGE_TEMP ? b -> offset : b -> number, b -> bytes);
 }
 
@@ -105,6 +105,16 @@ static void print_entry(const struct ht_image *x, uint32_t i, struct ht_buf *out
 			out);
 }
 
+static void print_variable(const struct ht_image *x, uint32_t i, struct ht_buf *out)
+{
+	const struct ht_image_variable *v = &ht_image_variables(x)[i];
+
+	ht_printf(out, "variable %" PRIu32 " %s: %s", i, ht_image_text(x, v->name),
+		ht_dtype_info((enum ht_dtype)v->dtype)->name);
+	ht_shape_print(ht_image_variable_shape(x, v), out);
+	ht_printf(out, ", begins as constant %" PRIu32 "\n", v->constant);
+}
+
 void ht_image_print(const struct ht_image *x, struct ht_buf *out)
 {
 	ht_printf(out, "image %" PRIu32 "\n", x->version);
@@ -115,6 +125,8 @@ void ht_image_print(const struct ht_image *x, struct ht_buf *out)
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_CONSTANTS); i++)
 		ht_printf(out, "constant %" PRIu32 ": %" PRIu64 " bytes\n", i,
 			ht_image_constants(x)[i]);
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_VARIABLES); i++)
+		print_variable(x, i, out);
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_PROCEDURES); i++)
 		print_procedure(x, i, out);
 }

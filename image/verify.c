@@ -35,7 +35,7 @@ static const uint32_t item_bytes[HT_IMAGE_TABLES] = { sizeof(struct ht_image_pro
 	sizeof(struct ht_image_step), sizeof(struct ht_image_note), sizeof(struct ht_image_buffer),
 	sizeof(uint32_t), sizeof(uint32_t), sizeof(int64_t), sizeof(struct ht_image_kernel),
 	sizeof(struct ht_image_touch), sizeof(uint64_t), sizeof(struct ht_image_stream),
-	sizeof(struct ht_image_entry), sizeof(struct ht_image_port), sizeof(struct ht_image_words),
+	sizeof(struct ht_image_variable), sizeof(struct ht_image_entry), sizeof(struct ht_image_port), sizeof(struct ht_image_words),
 	sizeof(int64_t), 1, 1 };
 
 static const char *check_tables(const struct ht_image *x)
@@ -78,6 +78,44 @@ static bool good_kernel(const struct ht_image *x, const struct ht_image_kernel *
 	       k->scratch_bytes <= HT_IMAGE_MOST_BYTES;
 }
 
+/* Elements of a type fill so many bytes. */
+static bool good_type(
+	const struct ht_image *x, uint32_t dtype, uint32_t dim, uint32_t rank, uint64_t bytes)
+{
+	uint64_t n;
+
+	if (dtype >= HT_REF || rank > MAX_RANK || !in_table(x, HT_IMAGE_DIMS, dim, rank))
+		return false;
+	n = ht_dtype_info((enum ht_dtype)dtype)->bytes;
+	for (uint32_t i = 0; i < rank; i++) {
+		int64_t extent = ht_image_dims(x)[dim + i];
+
+		if (extent < 0 || __builtin_mul_overflow(n, (uint64_t)extent, &n))
+			return false;
+	}
+	return n == bytes;
+}
+
+/* Variables lie one behind the other, and each begins as a constant of its size. */
+static const char *check_variables(const struct ht_image *x)
+{
+	uint64_t end = 0;
+
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_VARIABLES); i++) {
+		const struct ht_image_variable *v = &ht_image_variables(x)[i];
+
+		if (!is_text(x, v->name) || !good_type(x, v->dtype, v->dim, v->rank, v->bytes) ||
+			v->constant >= ht_image_count(x, HT_IMAGE_CONSTANTS) ||
+			ht_image_constants(x)[v->constant] != v->bytes)
+			return "a variable is not described";
+		if (v->offset < end || v->offset % HT_IMAGE_ALIGN ||
+			!ht_inside(v->offset, v->bytes, HT_IMAGE_MOST_BYTES))
+			return "a variable is outside of its memory";
+		end = v->offset + v->bytes;
+	}
+	return NULL;
+}
+
 static const char *check_things(const struct ht_image *x)
 {
 	const char *text = ht_image_texts(x);
@@ -91,13 +129,15 @@ static const char *check_things(const struct ht_image *x)
 		return "it has no entry";
 	if (ht_image_count(x, HT_IMAGE_RANDOM) && !(x->features & HT_IMAGE_STREAMS))
 		return "it has random streams without saying so";
+	if (ht_image_count(x, HT_IMAGE_VARIABLES) && !(x->features & HT_IMAGE_HAS_VARIABLES))
+		return "it has variables without saying so";
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_KERNELS); i++)
 		if (!good_kernel(x, &ht_image_kernels(x)[i]))
 			return "a kernel is not described";
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_CONSTANTS); i++)
 		if (ht_image_constants(x)[i] > HT_IMAGE_MOST_BYTES)
 			return "a constant is larger than any can be";
-	return NULL;
+	return check_variables(x);
 }
 
 /* ---- buffers ---- */
@@ -120,6 +160,9 @@ static bool good_buffer(const struct place *a, uint32_t i)
 	case HT_IMAGE_STREAM:
 		return b->number < ht_image_count(a->x, HT_IMAGE_RANDOM) &&
 		       b->bytes == sizeof(struct ht_philox);
+	case HT_IMAGE_VARIABLE:
+		return b->number < ht_image_count(a->x, HT_IMAGE_VARIABLES) &&
+		       b->bytes <= ht_image_variables(a->x)[b->number].bytes;
 	default:
 		return false;
 	}
@@ -415,33 +458,27 @@ static const char *check_procedures(const struct ht_image *x)
 
 /* ---- entries ---- */
 
-struct ht_shape ht_image_shape_of(const struct ht_image *x, const struct ht_image_port *p)
+static struct ht_shape shape_at(const struct ht_image *x, uint32_t dim, uint32_t rank)
 {
-	return (struct ht_shape){ .rank = (int32_t)p->rank,
-		.dim = (int64_t *)(uintptr_t)(ht_image_dims(x) + p->dim) };
+	return (struct ht_shape){ .rank = (int32_t)rank,
+		.dim = (int64_t *)(uintptr_t)(ht_image_dims(x) + dim) };
 }
 
-static bool good_type(const struct ht_image *x, const struct ht_image_port *p)
+struct ht_shape ht_image_shape_of(const struct ht_image *x, const struct ht_image_port *p)
 {
-	uint64_t n;
+	return shape_at(x, p->dim, p->rank);
+}
 
-	if (p->dtype >= HT_REF || p->rank > MAX_RANK ||
-		!in_table(x, HT_IMAGE_DIMS, p->dim, p->rank))
-		return false;
-	n = ht_dtype_info((enum ht_dtype)p->dtype)->bytes;
-	for (uint32_t i = 0; i < p->rank; i++) {
-		int64_t dim = ht_image_dims(x)[p->dim + i];
-
-		if (dim < 0 || __builtin_mul_overflow(n, (uint64_t)dim, &n))
-			return false;
-	}
-	return n == p->bytes;
+struct ht_shape ht_image_variable_shape(const struct ht_image *x, const struct ht_image_variable *v)
+{
+	return shape_at(x, v->dim, v->rank);
 }
 
 static bool good_port(const struct ht_image *x, const struct ht_image_port *p,
 	const struct ht_image_buffer *param, bool input)
 {
-	if (!is_text(x, p->name) || !is_text(x, p->alias) || !good_type(x, p) ||
+	if (!is_text(x, p->name) || !is_text(x, p->alias) ||
+		!good_type(x, p->dtype, p->dim, p->rank, p->bytes) ||
 		param->bytes > p->bytes || (input && param->written))
 		return false;
 	return p->value == HT_IMAGE_NO_VALUE ||

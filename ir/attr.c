@@ -128,6 +128,11 @@ void ht_attr_set_str(struct ht_node *n, const char *name, struct ht_str s)
 		.s = ht_str_copy(n->graph->arena, s) };
 }
 
+void ht_attr_set_shape(struct ht_node *n, const char *name, struct ht_shape s)
+{
+	*ht_attr_set(n, name) = (struct ht_attr_value){ .kind = HT_ATTR_SHAPE, .shape.shape = s };
+}
+
 void ht_attr_set_type(struct ht_node *n, const char *name, enum ht_dtype t)
 {
 	*ht_attr_set(n, name) = (struct ht_attr_value){ .kind = HT_ATTR_TYPE, .type = t };

@@ -28,15 +28,36 @@ struct ht_tensor *ht_tensor_new(
 	return tensor;
 }
 
-const struct ht_tensor *ht_const_tensor(struct ht_value v)
+static const struct ht_tensor *tensor_attr(const struct ht_node *n, const char *name)
 {
-	const struct ht_attr *a;
+	const struct ht_attr *a = ht_attr_find(n, name);
 
-	if (!ht_is(v.node, HT_CONSTANT))
-		return NULL;
-	a = ht_attr_find(v.node, "value");
 	return a && a->value.kind == HT_ATTR_TENSOR && a->value.tensor->blob ? a->value.tensor
 									     : NULL;
+}
+
+const struct ht_tensor *ht_const_tensor(struct ht_value v)
+{
+	return ht_is(v.node, HT_CONSTANT) ? tensor_attr(v.node, "value") : NULL;
+}
+
+struct ht_str ht_variable_name(const struct ht_node *n)
+{
+	struct ht_str shared = ht_attr_str(n, "shared_name", "");
+
+	return shared.n ? shared : n->name;
+}
+
+struct ht_node *ht_variable_behind(struct ht_value v)
+{
+	while (ht_is(v.node, HT_FORWARDS | HT_ENTERS) && v.index >= 0 && v.index < v.node->ins)
+		v = v.node->in[v.index];
+	return ht_is(v.node, HT_VARIABLE) ? v.node : NULL;
+}
+
+const struct ht_tensor *ht_variable_value(const struct ht_node *n)
+{
+	return ht_is(n, HT_VARIABLE) ? tensor_attr(n, "_value") : NULL;
 }
 
 const struct ht_tensor *ht_const_text(struct ht_value v)

@@ -398,6 +398,7 @@ struct ht_attr_value *ht_attr_set(struct ht_node *n, const char *name);
 void ht_attr_set_int(struct ht_node *n, const char *name, int64_t i);
 void ht_attr_set_bool(struct ht_node *n, const char *name, bool b);
 void ht_attr_set_float(struct ht_node *n, const char *name, float f);
+void ht_attr_set_shape(struct ht_node *n, const char *name, struct ht_shape s); /* shared */
 void ht_attr_set_str(struct ht_node *n, const char *name, struct ht_str s);
 void ht_attr_set_type(struct ht_node *n, const char *name, enum ht_dtype t);
 void ht_attr_set_ints(struct ht_node *n, const char *name, const int64_t *v, size_t count);
@@ -415,6 +416,12 @@ struct ht_tensor *ht_tensor_new(
 /* Releases the bytes before the arena does; `blob` becomes NULL. */
 void ht_tensor_drop(struct ht_tensor *t);
 const struct ht_tensor *ht_const_tensor(struct ht_value v); /* NULL unless a Const with data */
+/* The name by which a checkpoint and all nodes of one variable know it. */
+struct ht_str ht_variable_name(const struct ht_node *n);
+/* The variable whose handle `v` is, through identities; NULL: it cannot be seen. */
+struct ht_node *ht_variable_behind(struct ht_value v);
+/* The value of a variable when a session begins, its attribute "_value" (passes/freeze.c); NULL: not known. */
+const struct ht_tensor *ht_variable_value(const struct ht_node *n);
 /* Likewise for HT_STRING, with a known shape. */
 const struct ht_tensor *ht_const_text(struct ht_value v);
 /* Integers of a constant i32 or i64 tensor; false when it is none. */

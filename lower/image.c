@@ -38,6 +38,30 @@ static void put_streams(struct writing *w)
 	}
 }
 
+/* The number of constant `buffer`: put_buffer() counts them likewise. */
+static uint32_t constant_number(const struct ht_plan *p, int32_t buffer)
+{
+	uint32_t n = 0;
+
+	for (int32_t i = 0; i < buffer; i++)
+		n += p->buffer[i].kind == HT_PLAN_CONST;
+	return n;
+}
+
+static void put_variables(struct writing *w)
+{
+	for (int32_t i = 0; i < w->plan->variables; i++) {
+		const struct ht_plan_variable *v = &w->plan->variable[i];
+		struct ht_image_variable_text text = { .name = v->name,
+			.dtype = v->dtype,
+			.shape = v->shape,
+			.bytes = w->plan->buffer[v->initial].bytes,
+			.constant = constant_number(w->plan, v->initial) };
+
+		ht_image_put_variable(&w->b, &text);
+	}
+}
+
 /* ---- the procedure of the plan's steps ---- */
 
 static void put_parameters(
@@ -66,8 +90,8 @@ static void put_buffer(struct writing *w, int32_t i)
 	if (from->kind == HT_PLAN_CONST) {
 		b.kind = HT_IMAGE_CONST;
 		b.number = w->constants++;
-	} else if (from->kind == HT_PLAN_STREAM) {
-		b.kind = HT_IMAGE_STREAM;
+	} else if (from->kind == HT_PLAN_STREAM || from->kind == HT_PLAN_VARIABLE) {
+		b.kind = from->kind == HT_PLAN_STREAM ? HT_IMAGE_STREAM : HT_IMAGE_VARIABLE;
 		b.number = (uint32_t)from->offset;
 	} else {
 		b.kind = HT_IMAGE_TEMP;
@@ -235,6 +259,7 @@ struct ht_str ht_plan_write_image(const struct ht_plan *p, const struct ht_image
 		if (p->buffer[i].kind == HT_PLAN_CONST)
 			ht_image_put_constant(&w.b, p->buffer[i].bytes);
 	put_streams(&w);
+	put_variables(&w);
 	for (int32_t i = 0; i < p->procedures; i++)
 		procedure = put_procedure(&w, &p->procedure[i],
 			i + 1 == p->procedures && p->parts > 1 ? HT_STR("part")

@@ -114,6 +114,7 @@ struct lower_op {
 	/* MAP: an element may stop the run, and the fault names this node.  The node is therefore the
 	 * last of its kernel, which computes every element and is not joined with other kernels. */
 	bool checks;
+	bool takes_variable; /* operand 0 is a handle of a variable, which is no kernel argument */
 	bool takes_text; /* operands may be constant strings; they become part of a message, not kernel arguments */
 	/* NULL, or why this node cannot be lowered, in words. */
 	const char *(*refuse)(const struct ht_node *n);
@@ -134,9 +135,11 @@ bool lower_is_aligned(const struct ht_node *n);
 /* The plan in the making, which the bodies of branches and loops share with the program. */
 struct planning {
 	struct ht_plan *plan;
-	size_t buffer_cap, step_cap, kernel_cap, probe_cap, choice_cap, stream_cap, procedure_cap;
+	size_t buffer_cap, step_cap, kernel_cap, probe_cap, choice_cap, stream_cap, variable_cap,
+		procedure_cap;
 	size_t bytes;               /* of all buffers */
 	struct ht_map kernel_texts; /* to the kernel's number + 1 */
+	struct ht_map variables;    /* by name: to the variable's number + 1 */
 	struct ht_arena *spare;     /* empty, for the next kernel; or NULL */
 };
 
@@ -238,6 +241,8 @@ int32_t plan_packed(struct lower *l, const struct ht_tensor *t, int64_t first,
 int32_t plan_widened(struct lower *l, int32_t buffer);
 /* Where a kernel finds the state of a new stream of random numbers. */
 int32_t plan_stream(struct lower *l, struct ht_plan_stream stream);
+/* The memory of the session's variable `name`, which begins as `t`. */
+int32_t plan_variable(struct lower *l, struct ht_str name, const struct ht_tensor *t);
 /* Appends a step for `node` by the kernel that was built; of equal ones the first is kept. */
 void plan_step(struct lower *l, struct kernel_build *k, const struct ht_node *node);
 /* A step that runs procedures. */

@@ -98,6 +98,32 @@ int32_t plan_stream(struct lower *l, struct ht_plan_stream stream)
 	return b;
 }
 
+static void add_variable(struct lower *l, struct ht_str name, const struct ht_tensor *t)
+{
+	struct ht_plan *p = l->plan;
+
+	p->variable = ht_grow(l->arena, p->variable, (size_t)p->variables,
+		&l->planning->variable_cap, sizeof *p->variable);
+	p->variable[p->variables++] = (struct ht_plan_variable){ .name = ht_str_copy(l->arena, name),
+		.dtype = t->dtype,
+		.shape = ht_shape_make(l->arena, t->shape.rank, t->shape.dim),
+		.initial = plan_const(l, t) };
+}
+
+int32_t plan_variable(struct lower *l, struct ht_str name, const struct ht_tensor *t)
+{
+	struct ht_map_entry *known = ht_map_at(&l->planning->variables, name);
+	int32_t b;
+
+	if (!known->value) {
+		add_variable(l, name, t);
+		known->value = (void *)(uintptr_t)l->plan->variables;
+	}
+	b = plan_buffer(l, HT_PLAN_VARIABLE, t->dtype, ht_shape_count(t->shape));
+	l->plan->buffer[b].offset = (size_t)(uintptr_t)known->value - 1;
+	return b;
+}
+
 /* The number of the kernel that was built, or of the one that equals it: then the memory of this one is free. */
 static int32_t distinct(struct lower *l, struct kernel_build *k)
 {

@@ -19,7 +19,8 @@ enum ht_plan_kind {
 	HT_PLAN_TEMP,
 	HT_PLAN_PARAM,  /* of a procedure that is not the entry: memory of its caller, read */
 	HT_PLAN_RESULT, /* likewise, written */
-	HT_PLAN_STREAM  /* a struct ht_philox: where a random op draws from in this run */
+	HT_PLAN_STREAM, /* a struct ht_philox: where a random op draws from in this run */
+	HT_PLAN_VARIABLE /* of the session: keeps its value from run to run */
 };
 
 /* Memory that steps read and write. */
@@ -36,7 +37,7 @@ struct ht_plan_buffer {
 	int64_t pack_first;  /* first element of packed_from */
 	size_t pack_count;   /* so many matrices one after the other, */
 	int64_t pack_stride; /* elements of packed_from apart */
-	size_t offset; /* HT_PLAN_TEMP: in the arena, aligned to 64; HT_PLAN_STREAM: its number */
+	size_t offset; /* HT_PLAN_TEMP: in the arena, aligned to 64; HT_PLAN_STREAM, HT_PLAN_VARIABLE: its number */
 	int32_t first_step, last_step; /* lifetime */
 };
 
@@ -46,6 +47,14 @@ struct ht_plan_stream {
 		seed2;   /* as the node's; both 0: by the seed of whoever runs it, and the name */
 	uint64_t name;   /* a hash of the node's */
 	uint64_t blocks; /* of four numbers of 32 bits: how many a run takes, needed or not */
+};
+
+/* A variable that the graph changes. */
+struct ht_plan_variable {
+	struct ht_str name;
+	enum ht_dtype dtype;
+	struct ht_shape shape;
+	int32_t initial; /* buffer: the constant that it begins as */
 };
 
 /* The bytes of one buffer to another. */
@@ -119,6 +128,8 @@ struct ht_plan {
 	int32_t probes;
 	struct ht_plan_stream *stream;
 	int32_t streams;
+	struct ht_plan_variable *variable;
+	int32_t variables;
 	struct ht_method_choice *choice; /* methods that were not asked for */
 	int32_t choices;
 	const struct ht_kernel **kernel; /* distinct ones */

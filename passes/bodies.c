@@ -2,7 +2,7 @@
  *
  * Each branch and each loop gets copies of its functions, so that what is known of its operands holds in
  * them: arguments get the operands' types, a constant operand that a loop hands on unchanged becomes a
- * constant of the body, and arguments that nothing takes then go, of the node as of its functions.  The
+ * constant of the body, the handle of a variable a handle in the body, and arguments that nothing takes then go, of the node as of its functions.  The
  * passes of ht_pipeline_body run on each copy; bodies in bodies are made ready by this pass among them.
  *
  * Functions that run themselves, and those that the library lacks, stay as they are; lowering says so. */
@@ -145,20 +145,34 @@ static void replace_operands(struct ht_graph *g, struct ht_value from, struct ht
 				n->in[i] = to;
 }
 
+/* A node of the body that is what `v` is outside of it: a constant, or the handle of a variable. */
+static struct ht_node *same_inside(struct ht_graph *g, struct ht_value v)
+{
+	const struct ht_tensor *t = ht_const_tensor(v);
+	struct ht_str name = ht_graph_free_name(g, v.node->name);
+	struct ht_node *n;
+
+	if (t)
+		return ht_const_sharing(g, name, t->dtype, t->shape, t->blob);
+	n = ht_node_new(g, v.node->type, name);
+	n->attrs = ht_attrs_copy(v.node->attrs, NULL, g->arena);
+	ht_node_set_outs(n, 1);
+	n->out[0] = v.node->out[0];
+	return n;
+}
+
 static void push_constants(struct control *x)
 {
 	const struct ht_port *ret = x->body[1]->rets;
 
 	for (int32_t i = 0; i < x->args; i++, ret = is_loop(x) ? ret->next : NULL) {
-		const struct ht_tensor *t = ht_const_tensor(operand(x, i));
-
-		if (!t || !stays(x, i, ret))
+		if (!ht_const_tensor(operand(x, i)) && !ht_is(operand(x, i).node, HT_VARIABLE))
+			continue;
+		if (!stays(x, i, ret))
 			continue;
 		for (int k = 0; k < 2; k++) {
 			struct ht_graph *g = x->body[k]->body;
-			struct ht_node *c =
-				ht_const_sharing(g, ht_graph_free_name(g, operand(x, i).node->name),
-					t->dtype, t->shape, t->blob);
+			struct ht_node *c = same_inside(g, operand(x, i));
 
 			ht_node_move(c, g->first);
 			replace_operands(g, x->arg[k][i], ht_out(c, 0));

@@ -1,14 +1,16 @@
-/* freeze: variables become constants, with the values that the checkpoint gives them.
+/* freeze: variables become constants, with the values that the checkpoint gives them, but for those that the
+ * graph changes: these get an attribute with that value.
  *
  * Resources (VarHandleOp) and references (VariableV2, Variable).  The variable's own node becomes the
  * Const; ReadVariableOp an Identity, ResourceGather a GatherV2, and identities on the way change
- * their type.  A branch or loop passes the value, and its functions do likewise with it.  A graph that also writes a variable is refused: its value is no constant.  All
+ * their type.  A branch or loop passes the value, and its functions do likewise with it.  All
  * variables that cannot be frozen are reported in one go; those for which there is no checkpoint,
  * as in a training graph, in one message.
  *
  * Run it behind prune and inline: then only what the entry needs is left. */
 #include "lower/refusals.h"
 #include "passes/passes.h"
+#include "passes/rewrite.h"
 
 #include <string.h>
 
@@ -29,6 +31,7 @@ struct freezer {
 	struct ht_map *seen;      /* name → struct passed, of all graphs */
 	const struct ht_node *without; /* the first variable that no checkpoint has */
 	size_t withouts;
+	struct ht_map changed;         /* by name: variables that the graph changes */
 	struct ht_refusals never; /* ops that are never lowered, and take variables */
 	struct ht_str last_never;
 	enum ht_status status; /* the worst so far */
@@ -55,14 +58,6 @@ static void fail(
 static bool is_variable(const struct ht_node *n)
 {
 	return ht_is(n, HT_VARIABLE);
-}
-
-/* The name that the checkpoint knows it by. */
-static struct ht_str variable_name(const struct ht_node *n)
-{
-	struct ht_str shared = ht_attr_str(n, "shared_name", "");
-
-	return shared.n ? shared : n->name;
 }
 
 /* Takes attributes away, but for those with "_" in front that the op does not define. */
@@ -107,7 +102,8 @@ static void set_result(struct freezer *f, struct ht_node *n, struct ht_tensor *t
 	f->value[n->id] = t;
 }
 
-static void freeze_variable(struct freezer *f, struct ht_node *n)
+/* What the checkpoint has; NULL: nothing, which is told. */
+static struct ht_tensor *value_of(struct freezer *f, const struct ht_node *n)
 {
 	const struct ht_variable_source *source = f->c->variables;
 	struct ht_tensor *t;
@@ -116,18 +112,44 @@ static void freeze_variable(struct freezer *f, struct ht_node *n)
 	if (!source) {
 		if (!f->withouts++)
 			f->without = n;
-		return;
+		return NULL;
 	}
-	st = source->read(source->self, variable_name(n), f->g->arena, f->c->diags, &t);
+	st = source->read(source->self, ht_variable_name(n), f->g->arena, f->c->diags, &t);
 	if (st != HT_OK) {
 		fail(f, st, n, "the variable has no value");
-		return;
+		return NULL;
 	}
 	if (!fits(n, t) || !t->blob) {
 		fail(f, HT_E_INPUT, n,
 			"the checkpoint has another type or shape for this variable");
-		return;
+		return NULL;
 	}
+	return t;
+}
+
+static bool is_changed(const struct freezer *f, const struct ht_node *n)
+{
+	return n->op == HT_OP_VarHandleOp && ht_map_get(&f->changed, ht_variable_name(n));
+}
+
+/* A variable that the graph changes stays one, and knows its value when a session begins. */
+static void keep_variable(struct freezer *f, struct ht_node *n)
+{
+	struct ht_tensor *t = value_of(f, n);
+
+	if (!t)
+		return;
+	ht_attr_set_str(n, "shared_name", ht_variable_name(n));
+	ht_attr_set_shape(n, "shape", t->shape);
+	ht_attr_set_tensor(n, "_value", t);
+}
+
+static void freeze_variable(struct freezer *f, struct ht_node *n)
+{
+	struct ht_tensor *t = value_of(f, n);
+
+	if (!t)
+		return;
 	clear_attrs(n);
 	ht_node_set_type(n, HT_STR("Const"));
 	ht_attr_set_type(n, "dtype", t->dtype);
@@ -179,11 +201,6 @@ static void become_gather(struct freezer *f, struct ht_node *n, struct ht_tensor
 static bool passes_on(const struct ht_node *n)
 {
 	return ht_is(n, HT_FORWARDS) && n->op != HT_OP_IdentityN;
-}
-
-static bool changes(const struct ht_node *n)
-{
-	return (ht_op_info(n->op)->effects & HT_WRITES) || ht_str_starts(n->type, "Assign");
 }
 
 /* An op that no variable would make any better, such as a loop: each type is told once. */
@@ -292,9 +309,9 @@ static void freeze_use(struct freezer *f, struct ht_node *n, int32_t i, bool res
 			f->value[n->id] = t;
 	} else if (n->op == HT_OP_ResourceGather && i == 0) {
 		become_gather(f, n, t);
-	} else if (resource && ht_never_lowered(n) && !changes(n)) {
+	} else if (resource && ht_never_lowered(n) && !ht_changes_variable(n)) {
 		add_never(f, n);
-	} else if (resource || changes(n)) {
+	} else if (resource || ht_changes_variable(n)) {
 		fail(f, HT_E_UNSUPPORTED, n, "the variable '%.*s' is changed or passed on here",
 			HT_STR_ARG(n->in[i].node->name));
 	}
@@ -313,43 +330,22 @@ static void no_checkpoint(struct freezer *f)
 			     "frozen graph or a SavedModel");
 }
 
-/* Variables, and the arguments that are handed on as such. */
-static bool takes_variable(const struct ht_node *n)
-{
-	for (int32_t i = 0; i < n->ins; i++)
-		if (is_variable(n->in[i].node) ||
-			(ht_is(n->in[i].node, HT_ARGUMENT) &&
-				ht_type_attr(n->in[i].node, "T") == HT_RESOURCE))
-			return true;
-	return false;
-}
-
-static bool changes_variables(const struct ht_graph *g)
-{
-	for (const struct ht_node *n = g->first; n; n = n->next)
-		if (changes(n) && takes_variable(n))
-			return true;
-	return false;
-}
-
-static bool changes_any(const struct ht_graph *g)
-{
-	for (const struct ht_function *f = g->functions; f; f = f->next)
-		if (changes_variables(f->body))
-			return true;
-	return changes_variables(g);
-}
-
 static void freeze_node(struct freezer *f, struct ht_node *n)
 {
 	if (is_variable(n)) {
 		f->resource[n->id] = n->op == HT_OP_VarHandleOp;
-		freeze_variable(f, n);
+		if (is_changed(f, n))
+			keep_variable(f, n);
+		else
+			freeze_variable(f, n);
 		return;
 	}
 	for (int32_t i = 0; i < n->ins; i++) {
 		const struct ht_node *v = n->in[i].node;
+		struct ht_node *variable = ht_variable_behind(n->in[i]);
 
+		if (variable && !passes_on(n))
+			n->in[i] = ht_out(variable, 0);
 		if (v->id >= f->ids || !f->value[v->id])
 			continue;
 		if (f->resource[v->id] && passes_on(n))
@@ -382,9 +378,10 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	struct ht_map seen;
 	struct freezer f = { .g = g, .c = c, .seen = &seen };
 
-	if (c->keep_variables || (c->keep_changed && changes_any(g)))
+	if (c->keep_variables || (c->keep_changed && ht_changes_any(g)))
 		return HT_OK;
 	ht_map_init(&seen, c->scratch);
+	ht_changed_variables(g, c->scratch, &f.changed);
 	freeze_graph(&f, g, NULL);
 	while (f.todo) {
 		const struct passed *p = f.todo;

@@ -158,6 +158,13 @@ void ht_rw_layer_norm(struct ht_rw *r, struct ht_node *n, enum ht_fusion_id id);
 /* ---- calls.c ---- */
 
 /* Fills `called` with the functions that the graph may call, by name; its memory is from `a`. */
+/* changed.c: whether `n` writes to a variable that it takes; whether `g` or a function of its library does;
+ * and the names of the variables that are written to.  A variable that is passed to a function counts if
+ * the function, or one that it runs, writes to any. */
+bool ht_changes_variable(const struct ht_node *n);
+bool ht_changes_any(const struct ht_graph *g);
+void ht_changed_variables(const struct ht_graph *g, struct ht_arena *a, struct ht_map *changed);
+
 void ht_called_functions(const struct ht_graph *g, struct ht_arena *a, struct ht_map *called);
 /* Whether running `f` can come to running it again.  `a` for scratch. */
 bool ht_calls_itself(const struct ht_function *f, struct ht_arena *a);

@@ -59,7 +59,9 @@ static bool make(struct ht_rt_context *c, struct ht_rt_pool *pool)
 		.threads = &c->threads,
 	};
 	c->exec.links.stream = c->stream;
-	return c->ns && c->stream && (!HT_POISONS || c->lives) && make_memory(c);
+	c->exec.links.variables = c->variables =
+		aligned((size_t)ht_image_variable_bytes(image));
+	return c->ns && c->stream && c->variables && (!HT_POISONS || c->lives) && make_memory(c);
 }
 
 struct ht_rt_context *ht_rt_context_new(const struct ht_rt_program *p, struct ht_rt_pool *pool)
@@ -75,6 +77,7 @@ struct ht_rt_context *ht_rt_context_new(const struct ht_rt_program *p, struct ht
 	}
 	ht_exec_begin(&c->exec);
 	ht_rt_context_seed(c, 0);
+	ht_rt_context_reset(c);
 	return c;
 }
 
@@ -82,6 +85,23 @@ void ht_rt_context_limit(struct ht_rt_context *c, uint64_t iterations, const int
 {
 	c->exec.limits.iterations = iterations;
 	c->exec.cancel = cancel;
+}
+
+void *ht_rt_variable(const struct ht_rt_context *c, uint32_t i)
+{
+	return c->variables + ht_image_variables(c->exec.image)[i].offset;
+}
+
+void ht_rt_context_reset(struct ht_rt_context *c)
+{
+	const struct ht_image *x = c->exec.image;
+
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_VARIABLES); i++) {
+		const struct ht_image_variable *v = &ht_image_variables(x)[i];
+
+		memcpy(ht_rt_variable(c, i),
+			(const void *)(uintptr_t)c->program->constant[v->constant], v->bytes);
+	}
 }
 
 /* As kernels say it. */
@@ -118,6 +138,7 @@ void ht_rt_context_free(struct ht_rt_context *c)
 	free(c->memory);
 	free(c->ns);
 	free(c->stream);
+	free(c->variables);
 	free(c);
 }
 

@@ -17,6 +17,7 @@ struct ht_rt_context {
 	char *memory;               /* of the run, but for guarded buffers */
 	size_t memory_bytes;
 	struct ht_philox *stream; /* of the next run, by number */
+	char *variables;
 	bool profile;
 	bool checked; /* every constant is whole */
 	int64_t *ns;  /* by step */

@@ -36,6 +36,10 @@ void ht_rt_context_free(struct ht_rt_context *c);
 /* Stops a run when a loop has run so many iterations, or when *cancel, which another thread or a signal
  * handler may change at any time, is not 0.  A new context has neither limit; `cancel` may be NULL. */
 void ht_rt_context_limit(struct ht_rt_context *c, uint64_t iterations, const int32_t *cancel);
+/* The memory of variable `i` of the image: it keeps its value from run to run. */
+void *ht_rt_variable(const struct ht_rt_context *c, uint32_t i);
+/* Gives all variables the values with which a session begins; a new context has them. */
+void ht_rt_context_reset(struct ht_rt_context *c);
 /* Restarts all streams of random numbers; `seed` is for ops without seeds.  A new context has seed 0. */
 void ht_rt_context_seed(struct ht_rt_context *c, uint64_t seed);
 /* The number of ops whose numbers depend on the context's seed. */

@@ -1,0 +1,112 @@
+/* Variables that the graph changes: memory of the session.
+ *
+ * A read copies the variable, so that a later assignment does not change what was read.  Reads and
+ * assignments stand in the order of the graph, which follows its control edges. */
+#include "lower/inside.h"
+
+static const struct ht_tensor *initial_value(const struct ht_node *n)
+{
+	return ht_variable_value(n->in[0].node);
+}
+
+static struct view view_of(struct lower *l, const struct ht_node *n)
+{
+	const struct ht_tensor *t = initial_value(n);
+	struct view v;
+
+	view_dense(&v, plan_variable(l, ht_variable_name(n->in[0].node), t), t->shape);
+	return v;
+}
+
+/* The session's memory needs its size, and the value that it begins with. */
+static const char *refuse(const struct ht_node *n)
+{
+	if (!ht_is(n->in[0].node, HT_VARIABLE))
+		return "is about a variable that is known when the program runs";
+	if (!initial_value(n))
+		return "is about a variable without a value to begin with";
+	return NULL;
+}
+
+static const char *refuse_assignment(const struct ht_node *n)
+{
+	const char *why = refuse(n);
+	const struct ht_type *t = ht_type_of(n->in[1]);
+
+	if (why)
+		return why;
+	if (t->dtype != initial_value(n)->dtype ||
+		!ht_shape_eq(t->shape, initial_value(n)->shape))
+		return "changes the type or shape of its variable";
+	return NULL;
+}
+
+static enum ht_status emit_read(struct lower *l, struct ht_node *n)
+{
+	const struct view from = view_of(l, n);
+
+	emit_copy(l, n, &from, lower_view(l, ht_out(n, 0)));
+	return HT_OK;
+}
+
+static enum ht_status emit_assignment(struct lower *l, struct ht_node *n)
+{
+	const struct view to = view_of(l, n);
+
+	emit_copy(l, n, lower_view(l, n->in[1]), &to);
+	return HT_OK;
+}
+
+/* A kernel does not write to what it reads: the sum is copied into the variable. */
+static enum ht_status emit_update(
+	struct lower *l, struct ht_node *n, int32_t (*op)(struct ht_xb *b, int32_t x, int32_t y))
+{
+	const struct view variable = view_of(l, n), *by = lower_view(l, n->in[1]);
+	const struct ht_tensor *t = initial_value(n);
+	struct kernel_build k;
+	struct view sum;
+	struct space s;
+
+	if (view_count(&variable) == 0)
+		return HT_OK;
+	view_dense(&sum, plan_buffer(l, HT_PLAN_TEMP, t->dtype, view_count(&variable)), t->shape);
+	kb_init(&k, l, n);
+	kb_stage(&k, HT_STAGE_LOOP);
+	s = kb_loop_space(&k, sum.rank, sum.dim, view_boundaries(by, sum.rank, sum.dim));
+	kb_store(&k, &sum, &s, op(&k.xb, kb_load(&k, &variable, &s), kb_load(&k, by, &s)));
+	kb_finish(&k, n);
+	emit_copy(l, n, &sum, &variable);
+	return HT_OK;
+}
+
+static enum ht_status emit_addition(struct lower *l, struct ht_node *n)
+{
+	return emit_update(l, n, ht_xadd);
+}
+
+static enum ht_status emit_subtraction(struct lower *l, struct ht_node *n)
+{
+	return emit_update(l, n, ht_xsub);
+}
+
+const struct lower_op lower_variable = { .family = FAMILY_NOTHING };
+const struct lower_op lower_read_variable = { .family = FAMILY_ROOT,
+	.alone = true,
+	.takes_variable = true,
+	.emit = emit_read,
+	.refuse = refuse };
+const struct lower_op lower_assign_variable = { .family = FAMILY_ROOT,
+	.alone = true,
+	.takes_variable = true,
+	.emit = emit_assignment,
+	.refuse = refuse_assignment };
+const struct lower_op lower_add_variable = { .family = FAMILY_ROOT,
+	.alone = true,
+	.takes_variable = true,
+	.emit = emit_addition,
+	.refuse = refuse_assignment };
+const struct lower_op lower_sub_variable = { .family = FAMILY_ROOT,
+	.alone = true,
+	.takes_variable = true,
+	.emit = emit_subtraction,
+	.refuse = refuse_assignment };

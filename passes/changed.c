@@ -1,0 +1,111 @@
+/* Which variables a graph changes, by itself and by the functions that its nodes run. */
+#include "passes/passes.h"
+#include "passes/rewrite.h"
+
+bool ht_changes_variable(const struct ht_node *n)
+{
+	return ht_op_info(n->op)->effects & HT_WRITES;
+}
+
+static bool runs_functions(const struct ht_node *n)
+{
+	return ht_is(n, HT_BRANCHES | HT_LOOPS | HT_CALLS_ONE);
+}
+
+/* ---- whether any is changed ---- */
+
+/* Variables, and the arguments that are handed on as such. */
+static bool takes_variable(const struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->ins; i++)
+		if (ht_is(n->in[i].node, HT_VARIABLE) ||
+			(ht_is(n->in[i].node, HT_ARGUMENT) &&
+				ht_type_attr(n->in[i].node, "T") == HT_RESOURCE))
+			return true;
+	return false;
+}
+
+static bool changes_within(const struct ht_graph *g)
+{
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		if (ht_changes_variable(n) && takes_variable(n))
+			return true;
+	return false;
+}
+
+bool ht_changes_any(const struct ht_graph *g)
+{
+	for (const struct ht_function *f = g->functions; f; f = f->next)
+		if (changes_within(f->body))
+			return true;
+	return changes_within(g);
+}
+
+/* ---- which ---- */
+
+struct looking {
+	struct ht_arena *arena;
+	struct ht_map *changed; /* variables, by name */
+	struct ht_map known;    /* functions, by name: whether they change variables when they run */
+};
+
+static char yes, no;
+
+static bool changes_when_run(const struct ht_function *f, struct ht_arena *a)
+{
+	struct ht_map called;
+
+	if (changes_within(f->body))
+		return true;
+	ht_called_functions(f->body, a, &called);
+	for (size_t i = 0; i < called.count; i++)
+		if (changes_within(((struct ht_function *)called.entries[i].value)->body))
+			return true;
+	return false;
+}
+
+static bool function_changes(struct looking *x, const struct ht_function *f)
+{
+	struct ht_map_entry *e = ht_map_at(&x->known, f->name);
+
+	if (!e->value)
+		e->value = changes_when_run(f, x->arena) ? &yes : &no;
+	return e->value == &yes;
+}
+
+/* Whether a variable that `n` takes may be changed by it. */
+static bool may_change(struct looking *x, const struct ht_node *n)
+{
+	struct ht_bodies b;
+
+	if (!runs_functions(n))
+		return ht_changes_variable(n);
+	b = ht_control_bodies(n);
+	return (b.of[0] && function_changes(x, b.of[0])) ||
+	       (b.of[1] && function_changes(x, b.of[1]));
+}
+
+static void look(struct looking *x, const struct ht_graph *g)
+{
+	for (const struct ht_node *n = g->first; n; n = n->next) {
+		if (!may_change(x, n))
+			continue;
+		for (int32_t i = 0; i < n->ins; i++) {
+			const struct ht_node *v = ht_variable_behind(n->in[i]);
+
+			if (v)
+				ht_map_at(x->changed, ht_variable_name(v))->value = &yes;
+		}
+	}
+}
+
+void ht_changed_variables(const struct ht_graph *g, struct ht_arena *a, struct ht_map *changed)
+{
+	struct looking x = { .arena = a, .changed = changed };
+
+	ht_map_init(changed, a);
+	ht_map_init(&x.known, a);
+	look(&x, g);
+	for (const struct ht_function *f = g->functions; f; f = f->next)
+		look(&x, f->body);
+}
