@@ -59,6 +59,7 @@ INLINE void link(struct ht_exec *x, const struct ht_aot_plan *plan,
 	x->links.kernel = at(plan, level->kernel);
 	x->links.constant = at(plan, level->constant);
 	x->links.stream = NULL;
+	x->links.variables = NULL;
 	x->needs.control = level->memory.control;
 	x->needs.temps = level->memory.temps;
 	x->needs.forked = level->memory.forked;
@@ -70,6 +71,60 @@ INLINE void link(struct ht_exec *x, const struct ht_aot_plan *plan,
 	x->flush = !plan->keep_subnormals;
 }
 
+INLINE bool is_aligned(const void *memory)
+{
+	return memory && (uintptr_t)memory % 64 == 0;
+}
+
+/* The net's weights, or those that the caller gave; NULL: they are none. */
+INLINE const void *weights_of(const struct ht_aot_plan *plan, const void *given)
+{
+	if (!plan->external)
+		return at(plan, plan->weights);
+	return is_aligned(given) && same_weights(plan, given) ? given : NULL;
+}
+
+/* Behind the outputs, if the net has variables. */
+INLINE bool link_variables(struct ht_exec *x, void *const *out)
+{
+	if (!ht_image_count(x->image, HT_IMAGE_VARIABLES))
+		return true;
+	x->links.variables = out[ht_image_entries(x->image)->outputs];
+	return is_aligned(x->links.variables);
+}
+
+INLINE void copy(char *to, const char *from, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++) {
+		to[i] = from[i];
+		__asm__ volatile("" ::: "memory"); /* no call of memcpy() */
+	}
+}
+
+IN_RUNNER int ht_aot_begin(void *variables, const void *weights, const struct ht_aot_plan *plan)
+{
+	const struct ht_aot_level *level = level_of(plan);
+	const struct ht_image *image;
+	const int64_t *constant;
+
+	if (!level)
+		return HT_AOT_E_CPU;
+	if (!is_aligned(variables))
+		return HT_AOT_E_VARIABLES;
+	weights = weights_of(plan, weights);
+	if (!weights)
+		return HT_AOT_E_WEIGHTS;
+	image = at(plan, level->image);
+	constant = at(plan, level->constant);
+	for (uint32_t i = 0; i < ht_image_count(image, HT_IMAGE_VARIABLES); i++) {
+		const struct ht_image_variable *v = &ht_image_variables(image)[i];
+
+		copy((char *)variables + v->offset, (const char *)weights + constant[v->constant],
+			v->bytes);
+	}
+	return HT_AOT_OK;
+}
+
 IN_RUNNER int ht_aot_run(const void *const *in, void *const *out, void *arena, const void *weights,
 	const struct ht_exec_threads *parallel, const struct ht_aot_plan *plan)
 {
@@ -78,15 +133,18 @@ IN_RUNNER int ht_aot_run(const void *const *in, void *const *out, void *arena, c
 
 	if (!level)
 		return HT_AOT_E_CPU;
-	if (!arena || (uintptr_t)arena % 64)
+	if (!is_aligned(arena))
 		return HT_AOT_E_ARENA;
-	if (plan->external && (!weights || (uintptr_t)weights % 64 || !same_weights(plan, weights)))
+	weights = weights_of(plan, weights);
+	if (!weights)
 		return HT_AOT_E_WEIGHTS;
 	if (parallel && parallel->threads == 1)
 		parallel = NULL;
 	if (parallel && (parallel->threads < 1 || !parallel->run || !parallel->barrier))
 		return HT_AOT_E_THREADS;
-	link(&x, plan, level, plan->external ? weights : at(plan, plan->weights));
+	link(&x, plan, level, weights);
+	if (!link_variables(&x, out))
+		return HT_AOT_E_VARIABLES;
 	x.threads = parallel;
 	ht_exec_lay_out(&x, arena);
 	ht_exec_forget(&x);

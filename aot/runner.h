@@ -17,7 +17,8 @@ enum ht_aot_status {
 	HT_AOT_E_CPU = 16,
 	HT_AOT_E_ARENA = 17,
 	HT_AOT_E_WEIGHTS = 18,
-	HT_AOT_E_THREADS = 19
+	HT_AOT_E_THREADS = 19,
+	HT_AOT_E_VARIABLES = 20
 };
 
 /* What code needs of a machine: a level (enum ht_cpu_level), and extensions that not every machine of
@@ -46,9 +47,12 @@ struct ht_aot_plan {
 			    /* Its levels follow, the best one first. */
 };
 
-/* The functions of a net, in one piece of code that runs wherever it is copied to. */
+/* The functions of a net, in one piece of code that runs wherever it is copied to.  Behind the outputs
+ * `out` has the memory of the variables, if there are any. */
 int ht_aot_run(const void *const *in, void *const *out, void *arena, const void *weights,
 	const struct ht_exec_threads *parallel, const struct ht_aot_plan *plan);
+/* Gives the variables the values that they begin with. */
+int ht_aot_begin(void *variables, const void *weights, const struct ht_aot_plan *plan);
 const char *ht_aot_target(const struct ht_aot_plan *plan);
 
 /* Where that piece is in this process. */

@@ -71,6 +71,27 @@ int ht_program_output(const struct ht_program *p, size_t i, struct ht_value_info
 	return 1;
 }
 
+size_t ht_program_variables(const struct ht_program *p)
+{
+	return ht_image_count(p->rt.image, HT_IMAGE_VARIABLES);
+}
+
+int ht_program_variable(const struct ht_program *p, size_t i, struct ht_value_info *out)
+{
+	const struct ht_image *x = p->rt.image;
+	const struct ht_image_variable *v = &ht_image_variables(x)[i];
+
+	if (i >= ht_program_variables(p))
+		return 0;
+	*out = (struct ht_value_info){ .name = ht_image_text(x, v->name),
+		.dtype = (enum ht_dtype)v->dtype,
+		.rank = (int32_t)v->rank,
+		.dim = ht_image_dims(x) + v->dim,
+		.bytes = v->bytes,
+		.value = (const void *)(uintptr_t)p->rt.constant[v->constant] };
+	return 1;
+}
+
 /* As ht_port_named() has it: a tensor's name counts before another name. */
 static int named(const struct ht_value_info *v, const char *const *alias, size_t n,
 	const char *name, size_t *i)

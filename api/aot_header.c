@@ -167,6 +167,13 @@ static void put_sizes(const struct ht_aot *a, struct ht_buf *b, const char *up)
 			"#define %s_WEIGHTS_FILE \"%s.weights\"\n"
 			"#define %s_WEIGHTS_BYTES ((size_t)%llu)\n\n",
 			a->name, up, a->name, up, (unsigned long long)a->obj.weights.bytes);
+	if (ht_program_variables(p))
+		ht_printf(b,
+			"/* Memory of the variables, which keep their values from run to run.  It is aligned as the\n"
+			" * arena, is made ready by %s_begin(), and is the element behind the outputs.  One run at a\n"
+			" * time may have it. */\n"
+			"#define %s_VARIABLES_BYTES ((size_t)%llu)\n\n",
+			a->prefix, up, (unsigned long long)ht_image_variable_bytes(p->rt.image));
 	for (size_t i = 0; i < ins; i++)
 		put_value_macros(b, up, "INPUT", i, &p->input[i]);
 	for (size_t i = 0; i < outs; i++)
@@ -190,9 +197,10 @@ static void put_status(const struct ht_aot *a, struct ht_buf *b, const char *up)
 		"\t%s_E_CPU = 16,     /* there is no code for this CPU or operating system */\n"
 		"\t%s_E_ARENA = 17,   /* the arena is NULL, or not aligned to 64 */\n"
 		"\t%s_E_WEIGHTS = 18, /* the weights are NULL, not aligned to 64, or of another net */\n"
-		"\t%s_E_THREADS = 19  /* of %s_parallel something is missing */\n"
+		"\t%s_E_THREADS = 19, /* of %s_parallel something is missing */\n"
+		"\t%s_E_VARIABLES = 20 /* the variables are NULL, or not aligned to 64 */\n"
 		"};\n\n",
-		p, up, up, up, up, up, up, up, up, up, up, up, p);
+		p, up, up, up, up, up, up, up, up, up, up, up, p, up);
 	ht_printf(b,
 		"static inline const char *%s_status_text(int status)\n{\n\tswitch (status) {\n"
 		"\tcase %s_OK: return \"done\";\n"
@@ -206,14 +214,20 @@ static void put_status(const struct ht_aot *a, struct ht_buf *b, const char *up)
 		"\tcase %s_E_ARENA: return \"the arena is NULL or not aligned to 64\";\n"
 		"\tcase %s_E_WEIGHTS: return \"these are not the weights of %s\";\n"
 		"\tcase %s_E_THREADS: return \"%s_parallel lacks something\";\n"
+		"\tcase %s_E_VARIABLES: return \"the variables are NULL or not aligned to 64\";\n"
 		"\tdefault: return \"unknown status\";\n\t}\n}\n\n",
-		p, up, up, up, up, up, up, up, up, a->name, up, up, a->name, up, p);
+		p, up, up, up, up, up, up, up, up, a->name, up, up, a->name, up, p, up);
 }
 
-static void put_functions(const struct ht_aot *a, struct ht_buf *b, const char *up)
+static void put_functions(const struct ht_aot *a, struct ht_buf *b)
 {
 	const char *p = a->prefix, *weights = a->external ? ", const void *weights" : "";
 
+	if (ht_program_variables(a->program[0]))
+		ht_printf(b,
+			"/* Gives the variables the values that they begin with; returns an enum %s_status. */\n"
+			"int %s_begin(void *variables%s);\n\n",
+			p, p, weights);
 	ht_printf(b,
 		"/* Runs once, on the caller's thread; returns an enum %s_status. */\n"
 		"int %s_run(const void *const inputs[], void *const outputs[], void *arena%s);\n\n"
@@ -231,7 +245,6 @@ static void put_functions(const struct ht_aot *a, struct ht_buf *b, const char *
 		"/* All of the above, as JSON. */\n"
 		"extern const char %s_metadata[];\n\n",
 		p, p, weights, p, p, weights, p, p, p);
-	(void)up;
 }
 
 /* The caller's arrays by name. */
@@ -240,24 +253,25 @@ static void put_call(const struct ht_aot *a, struct ht_buf *b, const char *up)
 	const struct ht_program *p = a->program[0];
 	const char **in = members(a->arena, p->input, ht_program_inputs(p)),
 		   **out = members(a->arena, p->output, ht_program_outputs(p));
+	bool variables = ht_program_variables(p) > 0;
 
 	ht_puts(b, "/* Likewise by name. */\n");
 	put_struct(b, a->arena, a->prefix, "inputs", p->input, ht_program_inputs(p), true);
 	put_struct(b, a->arena, a->prefix, "outputs", p->output, ht_program_outputs(p), false);
 	ht_printf(b,
 		"static inline int %s_call(const struct %s_inputs *in, const struct %s_outputs *out,\n"
-		"\tvoid *arena%s)\n{\n\tconst void *inputs[%s_INPUTS + 1];\n"
+		"\tvoid *arena%s%s)\n{\n\tconst void *inputs[%s_INPUTS + 1];\n"
 		"\tvoid *outputs[%s_OUTPUTS + 1];\n\n\t(void)in;\n\t(void)out;\n",
-		a->prefix, a->prefix, a->prefix, a->external ? ", const void *weights" : "", up,
-		up);
+		a->prefix, a->prefix, a->prefix, variables ? ", void *variables" : "",
+		a->external ? ", const void *weights" : "", up, up);
 	for (size_t i = 0; i < ht_program_inputs(p); i++)
 		ht_printf(b, "\tinputs[%zu] = in->%s;\n", i, in[i]);
 	for (size_t i = 0; i < ht_program_outputs(p); i++)
 		ht_printf(b, "\toutputs[%zu] = out->%s;\n", i, out[i]);
 	ht_printf(b,
-		"\tinputs[%s_INPUTS] = 0;\n\toutputs[%s_OUTPUTS] = 0;\n"
+		"\tinputs[%s_INPUTS] = 0;\n\toutputs[%s_OUTPUTS] = %s;\n"
 		"\treturn %s_run(inputs, outputs, arena%s);\n}\n\n",
-		up, up, a->prefix, a->external ? ", weights" : "");
+		up, up, variables ? "variables" : "0", a->prefix, a->external ? ", weights" : "");
 }
 
 void ht_aot_header(const struct ht_aot *a, struct ht_buf *b)
@@ -267,7 +281,7 @@ void ht_aot_header(const struct ht_aot *a, struct ht_buf *b)
 	put_top(a, b, up);
 	put_sizes(a, b, up);
 	put_status(a, b, up);
-	put_functions(a, b, up);
+	put_functions(a, b);
 	put_call(a, b, up);
 	ht_printf(b, "#ifdef __cplusplus\n}\n#endif\n#endif\n");
 }

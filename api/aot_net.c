@@ -97,8 +97,10 @@ static size_t in_runner(uintptr_t function)
 
 static void put_runner(struct net *n)
 {
-	/* ht_aot_run() has weights in rcx, threads in r8, the plan in r9; ht_aot_target() in rdi. */
-	const struct ht_str plan_6 = HT_STR("\x4c\x8d\x0d"), plan_1 = HT_STR("\x48\x8d\x3d"),
+	/* ht_aot_run() has weights in rcx, threads in r8, the plan in r9; ht_aot_begin() weights in rsi, the
+	 * plan in rdx; ht_aot_target() in rdi. */
+	const struct ht_str plan_6 = HT_STR("\x4c\x8d\x0d"), plan_3 = HT_STR("\x48\x8d\x15"),
+			    plan_1 = HT_STR("\x48\x8d\x3d"), begins_without = HT_STR("\x31\xf6"),
 			    no_threads = HT_STR("\x45\x31\xc0"), nothing = HT_STR(""),
 			    no_weights = HT_STR("\x31\xc9\x45\x31\xc0"),
 			    threads_only = HT_STR("\x49\x89\xc8\x31\xc9");
@@ -116,6 +118,9 @@ static void put_runner(struct net *n)
 		in_runner((uintptr_t)ht_aot_run));
 	put_function(n, "run_parallel", n->a->external ? nothing : threads_only, plan_6,
 		in_runner((uintptr_t)ht_aot_run));
+	if (ht_program_variables(n->a->program[0]))
+		put_function(n, "begin", n->a->external ? nothing : begins_without, plan_3,
+			in_runner((uintptr_t)ht_aot_begin));
 	put_function(n, "target", nothing, plan_1, in_runner((uintptr_t)ht_aot_target));
 }
 

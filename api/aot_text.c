@@ -22,6 +22,19 @@ static void put_values(struct ht_buf *b, const char *name, const struct ht_value
 	ht_puts(b, "]");
 }
 
+static void put_variables(struct ht_buf *b, const struct ht_aot *a)
+{
+	const struct ht_program *p = a->program[0];
+	size_t n = ht_program_variables(p);
+	struct ht_value_info *v = HT_NEW_ARRAY(a->arena, struct ht_value_info, n);
+
+	for (size_t i = 0; i < n; i++)
+		ht_program_variable(p, i, &v[i]);
+	ht_printf(b, ",\n \"variable_bytes\": %llu",
+		(unsigned long long)ht_image_variable_bytes(p->rt.image));
+	put_values(b, "variables", v, n);
+}
+
 struct ht_str ht_aot_metadata(const struct ht_aot *a)
 {
 	const struct ht_program *p = a->program[0];
@@ -49,6 +62,8 @@ struct ht_str ht_aot_metadata(const struct ht_aot *a)
 		(unsigned long long)a->code_bytes, (unsigned long long)a->weight_bytes,
 		a->external ? "file" : "inside", (unsigned long long)a->arena_bytes,
 		(unsigned long long)a->thread_bytes);
+	if (ht_program_variables(p))
+		put_variables(&b, a);
 	put_values(&b, "inputs", p->input, ht_program_inputs(p));
 	put_values(&b, "outputs", p->output, ht_program_outputs(p));
 	ht_puts(&b, "}\n");
@@ -124,6 +139,14 @@ void ht_aot_example(const struct ht_aot *a, struct ht_buf *b)
 		put_template(b, a,
 			ht_str_printf(
 				a->arena, "\toutputs[%zu] = memory(@U_OUTPUT_%zu_BYTES);\n", i, i)
+				.p);
+	if (ht_program_variables(p))
+		put_template(b, a,
+			ht_str_printf(a->arena,
+				"\toutputs[@U_OUTPUTS] = memory(@U_VARIABLES_BYTES);\n"
+				"\tstatus = @p_begin(outputs[@U_OUTPUTS]%s);\n"
+				"\tif (status == @U_OK)\n\t",
+				a->external ? ", weights" : "")
 				.p);
 	put_template(b, a,
 		a->external ? "\tstatus = @p_run(inputs, outputs, arena, weights);\n"

@@ -173,6 +173,16 @@ enum ht_status ht_context_run(struct ht_context *c, const struct ht_array *in, s
 	return ht_fault_tell(c->program->rt.image, &fault, c->iterations, d);
 }
 
+void *ht_context_variable(struct ht_context *c, size_t i)
+{
+	return i < ht_program_variables(c->program) ? ht_rt_variable(c->rt, (uint32_t)i) : NULL;
+}
+
+void ht_context_reset(struct ht_context *c)
+{
+	ht_rt_context_reset(c->rt);
+}
+
 void ht_context_profile(struct ht_context *c, int on)
 {
 	ht_rt_profile(c->rt, on != 0);

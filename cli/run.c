@@ -1,6 +1,7 @@
 /* halftone run: the outputs, and what a comparison with a reference says. */
 #include "cli/cli.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -188,6 +189,16 @@ static enum ht_status report(struct cli *c, const struct session *s, const struc
 	return text_print(&t);
 }
 
+static enum ht_status run_all(struct cli *c, struct session *s)
+{
+	long long runs;
+	enum ht_status st = option_number(c, OPTION_RUNS, 1, 1, LLONG_MAX, &runs);
+
+	for (long long i = 0; i < runs && st == HT_OK; i++)
+		st = session_run(c, s);
+	return st;
+}
+
 enum ht_status verb_run(struct cli *c)
 {
 	struct session s;
@@ -208,7 +219,7 @@ enum ht_status verb_run(struct cli *c)
 		return st;
 	st = session_open(c, &s);
 	if (st == HT_OK)
-		st = session_run(c, &s);
+		st = run_all(c, &s);
 	if (st == HT_OK && option_on(c, OPTION_EXPECT))
 		st = expect(c, &s, &v);
 	if (st == HT_OK)

@@ -109,10 +109,10 @@ struct ht_image_note {
 };
 
 enum ht_image_kind {
-	HT_IMAGE_PARAM, /* memory of the caller: the procedure's parameter `number` */
-	HT_IMAGE_TEMP,  /* memory of the frame, at `offset` */
-	HT_IMAGE_CONST, /* constant `number`; never written to */
-	HT_IMAGE_STREAM, /* the state of random stream `number`, a struct ht_philox */
+	HT_IMAGE_PARAM,   /* memory of the caller: the procedure's parameter `number` */
+	HT_IMAGE_TEMP,    /* memory of the frame, at `offset` */
+	HT_IMAGE_CONST,   /* constant `number`; never written to */
+	HT_IMAGE_STREAM,  /* the state of random stream `number`, a struct ht_philox */
 	HT_IMAGE_VARIABLE /* variable `number` of the session */
 };
 
@@ -150,10 +150,10 @@ struct ht_image_stream {
 /* A variable: memory that keeps its value from run to run of a session.  All variables of an image lie in
  * one piece of memory of the host, at multiples of HT_IMAGE_ALIGN, in order. */
 struct ht_image_variable {
-	uint32_t name;     /* text */
-	uint32_t dtype;    /* enum ht_dtype */
+	uint32_t name;      /* text */
+	uint32_t dtype;     /* enum ht_dtype */
 	uint32_t dim, rank; /* its extents in the table of dims */
-	uint32_t constant; /* its value when the session begins */
+	uint32_t constant;  /* its value when the session begins */
 	uint32_t zero;
 	uint64_t offset; /* in that memory */
 	uint64_t bytes;
@@ -227,7 +227,7 @@ static inline uint64_t ht_image_variable_bytes(const struct ht_image *x)
 	const struct ht_image_variable *last = ht_image_variables(x) + n - 1;
 
 	return n ? (last->offset + last->bytes + HT_IMAGE_ALIGN - 1) / HT_IMAGE_ALIGN *
-				HT_IMAGE_ALIGN
+			       HT_IMAGE_ALIGN
 		 : 0;
 }
 

@@ -35,8 +35,8 @@ static const uint32_t item_bytes[HT_IMAGE_TABLES] = { sizeof(struct ht_image_pro
 	sizeof(struct ht_image_step), sizeof(struct ht_image_note), sizeof(struct ht_image_buffer),
 	sizeof(uint32_t), sizeof(uint32_t), sizeof(int64_t), sizeof(struct ht_image_kernel),
 	sizeof(struct ht_image_touch), sizeof(uint64_t), sizeof(struct ht_image_stream),
-	sizeof(struct ht_image_variable), sizeof(struct ht_image_entry), sizeof(struct ht_image_port), sizeof(struct ht_image_words),
-	sizeof(int64_t), 1, 1 };
+	sizeof(struct ht_image_variable), sizeof(struct ht_image_entry),
+	sizeof(struct ht_image_port), sizeof(struct ht_image_words), sizeof(int64_t), 1, 1 };
 
 static const char *check_tables(const struct ht_image *x)
 {
@@ -478,8 +478,8 @@ static bool good_port(const struct ht_image *x, const struct ht_image_port *p,
 	const struct ht_image_buffer *param, bool input)
 {
 	if (!is_text(x, p->name) || !is_text(x, p->alias) ||
-		!good_type(x, p->dtype, p->dim, p->rank, p->bytes) ||
-		param->bytes > p->bytes || (input && param->written))
+		!good_type(x, p->dtype, p->dim, p->rank, p->bytes) || param->bytes > p->bytes ||
+		(input && param->written))
 		return false;
 	return p->value == HT_IMAGE_NO_VALUE ||
 	       (input && p->value % HT_IMAGE_ALIGN == 0 &&

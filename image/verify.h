@@ -6,7 +6,9 @@
 #include "base/words.h"
 #include "image/image.h"
 
-enum { HT_IMAGE_FEATURES = HT_IMAGE_STREAMS | HT_IMAGE_HAS_VARIABLES /* that this executor knows */ };
+enum {
+	HT_IMAGE_FEATURES = HT_IMAGE_STREAMS | HT_IMAGE_HAS_VARIABLES /* that this executor knows */
+};
 
 /* NULL, or the error in the bytes, which begin at a multiple of HT_IMAGE_ALIGN.  A verified image stays
  * inside of the memory that ht_exec_needs_of() computes, if its kernels touch no more than it declares. */
@@ -15,7 +17,8 @@ const char *ht_image_verify(struct ht_str bytes);
 /* Piece i of the messages of faults. */
 struct ht_words ht_image_words_at(const struct ht_image *x, uint32_t i);
 struct ht_shape ht_image_shape_of(const struct ht_image *x, const struct ht_image_port *p);
-struct ht_shape ht_image_variable_shape(const struct ht_image *x, const struct ht_image_variable *v);
+struct ht_shape ht_image_variable_shape(
+	const struct ht_image *x, const struct ht_image_variable *v);
 
 /* print.c: prints the image as text, one line a step. */
 void ht_image_print(const struct ht_image *x, struct ht_buf *out);

@@ -104,10 +104,11 @@ static void add_variable(struct lower *l, struct ht_str name, const struct ht_te
 
 	p->variable = ht_grow(l->arena, p->variable, (size_t)p->variables,
 		&l->planning->variable_cap, sizeof *p->variable);
-	p->variable[p->variables++] = (struct ht_plan_variable){ .name = ht_str_copy(l->arena, name),
-		.dtype = t->dtype,
-		.shape = ht_shape_make(l->arena, t->shape.rank, t->shape.dim),
-		.initial = plan_const(l, t) };
+	p->variable[p->variables++] =
+		(struct ht_plan_variable){ .name = ht_str_copy(l->arena, name),
+			.dtype = t->dtype,
+			.shape = ht_shape_make(l->arena, t->shape.rank, t->shape.dim),
+			.initial = plan_const(l, t) };
 }
 
 int32_t plan_variable(struct lower *l, struct ht_str name, const struct ht_tensor *t)

@@ -17,9 +17,9 @@ enum ht_plan_kind {
 	HT_PLAN_OUTPUT,
 	HT_PLAN_CONST,
 	HT_PLAN_TEMP,
-	HT_PLAN_PARAM,  /* of a procedure that is not the entry: memory of its caller, read */
-	HT_PLAN_RESULT, /* likewise, written */
-	HT_PLAN_STREAM, /* a struct ht_philox: where a random op draws from in this run */
+	HT_PLAN_PARAM,   /* of a procedure that is not the entry: memory of its caller, read */
+	HT_PLAN_RESULT,  /* likewise, written */
+	HT_PLAN_STREAM,  /* a struct ht_philox: where a random op draws from in this run */
 	HT_PLAN_VARIABLE /* of the session: keeps its value from run to run */
 };
 

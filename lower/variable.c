@@ -35,8 +35,7 @@ static const char *refuse_assignment(const struct ht_node *n)
 
 	if (why)
 		return why;
-	if (t->dtype != initial_value(n)->dtype ||
-		!ht_shape_eq(t->shape, initial_value(n)->shape))
+	if (t->dtype != initial_value(n)->dtype || !ht_shape_eq(t->shape, initial_value(n)->shape))
 		return "changes the type or shape of its variable";
 	return NULL;
 }

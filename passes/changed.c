@@ -46,7 +46,7 @@ bool ht_changes_any(const struct ht_graph *g)
 struct looking {
 	struct ht_arena *arena;
 	struct ht_map *changed; /* variables, by name */
-	struct ht_map known;    /* functions, by name: whether they change variables when they run */
+	struct ht_map known; /* functions, by name: whether they change variables when they run */
 };
 
 static char yes, no;

@@ -66,7 +66,7 @@ static void *memory_of(struct evaluation *e, int32_t i)
 	case HT_PLAN_OUTPUT:
 	case HT_PLAN_PARAM: /* branches and loops are not evaluated, */
 	case HT_PLAN_RESULT:
-	case HT_PLAN_STREAM: /* nor random ops with a state, */
+	case HT_PLAN_STREAM:   /* nor random ops with a state, */
 	case HT_PLAN_VARIABLE: /* nor variables */
 		break;
 	}

@@ -31,7 +31,7 @@ struct freezer {
 	struct ht_map *seen;      /* name → struct passed, of all graphs */
 	const struct ht_node *without; /* the first variable that no checkpoint has */
 	size_t withouts;
-	struct ht_map changed;         /* by name: variables that the graph changes */
+	struct ht_map changed;    /* by name: variables that the graph changes */
 	struct ht_refusals never; /* ops that are never lowered, and take variables */
 	struct ht_str last_never;
 	enum ht_status status; /* the worst so far */
@@ -102,13 +102,15 @@ static void set_result(struct freezer *f, struct ht_node *n, struct ht_tensor *t
 	f->value[n->id] = t;
 }
 
-/* What the checkpoint has; NULL: nothing, which is told. */
+/* What the graph states, or else the checkpoint; NULL: nothing, which is told. */
 static struct ht_tensor *value_of(struct freezer *f, const struct ht_node *n)
 {
 	const struct ht_variable_source *source = f->c->variables;
-	struct ht_tensor *t;
+	struct ht_tensor *t = (struct ht_tensor *)(uintptr_t)ht_variable_value(n);
 	enum ht_status st;
 
+	if (t)
+		return t;
 	if (!source) {
 		if (!f->withouts++)
 			f->without = n;

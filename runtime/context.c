@@ -59,8 +59,7 @@ static bool make(struct ht_rt_context *c, struct ht_rt_pool *pool)
 		.threads = &c->threads,
 	};
 	c->exec.links.stream = c->stream;
-	c->exec.links.variables = c->variables =
-		aligned((size_t)ht_image_variable_bytes(image));
+	c->exec.links.variables = c->variables = aligned((size_t)ht_image_variable_bytes(image));
 	return c->ns && c->stream && c->variables && (!HT_POISONS || c->lives) && make_memory(c);
 }
 

@@ -117,7 +117,7 @@ static void fill(struct ht_guarded *g, const struct ht_exec_frame *f, uint32_t i
 	const struct ht_image_buffer *b = &ht_image_buffers(g->program->image)[i];
 	void *at = g->buffer[i].at;
 
-	if (!b->bytes || b->kind == HT_IMAGE_CONST)
+	if (!b->bytes || b->kind == HT_IMAGE_CONST || b->kind == HT_IMAGE_VARIABLE)
 		return;
 	if (b->kind == HT_IMAGE_STREAM)
 		memcpy(at, &g->streams[b->number], b->bytes);
@@ -130,6 +130,7 @@ static void fill(struct ht_guarded *g, const struct ht_exec_frame *f, uint32_t i
 void ht_guarded_enter(struct ht_guarded *g, struct ht_exec_frame *f)
 {
 	const struct ht_image_procedure *p = f->procedure;
+	const struct ht_image_buffer *b = ht_image_buffers(g->program->image);
 	const uint32_t *arg = ht_image_args(g->program->image) + p->arg;
 
 	for (uint32_t i = 0; i < p->args; i++)
@@ -138,7 +139,8 @@ void ht_guarded_enter(struct ht_guarded *g, struct ht_exec_frame *f)
 	for (uint32_t i = 0; i < p->buffers; i++)
 		fill(g, f, p->buffer + i);
 	for (uint32_t i = 0; i < p->args; i++)
-		f->arg[i] = g->buffer[p->buffer + arg[i]].at;
+		if (b[p->buffer + arg[i]].kind != HT_IMAGE_VARIABLE) /* procedures share these */
+			f->arg[i] = g->buffer[p->buffer + arg[i]].at;
 }
 
 void ht_guarded_leave(const struct ht_guarded *g, struct ht_exec_frame *f)

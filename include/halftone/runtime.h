@@ -149,6 +149,12 @@ HT_API int ht_program_output(const struct ht_program *p, size_t i, struct ht_val
 HT_API int ht_program_input_named(const struct ht_program *p, const char *name, size_t *i);
 HT_API int ht_program_output_named(const struct ht_program *p, const char *name, size_t *i);
 
+/* The variables that a program changes: their number, and variable `i`, whose `value` is what it begins
+ * with.  ht_program_variable() returns 0 when there is no `i`.  Variables that no run changes are
+ * constants of the program. */
+HT_API size_t ht_program_variables(const struct ht_program *p);
+HT_API int ht_program_variable(const struct ht_program *p, size_t i, struct ht_value_info *out);
+
 struct ht_phase {
 	const char *name; /* "import", "passes", …: the phases in the order in which they ran */
 	int64_t ns;
@@ -179,7 +185,8 @@ HT_API void ht_program_about(const struct ht_program *p, struct ht_program_info 
 
 /* ---- running ---- */
 
-/* The state of one run at a time: an arena, threads, and streams of random numbers. */
+/* A session: an arena and threads for one run at a time, and what goes on from run to run: variables and
+ * streams of random numbers. */
 struct ht_context;
 /* Finds code that reads or writes outside its tensors.  Each tensor gets a mapping of its own with
  * an inaccessible page directly behind it or before it, so that such an access ends in SIGSEGV.
@@ -218,6 +225,13 @@ HT_API void ht_context_free(struct ht_context *c);
 HT_API uint64_t ht_context_seed(const struct ht_context *c);
 /* Restarts every stream.  Ops without seeds draw by `seed`, which may be any number. */
 HT_API void ht_context_set_seed(struct ht_context *c, uint64_t seed);
+
+/* The memory of variable `i` of the program, dense and row-major; NULL when there is none.  It may be read
+ * and written to between runs, and is valid as long as the context.  A run that fails leaves variables
+ * as far as it came. */
+HT_API void *ht_context_variable(struct ht_context *c, size_t i);
+/* Gives all variables the values that they begin with. */
+HT_API void ht_context_reset(struct ht_context *c);
 
 /* Runs the program once.  `in` and `out` are in the order of the program's inputs and outputs.
  * Their types, shapes and sizes must be those of the program; else the status is HT_E_INPUT.  The

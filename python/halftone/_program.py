@@ -94,10 +94,11 @@ class Context(Owner):
     """An arena and its threads, to run one program; for one thread at a time.
 
     A program makes its own where `program(...)` is called; make one with `program.context()` to set a seed, to
-    ask for times, or to keep streams of random numbers apart.
+    ask for times, to keep streams of random numbers apart, or for a session of a model that changes its variables:
+    they go on from run to run of one context.
     """
     __slots__ = ('_ins', '_outs', '_in', '_out', '_in_words', '_out_words', '_in_seen', '_out_seen', '_diags', '_long', '_one',
-                 '_arguments', '_cancel')
+                 '_arguments', '_cancel', '_changed')
 
     def __init__(self, program: Program, threads: int = 1, keep_subnormals: bool = False, seed: int | None = None,
                  guard: str | None = None, max_iterations: int = 0):
@@ -114,6 +115,7 @@ class Context(Owner):
         self._held = created(lib.ht_context_free, lib.ht_context_new, handle, ctypes.byref(options),
                              keeps=(handle, self._cancel))
         self._ins, self._outs = program._ins, program._outs
+        self._changed = program.variables
         self._in, self._out = self._ins.arrays(), self._outs.arrays()
         self._in_words = memoryview(self._in).cast('B').cast('Q') if len(self._in) else memoryview(b'')
         self._out_words = memoryview(self._out).cast('B').cast('Q') if len(self._out) else memoryview(b'')
@@ -137,6 +139,34 @@ class Context(Owner):
         if not 0 <= value < 1 << 64:
             raise UsageError(f'a seed of {value}')
         lib.ht_context_set_seed(self._handle, value)
+
+    def variables(self) -> dict[str, Any]:
+        """The variables that runs change, as copies, by name."""
+        import numpy
+        got = {}
+        for i, t in enumerate(self._changed):
+            got[t.name] = numpy.empty([n or 0 for n in t.shape or ()], numpy_dtype(t.dtype))
+            ctypes.memmove(got[t.name].ctypes.data, lib.ht_context_variable(self._handle, i), got[t.name].nbytes)
+        return got
+
+    def assign(self, **values: Any) -> None:
+        """Sets variables for the runs that follow; none, if one of the values does not fit.
+
+        Names that are no identifiers are given as `assign(**{"layer/n": value})`.
+        """
+        numbers = {t.name: i for i, t in enumerate(self._changed)}
+        arrays = {}
+        for name, value in values.items():
+            if name not in numbers:
+                raise UsageError(f'the program changes no variable {name!r}; it changes {", ".join(numbers) or "none"}')
+            tensor, what = self._changed[numbers[name]], f'variable {name!r}'
+            arrays[name] = checked(what, dense(what, value, tensor), tensor)
+        for name, array in arrays.items():
+            ctypes.memmove(lib.ht_context_variable(self._handle, numbers[name]), array.address, array.bytes)
+
+    def reset(self) -> None:
+        """Gives all variables the values that they begin with."""
+        lib.ht_context_reset(self._handle)
 
     def profile(self, on: bool = True) -> None:
         """From the next run on, steps() has times."""
@@ -323,7 +353,8 @@ class Program(Owner):
 
     Call it with arrays in the order of `inputs`, by name, or with a dict of names: NumPy's arrays and what exports DLPack are used
     where they lie, if they are dense.  Their dtypes and shapes have to be those of `inputs`; lists and numbers
-    are converted.  `out` names arrays of the caller's for outputs.  `threads` counts the caller's; the result
+    are converted.  A call of a program with `variables` begins with their first values; a context keeps them
+    from run to run.  `out` names arrays of the caller's for outputs.  `threads` counts the caller's; the result
     has the same bits for every count.  Returns a dict of arrays by the names of the outputs.
 
     Raises UsageError for names, InputError for arrays and for faults of the graph, such as a division of
@@ -337,7 +368,8 @@ class Program(Owner):
     >>> p([[0, 0, 0, 1]], out={"y": y})["y"] is y
     True
     """
-    __slots__ = ('_ins', '_outs', '_free')
+    __slots__ = ('_ins', '_outs', '_free', 'variables')
+    variables: list[Tensor]  # those that runs change; others are constants
     _ins: _Slots
     _outs: _Slots
     _free: dict[tuple[int, bool], list[Context]]
@@ -345,6 +377,11 @@ class Program(Owner):
     def __init__(self, handle: Handle):
         self._held = handle
         self._ins = _Slots(handle, lib.ht_program_inputs, lib.ht_program_input, lib.ht_program_input_named)
+        self.variables = []
+        for i in range(lib.ht_program_variables(handle)):
+            v = _api.ht_value_info()
+            lib.ht_program_variable(handle, i, v)
+            self.variables.append(tensor_of(v))
         self._outs = _Slots(handle, lib.ht_program_outputs, lib.ht_program_output, lib.ht_program_output_named)
         self._free = {}
 
@@ -406,6 +443,8 @@ class Program(Owner):
         except IndexError:
             context = Context(self, threads, keep_subnormals)
         try:
+            if self.variables:
+                context.reset()
             return context._run(inputs, named, out)
         finally:
             if not context.closed and not self.closed:

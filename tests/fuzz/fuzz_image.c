@@ -103,9 +103,10 @@ static bool take_links(struct memory *m, struct ht_exec *x)
 
 	x->links.stream = take(
 		m, sizeof(struct ht_philox) * (uint64_t)ht_image_count(image, HT_IMAGE_RANDOM));
+	x->links.variables = take(m, ht_image_variable_bytes(image));
 	x->links.kernel = kernel_at;
 	x->links.constant = constant_at;
-	if (!kernel_at || !constant_at || !x->links.stream)
+	if (!kernel_at || !constant_at || !x->links.stream || !x->links.variables)
 		return false;
 	for (uint32_t i = 0; i < kernels; i++)
 		kernel_at[i] = (int64_t)(uintptr_t)touch;
