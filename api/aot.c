@@ -29,9 +29,8 @@ static bool same_values(
 	for (size_t i = 0; i < n; i++)
 		if (strcmp(a[i].name, b[i].name) != 0 || a[i].dtype != b[i].dtype ||
 			a[i].rank != b[i].rank || a[i].bytes != b[i].bytes ||
-			(a[i].rank &&
-				memcmp(a[i].dim, b[i].dim,
-					(size_t)a[i].rank * sizeof *a[i].dim) != 0))
+			(a[i].rank && memcmp(a[i].dim, b[i].dim,
+					      (size_t)a[i].rank * sizeof *a[i].dim) != 0))
 			return false;
 	return true;
 }

@@ -7,10 +7,10 @@ NEVER(kernel, "has no kernel");
 NEVER(size, "has a result whose size depends on the data, which has no kernel");
 NEVER(complex, "computes with complex numbers, which have no kernels");
 NEVER(text, "handles strings or files, which have no kernels");
-NEVER(control, "is control flow; loops and branches are not supported");
+NEVER(control, "is control flow of a form that is not supported");
 NEVER(call, "is part of a call that cannot be inlined");
 NEVER(list, "is about a list or stack of tensors, which is not lowered");
-NEVER(state, "keeps something between runs, which is not lowered (variables can be frozen)");
+NEVER(state, "keeps something between runs, which is not lowered");
 NEVER(training, "is for training, which is not lowered");
 #undef NEVER
 static const struct lower_op lower_constant = { .family = FAMILY_SOURCE };

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int failures;
 
@@ -494,6 +495,60 @@ static void budgets(const char *path)
 	ht_diags_free(d);
 }
 
+static const char counter[] =
+	"hir 1\nentry \"\" {\n  input \"x\" = %x\n  output \"y\" = %y\n}\n"
+	"%x = Placeholder() {dtype=i32, shape=shape[2]}\n"
+	"%v = VarHandleOp() {dtype=i32, shape=shape[2], shared_name=\"v\", _value=tensor i32[2] {3,5}}\n"
+	"%u = AssignAddVariableOp(%v, %x) {dtype=i32}\n"
+	"%y = ReadVariableOp(%v, ^u) {dtype=i32}\n";
+
+static int32_t run_counter(struct ht_context *c, int32_t x0)
+{
+	static const int64_t dim[] = { 2 };
+	int32_t x[2] = { 0, 1 }, y[2] = { 0, 0 };
+	struct ht_array in = array(x, sizeof x, HT_I32, 1, dim),
+			out = array(y, sizeof y, HT_I32, 1, dim);
+
+	x[0] = x0;
+	CHECK(ht_context_run(c, &in, 1, &out, 1, NULL) == HT_OK);
+	return y[0];
+}
+
+/* Variables go on from run to run of one context, and each context has its own. */
+static void sessions(void)
+{
+	char path[64];
+	struct ht_context *c, *other;
+	struct ht_value_info v;
+	struct ht_program *p;
+	struct ht_model *m;
+	int32_t *value;
+
+	snprintf(path, sizeof path, "api_counter%ld.hir", (long)getpid());
+	CHECK(ht_file_write(path, counter, strlen(counter), NULL) == HT_OK);
+	CHECK(ht_model_load(path, NULL, NULL, &m) == HT_OK);
+	CHECK(ht_compile(m, NULL, NULL, &p) == HT_OK);
+	CHECK(ht_program_variables(p) == 1 && ht_program_variable(p, 0, &v));
+	CHECK(!ht_program_variable(p, 1, &v));
+	CHECK(!strcmp(v.name, "v") && v.dtype == HT_I32 && v.rank == 1 && v.dim[0] == 2);
+	CHECK(v.bytes == 8 && ((const int32_t *)v.value)[1] == 5);
+	CHECK(ht_context_new(p, NULL, NULL, &c) == HT_OK);
+	CHECK(ht_context_new(p, NULL, NULL, &other) == HT_OK);
+	CHECK(run_counter(c, 10) == 13 && run_counter(c, 10) == 23);
+	CHECK(run_counter(other, 1) == 4);
+	value = (int32_t *)ht_context_variable(c, 0);
+	CHECK(value && value[0] == 23 && value[1] == 7 && !ht_context_variable(c, 1));
+	value[0] = 100;
+	CHECK(run_counter(c, 1) == 101);
+	ht_context_reset(c);
+	CHECK(value[0] == 3 && run_counter(c, 1) == 4);
+	ht_context_free(c);
+	ht_context_free(other);
+	ht_program_free(p);
+	ht_model_free(m);
+	remove(path);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2) {
@@ -506,6 +561,7 @@ int main(int argc, char **argv)
 	options();
 	configurations();
 	runs(argv[1]);
+	sessions();
 	reports(argv[1]);
 	budgets(argv[1]);
 	if (failures)

@@ -234,6 +234,35 @@ class Programs(FolderCase):
         with self.assertRaises(ht.UsageError):
             p.context(guard='beside')
 
+    def test_variables(self):
+        """They go on from run to run of one context; a call of the program begins with their first values."""
+        text = '''hir 1
+entry "" {
+  input "x" = %x
+  output "y" = %y
+}
+%x = Placeholder() {dtype=f32, shape=shape[2]}
+%v = VarHandleOp() {dtype=f32, shape=shape[2], shared_name="a/v", _value=tensor f32[2] {3.0,5.0}}
+%u = AssignAddVariableOp(%v, %x) {dtype=f32}
+%y = ReadVariableOp(%v, ^u) {dtype=f32}
+'''
+        p = ht.load(self.path('v.hir', text.encode())).compile()
+        self.assertEqual(str(p.variables), '[a/v: float32[2]]')
+        c, one = p.context(), np.ones(2, np.float32)
+        self.assertEqual([c.run(one)['y'].tolist() for _ in range(3)], [[4, 6], [5, 7], [6, 8]])
+        self.assertEqual(c.variables()['a/v'].tolist(), [6, 8])
+        c.assign(**{'a/v': [0, 1]})
+        self.assertEqual(c.run(one)['y'].tolist(), [1, 2])
+        with self.assertRaisesRegex(ht.UsageError, "changes no variable 'w'; it changes a/v"):
+            c.assign(w=one)
+        with self.assertRaisesRegex(ht.InputError, 'float32.2., not float32.3.'):
+            c.assign(**{'a/v': np.ones(3, np.float32)})
+        self.assertEqual(c.variables()['a/v'].tolist(), [1, 2])
+        c.reset()
+        self.assertEqual(c.run(one)['y'].tolist(), [4, 6])
+        self.assertEqual([p(one)['y'].tolist() for _ in range(2)], [[4, 6]] * 2)
+        self.assertEqual(self.model.compile().variables, [])
+
     def test_bind(self):
         p, a, b = self.model.compile(batch=2), x(2), x(2)
         c = p.context()

@@ -497,6 +497,112 @@ static void recursion(void **state)
 	done(m);
 }
 
+static uint32_t put_counter(struct image *m)
+{
+	static int64_t one = 1;
+	const struct ht_image_variable_text count = { .name = HT_STR("count"),
+		.dtype = HT_I32,
+		.shape = ht_shape_make(&m->arena, 1, &one),
+		.bytes = 4,
+		.constant = 1 };
+
+	for (int i = 0; i < 4; i++)
+		ht_image_put_constant(&m->b, 4);
+	return ht_image_put_variable(&m->b, &count);
+}
+
+/* Each run adds 1 to a variable, and its output is x plus that. */
+static struct image *counter(void)
+{
+	struct image *m = begin();
+	struct ht_image_buffer v = { .kind = HT_IMAGE_VARIABLE, .bytes = 4 };
+	uint32_t in, out, next;
+
+	put_counter(m); /* number 1, behind another one */
+	v.number = ht_image_put_variable(
+		&m->b, &(struct ht_image_variable_text){ .name = HT_STR("other"),
+			       .dtype = HT_I32,
+			       .shape = HT_SHAPE_SCALAR,
+			       .bytes = 4,
+			       .constant = 2 });
+	ht_image_begin_procedure(&m->b, HT_STR("main"));
+	in = buffer(m, HT_IMAGE_PARAM, 0, 4 * N);
+	out = buffer(m, HT_IMAGE_PARAM, 1, 4 * N);
+	next = buffer(m, HT_IMAGE_TEMP, 0, 4);
+	v.number = ht_image_put_buffer(&m->b, v);
+	put(m, HT_IMAGE_KERNEL, STEP, 1, ARGS(v.number, next), PARAMS(1));
+	put(m, HT_IMAGE_COPY, 0, 0, ARGS(v.number, next), PARAMS(4));
+	put(m, HT_IMAGE_KERNEL, ADD, TILES, ARGS(in, v.number, out), NONE);
+	entry(m, ht_image_end_procedure(&m->b, 64), N, N);
+	return m;
+}
+
+static void variables(void **state)
+{
+	struct image *m = counter();
+	const struct ht_image *image = (const void *)m->bytes.p;
+	_Alignas(64) int32_t memory[32] = { 0 };
+	int32_t x[N], y[N];
+
+	(void)state;
+	assert_int_equal(ht_image_variable_bytes(image), sizeof memory);
+	for (int i = 0; i < N; i++)
+		x[i] = 3 * i;
+	for (int threads = 1; threads <= MAX_THREADS; threads++) {
+		struct session *s = session_of(m, threads);
+
+		s->x.links.variables = (char *)memory;
+		for (int k = 1; k < 6; k++) {
+			assert_true(run(s, x, y));
+			for (int i = 0; i < N; i++)
+				assert_int_equal(y[i], x[i] + memory[16]);
+		}
+		assert_int_equal(memory[16], 5 * threads);
+		assert_int_equal(memory[0], 0);
+		end_session(s);
+	}
+	done(m);
+}
+
+/* What is wrong with a variable, by the field of the second one that is changed. */
+static void refused_variables(void **state)
+{
+	struct image *m = counter();
+	struct ht_image *x = (void *)(uintptr_t)m->bytes.p;
+	struct ht_image_variable *v = (void *)(uintptr_t)ht_image_variables(x);
+	struct ht_image_variable good = v[1];
+
+	(void)state;
+	x->features &= ~(uint64_t)HT_IMAGE_HAS_VARIABLES;
+	assert_string_equal(ht_image_verify(m->bytes), "it has variables without saying so");
+	x->features |= HT_IMAGE_HAS_VARIABLES;
+	for (int wrong = 0; wrong < 6; wrong++) {
+		switch (wrong) {
+		case 0:
+			v[1].offset = 32;
+			break;
+		case 1:
+			v[1].offset = 0;
+			break;
+		case 2:
+			v[1].constant = 4;
+			break;
+		case 3:
+			v[1].bytes = 8;
+			break;
+		case 4:
+			v[1].dtype = 250;
+			break;
+		default:
+			v[1].name = UINT32_MAX;
+		}
+		assert_non_null(ht_image_verify(m->bytes));
+		v[1] = good;
+		assert_null(ht_image_verify(m->bytes));
+	}
+	done(m);
+}
+
 /* Every number of an image may be changed: it is refused, or what it says is inside of its memory. */
 static void refused(void **state)
 {
@@ -548,6 +654,8 @@ int main(void)
 		cmocka_unit_test(loop),
 		cmocka_unit_test(limits_of_loops),
 		cmocka_unit_test(recursion),
+		cmocka_unit_test(variables),
+		cmocka_unit_test(refused_variables),
 		cmocka_unit_test(refused),
 		cmocka_unit_test(printed),
 	};
