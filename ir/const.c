@@ -48,13 +48,6 @@ struct ht_str ht_variable_name(const struct ht_node *n)
 	return shared.n ? shared : n->name;
 }
 
-struct ht_node *ht_variable_behind(struct ht_value v)
-{
-	while (ht_is(v.node, HT_FORWARDS | HT_ENTERS) && v.index >= 0 && v.index < v.node->ins)
-		v = v.node->in[v.index];
-	return ht_is(v.node, HT_VARIABLE) ? v.node : NULL;
-}
-
 const struct ht_tensor *ht_variable_value(const struct ht_node *n)
 {
 	return ht_is(n, HT_VARIABLE) ? tensor_attr(n, "_value") : NULL;

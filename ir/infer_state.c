@@ -28,9 +28,11 @@ enum ht_status ht_infer_assign(struct ht_infer *in, struct ht_node *n)
 /* The handle's own node says the shape, when it can be seen. */
 static struct ht_shape handle_shape(const struct ht_node *n)
 {
-	const struct ht_node *variable = ht_variable_behind(n->in[0]);
+	struct ht_value h = n->in[0];
 
-	return variable ? shape_attr(variable) : HT_SHAPE_UNKNOWN;
+	while (ht_is(h.node, HT_FORWARDS | HT_ENTERS) && h.index >= 0 && h.index < h.node->ins)
+		h = h.node->in[h.index];
+	return ht_is(h.node, HT_VARIABLE) ? shape_attr(h.node) : HT_SHAPE_UNKNOWN;
 }
 
 enum ht_status ht_infer_read_variable(struct ht_infer *in, struct ht_node *n)

@@ -85,13 +85,27 @@ static bool may_change(struct looking *x, const struct ht_node *n)
 	       (b.of[1] && function_changes(x, b.of[1]));
 }
 
+struct ht_node **ht_variable_handles(const struct ht_graph *g, struct ht_arena *a)
+{
+	struct ht_node **of = HT_NEW_ARRAY(a, struct ht_node *, g->ids);
+
+	for (struct ht_node *n = g->first; n; n = n->next)
+		if (ht_is(n, HT_VARIABLE))
+			of[n->id] = n;
+		else if (ht_is(n, HT_FORWARDS | HT_ENTERS) && n->outs == 1)
+			of[n->id] = of[n->in[0].node->id];
+	return of;
+}
+
 static void look(struct looking *x, const struct ht_graph *g)
 {
+	struct ht_node **handle = ht_variable_handles(g, x->arena);
+
 	for (const struct ht_node *n = g->first; n; n = n->next) {
 		if (!may_change(x, n))
 			continue;
 		for (int32_t i = 0; i < n->ins; i++) {
-			const struct ht_node *v = ht_variable_behind(n->in[i]);
+			const struct ht_node *v = handle[n->in[i].node->id];
 
 			if (v)
 				ht_map_at(x->changed, ht_variable_name(v))->value = &yes;

@@ -26,6 +26,7 @@ struct freezer {
 	struct ht_pass_context *c;
 	struct ht_tensor **value; /* by node id: of the node's result 0, once it is a constant's */
 	bool *resource;           /* by node id: that result was a handle */
+	struct ht_node **handle;  /* by node id: of that variable */
 	uint32_t ids;             /* nodes made here are above */
 	struct passed *todo;      /* functions to go on in */
 	struct ht_map *seen;      /* name → struct passed, of all graphs */
@@ -132,6 +133,11 @@ static struct ht_tensor *value_of(struct freezer *f, const struct ht_node *n)
 static bool is_changed(const struct freezer *f, const struct ht_node *n)
 {
 	return n->op == HT_OP_VarHandleOp && ht_map_get(&f->changed, ht_variable_name(n));
+}
+
+static bool is_kept(const struct ht_node *variable)
+{
+	return variable && ht_is(variable, HT_VARIABLE);
 }
 
 /* A variable that the graph changes stays one, and knows its value when a session begins. */
@@ -344,10 +350,9 @@ static void freeze_node(struct freezer *f, struct ht_node *n)
 	}
 	for (int32_t i = 0; i < n->ins; i++) {
 		const struct ht_node *v = n->in[i].node;
-		struct ht_node *variable = ht_variable_behind(n->in[i]);
 
-		if (variable && !passes_on(n))
-			n->in[i] = ht_out(variable, 0);
+		if (v->id < f->ids && is_kept(f->handle[v->id]) && !passes_on(n))
+			n->in[i] = ht_out(f->handle[v->id], 0);
 		if (v->id >= f->ids || !f->value[v->id])
 			continue;
 		if (f->resource[v->id] && passes_on(n))
@@ -363,6 +368,7 @@ static void freeze_graph(struct freezer *f, struct ht_graph *g, const struct pas
 	f->g = g;
 	f->ids = g->ids;
 	f->resource = HT_NEW_ARRAY(f->c->scratch, bool, g->ids);
+	f->handle = ht_variable_handles(g, f->c->scratch);
 	f->value = HT_NEW_ARRAY(f->c->scratch, struct ht_tensor *, g->ids);
 	for (struct ht_port *p = args ? args->f->args : NULL; p; p = p->next, arg++)
 		if (args->arg[arg]) {

@@ -162,6 +162,8 @@ void ht_rw_layer_norm(struct ht_rw *r, struct ht_node *n, enum ht_fusion_id id);
  * and the names of the variables that are written to.  A variable that is passed to a function counts if
  * the function, or one that it runs, writes to any. */
 bool ht_changes_variable(const struct ht_node *n);
+/* By node id: the variable whose handle the node's result is, through identities; NULL: of none. */
+struct ht_node **ht_variable_handles(const struct ht_graph *g, struct ht_arena *a);
 bool ht_changes_any(const struct ht_graph *g);
 void ht_changed_variables(const struct ht_graph *g, struct ht_arena *a, struct ht_map *changed);
 
