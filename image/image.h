@@ -144,7 +144,6 @@ struct ht_image_touch {
 struct ht_image_stream {
 	uint64_t seed, seed2; /* both 0: the op has none */
 	uint64_t name;        /* a hash of the op's name */
-	uint64_t blocks;      /* of four numbers of 32 bits: the advance of one run */
 };
 
 /* A variable: memory that keeps its value from run to run of a session.  All variables of an image lie in

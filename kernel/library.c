@@ -13,6 +13,7 @@ static const struct {
 	{ "random_key", ht_library_random_key, NULL },
 	{ "random_normal", ht_library_random_normal, NULL },
 	{ "random_seed", ht_library_random_seed, NULL },
+	{ "random_skip", ht_library_random_skip, NULL },
 	{ "random_state", ht_library_random_state, NULL },
 	{ "random_truncated_normal", ht_library_random_truncated_normal, NULL },
 	{ "random_uniform", ht_library_random_uniform, NULL },

@@ -19,6 +19,7 @@ ht_kernel_fn ht_library_assert;
 /* library_random.c, whose kernels of random numbers say how many tiles they take. */
 ht_kernel_fn ht_library_random_bits, ht_library_random_normal, ht_library_random_truncated_normal,
 	ht_library_random_uniform, ht_library_random_uniform_int;
-ht_kernel_fn ht_library_random_key, ht_library_random_seed, ht_library_random_state;
+ht_kernel_fn ht_library_random_key, ht_library_random_seed, ht_library_random_skip,
+	ht_library_random_state;
 
 #endif

@@ -4,6 +4,7 @@
  * elements, dtype.  random_uniform_int: buffers state, minval, maxval, out; likewise.  A state is a
  * struct ht_philox, where the first number is drawn from.
  *
+ * random_skip: buffer state, which moves on; params: blocks.  One tile.
  * random_seed: buffers seed [2], state; params: dtype of the seed.
  * random_state: buffers key [1], counter [2 or more], algorithm, state.
  * random_key: buffers seed [2], key [1], counter [2], or behind them the algorithm; params: dtype of
@@ -256,6 +257,17 @@ int32_t ht_library_random_uniform_int(void *const *buffers, const int64_t *param
 	if (low >= high)
 		return HT_FAULT_EMPTY_RANGE;
 	fill(&d, uniform_int, 1, buffers[0], params[0], buffers[3], tile_begin, tile_end);
+	return HT_FAULT_NONE;
+}
+
+/* ---- where the next numbers come from ---- */
+
+int32_t ht_library_random_skip(void *const *buffers, const int64_t *params, int64_t tile_begin,
+	int64_t tile_end, void *scratch)
+{
+	(void)scratch;
+	if (tile_begin < tile_end)
+		ht_philox_skip(buffers[0], (uint64_t)params[0]);
 	return HT_FAULT_NONE;
 }
 

@@ -33,8 +33,7 @@ static void put_streams(struct writing *w)
 	for (int32_t i = 0; i < w->plan->streams; i++) {
 		const struct ht_plan_stream *s = &w->plan->stream[i];
 
-		ht_image_put_stream(
-			&w->b, &(struct ht_image_stream){ s->seed, s->seed2, s->name, s->blocks });
+		ht_image_put_stream(&w->b, &(struct ht_image_stream){ s->seed, s->seed2, s->name });
 	}
 }
 

@@ -40,13 +40,23 @@ static const struct draw *draw_of(const struct ht_node *n)
 /* Blocks that TensorFlow reserves for each number, whatever it takes. */
 enum { RESERVED = 256 };
 
+/* Of the program, where bodies of one function have nodes of one name. */
+static uint64_t name_of(struct lower *l, const struct ht_node *n)
+{
+	struct ht_str name = n->name;
+
+	if (l->g->function)
+		name = ht_str_printf(l->scratch, "%.*s/%.*s", HT_STR_ARG(l->g->function->name),
+			HT_STR_ARG(name));
+	return ht_hash_bytes(name.p, name.n).lo;
+}
+
 /* With tf_random_seed an op without seeds gets some, as if the graph had them. */
-static int32_t stream_of(struct lower *l, const struct ht_node *n, int64_t count)
+static int32_t stream_of(struct lower *l, const struct ht_node *n)
 {
 	struct ht_plan_stream s = { .seed = (uint64_t)ht_attr_int(n, "seed", 0),
 		.seed2 = (uint64_t)ht_attr_int(n, "seed2", 0),
-		.name = ht_hash_bytes(n->name.p, n->name.n).lo,
-		.blocks = (uint64_t)count * RESERVED };
+		.name = name_of(l, n) };
 
 	if (!s.seed && !s.seed2) {
 		ht_note_read(l->asked->reads, HT_READ_tf_random_seed);
@@ -107,10 +117,9 @@ struct operands {
 	int32_t state, bounds[2];
 };
 
-static struct operands operands_of(
-	struct lower *l, struct ht_node *n, const struct draw *d, int64_t count)
+static struct operands operands_of(struct lower *l, struct ht_node *n, const struct draw *d)
 {
-	struct operands o = { .state = d->source == FROM_STREAM ? stream_of(l, n, count)
+	struct operands o = { .state = d->source == FROM_STREAM ? stream_of(l, n)
 				       : d->source == FROM_SEED ? state_of_seed(l, n)
 								: state_of_key(l, n) };
 
@@ -119,6 +128,17 @@ static struct operands operands_of(
 		o.bounds[1] = other_operand(l, n, d->bounds + 1, o.bounds[0]);
 	}
 	return o;
+}
+
+/* The next numbers of the stream, in this run or a later one, are others. */
+static void move_stream(struct lower *l, const struct ht_node *n, int32_t stream, int64_t count)
+{
+	struct kernel_build k;
+
+	library_kernel(&k, l, "random_skip", 1, 1);
+	k.params[0] = count * RESERVED;
+	kb_arg(&k, stream, HT_BUFFER_OUT);
+	kb_finish(&k, n);
 }
 
 /* TensorFlow looks at the bounds of an empty RandomUniformInt, and not at those of a stateless one. */
@@ -132,7 +152,7 @@ static enum ht_status emit_random(struct lower *l, struct ht_node *n)
 
 	if (count == 0 && !looks)
 		return HT_OK;
-	o = operands_of(l, n, d, count);
+	o = operands_of(l, n, d);
 	library_kernel(&k, l, d->kernel, count ? ht_random_tiles(n->out[0].dtype, count) : 1, 2);
 	k.params[0] = count;
 	k.params[1] = n->out[0].dtype;
@@ -141,6 +161,8 @@ static enum ht_status emit_random(struct lower *l, struct ht_node *n)
 		kb_arg(&k, o.bounds[i], HT_BUFFER_IN);
 	kb_arg(&k, dense_result(l, n, 0), HT_BUFFER_OUT);
 	kb_finish(&k, n);
+	if (d->source == FROM_STREAM)
+		move_stream(l, n, o.state, count);
 	return HT_OK;
 }
 

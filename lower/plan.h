@@ -44,9 +44,8 @@ struct ht_plan_buffer {
 /* A stream of random numbers: of one node, from one run to the next. */
 struct ht_plan_stream {
 	uint64_t seed,
-		seed2;   /* as the node's; both 0: by the seed of whoever runs it, and the name */
-	uint64_t name;   /* a hash of the node's */
-	uint64_t blocks; /* of four numbers of 32 bits: how many a run takes, needed or not */
+		seed2; /* as the node's; both 0: by the seed of whoever runs it, and the name */
+	uint64_t name; /* a hash of the node's */
 };
 
 /* A variable that the graph changes. */

@@ -11,7 +11,6 @@ struct search {
 	struct ht_map *known; /* op type and reason → number of the cause + 1 */
 	uint32_t *cause;      /* by node id: of what it waits for, or is; 0: it can be computed */
 	bool *fed;            /* by node id: it is among the inputs */
-	bool loops;           /* it is the body of a loop, or is in one */
 };
 
 static void search_graph(struct search *s);
@@ -90,7 +89,6 @@ static uint32_t visit_bodies(struct search *s, const struct ht_node *n)
 
 		in.g = b.of[i]->body;
 		in.e = &entry;
-		in.loops = s->loops || ht_is(n, HT_LOOPS);
 		search_graph(&in);
 		for (const struct ht_node *x = in.g->first; x && !first; x = x->next)
 			first = in.cause[x->id];
@@ -98,16 +96,9 @@ static uint32_t visit_bodies(struct search *s, const struct ht_node *n)
 	return first;
 }
 
-static const char *refuse(const struct search *s, const struct ht_node *n)
-{
-	if (s->loops && (ht_op_info(n->op)->effects & HT_RANDOM))
-		return "draws random numbers in a loop, which is not supported";
-	return lower_refuse(n);
-}
-
 static void visit(struct search *s, const struct ht_node *n)
 {
-	const char *why = refuse(s, n);
+	const char *why = lower_refuse(n);
 	uint32_t behind = cause_of_operands(s, n);
 
 	if (!why && !behind && ht_is(n, HT_BRANCHES | HT_LOOPS)) {

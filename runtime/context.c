@@ -116,8 +116,8 @@ static size_t scratch_bytes(const struct ht_image *x)
 
 bool ht_rt_context_guard(struct ht_rt_context *c, enum ht_rt_guard where)
 {
-	struct ht_guarded *g = ht_guarded_new(
-		c->program, c->stream, where, c->threads.threads, scratch_bytes(c->exec.image));
+	struct ht_guarded *g =
+		ht_guarded_new(c->program, where, c->threads.threads, scratch_bytes(c->exec.image));
 
 	if (!g)
 		return false;
@@ -185,7 +185,6 @@ bool ht_rt_run(struct ht_rt_context *c, const void *const *inputs, void *const *
 	good = ht_exec_run(&c->exec, inputs, outputs);
 	if (c->lives)
 		ht_lives_end(c->memory, c->memory_bytes);
-	ht_streams_move(c);
 	*fault = (struct ht_rt_fault){ 0 };
 	c->checked |= good;
 	if (good)

@@ -24,9 +24,6 @@ struct ht_rt_context {
 	int64_t last; /* when the last step of a profiled run ended */
 };
 
-/* stream.c: advances each stream by the numbers of one run. */
-void ht_streams_move(struct ht_rt_context *c);
-
 /* observe.c: sets up the observer for the context's next run. */
 void ht_context_observe(struct ht_rt_context *c);
 

@@ -14,7 +14,6 @@ struct fenced {
 
 struct ht_guarded {
 	const struct ht_rt_program *program;
-	const struct ht_philox *streams;
 	struct fenced *buffer; /* by buffer of the image */
 	void **given;          /* likewise, of parameters: the caller's memory */
 	struct fenced scratch;
@@ -73,15 +72,14 @@ static bool fence_all(struct ht_guarded *g, enum ht_rt_guard where)
 	return true;
 }
 
-struct ht_guarded *ht_guarded_new(const struct ht_rt_program *p, const struct ht_philox *streams,
-	enum ht_rt_guard where, int threads, size_t scratch_bytes)
+struct ht_guarded *ht_guarded_new(
+	const struct ht_rt_program *p, enum ht_rt_guard where, int threads, size_t scratch_bytes)
 {
 	struct ht_guarded *g = calloc(1, sizeof *g);
 
 	if (!g)
 		return NULL;
 	g->program = p;
-	g->streams = streams;
 	g->buffer = calloc((size_t)buffers_of(g) + 1, sizeof *g->buffer);
 	g->given = calloc((size_t)buffers_of(g) + 1, sizeof *g->given);
 	if (!g->buffer || !g->given ||
@@ -111,17 +109,21 @@ char *ht_guarded_scratch(const struct ht_guarded *g, uint64_t *stride)
 	return g->scratch.at;
 }
 
+/* Procedures share these, so none has a copy of its own. */
+static bool is_of_session(const struct ht_image_buffer *b)
+{
+	return b->kind == HT_IMAGE_VARIABLE || b->kind == HT_IMAGE_STREAM;
+}
+
 /* What is in a buffer when its procedure begins. */
 static void fill(struct ht_guarded *g, const struct ht_exec_frame *f, uint32_t i)
 {
 	const struct ht_image_buffer *b = &ht_image_buffers(g->program->image)[i];
 	void *at = g->buffer[i].at;
 
-	if (!b->bytes || b->kind == HT_IMAGE_CONST || b->kind == HT_IMAGE_VARIABLE)
+	if (!b->bytes || b->kind == HT_IMAGE_CONST || is_of_session(b))
 		return;
-	if (b->kind == HT_IMAGE_STREAM)
-		memcpy(at, &g->streams[b->number], b->bytes);
-	else if (b->kind == HT_IMAGE_PARAM && g->given[i] && (f->caller || !b->written))
+	if (b->kind == HT_IMAGE_PARAM && g->given[i] && (f->caller || !b->written))
 		memcpy(at, g->given[i], b->bytes);
 	else
 		memset(at, 0xff, b->bytes);
@@ -139,7 +141,7 @@ void ht_guarded_enter(struct ht_guarded *g, struct ht_exec_frame *f)
 	for (uint32_t i = 0; i < p->buffers; i++)
 		fill(g, f, p->buffer + i);
 	for (uint32_t i = 0; i < p->args; i++)
-		if (b[p->buffer + arg[i]].kind != HT_IMAGE_VARIABLE) /* procedures share these */
+		if (!is_of_session(&b[p->buffer + arg[i]]))
 			f->arg[i] = g->buffer[p->buffer + arg[i]].at;
 }
 

@@ -26,9 +26,3 @@ void ht_rt_context_seed(struct ht_rt_context *c, uint64_t seed)
 					   : ht_philox_named(seed, s->name);
 	}
 }
-
-void ht_streams_move(struct ht_rt_context *c)
-{
-	for (uint32_t i = 0; i < ht_image_count(c->program->image, HT_IMAGE_RANDOM); i++)
-		ht_philox_skip(&c->stream[i], ht_image_random(c->program->image)[i].blocks);
-}

@@ -216,8 +216,8 @@ HT_API enum ht_status ht_context_new(const struct ht_program *p,
 HT_API void ht_context_free(struct ht_context *c);
 
 /* Random numbers.  A context has a stream for each random op of its program.  Each run continues
- * the streams where the previous run, even a failed one, left them.  Ops with seeds draw the
- * numbers that TensorFlow draws in the runs of one session.  Ops without seeds draw by the
+ * the streams where the previous run, even a failed one, left them; in a loop each iteration does so.
+ * Ops with seeds draw the numbers that TensorFlow draws in the runs of one session.  Ops without seeds draw by the
  * context's seed and their names: any two of them draw different numbers, and contexts with equal
  * seeds draw the same numbers for any number of threads.  The seed of a new context comes from the
  * system and is below 2^53.  In the child of a fork() a context draws the numbers that it would

@@ -230,8 +230,6 @@ def check_refusals(folder):
         return tf.while_loop(lambda y: tf.shape(y)[0] < 20, lambda y: [tf.concat([y, x], 0)], [x],
                              shape_invariants=[tf.TensorShape([None, 3])])
     refuse(folder, grows, 'shape that is not known')
-    refuse(folder, lambda x: tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y + tf.random.uniform([2, 3])), (0, x)),
-           'draws random numbers in a loop')
     f = tf.function(lambda x: tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y + x), (0, x)),
                     input_signature=[tf.TensorSpec((2, 3), tf.float32)]).get_concrete_function()
     for damage, words, code in (

@@ -111,7 +111,7 @@ class Seeded(Random):
         self.same(got[1], got[3])
 
     def test_a_run_that_fails_moves_on(self):
-        """Every op of it, as if it had come to its end."""
+        """Each op that drew before it failed."""
         path, graph, outputs = self.graph(lambda: {
             'a': RAW.RandomUniform(shape=[100], dtype=tf.float32, seed=1),
             # a minval of 1 in 2 of the runs
@@ -128,6 +128,35 @@ class Seeded(Random):
         for got, a in zip(whole, want):
             if got[:400].any():
                 self.assertEqual(got[:400].tobytes(), a.tobytes())
+
+
+    def test_loops_and_branches(self):
+        """Each iteration draws other numbers, and the branch that is not taken draws none."""
+        def build():
+            def body(i, x):
+                x += RAW.RandomStandardNormal(shape=[6], dtype=tf.float32, seed=3, seed2=4)
+                return i + 1, tf.cond(x[0] > 0, lambda: x - RAW.RandomUniform(shape=[6], dtype=tf.float32, seed=5),
+                                      lambda: x + RAW.RandomUniform(shape=[6], dtype=tf.float32, seed=6))
+            return {'y': tf.while_loop(lambda i, x: i < 7, body, (0, tf.zeros([6])), parallel_iterations=1)[1]}
+        path, graph, outputs = self.graph(build)
+        self.assertTrue(any(n.type in ('While', 'StatelessWhile') for n in graph.get_operations()))
+        with tf.compat.v1.Session(graph=graph) as session:
+            want = [session.run(outputs) for _ in range(4)]
+        for more in ({}, {'threads': 2}, {'guard': 1}):
+            for a, b in zip(self.draw(self.artefact(path, outputs), outputs, runs=4, **more)[0], want):
+                np.testing.assert_allclose(a['y'], b['y'], rtol=1e-6, atol=1e-6)
+
+    def test_loops_without_seeds(self):
+        """Two loops of one body have streams of their own."""
+        def build():
+            def loop():
+                return tf.while_loop(lambda i, x: i < 50, lambda i, x: (
+                    i + 1, tf.concat([x[1:], RAW.RandomUniform(shape=[1], dtype=tf.float32)], 0)), (0, tf.zeros([50])))[1]
+            return {'a': loop(), 'b': loop()}
+        path, graph, outputs = self.graph(build)
+        drawn, = self.draw(self.artefact(path, outputs), outputs, runs=2)
+        numbers = np.concatenate([run[n] for run in drawn for n in outputs])
+        self.assertEqual(len(set(numbers.tolist())), 200)
 
 
 # ---- without seeds ----
