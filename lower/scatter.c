@@ -1,8 +1,9 @@
-/* Scattering of one slice into a tensor, in the tensor's memory where nobody else reads that. */
+/* Scattering of slices into a tensor, in the tensor's memory where nobody else reads that. */
 #include "lower/index.h"
 #include "lower/library.h"
 
-/* The slice's place: the operand's indices, checked, and behind them the coordinates in the slice. */
+/* The place of an element of the slices: the operand's indices, checked, and behind them the coordinates in
+ * the slice. */
 static struct space place_of(struct kernel_build *k, const struct ht_node *n, const struct space *s)
 {
 	struct ht_xb *b = &k->xb;
@@ -11,7 +12,7 @@ static struct space place_of(struct kernel_build *k, const struct ht_node *n, co
 	int32_t at[HT_LOWER_RANK], x[HT_LOWER_RANK];
 
 	for (int32_t i = 0; i < outer; i++)
-		at[i] = ht_xi(b, 0);
+		at[i] = space_coord(b, s, i);
 	for (int32_t i = 0; i < depth; i++) {
 		int32_t index;
 
@@ -24,15 +25,35 @@ static struct space place_of(struct kernel_build *k, const struct ht_node *n, co
 	return space_of_coords(s, to.rank, to.dim, x);
 }
 
-static void store_slice(struct lower *l, struct ht_node *n, const struct view *to)
+/* One tile, so that of slices for one place the last one stays. */
+static struct space one_tile(struct kernel_build *k, struct ht_shape slices, int32_t outer)
 {
-	struct ht_shape slice = shape_of(n, 2);
+	struct space s = { .rank = slices.rank, .groups = slices.rank, .guard = -1 };
+	const int64_t one = 1;
+
+	kb_grid(k, 1, &one);
+	for (int32_t i = 0; i < slices.rank; i++) {
+		s.dim[i] = slices.dim[i];
+		s.group[i] = (struct space_group){ i, i,
+			ht_xdim(&k->xb, kb_dim(k, slices.dim[i])) };
+	}
+	if (slices.rank > outer)
+		k->stage->vec = slices.rank - 1;
+	return s;
+}
+
+static void store_slices(struct lower *l, struct ht_node *n, const struct view *to)
+{
+	struct ht_shape indices = shape_of(n, 1), slices = shape_of(n, 2);
 	struct kernel_build k;
 	struct space s, at;
 
 	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
-	s = kb_loop_space(&k, slice.rank, slice.dim, ~0u);
+	if (ht_shape_count(indices) == indices.dim[indices.rank - 1])
+		s = kb_loop_space(&k, slices.rank, slices.dim, ~0u);
+	else
+		s = one_tile(&k, slices, indices.rank - 1);
 	at = place_of(&k, n, &s);
 	kb_store(&k, to, &at, kb_pull(&k, n->in[2], &s));
 	kb_finish(&k, n);
@@ -45,7 +66,7 @@ static enum ht_status emit_update(struct lower *l, struct ht_node *n)
 	if (from->buffer != to->buffer)
 		emit_copy(l, n, from, to);
 	if (ht_shape_count(shape_of(n, 2)))
-		store_slice(l, n, to);
+		store_slices(l, n, to);
 	return HT_OK;
 }
 
@@ -63,23 +84,26 @@ static bool is_updated(struct lower *l, const struct ht_node *n, int arg)
 	return arg == 0;
 }
 
-static bool is_slice(struct ht_shape to, struct ht_shape indices, struct ht_shape slice)
+static bool fit(struct ht_shape to, struct ht_shape indices, struct ht_shape slices)
 {
 	int32_t outer = indices.rank - 1, depth = (int32_t)indices.dim[outer];
 
-	if (depth > to.rank || ht_shape_count(indices) != depth || slice.rank != outer + to.rank - depth)
+	if (indices.dim[outer] > to.rank || slices.rank != outer + to.rank - depth)
 		return false;
+	for (int32_t i = 0; i < outer; i++)
+		if (slices.dim[i] != indices.dim[i])
+			return false;
 	for (int32_t i = depth; i < to.rank; i++)
-		if (slice.dim[outer + i - depth] != to.dim[i])
+		if (slices.dim[outer + i - depth] != to.dim[i])
 			return false;
 	return true;
 }
 
 static const char *refuse_update(const struct ht_node *n)
 {
-	return shape_of(n, 1).rank && is_slice(shape_of(n, 0), shape_of(n, 1), shape_of(n, 2))
+	return shape_of(n, 1).rank && fit(shape_of(n, 0), shape_of(n, 1), shape_of(n, 2))
 		       ? NULL
-		       : "has no kernel for several slices";
+		       : "has indices and slices that do not fit the tensor";
 }
 
 const struct lower_op lower_scatter_update = { .family = FAMILY_ROOT,

@@ -146,6 +146,18 @@ static void is_bad(struct ht_lists *l, struct ht_value v)
 
 /* ---- what nodes tell ---- */
 
+static void of_slices(struct ht_lists *l, struct ht_list *x, struct ht_shape s)
+{
+	if (s.rank > 0)
+		has_shape(l, x, (struct ht_shape){ s.rank - 1, s.dim + 1 });
+}
+
+static void of_scattered(struct ht_lists *l, struct ht_list *x, struct ht_shape s)
+{
+	of_slices(l, x, s);
+	x->bad = x->bad || !ht_shape_known(s) || s.rank == 0;
+}
+
 static void of_tensor(struct ht_lists *l, struct ht_list *x, const struct ht_node *n)
 {
 	struct ht_shape s = ht_type_of(n->in[0])->shape;
@@ -153,7 +165,7 @@ static void of_tensor(struct ht_lists *l, struct ht_list *x, const struct ht_nod
 	if (s.rank < 1)
 		return;
 	has_length(x, s.dim[0] < 0 ? -1 : s.dim[0]);
-	has_shape(l, x, (struct ht_shape){ s.rank - 1, s.dim + 1 });
+	of_slices(l, x, s);
 }
 
 /* Where in the operands the shape of elements is stated; -1: nowhere. */
@@ -179,8 +191,11 @@ static void tell_of_op(struct ht_lists *l, struct ht_node *n, struct ht_list *x)
 		has_length(x, stated_length(n->in[1]));
 	else if (n->op == HT_OP_TensorListFromTensor)
 		of_tensor(l, x, n);
+	else if (n->op == HT_OP_TensorListScatterIntoExistingList)
+		of_scattered(l, x, ht_type_of(n->in[1])->shape);
 	else if (n->op == HT_OP_TensorListSetItem)
 		has_shape(l, x, ht_type_of(n->in[2])->shape);
+	x->bad = x->bad || ht_attr_bool(n, "resize_if_index_out_of_bounds", false);
 	if (stated_at(n) >= 0)
 		has_stated_shape(l, x, n->in[stated_at(n)]);
 	has_dtype(x, ht_attr_type(n, "element_dtype", x->dtype));
@@ -224,6 +239,7 @@ bool ht_is_list_op(const struct ht_node *n)
 	case HT_OP_TensorListReserve:
 	case HT_OP_TensorListFromTensor:
 	case HT_OP_TensorListSetItem:
+	case HT_OP_TensorListScatterIntoExistingList:
 	case HT_OP_TensorListGetItem:
 	case HT_OP_TensorListStack:
 	case HT_OP_TensorListGather:
@@ -244,7 +260,8 @@ static void tell(struct ht_lists *l, struct ht_node *n)
 					    ? ht_out(n, 0)
 					    : n->in[0];
 
-		if (n->op == HT_OP_TensorListSetItem)
+		if (n->op == HT_OP_TensorListSetItem ||
+			n->op == HT_OP_TensorListScatterIntoExistingList)
 			are_same(l, v, ht_out(n, 0));
 		if (is_list(v))
 			tell_of_op(l, n, ht_list_of(l, v));
@@ -284,20 +301,57 @@ static void find_outputs(struct ht_lists *l)
 		is_bad(l, p->value);
 }
 
-static bool has_lists(const struct ht_graph *g)
+/* ---- lists that are reserved ---- */
+
+static struct ht_node *reserve_again(struct ht_node *from)
 {
+	struct ht_graph *g = from->graph;
+	struct ht_node *copy = ht_node_new(g, from->type, ht_graph_free_name(g, from->name));
+
+	copy->attrs = ht_attrs_copy(from->attrs, NULL, g->arena);
+	ht_node_set_ins(copy, from->in, from->ins);
+	ht_node_set_outs(copy, 1);
+	copy->out[0] = from->out[0];
+	ht_node_add_origin(copy, from);
+	ht_node_move(copy, from); /* in front: walks over the graph have passed it */
+	return copy;
+}
+
+/* Nodes that reserve lists alike are one (cse.c): each use gets a list of its own, which may have other
+ * elements. */
+static void reserve_for_each(struct ht_graph *g, struct ht_arena *scratch)
+{
+	struct ht_uses uses = ht_graph_uses(g, scratch);
+
+	for (struct ht_node *n = g->first; n; n = n->next) {
+		bool first = true;
+
+		if (n->op != HT_OP_TensorListReserve)
+			continue;
+		for (const struct ht_use *u = uses.of[n->id]; u; u = u->next) {
+			if (u->arg >= 0 && !first)
+				u->node->in[u->arg] = ht_out(reserve_again(n), 0);
+			first = first && u->arg < 0;
+		}
+	}
+}
+
+/* Whether a list is in the graph, or in a body that it runs; each of those that are reserved has one use. */
+static bool has_lists(struct ht_graph *g, struct ht_arena *scratch)
+{
+	bool any = false;
+
+	reserve_for_each(g, scratch);
 	for (const struct ht_node *n = g->first; n; n = n->next) {
 		struct ht_bodies b = { { NULL } };
 
-		if (ht_is_list_op(n))
-			return true;
+		any = any || ht_is_list_op(n);
 		if (ht_is(n, HT_BRANCHES | HT_LOOPS) && has_own_bodies(n))
 			b = ht_control_bodies(n);
 		for (int k = 0; k < 2; k++)
-			if (b.of[k] && has_lists(b.of[k]->body))
-				return true;
+			any = (b.of[k] && has_lists(b.of[k]->body, scratch)) || any;
 	}
-	return false;
+	return any;
 }
 
 /* The values have the tensors' types before nodes change, so that the nodes find them. */
@@ -322,7 +376,7 @@ enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c
 {
 	struct ht_lists l = { .c = c };
 
-	while (has_lists(g)) {
+	while (has_lists(g, c->scratch)) {
 		ht_map_init(&l.of, c->scratch);
 		ht_lists_find(&l, g);
 		find_open(&l, g);

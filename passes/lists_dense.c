@@ -83,6 +83,19 @@ static void make_update(struct dense *d, struct ht_node *n, const struct ht_list
 	ht_attr_set_type(n, "Tindices", HT_I32);
 }
 
+static void make_updates(struct dense *d, struct ht_node *n, const struct ht_list *x)
+{
+	const int64_t dim[] = { ht_type_of(n->in[1])->shape.dim[0], 1 };
+	struct ht_value in[] = { n->in[0],
+		ht_rw_reshape(&d->r, n, name_within(d, n, "index"), n->in[2],
+			(struct ht_shape){ 2, dim }),
+		n->in[1] };
+
+	ht_rw_become(&d->r, n, HT_OP_TensorScatterUpdate, in, 3);
+	ht_attr_set_type(n, "T", x->dtype);
+	ht_attr_set_type(n, "Tindices", HT_I32);
+}
+
 static void make_length(struct dense *d, struct ht_node *n, const struct ht_list *x)
 {
 	ht_rw_replace_node(&d->r, n, scalar(d, n, "length", HT_I32, x->length));
@@ -132,6 +145,9 @@ static void change_list_op(struct dense *d, struct ht_node *n, const struct ht_l
 		break;
 	case HT_OP_TensorListSetItem:
 		make_update(d, n, x);
+		break;
+	case HT_OP_TensorListScatterIntoExistingList:
+		make_updates(d, n, x);
 		break;
 	case HT_OP_TensorListGetItem:
 	case HT_OP_TensorListGather:
