@@ -136,9 +136,8 @@ static enum ht_status lower_one(
 	}
 	b->takes[i] = HT_NEW_ARRAY(l->scratch, bool, (size_t)(n->ins - ht_control_first(n)));
 	for (const struct ht_port *p = f->args; p; p = p->next, at++)
-		b->takes[i][at] =
-			!(updated && b->updates[at]) &&
-			(is_taken(&uses, p->value) || is_among(entry.outputs, p->value));
+		b->takes[i][at] = !(updated && b->updates[at]) &&
+				  (is_taken(&uses, p->value) || is_among(entry.outputs, p->value));
 	entry.inputs = some_ports(l, f->args, b->takes[i]);
 	return lower_function(l, f, &entry, updated, &b->procedure[i]);
 }

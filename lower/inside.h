@@ -156,10 +156,10 @@ struct lower {
 	struct planning *planning;
 	struct ht_plan *plan; /* planning's */
 	struct ht_plan_procedure
-		procedure;    /* the one being made; plan_procedure() adds it to the plan */
-	struct body **body;   /* by node id: of branches and loops (control.c) */
+		procedure;  /* the one being made; plan_procedure() adds it to the plan */
+	struct body **body; /* by node id: of branches and loops (control.c) */
 	const struct lower_updated *updated; /* of a loop's body */
-	bool numerics;        /* every node has a kernel of its own, and probes */
+	bool numerics;                       /* every node has a kernel of its own, and probes */
 	struct ht_map packed; /* plan.c: constants that are packed, to the buffer's number + 1 */
 	struct ht_fusions *fusions; /* or NULL */
 	struct ht_uses uses;

@@ -9,9 +9,9 @@ struct cut {
 	int32_t rank; /* of the operand */
 	int64_t first[HT_LOWER_RANK], step[HT_LOWER_RANK];
 	int32_t from
-		[HT_LOWER_RANK]; /* result dimension that runs here; -1: none (taken at first) */
+		[HT_LOWER_RANK];   /* result dimension that runs here; -1: none (taken at first) */
 	int32_t at[HT_LOWER_RANK]; /* the element of operand 1 that is added to first; -1: none */
-	bool wraps; /* it counts from the end where it is negative */
+	bool wraps;                /* it counts from the end where it is negative */
 };
 
 /* That element at run time, checked. */
@@ -237,7 +237,8 @@ static bool strided_rows(const struct parts *p, const struct ht_node *n)
 		     (ht_attr_int(n, "shrink_axis_mask", 0) & 1);
 
 	return !moved && is_const_ints(n, 1) && shape_of(n, 1).dim[0] && rows_of_first(p, n) &&
-	       const_int(n, 3, 0) == 1 && ((ht_attr_int(n, "begin_mask", 0) & 1) || const_int(n, 1, 0) == 0);
+	       const_int(n, 3, 0) == 1 &&
+	       ((ht_attr_int(n, "begin_mask", 0) & 1) || const_int(n, 1, 0) == 0);
 }
 
 CUT_OP(slice, 0, refuse_slice, sliced_rows);

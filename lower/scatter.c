@@ -34,8 +34,8 @@ static struct space one_tile(struct kernel_build *k, struct ht_shape slices, int
 	kb_grid(k, 1, &one);
 	for (int32_t i = 0; i < slices.rank; i++) {
 		s.dim[i] = slices.dim[i];
-		s.group[i] = (struct space_group){ i, i,
-			ht_xdim(&k->xb, kb_dim(k, slices.dim[i])) };
+		s.group[i] =
+			(struct space_group){ i, i, ht_xdim(&k->xb, kb_dim(k, slices.dim[i])) };
 	}
 	if (slices.rank > outer)
 		k->stage->vec = slices.rank - 1;

@@ -255,10 +255,10 @@ bool ht_is_list_op(const struct ht_node *n)
 static void tell(struct ht_lists *l, struct ht_node *n)
 {
 	if (ht_is_list_op(n)) {
-		struct ht_value v = n->op == HT_OP_TensorListReserve ||
-						    n->op == HT_OP_TensorListFromTensor
-					    ? ht_out(n, 0)
-					    : n->in[0];
+		struct ht_value v =
+			n->op == HT_OP_TensorListReserve || n->op == HT_OP_TensorListFromTensor
+				? ht_out(n, 0)
+				: n->in[0];
 
 		if (n->op == HT_OP_TensorListSetItem ||
 			n->op == HT_OP_TensorListScatterIntoExistingList)
@@ -365,8 +365,8 @@ static bool set_types(struct ht_lists *l)
 
 		if (!ht_list_is_known(x))
 			continue;
-		v->node->out[v->index] = (struct ht_type){ x->dtype,
-			ht_list_shape(x, v->node->graph->arena) };
+		v->node->out[v->index] =
+			(struct ht_type){ x->dtype, ht_list_shape(x, v->node->graph->arena) };
 		any = true;
 	}
 	return any;

@@ -11,8 +11,8 @@ struct ht_list {
 	enum ht_dtype dtype;   /* of its elements; HT_INVALID: not known */
 	int64_t length;        /* -1: not known */
 	struct ht_shape shape; /* of each element */
-	bool joined;           /* its elements are put one after the other, so they are no scalars */
-	bool bad;              /* it has no one length or shape, or something else handles it */
+	bool joined; /* its elements are put one after the other, so they are no scalars */
+	bool bad;    /* it has no one length or shape, or something else handles it */
 };
 
 struct ht_lists {

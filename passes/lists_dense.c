@@ -51,10 +51,9 @@ static void make_identity(struct dense *d, struct ht_node *n, const struct ht_li
 static void make_zeros(struct dense *d, struct ht_node *n, const struct ht_list *x)
 {
 	struct ht_shape s = whole_shape(d, x);
-	struct ht_value in[] = {
-		ht_rw_const_ints(&d->r, n, name_within(d, n, "shape"), HT_I64, s.dim, s.rank),
-		scalar(d, n, "zero", x->dtype, 0)
-	};
+	struct ht_value in[] = { ht_rw_const_ints(&d->r, n, name_within(d, n, "shape"), HT_I64,
+					 s.dim, s.rank),
+		scalar(d, n, "zero", x->dtype, 0) };
 
 	ht_rw_become(&d->r, n, HT_OP_Fill, in, 2);
 	ht_attr_set_type(n, "T", x->dtype);
@@ -75,8 +74,7 @@ static void make_update(struct dense *d, struct ht_node *n, const struct ht_list
 	struct ht_value in[] = { n->in[0],
 		ht_rw_reshape(&d->r, n, name_within(d, n, "index"), n->in[1],
 			(struct ht_shape){ 2, one }),
-		ht_rw_reshape(
-			&d->r, n, name_within(d, n, "row"), n->in[2], whole_shape(d, &row)) };
+		ht_rw_reshape(&d->r, n, name_within(d, n, "row"), n->in[2], whole_shape(d, &row)) };
 
 	ht_rw_become(&d->r, n, HT_OP_TensorScatterUpdate, in, 3);
 	ht_attr_set_type(n, "T", x->dtype);
@@ -192,7 +190,8 @@ static void set_item_shape(struct ht_node *n, int32_t i, struct ht_shape s)
 static void change_handing_on(struct dense *d, struct ht_node *n)
 {
 	int32_t first = ht_is(n, HT_BRANCHES) ? ht_control_first(n) : 0;
-	const char *in = ht_is(n, HT_BRANCHES) ? "Tin" : "T", *out = ht_is(n, HT_BRANCHES) ? "Tout" : "T";
+	const char *in = ht_is(n, HT_BRANCHES) ? "Tin" : "T",
+		   *out = ht_is(n, HT_BRANCHES) ? "Tout" : "T";
 	struct ht_list *x;
 
 	for (int32_t i = first; i < n->ins; i++)
