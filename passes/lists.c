@@ -48,12 +48,24 @@ struct ht_list *ht_list_of(struct ht_lists *l, struct ht_value v)
 	return x;
 }
 
+static bool has_fixed_size(enum ht_dtype t)
+{
+	return t > HT_INVALID && t < HT_REF && ht_dtype_info(t)->bytes > 0;
+}
+
+/* One after the other, scalars have no length to add. */
+static bool can_join(const struct ht_list *x)
+{
+	int64_t length;
+
+	return x->shape.rank > 0 && !__builtin_mul_overflow(x->shape.dim[0], x->length, &length);
+}
+
 bool ht_list_is_known(const struct ht_list *x)
 {
-	if (x->joined && x->shape.rank == 0)
-		return false;
-	return !x->bad && x->dtype != HT_INVALID && x->length >= 0 && x->length <= INT32_MAX &&
-	       ht_shape_known(x->shape) && x->shape.rank < HT_MAX_RANK;
+	return !x->bad && has_fixed_size(x->dtype) && x->length >= 0 && x->length <= INT32_MAX &&
+	       ht_shape_known(x->shape) && x->shape.rank < HT_MAX_RANK &&
+	       (!x->joined || can_join(x));
 }
 
 struct ht_shape ht_list_shape(const struct ht_list *x, struct ht_arena *a)
