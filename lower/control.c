@@ -1,7 +1,9 @@
 /* Branches and loops: their bodies are procedures of the plan, which one step runs.
  *
  * What a loop carries has two pieces of memory: what an iteration reads, which is the loop's result in the
- * end, and what it leaves.  An argument that every iteration hands on unchanged is the operand's memory. */
+ * end, and what it leaves.  An argument that every iteration hands on unchanged is the operand's memory.  One
+ * of which an iteration changes a slice, and hands it on, has one piece of memory, the result's; an operand
+ * that nobody else reads is made there. */
 #include "lower/library.h"
 
 /* The procedures of a branch or loop. */
@@ -9,6 +11,7 @@ struct body {
 	int32_t procedure[2];
 	bool *takes[2]; /* by argument: the procedure has it as a parameter */
 	bool *carries; /* of a loop, by argument: an iteration may change it, and has it as a result */
+	bool *updates; /* likewise: it does so in the result's memory */
 };
 
 static bool is_loop(const struct ht_node *n)
@@ -55,8 +58,67 @@ static void find_carried(struct lower *l, const struct ht_function *f, int32_t a
 	const struct ht_port *arg = f->args, *ret = f->rets;
 
 	b->carries = HT_NEW_ARRAY(l->scratch, bool, (size_t)args);
+	b->updates = HT_NEW_ARRAY(l->scratch, bool, (size_t)args);
 	for (int32_t i = 0; i < args; i++, arg = arg->next, ret = ret->next)
 		b->carries[i] = !ht_value_eq(arg->value, ret->value);
+}
+
+/* The node that alone takes `v`, and changes it where its result is; NULL: there is none. */
+static struct ht_node *updating_user(struct lower *l, const struct ht_uses *u, struct ht_value v)
+{
+	const struct ht_use *only = u->of[v.node->id];
+	const struct lower_op *op;
+
+	if (v.node->outs != 1 || u->is_output[v.node->id] || !only || only->next || only->arg < 0 ||
+		is_loop(only->node))
+		return NULL;
+	op = lower_op_of(only->node);
+	return op->owns && op->owns(l, only->node, only->arg) ? only->node : NULL;
+}
+
+static int count_among(const struct ht_port *p, struct ht_value v)
+{
+	int n = 0;
+
+	for (; p; p = p->next)
+		n += ht_value_eq(p->value, v);
+	return n;
+}
+
+/* Whether nodes that change it in its place, one after the other, make the result of an argument. */
+static bool is_updated(struct lower *l, const struct ht_function *f, const struct ht_uses *u,
+	struct ht_value arg, struct ht_value result)
+{
+	if (ht_value_eq(arg, result) || count_among(f->rets, result) != 1)
+		return false;
+	while (!ht_value_eq(arg, result)) {
+		struct ht_node *n = updating_user(l, u, arg);
+
+		if (!n)
+			return false;
+		arg = ht_out(n, 0);
+	}
+	return true;
+}
+
+static struct lower_updated *find_updated(
+	struct lower *l, const struct ht_function *f, const struct ht_uses *u, struct body *b)
+{
+	const struct ht_port *ret = f->rets;
+	struct lower_updated *found = NULL;
+	int32_t i = 0;
+
+	for (const struct ht_port *arg = f->args; arg; arg = arg->next, ret = ret->next, i++) {
+		struct lower_updated *x;
+
+		b->updates[i] = is_updated(l, f, u, arg->value, ret->value);
+		if (!b->updates[i])
+			continue;
+		x = HT_NEW(l->scratch, struct lower_updated);
+		*x = (struct lower_updated){ arg->value, ret->value, found };
+		found = x;
+	}
+	return found;
 }
 
 static enum ht_status lower_one(
@@ -65,15 +127,19 @@ static enum ht_status lower_one(
 	struct body *b = l->body[n->id];
 	struct ht_uses uses = ht_graph_uses(f->body, l->scratch);
 	struct ht_entry entry = { .outputs = f->rets };
+	const struct lower_updated *updated = NULL;
 	int32_t at = 0;
 
-	if (is_loop(n) && i == 1)
+	if (is_loop(n) && i == 1) {
 		entry.outputs = some_ports(l, f->rets, b->carries);
+		updated = find_updated(l, f, &uses, b);
+	}
 	b->takes[i] = HT_NEW_ARRAY(l->scratch, bool, (size_t)(n->ins - ht_control_first(n)));
 	for (const struct ht_port *p = f->args; p; p = p->next, at++)
-		b->takes[i][at] = is_taken(&uses, p->value) || is_among(entry.outputs, p->value);
+		b->takes[i][at] = !(updated && b->updates[at]) &&
+				  (is_taken(&uses, p->value) || is_among(entry.outputs, p->value));
 	entry.inputs = some_ports(l, f->args, b->takes[i]);
-	return lower_function(l, f, &entry, &b->procedure[i]);
+	return lower_function(l, f, &entry, updated, &b->procedure[i]);
 }
 
 enum ht_status lower_bodies(struct lower *l)
@@ -177,7 +243,7 @@ static void carry(struct lower *l, const struct ht_node *n, struct ht_plan_contr
 		if (!b->carries[i])
 			continue;
 		now[i] = result;
-		next[i] = temporary(l, n->out[i]);
+		next[i] = b->updates[i] ? result : temporary(l, n->out[i]);
 		add_move(c->again, &c->agains, result, next[i]);
 	}
 }
@@ -196,6 +262,19 @@ static enum ht_status emit_while(struct lower *l, struct ht_node *n)
 	c->call[1] = call_of(l, n, 1, now, next, n->outs, l->body[n->id]->carries);
 	plan_control(l, c, n);
 	return HT_OK;
+}
+
+/* ---- operands that are made where the loop has its results ---- */
+
+static bool begins_in_result(struct lower *l, const struct ht_node *n, int arg)
+{
+	return l->body[n->id]->carries[arg] &&
+	       ht_use_count(&l->uses, ht_out((struct ht_node *)(uintptr_t)n, arg)) > 0;
+}
+
+static void result_part(struct lower *l, const struct ht_node *n, int arg, struct view *v)
+{
+	*v = l->view[n->id][arg];
 }
 
 /* ---- refusals ---- */
@@ -246,4 +325,6 @@ const struct lower_op lower_loop = { .family = FAMILY_ROOT,
 	.alone = true,
 	.dense = true,
 	.emit = emit_while,
+	.part = result_part,
+	.owns = begins_in_result,
 	.refuse = refuse_loop };

@@ -120,8 +120,11 @@ struct lower_op {
 	const char *(*refuse)(const struct ht_node *n);
 	/* ROOT: operand i may be inlined into the loop (each element is used once). */
 	bool (*takes)(const struct ht_node *n, int arg);
-	/* Concat and Pack: where operand `arg` lies in the result, whose place is known. */
+	/* ROOT: where operand `arg` lies in the result, whose place is known: a part of Concat and Pack, or
+	 * what others change there. */
 	void (*part)(struct lower *l, const struct ht_node *n, int arg, struct view *v);
+	/* Whether that operand lies in the result; NULL: all do, and stay there as they are. */
+	bool (*owns)(struct lower *l, const struct ht_node *n, int arg);
 	/* Whether the result has the batch's rows, given that some operand has (parts.h); NULL: it
 	 * has not.  Not asked for nodes that are aligned. */
 	bool (*rows)(const struct parts *p, const struct ht_node *n);
@@ -153,9 +156,10 @@ struct lower {
 	struct planning *planning;
 	struct ht_plan *plan; /* planning's */
 	struct ht_plan_procedure
-		procedure;    /* the one being made; plan_procedure() adds it to the plan */
-	struct body **body;   /* by node id: of branches and loops (control.c) */
-	bool numerics;        /* every node has a kernel of its own, and probes */
+		procedure;  /* the one being made; plan_procedure() adds it to the plan */
+	struct body **body; /* by node id: of branches and loops (control.c) */
+	const struct lower_updated *updated; /* of a loop's body */
+	bool numerics;                       /* every node has a kernel of its own, and probes */
 	struct ht_map packed; /* plan.c: constants that are packed, to the buffer's number + 1 */
 	struct ht_fusions *fusions; /* or NULL */
 	struct ht_uses uses;
@@ -181,9 +185,14 @@ struct lower {
 
 /* control.c: lowers the bodies of all branches and loops of the graph. */
 enum ht_status lower_bodies(struct lower *l);
+/* An argument that a body changes where its result is: a loop passes both as one, the result. */
+struct lower_updated {
+	struct ht_value arg, result;
+	struct lower_updated *next;
+};
 /* lower.c: lowers `f`, a body, with these arguments and results, to a procedure, whose number *out is. */
-enum ht_status lower_function(
-	struct lower *l, const struct ht_function *f, const struct ht_entry *entry, int32_t *out);
+enum ht_status lower_function(struct lower *l, const struct ht_function *f,
+	const struct ht_entry *entry, const struct lower_updated *updated, int32_t *out);
 
 /* parts.c: sets plan->parts; shapes of the batch become those of a part, and are whole again. */
 void lower_parts(struct lower *l);

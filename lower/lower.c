@@ -56,10 +56,18 @@ static void note_output(struct lower *l, struct ht_value v, int32_t buffer)
 
 static bool is_concat(const struct ht_node *n)
 {
-	return lower_op_of(n)->part != NULL;
+	return lower_op_of(n)->part && !lower_op_of(n)->owns;
 }
 
-/* The Concat or Pack that alone uses `v`, so that `v` may be made in its memory.  The others who use
+/* Whether what nobody else reads may be made where the user has its result. */
+static bool is_owned(struct lower *l, const struct ht_use *u)
+{
+	const struct lower_op *op = lower_op_of(u->node);
+
+	return op->part && (!op->owns || op->owns(l, u->node, u->arg));
+}
+
+/* The node that alone uses `v`, so that `v` may be made in its memory.  The others who use
  * a concatenation read it there: it would be copied once more, each time it grows. */
 static struct ht_node *gathering_user(struct lower *l, struct ht_value v, int32_t *arg)
 {
@@ -74,7 +82,7 @@ static struct ht_node *gathering_user(struct lower *l, struct ht_value v, int32_
 			return NULL;
 		only = u;
 	}
-	if (!only || !is_concat(only->node))
+	if (!only || !is_owned(l, only))
 		return NULL;
 	*arg = only->arg;
 	return only->node;
@@ -83,6 +91,11 @@ static struct ht_node *gathering_user(struct lower *l, struct ht_value v, int32_
 static bool wants_dense(struct lower *l, const struct ht_node *n)
 {
 	return l->root[n->id] && lower_op_of(l->root[n->id])->dense;
+}
+
+static bool fits_in(struct lower *l, const struct ht_node *n, const struct ht_node *whole)
+{
+	return whole && (!wants_dense(l, n) || lower_op_of(whole)->dense);
 }
 
 static void place_results(struct lower *l, struct ht_node *n)
@@ -99,7 +112,7 @@ static void place_results(struct lower *l, struct ht_node *n)
 
 		if (output >= 0) {
 			view_dense(&view[i], output, n->out[i].shape);
-		} else if (whole && !wants_dense(l, n)) {
+		} else if (fits_in(l, n, whole)) {
 			place_results(l, whole);
 			lower_op_of(whole)->part(l, whole, arg, &view[i]);
 		} else if (ht_use_count(&l->uses, v) == 0 && n->outs > 1) {
@@ -151,18 +164,22 @@ static enum ht_status check_port(struct lower *l, const struct ht_port *p, const
 		"the %s '%.*s' %s", what, HT_STR_ARG(p->name), why);
 }
 
+static void add_input(struct lower *l, struct ht_node *n, int32_t buffer)
+{
+	l->view[n->id] = HT_NEW(l->scratch, struct view);
+	view_dense(l->view[n->id], buffer, n->out[0].shape);
+	l->place[n->id] = PLACE_MEMORY;
+	l->owner[n->id] = n;
+}
+
 static enum ht_status add_ports(struct lower *l)
 {
 	enum ht_plan_kind in = l->g->function ? HT_PLAN_PARAM : HT_PLAN_INPUT,
 			  out = l->g->function ? HT_PLAN_RESULT : HT_PLAN_OUTPUT;
 
 	for (const struct ht_port *p = l->asked->entry->inputs; p; p = p->next) {
-		struct ht_node *n = p->value.node;
 		HT_TRY(check_port(l, p, "input"));
-		l->view[n->id] = HT_NEW(l->scratch, struct view);
-		view_dense(l->view[n->id], l->plan->buffers, n->out[0].shape);
-		l->place[n->id] = PLACE_MEMORY;
-		l->owner[n->id] = n;
+		add_input(l, p->value.node, l->plan->buffers);
 		port_buffer(l, in, p);
 	}
 	l->first_output = l->plan->buffers;
@@ -171,6 +188,8 @@ static enum ht_status add_ports(struct lower *l)
 		note_output(l, p->value, l->plan->buffers);
 		port_buffer(l, out, p);
 	}
+	for (const struct lower_updated *u = l->updated; u; u = u->next)
+		add_input(l, u->arg.node, output_buffer(l, u->result));
 	return HT_OK;
 }
 
@@ -291,8 +310,8 @@ static enum ht_status make_procedure(struct lower *l, struct ht_str name, int32_
 		l->procedure.arena_bytes);
 }
 
-enum ht_status lower_function(
-	struct lower *l, const struct ht_function *f, const struct ht_entry *entry, int32_t *out)
+enum ht_status lower_function(struct lower *l, const struct ht_function *f,
+	const struct ht_entry *entry, const struct lower_updated *updated, int32_t *out)
 {
 	struct ht_lower_request how = *l->asked;
 	struct lower body;
@@ -301,6 +320,7 @@ enum ht_status lower_function(
 	how.numerics = false; /* of a frame nothing is left to look at */
 	HT_TRY(ht_graph_sort(f->body, how.diags));
 	init(&body, f->body, &how, l->arena, l->planning);
+	body.updated = updated;
 	return make_procedure(&body, f->name, out);
 }
 

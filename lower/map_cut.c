@@ -1,6 +1,7 @@
 /* Ops that take a regular part of a tensor: Slice, StridedSlice, Split, SplitV, Unpack.
  *
- * Coordinate c of the result is coordinate first + c * step of the operand. */
+ * Coordinate c of the result is coordinate first + c * step of the operand.  Where Slice begins, and the
+ * indices of StridedSlice that take one element, may be known at run time only. */
 #include "lower/index.h"
 #include "lower/parts.h"
 
@@ -8,8 +9,31 @@ struct cut {
 	int32_t rank; /* of the operand */
 	int64_t first[HT_LOWER_RANK], step[HT_LOWER_RANK];
 	int32_t from
-		[HT_LOWER_RANK]; /* result dimension that runs here; -1: none (taken at first) */
+		[HT_LOWER_RANK];   /* result dimension that runs here; -1: none (taken at first) */
+	int32_t at[HT_LOWER_RANK]; /* the element of operand 1 that is added to first; -1: none */
+	bool wraps;                /* it counts from the end where it is negative */
 };
+
+/* That element at run time, checked. */
+static int32_t begin_at(struct kernel_build *k, const struct ht_node *n, const struct space *s,
+	const struct cut *c, int32_t i)
+{
+	struct ht_xb *b = &k->xb;
+	int64_t size = shape_of(n, 0).dim[i],
+		span = c->from[i] < 0 ? 1 : n->out[0].shape.dim[c->from[i]];
+	int32_t x = ht_xi(b, c->at[i]), begin, ok;
+
+	begin = ht_xcvt(b, HT_I64, pull_at(k, n, 1, s, &x));
+	if (c->wraps)
+		begin = ht_xselect(
+			b, ht_xlt(b, begin, ht_xi(b, 0)), ht_xaddi(b, begin, size), begin);
+	ok = index_inside(b, begin, size - span + 1);
+	if (s->guard >= 0) { /* where nothing is asked for, anything is in range */
+		begin = ht_xselect(b, s->guard, begin, ht_xi(b, 0));
+		ok = ht_xor(b, ok, ht_xnot(b, s->guard));
+	}
+	return ht_xcheck(b, begin, ok, HT_FAULT_INDEX);
+}
 
 static int32_t pull_cut(struct kernel_build *k, const struct ht_node *n, int arg,
 	const struct space *s, const struct cut *c)
@@ -22,6 +46,8 @@ static int32_t pull_cut(struct kernel_build *k, const struct ht_node *n, int arg
 			x[i] = ht_xaddi(&k->xb,
 				ht_xmuli(&k->xb, space_coord(&k->xb, s, c->from[i]), c->step[i]),
 				c->first[i]);
+		if (c->at[i] >= 0)
+			x[i] = ht_xadd(&k->xb, x[i], begin_at(k, n, s, c, i));
 	}
 	return pull_at(k, n, arg, s, x);
 }
@@ -40,6 +66,8 @@ static bool view_cut(const struct ht_node *n, int out, const struct view *in, co
 		r.offset += c->first[i] * in->stride[i];
 		if (c->from[i] >= 0)
 			r.stride[c->from[i]] = in->stride[i] * c->step[i];
+		if (c->at[i] >= 0)
+			return false;
 	}
 	*v = r;
 	return view_count(v) > 0 &&
@@ -52,6 +80,7 @@ static void cut_all(const struct ht_node *n, int arg, struct cut *c)
 	for (int32_t i = 0; i < c->rank; i++) {
 		c->step[i] = 1;
 		c->from[i] = i;
+		c->at[i] = -1;
 	}
 }
 
@@ -64,7 +93,10 @@ static void cut_slice(const struct ht_node *n, int out, struct cut *c)
 	(void)out;
 	cut_all(n, 0, c);
 	for (int32_t i = 0; i < c->rank; i++)
-		c->first[i] = ht_tensor_int(begin, (size_t)i);
+		if (begin)
+			c->first[i] = ht_tensor_int(begin, (size_t)i);
+		else
+			c->at[i] = i;
 }
 
 /* StridedSlice.  Follows the masks dimension by dimension, as TensorFlow documents them. */
@@ -78,7 +110,8 @@ struct strided {
 static void cut_strided_dim(
 	const struct strided *p, int32_t spec, int64_t size, int32_t dim, int32_t to, struct cut *c)
 {
-	int64_t begin = const_int(p->n, 1, (size_t)spec);
+	bool known = is_const_ints(p->n, 1);
+	int64_t begin = known ? const_int(p->n, 1, (size_t)spec) : 0;
 	int64_t step = const_int(p->n, 3, (size_t)spec);
 
 	if (begin < 0)
@@ -86,6 +119,7 @@ static void cut_strided_dim(
 	if (p->shrink_mask >> spec & 1) {
 		c->first[dim] = begin;
 		c->from[dim] = -1;
+		c->at[dim] = known ? -1 : spec;
 		return;
 	}
 	if (p->begin_mask >> spec & 1)
@@ -109,6 +143,7 @@ static void cut_strided_slice(const struct ht_node *n, int out, struct cut *c)
 
 	(void)out;
 	cut_all(n, 0, c);
+	c->wraps = true;
 	for (int32_t i = 0; i < p.specs; i++)
 		named += !(p.new_axis_mask >> i & 1) && !(p.ellipsis_mask >> i & 1);
 	for (int32_t i = 0; i < p.specs; i++) {
@@ -175,7 +210,24 @@ static void cut_unpack(const struct ht_node *n, int out, struct cut *c)
 
 static bool sliced_rows(const struct parts *p, const struct ht_node *n)
 {
-	return rows_of_first(p, n) && const_int(n, 1, 0) == 0;
+	return rows_of_first(p, n) && is_const_ints(n, 1) && const_int(n, 1, 0) == 0;
+}
+
+static const char *refuse_slice(const struct ht_node *n)
+{
+	return is_const_ints(n, 2) ? NULL : "needs constant sizes";
+}
+
+/* An index that takes one element may be known at run time only. */
+static const char *refuse_strided(const struct ht_node *n)
+{
+	int64_t open = ~(ht_attr_int(n, "shrink_axis_mask", 0) | ht_attr_int(n, "begin_mask", 0) |
+			 ht_attr_int(n, "new_axis_mask", 0) | ht_attr_int(n, "ellipsis_mask", 0));
+
+	for (int64_t i = 0; i < shape_of(n, 1).dim[0] && !is_const_ints(n, 1); i++)
+		if (open >> i & 1)
+			return "needs constant sizes and positions";
+	return is_const_ints(n, 3) ? NULL : "needs constant strides";
 }
 
 /* The first dimension is the first one, from its start. */
@@ -184,12 +236,13 @@ static bool strided_rows(const struct parts *p, const struct ht_node *n)
 	bool moved = ht_attr_int(n, "ellipsis_mask", 0) || ht_attr_int(n, "new_axis_mask", 0) ||
 		     (ht_attr_int(n, "shrink_axis_mask", 0) & 1);
 
-	return !moved && shape_of(n, 1).dim[0] && rows_of_first(p, n) && const_int(n, 3, 0) == 1 &&
+	return !moved && is_const_ints(n, 1) && shape_of(n, 1).dim[0] && rows_of_first(p, n) &&
+	       const_int(n, 3, 0) == 1 &&
 	       ((ht_attr_int(n, "begin_mask", 0) & 1) || const_int(n, 1, 0) == 0);
 }
 
-CUT_OP(slice, 0, refuse_after_first, sliced_rows);
-CUT_OP(strided_slice, 0, refuse_after_first, strided_rows);
+CUT_OP(slice, 0, refuse_slice, sliced_rows);
+CUT_OP(strided_slice, 0, refuse_strided, strided_rows);
 CUT_OP(unpack, 0, NULL, NULL);
 
 static const char *refuse_split(const struct ht_node *n)

@@ -9,7 +9,9 @@ NEVER(complex, "computes with complex numbers, which have no kernels");
 NEVER(text, "handles strings or files, which have no kernels");
 NEVER(control, "is control flow of a form that is not supported");
 NEVER(call, "is part of a call that cannot be inlined");
-NEVER(list, "is about a list or stack of tensors, which is not lowered");
+NEVER(list, "is about an array or stack of tensors, which is not lowered");
+NEVER(open_list,
+	"is about a list of tensors whose length and shape of elements are not known at compile time, or change");
 NEVER(state, "keeps something between runs, which is not lowered");
 NEVER(training, "is for training, which is not lowered");
 #undef NEVER

@@ -3,7 +3,8 @@
  * Each branch and each loop gets copies of its functions, so that what is known of its operands holds in
  * them: arguments get the operands' types, a constant operand that a loop hands on unchanged becomes a
  * constant of the body, the handle of a variable a handle in the body, and arguments that nothing takes then go, of the node as of its functions.  The
- * passes of ht_pipeline_body run on each copy; bodies in bodies are made ready by this pass among them.
+ * passes of ht_pipeline_body run on each copy; bodies in bodies are made ready by this pass among them.  Before,
+ * lists become tensors (lists.c).
  *
  * Functions that run themselves, and those that the library lacks, stay as they are; lowering says so. */
 #include "passes/rewrite.h"
@@ -323,6 +324,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 
 	HT_TRY(copy_within(&all, g));
 	HT_TRY(ht_infer_types(g, c->diags));
+	HT_TRY(ht_lists_to_tensors(g, c));
 	for (struct ht_node *n = g->first; n; n = n->next)
 		if (ht_is(n, HT_BRANCHES | HT_LOOPS))
 			HT_TRY(make_ready(n, c));

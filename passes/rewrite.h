@@ -155,6 +155,10 @@ void ht_rw_miss(const struct ht_rw *r, enum ht_fusion_id id, int met, const stru
  * as the fusion that has its form. */
 void ht_rw_layer_norm(struct ht_rw *r, struct ht_node *n, enum ht_fusion_id id);
 
+/* lists.c: lists of `g`, and of the bodies that its branches and loops have for themselves, become tensors
+ * where their length and the shape of their elements are known.  Types are inferred again. */
+enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c);
+
 /* ---- calls.c ---- */
 
 /* Fills `called` with the functions that the graph may call, by name; its memory is from `a`. */

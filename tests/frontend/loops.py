@@ -13,23 +13,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
 import environment  # noqa: E402
-
-environment.enter_venv()
-import numpy as np  # noqa: E402
-import tensorflow as tf  # noqa: E402
-from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2  # noqa: E402
-
-POLICIES = {'force_fp16': 2e-2, 'allow_mix_precision_bf16': 1e-1, 'optimal': 1e-5}
-TOLERANCE = 1e-5
-
-
-def tool(*args, code=0):
-    r = subprocess.run([environment.TOOL, *args], capture_output=True, text=True, timeout=300,
-                       env={**os.environ, 'HALFTONE_POLICY': ''})
-    if r.returncode != code:
-        sys.exit(f'{args}: ended with {r.returncode}\n{r.stderr}')
-    return r.stdout + r.stderr
-
+from live import TOLERANCE, check, close, freeze, np, run, tf, tool  # noqa: E402
 
 # ---- graphs: name, function, shapes of its float32 operands ----
 
@@ -124,81 +108,9 @@ class Branch(Loop):
         return {'y': y}
 
 
-# ---- what they compute ----
-
-def close(got, want, tolerance):
-    if got.shape != want.shape or got.dtype != want.dtype:
-        return False
-    if got.dtype.kind != 'f':
-        return np.array_equal(got, want)
-    return np.abs(got - want).max(initial=0) <= tolerance * max(np.abs(want).max(initial=0), 1)
-
-
-def run(folder, model, feeds, outputs, *args):
-    np.savez(f'{folder}/x.npz', **feeds)
-    fed = [o for k in feeds for o in ('--input', f'{k}=@{folder}/x.npz#{k}')]
-    tool('run', model, '-o', f'{folder}/y.npz', *fed, *args)
-    with np.load(f'{folder}/y.npz') as z:
-        return [z[n] for n in outputs]
-
-
-def run_net(folder, model, feeds, want):
-    """The net's own example program takes raw inputs and writes raw outputs."""
-    net = f'{folder}/net'
-    tool('aot', '-q', model, '--name', 'm', '-o', net, '--target', 'x86-64-v3')
-    subprocess.run(['gcc', '-D_GNU_SOURCE', f'-I{net}', f'{net}/m_main.c', f'{net}/m.o', '-o', f'{net}/main'], check=True)
-    for name, x in feeds.items():
-        x.tofile(f'{net}/{name}.raw')
-    raw = subprocess.run([f'{net}/main', *(f'{net}/{n}.raw' for n in feeds)], check=True, stdout=subprocess.PIPE).stdout
-    got, at = [], 0
-    for w in want:
-        got.append(np.frombuffer(raw, w.dtype, w.size, at).reshape(w.shape))
-        at += w.nbytes
-    return got
-
-
-def imported(path):
-    proto = tf.compat.v1.GraphDef()
-    with open(path, 'rb') as f:
-        proto.ParseFromString(f.read())
-    return proto
-
-
-def converted(path, feeds, outputs):
-    graph = tf.Graph()
-    with graph.as_default():
-        tf.import_graph_def(imported(path), name='')
-    with tf.compat.v1.Session(graph=graph) as s:
-        present = {n.name for n in graph.as_graph_def().node}
-        return s.run([f'{o}:0' if ':' not in o else o for o in outputs],
-                     {f'{k}:0': v for k, v in feeds.items() if k in present})
-
-
-def check(name, folder, model, feeds, outputs, want):
-    def agree(how, got, tolerance=TOLERANCE, than=None):
-        for o, g, w in zip(outputs, got, want if than is None else than):
-            if not close(g, w, tolerance):
-                sys.exit(f'{name}, {how}: {o} is {g}, not {w}')
-
-    got = run(folder, model, feeds, outputs)
-    agree('run', got)
-    agree('two threads', run(folder, model, feeds, outputs, '--threads', '2'), 0, got)
-    tool('compile', '-q', model, '-o', f'{folder}/m.htx')
-    agree('artefact', run(folder, f'{folder}/m.htx', feeds, outputs), 0, got)
-    agree('net', run_net(folder, model, feeds, want))
-    for policy, tolerance in POLICIES.items():
-        tool('convert', '-q', model, '-o', f'{folder}/c.pb', '--policy', policy)
-        ours = run(folder, model, feeds, outputs, '--policy', policy)
-        agree(policy, ours, tolerance)
-        agree(f'converted under {policy}', converted(f'{folder}/c.pb', feeds, outputs), tolerance, ours)
-
-
 def check_frozen(r, folder, make, operands):
     rows, columns = (int(n) for n in r.integers(1, 9, 2))
-    f = tf.function(make(r, rows, columns), input_signature=[tf.TensorSpec((rows, columns), tf.float32)] * operands)
-    f = convert_variables_to_constants_v2(f.get_concrete_function(), lower_control_flow=False)
-    with open(f'{folder}/m.pb', 'wb') as out:
-        out.write(f.graph.as_graph_def().SerializeToString())
+    f = freeze(make(r, rows, columns), [tf.TensorSpec((rows, columns), tf.float32)] * operands, f'{folder}/m.pb')
     feeds = {i.op.name: r.standard_normal((rows, columns)).astype('f4') for i in f.inputs}
     want = f(*map(tf.constant, feeds.values()))
     check(make.__name__, folder, f'{folder}/m.pb', feeds, [o.op.name for o in f.outputs], [w.numpy() for w in want])

@@ -1,0 +1,402 @@
+/* lists: lists of tensors of known length and shape become tensors.
+ *
+ * TensorFlow's TensorArray, map_fn, scan and recurrent layers are loops over TensorLists.  A list whose
+ * length and whose elements' shape are known is one tensor [length, element...]: an element is gathered from
+ * it, or scattered into it, and packing changes nothing.  What is known of one list may tell the shape of
+ * another one's elements, so types are inferred again after each round, until nothing changes.
+ *
+ * Left alone, and refused by lowering: lists that grow, lists of elements of several shapes, and lists
+ * that come from outside of the graph. */
+#include "passes/lists.h"
+
+/* ---- lists by value ---- */
+
+struct list_key {
+	struct ht_node *node;
+	int64_t index;
+};
+
+static bool is_list(struct ht_value v)
+{
+	return !v.port.n && v.index >= 0 && v.index < v.node->outs &&
+	       ht_type_of(v)->dtype == HT_VARIANT;
+}
+
+static struct ht_list *standing(struct ht_list *x)
+{
+	while (x->same)
+		x = x->same;
+	return x;
+}
+
+struct ht_list *ht_list_of(struct ht_lists *l, struct ht_value v)
+{
+	const struct list_key key = { v.node, v.index };
+	struct list_key *kept;
+	struct ht_list *x;
+
+	x = ht_map_get(&l->of, (struct ht_str){ (const char *)&key, sizeof key });
+	if (x)
+		return standing(x);
+	if (!is_list(v))
+		return NULL;
+	kept = HT_NEW(l->c->scratch, struct list_key);
+	*kept = key;
+	x = HT_NEW(l->c->scratch, struct ht_list);
+	*x = (struct ht_list){ .length = -1, .shape = HT_SHAPE_UNKNOWN };
+	ht_map_at(&l->of, (struct ht_str){ (const char *)kept, sizeof *kept })->value = x;
+	return x;
+}
+
+static bool has_fixed_size(enum ht_dtype t)
+{
+	return t > HT_INVALID && t < HT_REF && ht_dtype_info(t)->bytes > 0;
+}
+
+/* One after the other, scalars have no length to add. */
+static bool can_join(const struct ht_list *x)
+{
+	int64_t length;
+
+	return x->shape.rank > 0 && !__builtin_mul_overflow(x->shape.dim[0], x->length, &length);
+}
+
+bool ht_list_is_known(const struct ht_list *x)
+{
+	return !x->bad && has_fixed_size(x->dtype) && x->length >= 0 && x->length <= INT32_MAX &&
+	       ht_shape_known(x->shape) && x->shape.rank < HT_MAX_RANK &&
+	       (!x->joined || can_join(x));
+}
+
+struct ht_shape ht_list_shape(const struct ht_list *x, struct ht_arena *a)
+{
+	int64_t dim[HT_MAX_RANK] = { x->length };
+
+	for (int32_t i = 0; i < x->shape.rank; i++)
+		dim[i + 1] = x->shape.dim[i];
+	return ht_shape_make(a, x->shape.rank + 1, dim);
+}
+
+/* ---- what is told of a list ---- */
+
+static void has_dtype(struct ht_list *x, enum ht_dtype t)
+{
+	if (x->dtype == HT_INVALID)
+		x->dtype = t;
+	x->bad = x->bad || (t != HT_INVALID && x->dtype != t);
+}
+
+static void has_length(struct ht_list *x, int64_t n)
+{
+	if (x->length < 0)
+		x->length = n;
+	x->bad = x->bad || (n >= 0 && x->length != n);
+}
+
+/* A dimension that is not a number tells nothing. */
+static void has_shape(struct ht_lists *l, struct ht_list *x, struct ht_shape s)
+{
+	int64_t dim[HT_MAX_RANK];
+
+	if (s.rank < 0 || s.rank > HT_MAX_RANK)
+		return;
+	if (x->shape.rank >= 0 && x->shape.rank != s.rank) {
+		x->bad = true;
+		return;
+	}
+	for (int32_t i = 0; i < s.rank; i++) {
+		int64_t known = x->shape.rank < 0 ? -1 : x->shape.dim[i];
+
+		dim[i] = s.dim[i] < 0 ? HT_DIM_UNKNOWN : s.dim[i];
+		x->bad = x->bad || (known >= 0 && dim[i] >= 0 && known != dim[i]);
+		if (known >= 0)
+			dim[i] = known;
+	}
+	x->shape = ht_shape_make(l->c->scratch, s.rank, dim);
+}
+
+/* An operand that states a shape, with -1 for what it does not say; a scalar says nothing. */
+static void has_stated_shape(struct ht_lists *l, struct ht_list *x, struct ht_value stated)
+{
+	int64_t dim[HT_MAX_RANK];
+	int rank;
+	const struct ht_tensor *t = ht_const_tensor(stated);
+
+	if (t && t->shape.rank == 1 && ht_const_small_ints(stated, dim, HT_MAX_RANK, &rank))
+		has_shape(l, x, (struct ht_shape){ rank, dim });
+}
+
+static int64_t stated_length(struct ht_value v)
+{
+	int64_t n;
+	int count;
+
+	return ht_const_small_ints(v, &n, 1, &count) && count == 1 ? n : -1;
+}
+
+static void are_same(struct ht_lists *l, struct ht_value a, struct ht_value b)
+{
+	struct ht_list *x = ht_list_of(l, a), *y = ht_list_of(l, b);
+
+	if (!x || !y || x == y)
+		return;
+	x->bad = x->bad || y->bad;
+	x->joined = x->joined || y->joined;
+	has_dtype(x, y->dtype);
+	has_length(x, y->length);
+	has_shape(l, x, y->shape);
+	y->same = x;
+}
+
+static void is_bad(struct ht_lists *l, struct ht_value v)
+{
+	struct ht_list *x = ht_list_of(l, v);
+
+	if (x)
+		x->bad = true;
+}
+
+/* ---- what nodes tell ---- */
+
+static void of_slices(struct ht_lists *l, struct ht_list *x, struct ht_shape s)
+{
+	if (s.rank > 0)
+		has_shape(l, x, (struct ht_shape){ s.rank - 1, s.dim + 1 });
+}
+
+static void of_scattered(struct ht_lists *l, struct ht_list *x, struct ht_shape s)
+{
+	of_slices(l, x, s);
+	x->bad = x->bad || !ht_shape_known(s) || s.rank == 0;
+}
+
+static void of_tensor(struct ht_lists *l, struct ht_list *x, const struct ht_node *n)
+{
+	struct ht_shape s = ht_type_of(n->in[0])->shape;
+
+	if (s.rank < 1)
+		return;
+	has_length(x, s.dim[0] < 0 ? -1 : s.dim[0]);
+	of_slices(l, x, s);
+}
+
+/* Where in the operands the shape of elements is stated; -1: nowhere. */
+static int32_t stated_at(const struct ht_node *n)
+{
+	switch (n->op) {
+	case HT_OP_TensorListReserve:
+		return 0;
+	case HT_OP_TensorListFromTensor:
+	case HT_OP_TensorListStack:
+		return 1;
+	case HT_OP_TensorListGetItem:
+	case HT_OP_TensorListGather:
+		return 2;
+	default:
+		return -1;
+	}
+}
+
+static void tell_of_op(struct ht_lists *l, struct ht_node *n, struct ht_list *x)
+{
+	if (n->op == HT_OP_TensorListReserve)
+		has_length(x, stated_length(n->in[1]));
+	else if (n->op == HT_OP_TensorListFromTensor)
+		of_tensor(l, x, n);
+	else if (n->op == HT_OP_TensorListScatterIntoExistingList)
+		of_scattered(l, x, ht_type_of(n->in[1])->shape);
+	else if (n->op == HT_OP_TensorListSetItem)
+		has_shape(l, x, ht_type_of(n->in[2])->shape);
+	x->bad = x->bad || ht_attr_bool(n, "resize_if_index_out_of_bounds", false);
+	if (stated_at(n) >= 0)
+		has_stated_shape(l, x, n->in[stated_at(n)]);
+	has_dtype(x, ht_attr_type(n, "element_dtype", x->dtype));
+	x->joined = x->joined || n->op == HT_OP_TensorListConcatV2;
+}
+
+static void tell_of_branch(struct ht_lists *l, struct ht_node *n, const struct ht_function *f)
+{
+	int32_t i = ht_control_first(n);
+
+	for (const struct ht_port *p = f->args; p && i < n->ins; p = p->next, i++)
+		are_same(l, n->in[i], p->value);
+	i = 0;
+	for (const struct ht_port *p = f->rets; p && i < n->outs; p = p->next, i++)
+		if (f != ht_control_bodies(n).of[0] || !ht_is(n, HT_LOOPS))
+			are_same(l, ht_out(n, i), p->value);
+}
+
+static void tell_of_control(struct ht_lists *l, struct ht_node *n)
+{
+	struct ht_bodies b = ht_control_bodies(n);
+
+	for (int32_t i = 0; i < n->outs && ht_is(n, HT_LOOPS); i++)
+		are_same(l, n->in[i], ht_out(n, i));
+	for (int k = 0; k < 2; k++) {
+		tell_of_branch(l, n, b.of[k]);
+		ht_lists_find(l, b.of[k]->body);
+	}
+}
+
+static bool has_own_bodies(const struct ht_node *n)
+{
+	struct ht_bodies b = ht_control_bodies(n);
+
+	return b.of[0] && b.of[1] && b.of[0]->special && b.of[1]->special;
+}
+
+bool ht_is_list_op(const struct ht_node *n)
+{
+	switch (n->op) {
+	case HT_OP_TensorListReserve:
+	case HT_OP_TensorListFromTensor:
+	case HT_OP_TensorListSetItem:
+	case HT_OP_TensorListScatterIntoExistingList:
+	case HT_OP_TensorListGetItem:
+	case HT_OP_TensorListStack:
+	case HT_OP_TensorListGather:
+	case HT_OP_TensorListLength:
+	case HT_OP_TensorListElementShape:
+	case HT_OP_TensorListConcatV2:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void tell(struct ht_lists *l, struct ht_node *n)
+{
+	if (ht_is_list_op(n)) {
+		struct ht_value v =
+			n->op == HT_OP_TensorListReserve || n->op == HT_OP_TensorListFromTensor
+				? ht_out(n, 0)
+				: n->in[0];
+
+		if (n->op == HT_OP_TensorListSetItem ||
+			n->op == HT_OP_TensorListScatterIntoExistingList)
+			are_same(l, v, ht_out(n, 0));
+		if (is_list(v))
+			tell_of_op(l, n, ht_list_of(l, v));
+	} else if (ht_is(n, HT_BRANCHES | HT_LOOPS) && has_own_bodies(n)) {
+		tell_of_control(l, n);
+	} else if (ht_is(n, HT_FORWARDS) || n->op == HT_OP_ZerosLike) {
+		for (int32_t i = 0; i < n->outs && i < n->ins; i++)
+			are_same(l, n->in[i], ht_out(n, i));
+	} else if (!ht_is(n, HT_ARGUMENT)) {
+		for (int32_t i = 0; i < n->ins; i++)
+			is_bad(l, n->in[i]);
+		for (int32_t i = 0; i < n->outs; i++)
+			is_bad(l, ht_out(n, i));
+	}
+}
+
+void ht_lists_find(struct ht_lists *l, struct ht_graph *g)
+{
+	for (struct ht_node *n = g->first; n; n = n->next)
+		tell(l, n);
+}
+
+/* Lists that the graph's caller knows are not this graph's to change. */
+static void find_open(struct ht_lists *l, const struct ht_graph *g)
+{
+	if (!g->function)
+		return;
+	for (const struct ht_port *p = g->function->args; p; p = p->next)
+		is_bad(l, p->value);
+	for (const struct ht_port *p = g->function->rets; p; p = p->next)
+		is_bad(l, p->value);
+}
+
+static void find_outputs(struct ht_lists *l)
+{
+	for (const struct ht_port *p = l->c->entry ? l->c->entry->outputs : NULL; p; p = p->next)
+		is_bad(l, p->value);
+}
+
+/* ---- lists that are reserved ---- */
+
+static struct ht_node *reserve_again(struct ht_node *from)
+{
+	struct ht_graph *g = from->graph;
+	struct ht_node *copy = ht_node_new(g, from->type, ht_graph_free_name(g, from->name));
+
+	copy->attrs = ht_attrs_copy(from->attrs, NULL, g->arena);
+	ht_node_set_ins(copy, from->in, from->ins);
+	ht_node_set_outs(copy, 1);
+	copy->out[0] = from->out[0];
+	ht_node_add_origin(copy, from);
+	ht_node_move(copy, from); /* in front: walks over the graph have passed it */
+	return copy;
+}
+
+/* Nodes that reserve lists alike are one (cse.c): each use gets a list of its own, which may have other
+ * elements. */
+static void reserve_for_each(struct ht_graph *g, struct ht_arena *scratch)
+{
+	struct ht_uses uses = ht_graph_uses(g, scratch);
+
+	for (struct ht_node *n = g->first; n; n = n->next) {
+		bool first = true;
+
+		if (n->op != HT_OP_TensorListReserve)
+			continue;
+		for (const struct ht_use *u = uses.of[n->id]; u; u = u->next) {
+			if (u->arg >= 0 && !first)
+				u->node->in[u->arg] = ht_out(reserve_again(n), 0);
+			first = first && u->arg < 0;
+		}
+	}
+}
+
+/* Whether a list is in the graph, or in a body that it runs; each of those that are reserved has one use. */
+static bool has_lists(struct ht_graph *g, struct ht_arena *scratch)
+{
+	bool any = false;
+
+	reserve_for_each(g, scratch);
+	for (const struct ht_node *n = g->first; n; n = n->next) {
+		struct ht_bodies b = { { NULL } };
+
+		any = any || ht_is_list_op(n);
+		if (ht_is(n, HT_BRANCHES | HT_LOOPS) && has_own_bodies(n))
+			b = ht_control_bodies(n);
+		for (int k = 0; k < 2; k++)
+			any = (b.of[k] && has_lists(b.of[k]->body, scratch)) || any;
+	}
+	return any;
+}
+
+/* The values have the tensors' types before nodes change, so that the nodes find them. */
+static bool set_types(struct ht_lists *l)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < l->of.count; i++) {
+		const struct list_key *v = (const void *)l->of.entries[i].key.p;
+		const struct ht_list *x = standing(l->of.entries[i].value);
+
+		if (!ht_list_is_known(x))
+			continue;
+		v->node->out[v->index] =
+			(struct ht_type){ x->dtype, ht_list_shape(x, v->node->graph->arena) };
+		any = true;
+	}
+	return any;
+}
+
+enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c)
+{
+	struct ht_lists l = { .c = c };
+
+	while (has_lists(g, c->scratch)) {
+		ht_map_init(&l.of, c->scratch);
+		ht_lists_find(&l, g);
+		find_open(&l, g);
+		find_outputs(&l);
+		if (!set_types(&l))
+			break;
+		ht_lists_make_dense(&l, g);
+		HT_TRY(ht_infer_types(g, c->diags));
+	}
+	return HT_OK;
+}

@@ -1,0 +1,265 @@
+/* Lists that are known become tensors: every node that handles one, in a graph and in the bodies that it
+ * runs, is changed to compute with the tensor. */
+#include "passes/lists.h"
+
+#include <string.h>
+
+/* One graph's part of the change. */
+struct dense {
+	struct ht_lists *l;
+	struct ht_rw r;
+};
+
+static struct ht_list *known_list(struct dense *d, struct ht_value v)
+{
+	struct ht_list *x = ht_list_of(d->l, v);
+
+	return x && ht_list_is_known(x) ? x : NULL;
+}
+
+static struct ht_str name_within(struct dense *d, const struct ht_node *n, const char *what)
+{
+	return ht_str_printf(d->r.arena, "%.*s/%s", HT_STR_ARG(n->name), what);
+}
+
+/* ---- constants ---- */
+
+/* A scalar whose little-endian bytes `bits` begins with. */
+static struct ht_value scalar(
+	struct dense *d, struct ht_node *n, const char *what, enum ht_dtype t, int64_t bits)
+{
+	struct ht_blob *b = ht_rw_blob(&d->r, ht_dtype_info(t)->bytes);
+
+	memcpy((void *)(uintptr_t)b->p, &bits, b->n < sizeof bits ? b->n : sizeof bits);
+	return ht_rw_const(&d->r, n, name_within(d, n, what), t, HT_SHAPE_SCALAR, b);
+}
+
+/* ---- nodes of lists ---- */
+
+static struct ht_shape whole_shape(struct dense *d, const struct ht_list *x)
+{
+	return ht_list_shape(x, d->r.arena);
+}
+
+static void make_identity(struct dense *d, struct ht_node *n, const struct ht_list *x)
+{
+	ht_rw_become(&d->r, n, HT_OP_Identity, n->in, 1);
+	ht_attr_set_type(n, "T", x->dtype);
+}
+
+/* Elements that were not set are zeros. */
+static void make_zeros(struct dense *d, struct ht_node *n, const struct ht_list *x)
+{
+	struct ht_shape s = whole_shape(d, x);
+	struct ht_value in[] = { ht_rw_const_ints(&d->r, n, name_within(d, n, "shape"), HT_I64,
+					 s.dim, s.rank),
+		scalar(d, n, "zero", x->dtype, 0) };
+
+	ht_rw_become(&d->r, n, HT_OP_Fill, in, 2);
+	ht_attr_set_type(n, "T", x->dtype);
+	ht_attr_set_type(n, "index_type", HT_I64);
+}
+
+static void make_gather(struct dense *d, struct ht_node *n, const struct ht_list *x)
+{
+	ht_rw_become(&d->r, n, HT_OP_Gather, n->in, 2);
+	ht_attr_set_type(n, "Tparams", x->dtype);
+	ht_attr_set_type(n, "Tindices", HT_I32);
+}
+
+static void make_update(struct dense *d, struct ht_node *n, const struct ht_list *x)
+{
+	static const int64_t one[] = { 1, 1 };
+	struct ht_list row = { .length = 1, .shape = x->shape };
+	struct ht_value in[] = { n->in[0],
+		ht_rw_reshape(&d->r, n, name_within(d, n, "index"), n->in[1],
+			(struct ht_shape){ 2, one }),
+		ht_rw_reshape(&d->r, n, name_within(d, n, "row"), n->in[2], whole_shape(d, &row)) };
+
+	ht_rw_become(&d->r, n, HT_OP_TensorScatterUpdate, in, 3);
+	ht_attr_set_type(n, "T", x->dtype);
+	ht_attr_set_type(n, "Tindices", HT_I32);
+}
+
+static void make_updates(struct dense *d, struct ht_node *n, const struct ht_list *x)
+{
+	const int64_t dim[] = { ht_type_of(n->in[1])->shape.dim[0], 1 };
+	struct ht_value in[] = { n->in[0],
+		ht_rw_reshape(&d->r, n, name_within(d, n, "index"), n->in[2],
+			(struct ht_shape){ 2, dim }),
+		n->in[1] };
+
+	ht_rw_become(&d->r, n, HT_OP_TensorScatterUpdate, in, 3);
+	ht_attr_set_type(n, "T", x->dtype);
+	ht_attr_set_type(n, "Tindices", HT_I32);
+}
+
+static void make_length(struct dense *d, struct ht_node *n, const struct ht_list *x)
+{
+	ht_rw_replace_node(&d->r, n, scalar(d, n, "length", HT_I32, x->length));
+}
+
+static void make_element_shape(struct dense *d, struct ht_node *n, const struct ht_list *x)
+{
+	ht_rw_replace_node(&d->r, n,
+		ht_rw_const_ints(&d->r, n, name_within(d, n, "shape"), n->out[0].dtype,
+			x->shape.dim, x->shape.rank));
+}
+
+/* The length of each element. */
+static struct ht_value lengths_of(struct dense *d, struct ht_node *n, const struct ht_list *x)
+{
+	struct ht_value in[] = { ht_rw_const_ints(&d->r, n, name_within(d, n, "count"), HT_I64,
+					 &x->length, 1),
+		scalar(d, n, "length", HT_I64, x->shape.dim[0]) };
+	struct ht_node *fill = ht_rw_node(&d->r, n, HT_OP_Fill, name_within(d, n, "lengths"), in, 2,
+		(struct ht_type){ HT_I64, { 1, &x->length } });
+
+	ht_attr_set_type(fill, "T", HT_I64);
+	ht_attr_set_type(fill, "index_type", HT_I64);
+	return ht_out(fill, 0);
+}
+
+/* Elements one after the other: the first two dimensions become one. */
+static void make_concat(struct dense *d, struct ht_node *n, const struct ht_list *x)
+{
+	int64_t dim[HT_MAX_RANK];
+	struct ht_value tensor;
+
+	for (int32_t i = 0; i < x->shape.rank; i++)
+		dim[i] = i ? x->shape.dim[i] : x->shape.dim[0] * x->length;
+	tensor = ht_rw_reshape(&d->r, n, name_within(d, n, "tensor"), n->in[0],
+		(struct ht_shape){ x->shape.rank, dim });
+	if (ht_rw_uses(&d->r, ht_out(n, 1)))
+		ht_rw_replace_behind(&d->r, ht_out(n, 1), lengths_of(d, n, x));
+	ht_rw_replace_node(&d->r, n, tensor);
+}
+
+static void change_list_op(struct dense *d, struct ht_node *n, const struct ht_list *x)
+{
+	switch (n->op) {
+	case HT_OP_TensorListReserve:
+		make_zeros(d, n, x);
+		break;
+	case HT_OP_TensorListSetItem:
+		make_update(d, n, x);
+		break;
+	case HT_OP_TensorListScatterIntoExistingList:
+		make_updates(d, n, x);
+		break;
+	case HT_OP_TensorListGetItem:
+	case HT_OP_TensorListGather:
+		make_gather(d, n, x);
+		break;
+	case HT_OP_TensorListLength:
+		make_length(d, n, x);
+		break;
+	case HT_OP_TensorListElementShape:
+		make_element_shape(d, n, x);
+		break;
+	case HT_OP_TensorListConcatV2:
+		make_concat(d, n, x);
+		break;
+	default: /* TensorListFromTensor, TensorListStack */
+		make_identity(d, n, x);
+	}
+}
+
+/* ---- nodes that hand lists on ---- */
+
+static void set_item_type(struct ht_node *n, const char *attr, int32_t i, enum ht_dtype t)
+{
+	struct ht_attr *a = ht_attr_find(n, attr);
+
+	if (a && a->value.kind == HT_ATTR_TYPE)
+		a->value.type = t;
+	else if (a && a->value.kind == HT_ATTR_LIST && (size_t)i < a->value.list.n)
+		a->value.list.item[i].type = t;
+}
+
+static void set_item_shape(struct ht_node *n, int32_t i, struct ht_shape s)
+{
+	struct ht_attr *a = ht_attr_find(n, "output_shapes");
+
+	if (a && a->value.kind == HT_ATTR_LIST && a->value.list.kind == HT_ATTR_SHAPE &&
+		(size_t)i < a->value.list.n)
+		a->value.list.item[i].shape.shape = s;
+}
+
+/* Attributes alone: inference sets the types of results by them. */
+static void change_handing_on(struct dense *d, struct ht_node *n)
+{
+	int32_t first = ht_is(n, HT_BRANCHES) ? ht_control_first(n) : 0;
+	const char *in = ht_is(n, HT_BRANCHES) ? "Tin" : "T",
+		   *out = ht_is(n, HT_BRANCHES) ? "Tout" : "T";
+	struct ht_list *x;
+
+	for (int32_t i = first; i < n->ins; i++)
+		if ((x = known_list(d, n->in[i])))
+			set_item_type(n, in, i - first, x->dtype);
+	for (int32_t i = 0; i < n->outs; i++)
+		if ((x = known_list(d, ht_out(n, i)))) {
+			set_item_type(n, out, i, x->dtype);
+			set_item_shape(n, i, ht_list_shape(x, n->graph->arena));
+		}
+}
+
+/* ---- graphs ---- */
+
+/* The list that an op of lists is about. */
+static struct ht_list *list_of_op(struct dense *d, struct ht_node *n)
+{
+	bool makes = n->op == HT_OP_TensorListReserve || n->op == HT_OP_TensorListFromTensor;
+
+	return n->ins ? known_list(d, makes ? ht_out(n, 0) : n->in[0]) : NULL;
+}
+
+static bool hands_on(const struct ht_node *n)
+{
+	return ht_is(n, HT_FORWARDS | HT_ARGUMENT | HT_BRANCHES | HT_LOOPS) ||
+	       n->op == HT_OP_ZerosLike;
+}
+
+static void change_bodies(struct ht_lists *l, const struct ht_node *n)
+{
+	struct ht_bodies b = ht_control_bodies(n);
+
+	for (int k = 0; k < 2; k++)
+		if (b.of[k] && b.of[k]->special)
+			ht_lists_make_dense(l, b.of[k]->body);
+}
+
+static void change_graph(struct ht_lists *l, struct ht_graph *g, struct ht_pass_context *c)
+{
+	struct dense d = { .l = l };
+	struct ht_node **all;
+	size_t count;
+
+	ht_rw_init(&d.r, g, c);
+	all = ht_rw_nodes(&d.r, &count);
+	for (size_t i = 0; i < count; i++) {
+		struct ht_node *n = all[i];
+		struct ht_list *x = n->graph && ht_is_list_op(n) ? list_of_op(&d, n) : NULL;
+
+		if (x)
+			change_list_op(&d, n, x);
+		else if (n->graph && hands_on(n))
+			change_handing_on(&d, n);
+		if (n->graph && ht_is(n, HT_BRANCHES | HT_LOOPS))
+			change_bodies(l, n);
+	}
+}
+
+void ht_lists_make_dense(struct ht_lists *l, struct ht_graph *g)
+{
+	struct ht_entry entry = { 0 };
+	struct ht_pass_context c = *l->c;
+
+	if (g->function) {
+		entry = (struct ht_entry){ .inputs = g->function->args,
+			.outputs = g->function->rets,
+			.targets = g->function->control_rets };
+		c.entry = &entry;
+	}
+	change_graph(l, g, &c);
+}
