@@ -173,7 +173,6 @@ def recursive(proto):
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument('import_export', nargs='?')
     p.add_argument('--seed', type=int, default=20264)
     p.add_argument('--rounds', type=int, default=20 if environment.LONG else 1)
     a = p.parse_args()

@@ -237,7 +237,6 @@ def check_refusals(folder):
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument('import_export', nargs='?')
     p.add_argument('--seed', type=int, default=8101)
     p.add_argument('--rounds', type=int, default=60 if environment.LONG else 6)
     a = p.parse_args()
