@@ -178,9 +178,8 @@ struct lower {
 	int32_t *kernel_operands; /* by node id of a sink: operands of its kernel's nodes */
 	uint32_t *walked;         /* by node id: last walk that met the node */
 	uint32_t walk;
-	bool *chosen; /* by node id: a choice is noted */
-	struct ht_type *
-		*whole; /* by node id: results of all parts, where n->out is a part's; or NULL */
+	bool *chosen;                 /* by node id: a choice is noted */
+	const struct ht_type **whole; /* lower_part's; NULL: this is no part */
 };
 
 /* control.c: lowers the bodies of all branches and loops of the graph. */
@@ -194,9 +193,14 @@ struct lower_updated {
 enum ht_status lower_function(struct lower *l, const struct ht_function *f,
 	const struct ht_entry *entry, const struct lower_updated *updated, int32_t *out);
 
-/* parts.c: sets plan->parts; shapes of the batch become those of a part, and are whole again. */
-void lower_parts(struct lower *l);
-void lower_whole(struct lower *l);
+/* parts.c: sets plan->parts; the graph of one part, or NULL where there is one part. */
+struct lower_part {
+	struct ht_graph *graph;
+	struct ht_entry entry;
+	const struct ht_type *
+		*whole; /* by node id: the results of all parts, where they have rows */
+};
+struct lower_part *lower_parts(struct lower *l);
 
 /* region.c: fills place, owner, root. */
 void lower_regions(struct lower *l);

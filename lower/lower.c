@@ -324,10 +324,34 @@ enum ht_status lower_function(struct lower *l, const struct ht_function *f,
 	return make_procedure(&body, f->name, out);
 }
 
+/* The copy holds references to constants, which the plan has of the graph. */
+static void drop_constants(struct ht_graph *g)
+{
+	for (struct ht_node *n = g->first; n; n = n->next)
+		if (ht_const_tensor(ht_out(n, 0)))
+			ht_tensor_drop(
+				(struct ht_tensor *)(uintptr_t)ht_const_tensor(ht_out(n, 0)));
+}
+
+static enum ht_status lower_one_part(struct lower *l, struct lower_part *p, int32_t *out)
+{
+	struct ht_lower_request how = *l->asked;
+	struct lower part;
+	enum ht_status st;
+
+	how.entry = &p->entry;
+	init(&part, p->graph, &how, l->arena, l->planning);
+	part.whole = p->whole;
+	st = make_procedure(&part, HT_STR("main"), out);
+	drop_constants(p->graph);
+	return st;
+}
+
 enum ht_status ht_lower(struct ht_graph *g, const struct ht_lower_request *how, struct ht_arena *a,
 	struct ht_plan **out)
 {
 	struct planning planning = { .plan = HT_NEW(a, struct ht_plan) };
+	struct lower_part *part;
 	struct lower l;
 	enum ht_status st;
 	int32_t entry;
@@ -337,9 +361,8 @@ enum ht_status ht_lower(struct ht_graph *g, const struct ht_lower_request *how, 
 	HT_TRY(ht_graph_sort(g, how->diags));
 	init(&l, g, how, a, &planning);
 	HT_TRY(lower_check_support(&l));
-	lower_parts(&l);
-	st = make_procedure(&l, HT_STR("main"), &entry);
-	lower_whole(&l);
+	part = lower_parts(&l);
+	st = part ? lower_one_part(&l, part, &entry) : make_procedure(&l, HT_STR("main"), &entry);
 	*out = l.plan;
 	return st;
 }

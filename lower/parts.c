@@ -3,7 +3,8 @@
  * Where each result's rows, along its first dimension, depend on the same share of the inputs' rows only,
  * the steps are made for one part of the batch, and are run for each (struct ht_rt_program): a thread
  * takes a part from the first step to the last, so that what steps hand on stays in its caches, and
- * threads need not meet.  The graph's shapes are those of a part while it is lowered.
+ * threads need not meet.  A copy of the graph, which shares its constants, has the shapes of a part, and is
+ * lowered in its place.
  *
  * Every part reads all weights.  So it has to have enough rows for its products. */
 #include "lower/parts.h"
@@ -184,18 +185,67 @@ static int64_t choose(const struct parts *p)
 	return parts;
 }
 
-/* ---- shapes ---- */
+/* ---- the graph of one part ---- */
 
-static void scale(struct lower *l, struct ht_type *t, int64_t parts)
+static struct ht_shape shape_of_part(struct lower *l, struct ht_shape s, int64_t parts)
 {
 	int64_t dim[HT_LOWER_RANK];
 
-	memcpy(dim, t->shape.dim, (size_t)t->shape.rank * sizeof *dim);
+	memcpy(dim, s.dim, (size_t)s.rank * sizeof *dim);
 	dim[0] /= parts;
-	t->shape = ht_shape_make(l->scratch, t->shape.rank, dim);
+	return ht_shape_make(l->scratch, s.rank, dim);
 }
 
-void lower_parts(struct lower *l)
+/* `n` is a copy of `whole`. */
+static void take_part(
+	struct lower *l, struct ht_node *n, const struct ht_node *whole, int64_t parts)
+{
+	for (int32_t i = 0; i < n->outs; i++)
+		if (i == 0 || ht_use_count(&l->uses, ht_out((struct ht_node *)(uintptr_t)whole, i)))
+			n->out[i].shape = shape_of_part(l, whole->out[i].shape, parts);
+}
+
+static struct ht_port *ports_of_part(
+	struct lower *l, const struct ht_port *from, struct ht_node *const *node)
+{
+	struct ht_port *first = NULL, **end = &first;
+
+	for (; from; from = from->next) {
+		struct ht_port *p = HT_NEW(l->scratch, struct ht_port);
+
+		*p = *from;
+		p->next = NULL;
+		p->value.node = node[from->value.node->id];
+		*end = p;
+		end = &p->next;
+	}
+	return first;
+}
+
+/* A copy has the nodes in the order of the whole graph. */
+static struct lower_part *make_part(const struct parts *p, int64_t parts)
+{
+	struct lower *l = p->l;
+	struct lower_part *part = HT_NEW(l->scratch, struct lower_part);
+	struct ht_node **node = HT_NEW_ARRAY(l->scratch, struct ht_node *, l->g->ids), *n;
+
+	part->graph = ht_graph_clone(l->g, l->scratch);
+	part->whole = HT_NEW_ARRAY(l->scratch, const struct ht_type *, part->graph->ids);
+	n = part->graph->first;
+	for (const struct ht_node *w = l->g->first; w; w = w->next, n = n->next) {
+		node[w->id] = n;
+		if (!p->by_rows[w->id])
+			continue;
+		part->whole[n->id] = w->out;
+		take_part(l, n, w, parts);
+	}
+	part->entry = *l->asked->entry;
+	part->entry.inputs = ports_of_part(l, l->asked->entry->inputs, node);
+	part->entry.outputs = ports_of_part(l, l->asked->entry->outputs, node);
+	return part;
+}
+
+struct lower_part *lower_parts(struct lower *l)
 {
 	struct parts p = { l, batch_of(l->asked->entry),
 		HT_NEW_ARRAY(l->scratch, bool, l->g->ids) };
@@ -204,27 +254,7 @@ void lower_parts(struct lower *l)
 	l->plan->parts = 1;
 	if (l->numerics || l->asked->asked.batch == HT_BATCH_WHOLE || p.batch < 2 ||
 		!is_by_rows(&p))
-		return;
+		return NULL;
 	l->plan->parts = choose(&p);
-	if (l->plan->parts == 1)
-		return;
-	l->whole = HT_NEW_ARRAY(l->scratch, struct ht_type *, l->g->ids);
-	for (struct ht_node *n = l->g->first; n; n = n->next) {
-		if (!p.by_rows[n->id])
-			continue;
-		l->whole[n->id] = n->out;
-		n->out = HT_NEW_ARRAY(l->scratch, struct ht_type, (size_t)n->outs);
-		for (int32_t i = 0; i < n->outs; i++) {
-			n->out[i] = l->whole[n->id][i];
-			if (i == 0 || ht_use_count(&l->uses, ht_out(n, i)))
-				scale(l, &n->out[i], l->plan->parts);
-		}
-	}
-}
-
-void lower_whole(struct lower *l)
-{
-	for (struct ht_node *n = l->g->first; l->whole && n; n = n->next)
-		if (l->whole[n->id])
-			n->out = l->whole[n->id];
+	return l->plan->parts > 1 ? make_part(&p, l->plan->parts) : NULL;
 }

@@ -9,8 +9,8 @@ struct ht_guarded;
 
 /* Each of `threads` threads gets `scratch_bytes`.  Frames of a recursive procedure share their buffers;
  * no program has recursion.  NULL: out of memory. */
-struct ht_guarded *ht_guarded_new(const struct ht_rt_program *p, enum ht_rt_guard where,
-	int threads, size_t scratch_bytes);
+struct ht_guarded *ht_guarded_new(
+	const struct ht_rt_program *p, enum ht_rt_guard where, int threads, size_t scratch_bytes);
 void ht_guarded_free(struct ht_guarded *g);
 /* The first thread's scratch, and the distance to the next thread's. */
 char *ht_guarded_scratch(const struct ht_guarded *g, uint64_t *stride);
