@@ -167,32 +167,38 @@ void ht_node_set_outs(struct ht_node *n, int32_t outs)
 	n->outs = outs;
 }
 
-static struct ht_str numbered(struct ht_graph *g, struct ht_str base, unsigned i, bool *taken)
-{
-	struct ht_str name = ht_str_printf(g->arena, "%.*s_%u", HT_STR_ARG(base), i);
+/* What takes a name: nodes of a graph or functions of a library. */
+struct names {
+	const struct ht_map *of;
+	struct ht_arena *arena;
+};
 
-	*taken = ht_map_get(&g->names, name) != NULL;
+static struct ht_str numbered(const struct names *x, struct ht_str base, unsigned i, bool *taken)
+{
+	struct ht_str name = ht_str_printf(x->arena, "%.*s_%u", HT_STR_ARG(base), i);
+
+	*taken = ht_map_get(x->of, name) != NULL;
 	return name;
 }
 
 /* Of very many names with one base the numbers are dense: the first that is free is found by
  * halving, and any that is free will do where they are not. */
-struct ht_str ht_graph_free_name(struct ht_graph *g, struct ht_str base)
+static struct ht_str free_name(const struct names *x, struct ht_str base)
 {
 	struct ht_str name = base, middle;
 	unsigned used = 0, free = 1;
 	bool taken = true;
 
-	if (!ht_map_get(&g->names, base))
+	if (!ht_map_get(x->of, base))
 		return base;
 	for (; taken; free = free < 16 ? free + 1 : free * 2) {
-		name = numbered(g, base, free, &taken);
+		name = numbered(x, base, free, &taken);
 		if (!taken)
 			break;
 		used = free;
 	}
 	while (free - used > 1) {
-		middle = numbered(g, base, used + (free - used) / 2, &taken);
+		middle = numbered(x, base, used + (free - used) / 2, &taken);
 		if (taken) {
 			used += (free - used) / 2;
 		} else {
@@ -201,6 +207,16 @@ struct ht_str ht_graph_free_name(struct ht_graph *g, struct ht_str base)
 		}
 	}
 	return name;
+}
+
+struct ht_str ht_graph_free_name(struct ht_graph *g, struct ht_str base)
+{
+	return free_name(&(struct names){ &g->names, g->arena }, base);
+}
+
+struct ht_str ht_graph_free_function_name(struct ht_graph *library, struct ht_str base)
+{
+	return free_name(&(struct names){ &library->function_names, library->arena }, base);
 }
 
 struct ht_node *ht_graph_node(const struct ht_graph *g, struct ht_str name)

@@ -353,8 +353,9 @@ void ht_node_remove(struct ht_node *n);
 void ht_node_set_ins(struct ht_node *n, const struct ht_value *in, int32_t ins);       /* copies */
 void ht_node_set_controls(struct ht_node *n, struct ht_node *const *c, int32_t count); /* copies */
 void ht_node_set_outs(struct ht_node *n, int32_t outs); /* keeps the types of remaining results */
-/* `base`, or `base` with "_1", "_2", … that is still free. */
+/* `base`, or `base` with "_1", "_2", … that no node, or no function, has. */
 struct ht_str ht_graph_free_name(struct ht_graph *g, struct ht_str base);
+struct ht_str ht_graph_free_function_name(struct ht_graph *library, struct ht_str base);
 struct ht_node *ht_graph_node(const struct ht_graph *g, struct ht_str name); /* NULL: none */
 struct ht_function *ht_graph_function(const struct ht_graph *g, struct ht_str name);
 /* Every use of `from` (operands, entry outputs, results of the function) becomes `to`. */

@@ -65,6 +65,7 @@ static enum ht_status emit_update(
 	struct kernel_build k;
 	struct view sum;
 	struct space s;
+	int32_t before, more;
 
 	if (view_count(&variable) == 0)
 		return HT_OK;
@@ -72,7 +73,9 @@ static enum ht_status emit_update(
 	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
 	s = kb_loop_space(&k, sum.rank, sum.dim, view_boundaries(by, sum.rank, sum.dim));
-	kb_store(&k, &sum, &s, op(&k.xb, kb_load(&k, &variable, &s), kb_load(&k, by, &s)));
+	before = kb_load(&k, &variable, &s);
+	more = kb_load(&k, by, &s);
+	kb_store(&k, &sum, &s, op(&k.xb, before, more));
 	kb_finish(&k, n);
 	emit_copy(l, n, &sum, &variable);
 	return HT_OK;

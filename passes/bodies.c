@@ -13,7 +13,7 @@
 
 enum {
 	MOST_NESTED = 64,
-	MOST_FUNCTIONS = 20000 /* of a program: copies in copies could be very many */
+	MOST_FUNCTIONS = 50000 /* of a program: copies in copies could be very many */
 };
 
 /* Where functions are copied. */
@@ -44,17 +44,6 @@ static struct ht_value operand(const struct control *x, int32_t i)
 
 /* ---- copies ---- */
 
-static struct ht_str free_function_name(const struct ht_graph *library, struct ht_str base)
-{
-	struct ht_str name;
-	size_t i = library->function_names.count;
-
-	do
-		name = ht_str_printf(library->arena, "%.*s_%zu", HT_STR_ARG(base), i++);
-	while (ht_graph_function(library, name));
-	return name;
-}
-
 static enum ht_status refuse(const struct copying *x, const struct ht_node *n, const char *text)
 {
 	struct ht_where at = HT_NOWHERE;
@@ -73,7 +62,7 @@ static void copy_one(struct ht_node *n, int i, const struct ht_function *from)
 	struct ht_function *f;
 
 	*ref = *a->value.func;
-	ref->name = free_function_name(library, from->name);
+	ref->name = ht_graph_free_function_name(library, from->name);
 	ref->attrs = NULL;
 	f = ht_function_copy(library, from, ref->name, a->value.func->attrs);
 	f->special = true;

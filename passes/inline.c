@@ -460,28 +460,33 @@ static enum ht_status finish(struct inliner *in)
 	return ht_graph_sort(in->g, in->diags);
 }
 
+static size_t most_nodes(const struct ht_graph *g)
+{
+	size_t n = g->nodes;
+
+	for (const struct ht_function *f = g->library->functions; f; f = f->next)
+		n += f->body->nodes;
+	return n * GROWTH + GROWTH_BASE;
+}
+
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
 	struct inliner in = { .g = g, .scratch = c->scratch, .diags = c->diags };
 	const struct ht_attr *attrs;
 	struct ht_function *f;
-	bool any = false;
 
 	if (!g->library->functions)
 		return HT_OK;
-	in.limit = g->nodes;
-	for (f = g->library->functions; f; f = f->next)
-		in.limit += f->body->nodes;
-	in.limit = in.limit * GROWTH + GROWTH_BASE;
 	/* Copies come to the end of the list, so this visits them too. */
 	for (struct ht_node *n = g->first; n; n = n->next) {
 		f = callee(&in, n, &attrs);
 		if (!f)
 			continue;
-		any = true;
+		if (!in.limit)
+			in.limit = most_nodes(g);
 		HT_TRY(inline_call(&in, n, f, attrs));
 	}
-	return any ? finish(&in) : HT_OK;
+	return in.limit ? finish(&in) : HT_OK;
 }
 
 const struct ht_pass ht_pass_inline = {

@@ -20,6 +20,7 @@
 	PASS(fold)                                                                                 \
 	PASS(fold_pad)                                                                             \
 	PASS(freeze)                                                                               \
+	PASS(functional)                                                                           \
 	PASS(gelu)                                                                                 \
 	PASS(hard_swish)                                                                           \
 	PASS(identity)                                                                             \

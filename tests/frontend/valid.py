@@ -113,14 +113,6 @@ def switches(r, d):
             x = r.normal(size=(3, 4)).astype(np.float32)
             want = tensorflow(graph, {'x': x}, ['y', 'index'])
             check(f'Switch by {pred}, {feed_default}', run(written(d, graph), {'x': x}, ['y', 'index']), want)
-    with tf.Graph().as_default() as g:
-        x = tf.compat.v1.placeholder(tf.float32, [2], 'x')
-        p = tf.compat.v1.placeholder(tf.bool, [], 'p')
-        false, true = tf.raw_ops.Switch(data=x, pred=p)
-        tf.identity(tf.raw_ops.Merge(inputs=[-false, true])[0], 'y')
-        graph = g.as_graph_def()
-    got = run(written(d, graph), {'x': np.ones(2, np.float32), 'p': np.bool_(True)}, ['y'])
-    refused('Switch by an input', got, 'control flow')
 
 
 # ---- TF.js ----

@@ -75,21 +75,22 @@ def converted(path, feeds, outputs):
                      {f'{k}:0': v for k, v in feeds.items() if k in present})
 
 
-def check(name, folder, model, feeds, outputs, want):
+def check(name, folder, model, feeds, outputs, want, policies=POLICIES):
     def agree(how, got, tolerance=TOLERANCE, than=None):
         for o, g, w in zip(outputs, got, want if than is None else than):
             if not close(g, w, tolerance):
                 sys.exit(f'{name}, {how}: {o} is {g}, not {w}')
 
-    got = run(folder, model, feeds, outputs)
+    asked = '--outputs', ','.join(outputs)
+    got = run(folder, model, feeds, outputs, *asked)
     agree('run', got)
-    agree('two threads', run(folder, model, feeds, outputs, '--threads', '2'), 0, got)
-    tool('compile', '-q', model, '-o', f'{folder}/m.htx')
+    agree('two threads', run(folder, model, feeds, outputs, *asked, '--threads', '2'), 0, got)
+    tool('compile', '-q', model, '-o', f'{folder}/m.htx', *asked)
     agree('artefact', run(folder, f'{folder}/m.htx', feeds, outputs), 0, got)
     agree('net', run_net(folder, model, feeds, outputs, want))
-    for policy, tolerance in POLICIES.items():
+    for policy, tolerance in policies.items():
         tool('convert', '-q', model, '-o', f'{folder}/c.pb', '--policy', policy)
-        ours = run(folder, model, feeds, outputs, '--policy', policy)
+        ours = run(folder, model, feeds, outputs, *asked, '--policy', policy)
         theirs = converted(f'{folder}/c.pb', feeds, outputs)
         agree(policy, ours, tolerance)
         agree(f'converted under {policy}', theirs, tolerance, ours)

@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""TensorFlow 1's control flow, Switch and Merge and frames: random graphs of branches and loops in each other run as
+TensorFlow runs them, in each way to run a model, and run under policies.  What has no functional form is refused by
+name.
+
+Exit code 77: nothing to test with.
+"""
+import argparse
+import os
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
+import live  # noqa: E402
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+v1 = tf.compat.v1
+v1.disable_control_flow_v2()
+SHAPE = 3, 4
+KINDS = 'tanh', 'scale', 'product', 'outer', 'branch', 'loop', 'two', 'again', 'index', 'case', 'only one'
+
+
+class Maker:
+    """Statements on tensors of one shape; `outer` are values of the scopes around."""
+
+    def __init__(self, r):
+        self.r = r
+        self.w = tf.constant((r.standard_normal((4, 4)) * 0.4).astype('f4'))
+        self.made = set()
+
+    def predicate(self, y):
+        return tf.reduce_mean(y) > float(self.r.uniform(-0.5, 0.5))
+
+    def statements(self, y, outer, depth):
+        for _ in range(int(self.r.integers(1, 4))):
+            kinds = KINDS if depth < 3 else KINDS[:4]
+            kind = kinds[self.r.integers(len(kinds))]
+            self.made.add(kind)
+            y = getattr(self, kind.replace(' ', '_'))(y, outer, depth)
+        return y
+
+    def tanh(self, y, outer, depth):
+        return tf.tanh(y)
+
+    def scale(self, y, outer, depth):
+        return y * float(self.r.uniform(-1, 1)) + 0.3
+
+    def product(self, y, outer, depth):
+        return y @ self.w
+
+    def outer(self, y, outer, depth):
+        return tf.tanh(y + outer[self.r.integers(len(outer))])
+
+    def branch(self, y, outer, depth):
+        return v1.cond(self.predicate(y), lambda: self.statements(y, outer + [y], depth + 1),
+                       lambda: self.statements(y, outer + [y], depth + 1))
+
+    def two(self, y, outer, depth):
+        """Two results of one branch; one of them is what came in."""
+        a, b = v1.cond(self.predicate(outer[-1]), lambda: (y, self.statements(y, outer, depth + 1)),
+                       lambda: (tf.tanh(y), y))
+        return a - b * 0.5
+
+    def again(self, y, outer, depth):
+        """Two branches by one predicate, the second of which needs the first, and one that needs neither."""
+        p = self.predicate(y)
+        first = v1.cond(p, lambda: self.statements(y, outer, depth + 1), lambda: tf.tanh(y))
+        second = v1.cond(p, lambda: first * 0.5, lambda: self.statements(first, outer, depth + 1))
+        return second - v1.cond(p, lambda: outer[0] * 0.25, lambda: outer[-1])
+
+    def index(self, y, outer, depth):
+        """Merge also tells which of its operands it gave."""
+        off, on = v1.raw_ops.Switch(data=y, pred=self.predicate(y))
+        either, index = v1.raw_ops.Merge(inputs=[tf.tanh(on), off * 0.5])
+        return either + tf.cast(index, tf.float32)
+
+    def only_one(self, y, outer, depth):
+        """A branch of which one side is a constant."""
+        return y + v1.cond(self.predicate(y), lambda: tf.constant(0.25), lambda: tf.reduce_max(tf.tanh(outer[0])))
+
+    def case(self, y, outer, depth):
+        return v1.case([(self.predicate(y), lambda: tf.tanh(y)), (self.predicate(outer[0]), lambda: y * 0.5)],
+                       default=lambda: self.statements(y, outer, depth + 1))
+
+    def loop(self, y, outer, depth):
+        n = int(self.r.integers(0, 4))
+
+        def body(i, z, last):
+            return i + 1, tf.tanh(self.statements(z, outer + [y], depth + 1)), z
+        _, z, last = v1.while_loop(lambda i, z, last: tf.logical_and(i < n, tf.reduce_sum(tf.abs(z)) < 100),
+                                   body, (0, y, outer[-1]))
+        return z + last * 0.1
+
+
+def graph(r):
+    with tf.Graph().as_default() as g:
+        x = v1.placeholder(tf.float32, SHAPE, name='x')
+        m = Maker(r)
+        y = m.statements(x, [x], 0)
+        while not m.made & set(KINDS[4:]):
+            y = m.statements(y, [x, y], 0)
+        tf.identity(y, name='y')
+        tf.identity(tf.reduce_sum(y), name='z')
+    return g, m.made
+
+
+def check(r, folder):
+    g, made = graph(r)
+    x = (r.standard_normal(SHAPE) * 2).astype('f4')
+    try:
+        with v1.Session(graph=g) as s:
+            want = s.run(['y:0', 'z:0'], {'x:0': x})
+    except tf.errors.InvalidArgumentError as e:  # of some loops in branches that are not taken
+        if 'does not have value' in e.message:
+            return set()
+        raise
+    proto = v1.graph_util.extract_sub_graph(g.as_graph_def(), ['y', 'z'])
+    with open(f'{folder}/m.pb', 'wb') as f:
+        f.write(proto.SerializeToString())
+    live.check(str(sorted(made)), folder, f'{folder}/m.pb', {'x': x}, ['y', 'z'], want, policies={})
+    for policy in live.POLICIES:  # rounding may change which branch is taken
+        got = live.run(folder, f'{folder}/m.pb', {'x': x}, ['y', 'z'], '--outputs', 'y,z', '--policy', policy)
+        if not all(np.isfinite(g).all() for g in got):
+            sys.exit(f'{sorted(made)}, {policy}: {got}')
+    return made
+
+
+def check_refusals(folder):
+    """A Merge that Switches of different predicates feed."""
+    with tf.Graph().as_default() as g:
+        x = v1.placeholder(tf.float32, [2], name='x')
+        off, _ = v1.raw_ops.Switch(data=x, pred=x[0] > 0)
+        _, on = v1.raw_ops.Switch(data=x, pred=x[1] > 0)
+        tf.identity(v1.raw_ops.Merge(inputs=[off, on])[0], name='y')
+    with open(f'{folder}/bad.pb', 'wb') as f:
+        f.write(g.as_graph_def().SerializeToString())
+    said = live.tool('run', f'{folder}/bad.pb', '--outputs', 'y', code=4)
+    if 'Switch is control flow of a form that is not supported' not in said:
+        sys.exit(said)
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument('--seed', type=int, default=19)
+    p.add_argument('--rounds', type=int, default=100 if live.environment.LONG else 12)
+    a = p.parse_args()
+    made = set()
+    with tempfile.TemporaryDirectory() as folder:
+        for i in range(a.rounds):
+            made |= check(np.random.default_rng(a.seed + i), folder)
+        check_refusals(folder)
+    if made != set(KINDS) and a.rounds >= 8:
+        sys.exit(f'no {set(KINDS) - made}')
+    print(f'{a.rounds} graphs with Switch and Merge agree with TensorFlow')
+
+
+main()
