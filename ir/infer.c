@@ -378,11 +378,12 @@ static enum ht_status infer_node(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-static enum ht_status infer_graph(struct ht_graph *g, struct ht_arena *scratch, struct ht_diags *d)
+static enum ht_status infer_graph(const struct ht_infer *of, struct ht_graph *g)
 {
-	struct ht_infer in = { .g = g, .scratch = scratch, .d = d };
+	struct ht_infer in = *of;
 
-	in.known = HT_NEW_ARRAY(scratch, struct ht_known *, g->ids);
+	in.g = g;
+	in.known = HT_NEW_ARRAY(in.scratch, struct ht_known *, g->ids);
 	/* Loop back edges are read before they are set. */
 	for (struct ht_node *n = g->first; n; n = n->next)
 		if (ht_is(n, HT_ITERATES)) {
@@ -396,18 +397,30 @@ static enum ht_status infer_graph(struct ht_graph *g, struct ht_arena *scratch, 
 
 enum ht_status ht_infer_function(const struct ht_infer *in, const struct ht_function *f)
 {
-	return infer_graph(f->body, in->scratch, in->d);
+	return infer_graph(in, f->body);
+}
+
+static enum ht_status infer_all(struct ht_graph *g, struct ht_diags *d, bool hopeful)
+{
+	const struct ht_infer in = {
+		.scratch = ht_arena_within(g->arena), .d = d, .hopeful = hopeful
+	};
+	enum ht_status st = HT_OK;
+
+	for (struct ht_function *f = g->functions; f && st == HT_OK; f = f->next)
+		st = infer_graph(&in, f->body);
+	if (st == HT_OK)
+		st = infer_graph(&in, g);
+	ht_arena_release(in.scratch);
+	return st;
 }
 
 enum ht_status ht_infer_types(struct ht_graph *g, struct ht_diags *d)
 {
-	struct ht_arena *scratch = ht_arena_within(g->arena);
-	enum ht_status st = HT_OK;
+	return infer_all(g, d, false);
+}
 
-	for (struct ht_function *f = g->functions; f && st == HT_OK; f = f->next)
-		st = infer_graph(f->body, scratch, d);
-	if (st == HT_OK)
-		st = infer_graph(g, scratch, d);
-	ht_arena_release(scratch);
-	return st;
+enum ht_status ht_infer_types_hopefully(struct ht_graph *g, struct ht_diags *d)
+{
+	return infer_all(g, d, true);
 }

@@ -32,6 +32,7 @@ struct ht_infer {
 	struct ht_arena
 		*scratch; /* lives while types are inferred; shapes are in the graph's arena */
 	struct ht_diags *d;
+	bool hopeful;            /* ht_infer_types_hopefully() */
 	struct ht_known **known; /* by node id: one a result, or NULL; e is NULL: nothing known */
 };
 

@@ -146,6 +146,32 @@ static enum ht_status infer_both(struct ht_infer *in, struct ht_node *n, const s
 	return HT_OK;
 }
 
+/* Each dimension as the side has it that knows it. */
+static struct ht_shape either(struct ht_infer *in, struct ht_shape a, struct ht_shape b)
+{
+	int64_t *d;
+
+	if (a.rank < 0 || b.rank < 0)
+		return a.rank < 0 ? b : a;
+	if (a.rank != b.rank)
+		return HT_SHAPE_UNKNOWN;
+	d = HT_NEW_ARRAY(in->g->arena, int64_t, (size_t)a.rank);
+	for (int32_t i = 0; i < a.rank; i++) {
+		d[i] = a.dim[i] < 0 ? b.dim[i] : a.dim[i];
+		if (b.dim[i] >= 0 && b.dim[i] != d[i])
+			d[i] = HT_DIM_UNKNOWN;
+	}
+	return (struct ht_shape){ a.rank, d };
+}
+
+static struct ht_shape join(
+	struct ht_infer *in, struct ht_shape a, struct ht_shape b, struct ht_shape stated)
+{
+	if (in->hopeful)
+		return either(in, a, b);
+	return ht_shape_eq(a, b) ? a : stated;
+}
+
 enum ht_status ht_infer_call_if(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_bodies body = ht_control_bodies(n);
@@ -156,9 +182,9 @@ enum ht_status ht_infer_call_if(struct ht_infer *in, struct ht_node *n)
 	if (are_its_own(&body))
 		HT_TRY(infer_both(in, n, &body));
 	for (int32_t i = 0; i < n->outs && a && b; i++, a = a->next, b = b->next)
-		if (!ht_shape_known(n->out[i].shape) &&
-			ht_shape_eq(ret_type(a)->shape, ret_type(b)->shape))
-			n->out[i].shape = ret_type(a)->shape;
+		if (!ht_shape_known(n->out[i].shape))
+			n->out[i].shape =
+				join(in, ret_type(a)->shape, ret_type(b)->shape, n->out[i].shape);
 	return HT_OK;
 }
 
@@ -170,7 +196,7 @@ static bool widen(struct ht_infer *in, struct ht_shape *a, struct ht_shape b)
 	int64_t *d;
 	bool changed = false;
 
-	if (a->rank < 0)
+	if (a->rank < 0 || (in->hopeful && b.rank < 0))
 		return false;
 	if (a->rank != b.rank) {
 		*a = HT_SHAPE_UNKNOWN;
@@ -178,7 +204,9 @@ static bool widen(struct ht_infer *in, struct ht_shape *a, struct ht_shape b)
 	}
 	d = HT_NEW_ARRAY(in->g->arena, int64_t, (size_t)a->rank);
 	for (int32_t i = 0; i < a->rank; i++) {
-		d[i] = a->dim[i] == b.dim[i] ? a->dim[i] : HT_DIM_UNKNOWN;
+		bool same = a->dim[i] == b.dim[i] || (in->hopeful && b.dim[i] < 0);
+
+		d[i] = same ? a->dim[i] : HT_DIM_UNKNOWN;
 		changed = changed || d[i] != a->dim[i];
 	}
 	a->dim = d;

@@ -472,6 +472,10 @@ enum ht_status ht_verify(struct ht_graph *g, struct ht_diags *d);
  * follows values through Shape, Pack, StridedSlice and similar ops.  Shapes that cannot be known stay
  * unknown; a contradiction is HT_E_INPUT with the node's name. */
 enum ht_status ht_infer_types(struct ht_graph *g, struct ht_diags *d);
+/* Likewise, but what is not known yet does not spread through control flow: a loop's value keeps the shape that it
+ * begins with while nothing is known of what an iteration makes of it, and a branch has the shape of its one
+ * known side.  A guess, to be checked by ht_infer_types() when more is known. */
+enum ht_status ht_infer_types_hopefully(struct ht_graph *g, struct ht_diags *d);
 /* The shape that a placeholder states; `library` is the graph that has the version.  Before version 22 a
  * Placeholder stated [] where its shape was not known. */
 struct ht_shape ht_placeholder_shape(const struct ht_graph *library, const struct ht_node *n);

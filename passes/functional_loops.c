@@ -18,15 +18,17 @@ static void add_control(struct ht_node *n, struct ht_node *before, struct ht_are
 	ht_node_set_controls(n, all, count);
 }
 
+/* Of frames in each other; lowering takes no more bodies in each other. */
+enum { MOST_NESTED = 64 };
+
 struct carried {
 	struct ht_node *enter, *merge, *next,
 		*choice; /* choice: the Switch; NULL: nobody asks for it */
 };
 
 struct frame {
-	struct ht_str name;
-	struct frame *outer;
-	int depth;
+	struct frame *outer; /* NULL: none that is known */
+	int depth;           /* from 1 */
 	struct ht_node *condition;
 	struct carried *carried;
 	struct ht_node **stays; /* Enters of values that no iteration changes */
@@ -43,6 +45,7 @@ struct frames {
 	struct frame *first;
 	struct frame **of;    /* by node id: the frame that its results are in; NULL: none */
 	struct frame *looked; /* whose parts are sliced */
+	bool changed;         /* an outer frame has been found */
 	int32_t *number;      /* by node id of a Merge, Switch or Enter: its argument + 1 */
 };
 
@@ -51,22 +54,29 @@ static struct frame *deepest(struct frame *a, struct frame *b)
 	return !a || (b && b->depth > a->depth) ? b : a;
 }
 
-static struct frame *frame_named(struct frames *x, const struct ht_node *enter, struct frame *outer)
+static void has_outer(struct frames *x, struct frame *f, struct frame *outer)
 {
-	struct ht_str name = ht_attr_str(enter, "frame_name", "");
-	struct ht_map_entry *e = ht_map_at(&x->named, name);
-	struct frame *new = e->value;
-
-	if (!new) {
-		new = e->value = HT_NEW(x->f->scratch, struct frame);
-		new->name = name;
-		new->outer = outer;
-		new->depth = outer ? outer->depth + 1 : 1;
-		new->next = x->first;
-		x->first = new;
+	if (outer && !f->outer) {
+		f->outer = outer;
+		x->changed = true;
 	}
-	new->odd = new->odd || new->outer != outer;
-	return new;
+	f->odd = f->odd || (outer && f->outer != outer);
+	f->depth = f->outer ? f->outer->depth + 1 : 1;
+}
+
+static struct frame *frame_entered(
+	struct frames *x, const struct ht_node *enter, struct frame *outer)
+{
+	struct ht_map_entry *e = ht_map_at(&x->named, ht_attr_str(enter, "frame_name", ""));
+	struct frame *f = e->value;
+
+	if (!f) {
+		f = e->value = HT_NEW(x->f->scratch, struct frame);
+		f->next = x->first;
+		x->first = f;
+	}
+	has_outer(x, f, outer);
+	return f;
 }
 
 static struct frame *frame_of_needs(const struct frames *x, const struct ht_node *n)
@@ -118,13 +128,29 @@ static void add_choice(struct frames *x, struct frame *f, struct ht_node *n)
 	x->number[n->id] = k;
 }
 
+/* What is made of constants alone is in no frame that could be told, and does not tell in which frame another one
+ * is; it may be that only a later node tells, so all nodes are looked at again. */
+static bool find_frames(struct frames *x)
+{
+	int rounds = 0;
+
+	do {
+		x->changed = false;
+		for (struct ht_node *n = x->f->g->first; n; n = n->next) {
+			struct frame *f = frame_of_needs(x, n);
+
+			if (ht_is(n, HT_ENTERS))
+				f = frame_entered(x, n, f);
+			x->of[n->id] = ht_is_exit(n) && f ? f->outer : f;
+		}
+	} while (x->changed && ++rounds < MOST_NESTED);
+	return !x->changed;
+}
+
 static void look_at(struct frames *x, struct ht_node *n)
 {
-	struct frame *f = frame_of_needs(x, n);
+	struct frame *f = ht_is_exit(n) ? frame_of_needs(x, n) : x->of[n->id];
 
-	if (ht_is(n, HT_ENTERS))
-		f = frame_named(x, n, f);
-	x->of[n->id] = ht_is_exit(n) && f ? f->outer : f;
 	if (!f)
 		return;
 	if (ht_is_exit(n)) {
@@ -160,8 +186,13 @@ static void find_kept(struct frames *x)
 
 /* ---- a frame's functions ---- */
 
-/* Of the condition: what Merges give.  A Const is the same anywhere; another value from outside of the frame has
- * to enter it. */
+/* What is made of constants alone is the same anywhere, and in no frame: control edges that said so are gone. */
+static bool is_in_no_frame(const struct frames *x, const struct ht_node *n)
+{
+	return ht_is(n, HT_CONSTANT) || (!x->of[n->id] && !ht_is(n, HT_FED));
+}
+
+/* Of the condition: what Merges give.  A value from outside of the frame has to enter it. */
 static int32_t argument_of_condition(void *of, struct ht_value v)
 {
 	const struct frames *x = of;
@@ -173,7 +204,7 @@ static int32_t argument_of_condition(void *of, struct ht_value v)
 		return v.index ? -2 : x->number[v.node->id] - 1;
 	if (ht_routes(v.node) && !ht_is(v.node, HT_SWITCHES | HT_MERGES))
 		return -2;
-	return within || ht_is(v.node, HT_CONSTANT) ? -1 : -2;
+	return within || is_in_no_frame(x, v.node) ? -1 : -2;
 }
 
 static int32_t argument_of_body(void *of, struct ht_value v)
@@ -310,7 +341,7 @@ static void convert_frame(struct frames *x, struct frame *f)
 		make_loop(x, f, condition->name, body->name);
 }
 
-/* Frames are listed with the last met first; outer ones are met before inner ones. */
+/* Inner frames first. */
 void ht_functional_loops(struct functional *f)
 {
 	struct frames x = { .f = f,
@@ -318,9 +349,13 @@ void ht_functional_loops(struct functional *f)
 		.number = HT_NEW_ARRAY(f->scratch, int32_t, f->ids) };
 
 	ht_map_init(&x.named, f->scratch);
+	if (!find_frames(&x))
+		return;
 	for (struct ht_node *n = f->g->first; n; n = n->next)
 		look_at(&x, n);
 	find_kept(&x);
-	for (struct frame *frame = x.first; frame; frame = frame->next)
-		convert_frame(&x, frame);
+	for (int depth = MOST_NESTED; depth > 0; depth--)
+		for (struct frame *frame = x.first; frame; frame = frame->next)
+			if (frame->depth == depth)
+				convert_frame(&x, frame);
 }

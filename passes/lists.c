@@ -3,7 +3,8 @@
  * TensorFlow's TensorArray, map_fn, scan and recurrent layers are loops over TensorLists.  A list whose
  * length and whose elements' shape are known is one tensor [length, element...]: an element is gathered from
  * it, or scattered into it, and packing changes nothing.  What is known of one list may tell the shape of
- * another one's elements, so types are inferred again after each round, until nothing changes.
+ * another one's elements, so types are inferred again after each round, until nothing changes.  As little is known of a
+ * loop while its lists are not, inference is hopeful until the end: what it guesses wrong stays unknown then.
  *
  * Left alone, and refused by lowering: lists that grow, lists of elements of several shapes, and lists
  * that come from outside of the graph. */
@@ -388,7 +389,10 @@ enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c
 {
 	struct ht_lists l = { .c = c };
 
-	while (has_lists(g, c->scratch)) {
+	if (!has_lists(g, c->scratch))
+		return HT_OK;
+	do {
+		HT_TRY(ht_infer_types_hopefully(g, c->diags));
 		ht_map_init(&l.of, c->scratch);
 		ht_lists_find(&l, g);
 		find_open(&l, g);
@@ -396,7 +400,6 @@ enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c
 		if (!set_types(&l))
 			break;
 		ht_lists_make_dense(&l, g);
-		HT_TRY(ht_infer_types(g, c->diags));
-	}
-	return HT_OK;
+	} while (has_lists(g, c->scratch));
+	return ht_infer_types(g, c->diags);
 }

@@ -2,8 +2,6 @@
  * runs, is changed to compute with the tensor. */
 #include "passes/lists.h"
 
-#include <string.h>
-
 /* One graph's part of the change. */
 struct dense {
 	struct ht_lists *l;
@@ -22,18 +20,6 @@ static struct ht_str name_within(struct dense *d, const struct ht_node *n, const
 	return ht_str_printf(d->r.arena, "%.*s/%s", HT_STR_ARG(n->name), what);
 }
 
-/* ---- constants ---- */
-
-/* A scalar whose little-endian bytes `bits` begins with. */
-static struct ht_value scalar(
-	struct dense *d, struct ht_node *n, const char *what, enum ht_dtype t, int64_t bits)
-{
-	struct ht_blob *b = ht_rw_blob(&d->r, ht_dtype_info(t)->bytes);
-
-	memcpy((void *)(uintptr_t)b->p, &bits, b->n < sizeof bits ? b->n : sizeof bits);
-	return ht_rw_const(&d->r, n, name_within(d, n, what), t, HT_SHAPE_SCALAR, b);
-}
-
 /* ---- nodes of lists ---- */
 
 static struct ht_shape whole_shape(struct dense *d, const struct ht_list *x)
@@ -41,9 +27,10 @@ static struct ht_shape whole_shape(struct dense *d, const struct ht_list *x)
 	return ht_list_shape(x, d->r.arena);
 }
 
-static void make_identity(struct dense *d, struct ht_node *n, const struct ht_list *x)
+static void make_identity(
+	struct dense *d, struct ht_node *n, struct ht_value of, const struct ht_list *x)
 {
-	ht_rw_become(&d->r, n, HT_OP_Identity, n->in, 1);
+	ht_rw_become(&d->r, n, HT_OP_Identity, &of, 1);
 	ht_attr_set_type(n, "T", x->dtype);
 }
 
@@ -53,15 +40,34 @@ static void make_zeros(struct dense *d, struct ht_node *n, const struct ht_list 
 	struct ht_shape s = whole_shape(d, x);
 	struct ht_value in[] = { ht_rw_const_ints(&d->r, n, name_within(d, n, "shape"), HT_I64,
 					 s.dim, s.rank),
-		scalar(d, n, "zero", x->dtype, 0) };
+		ht_rw_scalar(&d->r, n, name_within(d, n, "zero"), x->dtype, 0) };
 
 	ht_rw_become(&d->r, n, HT_OP_Fill, in, 2);
 	ht_attr_set_type(n, "T", x->dtype);
 	ht_attr_set_type(n, "index_type", HT_I64);
 }
 
+/* Whether `v` is 0, 1, … for all elements: packing and unpacking, as TensorFlow 1 writes it. */
+static bool numbers_all(struct dense *d, const struct ht_list *x, struct ht_value v)
+{
+	int64_t *number;
+	size_t count;
+
+	if (!ht_const_ints(v, d->r.arena, &number, &count) || count != (size_t)x->length ||
+		ht_type_of(v)->shape.rank != 1)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		if (number[i] != (int64_t)i)
+			return false;
+	return true;
+}
+
 static void make_gather(struct dense *d, struct ht_node *n, const struct ht_list *x)
 {
+	if (numbers_all(d, x, n->in[1])) {
+		make_identity(d, n, n->in[0], x);
+		return;
+	}
 	ht_rw_become(&d->r, n, HT_OP_Gather, n->in, 2);
 	ht_attr_set_type(n, "Tparams", x->dtype);
 	ht_attr_set_type(n, "Tindices", HT_I32);
@@ -84,11 +90,14 @@ static void make_update(struct dense *d, struct ht_node *n, const struct ht_list
 static void make_updates(struct dense *d, struct ht_node *n, const struct ht_list *x)
 {
 	const int64_t dim[] = { ht_type_of(n->in[1])->shape.dim[0], 1 };
-	struct ht_value in[] = { n->in[0],
-		ht_rw_reshape(&d->r, n, name_within(d, n, "index"), n->in[2],
-			(struct ht_shape){ 2, dim }),
-		n->in[1] };
+	struct ht_value in[] = { n->in[0], n->in[2], n->in[1] };
 
+	if (numbers_all(d, x, n->in[2])) {
+		make_identity(d, n, n->in[1], x);
+		return;
+	}
+	in[1] = ht_rw_reshape(
+		&d->r, n, name_within(d, n, "index"), in[1], (struct ht_shape){ 2, dim });
 	ht_rw_become(&d->r, n, HT_OP_TensorScatterUpdate, in, 3);
 	ht_attr_set_type(n, "T", x->dtype);
 	ht_attr_set_type(n, "Tindices", HT_I32);
@@ -96,7 +105,8 @@ static void make_updates(struct dense *d, struct ht_node *n, const struct ht_lis
 
 static void make_length(struct dense *d, struct ht_node *n, const struct ht_list *x)
 {
-	ht_rw_replace_node(&d->r, n, scalar(d, n, "length", HT_I32, x->length));
+	ht_rw_replace_node(
+		&d->r, n, ht_rw_scalar(&d->r, n, name_within(d, n, "length"), HT_I32, x->length));
 }
 
 static void make_element_shape(struct dense *d, struct ht_node *n, const struct ht_list *x)
@@ -111,7 +121,7 @@ static struct ht_value lengths_of(struct dense *d, struct ht_node *n, const stru
 {
 	struct ht_value in[] = { ht_rw_const_ints(&d->r, n, name_within(d, n, "count"), HT_I64,
 					 &x->length, 1),
-		scalar(d, n, "length", HT_I64, x->shape.dim[0]) };
+		ht_rw_scalar(&d->r, n, name_within(d, n, "length"), HT_I64, x->shape.dim[0]) };
 	struct ht_node *fill = ht_rw_node(&d->r, n, HT_OP_Fill, name_within(d, n, "lengths"), in, 2,
 		(struct ht_type){ HT_I64, { 1, &x->length } });
 
@@ -161,7 +171,7 @@ static void change_list_op(struct dense *d, struct ht_node *n, const struct ht_l
 		make_concat(d, n, x);
 		break;
 	default: /* TensorListFromTensor, TensorListStack */
-		make_identity(d, n, x);
+		make_identity(d, n, n->in[0], x);
 	}
 }
 

@@ -39,6 +39,7 @@
 	PASS(split_batch_norm)                                                                     \
 	PASS(split_fused)                                                                          \
 	PASS(swish)                                                                                \
+	PASS(tensor_arrays)                                                                        \
 	PASS(transposes)
 
 #define DECLARE(name) extern const struct ht_pass ht_pass_##name;

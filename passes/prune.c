@@ -3,8 +3,9 @@
  * Needed is what the outputs reach through operands and control edges, as when TensorFlow runs a
  * fetch: an effect counts when something asks for it.  The entry's inputs stay.  Other entries and
  * functions that nothing calls go too, and control edges that order nothing: those from nodes
- * before which nothing with an effect runs.  Without an entry in the context the graph's entries
- * all count; a graph that has none, and is no body with an entry in the context, is left alone. */
+ * before which nothing with an effect runs; an Assert of a constant that holds has no effect.
+ * Without an entry in the context the graph's entries all count; a graph that has none, and is no body
+ * with an entry in the context, is left alone. */
 #include "passes/rewrite.h"
 
 struct prune {
@@ -12,6 +13,7 @@ struct prune {
 	struct ht_pass_context *c;
 	bool *needed;    /* by node id */
 	bool *effectful; /* by node id: it or something it needs has an effect */
+	bool dead;       /* values may be: there are Switches */
 	struct ht_node **stack;
 	size_t count, cap;
 };
@@ -54,9 +56,16 @@ static void mark(struct prune *p)
 	}
 }
 
+static bool always_holds(const struct ht_node *n)
+{
+	const struct ht_tensor *t = n->op == HT_OP_Assert ? ht_const_tensor(n->in[0]) : NULL;
+
+	return t && t->dtype == HT_BOOL && t->blob && t->blob->n == 1 && *(const char *)t->blob->p;
+}
+
 static bool has_effect(const struct prune *p, const struct ht_node *n)
 {
-	if (ht_op_info(n->op)->effects)
+	if (ht_op_info(n->op)->effects && !always_holds(n))
 		return true;
 	for (int32_t i = 0; i < n->ins; i++)
 		if (p->effectful[n->in[i].node->id])
@@ -67,14 +76,22 @@ static bool has_effect(const struct prune *p, const struct ht_node *n)
 	return false;
 }
 
+/* A dead value keeps an effect from happening. */
+static bool may_stop(const struct prune *p, const struct ht_node *n)
+{
+	return p->dead && ht_op_info(n->op)->effects;
+}
+
 static void drop_idle_edges(struct prune *p)
 {
+	for (struct ht_node *n = p->g->first; n; n = n->next)
+		p->dead = p->dead || ht_is(n, HT_SWITCHES);
 	for (struct ht_node *n = p->g->first; n; n = n->next) {
 		int32_t kept = 0;
 
 		p->effectful[n->id] = has_effect(p, n);
 		for (int32_t i = 0; i < n->controls; i++)
-			if (p->effectful[n->control[i]->id])
+			if (p->effectful[n->control[i]->id] || may_stop(p, n))
 				n->control[kept++] = n->control[i];
 		n->controls = kept;
 	}

@@ -55,6 +55,9 @@ struct ht_value ht_rw_const(struct ht_rw *r, struct ht_node *before, struct ht_s
 	enum ht_dtype t, struct ht_shape shape, struct ht_blob *blob);
 struct ht_value ht_rw_const_ints(struct ht_rw *r, struct ht_node *before, struct ht_str name,
 	enum ht_dtype t, const int64_t *v, int64_t count);
+/* A scalar whose little-endian bytes `bits` begins with: an integer, or a zero of any type. */
+struct ht_value ht_rw_scalar(
+	struct ht_rw *r, struct ht_node *before, struct ht_str name, enum ht_dtype t, int64_t bits);
 /* A scalar of a float type. */
 struct ht_value ht_rw_const_float(
 	struct ht_rw *r, struct ht_node *before, struct ht_str name, enum ht_dtype t, double value);

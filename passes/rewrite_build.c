@@ -1,6 +1,8 @@
 /* New constants and nodes of common ops, and what nodes take over from those that they stand for. */
 #include "passes/rewrite.h"
 
+#include <string.h>
+
 /* ---- what is taken over ---- */
 
 void ht_rw_absorb(struct ht_node *n, const struct ht_node *swallowed)
@@ -71,6 +73,15 @@ struct ht_value ht_rw_const_ints(struct ht_rw *r, struct ht_node *before, struct
 			((int64_t *)(void *)(uintptr_t)b->p)[i] = v[i];
 	}
 	return ht_rw_const(r, before, name, t, (struct ht_shape){ 1, &count }, b);
+}
+
+struct ht_value ht_rw_scalar(
+	struct ht_rw *r, struct ht_node *before, struct ht_str name, enum ht_dtype t, int64_t bits)
+{
+	struct ht_blob *b = ht_rw_blob(r, ht_dtype_info(t)->bytes);
+
+	memcpy((void *)(uintptr_t)b->p, &bits, b->n < sizeof bits ? b->n : sizeof bits);
+	return ht_rw_const(r, before, name, t, HT_SHAPE_SCALAR, b);
 }
 
 struct ht_value ht_rw_const_float(

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""TensorFlow 1's control flow, Switch and Merge and frames: random graphs of branches and loops in each other run as
-TensorFlow runs them, in each way to run a model, and run under policies.  What has no functional form is refused by
+"""TensorFlow 1's control flow, Switch and Merge and frames, and its TensorArrays: random graphs of branches, loops and
+recurrent layers in each other run as TensorFlow runs them, in each way to run a model, and run under policies.  What has no functional form is refused by
 name.
 
 Exit code 77: nothing to test with.
@@ -18,7 +18,24 @@ import tensorflow as tf  # noqa: E402
 v1 = tf.compat.v1
 v1.disable_control_flow_v2()
 SHAPE = 3, 4
-KINDS = 'tanh', 'scale', 'product', 'outer', 'branch', 'loop', 'two', 'again', 'index', 'case', 'only one'
+KINDS = 'tanh', 'scale', 'product', 'outer', 'branch', 'loop', 'two', 'again', 'index', 'case', 'only one', 'map', 'scan', 'array',\
+    'recurrent'
+
+
+class Cell:
+    output_size = state_size = 4
+
+    def __init__(self, w):
+        self.w = w
+
+    def get_initial_state(self, inputs=None, batch_size=None, dtype=None):
+        return tf.zeros([batch_size, self.state_size], dtype)
+
+    zero_state = get_initial_state
+
+    def __call__(self, x, state, scope=None):
+        state = tf.tanh(x + state @ self.w)
+        return state, state
 
 
 class Maker:
@@ -34,7 +51,7 @@ class Maker:
 
     def statements(self, y, outer, depth):
         for _ in range(int(self.r.integers(1, 4))):
-            kinds = KINDS if depth < 3 else KINDS[:4]
+            kinds = KINDS if depth < 2 else KINDS[:4]
             kind = kinds[self.r.integers(len(kinds))]
             self.made.add(kind)
             y = getattr(self, kind.replace(' ', '_'))(y, outer, depth)
@@ -82,6 +99,30 @@ class Maker:
     def case(self, y, outer, depth):
         return v1.case([(self.predicate(y), lambda: tf.tanh(y)), (self.predicate(outer[0]), lambda: y * 0.5)],
                        default=lambda: self.statements(y, outer, depth + 1))
+
+    def map(self, y, outer, depth):
+        return tf.map_fn(lambda row: tf.tanh(row + outer[0][1]), y)
+
+    def scan(self, y, outer, depth):
+        return tf.scan(lambda state, row: tf.tanh(state + row), y, initializer=outer[0][0], reverse=bool(self.r.integers(2)))
+
+    def array(self, y, outer, depth):
+        """An array that a loop reads, also in part, and one that it writes in branches, whose elements are joined."""
+        rows = tf.TensorArray(tf.float32, 3, clear_after_read=False).unstack(y)
+
+        def body(i, parts):
+            step = tf.tanh(rows.read(i) + rows.read(0) * 0.5)[None]
+            return i + 1, v1.cond(step[0, 0] > 0, lambda: parts.write(i, step), lambda: parts.write(i, -step))
+        _, parts = v1.while_loop(lambda i, parts: i < 3, body, (0, tf.TensorArray(tf.float32, 3)))
+        some = rows.gather(tf.constant(self.r.integers(0, 3, 3).astype('i4')))
+        return some * tf.cast(rows.size(), tf.float32) * 0.1 + parts.concat()
+
+    def recurrent(self, y, outer, depth):
+        """A layer of the time of TensorFlow 1, of 2 sequences of 3 steps, with and without their lengths."""
+        lengths = tf.constant(self.r.integers(1, 4, 2).astype('i4')) if self.r.integers(2) else None
+        both, last = v1.nn.dynamic_rnn(Cell(self.w), tf.stack([y, -y]), sequence_length=lengths, dtype=tf.float32,
+                                       time_major=False)
+        return both[0] + last[1]
 
     def loop(self, y, outer, depth):
         n = int(self.r.integers(0, 4))

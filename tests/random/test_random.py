@@ -131,7 +131,15 @@ class Seeded(Random):
 
 
     def test_loops_and_branches(self):
+        for functional in (True, False):
+            with self.subTest(functional=functional):
+                self.draws_as_taken(functional)
+
+    def draws_as_taken(self, functional):
         """Each iteration draws other numbers, and the branch that is not taken draws none."""
+        if not functional:  # Switch, Merge and frames
+            tf.compat.v1.disable_control_flow_v2()
+            self.addCleanup(tf.compat.v1.enable_control_flow_v2)
         def build():
             def body(i, x):
                 x += RAW.RandomStandardNormal(shape=[6], dtype=tf.float32, seed=3, seed2=4)
@@ -139,7 +147,8 @@ class Seeded(Random):
                                       lambda: x + RAW.RandomUniform(shape=[6], dtype=tf.float32, seed=6))
             return {'y': tf.while_loop(lambda i, x: i < 7, body, (0, tf.zeros([6])), parallel_iterations=1)[1]}
         path, graph, outputs = self.graph(build)
-        self.assertTrue(any(n.type in ('While', 'StatelessWhile') for n in graph.get_operations()))
+        kinds = {n.type for n in graph.get_operations()}
+        self.assertTrue(kinds & ({'While', 'StatelessWhile'} if functional else {'Switch'}))
         with tf.compat.v1.Session(graph=graph) as session:
             want = [session.run(outputs) for _ in range(4)]
         for more in ({}, {'threads': 2}, {'guard': 1}):

@@ -1,0 +1,255 @@
+/* tensor_arrays: TensorFlow 1's TensorArrays become TensorLists.
+ *
+ * A TensorArray is a handle, and a flow: a scalar that each change of the array takes and gives, so that reads and
+ * writes have an order.  The list takes the place of the flow; it goes where the flow went, through frames and
+ * Switches, and handles go.
+ *
+ * Left alone, all in a graph when one is so: arrays that grow, gradients of arrays, a flow or a handle that something
+ * else takes or gives. */
+#include "passes/functional.h"
+#include "passes/rewrite.h"
+
+#include <string.h>
+
+/* How an op of arrays is one of lists; its first operand is a handle unless it makes one. */
+struct access {
+	enum ht_op op, becomes;
+	int32_t flow;       /* which operand is the flow; -1: none */
+	bool changes;       /* its result is a flow */
+	int32_t in[2], ins; /* which operands follow the list */
+	const char *
+		shape; /* attribute with the shape of elements, for an operand of that; NULL: no operand */
+};
+
+static const struct access accesses[] = {
+	{ HT_OP_TensorArrayWriteV3, HT_OP_TensorListSetItem, 3, true, { 1, 2 }, 2, NULL },
+	{ HT_OP_TensorArrayScatterV3, HT_OP_TensorListScatterIntoExistingList, 3, true, { 2, 1 }, 2,
+		NULL },
+	{ HT_OP_TensorArrayReadV3, HT_OP_TensorListGetItem, 2, false, { 1 }, 1, "" },
+	{ HT_OP_TensorArrayGatherV3, HT_OP_TensorListGather, 2, false, { 1 }, 1, "element_shape" },
+	{ HT_OP_TensorArrayConcatV3, HT_OP_TensorListConcatV2, 1, false, { 0 }, 0, "" },
+	{ HT_OP_TensorArraySizeV3, HT_OP_TensorListLength, 1, false, { 0 }, 0, NULL },
+	{ HT_OP_TensorArrayCloseV3, HT_OP_NoOp, -1, false, { 0 }, 0, NULL },
+};
+
+static const struct access *access_of(const struct ht_node *n)
+{
+	for (size_t i = 0; i < HT_COUNT(accesses); i++)
+		if (n->op == accesses[i].op)
+			return &accesses[i];
+	return NULL;
+}
+
+struct arrays {
+	struct ht_rw r;
+	bool *flow, *handle; /* by node id: what it hands on */
+	struct ht_node **stack;
+	size_t depth, cap;
+	bool odd; /* something else handles a flow or a handle */
+};
+
+/* ---- where flows and handles go ---- */
+
+static bool is_flow(const struct arrays *x, struct ht_value v)
+{
+	return v.node->op == HT_OP_TensorArrayV3 ? v.index == 1 : x->flow[v.node->id];
+}
+
+static bool hands_on(const struct ht_node *n)
+{
+	return ht_routes(n) || (ht_is(n, HT_FORWARDS) && n->ins == 1);
+}
+
+static void push(struct arrays *x, struct ht_node *n)
+{
+	x->stack = ht_grow(x->r.arena, x->stack, x->depth, &x->cap, sizeof *x->stack);
+	x->stack[x->depth++] = n;
+}
+
+static void hand_on(struct arrays *x, struct ht_node *to, int32_t arg, bool flow)
+{
+	bool *is = flow ? x->flow : x->handle, *other = flow ? x->handle : x->flow;
+
+	if (!hands_on(to) || other[to->id] || (ht_is(to, HT_MERGES) ? !flow : arg > 0))
+		x->odd = true;
+	else if (!is[to->id])
+		push(x, to);
+	is[to->id] = true;
+}
+
+static void follow_uses(struct arrays *x, struct ht_node *n)
+{
+	for (const struct ht_rw_use *u = ht_rw_first_use(&x->r, n); u;
+		u = ht_rw_next_use(&x->r, u)) {
+		const struct access *a = access_of(u->node);
+		bool flow;
+
+		if (u->arg < 0 || (ht_is(n, HT_MERGES) && u->node->in[u->arg].index))
+			continue;
+		flow = is_flow(x, u->node->in[u->arg]);
+		if (!a)
+			hand_on(x, u->node, u->arg, flow);
+		else
+			x->odd = x->odd || u->arg != (flow ? a->flow : 0);
+	}
+	for (int32_t i = 0; i < n->outs; i++)
+		x->odd = x->odd || ht_rw_is_output(&x->r, ht_out(n, i));
+}
+
+static void find(struct arrays *x, struct ht_node *const *all, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct access *a = access_of(all[i]);
+
+		if (a && a->changes)
+			x->flow[all[i]->id] = true;
+		if (all[i]->op == HT_OP_TensorArrayV3 || (a && a->changes))
+			push(x, all[i]);
+		x->odd = x->odd || (all[i]->op == HT_OP_TensorArrayV3 &&
+					   ht_attr_bool(all[i], "dynamic_size", false));
+	}
+	while (x->depth)
+		follow_uses(x, x->stack[--x->depth]);
+}
+
+/* What hands flows on, and what takes one, takes no other value in its place. */
+static bool takes_flows(const struct arrays *x, const struct ht_node *n)
+{
+	const struct access *a = access_of(n);
+	int32_t ins = ht_is(n, HT_MERGES) ? n->ins : 1;
+
+	if (a)
+		return a->flow < 0 || (a->flow < n->ins && is_flow(x, n->in[a->flow]));
+	for (int32_t i = 0; i < ins && x->flow[n->id]; i++)
+		if (!is_flow(x, n->in[i]))
+			return false;
+	return true;
+}
+
+/* ---- the change ---- */
+
+static struct ht_str name_within(struct arrays *x, const struct ht_node *n, const char *what)
+{
+	return ht_str_printf(x->r.arena, "%.*s/%s", HT_STR_ARG(n->name), what);
+}
+
+/* An operand with the shape that an attribute states: -1 for a dimension that it leaves open, -1 alone when it
+ * states none. */
+static struct ht_value stated_shape(struct arrays *x, struct ht_node *n, const char *attr)
+{
+	const struct ht_attr *a = ht_attr_find(n, attr);
+	struct ht_shape s =
+		a && a->value.kind == HT_ATTR_SHAPE ? a->value.shape.shape : HT_SHAPE_UNKNOWN;
+	struct ht_str name = name_within(x, n, "element_shape");
+	int64_t dim[HT_MAX_RANK];
+
+	if (s.rank < 0 || s.rank > HT_MAX_RANK)
+		return ht_rw_scalar(&x->r, n, name, HT_I32, -1);
+	for (int32_t i = 0; i < s.rank; i++)
+		dim[i] = s.dim[i] < 0 ? -1 : s.dim[i];
+	return ht_rw_const_ints(&x->r, n, name, HT_I32, dim, s.rank);
+}
+
+static const struct ht_type list_type = { HT_VARIANT, { 0, NULL } };
+
+static void hand_on_list(struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->outs && (i == 0 || ht_is(n, HT_SWITCHES)); i++)
+		n->out[i] = list_type;
+	if (ht_attr_find(n, "T"))
+		ht_attr_set_type(n, "T", HT_VARIANT);
+}
+
+static void become_list_op(struct arrays *x, struct ht_node *n, const struct access *a)
+{
+	static const int64_t none[1];
+	enum ht_dtype t = ht_attr_type(n, a->changes ? "T" : "dtype", HT_INVALID);
+	struct ht_value in[3];
+	int32_t ins = 0;
+
+	if (a->flow >= 0)
+		in[ins++] = n->in[a->flow];
+	for (int32_t i = 0; i < a->ins; i++)
+		in[ins++] = n->in[a->in[i]];
+	if (a->shape)
+		in[ins++] = stated_shape(x, n, a->shape);
+	if (a->becomes == HT_OP_TensorListConcatV2)
+		in[ins++] = ht_rw_const_ints(
+			&x->r, n, name_within(x, n, "leading_dims"), HT_I64, none, 0);
+	ht_rw_become(&x->r, n, a->becomes, in, ins);
+	if (t != HT_INVALID)
+		ht_attr_set_type(n, "element_dtype", t);
+	if (a->changes)
+		n->out[0] = list_type;
+	if (a->becomes == HT_OP_TensorListConcatV2)
+		ht_attr_set_type(n, "shape_type", HT_I32);
+}
+
+/* No op of arrays takes the handle any more. */
+static void reserve(struct arrays *x, struct ht_node *n)
+{
+	struct ht_value in[] = { stated_shape(x, n, "element_shape"), n->in[0] };
+	struct ht_node *list = ht_rw_node(
+		&x->r, n, HT_OP_TensorListReserve, name_within(x, n, "list"), in, 2, list_type);
+
+	ht_attr_set_type(list, "element_dtype", ht_attr_type(n, "dtype", HT_INVALID));
+	ht_attr_set_type(list, "shape_type", HT_I32);
+	ht_rw_set_controls(&x->r, list, n->control, n->controls);
+	ht_rw_replace(&x->r, ht_out(n, 1), ht_out(list, 0));
+	if (!ht_rw_node_uses(&x->r, n))
+		ht_rw_remove(&x->r, n);
+}
+
+static void change(struct arrays *x, struct ht_node *const *all, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct access *a = all[i]->graph ? access_of(all[i]) : NULL;
+
+		if (a)
+			become_list_op(x, all[i], a);
+		else if (all[i]->graph && x->flow[all[i]->id])
+			hand_on_list(all[i]);
+	}
+	for (size_t i = 0; i < count; i++)
+		if (all[i]->graph && all[i]->op == HT_OP_TensorArrayV3)
+			reserve(x, all[i]);
+}
+
+/* ---- the pass ---- */
+
+static bool has_arrays(const struct ht_graph *g)
+{
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		if (n->op == HT_OP_TensorArrayV3)
+			return true;
+	return false;
+}
+
+static void convert(struct ht_graph *g, struct ht_pass_context *c)
+{
+	struct arrays x = { .flow = HT_NEW_ARRAY(c->scratch, bool, g->ids),
+		.handle = HT_NEW_ARRAY(c->scratch, bool, g->ids) };
+	struct ht_node **all;
+	size_t count;
+
+	ht_rw_init(&x.r, g, c);
+	all = ht_rw_nodes(&x.r, &count);
+	find(&x, all, count);
+	for (size_t i = 0; i < count && !x.odd; i++)
+		x.odd = !takes_flows(&x, all[i]);
+	if (!x.odd)
+		change(&x, all, count);
+}
+
+static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
+{
+	if (has_arrays(g))
+		convert(g, c);
+	return ht_graph_sort(g, c->diags);
+}
+
+const struct ht_pass ht_pass_tensor_arrays = {
+	.name = "tensor_arrays",
+	.summary = "makes TensorLists of TensorFlow 1's TensorArrays",
+	.run = run,
+};
