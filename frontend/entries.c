@@ -128,16 +128,18 @@ static int32_t results_of_opaque(const struct ht_graph *g, const struct ht_node 
 	return count;
 }
 
-/* The last results of batch normalization are handed to its gradient and have no fixed meaning. */
-static bool is_for_gradient(const struct ht_node *n, int32_t i)
+/* The last results of batch normalization are handed to its gradient and have no fixed meaning; the second one of a
+ * Merge says where the first one comes from. */
+static bool is_aside(const struct ht_node *n, int32_t i)
 {
-	return i >= 3 && ht_is(n, HT_BATCH_NORM);
+	return (i >= 3 && ht_is(n, HT_BATCH_NORM)) || (i == 1 && ht_is(n, HT_MERGES));
 }
 
 struct ht_entry *ht_default_entry(struct ht_graph *g)
 {
 	struct ht_entry *e = HT_NEW(g->arena, struct ht_entry);
 	bool *used = HT_NEW_ARRAY(g->arena, bool, g->ids);
+	const int32_t *depth = ht_control_depth(g, g->arena);
 	struct ht_port **end = &e->outputs;
 
 	e->name = e->method = HT_STR("");
@@ -150,11 +152,11 @@ struct ht_entry *ht_default_entry(struct ht_graph *g)
 			add_port(g, &end, n->name, n->in[0]);
 			continue;
 		}
-		if (used[n->id] || is_no_output(n))
+		if (used[n->id] || depth[n->id] || is_no_output(n))
 			continue;
 		if (!n->outs && n->op == HT_OP_OPAQUE)
 			ht_node_set_outs(n, results_of_opaque(g, n));
-		for (int32_t i = 0; i < n->outs && !is_for_gradient(n, i); i++)
+		for (int32_t i = 0; i < n->outs && !is_aside(n, i); i++)
 			add_port(g, &end,
 				i ? ht_str_printf(g->arena, "%.*s:%" PRId32, HT_STR_ARG(n->name), i)
 				  : n->name,

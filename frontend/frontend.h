@@ -45,7 +45,7 @@ enum ht_status ht_import_memory(struct ht_arena *a, const void *p, size_t n, con
 	const struct ht_import_limits *limits, struct ht_diags *d, struct ht_graph **out);
 
 /* A graph without signatures: an entry whose inputs are the placeholders and whose outputs are
- * the nodes that nobody uses. */
+ * the nodes that nobody uses, but for those within branches and loops of TensorFlow 1's form. */
 struct ht_entry *ht_default_entry(struct ht_graph *g);
 /* An entry for outputs named by the user: "node", "node:1"; a node without results, such as that of
  * a training step, becomes a target.  HT_E_USAGE with near names when there is none, or when one is

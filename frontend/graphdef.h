@@ -90,6 +90,11 @@ enum ht_status ht_import_savedmodel(
 enum ht_status ht_import_tfjs(struct ht_importer *im, struct ht_str text, const char *path,
 	const char *dir, struct ht_graph *g);
 
+/* ---- entry_depth.c ---- */
+
+/* By node id, in `a`: how many branches and loops of TensorFlow 1's form a node is in.  The graph is in order. */
+int32_t *ht_control_depth(const struct ht_graph *g, struct ht_arena *a);
+
 /* ---- entries.c ---- */
 
 /* "name", "name:0" of a signature, as a value of the graph. */

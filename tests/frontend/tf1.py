@@ -167,6 +167,18 @@ def check(r, folder):
     return made
 
 
+def check_outputs(folder):
+    """What is within a branch is no output, though nothing uses it."""
+    with tf.Graph().as_default() as g:
+        x = v1.placeholder(tf.float32, [2], name='x')
+        tf.identity(v1.cond(x[0] > 0, lambda: x + 1, lambda: tf.tanh(x)), name='y')
+    with open(f'{folder}/plain.pb', 'wb') as f:
+        f.write(g.as_graph_def().SerializeToString())
+    said = live.tool('run', f'{folder}/plain.pb', '--input', 'x=f32[2]:1')
+    if [line.split()[0] for line in said.splitlines() if line.strip()] != ['y']:
+        sys.exit(f'outputs are not y alone: {said}')
+
+
 def check_refusals(folder):
     """A Merge that Switches of different predicates feed."""
     with tf.Graph().as_default() as g:
@@ -190,6 +202,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for i in range(a.rounds):
             made |= check(np.random.default_rng(a.seed + i), folder)
+        check_outputs(folder)
         check_refusals(folder)
     if made != set(KINDS) and a.rounds >= 8:
         sys.exit(f'no {set(KINDS) - made}')
