@@ -128,6 +128,27 @@ const struct lower_op lower_range = {
 	.family = FAMILY_MAP, .pull = pull_range, .refuse = refuse_range
 };
 
+/* TensorFlow's own form: the last element is `stop` exactly. */
+static int32_t pull_lin_space(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+{
+	struct ht_xb *b = &k->xb;
+	enum ht_dtype t = compute_type(n->out[0].dtype);
+	struct space scalar = space_of_coords(s, 0, NULL, NULL);
+	int64_t last = n->out[0].shape.dim[0] - 1;
+	int32_t at = space_coord(b, s, 0), start = kb_pull(k, n->in[0], &scalar);
+	int32_t stop = kb_pull(k, n->in[1], &scalar), step, r;
+
+	(void)out;
+	if (last == 0)
+		return start;
+	step = ht_xdiv(b, ht_xsub(b, stop, start), ht_xk(b, t, (double)last));
+	r = ht_xadd(b, start, ht_xmul(b, step, ht_xcvt(b, t, at)));
+	return ht_xselect(b, ht_xeq(b, at, ht_xi(b, last)), stop, r);
+}
+
+const struct lower_op lower_lin_space = { .family = FAMILY_MAP, .pull = pull_lin_space };
+
 /* r = on_value where the coordinate along axis is the index; indices out of range give rows of off_value. */
 static int32_t pull_one_hot(
 	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)

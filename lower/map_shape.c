@@ -151,3 +151,103 @@ static const char *refuse_reverse(const struct ht_node *n)
 const struct lower_op lower_reverse = {
 	.family = FAMILY_MAP, .pull = pull_reverse, .refuse = refuse_reverse
 };
+
+/* The first seq_lengths[b] elements along seq_dim in reverse, where b is the coordinate along batch_dim. */
+static int32_t pull_reverse_sequence(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+{
+	struct ht_xb *b = &k->xb;
+	struct ht_shape in = shape_of(n, 0);
+	int32_t along = axis_of(ht_attr_int(n, "seq_dim", 0), in.rank), x[HT_LOWER_RANK], length,
+		ok;
+	int32_t row = axis_of(ht_attr_int(n, "batch_dim", 0), in.rank);
+
+	(void)out;
+	for (int32_t i = 0; i < in.rank; i++)
+		x[i] = space_coord(b, s, i);
+	length = ht_xcvt(b, HT_I64, pull_at(k, n, 1, s, &x[row]));
+	ok = ht_xle(b, ht_xi(b, 0), length);
+	ok = ht_xand(b, ok, ht_xle(b, length, ht_xi(b, in.dim[along])));
+	if (s->guard >= 0) /* where nothing is asked for, any length will do */
+		ok = ht_xor(b, ok, ht_xnot(b, s->guard));
+	length = ht_xcheck(b, length, ok, HT_FAULT_INDEX);
+	ok = ht_xlt(b, x[along], length);
+	length = ht_xsub(b, ht_xsub(b, length, ht_xi(b, 1)), x[along]);
+	x[along] = ht_xselect(b, ok, length, x[along]);
+	return pull_at(k, n, 0, s, x);
+}
+
+static const char *refuse_reverse_sequence(const struct ht_node *n)
+{
+	struct ht_shape in = shape_of(n, 0), lengths = shape_of(n, 1);
+	int64_t along = ht_attr_int(n, "seq_dim", 0), row = ht_attr_int(n, "batch_dim", 0);
+
+	if (along < 0 || along >= in.rank || row < 0 || row >= in.rank || along == row)
+		return "has a seq_dim or batch_dim that does not fit its operand";
+	return lengths.rank == 1 && lengths.dim[0] == in.dim[row]
+		       ? NULL
+		       : "needs one length for each index of batch_dim";
+}
+
+const struct lower_op lower_reverse_sequence = {
+	.family = FAMILY_MAP, .pull = pull_reverse_sequence, .refuse = refuse_reverse_sequence
+};
+
+/* ---- Roll ---- */
+
+/* How far axis i moves towards its end, from 0 to its length - 1. */
+static int64_t shift_along(const struct ht_node *n, int32_t i)
+{
+	const struct ht_tensor *shift = ht_const_tensor(n->in[1]),
+			       *axis = ht_const_tensor(n->in[2]);
+	struct ht_shape in = shape_of(n, 0);
+	int64_t by = 0;
+
+	for (int64_t k = 0, count = ht_shape_count(axis->shape); k < count && in.dim[i]; k++)
+		if (axis_of(ht_tensor_int(axis, (size_t)k), in.rank) == i)
+			by = (by + ht_tensor_int(shift, (size_t)k) % in.dim[i]) % in.dim[i];
+	return by < 0 ? by + in.dim[i] : by;
+}
+
+static int32_t pull_roll(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+{
+	struct ht_xb *b = &k->xb;
+	struct ht_shape in = shape_of(n, 0);
+	int32_t x[HT_LOWER_RANK];
+
+	(void)out;
+	for (int32_t i = 0; i < in.rank; i++) {
+		int64_t by = shift_along(n, i);
+		int32_t inside, moved;
+
+		x[i] = space_coord(b, s, i);
+		if (!by)
+			continue;
+		inside = ht_xle(b, ht_xi(b, by), x[i]);
+		moved = ht_xselect(b, inside, ht_xi(b, -by), ht_xi(b, in.dim[i] - by));
+		x[i] = ht_xadd(b, x[i], moved);
+	}
+	return pull_at(k, n, 0, s, x);
+}
+
+static const char *refuse_roll(const struct ht_node *n)
+{
+	const struct ht_tensor *shift = ht_const_tensor(n->in[1]),
+			       *axis = ht_const_tensor(n->in[2]);
+	int32_t rank = shape_of(n, 0).rank;
+
+	if (!shift || !axis || !is_const_ints(n, 1) || !is_const_ints(n, 2))
+		return "needs constant shifts and axes";
+	if (!ht_shape_eq(shift->shape, axis->shape) || shift->shape.rank > 1)
+		return "needs as many shifts as axes";
+	for (int64_t i = 0, count = ht_shape_count(axis->shape); i < count; i++)
+		if (ht_tensor_int(axis, (size_t)i) < -rank ||
+			ht_tensor_int(axis, (size_t)i) >= rank)
+			return "has an axis that its operand does not have";
+	return NULL;
+}
+
+const struct lower_op lower_roll = {
+	.family = FAMILY_MAP, .pull = pull_roll, .refuse = refuse_roll
+};

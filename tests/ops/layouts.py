@@ -181,8 +181,28 @@ def gather(r, rows):
                        fails=True, note='index out of range')
 
 
+def rolls(r, tag):
+    for shape, shift, axis in pick(r, [((7,), 3, 0), ((3, 5), -4, 1), ((2, 3, 4), [1, -1], [0, -1]), ((4, 6), [5, 9], [1, 1]),
+                                       ((33, 2), [-40], [0])], 3):
+        yield Case('Roll', [random(r, tag, shape), np.array(shift, np.int32), np.array(axis, np.int64)],
+                   settings=('shift', 'axis'))
+
+
+def sequences(r, tag):
+    for shape, along, row in pick(r, [((5, 3), 0, 1), ((3, 17), 1, 0), ((4, 2, 6), 2, 0), ((2, 3, 5, 7), 1, 2)], 2):
+        lengths = r.integers(0, shape[along] + 1, shape[row]).astype(r.choice([np.int32, np.int64]))
+        yield Case('ReverseSequence', [random(r, tag, shape), lengths], {'seq_dim': along, 'batch_dim': row})
+    for length in (-1, 6) if tag == 'f32' else ():
+        yield Case('ReverseSequence', [random(r, tag, (5, 2)), np.array([3, length])], {'seq_dim': 0, 'batch_dim': 1},
+                   fails=True, note='length out of range')
+
+
 def reverse(r, rows):
     for op in rows:
+        if op.name in ('Roll', 'ReverseSequence'):
+            for tag in op.types['T']:
+                yield from (rolls if op.name == 'Roll' else sequences)(r, tag)
+            continue
         for tag in op.types['T']:
             for shape, axes in pick(r, [((7,), [0]), ((3, 5), [1]), ((2, 3, 4), [0, 2]),
                                         ((2, 3, 4), []), ((33, 2), [0, 1])], 3):
