@@ -57,12 +57,18 @@ static bool is_input(const struct ht_node *n)
 	return ht_is(n, HT_FED);
 }
 
+/* Whether TensorFlow left the placeholder behind when it took a loop apart: nothing reads it. */
+static bool is_left_behind(const struct ht_node *n)
+{
+	return ht_str_starts(n->name, "unused_control_flow_input");
+}
+
 static void add_placeholders(struct ht_graph *g, struct ht_entry *e)
 {
 	struct ht_port **end = &e->inputs;
 
 	for (struct ht_node *n = g->first; n; n = n->next)
-		if (is_input(n) && n->outs)
+		if (is_input(n) && n->outs && !is_left_behind(n))
 			add_port(g, &end, n->name, ht_out(n, 0));
 }
 

@@ -30,7 +30,7 @@ static bool is_of_loop(const struct ht_node *n)
 /* What a node adds to the depth that it is in. */
 static int32_t step(const struct ht_node *n)
 {
-	if (ht_is(n, HT_ENTERS))
+	if (ht_is(n, HT_ENTERS | HT_DISPATCHES))
 		return 1;
 	if (n->op == HT_OP_Exit || n->op == HT_OP_RefExit)
 		return -1;

@@ -65,12 +65,13 @@
 #define HT_LAYOUT HT_TRAIT(34)
 
 /* ---- control flow ---- */
-#define HT_SWITCHES HT_TRAIT(35)  /* its operand goes to one of its results */
-#define HT_MERGES HT_TRAIT(36)    /* gives the operand that arrives */
-#define HT_ENTERS HT_TRAIT(37)    /* into a loop */
-#define HT_ITERATES HT_TRAIT(38)  /* to the next round of a loop */
-#define HT_CALLS_ONE HT_TRAIT(39) /* calls the function of attribute f, and no other */
-#define HT_BRANCHES HT_TRAIT(41)  /* runs one of two functions: ht_control_bodies() */
-#define HT_LOOPS HT_TRAIT(42)     /* runs a function as long as another is true: likewise */
+#define HT_SWITCHES HT_TRAIT(35)   /* its operand goes to one of its results */
+#define HT_DISPATCHES HT_TRAIT(43) /* its operand goes to the result of a number; not SWITCHES */
+#define HT_MERGES HT_TRAIT(36)     /* gives the operand that arrives */
+#define HT_ENTERS HT_TRAIT(37)     /* into a loop */
+#define HT_ITERATES HT_TRAIT(38)   /* to the next round of a loop */
+#define HT_CALLS_ONE HT_TRAIT(39)  /* calls the function of attribute f, and no other */
+#define HT_BRANCHES HT_TRAIT(41)   /* runs one of two functions: ht_control_bodies() */
+#define HT_LOOPS HT_TRAIT(42)      /* runs a function as long as another is true: likewise */
 
 #endif

@@ -70,7 +70,11 @@ static enum ht_status prune(struct ht_graph *g, const struct ht_pass_context *of
 
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
-	if (!has_any(g, HT_SWITCHES | HT_ENTERS))
+	bool any = has_any(g, HT_SWITCHES | HT_ENTERS);
+
+	for (struct ht_function *f = g->functions; f && !any; f = f->next)
+		any = has_any(f->body, HT_SWITCHES);
+	if (!any)
 		return HT_OK;
 	convert(g, c->scratch, ht_functional_loops);
 	HT_TRY(ht_graph_sort(g, c->diags));

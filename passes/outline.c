@@ -6,6 +6,7 @@ struct work {
 	struct ht_outlines *shared;
 	struct ht_function *f;
 	struct ht_value *arg;
+	struct ht_port **args_end;
 	int32_t args;
 	size_t arg_cap, touched, depth;
 };
@@ -39,30 +40,34 @@ void ht_attr_set_function(struct ht_node *n, const char *name, struct ht_str fun
 	*ht_attr_set(n, name) = (struct ht_attr_value){ .kind = HT_ATTR_FUNC, .func = ref };
 }
 
-static struct ht_port *add_port(struct ht_arena *a, struct ht_port **end, struct ht_value v)
+static void add_port(struct ht_function *f, struct ht_port ***end, struct ht_value v)
 {
-	struct ht_port *p = HT_NEW(a, struct ht_port);
+	struct ht_port *p = HT_NEW(f->body->arena, struct ht_port);
 
 	p->name = v.node->name;
 	p->value = v;
-	while (*end)
-		end = &(*end)->next;
-	*end = p;
-	return p;
+	**end = p;
+	*end = &p->next;
 }
 
-static struct ht_value add_argument(const struct ht_outline *o, struct ht_function *f, int32_t i)
+struct ht_value ht_function_add_arg(
+	struct ht_function *f, struct ht_port ***end, enum ht_dtype t, int32_t i)
 {
-	enum ht_dtype t = o->type(o->of, i);
-	struct ht_str name = ht_str_printf(o->shared->scratch, "arg%d", (int)i);
-	struct ht_node *n = ht_node_new(f->body, HT_STR("_Arg"), ht_graph_free_name(f->body, name));
+	struct ht_graph *g = f->body;
+	struct ht_str name = ht_str_printf(g->arena, "arg%d", (int)i);
+	struct ht_node *n = ht_node_new(g, HT_STR("_Arg"), ht_graph_free_name(g, name));
 
 	ht_attr_set_type(n, "T", t);
 	ht_attr_set_int(n, "index", i);
 	ht_node_set_outs(n, 1);
 	n->out[0] = (struct ht_type){ t, HT_SHAPE_UNKNOWN };
-	add_port(f->body->arena, &f->args, ht_out(n, 0));
+	add_port(f, end, ht_out(n, 0));
 	return ht_out(n, 0);
+}
+
+void ht_function_add_ret(struct ht_function *f, struct ht_port ***end, struct ht_value v)
+{
+	add_port(f, end, v);
 }
 
 static void add_arguments(struct work *w, int32_t count)
@@ -70,18 +75,20 @@ static void add_arguments(struct work *w, int32_t count)
 	for (; w->args < count; w->args++) {
 		w->arg = ht_grow(
 			w->shared->scratch, w->arg, (size_t)w->args, &w->arg_cap, sizeof *w->arg);
-		w->arg[w->args] = add_argument(w->o, w->f, w->args);
+		w->arg[w->args] = ht_function_add_arg(
+			w->f, &w->args_end, w->o->type(w->o->of, w->args), w->args);
 	}
 }
 
 void ht_outline_fill(const struct ht_outline *o, struct ht_function *f, int32_t args)
 {
+	struct ht_port **end = &f->args;
 	int32_t have = 0;
 
-	for (const struct ht_port *p = f->args; p; p = p->next)
+	for (; *end; end = &(*end)->next)
 		have++;
 	for (; have < args; have++)
-		add_argument(o, f, have);
+		ht_function_add_arg(f, &end, o->type(o->of, have), have);
 }
 
 static void push(struct work *w, struct ht_node *n)
@@ -184,15 +191,16 @@ static void forget(struct work *w)
 static bool add_results(struct work *w, const struct ht_value *ret, int32_t rets,
 	struct ht_node *const *wait, int32_t waits)
 {
-	struct ht_arena *a = w->f->body->arena;
+	struct ht_port **end = &w->f->rets;
 
 	for (int32_t i = 0; i < rets; i++) {
 		int32_t arg = w->o->argument(w->o->of, ret[i]);
 
 		if (arg < -1 || (arg < 0 && !copy_needed(w, ret[i].node)))
 			return false;
-		add_port(a, &w->f->rets, value_in(w, ret[i]));
+		add_port(w->f, &end, value_in(w, ret[i]));
 	}
+	end = &w->f->control_rets;
 	for (int32_t i = 0; i < waits; i++) {
 		struct ht_value done = { .index = -1 };
 
@@ -201,7 +209,7 @@ static bool add_results(struct work *w, const struct ht_value *ret, int32_t rets
 		if (!copy_needed(w, wait[i]))
 			return false;
 		done.node = w->shared->copy[wait[i]->id];
-		add_port(a, &w->f->control_rets, done);
+		add_port(w->f, &end, done);
 	}
 	return true;
 }
@@ -214,6 +222,7 @@ struct ht_function *ht_outline(const struct ht_outline *o, struct ht_str name,
 	bool good;
 
 	w.f = ht_function_new(library, ht_graph_free_function_name(library, name));
+	w.args_end = &w.f->args;
 	add_arguments(&w, o->args);
 	good = add_results(&w, ret, rets, wait, waits);
 	forget(&w);

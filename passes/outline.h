@@ -36,6 +36,11 @@ struct ht_function *ht_outline(const struct ht_outline *o, struct ht_str name,
 /* Gives `f` arguments that it does not take, until it has so many. */
 void ht_outline_fill(const struct ht_outline *o, struct ht_function *f, int32_t args);
 
+/* Adds argument `i`, or a result, to a function; *end: the end of its list, which moves on. */
+struct ht_value ht_function_add_arg(
+	struct ht_function *f, struct ht_port ***end, enum ht_dtype t, int32_t i);
+void ht_function_add_ret(struct ht_function *f, struct ht_port ***end, struct ht_value v);
+
 /* List attributes of types, and attributes that name functions. */
 void ht_attr_set_types(struct ht_node *n, const char *name, const enum ht_dtype *t, int32_t count);
 void ht_attr_set_function(struct ht_node *n, const char *name, struct ht_str function);

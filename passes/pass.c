@@ -10,6 +10,7 @@
 	PASS(batch_norm)                                                                           \
 	PASS(bodies)                                                                               \
 	PASS(branches)                                                                             \
+	PASS(cases)                                                                                \
 	PASS(casts)                                                                                \
 	PASS(concat_split)                                                                         \
 	PASS(cse)                                                                                  \

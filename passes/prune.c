@@ -85,7 +85,7 @@ static bool may_stop(const struct prune *p, const struct ht_node *n)
 static void drop_idle_edges(struct prune *p)
 {
 	for (struct ht_node *n = p->g->first; n; n = n->next)
-		p->dead = p->dead || ht_is(n, HT_SWITCHES);
+		p->dead = p->dead || ht_is(n, HT_SWITCHES | HT_DISPATCHES);
 	for (struct ht_node *n = p->g->first; n; n = n->next) {
 		int32_t kept = 0;
 

@@ -58,6 +58,21 @@ def nested(r, rows, columns):
     return lambda x: tf.while_loop(lambda i, y: i < 5, body, (0, x))
 
 
+def choices(r, rows, columns):
+    """One of several branches, also by a number that none of them has, and one of one."""
+    w, n = weights(r, columns, columns), int(r.integers(2, 9))
+
+    def arms(y):
+        return [lambda k=k: tf.tanh(y * (k + 1) @ w) if k % 2 else y - k for k in range(n)]
+
+    def body(i, y):
+        y = tf.switch_case(i, arms(y))
+        return i + 1, tf.switch_case(i, [lambda: (y + 1, tf.constant(2))])[0]
+    fixed = int(r.integers(n))
+    return lambda x: (tf.while_loop(lambda i, y: i < n + 2, body, (-2, x))[1],
+                      tf.switch_case(tf.constant(fixed), arms(x)))
+
+
 def images(r, rows, columns):
     """A convolution in a body: its weights are constants there, and its layout is chosen."""
     w = weights(r, 3, 3, 8, 8)
@@ -78,7 +93,7 @@ def integers(r, rows, columns):
     return f
 
 
-GRAPHS = (counted, 1), (until, 2), (branch, 1), (nested, 1), (images, 1), (integers, 1)
+GRAPHS = (counted, 1), (until, 2), (branch, 1), (nested, 1), (choices, 1), (images, 1), (integers, 1)
 
 
 class Loop(tf.Module):
@@ -149,13 +164,35 @@ def check_refusals(folder):
             (lambda p: next(n for n in p.node if 'While' in n.op).attr['body'].func.__setattr__('name', 'gone'),
              'runs a function that the model does not have', 4),
             (recursive, 'recursion is not supported', 4)):
-        proto = f.graph.as_graph_def()
-        damage(proto)
-        with open(f'{folder}/bad.pb', 'wb') as out:
-            out.write(proto.SerializeToString())
-        r = subprocess.run([environment.TOOL, 'run', f'{folder}/bad.pb'], capture_output=True, text=True, timeout=300)
-        if words not in r.stderr or (r.returncode != code if code else r.returncode not in (3, 4)):
-            sys.exit(f'expected "{words}", not {r.returncode}: {r.stderr}')
+        refuse_damaged(folder, f, damage, words, code)
+    f = tf.function(lambda x: tf.switch_case(tf.cast(x[0, 0], tf.int32), [lambda: x + 1, lambda: x - 1, lambda: x * x]),
+                    input_signature=[tf.TensorSpec((2, 3), tf.float32)]).get_concrete_function()
+    for damage, words, code in (
+            (lambda p: case_of(p).attr['branches'].list.func.__delitem__(slice(None)), "'branches' names no function", 3),
+            (lambda p: case_of(p).attr['branches'].list.func[2].__setattr__('name', 'gone'),
+             'a function that the model does not have', 4),
+            (lambda p: case_of(p).attr.__delitem__('Tin'), 'Tin', 3),
+            (vector_index, 'shape is [1], must fit []', 3)):
+        refuse_damaged(folder, f, damage, words, code)
+
+
+def case_of(proto):
+    return next(n for n in proto.node if 'Case' in n.op)
+
+
+def vector_index(proto):
+    shape = next(n for n in proto.node if n.op == 'StridedSlice')
+    shape.attr['shrink_axis_mask'].i = 1
+
+
+def refuse_damaged(folder, f, damage, words, code):
+    proto = f.graph.as_graph_def()
+    damage(proto)
+    with open(f'{folder}/bad.pb', 'wb') as out:
+        out.write(proto.SerializeToString())
+    r = subprocess.run([environment.TOOL, 'run', f'{folder}/bad.pb'], capture_output=True, text=True, timeout=300)
+    if words not in r.stderr or (r.returncode != code if code else r.returncode not in (3, 4)):
+        sys.exit(f'expected "{words}", not {r.returncode}: {r.stderr}')
 
 
 def recursive(proto):

@@ -80,9 +80,9 @@ class Module(tf.Module):
         self.statements = self.draw(r, 0)
 
     def draw(self, r, depth):
-        kinds = ('add', 'subtract', 'assign', 'read') + (('if', 'while') if depth < 2 else ())
+        kinds = ('add', 'subtract', 'assign', 'read') + (('if', 'while', 'case') if depth < 2 else ())
         return [(k, int(r.integers(len(self.v))), float(r.uniform(-1, 2)),
-                 [self.draw(r, depth + 1), self.draw(r, depth + 1)] if k in ('if', 'while') else None)
+                 [self.draw(r, depth + 1), self.draw(r, depth + 1)] if k in ('if', 'while', 'case') else None)
                 for k in (kinds[r.integers(len(kinds))] for _ in range(int(r.integers(1, 4))))]
 
     def value(self, v, x, number):
@@ -105,6 +105,10 @@ class Module(tf.Module):
             elif kind == 'if':
                 tf.cond(tf.reduce_sum(tf.cast(v, tf.float32)) > number, lambda: self.branch(within[0], x),
                         lambda: self.branch(within[1], x))
+            elif kind == 'case':  # of three branches, and numbers on both sides of them
+                index = tf.cast(tf.reduce_sum(tf.cast(v, tf.float32)) * 2 + number, tf.int32)
+                tf.switch_case(index, [lambda: self.branch(within[0], x), lambda: self.branch(within[1], x),
+                                       lambda: self.branch(within[1] + within[0], x)])
             elif kind == 'while':
                 tf.while_loop(lambda j: j < 3, lambda j: j + self.branch(within[0], x), [0])
 
@@ -157,7 +161,7 @@ def run_net(folder, model, x, runs, want):
 
 def changes_whole_numbers(module, policy):
     """Where a policy's roundings may change which branch is taken, or a number's floor."""
-    return any(not v.dtype.is_floating for v in module.v) or any(s[0] in ('if', 'while') for s in module.statements)
+    return any(not v.dtype.is_floating for v in module.v) or any(s[3] for s in module.statements)
 
 
 def check(r, folder):

@@ -11,6 +11,8 @@ import tensorflow as tf  # noqa: E402
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2  # noqa: E402
 
 POLICIES = {'force_fp16': 2e-2, 'allow_mix_precision_bf16': 1e-1, 'optimal': 2e-2}
+# One rounding of the policy's low dtype: with few elements, where it falls in our code and TensorFlow's is chance.
+ROUNDING = {'force_fp16': 2 ** -11, 'allow_mix_precision_bf16': 2 ** -8}
 TOLERANCE = 1e-5
 
 
@@ -95,7 +97,7 @@ def check(name, folder, model, feeds, outputs, want, policies=POLICIES):
         agree(policy, ours, tolerance)
         agree(f'converted under {policy}', theirs, tolerance, ours)
         for o, g, t, w in zip(outputs, ours, theirs, want):
-            if error(g, w) > 2 * error(t, w) + TOLERANCE:
+            if error(g, w) > 2 * error(t, w) + ROUNDING.get(policy, 0) + TOLERANCE:
                 sys.exit(f'{name}, {policy}: {o} is off by {error(g, w)}, TensorFlow by {error(t, w)}')
 
 
