@@ -130,6 +130,8 @@ static LLVMValueRef load_b(struct ht_e *e, const struct ht_e_tile *t, LLVMValueR
 	LLVMValueRef p = ht_e_at(e, one, row, ht_e_i64(e, (int64_t)j * e->vl)), v;
 
 	v = ht_e_load_at(e, ht_e_form(one, e->vl), p, size);
+	if (t->b == HT_BF16 && c->kp == 1) /* of packed numbers none is subnormal */
+		return ht_e_widen(e, v);
 	return c->kp == 2 ? v : widen(e, v, t->b, t->sum);
 }
 

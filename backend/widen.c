@@ -5,7 +5,7 @@
 #include "backend/emit.h"
 
 /* Bytes of a block of rows, so that they stay in the first levels. */
-enum { MOST_WIDENED = 65536 };
+enum { MOST_WIDENED = 131072 };
 
 static int64_t depth_of(const struct ht_e *e)
 {
@@ -24,7 +24,7 @@ bool ht_e_widens_rows(const struct ht_e *e)
 	enum ht_dtype from = e->k->buffer[c->a_buffer].dtype;
 
 	return (from == HT_F16 || from == HT_BF16) && c->kp == 1 && c->a_step == 1 &&
-	       e->max_copies[c->n] <= 3 &&
+	       (e->max_copies[c->n] <= 3 || e->k->buffer[c->b_buffer].dtype == HT_F32) &&
 	       widened_depth(e) <= MOST_WIDENED / (4 * e->max_copies[c->m]);
 }
 

@@ -52,6 +52,8 @@ static struct ht_target describe(void)
 	struct ht_target host = *ht_targets()[ht_cpu_level()];
 
 	host.rates = ht_target_named(microarchitecture(&host))->rates;
+	if (ht_target_products(&host, HT_BF16) < ht_target_products(&host, HT_F32))
+		host.dot_bf16 = 0;
 	host.l1 = cache_of(1, host.l1);
 	host.l2 = cache_of(2, host.l2);
 	host.l3 = cache_of(3, host.l3);

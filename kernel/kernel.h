@@ -194,7 +194,7 @@ struct ht_store {
  *   b_base + ((n / nr) * (Q * K' / kp) + (q * K' + k) / kp) * nr * kp + (n % nr) * kp + k % kp
  *
  * with Q taps and K' = depth's extent rounded up to kp; columns past n's extent and depths past
- * K are zero.  b_base (I64) may use the dimensions outside m, n and the reductions.
+ * K are zero, and in BF16 no number is subnormal.  b_base (I64) may use the dimensions outside m, n and the reductions.
  *
  * Sums accumulate in F32 (I32 for integer operands).  A is F32, F16 or BF16 in memory; kp is 1, or
  * 2 where A and B are BF16 (pairs; then a_step is 1, and of an odd depth the last number has none beside it). */

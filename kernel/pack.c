@@ -84,6 +84,16 @@ static void bf16_to_f32(const void *src, void *dst, int64_t n)
 		((float *)dst)[i] = ht_bf16_to_f32(ht_load_u16(src, i));
 }
 
+/* Subnormals become zeros, so that nobody who widens packed weights need look for them. */
+static void flush_bf16(const void *src, void *dst, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++) {
+		uint16_t h = ht_load_u16(src, i);
+
+		((uint16_t *)dst)[i] = (uint16_t)(h & 0x7f80 ? h : h & 0x8000);
+	}
+}
+
 static void by_way_of_f32(convert_fn *up, convert_fn *down, const void *src, void *dst, int64_t n)
 {
 	enum { BLOCK = 64 };
@@ -293,13 +303,19 @@ static void pack_winograd(const struct packer *w, const char *src, char *dst)
 	}
 }
 
+static convert_fn *packing_conversion(const struct ht_pack *p)
+{
+	if (p->hf32)
+		return f32_to_hf32;
+	if (p->src_dtype == HT_BF16 && p->dst_dtype == HT_BF16 && !p->winograd)
+		return flush_bf16;
+	return conversion(p->src_dtype, p->winograd ? HT_F32 : p->dst_dtype);
+}
+
 void ht_pack_b(const struct ht_pack *p, const void *src, void *dst)
 {
-	struct packer w = { p,
-		p->hf32 ? f32_to_hf32
-			: conversion(p->src_dtype, p->winograd ? HT_F32 : p->dst_dtype),
-		ht_dtype_info(p->src_dtype)->bytes, ht_dtype_info(p->dst_dtype)->bytes,
-		(p->depth + p->kp - 1) / p->kp };
+	struct packer w = { p, packing_conversion(p), ht_dtype_info(p->src_dtype)->bytes,
+		ht_dtype_info(p->dst_dtype)->bytes, (p->depth + p->kp - 1) / p->kp };
 	char *to = dst;
 
 	HT_CHECK(p->nr > 0 && p->nr <= MAX_NR && (p->kp == 1 || (p->kp == 2 && w.dst_bytes == 2)));

@@ -43,8 +43,9 @@ static const struct ht_rates zen5 = { "znver5", false, TILE(4), RATES(2, 2, 2, 8
 /* Servers: two units of 512 bits. */
 static const struct ht_rates skylake_x = { "skylake-avx512", false, TILE(4),
 	RATES(2, 2, 2, 4, 128, 48, 16), EVERYWHERE };
-static const struct ht_rates sapphire_rapids = { "sapphirerapids", false, TILE(4),
-	RATES(2, 2, 2, 6, 128, 48, 16), EVERYWHERE };
+/* Dot products of pairs take four times as long as multiply-adds (bench/peak.c, on Emerald Rapids). */
+static const struct ht_rates sapphire_rapids = { "sapphirerapids", true, TILE(4),
+	RATES(2, 0.5, 2, 6, 128, 48, 16), EVERYWHERE };
 
 #define KB *1024
 #define ANY .non_temporal = 1
@@ -129,6 +130,13 @@ int ht_target_group(const struct ht_target *t, enum ht_dtype operands)
 					     : 0;
 
 	return dot ? dot : 1;
+}
+
+enum ht_dtype ht_target_multiplied(const struct ht_target *t, enum ht_dtype operands)
+{
+	const bool low = operands == HT_BF16 || operands == HT_F16;
+
+	return low && ht_target_group(t, operands) == 1 ? HT_F32 : operands;
 }
 
 double ht_target_products(const struct ht_target *t, enum ht_dtype operands)

@@ -54,6 +54,9 @@ static inline int ht_target_lanes(const struct ht_target *t)
 /* Products that one instruction adds to each sum, of operands of this type: 1 where that is a
  * multiply-add, 2 where it is a dot product of pairs. */
 int ht_target_group(const struct ht_target *t, enum ht_dtype operands);
+/* What operands of this type are multiplied as: F32 where they are floats of 16 bits and the machine has no products of
+ * them. */
+enum ht_dtype ht_target_multiplied(const struct ht_target *t, enum ht_dtype operands);
 /* Products a cycle and lane of operands of this type. */
 double ht_target_products(const struct ht_target *t, enum ht_dtype operands);
 

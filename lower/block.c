@@ -83,14 +83,14 @@ static struct ht_node *sink_of(struct lower *l, const struct ht_node *root)
 
 /* ---- when it pays ---- */
 
-/* Of float16 as a local buffer holds it: in memory it is converted twice, which takes as long as the
- * other half of the bytes. */
-double block_bytes(const struct ht_node *n)
+/* As a local buffer holds it: what is widened there is converted twice in memory, which takes as long as the other half of
+ * the bytes. */
+double block_bytes(const struct lower *l, const struct ht_node *n)
 {
 	const struct ht_type *t = &n->out[0];
 
 	return (double)ht_shape_count(t->shape) *
-	       (double)ht_dtype_info(local_type(t->dtype))->bytes;
+	       (double)ht_dtype_info(local_type(l, t->dtype))->bytes;
 }
 
 double block_weights(const struct ht_node *n)
@@ -127,10 +127,10 @@ static struct ht_method_choice faster(struct lower *l, const struct block *b)
 {
 	const double tile = l->target->rates->row_tile;
 	double rows = (double)(b->v[1].out.dim[0] * b->v[1].out.dim[1]);
-	double weights = block_weights(b->expand), bytes = block_bytes(sink_of(l, b->expand));
+	double weights = block_weights(b->expand), bytes = block_bytes(l, sink_of(l, b->expand));
 
 	if (b->project) {
-		bytes += block_bytes(sink_of(l, b->depthwise));
+		bytes += block_bytes(l, sink_of(l, b->depthwise));
 		weights += block_weights(b->project);
 	}
 	return block_choice(

@@ -12,7 +12,7 @@ struct block {
 
 /* For the estimate: bytes of the result of `n`, and of its filter; cycles to write bytes beyond the second
  * level and read them again, and to read weights that do not stay in the first level. */
-double block_bytes(const struct ht_node *n);
+double block_bytes(const struct lower *l, const struct ht_node *n);
 double block_weights(const struct ht_node *n);
 double block_trip(const struct lower *l, double bytes);
 double block_reads(const struct lower *l, double weights);

@@ -77,7 +77,8 @@ static struct space pixel_space(const struct row_block *r, const struct ht_node 
 
 static void store_local(struct row_block *r, int32_t buffer, int32_t at, int32_t x)
 {
-	ht_xstore(r->b, buffer, at, ht_xcvt(r->b, local_type(r->k->sink->out[0].dtype), x));
+	ht_xstore(
+		r->b, buffer, at, ht_xcvt(r->b, local_type(r->k->l, r->k->sink->out[0].dtype), x));
 }
 
 static void set_product(struct row_block *r, const struct contraction *of, int32_t *tap)
@@ -140,7 +141,7 @@ static void depthwise_stage(struct row_block *r)
 	const struct block *block = r->block;
 	const struct conv *v = &block->v[1];
 	struct ht_node *n = block->depthwise;
-	enum ht_dtype t = local_type(ht_type_of(n->in[0])->dtype);
+	enum ht_dtype t = local_type(r->k->l, ht_type_of(n->in[0])->dtype);
 	struct ht_xb *b = r->b;
 	struct space at, filter;
 	int32_t from[2], f[4], x;
@@ -199,10 +200,11 @@ static void make_buffers(struct row_block *r)
 
 	r->width = reach > image ? reach : image;
 	r->slots = r->w[0].size;
-	r->ring = kb_local(r->k, local_type(ht_type_of(r->block->depthwise->in[0])->dtype),
+	r->ring = kb_local(r->k, local_type(r->k->l, ht_type_of(r->block->depthwise->in[0])->dtype),
 		r->slots * r->width * r->channels);
 	if (r->block->project)
-		r->line = kb_local(r->k, local_type(ht_type_of(r->block->project->in[0])->dtype),
+		r->line = kb_local(r->k,
+			local_type(r->k->l, ht_type_of(r->block->project->in[0])->dtype),
 			v->out.dim[2] * r->channels);
 }
 

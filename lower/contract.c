@@ -73,6 +73,11 @@ const struct view *lower_operand(struct lower *l, const struct ht_node *n, int a
 									: lower_view(l, n->in[arg]);
 }
 
+static enum ht_dtype multiplied_type(const struct contraction *c)
+{
+	return ht_target_multiplied(c->l->target, c->dtype);
+}
+
 static int64_t tap_count(const struct contraction *c)
 {
 	int64_t n = 1;
@@ -85,26 +90,28 @@ static int64_t tap_count(const struct contraction *c)
 /* Pairs need neighbours in memory. */
 static void choose_packing(struct contraction *c)
 {
-	ht_schedule_packing(c->l->target, c->dtype, c->rows, c->columns, tap_count(c) * c->depth,
-		&c->nr, &c->kp);
+	ht_schedule_packing(c->l->target, multiplied_type(c), c->rows, c->columns,
+		tap_count(c) * c->depth, &c->nr, &c->kp);
 	if (c->kp > 1 && (c->a_step != 1 || lower_mode(c->n) == HT_IMPL_FLOAT_32))
 		c->kp = 1;
 }
 
-/* Small weights of float16 that many rows are multiplied with are widened once, when they are packed
- * for the program. */
+/* Fewer rows than these do not pay for weights that are widened before they are multiplied. */
+enum { LEAST_ROWS = 32 };
+
+/* Small weights that many rows are multiplied with are widened once, when they are packed for the program. */
 static enum ht_dtype packed_type(const struct contraction *c)
 {
-	enum { MOST_WIDENED = 1 << 17, LEAST_ROWS = 32 };
+	enum { MOST_WIDENED = 1 << 17 };
 	bool small = tap_count(c) * c->depth <= MOST_WIDENED / (c->columns > 0 ? c->columns : 1);
 
-	return c->dtype == HT_F16 && small && c->rows >= LEAST_ROWS ? HT_F32 : c->dtype;
+	return small && c->rows >= LEAST_ROWS ? multiplied_type(c) : c->dtype;
 }
 
 static struct ht_pack pack_of(const struct contraction *c, int64_t sq, int64_t sk, int64_t sn)
 {
 	return (struct ht_pack){ .src_dtype = c->dtype,
-		.dst_dtype = packed_type(c),
+		.dst_dtype = c->packed_type,
 		.taps = tap_count(c),
 		.depth = c->depth,
 		.n = c->columns,
@@ -122,6 +129,8 @@ void contract_pack_const(struct contraction *c, const struct ht_tensor *t, int64
 	struct ht_pack p;
 
 	choose_packing(c);
+	c->packed_type = packed_type(c);
+	c->constants = count;
 	p = pack_of(c, sq, sk, sn);
 	c->packed_count = ht_packed_count(&p);
 	c->b = plan_packed(c->l, t, 0, &p, count, stride);
@@ -175,7 +184,7 @@ static void pack_stage(
 	if (!local)
 		offset = ht_xadd(b, offset, ht_xmuli(b, x[0], c->packed_count));
 	ht_xstore(b, local ? c->b : kb_arg(k, c->b, HT_BUFFER_OUT), offset,
-		ht_xcvt(b, c->dtype, value));
+		ht_xcvt(b, c->packed_type, value));
 }
 
 static void size_packing(struct contraction *c)
@@ -183,6 +192,7 @@ static void size_packing(struct contraction *c)
 	struct ht_pack p;
 
 	choose_packing(c);
+	c->packed_type = multiplied_type(c);
 	p = pack_of(c, 0, 0, 0);
 	c->packed_count = ht_packed_count(&p);
 }
@@ -196,7 +206,7 @@ void contract_pack_value(struct contraction *c, const struct view *v)
 	for (int32_t i = 0; i + 2 < v->rank; i++)
 		grid[0] *= v->dim[i];
 	grid[1] = ht_ceil_div(c->columns, c->nr);
-	c->b = plan_buffer(c->l, HT_PLAN_TEMP, c->dtype, c->packed_count * grid[0]);
+	c->b = plan_buffer(c->l, HT_PLAN_TEMP, c->packed_type, c->packed_count * grid[0]);
 	kb_init(&k, c->l, c->n);
 	kb_grid(&k, 2, grid);
 	pack_stage(c, &k, v, false);
@@ -206,7 +216,7 @@ void contract_pack_value(struct contraction *c, const struct view *v)
 void contract_pack_local(struct contraction *c, struct kernel_build *k, const struct view *v)
 {
 	size_packing(c);
-	c->b = kb_local(k, c->dtype, c->packed_count);
+	c->b = kb_local(k, c->packed_type, c->packed_count);
 	pack_stage(c, k, v, true);
 	k->stage->start = true;
 }
@@ -223,15 +233,85 @@ void contract_packed(const struct contraction *c, struct kernel_build *k, int32_
 	t->a_guard = c->a_guard;
 }
 
+/* ---- the stage ---- */
+
+static int64_t columns_bytes(const struct contraction *c, int64_t columns)
+{
+	return columns * tap_count(c) * c->depth * (int64_t)sizeof(float);
+}
+
+/* Weights that are multiplied as F32 and are too many to be kept so: each tile widens its columns, once for all of its rows,
+ * and rows are tiled inside of columns.  Three quarters of the second level are theirs. */
+static void choose_widening(struct contraction *c, int64_t *n_step)
+{
+	const int64_t most = c->l->target->l2 / 4 * 3;
+
+	c->widened = c->constants && (c->constants == 1 || c->constants == c->batch) &&
+		     c->packed_type != multiplied_type(c) && c->kp == 1 && c->rows >= LEAST_ROWS &&
+		     columns_bytes(c, c->nr) <= most;
+	if (!c->widened)
+		return;
+	while (columns_bytes(c, *n_step) > most)
+		*n_step = ht_ceil_div(*n_step / c->nr, 2) * c->nr;
+}
+
+/* A packed number as F32: in BF16 none is subnormal, so its bits are those of an F32. */
+static int32_t widened(struct ht_xb *b, enum ht_dtype t, int32_t x)
+{
+	if (t != HT_BF16)
+		return ht_xcvt(b, HT_F32, x);
+	x = ht_xcvt(b, HT_U32, ht_xbitcast(b, HT_U16, x));
+	return ht_xbitcast(b, HT_F32, ht_xshli(b, x, 16));
+}
+
+/* The tile's columns, which are neighbours as they are packed. */
+static void widen_stage(struct contraction *c, int64_t n_step)
+{
+	struct kernel_build *k = &c->k;
+	struct ht_xb *b = &k->xb;
+	int64_t panel = c->packed_count / ht_ceil_div(c->columns, c->nr), count = n_step / c->nr;
+	int32_t dim[3], from, at;
+
+	kb_stage(k, HT_STAGE_LOOP);
+	k->stage->start = true;
+	dim[0] = kb_grid_dim(k, 0, c->batch, 1);
+	dim[1] = kb_grid_dim(k, 1, ht_ceil_div(c->columns, c->nr), count);
+	dim[2] = kb_dim(k, panel);
+	k->stage->vec = dim[2];
+	c->wide = kb_local(k, HT_F32, count * panel);
+	from = ht_xadd(b, ht_xmuli(b, ht_xdim(b, dim[1]), panel), ht_xdim(b, dim[2]));
+	if (c->constants > 1)
+		from = ht_xadd(b, from, ht_xmuli(b, ht_xdim(b, dim[0]), c->packed_count));
+	at = ht_xadd(b, ht_xmuli(b, kb_within(k, dim[1]), panel), ht_xdim(b, dim[2]));
+	ht_xstore(b, c->wide, at,
+		widened(b, c->packed_type,
+			ht_xload(b, kb_arg(k, c->b, HT_BUFFER_IN), c->packed_type, from)));
+}
+
+/* Where the packed operand begins: of a tile's own columns so far in front of them that columns count as they do in the whole. */
+static int32_t packed_base(struct contraction *c, int32_t b_base)
+{
+	struct ht_xb *b = &c->k.xb;
+	const struct ht_dim *n = &c->k.stage->dim[c->k.stage->contract.n];
+	int64_t panel = c->packed_count / ht_ceil_div(c->columns, c->nr);
+
+	if (!c->widened)
+		return b_base;
+	return ht_xmuli(b, ht_xgrid(b, n->grid), -(n->step / c->nr * panel));
+}
+
 void contract_begin(struct contraction *c)
 {
 	struct kernel_build *k = &c->k;
 	int64_t m_step, n_step, grid[3];
+	int m, n;
 
-	ht_schedule_tiles(c->l->target, c->dtype, c->rows, c->columns, tap_count(c) * c->depth,
-		&m_step, &n_step);
+	ht_schedule_tiles(c->l->target, multiplied_type(c), c->rows, c->columns,
+		tap_count(c) * c->depth, &m_step, &n_step);
+	choose_widening(c, &n_step);
+	m = c->widened ? 2 : 1;
+	n = 3 - m;
 	kb_init(k, c->l, c->n);
-	kb_stage(k, HT_STAGE_CONTRACT);
 	if (c->rows == 1 && !c->l->chosen[c->n->id]) {
 		k->kernel->method = ht_method_info[HT_METHOD_MATRIX_VECTOR].name;
 		plan_choice(c->l, c->n,
@@ -240,12 +320,15 @@ void contract_begin(struct contraction *c)
 				.reason = HT_REASON_ONE_ROW });
 	}
 	grid[0] = c->batch;
-	grid[1] = (c->rows + m_step - 1) / m_step;
-	grid[2] = (c->columns + n_step - 1) / n_step;
+	grid[m] = ht_ceil_div(c->rows, m_step);
+	grid[n] = ht_ceil_div(c->columns, n_step);
 	kb_grid(k, 3, grid);
+	if (c->widened)
+		widen_stage(c, n_step);
+	kb_stage(k, HT_STAGE_CONTRACT);
 	c->batch_x = ht_xdim(&k->xb, kb_grid_dim(k, 0, c->batch, 1));
-	k->stage->contract.m = kb_grid_dim(k, 1, c->rows, m_step);
-	k->stage->contract.n = kb_grid_dim(k, 2, c->columns, n_step);
+	k->stage->contract.m = kb_grid_dim(k, m, c->rows, m_step);
+	k->stage->contract.n = kb_grid_dim(k, n, c->columns, n_step);
 	c->m_x = ht_xdim(&k->xb, k->stage->contract.m);
 	c->n_x = ht_xdim(&k->xb, k->stage->contract.n);
 	for (int i = 0; i < c->taps; i++)
@@ -262,7 +345,8 @@ void contract_end(
 
 	t->a_buffer = kb_arg(k, a, HT_BUFFER_IN);
 	t->a_row = a_row;
-	contract_packed(c, k, kb_arg(k, c->b, HT_BUFFER_IN), b_base);
+	contract_packed(
+		c, k, c->widened ? c->wide : kb_arg(k, c->b, HT_BUFFER_IN), packed_base(c, b_base));
 	kb_store_root(k, c->n, ht_xred(&k->xb, 0, HT_F32), out);
 	kb_finish(k, c->n);
 }

@@ -92,7 +92,7 @@ static struct ht_method_choice faster(struct lower *l, const struct excite *e)
 	double costs = blocks * block_reads(l, block_weights(e->project)) +
 		       block_reads(l, block_weights(e->gate[0]) + block_weights(e->gate[1]));
 
-	return block_choice(HT_METHOD_SQUEEZE_EXCITE, block_trip(l, block_bytes(e->map)), costs);
+	return block_choice(HT_METHOD_SQUEEZE_EXCITE, block_trip(l, block_bytes(l, e->map)), costs);
 }
 
 /* ---- the graph's squeezes and excitations ---- */

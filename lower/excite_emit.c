@@ -93,7 +93,7 @@ static void map_stage(struct stages *s)
 	s->k->root = gate;
 	s->k->root_x[0] =
 		ht_xcvt(s->b, compute_type(t), ht_xload(s->b, s->local, t, at.group[1].x));
-	keep(s, local_type(s->of->map->out[0].dtype), s->of->step * channels,
+	keep(s, local_type(s->k->l, s->of->map->out[0].dtype), s->of->step * channels,
 		in_block(s, channels, at.group[1].x), &at);
 }
 

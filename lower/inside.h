@@ -316,9 +316,9 @@ int32_t kb_within(struct kernel_build *k, int dim);
 void kb_finish(struct kernel_build *k, const struct ht_node *node);
 
 enum ht_dtype compute_type(enum ht_dtype t); /* F32 for F16 and BF16, else t */
-/* In which a local buffer holds a tensor of type t: what was rounded to F16 stays as F32, so that it
- * need not be widened for each product. */
-enum ht_dtype local_type(enum ht_dtype t);
+/* In which a local buffer holds a tensor of type t: what was rounded to 16 bits stays as F32 where it would be widened for
+ * each product. */
+enum ht_dtype local_type(const struct lower *l, enum ht_dtype t);
 /* The value `v` at `s`: pulled, or loaded where it is in memory.  Compute type, rounded as
  * kb_result() does. */
 int32_t kb_pull(struct kernel_build *k, struct ht_value v, const struct space *s);
@@ -410,8 +410,12 @@ struct contraction {
 	int taps;
 	int64_t a_step;
 	int32_t a_guard;
-	int32_t nr, kp, b;    /* packing; plan buffer of the packed operand */
-	int64_t packed_count; /* elements of one packed matrix */
+	int32_t nr, kp, b;         /* packing; plan buffer of the packed operand */
+	int64_t packed_count;      /* elements of one packed matrix */
+	enum ht_dtype packed_type; /* in memory */
+	int64_t constants; /* packed constant matrices: 1, or one for each of the batch; 0: others */
+	bool widened;      /* each tile has its columns as F32 in local buffer `wide` */
+	int32_t wide;
 	struct kernel_build k;
 	int32_t batch_x, m_x, n_x, tap_x[2];
 };

@@ -171,9 +171,9 @@ enum ht_dtype compute_type(enum ht_dtype t)
 	return t == HT_F16 || t == HT_BF16 ? HT_F32 : t;
 }
 
-enum ht_dtype local_type(enum ht_dtype t)
+enum ht_dtype local_type(const struct lower *l, enum ht_dtype t)
 {
-	return t == HT_F16 ? HT_F32 : t;
+	return ht_target_multiplied(l->target, t);
 }
 
 /* A constant of one element is an immediate. */

@@ -84,5 +84,5 @@ enum ht_dtype lower_held_type(const struct lower *l, const struct ht_node *n)
 			return t;
 		rows = rows || (u->arg >= 0 && is_rows(u));
 	}
-	return rows ? local_type(t) : t;
+	return rows ? local_type(l, t) : t;
 }

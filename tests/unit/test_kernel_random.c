@@ -300,8 +300,10 @@ static uint32_t converted(enum ht_dtype from, enum ht_dtype to, const void *p, i
 	float f = element(from, p, i);
 	uint32_t u;
 
-	if (from == to)
-		return bits_at(from, p, i);
+	if (from == to) {
+		u = bits_at(from, p, i);
+		return to == HT_BF16 && !(u & 0x7f80) ? u & 0x8000 : u; /* flushed */
+	}
 	if (to == HT_F16)
 		return ht_f32_to_f16(f);
 	if (to == HT_BF16)
