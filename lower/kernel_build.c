@@ -200,13 +200,14 @@ static bool is_map(const struct ht_stage *s)
 	return s->kind == HT_STAGE_LOOP;
 }
 
-/* Biases and small filters of 16 bits are read again and again: as F32, nothing is converted then.
- * Sums of products of BF16 take it as it is. */
+/* Biases and small filters of 16 bits are read again and again: as F32, nothing is converted then, unless sums of products
+ * take them as they are. */
 static int32_t source_of(struct kernel_build *k, const struct view *v)
 {
 	enum { MOST_WIDENED = 32768 };
 	const struct ht_plan_buffer *p = &k->l->plan->buffer[v->buffer];
-	bool widens = p->dtype == HT_F16 || (p->dtype == HT_BF16 && is_map(k->stage));
+	bool low = p->dtype == HT_F16 || p->dtype == HT_BF16;
+	bool widens = low && (local_type(k->l, p->dtype) == HT_F32 || is_map(k->stage));
 
 	if (p->kind != HT_PLAN_CONST || p->pack || !widens ||
 		p->bytes > MOST_WIDENED * sizeof(uint16_t))
