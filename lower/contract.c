@@ -235,24 +235,27 @@ void contract_packed(const struct contraction *c, struct kernel_build *k, int32_
 
 /* ---- the stage ---- */
 
-static int64_t columns_bytes(const struct contraction *c, int64_t columns)
+/* Of rows, or columns, as F32. */
+static int64_t wide_bytes(const struct contraction *c, int64_t count)
 {
-	return columns * tap_count(c) * c->depth * (int64_t)sizeof(float);
+	return count * tap_count(c) * c->depth * (int64_t)sizeof(float);
 }
 
-/* Weights that are multiplied as F32 and are too many to be kept so: each tile widens its columns, once for all of its rows,
- * and rows are tiled inside of columns.  Three quarters of the second level are theirs. */
-static void choose_widening(struct contraction *c, int64_t *n_step)
+/* What is multiplied as F32 and is not kept so is widened by each tile.  Weights: once for all rows, which are tiled inside of
+ * columns; they may take three quarters of the second level.  Rows of a matrix: once for all columns of the tile, where they
+ * fit the last quarter. */
+static void choose_widening(struct contraction *c, int64_t m_step, int64_t *n_step)
 {
-	const int64_t most = c->l->target->l2 / 4 * 3;
+	const int64_t all = c->l->target->l2, for_columns = all / 4 * 3, for_rows = all / 4;
+	const bool many = multiplied_type(c) != c->dtype && c->rows >= LEAST_ROWS;
 
-	c->widened = c->constants && (c->constants == 1 || c->constants == c->batch) &&
-		     c->packed_type != multiplied_type(c) && c->kp == 1 && c->rows >= LEAST_ROWS &&
-		     columns_bytes(c, c->nr) <= most;
-	if (!c->widened)
-		return;
-	while (columns_bytes(c, *n_step) > most)
+	c->wide_columns = many && c->packed_type == c->dtype && c->kp == 1 && c->constants &&
+			  (c->constants == 1 || c->constants == c->batch) &&
+			  wide_bytes(c, c->nr) <= for_columns;
+	while (c->wide_columns && wide_bytes(c, *n_step) > for_columns)
 		*n_step = ht_ceil_div(*n_step / c->nr, 2) * c->nr;
+	c->wide_rows = many && !c->taps && c->a_guard < 0 && c->a_step == 1 && c->columns > c->nr &&
+		       wide_bytes(c, m_step) <= for_rows;
 }
 
 /* A packed number as F32: in BF16 none is subnormal, so its bits are those of an F32. */
@@ -265,7 +268,7 @@ static int32_t widened(struct ht_xb *b, enum ht_dtype t, int32_t x)
 }
 
 /* The tile's columns, which are neighbours as they are packed. */
-static void widen_stage(struct contraction *c, int64_t n_step)
+static void columns_stage(struct contraction *c, int64_t n_step)
 {
 	struct kernel_build *k = &c->k;
 	struct ht_xb *b = &k->xb;
@@ -278,12 +281,12 @@ static void widen_stage(struct contraction *c, int64_t n_step)
 	dim[1] = kb_grid_dim(k, 1, ht_ceil_div(c->columns, c->nr), count);
 	dim[2] = kb_dim(k, panel);
 	k->stage->vec = dim[2];
-	c->wide = kb_local(k, HT_F32, count * panel);
+	c->column_buffer = kb_local(k, HT_F32, count * panel);
 	from = ht_xadd(b, ht_xmuli(b, ht_xdim(b, dim[1]), panel), ht_xdim(b, dim[2]));
 	if (c->constants > 1)
 		from = ht_xadd(b, from, ht_xmuli(b, ht_xdim(b, dim[0]), c->packed_count));
 	at = ht_xadd(b, ht_xmuli(b, kb_within(k, dim[1]), panel), ht_xdim(b, dim[2]));
-	ht_xstore(b, c->wide, at,
+	ht_xstore(b, c->column_buffer, at,
 		widened(b, c->packed_type,
 			ht_xload(b, kb_arg(k, c->b, HT_BUFFER_IN), c->packed_type, from)));
 }
@@ -295,7 +298,7 @@ static int32_t packed_base(struct contraction *c, int32_t b_base)
 	const struct ht_dim *n = &c->k.stage->dim[c->k.stage->contract.n];
 	int64_t panel = c->packed_count / ht_ceil_div(c->columns, c->nr);
 
-	if (!c->widened)
+	if (!c->wide_columns)
 		return b_base;
 	return ht_xmuli(b, ht_xgrid(b, n->grid), -(n->step / c->nr * panel));
 }
@@ -308,8 +311,8 @@ void contract_begin(struct contraction *c)
 
 	ht_schedule_tiles(c->l->target, multiplied_type(c), c->rows, c->columns,
 		tap_count(c) * c->depth, &m_step, &n_step);
-	choose_widening(c, &n_step);
-	m = c->widened ? 2 : 1;
+	choose_widening(c, m_step, &n_step);
+	m = c->wide_columns ? 2 : 1;
 	n = 3 - m;
 	kb_init(k, c->l, c->n);
 	if (c->rows == 1 && !c->l->chosen[c->n->id]) {
@@ -323,8 +326,8 @@ void contract_begin(struct contraction *c)
 	grid[m] = ht_ceil_div(c->rows, m_step);
 	grid[n] = ht_ceil_div(c->columns, n_step);
 	kb_grid(k, 3, grid);
-	if (c->widened)
-		widen_stage(c, n_step);
+	if (c->wide_columns)
+		columns_stage(c, n_step);
 	kb_stage(k, HT_STAGE_CONTRACT);
 	c->batch_x = ht_xdim(&k->xb, kb_grid_dim(k, 0, c->batch, 1));
 	k->stage->contract.m = kb_grid_dim(k, m, c->rows, m_step);
@@ -337,16 +340,54 @@ void contract_begin(struct contraction *c)
 	k->stage->vec = k->stage->contract.n;
 }
 
+/* Puts a stage in front of the contraction that widens the rows of its tile; it has the contraction's expressions up to that
+ * of a row, and the first dimensions of both are the same. */
+static void rows_stage(struct contraction *c, int32_t a, int32_t a_row, int32_t to)
+{
+	struct kernel_build *k = &c->k;
+	struct ht_xb *b = &k->xb;
+	struct ht_stage contraction = *k->stage;
+	const struct ht_dim m = contraction.dim[1];
+	int32_t dim[3], at;
+
+	kb_stage(k, HT_STAGE_LOOP);
+	k->stage->start = !c->wide_columns;
+	k->stage->xs = a_row + 1;
+	k->stage->x = HT_NEW_ARRAY(k->arena, struct ht_x, (size_t)k->stage->xs);
+	memcpy(k->stage->x, contraction.x, (size_t)k->stage->xs * sizeof *k->stage->x);
+	ht_xb_init(b, k->arena, k->stage);
+	dim[0] = kb_grid_dim(k, 0, c->batch, 1);
+	dim[1] = kb_grid_dim(k, m.grid, m.extent, m.step);
+	dim[2] = kb_dim(k, c->depth);
+	k->stage->vec = dim[2];
+	at = ht_xadd(b, ht_xmuli(b, kb_within(k, dim[1]), c->depth), ht_xdim(b, dim[2]));
+	ht_xstore(b, to, at,
+		ht_xcvt(b, HT_F32,
+			ht_xload(b, kb_arg(k, a, HT_BUFFER_IN), c->dtype,
+				ht_xadd(b, a_row, ht_xdim(b, dim[2])))));
+	k->stage[-1] = *k->stage;
+	*k->stage = contraction;
+}
+
 void contract_end(
 	struct contraction *c, int32_t a, int32_t a_row, int32_t b_base, const struct space *out)
 {
 	struct kernel_build *k = &c->k;
 	struct ht_contract *t = &k->stage->contract;
+	const struct ht_dim *m = &k->stage->dim[t->m];
+	int32_t rows = -1;
 
+	c->wide_rows = c->wide_rows && c->l->plan->buffer[a].dtype == c->dtype;
 	t->a_buffer = kb_arg(k, a, HT_BUFFER_IN);
 	t->a_row = a_row;
-	contract_packed(
-		c, k, c->widened ? c->wide : kb_arg(k, c->b, HT_BUFFER_IN), packed_base(c, b_base));
+	if (c->wide_rows) {
+		rows = t->a_buffer = kb_local(k, HT_F32, m->step * c->depth);
+		t->a_row = ht_xmuli(&k->xb, kb_within(k, t->m), c->depth);
+	}
+	contract_packed(c, k, c->wide_columns ? c->column_buffer : kb_arg(k, c->b, HT_BUFFER_IN),
+		packed_base(c, b_base));
 	kb_store_root(k, c->n, ht_xred(&k->xb, 0, HT_F32), out);
+	if (c->wide_rows)
+		rows_stage(c, a, a_row, rows);
 	kb_finish(k, c->n);
 }

@@ -414,8 +414,9 @@ struct contraction {
 	int64_t packed_count;      /* elements of one packed matrix */
 	enum ht_dtype packed_type; /* in memory */
 	int64_t constants; /* packed constant matrices: 1, or one for each of the batch; 0: others */
-	bool widened;      /* each tile has its columns as F32 in local buffer `wide` */
-	int32_t wide;
+	/* Each tile has its columns, its rows as F32 in a local buffer. */
+	bool wide_columns, wide_rows;
+	int32_t column_buffer;
 	struct kernel_build k;
 	int32_t batch_x, m_x, n_x, tap_x[2];
 };

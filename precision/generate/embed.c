@@ -1,4 +1,4 @@
-/* Makes C of the shipped cost tables: embed OUT.c DATA/TARGET.costs … */
+/* Makes C of the shipped cost tables: embed OUT.c DATA/LEVEL@TUNING.costs … */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,13 +24,17 @@ static void put_text(FILE *out, int number, const char *path)
 	fclose(in);
 }
 
-static int name_length(const char *file, const char *path)
+static void put_row(FILE *out, int number, const char *path)
 {
-	size_t n = strlen(file), suffix = strlen(".costs");
+	const char *file = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	const char *at = strchr(file, '@'), *end = strstr(file, ".costs");
 
-	if (n <= suffix || strcmp(file + n - suffix, ".costs") != 0)
-		die(path);
-	return (int)(n - suffix);
+	if (!at || !end || end < at) {
+		fprintf(stderr, "%s: a name of the form LEVEL@TUNING.costs was expected\n", path);
+		exit(1);
+	}
+	fprintf(out, "\t{ \"%.*s\", \"%.*s\", \"%s\", text_%d },\n", (int)(at - file), file,
+		(int)(end - at - 1), at + 1, file, number);
 }
 
 int main(int argc, char **argv)
@@ -45,11 +49,8 @@ int main(int argc, char **argv)
 	for (int i = 2; i < argc; i++)
 		put_text(out, i, argv[i]);
 	fputs("const struct ht_shipped_costs ht_shipped_costs[] = {\n", out);
-	for (int i = 2; i < argc; i++) {
-		const char *file = strrchr(argv[i], '/') ? strrchr(argv[i], '/') + 1 : argv[i];
-		fprintf(out, "\t{ \"%.*s\", \"%s\", text_%d },\n", name_length(file, argv[i]), file,
-			file, i);
-	}
+	for (int i = 2; i < argc; i++)
+		put_row(out, i, argv[i]);
 	fputs("\t{ 0 },\n};\n", out);
 	if (fclose(out))
 		die(argv[1]);

@@ -212,8 +212,9 @@ const struct ht_costs *ht_costs_of_target(const struct ht_target *t, struct ht_a
 	const struct ht_costs *shipped = NULL;
 	struct ht_costs *c;
 
-	for (const struct ht_shipped_costs *s = ht_shipped_costs; s->target; s++)
-		if (!strcmp(s->target, t->level)) {
+	for (const struct ht_shipped_costs *s = ht_shipped_costs; s->level; s++)
+		if (!t->extensions && !strcmp(s->level, t->level) &&
+			!strcmp(s->tuning, t->rates->name)) {
 			HT_CHECK(ht_costs_parse(ht_str(s->text), s->file, a, NULL, &shipped) ==
 				 HT_OK);
 			return shipped;

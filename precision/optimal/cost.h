@@ -27,7 +27,8 @@ struct ht_costs {
 	const struct ht_target *roofline; /* NULL: there are points */
 };
 
-/* The shipped table of a target, else its roofline.  Lives in `a`. */
+/* The shipped table of a target's level and microarchitecture, else its roofline.  A table knows nothing of extensions.
+ * Lives in `a`. */
 const struct ht_costs *ht_costs_of_target(const struct ht_target *t, struct ht_arena *a);
 /* Reads a table; HT_E_INPUT with file and line.  Keeps `text`. */
 enum ht_status ht_costs_parse(struct ht_str text, const char *path, struct ht_arena *a,

@@ -3,8 +3,9 @@
 #define HT_SHIPPED_H
 
 struct ht_shipped_costs {
-	const char *target, *file, *text;
+	const char *level, *tuning; /* a target's, and of its rates */
+	const char *file, *text;
 };
-extern const struct ht_shipped_costs ht_shipped_costs[]; /* ended by a row without a target */
+extern const struct ht_shipped_costs ht_shipped_costs[]; /* ended by a row without a level */
 
 #endif

@@ -149,7 +149,7 @@ class Classes(ToolCase):
         return d
 
     def costs(self):
-        with open(os.path.join(os.path.dirname(__file__), '../../precision/data/x86-64-v3.costs')) as f:
+        with open(os.path.join(os.path.dirname(__file__), '../../precision/data/x86-64-v3@generic.costs')) as f:
             return '\n'.join(cheaper(line) if ' f16 ' in line else line for line in f.read().splitlines()) + '\n'
 
     def call(self, d, *args):

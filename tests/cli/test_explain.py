@@ -10,7 +10,7 @@ class Explain(ToolCase):
         """Only where policy optimal decides for this machine, by a table that was measured elsewhere."""
         listed = json.loads(self.tool('targets', '--format=json').stdout)['targets']
         host, = [t for t in listed if t['host']]
-        own = f'{TOP}/precision/data/x86-64-v3.costs'
+        own = f'{TOP}/precision/data/x86-64-v3@generic.costs'
         foreign = 'were measured on another kind of processor'
         for args, warned in ((['--policy', 'optimal'], host['tuned_by'] != 'measurement'),
                              (['--policy', 'optimal', '--cost_table', own], False),
