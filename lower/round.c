@@ -76,7 +76,7 @@ enum ht_dtype lower_held_type(const struct lower *l, const struct ht_node *n)
 	enum ht_dtype t = n->out[0].dtype;
 	bool rows = false;
 
-	if (t != HT_F16 || l->numerics || n->outs != 1 ||
+	if (local_type(l, t) == t || l->numerics || n->outs != 1 ||
 		ht_shape_count(n->out[0].shape) > l->target->l2 / (int64_t)sizeof(float))
 		return t;
 	for (const struct ht_use *u = l->uses.of[n->id]; u; u = u->next) {

@@ -99,7 +99,8 @@ class Usage(ToolCase):
             self.assertEqual([*t['rates']], [*rows['x86-64']['rates']], name)
             self.assertEqual(str(t['capabilities']['vector_bytes']), t['vector_bytes'], name)
             self.assertLess(t['caches']['l1'], t['caches']['l2'], name)
-            self.assertEqual(t['capabilities']['dot_bf16'], 2 if t['level'] == 'x86-64-v4+bf16' else 0, name)
+            slow = t['host'] and 2 * t['rates']['dots_bf16'] < t['rates']['products']
+            self.assertEqual(t['capabilities']['dot_bf16'], 2 if t['level'] == 'x86-64-v4+bf16' and not slow else 0, name)
             self.assertEqual(t['capabilities']['matrix_rows'], 16 if t['tested'] else 0, name)
             self.assertGreater(t['rates']['products'], 0, name)
         text = {line.split()[0]: line for line in self.tool('targets').stdout.decode().splitlines()}
