@@ -5,7 +5,6 @@
 
 /* Products in flight that hide the latency of one. */
 #define IN_FLIGHT 8
-#define DEPTH_UNROLL 4
 /* Products of vectors without a loop, at most: of a tap, of all taps. */
 #define MOST_STRAIGHT 320
 #define MOST_UNROLLED 640
@@ -228,6 +227,15 @@ static LLVMValueRef row_addresses(struct ht_e *e, struct ht_e_tile *t)
 	return certain ? NULL : any;
 }
 
+static int64_t tap_count(const struct ht_e *e)
+{
+	int64_t taps = 1;
+
+	for (int l = e->outer; l < e->levels - 1; l++)
+		taps *= e->s->dim[e->level[l].dim].extent;
+	return taps;
+}
+
 /* Row-major number of the current tap. */
 static LLVMValueRef tap_number(struct ht_e *e)
 {
@@ -243,13 +251,26 @@ static LLVMValueRef tap_number(struct ht_e *e)
 	return q;
 }
 
+/* Asks for the next panel; k: steps in depth that are done of the current tap. */
+static void prefetch(struct ht_e *e, const struct ht_e_tile *t, LLVMValueRef k)
+{
+	const int64_t line = (int64_t)t->c->nr * t->c->kp * (int64_t)ht_dtype_info(t->b)->bytes;
+	const struct ht_e_panel p = { tap_count(e) * t->depth * line, tap_count(e) * t->depth };
+	LLVMValueRef done;
+
+	if (!ht_e_panel_lines(e, p))
+		return;
+	done = LLVMBuildNSWMul(e->b, tap_number(e), ht_e_i64(e, t->depth), "");
+	ht_e_prefetch_panel(e, p, t->panel, LLVMBuildNSWAdd(e->b, done, k, ""));
+}
+
 static void tap(struct ht_e *e)
 {
 	struct ht_e_tile *t = e->tile;
 	const struct ht_contract *c = t->c;
 	LLVMTypeRef b_type = c->kp == 2 ? e->i32 : ht_e_mem_type(e, t->b);
 	bool odd = c->kp == 2 && e->s->dim[e->s->dims - 1].extent % 2;
-	int64_t whole = t->straight ? 0 : (t->depth - odd) / DEPTH_UNROLL * DEPTH_UNROLL;
+	int64_t whole = t->straight ? 0 : (t->depth - odd) / HT_E_DEPTH_UNROLL * HT_E_DEPTH_UNROLL;
 	LLVMValueRef b_row, any = row_addresses(e, t);
 	LLVMBasicBlockRef yes, no = NULL;
 	struct ht_e_loop loop;
@@ -269,8 +290,10 @@ static void tap(struct ht_e *e)
 			e, e->matrix, &(struct ht_e_matrix_tap){ t->row, t->step, b_row, t->rows });
 		whole = t->depth;
 	} else if (whole > 0) {
-		ht_e_loop_begin(e, &loop, ht_e_i64(e, 0), ht_e_i64(e, whole), DEPTH_UNROLL, "k");
-		for (int i = 0; i < DEPTH_UNROLL; i++)
+		ht_e_loop_begin(
+			e, &loop, ht_e_i64(e, 0), ht_e_i64(e, whole), HT_E_DEPTH_UNROLL, "k");
+		prefetch(e, t, loop.index);
+		for (int i = 0; i < HT_E_DEPTH_UNROLL; i++)
 			depth_step(e, t, b_row, loop.index, i, false);
 		ht_e_loop_end(e, &loop);
 	}
@@ -299,13 +322,10 @@ static LLVMValueRef panel_address(struct ht_e *e, const struct ht_e_tile *t)
 {
 	const struct ht_contract *c = t->c;
 	LLVMValueRef n = e->level[e->level_of[c->n]].index, panel, lane, at;
-	int64_t taps = 1;
 
-	for (int l = e->outer; l < e->levels - 1; l++)
-		taps *= e->s->dim[e->level[l].dim].extent;
 	panel = LLVMBuildUDiv(e->b, n, ht_e_i64(e, c->nr), "");
 	lane = LLVMBuildURem(e->b, n, ht_e_i64(e, c->nr), "");
-	at = LLVMBuildNSWMul(e->b, panel, ht_e_i64(e, taps * t->depth * c->nr * c->kp), "");
+	at = LLVMBuildNSWMul(e->b, panel, ht_e_i64(e, tap_count(e) * t->depth * c->nr * c->kp), "");
 	at = LLVMBuildNSWAdd(e->b, at, LLVMBuildNSWMul(e->b, lane, ht_e_i64(e, c->kp), ""), "");
 	at = LLVMBuildNSWAdd(e->b, at, ht_e_get(e, c->b_base, false), "");
 	return ht_e_at(e, ht_e_mem_type(e, t->b), e->buffer[c->b_buffer], at);
@@ -351,8 +371,8 @@ static void tile(struct ht_e *e)
 	t->sides = IN_FLIGHT / (e->max_copies[c->m] * e->max_copies[c->n]);
 	if (t->sides < 1)
 		t->sides = 1;
-	if (t->sides > DEPTH_UNROLL)
-		t->sides = DEPTH_UNROLL;
+	if (t->sides > HT_E_DEPTH_UNROLL)
+		t->sides = HT_E_DEPTH_UNROLL;
 	type = ht_e_form(ht_e_type(e, t->sum), e->vl);
 	if (e->matrix)
 		ht_e_matrix_zero(e, e->matrix);

@@ -17,7 +17,8 @@
 #include <llvm-c/Core.h>
 
 #define HT_E_MAX_COPIES 32
-#define HT_E_LINE 64 /* bytes of a line of the caches */
+#define HT_E_LINE 64        /* bytes of a line of the caches */
+#define HT_E_DEPTH_UNROLL 4 /* steps in depth of a contraction that are one round of its loop */
 
 /* What is known of an expression.  I64 only, the rest is zero: x = sum of coef[d] * dimension d +
  * sum of grid[g] * coordinate g + c + (something in the dimensions `opaque`); `pure` when there
@@ -199,6 +200,15 @@ LLVMValueRef ht_e_ordered_end(struct ht_e *e, const struct ht_e_ordered *o, LLVM
 /* ---- prefetch.c ---- */
 void ht_e_prefetch_plan(struct ht_e *e, const struct ht_stage *given); /* `given`: in the kernel */
 void ht_e_prefetch(struct ht_e *e); /* in front of an innermost body, for all of its copies */
+/* A contraction's panels of weights: of so many bytes and steps (of all taps, in depth). */
+struct ht_e_panel {
+	int64_t bytes, steps;
+};
+/* Lines of the next panel to ask for with each HT_E_DEPTH_UNROLL steps; 0: none. */
+int ht_e_panel_lines(const struct ht_e *e, struct ht_e_panel p);
+/* Asks for them; `panel`: where the current one begins, `done`: how many of its steps are. */
+void ht_e_prefetch_panel(
+	struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel, LLVMValueRef done);
 
 /* ---- memory.c ---- */
 LLVMValueRef ht_e_load(struct ht_e *e, int32_t x, bool vector);

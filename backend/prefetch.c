@@ -114,14 +114,67 @@ static LLVMValueRef last_read(struct ht_e *e, const struct ht_e_info *o)
 	return at;
 }
 
-static void fetch(struct ht_e *e, const struct ht_x *x, LLVMValueRef at)
+/* A line, to the second level. */
+static void prefetch(struct ht_e *e, LLVMValueRef p)
 {
-	LLVMValueRef arg[4] = { ht_e_at(e, ht_e_mem_type(e, x->dtype), e->buffer[x->imm], at),
-		LLVMConstInt(e->i32, 0, false), LLVMConstInt(e->i32, 2, false),
+	LLVMValueRef arg[4] = { p, LLVMConstInt(e->i32, 0, false), LLVMConstInt(e->i32, 2, false),
 		LLVMConstInt(e->i32, 1, false) };
 
 	ht_e_intrinsic(e, "llvm.prefetch", e->ptr, arg, 4);
 }
+
+static void fetch(struct ht_e *e, const struct ht_x *x, LLVMValueRef at)
+{
+	prefetch(e, ht_e_at(e, ht_e_mem_type(e, x->dtype), e->buffer[x->imm], at));
+}
+
+/* ---- weights ---- */
+
+/* Blocks of rows that pass by a panel. */
+static int64_t row_blocks(const struct ht_e *e)
+{
+	const struct ht_dim *m = &e->s->dim[e->s->contract.m];
+	const int64_t rows = m->grid >= 0 && m->step < m->extent ? m->step : m->extent;
+
+	return ht_ceil_div(rows, e->max_copies[e->s->contract.m]);
+}
+
+/* Weights that stay in the second level need no asking; with many blocks of rows the first one's wait counts for little. */
+int ht_e_panel_lines(const struct ht_e *e, struct ht_e_panel p)
+{
+	enum { MOST_BLOCKS = 64, MOST_LINES = 8 };
+	const struct ht_kernel_buffer *b = &e->k->buffer[e->s->contract.b_buffer];
+	const int64_t blocks = row_blocks(e), rounds = p.steps / HT_E_DEPTH_UNROLL * blocks;
+	int64_t lines;
+
+	if (!e->t->prefetch_panels || b->kind != HT_BUFFER_IN || ht_e_bytes(b) < e->t->l2 / 8 ||
+		blocks < 2 || blocks > MOST_BLOCKS || !rounds)
+		return 0;
+	lines = ht_ceil_div(p.bytes / HT_E_LINE, rounds);
+	return lines > MOST_LINES ? MOST_LINES : (int)lines;
+}
+
+/* Each block of rows asks for a part of the next panel, in order. */
+void ht_e_prefetch_panel(struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel, LLVMValueRef done)
+{
+	const struct ht_contract *c = &e->s->contract;
+	const struct ht_dim *m = &e->s->dim[c->m];
+	const int64_t lines = ht_e_panel_lines(e, p);
+	LLVMValueRef at = e->level[e->level_of[c->m]].index;
+
+	if (m->grid >= 0)
+		at = LLVMBuildURem(e->b, at, ht_e_i64(e, m->step), "");
+	at = LLVMBuildUDiv(e->b, at, ht_e_i64(e, e->max_copies[c->m]), "");
+	at = LLVMBuildAdd(e->b, LLVMBuildMul(e->b, at, ht_e_i64(e, p.steps), ""), done, "");
+	at = LLVMBuildUDiv(e->b, at, ht_e_i64(e, HT_E_DEPTH_UNROLL), "");
+	at = LLVMBuildMul(e->b, at, ht_e_i64(e, lines * HT_E_LINE), "");
+	for (int64_t i = 0; i < lines; i++)
+		prefetch(e,
+			ht_e_at(e, e->i8, panel,
+				LLVMBuildAdd(e->b, at, ht_e_i64(e, p.bytes + i * HT_E_LINE), "")));
+}
+
+/* ---- windows ---- */
 
 /* What is new to a result: the last positions of its window, in dimension `d` and the ones behind it. */
 static void fetch_new(struct ht_e *e, const struct ht_x *x, int d, LLVMValueRef at)

@@ -50,8 +50,10 @@ static const char *microarchitecture(const struct ht_target *level)
 static struct ht_target describe(void)
 {
 	struct ht_target host = *ht_targets()[ht_cpu_level()];
+	const struct ht_target *kind = ht_target_named(microarchitecture(&host));
 
-	host.rates = ht_target_named(microarchitecture(&host))->rates;
+	host.rates = kind->rates;
+	host.prefetch_panels = kind->prefetch_panels;
 	if (ht_target_products(&host, HT_BF16) < ht_target_products(&host, HT_F32))
 		host.dot_bf16 = 0;
 	host.l1 = cache_of(1, host.l1);

@@ -43,8 +43,8 @@ static const struct ht_rates zen5 = { "znver5", false, TILE(4), RATES(2, 2, 2, 8
 /* Servers: two units of 512 bits. */
 static const struct ht_rates skylake_x = { "skylake-avx512", false, TILE(4),
 	RATES(2, 2, 2, 4, 128, 48, 16), EVERYWHERE };
-/* Dot products of pairs take four times as long as multiply-adds (bench/peak.c, on Emerald Rapids). */
-static const struct ht_rates sapphire_rapids = { "sapphirerapids", true, TILE(4),
+/* That dot products of pairs take four times as long as multiply-adds was measured (bench/peak.c, on an Emerald Rapids). */
+static const struct ht_rates sapphire_rapids = { "sapphirerapids", false, TILE(4),
 	RATES(2, 0.5, 2, 6, 128, 48, 16), EVERYWHERE };
 
 #define KB *1024
@@ -64,7 +64,8 @@ static const struct ht_rates sapphire_rapids = { "sapphirerapids", true, TILE(4)
 #define LEVEL_V4_BF16 .level = "x86-64-v4+bf16", .features = F_V4_BF16, V4_BF16
 #define LEVEL_SPR                                                                                  \
 	.level = "x86-64-v4+bf16", .features = F_SPR, .extensions = HT_CPU_FP16 | HT_CPU_AMX,      \
-	.untested = "AMX and AVX512_FP16", .matrix_rows = 16, .matrix_bf16 = 2, V4_BF16
+	.untested = "AMX and AVX512_FP16", .matrix_rows = 16, .matrix_bf16 = 2,                    \
+	.prefetch_panels = 1, V4_BF16
 #define CACHES(first, second, third)                                                               \
 	.l1 = first KB, .l2 = second KB, .l3 = third KB, .streams = HT_STREAMS(third KB)
 

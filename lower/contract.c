@@ -340,26 +340,26 @@ void contract_begin(struct contraction *c)
 	k->stage->vec = k->stage->contract.n;
 }
 
-/* Puts a stage in front of the contraction that widens the rows of its tile; it has the contraction's expressions up to that
- * of a row, and the first dimensions of both are the same. */
+/* Puts a stage in front of the contraction that widens the rows of its tile.  It has the contraction's expressions up to that
+ * of a row, which use the first two dimensions alone; those are the same in both. */
 static void rows_stage(struct contraction *c, int32_t a, int32_t a_row, int32_t to)
 {
 	struct kernel_build *k = &c->k;
 	struct ht_xb *b = &k->xb;
 	struct ht_stage contraction = *k->stage;
-	const struct ht_dim m = contraction.dim[1];
+	const struct ht_dim m = contraction.dim[contraction.contract.m];
 	int32_t dim[3], at;
 
 	kb_stage(k, HT_STAGE_LOOP);
 	k->stage->start = !c->wide_columns;
-	k->stage->xs = a_row + 1;
-	k->stage->x = HT_NEW_ARRAY(k->arena, struct ht_x, (size_t)k->stage->xs);
-	memcpy(k->stage->x, contraction.x, (size_t)k->stage->xs * sizeof *k->stage->x);
-	ht_xb_init(b, k->arena, k->stage);
 	dim[0] = kb_grid_dim(k, 0, c->batch, 1);
 	dim[1] = kb_grid_dim(k, m.grid, m.extent, m.step);
 	dim[2] = kb_dim(k, c->depth);
 	k->stage->vec = dim[2];
+	k->stage->xs = a_row + 1;
+	k->stage->x = HT_NEW_ARRAY(k->arena, struct ht_x, (size_t)k->stage->xs);
+	memcpy(k->stage->x, contraction.x, (size_t)k->stage->xs * sizeof *k->stage->x);
+	ht_xb_init(b, k->arena, k->stage);
 	at = ht_xadd(b, ht_xmuli(b, kb_within(k, dim[1]), c->depth), ht_xdim(b, dim[2]));
 	ht_xstore(b, to, at,
 		ht_xcvt(b, HT_F32,

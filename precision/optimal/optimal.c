@@ -356,18 +356,13 @@ static enum ht_status keep_budget(struct optimal *o)
 	return HT_OK;
 }
 
-/* The costs of this machine that the project ships were measured on one microarchitecture a level. */
-static void warn_of_foreign_costs(struct ht_precision *p, const struct ht_costs *costs)
+static void warn_of_estimates(struct ht_precision *p, const struct ht_costs *costs)
 {
-	const struct ht_policy *policy = p->policy;
-
-	if (p->target != ht_target_host() || p->target->rates->measured || policy->costs ||
-		policy->cost_target)
-		return;
-	ht_warn(p->diags, HT_NOWHERE,
-		"policy optimal decides by the costs of %s, which were measured on another kind of "
-		"processor; halftone tune --costs measures this one, for --cost_table",
-		costs->name);
+	if (costs->roofline)
+		ht_warn(p->diags, HT_NOWHERE,
+			"policy optimal decides by estimates: no costs were measured on %s (tuning %s); "
+			"halftone tune --costs on such a machine makes a table for --cost_table",
+			costs->roofline->name, costs->roofline->rates->name);
 }
 
 void ht_optimal_decide(struct ht_precision *p)
@@ -386,7 +381,7 @@ void ht_optimal_decide(struct ht_precision *p)
 	costs = ht_read(policy, HT_READ_cost_table)->costs;
 	if (!costs)
 		costs = ht_costs_of_target(target, p->arena);
-	warn_of_foreign_costs(p, costs);
+	warn_of_estimates(p, costs);
 	ht_pricing_init(&o.pricing, costs, target, p->graph, p->arena);
 	ht_safety_build(p, &o.safety);
 	p->denied = o.safety.denied;

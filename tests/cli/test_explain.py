@@ -6,17 +6,19 @@ from tool import SMALL, TOOL, TOP, ToolCase
 
 
 class Explain(ToolCase):
-    def test_costs_of_another_machine_are_warned_of(self):
-        """Only where policy optimal decides for this machine, by a table that was measured elsewhere."""
+    def test_estimates_are_warned_of(self):
+        """Where policy optimal decides for a machine without a table of costs."""
         listed = json.loads(self.tool('targets', '--format=json').stdout)['targets']
         host, = [t for t in listed if t['host']]
-        own = f'{TOP}/precision/data/x86-64-v3@generic.costs'
-        foreign = 'were measured on another kind of processor'
-        for args, warned in ((['--policy', 'optimal'], host['tuned_by'] != 'measurement'),
-                             (['--policy', 'optimal', '--cost_table', own], False),
-                             (['--policy', 'optimal', '--cost_target', 'x86-64-v3'], False),
-                             (['--policy', 'optimal', '--target', 'x86-64-v3'], False), ([], False)):
-            self.assertEqual(foreign in self.tool('explain', SMALL, *args).err, warned, args)
+        data = f'{TOP}/precision/data'
+        measured = os.path.exists(f'{data}/{host["level"]}@{host["tuning"]}.costs')
+        for args, warned in (([], not measured), (['--cost_table', f'{data}/x86-64-v3@generic.costs'], False),
+                             (['--cost_target', 'x86-64-v3'], False), (['--cost_target', 'znver5'], True),
+                             (['--target', 'x86-64-v3'], False), (['--target', 'znver5'], True),
+                             (['--target', 'sapphirerapids'], True)):
+            said = self.tool('explain', SMALL, '--policy', 'optimal', *args).err
+            self.assertEqual('no costs were measured on' in said, warned, args)
+        self.assertNotIn('costs', self.tool('explain', SMALL).err)
 
     def test_optimal_shows_why(self):
         report = json.loads(self.tool('explain', '--policy', 'optimal', '--prices', '--format=json', SMALL).stdout)
