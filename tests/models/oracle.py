@@ -234,13 +234,13 @@ def error(got, want):
     return errors(got, want)['error']
 
 
-def errors(got, want, where=...):
-    """Largest, root mean square and median difference, relative to the largest value."""
+def errors(got, want, where=..., least=np.finfo(np.float32).tiny):
+    """Largest, root mean square and median difference, relative to the largest value, which counts as `least` or more."""
     none = dict.fromkeys(('error', 'rms', 'median'), float('inf'))
     if got.shape != want.shape:
         return none
     b = want.astype(np.float64)
-    d = np.abs(got.astype(np.float64) - b)[where] / np.abs(b).max(initial=np.finfo(np.float32).tiny)
+    d = np.abs(got.astype(np.float64) - b)[where] / np.abs(b).max(initial=least)
     if not np.isfinite(d).all():
         return none
     return {'error': float(d.max(initial=0)), 'rms': float(np.sqrt(np.mean(d * d))) if d.size else 0.,

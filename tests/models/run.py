@@ -197,7 +197,8 @@ def judge_low(row, name, gots, wants, lows):
                         for pairs in ([a[:2] for a in arrays], [a[:0:-1] for a in arrays]))
         return [('share', ours, 1.5 * theirs)]
     measures = ('median',) if row.picks else ('error', 'rms')
-    errors = [[[oracle.errors(x, b, np.isfinite(low))[m] for m in measures] for x in (got, low)]
+    least = {'least': 1.} if name in row.chances else {}
+    errors = [[[oracle.errors(x, b, np.isfinite(low), **least)[m] for m in measures] for x in (got, low)]
               for got, b, low in arrays]
     ours, theirs = np.mean(errors, axis=0)
     luck = np.exp(3 / np.sqrt(sum(b.size for _, b, _ in arrays)))

@@ -17,6 +17,7 @@ class Model:
     others: Tuple[Callable, ...] = ()  # further inputs
     ask: bool = False      # the outputs are asked for; else they are the model's own
     shapes: bool = False   # the inputs' shapes are said on the command line (an open dimension is 1)
+    chances: Tuple[str, ...] = ()  # outputs from 0 to 1, which low precision may err in as a share of 1
     picks: bool = False    # outputs are read at the place of a maximum: at another one they jump
 
 
@@ -71,9 +72,9 @@ MODELS = [
     human('blazeface-front', 'input', identities(4), face(128, 'signed', 'person'), FACES),
     human('blazeface', 'input', identities(4), face(256, 'signed', 'person'), **SMALL_BIAS),
     human('blazepose-heavy', 'input_1', identities(5), face(256, names=PEOPLE),
-          shapes=True, **STEEP),
+          shapes=True, chances=('Identity_3',), **STEEP),
     human('blazepose-lite', 'input_1', identities(5), face(256, names=PEOPLE),
-          shapes=True, **STEEP),
+          shapes=True, chances=('Identity_3',), **STEEP),
     human('emotion', 'input_1', 'Identity', face(64, grey=True, names='face flower'), shapes=True),
     human('facemesh-detection-short', 'input', 'Identity', face(128, 'signed', 'person'), FACES),
     human('facemesh', 'input_1', identities(3), face(192), [face(192, names=NO_FACES)],
