@@ -17,9 +17,11 @@ struct ht_e_tile {
 	LLVMValueRef step[HT_E_MAX_COPIES];            /* elements per step in depth */
 	int rows, columns, sides;                      /* columns: in vectors */
 	LLVMValueRef acc[HT_E_MAX_COPIES * IN_FLIGHT]; /* allocas: [side][row][column] */
+	LLVMValueRef total[HT_E_MAX_COPIES];           /* of runs in F16: [row][column] */
 	LLVMValueRef panel; /* of B: tap 0, depth 0 of this block of columns */
 	int64_t depth;      /* steps of kp */
 	bool straight;      /* a tap without a loop */
+	int64_t taps_of_run;
 };
 
 static int64_t steps_in_depth(const struct ht_stage *s)
@@ -110,9 +112,20 @@ static LLVMValueRef dot_pairs(struct ht_e *e, LLVMValueRef acc, LLVMValueRef a, 
 	return ht_e_muladd(e, half_of_pair(e, a, true), half_of_pair(e, b, true), acc);
 }
 
+/* The numbers of pairs of F16 side by side. */
+static LLVMValueRef halves(struct ht_e *e, LLVMValueRef pairs)
+{
+	LLVMTypeRef half = LLVMHalfTypeInContext(e->c);
+
+	return LLVMBuildBitCast(
+		e->b, pairs, ht_e_form(half, 2 * ht_e_lanes_of(pairs)), "");
+}
+
 static LLVMValueRef multiply_add(
 	struct ht_e *e, const struct ht_e_tile *t, LLVMValueRef acc, LLVMValueRef a, LLVMValueRef b)
 {
+	if (t->c->run)
+		return ht_e_muladd(e, halves(e, a), halves(e, b), acc);
 	if (t->c->kp == 2)
 		return dot_pairs(e, acc, a, b);
 	if (t->sum == HT_F32)
@@ -180,6 +193,38 @@ static void depth_step(struct ht_e *e, struct ht_e_tile *t, LLVMValueRef b_row, 
 
 			LLVMBuildStore(e->b, multiply_add(e, t, old, a, b[j]), slot);
 		}
+	}
+}
+
+/* The two sums of each pair of lanes, added in F16, as F32. */
+static LLVMValueRef sum_of_run(struct ht_e *e, LLVMValueRef run)
+{
+	LLVMTypeRef pair = ht_e_form(e->i32, e->vl), low = ht_e_form(e->i16, e->vl);
+	LLVMValueRef bits = LLVMBuildBitCast(e->b, run, pair, ""), odd, sum;
+
+	odd = LLVMBuildLShr(e->b, bits, ht_e_int(e, pair, 16), "");
+	sum = LLVMBuildFAdd(e->b, halves(e, bits), halves(e, odd), "");
+	sum = LLVMBuildTrunc(e->b, LLVMBuildBitCast(e->b, sum, pair, ""), low, "");
+	return ht_e_convert(e, sum, HT_F16, HT_F32);
+}
+
+/* Adds the runs of F16 to the sums in F32, and begins the next. */
+static void end_runs(struct ht_e *e, const struct ht_e_tile *t)
+{
+	const int sums = t->rows * t->columns;
+	LLVMValueRef acc, total, run;
+	LLVMTypeRef type;
+
+	for (int i = 0; i < t->sides * sums; i++) {
+		acc = t->acc[i];
+		total = t->total[i % sums];
+		type = LLVMGetAllocatedType(total);
+		run = LLVMBuildLoad2(e->b, LLVMGetAllocatedType(acc), acc, "");
+		LLVMBuildStore(e->b,
+			LLVMBuildFAdd(e->b, LLVMBuildLoad2(e->b, type, total, ""),
+				sum_of_run(e, run), ""),
+			total);
+		LLVMBuildStore(e->b, LLVMConstNull(LLVMGetAllocatedType(acc)), acc);
 	}
 }
 
@@ -264,6 +309,36 @@ static void prefetch(struct ht_e *e, const struct ht_e_tile *t, LLVMValueRef k)
 	ht_e_prefetch_panel(e, p, t->panel, LLVMBuildNSWAdd(e->b, done, k, ""));
 }
 
+/* Steps in depth from `from` on, as many as are whole rounds of the loop, up to `to`. */
+static void depth_loop(
+	struct ht_e *e, struct ht_e_tile *t, LLVMValueRef b_row, LLVMValueRef from, LLVMValueRef to)
+{
+	struct ht_e_loop loop;
+
+	ht_e_loop_begin(e, &loop, from, to, HT_E_DEPTH_UNROLL, "k");
+	prefetch(e, t, loop.index);
+	for (int i = 0; i < HT_E_DEPTH_UNROLL; i++)
+		depth_step(e, t, b_row, loop.index, i, false);
+	ht_e_loop_end(e, &loop);
+}
+
+/* Runs of F16 that are whole; returns the steps that they take. */
+static int64_t whole_runs(struct ht_e *e, struct ht_e_tile *t, LLVMValueRef b_row, int64_t steps)
+{
+	const int64_t run = t->c->run, whole = run ? steps / run * run : 0;
+	struct ht_e_loop loop;
+
+	_Static_assert(HT_SHORT_RUN % HT_E_DEPTH_UNROLL == 0, "rounds of the loop");
+	if (whole == 0)
+		return 0;
+	ht_e_loop_begin(e, &loop, ht_e_i64(e, 0), ht_e_i64(e, whole), (int)run, "run");
+	depth_loop(e, t, b_row, loop.index,
+		LLVMBuildNSWAdd(e->b, loop.index, ht_e_i64(e, run), ""));
+	end_runs(e, t);
+	ht_e_loop_end(e, &loop);
+	return whole;
+}
+
 static void tap(struct ht_e *e)
 {
 	struct ht_e_tile *t = e->tile;
@@ -271,9 +346,9 @@ static void tap(struct ht_e *e)
 	LLVMTypeRef b_type = c->kp == 2 ? e->i32 : ht_e_mem_type(e, t->b);
 	bool odd = c->kp == 2 && e->s->dim[e->s->dims - 1].extent % 2;
 	int64_t whole = t->straight ? 0 : (t->depth - odd) / HT_E_DEPTH_UNROLL * HT_E_DEPTH_UNROLL;
+	int64_t ended = 0; /* steps whose runs have ended */
 	LLVMValueRef b_row, any = row_addresses(e, t);
 	LLVMBasicBlockRef yes, no = NULL;
-	struct ht_e_loop loop;
 
 	if (any) { /* at the border a whole block may be outside */
 		yes = ht_e_block(e, "inside");
@@ -290,18 +365,17 @@ static void tap(struct ht_e *e)
 			e, e->matrix, &(struct ht_e_matrix_tap){ t->row, t->step, b_row, t->rows });
 		whole = t->depth;
 	} else if (whole > 0) {
-		ht_e_loop_begin(
-			e, &loop, ht_e_i64(e, 0), ht_e_i64(e, whole), HT_E_DEPTH_UNROLL, "k");
-		prefetch(e, t, loop.index);
-		for (int i = 0; i < HT_E_DEPTH_UNROLL; i++)
-			depth_step(e, t, b_row, loop.index, i, false);
-		ht_e_loop_end(e, &loop);
+		ended = whole_runs(e, t, b_row, whole);
+		if (ended < whole)
+			depth_loop(e, t, b_row, ht_e_i64(e, ended), ht_e_i64(e, whole));
 	}
 	for (int i = 0; i < t->depth - whole; i++) {
 		if (t->straight) /* else LLVM mixes the steps, and spills what they read of B */
 			LLVMBuildFence(e->b, LLVMAtomicOrderingSequentiallyConsistent, true, "");
 		depth_step(e, t, b_row, ht_e_i64(e, whole), i, odd && whole + i == t->depth - 1);
 	}
+	if (t->c->run && t->taps_of_run == 1 && ended < t->depth)
+		end_runs(e, t);
 	if (any) {
 		LLVMBuildBr(e->b, no);
 		LLVMMoveBasicBlockAfter(no, LLVMGetInsertBlock(e->b));
@@ -309,12 +383,52 @@ static void tap(struct ht_e *e)
 	}
 }
 
+/* The taps that are side by side, or the one of all loops. */
 static void taps(struct ht_e *e)
 {
+	const struct ht_e_tile *t = e->tile;
+	int64_t n = 0;
+
 	ht_e_first_copy(e, e->outer, e->levels - 1);
-	do
+	do {
 		tap(e);
-	while (ht_e_next_copy(e, e->outer, e->levels - 1));
+		if (++n % t->taps_of_run == 0 && t->taps_of_run > 1)
+			end_runs(e, t);
+	} while (ht_e_next_copy(e, e->outer, e->levels - 1));
+}
+
+static bool side_by_side(const struct ht_e *e)
+{
+	for (int l = e->outer; l < e->levels - 1; l++)
+		if (e->max_copies[e->level[l].dim] > 1)
+			return true;
+	return false;
+}
+
+/* The level of loops from which on the taps of a run are. */
+static int level_of_runs(const struct ht_e *e)
+{
+	int64_t taps = e->tile->taps_of_run;
+	int level = e->levels - 1;
+
+	if (side_by_side(e))
+		return level; /* side by side: taps() counts them */
+	while (taps > 1)
+		taps /= e->s->dim[e->level[--level].dim].extent;
+	return level;
+}
+
+static void taps_of_run(struct ht_e *e)
+{
+	ht_e_nest(e, level_of_runs(e), e->levels - 1, taps);
+	end_runs(e, e->tile);
+}
+
+static void all_taps(struct ht_e *e)
+{
+	const int end = e->levels - 1, level = level_of_runs(e);
+
+	ht_e_nest(e, e->outer, level, level < end ? taps_of_run : taps);
 }
 
 /* Address of tap 0, depth 0 for the current block of columns. */
@@ -335,6 +449,10 @@ static LLVMValueRef total(struct ht_e *e, const struct ht_e_tile *t, int i, int 
 {
 	LLVMValueRef sum = NULL, v;
 
+	if (t->c->run) {
+		v = t->total[i * t->columns + j];
+		return LLVMBuildLoad2(e->b, LLVMGetAllocatedType(v), v, "");
+	}
 	for (int s = 0; s < t->sides; s++) {
 		LLVMValueRef slot = t->acc[(s * t->rows + i) * t->columns + j];
 
@@ -346,6 +464,14 @@ static LLVMValueRef total(struct ht_e *e, const struct ht_e_tile *t, int i, int 
 		else
 			sum = LLVMBuildAdd(e->b, sum, v, "");
 	}
+	return sum;
+}
+
+static LLVMValueRef sum_from_zero(struct ht_e *e, LLVMTypeRef type)
+{
+	LLVMValueRef sum = ht_e_alloca(e, type, 0, "sum");
+
+	LLVMBuildStore(e->b, LLVMConstNull(type), sum);
 	return sum;
 }
 
@@ -374,17 +500,20 @@ static void tile(struct ht_e *e)
 	if (t->sides > HT_E_DEPTH_UNROLL)
 		t->sides = HT_E_DEPTH_UNROLL;
 	type = ht_e_form(ht_e_type(e, t->sum), e->vl);
+	t->taps_of_run = c->run ? ht_short_taps(s) : 1;
+	for (int i = 0; i < t->rows * t->columns && c->run; i++)
+		t->total[i] = sum_from_zero(e, type);
+	if (c->run)
+		type = ht_e_form(LLVMHalfTypeInContext(e->c), 2 * e->vl);
 	if (e->matrix)
 		ht_e_matrix_zero(e, e->matrix);
-	for (int i = 0; i < t->sides * t->rows * t->columns && !e->matrix; i++) {
-		t->acc[i] = ht_e_alloca(e, type, 0, "sum");
-		LLVMBuildStore(e->b, LLVMConstNull(type), t->acc[i]);
-	}
+	for (int i = 0; i < t->sides * t->rows * t->columns && !e->matrix; i++)
+		t->acc[i] = sum_from_zero(e, type);
 	ht_e_first_copy(e, 0, e->outer);
 	t->panel = panel_address(e, t);
 	e->tile = t;
 	if (t->depth > 0)
-		ht_e_nest(e, e->outer, e->levels - 1, taps);
+		all_taps(e);
 	e->tile = NULL;
 	if (e->matrix)
 		ht_e_matrix_store(e, e->matrix);

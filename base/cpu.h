@@ -10,7 +10,7 @@
 #include <xmmintrin.h>
 
 /* Each runs the code of those before it. */
-enum ht_cpu_level { HT_CPU_V1, HT_CPU_V3, HT_CPU_V4, HT_CPU_V4_BF16 };
+enum ht_cpu_level { HT_CPU_V1, HT_CPU_V3, HT_CPU_V4, HT_CPU_V4_BF16, HT_CPU_V4_BF16_FP16 };
 
 /* Which register states the operating system saves: XCR0. */
 static inline uint64_t ht_cpu_state(void)
@@ -44,17 +44,9 @@ static inline enum ht_cpu_level ht_cpu_level(void)
 	const unsigned v4_b = 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31;
 	if ((b7 & v4_b) != v4_b || (state & 0xe6) != 0xe6)
 		return HT_CPU_V3;
-	if (leaf7_subleaves >= 1 && __get_cpuid_count(7, 1, &a71, &b, &c, &d) && a71 & 1u << 5)
-		return HT_CPU_V4_BF16;
-	return HT_CPU_V4;
-}
-
-/* AVX512_FP16, on a machine of level V4. */
-static inline bool ht_cpu_has_fp16(void)
-{
-	unsigned a, b, c, d;
-
-	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && d & 1u << 23;
+	if (leaf7_subleaves < 1 || !__get_cpuid_count(7, 1, &a71, &b, &c, &d) || !(a71 & 1u << 5))
+		return HT_CPU_V4;
+	return d7 & 1u << 23 /* AVX512_FP16 */ ? HT_CPU_V4_BF16_FP16 : HT_CPU_V4_BF16;
 }
 
 /* AMX_TILE and AMX_BF16.  The kernel saves tiles only of processes that ask for them: this one does
@@ -76,13 +68,12 @@ static inline bool ht_cpu_has_amx(void)
 }
 
 /* What not every machine of a level has. */
-enum ht_cpu_extension { HT_CPU_FP16 = 1, HT_CPU_AMX = 2 };
+enum ht_cpu_extension { HT_CPU_AMX = 1 };
 
 /* Whether this machine has all of them. */
 static inline bool ht_cpu_has(unsigned extensions)
 {
-	return (!(extensions & HT_CPU_FP16) || ht_cpu_has_fp16()) &&
-	       (!(extensions & HT_CPU_AMX) || ht_cpu_has_amx());
+	return !(extensions & HT_CPU_AMX) || ht_cpu_has_amx();
 }
 
 /* Sets the floating-point modes of this thread to those that kernels are compiled for: to nearest, no

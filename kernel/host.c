@@ -43,7 +43,8 @@ static const char *microarchitecture(const struct ht_target *level)
 	if (amd)
 		return family == 0x19 ? "znver4" : "znver5";
 	if (intel)
-		return ht_cpu_has(HT_CPU_FP16) ? "sapphirerapids" : "skylake-avx512";
+		return ht_target_level(level) >= HT_CPU_V4_BF16_FP16 ? "sapphirerapids"
+								     : "skylake-avx512";
 	return level->name;
 }
 

@@ -1,6 +1,7 @@
 /* Contractions, as the interpreter makes them: a row of the result at a time. */
 #include "kernel/interp.h"
 
+#include <math.h>
 #include <string.h>
 
 static float number_at(enum ht_dtype t, const char *p, int64_t i)
@@ -59,6 +60,38 @@ static struct contraction contraction_of(const struct ht_interp *m)
 	return r;
 }
 
+/* The F16 nearest to x * y + z, of numbers of F16: exact in double but for what is too small to decide the rounding. */
+static float short_muladd(float x, float y, float z)
+{
+	const double exact = (double)x * (double)y + (double)z;
+	float near = (float)exact;
+	uint32_t bits;
+
+	memcpy(&bits, &near, sizeof bits);
+	if ((double)near != exact && exact == exact) /* to odd, so that it is rounded once */
+		bits = (bits - (fabs((double)near) > fabs(exact))) | 1;
+	memcpy(&near, &bits, sizeof near);
+	return ht_f16_to_f32(ht_f32_to_f16(near));
+}
+
+/* sum[2 * i] = sum[2 * i] + x * element i * kp of `b` in F16. */
+static void add_shorts(float *sum, float x, const char *b, int kp, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		sum[2 * i] = short_muladd(x, number_at(HT_F16, b, i * kp), sum[2 * i]);
+}
+
+/* Ends a run: its sums of all columns go to those in F32. */
+static void end_run(struct ht_interp *m)
+{
+	const int32_t n = m->p->s->contract.n;
+	float *sum = m->p->columns, *run = m->p->short_columns;
+
+	for (int64_t i = 0; i < m->hi[n] - m->lo[n]; i++)
+		sum[i] += ht_f16_to_f32(ht_f32_to_f16(run[2 * i] + run[2 * i + 1]));
+	memset(run, 0, 2 * sizeof *run * (size_t)(m->hi[n] - m->lo[n]));
+}
+
 /* sum[i] += x * element i * kp of `b`, for n columns of one panel. */
 static void add_floats(float *sum, float x, enum ht_dtype t, const char *b, int kp, int64_t n)
 {
@@ -85,6 +118,7 @@ static void add_products(struct ht_interp *m, const struct contraction *c, int64
 	int64_t at = row + k * f->a_step, line = tap * c->padded + k, n = m->lo[f->n], columns;
 	int64_t panel = c->taps * c->padded / f->kp * f->nr * f->kp;
 	char *sum = m->p->columns;
+	float *run = f->run ? m->p->short_columns + k % 2 : NULL;
 
 	HT_CHECK(at >= 0 && at < c->a_count);
 	base += line / f->kp * f->nr * f->kp + line % f->kp;
@@ -96,13 +130,33 @@ static void add_products(struct ht_interp *m, const struct contraction *c, int64
 		if (columns > m->hi[f->n] - n)
 			columns = m->hi[f->n] - n;
 		HT_CHECK(first >= 0 && first + (columns - 1) * f->kp < c->b_count);
-		if (ht_is_float(c->a))
+		if (f->run) {
+			add_shorts(run, number_at(c->a, c->a_memory, at), b, f->kp, columns);
+			run += 2 * columns;
+		} else if (ht_is_float(c->a))
 			add_floats((float *)sum, number_at(c->a, c->a_memory, at), c->b, b, f->kp,
 				columns);
 		else
 			add_integers((int32_t *)sum, integer_at(c->a, c->a_memory, at), c->b, b,
 				f->kp, columns);
 	}
+}
+
+/* All depths of the tap whose row is known. */
+static void contract_tap(struct ht_interp *m, const struct contraction *c, int64_t tap)
+{
+	const struct ht_interp_stage *p = m->p;
+	const struct ht_contract *f = &p->s->contract;
+	const bool inside = f->a_guard < 0 || *(const uint8_t *)p->slot[f->a_guard];
+
+	for (int64_t k = 0; inside && k < c->depth; k++) {
+		add_products(m, c, *(const int64_t *)p->slot[f->a_row], k, tap,
+			*(const int64_t *)p->slot[f->b_base]);
+		if (f->run && (k + 1) % (f->run * f->kp) == 0)
+			end_run(m);
+	}
+	if (f->run && (tap + 1) % ht_short_taps(p->s) == 0)
+		end_run(m);
 }
 
 /* One row: all its taps and depths. */
@@ -114,6 +168,8 @@ static void contract_row(struct ht_interp *m, const struct contraction *c)
 	int taps = p->reduceds - 1; /* `reduced` ends with the depth */
 
 	memset(p->columns, 0, 4 * (size_t)(m->hi[f->n] - m->lo[f->n]));
+	if (f->run)
+		memset(p->short_columns, 0, 8 * (size_t)(m->hi[f->n] - m->lo[f->n]));
 	m->index[depth] = m->index[f->n] = 0;
 	if (c->depth == 0 || !ht_interp_first(m, p->reduced, taps))
 		return;
@@ -122,12 +178,7 @@ static void contract_row(struct ht_interp *m, const struct contraction *c)
 		ht_interp_evaluate(m, p->row, p->rows);
 		if (m->fault)
 			return;
-		if (f->a_guard >= 0 && !*(const uint8_t *)p->slot[f->a_guard])
-			continue;
-		for (int64_t k = 0; k < c->depth; k++)
-			add_products(m, c, *(const int64_t *)p->slot[f->a_row], k,
-				ht_interp_position(m) / c->depth,
-				*(const int64_t *)p->slot[f->b_base]);
+		contract_tap(m, c, ht_interp_position(m) / c->depth);
 	} while (ht_interp_next(m, p->reduced, taps));
 }
 

@@ -112,5 +112,6 @@ void ht_interp_prepare(struct ht_arena *a, const struct ht_stage *s, struct ht_i
 		int64_t n = d->grid >= 0 && d->step < d->extent ? d->step : d->extent;
 
 		p->columns = ht_alloc_array(a, (size_t)n, 4);
+		p->short_columns = s->contract.run ? ht_alloc_array(a, 2 * (size_t)n, 4) : NULL;
 	}
 }

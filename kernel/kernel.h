@@ -197,16 +197,24 @@ struct ht_store {
  * K are zero, and in BF16 no number is subnormal.  b_base (I64) may use the dimensions outside m, n and the reductions.
  *
  * Sums accumulate in F32 (I32 for integer operands).  A is F32, F16 or BF16 in memory; kp is 1, or
- * 2 where A and B are BF16 (pairs; then a_step is 1, and of an odd depth the last number has none beside it). */
+ * 2 where A and B are BF16 (pairs; then a_step is 1, and of an odd depth the last number has none beside it).
+ *
+ * run > 0: A and B are F16, kp is 2, and short runs of products are summed in F16.  There are two such sums, of even
+ * and of odd depths; each product is added with one rounding.  After `run` pairs of a tap, and after every
+ * ht_short_taps() taps, the two are added to each other in F16 and then to the sum in F32, and begin at 0 again. */
 struct ht_contract {
 	int32_t m, n; /* domain dimensions */
 	int32_t a_buffer, b_buffer;
 	int32_t a_row, a_guard; /* expressions */
 	int64_t a_step;
 	int32_t b_base;
-	int32_t nr, kp;
+	int32_t nr, kp, run;
 	int32_t mr; /* rows of the register tile, set by ht_schedule_contract() */
 };
+
+/* Pairs of products in a run, a multiple of HT_E_DEPTH_UNROLL.  Each addition errs by half a unit in the last place of the
+ * sum so far, so a run of n products by sqrt(n / 12) of one in the root mean square: docs/numerics.md. */
+enum { HT_SHORT_RUN = 64 };
 
 enum ht_stage_kind { HT_STAGE_LOOP, HT_STAGE_CONTRACT };
 
@@ -303,6 +311,9 @@ void ht_convert_floats(enum ht_dtype from, const void *src, enum ht_dtype to, vo
 
 /* uses.c: whether x depends on dimension `dim` (loads count through their offsets). */
 bool ht_x_uses_dim(const struct ht_stage *s, int32_t x, int dim);
+
+/* Taps whose products a run may hold together: those of the innermost dimensions, as many as fit. */
+int64_t ht_short_taps(const struct ht_stage *s);
 
 /* schedule.c: chooses nr and kp for packing a contraction of `m` rows, `n` columns, `k` depth with
  * operands of type `t`; then, in a finished kernel, mr. */

@@ -21,16 +21,21 @@ static int panel_vectors(const struct ht_target *t, int nr)
 	return nr / width;
 }
 
-/* Whether products of pairs of BF16 are those of matrices, whose rows are not in vector registers. */
-static bool in_matrices(const struct ht_target *t, bool pairs)
+static bool in_pairs(const struct ht_target *t, enum ht_dtype operands)
 {
-	return t->matrix_bf16 && pairs;
+	return ht_target_group(t, operands) == 2;
+}
+
+/* Whether products of pairs of BF16 are those of matrices, whose rows are not in vector registers. */
+static bool in_matrices(const struct ht_target *t, enum ht_dtype operands)
+{
+	return t->matrix_bf16 && operands == HT_BF16 && in_pairs(t, operands);
 }
 
 /* Most rows of a register tile of `nv` vectors. */
-static int most_rows(const struct ht_target *t, int nv, bool pairs)
+static int most_rows(const struct ht_target *t, int nv, enum ht_dtype operands)
 {
-	if (in_matrices(t, pairs))
+	if (in_matrices(t, operands))
 		return t->matrix_rows;
 	const int spare = t->fused ? 1 : 3; /* else products need registers too */
 	const int rows = (t->vector_registers - nv - spare) / nv;
@@ -39,9 +44,9 @@ static int most_rows(const struct ht_target *t, int nv, bool pairs)
 }
 
 /* Rows of the register tile: equal blocks, so that no small one is left over. */
-static int balanced_rows(const struct ht_target *t, int nv, int64_t m, bool pairs)
+static int balanced_rows(const struct ht_target *t, int nv, int64_t m, enum ht_dtype operands)
 {
-	int most = most_rows(t, nv, pairs);
+	int most = most_rows(t, nv, operands);
 
 	if (m <= 0)
 		return 1;
@@ -50,19 +55,20 @@ static int balanced_rows(const struct ht_target *t, int nv, int64_t m, bool pair
 
 /* Cycles of one step in depth of `r` rows and a panel of `nr` columns: multiplications, loads,
  * dispatch.  (Few sums hide their latency by several sets of them.) */
-static double step_cycles(const struct ht_target *t, int r, int nr, bool pairs)
+static double step_cycles(const struct ht_target *t, int r, int nr, enum ht_dtype operands)
 {
 	const struct ht_rates *rates = t->rates;
 	const int nv = panel_vectors(t, nr);
 	const bool halves = nr % ht_target_lanes(t) != 0;
 	double products = halves ? rates->half_overhead * r * nv / rates->half_products
-				 : r * nv / (pairs ? rates->dots_bf16 : rates->products);
+				 : r * nv * ht_target_group(t, operands) /
+					   ht_target_products(t, operands);
 	double loads = nv / (halves ? rates->half_loads : rates->loads) + r / rates->broadcasts;
 	double dispatch = t->fused ? r * nv + nv + r : 2 * r * nv + nv + 2 * r;
-	double c = (pairs && nv == 1 ? rates->lone_dot * products : products) +
+	double c = (in_pairs(t, operands) && nv == 1 ? rates->lone_dot * products : products) +
 		   rates->load_overlap * loads;
 
-	if (in_matrices(t, pairs))
+	if (in_matrices(t, operands))
 		return nv / rates->matrix_products + rates->matrix_copy;
 	dispatch /= rates->dispatch;
 	return c > dispatch ? c : dispatch;
@@ -70,12 +76,12 @@ static double step_cycles(const struct ht_target *t, int r, int nr, bool pairs)
 
 /* Cycles for all rows and columns, per step in depth. */
 static double packing_cycles(const struct ht_target *t, int nr, int64_t m, int64_t n, int64_t k,
-	int64_t element, bool pairs)
+	enum ht_dtype operands)
 {
-	int64_t panels = ht_ceil_div(n, nr), line = nr * element;
-	int r = balanced_rows(t, panel_vectors(t, nr), m, pairs);
+	int64_t panels = ht_ceil_div(n, nr), line = nr * (int64_t)ht_dtype_info(operands)->bytes;
+	int r = balanced_rows(t, panel_vectors(t, nr), m, operands);
 	int64_t blocks = m / r, rest = m % r;
-	double c = (double)blocks * step_cycles(t, r, nr, pairs);
+	double c = (double)blocks * step_cycles(t, r, nr, operands);
 	/* Every block reads the panel: from L1 for nothing, from L2 beside the arithmetic, and at a
 	 * price where it does not stay there. */
 	double bytes_a_cycle = k * line > t->l2       ? t->rates->l3
@@ -83,7 +89,7 @@ static double packing_cycles(const struct ht_target *t, int nr, int64_t m, int64
 						      : t->rates->l1;
 	double read = (double)ht_ceil_div(m, r) * (double)line / bytes_a_cycle;
 
-	c += rest ? step_cycles(t, (int)rest, nr, pairs) : 0;
+	c += rest ? step_cycles(t, (int)rest, nr, operands) : 0;
 	return (c > read ? c : read) * (double)panels;
 }
 
@@ -98,18 +104,16 @@ static bool wants_halves(const struct ht_target *t, int64_t m, int64_t n)
 void ht_schedule_packing(const struct ht_target *t, enum ht_dtype dtype, int64_t m, int64_t n,
 	int64_t k, int32_t *nr, int32_t *kp)
 {
-	int64_t element = (int64_t)ht_dtype_info(dtype)->bytes;
 	const int lanes = ht_target_lanes(t);
 	int half = lanes, widest;
 	double least = INFINITY;
 
-	*kp = dtype == HT_BF16 && ht_target_group(t, dtype) == 2 ? 2 : 1;
-	widest =
-		in_matrices(t, *kp == 2) ? 2 : t->rates->vectors; /* 32 sums: see HT_E_MAX_COPIES */
-	if (wants_halves(t, m, n) && !in_matrices(t, *kp == 2))
+	*kp = in_pairs(t, dtype) ? 2 : 1;
+	widest = in_matrices(t, dtype) ? 2 : t->rates->vectors; /* 32 sums: see HT_E_MAX_COPIES */
+	if (wants_halves(t, m, n) && !in_matrices(t, dtype))
 		half /= 2;
 	for (int columns = half; columns <= widest * lanes; columns += half) {
-		double c = packing_cycles(t, columns, m, n, k > 0 ? k : 1, element, *kp == 2);
+		double c = packing_cycles(t, columns, m, n, k > 0 ? k : 1, dtype);
 
 		if (columns % lanes != 0 && columns > MOST_HALVES * half)
 			continue;
@@ -118,6 +122,18 @@ void ht_schedule_packing(const struct ht_target *t, enum ht_dtype dtype, int64_t
 			*nr = columns;
 		}
 	}
+}
+
+int64_t ht_short_taps(const struct ht_stage *s)
+{
+	int64_t taps = 1, pairs = ht_ceil_div(s->dim[s->dims - 1].extent, s->contract.kp);
+
+	for (int i = s->dims - 2; i >= 0 && s->dim[i].reduce; i--) {
+		if (taps * s->dim[i].extent * pairs > s->contract.run)
+			break;
+		taps *= s->dim[i].extent;
+	}
+	return taps > 0 ? taps : 1;
 }
 
 /* ---- tiles of the grid ---- */
@@ -174,7 +190,7 @@ void ht_schedule_tiles(const struct ht_target *t, enum ht_dtype dtype, int64_t m
 
 	ht_schedule_packing(t, dtype, m, n, k, &nr, &kp);
 	s.nr = nr;
-	s.mr = balanced_rows(t, panel_vectors(t, nr), s.m, kp == 2);
+	s.mr = balanced_rows(t, panel_vectors(t, nr), s.m, dtype);
 	rows = ht_ceil_div(s.m, s.mr);
 	columns = ht_ceil_div(s.n, s.nr);
 	*m_step = s.m;
@@ -202,6 +218,7 @@ void ht_schedule_contract(const struct ht_target *t, struct ht_kernel *k)
 		if (k->stage[i].kind != HT_STAGE_CONTRACT)
 			continue;
 		int64_t rows = m->grid >= 0 && m->step < m->extent ? m->step : m->extent;
-		c->mr = balanced_rows(t, panel_vectors(t, c->nr), rows, c->kp == 2);
+		c->mr = balanced_rows(t, panel_vectors(t, c->nr), rows,
+			c->kp == 2 ? k->buffer[c->b_buffer].dtype : HT_F32);
 	}
 }

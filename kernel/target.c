@@ -12,7 +12,8 @@
 	     "+fma,+lzcnt,+movbe,+xsave"
 #define F_V4 F_V3 ",+evex512,+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl,-prefer-256-bit"
 #define F_V4_BF16 F_V4 ",+avx512bf16"
-#define F_SPR F_V4_BF16 ",+avx512fp16,+amx-tile,+amx-bf16"
+#define F_V4_FP16 F_V4_BF16 ",+avx512fp16"
+#define F_SPR F_V4_FP16 ",+amx-tile,+amx-bf16"
 
 /* Eight rows: one pointer a row, more would not stay in registers, and rows a power of two apart fall
  * on the same few lines of the first level. */
@@ -45,7 +46,7 @@ static const struct ht_rates skylake_x = { "skylake-avx512", false, TILE(4),
 	RATES(2, 2, 2, 4, 128, 48, 16), EVERYWHERE };
 /* That dot products of pairs take four times as long as multiply-adds was measured (bench/peak.c, on an Emerald Rapids). */
 static const struct ht_rates sapphire_rapids = { "sapphirerapids", false, TILE(4),
-	RATES(2, 0.5, 2, 6, 128, 48, 16), EVERYWHERE };
+	RATES(2, 0.5, 2, 6, 128, 48, 16), .products_f16 = 2, EVERYWHERE };
 
 #define KB *1024
 #define ANY .non_temporal = 1
@@ -60,12 +61,13 @@ static const struct ht_rates sapphire_rapids = { "sapphirerapids", false, TILE(4
 	.cpu = "x86-64-v4", .vector_bytes = 64, .vector_registers = 32, .masks = 1,                \
 	.masked_bytes = 1, .scales = 1, .prefetch = 2048, WITH_V3
 #define V4_BF16 V4, .narrows_bf16 = 1, .dot_bf16 = 2
+#define V4_FP16 V4_BF16, .sums_f16 = 2
 #define LEVEL_V4 .level = "x86-64-v4", .features = F_V4, V4
 #define LEVEL_V4_BF16 .level = "x86-64-v4+bf16", .features = F_V4_BF16, V4_BF16
+#define LEVEL_V4_FP16 .level = "x86-64-v4+bf16+fp16", .features = F_V4_FP16, V4_FP16
 #define LEVEL_SPR                                                                                  \
-	.level = "x86-64-v4+bf16", .features = F_SPR, .extensions = HT_CPU_FP16 | HT_CPU_AMX,      \
-	.untested = "AMX and AVX512_FP16", .matrix_rows = 16, .matrix_bf16 = 2,                    \
-	.prefetch_panels = 1, V4_BF16
+	.level = "x86-64-v4+bf16+fp16", .features = F_SPR, .extensions = HT_CPU_AMX,               \
+	.untested = "AMX", .matrix_rows = 16, .matrix_bf16 = 2, .prefetch_panels = 1, V4_FP16
 #define CACHES(first, second, third)                                                               \
 	.l1 = first KB, .l2 = second KB, .l3 = third KB, .streams = HT_STREAMS(third KB)
 
@@ -75,6 +77,7 @@ static const struct ht_target targets[] = {
 	{ "x86-64-v3", LEVEL_V3, CACHES(32, 256, 2048), .rates = &generic },
 	{ "x86-64-v4", LEVEL_V4, CACHES(32, 1024, 2048), .rates = &zen4 },
 	{ "x86-64-v4+bf16", LEVEL_V4_BF16, CACHES(32, 1024, 2048), .rates = &zen4 },
+	{ "x86-64-v4+bf16+fp16", LEVEL_V4_FP16, CACHES(48, 2048, 2048), .rates = &sapphire_rapids },
 	{ "haswell", LEVEL_V3, CACHES(32, 256, 8192), .rates = &generic },
 	{ "broadwell", LEVEL_V3, CACHES(32, 256, 8192), .rates = &generic },
 	{ "skylake", LEVEL_V3, CACHES(32, 256, 8192), .rates = &generic },
@@ -97,7 +100,7 @@ const struct ht_target *const *ht_targets(void)
 {
 	static const struct ht_target *const list[] = {
 #define AT(i) &targets[i], &targets[(i) + 1], &targets[(i) + 2], &targets[(i) + 3]
-		AT(0), AT(4), AT(8), AT(12), AT(16), NULL
+		AT(0), AT(4), AT(8), AT(12), AT(16), &targets[20], NULL
 	};
 
 	_Static_assert(HT_COUNT(list) == HT_COUNT(targets) + 1, "every target is in the list");
@@ -126,25 +129,28 @@ const struct ht_target *ht_target_named(const char *name)
 int ht_target_group(const struct ht_target *t, enum ht_dtype operands)
 {
 	const int dot = operands == HT_BF16  ? t->dot_bf16
-			: operands == HT_F16 ? t->dot_f16
+			: operands == HT_F16 ? t->dot_f16 ? t->dot_f16 : t->sums_f16
 			: operands == HT_I8  ? t->dot_int8
 					     : 0;
 
 	return dot ? dot : 1;
 }
 
-enum ht_dtype ht_target_multiplied(const struct ht_target *t, enum ht_dtype operands)
+enum ht_dtype ht_target_multiplied(
+	const struct ht_target *t, enum ht_dtype operands, bool short_sums)
 {
-	const bool low = operands == HT_BF16 || operands == HT_F16;
-
-	return low && ht_target_group(t, operands) == 1 ? HT_F32 : operands;
+	if (operands == HT_F16)
+		return t->dot_f16 || (short_sums && t->sums_f16) ? HT_F16 : HT_F32;
+	return operands == HT_BF16 && ht_target_group(t, operands) == 1 ? HT_F32 : operands;
 }
 
 double ht_target_products(const struct ht_target *t, enum ht_dtype operands)
 {
 	const int group = ht_target_group(t, operands);
 
-	return group * (group > 1 ? t->rates->dots_bf16 : t->rates->products);
+	if (group == 1)
+		return t->rates->products;
+	return group * (operands == HT_F16 ? t->rates->products_f16 : t->rates->dots_bf16);
 }
 
 /* ---- what is known of a machine, by name ---- */

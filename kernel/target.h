@@ -55,8 +55,9 @@ static inline int ht_target_lanes(const struct ht_target *t)
  * multiply-add, 2 where it is a dot product of pairs. */
 int ht_target_group(const struct ht_target *t, enum ht_dtype operands);
 /* What operands of this type are multiplied as: F32 where they are floats of 16 bits and the machine has no products of
- * them. */
-enum ht_dtype ht_target_multiplied(const struct ht_target *t, enum ht_dtype operands);
+ * them.  short_sums: short runs of products of F16 may be summed in F16. */
+enum ht_dtype ht_target_multiplied(
+	const struct ht_target *t, enum ht_dtype operands, bool short_sums);
 /* Products a cycle and lane of operands of this type. */
 double ht_target_products(const struct ht_target *t, enum ht_dtype operands);
 

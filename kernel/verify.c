@@ -414,8 +414,9 @@ static void verify_contract(struct verifier *v, const struct ht_stage *s)
 	a = v->k->buffer[c->a_buffer].dtype;
 	b = v->k->buffer[c->b_buffer].dtype;
 	rule(v, c->nr > 0 && (c->kp == 1 || c->kp == 2), "nr or kp");
-	rule(v, c->kp == 1 || (a == HT_BF16 && b == HT_BF16 && c->a_step == 1),
-		"pairs of what is not bfloat16 side by side");
+	rule(v, c->kp == 1 || (a == (c->run ? HT_F16 : HT_BF16) && b == a && c->a_step == 1),
+		"pairs of what is not bfloat16, or float16 in runs, side by side");
+	rule(v, c->run == 0 || (c->run > 0 && c->kp == 2), "runs of what is not pairs");
 	rule(v, ht_is_float(a) == ht_is_float(b) && a != HT_F64 && b != HT_F64, "types of a and b");
 	rule(v, s->reds == 0, "a contraction has a reduction");
 	rule(v, c->mr >= 0, "mr");

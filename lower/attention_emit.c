@@ -125,6 +125,7 @@ static void init_product(struct fused *f, int i, struct ht_node *n, const struct
 	struct contraction *c = &f->c[i];
 
 	contract_init(c, f->l, n, ht_type_of(n->in[0])->dtype);
+	c->short_sums = false; /* what a softmax makes of errors is not bounded by theirs */
 	c->rows = f->keys.rows;
 	c->depth = right->dim[right->rank - 2];
 	c->columns = right->dim[right->rank - 1];

@@ -45,6 +45,7 @@ void conv_pack_project(struct lower *l, struct ht_node *n, const struct conv *v,
 	c->columns = v->filter.dim[3];
 	c->depth = v->filter.dim[2];
 	c->a_step = a_step;
+	c->short_sums = false; /* rows are held as local_type() */
 	contract_pack_const(c, ht_const_tensor(n->in[1]), 0, c->columns, 1, 1, 0);
 }
 

@@ -14,6 +14,13 @@ void contract_init(struct contraction *c, struct lower *l, struct ht_node *n, en
 	*c = (struct contraction){
 		.l = l, .n = n, .dtype = t, .batch = 1, .taps = 0, .a_step = 1, .a_guard = -1
 	};
+	c->short_sums = t == HT_F16 && contract_sums_short(l, n);
+}
+
+bool contract_sums_short(const struct lower *l, const struct ht_node *n)
+{
+	return l->target->sums_f16 && lower_mode(n) == HT_IMPL_HIGH_PERFORMANCE &&
+	       ht_is(n, HT_CONTRACTS);
 }
 
 /* x, of F32, rounded to nearest in 10 bits of fraction. */
@@ -75,7 +82,7 @@ const struct view *lower_operand(struct lower *l, const struct ht_node *n, int a
 
 static enum ht_dtype multiplied_type(const struct contraction *c)
 {
-	return ht_target_multiplied(c->l->target, c->dtype);
+	return ht_target_multiplied(c->l->target, c->dtype, c->short_sums && c->a_step == 1);
 }
 
 static int64_t tap_count(const struct contraction *c)
@@ -229,6 +236,7 @@ void contract_packed(const struct contraction *c, struct kernel_build *k, int32_
 	t->b_base = base;
 	t->nr = c->nr;
 	t->kp = c->kp;
+	t->run = c->kp == 2 && c->packed_type == HT_F16 ? HT_SHORT_RUN : 0;
 	t->a_step = c->a_step;
 	t->a_guard = c->a_guard;
 }

@@ -410,6 +410,7 @@ struct contraction {
 	int taps;
 	int64_t a_step;
 	int32_t a_guard;
+	bool short_sums;           /* of F16, where A's numbers lie side by side */
 	int32_t nr, kp, b;         /* packing; plan buffer of the packed operand */
 	int64_t packed_count;      /* elements of one packed matrix */
 	enum ht_dtype packed_type; /* in memory */
@@ -422,6 +423,8 @@ struct contraction {
 };
 
 bool contract_type(enum ht_dtype t); /* has a register tile */
+/* Whether the mode of contraction `n` lets short runs of products of F16 be summed in F16, and the machine can. */
+bool contract_sums_short(const struct lower *l, const struct ht_node *n);
 /* Has the operands of contraction `n` rounded, into copies, where its mode asks for that: constants too,
  * where they are read in place and not packed. */
 void contract_round_operands(struct lower *l, const struct ht_node *n, bool constants);

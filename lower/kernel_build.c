@@ -173,7 +173,7 @@ enum ht_dtype compute_type(enum ht_dtype t)
 
 enum ht_dtype local_type(const struct lower *l, enum ht_dtype t)
 {
-	return ht_target_multiplied(l->target, t);
+	return ht_target_multiplied(l->target, t, false);
 }
 
 /* A constant of one element is an immediate. */

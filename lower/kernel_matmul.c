@@ -83,7 +83,8 @@ void straighten(struct lower *l, const struct ht_node *n, struct view *a)
 	struct ht_shape shape = { a->rank, a->dim };
 	enum ht_dtype t = l->plan->buffer[a->buffer].dtype;
 
-	if (a->stride[a->rank - 1] == 1 || t != HT_BF16)
+	if (a->stride[a->rank - 1] == 1 ||
+		(t != HT_BF16 && !(t == HT_F16 && contract_sums_short(l, n))))
 		return;
 	view_dense(&copy, plan_buffer(l, HT_PLAN_TEMP, t, view_count(a)), shape);
 	emit_copy(l, n, a, &copy);

@@ -36,6 +36,8 @@ const char *ht_mode_effect(const struct ht_node *n, enum ht_impl mode)
 			       ? "rounds the factors to 10 bits of fraction, sums in float32"
 			       : NULL;
 	case HT_IMPL_HIGH_PERFORMANCE:
+		if (ht_is(n, HT_CONTRACTS) && t == HT_F16)
+			return "sums short runs of products in float16, where the machine can";
 		return shortens(n, t, false) ? "shorter polynomials, within 2^-15" : NULL;
 	case HT_IMPL_SUPER_PERFORMANCE:
 		return shortens(n, t, true) ? "the shortest polynomials, within 2^-9" : NULL;

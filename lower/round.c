@@ -80,7 +80,7 @@ enum ht_dtype lower_held_type(const struct lower *l, const struct ht_node *n)
 		ht_shape_count(n->out[0].shape) > l->target->l2 / (int64_t)sizeof(float))
 		return t;
 	for (const struct ht_use *u = l->uses.of[n->id]; u; u = u->next) {
-		if (u->arg >= 0 && !loads(u))
+		if (u->arg >= 0 && (!loads(u) || (is_rows(u) && contract_sums_short(l, u->node))))
 			return t;
 		rows = rows || (u->arg >= 0 && is_rows(u));
 	}

@@ -56,15 +56,16 @@ static double taps_inside(const struct window *w)
 	return n;
 }
 
-/* Cycles to sum taps of type `dtype`, and to read their weights. */
-static double direct_cycles(const struct ht_target *t, const struct conv *v, enum ht_dtype dtype)
+/* Cycles to sum taps of type `dtype`, multiplied as another, and to read their weights. */
+static double direct_cycles(const struct ht_target *t, const struct conv *v, enum ht_dtype dtype,
+	enum ht_dtype multiplied)
 {
 	const struct ht_rates *rates = t->rates;
 	double weights = (double)v->in.dim[3] * (double)v->out.dim[3];
 	double products = (double)v->out.dim[0] * taps_inside(&v->w[0]) * taps_inside(&v->w[1]) *
 			  weights / ht_target_lanes(t);
 
-	return products / ht_target_products(t, dtype) / rates->efficiency +
+	return products / ht_target_products(t, multiplied) / rates->efficiency +
 	       9 * (double)ht_dtype_info(dtype)->bytes * weights / rates->weights;
 }
 
@@ -85,7 +86,7 @@ static enum ht_method method_of(const struct ht_winograd *by)
 /* The faster of both forms, if it is faster than sums of taps; the more exact one if it is a matter of
  * little.  m is 0 where taps are to be summed. */
 static struct ht_winograd faster(const struct ht_target *t, const struct conv *v,
-	enum ht_dtype dtype, struct ht_method_choice *why)
+	enum ht_dtype dtype, enum ht_dtype multiplied, struct ht_method_choice *why)
 {
 	const struct ht_winograd none = { 0 };
 	int64_t lanes = ht_target_lanes(t), narrow = v->in.dim[3];
@@ -98,7 +99,7 @@ static struct ht_winograd faster(const struct ht_target *t, const struct conv *v
 	two = schedule(t, v, 2, dtype);
 	if (two.cycles < SURE * four.cycles)
 		four = two;
-	share = four.cycles / direct_cycles(t, v, dtype);
+	share = four.cycles / direct_cycles(t, v, dtype, multiplied);
 	*why = (struct ht_method_choice){ HT_STR(""), HT_METHOD_DIRECT, method_of(&four),
 		HT_REASON_SLOWER, share, SURE, 0 };
 	if (narrow < lanes) {
@@ -148,8 +149,8 @@ double ht_winograd_share(const struct ht_target *t, const struct ht_node *n, enu
 	read_conv(n, &v);
 	if (!fits(&v))
 		return 0;
-	by = faster(t, &v, dtype, &why);
-	return by.m ? by.cycles / direct_cycles(t, &v, HT_F32) : 0;
+	by = faster(t, &v, dtype, ht_target_multiplied(t, dtype, false), &why);
+	return by.m ? by.cycles / direct_cycles(t, &v, HT_F32, HT_F32) : 0;
 }
 
 struct ht_winograd wanted_winograd(struct lower *l, const struct ht_node *n, const struct conv *v)
@@ -164,14 +165,15 @@ struct ht_winograd wanted_winograd(struct lower *l, const struct ht_node *n, con
 
 	if (!fits(v) || lower_operand(l, n, 0)->stride[3] != 1)
 		return none;
-	if (lower_mode(n) != HT_IMPL_NONE) {
+	if (lower_mode(n) != HT_IMPL_NONE && lower_mode(n) != HT_IMPL_HIGH_PERFORMANCE) {
 		if (!told)
 			plan_choice(l, n, why);
 		return none;
 	}
 	ht_note_read(l->asked->reads, HT_READ_conv_method);
 	if (l->asked->asked.conv == HT_CONV_AUTO)
-		by = faster(l->target, v, dtype, &why);
+		by = faster(l->target, v, dtype,
+			ht_target_multiplied(l->target, dtype, contract_sums_short(l, n)), &why);
 	else
 		by = asked(l, v, dtype, &why);
 	if (by.m || !told)

@@ -262,7 +262,7 @@ static double product(const struct ht_target *t, enum ht_dtype type)
 {
 	const double cycle = t->rates->cycle_ps / ht_target_lanes(t);
 
-	if (ht_target_group(t, type) > 1)
+	if (ht_target_multiplied(t, type, false) == type && ht_target_group(t, type) > 1)
 		return cycle / ht_target_products(t, type);
 	return cycle / (t->rates->products / (t->fused ? 1 : 2)) + conversion(t, type) / 8;
 }
