@@ -57,6 +57,8 @@ static struct ht_target describe(void)
 	host.prefetch_panels = kind->prefetch_panels;
 	if (ht_target_products(&host, HT_BF16) < ht_target_products(&host, HT_F32))
 		host.dot_bf16 = 0;
+	if (!host.rates->products_f16)
+		host.sums_f16 = 0;
 	host.l1 = cache_of(1, host.l1);
 	host.l2 = cache_of(2, host.l2);
 	host.l3 = cache_of(3, host.l3);

@@ -205,7 +205,7 @@ entry "" {
     def test_levels_come_before_machines(self):
         """Code for a machine of an older level is not preferred to that of the level that runs here."""
         report = json.loads(self.tool('run', '-q', SMALL, '--format', 'json').stdout)
-        if report['target'] not in ('x86-64-v4', 'x86-64-v4+bf16'):
+        if not report['target'].startswith('x86-64-v4'):
             self.skipTest('no AVX-512 here')
         self.tool('compile', '-q', SMALL, '--target', 'haswell,x86-64-v4,x86-64', '-o', self.htx)
         report = json.loads(self.tool('run', '-q', self.htx, '--format', 'json').stdout)

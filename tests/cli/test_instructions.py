@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""What no machine here runs, read: the instructions of AMX and AVX512_FP16, and the kernels that have them."""
+"""What few machines run, read: the instructions of AMX and AVX512_FP16, and the kernels that have them."""
 import re, unittest
 
 from tool import ToolCase
 
-UNTESTED, HERE = 'sapphirerapids', 'x86-64-v4+bf16'
+UNTESTED, FP16, PLAIN = 'sapphirerapids', 'x86-64-v4+bf16+fp16', 'x86-64-v4+bf16'
+SHORT = '--op_select_implmode=high_performance', '--optypelist_for_implmode=MatMul,Conv2D,DepthwiseConv2dNative,AddV2'
 TILES = {'ldtilecfg', 'tilezero', 'tileloadd', 'tdpbf16ps', 'tilestored', 'tilerelease'}
+ARITHMETIC_F16 = re.compile('^v(add|sub|mul|div|max|min|sqrt|fn?m(add|sub).*)[ps]h$')
 GRAPH = '''hir 1
 entry "" {{
   input "x" = %x
@@ -72,17 +74,27 @@ class Instructions(ToolCase):
     def test_float16_converts_by_its_own_instructions(self):
         for graph in PRODUCT, WINDOW, (DEPTHWISE, '1,14,14,64', '3,3,64,1'), (ADD, '37,64', '37,64'):
             with self.subTest(graph):
-                kernels = self.of('f16', graph)
+                kernels = self.of('f16', graph, FP16)
                 used = set().union(*kernels.values())
                 self.assertIn('vcvtph2psx', used)
                 self.assertIn('vcvtps2phx', used)
                 # Sums are float32 ones: none of its arithmetic.
-                self.assertEqual({i for i in used if re.search('^v(add|sub|mul|div|max|min|sqrt|fn?m(add|sub).*)[ps]h$', i)}, set())
+                self.assertEqual({i for i in used if ARITHMETIC_F16.search(i)}, set())
                 self.assertTrue(used & {'vfmadd231ps', 'vaddps'})
+
+    def test_float16_sums_short_runs_where_the_mode_says_so(self):
+        for graph in PRODUCT, WINDOW:
+            for target in FP16, UNTESTED:
+                used = set().union(*self.of('f16', graph, target, *SHORT).values())
+                self.assertTrue(used & {'vfmadd231ph', 'vfmadd213ph'}, (graph, target))
+        for t, graph, target in (('f16', PRODUCT, PLAIN), ('f32', PRODUCT, FP16), ('bf16', PRODUCT, FP16),
+                                 ('f16', (ADD, '37,64', '37,64'), FP16)):
+            used = set().union(*self.of(t, graph, target, *SHORT).values())
+            self.assertEqual({i for i in used if ARITHMETIC_F16.search(i)}, set(), (t, graph, target))
 
     def test_lesser_targets_have_neither(self):
         for t in 'bf16', 'f16', 'f32':
-            used = set().union(*self.of(t, PRODUCT, HERE).values())
+            used = set().union(*self.of(t, PRODUCT, PLAIN).values())
             self.assertEqual(used & (TILES | {'vcvtph2psx', 'vcvtps2phx'}), set())
 
 

@@ -100,7 +100,7 @@ class Usage(ToolCase):
             self.assertEqual(str(t['capabilities']['vector_bytes']), t['vector_bytes'], name)
             self.assertLess(t['caches']['l1'], t['caches']['l2'], name)
             slow = t['host'] and 2 * t['rates']['dots_bf16'] < t['rates']['products']
-            self.assertEqual(t['capabilities']['dot_bf16'], 2 if t['level'] == 'x86-64-v4+bf16' and not slow else 0, name)
+            self.assertEqual(t['capabilities']['dot_bf16'], 2 if t['level'].startswith('x86-64-v4+bf16') and not slow else 0, name)
             self.assertEqual(t['capabilities']['matrix_rows'], 16 if t['tested'] else 0, name)
             self.assertGreater(t['rates']['products'], 0, name)
         text = {line.split()[0]: line for line in self.tool('targets').stdout.decode().splitlines()}
@@ -112,7 +112,7 @@ class Usage(ToolCase):
         with open(model, 'w') as f:
             f.write('hir 1\nentry "" {\n  input "x" = %x\n  output "y" = %y\n}\n'
                     '%x = Placeholder() {dtype=f16, shape=shape[37,70]}\n%y = Relu(%x) {T=f16}\n')
-        for target, said in ('sapphirerapids', r'AMX and AVX512_FP16 .* has not been run on hardware'), ('znver5', '^$'):
+        for target, said in ('sapphirerapids', r'AMX .* has not been run on hardware'), ('znver5', '^$'):
             r = self.tool('compile', model, '--emit', 'asm', '--target', target, '-o', '-')
             self.assertRegex(r.stderr.decode(), said)
         self.fails(2, "did you mean 'znver", 'run', model, '--target', 'znver6')

@@ -181,7 +181,7 @@ entry "" {
 %s = SelectV2(%ge, %x, %c) {T=f16}
 %y = Cast(%s) {SrcT=f16, DstT=f32, Truncate=false}
 ''')
-        for target in 'x86-64', 'x86-64-v3', 'x86-64-v4', 'x86-64-v4+bf16':
+        for target in 'x86-64', 'x86-64-v3', 'x86-64-v4', 'x86-64-v4+bf16', 'x86-64-v4+bf16+fp16':
             asm = self.tool('compile', model, '--target', target, '--emit', 'asm', '-o', '-').stdout
             self.assertNotIn(b'fmax', asm)
 
@@ -207,7 +207,7 @@ entry "" {{
         self.assertEqual(weight_bytes('%w', transposed='true'), 2 * matrix)
 
     def test_large_results_are_written_past_the_caches(self):
-        levels = 'x86-64-v3', 'x86-64-v4', 'x86-64-v4+bf16'
+        levels = 'x86-64-v3', 'x86-64-v4', 'x86-64-v4+bf16', 'x86-64-v4+bf16+fp16'
         for rows, to, streams, targets in (
                 (8192, 'f32', True, ('x86-64', *levels)), (8191, 'f32', False, ('x86-64', *levels)),
                 # of 16 bits; in SSE's registers they are half vectors

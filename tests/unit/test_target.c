@@ -23,7 +23,9 @@ static void test_targets(void **state)
 	assert_non_null(ht_target_named(host->name));
 	assert_true(host->l1 >= 8 << 10 && host->l2 >= host->l1);
 	__builtin_cpu_init();
-	if (__builtin_cpu_supports("avx512bf16"))
+	if (__builtin_cpu_supports("avx512fp16"))
+		assert_string_equal(host->name, "x86-64-v4+bf16+fp16");
+	else if (__builtin_cpu_supports("avx512bf16"))
 		assert_string_equal(host->name, "x86-64-v4+bf16");
 	assert_true(ht_target_runs("x86-64") && ht_target_runs(host->name));
 	for (const struct ht_target *const *t = ht_targets(); *t; t++) {
@@ -32,7 +34,8 @@ static void test_targets(void **state)
 		assert_ptr_equal(ht_target_named((*t)->name), *t);
 		assert_non_null(level);
 		assert_int_equal(level->vector_bytes, (*t)->vector_bytes);
-		assert_true(level->dot_bf16 == (*t)->dot_bf16 && level->masks == (*t)->masks);
+		assert_true(level->dot_bf16 == (*t)->dot_bf16 && level->sums_f16 == (*t)->sums_f16);
+		assert_true(level->masks == (*t)->masks);
 		assert_true((*t)->l1 < (*t)->l2 && (*t)->l2 < (*t)->l3);
 		assert_ptr_equal(ht_targets()[ht_target_level(*t)], level);
 		if (!(*t)->extensions)
