@@ -38,7 +38,9 @@ static void sizes(struct gen *g)
 	g->batch = 1 + below(3);
 	g->n = columns[below(HT_COUNT(columns))];
 	g->depth = depths[below(HT_COUNT(depths))];
-	g->oh = 1 + below(6);
+	if (g->depth > 100)
+		g->batch = 1;
+	g->oh = g->depth > 100 ? 1 : 1 + below(6);
 	g->ow = 1 + below(9);
 	g->kh = g->kw = g->step = 1;
 	g->pad = 0;
