@@ -117,8 +117,7 @@ static LLVMValueRef halves(struct ht_e *e, LLVMValueRef pairs)
 {
 	LLVMTypeRef half = LLVMHalfTypeInContext(e->c);
 
-	return LLVMBuildBitCast(
-		e->b, pairs, ht_e_form(half, 2 * ht_e_lanes_of(pairs)), "");
+	return LLVMBuildBitCast(e->b, pairs, ht_e_form(half, 2 * ht_e_lanes_of(pairs)), "");
 }
 
 static LLVMValueRef multiply_add(
@@ -332,8 +331,8 @@ static int64_t whole_runs(struct ht_e *e, struct ht_e_tile *t, LLVMValueRef b_ro
 	if (whole == 0)
 		return 0;
 	ht_e_loop_begin(e, &loop, ht_e_i64(e, 0), ht_e_i64(e, whole), (int)run, "run");
-	depth_loop(e, t, b_row, loop.index,
-		LLVMBuildNSWAdd(e->b, loop.index, ht_e_i64(e, run), ""));
+	depth_loop(
+		e, t, b_row, loop.index, LLVMBuildNSWAdd(e->b, loop.index, ht_e_i64(e, run), ""));
 	end_runs(e, t);
 	ht_e_loop_end(e, &loop);
 	return whole;

@@ -1,4 +1,4 @@
-/* Peak float32 and bfloat16 multiply-add rate of one core: what the ratios in bench/ refer to.
+/* Peak float32, bfloat16 and float16 multiply-add rate of one core: what the ratios in bench/ refer to.
  * Build with clang -O3 -march=native; gcc spills the accumulators.  Needs AVX-512. */
 #define _POSIX_C_SOURCE 200809L
 #include <immintrin.h>
@@ -74,11 +74,41 @@ static void peak_bf16(void)
 }
 #endif
 
+#ifdef __AVX512FP16__
+static void peak_f16(void)
+{
+	__m512h acc[ACCUMULATORS], x = _mm512_set1_ph((_Float16)0.999f),
+				   y = _mm512_set1_ph((_Float16)1e-3f);
+	__m512 sums[ACCUMULATORS];
+	double least = 1e9;
+
+	for (int i = 0; i < ACCUMULATORS; i++)
+		acc[i] = _mm512_set1_ph((_Float16)i);
+	for (int r = 0; r < REPEATS; r++) {
+		double start = now(), took;
+
+		for (long k = 0; k < ROUNDS; k++) {
+#pragma clang loop unroll(full)
+			for (int i = 0; i < ACCUMULATORS; i++)
+				acc[i] = _mm512_fmadd_ph(acc[i], x, y);
+		}
+		took = now() - start;
+		least = took < least ? took : least;
+	}
+	for (int i = 0; i < ACCUMULATORS; i++)
+		sums[i] = _mm512_set1_ps((float)_mm512_reduce_add_ph(acc[i]));
+	report("fp16", 64, least, sums);
+}
+#endif
+
 int main(void)
 {
 	peak_f32();
 #ifdef __AVX512BF16__
 	peak_bf16();
+#endif
+#ifdef __AVX512FP16__
+	peak_f16();
 #endif
 	return 0;
 }

@@ -23,7 +23,7 @@ struct ht_interp_stage {
 	int32_t kept[HT_MAX_DIMS], kepts;       /* dimensions to walk outside the reductions */
 	int32_t reduced[HT_MAX_DIMS], reduceds; /* and inside */
 	void *columns;                          /* of a contraction: one sum a column */
-	float *short_columns;                   /* and two of F16, of even and of odd depths; NULL: none */
+	float *short_columns; /* and two of F16, of even and of odd depths; NULL: none */
 };
 
 struct ht_interp {

@@ -60,9 +60,9 @@ static double step_cycles(const struct ht_target *t, int r, int nr, enum ht_dtyp
 	const struct ht_rates *rates = t->rates;
 	const int nv = panel_vectors(t, nr);
 	const bool halves = nr % ht_target_lanes(t) != 0;
-	double products = halves ? rates->half_overhead * r * nv / rates->half_products
-				 : r * nv * ht_target_group(t, operands) /
-					   ht_target_products(t, operands);
+	double products =
+		halves ? rates->half_overhead * r * nv / rates->half_products
+		       : r * nv * ht_target_group(t, operands) / ht_target_products(t, operands);
 	double loads = nv / (halves ? rates->half_loads : rates->loads) + r / rates->broadcasts;
 	double dispatch = t->fused ? r * nv + nv + r : 2 * r * nv + nv + 2 * r;
 	double c = (in_pairs(t, operands) && nv == 1 ? rates->lone_dot * products : products) +
@@ -75,8 +75,8 @@ static double step_cycles(const struct ht_target *t, int r, int nr, enum ht_dtyp
 }
 
 /* Cycles for all rows and columns, per step in depth. */
-static double packing_cycles(const struct ht_target *t, int nr, int64_t m, int64_t n, int64_t k,
-	enum ht_dtype operands)
+static double packing_cycles(
+	const struct ht_target *t, int nr, int64_t m, int64_t n, int64_t k, enum ht_dtype operands)
 {
 	int64_t panels = ht_ceil_div(n, nr), line = nr * (int64_t)ht_dtype_info(operands)->bytes;
 	int r = balanced_rows(t, panel_vectors(t, nr), m, operands);

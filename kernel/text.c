@@ -85,8 +85,8 @@ static void print_contract(const struct ht_stage *s, struct ht_buf *out)
 		out, "    rows d%d columns d%d a b%d row %%%d", c->m, c->n, c->a_buffer, c->a_row);
 	if (c->a_guard >= 0)
 		ht_printf(out, " if %%%d", c->a_guard);
-	ht_printf(out, " step %" PRId64 " b b%d base %%%d nr %d kp %d", c->a_step,
-		c->b_buffer, c->b_base, c->nr, c->kp);
+	ht_printf(out, " step %" PRId64 " b b%d base %%%d nr %d kp %d", c->a_step, c->b_buffer,
+		c->b_base, c->nr, c->kp);
 	if (c->run)
 		ht_printf(out, " run %d", c->run);
 	ht_printf(out, " mr %d\n", c->mr);

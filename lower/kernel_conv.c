@@ -123,7 +123,8 @@ static struct view padded_copy(struct lower *l, struct ht_node *n, const struct 
 	if (inside)
 		return *in;
 	view_dense(&to,
-		plan_buffer(l, HT_PLAN_TEMP, contract_sums_short(l, n) ? t : local_type(l, t), dim[0] * dim[1] * dim[2] * dim[3]),
+		plan_buffer(l, HT_PLAN_TEMP, contract_sums_short(l, n) ? t : local_type(l, t),
+			dim[0] * dim[1] * dim[2] * dim[3]),
 		(struct ht_shape){ 4, dim });
 	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);

@@ -1,7 +1,8 @@
-"""Products of numbers of 16 bits that a machine multiplies as float32: weights, and rows, that tiles widen.
+"""Products of numbers of 16 bits: as float32, of weights and rows that tiles widen, or in short runs of float16.
 
 Random products with so many weights that these keep their 16 bits in memory: of matrices, of a batch of matrices, 1 x 1
-and 3 x 3 convolutions, in groups too; their rows come from outside, or from another kernel.  One thread and two have to give the
+and 3 x 3 convolutions, in groups too; their rows come from outside, or from another kernel.  Products of float16 are
+made in mode high_performance as well, which sums short runs of them in float16 on machines that can.  One thread and two have to give the
 same bits, on every target that this machine runs and as this machine is described, and to be within their errors
 of TensorFlow in float64.
 """
@@ -10,6 +11,8 @@ import cases
 SEED, CASES = 20265, 12
 
 ROUNDINGS = 1.1
+SHORT_RUN_ROUNDINGS = 3  # docs/numerics.md
+SHORT_RUNS = {'op_select_implmode': 'high_performance', 'optypelist_for_implmode': 'MatMul,BatchMatMulV2,Conv2D'}
 MOST_KEPT = 131072  # so many weights are widened when they are packed
 
 
@@ -63,9 +66,12 @@ def check(tf, r, c, targets, folder):
     before = cases.rounded(x - .5, dtype) + .5 if c['before'] else x  # as the graph rounds it
     exact = build(exact_product, tf.constant(before, tf.float64), tf.float64).numpy()
     for target in [*targets, 'host']:
-        one, two = (cases.computed(folder, {'x': x}, c['dtype'], target=target, threads=n) for n in (1, 2))
-        problem = cases.error_of_block(one, exact, c['dtype'], ROUNDINGS)
-        if problem:
-            yield f'{target}: {problem}'
-        if cases.stored(one).tobytes() != cases.stored(two).tobytes():
-            yield f'{target}: other bits by two threads'
+        for mode, roundings in ({}, ROUNDINGS), (SHORT_RUNS, SHORT_RUN_ROUNDINGS):
+            if mode and c['dtype'] != 'float16':
+                continue
+            one, two = (cases.computed(folder, {'x': x}, c['dtype'], target=target, threads=n, **mode) for n in (1, 2))
+            problem = cases.error_of_block(one, exact, c['dtype'], roundings)
+            if problem:
+                yield f'{target}: {problem} {mode}'
+            if cases.stored(one).tobytes() != cases.stored(two).tobytes():
+                yield f'{target}: other bits by two threads {mode}'

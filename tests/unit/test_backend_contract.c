@@ -289,7 +289,8 @@ static bool compare(struct gen *g, const struct ht_target *t, uint64_t seed)
 		data[i] = aligned_alloc(64, ((size_t)g->buffer[i].count * 4 + 255) / 64 * 64);
 		fill(g->buffer[i].dtype, least, g->buffer[i].count, data[i]);
 	}
-	if (g->t == HT_BF16 || g->stage.contract.run) /* behind the end, not to be multiplied by anything */
+	if (g->t == HT_BF16 ||
+		g->stage.contract.run) /* behind the end, not to be multiplied by anything */
 		((uint16_t *)data[A])[g->buffer[A].count] = 0x7fff;
 	source = malloc((size_t)(g->pack.taps * g->depth * g->n) * 4);
 	fill(g->pack.src_dtype, least, g->pack.taps * g->depth * g->n, source);
