@@ -247,9 +247,14 @@ struct runner {
 	double ns[ROUNDS], quartile, spread;
 };
 
+/* On a line of the cache, as tensors between kernels are: vectors across lines take twice as long, and those of float32
+ * are across more of them. */
 static enum ht_status make_array(const struct ht_value_info *v, struct ht_array *a)
 {
-	*a = (struct ht_array){ must_alloc(v->bytes + 64), v->bytes, v->dtype, v->rank, v->dim };
+	*a = (struct ht_array){ aligned_alloc(64, (v->bytes + 127) / 64 * 64), v->bytes, v->dtype,
+		v->rank, v->dim };
+	if (!a->data)
+		return fail(HT_E_ENVIRONMENT, "no memory for a tensor of %zu bytes", v->bytes);
 	for (int i = 0; i < TYPES; i++)
 		for (size_t j = 0; types[i].dtype == v->dtype && j < v->bytes;
 			j += ht_dtype_bytes(v->dtype))
@@ -295,8 +300,10 @@ static enum ht_status open_runner(
 		st = ht_context_new(r->program, NULL, t->c->diags, &r->context);
 	if (st != HT_OK)
 		return st;
-	for (; ht_program_input(r->program, r->ins, &v); r->ins++)
-		make_array(&v, &r->in[r->ins]);
+	for (; st == HT_OK && ht_program_input(r->program, r->ins, &v); r->ins++)
+		st = make_array(&v, &r->in[r->ins]);
+	if (st != HT_OK)
+		return st;
 	ht_program_output(r->program, 0, &v);
 	return make_array(&v, &r->out[0]);
 }
