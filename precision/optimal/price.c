@@ -90,10 +90,13 @@ static bool is_depthwise(const struct ht_node *n)
 		       dim_of(ht_type_of(n->in[0])->shape, 3) > 1);
 }
 
+/* Two pixels each way of an image that is resized. */
+enum { RESIZED_WINDOW = 4 };
+
 static struct work pool_work(const struct ht_node *n)
 {
 	const struct ht_attr *size = ht_attr_find(n, "ksize");
-	double window = 1;
+	double window = size ? 1 : RESIZED_WINDOW;
 
 	if (size && size->value.kind == HT_ATTR_LIST && size->value.list.kind == HT_ATTR_INT)
 		for (size_t i = 0; i < size->value.list.n; i++)
