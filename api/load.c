@@ -199,6 +199,7 @@ static enum ht_status load(void *arg)
 		.casts = plan->casts,
 		.parts = plan->parts,
 		.unseeded = ht_rt_unseeded(&p->rt),
+		.loops = ht_rt_loops(&p->rt),
 		.target = plan->target,
 		.policy = plan->policy };
 	return HT_OK;

@@ -60,6 +60,7 @@ void ht_program_link(struct ht_program *p, const struct ht_plan *plan)
 	link_program(p, plan);
 	p->info.arena_bytes = ht_program_arena(p->rt.image);
 	p->info.unseeded = ht_rt_unseeded(&p->rt);
+	p->info.loops = ht_rt_loops(&p->rt);
 }
 
 static void make_probes(struct build *b)

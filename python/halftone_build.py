@@ -50,8 +50,8 @@ def package(stage, build, portable):
     """(name in the wheel, path, whether it is a program) of every file of the package."""
     made = os.path.join(build, 'python', 'halftone')
     for name in sorted(os.listdir(made)):
-        if name.endswith('.py') or name == 'py.typed':
-            yield f'halftone/{name}', os.path.join(made, name), False
+        if name.endswith(('.py', '.pyi', '.so')) or name == 'py.typed':
+            yield f'halftone/{name}', os.path.join(made, name), name.endswith('.so')
     yield 'halftone/bin/halftone', os.path.join(stage, 'bin', 'halftone'), True
     headers = os.path.join(stage, 'include', 'halftone')
     for name in sorted(os.listdir(headers)):

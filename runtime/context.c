@@ -194,3 +194,12 @@ bool ht_rt_run(struct ht_rt_context *c, const void *const *inputs, void *const *
 		stop->frame->arg + ht_image_steps(c->exec.image)[stop->step].arg };
 	return false;
 }
+
+size_t ht_rt_loops(const struct ht_rt_program *p)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < ht_image_count(p->image, HT_IMAGE_PROCEDURES); i++)
+		n += ht_image_procedures(p->image)[i].loops;
+	return n;
+}

@@ -44,6 +44,8 @@ void ht_rt_context_reset(struct ht_rt_context *c);
 void ht_rt_context_seed(struct ht_rt_context *c, uint64_t seed);
 /* The number of ops whose numbers depend on the context's seed. */
 size_t ht_rt_unseeded(const struct ht_rt_program *p);
+/* The number of loops of all procedures. */
+size_t ht_rt_loops(const struct ht_rt_program *p);
 /* Puts every buffer of the context between inaccessible pages, adjacent to the one behind or the one
  * before, so that a kernel that reads or writes outside of its buffers ends in SIGSEGV; each run copies
  * inputs and outputs.  Slow, and ht_rt_arena() is not available.  Call it before the first run; false:

@@ -176,10 +176,11 @@ struct ht_program_info {
 	size_t without_effects;
 	size_t parts; /* of the batch, which run one by one; each thread that runs parts has an arena */
 	size_t unseeded; /* random ops without seeds; they draw by the seed of the context */
+	size_t loops; /* loops whose number of iterations is not known; a run may take any time */
 };
 #define HT_PROGRAM_INFO_INIT                                                                       \
 	{ sizeof(struct ht_program_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, NULL, NULL, \
-		0, 0, 0 }
+		0, 0, 0, 0 }
 /* Fills the first out->struct_size bytes of *out; the initialiser sets struct_size. */
 HT_API void ht_program_about(const struct ht_program *p, struct ht_program_info *out);
 

@@ -136,9 +136,8 @@ def _of_dlpack(what: str, x: Any) -> Dense | None:
 
 
 def _of_numpy(a: Any, copied: bool) -> Dense:
-    import numpy
-    if not a.flags.c_contiguous:
-        a, copied = numpy.ascontiguousarray(a), True
+    if not (a.flags.c_contiguous and a.flags.aligned):
+        a, copied = a.copy(), True
     return Dense(a.ctypes.data, a.dtype.name, a.shape, a.flags.writeable, a, copied)
 
 

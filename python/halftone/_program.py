@@ -2,27 +2,28 @@
 from __future__ import annotations
 
 import ctypes
-from _thread import allocate_lock
+from collections import defaultdict
 from time import perf_counter
-from weakref import ref
 
 from . import _api
 from ._arrays import Dense, Tensor, checked, code_of, dense, numpy_dtype, same_type, spelled, tensor_of
 from ._errors import InputError, UsageError
 from ._library import Diags, Handle, Owner, call, created, filled, heed, int64, json_of, lib, long_call, raw, text
+from ._no_call import NoCall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+try:
+    from ._call import Call
+except ImportError:  # another interpreter than CPython
+    Call = NoCall  # type: ignore[assignment, misc]
+
 # A run that takes longer than this, in seconds, is one that Ctrl-C has to end.
 LONG_RUN = 0.05
 _WORDS = ctypes.sizeof(_api.ht_array) // 8  # the first of an ht_array is its data
-
-
-def _nothing() -> None:
-    """Stands for a weak reference to an array where there is none."""
 
 
 class Info:
@@ -78,6 +79,11 @@ class _Slots:
             self._dtypes = [numpy_dtype(t.dtype) for t in self.tensors]
         return self._dtypes
 
+    def described(self) -> tuple[Any, ...]:
+        """As halftone._call.Call takes it."""
+        shapes = tuple(tuple(n or 0 for n in t.shape or ()) for t in self.tensors)
+        return self.numbers, tuple(t.name for t in self.tensors), tuple(self.dtypes), shapes
+
     def arrays(self) -> Any:
         made = (_api.ht_array * len(self.tensors))()
         for a, t in zip(made, self.tensors):
@@ -97,8 +103,10 @@ class Context(Owner):
     ask for times, to keep streams of random numbers apart, or for a session of a model that changes its variables:
     they go on from run to run of one context.
     """
-    __slots__ = ('_ins', '_outs', '_in', '_out', '_in_words', '_out_words', '_in_seen', '_out_seen', '_diags', '_long', '_one',
-                 '_arguments', '_cancel', '_changed')
+    __slots__ = ('_ins', '_outs', '_in', '_out', '_in_words', '_out_words', '_diags', '_long', '_call',
+                 '_loops', '_arguments', '_cancel', '_changed')
+
+    _call: Any
 
     def __init__(self, program: Program, threads: int = 1, keep_subnormals: bool = False, seed: int | None = None,
                  guard: str | None = None, max_iterations: int = 0):
@@ -119,13 +127,15 @@ class Context(Owner):
         self._in, self._out = self._ins.arrays(), self._outs.arrays()
         self._in_words = memoryview(self._in).cast('B').cast('Q') if len(self._in) else memoryview(b'')
         self._out_words = memoryview(self._out).cast('B').cast('Q') if len(self._out) else memoryview(b'')
-        # The arrays whose addresses stand there.
-        self._in_seen: list[Any] = [_nothing] * len(self._in)
-        self._out_seen: list[Any] = [_nothing] * len(self._out)
         self._diags = Diags()
         self._long = True  # nobody knows yet how long a run takes
-        self._one = allocate_lock()
+        self._loops = program._loops
         self._arguments: tuple[Any, ...] = (self._held, self._in, len(self._in), self._out, len(self._out))
+        import numpy
+        self._call = Call(
+            ctypes.cast(lib.ht_context_run, ctypes.c_void_p).value, self._held._as_parameter_.value,
+            ctypes.addressof(self._in), ctypes.addressof(self._out), ctypes.addressof(self._cancel),
+            self._ins.described(), self._outs.described(), numpy.empty, self._loops, (self._held, self._in, self._out))
         if seed is not None:
             self.seed = seed
 
@@ -186,26 +196,14 @@ class Context(Owner):
         return [dict(tensor=text(n.tensor), dtype=lib.ht_dtype_name(n.dtype).decode(),
                      **{c: getattr(n, c) for c in counts}) for n in got]
 
-    def _place(self, slots: _Slots, i: int, x: Any, words: Any, seen: list[Any], out: bool) -> Any:
+    def _place(self, slots: _Slots, i: int, x: Any, words: Any, out: bool) -> Dense:
         """Puts the address of an array into its place, and returns what keeps the memory."""
         t = slots.tensors[i]
-        try:
-            if x.dtype == slots.dtypes[i] and x.shape == t.shape:
-                flags = x.flags
-                if flags.c_contiguous and (not out or flags.writeable):
-                    # Asking NumPy for the address takes longer than all the rest; as long as somebody has a
-                    # weak reference to an array, resize() refuses to move it.
-                    if seen[i]() is not x:
-                        words[_WORDS * i] = x.ctypes.data
-                        seen[i] = ref(x)
-                    return x
-        except AttributeError:
-            pass
         what = f'{"output" if out else "input"} {t.name!r}'
         d = checked(what, dense(what, x, t), t)
         if out and (d.copied or not d.writable):
-            raise InputError(f'{what}: the array for it has to be {"dense" if d.copied else "writable"}')
-        words[_WORDS * i], seen[i] = d.address, _nothing
+            raise InputError(f'{what}: the array for it has to be {"dense and aligned" if d.copied else "writable"}')
+        words[_WORDS * i] = d.address
         return d
 
     def _feed(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
@@ -226,9 +224,9 @@ class Context(Owner):
             if x is None:
                 if not ins.has_value[i]:
                     raise UsageError(f'input {ins.tensors[i]!r} is not fed')
-                self._in_words[_WORDS * i], self._in_seen[i] = 0, _nothing
+                self._in_words[_WORDS * i] = 0
             else:
-                keeps.append(self._place(ins, i, x, self._in_words, self._in_seen, False))
+                keeps.append(self._place(ins, i, x, self._in_words, False))
         return keeps
 
     def _results(self, out: Mapping[str, Any] | None) -> list[Any]:
@@ -260,7 +258,7 @@ class Context(Owner):
         keeps = self._feed(inputs, named)
         results = self._results(out)
         for i, x in enumerate(results):
-            keeps.append(self._place(self._outs, i, x, self._out_words, self._out_seen, True))
+            keeps.append(self._place(self._outs, i, x, self._out_words, True))
         if out is not None:
             self._apart()
         return dict(zip(self._outs.numbers, results)), keeps
@@ -270,13 +268,19 @@ class Context(Owner):
         return self._run(inputs, named, out)
 
     def _run(self, inputs: tuple[Any, ...], named: Mapping[str, Any], out: Mapping[str, Any] | None) -> dict[str, Any]:
-        if not self._one.acquire(False):
+        call = self._call
+        done = call.run(inputs, named, out, self._diags.pointer)
+        if done.__class__ is dict:
+            return done
+        if done is not None:
+            self._failed(done)
+        if not call.acquire(False):
             raise UsageError('a context runs in one thread at a time')
         try:
             results, keeps = self._prepare(inputs, named, out)
             self._start(self._arguments, keeps)
         finally:
-            self._one.release()
+            call.release()
         return results  # type: ignore[no-any-return]
 
     def bind(self, *inputs: Any, out: Mapping[str, Any] | None = None, **named: Any) -> Callable[[], dict[str, Any]]:
@@ -293,7 +297,8 @@ class Context(Owner):
         >>> float(again()["y"][0, 0])
         6.0
         """
-        if not self._one.acquire(False):
+        call = self._call
+        if not call.acquire(False):
             raise UsageError('a context runs in one thread at a time')
         try:
             results, keeps = self._prepare(inputs, named, out)
@@ -301,43 +306,52 @@ class Context(Owner):
             # Arrays of its own, since other runs of this context change those.
             arguments = (handle, type(ins).from_buffer_copy(ins), number, type(outs).from_buffer_copy(outs), results_number)
         finally:
-            self._one.release()
-        acquire, release, run = self._one.acquire, self._one.release, lib.ht_context_run
+            call.release()
+        addresses = ctypes.addressof(arguments[1]), ctypes.addressof(arguments[3])
+        run = call.again
 
         def again() -> dict[str, Any]:
-            if not acquire(False):
-                raise UsageError('a context runs in one thread at a time')
-            try:
-                if self._long or run(*arguments, None):
-                    # With time for Ctrl-C; or once more, for what the library says of a failure.
+            done = run(*addresses, self._diags.pointer)
+            if done:
+                self._failed(done)
+            if done is None:
+                if not call.acquire(False):
+                    raise UsageError('a context runs in one thread at a time')
+                try:
                     self._start(arguments, keeps)
-            finally:
-                release()
+                finally:
+                    call.release()
             return results  # type: ignore[no-any-return]
 
         return again
 
     def _start(self, arguments: tuple[Any, ...], keeps: list[Any]) -> None:
+        """Runs; where that may take long, in a thread, so that there is time for Ctrl-C."""
         self._handle
-        if self._long:
-            begin = perf_counter()
-            try:
-                long_call(_kept(keeps), *arguments)
-            except KeyboardInterrupt:
-                self._cancel.value = 1
-                self.close()  # the run goes on to its end, or to that of an iteration: the context is its own
-                raise
-            self._long = perf_counter() - begin > LONG_RUN
-            return
+        begin = perf_counter()
         diags = self._diags
-        status = lib.ht_context_run(*arguments, diags.pointer)
-        if status:
-            self._diags = Diags()
-            heed(status, diags.pointer)
+        try:
+            if self._long:
+                long_call(_kept(keeps), *arguments)
+            elif status := lib.ht_context_run(*arguments, diags.pointer):
+                self._failed(status)
+        except KeyboardInterrupt:
+            self._cancel.value = 1
+            self.close()  # the run goes on to its end, or to that of an iteration: the context is its own
+            raise
+        slow = perf_counter() - begin > LONG_RUN
+        self._long = slow or self._loops
+        self._call.slow(slow)
+
+    def _failed(self, status: int) -> None:
+        diags, self._diags = self._diags, Diags()
+        heed(status, diags.pointer)
 
     def close(self) -> None:
         super().close()
         self._arguments, self._long = (None, *self._arguments[1:]), True
+        self._call.close()
+        self._call = NoCall()
 
     def __repr__(self) -> str:
         return '<Context, closed>' if self.closed else f'<Context of {len(self._in)} inputs, {len(self._out)} outputs>'
@@ -368,11 +382,11 @@ class Program(Owner):
     >>> p([[0, 0, 0, 1]], out={"y": y})["y"] is y
     True
     """
-    __slots__ = ('_ins', '_outs', '_free', 'variables')
+    __slots__ = ('_ins', '_outs', '_free', '_loops', 'variables')
     variables: list[Tensor]  # those that runs change; others are constants
     _ins: _Slots
     _outs: _Slots
-    _free: dict[tuple[int, bool], list[Context]]
+    _free: defaultdict[tuple[int, bool], list[Context]]
 
     def __init__(self, handle: Handle):
         self._held = handle
@@ -383,7 +397,8 @@ class Program(Owner):
             lib.ht_program_variable(handle, i, v)
             self.variables.append(tensor_of(v))
         self._outs = _Slots(handle, lib.ht_program_outputs, lib.ht_program_output, lib.ht_program_output_named)
-        self._free = {}
+        self._free = defaultdict(list)
+        self._loops = self.info.loops > 0
 
     @classmethod
     def load(cls, path: Any, *, policy: str | None = None, target: str | None = None, batch: int = 0,
@@ -433,21 +448,18 @@ class Program(Owner):
 
     def __call__(self, *inputs: Any, out: Mapping[str, Any] | None = None, threads: int = 1,
                  keep_subnormals: bool = False, **named: Any) -> dict[str, Any]:
-        self._handle
         key = (threads, keep_subnormals)
-        idle = self._free.get(key)
-        if idle is None:
-            idle = self._free.setdefault(key, [])
+        idle = self._free[key]
         try:
             context = idle.pop()
-        except IndexError:
+        except IndexError:  # also where the program is closed, which a new context refuses
             context = Context(self, threads, keep_subnormals)
         try:
             if self.variables:
                 context.reset()
             return context._run(inputs, named, out)
         finally:
-            if not context.closed and not self.closed:
+            if context._held is not None and self._held is not None:
                 idle.append(context)
 
     run = __call__

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The Python package: models, programs, policies, reports, tables, as users call them."""
-import gc, json, logging, os, subprocess, threading, unittest, warnings, weakref
+import gc, json, logging, os, subprocess, sys, threading, unittest, warnings, weakref
 
 from package import SMALL, environment
 from case import FolderCase
@@ -120,8 +120,9 @@ class Programs(FolderCase):
         p = self.model.compile(batch=2)
         a = x(2)
         p(a)
-        with self.assertRaises(ValueError):
-            a.resize((2 << 20, 4))
+        a.resize((2 << 20, 4), refcheck=False)
+        with self.assertRaisesRegex(ht.InputError, 'not float32.2097152,4.'):
+            p(a)
         for _ in range(100):
             a = x(2)
             np.testing.assert_array_equal(p(a)['y'], a @ W)
@@ -298,6 +299,142 @@ entry "" {
                         SMALL, '-o', self.path('b.htx')], check=True)
         self.assertEqual(ht.Program.load(self.path('a.htx'))(np.ones((2, 4), np.float32))['y'].tobytes(),
                          ht.Program.load(self.path('b.htx'))(np.ones((2, 4), np.float32))['y'].tobytes())
+
+
+class Ways(FolderCase):
+    """The way of call.c and that through ctypes: the same results, and the same errors."""
+
+    def setUp(self):
+        super().setUp()
+        text = '\n'.join(['hir 1', 'entry "" {', '  input "x" = %x', '  input "n" = %n', '  output "y" = %y', '  output "m" = %m', '}',
+                          '%x = Placeholder() {dtype=f32, shape=shape[2,3]}', '%n = Placeholder() {dtype=i64, shape=shape[3]}',
+                          '%y = Neg(%x) {T=f32}', '%m = Neg(%n) {T=i64}', ''])
+        self.program = ht.load(self.path('two.hir', text.encode())).compile()
+
+    @staticmethod
+    def variants(shape, dtype):
+        """Arrays that are right, and arrays that are wrong in one way each."""
+        a = RNG.integers(-9, 9, shape).astype(dtype)
+        bytes_ = np.zeros(a.nbytes + 1, np.uint8)
+        misaligned = bytes_[1:].view(dtype).reshape(shape)
+        misaligned[:] = a
+        frozen = a.copy()
+        frozen.flags.writeable = False
+        twice = np.repeat(a, 2, -1)
+        return {
+            'right': a, 'misaligned': misaligned, 'frozen': frozen, 'strided': twice[..., ::2], 'reversed': a[..., ::-1],
+            'fortran': np.asfortranarray(a), 'matrix': a.view(type('Sub', (np.ndarray,), {})), 'swapped': a.astype(a.dtype.newbyteorder()),
+            'double': a.astype(np.float64), 'narrow': a.astype(np.int16), 'bits': a.view(f'u{a.itemsize}'), 'void': a.view(f'V{a.itemsize}'),
+            'short': a[:1], 'flat': a.ravel() if a.ndim > 1 else a[None], 'empty': a[:0], 'scalar': a.ravel()[0], 'list': a.tolist(),
+            'broadcast': np.broadcast_to(a[:1], shape), 'none': None, 'object': a.astype(object), 'text': 'text', 'memoryview': memoryview(a),
+            'records': a.view([('a', dtype)]), 'masked': np.ma.masked_array(a), 'dlpack': type('D', (), {
+                '__dlpack__': lambda self, **how: a.__dlpack__(), '__dlpack_device__': lambda self: (1, 0)})(),
+        }
+
+    def outcome(self, context, inputs, named, out):
+        try:
+            got = context.run(*inputs, out=out, **named)
+        except Exception as error:
+            return type(error), str(error)
+        for name, array in (out or {}).items():
+            self.assertTrue(array is None or got[name.partition(':')[0]] is array)
+        return [(name, np.from_dlpack(y).tolist()) for name, y in got.items()]
+
+    def test_same_outcomes(self):
+        from halftone._no_call import NoCall
+        x, n = self.variants((2, 3), np.float32), self.variants((3,), np.int64)
+        y, m = self.variants((2, 3), np.float32), self.variants((3,), np.int64)
+        fast, slow = self.program.context(), self.program.context()
+        slow._call = NoCall()
+        fast.run(x['right'], n['right'])
+        done = []
+        run = fast._call.run
+        fast._call = type('Watched', (), {'run': lambda self, *a: done.append(run(*a)) or done[-1], 'acquire': fast._call.acquire,
+                                          'release': fast._call.release, 'slow': fast._call.slow, 'close': fast._call.close})()
+        right = x['right'], n['right']
+        cases = [((a, n['right']), {}, None) for a in x.values()] + [((x['right'], b), {}, None) for b in n.values()]
+        cases += [((x['right'],), {'n': b}, None) for b in n.values()] + [(right, {}, {'y': o}) for o in y.values()]
+        cases += [(right, {}, {'m:0': o, 'y': y['right']}) for o in m.values()]
+        cases += [((), {}, None), (right, {'x': x['right']}, None), (right * 2, {}, None), ((), {'x': right[0], 'z': right[1]}, None),
+                  (({'x': right[0], 'n': right[1]},), {}, None), ((), {'n:0': right[1], 'x:0': right[0]}, None), (right, {}, {'z': y['right']}),
+                  (right, {}, {'y': right[0]}), (right, {}, {'y': y['right'], 'y:0': y['right']}), (right, {}, {}), (right, {}, [1]),
+                  ((x['right'][:, :], n['right']), {}, {'y': x['right'].base if x['right'].base is not None else x['right']})]
+        for inputs, named, out in cases:
+            with self.subTest([type(i) for i in inputs], named=list(named), out=out):
+                want = self.outcome(slow, inputs, named, out)
+                self.assertEqual(self.outcome(fast, inputs, named, out), want)
+        own = [d for d in done if d is not None]
+        self.assertGreater(len(own), 15)  # it did not leave all of them to the other way
+        self.assertLess(len(own), len(cases) / 2)
+
+    def test_arrays_that_run_code(self):
+        """An attribute of an array may call the context that asks for it, or close it."""
+        c, a = self.program.context(), np.ones((2, 3), np.float32)
+        n = np.ones(3, np.int64)
+        c.run(a, n)
+        seen = []
+
+        class Calls(np.ndarray):
+            @property
+            def dtype(self):
+                try:
+                    seen.append(c.run(a, n))
+                except (ht.UsageError, ValueError) as error:
+                    seen.append(error)
+                return np.dtype(np.float32)
+
+        class Closes(np.ndarray):
+            @property
+            def dtype(self):
+                c.close()
+                return np.dtype(np.float32)
+
+        c.run(a.view(Calls), n)
+        self.assertRegex(str(seen[0]), 'in one thread at a time')
+        np.testing.assert_array_equal(c.run(a, n)['y'], -a)
+        with self.assertRaisesRegex(ValueError, 'this Context is closed'):
+            c.run(a.view(Closes), n)
+
+    def test_references(self):
+        """Neither way keeps or loses a reference."""
+        c, a, n = self.program.context(), np.ones((2, 3), np.float32), np.ones(3, np.int64)
+        out = {'y': np.empty((2, 3), np.float32)}
+        c.run(a, n, out=out)
+        watched = a, n, out, out['y'], a.dtype, n.dtype
+
+        def counts():
+            return [sys.getrefcount(o) for o in watched]
+
+        before = counts()
+        for _ in range(1000):
+            c.run(a, n=n, out=out)
+            c.run(a, n)
+            with self.assertRaises(ht.InputError):
+                c.run(a[:1], n)
+            with self.assertRaises(ht.InputError):
+                c.run(a, n, out={'y': a})
+        self.assertLess(max(abs(p - q) for p, q in zip(before, counts())), 500)
+
+    def test_threads_in_one_context(self):
+        c, a, n = self.program.context(), np.ones((2, 3), np.float32), np.ones(3, np.int64)
+        c.run(a, n)
+        wrong = []
+
+        def work():
+            for _ in range(3000):
+                try:
+                    if not np.array_equal(c.run(a, n)['y'], -a):
+                        wrong.append('result')
+                except ht.UsageError as error:
+                    if 'one thread at a time' not in str(error):
+                        wrong.append(error)
+
+        workers = [threading.Thread(target=work) for _ in range(4)]
+        for w in workers:
+            w.start()
+        for w in workers:
+            w.join()
+        self.assertEqual(wrong, [])
 
 
 class Messages(FolderCase):
