@@ -273,7 +273,8 @@ enum ht_status ht_infer_select(struct ht_infer *in, struct ht_node *n)
 		HT_STR_ARG(ht_shape_text(in, c)), HT_STR_ARG(ht_shape_text(in, r)));
 }
 
-enum ht_status ht_infer_add_n(struct ht_infer *in, struct ht_node *n)
+/* All operands have one shape, and so has the result. */
+enum ht_status ht_infer_alike(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape r = HT_SHAPE_UNKNOWN;
 

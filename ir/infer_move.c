@@ -362,3 +362,51 @@ enum ht_status ht_infer_split_v(struct ht_infer *in, struct ht_node *n)
 		d[rest][axis] = s.dim[axis] - sum;
 	return HT_OK;
 }
+
+/* DynamicStitch: the greatest index decides how many rows there are. */
+static int64_t stitched_rows(struct ht_infer *in, const struct ht_node *n)
+{
+	int64_t rows = 0;
+
+	for (int32_t i = 0; i < n->ins / 2; i++) {
+		const struct ht_known *k = ht_in_known(in, n, i);
+
+		if (!k || !k->e)
+			return HT_DIM_UNKNOWN;
+		for (int32_t j = 0; j < k->n; j++) {
+			if (k->e[j].kind != HT_ELEM_INT)
+				return HT_DIM_UNKNOWN;
+			rows = k->e[j].i >= rows ? k->e[j].i + 1 : rows;
+		}
+	}
+	return rows;
+}
+
+/* Operands: indices, then data, whose shapes are those of the indices and one that all share. */
+enum ht_status ht_infer_stitch(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape row = HT_SHAPE_UNKNOWN;
+	int64_t *d;
+
+	if (n->ins < 2 || n->ins % 2)
+		return ht_infer_fail(in, n, "needs data for each operand of indices");
+	for (int32_t i = 0; i < n->ins / 2; i++) {
+		struct ht_shape indices = ht_in_shape(n, i), data = ht_in_shape(n, n->ins / 2 + i);
+		struct ht_shape rest = { data.rank - indices.rank, data.dim + indices.rank };
+
+		if (indices.rank < 0 || data.rank < 0)
+			continue;
+		if (rest.rank < 0 || !ht_merge_shape(in, row, rest, &row))
+			return ht_infer_fail(in, n, "data %.*s do not belong to indices %.*s",
+				HT_STR_ARG(ht_shape_text(in, data)),
+				HT_STR_ARG(ht_shape_text(in, indices)));
+	}
+	if (row.rank < 0)
+		return HT_OK;
+	d = ht_new_dims(in, row.rank + 1);
+	d[0] = stitched_rows(in, n);
+	for (int32_t i = 0; i < row.rank; i++)
+		d[1 + i] = row.dim[i];
+	ht_set_shape(n, 0, row.rank + 1, d);
+	return HT_OK;
+}

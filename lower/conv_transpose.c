@@ -5,20 +5,6 @@
 
 #include <string.h>
 
-/* The source coordinate of a tap of result `out`; adds to *guard where there is one. */
-static int32_t transposed_coord(
-	struct ht_xb *b, const struct window *w, int32_t out, int32_t tap, int32_t *guard)
-{
-	int32_t x = ht_xsub(b, ht_xaddi(b, out, w->before), ht_xmuli(b, tap, w->dilation)), ok, q;
-
-	q = ht_xdivi(b, x, w->stride);
-	ok = ht_xand(b, ht_xle(b, ht_xi(b, 0), x), ht_xlt(b, q, ht_xi(b, w->out)));
-	if (w->stride > 1)
-		ok = ht_xand(b, ok, ht_xeq(b, ht_xmodi(b, x, w->stride), ht_xi(b, 0)));
-	*guard = *guard < 0 ? ok : ht_xand(b, *guard, ok);
-	return q;
-}
-
 /* Filters that are computed, and types without a register tile. */
 static void emit_loop_transpose(struct lower *l, struct ht_node *n, const struct window w[2])
 {
@@ -36,7 +22,7 @@ static void emit_loop_transpose(struct lower *l, struct ht_node *n, const struct
 	from = out;
 	for (int i = 0; i < 2; i++) {
 		f[i] = ht_xdim(b, kb_reduce_dim(&k, w[i].size));
-		x[1 + i] = transposed_coord(b, &w[i], out.group[1 + i].x, f[i], &from.guard);
+		x[1 + i] = window_result(b, &w[i], out.group[1 + i].x, f[i], &from.guard);
 	}
 	x[0] = out.group[0].x;
 	x[3] = f[3] = ht_xdim(b, kb_reduce_dim(&k, from_shape.dim[3]));
@@ -138,8 +124,8 @@ static enum ht_status emit_any_transpose(struct lower *l, struct ht_node *n)
 	at = conv_pixels(&c, to);
 	x[0] = space_coord(b, &at, 0);
 	for (int i = 0; i < 2; i++)
-		x[1 + i] = transposed_coord(
-			b, &w[i], space_coord(b, &at, 1 + i), c.tap_x[i], &c.a_guard);
+		x[1 + i] =
+			window_result(b, &w[i], space_coord(b, &at, 1 + i), c.tap_x[i], &c.a_guard);
 	x[3] = ht_xi(b, 0);
 	at = space_of_coords(&at, 4, from.dim, x);
 	out = conv_result(&c, to, c.columns);

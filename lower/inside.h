@@ -386,12 +386,22 @@ struct window {
 /* Height and width of NHWC images, from strides, dilations, padding and explicit_paddings. */
 void read_windows(const struct ht_node *n, struct ht_shape in, struct ht_shape out,
 	const int64_t size[2], struct window w[2]);
-void read_pool_windows(const struct ht_node *n, struct window w[2]);
+void read_pool_windows(
+	const struct ht_node *n, struct ht_shape in, struct ht_shape out, struct window w[2]);
 bool pool_is_spatial(const struct ht_node *n);
-bool window_leaves(const struct window *w); /* some position is outside the image */
+const char *refuse_pool(const struct ht_node *n); /* kernel_reduce.c */
+bool window_leaves(const struct window *w);       /* some position is outside the image */
 /* The image coordinate of window position `tap` of result `out`; adds to s->guard where it may be outside. */
 int32_t window_coord(
 	struct kernel_build *k, const struct window *w, int32_t out, int32_t tap, struct space *s);
+/* The result whose window has position `x` of the image as its tap `tap`; ands *guard (-1: true) with
+ * whether there is one. */
+int32_t window_result(
+	struct ht_xb *b, const struct window *w, int32_t x, int32_t tap, int32_t *guard);
+/* How many taps of result `out` are inside the image. */
+int32_t window_count(struct ht_xb *b, const struct window *w, int32_t out);
+/* What no number of type t is below. */
+int32_t lowest_of(struct ht_xb *b, enum ht_dtype t);
 /* As kb_loop_space() for the results, NHWC of shape `dim`, of windows over `in`: sums, or extremes.
  * True in *rows: several rows of them are side by side, so only the window's width is to be
  * unrolled. */

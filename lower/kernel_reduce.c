@@ -3,8 +3,6 @@
 #include "lower/index.h"
 #include "lower/parts.h"
 
-#include <float.h>
-#include <math.h>
 #include <string.h>
 
 /* ---- reductions over axes ---- */
@@ -275,23 +273,6 @@ const struct lower_op lower_cumsum = {
 
 /* ---- pooling ---- */
 
-/* Valid positions of a window along one dimension: min(start + size, in) - max(start, 0). */
-static int32_t window_count(struct ht_xb *b, int32_t out, const struct window *w)
-{
-	int32_t start = ht_xaddi(b, ht_xmuli(b, out, w->stride), -w->before);
-	int32_t end = ht_xmin(b, ht_xaddi(b, start, w->size), ht_xi(b, w->in));
-
-	return ht_xsub(b, end, ht_xmax(b, start, ht_xi(b, 0)));
-}
-
-static int32_t lowest(struct ht_xb *b, enum ht_dtype t)
-{
-	int bits = (int)ht_dtype_info(t)->bytes * 8;
-	bool is_unsigned = ht_dtype_info(t)->kind == HT_KIND_UINT;
-
-	return ht_xconst(b, t, -INFINITY, is_unsigned ? 0 : (int64_t)(~(uint64_t)0 << (bits - 1)));
-}
-
 static enum ht_status emit_pool(struct lower *l, struct ht_node *n)
 {
 	struct ht_type in = *ht_type_of(n->in[0]);
@@ -304,7 +285,7 @@ static enum ht_status emit_pool(struct lower *l, struct ht_node *n)
 
 	if (ht_shape_count(n->out[0].shape) == 0)
 		return HT_OK;
-	read_pool_windows(n, w);
+	read_pool_windows(n, in.shape, n->out[0].shape, w);
 	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
 	out = kb_window_space(&k, &in, w, n->out[0].shape.dim, max, &rows);
@@ -321,11 +302,11 @@ static enum ht_status emit_pool(struct lower *l, struct ht_node *n)
 	at = space_of_coords(&at, 4, in.shape.dim, x);
 	value = kb_pull_arg(&k, n, 0, &at);
 	if (max && at.guard >= 0)
-		value = ht_xselect(&k.xb, at.guard, value, lowest(&k.xb, t));
+		value = ht_xselect(&k.xb, at.guard, value, lowest_of(&k.xb, t));
 	value = ht_xred(&k.xb, ht_xreduce(&k.xb, max ? HT_RED_MAX : HT_RED_ADD, value), t);
 	if (!max) {
-		int32_t count = ht_xmul(&k.xb, window_count(&k.xb, out.group[1].x, &w[0]),
-			window_count(&k.xb, out.group[2].x, &w[1]));
+		int32_t count = ht_xmul(&k.xb, window_count(&k.xb, &w[0], out.group[1].x),
+			window_count(&k.xb, &w[1], out.group[2].x));
 		value = ht_xdiv(&k.xb, value, ht_xcvt(&k.xb, t, count));
 	}
 	finish_root(&k, n, value);
@@ -334,7 +315,7 @@ static enum ht_status emit_pool(struct lower *l, struct ht_node *n)
 	return HT_OK;
 }
 
-static const char *refuse_pool(const struct ht_node *n)
+const char *refuse_pool(const struct ht_node *n)
 {
 	if (!ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NHWC"))
 		return "has no kernel for this data_format";

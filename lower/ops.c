@@ -15,6 +15,14 @@ NEVER(open_list,
 NEVER(state, "keeps something between runs, which is not lowered");
 NEVER(training, "is for training, which is not lowered");
 #undef NEVER
+/* What the pass of that name left. */
+static const char *refuse_training(const struct ht_node *n)
+{
+	return ht_shape_known(n->out[0].shape) ? "has no kernel for these shapes"
+					       : lower_refuse_type(n->out[0]);
+}
+
+static const struct lower_op lower_training = { .family = FAMILY_ROOT, .refuse = refuse_training };
 static const struct lower_op lower_constant = { .family = FAMILY_SOURCE };
 static const struct lower_op lower_placeholder = { .family = FAMILY_SOURCE };
 

@@ -1,6 +1,7 @@
 /* Sliding windows: what convolutions and pooling have in common. */
 #include "lower/inside.h"
 
+#include <math.h>
 #include <string.h>
 
 /* `pads`: explicit paddings before the dimension, or -1. */
@@ -42,11 +43,12 @@ void read_windows(const struct ht_node *n, struct ht_shape in, struct ht_shape o
 	}
 }
 
-void read_pool_windows(const struct ht_node *n, struct window w[2])
+void read_pool_windows(
+	const struct ht_node *n, struct ht_shape in, struct ht_shape out, struct window w[2])
 {
 	int64_t size[2] = { list_int(n, "ksize", 1, 1), list_int(n, "ksize", 2, 1) };
 
-	read_windows(n, ht_type_of(n->in[0])->shape, n->out[0].shape, size, w);
+	read_windows(n, in, out, size, w);
 }
 
 bool pool_is_spatial(const struct ht_node *n)
@@ -73,4 +75,33 @@ int32_t window_coord(
 		space_and_guard(
 			b, s, ht_xand(b, ht_xle(b, ht_xi(b, 0), x), ht_xlt(b, x, ht_xi(b, w->in))));
 	return x;
+}
+
+int32_t window_result(
+	struct ht_xb *b, const struct window *w, int32_t x, int32_t tap, int32_t *guard)
+{
+	int32_t from = ht_xsub(b, ht_xaddi(b, x, w->before), ht_xmuli(b, tap, w->dilation)), ok, q;
+
+	q = ht_xdivi(b, from, w->stride);
+	ok = ht_xand(b, ht_xle(b, ht_xi(b, 0), from), ht_xlt(b, q, ht_xi(b, w->out)));
+	if (w->stride > 1)
+		ok = ht_xand(b, ok, ht_xeq(b, ht_xmodi(b, from, w->stride), ht_xi(b, 0)));
+	*guard = *guard < 0 ? ok : ht_xand(b, *guard, ok);
+	return q;
+}
+
+int32_t window_count(struct ht_xb *b, const struct window *w, int32_t out)
+{
+	int32_t start = ht_xaddi(b, ht_xmuli(b, out, w->stride), -w->before);
+	int32_t end = ht_xmin(b, ht_xaddi(b, start, w->size), ht_xi(b, w->in));
+
+	return ht_xsub(b, end, ht_xmax(b, start, ht_xi(b, 0)));
+}
+
+int32_t lowest_of(struct ht_xb *b, enum ht_dtype t)
+{
+	int bits = (int)ht_dtype_info(t)->bytes * 8;
+	bool is_unsigned = ht_dtype_info(t)->kind == HT_KIND_UINT;
+
+	return ht_xconst(b, t, -INFINITY, is_unsigned ? 0 : (int64_t)(~(uint64_t)0 << (bits - 1)));
 }

@@ -193,6 +193,44 @@ static bool fold_number(struct ht_rw *r, struct ht_node *n, int64_t v)
 	return true;
 }
 
+/* Dimension `i` of the longer shape, counted from its end, in a shape `s` of `count` dimensions. */
+static int64_t dim_from_end(const int64_t *s, int count, int i)
+{
+	return i < count ? s[count - 1 - i] : 1;
+}
+
+/* The axes along which the gradient of one of two operands that were broadcast is summed: where that has one element.
+ * Shapes that are equal have none. */
+static int64_t gradient_axes(
+	const int64_t *own, int owns, const int64_t *other, int others, int64_t *axes)
+{
+	int rank = owns > others ? owns : others;
+	int64_t count = 0;
+
+	if (owns == others && !memcmp(own, other, (size_t)owns * sizeof *own))
+		return 0;
+	for (int i = rank - 1; i >= 0; i--)
+		if (dim_from_end(own, owns, i) == 1)
+			axes[count++] = rank - 1 - i;
+	return count;
+}
+
+static bool fold_gradient_axes(struct ht_rw *r, struct ht_node *n)
+{
+	int64_t shape[2][HT_MAX_RANK], axes[HT_MAX_RANK], count;
+	int rank[2];
+
+	for (int i = 0; i < 2; i++)
+		if (!ht_const_small_ints(n->in[i], shape[i], HT_MAX_RANK, &rank[i]))
+			return false;
+	for (int i = 0; i < 2 && n->graph; i++) {
+		count = gradient_axes(shape[i], rank[i], shape[1 - i], rank[1 - i], axes);
+		n->out[i].shape = ht_shape_make(r->g->arena, 1, &count);
+		replace_result(r, n, i, ints_blob(r, n->out[i].dtype, axes, (int32_t)count));
+	}
+	return true;
+}
+
 static bool fold_shape_op(struct ht_rw *r, struct ht_node *n)
 {
 	switch ((int)n->op) {
@@ -207,6 +245,8 @@ static bool fold_shape_op(struct ht_rw *r, struct ht_node *n)
 			if (ht_rw_uses(r, ht_out(n, i)))
 				fold_shape(r, n, i);
 		return true;
+	case HT_OP_BroadcastGradientArgs:
+		return fold_gradient_axes(r, n);
 	default:
 		return false;
 	}

@@ -41,6 +41,7 @@
 	PASS(split_fused)                                                                          \
 	PASS(swish)                                                                                \
 	PASS(tensor_arrays)                                                                        \
+	PASS(training)                                                                             \
 	PASS(transposes)
 
 #define DECLARE(name) extern const struct ht_pass ht_pass_##name;

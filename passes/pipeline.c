@@ -18,7 +18,7 @@ const char ht_pipeline_painted[] = MERGE;
 
 /* Transposes meet before and behind what fold_pad and dilate look at, so those come last. */
 #define LAYOUT                                                                                     \
-	"split_batch_norm,einsum,layout,transposes,fold,simplify,cse,"                             \
+	"split_batch_norm,training,einsum,layout,transposes,fold,simplify,cse,"                    \
 	"identity,fold_pad,dilate,casts,cse,prune,infer"
 const char ht_pipeline_layout[] = "tensor_arrays,prune,cases,functional,bodies,infer," LAYOUT;
 /* Of a body, whose dtypes are decided. */

@@ -16,7 +16,7 @@ LOW = 'f16', 'bf16'
 SETTINGS = {'axis', 'dim', 'perm', 'shape', 'size', 'paddings', 'multiples', 'begin', 'end',
             'strides', 'reduction_indices', 'dimension', 'split_dim', 'size_splits', 'concat_dim',
             'dims', 'k', 'block_shape', 'crops', 'depth', 'start', 'limit', 'delta', 'num', 'stop',
-            'input_sizes', 's0', 's1'}
+            'input_sizes', 's0', 's1', 'filter_sizes'}
 
 
 class Type(str):

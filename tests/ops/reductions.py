@@ -238,6 +238,8 @@ def batch_norm(r, rows):
                 for shape, layout in (((2, 5, 7, 3), 'NHWC'), ((1, 3, 2, 17), 'NHWC'),
                                       ((2, 3, 5, 7), 'NCHW')):
                     yield batch_norm_case(r, op, tag, shape, layout)
+                    if op.name != '_FusedBatchNormEx':
+                        yield from batch_moments(r, op, tag, shape, layout)
 
 
 def batch_norm_case(r, op, tag, shape, layout):
@@ -261,6 +263,33 @@ def batch_norm_case(r, op, tag, shape, layout):
             inputs[0].dtype))]
     more = dict(slack=2e-6) if tag == 'f32' else dict(ulps=1, slack=1e-4)
     return Case(op.name, inputs, attrs, oracle=oracle, **more)
+
+
+def batch_moments(r, op, tag, shape, layout):
+    """Batch norm of training: all five results; V3 moves the running moments by a factor."""
+    c = shape[-1 if layout == 'NHWC' else 1]
+    axes = (0, 1, 2) if layout == 'NHWC' else (0, 2, 3)
+    count = np.prod(shape) / c
+
+    def across(v):
+        return v if layout == 'NHWC' else v[:, None, None]
+
+    def oracle(inputs, attrs):
+        s, o, m, v = (i.astype(np.float64) for i in inputs[1:5])
+        x, f = inputs[0].astype(np.float64), attrs.get('exponential_avg_factor', 1)
+        mean, variance = x.mean(axes), x.var(axes)
+        y = (x - across(mean)) * across(s / np.sqrt(variance + attrs['epsilon'])) + across(o)
+        unbiased = variance * count / max(count - 1, 1)
+        moments = [mean, unbiased] if f == 1 else [(1 - f) * m + f * mean, (1 - f) * v + f * unbiased]
+        return [flushed(y.astype(inputs[0].dtype))] + [a.astype(np.float32) for a in moments + [mean, variance]]
+    for factor in (1., .25):
+        attrs = {'epsilon': float(np.float32(1e-3)), 'is_training': True, 'data_format': layout}
+        if factor != 1:
+            attrs['exponential_avg_factor'] = factor
+        running = [random(r, 'f32', (c if factor != 1 else 0,)) for _ in range(2)]
+        more = dict(slack=4e-6) if tag == 'f32' else dict(ulps=1, slack=1e-3)
+        yield Case(op.name, [random(r, tag, shape), random(r, 'f32', (c,)), random(r, 'f32', (c,)), *running], attrs,
+                   outputs=(0, 1, 2, 3, 4), oracle=oracle, **more)
 
 
 def layer_norm(r, rows):

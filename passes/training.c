@@ -1,0 +1,318 @@
+/* training: writes what only training uses in elementary ops, which share kernels with what is around them.
+ *
+ * FusedBatchNorm of training, which normalises by the moments of its batch; its gradients, of training and
+ * of inference; SoftmaxCrossEntropyWithLogits and its sparse form, with their gradients; BiasAddGrad.  All
+ * compute in float32, or float64 where their tensors are, and round once.
+ *
+ * Runs behind the precision pass, since a policy decides on each of them as one op.  Left alone: unknown
+ * shapes. */
+#include "passes/rewrite.h"
+
+/* One op being written. */
+struct writing {
+	struct ht_rw *r;
+	struct ht_node *n;
+	int64_t axis;     /* of the channels */
+	enum ht_dtype as; /* what it computes in */
+};
+
+static struct ht_str part(const struct writing *w, const char *name)
+{
+	return ht_str_printf(w->r->arena, "%.*s/%s", HT_STR_ARG(w->n->name), name);
+}
+
+static struct ht_value binary(
+	struct writing *w, enum ht_op op, const char *name, struct ht_value a, struct ht_value b)
+{
+	return ht_rw_binary(w->r, w->n, op, part(w, name), a, b);
+}
+
+static struct ht_value unary(struct writing *w, enum ht_op op, const char *name, struct ht_value a)
+{
+	return ht_rw_unary(w->r, w->n, op, part(w, name), a);
+}
+
+static struct ht_value cast(
+	struct writing *w, const char *name, struct ht_value v, enum ht_dtype to)
+{
+	return ht_type_of(v)->dtype == to ? v : ht_rw_cast(w->r, w->n, part(w, name), v, to);
+}
+
+static struct ht_value scaled(struct writing *w, const char *name, struct ht_value v, double by)
+{
+	struct ht_str constant = ht_str_printf(w->r->arena, "%s/y", name);
+
+	return binary(w, HT_OP_Mul, name, v,
+		ht_rw_const_float(w->r, w->n, part(w, constant.p), w->as, by));
+}
+
+/* The users of result i use `v` instead, in the result's type. */
+static void give(struct writing *w, int32_t i, const char *name, struct ht_value v)
+{
+	if (w->n->graph && ht_rw_uses(w->r, ht_out(w->n, i)))
+		ht_rw_replace(w->r, ht_out(w->n, i), cast(w, name, v, w->n->out[i].dtype));
+}
+
+static bool begin(struct writing *w, struct ht_rw *r, struct ht_node *n, int image)
+{
+	struct ht_shape s = ht_type_of(n->in[image])->shape;
+	bool first = ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW");
+	enum ht_dtype t = ht_type_of(n->in[image])->dtype;
+
+	*w = (struct writing){ .r = r, .n = n, .as = t == HT_F64 ? t : HT_F32 };
+	w->axis = first && s.rank > 2 ? 1 : s.rank - 1;
+	return s.rank >= 2 && ht_shape_known(s);
+}
+
+/* The sum over all but the channels: first of each image, so that few numbers are added one after the
+ * other. */
+static struct ht_value sum_of_channels(struct writing *w, const char *name, struct ht_value v)
+{
+	struct ht_shape s = ht_type_of(v)->shape;
+	struct ht_str inner = ht_str_printf(w->r->arena, "%s/image", name);
+	int64_t axes[HT_MAX_RANK], count = 0, images = 0;
+
+	for (int32_t i = 1; i < s.rank; i++)
+		if (i != w->axis)
+			axes[count++] = i;
+	if (count)
+		v = ht_rw_reduce(w->r, w->n, HT_OP_Sum, part(w, inner.p), v, axes, count, false);
+	return ht_rw_reduce(w->r, w->n, HT_OP_Sum, part(w, name), v, &images, 1, false);
+}
+
+/* Of one number a channel: a shape that broadcasts to the image. */
+static struct ht_value across(struct writing *w, const char *name, struct ht_value v, int32_t rank)
+{
+	int64_t dim[HT_MAX_RANK] = { 0 };
+	struct ht_shape s = { rank - (int32_t)w->axis, dim };
+
+	if (w->axis == rank - 1)
+		return v;
+	for (int32_t i = 0; i < s.rank; i++)
+		dim[i] = 1;
+	dim[0] = ht_type_of(v)->shape.dim[0];
+	return ht_rw_reshape(w->r, w->n, part(w, name), v, s);
+}
+
+/* ---- batch normalisation ---- */
+
+/* Elements of a channel. */
+static int64_t population(const struct writing *w, struct ht_value image)
+{
+	struct ht_shape s = ht_type_of(image)->shape;
+
+	return ht_shape_count(s) / (s.dim[w->axis] > 0 ? s.dim[w->axis] : 1);
+}
+
+static struct ht_value inverse_root(struct writing *w, struct ht_value variance)
+{
+	double epsilon = (double)ht_attr_float(w->n, "epsilon", 1e-4f);
+	struct ht_value e = ht_rw_const_float(w->r, w->n, part(w, "epsilon"), w->as, epsilon);
+
+	return unary(w, HT_OP_Rsqrt, "rsqrt", binary(w, HT_OP_AddV2, "shifted", variance, e));
+}
+
+/* What the running value becomes: (1 - factor) * old + factor * now. */
+static struct ht_value running(
+	struct writing *w, const char *name, struct ht_value old, struct ht_value now)
+{
+	double factor = (double)ht_attr_float(w->n, "exponential_avg_factor", 1);
+	struct ht_str kept = ht_str_printf(w->r->arena, "%s/kept", name);
+	struct ht_str added = ht_str_printf(w->r->arena, "%s/added", name);
+
+	if (factor == 1)
+		return now;
+	return binary(w, HT_OP_AddV2, name, scaled(w, kept.p, old, 1 - factor),
+		scaled(w, added.p, now, factor));
+}
+
+static void write_batch_norm(struct ht_rw *r, struct ht_node *n)
+{
+	struct writing w;
+	struct ht_value x, mean, difference, variance, scale, y, unbiased;
+	struct ht_value offset = n->in[2], old_mean = n->in[3], old_variance = n->in[4];
+	int32_t rank = ht_type_of(n->in[0])->shape.rank;
+	int64_t count;
+
+	if (!ht_attr_bool(n, "is_training", true) || !begin(&w, r, n, 0) ||
+		(n->outs > 5 && ht_rw_is_output(r, ht_out(n, 5))))
+		return;
+	count = population(&w, n->in[0]);
+	if (count == 0)
+		return;
+	x = cast(&w, "wide", n->in[0], w.as);
+	mean = scaled(&w, "mean", sum_of_channels(&w, "sum", x), 1. / (double)count);
+	difference = binary(&w, HT_OP_Sub, "difference", x, across(&w, "means", mean, rank));
+	variance = sum_of_channels(&w, "squares", unary(&w, HT_OP_Square, "square", difference));
+	variance = scaled(&w, "variance", variance, 1. / (double)count);
+	scale = binary(&w, HT_OP_Mul, "scale", inverse_root(&w, variance), n->in[1]);
+	y = binary(&w, HT_OP_Mul, "scaled", difference, across(&w, "scales", scale, rank));
+	y = binary(&w, HT_OP_AddV2, "y", y, across(&w, "offsets", offset, rank));
+	unbiased = scaled(
+		&w, "unbiased", variance, (double)count / (double)(count > 1 ? count - 1 : 1));
+	give(&w, 1, "mean", running(&w, "running_mean", old_mean, mean));
+	give(&w, 2, "variance", running(&w, "running_variance", old_variance, unbiased));
+	give(&w, 3, "mean", mean);
+	give(&w, 4, "variance", variance);
+	give(&w, 0, "rounded", y);
+}
+
+/* dx = scale / root * (dy - mean of dy - (x - mean) * mean of dy * (x - mean) / root^2), root^2 being the
+ * variance and epsilon; of inference scale / root * dy. */
+static void write_batch_norm_gradient(struct ht_rw *r, struct ht_node *n)
+{
+	struct writing w;
+	struct ht_value dy, x, scale = n->in[2], mean = n->in[3], difference, root, offsets,
+			       products;
+	struct ht_value factor, dx;
+	int32_t rank = ht_type_of(n->in[1])->shape.rank;
+	double each;
+
+	if (!begin(&w, r, n, 1) || population(&w, n->in[1]) == 0)
+		return;
+	each = 1. / (double)population(&w, n->in[1]);
+	dy = cast(&w, "wide_gradient", n->in[0], w.as);
+	x = cast(&w, "wide", n->in[1], w.as);
+	difference = binary(&w, HT_OP_Sub, "difference", x, across(&w, "means", mean, rank));
+	root = inverse_root(&w, n->in[4]);
+	offsets = sum_of_channels(&w, "offsets", dy);
+	products =
+		sum_of_channels(&w, "products", binary(&w, HT_OP_Mul, "product", dy, difference));
+	dx = dy;
+	if (ht_attr_bool(n, "is_training", true)) {
+		struct ht_value shift = scaled(&w, "mean_gradient", offsets, each);
+
+		factor = scaled(&w, "mean_product", products, each);
+		factor = binary(
+			&w, HT_OP_Mul, "slope", factor, unary(&w, HT_OP_Square, "precision", root));
+		dx = binary(&w, HT_OP_Sub, "centred", dx, across(&w, "shifts", shift, rank));
+		dx = binary(&w, HT_OP_Sub, "straight", dx,
+			binary(&w, HT_OP_Mul, "along", difference,
+				across(&w, "slopes", factor, rank)));
+	}
+	factor = across(&w, "scales", binary(&w, HT_OP_Mul, "scale", root, scale), rank);
+	dx = binary(&w, HT_OP_Mul, "gradient", dx, factor);
+	give(&w, 1, "by_scale", binary(&w, HT_OP_Mul, "by_scale", products, root));
+	give(&w, 2, "by_offset", offsets);
+	give(&w, 0, "rounded", dx);
+}
+
+/* ---- losses ---- */
+
+/* One for each row: operand 1 is the class. */
+static struct ht_value of_class(struct writing *w, struct ht_value rows)
+{
+	int64_t one = 1;
+	struct ht_value axis = ht_rw_scalar(w->r, w->n, part(w, "axis"), HT_I32, one);
+	struct ht_type t = { w->as, ht_type_of(w->n->in[1])->shape };
+	struct ht_node *n = ht_rw_node(w->r, w->n, HT_OP_GatherV2, part(w, "of_class"),
+		(struct ht_value[]){ rows, w->n->in[1], axis }, 3, t);
+
+	ht_attr_set_type(n, "Tparams", w->as);
+	ht_attr_set_type(n, "Tindices", ht_type_of(w->n->in[1])->dtype);
+	ht_attr_set_type(n, "Taxis", HT_I32);
+	ht_attr_set_int(n, "batch_dims", 1);
+	return ht_out(n, 0);
+}
+
+static struct ht_value one_hot(struct writing *w, int64_t classes, struct ht_shape shape)
+{
+	struct ht_value depth = ht_rw_scalar(w->r, w->n, part(w, "depth"), HT_I32, classes);
+	struct ht_value on = ht_rw_const_float(w->r, w->n, part(w, "on"), w->as, 1);
+	struct ht_value off = ht_rw_const_float(w->r, w->n, part(w, "off"), w->as, 0);
+	struct ht_node *n = ht_rw_node(w->r, w->n, HT_OP_OneHot, part(w, "one_hot"),
+		(struct ht_value[]){ w->n->in[1], depth, on, off }, 4,
+		(struct ht_type){ w->as, shape });
+
+	ht_attr_set_type(n, "T", w->as);
+	ht_attr_set_type(n, "TI", ht_type_of(w->n->in[1])->dtype);
+	ht_attr_set_int(n, "axis", -1);
+	return ht_out(n, 0);
+}
+
+/* With e = exp(x - max): loss = log(sum of e) - (x - max) of the class, gradient = e / sum - label; of
+ * probabilities the loss is the sum over classes, weighted by them. */
+static void write_softmax_loss(struct ht_rw *r, struct ht_node *n)
+{
+	struct ht_shape shape = ht_type_of(n->in[0])->shape;
+	bool sparse = n->op == HT_OP_SparseSoftmaxCrossEntropyWithLogits;
+	struct writing w;
+	struct ht_value x, most, e, sum, log, loss, label;
+	int64_t last = 1;
+
+	if (!begin(&w, r, n, 0) || shape.rank != 2 || shape.dim[1] == 0 ||
+		!ht_shape_known(ht_type_of(n->in[1])->shape))
+		return;
+	if (!sparse && !ht_shape_eq(shape, ht_type_of(n->in[1])->shape))
+		return;
+	x = cast(&w, "wide", n->in[0], w.as);
+	most = ht_rw_reduce(r, n, HT_OP_Max, part(&w, "max"), x, &last, 1, true);
+	x = binary(&w, HT_OP_Sub, "shifted", x, most);
+	e = unary(&w, HT_OP_Exp, "exp", x);
+	sum = ht_rw_reduce(r, n, HT_OP_Sum, part(&w, "sum"), e, &last, 1, true);
+	log = unary(&w, HT_OP_Log, "log", sum);
+	if (sparse) {
+		struct ht_shape rows = { 1, shape.dim };
+
+		label = one_hot(&w, shape.dim[1], shape);
+		loss = binary(&w, HT_OP_Sub, "loss",
+			ht_rw_reshape(r, n, part(&w, "logs"), log, rows), of_class(&w, x));
+	} else {
+		label = cast(&w, "wide_labels", n->in[1], w.as);
+		loss = binary(&w, HT_OP_Mul, "losses", label,
+			binary(&w, HT_OP_Sub, "negative_logs", log, x));
+		loss = ht_rw_reduce(r, n, HT_OP_Sum, part(&w, "loss"), loss, &last, 1, false);
+	}
+	give(&w, 1, "rounded_gradient",
+		binary(&w, HT_OP_Sub, "gradient", binary(&w, HT_OP_RealDiv, "softmax", e, sum),
+			label));
+	give(&w, 0, "rounded", loss);
+}
+
+static void write_bias_gradient(struct ht_rw *r, struct ht_node *n)
+{
+	struct writing w;
+	struct ht_value v = n->in[0];
+
+	if (!begin(&w, r, n, 0))
+		return;
+	if (ht_is_float(n->out[0].dtype))
+		v = cast(&w, "wide", v, w.as);
+	give(&w, 0, "rounded", sum_of_channels(&w, "sum", v));
+}
+
+static void visit(struct ht_rw *r, struct ht_node *n)
+{
+	switch ((int)n->op) {
+	case HT_OP_FusedBatchNorm:
+	case HT_OP_FusedBatchNormV2:
+	case HT_OP_FusedBatchNormV3:
+		write_batch_norm(r, n);
+		return;
+	case HT_OP_FusedBatchNormGrad:
+	case HT_OP_FusedBatchNormGradV2:
+	case HT_OP_FusedBatchNormGradV3:
+		write_batch_norm_gradient(r, n);
+		return;
+	case HT_OP_SoftmaxCrossEntropyWithLogits:
+	case HT_OP_SparseSoftmaxCrossEntropyWithLogits:
+		write_softmax_loss(r, n);
+		return;
+	case HT_OP_BiasAddGrad:
+		write_bias_gradient(r, n);
+		return;
+	default:
+		return;
+	}
+}
+
+static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
+{
+	return ht_rw_each(g, c, visit);
+}
+
+const struct ht_pass ht_pass_training = {
+	.name = "training",
+	.summary = "writes losses, batch norm of training and gradients in elementary ops",
+	.run = run,
+};

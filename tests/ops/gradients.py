@@ -1,0 +1,201 @@
+"""Cases of what only training uses: gradients, losses, batch normalisation by the moments of a batch."""
+import numpy as np
+
+from case import DTYPES, LOW, TAGS, Case, flushed, tensorflow_op, widen
+from elementwise import accuracy
+from images import POOLS, spatial
+from optable import FLOATS
+from reductions import sums
+from values import SHAPES, pair_edges, pick, random
+
+EXACT = {'ReluGrad', 'Relu6Grad', 'LeakyReluGrad'}
+SCALE, ALPHA = 1.0507009873554805, 1.6732632423543772
+# TensorFlow approximates, or has no kernel of the type.
+FUNCTIONS = {
+    'EluGrad': lambda dy, y: np.where(y < 0, (y + 1) * dy, dy),
+    'SeluGrad': lambda dy, y: np.where(y < 0, (y + SCALE * ALPHA) * dy, SCALE * dy),
+    'SoftplusGrad': lambda dy, x: dy / (1 + np.exp(-x)),
+    'SoftsignGrad': lambda dy, x: dy / np.square(1 + np.abs(x)),
+    'SigmoidGrad': lambda y, dy: dy * y * (1 - y),
+    'TanhGrad': lambda y, dy: dy * (1 - y * y),
+    'SqrtGrad': lambda y, dy: dy * .5 / y,
+    'RsqrtGrad': lambda y, dy: dy * -.5 * y * y * y,
+    'ReciprocalGrad': lambda y, dy: -dy * y * y,
+    'InvGrad': lambda y, dy: -dy * y * y,
+}
+
+
+def of_function(f):
+    def oracle(inputs, attrs):
+        with np.errstate(all='ignore'):
+            return [flushed(np.asarray(f(*(i.astype(np.float64) for i in inputs))).astype(inputs[0].dtype))]
+    return oracle
+
+
+def gradient(r, rows):
+    for op in rows:
+        for tag in op.types['T']:
+            more = {} if op.name in EXACT else accuracy(op.name, tag) | {
+                'oracle': of_function(FUNCTIONS[op.name]), 'absolute': 1e-5 if tag != 'f64' else 1e-13}
+            if op.name == 'LeakyReluGrad':
+                more['attrs'] = {'alpha': float(np.float32(.3))}
+            a, b = pair_edges(tag)
+            if op.name in EXACT:
+                yield Case(op.name, [a, b], **more)
+            for shape in pick(r, SHAPES, 4):
+                yield Case(op.name, [random(r, tag, shape), random(r, tag, shape)], **more)
+        yield Case(op.name, [random(r, 'f32', (3,)), random(r, 'f32', (4,))], fails=True)
+
+
+# ---- pooling ----
+
+def pooled(tag, x, attrs):
+    """The result of MaxPool, through float64: exact."""
+    return tensorflow_op('MaxPool', ['input'], [x.astype(np.float64)], attrs)[0].astype(DTYPES[tag])
+
+
+def pool_gradient(r, rows):
+    for op in rows:
+        is_max = op.name == 'MaxPoolGrad'
+        for tag in op.types['T']:
+            for h, w, c, kh, kw, stride, padding in pick(r, POOLS, 5):
+                attrs = {'ksize': spatial(kh, kw), 'strides': spatial(stride, stride), 'padding': padding}
+                x = random(r, tag, (2, h, w, c), -3, 3)
+                if is_max and tag in FLOATS:
+                    x = np.round(x)  # with ties: the first one counts
+                y = pooled(tag, x, attrs)
+                dy = random(r, tag, y.shape, 0, 5)
+                inputs = [x, y, dy] if is_max else [np.array(x.shape, np.int32), dy]
+                yield Case(op.name, inputs, attrs, oracle=pool_oracle(op.name, tag), settings=('orig_input_shape',),
+                           **sums(tag))
+
+
+def pool_oracle(op, tag):
+    names = ['orig_input', 'orig_output', 'grad'] if op == 'MaxPoolGrad' else ['orig_input_shape', 'grad']
+
+    def oracle(inputs, attrs):
+        wide = [widen(i, 'f32') if tag in LOW else i for i in inputs]
+        return [flushed(tensorflow_op(op, names, wide, attrs)[0].astype(DTYPES[tag]))]
+    return oracle
+
+
+# ---- shapes ----
+
+def gradient_axes(r, rows):
+    shapes = [(), (1,), (3,), (1, 3), (2, 3), (2, 1), (4, 2, 3), (4, 1, 1), (1, 1), (1, 2, 3), (0,), (2, 1, 1), (1, 4, 1, 1)]
+    for op in rows:
+        for tag in op.types['T']:
+            for a in shapes:
+                for b in shapes:
+                    try:
+                        np.broadcast_shapes(a, b)
+                    except ValueError:
+                        continue
+                    yield Case(op.name, [np.array(a, DTYPES[tag]), np.array(b, DTYPES[tag])], outputs=(0, 1))
+
+
+def stitch(r, rows):
+    for tag in rows[0].types['T']:
+        for shapes, rest in (([(3,), (2,)], ()), ([(2, 2), ()], (3,)), ([(4,)], (2, 5)), ([(1,), (3,), (2,)], (1,))):
+            counts = [int(np.prod(s)) for s in shapes]
+            order = r.permutation(sum(counts)).astype(np.int32)
+            if len(order) > 1:
+                order[-1] = order[0] if order[-1] != max(order) else order[-1]  # the last one counts
+            covered = set(order.tolist()) == set(range(max(order.tolist()) + 1))
+            if not covered:
+                order = r.permutation(sum(counts)).astype(np.int32)
+            parts = np.split(order, np.cumsum(counts)[:-1])
+            indices = [p.reshape(s) for p, s in zip(parts, shapes)]
+            yield Case('DynamicStitch', [indices, [random(r, tag, (*s, *rest)) for s in shapes]], settings=('indices',))
+
+
+# ---- losses and batch normalisation ----
+
+def training(r, rows):
+    for op in rows:
+        if 'Softmax' in op.name:
+            yield from losses(r, op)
+        elif op.name == 'BiasAddGrad':
+            for tag in op.types['T']:
+                for shape, layout in (((5, 7), 'NHWC'), ((2, 3, 5, 17), 'NHWC'), ((2, 6, 3, 4), 'NCHW')):
+                    yield Case(op.name, [random(r, tag, shape)], {'data_format': layout},
+                               oracle=bias_oracle(layout), **sums(tag))
+        else:
+            yield from norm_gradients(r, op)
+
+
+def bias_oracle(layout):
+    def oracle(inputs, _):
+        x = inputs[0]
+        axes = tuple(i for i in range(x.ndim) if i != (1 if layout == 'NCHW' and x.ndim > 2 else x.ndim - 1))
+        wide = x.astype(np.float64) if TAGS[x.dtype] in FLOATS else x
+        return [flushed(wide.sum(axes).astype(x.dtype))]
+    return oracle
+
+
+def losses(r, op):
+    sparse = op.name.startswith('Sparse')
+    for tag in op.types['T']:
+        more = {'f32': dict(slack=2e-6), 'f64': dict(slack=1e-13)}.get(tag, dict(ulps=1, slack=1e-4))
+        for rows, classes in ((1, 1), (3, 10), (7, 65), (4, 1001)):
+            x = random(r, tag, (rows, classes))
+            if sparse:
+                labels = [r.integers(0, classes, rows).astype(DTYPES[t]) for t in op.types['Tlabels']]
+            else:
+                p = np.exp(r.normal(0, 1, (rows, classes)))
+                labels = [(p / p.sum(1, keepdims=True)).astype(DTYPES[tag])]
+            for label in labels:
+                yield Case(op.name, [x, label], outputs=(0, 1), oracle=loss_oracle(sparse), **more)
+    if sparse:
+        yield Case(op.name, [random(r, 'f32', (3, 5)), np.array([0, 5, 1], np.int32)], outputs=(0, 1), fails=True)
+
+
+def loss_oracle(sparse):
+    def oracle(inputs, _):
+        x, label = inputs[0].astype(np.float64), inputs[1]
+        label = np.eye(x.shape[1])[label] if sparse else label.astype(np.float64)
+        if sparse and (inputs[1] >= x.shape[1]).any():
+            from case import Refused
+            raise Refused('label out of range')
+        e = np.exp(x - x.max(1, keepdims=True))
+        p = e / e.sum(1, keepdims=True)
+        logs = np.log(e.sum(1, keepdims=True)) - (x - x.max(1, keepdims=True))
+        return [flushed(y.astype(inputs[0].dtype)) for y in ((label * logs).sum(1), p - label)]
+    return oracle
+
+
+NORMS = (((2, 5, 7, 3), 'NHWC'), ((1, 3, 2, 17), 'NHWC'), ((4, 3, 5, 7), 'NCHW'), ((1, 1, 1, 5), 'NHWC'))
+
+
+def channels(a, layout):
+    return a[:, None, None] if layout == 'NCHW' else a
+
+
+def norm_gradients(r, op):
+    for tag in op.types['T']:
+        for shape, layout in NORMS:
+            for is_training in True, False:
+                c = shape[1 if layout == 'NCHW' else 3]
+                more = dict(slack=2e-5) if tag == 'f32' else dict(ulps=1, slack=1e-3)
+                inputs = [random(r, tag, shape), random(r, tag, shape), random(r, 'f32', (c,)),
+                          random(r, 'f32', (c,)), np.abs(random(r, 'f32', (c,))) + np.float32(.1)]
+                if op.name.endswith('V3'):
+                    inputs.append(np.zeros((0,), np.float32))
+                yield Case(op.name, inputs, {'epsilon': float(np.float32(1e-3)), 'is_training': is_training,
+                                             'data_format': layout}, outputs=(0, 1, 2), oracle=norm_gradient, **more)
+
+
+def norm_gradient(inputs, attrs):
+    layout = attrs['data_format']
+    dy, x = (i.astype(np.float64) for i in inputs[:2])
+    scale, mean, variance = (i.astype(np.float64) for i in inputs[2:5])
+    axes = (0, 2, 3) if layout == 'NCHW' else (0, 1, 2)
+    root = 1 / np.sqrt(variance + attrs['epsilon'])
+    d = x - channels(mean, layout)
+    by_offset, products = dy.sum(axes), (dy * d).sum(axes)
+    dx = dy
+    if attrs['is_training']:
+        count = x.size / mean.size
+        dx = dy - channels(by_offset / count, layout) - d * channels(products / count * root * root, layout)
+    dx = dx * channels(scale * root, layout)
+    return [flushed(dx.astype(inputs[0].dtype)), (products * root).astype(np.float32), by_offset.astype(np.float32)]
