@@ -372,6 +372,8 @@ static inline int32_t ht_data_operand(const struct ht_node *n)
 {
 	return ht_is(n, HT_CONV_TRANSPOSE) ? 2 : 0;
 }
+/* Whether operand `i` of an op of HT_LAYOUT is an image, in the layout that data_format says. */
+bool ht_is_image(const struct ht_node *n, int32_t i);
 static inline struct ht_value ht_out(struct ht_node *n, int32_t i)
 {
 	return (struct ht_value){ n, i, { 0 } };

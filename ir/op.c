@@ -236,3 +236,12 @@ enum ht_op ht_op_named(struct ht_str type)
 			return (enum ht_op)slots[slot];
 	return HT_OP_OPAQUE;
 }
+
+bool ht_is_image(const struct ht_node *n, int32_t i)
+{
+	if (ht_is(n, HT_CONV_FILTER))
+		return i != 1;
+	if (ht_is(n, HT_UNPOOLS))
+		return ht_type_of(n->in[i])->shape.rank == 4;
+	return i == ht_data_operand(n);
+}

@@ -143,14 +143,15 @@ void contract_pack_const(struct contraction *c, const struct ht_tensor *t, int64
 	c->b = plan_packed(c->l, t, 0, &p, count, stride);
 }
 
-/* Matrices of `v`, which is [.., k, n], one for each index of grid dimension 0.  Into a local buffer:
- * the one matrix of the tile; else panels are grid dimension 1. */
-static void pack_stage(
-	struct contraction *c, struct kernel_build *k, const struct view *v, bool local)
+/* Matrices of `v`, which is [.., k, n], one for each index of grid dimension 0: its first `lead` dimensions number them, those up to
+ * the last are the depth of all taps.  Into a local buffer: the one matrix of the tile; else panels are grid dimension 1. */
+static void pack_stage(struct contraction *c, struct kernel_build *k, const struct view *v,
+	int32_t lead, bool local)
 {
 	struct lower *l = c->l;
 	struct ht_xb *b = &k->xb;
-	int32_t lead = v->rank - 2, dim[6], x[6], kk, nn, ok, value, offset;
+	int32_t last = v->rank - 1, dim[6], x[6], kk, nn, ok, value, offset;
+	int64_t depth = tap_count(c) * c->depth;
 	int64_t panels = ht_ceil_div(c->columns, c->nr), batches = 1;
 	int64_t lane = c->nr % lanes(l) == 0 ? lanes(l) : lanes(l) / 2; /* panels of half vectors */
 	bool across = v->stride[v->rank - 1] != 1;
@@ -164,7 +165,7 @@ static void pack_stage(
 	/* Rows that lie apart: a vector of them, all along the depth, as more would not stay in the first
 	 * level where they are multiples of 1 KB apart. */
 	dim[2] = kb_dim(k, across ? c->nr / lane : 1);
-	dim[3] = kb_dim(k, (c->depth + c->kp - 1) / c->kp);
+	dim[3] = kb_dim(k, ht_ceil_div(depth, c->kp));
 	dim[4] = kb_dim(k, c->kp);
 	dim[5] = kb_dim(k, across ? lane : c->nr);
 	k->stage->vec = dim[5];
@@ -174,14 +175,14 @@ static void pack_stage(
 	kk = ht_xadd(b, ht_xmuli(b, x[3], c->kp), x[4]);
 	nn = ht_xadd(b, ht_xmuli(b, x[1], c->nr), x[5]);
 	ok = ht_xlt(b, nn, ht_xi(b, c->columns));
-	if (c->depth % c->kp)
-		ok = ht_xand(b, ok, ht_xlt(b, kk, ht_xi(b, c->depth)));
+	if (depth % c->kp)
+		ok = ht_xand(b, ok, ht_xlt(b, kk, ht_xi(b, depth)));
 	memcpy(s.dim, v->dim, sizeof s.dim);
 	if (lead)
 		s.group[s.groups++] = (struct space_group){ 0, lead - 1, x[0] };
-	s.group[s.groups++] = (struct space_group){ lead, lead, kk };
-	s.group[s.groups++] = (struct space_group){ lead + 1, lead + 1, nn };
-	if (c->columns % c->nr || c->depth % c->kp)
+	s.group[s.groups++] = (struct space_group){ lead, last - 1, kk };
+	s.group[s.groups++] = (struct space_group){ last, last, nn };
+	if (c->columns % c->nr || depth % c->kp)
 		space_and_guard(b, &s, ok);
 	value = kb_load(k, v, &s);
 	offset = ht_xmuli(b, x[1], c->packed_count / panels);
@@ -199,32 +200,39 @@ static void size_packing(struct contraction *c)
 	struct ht_pack p;
 
 	choose_packing(c);
+	if (c->taps && c->depth % c->kp) /* a tap would begin in the middle of a pair */
+		c->kp = 1;
 	c->packed_type = multiplied_type(c);
 	p = pack_of(c, 0, 0, 0);
 	c->packed_count = ht_packed_count(&p);
 }
 
-void contract_pack_value(struct contraction *c, const struct view *v)
+void contract_pack_taps(struct contraction *c, const struct view *v, int32_t lead)
 {
 	struct kernel_build k;
 	int64_t grid[2] = { 1 };
 
 	size_packing(c);
-	for (int32_t i = 0; i + 2 < v->rank; i++)
+	for (int32_t i = 0; i < lead; i++)
 		grid[0] *= v->dim[i];
 	grid[1] = ht_ceil_div(c->columns, c->nr);
 	c->b = plan_buffer(c->l, HT_PLAN_TEMP, c->packed_type, c->packed_count * grid[0]);
 	kb_init(&k, c->l, c->n);
 	kb_grid(&k, 2, grid);
-	pack_stage(c, &k, v, false);
+	pack_stage(c, &k, v, lead, false);
 	kb_finish(&k, c->n);
+}
+
+void contract_pack_value(struct contraction *c, const struct view *v)
+{
+	contract_pack_taps(c, v, v->rank - 2);
 }
 
 void contract_pack_local(struct contraction *c, struct kernel_build *k, const struct view *v)
 {
 	size_packing(c);
 	c->b = kb_local(k, c->packed_type, c->packed_count);
-	pack_stage(c, k, v, true);
+	pack_stage(c, k, v, v->rank - 2, true);
 	k->stage->start = true;
 }
 
@@ -377,8 +385,9 @@ static void rows_stage(struct contraction *c, int32_t a, int32_t a_row, int32_t 
 	*k->stage = contraction;
 }
 
-void contract_end(
-	struct contraction *c, int32_t a, int32_t a_row, int32_t b_base, const struct space *out)
+/* The sum, of the root at `out`; into `to`, or the kernel's sink where that is NULL. */
+static void end_into(struct contraction *c, int32_t a, int32_t a_row, int32_t b_base,
+	const struct view *to, const struct space *out)
 {
 	struct kernel_build *k = &c->k;
 	struct ht_contract *t = &k->stage->contract;
@@ -394,8 +403,23 @@ void contract_end(
 	}
 	contract_packed(c, k, c->wide_columns ? c->column_buffer : kb_arg(k, c->b, HT_BUFFER_IN),
 		packed_base(c, b_base));
-	kb_store_root(k, c->n, ht_xred(&k->xb, 0, HT_F32), out);
+	if (to)
+		kb_store(k, to, out, ht_xred(&k->xb, 0, HT_F32));
+	else
+		kb_store_root(k, c->n, ht_xred(&k->xb, 0, HT_F32), out);
 	if (c->wide_rows)
 		rows_stage(c, a, a_row, rows);
 	kb_finish(k, c->n);
+}
+
+void contract_end(
+	struct contraction *c, int32_t a, int32_t a_row, int32_t b_base, const struct space *out)
+{
+	end_into(c, a, a_row, b_base, NULL, out);
+}
+
+void contract_end_part(struct contraction *c, int32_t a, int32_t a_row, int32_t b_base,
+	const struct view *to, const struct space *out)
+{
+	end_into(c, a, a_row, b_base, to, out);
 }

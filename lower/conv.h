@@ -18,6 +18,11 @@ void read_conv(const struct ht_node *n, struct conv *c);
 struct space conv_pixels(struct contraction *c, struct ht_shape out);
 struct space conv_result(struct contraction *c, struct ht_shape out, int64_t group_channels);
 
+/* Packs the filter, operand `arg` of `n`, as the columns' weights: a constant once, one that is computed in each run.  Element (tap, depth,
+ * column) of group i is at tap * sq + depth * sk + column * sn + i * stride. */
+void pack_filter(struct contraction *c, struct ht_node *n, int arg, int64_t sq, int64_t sk,
+	int64_t sn, int64_t groups, int64_t stride);
+
 /* Whether `n` is a convolution by a constant filter with results and a register tile, of no
  * implementation mode; by one of 1 x 1 at stride 1. */
 bool conv_is_plain(const struct ht_node *n, struct conv *v);

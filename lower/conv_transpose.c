@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Filters that are computed, and types without a register tile. */
+/* Types without a register tile. */
 static void emit_loop_transpose(struct lower *l, struct ht_node *n, const struct window w[2])
 {
 	struct ht_shape from_shape = shape_of(n, 2), filter_shape = shape_of(n, 1);
@@ -62,7 +62,7 @@ static void emit_tiled(struct lower *l, struct ht_node *n, const struct window w
 	c.columns = row;
 	c.depth = depth;
 	c.a_step = in.stride[3];
-	contract_pack_const(&c, ht_const_tensor(n->in[1]), 0, 1, depth, c.batch, row * depth);
+	pack_filter(&c, n, 1, 0, 1, depth, c.batch, row * depth);
 	contract_begin(&c);
 	c.k.kernel->method = ht_method_info[HT_METHOD_WINDOW_ROWS].name;
 	at = conv_pixels(&c, from);
@@ -100,8 +100,7 @@ static enum ht_status emit_any_transpose(struct lower *l, struct ht_node *n)
 	if (ht_shape_count(to) == 0)
 		return HT_OK;
 	read_windows(n, to, from, filter.dim, w);
-	if (!contract_type(n->out[0].dtype) || !ht_const_tensor(n->in[1]) ||
-		ht_shape_count(from) == 0) {
+	if (!contract_type(n->out[0].dtype) || ht_shape_count(from) == 0) {
 		emit_loop_transpose(l, n, w);
 		return HT_OK;
 	}
@@ -119,7 +118,7 @@ static enum ht_status emit_any_transpose(struct lower *l, struct ht_node *n)
 	c.taps = 2;
 	c.tap[0] = w[0].size;
 	c.tap[1] = w[1].size;
-	contract_pack_const(&c, ht_const_tensor(n->in[1]), c.columns * c.depth, 1, c.depth, 1, 0);
+	pack_filter(&c, n, 1, c.columns * c.depth, 1, c.depth, 1, 0);
 	contract_begin(&c);
 	at = conv_pixels(&c, to);
 	x[0] = space_coord(b, &at, 0);

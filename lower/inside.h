@@ -446,6 +446,8 @@ void contract_pack_const(struct contraction *c, const struct ht_tensor *t, int64
 	int64_t sn, int64_t count, int64_t stride);
 /* `v` is [.., depth, columns]; adds a kernel that packs it. */
 void contract_pack_value(struct contraction *c, const struct view *v);
+/* `v` is [.., depth.., columns]: its first `lead` dimensions number matrices, those up to the last are taps and depth together. */
+void contract_pack_taps(struct contraction *c, const struct view *v, int32_t lead);
 /* Adds a stage that starts to `k`, whose grid's dimension 0 counts the matrices of `v`: it packs one into
  * a local buffer, c->b. */
 void contract_pack_local(struct contraction *c, struct kernel_build *k, const struct view *v);
@@ -456,5 +458,8 @@ void contract_begin(struct contraction *c);
 /* Closes it; `out` is the space of the root's result. */
 void contract_end(
 	struct contraction *c, int32_t a, int32_t a_row, int32_t b_base, const struct space *out);
+/* Likewise, but stores the sums themselves: at `out` of `to`, which are parts of the root's. */
+void contract_end_part(struct contraction *c, int32_t a, int32_t a_row, int32_t b_base,
+	const struct view *to, const struct space *out);
 
 #endif

@@ -43,14 +43,41 @@ struct space conv_result(struct contraction *c, struct ht_shape out, int64_t gro
 	return s;
 }
 
-/* Packs a filter [q, k, n] of any strides; one that is computed at run time through a view. */
-static void pack_filter(struct contraction *c, struct ht_node *n, int arg, const struct conv *v)
+/* A view of the same in memory of its own, where it is not dense. */
+static void make_dense(struct lower *l, const struct ht_node *n, struct view *v)
+{
+	struct ht_shape shape = { v->rank, v->dim };
+	struct view copy;
+
+	if (view_is_dense(v))
+		return;
+	view_dense(&copy,
+		plan_buffer(l, HT_PLAN_TEMP, l->plan->buffer[v->buffer].dtype, view_count(v)),
+		shape);
+	emit_copy(l, n, v, &copy);
+	*v = copy;
+}
+
+void pack_filter(struct contraction *c, struct ht_node *n, int arg, int64_t sq, int64_t sk,
+	int64_t sn, int64_t groups, int64_t stride)
 {
 	const struct ht_tensor *t = ht_const_tensor(n->in[arg]);
-	int64_t depth = v->filter.dim[2], columns = v->filter.dim[3];
+	struct view v = { .rank = 4 }, filter;
+	int64_t taps = 1;
 
-	HT_CHECK(t);
-	contract_pack_const(c, t, depth * columns, columns, 1, v->groups, columns / v->groups);
+	if (t) {
+		contract_pack_const(c, t, sq, sk, sn, groups, stride);
+		return;
+	}
+	for (int i = 0; i < c->taps; i++)
+		taps *= c->tap[i];
+	filter = *lower_operand(c->l, n, arg);
+	make_dense(c->l, n, &filter);
+	v.buffer = filter.buffer;
+	v.offset = filter.offset;
+	memcpy(v.dim, (int64_t[]){ groups, taps, c->depth, c->columns }, 4 * sizeof *v.dim);
+	memcpy(v.stride, (int64_t[]){ stride, sq, sk, sn }, 4 * sizeof *v.stride);
+	contract_pack_taps(c, &v, 1);
 }
 
 /* ---- few channels: a padded copy, so that a row of the window is one run of memory ---- */
@@ -157,8 +184,7 @@ void simple_conv(struct lower *l, struct ht_node *n, const struct conv *v, struc
 		c->tap[0] = v->w[0].size;
 	}
 	c->depth = v->w[1].size * v->in.dim[3];
-	contract_pack_const(
-		c, ht_const_tensor(n->in[1]), c->depth * c->columns, c->columns, 1, 1, 0);
+	pack_filter(c, n, 1, c->depth * c->columns, c->columns, 1, 1, 0);
 }
 
 int32_t simple_conv_row(
@@ -213,7 +239,8 @@ static void emit_taps(struct lower *l, struct ht_node *n, const struct conv *v)
 		c.tap[0] = v->w[0].size;
 		c.tap[1] = v->w[1].size;
 	}
-	pack_filter(&c, n, 1, v);
+	pack_filter(&c, n, 1, c.depth * v->filter.dim[3], v->filter.dim[3], 1, v->groups,
+		group_channels);
 	contract_begin(&c);
 	at = conv_pixels(&c, v->out);
 	if (c.taps) {
@@ -234,7 +261,7 @@ static void emit_taps(struct lower *l, struct ht_node *n, const struct conv *v)
 	contract_end(&c, in.buffer, a_row, ht_xmuli(b, c.batch_x, c.packed_count), &out);
 }
 
-/* ---- filters that are computed, and types without a register tile: a plain loop ---- */
+/* ---- types without a register tile: a plain loop ---- */
 
 static void emit_loop_conv(struct lower *l, struct ht_node *n, const struct conv *v)
 {
@@ -272,8 +299,8 @@ static void emit_loop_conv(struct lower *l, struct ht_node *n, const struct conv
 
 static bool is_loop(const struct ht_node *n, const struct conv *v)
 {
-	return !contract_type(ht_type_of(n->in[0])->dtype) || !ht_const_tensor(n->in[1]) ||
-	       ht_shape_count(v->in) == 0 || ht_shape_count(v->filter) == 0 ||
+	return !contract_type(ht_type_of(n->in[0])->dtype) || ht_shape_count(v->in) == 0 ||
+	       ht_shape_count(v->filter) == 0 ||
 	       (v->groups > 1 && v->filter.dim[2] == 1); /* depthwise: channels along lanes */
 }
 
@@ -287,7 +314,8 @@ static enum ht_status emit_any_conv(struct lower *l, struct ht_node *n)
 		emit_loop_conv(l, n, &v);
 		return HT_OK;
 	}
-	by = wanted_winograd(l, n, &v);
+	if (ht_const_tensor(n->in[1])) /* others would be transformed in each run */
+		by = wanted_winograd(l, n, &v);
 	if (by.m)
 		emit_winograd(l, n, &v, &by);
 	else if (conv_has_one_result(l, &v))

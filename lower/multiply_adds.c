@@ -35,6 +35,19 @@ static int64_t convolution(const struct ht_node *n)
 		ht_is(n, HT_DEPTHWISE) ? 1 : known(filter.dim[2]));
 }
 
+/* The filter's elements for each position that it was laid on. */
+static int64_t filter_gradient(const struct ht_node *n)
+{
+	struct ht_shape at = shape_of(n, 2);
+	bool first = ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW");
+
+	if (n->out[0].shape.rank != 4 || at.rank != 4)
+		return 0;
+	return product(ht_shape_count(n->out[0].shape),
+		product(known(at.dim[0]),
+			product(known(at.dim[first ? 2 : 1]), known(at.dim[first ? 3 : 2]))));
+}
+
 static int64_t matrix_product(const struct ht_node *n, const char *transpose)
 {
 	struct ht_shape a = shape_of(n, 0);
@@ -78,5 +91,7 @@ int64_t ht_multiply_adds(const struct ht_node *n)
 		return einsum(n);
 	if (ht_is(n, HT_CONVOLVES))
 		return convolution(n);
+	if (ht_is(n, HT_CONV_FILTER))
+		return filter_gradient(n);
 	return 0;
 }

@@ -20,7 +20,13 @@ static void permute_attr(struct ht_rw *r, struct ht_node *n, const char *name)
 	ht_attr_set_ints(n, name, out, count);
 }
 
-/* Sizes of the result, an operand of Conv2DBackpropInput. */
+/* Sizes of the result: operand 0 of the gradient of a convolution by its image, or of pooling by means. */
+static bool has_sizes(const struct ht_node *n)
+{
+	return ht_is(n, HT_CONV_TRANSPOSE) ||
+	       (ht_is(n, HT_UNPOOLS) && ht_type_of(n->in[0])->shape.rank == 1);
+}
+
 static bool permute_sizes(struct ht_rw *r, struct ht_node *n)
 {
 	int64_t size[4], out[4];
@@ -35,29 +41,37 @@ static bool permute_sizes(struct ht_rw *r, struct ht_node *n)
 	return true;
 }
 
-static void visit(struct ht_rw *r, struct ht_node *n)
+/* Where there are several images, the others have their numbers. */
+static struct ht_str nhwc_name(struct ht_rw *r, const struct ht_node *n, int32_t i)
 {
-	static const char *const lists[] = { "strides", "dilations", "ksize", "explicit_paddings" };
-	int arg = ht_data_operand(n);
-	struct ht_value image, back;
-	struct ht_shape out;
-	struct ht_node *after = n->next;
+	if (i == ht_data_operand(n))
+		return ht_str_printf(r->arena, "%.*s/nhwc", HT_STR_ARG(n->name));
+	return ht_str_printf(r->arena, "%.*s/nhwc_%d", HT_STR_ARG(n->name), (int)i);
+}
+
+static void turn_operands(struct ht_rw *r, struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->ins; i++)
+		if (ht_is_image(n, i))
+			ht_rw_set_in(r, n, i,
+				ht_rw_transpose(r, n, nhwc_name(r, n, i), n->in[i], to_nhwc));
+}
+
+static bool are_images(const struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->ins; i++)
+		if (ht_is_image(n, i) && ht_type_of(n->in[i])->shape.rank != 4)
+			return false;
+	return n->out[0].shape.rank == 4;
+}
+
+/* `n`, behind which `after` stands, gives NHWC: its users get it turned back. */
+static void turn_result(struct ht_rw *r, struct ht_node *n, struct ht_node *after)
+{
+	struct ht_shape out = n->out[0].shape;
+	struct ht_value back;
 	int64_t dim[4];
 
-	if (!ht_is(n, HT_LAYOUT))
-		return;
-	out = n->out[0].shape;
-	if (!ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW") || out.rank != 4 ||
-		ht_type_of(n->in[arg])->shape.rank != 4)
-		return;
-	if (ht_is(n, HT_CONV_TRANSPOSE) && !permute_sizes(r, n))
-		return;
-	image = ht_rw_transpose(r, n, ht_str_printf(r->arena, "%.*s/nhwc", HT_STR_ARG(n->name)),
-		n->in[arg], to_nhwc);
-	ht_rw_set_in(r, n, arg, image);
-	for (size_t i = 0; i < HT_COUNT(lists); i++)
-		permute_attr(r, n, lists[i]);
-	ht_attr_set_str(n, "data_format", HT_STR("NHWC"));
 	for (int i = 0; i < 4; i++)
 		dim[i] = out.dim[to_nhwc[i]];
 	n->out[0].shape = ht_shape_make(r->g->arena, 4, dim);
@@ -67,6 +81,24 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 	back.node->origin = NULL;
 	ht_node_add_origin(back.node, n);
 	ht_rw_replace_behind(r, ht_out(n, 0), back);
+}
+
+static void visit(struct ht_rw *r, struct ht_node *n)
+{
+	static const char *const lists[] = { "strides", "dilations", "ksize", "explicit_paddings" };
+	struct ht_node *after = n->next;
+
+	if (!ht_is(n, HT_LAYOUT) || !ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW") ||
+		!are_images(n))
+		return;
+	if (has_sizes(n) && !permute_sizes(r, n))
+		return;
+	turn_operands(r, n);
+	for (size_t i = 0; i < HT_COUNT(lists); i++)
+		permute_attr(r, n, lists[i]);
+	ht_attr_set_str(n, "data_format", HT_STR("NHWC"));
+	if (!ht_is(n, HT_CONV_FILTER))
+		turn_result(r, n, after);
 }
 
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)

@@ -3,7 +3,7 @@ import numpy as np
 
 from case import DTYPES, LOW, TAGS, Case, flushed, tensorflow_op, widen
 from elementwise import accuracy
-from images import POOLS, spatial
+from images import POOLS, conv_attrs, nchw, spatial
 from optable import FLOATS
 from reductions import sums
 from values import SHAPES, pair_edges, pick, random
@@ -49,6 +49,9 @@ def gradient(r, rows):
 
 # ---- pooling ----
 
+POOL_NAMES = ['orig_input_shape', 'grad'], ['orig_input', 'orig_output', 'grad']
+
+
 def pooled(tag, x, attrs):
     """The result of MaxPool, through float64: exact."""
     return tensorflow_op('MaxPool', ['input'], [x.astype(np.float64)], attrs)[0].astype(DTYPES[tag])
@@ -70,13 +73,100 @@ def pool_gradient(r, rows):
                            **sums(tag))
 
 
+            h, w, c, kh, kw, stride, padding = POOLS[int(r.integers(len(POOLS)))]
+            attrs = {'ksize': spatial(kh, kw), 'strides': spatial(stride, stride), 'padding': padding}
+            x = random(r, tag, (2, h, w, c), -3, 3)
+            y = pooled(tag, x, attrs)
+            turned = [a.transpose(0, 3, 1, 2) for a in (x, y, random(r, tag, y.shape, 0, 5))]
+            if tag in FLOATS:
+                yield Case(op.name, turned if is_max else [np.array(turned[0].shape, np.int32), turned[2]], nchw(attrs),
+                           oracle=nchw_oracle(op.name, POOL_NAMES[is_max], attrs), settings=('orig_input_shape',), **sums(tag))
+
+
 def pool_oracle(op, tag):
-    names = ['orig_input', 'orig_output', 'grad'] if op == 'MaxPoolGrad' else ['orig_input_shape', 'grad']
+    names = POOL_NAMES[op == 'MaxPoolGrad']
 
     def oracle(inputs, attrs):
         wide = [widen(i, 'f32') if tag in LOW else i for i in inputs]
         return [flushed(tensorflow_op(op, names, wide, attrs)[0].astype(DTYPES[tag]))]
     return oracle
+
+
+# ---- convolutions ----
+
+# images, height, width, channels, filter height and width, output channels, stride, dilation, padding
+FILTERS = [(2, 7, 9, 3, 3, 3, 5, 1, 1, 'SAME'), (3, 7, 9, 3, 3, 3, 5, 2, 1, 'SAME'), (2, 8, 8, 4, 3, 3, 17, 2, 1, 'VALID'),
+           (2, 5, 5, 16, 1, 1, 16, 1, 1, 'SAME'), (1, 6, 7, 5, 1, 1, 3, 2, 1, 'VALID'), (2, 12, 11, 2, 5, 3, 7, 1, 2, 'SAME'),
+           (2, 10, 10, 1, 7, 7, 20, 2, 1, 'SAME'), (6, 56, 56, 4, 3, 3, 70, 1, 1, 'SAME'), (2, 150, 150, 3, 3, 3, 64, 1, 1, 'SAME'),
+           (2, 6, 6, 3, 3, 3, 4, 1, 1, [1, 0, 2, 1])]
+
+
+def sizes_of(c):
+    n, h, w, ci, kh, kw, co, stride, dilation, padding = c
+    span = [(k - 1) * dilation + 1 for k in (kh, kw)]
+    if padding == 'SAME':
+        return [-(-v // stride) for v in (h, w)]
+    more = [padding[0] + padding[1], padding[2] + padding[3]] if isinstance(padding, list) else [0, 0]
+    return [(v + m - s) // stride + 1 for v, m, s in zip((h, w), more, span)]
+
+
+def wide_oracle(op, names, image):
+    """In float64: TensorFlow's sums of many products in float32 err more than ours may."""
+    def oracle(inputs, attrs):
+        tag = TAGS[inputs[image].dtype]
+        wide = [widen(i, 'f64') if tag != 'f64' else i for i in inputs]
+        return [flushed(tensorflow_op(op, names, wide, attrs)[0].astype(DTYPES[tag]))]
+    return oracle
+
+
+def conv2d_filter(r, rows):
+    for op in rows:
+        depthwise, by_image = 'Depthwise' in op.name, op.name.endswith('Input')
+        names = ['input_sizes', 'filter', 'out_backprop'] if by_image else ['input', 'filter_sizes', 'out_backprop']
+        for tag in op.types['T']:
+            more = {'f32': dict(slack=1e-5), 'f64': dict(slack=1e-13)}.get(tag, sums(tag))
+            for c in pick(r, FILTERS[:-1] if depthwise else FILTERS, 10 if tag == 'f32' else 4):
+                n, h, w, ci, kh, kw, co, stride, dilation, padding = c
+                co = ci * (co % 3 + 1) if depthwise else co
+                filters = (kh, kw, ci, co // ci if depthwise else co)
+                x, dy = random(r, tag, (n, h, w, ci)), random(r, tag, (n, *sizes_of(c), co))
+                attrs = conv_attrs(stride, dilation if not depthwise else 1, padding)
+                if depthwise and dilation > 1:
+                    continue
+                inputs = [np.array(x.shape, np.int32), random(r, tag, filters), dy] if by_image else [
+                    x, np.array(filters, np.int32), dy]
+                yield Case(op.name, inputs, attrs, settings=('input_sizes', 'filter_sizes'),
+                           oracle=wide_oracle(op.name, names, 1 if by_image else 0), **more)
+        if op.name == 'Conv2DBackpropFilter':
+            for tag in 'f32', 'bf16':
+                x, dy = random(r, tag, (2, 3, 6, 5)), random(r, tag, (2, 4, 6, 5))
+                attrs = conv_attrs(1, 1, 'SAME')
+                yield Case(op.name, [x, np.array((3, 3, 3, 4), np.int32), dy], nchw(attrs), settings=('filter_sizes',),
+                           oracle=nchw_oracle(op.name, names, attrs), **({'slack': 1e-5} if tag == 'f32' else sums(tag)))
+            # groups
+            x, dy = random(r, 'f32', (2, 5, 6, 6)), random(r, 'f32', (2, 5, 6, 8))
+            yield Case(op.name, [x, np.array((3, 3, 3, 8), np.int32), dy], conv_attrs(1, 1, 'SAME'),
+                       oracle=grouped_oracle, settings=('filter_sizes',), slack=1e-5)
+
+
+def nchw_oracle(op, names, attrs):
+    """An oracle for channels first; what has four axes and is no filter is an image, and so are sizes of one."""
+    def oracle(inputs, _):
+        tag = next(TAGS[i.dtype] for i in inputs if i.ndim == 4)
+        wide = [i.astype(np.float64).transpose(0, 2, 3, 1) if i.ndim == 4 else i for i in inputs]
+        if names[0].endswith('shape'):
+            wide[0] = wide[0][[0, 2, 3, 1]]
+        y = tensorflow_op(op, names, wide, attrs)[0]
+        return [flushed((y if op == 'Conv2DBackpropFilter' else y.transpose(0, 3, 1, 2)).astype(DTYPES[tag]))]
+    return oracle
+
+
+def grouped_oracle(inputs, attrs):
+    x, sizes, dy = inputs
+    parts = [tensorflow_op('Conv2DBackpropFilter', ['input', 'filter_sizes', 'out_backprop'],
+                           [a, np.array((3, 3, 3, 4), np.int32), b], attrs)[0]
+             for a, b in zip(np.split(x, 2, 3), np.split(dy, 2, 3))]
+    return [np.concatenate(parts, 3)]
 
 
 # ---- shapes ----
