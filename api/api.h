@@ -182,7 +182,16 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 /* Options as given, with defaults for what is absent; checks struct_size. */
 enum ht_status ht_compile_options_of(
 	const struct ht_compile_options *opt, struct ht_diags *d, struct ht_compile_options *out);
-const struct ht_target *ht_target_of(const struct ht_compile_options *opt, struct ht_diags *d);
+/* The target that is asked for, with the rates that decide (rates.c); it lives in `a` or for ever. */
+enum ht_status ht_target_of(const struct ht_compile_options *opt, struct ht_cache *c,
+	struct ht_arena *a, struct ht_diags *d, const struct ht_target **out);
+
+/* ---- rates.c ---- */
+
+/* `t` with the rates that the policy states; where it is this machine, and no costs of it are known, with those that
+ * are measured, or were and are in the cache.  `p` and `c` may be NULL. */
+enum ht_status ht_target_rated(const struct ht_target *t, const struct ht_policy *p,
+	struct ht_cache *c, struct ht_arena *a, struct ht_diags *d, const struct ht_target **out);
 
 /* ---- calibrate.c ---- */
 

@@ -33,7 +33,7 @@ static enum ht_status write_entries(
 		const char *wrong;
 		enum ht_status st;
 
-		if (list->entry[i].kind == HT_CACHE_INPUT ||
+		if (ht_cache_kind_is_local(list->entry[i].kind) ||
 			ht_store_read(s, &list->entry[i], &cached, &wrong, NULL) != HT_ENTRY_GOOD)
 			continue;
 		st = ht_output_write(to, cached.bytes.p, cached.bytes.n);
@@ -78,8 +78,8 @@ static enum ht_status import_one(
 	rest.n = e.bytes;
 	if (e.bytes)
 		wrong = ht_entry_check(rest, NULL, &opened);
-	if (!wrong && opened.kind == HT_CACHE_INPUT)
-		wrong = "what another machine remembers of its files";
+	if (!wrong && ht_cache_kind_is_local(opened.kind))
+		wrong = "what another machine remembers of its files or of itself";
 	if (wrong)
 		return ht_error(x->d, HT_E_INPUT, where, "this cannot be imported: %s", wrong);
 	k = (struct ht_cache_key){ .kind = opened.kind, .text = opened.key, .find = opened.find };

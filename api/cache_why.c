@@ -132,9 +132,8 @@ static enum ht_status wanted(struct asking *q, struct ht_wanted *w)
 {
 	struct ht_str content;
 
-	*w = (struct ht_wanted){ q->m, &q->opt, q->opt.policy, ht_target_of(&q->opt, q->d) };
-	if (!w->target)
-		return HT_E_USAGE;
+	*w = (struct ht_wanted){ q->m, &q->opt, q->opt.policy, NULL };
+	HT_TRY(ht_target_of(&q->opt, q->m->cache, &q->w->arena, q->d, &w->target));
 	if (w->policy)
 		HT_TRY(ht_policy_check(w->policy, q->d));
 	if (!ht_graph_is_cached(w))

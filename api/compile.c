@@ -115,7 +115,7 @@ static enum ht_status compile(void *arg)
 {
 	struct compile *c = arg;
 	struct ht_lowering *l = HT_NEW(&c->w->arena, struct ht_lowering);
-	struct ht_wanted w = { c->m, &c->opt, c->opt.policy, ht_target_of(&c->opt, c->d) };
+	struct ht_wanted w = { c->m, &c->opt, c->opt.policy, NULL };
 	const struct ht_diag *said;
 	bool cached;
 
@@ -123,8 +123,7 @@ static enum ht_status compile(void *arg)
 		return ht_error(c->d, HT_E_UNSUPPORTED,
 			(struct ht_where){ .path = c->m->graph->path, .offset = -1 },
 			"the graph has no outputs; ask for some with --outputs");
-	if (!w.target)
-		return HT_E_USAGE;
+	HT_TRY(ht_target_of(&c->opt, c->m->cache, &c->w->arena, c->d, &w.target));
 	ht_model_note_open(c->m, &c->w->arena, c->d);
 	if (c->opt.sources || c->m->cache)
 		HT_TRY(ht_content_of(c->m, c->d, &c->content));

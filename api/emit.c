@@ -33,7 +33,6 @@ static enum ht_status rewrite(void *arg)
 	struct ht_pass_context c = {
 		.scratch = &e->w->scratch,
 		.diags = e->d,
-		.target = ht_target_of(&e->opt, e->d),
 		.decider = e->opt.policy ? &precision.decider : NULL,
 		.fusions = &fusions,
 		.variables = ht_variables_of(e->m, e->w),
@@ -41,8 +40,7 @@ static enum ht_status rewrite(void *arg)
 	};
 	struct ht_graph *g;
 
-	if (!c.target)
-		return HT_E_USAGE;
+	HT_TRY(ht_target_of(&e->opt, e->m->cache, &e->w->arena, e->d, &c.target));
 	ht_policy_fusions(policy, &fusions, &e->w->arena);
 	if (policy)
 		HT_TRY(ht_dump_graphs(policy, e->w, &c));

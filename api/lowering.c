@@ -67,26 +67,35 @@ enum ht_status ht_compile_options_of(
 	return HT_OK;
 }
 
-const struct ht_target *ht_target_of(const struct ht_compile_options *opt, struct ht_diags *d)
+static enum ht_status no_such_target(const char *name, struct ht_diags *d)
 {
-	const struct ht_target *t = ht_target_named(opt->target);
 	struct ht_str names[32], near[3];
 	size_t n = 0;
 
-	if (t && t->untested)
-		ht_note(d, HT_NOWHERE, "code for %s (target '%s') has not been run on hardware",
-			t->untested, t->name);
-	if (t)
-		return t;
 	for (const struct ht_target *const *i = ht_targets(); *i && n < HT_COUNT(names); i++)
 		names[n++] = ht_str((*i)->name);
-	if (ht_near_names(ht_str(opt->target), names, n, near))
-		ht_error(d, HT_E_USAGE, HT_NOWHERE, "unknown target '%s'; did you mean '%.*s'?",
-			opt->target, HT_STR_ARG(near[0]));
-	else
-		ht_error(d, HT_E_USAGE, HT_NOWHERE, "unknown target '%s'; see halftone targets",
-			opt->target);
-	return NULL;
+	if (ht_near_names(ht_str(name), names, n, near))
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"unknown target '%s'; did you mean '%.*s'?", name, HT_STR_ARG(near[0]));
+	return ht_error(
+		d, HT_E_USAGE, HT_NOWHERE, "unknown target '%s'; see halftone targets", name);
+}
+
+enum ht_status ht_target_of(const struct ht_compile_options *opt, struct ht_cache *c,
+	struct ht_arena *a, struct ht_diags *d, const struct ht_target **out)
+{
+	const struct ht_target *t = ht_target_named(opt->target);
+
+	if (ht_target_host_refused())
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"HALFTONE_HOST: '%s' is no target (halftone targets) whose code this machine runs",
+			ht_target_host_refused());
+	if (!t)
+		return no_such_target(opt->target, d);
+	if (t->untested)
+		ht_note(d, HT_NOWHERE, "code for %s (target '%s') has not been run on hardware",
+			t->untested, t->name);
+	return ht_target_rated(t, opt->policy, c, a, d, out);
 }
 
 /* A pipeline, unless `stop_after` was met in an earlier one. */
@@ -172,6 +181,17 @@ static enum ht_status lower_request(
 	return methods_of(opt, d, &l->lower.asked);
 }
 
+/* That of the code, and that whose costs count, each with its rates. */
+static enum ht_status find_targets(const struct ht_model *m, const struct ht_compile_options *opt,
+	struct ht_work *w, struct ht_diags *d, struct ht_lowering *l)
+{
+	HT_TRY(ht_target_of(opt, m->cache, &w->arena, d, &l->passes.target));
+	if (!l->policy.cost_target)
+		return HT_OK;
+	return ht_target_rated(
+		l->policy.cost_target, &l->policy, m->cache, &w->arena, d, &l->policy.cost_target);
+}
+
 enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile_options *opt,
 	enum ht_open open, enum ht_upto upto, const char *stop_after, struct ht_work *w,
 	struct ht_diags *d, struct ht_lowering *l)
@@ -193,7 +213,6 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 	l->passes = (struct ht_pass_context){
 		.scratch = &w->scratch,
 		.diags = d,
-		.target = ht_target_of(opt, d),
 		.entry = l->graph->entries,
 		.decider = &l->precision.decider,
 		.fusions = &l->fusions,
@@ -201,8 +220,7 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 		.verify = true,
 		.threads = opt->threads,
 	};
-	if (!l->passes.target)
-		return HT_E_USAGE;
+	HT_TRY(find_targets(m, opt, w, d, l));
 	ht_policy_fusions(&l->policy, &l->fusions, &w->arena);
 	HT_TRY(ht_dump_graphs(&l->policy, w, &l->passes));
 	HT_TRY(lower_request(l, opt, d));

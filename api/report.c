@@ -12,6 +12,7 @@ struct making {
 	const struct ht_policy *policy; /* opt's */
 	struct ht_diags *d;
 	struct ht_report *r;
+	const struct ht_target *priced_for;
 };
 
 /* ---- in terms of the nodes as imported ---- */
@@ -152,8 +153,7 @@ static void find_methods(
 	struct ht_plan *plan;
 
 	how.fusions = &told;
-	if (k->policy && k->policy->cost_target)
-		how.target = k->policy->cost_target;
+	how.target = k->priced_for;
 	if (ht_lower(g, &how, plans, &plan) != HT_OK)
 		return;
 	choice = HT_NEW_ARRAY(kept, struct ht_method_choice, (size_t)plan->choices);
@@ -201,7 +201,7 @@ static void price_casts(struct making *k, const struct ht_pricing *p, const stru
 static void price(struct making *k, struct ht_lowering *l)
 {
 	const struct ht_target *target =
-		k->policy && k->policy->cost_target ? k->policy->cost_target : l->passes.target;
+		l->policy.cost_target ? l->policy.cost_target : l->passes.target;
 	struct ht_lowering *merged = merged_graph(k, l);
 	struct ht_graph *g = merged ? merged->graph : NULL;
 	struct ht_arena *a = &k->r->w.scratch;
@@ -210,6 +210,7 @@ static void price(struct making *k, struct ht_lowering *l)
 	struct ht_fusion fusion;
 	bool shapes;
 
+	k->priced_for = target;
 	k->r->data.price = -1;
 	k->r->data.target = ht_str(target->name);
 	if (!g)

@@ -112,7 +112,8 @@ static bool get_remote(
 	struct ht_str bytes = { 0 };
 	bool hit;
 
-	if (!c->module || k->kind == HT_CACHE_INPUT || !c->module->get(c->remote, k, d, &bytes))
+	if (!c->module || ht_cache_kind_is_local(k->kind) ||
+		!c->module->get(c->remote, k, d, &bytes))
 		return false;
 	hit = take_remote(c, k, bytes, d, out);
 	free((void *)(uintptr_t)bytes.p);
@@ -152,7 +153,7 @@ static void put(struct ht_cache *c, struct ht_arena *a, const struct ht_cache_ke
 
 	if (c->store)
 		ht_store_put(c->store, k, &e, d);
-	if (c->module && k->kind != HT_CACHE_INPUT)
+	if (c->module && !ht_cache_kind_is_local(k->kind))
 		c->module->put(c->remote, k, &e, d);
 }
 

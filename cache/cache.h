@@ -51,10 +51,13 @@ enum ht_cache_kind {
 	HT_CACHE_KERNEL, /* object code of one kernel */
 	HT_CACHE_GRAPH,  /* an artefact */
 	HT_CACHE_READS,  /* which options were read while a graph was compiled */
-	HT_CACHE_INPUT,  /* SHA-256 of a file on this machine; never sent to a server or archived */
+	HT_CACHE_INPUT,  /* SHA-256 of a file on this machine */
+	HT_CACHE_RATES,  /* how fast this machine was found to be */
 	HT_CACHE_KINDS
 };
 const char *ht_cache_kind_name(enum ht_cache_kind kind);
+/* Whether entries are about this machine alone: they are never sent to a server or archived. */
+bool ht_cache_kind_is_local(enum ht_cache_kind kind);
 
 struct ht_cache_key {
 	enum ht_cache_kind kind;

@@ -6,11 +6,17 @@
 static const char *const kind_names[HT_CACHE_KINDS] = { [HT_CACHE_KERNEL] = "kernel",
 	[HT_CACHE_GRAPH] = "graph",
 	[HT_CACHE_READS] = "reads",
-	[HT_CACHE_INPUT] = "input" };
+	[HT_CACHE_INPUT] = "input",
+	[HT_CACHE_RATES] = "rates" };
 
 const char *ht_cache_kind_name(enum ht_cache_kind kind)
 {
 	return kind_names[kind];
+}
+
+bool ht_cache_kind_is_local(enum ht_cache_kind kind)
+{
+	return kind == HT_CACHE_INPUT || kind == HT_CACHE_RATES;
 }
 
 void ht_key_begin(struct ht_key_text *k, enum ht_cache_kind kind, struct ht_arena *a)

@@ -114,6 +114,8 @@ static enum ht_status set_all(struct cli *c, struct ht_policy *p)
 		st = !strcmp(c->setting[i].name, "samples")
 			     ? set_samples(c, p, c->setting[i].value)
 			     : ht_policy_set(p, c->setting[i].name, c->setting[i].value, c->diags);
+	if (st == HT_OK && option_on(c, OPTION_NO_MEASURE))
+		st = ht_policy_set(p, "measure", "false", c->diags);
 	/* The other verbs hand it to the compiler. */
 	if (st == HT_OK && c->verb->bit & (EXPLAIN | CONVERT) && option(c, OPTION_TARGET, NULL))
 		st = ht_policy_set(p, "cost_target", option(c, OPTION_TARGET, NULL), c->diags);

@@ -1,5 +1,5 @@
-/* halftone tune --costs: measures what work costs on this machine, and writes the cost table that
- * --policy optimal decides by.
+/* halftone tune: measures the rates of this machine; with --costs what work costs on it, and writes the cost table
+ * that --policy optimal decides by.
  *
  * Every point is a small graph that is compiled and run like any other.  The three element types of
  * a point take turns, so that what disturbs one disturbs all, and the lower quartile of the rounds
@@ -601,14 +601,28 @@ static enum ht_status find_target(struct tune *t, char *name, size_t size)
 	return st;
 }
 
+static enum ht_status write_rates(struct cli *c)
+{
+	struct ht_bytes rates;
+	enum ht_status st;
+
+	if (option(c, OPTION_TARGET, NULL))
+		return fail(HT_E_USAGE,
+			"rates are measured of this machine: --target goes with --costs");
+	st = ht_measure_rates(c->diags, &rates);
+	if (st == HT_OK)
+		st = ht_file_write(option(c, OPTION_OUTPUT, "-"), rates.p, rates.n, c->diags);
+	ht_bytes_free(&rates);
+	return st;
+}
+
 enum ht_status verb_tune(struct cli *c)
 {
 	struct tune t = { .c = c };
 	char target[64];
 
 	if (!option_on(c, OPTION_COSTS))
-		return fail(
-			HT_E_USAGE, "halftone tune needs --costs: there is nothing else to tune");
+		return write_rates(c);
 	t.st = find_target(&t, target, sizeof target);
 	if (t.st == HT_OK)
 		put_head(&t, target);

@@ -3,6 +3,7 @@
 #include "kernel/target.h"
 
 #include <cpuid.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Bytes of the data or unified cache of `level`; 0 when the machine does not say.  Intel's leaf 4 and AMD's 0x8000001d have the same layout. */
@@ -48,17 +49,36 @@ static const char *microarchitecture(const struct ht_target *level)
 	return level->name;
 }
 
+static const char *counts_as(void)
+{
+	const char *name = secure_getenv("HALFTONE_HOST");
+
+	return name && *name ? name : NULL;
+}
+
+static const struct ht_target *target_counted_as(void)
+{
+	const char *name = counts_as();
+	const struct ht_target *t =
+		name && strcmp(name, "host") != 0 ? ht_target_named(name) : NULL;
+
+	return t && ht_target_level(t) <= (int)ht_cpu_level() ? t : NULL;
+}
+
+const char *ht_target_host_refused(void)
+{
+	return target_counted_as() ? NULL : counts_as();
+}
+
 static struct ht_target describe(void)
 {
-	struct ht_target host = *ht_targets()[ht_cpu_level()];
-	const struct ht_target *kind = ht_target_named(microarchitecture(&host));
+	const struct ht_target *as = target_counted_as();
+	struct ht_target host = *ht_targets()[as ? ht_target_level(as) : (int)ht_cpu_level()];
+	const struct ht_target *kind = as ? as : ht_target_named(microarchitecture(&host));
 
 	host.rates = kind->rates;
 	host.prefetch_panels = kind->prefetch_panels;
-	if (ht_target_products(&host, HT_BF16) < ht_target_products(&host, HT_F32))
-		host.dot_bf16 = 0;
-	if (!host.rates->products_f16)
-		host.sums_f16 = 0;
+	ht_target_drop_slow(&host);
 	host.l1 = cache_of(1, host.l1);
 	host.l2 = cache_of(2, host.l2);
 	host.l3 = cache_of(3, host.l3);

@@ -180,3 +180,11 @@ bool ht_target_rate(const struct ht_target *t, size_t i, struct ht_target_fact *
 	*out = facts[i];
 	return true;
 }
+
+void ht_target_drop_slow(struct ht_target *t)
+{
+	if (ht_target_products(t, HT_BF16) < ht_target_products(t, HT_F32))
+		t->dot_bf16 = 0;
+	if (2 * t->rates->products_f16 <= t->rates->products)
+		t->sums_f16 = 0;
+}

@@ -13,7 +13,7 @@
 /* How fast a microarchitecture is; never how many cores there are. */
 struct ht_rates {
 	const char *name;  /* GCC's and LLVM's: "znver4" */
-	bool measured;     /* else estimated from what its vendor says */
+	bool measured;     /* or stated; else estimated from what its vendor says */
 	int rows, vectors; /* of a register tile, at most; as far as registers go */
 #define HT_RATE(member, meaning) double member;
 #include "kernel/target.def"
@@ -70,11 +70,25 @@ struct ht_target_fact {
 bool ht_target_capability(const struct ht_target *t, size_t i, struct ht_target_fact *out);
 bool ht_target_rate(const struct ht_target *t, size_t i, struct ht_target_fact *out);
 
+/* Takes the products of 16 bits from the capabilities that are slower than multiplying as float32. */
+void ht_target_drop_slow(struct ht_target *t);
+
+/* ---- rates.c ---- */
+
+/* Sets the rate of this name; false: there is none. */
+bool ht_rate_set(struct ht_rates *r, struct ht_str name, double value);
+/* The target with these rates, and with those products of its level that are fast by them. */
+const struct ht_target *ht_target_with_rates(
+	const struct ht_target *t, const struct ht_rates *rates, struct ht_arena *a);
+
 /* ---- host.c ---- */
 
 /* The best level that this machine (CPU and OS) can run, with its caches and rates.  Never code for
- * extensions, which has not been run on such a machine yet and has to be asked for. */
+ * extensions, which has not been run on such a machine yet and has to be asked for.  The variable HALFTONE_HOST
+ * names a level or microarchitecture that it counts as instead. */
 const struct ht_target *ht_target_host(void);
+/* What HALFTONE_HOST says where that is no target of a level that this machine runs; NULL: it is one, or nothing. */
+const char *ht_target_host_refused(void);
 /* Whether this machine runs code for the target of this name. */
 bool ht_target_runs(const char *name);
 

@@ -1,5 +1,6 @@
 /* The options of a policy: each a name and a function that takes its value. */
 #include "precision/optimal/cost.h"
+#include "precision/optimal/rates.h"
 #include "precision/precision.h"
 
 #include <string.h>
@@ -318,6 +319,22 @@ static enum ht_status set_hf32(struct setting *s)
 static enum ht_status set_grappler(struct setting *s)
 {
 	return ht_grappler_option(&s->p->grappler, s->key, s->value, s->d);
+}
+
+/* ---- the machine ---- */
+
+static enum ht_status set_rates(struct setting *s)
+{
+	struct ht_parse p = parse_of(s);
+	struct ht_str text;
+
+	HT_TRY(ht_policy_file(&p, HT_RATES_BYTES, &text));
+	return ht_stated_rates_parse(text, p.path, p.arena, s->d, &s->p->rates);
+}
+
+static enum ht_status set_measure(struct setting *s)
+{
+	return read_bool(s, &s->p->measures);
 }
 
 /* ---- of policy optimal ---- */

@@ -115,6 +115,7 @@ enum ht_status ht_policy_init(struct ht_policy *p, const char *name, struct ht_d
 	p->run_mode = p->hf32 = -1;
 	p->random_seed = -1;
 	p->oo_level = 3;
+	p->measures = true;
 	if (!name)
 		return HT_OK;
 	p->by = HT_NAMED_POLICY;

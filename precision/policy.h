@@ -13,6 +13,7 @@
 #include "precision/optimal/budget.h"
 
 struct ht_costs;
+struct ht_stated_rates;
 struct ht_given;
 struct ht_target;
 struct ht_decisions;
@@ -253,6 +254,8 @@ struct ht_policy {
 	size_t without_effects;
 	struct ht_arena arena;
 	struct ht_unwind unwind;
+	const struct ht_stated_rates *rates; /* of the machine that code is for; NULL: not stated */
+	bool measures;                       /* rates of this machine where its costs are unknown */
 	/* Of policy optimal: */
 	const struct ht_costs *costs;        /* in place of the target's; NULL: none */
 	const struct ht_target *cost_target; /* in place of the one compiled for; NULL: that one */

@@ -207,20 +207,32 @@ enum ht_status ht_costs_parse(struct ht_str text, const char *path, struct ht_ar
 	return HT_OK;
 }
 
+static const struct ht_shipped_costs *shipped_for(const struct ht_target *t)
+{
+	const struct ht_shipped_costs *s = ht_shipped_costs;
+
+	while (s->level && (strcmp(s->level, t->level) || strcmp(s->tuning, t->rates->name)))
+		s++;
+	return s->level && !t->extensions ? s : NULL;
+}
+
+bool ht_costs_are_known(const struct ht_target *t)
+{
+	return shipped_for(t);
+}
+
 const struct ht_costs *ht_costs_of_target(const struct ht_target *t, struct ht_arena *a)
 {
+	const struct ht_shipped_costs *s = shipped_for(t);
 	const struct ht_costs *shipped = NULL;
 	struct ht_costs *c;
 
-	for (const struct ht_shipped_costs *s = ht_shipped_costs; s->level; s++)
-		if (!t->extensions && !strcmp(s->level, t->level) &&
-			!strcmp(s->tuning, t->rates->name)) {
-			HT_CHECK(ht_costs_parse(ht_str(s->text), s->file, a, NULL, &shipped) ==
-				 HT_OK);
-			return shipped;
-		}
+	if (s) {
+		HT_CHECK(ht_costs_parse(ht_str(s->text), s->file, a, NULL, &shipped) == HT_OK);
+		return shipped;
+	}
 	c = HT_NEW(a, struct ht_costs);
-	c->name = ht_str_printf(a, "roofline of %s", t->name).p;
+	c->name = ht_str_printf(a, "roofline of %s, tuning %s", t->name, t->rates->name).p;
 	c->target = ht_str(t->name);
 	c->hash = ht_hash_bytes(c->name, strlen(c->name));
 	c->roofline = t;

@@ -27,6 +27,8 @@ struct ht_costs {
 	const struct ht_target *roofline; /* NULL: there are points */
 };
 
+/* Whether the library has a table of this target's level and microarchitecture. */
+bool ht_costs_are_known(const struct ht_target *t);
 /* The shipped table of a target's level and microarchitecture, else its roofline.  A table knows nothing of extensions.
  * Lives in `a`. */
 const struct ht_costs *ht_costs_of_target(const struct ht_target *t, struct ht_arena *a);

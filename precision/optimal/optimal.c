@@ -358,7 +358,7 @@ static enum ht_status keep_budget(struct optimal *o)
 
 static void warn_of_estimates(struct ht_precision *p, const struct ht_costs *costs)
 {
-	if (costs->roofline)
+	if (costs->roofline && !costs->roofline->rates->measured)
 		ht_warn(p->diags, HT_NOWHERE,
 			"policy optimal decides by estimates: no costs were measured on %s (tuning %s); "
 			"halftone tune --costs on such a machine makes a table for --cost_table",

@@ -20,7 +20,7 @@ VALUES = {
 FILES = {
     'keep_dtype': 'first\n', 'modify_mixlist': '{"black-list": {"to-add": ["MatMul"]}}',
     'op_precision_mode': '[ByOpType]\nSoftmax=high_precision\n', 'customize_dtypes': 'OpType::MatMul:InputDtype:float16,float16,OutputDtype:float16\n',
-    'fusion_switch_file': 'bias_matmul:off\n',
+    'fusion_switch_file': 'bias_matmul:off\n', 'rates': 'halftone.rates/1\nlevel x86-64-v3\nl3 8\nend\n',
 }
 CACHES = ('op_compiler_cache_mode', 'op_compiler_cache_dir', 'graph_compiler_cache_dir', 'graph_key')  # choose a cache: class Vendor
 LEAVES_FILES = ('dump_graphs', 'fusion_result', 'export_compile_stat', 'op_debug_level')

@@ -47,7 +47,7 @@ static int set_up(void **state)
 		return -1;
 	ht_model_set_cache(model, cache);
 	options.target = "x86-64";
-	wanted = (struct ht_wanted){ model, &options, NULL, ht_target_of(&options, NULL) };
+	wanted = (struct ht_wanted){ model, &options, NULL, ht_target_named(options.target) };
 	return ht_content_of(model, NULL, &content) == HT_OK ? 0 : -1;
 }
 
