@@ -129,6 +129,7 @@ static enum ht_status measured_once(
 	struct ht_cache_key key;
 	struct known now;
 
+	*text = HT_STR("");
 	ask_for_processor(&m.processor);
 	key = key_of(&m);
 	if (recall(&m, c, &key, text))
@@ -150,7 +151,7 @@ static enum ht_status with_measured(const struct ht_target *host, struct ht_cach
 	struct ht_arena *a, struct ht_diags *d, const struct ht_target **out)
 {
 	const struct ht_stated_rates *rates;
-	struct ht_str text;
+	struct ht_str text = HT_STR("");
 
 	HT_TRY(measured_once(c, a, d, &text));
 	HT_TRY(ht_stated_rates_parse(text, "the rates of this machine", a, d, &rates));
@@ -195,7 +196,7 @@ static enum ht_status measure_now(void *arg)
 {
 	struct asked *q = arg;
 	struct measuring m = { .arena = &q->w.arena };
-	struct ht_str text;
+	struct ht_str text = HT_STR("");
 
 	ask_for_processor(&m.processor);
 	HT_TRY(measure(&m, &text));

@@ -218,6 +218,6 @@ void ht_measured_rates(
 	out->l3 *= copying;
 	out->weights *= copying;
 	out->tensors *= copying;
-	out->weight_ps = described->cycle_ps /
-			 on_grid(m->read * products * beside_others, described->cycle_ps / described->weight_ps);
+	out->weight_ps = described->cycle_ps / on_grid(m->read * products * beside_others,
+						       described->cycle_ps / described->weight_ps);
 }
