@@ -240,7 +240,9 @@ struct ht_program {
 	size_t inputs, outputs;
 	struct ht_value_info *input, *output;
 	const char **input_alias, **output_alias; /* by input and output; "": no other name */
-	struct ht_probe *probe;                   /* with ht_compile_options.numerics */
+	struct ht_plan_work *work;                /* of each step with a kernel, in order */
+	size_t works;
+	struct ht_probe *probe; /* with ht_compile_options.numerics */
 	size_t probes;
 	struct ht_program_info info;
 	struct ht_phase phase[HT_MAX_PHASES];
@@ -265,6 +267,16 @@ void ht_program_link(struct ht_program *p, const struct ht_plan *plan);
 size_t ht_program_steps(const struct ht_image *x);
 size_t ht_program_arena(const struct ht_image *x);
 size_t ht_program_scratch(const struct ht_image *x);
+
+/* work.c: fills in p->work. */
+void ht_program_account(
+	struct ht_program *p, const struct ht_plan *plan, const struct ht_target *t);
+
+/* ---- context.c ---- */
+
+const struct ht_program *ht_context_program(const struct ht_context *c);
+struct ht_trace;
+const struct ht_trace *ht_context_recorded(const struct ht_context *c); /* NULL: nothing */
 
 /* ---- cache.c ---- */
 

@@ -207,6 +207,27 @@ size_t ht_context_steps(const struct ht_context *c, struct ht_step_time *out, si
 	return n;
 }
 
+const struct ht_program *ht_context_program(const struct ht_context *c)
+{
+	return c->program;
+}
+
+const struct ht_trace *ht_context_recorded(const struct ht_context *c)
+{
+	return ht_rt_recorded(c->rt);
+}
+
+enum ht_status ht_context_record(struct ht_context *c, size_t events, struct ht_diags *d)
+{
+	if (events > HT_MOST_EVENTS)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"%zu events of a recording; at most %d are kept", events, HT_MOST_EVENTS);
+	if (!ht_rt_record(c->rt, events))
+		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE,
+			"no memory for a recording of %zu events", events);
+	return HT_OK;
+}
+
 static struct ht_numerics count(const struct ht_probe *p, const uint8_t *rounding)
 {
 	size_t n[HT_ROUNDINGS] = { 0 };

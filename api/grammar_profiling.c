@@ -1,6 +1,9 @@
 /* The grammar of the profiler's options: a JSON object, or the list that older manuals have. */
+#include "api/api.h"
 #include "api/grammar.h"
 #include "api/profiling.h"
+
+#include <halftone/tool.h>
 
 #include <cjson/cJSON.h>
 #include <string.h>
@@ -255,6 +258,16 @@ bool ht_profiling_traces(const char *value, const char *name)
 		if (ht_str_eq(one, ht_str(name)))
 			return true;
 	return false;
+}
+
+int ht_profiling_value(const char *options, const char *key, struct ht_bytes *out)
+{
+	cJSON *object = parse(options);
+	const cJSON *member = cJSON_GetObjectItemCaseSensitive(object, key);
+	int has = cJSON_IsString(member) && ht_bytes_of(ht_str(member->valuestring), out) == HT_OK;
+
+	cJSON_Delete(object);
+	return has;
 }
 
 bool ht_profiling_says(const char *value, const char *name, const char *text)

@@ -181,6 +181,8 @@ static enum ht_status load(void *arg)
 	p->provenance = plan->provenance;
 	p->image = plan->image;
 	p->rt.image = ht_plan_image(plan);
+	p->work = plan->work;
+	p->works = plan->works;
 	p->rt.is_whole = is_whole;
 	p->rt.is_whole_arg = p;
 	p->rt.constant = constants_of(l);

@@ -114,6 +114,7 @@ enum ht_status ht_program_build(struct ht_program *p, struct ht_graph *g, struct
 	HT_TRY(ht_kernels_make(p, plan, how, d));
 	ht_phase_end(phases, "code");
 	make_probes(&b);
+	ht_program_account(p, plan, how->target);
 	p->input = describe(&b, HT_PLAN_INPUT, &p->inputs, NULL);
 	p->output = describe(&b, HT_PLAN_OUTPUT, &p->outputs, g->entries->outputs);
 	p->info.target = how->target->name;

@@ -130,6 +130,8 @@ struct ht_program_plan ht_saving_plan(struct ht_saving *s, const struct ht_progr
 		.float_nodes = i->float_nodes,
 		.casts = i->casts,
 		.parts = i->parts,
+		.works = p->works,
+		.work = p->work,
 		.image = p->image };
 
 	save_constants(s, p, &plan);

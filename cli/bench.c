@@ -57,6 +57,8 @@ static enum ht_status measure(
 
 	for (long long i = 0; i < e->warmup && st == HT_OK; i++)
 		st = session_run(c, s);
+	if (st == HT_OK)
+		st = profile_begin(c, s);
 	if (st != HT_OK)
 		return st;
 	out->ns = must_alloc(MOST * sizeof *out->ns);
@@ -204,7 +206,7 @@ enum ht_status verb_bench(struct cli *c)
 	enum ht_format format;
 	struct effort e;
 	long long threads, batch;
-	enum ht_status st = option_json(c, &format);
+	enum ht_status st = option_json(c, &format), profiled = HT_OK;
 
 	if (st == HT_OK)
 		st = option_number(c, OPTION_THREADS, 1, 1, 1024, &threads);
@@ -226,6 +228,7 @@ enum ht_status verb_bench(struct cli *c)
 		} else {
 			put_text(&info, &m, &t);
 		}
+		profiled = profile_end(c, &s, &t, format);
 		if (option_on(c, OPTION_STEPS))
 			st = put_steps(c, &s, &t, format == HT_FORMAT_JSON);
 		text_printf(&t, format == HT_FORMAT_JSON ? "}\n" : "");
@@ -233,6 +236,8 @@ enum ht_status verb_bench(struct cli *c)
 	}
 	if (st == HT_OK)
 		st = text_print(&t);
+	if (st == HT_OK)
+		st = profiled;
 	free(m.ns);
 	session_close(&s);
 	return st;

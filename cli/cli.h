@@ -324,6 +324,15 @@ void text_seed(struct text *t, const struct session *s);
 /* Whether --max-memory, or what the machine has free, is enough for a run. */
 enum ht_status check_memory(const struct cli *c, const struct session *s, long long threads);
 
+/* ---- profile.c: what --trace, --profile-table and the vendor's profiling options ask for ---- */
+
+bool profile_wanted(const struct cli *c);
+/* From here on runs are recorded. */
+enum ht_status profile_begin(struct cli *c, struct session *s);
+/* Writes the files; the tables go to `out`, in JSON as a member. */
+enum ht_status profile_end(
+	struct cli *c, const struct session *s, struct text *out, enum ht_format format);
+
 /* ---- summary.c: statistics of arrays ---- */
 
 struct summary {

@@ -256,6 +256,15 @@ void add_setting(struct cli *c, struct setting s)
 	c->setting[c->settings++] = s;
 }
 
+/* --profile names a machine to decide for; with the name of a file it is --trace. */
+static bool is_trace(const struct cli *c, const struct ht_option_info *o, const char *value)
+{
+	size_t n = strlen(value);
+
+	return option_rows[OPTION_TRACE].verbs & c->verb->bit && !strcmp(o->name, "profile") &&
+	       n > 5 && !strcmp(value + n - 5, ".json");
+}
+
 /* An option of the library's table: --name=value or --name value.  One that is true or false takes the
  * next word only where that is one of its values, and is true without. */
 static enum ht_status take_setting(struct cli *c, const struct ht_option_info *o, const char *value,
@@ -271,7 +280,10 @@ static enum ht_status take_setting(struct cli *c, const struct ht_option_info *o
 	value = value ? value : argv[++*i];
 	if (!*value)
 		return fail(HT_E_USAGE, "--%s has an empty value; it needs %s", o->name, o->values);
-	add_setting(c, (struct setting){ o->name, value, NULL, 0 });
+	if (is_trace(c, o, value))
+		add_value(c, OPTION_TRACE, value);
+	else
+		add_setting(c, (struct setting){ o->name, value, NULL, 0 });
 	return HT_OK;
 }
 

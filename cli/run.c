@@ -146,6 +146,7 @@ static void put_numerics(struct text *t, const struct session *s, bool json)
 static enum ht_status report(struct cli *c, const struct session *s, const struct summary *summary,
 	const struct verdict *v, bool json)
 {
+	enum ht_status st, printed;
 	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
 	struct ht_value_info out;
 	struct text t = { 0 };
@@ -181,12 +182,14 @@ static enum ht_status report(struct cli *c, const struct session *s, const struc
 		text_printf(&t, "],\n \"ok\": %s", ok ? "true" : "false");
 	if (option_on(c, OPTION_NUMERICS))
 		put_numerics(&t, s, json);
+	st = profile_end(c, s, &t, json ? HT_FORMAT_JSON : HT_FORMAT_TEXT);
 	text_printf(&t, json ? "}\n" : "");
 	if (!strcmp(option(c, OPTION_OUTPUT, ""), "-")) {
 		free(t.p);
-		return HT_OK;
+		return st;
 	}
-	return text_print(&t);
+	printed = text_print(&t);
+	return st == HT_OK ? printed : st;
 }
 
 static enum ht_status run_all(struct cli *c, struct session *s)
@@ -194,6 +197,8 @@ static enum ht_status run_all(struct cli *c, struct session *s)
 	long long runs;
 	enum ht_status st = option_number(c, OPTION_RUNS, 1, 1, LLONG_MAX, &runs);
 
+	if (st == HT_OK)
+		st = profile_begin(c, s);
 	for (long long i = 0; i < runs && st == HT_OK; i++)
 		st = session_run(c, s);
 	return st;

@@ -75,6 +75,10 @@ struct ht_exec_observer {
 	/* Around a step, on the leading thread; all others have finished the steps before it. */
 	void (*before)(void *arg, struct ht_exec_frame *f, uint32_t step);
 	void (*after)(void *arg, struct ht_exec_frame *f, uint32_t step);
+	/* Around what one thread does of a kernel's step: all of its tiles, or with `workers` threads some.  No thread
+	 * waits for others because of these two. */
+	void (*begin)(void *arg, int worker);
+	void (*end)(void *arg, uint32_t step, int worker, int workers);
 };
 
 /* Bytes that a run takes; each a multiple of 64. */

@@ -228,6 +228,22 @@ EXECUTOR bool ht_exec_check(
 	return !fault || ht_exec_fail(x, job->frame, job->step, worker, fault, 0);
 }
 
+/* A thread begins a step's tiles. */
+EXECUTOR void ht_exec_tiles_begin(const struct ht_exec *x, int worker)
+{
+	if (ht_exec_observed(x) && x->observer->begin)
+		x->observer->begin(x->observer->arg, worker);
+}
+
+/* And has done them. */
+EXECUTOR void ht_exec_tiles_end(
+	const struct ht_exec *x, const struct ht_image_step *s, int worker, int workers)
+{
+	if (ht_exec_observed(x) && x->observer->end)
+		x->observer->end(x->observer->arg, (uint32_t)(s - ht_image_steps(x->image)), worker,
+			workers);
+}
+
 /* Neighbouring tiles stay on one thread, as they were in the step before, unless it is late. */
 EXECUTOR void ht_exec_share_tiles(
 	struct ht_exec *x, const struct ht_exec_job *job, int worker, int workers)
@@ -364,12 +380,15 @@ EXECUTOR_CALLED void ht_exec_work(struct ht_exec *x, int worker, int workers)
 {
 	struct ht_exec_job *job = &x->job[ht_exec_control_of(x, worker)->phase & 1];
 
-	if (job->kind == HT_EXEC_TILES)
+	if (job->kind == HT_EXEC_TILES) {
+		ht_exec_tiles_begin(x, worker);
 		ht_exec_share_tiles(x, job, worker, workers);
-	else if (job->kind == HT_EXEC_INSTANCES)
+		ht_exec_tiles_end(x, job->step, worker, workers);
+	} else if (job->kind == HT_EXEC_INSTANCES) {
 		ht_exec_instances(x, job, worker, workers);
-	else if (job->kind == HT_EXEC_CHECK)
+	} else if (job->kind == HT_EXEC_CHECK) {
 		ht_exec_check(x, job, worker, worker, workers);
+	}
 }
 
 /* A job on all threads, of which the caller is the first. */
@@ -401,17 +420,34 @@ EXECUTOR bool ht_exec_look(struct ht_exec *x, struct ht_exec_frame *f,
 	return true;
 }
 
+/* All tiles of a step on one thread, when the others have done the steps before it. */
+EXECUTOR bool ht_exec_whole(struct ht_exec *x, struct ht_exec_frame *f,
+	const struct ht_image_step *s, int worker, int workers)
+{
+	bool good;
+
+	if (!ht_exec_settle(x, workers))
+		return false;
+	ht_exec_tiles_begin(x, worker);
+	good = ht_exec_tiles(x, f, s, worker, 0, s->count);
+	ht_exec_tiles_end(x, s, worker, 1);
+	return good;
+}
+
+/* Whether a thread has to look at something before a step. */
+EXECUTOR bool ht_exec_looks(const struct ht_exec *x)
+{
+	return ht_exec_observed(x) && (x->observer->check || x->observer->before);
+}
+
 EXECUTOR bool ht_exec_kernel(struct ht_exec *x, struct ht_exec_frame *f,
 	const struct ht_image_step *s, int worker, int workers)
 {
-	if (ht_exec_observed(x) && !ht_exec_look(x, f, s, worker, workers))
+	if (ht_exec_looks(x) && !ht_exec_look(x, f, s, worker, workers))
 		return false;
-	if (workers > 1 && s->count > 1) {
-		if (!ht_exec_job(x, HT_EXEC_TILES, f, s, workers))
-			return false;
-	} else if (!ht_exec_settle(x, workers) || !ht_exec_tiles(x, f, s, worker, 0, s->count)) {
+	if (workers > 1 && s->count > 1 ? !ht_exec_job(x, HT_EXEC_TILES, f, s, workers)
+					: !ht_exec_whole(x, f, s, worker, workers))
 		return false;
-	}
 	if (!ht_exec_observed(x) || !x->observer->after)
 		return true;
 	if (!ht_exec_settle(x, workers))

@@ -157,7 +157,7 @@ static struct ht_plan_step *add_step(struct lower *l, const struct ht_node *node
 	p->step = ht_grow(
 		l->arena, p->step, (size_t)p->steps, &l->planning->step_cap, sizeof *p->step);
 	s = &p->step[p->steps++];
-	*s = (struct ht_plan_step){ .kernel = -1, .node = node->name };
+	*s = (struct ht_plan_step){ .kernel = -1, .node = node->name, .of = node };
 	return s;
 }
 

@@ -85,6 +85,7 @@ struct ht_plan_step {
 	int32_t *buffer; /* as many plan buffers as the kernel has arguments */
 	int64_t *params;
 	struct ht_str node;           /* for messages: the node it was made for */
+	const struct ht_node *of;     /* likewise; of the graph that was lowered */
 	const struct ht_words *words; /* likewise: what it says when it stops */
 	size_t words_count;
 };

@@ -27,15 +27,26 @@ struct ht_plan_code {
 	uint8_t digest[HT_DIGEST];
 };
 
+/* What is known of a step's kernel beside its code: for profiles. */
+struct ht_plan_work {
+	const char *op;         /* type of the node that it was made for */
+	const char *result;     /* dtype and shape of that node's first result: "f32[1,8]" */
+	const char *dtypes;     /* of the kernel's operands and results: "bf16,f32" */
+	uint64_t multiply_adds; /* of one execution */
+	uint64_t bytes;         /* of operands and results, each once */
+	uint64_t limit_ps;      /* what the target's rates allow one core at best */
+};
+
 struct ht_program_plan {
 	const char *target, *policy;
 	const char *provenance; /* members of the manifest's JSON, to be saved again */
 	uint64_t live_bytes, weight_bytes, code_bytes, parts;
 	uint64_t low_nodes, float_nodes, casts;
-	size_t weights, constants, kernels;
+	size_t weights, constants, kernels, works;
 	struct ht_plan_weight *weight;
 	int64_t *constant;           /* by constant of the image: its weight in the list */
 	struct ht_plan_code *kernel; /* by kernel of the image */
+	struct ht_plan_work *work;   /* of each step with a kernel, in order; or none */
 	struct ht_str image;         /* at a multiple of HT_IMAGE_ALIGN */
 };
 static inline const struct ht_image *ht_plan_image(const struct ht_program_plan *p)

@@ -134,6 +134,7 @@ void ht_rt_context_free(struct ht_rt_context *c)
 		return;
 	ht_guarded_free(c->guarded);
 	ht_lives_free(c->lives);
+	ht_trace_free(c->trace);
 	free(c->memory);
 	free(c->ns);
 	free(c->stream);
@@ -156,6 +157,20 @@ const int64_t *ht_rt_step_ns(const struct ht_rt_context *c)
 	return c->profile ? c->ns : NULL;
 }
 
+bool ht_rt_record(struct ht_rt_context *c, size_t events)
+{
+	ht_trace_free(c->trace);
+	c->trace = events ? ht_trace_new(c->threads.threads,
+				    ht_image_count(c->exec.image, HT_IMAGE_STEPS), events)
+			  : NULL;
+	return !events || c->trace;
+}
+
+const struct ht_trace *ht_rt_recorded(const struct ht_rt_context *c)
+{
+	return c->trace;
+}
+
 /* ---- runs ---- */
 
 static void begin(struct ht_rt_context *c, bool ftz)
@@ -164,6 +179,8 @@ static void begin(struct ht_rt_context *c, bool ftz)
 	ht_context_observe(c);
 	if (c->profile)
 		memset(c->ns, 0, ht_image_count(c->exec.image, HT_IMAGE_STEPS) * sizeof *c->ns);
+	if (c->trace)
+		ht_trace_run_begin(c->trace);
 }
 
 /* What a run that stopped has not done itself. */
@@ -183,6 +200,8 @@ bool ht_rt_run(struct ht_rt_context *c, const void *const *inputs, void *const *
 
 	begin(c, ftz);
 	good = ht_exec_run(&c->exec, inputs, outputs);
+	if (c->trace)
+		ht_trace_run_end(c->trace);
 	if (c->lives)
 		ht_lives_end(c->memory, c->memory_bytes);
 	*fault = (struct ht_rt_fault){ 0 };

@@ -6,6 +6,7 @@
 #include "runtime/guard.h"
 #include "runtime/lives.h"
 #include "runtime/pool.h"
+#include "runtime/trace.h"
 
 struct ht_rt_context {
 	const struct ht_rt_program *program;
@@ -18,6 +19,7 @@ struct ht_rt_context {
 	size_t memory_bytes;
 	struct ht_philox *stream; /* of the next run, by number */
 	char *variables;
+	struct ht_trace *trace; /* or NULL */
 	bool profile;
 	bool checked; /* every constant is whole */
 	int64_t *ns;  /* by step */

@@ -1,4 +1,4 @@
-/* What a context looks at in a run: constants that may be damaged, time, memory that is not in use,
+/* What a context looks at in a run: constants that may be damaged, time, threads, memory that is not in use,
  * buffers between guards. */
 #include "runtime/context.h"
 
@@ -68,6 +68,16 @@ static void after(void *arg, struct ht_exec_frame *f, uint32_t step)
 	c->last = stop;
 }
 
+static void begin(void *arg, int worker)
+{
+	ht_trace_begin(((struct ht_rt_context *)arg)->trace, worker);
+}
+
+static void end(void *arg, uint32_t step, int worker, int workers)
+{
+	ht_trace_end(((struct ht_rt_context *)arg)->trace, step, worker, workers);
+}
+
 void ht_context_observe(struct ht_rt_context *c)
 {
 	bool checks = c->program->is_whole && !c->checked, memory = c->guarded || c->lives;
@@ -78,6 +88,8 @@ void ht_context_observe(struct ht_rt_context *c)
 		.enter = memory || c->profile ? enter : NULL,
 		.leave = memory ? leave : NULL,
 		.before = c->lives ? before : NULL,
-		.after = c->profile ? after : NULL };
-	c->exec.observer = checks || memory || c->profile ? &c->observer : NULL;
+		.after = c->profile ? after : NULL,
+		.begin = c->trace && c->threads.threads > 1 ? begin : NULL,
+		.end = c->trace ? end : NULL };
+	c->exec.observer = checks || memory || c->profile || c->trace ? &c->observer : NULL;
 }

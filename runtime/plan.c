@@ -29,6 +29,16 @@ static void image(struct ht_coder *c, struct ht_str *s)
 	s->p = to;
 }
 
+static void work(struct ht_coder *c, struct ht_plan_work *w)
+{
+	ht_code_text(c, &w->op);
+	ht_code_text(c, &w->result);
+	ht_code_text(c, &w->dtypes);
+	ht_code_number(c, &w->multiply_adds);
+	ht_code_number(c, &w->bytes);
+	ht_code_number(c, &w->limit_ps);
+}
+
 static void plan(struct ht_coder *c, struct ht_program_plan *p)
 {
 	ht_code_text(c, &p->target);
@@ -50,6 +60,10 @@ static void plan(struct ht_coder *c, struct ht_program_plan *p)
 		ht_code_number(c, &p->kernel[i].entry);
 		ht_code_bytes(c, p->kernel[i].digest, HT_DIGEST);
 	}
+	ht_code_count(c, &p->works, 6 * 8);
+	HT_CODE_LIST(c, p->work, p->works);
+	for (size_t i = 0; i < p->works; i++)
+		work(c, &p->work[i]);
 	image(c, &p->image);
 }
 
@@ -60,6 +74,15 @@ static bool good_kernel(const struct ht_image *x, const struct ht_plan_code *k, 
 	if (*ht_image_text(x, ht_image_kernels(x)[i].name))
 		return !k->bytes;
 	return k->entry < k->bytes && k->bytes <= HT_IMAGE_MOST_BYTES;
+}
+
+static size_t kernel_steps(const struct ht_image *x)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_STEPS); i++)
+		n += ht_image_steps(x)[i].op == HT_IMAGE_KERNEL;
+	return n;
 }
 
 static const char *check(const struct ht_program_plan *p)
@@ -74,6 +97,8 @@ static const char *check(const struct ht_program_plan *p)
 	if (p->kernels != ht_image_count(x, HT_IMAGE_KERNELS) ||
 		p->constants != ht_image_count(x, HT_IMAGE_CONSTANTS))
 		return "it has kernels or constants of another program";
+	if (p->works && p->works != kernel_steps(x))
+		return "it has an account of the steps of another program";
 	for (size_t i = 0; i < p->kernels; i++)
 		if (!good_kernel(x, &p->kernel[i], i))
 			return "a kernel begins outside of its code";

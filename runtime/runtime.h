@@ -71,5 +71,10 @@ const void *ht_rt_arena(const struct ht_rt_context *c);
  * without a kernel; NULL when profiling is off. */
 void ht_rt_profile(struct ht_rt_context *c, bool on);
 const int64_t *ht_rt_step_ns(const struct ht_rt_context *c);
+/* Records the kernels of all runs that follow: the last `events` of them, and totals of all.  0: no longer, and what was
+ * recorded is gone.  False: out of memory, nothing is recorded. */
+bool ht_rt_record(struct ht_rt_context *c, size_t events);
+struct ht_trace;
+const struct ht_trace *ht_rt_recorded(const struct ht_rt_context *c); /* NULL: nothing */
 
 #endif

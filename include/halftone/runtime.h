@@ -251,6 +251,40 @@ HT_API void ht_context_profile(struct ht_context *c, int on);
 /* Fills at most `cap` entries and returns the number of steps. */
 HT_API size_t ht_context_steps(const struct ht_context *c, struct ht_step_time *out, size_t cap);
 
+/* Profiles.  A recording has what each thread did when, in the runs that follow: the last `events` kernels (24 bytes of
+ * memory each), and totals of all.  It takes two readings of the clock a kernel, of a run on one thread one.  0: no longer, and
+ * what was recorded is gone.  HT_E_USAGE: more than HT_MOST_EVENTS. */
+enum ht_events { HT_EVENTS = 131072 /* a fair number */, HT_MOST_EVENTS = 16777216 };
+HT_API enum ht_status ht_context_record(struct ht_context *c, size_t events, struct ht_diags *d);
+struct ht_recording {
+	uint64_t runs;
+	int64_t ns; /* of all runs, by the clock */
+	int threads;
+	uint64_t lost; /* kernels that ht_context_trace() no longer has; totals have them */
+};
+/* All zero: nothing is recorded. */
+HT_API void ht_context_recording(const struct ht_context *c, struct ht_recording *out);
+/* A step in all runs that were recorded.  The limit is the roofline of the target's description (docs/profile.md): the least
+ * that one execution takes on one core. */
+struct ht_step_profile {
+	const char *node;
+	const char *op;      /* the node's type, as all texts "" where it is not known */
+	const char *result;  /* dtype and shape of the node's result: "f32[1,8]" */
+	const char *dtypes;  /* of the kernel's operands and results: "bf16,f32" */
+	const char *method;  /* as in struct ht_step_time */
+	uint64_t executions; /* a step in a loop has many in a run, one in a branch may have none */
+	int64_t ns;          /* of all executions, added up over threads */
+	uint64_t multiply_adds, bytes; /* of one execution, on all threads */
+	uint64_t limit_ps;             /* likewise, in picoseconds */
+};
+/* Fills at most `cap` entries, in the order of the program, and returns the number of steps; 0: nothing is recorded. */
+HT_API size_t ht_context_step_profiles(
+	const struct ht_context *c, struct ht_step_profile *out, size_t cap);
+/* The recording as JSON in the trace event format of Chrome and Perfetto: phases of the compilation, runs, kernels by thread.
+ * HT_E_USAGE: nothing is recorded. */
+HT_API enum ht_status ht_context_trace(
+	const struct ht_context *c, struct ht_diags *d, struct ht_bytes *out);
+
 /* The effects of rounding to 16 bits on a tensor in the last run.  An element that is in none of
  * the counts was rounded without harm.  A sentinel is a number that stands for minus infinity:
  * about -1e9, or the lowest finite number of float32 or of the tensor's type.  It is counted as a

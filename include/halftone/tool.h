@@ -11,6 +11,9 @@ extern "C" {
 /* Writes `n` bytes to a temporary file beside `path` and renames it to `path`.  "-" is standard
  * output. */
 HT_API enum ht_status ht_file_write(const char *path, const void *p, size_t n, struct ht_diags *d);
+/* The text of member `key` of a legal value of the option profiling_options; 0: the value has none, or is not JSON, or there
+ * is no memory.  The caller frees *out with ht_bytes_free(). */
+HT_API int ht_profiling_value(const char *options, const char *key, struct ht_bytes *out);
 /* Installs signal handlers: a signal that ends the process first removes its temporary files. */
 HT_API void ht_tool_signals(void);
 

@@ -188,6 +188,26 @@ class Context(Owner):
         lib.ht_context_steps(self._handle, got, len(got))
         return [(text(s.node) or '', s.ns, text(s.method)) for s in got]
 
+    def record(self, events: int = _api.HT_EVENTS) -> None:
+        """From now on runs are recorded: the last `events` kernels, and totals of all; 0 ends it."""
+        if events < 0:
+            raise UsageError(f'{events} events')
+        call(lib.ht_context_record, self._handle, events)
+
+    def profile_table(self) -> list[dict[str, Any]]:
+        """Of all runs since record(), each step: what it computes, how often and how long, and the machine's limit.
+
+        `ns` is of all executions, added up over threads; `multiply_adds`, `bytes` and `limit_ps` are of one.
+        """
+        got = (_api.ht_step_profile * lib.ht_context_step_profiles(self._handle, None, 0))()
+        lib.ht_context_step_profiles(self._handle, got, len(got))
+        words, numbers = ('node', 'op', 'result', 'dtypes', 'method'), ('executions', 'ns', 'multiply_adds', 'bytes', 'limit_ps')
+        return [{**{w: text(getattr(s, w)) for w in words}, **{n: getattr(s, n) for n in numbers}} for s in got]
+
+    def trace(self) -> dict[str, Any]:
+        """The timeline since record(), which Perfetto and chrome://tracing read once it is written with json.dump()."""
+        return dict(json_of(lib.ht_context_trace, self._handle))
+
     def numerics(self) -> list[dict[str, Any]]:
         """What rounding to 16 bits did to each tensor in the last run, of programs compiled with `numerics`."""
         got = (_api.ht_numerics * lib.ht_context_numerics(self._handle, None, 0))()

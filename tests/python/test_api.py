@@ -235,6 +235,25 @@ class Programs(FolderCase):
         with self.assertRaises(ht.UsageError):
             p.context(guard='beside')
 
+    def test_recording(self):
+        c = self.model.compile().context()
+        with self.assertRaises(ht.UsageError):
+            c.trace()
+        self.assertEqual(c.profile_table(), [])
+        c.record()
+        for _ in range(3):
+            c.run(x())
+        rows = c.profile_table()
+        self.assertEqual([r['executions'] for r in rows], [3] * len(rows))
+        kernels = [e for e in c.trace()['traceEvents'] if e.get('cat') == 'kernel']
+        self.assertEqual(len(kernels), 3 * len(rows))
+        self.assertEqual({k['name'] for k in kernels}, {r['node'] for r in rows})
+        for wrong in -1, 1 << 30:
+            with self.assertRaises(ht.UsageError):
+                c.record(wrong)
+        c.record(0)
+        self.assertEqual(c.profile_table(), [])
+
     def test_variables(self):
         """They go on from run to run of one context; a call of the program begins with their first values."""
         text = '''hir 1

@@ -1,0 +1,242 @@
+/* What a context recorded: of each step, and as a timeline. */
+#include "api/api.h"
+#include "runtime/trace.h"
+
+#include <stdio.h>
+
+struct tracing {
+	const struct ht_program *program;
+	const struct ht_trace *trace;
+	struct ht_step_profile *step; /* by step of the image; without `node`: it has no kernel */
+	int64_t origin;               /* of the timeline, on the clock of the trace */
+	struct ht_bytes *out;
+	struct ht_work w;
+	struct ht_buf b;
+};
+
+/* Threads of the timeline. */
+enum { COMPILING, RUNS, FIRST_WORKER };
+
+/* ---- steps ---- */
+
+static struct ht_step_profile step_profile(const struct ht_program *p, const struct ht_trace *t,
+	uint32_t step, const struct ht_plan_work *w)
+{
+	static const struct ht_plan_work unknown = { .op = "", .result = "", .dtypes = "" };
+	const struct ht_image *x = p->rt.image;
+	const struct ht_image_note *note = &ht_image_notes(x)[step];
+	const struct ht_trace_total total = ht_trace_total(t, step);
+
+	w = w ? w : &unknown;
+	return (struct ht_step_profile){ .node = ht_image_text(x, note->node),
+		.op = w->op,
+		.result = w->result,
+		.dtypes = w->dtypes,
+		.method = note->method ? ht_image_text(x, note->method) : NULL,
+		.executions = total.executions,
+		.ns = total.ns,
+		.multiply_adds = w->multiply_adds,
+		.bytes = w->bytes,
+		.limit_ps = w->limit_ps };
+}
+
+size_t ht_context_step_profiles(const struct ht_context *c, struct ht_step_profile *out, size_t cap)
+{
+	const struct ht_program *p = ht_context_program(c);
+	const struct ht_trace *t = ht_context_recorded(c);
+	const struct ht_image *x = p->rt.image;
+	size_t n = 0;
+
+	for (uint32_t i = 0; t && i < ht_image_count(x, HT_IMAGE_STEPS); i++) {
+		if (ht_image_steps(x)[i].op != HT_IMAGE_KERNEL)
+			continue;
+		if (n < cap)
+			out[n] = step_profile(p, t, i, n < p->works ? &p->work[n] : NULL);
+		n++;
+	}
+	return n;
+}
+
+void ht_context_recording(const struct ht_context *c, struct ht_recording *out)
+{
+	const struct ht_trace *t = ht_context_recorded(c);
+
+	*out = (struct ht_recording){ 0 };
+	if (!t)
+		return;
+	out->runs = t->runs.n;
+	out->ns = t->run_ns;
+	out->threads = t->workers;
+	out->lost = ht_trace_lost(t);
+}
+
+/* ---- the timeline ---- */
+
+static void put_us(struct tracing *t, int64_t ns)
+{
+	ht_put_fixed(&t->b, (double)ns / 1000, 3);
+}
+
+/* An event up to its arguments. */
+static void begin_event(struct tracing *t, const char *name, const char *category, int thread,
+	int64_t begin, int64_t end)
+{
+	ht_puts(&t->b, ",\n{\"name\": ");
+	ht_put_json(&t->b, ht_str(name));
+	ht_printf(&t->b,
+		", \"cat\": \"%s\", \"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"ts\": ", category,
+		thread);
+	put_us(t, begin);
+	ht_puts(&t->b, ", \"dur\": ");
+	put_us(t, end - begin);
+}
+
+static void put_name(struct tracing *t, int thread, const char *name, int number)
+{
+	ht_printf(&t->b,
+		",\n{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 1, \"tid\": %d, \"args\": {\"name\": \"%s",
+		thread, name);
+	if (number >= 0)
+		ht_printf(&t->b, " %d", number);
+	ht_printf(&t->b,
+		"\"}},\n{\"name\": \"thread_sort_index\", \"ph\": \"M\", \"pid\": 1, \"tid\": %d, \"args\": {\"sort_index\": %d}}",
+		thread, thread);
+}
+
+static void put_names(struct tracing *t)
+{
+	ht_puts(&t->b,
+		"{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": 1, \"args\": {\"name\": \"halftone\"}}");
+	put_name(t, COMPILING, "compilation", -1);
+	put_name(t, RUNS, "runs", -1);
+	for (int i = 0; i < t->trace->workers; i++)
+		put_name(t, FIRST_WORKER + i, "thread", i);
+}
+
+/* The phases, one behind the other; returns their end. */
+static int64_t put_phases(struct tracing *t)
+{
+	const struct ht_program_info *info = &t->program->info;
+	int64_t at = 0;
+
+	for (size_t i = 0; i < info->phases; i++) {
+		begin_event(t, info->phase[i].name, "compilation", COMPILING, at,
+			at + info->phase[i].ns);
+		ht_puts(&t->b, "}");
+		at += info->phase[i].ns;
+	}
+	return at;
+}
+
+static void put_runs(struct tracing *t)
+{
+	const struct ht_trace_ring *r = &t->trace->runs;
+	char name[32];
+
+	for (uint64_t i = 0; i < ht_trace_kept(r); i++) {
+		const struct ht_trace_event *e = ht_trace_event(r, i);
+
+		snprintf(name, sizeof name, "run %llu", (unsigned long long)e->of);
+		begin_event(t, name, "run", RUNS, e->begin - t->origin, e->end - t->origin);
+		ht_puts(&t->b, "}");
+	}
+}
+
+static void put_kernel(struct tracing *t, int worker, const struct ht_trace_event *e)
+{
+	const struct ht_step_profile *s = &t->step[e->of];
+
+	begin_event(t, s->node, "kernel", FIRST_WORKER + worker, e->begin - t->origin,
+		e->end - t->origin);
+	ht_printf(&t->b, ", \"args\": {\"step\": %llu", (unsigned long long)e->of);
+	ht_put_member(&t->b, "op", ht_str(s->op));
+	ht_put_member(&t->b, "result", ht_str(s->result));
+	ht_put_member(&t->b, "dtypes", ht_str(s->dtypes));
+	if (s->method)
+		ht_put_member(&t->b, "method", ht_str(s->method));
+	ht_printf(&t->b, ", \"multiply_adds\": %llu, \"bytes\": %llu, \"limit_us\": ",
+		(unsigned long long)s->multiply_adds, (unsigned long long)s->bytes);
+	ht_put_fixed(&t->b, (double)s->limit_ps / 1e6, 3);
+	if (t->trace->workers == 1 && e->end > e->begin) {
+		ht_puts(&t->b, ", \"of_limit\": ");
+		ht_put_fixed(&t->b, (double)s->limit_ps / 1e3 / (double)(e->end - e->begin), 4);
+	}
+	ht_puts(&t->b, "}}");
+}
+
+static void put_kernels(struct tracing *t)
+{
+	for (int i = 0; i < t->trace->workers; i++) {
+		const struct ht_trace_ring *r = &t->trace->kernels[i];
+
+		for (uint64_t k = 0; k < ht_trace_kept(r); k++)
+			put_kernel(t, i, ht_trace_event(r, k));
+	}
+}
+
+/* By step of the image, of those that ran. */
+static void fill_steps(struct tracing *t)
+{
+	const struct ht_image *x = t->program->rt.image;
+	uint32_t steps = ht_image_count(x, HT_IMAGE_STEPS);
+	size_t n = 0;
+
+	t->step = HT_NEW_ARRAY(&t->w.arena, struct ht_step_profile, steps);
+	for (uint32_t i = 0; i < steps; i++)
+		if (ht_image_steps(x)[i].op == HT_IMAGE_KERNEL) {
+			t->step[i] = step_profile(t->program, t->trace, i,
+				n < t->program->works ? &t->program->work[n] : NULL);
+			n++;
+		}
+}
+
+/* The earliest event that is kept, so that the timeline begins where the compilation ended. */
+static int64_t first_of(const struct ht_trace *t)
+{
+	int64_t first = INT64_MAX;
+
+	for (int i = -1; i < t->workers; i++) {
+		const struct ht_trace_ring *r = i < 0 ? &t->runs : &t->kernels[i];
+
+		if (r->n && ht_trace_event(r, 0)->begin < first)
+			first = ht_trace_event(r, 0)->begin;
+	}
+	return first == INT64_MAX ? 0 : first;
+}
+
+static enum ht_status put_trace(void *arg)
+{
+	struct tracing *t = arg;
+	const struct ht_program_info *info = &t->program->info;
+
+	ht_buf_init(&t->b, &t->w.arena);
+	fill_steps(t);
+	ht_puts(&t->b,
+		"{\"displayTimeUnit\": \"ns\",\n\"otherData\": {\"schema\": \"halftone.trace/1\"");
+	ht_put_member(&t->b, "target", ht_str(info->target));
+	ht_put_member(&t->b, "policy", ht_str(info->policy));
+	ht_printf(&t->b, ", \"threads\": %d, \"runs\": %llu, \"kernels_lost\": %llu},\n",
+		t->trace->workers, (unsigned long long)t->trace->runs.n,
+		(unsigned long long)ht_trace_lost(t->trace));
+	ht_puts(&t->b, "\"traceEvents\": [\n");
+	put_names(t);
+	t->origin = first_of(t->trace) - put_phases(t);
+	put_runs(t);
+	put_kernels(t);
+	ht_puts(&t->b, "\n]}\n");
+	return ht_bytes_of(ht_buf_str(&t->b), t->out);
+}
+
+enum ht_status ht_context_trace(
+	const struct ht_context *c, struct ht_diags *d, struct ht_bytes *out)
+{
+	struct tracing t = {
+		.program = ht_context_program(c), .trace = ht_context_recorded(c), .out = out
+	};
+
+	*out = (struct ht_bytes){ 0 };
+	if (!t.trace)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"nothing was recorded: ht_context_record() comes before the runs");
+	return ht_work_run(&t.w, put_trace, &t, d);
+}

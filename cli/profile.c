@@ -1,0 +1,467 @@
+/* What ran when: a trace of the runs as a file, and tables of where their time went. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- what is wanted ---- */
+
+static const char *setting_value(const struct cli *c, const char *name)
+{
+	const char *value = NULL;
+
+	for (size_t i = 0; i < c->settings; i++)
+		if (!strcmp(c->setting[i].name, name))
+			value = c->setting[i].value;
+	return value;
+}
+
+/* profiling_mode of the vendor's configuration. */
+static bool vendor_profiles(const struct cli *c)
+{
+	const char *on = setting_value(c, "profiling_config.enable_profiling");
+
+	return on && (!strcmp(on, "true") || !strcmp(on, "1"));
+}
+
+/* A member of profiling_options; NULL: it is not stated.  The caller frees it. */
+static char *vendor_option(const struct cli *c, const char *key)
+{
+	const char *options = setting_value(c, "profiling_config.profiling_options");
+	struct ht_bytes b = { 0 };
+
+	return options && vendor_profiles(c) && ht_profiling_value(options, key, &b) ? b.p : NULL;
+}
+
+static bool vendor_says(const struct cli *c, const char *key, const char *value)
+{
+	char *said = vendor_option(c, key);
+	bool same = said && !strcmp(said, value);
+
+	free(said);
+	return same;
+}
+
+/* Whether the vendor's options ask for the times of single kernels, as they do where they say nothing. */
+static bool vendor_traces(const struct cli *c)
+{
+	return vendor_profiles(c) && !vendor_says(c, "task_trace", "off") &&
+	       !vendor_says(c, "task_time", "off");
+}
+
+/* As many as the vendor's limit has room for, at about so many bytes of text each. */
+enum { EVENT_TEXT = 400 };
+
+static size_t events_of(const struct cli *c)
+{
+	char *limit = vendor_option(c, "storage_limit");
+	size_t events = HT_EVENTS;
+	unsigned long long most = limit ? strtoull(limit, NULL, 10) * 1000000 / EVENT_TEXT : 0;
+
+	if (limit)
+		events = most < HT_MOST_EVENTS ? (size_t)most : HT_MOST_EVENTS;
+	free(limit);
+	return events;
+}
+
+bool profile_wanted(const struct cli *c)
+{
+	return option_on(c, OPTION_TRACE) || option_on(c, OPTION_PROFILE_TABLE) ||
+	       vendor_profiles(c);
+}
+
+enum ht_status profile_begin(struct cli *c, struct session *s)
+{
+	if (!profile_wanted(c))
+		return HT_OK;
+	return ht_context_record(s->context, events_of(c), c->diags);
+}
+
+/* ---- the steps ---- */
+
+struct row {
+	const char *name, *what; /* what: beside it; may be NULL */
+	uint64_t executions;
+	double ns, multiply_adds, bytes, limit_ns; /* of all executions */
+};
+
+struct table {
+	struct ht_recording recording;
+	struct ht_step_profile *step;
+	size_t steps;
+	double ns; /* of all kernels */
+};
+
+static void read_table(const struct session *s, struct table *t)
+{
+	ht_context_recording(s->context, &t->recording);
+	t->steps = ht_context_step_profiles(s->context, NULL, 0);
+	t->step = must_alloc((t->steps + 1) * sizeof *t->step);
+	ht_context_step_profiles(s->context, t->step, t->steps);
+	t->ns = 0;
+	for (size_t i = 0; i < t->steps; i++)
+		t->ns += (double)t->step[i].ns;
+}
+
+static void add(struct row *r, const struct ht_step_profile *s)
+{
+	double n = (double)s->executions;
+
+	r->executions += s->executions;
+	r->ns += (double)s->ns;
+	r->multiply_adds += n * (double)s->multiply_adds;
+	r->bytes += n * (double)s->bytes;
+	r->limit_ns += n * (double)s->limit_ps / 1e3;
+}
+
+static int longer_first(const void *a, const void *b)
+{
+	double x = ((const struct row *)a)->ns, y = ((const struct row *)b)->ns;
+
+	return (x < y) - (x > y);
+}
+
+/* Rows of steps whose name is the same; `name_of` may write to its second argument. */
+typedef const char *name_fn(const struct ht_step_profile *s, char *space, size_t size);
+
+static const char *op_name(const struct ht_step_profile *s, char *space, size_t size)
+{
+	snprintf(space, size, "%s%s%s", *s->op ? s->op : "?", s->method ? " by " : "",
+		s->method ? s->method : "");
+	return space;
+}
+
+/* The name up to its last '/', of at most three parts. */
+static const char *scope_name(const struct ht_step_profile *s, char *space, size_t size)
+{
+	size_t n = 0, end = 0;
+	int parts = 0;
+
+	for (; s->node[n] && parts < 3 && n + 1 < size; n++)
+		if (s->node[n] == '/') {
+			end = n;
+			parts++;
+		}
+	snprintf(space, size, "%.*s", (int)end, s->node);
+	return end ? space : "(no scope)";
+}
+
+static struct row *row_named(struct row *row, size_t *n, const char *name)
+{
+	for (size_t i = 0; i < *n; i++)
+		if (!strcmp(row[i].name, name))
+			return &row[i];
+	row[*n] = (struct row){ .name = strdup(name) };
+	if (!row[*n].name)
+		exit(fail(HT_E_ENVIRONMENT, "out of memory"));
+	return &row[(*n)++];
+}
+
+static struct row *rows_by(const struct table *t, name_fn *name_of, size_t *n)
+{
+	struct row *row = must_alloc((t->steps + 1) * sizeof *row);
+	char space[512];
+
+	*n = 0;
+	for (size_t i = 0; i < t->steps; i++)
+		if (t->step[i].executions)
+			add(row_named(row, n, name_of(&t->step[i], space, sizeof space)),
+				&t->step[i]);
+	qsort(row, *n, sizeof *row, longer_first);
+	return row;
+}
+
+static void free_rows(struct row *row, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free((void *)(uintptr_t)row[i].name);
+	free(row);
+}
+
+static double share(double part, double of)
+{
+	return of > 0 ? part / of : 0;
+}
+
+/* ---- as text ---- */
+
+static void put_row(struct text *out, const struct table *t, const struct row *r)
+{
+	double runs = (double)t->recording.runs;
+
+	text_printf(out, "%10.4f ms %5.1f%% %8.1f %8.2f %8.2f %6.1f%%  %s%s%s\n",
+		share(r->ns, runs) / 1e6, 100 * share(r->ns, t->ns),
+		share((double)r->executions, runs), share(r->multiply_adds, r->ns),
+		share(r->bytes, r->ns), 100 * share(r->limit_ns, r->ns), r->name,
+		r->what ? "  " : "", r->what ? r->what : "");
+}
+
+static void put_heading(struct text *out, const char *what)
+{
+	text_printf(out, "%13s %6s %8s %8s %8s %7s  %s\n", "a run", "share", "times", "Gmadd/s",
+		"GB/s", "limit", what);
+}
+
+static void put_rows(
+	struct text *out, const struct table *t, const char *what, name_fn *name_of, size_t most)
+{
+	size_t n;
+	struct row *row = rows_by(t, name_of, &n);
+
+	put_heading(out, what);
+	for (size_t i = 0; i < n && i < most; i++)
+		put_row(out, t, &row[i]);
+	if (n > most)
+		text_printf(out, "%13s and %zu more\n", "", n - most);
+	free_rows(row, n);
+}
+
+/* What a kernel is beside its node's name. */
+static char *describe(const struct ht_step_profile *s)
+{
+	struct text t = { 0 };
+
+	text_printf(&t, "%s %s of %s%s%s", *s->op ? s->op : "?", s->result,
+		*s->dtypes ? s->dtypes : "?", s->method ? " by " : "", s->method ? s->method : "");
+	return t.p;
+}
+
+static void put_kernels(struct text *out, const struct table *t, size_t most)
+{
+	struct row *row = must_alloc((t->steps + 1) * sizeof *row);
+
+	for (size_t i = 0; i < t->steps; i++) {
+		row[i].name = t->step[i].node;
+		row[i].what = describe(&t->step[i]);
+		add(&row[i], &t->step[i]);
+	}
+	qsort(row, t->steps, sizeof *row, longer_first);
+	put_heading(out, "kernel");
+	for (size_t i = 0; i < t->steps && i < most && row[i].executions; i++)
+		put_row(out, t, &row[i]);
+	for (size_t i = 0; i < t->steps; i++)
+		free((void *)(uintptr_t)row[i].what);
+	free(row);
+}
+
+/* How the time divides among kernels near the limit of the roofline and far from it. */
+static void put_roofline(struct text *out, const struct table *t)
+{
+	static const double from[] = { 0.75, 0.5, 0.25, 0 };
+	double last = 1e300;
+
+	text_printf(out, "%13s %6s  %s\n", "a run", "share", "part of the limit that is reached");
+	for (size_t k = 0; k < sizeof from / sizeof *from; k++) {
+		double ns = 0;
+
+		for (size_t i = 0; i < t->steps; i++) {
+			struct row r = { 0 };
+
+			add(&r, &t->step[i]);
+			if (r.ns > 0 && r.limit_ns / r.ns >= from[k] && r.limit_ns / r.ns < last)
+				ns += r.ns;
+		}
+		text_printf(out, "%10.4f ms %5.1f%%  %s%.0f%%\n",
+			share(ns, (double)t->recording.runs) / 1e6, 100 * share(ns, t->ns),
+			k ? k == 3 ? "below " : "from " : "from ",
+			100 * (k == 3 ? from[2] : from[k]));
+		last = from[k];
+	}
+}
+
+enum { TOP = 20 };
+
+static void put_table_text(struct text *out, const struct table *t)
+{
+	double wall = (double)t->recording.ns * t->recording.threads;
+
+	text_printf(out, "profile   %llu runs, %.4g ms a run; kernels take %.1f%% of %s\n",
+		(unsigned long long)t->recording.runs,
+		share((double)t->recording.ns, (double)t->recording.runs) / 1e6,
+		100 * share(t->ns, wall),
+		t->recording.threads > 1 ? "the time of all threads" : "it");
+	put_kernels(out, t, TOP);
+	put_rows(out, t, "op", op_name, TOP);
+	put_rows(out, t, "scope", scope_name, TOP);
+	put_roofline(out, t);
+}
+
+/* ---- as JSON ---- */
+
+static void put_row_json(struct text *out, const struct row *r)
+{
+	text_printf(out, "{\"name\": ");
+	text_json(out, r->name);
+	text_printf(out,
+		", \"executions\": %llu, \"ms\": %.6g, \"multiply_adds\": %.0f, \"bytes\": %.0f, \"limit_ms\": %.6g}",
+		(unsigned long long)r->executions, r->ns / 1e6, r->multiply_adds, r->bytes,
+		r->limit_ns / 1e6);
+}
+
+static void put_rows_json(
+	struct text *out, const struct table *t, const char *member, name_fn *name_of)
+{
+	size_t n;
+	struct row *row = rows_by(t, name_of, &n);
+
+	text_printf(out, ",\n  \"%s\": [", member);
+	for (size_t i = 0; i < n; i++) {
+		text_printf(out, i ? ",\n   " : "\n   ");
+		put_row_json(out, &row[i]);
+	}
+	text_printf(out, "]");
+	free_rows(row, n);
+}
+
+static void put_kernel_json(struct text *out, const struct ht_step_profile *s)
+{
+	const char *const member[] = { "node", "op", "result", "dtypes", "method" };
+	const char *const value[] = { s->node, s->op, s->result, s->dtypes, s->method };
+
+	for (size_t i = 0; i < sizeof value / sizeof *value; i++)
+		if (value[i]) {
+			text_printf(out, i ? ", \"%s\": " : "{\"%s\": ", member[i]);
+			text_json(out, value[i]);
+		}
+	text_printf(out,
+		", \"executions\": %llu, \"ms\": %.6g, \"multiply_adds\": %llu, \"bytes\": %llu, \"limit_ms\": %.6g}",
+		(unsigned long long)s->executions, (double)s->ns / 1e6,
+		(unsigned long long)s->multiply_adds, (unsigned long long)s->bytes,
+		(double)s->limit_ps / 1e9);
+}
+
+static void put_table_json(struct text *out, const struct table *t)
+{
+	text_printf(out,
+		",\n \"profile\": {\"runs\": %llu, \"threads\": %d, \"ms\": %.6g, \"kernels_ms\": %.6g,\n"
+		"  \"kernels\": [",
+		(unsigned long long)t->recording.runs, t->recording.threads,
+		(double)t->recording.ns / 1e6, t->ns / 1e6);
+	for (size_t i = 0; i < t->steps; i++) {
+		text_printf(out, i ? ",\n   " : "\n   ");
+		put_kernel_json(out, &t->step[i]);
+	}
+	text_printf(out, "]");
+	put_rows_json(out, t, "by_op", op_name);
+	put_rows_json(out, t, "by_scope", scope_name);
+	text_printf(out, "}");
+}
+
+/* ---- files ---- */
+
+static enum ht_status write_trace(struct cli *c, const struct session *s, const char *path)
+{
+	struct ht_bytes b;
+	enum ht_status st = ht_context_trace(s->context, c->diags, &b);
+
+	if (st == HT_OK)
+		st = ht_file_write(path, b.p, b.n, c->diags);
+	ht_bytes_free(&b);
+	return st;
+}
+
+static void csv_text(struct text *t, const char *s)
+{
+	text_printf(t, "\"");
+	for (; *s; s++)
+		text_printf(t, *s == '"' ? "\"\"" : "%c", *s);
+	text_printf(t, "\"");
+}
+
+/* A line for each step that ran. */
+static enum ht_status write_summary(struct cli *c, const struct table *t, const char *path)
+{
+	struct text out = { 0 };
+	enum ht_status st;
+
+	text_printf(&out,
+		"Op Name,OP Type,Output Shapes,Data Types,Method,Count,Total Time(us),Avg Time(us),Ratio(%%),Multiply-Adds,Bytes,Limit(us)\n");
+	for (size_t i = 0; i < t->steps; i++) {
+		const struct ht_step_profile *s = &t->step[i];
+		const char *const text[] = { s->node, s->op, s->result, s->dtypes,
+			s->method ? s->method : "" };
+
+		if (!s->executions)
+			continue;
+		for (size_t k = 0; k < sizeof text / sizeof *text; k++) {
+			csv_text(&out, text[k]);
+			text_printf(&out, ",");
+		}
+		text_printf(&out, "%llu,%.3f,%.3f,%.3f,%llu,%llu,%.3f\n",
+			(unsigned long long)s->executions, (double)s->ns / 1e3,
+			share((double)s->ns, (double)s->executions) / 1e3,
+			100 * share((double)s->ns, t->ns), (unsigned long long)s->multiply_adds,
+			(unsigned long long)s->bytes, (double)s->limit_ps / 1e6);
+	}
+	st = ht_file_write(path, out.p, out.n, c->diags);
+	free(out.p);
+	return st;
+}
+
+static enum ht_status make_folder(const char *path)
+{
+	struct stat about;
+
+	if (mkdir(path, 0777) == 0 || (stat(path, &about) == 0 && S_ISDIR(about.st_mode)))
+		return HT_OK;
+	return fail(HT_E_ENVIRONMENT, "%s: the profile's folder cannot be made", path);
+}
+
+/* OUTPUT/PROF_TIME_PROCESS/, with the vendor's names of files. */
+static enum ht_status write_vendor(struct cli *c, const struct session *s, const struct table *t)
+{
+	char *output = vendor_option(c, "output"), stamp[32];
+	struct text folder = { 0 }, path = { 0 };
+	time_t now = time(NULL);
+	struct tm tm;
+	enum ht_status st;
+
+	localtime_r(&now, &tm);
+	strftime(stamp, sizeof stamp, "%Y%m%d%H%M%S", &tm);
+	text_printf(&folder, "%s", output && *output ? output : ".");
+	free(output);
+	st = make_folder(folder.p);
+	text_printf(&folder, "/PROF_%s_%ld", stamp, (long)getpid());
+	if (st == HT_OK)
+		st = make_folder(folder.p);
+	text_printf(&path, "%s/op_summary_%s.csv", folder.p, stamp);
+	if (st == HT_OK)
+		st = write_summary(c, t, path.p);
+	path.n = 0;
+	text_printf(&path, "%s/msprof_%s.json", folder.p, stamp);
+	if (st == HT_OK && vendor_traces(c))
+		st = write_trace(c, s, path.p);
+	if (st == HT_OK)
+		note(c, "the profile is in %s", folder.p);
+	free(folder.p);
+	free(path.p);
+	return st;
+}
+
+enum ht_status profile_end(
+	struct cli *c, const struct session *s, struct text *out, enum ht_format format)
+{
+	struct table t;
+	enum ht_status st = HT_OK;
+
+	if (!profile_wanted(c))
+		return HT_OK;
+	read_table(s, &t);
+	if (t.recording.lost && (option_on(c, OPTION_TRACE) || vendor_traces(c)))
+		warn(c, "the trace has the last kernels only; %llu before them are in its totals alone",
+			(unsigned long long)t.recording.lost);
+	if (option_on(c, OPTION_PROFILE_TABLE) && format == HT_FORMAT_JSON)
+		put_table_json(out, &t);
+	else if (option_on(c, OPTION_PROFILE_TABLE))
+		put_table_text(out, &t);
+	if (option_on(c, OPTION_TRACE))
+		st = write_trace(c, s, option(c, OPTION_TRACE, NULL));
+	if (st == HT_OK && vendor_profiles(c))
+		st = write_vendor(c, s, &t);
+	free(t.step);
+	return st;
+}

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""Profiles: traces, tables, the vendor's options for them, and folders that cannot be written."""
+import csv, glob, json, os, unittest
+
+from tool import ToolCase
+
+# Two products and a Softmax.
+MODEL = """hir 1
+entry "" {
+  input "x" = %%x
+  output "net/last/y" = %%"net/last/y"
+}
+
+%%x = Placeholder() {dtype=f32, shape=shape[64,512]}
+%%w = Const() {dtype=f32, value=tensor f32[512,512] {%s}}
+%%"net/dense/a" = MatMul(%%x, %%w) {T=f32, transpose_a=false, transpose_b=false}
+%%"net/dense/b" = Relu(%%"net/dense/a") {T=f32}
+%%"net/last/c" = MatMul(%%"net/dense/b", %%w) {T=f32, transpose_a=false, transpose_b=false}
+%%"net/last/y" = Softmax(%%"net/last/c") {T=f32}
+""" % ', '.join(['0.01'] * (512 * 512))
+
+
+class Profile(ToolCase):
+    def model(self):
+        return self.path('m.hir', MODEL.encode())
+
+    def trace(self, *args, verb='run'):
+        at = self.path('trace.json')
+        self.tool(verb, self.model(), '--trace', at, *args)
+        with open(at) as f:
+            return json.load(f)
+
+    def events(self, trace, category):
+        return [e for e in trace['traceEvents'] if e.get('cat') == category]
+
+    def test_trace(self):
+        t = self.trace('--runs=4', '--no-cache')
+        self.assertEqual(t['otherData']['schema'], 'halftone.trace/1')
+        self.assertEqual((t['otherData']['runs'], t['otherData']['threads'], t['otherData']['kernels_lost']), (4, 1, 0))
+        runs, kernels = self.events(t, 'run'), self.events(t, 'kernel')
+        self.assertEqual([r['name'] for r in runs], ['run %d' % i for i in range(4)])
+        self.assertEqual(len(kernels) % 4, 0)
+        products = [k for k in kernels if k['args']['op'] == 'MatMul']
+        self.assertEqual(len(products), 8)
+        for k in products:
+            self.assertEqual(k['args']['result'], 'f32[64,512]')
+            self.assertEqual(k['args']['multiply_adds'], 64 * 512 * 512)
+            self.assertGreaterEqual(k['args']['bytes'], 4 * (512 * 512 + 2 * 64 * 512))
+            self.assertGreater(k['args']['limit_us'], 0)
+            self.assertAlmostEqual(k['args']['of_limit'], k['args']['limit_us'] / k['dur'], 1)
+        # On one thread kernels follow each other without gaps, within their run.
+        for k, n in zip(kernels, kernels[1:]):
+            self.assertLessEqual(k['ts'] + k['dur'], n['ts'] + 0.002)
+        for r in runs:
+            inside = [k for k in kernels if r['ts'] - 0.002 <= k['ts'] and k['ts'] + k['dur'] <= r['ts'] + r['dur'] + 0.002]
+            self.assertEqual(len(inside), len(kernels) // 4)
+        self.assertGreater(sum(k['dur'] for k in kernels), 0.97 * sum(r['dur'] for r in runs))
+        phases = self.events(t, 'compilation')
+        self.assertIn('code', [p['name'] for p in phases])
+        self.assertLessEqual(max(p['ts'] + p['dur'] for p in phases), runs[0]['ts'] + 0.002)
+
+    def test_profile_with_the_name_of_a_file(self):
+        at = self.path('named.json')
+        self.tool('run', self.model(), '--profile', at, '--profile=cpu')
+        with open(at) as f:
+            self.assertEqual(json.load(f)['otherData']['runs'], 1)
+        self.fails(2, "no profile 'x.json'|x.json", 'explain', self.model(), '--profile', 'x.json')
+
+    def test_threads(self):
+        t = self.trace('--threads=2', '--runs=3')
+        names = [e['args']['name'] for e in t['traceEvents'] if e['name'] == 'thread_name']
+        self.assertEqual(names, ['compilation', 'runs', 'thread 0', 'thread 1'])
+        kernels = self.events(t, 'kernel')
+        self.assertEqual({k['tid'] for k in kernels}, {2, 3})
+        self.assertNotIn('of_limit', kernels[0]['args'])
+
+    def test_from_the_cache_and_an_artefact(self):
+        """A program that was compiled earlier knows as much of its steps."""
+        cache = ['--cache-dir', self.path('cache')]
+        first, again = self.trace(*cache), self.trace(*cache)
+        htx, at = self.path('m.htx'), self.path('artefact.json')
+        self.tool('compile', self.model(), '-o', htx)
+        self.tool('run', htx, '--trace', at)
+        with open(at) as f:
+            saved = json.load(f)
+        about = [[(k['name'], k['args']['op'], k['args']['result'], k['args']['multiply_adds'], k['args']['limit_us'])
+                  for k in self.events(t, 'kernel')] for t in (first, again, saved)]
+        self.assertEqual(about[0], about[1])
+        self.assertEqual(about[0], about[2])
+
+    def test_table(self):
+        out = self.tool('bench', self.model(), '--duration=0', '--runs=5', '--profile-table').stdout.decode()
+        self.assertRegex(out, r'profile   5 runs, .* ms a run; kernels take (9[7-9]|100)\..% of it')
+        for heading in 'kernel', 'op', 'scope', 'part of the limit':
+            self.assertIn(heading, out)
+        self.assertIn('MatMul f32[64,512] of f32', out)
+        report = json.loads(self.tool('run', self.model(), '--runs=2', '--format=json', '--profile-table').stdout)
+        p = report['profile']
+        self.assertEqual(p['runs'], 2)
+        self.assertEqual([k['executions'] for k in p['kernels']], [2] * len(p['kernels']))
+        self.assertAlmostEqual(sum(k['ms'] for k in p['kernels']), p['kernels_ms'], 4)
+        self.assertAlmostEqual(sum(k['ms'] for k in p['by_op']), p['kernels_ms'], 4)
+        self.assertEqual({k['name'] for k in p['by_op']}, {'MatMul', 'Softmax'})
+
+    def test_results_are_the_same(self):
+        one, two = self.path('one.npy'), self.path('two.npy')
+        self.tool('run', self.model(), '-o', one)
+        self.tool('run', self.model(), '-o', two, '--trace', self.path('t.json'))
+        with open(one, 'rb') as a, open(two, 'rb') as b:
+            self.assertEqual(a.read(), b.read())
+
+    def vendor(self, options):
+        folder = self.path('prof')
+        config = self.path('run.json', json.dumps({'profiling_config': {
+            'enable_profiling': True, 'profiling_options': json.dumps({'output': folder, **options})}}).encode())
+        self.tool('run', self.model(), '--config', config)
+        found, = glob.glob(folder + '/PROF_*')
+        return found
+
+    def test_vendor(self):
+        found = self.vendor({'task_trace': 'on', 'storage_limit': '200MB'})
+        trace, = glob.glob(found + '/msprof_*.json')
+        with open(trace) as f:
+            self.assertEqual(len(self.events(json.load(f), 'run')), 1)
+        summary, = glob.glob(found + '/op_summary_*.csv')
+        with open(summary) as f:
+            rows = list(csv.DictReader(f))
+        self.assertEqual([r['Count'] for r in rows], ['1'] * len(rows))
+        self.assertIn('MatMul', [r['OP Type'] for r in rows])
+
+    def test_vendor_without_timeline(self):
+        self.assertEqual(glob.glob(self.vendor({'task_trace': 'off'}) + '/msprof_*'), [])
+
+    def test_places_that_cannot_be_written(self):
+        """The result is there all the same."""
+        y = self.path('y.npy')
+        for args in (['--trace', self.path('no/such/t.json')], ['--trace', '/dev/full'],
+                     ['--profiling_mode', '--profiling_options', '{"output": "%s"}' % self.path('no/such/folder')]):
+            with self.subTest(args[-1]):
+                if os.path.exists(y):
+                    os.remove(y)
+                r = self.tool('run', self.model(), '-o', y, *args, code=5)
+                self.assertIn('argmax', r.stdout.decode())
+                self.assertRegex(r.err, 'error: ')
+                self.assertTrue(os.path.exists(y))
+
+
+if __name__ == '__main__':
+    unittest.main()
