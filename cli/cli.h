@@ -31,10 +31,12 @@ enum {
 	CACHE = 32768,
 	VERSION_VERB = 65536,
 	COMPLETION = 131072,
-	POLICY = RUN | BENCH | COMPILE | AOT | OPT | CONVERT | EXPLAIN | CONFIG | CACHE,
-	ALL_MODEL = RUN | BENCH | COMPILE | AOT | OPT | CONVERT | EXPLAIN | INSPECT | CACHE,
-	CACHED = RUN | BENCH | COMPILE | AOT | CONVERT | EXPLAIN | CACHE,
-	EVERY = 262143
+	COMPARE = 262144,
+	POLICY = RUN | BENCH | COMPILE | AOT | OPT | CONVERT | EXPLAIN | CONFIG | CACHE | COMPARE,
+	ALL_MODEL =
+		RUN | BENCH | COMPILE | AOT | OPT | CONVERT | EXPLAIN | INSPECT | CACHE | COMPARE,
+	CACHED = RUN | BENCH | COMPILE | AOT | CONVERT | EXPLAIN | CACHE | COMPARE,
+	EVERY = 524287
 };
 
 enum option {
@@ -72,6 +74,8 @@ struct setting {
 /* What was typed. */
 struct cli {
 	const struct verb *verb;
+	char **word; /* what was typed behind the tool's name */
+	int words;
 	const char *action;        /* of cache */
 	const char *model, *other; /* other: of diff, which has two */
 	struct {
@@ -250,15 +254,71 @@ enum ht_status npy_parse(const char *name, const void *p, size_t n, struct array
 /* Header and elements. */
 enum ht_status npy_print(const struct ht_array *a, bool widen, struct ht_bytes *out);
 enum ht_status npy_load(const char *path, struct array *out);
+/* What a .npy file says of its elements, and where they begin. */
+struct npy_head {
+	char descr[16];
+	bool fortran, raw16; /* raw16: as in struct array */
+	enum ht_dtype dtype;
+	int32_t rank;
+	int64_t dim[32];
+	size_t start;
+};
+/* Reads up to `n` bytes that follow; fewer at the end or where reading fails. */
+typedef size_t npy_read_fn(void *from, void *to, size_t n);
+enum ht_status npy_head(const char *name, npy_read_fn *read, void *from, struct npy_head *h);
 struct npz;
 enum ht_status npz_open(const char *path, struct npz **out);
 void npz_close(struct npz *z);
 size_t npz_members(const struct npz *z);
 const char *npz_name(const struct npz *z, size_t i); /* without ".npy" */
 enum ht_status npz_load(struct npz *z, const char *key, struct array *out);
+/* A member that is read from its beginning to its end; any number of them at the same time. */
+enum ht_status npz_stream(struct npz *z, size_t i, void **out);
+npy_read_fn npz_read;
+void npz_stream_close(void *stream);
 /* All arrays as one file; `name` each. */
 enum ht_status npz_save(struct cli *c, const char *path, const char *const *name,
 	const struct ht_array *a, size_t n, bool widen);
+
+/* ---- sample_set.c: samples that are read one after the other ---- */
+
+/* Arrays with the names and shapes of some tensors, once a run.  Of each tensor a file has one array of its
+ * shape (one run), several stacked along a new first dimension, or several one behind the other along its
+ * first dimension. */
+struct sample_set;
+struct wanted {
+	const char *option; /* "--samples", for messages */
+	const struct ht_value_info *v;
+	size_t n;
+	/* The tensor that a member means; false: none. */
+	bool (*named)(const struct ht_program *p, const char *name, size_t *i);
+	const struct ht_program *program;
+	bool any_float; /* floats may have another type than the tensor's */
+};
+/* `value`: a folder, files with commas, or N or N:SEED random ones.  Counts the runs and checks every
+ * file's header. */
+enum ht_status sample_set_open(const struct wanted *w, const char *value, struct sample_set **out);
+size_t sample_set_runs(const struct sample_set *s);
+/* The next run's arrays, which are valid until the next call: data NULL where a tensor has a default and the
+ * file has no array.  *where: the file. */
+enum ht_status sample_set_next(
+	struct sample_set *s, const struct ht_array **out, const char **where);
+void sample_set_close(struct sample_set *s);
+bool is_sample_count(const char *s);                                /* N or N:SEED */
+enum ht_status npy_head_of(const char *path, struct npy_head *out); /* of a .npy file */
+
+/* ---- progress.c ---- */
+
+/* One line on standard error, after a second, on a terminal only, unless --quiet. */
+struct progress {
+	const struct cli *c;
+	const char *what;
+	long long begun_ms, shown_ms;
+	bool shown;
+};
+void progress_begin(struct progress *p, const struct cli *c, const char *what);
+void progress_at(struct progress *p, size_t done, size_t all);
+void progress_end(struct progress *p);
 
 /* ---- samples.c: calibration samples ---- */
 
@@ -374,5 +434,6 @@ enum ht_status verb_diff(struct cli *c);
 enum ht_status verb_help(struct cli *c);
 enum ht_status verb_version(struct cli *c);
 enum ht_status verb_completion(struct cli *c);
+enum ht_status verb_compare(struct cli *c);
 
 #endif

@@ -70,13 +70,6 @@ enum ht_status array_make(struct array *a, enum ht_dtype t, int32_t rank, const 
 
 /* ---- reading ---- */
 
-struct header {
-	char descr[16];
-	bool fortran;
-	int32_t rank;
-	int64_t dim[MAX_RANK];
-};
-
 /* What follows 'key': in the header's dictionary; NULL when there is no such key. */
 static const char *value_of(const char *text, const char *key)
 {
@@ -94,7 +87,7 @@ static const char *value_of(const char *text, const char *key)
 	return p + strspn(p, " ");
 }
 
-static bool parse_shape(const char *p, struct header *h)
+static bool parse_shape(const char *p, struct npy_head *h)
 {
 	if (*p++ != '(')
 		return false;
@@ -116,7 +109,7 @@ static bool parse_shape(const char *p, struct header *h)
 	}
 }
 
-static bool parse_header(const char *text, struct header *h)
+static bool parse_header(const char *text, struct npy_head *h)
 {
 	const char *descr = value_of(text, "descr"), *order = value_of(text, "fortran_order");
 	const char *shape = value_of(text, "shape");
@@ -153,18 +146,10 @@ static void from_fortran(const char *src, char *dst, const struct array *a, size
 }
 
 static enum ht_status take(
-	const char *name, const struct header *h, const char *p, size_t n, struct array *out)
+	const char *name, const struct npy_head *h, const char *p, size_t n, struct array *out)
 {
-	enum ht_dtype t = HT_INVALID;
-	enum ht_status st;
+	enum ht_status st = array_make(out, h->dtype, h->rank, h->dim);
 
-	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-		if (!strcmp(types[i].descr, h->descr))
-			t = types[i].dtype;
-	if (t == HT_INVALID)
-		return fail(
-			HT_E_INPUT, "%s: elements of NumPy type '%s' are not read", name, h->descr);
-	st = array_make(out, t, h->rank, h->dim);
 	if (st != HT_OK)
 		return st;
 	if (n != out->a.bytes) {
@@ -173,44 +158,94 @@ static enum ht_status take(
 		array_free(out);
 		return st;
 	}
-	out->raw16 = t == HT_U16;
+	out->raw16 = h->raw16;
 	if (h->fortran && h->rank > 1)
-		from_fortran(p, out->a.data, out, ht_dtype_bytes(t));
+		from_fortran(p, out->a.data, out, ht_dtype_bytes(h->dtype));
 	else if (out->a.bytes)
 		memcpy(out->a.data, p, out->a.bytes);
 	return HT_OK;
 }
 
-enum ht_status npy_parse(const char *name, const void *data, size_t n, struct array *out)
+static enum ht_status set_type(const char *name, struct npy_head *h)
 {
-	const unsigned char *p = data;
-	struct header h = { 0 };
-	size_t start, length;
+	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+		if (!strcmp(types[i].descr, h->descr))
+			h->dtype = types[i].dtype;
+	h->raw16 = h->dtype == HT_U16;
+	if (h->dtype == HT_INVALID)
+		return fail(
+			HT_E_INPUT, "%s: elements of NumPy type '%s' are not read", name, h->descr);
+	return HT_OK;
+}
+
+static enum ht_status read_text(
+	const char *name, npy_read_fn *read, void *from, size_t length, struct npy_head *h)
+{
 	char *text;
 	bool ok;
 
-	memset(out, 0, sizeof *out);
-	if (n < 10 || memcmp(p, "\x93NUMPY", 6))
+	if (length > 1 << 20)
+		return fail(HT_E_INPUT, "%s: byte 8: a header of %zu bytes", name, length);
+	text = must_alloc(length + 1);
+	ok = read(from, text, length) == length;
+	if (!ok) {
+		free(text);
+		return fail(HT_E_INPUT, "%s: byte 8: a header of %zu bytes", name, length);
+	}
+	ok = parse_header(text, h);
+	free(text);
+	if (!ok)
+		return fail(HT_E_INPUT, "%s: byte %zu: the header is no NumPy header", name,
+			h->start - length);
+	return set_type(name, h);
+}
+
+enum ht_status npy_head(const char *name, npy_read_fn *read, void *from, struct npy_head *h)
+{
+	unsigned char p[12] = { 0 };
+	size_t length;
+
+	memset(h, 0, sizeof *h);
+	if (read(from, p, 10) != 10 || memcmp(p, "\x93NUMPY", 6))
 		return fail(HT_E_INPUT, "%s: byte 0: not a .npy file", name);
 	if (p[6] < 1 || p[6] > 3)
 		return fail(HT_E_INPUT, "%s: byte 6: version %d of .npy is not read", name, p[6]);
 	length = p[8] | (size_t)p[9] << 8;
-	start = 10;
+	h->start = 10 + length;
 	if (p[6] > 1) {
-		if (n < 12)
+		if (read(from, p + 10, 2) != 2)
 			return fail(HT_E_INPUT, "%s: byte 8: cut off in the header", name);
 		length |= (size_t)p[10] << 16 | (size_t)p[11] << 24;
-		start = 12;
+		h->start = 12 + length;
 	}
-	if (length > n - start || length > 1 << 20)
-		return fail(HT_E_INPUT, "%s: byte 8: a header of %zu bytes", name, length);
-	text = must_alloc(length + 1);
-	memcpy(text, p + start, length);
-	ok = parse_header(text, &h);
-	free(text);
-	if (!ok)
-		return fail(HT_E_INPUT, "%s: byte %zu: the header is no NumPy header", name, start);
-	return take(name, &h, (const char *)p + start + length, n - start - length, out);
+	return read_text(name, read, from, length, h);
+}
+
+struct memory {
+	const char *p;
+	size_t n;
+};
+
+static size_t read_memory(void *from, void *to, size_t n)
+{
+	struct memory *m = from;
+
+	n = n < m->n ? n : m->n;
+	memcpy(to, m->p, n);
+	m->p += n;
+	m->n -= n;
+	return n;
+}
+
+enum ht_status npy_parse(const char *name, const void *data, size_t n, struct array *out)
+{
+	struct memory rest = { data, n };
+	struct npy_head h;
+	enum ht_status st;
+
+	memset(out, 0, sizeof *out);
+	st = npy_head(name, read_memory, &rest, &h);
+	return st == HT_OK ? take(name, &h, rest.p, rest.n, out) : st;
 }
 
 enum ht_status npy_load(const char *path, struct array *out)

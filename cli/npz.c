@@ -178,6 +178,34 @@ enum ht_status npz_load(struct npz *z, const char *key, struct array *out)
 	return read_member(z, key, &s, out);
 }
 
+/* ---- streams ---- */
+
+enum ht_status npz_stream(struct npz *z, size_t i, void **out)
+{
+	char *name = must_alloc(strlen(z->name[i]) + 5);
+
+	sprintf(name, "%s.npy", z->name[i]);
+	*out = zip_fopen(z->zip, name, 0);
+	free(name);
+	if (*out)
+		return HT_OK;
+	return fail(HT_E_INPUT, "%s#%s: this member is damaged: %s", z->path, z->name[i],
+		why_not(zip_get_error(z->zip)));
+}
+
+size_t npz_read(void *stream, void *to, size_t n)
+{
+	zip_int64_t got = zip_fread(stream, to, n);
+
+	return got < 0 ? 0 : (size_t)got;
+}
+
+void npz_stream_close(void *stream)
+{
+	if (stream)
+		zip_fclose(stream);
+}
+
 /* ---- writing ---- */
 
 /* Adds one member; the archive owns `data` (from malloc) from now on. */

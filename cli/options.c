@@ -20,6 +20,9 @@ const struct verb verbs[] = {
 		verb_inspect },
 	{ "run", RUN, "MODEL", "computes the outputs; compares them with a reference", verb_run },
 	{ "bench", BENCH, "MODEL", "measures latency and memory", verb_bench },
+	{ "compare", COMPARE, "MODEL",
+		"accuracy, speed and memory of several policies on samples, and a verdict",
+		verb_compare },
 	{ "compile", COMPILE, "MODEL",
 		"compiles, with -o FILE.htx for later runs; --emit shows a stage", verb_compile },
 	{ "aot", AOT, "MODEL",
@@ -423,6 +426,8 @@ enum ht_status parse_command(int argc, char **argv, struct cli *c)
 	bool called_atc = argc && !strcmp(slash ? slash + 1 : argv[0], "atc");
 	enum ht_status st;
 
+	c->word = argv + 1;
+	c->words = argc - 1;
 	if (argc < 2)
 		return fail(HT_E_USAGE, "halftone VERB [options] MODEL; see halftone help");
 	if (called_atc)

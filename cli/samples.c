@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* N or N:SEED is the library's. */
-static bool is_count(const char *s)
+bool is_sample_count(const char *s)
 {
 	size_t n = strspn(s, "0123456789");
 
@@ -92,7 +91,7 @@ enum ht_status set_samples(struct cli *c, struct ht_policy *p, const char *value
 	enum ht_status st = HT_OK;
 	char *copy, *at;
 
-	if (is_count(value))
+	if (is_sample_count(value))
 		return ht_policy_set(p, "samples", value, c->diags);
 	copy = at = strdup(value);
 	if (!copy)

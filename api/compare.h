@@ -1,0 +1,120 @@
+/* Comparisons in memory: what running fills and all forms of reports read. */
+#ifndef HT_API_COMPARE_H
+#define HT_API_COMPARE_H
+
+#include <halftone/compare.h>
+
+#include "api/api.h"
+#include "stats/errors.h"
+#include "stats/interval.h"
+#include "stats/task.h"
+
+/* A tolerance as it was stated. */
+struct ht_tolerance {
+	struct ht_str output;        /* empty: all outputs, of a drop the metric's */
+	enum ht_statistic statistic; /* HT_STAT_END: the drop of the metric */
+	double bound;
+};
+
+/* A tolerance of one output of one policy, judged. */
+struct ht_judgement {
+	size_t output;
+	enum ht_statistic statistic; /* HT_STAT_END: the drop of the metric */
+	double bound, value;
+	bool by_default, ok;
+	double would_pass; /* rounded to three digits, so that it passes; not finite: nothing does */
+};
+
+/* A program that is compared. */
+struct ht_compared {
+	struct ht_str name;
+	struct ht_program *program;
+	struct ht_context *context;
+	struct ht_array *out;  /* by output of the program */
+	enum ht_status status; /* of compiling and running */
+	struct ht_str why;     /* the error, where it is one */
+
+	/* Of its decisions. */
+	enum ht_dtype lowest;
+	int64_t cast_bytes; /* -1: not known */
+	struct ht_hash decisions;
+	const struct ht_compared *same; /* one before it that decides the same; NULL: none */
+
+	struct ht_errors *errors; /* by output */
+	struct ht_paired metric;
+	double *ms; /* of each round */
+	size_t rounds;
+	struct ht_compared *next;
+};
+
+struct ht_comparison {
+	struct ht_unwind unwind;
+	struct ht_arena arena, scratch; /* scratch: of one call */
+	const struct ht_model *model;
+	struct ht_compile_options compile;
+	struct ht_map told; /* messages of compilations: each is told once */
+	bool given;         /* the reference is */
+	enum ht_task task;
+	bool labelled;
+	size_t task_output;
+	struct ht_tolerance *tolerance;
+	size_t tolerances;
+	struct ht_compared base; /* the model as it is */
+	struct ht_compared *first, **last;
+	size_t policies;
+	struct ht_array *in; /* the last sample */
+	size_t samples, runs, rows;
+	int64_t compile_ns, run_ns, all_ns;
+};
+
+/* ---- compare_decisions.c ---- */
+
+/* Fills what a row says of its decisions. */
+void ht_compared_decisions(
+	struct ht_compared *r, const struct ht_comparison *c, const struct ht_policy *p);
+
+/* ---- compare_tolerance.c ---- */
+
+enum ht_status ht_tolerances_parse(
+	struct ht_comparison *c, const char *const *text, size_t n, struct ht_diags *d);
+/* What is allowed to be lost where nothing is stated: of max|a-b| / max|b|. */
+double ht_default_tolerance(enum ht_dtype lowest);
+/* All that is judged of a policy without an error; in `a`. */
+struct ht_judgement *ht_judge(
+	const struct ht_comparison *c, const struct ht_compared *r, struct ht_arena *a, size_t *n);
+/* "rel", or "top1-drop"; and "<=" or ">=". */
+const char *ht_judged_name(
+	const struct ht_comparison *c, const struct ht_judgement *j, struct ht_arena *a);
+const char *ht_judged_sign(const struct ht_judgement *j);
+/* HT_OK, HT_E_VERDICT, or the policy's error. */
+enum ht_status ht_compared_verdict(
+	const struct ht_comparison *c, const struct ht_compared *r, struct ht_arena *a);
+/* Of all, by the order in which the tool ranks errors. */
+enum ht_status ht_comparison_worst(const struct ht_comparison *c, struct ht_arena *a);
+const char *ht_verdict_word(enum ht_status st); /* "pass", "fail" or "error" */
+
+/* ---- compare_latency.c ---- */
+
+struct ht_latency {
+	size_t n;
+	double median, least, most;
+	bool bounded; /* there is an interval of the median */
+	double low, high;
+};
+struct ht_latency ht_latency_of(const double *ms, size_t n, struct ht_arena *a);
+/* How many times as fast as the model as it is: of the ratios of each round. */
+struct ht_latency ht_speedup_of(
+	const struct ht_comparison *c, const struct ht_compared *r, struct ht_arena *a);
+/* Bytes of weights, code, arena and the scratch of all threads. */
+uint64_t ht_compared_bytes(const struct ht_comparison *c, const struct ht_compared *r);
+
+/* ---- the forms ---- */
+
+void ht_comparison_text(const struct ht_comparison *c, bool markdown, struct ht_buf *b);
+void ht_comparison_json(
+	const struct ht_comparison *const *c, size_t n, const char *command, struct ht_buf *b);
+void ht_comparison_csv(const struct ht_comparison *c, bool head, struct ht_buf *b);
+void ht_comparison_junit(const struct ht_comparison *const *c, size_t n, struct ht_buf *b);
+void ht_comparison_github(const struct ht_comparison *c, struct ht_buf *b);
+
+#endif

@@ -1,0 +1,54 @@
+/* What a comparison says of the decisions of a policy. */
+#include "api/compare.h"
+#include "api/report.h"
+#include "api/report_diff.h"
+
+static enum ht_dtype lower(enum ht_dtype a, enum ht_dtype b)
+{
+	if (!ht_is_float(b))
+		return a;
+	return ht_dtype_info(b)->mantissa < ht_dtype_info(a)->mantissa ? b : a;
+}
+
+static void put_types(struct ht_buf *b, const struct ht_decisions *d)
+{
+	for (size_t i = 0; i < d->types; i++) {
+		const struct ht_decided_type *t = &d->type[i];
+
+		if (t->from == t->to && t->operands == HT_INVALID && t->emulated == HT_INVALID)
+			continue;
+		ht_printf(b, "%.*s\t%.*s\t%d\t%d\t%d\n", HT_STR_ARG(t->node), HT_STR_ARG(t->attr),
+			(int)t->to, (int)t->operands, (int)t->emulated);
+	}
+	for (size_t i = 0; i < d->casts; i++)
+		ht_printf(b, "%.*s\t%d\t%d\n", HT_STR_ARG(d->cast[i].source), (int)d->cast[i].from,
+			(int)d->cast[i].to);
+}
+
+void ht_compared_decisions(
+	struct ht_compared *r, const struct ht_comparison *c, const struct ht_policy *p)
+{
+	struct ht_compile_options opt = c->compile;
+	struct ht_report *report;
+	struct ht_str text;
+	struct ht_buf b;
+
+	r->lowest = HT_F32;
+	r->cast_bytes = 0;
+	r->decisions = ht_hash_bytes("", 0);
+	if (!p)
+		return;
+	r->cast_bytes = -1;
+	opt.policy = p;
+	if (ht_report_new(c->model, &opt, NULL, &report) != HT_OK)
+		return;
+	for (size_t i = 0; i < report->data.decisions.types; i++)
+		r->lowest = lower(lower(r->lowest, report->data.decisions.type[i].operands),
+			ht_effective_dtype(&report->data.decisions.type[i]));
+	r->cast_bytes = ht_casts_bytes(&report->data);
+	ht_buf_init(&b, &report->w.arena);
+	put_types(&b, &report->data.decisions);
+	text = ht_buf_str(&b);
+	r->decisions = ht_hash_bytes(text.p, text.n);
+	ht_report_free(report);
+}

@@ -1,0 +1,212 @@
+/* Comparisons as JSON: docs/compare.schema.json. */
+#include "api/compare.h"
+
+#include <math.h>
+
+static void put_number(struct ht_buf *b, const char *key, double x)
+{
+	ht_printf(b, "\"%s\": ", key);
+	if (isfinite(x))
+		ht_put_double(b, x);
+	else
+		ht_puts(b, isnan(x) ? "\"nan\"" : x > 0 ? "\"inf\"" : "\"-inf\"");
+}
+
+static void put_next(struct ht_buf *b, const char *key, double x)
+{
+	ht_puts(b, ", ");
+	put_number(b, key, x);
+}
+
+static void put_string(struct ht_buf *b, const char *key, struct ht_str s)
+{
+	ht_printf(b, "\"%s\": ", key);
+	ht_put_json(b, s);
+}
+
+static void put_latency(struct ht_buf *b, const char *key, struct ht_latency l)
+{
+	ht_printf(b, ",\n    \"%s\": ", key);
+	if (!l.n) {
+		ht_puts(b, "null");
+		return;
+	}
+	ht_puts(b, "{");
+	put_number(b, "median", l.median);
+	if (l.bounded) {
+		put_next(b, "low", l.low);
+		put_next(b, "high", l.high);
+	}
+	put_next(b, "min", l.least);
+	put_next(b, "max", l.most);
+	ht_printf(b, ", \"runs\": %zu}", l.n);
+}
+
+static void put_metric(struct ht_buf *b, const struct ht_compared *r)
+{
+	const struct ht_paired *m = &r->metric;
+	struct ht_interval i = ht_paired_drop(m);
+	double n = (double)m->n;
+
+	ht_puts(b, ",\n    \"metric\": ");
+	if (!m->n) {
+		ht_puts(b, "null");
+		return;
+	}
+	ht_puts(b, "{");
+	put_number(b, "reference", m->first / n);
+	put_next(b, "value", m->second / n);
+	put_next(b, "drop", m->drop / n);
+	put_next(b, "low", i.low);
+	put_next(b, "high", i.high);
+	ht_printf(b, ", \"samples\": %zu, \"lost\": %zu, \"won\": %zu, ", m->n, m->lost, m->won);
+	put_string(b, "method", ht_str(ht_paired_method(m)));
+	ht_puts(b, "}");
+}
+
+static void put_errors(struct ht_buf *b, const struct ht_compared *r)
+{
+	ht_puts(b, ",\n    \"outputs\": [");
+	for (size_t i = 0; r->status == HT_OK && i < r->program->outputs; i++) {
+		const struct ht_errors *e = &r->errors[i];
+
+		ht_printf(b, "%s\n     {", i ? "," : "");
+		put_string(b, "output", ht_str(r->program->output[i].name));
+		ht_printf(b, ", \"dtype\": \"%s\", \"elements\": %llu", ht_dtype_name(e->output),
+			(unsigned long long)e->elements);
+		for (enum ht_statistic s = 0; s < HT_STAT_END; s++)
+			put_next(b, ht_statistics[s].name, ht_errors_get(e, s));
+		ht_putc(b, '}');
+	}
+	ht_putc(b, ']');
+}
+
+static void put_judgements(
+	struct ht_buf *b, const struct ht_comparison *c, const struct ht_compared *r)
+{
+	struct ht_judgement *j = NULL;
+	size_t n = 0;
+
+	if (r->status == HT_OK)
+		j = ht_judge(c, r, b->arena, &n);
+	ht_puts(b, ",\n    \"tolerances\": [");
+	for (size_t i = 0; i < n; i++) {
+		ht_printf(b, "%s\n     {", i ? "," : "");
+		put_string(b, "output", ht_str(r->program->output[j[i].output].name));
+		ht_puts(b, ", ");
+		put_string(b, "statistic", ht_str(ht_judged_name(c, &j[i], b->arena)));
+		ht_printf(b, ", \"sign\": \"%s\"", ht_judged_sign(&j[i]));
+		put_next(b, "bound", j[i].bound);
+		put_next(b, "value", j[i].value);
+		ht_printf(b, ", \"default\": %s, \"ok\": %s", j[i].by_default ? "true" : "false",
+			j[i].ok ? "true" : "false");
+		put_next(b, "would_pass", j[i].would_pass);
+		ht_putc(b, '}');
+	}
+	ht_putc(b, ']');
+}
+
+static void put_program(
+	struct ht_buf *b, const struct ht_comparison *c, const struct ht_compared *r)
+{
+	const struct ht_program_info *i = &r->program->info;
+
+	ht_printf(b,
+		",\n    \"lowest\": \"%s\", \"float_nodes\": %zu, \"low_nodes\": %zu, \"casts\": %zu, ",
+		ht_dtype_name(r->lowest), i->float_nodes, i->low_nodes, i->casts);
+	if (r->cast_bytes < 0)
+		ht_puts(b, "\"cast_bytes\": null");
+	else
+		ht_printf(b, "\"cast_bytes\": %lld", (long long)r->cast_bytes);
+	ht_printf(b,
+		",\n    \"weight_bytes\": %zu, \"code_bytes\": %zu, \"arena_bytes\": %zu, "
+		"\"live_bytes\": %zu, \"memory_bytes\": %llu",
+		i->weight_bytes, i->code_bytes, i->arena_bytes, i->live_bytes,
+		(unsigned long long)ht_compared_bytes(c, r));
+}
+
+static void put_policy(struct ht_buf *b, const struct ht_comparison *c, const struct ht_compared *r)
+{
+	enum ht_status st = ht_compared_verdict(c, r, b->arena);
+
+	ht_puts(b, "\n   {");
+	put_string(b, "policy", r->name);
+	ht_puts(b, ", ");
+	put_string(b, "verdict", ht_str(ht_verdict_word(st)));
+	if (r->status != HT_OK) {
+		ht_printf(b, ", \"code\": %d, ", (int)r->status);
+		put_string(b, "error", r->why);
+	} else {
+		if (r->same) {
+			ht_puts(b, ", ");
+			put_string(b, "same_as", r->same->name);
+		}
+		put_program(b, c, r);
+		put_latency(b, "latency_ms", ht_latency_of(r->ms, r->rounds, b->arena));
+		put_latency(b, "speedup", ht_speedup_of(c, r, b->arena));
+		if (c->task)
+			put_metric(b, r);
+	}
+	put_errors(b, r);
+	put_judgements(b, c, r);
+	ht_putc(b, '}');
+}
+
+static void put_seconds(struct ht_buf *b, const struct ht_comparison *c)
+{
+	ht_puts(b, ",\n  \"seconds\": {");
+	put_number(b, "compiling", (double)c->compile_ns / 1e9);
+	put_next(b, "running", (double)c->run_ns / 1e9);
+	put_next(b, "measuring", (double)c->all_ns / 1e9);
+	ht_putc(b, '}');
+}
+
+static void put_model(struct ht_buf *b, const struct ht_comparison *c)
+{
+	const struct ht_program_info *i = &c->base.program->info;
+
+	ht_puts(b, "\n  {");
+	put_string(b, "model", ht_str(c->model->graph->path ? c->model->graph->path : ""));
+	ht_printf(b, ", \"reference\": \"%s\", \"samples\": %zu, \"runs\": %zu",
+		c->given ? "given" : "float32", c->samples, c->runs);
+	ht_puts(b, ",\n  \"target\": ");
+	ht_put_json(b, ht_str(i->target));
+	ht_printf(b, ", \"threads\": %d", c->compile.threads);
+	if (c->task) {
+		ht_printf(b, ",\n  \"metric\": {\"name\": \"%s\", ", ht_task_name(c->task));
+		put_string(b, "output", ht_str(c->base.program->output[c->task_output].name));
+		ht_printf(b, ", \"labels\": %s}", c->labelled ? "true" : "false");
+	}
+	put_seconds(b, c);
+	put_latency(b, "latency_ms", ht_latency_of(c->base.ms, c->base.rounds, b->arena));
+	ht_puts(b, ",\n  \"policies\": [");
+	for (const struct ht_compared *r = c->first; r; r = r->next) {
+		put_policy(b, c, r);
+		ht_puts(b, r->next ? "," : "");
+	}
+	ht_puts(b, "]}");
+}
+
+void ht_comparison_json(
+	const struct ht_comparison *const *c, size_t n, const char *command, struct ht_buf *b)
+{
+	enum ht_status worst = HT_OK;
+
+	ht_puts(b, "{\"schema\": \"halftone.compare/1\",\n \"version\": ");
+	ht_put_json(b, ht_str(ht_version()));
+	ht_puts(b, ",\n \"command\": ");
+	if (command)
+		ht_put_json(b, ht_str(command));
+	else
+		ht_puts(b, "null");
+	ht_puts(b, ",\n \"models\": [");
+	for (size_t i = 0; i < n; i++) {
+		enum ht_status st = ht_comparison_worst(c[i], b->arena);
+
+		worst = worst == HT_OK || worst == HT_E_VERDICT ? (st == HT_OK ? worst : st)
+								: worst;
+		ht_puts(b, i ? "," : "");
+		put_model(b, c[i]);
+	}
+	ht_printf(b, "],\n \"verdict\": \"%s\"}\n", ht_verdict_word(worst));
+}
