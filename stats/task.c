@@ -121,9 +121,9 @@ static double keypoints(const struct ht_values *got, const struct ht_values *tru
 
 	for (size_t k = 0; k < got->row; k++) {
 		size_t a = peak(got, k), b = peak(truth, k);
-		double y = (double)(a / columns) - (double)(b / columns);
-		double x = (double)(a % columns) - (double)(b % columns);
-		right += sqrt(x * x + y * y) <= near;
+		int64_t y = (int64_t)(a / columns) - (int64_t)(b / columns);
+		int64_t x = (int64_t)(a % columns) - (int64_t)(b % columns);
+		right += sqrt((double)(x * x + y * y)) <= near;
 	}
 	return (double)right / (double)got->row;
 }

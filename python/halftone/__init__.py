@@ -14,6 +14,7 @@ from __future__ import annotations
 from . import cache
 from ._api import HALFTONE_VERSION as __version__
 from ._arrays import Tensor
+from ._comparison import Comparison, compare
 from ._errors import (
     HalftoneError, HalftoneWarning, InputError, InternalError, LimitError, Message, SystemFailure, UnsupportedError,
     UsageError, Verdict,
@@ -28,9 +29,9 @@ from ._tables import (
 )
 
 __all__ = [
-    'Context', 'HalftoneError', 'HalftoneWarning', 'Info', 'InputError', 'InternalError', 'LimitError', 'Message',
-    'Model', 'Option', 'Policy', 'Program', 'Report', 'SystemFailure', 'Tensor', 'UnsupportedError', 'UsageError',
-    'Verdict', '__version__', 'aot', 'build_info', 'cache', 'check_option', 'check_settings', 'config', 'fusions',
-    'is_artefact', 'load', 'manifest', 'option', 'options', 'ops', 'passes', 'policies', 'profiles', 'run', 'save',
-    'targets',
+    'Comparison', 'Context', 'HalftoneError', 'HalftoneWarning', 'Info', 'InputError', 'InternalError', 'LimitError',
+    'Message', 'Model', 'Option', 'Policy', 'Program', 'Report', 'SystemFailure', 'Tensor', 'UnsupportedError',
+    'UsageError', 'Verdict', '__version__', 'aot', 'build_info', 'cache', 'check_option', 'check_settings', 'compare',
+    'config', 'fusions', 'is_artefact', 'load', 'manifest', 'option', 'options', 'ops', 'passes', 'policies',
+    'profiles', 'run', 'save', 'targets',
 ]

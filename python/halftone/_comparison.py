@@ -1,0 +1,209 @@
+"""Comparisons: policies of one model on the same samples."""
+from __future__ import annotations
+
+import ctypes
+
+from . import _api
+from ._arrays import Tensor, code_of, dense, tensor_of
+from ._errors import HalftoneError, SystemFailure, UsageError
+from ._library import Owner, call, created, filled, lib, long_call, names, raw, text_of
+from ._model import Model, Struct, load
+from ._policy import Policy, handle_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any
+
+    from ._model import Shapes
+
+FORMS = {'text': _api.HT_COMPARISON_TEXT, 'json': _api.HT_COMPARISON_JSON, 'csv': _api.HT_COMPARISON_CSV,
+         'md': _api.HT_COMPARISON_MARKDOWN, 'junit': _api.HT_COMPARISON_JUNIT, 'github': _api.HT_COMPARISON_GITHUB}
+
+
+class Comparison(Owner):
+    """What compare() found.  docs/compare.md describes its members, statistics and intervals."""
+    __slots__ = ('_dict',)
+
+    def __init__(self, handle: Any):
+        self._held = handle
+        self._dict: dict[str, Any] | None = None
+
+    def text(self, form: str = 'text') -> str:
+        """The report as "text", "json", "csv", "md", "junit" or "github"."""
+        if form not in FORMS:
+            raise UsageError(f'there is no form {form!r}; there are {", ".join(FORMS)}')
+        one = (ctypes.c_void_p * 1)(self._handle._as_parameter_.value)
+        return text_of(lib.ht_comparison_print, one, 1, FORMS[form], None).decode()
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, for the one model: target, samples, policies and more."""
+        if self._dict is None:
+            import json
+            self._dict = json.loads(self.text('json'))['models'][0]
+        assert self._dict is not None
+        return self._dict
+
+    @property
+    def policies(self) -> list[dict[str, Any]]:
+        """A dict for each policy: verdict, nodes, bytes, latency, metric, errors of outputs, tolerances."""
+        found: list[dict[str, Any]] = self.to_dict()['policies']
+        return found
+
+    def __getitem__(self, policy: str) -> dict[str, Any]:
+        for p in self.policies:
+            if p['policy'] == policy:
+                return p
+        raise KeyError(policy)
+
+    @property
+    def passed(self) -> bool:
+        """Whether every policy was compiled, ran, and is within its tolerances."""
+        return all(p['verdict'] == 'pass' for p in self.policies)
+
+    def check(self) -> None:
+        """Raises Verdict where a policy is not within its tolerances, else the error of one that failed."""
+        call(lib.ht_comparison_verdict, self._handle)
+
+    def table(self) -> Any:
+        """A row for each policy and output with all statistics: a pandas.DataFrame where pandas is installed, else
+        a list of dicts."""
+        rows = [{'policy': p['policy'], 'verdict': p['verdict'], **o} for p in self.policies for o in p['outputs']]
+        try:
+            import pandas
+        except ImportError:
+            return rows
+        return pandas.DataFrame(rows)
+
+    def save(self, path: Any, form: str = 'json') -> None:
+        """Writes the report to a file."""
+        data = self.text(form).encode()
+        call(lib.ht_file_write, raw(path), data, len(data))
+
+    def _repr_markdown_(self) -> str:
+        return self.text('md')
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return '<Comparison, closed>'
+        return f'<Comparison {", ".join(p["policy"] + " " + p["verdict"] for p in self.policies)}>'
+
+
+def compare(model: Model | Any, policies: Iterable[Policy | str], samples: Any, *, labels: Iterable[Any] | None = None,
+            metric: str | None = None, reference: Any = None, tolerances: Iterable[str] = (), target: str | None = None,
+            threads: int = 1, rounds: int = 10, inputs: Shapes | None = None, batch: int | None = None,
+            options: Mapping[str, object] | None = None) -> Comparison:
+    """Runs a model, or that of a path, under policies on the same samples.
+
+    `samples` are arrays in the shape of the only input, or dicts of them by input: anything that can be iterated,
+    one at a time; or one dict of arrays that are stacked along a new first dimension.  `reference` has the outputs
+    to compare with in the same way (None: those of the model as it is), `labels` the right answers for `metric`.
+    `tolerances` are written as on the command line ("prob:cos>=0.999").  `rounds` are those that measure
+    latencies; `options` are for policies that are names.
+
+    >>> import halftone as ht
+    >>> ht.compare(GRAPH, ["must_keep_origin_dtype", "force_fp16"], [[[1, 2, 3, 4]]], rounds=0)
+    <Comparison must_keep_origin_dtype pass, force_fp16 pass>
+    """
+    opened = model if isinstance(model, Model) else load(model)
+    handle = opened._set(inputs, batch)._handle
+    compiling = filled(_api.ht_compile_options_init(), dict(target=target, threads=threads))
+    stated = names(list(tolerances))
+    made = filled(_api.ht_comparison_options_init(), dict(
+        metric=metric, reference=None if reference is None else 'given', tolerances=stated[1]))
+    made.compile, made.tolerance = ctypes.pointer(compiling), stated[0]
+    comparison = Comparison(created(
+        lib.ht_comparison_free, lib.ht_comparison_new, handle, Struct(made, compiling, stated), long=True,
+        keeps=(handle, compiling, stated)))
+    for policy in policies:
+        _add(comparison, policy, options)
+    _run(comparison, samples, reference, labels)
+    for _ in range(rounds):
+        long_call(lib.ht_comparison_time, comparison._handle, 1)
+    return comparison
+
+
+def _add(comparison: Comparison, policy: Policy | str, options: Mapping[str, object] | None) -> None:
+    """One that cannot be compiled has its error in the report."""
+    made = handle_of(policy, None if isinstance(policy, Policy) else options)
+    try:
+        long_call(lib.ht_comparison_add, comparison._handle, raw(policy.name if isinstance(policy, Policy) else policy), made)
+    except (UsageError, SystemFailure):
+        raise
+    except HalftoneError:
+        pass
+
+
+def _tensors(program: Any, count: Any, at: Any) -> list[Tensor]:
+    found = []
+    for i in range(count(program)):
+        v = _api.ht_value_info()
+        at(program, i, v)
+        found.append(tensor_of(v))
+    return found
+
+
+def _each(sets: Any, tensors: list[Tensor]) -> Iterator[dict[str, Any]]:
+    """A dict of arrays for each sample."""
+    if hasattr(sets, 'items'):
+        keys = list(sets)
+        sets = (dict(zip(keys, arrays)) for arrays in zip(*sets.values(), strict=True))
+    for one in sets:
+        yield dict(one) if hasattr(one, 'items') else {tensors[0].name: one}
+
+
+class _Arrays:
+    """Structs for the library, and the memory that they refer to."""
+    __slots__ = ('structs', 'n', 'memory')
+
+    def __init__(self, what: str, arrays: Iterable[tuple[Any, Tensor]]):
+        self.memory = [dense(f'{what} {t.name!r}', x, t) for x, t in arrays]
+        self.n = len(self.memory)
+        self.structs = (_api.ht_array * self.n)()
+        for a, d in zip(self.structs, self.memory):
+            a.data, a.bytes, a.dtype, a.rank = d.address, d.bytes, code_of(d.dtype), len(d.shape)
+            a.dim = (ctypes.c_int64 * len(d.shape))(*d.shape)
+
+
+def _fitted(what: str, one: dict[str, Any], tensors: list[Tensor]) -> _Arrays:
+    missing, unknown = [t.name for t in tensors if t.name not in one], set(one) - {t.name for t in tensors}
+    if missing or unknown:
+        raise UsageError(f'{what}: ' + (f'there is nothing for {missing[0]!r}' if missing
+                                        else f'there is no tensor {sorted(unknown)[0]!r}'))
+    return _Arrays(what, ((one[t.name], t) for t in tensors))
+
+
+_END = object()
+
+
+def _label(label: Any) -> _Arrays:
+    import numpy
+    return _Arrays('label', [(numpy.asarray(label), Tensor('label', 'int64', None))])
+
+
+def _run(comparison: Comparison, samples: Any, reference: Any, labels: Iterable[Any] | None) -> None:
+    program = lib.ht_comparison_program(comparison._handle)
+    inputs = _tensors(program, lib.ht_program_inputs, lib.ht_program_input)
+    outputs = _tensors(program, lib.ht_program_outputs, lib.ht_program_output)
+    expected = None if reference is None else _each(reference, outputs)
+    answers = None if labels is None else iter(labels)
+    n = 0
+    for i, sample in enumerate(_each(samples, inputs)):
+        n += 1
+        fed = _fitted(f'sample {i}: input', sample, inputs)
+        want = _fitted(f'sample {i}: reference', _next(expected, i, 'reference'), outputs) if expected else None
+        label = None if answers is None else _label(_next(answers, i, 'label'))
+        long_call(lib.ht_comparison_sample, comparison._handle, raw(f'sample {i}'), fed.structs, fed.n,
+                  want and want.structs, want.n if want else 0, label and label.structs)
+    if not n:
+        raise UsageError('there are no samples')
+    for more in (e for e in (expected, answers) if e is not None):
+        if next(more, _END) is not _END:
+            raise UsageError('there are fewer samples than references or labels')
+
+
+def _next(of: Iterator[Any], i: int, what: str) -> Any:
+    one = next(of, _END)
+    if one is _END:
+        raise UsageError(f'sample {i} has no {what}')
+    return one

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Comparisons in Python: the numbers of the tool, samples in all forms, what is refused."""
+import json, os, subprocess, unittest
+
+from package import SMALL, environment
+from case import FolderCase
+import halftone as ht
+import numpy as np
+
+POLICIES = ['must_keep_origin_dtype', 'allow_mix_precision_bf16']
+X = np.random.default_rng(3).normal(size=(9, 1, 4)).astype(np.float32)
+LABELS = np.arange(9) % 3
+
+
+def counted(report):
+    """Without what is measured in seconds."""
+    return [{k: v for k, v in p.items() if k not in ('latency_ms', 'speedup')} for p in report['policies']]
+
+
+class Comparisons(FolderCase):
+    def test_as_the_tool(self):
+        np.save(self.path('x.npy'), X)
+        np.save(self.path('y.npy'), LABELS)
+        r = subprocess.run([environment.TOOL, 'compare', SMALL, *(f'--policy={p}' for p in POLICIES), '--samples',
+                            self.path('x.npy'), '--labels', self.path('y.npy'), '--metric=top1', '--tol=y:cos>=0.5',
+                            '--format=json'], capture_output=True, check=True)
+        want = json.loads(r.stdout)['models'][0]
+        for samples in X, {'x': X}, (dict(x=x) for x in X), [x.tolist() for x in X]:
+            c = ht.compare(SMALL, POLICIES, samples, labels=LABELS, metric='top1', tolerances=['y:cos>=0.5'])
+            self.assertEqual(counted(c.to_dict()), counted(want))
+            self.assertEqual(c.to_dict()['samples'], 9)
+        self.assertTrue(c.passed)
+        c.check()
+        self.assertEqual(c['allow_mix_precision_bf16']['latency_ms']['runs'], 10)
+        self.assertEqual([p['policy'] for p in c.policies], POLICIES)
+        self.assertRaises(KeyError, lambda: c['none'])
+        self.assertEqual(len(c.table()), 4)
+        self.assertIn('| must_keep_origin_dtype |', c._repr_markdown_())
+
+    def test_verdict(self):
+        c = ht.compare(ht.load(SMALL), [POLICIES[1]], X, tolerances=['rel<=1e-9'], rounds=0)
+        self.assertFalse(c.passed)
+        self.assertRaises(ht.Verdict, c.check)
+        self.assertEqual(repr(c), '<Comparison allow_mix_precision_bf16 fail>')
+        c.save(self.path('r.xml'), 'junit')
+        self.assertIn(b'<failure', self.read('r.xml'))
+        c.close()
+        self.assertRaises(ValueError, c.text)
+
+    def test_reference(self):
+        base = [ht.run(SMALL, x=x) for x in X]
+        c = ht.compare(SMALL, [POLICIES[0]], X, reference=[{**b, 'y': b['y'].astype(np.float64) + 1} for b in base], rounds=0,
+                       tolerances=['y:abs<=1.1', 'top:abs<=0'])
+        self.assertAlmostEqual(c.policies[0]['outputs'][0]['abs'], 1, 12)
+        self.assertTrue(c.passed)
+
+    def test_batches(self):
+        whole = ht.compare(SMALL, POLICIES, X.reshape(3, 3, 4), batch=3, rounds=0, labels=LABELS.reshape(3, 3), metric='top1')
+        self.assertEqual((whole.to_dict()['samples'], whole.to_dict()['runs']), (9, 3))
+
+    def test_policies(self):
+        c = ht.compare(SMALL, [ht.Policy('force_fp16'), 'allow_mix_precision_bf16'], X, rounds=0)
+        self.assertEqual([p['lowest'] for p in c.policies], ['float16', 'bfloat16'])
+        with self.assertRaisesRegex(ht.UsageError, 'nonsense'):
+            ht.compare(SMALL, ['nonsense'], X)
+        with self.assertRaisesRegex(ht.UsageError, 'stated twice'):
+            ht.compare(SMALL, [POLICIES[0]] * 2, X)
+
+    def test_refusals(self):
+        for pattern, args in (
+                ('no samples', dict(samples=[])),
+                ("nothing for 'x'", dict(samples=[{}])),
+                ("no tensor 'z'", dict(samples=[{'x': X[0], 'z': X[0]}])),
+                ('float32', dict(samples=[X[0].astype(np.float64)])),
+                ('dimension', dict(samples=[X[0][:, :3]])),
+                ('has no label', dict(samples=X, labels=LABELS[:3], metric='top1')),
+                ('fewer samples', dict(samples=X[:3], labels=LABELS, metric='top1')),
+                ('none of the 3 classes', dict(samples=X, labels=LABELS + 1, metric='top1')),
+                ('no metric', dict(samples=X, metric='f1')),
+                ('no statistic', dict(samples=X, tolerances=['r<=1'])),
+                ('labels without a metric', dict(samples=X, labels=LABELS))):
+            with self.assertRaisesRegex(ht.HalftoneError, pattern):
+                ht.compare(SMALL, [POLICIES[0]], **args)
+        with self.assertRaisesRegex(ht.UsageError, 'no form'):
+            ht.compare(SMALL, [POLICIES[0]], X, rounds=0).text('pdf')
+
+
+if __name__ == '__main__':
+    os.environ['HALFTONE_CACHE_MODE'] = 'off'
+    unittest.main()
