@@ -35,7 +35,7 @@ class Comparisons(FolderCase):
         self.assertEqual([p['policy'] for p in c.policies], POLICIES)
         self.assertRaises(KeyError, lambda: c['none'])
         self.assertEqual(len(c.table()), 4)
-        self.assertIn('| must_keep_origin_dtype |', c._repr_markdown_())
+        self.assertIn('| must_keep_origin_dtype ', c._repr_markdown_())
 
     def test_verdict(self):
         c = ht.compare(ht.load(SMALL), [POLICIES[1]], X, tolerances=['rel<=1e-9'], rounds=0)
