@@ -1,14 +1,16 @@
 /* Each distinct kernel of a compiled program, timed alone on one thread; bench/micro runs it.
  *
  *   build/bench/kernels [--policy NAME] [--conv-method NAME] [--target NAME] [--batch N]
- *                       [--seconds S] [--only CLASS] [--set OPTION=VALUE] [--depth all|one] MODEL
+ *                       [--seconds S] [--only CLASS] [--set OPTION=VALUE] [--depth all|one]
+ *                       [--weights warm|cold] MODEL
  *   build/bench/kernels [--seconds S] --copy READ,WRITTEN
  *
  * Prints a line of JSON for each: the node it was made for, the contraction's sizes as the kernel has
  * them, multiply-adds that read no padding, bytes of all its operands, and the fastest and the median
  * run.  CLASS: "contraction", or "other".  Operands lie where the program has them, filled with numbers
  * of their type, and stay in the cache as far as they fit.  --depth one leaves of every sum of products
- * its first term alone, so what is behind the products remains to be timed.  --copy measures what memory
+ * its first term alone, so what is behind the products remains to be timed.  With --weights cold constants are
+ * in no cache when a run begins, as in a model whose weights are larger than the last cache.  --copy measures what memory
  * allows: GB/s of so many bytes read beside so many written, as stores go by themselves and past the caches. */
 #include "api/api.h"
 #include "lower/inside.h"
@@ -24,6 +26,7 @@ enum { MOST_RUNS = 10000 };
 struct measure {
 	double seconds;
 	const char *only;
+	bool cold;
 	const struct ht_graph *graph;
 	const struct ht_plan *plan;
 	const struct ht_rt_program *rt;
@@ -187,6 +190,21 @@ static const struct ht_stage *contraction_of(const struct ht_kernel *k, int *cou
 }
 
 /* Step i of the plan is step i of the image, in its first procedure. */
+/* Takes the constants of a step from all caches. */
+static void forget_constants(struct measure *m, int32_t step)
+{
+	const struct ht_plan_step *s = &m->plan->step[step];
+
+	for (int32_t a = 0; a < m->plan->kernel[s->kernel]->args; a++) {
+		const struct ht_plan_buffer *b = &m->plan->buffer[s->buffer[a]];
+		const char *at = m->at[s->buffer[a]];
+
+		for (size_t k = 0; b->kind == HT_PLAN_CONST && k < b->bytes; k += 64)
+			_mm_clflush(at + k);
+	}
+	_mm_mfence();
+}
+
 static void put_time(struct measure *m, int32_t i, void *const *arg)
 {
 	const struct ht_image_step *s = &ht_image_steps(m->rt->image)[i];
@@ -198,6 +216,8 @@ static void put_time(struct measure *m, int32_t i, void *const *arg)
 	for (int k = 0; k < 2; k++)
 		fn(arg, params, 0, s->count, m->scratch);
 	do {
+		if (m->cold)
+			forget_constants(m, i);
 		start = now();
 		fn(arg, params, 0, s->count, m->scratch);
 		m->sample[n++] = now() - start;
@@ -358,7 +378,7 @@ struct request {
 	struct ht_compile_options opt;
 	int64_t batch;
 	double seconds;
-	bool one_deep;
+	bool one_deep, cold;
 };
 
 static int said(const struct ht_diags *d)
@@ -433,6 +453,7 @@ static int measure_model(struct request *q)
 
 	m.seconds = q->seconds;
 	m.only = q->only;
+	m.cold = q->cold;
 	ht_diags_init(&d);
 	if (ht_model_load(q->path, NULL, &d, &model) != HT_OK ||
 		(q->batch && ht_model_set_batch(model, q->batch, &d) != HT_OK) ||
@@ -478,13 +499,15 @@ int main(int argc, char **argv)
 			q.option = value;
 		else if (!strcmp(name, "depth"))
 			q.one_deep = !strcmp(value, "one");
+		else if (!strcmp(name, "weights"))
+			q.cold = !strcmp(value, "cold");
 		else
 			break;
 	}
 	if (at != argc - 1) {
 		fputs("usage: kernels [--policy NAME] [--conv-method NAME] [--target NAME] [--batch N]\n"
 		      "               [--seconds S] [--only CLASS] [--set OPTION=VALUE]\n"
-		      "               [--depth all|one] MODEL\n"
+		      "               [--depth all|one] [--weights warm|cold] MODEL\n"
 		      "       kernels [--seconds S] --copy READ,WRITTEN\n",
 			stderr);
 		return 2;
