@@ -165,7 +165,8 @@ static void find_methods(
 	k->r->data.choices = plan->choices;
 }
 
-/* The passes behind the decision, and lowering, have fusions, too.  They run on a copy, in memory that
+/* The passes behind the decision, and lowering, have fusions, too.  What loops make of lists has shapes only
+ * behind these passes.  They run on a copy, in memory that
  * they have for themselves: the report is about the graph as it is. */
 static void find_fusions(struct making *k, struct ht_lowering *l)
 {
@@ -181,7 +182,7 @@ static void find_fusions(struct making *k, struct ht_lowering *l)
 	c.after = NULL;
 	c.entry = how.entry = g->entries;
 	if (ht_run_passes(g, ht_pipeline_layout, NULL, &c) == HT_OK &&
-		ht_graph_sort(g, &quiet) == HT_OK) {
+		has_shapes(g) && ht_graph_sort(g, &quiet) == HT_OK) {
 		ht_fusion_of(g, &l->fusions, &w->scratch);
 		ht_arena_release(&w->scratch);
 		find_methods(k, g, how, &w->arena);
@@ -218,8 +219,7 @@ static void price(struct making *k, struct ht_lowering *l)
 	shapes = has_shapes(g);
 	k->r->data.found = &merged->fusions;
 	ht_arena_release(a);
-	if (shapes)
-		find_fusions(k, merged);
+	find_fusions(k, merged);
 	ht_pricing_init(&p,
 		k->policy && k->policy->costs ? k->policy->costs : ht_costs_of_target(target, a),
 		target, g, a);

@@ -33,6 +33,7 @@
 	PASS(momentum)                                                                             \
 	PASS(precision)                                                                            \
 	PASS(prune)                                                                                \
+	PASS(recurrent)                                                                            \
 	PASS(rms_norm)                                                                             \
 	PASS(scopes)                                                                               \
 	PASS(simplify)                                                                             \

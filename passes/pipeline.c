@@ -20,6 +20,7 @@ const char ht_pipeline_painted[] = MERGE;
 #define LAYOUT                                                                                     \
 	"split_batch_norm,training,einsum,layout,transposes,fold,simplify,cse,"                    \
 	"identity,fold_pad,dilate,casts,cse,prune,infer"
-const char ht_pipeline_layout[] = "tensor_arrays,prune,cases,functional,bodies,infer," LAYOUT;
+const char ht_pipeline_layout[] =
+	"tensor_arrays,prune,cases,functional,bodies,recurrent,infer," LAYOUT;
 /* Of a body, whose dtypes are decided. */
-const char ht_pipeline_body[] = "split_fused," FOLD FUSE ",bodies,infer," LAYOUT;
+const char ht_pipeline_body[] = "split_fused," FOLD FUSE ",bodies,recurrent,infer," LAYOUT;

@@ -85,6 +85,11 @@ def log_softmax(x):
     return d - tf.math.log(tf.reduce_sum(tf.exp(d), -1, keepdims=True))
 
 
+def recurrent(x):
+    w, u = const(16, 8), const(8, 8)
+    return tf.scan(lambda h, e: tf.tanh(tf.reshape(e, [1, 16]) @ w + h @ u), x, initializer=tf.zeros([1, 8]))
+
+
 def image(x):
     return tf.reshape(x, [1, 4, 3, 16])
 
@@ -167,6 +172,7 @@ CASES = {
     'split_concat': (split_concat, 4e-7, '-Split'),
     'square': (lambda x: x * x, EXACT, 'Square'),
     'swish': (lambda x: x * tf.sigmoid(x), 4e-7, 'Silu'),
+    'recurrent_inputs': (recurrent, 1e-6, 'MatMul'),
     'window_elementwise': (lambda x: tf.tanh(tf.nn.avg_pool2d(image(x), 2, 1, 'VALID')), 4e-7, None),
 }
 # What would take the place of a fusion that is off.
