@@ -181,8 +181,8 @@ static void find_fusions(struct making *k, struct ht_lowering *l)
 	c.diags = how.diags = &quiet;
 	c.after = NULL;
 	c.entry = how.entry = g->entries;
-	if (ht_run_passes(g, ht_pipeline_layout, NULL, &c) == HT_OK &&
-		has_shapes(g) && ht_graph_sort(g, &quiet) == HT_OK) {
+	if (ht_run_passes(g, ht_pipeline_layout, NULL, &c) == HT_OK && has_shapes(g) &&
+		ht_graph_sort(g, &quiet) == HT_OK) {
 		ht_fusion_of(g, &l->fusions, &w->scratch);
 		ht_arena_release(&w->scratch);
 		find_methods(k, g, how, &w->arena);
