@@ -227,5 +227,23 @@ class Threads(unittest.TestCase):
         self.assertIn('/dev/null', self.run_tool('--models', '/dev/null', '--rounds', '1', status=1).stderr)
 
 
+class Recurrent(unittest.TestCase):
+    PROGRAM = f'{HERE}/../../bench/recurrent'
+
+    def test_bad_arguments(self):
+        for option, said in {'--models': "'none' is none of", '--engines': "'none' is no engine"}.items():
+            done = subprocess.run([sys.executable, self.PROGRAM, option, 'none'], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(said, done.stderr)
+
+    def test_a_row(self):
+        loader = importlib.machinery.SourceFileLoader('recurrent_bench', self.PROGRAM)
+        module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+        loader.exec_module(module)
+        ms = {'halftone-f32': 2., 'halftone-bf16': 1., 'ort-f32': 3., 'tensorflow-f32': 5., 'openvino-f32': 'no such op'}
+        self.assertEqual(module.row('lstm', ms), ('| lstm | 2.000 | 1.000 | 3.000 | 5.000 | no such op | 1.50 |', '1.50'))
+        self.assertEqual(module.row('lstm', {**ms, 'halftone-f32': 'wrong by 1.0e-01'})[1], '')
+
+
 if __name__ == '__main__':
     unittest.main()

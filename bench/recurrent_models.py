@@ -1,0 +1,123 @@
+"""The recurrent models that bench/recurrent measures: layers of Keras, frozen, and what is the same in ONNX, with its ops
+LSTM and GRU."""
+import os
+
+os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+import numpy as np
+import onnx
+import tensorflow as tf
+from onnx import TensorProto, helper, numpy_helper
+from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
+
+layers = tf.keras.layers
+STEPS, FEATURES = 128, 64
+VALID = 90  # steps of the masked model that are not padding, of 100
+
+
+class Onnx:
+    """A graph in the making."""
+
+    def __init__(self):
+        self.nodes, self.constants = [], []
+
+    def constant(self, value):
+        name = f'c{len(self.constants)}'
+        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+        return name
+
+    def op(self, op, *inputs, outputs=1, **attributes):
+        names = [f'n{len(self.nodes)}_{i}' for i in range(outputs)]
+        self.nodes.append(helper.make_node(op, list(inputs), names, **attributes))
+        return names if outputs > 1 else names[0]
+
+    def write(self, path, x, result, rank):
+        kind = TensorProto.FLOAT if x.dtype == np.float32 else TensorProto.INT32
+        self.nodes.append(helper.make_node('Identity', [result], ['Identity:0']))
+        graph = helper.make_graph(
+            self.nodes, 'recurrent', [helper.make_tensor_value_info('x:0', kind, x.shape)],
+            [helper.make_tensor_value_info('Identity:0', TensorProto.FLOAT, [None] * rank)], self.constants)
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid('', 17)], ir_version=8), path)
+
+
+def in_order(w, order):
+    """A kernel of Keras as ONNX has it: rows are the gates' units, gates in `order` of Keras'."""
+    parts = np.split(w, len(order), -1)
+    return np.concatenate([parts[i].T for i in order])
+
+
+def lstm(g, x, layer, lengths=''):
+    w, r, b = layer.get_weights()
+    order = (0, 3, 1, 2)
+    bias = np.concatenate([in_order(b[None], order)[:, 0], np.zeros(b.shape, 'f4')])
+    return g.op('LSTM', x, *(g.constant(a[None]) for a in (in_order(w, order), in_order(r, order), bias)), lengths,
+                outputs=3, hidden_size=layer.units)
+
+
+def gru_both(g, x, layer):
+    w, r, b = [], [], []
+    for one in layer.forward_layer, layer.backward_layer:
+        kernel, recurrent, bias = one.get_weights()
+        w.append(in_order(kernel, (0, 1, 2)))
+        r.append(in_order(recurrent, (0, 1, 2)))
+        b.append(bias.reshape(-1))
+    return g.op('GRU', x, *(g.constant(np.stack(a)) for a in (w, r, b)), outputs=2,
+                hidden_size=one.units, direction='bidirectional', linear_before_reset=1)[0]
+
+
+def stacked(g, model):
+    first, second = (l for l in model.layers if isinstance(l, layers.LSTM))
+    y = g.op('Squeeze', lstm(g, g.op('Transpose', 'x:0', perm=[1, 0, 2]), first)[0], g.constant(np.array([1])))
+    return g.op('Squeeze', lstm(g, y, second)[1], g.constant(np.array([0])))
+
+
+def both_ways(g, model):
+    y = gru_both(g, g.op('Transpose', 'x:0', perm=[1, 0, 2]), model.layers[-1])
+    y = g.op('Transpose', y, perm=[2, 0, 1, 3])
+    return g.op('Reshape', y, g.constant(np.array([0, 0, -1])))
+
+
+def masked(g, model):
+    embedding, layer = model.layers[-2:]
+    kept = g.op('Cast', g.op('Greater', 'x:0', g.constant(np.array(0, 'i4'))), to=TensorProto.INT32)
+    lengths = g.op('ReduceSum', kept, g.constant(np.array([1])), keepdims=0)
+    y = g.op('Gather', g.constant(embedding.get_weights()[0]), 'x:0')
+    return g.op('Squeeze', lstm(g, g.op('Transpose', y, perm=[1, 0, 2]), layer, lengths)[1], g.constant(np.array([0])))
+
+
+def padded(r, batch):
+    words = r.integers(1, 1000, (batch, 100)).astype('i4')
+    words[:, VALID:] = 0
+    return words
+
+
+def sequence(*shape):
+    return lambda r, batch: r.standard_normal((batch, *shape)).astype('f4')
+
+
+# By name: the layers, the input, the same in ONNX (None: it has no such op), the result's rank.
+MODELS = {
+    'lstm': (lambda x: layers.LSTM(256)(layers.LSTM(256, return_sequences=True)(x)),
+             sequence(STEPS, FEATURES), stacked, 2),
+    'gru': (layers.Bidirectional(layers.GRU(192, return_sequences=True)), sequence(STEPS, FEATURES), both_ways, 3),
+    'convlstm': (layers.ConvLSTM2D(16, 3, padding='same'), sequence(12, 16, 16, 16), None, 4),
+    'masked': (lambda x: layers.LSTM(128)(layers.Embedding(1000, 64, mask_zero=True)(x)), padded, masked, 2),
+}
+
+
+def make(name, batch, folder):
+    """Writes NAME.pb, NAME.onnx where there is one, and x.npz; what peer.py is asked with."""
+    build, feed, onnx_of, rank = MODELS[name]
+    tf.keras.utils.set_random_seed(1)
+    x = feed(np.random.default_rng(batch), batch)
+    given = tf.keras.Input(x.shape[1:], batch_size=batch, dtype=x.dtype.name)
+    model = tf.keras.Model(given, build(given))
+    f = tf.function(lambda x: model(x), input_signature=[tf.TensorSpec(x.shape, x.dtype, 'x')])
+    frozen = convert_variables_to_constants_v2(f.get_concrete_function(), lower_control_flow=False)
+    np.savez(f'{folder}/x.npz', x=x)
+    with open(f'{folder}/{name}.pb', 'wb') as out:
+        out.write(frozen.graph.as_graph_def().SerializeToString())
+    if onnx_of:
+        g = Onnx()
+        g.write(f'{folder}/{name}.onnx', x, onnx_of(g, model), rank)
+    return {'graph': f'{folder}/{name}.pb', 'onnx': f'{folder}/{name}.onnx' if onnx_of else '', 'inputs': ['x:0'],
+            'outputs': [frozen.outputs[0].name], 'folder': folder}
