@@ -93,6 +93,19 @@ INLINE bool link_variables(struct ht_exec *x, void *const *out)
 	return is_aligned(x->links.variables);
 }
 
+/* Behind the inputs, if the net has open sizes. */
+INLINE bool link_sizes(struct ht_exec *x, const void *const *in)
+{
+	const struct ht_image_size *s = ht_image_sizes(x->image);
+	uint32_t n = ht_image_count(x->image, HT_IMAGE_SIZES);
+
+	x->size = n ? in[ht_image_entries(x->image)->inputs] : NULL;
+	for (uint32_t i = 0; i < n; i++)
+		if (!x->size || x->size[i] < s[i].least || x->size[i] > s[i].most)
+			return false;
+	return true;
+}
+
 INLINE void copy(char *to, const char *from, uint64_t n)
 {
 	for (uint64_t i = 0; i < n; i++) {
@@ -145,6 +158,8 @@ IN_RUNNER int ht_aot_run(const void *const *in, void *const *out, void *arena, c
 	link(&x, plan, level, weights);
 	if (!link_variables(&x, out))
 		return HT_AOT_E_VARIABLES;
+	if (!link_sizes(&x, in))
+		return HT_AOT_E_ROWS;
 	x.threads = parallel;
 	ht_exec_lay_out(&x, arena);
 	ht_exec_forget(&x);

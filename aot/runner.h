@@ -18,7 +18,8 @@ enum ht_aot_status {
 	HT_AOT_E_ARENA = 17,
 	HT_AOT_E_WEIGHTS = 18,
 	HT_AOT_E_THREADS = 19,
-	HT_AOT_E_VARIABLES = 20
+	HT_AOT_E_VARIABLES = 20,
+	HT_AOT_E_ROWS = 21
 };
 
 /* What code needs of a machine: a level (enum ht_cpu_level), and extensions that not every machine of
@@ -48,7 +49,8 @@ struct ht_aot_plan {
 };
 
 /* The functions of a net, in one piece of code that runs wherever it is copied to.  Behind the outputs
- * `out` has the memory of the variables, if there are any. */
+ * `out` has the memory of the variables, if there are any; behind the inputs `in` has an int64_t for each
+ * size that is open. */
 int ht_aot_run(const void *const *in, void *const *out, void *arena, const void *weights,
 	const struct ht_exec_threads *parallel, const struct ht_aot_plan *plan);
 /* Gives the variables the values that they begin with. */

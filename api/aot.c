@@ -35,6 +35,16 @@ static bool same_values(
 	return true;
 }
 
+/* Whether both run for the same sizes. */
+static bool same_bounds(const struct ht_program *a, const struct ht_program *b)
+{
+	int64_t of_a[2] = { 0 }, of_b[2] = { 0 };
+
+	ht_program_open(a, &of_a[0], &of_a[1]);
+	ht_program_open(b, &of_b[0], &of_b[1]);
+	return of_a[0] == of_b[0] && of_a[1] == of_b[1];
+}
+
 /* Library kernels are C code that calls libm; all of them are told of. */
 static enum ht_status check_kernels(const struct ht_program *p, struct ht_diags *d)
 {
@@ -88,7 +98,8 @@ static enum ht_status check_programs(const struct call *c)
 		if (!same_values(p->input, first->input, ht_program_inputs(p),
 			    ht_program_inputs(first)) ||
 			!same_values(p->output, first->output, ht_program_outputs(p),
-				ht_program_outputs(first)))
+				ht_program_outputs(first)) ||
+			!same_bounds(p, first))
 			return ht_error(c->d, HT_E_USAGE, HT_NOWHERE,
 				"the programs have different inputs or outputs");
 	}

@@ -95,16 +95,19 @@ static void put_plain(struct ht_buf *b, const char *s)
 				   : '?');
 }
 
-static void put_value_macros(
-	struct ht_buf *b, const char *up, const char *what, size_t i, const struct ht_value_info *v)
+static void put_value_macros(struct ht_buf *b, const char *up, const char *what, size_t i,
+	const struct ht_value_info *v, uint64_t row_bytes)
 {
 	ht_printf(b, "#define %s_%s_%zu_NAME \"", up, what, i);
 	put_plain(b, v->name);
-	ht_printf(b,
-		"\"\n#define %s_%s_%zu_DTYPE \"%s\"\n#define %s_%s_%zu_BYTES ((size_t)%zu)\n"
-		"#define %s_%s_%zu_RANK %d\n",
-		up, what, i, ht_dtype_name(v->dtype), up, what, i, v->bytes, up, what, i,
-		(int)v->rank);
+	ht_printf(b, "\"\n#define %s_%s_%zu_DTYPE \"%s\"\n", up, what, i,
+		ht_dtype_name(v->dtype));
+	if (ht_shape_known((struct ht_shape){ v->rank, v->dim }))
+		ht_printf(b, "#define %s_%s_%zu_BYTES ((size_t)%zu)\n", up, what, i, v->bytes);
+	else
+		ht_printf(b, "#define %s_%s_%zu_BYTES_FOR(rows) ((size_t)%llu * (size_t)(rows))\n",
+			up, what, i, (unsigned long long)row_bytes);
+	ht_printf(b, "#define %s_%s_%zu_RANK %d\n", up, what, i, (int)v->rank);
 	if (v->rank) {
 		ht_printf(b, "#define %s_%s_%zu_SHAPE { ", up, what, i);
 		ht_aot_put_shape(b, v);
@@ -148,6 +151,37 @@ static void put_top(const struct ht_aot *a, struct ht_buf *b, const char *up)
 		up, up, a->name);
 }
 
+/* Of port `i` of the entry. */
+static uint64_t row_bytes(const struct ht_program *p, size_t i)
+{
+	static const int64_t one[HT_IMAGE_MOST_SIZES] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+	const struct ht_image *x = p->rt.image;
+
+	return ht_exec_port_bytes(x, &ht_image_ports(x)[ht_image_entries(x)->port + i], one);
+}
+
+static void put_rows(
+	const struct ht_program *p, struct ht_buf *b, const char *prefix, const char *up)
+{
+	int64_t least, most;
+
+	if (!ht_program_open(p, &least, &most))
+		return;
+	ht_printf(b,
+		"/* The first size of inputs and outputs whose shape has -1 is open: a run takes any number of\n"
+		" * rows within these bounds.  The element behind the inputs is the address of that number, an\n"
+		" * int64_t; %s_call() takes it as an argument.  The arena does not depend on it. */\n"
+		"#define %s_ROWS_LEAST %lld\n#define %s_ROWS_MOST %lld\n\n",
+		prefix, up, (long long)least, up, (long long)most);
+}
+
+static bool has_rows(const struct ht_program *p)
+{
+	int64_t least, most;
+
+	return ht_program_open(p, &least, &most);
+}
+
 static void put_sizes(const struct ht_aot *a, struct ht_buf *b, const char *up)
 {
 	const struct ht_program *p = a->program[0];
@@ -174,10 +208,11 @@ static void put_sizes(const struct ht_aot *a, struct ht_buf *b, const char *up)
 			" * time may have it. */\n"
 			"#define %s_VARIABLES_BYTES ((size_t)%llu)\n\n",
 			a->prefix, up, (unsigned long long)ht_image_variable_bytes(p->rt.image));
+	put_rows(p, b, a->prefix, up);
 	for (size_t i = 0; i < ins; i++)
-		put_value_macros(b, up, "INPUT", i, &p->input[i]);
+		put_value_macros(b, up, "INPUT", i, &p->input[i], row_bytes(p, i));
 	for (size_t i = 0; i < outs; i++)
-		put_value_macros(b, up, "OUTPUT", i, &p->output[i]);
+		put_value_macros(b, up, "OUTPUT", i, &p->output[i], row_bytes(p, ins + i));
 	ht_putc(b, '\n');
 }
 
@@ -198,9 +233,10 @@ static void put_status(const struct ht_aot *a, struct ht_buf *b, const char *up)
 		"\t%s_E_ARENA = 17,   /* the arena is NULL, or not aligned to 64 */\n"
 		"\t%s_E_WEIGHTS = 18, /* the weights are NULL, not aligned to 64, or of another net */\n"
 		"\t%s_E_THREADS = 19, /* of %s_parallel something is missing */\n"
-		"\t%s_E_VARIABLES = 20 /* the variables are NULL, or not aligned to 64 */\n"
+		"\t%s_E_VARIABLES = 20, /* the variables are NULL, or not aligned to 64 */\n"
+		"\t%s_E_ROWS = 21      /* a number of rows is missing, or out of bounds */\n"
 		"};\n\n",
-		p, up, up, up, up, up, up, up, up, up, up, up, p, up);
+		p, up, up, up, up, up, up, up, up, up, up, up, p, up, up);
 	ht_printf(b,
 		"static inline const char *%s_status_text(int status)\n{\n\tswitch (status) {\n"
 		"\tcase %s_OK: return \"done\";\n"
@@ -215,8 +251,9 @@ static void put_status(const struct ht_aot *a, struct ht_buf *b, const char *up)
 		"\tcase %s_E_WEIGHTS: return \"these are not the weights of %s\";\n"
 		"\tcase %s_E_THREADS: return \"%s_parallel lacks something\";\n"
 		"\tcase %s_E_VARIABLES: return \"the variables are NULL or not aligned to 64\";\n"
+		"\tcase %s_E_ROWS: return \"the number of rows is missing or out of bounds\";\n"
 		"\tdefault: return \"unknown status\";\n\t}\n}\n\n",
-		p, up, up, up, up, up, up, up, up, a->name, up, up, a->name, up, p, up);
+		p, up, up, up, up, up, up, up, up, a->name, up, up, a->name, up, p, up, up);
 }
 
 static void put_functions(const struct ht_aot *a, struct ht_buf *b)
@@ -260,18 +297,19 @@ static void put_call(const struct ht_aot *a, struct ht_buf *b, const char *up)
 	put_struct(b, a->arena, a->prefix, "outputs", p->output, ht_program_outputs(p), false);
 	ht_printf(b,
 		"static inline int %s_call(const struct %s_inputs *in, const struct %s_outputs *out,\n"
-		"\tvoid *arena%s%s)\n{\n\tconst void *inputs[%s_INPUTS + 1];\n"
+		"\tvoid *arena%s%s%s)\n{\n\tconst void *inputs[%s_INPUTS + 1];\n"
 		"\tvoid *outputs[%s_OUTPUTS + 1];\n\n\t(void)in;\n\t(void)out;\n",
-		a->prefix, a->prefix, a->prefix, variables ? ", void *variables" : "",
-		a->external ? ", const void *weights" : "", up, up);
+		a->prefix, a->prefix, a->prefix, has_rows(p) ? ", int64_t rows" : "",
+		variables ? ", void *variables" : "", a->external ? ", const void *weights" : "",
+		up, up);
 	for (size_t i = 0; i < ht_program_inputs(p); i++)
 		ht_printf(b, "\tinputs[%zu] = in->%s;\n", i, in[i]);
 	for (size_t i = 0; i < ht_program_outputs(p); i++)
 		ht_printf(b, "\toutputs[%zu] = out->%s;\n", i, out[i]);
 	ht_printf(b,
-		"\tinputs[%s_INPUTS] = 0;\n\toutputs[%s_OUTPUTS] = %s;\n"
+		"\tinputs[%s_INPUTS] = %s;\n\toutputs[%s_OUTPUTS] = %s;\n"
 		"\treturn %s_run(inputs, outputs, arena%s);\n}\n\n",
-		up, up, variables ? "variables" : "0", a->prefix, a->external ? ", weights" : "");
+		up, has_rows(p) ? "&rows" : "0", up, variables ? "variables" : "0", a->prefix, a->external ? ", weights" : "");
 }
 
 void ht_aot_header(const struct ht_aot *a, struct ht_buf *b)

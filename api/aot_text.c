@@ -38,6 +38,7 @@ static void put_variables(struct ht_buf *b, const struct ht_aot *a)
 struct ht_str ht_aot_metadata(const struct ht_aot *a)
 {
 	const struct ht_program *p = a->program[0];
+	int64_t least, most;
 	struct ht_buf b;
 
 	ht_buf_init(&b, a->arena);
@@ -62,6 +63,9 @@ struct ht_str ht_aot_metadata(const struct ht_aot *a)
 		(unsigned long long)a->code_bytes, (unsigned long long)a->weight_bytes,
 		a->external ? "file" : "inside", (unsigned long long)a->arena_bytes,
 		(unsigned long long)a->thread_bytes);
+	if (ht_program_open(p, &least, &most))
+		ht_printf(&b, ",\n \"rows\": {\"least\": %lld, \"most\": %lld}", (long long)least,
+			(long long)most);
 	if (ht_program_variables(p))
 		put_variables(&b, a);
 	put_values(&b, "inputs", p->input, ht_program_inputs(p));
@@ -103,14 +107,24 @@ static void put_template(struct ht_buf *b, const struct ht_aot *a, const char *t
 	}
 }
 
+/* Behind the name of the macro with a value's bytes. */
+static const char *for_rows(const struct ht_value_info *v)
+{
+	return ht_shape_known((struct ht_shape){ v->rank, v->dim }) ? "" : "_FOR(rows)";
+}
+
 void ht_aot_example(const struct ht_aot *a, struct ht_buf *b)
 {
 	const struct ht_program *p = a->program[0];
 	size_t ins = ht_program_inputs(p), outs = ht_program_outputs(p);
-	size_t first = a->external ? 2 : 1;
+	bool rows = ht_image_count(p->rt.image, HT_IMAGE_SIZES) > 0;
+	size_t number = a->external ? 2 : 1, first = number + rows;
 
 	put_template(b, a,
-		"/* Runs @n once: the arguments are files of raw inputs, in order; without them inputs are zeros.\n"
+		rows ? "/* Runs @n once: the arguments are the number of rows and files of raw inputs, in order;\n"
+		       " * without files inputs are zeros.\n"
+		     : "/* Runs @n once: the arguments are files of raw inputs, in order; without them inputs are zeros.\n");
+	put_template(b, a,
 		" * Writes the raw outputs to standard output. */\n#include \"@n.h\"\n\n");
 	if (a->external)
 		ht_puts(b, "#include <fcntl.h>\n");
@@ -127,18 +141,23 @@ void ht_aot_example(const struct ht_aot *a, struct ht_buf *b)
 	if (a->external)
 		put_template(b, a,
 			"\tconst void *weights = map_weights(argc > 1 ? argv[1] : @U_WEIGHTS_FILE);\n");
+	if (rows)
+		ht_printf(b, "\tint64_t rows = argc > %zu ? atoll(argv[%zu]) : 1;\n", number, number);
 	ht_puts(b, "\tint status;\n\n");
+	if (rows)
+		put_template(b, a, "\tinputs[@U_INPUTS] = &rows;\n");
 	for (size_t i = 0; i < ins; i++)
 		put_template(b, a,
 			ht_str_printf(a->arena,
 				"\tinputs[%zu] = load(argc > %zu ? argv[%zu] : NULL, "
-				"@U_INPUT_%zu_BYTES);\n",
-				i, i + first, i + first, i)
+				"@U_INPUT_%zu_BYTES%s);\n",
+				i, i + first, i + first, i, for_rows(&p->input[i]))
 				.p);
 	for (size_t i = 0; i < outs; i++)
 		put_template(b, a,
 			ht_str_printf(
-				a->arena, "\toutputs[%zu] = memory(@U_OUTPUT_%zu_BYTES);\n", i, i)
+				a->arena, "\toutputs[%zu] = memory(@U_OUTPUT_%zu_BYTES%s);\n", i,
+				i, for_rows(&p->output[i]))
 				.p);
 	if (ht_program_variables(p))
 		put_template(b, a,
@@ -157,7 +176,8 @@ void ht_aot_example(const struct ht_aot *a, struct ht_buf *b)
 	for (size_t i = 0; i < outs; i++)
 		put_template(b, a,
 			ht_str_printf(a->arena,
-				"\tfwrite(outputs[%zu], 1, @U_OUTPUT_%zu_BYTES, stdout);\n", i, i)
+				"\tfwrite(outputs[%zu], 1, @U_OUTPUT_%zu_BYTES%s, stdout);\n", i, i,
+				for_rows(&p->output[i]))
 				.p);
 	ht_puts(b, "\t(void)argc;\n\t(void)argv;\n\treturn 0;\n}\n");
 }

@@ -16,6 +16,7 @@ struct ht_context {
 	uint64_t iterations; /* the limit of each loop */
 	uint64_t seed;       /* of random ops that have none */
 	bool ran;            /* the last run came to its end */
+	int64_t size[HT_IMAGE_MOST_SIZES]; /* of the current run */
 };
 
 /* Below 2^53, so that every reader of JSON has all of it. */
@@ -65,6 +66,10 @@ enum ht_status ht_context_new(const struct ht_program *p, const struct ht_contex
 		return ht_error(
 			d, HT_E_USAGE, HT_NOWHERE, "ht_context_options: %d threads", all.threads);
 	opt = &all;
+	if (opt->guard && ht_image_count(p->rt.image, HT_IMAGE_SIZES))
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"a guarded context has memory for sizes that are stated, and the program's "
+			"are open");
 	if (opt->guard && p->probes)
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
 			"a program compiled with numerics keeps its counts in the arena, which "
@@ -88,6 +93,7 @@ enum ht_status ht_context_new(const struct ht_program *p, const struct ht_contex
 	if (!c->rt)
 		goto failed;
 	ht_rt_context_limit(c->rt, c->iterations, opt->cancel);
+	ht_rt_context_sizes(c->rt, c->size);
 	if (opt->guard &&
 		!ht_rt_context_guard(c->rt,
 			opt->guard == HT_GUARD_BEHIND ? HT_RT_GUARD_BEHIND : HT_RT_GUARD_BEFORE))
@@ -115,10 +121,13 @@ void ht_context_free(struct ht_context *c)
 	free(c);
 }
 
-/* Type, shape and size of one array against what the program was compiled for. */
-static enum ht_status check(const char *what, const struct ht_value_info *v,
-	const struct ht_array *a, struct ht_diags *d)
+/* Type, shape and size of one array against what the program was compiled for.  `output` is its number, or
+ * that of no output, for an input, whose open extents are looked at already. */
+static enum ht_status check(const struct ht_context *c, const char *what,
+	const struct ht_value_info *v, size_t output, const struct ht_array *a, struct ht_diags *d)
 {
+	size_t bytes = ht_dtype_info(v->dtype)->bytes;
+
 	if (a->dtype != v->dtype)
 		return ht_error(d, HT_E_INPUT, HT_NOWHERE, "%s '%s' is %s, %s was given", what,
 			v->name, ht_dtype_name(v->dtype), ht_dtype_name(a->dtype));
@@ -126,15 +135,21 @@ static enum ht_status check(const char *what, const struct ht_value_info *v,
 		return ht_error(d, HT_E_INPUT, HT_NOWHERE,
 			"%s '%s' has %d dimensions, %d were given", what, v->name, (int)v->rank,
 			(int)a->rank);
-	for (int32_t i = 0; i < v->rank; i++)
-		if (a->dim[i] != v->dim[i])
+	for (int32_t i = 0; i < v->rank; i++) {
+		int64_t wants = v->dim[i] >= 0		       ? v->dim[i]
+				: output < c->program->outputs ? ht_sizes_extent(c->program, output, i, c->size)
+							       : a->dim[i];
+
+		if (a->dim[i] != wants)
 			return ht_error(d, HT_E_INPUT, HT_NOWHERE,
 				"dimension %d of %s '%s' is %lld, %lld was given", (int)i, what,
-				v->name, (long long)v->dim[i], (long long)a->dim[i]);
-	if (a->bytes != v->bytes)
+				v->name, (long long)wants, (long long)a->dim[i]);
+		bytes *= (size_t)wants;
+	}
+	if (a->bytes != bytes)
 		return ht_error(d, HT_E_INPUT, HT_NOWHERE, "%s '%s' has %zu bytes, %zu were given",
-			what, v->name, v->bytes, a->bytes);
-	if (!a->data && v->bytes && !v->value)
+			what, v->name, bytes, a->bytes);
+	if (!a->data && bytes && !v->value)
 		return ht_error(d, HT_E_INPUT, HT_NOWHERE, "%s '%s' has no data", what, v->name);
 	return HT_OK;
 }
@@ -148,12 +163,14 @@ static enum ht_status take(struct ht_context *c, const struct ht_array *in, size
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
 			"the program has %zu inputs and %zu outputs; %zu and %zu were given",
 			ht_program_inputs(p), ht_program_outputs(p), ins, outs);
+	if (ht_image_count(p->rt.image, HT_IMAGE_SIZES))
+		HT_TRY(ht_sizes_take(p, in, c->size, d));
 	for (size_t i = 0; i < ins; i++) {
-		HT_TRY(check("input", &p->input[i], &in[i], d));
+		HT_TRY(check(c, "input", &p->input[i], outs, &in[i], d));
 		c->in[i] = in[i].data ? in[i].data : p->input[i].value;
 	}
 	for (size_t i = 0; i < outs; i++) {
-		HT_TRY(check("output", &p->output[i], &out[i], d));
+		HT_TRY(check(c, "output", &p->output[i], i, &out[i], d));
 		c->out[i] = out[i].data;
 	}
 	return HT_OK;

@@ -118,9 +118,10 @@ static void put_kernels(struct emit *e, const struct ht_plan *plan)
 static size_t describe(const struct ht_plan *plan, enum ht_plan_kind kind,
 	const struct ht_port *port, struct ht_image_port_text *to)
 {
+	const struct ht_plan_procedure *p = ht_plan_entry(plan);
 	size_t n = 0;
 
-	for (int32_t i = 0; i < plan->buffers; i++) {
+	for (int32_t i = p->buffer; i < p->buffer + p->buffers; i++) {
 		const struct ht_plan_buffer *b = &plan->buffer[i];
 
 		if (b->kind != kind)

@@ -9,13 +9,14 @@
 
 /* ---- fields ---- */
 
-/* As it is compiled: an open first dimension counts as 1, whether somebody said so or not. */
-static struct ht_shape closed(const struct ht_value_info *v, struct ht_arena *a)
+/* As it is compiled: an open first dimension counts as 1, whether somebody said so or not, unless it stays
+ * open. */
+static struct ht_shape closed(const struct ht_value_info *v, bool open, struct ht_arena *a)
 {
 	struct ht_shape s = { v->rank, v->dim };
 	int64_t *dim;
 
-	if (v->rank < 1 || v->dim[0] >= 0)
+	if (v->rank < 1 || v->dim[0] >= 0 || open)
 		return s;
 	s = ht_shape_make(a, v->rank, v->dim);
 	dim = (int64_t *)(uintptr_t)s.dim;
@@ -32,9 +33,13 @@ static void put_inputs(struct ht_key_text *k, const struct ht_model *m, struct h
 
 		ht_buf_init(&b, a);
 		ht_printf(&b, "%s %s", v->name, ht_dtype_info(v->dtype)->name);
-		ht_shape_print(closed(v, a), &b);
+		ht_shape_print(closed(v, m->open.stay, a), &b);
 		ht_key_field(k, "feed", ht_buf_str(&b));
 	}
+	if (m->open.stay)
+		ht_key_field(k, "open-sizes",
+			ht_str_printf(a, "%lld %lld", (long long)m->open.least,
+				(long long)m->open.most));
 }
 
 static void put_outputs(struct ht_key_text *k, const struct ht_model *m, struct ht_arena *a)

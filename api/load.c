@@ -28,18 +28,8 @@ static struct ht_value_info *infos_of(
 {
 	struct ht_value_info *v = HT_NEW_ARRAY(a, struct ht_value_info, n);
 
-	for (size_t i = 0; i < n; i++) {
-		const struct ht_image_port *from = &ht_image_ports(x)[first + i];
-
-		v[i] = (struct ht_value_info){ .name = ht_image_text(x, from->name),
-			.dtype = (enum ht_dtype)from->dtype,
-			.rank = (int32_t)from->rank,
-			.dim = ht_image_dims(x) + from->dim,
-			.bytes = from->bytes,
-			.value = from->value == HT_IMAGE_NO_VALUE
-					 ? NULL
-					 : ht_image_data(x) + from->value };
-	}
+	for (size_t i = 0; i < n; i++)
+		v[i] = ht_sizes_describe(a, x, &ht_image_ports(x)[first + i]);
 	return v;
 }
 

@@ -165,8 +165,8 @@ static enum ht_status take_policy(struct ht_lowering *l, const struct ht_compile
 	return HT_OK;
 }
 
-static enum ht_status lower_request(
-	struct ht_lowering *l, const struct ht_compile_options *opt, struct ht_diags *d)
+static enum ht_status lower_request(struct ht_lowering *l, const struct ht_model *m,
+	const struct ht_compile_options *opt, struct ht_diags *d)
 {
 	l->lower = (struct ht_lower_request){
 		.scratch = l->passes.scratch,
@@ -177,6 +177,7 @@ static enum ht_status lower_request(
 		.reads = &l->reads,
 		.random_seed = l->policy.random_seed,
 		.numerics = opt->numerics != 0,
+		.open = { m->open.least, m->open.most },
 	};
 	return methods_of(opt, d, &l->lower.asked);
 }
@@ -223,7 +224,7 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 	HT_TRY(find_targets(m, opt, w, d, l));
 	ht_policy_fusions(&l->policy, &l->fusions, &w->arena);
 	HT_TRY(ht_dump_graphs(&l->policy, w, &l->passes));
-	HT_TRY(lower_request(l, opt, d));
+	HT_TRY(lower_request(l, m, opt, d));
 	l->precision = (struct ht_precision_request){ { ht_precision_decide }, &l->policy, m->graph,
 		&l->decisions, ht_calibrator_new(m, l, opt, &w->arena) };
 	HT_TRY(paint(m, l, stop_after, &stopped));

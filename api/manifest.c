@@ -3,6 +3,24 @@
 
 #include <string.h>
 
+/* An open one is null. */
+static void put_extent(struct ht_buf *b, const char *before, int64_t extent)
+{
+	if (extent < 0)
+		ht_printf(b, "%snull", before);
+	else
+		ht_printf(b, "%s%lld", before, (long long)extent);
+}
+
+static void put_open(struct ht_buf *b, const struct ht_image *x)
+{
+	const struct ht_image_size *s = ht_image_sizes(x);
+
+	if (ht_image_count(x, HT_IMAGE_SIZES))
+		ht_printf(b, ",\n   \"open\": {\"least\": %lld, \"most\": %lld}",
+			(long long)s->least, (long long)s->most);
+}
+
 static void put_values(
 	struct ht_buf *b, const char *name, const struct ht_image *x, uint32_t first, uint32_t n)
 {
@@ -17,8 +35,7 @@ static void put_values(
 		ht_put_member(b, "dtype", ht_str(ht_dtype_name((enum ht_dtype)v[i].dtype)));
 		ht_puts(b, ", \"shape\": [");
 		for (uint32_t k = 0; k < v[i].rank; k++)
-			ht_printf(b, "%s%lld", k ? ", " : "",
-				(long long)ht_image_dims(x)[v[i].dim + k]);
+			put_extent(b, k ? ", " : "", ht_image_dims(x)[v[i].dim + k]);
 		ht_puts(b, "]}");
 	}
 	ht_puts(b, "]");
@@ -42,6 +59,7 @@ void ht_manifest_variant(struct ht_buf *b, const struct ht_program_plan *p, size
 		(unsigned long long)p->code_bytes, (unsigned long long)p->weight_bytes,
 		(unsigned long long)ht_program_arena(x), (unsigned long long)p->live_bytes,
 		(unsigned long long)ht_program_scratch(x));
+	put_open(b, x);
 	put_values(b, "inputs", x, e->port, e->inputs);
 	put_values(b, "outputs", x, e->port + e->inputs, e->outputs);
 	ht_puts(b, "}");

@@ -220,7 +220,7 @@ struct set {
 	const char *input;
 	int32_t rank;
 	const int64_t *dim;
-	int64_t batch;
+	int64_t batch, least, most;
 	struct ht_diags *d;
 };
 
@@ -361,4 +361,25 @@ enum ht_status ht_model_set_batch(struct ht_model *m, int64_t batch, struct ht_d
 	if (batch < 1)
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "a batch of %lld", (long long)batch);
 	return ht_guarded(&m->unwind, set_batch, &s, d);
+}
+
+static enum ht_status set_open(void *arg)
+{
+	struct set *s = arg;
+
+	s->m->open = (struct ht_open_sizes){ true, s->least, s->most };
+	s->m->set = true;
+	return HT_OK;
+}
+
+enum ht_status ht_model_set_open(
+	struct ht_model *m, int64_t least, int64_t most, struct ht_diags *d)
+{
+	struct set s = { .m = m, .least = least, .most = most, .d = d };
+
+	if (least < 0 || (most && most < least) || most > INT32_MAX || least > INT32_MAX)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"sizes from %lld to %lld; they are from 0 to %d", (long long)least,
+			(long long)most, INT32_MAX);
+	return ht_guarded(&m->unwind, set_open, &s, d);
 }

@@ -18,6 +18,8 @@ void ht_model_note_open(const struct ht_model *m, struct ht_arena *a, struct ht_
 	struct ht_buf names;
 	size_t open = 0;
 
+	if (m->open.stay)
+		return;
 	ht_buf_init(&names, a);
 	for (const struct ht_port *p = m->entry->inputs; p; p = p->next) {
 		struct ht_shape s = ht_model_shape(m, p);
@@ -33,8 +35,9 @@ void ht_model_note_open(const struct ht_model *m, struct ht_arena *a, struct ht_
 			HT_STR_ARG(ht_buf_str(&names)));
 }
 
-static enum ht_status close_shape(struct ht_arena *a, const struct ht_node *n, enum ht_open open,
-	struct ht_diags *d, struct ht_shape *shape)
+/* `rows` is the first dimension that an open one becomes: 1, or a symbol. */
+static enum ht_status close_shape(struct ht_arena *a, const struct ht_node *n, int64_t rows,
+	enum ht_open open, struct ht_diags *d, struct ht_shape *shape)
 {
 	int64_t dim[HT_MAX_RANK];
 	struct ht_where at = at_node(n);
@@ -54,9 +57,12 @@ static enum ht_status close_shape(struct ht_arena *a, const struct ht_node *n, e
 			continue;
 		if (i)
 			return ht_error(d, HT_E_UNSUPPORTED, at,
-				"dimension %d of this input is open; state it with --input-shape",
+				rows < 0 ? "dimension %d of this input is open, which only the "
+					   "first may be so far; state it with --input-shape"
+					 : "dimension %d of this input is open; state it with "
+					   "--input-shape",
 				(int)i);
-		dim[0] = 1;
+		dim[0] = rows;
 	}
 	*shape = ht_shape_make(a, shape->rank, dim);
 	return HT_OK;
@@ -87,25 +93,28 @@ static void set_shape(struct ht_node *n, struct ht_shape s)
 		n->out[0].shape = s; /* what a signature said does not count any more */
 }
 
-static enum ht_status state_shape(const struct ht_model *m, const struct ht_port *p,
+static enum ht_status state_shape(const struct ht_model *m, struct ht_port *p,
 	const struct ht_port *from, enum ht_open open, struct ht_arena *a, struct ht_diags *d)
 {
 	struct ht_node *n = p->value.node;
 	const struct ht_tensor *t = ht_model_default(n);
 	struct ht_shape s = ht_model_shape(m, from);
+	bool stays = open != HT_OPEN_KEEP && m->open.stay;
+	int64_t rows = stays ? ht_dim_named(n->graph, HT_STR("rows")) : 1;
 
+	p->open = stays && s.rank > 0 && s.dim[0] < 0;
 	/* A default may be of one of the shapes that an input takes. */
 	if (open == HT_OPEN_KEEP && t && !is_stated(m, from))
 		return HT_OK;
 	if (!ht_is(n, HT_FED)) {
 		/* Fed in the middle of the graph: pass feeds makes a placeholder of this type. */
 		if (p->value.index < n->outs) {
-			HT_TRY(close_shape(a, n, open, d, &s));
+			HT_TRY(close_shape(a, n, rows, open, d, &s));
 			ht_type_of(p->value)->shape = s;
 		}
 		return HT_OK;
 	}
-	HT_TRY(close_shape(a, n, open, d, &s));
+	HT_TRY(close_shape(a, n, rows, open, d, &s));
 	if (t && !ht_shape_eq(t->shape, s))
 		drop_default(n);
 	set_shape(n, s);
@@ -129,6 +138,19 @@ static struct ht_port *port_in(struct ht_graph *g, const struct ht_port *from, s
 	return first;
 }
 
+static enum ht_status check_open(
+	const struct ht_model *m, const struct ht_entry *e, struct ht_diags *d)
+{
+	for (const struct ht_port *p = e->inputs; p; p = p->next)
+		if (p->open)
+			return HT_OK;
+	return !m->open.stay ? HT_OK
+			     : ht_error(d, HT_E_USAGE,
+				       (struct ht_where){ .path = m->graph->path, .offset = -1 },
+				       "sizes are to stay open, but the model has no input with an "
+				       "open first dimension");
+}
+
 enum ht_status ht_model_copy(const struct ht_model *m, struct ht_work *w, enum ht_open open,
 	struct ht_diags *d, struct ht_graph **out)
 {
@@ -142,8 +164,10 @@ enum ht_status ht_model_copy(const struct ht_model *m, struct ht_work *w, enum h
 	e->outputs = port_in(g, m->entry->outputs, &w->arena);
 	e->targets = port_in(g, m->entry->targets, &w->arena);
 	g->entries = e;
-	for (const struct ht_port *p = e->inputs; p; p = p->next, from = from->next)
+	for (struct ht_port *p = e->inputs; p; p = p->next, from = from->next)
 		HT_TRY(state_shape(m, p, from, open, &w->arena, d));
+	if (open != HT_OPEN_KEEP)
+		HT_TRY(check_open(m, e, d));
 	if (open != HT_OPEN_KEEP && open != HT_OPEN_TOLD)
 		ht_model_note_open(m, &w->arena, d);
 	*out = g;

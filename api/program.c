@@ -31,7 +31,7 @@ static void link_program(struct ht_program *p, const struct ht_plan *plan)
 	for (uint32_t i = 0; i < kernels; i++)
 		kernel[i] = function_of(p, i, ht_image_text(x, ht_image_kernels(x)[i].name));
 	for (int32_t i = 0; i < plan->buffers; i++)
-		if (plan->buffer[i].kind == HT_PLAN_CONST)
+		if (plan->buffer[i].kind == HT_PLAN_CONST && !plan->buffer[i].same)
 			*to++ = (int64_t)(uintptr_t)plan->buffer[i].blob->p;
 	p->rt = (struct ht_rt_program){ .image = x, .kernel = kernel, .constant = constant };
 }
@@ -82,12 +82,13 @@ static void make_probes(struct build *b)
 static struct ht_value_info *describe(
 	struct build *b, enum ht_plan_kind kind, size_t *count, const struct ht_port *port)
 {
+	const struct ht_plan_procedure *p = ht_plan_entry(b->plan);
 	struct ht_arena *a = &b->p->arena;
 	struct ht_value_info *list = HT_NEW_ARRAY(
 				     a, struct ht_value_info, (size_t)b->plan->buffers),
 			     *v = list;
 
-	for (int32_t i = 0; i < b->plan->buffers; i++) {
+	for (int32_t i = p->buffer; i < p->buffer + p->buffers; i++) {
 		const struct ht_plan_buffer *from = &b->plan->buffer[i];
 		if (from->kind != kind)
 			continue;
@@ -98,6 +99,10 @@ static struct ht_value_info *describe(
 			.dim = ht_shape_make(a, from->shape.rank, from->shape.dim).dim,
 			.bytes = from->bytes * (from->whole ? 1 : (size_t)b->plan->parts),
 		};
+		if (from->rows) {
+			*(int64_t *)(uintptr_t)v[-1].dim = HT_DIM_UNKNOWN;
+			v[-1].bytes = 0;
+		}
 		port = port ? port->next : NULL;
 	}
 	*count = (size_t)(v - list);

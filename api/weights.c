@@ -49,7 +49,7 @@ static enum ht_status no_memory(struct packing *w, size_t bytes)
 
 static size_t packed_bytes(const struct ht_plan_buffer *buf)
 {
-	return buf->kind == HT_PLAN_CONST && buf->pack ? (buf->bytes + 63) / 64 * 64 : 0;
+	return buf->kind == HT_PLAN_CONST && buf->pack && !buf->same ? (buf->bytes + 63) / 64 * 64 : 0;
 }
 
 /* All packed weights are one blob. */
@@ -113,7 +113,7 @@ static void list_jobs(struct packing *w)
 		struct ht_plan_buffer *buf = &w->plan->buffer[i];
 		struct job *j = &w->job[w->jobs];
 
-		if (buf->kind != HT_PLAN_CONST || !buf->pack)
+		if (buf->kind != HT_PLAN_CONST || !buf->pack || buf->same)
 			continue;
 		j->buffer = buf;
 		while (w->job[j->source].buffer->packed_from != buf->packed_from)
@@ -172,7 +172,7 @@ enum ht_status ht_program_weights(struct ht_program *p, struct ht_graph *g, stru
 	};
 
 	for (int32_t i = 0; i < plan->buffers; i++)
-		if (plan->buffer[i].kind == HT_PLAN_CONST)
+		if (plan->buffer[i].kind == HT_PLAN_CONST && !plan->buffer[i].same)
 			p->info.weight_bytes += plan->buffer[i].bytes;
 	HT_TRY(place_packed(&w));
 	list_jobs(&w);

@@ -192,6 +192,8 @@ static enum ht_status set_shape(struct cli *c, struct ht_model *m, struct fed *f
 		st = agree(f, &k);
 	if (st != HT_OK || !f->shaped)
 		return st;
+	if (c->open.stay && k.stated->rank > 0 && k.stated->dim[0] < 0)
+		return HT_OK;
 	if (!c->fed_batch && k.graph->rank > 0 && k.graph->dim[0] < 0)
 		c->fed_batch = f->array.shape[0];
 	return ht_model_set_shape(m, k.v.name, f->array.a.rank, f->array.shape, c->diags);

@@ -106,6 +106,7 @@ static enum ht_status take_file(struct fed *f, const struct ht_value_info *v, st
 
 /* One note tells of all inputs that are filled at random; it names the first few. */
 enum { MOST_NAMED = 3 };
+enum { MOST_AXES = 254 };
 
 struct made_up {
 	struct text named;
@@ -153,12 +154,51 @@ static enum ht_status one(const struct ht_value_info *v, struct fed *f, long lon
 	return HT_OK;
 }
 
+/* The size of this run that the program leaves open: that of an array that is fed, what --batch says, or
+ * the least from 1 on. */
+static enum ht_status choose_rows(struct cli *c, struct session *s, struct fed **by_input)
+{
+	struct ht_value_info v;
+	long long batch;
+	int64_t least, most;
+	enum ht_status st = option_number(c, OPTION_BATCH, 0, 1, INT_MAX, &batch);
+
+	s->open = ht_program_open(s->program, &least, &most);
+	if (st != HT_OK || !s->open)
+		return st;
+	s->rows = batch ? batch : least ? least : 1;
+	for (size_t i = 0; i < s->ins && st == HT_OK; i++) {
+		ht_program_input(s->program, i, &v);
+		if (!by_input[i] || v.rank < 1 || v.dim[0] >= 0)
+			continue;
+		st = fed_load(by_input[i]);
+		if (st == HT_OK && by_input[i]->shaped && by_input[i]->array.a.rank == v.rank)
+			s->rows = c->fed_batch = by_input[i]->array.shape[0];
+	}
+	return st;
+}
+
+/* The input as it is in this run; `dim` has room for its sizes. */
+static struct ht_value_info closed(const struct session *s, struct ht_value_info v, int64_t *dim)
+{
+	if (v.rank < 1 || v.rank > MOST_AXES || v.dim[0] >= 0)
+		return v;
+	memcpy(dim, v.dim, (size_t)v.rank * sizeof *dim);
+	dim[0] = s->rows;
+	v.dim = dim;
+	v.bytes = ht_dtype_bytes(v.dtype);
+	for (int32_t i = 0; i < v.rank; i++)
+		v.bytes *= (size_t)dim[i];
+	return v;
+}
+
 /* One array an input of the program: from --input, its default, or random. */
 static enum ht_status feed(struct cli *c, struct session *s)
 {
 	struct fed **by_input;
 	struct made_up made_up = { 0 };
 	struct ht_value_info v;
+	int64_t dim[MOST_AXES];
 	long long seed;
 	enum ht_status st = option_number(c, OPTION_SEED, 1, 0, INT64_MAX, &seed);
 
@@ -167,8 +207,11 @@ static enum ht_status feed(struct cli *c, struct session *s)
 	by_input = must_alloc(s->ins * sizeof(struct fed *));
 	if (st == HT_OK)
 		st = find_fed(c, s->model, s->program, by_input);
+	if (st == HT_OK)
+		st = choose_rows(c, s, by_input);
 	for (size_t i = 0; i < s->ins && st == HT_OK; i++) {
 		ht_program_input(s->program, i, &v);
+		v = closed(s, v, dim);
 		st = one(&v, by_input[i], seed, i, &s->in[i], &made_up);
 	}
 	note_made_up(c, &made_up, seed);
@@ -202,22 +245,28 @@ static enum ht_status compile(struct cli *c, struct session *s, long long thread
 	return st;
 }
 
-static enum ht_status make_outputs(struct session *s)
+static enum ht_status make_outputs(struct cli *c, struct session *s)
 {
 	struct ht_value_info v;
+	int64_t dim[MOST_AXES];
+	size_t bytes;
 	enum ht_status st = HT_OK;
 
 	s->outs = ht_program_outputs(s->program);
 	s->out = must_alloc(s->outs * sizeof *s->out);
 	s->in_view = must_alloc(s->ins * sizeof *s->in_view);
 	s->out_view = must_alloc(s->outs * sizeof *s->out_view);
-	for (size_t i = 0; i < s->outs && st == HT_OK; i++) {
-		ht_program_output(s->program, i, &v);
-		st = array_make(&s->out[i], v.dtype, v.rank, v.dim);
-		s->out_view[i] = s->out[i].a;
-	}
 	for (size_t i = 0; i < s->ins; i++)
 		s->in_view[i] = s->in[i].a;
+	for (size_t i = 0; i < s->outs && st == HT_OK; i++) {
+		ht_program_output(s->program, i, &v);
+		if (s->open)
+			st = ht_program_output_for(
+				s->program, s->in_view, s->ins, i, dim, &bytes, c->diags);
+		if (st == HT_OK)
+			st = array_make(&s->out[i], v.dtype, v.rank, s->open ? dim : v.dim);
+		s->out_view[i] = s->out[i].a;
+	}
 	return st;
 }
 
@@ -305,7 +354,7 @@ enum ht_status session_open(struct cli *c, struct session *s)
 	if (st == HT_OK)
 		st = feed(c, s);
 	if (st == HT_OK)
-		st = make_outputs(s);
+		st = make_outputs(c, s);
 	opt.threads = (int)threads;
 	opt.max_iterations = (uint64_t)iterations;
 	opt.keep_subnormals = option_on(c, OPTION_KEEP_SUBNORMALS);

@@ -22,6 +22,54 @@ bool parse_dims(const char *s, const char *end, int64_t *dim, int32_t *rank)
 	return true;
 }
 
+/* A number that ends at `end`. */
+static bool parse_size_of_rows(const char *s, const char *end, int64_t *n)
+{
+	char *stop;
+
+	errno = 0;
+	*n = strtoll(s, &stop, 10);
+	return !errno && stop == end && s < end && *s >= '0' && *s <= '9';
+}
+
+bool parse_open_dims(
+	const char *s, const char *end, int64_t *dim, int32_t *rank, struct open_sizes *open)
+{
+	const char *comma = memchr(s, ',', (size_t)(end - s)), *stop = comma ? comma : end;
+	const char *dots = memmem(s, (size_t)(stop - s), "..", 2);
+
+	*open = (struct open_sizes){ .stay = dots || (stop == s + 1 && *s == '?') };
+	if (!open->stay)
+		return parse_dims(s, end, dim, rank);
+	if (dots && (!parse_size_of_rows(s, dots, &open->least) ||
+			    !parse_size_of_rows(dots + 2, stop, &open->most) ||
+			    open->most < 1 || open->most < open->least))
+		return false;
+	*dim = -1;
+	*rank = 0;
+	if (comma && (comma + 1 == end || !parse_dims(comma + 1, end, dim + 1, rank)))
+		return false;
+	return ++*rank <= 31;
+}
+
+/* Inputs that are open have one size; it is within the bounds of each. */
+static enum ht_status add_open(struct cli *c, const struct open_sizes *o)
+{
+	struct open_sizes *all = &c->open;
+
+	if (!o->stay)
+		return HT_OK;
+	if (!all->stay)
+		*all = *o;
+	all->least = o->least > all->least ? o->least : all->least;
+	if (o->most && (!all->most || o->most < all->most))
+		all->most = o->most;
+	if (all->most && all->most < all->least)
+		return fail(HT_E_USAGE,
+			"--input-shape: open inputs have one size, and their ranges have none in common");
+	return HT_OK;
+}
+
 /* An input's shape is stated once.  With --lenient a name that no input has becomes "". */
 static enum ht_status claim_input(struct cli *c, const struct ht_model *m, char *name, bool *shaped)
 {
@@ -48,13 +96,17 @@ static enum ht_status set_shape(
 	struct cli *c, struct ht_model *m, const char *s, size_t n, bool *shaped)
 {
 	const char *colon = memrchr(s, ':', n);
+	struct open_sizes open;
 	int64_t dim[32];
 	int32_t rank;
 	char *name;
 	enum ht_status st;
 
-	if (!colon || colon == s || !parse_dims(colon + 1, s + n, dim, &rank))
-		return fail(HT_E_USAGE, "--input-shape: '%.*s' is not NAME:D,D,…", (int)n, s);
+	if (!colon || colon == s || !parse_open_dims(colon + 1, s + n, dim, &rank, &open))
+		return fail(HT_E_USAGE,
+			"--input-shape: '%.*s' is not NAME:D,D,…, where the first size may be ? or a "
+			"range, 1..64",
+			(int)n, s);
 	name = strndup(s, (size_t)(colon - s));
 	if (!name)
 		return fail(HT_E_ENVIRONMENT, "out of memory");
@@ -62,7 +114,7 @@ static enum ht_status set_shape(
 	if (st == HT_OK && *name)
 		st = ht_model_set_shape(m, name, rank, dim, c->diags);
 	free(name);
-	return st;
+	return st == HT_OK ? add_open(c, &open) : st;
 }
 
 static size_t name_length(const char *s, size_t n)
@@ -114,6 +166,7 @@ enum ht_status set_shapes(struct cli *c, struct ht_model *m, size_t set)
 	bool *shaped = must_alloc(ht_model_inputs(m) * sizeof *shaped);
 	enum ht_status st = HT_OK;
 
+	c->open = (struct open_sizes){ 0 };
 	for (; set != ALL_SHAPES && set; set--)
 		i = set_end(c, i);
 	if (set != ALL_SHAPES && end)

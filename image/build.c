@@ -21,6 +21,8 @@ static const size_t item_bytes[HT_IMAGE_TABLES] = {
 	[HT_IMAGE_DIMS] = sizeof(int64_t),
 	[HT_IMAGE_TEXTS] = 1,
 	[HT_IMAGE_DATA] = 1,
+	[HT_IMAGE_SIZES] = sizeof(struct ht_image_size),
+	[HT_IMAGE_EXPRESSIONS] = sizeof(struct ht_image_expression),
 };
 
 static uint32_t count_of(const struct ht_image_builder *b, enum ht_image_table t)
@@ -63,7 +65,8 @@ static size_t up(size_t n, size_t to)
 struct ht_str ht_image_end(struct ht_image_builder *b)
 {
 	struct ht_image head = { .version = HT_IMAGE_VERSION };
-	size_t n = sizeof head;
+	uint32_t tables;
+	size_t n;
 	char *raw, *out;
 
 	memcpy(head.magic, HT_IMAGE_MAGIC, sizeof head.magic);
@@ -71,7 +74,11 @@ struct ht_str ht_image_end(struct ht_image_builder *b)
 		head.features |= HT_IMAGE_STREAMS;
 	if (b->table[HT_IMAGE_VARIABLES].n)
 		head.features |= HT_IMAGE_HAS_VARIABLES;
-	for (int t = 0; t < HT_IMAGE_TABLES; t++) {
+	if (b->table[HT_IMAGE_SIZES].n)
+		head.features |= HT_IMAGE_OPEN;
+	tables = ht_image_tables(&head);
+	n = ht_image_head(&head);
+	for (uint32_t t = 0; t < tables; t++) {
 		n = up(n, align_of((enum ht_image_table)t));
 		head.table[t].offset = (uint32_t)n;
 		head.table[t].count = count_of(b, (enum ht_image_table)t);
@@ -83,8 +90,8 @@ struct ht_str ht_image_end(struct ht_image_builder *b)
 	head.bytes = (uint32_t)n;
 	raw = ht_alloc(b->arena, n + HT_IMAGE_ALIGN);
 	out = raw + (HT_IMAGE_ALIGN - (uintptr_t)raw % HT_IMAGE_ALIGN) % HT_IMAGE_ALIGN;
-	memcpy(out, &head, sizeof head);
-	for (int t = 0; t < HT_IMAGE_TABLES; t++)
+	memcpy(out, &head, ht_image_head(&head));
+	for (uint32_t t = 0; t < tables; t++)
 		if (b->table[t].n)
 			memcpy(out + head.table[t].offset, b->table[t].p, b->table[t].n);
 	return (struct ht_str){ out, n };
@@ -140,6 +147,21 @@ uint32_t ht_image_put_variable(struct ht_image_builder *b, const struct ht_image
 
 	b->variable_bytes = up(b->variable_bytes + v->bytes, HT_IMAGE_ALIGN);
 	return put(b, HT_IMAGE_VARIABLES, &to, 1);
+}
+
+uint32_t ht_image_put_size(
+	struct ht_image_builder *b, struct ht_str name, int64_t least, int64_t most)
+{
+	struct ht_image_size to = {
+		.name = ht_image_put_text(b, name), .least = least, .most = most
+	};
+
+	return put(b, HT_IMAGE_SIZES, &to, 1);
+}
+
+uint32_t ht_image_put_expression(struct ht_image_builder *b, struct ht_image_expression e)
+{
+	return put(b, HT_IMAGE_EXPRESSIONS, &e, 1);
 }
 
 /* ---- procedures ---- */

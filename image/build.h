@@ -34,6 +34,11 @@ struct ht_image_variable_text {
 };
 uint32_t ht_image_put_variable(struct ht_image_builder *b, const struct ht_image_variable_text *v);
 
+/* A size that a host states for each run, and a number that depends on it; they return its number. */
+uint32_t ht_image_put_size(
+	struct ht_image_builder *b, struct ht_str name, int64_t least, int64_t most);
+uint32_t ht_image_put_expression(struct ht_image_builder *b, struct ht_image_expression e);
+
 /* ---- a procedure ---- */
 
 void ht_image_begin_procedure(struct ht_image_builder *b, struct ht_str name);

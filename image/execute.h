@@ -107,7 +107,8 @@ struct ht_exec_limits {
 /* The work of all threads between two barriers. */
 struct ht_exec_job {
 	uint32_t kind;    /* enum ht_exec_kind */
-	int64_t instance; /* the next instance of a fork that no thread has taken */
+	int64_t instance; /* the next instance of a fork that no thread has taken, */
+	int64_t end;      /* and behind the last one */
 	const struct ht_image_step *step;
 	struct ht_exec_frame *frame;
 };
@@ -130,6 +131,7 @@ struct ht_exec {
 	/* Of the current run. */
 	const void *const *in;
 	void *const *out;
+	const int64_t *size; /* by size of the image, within its bounds; may be NULL where it has none */
 	struct ht_exec_stop stop; /* why the last run stopped */
 	/* The executor's. */
 	struct ht_exec_job job[2]; /* of this phase, and of the next or last one */
@@ -147,6 +149,22 @@ static inline void ht_exec_lay_out(struct ht_exec *x, char *memory)
 	x->control = memory + x->needs.temps;
 	x->scratch = x->control + x->needs.control;
 }
+
+/* sizes.c: takes the sizes of a run from the extents of an input, number `port` of the entry: `dim` has as many
+ * as the port's rank.  `size` is by size of the image, -1 where none is known yet.  What is wrong is about extent
+ * *axis. */
+enum ht_exec_misfit {
+	HT_EXEC_FITS,
+	HT_EXEC_OTHER_EXTENT, /* the entry has another number */
+	HT_EXEC_OTHER_SIZE,   /* the size is known, and is another */
+	HT_EXEC_OUT_OF_BOUNDS /* the size is below the least or above the most */
+};
+enum ht_exec_misfit ht_exec_take_sizes(const struct ht_image *x, const struct ht_image_port *port,
+	const int64_t *dim, int64_t *size, uint32_t *axis);
+/* An extent of a port as a number, and the bytes of a port. */
+int64_t ht_exec_extent(const struct ht_image *x, int64_t extent, const int64_t *size);
+uint64_t ht_exec_port_bytes(
+	const struct ht_image *x, const struct ht_image_port *port, const int64_t *size);
 
 /* needs.c: the memory of an entry of a verified image.  False: more than UINT64_MAX / 2 bytes. */
 bool ht_exec_needs_of(const struct ht_image *x, uint32_t entry, const struct ht_exec_limits *l,

@@ -293,6 +293,26 @@ EXECUTOR bool ht_exec_is_zero(const void *p, uint32_t bytes)
 
 /* ---- threads ---- */
 
+struct ht_exec_range {
+	int64_t from, to;
+};
+
+/* The instances of a fork. */
+EXECUTOR struct ht_exec_range ht_exec_range_of(
+	const struct ht_exec *x, const struct ht_image_step *s)
+{
+	if (s->op == HT_IMAGE_SPREAD)
+		return (struct ht_exec_range){ ht_image_evaluate(x->image, s->count, x->size),
+			ht_image_evaluate(x->image, s->count + 1, x->size) };
+	return (struct ht_exec_range){ 0, s->op == HT_IMAGE_FORK ? s->count : 1 };
+}
+
+/* Behind the last of those that each thread runs equally many of by itself. */
+EXECUTOR int64_t ht_exec_apart(struct ht_exec_range r, int workers)
+{
+	return r.to - (r.to - r.from) % workers;
+}
+
 /* The other threads begin a job, when all have done the last one; false: a thread stopped in that. */
 EXECUTOR_CALLED bool ht_exec_advance(struct ht_exec *x, enum ht_exec_kind kind,
 	struct ht_exec_frame *f, const struct ht_image_step *s, int workers)
@@ -302,9 +322,12 @@ EXECUTOR_CALLED bool ht_exec_advance(struct ht_exec *x, enum ht_exec_kind kind,
 	struct ht_exec_job *job = &x->job[slot];
 
 	job->kind = kind;
-	job->instance = 0;
 	job->step = s;
 	job->frame = f;
+	if (kind == HT_EXEC_INSTANCES) {
+		job->instance = ht_exec_range_of(x, s).from;
+		job->end = ht_exec_apart(ht_exec_range_of(x, s), workers);
+	}
 	for (int i = 0; kind == HT_EXEC_TILES && i < workers; i++) {
 		struct ht_exec_share *share = &ht_exec_control_of(x, i)->share[slot];
 
@@ -322,12 +345,6 @@ EXECUTOR bool ht_exec_settle(struct ht_exec *x, int workers)
 {
 	return !ht_exec_control_of(x, 0)->open || workers == 1 ||
 	       ht_exec_advance(x, HT_EXEC_WAIT, NULL, NULL, workers);
-}
-
-/* So many instances that each thread runs equally many by itself. */
-EXECUTOR int64_t ht_exec_apart(const struct ht_image_step *s, int workers)
-{
-	return s->count - s->count % workers;
 }
 
 EXECUTOR_CALLED bool ht_exec_walk(
@@ -352,11 +369,11 @@ EXECUTOR struct ht_exec_frame *ht_exec_instance_frame(
 
 /* Each thread takes instances and runs them from the first step to the last, so that what steps hand on
  * stays in its caches.  They are taken in order, so that the first one that stops has been run. */
-EXECUTOR void ht_exec_instances(struct ht_exec *x, struct ht_exec_job *job, int worker, int workers)
+EXECUTOR void ht_exec_instances(struct ht_exec *x, struct ht_exec_job *job, int worker)
 {
 	struct ht_exec_control *c = ht_exec_control_of(x, worker);
 	struct ht_exec_frame *f = ht_exec_instance_frame(x, job, worker);
-	int64_t end = ht_exec_apart(job->step, workers), i;
+	int64_t i;
 
 	if (!f) {
 		ht_exec_fail(x, job->frame, job->step, worker, HT_EXEC_DEPTH, 0);
@@ -364,7 +381,7 @@ EXECUTOR void ht_exec_instances(struct ht_exec *x, struct ht_exec_job *job, int 
 	}
 	f->stride = ht_image_params(x->image) + job->step->param;
 	while (__atomic_load_n(&x->failed, __ATOMIC_RELAXED) != c->phase &&
-		(i = __atomic_fetch_add(&job->instance, 1, __ATOMIC_RELAXED)) < end) {
+		(i = __atomic_fetch_add(&job->instance, 1, __ATOMIC_RELAXED)) < job->end) {
 		c->instance = i;
 		f->instance = (uint32_t)i;
 		f->instances = f->instance + 1;
@@ -385,7 +402,7 @@ EXECUTOR_CALLED void ht_exec_work(struct ht_exec *x, int worker, int workers)
 		ht_exec_share_tiles(x, job, worker, workers);
 		ht_exec_tiles_end(x, job->step, worker, workers);
 	} else if (job->kind == HT_EXEC_INSTANCES) {
-		ht_exec_instances(x, job, worker, workers);
+		ht_exec_instances(x, job, worker);
 	} else if (job->kind == HT_EXEC_CHECK) {
 		ht_exec_check(x, job, worker, worker, workers);
 	}
@@ -465,16 +482,20 @@ EXECUTOR bool ht_exec_cancelled(const struct ht_exec *x)
 EXECUTOR struct ht_exec_frame *ht_exec_call(struct ht_exec *x, struct ht_exec_frame *f,
 	const struct ht_image_step *s, int worker, int workers)
 {
-	bool forks = s->op == HT_IMAGE_FORK;
-	uint32_t from = 0, to = forks ? s->count : 1;
+	bool forks = s->op != HT_IMAGE_CALL;
+	struct ht_exec_range r = ht_exec_range_of(x, s);
 	struct ht_exec_frame *n;
 
+	if (r.from >= r.to)
+		return f;
 	if (forks && workers > 1 && !(ht_exec_observed(x) && x->observer->together)) {
-		from = (uint32_t)ht_exec_apart(s, workers);
-		if (from && !ht_exec_job(x, HT_EXEC_INSTANCES, f, s, workers))
+		int64_t apart = ht_exec_apart(r, workers);
+
+		if (apart > r.from && !ht_exec_job(x, HT_EXEC_INSTANCES, f, s, workers))
 			return NULL;
-		if (from == to)
+		if (apart == r.to)
 			return f;
+		r.from = apart;
 	}
 	/* Others may be at work on the frame that was there. */
 	if (!ht_exec_settle(x, workers))
@@ -488,8 +509,8 @@ EXECUTOR struct ht_exec_frame *ht_exec_call(struct ht_exec *x, struct ht_exec_fr
 		ht_exec_fail(x, f, s, worker, HT_EXEC_DEPTH, 0);
 		return NULL;
 	}
-	n->instance = from;
-	n->instances = to;
+	n->instance = (uint32_t)r.from;
+	n->instances = (uint32_t)r.to;
 	n->stride = forks ? ht_image_params(x->image) + s->param : NULL;
 	ht_exec_start(x, n);
 	return n;
@@ -536,6 +557,7 @@ EXECUTOR bool ht_exec_step(struct ht_exec *x, struct ht_exec_frame **at,
 		return ht_exec_kernel(x, f, s, worker, workers);
 	case HT_IMAGE_CALL:
 	case HT_IMAGE_FORK:
+	case HT_IMAGE_SPREAD:
 		f = ht_exec_call(x, f, s, worker, workers);
 		*at = f ? f : *at;
 		return f;

@@ -17,8 +17,9 @@ enum { HT_IMAGE_VERSION = 1, HT_IMAGE_ALIGN = 64 /* of temporary buffers and def
 
 /* An executor that does not know a bit of ht_image.features refuses the image. */
 enum ht_image_feature {
-	HT_IMAGE_STREAMS = 1,      /* buffers of kind HT_IMAGE_STREAM */
-	HT_IMAGE_HAS_VARIABLES = 2 /* buffers of kind HT_IMAGE_VARIABLE */
+	HT_IMAGE_STREAMS = 1,       /* buffers of kind HT_IMAGE_STREAM */
+	HT_IMAGE_HAS_VARIABLES = 2, /* buffers of kind HT_IMAGE_VARIABLE */
+	HT_IMAGE_OPEN = 4 /* sizes that a host states for each run: the tables behind HT_IMAGE_FIXED_TABLES */
 };
 
 /* The tables of an image, each an array of one type.  A number in one table refers to another table. */
@@ -41,6 +42,10 @@ enum ht_image_table {
 	HT_IMAGE_DIMS,       /* int64_t */
 	HT_IMAGE_TEXTS,      /* char; texts end with a zero; the text at 0 is empty */
 	HT_IMAGE_DATA,       /* char: default values, each at a multiple of HT_IMAGE_ALIGN */
+	HT_IMAGE_FIXED_TABLES,
+	/* Only where the image has feature HT_IMAGE_OPEN. */
+	HT_IMAGE_SIZES = HT_IMAGE_FIXED_TABLES, /* struct ht_image_size */
+	HT_IMAGE_EXPRESSIONS,                   /* struct ht_image_expression */
 	HT_IMAGE_TABLES
 };
 
@@ -54,7 +59,34 @@ struct ht_image {
 	uint32_t version;
 	uint32_t bytes; /* of the whole image, a multiple of 64 */
 	uint64_t features;
-	struct ht_image_place table[HT_IMAGE_TABLES];
+	struct ht_image_place table[HT_IMAGE_TABLES]; /* as many as ht_image_tables() says */
+};
+
+static inline uint32_t ht_image_tables(const struct ht_image *x)
+{
+	return x->features & HT_IMAGE_OPEN ? HT_IMAGE_TABLES : HT_IMAGE_FIXED_TABLES;
+}
+
+/* Bytes of the head. */
+static inline uint32_t ht_image_head(const struct ht_image *x)
+{
+	return (uint32_t)(sizeof *x -
+			  (HT_IMAGE_TABLES - ht_image_tables(x)) * sizeof(struct ht_image_place));
+}
+
+enum { HT_IMAGE_MOST_SIZES = 8 };
+/* A size that a host states for each run, within these bounds. */
+struct ht_image_size {
+	uint32_t name; /* text */
+	uint32_t zero;
+	int64_t least, most; /* 0 <= least <= most <= INT32_MAX */
+};
+
+/* A number that depends on a size: factor * (size / divisor), the quotient rounded down. */
+struct ht_image_expression {
+	uint32_t size;
+	uint32_t zero;
+	int64_t factor, divisor; /* not negative; positive */
 };
 
 /* A procedure, the target of calls.  Its first `params` buffers are its parameters: memory of the caller.  A call of a
@@ -85,6 +117,8 @@ enum ht_image_op {
 	 * step, unless the run was cancelled or the loop exceeds the limit of iterations. */
 	HT_IMAGE_AGAIN,
 	HT_IMAGE_FAIL, /* stops the run with fault `count`, 1 to 15 */
+	/* As FORK, the instances from expression `count` to the next expression; none where that is no larger. */
+	HT_IMAGE_SPREAD,
 	HT_IMAGE_OPS
 };
 
@@ -122,7 +156,7 @@ struct ht_image_buffer {
 	uint64_t offset;
 	uint64_t bytes;
 	uint32_t written; /* PARAM: whether the procedure writes to it */
-	uint32_t zero;
+	uint32_t sized;   /* PARAM: 1 + the expression of its bytes, of which `bytes` is the most; 0: none */
 };
 
 /* Machine code of a step: generated, or a function of the library by name. */
@@ -168,6 +202,7 @@ struct ht_image_entry {
 };
 
 #define HT_IMAGE_NO_VALUE UINT32_MAX
+/* An extent below 0 is that of expression -1 - extent; `bytes` is the most then. */
 struct ht_image_port {
 	uint32_t name, alias; /* texts; alias: another name, may be empty */
 	uint32_t dtype;       /* enum ht_dtype */
@@ -212,11 +247,21 @@ HT_IMAGE_TABLE_OF(ht_image_words_of, struct ht_image_words, HT_IMAGE_WORDS)
 HT_IMAGE_TABLE_OF(ht_image_dims, int64_t, HT_IMAGE_DIMS)
 HT_IMAGE_TABLE_OF(ht_image_texts, char, HT_IMAGE_TEXTS)
 HT_IMAGE_TABLE_OF(ht_image_data, char, HT_IMAGE_DATA)
+HT_IMAGE_TABLE_OF(ht_image_sizes, struct ht_image_size, HT_IMAGE_SIZES)
+HT_IMAGE_TABLE_OF(ht_image_expressions, struct ht_image_expression, HT_IMAGE_EXPRESSIONS)
 #undef HT_IMAGE_TABLE_OF
 
 static inline uint32_t ht_image_count(const struct ht_image *x, enum ht_image_table t)
 {
-	return x->table[t].count;
+	return t < ht_image_tables(x) ? x->table[t].count : 0;
+}
+
+static inline int64_t ht_image_evaluate(
+	const struct ht_image *x, uint32_t expression, const int64_t *size)
+{
+	const struct ht_image_expression *e = ht_image_expressions(x) + expression;
+
+	return e->factor * (size[e->size] / e->divisor);
 }
 
 /* Bytes of all variables of an image, a multiple of HT_IMAGE_ALIGN. */

@@ -45,7 +45,9 @@ static struct path path_of(const struct ht_image *x, uint32_t number, const stru
 	for (uint32_t i = 0; i < p->steps; i++) {
 		const struct path *callee = &known[s[i].to];
 
-		if (s[i].op != HT_IMAGE_CALL && s[i].op != HT_IMAGE_FORK)
+		bool forks = s[i].op == HT_IMAGE_FORK || s[i].op == HT_IMAGE_SPREAD;
+
+		if (s[i].op != HT_IMAGE_CALL && !forks)
 			continue;
 		if (s[i].to >= number) {
 			r.recurses = true;
@@ -54,9 +56,8 @@ static struct path path_of(const struct ht_image *x, uint32_t number, const stru
 		r.recurses |= callee->recurses;
 		r.control = more(r.control, callee->control);
 		r.temps = more(r.temps, callee->temps);
-		r.forked = more(r.forked, s[i].op == HT_IMAGE_FORK
-						  ? more(callee->temps, callee->forked)
-						  : callee->forked);
+		r.forked = more(r.forked,
+			forks ? more(callee->temps, callee->forked) : callee->forked);
 	}
 	r.control = sum(r.control, frame(p));
 	r.temps = sum(r.temps, p->frame_bytes);

@@ -5,7 +5,18 @@
 #include <inttypes.h>
 
 static const char *const op_name[HT_IMAGE_OPS] = { "kernel", "copy", "call", "fork", "jump",
-	"unless", "loop", "again", "fail" };
+	"unless", "loop", "again", "fail", "spread" };
+
+/* 40 * (n / 4), where a size has the name n. */
+static void print_expression(const struct ht_image *x, uint32_t i, struct ht_buf *out)
+{
+	const struct ht_image_expression *e = &ht_image_expressions(x)[i];
+
+	if (e->factor != 1)
+		ht_printf(out, "%" PRId64 " * ", e->factor);
+	ht_printf(out, e->divisor == 1 ? "%s" : "(%s / %" PRId64 ")",
+		ht_image_text(x, ht_image_sizes(x)[e->size].name), e->divisor);
+}
 
 static void print_buffer(const struct ht_image_buffer *b, struct ht_buf *out)
 {
@@ -13,9 +24,16 @@ static void print_buffer(const struct ht_image_buffer *b, struct ht_buf *out)
 		b -> kind == HT_IMAGE_TEMP ? b -> offset : b -> number, b -> bytes);
 }
 
-static void print_target(const struct ht_image_step *s, struct ht_buf *out)
+static void print_target(
+	const struct ht_image *x, const struct ht_image_step *s, struct ht_buf *out)
 {
 	switch (s->op) {
+	case HT_IMAGE_SPREAD:
+		ht_printf(out, " %" PRIu32 ", ", s->to);
+		print_expression(x, s->count, out);
+		ht_puts(out, " to ");
+		print_expression(x, s->count + 1, out);
+		break;
 	case HT_IMAGE_CALL:
 		ht_printf(out, " %" PRIu32, s->to);
 		break;
@@ -42,7 +60,7 @@ static void print_step(const struct ht_image *x, const struct ht_image_procedure
 	const uint32_t *arg = ht_image_args(x) + p->arg + s->arg;
 
 	ht_printf(out, "  %" PRIu32 ": %s", i, op_name[s->op]);
-	print_target(s, out);
+	print_target(x, s, out);
 	for (uint32_t k = 0; k < s->args; k++) {
 		ht_puts(out, k ? ", " : " (");
 		print_buffer(&ht_image_buffers(x)[p->buffer + arg[k]], out);
@@ -85,12 +103,36 @@ static void print_kernel(const struct ht_image *x, uint32_t i, struct ht_buf *ou
 	ht_printf(out, "), scratch of %" PRIu64 " bytes\n", k->scratch_bytes);
 }
 
+static void print_shape(const struct ht_image *x, struct ht_shape s, struct ht_buf *out)
+{
+	if (ht_shape_known(s)) {
+		ht_shape_print(s, out);
+		return;
+	}
+	for (int32_t i = 0; i < s.rank; i++) {
+		ht_putc(out, i ? ',' : '[');
+		if (s.dim[i] < 0)
+			print_expression(x, (uint32_t)(-1 - s.dim[i]), out);
+		else
+			ht_printf(out, "%" PRId64, s.dim[i]);
+	}
+	ht_putc(out, ']');
+}
+
+static void print_size(const struct ht_image *x, uint32_t i, struct ht_buf *out)
+{
+	const struct ht_image_size *s = &ht_image_sizes(x)[i];
+
+	ht_printf(out, "size %s: %" PRId64 " to %" PRId64 "\n", ht_image_text(x, s->name), s->least,
+		s->most);
+}
+
 static void print_port(const struct ht_image *x, const struct ht_image_port *p, const char *what,
 	struct ht_buf *out)
 {
 	ht_printf(out, "  %s %s: %s", what, ht_image_text(x, p->name),
 		ht_dtype_info((enum ht_dtype)p->dtype)->name);
-	ht_shape_print(ht_image_shape_of(x, p), out);
+	print_shape(x, ht_image_shape_of(x, p), out);
 	ht_puts(out, p->value == HT_IMAGE_NO_VALUE ? "\n" : ", with a default\n");
 }
 
@@ -118,6 +160,8 @@ static void print_variable(const struct ht_image *x, uint32_t i, struct ht_buf *
 void ht_image_print(const struct ht_image *x, struct ht_buf *out)
 {
 	ht_printf(out, "image %" PRIu32 "\n", x->version);
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_SIZES); i++)
+		print_size(x, i, out);
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_ENTRIES); i++)
 		print_entry(x, i, out);
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_KERNELS); i++)

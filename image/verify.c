@@ -7,6 +7,8 @@
 #include <string.h>
 
 enum { MAX_RANK = 64 };
+/* Bytes of the head of an image without open sizes. */
+#define HEAD offsetof(struct ht_image, table[HT_IMAGE_FIXED_TABLES])
 
 /* A procedure, and the step of it that is looked at. */
 struct place {
@@ -36,13 +38,16 @@ static const uint32_t item_bytes[HT_IMAGE_TABLES] = { sizeof(struct ht_image_pro
 	sizeof(uint32_t), sizeof(uint32_t), sizeof(int64_t), sizeof(struct ht_image_kernel),
 	sizeof(struct ht_image_touch), sizeof(uint64_t), sizeof(struct ht_image_stream),
 	sizeof(struct ht_image_variable), sizeof(struct ht_image_entry),
-	sizeof(struct ht_image_port), sizeof(struct ht_image_words), sizeof(int64_t), 1, 1 };
+	sizeof(struct ht_image_port), sizeof(struct ht_image_words), sizeof(int64_t), 1, 1,
+	sizeof(struct ht_image_size), sizeof(struct ht_image_expression) };
 
 static const char *check_tables(const struct ht_image *x)
 {
-	uint64_t end = sizeof *x;
+	uint64_t end = ht_image_head(x);
 
-	for (int t = 0; t < HT_IMAGE_TABLES; t++) {
+	if (x->bytes < end)
+		return "it has no program image";
+	for (uint32_t t = 0; t < ht_image_tables(x); t++) {
 		uint64_t bytes = (uint64_t)x->table[t].count * item_bytes[t];
 
 		if (x->table[t].offset < end || x->table[t].offset % 8 ||
@@ -59,7 +64,7 @@ static const char *check_head(struct ht_str bytes)
 {
 	const struct ht_image *x = (const void *)bytes.p;
 
-	if (bytes.n < sizeof *x || memcmp(x->magic, HT_IMAGE_MAGIC, sizeof x->magic) != 0)
+	if (bytes.n < HEAD || memcmp(x->magic, HT_IMAGE_MAGIC, sizeof x->magic) != 0)
 		return "it has no program image";
 	if (x->version != HT_IMAGE_VERSION)
 		return "its program image is of another version";
@@ -78,7 +83,81 @@ static bool good_kernel(const struct ht_image *x, const struct ht_image_kernel *
 	       k->scratch_bytes <= HT_IMAGE_MOST_BYTES;
 }
 
-/* Elements of a type fill so many bytes. */
+/* ---- sizes ---- */
+
+static const char *check_sizes(const struct ht_image *x)
+{
+	if (ht_image_count(x, HT_IMAGE_SIZES) > HT_IMAGE_MOST_SIZES)
+		return "it has more sizes than an image can have";
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_SIZES); i++) {
+		const struct ht_image_size *s = &ht_image_sizes(x)[i];
+
+		if (!is_text(x, s->name) || s->least < 0 || s->most < s->least ||
+			s->most > INT32_MAX)
+			return "a size is not described";
+	}
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_EXPRESSIONS); i++) {
+		const struct ht_image_expression *e = &ht_image_expressions(x)[i];
+
+		if (e->size >= ht_image_count(x, HT_IMAGE_SIZES) || e->factor < 0 ||
+			e->factor > (int64_t)HT_IMAGE_MOST_BYTES || e->divisor < 1)
+			return "an expression has a size that is not there";
+	}
+	return NULL;
+}
+
+static bool is_expression(const struct ht_image *x, uint32_t i)
+{
+	return i < ht_image_count(x, HT_IMAGE_EXPRESSIONS);
+}
+
+/* The largest value within the size's bounds; UINT64_MAX where that is too large. */
+static uint64_t most_of(const struct ht_image *x, uint32_t i)
+{
+	const struct ht_image_expression *e = &ht_image_expressions(x)[i];
+	uint64_t r;
+
+	return __builtin_mul_overflow((uint64_t)e->factor,
+		       (uint64_t)(ht_image_sizes(x)[e->size].most / e->divisor), &r)
+		       ? UINT64_MAX
+		       : r;
+}
+
+static uint64_t least_of(const struct ht_image *x, uint32_t i)
+{
+	const struct ht_image_expression *e = &ht_image_expressions(x)[i];
+	uint64_t r;
+
+	return __builtin_mul_overflow((uint64_t)e->factor,
+		       (uint64_t)(ht_image_sizes(x)[e->size].least / e->divisor), &r)
+		       ? UINT64_MAX
+		       : r;
+}
+
+/* Whether an expression is so many times a size. */
+static bool is_multiple(const struct ht_image *x, int64_t extent, uint32_t *size, int64_t *factor)
+{
+	const struct ht_image_expression *e;
+
+	if (extent >= 0 || -1 - extent > UINT32_MAX || !is_expression(x, (uint32_t)(-1 - extent)))
+		return false;
+	e = &ht_image_expressions(x)[-1 - extent];
+	*size = e->size;
+	*factor = e->factor;
+	return e->divisor == 1;
+}
+
+/* The most elements of an extent; UINT64_MAX: it is none. */
+static uint64_t most_extent(const struct ht_image *x, int64_t extent)
+{
+	if (extent >= 0)
+		return (uint64_t)extent;
+	if (-1 - extent > UINT32_MAX || !is_expression(x, (uint32_t)(-1 - extent)))
+		return UINT64_MAX;
+	return most_of(x, (uint32_t)(-1 - extent));
+}
+
+/* Elements of a type fill so many bytes, at most. */
 static bool good_type(
 	const struct ht_image *x, uint32_t dtype, uint32_t dim, uint32_t rank, uint64_t bytes)
 {
@@ -88,12 +167,20 @@ static bool good_type(
 		return false;
 	n = ht_dtype_info((enum ht_dtype)dtype)->bytes;
 	for (uint32_t i = 0; i < rank; i++) {
-		int64_t extent = ht_image_dims(x)[dim + i];
+		uint64_t most = most_extent(x, ht_image_dims(x)[dim + i]);
 
-		if (extent < 0 || __builtin_mul_overflow(n, (uint64_t)extent, &n))
+		if (most == UINT64_MAX || __builtin_mul_overflow(n, most, &n))
 			return false;
 	}
 	return n == bytes;
+}
+
+static bool has_open(const struct ht_image *x, uint32_t dim, uint32_t rank)
+{
+	for (uint32_t i = 0; i < rank && in_table(x, HT_IMAGE_DIMS, dim, rank); i++)
+		if (ht_image_dims(x)[dim + i] < 0)
+			return true;
+	return false;
 }
 
 /* Variables lie one behind the other, and each begins as a constant of its size. */
@@ -104,7 +191,8 @@ static const char *check_variables(const struct ht_image *x)
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_VARIABLES); i++) {
 		const struct ht_image_variable *v = &ht_image_variables(x)[i];
 
-		if (!is_text(x, v->name) || !good_type(x, v->dtype, v->dim, v->rank, v->bytes) ||
+		if (!is_text(x, v->name) || has_open(x, v->dim, v->rank) ||
+			!good_type(x, v->dtype, v->dim, v->rank, v->bytes) ||
 			v->constant >= ht_image_count(x, HT_IMAGE_CONSTANTS) ||
 			ht_image_constants(x)[v->constant] != v->bytes)
 			return "a variable is not described";
@@ -131,6 +219,8 @@ static const char *check_things(const struct ht_image *x)
 		return "it has random streams without saying so";
 	if (ht_image_count(x, HT_IMAGE_VARIABLES) && !(x->features & HT_IMAGE_HAS_VARIABLES))
 		return "it has variables without saying so";
+	if (check_sizes(x))
+		return check_sizes(x);
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_KERNELS); i++)
 		if (!good_kernel(x, &ht_image_kernels(x)[i]))
 			return "a kernel is not described";
@@ -147,6 +237,9 @@ static bool good_buffer(const struct place *a, uint32_t i)
 	const struct ht_image_buffer *b = &a->buffer[i];
 
 	if ((b->kind == HT_IMAGE_PARAM) != (i < a->p->params))
+		return false;
+	if (b->sized && (b->kind != HT_IMAGE_PARAM || !is_expression(a->x, b->sized - 1) ||
+				most_of(a->x, b->sized - 1) != b->bytes))
 		return false;
 	switch (b->kind) {
 	case HT_IMAGE_PARAM:
@@ -190,6 +283,14 @@ static const struct ht_image_buffer *argument(const struct place *a, uint32_t i)
 	return &a->buffer[a->arg[a->step->arg + i]];
 }
 
+/* Of an argument, whatever the sizes are. */
+static uint64_t bytes_of(const struct place *a, uint32_t i)
+{
+	const struct ht_image_buffer *b = argument(a, i);
+
+	return b->sized ? least_of(a->x, b->sized - 1) : b->bytes;
+}
+
 static bool may_write(const struct ht_image_buffer *b)
 {
 	return b->kind == HT_IMAGE_PARAM ? b->written : b->kind != HT_IMAGE_CONST;
@@ -207,7 +308,7 @@ static const char *check_kernel(const struct place *a)
 	if (a->step->args != k->args || a->step->params != k->params || a->step->count > INT32_MAX)
 		return "a step gives its kernel other arguments than it takes";
 	for (uint32_t i = 0; i < k->args; i++)
-		if (touch[i].bytes > argument(a, i)->bytes ||
+		if (touch[i].bytes > bytes_of(a, i) ||
 			(touch[i].written && !may_write(argument(a, i))))
 			return "a kernel touches more than its buffer";
 	return NULL;
@@ -220,38 +321,79 @@ static bool good_copy(const struct place *a)
 	if (a->step->args != 2 || a->step->params != 1)
 		return false;
 	n = ht_image_params(a->x)[a->step->param];
-	return n >= 0 && (uint64_t)n <= argument(a, 0)->bytes &&
-	       (uint64_t)n <= argument(a, 1)->bytes && may_write(argument(a, 0));
+	return n >= 0 && (uint64_t)n <= bytes_of(a, 0) && (uint64_t)n <= bytes_of(a, 1) &&
+	       may_write(argument(a, 0));
 }
 
-/* Whether parameter `to` of a callee, `stride` apart from instance to instance, fits into argument `b`.
+/* Whether parameter `to` of a callee, `stride` apart from instance to instance, fits into argument i.
  * Instances that run at once do not write to the same memory. */
-static bool good_pass(const struct ht_image_buffer *b, const struct ht_image_buffer *to,
+static bool good_pass(const struct place *a, uint32_t i, const struct ht_image_buffer *to,
 	int64_t stride, uint32_t instances)
 {
 	uint64_t all;
 
-	if (stride < 0 || __builtin_mul_overflow((uint64_t)stride, instances - 1, &all) ||
-		!ht_inside(all, to->bytes, b->bytes))
+	if (stride < 0 || to->sized ||
+		__builtin_mul_overflow((uint64_t)stride, instances - 1, &all) ||
+		!ht_inside(all, to->bytes, bytes_of(a, i)))
 		return false;
-	return !to->written || (may_write(b) && (instances == 1 || (uint64_t)stride >= to->bytes));
+	return !to->written || (may_write(argument(a, i)) &&
+				       (instances == 1 || (uint64_t)stride >= to->bytes));
 }
 
-static const char *check_call(const struct place *a, bool forks)
+/* Likewise where the number of instances is f * (size / d), and the argument has F bytes for each of the size:
+ * f * stride <= F * d. */
+static bool good_spread_pass(
+	const struct place *a, uint32_t i, const struct ht_image_buffer *to, int64_t stride)
+{
+	const struct ht_image_buffer *b = argument(a, i);
+	const struct ht_image_expression *end = &ht_image_expressions(a->x)[a->step->count + 1],
+					 *all = ht_image_expressions(a->x) + b->sized - 1;
+	uint64_t taken, given;
+
+	if (to->sized || stride < 0)
+		return false;
+	if (!b->sized)
+		return stride == 0 && to->bytes <= b->bytes && !to->written;
+	if (__builtin_mul_overflow((uint64_t)end->factor, (uint64_t)stride, &taken) ||
+		__builtin_mul_overflow((uint64_t)all->factor, (uint64_t)end->divisor, &given))
+		return false;
+	return all->size == end->size && all->divisor == 1 && to->bytes <= (uint64_t)stride &&
+	       taken <= given && (!to->written || may_write(b));
+}
+
+static bool good_instances(const struct place *a)
+{
+	const struct ht_image_step *s = a->step;
+
+	if (s->op == HT_IMAGE_FORK)
+		return s->count && s->count <= INT32_MAX;
+	return s->op != HT_IMAGE_SPREAD ||
+	       (s->count < UINT32_MAX && is_expression(a->x, s->count + 1) &&
+		       most_of(a->x, s->count) <= INT32_MAX &&
+		       most_of(a->x, s->count + 1) <= INT32_MAX);
+}
+
+static const char *check_call(const struct place *a)
 {
 	const struct ht_image_procedure *to;
 	const int64_t *stride = ht_image_params(a->x) + a->step->param;
+	bool forks = a->step->op != HT_IMAGE_CALL;
 
 	if (a->step->to >= ht_image_count(a->x, HT_IMAGE_PROCEDURES))
 		return "a step calls a procedure that is not there";
 	to = &ht_image_procedures(a->x)[a->step->to];
 	if (a->step->args != to->params || a->step->params != (forks ? to->params : 0) ||
-		(forks && (!a->step->count || a->step->count > INT32_MAX)))
+		!good_instances(a))
 		return "a call has other arguments than its procedure has parameters";
-	for (uint32_t i = 0; i < to->params; i++)
-		if (!good_pass(argument(a, i), &ht_image_buffers(a->x)[to->buffer + i],
-			    forks ? stride[i] : 0, forks ? a->step->count : 1))
+	for (uint32_t i = 0; i < to->params; i++) {
+		const struct ht_image_buffer *param = &ht_image_buffers(a->x)[to->buffer + i];
+
+		if (!(a->step->op == HT_IMAGE_SPREAD
+				    ? good_spread_pass(a, i, param, stride[i])
+				    : good_pass(a, i, param, forks ? stride[i] : 0,
+					      forks ? a->step->count : 1)))
 			return "an argument of a call is smaller than the parameter";
+	}
 	return NULL;
 }
 
@@ -287,7 +429,7 @@ static bool good_control(const struct place *a)
 	switch (s->op) {
 	case HT_IMAGE_UNLESS:
 		return (s->count == 1 || s->count == 4 || s->count == 8) &&
-		       argument(a, 0)->bytes >= s->count && good_target(a);
+		       bytes_of(a, 0) >= s->count && good_target(a);
 	case HT_IMAGE_JUMP:
 		return good_target(a);
 	case HT_IMAGE_LOOP:
@@ -311,7 +453,8 @@ static const char *check_step(const struct place *a)
 		return good_copy(a) ? NULL : "a copy is larger than its buffers";
 	case HT_IMAGE_CALL:
 	case HT_IMAGE_FORK:
-		return check_call(a, a->step->op == HT_IMAGE_FORK);
+	case HT_IMAGE_SPREAD:
+		return check_call(a);
 	default:
 		return good_control(a) ? NULL : "a branch or loop goes where it may not";
 	}
@@ -356,7 +499,7 @@ struct ht_words ht_image_words_at(const struct ht_image *x, uint32_t i)
 
 static uint64_t bytes_of_argument(const void *arg, size_t i)
 {
-	return argument(arg, (uint32_t)i)->bytes;
+	return bytes_of(arg, (uint32_t)i);
 }
 
 static bool good_words(const struct place *a, uint32_t i)
@@ -474,16 +617,89 @@ struct ht_shape ht_image_variable_shape(const struct ht_image *x, const struct h
 	return shape_at(x, v->dim, v->rank);
 }
 
+/* Bytes of a port for each of its size, which is one extent; false: it has none, or others. */
+static bool bytes_of_each(
+	const struct ht_image *x, const struct ht_image_port *p, uint32_t *size, uint64_t *bytes)
+{
+	uint32_t open = 0;
+
+	*bytes = ht_dtype_info((enum ht_dtype)p->dtype)->bytes;
+	for (uint32_t i = 0; i < p->rank; i++) {
+		int64_t n = ht_image_dims(x)[p->dim + i];
+
+		if (n < 0 && (open++ || !is_multiple(x, n, size, &n)))
+			return false;
+		if (__builtin_mul_overflow(*bytes, (uint64_t)n, bytes))
+			return false;
+	}
+	return open;
+}
+
+/* Whether a port has as many bytes as the parameter takes, whatever the sizes are. */
+static bool good_bytes(const struct ht_image *x, const struct ht_image_port *p,
+	const struct ht_image_buffer *param, bool input)
+{
+	const struct ht_image_expression *e = ht_image_expressions(x) + param->sized - 1;
+	uint64_t each;
+	uint32_t size;
+
+	if (!has_open(x, p->dim, p->rank))
+		return !param->sized && param->bytes <= p->bytes;
+	if (!param->sized || !bytes_of_each(x, p, &size, &each) || e->divisor != 1 ||
+		e->size != size || (uint64_t)e->factor > each)
+		return false;
+	return !input || p->value == HT_IMAGE_NO_VALUE;
+}
+
+/* An open extent of an input is a size, once. */
+static bool good_extents(const struct ht_image *x, const struct ht_image_port *p)
+{
+	for (uint32_t i = 0; i < p->rank; i++) {
+		int64_t n = ht_image_dims(x)[p->dim + i], factor = 1;
+		uint32_t size;
+
+		if (n < 0 && (!is_multiple(x, n, &size, &factor) || factor != 1))
+			return false;
+	}
+	return true;
+}
+
 static bool good_port(const struct ht_image *x, const struct ht_image_port *p,
 	const struct ht_image_buffer *param, bool input)
 {
 	if (!is_text(x, p->name) || !is_text(x, p->alias) ||
-		!good_type(x, p->dtype, p->dim, p->rank, p->bytes) || param->bytes > p->bytes ||
-		(input && param->written))
+		!good_type(x, p->dtype, p->dim, p->rank, p->bytes) ||
+		!good_bytes(x, p, param, input) ||
+		(input && (param->written || !good_extents(x, p))))
 		return false;
 	return p->value == HT_IMAGE_NO_VALUE ||
 	       (input && p->value % HT_IMAGE_ALIGN == 0 &&
 		       ht_inside(p->value, p->bytes, ht_image_count(x, HT_IMAGE_DATA)));
+}
+
+static bool states(const struct ht_image *x, const struct ht_image_port *p, uint32_t size)
+{
+	for (uint32_t i = 0; i < p->rank; i++) {
+		int64_t n = ht_image_dims(x)[p->dim + i];
+
+		if (n < 0 && ht_image_expressions(x)[-1 - n].size == size)
+			return true;
+	}
+	return false;
+}
+
+/* Whether the extents of inputs tell all sizes. */
+static bool good_sizes(const struct ht_image *x, const struct ht_image_entry *e)
+{
+	for (uint32_t size = 0; size < ht_image_count(x, HT_IMAGE_SIZES); size++) {
+		uint32_t i = 0;
+
+		while (i < e->inputs && !states(x, &ht_image_ports(x)[e->port + i], size))
+			i++;
+		if (i == e->inputs)
+			return false;
+	}
+	return true;
 }
 
 static bool good_entry(const struct ht_image *x, const struct ht_image_entry *e)
@@ -500,7 +716,7 @@ static bool good_entry(const struct ht_image *x, const struct ht_image_entry *e)
 		if (!good_port(x, &ht_image_ports(x)[e->port + i],
 			    &ht_image_buffers(x)[p->buffer + i], i < e->inputs))
 			return false;
-	return true;
+	return good_sizes(x, e);
 }
 
 const char *ht_image_verify(struct ht_str bytes)

@@ -7,7 +7,8 @@
 #include "image/image.h"
 
 enum {
-	HT_IMAGE_FEATURES = HT_IMAGE_STREAMS | HT_IMAGE_HAS_VARIABLES /* that this executor knows */
+	/* That this executor knows. */
+	HT_IMAGE_FEATURES = HT_IMAGE_STREAMS | HT_IMAGE_HAS_VARIABLES | HT_IMAGE_OPEN
 };
 
 /* NULL, or the error in the bytes, which begin at a multiple of HT_IMAGE_ALIGN.  A verified image stays

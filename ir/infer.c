@@ -92,15 +92,20 @@ int64_t ht_dim_add(int64_t a, int64_t b)
 	return a < 0 || b < 0 || __builtin_add_overflow(a, b, &r) ? HT_DIM_UNKNOWN : r;
 }
 
-int64_t ht_dim_mul(int64_t a, int64_t b)
+int64_t ht_dim_mul(struct ht_infer *in, int64_t a, int64_t b)
 {
-	int64_t r;
-
 	if (a == 1)
 		return b;
 	if (b == 1)
 		return a;
-	return a < 0 || b < 0 || __builtin_mul_overflow(a, b, &r) ? HT_DIM_UNKNOWN : r;
+	return ht_dim_of_multiple(in->g,
+		ht_multiple_product(ht_dim_multiple(in->g, a), ht_dim_multiple(in->g, b)));
+}
+
+int64_t ht_dim_div(struct ht_infer *in, int64_t a, int64_t b)
+{
+	return ht_dim_of_multiple(in->g,
+		ht_multiple_quotient(ht_dim_multiple(in->g, a), ht_dim_multiple(in->g, b)));
 }
 
 bool ht_merge_dim(int64_t a, int64_t b, int64_t *r)
@@ -378,12 +383,11 @@ static enum ht_status infer_node(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-static enum ht_status infer_graph(const struct ht_infer *of, struct ht_graph *g)
+static enum ht_status infer_nodes(struct ht_infer *in)
 {
-	struct ht_infer in = *of;
+	struct ht_graph *g = in->g;
 
-	in.g = g;
-	in.known = HT_NEW_ARRAY(in.scratch, struct ht_known *, g->ids);
+	in->known = HT_NEW_ARRAY(in->scratch, struct ht_known *, g->ids);
 	/* Loop back edges are read before they are set. */
 	for (struct ht_node *n = g->first; n; n = n->next)
 		if (ht_is(n, HT_ITERATES)) {
@@ -391,8 +395,16 @@ static enum ht_status infer_graph(const struct ht_infer *of, struct ht_graph *g)
 			n->out[0].shape = HT_SHAPE_UNKNOWN;
 		}
 	for (struct ht_node *n = g->first; n; n = n->next)
-		HT_TRY(infer_node(&in, n));
+		HT_TRY(infer_node(in, n));
 	return HT_OK;
+}
+
+static enum ht_status infer_graph(const struct ht_infer *of, struct ht_graph *g)
+{
+	struct ht_infer in = *of;
+
+	in.g = g;
+	return infer_nodes(&in);
 }
 
 enum ht_status ht_infer_function(const struct ht_infer *in, const struct ht_function *f)
@@ -413,6 +425,16 @@ static enum ht_status infer_all(struct ht_graph *g, struct ht_diags *d, bool hop
 		st = infer_graph(&in, g);
 	ht_arena_release(in.scratch);
 	return st;
+}
+
+enum ht_status ht_infer_known(
+	struct ht_graph *g, struct ht_arena *a, struct ht_diags *d, struct ht_known ***known)
+{
+	struct ht_infer in = { .g = g, .scratch = a, .d = d };
+
+	HT_TRY(infer_nodes(&in));
+	*known = in.known;
+	return HT_OK;
 }
 
 enum ht_status ht_infer_types(struct ht_graph *g, struct ht_diags *d)

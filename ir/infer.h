@@ -76,9 +76,10 @@ enum ht_status ht_infer_function(const struct ht_infer *in, const struct ht_func
 /* The dimension that agrees with both; false: there is none. */
 bool ht_merge_dim(int64_t a, int64_t b, int64_t *r);
 bool ht_merge_shape(struct ht_infer *in, struct ht_shape a, struct ht_shape b, struct ht_shape *r);
-/* Arithmetic on dimensions: unknown unless both are sizes and the result fits. */
+/* Arithmetic on dimensions: a size or a multiple of a symbol, else unknown. */
 int64_t ht_dim_add(int64_t a, int64_t b);
-int64_t ht_dim_mul(int64_t a, int64_t b);
+int64_t ht_dim_mul(struct ht_infer *in, int64_t a, int64_t b);
+int64_t ht_dim_div(struct ht_infer *in, int64_t a, int64_t b); /* without a remainder */
 /* "[2,?] and [3,4]"-style text of a shape for messages. */
 struct ht_str ht_shape_text(const struct ht_infer *in, struct ht_shape s);
 
@@ -95,8 +96,13 @@ struct ht_elem ht_elem_int(int64_t i);
 struct ht_elem ht_elem_of_dim(int64_t dim);
 struct ht_elem ht_elem_cast(enum ht_dtype to, const struct ht_elem *x);
 struct ht_elem ht_elem_unary(enum ht_op op, enum ht_dtype t, const struct ht_elem *x);
-struct ht_elem ht_elem_binary(
-	enum ht_op op, enum ht_dtype t, const struct ht_elem *a, const struct ht_elem *b);
+struct ht_elem ht_elem_binary(struct ht_infer *in, enum ht_op op, enum ht_dtype t,
+	const struct ht_elem *a, const struct ht_elem *b);
+
+/* infer.c: types, and the values that follow from constants and shapes, by node id as struct ht_infer has
+ * them, in `a`. */
+enum ht_status ht_infer_known(
+	struct ht_graph *g, struct ht_arena *a, struct ht_diags *d, struct ht_known ***known);
 
 /* infer_value.c: follows the values of `n`'s results, whose shapes are set. */
 void ht_infer_values(struct ht_infer *in, struct ht_node *n);

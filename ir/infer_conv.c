@@ -152,7 +152,7 @@ enum ht_status ht_infer_depthwise(struct ht_infer *in, struct ht_node *n)
 		return ht_infer_fail(in, n, "channels of input %.*s and filter %.*s differ",
 			HT_STR_ARG(ht_shape_text(in, x)), HT_STR_ARG(ht_shape_text(in, f)));
 	d[0] = x.dim[0];
-	d[w.c] = ht_dim_mul(channels, f.dim[3]);
+	d[w.c] = ht_dim_mul(in, channels, f.dim[3]);
 	return spatial(in, n, &w, x, f.dim[0], f.dim[1], d);
 }
 

@@ -166,8 +166,21 @@ static bool is_add(enum ht_op op)
 	return op == HT_OP_Add || op == HT_OP_AddV2;
 }
 
-struct ht_elem ht_elem_binary(
-	enum ht_op op, enum ht_dtype t, const struct ht_elem *a, const struct ht_elem *b)
+/* A symbolic size times or by a number; the result is unknown where it is no multiple of a symbol. */
+static struct ht_elem symbolic_binary(
+	struct ht_infer *in, enum ht_op op, const struct ht_elem *a, const struct ht_elem *b)
+{
+	int64_t x = ht_elem_dim(a), y = ht_elem_dim(b), r = HT_DIM_UNKNOWN;
+
+	if (op == HT_OP_Mul)
+		r = ht_dim_mul(in, x, y);
+	else if (op == HT_OP_FloorDiv || op == HT_OP_TruncateDiv || op == HT_OP_Div)
+		r = ht_dim_div(in, x, y);
+	return r == HT_DIM_UNKNOWN ? ht_elem_unknown : ht_elem_of_dim(r);
+}
+
+struct ht_elem ht_elem_binary(struct ht_infer *in, enum ht_op op, enum ht_dtype t,
+	const struct ht_elem *a, const struct ht_elem *b)
 {
 	int64_t r;
 
@@ -188,5 +201,5 @@ struct ht_elem ht_elem_binary(
 		return *b;
 	if (op == HT_OP_Mul && (is_int(a, 0) || is_int(b, 0)))
 		return ht_elem_int(0);
-	return ht_elem_unknown;
+	return symbolic_binary(in, op, a, b);
 }

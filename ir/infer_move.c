@@ -1,19 +1,22 @@
 /* Rules of ops that move data: other shapes, other orders, together, apart. */
 #include "ir/infer.h"
 
-/* The product of the sizes, and how many dimensions are unknown; `last` is one of these. */
-static int64_t known_product(struct ht_shape s, int32_t *unknown, int32_t *last)
-{
-	int64_t p = 1;
+/* The product of the dimensions that are known, the number of the others, and one of these. */
+struct product {
+	struct ht_multiple known; /* `of` is HT_DIM_UNKNOWN where it is none */
+	int32_t unknown, last;
+};
 
-	*unknown = 0;
-	*last = -1;
+static struct product product_of(const struct ht_infer *in, struct ht_shape s)
+{
+	struct product p = { { 1, 1 }, 0, -1 };
+
 	for (int32_t i = 0; i < s.rank; i++) {
-		if (s.dim[i] < 0) {
-			++*unknown;
-			*last = i;
-		} else if (__builtin_mul_overflow(p, s.dim[i], &p)) {
-			return -1;
+		if (s.dim[i] == HT_DIM_UNKNOWN) {
+			p.unknown++;
+			p.last = i;
+		} else {
+			p.known = ht_multiple_product(p.known, ht_dim_multiple(in->g, s.dim[i]));
 		}
 	}
 	return p;
@@ -30,26 +33,27 @@ static enum ht_status reshape_fail(
 static enum ht_status complete(struct ht_infer *in, const struct ht_node *n, struct ht_shape from,
 	struct ht_shape to, int64_t *d)
 {
-	int32_t from_unknown, to_unknown, from_last, to_last;
-	int64_t from_count = known_product(from, &from_unknown, &from_last);
-	int64_t to_count = known_product(to, &to_unknown, &to_last);
+	struct product is = product_of(in, from), wants = product_of(in, to);
+	bool sizes = is.known.of == 1 && wants.known.of == 1 && !is.unknown;
 
-	if (from_count < 0 || to_count < 0)
-		return from_unknown || to_unknown ? HT_OK : reshape_fail(in, n, from, to);
-	if (!from_unknown && !to_unknown && from_count != to_count)
+	if (is.known.of == HT_DIM_UNKNOWN || wants.known.of == HT_DIM_UNKNOWN)
+		return is.unknown || wants.unknown || !ht_shape_known(from) || !ht_shape_known(to)
+			       ? HT_OK
+			       : reshape_fail(in, n, from, to);
+	if (sizes && !wants.unknown && is.known.factor != wants.known.factor)
 		return reshape_fail(in, n, from, to);
-	if (to_unknown != 1 || from_unknown > 1)
+	if (wants.unknown != 1 || is.unknown > 1)
 		return HT_OK;
-	if (from_unknown) {
-		if (from_count == to_count)
-			d[to_last] = from.dim[from_last];
+	if (is.unknown) {
+		if (is.known.of == wants.known.of && is.known.factor == wants.known.factor)
+			d[wants.last] = from.dim[is.last];
 		return HT_OK;
 	}
-	if (to_count == 0)
-		return from_count == 0 ? HT_OK : reshape_fail(in, n, from, to);
-	if (from_count % to_count)
+	if (sizes && wants.known.factor == 0)
+		return is.known.factor == 0 ? HT_OK : reshape_fail(in, n, from, to);
+	if (sizes && is.known.factor % wants.known.factor)
 		return reshape_fail(in, n, from, to);
-	d[to_last] = from_count / to_count;
+	d[wants.last] = ht_dim_of_multiple(in->g, ht_multiple_quotient(is.known, wants.known));
 	return HT_OK;
 }
 

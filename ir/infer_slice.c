@@ -348,7 +348,7 @@ enum ht_status ht_infer_tile(struct ht_infer *in, struct ht_node *n)
 		if (k->e[i].kind == HT_ELEM_INT && k->e[i].i < 0)
 			return ht_infer_fail(
 				in, n, "multiple %lld is negative", (long long)k->e[i].i);
-		d[i] = ht_dim_mul(s.dim[i], ht_elem_dim(&k->e[i]));
+		d[i] = ht_dim_mul(in, s.dim[i], ht_elem_dim(&k->e[i]));
 	}
 	return HT_OK;
 }

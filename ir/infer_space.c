@@ -62,8 +62,8 @@ enum ht_status ht_infer_depth_to_space(struct ht_infer *in, struct ht_node *n)
 	HT_TRY(start_depth(in, n, &block, &h, &w, &c, &d));
 	if (!d)
 		return HT_OK;
-	d[h] = ht_dim_mul(from[h], block);
-	d[w] = ht_dim_mul(from[w], block);
+	d[h] = ht_dim_mul(in, from[h], block);
+	d[w] = ht_dim_mul(in, from[w], block);
 	return divide(in, n, from[c], block * block, &d[c]);
 }
 
@@ -76,7 +76,7 @@ enum ht_status ht_infer_space_to_depth(struct ht_infer *in, struct ht_node *n)
 	HT_TRY(start_depth(in, n, &block, &h, &w, &c, &d));
 	if (!d)
 		return HT_OK;
-	d[c] = ht_dim_mul(from[c], block * block);
+	d[c] = ht_dim_mul(in, from[c], block * block);
 	HT_TRY(divide(in, n, from[h], block, &d[h]));
 	return divide(in, n, from[w], block, &d[w]);
 }
@@ -168,7 +168,7 @@ static enum ht_status to_batch(struct ht_infer *in, struct ht_node *n, const str
 		int64_t padded =
 			b->edge[i] == 0 ? s.dim[i + 1] : ht_dim_add(s.dim[i + 1], b->edge[i]);
 
-		d[0] = b->block[i] < 0 ? HT_DIM_UNKNOWN : ht_dim_mul(d[0], b->block[i]);
+		d[0] = b->block[i] < 0 ? HT_DIM_UNKNOWN : ht_dim_mul(in, d[0], b->block[i]);
 		if (b->block[i] == 1)
 			d[i + 1] = padded;
 		else if (b->block[i] < 0)
@@ -189,7 +189,7 @@ static enum ht_status from_batch(struct ht_infer *in, struct ht_node *n, const s
 	d = dims_to_change(in, n, s, b);
 	for (int32_t i = 0; i < b->m; i++) {
 		int64_t whole =
-			b->block[i] < 0 ? HT_DIM_UNKNOWN : ht_dim_mul(s.dim[i + 1], b->block[i]);
+			b->block[i] < 0 ? HT_DIM_UNKNOWN : ht_dim_mul(in, s.dim[i + 1], b->block[i]);
 
 		if (b->block[i] < 0)
 			d[0] = HT_DIM_UNKNOWN;

@@ -259,7 +259,7 @@ static void value_binary(struct ht_infer *in, struct ht_node *n)
 	count = a->n == 1 ? b->n : a->n;
 	e = result(in, n, 0, count);
 	for (int32_t i = 0; i < count; i++)
-		e[i] = ht_elem_binary(
+		e[i] = ht_elem_binary(in,
 			n->op, n->out[0].dtype, &a->e[a->n == 1 ? 0 : i], &b->e[b->n == 1 ? 0 : i]);
 }
 
@@ -279,7 +279,7 @@ static void value_reduce(struct ht_infer *in, struct ht_node *n)
 		return;
 	r = k->n ? k->e[0] : ht_elem_int(op == HT_OP_Mul);
 	for (int32_t i = 1; i < k->n; i++)
-		r = ht_elem_binary(op, n->out[0].dtype, &r, &k->e[i]);
+		r = ht_elem_binary(in, op, n->out[0].dtype, &r, &k->e[i]);
 	result(in, n, 0, 1)[0] = r;
 }
 

@@ -233,8 +233,13 @@ struct ht_port {
 	struct ht_str name;
 	struct ht_str alias; /* its other name: the key in the signature; empty: none */
 	struct ht_value value;
+	bool open; /* an input: the program runs for any size of its first dimension */
 	struct ht_port *next;
 };
+
+/* First dimension of open inputs behind the pass "sizes": the rows of the largest part of a batch.  A power of
+ * 4, so that lowering makes smaller parts of it. */
+enum { HT_PART_ROWS = 64 };
 
 /* A way to run a graph: a signature of a SavedModel, or the inputs and outputs that the importer found. */
 struct ht_entry {
@@ -280,6 +285,18 @@ struct ht_sym {
 	int64_t a, b;       /* operands, each a dimension in base.h's encoding */
 	int64_t bound;
 };
+
+/* symbol.c: a dimension as a number times a named one: `of` is 1 for a size, the named dimension, or
+ * HT_DIM_UNKNOWN where the dimension is no such product. */
+struct ht_multiple {
+	int64_t of, factor;
+};
+struct ht_graph;
+struct ht_multiple ht_dim_multiple(const struct ht_graph *g, int64_t dim);
+int64_t ht_dim_of_multiple(struct ht_graph *g, struct ht_multiple m);
+int64_t ht_dim_named(struct ht_graph *g, struct ht_str name);
+struct ht_multiple ht_multiple_product(struct ht_multiple a, struct ht_multiple b);
+struct ht_multiple ht_multiple_quotient(struct ht_multiple a, struct ht_multiple b); /* exact */
 
 /* Where a graph came from; decides how it is written again. */
 enum ht_source {

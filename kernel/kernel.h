@@ -320,9 +320,10 @@ int64_t ht_short_taps(const struct ht_stage *s);
  * operands of type `t`; then, in a finished kernel, mr. */
 void ht_schedule_packing(const struct ht_target *t, enum ht_dtype dtype, int64_t m, int64_t n,
 	int64_t k, int32_t *nr, int32_t *kp);
-/* Tile sizes along m and n for the grid (multiples of the register tile). */
-void ht_schedule_tiles(const struct ht_target *t, enum ht_dtype dtype, int64_t m, int64_t n,
-	int64_t k, int64_t *m_step, int64_t *n_step);
+/* Tile sizes along m and n for the grid (multiples of the register tile); the right operand is packed for
+ * `packed_m` rows. */
+void ht_schedule_tiles(const struct ht_target *t, enum ht_dtype dtype, int64_t m, int64_t packed_m,
+	int64_t n, int64_t k, int64_t *m_step, int64_t *n_step);
 void ht_schedule_contract(const struct ht_target *t, struct ht_kernel *k);
 
 #endif

@@ -97,7 +97,7 @@ static int64_t tap_count(const struct contraction *c)
 /* Pairs need neighbours in memory. */
 static void choose_packing(struct contraction *c)
 {
-	ht_schedule_packing(c->l->target, multiplied_type(c), c->rows, c->columns,
+	ht_schedule_packing(c->l->target, multiplied_type(c), c->rows * c->l->larger, c->columns,
 		tap_count(c) * c->depth, &c->nr, &c->kp);
 	if (c->kp > 1 && (c->a_step != 1 || lower_mode(c->n) == HT_IMPL_FLOAT_32))
 		c->kp = 1;
@@ -325,8 +325,8 @@ void contract_begin(struct contraction *c)
 	int64_t m_step, n_step, grid[3];
 	int m, n;
 
-	ht_schedule_tiles(c->l->target, multiplied_type(c), c->rows, c->columns,
-		tap_count(c) * c->depth, &m_step, &n_step);
+	ht_schedule_tiles(c->l->target, multiplied_type(c), c->rows, c->rows * c->l->larger,
+		c->columns, tap_count(c) * c->depth, &m_step, &n_step);
 	choose_widening(c, m_step, &n_step);
 	m = c->wide_columns ? 2 : 1;
 	n = 3 - m;

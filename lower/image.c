@@ -37,13 +37,18 @@ static void put_streams(struct writing *w)
 	}
 }
 
+static bool is_constant(const struct ht_plan_buffer *b)
+{
+	return b->kind == HT_PLAN_CONST && !b->same;
+}
+
 /* The number of constant `buffer`: put_buffer() counts them likewise. */
 static uint32_t constant_number(const struct ht_plan *p, int32_t buffer)
 {
 	uint32_t n = 0;
 
 	for (int32_t i = 0; i < buffer; i++)
-		n += p->buffer[i].kind == HT_PLAN_CONST;
+		n += is_constant(&p->buffer[i]);
 	return n;
 }
 
@@ -88,7 +93,7 @@ static void put_buffer(struct writing *w, int32_t i)
 
 	if (from->kind == HT_PLAN_CONST) {
 		b.kind = HT_IMAGE_CONST;
-		b.number = w->constants++;
+		b.number = from->same ? constant_number(w->plan, from->same - 1) : w->constants++;
 	} else if (from->kind == HT_PLAN_STREAM || from->kind == HT_PLAN_VARIABLE) {
 		b.kind = from->kind == HT_PLAN_STREAM ? HT_IMAGE_STREAM : HT_IMAGE_VARIABLE;
 		b.number = (uint32_t)from->offset;
@@ -211,36 +216,123 @@ static uint32_t put_procedure(
 
 /* ---- a batch in parts ---- */
 
-static void put_whole_parameters(
-	struct writing *w, enum ht_plan_kind kind, uint32_t *arg, int64_t *stride, size_t *n)
+/* Bytes of a part that has them of its own, and of all parts; of parts for any number of rows: of one row. */
+static int64_t put_whole_parameter(struct writing *w, const struct ht_plan_buffer *b, uint32_t *arg)
 {
-	for (int32_t i = 0; i < w->plan->buffers; i++) {
-		const struct ht_plan_buffer *b = &w->plan->buffer[i];
+	const struct ht_plan *p = w->plan;
+	struct ht_image_buffer to = { .kind = HT_IMAGE_PARAM,
+		.bytes = b->bytes * (b->whole ? 1 : (size_t)p->parts),
+		.written = b->kind == HT_PLAN_OUTPUT };
+	int64_t part = b->whole ? 0 : (int64_t)b->bytes;
 
-		if (b->kind != kind)
-			continue;
-		stride[*n] = b->whole ? 0 : (int64_t)b->bytes;
-		arg[(*n)++] = ht_image_put_buffer(
-			&w->b, (struct ht_image_buffer){ .kind = HT_IMAGE_PARAM,
-				       .bytes = b->bytes * (b->whole ? 1 : (size_t)w->plan->parts),
-				       .written = kind == HT_PLAN_OUTPUT });
+	if (p->rows.parts && !b->whole) {
+		part /= p->rows.part[p->rows.parts - 1].rows;
+		to.bytes = (uint64_t)(part * p->rows.most);
+		to.sized = 1 + ht_image_put_expression(&w->b,
+				       (struct ht_image_expression){ .factor = part, .divisor = 1 });
 	}
+	*arg = ht_image_put_buffer(&w->b, to);
+	return part;
+}
+
+/* Inputs, then outputs, of the entry's procedure. */
+static size_t put_whole_parameters(struct writing *w, uint32_t *arg, int64_t *bytes)
+{
+	static const enum ht_plan_kind kind[] = { HT_PLAN_INPUT, HT_PLAN_OUTPUT };
+	const struct ht_plan_procedure *p = ht_plan_entry(w->plan);
+	size_t n = 0;
+
+	for (size_t k = 0; k < HT_COUNT(kind); k++)
+		for (int32_t i = p->buffer; i < p->buffer + p->buffers; i++) {
+			const struct ht_plan_buffer *b = &w->plan->buffer[i];
+
+			if (b->kind != kind[k])
+				continue;
+			bytes[n] = put_whole_parameter(w, b, &arg[n]);
+			n++;
+		}
+	return n;
+}
+
+/* As many parts of `p` as the rows hold that the next larger parts, of `larger` rows (0: none), leave. */
+static void put_spread(struct writing *w, const struct ht_plan_rows_part *p, int64_t larger,
+	const uint32_t *arg, const int64_t *row_bytes, size_t n)
+{
+	int64_t *stride = HT_NEW_ARRAY(w->arena, int64_t, n);
+	uint32_t from = ht_image_put_expression(&w->b,
+		(struct ht_image_expression){
+			.factor = larger / p->rows, .divisor = larger ? larger : 1 });
+
+	ht_image_put_expression(
+		&w->b, (struct ht_image_expression){ .factor = 1, .divisor = p->rows });
+	for (size_t i = 0; i < n; i++)
+		stride[i] = row_bytes[i] * p->rows;
+	ht_image_put_step(&w->b,
+		(struct ht_image_step){
+			.op = HT_IMAGE_SPREAD, .to = (uint32_t)p->procedure, .count = from },
+		arg, n, stride, n, NULL);
+}
+
+static void put_spreads(
+	struct writing *w, const uint32_t *arg, const int64_t *row_bytes, size_t n)
+{
+	const struct ht_plan_rows *r = &w->plan->rows;
+	int64_t larger = 0;
+
+	for (int32_t i = r->parts; i-- > 0; larger = r->part[i].rows)
+		put_spread(w, &r->part[i], larger, arg, row_bytes, n);
 }
 
 static uint32_t put_fork(struct writing *w, uint32_t part)
 {
 	uint32_t *arg = HT_NEW_ARRAY(w->arena, uint32_t, (size_t)w->plan->buffers);
 	int64_t *stride = HT_NEW_ARRAY(w->arena, int64_t, (size_t)w->plan->buffers);
-	size_t n = 0;
+	size_t n;
 
 	ht_image_begin_procedure(&w->b, HT_STR("main"));
-	put_whole_parameters(w, HT_PLAN_INPUT, arg, stride, &n);
-	put_whole_parameters(w, HT_PLAN_OUTPUT, arg, stride, &n);
-	ht_image_put_step(&w->b,
-		(struct ht_image_step){
-			.op = HT_IMAGE_FORK, .to = part, .count = (uint32_t)w->plan->parts },
-		arg, n, stride, n, NULL);
+	n = put_whole_parameters(w, arg, stride);
+	if (w->plan->rows.parts)
+		put_spreads(w, arg, stride, n);
+	else
+		ht_image_put_step(&w->b,
+			(struct ht_image_step){ .op = HT_IMAGE_FORK,
+				.to = part,
+				.count = (uint32_t)w->plan->parts },
+			arg, n, stride, n, NULL);
 	return ht_image_end_procedure(&w->b, 0);
+}
+
+static bool is_in_parts(const struct ht_plan *p)
+{
+	return p->parts > 1 || p->rows.parts;
+}
+
+/* Expressions for the extents that are open (-1); each is a multiple of the rows that its buffer has. */
+static const struct ht_image_port_text *put_extents(struct writing *w, enum ht_plan_kind kind,
+	const struct ht_image_port_text *port, size_t n)
+{
+	const struct ht_plan_procedure *p = ht_plan_entry(w->plan);
+	struct ht_image_port_text *to = HT_NEW_ARRAY(w->arena, struct ht_image_port_text, n);
+	int32_t b = p->buffer;
+
+	for (size_t i = 0; i < n; i++, b++) {
+		int64_t *dim;
+
+		while (w->plan->buffer[b].kind != kind)
+			b++;
+		to[i] = port[i];
+		if (!w->plan->buffer[b].rows)
+			continue;
+		to[i].shape = ht_shape_make(w->arena, port[i].shape.rank, port[i].shape.dim);
+		dim = (int64_t *)(uintptr_t)to[i].shape.dim;
+		dim[0] = -1 - (int64_t)ht_image_put_expression(&w->b,
+				      (struct ht_image_expression){
+					      .factor = w->plan->buffer[b].rows, .divisor = 1 });
+		to[i].bytes = w->plan->buffer[b].bytes /
+			      (size_t)w->plan->rows.part[w->plan->rows.parts - 1].rows *
+			      (size_t)w->plan->rows.most;
+	}
+	return to;
 }
 
 struct ht_str ht_plan_write_image(const struct ht_plan *p, const struct ht_image_port_text *input,
@@ -255,15 +347,21 @@ struct ht_str ht_plan_write_image(const struct ht_plan *p, const struct ht_image
 	for (int32_t i = 0; i < p->kernels; i++)
 		put_kernel(&w, p->kernel[i]);
 	for (int32_t i = 0; i < p->buffers; i++)
-		if (p->buffer[i].kind == HT_PLAN_CONST)
+		if (is_constant(&p->buffer[i]))
 			ht_image_put_constant(&w.b, p->buffer[i].bytes);
 	put_streams(&w);
 	put_variables(&w);
+	if (p->rows.parts) {
+		ht_image_put_size(&w.b, HT_STR("rows"), p->rows.least, p->rows.most);
+		input = put_extents(&w, HT_PLAN_INPUT, input, inputs);
+		output = put_extents(&w, HT_PLAN_OUTPUT, output, outputs);
+	}
 	for (int32_t i = 0; i < p->procedures; i++)
 		procedure = put_procedure(&w, &p->procedure[i],
-			i + 1 == p->procedures && p->parts > 1 ? HT_STR("part")
-							       : p->procedure[i].name);
-	if (p->parts > 1)
+			(i + 1 == p->procedures && p->parts > 1) || p->rows.parts
+				? HT_STR("part")
+				: p->procedure[i].name);
+	if (is_in_parts(p))
 		procedure = put_fork(&w, procedure);
 	ht_image_put_entry(&w.b, HT_STR("main"), procedure, input, inputs, output, outputs);
 	image = ht_image_end(&w.b);

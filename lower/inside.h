@@ -138,6 +138,7 @@ bool lower_is_aligned(const struct ht_node *n);
 /* The plan in the making, which the bodies of branches and loops share with the program. */
 struct planning {
 	struct ht_plan *plan;
+	struct ht_map packed; /* plan.c: constants that are packed, to the buffer's number + 1 */
 	size_t buffer_cap, step_cap, kernel_cap, probe_cap, choice_cap, stream_cap, variable_cap,
 		procedure_cap;
 	size_t bytes;               /* of all buffers */
@@ -160,7 +161,7 @@ struct lower {
 	struct body **body; /* by node id: of branches and loops (control.c) */
 	const struct lower_updated *updated; /* of a loop's body */
 	bool numerics;                       /* every node has a kernel of its own, and probes */
-	struct ht_map packed; /* plan.c: constants that are packed, to the buffer's number + 1 */
+	int64_t larger; /* weights are packed for so many times the rows of this part: those of the largest part */
 	struct ht_fusions *fusions; /* or NULL */
 	struct ht_uses uses;
 	enum place *place;      /* by node id */
@@ -201,6 +202,8 @@ struct lower_part {
 		*whole; /* by node id: the results of all parts, where they have rows */
 };
 struct lower_part *lower_parts(struct lower *l);
+/* Sets plan->rows, but for the procedures; their graphs, or NULL where no input of the entry is open. */
+enum ht_status lower_open_parts(struct lower *l, struct lower_part ***out);
 
 /* region.c: fills place, owner, root. */
 void lower_regions(struct lower *l);

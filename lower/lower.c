@@ -146,6 +146,8 @@ static void port_buffer(struct lower *l, enum ht_plan_kind kind, const struct ht
 	l->plan->buffer[b].whole = !parts;
 	if (parts)
 		t = &parts[p->value.index];
+	if (parts && l->plan->rows.parts)
+		l->plan->buffer[b].rows = t->shape.dim[0] / HT_PART_ROWS;
 	l->plan->buffer[b].shape = ht_shape_make(l->arena, t->shape.rank, t->shape.dim);
 	l->plan->buffer[b].name =
 		ht_str_copy(l->arena, p->name.n ? p->name : tensor_name(l, p->value));
@@ -269,8 +271,8 @@ static void init(struct lower *l, struct ht_graph *g, const struct ht_lower_requ
 		.scratch = how->scratch,
 		.fusions = how->fusions,
 		.planning = planning,
-		.plan = planning->plan };
-	ht_map_init(&l->packed, how->scratch);
+		.plan = planning->plan,
+		.larger = 1 };
 	l->uses = ht_graph_uses(g, how->scratch);
 	l->place = HT_NEW_ARRAY(how->scratch, enum place, ids);
 	l->owner = HT_NEW_ARRAY(how->scratch, struct ht_node *, ids);
@@ -333,7 +335,8 @@ static void drop_constants(struct ht_graph *g)
 				(struct ht_tensor *)(uintptr_t)ht_const_tensor(ht_out(n, 0)));
 }
 
-static enum ht_status lower_one_part(struct lower *l, struct lower_part *p, int32_t *out)
+static enum ht_status lower_one_part(
+	struct lower *l, struct lower_part *p, int64_t larger, int32_t *out)
 {
 	struct ht_lower_request how = *l->asked;
 	struct lower part;
@@ -342,27 +345,48 @@ static enum ht_status lower_one_part(struct lower *l, struct lower_part *p, int3
 	how.entry = &p->entry;
 	init(&part, p->graph, &how, l->arena, l->planning);
 	part.whole = p->whole;
+	part.larger = larger;
 	st = make_procedure(&part, HT_STR("main"), out);
 	drop_constants(p->graph);
 	return st;
+}
+
+/* The largest part is the last, as the entry is. */
+static enum ht_status lower_any_rows(struct lower *l, struct lower_part **part)
+{
+	struct ht_plan_rows *r = &l->plan->rows;
+
+	l->plan->parts = 1;
+	for (int32_t i = 0; i < r->parts; i++) {
+		l->plan->choices = 0; /* of parts that differ in their rows alone, those of the last */
+		HT_TRY(lower_one_part(l, part[i], r->part[r->parts - 1].rows / r->part[i].rows,
+			&r->part[i].procedure));
+	}
+	return HT_OK;
 }
 
 enum ht_status ht_lower(struct ht_graph *g, const struct ht_lower_request *how, struct ht_arena *a,
 	struct ht_plan **out)
 {
 	struct planning planning = { .plan = HT_NEW(a, struct ht_plan) };
-	struct lower_part *part;
+	struct lower_part *part, **parts;
 	struct lower l;
 	enum ht_status st;
 	int32_t entry;
 
+	ht_map_init(&planning.packed, how->scratch);
 	ht_map_init(&planning.kernel_texts, how->scratch);
 	ht_map_init(&planning.variables, how->scratch);
 	HT_TRY(ht_graph_sort(g, how->diags));
 	init(&l, g, how, a, &planning);
 	HT_TRY(lower_check_support(&l));
+	HT_TRY(lower_open_parts(&l, &parts));
+	if (parts) {
+		*out = l.plan;
+		return lower_any_rows(&l, parts);
+	}
 	part = lower_parts(&l);
-	st = part ? lower_one_part(&l, part, &entry) : make_procedure(&l, HT_STR("main"), &entry);
+	st = part ? lower_one_part(&l, part, 1, &entry) : make_procedure(&l, HT_STR("main"), &entry);
 	*out = l.plan;
 	return st;
 }

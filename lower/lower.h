@@ -18,6 +18,11 @@ struct ht_lower_request {
 	struct ht_methods_asked asked;
 	int64_t random_seed; /* of random ops without seeds of their own; -1: the context's */
 	bool numerics;       /* the plan gets probes, which count effects of rounding */
+	/* Numbers of rows, where inputs of the entry are open (struct ht_port): these have HT_PART_ROWS now.  most 0: as
+	 * many as memory can have. */
+	struct ht_open_rows {
+		int64_t least, most;
+	} open;
 };
 
 /* Lowers entry `how->entry`.  One error reports all unsupported ops, grouped by type. */

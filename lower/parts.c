@@ -7,8 +7,9 @@
  * lowered in its place.
  *
  * Every part reads all weights.  So it has to have enough rows for its products. */
-#include "lower/parts.h"
+#include "image/image.h"
 #include "lower/index.h"
+#include "lower/parts.h"
 
 #include <string.h>
 
@@ -90,30 +91,37 @@ static int64_t batch_of(const struct ht_entry *entry)
 	return 0;
 }
 
-static bool is_by_rows(struct parts *p)
+/* Marks what has rows; returns the first node that does not keep them apart, or an output without rows; NULL:
+ * there is none. */
+static const struct ht_node *first_that_mixes(struct parts *p)
 {
 	const struct ht_entry *entry = p->l->asked->entry;
 
-	for (const struct ht_port *i = entry->inputs; i; i = i->next) {
-		struct ht_shape s = ht_type_of(i->value)->shape;
-
-		p->by_rows[i->value.node->id] = s.rank && s.dim[0] == p->batch;
-	}
 	for (const struct ht_node *n = p->l->g->first; n; n = n->next) {
 		bool rows = false;
 
 		if (ht_op_info(n->op)->effects & (HT_RANDOM | HT_WRITES))
-			return false;
+			return n;
 		for (int32_t i = 0; i < n->ins; i++)
 			rows = rows || has_rows(p, n, i);
 		if (rows && !p->by_rows[n->id] && !follows(p, n))
-			return false;
+			return n;
 		p->by_rows[n->id] = p->by_rows[n->id] || rows;
 	}
 	for (const struct ht_port *o = entry->outputs; o; o = o->next)
 		if (!p->by_rows[o->value.node->id])
-			return false;
-	return true;
+			return o->value.node;
+	return NULL;
+}
+
+static bool is_by_rows(struct parts *p)
+{
+	for (const struct ht_port *i = p->l->asked->entry->inputs; i; i = i->next) {
+		struct ht_shape s = ht_type_of(i->value)->shape;
+
+		p->by_rows[i->value.node->id] = s.rank && s.dim[0] == p->batch;
+	}
+	return !first_that_mixes(p);
 }
 
 /* ---- whether it pays ---- */
@@ -257,4 +265,112 @@ struct lower_part *lower_parts(struct lower *l)
 		return NULL;
 	l->plan->parts = choose(&p);
 	return l->plan->parts > 1 ? make_part(&p, l->plan->parts) : NULL;
+}
+
+/* ---- any number of rows ---- */
+
+enum { STEP = 4 /* from the rows of one part to the next larger one's */ };
+
+static bool has_open_input(const struct ht_entry *entry)
+{
+	for (const struct ht_port *i = entry->inputs; i; i = i->next)
+		if (i->open)
+			return true;
+	return false;
+}
+
+static enum ht_status refuse_open(const struct lower *l, const struct ht_node *n, const char *why)
+{
+	return ht_error(l->asked->diags, HT_E_UNSUPPORTED,
+		(struct ht_where){
+			.path = l->g->path, .offset = -1, .node = n->name, .op = n->type },
+		"the first dimension of an input is open, and %s; state a size with --input-shape",
+		why);
+}
+
+static const char *why_it_mixes(const struct parts *p, const struct ht_node *n)
+{
+	if (ht_op_info(n->op)->effects & HT_RANDOM)
+		return "this draws random numbers for it";
+	if (ht_op_info(n->op)->effects & HT_WRITES)
+		return "this changes a variable";
+	for (int32_t i = 0; i < n->ins; i++)
+		if (has_rows(p, n, i))
+			return "this does not compute each row by itself, which other sizes need so far";
+	return "this result does not depend on it";
+}
+
+/* The rows that memory can have, of the input or output with the most bytes each. */
+static int64_t most_rows(const struct parts *p)
+{
+	const struct ht_entry *e = p->l->asked->entry;
+	int64_t most = INT32_MAX;
+
+	for (int i = 0; i < 2; i++)
+		for (const struct ht_port *port = i ? e->outputs : e->inputs; port;
+			port = port->next) {
+			const struct ht_type *t = ht_type_of(port->value);
+			int64_t bytes = ht_shape_count(t->shape) *
+					(int64_t)ht_dtype_info(t->dtype)->bytes /
+					HT_PART_ROWS;
+
+			if (p->by_rows[port->value.node->id] && bytes &&
+				(int64_t)HT_IMAGE_MOST_BYTES / bytes < most)
+				most = (int64_t)HT_IMAGE_MOST_BYTES / bytes;
+		}
+	return most;
+}
+
+static enum ht_status set_bounds(const struct parts *p, struct ht_plan_rows *r)
+{
+	struct ht_open_rows asked = p->l->asked->open;
+	int64_t most = most_rows(p);
+
+	r->least = asked.least;
+	r->most = asked.most ? asked.most : most;
+	if (r->most <= most)
+		return HT_OK;
+	return ht_error(p->l->asked->diags, HT_E_LIMIT,
+		(struct ht_where){ .path = p->l->g->path, .offset = -1 },
+		"of inputs and outputs with so many bytes memory can have %lld rows, not %lld",
+		(long long)most, (long long)r->most);
+}
+
+/* A larger part reads weights less often; it is made where products have few rows otherwise. */
+static void choose_parts(const struct parts *p, struct ht_plan_rows *r)
+{
+	int64_t rows = 1;
+
+	r->part = HT_NEW_ARRAY(p->l->arena, struct ht_plan_rows_part, 8);
+	for (;; rows *= STEP) {
+		r->part[r->parts++].rows = rows;
+		if (rows == HT_PART_ROWS || rows * STEP > r->most ||
+			share_with_rows(p, p->batch / rows) >= LEAST_SHARE)
+			return;
+	}
+}
+
+enum ht_status lower_open_parts(struct lower *l, struct lower_part ***out)
+{
+	struct parts p = { l, HT_PART_ROWS, HT_NEW_ARRAY(l->scratch, bool, l->g->ids) };
+	struct ht_plan_rows *r = &l->plan->rows;
+	const struct ht_node *mixes;
+
+	*out = NULL;
+	if (!has_open_input(l->asked->entry))
+		return HT_OK;
+	for (const struct ht_port *i = l->asked->entry->inputs; i; i = i->next)
+		p.by_rows[i->value.node->id] = i->open;
+	mixes = first_that_mixes(&p);
+	if (mixes)
+		return refuse_open(l, mixes, why_it_mixes(&p, mixes));
+	if (l->numerics)
+		return refuse_open(l, l->asked->entry->inputs->value.node,
+			"values are counted for numbers of rows that are stated");
+	HT_TRY(set_bounds(&p, r));
+	choose_parts(&p, r);
+	*out = HT_NEW_ARRAY(l->scratch, struct lower_part *, (size_t)r->parts);
+	for (int32_t i = 0; i < r->parts; i++)
+		(*out)[i] = make_part(&p, HT_PART_ROWS / r->part[i].rows);
+	return HT_OK;
 }

@@ -50,15 +50,35 @@ static struct ht_str pack_key(struct lower *l, const struct ht_tensor *t, int64_
 	return (struct ht_str){ (const char *)key, sizeof part };
 }
 
+/* A buffer of this procedure for the constant of another's. */
+static int32_t same_constant(struct lower *l, int32_t same)
+{
+	struct ht_plan *p = l->plan;
+	const size_t bytes = l->planning->bytes;
+	struct ht_plan_buffer *b = add_buffer(l, HT_PLAN_CONST, p->buffer[same - 1].dtype, 0);
+
+	*b = p->buffer[same - 1];
+	b->same = p->buffer[same - 1].same ? p->buffer[same - 1].same : same;
+	b->first_step = b->last_step = -1;
+	l->planning->bytes = bytes;
+	return p->buffers - 1;
+}
+
 int32_t plan_packed(struct lower *l, const struct ht_tensor *t, int64_t first,
 	const struct ht_pack *p, int64_t count, int64_t stride)
 {
-	struct ht_map_entry *known = ht_map_at(&l->packed, pack_key(l, t, first, p, count, stride));
+	struct ht_map_entry *known =
+		ht_map_at(&l->planning->packed, pack_key(l, t, first, p, count, stride));
+	int32_t same = (int32_t)(uintptr_t)known->value;
 	struct ht_plan_buffer *b;
 	struct ht_pack *copy;
 
-	if (known->value)
-		return (int32_t)(uintptr_t)known->value - 1;
+	if (same > l->procedure.buffer)
+		return same - 1;
+	if (same) {
+		known->value = (void *)(uintptr_t)(same_constant(l, same) + 1);
+		return l->plan->buffers - 1;
+	}
 	copy = HT_NEW(l->arena, struct ht_pack);
 	*copy = *p;
 	b = add_buffer(l, HT_PLAN_CONST, p->dst_dtype, ht_packed_count(p) * count);

@@ -29,6 +29,7 @@ struct ht_plan_buffer {
 	enum ht_dtype dtype;
 	struct ht_shape shape;      /* of the tensor, for inputs and outputs: of all parts */
 	bool whole;                 /* an input of which every part has all */
+	int64_t rows; /* of an input or output of a program for any number of rows: its own of each of these */
 	struct ht_str name;         /* of the input or output, without ":0" */
 	size_t bytes;               /* in one part */
 	struct ht_blob *blob;       /* HT_PLAN_CONST; NULL until its `pack` ran */
@@ -37,6 +38,7 @@ struct ht_plan_buffer {
 	int64_t pack_first;  /* first element of packed_from */
 	size_t pack_count;   /* so many matrices one after the other, */
 	int64_t pack_stride; /* elements of packed_from apart */
+	int32_t same; /* HT_PLAN_CONST: 1 + the buffer of an earlier procedure that is this constant; 0: none */
 	size_t offset; /* HT_PLAN_TEMP: in the arena, aligned to 64; HT_PLAN_STREAM, HT_PLAN_VARIABLE: its number */
 	int32_t first_step, last_step; /* lifetime */
 };
@@ -117,6 +119,17 @@ struct ht_plan_procedure {
 	size_t live_bytes;  /* in use at once at most, callees' included */
 };
 
+/* Numbers of rows for which a program runs, and its parts, each a procedure for so many rows, the smallest first;
+ * each is a multiple of the one before, and the first has 1. */
+struct ht_plan_rows {
+	int64_t least, most;
+	struct ht_plan_rows_part {
+		int64_t rows;
+		int32_t procedure;
+	} *part;
+	int32_t parts; /* 0: all sizes are numbers */
+};
+
 struct ht_plan {
 	struct ht_plan_procedure *procedure; /* the entry is the last */
 	int32_t procedures;
@@ -136,6 +149,7 @@ struct ht_plan {
 	int32_t kernels;
 	size_t scratch_bytes; /* per thread */
 	int64_t parts; /* of the batch, each of which takes all steps; 1: it is not divided */
+	struct ht_plan_rows rows;
 };
 static inline const struct ht_plan_procedure *ht_plan_entry(const struct ht_plan *p)
 {

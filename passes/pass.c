@@ -37,6 +37,7 @@
 	PASS(rms_norm)                                                                             \
 	PASS(scopes)                                                                               \
 	PASS(simplify)                                                                             \
+	PASS(sizes)                                                                                \
 	PASS(softmax)                                                                              \
 	PASS(split_batch_norm)                                                                     \
 	PASS(split_fused)                                                                          \

@@ -13,12 +13,13 @@ struct choice {
 static bool has_batch(const struct ht_index_variant *v, int64_t batch)
 {
 	for (size_t i = 0; i < v->inputs; i++)
-		if (v->input[i].rank && v->input[i].dim[0] == batch)
+		if (v->input[i].rank && (v->input[i].dim[0] == batch || v->input[i].dim[0] < 0))
 			return true;
 	return !batch;
 }
 
-/* An input that the variant does not have says nothing; nor does a dimension of -1. */
+/* An input that the variant does not have says nothing; nor does a dimension of -1, wanted or of the
+ * variant: then it is open. */
 static bool has_shape(const struct ht_index_variant *v, const struct ht_index_input *want)
 {
 	for (size_t i = 0; i < v->inputs; i++) {
@@ -29,7 +30,7 @@ static bool has_shape(const struct ht_index_variant *v, const struct ht_index_in
 		if (in->rank != want->rank)
 			return false;
 		for (size_t k = 0; k < in->rank; k++)
-			if (want->dim[k] >= 0 && want->dim[k] != in->dim[k])
+			if (want->dim[k] >= 0 && in->dim[k] >= 0 && want->dim[k] != in->dim[k])
 				return false;
 	}
 	return true;
@@ -71,7 +72,10 @@ static void put_input(struct ht_buf *b, const struct ht_index_input *in)
 {
 	ht_printf(b, "%s:", in->name);
 	for (size_t i = 0; i < in->rank; i++)
-		ht_printf(b, "%s%lld", i ? "," : "", (long long)in->dim[i]);
+		if (in->dim[i] < 0)
+			ht_puts(b, i ? ",?" : "?");
+		else
+			ht_printf(b, "%s%lld", i ? "," : "", (long long)in->dim[i]);
 }
 
 void ht_variant_put(struct ht_buf *b, const struct ht_index_variant *v)

@@ -86,6 +86,11 @@ void ht_rt_context_limit(struct ht_rt_context *c, uint64_t iterations, const int
 	c->exec.cancel = cancel;
 }
 
+void ht_rt_context_sizes(struct ht_rt_context *c, const int64_t *size)
+{
+	c->exec.size = size;
+}
+
 void *ht_rt_variable(const struct ht_rt_context *c, uint32_t i)
 {
 	return c->variables + ht_image_variables(c->exec.image)[i].offset;

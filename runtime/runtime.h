@@ -36,6 +36,8 @@ void ht_rt_context_free(struct ht_rt_context *c);
 /* Stops a run when a loop has run so many iterations, or when *cancel, which another thread or a signal
  * handler may change at any time, is not 0.  A new context has neither limit; `cancel` may be NULL. */
 void ht_rt_context_limit(struct ht_rt_context *c, uint64_t iterations, const int32_t *cancel);
+/* Where the sizes of each run are, by size of the image; each is within its bounds. */
+void ht_rt_context_sizes(struct ht_rt_context *c, const int64_t *size);
 /* The memory of variable `i` of the image: it keeps its value from run to run. */
 void *ht_rt_variable(const struct ht_rt_context *c, uint32_t i);
 /* Gives all variables the values with which a session begins; a new context has them. */

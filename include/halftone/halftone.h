@@ -62,6 +62,11 @@ HT_API enum ht_status ht_model_set_shape(struct ht_model *m, const char *input, 
 /* Sets the first dimension of every input whose first dimension is open.  Without this call such a
  * dimension counts as 1, and a note says so. */
 HT_API enum ht_status ht_model_set_batch(struct ht_model *m, int64_t batch, struct ht_diags *d);
+/* Keeps every first dimension that is open: a program then runs for any size from `least` to `most` (0: as
+ * many as memory can have), which is the same for all these inputs in a run.  Each row has to be computed
+ * by itself; ht_compile() refuses other models with HT_E_UNSUPPORTED, and one without such an input with HT_E_USAGE. */
+HT_API enum ht_status ht_model_set_open(
+	struct ht_model *m, int64_t least, int64_t most, struct ht_diags *d);
 
 /* The inputs that result from the graph and the calls above: their number, and input `i`.
  * ht_model_input() returns 0 when there is no input `i`. */

@@ -99,8 +99,8 @@ struct ht_value_info {
 	const char *name;
 	enum ht_dtype dtype;
 	int32_t rank;       /* -1: unknown */
-	const int64_t *dim; /* `rank` dimensions; -1: unknown */
-	size_t bytes;       /* 0: unknown */
+	const int64_t *dim; /* `rank` dimensions; -1: unknown; of a program: open */
+	size_t bytes;       /* 0: unknown, or open */
 	const void *value;  /* the elements of an input's default; NULL: it has none */
 };
 
@@ -148,6 +148,16 @@ HT_API int ht_program_output(const struct ht_program *p, size_t i, struct ht_val
  * of the model's signature.  They return 0 when there is no such input or output. */
 HT_API int ht_program_input_named(const struct ht_program *p, const char *name, size_t *i);
 HT_API int ht_program_output_named(const struct ht_program *p, const char *name, size_t *i);
+
+/* Open sizes: a program may run for any first dimension of some inputs, within bounds.  Returns 0 where
+ * all sizes are numbers; else *least and *most become the bounds.  The memory of a context does not depend on
+ * the size. */
+HT_API int ht_program_open(const struct ht_program *p, int64_t *least, int64_t *most);
+/* Gives output `i` for inputs of these types and shapes, whose `data` and `bytes` are not read: the `rank` sizes that
+ * ht_program_output() tells go to `dim`, the bytes of the output to *bytes.  HT_E_INPUT: the inputs
+ * do not fit the program.  HT_E_USAGE: their number is wrong, or there is no output `i`. */
+HT_API enum ht_status ht_program_output_for(const struct ht_program *p, const struct ht_array *in,
+	size_t ins, size_t i, int64_t *dim, size_t *bytes, struct ht_diags *d);
 
 /* The variables that a program changes: their number, and variable `i`, whose `value` is what it begins
  * with.  ht_program_variable() returns 0 when there is no `i`.  Variables that no run changes are
@@ -235,7 +245,8 @@ HT_API void *ht_context_variable(struct ht_context *c, size_t i);
 HT_API void ht_context_reset(struct ht_context *c);
 
 /* Runs the program once.  `in` and `out` are in the order of the program's inputs and outputs.
- * Their types, shapes and sizes must be those of the program; else the status is HT_E_INPUT.  The
+ * Their types, shapes and sizes must be those of the program, where these are open those that
+ * ht_program_output_for() gives; else the status is HT_E_INPUT.  The
  * data of an input that has a default may be NULL.  The call allocates nothing.  A fault of the
  * graph (division by zero, an index out of range) is HT_E_INPUT. */
 HT_API enum ht_status ht_context_run(struct ht_context *c, const struct ht_array *in, size_t ins,

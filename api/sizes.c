@@ -1,0 +1,116 @@
+/* Sizes that a program leaves open: of a run, by the shapes of its inputs. */
+#include "api/api.h"
+
+static enum ht_status misfit(const struct ht_program *p, size_t i, const struct ht_array *a,
+	uint32_t axis, enum ht_exec_misfit m, struct ht_diags *d)
+{
+	const struct ht_value_info *v = &p->input[i];
+	long long is = (long long)a->dim[axis];
+	int64_t least, most;
+
+	if (m == HT_EXEC_OTHER_EXTENT)
+		return ht_error(d, HT_E_INPUT, HT_NOWHERE,
+			"dimension %u of input '%s' is %lld, %lld was given", axis, v->name,
+			(long long)v->dim[axis], is);
+	if (m == HT_EXEC_OTHER_SIZE)
+		return ht_error(d, HT_E_INPUT, HT_NOWHERE,
+			"dimension %u of input '%s' has to be the size that earlier inputs have, "
+			"%lld was given",
+			axis, v->name, is);
+	ht_program_open(p, &least, &most);
+	return ht_error(d, HT_E_INPUT, HT_NOWHERE,
+		"dimension %u of input '%s' is %lld to %lld, %lld was given", axis, v->name,
+		(long long)least, (long long)most, is);
+}
+
+static enum ht_status take(const struct ht_program *p, size_t i, const struct ht_array *a,
+	int64_t *size, struct ht_diags *d)
+{
+	const struct ht_image *x = p->rt.image;
+	const struct ht_value_info *v = &p->input[i];
+	enum ht_exec_misfit m;
+	uint32_t axis;
+
+	if (a->dtype != v->dtype)
+		return ht_error(d, HT_E_INPUT, HT_NOWHERE, "input '%s' is %s, %s was given",
+			v->name, ht_dtype_name(v->dtype), ht_dtype_name(a->dtype));
+	if (a->rank != v->rank)
+		return ht_error(d, HT_E_INPUT, HT_NOWHERE,
+			"input '%s' has %d dimensions, %d were given", v->name, (int)v->rank,
+			(int)a->rank);
+	m = ht_exec_take_sizes(
+		x, &ht_image_ports(x)[ht_image_entries(x)->port + i], a->dim, size, &axis);
+	return m == HT_EXEC_FITS ? HT_OK : misfit(p, i, a, axis, m, d);
+}
+
+enum ht_status ht_sizes_take(const struct ht_program *p, const struct ht_array *in, int64_t *size,
+	struct ht_diags *d)
+{
+	for (uint32_t i = 0; i < ht_image_count(p->rt.image, HT_IMAGE_SIZES); i++)
+		size[i] = -1;
+	for (size_t i = 0; i < ht_program_inputs(p); i++)
+		HT_TRY(take(p, i, &in[i], size, d));
+	return HT_OK;
+}
+
+static const struct ht_image_port *output_port(const struct ht_program *p, size_t i)
+{
+	const struct ht_image_entry *e = ht_image_entries(p->rt.image);
+
+	return &ht_image_ports(p->rt.image)[e->port + e->inputs + i];
+}
+
+int64_t ht_sizes_extent(const struct ht_program *p, size_t output, int32_t axis, const int64_t *size)
+{
+	const struct ht_image *x = p->rt.image;
+
+	return ht_exec_extent(
+		x, ht_image_dims(x)[output_port(p, output)->dim + (uint32_t)axis], size);
+}
+
+int ht_program_open(const struct ht_program *p, int64_t *least, int64_t *most)
+{
+	const struct ht_image *x = p->rt.image;
+
+	if (!ht_image_count(x, HT_IMAGE_SIZES))
+		return 0;
+	*least = ht_image_sizes(x)->least;
+	*most = ht_image_sizes(x)->most;
+	return 1;
+}
+
+enum ht_status ht_program_output_for(const struct ht_program *p, const struct ht_array *in,
+	size_t ins, size_t i, int64_t *dim, size_t *bytes, struct ht_diags *d)
+{
+	int64_t size[HT_IMAGE_MOST_SIZES];
+
+	if (ins != ht_program_inputs(p) || i >= ht_program_outputs(p))
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"the program has %zu inputs and %zu outputs; %zu inputs were given, and output "
+			"%zu is asked for",
+			ht_program_inputs(p), ht_program_outputs(p), ins, i);
+	HT_TRY(ht_sizes_take(p, in, size, d));
+	for (int32_t k = 0; k < p->output[i].rank; k++)
+		dim[k] = ht_sizes_extent(p, i, k, size);
+	*bytes = (size_t)ht_exec_port_bytes(p->rt.image, output_port(p, i), size);
+	return HT_OK;
+}
+
+struct ht_value_info ht_sizes_describe(
+	struct ht_arena *a, const struct ht_image *x, const struct ht_image_port *port)
+{
+	int64_t *dim = HT_NEW_ARRAY(a, int64_t, port->rank);
+	bool open = false;
+
+	for (uint32_t i = 0; i < port->rank; i++) {
+		dim[i] = ht_image_dims(x)[port->dim + i];
+		open |= dim[i] < 0;
+		dim[i] = dim[i] < 0 ? HT_DIM_UNKNOWN : dim[i];
+	}
+	return (struct ht_value_info){ .name = ht_image_text(x, port->name),
+		.dtype = (enum ht_dtype)port->dtype,
+		.rank = (int32_t)port->rank,
+		.dim = dim,
+		.bytes = open ? 0 : port->bytes,
+		.value = port->value == HT_IMAGE_NO_VALUE ? NULL : ht_image_data(x) + port->value };
+}

@@ -1,0 +1,50 @@
+/* Sizes that a host states for a run. */
+#include "base/base.h"
+#include "image/execute.h"
+
+int64_t ht_exec_extent(const struct ht_image *x, int64_t extent, const int64_t *size)
+{
+	return extent < 0 ? ht_image_evaluate(x, (uint32_t)(-1 - extent), size) : extent;
+}
+
+uint64_t ht_exec_port_bytes(
+	const struct ht_image *x, const struct ht_image_port *port, const int64_t *size)
+{
+	uint64_t n = ht_dtype_info((enum ht_dtype)port->dtype)->bytes;
+
+	for (uint32_t i = 0; i < port->rank; i++)
+		n *= (uint64_t)ht_exec_extent(x, ht_image_dims(x)[port->dim + i], size);
+	return n;
+}
+
+/* An extent of an input is a size itself: the verifier looks at that. */
+static enum ht_exec_misfit take(
+	const struct ht_image *x, int64_t extent, int64_t is, int64_t *size)
+{
+	const struct ht_image_size *bounds;
+	uint32_t number;
+
+	if (extent >= 0)
+		return extent == is ? HT_EXEC_FITS : HT_EXEC_OTHER_EXTENT;
+	number = ht_image_expressions(x)[-1 - extent].size;
+	bounds = &ht_image_sizes(x)[number];
+	if (is < bounds->least || is > bounds->most)
+		return HT_EXEC_OUT_OF_BOUNDS;
+	if (size[number] >= 0 && size[number] != is)
+		return HT_EXEC_OTHER_SIZE;
+	size[number] = is;
+	return HT_EXEC_FITS;
+}
+
+enum ht_exec_misfit ht_exec_take_sizes(const struct ht_image *x, const struct ht_image_port *port,
+	const int64_t *dim, int64_t *size, uint32_t *axis)
+{
+	for (*axis = 0; *axis < port->rank; ++*axis) {
+		enum ht_exec_misfit m =
+			take(x, ht_image_dims(x)[port->dim + *axis], dim[*axis], size);
+
+		if (m != HT_EXEC_FITS)
+			return m;
+	}
+	return HT_EXEC_FITS;
+}

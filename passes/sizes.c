@@ -1,0 +1,197 @@
+/* sizes: inputs whose first dimension is open (struct ht_port) get the size that one part has.
+ *
+ * Until then that dimension is a symbol.  Whatever is computed of shapes alone is followed through
+ * the graph as multiples of it (ir/symbol.c).  What does not depend on it becomes a constant; what does may
+ * be the shape of something, and nothing else.  Every result that depends on an input's rows has to have a
+ * multiple of them as its first dimension.  So the graph that is left computes the same of each row for any
+ * number of rows, as far as lower/parts.c finds the rows apart. */
+#include "ir/infer.h"
+#include "passes/rewrite.h"
+
+struct sizes {
+	struct ht_rw r;
+	struct ht_known **known;
+	bool *rows;   /* by node id: results depend on rows of an input */
+	bool *counts; /* by node id: results depend on the number of rows */
+};
+
+static struct ht_where at_node(const struct sizes *s, const struct ht_node *n)
+{
+	return (struct ht_where){
+		.path = s->r.g->path, .node = n->name, .op = n->type, .offset = -1
+	};
+}
+
+/* ---- what depends on the number of rows ---- */
+
+static bool all_known(const struct sizes *s, const struct ht_node *n, int32_t i)
+{
+	const struct ht_known *k = s->known[n->id] ? &s->known[n->id][i] : NULL;
+	int64_t count = ht_shape_count(n->out[i].shape);
+
+	if (!k || !k->e || count < 0 || count > k->n)
+		return false;
+	for (int64_t j = 0; j < count; j++)
+		if (k->e[j].kind != HT_ELEM_INT)
+			return false;
+	return true;
+}
+
+static struct ht_value constant_of(struct sizes *s, struct ht_node *n)
+{
+	const struct ht_known *k = &s->known[n->id][0];
+	int64_t *v = HT_NEW_ARRAY(s->r.arena, int64_t, (size_t)k->n);
+
+	for (int32_t i = 0; i < k->n; i++)
+		v[i] = k->e[i].i;
+	if (n->out[0].shape.rank == 0)
+		return ht_rw_scalar(&s->r, n, n->name, n->out[0].dtype, v[0]);
+	return ht_rw_const_ints(
+		&s->r, n, n->name, n->out[0].dtype, v, ht_shape_count(n->out[0].shape));
+}
+
+static bool is_count(const struct sizes *s, struct ht_value v)
+{
+	return !ht_is(v.node, HT_CONSTANT) && s->counts[v.node->id];
+}
+
+static bool is_by_rows(const struct sizes *s, struct ht_value v)
+{
+	return !ht_is(v.node, HT_CONSTANT) && s->rows[v.node->id];
+}
+
+/* Of operand `i` the result takes its shape, and no value. */
+static bool is_shape_of_result(const struct ht_node *n, int32_t i)
+{
+	return ht_is(n, HT_SHAPED_BY_SECOND) && i == 1;
+}
+
+static bool depends_on_count(const struct sizes *s, const struct ht_node *n)
+{
+	if (ht_is(n, HT_TELLS_SHAPE)) {
+		for (int32_t i = 0; i < n->outs; i++)
+			if (!all_known(s, n, i))
+				return true;
+		return false;
+	}
+	for (int32_t i = 0; i < n->ins; i++)
+		if (is_count(s, n->in[i]) && !is_shape_of_result(n, i))
+			return true;
+	return false;
+}
+
+static bool depends_on_rows(const struct sizes *s, const struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->ins && !ht_is(n, HT_TELLS_SHAPE); i++)
+		if (is_by_rows(s, n->in[i]))
+			return true;
+	return false;
+}
+
+/* ---- what every node is asked ---- */
+
+static bool has_rows_first(const struct sizes *s, struct ht_shape shape)
+{
+	struct ht_multiple m;
+
+	if (shape.rank < 1)
+		return false;
+	m = ht_dim_multiple(s->r.g, shape.dim[0]);
+	for (int32_t i = 1; i < shape.rank; i++)
+		if (shape.dim[i] < 0)
+			return false;
+	return m.of < 0 && m.of != HT_DIM_UNKNOWN;
+}
+
+static enum ht_status check_rows(const struct sizes *s, const struct ht_node *n)
+{
+	struct ht_buf b;
+
+	for (int32_t i = 0; i < n->outs; i++) {
+		if (has_rows_first(s, n->out[i].shape) ||
+			!ht_rw_uses(&s->r, ht_out((struct ht_node *)(uintptr_t)n, i)))
+			continue;
+		ht_buf_init(&b, s->r.arena);
+		ht_shape_print(n->out[i].shape, &b);
+		return ht_error(s->r.c->diags, HT_E_UNSUPPORTED, at_node(s, n),
+			"the first dimension of an input is open, but the shape of this result, %.*s, "
+			"does not have it as its first and only open dimension; state a size with "
+			"--input-shape",
+			HT_STR_ARG(ht_buf_str(&b)));
+	}
+	return HT_OK;
+}
+
+static enum ht_status visit(struct sizes *s, struct ht_node *n)
+{
+	bool rows, counts;
+
+	if (ht_is(n, HT_CONSTANT))
+		return HT_OK;
+	rows = s->rows[n->id] || depends_on_rows(s, n);
+	counts = depends_on_count(s, n);
+	if (n->outs == 1 && !n->controls && !rows && n->out[0].shape.rank <= 1 &&
+		(counts || ht_is(n, HT_TELLS_SHAPE)) && all_known(s, n, 0)) {
+		ht_rw_replace_node(&s->r, n, constant_of(s, n));
+		return HT_OK;
+	}
+	s->rows[n->id] = rows;
+	s->counts[n->id] = counts;
+	if (counts && (rows || ht_rw_is_output(&s->r, ht_out(n, 0))))
+		return ht_error(s->r.c->diags, HT_E_UNSUPPORTED, at_node(s, n),
+			"the first dimension of an input is open, and this computes with its size, "
+			"which only shapes may so far; state a size with --input-shape");
+	return rows ? check_rows(s, n) : HT_OK;
+}
+
+/* ---- one part ---- */
+
+static void close_input(struct ht_node *n)
+{
+	int64_t dim[HT_MAX_RANK];
+	struct ht_shape s = n->out[0].shape;
+
+	for (int32_t i = 0; i < s.rank; i++)
+		dim[i] = i ? s.dim[i] : HT_PART_ROWS;
+	s = ht_shape_make(n->graph->arena, s.rank, dim);
+	ht_attr_set_shape(n, "shape", s);
+	n->out[0].shape = s;
+}
+
+static bool is_open(const struct ht_entry *e)
+{
+	for (const struct ht_port *p = e->inputs; p; p = p->next)
+		if (p->open)
+			return true;
+	return false;
+}
+
+static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
+{
+	struct sizes s = { 0 };
+	struct ht_node **all;
+	size_t n;
+
+	if (!c->entry || !is_open(c->entry))
+		return HT_OK;
+	ht_rw_init(&s.r, g, c);
+	HT_TRY(ht_infer_known(g, s.r.arena, c->diags, &s.known));
+	s.rows = HT_NEW_ARRAY(s.r.arena, bool, g->ids);
+	s.counts = HT_NEW_ARRAY(s.r.arena, bool, g->ids);
+	for (const struct ht_port *p = c->entry->inputs; p; p = p->next)
+		s.rows[p->value.node->id] = p->open;
+	all = ht_rw_nodes(&s.r, &n);
+	for (size_t i = 0; i < n; i++)
+		if (all[i]->graph)
+			HT_TRY(visit(&s, all[i]));
+	for (const struct ht_port *p = c->entry->inputs; p; p = p->next)
+		if (p->open)
+			close_input(p->value.node);
+	return ht_infer_types(g, c->diags);
+}
+
+const struct ht_pass ht_pass_sizes = {
+	.name = "sizes",
+	.summary = "gives open first dimensions of inputs the size of one part",
+	.run = run,
+};
