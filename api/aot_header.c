@@ -100,8 +100,7 @@ static void put_value_macros(struct ht_buf *b, const char *up, const char *what,
 {
 	ht_printf(b, "#define %s_%s_%zu_NAME \"", up, what, i);
 	put_plain(b, v->name);
-	ht_printf(b, "\"\n#define %s_%s_%zu_DTYPE \"%s\"\n", up, what, i,
-		ht_dtype_name(v->dtype));
+	ht_printf(b, "\"\n#define %s_%s_%zu_DTYPE \"%s\"\n", up, what, i, ht_dtype_name(v->dtype));
 	if (ht_shape_known((struct ht_shape){ v->rank, v->dim }))
 		ht_printf(b, "#define %s_%s_%zu_BYTES ((size_t)%zu)\n", up, what, i, v->bytes);
 	else
@@ -309,7 +308,8 @@ static void put_call(const struct ht_aot *a, struct ht_buf *b, const char *up)
 	ht_printf(b,
 		"\tinputs[%s_INPUTS] = %s;\n\toutputs[%s_OUTPUTS] = %s;\n"
 		"\treturn %s_run(inputs, outputs, arena%s);\n}\n\n",
-		up, has_rows(p) ? "&rows" : "0", up, variables ? "variables" : "0", a->prefix, a->external ? ", weights" : "");
+		up, has_rows(p) ? "&rows" : "0", up, variables ? "variables" : "0", a->prefix,
+		a->external ? ", weights" : "");
 }
 
 void ht_aot_header(const struct ht_aot *a, struct ht_buf *b)

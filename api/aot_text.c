@@ -124,8 +124,8 @@ void ht_aot_example(const struct ht_aot *a, struct ht_buf *b)
 		rows ? "/* Runs @n once: the arguments are the number of rows and files of raw inputs, in order;\n"
 		       " * without files inputs are zeros.\n"
 		     : "/* Runs @n once: the arguments are files of raw inputs, in order; without them inputs are zeros.\n");
-	put_template(b, a,
-		" * Writes the raw outputs to standard output. */\n#include \"@n.h\"\n\n");
+	put_template(
+		b, a, " * Writes the raw outputs to standard output. */\n#include \"@n.h\"\n\n");
 	if (a->external)
 		ht_puts(b, "#include <fcntl.h>\n");
 	ht_puts(b, "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n");
@@ -142,7 +142,8 @@ void ht_aot_example(const struct ht_aot *a, struct ht_buf *b)
 		put_template(b, a,
 			"\tconst void *weights = map_weights(argc > 1 ? argv[1] : @U_WEIGHTS_FILE);\n");
 	if (rows)
-		ht_printf(b, "\tint64_t rows = argc > %zu ? atoll(argv[%zu]) : 1;\n", number, number);
+		ht_printf(
+			b, "\tint64_t rows = argc > %zu ? atoll(argv[%zu]) : 1;\n", number, number);
 	ht_puts(b, "\tint status;\n\n");
 	if (rows)
 		put_template(b, a, "\tinputs[@U_INPUTS] = &rows;\n");
@@ -155,9 +156,8 @@ void ht_aot_example(const struct ht_aot *a, struct ht_buf *b)
 				.p);
 	for (size_t i = 0; i < outs; i++)
 		put_template(b, a,
-			ht_str_printf(
-				a->arena, "\toutputs[%zu] = memory(@U_OUTPUT_%zu_BYTES%s);\n", i,
-				i, for_rows(&p->output[i]))
+			ht_str_printf(a->arena, "\toutputs[%zu] = memory(@U_OUTPUT_%zu_BYTES%s);\n",
+				i, i, for_rows(&p->output[i]))
 				.p);
 	if (ht_program_variables(p))
 		put_template(b, a,

@@ -71,12 +71,12 @@ struct ht_model {
 	struct ht_entry *chosen; /* as it was imported */
 	struct ht_entry *unfed;  /* `entry` with all inputs, before some were fed; NULL: itself */
 	struct ht_shape_set *shapes;
-	int64_t batch; /* 0: not stated */
-	struct ht_open_sizes { /* of first dimensions that are open */
-		bool stay;          /* open */
+	int64_t batch;               /* 0: not stated */
+	struct ht_open_sizes {       /* of first dimensions that are open */
+		bool stay;           /* open */
 		int64_t least, most; /* most 0: not stated */
 	} open;
-	bool set;      /* something was set: outputs, shapes */
+	bool set; /* something was set: outputs, shapes */
 	bool outputs_set, inputs_set;
 	struct ht_value_info *input;
 	size_t inputs;
@@ -286,8 +286,8 @@ const struct ht_trace *ht_context_recorded(const struct ht_context *c); /* NULL:
 
 /* The sizes of a run, from the types and shapes of its inputs, as many as the program has.  HT_E_INPUT: they do
  * not fit. */
-enum ht_status ht_sizes_take(const struct ht_program *p, const struct ht_array *in, int64_t *size,
-	struct ht_diags *d);
+enum ht_status ht_sizes_take(
+	const struct ht_program *p, const struct ht_array *in, int64_t *size, struct ht_diags *d);
 /* An extent of an output. */
 int64_t ht_sizes_extent(
 	const struct ht_program *p, size_t output, int32_t axis, const int64_t *size);

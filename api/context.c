@@ -13,9 +13,9 @@ struct ht_context {
 	const void **in;
 	void **out;
 	bool keep_subnormals;
-	uint64_t iterations; /* the limit of each loop */
-	uint64_t seed;       /* of random ops that have none */
-	bool ran;            /* the last run came to its end */
+	uint64_t iterations;               /* the limit of each loop */
+	uint64_t seed;                     /* of random ops that have none */
+	bool ran;                          /* the last run came to its end */
 	int64_t size[HT_IMAGE_MOST_SIZES]; /* of the current run */
 };
 
@@ -136,9 +136,10 @@ static enum ht_status check(const struct ht_context *c, const char *what,
 			"%s '%s' has %d dimensions, %d were given", what, v->name, (int)v->rank,
 			(int)a->rank);
 	for (int32_t i = 0; i < v->rank; i++) {
-		int64_t wants = v->dim[i] >= 0		       ? v->dim[i]
-				: output < c->program->outputs ? ht_sizes_extent(c->program, output, i, c->size)
-							       : a->dim[i];
+		int64_t wants = v->dim[i] >= 0 ? v->dim[i]
+				: output < c->program->outputs
+					? ht_sizes_extent(c->program, output, i, c->size)
+					: a->dim[i];
 
 		if (a->dim[i] != wants)
 			return ht_error(d, HT_E_INPUT, HT_NOWHERE,

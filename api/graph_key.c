@@ -38,8 +38,8 @@ static void put_inputs(struct ht_key_text *k, const struct ht_model *m, struct h
 	}
 	if (m->open.stay)
 		ht_key_field(k, "open-sizes",
-			ht_str_printf(a, "%lld %lld", (long long)m->open.least,
-				(long long)m->open.most));
+			ht_str_printf(
+				a, "%lld %lld", (long long)m->open.least, (long long)m->open.most));
 }
 
 static void put_outputs(struct ht_key_text *k, const struct ht_model *m, struct ht_arena *a)

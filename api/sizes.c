@@ -43,8 +43,8 @@ static enum ht_status take(const struct ht_program *p, size_t i, const struct ht
 	return m == HT_EXEC_FITS ? HT_OK : misfit(p, i, a, axis, m, d);
 }
 
-enum ht_status ht_sizes_take(const struct ht_program *p, const struct ht_array *in, int64_t *size,
-	struct ht_diags *d)
+enum ht_status ht_sizes_take(
+	const struct ht_program *p, const struct ht_array *in, int64_t *size, struct ht_diags *d)
 {
 	for (uint32_t i = 0; i < ht_image_count(p->rt.image, HT_IMAGE_SIZES); i++)
 		size[i] = -1;
@@ -60,7 +60,8 @@ static const struct ht_image_port *output_port(const struct ht_program *p, size_
 	return &ht_image_ports(p->rt.image)[e->port + e->inputs + i];
 }
 
-int64_t ht_sizes_extent(const struct ht_program *p, size_t output, int32_t axis, const int64_t *size)
+int64_t ht_sizes_extent(
+	const struct ht_program *p, size_t output, int32_t axis, const int64_t *size)
 {
 	const struct ht_image *x = p->rt.image;
 

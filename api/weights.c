@@ -49,7 +49,8 @@ static enum ht_status no_memory(struct packing *w, size_t bytes)
 
 static size_t packed_bytes(const struct ht_plan_buffer *buf)
 {
-	return buf->kind == HT_PLAN_CONST && buf->pack && !buf->same ? (buf->bytes + 63) / 64 * 64 : 0;
+	return buf->kind == HT_PLAN_CONST && buf->pack && !buf->same ? (buf->bytes + 63) / 64 * 64
+								     : 0;
 }
 
 /* All packed weights are one blob. */

@@ -92,8 +92,8 @@ struct cli {
 	char *vendor_dir; /* of op_compiler_cache_dir; NULL: it is not used */
 	struct fed *fed;  /* of --input */
 	size_t feds;
-	long long fed_batch;    /* what an array gave an open first dimension; 0: none did */
-	struct open_sizes { /* of first dimensions that --input-shape leaves open */
+	long long fed_batch; /* what an array gave an open first dimension; 0: none did */
+	struct open_sizes {  /* of first dimensions that --input-shape leaves open */
 		bool stay;
 		int64_t least, most; /* most 0: not stated */
 	} open;

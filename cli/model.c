@@ -59,7 +59,8 @@ static enum ht_status configure(struct cli *c, struct ht_model *m, size_t set, l
 	if (st == HT_OK)
 		stated = inputs_of(m);
 	if (st == HT_OK && batch && c->open.stay && !(c->verb->bit & (RUN | BENCH)))
-		st = refuse(c, "--batch has no effect: --input-shape leaves the first dimension open");
+		st = refuse(
+			c, "--batch has no effect: --input-shape leaves the first dimension open");
 	if (st == HT_OK && batch && !any_open_batch(m))
 		st = refuse(c, "--batch has no effect: no input leaves its first dimension open");
 	if (st == HT_OK && c->open.stay)

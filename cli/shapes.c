@@ -42,8 +42,8 @@ bool parse_open_dims(
 	if (!open->stay)
 		return parse_dims(s, end, dim, rank);
 	if (dots && (!parse_size_of_rows(s, dots, &open->least) ||
-			    !parse_size_of_rows(dots + 2, stop, &open->most) ||
-			    open->most < 1 || open->most < open->least))
+			    !parse_size_of_rows(dots + 2, stop, &open->most) || open->most < 1 ||
+			    open->most < open->least))
 		return false;
 	*dim = -1;
 	*rank = 0;

@@ -131,7 +131,8 @@ struct ht_exec {
 	/* Of the current run. */
 	const void *const *in;
 	void *const *out;
-	const int64_t *size; /* by size of the image, within its bounds; may be NULL where it has none */
+	const int64_t
+		*size; /* by size of the image, within its bounds; may be NULL where it has none */
 	struct ht_exec_stop stop; /* why the last run stopped */
 	/* The executor's. */
 	struct ht_exec_job job[2]; /* of this phase, and of the next or last one */

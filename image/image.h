@@ -19,7 +19,8 @@ enum { HT_IMAGE_VERSION = 1, HT_IMAGE_ALIGN = 64 /* of temporary buffers and def
 enum ht_image_feature {
 	HT_IMAGE_STREAMS = 1,       /* buffers of kind HT_IMAGE_STREAM */
 	HT_IMAGE_HAS_VARIABLES = 2, /* buffers of kind HT_IMAGE_VARIABLE */
-	HT_IMAGE_OPEN = 4 /* sizes that a host states for each run: the tables behind HT_IMAGE_FIXED_TABLES */
+	HT_IMAGE_OPEN =
+		4 /* sizes that a host states for each run: the tables behind HT_IMAGE_FIXED_TABLES */
 };
 
 /* The tables of an image, each an array of one type.  A number in one table refers to another table. */
@@ -156,7 +157,8 @@ struct ht_image_buffer {
 	uint64_t offset;
 	uint64_t bytes;
 	uint32_t written; /* PARAM: whether the procedure writes to it */
-	uint32_t sized;   /* PARAM: 1 + the expression of its bytes, of which `bytes` is the most; 0: none */
+	uint32_t
+		sized; /* PARAM: 1 + the expression of its bytes, of which `bytes` is the most; 0: none */
 };
 
 /* Machine code of a step: generated, or a function of the library by name. */

@@ -56,8 +56,8 @@ static struct path path_of(const struct ht_image *x, uint32_t number, const stru
 		r.recurses |= callee->recurses;
 		r.control = more(r.control, callee->control);
 		r.temps = more(r.temps, callee->temps);
-		r.forked = more(r.forked,
-			forks ? more(callee->temps, callee->forked) : callee->forked);
+		r.forked = more(
+			r.forked, forks ? more(callee->temps, callee->forked) : callee->forked);
 	}
 	r.control = sum(r.control, frame(p));
 	r.temps = sum(r.temps, p->frame_bytes);

@@ -18,8 +18,7 @@ uint64_t ht_exec_port_bytes(
 }
 
 /* An extent of an input is a size itself: the verifier looks at that. */
-static enum ht_exec_misfit take(
-	const struct ht_image *x, int64_t extent, int64_t is, int64_t *size)
+static enum ht_exec_misfit take(const struct ht_image *x, int64_t extent, int64_t is, int64_t *size)
 {
 	const struct ht_image_size *bounds;
 	uint32_t number;

@@ -336,8 +336,8 @@ static bool good_pass(const struct place *a, uint32_t i, const struct ht_image_b
 		__builtin_mul_overflow((uint64_t)stride, instances - 1, &all) ||
 		!ht_inside(all, to->bytes, bytes_of(a, i)))
 		return false;
-	return !to->written || (may_write(argument(a, i)) &&
-				       (instances == 1 || (uint64_t)stride >= to->bytes));
+	return !to->written ||
+	       (may_write(argument(a, i)) && (instances == 1 || (uint64_t)stride >= to->bytes));
 }
 
 /* Likewise where the number of instances is f * (size / d), and the argument has F bytes for each of the size:
@@ -388,10 +388,9 @@ static const char *check_call(const struct place *a)
 	for (uint32_t i = 0; i < to->params; i++) {
 		const struct ht_image_buffer *param = &ht_image_buffers(a->x)[to->buffer + i];
 
-		if (!(a->step->op == HT_IMAGE_SPREAD
-				    ? good_spread_pass(a, i, param, stride[i])
-				    : good_pass(a, i, param, forks ? stride[i] : 0,
-					      forks ? a->step->count : 1)))
+		if (!(a->step->op == HT_IMAGE_SPREAD ? good_spread_pass(a, i, param, stride[i])
+						     : good_pass(a, i, param, forks ? stride[i] : 0,
+							       forks ? a->step->count : 1)))
 			return "an argument of a call is smaller than the parameter";
 	}
 	return NULL;

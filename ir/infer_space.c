@@ -188,8 +188,8 @@ static enum ht_status from_batch(struct ht_infer *in, struct ht_node *n, const s
 		return HT_OK;
 	d = dims_to_change(in, n, s, b);
 	for (int32_t i = 0; i < b->m; i++) {
-		int64_t whole =
-			b->block[i] < 0 ? HT_DIM_UNKNOWN : ht_dim_mul(in, s.dim[i + 1], b->block[i]);
+		int64_t whole = b->block[i] < 0 ? HT_DIM_UNKNOWN
+						: ht_dim_mul(in, s.dim[i + 1], b->block[i]);
 
 		if (b->block[i] < 0)
 			d[0] = HT_DIM_UNKNOWN;

@@ -259,8 +259,8 @@ static void value_binary(struct ht_infer *in, struct ht_node *n)
 	count = a->n == 1 ? b->n : a->n;
 	e = result(in, n, 0, count);
 	for (int32_t i = 0; i < count; i++)
-		e[i] = ht_elem_binary(in,
-			n->op, n->out[0].dtype, &a->e[a->n == 1 ? 0 : i], &b->e[b->n == 1 ? 0 : i]);
+		e[i] = ht_elem_binary(in, n->op, n->out[0].dtype, &a->e[a->n == 1 ? 0 : i],
+			&b->e[b->n == 1 ? 0 : i]);
 }
 
 /* All elements of a vector into one. */

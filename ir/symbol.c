@@ -46,9 +46,9 @@ static int64_t add_symbol(struct ht_graph *g, struct ht_sym s)
 
 int64_t ht_dim_named(struct ht_graph *g, struct ht_str name)
 {
-	return add_symbol(g, (struct ht_sym){ .op = HT_SYM_NAME,
-				     .name = ht_str_copy(g->arena, name),
-				     .bound = -1 });
+	return add_symbol(
+		g, (struct ht_sym){
+			   .op = HT_SYM_NAME, .name = ht_str_copy(g->arena, name), .bound = -1 });
 }
 
 int64_t ht_dim_of_multiple(struct ht_graph *g, struct ht_multiple m)
@@ -59,8 +59,8 @@ int64_t ht_dim_of_multiple(struct ht_graph *g, struct ht_multiple m)
 		return m.factor;
 	if (m.factor == 1)
 		return m.of;
-	return add_symbol(g, (struct ht_sym){
-				     .op = HT_SYM_MUL, .a = m.of, .b = m.factor, .bound = -1 });
+	return add_symbol(
+		g, (struct ht_sym){ .op = HT_SYM_MUL, .a = m.of, .b = m.factor, .bound = -1 });
 }
 
 struct ht_multiple ht_multiple_product(struct ht_multiple a, struct ht_multiple b)

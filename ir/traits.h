@@ -23,8 +23,9 @@
 #define HT_RESHAPES HT_TRAIT(6) /* the first operand's elements in their order, in another shape */
 #define HT_MOVES HT_TRAIT(7)    /* elements of the operands in other places, or repeated */
 #define HT_GATHERS HT_TRAIT(8)  /* MOVES: by indices, which may be out of range */
-#define HT_TELLS_SHAPE HT_TRAIT(44)      /* the shapes of its operands, and nothing of their elements */
-#define HT_SHAPED_BY_SECOND HT_TRAIT(45) /* operand 1 is the shape of the result, and nothing else */
+#define HT_TELLS_SHAPE HT_TRAIT(44) /* the shapes of its operands, and nothing of their elements */
+#define HT_SHAPED_BY_SECOND                                                                        \
+	HT_TRAIT(45) /* operand 1 is the shape of the result, and nothing else */
 #define HT_ONLY_MOVES (HT_FORWARDS | HT_RESHAPES | HT_MOVES)
 
 /* ---- element by element ---- */

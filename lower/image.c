@@ -228,8 +228,9 @@ static int64_t put_whole_parameter(struct writing *w, const struct ht_plan_buffe
 	if (p->rows.parts && !b->whole) {
 		part /= p->rows.part[p->rows.parts - 1].rows;
 		to.bytes = (uint64_t)(part * p->rows.most);
-		to.sized = 1 + ht_image_put_expression(&w->b,
-				       (struct ht_image_expression){ .factor = part, .divisor = 1 });
+		to.sized =
+			1 + ht_image_put_expression(&w->b,
+				    (struct ht_image_expression){ .factor = part, .divisor = 1 });
 	}
 	*arg = ht_image_put_buffer(&w->b, to);
 	return part;
@@ -259,9 +260,9 @@ static void put_spread(struct writing *w, const struct ht_plan_rows_part *p, int
 	const uint32_t *arg, const int64_t *row_bytes, size_t n)
 {
 	int64_t *stride = HT_NEW_ARRAY(w->arena, int64_t, n);
-	uint32_t from = ht_image_put_expression(&w->b,
-		(struct ht_image_expression){
-			.factor = larger / p->rows, .divisor = larger ? larger : 1 });
+	uint32_t from = ht_image_put_expression(
+		&w->b, (struct ht_image_expression){
+			       .factor = larger / p->rows, .divisor = larger ? larger : 1 });
 
 	ht_image_put_expression(
 		&w->b, (struct ht_image_expression){ .factor = 1, .divisor = p->rows });
@@ -273,8 +274,7 @@ static void put_spread(struct writing *w, const struct ht_plan_rows_part *p, int
 		arg, n, stride, n, NULL);
 }
 
-static void put_spreads(
-	struct writing *w, const uint32_t *arg, const int64_t *row_bytes, size_t n)
+static void put_spreads(struct writing *w, const uint32_t *arg, const int64_t *row_bytes, size_t n)
 {
 	const struct ht_plan_rows *r = &w->plan->rows;
 	int64_t larger = 0;
@@ -308,8 +308,8 @@ static bool is_in_parts(const struct ht_plan *p)
 }
 
 /* Expressions for the extents that are open (-1); each is a multiple of the rows that its buffer has. */
-static const struct ht_image_port_text *put_extents(struct writing *w, enum ht_plan_kind kind,
-	const struct ht_image_port_text *port, size_t n)
+static const struct ht_image_port_text *put_extents(
+	struct writing *w, enum ht_plan_kind kind, const struct ht_image_port_text *port, size_t n)
 {
 	const struct ht_plan_procedure *p = ht_plan_entry(w->plan);
 	struct ht_image_port_text *to = HT_NEW_ARRAY(w->arena, struct ht_image_port_text, n);

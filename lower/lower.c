@@ -358,7 +358,8 @@ static enum ht_status lower_any_rows(struct lower *l, struct lower_part **part)
 
 	l->plan->parts = 1;
 	for (int32_t i = 0; i < r->parts; i++) {
-		l->plan->choices = 0; /* of parts that differ in their rows alone, those of the last */
+		l->plan->choices =
+			0; /* of parts that differ in their rows alone, those of the last */
 		HT_TRY(lower_one_part(l, part[i], r->part[r->parts - 1].rows / r->part[i].rows,
 			&r->part[i].procedure));
 	}
@@ -386,7 +387,8 @@ enum ht_status ht_lower(struct ht_graph *g, const struct ht_lower_request *how, 
 		return lower_any_rows(&l, parts);
 	}
 	part = lower_parts(&l);
-	st = part ? lower_one_part(&l, part, 1, &entry) : make_procedure(&l, HT_STR("main"), &entry);
+	st = part ? lower_one_part(&l, part, 1, &entry)
+		  : make_procedure(&l, HT_STR("main"), &entry);
 	*out = l.plan;
 	return st;
 }

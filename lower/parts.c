@@ -311,8 +311,7 @@ static int64_t most_rows(const struct parts *p)
 			port = port->next) {
 			const struct ht_type *t = ht_type_of(port->value);
 			int64_t bytes = ht_shape_count(t->shape) *
-					(int64_t)ht_dtype_info(t->dtype)->bytes /
-					HT_PART_ROWS;
+					(int64_t)ht_dtype_info(t->dtype)->bytes / HT_PART_ROWS;
 
 			if (p->by_rows[port->value.node->id] && bytes &&
 				(int64_t)HT_IMAGE_MOST_BYTES / bytes < most)

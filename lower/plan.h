@@ -27,8 +27,8 @@ enum ht_plan_kind {
 struct ht_plan_buffer {
 	enum ht_plan_kind kind;
 	enum ht_dtype dtype;
-	struct ht_shape shape;      /* of the tensor, for inputs and outputs: of all parts */
-	bool whole;                 /* an input of which every part has all */
+	struct ht_shape shape; /* of the tensor, for inputs and outputs: of all parts */
+	bool whole;            /* an input of which every part has all */
 	int64_t rows; /* of an input or output of a program for any number of rows: its own of each of these */
 	struct ht_str name;         /* of the input or output, without ":0" */
 	size_t bytes;               /* in one part */
