@@ -103,22 +103,44 @@ static bool has_rows_first(const struct sizes *s, struct ht_shape shape)
 	return m.of < 0 && m.of != HT_DIM_UNKNOWN;
 }
 
-static enum ht_status check_rows(const struct sizes *s, const struct ht_node *n)
+/* With ? for each dimension that is open. */
+static struct ht_str shape_text(const struct sizes *s, struct ht_shape shape)
 {
+	int64_t dim[HT_MAX_RANK];
 	struct ht_buf b;
 
+	for (int32_t i = 0; i < shape.rank; i++)
+		dim[i] = shape.dim[i] < 0 ? HT_DIM_UNKNOWN : shape.dim[i];
+	ht_buf_init(&b, s->r.arena);
+	ht_shape_print((struct ht_shape){ shape.rank, dim }, &b);
+	return ht_buf_str(&b);
+}
+
+static enum ht_status check_rows(const struct sizes *s, const struct ht_node *n)
+{
 	for (int32_t i = 0; i < n->outs; i++) {
 		if (has_rows_first(s, n->out[i].shape) ||
 			!ht_rw_uses(&s->r, ht_out((struct ht_node *)(uintptr_t)n, i)))
 			continue;
-		ht_buf_init(&b, s->r.arena);
-		ht_shape_print(n->out[i].shape, &b);
 		return ht_error(s->r.c->diags, HT_E_UNSUPPORTED, at_node(s, n),
 			"the first dimension of an input is open, but the shape of this result, %.*s, "
 			"does not have it as its first and only open dimension; state a size with "
 			"--input-shape",
-			HT_STR_ARG(ht_buf_str(&b)));
+			HT_STR_ARG(shape_text(s, n->out[i].shape)));
 	}
+	return HT_OK;
+}
+
+/* What depends on no row has no open size: it could be taken for rows of another. */
+static enum ht_status check_others(const struct sizes *s, const struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->outs; i++)
+		for (int32_t k = 0; k < n->out[i].shape.rank; k++)
+			if (n->out[i].shape.dim[k] < HT_DIM_UNKNOWN)
+				return ht_error(s->r.c->diags, HT_E_UNSUPPORTED, at_node(s, n),
+					"the first dimension of an input is open, and this has as many "
+					"elements without being computed of it, which is not supported "
+					"so far; state a size with --input-shape");
 	return HT_OK;
 }
 
@@ -141,6 +163,8 @@ static enum ht_status visit(struct sizes *s, struct ht_node *n)
 		return ht_error(s->r.c->diags, HT_E_UNSUPPORTED, at_node(s, n),
 			"the first dimension of an input is open, and this computes with its size, "
 			"which only shapes may so far; state a size with --input-shape");
+	if (!rows && !counts)
+		return check_others(s, n);
 	return rows ? check_rows(s, n) : HT_OK;
 }
 

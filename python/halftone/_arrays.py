@@ -167,7 +167,10 @@ def same_type(got: str, wanted: str) -> bool:
 
 
 def checked(what: str, d: Dense, wanted: Tensor) -> Dense:
-    """Refuses memory that is not of the dtype and the shape."""
-    if not same_type(d.dtype, wanted.dtype) or d.shape != wanted.shape:
+    """Refuses memory that is not of the dtype and the shape, in which None is any size."""
+    fits = d.shape == wanted.shape or (
+        wanted.shape is not None and len(d.shape) == len(wanted.shape) and
+        all(n is None or n == m for n, m in zip(wanted.shape, d.shape)))
+    if not same_type(d.dtype, wanted.dtype) or not fits:
         raise InputError(f'{what} is {spelled(wanted.dtype, wanted.shape)}, not {spelled(d.dtype, d.shape)}')
     return d

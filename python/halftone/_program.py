@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import ctypes
+import math
+import re
 from collections import defaultdict
 from time import perf_counter
 
@@ -58,6 +60,7 @@ class _Slots:
             self.has_value.append(bool(v.value))
         self.numbers = {t.name: i for i, t in enumerate(self.tensors)}
         self._dtypes: list[Any] | None = None
+        self.open = any(None in (t.shape or ()) for t in self.tensors)  # of other sizes in each run
 
     def number(self, name: str, what: str) -> int:
         """Which one the name means."""
@@ -103,7 +106,7 @@ class Context(Owner):
     ask for times, to keep streams of random numbers apart, or for a session of a model that changes its variables:
     they go on from run to run of one context.
     """
-    __slots__ = ('_ins', '_outs', '_in', '_out', '_in_words', '_out_words', '_diags', '_long', '_call',
+    __slots__ = ('_program', '_ins', '_outs', '_in', '_out', '_in_words', '_out_words', '_diags', '_long', '_call',
                  '_loops', '_arguments', '_cancel', '_changed')
 
     _call: Any
@@ -122,6 +125,7 @@ class Context(Owner):
         options.cancel = ctypes.pointer(self._cancel)
         self._held = created(lib.ht_context_free, lib.ht_context_new, handle, ctypes.byref(options),
                              keeps=(handle, self._cancel))
+        self._program = handle
         self._ins, self._outs = program._ins, program._outs
         self._changed = program.variables
         self._in, self._out = self._ins.arrays(), self._outs.arrays()
@@ -224,7 +228,20 @@ class Context(Owner):
         if out and (d.copied or not d.writable):
             raise InputError(f'{what}: the array for it has to be {"dense and aligned" if d.copied else "writable"}')
         words[_WORDS * i] = d.address
+        if slots.open:
+            a = (self._out if out else self._in)[i]
+            a.dim = (ctypes.c_int64 * len(d.shape))(*d.shape)
+            a.bytes = math.prod(d.shape) * lib.ht_dtype_bytes(a.dtype)
         return d
+
+    def _shape(self, i: int) -> tuple[int, ...]:
+        """Of an output, for the inputs as they are fed."""
+        shape = self._outs.tensors[i].shape or ()
+        if not self._outs.open:
+            return shape  # type: ignore[return-value]
+        dim, size = (ctypes.c_int64 * len(shape))(), ctypes.c_size_t()
+        call(lib.ht_program_output_for, self._program, self._in, len(self._in), i, dim, size)
+        return tuple(dim)
 
     def _feed(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
         ins = self._ins
@@ -259,7 +276,7 @@ class Context(Owner):
         for i, x in enumerate(arrays):
             if x is None:
                 import numpy
-                arrays[i] = numpy.empty(outs.tensors[i].shape or (), outs.dtypes[i])
+                arrays[i] = numpy.empty(self._shape(i), outs.dtypes[i])
         return arrays
 
     def _apart(self) -> None:
@@ -289,7 +306,7 @@ class Context(Owner):
 
     def _run(self, inputs: tuple[Any, ...], named: Mapping[str, Any], out: Mapping[str, Any] | None) -> dict[str, Any]:
         call = self._call
-        done = call.run(inputs, named, out, self._diags.pointer)
+        done = None if self._ins.open else call.run(inputs, named, out, self._diags.pointer)
         if done.__class__ is dict:
             return done
         if done is not None:
@@ -325,6 +342,7 @@ class Context(Owner):
             handle, ins, number, outs, results_number = self._arguments
             # Arrays of its own, since other runs of this context change those.
             arguments = (handle, type(ins).from_buffer_copy(ins), number, type(outs).from_buffer_copy(outs), results_number)
+            keeps.append([a.dim for a in (*ins, *outs)])
         finally:
             call.release()
         addresses = ctypes.addressof(arguments[1]), ctypes.addressof(arguments[3])
@@ -507,11 +525,24 @@ def artefact_options(policy: str | None, target: str | None, batch: int, inputs:
     return options, values
 
 
+def bounds_of(n: Any) -> tuple[int, int] | None:
+    """Of a size that is to stay open, "?" or "1..64": the least and the most, 0 where nothing is said."""
+    if n == '?':
+        return 0, 0
+    found = re.fullmatch(r'(\d+)\.\.(\d+)', n) if isinstance(n, str) else None
+    if not found:
+        return None
+    least, most = int(found[1]), int(found[2])
+    if most < 1 or most < least:
+        raise UsageError(f'a dimension of {n!r} has no size')
+    return int64('a dimension', least), int64('a dimension', most)
+
+
 def dimensions(shape: Any) -> list[int]:
     """Sizes; None, "?" and -1 are open."""
     sizes = []
-    for n in shape:
-        if n is None or n == '?':
+    for i, n in enumerate(shape):
+        if n is None or n == '?' or (i == 0 and bounds_of(n)):
             n = -1
         if isinstance(n, bool) or not hasattr(n, '__index__') or n.__index__() < -1:
             raise UsageError(f'a dimension of {n!r}: sizes are integers, and None or "?" is open')

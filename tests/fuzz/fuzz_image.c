@@ -76,13 +76,32 @@ static void *take(struct memory *m, uint64_t n)
 	return p;
 }
 
-static bool take_ports(struct memory *m, const void **in, void **out)
+static void give_back(struct memory *m)
+{
+	for (size_t i = 0; i < m->pieces; i++)
+		free(m->piece[i]);
+	*m = (struct memory){ .pieces = 0 };
+}
+
+/* Each at one of its bounds, or between them. */
+static void choose_sizes(int64_t *size, uint32_t how)
+{
+	for (uint32_t i = 0; i < ht_image_count(image, HT_IMAGE_SIZES); i++) {
+		const struct ht_image_size *s = &ht_image_sizes(image)[i];
+
+		size[i] = how % 3 == 0   ? s->least
+			  : how % 3 == 1 ? s->most
+					 : s->least + (s->most - s->least) / 2;
+	}
+}
+
+static bool take_ports(struct memory *m, const int64_t *size, const void **in, void **out)
 {
 	const struct ht_image_entry *e = ht_image_entries(image);
 	const struct ht_image_port *p = ht_image_ports(image) + e->port;
 
 	for (uint32_t i = 0; i < e->inputs + e->outputs; i++) {
-		void *at = take(m, p[i].bytes);
+		void *at = take(m, ht_exec_port_bytes(image, &p[i], size));
 
 		if (!at)
 			return false;
@@ -118,21 +137,24 @@ static bool take_links(struct memory *m, struct ht_exec *x)
 	return true;
 }
 
-static void run(struct memory *m)
+static void run(struct memory *m, uint32_t how)
 {
 	static const struct ht_exec_observer look = { .before = before };
 	struct ht_exec x = { .image = image,
 		.limits = { 8, 1000 },
 		.cancel = (const int32_t *)(uintptr_t)&cancelled,
 		.observer = &look };
+	int64_t size[HT_IMAGE_MOST_SIZES];
 	const void *in[128];
 	void *out[128], *memory;
 	const struct ht_image_entry *e = ht_image_entries(image);
 
 	if (e->inputs > 100 || e->outputs > 100 || !ht_exec_needs_of(image, 0, &x.limits, &x.needs))
 		return;
+	choose_sizes(size, how);
+	x.size = size;
 	memory = take(m, ht_exec_common_bytes(&x.needs) + ht_exec_thread_bytes(&x.needs));
-	if (!memory || !take_ports(m, in, out) || !take_links(m, &x))
+	if (!memory || !take_ports(m, size, in, out) || !take_links(m, &x))
 		return;
 	ht_exec_lay_out(&x, memory);
 	ht_exec_begin(&x);
@@ -159,10 +181,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			ht_image_print(image, &text);
 		}
 		ht_arena_release(&arena);
-		run(&m);
+		for (uint32_t how = 0; how < (image->features & HT_IMAGE_OPEN ? 3 : 1); how++) {
+			run(&m, how);
+			give_back(&m);
+		}
 	}
-	for (size_t i = 0; i < m.pieces; i++)
-		free(m.piece[i]);
 	free(copy);
 	return 0;
 }
