@@ -56,7 +56,7 @@
 #define HT_MATRIX_PRODUCT (HT_MATMUL | HT_BATCH_MATMUL)
 #define HT_CONVOLVES (HT_CONV | HT_DEPTHWISE | HT_CONV_TRANSPOSE)
 /* The gradient of a convolution by its filter: sums of products of operand 0, the image, and 2, the gradient of the result. */
-#define HT_CONV_FILTER HT_TRAIT(44)
+#define HT_CONV_FILTER HT_TRAIT(46)
 #define HT_CONTRACTS (HT_MATRIX_PRODUCT | HT_EINSUM | HT_CONVOLVES | HT_CONV_FILTER)
 
 /* ---- along axes ---- */
@@ -66,7 +66,7 @@
 #define HT_ROWS HT_TRAIT(31)    /* each row of the last axis by itself */
 #define HT_POOLS HT_TRAIT(32)   /* over windows */
 #define HT_UNPOOLS                                                                                 \
-	HT_TRAIT(45) /* the gradient of that by its operand: all operands of four axes are images */
+	HT_TRAIT(47) /* the gradient of that by its operand: all operands of four axes are images */
 #define HT_BATCH_NORM HT_TRAIT(33) /* each channel by itself; operand 0 is the image */
 /* Has attribute data_format, and a kernel for NHWC alone; ht_is_image() tells which operands are images. */
 #define HT_LAYOUT HT_TRAIT(34)
