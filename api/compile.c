@@ -119,7 +119,7 @@ static enum ht_status compile(void *arg)
 	const struct ht_diag *said;
 	bool cached;
 
-	if (!c->m->entry->outputs)
+	if (!c->m->entry->outputs && !c->m->entry->targets)
 		return ht_error(c->d, HT_E_UNSUPPORTED,
 			(struct ht_where){ .path = c->m->graph->path, .offset = -1 },
 			"the graph has no outputs; ask for some with --outputs");

@@ -114,7 +114,7 @@ struct lower_op {
 	/* MAP: an element may stop the run, and the fault names this node.  The node is therefore the
 	 * last of its kernel, which computes every element and is not joined with other kernels. */
 	bool checks;
-	bool takes_variable; /* operand 0 is a handle of a variable, which is no kernel argument */
+	int variables; /* the first operands are handles of variables, which are no kernel arguments */
 	bool takes_text; /* operands may be constant strings; they become part of a message, not kernel arguments */
 	/* NULL, or why this node cannot be lowered, in words. */
 	const char *(*refuse)(const struct ht_node *n);
@@ -245,6 +245,12 @@ enum ht_status lower_check_support(struct lower *l);
 /* The value's memory; only of values that are in memory. */
 const struct view *lower_view(struct lower *l, struct ht_value v);
 bool lower_in_memory(struct lower *l, struct ht_value v);
+
+/* variable.c: the memory of the variable whose handle operand `i` of `n` is. */
+struct view variable_view(struct lower *l, const struct ht_node *n, int i);
+/* Why the variable of operand `i` has none, in words, or NULL; why it is not of the type and shape of `t`. */
+const char *variable_refuse(const struct ht_node *n, int i);
+const char *variable_refuse_type(const struct ht_node *n, int i, const struct ht_type *t);
 
 /* ---- plan.c ---- */
 

@@ -132,8 +132,6 @@ static void search_graph(struct search *s)
 	s->fed = HT_NEW_ARRAY(s->a, bool, s->g->ids);
 	for (const struct ht_port *p = s->e->inputs; p; p = p->next)
 		s->fed[p->value.node->id] = true;
-	for (const struct ht_port *p = s->e->targets; p; p = p->next)
-		add_cause(s, p->value.node, "is asked for, but has no result to compute");
 	for (const struct ht_node *n = s->g->first; n; n = n->next)
 		visit(s, n);
 	find_unfed(s);

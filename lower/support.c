@@ -56,7 +56,7 @@ const char *lower_refuse(const struct ht_node *n)
 		if ((ht_shape_known(n->out[i].shape) || !is_reserve(n, i)) &&
 			(why = lower_refuse_type(n->out[i])))
 			return why;
-	for (int32_t i = op->takes_variable; i < n->ins; i++)
+	for (int32_t i = op->variables; i < n->ins; i++)
 		if (!(op->takes_text && ht_const_text(n->in[i])) &&
 			(why = lower_refuse_type(*ht_type_of(n->in[i]))))
 			return why;

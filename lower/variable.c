@@ -4,45 +4,55 @@
  * assignments stand in the order of the graph, which follows its control edges. */
 #include "lower/inside.h"
 
-static const struct ht_tensor *initial_value(const struct ht_node *n)
+static const struct ht_tensor *initial_value(const struct ht_node *n, int i)
 {
-	return ht_variable_value(n->in[0].node);
+	return ht_variable_value(n->in[i].node);
 }
 
-static struct view view_of(struct lower *l, const struct ht_node *n)
+struct view variable_view(struct lower *l, const struct ht_node *n, int i)
 {
-	const struct ht_tensor *t = initial_value(n);
+	const struct ht_tensor *t = initial_value(n, i);
 	struct view v;
 
-	view_dense(&v, plan_variable(l, ht_variable_name(n->in[0].node), t), t->shape);
+	view_dense(&v, plan_variable(l, ht_variable_name(n->in[i].node), t), t->shape);
 	return v;
 }
 
 /* The session's memory needs its size, and the value that it begins with. */
-static const char *refuse(const struct ht_node *n)
+const char *variable_refuse(const struct ht_node *n, int i)
 {
-	if (!ht_is(n->in[0].node, HT_VARIABLE))
+	if (!ht_is(n->in[i].node, HT_VARIABLE))
 		return "is about a variable that is known when the program runs";
-	if (!initial_value(n))
+	if (!initial_value(n, i))
 		return "is about a variable without a value to begin with";
 	return NULL;
 }
 
-static const char *refuse_assignment(const struct ht_node *n)
+const char *variable_refuse_type(const struct ht_node *n, int i, const struct ht_type *t)
 {
-	const char *why = refuse(n);
-	const struct ht_type *t = ht_type_of(n->in[1]);
+	const char *why = variable_refuse(n, i);
 
 	if (why)
 		return why;
-	if (t->dtype != initial_value(n)->dtype || !ht_shape_eq(t->shape, initial_value(n)->shape))
+	if (t->dtype != initial_value(n, i)->dtype ||
+		!ht_shape_eq(t->shape, initial_value(n, i)->shape))
 		return "changes the type or shape of its variable";
 	return NULL;
 }
 
+static const char *refuse(const struct ht_node *n)
+{
+	return variable_refuse(n, 0);
+}
+
+static const char *refuse_assignment(const struct ht_node *n)
+{
+	return variable_refuse_type(n, 0, ht_type_of(n->in[1]));
+}
+
 static enum ht_status emit_read(struct lower *l, struct ht_node *n)
 {
-	const struct view from = view_of(l, n);
+	const struct view from = variable_view(l, n, 0);
 
 	emit_copy(l, n, &from, lower_view(l, ht_out(n, 0)));
 	return HT_OK;
@@ -50,7 +60,7 @@ static enum ht_status emit_read(struct lower *l, struct ht_node *n)
 
 static enum ht_status emit_assignment(struct lower *l, struct ht_node *n)
 {
-	const struct view to = view_of(l, n);
+	const struct view to = variable_view(l, n, 0);
 
 	emit_copy(l, n, lower_view(l, n->in[1]), &to);
 	return HT_OK;
@@ -60,8 +70,8 @@ static enum ht_status emit_assignment(struct lower *l, struct ht_node *n)
 static enum ht_status emit_update(
 	struct lower *l, struct ht_node *n, int32_t (*op)(struct ht_xb *b, int32_t x, int32_t y))
 {
-	const struct view variable = view_of(l, n), *by = lower_view(l, n->in[1]);
-	const struct ht_tensor *t = initial_value(n);
+	const struct view variable = variable_view(l, n, 0), *by = lower_view(l, n->in[1]);
+	const struct ht_tensor *t = initial_value(n, 0);
 	struct kernel_build k;
 	struct view sum;
 	struct space s;
@@ -92,23 +102,21 @@ static enum ht_status emit_subtraction(struct lower *l, struct ht_node *n)
 }
 
 const struct lower_op lower_variable = { .family = FAMILY_NOTHING };
-const struct lower_op lower_read_variable = { .family = FAMILY_ROOT,
-	.alone = true,
-	.takes_variable = true,
-	.emit = emit_read,
-	.refuse = refuse };
+const struct lower_op lower_read_variable = {
+	.family = FAMILY_ROOT, .alone = true, .variables = 1, .emit = emit_read, .refuse = refuse
+};
 const struct lower_op lower_assign_variable = { .family = FAMILY_ROOT,
 	.alone = true,
-	.takes_variable = true,
+	.variables = 1,
 	.emit = emit_assignment,
 	.refuse = refuse_assignment };
 const struct lower_op lower_add_variable = { .family = FAMILY_ROOT,
 	.alone = true,
-	.takes_variable = true,
+	.variables = 1,
 	.emit = emit_addition,
 	.refuse = refuse_assignment };
 const struct lower_op lower_sub_variable = { .family = FAMILY_ROOT,
 	.alone = true,
-	.takes_variable = true,
+	.variables = 1,
 	.emit = emit_subtraction,
 	.refuse = refuse_assignment };

@@ -334,7 +334,7 @@ static void no_checkpoint(struct freezer *f)
 		"the variable has no value (%zu such variable%s): %s", f->withouts,
 		f->withouts == 1 ? "" : "s",
 		incomplete ? "variables/variables.index is absent"
-			   : "the model has no checkpoint, and training is not supported; give a "
+			   : "the model has no checkpoint, and initialisers are not run; give a "
 			     "frozen graph or a SavedModel");
 }
 

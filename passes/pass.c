@@ -34,6 +34,7 @@
 	PASS(precision)                                                                            \
 	PASS(prune)                                                                                \
 	PASS(recurrent)                                                                            \
+	PASS(references)                                                                           \
 	PASS(rms_norm)                                                                             \
 	PASS(scopes)                                                                               \
 	PASS(simplify)                                                                             \

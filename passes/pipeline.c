@@ -9,7 +9,7 @@
 
 /* What the entry needs is inlined and frozen; then that is all there is. */
 const char ht_pipeline_cleanup[] =
-	"feeds,split_fused,prune,inline,branches,prune,freeze,split_fused,prune,sizes," FOLD
+	"feeds,split_fused,prune,inline,branches,prune,references,freeze,split_fused,prune,sizes," FOLD
 	"momentum,adam," FUSE;
 
 #define MERGE "casts,cse,prune,infer"

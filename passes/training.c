@@ -53,6 +53,13 @@ static void give(struct writing *w, int32_t i, const char *name, struct ht_value
 		ht_rw_replace(w->r, ht_out(w->n, i), cast(w, name, v, w->n->out[i].dtype));
 }
 
+/* Likewise those of result 0, which is given last; what waits for the op waits for `v`. */
+static void give_first(struct writing *w, struct ht_value v)
+{
+	if (w->n->graph)
+		ht_rw_replace_node(w->r, w->n, cast(w, "rounded", v, w->n->out[0].dtype));
+}
+
 static bool begin(struct writing *w, struct ht_rw *r, struct ht_node *n, int image)
 {
 	struct ht_shape s = ht_type_of(n->in[image])->shape;
@@ -154,7 +161,7 @@ static void write_batch_norm(struct ht_rw *r, struct ht_node *n)
 	give(&w, 2, "variance", running(&w, "running_variance", old_variance, unbiased));
 	give(&w, 3, "mean", mean);
 	give(&w, 4, "variance", variance);
-	give(&w, 0, "rounded", y);
+	give_first(&w, y);
 }
 
 /* dx = scale / root * (dy - mean of dy - (x - mean) * mean of dy * (x - mean) / root^2), root^2 being the
@@ -194,7 +201,7 @@ static void write_batch_norm_gradient(struct ht_rw *r, struct ht_node *n)
 	dx = binary(&w, HT_OP_Mul, "gradient", dx, factor);
 	give(&w, 1, "by_scale", binary(&w, HT_OP_Mul, "by_scale", products, root));
 	give(&w, 2, "by_offset", offsets);
-	give(&w, 0, "rounded", dx);
+	give_first(&w, dx);
 }
 
 /* ---- losses ---- */
@@ -266,7 +273,7 @@ static void write_softmax_loss(struct ht_rw *r, struct ht_node *n)
 	give(&w, 1, "rounded_gradient",
 		binary(&w, HT_OP_Sub, "gradient", binary(&w, HT_OP_RealDiv, "softmax", e, sum),
 			label));
-	give(&w, 0, "rounded", loss);
+	give_first(&w, loss);
 }
 
 static void write_bias_gradient(struct ht_rw *r, struct ht_node *n)
@@ -278,7 +285,7 @@ static void write_bias_gradient(struct ht_rw *r, struct ht_node *n)
 		return;
 	if (ht_is_float(n->out[0].dtype))
 		v = cast(&w, "wide", v, w.as);
-	give(&w, 0, "rounded", sum_of_channels(&w, "sum", v));
+	give_first(&w, sum_of_channels(&w, "sum", v));
 }
 
 static void visit(struct ht_rw *r, struct ht_node *n)

@@ -1,0 +1,255 @@
+/* Steps of optimisers: one kernel each, which reads the gradient and changes the variable and its slots in place.
+ *
+ * Formulas: tensorflow/core/kernels/training_ops.cc. */
+#include "lower/index.h"
+
+enum { MOST_VARIABLES = 4, MOST_OPERANDS = 8 };
+
+/* An element of a step: old values of the variable and its slots, which become the new ones; the operands behind. */
+struct step {
+	struct ht_xb *b;
+	const struct ht_node *n;
+	enum ht_dtype t;
+	int32_t v[MOST_VARIABLES], x[MOST_OPERANDS];
+};
+
+static int32_t number(struct step *s, double x)
+{
+	return ht_xk(s->b, s->t, x);
+}
+
+static int32_t one_minus(struct step *s, int32_t x)
+{
+	return ht_xsub(s->b, number(s, 1), x);
+}
+
+static int32_t square(struct step *s, int32_t x)
+{
+	return ht_xmul(s->b, x, x);
+}
+
+/* Slot i goes to `now`: by 1 - decay of the way. */
+static void decay(struct step *s, int i, int32_t now, int32_t by)
+{
+	int32_t way = ht_xsub(s->b, now, s->v[i]);
+
+	s->v[i] = ht_xadd(s->b, s->v[i], ht_xmul(s->b, way, one_minus(s, by)));
+}
+
+static void subtract(struct step *s, int32_t x)
+{
+	s->v[0] = ht_xsub(s->b, s->v[0], x);
+}
+
+static bool is_nesterov(const struct step *s)
+{
+	return ht_attr_bool(s->n, "use_nesterov", false);
+}
+
+/* Operands: rate, gradient. */
+static void gradient_descent(struct step *s)
+{
+	subtract(s, ht_xmul(s->b, s->x[0], s->x[1]));
+}
+
+/* Slot: accumulator.  Operands: rate, gradient, momentum. */
+static void momentum(struct step *s)
+{
+	struct ht_xb *b = s->b;
+	int32_t rate = s->x[0], grad = s->x[1], kept = s->x[2], ahead;
+
+	s->v[1] = ht_xadd(b, ht_xmul(b, s->v[1], kept), grad);
+	ahead = ht_xmul(b, ht_xmul(b, s->v[1], kept), rate);
+	if (is_nesterov(s))
+		subtract(s, ht_xadd(b, ht_xmul(b, grad, rate), ahead));
+	else
+		subtract(s, ht_xmul(b, s->v[1], rate));
+}
+
+static void keras_momentum(struct step *s)
+{
+	struct ht_xb *b = s->b;
+	int32_t step = ht_xmul(b, s->x[0], s->x[1]), kept = s->x[2], by;
+
+	s->v[1] = ht_xsub(b, ht_xmul(b, s->v[1], kept), step);
+	by = is_nesterov(s) ? ht_xsub(b, ht_xmul(b, s->v[1], kept), step) : s->v[1];
+	s->v[0] = ht_xadd(b, s->v[0], by);
+}
+
+/* Slots: m, v.  Operands: powers of beta1 and beta2, rate, beta1, beta2, epsilon, gradient. */
+static void adam(struct step *s)
+{
+	struct ht_xb *b = s->b;
+	int32_t beta1 = s->x[3], epsilon = s->x[5], grad = s->x[6], rate, m;
+
+	rate = ht_xmul(b, s->x[2], ht_xsqrt(b, one_minus(s, s->x[1])));
+	rate = ht_xdiv(b, rate, one_minus(s, s->x[0]));
+	decay(s, 1, grad, beta1);
+	decay(s, 2, square(s, grad), s->x[4]);
+	m = s->v[1];
+	if (is_nesterov(s))
+		m = ht_xadd(b, ht_xmul(b, grad, one_minus(s, beta1)), ht_xmul(b, m, beta1));
+	subtract(s, ht_xdiv(b, ht_xmul(b, m, rate), ht_xadd(b, ht_xsqrt(b, s->v[2]), epsilon)));
+}
+
+/* Slot: sum of squares.  The gradient's own square counts unless update_slots is false. */
+static void add_square(struct step *s, int32_t grad)
+{
+	if (ht_attr_bool(s->n, "update_slots", true))
+		s->v[1] = ht_xadd(s->b, s->v[1], square(s, grad));
+}
+
+/* Operands: rate, gradient. */
+static void adagrad(struct step *s)
+{
+	add_square(s, s->x[1]);
+	subtract(s, ht_xdiv(s->b, ht_xmul(s->b, s->x[1], s->x[0]), ht_xsqrt(s->b, s->v[1])));
+}
+
+/* Operands: rate, epsilon, gradient. */
+static void adagrad_v2(struct step *s)
+{
+	int32_t step = ht_xmul(s->b, s->x[2], s->x[0]);
+
+	add_square(s, s->x[2]);
+	subtract(s, ht_xdiv(s->b, step, ht_xadd(s->b, ht_xsqrt(s->b, s->v[1]), s->x[1])));
+}
+
+/* Slot i, the momentum, takes the gradient over the root of `of`.  Operands: rate, rho, momentum, epsilon, gradient. */
+static void move(struct step *s, int i, int32_t of)
+{
+	struct ht_xb *b = s->b;
+	int32_t by = ht_xdiv(b, ht_xmul(b, s->x[4], s->x[0]), ht_xsqrt(b, ht_xadd(b, of, s->x[3])));
+
+	s->v[i] = ht_xadd(b, ht_xmul(b, s->v[i], s->x[2]), by);
+	subtract(s, s->v[i]);
+}
+
+/* Slots: mean of squares, momentum. */
+static void rms_prop(struct step *s)
+{
+	decay(s, 1, square(s, s->x[4]), s->x[1]);
+	move(s, 2, s->v[1]);
+}
+
+/* Slots: mean, mean of squares, momentum. */
+static void centered_rms_prop(struct step *s)
+{
+	decay(s, 1, s->x[4], s->x[1]);
+	decay(s, 2, square(s, s->x[4]), s->x[1]);
+	move(s, 3, ht_xsub(s->b, s->v[2], square(s, s->v[1])));
+}
+
+/* Slots: sum of squares, linear.  Operands: gradient, rate, l1, l2, power of the rate. */
+static void ftrl(struct step *s)
+{
+	struct ht_xb *b = s->b;
+	int32_t grad = s->x[0], rate = s->x[1], l1 = s->x[2], power = ht_xneg(b, s->x[4]);
+	int32_t sum = ht_xadd(b, s->v[1], square(s, grad)), now = ht_xpow(b, sum, power);
+	int32_t sigma = ht_xdiv(b, ht_xsub(b, now, ht_xpow(b, s->v[1], power)), rate);
+	int32_t linear = ht_xadd(b, s->v[2], ht_xsub(b, grad, ht_xmul(b, sigma, s->v[0])));
+	int32_t over = ht_xadd(b, ht_xdiv(b, now, rate), ht_xmul(b, number(s, 2), s->x[3]));
+	int32_t bound = ht_xselect(b, ht_xlt(b, linear, number(s, 0)), ht_xneg(b, l1), l1);
+
+	s->v[0] = ht_xselect(b, ht_xlt(b, l1, ht_xabs(b, linear)),
+		ht_xdiv(b, ht_xsub(b, bound, linear), over), number(s, 0));
+	s->v[1] = sum;
+	s->v[2] = linear;
+}
+
+/* ---- the kernel ---- */
+
+/* Operand `arg`: the gradient's element, or a scalar. */
+static int32_t operand(
+	struct kernel_build *k, const struct ht_node *n, int arg, const struct space *at)
+{
+	const struct view *v = lower_view(k->l, n->in[arg]);
+	struct space scalar = space_of_coords(at, 0, NULL, NULL);
+
+	return kb_load(k, v, v->rank ? at : &scalar);
+}
+
+static const struct view *gradient(struct lower *l, const struct ht_node *n)
+{
+	int arg = lower_op_of(n)->variables;
+
+	while (arg + 1 < n->ins && !ht_type_of(n->in[arg])->shape.rank)
+		arg++;
+	return lower_view(l, n->in[arg]);
+}
+
+static enum ht_status emit(struct lower *l, struct ht_node *n, void (*of)(struct step *s))
+{
+	const int variables = lower_op_of(n)->variables;
+	struct view v[MOST_VARIABLES] = { 0 };
+	struct kernel_build k;
+	struct step s;
+	struct space at;
+
+	for (int i = 0; i < variables; i++)
+		v[i] = variable_view(l, n, i);
+	if (view_count(&v[0]) == 0)
+		return HT_OK;
+	kb_init(&k, l, n);
+	kb_stage(&k, HT_STAGE_LOOP);
+	at = kb_loop_space(&k, v[0].rank, v[0].dim,
+		v[0].rank ? view_boundaries(gradient(l, n), v[0].rank, v[0].dim) : 0);
+	s = (struct step){ .b = &k.xb, .n = n, .t = compute_type(ht_type_attr(n, "T")) };
+	for (int i = 0; i < variables; i++)
+		s.v[i] = kb_load(&k, &v[i], &at);
+	for (int i = variables; i < n->ins; i++)
+		s.x[i - variables] = operand(&k, n, i, &at);
+	of(&s);
+	for (int i = 0; i < variables; i++)
+		kb_store(&k, &v[i], &at, s.v[i]);
+	kb_finish(&k, n);
+	return HT_OK;
+}
+
+/* The gradient has the variable's shape, all else behind the variables is a scalar. */
+static const char *refuse(const struct ht_node *n)
+{
+	const int variables = lower_op_of(n)->variables;
+	struct ht_type like;
+	const char *why;
+
+	for (int i = 0; i < variables; i++)
+		if ((why = variable_refuse(n, i)))
+			return why;
+	like = (struct ht_type){ ht_variable_value(n->in[0].node)->dtype,
+		ht_variable_value(n->in[0].node)->shape };
+	for (int i = 1; i < variables; i++)
+		if (variable_refuse_type(n, i, &like))
+			return "has slots of another type or shape than its variable";
+	if (!ht_is_float(like.dtype))
+		return "is about a variable of integers";
+	for (int i = variables; i < n->ins; i++) {
+		const struct ht_type *t = ht_type_of(n->in[i]);
+
+		if (t->dtype != like.dtype || (t->shape.rank && !ht_shape_eq(t->shape, like.shape)))
+			return "has a gradient of another type or shape than its variable";
+	}
+	return ht_attr_bool(n, "multiply_linear_by_lr", false)
+		       ? "with multiply_linear_by_lr has no kernel"
+		       : NULL;
+}
+
+#define STEP(name, count)                                                                          \
+	static enum ht_status emit_##name(struct lower *l, struct ht_node *n)                      \
+	{                                                                                          \
+		return emit(l, n, name);                                                           \
+	}                                                                                          \
+	const struct lower_op lower_##name = { .family = FAMILY_ROOT,                              \
+		.alone = true,                                                                     \
+		.variables = (count),                                                              \
+		.emit = emit_##name,                                                               \
+		.refuse = refuse };
+STEP(gradient_descent, 1)
+STEP(momentum, 2)
+STEP(keras_momentum, 2)
+STEP(adam, 3)
+STEP(adagrad, 2)
+STEP(adagrad_v2, 2)
+STEP(rms_prop, 3)
+STEP(centered_rms_prop, 4)
+STEP(ftrl, 3)

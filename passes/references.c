@@ -1,0 +1,251 @@
+/* references: TensorFlow 1's variables, which are passed by reference, become variables by handle.
+ *
+ * VariableV2 and Variable become VarHandleOp; what writes through a reference (Assign and its kin, steps of optimisers) becomes
+ * the op that takes handles; what reads its value gets a ReadVariableOp, which waits for what the reader waits for.  A reference
+ * that a write gives is read behind that write.
+ *
+ * Variables that nothing writes to are left to freeze, and so are those that an op takes by reference that has no form with
+ * handles: freeze names the op. */
+#include "passes/rewrite.h"
+
+static const struct {
+	enum ht_op by_reference, by_handle;
+} forms[] = {
+	{ HT_OP_Assign, HT_OP_AssignVariableOp },
+	{ HT_OP_AssignAdd, HT_OP_AssignAddVariableOp },
+	{ HT_OP_AssignSub, HT_OP_AssignSubVariableOp },
+	{ HT_OP_ApplyGradientDescent, HT_OP_ResourceApplyGradientDescent },
+	{ HT_OP_ApplyMomentum, HT_OP_ResourceApplyMomentum },
+	{ HT_OP_ApplyAdam, HT_OP_ResourceApplyAdam },
+	{ HT_OP_ApplyAdagrad, HT_OP_ResourceApplyAdagrad },
+	{ HT_OP_ApplyRMSProp, HT_OP_ResourceApplyRMSProp },
+	{ HT_OP_ApplyCenteredRMSProp, HT_OP_ResourceApplyCenteredRMSProp },
+	{ HT_OP_ApplyFtrl, HT_OP_ResourceApplyFtrl },
+};
+
+struct references {
+	struct ht_rw r;
+	struct ht_node **variable; /* by node id: of the reference that is result 0, or NULL */
+	bool *stays;               /* by node id of a variable: it stays a reference */
+	bool *written;             /* likewise: something writes to it */
+	uint32_t ids;              /* of these; nodes made here are above */
+};
+
+static enum ht_op by_handle(enum ht_op op)
+{
+	for (size_t i = 0; i < HT_COUNT(forms); i++)
+		if (forms[i].by_reference == op)
+			return forms[i].by_handle;
+	return HT_OP_OPAQUE;
+}
+
+/* The variable whose reference operand `i` of `n` is; NULL: it is none. */
+static struct ht_node *referred(const struct references *x, const struct ht_node *n, int32_t i)
+{
+	struct ht_value v = n->in[i];
+
+	return v.index == 0 && v.node->id < x->ids ? x->variable[v.node->id] : NULL;
+}
+
+/* Whether `n` takes operand `i` by reference: only ops whose arguments are one tensor each do. */
+static bool takes_reference(const struct ht_node *n, int32_t i)
+{
+	const struct ht_op_info *info = ht_op_info(n->op);
+
+	return n->op != HT_OP_OPAQUE && i < info->args && info->arg[i].ref;
+}
+
+static bool gives_reference(const struct ht_node *n)
+{
+	return n->op != HT_OP_OPAQUE && n->outs == 1 && ht_op_info(n->op)->results == 1 &&
+	       ht_op_info(n->op)->result[0].ref;
+}
+
+static bool is_reference_variable(const struct ht_node *n)
+{
+	return ht_is(n, HT_VARIABLE) && gives_reference(n);
+}
+
+static void look_at(struct references *x, struct ht_node *n)
+{
+	if (is_reference_variable(n)) {
+		x->variable[n->id] = n;
+		return;
+	}
+	for (int32_t i = 0; i < n->ins; i++) {
+		struct ht_node *v = referred(x, n, i);
+
+		if (!v || !takes_reference(n, i))
+			continue;
+		x->written[v->id] = true;
+		if (by_handle(n->op) == HT_OP_OPAQUE)
+			x->stays[v->id] = true;
+		if (i == 0 && gives_reference(n))
+			x->variable[n->id] = v;
+	}
+}
+
+static bool converts(const struct references *x, const struct ht_node *variable)
+{
+	return variable && x->written[variable->id] && !x->stays[variable->id];
+}
+
+static void wait_for(struct references *x, struct ht_node *n, struct ht_node *first)
+{
+	struct ht_node **list = HT_NEW_ARRAY(x->r.arena, struct ht_node *, (size_t)n->controls + 1);
+	int32_t count = 0;
+
+	for (int32_t i = 0; i < n->controls; i++)
+		if (n->control[i] != first)
+			list[count++] = n->control[i];
+	list[count++] = first;
+	ht_rw_set_controls(&x->r, n, list, count);
+}
+
+/* The type and shape of variable `v` as it was before it had a handle. */
+static struct ht_type type_of_variable(const struct ht_node *v)
+{
+	const struct ht_attr *shape = ht_attr_find(v, "shape");
+
+	return (struct ht_type){ ht_type_attr(v, "dtype"),
+		shape && shape->value.kind == HT_ATTR_SHAPE ? shape->value.shape.shape
+							    : HT_SHAPE_UNKNOWN };
+}
+
+static struct ht_node *read_before(
+	struct references *x, struct ht_node *before, struct ht_node *v, struct ht_str name)
+{
+	struct ht_value handle = ht_out(v, 0);
+	struct ht_node *n = ht_rw_node(
+		&x->r, before, HT_OP_ReadVariableOp, name, &handle, 1, type_of_variable(v));
+
+	ht_attr_set_type(n, "dtype", type_of_variable(v).dtype);
+	return n;
+}
+
+/* `n` reads operand `i`, the reference of `v` that `from` gives. */
+static void convert_read(
+	struct references *x, struct ht_node *n, int32_t i, struct ht_node *v, struct ht_node *from)
+{
+	struct ht_value handle = ht_out(v, 0);
+	struct ht_node *read = n;
+
+	if (ht_is(n, HT_FORWARDS) && n->outs == 1) {
+		struct ht_type t = type_of_variable(v);
+
+		ht_rw_become(&x->r, n, HT_OP_ReadVariableOp, &handle, 1);
+		ht_attr_set_type(n, "dtype", t.dtype);
+		n->out[0] = t;
+	} else {
+		read = read_before(x, n, v,
+			ht_str_printf(x->r.arena, "%.*s/%.*s/read", HT_STR_ARG(n->name),
+				HT_STR_ARG(v->name)));
+		ht_rw_set_controls(&x->r, read, n->control, n->controls);
+		ht_rw_set_in(&x->r, n, i, ht_out(read, 0));
+	}
+	if (from != v)
+		wait_for(x, read, from);
+}
+
+static void convert_operands(struct references *x, struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->ins; i++) {
+		struct ht_node *v = referred(x, n, i), *from = n->in[i].node;
+
+		if (!converts(x, v))
+			continue;
+		if (!takes_reference(n, i)) {
+			convert_read(x, n, i, v, from);
+			continue;
+		}
+		if (from != v) {
+			ht_rw_set_in(&x->r, n, i, ht_out(v, 0));
+			wait_for(x, n, from);
+		}
+	}
+}
+
+/* The reference that is left, as an output, is its value. */
+static void convert_output(struct references *x, struct ht_node *n, struct ht_node *v)
+{
+	struct ht_node *read;
+
+	if (!ht_rw_is_output(&x->r, ht_out(n, 0)))
+		return;
+	read = read_before(x, n, v, /* the graph is sorted in the end */
+		ht_str_printf(x->r.arena, "%.*s/read", HT_STR_ARG(n->name)));
+	if (n != v)
+		wait_for(x, read, n);
+	for (struct ht_entry *e = x->r.g->entries; e; e = e->next)
+		for (struct ht_port *p = e->outputs; p; p = p->next)
+			if (ht_value_eq(p->value, ht_out(n, 0)))
+				p->value = ht_out(read, 0);
+}
+
+static void become_variable(struct references *x, struct ht_node *v)
+{
+	struct ht_type t = type_of_variable(v);
+	struct ht_str name = ht_variable_name(v);
+
+	ht_rw_become(&x->r, v, HT_OP_VarHandleOp, NULL, 0);
+	ht_attr_set_type(v, "dtype", t.dtype);
+	ht_attr_set_shape(v, "shape", t.shape);
+	ht_attr_set_str(v, "shared_name", name);
+	v->out[0] = (struct ht_type){ HT_RESOURCE, HT_SHAPE_SCALAR };
+}
+
+static void become_write(struct references *x, struct ht_node *n)
+{
+	enum ht_op op = by_handle(n->op);
+	enum ht_dtype t = ht_type_attr(n, "T");
+	bool nesterov = ht_attr_bool(n, "use_nesterov", false);
+	bool updates = ht_attr_bool(n, "update_slots", true);
+	bool assigns = op == HT_OP_AssignVariableOp || op == HT_OP_AssignAddVariableOp ||
+		       op == HT_OP_AssignSubVariableOp;
+	struct ht_value *in = HT_NEW_ARRAY(x->r.arena, struct ht_value, (size_t)n->ins);
+
+	for (int32_t i = 0; i < n->ins; i++)
+		in[i] = n->in[i];
+	ht_rw_become(&x->r, n, op, in, n->ins);
+	ht_attr_set_type(n, assigns ? "dtype" : "T", t);
+	if (nesterov)
+		ht_attr_set_bool(n, "use_nesterov", true);
+	if (!updates)
+		ht_attr_set_bool(n, "update_slots", false);
+	ht_node_set_outs(n, 0);
+}
+
+static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
+{
+	struct references x = { .ids = g->ids };
+	struct ht_node **all;
+	size_t count;
+
+	ht_rw_init(&x.r, g, c);
+	x.variable = HT_NEW_ARRAY(c->scratch, struct ht_node *, g->ids);
+	x.stays = HT_NEW_ARRAY(c->scratch, bool, g->ids);
+	x.written = HT_NEW_ARRAY(c->scratch, bool, g->ids);
+	all = ht_rw_nodes(&x.r, &count);
+	for (size_t i = 0; i < count; i++)
+		look_at(&x, all[i]);
+	for (size_t i = 0; i < count; i++)
+		convert_operands(&x, all[i]);
+	for (size_t i = 0; i < count; i++)
+		if (converts(&x, x.variable[all[i]->id]))
+			convert_output(&x, all[i], x.variable[all[i]->id]);
+	for (size_t i = 0; i < count; i++) {
+		struct ht_node *v = x.variable[all[i]->id];
+
+		if (v == all[i] && converts(&x, v))
+			become_variable(&x, v);
+		else if (converts(&x, v))
+			become_write(&x, all[i]);
+	}
+	return x.r.changed ? ht_graph_sort(g, c->diags) : HT_OK;
+}
+
+const struct ht_pass ht_pass_references = {
+	.name = "references",
+	.summary = "passes variables by handle that TensorFlow 1 passes by reference",
+	.run = run,
+};

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Steps of optimisers: small nets with variables by reference and by handle, trained from the same start and batches by
+TensorFlow and by the tool, which changes the session's variables in place.
+
+Exit code 77: nothing to test with.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
+import environment  # noqa: E402
+
+environment.enter_venv()
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+v1 = tf.compat.v1
+v1.disable_eager_execution()
+RUNS = 4
+TOLERANCE = {'float32': 2e-5, 'float64': 1e-11}
+
+
+def keras_momentum(nesterov):
+    """tf.raw_ops has the step; there is no optimiser of TensorFlow 1 that makes it."""
+    def minimize(loss):
+        variables = v1.trainable_variables()
+        slots = [v1.get_variable(f'slot{i}', use_resource=True, initializer=tf.zeros(v.shape, v.dtype.base_dtype), trainable=False)
+                 for i, v in enumerate(variables)]
+        return tf.group(*(tf.raw_ops.ResourceApplyKerasMomentum(
+            var=v.handle, accum=s.handle, lr=tf.constant(.05, v.dtype.base_dtype), grad=g,
+            momentum=tf.constant(.9, v.dtype.base_dtype), use_nesterov=nesterov)
+            for v, s, g in zip(variables, slots, v1.gradients(loss, variables))))
+    return minimize
+
+
+def adagrad_v2(loss):
+    variables = v1.trainable_variables()
+    slots = [v1.get_variable(f'slot{i}', use_resource=True, initializer=tf.ones(v.shape, v.dtype.base_dtype), trainable=False)
+             for i, v in enumerate(variables)]
+    return tf.group(*(tf.raw_ops.ResourceApplyAdagradV2(
+        var=v.handle, accum=s.handle, lr=tf.constant(.05, v.dtype.base_dtype), epsilon=tf.constant(.01, v.dtype.base_dtype),
+        grad=g) for v, s, g in zip(variables, slots, v1.gradients(loss, variables))))
+
+
+def by(optimizer):
+    return lambda loss: optimizer().minimize(loss, global_step=v1.train.get_or_create_global_step())
+
+
+BOTH = {
+    'gradient_descent': by(lambda: v1.train.GradientDescentOptimizer(.1)),
+    'momentum': by(lambda: v1.train.MomentumOptimizer(.05, .9)),
+    'nesterov': by(lambda: v1.train.MomentumOptimizer(.05, .9, use_nesterov=True)),
+    'adam': by(lambda: v1.train.AdamOptimizer(.01)),
+    'adagrad': by(lambda: v1.train.AdagradOptimizer(.1)),
+    'rms_prop': by(lambda: v1.train.RMSPropOptimizer(.01, momentum=.5)),
+    'centered': by(lambda: v1.train.RMSPropOptimizer(.01, momentum=.5, centered=True)),
+    'ftrl': by(lambda: v1.train.FtrlOptimizer(.1, l1_regularization_strength=.01, l2_regularization_strength=.02)),
+}
+BY_HANDLE = {'keras_momentum': keras_momentum(False), 'keras_nesterov': keras_momentum(True), 'adagrad_v2': adagrad_v2}
+
+
+def net(r, dtype, resource):
+    """A convolution, batch norm by moments, pooling and a dense layer; the loss against classes."""
+    x = v1.placeholder(dtype, [4, 8, 8, 3], 'x')
+    y = v1.placeholder(tf.int32, [4], 'y')
+
+    def variable(name, *shape):
+        start = (r.standard_normal(shape) * .3).astype(dtype)
+        return v1.get_variable(name, initializer=tf.constant(start), use_resource=resource)
+    h = tf.nn.conv2d(x, variable('filter', 3, 3, 3, 5), 1, 'SAME')
+    if dtype == 'float64':  # TensorFlow's batch norm is of float32
+        h = tf.nn.elu(tf.nn.bias_add(h, variable('bias', 5)))
+    else:
+        h = tf.nn.relu(v1.nn.fused_batch_norm(h, variable('scale', 5), variable('offset', 5))[0])
+    h = tf.reshape(tf.nn.max_pool2d(h, 2, 2, 'VALID'), [4, -1])
+    logits = tf.matmul(h, variable('weights', 80, 7)) + variable('shift', 7)
+    loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits))
+    return loss + tf.nn.l2_loss(v1.trainable_variables()[0]) * .01
+
+
+def build(r, folder, minimize, dtype, resource):
+    """TensorFlow's results of each run, of a SavedModel in `folder` that begins as it did; its outputs and feeds."""
+    with tf.Graph().as_default() as g, v1.Session() as session:
+        loss = tf.identity(net(r, dtype, resource), 'loss')
+        train = minimize(loss)
+        with tf.control_dependencies([train]):
+            after = [tf.identity(v.read_value(), f'after{i}') for i, v in enumerate(v1.global_variables())]
+        session.run(v1.global_variables_initializer())
+        inputs = {n: g.get_tensor_by_name(f'{n}:0') for n in ('x', 'y')}
+        v1.saved_model.simple_save(session, folder, inputs, {'loss': loss})
+        feeds = {'x': r.standard_normal((4, 8, 8, 3)).astype(dtype), 'y': r.integers(0, 7, 4).astype('i4')}
+        names = ['loss'] + [a.op.name for a in after]
+        fetched = [session.run([n + ':0' for n in names], {n + ':0': a for n, a in feeds.items()}) for _ in range(RUNS)]
+        return names, feeds, fetched
+
+
+def run(folder, names, feeds, runs, *more):
+    np.savez(f'{folder}/feeds.npz', **feeds)
+    command = [environment.TOOL, 'run', folder + '/model', '--outputs', ','.join(names), '-o', f'{folder}/out.npz', '--runs',
+               str(runs), '--policy', 'must_keep_origin_dtype', *more]
+    for n in feeds:
+        command += ['--input', f'{n}=@{folder}/feeds.npz#{n}']
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    if done.returncode:
+        sys.exit(f'{command}: ended with {done.returncode}\n{done.stderr}')
+    with np.load(f'{folder}/out.npz') as z:
+        return [z[n] for n in names]
+
+
+def check(name, minimize, dtype, resource, seed):
+    r = np.random.default_rng(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        names, feeds, fetched = build(r, folder + '/model', minimize, dtype, resource)
+        for runs, threads in (1, 1), (RUNS, 2):
+            got = run(folder, names, feeds, runs, '--threads', str(threads))
+            for n, a, b in zip(names, got, fetched[runs - 1]):
+                error = np.max(np.abs(a.astype('f8') - b) / max(np.max(np.abs(b)), 1e-3))
+                if a.shape != np.shape(b) or not error <= TOLERANCE[dtype] * runs:
+                    sys.exit(f'{name} {dtype} {"handles" if resource else "references"}: {n} after {runs} runs: error {error}')
+
+
+# Models with a checkpoint, which holds slots too: image and label, scalars that are fed, loss, train op.
+MODELS = {
+    'mnist/mnist_conv_model': (('Features', 28, 1), 'Label', {'DropoutProb': 1, 'learning_rate': .01}, 'Loss', 'MomentumOp'),
+    'cifar/cifar_saved_model': (('Input', 32, 3), 'Placeholder', {}, 'Mean', 'Adam'),
+}
+
+
+def check_model(path, image, label, scalars, loss, train):
+    """The loss in each of several steps of a model that is trained on from its checkpoint; the train op is a node without results."""
+    r = np.random.default_rng(7)
+    feeds = {image[0]: r.random((16, image[1], image[1], image[2])).astype('f4'), label: r.integers(0, 10, 16),
+             **{n: np.float32(x) for n, x in scalars.items()}}
+    with tf.Graph().as_default(), v1.Session() as session, tempfile.TemporaryDirectory() as folder:
+        v1.saved_model.load(session, ['serve'], path)
+        want = [session.run([loss + ':0', train], {n + ':0': a for n, a in feeds.items()})[0] for _ in range(RUNS)]
+        os.symlink(path, folder + '/model')
+        for runs in range(1, RUNS + 1):
+            got, = run(folder, [loss], feeds, runs, '--outputs', f'{loss},{train}')
+            if not abs(got - want[runs - 1]) <= 1e-4 * abs(want[runs - 1]):
+                sys.exit(f'{path}: loss {got} in run {runs}, TensorFlow has {want[runs - 1]}')
+
+
+def main():
+    count = 0
+    for name, parts in MODELS.items():
+        path = os.path.join(environment.SHARED, 'models', name)
+        if os.path.isdir(path):
+            check_model(path, *parts)
+            count += 1
+    for seed, (name, minimize) in enumerate({**BOTH, **BY_HANDLE}.items()):
+        for resource in (False, True) if name in BOTH else (True,):
+            for dtype in TOLERANCE:
+                check(name, minimize, dtype, resource, seed)
+                count += 1
+    print(f'{count} trainings agree with TensorFlow')
+
+
+if __name__ == '__main__':
+    main()
