@@ -103,8 +103,12 @@ enum ht_open {
 };
 /* The note on dimensions that become 1, before anything is copied; its text is made in `a`. */
 void ht_model_note_open(const struct ht_model *m, struct ht_arena *a, struct ht_diags *d);
-/* A copy of the model's graph with the one chosen entry, and with the shapes that were set. */
+/* A copy of the model's graph with the one chosen entry, and with the shapes that were set.  It shares
+ * the functions that it can call with the model until a pass needs its own. */
 enum ht_status ht_model_copy(const struct ht_model *m, struct ht_work *w, enum ht_open open,
+	struct ht_diags *d, struct ht_graph **out);
+/* Likewise with functions of its own, all that there are. */
+enum ht_status ht_model_copy_whole(const struct ht_model *m, struct ht_work *w, enum ht_open open,
 	struct ht_diags *d, struct ht_graph **out);
 
 /* Whether HT_OPEN_KEEP and HT_OPEN_ASSUME make different copies. */

@@ -163,7 +163,7 @@ static enum ht_status as_stated(struct convert *c, struct ht_graph **out)
 	struct ht_graph *g;
 
 	HT_TRY(ht_model_check(c->m, c->w, c->d));
-	HT_TRY(ht_model_copy(c->m, c->w, HT_OPEN_KEEP, c->d, &g));
+	HT_TRY(ht_model_copy_whole(c->m, c->w, HT_OPEN_KEEP, c->d, &g));
 	passes.entry = g->entries;
 	if (c->m->outputs_set || c->m->inputs_set)
 		HT_TRY(ht_run_passes(g, "feeds,prune", NULL, &passes));

@@ -50,7 +50,7 @@ static enum ht_status rewrite(void *arg)
 			"pass '%s', to stop behind, is not among the passes", e->stop_after);
 	HT_TRY(ht_model_check(e->m, e->w, e->d));
 	if (e->m->set)
-		HT_TRY(ht_model_copy(e->m, e->w, HT_OPEN_KEEP, e->d, &g));
+		HT_TRY(ht_model_copy_whole(e->m, e->w, HT_OPEN_KEEP, e->d, &g));
 	else
 		g = ht_graph_clone(e->m->graph, &e->w->arena);
 	c.entry = g->entries;

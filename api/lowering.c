@@ -207,10 +207,12 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 			m->graph, stop_after, NULL, &(struct ht_pass_context){ .diags = d });
 	if (stop_after)
 		HT_TRY(ht_model_check(m, w, d));
-	HT_TRY(ht_model_copy(m, w, open, d, &l->graph));
 	l->decisions.arena = &w->arena;
 	l->decisions.complete = upto == HT_UPTO_REPORT;
 	HT_TRY(take_policy(l, opt, w, d));
+	/* Painting changes functions, too. */
+	HT_TRY((ht_policy_paints(&l->policy) ? ht_model_copy_whole : ht_model_copy)(
+		m, w, open, d, &l->graph));
 	l->passes = (struct ht_pass_context){
 		.scratch = &w->scratch,
 		.diags = d,

@@ -151,10 +151,10 @@ static enum ht_status check_open(
 				       "open first dimension");
 }
 
-enum ht_status ht_model_copy(const struct ht_model *m, struct ht_work *w, enum ht_open open,
-	struct ht_diags *d, struct ht_graph **out)
+/* `g` is a copy of the model's graph. */
+static enum ht_status state(const struct ht_model *m, struct ht_work *w, enum ht_open open,
+	struct ht_diags *d, struct ht_graph *g)
 {
-	struct ht_graph *g = ht_graph_clone(m->graph, &w->arena);
 	struct ht_entry *e = HT_NEW(&w->arena, struct ht_entry);
 	const struct ht_port *from = m->entry->inputs;
 
@@ -170,8 +170,21 @@ enum ht_status ht_model_copy(const struct ht_model *m, struct ht_work *w, enum h
 		HT_TRY(check_open(m, e, d));
 	if (open != HT_OPEN_KEEP && open != HT_OPEN_TOLD)
 		ht_model_note_open(m, &w->arena, d);
-	*out = g;
 	return HT_OK;
+}
+
+enum ht_status ht_model_copy(const struct ht_model *m, struct ht_work *w, enum ht_open open,
+	struct ht_diags *d, struct ht_graph **out)
+{
+	*out = ht_graph_clone_sharing(m->graph, &w->arena);
+	return state(m, w, open, d, *out);
+}
+
+enum ht_status ht_model_copy_whole(const struct ht_model *m, struct ht_work *w, enum ht_open open,
+	struct ht_diags *d, struct ht_graph **out)
+{
+	*out = ht_graph_clone(m->graph, &w->arena);
+	return state(m, w, open, d, *out);
 }
 
 bool ht_model_is_open(const struct ht_model *m)

@@ -184,6 +184,8 @@ struct ht_map {
 };
 
 void ht_map_init(struct ht_map *m, struct ht_arena *a);
+/* Makes room for `n` keys in an empty map, exactly. */
+void ht_map_reserve(struct ht_map *m, size_t n);
 /* NULL when absent. */
 void *ht_map_get(const struct ht_map *m, struct ht_str key);
 /* The entry of `key`, made with value NULL when it is absent.  The key's bytes are not copied.

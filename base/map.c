@@ -81,6 +81,18 @@ static void double_slots(struct ht_map *m)
 			fill_slot(m, old[i]);
 }
 
+void ht_map_reserve(struct ht_map *m, size_t n)
+{
+	HT_CHECK(!m->cap);
+	m->cap = n;
+	m->entries = n ? HT_NEW_ARRAY(m->arena, struct ht_map_entry, n) : NULL;
+	if (n <= FEW)
+		return;
+	for (m->slot_count = 4 * FEW; n > m->slot_count / 3 * 2; m->slot_count *= 2)
+		;
+	m->slots = HT_NEW_ARRAY(m->arena, struct ht_map_slot, m->slot_count);
+}
+
 static struct ht_map_entry *add(struct ht_map *m, struct ht_str key)
 {
 	/* Entry numbers have 32 bits. */

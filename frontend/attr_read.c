@@ -17,7 +17,7 @@ void ht_importer_init(struct ht_importer *im, struct ht_arena *a,
 	DEFAULT(attrs, (size_t)1 << 20);
 	DEFAULT(depth, 64);
 #undef DEFAULT
-	*im = (struct ht_importer){ .a = a, .diags = d, .limit = l };
+	*im = (struct ht_importer){ .a = a, .scratch = ht_arena_within(a), .diags = d, .limit = l };
 	im->budget = l.tensor_bytes ? l.tensor_bytes : (size_t)64 << 20;
 	ht_map_init(&im->words, a);
 	im->last_input = &im->inputs;
@@ -211,8 +211,10 @@ static enum ht_status read_shape(
 
 	HT_TRY(ht_import_shape(im, r, &s));
 	out->shape.shape = s.shape;
-	out->shape.dim_names = s.names;
-	out->shape.extra = s.extra;
+	if (s.names || s.extra.n) {
+		out->shape.rest = HT_NEW(im->a, struct ht_shape_rest);
+		*out->shape.rest = (struct ht_shape_rest){ s.names, s.extra };
+	}
 	return HT_OK;
 }
 

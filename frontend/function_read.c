@@ -55,7 +55,7 @@ static enum ht_status read_signature(
 			HT_TRY(ht_pb_string(&r, &v, &s->name));
 		if (v.number != 2 && v.number != 3)
 			continue;
-		f = HT_NEW(im->a, struct formal);
+		f = HT_NEW(im->scratch, struct formal);
 		f->at = v.at;
 		HT_TRY(read_formal(im, ht_pb_enter(&r, &v), f));
 		if (!f->name.n)
@@ -145,7 +145,7 @@ static enum ht_status read_body(
 			if (f->signature.p)
 				return ht_pb_error(
 					r.src, v.at, HT_E_INPUT, "a function has two signatures");
-			ht_buf_init(&checked, im->a);
+			ht_buf_init(&checked, im->scratch);
 			HT_TRY(ht_pb_keep(&r, &v, &checked));
 			f->signature = ht_str_copy(im->a, v.s);
 			break;
@@ -191,10 +191,10 @@ static enum ht_status read_rets(
 	struct ht_map by_name;
 	struct ht_pb_value v;
 
-	e.outs = HT_NEW_ARRAY(im->a, int32_t, f->body->ids);
+	e.outs = HT_NEW_ARRAY(im->scratch, int32_t, f->body->ids);
 	for (struct ht_node *n = f->body->first; n; n = n->next)
 		e.outs[n->id] = n->outs;
-	ht_map_init(&by_name, im->a);
+	ht_map_init(&by_name, im->scratch);
 	for (; *end; end = &(*end)->next) {
 		struct ht_map_entry *entry = ht_map_at(&by_name, (*end)->name);
 
@@ -215,7 +215,7 @@ static enum ht_status read_rets(
 		}
 		formal = ht_map_get(&by_name, key);
 		if (!formal) {
-			formal = HT_NEW(im->a, struct formal);
+			formal = HT_NEW(im->scratch, struct formal);
 			formal->name = ht_import_word(im, key);
 			ht_map_at(&by_name, formal->name)->value = formal;
 			*end = formal;
@@ -250,7 +250,6 @@ enum ht_status ht_import_function(
 	struct ht_pb_reader head = r;
 	struct ht_node *last_arg;
 	struct ht_pb_value v;
-	enum ht_status st;
 
 	if (r.status != HT_OK)
 		return r.status;
@@ -272,12 +271,5 @@ enum ht_status ht_import_function(
 	last_arg = f->body->last;
 	HT_TRY(read_body(im, f, r));
 	HT_TRY(ht_import_inputs(im, f->body, r, 3, last_arg ? last_arg->next : f->body->first));
-	HT_TRY(read_rets(im, f, &s, r));
-	f->body->path = g->path;
-	st = ht_graph_sort(f->body, im->diags);
-	f->body->path = NULL;
-	if (st != HT_OK)
-		ht_note(im->diags, ht_pb_where(r.src, at), "in function '%.*s'",
-			HT_STR_ARG(f->name));
-	return st;
+	return read_rets(im, f, &s, r);
 }

@@ -195,10 +195,12 @@ static enum ht_status read_inputs(
 	struct ht_value *in;
 	struct ht_pb_value v;
 	struct ht_str s;
-	size_t count = 0;
+	size_t count = 0, controls = 0;
 
-	while (ht_pb_next(&r, &v))
+	while (ht_pb_next(&r, &v)) {
 		count += v.number == 3;
+		controls += v.number == 3 && ht_str_starts(v.s, "^");
+	}
 	if (r.status != HT_OK)
 		return r.status;
 	if (count > e->im->limit.node_inputs)
@@ -206,8 +208,8 @@ static enum ht_status read_inputs(
 			count, e->im->limit.node_inputs);
 	if (!count)
 		return HT_OK;
-	in = HT_NEW_ARRAY(e->im->a, struct ht_value, count);
-	control = HT_NEW_ARRAY(e->im->a, struct ht_node *, count);
+	in = count > controls ? HT_NEW_ARRAY(e->im->a, struct ht_value, count - controls) : NULL;
+	control = controls ? HT_NEW_ARRAY(e->im->a, struct ht_node *, controls) : NULL;
 	while (ht_pb_next(&again, &v)) {
 		if (v.number != 3)
 			continue;
@@ -262,7 +264,7 @@ enum ht_status ht_import_inputs(struct ht_importer *im, struct ht_graph *g, stru
 	struct ht_node *n = first;
 	struct ht_pb_value v;
 
-	e.outs = HT_NEW_ARRAY(im->a, int32_t, g->ids);
+	e.outs = HT_NEW_ARRAY(im->scratch, int32_t, g->ids);
 	while (ht_pb_next(&r, &v)) {
 		if (v.number != number)
 			continue;
@@ -311,7 +313,7 @@ enum ht_status ht_import_graphdef(struct ht_importer *im, struct ht_pb_reader r,
 		} else if (v.number == 4 && v.s.n && !g->versions.n) {
 			struct ht_buf checked;
 
-			ht_buf_init(&checked, im->a);
+			ht_buf_init(&checked, im->scratch);
 			HT_TRY(ht_pb_keep(&r, &v, &checked));
 			g->versions = ht_str_copy(im->a, v.s);
 		} else {

@@ -8,6 +8,7 @@
 /* What one import has used up, and how. */
 struct ht_importer {
 	struct ht_arena *a;
+	struct ht_arena *scratch; /* released at the end of the import */
 	struct ht_diags *diags;
 	struct ht_import_limits limit; /* all set */
 	struct ht_map words;           /* names of attributes, devices and the like, held once */

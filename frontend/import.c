@@ -298,18 +298,21 @@ enum ht_status ht_import(struct ht_arena *a, const char *path,
 {
 	struct ht_importer im;
 	struct input in;
-	struct stat st;
+	struct stat file;
+	enum ht_status st;
 
 	*out = NULL;
 	ht_importer_init(&im, a, limits, d);
 	in.path = ht_str_copy(a, ht_str(path)).p;
-	if (!stat(path, &st) && S_ISDIR(st.st_mode))
+	if (!stat(path, &file) && S_ISDIR(file.st_mode))
 		HT_TRY(find_in_directory(&im, path, &in.path));
 	HT_TRY(map_file(&im, in.path, &in.file));
 	in.bytes = (struct ht_str){ (const char *)in.file->p, in.file->n };
-	HT_TRY(read_input(&im, &in, out));
-	(*out)->inputs = im.inputs;
-	return HT_OK;
+	st = read_input(&im, &in, out);
+	ht_arena_release(im.scratch);
+	if (st == HT_OK)
+		(*out)->inputs = im.inputs;
+	return st;
 }
 
 enum ht_status ht_import_memory(struct ht_arena *a, const void *p, size_t n, const char *path,
@@ -317,9 +320,12 @@ enum ht_status ht_import_memory(struct ht_arena *a, const void *p, size_t n, con
 {
 	struct input in = { .path = path, .bytes = { p, n } };
 	struct ht_importer im;
+	enum ht_status st;
 
 	*out = NULL;
 	ht_importer_init(&im, a, limits, d);
 	ht_importer_add_input(&im, n);
-	return read_input(&im, &in, out);
+	st = read_input(&im, &in, out);
+	ht_arena_release(im.scratch);
+	return st;
 }

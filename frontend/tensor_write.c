@@ -112,6 +112,8 @@ static void put_func(
 static void put_kind(
 	struct ht_pb_writer *w, uint32_t number, const struct ht_attr_value *v, bool weights)
 {
+	struct ht_shape_rest rest = { NULL };
+
 	switch (v->kind) {
 	case HT_ATTR_STRING:
 	case HT_ATTR_PLACEHOLDER:
@@ -130,7 +132,8 @@ static void put_kind(
 		ht_pb_put_varint(w, number, (uint64_t)(int64_t)(int32_t)v->type);
 		break;
 	case HT_ATTR_SHAPE:
-		put_shape(w, number, v->shape.shape, v->shape.dim_names, v->shape.extra);
+		rest = v->shape.rest ? *v->shape.rest : rest;
+		put_shape(w, number, v->shape.shape, rest.dim_names, rest.extra);
 		break;
 	case HT_ATTR_TENSOR:
 		ht_export_tensor(w, number, v->tensor, weights);

@@ -11,6 +11,7 @@ struct copy {
 	const struct ht_attr
 		*with; /* of a function that is copied for one caller: values of "$T" */
 	bool for_caller;
+	bool no_entries;
 };
 
 static struct ht_tensor *copy_tensor(const struct ht_tensor *t, struct ht_arena *a)
@@ -104,11 +105,12 @@ static void copy_edges(const struct copy *c, const struct ht_node *from)
 	struct ht_arena *a = c->to->arena;
 	struct ht_node *n = c->node[from->id];
 
-	n->in = HT_NEW_ARRAY(a, struct ht_value, (size_t)from->ins);
+	n->in = from->ins ? HT_NEW_ARRAY(a, struct ht_value, (size_t)from->ins) : NULL;
 	n->ins = from->ins;
 	for (int32_t i = 0; i < from->ins; i++)
 		n->in[i] = copy_value(c, from->in[i]);
-	n->control = HT_NEW_ARRAY(a, struct ht_node *, (size_t)from->controls);
+	n->control =
+		from->controls ? HT_NEW_ARRAY(a, struct ht_node *, (size_t)from->controls) : NULL;
 	n->controls = from->controls;
 	for (int32_t i = 0; i < from->controls; i++)
 		n->control[i] = c->node[from->control[i]->id];
@@ -168,21 +170,24 @@ static void copy_graph(const struct ht_graph *from, struct copy c)
 	struct ht_graph *to = c.to;
 
 	c.node = HT_NEW_ARRAY(to->arena, struct ht_node *, from->ids);
+	ht_map_reserve(&to->names, from->nodes);
 	to->source = from->source;
 	to->path = from->path;
 	to->versions = from->versions;
 	to->extra = from->extra;
 	to->container = from->container;
 	to->checkpoint = from->checkpoint;
-	to->syms = HT_NEW_ARRAY(to->arena, struct ht_sym, from->sym_count);
-	if (from->sym_count)
+	if (from->sym_count) {
+		to->syms = HT_NEW_ARRAY(to->arena, struct ht_sym, from->sym_count);
 		memcpy(to->syms, from->syms, from->sym_count * sizeof *to->syms);
+	}
 	to->sym_count = to->sym_cap = from->sym_count;
 	for (const struct ht_node *n = from->first; n; n = n->next)
 		copy_node(&c, n);
 	for (const struct ht_node *n = from->first; n; n = n->next)
 		copy_edges(&c, n);
-	copy_entries(&c, from);
+	if (!c.no_entries)
+		copy_entries(&c, from);
 	if (from->function) {
 		struct ht_function *f = to->function;
 		f->args = copy_ports(&c, from->function->args);
@@ -202,18 +207,72 @@ struct ht_function *ht_function_copy(struct ht_graph *g, const struct ht_functio
 	return n;
 }
 
+static void copy_function(const struct ht_function *f, struct ht_graph *to)
+{
+	struct ht_function *n = ht_function_new(to, f->name);
+
+	n->attrs = copy_attrs(f->attrs, to->arena);
+	n->signature = f->signature;
+	n->extra = f->extra;
+	n->special = f->special;
+	copy_graph(f->body, (struct copy){ .to = n->body });
+}
+
 struct ht_graph *ht_graph_clone(const struct ht_graph *g, struct ht_arena *a)
 {
 	struct ht_graph *to = ht_graph_new(a);
 
 	copy_graph(g, (struct copy){ .to = to });
-	for (const struct ht_function *f = g->functions; f; f = f->next) {
-		struct ht_function *n = ht_function_new(to, f->name);
-		n->attrs = copy_attrs(f->attrs, a);
-		n->signature = f->signature;
-		n->extra = f->extra;
-		n->special = f->special;
-		copy_graph(f->body, (struct copy){ .to = n->body });
-	}
+	ht_map_reserve(&to->function_names, g->function_names.count);
+	for (const struct ht_function *f = g->functions; f; f = f->next)
+		copy_function(f, to);
 	return to;
+}
+
+struct ht_graph *ht_graph_clone_sharing(const struct ht_graph *g, struct ht_arena *a)
+{
+	struct ht_graph *to = ht_graph_new(a);
+	struct ht_arena *scratch = ht_arena_within(a);
+	struct ht_map called;
+
+	copy_graph(g, (struct copy){ .to = to, .no_entries = true });
+	ht_called_functions(g, scratch, &called);
+	ht_map_reserve(&to->function_names, called.count);
+	for (const struct ht_function *f = g->functions; f; f = f->next)
+		if (ht_map_get(&called, f->name))
+			ht_function_share(to, f);
+	ht_arena_release(scratch);
+	return to;
+}
+
+static void own(struct ht_graph *g, struct ht_function *f)
+{
+	const struct ht_graph *shared = f->body;
+
+	f->shared = false;
+	f->attrs = copy_attrs(f->attrs, g->arena);
+	ht_function_set_body(g, f);
+	copy_graph(shared, (struct copy){ .to = f->body });
+}
+
+static bool shares(const struct ht_graph *g)
+{
+	for (const struct ht_function *f = g->functions; f; f = f->next)
+		if (f->shared)
+			return true;
+	return false;
+}
+
+void ht_functions_own(struct ht_graph *g)
+{
+	struct ht_arena *scratch;
+
+	if (!shares(g))
+		return;
+	scratch = ht_arena_within(g->arena);
+	ht_drop_uncalled(g, scratch);
+	ht_arena_release(scratch);
+	for (struct ht_function *f = g->functions; f; f = f->next)
+		if (f->shared)
+			own(g, f);
 }

@@ -14,16 +14,10 @@ struct ht_graph *ht_graph_new(struct ht_arena *a)
 	return g;
 }
 
-struct ht_function *ht_function_new(struct ht_graph *g, struct ht_str name)
+static void link_function(struct ht_graph *g, struct ht_function *f)
 {
-	struct ht_function *f = HT_NEW(g->arena, struct ht_function);
-	struct ht_map_entry *e;
+	struct ht_map_entry *e = ht_map_at(&g->function_names, f->name);
 
-	f->name = ht_str_copy(g->arena, name);
-	f->body = ht_graph_new(g->arena);
-	f->body->function = f;
-	f->body->library = g;
-	e = ht_map_at(&g->function_names, f->name);
 	HT_CHECK(!e->value);
 	e->value = f;
 	if (g->last_function)
@@ -31,7 +25,34 @@ struct ht_function *ht_function_new(struct ht_graph *g, struct ht_str name)
 	else
 		g->functions = f;
 	g->last_function = f;
+}
+
+void ht_function_set_body(struct ht_graph *g, struct ht_function *f)
+{
+	f->body = ht_graph_new(g->arena);
+	f->body->function = f;
+	f->body->library = g;
+}
+
+struct ht_function *ht_function_new(struct ht_graph *g, struct ht_str name)
+{
+	struct ht_function *f = HT_NEW(g->arena, struct ht_function);
+
+	f->name = ht_str_copy(g->arena, name);
+	ht_function_set_body(g, f);
+	link_function(g, f);
 	return f;
+}
+
+struct ht_function *ht_function_share(struct ht_graph *g, const struct ht_function *f)
+{
+	struct ht_function *n = HT_NEW(g->arena, struct ht_function);
+
+	*n = *f;
+	n->shared = true;
+	n->next = NULL;
+	link_function(g, n);
+	return n;
 }
 
 static void link_before(struct ht_graph *g, struct ht_node *n, struct ht_node *before)

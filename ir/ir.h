@@ -40,6 +40,8 @@ enum ht_op_prec {
 const char *ht_op_prec_name(enum ht_op_prec prec); /* as written in ops.def */
 
 struct ht_node;
+struct ht_graph;
+struct ht_function;
 struct ht_infer; /* ir/infer.h */
 
 #define HT_MAX_TYPE_ATTRS 4
@@ -117,6 +119,15 @@ struct ht_attr *ht_control_attr(const struct ht_node *n, int i);
 /* The operand that is the bodies' first argument. */
 int32_t ht_control_first(const struct ht_node *n);
 
+/* ---- calls.c ---- */
+
+/* Fills `called` with the functions that the graph may call, by name; its memory is from `a`. */
+void ht_called_functions(const struct ht_graph *g, struct ht_arena *a, struct ht_map *called);
+/* Removes all others. */
+void ht_drop_uncalled(struct ht_graph *g, struct ht_arena *scratch);
+/* Whether running `f` can come to running it again.  `a` for scratch. */
+bool ht_calls_itself(const struct ht_function *f, struct ht_arena *a);
+
 /* ---- attributes ---- */
 
 enum ht_attr_kind {
@@ -160,6 +171,12 @@ struct ht_func_ref {
 	struct ht_str extra;
 };
 
+/* What a file may say of a shape beside its dimensions. */
+struct ht_shape_rest {
+	struct ht_str *dim_names; /* NULL: all empty */
+	struct ht_str extra;
+};
+
 struct ht_attr_value {
 	enum ht_attr_kind kind;
 	union {
@@ -170,8 +187,7 @@ struct ht_attr_value {
 		enum ht_dtype type; /* may include HT_REF; unknown numbers are kept */
 		struct {
 			struct ht_shape shape;
-			struct ht_str *dim_names; /* NULL: all empty */
-			struct ht_str extra;
+			struct ht_shape_rest *rest; /* NULL: there is none */
 		} shape;
 		struct ht_tensor *tensor;
 		struct ht_func_ref *func;
@@ -263,6 +279,8 @@ struct ht_function {
 	/* It is a copy that one branch or loop runs and nobody else, so that its arguments have the types
 	 * of what that node passes (passes/bodies.c). */
 	bool special;
+	/* The body and all else is another graph's, which nobody may change: ht_functions_own(). */
+	bool shared;
 	struct ht_function *next;
 };
 
@@ -345,8 +363,17 @@ struct ht_graph *ht_graph_new(struct ht_arena *a);
 /* clone.c: a copy in another arena; the original must outlive it (strings, shapes and lists are
  * shared).  Tensors are new and hold references to the same bytes. */
 struct ht_graph *ht_graph_clone(const struct ht_graph *g, struct ht_arena *a);
+/* Likewise to be compiled: without entries, with the functions that the graph can call, as
+ * ht_function_share() adds them. */
+struct ht_graph *ht_graph_clone_sharing(const struct ht_graph *g, struct ht_arena *a);
+/* The library's shared functions get bodies of their own, or go where nothing calls them any more. */
+void ht_functions_own(struct ht_graph *g);
 /* A function with an empty body at the end of the library.  `name` must be free. */
 struct ht_function *ht_function_new(struct ht_graph *g, struct ht_str name);
+/* An empty body in place of the one it has. */
+void ht_function_set_body(struct ht_graph *g, struct ht_function *f);
+/* A function of another graph, which outlives `g`, as one of `g` too: to call it, not to change it. */
+struct ht_function *ht_function_share(struct ht_graph *g, const struct ht_function *f);
 /* clone.c: a copy of `f`, a function of library `g`, at its end.  Attributes of the body that are "$T" get
  * the value of T in `attrs`. */
 struct ht_function *ht_function_copy(struct ht_graph *g, const struct ht_function *f,

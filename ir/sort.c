@@ -14,6 +14,7 @@ struct frame {
 
 struct sort {
 	struct ht_graph *g;
+	struct ht_arena *scratch;
 	struct ht_diags *d;
 	unsigned char *state; /* by node id */
 	struct frame *stack;  /* one frame a node at most */
@@ -39,13 +40,13 @@ static void push(struct sort *s, struct ht_node *n)
 static enum ht_status report_cycle(struct sort *s, const struct ht_node *entry)
 {
 	struct ht_where at = {
-		.path = s->g->path, .offset = -1, .node = entry->name, .op = entry->type
+		.path = s->g->library->path, .offset = -1, .node = entry->name, .op = entry->type
 	};
 	struct ht_buf b;
 	size_t i = 0;
 	int shown = 0;
 
-	ht_buf_init(&b, s->g->arena);
+	ht_buf_init(&b, s->scratch);
 	while (s->stack[i].node != entry)
 		i++;
 	for (; i < s->depth && shown < NAMES_SHOWN; i++, shown++)
@@ -96,7 +97,8 @@ static void relink(struct ht_graph *g, struct ht_node **order, size_t n)
 
 static enum ht_status sort_graph(struct ht_graph *g, struct ht_arena *scratch, struct ht_diags *d)
 {
-	struct sort s = { .g = g, .d = d };
+	struct sort s = { .g = g, .scratch = scratch, .d = d };
+	enum ht_status st;
 
 	s.state = HT_NEW_ARRAY(scratch, unsigned char, g->ids);
 	s.stack = HT_NEW_ARRAY(scratch, struct frame, g->nodes);
@@ -105,8 +107,13 @@ static enum ht_status sort_graph(struct ht_graph *g, struct ht_arena *scratch, s
 		if (s.state[n->id] == UNSEEN)
 			HT_TRY(visit(&s, n));
 	relink(g, s.order, s.count);
-	for (struct ht_function *f = g->functions; f; f = f->next)
-		HT_TRY(sort_graph(f->body, scratch, d));
+	for (struct ht_function *f = g->functions; f; f = f->next) {
+		st = sort_graph(f->body, scratch, d);
+		if (st != HT_OK) {
+			ht_note(d, HT_NOWHERE, "in function '%.*s'", HT_STR_ARG(f->name));
+			return st;
+		}
+	}
 	return HT_OK;
 }
 

@@ -51,6 +51,7 @@ static enum ht_status read_number(struct ht_parse *p, struct ht_attr_value *v)
 
 static enum ht_status read_shape(struct ht_parse *p, struct ht_attr_value *v)
 {
+	struct ht_shape_rest rest = { NULL };
 	struct ht_lex *l = &p->lex;
 	const char *at;
 	size_t names;
@@ -60,12 +61,16 @@ static enum ht_status read_shape(struct ht_parse *p, struct ht_attr_value *v)
 	ht_lex_peek(l);
 	at = l->p;
 	if (ht_lex_word(l, "names")) {
-		HT_TRY(ht_lex_strings(l, &v->shape.dim_names, &names));
+		HT_TRY(ht_lex_strings(l, &rest.dim_names, &names));
 		if (v->shape.shape.rank < 0 || (size_t)v->shape.shape.rank != names)
 			return ht_lex_fail(l, at, "as many names as axes are needed");
 	}
 	if (ht_lex_word(l, "extra"))
-		HT_TRY(ht_lex_string(l, &v->shape.extra));
+		HT_TRY(ht_lex_string(l, &rest.extra));
+	if (rest.dim_names || rest.extra.n) {
+		v->shape.rest = HT_NEW(l->a, struct ht_shape_rest);
+		*v->shape.rest = rest;
+	}
 	return HT_OK;
 }
 

@@ -361,17 +361,21 @@ static void put_attrs(struct print *p, const struct ht_attr *a)
 
 static void put_shape_value(struct print *p, const struct ht_attr_value *v)
 {
+	const struct ht_shape_rest *rest = v->shape.rest;
+
 	ht_puts(p->b, "shape");
 	put_shape(p, v->shape.shape);
-	if (v->shape.dim_names) {
+	if (!rest)
+		return;
+	if (rest->dim_names) {
 		ht_puts(p->b, " names {");
 		for (int32_t i = 0; i < v->shape.shape.rank; i++) {
 			ht_puts(p->b, i ? ", " : "");
-			put_string(p, v->shape.dim_names[i]);
+			put_string(p, rest->dim_names[i]);
 		}
 		ht_putc(p->b, '}');
 	}
-	put_clause(p, " extra ", v->shape.extra, "");
+	put_clause(p, " extra ", rest->extra, "");
 }
 
 static void put_list(struct print *p, const struct ht_attr_value *v)

@@ -97,22 +97,27 @@ static int by_name(const void *a, const void *b)
 	return ht_str_cmp((*(struct ht_attr *const *)a)->name, (*(struct ht_attr *const *)b)->name);
 }
 
-static void put_attrs(struct ht_buf *b, const struct ht_node *n, struct ht_arena *scratch)
+/* The key of one node after another, in memory that all of them use. */
+struct keys {
+	struct ht_buf text;
+	const struct ht_attr **attr;
+	size_t cap;
+};
+
+static void put_attrs(struct keys *k, const struct ht_node *n)
 {
-	const struct ht_attr **all;
 	size_t count = 0;
 
-	for (const struct ht_attr *a = n->attrs; a; a = a->next)
-		count++;
-	all = HT_NEW_ARRAY(scratch, const struct ht_attr *, count);
-	count = 0;
-	for (const struct ht_attr *a = n->attrs; a; a = a->next)
-		if (!ht_str_starts(a->name, "_"))
-			all[count++] = a;
-	qsort(all, count, sizeof *all, by_name);
+	for (const struct ht_attr *a = n->attrs; a; a = a->next) {
+		if (ht_str_starts(a->name, "_"))
+			continue;
+		k->attr = ht_grow(k->text.arena, k->attr, count, &k->cap, sizeof *k->attr);
+		k->attr[count++] = a;
+	}
+	qsort(k->attr, count, sizeof *k->attr, by_name);
 	for (size_t i = 0; i < count; i++) {
-		put_bytes(b, all[i]->name);
-		put_value(b, &all[i]->value);
+		put_bytes(&k->text, k->attr[i]->name);
+		put_value(&k->text, &k->attr[i]->value);
 	}
 }
 
@@ -122,22 +127,23 @@ static void put_operand(struct ht_buf *b, struct ht_value v)
 	ht_put(b, &v.index, sizeof v.index);
 }
 
-static struct ht_str key_of(const struct ht_node *n, struct ht_arena *scratch)
+/* Valid until the next call. */
+static struct ht_str key_of(struct keys *k, const struct ht_node *n)
 {
-	struct ht_buf b;
+	struct ht_buf *b = &k->text;
 	bool swap;
 
-	ht_buf_init(&b, scratch);
-	put_bytes(&b, n->type);
-	put_bytes(&b, n->device);
-	put_attrs(&b, n, scratch);
+	b->n = 0;
+	ht_put(b, &n->op, sizeof n->op);
+	put_bytes(b, n->device);
+	put_attrs(k, n);
 	swap = ht_is(n, HT_COMMUTES) && n->ins == 2 && n->in[0].node->id > n->in[1].node->id;
 	for (int32_t i = 0; i < n->ins; i++)
-		put_operand(&b, n->in[swap ? 1 - i : i]);
-	ht_putc(&b, '^');
+		put_operand(b, n->in[swap ? 1 - i : i]);
+	ht_putc(b, '^');
 	for (int32_t i = 0; i < n->controls; i++)
-		ht_put(&b, &n->control[i]->id, sizeof n->control[i]->id);
-	return ht_buf_str(&b);
+		ht_put(b, &n->control[i]->id, sizeof n->control[i]->id);
+	return ht_buf_str(b);
 }
 
 static bool is_candidate(const struct ht_node *n)
@@ -175,17 +181,22 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	struct ht_rw r;
 	struct ht_map seen;
 	struct ht_node **all;
+	struct keys keys = { .cap = 0 };
 	size_t count;
 
 	ht_rw_init(&r, g, c);
 	ht_map_init(&seen, c->scratch);
+	ht_buf_init(&keys.text, c->scratch);
 	all = ht_rw_nodes(&r, &count);
 	for (size_t i = 0; i < count; i++) {
 		struct ht_map_entry *e;
+		size_t known = seen.count;
 
 		if (!all[i]->graph || !is_candidate(all[i]))
 			continue;
-		e = ht_map_at(&seen, key_of(all[i], c->scratch));
+		e = ht_map_at(&seen, key_of(&keys, all[i]));
+		if (seen.count > known)
+			e->key = ht_str_copy(c->scratch, e->key);
 		if (e->value && ((struct ht_node *)e->value)->graph)
 			merge(&r, e->value, all[i]);
 		else

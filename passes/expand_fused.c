@@ -425,6 +425,7 @@ const struct ht_pass ht_pass_split_fused = {
 	.name = "split_fused",
 	.summary = "takes apart ops that TF.js and Grappler fused",
 	.run = run_split,
+	.spares_functions = true,
 };
 
 const struct ht_pass ht_pass_expand_fused = {

@@ -95,4 +95,5 @@ const struct ht_pass ht_pass_feeds = {
 	.name = "feeds",
 	.summary = "makes placeholders of inputs that are computed",
 	.run = run,
+	.spares_functions = true,
 };

@@ -47,6 +47,10 @@ struct inliner {
 	struct ht_diags *diags;
 	struct note *note; /* by node id */
 	size_t cap, made, limit;
+	/* Of the body being copied, by node id. */
+	struct ht_value *arg;  /* the operand, where it is an argument */
+	struct ht_node **node; /* the copy, or NULL */
+	size_t ids;            /* room in both */
 };
 
 static struct note *note_of(struct inliner *in, const struct ht_node *n)
@@ -104,8 +108,8 @@ struct copying {
 	const struct ht_function *f;
 	const struct ht_attr *attrs;
 	const struct frame *frame;
-	struct ht_value *arg;  /* by node id of the body: the operand, where it is an argument */
-	struct ht_node **node; /* by node id of the body: the copy, or NULL */
+	struct ht_value *arg; /* the inliner's */
+	struct ht_node **node;
 };
 
 static struct ht_value map_value(const struct copying *c, struct ht_value v)
@@ -273,6 +277,21 @@ static void set_results(struct copying *c)
 	note_of(in, c->call)->call = call;
 }
 
+/* Empty arrays for a body; a larger one needs new ones. */
+static void make_room(struct inliner *in, size_t ids)
+{
+	if (ids > in->ids) {
+		in->ids = ids;
+		in->node = HT_NEW_ARRAY(in->scratch, struct ht_node *, ids);
+		in->arg = HT_NEW_ARRAY(in->scratch, struct ht_value, ids);
+		return;
+	}
+	for (size_t i = 0; i < ids; i++) {
+		in->node[i] = NULL;
+		in->arg[i] = (struct ht_value){ 0 };
+	}
+}
+
 static enum ht_status inline_call(
 	struct inliner *in, struct ht_node *n, struct ht_function *f, const struct ht_attr *attrs)
 {
@@ -295,8 +314,9 @@ static enum ht_status inline_call(
 			HT_STR_ARG(f->name), n->ins, count_ports(f->args));
 	*frame = (struct frame){ f, up };
 	c.frame = frame;
-	c.node = HT_NEW_ARRAY(in->scratch, struct ht_node *, f->body->ids);
-	c.arg = HT_NEW_ARRAY(in->scratch, struct ht_value, f->body->ids);
+	make_room(in, f->body->ids);
+	c.node = in->node;
+	c.arg = in->arg;
 	for (const struct ht_port *p = f->args; p; p = p->next)
 		c.arg[p->value.node->id] = n->in[i++];
 	for (const struct ht_node *b = last ? f->body->first : NULL; b; b = b->next)
@@ -457,7 +477,7 @@ static enum ht_status finish(struct inliner *in)
 		if (note_of(in, n)->call)
 			ht_node_remove(n);
 	}
-	return ht_graph_sort(in->g, in->diags);
+	return HT_OK;
 }
 
 static size_t most_nodes(const struct ht_graph *g)
@@ -469,28 +489,53 @@ static size_t most_nodes(const struct ht_graph *g)
 	return n * GROWTH + GROWTH_BASE;
 }
 
-static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
+/* At the first call.  Notes get room for what the calls become, those of calls in bodies aside. */
+static void begin(struct inliner *in)
 {
-	struct inliner in = { .g = g, .scratch = c->scratch, .diags = c->diags };
+	const struct ht_attr *attrs;
+	const struct ht_function *f;
+	size_t n = 0;
+
+	in->limit = most_nodes(in->g);
+	for (const struct ht_node *x = in->g->first; x && n < in->limit; x = x->next) {
+		f = callee(in, x, &attrs);
+		n += f ? f->body->nodes : 0;
+	}
+	in->cap = in->g->ids + (n < in->limit ? n : in->limit);
+	in->note = HT_NEW_ARRAY(in->scratch, struct note, in->cap);
+}
+
+/* Copies come to the end of the list, so this visits them too. */
+static enum ht_status inline_calls(struct inliner *in)
+{
 	const struct ht_attr *attrs;
 	struct ht_function *f;
 
-	if (!g->library->functions)
-		return HT_OK;
-	/* Copies come to the end of the list, so this visits them too. */
-	for (struct ht_node *n = g->first; n; n = n->next) {
-		f = callee(&in, n, &attrs);
+	for (struct ht_node *n = in->g->first; n; n = n->next) {
+		f = callee(in, n, &attrs);
 		if (!f)
 			continue;
-		if (!in.limit)
-			in.limit = most_nodes(g);
-		HT_TRY(inline_call(&in, n, f, attrs));
+		if (!in->limit)
+			begin(in);
+		HT_TRY(inline_call(in, n, f, attrs));
 	}
-	return in.limit ? finish(&in) : HT_OK;
+	return in->limit ? finish(in) : HT_OK;
+}
+
+static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
+{
+	struct inliner in = { .g = g, .scratch = c->scratch, .diags = c->diags };
+
+	if (!g->library->functions)
+		return HT_OK;
+	HT_TRY(inline_calls(&in));
+	ht_functions_own(g);
+	return in.limit ? ht_graph_sort(g, c->diags) : HT_OK;
 }
 
 const struct ht_pass ht_pass_inline = {
 	.name = "inline",
 	.summary = "puts the bodies of functions where they are called",
 	.run = run,
+	.spares_functions = true,
 };

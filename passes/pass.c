@@ -125,7 +125,11 @@ static enum ht_status run_one(
 {
 	struct ht_unwind *unwind = c->scratch->unwind;
 	bool finds_out = is_untyped(g);
-	enum ht_status st = pass->run(g, c);
+	enum ht_status st;
+
+	if (!pass->spares_functions)
+		ht_functions_own(g);
+	st = pass->run(g, c);
 
 	ht_arena_release(c->scratch);
 	ht_arena_init(c->scratch, unwind);

@@ -47,6 +47,8 @@ struct ht_pass {
 	const char *name;
 	const char *summary; /* one line for `halftone opt --list` */
 	bool does_more;      /* than its fusions: it runs even if they are off */
+	/* It changes no function, so that these may be shared; before all others the graph gets its own. */
+	bool spares_functions;
 	enum ht_status (*run)(struct ht_graph *g, struct ht_pass_context *c);
 };
 

@@ -125,28 +125,6 @@ static void remove_rest(struct prune *p)
 	}
 }
 
-/* ---- functions ---- */
-
-static void drop_functions(struct ht_graph *g, struct ht_arena *scratch)
-{
-	struct ht_function **f = &g->functions;
-	struct ht_map called;
-
-	if (!g->functions)
-		return;
-	ht_called_functions(g, scratch, &called);
-	g->last_function = NULL;
-	while (*f) {
-		if (ht_map_get(&called, (*f)->name)) {
-			g->last_function = *f;
-			f = &(*f)->next;
-		} else {
-			ht_map_at(&g->function_names, (*f)->name)->value = NULL;
-			*f = (*f)->next;
-		}
-	}
-}
-
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
 	struct prune p = { .g = g, .c = c };
@@ -165,7 +143,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 		p.needed[i] = false;
 	mark(&p);
 	remove_rest(&p);
-	drop_functions(g, c->scratch);
+	ht_drop_uncalled(g, c->scratch);
 	return HT_OK;
 }
 
@@ -173,4 +151,5 @@ const struct ht_pass ht_pass_prune = {
 	.name = "prune",
 	.summary = "removes what the entry's outputs do not need",
 	.run = run,
+	.spares_functions = true,
 };

@@ -162,10 +162,9 @@ void ht_rw_layer_norm(struct ht_rw *r, struct ht_node *n, enum ht_fusion_id id);
  * where their length and the shape of their elements are known.  Types are inferred again. */
 enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c);
 
-/* ---- calls.c ---- */
+/* ---- changed.c ---- */
 
-/* Fills `called` with the functions that the graph may call, by name; its memory is from `a`. */
-/* changed.c: whether `n` writes to a variable that it takes; whether `g` or a function of its library does;
+/* Whether `n` writes to a variable that it takes; whether `g` or a function of its library does;
  * and the names of the variables that are written to.  A variable that is passed to a function counts if
  * the function, or one that it runs, writes to any. */
 bool ht_changes_variable(const struct ht_node *n);
@@ -173,9 +172,5 @@ bool ht_changes_variable(const struct ht_node *n);
 struct ht_node **ht_variable_handles(const struct ht_graph *g, struct ht_arena *a);
 bool ht_changes_any(const struct ht_graph *g);
 void ht_changed_variables(const struct ht_graph *g, struct ht_arena *a, struct ht_map *changed);
-
-void ht_called_functions(const struct ht_graph *g, struct ht_arena *a, struct ht_map *called);
-/* Whether running `f` can come to running it again.  `a` for scratch. */
-bool ht_calls_itself(const struct ht_function *f, struct ht_arena *a);
 
 #endif

@@ -13,12 +13,13 @@ MOST, NOTHING = 12, 0.1
 # Bytes of peak memory that an element may add.  `explain` holds the graph as imported, as decided and as
 # lowered, with what it tells of each node.
 BYTES = {'inspect': 2048, 'convert': 16384, 'explain': 6144, 'compile': 4096, 'run': 5120, 'aot': 4096}
-# Of elements that are more: two nodes, a Reshape, whose shapes each inference makes anew, a function, which
-# is a graph of its own, as imported and as a copy, or a node that policies put casts around.
+# Of elements that are more: two nodes, a Reshape, whose shapes each inference makes anew, a function and the
+# node that calls it, or a node that policies put casts around.
 MORE_BYTES = {
     'inspect': {
-        **dict.fromkeys(('chain_add', 'padded', 'one_function', 'control_through', 'constants_alike', 'chain_reshape'), 4096),
-        **dict.fromkeys(('functions_unused', 'functions_called', 'functions_nested'), 8192),
+        **dict.fromkeys(('chain_add', 'padded', 'one_function', 'control_through', 'constants_alike', 'chain_reshape'), 3072),
+        'functions_called': 4352,
+        'functions_nested': 6144,
         'switches': 20480  # two functions, and a copy of each
     },
     'convert': {},

@@ -119,6 +119,54 @@ static void results_of_functions_are_uses(void **state)
 	ht_arena_release(&a);
 }
 
+static struct ht_function *add_function(struct ht_graph *g, struct ht_str name, struct ht_port *ret)
+{
+	struct ht_function *f = ht_function_new(g, name);
+	struct ht_node *x = add(f->body, "_Arg", "x", 1), *y = add(f->body, "Relu", "y", 1);
+
+	feed(y, x, NULL);
+	*ret = (struct ht_port){ .value = ht_out(y, 0) };
+	f->rets = ret;
+	return f;
+}
+
+static void functions_are_shared_until_they_are_owned(void **state)
+{
+	(void)state;
+	UNIT_ARENA(a);
+	UNIT_ARENA(b);
+	struct ht_graph *g = ht_graph_new(&a), *copy;
+	struct ht_port ret[2];
+	struct ht_function *f = add_function(g, HT_STR("f"), &ret[0]), *mine;
+	struct ht_node *call = add(g, "f", "call", 1), *x = add(g, "Placeholder", "x", 1);
+
+	add_function(g, HT_STR("nobody"), &ret[1]);
+	feed(call, x, NULL);
+	copy = ht_graph_clone_sharing(g, &b);
+	mine = ht_graph_function(copy, HT_STR("f"));
+	assert_true(mine != f && mine->shared && mine->body == f->body);
+	assert_null(ht_graph_function(copy, HT_STR("nobody")));
+	ht_functions_own(copy);
+	assert_ptr_equal(ht_graph_function(copy, HT_STR("f")), mine);
+	assert_true(!mine->shared && mine->body != f->body && mine->body->function == mine);
+	assert_ptr_equal(mine->body->library, copy);
+	assert_ptr_equal(mine->rets->value.node, ht_graph_node(mine->body, HT_STR("y")));
+	/* What the copy does with its own is nothing to the original. */
+	ht_replace_uses(mine->body, ht_out(mine->rets->value.node, 0),
+		ht_out(ht_graph_node(mine->body, HT_STR("x")), 0));
+	assert_ptr_equal(ret[0].value.node, ht_graph_node(f->body, HT_STR("y")));
+
+	/* What is called no more needs no body. */
+	copy = ht_graph_clone_sharing(g, &b);
+	ht_node_remove(ht_graph_node(copy, HT_STR("call")));
+	ht_functions_own(copy);
+	assert_null(copy->functions);
+	assert_null(ht_graph_function(copy, HT_STR("f")));
+	assert_non_null(ht_graph_function(g, HT_STR("f")));
+	ht_arena_release(&b);
+	ht_arena_release(&a);
+}
+
 static void sorting(void **state)
 {
 	(void)state;
@@ -341,6 +389,7 @@ int main(void)
 		cmocka_unit_test(nodes_and_names),
 		cmocka_unit_test(uses_and_replacement),
 		cmocka_unit_test(results_of_functions_are_uses),
+		cmocka_unit_test(functions_are_shared_until_they_are_owned),
 		cmocka_unit_test(sorting),
 		cmocka_unit_test(deep_graphs_sort),
 		cmocka_unit_test(cycles),

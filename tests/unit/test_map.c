@@ -27,6 +27,31 @@ static void finds_what_was_put(void **state)
 	ht_arena_release(&a);
 }
 
+/* Room asked for beforehand changes nothing but memory. */
+static void room_for_keys(void **state)
+{
+	static const size_t rooms[] = { 0, 1, 8, 9, 21, 22, 1000 };
+	static int value;
+
+	(void)state;
+	UNIT_ARENA(a);
+	for (size_t i = 0; i < HT_COUNT(rooms); i++)
+		for (size_t more = 0; more < 30; more++) {
+			struct ht_map m;
+
+			ht_map_init(&m, &a);
+			ht_map_reserve(&m, rooms[i]);
+			assert_null(ht_map_get(&m, HT_STR("0")));
+			for (size_t k = 0; k < rooms[i] + more; k++)
+				ht_map_at(&m, ht_str_printf(&a, "%zu", k))->value = &value;
+			assert_int_equal(m.count, rooms[i] + more);
+			for (size_t k = 0; k < m.count; k++)
+				assert_non_null(ht_map_get(&m, ht_str_printf(&a, "%zu", k)));
+			assert_null(ht_map_get(&m, HT_STR("x")));
+		}
+	ht_arena_release(&a);
+}
+
 static void keys_are_bytes(void **state)
 {
 	struct ht_map m;
@@ -78,6 +103,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_what_was_put),
+		cmocka_unit_test(room_for_keys),
 		cmocka_unit_test(keys_are_bytes),
 		cmocka_unit_test(hashes),
 	};

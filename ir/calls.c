@@ -1,5 +1,5 @@
 /* Which functions of the library a graph can come to call. */
-#include "passes/rewrite.h"
+#include "ir/ir.h"
 
 static void call_named(const struct ht_graph *g, struct ht_map *called, struct ht_str name)
 {
@@ -38,6 +38,26 @@ void ht_called_functions(const struct ht_graph *g, struct ht_arena *a, struct ht
 	for (size_t i = 0; i < called->count; i++)
 		calls_of_graph(
 			g->library, called, ((struct ht_function *)called->entries[i].value)->body);
+}
+
+void ht_drop_uncalled(struct ht_graph *g, struct ht_arena *scratch)
+{
+	struct ht_function **f = &g->functions;
+	struct ht_map called;
+
+	if (!g->functions)
+		return;
+	ht_called_functions(g, scratch, &called);
+	g->last_function = NULL;
+	while (*f) {
+		if (ht_map_get(&called, (*f)->name)) {
+			g->last_function = *f;
+			f = &(*f)->next;
+		} else {
+			ht_map_at(&g->function_names, (*f)->name)->value = NULL;
+			*f = (*f)->next;
+		}
+	}
 }
 
 bool ht_calls_itself(const struct ht_function *f, struct ht_arena *a)
