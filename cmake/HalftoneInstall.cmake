@@ -19,25 +19,32 @@ if(NOT TARGET halftone)
 	return()
 endif()
 
+# Components are packages of HalftonePackage.cmake.
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME dev)
 install(FILES ${public_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/halftone)
 file(GLOB schemas CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/docs/*.schema.json)
-install(FILES ${schemas} DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/halftone)
-install(TARGETS halftone halftone_static halftone-rt halftone-rt_static
-	LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-	ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES ${schemas} DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/halftone COMPONENT tool)
+foreach(pair IN ITEMS halftone=library halftone-rt=runtime)
+	string(REPLACE = ";" pair ${pair})
+	list(GET pair 0 target)
+	list(GET pair 1 component)
+	install(TARGETS ${target} ${target}_static
+		LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${component} NAMELINK_COMPONENT dev
+		ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endforeach()
 get_property(modules GLOBAL PROPERTY HT_MODULES)
 foreach(module IN LISTS modules)
-	install(TARGETS halftone-${module} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/halftone)
+	install(TARGETS halftone-${module} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/halftone COMPONENT library)
 endforeach()
 if(TARGET halftone-tool)
-	install(TARGETS halftone-tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+	install(TARGETS halftone-tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tool)
 	set(share ${CMAKE_BINARY_DIR}/share)
 	add_custom_command(OUTPUT ${share}/man/man1/halftone.1
 		COMMAND ${CMAKE_COMMAND} -DTOOL=$<TARGET_FILE:halftone-tool> -DOUT=${share}
 			-P ${CMAKE_SOURCE_DIR}/cmake/HalftoneManual.cmake
 		DEPENDS halftone-tool ${CMAKE_SOURCE_DIR}/cmake/HalftoneManual.cmake VERBATIM)
 	add_custom_target(halftone_manual ALL DEPENDS ${share}/man/man1/halftone.1)
-	install(DIRECTORY ${share}/ DESTINATION ${CMAKE_INSTALL_DATAROOTDIR})
+	install(DIRECTORY ${share}/ DESTINATION ${CMAKE_INSTALL_DATAROOTDIR} COMPONENT tool)
 endif()
 
 # From the folder of each package file to the prefix.
@@ -54,3 +61,4 @@ install(FILES ${CMAKE_BINARY_DIR}/halftone.pc ${CMAKE_BINARY_DIR}/halftone-rt.pc
 install(FILES ${CMAKE_BINARY_DIR}/halftone-config.cmake
 	${CMAKE_BINARY_DIR}/halftone-config-version.cmake
 	DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/halftone)
+include(HalftonePackage)

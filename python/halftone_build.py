@@ -3,7 +3,7 @@
 The wheel has the package, the tool, the headers, the libraries and the modules of a build with CMake.  What they
 link beyond the C library has to be on the machine; scripts/wheel puts it inside.
 """
-import base64, hashlib, os, re, subprocess, sys, tarfile, tempfile, zipfile
+import base64, hashlib, os, re, shutil, subprocess, sys, tarfile, tempfile, zipfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -39,8 +39,13 @@ def version():
 def compiled(stage):
     """Builds with CMake and installs, stripped, into the folder `stage`; returns the build's folder."""
     build = os.environ.get('HALFTONE_WHEEL_BUILD') or os.path.join(ROOT, 'build', 'wheel')
+    for tool in 'cmake', 'ninja', 'llvm-config-19':
+        if not shutil.which(tool):
+            sys.exit(f'halftone: there is no {tool} to build with; {ROOT}/scripts/packages.txt has the packages of Debian that '
+                     'a build needs, and wheels need none of them')
     run = lambda *command: subprocess.run(command, check=True, stdout=sys.stderr)
-    run('cmake', '-S', ROOT, '-B', build, '-G', 'Ninja', '-DHALFTONE_TESTS=OFF', '-DCMAKE_INSTALL_LIBDIR=lib')
+    run('cmake', '-S', ROOT, '-B', build, '-G', 'Ninja', '-DHALFTONE_TESTS=OFF', '-DCMAKE_INSTALL_LIBDIR=lib',
+        f'-DPython3_EXECUTABLE={sys.executable}')
     run('cmake', '--build', build)
     run('cmake', '--install', build, '--prefix', stage, '--strip')
     return build
@@ -101,15 +106,25 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     return file
 
 
+def sources():
+    """The files that git knows; of a tree without git, such as a source distribution's, all but what is built."""
+    git = subprocess.run(['git', 'ls-files', '-z', '--cached'], cwd=ROOT, capture_output=True, text=True)
+    if os.path.exists(os.path.join(ROOT, '.git')) and git.returncode == 0:
+        yield from (f for f in git.stdout.split('\0') if f and os.path.lexists(os.path.join(ROOT, f)))
+        return
+    for folder, folders, files in os.walk(ROOT):
+        folders[:] = sorted(f for f in folders if f not in ('build', '__pycache__'))
+        yield from sorted(os.path.relpath(os.path.join(folder, f), ROOT) for f in files if f != 'PKG-INFO')
+
+
 def build_sdist(sdist_directory, config_settings=None):
     name = f'halftone-{version()}'
-    files = subprocess.run(['git', 'ls-files', '-z'], cwd=ROOT, check=True, capture_output=True).stdout.decode()
     with tempfile.TemporaryDirectory() as work:
         info = os.path.join(work, 'PKG-INFO')
         with open(info, 'w', encoding='utf-8') as f:
             f.write(METADATA.format(version=version(), readme=read('docs', 'python.md')))
         with tarfile.open(os.path.join(sdist_directory, f'{name}.tar.gz'), 'w:gz') as tar:
-            for file in filter(None, files.split('\0')):
+            for file in sources():
                 tar.add(os.path.join(ROOT, file), f'{name}/{file}', recursive=False)
             tar.add(info, f'{name}/PKG-INFO')
     return f'{name}.tar.gz'

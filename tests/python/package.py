@@ -6,6 +6,11 @@ sys.path.insert(0, os.path.join(HERE, '..', 'tools'))
 import environment
 
 environment.enter_venv()
+PRELOAD = os.environ.get('HALFTONE_PRELOAD')  # the library of a build with sanitizers
+if PRELOAD and os.environ.get('LD_PRELOAD') != PRELOAD:
+    # It has to be loaded before Python, whose own leaks are none of ours.
+    os.environ.update(LD_PRELOAD=PRELOAD, ASAN_OPTIONS=os.environ.get('ASAN_OPTIONS', '') + ':detect_leaks=0')
+    os.execv(sys.executable, [sys.executable, *sys.argv])
 PACKAGE = os.path.join(environment.BUILD, 'python')
 sys.path.insert(0, PACKAGE)
 SMALL = os.path.join(environment.ROOT, 'tests', 'cli', 'small.hir')
@@ -16,3 +21,9 @@ def python(code, *arguments, timeout=600, **variables):
     """Runs code in an interpreter of its own; returns it with what it printed."""
     return subprocess.run([sys.executable, '-c', code, *arguments], capture_output=True, text=True, timeout=timeout,
                           env={**os.environ, 'PYTHONPATH': PACKAGE, **variables})
+
+
+def tool(*arguments):
+    """Runs the command line tool, which has the sanitizers inside."""
+    return subprocess.run([environment.TOOL, *arguments], capture_output=True, text=True, check=True,
+                          env={k: v for k, v in os.environ.items() if k != 'LD_PRELOAD'})

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The Python package: models, programs, policies, reports, tables, as users call them."""
-import gc, json, logging, os, subprocess, sys, threading, unittest, warnings, weakref
+import gc, json, logging, os, sys, threading, unittest, warnings, weakref
 
-from package import SMALL, environment
+from package import SMALL, tool
 from case import FolderCase
 import halftone as ht
 import ml_dtypes
@@ -314,8 +314,7 @@ entry "" {
 
     def test_same_bytes_as_the_tool(self):
         self.model.compile('force_fp16', target='x86-64-v3', batch=2).save(self.path('a.htx'))
-        subprocess.run([environment.TOOL, 'compile', '-q', '--policy', 'force_fp16', '--target', 'x86-64-v3', '--batch', '2',
-                        SMALL, '-o', self.path('b.htx')], check=True)
+        tool('compile', '-q', '--policy', 'force_fp16', '--target', 'x86-64-v3', '--batch', '2', SMALL, '-o', self.path('b.htx'))
         self.assertEqual(ht.Program.load(self.path('a.htx'))(np.ones((2, 4), np.float32))['y'].tobytes(),
                          ht.Program.load(self.path('b.htx'))(np.ones((2, 4), np.float32))['y'].tobytes())
 

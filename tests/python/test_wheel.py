@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""The wheel: built, checked by auditwheel, installed into an environment that has nothing else, run."""
-import os, re, subprocess, sys, unittest, zipfile
+"""The source distribution, and the wheel that is built of it: checked by auditwheel, installed where there is nothing else, run."""
+import os, re, shutil, subprocess, sys, tarfile, unittest, zipfile
 
-from package import SMALL, environment
+from package import HERE, SMALL, environment
 from case import FolderCase
+sys.path.insert(0, os.path.join(HERE, '..', 'install'))
+import chroot
 
 MOST_BYTES = 30 << 20
 
@@ -16,17 +18,81 @@ def run(*command, **how):
     return r.stdout
 
 
+def source_distribution(folder):
+    """Made by pip's hook, unpacked into the folder, where an earlier build stays."""
+    os.makedirs(folder, exist_ok=True)
+    hook = 'import sys, halftone_build; print(halftone_build.build_sdist(sys.argv[1]))'
+    name = run(sys.executable, '-c', f'import sys; sys.path.insert(0, {environment.ROOT + "/python"!r}); {hook}', folder).split()[-1]
+    tree = os.path.join(folder, name.removesuffix('.tar.gz'))
+    for file in os.listdir(tree) if os.path.exists(tree) else ():
+        path = os.path.join(tree, file)
+        if file != 'build':
+            shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
+    with tarfile.open(os.path.join(folder, name)) as tar:
+        tar.extractall(folder, filter='tar')
+    os.makedirs(f'{tree}/build', exist_ok=True)
+    if not os.path.exists(f'{tree}/build/venv'):
+        os.makedirs(f'{environment.ROOT}/build/venv', exist_ok=True)
+        os.symlink(f'{environment.ROOT}/build/venv', f'{tree}/build/venv')
+    return tree
+
+
 class Wheel(FolderCase):
     @classmethod
     def setUpClass(cls):
-        cls.wheel = os.path.join(environment.ROOT, run('scripts/wheel', 'build/dist', cwd=environment.ROOT).split('\n')[-2])
+        cls.tree = source_distribution(f'{environment.ROOT}/build/sdist')
+        cls.wheel = run('scripts/wheel', f'{environment.ROOT}/build/dist', cwd=cls.tree).split('\n')[-2]
+
+    def test_pip_builds_the_source_distribution(self):
+        """For this machine: it has the module for remote caches, too."""
+        run(sys.executable, '-m', 'pip', 'wheel', '--quiet', '--no-deps', '--no-index', '--wheel-dir', self.dir, self.tree)
+        name, = (f for f in os.listdir(self.dir) if f.endswith('.whl'))
+        self.assertRegex(name, r'-py3-none-linux_x86_64\.whl$')
+        with zipfile.ZipFile(self.path(name)) as z:
+            self.assertIn('halftone/lib/halftone/halftone-remote.so', z.namelist())
+            z.extractall(self.path('site'))
+        self.assertEqual(run(sys.executable, '-c', f'import sys\nsys.path.insert(0, {self.path("site")!r})\nimport halftone as ht\n'
+                             f'print(ht.run({SMALL!r}, x=[[1, 2, 3, 4]])["top"].tolist(), ht.__file__)'), f'[0] {self.dir}/site/halftone/__init__.py\n')
+
+    def test_a_source_distribution_of_its_own(self):
+        """What is unpacked makes the same source distribution again."""
+        run(sys.executable, '-c', 'import sys; sys.path.insert(0, "python"); import halftone_build; halftone_build.build_sdist(sys.argv[1])',
+            self.dir, cwd=self.tree)
+        name = os.path.basename(self.tree)
+        with tarfile.open(f'{self.tree}.tar.gz') as a, tarfile.open(self.path(f'{name}.tar.gz')) as b:
+            self.assertEqual(sorted(a.getnames()), sorted(b.getnames()))
+
+    def test_nothing_to_build_with(self):
+        """A machine without the tools of a build is told so."""
+        r = subprocess.run([sys.executable, '-c', 'import sys; sys.path.insert(0, "python"); import halftone_build; halftone_build.build_wheel(".")'],
+                           cwd=self.tree, capture_output=True, text=True, env={'PATH': self.dir})
+        self.assertEqual(r.returncode, 1)
+        self.assertIn('halftone: there is no cmake to build with', r.stderr)
+
+    def test_another_system(self):
+        """Debian 13: another libc, another Python, nothing of ours."""
+        try:
+            with chroot.system('trixie', 'ca-certificates', 'python3-venv') as s:
+                self.uses(s, s.put(self.wheel))
+        except chroot.Absent as why:
+            print(f'skipped: {why}')
+            self.skipTest(str(why))
+
+    def uses(self, s, wheel):
+        s.run('python3', '-m', 'venv', '/venv')
+        s.run('/venv/bin/pip', 'install', '--quiet', wheel)
+        graph = s.put(SMALL)
+        said = s.run('/venv/bin/python', '-c', f'import halftone as ht, sys\np = ht.load({graph!r}).compile(policy="force_fp16")\n'
+                     'print(p(x=[[1, 2, 3, 4]])["top"].tolist(), ht.__file__, "halftone._call" in sys.modules)')
+        self.assertRegex(said, r'\[0\] /venv/.* True')
+        self.assertIn('top', s.run('/venv/bin/halftone', 'run', '--input', 'x=f32[1,4]:1,2,3,4', graph))
 
     def test_size_and_contents(self):
         self.assertLessEqual(os.path.getsize(self.wheel), MOST_BYTES)
         self.assertRegex(self.wheel, r'-py3-none-manylinux_2_34_x86_64\.whl$')
         names = zipfile.ZipFile(self.wheel).namelist()
         for name in ('bin/halftone', 'include/halftone/halftone.h', 'lib/libhalftone.so.1', 'lib/libhalftone-rt.so.1',
-                     'lib/halftone/halftone-backend.so', 'py.typed', '_api.py'):
+                     'lib/halftone/halftone-backend.so', 'py.typed', '_api.py', '_call.abi3.so', '_call.pyi'):
             self.assertIn(f'halftone/{name}', names)
         self.assertFalse([n for n in names if 'LLVM' in n or 'curl' in n or 'remote' in n])
 

@@ -1,0 +1,40 @@
+# cpack -G DEB in the folder of a build, or scripts/deb: packages for Debian and Ubuntu, one for each component that
+# HalftoneInstall.cmake names.
+set(CPACK_PACKAGE_NAME halftone)
+set(CPACK_PACKAGE_VENDOR Halftone)
+set(CPACK_PACKAGE_CONTACT "Halftone <halftone@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY ${PROJECT_DESCRIPTION})
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_GROUPING IGNORE)
+set(CPACK_COMPONENTS_ALL tool library runtime dev)
+set(CPACK_COMPONENT_TOOL_DEPENDS library)
+set(CPACK_COMPONENT_DEV_DEPENDS library runtime)
+set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS ON)
+
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_BINARY_DIR}/lib)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_TOOL_PACKAGE_NAME halftone)
+set(CPACK_DEBIAN_TOOL_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libhalftone${HALFTONE_ABI})
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME libhalftone-rt${HALFTONE_ABI})
+set(CPACK_DEBIAN_DEV_PACKAGE_NAME libhalftone-dev)
+set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
+# What halftone.pc and halftone-rt.pc name, for programs that link the static libraries.
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libc6-dev, libcjson-dev, libmd-dev, libsnappy-dev, libzip-dev")
+set(CPACK_COMPONENT_TOOL_DESCRIPTION "The command line tool, its manual pages and completions.")
+set(CPACK_COMPONENT_LIBRARY_DESCRIPTION
+	"The library, with the code generator, remote caches and signatures as modules that it loads.")
+set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "The library that runs compiled programs, and compiles none.")
+set(CPACK_COMPONENT_DEV_DESCRIPTION "Headers, static libraries, and files for pkg-config and CMake.")
+
+foreach(component IN LISTS CPACK_COMPONENTS_ALL)
+	string(TOUPPER ${component} name)
+	install(FILES ${CMAKE_SOURCE_DIR}/LICENSE RENAME copyright COMPONENT ${component}
+		DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/${CPACK_DEBIAN_${name}_PACKAGE_NAME})
+endforeach()
+include(CPack)
