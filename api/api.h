@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "base/base.h"
+#include "base/watch.h"
 #include "cache/cache.h"
 #include "cache/remote.h"
 #include "ir/ir.h"
@@ -263,6 +264,7 @@ struct ht_make {
 	const struct ht_target *target;
 	const char *backend; /* path of the code generator; NULL: found by itself */
 	int threads;
+	const struct ht_watch *watch; /* NULL: nobody */
 };
 enum ht_status ht_program_build(struct ht_program *p, struct ht_graph *g, struct ht_plan *plan,
 	const struct ht_make *how, struct ht_phases *phases, struct ht_diags *d);

@@ -79,14 +79,18 @@ static const char **aliases_of(
 
 static enum ht_status build(struct compile *c, struct ht_lowering *l, const struct ht_wanted *w)
 {
+	const struct ht_watch watch = { c->opt.progress, c->opt.progress_arg, c->opt.cancel };
 	struct ht_plan *plan;
 	struct ht_make how;
 
+	HT_TRY(ht_watch_phase(&watch, "passes", c->d));
 	HT_TRY(ht_lowering_run(c->m, &c->opt, HT_OPEN_TOLD, HT_UPTO_LAYOUT, NULL, c->w, c->d, l));
+	HT_TRY(ht_watch_phase(&watch, "lower", c->d));
 	HT_TRY(ht_lower(l->graph, &l->lower, &c->w->arena, &plan));
 	HT_TRY(ht_fusion_result_write(&l->policy, &l->fusions, &c->w->arena, c->d));
 	ht_phase_end(&l->phases, "lower");
-	how = (struct ht_make){ c->m->cache, l->passes.target, c->opt.backend, c->opt.threads };
+	how = (struct ht_make){ c->m->cache, l->passes.target, c->opt.backend, c->opt.threads,
+		&watch };
 	HT_TRY(ht_program_build(c->p, l->graph, plan, &how, &l->phases, c->d));
 	keep_defaults(c);
 	c->p->input_alias =

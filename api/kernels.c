@@ -124,8 +124,8 @@ static enum ht_status compile(struct making *m)
 	ours = !strcmp(p->backend->id(), code_id);
 	if (!ours)
 		want_all(m);
-	HT_TRY(p->backend->compile(
-		m->want, m->wants, m->how->target, m->how->threads, m->d, &p->code, &entry));
+	HT_TRY(p->backend->compile(m->want, m->wants, m->how->target, m->how->threads,
+		m->how->watch, m->d, &p->code, &entry));
 	for (int32_t i = 0; i < m->wants; i++) {
 		struct ht_kernel_code *image = &p->kernel_code[m->number[i]];
 

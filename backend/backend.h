@@ -4,6 +4,7 @@
 #define HT_BACKEND_H
 
 #include "base/base.h"
+#include "base/watch.h"
 #include "kernel/kernel.h"
 
 /* Machine code of several kernels, in read-execute memory.  Immutable; shared by threads. */
@@ -14,11 +15,11 @@ enum ht_emit { HT_EMIT_LLVM, HT_EMIT_ASM, HT_EMIT_OBJ };
 /* The module's one exported symbol, `ht_backend`. */
 struct ht_backend {
 	int abi; /* HT_BACKEND_ABI */
-	/* Compiles `n` kernels on up to `threads` threads.  (*entry)[i] is kernel i's code, NULL for a
+	/* Compiles `n` kernels on up to `threads` threads, watched (base/watch.h) or not: NULL.  (*entry)[i] is kernel i's code, NULL for a
 	 * library kernel; the array lives as long as the code. */
 	enum ht_status (*compile)(const struct ht_kernel *const *kernel, int32_t n,
-		const struct ht_target *target, int threads, struct ht_diags *d,
-		struct ht_code **out, ht_kernel_fn ***entry);
+		const struct ht_target *target, int threads, const struct ht_watch *watch,
+		struct ht_diags *d, struct ht_code **out, ht_kernel_fn ***entry);
 	void (*free)(struct ht_code *c); /* NULL is fine */
 	/* Kernel i's code, which runs wherever it is copied to at a multiple of 64; *entry: where in
 	 * it.  Empty for a library kernel. */
@@ -32,6 +33,6 @@ struct ht_backend {
 	const char *(*id)(void);
 };
 
-#define HT_BACKEND_ABI 3
+#define HT_BACKEND_ABI 4
 
 #endif

@@ -16,7 +16,7 @@ struct ht_code {
 	struct place *place; /* of each kernel */
 };
 
-/* One thread's share. */
+/* One thread's share; the first thread is the caller's. */
 struct worker {
 	struct job *job;
 	struct ht_unwind unwind;
@@ -31,7 +31,8 @@ struct job {
 	const struct ht_kernel *const *kernel;
 	int32_t n;
 	const struct ht_target *target;
-	atomic_int next;
+	const struct ht_watch *watch;
+	atomic_int next, done;
 	atomic_bool stop;
 	struct place *place; /* of each kernel */
 	struct turn *order;  /* in which they are compiled */
@@ -91,6 +92,21 @@ static enum ht_status compile_one(
 	return wrong ? HT_E_INTERNAL : HT_OK;
 }
 
+static void after_one(struct worker *w, int number)
+{
+	struct job *j = w->job;
+	int done = atomic_fetch_add(&j->done, 1) + 1;
+
+	if (number == 0)
+		ht_watch_tell(j->watch, "code", (size_t)done, (size_t)j->n);
+	if (w->status == HT_OK && done < j->n && ht_watch_cancelled(j->watch)) {
+		w->status = HT_E_LIMIT;
+		w->wrong = HT_STR("the compilation was cancelled");
+	}
+	if (w->status != HT_OK)
+		atomic_store(&j->stop, true);
+}
+
 static void work_through(struct worker *w, int number)
 {
 	struct job *j = w->job;
@@ -110,8 +126,7 @@ static void work_through(struct worker *w, int number)
 			continue;
 		j->place[i].worker = number;
 		w->status = compile_one(w, &m, i, &j->place[i]);
-		if (w->status != HT_OK)
-			atomic_store(&j->stop, true);
+		after_one(w, number);
 	}
 	ht_machine_release(&m);
 }
@@ -228,10 +243,10 @@ static struct ht_code *collect(const struct job *j, struct worker *w, int worker
 }
 
 static enum ht_status compile(const struct ht_kernel *const *kernel, int32_t n,
-	const struct ht_target *target, int threads, struct ht_diags *d, struct ht_code **out,
-	ht_kernel_fn ***entry)
+	const struct ht_target *target, int threads, const struct ht_watch *watch,
+	struct ht_diags *d, struct ht_code **out, ht_kernel_fn ***entry)
 {
-	struct job j = { .kernel = kernel, .n = n, .target = target };
+	struct job j = { .kernel = kernel, .n = n, .target = target, .watch = watch };
 	struct worker *w;
 	enum ht_status st = HT_OK;
 
@@ -253,7 +268,9 @@ static enum ht_status compile(const struct ht_kernel *const *kernel, int32_t n,
 		ht_on_threads(threads, start_worker, w);
 	for (int i = 0; i < threads && st == HT_OK; i++) {
 		st = w[i].status;
-		if (st != HT_OK)
+		if (st == HT_E_LIMIT)
+			ht_error(d, st, HT_NOWHERE, "%.*s", HT_STR_ARG(w[i].wrong));
+		else if (st != HT_OK)
 			ht_error(d, st, HT_NOWHERE, "cannot generate code for %s: %.*s",
 				target->name, HT_STR_ARG(w[i].wrong));
 	}

@@ -55,7 +55,7 @@ static enum ht_status compile(struct cli *c, struct nets *t)
 	do {
 		opt.target = t->targets.n ? t->targets.item[t->n] : NULL;
 		if (st == HT_OK)
-			st = ht_compile(m, &opt, c->diags, &t->program[t->n++]);
+			st = compile_shown(c, m, &opt, &t->program[t->n++]);
 	} while (st == HT_OK && t->n < t->targets.n);
 	ht_model_free(m);
 	ht_policy_free(p);

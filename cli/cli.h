@@ -150,6 +150,12 @@ extern const struct exit_code exit_codes[]; /* ended by a row without help */
 
 enum ht_status print_manual(const struct verb *v); /* man(7); NULL: of the tool */
 
+/* ---- compile_shown.c ---- */
+
+/* ht_compile() with a line on the terminal where it takes longer than a second. */
+enum ht_status compile_shown(const struct cli *c, const struct ht_model *m,
+	struct ht_compile_options *opt, struct ht_program **out);
+
 /* ---- report.c: streams ---- */
 
 /* Messages appear in the order they arise; those of the library when the next one of ours does. */

@@ -126,7 +126,7 @@ static enum ht_status add(struct variants *v, const struct ht_model *m)
 	if (v->writer && v->n)
 		st = ht_artefact_writer_spill(v->writer, v->path, v->c->diags);
 	if (st == HT_OK)
-		st = ht_compile(m, &v->opt, v->c->diags, &p);
+		st = compile_shown(v->c, m, &v->opt, &p);
 	if (st != HT_OK)
 		return st;
 	put_variant(v, p);

@@ -240,7 +240,7 @@ static enum ht_status compile(struct cli *c, struct session *s, long long thread
 	opt.conv_method = option(c, OPTION_CONV_METHOD, NULL);
 	opt.numerics = option_on(c, OPTION_NUMERICS);
 	opt.threads = (int)threads;
-	st = ht_compile(s->model, &opt, c->diags, &s->program);
+	st = compile_shown(c, s->model, &opt, &s->program);
 	ht_policy_free(policy);
 	return st;
 }

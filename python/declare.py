@@ -73,6 +73,10 @@ class Headers:
 
     def fields(self, line):
         """One line of a struct, which may declare several members: `const char *a, *b`."""
+        function = re.fullmatch(r'\s*void\s*\(\s*\*\s*(\w+)\s*\)\s*\(.*\)', line, re.S)
+        if function:
+            yield function[1], self.parameter(line)
+            return
         first, *others = [p.strip() for p in line.split(',')]
         base, stars, name = re.fullmatch(r'(.*?)((?:\*|\bconst\b|\s)*)\b(\w+)', first, re.S).groups()
         yield name, self.type(base, stars.count('*'))

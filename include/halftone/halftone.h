@@ -218,9 +218,18 @@ struct ht_compile_options {
 	 * parts, wherever that is possible.  "auto" (NULL): the method with the lower estimated time.
 	 * With "parts" each part has, bit for bit, the results of a program for that part alone. */
 	const char *batch_method;
+	/* For ht_compile(), which calls it in the caller's thread when a phase begins ("passes",
+	 * "lower", "weights", "code") and while code is generated: `done` of `total` parts of the phase are
+	 * done.  NULL: never. */
+	void (*progress)(void *arg, const char *phase, size_t done, size_t total);
+	void *progress_arg;
+	/* ht_compile() ends with HT_E_LIMIT soon after *cancel becomes non-zero: before the next phase
+	 * or kernel.  Another thread or a signal handler may set it.  NULL: it is not cancelled. */
+	const int32_t *cancel;
 };
 #define HT_COMPILE_OPTIONS_INIT                                                                    \
-	{ sizeof(struct ht_compile_options), NULL, NULL, 0, NULL, NULL, 0, NULL, 0, NULL }
+	{ sizeof(struct ht_compile_options), NULL, NULL, 0, NULL, NULL, 0, NULL, 0, NULL, NULL,    \
+		NULL, NULL }
 
 /* Compiles a model.  On HT_OK the caller owns *out, which does not need the model any more. */
 HT_API enum ht_status ht_compile(const struct ht_model *m, const struct ht_compile_options *opt,

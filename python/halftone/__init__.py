@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from . import cache
 from ._api import HALFTONE_VERSION as __version__
-from ._arrays import Tensor
+from ._arrays import Tensor, narrow, widen
 from ._comparison import Comparison, compare
 from ._errors import (
     HalftoneError, HalftoneWarning, InputError, InternalError, LimitError, Message, SystemFailure, UnsupportedError,
@@ -21,7 +21,7 @@ from ._errors import (
 )
 from ._model import Model, aot, load, run
 from ._policy import Policy
-from ._program import Context, Info, Program, is_artefact, manifest, save
+from ._program import Context, Info, Program, diff, is_artefact, manifest, save, sign
 from ._report import Report
 from ._tables import (
     Option, build_info, check_option, check_settings, config, fusions, option, options, ops, passes, policies,
@@ -32,6 +32,6 @@ __all__ = [
     'Comparison', 'Context', 'HalftoneError', 'HalftoneWarning', 'Info', 'InputError', 'InternalError', 'LimitError',
     'Message', 'Model', 'Option', 'Policy', 'Program', 'Report', 'SystemFailure', 'Tensor', 'UnsupportedError',
     'UsageError', 'Verdict', '__version__', 'aot', 'build_info', 'cache', 'check_option', 'check_settings', 'compare',
-    'config', 'fusions', 'is_artefact', 'load', 'manifest', 'option', 'options', 'ops', 'passes', 'policies',
-    'profiles', 'run', 'save', 'targets',
+    'config', 'diff', 'fusions', 'is_artefact', 'load', 'manifest', 'narrow', 'option', 'options', 'ops', 'passes', 'policies',
+    'profiles', 'run', 'save', 'sign', 'targets', 'widen',
 ]

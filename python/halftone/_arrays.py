@@ -4,7 +4,7 @@ from __future__ import annotations
 import ctypes
 
 from . import _api
-from ._errors import InputError
+from ._errors import InputError, UsageError
 from ._library import lib, note, text
 
 TYPE_CHECKING = False
@@ -174,3 +174,37 @@ def checked(what: str, d: Dense, wanted: Tensor) -> Dense:
     if not same_type(d.dtype, wanted.dtype) or not fits:
         raise InputError(f'{what} is {spelled(wanted.dtype, wanted.shape)}, not {spelled(d.dtype, d.shape)}')
     return d
+
+
+def widen(x: Any) -> Any:
+    """A float32 array of one of float16, bfloat16, or uint16, which stands for bfloat16: as programs read them.
+
+    >>> import halftone as ht, numpy as np
+    >>> ht.widen(np.array([0x3f80, 0xc000], np.uint16))
+    array([ 1., -2.], dtype=float32)
+    """
+    import numpy
+    x = numpy.array(x, order='C')
+    dtype = 'bfloat16' if x.dtype == numpy.uint16 else x.dtype.name
+    out = numpy.empty(x.shape, numpy.float32)
+    _convert(lib.ht_widen, x.ctypes.data, code_of(dtype), out.ctypes.data, x.size, dtype)
+    return out
+
+
+def narrow(x: Any, dtype: str) -> Any:
+    """Numbers as "float16" or "bfloat16", rounded as programs round; bfloat16 has the dtype that outputs have.
+
+    >>> import halftone as ht
+    >>> ht.narrow([1 / 3], "float16")
+    array([0.3333], dtype=float16)
+    """
+    import numpy
+    x = numpy.array(x, numpy.float32, order='C')
+    out = numpy.empty(x.shape, numpy_dtype(dtype))
+    _convert(lib.ht_narrow, x.ctypes.data, code_of(dtype), out.ctypes.data, x.size, dtype)
+    return out
+
+
+def _convert(function: Any, source: int, code: int, to: int, n: int, dtype: str) -> None:
+    if function(source, code, to, n):
+        raise UsageError(f'{dtype} is neither float16 nor bfloat16')

@@ -135,6 +135,15 @@ class Owner:
         """Lets go of the memory.  Calls that are under way in other threads end well."""
         self._held = None
 
+    def _alone(self, use: Callable[[], Any]) -> Any:
+        """use(), with an object that belongs to one thread at a time: it is closed where Ctrl-C ended the call, since
+        the library goes on with it."""
+        try:
+            return use()
+        except KeyboardInterrupt:
+            self.close()
+            raise
+
     def __enter__(self) -> Any:
         self._handle
         return self
@@ -213,8 +222,9 @@ def call(function: Callable[..., int], *arguments: object, late: tuple[object, .
     heed(function(*arguments, diags.pointer, *late), diags.pointer)
 
 
-def long_call(function: Callable[..., int], *arguments: object, late: tuple[object, ...] = ()) -> None:
-    """call(), but that Ctrl-C in the main thread raises KeyboardInterrupt at once.
+def long_call(function: Callable[..., int], *arguments: object, late: tuple[object, ...] = (),
+              waiting: Callable[[], None] | None = None) -> None:
+    """call(), but that Ctrl-C in the main thread raises KeyboardInterrupt at once; that one calls waiting() meanwhile.
 
     The call goes on in a thread, which keeps all that it uses, and its result is dropped.  The interpreter waits for it before it ends.
     """
@@ -234,7 +244,9 @@ def long_call(function: Callable[..., int], *arguments: object, late: tuple[obje
 
     thread = threading.Thread(target=work, name='halftone')
     thread.start()
-    done.acquire()
+    while not done.acquire(timeout=0.1):  # a signal that comes just before a wait does not end the wait
+        if waiting:
+            waiting()
     thread.join()
     heed(status[0], diags.pointer)
 

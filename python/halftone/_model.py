@@ -7,13 +7,13 @@ import os
 from . import _api
 from ._arrays import Tensor, tensor_of
 from ._errors import InputError, UsageError
-from ._library import Handle, Owner, call, created, filled, int64, json_of, lib, long_call, names, raw, raw_or_none, text_of
+from ._library import Handle, Out, Owner, call, created, filled, int64, json_of, lib, long_call, names, raw, raw_or_none, text_of
 from ._policy import Policy, handle_of
-from ._program import Program, bounds_of, dimensions
+from ._program import Program, bounds_of, dimensions, for_nets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from ._report import Report
@@ -110,14 +110,15 @@ class Model(Owner):
 
     def inspect(self) -> dict[str, Any]:
         """Signatures, inputs, outputs, op histogram, what is unsupported, multiply-adds, bytes."""
-        found: dict[str, Any] = json_of(lib.ht_model_inspect, self._handle, _api.HT_FORMAT_JSON)
+        found: dict[str, Any] = json_of(lib.ht_model_inspect, self._handle, _api.HT_FORMAT_JSON, long=True)
         return found
 
     def compile(self, policy: Policy | str | None = None, target: str | None = None, *,
                 inputs: Shapes | None = None, batch: int | None = None, options: Mapping[str, object] | None = None,
                 threads: int = 1, cache: Cache | str | None = None, numerics: bool = False,
                 conv_method: str | None = None, block_method: str | None = None,
-                batch_method: str | None = None, sources: bool = False) -> Program:
+                batch_method: str | None = None, sources: bool = False,
+                progress: Callable[[str, int, int], None] | bool | None = None) -> Program:
         """Compiles for a target ("host", "x86-64-v3", …) under a policy, by default the one that keeps every dtype.
 
         `inputs` states shapes, `batch` the first dimension of those inputs where it is open.  A first dimension of
@@ -127,11 +128,18 @@ class Model(Owner):
         With `numerics` Context.numerics() has counts; methods are those of docs/modes.md; with `sources` an
         artefact names the model's files by their SHA-256.
 
+        A compilation that takes longer than a second shows how far it is in a terminal and in a notebook; elsewhere
+        the logger "halftone" gets a line every ten seconds.  With `progress` False it does not; with True it does
+        anywhere; a function is called with a phase and how many of how many parts are done, in the thread that
+        compiles, and ends the compilation if it raises.
+
         >>> import halftone as ht
         >>> ht.load(GRAPH).compile("allow_mix_precision_bf16", inputs={"x": (8, 4)}).inputs
         [x: float32[8,4]]
         """
+        from ._progress import Watch
         from .cache import opened
+        watch = Watch(progress)
         made, keep = compile_options(policy, options, target, threads=threads, numerics=int(numerics),
                                      conv_method=conv_method, block_method=block_method, batch_method=batch_method,
                                      sources=int(sources))
@@ -142,7 +150,10 @@ class Model(Owner):
                 handle = self.with_(shapes=inputs, batch=batch)._handle
                 handle.keeps = (store._handle,)
                 lib.ht_model_set_cache(handle, store._handle)
-            return Program(created(lib.ht_program_free, lib.ht_compile, handle, Struct(made, keep), long=True))
+            with watch.of(made):
+                compiled = Handle(lib.ht_program_free)
+                long_call(lib.ht_compile, handle, Struct(made, keep, watch), late=(Out(compiled),), waiting=watch.show)
+            return Program(compiled)
 
     def explain(self, policy: Policy | str | None = None, target: str | None = None, *,
                 inputs: Shapes | None = None, batch: int | None = None,
@@ -283,17 +294,20 @@ def _shape(x: Any) -> tuple[int, ...]:
     return tuple(x.shape) if hasattr(x, 'shape') else numpy.shape(x)
 
 
-def aot(model: Model | Program | Iterable[Program], directory: Any, *, name: str | None = None,
+def aot(model: Model | Program | Iterable[Program] | str | os.PathLike[str], directory: Any, *, name: str | None = None,
         prefix: str | None = None, policy: Policy | str | None = None,
-        targets: Iterable[str] = ('host',), inputs: Shapes | None = None, batch: int | None = None,
+        targets: Iterable[str] | None = None, inputs: Shapes | None = None, batch: int | None = None,
         external_weights: bool = False, keep_subnormals: bool = False) -> dict[str, Any]:
     """Writes files with which C and C++ programs run a model without Halftone (docs/aot.md) to a folder.
 
-    A model is compiled for every target.  `name` is that of the net and its files, `prefix` that of its C names.
+    A model is compiled for every target, by default for this machine's.  The path is that of an artefact, whose
+    variants are taken, by default for all targets; of a model load() is needed first.  `name` is that of the net and its files, `prefix` that of its C names.
     Returns the files and their sizes.  Raises UnsupportedError where nodes are computed by the library.
     """
     if isinstance(model, Model):
-        programs = [model.compile(policy, t, inputs=inputs, batch=batch) for t in targets]
+        programs = [model.compile(policy, t, inputs=inputs, batch=batch) for t in targets or ('host',)]
+    elif isinstance(model, (str, os.PathLike)):
+        programs = for_nets(model, targets or (), policy.name if isinstance(policy, Policy) else policy, batch or 0, inputs)
     else:
         programs = [model] if isinstance(model, Program) else list(model)
     options = filled(_api.ht_aot_options_init(), dict(

@@ -9,13 +9,15 @@ from time import perf_counter
 
 from . import _api
 from ._arrays import Dense, Tensor, checked, code_of, dense, numpy_dtype, same_type, spelled, tensor_of
-from ._errors import InputError, UsageError
-from ._library import Diags, Handle, Owner, call, created, filled, heed, int64, json_of, lib, long_call, raw, text
+from ._errors import InputError, UsageError, Verdict
+from ._library import (
+    Bytes, Diags, Handle, Owner, call, created, filled, heed, int64, json_of, lib, long_call, names, raw, text,
+)
 from ._no_call import NoCall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
 try:
@@ -23,6 +25,8 @@ try:
 except ImportError:  # another interpreter than CPython
     Call = NoCall  # type: ignore[assignment, misc]
 
+_RUN = ctypes.cast(lib.ht_context_run, ctypes.c_void_p).value  # its address
+_MOST_TARGETS = 64  # of one net
 # A run that takes longer than this, in seconds, is one that Ctrl-C has to end.
 LONG_RUN = 0.05
 _WORDS = ctypes.sizeof(_api.ht_array) // 8  # the first of an ht_array is its data
@@ -137,7 +141,7 @@ class Context(Owner):
         self._arguments: tuple[Any, ...] = (self._held, self._in, len(self._in), self._out, len(self._out))
         import numpy
         self._call = Call(
-            ctypes.cast(lib.ht_context_run, ctypes.c_void_p).value, self._held._as_parameter_.value,
+            _RUN, self._held._as_parameter_.value,
             ctypes.addressof(self._in), ctypes.addressof(self._out), ctypes.addressof(self._cancel),
             self._ins.described(), self._outs.described(), numpy.empty, self._loops, (self._held, self._in, self._out))
         if seed is not None:
@@ -573,5 +577,42 @@ def manifest(path: Any, *, policy: str | None = None, target: str | None = None,
              require_signature: Any = None) -> dict[str, Any]:
     """The manifest of an artefact; the arguments are those of Program.load()."""
     options, _ = artefact_options(policy, target, batch, inputs, verify, require_signature)
-    found: dict[str, Any] = json_of(lib.ht_artefact_manifest, raw(path), ctypes.byref(options))
+    found: dict[str, Any] = json_of(lib.ht_artefact_manifest, raw(path), ctypes.byref(options), long=True)
     return found
+
+
+def diff(before: Any, after: Any) -> dict[str, Any]:
+    """In what two artefacts differ: members of the manifests, variants, code of kernels, weights, signatures.
+
+    The list `differences` of the result is empty where they do not.
+    """
+    out = Bytes()
+    try:
+        long_call(lib.ht_artefact_diff, raw(before), raw(after), None, _api.HT_FORMAT_JSON, late=(out,))
+    except Verdict:  # which is that they differ
+        pass
+    import json
+    found: dict[str, Any] = json.loads(bytes(out))
+    return found
+
+
+def sign(path: Any, key: Any, to: Any = None) -> None:
+    """Signs an artefact with an Ed25519 key (a PEM file), in place or as the file `to`.
+
+    Raises InputError where the artefact is damaged or the key is none.
+    """
+    long_call(lib.ht_artefact_sign, raw(path), raw(key), raw(path if to is None else to))
+
+
+def for_nets(path: Any, targets: Iterable[str], policy: str | None, batch: int, inputs: Any) -> list[Program]:
+    """The programs of an artefact that make one net, each for another target; without targets for all that it has."""
+    options, _ = artefact_options(policy, None, batch, inputs, False, None)
+    wanted, wants = names(targets)
+    found, n = (ctypes.c_void_p * _MOST_TARGETS)(), ctypes.c_size_t()
+    long_call(lib.ht_aot_load, raw(path), ctypes.byref(options), wanted, wants, late=(found, len(found), ctypes.byref(n)))
+    programs = []
+    for pointer in found[:n.value]:
+        handle = Handle(lib.ht_program_free)
+        handle._as_parameter_.value = pointer
+        programs.append(Program(handle))
+    return programs

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from . import _api
 from ._arrays import code_of
-from ._library import Owner, call, created, json_of, lib, raw, raw_or_none, text_of
+from ._library import Owner, call, created, json_of, lib, long_call, raw, raw_or_none, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,15 +38,17 @@ class Report(Owner):
     @classmethod
     def read(cls, path: Any) -> Report:
         """A report that save() or `halftone explain --format json` wrote, to compare with by diff() and check()."""
-        return cls(created(lib.ht_report_free, lib.ht_report_read, raw(path)))
+        return cls(created(lib.ht_report_free, lib.ht_report_read, raw(path), long=True))
 
     def _printed(self, form: int, node: str | None = None) -> bytes:
-        return text_of(lib.ht_report_print, self._handle, form, raw_or_none(node))
+        printed: bytes = self._alone(lambda: text_of(lib.ht_report_print, self._handle, form, raw_or_none(node), long=True))
+        return printed
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, as docs/decisions.md describes."""
         if self._dict is None:
-            self._dict = json_of(lib.ht_report_print, self._handle, _api.HT_FORMAT_JSON, None)
+            import json
+            self._dict = json.loads(self._printed(_api.HT_FORMAT_JSON))
         assert self._dict is not None
         return self._dict
 
@@ -95,18 +97,20 @@ class Report(Owner):
         Of one node the reason, "" where it has that dtype; of all nodes a list of dicts with node, attribute,
         dtype and why_not.
         """
-        units: list[dict[str, Any]] = json_of(
-            lib.ht_report_why_not, self._handle, code_of(dtype), raw_or_none(node), _api.HT_FORMAT_JSON)['units']
+        units: list[dict[str, Any]] = self._alone(lambda: json_of(
+            lib.ht_report_why_not, self._handle, code_of(dtype), raw_or_none(node), _api.HT_FORMAT_JSON, long=True))['units']
         return units if node is None else '; '.join(dict.fromkeys(u['why_not'] for u in units))
 
     def diff(self, after: Report) -> dict[str, Any]:
         """Units and casts in which a later report differs, with both reasons."""
-        found: dict[str, Any] = json_of(lib.ht_report_diff, self._handle, after._handle, _api.HT_FORMAT_JSON)
+        found: dict[str, Any] = self._alone(lambda: after._alone(lambda: json_of(
+            lib.ht_report_diff, self._handle, after._handle, _api.HT_FORMAT_JSON, long=True)))
         return found
 
     def check(self, after: Report, *conditions: str) -> None:
         """Raises Verdict where a later report is worse by a condition: "new-cast", "lower-precision", "cost+5%"."""
-        call(lib.ht_report_check, self._handle, after._handle, raw(','.join(conditions)))
+        self._alone(lambda: after._alone(lambda: long_call(
+            lib.ht_report_check, self._handle, after._handle, raw(','.join(conditions)))))
 
     def __repr__(self) -> str:
         if self.closed:

@@ -71,7 +71,7 @@ class Cache(Owner):
 
     def stats(self) -> dict[str, Any]:
         """What happened so far in all processes that have ended, and what is there."""
-        found: dict[str, Any] = json_of(lib.ht_cache_stats, self._handle, _api.HT_FORMAT_JSON)
+        found: dict[str, Any] = self._alone(lambda: json_of(lib.ht_cache_stats, self._handle, _api.HT_FORMAT_JSON, long=True))
         return found
 
     def reset(self) -> None:
@@ -80,7 +80,7 @@ class Cache(Owner):
 
     def _cleaned(self, function: Any, *arguments: object) -> Cleaned:
         out = _api.ht_cache_cleaned()
-        long_call(function, self._handle, *arguments, late=(ctypes.byref(out),))
+        self._alone(lambda: long_call(function, self._handle, *arguments, late=(ctypes.byref(out),)))
         return Cleaned(out)
 
     def verify(self) -> Cleaned:
@@ -93,9 +93,7 @@ class Cache(Owner):
 
     def age(self, above_bytes: int, to_bytes: int, recent_seconds: int) -> Cleaned:
         """gc() to `to_bytes` where there are `above_bytes`; what was used in the last seconds stays."""
-        out = _api.ht_cache_cleaned()
-        long_call(_aged, self._handle, _natural(above_bytes), _natural(to_bytes), int64('seconds', recent_seconds), late=(out,))
-        return Cleaned(out)
+        return self._cleaned(_aged, _natural(above_bytes), _natural(to_bytes), int64('seconds', recent_seconds))
 
     def export(self, path: Any) -> Cleaned:
         """All entries in one file."""
@@ -110,8 +108,9 @@ class Cache(Owner):
         """The names of the entries that a compilation looks for: the graph's, or with `kernels` its kernels'."""
         from ._model import Struct, compile_options
         made, keep = compile_options(policy, options, target)
-        return text_of(lib.ht_cache_key_of, self._handle, model._handle, Struct(made, keep), int(kernels),
-                       long=True).decode().split()
+        keys: bytes = self._alone(lambda: text_of(
+            lib.ht_cache_key_of, self._handle, model._handle, Struct(made, keep), int(kernels), long=True))
+        return keys.decode().split()
 
     def why_miss(self, model: Model, policy: Policy | str | None = None, target: str | None = None, *,
                  options: Mapping[str, object] | None = None) -> str:
@@ -122,8 +121,8 @@ class Cache(Owner):
         made, keep = compile_options(policy, options, target)
         out = Bytes()
         try:
-            long_call(lib.ht_cache_why_miss, self._handle, model._handle, Struct(made, keep), _api.HT_FORMAT_TEXT,
-                      late=(out,))
+            self._alone(lambda: long_call(lib.ht_cache_why_miss, self._handle, model._handle, Struct(made, keep),
+                                          _api.HT_FORMAT_TEXT, late=(out,)))
         except Verdict as verdict:
             raise Verdict(bytes(out).decode().rstrip() or str(verdict), verdict.messages) from None
         return bytes(out).decode()
@@ -145,7 +144,7 @@ def _close(pointer: Any) -> None:
 
 
 def _aged(cache: Any, above: int, to: int, recent: int, diags: Any, out: Any) -> int:
-    status: int = lib.ht_cache_age(cache, above, to, recent, diags, ctypes.byref(out))
+    status: int = lib.ht_cache_age(cache, above, to, recent, diags, out)
     return status
 
 
@@ -175,9 +174,11 @@ class opened:
             self._cache._busy = True
         return self._cache
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         if self._cache is not None:
             self._cache._busy = False
+            if kind is KeyboardInterrupt:  # the library goes on with it
+                self._cache.close()
 
 
 def stats() -> dict[str, Any]:

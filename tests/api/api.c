@@ -348,6 +348,26 @@ static void configurations(void)
 	ht_diags_free(d);
 }
 
+/* What a compilation told of itself; it is cancelled at call `end`, unless that is 0. */
+struct seen {
+	int calls, end, phases;
+	size_t done, kernels;
+	int32_t cancel;
+};
+
+static void count_progress(void *arg, const char *phase, size_t done, size_t total)
+{
+	struct seen *s = (struct seen *)arg;
+
+	s->phases += done == 0;
+	if (!strcmp(phase, "code") && done) {
+		s->done = done;
+		s->kernels = total;
+	}
+	if (++s->calls == s->end)
+		s->cancel = 1;
+}
+
 static void runs(const char *path)
 {
 	struct ht_diags *d = ht_diags_new();
@@ -358,6 +378,7 @@ static void runs(const char *path)
 	struct ht_policy *policy;
 	struct ht_program *p, *low;
 	struct ht_context *c;
+	struct seen seen;
 	float y[3];
 	int64_t top = 9;
 
@@ -369,7 +390,20 @@ static void runs(const char *path)
 	CHECK(!strcmp(ht_policy_name(policy), "allow_mix_precision_bf16"));
 	opt.policy = policy;
 	opt.target = "x86-64-v3";
+	memset(&seen, 0, sizeof seen);
+	opt.progress = count_progress;
+	opt.progress_arg = &seen;
+	opt.cancel = &seen.cancel;
 	CHECK(ht_compile(m, &opt, d, &low) == HT_OK);
+	CHECK(seen.phases == 4 && seen.kernels > 0 && seen.done == seen.kernels);
+	/* Cancelled in any phase, and behind any kernel but the last. */
+	for (seen.end = 1; seen.end < 6; seen.end++) {
+		struct ht_program *none = low;
+
+		seen.calls = 0;
+		CHECK(ht_compile(m, &opt, d, &none) == HT_E_LIMIT && !none);
+		seen.cancel = 0;
+	}
 	ht_policy_free(policy);
 	/* Programs do not need their model. */
 	ht_model_free(m);

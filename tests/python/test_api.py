@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The Python package: models, programs, policies, reports, tables, as users call them."""
-import gc, json, logging, os, sys, threading, unittest, warnings, weakref
+import gc, json, logging, os, re, signal, subprocess, sys, threading, unittest, warnings, weakref
 
-from package import SMALL, tool
+from package import SMALL, environment, tool
 from case import FolderCase
 import halftone as ht
 import ml_dtypes
@@ -575,6 +575,159 @@ class Caches(FolderCase):
             ht.load(SMALL).compile('force_fp16', cache=ht.cache.Cache(self.path('empty'), must_hit=True))
         self.assertRaises(ht.UsageError, ht.cache.Cache, self.path('cache'), 'sometimes')
         self.assertRaises(ht.UsageError, c.gc, -1)
+
+
+class Everything(FolderCase):
+    """The C API in Python: every function of it, and each long call leaves time for Ctrl-C."""
+
+    # What Python does in another way, or does not need.
+    WITHOUT = {
+        'ht_program_save': 'save() writes one program as it writes several',
+        'ht_artefact_writer_take': 'programs belong to their Python objects', 'ht_artefact_writer_spill': 'likewise',
+        'ht_cache_graph_key_check': 'Cache(graph_key=...) checks it', 'ht_tool_signals': 'signals are those of the interpreter',
+        **{f'ht_threads_{what}': 'for nets in C' for what in ('new', 'free', 'run', 'barrier')},
+    }
+    # What takes no longer than a glance, whatever the model.
+    SHORT = {
+        'ht_artefact_writer_add', 'ht_artefact_writer_new', 'ht_build_info', 'ht_cache_entry_path', 'ht_cache_open',
+        'ht_cache_close', 'ht_cache_pin', 'ht_cache_stats_reset', 'ht_diags_get', 'ht_diags_line', 'ht_config_parse', 'ht_config_read', 'ht_context_new',
+        'ht_list', 'ht_model_set_batch', 'ht_model_set_inputs', 'ht_model_set_outputs', 'ht_model_set_shape', 'ht_option_check',
+        'ht_policy_add_sample', 'ht_policy_new', 'ht_policy_set', 'ht_policy_validate', 
+        'ht_settings_check', 'ht_file_write', 
+    }
+
+    def calls(self):
+        """{function of the library: a call that uses it}"""
+        m, one = ht.load(SMALL), np.ones((1, 4), np.float32)
+        p, c = m.compile(cache='off'), lambda: ht.cache.Cache(self.path('cache'))  # which an interrupted call closes
+        p.save(self.path('m.htx'))
+        c().export(self.path('all'))
+        key, context = self.path('key.pem'), p.context()
+        return {
+            'ht_model_load': lambda: ht.load(SMALL), 'ht_model_inspect': m.inspect, 'ht_compile': lambda: m.compile(cache='off'),
+            'ht_report_new': m.explain, 'ht_convert': lambda: m.convert(path=self.path('o.pb')), 'ht_rewrite': lambda: m.rewrite('fold'),
+            'ht_emit_code': lambda: m.emit('asm'), 'ht_aot_write': lambda: ht.aot(p, self.path('net')),
+            'ht_aot_load': lambda: ht.aot(self.path('m.htx'), self.path('net')), 'ht_artefact_writer_write': lambda: p.save(self.path('o.htx')),
+            'ht_artefact_diff': lambda: ht.diff(self.path('m.htx'), self.path('m.htx')),
+            'ht_artefact_sign': lambda: ht.sign(self.path('m.htx'), key), 'ht_program_load': lambda: ht.Program.load(self.path('m.htx')),
+            'ht_artefact_manifest': lambda: ht.manifest(self.path('m.htx')), 'ht_cache_stats': lambda: c().stats(),
+            'ht_report_print': lambda: m.explain().text(), 'ht_report_why_not': lambda: m.explain().why_not(),
+            'ht_report_diff': lambda: m.explain().diff(m.explain()), 'ht_report_check': lambda: m.explain().check(m.explain(), 'new-cast'),
+            'ht_report_read': lambda: ht.Report.read(self.path('r.json')),
+            'ht_context_run': lambda: context.run(one), 'ht_cache_verify': lambda: c().verify(), 'ht_cache_gc': lambda: c().gc(1),
+            'ht_cache_age': lambda: c().age(1, 1, 1), 'ht_cache_export': lambda: c().export(self.path('o')),
+            'ht_cache_import': lambda: c().import_(self.path('all')), 'ht_cache_key_of': lambda: c().key(m), 'ht_cache_why_miss': lambda: c().why_miss(m),
+        }
+
+    def test_every_function(self):
+        from halftone import _api
+        text = ''
+        folder = os.path.dirname(ht.__file__)
+        for file in os.listdir(folder):
+            if file.endswith('.py') and file != '_api.py':
+                with open(os.path.join(folder, file)) as f:
+                    text += f.read()
+        self.assertEqual({f for f in _api.FUNCTIONS if f not in text}, set(self.WITHOUT))
+
+    def test_every_long_call_is_interrupted(self):
+        """The library's function does not return until the exception is there."""
+        from halftone import _api, _library
+        calls = self.calls()
+        headers = ''
+        for name in 'halftone', 'runtime', 'cache', 'tool':
+            with open(f'{environment.ROOT}/include/halftone/{name}.h') as f:
+                headers += f.read()
+        fail = set(re.findall(r'HT_API enum ht_status\s+(ht_\w+)\([^;]*struct ht_diags \*d', headers)) | {'ht_cache_close'}
+        self.assertEqual(fail - set(self.WITHOUT), self.SHORT | set(calls))
+        lib = _library.lib
+        for name, use in calls.items():
+            with self.subTest(name):
+                begun, end = threading.Event(), threading.Event()
+
+                def held(*_, begun=begun, end=end):
+                    begun.set()
+                    if threading.current_thread() is not threading.main_thread():  # where Python would end a wait
+                        end.wait()
+                    return _api.HT_E_INTERNAL
+
+                def interrupt(begun=begun, end=end):
+                    begun.wait()
+                    if not end.is_set():
+                        os.kill(os.getpid(), signal.SIGINT)
+
+                original = getattr(lib, name)
+                setattr(lib, name, held)
+                sender = threading.Thread(target=interrupt)
+                sender.start()
+                try:
+                    with self.assertRaises(KeyboardInterrupt):
+                        use()
+                    self.assertFalse(end.is_set())
+                finally:
+                    end.set()
+                    begun.set()
+                    sender.join()
+                    setattr(lib, name, original)
+                    for thread in threading.enumerate():
+                        if thread.name == 'halftone':
+                            thread.join()
+
+    def test_files(self):
+        m = ht.load(SMALL)
+        m.compile(cache='off').save(self.path('a.htx'))
+        m.compile('force_fp16', cache='off').save(self.path('b.htx'))
+        self.assertTrue(ht.diff(self.path('a.htx'), self.path('b.htx'))['differences'])
+        same = ht.diff(self.path('a.htx'), self.path('a.htx'))
+        self.assertEqual(same['differences'], [])
+        key, public = self.path('key.pem'), self.path('public.pem')
+        subprocess.run(['openssl', 'genpkey', '-algorithm', 'ed25519', '-out', key], check=True, capture_output=True)
+        subprocess.run(['openssl', 'pkey', '-in', key, '-pubout', '-out', public], check=True, capture_output=True)
+        ht.sign(self.path('a.htx'), key, self.path('signed.htx'))
+        ht.Program.load(self.path('signed.htx'), require_signature=public)
+        with self.assertRaises(ht.InputError):
+            ht.Program.load(self.path('a.htx'), require_signature=public)
+        ht.save([m.compile(target=t, cache='off') for t in ('x86-64', 'x86-64-v3')], self.path('two.htx'))
+        files = ht.aot(self.path('two.htx'), self.path('net'), name='two')
+        self.assertIn('x86-64-v3', json.dumps(files) + self.read('net/two.h').decode())
+        with self.assertRaises(ht.HalftoneError):
+            ht.aot(self.path('two.htx'), self.path('net'), targets=['znver4'])
+
+    def test_halves(self):
+        every = np.arange(1 << 16, dtype=np.uint16)
+        for halves in every.view(np.float16), every.view(ml_dtypes.bfloat16):
+            want = halves.astype(np.float32)
+            if halves.dtype != np.float16:
+                want = np.where(np.abs(want) < 2 ** -126, np.copysign(np.float32(0), want), want)  # subnormals count as zero
+            got = ht.widen(halves)
+            np.testing.assert_array_equal(got, want)
+            finite = np.isfinite(want)
+            np.testing.assert_array_equal(ht.narrow(got[finite], halves.dtype.name), want[finite].astype(halves.dtype))
+        np.testing.assert_array_equal(ht.widen(every), ht.widen(every.view(ml_dtypes.bfloat16)))
+        for call in lambda: ht.widen(np.ones(2, np.float32)), lambda: ht.narrow([1], 'float64'), lambda: ht.narrow([1], 'half'):
+            self.assertRaises((ht.UsageError, ht.InputError), call)
+
+
+class Progress(FolderCase):
+    def test_a_function(self):
+        told = []
+        ht.load(SMALL).compile(cache='off', progress=lambda *what: told.append(what))
+        self.assertEqual([phase for phase, done, _ in told if not done], ['passes', 'lower', 'weights', 'code'])
+        self.assertEqual(told[-1][1:], (told[-1][2], told[-1][2]))
+
+    def test_a_function_that_raises(self):
+        for phase in 'passes', 'lower', 'weights', 'code':
+            def stop(now, *_, phase=phase):
+                if now == phase:
+                    raise KeyError(phase)
+            with self.assertRaisesRegex(KeyError, phase):
+                ht.load(SMALL).compile(cache='off', progress=stop)
+
+    def test_another_thread(self):
+        told = []
+        worker = threading.Thread(target=lambda: ht.load(SMALL).compile(cache='off', progress=lambda *what: told.append(what)))
+        worker.start()
+        worker.join()
+        self.assertGreater(len(told), 4)
 
 
 if __name__ == '__main__':

@@ -50,6 +50,15 @@ function "step" {
 '''
 
 
+def many_kernels(n):
+    """A chain of n matrix products of different sizes, each with a kernel of its own."""
+    lines = ['hir 1', 'entry "" {', '  input "x" = %x', f'  output "y" = %m{n - 1}', '}', '%x = Placeholder() {dtype=f32, shape=shape[3,64]}']
+    for i in range(n):
+        lines += [f'%w{i} = Const() {{dtype=f32, value=tensor f32[{64 + i},{65 + i}] values 1 {{0.5 ...}}}}',
+                  f'%m{i} = MatMul(%{f"m{i - 1}" if i else "x"}, %w{i}) {{T=f32, transpose_a=false, transpose_b=false}}']
+    return '\n'.join(lines) + '\n'
+
+
 class Process(FolderCase):
     def ends_well(self, code, *arguments, **variables):
         r = python(code, *arguments, **variables)
@@ -103,6 +112,75 @@ class Process(FolderCase):
             word, whole = child.stdout.readline().split()
             self.assertLess(float(after), float(whole))
         self.assertEqual(child.returncode, 0)
+
+    def test_interrupts_a_loop_that_was_short_before(self):
+        """How long it takes depends on data: the run goes on in the main thread, in the way of call.c."""
+        path = self.path('endless.hir', ENDLESS.encode())
+        code = ('import sys, numpy as np, halftone as ht\n'
+                'p = ht.load(sys.argv[1]).compile()\nx = np.full((2,), -1, np.float32)\n'
+                'again = p.context().bind(x)\n'
+                'for _ in range(10): p(x); again()\n'
+                'for run in (lambda: p(np.ones_like(x))), again:\n'
+                '  x[:] = 1; print("ready", flush=True)\n'
+                '  try:\n    run(); print("done")\n  except KeyboardInterrupt:\n    print("interrupted", flush=True)\n'
+                '  x[:] = -1\nassert p(x)["y"].tolist() == [-1, -1]\n')
+        with subprocess.Popen([sys.executable, '-c', code, path], stdout=subprocess.PIPE, text=True,
+                              env={**os.environ, 'PYTHONPATH': PACKAGE}) as child:
+            for _ in range(2):
+                self.assertEqual(child.stdout.readline(), 'ready\n')
+                time.sleep(.1)
+                child.send_signal(signal.SIGINT)
+                self.assertEqual(child.stdout.readline(), 'interrupted\n')
+        self.assertEqual(child.returncode, 0)
+
+    def test_interrupts_a_compilation(self):
+        """It ends soon after the exception: the interpreter need not wait for the rest."""
+        path = self.path('many.hir', many_kernels(400).encode())
+        code = ('import sys, halftone as ht\nm = ht.load(sys.argv[1])\n'
+                'try:\n  m.compile(progress=lambda phase, done, _: done == 1 and print("ready", flush=True)); print("done")\n'
+                'except KeyboardInterrupt:\n  print("interrupted", flush=True)\n')
+        with subprocess.Popen([sys.executable, '-c', code, path], stdout=subprocess.PIPE, text=True,
+                              env={**os.environ, 'PYTHONPATH': PACKAGE}) as child:
+            self.assertEqual(child.stdout.readline(), 'ready\n')
+            child.send_signal(signal.SIGINT)
+            self.assertEqual(child.stdout.readline(), 'interrupted\n')
+        self.assertEqual(child.returncode, 0)
+
+    def shown(self, code, *arguments, **variables):
+        """What a process writes to a terminal that is its standard error."""
+        ours, its = os.openpty()
+        child = subprocess.Popen([sys.executable, '-c', code, *arguments], stderr=its, env={**os.environ, 'PYTHONPATH': PACKAGE, 'TERM': 'xterm', **variables})
+        os.close(its)
+        text = b''
+        while True:
+            try:
+                more = os.read(ours, 65536)
+            except OSError:  # the terminal has been left by the last process
+                break
+            if not more:
+                break
+            text += more
+        os.close(ours)
+        self.assertEqual(child.wait(), 0, text)
+        return text.decode()
+
+    def test_progress(self):
+        path = self.path('many.hir', many_kernels(1).encode())
+        # The second second, without waiting for it.
+        code = ('import sys, halftone as ht, halftone._progress as p\n'
+                'clock = iter(range(1000)); p.monotonic = lambda: next(clock)\n'
+                'import halftone._library as library, time\n'
+                'compile = library.lib.ht_compile\n'
+                'library.lib.ht_compile = lambda *a: (compile(*a), time.sleep(.5))[0]\n'
+                'ht.load(sys.argv[1]).compile(**eval(sys.argv[2]))\n')
+        self.assertRegex(self.shown(code, path, '{}'), r'^(\r\x1b\[Kcompiling: code, 1 of 1 kernels|\r\x1b\[Kcompiling: \w+)+\r\x1b\[K$')
+        self.assertEqual(self.shown(code, path, '{"progress": False}'), '')
+        self.assertEqual(self.shown(code, path, '{}', TERM='dumb'), '')
+        r = self.ends_well(code, path, '{}')
+        self.assertEqual(r.stderr, '')
+        self.assertIn('compiling: ', self.ends_well(code, path, '{"progress": True}').stderr)
+        r = self.ends_well('import logging\nlogging.basicConfig(level=logging.INFO)\n' + code.replace('range(1000)', 'range(0, 10000, 5)'), path, '{}')
+        self.assertIn('INFO:halftone:compiling: ', r.stderr)
 
     def test_interrupts_a_loop_without_end(self):
         path = self.path('endless.hir', ENDLESS.encode())
