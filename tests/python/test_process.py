@@ -269,6 +269,25 @@ class Documents(unittest.TestCase):
                    'assert not r.failed and r.attempted > 10, r', f'{environment.ROOT}/docs/python.md', SMALL)
         self.assertEqual(r.returncode, 0, r.stdout + r.stderr)
 
+    def test_pages_of_options(self):
+        """Every verb of the tool says how Python reaches it, as do all pages about options; what they name exists."""
+        import halftone
+        pages = {}
+        for name in os.listdir(f'{environment.ROOT}/docs'):
+            if name.endswith('.md'):
+                with open(f'{environment.ROOT}/docs/{name}', encoding='utf-8') as f:
+                    pages[name] = f.read()
+        for section in re.split(r'^### ', pages['cli.md'], flags=re.M)[1:]:
+            self.assertRegex(section, r'\n```\n\nIn Python: ', section.split('\n')[0])
+        for name in 'options.md', 'fusions.md', 'modes.md', 'policies.md', 'cache.md':
+            self.assertRegex(pages[name], r'(?i)in Python [^\n]*(\n[^\n]+)*\]\(python\.md', name)
+        for name, text in pages.items():
+            for path in re.findall(r'`ht\.([\w.]+)', text):
+                thing = halftone
+                for part in path.split('.'):
+                    self.assertTrue(hasattr(thing, part), f'{name}: ht.{path}')
+                    thing = getattr(thing, part)
+
     def test_everything_is_described(self):
         import halftone, inspect
         for name in halftone.__all__:
