@@ -24,7 +24,7 @@ from ._policy import Policy
 from ._program import Context, Info, Program, diff, is_artefact, manifest, save, sign
 from ._report import Report
 from ._tables import (
-    Option, build_info, check_option, check_settings, config, fusions, option, options, ops, passes, policies,
+    Option, build_info, check_option, check_settings, config, fusions, measure_rates, option, options, ops, passes, policies,
     profiles, targets,
 )
 
@@ -32,6 +32,6 @@ __all__ = [
     'Comparison', 'Context', 'HalftoneError', 'HalftoneWarning', 'Info', 'InputError', 'InternalError', 'LimitError',
     'Message', 'Model', 'Option', 'Policy', 'Program', 'Report', 'SystemFailure', 'Tensor', 'UnsupportedError',
     'UsageError', 'Verdict', '__version__', 'aot', 'build_info', 'cache', 'check_option', 'check_settings', 'compare',
-    'config', 'diff', 'fusions', 'is_artefact', 'load', 'manifest', 'narrow', 'option', 'options', 'ops', 'passes', 'policies',
-    'profiles', 'run', 'save', 'sign', 'targets', 'widen',
+    'config', 'diff', 'fusions', 'is_artefact', 'load', 'manifest', 'measure_rates', 'narrow', 'option', 'options',
+    'ops', 'passes', 'policies', 'profiles', 'run', 'save', 'sign', 'targets', 'widen',
 ]

@@ -214,7 +214,7 @@ class Context(Owner):
 
     def trace(self) -> dict[str, Any]:
         """The timeline since record(), which Perfetto and chrome://tracing read once it is written with json.dump()."""
-        return dict(json_of(lib.ht_context_trace, self._handle))
+        return dict(self._alone(lambda: json_of(lib.ht_context_trace, self._handle, long=True)))
 
     def numerics(self) -> list[dict[str, Any]]:
         """What rounding to 16 bits did to each tensor in the last run, of programs compiled with `numerics`."""

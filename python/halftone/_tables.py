@@ -128,3 +128,8 @@ def build_info() -> dict[str, Any]:
     """Versions and ids of the library, its code generator, LLVM, artefacts and cache entries; targets."""
     found: dict[str, Any] = json_of(lib.ht_build_info)
     return found
+
+
+def measure_rates() -> str:
+    """Rates of this machine that decide between kernels, for the option "rates"; takes up to half a second."""
+    return text_of(lib.ht_measure_rates, long=True).decode()

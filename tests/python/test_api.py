@@ -582,6 +582,7 @@ class Everything(FolderCase):
 
     # What Python does in another way, or does not need.
     WITHOUT = {
+        'ht_profiling_value': 'for the tool', 'ht_context_recording': 'trace() and profile_table() have it',
         'ht_program_save': 'save() writes one program as it writes several',
         'ht_artefact_writer_take': 'programs belong to their Python objects', 'ht_artefact_writer_spill': 'likewise',
         'ht_cache_graph_key_check': 'Cache(graph_key=...) checks it', 'ht_tool_signals': 'signals are those of the interpreter',
@@ -590,7 +591,7 @@ class Everything(FolderCase):
     # What takes no longer than a glance, whatever the model.
     SHORT = {
         'ht_artefact_writer_add', 'ht_artefact_writer_new', 'ht_build_info', 'ht_cache_entry_path', 'ht_cache_open',
-        'ht_cache_close', 'ht_cache_pin', 'ht_cache_stats_reset', 'ht_diags_get', 'ht_diags_line', 'ht_config_parse', 'ht_config_read', 'ht_context_new',
+        'ht_cache_close', 'ht_context_record', 'ht_cache_pin', 'ht_cache_stats_reset', 'ht_diags_get', 'ht_diags_line', 'ht_config_parse', 'ht_config_read', 'ht_context_new',
         'ht_list', 'ht_model_set_batch', 'ht_model_set_inputs', 'ht_model_set_outputs', 'ht_model_set_shape', 'ht_option_check',
         'ht_policy_add_sample', 'ht_policy_new', 'ht_policy_set', 'ht_policy_validate', 
         'ht_settings_check', 'ht_file_write', 
@@ -603,6 +604,8 @@ class Everything(FolderCase):
         p.save(self.path('m.htx'))
         c().export(self.path('all'))
         key, context = self.path('key.pem'), p.context()
+        recorded = p.context()
+        recorded.record()
         return {
             'ht_model_load': lambda: ht.load(SMALL), 'ht_model_inspect': m.inspect, 'ht_compile': lambda: m.compile(cache='off'),
             'ht_report_new': m.explain, 'ht_convert': lambda: m.convert(path=self.path('o.pb')), 'ht_rewrite': lambda: m.rewrite('fold'),
@@ -611,6 +614,7 @@ class Everything(FolderCase):
             'ht_artefact_diff': lambda: ht.diff(self.path('m.htx'), self.path('m.htx')),
             'ht_artefact_sign': lambda: ht.sign(self.path('m.htx'), key), 'ht_program_load': lambda: ht.Program.load(self.path('m.htx')),
             'ht_artefact_manifest': lambda: ht.manifest(self.path('m.htx')), 'ht_cache_stats': lambda: c().stats(),
+            'ht_context_trace': recorded.trace, 'ht_measure_rates': ht.measure_rates,
             'ht_report_print': lambda: m.explain().text(), 'ht_report_why_not': lambda: m.explain().why_not(),
             'ht_report_diff': lambda: m.explain().diff(m.explain()), 'ht_report_check': lambda: m.explain().check(m.explain(), 'new-cast'),
             'ht_report_read': lambda: ht.Report.read(self.path('r.json')),
