@@ -582,7 +582,7 @@ class Everything(FolderCase):
 
     # What Python does in another way, or does not need.
     WITHOUT = {
-        'ht_profiling_value': 'for the tool', 'ht_context_recording': 'trace() and profile_table() have it',
+        'ht_profiling_value': 'for the tool', 'ht_comparison_rows': 'the JSON has them', 'ht_context_recording': 'trace() and profile_table() have it',
         'ht_program_save': 'save() writes one program as it writes several',
         'ht_artefact_writer_take': 'programs belong to their Python objects', 'ht_artefact_writer_spill': 'likewise',
         'ht_cache_graph_key_check': 'Cache(graph_key=...) checks it', 'ht_tool_signals': 'signals are those of the interpreter',
