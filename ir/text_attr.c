@@ -51,7 +51,7 @@ static enum ht_status read_number(struct ht_parse *p, struct ht_attr_value *v)
 
 static enum ht_status read_shape(struct ht_parse *p, struct ht_attr_value *v)
 {
-	struct ht_shape_rest rest = { NULL };
+	struct ht_shape_rest rest = { 0 };
 	struct ht_lex *l = &p->lex;
 	const char *at;
 	size_t names;

@@ -466,6 +466,14 @@ class Program(Owner):
         return list(self._outs.tensors)
 
     @property
+    def open_sizes(self) -> tuple[int, int] | None:
+        """The bounds of the first dimension that is open (None in the shapes of `inputs`); None where all sizes are numbers."""
+        least, most = ctypes.c_int64(), ctypes.c_int64()
+        if not lib.ht_program_open(self._handle, least, most):
+            return None
+        return least.value, most.value
+
+    @property
     def info(self) -> Info:
         """Sizes, times of compiling, numbers of nodes and casts."""
         about = _api.ht_program_info_init()

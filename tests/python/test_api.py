@@ -64,6 +64,23 @@ class Programs(FolderCase):
         super().setUp()
         self.model = ht.load(SMALL)
 
+    def test_open_sizes(self):
+        p = self.model.compile(inputs={'x': ('1..100', 4)})
+        self.assertEqual(p.open_sizes, (1, 100))
+        self.assertEqual([t.shape for t in p.inputs + p.outputs], [(None, 4), (None, 3), (None,)])
+        self.assertIsNone(self.model.compile(batch=3).open_sizes)
+        context = p.context(threads=2)
+        for rows in [1, 100, *RNG.integers(1, 100, 4)]:
+            a, into = x(rows), np.empty((rows, 3), np.float32)
+            for y in p(a), context.run(x=a), p(a, out={'y': into}), context.bind(a)():
+                np.testing.assert_array_equal(y['y'], a @ W)
+                np.testing.assert_array_equal(y['top'], np.argmax(a @ W, 1))
+            np.testing.assert_array_equal(into, a @ W)
+            with self.assertRaises(ht.InputError):
+                p(a, out={'y': np.empty((rows + 1, 3), np.float32)})
+        with self.assertRaises(ht.InputError):
+            p(x(101))
+
     def test_results(self):
         a = x(3)
         p = self.model.compile(inputs={'x': ('?', 4)}, batch=3)
@@ -592,9 +609,9 @@ class Everything(FolderCase):
     SHORT = {
         'ht_artefact_writer_add', 'ht_artefact_writer_new', 'ht_build_info', 'ht_cache_entry_path', 'ht_cache_open',
         'ht_cache_close', 'ht_context_record', 'ht_cache_pin', 'ht_cache_stats_reset', 'ht_diags_get', 'ht_diags_line', 'ht_config_parse', 'ht_config_read', 'ht_context_new',
-        'ht_list', 'ht_model_set_batch', 'ht_model_set_inputs', 'ht_model_set_outputs', 'ht_model_set_shape', 'ht_option_check',
-        'ht_policy_add_sample', 'ht_policy_new', 'ht_policy_set', 'ht_policy_validate', 
-        'ht_settings_check', 'ht_file_write', 
+        'ht_list', 'ht_model_set_batch', 'ht_model_set_inputs', 'ht_model_set_open', 'ht_model_set_outputs', 'ht_model_set_shape', 'ht_option_check',
+        'ht_policy_add_sample', 'ht_policy_new', 'ht_policy_set', 'ht_policy_validate',
+        'ht_program_output_for', 'ht_settings_check', 'ht_file_write',
     }
 
     def calls(self):
