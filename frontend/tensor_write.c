@@ -112,7 +112,7 @@ static void put_func(
 static void put_kind(
 	struct ht_pb_writer *w, uint32_t number, const struct ht_attr_value *v, bool weights)
 {
-	struct ht_shape_rest rest = { NULL };
+	struct ht_shape_rest rest = { 0 };
 
 	switch (v->kind) {
 	case HT_ATTR_STRING:
