@@ -94,6 +94,7 @@ enum ht_status ht_context_new(const struct ht_program *p, const struct ht_contex
 		goto failed;
 	ht_rt_context_limit(c->rt, c->iterations, opt->cancel);
 	ht_rt_context_sizes(c->rt, c->size);
+	ht_rt_context_deadline(c->rt, opt->timeout_ns);
 	if (opt->guard &&
 		!ht_rt_context_guard(c->rt,
 			opt->guard == HT_GUARD_BEHIND ? HT_RT_GUARD_BEHIND : HT_RT_GUARD_BEFORE))

@@ -16,6 +16,7 @@ static enum ht_status status_of(int32_t code)
 	case HT_EXEC_DEPTH:
 	case HT_EXEC_ITERATIONS:
 	case HT_EXEC_CANCELLED:
+	case HT_EXEC_LATE:
 		return HT_E_LIMIT;
 	case HT_FAULT_MEMORY:
 		return HT_E_ENVIRONMENT;
@@ -36,6 +37,9 @@ static void put_reason(const struct telling *t, struct ht_buf *b)
 		break;
 	case HT_EXEC_CANCELLED:
 		ht_puts(b, "the run was cancelled");
+		break;
+	case HT_EXEC_LATE:
+		ht_puts(b, "the run took longer than its limit of time, and stopped here");
 		break;
 	default:
 		ht_puts(b, ht_fault_text((enum ht_fault)t->fault->code));

@@ -119,6 +119,8 @@ void add_setting(struct cli *c, struct setting s);
 /* Settings of the files of --config that nothing on the command line or in the environment takes
  * the place of, to be called once. */
 enum ht_status load_configs(struct cli *c);
+/* What an option is set to, behind load_configs(); NULL: nothing states it. */
+const char *setting_value(const struct cli *c, const char *name);
 /* Whether all settings are legal, go together and can be had; load_configs() asks it at its end. */
 enum ht_status check_settings(const struct cli *c);
 bool states_mode(const struct cli *c); /* a precision mode is among the settings */
@@ -398,6 +400,11 @@ void text_seed(struct text *t, const struct session *s);
 
 /* Whether --max-memory, or what the machine has free, is enough for a run. */
 enum ht_status check_memory(const struct cli *c, const struct session *s, long long threads);
+
+/* ---- device.c ---- */
+
+/* Keeps the process on the cores of the device that is asked for, and its memory near them. */
+enum ht_status use_device(const struct cli *c);
 
 /* ---- profile.c: what --trace, --profile-table and the vendor's profiling options ask for ---- */
 

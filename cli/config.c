@@ -26,6 +26,22 @@ static bool is_set(const struct cli *c, size_t settings, const char *name)
 	return false;
 }
 
+/* The last one of a name counts. */
+static const struct setting *setting_of(const struct cli *c, const char *name)
+{
+	for (size_t i = c->settings; i-- > 0;)
+		if (!strcmp(c->setting[i].name, name))
+			return &c->setting[i];
+	return NULL;
+}
+
+const char *setting_value(const struct cli *c, const char *name)
+{
+	const struct setting *s = setting_of(c, name);
+
+	return s ? s->value : NULL;
+}
+
 static enum ht_status read_config(struct cli *c, const char *path)
 {
 	struct ht_config **grown =
@@ -170,15 +186,6 @@ static void put_setting(struct listing *l, const struct setting *s)
 	else
 		snprintf(origin, sizeof origin, "%s, implied", s->path);
 	put_value(l, s->name, s->value, origin);
-}
-
-/* The last one of a name counts. */
-static const struct setting *setting_of(const struct cli *c, const char *name)
-{
-	for (size_t i = c->settings; i-- > 0;)
-		if (!strcmp(c->setting[i].name, name))
-			return &c->setting[i];
-	return NULL;
 }
 
 /* What decides the dtypes, whatever named it. */

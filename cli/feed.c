@@ -328,6 +328,25 @@ void text_seed(struct text *t, const struct session *s)
 			t, ",\n \"seed\": %llu", (unsigned long long)ht_context_seed(s->context));
 }
 
+/* A limit of time in milliseconds among the vendor's options; 0: it is not stated, or is none. */
+static uint64_t stated_ms(const struct cli *c, const char *name)
+{
+	const char *value = setting_value(c, name);
+	long long ms = value ? strtoll(value, NULL, 10) : 0;
+
+	return ms > 0 ? (uint64_t)ms : 0;
+}
+
+/* The shortest that is stated, in nanoseconds. */
+static uint64_t run_timeout(const struct cli *c)
+{
+	uint64_t graph = stated_ms(c, "graph_exec_timeout"),
+		 stream = stated_ms(c, "stream_sync_timeout"),
+		 ms = graph && (!stream || graph < stream) ? graph : stream;
+
+	return ms < UINT64_MAX / 1000000 ? ms * 1000000 : UINT64_MAX;
+}
+
 enum ht_status session_open(struct cli *c, struct session *s)
 {
 	struct ht_context_options opt = HT_CONTEXT_OPTIONS_INIT;
@@ -357,7 +376,10 @@ enum ht_status session_open(struct cli *c, struct session *s)
 		st = make_outputs(c, s);
 	opt.threads = (int)threads;
 	opt.max_iterations = (uint64_t)iterations;
+	opt.timeout_ns = run_timeout(c);
 	opt.keep_subnormals = option_on(c, OPTION_KEEP_SUBNORMALS);
+	if (st == HT_OK)
+		st = use_device(c);
 	if (st == HT_OK)
 		st = ht_context_new(s->program, &opt, c->diags, &s->context);
 	return st == HT_OK ? set_seed(c, s) : st;

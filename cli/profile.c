@@ -10,16 +10,6 @@
 
 /* ---- what is wanted ---- */
 
-static const char *setting_value(const struct cli *c, const char *name)
-{
-	const char *value = NULL;
-
-	for (size_t i = 0; i < c->settings; i++)
-		if (!strcmp(c->setting[i].name, name))
-			value = c->setting[i].value;
-	return value;
-}
-
 /* profiling_mode of the vendor's configuration. */
 static bool vendor_profiles(const struct cli *c)
 {

@@ -16,7 +16,8 @@ enum ht_exec_fault {
 	HT_EXEC_DEPTH = 24, /* calls are nested too deeply for the memory of the run */
 	HT_EXEC_ITERATIONS, /* a loop exceeded the limit of iterations */
 	HT_EXEC_CANCELLED,  /* *ht_exec.cancel is not zero */
-	HT_EXEC_DAMAGED     /* a constant has other bytes than it was compiled with */
+	HT_EXEC_DAMAGED,    /* a constant has other bytes than it was compiled with */
+	HT_EXEC_LATE        /* the run's time is over: ht_exec_observer.late says so */
 };
 
 /* Kernel i is at code + kernel[i], constant i at data + constant[i].  The library stores addresses and
@@ -69,6 +70,8 @@ struct ht_exec_observer {
 	/* Before a step, on each of its `workers`; 0, or the code with which the run stops. */
 	int32_t (*check)(
 		void *arg, const struct ht_exec_frame *f, uint32_t step, int worker, int workers);
+	/* Before a step with a kernel, and where a loop goes on: whether the run's time is over. */
+	bool (*late)(void *arg);
 	/* Around a procedure, whose arguments are bound; the callbacks may bind them differently. */
 	void (*enter)(void *arg, struct ht_exec_frame *f);
 	void (*leave)(void *arg, struct ht_exec_frame *f);

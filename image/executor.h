@@ -420,6 +420,11 @@ EXECUTOR bool ht_exec_job(struct ht_exec *x, enum ht_exec_kind kind, struct ht_e
 
 /* ---- steps ---- */
 
+EXECUTOR bool ht_exec_late(const struct ht_exec *x)
+{
+	return ht_exec_observed(x) && x->observer->late && x->observer->late(x->observer->arg);
+}
+
 EXECUTOR bool ht_exec_look(struct ht_exec *x, struct ht_exec_frame *f,
 	const struct ht_image_step *s, int worker, int workers)
 {
@@ -432,6 +437,8 @@ EXECUTOR bool ht_exec_look(struct ht_exec *x, struct ht_exec_frame *f,
 			return false;
 	if (x->observer->check && workers == 1 && !ht_exec_check(x, &job, worker, 0, 1))
 		return false;
+	if (ht_exec_late(x))
+		return ht_exec_fail(x, f, s, worker, HT_EXEC_LATE, 0);
 	if (x->observer->before)
 		x->observer->before(x->observer->arg, f, (uint32_t)(s - ht_image_steps(x->image)));
 	return true;
@@ -454,7 +461,7 @@ EXECUTOR bool ht_exec_whole(struct ht_exec *x, struct ht_exec_frame *f,
 /* Whether a thread has to look at something before a step. */
 EXECUTOR bool ht_exec_looks(const struct ht_exec *x)
 {
-	return ht_exec_observed(x) && (x->observer->check || x->observer->before);
+	return ht_exec_observed(x) && (x->observer->check || x->observer->before || x->observer->late);
 }
 
 EXECUTOR bool ht_exec_kernel(struct ht_exec *x, struct ht_exec_frame *f,
@@ -523,6 +530,8 @@ EXECUTOR bool ht_exec_again(struct ht_exec *x, struct ht_exec_frame *f,
 		return false;
 	if (ht_exec_cancelled(x))
 		return ht_exec_fail(x, f, s, worker, HT_EXEC_CANCELLED, 0);
+	if (ht_exec_late(x))
+		return ht_exec_fail(x, f, s, worker, HT_EXEC_LATE, 0);
 	if ((uint64_t)++f->counter[s->count] > x->limits.iterations)
 		return ht_exec_fail(x, f, s, worker, HT_EXEC_ITERATIONS, 0);
 	f->next = s->to + 1;

@@ -91,6 +91,11 @@ void ht_rt_context_sizes(struct ht_rt_context *c, const int64_t *size)
 	c->exec.size = size;
 }
 
+void ht_rt_context_deadline(struct ht_rt_context *c, uint64_t ns)
+{
+	c->most_ns = ns < INT64_MAX / 2 ? ns : INT64_MAX / 2;
+}
+
 void *ht_rt_variable(const struct ht_rt_context *c, uint32_t i)
 {
 	return c->variables + ht_image_variables(c->exec.image)[i].offset;

@@ -68,6 +68,11 @@ static void after(void *arg, struct ht_exec_frame *f, uint32_t step)
 	c->last = stop;
 }
 
+static bool late(void *arg)
+{
+	return now() > ((struct ht_rt_context *)arg)->deadline;
+}
+
 static void begin(void *arg, int worker)
 {
 	ht_trace_begin(((struct ht_rt_context *)arg)->trace, worker);
@@ -82,14 +87,18 @@ void ht_context_observe(struct ht_rt_context *c)
 {
 	bool checks = c->program->is_whole && !c->checked, memory = c->guarded || c->lives;
 
+	if (c->most_ns)
+		c->deadline = now() + (int64_t)c->most_ns;
 	c->observer = (struct ht_exec_observer){ .arg = c,
 		.together = c->profile || c->guarded,
 		.check = checks ? check : NULL,
+		.late = c->most_ns ? late : NULL,
 		.enter = memory || c->profile ? enter : NULL,
 		.leave = memory ? leave : NULL,
 		.before = c->lives ? before : NULL,
 		.after = c->profile ? after : NULL,
 		.begin = c->trace && c->threads.threads > 1 ? begin : NULL,
 		.end = c->trace ? end : NULL };
-	c->exec.observer = checks || memory || c->profile || c->trace ? &c->observer : NULL;
+	c->exec.observer = checks || memory || c->profile || c->trace || c->most_ns ? &c->observer
+										  : NULL;
 }

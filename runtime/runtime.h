@@ -38,6 +38,8 @@ void ht_rt_context_free(struct ht_rt_context *c);
 void ht_rt_context_limit(struct ht_rt_context *c, uint64_t iterations, const int32_t *cancel);
 /* Where the sizes of each run are, by size of the image; each is within its bounds. */
 void ht_rt_context_sizes(struct ht_rt_context *c, const int64_t *size);
+/* Stops a run before the first kernel, or iteration of a loop, that begins so many nanoseconds after the run did.  0: never. */
+void ht_rt_context_deadline(struct ht_rt_context *c, uint64_t ns);
 /* The memory of variable `i` of the image: it keeps its value from run to run. */
 void *ht_rt_variable(const struct ht_rt_context *c, uint32_t i);
 /* Gives all variables the values with which a session begins; a new context has them. */

@@ -218,9 +218,12 @@ struct ht_context_options {
 	 * iteration, or before a branch.  A graph without loops is not stopped.  Another thread or a signal
 	 * handler may set it.  NULL: runs are not cancelled. */
 	const int32_t *cancel;
+	/* A run that takes longer stops with HT_E_LIMIT: before its next kernel, or at the end of an iteration of a loop.  The last
+	 * kernel is not stopped.  0: no limit. */
+	uint64_t timeout_ns;
 };
 #define HT_CONTEXT_OPTIONS_INIT                                                                    \
-	{ sizeof(struct ht_context_options), 0, 0, HT_GUARD_NONE, 0, 0, NULL }
+	{ sizeof(struct ht_context_options), 0, 0, HT_GUARD_NONE, 0, 0, NULL, 0 }
 /* Makes a context.  The program must outlive its contexts. */
 HT_API enum ht_status ht_context_new(const struct ht_program *p,
 	const struct ht_context_options *opt, struct ht_diags *d, struct ht_context **out);

@@ -116,15 +116,18 @@ class Context(Owner):
     _call: Any
 
     def __init__(self, program: Program, threads: int = 1, keep_subnormals: bool = False, seed: int | None = None,
-                 guard: str | None = None, max_iterations: int = 0):
+                 guard: str | None = None, max_iterations: int = 0, timeout: float | None = None):
         handle = program._handle
         guards = {None: _api.HT_GUARD_NONE, 'behind': _api.HT_GUARD_BEHIND, 'before': _api.HT_GUARD_BEFORE}
         if guard not in guards:
             raise UsageError(f'there is no guard {guard!r}; there are None, "behind" and "before"')
         if threads < 1:
             raise UsageError(f'{threads} threads')
+        if timeout is not None and not 0 < timeout < 1e9:
+            raise UsageError(f'a limit of {timeout} seconds')
         options = filled(_api.ht_context_options_init(), dict(
-            threads=threads, keep_subnormals=int(keep_subnormals), guard=guards[guard], max_iterations=max_iterations))
+            threads=threads, keep_subnormals=int(keep_subnormals), guard=guards[guard], max_iterations=max_iterations,
+            timeout_ns=max(1, int((timeout or 0) * 1e9)) if timeout else 0))
         self._cancel = ctypes.c_int32(0)
         options.cancel = ctypes.pointer(self._cancel)
         self._held = created(lib.ht_context_free, lib.ht_context_new, handle, ctypes.byref(options),

@@ -45,8 +45,20 @@ entry "" {
 %y = RandomUniform(%shape) {T=i32, dtype=f32, seed=0, seed2=0}
 '''
 
+SLOW = ['--runs=1', 'slow.hir']  # a run takes longer than 1 ms before its last kernel
+SLOW_MODEL = """hir 1
+entry "" {
+  input "x" = %x
+  output "y" = %y
+}
+%x = Placeholder() {dtype=f32, shape=shape[1024,1024]}
+%a = MatMul(%x, %x) {T=f32, transpose_a=false, transpose_b=false}
+%b = MatMul(%a, %a) {T=f32, transpose_a=false, transpose_b=false}
+%y = MatMul(%b, %b) {T=f32, transpose_a=false, transpose_b=false}
+"""
+
 # What a row needs to be seen: settings beside it, its value, and what changes: the report of decisions, the graph that is
-# compiled, files, what random ops draw, what a run leaves, or the exit code.  {FILE} stands for a file of that name with the content of FILES.
+# compiled, files, what random ops draw, what a run leaves, whether it stops, or the exit code.  {FILE} stands for a file of that name with the content of FILES.
 HONOURED = {
     'allow_hf32': ([], '11', 'report'),
     'allowlist_add': (GRAPPLER, 'Sin', 'report'),
@@ -68,6 +80,7 @@ HONOURED = {
     'frontier': (OPTIMAL, 'true', 'report'),
     'fusion_result': ([], 'fusions.json', 'files'),
     'fusion_switch_file': ([], '{switch}', 'graph'),
+    'graph_exec_timeout': (SLOW, '1', 'stops'),
     'graph_key': (['--graph_compiler_cache_dir=there'], 'g', 'files'),
     'graph_run_mode': ([], '0', 'graph'),
     'grappler_level': (GRAPPLER, 'unsafe_force_all', 'report'),
@@ -95,6 +108,8 @@ HONOURED = {
     'profiling_config.profiling_options': (['--profiling_mode=true'], '{"output": "here"}', 'left'),
     'rates': (OPTIMAL, '{rates}', 'report'),
     'sentinels': (['--policy=force_fp16'], 'clamp', 'report'),
+    'session_device_id': ([], '9999', 'stops'),
+    'stream_sync_timeout': (SLOW, '1', 'stops'),
     'samples': (OPTIMAL + ['--budget=y:rel<=0.5'], '3:7', 'report'),
     'tf_random_seed': ([], '7', 'draws'),
 }
@@ -201,8 +216,17 @@ class Classes(ToolCase):
         ran = self.call(d, 'run', 'm.hir', *settings)
         return {'left': sorted(re.sub(r'[0-9]{14}(_[0-9]+)?', 'TIME', n) for n in self.left(d)), 'exit': (ran.returncode, 0)}
 
+    def stops(self, settings):
+        """The exit code of a run, and the first words of its error."""
+        d = self.folder()
+        with open(os.path.join(d, 'slow.hir'), 'w') as f:
+            f.write(SLOW_MODEL)
+        ran = self.call(d, 'run', *settings, *([] if 'slow.hir' in settings else ['m.hir']))
+        error = re.search(rb'error: .*?(limit of time|device 9999)', ran.stderr)
+        return {'stops': (ran.returncode, error and error[1]), 'exit': (0, 0)}
+
     def differs(self, name, base, value, what):
-        see = {'draws': self.draws, 'left': self.run_leaves}.get(what, self.seen)
+        see = {'draws': self.draws, 'left': self.run_leaves, 'stops': self.stops}.get(what, self.seen)
         before, after = see(base), see([*base, '--%s=%s' % (name, value)])
         if what != 'exit':
             self.assertEqual((before['exit'], after['exit']), ((0, 0), (0, 0)), name)

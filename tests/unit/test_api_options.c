@@ -23,7 +23,7 @@ ENDS_WITH(ht_save_options, sign_key);
 ENDS_WITH(ht_aot_options, keep_subnormals);
 ENDS_WITH(ht_artefact_options, require_signature);
 ENDS_WITH(ht_program_info, loops);
-ENDS_WITH(ht_context_options, cancel);
+ENDS_WITH(ht_context_options, timeout_ns);
 ENDS_WITH(ht_cache_settings, graph_key);
 
 static struct ht_diags *diags;
