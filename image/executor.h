@@ -461,7 +461,8 @@ EXECUTOR bool ht_exec_whole(struct ht_exec *x, struct ht_exec_frame *f,
 /* Whether a thread has to look at something before a step. */
 EXECUTOR bool ht_exec_looks(const struct ht_exec *x)
 {
-	return ht_exec_observed(x) && (x->observer->check || x->observer->before || x->observer->late);
+	return ht_exec_observed(x) &&
+	       (x->observer->check || x->observer->before || x->observer->late);
 }
 
 EXECUTOR bool ht_exec_kernel(struct ht_exec *x, struct ht_exec_frame *f,

@@ -99,6 +99,6 @@ void ht_context_observe(struct ht_rt_context *c)
 		.after = c->profile ? after : NULL,
 		.begin = c->trace && c->threads.threads > 1 ? begin : NULL,
 		.end = c->trace ? end : NULL };
-	c->exec.observer = checks || memory || c->profile || c->trace || c->most_ns ? &c->observer
-										  : NULL;
+	c->exec.observer =
+		checks || memory || c->profile || c->trace || c->most_ns ? &c->observer : NULL;
 }
