@@ -492,12 +492,13 @@ class Program(Owner):
         save([self], path, external_weight=external_weight, sign_key=sign_key)
 
     def context(self, threads: int = 1, *, seed: int | None = None, keep_subnormals: bool = False,
-                guard: str | None = None, max_iterations: int = 0) -> Context:
+                guard: str | None = None, max_iterations: int = 0, timeout: float | None = None) -> Context:
         """An arena of its own, with its own streams of random numbers.
 
-        A loop of the graph that runs more often than `max_iterations`, if that is not 0, raises LimitError.
+        A loop of the graph that runs more often than `max_iterations`, if that is not 0, raises LimitError; so does a run
+        that takes longer than `timeout` seconds, before its next kernel or iteration.
         """
-        return Context(self, threads, keep_subnormals, seed, guard, max_iterations)
+        return Context(self, threads, keep_subnormals, seed, guard, max_iterations, timeout)
 
     def __call__(self, *inputs: Any, out: Mapping[str, Any] | None = None, threads: int = 1,
                  keep_subnormals: bool = False, **named: Any) -> dict[str, Any]:

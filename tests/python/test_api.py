@@ -251,6 +251,10 @@ class Programs(FolderCase):
         self.assertIn('overflow', c.numerics()[0])
         with self.assertRaises(ht.UsageError):
             p.context(guard='beside')
+        for wrong in 0, -1, float('inf'):
+            with self.assertRaises(ht.UsageError):
+                p.context(timeout=wrong)
+        p.context(timeout=1e6).run(x(2))
 
     def test_recording(self):
         c = self.model.compile().context()

@@ -187,10 +187,12 @@ class Process(FolderCase):
         code = ('import sys, numpy as np, halftone as ht\n'
                 'p = ht.load(sys.argv[1]).compile()\nx = np.ones((2,), np.float32)\n'
                 'try:\n  p.context(max_iterations=1000).run(x)\nexcept ht.LimitError as e:\n  print(e, flush=True)\n'
+                'try:\n  p.context(timeout=.01).run(x)\nexcept ht.LimitError as e:\n  print(e, flush=True)\n'
                 'try:\n  p(x); print("done")\nexcept KeyboardInterrupt:\n  print("interrupted", flush=True)\n')
         with subprocess.Popen([sys.executable, '-c', code, path], stdout=subprocess.PIPE, text=True,
                               env={**os.environ, 'PYTHONPATH': PACKAGE}) as child:
             self.assertIn('limit of 1000 iterations', child.stdout.readline())
+            self.assertIn('took longer than its limit of time', child.stdout.readline())
             time.sleep(.1)
             child.send_signal(signal.SIGINT)
             self.assertEqual(child.stdout.readline(), 'interrupted\n')
