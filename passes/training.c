@@ -129,8 +129,8 @@ static struct ht_value running(
 
 	if (factor == 1)
 		return now;
-	return binary(w, HT_OP_AddV2, name, scaled(w, kept.p, old, 1 - factor),
-		scaled(w, added.p, now, factor));
+	old = scaled(w, kept.p, old, 1 - factor);
+	return binary(w, HT_OP_AddV2, name, old, scaled(w, added.p, now, factor));
 }
 
 static void write_batch_norm(struct ht_rw *r, struct ht_node *n)
@@ -262,8 +262,9 @@ static void write_softmax_loss(struct ht_rw *r, struct ht_node *n)
 		struct ht_shape rows = { 1, shape.dim };
 
 		label = one_hot(&w, shape.dim[1], shape);
-		loss = binary(&w, HT_OP_Sub, "loss",
-			ht_rw_reshape(r, n, part(&w, "logs"), log, rows), of_class(&w, x));
+		loss = of_class(&w, x);
+		log = ht_rw_reshape(r, n, part(&w, "logs"), log, rows);
+		loss = binary(&w, HT_OP_Sub, "loss", log, loss);
 	} else {
 		label = cast(&w, "wide_labels", n->in[1], w.as);
 		loss = binary(&w, HT_OP_Mul, "losses", label,
