@@ -6,7 +6,6 @@ sys.path.insert(0, os.path.join(HERE, '..', 'tools'))
 import environment
 
 CHROOTS = os.environ.get('HALFTONE_CHROOTS', f'{environment.ROOT}/build/chroots')
-MIRROR = 'http://deb.debian.org/debian'
 
 
 class Absent(Exception):
@@ -40,7 +39,7 @@ def archive(suite, packages):
     os.makedirs(CHROOTS, exist_ok=True)
     with in_memory() as root:
         made = subprocess.run(['debootstrap', '--variant=minbase', *([f'--include={",".join(packages)}'] if packages else []),
-                               suite, root, MIRROR], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+                               suite, root], stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if made.returncode:
             raise Absent(f'debootstrap cannot make {suite}: {(made.stdout + made.stderr).strip()[-300:]}')
         run('tar', '-C', root, '--one-file-system', '--exclude=./var/cache/apt/archives/*.deb', '-cf', f'{path}.new', '.')
@@ -68,6 +67,17 @@ class System:
 
 
 @contextlib.contextmanager
+def processes(root):
+    """/proc, by which the dynamic linker knows where a program lies."""
+    if subprocess.run(['mount', '-t', 'proc', 'proc', f'{root}/proc'], capture_output=True).returncode:
+        raise Absent('/proc cannot be mounted')
+    try:
+        yield
+    finally:
+        run('umount', f'{root}/proc')
+
+
+@contextlib.contextmanager
 def system(suite, *packages):
     """`with system('bookworm') as s:` raises Absent where it cannot be had."""
     if os.geteuid() != 0:
@@ -82,4 +92,5 @@ def system(suite, *packages):
         for file in '/etc/resolv.conf', '/etc/hosts':
             if os.path.exists(file):
                 shutil.copy(file, root + file)
-        yield System(root)
+        with processes(root):
+            yield System(root)

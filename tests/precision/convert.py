@@ -82,6 +82,7 @@ def main():
                 yield f'output {name} is no longer {o["dtype"]}'
         node = {n.name: n for n in g.node}
         decided = {n['node']: n['op'] for n in told['nodes']}
+        first = {o: n['node'] for n in told['nodes'] for o in n['origins']}
         for i in about['inputs']:
             if i['name'] in node and node[i['name']].attr['dtype'].type and dtype(node[i['name']].attr['dtype'].type) != i['dtype']:
                 yield f'input {i["name"]} is no longer {i["dtype"]}'
@@ -89,8 +90,8 @@ def main():
             for attr, want in types.items():
                 # An output's node has given its name to a cast; fused nodes have gone into others.
                 n = node.get(f'{name}/{want}', node.get(name))
-                # A node that a batch of 1 makes another op keeps its dtype where the batch stays open.
-                if n is not None and decided.get(n.name, n.op) == n.op and attr in n.attr and n.op not in ('Cast', 'Identity') and dtype(n.attr[attr].type) != want:
+                # A node that a batch of 1 makes another op, or equal to another node, keeps its dtype where the batch stays open.
+                if n is not None and first.get(name, name) not in node.keys() - {name} and decided.get(n.name, n.op) == n.op and attr in n.attr and n.op not in ('Cast', 'Identity') and dtype(n.attr[attr].type) != want:
                     yield f'{name}: {attr} is {dtype(n.attr[attr].type)}, explain says {want}'
         if policy == ('must_keep_origin_dtype',) and (told['types'] or told['casts']):
             yield 'something was changed'
