@@ -114,7 +114,8 @@ static void put_attrs(struct keys *k, const struct ht_node *n)
 		k->attr = ht_grow(k->text.arena, k->attr, count, &k->cap, sizeof *k->attr);
 		k->attr[count++] = a;
 	}
-	qsort(k->attr, count, sizeof *k->attr, by_name);
+	if (count)
+		qsort(k->attr, count, sizeof *k->attr, by_name);
 	for (size_t i = 0; i < count; i++) {
 		put_bytes(&k->text, k->attr[i]->name);
 		put_value(&k->text, &k->attr[i]->value);
