@@ -82,7 +82,7 @@ def main():
                 yield f'output {name} is no longer {o["dtype"]}'
         node = {n.name: n for n in g.node}
         decided = {n['node']: n['op'] for n in told['nodes']}
-        first = {o: n['node'] for n in told['nodes'] for o in n['origins']}
+        first = {o: n['node'] for n in told['nodes'] for o in n.get('origins', [])}
         for i in about['inputs']:
             if i['name'] in node and node[i['name']].attr['dtype'].type and dtype(node[i['name']].attr['dtype'].type) != i['dtype']:
                 yield f'input {i["name"]} is no longer {i["dtype"]}'
