@@ -340,8 +340,8 @@ static bool good_pass(const struct place *a, uint32_t i, const struct ht_image_b
 	       (may_write(argument(a, i)) && (instances == 1 || (uint64_t)stride >= to->bytes));
 }
 
-/* Likewise where the number of instances is f * (size / d), and the argument has F bytes for each of the size:
- * f * stride <= F * d. */
+/* Whether all instances of a spread step stay inside an argument.  There are f * (size / d) instances and the
+ * argument has F bytes for each unit of the size, so f * stride <= F * d has to hold. */
 static bool good_spread_pass(
 	const struct place *a, uint32_t i, const struct ht_image_buffer *to, int64_t stride)
 {

@@ -202,7 +202,8 @@ struct lower_part {
 		*whole; /* by node id: the results of all parts, where they have rows */
 };
 struct lower_part *lower_parts(struct lower *l);
-/* Sets plan->rows, but for the procedures; their graphs, or NULL where no input of the entry is open. */
+/* Of an entry with an open first dimension: sets the sizes in plan->rows, and gives in *out the graph of
+ * each procedure, which the caller lowers.  *out is NULL where no input of the entry is open. */
 enum ht_status lower_open_parts(struct lower *l, struct lower_part ***out);
 
 /* region.c: fills place, owner, root. */
