@@ -28,6 +28,8 @@ def openvino(q, inputs):
         compiled = core.compile_model(model, 'CPU')
         names = list(inputs)
     except RuntimeError:
+        if not q['onnx']:
+            raise
         model = core.read_model(q['onnx'])
         model.reshape({f'{n}:0': list(x.shape) for n, x in inputs.items()})
         compiled = core.compile_model(model, 'CPU')
