@@ -18,6 +18,15 @@ void ht_program_free(struct ht_program *p)
 	free(p);
 }
 
+enum ht_status ht_program_files_check(const struct ht_program *p, struct ht_diags *d)
+{
+	uint32_t n = ht_mapped_lost() ? ht_image_count(p->rt.image, HT_IMAGE_CONSTANTS) : 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		HT_TRY(ht_mapped_check((const void *)(uintptr_t)p->rt.constant[i], d));
+	return HT_OK;
+}
+
 size_t ht_program_steps(const struct ht_image *x)
 {
 	size_t n = 0;

@@ -273,6 +273,9 @@ enum ht_status ht_program_build(struct ht_program *p, struct ht_graph *g, struct
  * names. */
 void ht_program_link(struct ht_program *p, const struct ht_plan *plan);
 
+/* HT_E_INPUT: a file that a constant of the program is mapped from became shorter. */
+enum ht_status ht_program_files_check(const struct ht_program *p, struct ht_diags *d);
+
 /* Of an image: steps that run a kernel; the largest frame and scratch in bytes. */
 size_t ht_program_steps(const struct ht_image *x);
 size_t ht_program_arena(const struct ht_image *x);
@@ -325,6 +328,8 @@ void ht_content_free(struct ht_content *c);
 void ht_put_digest(struct ht_buf *b, const uint8_t digest[32]); /* such a line */
 /* Whether a file of the model was written to since it was mapped. */
 bool ht_content_changed(const struct ht_model *m);
+/* HT_E_INPUT: a file of the model became shorter since it was loaded. */
+enum ht_status ht_content_check(const struct ht_model *m, struct ht_diags *d);
 
 /* fault.c: the error of a run that stopped, with the loops and branches that it was in.  `iterations` is the
  * limit of each loop. */

@@ -74,6 +74,7 @@ static enum ht_status add(void *arg)
 	struct ht_program_plan plan = ht_saving_plan(&w->saving, x->p);
 	struct ht_index_variant v = variant_of(w, &plan);
 
+	HT_TRY(ht_program_files_check(x->p, x->d));
 	for (size_t i = 0; i < w->variants; i++)
 		if (same_variant(&w->variant[i], &v))
 			return ht_error(x->d, HT_E_USAGE, HT_NOWHERE,

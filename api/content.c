@@ -101,6 +101,33 @@ const struct ht_input_file *ht_content_files(const struct ht_model *m)
 	return known(m) ? known(m)->checkpoint : NULL;
 }
 
+static enum ht_status check_files(const struct ht_input_file *first, struct ht_diags *d)
+{
+	for (const struct ht_input_file *i = first; i; i = i->next)
+		HT_TRY(ht_mapped_check(i->file->p, d));
+	return HT_OK;
+}
+
+/* Those of a checkpoint. */
+static enum ht_status check_values(const struct ht_graph *g, struct ht_diags *d)
+{
+	for (const struct ht_node *n = g->first; n; n = n->next) {
+		const struct ht_tensor *t = ht_variable_value(n);
+
+		if (t)
+			HT_TRY(ht_mapped_check(t->blob->p, d));
+	}
+	return HT_OK;
+}
+
+enum ht_status ht_content_check(const struct ht_model *m, struct ht_diags *d)
+{
+	if (!ht_mapped_lost())
+		return HT_OK;
+	HT_TRY(check_files(m->graph->inputs, d));
+	return check_values(m->graph, d);
+}
+
 static bool any_changed(const struct ht_input_file *first)
 {
 	for (const struct ht_input_file *i = first; i; i = i->next)

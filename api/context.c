@@ -185,6 +185,7 @@ enum ht_status ht_context_run(struct ht_context *c, const struct ht_array *in, s
 
 	HT_TRY(take(c, in, ins, out, outs, d));
 	c->ran = ht_rt_run(c->rt, c->in, c->out, !c->keep_subnormals, &fault);
+	HT_TRY(ht_program_files_check(c->program, d));
 	if (c->ran)
 		return HT_OK;
 	if (fault.code == HT_EXEC_DAMAGED)

@@ -8,6 +8,11 @@ const char *ht_version(void)
 	return HT_VERSION;
 }
 
+void ht_guard_files(void)
+{
+	ht_mapped_guard();
+}
+
 int ht_abi(void)
 {
 	return HT_ABI;

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-enum ht_status ht_guarded(
+static enum ht_status unwound(
 	struct ht_unwind *u, enum ht_status (*body)(void *arg), void *arg, struct ht_diags *d)
 {
 	const struct ht_diag *const before = d ? d->last : NULL;
@@ -20,6 +20,15 @@ enum ht_status ht_guarded(
 		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
 	}
 	return body(arg);
+}
+
+enum ht_status ht_guarded(
+	struct ht_unwind *u, enum ht_status (*body)(void *arg), void *arg, struct ht_diags *d)
+{
+	unsigned before = ht_mapped_lost();
+	enum ht_status st = unwound(u, body, arg, d), lost = ht_mapped_check_since(before, d);
+
+	return st == HT_OK ? lost : st;
 }
 
 enum ht_status ht_bytes_of(struct ht_str s, struct ht_bytes *out)

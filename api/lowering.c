@@ -200,6 +200,7 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 	bool stopped = false;
 
 	memset(l, 0, sizeof *l);
+	HT_TRY(ht_content_check(m, d));
 	l->phases.phase[l->phases.n++] = (struct ht_phase){ "import", m->import_ns };
 	ht_phase_start(&l->phases);
 	if (stop_after && !ht_pass_named(ht_str(stop_after)))

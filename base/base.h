@@ -350,6 +350,24 @@ struct ht_blob *ht_blob_aligned(struct ht_blob *b, size_t align, int threads);
  * from the file when they are read again. */
 void ht_blob_unref(struct ht_blob *b);
 
+/* ---- mapped.c ---- */
+
+/* Maps of files, so that what a file loses while it is mapped is an error and not the end of the process.  Any thread.
+ * The system's limit is that of its SIGBUS: a file that is written to without becoming shorter is not noticed. */
+struct ht_mapped;
+
+/* `n` bytes, not 0, at `p`, mapped from `path`, which stays until ht_mapped_free().  NULL: no memory. */
+struct ht_mapped *ht_mapped_new(const char *path, const void *p, size_t n);
+void ht_mapped_free(struct ht_mapped *m);
+/* Handles SIGBUS from now on: pages that are gone from a map become zeros.  All other signals go where they went. */
+void ht_mapped_guard(void);
+/* Maps that have lost pages since the process began. */
+unsigned ht_mapped_lost(void);
+/* HT_E_INPUT, and says so: the map that contains `p` has lost pages. */
+enum ht_status ht_mapped_check(const void *p, struct ht_diags *d);
+/* Likewise: a map has lost pages since ht_mapped_lost() was `number`, and is still there. */
+enum ht_status ht_mapped_check_since(unsigned number, struct ht_diags *d);
+
 /* ---- file.c ---- */
 
 /* As long as it is the same, the system runs, and the file was not changed in the last moment, the
@@ -372,10 +390,11 @@ struct ht_file {
 	int refs;
 	struct ht_file_stamp stamp; /* when it was mapped */
 	int fd;                     /* of one that is watched; else -1 */
+	struct ht_mapped *mapped;   /* NULL: it is empty */
 };
 
-/* Files of `limit` bytes and more are refused with HT_E_LIMIT.  A file that shrinks
- * while it is mapped is the caller's risk (documented in docs/). */
+/* Files of `limit` bytes and more are refused with HT_E_LIMIT.  For files that become shorter while they are
+ * mapped see mapped.c. */
 enum ht_status ht_file_map(
 	const char *path, size_t limit, struct ht_diags *d, struct ht_file **out);
 /* Likewise, for asking later whether it has changed. */

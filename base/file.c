@@ -91,7 +91,12 @@ static enum ht_status map_open(
 		return cannot_read(d, path, why);
 	}
 	f->p = p;
-	return HT_OK;
+	f->mapped = ht_mapped_new(f->path, p, f->n);
+	if (f->mapped)
+		return HT_OK;
+	ht_file_unref(f);
+	*out = NULL;
+	return cannot_read(d, path, ENOMEM);
 }
 
 static enum ht_status map(
@@ -143,6 +148,8 @@ void ht_file_unref(struct ht_file *f)
 {
 	if (!f || __atomic_sub_fetch(&f->refs, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
+	if (f->mapped)
+		ht_mapped_free(f->mapped);
 	if (f->n)
 		munmap((void *)(uintptr_t)f->p, f->n);
 	if (f->fd >= 0)

@@ -42,6 +42,7 @@ int main(int argc, char **argv)
 	hold_streams();
 	report_begin(&c);
 	ht_tool_signals();
+	ht_guard_files();
 	c.diags = ht_diags_new();
 	if (!c.diags)
 		return fail(HT_E_ENVIRONMENT, "out of memory");

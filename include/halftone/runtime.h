@@ -35,6 +35,10 @@ HT_API const char *ht_version(void);
 /* The version of the binary interface, which is also the number in the soname.  It grows when
  * programs that were built against an older header have to be built again. */
 HT_API int ht_abi(void);
+/* Models and artefacts are mapped, and reading behind the new end of a file that was shortened meanwhile raises SIGBUS, which
+ * ends the process.  This installs a handler of that signal, once: a call that used such a file then returns HT_E_INPUT, as
+ * does every later call that would use it.  Faults elsewhere go to the handler that was there before.  Any thread. */
+HT_API void ht_guard_files(void);
 /* The meaning of a status as text, for example "valid, but not supported here". */
 HT_API const char *ht_status_text(enum ht_status st);
 

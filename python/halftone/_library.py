@@ -54,6 +54,7 @@ def _declare(library: ctypes.CDLL) -> Any:
 
 _refuse_subinterpreters()
 lib: Any = _declare(_load())
+lib.ht_guard_files()
 
 
 def text(s: bytes | None) -> str | None:

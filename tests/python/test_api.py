@@ -43,6 +43,27 @@ class Models(FolderCase):
         with self.assertRaisesRegex(ht.InputError, 'has changed since it was loaded'):
             m.with_(batch=2)
 
+    def test_a_file_that_became_shorter(self):
+        numbers = ','.join(map(str, RNG.permutation(64 * 64)))  # tensors of a few bytes are copied
+        text = ('hir 1\nentry "" {\n  input "x" = %x\n  output "y" = %y\n}\n%x = Placeholder() {dtype=f32, shape=shape[1,64]}\n'
+                f'%w = Const() {{dtype=f32, value=tensor f32[64,64] {{{numbers}}}}}\n'
+                '%y = MatMul(%x, %w) {T=f32, transpose_a=false, transpose_b=false}\n')
+        ht.load(self.path('m.hir', text.encode())).convert('must_keep_origin_dtype', self.path('m.pb'))
+        m = ht.load(self.path('m.pb'))
+        os.truncate(self.path('m.pb'), 0)
+        for use in (lambda: m.compile(cache='off'), m.explain, lambda: m.convert('force_fp16', self.path('out.pb'))):
+            with self.assertRaisesRegex(ht.InputError, 'm.pb: error: the file became shorter while it was in use'):
+                use()
+        self.assertFalse(os.path.exists(self.path('out.pb')))
+        ht.load(self.path('m.hir')).compile(cache='off').save(self.path('m.htx'))
+        p = ht.Program.load(self.path('m.htx'))
+        os.truncate(self.path('m.htx'), 0)
+        for use in (lambda: p(np.ones((1, 64), np.float32)), lambda: p.save(self.path('out.htx'))):
+            for _ in range(2):
+                with self.assertRaisesRegex(ht.InputError, 'm.htx: error: the file became shorter while it was in use'):
+                    use()
+        self.assertFalse(os.path.exists(self.path('out.htx')))
+
     def test_convert_rewrite_emit(self):
         m = ht.load(SMALL)
         m.convert('grappler-bf16', self.path('out.pb'))

@@ -215,6 +215,37 @@ class Process(FolderCase):
         r = python('import halftone', HALFTONE_LIBRARY=self.path('none.so'))
         self.assertIn('ImportError: halftone cannot load its library', r.stderr)
 
+    @unittest.skipIf(PRELOAD, 'sanitizers are in one library only')
+    def test_two_libraries(self):
+        """Two copies of package and library, as of two versions, do not meet: models of both compile, run, and end."""
+        subprocess.run(['cp', '-R', f'{environment.BUILD}/lib', self.path('lib')], check=True)
+        subprocess.run(['cp', '-R', f'{PACKAGE}/halftone', self.path('halftone')], check=True)
+        r = self.ends_well('''
+import os, sys
+import numpy as np
+def load():
+    for name in [n for n in sys.modules if n.split(".")[0] == "halftone"]:
+        del sys.modules[name]
+    import halftone
+    model = halftone.load(sys.argv[2])
+    return halftone, model, model.compile()
+one = load()
+sys.path.insert(0, sys.argv[1])
+os.environ["HALFTONE_LIBRARY"] = sys.argv[1] + "/lib/libhalftone.so"
+two = load()
+assert one[0].__file__ != two[0].__file__
+x = np.ones((1, 4), np.float32)
+for ht, model, program in one, two, one:
+    assert (program(x)["y"] == model.compile()(x)["y"]).all()
+    try:
+        ht.load("none.pb")
+    except ht.HalftoneError:
+        pass
+with open("/proc/self/maps") as maps:
+    print(len({line.split()[-1] for line in maps if "libhalftone.so" in line}))
+''', os.path.dirname(self.path('lib')), SMALL)
+        self.assertEqual(r.stdout, '2\n')
+
     def test_subinterpreters(self):
         r = python('''
 try:
