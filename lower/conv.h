@@ -27,10 +27,6 @@ void pack_filter(struct contraction *c, struct ht_node *n, int arg, int64_t sq, 
  * implementation mode; by one of 1 x 1 at stride 1. */
 bool conv_is_plain(const struct ht_node *n, struct conv *v);
 bool conv_is_project(const struct ht_node *n, struct conv *v);
-/* Packs the filter of a 1 x 1 convolution whose left operand has channels `a_step` elements apart. */
-void conv_pack_project(struct lower *l, struct ht_node *n, const struct conv *v, int64_t a_step,
-	struct contraction *c);
-
 /* A convolution that is one product over pixels: by a filter of 1 x 1 at stride 1, or of few
  * channels, over a padded copy in which a row of the window is one run of memory. */
 struct simple_conv {
@@ -43,6 +39,10 @@ void simple_conv(struct lower *l, struct ht_node *n, const struct conv *v, struc
 /* Where pixel (image, row, column) of the result begins in s->in, for the row `tap` of the filter. */
 int32_t simple_conv_row(
 	const struct simple_conv *s, struct ht_xb *b, const int32_t tap[], const int32_t pixel[3]);
+
+/* conv_transpose.c: the gradient of a convolution by its image, a transposed convolution, as a loop over its taps.
+ * Operands: the image's sizes, the filter, the gradient of the result. */
+void emit_by_image(struct lower *l, struct ht_node *n, const struct window w[2], bool depthwise);
 
 /* conv_one.c: whether to use the method for a single result channel, and the method. */
 bool conv_has_one_result(const struct lower *l, const struct conv *v);

@@ -297,36 +297,12 @@ const struct lower_op lower_depthwise_filter = {
 
 static enum ht_status emit_depthwise_input(struct lower *l, struct ht_node *n)
 {
-	struct ht_shape from_shape = shape_of(n, 2), filter_shape = shape_of(n, 1);
-	enum ht_dtype t = compute_type(n->out[0].dtype);
 	struct window w[2];
-	struct kernel_build k;
-	struct ht_xb *b = &k.xb;
-	struct space out, from, filter;
-	int32_t x[4], f[4], product;
 
 	if (ht_shape_count(n->out[0].shape) == 0)
 		return HT_OK;
-	read_windows(n, n->out[0].shape, from_shape, filter_shape.dim, w);
-	kb_init(&k, l, n);
-	kb_stage(&k, HT_STAGE_LOOP);
-	out = kb_loop_space(&k, 4, n->out[0].shape.dim, ~0u);
-	k.stage->vec = 3;
-	from = out;
-	for (int i = 0; i < 2; i++) {
-		f[i] = ht_xdim(b, kb_reduce_dim(&k, w[i].size));
-		x[1 + i] = window_result(b, &w[i], out.group[1 + i].x, f[i], &from.guard);
-	}
-	f[2] = out.group[3].x;
-	f[3] = ht_xdim(b, kb_reduce_dim(&k, filter_shape.dim[3]));
-	x[0] = out.group[0].x;
-	x[3] = ht_xadd(b, ht_xmuli(b, f[2], filter_shape.dim[3]), f[3]);
-	from = space_of_coords(&from, 4, from_shape.dim, x);
-	filter = space_of_coords(&out, 4, filter_shape.dim, f);
-	product = ht_xmul(b, kb_load(&k, lower_view(l, n->in[2]), &from),
-		kb_load(&k, lower_view(l, n->in[1]), &filter));
-	kb_store_root(&k, n, kb_reduce(&k, HT_RED_ADD, t, product), &out);
-	kb_finish(&k, n);
+	read_windows(n, n->out[0].shape, shape_of(n, 2), shape_of(n, 1).dim, w);
+	emit_by_image(l, n, w, true);
 	return HT_OK;
 }
 

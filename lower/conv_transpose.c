@@ -5,15 +5,13 @@
 
 #include <string.h>
 
-/* Types without a register tile. */
-static void emit_loop_transpose(struct lower *l, struct ht_node *n, const struct window w[2])
+void emit_by_image(struct lower *l, struct ht_node *n, const struct window w[2], bool depthwise)
 {
 	struct ht_shape from_shape = shape_of(n, 2), filter_shape = shape_of(n, 1);
-	enum ht_dtype t = compute_type(ht_type_of(n->in[2])->dtype);
 	struct kernel_build k;
 	struct ht_xb *b = &k.xb;
 	struct space out, from, filter;
-	int32_t x[4], f[4], product;
+	int32_t x[4], f[4], product, weight;
 
 	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
@@ -24,14 +22,16 @@ static void emit_loop_transpose(struct lower *l, struct ht_node *n, const struct
 		f[i] = ht_xdim(b, kb_reduce_dim(&k, w[i].size));
 		x[1 + i] = window_result(b, &w[i], out.group[1 + i].x, f[i], &from.guard);
 	}
-	x[0] = out.group[0].x;
-	x[3] = f[3] = ht_xdim(b, kb_reduce_dim(&k, from_shape.dim[3]));
 	f[2] = out.group[3].x;
+	f[3] = ht_xdim(b, kb_reduce_dim(&k, filter_shape.dim[3]));
+	x[0] = out.group[0].x;
+	x[3] = depthwise ? ht_xadd(b, ht_xmuli(b, f[2], filter_shape.dim[3]), f[3]) : f[3];
 	from = space_of_coords(&from, 4, from_shape.dim, x);
 	filter = space_of_coords(&out, 4, filter_shape.dim, f);
-	product = ht_xmul(b, kb_load(&k, lower_operand(l, n, 2), &from),
-		kb_load(&k, lower_operand(l, n, 1), &filter));
-	kb_store_root(&k, n, kb_reduce(&k, HT_RED_ADD, t, product), &out);
+	weight = kb_load(&k, lower_operand(l, n, 1), &filter);
+	product = ht_xmul(b, kb_load(&k, lower_operand(l, n, 2), &from), weight);
+	kb_store_root(
+		&k, n, kb_reduce(&k, HT_RED_ADD, compute_type(n->out[0].dtype), product), &out);
 	kb_finish(&k, n);
 }
 
@@ -101,7 +101,7 @@ static enum ht_status emit_any_transpose(struct lower *l, struct ht_node *n)
 		return HT_OK;
 	read_windows(n, to, from, filter.dim, w);
 	if (!contract_type(n->out[0].dtype) || ht_shape_count(from) == 0) {
-		emit_loop_transpose(l, n, w);
+		emit_by_image(l, n, w, false);
 		return HT_OK;
 	}
 	choose(l, n, w, is_tiled(from, to, w));

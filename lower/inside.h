@@ -92,6 +92,7 @@ enum family {
 };
 
 struct lower;
+struct joined;
 struct kernel_build;
 struct parts;
 
@@ -167,9 +168,10 @@ struct lower {
 	enum place *place;      /* by node id */
 	struct ht_node **owner; /* by node id: the sink of the node's kernel */
 	struct ht_node **root;  /* by node id of a sink: its kernel's root, or NULL */
-	struct joined *joined;  /* by node id of the last sink of kernels that are one */
-	struct view **view;     /* by node id: one a result */
-	int64_t **part_starts;  /* by node id of a Concat or Pack (concat.c): one an operand */
+	/* By node id of the last sink of kernels that are one: their description; or NULL. */
+	const struct joined **joined;
+	struct view **view;    /* by node id: one a result */
+	int64_t **part_starts; /* by node id of a Concat or Pack (concat.c): one an operand */
 	struct view *
 		*operands;    /* by node id of a contraction: rounded copies by operand; or NULL */
 	int32_t first_output; /* plan buffer of the entry's first output */
@@ -209,23 +211,10 @@ enum ht_status lower_open_parts(struct lower *l, struct lower_part ***out);
 /* region.c: fills place, owner, root. */
 void lower_regions(struct lower *l);
 
-/* joined.c: kernels that are computed as one, by `emit`; NULL: the sink's is one by itself. */
-struct joined {
-	void (*emit)(struct lower *l, const void *of);
-	const void *of;
-};
-
-/* Fills joined.  What kernels hand on in one is no longer in memory. */
+/* joined.c: fills joined.  What kernels hand on in one is no longer in memory. */
 void lower_join_kernels(struct lower *l);
-/* The root whose first operand, and nothing else, is the result of `sink`'s kernel; or NULL. */
-struct ht_node *root_behind(struct lower *l, const struct ht_node *sink);
-/* Whether the kernel of `root` stores elements where its root has them. */
-bool root_keeps_shape(const struct lower *l, const struct ht_node *root);
-/* Whether the kernels of these n sinks have few enough operands to be one. */
-bool lower_may_join(const struct lower *l, struct ht_node *const *sink, int n);
-/* They are one in the place of the last: *of, of so many bytes, is copied for emit. */
-void lower_join(struct lower *l, struct ht_node *const *sink, int n,
-	void (*emit)(struct lower *l, const void *of), const void *of, size_t bytes);
+/* joined_emit.c: the kernel of a description (joined.h). */
+void lower_emit_joined(struct lower *l, const struct joined *d);
 
 /* named.c: the fusion that puts `u`, behind `root`, into its kernel, or `n` into that of its user;
  * HT_FUSION_END: it has no name, and cannot be switched off. */

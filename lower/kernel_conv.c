@@ -167,6 +167,21 @@ bool conv_is_simple(const struct conv *v)
 	return v->groups == 1 && (is_product(v) || takes_padded_copy(v));
 }
 
+bool conv_is_plain(const struct ht_node *n, struct conv *v)
+{
+	if (lower_mode(n) != HT_IMPL_NONE || !contract_type(n->out[0].dtype) ||
+		!ht_const_tensor(n->in[1]) || ht_shape_count(n->out[0].shape) == 0)
+		return false;
+	read_conv(n, v);
+	return ht_shape_count(v->in) > 0 && ht_shape_count(v->filter) > 0;
+}
+
+bool conv_is_project(const struct ht_node *n, struct conv *v)
+{
+	return ht_is(n, HT_CONV) && conv_is_plain(n, v) && conv_is_simple(v) &&
+	       v->filter.dim[0] == 1 && v->filter.dim[1] == 1;
+}
+
 void simple_conv(struct lower *l, struct ht_node *n, const struct conv *v, struct simple_conv *s)
 {
 	struct contraction *c = &s->c;

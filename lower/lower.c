@@ -247,8 +247,8 @@ static enum ht_status make_kernels(struct lower *l)
 		if (try_view(l, n))
 			continue;
 		place_results(l, n);
-		if (l->joined[n->id].emit)
-			l->joined[n->id].emit(l, l->joined[n->id].of);
+		if (l->joined[n->id])
+			lower_emit_joined(l, l->joined[n->id]);
 		else if (l->root[n->id])
 			HT_TRY(lower_op_of(l->root[n->id])->emit(l, l->root[n->id]));
 		else
@@ -277,7 +277,7 @@ static void init(struct lower *l, struct ht_graph *g, const struct ht_lower_requ
 	l->place = HT_NEW_ARRAY(how->scratch, enum place, ids);
 	l->owner = HT_NEW_ARRAY(how->scratch, struct ht_node *, ids);
 	l->root = HT_NEW_ARRAY(how->scratch, struct ht_node *, ids);
-	l->joined = HT_NEW_ARRAY(how->scratch, struct joined, ids);
+	l->joined = HT_NEW_ARRAY(how->scratch, const struct joined *, ids);
 	l->view = HT_NEW_ARRAY(how->scratch, struct view *, ids);
 	l->part_starts = HT_NEW_ARRAY(how->scratch, int64_t *, ids);
 	l->operands = HT_NEW_ARRAY(how->scratch, struct view *, ids);
