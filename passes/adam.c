@@ -177,18 +177,20 @@ static struct ht_value beta_of(struct ht_update *u, const struct moment *m, cons
 
 static void fuse(struct ht_update *u, struct form *f)
 {
-	struct ht_value none = { 0 };
+	struct ht_value none = { 0 }, power[2], beta[2];
 
 	if (!find_rate(f, f->rate, true, 4) || !f->lr.node || !f->power[0].node ||
 		!f->power[1].node) {
 		f->lr = f->rate;
 		f->power[0] = f->power[1] = none;
 	}
+	power[0] = number(u, f->power[0], "beta1_power", 0);
+	power[1] = number(u, f->power[1], "beta2_power", 0);
+	beta[0] = beta_of(u, &f->m, "beta1");
+	beta[1] = beta_of(u, &f->v, "beta2");
 	ht_update_fuse(u, HT_OP_ResourceApplyAdam,
-		(struct ht_value[]){ f->var, f->m.var, f->v.var,
-			number(u, f->power[0], "beta1_power", 0),
-			number(u, f->power[1], "beta2_power", 0), f->lr, beta_of(u, &f->m, "beta1"),
-			beta_of(u, &f->v, "beta2"), f->epsilon, f->m.g },
+		(struct ht_value[]){ f->var, f->m.var, f->v.var, power[0], power[1], f->lr, beta[0],
+			beta[1], f->epsilon, f->m.g },
 		10, false);
 }
 

@@ -337,6 +337,7 @@ void ht_rw_layer_norm(struct ht_rw *r, struct ht_node *n, enum ht_fusion_id id)
 	struct reach s;
 	struct match found, best = { 0 };
 	struct ht_node *end = NULL;
+	struct ht_value scale, offset;
 	struct ht_shape shape;
 
 	if (n->op != HT_OP_Rsqrt && n->op != HT_OP_Sqrt)
@@ -368,10 +369,9 @@ void ht_rw_layer_norm(struct ht_rw *r, struct ht_node *n, enum ht_fusion_id id)
 		return;
 	ht_rw_hit(r, m.id);
 	ht_rw_absorb_between(end, m.x);
-	ht_rw_become(r, end, HT_OP_LayerNorm,
-		(struct ht_value[]){ m.x, vector(&m, end, best.scale, "scale", 1),
-			vector(&m, end, best.offset, "offset", 0) },
-		3);
+	scale = vector(&m, end, best.scale, "scale", 1);
+	offset = vector(&m, end, best.offset, "offset", 0);
+	ht_rw_become(r, end, HT_OP_LayerNorm, (struct ht_value[]){ m.x, scale, offset }, 3);
 	ht_attr_set_type(end, "T", HT_F32);
 	ht_attr_set_float(end, "epsilon", (float)m.epsilon);
 }

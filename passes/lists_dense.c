@@ -38,10 +38,10 @@ static void make_identity(
 static void make_zeros(struct dense *d, struct ht_node *n, const struct ht_list *x)
 {
 	struct ht_shape s = whole_shape(d, x);
-	struct ht_value in[] = { ht_rw_const_ints(&d->r, n, name_within(d, n, "shape"), HT_I64,
-					 s.dim, s.rank),
-		ht_rw_scalar(&d->r, n, name_within(d, n, "zero"), x->dtype, 0) };
+	struct ht_value in[2];
 
+	in[0] = ht_rw_const_ints(&d->r, n, name_within(d, n, "shape"), HT_I64, s.dim, s.rank);
+	in[1] = ht_rw_scalar(&d->r, n, name_within(d, n, "zero"), x->dtype, 0);
 	ht_rw_become(&d->r, n, HT_OP_Fill, in, 2);
 	ht_attr_set_type(n, "T", x->dtype);
 	ht_attr_set_type(n, "index_type", HT_I64);
@@ -77,11 +77,11 @@ static void make_update(struct dense *d, struct ht_node *n, const struct ht_list
 {
 	static const int64_t one[] = { 1, 1 };
 	struct ht_list row = { .length = 1, .shape = x->shape };
-	struct ht_value in[] = { n->in[0],
-		ht_rw_reshape(&d->r, n, name_within(d, n, "index"), n->in[1],
-			(struct ht_shape){ 2, one }),
-		ht_rw_reshape(&d->r, n, name_within(d, n, "row"), n->in[2], whole_shape(d, &row)) };
+	struct ht_value in[3] = { n->in[0] };
 
+	in[1] = ht_rw_reshape(
+		&d->r, n, name_within(d, n, "index"), n->in[1], (struct ht_shape){ 2, one });
+	in[2] = ht_rw_reshape(&d->r, n, name_within(d, n, "row"), n->in[2], whole_shape(d, &row));
 	ht_rw_become(&d->r, n, HT_OP_TensorScatterUpdate, in, 3);
 	ht_attr_set_type(n, "T", x->dtype);
 	ht_attr_set_type(n, "Tindices", HT_I32);
@@ -119,12 +119,13 @@ static void make_element_shape(struct dense *d, struct ht_node *n, const struct 
 /* The length of each element. */
 static struct ht_value lengths_of(struct dense *d, struct ht_node *n, const struct ht_list *x)
 {
-	struct ht_value in[] = { ht_rw_const_ints(&d->r, n, name_within(d, n, "count"), HT_I64,
-					 &x->length, 1),
-		ht_rw_scalar(&d->r, n, name_within(d, n, "length"), HT_I64, x->shape.dim[0]) };
-	struct ht_node *fill = ht_rw_node(&d->r, n, HT_OP_Fill, name_within(d, n, "lengths"), in, 2,
-		(struct ht_type){ HT_I64, { 1, &x->length } });
+	struct ht_value in[2];
+	struct ht_node *fill;
 
+	in[0] = ht_rw_const_ints(&d->r, n, name_within(d, n, "count"), HT_I64, &x->length, 1);
+	in[1] = ht_rw_scalar(&d->r, n, name_within(d, n, "length"), HT_I64, x->shape.dim[0]);
+	fill = ht_rw_node(&d->r, n, HT_OP_Fill, name_within(d, n, "lengths"), in, 2,
+		(struct ht_type){ HT_I64, { 1, &x->length } });
 	ht_attr_set_type(fill, "T", HT_I64);
 	ht_attr_set_type(fill, "index_type", HT_I64);
 	return ht_out(fill, 0);
