@@ -2,7 +2,7 @@
  *
  * A row of ops.def has an or of these.  Passes, policies and lowering query properties with ht_is();
  * only a file that matches, builds or computes a particular op names it (scripts/check-ops).  A property
- * becomes a trait when something reads it. */
+ * becomes a trait when something reads it.  scripts/check-ops refuses two traits with one number. */
 #ifndef HT_TRAITS_H
 #define HT_TRAITS_H
 
