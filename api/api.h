@@ -119,6 +119,9 @@ bool ht_model_is_open(const struct ht_model *m);
  * that do not infer shapes on their way. */
 enum ht_status ht_model_check(const struct ht_model *m, struct ht_work *w, struct ht_diags *d);
 
+/* settings.c: whether what was set on a policy goes together by the table of combinations. */
+enum ht_status ht_policy_together(const struct ht_policy *p, struct ht_diags *d);
+
 /* ---- options.c ---- */
 
 /* Whether a value that stands at `at` is one of the option's. */
@@ -131,8 +134,12 @@ enum ht_status ht_option_refuse_at(
 const char *ht_option_spelled(const char *name, const char *value);
 /* Whether the value is one of "a|b|c". */
 bool ht_is_listed(const char *values, const char *value);
-/* Whether what was set on a policy goes together by the table of combinations. */
-enum ht_status ht_policy_together(const struct ht_policy *p, struct ht_diags *d);
+/* What is stated of options; of one that is stated twice the first link counts. */
+struct ht_given {
+	const char *name, *value; /* as the table has them */
+	struct ht_where at;
+	const struct ht_given *next;
+};
 /* By the table of options. */
 enum ht_status ht_option_set(
 	struct ht_policy *p, const char *name, const char *value, struct ht_diags *d);

@@ -12,12 +12,7 @@ struct ht_combination {
 /* NULL: there is no combination `i`. */
 const struct ht_combination *ht_combination(size_t i);
 
-/* What is stated of options; of one that is stated twice the first link counts. */
-struct ht_given {
-	const char *name, *value; /* as the table has them */
-	struct ht_where at;
-	const struct ht_given *next;
-};
+struct ht_given;
 /* The first combination of this severity that is forbidden is an error, located where its first
  * option is stated; of warnings all are said. */
 enum ht_status ht_combinations_check(

@@ -1,6 +1,5 @@
 /* The table of options, and setting one of them on a policy. */
 #include "api/api.h"
-#include "api/combinations.h"
 #include "api/grammar.h"
 
 #include <string.h>
@@ -261,14 +260,7 @@ static enum ht_status give(
 	*g = (struct ht_given){ row->name, ht_str_copy(&p->arena, ht_str(value)).p, HT_NOWHERE,
 		p->given };
 	p->given = g;
-	p->together = ht_policy_together;
 	return HT_OK;
-}
-
-enum ht_status ht_policy_together(const struct ht_policy *p, struct ht_diags *d)
-{
-	HT_TRY(ht_combinations_check(p->given, HT_ERROR, d));
-	return ht_combinations_check(p->given, HT_WARNING, d);
 }
 
 /* Once each. */

@@ -13,6 +13,7 @@ enum ht_status ht_policy_new(const char *name, struct ht_diags *d, struct ht_pol
 	if (!p)
 		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
 	st = ht_policy_init(p, name, d);
+	p->together = ht_policy_together;
 	if (st == HT_OK)
 		*out = p;
 	else

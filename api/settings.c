@@ -68,3 +68,9 @@ enum ht_status ht_settings_check(const struct ht_stated *s, size_t n, struct ht_
 	free(given);
 	return st;
 }
+
+enum ht_status ht_policy_together(const struct ht_policy *p, struct ht_diags *d)
+{
+	HT_TRY(ht_combinations_check(p->given, HT_ERROR, d));
+	return ht_combinations_check(p->given, HT_WARNING, d);
+}

@@ -265,7 +265,7 @@ struct ht_policy {
 	const char *stated[HT_READ_END];
 	struct ht_reads *reads; /* notes the options that were read; NULL: nobody asks */
 	/* Everything that was stated, and the check whether it goes together, for which the table
-	 * of options is needed; NULL: nothing was. */
+	 * of options is needed; NULL: there is none. */
 	const struct ht_given *given;
 	enum ht_status (*together)(const struct ht_policy *p, struct ht_diags *d);
 };
