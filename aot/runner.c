@@ -65,7 +65,7 @@ INLINE void link(struct ht_exec *x, const struct ht_aot_plan *plan,
 	x->needs.forked = level->memory.forked;
 	x->needs.scratch = level->memory.scratch;
 	x->limits.depth = 0;
-	x->limits.iterations = UINT64_MAX;
+	x->limits.iterations = plan->iterations;
 	x->cancel = NULL;
 	x->observer = NULL;
 	x->flush = !plan->keep_subnormals;

@@ -19,7 +19,8 @@ enum ht_aot_status {
 	HT_AOT_E_WEIGHTS = 18,
 	HT_AOT_E_THREADS = 19,
 	HT_AOT_E_VARIABLES = 20,
-	HT_AOT_E_ROWS = 21
+	HT_AOT_E_ROWS = 21,
+	HT_AOT_E_ITERATIONS = HT_EXEC_ITERATIONS
 };
 
 /* What code needs of a machine: a level (enum ht_cpu_level), and extensions that not every machine of
@@ -43,6 +44,7 @@ struct ht_aot_plan {
 	int64_t weights; /* with their header; not used where they are in a file */
 	uint64_t external;
 	uint64_t keep_subnormals; /* 0: they count as zero */
+	uint64_t iterations;      /* that a loop may have */
 	uint64_t levels;
 	uint8_t digest[32]; /* of the weights: what their header has at byte 32 */
 			    /* Its levels follow, the best one first. */

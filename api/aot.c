@@ -313,7 +313,8 @@ static enum ht_status compile(void *arg)
 	struct ht_aot a = { .arena = &c->w->arena,
 		.diags = c->d,
 		.external = c->opt.external_weights != 0,
-		.keep_subnormals = c->opt.keep_subnormals != 0 };
+		.keep_subnormals = c->opt.keep_subnormals != 0,
+		.iterations = c->opt.max_iterations ? c->opt.max_iterations : UINT64_MAX };
 
 	HT_TRY(choose_names(c, &a));
 	HT_TRY(check_programs(c));

@@ -13,6 +13,7 @@ struct ht_aot {
 	const char *upper; /* the prefix in capitals */
 	bool external;     /* weights in a file */
 	bool keep_subnormals;
+	uint64_t iterations; /* that a loop may have */
 	struct ht_arena *arena;
 	struct ht_diags *diags;
 	struct ht_obj obj;

@@ -1,5 +1,6 @@
 /* The header of a net: names that C has for what a model calls otherwise. */
 #include "api/aot.h"
+#include "aot/runner.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -215,44 +216,41 @@ static void put_sizes(const struct ht_aot *a, struct ht_buf *b, const char *up)
 	ht_putc(b, '\n');
 }
 
+/* What a net returns: faults of kernels, errors of the caller. */
+static const struct {
+	int number;
+	const char *name, *text;
+} statuses[] = {
+	{ HT_FAULT_INDEX, "INDEX", "an index is out of range" },
+	{ HT_FAULT_DIVISION, "DIVISION", "integer division by zero" },
+	{ HT_FAULT_NEGATIVE_POWER, "POWER", "an integer is raised to a negative power" },
+	{ HT_FAULT_NAN, "NAN", "a tensor that is checked (CheckNumerics) has NaN" },
+	{ HT_FAULT_PLUS_INFINITY, "PLUS_INFINITY", "a tensor that is checked has +Inf" },
+	{ HT_FAULT_MINUS_INFINITY, "MINUS_INFINITY", "a tensor that is checked has -Inf" },
+	{ HT_AOT_E_CPU, "CPU", "there is no code for this CPU or operating system" },
+	{ HT_AOT_E_ARENA, "ARENA", "the arena is NULL or not aligned to 64" },
+	{ HT_AOT_E_WEIGHTS, "WEIGHTS",
+		"the weights are NULL, not aligned to 64, or not the weights of this net" },
+	{ HT_AOT_E_THREADS, "THREADS", "the structure of threads lacks something" },
+	{ HT_AOT_E_VARIABLES, "VARIABLES", "the variables are NULL or not aligned to 64" },
+	{ HT_AOT_E_ROWS, "ROWS", "the number of rows is missing or out of bounds" },
+	{ HT_AOT_E_ITERATIONS, "ITERATIONS", "a loop exceeds the limit of iterations" },
+};
+
 static void put_status(const struct ht_aot *a, struct ht_buf *b, const char *up)
 {
-	const char *p = a->prefix;
-
+	ht_printf(b, "enum %s_status {\n\t%s_OK = 0", a->prefix, up);
+	for (size_t i = 0; i < HT_COUNT(statuses); i++)
+		ht_printf(b, ",\n\t%s_E_%s = %d", up, statuses[i].name, statuses[i].number);
 	ht_printf(b,
-		"enum %s_status {\n"
-		"\t%s_OK = 0,\n"
-		"\t%s_E_INDEX = 1,    /* an input makes an index that is out of range */\n"
-		"\t%s_E_DIVISION = 2, /* integer division by zero */\n"
-		"\t%s_E_POWER = 3,    /* an integer to a negative power */\n"
-		"\t%s_E_NAN = 7,      /* a tensor that is checked (CheckNumerics) has NaN */\n"
-		"\t%s_E_PLUS_INFINITY = 8,  /* it has +Inf */\n"
-		"\t%s_E_MINUS_INFINITY = 9, /* it has -Inf */\n"
-		"\t%s_E_CPU = 16,     /* there is no code for this CPU or operating system */\n"
-		"\t%s_E_ARENA = 17,   /* the arena is NULL, or not aligned to 64 */\n"
-		"\t%s_E_WEIGHTS = 18, /* the weights are NULL, not aligned to 64, or of another net */\n"
-		"\t%s_E_THREADS = 19, /* of %s_parallel something is missing */\n"
-		"\t%s_E_VARIABLES = 20, /* the variables are NULL, or not aligned to 64 */\n"
-		"\t%s_E_ROWS = 21      /* a number of rows is missing, or out of bounds */\n"
-		"};\n\n",
-		p, up, up, up, up, up, up, up, up, up, up, up, p, up, up);
-	ht_printf(b,
+		"\n};\n\n/* In words. */\n"
 		"static inline const char *%s_status_text(int status)\n{\n\tswitch (status) {\n"
-		"\tcase %s_OK: return \"done\";\n"
-		"\tcase %s_E_INDEX: return \"an index is out of range\";\n"
-		"\tcase %s_E_DIVISION: return \"integer division by zero\";\n"
-		"\tcase %s_E_POWER: return \"an integer is raised to a negative power\";\n"
-		"\tcase %s_E_NAN: return \"a tensor that is checked has NaN\";\n"
-		"\tcase %s_E_PLUS_INFINITY: return \"a tensor that is checked has +Inf\";\n"
-		"\tcase %s_E_MINUS_INFINITY: return \"a tensor that is checked has -Inf\";\n"
-		"\tcase %s_E_CPU: return \"%s: no code for this CPU\";\n"
-		"\tcase %s_E_ARENA: return \"the arena is NULL or not aligned to 64\";\n"
-		"\tcase %s_E_WEIGHTS: return \"these are not the weights of %s\";\n"
-		"\tcase %s_E_THREADS: return \"%s_parallel lacks something\";\n"
-		"\tcase %s_E_VARIABLES: return \"the variables are NULL or not aligned to 64\";\n"
-		"\tcase %s_E_ROWS: return \"the number of rows is missing or out of bounds\";\n"
-		"\tdefault: return \"unknown status\";\n\t}\n}\n\n",
-		p, up, up, up, up, up, up, up, up, a->name, up, up, a->name, up, p, up, up);
+		"\tcase %s_OK: return \"done\";\n",
+		a->prefix, up);
+	for (size_t i = 0; i < HT_COUNT(statuses); i++)
+		ht_printf(b, "\tcase %s_E_%s: return \"%s\";\n", up, statuses[i].name,
+			statuses[i].text);
+	ht_puts(b, "\tdefault: return \"unknown status\";\n\t}\n}\n\n");
 }
 
 static void put_functions(const struct ht_aot *a, struct ht_buf *b)

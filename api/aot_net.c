@@ -233,6 +233,7 @@ static void put_head(struct net *n)
 	n->head.levels = n->a->programs;
 	n->head.external = n->a->external;
 	n->head.keep_subnormals = n->a->keep_subnormals;
+	n->head.iterations = n->a->iterations;
 	memcpy(plan->p, &n->head, sizeof n->head);
 	memcpy(plan->p + sizeof n->head, n->level, n->a->programs * sizeof *n->level);
 	refer(n, offsetof(struct ht_aot_plan, code), HT_OBJ_TEXT);

@@ -98,8 +98,10 @@ struct ht_shape ht_model_shape(const struct ht_model *m, const struct ht_port *p
 	int64_t dim[HT_MAX_RANK];
 
 	for (const struct ht_shape_set *set = m->shapes; set; set = set->next)
-		if (ht_str_eq(set->input, p->name))
-			return set->shape;
+		if (ht_str_eq(set->input, p->name)) {
+			s = set->shape;
+			break;
+		}
 	if (m->batch > 0 && s.rank > 0 && s.dim[0] < 0) {
 		memcpy(dim, s.dim, (size_t)s.rank * sizeof *dim);
 		dim[0] = m->batch;

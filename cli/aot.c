@@ -1,6 +1,7 @@
 /* halftone aot: a model as an object, libraries and a header. */
 #include "cli/cli.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,7 +69,11 @@ static enum ht_status write_net(struct cli *c, const struct nets *t, enum ht_for
 	char *name = default_name(c->model);
 	struct ht_bytes b = { 0 };
 	enum ht_status st = external_weight(c, &opt.external_weights);
+	long long iterations = 0;
 
+	if (st == HT_OK)
+		st = option_number(c, OPTION_MAX_ITERATIONS, 0, 1, LLONG_MAX, &iterations);
+	opt.max_iterations = (uint64_t)iterations;
 	opt.name = option(c, OPTION_NAME, name);
 	opt.prefix = option(c, OPTION_PREFIX, NULL);
 	opt.keep_subnormals = option_on(c, OPTION_KEEP_SUBNORMALS);

@@ -59,8 +59,8 @@ HT_API enum ht_status ht_model_set_inputs(
  * dimension of -1 keeps the value that the graph gives it. */
 HT_API enum ht_status ht_model_set_shape(struct ht_model *m, const char *input, int32_t rank,
 	const int64_t *dim, struct ht_diags *d);
-/* Sets the first dimension of every input whose first dimension is open.  Without this call such a
- * dimension counts as 1, and a note says so. */
+/* Sets the first dimension of every input whose first dimension is open, in the graph or in the shape that
+ * ht_model_set_shape() states.  Without this call such a dimension counts as 1, and a note says so. */
 HT_API enum ht_status ht_model_set_batch(struct ht_model *m, int64_t batch, struct ht_diags *d);
 /* Keeps every first dimension that is open: a program then runs for any size from `least` to `most` (0: as
  * many as memory can have), which is the same for all these inputs in a run.  Each row has to be computed
@@ -287,8 +287,10 @@ struct ht_aot_options {
 	const char *prefix;   /* of its C names; NULL: the name, with '_' for invalid characters */
 	int external_weights; /* non-zero: weights are in a file, not in the object */
 	int keep_subnormals;  /* as in struct ht_context_options */
+	/* Of each loop; a run that needs more returns NET_E_ITERATIONS.  0: no limit. */
+	uint64_t max_iterations;
 };
-#define HT_AOT_OPTIONS_INIT { sizeof(struct ht_aot_options), NULL, NULL, 0, 0 }
+#define HT_AOT_OPTIONS_INIT { sizeof(struct ht_aot_options), NULL, NULL, 0, 0, 0 }
 /* Writes a net to the folder `dir`: files with which C and C++ programs run a model without this
  * library (docs/aot.md).  The `n` programs are of one model, each for a different target.  Of
  * targets that run on the same machines the first is used, with a warning.  *out lists the files

@@ -210,7 +210,6 @@ enum ht_guard { HT_GUARD_NONE, HT_GUARD_BEHIND, HT_GUARD_BEFORE };
 struct ht_context_options {
 	size_t struct_size;
 	int threads; /* includes the caller's thread; 0: 1.  Results do not depend on it */
-	int ftz;     /* no effect: subnormals are flushed unless keep_subnormals is set */
 	enum ht_guard guard;
 	/* Non-zero: float32 and float64 keep subnormals; computing with subnormals takes many times as
 	 * long.  0: subnormals count as zero, as in TensorFlow.  The caller's own floating-point mode
@@ -227,7 +226,7 @@ struct ht_context_options {
 	uint64_t timeout_ns;
 };
 #define HT_CONTEXT_OPTIONS_INIT                                                                    \
-	{ sizeof(struct ht_context_options), 0, 0, HT_GUARD_NONE, 0, 0, NULL, 0 }
+	{ sizeof(struct ht_context_options), 0, HT_GUARD_NONE, 0, 0, NULL, 0 }
 /* Makes a context.  The program must outlive its contexts. */
 HT_API enum ht_status ht_context_new(const struct ht_program *p,
 	const struct ht_context_options *opt, struct ht_diags *d, struct ht_context **out);

@@ -57,8 +57,6 @@ class Model(Owner):
             call(lib.ht_model_set_inputs, handle, *names(s['inputs']))
         for name, shape in s['shapes'].items():
             sizes = dimensions(shape)
-            if sizes and sizes[0] < 0 and s['batch'] is not None and _first_is_open(handle, name):
-                sizes[0] = int64('batch', s['batch'])
             call(lib.ht_model_set_shape, handle, raw(name), len(sizes), (ctypes.c_int64 * len(sizes))(*sizes))
         if s['batch'] is not None:
             call(lib.ht_model_set_batch, handle, int64('batch', s['batch']))
@@ -297,11 +295,12 @@ def _shape(x: Any) -> tuple[int, ...]:
 def aot(model: Model | Program | Iterable[Program] | str | os.PathLike[str], directory: Any, *, name: str | None = None,
         prefix: str | None = None, policy: Policy | str | None = None,
         targets: Iterable[str] | None = None, inputs: Shapes | None = None, batch: int | None = None,
-        external_weights: bool = False, keep_subnormals: bool = False) -> dict[str, Any]:
+        external_weights: bool = False, keep_subnormals: bool = False, max_iterations: int = 0) -> dict[str, Any]:
     """Writes files with which C and C++ programs run a model without Halftone (docs/aot.md) to a folder.
 
     A model is compiled for every target, by default for this machine's.  The path is that of an artefact, whose
     variants are taken, by default for all targets; of a model load() is needed first.  `name` is that of the net and its files, `prefix` that of its C names.
+    A loop that runs more often than `max_iterations` ends the run (0: no limit).
     Returns the files and their sizes.  Raises UnsupportedError where nodes are computed by the library.
     """
     if isinstance(model, Model):
@@ -311,7 +310,7 @@ def aot(model: Model | Program | Iterable[Program] | str | os.PathLike[str], dir
     else:
         programs = [model] if isinstance(model, Program) else list(model)
     options = filled(_api.ht_aot_options_init(), dict(
-        name=name, prefix=prefix, external_weights=int(external_weights), keep_subnormals=int(keep_subnormals)))
+        name=name, prefix=prefix, external_weights=int(external_weights), keep_subnormals=int(keep_subnormals), max_iterations=max_iterations))
     handles = [p._handle for p in programs]
     pointers = (ctypes.c_void_p * len(handles))(*[h._as_parameter_.value for h in handles])
     found: dict[str, Any] = json_of(lib.ht_aot_write, pointers, len(handles), Struct(options, handles), raw(directory),

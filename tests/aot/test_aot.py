@@ -184,7 +184,7 @@ entry "" {
         for path in wrong, self.path('zeros', bytes(size)), self.path('short', b'1'), '/nonexistent':
             r = subprocess.run([program, path, raw], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             self.assertEqual((r.returncode, r.stdout), (4, b''), path)
-            self.assertIn(b'not the weights of digits', r.stderr)
+            self.assertIn(b'not the weights of this net', r.stderr)
         # The right ones at another place; none.
         places = self.path('places.c', b'#include "digits.h"\n#include <stdio.h>\n#include <stdlib.h>\n\n'
                            b'int main(int argc, char **argv)\n{\n'

@@ -20,7 +20,7 @@
 ENDS_WITH(ht_load_options, max_nodes);
 ENDS_WITH(ht_compile_options, cancel);
 ENDS_WITH(ht_save_options, sign_key);
-ENDS_WITH(ht_aot_options, keep_subnormals);
+ENDS_WITH(ht_aot_options, max_iterations);
 ENDS_WITH(ht_artefact_options, require_signature);
 ENDS_WITH(ht_program_info, loops);
 ENDS_WITH(ht_context_options, timeout_ns);
