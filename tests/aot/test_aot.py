@@ -408,6 +408,17 @@ entry "" {
         self.assertEqual(r.returncode, 4)
         self.assertIn(b'integer division by zero', r.stderr)
 
+    def test_limit_of_iterations(self):
+        """The loop divides by zero in its fourth iteration; a limit is looked at when an iteration has ended."""
+        loop = os.path.join(TOP, 'tests', 'golden', 'plan', 'loop.hir')
+        raw = self.path('x.raw', struct.pack('<i', 7))
+        for limit, text in ('2', b'a loop exceeds the limit of iterations'), ('3', b'integer division by zero'):
+            folder = self.aot(loop, 'loop', '--max-iterations', limit)
+            program = self.build(folder, 'loop', self.links(folder, 'loop')[0])
+            r = subprocess.run([program, raw], capture_output=True)
+            self.assertEqual((r.returncode, r.stdout), (4, b''))
+            self.assertIn(text, r.stderr)
+
     def test_faults_on_threads(self):
         """Of parts of a batch, in one step and in several: those of one thread, and an end."""
         head = b"""hir 1
