@@ -145,6 +145,11 @@ static void analyse_one(struct ht_e *e, const struct ht_x *x, struct ht_e_info *
 		for (int d = 0; d < s->dims; d++)
 			if (!s->dim[d].reduce)
 				r->uses |= 1u << d;
+	/* What iterations before stored is there: it is not read before the loop. */
+	if (x->op == HT_X_LOAD && s->sequential && e->k->buffer[x->imm].kind != HT_BUFFER_IN)
+		for (int d = 0; d < s->dims; d++)
+			if (d != s->vec)
+				r->uses |= 1u << d;
 	if (x->op == HT_X_RED)
 		r->varies = s->vec >= 0 && !s->dim[s->vec].reduce;
 	if (x->dtype == HT_I64)

@@ -50,6 +50,9 @@ enum ht_status ht_infer_fail(
 /* Shape of operand `i`, which may be unknown. */
 struct ht_shape ht_in_shape(const struct ht_node *n, int32_t i);
 
+/* infer_state.c: of the variable whose handle operand 0 is; the handle's own node says it, when that can be seen. */
+struct ht_shape ht_handle_shape(const struct ht_node *n);
+
 /* HT_E_INPUT unless operand `i` has this rank, or may have it. */
 enum ht_status ht_want_rank(struct ht_infer *in, const struct ht_node *n, int32_t i, int32_t rank);
 enum ht_status ht_want_rank_of(

@@ -58,3 +58,19 @@ enum ht_status ht_infer_random_key(struct ht_infer *in, struct ht_node *n)
 		ht_set_shape(n, n->outs - 1, 0, NULL);
 	return HT_OK;
 }
+
+/* num_sampled classes, how often each of the true classes is expected, and each of the sampled ones. */
+enum ht_status ht_infer_candidates(struct ht_infer *in, struct ht_node *n)
+{
+	int64_t count = ht_attr_int(n, "num_sampled", -1);
+	int64_t *d;
+
+	if (count < 1)
+		return ht_infer_fail(in, n, "attribute 'num_sampled' must be at least 1");
+	d = ht_new_dims(in, 1);
+	d[0] = count;
+	ht_set_shape(n, 0, 1, d);
+	n->out[1].shape = ht_in_shape(n, 0);
+	ht_set_shape(n, 2, 1, d);
+	return HT_OK;
+}

@@ -182,11 +182,11 @@ enum ht_status ht_infer_strided_slice(struct ht_infer *in, struct ht_node *n)
 
 /* ---- gathers ---- */
 
-/* params[:axis] + indices[batch:] + params[axis+1:] */
+/* p[:axis] + indices[batch:] + p[axis+1:], where p is the shape of what is gathered from. */
 static enum ht_status gather_shapes(
-	struct ht_infer *in, struct ht_node *n, int64_t axis, int64_t batch)
+	struct ht_infer *in, struct ht_node *n, struct ht_shape p, int64_t axis, int64_t batch)
 {
-	struct ht_shape p = ht_in_shape(n, 0), x = ht_in_shape(n, 1);
+	struct ht_shape x = ht_in_shape(n, 1);
 	int32_t rank = 0;
 	int64_t *d;
 
@@ -217,7 +217,17 @@ static enum ht_status gather_shapes(
 enum ht_status ht_infer_gather(struct ht_infer *in, struct ht_node *n)
 {
 	HT_TRY(ht_want_rank_of(in, n, 0, 1, HT_MAX_RANK));
-	return gather_shapes(in, n, 0, 0);
+	return gather_shapes(in, n, ht_in_shape(n, 0), 0, 0);
+}
+
+enum ht_status ht_infer_gather_variable(struct ht_infer *in, struct ht_node *n)
+{
+	int64_t batch = ht_attr_int(n, "batch_dims", 0);
+	int32_t rank = ht_in_shape(n, 1).rank;
+
+	if (batch < 0 && rank >= 0)
+		batch += rank;
+	return batch < 0 ? HT_OK : gather_shapes(in, n, ht_handle_shape(n), batch, batch);
 }
 
 enum ht_status ht_infer_gather_v2(struct ht_infer *in, struct ht_node *n)
@@ -230,7 +240,7 @@ enum ht_status ht_infer_gather_v2(struct ht_infer *in, struct ht_node *n)
 	if (batch < 0 && x.rank >= 0)
 		batch += x.rank;
 	if (ht_in_int(in, n, 2, &axis))
-		return batch < 0 ? HT_OK : gather_shapes(in, n, axis, batch);
+		return batch < 0 ? HT_OK : gather_shapes(in, n, p, axis, batch);
 	if (p.rank < 0 || x.rank < 0 || batch < 0)
 		return HT_OK;
 	rank = p.rank - 1 + x.rank - (int32_t)batch;
@@ -239,10 +249,10 @@ enum ht_status ht_infer_gather_v2(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* indices[:-1] + params[indices.shape[-1]:] */
-enum ht_status ht_infer_gather_nd(struct ht_infer *in, struct ht_node *n)
+/* indices[:-1] + p[indices.shape[-1]:] */
+static enum ht_status gather_nd_shapes(struct ht_infer *in, struct ht_node *n, struct ht_shape p)
 {
-	struct ht_shape p = ht_in_shape(n, 0), x = ht_in_shape(n, 1);
+	struct ht_shape x = ht_in_shape(n, 1);
 	int64_t depth;
 	int32_t rank = 0;
 	int64_t *d;
@@ -263,6 +273,16 @@ enum ht_status ht_infer_gather_nd(struct ht_infer *in, struct ht_node *n)
 		d[rank++] = p.dim[i];
 	ht_set_shape(n, 0, rank, d);
 	return HT_OK;
+}
+
+enum ht_status ht_infer_gather_nd(struct ht_infer *in, struct ht_node *n)
+{
+	return gather_nd_shapes(in, n, ht_in_shape(n, 0));
+}
+
+enum ht_status ht_infer_gather_nd_variable(struct ht_infer *in, struct ht_node *n)
+{
+	return gather_nd_shapes(in, n, ht_handle_shape(n));
 }
 
 /* ---- padding, tiling ---- */

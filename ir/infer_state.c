@@ -25,8 +25,7 @@ enum ht_status ht_infer_assign(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* The handle's own node says the shape, when it can be seen. */
-static struct ht_shape handle_shape(const struct ht_node *n)
+struct ht_shape ht_handle_shape(const struct ht_node *n)
 {
 	struct ht_value h = n->in[0];
 
@@ -38,14 +37,14 @@ static struct ht_shape handle_shape(const struct ht_node *n)
 enum ht_status ht_infer_read_variable(struct ht_infer *in, struct ht_node *n)
 {
 	(void)in;
-	n->out[0].shape = handle_shape(n);
+	n->out[0].shape = ht_handle_shape(n);
 	return HT_OK;
 }
 
 enum ht_status ht_infer_variable_shape(struct ht_infer *in, struct ht_node *n)
 {
 	int64_t *d = ht_new_dims(in, 1);
-	struct ht_shape s = handle_shape(n);
+	struct ht_shape s = ht_handle_shape(n);
 
 	if (s.rank >= 0)
 		d[0] = s.rank;

@@ -26,6 +26,8 @@ const char *ht_fault_text(enum ht_fault f)
 		return "the tensor has -Inf";
 	case HT_FAULT_ASSERTION:
 		return "assertion failed";
+	case HT_FAULT_SAMPLES:
+		return "two thousand million draws gave too few different classes";
 	}
 	return "unknown fault";
 }

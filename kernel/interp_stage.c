@@ -59,6 +59,8 @@ static int choose_lane(const struct ht_stage *s)
 
 	if (s->kind == HT_STAGE_CONTRACT)
 		return s->contract.n;
+	if (s->sequential)
+		return s->vec;
 	/* The last kept dimension when it is long enough: it is the one along memory. */
 	for (int i = s->dims - 1; i >= 0; i--)
 		if (!s->dim[i].reduce) {

@@ -130,7 +130,8 @@ enum ht_fault {
 	HT_FAULT_NAN, /* in a checked tensor, as the next two; the step has a message */
 	HT_FAULT_PLUS_INFINITY,
 	HT_FAULT_MINUS_INFINITY,
-	HT_FAULT_ASSERTION /* of library kernels alone; likewise */
+	HT_FAULT_ASSERTION, /* of library kernels alone; likewise */
+	HT_FAULT_SAMPLES    /* likewise, without a message */
 };
 const char *ht_fault_text(enum ht_fault f);
 /* Whether the message of the step (struct ht_words) follows the text of the fault. */
@@ -231,6 +232,9 @@ struct ht_stage {
 	struct ht_store *store;
 	int32_t stores;
 	struct ht_contract contract; /* of HT_STAGE_CONTRACT */
+	/* The iterations of a tile are gone through in the order of the dimensions, `vec` being the last of them: each
+	 * reads what those before stored, but for those along `vec`, which run side by side.  Without reductions. */
+	bool sequential;
 	/* Runs only in the first tile of a call, and where the last coordinate of the grid is 0: makes
 	 * what the tile before leaves in the local buffers otherwise. */
 	bool start;

@@ -9,6 +9,7 @@ static const struct {
 	size_t (*scratch)(const struct ht_kernel *k); /* NULL: none */
 } library[] = {
 	{ "assert", ht_library_assert, NULL },
+	{ "candidates", ht_library_candidates, ht_candidates_scratch },
 	{ "random_bits", ht_library_random_bits, NULL },
 	{ "random_key", ht_library_random_key, NULL },
 	{ "random_normal", ht_library_random_normal, NULL },

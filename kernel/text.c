@@ -94,7 +94,7 @@ static void print_contract(const struct ht_stage *s, struct ht_buf *out)
 
 static void print_stage(const struct ht_stage *s, struct ht_buf *out)
 {
-	ht_printf(out, "  %s%s {\n", s->start ? "start " : "",
+	ht_printf(out, "  %s%s%s {\n", s->start ? "start " : "", s->sequential ? "sequential " : "",
 		s->kind == HT_STAGE_CONTRACT ? "contract" : "loop");
 	print_dims(s, out);
 	for (int32_t i = 0; i < s->xs; i++)

@@ -305,6 +305,10 @@ static void verify_dims(struct verifier *v, const struct ht_stage *s)
 	}
 	rule(v, s->vec >= -1 && s->vec < s->dims, "lanes along no dimension");
 	rule(v, !s->start || v->k->grid_dims > 0, "starts, and there is no grid");
+	rule(v, !s->sequential || (s->kind == HT_STAGE_LOOP && s->reds == 0),
+		"is sequential, and reduces");
+	rule(v, !s->sequential || s->vec < 0 || s->vec == s->dims - 1,
+		"is sequential, and its lanes are not along the last dimension");
 }
 
 static void verify_reductions(struct verifier *v, const struct ht_stage *s)

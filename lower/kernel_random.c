@@ -52,7 +52,7 @@ static uint64_t name_of(struct lower *l, const struct ht_node *n)
 }
 
 /* With tf_random_seed an op without seeds gets some, as if the graph had them. */
-static int32_t stream_of(struct lower *l, const struct ht_node *n)
+int32_t random_stream(struct lower *l, const struct ht_node *n)
 {
 	struct ht_plan_stream s = { .seed = (uint64_t)ht_attr_int(n, "seed", 0),
 		.seed2 = (uint64_t)ht_attr_int(n, "seed2", 0),
@@ -119,7 +119,7 @@ struct operands {
 
 static struct operands operands_of(struct lower *l, struct ht_node *n, const struct draw *d)
 {
-	struct operands o = { .state = d->source == FROM_STREAM ? stream_of(l, n)
+	struct operands o = { .state = d->source == FROM_STREAM ? random_stream(l, n)
 				       : d->source == FROM_SEED ? state_of_seed(l, n)
 								: state_of_key(l, n) };
 
@@ -130,13 +130,12 @@ static struct operands operands_of(struct lower *l, struct ht_node *n, const str
 	return o;
 }
 
-/* The next numbers of the stream, in this run or a later one, are others. */
-static void move_stream(struct lower *l, const struct ht_node *n, int32_t stream, int64_t count)
+void random_move(struct lower *l, const struct ht_node *n, int32_t stream, int64_t blocks)
 {
 	struct kernel_build k;
 
 	library_kernel(&k, l, "random_skip", 1, 1);
-	k.params[0] = count * RESERVED;
+	k.params[0] = blocks;
 	kb_arg(&k, stream, HT_BUFFER_OUT);
 	kb_finish(&k, n);
 }
@@ -162,7 +161,7 @@ static enum ht_status emit_random(struct lower *l, struct ht_node *n)
 	kb_arg(&k, dense_result(l, n, 0), HT_BUFFER_OUT);
 	kb_finish(&k, n);
 	if (d->source == FROM_STREAM)
-		move_stream(l, n, o.state, count);
+		random_move(l, n, o.state, count * RESERVED);
 	return HT_OK;
 }
 

@@ -333,36 +333,64 @@ const struct lower_op lower_pool = {
 
 /* ---- local response normalisation ---- */
 
-/* r = x / (bias + alpha * sum of squares over neighbouring channels) ^ beta */
-static enum ht_status emit_lrn(struct lower *l, struct ht_node *n)
+static int32_t number_of(
+	struct kernel_build *k, const struct ht_node *n, const char *attr, float standard)
+{
+	return ht_xk(
+		&k->xb, node_type(n, n->out[0].dtype), (double)ht_attr_float(n, attr, standard));
+}
+
+/* Opens a kernel over the image, whose reduction goes over neighbouring channels: *at. */
+static struct space open_channels(
+	struct kernel_build *k, struct lower *l, struct ht_node *n, struct space *at)
 {
 	struct ht_shape shape = n->out[0].shape;
 	int64_t radius = ht_attr_int(n, "depth_radius", 5);
-	enum ht_dtype t = node_type(n, n->out[0].dtype);
-	struct kernel_build k;
-	struct space out, at;
-	int32_t c, ok, x;
-	struct ht_xb *b = &k.xb;
+	struct ht_xb *b = &k->xb;
+	struct space out;
+	int32_t c, ok;
 
-	if (ht_shape_count(shape) == 0)
-		return HT_OK;
 	if (radius >= shape.dim[3]) /* further there are no channels */
 		radius = shape.dim[3] - 1;
-	kb_init(&k, l, n);
-	kb_stage(&k, HT_STAGE_LOOP);
-	out = kb_loop_space(&k, 4, shape.dim, ~0u);
-	at = out;
+	kb_init(k, l, n);
+	kb_stage(k, HT_STAGE_LOOP);
+	*at = out = kb_loop_space(k, 4, shape.dim, ~0u);
 	c = ht_xadd(b, out.group[3].x,
-		ht_xaddi(b, ht_xdim(b, kb_reduce_dim(&k, 2 * radius + 1)), -radius));
+		ht_xaddi(b, ht_xdim(b, kb_reduce_dim(k, 2 * radius + 1)), -radius));
 	ok = ht_xand(b, ht_xle(b, ht_xi(b, 0), c), ht_xlt(b, c, ht_xi(b, shape.dim[3])));
-	at.group[3].x = c;
-	space_and_guard(b, &at, ok);
-	x = kb_pull_arg(&k, n, 0, &at);
-	x = ht_xred(b, ht_xreduce(b, HT_RED_ADD, ht_xmul(b, x, x)), t);
-	x = ht_xmuladd(b, ht_xk(b, t, (double)ht_attr_float(n, "alpha", 1)), x,
-		ht_xk(b, t, (double)ht_attr_float(n, "bias", 1)));
-	x = ht_xpow(b, x, ht_xk(b, t, -(double)ht_attr_float(n, "beta", .5f)));
-	finish_root(&k, n, ht_xmul(b, kb_pull_arg(&k, n, 0, &out), x));
+	at->group[3].x = c;
+	space_and_guard(b, at, ok);
+	return out;
+}
+
+/* bias + alpha * sum of squares of operand `image` */
+static int32_t norm_of_channels(
+	struct kernel_build *k, const struct ht_node *n, int image, const struct space *at)
+{
+	struct ht_xb *b = &k->xb;
+	int32_t x = kb_pull_arg(k, n, image, at);
+
+	x = kb_reduce(k, HT_RED_ADD, node_type(n, n->out[0].dtype), ht_xmul(b, x, x));
+	return ht_xmuladd(b, number_of(k, n, "alpha", 1), x, number_of(k, n, "bias", 1));
+}
+
+static int32_t to_minus_beta(struct kernel_build *k, const struct ht_node *n, int32_t norm)
+{
+	return ht_xpow(&k->xb, norm, ht_xneg(&k->xb, number_of(k, n, "beta", .5f)));
+}
+
+/* r = x / norm ^ beta */
+static enum ht_status emit_lrn(struct lower *l, struct ht_node *n)
+{
+	struct kernel_build k;
+	struct space out, at;
+	int32_t x;
+
+	if (ht_shape_count(n->out[0].shape) == 0)
+		return HT_OK;
+	out = open_channels(&k, l, n, &at);
+	x = to_minus_beta(&k, n, norm_of_channels(&k, n, 0, &at));
+	finish_root(&k, n, ht_xmul(&k.xb, kb_pull_arg(&k, n, 0, &out), x));
 	kb_store_sink(&k, &out);
 	kb_finish(&k, n);
 	return HT_OK;
@@ -371,3 +399,51 @@ static enum ht_status emit_lrn(struct lower *l, struct ht_node *n)
 const struct lower_op lower_lrn = {
 	.family = FAMILY_ROOT, .emit = emit_lrn, .rows = rows_of_image
 };
+
+/* The norms of image `image`, in the compute type. */
+static struct view norms(struct lower *l, struct ht_node *n, int image)
+{
+	enum ht_dtype t = node_type(n, n->out[0].dtype);
+	struct kernel_build k;
+	struct space out, at;
+	struct view v;
+
+	view_dense(&v, plan_buffer(l, HT_PLAN_TEMP, t, ht_shape_count(n->out[0].shape)),
+		n->out[0].shape);
+	out = open_channels(&k, l, n, &at);
+	kb_store(&k, &v, &out, norm_of_channels(&k, n, image, &at));
+	kb_finish(&k, n);
+	return v;
+}
+
+/* dx = dy / norm ^ beta - 2 * alpha * beta * x * (sum of dy * y / norm over neighbouring channels).  Operands: dy, x, y. */
+static enum ht_status emit_lrn_gradient(struct lower *l, struct ht_node *n)
+{
+	enum ht_dtype t = node_type(n, n->out[0].dtype);
+	struct kernel_build k;
+	struct ht_xb *b = &k.xb;
+	struct space out, at;
+	struct view norm;
+	int32_t own, others;
+
+	if (ht_shape_count(n->out[0].shape) == 0)
+		return HT_OK;
+	norm = norms(l, n, 1);
+	out = open_channels(&k, l, n, &at);
+	others = ht_xmul(b, kb_pull_arg(&k, n, 0, &at), kb_pull_arg(&k, n, 2, &at));
+	/* Beyond the channels the product is 0, and the norm is none. */
+	others = ht_xselect(
+		b, at.guard, ht_xdiv(b, others, kb_load(&k, &norm, &at)), ht_xk(b, t, 0));
+	others = kb_reduce(&k, HT_RED_ADD, t, others);
+	others = ht_xmul(b, others, kb_pull_arg(&k, n, 1, &out));
+	others = ht_xmul(
+		b, others, ht_xmul(b, number_of(&k, n, "alpha", 1), number_of(&k, n, "beta", .5f)));
+	own = ht_xmul(
+		b, kb_pull_arg(&k, n, 0, &out), to_minus_beta(&k, n, kb_load(&k, &norm, &out)));
+	finish_root(&k, n, ht_xsub(b, own, ht_xadd(b, others, others)));
+	kb_store_sink(&k, &out);
+	kb_finish(&k, n);
+	return HT_OK;
+}
+
+const struct lower_op lower_lrn_gradient = { .family = FAMILY_ROOT, .emit = emit_lrn_gradient };

@@ -14,4 +14,9 @@ int32_t dense_result(struct lower *l, const struct ht_node *n, int out);
 void library_kernel(
 	struct kernel_build *k, struct lower *l, const char *name, int64_t tiles, int params);
 
+/* kernel_random.c: the stream that a random op draws from, by its seeds. */
+int32_t random_stream(struct lower *l, const struct ht_node *n);
+/* Moves it on by so many blocks of Philox: the next numbers, in this run or a later one, are others. */
+void random_move(struct lower *l, const struct ht_node *n, int32_t stream, int64_t blocks);
+
 #endif

@@ -1,4 +1,4 @@
-/* Ops that take a regular part of a tensor: Slice, StridedSlice, Split, SplitV, Unpack.
+/* Ops that take a regular part of a tensor: Slice, StridedSlice and its gradient, Split, SplitV, Unpack.
  *
  * Coordinate c of the result is coordinate first + c * step of the operand.  Where Slice begins, and the
  * indices of StridedSlice that take one element, may be known at run time only. */
@@ -74,14 +74,19 @@ static bool view_cut(const struct ht_node *n, int out, const struct view *in, co
 	       (r.rank == 0 || r.stride[r.rank - 1] == 1 || r.dim[r.rank - 1] == 1);
 }
 
-static void cut_all(const struct ht_node *n, int arg, struct cut *c)
+static void cut_shape(struct ht_shape s, struct cut *c)
 {
-	*c = (struct cut){ .rank = shape_of(n, arg).rank };
+	*c = (struct cut){ .rank = s.rank };
 	for (int32_t i = 0; i < c->rank; i++) {
 		c->step[i] = 1;
 		c->from[i] = i;
 		c->at[i] = -1;
 	}
+}
+
+static void cut_all(const struct ht_node *n, int arg, struct cut *c)
+{
+	cut_shape(shape_of(n, arg), c);
 }
 
 /* Slice */
@@ -103,6 +108,7 @@ static void cut_slice(const struct ht_node *n, int out, struct cut *c)
 
 struct strided {
 	const struct ht_node *n;
+	int begin; /* its operand; the strides are two behind it */
 	int64_t begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_mask;
 	int32_t specs;
 };
@@ -110,9 +116,9 @@ struct strided {
 static void cut_strided_dim(
 	const struct strided *p, int32_t spec, int64_t size, int32_t dim, int32_t to, struct cut *c)
 {
-	bool known = is_const_ints(p->n, 1);
-	int64_t begin = known ? const_int(p->n, 1, (size_t)spec) : 0;
-	int64_t step = const_int(p->n, 3, (size_t)spec);
+	bool known = is_const_ints(p->n, p->begin);
+	int64_t begin = known ? const_int(p->n, p->begin, (size_t)spec) : 0;
+	int64_t step = const_int(p->n, p->begin + 2, (size_t)spec);
 
 	if (begin < 0)
 		begin += size;
@@ -133,16 +139,18 @@ static void cut_strided_dim(
 	c->from[dim] = to;
 }
 
-static void cut_strided_slice(const struct ht_node *n, int out, struct cut *c)
+/* Of a tensor of shape `of`, by the operands from `begin` on; the rank of the slice. */
+static int32_t cut_strided(
+	const struct ht_node *n, int begin_operand, struct ht_shape of, struct cut *c)
 {
-	struct strided p = { n, ht_attr_int(n, "begin_mask", 0), ht_attr_int(n, "end_mask", 0),
-		ht_attr_int(n, "ellipsis_mask", 0), ht_attr_int(n, "new_axis_mask", 0),
-		ht_attr_int(n, "shrink_axis_mask", 0), (int32_t)shape_of(n, 1).dim[0] };
+	struct strided p = { n, begin_operand, ht_attr_int(n, "begin_mask", 0),
+		ht_attr_int(n, "end_mask", 0), ht_attr_int(n, "ellipsis_mask", 0),
+		ht_attr_int(n, "new_axis_mask", 0), ht_attr_int(n, "shrink_axis_mask", 0),
+		(int32_t)shape_of(n, begin_operand).dim[0] };
 	int32_t dim = 0, to = 0, named = 0;
 	bool ellipsis_seen = false;
 
-	(void)out;
-	cut_all(n, 0, c);
+	cut_shape(of, c);
 	c->wraps = true;
 	for (int32_t i = 0; i < p.specs; i++)
 		named += !(p.new_axis_mask >> i & 1) && !(p.ellipsis_mask >> i & 1);
@@ -154,12 +162,19 @@ static void cut_strided_slice(const struct ht_node *n, int out, struct cut *c)
 		} else if (p.new_axis_mask >> i & 1) {
 			to++;
 		} else {
-			cut_strided_dim(&p, i, shape_of(n, 0).dim[dim], dim, to, c);
+			cut_strided_dim(&p, i, of.dim[dim], dim, to, c);
 			to += c->from[dim++] >= 0;
 		}
 	}
 	while (dim < c->rank)
 		c->from[dim++] = to++;
+	return to;
+}
+
+static void cut_strided_slice(const struct ht_node *n, int out, struct cut *c)
+{
+	(void)out;
+	cut_strided(n, 1, shape_of(n, 0), c);
 }
 
 /* Split, SplitV, Unpack */
@@ -287,3 +302,75 @@ const struct lower_op lower_split_v = { .family = FAMILY_VIEW,
 	.view_arg = 0,
 	.refuse = refuse_after_first,
 	.rows = split_rows };
+
+/* ---- the gradient of StridedSlice: its slice in a tensor of zeros ---- */
+
+/* The coordinate in the slice of coordinate `x` of dimension i; ands *inside with whether there is one. */
+static int32_t cut_back(
+	struct ht_xb *b, const struct cut *c, int32_t i, int64_t size, int32_t x, int32_t *inside)
+{
+	int64_t step = c->step[i] < 0 ? -c->step[i] : c->step[i];
+	int32_t way = ht_xaddi(b, x, -c->first[i]), at;
+
+	if (c->step[i] < 0)
+		way = ht_xmuli(b, way, -1);
+	at = step > 1 ? ht_xdivi(b, way, step) : way;
+	*inside = ht_xand(b, *inside, index_inside(b, at, size));
+	if (step > 1)
+		*inside = ht_xand(b, *inside, ht_xeq(b, ht_xmodi(b, way, step), ht_xi(b, 0)));
+	return at;
+}
+
+static int32_t pull_strided_slice_gradient(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+{
+	struct ht_xb *b = &k->xb;
+	struct ht_shape slice = shape_of(n, 4);
+	int32_t x[HT_LOWER_RANK], inside = ht_xbits(b, HT_BOOL, 1);
+	struct space at;
+	struct cut c;
+
+	(void)out;
+	cut_strided(n, 1, n->out[0].shape, &c);
+	for (int32_t i = 0; i < slice.rank; i++)
+		x[i] = ht_xi(b, 0);
+	for (int32_t i = 0; i < c.rank; i++) {
+		int32_t here = space_coord(b, s, i);
+
+		if (c.from[i] >= 0)
+			x[c.from[i]] = cut_back(b, &c, i, slice.dim[c.from[i]], here, &inside);
+		else
+			inside = ht_xand(b, inside, ht_xeq(b, here, ht_xi(b, c.first[i])));
+	}
+	at = space_of_coords(s, slice.rank, slice.dim, x);
+	space_and_guard(b, &at, inside);
+	return ht_xselect(
+		b, inside, kb_pull(k, n->in[4], &at), ht_xk(b, compute_type(n->out[0].dtype), 0));
+}
+
+/* The gradient has the shape of the slice. */
+static const char *refuse_strided_slice_gradient(const struct ht_node *n)
+{
+	static const char no_fit[] = "has a gradient that does not fit the slice";
+	struct ht_shape slice = shape_of(n, 4), of = n->out[0].shape;
+	struct cut c;
+
+	for (int i = 1; i < 4; i++)
+		if (!is_const_ints(n, i))
+			return "needs constant sizes and positions";
+	if (cut_strided(n, 1, of, &c) != slice.rank)
+		return no_fit;
+	for (int32_t i = 0; i < c.rank; i++) {
+		int64_t steps = c.from[i] < 0 ? 0 : slice.dim[c.from[i]] - 1;
+		int64_t last = c.first[i] + steps * c.step[i];
+
+		if (steps >= 0 && (c.first[i] < 0 || c.first[i] >= of.dim[i] || last < 0 ||
+					  last >= of.dim[i]))
+			return no_fit;
+	}
+	return NULL;
+}
+
+const struct lower_op lower_strided_slice_gradient = { .family = FAMILY_MAP,
+	.pull = pull_strided_slice_gradient,
+	.refuse = refuse_strided_slice_gradient };

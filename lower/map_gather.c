@@ -23,11 +23,30 @@ static int32_t checked_index(struct kernel_build *k, const struct ht_node *n, co
 	return ht_xcheck(b, i, ok, HT_FAULT_INDEX);
 }
 
+/* What is gathered from: operand 0, or the variable whose handle that is. */
+static struct ht_shape gathered_shape(const struct ht_node *n)
+{
+	return lower_op_of(n)->variables ? ht_variable_value(n->in[0].node)->shape : shape_of(n, 0);
+}
+
+static int32_t element(
+	struct kernel_build *k, const struct ht_node *n, const struct space *s, const int32_t *x)
+{
+	struct view v;
+	struct space at;
+
+	if (!lower_op_of(n)->variables)
+		return pull_at(k, n, 0, s, x);
+	v = variable_view(k->l, n, 0);
+	at = space_of_coords(s, v.rank, v.dim, x);
+	return kb_load(k, &v, &at);
+}
+
 /* The element at `x`, but zero where an index was outside. */
 static int32_t gathered(struct kernel_build *k, const struct ht_node *n, const struct space *s,
 	const int32_t *x, int32_t inside)
 {
-	int32_t r = pull_at(k, n, 0, s, x);
+	int32_t r = element(k, n, s, x);
 
 	if (inside < 0)
 		return r;
@@ -38,8 +57,9 @@ static int32_t gathered(struct kernel_build *k, const struct ht_node *n, const s
 static int32_t pull_gather(
 	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
-	struct ht_shape params = shape_of(n, 0), indices = shape_of(n, 1);
-	int32_t batch_dims = axis_of(ht_attr_int(n, "batch_dims", 0), indices.rank), axis = 0;
+	struct ht_shape params = gathered_shape(n), indices = shape_of(n, 1);
+	int32_t batch_dims = axis_of(ht_attr_int(n, "batch_dims", 0), indices.rank);
+	int32_t axis = batch_dims; /* of ResourceGather, and of Gather, where it is 0 */
 	int32_t at[HT_LOWER_RANK], x[HT_LOWER_RANK], coord[HT_LOWER_RANK], index_rank, inside = -1;
 	struct space index_space;
 
@@ -85,7 +105,7 @@ const struct lower_op lower_gather = {
 static int32_t pull_gather_nd(
 	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
-	struct ht_shape params = shape_of(n, 0), indices = shape_of(n, 1);
+	struct ht_shape params = gathered_shape(n), indices = shape_of(n, 1);
 	int32_t depth = (int32_t)indices.dim[indices.rank - 1], x[HT_LOWER_RANK], at[HT_LOWER_RANK];
 	int32_t inside = -1;
 
@@ -104,6 +124,52 @@ static int32_t pull_gather_nd(
 }
 
 const struct lower_op lower_gather_nd = { .family = FAMILY_MAP, .pull = pull_gather_nd };
+
+/* ---- gathering from variables that the graph changes, which are read where the node stands ---- */
+
+static enum ht_status emit_gathered(struct lower *l, struct ht_node *n,
+	int32_t (*pull)(
+		struct kernel_build *k, const struct ht_node *n, int out, const struct space *s))
+{
+	const struct view *to = &l->view[n->id][0];
+	struct kernel_build k;
+	struct space s;
+
+	if (view_count(to) == 0)
+		return HT_OK;
+	kb_init(&k, l, n);
+	kb_stage(&k, HT_STAGE_LOOP);
+	s = kb_loop_space(&k, to->rank, to->dim, ~0u);
+	kb_store(&k, to, &s, pull(&k, n, 0, &s));
+	kb_finish(&k, n);
+	return HT_OK;
+}
+
+static enum ht_status emit_gather(struct lower *l, struct ht_node *n)
+{
+	return emit_gathered(l, n, pull_gather);
+}
+
+static enum ht_status emit_gather_nd(struct lower *l, struct ht_node *n)
+{
+	return emit_gathered(l, n, pull_gather_nd);
+}
+
+static const char *refuse_variable(const struct ht_node *n)
+{
+	return variable_refuse(n, 0);
+}
+
+const struct lower_op lower_gather_variable = { .family = FAMILY_ROOT,
+	.alone = true,
+	.variables = 1,
+	.emit = emit_gather,
+	.refuse = refuse_variable };
+const struct lower_op lower_gather_nd_variable = { .family = FAMILY_ROOT,
+	.alone = true,
+	.variables = 1,
+	.emit = emit_gather_nd,
+	.refuse = refuse_variable };
 
 /* ---- made from indices ---- */
 

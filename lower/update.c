@@ -1,7 +1,8 @@
-/* Steps of optimisers: one kernel each, which reads the gradient and changes the variable and its slots in place.
+/* Steps of optimisers: one kernel each, which reads the gradient and changes the variable and its slots in place.  Sparse
+ * steps do so with the rows that the operand `indices` names, one after the other.
  *
  * Formulas: tensorflow/core/kernels/training_ops.cc. */
-#include "lower/index.h"
+#include "lower/scatter.h"
 
 enum { MOST_VARIABLES = 4, MOST_OPERANDS = 8 };
 
@@ -169,36 +170,61 @@ static int32_t operand(
 	return kb_load(k, v, v->rank ? at : &scalar);
 }
 
-static const struct view *gradient(struct lower *l, const struct ht_node *n)
+/* The operand of this name; -1: there is none. */
+static int named_operand(const struct ht_node *n, const char *name)
 {
-	int arg = lower_op_of(n)->variables;
+	const struct ht_op_info *info = ht_op_info(n->op);
 
-	while (arg + 1 < n->ins && !ht_type_of(n->in[arg])->shape.rank)
-		arg++;
-	return lower_view(l, n->in[arg]);
+	for (int i = 0; i < info->args; i++)
+		if (ht_str_is(info->arg[i].name, name))
+			return i;
+	return -1;
+}
+
+static int gradient_operand(const struct ht_node *n)
+{
+	int i = named_operand(n, "grad");
+
+	return i < 0 ? named_operand(n, "delta") : i;
+}
+
+/* Opens the kernel: the space of the gradient's elements, and in *at where they are in the variables. */
+static struct space open_step(struct kernel_build *k, struct lower *l, const struct ht_node *n,
+	int indices, const struct view *v, struct space *at)
+{
+	const struct view *gradient = lower_view(l, n->in[gradient_operand(n)]);
+	struct space s;
+
+	kb_init(k, l, n);
+	kb_stage(k, HT_STAGE_LOOP);
+	if (indices < 0)
+		return *at = kb_loop_space(k, v->rank, v->dim,
+			       v->rank ? view_boundaries(gradient, v->rank, v->dim) : 0);
+	s = kb_sequential_space(k, gradient->rank, gradient->dim, 1);
+	*at = scatter_place(k, n, indices, SCATTER_ROWS, (struct ht_shape){ v->rank, v->dim }, &s);
+	return s;
 }
 
 static enum ht_status emit(struct lower *l, struct ht_node *n, void (*of)(struct step *s))
 {
-	const int variables = lower_op_of(n)->variables;
+	const int variables = lower_op_of(n)->variables, indices = named_operand(n, "indices");
 	struct view v[MOST_VARIABLES] = { 0 };
 	struct kernel_build k;
 	struct step s;
-	struct space at;
+	struct space at, here;
+	int count = 0;
 
 	for (int i = 0; i < variables; i++)
 		v[i] = variable_view(l, n, i);
-	if (view_count(&v[0]) == 0)
+	if (view_count(&v[0]) == 0 || ht_shape_count(shape_of(n, gradient_operand(n))) == 0)
 		return HT_OK;
-	kb_init(&k, l, n);
-	kb_stage(&k, HT_STAGE_LOOP);
-	at = kb_loop_space(&k, v[0].rank, v[0].dim,
-		v[0].rank ? view_boundaries(gradient(l, n), v[0].rank, v[0].dim) : 0);
+	here = open_step(&k, l, n, indices, &v[0], &at);
 	s = (struct step){ .b = &k.xb, .n = n, .t = compute_type(ht_type_attr(n, "T")) };
 	for (int i = 0; i < variables; i++)
 		s.v[i] = kb_load(&k, &v[i], &at);
 	for (int i = variables; i < n->ins; i++)
-		s.x[i - variables] = operand(&k, n, i, &at);
+		if (i != indices)
+			s.x[count++] = operand(&k, n, i, &here);
 	of(&s);
 	for (int i = 0; i < variables; i++)
 		kb_store(&k, &v[i], &at, s.v[i]);
@@ -206,10 +232,10 @@ static enum ht_status emit(struct lower *l, struct ht_node *n, void (*of)(struct
 	return HT_OK;
 }
 
-/* The gradient has the variable's shape, all else behind the variables is a scalar. */
+/* The gradient has the variable's shape, or has rows of it; all else behind the variables is a scalar. */
 static const char *refuse(const struct ht_node *n)
 {
-	const int variables = lower_op_of(n)->variables;
+	const int variables = lower_op_of(n)->variables, indices = named_operand(n, "indices");
 	struct ht_type like;
 	const char *why;
 
@@ -225,8 +251,16 @@ static const char *refuse(const struct ht_node *n)
 		return "is about a variable of integers";
 	for (int i = variables; i < n->ins; i++) {
 		const struct ht_type *t = ht_type_of(n->in[i]);
+		bool fits = t->shape.rank == 0;
 
-		if (t->dtype != like.dtype || (t->shape.rank && !ht_shape_eq(t->shape, like.shape)))
+		if (i == indices)
+			continue;
+		if (i == gradient_operand(n))
+			fits = indices < 0 ? ht_shape_eq(t->shape, like.shape)
+					   : shape_of(n, indices).rank == 1 && like.shape.rank &&
+						     !scatter_refuse(n, indices, SCATTER_ROWS,
+							     like.shape, t->shape);
+		if (t->dtype != like.dtype || !fits)
 			return "has a gradient of another type or shape than its variable";
 	}
 	return ht_attr_bool(n, "multiply_linear_by_lr", false)

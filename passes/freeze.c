@@ -3,7 +3,7 @@
  *
  * Resources (VarHandleOp) and references (VariableV2, Variable).  The variable's own node becomes the
  * Const; ReadVariableOp an Identity, ResourceGather a GatherV2, and identities on the way change
- * their type.  A branch or loop passes the value, and its functions do likewise with it.  All
+ * their type.  VarIsInitializedOp and VariableShape become constants, of variables that the graph changes too.  A branch or loop passes the value, and its functions do likewise with it.  All
  * variables that cannot be frozen are reported in one go; those for which there is no checkpoint,
  * as in a training graph, in one message.
  *
@@ -187,6 +187,17 @@ static struct ht_node *scalar(struct freezer *f, struct ht_node *before, const c
 	return c;
 }
 
+static void become_gather_nd(struct ht_node *n, const struct ht_tensor *t)
+{
+	enum ht_dtype indices = ht_attr_type(n, "Tindices", HT_I32);
+
+	clear_attrs(n);
+	ht_node_set_type(n, HT_STR("GatherNd"));
+	ht_attr_set_type(n, "Tparams", t->dtype);
+	ht_attr_set_type(n, "Tindices", indices);
+	n->out[0] = (struct ht_type){ t->dtype, HT_SHAPE_UNKNOWN };
+}
+
 static void become_gather(struct freezer *f, struct ht_node *n, struct ht_tensor *t)
 {
 	enum ht_dtype indices = ht_attr_type(n, "Tindices", HT_I32);
@@ -204,6 +215,55 @@ static void become_gather(struct freezer *f, struct ht_node *n, struct ht_tensor
 	ht_attr_set_type(n, "Taxis", HT_I32);
 	ht_attr_set_int(n, "batch_dims", batch_dims);
 	n->out[0] = (struct ht_type){ t->dtype, HT_SHAPE_UNKNOWN };
+}
+
+static void become_const(struct freezer *f, struct ht_node *n, enum ht_dtype t,
+	struct ht_shape shape, struct ht_blob *b)
+{
+	struct ht_tensor *value = ht_tensor_sharing(f->g->arena, t, shape, b);
+
+	clear_attrs(n);
+	ht_node_set_type(n, HT_STR("Const"));
+	ht_node_set_ins(n, NULL, 0);
+	ht_attr_set_type(n, "dtype", t);
+	ht_attr_set_tensor(n, "value", value);
+	n->out[0] = (struct ht_type){ t, value->shape };
+}
+
+/* Whether a variable of value `t` has one, or its shape. */
+static void become_known(struct freezer *f, struct ht_node *n, const struct ht_tensor *t)
+{
+	const int64_t rank = t->shape.rank;
+	enum ht_dtype as = ht_attr_type(n, "out_type", HT_I32);
+	struct ht_blob *b;
+
+	if (n->op == HT_OP_VarIsInitializedOp) {
+		b = ht_blob_in(f->c->scratch, 1);
+		*(uint8_t *)(uintptr_t)b->p = 1;
+		become_const(f, n, HT_BOOL, HT_SHAPE_SCALAR, b);
+		return;
+	}
+	b = ht_blob_in(f->c->scratch, (size_t)rank * ht_dtype_info(as)->bytes);
+	for (int64_t i = 0; i < rank; i++)
+		if (as == HT_I32)
+			((int32_t *)(uintptr_t)b->p)[i] = (int32_t)t->shape.dim[i];
+		else
+			((int64_t *)(uintptr_t)b->p)[i] = t->shape.dim[i];
+	become_const(f, n, as, ht_shape_make(f->g->arena, 1, &rank), b);
+}
+
+/* `n` asks for what is known of variable operand 0, whether the graph changes it or not. */
+static bool asks_what_is_known(const struct freezer *f, const struct ht_node *n)
+{
+	return (n->op == HT_OP_VarIsInitializedOp || n->op == HT_OP_VariableShape) &&
+	       n->in[0].node->id < f->ids;
+}
+
+static const struct ht_tensor *known_value(const struct freezer *f, const struct ht_node *v)
+{
+	return is_kept(f->handle[v->id]) ? ht_variable_value(f->handle[v->id])
+	       : f->resource[v->id]      ? f->value[v->id]
+					 : NULL;
 }
 
 static bool passes_on(const struct ht_node *n)
@@ -317,6 +377,8 @@ static void freeze_use(struct freezer *f, struct ht_node *n, int32_t i, bool res
 			f->value[n->id] = t;
 	} else if (n->op == HT_OP_ResourceGather && i == 0) {
 		become_gather(f, n, t);
+	} else if (n->op == HT_OP_ResourceGatherNd && i == 0) {
+		become_gather_nd(n, t);
 	} else if (resource && ht_never_lowered(n) && !ht_changes_variable(n)) {
 		add_never(f, n);
 	} else if (resource || ht_changes_variable(n)) {
@@ -346,6 +408,10 @@ static void freeze_node(struct freezer *f, struct ht_node *n)
 			keep_variable(f, n);
 		else
 			freeze_variable(f, n);
+		return;
+	}
+	if (asks_what_is_known(f, n) && known_value(f, n->in[0].node)) {
+		become_known(f, n, known_value(f, n->in[0].node));
 		return;
 	}
 	for (int32_t i = 0; i < n->ins; i++) {

@@ -1,12 +1,14 @@
 /* references: TensorFlow 1's variables, which are passed by reference, become variables by handle.
  *
- * VariableV2 and Variable become VarHandleOp; what writes through a reference (Assign and its kin, steps of optimisers) becomes
- * the op that takes handles; what reads its value gets a ReadVariableOp, which waits for what the reader waits for.  A reference
+ * VariableV2 and Variable become VarHandleOp; what writes through a reference (Assign and its kin, scattering, steps of
+ * optimisers) or asks whether there is a value becomes the op that takes handles; what reads its value gets a ReadVariableOp, which waits for what the reader waits for.  A reference
  * that a write gives is read behind that write.
  *
  * Variables that nothing writes to are left to freeze, and so are those that an op takes by reference that has no form with
  * handles: freeze names the op. */
 #include "passes/rewrite.h"
+
+#include <string.h>
 
 static const struct {
 	enum ht_op by_reference, by_handle;
@@ -21,6 +23,25 @@ static const struct {
 	{ HT_OP_ApplyRMSProp, HT_OP_ResourceApplyRMSProp },
 	{ HT_OP_ApplyCenteredRMSProp, HT_OP_ResourceApplyCenteredRMSProp },
 	{ HT_OP_ApplyFtrl, HT_OP_ResourceApplyFtrl },
+	{ HT_OP_SparseApplyAdagrad, HT_OP_ResourceSparseApplyAdagrad },
+	{ HT_OP_SparseApplyAdagradV2, HT_OP_ResourceSparseApplyAdagradV2 },
+	{ HT_OP_SparseApplyMomentum, HT_OP_ResourceSparseApplyMomentum },
+	{ HT_OP_SparseApplyRMSProp, HT_OP_ResourceSparseApplyRMSProp },
+	{ HT_OP_SparseApplyCenteredRMSProp, HT_OP_ResourceSparseApplyCenteredRMSProp },
+	{ HT_OP_SparseApplyFtrl, HT_OP_ResourceSparseApplyFtrl },
+	{ HT_OP_ScatterUpdate, HT_OP_ResourceScatterUpdate },
+	{ HT_OP_ScatterAdd, HT_OP_ResourceScatterAdd },
+	{ HT_OP_ScatterSub, HT_OP_ResourceScatterSub },
+	{ HT_OP_ScatterMul, HT_OP_ResourceScatterMul },
+	{ HT_OP_ScatterDiv, HT_OP_ResourceScatterDiv },
+	{ HT_OP_ScatterMin, HT_OP_ResourceScatterMin },
+	{ HT_OP_ScatterMax, HT_OP_ResourceScatterMax },
+	{ HT_OP_ScatterNdUpdate, HT_OP_ResourceScatterNdUpdate },
+	{ HT_OP_ScatterNdAdd, HT_OP_ResourceScatterNdAdd },
+	{ HT_OP_ScatterNdSub, HT_OP_ResourceScatterNdSub },
+	{ HT_OP_ScatterNdMin, HT_OP_ResourceScatterNdMin },
+	{ HT_OP_ScatterNdMax, HT_OP_ResourceScatterNdMax },
+	{ HT_OP_IsVariableInitialized, HT_OP_VarIsInitializedOp },
 };
 
 struct references {
@@ -194,25 +215,37 @@ static void become_variable(struct references *x, struct ht_node *v)
 	v->out[0] = (struct ht_type){ HT_RESOURCE, HT_SHAPE_SCALAR };
 }
 
-static void become_write(struct references *x, struct ht_node *n)
+/* The form by handle of what takes the reference of `v`.  It has the types of the variable and of the indices. */
+static void become_form(struct references *x, struct ht_node *n, const struct ht_node *v)
 {
-	enum ht_op op = by_handle(n->op);
-	enum ht_dtype t = ht_type_attr(n, "T");
+	const struct ht_op_info *info = ht_op_info(by_handle(n->op));
+	enum ht_dtype t = ht_type_attr(v, "dtype"), indices = ht_type_attr(n, "Tindices");
 	bool nesterov = ht_attr_bool(n, "use_nesterov", false);
 	bool updates = ht_attr_bool(n, "update_slots", true);
-	bool assigns = op == HT_OP_AssignVariableOp || op == HT_OP_AssignAddVariableOp ||
-		       op == HT_OP_AssignSubVariableOp;
 	struct ht_value *in = HT_NEW_ARRAY(x->r.arena, struct ht_value, (size_t)n->ins);
 
 	for (int32_t i = 0; i < n->ins; i++)
 		in[i] = n->in[i];
-	ht_rw_become(&x->r, n, op, in, n->ins);
-	ht_attr_set_type(n, assigns ? "dtype" : "T", t);
+	ht_rw_become(&x->r, n, info->op, in, n->ins);
+	for (int i = 0; i < info->type_attrs; i++) {
+		const char *name =
+			ht_str_printf(x->r.arena, "%.*s", HT_STR_ARG(info->type_attr[i].name)).p;
+
+		ht_attr_set_type(n, name, strcmp(name, "Tindices") == 0 ? indices : t);
+	}
 	if (nesterov)
 		ht_attr_set_bool(n, "use_nesterov", true);
 	if (!updates)
 		ht_attr_set_bool(n, "update_slots", false);
-	ht_node_set_outs(n, 0);
+	ht_node_set_outs(n, info->results);
+}
+
+/* The variable of `n`, which is to take it by handle; or NULL. */
+static struct ht_node *form_of(const struct references *x, const struct ht_node *n)
+{
+	struct ht_node *v = n->ins && takes_reference(n, 0) ? referred(x, n, 0) : NULL;
+
+	return converts(x, v) ? v : NULL;
 }
 
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
@@ -234,13 +267,14 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 		if (converts(&x, x.variable[all[i]->id]))
 			convert_output(&x, all[i], x.variable[all[i]->id]);
 	for (size_t i = 0; i < count; i++) {
-		struct ht_node *v = x.variable[all[i]->id];
+		struct ht_node *v = form_of(&x, all[i]);
 
-		if (v == all[i] && converts(&x, v))
-			become_variable(&x, v);
-		else if (converts(&x, v))
-			become_write(&x, all[i]);
+		if (v)
+			become_form(&x, all[i], v);
 	}
+	for (size_t i = 0; i < count; i++)
+		if (x.variable[all[i]->id] == all[i] && converts(&x, all[i]))
+			become_variable(&x, all[i]);
 	return x.r.changed ? ht_graph_sort(g, c->diags) : HT_OK;
 }
 

@@ -26,7 +26,8 @@ GROUPS = {
     'images': {'images': 'conv2d depthwise conv2d_transpose pool resize'},
     'layouts': {'layouts': 'layout concat pack split slice:slice_ strided_slice pad tile gather reverse space fill '
                            'range:range_ one_hot shape sparse_to_dense'},
-    'training': {'gradients': 'gradient pool_gradient conv2d_filter gradient_axes stitch training'},
+    'training': {'gradients': 'gradient pool_gradient conv2d_filter gradient_axes stitch training',
+                 'scatters': 'scatter segment strided_slice_gradient resize_gradient lrn_gradient in_top_k candidates'},
     'others': {'draws': 'random:random_numbers stateless', 'diagonals': 'diagonals', 'graphs': 'graph:cases'},
 }
 # Ops that have no kernel in some of their types: the tool has to say so, with exit code 4.

@@ -1,0 +1,162 @@
+"""Cases of slices that go where indices say, and of what else gradients and sampled losses use."""
+import numpy as np
+
+from case import DTYPES, LOW, Case, Type, flushed, tensorflow_op, widen
+from draws import exact, seed
+from optable import FLOATS
+from reductions import sums
+from values import edges, random
+
+# tensor, indices
+TUPLES = [((7,), (4, 1)), ((3, 5), (6, 1)), ((3, 5), (9, 2)), ((4, 3, 70), (5, 1)), ((2, 3, 4), (5, 2)), ((3, 5), (2, 3, 2)),
+          ((6, 2), (0, 1)), ((3, 5), (3, 0)), ((3, 5), (1, 1)), ((2, 2100), (11, 1)), ((4, 5), (2,)), ((1,), (300, 1))]
+
+
+def settings(r, names, always=()):
+    """Constant operands: now and then all, so that the op is folded."""
+    return tuple(names) if r.random() < .2 else (*always,)
+
+
+def tuples(r, shape, index):
+    limits = np.array(shape[:index[-1]], int).reshape(-1)
+    return (r.random(index) * limits).astype(r.choice([np.int32, np.int64]))
+
+
+def wide(op, names):
+    """Slices of 16 bits are summed in float32; in TensorFlow one after the other in 16 bits."""
+    def oracle(inputs, attrs):
+        d = inputs[0 if op != 'ScatterNd' else 1].dtype
+        got = tensorflow_op(op, names, [widen(i, 'f32') for i in inputs], attrs)
+        return [flushed(g.astype(d)) for g in got]
+    return oracle
+
+
+def scatter(r, rows):
+    for op in rows:
+        names = [a.name for a in op.args]
+        for tag in op.types['T']:
+            more = {'oracle': wide(op.name, names)} if tag in LOW else {}
+            for shape, index in [TUPLES[i] for i in r.choice(len(TUPLES), 6, replace=False)]:
+                at = tuples(r, shape, index)
+                by = random(r, tag, (*index[:-1], *shape[index[-1]:]))
+                x = random(r, tag, shape)
+                given = [at, by, np.array(shape, at.dtype)] if op.name == 'ScatterNd' else [x, at, by]
+                yield Case(op.name, given, settings=settings(r, names, ['shape']), **more)
+            e = edges(tag)
+            at = r.permutation(np.arange(e.size))[:, None].astype(np.int32)
+            if op.name == 'ScatterNd':
+                yield Case(op.name, [at, e, np.array([e.size], np.int32)], **more)
+            elif op.name[-3:] not in ('Min', 'Max'):
+                yield Case(op.name, [np.zeros_like(e), at, e], **more)
+        x, by = random(r, 'f32', (4, 5)), random(r, 'f32', (2, 5))
+        for bad in ([[0], [4]], [[-1], [2]], 'one'):
+            if bad == 'one':
+                x, bad = x[:1], [[0], [1]]
+            at = np.array(bad, np.int32)
+            yield Case(op.name, [at, by, np.array(x.shape, np.int32)] if op.name == 'ScatterNd' else [x, at, by], fails=True,
+                       note='index out of range')
+
+
+# data, axes of the ids, segments
+SEGMENTS = [((9,), 1, 4), ((5, 3), 1, 7), ((20, 70), 1, 3), ((3, 4, 5), 2, 6), ((2, 3), 2, 1), ((0, 3), 1, 4), ((300, 2), 1, 5),
+            ((4,), 0, 2), ((6, 2100), 1, 3)]
+
+
+def segment(r, rows):
+    for op in rows:
+        names = [a.name for a in op.args]
+        for tag in op.types['T']:
+            more = sums(tag) if op.name[-3:] in ('Sum', 'rod') and tag in FLOATS else {}
+            for shape, axes, count in [SEGMENTS[i] for i in r.choice(len(SEGMENTS), 5, replace=False)]:
+                ids = np.asarray(r.integers(-1, count, shape[:axes])).astype(r.choice([np.int32, np.int64]))
+                data = random(r, tag, shape)
+                if op.name.endswith('Prod') and tag in FLOATS:
+                    data = (data / 4).astype(data.dtype)
+                low = {} if tag not in LOW else {'oracle': exact(op.name) if op.name[-3:] in ('Min', 'Max') else wide(op.name, names)}
+                yield Case(op.name, [data, ids, np.array(count, np.int32)], settings=settings(r, names, ['num_segments']), **more, **low)
+        bad = np.array([0, 3], np.int32)
+        yield Case(op.name, [random(r, 'f32', (2, 5)), bad, np.array(3, np.int32)], settings=('num_segments',), fails=True,
+                   note='id out of range')
+
+
+# shape, begin, end, strides, masks
+SLICES = [((9,), [2], [7], [2], {}), ((5, 6), [1, 0], [4, 6], [1, 5], {}), ((5, 6), [4, -1], [0, -7], [-2, -1], {}),
+          ((3, 4, 5), [1, 0, 2], [2, 4, 3], [1, 1, 1], {'shrink_axis_mask': 5}), ((4, 5), [0, 0], [2, 3], [1, 1], {'begin_mask': 3, 'end_mask': 3}),
+          ((4, 5), [0, 1, 0], [0, 3, 0], [1, 1, 1], {'new_axis_mask': 1, 'end_mask': 4, 'begin_mask': 4}),
+          ((2, 3, 4, 5), [0, 1], [0, 3], [1, 1], {'ellipsis_mask': 1}), ((7, 3), [5], [2], [1], {}), ((33, 2), [1], [33], [3], {})]
+
+
+def strided_slice_gradient(r, rows):
+    for tag in rows[0].types['T']:
+        for shape, begin, end, strides, masks in SLICES:
+            d = r.choice([np.int32, np.int64])
+            y = tensorflow_op('StridedSlice', ['input', 'begin', 'end', 'strides'],
+                              [np.zeros(shape, np.int8), *(np.array(v, d) for v in (begin, end, strides))], masks)[0]
+            yield Case('StridedSliceGrad', [np.array(v, d) for v in (shape, begin, end, strides)] + [random(r, tag, y.shape)], masks,
+                       settings=('shape', 'begin', 'end', 'strides'))
+
+
+RESIZES = [((1, 3, 4, 3), (7, 9)), ((2, 8, 8, 1), (3, 5)), ((2, 5, 5, 70), (5, 10)), ((1, 1, 1, 2), (4, 4)), ((3, 6, 4, 5), (1, 1)),
+           ((1, 4, 4, 3), (4, 4))]
+KINDS = [{}, {'align_corners': True}, {'half_pixel_centers': True}]
+
+
+def resize_gradient(r, rows):
+    """Of an image and what it was resized to."""
+    for op in rows:
+        linear = op.name == 'ResizeBilinearGrad'
+        for tag in op.types['T']:
+            for shape, to in RESIZES:
+                attrs = KINDS[int(r.integers(3))]
+                dy = random(r, 'f32' if linear else tag, (shape[0], *to, shape[3]), 0, 3)
+                inputs = [dy, random(r, tag, shape)] if linear else [dy, np.array(shape[1:3], np.int32)]
+                names, image = [a.name for a in op.args], inputs[1] if linear else dy
+
+                def oracle(inputs, attrs, name=op.name, names=names, d=image.dtype):
+                    low = d.itemsize == 2 and d != np.int16
+                    given = [i.astype(np.float32) if low and i.dtype == d else i for i in inputs]
+                    return [flushed(tensorflow_op(name, names, given, attrs)[0].astype(d))]
+                yield Case(op.name, inputs, attrs, oracle=oracle, settings=settings(r, names, ['size']), **sums(tag))
+
+
+def lrn_gradient(r, rows):
+    for tag in rows[0].types['T']:
+        for shape in ((1, 2, 3, 7), (2, 3, 3, 40), (1, 1, 1, 1), (2, 4, 4, 16)):
+            attrs = {'depth_radius': int(r.integers(1, 6)), 'bias': 1.5, 'alpha': float(np.float32(r.uniform(.1, 1))),
+                     'beta': float(np.float32(r.uniform(.3, 1)))}
+            x, dy = random(r, tag, shape), random(r, tag, shape)
+            y = tensorflow_op('LRN', ['input'], [widen(x, 'f32')], attrs)[0].astype(x.dtype)
+
+            def oracle(inputs, attrs):
+                names = ['input_grads', 'input_image', 'output_image']
+                return [flushed(tensorflow_op('LRNGrad', names, [widen(i, 'f32') for i in inputs], attrs)[0].astype(inputs[0].dtype))]
+            yield Case('LRNGrad', [dy, x, y], attrs, oracle=oracle, ulps=64 if tag == 'f32' else 4, slack=1e-5 if tag == 'f32' else .01)
+
+
+def in_top_k(r, rows):
+    for op in rows:
+        for target in op.types['T']:
+            d = DTYPES[target]
+            for batch, classes in ((1, 1), (5, 7), (40, 3), (3, 2000), (7, 33), (0, 4)):
+                x = random(r, 'f32', (batch, classes))
+                x = np.round(x) if r.random() < .5 else x
+                for i in range(0, batch, 3):
+                    x[i, r.integers(classes)] = r.choice([np.nan, np.inf, -np.inf, 3])
+                t = r.integers(-1, classes + 1, batch).astype(d)
+                k = int(r.integers(1, max(2, classes)))
+                if op.name == 'InTopK':
+                    yield Case(op.name, [x, t], {'k': k})
+                else:
+                    yield Case(op.name, [x, t, np.array(k, d)], settings=() if r.random() < .5 else ('k',))
+
+
+def candidates(r, rows):
+    """TensorFlow's numbers; the expected counts are of the C library's functions."""
+    for op in rows:
+        for classes, samples, unique in ((1, 1, False), (10, 10, True), (7, 50, False), (64, 40, True), (2000, 64, True), (5, 5, True),
+                                         (2**33 + 5, 20, True), (50000, 512, True)):
+            true = r.integers(0, classes, (int(r.integers(1, 9)), int(r.integers(1, 4))))
+            attrs = {'num_true': true.shape[1], 'num_sampled': samples, 'unique': unique, 'range_max': classes,
+                     'seed': seed(r), 'seed2': seed(r)}
+            yield Case(op.name, [true], attrs, oracle=exact(op.name), outputs=(0, 1, 2), ulps=4)
+        yield Case(op.name, [true], {**attrs, 'num_sampled': 9, 'range_max': 8, 'unique': True}, fails=True)
