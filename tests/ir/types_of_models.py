@@ -18,8 +18,6 @@ import environment  # noqa: E402
 LESS_KNOWN = {
     "convnext.pb": "results of calls, until they are inlined",
     "frozen_max_pool_3d_pads.pb": "MaxPool3D",
-    "frozen_scattermax_graph.pb": "ScatterMax is not in the table",
-    "frozen_scattermin_graph.pb": "ScatterMin is not in the table",
 }
 
 
