@@ -4,8 +4,8 @@
  * rounded as well, so that fusing changes no bit, but in kernels of products and convolutions: there the
  * sum stays F32 through bias, activation and residual, and is rounded once, where it is stored.
  *
- * What was rounded to F16 and stays in the second level is held as F32 where products read it, as
- * there is no arithmetic on F16 and a conversion takes longer than a product. */
+ * What was rounded to 16 bits and stays in the second level is held as F32 where products read it, on machines that multiply
+ * F32 for it: a conversion takes longer than a product. */
 #include "lower/inside.h"
 
 /* The F32 next to x (F64) towards zero, or x; its last bit set where they differ, so that rounding
@@ -57,10 +57,11 @@ int32_t kb_result(struct kernel_build *k, const struct ht_node *n, int32_t i, in
 
 /* ---- memory ---- */
 
-/* Whether `u` reads the rows of a product, each of which is widened again for every few columns. */
-static bool is_rows(const struct ht_use *u)
+/* Whether `u` multiplies each element several times, and would widen it each time: the rows of a product, once for
+ * every few columns; the windows of a depthwise convolution, once for every tap. */
+static bool widens_again(const struct ht_use *u)
 {
-	return u->arg == 0 && ht_is(u->node, HT_CONV | HT_MATMUL);
+	return u->arg == 0 && ht_is(u->node, HT_CONV | HT_DEPTHWISE | HT_MATMUL);
 }
 
 /* Whether `u` reads what is there as what it is, whatever the tensor's type. */
@@ -68,21 +69,22 @@ static bool loads(const struct ht_use *u)
 {
 	const struct lower_op *op = lower_op_of(u->node);
 
-	return is_rows(u) || (op && op->family == FAMILY_MAP) || u->node->op == HT_OP_Mean;
+	return widens_again(u) || (op && op->family == FAMILY_MAP) || u->node->op == HT_OP_Mean;
 }
 
 enum ht_dtype lower_held_type(const struct lower *l, const struct ht_node *n)
 {
 	enum ht_dtype t = n->out[0].dtype;
-	bool rows = false;
+	bool again = false;
 
 	if (local_type(l, t) == t || l->numerics || n->outs != 1 ||
 		ht_shape_count(n->out[0].shape) > l->target->l2 / (int64_t)sizeof(float))
 		return t;
 	for (const struct ht_use *u = l->uses.of[n->id]; u; u = u->next) {
-		if (u->arg >= 0 && (!loads(u) || (is_rows(u) && contract_sums_short(l, u->node))))
+		if (u->arg >= 0 &&
+			(!loads(u) || (widens_again(u) && contract_sums_short(l, u->node))))
 			return t;
-		rows = rows || (u->arg >= 0 && is_rows(u));
+		again = again || (u->arg >= 0 && widens_again(u));
 	}
-	return rows ? local_type(l, t) : t;
+	return again ? local_type(l, t) : t;
 }
