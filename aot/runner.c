@@ -132,8 +132,9 @@ IN_RUNNER int ht_aot_begin(void *variables, const void *weights, const struct ht
 	for (uint32_t i = 0; i < ht_image_count(image, HT_IMAGE_VARIABLES); i++) {
 		const struct ht_image_variable *v = &ht_image_variables(image)[i];
 
-		copy((char *)variables + v->offset, (const char *)weights + constant[v->constant],
-			v->bytes);
+		if (v->constant != HT_IMAGE_NO_VALUE)
+			copy((char *)variables + v->offset,
+				(const char *)weights + constant[v->constant], v->bytes);
 	}
 	return HT_AOT_OK;
 }

@@ -97,7 +97,9 @@ int ht_program_variable(const struct ht_program *p, size_t i, struct ht_value_in
 		.rank = (int32_t)v->rank,
 		.dim = ht_image_dims(x) + v->dim,
 		.bytes = v->bytes,
-		.value = (const void *)(uintptr_t)p->rt.constant[v->constant] };
+		.value = v->constant == HT_IMAGE_NO_VALUE
+				 ? NULL
+				 : (const void *)(uintptr_t)p->rt.constant[v->constant] };
 	return 1;
 }
 

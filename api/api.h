@@ -79,6 +79,7 @@ struct ht_model {
 	} open;
 	bool set; /* something was set: outputs, shapes */
 	bool outputs_set, inputs_set;
+	bool session; /* it is compiled as an entry of a session, which has its variables */
 	struct ht_value_info *input;
 	size_t inputs;
 	int64_t import_ns;
@@ -294,6 +295,13 @@ void ht_program_account(
 
 /* ---- context.c ---- */
 
+bool ht_draw_seed(uint64_t *seed); /* the system's; false: errno says why not */
+/* ht_context_new() with the threads (NULL: its own) and the variables (NULL likewise; by variable of the program) of
+ * somebody who outlives it. */
+enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_context_options *opt,
+	struct ht_rt_pool *pool, char *const *variable, struct ht_diags *d,
+	struct ht_context **out);
+struct ht_philox *ht_context_streams(struct ht_context *c); /* by stream of the program */
 const struct ht_program *ht_context_program(const struct ht_context *c);
 struct ht_trace;
 const struct ht_trace *ht_context_recorded(const struct ht_context *c); /* NULL: nothing */

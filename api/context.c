@@ -8,7 +8,7 @@
 
 struct ht_context {
 	const struct ht_program *program;
-	struct ht_rt_pool *pool;
+	struct ht_rt_pool *pool; /* its own; NULL: it has another's */
 	struct ht_rt_context *rt;
 	const void **in;
 	void **out;
@@ -20,7 +20,7 @@ struct ht_context {
 };
 
 /* Below 2^53, so that every reader of JSON has all of it. */
-static bool draw_seed(uint64_t *seed)
+bool ht_draw_seed(uint64_t *seed)
 {
 	ssize_t n;
 
@@ -46,7 +46,7 @@ static enum ht_status seed_anew(struct ht_context *c, struct ht_diags *d)
 {
 	uint64_t seed = 0;
 
-	if (c->program->info.unseeded && !draw_seed(&seed))
+	if (c->program->info.unseeded && !ht_draw_seed(&seed))
 		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE,
 			"the system has no random number for a seed: %s", strerror(errno));
 	ht_context_set_seed(c, seed);
@@ -55,6 +55,12 @@ static enum ht_status seed_anew(struct ht_context *c, struct ht_diags *d)
 
 enum ht_status ht_context_new(const struct ht_program *p, const struct ht_context_options *opt,
 	struct ht_diags *d, struct ht_context **out)
+{
+	return ht_context_sharing(p, opt, NULL, NULL, d, out);
+}
+
+enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_context_options *opt,
+	struct ht_rt_pool *pool, char *const *variable, struct ht_diags *d, struct ht_context **out)
 {
 	struct ht_context_options all = HT_CONTEXT_OPTIONS_INIT;
 	struct ht_context *c;
@@ -86,10 +92,11 @@ enum ht_status ht_context_new(const struct ht_program *p, const struct ht_contex
 	c->iterations = opt->max_iterations ? opt->max_iterations : UINT64_MAX;
 	c->in = ht_sys_alloc((ht_program_inputs(p) + 1) * sizeof *c->in);
 	c->out = ht_sys_alloc((ht_program_outputs(p) + 1) * sizeof *c->out);
-	c->pool = ht_rt_pool_new(opt->threads ? opt->threads : 1);
-	if (!c->in || !c->out || !c->pool)
+	if (!pool)
+		pool = c->pool = ht_rt_pool_new(opt->threads ? opt->threads : 1);
+	if (!c->in || !c->out || !pool)
 		goto failed;
-	c->rt = ht_rt_context_new(&p->rt, c->pool);
+	c->rt = ht_rt_context_new(&p->rt, pool, variable);
 	if (!c->rt)
 		goto failed;
 	ht_rt_context_limit(c->rt, c->iterations, opt->cancel);
@@ -225,6 +232,11 @@ size_t ht_context_steps(const struct ht_context *c, struct ht_step_time *out, si
 		n++;
 	}
 	return n;
+}
+
+struct ht_philox *ht_context_streams(struct ht_context *c)
+{
+	return ht_rt_streams(c->rt);
 }
 
 const struct ht_program *ht_context_program(const struct ht_context *c)

@@ -221,6 +221,7 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 		.decider = &l->precision.decider,
 		.fusions = &l->fusions,
 		.variables = ht_variables_of(m, w),
+		.session = m->session,
 		.verify = true,
 		.threads = opt->threads,
 	};

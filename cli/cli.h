@@ -32,11 +32,13 @@ enum {
 	VERSION_VERB = 65536,
 	COMPLETION = 131072,
 	COMPARE = 262144,
-	POLICY = RUN | BENCH | COMPILE | AOT | OPT | CONVERT | EXPLAIN | CONFIG | CACHE | COMPARE,
+	TRAIN = 524288,
+	POLICY = RUN | BENCH | COMPILE | AOT | OPT | CONVERT | EXPLAIN | CONFIG | CACHE | COMPARE |
+		TRAIN,
 	ALL_MODEL =
 		RUN | BENCH | COMPILE | AOT | OPT | CONVERT | EXPLAIN | INSPECT | CACHE | COMPARE,
-	CACHED = RUN | BENCH | COMPILE | AOT | CONVERT | EXPLAIN | CACHE | COMPARE,
-	EVERY = 524287
+	CACHED = RUN | BENCH | COMPILE | AOT | CONVERT | EXPLAIN | CACHE | COMPARE | TRAIN,
+	EVERY = 1048575
 };
 
 enum option {
@@ -457,5 +459,6 @@ enum ht_status verb_help(struct cli *c);
 enum ht_status verb_version(struct cli *c);
 enum ht_status verb_completion(struct cli *c);
 enum ht_status verb_compare(struct cli *c);
+enum ht_status verb_train(struct cli *c);
 
 #endif

@@ -23,6 +23,9 @@ const struct verb verbs[] = {
 	{ "compare", COMPARE, "MODEL",
 		"accuracy, speed and memory of several policies on samples, and a verdict",
 		verb_compare },
+	{ "train", TRAIN, "MODEL",
+		"trains a graph that has its gradients and its optimizer, on data, with checkpoints",
+		verb_train },
 	{ "compile", COMPILE, "MODEL",
 		"compiles, with -o FILE.htx for later runs; --emit shows a stage", verb_compile },
 	{ "aot", AOT, "MODEL",
@@ -136,12 +139,16 @@ static bool same_name(const char *row, const char *s, size_t n)
 	return true;
 }
 
-static int option_named(const char *s, size_t n)
+/* Of two rows with one name that of the verb counts. */
+static int option_named(const struct verb *v, const char *s, size_t n)
 {
+	int found = -1;
+
 	for (int i = 0; i < OPTION_END; i++)
-		if (same_name(option_rows[i].name, s, n))
-			return i;
-	return -1;
+		if (same_name(option_rows[i].name, s, n) &&
+			(found < 0 || option_rows[i].verbs & v->bit))
+			found = i;
+	return found;
 }
 
 bool takes_settings(const struct verb *v)
@@ -310,7 +317,7 @@ static enum ht_status parse_long(struct cli *c, char **argv, int argc, int *i)
 {
 	const char *name = argv[*i] + 2;
 	size_t n = strcspn(name, "=");
-	int o = option_named(name, n);
+	int o = option_named(c->verb, name, n);
 	struct ht_option_info setting;
 
 	if ((o < 0 || (takes_settings(c->verb) && !(option_rows[o].verbs & c->verb->bit))) &&

@@ -379,13 +379,13 @@ void ht_checkpoint_follow(struct ht_checkpoint *c, struct ht_graph *g)
 	ht_restore_keys(g, c->a, &c->restored);
 }
 
-enum ht_status ht_checkpoint_read(struct ht_checkpoint *c, struct ht_str name, struct ht_arena *a,
-	struct ht_diags *d, struct ht_tensor **out)
+/* *out: NULL when there is none. */
+static enum ht_status find_entry(struct ht_checkpoint *c, struct ht_str name, struct ht_diags *d,
+	const struct entry **out)
 {
 	const struct ht_str *key = ht_map_get(&c->restored, name);
 	const struct entry *e = ht_map_get(&c->entries, key ? *key : name);
 
-	*out = NULL;
 	if (!e && !key) {
 		if (!c->have_names)
 			HT_TRY(read_names(c, d));
@@ -395,6 +395,51 @@ enum ht_status ht_checkpoint_read(struct ht_checkpoint *c, struct ht_str name, s
 				"checkpoint: two variables have the name '%.*s'", HT_STR_ARG(name));
 		e = key ? ht_map_get(&c->entries, *key) : NULL;
 	}
+	*out = e;
+	return HT_OK;
+}
+
+enum ht_status ht_checkpoint_key_of(
+	struct ht_checkpoint *c, struct ht_str name, struct ht_diags *d, struct ht_str *key)
+{
+	const struct ht_str *restored = ht_map_get(&c->restored, name);
+	const struct entry *e;
+
+	HT_TRY(find_entry(c, name, d, &e));
+	*key = e ? e->key : restored ? *restored : name;
+	return HT_OK;
+}
+
+bool ht_checkpoint_has(struct ht_checkpoint *c, struct ht_str key)
+{
+	return ht_map_get(&c->entries, key) != NULL;
+}
+
+enum ht_status ht_checkpoint_item(
+	struct ht_checkpoint *c, size_t i, struct ht_diags *d, struct ht_checkpoint_item *out)
+{
+	const struct entry *e = c->entries.entries[i].value;
+	struct ht_file *f = NULL;
+
+	HT_TRY(open_shard(c, e, d, &f));
+	if (e->sliced)
+		return ht_error(d, HT_E_UNSUPPORTED, in_index(c, -1),
+			"checkpoint: '%.*s' is stored in slices (a partitioned variable)",
+			HT_STR_ARG(e->key));
+	if (e->offset < 0 || e->size < 0 || !ht_inside((uint64_t)e->offset, (uint64_t)e->size, f->n))
+		return entry_error(e, f, d, "lies outside its shard");
+	*out = (struct ht_checkpoint_item){ e->key, e->dtype, e->shape, f->p + e->offset,
+		(size_t)e->size, true, e->crc };
+	return HT_OK;
+}
+
+enum ht_status ht_checkpoint_read(struct ht_checkpoint *c, struct ht_str name, struct ht_arena *a,
+	struct ht_diags *d, struct ht_tensor **out)
+{
+	const struct entry *e;
+
+	*out = NULL;
+	HT_TRY(find_entry(c, name, d, &e));
 	if (!e)
 		return ht_error(d, HT_E_INPUT, in_index(c, -1),
 			"checkpoint: there is no variable '%.*s'", HT_STR_ARG(name));

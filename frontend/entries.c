@@ -93,6 +93,8 @@ void ht_entry_add_placeholders(struct ht_graph *g, struct ht_entry *e)
 		fed[p->value.node->id] = needed[p->value.node->id] = true; /* needs nothing */
 	for (const struct ht_port *p = e->outputs; p; p = p->next)
 		NEED(p->value.node);
+	for (const struct ht_port *p = e->targets; p; p = p->next)
+		NEED(p->value.node);
 	while (count) {
 		struct ht_node *n = stack[--count];
 
@@ -171,6 +173,15 @@ struct ht_entry *ht_default_entry(struct ht_graph *g)
 	return e;
 }
 
+static struct ht_port *copy_ports(struct ht_graph *g, const struct ht_port *p)
+{
+	struct ht_port *first = NULL, **end = &first;
+
+	for (; p; p = p->next)
+		add_port(g, &end, p->name, p->value)->alias = p->alias;
+	return first;
+}
+
 static enum ht_status asked_twice(const struct ht_graph *g, struct ht_str name, struct ht_diags *d)
 {
 	struct ht_where at = HT_NOWHERE;
@@ -229,7 +240,7 @@ enum ht_status ht_entry_for_outputs(struct ht_graph *g, const struct ht_entry *l
 
 	e->name = e->method = HT_STR("");
 	if (like)
-		e->inputs = like->inputs;
+		e->inputs = copy_ports(g, like->inputs);
 	else
 		add_placeholders(g, e);
 	for (size_t i = 0; i < count; i++) {
@@ -252,6 +263,8 @@ enum ht_status ht_entry_for_outputs(struct ht_graph *g, const struct ht_entry *l
 			return asked_twice(g, name, d);
 		add_port(g, &end, ht_str_copy(g->arena, name), v);
 	}
+	if (like)
+		ht_entry_add_placeholders(g, e);
 	*out = e;
 	return HT_OK;
 }

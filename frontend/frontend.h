@@ -116,6 +116,31 @@ void ht_checkpoint_follow(struct ht_checkpoint *c, struct ht_graph *g);
  * HT_E_INPUT when absent, damaged, or when two variables have that name. */
 enum ht_status ht_checkpoint_read(struct ht_checkpoint *c, struct ht_str name, struct ht_arena *a,
 	struct ht_diags *d, struct ht_tensor **out);
+/* The key of that tensor; without one the name itself. */
+enum ht_status ht_checkpoint_key_of(
+	struct ht_checkpoint *c, struct ht_str name, struct ht_diags *d, struct ht_str *key);
+bool ht_checkpoint_has(struct ht_checkpoint *c, struct ht_str key);
+/* A tensor of a checkpoint as it is stored. */
+struct ht_checkpoint_item {
+	struct ht_str key;
+	enum ht_dtype dtype;
+	struct ht_shape shape;
+	const void *bytes;
+	size_t n;
+	bool stored;  /* with the checksum `crc` of an older file */
+	uint32_t crc; /* masked */
+};
+/* Tensor `i` in order of the keys, of any type; its bytes, which are not held against the checksum, are valid until the
+ * checkpoint is closed. */
+enum ht_status ht_checkpoint_item(
+	struct ht_checkpoint *c, size_t i, struct ht_diags *d, struct ht_checkpoint_item *out);
+/* Writes prefix.index and prefix.data-00000-of-00001, sorting the items by key.  Where one of the files cannot be
+ * written, neither appears.  Small working memory comes from `a`. */
+enum ht_status ht_checkpoint_write(struct ht_arena *a, const char *prefix,
+	struct ht_checkpoint_item *item, size_t n, struct ht_diags *d);
+/* Which op gives each variable its first value: from the name of a variable to its node.  Variables of which the
+ * graph does not say it are absent. */
+void ht_initialisers(struct ht_graph *g, struct ht_arena *a, struct ht_map *of);
 /* Keys in order, for listings. */
 size_t ht_checkpoint_count(const struct ht_checkpoint *c);
 struct ht_str ht_checkpoint_key(const struct ht_checkpoint *c, size_t i);

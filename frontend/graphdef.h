@@ -85,6 +85,12 @@ const uint8_t *ht_savedmodel_choose(struct ht_pb_reader r);
 enum ht_status ht_import_savedmodel(
 	struct ht_importer *im, const struct ht_pb_source *src, struct ht_graph *g);
 
+/* ---- restore.c ---- */
+
+/* Sets up *meta to read the MetaGraphDef around the graph; false: it came in none.  *src is what it reads. */
+bool ht_container_metagraph(
+	const struct ht_graph *g, struct ht_pb_source *src, struct ht_pb_reader *meta);
+
 /* ---- tfjs.c ---- */
 
 /* `dir`: where the shards lie; NULL: there are none. */

@@ -15,26 +15,40 @@ struct restore {
 	bool *seen;          /* by node id */
 };
 
-/* The saver of the message that the graph came in. */
-static bool find_saver(const struct ht_graph *g, struct ht_pb_source *src, struct ht_str *op)
+bool ht_container_metagraph(
+	const struct ht_graph *g, struct ht_pb_source *src, struct ht_pb_reader *meta)
 {
-	struct ht_pb_reader r, meta;
-	struct ht_pb_value v, w;
+	struct ht_pb_reader r;
+	struct ht_pb_value v;
 	const uint8_t *chosen;
 
+	if (!g->container.n ||
+		(g->source != HT_SOURCE_SAVEDMODEL && g->source != HT_SOURCE_METAGRAPH))
+		return false;
 	*src = (struct ht_pb_source){ .p = (const uint8_t *)g->container.p,
 		.n = g->container.n,
 		.translated = true,
 		.depth = 16 };
 	r = ht_pb_open(
 		src, g->source == HT_SOURCE_SAVEDMODEL ? HT_PB_SavedModel : HT_PB_MetaGraphDef);
-	meta = r;
-	if (g->source == HT_SOURCE_SAVEDMODEL) {
-		chosen = ht_savedmodel_choose(r);
-		while (ht_pb_next(&r, &v))
-			if (v.at == chosen)
-				meta = ht_pb_enter(&r, &v);
-	}
+	*meta = r;
+	if (g->source == HT_SOURCE_METAGRAPH)
+		return true;
+	chosen = ht_savedmodel_choose(r);
+	while (ht_pb_next(&r, &v))
+		if (v.at == chosen)
+			*meta = ht_pb_enter(&r, &v);
+	return chosen != NULL;
+}
+
+/* The saver of the message that the graph came in. */
+static bool find_saver(const struct ht_graph *g, struct ht_pb_source *src, struct ht_str *op)
+{
+	struct ht_pb_reader r, meta;
+	struct ht_pb_value v, w;
+
+	if (!ht_container_metagraph(g, src, &meta))
+		return false;
 	*op = HT_STR("");
 	while (ht_pb_next(&meta, &v)) {
 		if (v.number != 3)
@@ -149,9 +163,7 @@ bool ht_restore_keys(struct ht_graph *g, struct ht_arena *a, struct ht_map *keys
 	struct ht_str name;
 	struct ht_node *op;
 
-	if (!g->container.n ||
-		(g->source != HT_SOURCE_SAVEDMODEL && g->source != HT_SOURCE_METAGRAPH) ||
-		!find_saver(g, &src, &name))
+	if (!find_saver(g, &src, &name))
 		return false;
 	if (ht_str_ends(name, ":0"))
 		name.n -= 2;

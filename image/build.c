@@ -142,6 +142,7 @@ uint32_t ht_image_put_variable(struct ht_image_builder *b, const struct ht_image
 		.dim = put(b, HT_IMAGE_DIMS, v->shape.dim, (size_t)v->shape.rank),
 		.rank = (uint32_t)v->shape.rank,
 		.constant = v->constant,
+		.use = v->use,
 		.offset = b->variable_bytes,
 		.bytes = v->bytes };
 

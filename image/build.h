@@ -30,7 +30,7 @@ struct ht_image_variable_text {
 	enum ht_dtype dtype;
 	struct ht_shape shape;
 	uint64_t bytes;
-	uint32_t constant;
+	uint32_t constant, use; /* as in struct ht_image_variable */
 };
 uint32_t ht_image_put_variable(struct ht_image_builder *b, const struct ht_image_variable_text *v);
 

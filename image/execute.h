@@ -27,6 +27,9 @@ struct ht_exec_links {
 	const int64_t *kernel, *constant;
 	struct ht_philox *stream; /* states of random streams, by number */
 	char *variables;          /* memory of all variables, at a multiple of 64 */
+	/* By variable, each at a multiple of 64: their memory, where the library shares it between images;
+	 * NULL: `variables`.  Nets do not read it. */
+	char *const *variable;
 };
 
 /* Threads of the host, `struct net_parallel` of a net's header: run() calls fn(arg, worker, workers) on up to

@@ -80,6 +80,8 @@ EXECUTOR void *ht_exec_address(
 	case HT_IMAGE_CONST:
 		return (void *)(x->links.data + (uintptr_t)x->links.constant[b->number]);
 	case HT_IMAGE_VARIABLE:
+		if (EXECUTOR_OBSERVED && x->links.variable)
+			return x->links.variable[b->number];
 		return x->links.variables + ht_image_variables(x->image)[b->number].offset;
 	default:
 		return &x->links.stream[b->number];

@@ -182,15 +182,22 @@ struct ht_image_stream {
 	uint64_t name;        /* a hash of the op's name */
 };
 
+#define HT_IMAGE_NO_VALUE UINT32_MAX
+/* What an entry does with a variable. */
+enum ht_image_use {
+	HT_IMAGE_NEEDS = 1,  /* it may read the value that was there before */
+	HT_IMAGE_ASSIGNS = 2 /* the variable has a value afterwards, whatever it had before */
+};
+
 /* A variable: memory that keeps its value from run to run of a session.  All variables of an image lie in
  * one piece of memory of the host, at multiples of HT_IMAGE_ALIGN, in order. */
 struct ht_image_variable {
 	uint32_t name;      /* text */
 	uint32_t dtype;     /* enum ht_dtype */
 	uint32_t dim, rank; /* its extents in the table of dims */
-	uint32_t constant;  /* its value when the session begins */
-	uint32_t zero;
-	uint64_t offset; /* in that memory */
+	uint32_t constant;  /* its value when the session begins; or NO_VALUE: the host gives it one */
+	uint32_t use;       /* enum ht_image_use */
+	uint64_t offset;    /* in that memory */
 	uint64_t bytes;
 };
 
@@ -203,7 +210,6 @@ struct ht_image_entry {
 	uint32_t zero;
 };
 
-#define HT_IMAGE_NO_VALUE UINT32_MAX
 /* An extent below 0 is that of expression -1 - extent; `bytes` is the most then. */
 struct ht_image_port {
 	uint32_t name, alias; /* texts; alias: another name, may be empty */

@@ -154,7 +154,10 @@ static void print_variable(const struct ht_image *x, uint32_t i, struct ht_buf *
 	ht_printf(out, "variable %" PRIu32 " %s: %s", i, ht_image_text(x, v->name),
 		ht_dtype_info((enum ht_dtype)v->dtype)->name);
 	ht_shape_print(ht_image_variable_shape(x, v), out);
-	ht_printf(out, ", begins as constant %" PRIu32 "\n", v->constant);
+	if (v->constant == HT_IMAGE_NO_VALUE)
+		ht_puts(out, ", begins without a value\n");
+	else
+		ht_printf(out, ", begins as constant %" PRIu32 "\n", v->constant);
 }
 
 void ht_image_print(const struct ht_image *x, struct ht_buf *out)

@@ -183,7 +183,15 @@ static bool has_open(const struct ht_image *x, uint32_t dim, uint32_t rank)
 	return false;
 }
 
-/* Variables lie one behind the other, and each begins as a constant of its size. */
+static bool good_begin(const struct ht_image *x, const struct ht_image_variable *v)
+{
+	if (v->constant == HT_IMAGE_NO_VALUE)
+		return true;
+	return v->constant < ht_image_count(x, HT_IMAGE_CONSTANTS) &&
+	       ht_image_constants(x)[v->constant] == v->bytes;
+}
+
+/* Variables lie one behind the other, and each begins as a constant of its size or without a value. */
 static const char *check_variables(const struct ht_image *x)
 {
 	uint64_t end = 0;
@@ -193,8 +201,7 @@ static const char *check_variables(const struct ht_image *x)
 
 		if (!is_text(x, v->name) || has_open(x, v->dim, v->rank) ||
 			!good_type(x, v->dtype, v->dim, v->rank, v->bytes) ||
-			v->constant >= ht_image_count(x, HT_IMAGE_CONSTANTS) ||
-			ht_image_constants(x)[v->constant] != v->bytes)
+			!good_begin(x, v) || v->use > (HT_IMAGE_NEEDS | HT_IMAGE_ASSIGNS))
 			return "a variable is not described";
 		if (v->offset < end || v->offset % HT_IMAGE_ALIGN ||
 			!ht_inside(v->offset, v->bytes, HT_IMAGE_MOST_BYTES))

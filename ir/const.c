@@ -50,7 +50,9 @@ struct ht_str ht_variable_name(const struct ht_node *n)
 
 const struct ht_tensor *ht_variable_value(const struct ht_node *n)
 {
-	return ht_is(n, HT_VARIABLE) ? tensor_attr(n, "_value") : NULL;
+	const struct ht_attr *a = ht_is(n, HT_VARIABLE) ? ht_attr_find(n, "_value") : NULL;
+
+	return a && a->value.kind == HT_ATTR_TENSOR ? a->value.tensor : NULL;
 }
 
 const struct ht_tensor *ht_const_text(struct ht_value v)

@@ -465,7 +465,8 @@ void ht_tensor_drop(struct ht_tensor *t);
 const struct ht_tensor *ht_const_tensor(struct ht_value v); /* NULL unless a Const with data */
 /* The name by which a checkpoint and all nodes of one variable know it. */
 struct ht_str ht_variable_name(const struct ht_node *n);
-/* The value of a variable when a session begins, its attribute "_value" (passes/freeze.c); NULL: not known. */
+/* The value of a variable when a session begins, its attribute "_value" (passes/freeze.c), without elements where a session
+ * brings them; NULL: not known. */
 const struct ht_tensor *ht_variable_value(const struct ht_node *n);
 /* Likewise for HT_STRING, with a known shape. */
 const struct ht_tensor *ht_const_text(struct ht_value v);

@@ -59,8 +59,10 @@ static void put_variables(struct writing *w)
 		struct ht_image_variable_text text = { .name = v->name,
 			.dtype = v->dtype,
 			.shape = v->shape,
-			.bytes = w->plan->buffer[v->initial].bytes,
-			.constant = constant_number(w->plan, v->initial) };
+			.bytes = (uint64_t)ht_shape_count(v->shape) * ht_dtype_info(v->dtype)->bytes,
+			.constant = v->initial < 0 ? HT_IMAGE_NO_VALUE
+						   : constant_number(w->plan, v->initial),
+			.use = v->use };
 
 		ht_image_put_variable(&w->b, &text);
 	}

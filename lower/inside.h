@@ -253,6 +253,8 @@ int32_t plan_packed(struct lower *l, const struct ht_tensor *t, int64_t first,
 int32_t plan_widened(struct lower *l, int32_t buffer);
 /* Where a kernel finds the state of a new stream of random numbers. */
 int32_t plan_stream(struct lower *l, struct ht_plan_stream stream);
+/* variable.c: what the graph does with each variable of the plan. */
+void plan_variable_uses(struct lower *l);
 /* The memory of the session's variable `name`, which begins as `t`. */
 int32_t plan_variable(struct lower *l, struct ht_str name, const struct ht_tensor *t);
 /* Appends a step for `node` by the kernel that was built; of equal ones the first is kept. */

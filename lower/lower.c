@@ -384,11 +384,14 @@ enum ht_status ht_lower(struct ht_graph *g, const struct ht_lower_request *how, 
 	HT_TRY(lower_open_parts(&l, &parts));
 	if (parts) {
 		*out = l.plan;
-		return lower_any_rows(&l, parts);
+		st = lower_any_rows(&l, parts);
+		plan_variable_uses(&l);
+		return st;
 	}
 	part = lower_parts(&l);
 	st = part ? lower_one_part(&l, part, 1, &entry)
 		  : make_procedure(&l, HT_STR("main"), &entry);
+	plan_variable_uses(&l);
 	*out = l.plan;
 	return st;
 }

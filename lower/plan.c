@@ -128,7 +128,7 @@ static void add_variable(struct lower *l, struct ht_str name, const struct ht_te
 		(struct ht_plan_variable){ .name = ht_str_copy(l->arena, name),
 			.dtype = t->dtype,
 			.shape = ht_shape_make(l->arena, t->shape.rank, t->shape.dim),
-			.initial = plan_const(l, t) };
+			.initial = t->blob ? plan_const(l, t) : -1 };
 }
 
 int32_t plan_variable(struct lower *l, struct ht_str name, const struct ht_tensor *t)

@@ -55,7 +55,8 @@ struct ht_plan_variable {
 	struct ht_str name;
 	enum ht_dtype dtype;
 	struct ht_shape shape;
-	int32_t initial; /* buffer: the constant that it begins as */
+	int32_t initial; /* buffer: the constant that it begins as; -1: it has no value then */
+	uint32_t use;    /* enum ht_image_use */
 };
 
 /* The bytes of one buffer to another. */

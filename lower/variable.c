@@ -2,6 +2,7 @@
  *
  * A read copies the variable, so that a later assignment does not change what was read.  Reads and
  * assignments stand in the order of the graph, which follows its control edges. */
+#include "image/image.h"
 #include "lower/inside.h"
 
 static const struct ht_tensor *initial_value(const struct ht_node *n, int i)
@@ -120,3 +121,48 @@ const struct lower_op lower_sub_variable = { .family = FAMILY_ROOT,
 	.variables = 1,
 	.emit = emit_subtraction,
 	.refuse = refuse_assignment };
+
+/* ---- what a run does with a variable ---- */
+
+static void note_use(struct lower *l, const struct ht_node *variable, bool assigns)
+{
+	const struct ht_map_entry *known =
+		ht_map_at(&l->planning->variables, ht_variable_name(variable));
+	struct ht_plan_variable *v;
+
+	if (!known->value)
+		return;
+	v = &l->plan->variable[(uintptr_t)known->value - 1];
+	if (assigns)
+		v->use |= HT_IMAGE_ASSIGNS;
+	else if (!(v->use & HT_IMAGE_ASSIGNS))
+		v->use |= HT_IMAGE_NEEDS;
+}
+
+/* Nobody knows which branch runs, and how often a loop does. */
+static void note_bodies(struct lower *l, const struct ht_node *n)
+{
+	const struct ht_bodies b = ht_control_bodies(n);
+
+	for (int i = 0; i < 2; i++)
+		for (const struct ht_node *in = b.of[i] ? b.of[i]->body->first : NULL; in;
+			in = in->next) {
+			if (ht_is(in, HT_VARIABLE))
+				note_use(l, in, false);
+			if (ht_is(in, HT_BRANCHES | HT_LOOPS))
+				note_bodies(l, in);
+		}
+}
+
+void plan_variable_uses(struct lower *l)
+{
+	for (const struct ht_node *n = l->g->first; n; n = n->next) {
+		const struct lower_op *op = lower_op_of(n);
+
+		for (int i = 0; op && i < op->variables; i++)
+			if (ht_is(n->in[i].node, HT_VARIABLE))
+				note_use(l, n->in[i].node, op == &lower_assign_variable);
+		if (ht_is(n, HT_BRANCHES | HT_LOOPS))
+			note_bodies(l, n);
+	}
+}

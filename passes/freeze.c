@@ -132,7 +132,8 @@ static struct ht_tensor *value_of(struct freezer *f, const struct ht_node *n)
 
 static bool is_changed(const struct freezer *f, const struct ht_node *n)
 {
-	return n->op == HT_OP_VarHandleOp && ht_map_get(&f->changed, ht_variable_name(n));
+	return f->c->session || (n->op == HT_OP_VarHandleOp &&
+					ht_map_get(&f->changed, ht_variable_name(n)));
 }
 
 static bool is_kept(const struct ht_node *variable)
@@ -140,10 +141,27 @@ static bool is_kept(const struct ht_node *variable)
 	return variable && ht_is(variable, HT_VARIABLE);
 }
 
+/* What a session is to bring: type and shape alone. */
+static struct ht_tensor *without_value(struct freezer *f, const struct ht_node *n)
+{
+	const struct ht_attr *shape = ht_attr_find(n, "shape");
+	struct ht_shape s = shape && shape->value.kind == HT_ATTR_SHAPE ? shape->value.shape.shape
+									: HT_SHAPE_UNKNOWN;
+
+	if (n->op != HT_OP_VarHandleOp)
+		fail(f, HT_E_UNSUPPORTED, n,
+			"the variable is passed by reference to an op that has no form with handles");
+	else if (!ht_shape_known(s))
+		fail(f, HT_E_UNSUPPORTED, n, "the graph does not state the variable's shape");
+	else
+		return ht_tensor_new(f->g->arena, ht_type_attr(n, "dtype"), s, NULL);
+	return NULL;
+}
+
 /* A variable that the graph changes stays one, and knows its value when a session begins. */
 static void keep_variable(struct freezer *f, struct ht_node *n)
 {
-	struct ht_tensor *t = value_of(f, n);
+	struct ht_tensor *t = f->c->session ? without_value(f, n) : value_of(f, n);
 
 	if (!t)
 		return;

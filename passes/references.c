@@ -48,7 +48,8 @@ struct references {
 	struct ht_rw r;
 	struct ht_node **variable; /* by node id: of the reference that is result 0, or NULL */
 	bool *stays;               /* by node id of a variable: it stays a reference */
-	bool *written;             /* likewise: something writes to it */
+	bool *written;             /* likewise: something writes to it, or may between runs */
+	bool session;
 	uint32_t ids;              /* of these; nodes made here are above */
 };
 
@@ -91,6 +92,7 @@ static void look_at(struct references *x, struct ht_node *n)
 {
 	if (is_reference_variable(n)) {
 		x->variable[n->id] = n;
+		x->written[n->id] = x->session;
 		return;
 	}
 	for (int32_t i = 0; i < n->ins; i++) {
@@ -250,7 +252,7 @@ static struct ht_node *form_of(const struct references *x, const struct ht_node 
 
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
-	struct references x = { .ids = g->ids };
+	struct references x = { .ids = g->ids, .session = c->session };
 	struct ht_node **all;
 	size_t count;
 

@@ -7,7 +7,7 @@
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
-static void *aligned(size_t n)
+void *ht_rt_memory(size_t n)
 {
 	size_t align = n >= 2 * HUGE_PAGE ? HUGE_PAGE : 64;
 	void *p = NULL;
@@ -37,14 +37,14 @@ static bool make_memory(struct ht_rt_context *c)
 		return false;
 	c->memory_bytes = ht_exec_common_bytes(&x->needs) +
 			  ht_exec_thread_bytes(&x->needs) * (size_t)c->threads.threads;
-	c->memory = aligned(c->memory_bytes);
+	c->memory = ht_rt_memory(c->memory_bytes);
 	if (!c->memory)
 		return false;
 	ht_exec_lay_out(x, c->memory);
 	return true;
 }
 
-static bool make(struct ht_rt_context *c, struct ht_rt_pool *pool)
+static bool make(struct ht_rt_context *c, struct ht_rt_pool *pool, char *const *variable)
 {
 	const struct ht_image *image = c->program->image;
 
@@ -59,24 +59,30 @@ static bool make(struct ht_rt_context *c, struct ht_rt_pool *pool)
 		.threads = &c->threads,
 	};
 	c->exec.links.stream = c->stream;
-	c->exec.links.variables = c->variables = aligned((size_t)ht_image_variable_bytes(image));
-	return c->ns && c->stream && c->variables && (!HT_POISONS || c->lives) && make_memory(c);
+	c->exec.links.variable = variable;
+	if (!variable)
+		c->variables = ht_rt_memory((size_t)ht_image_variable_bytes(image));
+	c->exec.links.variables = c->variables;
+	return c->ns && c->stream && (variable || c->variables) && (!HT_POISONS || c->lives) &&
+	       make_memory(c);
 }
 
-struct ht_rt_context *ht_rt_context_new(const struct ht_rt_program *p, struct ht_rt_pool *pool)
+struct ht_rt_context *ht_rt_context_new(
+	const struct ht_rt_program *p, struct ht_rt_pool *pool, char *const *variable)
 {
 	struct ht_rt_context *c = calloc(1, sizeof *c);
 
 	if (!c)
 		return NULL;
 	c->program = p;
-	if (!make(c, pool)) {
+	if (!make(c, pool, variable)) {
 		ht_rt_context_free(c);
 		return NULL;
 	}
 	ht_exec_begin(&c->exec);
 	ht_rt_context_seed(c, 0);
-	ht_rt_context_reset(c);
+	if (!variable)
+		ht_rt_context_reset(c);
 	return c;
 }
 
@@ -98,7 +104,9 @@ void ht_rt_context_deadline(struct ht_rt_context *c, uint64_t ns)
 
 void *ht_rt_variable(const struct ht_rt_context *c, uint32_t i)
 {
-	return c->variables + ht_image_variables(c->exec.image)[i].offset;
+	return c->exec.links.variable
+		       ? c->exec.links.variable[i]
+		       : c->variables + ht_image_variables(c->exec.image)[i].offset;
 }
 
 void ht_rt_context_reset(struct ht_rt_context *c)
@@ -108,8 +116,12 @@ void ht_rt_context_reset(struct ht_rt_context *c)
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_VARIABLES); i++) {
 		const struct ht_image_variable *v = &ht_image_variables(x)[i];
 
-		memcpy(ht_rt_variable(c, i),
-			(const void *)(uintptr_t)c->program->constant[v->constant], v->bytes);
+		if (v->constant == HT_IMAGE_NO_VALUE)
+			memset(ht_rt_variable(c, i), 0, v->bytes);
+		else
+			memcpy(ht_rt_variable(c, i),
+				(const void *)(uintptr_t)c->program->constant[v->constant],
+				v->bytes);
 	}
 }
 

@@ -27,11 +27,16 @@ int ht_rt_pool_threads(const struct ht_rt_pool *p);
 
 /* ---- context.c ---- */
 
+/* `n` bytes at a multiple of 64, of any content, for free(); in large pages where there are many.  NULL: out of memory. */
+void *ht_rt_memory(size_t n);
 /* Arenas and the scratch of one pool; used by one run at a time.  Contexts of one program may
  * run at the same time from different threads. */
 struct ht_rt_context;
+/* `variable`: by variable of the image, memory of the caller's, which contexts of several programs may share;
+ * NULL: the context has memory of its own, with the values with which a session begins.  Returns NULL
+ * when out of memory. */
 struct ht_rt_context *ht_rt_context_new(
-	const struct ht_rt_program *p, struct ht_rt_pool *pool); /* NULL: out of memory */
+	const struct ht_rt_program *p, struct ht_rt_pool *pool, char *const *variable);
 void ht_rt_context_free(struct ht_rt_context *c);
 /* Stops a run when a loop has run so many iterations, or when *cancel, which another thread or a signal
  * handler may change at any time, is not 0.  A new context has neither limit; `cancel` may be NULL. */
@@ -42,10 +47,12 @@ void ht_rt_context_sizes(struct ht_rt_context *c, const int64_t *size);
 void ht_rt_context_deadline(struct ht_rt_context *c, uint64_t ns);
 /* The memory of variable `i` of the image: it keeps its value from run to run. */
 void *ht_rt_variable(const struct ht_rt_context *c, uint32_t i);
-/* Gives all variables the values with which a session begins; a new context has them. */
+/* Gives all variables the values with which a session begins, and zeros to those without one. */
 void ht_rt_context_reset(struct ht_rt_context *c);
 /* Restarts all streams of random numbers; `seed` is for ops without seeds.  A new context has seed 0. */
 void ht_rt_context_seed(struct ht_rt_context *c, uint64_t seed);
+/* The states of all streams, by number in the image: where the next run draws from. */
+struct ht_philox *ht_rt_streams(struct ht_rt_context *c);
 /* The number of ops whose numbers depend on the context's seed. */
 size_t ht_rt_unseeded(const struct ht_rt_program *p);
 /* The number of loops of all procedures. */

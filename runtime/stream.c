@@ -15,6 +15,11 @@ size_t ht_rt_unseeded(const struct ht_rt_program *p)
 	return n;
 }
 
+struct ht_philox *ht_rt_streams(struct ht_rt_context *c)
+{
+	return c->stream;
+}
+
 void ht_rt_context_seed(struct ht_rt_context *c, uint64_t seed)
 {
 	const struct ht_rt_program *p = c->program;

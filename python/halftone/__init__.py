@@ -23,6 +23,7 @@ from ._model import Model, aot, load, run
 from ._policy import Policy
 from ._program import Context, Info, Program, diff, is_artefact, manifest, save, sign
 from ._report import Report
+from ._session import Session
 from ._tables import (
     Option, build_info, check_option, check_settings, config, fusions, measure_rates, option, options, ops, passes, policies,
     profiles, targets,
@@ -30,7 +31,7 @@ from ._tables import (
 
 __all__ = [
     'Comparison', 'Context', 'HalftoneError', 'HalftoneWarning', 'Info', 'InputError', 'InternalError', 'LimitError',
-    'Message', 'Model', 'Option', 'Policy', 'Program', 'Report', 'SystemFailure', 'Tensor', 'UnsupportedError',
+    'Message', 'Model', 'Option', 'Policy', 'Program', 'Report', 'Session', 'SystemFailure', 'Tensor', 'UnsupportedError',
     'UsageError', 'Verdict', '__version__', 'aot', 'build_info', 'cache', 'check_option', 'check_settings', 'compare',
     'config', 'diff', 'fusions', 'is_artefact', 'load', 'manifest', 'measure_rates', 'narrow', 'option', 'options',
     'ops', 'passes', 'policies', 'profiles', 'run', 'save', 'sign', 'targets', 'widen',

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._report import Report
+    from ._session import Session
     from .cache import Cache
 
     Shapes = Mapping[str, tuple[int | str | None, ...]]
@@ -193,6 +194,23 @@ class Model(Owner):
         made, keep = compile_options(policy, options, target)
         return text_of(lib.ht_emit_code, self._handle, Struct(made, keep), raw(form), raw_or_none(stop_after),
                        raw_or_none(path), long=True)
+
+    def session(self, *, train_op: str | None = None, loss: str | None = None, fetches: Iterable[str] = (),
+                policy: Policy | str | None = None, options: Mapping[str, object] | None = None,
+                target: str | None = None, threads: int = 1, seed: int | None = None,
+                init_op: str | None = None) -> Session:
+        """A session, whose variables steps of a training change (docs/train.md).
+
+        `train_op` and `loss` are what Session.step() runs and returns, beside `fetches`.  Random ops without seeds draw by
+        `seed`, or by one of the system's.  `init_op` initialises variables before the ops that the model names.
+
+        >>> import halftone as ht
+        >>> with ht.load(GRAPH).session() as s:
+        ...     s.run("y", x=[[1, 2, 3, 4]])["y"]
+        array([[0.   , 3.875, 1.375]], dtype=float32)
+        """
+        from ._session import Session
+        return Session(self, train_op, loss, fetches, policy, options, threads, seed, init_op, target)
 
     def __repr__(self) -> str:
         if self.closed:

@@ -190,7 +190,7 @@ static struct made *all_made;
 static struct ht_rt_context *new_context(const struct program *p, struct ht_rt_pool *pool)
 {
 	struct made *m = make_program(p);
-	struct ht_rt_context *c = m->context = ht_rt_context_new(&m->rt, pool);
+	struct ht_rt_context *c = m->context = ht_rt_context_new(&m->rt, pool, NULL);
 
 	pthread_mutex_lock(&made_lock);
 	m->next = all_made;

@@ -1,0 +1,74 @@
+/* Internal: the members of a session, for the files that make up its calls. */
+#ifndef HT_API_SESSION_H
+#define HT_API_SESSION_H
+
+#include <halftone/train.h>
+
+#include "api/api.h"
+#include "frontend/frontend.h"
+
+struct ht_session_variable {
+	struct ht_str name;
+	struct ht_str key; /* in checkpoints */
+	enum ht_dtype dtype;
+	struct ht_shape shape;
+	size_t bytes;
+	char *memory;
+	bool set; /* it has a value */
+};
+
+/* Where the random op of this name draws from next, in whichever entry it runs, as in a session of TensorFlow. */
+struct ht_session_stream {
+	uint64_t name; /* as in struct ht_image_stream */
+	struct ht_philox at;
+	struct ht_session_stream *next;
+};
+
+struct ht_session_entry {
+	const char *name;
+	struct ht_program *program;
+	struct ht_context *context;
+	struct ht_session_variable **variable; /* by variable of the program */
+	char **memory;                         /* likewise: theirs */
+	struct ht_session_stream **stream;     /* by stream of the program */
+	bool ready;                            /* all variables that it needs have values */
+};
+
+struct ht_session_note {
+	int64_t *value;
+	size_t n;
+};
+
+struct ht_session {
+	struct ht_arena arena; /* allocated from in ht_session_guarded() only, as kept_arena */
+	struct ht_session_options opt;
+	uint64_t seed;
+	struct ht_rt_pool *pool;
+	struct ht_map variables, entries, notes;
+	struct ht_map keys; /* name of a variable → struct ht_str, as the model of the last checkpoint says */
+	struct ht_session_stream *streams;
+	/* Of the checkpoint that was restored last: what is no variable. */
+	struct ht_arena kept_arena;
+	struct ht_checkpoint_item *kept;
+	size_t kepts;
+};
+
+/* Runs `body(arg)` with the session's memory and that of the call, `w`, which is released behind it; an allocation that fails
+ * becomes HT_E_ENVIRONMENT.  Such calls may nest. */
+enum ht_status ht_session_guarded(struct ht_session *s, struct ht_work *w,
+	enum ht_status (*body)(void *arg), void *arg, struct ht_diags *d);
+/* Compiles the model as an entry, which the caller releases or keeps. */
+enum ht_status ht_session_compile(struct ht_session *s, const char *name, struct ht_model *m,
+	const struct ht_compile_options *opt, struct ht_diags *d, struct ht_session_entry *e);
+enum ht_status ht_session_run_entry(struct ht_session *s, struct ht_session_entry *e,
+	const struct ht_array *in, size_t ins, const struct ht_array *out, size_t outs,
+	struct ht_diags *d);
+void ht_session_release_entry(struct ht_session_entry *e);
+/* ht_session_restore() without a word on variables that the checkpoint does not have. */
+enum ht_status ht_session_restore_quietly(
+	struct ht_session *s, struct ht_model *m, const char *prefix, struct ht_diags *d);
+/* The stream of that name, made as `first` where there is none. */
+struct ht_session_stream *ht_session_stream_of(
+	struct ht_session *s, uint64_t name, struct ht_philox first);
+
+#endif

@@ -1,0 +1,174 @@
+/* First values of a session's variables: of the model's checkpoint, or by the ops that initialise them. */
+#include "api/session.h"
+
+#include "frontend/bundle.h"
+
+#include <string.h>
+
+struct start {
+	struct ht_session *s;
+	struct ht_model *m;
+	const char *init;
+	const struct ht_compile_options *opt;
+	struct ht_diags *d;
+	struct ht_work *w;
+	struct ht_map initialiser; /* variable → node */
+};
+
+/* What a call of set_outputs changes. */
+struct outputs {
+	struct ht_entry *entry, *unfed;
+	bool set, outputs_set, inputs_set;
+	struct ht_value_info *input;
+	size_t inputs;
+};
+
+static struct outputs outputs_of(const struct ht_model *m)
+{
+	return (struct outputs){ m->entry, m->unfed, m->set, m->outputs_set, m->inputs_set, m->input,
+		m->inputs };
+}
+
+static void set_back(struct ht_model *m, const struct outputs *o)
+{
+	m->entry = o->entry;
+	m->unfed = o->unfed;
+	m->set = o->set;
+	m->outputs_set = o->outputs_set;
+	m->inputs_set = o->inputs_set;
+	m->input = o->input;
+	m->inputs = o->inputs;
+}
+
+static enum ht_status needs_input(const struct start *x, struct ht_diags *d)
+{
+	return ht_error(d, HT_E_UNSUPPORTED,
+		(struct ht_where){ .path = x->m->graph->path, .offset = -1 },
+		"what initialises the variables needs input '%s': run it as an entry of its own",
+		x->m->input[0].name);
+}
+
+static enum ht_status run_ops(struct start *x, const char *const *op, size_t n, struct ht_diags *d)
+{
+	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;
+	struct ht_session_entry e;
+	enum ht_status st;
+
+	if (x->opt)
+		HT_TRY(ht_compile_options_of(x->opt, d, &opt));
+	opt.policy = NULL; /* values are stored as they are computed */
+	HT_TRY(ht_model_set_outputs(x->m, op, n, d));
+	for (size_t i = 0; i < x->m->inputs; i++)
+		if (!x->m->input[i].value)
+			return needs_input(x, d);
+	HT_TRY(ht_session_compile(x->s, "initialise", x->m, &opt, d, &e));
+	st = ht_session_run_entry(x->s, &e, NULL, 0, NULL, 0, d);
+	ht_session_release_entry(&e);
+	return st;
+}
+
+/* References as outputs would be copied out; an op without results waits for all of them instead. */
+static enum ht_status run_init(
+	struct start *x, const char *const *op, size_t n, struct ht_diags *d)
+{
+	const struct outputs before = outputs_of(x->m);
+	enum ht_status st = run_ops(x, op, n, d);
+
+	set_back(x->m, &before);
+	return st;
+}
+
+/* The names of the ops for the session's variables without values, or for all of the model that have none. */
+static size_t list_ops(struct start *x, bool all, const char **op)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < x->initialiser.count; i++) {
+		const struct ht_map_entry *e = &x->initialiser.entries[i];
+		const struct ht_session_variable *v = ht_map_get(&x->s->variables, e->key);
+
+		if (v ? !v->set : all)
+			op[n++] = ((const struct ht_node *)e->value)->name.p;
+	}
+	return n;
+}
+
+static enum ht_status run_initialisers(struct start *x)
+{
+	const char **op = HT_NEW_ARRAY(&x->w->arena, const char *, x->initialiser.count + 1);
+	struct ht_diags quiet;
+	enum ht_status st;
+	size_t needed = list_ops(x, false, op), n;
+
+	if (!needed)
+		return HT_OK;
+	n = list_ops(x, true, op);
+	ht_diags_init(&quiet);
+	st = run_init(x, op, n, n > needed ? &quiet : x->d);
+	ht_diags_release(&quiet);
+	/* Variables that no entry takes may be of ops that are not supported. */
+	if (st == HT_OK || n == needed)
+		return st;
+	return run_init(x, op, list_ops(x, false, op), x->d);
+}
+
+static enum ht_status check_all(struct start *x)
+{
+	const struct ht_session_variable *first = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < x->s->variables.count; i++) {
+		const struct ht_session_variable *v = x->s->variables.entries[i].value;
+
+		if (!v->set && !n++)
+			first = v;
+	}
+	if (!n)
+		return HT_OK;
+	return ht_error(x->d, HT_E_UNSUPPORTED,
+		(struct ht_where){
+			.path = x->m->graph->path, .offset = -1, .node = first->name },
+		"the variable has no value (%zu such variable%s): the model does not say which op "
+		"initialises it; name that op, or restore a checkpoint",
+		n, n == 1 ? "" : "s");
+}
+
+static void take_keys(struct start *x)
+{
+	struct ht_map keys;
+
+	ht_map_init(&keys, &x->w->arena);
+	if (!ht_restore_keys(x->m->graph, &x->w->arena, &keys))
+		return;
+	for (size_t i = 0; i < x->s->variables.count; i++) {
+		struct ht_session_variable *v = x->s->variables.entries[i].value;
+		const struct ht_str *key = ht_map_get(&keys, v->name);
+
+		if (key)
+			v->key = ht_str_copy(&x->s->arena, *key);
+	}
+}
+
+static enum ht_status start(void *arg)
+{
+	struct start *x = arg;
+
+	if (x->m->graph->checkpoint)
+		HT_TRY(ht_session_restore_quietly(x->s, x->m, x->m->graph->checkpoint, x->d));
+	if (x->init)
+		HT_TRY(run_init(x, &x->init, 1, x->d));
+	ht_initialisers(x->m->graph, &x->w->arena, &x->initialiser);
+	HT_TRY(run_initialisers(x));
+	if (!x->m->graph->checkpoint)
+		take_keys(x);
+	return check_all(x);
+}
+
+enum ht_status ht_session_initialise(struct ht_session *s, struct ht_model *m, const char *init,
+	const struct ht_compile_options *opt, struct ht_diags *d)
+{
+	struct ht_work w;
+	struct start x = { .s = s, .m = m, .init = init, .opt = opt, .d = d, .w = &w };
+
+	return ht_session_guarded(s, &w, start, &x, d);
+}

@@ -1,0 +1,376 @@
+/* What a session keeps in checkpoints, and takes from them. */
+#include "api/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define OWN "_HALFTONE/" /* keys of what is no variable of the model's */
+#define STREAMS OWN "streams"
+#define NOTES OWN "notes/"
+
+/* ---- notes ---- */
+
+struct noting {
+	struct ht_session *s;
+	const char *name;
+	const int64_t *value;
+	size_t n;
+};
+
+static void put_note(struct ht_session *s, struct ht_str name, const int64_t *value, size_t n)
+{
+	struct ht_session_note *note = ht_map_get(&s->notes, name);
+
+	if (!note) {
+		note = HT_NEW(&s->arena, struct ht_session_note);
+		ht_map_at(&s->notes, ht_str_copy(&s->arena, name))->value = note;
+	}
+	if (note->n != n)
+		note->value = HT_NEW_ARRAY(&s->arena, int64_t, n);
+	note->n = n;
+	if (n)
+		memcpy(note->value, value, n * sizeof *value);
+}
+
+static enum ht_status note(void *arg)
+{
+	struct noting *x = arg;
+
+	put_note(x->s, ht_str(x->name), x->value, x->n);
+	return HT_OK;
+}
+
+enum ht_status ht_session_note(struct ht_session *s, const char *name, const int64_t *value,
+	size_t n, struct ht_diags *d)
+{
+	struct noting x = { s, name, value, n };
+	struct ht_work w;
+
+	return ht_session_guarded(s, &w, note, &x, d);
+}
+
+const int64_t *ht_session_noted(const struct ht_session *s, const char *name, size_t *n)
+{
+	const struct ht_session_note *found = ht_map_get(&s->notes, ht_str(name));
+
+	*n = found ? found->n : 0;
+	return found ? found->value : NULL;
+}
+
+/* ---- saving ---- */
+
+struct saving {
+	struct ht_session *s;
+	const char *prefix;
+	struct ht_diags *d;
+	struct ht_arena *a;
+	struct ht_checkpoint_item *item;
+	size_t n;
+};
+
+static void put(struct saving *x, struct ht_str key, enum ht_dtype t, struct ht_shape shape,
+	const void *bytes, size_t n)
+{
+	x->item[x->n++] = (struct ht_checkpoint_item){
+		.key = key, .dtype = t, .shape = shape, .bytes = bytes, .n = n
+	};
+}
+
+static void put_numbers(
+	struct saving *x, struct ht_str key, const int64_t *value, int64_t rows, int64_t columns)
+{
+	const int64_t dim[2] = { rows, columns };
+
+	put(x, key, HT_I64, ht_shape_make(x->a, columns > 1 ? 2 : 1, dim), value,
+		(size_t)(rows * columns) * sizeof *value);
+}
+
+/* A row for each: its name, its counter and key. */
+enum { STREAM_COLUMNS = 1 + HT_PHILOX_WORDS / 2 };
+
+static void put_streams(struct saving *x)
+{
+	const struct ht_session_stream *i;
+	int64_t *row, n = 0;
+
+	for (i = x->s->streams; i; i = i->next)
+		n++;
+	if (!n)
+		return;
+	row = HT_NEW_ARRAY(x->a, int64_t, (size_t)n * STREAM_COLUMNS);
+	put_numbers(x, HT_STR(STREAMS), row, n, STREAM_COLUMNS);
+	for (i = x->s->streams; i; i = i->next, row += STREAM_COLUMNS) {
+		row[0] = (int64_t)i->name;
+		memcpy(row + 1, &i->at, sizeof i->at);
+	}
+}
+
+static void put_variables(struct saving *x, struct ht_map *keys)
+{
+	for (size_t i = 0; i < x->s->variables.count; i++) {
+		const struct ht_session_variable *v = x->s->variables.entries[i].value;
+
+		if (!v->set)
+			continue;
+		ht_map_at(keys, v->key)->value = x;
+		put(x, v->key, v->dtype, v->shape, v->memory, v->bytes);
+	}
+}
+
+static void put_kept(struct saving *x, const struct ht_map *keys)
+{
+	for (size_t i = 0; i < x->s->kepts; i++)
+		if (!ht_map_get(keys, x->s->kept[i].key))
+			x->item[x->n++] = x->s->kept[i];
+}
+
+static enum ht_status save(void *arg)
+{
+	struct saving *x = arg;
+	struct ht_session *s = x->s;
+	struct ht_map keys;
+
+	ht_map_init(&keys, x->a);
+	x->item = HT_NEW_ARRAY(x->a, struct ht_checkpoint_item,
+		s->variables.count + s->kepts + s->notes.count + 1);
+	put_variables(x, &keys);
+	put_kept(x, &keys);
+	put_streams(x);
+	for (size_t i = 0; i < s->notes.count; i++) {
+		const struct ht_session_note *from = s->notes.entries[i].value;
+
+		put_numbers(x, ht_str_printf(x->a, NOTES "%.*s", HT_STR_ARG(s->notes.entries[i].key)),
+			from->value, (int64_t)from->n, 1);
+	}
+	return ht_checkpoint_write(x->a, x->prefix, x->item, x->n, x->d);
+}
+
+enum ht_status ht_session_save(struct ht_session *s, const char *prefix, struct ht_diags *d)
+{
+	struct ht_work w;
+	struct saving x = { .s = s, .prefix = prefix, .d = d, .a = &w.arena };
+
+	return ht_session_guarded(s, &w, save, &x, d);
+}
+
+/* ---- restoring ---- */
+
+struct restoring {
+	struct ht_session *s;
+	struct ht_model *m;
+	const char *prefix;
+	struct ht_diags *d;
+	struct ht_arena *a;
+	struct ht_checkpoint *from;
+	struct ht_tensor **value; /* by variable; NULL: it is not there */
+	struct ht_str *key;       /* likewise */
+	size_t missing;
+	bool quiet; /* nothing is said of variables that are missing */
+};
+
+static struct ht_where at_variable(const struct restoring *x, struct ht_str name)
+{
+	return (struct ht_where){ .path = x->prefix, .node = name, .offset = -1 };
+}
+
+static enum ht_status read_variable(struct restoring *x, size_t i)
+{
+	const struct ht_session_variable *v = x->s->variables.entries[i].value;
+	struct ht_tensor *t;
+
+	HT_TRY(ht_checkpoint_key_of(x->from, v->name, x->d, &x->key[i]));
+	if (!ht_checkpoint_has(x->from, x->key[i])) {
+		if (!x->missing++ && !x->quiet)
+			ht_note(x->d, at_variable(x, v->name),
+				"the checkpoint does not have the variable");
+		return HT_OK;
+	}
+	HT_TRY(ht_checkpoint_read(x->from, v->name, x->a, x->d, &t));
+	if (t->dtype != v->dtype || !ht_shape_eq(t->shape, v->shape) || !t->blob)
+		return ht_error(x->d, HT_E_INPUT, at_variable(x, v->name),
+			"the checkpoint has another type or shape for this variable");
+	x->value[i] = t;
+	return HT_OK;
+}
+
+static enum ht_status read_any(struct restoring *x, struct ht_str key, struct ht_tensor **out)
+{
+	return ht_checkpoint_read(x->from, key, x->a, x->d, out);
+}
+
+static enum ht_status read_numbers(struct restoring *x, struct ht_str key, struct ht_tensor **out)
+{
+	HT_TRY(ht_checkpoint_read(x->from, key, x->a, x->d, out));
+	if ((*out)->dtype == HT_I64 && (*out)->blob)
+		return HT_OK;
+	return ht_error(x->d, HT_E_INPUT, at_variable(x, key), "these are no numbers of a session");
+}
+
+static enum ht_status take_streams(struct restoring *x, const struct ht_tensor *t)
+{
+	const int64_t *row = t->blob->p;
+
+	if (t->shape.rank != 2 || t->shape.dim[1] != STREAM_COLUMNS)
+		return ht_error(x->d, HT_E_INPUT, at_variable(x, HT_STR(STREAMS)),
+			"these are no states of random numbers");
+	for (int64_t i = 0; i < t->shape.dim[0]; i++, row += STREAM_COLUMNS) {
+		struct ht_philox at;
+
+		memcpy(&at, row + 1, sizeof at);
+		ht_session_stream_of(x->s, (uint64_t)row[0], at)->at = at;
+	}
+	return HT_OK;
+}
+
+static enum ht_status take_own(struct restoring *x, struct ht_str key)
+{
+	struct ht_tensor *t;
+
+	HT_TRY(read_numbers(x, key, &t));
+	if (ht_str_is(key, STREAMS))
+		return take_streams(x, t);
+	if (ht_str_starts(key, NOTES))
+		put_note(x->s,
+			(struct ht_str){ key.p + strlen(NOTES), key.n - strlen(NOTES) },
+			t->blob->p, t->blob->n / sizeof(int64_t));
+	return HT_OK;
+}
+
+static bool is_variable(const struct restoring *x, struct ht_str key)
+{
+	for (size_t i = 0; i < x->s->variables.count; i++)
+		if (x->value[i] && ht_str_eq(x->key[i], key))
+			return true;
+	return false;
+}
+
+/* A copy of the bytes, as the file may change. */
+static enum ht_status keep_other(struct restoring *x, size_t i)
+{
+	struct ht_session *s = x->s;
+	struct ht_checkpoint_item item;
+	void *bytes;
+
+	HT_TRY(ht_checkpoint_item(x->from, i, x->d, &item));
+	bytes = ht_alloc(&s->kept_arena, item.n);
+	if (item.n)
+		memcpy(bytes, item.bytes, item.n);
+	item.bytes = bytes;
+	item.key = ht_str_copy(&s->kept_arena, item.key);
+	item.shape = ht_shape_make(&s->kept_arena, item.shape.rank, item.shape.dim);
+	s->kept[s->kepts++] = item;
+	return HT_OK;
+}
+
+/* Whether all else is whole, before anything changes. */
+static enum ht_status check_others(struct restoring *x)
+{
+	struct ht_tensor *t;
+
+	for (size_t i = 0; i < ht_checkpoint_count(x->from); i++) {
+		struct ht_str key = ht_checkpoint_key(x->from, i);
+
+		if (!is_variable(x, key))
+			HT_TRY((ht_str_starts(key, OWN) ? read_numbers : read_any)(x, key, &t));
+	}
+	return HT_OK;
+}
+
+static enum ht_status take_others(struct restoring *x)
+{
+	struct ht_session *s = x->s;
+	size_t n = ht_checkpoint_count(x->from);
+
+	ht_arena_release(&s->kept_arena);
+	s->kepts = 0;
+	s->kept = HT_NEW_ARRAY(&s->kept_arena, struct ht_checkpoint_item, n);
+	for (size_t i = 0; i < n; i++) {
+		struct ht_str key = ht_checkpoint_key(x->from, i);
+
+		if (ht_str_starts(key, OWN))
+			HT_TRY(take_own(x, key));
+		else if (!is_variable(x, key))
+			HT_TRY(keep_other(x, i));
+	}
+	return HT_OK;
+}
+
+static void take_values(struct restoring *x)
+{
+	for (size_t i = 0; i < x->s->variables.count; i++) {
+		struct ht_session_variable *v = x->s->variables.entries[i].value;
+
+		if (x->m || x->value[i])
+			v->key = ht_str_copy(&x->s->arena, x->key[i]);
+		if (!x->value[i])
+			continue;
+		memcpy(v->memory, x->value[i]->blob->p, v->bytes);
+		v->set = true;
+	}
+}
+
+/* For variables that come with later entries. */
+static enum ht_status note_keys(struct restoring *x)
+{
+	struct ht_session *s = x->s;
+
+	for (const struct ht_node *n = x->m ? x->m->graph->first : NULL; n; n = n->next) {
+		struct ht_str name = ht_variable_name(n), key;
+		struct ht_map_entry *e;
+
+		if (!ht_is(n, HT_VARIABLE))
+			continue;
+		HT_TRY(ht_checkpoint_key_of(x->from, name, x->d, &key));
+		e = ht_map_get(&s->keys, name) ? ht_map_at(&s->keys, name)
+					       : ht_map_at(&s->keys, ht_str_copy(&s->arena, name));
+		e->value = HT_NEW(&s->arena, struct ht_str);
+		*(struct ht_str *)e->value = ht_str_copy(&s->arena, key);
+	}
+	return HT_OK;
+}
+
+static enum ht_status restore(void *arg)
+{
+	struct restoring *x = arg;
+	size_t n = x->s->variables.count;
+
+	HT_TRY(ht_checkpoint_open(x->a, x->prefix, NULL, x->d, &x->from));
+	if (x->m)
+		ht_checkpoint_follow(x->from, x->m->graph);
+	x->value = HT_NEW_ARRAY(x->a, struct ht_tensor *, n + 1);
+	x->key = HT_NEW_ARRAY(x->a, struct ht_str, n + 1);
+	for (size_t i = 0; i < n; i++)
+		HT_TRY(read_variable(x, i));
+	HT_TRY(check_others(x));
+	HT_TRY(note_keys(x));
+	HT_TRY(take_others(x));
+	take_values(x);
+	return HT_OK;
+}
+
+static enum ht_status run_restore(struct restoring *x)
+{
+	struct ht_work w;
+
+	x->a = &w.arena;
+	return ht_session_guarded(x->s, &w, restore, x, x->d);
+}
+
+enum ht_status ht_session_restore_quietly(
+	struct ht_session *s, struct ht_model *m, const char *prefix, struct ht_diags *d)
+{
+	struct restoring x = { .s = s, .m = m, .prefix = prefix, .d = d, .quiet = true };
+
+	return run_restore(&x);
+}
+
+enum ht_status ht_session_restore(struct ht_session *s, struct ht_model *m, const char *prefix,
+	size_t *missing, struct ht_diags *d)
+{
+	struct restoring x = { .s = s, .m = m, .prefix = prefix, .d = d };
+	enum ht_status st = run_restore(&x);
+
+	if (missing)
+		*missing = x.missing;
+	return st;
+}

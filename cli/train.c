@@ -1,0 +1,480 @@
+/* halftone train: steps of a training graph over data, with evaluations and checkpoints. */
+#include "cli/train.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct training {
+	struct cli *c;
+	struct ht_model *model;
+	struct ht_policy *policy;
+	struct ht_session *session;
+	struct ht_compile_options compile;
+	struct data data, eval_data;
+	struct order order;
+	struct entry step, eval, rest; /* rest: of the rows that are left of an evaluation */
+	const char *loss;
+	const char *output[2];     /* of a step: the loss, the op */
+	const char **measured;     /* of an evaluation */
+	size_t measures;
+	double *value; /* of the last evaluation */
+	bool evaluated;
+	char *eval_names;
+	long long batch, steps, first, seed, eval_every, save_every;
+	double save_seconds, saved_at; /* save_seconds 0: by steps */
+	const char *save;
+	struct saved_at saved;
+	int64_t *row;
+	struct train_log log;
+	double last_loss;
+};
+
+/* ---- signals: the first one ends the training behind the current step ---- */
+
+static volatile sig_atomic_t stopped;
+
+static void stop(int signal)
+{
+	stopped = signal;
+}
+
+static void catch_signals(void)
+{
+	static const int ending[] = { SIGINT, SIGTERM };
+
+	for (size_t i = 0; i < 2; i++) {
+		struct sigaction now, ours = { .sa_handler = stop };
+
+		if (sigaction(ending[i], NULL, &now) || now.sa_handler == SIG_IGN)
+			continue;
+		sigemptyset(&ours.sa_mask);
+		ours.sa_flags = (int)SA_RESETHAND;
+		sigaction(ending[i], &ours, NULL);
+	}
+}
+
+/* ---- options ---- */
+
+/* N steps, or "600s" seconds. */
+static enum ht_status read_save_every(struct training *t)
+{
+	const char *s = option(t->c, OPTION_SAVE_EVERY, NULL);
+	char *end;
+	double x;
+
+	t->save = option(t->c, OPTION_SAVE, NULL);
+	if (!s)
+		return HT_OK;
+	if (!t->save)
+		return refuse(t->c, "--save-every has no effect without --save");
+	x = strtod(s, &end);
+	if (end == s || !(x > 0) || x > 1e15 || (*end && strcmp(end, "s") != 0) ||
+		(!*end && x != floor(x)))
+		return fail(HT_E_USAGE, "--save-every: '%s' is neither N steps nor SECONDSs, as 600s", s);
+	if (*end)
+		t->save_seconds = x;
+	else
+		t->save_every = (long long)x;
+	return HT_OK;
+}
+
+static enum ht_status read_eval_names(struct training *t)
+{
+	const char *s = option(t->c, OPTION_EVAL_FETCH, t->loss);
+	char *save = NULL;
+
+	if (option_on(t->c, OPTION_EVAL_FETCH) && !option_on(t->c, OPTION_EVAL))
+		return refuse(t->c, "--eval-fetch has no effect without --eval");
+	if (option_on(t->c, OPTION_EVAL_EVERY) && !option_on(t->c, OPTION_EVAL))
+		return refuse(t->c, "--eval-every has no effect without --eval");
+	t->eval_names = strdup(s);
+	t->measured = must_alloc((strlen(s) + 1) * sizeof *t->measured);
+	for (char *n = strtok_r(t->eval_names, ",", &save); n; n = strtok_r(NULL, ",", &save))
+		t->measured[t->measures++] = n;
+	t->value = must_alloc((t->measures + 1) * sizeof *t->value);
+	return HT_OK;
+}
+
+static enum ht_status read_options(struct training *t)
+{
+	struct cli *c = t->c;
+	long long keep = 0, threads = 1;
+	enum ht_status st = HT_OK;
+
+	t->loss = t->output[0] = option(c, OPTION_LOSS, NULL);
+	t->output[1] = option(c, OPTION_TRAIN_OP, NULL);
+	if (!t->output[0] || !t->output[1] || !option_on(c, OPTION_TRAIN_STEPS))
+		return fail(HT_E_USAGE, "halftone train needs --loss NAME, --train-op NAME and --steps N");
+	if (!option_on(c, OPTION_DATA))
+		return fail(HT_E_USAGE, "halftone train needs data: --data NAME=@FILE.npy, repeatable");
+	if (st == HT_OK)
+		st = option_number(c, OPTION_TRAIN_STEPS, 0, 0, 1ll << 40, &t->steps);
+	if (st == HT_OK)
+		st = option_number(c, OPTION_BATCH, 32, 1, 1 << 20, &t->batch);
+	if (st == HT_OK)
+		st = option_number(c, OPTION_SEED, 1, 0, INT64_MAX, &t->seed);
+	if (st == HT_OK)
+		st = option_number(c, OPTION_THREADS, 1, 1, 1024, &threads);
+	if (st == HT_OK)
+		st = option_number(c, OPTION_EVAL_EVERY, 0, 1, 1ll << 40, &t->eval_every);
+	if (st == HT_OK)
+		st = option_number(c, OPTION_KEEP, 5, 0, 1 << 20, &keep);
+	if (st == HT_OK)
+		st = read_save_every(t);
+	if (st == HT_OK)
+		st = read_eval_names(t);
+	t->saved.keep = (size_t)keep;
+	t->compile.threads = (int)threads;
+	t->compile.target = option(c, OPTION_TARGET, NULL);
+	if (st == HT_OK && option_on(c, OPTION_RESUME) &&
+		(option_on(c, OPTION_RESTORE) || option_on(c, OPTION_INIT_OP)))
+		st = fail(HT_E_USAGE, "--resume goes on with a training; --restore and --init-op begin one");
+	return st;
+}
+
+/* ---- making ---- */
+
+static enum ht_status open_train_model(struct training *t)
+{
+	struct ht_load_options opt = HT_LOAD_OPTIONS_INIT;
+	struct cli *c = t->c;
+	enum ht_status st;
+
+	opt.signature = option(c, OPTION_SIGNATURE, NULL);
+	st = ht_model_load(c->model, &opt, c->diags, &t->model);
+	if (st == HT_OK)
+		st = use_cache(c, t->model);
+	if (st == HT_OK)
+		st = open_policy(c, &t->policy);
+	t->compile.policy = t->policy;
+	return st;
+}
+
+static enum ht_status open_session(struct training *t)
+{
+	struct ht_session_options opt = HT_SESSION_OPTIONS_INIT;
+
+	opt.threads = t->compile.threads;
+	opt.seed = (uint64_t)t->seed;
+	opt.seeded = 1;
+	return ht_session_new(&opt, t->c->diags, &t->session);
+}
+
+static enum ht_status open_eval(struct training *t)
+{
+	struct data *d = &t->eval_data;
+	struct entry_wanted w = { "evaluation", t->measured, t->measures, d, OPTION_EVAL_FEED, 0, 0 };
+	enum ht_status st = HT_OK;
+	int64_t rest = d->count % t->batch;
+
+	if (d->count >= t->batch) {
+		w.batch = t->batch;
+		st = entry_open(t->c, t->session, t->model, &t->compile, &w, &t->eval);
+	}
+	if (st == HT_OK && rest) {
+		w.name = "evaluation of the last rows";
+		w.batch = rest;
+		st = entry_open(t->c, t->session, t->model, &t->compile, &w, &t->rest);
+	}
+	return st;
+}
+
+static enum ht_status check_loss(const struct training *t)
+{
+	const struct ht_array *a = &t->step.out_view[0];
+
+	if (a->bytes != ht_dtype_bytes(a->dtype) ||
+		(a->dtype != HT_F32 && a->dtype != HT_F64 && a->dtype != HT_F16 && a->dtype != HT_BF16))
+		return fail(HT_E_USAGE, "--loss %s: a loss is one number of floating point; this has %zu "
+					"elements of %s",
+			t->loss, a->bytes / ht_dtype_bytes(a->dtype), ht_dtype_name(a->dtype));
+	return HT_OK;
+}
+
+static enum ht_status open_entries(struct training *t)
+{
+	struct entry_wanted w = {
+		"step", t->output, 2, &t->data, OPTION_FEED, t->batch, t->steps
+	};
+	enum ht_status st = entry_open(t->c, t->session, t->model, &t->compile, &w, &t->step);
+
+	if (st == HT_OK)
+		st = check_loss(t);
+	if (st == HT_OK && t->eval_data.n)
+		st = open_eval(t);
+	return st;
+}
+
+/* ---- first values ---- */
+
+/* What has to be as it was for the same bits: the order of the rows. */
+enum { NOTED_STEP, NOTED_SEED, NOTED_BATCH, NOTED_ROWS, NOTED_SHUFFLES, NOTES };
+
+static enum ht_status note_progress(struct training *t, long long step)
+{
+	const int64_t value[NOTES] = { step, t->seed, t->batch, t->data.count, t->order.shuffles };
+
+	return ht_session_note(t->session, "train", value, NOTES, t->c->diags);
+}
+
+static enum ht_status go_on(struct training *t, const char *prefix)
+{
+	static const char *const what[NOTES] = { "", "--seed", "--batch", "rows of data", "shuffling" };
+	const int64_t mine[NOTES] = { 0, t->seed, t->batch, t->data.count, t->order.shuffles };
+	size_t n;
+	const int64_t *noted = ht_session_noted(t->session, "train", &n);
+
+	if (n != NOTES)
+		return fail(HT_E_INPUT, "%s: it was not saved by halftone train; --restore takes its values",
+			prefix);
+	for (int i = NOTED_SEED; i < NOTES; i++)
+		if (noted[i] != mine[i])
+			return fail(HT_E_USAGE, "%s: it was saved with %s %lld, this has %lld; --restore takes "
+						"the values alone",
+				prefix, what[i], (long long)noted[i], (long long)mine[i]);
+	t->first = noted[NOTED_STEP];
+	return HT_OK;
+}
+
+static enum ht_status resume(struct training *t)
+{
+	const char *dir = option(t->c, OPTION_RESUME, NULL);
+	size_t missing = 0;
+	char *prefix;
+	enum ht_status st = save_find(dir, &prefix);
+
+	if (st == HT_OK)
+		st = ht_session_restore(t->session, t->model, prefix, &missing, t->c->diags);
+	if (st == HT_OK && missing)
+		st = fail(HT_E_INPUT, "%s: it lacks %zu variable%s of this model", prefix, missing,
+			missing > 1 ? "s" : "");
+	if (st == HT_OK)
+		st = go_on(t, prefix);
+	if (st == HT_OK)
+		note(t->c, "going on from %s", prefix);
+	free(prefix);
+	return st;
+}
+
+static enum ht_status begin(struct training *t)
+{
+	const char *from = option(t->c, OPTION_RESTORE, NULL);
+	enum ht_status st = HT_OK;
+
+	if (option_on(t->c, OPTION_RESUME))
+		return resume(t);
+	if (from)
+		st = ht_session_restore(t->session, t->model, from, NULL, t->c->diags);
+	if (st == HT_OK)
+		st = ht_session_initialise(t->session, t->model,
+			option(t->c, OPTION_INIT_OP, NULL), &t->compile, t->c->diags);
+	return st;
+}
+
+/* ---- the loop ---- */
+
+/* Means over all rows. */
+static enum ht_status evaluate(struct training *t, long long step)
+{
+	enum ht_status st = HT_OK;
+	int64_t at = 0;
+
+	for (size_t i = 0; i < t->measures; i++)
+		t->value[i] = 0;
+	while (at < t->eval_data.count && st == HT_OK) {
+		struct entry *e = t->eval_data.count - at >= t->batch ? &t->eval : &t->rest;
+
+		for (int64_t k = 0; k < e->batch; k++)
+			t->row[k] = at + k;
+		st = entry_run(t->c, t->session, e, t->row, step);
+		for (size_t i = 0; i < t->measures && st == HT_OK; i++)
+			t->value[i] += entry_mean(e, i) * (double)e->batch /
+				       (double)t->eval_data.count;
+		at += e->batch;
+	}
+	if (st == HT_OK)
+		log_values(&t->log, "evaluation", step, t->measured, t->value, t->measures);
+	t->evaluated = st == HT_OK;
+	return st;
+}
+
+static enum ht_status save(struct training *t, long long step)
+{
+	enum ht_status st = HT_OK;
+
+	if (t->saved.n && t->saved.step[t->saved.n - 1] == step)
+		return HT_OK;
+	st = note_progress(t, step);
+	if (st == HT_OK)
+		st = save_step(t->c, t->session, t->save, step, &t->saved);
+	if (st == HT_OK)
+		log_saved(&t->log, step, t->save);
+	t->saved_at = log_seconds(&t->log);
+	return st;
+}
+
+static bool is_due(const struct training *t, long long done)
+{
+	if (t->save_seconds > 0)
+		return log_seconds(&t->log) - t->saved_at >= t->save_seconds;
+	return t->save_every && done % t->save_every == 0;
+}
+
+static enum ht_status check_number(const struct training *t, long long done)
+{
+	if (isfinite(t->last_loss))
+		return HT_OK;
+	if (t->saved.n)
+		return fail(HT_E_VERDICT, "step %lld: the loss '%s' is %s; the last checkpoint is %s/ckpt-%lld",
+			done, t->loss, isnan(t->last_loss) ? "NaN" : "infinite", t->save,
+			t->saved.step[t->saved.n - 1]);
+	return fail(HT_E_VERDICT, "step %lld: the loss '%s' is %s", done, t->loss,
+		isnan(t->last_loss) ? "NaN" : "infinite");
+}
+
+static enum ht_status one_step(struct training *t, long long i)
+{
+	long long done = i + 1;
+	enum ht_status st;
+
+	for (int64_t k = 0; k < t->batch; k++)
+		t->row[k] = order_row(&t->order, i * t->batch + k);
+	st = entry_run(t->c, t->session, &t->step, t->row, i);
+	if (st != HT_OK)
+		return fail(st, "step %lld failed", done);
+	t->last_loss = entry_mean(&t->step, 0);
+	log_step(&t->log, done, t->last_loss,
+		(double)done * (double)t->batch / (double)t->data.count);
+	st = check_number(t, done);
+	if (st == HT_OK && t->eval_every && t->eval_data.n && done % t->eval_every == 0)
+		st = evaluate(t, done);
+	if (st == HT_OK && t->save && is_due(t, done))
+		st = save(t, done);
+	return st;
+}
+
+static enum ht_status run_steps(struct training *t)
+{
+	enum ht_status st = HT_OK;
+	long long i = t->first;
+
+	if (i >= t->steps)
+		note(t->c, "%lld steps are done already", i);
+	while (i < t->steps && st == HT_OK && !stopped)
+		st = one_step(t, i++);
+	if (st != HT_OK)
+		return st;
+	if (stopped)
+		note(t->c, "stopped by a signal behind step %lld", i);
+	if (t->eval_data.n && !stopped && !(t->evaluated && t->eval_every && i % t->eval_every == 0))
+		st = evaluate(t, i);
+	if (st == HT_OK && t->save)
+		st = save(t, i);
+	t->steps = i;
+	return st;
+}
+
+/* ---- the report ---- */
+
+static enum ht_status report(struct training *t, bool json)
+{
+	double seconds = log_seconds(&t->log), done = (double)(t->steps - t->first);
+	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
+	struct text out = { 0 };
+
+	ht_program_about(t->step.program, &info);
+	if (!json) {
+		text_printf(&out, "%lld steps  loss %.6g  %.3g s  %.4g steps/s  %s\n", t->steps,
+			t->last_loss, seconds, seconds > 0 ? done / seconds : 0, info.policy);
+		for (size_t i = 0; i < t->measures && t->evaluated; i++)
+			text_printf(&out, "evaluation  %s %.6g\n", t->measured[i], t->value[i]);
+		return text_print(&out);
+	}
+	text_printf(&out, "{\"schema\": \"halftone.train/1\",\n \"model\": ");
+	text_json(&out, t->c->model);
+	text_printf(&out, ",\n \"policy\": \"%s\",\n \"target\": \"%s\",\n ", info.policy, info.target);
+	text_without_effect(&out, &info);
+	text_printf(&out, ",\n \"first\": %lld,\n \"steps\": %lld,\n \"loss\": ", t->first, t->steps);
+	text_number(&out, t->last_loss);
+	text_printf(&out, ",\n \"seconds\": %.6f,\n \"evaluation\": {", seconds);
+	for (size_t i = 0; i < t->measures && t->evaluated; i++) {
+		text_printf(&out, i ? ", " : "");
+		text_json(&out, t->measured[i]);
+		text_printf(&out, ": ");
+		text_number(&out, t->value[i]);
+	}
+	text_printf(&out, "}}\n");
+	return text_print(&out);
+}
+
+static enum ht_status prepare(struct training *t)
+{
+	struct cli *c = t->c;
+	enum ht_status st = read_options(t);
+
+	if (st == HT_OK)
+		st = data_open(c, OPTION_DATA, &t->data);
+	if (st == HT_OK)
+		st = data_open(c, OPTION_EVAL, &t->eval_data);
+	if (st == HT_OK)
+		st = order_begin(&t->order, t->data.count, (uint64_t)t->seed,
+			!option_on(c, OPTION_NO_SHUFFLE));
+	if (st == HT_OK && t->save)
+		st = save_make_dir(t->save);
+	if (st == HT_OK)
+		st = open_train_model(t);
+	if (st == HT_OK)
+		st = open_session(t);
+	if (st == HT_OK)
+		st = open_entries(t);
+	if (st == HT_OK)
+		st = begin(t);
+	t->row = must_alloc(((size_t)t->batch + 1) * sizeof *t->row);
+	return st;
+}
+
+static void release(struct training *t)
+{
+	entry_close(&t->step);
+	entry_close(&t->eval);
+	entry_close(&t->rest);
+	ht_session_free(t->session);
+	ht_policy_free(t->policy);
+	ht_model_free(t->model);
+	data_close(&t->data);
+	data_close(&t->eval_data);
+	order_end(&t->order);
+	free(t->saved.step);
+	free(t->row);
+	free(t->eval_names);
+	free(t->measured);
+	free(t->value);
+}
+
+enum ht_status verb_train(struct cli *c)
+{
+	struct training t = { .c = c, .compile = HT_COMPILE_OPTIONS_INIT, .last_loss = NAN };
+	enum ht_format format;
+	enum ht_status st = option_json(c, &format), closed;
+
+	if (st == HT_OK)
+		st = prepare(&t);
+	if (st == HT_OK)
+		st = log_open(&t.log, c, t.first, t.steps);
+	if (st == HT_OK) {
+		catch_signals();
+		st = run_steps(&t);
+		closed = log_close(&t.log);
+		if (st == HT_OK)
+			st = closed;
+	}
+	if (st == HT_OK)
+		st = report(&t, format == HT_FORMAT_JSON);
+	release(&t);
+	if (st == HT_OK && stopped)
+		raise(stopped);
+	return st;
+}

@@ -1,0 +1,113 @@
+/* The parts of halftone train. */
+#ifndef HT_CLI_TRAIN_H
+#define HT_CLI_TRAIN_H
+
+#include "cli/cli.h"
+
+#include <halftone/train.h>
+#include <stdio.h>
+
+/* ---- train_data.c: rows of arrays in files, in an order that a seed gives ---- */
+
+/* One tensor's rows: a file that is mapped, or a member of an archive. */
+struct rows {
+	const char *option, *spec; /* "--data", as typed */
+	char *name;                /* of the tensor */
+	struct array loaded;       /* of an archive */
+	void *map;                 /* of a file; NULL: none */
+	size_t mapped;
+	const char *data;
+	enum ht_dtype dtype;
+	int32_t rank; /* with the first dimension */
+	int64_t dim[32];
+	size_t row_bytes;
+};
+struct data {
+	struct rows *rows;
+	size_t n;
+	int64_t count; /* rows of each */
+};
+/* What `o` (--data or --eval) lists.  All have as many rows. */
+enum ht_status data_open(const struct cli *c, enum option o, struct data *d);
+void data_close(struct data *d);
+
+/* Position p of the endless sequence of epochs, each of which has every row once. */
+struct order {
+	uint64_t seed;
+	bool shuffles;
+	int64_t count;
+	int64_t epoch; /* of the permutation; -1: there is none yet */
+	uint32_t *permutation;
+};
+enum ht_status order_begin(struct order *o, int64_t count, uint64_t seed, bool shuffles);
+int64_t order_row(struct order *o, int64_t position);
+void order_end(struct order *o);
+
+/* ---- train_entry.c: an entry of the session with its arrays ---- */
+
+/* Where an input's elements come from. */
+struct source {
+	const struct rows *rows; /* or else */
+	struct array value;      /* one value, or with `schedule` one for each step */
+	bool schedule;
+	struct array array; /* what is fed */
+};
+struct entry {
+	const char *name;
+	const struct ht_program *program;
+	struct source *in;
+	struct ht_array *in_view, *out_view;
+	struct array *out;
+	size_t ins, outs;
+	int64_t batch;
+};
+/* Compiles `outputs` of the model for `batch` rows; the inputs are those of `d` and of the option `feeds`. */
+struct entry_wanted {
+	const char *name;
+	const char *const *output;
+	size_t outputs;
+	const struct data *data;
+	enum option feeds;
+	int64_t batch, steps; /* steps: that a schedule has to have; 0: no schedule */
+};
+enum ht_status entry_open(struct cli *c, struct ht_session *s, struct ht_model *m,
+	struct ht_compile_options *opt, const struct entry_wanted *w, struct entry *e);
+/* Fills the inputs with the rows `row`, as many as the batch has, and values of step `step`, and runs the entry. */
+enum ht_status entry_run(
+	struct cli *c, struct ht_session *s, struct entry *e, const int64_t *row, int64_t step);
+/* The mean of the elements of output `i`. */
+double entry_mean(const struct entry *e, size_t i);
+void entry_close(struct entry *e);
+
+/* ---- train_save.c: a folder of checkpoints ---- */
+
+struct saved_at {
+	long long *step; /* the steps of those that are there, the latest last */
+	size_t n, keep;  /* keep 0: all */
+};
+/* PREFIX of the latest, which the file "checkpoint" of the folder names, as TensorFlow's does. */
+enum ht_status save_find(const char *dir, char **prefix);
+enum ht_status save_make_dir(const char *dir);
+enum ht_status save_step(struct cli *c, struct ht_session *s, const char *dir, long long step,
+	struct saved_at *at);
+
+/* ---- train_log.c ---- */
+
+struct train_log {
+	const struct cli *c;
+	const char *path;
+	FILE *file; /* NULL: no --log */
+	long long steps, first;
+	double begun, told; /* seconds */
+	bool terminal, shown;
+};
+enum ht_status log_open(struct train_log *l, const struct cli *c, long long first, long long steps);
+void log_step(struct train_log *l, long long step, double loss, double epoch);
+/* A line of names and values: of an evaluation, or the end. */
+void log_values(struct train_log *l, const char *event, long long step, const char *const *name,
+	const double *value, size_t n);
+void log_saved(struct train_log *l, long long step, const char *dir);
+enum ht_status log_close(struct train_log *l);
+double log_seconds(const struct train_log *l);
+
+#endif

@@ -1,0 +1,355 @@
+/* An entry of a training's session: its program, and the arrays that it is fed and fills. */
+#include "cli/train.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the model's inputs and outputs ---- */
+
+static size_t feeds_of(const struct cli *c, enum option o)
+{
+	return c->option[o].n;
+}
+
+/* NAME=VALUE: the length of NAME; 0: it is malformed. */
+static size_t feed_name(const char *s)
+{
+	const char *equals = strchr(s, '=');
+
+	return equals && equals[1] ? (size_t)(equals - s) : 0;
+}
+
+static enum ht_status set_inputs(struct cli *c, struct ht_model *m, const struct entry_wanted *w)
+{
+	size_t feeds = feeds_of(c, w->feeds), n = 0;
+	char **name = must_alloc((w->data->n + feeds + 1) * sizeof *name);
+	enum ht_status st = HT_OK;
+
+	for (size_t i = 0; i < w->data->n; i++)
+		name[n++] = w->data->rows[i].name;
+	for (size_t i = 0; i < feeds && st == HT_OK; i++) {
+		const char *s = c->option[w->feeds].value[i];
+		size_t length = feed_name(s);
+
+		if (!length)
+			st = fail(HT_E_USAGE, "--%s: '%s' is not NAME=VALUE or NAME=@FILE.npy",
+				option_rows[w->feeds].name, s);
+		name[n++] = strndup(s, length);
+	}
+	if (st == HT_OK && n)
+		st = ht_model_set_inputs(m, (const char *const *)name, n, c->diags);
+	for (size_t i = w->data->n; i < n; i++)
+		free(name[i]);
+	free(name);
+	return st;
+}
+
+/* The rows of a batch, as the data have them. */
+static enum ht_status state_shapes(struct cli *c, struct ht_model *m, const struct entry_wanted *w)
+{
+	enum ht_status st = HT_OK;
+	size_t input;
+
+	for (size_t i = 0; i < w->data->n && st == HT_OK; i++) {
+		const struct rows *r = &w->data->rows[i];
+		int64_t dim[32];
+
+		if (!ht_model_input_named(m, r->name, &input))
+			continue; /* nothing needs it, which is told already */
+		memcpy(dim, r->dim, sizeof dim);
+		dim[0] = w->batch;
+		st = ht_model_set_shape(m, r->name, r->rank, dim, c->diags);
+	}
+	return st;
+}
+
+/* What a feed says of its shape, where the graph says nothing: VALUE is a scalar, a file with one dimension a schedule of
+ * scalars. */
+static enum ht_status state_feed(struct cli *c, struct ht_model *m, const char *name, const char *spec)
+{
+	struct array said = { 0 };
+	struct ht_value_info v;
+	size_t input;
+	enum ht_status st = HT_OK;
+
+	if (!ht_model_input_named(m, name, &input) || !ht_model_input(m, input, &v) || v.rank >= 0)
+		return HT_OK;
+	if (*spec == '@')
+		st = load_file(spec, &said);
+	else if (strchr(spec, ':'))
+		st = literal_shape(spec, &said);
+	if (*spec == '@' && said.a.rank == 1)
+		said.a.rank = 0;
+	if (st == HT_OK)
+		st = ht_model_set_shape(m, name, said.a.rank, said.shape, c->diags);
+	array_free(&said);
+	return st;
+}
+
+static enum ht_status state_feeds(struct cli *c, struct ht_model *m, const struct entry_wanted *w)
+{
+	enum ht_status st = HT_OK;
+	char name[1024];
+
+	for (size_t i = 0; i < feeds_of(c, w->feeds) && st == HT_OK; i++) {
+		const char *s = c->option[w->feeds].value[i];
+
+		snprintf(name, sizeof name, "%.*s", (int)feed_name(s), s);
+		st = state_feed(c, m, name, s + feed_name(s) + 1);
+	}
+	return st;
+}
+
+static bool is_fed(
+	const struct cli *c, const struct ht_model *m, const struct entry_wanted *w, size_t input)
+{
+	char name[1024];
+	size_t i;
+
+	for (size_t k = 0; k < w->data->n; k++)
+		if (ht_model_input_named(m, w->data->rows[k].name, &i) && i == input)
+			return true;
+	for (size_t k = 0; k < feeds_of(c, w->feeds); k++) {
+		const char *s = c->option[w->feeds].value[k];
+
+		snprintf(name, sizeof name, "%.*s", (int)feed_name(s), s);
+		if (ht_model_input_named(m, name, &i) && i == input)
+			return true;
+	}
+	return false;
+}
+
+static enum ht_status check_fed(
+	const struct cli *c, const struct ht_model *m, const struct entry_wanted *w)
+{
+	struct ht_value_info v;
+	char text[256];
+
+	for (size_t i = 0; ht_model_input(m, i, &v); i++)
+		if (!v.value && !is_fed(c, m, w, i))
+			return fail(HT_E_USAGE,
+				"%s: input '%s', %s, is not fed: --%s %s=@FILE.npy or --%s %s=VALUE",
+				w->name, v.name, input_text(&v, text, sizeof text),
+				w->feeds == OPTION_FEED ? "data" : "eval", v.name,
+				option_rows[w->feeds].name, v.name);
+	return HT_OK;
+}
+
+/* ---- sources ---- */
+
+static const struct rows *rows_named(const struct entry *e, const struct data *d, size_t input)
+{
+	size_t i;
+
+	for (size_t k = 0; k < d->n; k++)
+		if (ht_program_input_named(e->program, d->rows[k].name, &i) && i == input)
+			return &d->rows[k];
+	return NULL;
+}
+
+static const char *feed_of(
+	const struct cli *c, const struct entry *e, enum option feeds, size_t input)
+{
+	char name[1024];
+	size_t i;
+
+	for (size_t k = feeds_of(c, feeds); k-- > 0;) {
+		const char *s = c->option[feeds].value[k];
+
+		snprintf(name, sizeof name, "%.*s", (int)feed_name(s), s);
+		if (ht_program_input_named(e->program, name, &i) && i == input)
+			return s + feed_name(s) + 1;
+	}
+	return NULL;
+}
+
+static enum ht_status check_rows(
+	const struct rows *r, const struct ht_value_info *v, int64_t batch)
+{
+	char text[256];
+
+	if (r->dtype != v->dtype)
+		return fail(HT_E_INPUT, "--%s %s: the rows are %s; input '%s' is %s", r->option,
+			r->spec, ht_dtype_name(r->dtype), v->name, input_text(v, text, sizeof text));
+	if (v->bytes != r->row_bytes * (size_t)batch)
+		return fail(HT_E_INPUT, "--%s %s: the rows have another shape than input '%s', %s",
+			r->option, r->spec, v->name, input_text(v, text, sizeof text));
+	return HT_OK;
+}
+
+/* One value for every step, or one for each along the first dimension. */
+static enum ht_status load_schedule(const struct entry_wanted *w, const char *spec,
+	const struct ht_value_info *v, struct source *s)
+{
+	const struct ht_array *a = &s->value.a;
+	char text[256];
+	enum ht_status st = load_file(spec, &s->value);
+
+	if (st != HT_OK)
+		return st;
+	s->schedule = a->rank == v->rank + 1;
+	if (a->dtype != v->dtype || (!s->schedule && a->rank != v->rank) ||
+		(v->rank && memcmp(a->dim + s->schedule, v->dim, (size_t)v->rank * sizeof *v->dim)))
+		return fail(HT_E_INPUT,
+			"--%s %s=%s: it has another type or shape than input '%s', %s, or one of those "
+			"for each step",
+			option_rows[w->feeds].name, v->name, spec, v->name,
+			input_text(v, text, sizeof text));
+	if (s->schedule && a->dim[0] < w->steps)
+		return fail(HT_E_INPUT, "--%s %s=%s: a schedule of %lld values for %lld steps",
+			option_rows[w->feeds].name, v->name, spec, (long long)a->dim[0],
+			(long long)w->steps);
+	return HT_OK;
+}
+
+/* "0.5" for a scalar is "f32:0.5". */
+static enum ht_status load_value(
+	const struct entry_wanted *w, const char *spec, const struct ht_value_info *v, struct source *s)
+{
+	char *typed;
+	enum ht_status st;
+
+	if (*spec == '@')
+		return load_schedule(w, spec, v, s);
+	if (strchr(spec, ':') || v->rank)
+		return literal_array(spec, v, &s->value);
+	typed = must_alloc(strlen(spec) + 32);
+	sprintf(typed, "%s:%s", ht_dtype_name(v->dtype), spec);
+	st = literal_array(typed, v, &s->value);
+	free(typed);
+	return st;
+}
+
+static enum ht_status find_source(
+	struct cli *c, struct entry *e, const struct entry_wanted *w, size_t i)
+{
+	struct source *s = &e->in[i];
+	struct ht_value_info v;
+	const char *feed;
+
+	ht_program_input(e->program, i, &v);
+	s->rows = rows_named(e, w->data, i);
+	feed = feed_of(c, e, w->feeds, i);
+	if (s->rows) {
+		enum ht_status st = check_rows(s->rows, &v, w->batch);
+		return st == HT_OK ? array_make(&s->array, v.dtype, v.rank, v.dim) : st;
+	}
+	if (feed) {
+		enum ht_status st = load_value(w, feed, &v, s);
+		return st == HT_OK ? array_make(&s->array, v.dtype, v.rank, v.dim) : st;
+	}
+	s->array.a = (struct ht_array){ NULL, v.bytes, v.dtype, v.rank, v.dim }; /* its default */
+	return HT_OK;
+}
+
+static enum ht_status make_arrays(struct cli *c, struct entry *e, const struct entry_wanted *w)
+{
+	struct ht_value_info v;
+	enum ht_status st = HT_OK;
+
+	e->ins = ht_program_inputs(e->program);
+	e->outs = ht_program_outputs(e->program);
+	e->in = must_alloc((e->ins + 1) * sizeof *e->in);
+	e->out = must_alloc((e->outs + 1) * sizeof *e->out);
+	e->in_view = must_alloc((e->ins + 1) * sizeof *e->in_view);
+	e->out_view = must_alloc((e->outs + 1) * sizeof *e->out_view);
+	for (size_t i = 0; i < e->ins && st == HT_OK; i++) {
+		st = find_source(c, e, w, i);
+		e->in_view[i] = e->in[i].array.a;
+		if (st == HT_OK && e->in[i].value.a.data && !e->in[i].schedule)
+			memcpy(e->in_view[i].data, e->in[i].value.a.data, e->in_view[i].bytes);
+	}
+	for (size_t i = 0; i < e->outs && st == HT_OK; i++) {
+		ht_program_output(e->program, i, &v);
+		st = array_make(&e->out[i], v.dtype, v.rank, v.dim);
+		e->out_view[i] = e->out[i].a;
+	}
+	return st;
+}
+
+enum ht_status entry_open(struct cli *c, struct ht_session *s, struct ht_model *m,
+	struct ht_compile_options *opt, const struct entry_wanted *w, struct entry *e)
+{
+	enum ht_status st = ht_model_set_outputs(m, w->output, w->outputs, c->diags);
+
+	*e = (struct entry){ .name = w->name, .batch = w->batch };
+	if (st == HT_OK)
+		st = set_inputs(c, m, w);
+	if (st == HT_OK)
+		st = state_shapes(c, m, w);
+	if (st == HT_OK)
+		st = state_feeds(c, m, w);
+	if (st == HT_OK)
+		st = check_fed(c, m, w);
+	if (st == HT_OK)
+		st = ht_session_add(s, w->name, m, opt, c->diags, &e->program);
+	return st == HT_OK ? make_arrays(c, e, w) : st;
+}
+
+/* ---- runs ---- */
+
+enum ht_status entry_run(
+	struct cli *c, struct ht_session *s, struct entry *e, const int64_t *row, int64_t step)
+{
+	for (size_t i = 0; i < e->ins; i++) {
+		const struct source *from = &e->in[i];
+		char *to = e->in_view[i].data;
+
+		if (from->rows)
+			for (int64_t k = 0; k < e->batch; k++)
+				memcpy(to + (size_t)k * from->rows->row_bytes,
+					from->rows->data + (size_t)row[k] * from->rows->row_bytes,
+					from->rows->row_bytes);
+		else if (from->schedule)
+			memcpy(to,
+				(const char *)from->value.a.data +
+					(size_t)step * e->in_view[i].bytes,
+				e->in_view[i].bytes);
+	}
+	return ht_session_run(
+		s, e->name, e->in_view, e->ins, e->out_view, e->outs, c->diags);
+}
+
+static double element(const struct ht_array *a, size_t i)
+{
+	float f;
+
+	switch (a->dtype) {
+	case HT_F64:
+		return ((const double *)a->data)[i];
+	case HT_F32:
+		return (double)((const float *)a->data)[i];
+	case HT_I32:
+		return ((const int32_t *)a->data)[i];
+	case HT_I64:
+		return (double)((const int64_t *)a->data)[i];
+	case HT_BOOL:
+		return ((const uint8_t *)a->data)[i];
+	default:
+		ht_widen((const char *)a->data + 2 * i, a->dtype, &f, 1);
+		return (double)f;
+	}
+}
+
+double entry_mean(const struct entry *e, size_t i)
+{
+	const struct ht_array *a = &e->out_view[i];
+	size_t n = a->bytes / ht_dtype_bytes(a->dtype);
+	double sum = 0;
+
+	for (size_t k = 0; k < n; k++)
+		sum += element(a, k);
+	return n ? sum / (double)n : 0;
+}
+
+void entry_close(struct entry *e)
+{
+	for (size_t i = 0; e->in && i < e->ins; i++) {
+		array_free(&e->in[i].value);
+		array_free(&e->in[i].array);
+	}
+	arrays_free(e->out, e->outs);
+	free(e->in);
+	free(e->in_view);
+	free(e->out_view);
+}

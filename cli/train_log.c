@@ -1,0 +1,134 @@
+/* What a training says: a line that changes on a terminal, lines at intervals elsewhere, and all of it as JSON lines. */
+#include "cli/train.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define INTERVAL 10.0 /* seconds between lines */
+#define SHOWN 0.2     /* likewise on a terminal */
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+enum ht_status log_open(struct train_log *l, const struct cli *c, long long first, long long steps)
+{
+	*l = (struct train_log){ .c = c, .path = option(c, OPTION_LOG, NULL), .steps = steps };
+	l->first = first;
+	l->begun = l->told = now();
+	l->terminal = isatty(STDERR_FILENO) && !option_on(c, OPTION_QUIET);
+	if (!l->path)
+		return HT_OK;
+	l->file = fopen(l->path, first ? "a" : "w");
+	return l->file ? HT_OK
+		       : fail(HT_E_ENVIRONMENT, "--log %s: cannot write: %s", l->path, strerror(errno));
+}
+
+double log_seconds(const struct train_log *l)
+{
+	return now() - l->begun;
+}
+
+static void clear_line(struct train_log *l)
+{
+	if (l->shown)
+		fputs("\r\033[K", stderr);
+	l->shown = false;
+}
+
+static void put_progress(struct train_log *l, long long step, double loss, double rate)
+{
+	fprintf(stderr, "%sstep %lld of %lld  loss %.6g  %.3g steps/s", l->terminal ? "\r\033[K" : "",
+		step, l->steps, loss, rate);
+	if (l->terminal && rate > 0)
+		fprintf(stderr, "  %.0f s left ", (double)(l->steps - step) / rate);
+	if (!l->terminal)
+		fputc('\n', stderr);
+	l->shown = l->terminal;
+}
+
+static void write_line(struct train_log *l, struct text *t)
+{
+	if (l->file)
+		fwrite(t->p, 1, t->n, l->file);
+	free(t->p);
+}
+
+void log_step(struct train_log *l, long long step, double loss, double epoch)
+{
+	double t = now(), spent = t - l->begun;
+	struct text line = { 0 };
+
+	if (l->file) {
+		text_printf(&line, "{\"event\": \"step\", \"step\": %lld, \"epoch\": ", step);
+		text_number(&line, epoch);
+		text_printf(&line, ", \"loss\": ");
+		text_number(&line, loss);
+		text_printf(&line, ", \"seconds\": %.6f}\n", spent);
+		write_line(l, &line);
+	}
+	if (option_on(l->c, OPTION_QUIET) || t - l->told < (l->terminal ? SHOWN : INTERVAL))
+		return;
+	l->told = t;
+	put_progress(l, step, loss, spent > 0 ? (double)(step - l->first) / spent : 0);
+}
+
+void log_values(struct train_log *l, const char *event, long long step, const char *const *name,
+	const double *value, size_t n)
+{
+	struct text line = { 0 };
+
+	clear_line(l);
+	if (!option_on(l->c, OPTION_QUIET)) {
+		fprintf(stderr, "step %lld  %s", step, event);
+		for (size_t i = 0; i < n; i++)
+			fprintf(stderr, "  %s %.6g", name[i], value[i]);
+		fputc('\n', stderr);
+	}
+	if (!l->file)
+		return;
+	text_printf(&line, "{\"event\": \"%s\", \"step\": %lld", event, step);
+	for (size_t i = 0; i < n; i++) {
+		text_printf(&line, ", ");
+		text_json(&line, name[i]);
+		text_printf(&line, ": ");
+		text_number(&line, value[i]);
+	}
+	text_printf(&line, ", \"seconds\": %.6f}\n", log_seconds(l));
+	write_line(l, &line);
+}
+
+void log_saved(struct train_log *l, long long step, const char *dir)
+{
+	struct text line = { 0 };
+
+	clear_line(l);
+	note(l->c, "saved %s/ckpt-%lld", dir, step);
+	if (!l->file)
+		return;
+	text_printf(&line, "{\"event\": \"save\", \"step\": %lld, \"dir\": ", step);
+	text_json(&line, dir);
+	text_printf(&line, ", \"seconds\": %.6f}\n", log_seconds(l));
+	write_line(l, &line);
+}
+
+enum ht_status log_close(struct train_log *l)
+{
+	int bad;
+
+	clear_line(l);
+	if (!l->file)
+		return HT_OK;
+	bad = ferror(l->file);
+	bad |= fclose(l->file);
+	l->file = NULL;
+	return bad ? fail(HT_E_ENVIRONMENT, "--log %s: cannot write", l->path) : HT_OK;
+}

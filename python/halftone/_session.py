@@ -1,0 +1,194 @@
+"""Sessions: training, step by step."""
+from __future__ import annotations
+
+import ctypes
+import os
+
+from . import _api
+from ._arrays import Tensor, checked, code_of, dense, numpy_dtype, tensor_of
+from ._errors import UsageError, Verdict
+from ._library import Owner, call, created, filled, int64, lib, long_call, names, raw, raw_or_none, text
+from ._model import Model, Struct, compile_options
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from ._policy import Policy
+
+
+class _Entry:
+    """A program of the session, and how its arrays are passed."""
+    __slots__ = ('name', 'inputs', 'outputs', 'keeps', 'defaults')
+
+    def __init__(self, name: str, program: Any, keeps: object):
+        self.name, self.keeps = raw(name), keeps
+        self.defaults = set()
+        self.inputs, self.outputs = [], []
+        for of, count, at in ((self.inputs, lib.ht_program_inputs, lib.ht_program_input),
+                              (self.outputs, lib.ht_program_outputs, lib.ht_program_output)):
+            for i in range(count(program)):
+                v = _api.ht_value_info()
+                at(program, i, v)
+                of.append(tensor_of(v))
+                if of is self.inputs and v.value:
+                    self.defaults.add(i)
+
+
+class Session(Owner):
+    """The variables of a model, and what runs over them: steps of a training, evaluations, checkpoints.
+
+    Made by Model.session(); for one thread at a time.
+    """
+    __slots__ = ('_model', '_loss', '_train_op', '_fetches', '_entries', '_policy', '_begun', 'steps', '_init')
+
+    def __init__(self, model: Model, train_op: str | None, loss: str | None, fetches: Iterable[str],
+                 policy: Policy | str | None, options: Mapping[str, object] | None, threads: int, seed: int | None,
+                 init_op: str | None, target: str | None):
+        made = filled(_api.ht_session_options_init(), dict(
+            threads=threads, seeded=int(seed is not None), seed=0 if seed is None else int64('seed', seed)))
+        self._held = created(lib.ht_session_free, lib.ht_session_new, ctypes.byref(made))
+        self._model, self._loss, self._train_op, self._fetches = model, loss, train_op, list(fetches)
+        self._policy = compile_options(policy, options, target, threads=threads)
+        self._entries: dict[Any, _Entry] = {}
+        self._begun, self._init = False, init_op
+        self.steps = 0
+
+    def _entry(self, kind: str, wanted: list[str], feeds: Mapping[str, Any]) -> _Entry:
+        """Compiled once for each set of tensors and shapes."""
+        import numpy
+        shapes = {name: tuple(numpy.shape(x)) for name, x in feeds.items()}
+        key = (tuple(wanted), tuple(sorted(shapes.items())))
+        if key not in self._entries:
+            entry_model = self._model.with_(outputs=wanted, inputs=list(feeds) or None, shapes=shapes)
+            name, program = f'{kind} {len(self._entries)}', ctypes.c_void_p()
+            long_call(lib.ht_session_add, self._handle, raw(name), entry_model._handle,
+                      Struct(self._policy[0], self._policy[1]), late=(ctypes.byref(program),))
+            self._entries[key] = _Entry(name, program, entry_model)
+        return self._entries[key]
+
+    def _run(self, kind: str, wanted: list[str], feeds: Mapping[str, Any]) -> dict[str, Any]:
+        import numpy
+        entry = self._entry(kind, wanted, feeds)
+        if not self._begun:
+            self.initialise()
+        ins = (_api.ht_array * len(entry.inputs))()
+        given = {name.removesuffix(':0'): x for name, x in feeds.items()}
+        held = []
+        for i, t in enumerate(entry.inputs):
+            if t.name not in given and i not in entry.defaults:
+                raise UsageError(f'input {t.name!r} is not fed')
+            array = checked(f'input {t.name!r}', dense(f'input {t.name!r}', given[t.name], t), t) if t.name in given else None
+            held.append(array)
+            shape = tuple(n or 0 for n in t.shape or ())
+            ins[i].dtype, ins[i].rank, ins[i].dim = code_of(t.dtype), len(shape), (ctypes.c_int64 * len(shape))(*shape)
+            ins[i].data = array.address if array else None
+            ins[i].bytes = array.bytes if array else _bytes(t)
+        outs, results = (_api.ht_array * len(entry.outputs))(), {}
+        for a, t in zip(outs, entry.outputs):
+            results[t.name] = r = numpy.empty([n or 0 for n in t.shape or ()], numpy_dtype(t.dtype))
+            a.data, a.bytes, a.dtype, a.rank = r.ctypes.data, r.nbytes, code_of(t.dtype), r.ndim
+            a.dim = (ctypes.c_int64 * r.ndim)(*r.shape)
+        self._alone(lambda: long_call(lib.ht_session_run, self._handle, entry.name, ins, len(ins), outs, len(outs)))
+        return results
+
+    def step(self, feeds: Mapping[str, Any] | None = None, **named: Any) -> dict[str, Any]:
+        """Runs the training op once, and returns the loss and the session's other fetches by name.
+
+        Raises Verdict where the loss is not a finite number; the variables are then those behind the step.
+        """
+        import numpy
+        if self._train_op is None:
+            raise UsageError('the session has no train_op')
+        wanted = ([self._loss] if self._loss else []) + self._fetches + [self._train_op]
+        got = self._run('step', wanted, {**(feeds or {}), **named})
+        self.steps += 1
+        if self._loss and not numpy.isfinite(numpy.asarray(got[self._loss.removesuffix(':0')], 'f8')).all():
+            raise Verdict(f'step {self.steps}: the loss {self._loss!r} is {got[self._loss.removesuffix(":0")]}')
+        return got
+
+    def run(self, fetches: str | Iterable[str], feeds: Mapping[str, Any] | None = None, **named: Any) -> dict[str, Any]:
+        """Computes tensors, or runs ops, with the variables as they are."""
+        return self._run('run', [fetches] if isinstance(fetches, str) else list(fetches), {**(feeds or {}), **named})
+
+    def initialise(self) -> None:
+        """Gives variables without a value that of the model's checkpoint, or runs the ops that initialise them.
+
+        The first run does it by itself.
+        """
+        long_call(lib.ht_session_initialise, self._handle, self._model.with_()._handle, raw_or_none(self._init),
+                  Struct(self._policy[0], self._policy[1]))
+        self._begun = True
+
+    def variables(self) -> dict[str, Any]:
+        """The variables that have values, as copies, by name."""
+        import numpy
+        got = {}
+        for i in range(lib.ht_session_variables(self._handle)):
+            v = _api.ht_value_info()
+            lib.ht_session_variable(self._handle, i, v)
+            if v.value:
+                t = tensor_of(v)
+                got[t.name] = numpy.empty([n or 0 for n in t.shape or ()], numpy_dtype(t.dtype))
+                ctypes.memmove(got[t.name].ctypes.data, v.value, got[t.name].nbytes)
+        return got
+
+    def assign(self, values: Mapping[str, Any]) -> None:
+        """Sets variables by name."""
+        known = {}
+        for i in range(lib.ht_session_variables(self._handle)):
+            v = _api.ht_value_info()
+            lib.ht_session_variable(self._handle, i, v)
+            known[text(v.name)] = i, tensor_of(v)
+        for name, value in values.items():
+            if name not in known:
+                raise UsageError(f'the session has no variable {name!r}')
+            i, t = known[name]
+            a, d = _api.ht_array(), checked(f'variable {name!r}', dense(f'variable {name!r}', value, t), t)
+            a.data, a.bytes, a.dtype, a.rank = d.address, d.bytes, code_of(t.dtype), len(d.shape)
+            a.dim = (ctypes.c_int64 * len(d.shape))(*d.shape)
+            call(lib.ht_session_assign, self._handle, i, ctypes.byref(a))
+
+    def save(self, directory: Any) -> str:
+        """Writes a checkpoint that TensorFlow restores, as ckpt-STEPS in a folder, and returns its prefix.
+
+        The file "checkpoint" of the folder names it, as tf.train.latest_checkpoint() reads it.
+        """
+        os.makedirs(directory, exist_ok=True)
+        name = f'ckpt-{self.steps}'
+        prefix = os.path.join(os.fspath(directory), name)
+        call(lib.ht_session_note, self._handle, b'steps', (ctypes.c_int64 * 1)(self.steps), 1)
+        self._alone(lambda: long_call(lib.ht_session_save, self._handle, raw(prefix)))
+        data = f'model_checkpoint_path: "{name}"\nall_model_checkpoint_paths: "{name}"\n'.encode()
+        call(lib.ht_file_write, raw(os.path.join(os.fspath(directory), 'checkpoint')), data, len(data))
+        return prefix
+
+    def restore(self, path: Any) -> None:
+        """Gives the variables of the entries so far the values of a checkpoint: a prefix, or a folder for its latest.
+
+        Of one that save() wrote, steps go on with the same bits.
+        """
+        path = os.fspath(path)
+        if os.path.isdir(path):
+            with open(os.path.join(path, 'checkpoint')) as f:
+                latest = [line.split('"')[1] for line in f if line.startswith('model_checkpoint_path:')]
+            path = os.path.join(path, latest[0])
+        long_call(lib.ht_session_restore, self._handle, self._model.with_()._handle, raw(path), None)
+        n = ctypes.c_size_t()
+        noted = lib.ht_session_noted(self._handle, b'steps', ctypes.byref(n))
+        self.steps = noted[0] if n.value else 0
+
+    def __repr__(self) -> str:
+        return '<Session, closed>' if self.closed else f'<Session, {self.steps} steps>'
+
+
+def _bytes(t: Tensor) -> int:
+    n = _api_bytes(t.dtype)
+    for d in t.shape or ():
+        n *= d or 0
+    return n
+
+
+def _api_bytes(dtype: str) -> int:
+    return int(lib.ht_dtype_bytes(code_of(dtype)))
