@@ -69,7 +69,8 @@ enum ht_status ht_session_new(
 	s->pool = ht_rt_pool_new(all.threads);
 	if (!s->pool) {
 		ht_session_free(s);
-		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "no memory or threads for a session");
+		return ht_error(
+			d, HT_E_ENVIRONMENT, HT_NOWHERE, "no memory or threads for a session");
 	}
 	*out = s;
 	return HT_OK;
@@ -243,7 +244,8 @@ enum ht_status ht_session_add(struct ht_session *s, const char *name, struct ht_
 	if (out)
 		*out = NULL;
 	if (ht_map_get(&s->entries, ht_str(name)))
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "the session has an entry '%s' already", name);
+		return ht_error(
+			d, HT_E_USAGE, HT_NOWHERE, "the session has an entry '%s' already", name);
 	HT_TRY(ht_session_compile(s, name, m, opt, d, &e));
 	st = ht_session_guarded(s, &w, keep, &a, d);
 	if (st != HT_OK)

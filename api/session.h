@@ -45,7 +45,8 @@ struct ht_session {
 	uint64_t seed;
 	struct ht_rt_pool *pool;
 	struct ht_map variables, entries, notes;
-	struct ht_map keys; /* name of a variable → struct ht_str, as the model of the last checkpoint says */
+	struct ht_map
+		keys; /* name of a variable → struct ht_str, as the model of the last checkpoint says */
 	struct ht_session_stream *streams;
 	/* Of the checkpoint that was restored last: what is no variable. */
 	struct ht_arena kept_arena;

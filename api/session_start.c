@@ -25,8 +25,8 @@ struct outputs {
 
 static struct outputs outputs_of(const struct ht_model *m)
 {
-	return (struct outputs){ m->entry, m->unfed, m->set, m->outputs_set, m->inputs_set, m->input,
-		m->inputs };
+	return (struct outputs){ m->entry, m->unfed, m->set, m->outputs_set, m->inputs_set,
+		m->input, m->inputs };
 }
 
 static void set_back(struct ht_model *m, const struct outputs *o)
@@ -48,6 +48,19 @@ static enum ht_status needs_input(const struct start *x, struct ht_diags *d)
 		x->m->input[0].name);
 }
 
+/* Ops are run for what they do: an Assign of TensorFlow 1 has a result, which nobody asks for. */
+static void make_targets(struct ht_model *m)
+{
+	struct ht_port **end = &m->entry->targets;
+
+	while (*end)
+		end = &(*end)->next;
+	*end = m->entry->outputs;
+	m->entry->outputs = NULL;
+	for (struct ht_port *p = *end; p; p = p->next)
+		p->value.index = -1;
+}
+
 static enum ht_status run_ops(struct start *x, const char *const *op, size_t n, struct ht_diags *d)
 {
 	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;
@@ -58,6 +71,7 @@ static enum ht_status run_ops(struct start *x, const char *const *op, size_t n, 
 		HT_TRY(ht_compile_options_of(x->opt, d, &opt));
 	opt.policy = NULL; /* values are stored as they are computed */
 	HT_TRY(ht_model_set_outputs(x->m, op, n, d));
+	make_targets(x->m);
 	for (size_t i = 0; i < x->m->inputs; i++)
 		if (!x->m->input[i].value)
 			return needs_input(x, d);
@@ -67,9 +81,7 @@ static enum ht_status run_ops(struct start *x, const char *const *op, size_t n, 
 	return st;
 }
 
-/* References as outputs would be copied out; an op without results waits for all of them instead. */
-static enum ht_status run_init(
-	struct start *x, const char *const *op, size_t n, struct ht_diags *d)
+static enum ht_status run_init(struct start *x, const char *const *op, size_t n, struct ht_diags *d)
 {
 	const struct outputs before = outputs_of(x->m);
 	enum ht_status st = run_ops(x, op, n, d);
@@ -126,8 +138,7 @@ static enum ht_status check_all(struct start *x)
 	if (!n)
 		return HT_OK;
 	return ht_error(x->d, HT_E_UNSUPPORTED,
-		(struct ht_where){
-			.path = x->m->graph->path, .offset = -1, .node = first->name },
+		(struct ht_where){ .path = x->m->graph->path, .offset = -1, .node = first->name },
 		"the variable has no value (%zu such variable%s): the model does not say which op "
 		"initialises it; name that op, or restore a checkpoint",
 		n, n == 1 ? "" : "s");

@@ -40,8 +40,8 @@ static enum ht_status note(void *arg)
 	return HT_OK;
 }
 
-enum ht_status ht_session_note(struct ht_session *s, const char *name, const int64_t *value,
-	size_t n, struct ht_diags *d)
+enum ht_status ht_session_note(
+	struct ht_session *s, const char *name, const int64_t *value, size_t n, struct ht_diags *d)
 {
 	struct noting x = { s, name, value, n };
 	struct ht_work w;
@@ -97,7 +97,7 @@ static void put_streams(struct saving *x)
 		n++;
 	if (!n)
 		return;
-	row = HT_NEW_ARRAY(x->a, int64_t, (size_t)n * STREAM_COLUMNS);
+	row = HT_NEW_ARRAY(x->a, int64_t, (size_t)n *STREAM_COLUMNS);
 	put_numbers(x, HT_STR(STREAMS), row, n, STREAM_COLUMNS);
 	for (i = x->s->streams; i; i = i->next, row += STREAM_COLUMNS) {
 		row[0] = (int64_t)i->name;
@@ -139,7 +139,8 @@ static enum ht_status save(void *arg)
 	for (size_t i = 0; i < s->notes.count; i++) {
 		const struct ht_session_note *from = s->notes.entries[i].value;
 
-		put_numbers(x, ht_str_printf(x->a, NOTES "%.*s", HT_STR_ARG(s->notes.entries[i].key)),
+		put_numbers(x,
+			ht_str_printf(x->a, NOTES "%.*s", HT_STR_ARG(s->notes.entries[i].key)),
 			from->value, (int64_t)from->n, 1);
 	}
 	return ht_checkpoint_write(x->a, x->prefix, x->item, x->n, x->d);
@@ -230,8 +231,7 @@ static enum ht_status take_own(struct restoring *x, struct ht_str key)
 	if (ht_str_is(key, STREAMS))
 		return take_streams(x, t);
 	if (ht_str_starts(key, NOTES))
-		put_note(x->s,
-			(struct ht_str){ key.p + strlen(NOTES), key.n - strlen(NOTES) },
+		put_note(x->s, (struct ht_str){ key.p + strlen(NOTES), key.n - strlen(NOTES) },
 			t->blob->p, t->blob->n / sizeof(int64_t));
 	return HT_OK;
 }

@@ -17,8 +17,8 @@ struct training {
 	struct order order;
 	struct entry step, eval, rest; /* rest: of the rows that are left of an evaluation */
 	const char *loss;
-	const char *output[2];     /* of a step: the loss, the op */
-	const char **measured;     /* of an evaluation */
+	const char *output[2]; /* of a step: the loss, the op */
+	const char **measured; /* of an evaluation */
 	size_t measures;
 	double *value; /* of the last evaluation */
 	bool evaluated;
@@ -73,7 +73,8 @@ static enum ht_status read_save_every(struct training *t)
 	x = strtod(s, &end);
 	if (end == s || !(x > 0) || x > 1e15 || (*end && strcmp(end, "s") != 0) ||
 		(!*end && x != floor(x)))
-		return fail(HT_E_USAGE, "--save-every: '%s' is neither N steps nor SECONDSs, as 600s", s);
+		return fail(HT_E_USAGE,
+			"--save-every: '%s' is neither N steps nor SECONDSs, as 600s", s);
 	if (*end)
 		t->save_seconds = x;
 	else
@@ -107,9 +108,11 @@ static enum ht_status read_options(struct training *t)
 	t->loss = t->output[0] = option(c, OPTION_LOSS, NULL);
 	t->output[1] = option(c, OPTION_TRAIN_OP, NULL);
 	if (!t->output[0] || !t->output[1] || !option_on(c, OPTION_TRAIN_STEPS))
-		return fail(HT_E_USAGE, "halftone train needs --loss NAME, --train-op NAME and --steps N");
+		return fail(HT_E_USAGE,
+			"halftone train needs --loss NAME, --train-op NAME and --steps N");
 	if (!option_on(c, OPTION_DATA))
-		return fail(HT_E_USAGE, "halftone train needs data: --data NAME=@FILE.npy, repeatable");
+		return fail(
+			HT_E_USAGE, "halftone train needs data: --data NAME=@FILE.npy, repeatable");
 	if (st == HT_OK)
 		st = option_number(c, OPTION_TRAIN_STEPS, 0, 0, 1ll << 40, &t->steps);
 	if (st == HT_OK)
@@ -131,7 +134,8 @@ static enum ht_status read_options(struct training *t)
 	t->compile.target = option(c, OPTION_TARGET, NULL);
 	if (st == HT_OK && option_on(c, OPTION_RESUME) &&
 		(option_on(c, OPTION_RESTORE) || option_on(c, OPTION_INIT_OP)))
-		st = fail(HT_E_USAGE, "--resume goes on with a training; --restore and --init-op begin one");
+		st = fail(HT_E_USAGE,
+			"--resume goes on with a training; --restore and --init-op begin one");
 	return st;
 }
 
@@ -166,7 +170,8 @@ static enum ht_status open_session(struct training *t)
 static enum ht_status open_eval(struct training *t)
 {
 	struct data *d = &t->eval_data;
-	struct entry_wanted w = { "evaluation", t->measured, t->measures, d, OPTION_EVAL_FEED, 0, 0 };
+	struct entry_wanted w = { "evaluation", t->measured, t->measures, d, OPTION_EVAL_FEED, 0,
+		0 };
 	enum ht_status st = HT_OK;
 	int64_t rest = d->count % t->batch;
 
@@ -187,18 +192,18 @@ static enum ht_status check_loss(const struct training *t)
 	const struct ht_array *a = &t->step.out_view[0];
 
 	if (a->bytes != ht_dtype_bytes(a->dtype) ||
-		(a->dtype != HT_F32 && a->dtype != HT_F64 && a->dtype != HT_F16 && a->dtype != HT_BF16))
-		return fail(HT_E_USAGE, "--loss %s: a loss is one number of floating point; this has %zu "
-					"elements of %s",
+		(a->dtype != HT_F32 && a->dtype != HT_F64 && a->dtype != HT_F16 &&
+			a->dtype != HT_BF16))
+		return fail(HT_E_USAGE,
+			"--loss %s: a loss is one number of floating point; this has %zu "
+			"elements of %s",
 			t->loss, a->bytes / ht_dtype_bytes(a->dtype), ht_dtype_name(a->dtype));
 	return HT_OK;
 }
 
 static enum ht_status open_entries(struct training *t)
 {
-	struct entry_wanted w = {
-		"step", t->output, 2, &t->data, OPTION_FEED, t->batch, t->steps
-	};
+	struct entry_wanted w = { "step", t->output, 2, &t->data, OPTION_FEED, t->batch, t->steps };
 	enum ht_status st = entry_open(t->c, t->session, t->model, &t->compile, &w, &t->step);
 
 	if (st == HT_OK)
@@ -222,18 +227,21 @@ static enum ht_status note_progress(struct training *t, long long step)
 
 static enum ht_status go_on(struct training *t, const char *prefix)
 {
-	static const char *const what[NOTES] = { "", "--seed", "--batch", "rows of data", "shuffling" };
+	static const char *const what[NOTES] = { "", "--seed", "--batch", "rows of data",
+		"shuffling" };
 	const int64_t mine[NOTES] = { 0, t->seed, t->batch, t->data.count, t->order.shuffles };
 	size_t n;
 	const int64_t *noted = ht_session_noted(t->session, "train", &n);
 
 	if (n != NOTES)
-		return fail(HT_E_INPUT, "%s: it was not saved by halftone train; --restore takes its values",
+		return fail(HT_E_INPUT,
+			"%s: it was not saved by halftone train; --restore takes its values",
 			prefix);
 	for (int i = NOTED_SEED; i < NOTES; i++)
 		if (noted[i] != mine[i])
-			return fail(HT_E_USAGE, "%s: it was saved with %s %lld, this has %lld; --restore takes "
-						"the values alone",
+			return fail(HT_E_USAGE,
+				"%s: it was saved with %s %lld, this has %lld; --restore takes "
+				"the values alone",
 				prefix, what[i], (long long)noted[i], (long long)mine[i]);
 	t->first = noted[NOTED_STEP];
 	return HT_OK;
@@ -269,8 +277,8 @@ static enum ht_status begin(struct training *t)
 	if (from)
 		st = ht_session_restore(t->session, t->model, from, NULL, t->c->diags);
 	if (st == HT_OK)
-		st = ht_session_initialise(t->session, t->model,
-			option(t->c, OPTION_INIT_OP, NULL), &t->compile, t->c->diags);
+		st = ht_session_initialise(t->session, t->model, option(t->c, OPTION_INIT_OP, NULL),
+			&t->compile, t->c->diags);
 	return st;
 }
 
@@ -291,8 +299,8 @@ static enum ht_status evaluate(struct training *t, long long step)
 			t->row[k] = at + k;
 		st = entry_run(t->c, t->session, e, t->row, step);
 		for (size_t i = 0; i < t->measures && st == HT_OK; i++)
-			t->value[i] += entry_mean(e, i) * (double)e->batch /
-				       (double)t->eval_data.count;
+			t->value[i] +=
+				entry_mean(e, i) * (double)e->batch / (double)t->eval_data.count;
 		at += e->batch;
 	}
 	if (st == HT_OK)
@@ -328,8 +336,9 @@ static enum ht_status check_number(const struct training *t, long long done)
 	if (isfinite(t->last_loss))
 		return HT_OK;
 	if (t->saved.n)
-		return fail(HT_E_VERDICT, "step %lld: the loss '%s' is %s; the last checkpoint is %s/ckpt-%lld",
-			done, t->loss, isnan(t->last_loss) ? "NaN" : "infinite", t->save,
+		return fail(HT_E_VERDICT,
+			"step %lld: the loss '%s' is %s; the last checkpoint is %s/ckpt-%lld", done,
+			t->loss, isnan(t->last_loss) ? "NaN" : "infinite", t->save,
 			t->saved.step[t->saved.n - 1]);
 	return fail(HT_E_VERDICT, "step %lld: the loss '%s' is %s", done, t->loss,
 		isnan(t->last_loss) ? "NaN" : "infinite");
@@ -361,7 +370,7 @@ static enum ht_status run_steps(struct training *t)
 	enum ht_status st = HT_OK;
 	long long i = t->first;
 
-	if (i >= t->steps)
+	if (i && i >= t->steps)
 		note(t->c, "%lld steps are done already", i);
 	while (i < t->steps && st == HT_OK && !stopped)
 		st = one_step(t, i++);
@@ -369,7 +378,8 @@ static enum ht_status run_steps(struct training *t)
 		return st;
 	if (stopped)
 		note(t->c, "stopped by a signal behind step %lld", i);
-	if (t->eval_data.n && !stopped && !(t->evaluated && t->eval_every && i % t->eval_every == 0))
+	if (t->eval_data.n && !stopped &&
+		!(t->evaluated && t->eval_every && i % t->eval_every == 0))
 		st = evaluate(t, i);
 	if (st == HT_OK && t->save)
 		st = save(t, i);
@@ -395,9 +405,11 @@ static enum ht_status report(struct training *t, bool json)
 	}
 	text_printf(&out, "{\"schema\": \"halftone.train/1\",\n \"model\": ");
 	text_json(&out, t->c->model);
-	text_printf(&out, ",\n \"policy\": \"%s\",\n \"target\": \"%s\",\n ", info.policy, info.target);
+	text_printf(
+		&out, ",\n \"policy\": \"%s\",\n \"target\": \"%s\",\n ", info.policy, info.target);
 	text_without_effect(&out, &info);
-	text_printf(&out, ",\n \"first\": %lld,\n \"steps\": %lld,\n \"loss\": ", t->first, t->steps);
+	text_printf(
+		&out, ",\n \"first\": %lld,\n \"steps\": %lld,\n \"loss\": ", t->first, t->steps);
 	text_number(&out, t->last_loss);
 	text_printf(&out, ",\n \"seconds\": %.6f,\n \"evaluation\": {", seconds);
 	for (size_t i = 0; i < t->measures && t->evaluated; i++) {

@@ -88,8 +88,8 @@ struct saved_at {
 /* PREFIX of the latest, which the file "checkpoint" of the folder names, as TensorFlow's does. */
 enum ht_status save_find(const char *dir, char **prefix);
 enum ht_status save_make_dir(const char *dir);
-enum ht_status save_step(struct cli *c, struct ht_session *s, const char *dir, long long step,
-	struct saved_at *at);
+enum ht_status save_step(
+	struct cli *c, struct ht_session *s, const char *dir, long long step, struct saved_at *at);
 
 /* ---- train_log.c ---- */
 

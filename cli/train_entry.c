@@ -44,6 +44,21 @@ static enum ht_status set_inputs(struct cli *c, struct ht_model *m, const struct
 	return st;
 }
 
+/* Whether rows can be those of an input whose shape the graph states. */
+static enum ht_status check_shape(const struct rows *r, const struct ht_value_info *v)
+{
+	bool fits = v->rank < 0 || v->rank == r->rank;
+	char text[256];
+
+	for (int32_t i = 1; fits && i < v->rank; i++)
+		fits = v->dim[i] < 0 || v->dim[i] == r->dim[i];
+	if (fits && (v->dtype == r->dtype || v->dtype == HT_INVALID))
+		return HT_OK;
+	return fail(HT_E_INPUT,
+		"--%s %s: its rows are of another type or shape than those of input '%s', %s",
+		r->option, r->spec, v->name, input_text(v, text, sizeof text));
+}
+
 /* The rows of a batch, as the data have them. */
 static enum ht_status state_shapes(struct cli *c, struct ht_model *m, const struct entry_wanted *w)
 {
@@ -52,20 +67,25 @@ static enum ht_status state_shapes(struct cli *c, struct ht_model *m, const stru
 
 	for (size_t i = 0; i < w->data->n && st == HT_OK; i++) {
 		const struct rows *r = &w->data->rows[i];
+		struct ht_value_info v;
 		int64_t dim[32];
 
 		if (!ht_model_input_named(m, r->name, &input))
 			continue; /* nothing needs it, which is told already */
+		ht_model_input(m, input, &v);
+		st = check_shape(r, &v);
 		memcpy(dim, r->dim, sizeof dim);
 		dim[0] = w->batch;
-		st = ht_model_set_shape(m, r->name, r->rank, dim, c->diags);
+		if (st == HT_OK)
+			st = ht_model_set_shape(m, r->name, r->rank, dim, c->diags);
 	}
 	return st;
 }
 
 /* What a feed says of its shape, where the graph says nothing: VALUE is a scalar, a file with one dimension a schedule of
  * scalars. */
-static enum ht_status state_feed(struct cli *c, struct ht_model *m, const char *name, const char *spec)
+static enum ht_status state_feed(
+	struct cli *c, struct ht_model *m, const char *name, const char *spec)
 {
 	struct array said = { 0 };
 	struct ht_value_info v;
@@ -163,14 +183,14 @@ static const char *feed_of(
 	return NULL;
 }
 
-static enum ht_status check_rows(
-	const struct rows *r, const struct ht_value_info *v, int64_t batch)
+static enum ht_status check_rows(const struct rows *r, const struct ht_value_info *v, int64_t batch)
 {
 	char text[256];
 
 	if (r->dtype != v->dtype)
 		return fail(HT_E_INPUT, "--%s %s: the rows are %s; input '%s' is %s", r->option,
-			r->spec, ht_dtype_name(r->dtype), v->name, input_text(v, text, sizeof text));
+			r->spec, ht_dtype_name(r->dtype), v->name,
+			input_text(v, text, sizeof text));
 	if (v->bytes != r->row_bytes * (size_t)batch)
 		return fail(HT_E_INPUT, "--%s %s: the rows have another shape than input '%s', %s",
 			r->option, r->spec, v->name, input_text(v, text, sizeof text));
@@ -203,8 +223,8 @@ static enum ht_status load_schedule(const struct entry_wanted *w, const char *sp
 }
 
 /* "0.5" for a scalar is "f32:0.5". */
-static enum ht_status load_value(
-	const struct entry_wanted *w, const char *spec, const struct ht_value_info *v, struct source *s)
+static enum ht_status load_value(const struct entry_wanted *w, const char *spec,
+	const struct ht_value_info *v, struct source *s)
 {
 	char *typed;
 	enum ht_status st;
@@ -306,8 +326,7 @@ enum ht_status entry_run(
 					(size_t)step * e->in_view[i].bytes,
 				e->in_view[i].bytes);
 	}
-	return ht_session_run(
-		s, e->name, e->in_view, e->ins, e->out_view, e->outs, c->diags);
+	return ht_session_run(s, e->name, e->in_view, e->ins, e->out_view, e->outs, c->diags);
 }
 
 static double element(const struct ht_array *a, size_t i)

@@ -29,7 +29,8 @@ enum ht_status log_open(struct train_log *l, const struct cli *c, long long firs
 		return HT_OK;
 	l->file = fopen(l->path, first ? "a" : "w");
 	return l->file ? HT_OK
-		       : fail(HT_E_ENVIRONMENT, "--log %s: cannot write: %s", l->path, strerror(errno));
+		       : fail(HT_E_ENVIRONMENT, "--log %s: cannot write: %s", l->path,
+				 strerror(errno));
 }
 
 double log_seconds(const struct train_log *l)
@@ -46,8 +47,8 @@ static void clear_line(struct train_log *l)
 
 static void put_progress(struct train_log *l, long long step, double loss, double rate)
 {
-	fprintf(stderr, "%sstep %lld of %lld  loss %.6g  %.3g steps/s", l->terminal ? "\r\033[K" : "",
-		step, l->steps, loss, rate);
+	fprintf(stderr, "%sstep %lld of %lld  loss %.6g  %.3g steps/s",
+		l->terminal ? "\r\033[K" : "", step, l->steps, loss, rate);
 	if (l->terminal && rate > 0)
 		fprintf(stderr, "  %.0f s left ", (double)(l->steps - step) / rate);
 	if (!l->terminal)

@@ -18,7 +18,8 @@ enum ht_status save_make_dir(const char *dir)
 		return HT_OK;
 	if (errno == EEXIST && !stat(dir, &s) && S_ISDIR(s.st_mode))
 		return HT_OK;
-	return fail(HT_E_ENVIRONMENT, "--save %s: cannot make the folder: %s", dir, strerror(errno));
+	return fail(
+		HT_E_ENVIRONMENT, "--save %s: cannot make the folder: %s", dir, strerror(errno));
 }
 
 /* model_checkpoint_path: "NAME", relative to the folder; *line: its value with quotes. */

@@ -380,8 +380,8 @@ void ht_checkpoint_follow(struct ht_checkpoint *c, struct ht_graph *g)
 }
 
 /* *out: NULL when there is none. */
-static enum ht_status find_entry(struct ht_checkpoint *c, struct ht_str name, struct ht_diags *d,
-	const struct entry **out)
+static enum ht_status find_entry(
+	struct ht_checkpoint *c, struct ht_str name, struct ht_diags *d, const struct entry **out)
 {
 	const struct ht_str *key = ht_map_get(&c->restored, name);
 	const struct entry *e = ht_map_get(&c->entries, key ? *key : name);
@@ -426,7 +426,8 @@ enum ht_status ht_checkpoint_item(
 		return ht_error(d, HT_E_UNSUPPORTED, in_index(c, -1),
 			"checkpoint: '%.*s' is stored in slices (a partitioned variable)",
 			HT_STR_ARG(e->key));
-	if (e->offset < 0 || e->size < 0 || !ht_inside((uint64_t)e->offset, (uint64_t)e->size, f->n))
+	if (e->offset < 0 || e->size < 0 ||
+		!ht_inside((uint64_t)e->offset, (uint64_t)e->size, f->n))
 		return entry_error(e, f, d, "lies outside its shard");
 	*out = (struct ht_checkpoint_item){ e->key, e->dtype, e->shape, f->p + e->offset,
 		(size_t)e->size, true, e->crc };

@@ -193,8 +193,8 @@ static int by_key(const void *p, const void *q)
 	return ht_str_cmp(a->key, b->key);
 }
 
-static enum ht_status put_all(struct table *t, struct ht_output *shard,
-	const struct ht_checkpoint_item *item, size_t n)
+static enum ht_status put_all(
+	struct table *t, struct ht_output *shard, const struct ht_checkpoint_item *item, size_t n)
 {
 	struct ht_pb_writer w;
 	uint64_t offset = 0;
@@ -203,9 +203,10 @@ static enum ht_status put_all(struct table *t, struct ht_output *shard,
 	put_header(&w);
 	HT_TRY(put_record(t, HT_STR(""), &w));
 	for (size_t i = 0; i < n; i++) {
-		uint32_t crc = item[i].stored ? item[i].crc
-					      : ht_crc32c_mask(ht_crc32c(&t->crc, 0,
-							item[i].bytes, item[i].n));
+		uint32_t crc =
+			item[i].stored
+				? item[i].crc
+				: ht_crc32c_mask(ht_crc32c(&t->crc, 0, item[i].bytes, item[i].n));
 
 		ht_pb_writer_clear(&w);
 		put_tensor(&w, &item[i], offset, crc);
@@ -254,7 +255,8 @@ enum ht_status ht_checkpoint_write(struct ht_arena *a, const char *prefix,
 		qsort(item, n, sizeof *item, by_key);
 	for (size_t i = 1; i < n; i++)
 		if (ht_str_eq(item[i].key, item[i - 1].key))
-			return ht_error(d, HT_E_INPUT, (struct ht_where){ .path = prefix, .offset = -1 },
+			return ht_error(d, HT_E_INPUT,
+				(struct ht_where){ .path = prefix, .offset = -1 },
 				"two tensors of the checkpoint have the key '%.*s'",
 				HT_STR_ARG(item[i].key));
 	return write_both(a, ht_str_printf(a, "%s.index", prefix).p,

@@ -45,7 +45,8 @@ static struct ht_str node_of(struct ht_str tensor)
 	return tensor;
 }
 
-static void read_variable(struct initialisers *x, const struct ht_pb_reader *list, struct ht_str bytes)
+static void read_variable(
+	struct initialisers *x, const struct ht_pb_reader *list, struct ht_str bytes)
 {
 	struct ht_pb_source src = *list->src;
 	struct ht_str variable = HT_STR(""), op = HT_STR("");
@@ -78,7 +79,8 @@ static void read_collection(struct initialisers *x, struct ht_pb_reader entry)
 	while (ht_pb_next(&entry, &v)) {
 		if (v.number == 1)
 			key = v.s;
-		if (v.number != 2 || (!ht_str_ends(key, "variables") && !ht_str_is(key, "global_step")))
+		if (v.number != 2 ||
+			(!ht_str_ends(key, "variables") && !ht_str_is(key, "global_step")))
 			continue;
 		collection = ht_pb_enter(&entry, &v);
 		while (ht_pb_next(&collection, &w)) {
@@ -134,7 +136,8 @@ static void read_assignments(struct initialisers *x)
 		struct ht_str name = x->by_node.entries[i].key;
 
 		if (!ht_map_get(&x->unclear, name) ||
-			ht_str_ends(((struct ht_node *)x->by_node.entries[i].value)->name, "/Assign"))
+			ht_str_ends(
+				((struct ht_node *)x->by_node.entries[i].value)->name, "/Assign"))
 			ht_map_at(x->of, name)->value = x->by_node.entries[i].value;
 	}
 }

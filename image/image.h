@@ -195,9 +195,10 @@ struct ht_image_variable {
 	uint32_t name;      /* text */
 	uint32_t dtype;     /* enum ht_dtype */
 	uint32_t dim, rank; /* its extents in the table of dims */
-	uint32_t constant;  /* its value when the session begins; or NO_VALUE: the host gives it one */
-	uint32_t use;       /* enum ht_image_use */
-	uint64_t offset;    /* in that memory */
+	uint32_t
+		constant; /* its value when the session begins; or NO_VALUE: the host gives it one */
+	uint32_t use;     /* enum ht_image_use */
+	uint64_t offset;  /* in that memory */
 	uint64_t bytes;
 };
 

@@ -200,8 +200,8 @@ static const char *check_variables(const struct ht_image *x)
 		const struct ht_image_variable *v = &ht_image_variables(x)[i];
 
 		if (!is_text(x, v->name) || has_open(x, v->dim, v->rank) ||
-			!good_type(x, v->dtype, v->dim, v->rank, v->bytes) ||
-			!good_begin(x, v) || v->use > (HT_IMAGE_NEEDS | HT_IMAGE_ASSIGNS))
+			!good_type(x, v->dtype, v->dim, v->rank, v->bytes) || !good_begin(x, v) ||
+			v->use > (HT_IMAGE_NEEDS | HT_IMAGE_ASSIGNS))
 			return "a variable is not described";
 		if (v->offset < end || v->offset % HT_IMAGE_ALIGN ||
 			!ht_inside(v->offset, v->bytes, HT_IMAGE_MOST_BYTES))

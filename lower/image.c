@@ -59,7 +59,8 @@ static void put_variables(struct writing *w)
 		struct ht_image_variable_text text = { .name = v->name,
 			.dtype = v->dtype,
 			.shape = v->shape,
-			.bytes = (uint64_t)ht_shape_count(v->shape) * ht_dtype_info(v->dtype)->bytes,
+			.bytes =
+				(uint64_t)ht_shape_count(v->shape) * ht_dtype_info(v->dtype)->bytes,
 			.constant = v->initial < 0 ? HT_IMAGE_NO_VALUE
 						   : constant_number(w->plan, v->initial),
 			.use = v->use };

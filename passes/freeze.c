@@ -132,8 +132,8 @@ static struct ht_tensor *value_of(struct freezer *f, const struct ht_node *n)
 
 static bool is_changed(const struct freezer *f, const struct ht_node *n)
 {
-	return f->c->session || (n->op == HT_OP_VarHandleOp &&
-					ht_map_get(&f->changed, ht_variable_name(n)));
+	return f->c->session ||
+	       (n->op == HT_OP_VarHandleOp && ht_map_get(&f->changed, ht_variable_name(n)));
 }
 
 static bool is_kept(const struct ht_node *variable)

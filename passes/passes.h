@@ -37,7 +37,7 @@ struct ht_pass_context {
 	bool keep_variables; /* freeze leaves them alone: for looking at graphs without values */
 	bool keep_changed; /* likewise, where the graph changes one: for looking at those that train */
 	bool session; /* every variable stays one, and freeze gives it no value: it is memory of a session */
-	bool verify;       /* run the verifier before the first and after each pass */
+	bool verify; /* run the verifier before the first and after each pass */
 	/* Called after each pass; a status other than HT_OK ends the run.  NULL: nothing is. */
 	enum ht_status (*after)(void *self, const struct ht_graph *g, const char *pass);
 	void *after_self;

@@ -50,7 +50,7 @@ struct references {
 	bool *stays;               /* by node id of a variable: it stays a reference */
 	bool *written;             /* likewise: something writes to it, or may between runs */
 	bool session;
-	uint32_t ids;              /* of these; nodes made here are above */
+	uint32_t ids; /* of these; nodes made here are above */
 };
 
 static enum ht_op by_handle(enum ht_op op)

@@ -104,9 +104,8 @@ void ht_rt_context_deadline(struct ht_rt_context *c, uint64_t ns)
 
 void *ht_rt_variable(const struct ht_rt_context *c, uint32_t i)
 {
-	return c->exec.links.variable
-		       ? c->exec.links.variable[i]
-		       : c->variables + ht_image_variables(c->exec.image)[i].offset;
+	return c->exec.links.variable ? c->exec.links.variable[i]
+				      : c->variables + ht_image_variables(c->exec.image)[i].offset;
 }
 
 void ht_rt_context_reset(struct ht_rt_context *c)

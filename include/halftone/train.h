@@ -15,10 +15,10 @@ struct ht_session;
 
 struct ht_session_options {
 	size_t struct_size;
-	int threads;         /* of each run; 0: 1.  Results do not depend on it */
-	int keep_subnormals; /* as in struct ht_context_options */
-	int seeded;          /* non-zero: random ops without seeds draw by `seed` */
-	uint64_t seed;       /* else by one of the system's */
+	int threads;           /* of each run; 0: 1.  Results do not depend on it */
+	int keep_subnormals;   /* as in struct ht_context_options */
+	int seeded;            /* non-zero: random ops without seeds draw by `seed` */
+	uint64_t seed;         /* else by one of the system's */
 	const int32_t *cancel; /* as in struct ht_context_options */
 };
 #define HT_SESSION_OPTIONS_INIT { sizeof(struct ht_session_options), 0, 0, 0, 0, NULL }
@@ -55,23 +55,21 @@ HT_API enum ht_status ht_session_run(struct ht_session *s, const char *name,
 /* The variables: their number, and variable `i`, whose `value` is its memory, NULL where it has no value.  Returns 0 when
  * there is no `i`. */
 HT_API size_t ht_session_variables(const struct ht_session *s);
-HT_API int ht_session_variable(
-	const struct ht_session *s, size_t i, struct ht_value_info *out);
+HT_API int ht_session_variable(const struct ht_session *s, size_t i, struct ht_value_info *out);
 /* Gives variable `i` a value of its type and shape. */
 HT_API enum ht_status ht_session_assign(
 	struct ht_session *s, size_t i, const struct ht_array *a, struct ht_diags *d);
 
 /* Numbers of the caller's that are saved with the variables, such as how many steps were done: `n` of them as `name`. */
-HT_API enum ht_status ht_session_note(struct ht_session *s, const char *name,
-	const int64_t *value, size_t n, struct ht_diags *d);
+HT_API enum ht_status ht_session_note(
+	struct ht_session *s, const char *name, const int64_t *value, size_t n, struct ht_diags *d);
 /* Those that were noted or restored; *n is 0 where there are none.  They live until the next call about the session. */
 HT_API const int64_t *ht_session_noted(const struct ht_session *s, const char *name, size_t *n);
 
 /* Writes a checkpoint that TensorFlow restores: PREFIX.index and PREFIX.data-00000-of-00001, with all variables, the other
  * tensors of the checkpoint that was restored last, and under keys that begin with "_HALFTONE/" what was noted and where
  * random ops draw from.  Both files are written whole before they get their names: on failure there is neither. */
-HT_API enum ht_status ht_session_save(
-	struct ht_session *s, const char *prefix, struct ht_diags *d);
+HT_API enum ht_status ht_session_save(struct ht_session *s, const char *prefix, struct ht_diags *d);
 /* Gives variables the values of a checkpoint.  `m` (NULL: none) tells by its saver which tensor each variable has; others have
  * their own names.  Checksums are verified first, and on failure nothing has changed.  Where the checkpoint was saved by a
  * session with the same entries, runs go on with the same bits.  Variables that the checkpoint does not have keep their

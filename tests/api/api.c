@@ -3,6 +3,7 @@
  * usage: api SMALL.hir */
 #include <halftone/halftone.h>
 #include <halftone/tool.h>
+#include <halftone/train.h>
 
 #include <pthread.h>
 #include <stdio.h>
@@ -583,6 +584,91 @@ static void sessions(void)
 	remove(path);
 }
 
+static float run_session(struct ht_session *s, const char *entry, float *x, size_t outs)
+{
+	int64_t two = 2;
+	float y[2] = { 0 };
+	struct ht_array in = { x, 8, HT_F32, 1, &two }, out = { y, 8, HT_F32, 1, &two };
+
+	CHECK(ht_session_run(s, entry, &in, 1, &out, outs, NULL) == HT_OK);
+	return y[0];
+}
+
+/* v begins as what its initialiser says, "step" adds x to it, "read" multiplies it by x. */
+static const char accumulator[] =
+	"hir 1\nentry \"\" {\n  input \"x\" = %x\n  output \"y\" = %y\n}\n"
+	"%x = Placeholder() {dtype=f32, shape=shape[2]}\n"
+	"%v = VarHandleOp() {dtype=f32, shape=shape[2], shared_name=\"v\"}\n"
+	"%start = Const() {dtype=f32, value=tensor f32[2] {3.0, 4.0}}\n"
+	"%v/Assign = AssignVariableOp(%v, %start) {dtype=f32}\n"
+	"%read = ReadVariableOp(%v) {dtype=f32}\n"
+	"%y = Mul(%read, %x) {T=f32}\n"
+	"%add = AssignAddVariableOp(%v, %x) {dtype=f32}\n";
+
+static void several_entries(void)
+{
+	struct ht_session_options opt = HT_SESSION_OPTIONS_INIT;
+	const char *name = "add";
+	char path[64], prefix[64], file[128];
+	float x[2] = { 2, 5 };
+	const struct ht_program *p;
+	struct ht_value_info v;
+	struct ht_session *s;
+	struct ht_model *m;
+	struct ht_array a = { x, 8, HT_F32, 1, NULL };
+	int64_t note = 7;
+	size_t n;
+
+	snprintf(path, sizeof path, "api_session%ld.hir", (long)getpid());
+	snprintf(prefix, sizeof prefix, "api_session%ld", (long)getpid());
+	CHECK(ht_file_write(path, accumulator, strlen(accumulator), NULL) == HT_OK);
+	CHECK(ht_model_load(path, NULL, NULL, &m) == HT_OK);
+	opt.threads = 2;
+	CHECK(ht_session_new(&opt, NULL, &s) == HT_OK);
+	CHECK(ht_session_add(s, "read", m, NULL, NULL, &p) == HT_OK && ht_program_inputs(p) == 1);
+	CHECK(ht_session_add(s, "read", m, NULL, NULL, &p) == HT_E_USAGE && !p);
+	CHECK(ht_model_set_outputs(m, &name, 1, NULL) == HT_OK);
+	CHECK(ht_session_add(s, "step", m, NULL, NULL, NULL) == HT_OK);
+	CHECK(ht_session_program(s, "step") && !ht_session_program(s, "none"));
+	CHECK(ht_session_variables(s) == 1 && ht_session_variable(s, 0, &v) && !v.value);
+	a.dim = v.dim;
+	CHECK(ht_session_run(s, "step", &a, 1, NULL, 0, NULL) == HT_E_INPUT); /* no value yet */
+	CHECK(ht_session_run(s, "none", &a, 1, NULL, 0, NULL) == HT_E_USAGE);
+	CHECK(ht_session_initialise(s, m, NULL, NULL, NULL) == HT_OK);
+	CHECK(ht_session_variable(s, 0, &v) && ((const float *)v.value)[1] == 4);
+	CHECK(run_session(s, "read", x, 1) == 6);
+	run_session(s, "step", x, 0);
+	CHECK(run_session(s, "read", x, 1) == 10);
+	CHECK(ht_session_note(s, "steps", &note, 1, NULL) == HT_OK);
+	CHECK(ht_session_save(s, prefix, NULL) == HT_OK);
+	CHECK(ht_session_assign(s, 0, &a, NULL) == HT_OK && run_session(s, "read", x, 1) == 4);
+	CHECK(ht_session_assign(s, 1, &a, NULL) == HT_E_USAGE);
+	a.bytes = 4;
+	CHECK(ht_session_assign(s, 0, &a, NULL) == HT_E_INPUT);
+	note = 9;
+	CHECK(ht_session_note(s, "steps", &note, 1, NULL) == HT_OK);
+	CHECK(ht_session_restore(s, m, prefix, &n, NULL) == HT_OK && n == 0);
+	CHECK(run_session(s, "read", x, 1) == 10);
+	CHECK(*ht_session_noted(s, "steps", &n) == 7 && n == 1);
+	CHECK(!ht_session_noted(s, "none", &n) && n == 0);
+	ht_session_free(s);
+
+	/* Restored before there are entries: they find their values. */
+	CHECK(ht_session_new(NULL, NULL, &s) == HT_OK);
+	CHECK(ht_session_restore(s, m, prefix, NULL, NULL) == HT_OK);
+	CHECK(ht_session_restore(s, m, "/nonexistent", NULL, NULL) == HT_E_ENVIRONMENT);
+	CHECK(ht_session_add(s, "step", m, NULL, NULL, NULL) == HT_OK);
+	CHECK(ht_session_variable(s, 0, &v) && v.value && ((const float *)v.value)[0] == 5);
+	ht_session_free(s);
+	ht_session_free(NULL);
+	ht_model_free(m);
+	remove(path);
+	snprintf(file, sizeof file, "%s.index", prefix);
+	remove(file);
+	snprintf(file, sizeof file, "%s.data-00000-of-00001", prefix);
+	remove(file);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2) {
@@ -596,6 +682,7 @@ int main(int argc, char **argv)
 	configurations();
 	runs(argv[1]);
 	sessions();
+	several_entries();
 	reports(argv[1]);
 	budgets(argv[1]);
 	if (failures)

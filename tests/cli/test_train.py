@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""halftone train: data, feeds and schedules, evaluations, what is refused, checkpoints that survive a kill, a full disk and
+flipped bits, and runs that go on with the same bits.  Against TensorFlow: tests/train/."""
+import json, os, random, resource, signal, struct, subprocess, time, unittest
+
+from tool import HERE, TOOL, ToolCase, floats, npy, read_npy
+
+MODEL = os.path.join(HERE, 'train.hir')
+WEIGHTS = (1.5, -2.0, 0.5, 3.0)
+ROWS = 50
+
+
+def rows(seed, n=ROWS):
+    r = random.Random(seed)
+    x = [[r.uniform(-1, 1) for _ in range(4)] for _ in range(n)]
+    return x, [sum(a * b for a, b in zip(v, WEIGHTS)) for v in x]
+
+
+class Train(ToolCase):
+    def setUp(self):
+        super().setUp()
+        x, y = rows(1)
+        self.xs = self.path('x.npy', npy('<f4', (ROWS, 4), floats(*(v for row in x for v in row))))
+        self.ys = self.path('y.npy', npy('<f4', (ROWS, 1), floats(*y)))
+        self.data = ['--data', f'x=@{self.xs}', '--data', f'y=@{self.ys}']
+        self.names = ['--loss', 'loss', '--train-op', 'train']
+        self.base = ['train', MODEL, *self.data, *self.names, '--feed', 'rate=0.05', '--batch', '8', '--no-cache']
+
+    def at(self, name):
+        return os.path.join(self.dir, name)
+
+    def report(self, *args):
+        return json.loads(self.tool(*self.base, '--format', 'json', *args).stdout)
+
+    def bytes_of(self, folder, step):
+        found = []
+        for suffix in 'index', 'data-00000-of-00001':
+            with open(os.path.join(folder, f'ckpt-{step}.{suffix}'), 'rb') as f:
+                found.append(f.read())
+        return found
+
+    def losses(self, log):
+        with open(log) as f:
+            return [e['loss'] for e in map(json.loads, f) if e['event'] == 'step']
+
+    # ---- training ----
+
+    def test_learns(self):
+        r = self.report('--steps', '300', '--eval', f'x=@{self.xs}', '--eval', f'y=@{self.ys}', '--eval-fetch', 'error')
+        self.assertEqual(r['steps'], 300)
+        self.assertLess(r['evaluation']['error'], 0.05)
+        text = self.tool(*self.base, '--steps', '3').stdout.decode()
+        self.assertRegex(text, r'^3 steps  loss [0-9.e-]+ ')
+
+    def test_evaluation_is_of_every_row(self):
+        """50 rows in batches of 8: the last is of 2."""
+        log = self.at('log')
+        every = self.report('--steps', '4', '--eval', f'x=@{self.xs}', '--eval', f'y=@{self.ys}', '--eval-fetch', 'error',
+                            '--eval-every', '2', '--log', log)
+        with open(log) as f:
+            events = [e['event'] for e in map(json.loads, f)]
+        self.assertEqual(events, ['step', 'step', 'evaluation'] * 2)
+        whole = self.report('--steps', '4', '--eval', f'x=@{self.xs}', '--eval', f'y=@{self.ys}', '--eval-fetch', 'error')
+        self.assertAlmostEqual(every['evaluation']['error'], whole['evaluation']['error'], 12)
+
+    def test_order(self):
+        logs = [self.at(f'log{i}') for i in range(4)]
+        for log, more in zip(logs, ([], [], ['--seed', '2'], ['--no-shuffle'])):
+            self.tool(*self.base, '--steps', '5', '--log', log, *more)
+        first, again, other, plain = map(self.losses, logs)
+        self.assertEqual(first, again)
+        self.assertNotEqual(first, other)
+        self.assertNotEqual(first, plain)
+
+    def test_threads_do_not_matter(self):
+        for n in 1, 2:
+            self.tool(*self.base, '--steps', '6', '--threads', str(n), '--save', self.at(f't{n}'))
+        self.assertEqual(self.bytes_of(self.at('t1'), 6), self.bytes_of(self.at('t2'), 6))
+
+    def test_schedule(self):
+        rates = self.path('rates.npy', npy('<f4', (5,), floats(*[0.05] * 5)))
+        same = [self.at('a'), self.at('b')]
+        self.tool(*self.base, '--steps', '5', '--log', same[0])
+        plain = [a for a in self.base if a not in ('--feed', 'rate=0.05')]
+        self.tool(*plain, '--feed', f'rate=@{rates}', '--steps', '5', '--log', same[1])
+        self.assertEqual(*map(self.losses, same))
+        self.fails(3, r'a schedule of 5 values for 6 steps', *plain, '--feed', f'rate=@{rates}', '--steps', '6')
+
+    def test_archive(self):
+        import zipfile
+        path = self.at('all.npz')
+        with zipfile.ZipFile(path, 'w') as z:
+            for n in 'x', 'y':
+                with open(self.at(n + '.npy'), 'rb') as f:
+                    z.writestr(n + '.npy', f.read())
+        logs = self.at('a'), self.at('b')
+        self.tool(*self.base, '--steps', '4', '--log', logs[0])
+        self.tool('train', MODEL, '--data', f'x=@{path}#x', '--data', f'y=@{path}#y', *self.names, '--feed', 'rate=0.05',
+                  '--batch', '8', '--no-cache', '--steps', '4', '--log', logs[1])
+        self.assertEqual(*map(self.losses, logs))
+
+    # ---- what is refused ----
+
+    def test_usage(self):
+        self.fails(2, r'needs --loss', 'train', MODEL, *self.data, '--train-op', 'train', '--steps', '1')
+        self.fails(2, r'needs data', 'train', MODEL, *self.names, '--steps', '1')
+        self.fails(2, r"no output 'trian'; did you mean 'train'", 'train', MODEL, *self.data, '--loss', 'loss', '--train-op',
+                   'trian', '--steps', '1')
+        self.fails(2, r"input 'rate', float32\[\], is not fed: .*--feed rate=VALUE", 'train', MODEL, *self.data, *self.names,
+                   '--steps', '1')
+        self.fails(2, r'--loss squares: a loss is one number', 'train', MODEL, *self.data, '--loss', 'squares', '--train-op',
+                   'train', '--steps', '1', '--feed', 'rate=1')
+        self.fails(2, r"'x' is not NAME=@FILE", 'train', MODEL, '--data', 'x', *self.names, '--steps', '1')
+        self.fails(2, r'--save-every has no effect', *self.base, '--steps', '1', '--save-every', '3')
+        self.fails(2, r"--save-every: 'x'", *self.base, '--steps', '1', '--save', self.at('s'), '--save-every', 'x')
+        self.fails(2, r'--resume goes on', *self.base, '--steps', '1', '--resume', 'a', '--restore', 'b')
+
+    def test_bad_data(self):
+        short = self.path('short.npy', npy('<f4', (ROWS - 1, 1), floats(*[0] * (ROWS - 1))))
+        self.fails(3, r"--data y=@.*: 49 rows, where 'x' has 50", 'train', MODEL, self.data[0], self.data[1], '--data',
+                   f'y=@{short}', *self.names, '--steps', '1', '--feed', 'rate=1')
+        cut = self.path('cut.npy', npy('<f4', (ROWS, 4), floats(1, 2, 3)))
+        self.fails(3, r'shorter than its header', 'train', MODEL, '--data', f'x=@{cut}', *self.names, '--steps', '1')
+        wrong = self.path('wrong.npy', npy('<i8', (ROWS, 4), struct.pack(f'<{ROWS * 4}q', *[0] * (ROWS * 4))))
+        self.fails(3, r"another type or shape than those of input 'x', float32", 'train', MODEL, '--data', f'x=@{wrong}', *self.data[2:],
+                   *self.names, '--feed', 'rate=1', '--batch', '8', '--steps', '1')
+        wide = self.path('wide.npy', npy('<f4', (ROWS, 5), floats(*[0] * (ROWS * 5))))
+        self.fails(3, r"another type or shape than those of input 'x', float32", 'train', MODEL, '--data', f'x=@{wide}', *self.data[2:], *self.names, '--feed', 'rate=1', '--steps', '1')
+        self.fails(5, r'cannot read', 'train', MODEL, '--data', 'x=@/nonexistent.npy', *self.names, '--steps', '1')
+
+    def test_not_a_number(self):
+        save = self.at('s')
+        plain = [a for a in self.base if a not in ('--feed', 'rate=0.05')]
+        rates = self.path('rates.npy', npy('<f4', (9,), floats(*[0.05] * 5, *[1e30] * 4)))
+        r = self.tool(*plain, '--feed', f'rate=@{rates}', '--steps', '9', '--save', save, '--save-every', '5', code=1)
+        self.assertRegex(r.err, r"step 7: the loss 'loss' is (infinite|NaN); the last checkpoint is .*/ckpt-5")
+        self.tool(*self.base, '--steps', '6', '--resume', save)
+
+    # ---- checkpoints ----
+
+    def test_resumes_with_the_same_bits(self):
+        whole, parts = self.at('whole'), self.at('parts')
+        self.tool(*self.base, '--steps', '23', '--save', whole)
+        for steps in '1', '9', '23':
+            self.tool(*self.base, '--steps', steps, '--save', parts, *(['--resume', parts] if steps != '1' else []))
+        self.assertEqual(self.bytes_of(whole, 23), self.bytes_of(parts, 23))
+        self.fails(2, r'saved with --seed 1, this has 5', *self.base, '--seed', '5', '--steps', '30', '--resume', parts)
+
+    def test_survives_a_kill(self):
+        """At random moments of a training that saves all the time; what is there is whole, and goes on."""
+        save, r = self.at('killed'), random.Random(time.time_ns())
+        arguments = [*self.base, '--save', save, '--save-every', '1', '--keep', '2', '-q']
+        for attempt in range(5):
+            p = subprocess.Popen([TOOL, *arguments, '--steps', '1000000', *(['--resume', save] if attempt else [])],
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            while not os.path.exists(os.path.join(save, 'checkpoint')) and p.poll() is None:
+                time.sleep(0.01)
+            time.sleep(r.uniform(0, 0.4))
+            p.send_signal(signal.SIGKILL)
+            p.wait()
+            self.assertEqual(p.stderr.read(), b'')
+            p.stderr.close()
+        with open(os.path.join(save, 'checkpoint')) as f:
+            done = int(f.readline().split('-')[1].rstrip('"\n'))
+        self.tool(*arguments, '--steps', str(done + 3), '--resume', save)
+        whole = self.at('whole')
+        self.tool(*self.base, '--steps', str(done + 3), '--save', whole)
+        self.assertEqual(self.bytes_of(whole, done + 3), self.bytes_of(save, done + 3))
+
+    def test_signal_saves(self):
+        save = self.at('s')
+        p = subprocess.Popen([TOOL, *self.base, '--save', save, '--steps', '1000000000', '--log', self.at('log')],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        while not (os.path.exists(self.at('log')) and os.path.getsize(self.at('log'))) and p.poll() is None:
+            time.sleep(0.01)
+        p.send_signal(signal.SIGINT)
+        _, err = p.communicate()
+        self.assertEqual(p.returncode, -signal.SIGINT, err)
+        self.assertRegex(err.decode(), 'stopped by a signal behind step')
+        self.tool(*self.base, '--steps', '1', '--resume', save)
+
+    def test_keeps(self):
+        save = self.at('s')
+        self.tool(*self.base, '--steps', '9', '--save', save, '--save-every', '2', '--keep', '3')
+        self.assertEqual(sorted(f for f in os.listdir(save) if f.endswith('.index')), ['ckpt-6.index', 'ckpt-8.index', 'ckpt-9.index'])
+        self.assertFalse([f for f in os.listdir(save) if 'tmp' in f])
+
+    def test_full_disk(self):
+        """A limit of file sizes stands in for it: the error names the file, and the checkpoint before is whole."""
+        save = self.at('s')
+        self.tool(*self.base, '--steps', '3', '--save', save)
+        before = sorted(os.listdir(save)), self.bytes_of(save, 3)
+
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+        p = subprocess.run([TOOL, *self.base, '--steps', '5', '--save', save, '--resume', save], preexec_fn=limit,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(p.returncode, 5, p.stderr)
+        self.assertRegex(p.stderr.decode(), r'ckpt-5\.(index|data-00000-of-00001): error: cannot write: File too large')
+        self.assertEqual((sorted(os.listdir(save)), self.bytes_of(save, 3)), before)
+        self.tool(*self.base, '--steps', '5', '--resume', save)
+
+    def test_flipped_bits(self):
+        save, r = self.at('s'), random.Random(3)
+        self.tool(*self.base, '--steps', '3', '--save', save)
+        for suffix in 'index', 'data-00000-of-00001':
+            path = os.path.join(save, 'ckpt-3.' + suffix)
+            with open(path, 'rb') as f:
+                good = f.read()
+            for _ in range(12):
+                bad = bytearray(good)
+                bad[r.randrange(len(bad))] ^= 1 << r.randrange(8)
+                if suffix == 'index' and bytes(bad)[:-48] == good[:-48]:
+                    continue  # padding of the footer
+                with open(path, 'wb') as f:
+                    f.write(bad)
+                self.fails(3, r'ckpt-3', *self.base, '--steps', '4', '--resume', save)
+            with open(path, 'wb') as f:
+                f.write(good)
+        self.tool(*self.base, '--steps', '4', '--resume', save)
+        os.remove(os.path.join(save, 'ckpt-3.data-00000-of-00001'))
+        self.fails(5, r'data-00000-of-00001: error: cannot read', *self.base, '--steps', '4', '--resume', save)
+
+    def test_missing(self):
+        self.fails(5, r'checkpoint: cannot read', *self.base, '--steps', '1', '--resume', self.at('none'))
+        self.path('checkpoint', b'nonsense\n')
+        self.fails(3, r'names no checkpoint', *self.base, '--steps', '1', '--resume', self.dir)
+
+    def test_restore(self):
+        """Values alone: steps begin at 0."""
+        save = self.at('s')
+        self.tool(*self.base, '--steps', '200', '--save', save)
+        logs = self.at('a'), self.at('b')
+        self.tool(*self.base, '--steps', '1', '--log', logs[0], '--restore', os.path.join(save, 'ckpt-200'), '--seed', '9')
+        self.tool(*self.base, '--steps', '1', '--log', logs[1], '--seed', '9')
+        restored, fresh = map(self.losses, logs)
+        self.assertLess(restored[0], fresh[0] / 10)
+        self.tool(*self.base, '--steps', '1', '--init-op', 'init')
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""halftone train beside TensorFlow: random nets whose variables begin as their initialisers say (with TensorFlow's random
+numbers), trained on the same batches by each optimiser; checkpoints of either restored by the other; TF1 graphs (MetaGraphDef,
+variables by reference and by handle) and a SavedModel.
+
+Exit code 77: nothing to test with.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, '..', 'tools'))
+import environment  # noqa: E402
+
+environment.enter_venv()
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+v1 = tf.compat.v1
+v1.disable_eager_execution()
+ROWS, BATCH, STEPS = 24, 8, 6
+
+OPTIMIZERS = {
+    'gradient_descent': lambda: v1.train.GradientDescentOptimizer(.1),
+    'momentum': lambda: v1.train.MomentumOptimizer(.05, .9),
+    'adam': lambda: v1.train.AdamOptimizer(.01),
+    'adagrad': lambda: v1.train.AdagradOptimizer(.1),
+    'rms_prop': lambda: v1.train.RMSPropOptimizer(.01, momentum=.5),
+    'ftrl': lambda: v1.train.FtrlOptimizer(.1, l1_regularization_strength=.01),
+}
+INITIALIZERS = [
+    lambda seed: v1.truncated_normal_initializer(stddev=.2, seed=seed),
+    lambda seed: v1.random_normal_initializer(stddev=.2, seed=seed),
+    lambda seed: v1.random_uniform_initializer(-.2, .2, seed=seed),
+    lambda seed: v1.glorot_uniform_initializer(seed=seed),
+    lambda seed: v1.variance_scaling_initializer(seed=seed),
+]
+
+
+class Net:
+    """A graph with a step, its session of TensorFlow, and its files in a folder."""
+
+    def __init__(self, r, folder, optimizer, resource):
+        self.folder = folder
+        width, classes = int(r.integers(3, 9)), int(r.integers(2, 6))
+        self.x = r.standard_normal((ROWS, 6)).astype('f4')
+        self.y = r.integers(0, classes, ROWS).astype('i4')
+        np.save(f'{folder}/x.npy', self.x)
+        np.save(f'{folder}/y.npy', self.y)
+        v1.reset_default_graph()
+        v1.set_random_seed(int(r.integers(1000)))
+        x = v1.placeholder(tf.float32, [None, 6], 'x')
+        y = v1.placeholder(tf.int32, [None], 'y')
+
+        def variable(name, *shape):
+            begin = INITIALIZERS[r.integers(len(INITIALIZERS))](int(r.integers(1000)))
+            return v1.get_variable(name, shape, initializer=begin, use_resource=resource)
+        with v1.variable_scope('net'):
+            h = tf.tanh(tf.matmul(x, variable('first', 6, width)) + v1.get_variable(
+                'bias', [width], initializer=v1.zeros_initializer(), use_resource=resource))
+            logits = tf.matmul(h, variable('second', width, classes))
+        loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits), name='loss')
+        self.correct = tf.cast(tf.equal(tf.argmax(logits, 1, output_type=tf.int32), y), tf.float32, name='correct')
+        self.step = optimizer().minimize(loss, global_step=v1.train.get_or_create_global_step(), name='train')
+        self.saver = v1.train.Saver()
+        self.session = v1.Session()
+        self.session.run(v1.global_variables_initializer())
+        v1.train.export_meta_graph(f'{folder}/net.meta', saver_def=self.saver.saver_def)
+
+    def batch(self, i):
+        at = np.arange(i * BATCH, (i + 1) * BATCH) % ROWS
+        return {'x:0': self.x[at], 'y:0': self.y[at]}
+
+    def steps(self, first, n):
+        return [self.session.run(['loss:0', self.step], self.batch(first + i))[0] for i in range(n)]
+
+    def values(self):
+        return {v.op.name: self.session.run(v) for v in v1.global_variables()}
+
+    def train(self, model, *more):
+        command = [environment.TOOL, 'train', model, '--data', f'x=@{self.folder}/x.npy', '--data', f'y=@{self.folder}/y.npy',
+                   '--batch', str(BATCH), '--no-shuffle', '--loss', 'loss', '--train-op', 'train', '--policy',
+                   'must_keep_origin_dtype', *more]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        if done.returncode:
+            sys.exit(f'{command}: ended with {done.returncode}\n{done.stderr}')
+        return done.stdout
+
+
+def read(prefix):
+    r = tf.train.load_checkpoint(prefix)
+    return {n: r.get_tensor(n) for n in r.get_variable_to_shape_map() if not n.startswith('_HALFTONE/')}
+
+
+def compare(what, got, want, tolerance):
+    if set(got) != set(want):
+        sys.exit(f'{what}: variables {sorted(set(got) ^ set(want))}')
+    for n, b in want.items():
+        a = got[n]
+        if a.dtype != b.dtype or a.shape != b.shape:
+            sys.exit(f'{what}: {n} is {a.dtype}{a.shape}, not {b.dtype}{b.shape}')
+        error = np.max(np.abs(a.astype('f8') - b)) / max(np.max(np.abs(b)), 1e-3)
+        if not error <= tolerance:
+            sys.exit(f'{what}: {n}: error {error}')
+
+
+def check(name, optimizer, resource, seed):
+    r = np.random.default_rng(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        net, what = Net(r, folder, optimizer, resource), f'{name}, {"handles" if resource else "references"}, seed {seed}'
+        ours, meta = f'{folder}/ours', f'{folder}/net.meta'
+        net.train(meta, '--steps', '0', '--save', ours)
+        begin = net.values()
+        compare(f'{what}: first values', read(f'{ours}/ckpt-0'), begin, 1e-6)
+        theirs = net.saver.save(net.session, f'{folder}/theirs')
+
+        # The same steps: from the initialisers, and from TensorFlow's checkpoint.
+        net.steps(0, STEPS)
+        want = net.values()
+        net.train(meta, '--steps', str(STEPS), '--save', ours)
+        compare(f'{what}: {STEPS} steps', read(f'{ours}/ckpt-{STEPS}'), want, 1e-4)
+        net.train(meta, '--steps', str(STEPS), '--restore', theirs, '--save', f'{folder}/restored')
+        compare(f'{what}: {STEPS} steps from a checkpoint', read(f'{folder}/restored/ckpt-{STEPS}'), want, 1e-4)
+
+        # TensorFlow goes on from ours, and ours goes on by itself.
+        if tf.train.latest_checkpoint(ours) != f'{ours}/ckpt-{STEPS}':
+            sys.exit(f'{what}: the latest checkpoint is {tf.train.latest_checkpoint(ours)}')
+        net.saver.restore(net.session, f'{ours}/ckpt-{STEPS}')
+        compare(f'{what}: restored by TensorFlow', net.values(), read(f'{ours}/ckpt-{STEPS}'), 0)
+        net.steps(STEPS, STEPS)
+        net.train(meta, '--steps', str(2 * STEPS), '--resume', ours, '--save', ours)
+        compare(f'{what}: both go on', read(f'{ours}/ckpt-{2 * STEPS}'), net.values(), 1e-4)
+
+        # Means over all rows, in batches that are not whole.
+        net.saver.restore(net.session, f'{ours}/ckpt-{2 * STEPS}')
+        accuracy = float(np.mean(net.session.run(net.correct, {'x:0': net.x, 'y:0': net.y})))
+        import json
+        out = json.loads(net.train(meta, '--steps', str(2 * STEPS), '--resume', ours, '--batch', str(BATCH), '--eval',
+                                   f'x=@{folder}/x.npy', '--eval', f'y=@{folder}/y.npy', '--eval-fetch', 'correct', '--format',
+                                   'json'))
+        if abs(out['evaluation']['correct'] - accuracy) > 1e-6:
+            sys.exit(f'{what}: accuracy {out["evaluation"]["correct"]}, not {accuracy}')
+        net.session.close()
+
+
+def check_saved_model():
+    """The first checkpoint of a SavedModel that trains on is the one that it came with, with all that TensorFlow needs."""
+    shared = os.path.join(environment.SHARED, 'models/mnist/mnist_conv_model')
+    if not os.path.exists(shared):
+        return
+    r = np.random.default_rng(5)
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(f'{folder}/x.npy', r.random((16, 28, 28, 1)).astype('f4'))
+        np.save(f'{folder}/y.npy', r.integers(0, 10, 16))
+        for steps in '0', '3':
+            subprocess.run([environment.TOOL, 'train', shared, '--data', f'Features=@{folder}/x.npy', '--data',
+                            f'Label=@{folder}/y.npy', '--batch', '8', '--loss', 'Loss', '--train-op', 'MomentumOp', '--feed',
+                            'learning_rate=0.01', '--steps', steps, '--save', folder, '-q'], check=True, stdout=subprocess.DEVNULL)
+        compare('a SavedModel', read(f'{folder}/ckpt-0'), read(f'{shared}/variables/variables'), 0)
+        with tf.Graph().as_default(), v1.Session() as session:
+            v1.saved_model.load(session, ['serve'], shared)
+            v1.train.Saver().restore(session, f'{folder}/ckpt-3')
+            compare('a SavedModel, restored by TensorFlow', {v.op.name: session.run(v) for v in v1.global_variables()},
+                    read(f'{folder}/ckpt-3'), 0)
+
+
+def main():
+    seed = int(sys.argv[1]) if len(sys.argv) > 1 else int.from_bytes(os.urandom(3), 'little')
+    print('seed', seed)
+    for i, (name, optimizer) in enumerate(OPTIMIZERS.items()):
+        for resource in False, True:
+            check(name, optimizer, resource, seed + 2 * i + resource)
+    check_saved_model()
+
+
+main()
