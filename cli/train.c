@@ -114,7 +114,7 @@ static enum ht_status read_options(struct training *t)
 		return fail(
 			HT_E_USAGE, "halftone train needs data: --data NAME=@FILE.npy, repeatable");
 	if (st == HT_OK)
-		st = option_number(c, OPTION_TRAIN_STEPS, 0, 0, 1ll << 40, &t->steps);
+		st = option_number(c, OPTION_TRAIN_STEPS, 0, 0, 1LL << 40, &t->steps);
 	if (st == HT_OK)
 		st = option_number(c, OPTION_BATCH, 32, 1, 1 << 20, &t->batch);
 	if (st == HT_OK)
@@ -122,7 +122,7 @@ static enum ht_status read_options(struct training *t)
 	if (st == HT_OK)
 		st = option_number(c, OPTION_THREADS, 1, 1, 1024, &threads);
 	if (st == HT_OK)
-		st = option_number(c, OPTION_EVAL_EVERY, 0, 1, 1ll << 40, &t->eval_every);
+		st = option_number(c, OPTION_EVAL_EVERY, 0, 1, 1LL << 40, &t->eval_every);
 	if (st == HT_OK)
 		st = option_number(c, OPTION_KEEP, 5, 0, 1 << 20, &keep);
 	if (st == HT_OK)

@@ -36,11 +36,9 @@ static char *read_named(const char *dir, FILE *f)
 		if (!end)
 			return NULL;
 		*end = 0;
-		path = must_alloc(strlen(dir) + strlen(quote) + 2);
-		if (quote[1] == '/')
-			strcpy(path, quote + 1);
-		else
-			sprintf(path, "%s/%s", dir, quote + 1);
+		path = must_alloc(MOST_PATH);
+		snprintf(path, MOST_PATH, "%s%s%s", quote[1] == '/' ? "" : dir,
+			quote[1] == '/' ? "" : "/", quote + 1);
 		return path;
 	}
 	return NULL;

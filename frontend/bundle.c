@@ -386,6 +386,7 @@ static enum ht_status find_entry(
 	const struct ht_str *key = ht_map_get(&c->restored, name);
 	const struct entry *e = ht_map_get(&c->entries, key ? *key : name);
 
+	*out = NULL;
 	if (!e && !key) {
 		if (!c->have_names)
 			HT_TRY(read_names(c, d));
@@ -403,7 +404,7 @@ enum ht_status ht_checkpoint_key_of(
 	struct ht_checkpoint *c, struct ht_str name, struct ht_diags *d, struct ht_str *key)
 {
 	const struct ht_str *restored = ht_map_get(&c->restored, name);
-	const struct entry *e;
+	const struct entry *e = NULL;
 
 	HT_TRY(find_entry(c, name, d, &e));
 	*key = e ? e->key : restored ? *restored : name;
@@ -437,7 +438,7 @@ enum ht_status ht_checkpoint_item(
 enum ht_status ht_checkpoint_read(struct ht_checkpoint *c, struct ht_str name, struct ht_arena *a,
 	struct ht_diags *d, struct ht_tensor **out)
 {
-	const struct entry *e;
+	const struct entry *e = NULL;
 
 	*out = NULL;
 	HT_TRY(find_entry(c, name, d, &e));

@@ -206,8 +206,8 @@ class Model(Owner):
 
         >>> import halftone as ht
         >>> with ht.load(GRAPH).session() as s:
-        ...     s.run("y", x=[[1, 2, 3, 4]])["y"]
-        array([[0.   , 3.875, 1.375]], dtype=float32)
+        ...     s.run("y", x=[[1, 1, 1, 1]])["y"]
+        array([[3.   , 0.875, 1.375]], dtype=float32)
         """
         from ._session import Session
         return Session(self, train_op, loss, fetches, policy, options, threads, seed, init_op, target)
