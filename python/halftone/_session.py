@@ -62,10 +62,10 @@ class Session(Owner):
         key = (tuple(wanted), tuple(sorted(shapes.items())))
         if key not in self._entries:
             entry_model = self._model.with_(outputs=wanted, inputs=list(feeds) or None, shapes=shapes)
-            name, program = f'{kind} {len(self._entries)}', ctypes.c_void_p()
+            name = f'{kind} {len(self._entries)}'
             long_call(lib.ht_session_add, self._handle, raw(name), entry_model._handle,
-                      Struct(self._policy[0], self._policy[1]), late=(ctypes.byref(program),))
-            self._entries[key] = _Entry(name, program, entry_model)
+                      Struct(self._policy[0], self._policy[1]), late=(None,))
+            self._entries[key] = _Entry(name, lib.ht_session_program(self._handle, raw(name)), entry_model)
         return self._entries[key]
 
     def _run(self, kind: str, wanted: list[str], feeds: Mapping[str, Any]) -> dict[str, Any]:
