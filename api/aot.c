@@ -92,9 +92,10 @@ static enum ht_status check_programs(const struct call *c)
 			return ht_error(c->d, HT_E_UNSUPPORTED, HT_NOWHERE,
 				"target %s is not known here", p->info.target);
 		HT_TRY(check_weights(p, c->d));
-		if (p->probes)
+		if (p->probes || p->tees)
 			return ht_error(c->d, HT_E_USAGE, HT_NOWHERE,
-				"a program with numerics cannot be compiled ahead of time");
+				"a program with %s cannot be compiled ahead of time",
+				p->probes ? "numerics" : "tee");
 		if (!same_values(p->input, first->input, ht_program_inputs(p),
 			    ht_program_inputs(first)) ||
 			!same_values(p->output, first->output, ht_program_outputs(p),

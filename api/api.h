@@ -261,6 +261,10 @@ struct ht_program {
 	size_t works;
 	struct ht_probe *probe; /* with ht_compile_options.numerics */
 	size_t probes;
+	struct ht_tee *tee; /* tee.h; with ht_compile_options.tee */
+	size_t tees;
+	struct ht_tee_place *tee_place; /* by number in the plan */
+	size_t tee_places;
 	struct ht_program_info info;
 	struct ht_phase phase[HT_MAX_PHASES];
 	const char *without_effect[256]; /* of a program from the cache; as many as a policy has */

@@ -199,6 +199,7 @@ enum ht_status ht_comparison_new(const struct ht_model *m, const struct ht_compa
 	ht_diags_init(&k.said);
 	st = ht_compile_options_of(all.compile, d, &c->compile);
 	c->compile.numerics = 0;
+	c->compile.tee = 0;
 	if (st == HT_OK)
 		st = ht_guarded(&c->unwind, create, &k, d);
 	ht_diags_release(&k.said);

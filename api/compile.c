@@ -1,5 +1,5 @@
 /* From a model to a program, through the cache. */
-#include "api/api.h"
+#include "api/tee.h"
 #include "frontend/frontend.h"
 
 #include <string.h>
@@ -80,15 +80,20 @@ static const char **aliases_of(
 static enum ht_status build(struct compile *c, struct ht_lowering *l, const struct ht_wanted *w)
 {
 	const struct ht_watch watch = { c->opt.progress, c->opt.progress_arg, c->opt.cancel };
+	struct ht_tee_names *names = NULL;
 	struct ht_plan *plan;
 	struct ht_make how;
 
 	HT_TRY(ht_watch_phase(&watch, "passes", c->d));
 	HT_TRY(ht_lowering_run(c->m, &c->opt, HT_OPEN_TOLD, HT_UPTO_LAYOUT, NULL, c->w, c->d, l));
+	if (c->opt.tee) /* what there is to say was said */
+		HT_TRY(ht_tee_names(c->m, c->w, NULL, &names));
 	HT_TRY(ht_watch_phase(&watch, "lower", c->d));
 	HT_TRY(ht_lower(l->graph, &l->lower, &c->w->arena, &plan));
 	HT_TRY(ht_fusion_result_write(&l->policy, &l->fusions, &c->w->arena, c->d));
 	ht_phase_end(&l->phases, "lower");
+	if (c->opt.tee)
+		ht_program_tees(c->p, names, plan, c->opt.tee == HT_TEE_CONSTANTS);
 	how = (struct ht_make){ c->m->cache, l->passes.target, c->opt.backend, c->opt.threads,
 		&watch };
 	HT_TRY(ht_program_build(c->p, l->graph, plan, &how, &l->phases, c->d));

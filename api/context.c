@@ -1,5 +1,5 @@
 /* Running a program. */
-#include "api/api.h"
+#include "api/tee.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@ struct ht_context {
 	const struct ht_program *program;
 	struct ht_rt_pool *pool; /* its own; NULL: it has another's */
 	struct ht_rt_context *rt;
+	struct ht_seeing *seeing; /* or NULL */
 	const void **in;
 	void **out;
 	bool keep_subnormals;
@@ -124,6 +125,7 @@ void ht_context_free(struct ht_context *c)
 		return;
 	ht_rt_context_free(c->rt);
 	ht_rt_pool_free(c->pool);
+	ht_seeing_free(c->seeing);
 	free(c->in);
 	free(c->out);
 	free(c);
@@ -191,6 +193,8 @@ enum ht_status ht_context_run(struct ht_context *c, const struct ht_array *in, s
 	struct ht_rt_fault fault = { 0 };
 
 	HT_TRY(take(c, in, ins, out, outs, d));
+	if (c->seeing)
+		ht_seeing_begin(c->seeing);
 	c->ran = ht_rt_run(c->rt, c->in, c->out, !c->keep_subnormals, &fault);
 	HT_TRY(ht_program_files_check(c->program, d));
 	if (c->ran)
@@ -198,6 +202,19 @@ enum ht_status ht_context_run(struct ht_context *c, const struct ht_array *in, s
 	if (fault.code == HT_EXEC_DAMAGED)
 		return ht_artefact_refuse(&c->program->artefact, d, "its weights are damaged");
 	return ht_fault_tell(c->program->rt.image, &fault, c->iterations, d);
+}
+
+enum ht_status ht_context_see(struct ht_context *c, void (*fn)(void *arg, const struct ht_seen *t),
+	void *arg, struct ht_diags *d)
+{
+	struct ht_seeing *s = NULL;
+
+	if (fn)
+		HT_TRY(ht_seeing_new(c->program, fn, arg, d, &s));
+	ht_seeing_join(s, c->rt);
+	ht_seeing_free(c->seeing);
+	c->seeing = s;
+	return HT_OK;
 }
 
 void *ht_context_variable(struct ht_context *c, size_t i)

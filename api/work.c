@@ -45,7 +45,7 @@ static struct ht_plan_work account(struct ht_arena *a, const struct ht_plan *pla
 	struct ht_kernel_work w = ht_kernel_work_of(k, t);
 
 	/* A loop that writes its products out has no sum of them. */
-	if (!w.multiply_adds)
+	if (!w.multiply_adds && !k->library)
 		ht_kernel_work_add(&w, ht_multiply_adds(s->of), HT_F32, t);
 	return (struct ht_plan_work){ .op = ht_str_copy(a, s->of->type).p,
 		.result = result_of(a, s->of),

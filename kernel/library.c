@@ -20,6 +20,7 @@ static const struct {
 	{ "random_uniform", ht_library_random_uniform, NULL },
 	{ "random_uniform_int", ht_library_random_uniform_int, NULL },
 	{ "sparse_to_dense", ht_library_sparse_to_dense, NULL },
+	{ "tee", ht_library_tee, NULL },
 	{ "top_k", ht_library_top_k, NULL },
 };
 

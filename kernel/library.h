@@ -19,6 +19,8 @@ size_t ht_candidates_scratch(const struct ht_kernel *k);
 
 /* library_check.c: buffer 0 is one BOOL; where it is false, HT_FAULT_ASSERTION. */
 ht_kernel_fn ht_library_assert;
+/* Likewise: does nothing.  Whoever observes the run looks at buffer 0 before; parameter 0 says what it is. */
+ht_kernel_fn ht_library_tee;
 
 /* library_random.c, whose kernels of random numbers say how many tiles they take. */
 ht_kernel_fn ht_library_random_bits, ht_library_random_normal, ht_library_random_truncated_normal,

@@ -30,7 +30,7 @@ static uint32_t walk(struct lower *l, const struct ht_node *sink, struct ht_valu
 	uint32_t bits = 0;
 	int32_t lead = rank - shape.rank;
 
-	if (l->owner[n->id] != sink)
+	if (!lower_is_inside(l, sink, n))
 		return view_boundaries(lower_view(l, v), rank, dim);
 	if (n == l->root[sink->id]) {
 		struct view dense;

@@ -140,8 +140,8 @@ bool lower_is_aligned(const struct ht_node *n);
 struct planning {
 	struct ht_plan *plan;
 	struct ht_map packed; /* plan.c: constants that are packed, to the buffer's number + 1 */
-	size_t buffer_cap, step_cap, kernel_cap, probe_cap, choice_cap, stream_cap, variable_cap,
-		procedure_cap;
+	size_t buffer_cap, step_cap, kernel_cap, probe_cap, tee_cap, choice_cap, stream_cap,
+		variable_cap, procedure_cap;
 	size_t bytes;               /* of all buffers */
 	struct ht_map kernel_texts; /* to the kernel's number + 1 */
 	struct ht_map variables;    /* by name: to the variable's number + 1 */
@@ -162,6 +162,8 @@ struct lower {
 	struct body **body; /* by node id: of branches and loops (control.c) */
 	const struct lower_updated *updated; /* of a loop's body */
 	bool numerics;                       /* every node has a kernel of its own, and probes */
+	const struct ht_node *shadow; /* tee.c: the node that is computed once more; or NULL */
+	bool shadow_stays_wide;       /* it does in its kernel */
 	int64_t larger; /* weights are packed for so many times the rows of this part: those of the largest part */
 	struct ht_fusions *fusions; /* or NULL */
 	struct ht_uses uses;
@@ -232,6 +234,10 @@ bool lower_is_open_shape(const char *why); /* of these two: a shape is not known
 /* One diagnostic for each cause of ht_find_refusals(). */
 enum ht_status lower_check_support(struct lower *l);
 
+/* Makes the kernel of `sink`, which is joined with no other and whose results have their memory. */
+enum ht_status lower_kernel(struct lower *l, struct ht_node *sink);
+/* Whether the kernel of `sink` that is being made computes `n`, and does not read it. */
+bool lower_is_inside(const struct lower *l, const struct ht_node *sink, const struct ht_node *n);
 /* The value's memory; only of values that are in memory. */
 const struct view *lower_view(struct lower *l, struct ht_value v);
 bool lower_in_memory(struct lower *l, struct ht_value v);
@@ -265,6 +271,10 @@ void plan_control(struct lower *l, const struct ht_plan_control *c, const struct
 int32_t plan_probe(struct lower *l, const struct ht_node *n, int32_t i);
 /* Sets the message of the plan's last step: n pieces in the plan's arena. */
 void plan_words(struct lower *l, const struct ht_words *words, size_t n);
+/* tee.c, of a program that is teed: hands on the results of `n`, which are in memory.  Before the kernel that
+ * `n` is inside of: computes `n` by itself, and hands that on. */
+void tee_results(struct lower *l, const struct ht_node *n);
+enum ht_status tee_inside(struct lower *l, struct ht_node *n);
 /* kernel_check.c: sets the message of the last step, made for `node`, if its kernel ends in `sink` and
  * that checks. */
 void lower_words(struct lower *l, const struct ht_node *sink, const struct ht_node *node);
@@ -344,6 +354,8 @@ void kb_store_result(
  * who read the result: rounded to the tensor's type, but for some tensors of 16 bits that are between
  * two nodes of one kernel.  Compute type. */
 int32_t kb_result(struct kernel_build *k, const struct ht_node *n, int32_t i, int32_t x);
+/* Whether the result of `n` goes on to the other nodes of the kernel of `sink` as it was computed. */
+bool lower_stays_wide(const struct lower *l, const struct ht_node *sink, const struct ht_node *n);
 /* The type in memory of result 0 of sink `n`, rounded to its own: F32 for some of F16. */
 enum ht_dtype lower_held_type(const struct lower *l, const struct ht_node *n);
 /* probe.c: has the kernel note what rounding did to x, result i of the sink, which it stores. */

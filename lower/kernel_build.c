@@ -259,7 +259,7 @@ int32_t kb_pull(struct kernel_build *k, struct ht_value v, const struct space *s
 
 	if (n == k->root)
 		return k->root_x[v.index];
-	if (k->l->owner[n->id] != k->sink)
+	if (!lower_is_inside(k->l, k->sink, n))
 		return kb_load(k, lower_view(k->l, v), s);
 	for (size_t i = 0; i < k->pulled_count; i++)
 		if (k->pulled[i].node == n && k->pulled[i].index == v.index &&

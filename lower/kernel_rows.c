@@ -71,7 +71,7 @@ static void keep_operand(struct rows *r)
 {
 	int32_t x, local;
 
-	if (r->k->l->owner[r->n->in[0].node->id] != r->k->sink)
+	if (!lower_is_inside(r->k->l, r->k->sink, r->n->in[0].node))
 		return;
 	next_stage(r, false);
 	x = kb_pull_arg(r->k, r->n, 0, &r->at);

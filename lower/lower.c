@@ -32,6 +32,11 @@ const struct view *lower_view(struct lower *l, struct ht_value v)
 	return &view[v.index];
 }
 
+bool lower_is_inside(const struct lower *l, const struct ht_node *sink, const struct ht_node *n)
+{
+	return l->shadow ? n == l->shadow : l->owner[n->id] == sink;
+}
+
 /* The plan buffer of an entry output, when `v` is one; -1 otherwise. */
 static int32_t output_buffer(struct lower *l, struct ht_value v)
 {
@@ -238,21 +243,42 @@ static bool try_view(struct lower *l, struct ht_node *n)
 	return true;
 }
 
+enum ht_status lower_kernel(struct lower *l, struct ht_node *sink)
+{
+	if (l->root[sink->id])
+		return lower_op_of(l->root[sink->id])->emit(l, l->root[sink->id]);
+	return emit_loop(l, sink);
+}
+
+static enum ht_status make_kernel(struct lower *l, struct ht_node *n)
+{
+	if (try_view(l, n))
+		return HT_OK;
+	place_results(l, n);
+	if (!l->joined[n->id])
+		return lower_kernel(l, n);
+	lower_emit_joined(l, l->joined[n->id]);
+	return HT_OK;
+}
+
+static bool is_source(struct lower *l, const struct ht_node *n)
+{
+	return lower_op_of(n)->family == FAMILY_SOURCE || is_input(l, n);
+}
+
 static enum ht_status make_kernels(struct lower *l)
 {
 	for (struct ht_node *n = l->g->first; n; n = n->next) {
-		if (l->place[n->id] != PLACE_MEMORY || l->owner[n->id] != n ||
-			lower_op_of(n)->family == FAMILY_SOURCE || is_input(l, n))
+		bool is_sink = l->place[n->id] == PLACE_MEMORY && l->owner[n->id] == n;
+
+		if (is_sink && !is_source(l, n))
+			HT_TRY(make_kernel(l, n));
+		if (!l->asked->tee)
 			continue;
-		if (try_view(l, n))
-			continue;
-		place_results(l, n);
-		if (l->joined[n->id])
-			lower_emit_joined(l, l->joined[n->id]);
-		else if (l->root[n->id])
-			HT_TRY(lower_op_of(l->root[n->id])->emit(l, l->root[n->id]));
-		else
-			HT_TRY(emit_loop(l, n));
+		if (is_sink && l->view[n->id] && !is_const(n))
+			tee_results(l, n);
+		else if (l->place[n->id] == PLACE_INLINE)
+			HT_TRY(tee_inside(l, n));
 	}
 	return HT_OK;
 }

@@ -18,6 +18,7 @@ struct ht_lower_request {
 	struct ht_methods_asked asked;
 	int64_t random_seed; /* of random ops without seeds of their own; -1: the context's */
 	bool numerics;       /* the plan gets probes, which count effects of rounding */
+	bool tee; /* the plan hands on every tensor, those inside kernels too: plan->tee */
 	/* Numbers of rows, where inputs of the entry are open (struct ht_port): these have HT_PART_ROWS now.  most 0: as
 	 * many as memory can have. */
 	struct ht_open_rows {

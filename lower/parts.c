@@ -363,9 +363,9 @@ enum ht_status lower_open_parts(struct lower *l, struct lower_part ***out)
 	mixes = first_that_mixes(&p);
 	if (mixes)
 		return refuse_open(l, mixes, why_it_mixes(&p, mixes));
-	if (l->numerics)
+	if (l->numerics || l->asked->tee)
 		return refuse_open(l, l->asked->entry->inputs->value.node,
-			"values are counted for numbers of rows that are stated");
+			"tensors are looked at where their numbers of rows are stated");
 	HT_TRY(set_bounds(&p, r));
 	choose_parts(&p, r);
 	*out = HT_NEW_ARRAY(l->scratch, struct lower_part *, (size_t)r->parts);

@@ -112,6 +112,19 @@ struct ht_plan_probe {
 	int32_t buffer;
 };
 
+/* A tensor that the run's observer gets to see: a step of library kernel "tee", whose parameter is the number in
+ * plan->tee, stands where it is in memory. */
+struct ht_plan_tee {
+	const struct ht_node *node; /* of the graph that was lowered; */
+	int32_t result;             /* this one of its results */
+	enum ht_dtype held; /* type in memory: the tensor's, or F32 before it is rounded to that */
+	int64_t offset;     /* elements of that type, from where the step's argument begins */
+	int32_t rank;
+	const int64_t *dim, *stride; /* elements */
+	const struct ht_type
+		*whole; /* of a part of a batch: the tensor of all parts; NULL: all have the same */
+};
+
 struct ht_plan_procedure {
 	struct ht_str name;
 	int32_t buffer, buffers; /* its own are those from `buffer` on */
@@ -140,6 +153,8 @@ struct ht_plan {
 	int32_t steps;
 	struct ht_plan_probe *probe; /* with ht_lower_request.numerics */
 	int32_t probes;
+	struct ht_plan_tee *tee; /* with ht_lower_request.tee */
+	int32_t tees;
 	struct ht_plan_stream *stream;
 	int32_t streams;
 	struct ht_plan_variable *variable;

@@ -27,14 +27,14 @@ static bool rounds(const struct ht_node *n)
 	return ht_is(n, HT_CASTS) || lower_mode(n) == HT_IMPL_KEEP_FP16;
 }
 
-/* Whether the result of `n` goes on to the other nodes of its kernel as it was computed.  A Cast is
- * what a graph or a policy asks for, so both its ends are exact. */
-static bool stays_wide(const struct kernel_build *k, const struct ht_node *n)
+/* A Cast is what a graph or a policy asks for, so both its ends are exact. */
+bool lower_stays_wide(const struct lower *l, const struct ht_node *sink, const struct ht_node *n)
 {
-	const struct lower *l = k->l;
-	const struct ht_node *root = l->root[k->sink->id];
+	const struct ht_node *root = l->root[sink->id];
 
-	if (n == k->sink || !root || !ht_is(root, HT_CONTRACTS) || rounds(n))
+	if (n == l->shadow)
+		return l->shadow_stays_wide;
+	if (n == sink || !root || !ht_is(root, HT_CONTRACTS) || rounds(n))
 		return false;
 	for (const struct ht_use *u = l->uses.of[n->id]; u; u = u->next)
 		if (u->arg >= 0 && rounds(u->node))
@@ -48,7 +48,7 @@ int32_t kb_result(struct kernel_build *k, const struct ht_node *n, int32_t i, in
 
 	if (compute_type(t) == t)
 		return ht_is_float(t) ? ht_xcvt(&k->xb, t, x) : x;
-	if (from == HT_F32 && stays_wide(k, n))
+	if (from == HT_F32 && lower_stays_wide(k->l, k->sink, n))
 		return x;
 	if (from == HT_F64)
 		x = to_odd(&k->xb, x);

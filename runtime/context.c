@@ -102,6 +102,13 @@ void ht_rt_context_deadline(struct ht_rt_context *c, uint64_t ns)
 	c->most_ns = ns < INT64_MAX / 2 ? ns : INT64_MAX / 2;
 }
 
+void ht_rt_context_tee(struct ht_rt_context *c, int64_t kernel, ht_rt_tee_fn *fn, void *arg)
+{
+	c->tee = fn;
+	c->tee_arg = arg;
+	c->tee_kernel = kernel;
+}
+
 void *ht_rt_variable(const struct ht_rt_context *c, uint32_t i)
 {
 	return c->exec.links.variable ? c->exec.links.variable[i]

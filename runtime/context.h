@@ -20,8 +20,11 @@ struct ht_rt_context {
 	struct ht_philox *stream; /* of the next run, by number */
 	char *variables;
 	struct ht_trace *trace; /* or NULL */
-	uint64_t most_ns;       /* of a run; 0: no limit */
-	int64_t deadline;       /* of the current run */
+	ht_rt_tee_fn *tee;      /* or NULL */
+	void *tee_arg;
+	int64_t tee_kernel; /* the address of library kernel "tee" */
+	uint64_t most_ns;   /* of a run; 0: no limit */
+	int64_t deadline;   /* of the current run */
 	bool profile;
 	bool checked; /* every constant is whole */
 	int64_t *ns;  /* by step */

@@ -1,5 +1,5 @@
 /* What a context looks at in a run: constants that may be damaged, time, threads, memory that is not in use,
- * buffers between guards. */
+ * buffers between guards, tensors. */
 #include "runtime/context.h"
 
 #include <time.h>
@@ -50,12 +50,23 @@ static void leave(void *arg, struct ht_exec_frame *f)
 		ht_lives_end(f->temps, f->procedure->frame_bytes);
 }
 
+static void see(struct ht_rt_context *c, const struct ht_exec_frame *f, uint32_t step)
+{
+	const struct ht_image_step *s = &ht_image_steps(c->exec.image)[step];
+
+	if (s->op == HT_IMAGE_KERNEL && c->program->kernel[s->to] == c->tee_kernel)
+		c->tee(c->tee_arg, (uint32_t)ht_image_params(c->exec.image)[s->param],
+			f->arg[s->arg], f);
+}
+
 static void before(void *arg, struct ht_exec_frame *f, uint32_t step)
 {
 	struct ht_rt_context *c = arg;
 
 	if (c->lives)
 		ht_lives_step(c->lives, f, step);
+	if (c->tee)
+		see(c, f, step);
 }
 
 static void after(void *arg, struct ht_exec_frame *f, uint32_t step)
@@ -90,15 +101,16 @@ void ht_context_observe(struct ht_rt_context *c)
 	if (c->most_ns)
 		c->deadline = now() + (int64_t)c->most_ns;
 	c->observer = (struct ht_exec_observer){ .arg = c,
-		.together = c->profile || c->guarded,
+		.together = c->profile || c->guarded || c->tee,
 		.check = checks ? check : NULL,
 		.late = c->most_ns ? late : NULL,
 		.enter = memory || c->profile ? enter : NULL,
 		.leave = memory ? leave : NULL,
-		.before = c->lives ? before : NULL,
+		.before = c->lives || c->tee ? before : NULL,
 		.after = c->profile ? after : NULL,
 		.begin = c->trace && c->threads.threads > 1 ? begin : NULL,
 		.end = c->trace ? end : NULL };
-	c->exec.observer =
-		checks || memory || c->profile || c->trace || c->most_ns ? &c->observer : NULL;
+	c->exec.observer = checks || memory || c->profile || c->trace || c->tee || c->most_ns
+				   ? &c->observer
+				   : NULL;
 }

@@ -64,6 +64,13 @@ size_t ht_rt_loops(const struct ht_rt_program *p);
 enum ht_rt_guard { HT_RT_GUARD_BEHIND, HT_RT_GUARD_BEFORE };
 bool ht_rt_context_guard(struct ht_rt_context *c, enum ht_rt_guard where);
 
+/* Has every run from here on call `fn` for each tensor that it tees, on the thread that called ht_rt_run(): number `tensor` of
+ * the plan, at `at`, which is valid during the call, computed in frame `f`.  `kernel` is the address of library kernel
+ * "tee".  The parts of a batch run one after the other then.  `fn` NULL: no longer. */
+typedef void ht_rt_tee_fn(
+	void *arg, uint32_t tensor, const void *at, const struct ht_exec_frame *f);
+void ht_rt_context_tee(struct ht_rt_context *c, int64_t kernel, ht_rt_tee_fn *fn, void *arg);
+
 struct ht_rt_fault {
 	int32_t code;  /* of the kernel, or enum ht_exec_fault; 0: none */
 	uint32_t step; /* of the image */

@@ -188,6 +188,7 @@ HT_API void ht_config_free(struct ht_config *c);
 
 /* ---- compiling ---- */
 
+enum ht_tee_what { HT_TEE_NOTHING, HT_TEE_RESULTS, HT_TEE_CONSTANTS };
 struct ht_compile_options {
 	size_t struct_size;
 	const struct ht_policy *policy; /* NULL: keep every type */
@@ -226,10 +227,14 @@ struct ht_compile_options {
 	/* ht_compile() ends with HT_E_LIMIT soon after *cancel becomes non-zero: before the next phase
 	 * or kernel.  Another thread or a signal handler may set it.  NULL: it is not cancelled. */
 	const int32_t *cancel;
+	/* HT_TEE_RESULTS: the program can show every tensor that it computes (ht_context_see()).  Its kernels and results are
+	 * those of a program without, bit for bit; tensors inside kernels are computed once more, beside them.
+	 * HT_TEE_CONSTANTS: likewise, and constants that are operands, whose bytes the program then keeps. */
+	int64_t tee;
 };
 #define HT_COMPILE_OPTIONS_INIT                                                                    \
 	{ sizeof(struct ht_compile_options), NULL, NULL, 0, NULL, NULL, 0, NULL, 0, NULL, NULL,    \
-		NULL, NULL }
+		NULL, NULL, HT_TEE_NOTHING }
 
 /* Compiles a model.  On HT_OK the caller owns *out, which does not need the model any more. */
 HT_API enum ht_status ht_compile(const struct ht_model *m, const struct ht_compile_options *opt,

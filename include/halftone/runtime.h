@@ -321,6 +321,44 @@ struct ht_numerics {
  * no entry, and neither have tensors that share the memory of another one (reshapes). */
 HT_API size_t ht_context_numerics(const struct ht_context *c, struct ht_numerics *out, size_t cap);
 
+/* ---- tensors of runs, of programs that were compiled with `tee` ---- */
+
+enum ht_tensor_kind { HT_TENSOR_COMPUTED, HT_TENSOR_INPUT, HT_TENSOR_CONSTANT };
+/* Operand `operand` of the node of tensor `by` (its result 0). */
+struct ht_tensor_use {
+	size_t by, operand;
+};
+/* A tensor of the program.  The pointers are valid as long as the program. */
+struct ht_tensor_info {
+	const char *
+		node; /* of the imported graph: the tensor is its result, whatever it was fused with; */
+	const char *op;   /* and its type */
+	int imported;     /* 0: there is none; `node` and `op` are of the compiled graph */
+	const char *body; /* the function that the node is in, as of a loop; "": none */
+	size_t result;    /* of the node's */
+	enum ht_tensor_kind kind;
+	enum ht_dtype dtype; /* that the policy gave it */
+	int32_t rank;
+	const int64_t *dim; /* of all parts of a batch */
+	size_t bytes;
+	const struct ht_tensor_use
+		*use; /* who takes it; of nodes with the same tensor at the first one */
+	size_t uses;
+};
+/* Gives tensor `i`; 0: there is none. */
+HT_API int ht_program_tensor(const struct ht_program *p, size_t i, struct ht_tensor_info *out);
+/* A tensor at the time when it is computed. */
+struct ht_seen {
+	size_t tensor;         /* of the program */
+	struct ht_array array; /* valid during the call; of a batch in parts: this part of it, */
+	size_t part, parts;    /* which is one of so many, along the first dimension; else 0 of 1 */
+	uint64_t execution;    /* in this run, from 0: a node in a loop has several */
+};
+/* Has the runs that follow call `fn`, in the thread of ht_context_run(), for each tensor: first for constants, then in the order
+ * of computation.  NULL: no longer.  HT_E_USAGE: the program was compiled without `tee`. */
+HT_API enum ht_status ht_context_see(struct ht_context *c,
+	void (*fn)(void *arg, const struct ht_seen *t), void *arg, struct ht_diags *d);
+
 /* ---- threads for nets that were compiled ahead of time (docs/aot.md) ---- */
 
 /* A pool of threads that sleep between runs.  Any number of nets may share a pool; runs that ask

@@ -18,7 +18,7 @@
 			       offsetof(struct type, last) + sizeof(((struct type *)0)->last),     \
 		#type " has padding behind its last member, or that is another one")
 ENDS_WITH(ht_load_options, max_nodes);
-ENDS_WITH(ht_compile_options, cancel);
+ENDS_WITH(ht_compile_options, tee);
 ENDS_WITH(ht_save_options, sign_key);
 ENDS_WITH(ht_aot_options, max_iterations);
 ENDS_WITH(ht_artefact_options, require_signature);
