@@ -125,6 +125,9 @@ static enum ht_status check_options(const struct cli *c)
 	if (option_on(c, OPTION_NUMERICS))
 		return fail(HT_E_USAGE, "--numerics: %s counts nothing; run the model itself",
 			c->model);
+	if (option_on(c, OPTION_DUMP))
+		return fail(HT_E_USAGE, "--dump: %s tells of no tensors; run the model itself",
+			c->model);
 	if (c->settings)
 		return fail(HT_E_USAGE, "%s: %s is compiled already; state it to compile",
 			c->setting[0].name, c->model);

@@ -238,6 +238,8 @@ enum ht_status verb_bench(struct cli *c)
 		st = text_print(&t);
 	if (st == HT_OK)
 		st = profiled;
+	if (st == HT_OK)
+		st = dump_end(&s);
 	free(m.ns);
 	session_close(&s);
 	return st;

@@ -268,6 +268,9 @@ void array_free(struct array *a);
 /* Fills the dimensions and makes zeroed data. */
 enum ht_status array_make(struct array *a, enum ht_dtype t, int32_t rank, const int64_t *dim);
 enum ht_status npy_parse(const char *name, const void *p, size_t n, struct array *out);
+/* What is in front of the elements, of the shape that `a` has: its bytes; 0: its type has no form in .npy. */
+enum { NPY_HEAD = 1300 };
+size_t npy_begin(const struct ht_array *a, bool widen, char out[NPY_HEAD]);
 /* Header and elements. */
 enum ht_status npy_print(const struct ht_array *a, bool widen, struct ht_bytes *out);
 enum ht_status npy_load(const char *path, struct array *out);
@@ -389,8 +392,9 @@ struct session {
 	struct array *in, *out;
 	struct ht_array *in_view, *out_view;
 	size_t ins, outs;
-	bool open;    /* the program has a size that is open, */
-	int64_t rows; /* which is this in the run */
+	struct dump *dump; /* or NULL */
+	bool open;         /* the program has a size that is open, */
+	int64_t rows;      /* which is this in the run */
 };
 enum ht_status session_open(struct cli *c, struct session *s);
 enum ht_status session_run(struct cli *c, struct session *s);
@@ -407,6 +411,18 @@ enum ht_status check_memory(const struct cli *c, const struct session *s, long l
 
 /* Keeps the process on the cores of the device that is asked for, and its memory near them. */
 enum ht_status use_device(const struct cli *c);
+
+/* ---- dump.c: tensors of runs as files, as --dump and the vendor's options ask for ---- */
+
+struct dump;
+int dump_tee(const struct cli *c); /* enum ht_tee_what: what the program has to tell of */
+/* Sets s->dump, where anything is asked for; s->context is there. */
+enum ht_status dump_begin(struct cli *c, struct session *s);
+void dump_run_begin(struct dump *d);
+void dump_run_end(struct dump *d, enum ht_status st);
+/* Whether all was written; says where it is. */
+enum ht_status dump_end(struct session *s);
+void dump_free(struct dump *d);
 
 /* ---- profile.c: what --trace, --profile-table and the vendor's profiling options ask for ---- */
 
@@ -426,6 +442,7 @@ struct summary {
 };
 struct summary *summarise_outputs(
 	const struct session *s); /* of each output; the caller frees it */
+double array_number(const struct ht_array *a, size_t i);
 /* A warning for each output with NaN or infinities, if no input and no constant has any. */
 void warn_not_finite(const struct cli *c, const struct session *s, const struct summary *of);
 

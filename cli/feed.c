@@ -240,6 +240,7 @@ static enum ht_status compile(struct cli *c, struct session *s, long long thread
 	opt.conv_method = option(c, OPTION_CONV_METHOD, NULL);
 	opt.numerics = option_on(c, OPTION_NUMERICS);
 	opt.threads = (int)threads;
+	opt.tee = dump_tee(c);
 	st = compile_shown(c, s->model, &opt, &s->program);
 	ht_policy_free(policy);
 	return st;
@@ -382,16 +383,26 @@ enum ht_status session_open(struct cli *c, struct session *s)
 		st = use_device(c);
 	if (st == HT_OK)
 		st = ht_context_new(s->program, &opt, c->diags, &s->context);
+	if (st == HT_OK)
+		st = dump_begin(c, s);
 	return st == HT_OK ? set_seed(c, s) : st;
 }
 
 enum ht_status session_run(struct cli *c, struct session *s)
 {
-	return ht_context_run(s->context, s->in_view, s->ins, s->out_view, s->outs, c->diags);
+	enum ht_status st;
+
+	if (s->dump)
+		dump_run_begin(s->dump);
+	st = ht_context_run(s->context, s->in_view, s->ins, s->out_view, s->outs, c->diags);
+	if (s->dump)
+		dump_run_end(s->dump, st);
+	return st;
 }
 
 void session_close(struct session *s)
 {
+	dump_free(s->dump);
 	ht_context_free(s->context);
 	ht_program_free(s->program);
 	ht_model_free(s->model);

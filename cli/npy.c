@@ -304,28 +304,38 @@ static int print_header(char *h, size_t size, const struct ht_array *a, const ch
 	return n;
 }
 
-enum ht_status npy_print(const struct ht_array *a, bool widen, struct ht_bytes *out)
+size_t npy_begin(const struct ht_array *a, bool widen, char out[NPY_HEAD])
 {
 	bool wide = widen && a->dtype == HT_BF16;
 	const char *descr = descr_of(wide ? HT_F32 : a->dtype);
-	size_t bytes = wide ? a->bytes * 2 : a->bytes;
-	char header[1200];
 	int n;
 
 	if (!descr)
+		return 0;
+	n = print_header(out + 10, NPY_HEAD - 90, a, descr);
+	memcpy(out, "\x93NUMPY\x01\x00", 8);
+	out[8] = (char)(n & 255);
+	out[9] = (char)(n >> 8);
+	return 10 + (size_t)n;
+}
+
+enum ht_status npy_print(const struct ht_array *a, bool widen, struct ht_bytes *out)
+{
+	bool wide = widen && a->dtype == HT_BF16;
+	size_t bytes = wide ? a->bytes * 2 : a->bytes, n;
+	char head[NPY_HEAD];
+
+	n = npy_begin(a, widen, head);
+	if (!n)
 		return fail(HT_E_UNSUPPORTED, "%s has no form in .npy", ht_dtype_name(a->dtype));
-	n = print_header(header, sizeof header - 80, a, descr);
-	out->n = 10 + (size_t)n + bytes;
+	out->n = n + bytes;
 	out->p = malloc(out->n + 1);
 	if (!out->p)
 		return fail(HT_E_ENVIRONMENT, "no memory for %zu bytes", out->n);
-	memcpy(out->p, "\x93NUMPY\x01\x00", 8);
-	out->p[8] = (char)(n & 255);
-	out->p[9] = (char)(n >> 8);
-	memcpy(out->p + 10, header, (size_t)n);
+	memcpy(out->p, head, n);
 	if (wide)
-		ht_widen(a->data, HT_BF16, (float *)(void *)(out->p + 10 + n), bytes / 4);
+		ht_widen(a->data, HT_BF16, (float *)(void *)(out->p + n), bytes / 4);
 	else if (bytes)
-		memcpy(out->p + 10 + n, a->data, bytes);
+		memcpy(out->p + n, a->data, bytes);
 	return HT_OK;
 }

@@ -234,6 +234,8 @@ enum ht_status verb_run(struct cli *c)
 		warn_not_finite(c, &s, summary);
 		st = report(c, &s, summary, v, format == HT_FORMAT_JSON);
 	}
+	if (st == HT_OK)
+		st = dump_end(&s);
 	for (size_t i = 0; v && st == HT_OK && i < s.outs; i++)
 		if (!v[i].ok)
 			st = HT_E_VERDICT;

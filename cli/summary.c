@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static double number_at(const struct ht_array *a, size_t i)
+double array_number(const struct ht_array *a, size_t i)
 {
 	const void *p = a->data;
 	float f;
@@ -45,7 +45,7 @@ static struct summary summarise(const struct ht_array *a)
 	struct summary s = { .n = size ? a->bytes / size : 0 };
 
 	for (size_t i = 0; i < s.n; i++) {
-		double x = number_at(a, i);
+		double x = array_number(a, i);
 		if (!i || x < s.min)
 			s.min = x;
 		if (!i || x > s.max) {

@@ -335,7 +335,7 @@ static void configurations(void)
 	CHECK(ht_config_read(path, 0, d, &c) == HT_E_ENVIRONMENT && !c);
 	CHECK(!ht_option_named("dump", &o));
 	CHECK(ht_option_check("enable_dump", "false", d) == HT_OK);
-	CHECK(ht_option_check("enable_dump", "true", d) == HT_E_UNSUPPORTED);
+	CHECK(ht_option_check("enable_dump", "true", d) == HT_OK);
 	CHECK(ht_option_check("enable_dump", "maybe", d) == HT_E_USAGE);
 	CHECK(ht_option_check("dump_step", "5-3", d) == HT_E_USAGE);
 	CHECK(ht_option_standing("op-debug-level", &instead) == HT_OPTION_DEPRECATED &&

@@ -45,6 +45,16 @@ entry "" {
 %y = RandomUniform(%shape) {T=i32, dtype=f32, seed=0, seed2=0}
 '''
 
+OVERFLOWS = ['--dump_path=.', '--input=x=random(1,1e38,3e38)']
+DIVIDES = '''hir 1
+entry "" {
+  input "x" = %x
+  output "y" = %y
+}
+%x = Placeholder() {dtype=i32, shape=shape[2]}
+%y = FloorDiv(%x, %x) {T=i32}
+'''
+
 SLOW = ['--runs=1', 'slow.hir']  # a run takes longer than 1 ms before its last kernel
 SLOW_MODEL = """hir 1
 entry "" {
@@ -73,6 +83,15 @@ HONOURED = {
     'denylist_add': (GRAPPLER, 'Sin', 'report'),
     'denylist_remove': (GRAPPLER, 'Exp', 'report'),
     'dump_graphs': ([], 'graphs', 'files'),
+    'dump_config.dump_data': (['--dump=d'], 'stats', 'left'),
+    'dump_config.dump_debug_mode': (OVERFLOWS + ['--enable_dump_debug=true'], 'atomic_overflow', 'left'),
+    'dump_config.dump_layer': (['--dump=d'], 'first', 'left'),
+    'dump_config.dump_mode': (['--dump=d'], 'all', 'left'),
+    'dump_config.dump_path': (['--enable_dump=true', '--dump_path=.'], '..', 'left'),
+    'dump_config.dump_step': (['--dump=d'], '7', 'left'),
+    'dump_config.enable_dump': (['--dump_path=.'], 'true', 'left'),
+    'dump_config.enable_dump_debug': (OVERFLOWS, 'true', 'left'),
+    'enable_exception_dump': ([], '1', 'fault'),
     'enable_scope_fusion_passes': ([], 'ScopeClipBoxesPass', 'report'),
     'experimental_config.graph_compiler_cache_dir': ([], 'there', 'files'),
     'export_compile_stat': ([], '1', 'files'),
@@ -215,7 +234,7 @@ class Classes(ToolCase):
         """Files of a run, but for times in their names."""
         d = self.folder()
         ran = self.call(d, 'run', 'm.hir', *settings)
-        return {'left': sorted(re.sub(r'[0-9]{14}(_[0-9]+)?', 'TIME', n) for n in self.left(d)), 'exit': (ran.returncode, 0)}
+        return {'left': sorted(re.sub(r'[0-9]{14,16}(_[0-9]+)?', 'TIME', n) for n in self.left(d)), 'exit': (ran.returncode, 0)}
 
     def stops(self, settings):
         """The exit code of a run, and the first words of its error."""
@@ -226,8 +245,17 @@ class Classes(ToolCase):
         error = re.search(rb'error: .*?(limit of time|device 9999)', ran.stderr)
         return {'stops': (ran.returncode, error and error[1]), 'exit': (0, 0)}
 
+    def fault(self, settings):
+        """Files of a run that fails."""
+        d = self.folder()
+        with open(os.path.join(d, 'divides.hir'), 'w') as f:
+            f.write(DIVIDES)
+        ran = self.call(d, 'run', 'divides.hir', '--input=x=i32[2]:1,0', *settings)
+        return {'fault': sorted(re.sub(r'[0-9]{16}', 'TIME', n) for n in self.left(d)), 'exit': (ran.returncode - 3, 0)}
+
     def differs(self, name, base, value, what):
-        see = {'draws': self.draws, 'left': self.run_leaves, 'stops': self.stops}.get(what, self.seen)
+        see = {'draws': self.draws, 'left': self.run_leaves, 'stops': self.stops,
+               'fault': self.fault}.get(what, self.seen)
         before, after = see(base), see([*base, '--%s=%s' % (name, value)])
         if what != 'exit':
             self.assertEqual((before['exit'], after['exit']), ((0, 0), (0, 0)), name)

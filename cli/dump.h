@@ -1,0 +1,62 @@
+/* dump: tensors of runs as files. */
+#ifndef HT_DUMP_H
+#define HT_DUMP_H
+
+#include "cli/cli.h"
+
+struct dump_wish {
+	bool tensors;         /* of chosen runs, */
+	bool inputs, outputs; /* these of each node */
+	bool statistics;      /* in the place of elements */
+	bool overflows;       /* what a node overflowed from */
+	bool faults;          /* what a node failed with */
+	bool keeps;           /* the last two: tensors are kept until they are taken */
+};
+
+struct kept {
+	struct ht_seen seen; /* array.data: ours, or NULL */
+	size_t left;         /* nodes that have not taken it */
+	bool finite;
+};
+
+struct moments {
+	size_t count, nan, below, above; /* the last two: infinities */
+	double min, max, sum, squares;   /* of the others */
+};
+
+struct dump {
+	struct cli *cli;
+	struct dump_wish wish;
+	const char *path, *layers;
+	char *folder;      /* of all runs; NULL: nothing is written unless something fails */
+	char *step_folder; /* of this one */
+	size_t tensors;
+	struct ht_tensor_info *info;   /* by tensor */
+	struct kept *kept;             /* likewise */
+	unsigned long long step, runs; /* runs: that are dumped */
+	bool chosen;                   /* this run is */
+	int64_t stamp;                 /* microseconds: when it began */
+	size_t overflowed;
+	enum ht_status status;   /* not HT_OK: it could not be written */
+	struct moments *moments; /* by tensor: of the parts of a batch so far */
+};
+
+/* dump.c: says once what could not be written, and why by errno; nothing more is. */
+void dump_failed(struct dump *d, const char *path);
+/* Makes a folder and those that it is in, where they are missing. */
+enum ht_status dump_folders(const char *path);
+/* Writes the operands, as far as they are kept, of the node whose first result `by` is. */
+void dump_operands(struct dump *d, const char *folder, size_t by);
+/* Likewise, and its result, which is infinite or NaN. */
+void dump_overflow(struct dump *d, const struct ht_seen *s);
+
+/* dump_keep.c */
+void dump_keep(struct dump *d, const struct ht_seen *s);
+void dump_forget(struct dump *d); /* at the end of a run */
+
+/* dump_statistics.c: takes a tensor into d->moments; appends its line to the vendor's table. */
+void dump_count(struct dump *d, const struct ht_seen *s);
+void dump_statistics(
+	struct dump *d, const char *path, const char *what, size_t index, const struct ht_seen *s);
+
+#endif

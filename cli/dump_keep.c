@@ -1,0 +1,92 @@
+/* Tensors that are kept until all who take them have run: for nodes that overflow or fail. */
+#include "cli/dump.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_finite(const struct ht_array *a)
+{
+	size_t n = ht_dtype_bytes(a->dtype) ? a->bytes / ht_dtype_bytes(a->dtype) : 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (!isfinite(array_number(a, i)))
+			return false;
+	return true;
+}
+
+static void forget(struct kept *k)
+{
+	free(k->seen.array.data);
+	*k = (struct kept){ 0 };
+}
+
+void dump_forget(struct dump *d)
+{
+	for (size_t i = 0; d->kept && i < d->tensors; i++)
+		forget(&d->kept[i]);
+}
+
+static void keep(struct dump *d, const struct ht_seen *s)
+{
+	struct kept *k = &d->kept[s->tensor];
+	void *copy;
+
+	forget(k);
+	if (!d->info[s->tensor].uses)
+		return;
+	copy = must_alloc(s->array.bytes + 1);
+	memcpy(copy, s->array.data, s->array.bytes);
+	k->seen = *s;
+	k->seen.array.data = copy;
+	k->seen.array.dim = d->info[s->tensor].dim;
+	k->left = d->info[s->tensor].uses;
+	k->finite = is_finite(&s->array);
+}
+
+static bool takes(const struct ht_tensor_info *i, size_t by)
+{
+	for (size_t k = 0; k < i->uses; k++)
+		if (i->use[k].by == by)
+			return true;
+	return false;
+}
+
+/* Its operands are finite, as far as they are known, and it is not. */
+static bool overflows(const struct dump *d, const struct ht_seen *s)
+{
+	if (d->info[s->tensor].kind != HT_TENSOR_COMPUTED || !d->info[s->tensor].imported ||
+		is_finite(&s->array))
+		return false;
+	for (size_t i = 0; i < d->tensors; i++)
+		if (d->kept[i].seen.array.data && !d->kept[i].finite &&
+			takes(&d->info[i], s->tensor))
+			return false;
+	return true;
+}
+
+/* A constant stays for the next iteration. */
+static void take(struct dump *d, size_t by)
+{
+	for (size_t i = 0; i < d->tensors; i++) {
+		struct kept *k = &d->kept[i];
+
+		if (!k->seen.array.data || d->info[i].kind == HT_TENSOR_CONSTANT ||
+			!takes(&d->info[i], by))
+			continue;
+		for (size_t u = 0; u < d->info[i].uses; u++)
+			k->left -= d->info[i].use[u].by == by;
+		if (!k->left)
+			forget(k);
+	}
+}
+
+void dump_keep(struct dump *d, const struct ht_seen *s)
+{
+	if (d->wish.overflows && d->chosen && overflows(d, s)) {
+		d->overflowed++;
+		dump_overflow(d, s);
+	}
+	take(d, s->tensor);
+	keep(d, s);
+}

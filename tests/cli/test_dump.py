@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""Dumps: what is in them, their folders and names, the vendor's options, and folders that cannot be written."""
+import csv, glob, json, os, re, resource, signal, struct, subprocess, unittest
+
+from tool import TOOL, ToolCase, npy, read_npy
+
+MODEL = b'''hir 1
+entry "" {
+  input "x" = %x
+  output "net/y" = %"net/y"
+}
+%x = Placeholder() {dtype=f32, shape=shape[2,4]}
+%w = Const() {dtype=f32, value=tensor f32[4,4] {1.0, 0.5, 0.0, 2.0, 0.0, 1.0, -1.0, 0.5, 3.0, 0.0, 1.0, 0.25, -2.0, 1.0, 0.0, 1.0}}
+%b = Const() {dtype=f32, value=tensor f32[4] {0.5, -0.5, 0.25, -20.0}}
+%"net/a" = MatMul(%x, %w) {T=f32, transpose_a=false, transpose_b=false}
+%"net/b" = BiasAdd(%"net/a", %b) {T=f32, data_format="NHWC"}
+%"net/c" = Relu(%"net/b") {T=f32}
+%"net/y" = Exp(%"net/c") {T=f32}
+'''
+X = [1, 2, 3, 4, -1, 0.5, 2, 0]
+W = [[1.0, 0.5, 0.0, 2.0], [0.0, 1.0, -1.0, 0.5], [3.0, 0.0, 1.0, 0.25], [-2.0, 1.0, 0.0, 1.0]]
+B = [0.5, -0.5, 0.25, -20.0]
+A = [sum(X[4 * r + k] * W[k][c] for k in range(4)) for r in range(2) for c in range(4)]
+SUM = [a + B[i % 4] for i, a in enumerate(A)]
+NAME = re.compile(r'^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[0-9]+\.0\.[0-9]{16}\.(?:npy|(?:input|output)\.[0-9]+\.npy|csv)$')
+
+DIVIDES = b'''hir 1
+entry "" {
+  input "x" = %x
+  input "z" = %z
+  output "y" = %y
+}
+%x = Placeholder() {dtype=i32, shape=shape[3]}
+%z = Placeholder() {dtype=i32, shape=shape[3]}
+%two = Const() {dtype=i32, value=tensor i32[] {2}}
+%twice = Mul(%x, %two) {T=i32}
+%quotient = FloorDiv(%twice, %z) {T=i32}
+%y = AddV2(%quotient, %x) {T=i32}
+'''
+
+OVERFLOWS = b'''hir 1
+entry "" {
+  input "x" = %x
+  output "y" = %y
+}
+%x = Placeholder() {dtype=f32, shape=shape[4]}
+%big = Const() {dtype=f32, value=tensor f32[] {3.0e38}}
+%small = Const() {dtype=f32, value=tensor f32[] {0.5}}
+%less = Mul(%x, %small) {T=f32}
+%more = Mul(%less, %big) {T=f32}
+%after = Neg(%more) {T=f32}
+%y = AddV2(%after, %x) {T=f32}
+'''
+
+
+class Dump(ToolCase):
+    def setUp(self):
+        super().setUp()
+        self.model = self.path('m.hir', MODEL)
+        self.feed = ['--input', 'x=@' + self.path('x.npy', npy('<f4', (2, 4), struct.pack('<8f', *X)))]
+
+    def run_tool(self, *args, verb='run', **more):
+        return self.tool(verb, self.model, *self.feed, *args, **more)
+
+    def files(self, folder, step=0):
+        """The step's tensors by node and what they are: "net/a" is net_a there."""
+        at = glob.glob('%s/*/*/*/1/%d/*' % (folder, step))
+        got = {}
+        for f in at:
+            self.assertRegex(os.path.basename(f), NAME)
+            parts = os.path.basename(f).split('.')
+            with open(f, 'rb') as data:
+                got['.'.join(parts[1:2] + parts[5:-1])] = read_npy(data.read())[1:]
+        self.assertEqual(len(got), len(at))
+        return got
+
+    def test_through_fusion(self):
+        """Each node has its tensor although one kernel computes them all, and the result is the same with a dump."""
+        here, y, plain = self.path('dumps/deep'), self.path('y.npy'), self.path('plain.npy')
+        self.run_tool('-o', plain)
+        r = self.run_tool('-o', y, '--dump', here)
+        self.assertIn('the tensors of 1 of 1 runs are in ' + here, r.err)
+        self.assertEqual(self.read(y), self.read(plain))
+        got = self.files(here)
+        self.assertEqual(sorted(got), ['net_a.output.0', 'net_b.output.0', 'net_c.output.0', 'net_y.output.0'])
+        self.assertEqual(got['net_a.output.0'], ((2, 4), A))
+        self.assertEqual(got['net_b.output.0'], ((2, 4), SUM))
+        self.assertEqual(got['net_c.output.0'], ((2, 4), [max(v, 0) for v in SUM]))
+        self.assertEqual(got['net_y.output.0'][1], read_npy(self.read(y))[2])
+
+    def test_folders(self):
+        here = self.path('d')
+        os.mkdir(here)
+        self.run_tool('--enable_dump=true', '--dump_path', here, '--session_device_id=0')
+        self.run_tool('--dump', here)
+        times = sorted(os.listdir(here))
+        self.assertEqual(len(times), 2)
+        for t in times:
+            self.assertRegex(t, r'^[0-9]{14}$')
+            self.assertEqual(glob.glob('%s/%s/*/*/*/*' % (here, t)), ['%s/%s/0/m/1/0' % (here, t)])
+
+    def test_modes(self):
+        for mode, want in ('output', {'output.0'}), ('input', {'input.0', 'input.1'}), ('all', {'input.0', 'input.1', 'output.0'}):
+            with self.subTest(mode):
+                here = self.path(mode)
+                self.run_tool('--dump', here, '--dump-mode', mode)
+                got = self.files(here)
+                self.assertEqual({k.split('.', 1)[1] for k in got}, want)
+                if mode != 'output':
+                    self.assertEqual(got['net_a.input.0'], ((2, 4), X))
+                    self.assertEqual(got['net_a.input.1'], ((4, 4), sum(W, [])))
+                    self.assertEqual(got['net_b.input.0'], ((2, 4), A))
+                    self.assertEqual(got['net_b.input.1'], ((4,), B))
+                    self.assertEqual(got['net_c.input.0'], ((2, 4), SUM))
+
+    def test_steps(self):
+        here = self.path('s')
+        r = self.run_tool('--dump', here, '--dump-step', '4|1-2', '--runs=6')
+        self.assertIn('the tensors of 3 of 6 runs', r.err)
+        self.assertEqual(sorted(os.path.basename(d) for d in glob.glob(here + '/*/*/*/1/*')), ['1', '2', '4'])
+        self.assertEqual(self.files(here, 4)['net_a.output.0'], ((2, 4), A))
+        none = self.path('none')
+        self.assertIn('the tensors of 0 of 2 runs', self.run_tool('--dump', none, '--dump_step=7', '--runs=2').err)
+        self.assertEqual(glob.glob(none + '/*/*/*/1/*'), [])
+        self.fails(2, 'does not rise', 'run', self.model, '--dump', here, '--dump_step=5-3')
+        self.run_tool('--dump', here, '--dump_step=0', '--warmup=1', '--runs=2', '--duration=0', verb='bench')
+
+    def test_layers(self):
+        here = self.path('l')
+        self.run_tool('--dump', here, '--dump_layer=net/c net/a', '--dump_mode=all')
+        self.assertEqual(sorted(self.files(here)), ['net_a.input.0', 'net_a.input.1', 'net_a.output.0', 'net_c.input.0', 'net_c.output.0', 'x.output.0'])
+
+    def test_low(self):
+        """bfloat16 tensors are float32 in the files; what a kernel rounds at its end only is rounded there."""
+        here = self.path('low')
+        self.run_tool('--dump', here, '--policy=allow_mix_precision_bf16')
+        got = self.files(here)
+        self.assertEqual(got['net_a.output.0'], ((2, 4), A))
+        self.assertEqual(got['net_b.output.0'], ((2, 4), SUM))
+
+    def test_statistics(self):
+        here = self.path('stats')
+        self.run_tool('--dump', here, '--dump_data=stats', '--dump_mode=all')
+        at = glob.glob(here + '/*/*/*/1/0/BiasAdd.net_b.*.csv')
+        self.assertEqual(len(at), 1)
+        with open(at[0]) as f:
+            rows = list(csv.DictReader(f))
+        self.assertEqual([(r['Input/Output'], r['Index']) for r in sorted(rows, key=lambda r: (r['Input/Output'], r['Index']))],
+                         [('input', '0'), ('input', '1'), ('output', '0')])
+        out = [r for r in rows if r['Input/Output'] == 'output'][0]
+        self.assertEqual((float(out['Max Value']), float(out['Min Value']), out['Count'], out['Shape'], out['Nan Count']),
+                         (max(SUM), min(SUM), '8', '2x4', '0'))
+        self.assertAlmostEqual(float(out['l2norm']), sum(v * v for v in SUM) ** .5, 4)
+
+    def test_long_names(self):
+        long = 'n' * 300
+        model = self.path('long.hir', MODEL.replace(b'net/b', long.encode()))
+        here = self.path('long')
+        self.tool('run', model, *self.feed, '--dump', here)
+        folder, = glob.glob(here + '/*/*/*/1/0')
+        with open(folder + '/mapping.csv') as f:
+            (digits, name), = csv.reader(f)
+        self.assertRegex(digits, r'^[0-9]+\.npy$')
+        self.assertTrue(name.startswith('BiasAdd.' + long + '.'))
+        self.assertEqual(read_npy(self.read(folder + '/' + digits))[1:], ((2, 4), SUM))
+
+    def test_overflow(self):
+        """The node that makes infinities of finite numbers, with its operands; not those behind it."""
+        model, here = self.path('o.hir', OVERFLOWS), self.path('o')
+        os.mkdir(here)
+        feed = ['--input', 'x=f32[4]:1,2,4,-8']
+        r = self.tool('run', model, *feed, '--enable_dump_debug=true', '--dump_path', here)
+        self.assertIn('1 nodes overflowed', r.err)
+        got = self.files(here)
+        self.assertEqual(sorted(got), ['more.input.0', 'more.input.1', 'more.output.0'])
+        self.assertEqual(got['more.input.0'], ((4,), [.5, 1, 2, -4]))
+        self.assertEqual(got['more.output.0'][1][2:], [float('inf'), float('-inf')])
+        os.mkdir(self.path('none'))
+        for more in ['--input', 'x=f32[4]:1,1,1,1'], [*feed, '--dump_debug_mode=atomic_overflow']:
+            r = self.tool('run', model, *more, '--enable_dump_debug=true', '--dump_path', self.path('none'))
+            self.assertEqual([f for f in glob.glob(self.path('none') + '/**', recursive=True) if os.path.isfile(f)], [])
+
+    def test_fault(self):
+        """What a node failed with."""
+        model, here = self.path('d.hir', DIVIDES), self.path('f')
+        feed = ['--input', 'x=i32[3]:5,6,7', '--input', 'z=i32[3]:1,0,2']
+        r = self.fails(3, 'division by zero', 'run', model, *feed, '--enable_exception_dump=1', '--dump_path', here)
+        folder = here + '/extra-info/data-dump/0'
+        self.assertIn("the operands of 'quotient' are in " + folder, r.err)
+        got = {f.split('.', 1)[1].split('.')[0] + '.' + f.split('.')[-2]: read_npy(self.read(os.path.join(folder, f)))[2] for f in os.listdir(folder)}
+        self.assertEqual(got, {'quotient.0': [10, 12, 14], 'quotient.1': [1, 0, 2]})
+        good = ['--input', 'x=i32[3]:5,6,7', '--input', 'z=i32[3]:1,1,2']
+        y, plain = self.path('y.npy'), self.path('p.npy')
+        self.tool('run', model, *good, '-o', y, '--enable_exception_dump=2')
+        self.tool('run', model, *good, '-o', plain)
+        self.assertEqual(self.read(y), self.read(plain))
+        self.assertFalse(os.path.exists('extra-info'))
+
+    def test_cannot_write(self):
+        self.fails(5, r'file: this folder cannot be made: Not a directory', 'run', self.model, '--dump', self.path('file', b'x'))
+        self.fails(5, r'cannot be made', 'run', self.model, '--dump', '/proc/none/x')
+        self.fails(3, 'dump_path must be set', 'run', self.model, '--config', self.path('c.json', b'{"dump_config": {"enable_dump": true}}'))
+        artefact = self.path('m.htx')
+        self.tool('compile', self.model, '-o', artefact)
+        self.fails(2, 'run the model itself', 'run', artefact, '--dump', self.path('a'))
+
+    def test_disk_full(self):
+        """The result of the run is right; that the dump is not whole is said once, with exit code 5."""
+        here, y, plain = self.path('full'), self.path('y.npy'), self.path('plain.npy')
+        model = self.path('large.hir', MODEL.replace(b'shape[2,4]', b'shape[4096,4]'))
+        self.tool('run', model, '-o', plain)
+
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (66000, 66000))
+
+        self.tool('run', model, '-o', self.path('warm.npy'), '--dump', self.path('warm'))  # kernels are in the cache
+        r = subprocess.run([TOOL, 'run', model, '--dump_mode=all', '-o', '/dev/stdout', '-q', '--no-cache', '--dump', here],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=limit)
+        self.assertEqual(r.returncode, 0, r.stderr)  # 65664 bytes each
+        model = self.path('larger.hir', MODEL.replace(b'shape[2,4]', b'shape[8192,4]'))
+        self.tool('run', model, '-o', plain)
+        r = subprocess.run([TOOL, 'run', model, '-o', '/dev/stdout', '-q', '--no-cache', '--dump', here],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=limit)
+        self.assertEqual(r.returncode, 5, r.stderr)
+        self.assertEqual(r.stderr.decode().count('cannot write'), 1)
+        self.assertIn('the results of the run are', r.stderr.decode())
+
+
+if __name__ == '__main__':
+    unittest.main()
