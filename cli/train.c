@@ -15,7 +15,13 @@ struct training {
 	struct ht_compile_options compile;
 	struct data data, eval_data;
 	struct order order;
-	struct entry step, eval, rest; /* rest: of the rows that are left of an evaluation */
+	struct entry step, low;  /* low: the step of the first phase */
+	struct entry eval, rest; /* rest: of the rows that are left of an evaluation */
+	struct phases phases;
+	struct {
+		long long steps;
+		double seconds;
+	} spent[2]; /* in the first phase, and in all other steps */
 	const char *loss;
 	const char *output[2]; /* of a step: the loss, the op */
 	const char **measured; /* of an evaluation */
@@ -153,6 +159,8 @@ static enum ht_status open_train_model(struct training *t)
 		st = use_cache(c, t->model);
 	if (st == HT_OK)
 		st = open_policy(c, &t->policy);
+	if (st == HT_OK)
+		st = phases_read(c, t->policy, &t->phases);
 	t->compile.policy = t->policy;
 	return st;
 }
@@ -208,6 +216,12 @@ static enum ht_status open_entries(struct training *t)
 
 	if (st == HT_OK)
 		st = check_loss(t);
+	if (st == HT_OK && t->phases.on) {
+		w.name = "step in low precision";
+		t->compile.policy = t->phases.low;
+		st = entry_open(t->c, t->session, t->model, &t->compile, &w, &t->low);
+		t->compile.policy = t->policy;
+	}
 	if (st == HT_OK && t->eval_data.n)
 		st = open_eval(t);
 	return st;
@@ -216,20 +230,32 @@ static enum ht_status open_entries(struct training *t)
 /* ---- first values ---- */
 
 /* What has to be as it was for the same bits: the order of the rows. */
-enum { NOTED_STEP, NOTED_SEED, NOTED_BATCH, NOTED_ROWS, NOTED_SHUFFLES, NOTES };
+enum {
+	NOTED_STEP,
+	NOTED_SEED,
+	NOTED_BATCH,
+	NOTED_ROWS,
+	NOTED_SHUFFLES,
+	NOTED_SAME,
+	NOTED_PHASE = NOTED_SAME, /* whether that of low precision is over */
+	NOTED_LOSS,               /* the last one's bits, on which phases may depend */
+	NOTES
+};
 
 static enum ht_status note_progress(struct training *t, long long step)
 {
-	const int64_t value[NOTES] = { step, t->seed, t->batch, t->data.count, t->order.shuffles };
+	int64_t value[NOTES] = { step, t->seed, t->batch, t->data.count, t->order.shuffles,
+		t->phases.over };
 
+	memcpy(&value[NOTED_LOSS], &t->last_loss, sizeof t->last_loss);
 	return ht_session_note(t->session, "train", value, NOTES, t->c->diags);
 }
 
 static enum ht_status go_on(struct training *t, const char *prefix)
 {
-	static const char *const what[NOTES] = { "", "--seed", "--batch", "rows of data",
+	static const char *const what[NOTED_SAME] = { "", "--seed", "--batch", "rows of data",
 		"shuffling" };
-	const int64_t mine[NOTES] = { 0, t->seed, t->batch, t->data.count, t->order.shuffles };
+	const int64_t mine[NOTED_SAME] = { 0, t->seed, t->batch, t->data.count, t->order.shuffles };
 	size_t n;
 	const int64_t *noted = ht_session_noted(t->session, "train", &n);
 
@@ -237,13 +263,15 @@ static enum ht_status go_on(struct training *t, const char *prefix)
 		return fail(HT_E_INPUT,
 			"%s: it was not saved by halftone train; --restore takes its values",
 			prefix);
-	for (int i = NOTED_SEED; i < NOTES; i++)
+	for (int i = NOTED_SEED; i < NOTED_SAME; i++)
 		if (noted[i] != mine[i])
 			return fail(HT_E_USAGE,
 				"%s: it was saved with %s %lld, this has %lld; --restore takes "
 				"the values alone",
 				prefix, what[i], (long long)noted[i], (long long)mine[i]);
 	t->first = noted[NOTED_STEP];
+	t->phases.over = noted[NOTED_PHASE] != 0;
+	memcpy(&t->last_loss, &noted[NOTED_LOSS], sizeof t->last_loss);
 	return HT_OK;
 }
 
@@ -344,6 +372,24 @@ static enum ht_status check_number(const struct training *t, long long done)
 		isnan(t->last_loss) ? "NaN" : "infinite");
 }
 
+/* One of the two programs of a step: nothing else changes between phases. */
+static enum ht_status run_step(struct training *t, long long i)
+{
+	bool was_over = t->phases.over, low = phases_low(&t->phases, i, t->steps, t->last_loss);
+	struct entry *e = low ? &t->low : &t->step;
+	double begun = log_seconds(&t->log);
+	enum ht_status st;
+
+	if (t->phases.over && !was_over)
+		log_values(&t->log, "original precision", i, NULL, NULL, 0);
+	st = entry_run(t->c, t->session, e, t->row, i);
+	t->spent[!low].steps++;
+	t->spent[!low].seconds += log_seconds(&t->log) - begun;
+	if (st == HT_OK)
+		t->last_loss = entry_mean(e, 0);
+	return st;
+}
+
 static enum ht_status one_step(struct training *t, long long i)
 {
 	long long done = i + 1;
@@ -351,10 +397,9 @@ static enum ht_status one_step(struct training *t, long long i)
 
 	for (int64_t k = 0; k < t->batch; k++)
 		t->row[k] = order_row(&t->order, i * t->batch + k);
-	st = entry_run(t->c, t->session, &t->step, t->row, i);
+	st = run_step(t, i);
 	if (st != HT_OK)
 		return fail(st, "step %lld failed", done);
-	t->last_loss = entry_mean(&t->step, 0);
 	log_step(&t->log, done, t->last_loss,
 		(double)done * (double)t->batch / (double)t->data.count);
 	st = check_number(t, done);
@@ -389,6 +434,25 @@ static enum ht_status run_steps(struct training *t)
 
 /* ---- the report ---- */
 
+/* Steps and seconds of each, and what the first one saved against the time of the other's steps. */
+static void put_phases(const struct training *t, struct text *out, bool json)
+{
+	const double each = t->spent[1].steps ? t->spent[1].seconds / (double)t->spent[1].steps : 0;
+	const double saved = each * (double)t->spent[0].steps - t->spent[0].seconds;
+
+	for (int i = 0; i < 2 && t->phases.on; i++) {
+		struct ht_program_info info = HT_PROGRAM_INFO_INIT;
+
+		ht_program_about((i ? &t->step : &t->low)->program, &info);
+		text_printf(out,
+			json ? "%s{\"policy\": \"%s\", \"steps\": %lld, \"seconds\": %.6f}"
+			     : "%sphase  %s  %lld steps  %.3g s\n",
+			json && i ? ", " : "", info.policy, t->spent[i].steps, t->spent[i].seconds);
+	}
+	if (t->phases.on && !json && t->spent[0].steps && t->spent[1].steps)
+		text_printf(out, "low precision saved %.3g s\n", saved);
+}
+
 static enum ht_status report(struct training *t, bool json)
 {
 	double seconds = log_seconds(&t->log), done = (double)(t->steps - t->first);
@@ -399,6 +463,7 @@ static enum ht_status report(struct training *t, bool json)
 	if (!json) {
 		text_printf(&out, "%lld steps  loss %.6g  %.3g s  %.4g steps/s  %s\n", t->steps,
 			t->last_loss, seconds, seconds > 0 ? done / seconds : 0, info.policy);
+		put_phases(t, &out, false);
 		for (size_t i = 0; i < t->measures && t->evaluated; i++)
 			text_printf(&out, "evaluation  %s %.6g\n", t->measured[i], t->value[i]);
 		return text_print(&out);
@@ -411,7 +476,9 @@ static enum ht_status report(struct training *t, bool json)
 	text_printf(
 		&out, ",\n \"first\": %lld,\n \"steps\": %lld,\n \"loss\": ", t->first, t->steps);
 	text_number(&out, t->last_loss);
-	text_printf(&out, ",\n \"seconds\": %.6f,\n \"evaluation\": {", seconds);
+	text_printf(&out, ",\n \"seconds\": %.6f,\n \"phases\": [", seconds);
+	put_phases(t, &out, true);
+	text_printf(&out, "],\n \"evaluation\": {");
 	for (size_t i = 0; i < t->measures && t->evaluated; i++) {
 		text_printf(&out, i ? ", " : "");
 		text_json(&out, t->measured[i]);
@@ -451,6 +518,8 @@ static enum ht_status prepare(struct training *t)
 static void release(struct training *t)
 {
 	entry_close(&t->step);
+	entry_close(&t->low);
+	phases_free(&t->phases);
 	entry_close(&t->eval);
 	entry_close(&t->rest);
 	ht_session_free(t->session);

@@ -91,6 +91,20 @@ enum ht_status save_make_dir(const char *dir);
 enum ht_status save_step(
 	struct cli *c, struct ht_session *s, const char *dir, long long step, struct saved_at *at);
 
+/* ---- train_phase.c ---- */
+
+/* What --accelerate-train-mode says: steps in low precision, until the condition holds for the first time. */
+struct phases {
+	bool on, over, by_loss;
+	double ratio, target;  /* target: of the loss */
+	struct ht_policy *low; /* of the first phase */
+};
+/* `own`: the policy of the second phase; NULL: that which keeps types. */
+enum ht_status phases_read(struct cli *c, const struct ht_policy *own, struct phases *p);
+/* Whether the next of `steps` steps is of the first phase, when so many are done and the last one's loss is this. */
+bool phases_low(struct phases *p, long long done, long long steps, double loss);
+void phases_free(struct phases *p);
+
 /* ---- train_log.c ---- */
 
 struct train_log {

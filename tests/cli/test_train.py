@@ -99,6 +99,56 @@ class Train(ToolCase):
                   '--batch', '8', '--no-cache', '--steps', '4', '--log', logs[1])
         self.assertEqual(*map(self.losses, logs))
 
+    # ---- phases ----
+
+    def phases(self, value, *more, steps=20, code=0):
+        return self.tool(*self.base, '--steps', str(steps), '--accelerate-train-mode', value, '--format', 'json', *more, code=code)
+
+    def steps_of(self, *args, **more):
+        return [p['steps'] for p in json.loads(self.phases(*args, **more).stdout)['phases']]
+
+    def test_phases_by_step(self):
+        """Low precision until STEP_NOW >= floor(TOTAL x ratio), or until one step is left."""
+        for value, steps, want in (('fast1|step|0.5', 20, [10, 10]), ('fast|step', 20, [18, 2]), ('fast1|step|', 20, [18, 2]),
+                                   ('fast1|step|0.33', 10, [3, 7]), ('fast1|step|0.9', 3, [2, 1])):
+            self.assertEqual(self.steps_of(value, steps=steps), want, value)
+        self.assertRegex(self.phases('fast|step|0.5').err, 'float16 without a loss scale')
+        self.assertNotRegex(self.phases('fast1|step|0.5').err, 'loss scale')
+
+    def test_phases_by_loss(self):
+        log = self.at('log')
+        low, original = self.steps_of('fast1|loss|1.1', '--target-loss', '1', '--log', log, steps=80)
+        losses = self.losses(log)
+        self.assertGreater(original, 0)
+        self.assertTrue(all(x > 1.1 for x in losses[:low - 1]) and losses[low - 1] <= 1.1, (low, losses))
+
+    def test_phases_are_those_of_the_policies(self):
+        """A phase is what its policy alone computes, over the same variables; it goes on with the same bits."""
+        whole, parts, low = self.at('whole'), self.at('parts'), self.at('low')
+        self.phases('fast1|step|0.5', '--save', whole, '--save-every', '10')
+        self.tool(*self.base, '--steps', '10', '--policy', 'allow_mix_precision_bf16', '--save', low)
+        variables = slice(-40, None)  # what is before them has a note on the phase
+        self.assertEqual(self.bytes_of(whole, 10)[1][variables], self.bytes_of(low, 10)[1][variables])
+        self.tool(*self.base, '--steps', '20', '--resume', low, '--save', low)
+        self.assertEqual(self.bytes_of(whole, 20)[1][variables], self.bytes_of(low, 20)[1][variables])
+        by_loss = 'fast1|loss|1.1', '--target-loss', '1'
+        self.phases(*by_loss, '--save', whole, steps=60)
+        for steps in 7, 13, 60:
+            self.phases(*by_loss, '--save', parts, *(['--resume', parts] if steps != 7 else []), steps=steps)
+        self.assertEqual(self.bytes_of(whole, 60), self.bytes_of(parts, 60))
+
+    def test_phases_refused(self):
+        for value, said in (('fast', 'the format is wrong'), ('quick|step', "the first part, 'quick'"),
+                            ('fast|time', "the second part, 'time'"), ('fast|step|0.95', "the third part, '0.95', is not from 0.2"),
+                            ('fast|loss|1', "the third part, '1', is not from 1.01"), ('fast|step|nan', 'the third part')):
+            r = self.phases(value, code=2)
+            self.assertRegex(r.err, said)
+        self.assertRegex(self.phases('fast|loss', code=2).err, 'need --target-loss')
+        self.assertRegex(self.phases('fast|step', '--policy', 'force_fp16', code=2).err, "goes with no policy.*'force_fp16'")
+        self.assertRegex(self.phases('fast|step', '--target-loss', '1', code=2).err, '--target-loss has no effect')
+        self.assertEqual(self.steps_of('fast1|step|0.5', '--policy', 'allow_fp32_to_fp16'), [10, 10])
+        self.assertEqual(self.steps_of('fast1|step|0.5', '--precision_mode_v2=origin'), [10, 10])
+
     # ---- what is refused ----
 
     def test_usage(self):
