@@ -149,6 +149,8 @@ enum ht_status ht_option_set(
 
 /* NULL: the model has no checkpoint. */
 const struct ht_variable_source *ht_variables_of(const struct ht_model *m, struct ht_work *w);
+/* Without a checkpoint variables are zeros of the shapes that they state: for looking at graphs. */
+const struct ht_variable_source *ht_variables_or_zeros(const struct ht_model *m, struct ht_work *w);
 
 /* ---- phases.c ---- */
 
@@ -191,7 +193,8 @@ enum ht_upto {
 	HT_UPTO_PRECISION,
 	HT_UPTO_REPORT, /* likewise, with the whole account of the decision */
 	HT_UPTO_MERGED, /* likewise, also for paintings the graph behind clean-ups */
-	HT_UPTO_LAYOUT
+	HT_UPTO_LAYOUT,
+	HT_UPTO_LOOK /* likewise, but variables without values are zeros */
 };
 enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile_options *opt,
 	enum ht_open open, enum ht_upto upto, const char *stop_after, struct ht_work *w,

@@ -35,6 +35,7 @@ struct inspect {
 	int64_t multiply_adds;  /* -1: not known */
 	size_t weight_bytes, nodes, functions;
 	bool keep_variables; /* they cannot be frozen */
+	bool missing; /* only what has no kernel is asked for; values of variables may be missing */
 };
 
 static int by_type(const void *a, const void *b)
@@ -241,8 +242,8 @@ static enum ht_status look_for_unsupported(struct inspect *s)
 
 	s->open = open_shapes(s);
 	if (st == HT_OK)
-		st = ht_lowering_run(
-			s->m, &opt, HT_OPEN_ASSUME, HT_UPTO_LAYOUT, NULL, s->w, quiet, l);
+		st = ht_lowering_run(s->m, &opt, HT_OPEN_ASSUME,
+			s->missing ? HT_UPTO_LOOK : HT_UPTO_LAYOUT, NULL, s->w, quiet, l);
 	if (st == HT_OK)
 		st = ht_graph_sort(l->graph, quiet);
 	if (st == HT_OK) {
@@ -269,6 +270,10 @@ static enum ht_status find_refusals(struct inspect *s)
 		r->type = ht_str_copy(s->kept, r->type);
 		r->first = ht_str_copy(s->kept, r->first);
 		r->part = ht_str_copy(s->kept, r->part);
+		r->name = HT_NEW_ARRAY(s->kept, struct ht_str, r->nodes);
+		for (size_t k = 0; k < r->nodes; k++)
+			r->name[k] = ht_str_copy(
+				s->kept, found.item[i].name ? found.item[i].name[k] : r->first);
 		r->why = ht_str_copy(s->kept, ht_str(r->why)).p;
 	}
 	return st;
@@ -529,4 +534,76 @@ enum ht_status ht_model_inspect(
 
 	*out = (struct ht_bytes){ 0 };
 	return ht_work_run(&w, inspect, &s, d);
+}
+
+/* ---- what has no kernel, node by node ---- */
+
+static void put_missing_json(struct inspect *s)
+{
+	struct ht_buf *b = &s->buf;
+
+	ht_puts(b, "{\"schema\": \"halftone.missing/1\",\n \"missing\": [");
+	for (size_t i = 0; i < s->refused.n; i++) {
+		const struct ht_refusal *r = &s->refused.item[i];
+
+		ht_puts(b, i ? ",\n  {\"op\": " : "\n  {\"op\": ");
+		ht_put_json(b, r->type);
+		ht_put_member(b, "why", ht_str(r->why));
+		ht_printf(b, ", \"blocks\": %zu, \"nodes\": [", r->blocks);
+		for (size_t k = 0; k < r->nodes; k++) {
+			ht_puts(b, k ? ", " : "");
+			ht_put_json(b, r->name[k]);
+		}
+		ht_puts(b, "]}");
+	}
+	ht_puts(b, "]}\n");
+}
+
+static void put_missing_text(struct inspect *s)
+{
+	struct ht_buf *b = &s->buf;
+
+	if (!s->refused.n)
+		ht_puts(b, "every op has a kernel\n");
+	for (size_t i = 0; i < s->refused.n; i++) {
+		const struct ht_refusal *r = &s->refused.item[i];
+
+		ht_printf(b, "%.*s ", HT_STR_ARG(r->type));
+		ht_refusal_print(r, b);
+		ht_putc(b, '\n');
+		for (size_t k = 0; k < r->nodes; k++)
+			ht_printf(b, "  %.*s\n", HT_STR_ARG(r->name[k]));
+	}
+}
+
+static enum ht_status find_missing(void *arg)
+{
+	struct inspect *s = arg;
+	struct ht_work *whole = s->w;
+	enum ht_status st;
+
+	s->kept = &whole->arena;
+	ht_buf_init(&s->buf, s->kept);
+	s->w = ht_work_within(whole);
+	st = find_refusals(s);
+	ht_work_release(s->w);
+	s->w = whole;
+	HT_TRY(st);
+	if (s->format == HT_FORMAT_JSON)
+		put_missing_json(s);
+	else
+		put_missing_text(s);
+	return ht_bytes_of(ht_buf_str(&s->buf), s->out);
+}
+
+enum ht_status ht_model_missing(
+	const struct ht_model *m, enum ht_format format, struct ht_diags *d, struct ht_bytes *out)
+{
+	struct ht_work w;
+	struct inspect s = {
+		.m = m, .format = format, .w = &w, .d = d, .out = out, .missing = true
+	};
+
+	*out = (struct ht_bytes){ 0 };
+	return ht_work_run(&w, find_missing, &s, d);
 }

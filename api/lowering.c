@@ -221,7 +221,7 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 		.entry = l->graph->entries,
 		.decider = &l->precision.decider,
 		.fusions = &l->fusions,
-		.variables = ht_variables_of(m, w),
+		.variables = (upto == HT_UPTO_LOOK ? ht_variables_or_zeros : ht_variables_of)(m, w),
 		.session = m->session,
 		.verify = true,
 		.threads = opt->threads,
@@ -237,14 +237,14 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 		return HT_OK;
 	/* Policies also decide on graphs that cannot be compiled, such as training graphs, whose
 	 * variables have no values. */
-	l->passes.keep_variables = upto != HT_UPTO_LAYOUT && !l->passes.variables;
-	l->passes.keep_changed = upto != HT_UPTO_LAYOUT;
+	l->passes.keep_variables = upto < HT_UPTO_LAYOUT && !l->passes.variables;
+	l->passes.keep_changed = upto < HT_UPTO_LAYOUT;
 	HT_TRY(run(l, ht_pipeline_cleanup, stop_after, &stopped));
 	ht_phase_end(&l->phases, "cleanup");
 	HT_TRY(run(l, ht_policy_paints(&l->policy) ? ht_pipeline_painted : ht_pipeline_precision,
 		stop_after, &stopped));
 	ht_phase_end(&l->phases, ht_policy_paints(&l->policy) ? "merge casts" : "precision");
-	if (upto != HT_UPTO_LAYOUT)
+	if (upto < HT_UPTO_LAYOUT)
 		return HT_OK;
 	HT_TRY(run(l, ht_pipeline_layout, stop_after, &stopped));
 	ht_phase_end(&l->phases, "layout");

@@ -33,12 +33,13 @@ enum {
 	COMPLETION = 131072,
 	COMPARE = 262144,
 	TRAIN = 524288,
+	OPS = 1048576,
 	POLICY = RUN | BENCH | COMPILE | AOT | OPT | CONVERT | EXPLAIN | CONFIG | CACHE | COMPARE |
 		 TRAIN,
-	ALL_MODEL =
-		RUN | BENCH | COMPILE | AOT | OPT | CONVERT | EXPLAIN | INSPECT | CACHE | COMPARE,
+	ALL_MODEL = RUN | BENCH | COMPILE | AOT | OPT | CONVERT | EXPLAIN | INSPECT | CACHE |
+		    COMPARE | OPS,
 	CACHED = RUN | BENCH | COMPILE | AOT | CONVERT | EXPLAIN | CACHE | COMPARE | TRAIN,
-	EVERY = 1048575
+	EVERY = 2097151
 };
 
 enum option {
@@ -468,6 +469,7 @@ enum ht_status verb_explain(struct cli *c);
 enum ht_status verb_inspect(struct cli *c);
 enum ht_status verb_tune(struct cli *c);
 enum ht_status verb_list(struct cli *c);
+enum ht_status verb_ops(struct cli *c);
 enum ht_status verb_config(struct cli *c);
 enum ht_status verb_atc(struct cli *c);
 enum ht_status verb_sign(struct cli *c);

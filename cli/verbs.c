@@ -90,6 +90,32 @@ enum ht_status verb_opt(struct cli *c)
 	return put_model(c, &opt, rewrite);
 }
 
+static enum ht_status print_missing(struct cli *c, enum ht_format format)
+{
+	struct ht_model *m = NULL;
+	struct ht_bytes b = { 0 };
+	enum ht_status st = open_model(c, &m);
+
+	if (st == HT_OK)
+		st = ht_model_missing(m, format, c->diags, &b);
+	if (st == HT_OK)
+		st = print_bytes(&b);
+	ht_bytes_free(&b);
+	ht_model_free(m);
+	return st;
+}
+
+enum ht_status verb_ops(struct cli *c)
+{
+	enum ht_format format;
+	enum ht_status st = option_json(c, &format);
+
+	c->model = option(c, OPTION_MISSING, NULL);
+	if (st != HT_OK)
+		return st;
+	return c->model ? print_missing(c, format) : print_list(c, "ops", format);
+}
+
 enum ht_status verb_list(struct cli *c)
 {
 	enum ht_format format;

@@ -55,7 +55,8 @@ static uint32_t add_cause(struct search *s, const struct ht_node *n, const char 
 	}
 	x = &r->item[(uintptr_t)e->value - 1];
 	x->part = shared_part(x->part, n->name);
-	x->nodes++;
+	x->name = ht_grow(s->a, x->name, x->nodes, &x->cap, sizeof *x->name);
+	x->name[x->nodes++] = n->name;
 	return (uint32_t)(uintptr_t)e->value;
 }
 

@@ -14,9 +14,11 @@ struct ht_refusal {
 	struct ht_str type, first; /* op type, and the first node of it */
 	struct ht_str part;        /* the name scope that all of them are in; may be empty */
 	const char *why;
-	bool open_shape; /* `why` is a shape that is not known */
-	size_t nodes;    /* of this type that are refused for this */
-	size_t blocks;   /* others behind them; each counts once in all */
+	bool open_shape;     /* `why` is a shape that is not known */
+	size_t nodes;        /* of this type that are refused for this */
+	struct ht_str *name; /* theirs; NULL: of the first alone */
+	size_t cap;          /* of `name` */
+	size_t blocks;       /* others behind them; each counts once in all */
 };
 struct ht_refusals {
 	struct ht_refusal *item;

@@ -7,6 +7,13 @@ bool ht_changes_variable(const struct ht_node *n)
 	return ht_op_info(n->op)->effects & HT_WRITES;
 }
 
+bool ht_takes_reference(const struct ht_node *n, int32_t i)
+{
+	const struct ht_op_info *info = ht_op_info(n->op);
+
+	return n->op != HT_OP_OPAQUE && i < info->args && info->arg[i].ref;
+}
+
 static bool runs_functions(const struct ht_node *n)
 {
 	return ht_is(n, HT_BRANCHES | HT_LOOPS | HT_CALLS_ONE);

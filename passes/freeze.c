@@ -399,7 +399,7 @@ static void freeze_use(struct freezer *f, struct ht_node *n, int32_t i, bool res
 		become_gather_nd(n, t);
 	} else if (resource && ht_never_lowered(n) && !ht_changes_variable(n)) {
 		add_never(f, n);
-	} else if (resource || ht_changes_variable(n)) {
+	} else if (resource || (ht_changes_variable(n) && ht_takes_reference(n, i))) {
 		fail(f, HT_E_UNSUPPORTED, n, "the variable '%.*s' is changed or passed on here",
 			HT_STR_ARG(n->in[i].node->name));
 	}

@@ -69,14 +69,6 @@ static struct ht_node *referred(const struct references *x, const struct ht_node
 	return v.index == 0 && v.node->id < x->ids ? x->variable[v.node->id] : NULL;
 }
 
-/* Whether `n` takes operand `i` by reference: only ops whose arguments are one tensor each do. */
-static bool takes_reference(const struct ht_node *n, int32_t i)
-{
-	const struct ht_op_info *info = ht_op_info(n->op);
-
-	return n->op != HT_OP_OPAQUE && i < info->args && info->arg[i].ref;
-}
-
 static bool gives_reference(const struct ht_node *n)
 {
 	return n->op != HT_OP_OPAQUE && n->outs == 1 && ht_op_info(n->op)->results == 1 &&
@@ -98,7 +90,7 @@ static void look_at(struct references *x, struct ht_node *n)
 	for (int32_t i = 0; i < n->ins; i++) {
 		struct ht_node *v = referred(x, n, i);
 
-		if (!v || !takes_reference(n, i))
+		if (!v || !ht_takes_reference(n, i))
 			continue;
 		x->written[v->id] = true;
 		if (by_handle(n->op) == HT_OP_OPAQUE)
@@ -177,7 +169,7 @@ static void convert_operands(struct references *x, struct ht_node *n)
 
 		if (!converts(x, v))
 			continue;
-		if (!takes_reference(n, i)) {
+		if (!ht_takes_reference(n, i)) {
 			convert_read(x, n, i, v, from);
 			continue;
 		}
@@ -245,7 +237,7 @@ static void become_form(struct references *x, struct ht_node *n, const struct ht
 /* The variable of `n`, which is to take it by handle; or NULL. */
 static struct ht_node *form_of(const struct references *x, const struct ht_node *n)
 {
-	struct ht_node *v = n->ins && takes_reference(n, 0) ? referred(x, n, 0) : NULL;
+	struct ht_node *v = n->ins && ht_takes_reference(n, 0) ? referred(x, n, 0) : NULL;
 
 	return converts(x, v) ? v : NULL;
 }

@@ -168,6 +168,8 @@ enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c
  * and the names of the variables that are written to.  A variable that is passed to a function counts if
  * the function, or one that it runs, writes to any. */
 bool ht_changes_variable(const struct ht_node *n);
+/* Whether `n` takes operand `i` by reference: only ops whose arguments are one tensor each do. */
+bool ht_takes_reference(const struct ht_node *n, int32_t i);
 /* By node id: the variable whose handle the node's result is, through identities; NULL: of none. */
 struct ht_node **ht_variable_handles(const struct ht_graph *g, struct ht_arena *a);
 bool ht_changes_any(const struct ht_graph *g);

@@ -92,6 +92,10 @@ enum ht_format {
  * number of multiply-adds, and sizes in bytes. */
 HT_API enum ht_status ht_model_inspect(
 	const struct ht_model *m, enum ht_format format, struct ht_diags *d, struct ht_bytes *out);
+/* Lists what stands between the model and a program: each op that has no kernel, why, and the names of its
+ * nodes.  Variables without values count as zeros. */
+HT_API enum ht_status ht_model_missing(
+	const struct ht_model *m, enum ht_format format, struct ht_diags *d, struct ht_bytes *out);
 
 /* ---- policies ---- */
 

@@ -112,6 +112,12 @@ class Model(Owner):
         found: dict[str, Any] = json_of(lib.ht_model_inspect, self._handle, _api.HT_FORMAT_JSON, long=True)
         return found
 
+    def missing(self) -> list[dict[str, Any]]:
+        """What has no kernel: a dictionary each of an op and a reason, with `op`, `why`, `nodes` (their names) and `blocks`, how
+        many other nodes wait for these.  Variables without values count as zeros."""
+        found: list[dict[str, Any]] = json_of(lib.ht_model_missing, self._handle, _api.HT_FORMAT_JSON, long=True)['missing']
+        return found
+
     def compile(self, policy: Policy | str | None = None, target: str | None = None, *,
                 inputs: Shapes | None = None, batch: int | None = None, options: Mapping[str, object] | None = None,
                 threads: int = 1, cache: Cache | str | None = None, numerics: bool = False,

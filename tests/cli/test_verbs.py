@@ -251,6 +251,30 @@ entry "" {
             j = json.loads(self.tool(verb, '--format=json').stdout)
             self.assertIn(some, [r['name'] for r in j[verb]])
 
+    def test_missing(self):
+        self.assertEqual(self.tool('ops', '--missing', SMALL).stdout, b'every op has a kernel\n')
+        model = self.path('m.hir', b"""hir 1
+entry "" { input "x" = %x output "y" = %y output "step" = %step }
+%x = Placeholder() {dtype=f32, shape=shape[2,3]}
+%a/first = Lgamma(%x) {T=f32}
+%a/second = Lgamma(%a/first) {T=f32}
+%odd = Mystery(%x) : f32[2,3]
+%sum = AddN(%a/first, %a/second, %odd) {N=3, T=f32}
+%y = Relu(%sum) {T=f32}
+%v = VariableV2() {dtype=f32, shape=shape[2,3]}
+%rate = Const() {dtype=f32, value=tensor f32[] {0.5}}
+%step = ApplyGradientDescent(%v, %rate, %x) {T=f32}
+""")
+        said = self.tool('ops', '--missing', model).stdout.decode()
+        self.assertRegex(said, r"(?s)Lgamma has no kernel \(2 nodes in 'a'; 2 behind them.*\)\n  a/first\n  a/second\nMystery .*\n  odd\n")
+        self.assertNotIn('Apply', said)  # the variable has no value, which is no matter here
+        found = json.loads(self.tool('ops', '--missing', model, '--format=json').stdout)
+        self.assertEqual(found['schema'], 'halftone.missing/1')
+        self.assertEqual([(r['op'], r['nodes']) for r in found['missing']], [('Lgamma', ['a/first', 'a/second']), ('Mystery', ['odd'])])
+        self.assertEqual(json.loads(self.tool('ops', '--missing', model, '--outputs=step', '--format=json').stdout)['missing'], [])
+        self.fails(2, 'missing', 'targets', '--missing', model)
+        self.fails(5, 'none.pb', 'ops', '--missing', 'none.pb')
+
 
 
 if __name__ == '__main__':

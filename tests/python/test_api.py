@@ -649,7 +649,7 @@ class Everything(FolderCase):
         recorded = p.context()
         recorded.record()
         return {
-            'ht_model_load': lambda: ht.load(SMALL), 'ht_model_inspect': m.inspect, 'ht_compile': lambda: m.compile(cache='off'),
+            'ht_model_load': lambda: ht.load(SMALL), 'ht_model_inspect': m.inspect, 'ht_model_missing': m.missing, 'ht_compile': lambda: m.compile(cache='off'),
             'ht_report_new': m.explain, 'ht_convert': lambda: m.convert(path=self.path('o.pb')), 'ht_rewrite': lambda: m.rewrite('fold'),
             'ht_emit_code': lambda: m.emit('asm'), 'ht_aot_write': lambda: ht.aot(p, self.path('net')),
             'ht_aot_load': lambda: ht.aot(self.path('m.htx'), self.path('net')), 'ht_artefact_writer_write': lambda: p.save(self.path('o.htx')),

@@ -1,0 +1,527 @@
+#!/usr/bin/env python3
+"""One training step of real graphs: the tool against TensorFlow, from the same start and feeds, with random ops pinned by seeds.
+
+Of each graph copies are made that both compute: pruned to what is fetched; what is fed, and ops that TensorFlow does not register,
+replaced by placeholders; variables read behind the step.  In float64 every float32 of the graph is float64, but random numbers, which
+are drawn as before and cast, and FusedBatchNorm, which TensorFlow has in float32 alone and is therefore written in elementary ops.
+TensorFlow's copy has images with channels last, where its kernels ask for that.
+
+- In float64 the tool has TensorFlow's numbers within 1e-9 of the largest of each tensor.
+- In float32 its error against these is at most twice the larger of TensorFlow's two (with oneDNN and without), tensor by tensor, or
+  sixteen roundings of the tensor's largest number.  Convolutions are direct.
+
+Compared are the loss, the gradients that optimisers take, and variables behind the step; but after Adam, which divides by roots of
+squares that may be 0, only what it takes.
+
+Without a name: the graphs that take seconds, and with HALFTONE_LONG=1 all.  Exit code 77: nothing to test with.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
+import environment  # noqa: E402
+
+environment.enter_venv()
+os.environ.setdefault('TF_ENABLE_ONEDNN_OPTS', '0')
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+from google.protobuf import text_format  # noqa: E402
+from tensorflow.core.framework import graph_pb2, types_pb2  # noqa: E402
+from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2  # noqa: E402
+from tensorflow.python.framework import op_def_registry  # noqa: E402
+
+v1 = tf.compat.v1
+FLOAT, DOUBLE = types_pb2.DT_FLOAT, types_pb2.DT_DOUBLE
+EXACT, WORSE, ROUNDINGS = 1e-9, 2, 16 * 2.**-24
+MODELS = os.path.join(environment.SHARED, 'models')
+
+
+@dataclass
+class Step:
+    name: str
+    path: str
+    train: str
+    loss: str
+    feeds: object              # random numbers → {tensor: array}
+    long: bool = False
+    worse: dict = field(default_factory=dict)  # tensors that err more in float32 than they should, and how many times TensorFlow's error
+
+
+def whole(r, most, *shape):
+    return r.integers(0, most, shape)
+
+
+def unit(r, *shape):
+    return r.random(shape).astype('f4')
+
+
+STEPS = [
+    Step('xor', 'train/xor.meta', 'train_op', 'loss',
+         lambda r: {'Placeholder': np.array([[1, 0], [1, 1], [0, 0], [0, 1]], 'f4'), 'Placeholder_1': np.array([1, 0, 0, 1], 'i4')}),
+    Step('regression', 'train/regression.pb', 'train', None, lambda r: {'x': np.float32(1.7), 'y': np.float32(2.9)}),
+    *[Step(f'regression_{form}', f'train/regression_forms/{path}', 'GradientDescent', 'truediv',
+           lambda r: {'X': unit(r, 17), 'Y': unit(r, 17)})
+      for form, path in (('checkpoint', 'checkpoint/model.meta'), ('saved', 'saved_model'))],
+    Step('mnist_lr', 'mnist/mnist_lr_model', 'SGDOptimizer', 'Loss',
+         lambda r: {'Features': unit(r, 16, 784), 'Label': np.eye(10, dtype='f4')[whole(r, 10, 16)]}),
+    Step('mnist_conv', 'mnist/mnist_conv_model', 'MomentumOp', 'Loss',
+         lambda r: {'Features': unit(r, 8, 28, 28, 1), 'Label': whole(r, 10, 8), 'DropoutProb': np.float32(.8),
+                    'learning_rate': np.float32(.01)}),
+    Step('cifar', 'cifar/cifar_saved_model', 'Adam', 'Mean',
+         lambda r: {'Input': unit(r, 8, 32, 32, 3), 'Placeholder': whole(r, 10, 8)},
+         worse={'gradients/add_grad/tuple/control_dependency_1': 5}),  # sums of 8192 numbers, which TensorFlow adds up by halves
+    Step('word2vec', 'train/word2vec.meta', 'GradientDescent', 'Mean',
+         lambda r: {'Placeholder': whole(r, 5000, 24).astype('i4'), 'Placeholder_1': whole(r, 5000, 24, 1).astype('i4')}),
+    Step('char_cnn', 'train/char_cnn_untrained.meta', 'loss/Adam', 'loss/Mean',
+         lambda r: {'x': whole(r, 70, 2, 1014).astype('i4'), 'y': whole(r, 14, 2).astype('i4'), 'is_training': np.array(True)}, long=True),
+    Step('resnet18', 'resnet/resnet18_train.meta', 'train_op', 'tower0/cost',
+         lambda r: {'QueueInput/input_deque:0': whole(r, 256, 2, 224, 224, 3).astype('u1'),
+                    'QueueInput/input_deque:1': whole(r, 1000, 2).astype('i4')}, long=True),
+]
+
+
+# ---- graphs ----
+
+def load(path):
+    path = os.path.join(MODELS, path)
+    if path.endswith('.pbtxt'):
+        with open(path) as f:
+            return text_format.Parse(f.read(), graph_pb2.GraphDef())
+    kind, file = ((saved_model_pb2.SavedModel, f'{path}/saved_model.pb') if os.path.isdir(path) else
+                  (meta_graph_pb2.MetaGraphDef if path.endswith('.meta') else graph_pb2.GraphDef, path))
+    proto = kind()
+    with open(file, 'rb') as f:
+        proto.ParseFromString(f.read())
+    return proto.meta_graphs[0].graph_def if kind is saved_model_pb2.SavedModel else \
+        proto.graph_def if kind is meta_graph_pb2.MetaGraphDef else proto
+
+
+def plain(name):
+    """The tensor of an operand: result 0 has no number."""
+    return name.removesuffix(':0')
+
+
+def node_of(name):
+    return name.lstrip('^').split(':')[0]
+
+
+def op_def(op):
+    return op_def_registry.get(op)
+
+
+def add(graph, op, name, inputs=(), **attrs):
+    n = graph.node.add(op=op, name=name, input=list(inputs))
+    for k, v in attrs.items():
+        a = n.attr[k]
+        if k in ('T', 'dtype', 'SrcT', 'DstT', 'Tidx', 'Tshape', 'Tperm', 'out_type'):
+            a.type = v
+        elif isinstance(v, bool):
+            a.b = v
+        else:
+            a.CopyFrom(v)
+    return n
+
+
+def constant(graph, name, value):
+    n = graph.node.add(op='Const', name=name)
+    n.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(value))
+    n.attr['dtype'].type = n.attr['value'].tensor.dtype
+    return name
+
+
+def replaced(graph, names):
+    """Operands by other names."""
+    for n in graph.node:
+        for i, x in enumerate(n.input):
+            if plain(x) in names:
+                n.input[i] = names[plain(x)]
+
+
+def pruned(graph, targets, fed):
+    """What the targets need, with placeholders in place of what is fed."""
+    out, nodes, seen, todo = graph_pb2.GraphDef(), {n.name: n for n in graph.node}, set(), list(targets)
+    out.versions.CopyFrom(graph.versions)
+    fed = {plain(k): (k.replace(':', '_').replace('/', '_') if plain(k) not in nodes or nodes[plain(k)].op != 'Placeholder' else k, a)
+           for k, a in fed.items()}
+    for name, a in fed.values():
+        n = add(out, 'Placeholder', name, dtype=tf.as_dtype(a.dtype).as_datatype_enum)
+        n.attr['shape'].shape.CopyFrom(tf.TensorShape(a.shape).as_proto())
+        seen.add(name)
+    while todo:
+        name = todo.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        n = out.node.add()
+        n.CopyFrom(nodes[name])
+        n.attr.pop('_class', None)
+        n.attr.pop('_output_shapes', None)
+        n.device = ''
+        if op_def(n.op) is None:
+            raise SystemExit(f'{name}: TensorFlow does not register {n.op}: feed it')
+        todo += [node_of(i) for i in n.input if plain(i) not in fed]
+    replaced(out, {k: name for k, (name, _) in fed.items()})
+    return out, {name: a for name, a in fed.values()}
+
+
+def pin(graph):
+    """Random ops have seeds, each its own."""
+    for i, n in enumerate(sorted((n for n in graph.node if 'seed2' in n.attr), key=lambda n: n.name)):
+        n.attr['seed'].i, n.attr['seed2'].i = 87654321, i + 1
+
+
+# ---- float64 ----
+
+def fixed_floats(op):
+    """The numbers of operands and results that are float32 whatever the attributes."""
+    d = op_def(op)
+    return [i for i, a in enumerate(d.input_arg) if a.type == FLOAT], [i for i, a in enumerate(d.output_arg) if a.type == FLOAT]
+
+
+def write_batch_norm(graph, n, after):
+    """FusedBatchNorm of training and its gradient, in elementary ops; the results by their names."""
+    channels_last = n.attr['data_format'].s != b'NCHW'
+    epsilon = constant(graph, n.name + '/epsilon', np.float64(n.attr['epsilon'].f))
+    axes = constant(graph, n.name + '/axes', np.array([0, 1, 2] if channels_last else [0, 2, 3], 'i4'))
+    across = constant(graph, n.name + '/across', np.array([1, 1, 1, -1] if channels_last else [1, -1, 1, 1], 'i4'))
+
+    def op(kind, name, *inputs, **attrs):
+        add(graph, kind, f'{n.name}/{name}', inputs, T=DOUBLE, **attrs)
+        return f'{n.name}/{name}'
+
+    def mean(name, x):
+        return op('Mean', name, x, axes, Tidx=types_pb2.DT_INT32)
+
+    def wide(name, x):
+        return op('Reshape', name, x, across, Tshape=types_pb2.DT_INT32)
+    if n.op.startswith('FusedBatchNormGrad'):
+        dy, x, scale, m, variance = list(n.input)[:5]
+        way = op('Sub', 'way', x, wide('m', m))
+        root = op('Rsqrt', 'root', op('AddV2', 'shifted', variance, epsilon))
+        products = op('Mul', 'products', dy, way)
+        slope = op('Mul', 'slope', op('Mul', 'square', root, root), mean('product', products))
+        flat = op('Sub', 'flat', dy, wide('shift', mean('dy', dy)))
+        flat = op('Sub', 'straight', flat, op('Mul', 'along', way, wide('slopes', slope)))
+        dx = op('Mul', 'dx', flat, wide('scales', op('Mul', 'scale', root, scale)))
+        by_scale = op('Mul', 'by_scale', op('Sum', 'sums', products, axes, Tidx=types_pb2.DT_INT32), root)
+        by_offset = op('Sum', 'by_offset', dy, axes, Tidx=types_pb2.DT_INT32)
+        results = [dx, by_scale, by_offset]
+    else:
+        x, scale, offset = list(n.input)[:3]
+        m = mean('mean', x)
+        way = op('Sub', 'way', x, wide('m', m))
+        variance = mean('variance', op('Mul', 'squares', way, way))
+        root = op('Rsqrt', 'root', op('AddV2', 'shifted', variance, epsilon))
+        y = op('Mul', 'scaled', way, wide('scales', op('Mul', 'scale', root, scale)))
+        y = op('AddV2', 'y', y, wide('offset', offset))
+        count = op('Cast', 'count', op('Size', 'size', x), SrcT=types_pb2.DT_INT32, DstT=DOUBLE)
+        count = op('RealDiv', 'each', count, op('Cast', 'channels', op('Size', 'channel_count', scale),
+                                                SrcT=types_pb2.DT_INT32, DstT=DOUBLE))
+        rest = op('Sub', 'rest', count, constant(graph, n.name + '/one', np.float64(1)))
+        unbiased = op('Mul', 'unbiased', variance, op('RealDiv', 'more', count, rest))
+        results = [y, m, unbiased, m, variance]
+    after.update({n.name + (f':{i}' if i else ''): to for i, to in enumerate(results)})
+
+
+def doubled(graph):
+    """The graph in float64."""
+    out, after = graph_pb2.GraphDef(), {}
+    out.versions.CopyFrom(graph.versions)
+    for n in graph.node:
+        if n.op.startswith('FusedBatchNorm') and n.attr['is_training'].b is not False:
+            write_batch_norm(out, n, after)
+            continue
+        w = out.node.add()
+        w.CopyFrom(n)
+        ins, outs = fixed_floats(n.op)
+        draws = n.op in ('RandomUniform', 'TruncatedNormal', 'RandomStandardNormal')
+        for i in ins:
+            add(out, 'Cast', f'{n.name}/single{i}', [w.input[i]], SrcT=DOUBLE, DstT=FLOAT)
+            w.input[i] = f'{n.name}/single{i}'
+        for i in outs or ([0] if draws else []):
+            tensor = n.name + (f':{i}' if i else '')
+            add(out, 'Cast', f'{n.name}/double{i}', [tensor], SrcT=FLOAT, DstT=DOUBLE)
+            after[tensor] = f'{n.name}/double{i}'
+        if not draws:
+            widen_attrs(w)
+    casts = {n.name for n in out.node if re.search(r'/double\d$', n.name)}
+    for n in out.node:
+        if n.name not in casts:
+            for i, x in enumerate(n.input):
+                n.input[i] = after.get(plain(x), x)
+    return out
+
+
+def widen_attrs(n):
+    for a in n.attr.values():
+        if a.type == FLOAT:
+            a.type = DOUBLE
+        for i, t in enumerate(a.list.type):
+            if t == FLOAT:
+                a.list.type[i] = DOUBLE
+        if a.HasField('tensor') and a.tensor.dtype == FLOAT:
+            a.tensor.CopyFrom(tf.make_tensor_proto(tf.make_ndarray(a.tensor).astype('f8')))
+
+
+# ---- channels last ----
+
+def channels_last(graph):
+    """Ops whose channels are first, between transpositions."""
+    out, after = graph_pb2.GraphDef(), {}
+    out.versions.CopyFrom(graph.versions)
+    for n in graph.node:
+        w = out.node.add()
+        w.CopyFrom(n)
+        if n.attr['data_format'].s != b'NCHW':
+            continue
+        w.attr['data_format'].s = b'NHWC'
+        for k in 'strides', 'ksize', 'dilations':
+            x = list(n.attr[k].list.i)
+            if len(x) == 4:
+                del w.attr[k].list.i[:]
+                w.attr[k].list.i.extend([x[0], x[2], x[3], x[1]])
+        d = op_def(n.op)
+        images, sizes = IMAGES[re.sub(r'V\d$', '', n.op)]
+        for i, x in enumerate(n.input):
+            if i < len(d.input_arg) and i in images:
+                w.input[i] = turned(out, f'{n.name}/last{i}', x, [0, 2, 3, 1], n.attr['T'].type)
+            if i in sizes:
+                at = constant(out, f'{n.name}/places{i}', np.array([0, 2, 3, 1], 'i4'))
+                axis = constant(out, f'{n.name}/axis{i}', np.int32(0))
+                g = add(out, 'GatherV2', f'{n.name}/size{i}', [x, at, axis])
+                for k in 'Tparams', 'Tindices', 'Taxis':
+                    g.attr[k].type = types_pb2.DT_INT32
+                w.input[i] = g.name
+        if n.op not in ('Conv2DBackpropFilter', 'BiasAddGrad'):
+            after[n.name] = turned(out, f'{n.name}/first', n.name, [0, 3, 1, 2], n.attr['T'].type)
+    for n in out.node:
+        if not n.name.endswith('/first'):
+            for i, x in enumerate(n.input):
+                n.input[i] = after.get(plain(x), x)
+    return out
+
+
+# Operands that are images, and that are shapes of images.
+IMAGES = {'Conv2D': ([0], []), 'Conv2DBackpropInput': ([2], [0]), 'Conv2DBackpropFilter': ([0, 2], []), 'BiasAdd': ([0], []),
+          'BiasAddGrad': ([0], []), 'MaxPool': ([0], []), 'AvgPool': ([0], []), 'MaxPoolGrad': ([0, 1, 2], []),
+          'AvgPoolGrad': ([1], [0]), 'FusedBatchNorm': ([0], []), 'FusedBatchNormGrad': ([0, 1], [])}
+
+
+def turned(graph, name, x, perm, dtype):
+    add(graph, 'Transpose', name, [x, constant(graph, name + '/perm', np.array(perm, 'i4'))], T=dtype, Tperm=types_pb2.DT_INT32)
+    return name
+
+
+# ---- variables ----
+
+def variables_of(graph):
+    return [n for n in graph.node if n.op in ('VariableV2', 'Variable', 'VarHandleOp')]
+
+
+def variable_name(n):
+    return n.attr['shared_name'].s.decode() or n.name
+
+
+def first_values(graph, step, r):
+    """The start: of the checkpoint, else of the graph's initialisers, else random."""
+    path, out = os.path.join(MODELS, step.path), {}
+    checkpoint = f'{path}/variables/variables' if os.path.isdir(path) else path.removesuffix('.meta')
+    reader = tf.train.load_checkpoint(checkpoint) if os.path.exists(checkpoint + '.index') else None
+    assigned = {}
+    for n in graph.node:
+        if n.op == 'Assign' and n.name.endswith('/Assign'):
+            assigned.setdefault(node_of(n.input[0]), n.input[1])
+    for v in variables_of(graph):
+        name, shape = variable_name(v), [d.size for d in v.attr['shape'].shape.dim]
+        if reader and reader.has_tensor(name):
+            out[name] = reader.get_tensor(name)
+        elif v.name in assigned:
+            out[name] = assigned[v.name]
+        else:
+            out[name] = (r.standard_normal(shape) * .05).astype(tf.as_dtype(v.attr['dtype'].type).as_numpy_dtype)
+    tensors = {k: x for k, x in out.items() if isinstance(x, str)}
+    if tensors:
+        part, _ = pruned(graph, {node_of(x) for x in tensors.values()}, {})
+        pin(part)
+        with session_of(part) as s:
+            out.update(s.run({k: x if ':' in x else x + ':0' for k, x in tensors.items()}))
+    return out
+
+
+def session_of(graph):
+    config = v1.ConfigProto()
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    config.graph_options.optimizer_options.opt_level = -1
+    g = tf.Graph()
+    with g.as_default():
+        tf.import_graph_def(graph, name='')
+    return v1.Session(graph=g, config=config)
+
+
+def begin(graph, start):
+    """Nodes that set the variables: their names, and their feeds."""
+    names, feeds = [], {}
+    for i, v in enumerate(variables_of(graph)):
+        dtype = v.attr['dtype'].type
+        add(graph, 'Placeholder', f'start/{i}', dtype=dtype)
+        by_handle = v.op == 'VarHandleOp'
+        add(graph, 'AssignVariableOp' if by_handle else 'Assign', f'begin/{i}', [v.name, f'start/{i}'],
+            **{'dtype' if by_handle else 'T': dtype})
+        names.append(f'begin/{i}')
+        feeds[f'start/{i}:0'] = start[variable_name(v)].astype(tf.as_dtype(dtype).as_numpy_dtype)
+    return names, feeds
+
+
+ADAPTIVE = re.compile('ApplyAdam$')
+
+
+def read_behind(graph, train, adaptive):
+    """Reads of the variables behind the step."""
+    names = []
+    for i, v in enumerate(variables_of(graph)):
+        dtype = v.attr['dtype'].type
+        if dtype != FLOAT and dtype != types_pb2.DT_INT32 or adaptive:
+            continue
+        by_handle = v.op == 'VarHandleOp'
+        add(graph, 'ReadVariableOp' if by_handle else 'Identity', f'after/{i}', [v.name, '^' + train],
+            **{'dtype' if by_handle else 'T': dtype})
+        names.append(f'after/{i}')
+    return names
+
+
+def gradients(graph):
+    """What the optimiser takes: nodes that hand it on, and what that is."""
+    found = set()
+    for n in graph.node:
+        args = [a.name for a in op_def(n.op).input_arg]
+        found.update(plain(n.input[args.index(name)]) for name in ('grad', 'delta') if 'Apply' in n.op and name in args)
+    names = {f'gradient/{i}': x for i, x in enumerate(sorted(found))}
+    for name, x in names.items():
+        add(graph, 'Identity', name, [x], T=FLOAT)
+    return names
+
+
+# ---- the copies, and who computes them ----
+
+class Copies:
+    def __init__(self, step, folder):
+        r = np.random.default_rng(sum(map(ord, step.name)))
+        graph = load(step.path)
+        self.step, self.folder = step, f'{folder}/{step.name}'
+        os.makedirs(self.folder)
+        self.start = first_values(graph, step, r)
+        single, self.feeds = pruned(graph, [step.train, *([step.loss] if step.loss else [])], step.feeds(r))
+        pin(single)
+        adaptive = any(ADAPTIVE.search(n.op) for n in single.node)
+        self.of = gradients(single)
+        self.outputs = [*([step.loss] if step.loss else []), *self.of, *read_behind(single, step.train, adaptive)]
+        self.graph = {'float32': single, 'float64': doubled(single)}
+        self.results = {}
+
+    def fed(self, dtype):
+        return {k: a.astype(dtype) if a.dtype == np.float32 else a for k, a in self.feeds.items()}
+
+    def tensorflow(self, dtype):
+        graph = channels_last(self.graph[dtype])
+        names, feeds = begin(graph, self.start)
+        with session_of(graph) as s:
+            s.run(names, feeds)
+            return s.run([plain(n) + ':0' if ':' not in n else n for n in self.outputs], {k + ':0': a for k, a in self.fed(dtype).items()})
+
+    def tool(self, dtype):
+        model = f'{self.folder}/{dtype}'
+        self.save(model, dtype)
+        np.savez(f'{model}/x.npz', **self.fed(dtype))
+        command = [environment.TOOL, 'run', model, '--outputs', ','.join(dict.fromkeys([*self.outputs, self.step.train])), '-o',
+                   f'{model}/y.npz', '--policy', 'must_keep_origin_dtype', '--conv-method', 'direct']
+        for k in self.feeds:
+            command += ['--input', f'{k}=@{model}/x.npz#{k}']
+        done = subprocess.run(command, capture_output=True, text=True, errors='replace')
+        if done.returncode:
+            raise RuntimeError(done.stderr.strip()[:1500])
+        with np.load(f'{model}/y.npz') as z:
+            return [z[n] for n in self.outputs]
+
+    def save(self, model, dtype):
+        """A SavedModel that begins at the start."""
+        os.makedirs(f'{model}/variables')
+        meta = saved_model_pb2.SavedModel(saved_model_schema_version=1).meta_graphs.add()
+        meta.meta_info_def.tags.append('serve')
+        meta.graph_def.CopyFrom(self.graph[dtype])
+        tensors = {k: a.astype(dtype) if a.dtype == np.float32 else a for k, a in self.start.items()}
+        tensors = {variable_name(v): tensors[variable_name(v)] for v in variables_of(self.graph[dtype])}
+        tf.raw_ops.SaveV2(prefix=f'{model}/variables/variables', tensor_names=list(tensors), shape_and_slices=[''] * len(tensors),
+                          tensors=list(tensors.values()))
+        saved = saved_model_pb2.SavedModel(saved_model_schema_version=1)
+        saved.meta_graphs.add().CopyFrom(meta)
+        with open(f'{model}/saved_model.pb', 'wb') as f:
+            f.write(saved.SerializeToString())
+
+
+def error(got, want):
+    with np.errstate(all='ignore'):
+        a, b = np.asarray(got, 'f8'), np.asarray(want, 'f8')
+        if a.shape != b.shape:
+            return np.inf
+        return np.max(np.abs(a - b), initial=0) / (np.max(np.abs(b), initial=0) or 1)
+
+
+def compare(c, onednn):
+    """What is wrong, tensor by tensor."""
+    want = c.tensorflow('float64')
+    plainly, ours, exact = c.tensorflow('float32'), c.tool('float32'), c.tool('float64')
+    worst = [0., 0.]
+    for i, name in enumerate(c.of.get(n, n) for n in c.outputs):
+        e = error(exact[i], want[i])
+        worst[0] = max(worst[0], e)
+        if not e <= EXACT:
+            yield f'{name} in float64: error {e:.2g}'
+        theirs = max(error(plainly[i], want[i]), error(onednn[i], want[i]))
+        e = error(ours[i], want[i])
+        worst[1] = max(worst[1], e / max(theirs, ROUNDINGS / WORSE))
+        if not e <= max(c.step.worse.get(name, WORSE) * theirs, ROUNDINGS):
+            yield f'{name} in float32: error {e:.2g}, TensorFlow\'s is {theirs:.2g}'
+    print(f'{c.step.name}: {len(c.outputs)} tensors, float64 within {worst[0]:.1e}, float32 at most {worst[1]:.2f} of TensorFlow\'s error',
+          flush=True)
+
+
+def with_onednn(names):
+    """TensorFlow's results in float32 with oneDNN, by step: in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, os.path.abspath(__file__), '--onednn', folder, *names], check=True,
+                       env={**os.environ, 'TF_ENABLE_ONEDNN_OPTS': '1'}, stderr=subprocess.DEVNULL)
+        out = {}
+        for n in names:
+            with np.load(f'{folder}/{n}.npz') as z:
+                out[n] = [z[f'arr_{i}'] for i in range(len(z.files))]
+        return out
+
+
+def main():
+    arguments = sys.argv[1:]
+    folder = arguments[1] if arguments[:1] == ['--onednn'] else None
+    asked = arguments[2:] if folder else arguments
+    steps = [s for s in STEPS if (s.name in asked if asked else environment.LONG or not s.long)]
+    if not os.path.isdir(MODELS):
+        return environment.SKIPPED
+    if asked and len(steps) < len(asked):
+        sys.exit(f'the steps are {", ".join(s.name for s in STEPS)}')
+    with tempfile.TemporaryDirectory() as work:
+        if folder:
+            for s in steps:
+                np.savez(f'{folder}/{s.name}.npz', *Copies(s, work).tensorflow('float32'))
+            return 0
+        onednn, failed = with_onednn([s.name for s in steps]), 0
+        for s in steps:
+            for problem in compare(Copies(s, work), onednn[s.name]):
+                print(f'FAIL {s.name}: {problem}', flush=True)
+                failed += 1
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
