@@ -424,6 +424,8 @@ void dump_run_end(struct dump *d, enum ht_status st);
 /* Whether all was written; says where it is. */
 enum ht_status dump_end(struct session *s);
 void dump_free(struct dump *d);
+/* dump_compare.c: of c->model and c->other, which are folders. */
+enum ht_status compare_dumps(struct cli *c);
 
 /* ---- profile.c: what --trace, --profile-table and the vendor's profiling options ask for ---- */
 

@@ -325,8 +325,11 @@ static enum ht_status compare(struct comparing *k)
 enum ht_status verb_compare(struct cli *c)
 {
 	struct comparing k = { .c = c };
-	enum ht_status st = compare(&k);
+	enum ht_status st;
 
+	if (c->other)
+		return compare_dumps(c);
+	st = compare(&k);
 	sample_set_close(k.samples);
 	sample_set_close(k.reference);
 	sample_set_close(k.labels);

@@ -147,7 +147,7 @@ static enum ht_status make_time_folder(const char *folder, struct text *out)
 }
 
 /* As the vendor's names of files have it. */
-static void put_plain(struct text *t, const char *name)
+void dump_plain(struct text *t, const char *name)
 {
 	for (; *name; name++) {
 		bool plain = (*name >= 'a' && *name <= 'z') || (*name >= 'A' && *name <= 'Z') ||
@@ -172,7 +172,7 @@ static char *model_name(const struct cli *c)
 		;
 	word = strndup(from, (size_t)((dot > from ? dot : end) - from));
 	text_printf(&t, "%s", "");
-	put_plain(&t, word ? word : "model");
+	dump_plain(&t, word ? word : "model");
 	free(word);
 	return t.p;
 }
@@ -236,13 +236,13 @@ static void put_node(struct dump *d, struct text *t, size_t by, uint64_t executi
 	const struct ht_tensor_info *i = &d->info[by];
 
 	text_printf(t, "%s", "");
-	put_plain(t, i->op);
+	dump_plain(t, i->op);
 	text_printf(t, ".");
 	if (*i->body) {
-		put_plain(t, i->body);
+		dump_plain(t, i->body);
 		text_printf(t, "_");
 	}
-	put_plain(t, i->node);
+	dump_plain(t, i->node);
 	text_printf(t, ".%zu.0.%016lld", by, (long long)d->stamp + (long long)execution);
 }
 

@@ -41,6 +41,8 @@ struct dump {
 	struct moments *moments; /* by tensor: of the parts of a batch so far */
 };
 
+/* As names of files have it: characters that are no letters, digits or - are _. */
+void dump_plain(struct text *t, const char *name);
 /* dump.c: says once what could not be written, and why by errno; nothing more is. */
 void dump_failed(struct dump *d, const char *path);
 /* Makes a folder and those that it is in, where they are missing. */

@@ -21,7 +21,7 @@ const struct verb verbs[] = {
 	{ "run", RUN, "MODEL", "computes the outputs; compares them with a reference", verb_run },
 	{ "bench", BENCH, "MODEL", "measures latency and memory", verb_bench },
 	{ "compare", COMPARE, "MODEL",
-		"accuracy, speed and memory of several policies on samples, and a verdict",
+		"accuracy, speed and memory of several policies on samples, and a verdict; of two folders: their dumps, tensor by tensor",
 		verb_compare },
 	{ "train", TRAIN, "MODEL",
 		"trains a graph that has its gradients and its optimizer, on data, with checkpoints",
@@ -375,7 +375,7 @@ static enum ht_status parse_words(int argc, char **argv, struct cli *c, int dept
 			st = parse_file(c, argv[i] + 1, depth);
 		else if (!*argv[i])
 			st = fail(HT_E_USAGE, "the name of the model is empty");
-		else if (c->model && c->verb->bit == DIFF_VERB && !c->other)
+		else if (c->model && c->verb->bit & (DIFF_VERB | COMPARE) && !c->other)
 			c->other = argv[i];
 		else if (c->verb->bit == CACHE && !c->action)
 			c->action = argv[i];

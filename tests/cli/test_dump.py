@@ -196,6 +196,50 @@ class Dump(ToolCase):
         self.assertEqual(self.read(y), self.read(plain))
         self.assertFalse(os.path.exists('extra-info'))
 
+    def compare(self, *args, code=0):
+        r = self.tool('compare', *args, '--format=json', code=code)
+        return json.loads(r.stdout)
+
+    def test_compare(self):
+        """Two dumps, in the order of computation; the first tensor above a tolerance is named."""
+        a, b, c = self.path('a'), self.path('b'), self.path('c')
+        self.run_tool('--dump', a, '--runs=2')
+        self.run_tool('--dump', b, '--runs=2')
+        other = self.path('other.hir', MODEL.replace(b'0.25, -20.0', b'0.5, -20.0'))
+        self.tool('run', other, *self.feed, '--dump', c)
+        same = self.compare(a, b)
+        self.assertEqual((same['compared'], same['above'], same['alone'], same['first']), (8, 0, 0, None))
+        self.assertEqual([t['rel'] for t in same['tensors']], [0] * 8)
+        got = self.compare(c, a)
+        self.assertEqual([t['tensor'] for t in got['tensors']], ['0/net_a.output.0', '0/net_b.output.0', '0/net_c.output.0', '0/net_y.output.0'])
+        self.assertEqual((got['above'], got['first']), (3, '0/net_b.output.0'))
+        self.assertAlmostEqual(got['tensors'][1]['abs'], .25)
+        self.assertAlmostEqual(got['tensors'][1]['rel'], .25 / max(map(abs, SUM)))
+        self.compare(c, a, '--tol=0.5')
+        self.assertEqual(self.compare(c, a, '--tol=0.001', code=1)['first'], '0/net_b.output.0')
+        text = self.tool('compare', c, a).stdout.decode()
+        self.assertIn('4 tensors compared, 3 different, the first is 0/net_b.output.0; 0 are in the first alone', text)
+        self.assertEqual(len(list(csv.reader(self.tool('compare', a, b, '--format=csv').stdout.decode().splitlines()))), 9)
+
+    def test_compare_with_others(self):
+        """Arrays that another system left, by the names of nodes."""
+        a, other = self.path('a'), self.path('fetched')
+        os.mkdir(other)
+        self.run_tool('--dump', a)
+        for name, values in ('net_a', A), ('net_b.0', SUM), ('net_c.0.1700000000000000', [0] * 8):
+            with open('%s/%s.npy' % (other, name), 'wb') as f:
+                f.write(npy('<f4', (2, 4), struct.pack('<8f', *values)))
+        got = self.compare(a, other)
+        self.assertEqual((got['compared'], got['above'], got['alone'], got['first']), (3, 1, 1, '0/net_c.output.0'))
+        with open(other + '/net_a.npy', 'wb') as f:
+            f.write(npy('<f4', (4, 2), struct.pack('<8f', *A)))
+        self.assertFalse(self.compare(a, other)['tensors'][0]['same_shape'])
+        self.fails(5, 'cannot read', 'compare', a, self.path('nothing'))
+        os.mkdir(self.path('empty'))
+        self.fails(3, 'there are no tensors', 'compare', self.path('empty'), a)
+        self.fails(2, 'is no number', 'compare', a, other, '--tol=rel<=1')
+        self.fails(2, 'none of text, json, csv', 'compare', a, other, '--format=junit')
+
     def test_cannot_write(self):
         self.fails(5, r'file: this folder cannot be made: Not a directory', 'run', self.model, '--dump', self.path('file', b'x'))
         self.fails(5, r'cannot be made', 'run', self.model, '--dump', '/proc/none/x')
