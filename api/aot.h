@@ -29,6 +29,8 @@ enum ht_status ht_aot_make(struct ht_aot *a);
 
 /* aot_text.c and aot_header.c: the files that people and build systems read. */
 struct ht_str ht_aot_metadata(const struct ht_aot *a);
+/* The names of the sizes that are open, each behind `before`, with commas between: "rows, dim1". */
+const char *ht_aot_sizes(const struct ht_aot *a, const char *before);
 void ht_aot_put_shape(struct ht_buf *out, const struct ht_value_info *v); /* "1, 4" */
 void ht_aot_header(const struct ht_aot *a, struct ht_buf *out);
 void ht_aot_example(const struct ht_aot *a, struct ht_buf *out);

@@ -96,17 +96,52 @@ static void put_plain(struct ht_buf *b, const char *s)
 				   : '?');
 }
 
-static void put_value_macros(struct ht_buf *b, const char *up, const char *what, size_t i,
-	const struct ht_value_info *v, uint64_t row_bytes)
+const char *ht_aot_sizes(const struct ht_aot *a, const char *before)
 {
+	const struct ht_image *x = a->program[0]->rt.image;
+	struct ht_buf b;
+
+	ht_buf_init(&b, a->arena);
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_SIZES); i++)
+		ht_printf(&b, "%s%s%s", i ? ", " : "", before,
+			ht_image_text(x, ht_image_sizes(x)[i].name));
+	ht_putc(&b, 0);
+	return b.p;
+}
+
+/* Factors of the bytes of a port: a number, then the sizes of its open extents. */
+static void put_bytes(struct ht_buf *b, const struct ht_image *x, const struct ht_image_port *port)
+{
+	static const int64_t one[HT_IMAGE_MOST_SIZES] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+
+	ht_printf(b, "((size_t)%llu", (unsigned long long)ht_exec_port_bytes(x, port, one));
+	for (uint32_t i = 0; i < port->rank; i++) {
+		int64_t n = ht_image_dims(x)[port->dim + i];
+
+		if (n < 0)
+			ht_printf(b, " * (size_t)(%s)",
+				ht_image_text(
+					x, ht_image_sizes(x)[ht_image_expressions(x)[-1 - n].size]
+						   .name));
+	}
+	ht_puts(b, ")\n");
+}
+
+/* Value i of inputs or outputs, of which `port` tells. */
+static void put_value_macros(const struct ht_aot *a, struct ht_buf *b, const char *what, size_t i,
+	const struct ht_value_info *v, const struct ht_image_port *port)
+{
+	const char *up = a->upper;
+
 	ht_printf(b, "#define %s_%s_%zu_NAME \"", up, what, i);
 	put_plain(b, v->name);
 	ht_printf(b, "\"\n#define %s_%s_%zu_DTYPE \"%s\"\n", up, what, i, ht_dtype_name(v->dtype));
 	if (ht_shape_known((struct ht_shape){ v->rank, v->dim }))
 		ht_printf(b, "#define %s_%s_%zu_BYTES ((size_t)%zu)\n", up, what, i, v->bytes);
-	else
-		ht_printf(b, "#define %s_%s_%zu_BYTES_FOR(rows) ((size_t)%llu * (size_t)(rows))\n",
-			up, what, i, (unsigned long long)row_bytes);
+	else {
+		ht_printf(b, "#define %s_%s_%zu_BYTES_FOR(%s) ", up, what, i, ht_aot_sizes(a, ""));
+		put_bytes(b, a->program[0]->rt.image, port);
+	}
 	ht_printf(b, "#define %s_%s_%zu_RANK %d\n", up, what, i, (int)v->rank);
 	if (v->rank) {
 		ht_printf(b, "#define %s_%s_%zu_SHAPE { ", up, what, i);
@@ -151,41 +186,54 @@ static void put_top(const struct ht_aot *a, struct ht_buf *b, const char *up)
 		up, up, a->name);
 }
 
-/* Of port `i` of the entry. */
-static uint64_t row_bytes(const struct ht_program *p, size_t i)
+/* "ROWS" of size "rows". */
+static const char *in_capitals(struct ht_arena *a, const char *s)
 {
-	static const int64_t one[HT_IMAGE_MOST_SIZES] = { 1, 1, 1, 1, 1, 1, 1, 1 };
-	const struct ht_image *x = p->rt.image;
+	char *to = (char *)(uintptr_t)ht_str_copy(a, ht_str(s)).p;
 
-	return ht_exec_port_bytes(x, &ht_image_ports(x)[ht_image_entries(x)->port + i], one);
+	for (char *c = to; *c; c++)
+		*c = (char)toupper((unsigned char)*c);
+	return to;
 }
 
-static void put_rows(
-	const struct ht_program *p, struct ht_buf *b, const char *prefix, const char *up)
+static void put_bounds(const struct ht_aot *a, struct ht_buf *b)
 {
-	int64_t least, most;
+	const struct ht_image *x = a->program[0]->rt.image;
+	uint32_t sizes = ht_image_count(x, HT_IMAGE_SIZES);
 
-	if (!ht_program_open(p, &least, &most))
+	if (!sizes)
 		return;
 	ht_printf(b,
-		"/* The first size of inputs and outputs whose shape has -1 is open: a run takes any number of\n"
-		" * rows within these bounds.  The element behind the inputs is the address of that number, an\n"
-		" * int64_t; %s_call() takes it as an argument.  The arena does not depend on it. */\n"
-		"#define %s_ROWS_LEAST %lld\n#define %s_ROWS_MOST %lld\n\n",
-		prefix, up, (long long)least, up, (long long)most);
+		"/* Sizes of inputs and outputs that are -1 in their shapes are open, and are these numbers in a\n"
+		" * run: rows is that of first dimensions, dim1 that of second ones, and so on.  The element behind\n"
+		" * the inputs is the address of %s; %s_call() takes\n"
+		" * them as arguments.  The arena does not depend on them. */\n",
+		ht_str_printf(a->arena,
+			sizes > 1 ? "an int64_t for each, in the order %s" : "an int64_t, %s",
+			ht_aot_sizes(a, ""))
+			.p,
+		a->prefix);
+	for (uint32_t i = 0; i < sizes; i++) {
+		const struct ht_image_size *s = &ht_image_sizes(x)[i];
+		const char *name = in_capitals(a->arena, ht_image_text(x, s->name));
+
+		ht_printf(b, "#define %s_%s_LEAST %lld\n#define %s_%s_MOST %lld\n", a->upper, name,
+			(long long)s->least, a->upper, name, (long long)s->most);
+	}
+	ht_putc(b, '\n');
 }
 
-static bool has_rows(const struct ht_program *p)
+static bool has_sizes(const struct ht_aot *a)
 {
-	int64_t least, most;
-
-	return ht_program_open(p, &least, &most);
+	return ht_image_count(a->program[0]->rt.image, HT_IMAGE_SIZES) > 0;
 }
 
 static void put_sizes(const struct ht_aot *a, struct ht_buf *b, const char *up)
 {
 	const struct ht_program *p = a->program[0];
 	size_t ins = ht_program_inputs(p), outs = ht_program_outputs(p);
+	const struct ht_image_port *port =
+		ht_image_ports(p->rt.image) + ht_image_entries(p->rt.image)->port;
 
 	ht_printf(b,
 		"#define %s_INPUTS %zu\n#define %s_OUTPUTS %zu\n\n"
@@ -208,11 +256,11 @@ static void put_sizes(const struct ht_aot *a, struct ht_buf *b, const char *up)
 			" * time may have it. */\n"
 			"#define %s_VARIABLES_BYTES ((size_t)%llu)\n\n",
 			a->prefix, up, (unsigned long long)ht_image_variable_bytes(p->rt.image));
-	put_rows(p, b, a->prefix, up);
+	put_bounds(a, b);
 	for (size_t i = 0; i < ins; i++)
-		put_value_macros(b, up, "INPUT", i, &p->input[i], row_bytes(p, i));
+		put_value_macros(a, b, "INPUT", i, &p->input[i], &port[i]);
 	for (size_t i = 0; i < outs; i++)
-		put_value_macros(b, up, "OUTPUT", i, &p->output[i], row_bytes(p, ins + i));
+		put_value_macros(a, b, "OUTPUT", i, &p->output[i], &port[ins + i]);
 	ht_putc(b, '\n');
 }
 
@@ -233,7 +281,7 @@ static const struct {
 		"the weights are NULL, not aligned to 64, or not the weights of this net" },
 	{ HT_AOT_E_THREADS, "THREADS", "the structure of threads lacks something" },
 	{ HT_AOT_E_VARIABLES, "VARIABLES", "the variables are NULL or not aligned to 64" },
-	{ HT_AOT_E_ROWS, "ROWS", "the number of rows is missing or out of bounds" },
+	{ HT_AOT_E_ROWS, "ROWS", "an open size is missing or out of bounds" },
 	{ HT_AOT_E_ITERATIONS, "ITERATIONS", "a loop exceeds the limit of iterations" },
 };
 
@@ -294,11 +342,14 @@ static void put_call(const struct ht_aot *a, struct ht_buf *b, const char *up)
 	put_struct(b, a->arena, a->prefix, "outputs", p->output, ht_program_outputs(p), false);
 	ht_printf(b,
 		"static inline int %s_call(const struct %s_inputs *in, const struct %s_outputs *out,\n"
-		"\tvoid *arena%s%s%s)\n{\n\tconst void *inputs[%s_INPUTS + 1];\n"
-		"\tvoid *outputs[%s_OUTPUTS + 1];\n\n\t(void)in;\n\t(void)out;\n",
-		a->prefix, a->prefix, a->prefix, has_rows(p) ? ", int64_t rows" : "",
-		variables ? ", void *variables" : "", a->external ? ", const void *weights" : "",
-		up, up);
+		"\tvoid *arena%s%s%s%s)\n{\n\tconst void *inputs[%s_INPUTS + 1];\n"
+		"\tvoid *outputs[%s_OUTPUTS + 1];\n",
+		a->prefix, a->prefix, a->prefix, has_sizes(a) ? ", " : "",
+		ht_aot_sizes(a, "int64_t "), variables ? ", void *variables" : "",
+		a->external ? ", const void *weights" : "", up, up);
+	if (has_sizes(a))
+		ht_printf(b, "\tconst int64_t sizes[] = { %s };\n", ht_aot_sizes(a, ""));
+	ht_puts(b, "\n\t(void)in;\n\t(void)out;\n");
 	for (size_t i = 0; i < ht_program_inputs(p); i++)
 		ht_printf(b, "\tinputs[%zu] = in->%s;\n", i, in[i]);
 	for (size_t i = 0; i < ht_program_outputs(p); i++)
@@ -306,7 +357,7 @@ static void put_call(const struct ht_aot *a, struct ht_buf *b, const char *up)
 	ht_printf(b,
 		"\tinputs[%s_INPUTS] = %s;\n\toutputs[%s_OUTPUTS] = %s;\n"
 		"\treturn %s_run(inputs, outputs, arena%s);\n}\n\n",
-		up, has_rows(p) ? "&rows" : "0", up, variables ? "variables" : "0", a->prefix,
+		up, has_sizes(a) ? "sizes" : "0", up, variables ? "variables" : "0", a->prefix,
 		a->external ? ", weights" : "");
 }
 

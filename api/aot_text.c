@@ -38,7 +38,7 @@ static void put_variables(struct ht_buf *b, const struct ht_aot *a)
 struct ht_str ht_aot_metadata(const struct ht_aot *a)
 {
 	const struct ht_program *p = a->program[0];
-	int64_t least, most;
+	const struct ht_image *x = p->rt.image;
 	struct ht_buf b;
 
 	ht_buf_init(&b, a->arena);
@@ -63,9 +63,11 @@ struct ht_str ht_aot_metadata(const struct ht_aot *a)
 		(unsigned long long)a->code_bytes, (unsigned long long)a->weight_bytes,
 		a->external ? "file" : "inside", (unsigned long long)a->arena_bytes,
 		(unsigned long long)a->thread_bytes);
-	if (ht_program_open(p, &least, &most))
-		ht_printf(&b, ",\n \"rows\": {\"least\": %lld, \"most\": %lld}", (long long)least,
-			(long long)most);
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_SIZES); i++)
+		ht_printf(&b, ",\n \"%s\": {\"least\": %lld, \"most\": %lld}",
+			ht_image_text(x, ht_image_sizes(x)[i].name),
+			(long long)ht_image_sizes(x)[i].least,
+			(long long)ht_image_sizes(x)[i].most);
 	if (ht_program_variables(p))
 		put_variables(&b, a);
 	put_values(&b, "inputs", p->input, ht_program_inputs(p));
@@ -108,22 +110,39 @@ static void put_template(struct ht_buf *b, const struct ht_aot *a, const char *t
 }
 
 /* Behind the name of the macro with a value's bytes. */
-static const char *for_rows(const struct ht_value_info *v)
+static const char *for_sizes(const struct ht_aot *a, const struct ht_value_info *v)
 {
-	return ht_shape_known((struct ht_shape){ v->rank, v->dim }) ? "" : "_FOR(rows)";
+	return ht_shape_known((struct ht_shape){ v->rank, v->dim })
+		       ? ""
+		       : ht_str_printf(a->arena, "_FOR(%s)", ht_aot_sizes(a, "size_of.")).p;
+}
+
+/* The sizes that are open, from the arguments behind the first `number`. */
+static void put_example_sizes(const struct ht_aot *a, struct ht_buf *b, size_t number)
+{
+	const struct ht_image *x = a->program[0]->rt.image;
+	uint32_t sizes = ht_image_count(x, HT_IMAGE_SIZES);
+
+	if (!sizes)
+		return;
+	ht_printf(b, "\tstruct {\n\t\tint64_t %s;\n\t} size_of = {\n", ht_aot_sizes(a, ""));
+	for (uint32_t i = 0; i < sizes; i++)
+		ht_printf(b, "\t\targc > %zu ? atoll(argv[%zu]) : %lld,\n", number + i, number + i,
+			(long long)(ht_image_sizes(x)[i].least ? ht_image_sizes(x)[i].least : 1));
+	ht_puts(b, "\t};\n");
 }
 
 void ht_aot_example(const struct ht_aot *a, struct ht_buf *b)
 {
 	const struct ht_program *p = a->program[0];
 	size_t ins = ht_program_inputs(p), outs = ht_program_outputs(p);
-	bool rows = ht_image_count(p->rt.image, HT_IMAGE_SIZES) > 0;
-	size_t number = a->external ? 2 : 1, first = number + rows;
+	size_t sizes = ht_image_count(p->rt.image, HT_IMAGE_SIZES);
+	size_t number = a->external ? 2 : 1, first = number + sizes;
 
 	put_template(b, a,
-		rows ? "/* Runs @n once: the arguments are the number of rows and files of raw inputs, in order;\n"
-		       " * without files inputs are zeros.\n"
-		     : "/* Runs @n once: the arguments are files of raw inputs, in order; without them inputs are zeros.\n");
+		sizes ? "/* Runs @n once: the arguments are the open sizes and files of raw inputs, in order;\n"
+			" * without files inputs are zeros.\n"
+		      : "/* Runs @n once: the arguments are files of raw inputs, in order; without them inputs are zeros.\n");
 	put_template(
 		b, a, " * Writes the raw outputs to standard output. */\n#include \"@n.h\"\n\n");
 	if (a->external)
@@ -141,23 +160,21 @@ void ht_aot_example(const struct ht_aot *a, struct ht_buf *b)
 	if (a->external)
 		put_template(b, a,
 			"\tconst void *weights = map_weights(argc > 1 ? argv[1] : @U_WEIGHTS_FILE);\n");
-	if (rows)
-		ht_printf(
-			b, "\tint64_t rows = argc > %zu ? atoll(argv[%zu]) : 1;\n", number, number);
+	put_example_sizes(a, b, number);
 	ht_puts(b, "\tint status;\n\n");
-	if (rows)
-		put_template(b, a, "\tinputs[@U_INPUTS] = &rows;\n");
+	if (sizes)
+		put_template(b, a, "\tinputs[@U_INPUTS] = &size_of;\n");
 	for (size_t i = 0; i < ins; i++)
 		put_template(b, a,
 			ht_str_printf(a->arena,
 				"\tinputs[%zu] = load(argc > %zu ? argv[%zu] : NULL, "
 				"@U_INPUT_%zu_BYTES%s);\n",
-				i, i + first, i + first, i, for_rows(&p->input[i]))
+				i, i + first, i + first, i, for_sizes(a, &p->input[i]))
 				.p);
 	for (size_t i = 0; i < outs; i++)
 		put_template(b, a,
 			ht_str_printf(a->arena, "\toutputs[%zu] = memory(@U_OUTPUT_%zu_BYTES%s);\n",
-				i, i, for_rows(&p->output[i]))
+				i, i, for_sizes(a, &p->output[i]))
 				.p);
 	if (ht_program_variables(p))
 		put_template(b, a,
@@ -177,7 +194,7 @@ void ht_aot_example(const struct ht_aot *a, struct ht_buf *b)
 		put_template(b, a,
 			ht_str_printf(a->arena,
 				"\tfwrite(outputs[%zu], 1, @U_OUTPUT_%zu_BYTES%s, stdout);\n", i, i,
-				for_rows(&p->output[i]))
+				for_sizes(a, &p->output[i]))
 				.p);
 	ht_puts(b, "\t(void)argc;\n\t(void)argv;\n\treturn 0;\n}\n");
 }

@@ -73,10 +73,10 @@ struct ht_model {
 	struct ht_entry *unfed;  /* `entry` with all inputs, before some were fed; NULL: itself */
 	struct ht_shape_set *shapes;
 	int64_t batch;               /* 0: not stated */
-	struct ht_open_sizes {       /* of first dimensions that are open */
+	struct ht_open_sizes {       /* by dimension, where it is open */
 		bool stay;           /* open */
 		int64_t least, most; /* most 0: not stated */
-	} open;
+	} open[HT_MOST_SIZES];
 	bool set; /* something was set: outputs, shapes */
 	bool outputs_set, inputs_set;
 	bool session; /* it is compiled as an entry of a session, which has its variables */
@@ -113,6 +113,8 @@ enum ht_status ht_model_copy(const struct ht_model *m, struct ht_work *w, enum h
 enum ht_status ht_model_copy_whole(const struct ht_model *m, struct ht_work *w, enum ht_open open,
 	struct ht_diags *d, struct ht_graph **out);
 
+/* Whether some dimensions are to stay open. */
+bool ht_model_stays_open(const struct ht_model *m);
 /* Whether HT_OPEN_KEEP and HT_OPEN_ASSUME make different copies. */
 bool ht_model_is_open(const struct ht_model *m);
 

@@ -33,13 +33,14 @@ static void put_inputs(struct ht_key_text *k, const struct ht_model *m, struct h
 
 		ht_buf_init(&b, a);
 		ht_printf(&b, "%s %s", v->name, ht_dtype_info(v->dtype)->name);
-		ht_shape_print(closed(v, m->open.stay, a), &b);
+		ht_shape_print(closed(v, m->open[0].stay, a), &b);
 		ht_key_field(k, "feed", ht_buf_str(&b));
 	}
-	if (m->open.stay)
-		ht_key_field(k, "open-sizes",
-			ht_str_printf(
-				a, "%lld %lld", (long long)m->open.least, (long long)m->open.most));
+	for (int i = 0; i < HT_MOST_SIZES; i++)
+		if (m->open[i].stay)
+			ht_key_field(k, "open-sizes",
+				ht_str_printf(a, "%d %lld %lld", i, (long long)m->open[i].least,
+					(long long)m->open[i].most));
 }
 
 static void put_outputs(struct ht_key_text *k, const struct ht_model *m, struct ht_arena *a)

@@ -16,9 +16,11 @@ static void put_open(struct ht_buf *b, const struct ht_image *x)
 {
 	const struct ht_image_size *s = ht_image_sizes(x);
 
-	if (ht_image_count(x, HT_IMAGE_SIZES))
-		ht_printf(b, ",\n   \"open\": {\"least\": %lld, \"most\": %lld}",
-			(long long)s->least, (long long)s->most);
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_SIZES); i++)
+		ht_printf(b, "%s\"%s\": {\"least\": %lld, \"most\": %lld}",
+			i ? ", " : ",\n   \"open\": {", ht_image_text(x, s[i].name),
+			(long long)s[i].least, (long long)s[i].most);
+	ht_puts(b, ht_image_count(x, HT_IMAGE_SIZES) ? "}" : "");
 }
 
 static void put_values(

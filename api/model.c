@@ -369,7 +369,7 @@ static enum ht_status set_open(void *arg)
 {
 	struct set *s = arg;
 
-	s->m->open = (struct ht_open_sizes){ true, s->least, s->most };
+	s->m->open[s->rank] = (struct ht_open_sizes){ true, s->least, s->most };
 	s->m->set = true;
 	return HT_OK;
 }
@@ -377,8 +377,18 @@ static enum ht_status set_open(void *arg)
 enum ht_status ht_model_set_open(
 	struct ht_model *m, int64_t least, int64_t most, struct ht_diags *d)
 {
-	struct set s = { .m = m, .least = least, .most = most, .d = d };
+	return ht_model_set_open_dimension(m, 0, least, most, d);
+}
 
+enum ht_status ht_model_set_open_dimension(
+	struct ht_model *m, int32_t dimension, int64_t least, int64_t most, struct ht_diags *d)
+{
+	struct set s = { .m = m, .rank = dimension, .least = least, .most = most, .d = d };
+
+	if (dimension < 0 || dimension >= HT_MOST_SIZES)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"dimension %d cannot be open; dimensions 0 to %d can", (int)dimension,
+			HT_MOST_SIZES - 1);
 	if (least < 0 || (most && most < least) || most > INT32_MAX || least > INT32_MAX)
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
 			"sizes from %lld to %lld; they are from 0 to %d", (long long)least,

@@ -18,7 +18,7 @@ void ht_model_note_open(const struct ht_model *m, struct ht_arena *a, struct ht_
 	struct ht_buf names;
 	size_t open = 0;
 
-	if (m->open.stay)
+	if (m->open[0].stay)
 		return;
 	ht_buf_init(&names, a);
 	for (const struct ht_port *p = m->entry->inputs; p; p = p->next) {
@@ -35,9 +35,10 @@ void ht_model_note_open(const struct ht_model *m, struct ht_arena *a, struct ht_
 			HT_STR_ARG(ht_buf_str(&names)));
 }
 
-/* `rows` is the first dimension that an open one becomes: 1, or a symbol. */
-static enum ht_status close_shape(struct ht_arena *a, const struct ht_node *n, int64_t rows,
-	enum ht_open open, struct ht_diags *d, struct ht_shape *shape)
+/* `to` is what an open dimension becomes, by its number: a size, a symbol, or HT_DIM_UNKNOWN, which has to be stated. */
+static enum ht_status close_shape(struct ht_arena *a, const struct ht_node *n,
+	const int64_t to[HT_MOST_SIZES], enum ht_open open, struct ht_diags *d,
+	struct ht_shape *shape)
 {
 	int64_t dim[HT_MAX_RANK];
 	struct ht_where at = at_node(n);
@@ -53,16 +54,13 @@ static enum ht_status close_shape(struct ht_arena *a, const struct ht_node *n, i
 	for (int32_t i = 0; i < shape->rank; i++) {
 		if (dim[i] >= 0)
 			continue;
-		if (i && open == HT_OPEN_ASSUME)
-			continue;
-		if (i)
+		if (i < HT_MOST_SIZES)
+			dim[i] = to[i];
+		if (dim[i] == HT_DIM_UNKNOWN && open != HT_OPEN_ASSUME)
 			return ht_error(d, HT_E_UNSUPPORTED, at,
-				rows < 0 ? "dimension %d of this input is open, which only the "
-					   "first may be so far; state it with --input-shape"
-					 : "dimension %d of this input is open; state it with "
-					   "--input-shape",
+				"dimension %d of this input is open; state it with --input-shape, a "
+				"number or a range such as 1..128",
 				(int)i);
-		dim[0] = rows;
 	}
 	*shape = ht_shape_make(a, shape->rank, dim);
 	return HT_OK;
@@ -94,27 +92,27 @@ static void set_shape(struct ht_node *n, struct ht_shape s)
 }
 
 static enum ht_status state_shape(const struct ht_model *m, struct ht_port *p,
-	const struct ht_port *from, enum ht_open open, struct ht_arena *a, struct ht_diags *d)
+	const struct ht_port *from, const int64_t to[HT_MOST_SIZES], enum ht_open open,
+	struct ht_arena *a, struct ht_diags *d)
 {
 	struct ht_node *n = p->value.node;
 	const struct ht_tensor *t = ht_model_default(n);
 	struct ht_shape s = ht_model_shape(m, from);
-	bool stays = open != HT_OPEN_KEEP && m->open.stay;
-	int64_t rows = stays ? ht_dim_named(n->graph, HT_STR("rows")) : 1;
 
-	p->open = stays && s.rank > 0 && s.dim[0] < 0;
+	p->open = open != HT_OPEN_KEEP && m->open[0].stay && !n->graph->sizes && s.rank > 0 &&
+		  s.dim[0] < 0;
 	/* A default may be of one of the shapes that an input takes. */
 	if (open == HT_OPEN_KEEP && t && !is_stated(m, from))
 		return HT_OK;
 	if (!ht_is(n, HT_FED)) {
 		/* Fed in the middle of the graph: pass feeds makes a placeholder of this type. */
 		if (p->value.index < n->outs) {
-			HT_TRY(close_shape(a, n, rows, open, d, &s));
+			HT_TRY(close_shape(a, n, to, open, d, &s));
 			ht_type_of(p->value)->shape = s;
 		}
 		return HT_OK;
 	}
-	HT_TRY(close_shape(a, n, rows, open, d, &s));
+	HT_TRY(close_shape(a, n, to, open, d, &s));
 	if (t && !ht_shape_eq(t->shape, s))
 		drop_default(n);
 	set_shape(n, s);
@@ -138,17 +136,66 @@ static struct ht_port *port_in(struct ht_graph *g, const struct ht_port *from, s
 	return first;
 }
 
-static enum ht_status check_open(
-	const struct ht_model *m, const struct ht_entry *e, struct ht_diags *d)
+bool ht_model_stays_open(const struct ht_model *m)
 {
-	for (const struct ht_port *p = e->inputs; p; p = p->next)
-		if (p->open)
-			return HT_OK;
-	return !m->open.stay ? HT_OK
-			     : ht_error(d, HT_E_USAGE,
-				       (struct ht_where){ .path = m->graph->path, .offset = -1 },
-				       "sizes are to stay open, but the model has no input with an "
-				       "open first dimension");
+	for (int i = 0; i < HT_MOST_SIZES; i++)
+		if (m->open[i].stay)
+			return true;
+	return false;
+}
+
+/* Whether some input leaves dimension i open, which is to stay so. */
+static bool stays(const struct ht_model *m, int32_t i)
+{
+	for (const struct ht_port *p = m->entry->inputs; p && m->open[i].stay; p = p->next) {
+		struct ht_shape s = ht_model_shape(m, p);
+
+		if (i < s.rank && s.dim[i] < 0)
+			return true;
+	}
+	return false;
+}
+
+static enum ht_status check_open(const struct ht_model *m, struct ht_diags *d)
+{
+	for (int i = 0; i < HT_MOST_SIZES; i++)
+		if (m->open[i].stay && !stays(m, i))
+			return ht_error(d, HT_E_USAGE,
+				(struct ht_where){ .path = m->graph->path, .offset = -1 },
+				"dimension %d is to stay open, but the model has no input of which "
+				"it is",
+				i);
+	return HT_OK;
+}
+
+/* Where nobody stated the most: of the first dimension beside others, of others. */
+enum { MOST_ROWS = 64, MOST_OTHERS = 512 };
+
+static struct ht_open_size bounds_of(const struct ht_model *m, int32_t axis, int64_t dim)
+{
+	const struct ht_open_sizes *s = &m->open[axis];
+	int64_t most = s->most ? s->most : axis ? MOST_OTHERS : MOST_ROWS;
+
+	return (struct ht_open_size){ dim, axis, s->least, most < s->least ? s->least : most };
+}
+
+/* Sets to[i], what an open dimension i becomes, and the sizes of `g`, if others than the first stay open. */
+static void open_sizes(
+	const struct ht_model *m, struct ht_graph *g, struct ht_arena *a, int64_t to[HT_MOST_SIZES])
+{
+	bool others = false;
+
+	for (int32_t i = 0; i < HT_MOST_SIZES; i++) {
+		to[i] = i ? HT_DIM_UNKNOWN : 1;
+		others = others || (i && stays(m, i));
+	}
+	for (int32_t i = 0; i < HT_MOST_SIZES; i++) {
+		if (!stays(m, i))
+			continue;
+		to[i] = ht_dim_named(g, i ? ht_str_printf(a, "dim%d", (int)i) : HT_STR("rows"));
+		if (others)
+			g->size[g->sizes++] = bounds_of(m, i, to[i]);
+	}
 }
 
 /* `g` is a copy of the model's graph. */
@@ -157,6 +204,7 @@ static enum ht_status state(const struct ht_model *m, struct ht_work *w, enum ht
 {
 	struct ht_entry *e = HT_NEW(&w->arena, struct ht_entry);
 	const struct ht_port *from = m->entry->inputs;
+	int64_t to[HT_MOST_SIZES];
 
 	e->name = m->entry->name;
 	e->method = m->entry->method;
@@ -164,10 +212,12 @@ static enum ht_status state(const struct ht_model *m, struct ht_work *w, enum ht
 	e->outputs = port_in(g, m->entry->outputs, &w->arena);
 	e->targets = port_in(g, m->entry->targets, &w->arena);
 	g->entries = e;
+	if (open != HT_OPEN_KEEP) {
+		HT_TRY(check_open(m, d));
+		open_sizes(m, g, &w->arena, to);
+	}
 	for (struct ht_port *p = e->inputs; p; p = p->next, from = from->next)
-		HT_TRY(state_shape(m, p, from, open, &w->arena, d));
-	if (open != HT_OPEN_KEEP)
-		HT_TRY(check_open(m, e, d));
+		HT_TRY(state_shape(m, p, from, to, open, &w->arena, d));
 	if (open != HT_OPEN_KEEP && open != HT_OPEN_TOLD)
 		ht_model_note_open(m, &w->arena, d);
 	return HT_OK;

@@ -99,10 +99,13 @@ static struct ht_value_info *describe(
 			.dim = ht_shape_make(a, from->shape.rank, from->shape.dim).dim,
 			.bytes = from->bytes * (from->whole ? 1 : (size_t)b->plan->parts),
 		};
-		if (from->rows) {
+		if (from->rows)
 			*(int64_t *)(uintptr_t)v[-1].dim = HT_DIM_UNKNOWN;
+		for (int32_t k = 0; from->open && k < from->shape.rank; k++)
+			if (from->open[k].size)
+				((int64_t *)(uintptr_t)v[-1].dim)[k] = HT_DIM_UNKNOWN;
+		if (from->rows || from->open)
 			v[-1].bytes = 0;
-		}
 		port = port ? port->next : NULL;
 	}
 	*count = (size_t)(v - list);

@@ -17,7 +17,7 @@ static enum ht_status misfit(const struct ht_program *p, size_t i, const struct 
 			"dimension %u of input '%s' has to be the size that earlier inputs have, "
 			"%lld was given",
 			axis, v->name, is);
-	ht_program_open(p, &least, &most);
+	ht_program_open_dimension(p, (int32_t)axis, &least, &most);
 	return ht_error(d, HT_E_INPUT, HT_NOWHERE,
 		"dimension %u of input '%s' is %lld to %lld, %lld was given", axis, v->name,
 		(long long)least, (long long)most, is);
@@ -69,15 +69,36 @@ int64_t ht_sizes_extent(
 		x, ht_image_dims(x)[output_port(p, output)->dim + (uint32_t)axis], size);
 }
 
-int ht_program_open(const struct ht_program *p, int64_t *least, int64_t *most)
+/* The size that dimension `axis` of a port is; NULL: it is a number. */
+static const struct ht_image_size *size_of(
+	const struct ht_image *x, const struct ht_image_port *port, uint32_t axis)
+{
+	int64_t n = axis < port->rank ? ht_image_dims(x)[port->dim + axis] : 0;
+
+	return n < 0 ? &ht_image_sizes(x)[ht_image_expressions(x)[-1 - n].size] : NULL;
+}
+
+int ht_program_open_dimension(
+	const struct ht_program *p, int32_t dimension, int64_t *least, int64_t *most)
 {
 	const struct ht_image *x = p->rt.image;
 
-	if (!ht_image_count(x, HT_IMAGE_SIZES))
-		return 0;
-	*least = ht_image_sizes(x)->least;
-	*most = ht_image_sizes(x)->most;
-	return 1;
+	for (size_t i = 0; dimension >= 0 && i < ht_program_inputs(p); i++) {
+		const struct ht_image_size *s = size_of(
+			x, &ht_image_ports(x)[ht_image_entries(x)->port + i], (uint32_t)dimension);
+
+		if (!s)
+			continue;
+		*least = s->least;
+		*most = s->most;
+		return 1;
+	}
+	return 0;
+}
+
+int ht_program_open(const struct ht_program *p, int64_t *least, int64_t *most)
+{
+	return ht_program_open_dimension(p, 0, least, most);
 }
 
 enum ht_status ht_program_output_for(const struct ht_program *p, const struct ht_array *in,

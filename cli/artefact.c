@@ -40,13 +40,13 @@ static enum ht_status add_stated(const struct cli *c, struct shapes *s)
 		for (; *at; at += *at == ';') {
 			size_t n = strcspn(at, ";");
 			const char *colon = memrchr(at, ':', n);
-			struct open_sizes open;
+			struct open_sizes open[MOST_OPEN];
 			int64_t dim[32];
 			int32_t rank;
 			enum ht_status st;
 
 			if (n && (!colon || colon == at ||
-					 !parse_open_dims(colon + 1, at + n, dim, &rank, &open)))
+					 !parse_open_dims(colon + 1, at + n, dim, &rank, open)))
 				return fail(HT_E_USAGE, "--input-shape: '%.*s' is not NAME:D,D,…",
 					(int)n, at);
 			st = n ? add_shape(s, at, (size_t)(colon - at), dim, rank) : HT_OK;

@@ -74,6 +74,8 @@ struct setting {
 	long line;        /* 0: implied by it */
 };
 
+enum { MOST_OPEN = 8 /* dimensions of an input, of which any may stay open */ };
+
 /* What was typed. */
 struct cli {
 	const struct verb *verb;
@@ -96,10 +98,10 @@ struct cli {
 	struct fed *fed;  /* of --input */
 	size_t feds;
 	long long fed_batch; /* what an array gave an open first dimension; 0: none did */
-	struct open_sizes {  /* of first dimensions that --input-shape leaves open */
+	struct open_sizes {  /* by dimension, what --input-shape leaves open */
 		bool stay;
 		int64_t least, most; /* most 0: not stated */
-	} open;
+	} open[MOST_OPEN];
 	struct ht_cache *cache; /* once a model was opened that is compiled; NULL: none */
 };
 
@@ -234,9 +236,9 @@ enum ht_status artefact_trust(const struct cli *c, struct ht_artefact_options *o
 
 /* "1,224,-1,3", up to `end`, of at most 31; false when it is no list of numbers. */
 bool parse_dims(const char *s, const char *end, int64_t *dim, int32_t *rank);
-/* Likewise with "?" or "1..64" for the first; then dim[0] becomes -1, and `open` tells of it. */
-bool parse_open_dims(
-	const char *s, const char *end, int64_t *dim, int32_t *rank, struct open_sizes *open);
+/* Likewise with "?" or "1..64" for some; these become -1, and `open` tells of them. */
+bool parse_open_dims(const char *s, const char *end, int64_t *dim, int32_t *rank,
+	struct open_sizes open[MOST_OPEN]);
 /* atc_shapes.c: writes --input_shape with its dimensions -1 filled by profile p[0..n) of `option`. */
 enum ht_status atc_fill_shape(
 	const char *option, const char *shape, const char *p, size_t n, struct text *t);
@@ -394,8 +396,8 @@ struct session {
 	struct ht_array *in_view, *out_view;
 	size_t ins, outs;
 	struct dump *dump; /* or NULL */
-	bool open;         /* the program has a size that is open, */
-	int64_t rows;      /* which is this in the run */
+	bool open;               /* the program has sizes that are open, */
+	int64_t size[MOST_OPEN]; /* which are these in the run, by dimension */
 };
 enum ht_status session_open(struct cli *c, struct session *s);
 enum ht_status session_run(struct cli *c, struct session *s);

@@ -172,6 +172,14 @@ static enum ht_status agree(const struct fed *f, const struct known *k)
 	return HT_OK;
 }
 
+static bool stays_open(const struct cli *c, const struct ht_value_info *v)
+{
+	for (int i = 0; i < MOST_OPEN && i < v->rank; i++)
+		if (c->open[i].stay && v->dim[i] < 0)
+			return true;
+	return false;
+}
+
 static enum ht_status set_shape(struct cli *c, struct ht_model *m, struct fed *f,
 	const struct ht_value_info *graph, const struct ht_value_info *stated, bool *seen)
 {
@@ -192,7 +200,7 @@ static enum ht_status set_shape(struct cli *c, struct ht_model *m, struct fed *f
 		st = agree(f, &k);
 	if (st != HT_OK || !f->shaped)
 		return st;
-	if (c->open.stay && k.stated->rank > 0 && k.stated->dim[0] < 0)
+	if (stays_open(c, k.stated))
 		return HT_OK;
 	if (!c->fed_batch && k.graph->rank > 0 && k.graph->dim[0] < 0)
 		c->fed_batch = f->array.shape[0];

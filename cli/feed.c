@@ -154,41 +154,73 @@ static enum ht_status one(const struct ht_value_info *v, struct fed *f, long lon
 	return HT_OK;
 }
 
-/* The size of this run that the program leaves open: that of an array that is fed, what --batch says, or
- * the least from 1 on. */
-static enum ht_status choose_rows(struct cli *c, struct session *s, struct fed **by_input)
+static bool has_open(const struct ht_value_info *v)
+{
+	for (int32_t i = 0; i < v->rank; i++)
+		if (v->dim[i] < 0)
+			return true;
+	return false;
+}
+
+/* The size of open dimension `axis` where no array tells it: what --batch says of the first, else one that is
+ * likely, 1 row, or as many of others as there can be. */
+static int64_t likely_size(int axis, long long batch, int64_t least, int64_t most)
+{
+	if (axis)
+		return most;
+	return batch ? batch : least ? least : 1;
+}
+
+static enum ht_status take_sizes(struct cli *c, struct session *s, struct fed *f, size_t input)
 {
 	struct ht_value_info v;
+	enum ht_status st;
+
+	ht_program_input(s->program, input, &v);
+	if (!f || !has_open(&v))
+		return HT_OK;
+	st = fed_load(f);
+	if (st != HT_OK || !f->shaped || f->array.a.rank != v.rank)
+		return st;
+	for (int k = 0; k < v.rank && k < MOST_OPEN; k++)
+		if (v.dim[k] < 0)
+			s->size[k] = f->array.shape[k];
+	if (v.dim[0] < 0)
+		c->fed_batch = f->array.shape[0];
+	return HT_OK;
+}
+
+/* The sizes of this run that the program leaves open: those of arrays that are fed, or likely ones. */
+static enum ht_status choose_sizes(struct cli *c, struct session *s, struct fed **by_input)
+{
 	long long batch;
 	int64_t least, most;
 	enum ht_status st = option_number(c, OPTION_BATCH, 0, 1, INT_MAX, &batch);
 
-	s->open = ht_program_open(s->program, &least, &most);
-	if (st != HT_OK || !s->open)
-		return st;
-	s->rows = batch ? batch : least ? least : 1;
-	for (size_t i = 0; i < s->ins && st == HT_OK; i++) {
-		ht_program_input(s->program, i, &v);
-		if (!by_input[i] || v.rank < 1 || v.dim[0] >= 0)
+	for (int i = 0; i < MOST_OPEN; i++) {
+		if (!ht_program_open_dimension(s->program, i, &least, &most))
 			continue;
-		st = fed_load(by_input[i]);
-		if (st == HT_OK && by_input[i]->shaped && by_input[i]->array.a.rank == v.rank)
-			s->rows = c->fed_batch = by_input[i]->array.shape[0];
+		s->open = true;
+		s->size[i] = likely_size(i, batch, least, most);
 	}
+	for (size_t i = 0; i < s->ins && st == HT_OK; i++)
+		st = take_sizes(c, s, by_input[i], i);
 	return st;
 }
 
 /* The input as it is in this run; `dim` has room for its sizes. */
 static struct ht_value_info closed(const struct session *s, struct ht_value_info v, int64_t *dim)
 {
-	if (v.rank < 1 || v.rank > MOST_AXES || v.dim[0] >= 0)
+	if (v.rank > MOST_AXES || !has_open(&v))
 		return v;
 	memcpy(dim, v.dim, (size_t)v.rank * sizeof *dim);
-	dim[0] = s->rows;
 	v.dim = dim;
 	v.bytes = ht_dtype_bytes(v.dtype);
-	for (int32_t i = 0; i < v.rank; i++)
+	for (int32_t i = 0; i < v.rank; i++) {
+		if (dim[i] < 0)
+			dim[i] = i < MOST_OPEN ? s->size[i] : 1;
 		v.bytes *= (size_t)dim[i];
+	}
 	return v;
 }
 
@@ -208,7 +240,7 @@ static enum ht_status feed(struct cli *c, struct session *s)
 	if (st == HT_OK)
 		st = find_fed(c, s->model, s->program, by_input);
 	if (st == HT_OK)
-		st = choose_rows(c, s, by_input);
+		st = choose_sizes(c, s, by_input);
 	for (size_t i = 0; i < s->ins && st == HT_OK; i++) {
 		ht_program_input(s->program, i, &v);
 		v = closed(s, v, dim);

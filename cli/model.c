@@ -58,14 +58,16 @@ static enum ht_status configure(struct cli *c, struct ht_model *m, size_t set, l
 		st = set_shapes(c, m, set);
 	if (st == HT_OK)
 		stated = inputs_of(m);
-	if (st == HT_OK && batch && c->open.stay && !(c->verb->bit & (RUN | BENCH)))
+	if (st == HT_OK && batch && c->open[0].stay && !(c->verb->bit & (RUN | BENCH)))
 		st = refuse(
 			c, "--batch has no effect: --input-shape leaves the first dimension open");
 	if (st == HT_OK && batch && !any_open_batch(m))
 		st = refuse(c, "--batch has no effect: no input leaves its first dimension open");
-	if (st == HT_OK && c->open.stay)
-		st = ht_model_set_open(m, c->open.least, c->open.most, c->diags);
-	else if (st == HT_OK && batch)
+	for (int i = 0; i < MOST_OPEN && st == HT_OK; i++)
+		if (c->open[i].stay)
+			st = ht_model_set_open_dimension(
+				m, i, c->open[i].least, c->open[i].most, c->diags);
+	if (st == HT_OK && batch && !c->open[0].stay)
 		st = ht_model_set_batch(m, batch, c->diags);
 	if (st == HT_OK)
 		st = fed_set_shapes(c, m, graph, stated);

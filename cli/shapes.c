@@ -23,7 +23,7 @@ bool parse_dims(const char *s, const char *end, int64_t *dim, int32_t *rank)
 }
 
 /* A number that ends at `end`. */
-static bool parse_size_of_rows(const char *s, const char *end, int64_t *n)
+static bool parse_bound(const char *s, const char *end, int64_t *n)
 {
 	char *stop;
 
@@ -32,31 +32,42 @@ static bool parse_size_of_rows(const char *s, const char *end, int64_t *n)
 	return !errno && stop == end && s < end && *s >= '0' && *s <= '9';
 }
 
-bool parse_open_dims(
-	const char *s, const char *end, int64_t *dim, int32_t *rank, struct open_sizes *open)
+/* "?", or "1..64". */
+static bool parse_range(const char *s, const char *end, struct open_sizes *open)
 {
-	const char *comma = memchr(s, ',', (size_t)(end - s)), *stop = comma ? comma : end;
-	const char *dots = memmem(s, (size_t)(stop - s), "..", 2);
+	const char *dots = memmem(s, (size_t)(end - s), "..", 2);
 
-	*open = (struct open_sizes){ .stay = dots || (stop == s + 1 && *s == '?') };
-	if (!open->stay)
-		return parse_dims(s, end, dim, rank);
-	if (dots && (!parse_size_of_rows(s, dots, &open->least) ||
-			    !parse_size_of_rows(dots + 2, stop, &open->most) || open->most < 1 ||
-			    open->most < open->least))
-		return false;
-	*dim = -1;
-	*rank = 0;
-	if (comma && (comma + 1 == end || !parse_dims(comma + 1, end, dim + 1, rank)))
-		return false;
-	return ++*rank <= 31;
+	*open = (struct open_sizes){ .stay = true };
+	if (end == s + 1 && *s == '?')
+		return true;
+	return dots && parse_bound(s, dots, &open->least) &&
+	       parse_bound(dots + 2, end, &open->most) && open->most >= 1 &&
+	       open->most >= open->least;
 }
 
-/* Inputs that are open have one size; it is within the bounds of each. */
-static enum ht_status add_open(struct cli *c, const struct open_sizes *o)
+bool parse_open_dims(const char *s, const char *end, int64_t *dim, int32_t *rank,
+	struct open_sizes open[MOST_OPEN])
 {
-	struct open_sizes *all = &c->open;
+	memset(open, 0, MOST_OPEN * sizeof *open);
+	for (*rank = 0; s < end && *rank < 31; ++*rank) {
+		const char *comma = memchr(s, ',', (size_t)(end - s)), *stop = comma ? comma : end;
+		int32_t one;
 
+		if (stop == s || (comma && comma + 1 == end))
+			return false;
+		if (!parse_dims(s, stop, &dim[*rank], &one)) {
+			if (*rank >= MOST_OPEN || !parse_range(s, stop, &open[*rank]))
+				return false;
+			dim[*rank] = -1;
+		}
+		s = comma ? comma + 1 : end;
+	}
+	return s == end;
+}
+
+/* In a run, dimensions of one number that are open have one size; it is within the bounds of each. */
+static enum ht_status add_open(struct open_sizes *all, const struct open_sizes *o)
+{
 	if (!o->stay)
 		return HT_OK;
 	if (!all->stay)
@@ -96,16 +107,16 @@ static enum ht_status set_shape(
 	struct cli *c, struct ht_model *m, const char *s, size_t n, bool *shaped)
 {
 	const char *colon = memrchr(s, ':', n);
-	struct open_sizes open;
+	struct open_sizes open[MOST_OPEN];
 	int64_t dim[32];
 	int32_t rank;
 	char *name;
 	enum ht_status st;
 
-	if (!colon || colon == s || !parse_open_dims(colon + 1, s + n, dim, &rank, &open))
+	if (!colon || colon == s || !parse_open_dims(colon + 1, s + n, dim, &rank, open))
 		return fail(HT_E_USAGE,
-			"--input-shape: '%.*s' is not NAME:D,D,…, where the first size may be ? or a "
-			"range, 1..64",
+			"--input-shape: '%.*s' is not NAME:D,D,…, where sizes may be ? or a range, "
+			"1..64",
 			(int)n, s);
 	name = strndup(s, (size_t)(colon - s));
 	if (!name)
@@ -114,7 +125,9 @@ static enum ht_status set_shape(
 	if (st == HT_OK && *name)
 		st = ht_model_set_shape(m, name, rank, dim, c->diags);
 	free(name);
-	return st == HT_OK ? add_open(c, &open) : st;
+	for (int i = 0; i < MOST_OPEN && st == HT_OK; i++)
+		st = add_open(&c->open[i], &open[i]);
+	return st;
 }
 
 static size_t name_length(const char *s, size_t n)
@@ -166,7 +179,7 @@ enum ht_status set_shapes(struct cli *c, struct ht_model *m, size_t set)
 	bool *shaped = must_alloc(ht_model_inputs(m) * sizeof *shaped);
 	enum ht_status st = HT_OK;
 
-	c->open = (struct open_sizes){ 0 };
+	memset(c->open, 0, sizeof c->open);
 	for (; set != ALL_SHAPES && set; set--)
 		i = set_end(c, i);
 	if (set != ALL_SHAPES && end)

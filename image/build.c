@@ -76,6 +76,8 @@ struct ht_str ht_image_end(struct ht_image_builder *b)
 		head.features |= HT_IMAGE_HAS_VARIABLES;
 	if (b->table[HT_IMAGE_SIZES].n)
 		head.features |= HT_IMAGE_OPEN;
+	if (b->sized)
+		head.features |= HT_IMAGE_SIZED;
 	tables = ht_image_tables(&head);
 	n = ht_image_head(&head);
 	for (uint32_t t = 0; t < tables; t++) {
@@ -163,6 +165,29 @@ uint32_t ht_image_put_size(
 uint32_t ht_image_put_expression(struct ht_image_builder *b, struct ht_image_expression e)
 {
 	return put(b, HT_IMAGE_EXPRESSIONS, &e, 1);
+}
+
+uint32_t ht_image_put_product(
+	struct ht_image_builder *b, int64_t factor, const uint32_t *size, size_t sizes)
+{
+	struct ht_image_expression e = { .divisor = 1 };
+	uint32_t i = 0;
+
+	for (size_t k = 0; k < sizes; k++) {
+		const struct ht_image_expression *known;
+
+		e.size = size[k];
+		e.factor = k + 1 == sizes ? factor : 1;
+		known = (const void *)b->table[HT_IMAGE_EXPRESSIONS].p;
+		for (i = 0; i < count_of(b, HT_IMAGE_EXPRESSIONS); i++)
+			if (!memcmp(&known[i], &e, sizeof e))
+				break;
+		if (i == count_of(b, HT_IMAGE_EXPRESSIONS))
+			ht_image_put_expression(b, e);
+		e.times = i + 1;
+	}
+	b->sized = true;
+	return i;
 }
 
 /* ---- procedures ---- */

@@ -13,6 +13,7 @@ struct ht_image_builder {
 	struct ht_image_procedure procedure; /* the current one */
 	uint32_t loop;                       /* innermost open loop: its step + 1 */
 	uint64_t variable_bytes;             /* of all so far */
+	bool sized;                          /* something has HT_IMAGE_SIZED */
 };
 
 void ht_image_begin(struct ht_image_builder *b, struct ht_arena *a);
@@ -38,6 +39,9 @@ uint32_t ht_image_put_variable(struct ht_image_builder *b, const struct ht_image
 uint32_t ht_image_put_size(
 	struct ht_image_builder *b, struct ht_str name, int64_t least, int64_t most);
 uint32_t ht_image_put_expression(struct ht_image_builder *b, struct ht_image_expression e);
+/* The product of a number and sizes, one at least: of equal ones the first. */
+uint32_t ht_image_put_product(
+	struct ht_image_builder *b, int64_t factor, const uint32_t *size, size_t sizes);
 
 /* ---- a procedure ---- */
 

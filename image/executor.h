@@ -215,8 +215,8 @@ EXECUTOR bool ht_exec_tiles(struct ht_exec *x, struct ht_exec_frame *f,
 	for (uint64_t i = 0; i < ht_image_kernels(x->image)[s->to].scratch_bytes; i++)
 		scratch[i] = -1;
 #endif
-	fault = ((ht_exec_fn *)code)(
-		f->arg + s->arg, ht_image_params(x->image) + s->param, begin, end, scratch);
+	fault = ((ht_exec_fn *)code)(f->arg + s->arg,
+		s->params ? ht_image_params(x->image) + s->param : x->size, begin, end, scratch);
 	return !fault || ht_exec_fail(x, f, s, worker, fault, begin);
 }
 

@@ -20,7 +20,8 @@ enum ht_image_feature {
 	HT_IMAGE_STREAMS = 1,       /* buffers of kind HT_IMAGE_STREAM */
 	HT_IMAGE_HAS_VARIABLES = 2, /* buffers of kind HT_IMAGE_VARIABLE */
 	HT_IMAGE_OPEN =
-		4 /* sizes that a host states for each run: the tables behind HT_IMAGE_FIXED_TABLES */
+		4, /* sizes that a host states for each run: the tables behind HT_IMAGE_FIXED_TABLES */
+	HT_IMAGE_SIZED = 8 /* kernels that take the sizes of the run, products of sizes */
 };
 
 /* The tables of an image, each an array of one type.  A number in one table refers to another table. */
@@ -83,10 +84,10 @@ struct ht_image_size {
 	int64_t least, most; /* 0 <= least <= most <= INT32_MAX */
 };
 
-/* A number that depends on a size: factor * (size / divisor), the quotient rounded down. */
+/* A number that depends on sizes: factor * (size / divisor), the quotient rounded down, times another expression. */
 struct ht_image_expression {
 	uint32_t size;
-	uint32_t zero;
+	uint32_t times;          /* 1 + an expression with a smaller number; 0: none */
 	int64_t factor, divisor; /* not negative; positive */
 };
 
@@ -161,7 +162,8 @@ struct ht_image_buffer {
 		sized; /* PARAM: 1 + the expression of its bytes, of which `bytes` is the most; 0: none */
 };
 
-/* Machine code of a step: generated, or a function of the library by name. */
+/* Machine code of a step: generated, or a function of the library by name.  A step that gives it no parameters, though
+ * it takes some, gives it the sizes of the run. */
 struct ht_image_kernel {
 	uint32_t name;        /* text; empty: generated */
 	uint32_t touch, args; /* by argument: the memory that it touches */
@@ -172,7 +174,7 @@ struct ht_image_kernel {
 struct ht_image_touch {
 	uint64_t bytes; /* from the argument's begin; the kernel reads and writes no others */
 	uint32_t written;
-	uint32_t zero;
+	uint32_t sized; /* 1 + the expression that the bytes are; 0: none */
 };
 
 /* A stream of random numbers, which continues from run to run of a session.  An op with seeds draws the
@@ -268,9 +270,14 @@ static inline uint32_t ht_image_count(const struct ht_image *x, enum ht_image_ta
 static inline int64_t ht_image_evaluate(
 	const struct ht_image *x, uint32_t expression, const int64_t *size)
 {
-	const struct ht_image_expression *e = ht_image_expressions(x) + expression;
+	int64_t n = 1;
 
-	return e->factor * (size[e->size] / e->divisor);
+	for (uint32_t i = expression + 1; i; i = ht_image_expressions(x)[i - 1].times) {
+		const struct ht_image_expression *e = ht_image_expressions(x) + i - 1;
+
+		n *= e->factor * (size[e->size] / e->divisor);
+	}
+	return n;
 }
 
 /* Bytes of all variables of an image, a multiple of HT_IMAGE_ALIGN. */

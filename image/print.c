@@ -10,12 +10,17 @@ static const char *const op_name[HT_IMAGE_OPS] = { "kernel", "copy", "call", "fo
 /* 40 * (n / 4), where a size has the name n. */
 static void print_expression(const struct ht_image *x, uint32_t i, struct ht_buf *out)
 {
-	const struct ht_image_expression *e = &ht_image_expressions(x)[i];
+	const char *times = "";
 
-	if (e->factor != 1)
-		ht_printf(out, "%" PRId64 " * ", e->factor);
-	ht_printf(out, e->divisor == 1 ? "%s" : "(%s / %" PRId64 ")",
-		ht_image_text(x, ht_image_sizes(x)[e->size].name), e->divisor);
+	for (i++; i; i = ht_image_expressions(x)[i - 1].times, times = " * ") {
+		const struct ht_image_expression *e = &ht_image_expressions(x)[i - 1];
+
+		ht_puts(out, times);
+		if (e->factor != 1)
+			ht_printf(out, "%" PRId64 " * ", e->factor);
+		ht_printf(out, e->divisor == 1 ? "%s" : "(%s / %" PRId64 ")",
+			ht_image_text(x, ht_image_sizes(x)[e->size].name), e->divisor);
+	}
 }
 
 static void print_buffer(const struct ht_image_buffer *b, struct ht_buf *out)
@@ -52,6 +57,11 @@ static void print_target(
 	}
 }
 
+static bool takes_sizes(const struct ht_image *x, const struct ht_image_step *s)
+{
+	return s->op == HT_IMAGE_KERNEL && !s->params && ht_image_kernels(x)[s->to].params;
+}
+
 static void print_step(const struct ht_image *x, const struct ht_image_procedure *p, uint32_t i,
 	struct ht_buf *out)
 {
@@ -68,7 +78,7 @@ static void print_step(const struct ht_image *x, const struct ht_image_procedure
 	ht_puts(out, s->args ? ")" : "");
 	for (uint32_t k = 0; k < s->params; k++)
 		ht_printf(out, "%s%" PRId64, k ? ", " : " [", ht_image_params(x)[s->param + k]);
-	ht_puts(out, s->params ? "]" : "");
+	ht_puts(out, s->params ? "]" : takes_sizes(x, s) ? " [sizes]" : "");
 	if (*ht_image_text(x, n->node))
 		ht_printf(out, "  # %s", ht_image_text(x, n->node));
 	if (*ht_image_text(x, n->method))

@@ -100,8 +100,10 @@ static const char *check_sizes(const struct ht_image *x)
 		const struct ht_image_expression *e = &ht_image_expressions(x)[i];
 
 		if (e->size >= ht_image_count(x, HT_IMAGE_SIZES) || e->factor < 0 ||
-			e->factor > (int64_t)HT_IMAGE_MOST_BYTES || e->divisor < 1)
+			e->factor > (int64_t)HT_IMAGE_MOST_BYTES || e->divisor < 1 || e->times > i)
 			return "an expression has a size that is not there";
+		if (e->times && !(x->features & HT_IMAGE_SIZED))
+			return "it has products of sizes without saying so";
 	}
 	return NULL;
 }
@@ -111,27 +113,31 @@ static bool is_expression(const struct ht_image *x, uint32_t i)
 	return i < ht_image_count(x, HT_IMAGE_EXPRESSIONS);
 }
 
-/* The largest value within the size's bounds; UINT64_MAX where that is too large. */
+/* The value for the largest sizes, or the least; UINT64_MAX where that is too large. */
+static uint64_t extreme_of(const struct ht_image *x, uint32_t i, bool most)
+{
+	uint64_t r = 1;
+
+	for (i++; i; i = ht_image_expressions(x)[i - 1].times) {
+		const struct ht_image_expression *e = &ht_image_expressions(x)[i - 1];
+		const struct ht_image_size *s = &ht_image_sizes(x)[e->size];
+		int64_t n = (most ? s->most : s->least) / e->divisor;
+
+		if (__builtin_mul_overflow(r, (uint64_t)e->factor, &r) ||
+			__builtin_mul_overflow(r, (uint64_t)n, &r))
+			return UINT64_MAX;
+	}
+	return r;
+}
+
 static uint64_t most_of(const struct ht_image *x, uint32_t i)
 {
-	const struct ht_image_expression *e = &ht_image_expressions(x)[i];
-	uint64_t r;
-
-	return __builtin_mul_overflow((uint64_t)e->factor,
-		       (uint64_t)(ht_image_sizes(x)[e->size].most / e->divisor), &r)
-		       ? UINT64_MAX
-		       : r;
+	return extreme_of(x, i, true);
 }
 
 static uint64_t least_of(const struct ht_image *x, uint32_t i)
 {
-	const struct ht_image_expression *e = &ht_image_expressions(x)[i];
-	uint64_t r;
-
-	return __builtin_mul_overflow((uint64_t)e->factor,
-		       (uint64_t)(ht_image_sizes(x)[e->size].least / e->divisor), &r)
-		       ? UINT64_MAX
-		       : r;
+	return extreme_of(x, i, false);
 }
 
 /* Whether an expression is so many times a size. */
@@ -144,7 +150,32 @@ static bool is_multiple(const struct ht_image *x, int64_t extent, uint32_t *size
 	e = &ht_image_expressions(x)[-1 - extent];
 	*size = e->size;
 	*factor = e->factor;
-	return e->divisor == 1;
+	return e->divisor == 1 && !e->times;
+}
+
+/* A number times sizes, each so many times. */
+struct product {
+	uint64_t factor;
+	uint8_t power[HT_IMAGE_MOST_SIZES];
+};
+
+static bool multiply(const struct ht_image *x, uint32_t i, struct product *p)
+{
+	for (i++; i; i = ht_image_expressions(x)[i - 1].times) {
+		const struct ht_image_expression *e = &ht_image_expressions(x)[i - 1];
+
+		if (e->divisor != 1 || p->power[e->size] == UINT8_MAX ||
+			__builtin_mul_overflow(p->factor, (uint64_t)e->factor, &p->factor))
+			return false;
+		p->power[e->size]++;
+	}
+	return true;
+}
+
+/* Whether one is no more than the other, whatever the sizes are. */
+static bool is_inside(const struct product *p, const struct product *of)
+{
+	return !memcmp(p->power, of->power, sizeof p->power) && p->factor <= of->factor;
 }
 
 /* The most elements of an extent; UINT64_MAX: it is none. */
@@ -303,6 +334,29 @@ static bool may_write(const struct ht_image_buffer *b)
 	return b->kind == HT_IMAGE_PARAM ? b->written : b->kind != HT_IMAGE_CONST;
 }
 
+/* A step without parameters gives the sizes of the run. */
+static bool good_params(const struct place *a, const struct ht_image_kernel *k)
+{
+	return a->step->params == k->params ||
+	       (!a->step->params && a->x->features & HT_IMAGE_SIZED &&
+		       k->params <= ht_image_count(a->x, HT_IMAGE_SIZES));
+}
+
+static bool good_touch(const struct place *a, uint32_t i, const struct ht_image_touch *touch)
+{
+	const struct ht_image_buffer *b = argument(a, i);
+	struct product of = { .factor = 1 }, p = { .factor = 1 };
+
+	if (!touch->sized)
+		return touch->bytes <= bytes_of(a, i);
+	if (!(a->x->features & HT_IMAGE_SIZED) || !is_expression(a->x, touch->sized - 1))
+		return false;
+	if (!b->sized)
+		return most_of(a->x, touch->sized - 1) <= b->bytes;
+	return multiply(a->x, touch->sized - 1, &p) && multiply(a->x, b->sized - 1, &of) &&
+	       is_inside(&p, &of);
+}
+
 static const char *check_kernel(const struct place *a)
 {
 	const struct ht_image_kernel *k;
@@ -312,10 +366,10 @@ static const char *check_kernel(const struct place *a)
 		return "a step has a kernel that is not there";
 	k = &ht_image_kernels(a->x)[a->step->to];
 	touch = ht_image_touches(a->x) + k->touch;
-	if (a->step->args != k->args || a->step->params != k->params || a->step->count > INT32_MAX)
+	if (a->step->args != k->args || !good_params(a, k) || a->step->count > INT32_MAX)
 		return "a step gives its kernel other arguments than it takes";
 	for (uint32_t i = 0; i < k->args; i++)
-		if (touch[i].bytes > bytes_of(a, i) ||
+		if (!good_touch(a, i, &touch[i]) ||
 			(touch[i].written && !may_write(argument(a, i))))
 			return "a kernel touches more than its buffer";
 	return NULL;
@@ -364,8 +418,8 @@ static bool good_spread_pass(
 	if (__builtin_mul_overflow((uint64_t)end->factor, (uint64_t)stride, &taken) ||
 		__builtin_mul_overflow((uint64_t)all->factor, (uint64_t)end->divisor, &given))
 		return false;
-	return all->size == end->size && all->divisor == 1 && to->bytes <= (uint64_t)stride &&
-	       taken <= given && (!to->written || may_write(b));
+	return all->size == end->size && all->divisor == 1 && !all->times && !end->times &&
+	       to->bytes <= (uint64_t)stride && taken <= given && (!to->written || may_write(b));
 }
 
 static bool good_instances(const struct place *a)
@@ -623,36 +677,31 @@ struct ht_shape ht_image_variable_shape(const struct ht_image *x, const struct h
 	return shape_at(x, v->dim, v->rank);
 }
 
-/* Bytes of a port for each of its size, which is one extent; false: it has none, or others. */
-static bool bytes_of_each(
-	const struct ht_image *x, const struct ht_image_port *p, uint32_t *size, uint64_t *bytes)
+/* Bytes of a port; its extents are expressions. */
+static bool multiply_extents(
+	const struct ht_image *x, const struct ht_image_port *p, struct product *bytes)
 {
-	uint32_t open = 0;
-
-	*bytes = ht_dtype_info((enum ht_dtype)p->dtype)->bytes;
+	bytes->factor = ht_dtype_info((enum ht_dtype)p->dtype)->bytes;
 	for (uint32_t i = 0; i < p->rank; i++) {
 		int64_t n = ht_image_dims(x)[p->dim + i];
 
-		if (n < 0 && (open++ || !is_multiple(x, n, size, &n)))
-			return false;
-		if (__builtin_mul_overflow(*bytes, (uint64_t)n, bytes))
+		if (n < 0 ? !multiply(x, (uint32_t)(-1 - n), bytes)
+			  : __builtin_mul_overflow(bytes->factor, (uint64_t)n, &bytes->factor))
 			return false;
 	}
-	return open;
+	return true;
 }
 
 /* Whether a port has as many bytes as the parameter takes, whatever the sizes are. */
 static bool good_bytes(const struct ht_image *x, const struct ht_image_port *p,
 	const struct ht_image_buffer *param, bool input)
 {
-	const struct ht_image_expression *e = ht_image_expressions(x) + param->sized - 1;
-	uint64_t each;
-	uint32_t size;
+	struct product takes = { .factor = 1 }, has = { .factor = 1 };
 
 	if (!has_open(x, p->dim, p->rank))
 		return !param->sized && param->bytes <= p->bytes;
-	if (!param->sized || !bytes_of_each(x, p, &size, &each) || e->divisor != 1 ||
-		e->size != size || (uint64_t)e->factor > each)
+	if (!param->sized || !multiply_extents(x, p, &has) ||
+		!multiply(x, param->sized - 1, &takes) || !is_inside(&takes, &has))
 		return false;
 	return !input || p->value == HT_IMAGE_NO_VALUE;
 }

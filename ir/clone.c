@@ -141,6 +141,7 @@ static struct ht_port *copy_ports(const struct copy *c, const struct ht_port *fr
 		struct ht_port *p = HT_NEW(c->to->arena, struct ht_port);
 		p->name = from->name;
 		p->alias = from->alias;
+		p->axis = from->axis;
 		p->value = copy_value(c, from->value);
 		*end = p;
 		end = &p->next;
@@ -182,6 +183,8 @@ static void copy_graph(const struct ht_graph *from, struct copy c)
 		memcpy(to->syms, from->syms, from->sym_count * sizeof *to->syms);
 	}
 	to->sym_count = to->sym_cap = from->sym_count;
+	memcpy(to->size, from->size, sizeof to->size);
+	to->sizes = from->sizes;
 	for (const struct ht_node *n = from->first; n; n = n->next)
 		copy_node(&c, n);
 	for (const struct ht_node *n = from->first; n; n = n->next)

@@ -58,6 +58,12 @@ static bool as_number(const struct ht_known *k, double *v)
 	return k->e[0].kind == HT_ELEM_INT || k->e[0].kind == HT_ELEM_FLOAT;
 }
 
+/* A size that is known by name alone. */
+static int64_t dim_of(const struct ht_known *k)
+{
+	return k && k->n == 1 ? ht_elem_dim(k->e) : HT_DIM_UNKNOWN;
+}
+
 enum ht_status ht_infer_range(struct ht_infer *in, struct ht_node *n)
 {
 	double start, limit, delta, count;
@@ -66,10 +72,12 @@ enum ht_status ht_infer_range(struct ht_infer *in, struct ht_node *n)
 	for (int32_t i = 0; i < 3; i++)
 		HT_TRY(ht_want_rank(in, n, i, 0));
 	ht_set_shape(n, 0, 1, d);
-	if (!as_number(ht_in_known(in, n, 0), &start) ||
-		!as_number(ht_in_known(in, n, 1), &limit) ||
-		!as_number(ht_in_known(in, n, 2), &delta))
+	if (!as_number(ht_in_known(in, n, 0), &start) || !as_number(ht_in_known(in, n, 2), &delta))
 		return HT_OK;
+	if (!as_number(ht_in_known(in, n, 1), &limit)) {
+		d[0] = start == 0 && delta == 1 ? dim_of(ht_in_known(in, n, 1)) : HT_DIM_UNKNOWN;
+		return HT_OK;
+	}
 	if (delta == 0)
 		return ht_infer_fail(in, n, "delta is 0");
 	count = ceil((limit - start) / delta);

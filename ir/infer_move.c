@@ -9,7 +9,7 @@ struct product {
 
 static struct product product_of(const struct ht_infer *in, struct ht_shape s)
 {
-	struct product p = { { 1, 1 }, 0, -1 };
+	struct product p = { { 1, 1, 1 }, 0, -1 };
 
 	for (int32_t i = 0; i < s.rank; i++) {
 		if (s.dim[i] == HT_DIM_UNKNOWN) {
@@ -45,7 +45,8 @@ static enum ht_status complete(struct ht_infer *in, const struct ht_node *n, str
 	if (wants.unknown != 1 || is.unknown > 1)
 		return HT_OK;
 	if (is.unknown) {
-		if (is.known.of == wants.known.of && is.known.factor == wants.known.factor)
+		if (is.known.of == wants.known.of && is.known.also == wants.known.also &&
+			is.known.factor == wants.known.factor)
 			d[wants.last] = from.dim[is.last];
 		return HT_OK;
 	}

@@ -86,6 +86,11 @@ static enum ht_status entry_size(struct ht_infer *in, const struct ht_node *n,
 		*r = size;
 		return HT_OK;
 	}
+	if (b->kind == HT_ELEM_INT && b->i == 0 && s->i == 1 && e->kind == HT_ELEM_DIM &&
+		size >= 0 && ht_dim_most(in->g, e->i) >= 0 && ht_dim_most(in->g, e->i) <= size) {
+		*r = e->i; /* whatever it is, there are as many */
+		return HT_OK;
+	}
 	if (size < 0 || s->i == INT64_MIN || (!all_begin && b->kind != HT_ELEM_INT) ||
 		(!all_end && e->kind != HT_ELEM_INT)) {
 		/* x[0:c] of unknown size has at most c elements: still unknown. */

@@ -244,12 +244,22 @@ struct ht_node {
 	struct ht_graph *graph;
 };
 
+/* Of an axis of a tensor that is as long as its open size can be, `most`: index i is in the tensor where
+ * i / inner % most is below the size. */
+struct ht_open_axis {
+	int32_t size;  /* 1 + its number in the graph; 0: the axis is not open */
+	int64_t inner; /* indices for each of the size */
+};
+
 /* A named input or output of a graph. */
 struct ht_port {
 	struct ht_str name;
 	struct ht_str alias; /* its other name: the key in the signature; empty: none */
 	struct ht_value value;
 	bool open; /* an input: the program runs for any size of its first dimension */
+	/* By axis, behind the pass "sizes": the value is as long as its sizes can be, and its memory has as
+	 * many elements as they are.  NULL: no axis is open. */
+	const struct ht_open_axis *axis;
 	struct ht_port *next;
 };
 
@@ -304,15 +314,28 @@ struct ht_sym {
 	int64_t bound;
 };
 
-/* symbol.c: a dimension as a number times a named one: `of` is 1 for a size, the named dimension, or
- * HT_DIM_UNKNOWN where the dimension is no such product. */
+/* A size that a run takes from its inputs, within bounds: that of all open dimensions of this number.  In
+ * types it is the symbol `dim`, up to the pass "sizes". */
+enum { HT_MOST_SIZES = 8 };
+struct ht_open_size {
+	int64_t dim;
+	int32_t axis;
+	int64_t least, most;
+};
+
+/* symbol.c: a dimension as a number times one named dimension, or two: `of` is 1 for a size, a named dimension, or
+ * HT_DIM_UNKNOWN where the dimension is no such product; `also` is 1 or a second one, which is not above `of`. */
 struct ht_multiple {
-	int64_t of, factor;
+	int64_t of, factor, also;
 };
 struct ht_graph;
 struct ht_multiple ht_dim_multiple(const struct ht_graph *g, int64_t dim);
 int64_t ht_dim_of_multiple(struct ht_graph *g, struct ht_multiple m);
 int64_t ht_dim_named(struct ht_graph *g, struct ht_str name);
+/* The most that a dimension can be; -1: not known. */
+int64_t ht_dim_most(const struct ht_graph *g, int64_t dim);
+/* The open sizes of which a dimension is a multiple: their number. */
+int ht_dim_sizes(const struct ht_graph *g, int64_t dim, const struct ht_open_size *of[2]);
 struct ht_multiple ht_multiple_product(struct ht_multiple a, struct ht_multiple b);
 struct ht_multiple ht_multiple_quotient(struct ht_multiple a, struct ht_multiple b); /* exact */
 
@@ -341,6 +364,10 @@ struct ht_graph {
 	struct ht_entry *entries;
 	struct ht_sym *syms; /* see ht_shape */
 	size_t sym_count, sym_cap;
+	/* Sizes that stay open, with bounds.  A program whose inputs have open first dimensions alone has none:
+	 * struct ht_port. */
+	struct ht_open_size size[HT_MOST_SIZES];
+	int32_t sizes;
 	enum ht_source source;
 	const char *path;       /* as given by the user; NULL for function bodies */
 	struct ht_str versions; /* VersionDef, wire form */

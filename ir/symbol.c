@@ -1,5 +1,5 @@
-/* Sizes that are not numbers: dimensions of the graph's table, of which each is a name or a multiple of
- * one. */
+/* Sizes that are not numbers: dimensions of the graph's table, of which each is a name, or a multiple of
+ * one or two. */
 #include "ir/ir.h"
 
 #include <string.h>
@@ -11,21 +11,19 @@ static const struct ht_sym *symbol(const struct ht_graph *g, int64_t dim)
 
 struct ht_multiple ht_dim_multiple(const struct ht_graph *g, int64_t dim)
 {
-	struct ht_multiple m = { HT_DIM_UNKNOWN, 1 };
+	struct ht_multiple m = { HT_DIM_UNKNOWN, 1, 1 };
 
 	if (dim >= 0)
-		return (struct ht_multiple){ 1, dim };
+		return (struct ht_multiple){ 1, dim, 1 };
 	if (dim == HT_DIM_UNKNOWN || (size_t)(-2 - dim) >= g->sym_count)
 		return m;
 	switch (symbol(g, dim)->op) {
 	case HT_SYM_NAME:
 		m.of = dim;
 		break;
-	case HT_SYM_MUL: /* as ht_dim_product() writes it */
-		m = ht_dim_multiple(g, symbol(g, dim)->a);
-		if (symbol(g, dim)->b < 0 ||
-			__builtin_mul_overflow(m.factor, symbol(g, dim)->b, &m.factor))
-			m.of = HT_DIM_UNKNOWN;
+	case HT_SYM_MUL:
+		m = ht_multiple_product(ht_dim_multiple(g, symbol(g, dim)->a),
+			ht_dim_multiple(g, symbol(g, dim)->b));
 		break;
 	default:
 		break;
@@ -51,35 +49,86 @@ int64_t ht_dim_named(struct ht_graph *g, struct ht_str name)
 			   .op = HT_SYM_NAME, .name = ht_str_copy(g->arena, name), .bound = -1 });
 }
 
+int ht_dim_sizes(const struct ht_graph *g, int64_t dim, const struct ht_open_size *of[2])
+{
+	struct ht_multiple m = ht_dim_multiple(g, dim);
+	int n = 0;
+
+	for (int32_t i = 0; i < g->sizes; i++)
+		if (g->size[i].dim == m.of || g->size[i].dim == m.also)
+			of[n++] = &g->size[i];
+	return n;
+}
+
+int64_t ht_dim_most(const struct ht_graph *g, int64_t dim)
+{
+	const struct ht_open_size *of[2];
+	int64_t most = ht_dim_multiple(g, dim).factor;
+	int n = ht_dim_sizes(g, dim, of);
+
+	if (dim >= 0)
+		return dim;
+	for (int i = 0; i < n; i++)
+		if (__builtin_mul_overflow(most, of[i]->most, &most))
+			return -1;
+	return n ? most : -1;
+}
+
 int64_t ht_dim_of_multiple(struct ht_graph *g, struct ht_multiple m)
 {
 	if (m.of == HT_DIM_UNKNOWN || m.factor < 0)
 		return HT_DIM_UNKNOWN;
 	if (m.of == 1 || m.factor == 0)
 		return m.factor;
+	if (m.also != 1)
+		m.of = add_symbol(g,
+			(struct ht_sym){ .op = HT_SYM_MUL, .a = m.of, .b = m.also, .bound = -1 });
 	if (m.factor == 1)
 		return m.of;
 	return add_symbol(
 		g, (struct ht_sym){ .op = HT_SYM_MUL, .a = m.of, .b = m.factor, .bound = -1 });
 }
 
+static const struct ht_multiple no_multiple = { HT_DIM_UNKNOWN, 1, 1 };
+
 struct ht_multiple ht_multiple_product(struct ht_multiple a, struct ht_multiple b)
 {
-	struct ht_multiple r = { a.of == 1 ? b.of : a.of, 1 };
+	struct ht_multiple r = { a.of == 1 ? b.of : a.of, 1, 1 };
+	int64_t second = a.of == 1 ? b.also : a.also;
 
-	if ((a.of != 1 && b.of != 1) || __builtin_mul_overflow(a.factor, b.factor, &r.factor))
-		r.of = HT_DIM_UNKNOWN;
+	if (a.of == HT_DIM_UNKNOWN || b.of == HT_DIM_UNKNOWN ||
+		__builtin_mul_overflow(a.factor, b.factor, &r.factor))
+		return no_multiple;
+	if (a.of != 1 && b.of != 1) {
+		if (a.also != 1 || b.also != 1)
+			return no_multiple;
+		second = b.of;
+	}
+	r.also = second != 1 && second > r.of ? r.of : second;
+	r.of = second != 1 && second > r.of ? second : r.of;
 	return r;
+}
+
+/* Takes a named dimension out; false: it is not in. */
+static bool take_out(struct ht_multiple *m, int64_t of)
+{
+	if (of == 1)
+		return true;
+	if (m->also != of && m->of != of)
+		return false;
+	if (m->of == of)
+		m->of = m->also;
+	m->also = 1;
+	return true;
 }
 
 struct ht_multiple ht_multiple_quotient(struct ht_multiple a, struct ht_multiple b)
 {
-	struct ht_multiple r = { b.of == 1 ? a.of : 1, 1 };
+	struct ht_multiple r = a;
 
-	if ((b.of != 1 && b.of != a.of) || b.factor < 1 || a.of == HT_DIM_UNKNOWN ||
-		a.factor % b.factor)
-		r.of = HT_DIM_UNKNOWN;
-	else
-		r.factor = a.factor / b.factor;
+	if (a.of == HT_DIM_UNKNOWN || b.of == HT_DIM_UNKNOWN || b.factor < 1 ||
+		a.factor % b.factor || !take_out(&r, b.of) || !take_out(&r, b.also))
+		return no_multiple;
+	r.factor = a.factor / b.factor;
 	return r;
 }

@@ -9,6 +9,8 @@ uint32_t view_boundaries(const struct view *v, int32_t rank, const int64_t *dim)
 	int32_t at[HT_LOWER_RANK], n = 0, lead = rank - v->rank;
 	uint32_t bits = 0;
 
+	if (v->open)
+		return ~0u;
 	for (int32_t i = 0; i < rank; i++) {
 		if (dim[i] == 1)
 			continue;
@@ -37,7 +39,7 @@ static uint32_t walk(struct lower *l, const struct ht_node *sink, struct ht_valu
 		view_dense(&dense, 0, shape);
 		return view_boundaries(&dense, rank, dim);
 	}
-	if (!lower_is_aligned(n))
+	if (!lower_is_aligned(n) || lower_op_of(n)->apart)
 		return ~0u;
 	if (l->walked[n->id] == l->walk)
 		return 0;

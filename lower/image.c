@@ -14,8 +14,81 @@ struct writing {
 	uint32_t constants;
 };
 
-static void put_kernel(struct writing *w, const struct ht_kernel *k)
+/* ---- open sizes within bounds ---- */
+
+static int64_t capacity(const struct ht_plan *p, const struct ht_open_axis *a)
 {
+	return a->size ? p->size[a->size - 1].most : 1;
+}
+
+/* 1 + the expression of an extent, or of the bytes of all, of an open input or output. */
+static uint32_t put_open_product(
+	struct writing *w, const struct ht_plan_buffer *b, int32_t first, int32_t end, int64_t each)
+{
+	uint32_t size[HT_MOST_SIZES];
+	size_t sizes = 0;
+
+	for (int32_t i = first; i < end; i++) {
+		each *= b->shape.dim[i] / capacity(w->plan, &b->open[i]);
+		if (b->open[i].size)
+			size[sizes++] = (uint32_t)b->open[i].size - 1;
+	}
+	return 1 + ht_image_put_product(&w->b, each, size, sizes);
+}
+
+/* 1 + the expression of its bytes; 0: they are a number. */
+static uint32_t put_open_bytes(struct writing *w, int32_t buffer)
+{
+	const struct ht_plan_buffer *b = &w->plan->buffer[buffer];
+
+	return b->open ? put_open_product(
+				 w, b, 0, b->shape.rank, (int64_t)ht_dtype_info(b->dtype)->bytes)
+		       : 0;
+}
+
+/* With the extents that are open; each is an expression. */
+static const struct ht_image_port_text *put_open_extents(
+	struct writing *w, enum ht_plan_kind kind, const struct ht_image_port_text *port, size_t n)
+{
+	const struct ht_plan_procedure *p = ht_plan_entry(w->plan);
+	struct ht_image_port_text *to = HT_NEW_ARRAY(w->arena, struct ht_image_port_text, n);
+	int32_t at = p->buffer;
+
+	for (size_t i = 0; i < n; i++, at++) {
+		const struct ht_plan_buffer *b;
+		int64_t *dim;
+
+		while (w->plan->buffer[at].kind != kind)
+			at++;
+		b = &w->plan->buffer[at];
+		to[i] = port[i];
+		if (!b->open)
+			continue;
+		to[i].bytes = b->bytes;
+		to[i].shape = ht_shape_make(w->arena, b->shape.rank, b->shape.dim);
+		dim = (int64_t *)(uintptr_t)to[i].shape.dim;
+		for (int32_t k = 0; k < b->shape.rank; k++)
+			if (b->open[k].size)
+				dim[k] = -(int64_t)put_open_product(w, b, k, k + 1, 1);
+	}
+	return to;
+}
+
+/* ---- kernels, constants, state ---- */
+
+/* A step that runs kernel `number`: equal kernels touch what they touch alike. */
+static const struct ht_plan_step *step_of(const struct ht_plan *p, int32_t number)
+{
+	for (int32_t i = 0; i < p->steps; i++)
+		if (p->step[i].kernel == number)
+			return &p->step[i];
+	return NULL;
+}
+
+static void put_kernel(struct writing *w, int32_t number)
+{
+	const struct ht_kernel *k = w->plan->kernel[number];
+	const struct ht_plan_step *s = w->plan->sizes ? step_of(w->plan, number) : NULL;
 	struct ht_image_touch *touch =
 		HT_NEW_ARRAY(w->arena, struct ht_image_touch, (size_t)k->args);
 
@@ -23,7 +96,8 @@ static void put_kernel(struct writing *w, const struct ht_kernel *k)
 		touch[i] =
 			(struct ht_image_touch){ .bytes = (uint64_t)k->buffer[i].count *
 							  ht_dtype_info(k->buffer[i].dtype)->bytes,
-				.written = k->buffer[i].kind == HT_BUFFER_OUT };
+				.written = k->buffer[i].kind == HT_BUFFER_OUT,
+				.sized = s ? put_open_bytes(w, s->buffer[i]) : 0 };
 	ht_image_put_kernel(&w->b, k->library ? k->library : "", touch, (size_t)k->args,
 		(size_t)k->params, ht_kernel_scratch(k));
 }
@@ -79,6 +153,7 @@ static void put_parameters(
 			w->number[i] = ht_image_put_buffer(&w->b,
 				(struct ht_image_buffer){ .kind = HT_IMAGE_PARAM,
 					.bytes = w->plan->buffer[i].bytes,
+					.sized = put_open_bytes(w, i),
 					.written =
 						kind == HT_PLAN_OUTPUT || kind == HT_PLAN_RESULT });
 }
@@ -124,7 +199,7 @@ static void put_kernel_step(struct writing *w, const struct ht_plan_step *s)
 		(struct ht_image_step){ .op = HT_IMAGE_KERNEL,
 			.to = (uint32_t)s->kernel,
 			.count = (uint32_t)ht_kernel_tiles(k) },
-		arg, (size_t)k->args, param, (size_t)k->params, &note);
+		arg, (size_t)k->args, param, s->sized ? 0 : (size_t)k->params, &note);
 }
 
 static void put_moves(struct writing *w, const struct ht_plan_move *m, int32_t n,
@@ -338,6 +413,11 @@ static const struct ht_image_port_text *put_extents(
 	return to;
 }
 
+static struct ht_str size_name(struct ht_arena *a, int32_t axis)
+{
+	return axis ? ht_str_printf(a, "dim%d", (int)axis) : HT_STR("rows");
+}
+
 struct ht_str ht_plan_write_image(const struct ht_plan *p, const struct ht_image_port_text *input,
 	size_t inputs, const struct ht_image_port_text *output, size_t outputs, struct ht_arena *a)
 {
@@ -347,8 +427,11 @@ struct ht_str ht_plan_write_image(const struct ht_plan *p, const struct ht_image
 
 	w.number = HT_NEW_ARRAY(a, uint32_t, (size_t)p->buffers);
 	ht_image_begin(&w.b, a);
+	for (int32_t i = 0; i < p->sizes; i++)
+		ht_image_put_size(
+			&w.b, size_name(a, p->size[i].axis), p->size[i].least, p->size[i].most);
 	for (int32_t i = 0; i < p->kernels; i++)
-		put_kernel(&w, p->kernel[i]);
+		put_kernel(&w, i);
 	for (int32_t i = 0; i < p->buffers; i++)
 		if (is_constant(&p->buffer[i]))
 			ht_image_put_constant(&w.b, p->buffer[i].bytes);
@@ -358,6 +441,10 @@ struct ht_str ht_plan_write_image(const struct ht_plan *p, const struct ht_image
 		ht_image_put_size(&w.b, HT_STR("rows"), p->rows.least, p->rows.most);
 		input = put_extents(&w, HT_PLAN_INPUT, input, inputs);
 		output = put_extents(&w, HT_PLAN_OUTPUT, output, outputs);
+	}
+	if (p->sizes) {
+		input = put_open_extents(&w, HT_PLAN_INPUT, input, inputs);
+		output = put_open_extents(&w, HT_PLAN_OUTPUT, output, outputs);
 	}
 	for (int32_t i = 0; i < p->procedures; i++)
 		procedure = put_procedure(&w, &p->procedure[i],

@@ -25,6 +25,8 @@ struct view {
 	int64_t offset; /* elements */
 	int32_t rank;
 	int64_t dim[HT_LOWER_RANK], stride[HT_LOWER_RANK]; /* elements */
+	/* By axis: of an input or output whose memory has as many elements as the sizes of the run; NULL: of others. */
+	const struct ht_open_axis *open;
 };
 
 void view_dense(struct view *v, int32_t buffer, struct ht_shape s);
@@ -115,6 +117,7 @@ struct lower_op {
 	/* MAP: an element may stop the run, and the fault names this node.  The node is therefore the
 	 * last of its kernel, which computes every element and is not joined with other kernels. */
 	bool checks;
+	bool apart; /* MAP: it asks for the coordinate of one axis, so axes do not share an index */
 	int variables; /* the first operands are handles of variables, which are no kernel arguments */
 	bool takes_text; /* operands may be constant strings; they become part of a message, not kernel arguments */
 	/* NULL, or why this node cannot be lowered, in words. */
@@ -298,6 +301,7 @@ struct kernel_build {
 	struct ht_stage *stage; /* the one being built */
 	struct ht_xb xb;
 	size_t stage_cap;
+	bool sized;                 /* the parameters are the sizes of the run */
 	int32_t plan_buffer_of[64]; /* by kernel argument */
 	int64_t *params;            /* of the step; NULL: none */
 	struct ht_kernel_buffer local[8];
@@ -338,6 +342,11 @@ int32_t kb_pull_arg(
 	struct kernel_build *k, const struct ht_node *n, int arg, const struct space *s);
 /* The same at the coordinates of n's result, broadcast. */
 int32_t kb_operand(struct kernel_build *k, const struct ht_node *n, int arg, const struct space *s);
+/* open.c: a size of the run, by its number, as I64. */
+int32_t kb_size(struct kernel_build *k, int32_t size);
+/* Where element `s` of an open view is; *guard (-1: true) is and-ed with whether the run has it. */
+int32_t kb_open_offset(
+	struct kernel_build *k, const struct view *v, const struct space *s, int32_t *guard);
 /* Loads an element of a view. */
 int32_t kb_load(struct kernel_build *k, const struct view *v, const struct space *s);
 /* The sum (or other reduction) of x over the stage's reduction dimensions, in type t. */

@@ -215,6 +215,12 @@ static int32_t source_of(struct kernel_build *k, const struct view *v)
 	return plan_widened(k->l, v->buffer);
 }
 
+static int32_t offset_in(struct kernel_build *k, const struct view *v, const struct space *s,
+	int64_t begin, int32_t *guard)
+{
+	return v->open ? kb_open_offset(k, v, s, guard) : space_offset(&k->xb, s, v->stride, begin);
+}
+
 int32_t kb_load(struct kernel_build *k, const struct view *v, const struct space *s)
 {
 	int32_t x, offset;
@@ -222,11 +228,11 @@ int32_t kb_load(struct kernel_build *k, const struct view *v, const struct space
 	if (!immediate(k, v, &x)) {
 		int32_t buffer = source_of(k, v), arg = kb_arg(k, buffer, HT_BUFFER_IN);
 		enum ht_dtype t = k->l->plan->buffer[buffer].dtype;
+		int32_t guard = s->guard;
 
-		offset = space_offset(&k->xb, s, v->stride, v->offset);
-		x = s->guard < 0
-			    ? ht_xload(&k->xb, arg, t, offset)
-			    : ht_xload_if(&k->xb, arg, t, offset, s->guard, ht_xk(&k->xb, t, 0));
+		offset = offset_in(k, v, s, v->offset, &guard);
+		x = guard < 0 ? ht_xload(&k->xb, arg, t, offset)
+			      : ht_xload_if(&k->xb, arg, t, offset, guard, ht_xk(&k->xb, t, 0));
 	}
 	return ht_xcvt(&k->xb, compute_type(k->stage->x[x].dtype), x);
 }
@@ -291,13 +297,13 @@ int32_t kb_operand(struct kernel_build *k, const struct ht_node *n, int arg, con
 }
 
 /* Where a result begins in its buffer.  As a parameter, so that kernels that differ by their place
- * in a concatenation are one. */
+ * in a concatenation are one, unless the parameters are sizes. */
 static int32_t begin(struct kernel_build *k, int64_t offset)
 {
 	int32_t i = 0;
 
-	if (!offset)
-		return ht_xi(&k->xb, 0);
+	if (!offset || k->l->g->sizes)
+		return ht_xi(&k->xb, offset);
 	if (!k->params)
 		k->params = HT_NEW_ARRAY(k->l->arena, int64_t, MAX_PARAMS);
 	while (i < k->kernel->params && k->params[i] != offset)
@@ -314,9 +320,9 @@ void kb_store(struct kernel_build *k, const struct view *v, const struct space *
 {
 	enum ht_dtype t = k->l->plan->buffer[v->buffer].dtype;
 	int32_t arg = kb_arg(k, v->buffer, HT_BUFFER_OUT), at = begin(k, v->offset);
+	int32_t guard = s->guard, offset = offset_in(k, v, s, 0, &guard);
 
-	ht_xstore_if(&k->xb, arg, ht_xadd(&k->xb, space_offset(&k->xb, s, v->stride, 0), at),
-		ht_xcvt(&k->xb, t, x), s->guard);
+	ht_xstore_if(&k->xb, arg, ht_xadd(&k->xb, offset, at), ht_xcvt(&k->xb, t, x), guard);
 }
 
 void kb_store_result(

@@ -120,6 +120,26 @@ static enum ht_status emit_over_axes(struct lower *l, struct ht_node *n,
 	return HT_OK;
 }
 
+/* Of how many elements the mean is, as type t: not those behind an open size, which are zeros (_Within). */
+static int32_t elements_of(
+	struct kernel_build *k, const struct ht_node *n, const struct axes *axes, enum ht_dtype t)
+{
+	struct ht_xb *b = &k->xb;
+	size_t sizes;
+	const int64_t *size = ht_attr_ints(n, "_sizes", &sizes, k->arena);
+	int64_t rest = axes->count;
+	int32_t x;
+
+	if (!sizes)
+		return ht_xconst(b, t, (double)rest, rest);
+	for (size_t i = 0; i < sizes; i++)
+		rest /= k->l->g->size[size[i]].most;
+	x = ht_xi(b, rest);
+	for (size_t i = 0; i < sizes; i++)
+		x = ht_xmul(b, x, kb_size(k, (int32_t)size[i]));
+	return ht_xcvt(b, t, x);
+}
+
 static int32_t reduced_value(
 	struct kernel_build *k, const struct ht_node *n, const struct axes *axes, int32_t x)
 {
@@ -132,7 +152,7 @@ static int32_t reduced_value(
 	sum = ht_xred(b, ht_xreduce(b, red_of(n->op), x), t);
 	switch (n->op) {
 	case HT_OP_Mean:
-		divisor = ht_xconst(b, t, (double)axes->count, axes->count);
+		divisor = elements_of(k, n, axes, t);
 		return ht_is_float(t) ? ht_xdiv(b, sum, divisor) : ht_xidiv(b, sum, divisor, false);
 	case HT_OP_EuclideanNorm:
 		if (ht_is_float(t))

@@ -117,6 +117,7 @@ static void place_results(struct lower *l, struct ht_node *n)
 
 		if (output >= 0) {
 			view_dense(&view[i], output, n->out[i].shape);
+			view[i].open = l->plan->buffer[output].open;
 		} else if (fits_in(l, n, whole)) {
 			place_results(l, whole);
 			lower_op_of(whole)->part(l, whole, arg, &view[i]);
@@ -141,6 +142,18 @@ static struct ht_str tensor_name(struct lower *l, struct ht_value v)
 	return ht_str_printf(l->arena, "%.*s:%d", HT_STR_ARG(v.node->name), (int)v.index);
 }
 
+static const struct ht_open_axis *port_axes(struct lower *l, const struct ht_port *p)
+{
+	size_t rank = (size_t)ht_type_of(p->value)->shape.rank;
+	struct ht_open_axis *a;
+
+	if (!p->axis)
+		return NULL;
+	a = HT_NEW_ARRAY(l->arena, struct ht_open_axis, rank);
+	memcpy(a, p->axis, rank * sizeof *a);
+	return a;
+}
+
 /* Named as the model names it: passes may have put another node in the place of the one asked for. */
 static void port_buffer(struct lower *l, enum ht_plan_kind kind, const struct ht_port *p)
 {
@@ -153,6 +166,7 @@ static void port_buffer(struct lower *l, enum ht_plan_kind kind, const struct ht
 		t = &parts[p->value.index];
 	if (parts && l->plan->rows.parts)
 		l->plan->buffer[b].rows = t->shape.dim[0] / HT_PART_ROWS;
+	l->plan->buffer[b].open = port_axes(l, p);
 	l->plan->buffer[b].shape = ht_shape_make(l->arena, t->shape.rank, t->shape.dim);
 	l->plan->buffer[b].name =
 		ht_str_copy(l->arena, p->name.n ? p->name : tensor_name(l, p->value));
@@ -175,6 +189,7 @@ static void add_input(struct lower *l, struct ht_node *n, int32_t buffer)
 {
 	l->view[n->id] = HT_NEW(l->scratch, struct view);
 	view_dense(l->view[n->id], buffer, n->out[0].shape);
+	l->view[n->id]->open = l->plan->buffer[buffer].open;
 	l->place[n->id] = PLACE_MEMORY;
 	l->owner[n->id] = n;
 }
@@ -186,8 +201,8 @@ static enum ht_status add_ports(struct lower *l)
 
 	for (const struct ht_port *p = l->asked->entry->inputs; p; p = p->next) {
 		HT_TRY(check_port(l, p, "input"));
-		add_input(l, p->value.node, l->plan->buffers);
 		port_buffer(l, in, p);
+		add_input(l, p->value.node, l->plan->buffers - 1);
 	}
 	l->first_output = l->plan->buffers;
 	for (const struct ht_port *p = l->asked->entry->outputs; p; p = p->next) {
@@ -212,6 +227,7 @@ static void copy_outputs(struct lower *l)
 		if (from->buffer == b)
 			continue;
 		view_dense(&to, b, ht_type_of(p->value)->shape);
+		to.open = l->plan->buffer[b].open;
 		emit_copy(l, p->value.node, from, &to);
 	}
 }
@@ -407,6 +423,8 @@ enum ht_status ht_lower(struct ht_graph *g, const struct ht_lower_request *how, 
 	HT_TRY(ht_graph_sort(g, how->diags));
 	init(&l, g, how, a, &planning);
 	HT_TRY(lower_check_support(&l));
+	memcpy(l.plan->size, g->size, sizeof g->size);
+	l.plan->sizes = g->sizes;
 	HT_TRY(lower_open_parts(&l, &parts));
 	if (parts) {
 		*out = l.plan;

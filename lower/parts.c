@@ -260,7 +260,7 @@ struct lower_part *lower_parts(struct lower *l)
 
 	ht_note_read(l->asked->reads, HT_READ_batch_method);
 	l->plan->parts = 1;
-	if (l->numerics || l->asked->asked.batch == HT_BATCH_WHOLE || p.batch < 2 ||
+	if (l->numerics || l->g->sizes || l->asked->asked.batch == HT_BATCH_WHOLE || p.batch < 2 ||
 		!is_by_rows(&p))
 		return NULL;
 	l->plan->parts = choose(&p);
@@ -284,8 +284,7 @@ static enum ht_status refuse_open(const struct lower *l, const struct ht_node *n
 	return ht_error(l->asked->diags, HT_E_UNSUPPORTED,
 		(struct ht_where){
 			.path = l->g->path, .offset = -1, .node = n->name, .op = n->type },
-		"the first dimension of an input is open, and %s; state a size with --input-shape",
-		why);
+		"a dimension of an input is open, and %s; state a size with --input-shape", why);
 }
 
 static const char *why_it_mixes(const struct parts *p, const struct ht_node *n)
@@ -356,6 +355,9 @@ enum ht_status lower_open_parts(struct lower *l, struct lower_part ***out)
 	const struct ht_node *mixes;
 
 	*out = NULL;
+	if ((l->numerics || l->asked->tee) && l->g->sizes)
+		return refuse_open(l, l->asked->entry->inputs->value.node,
+			"values are counted for sizes that are stated");
 	if (!has_open_input(l->asked->entry))
 		return HT_OK;
 	for (const struct ht_port *i = l->asked->entry->inputs; i; i = i->next)

@@ -200,6 +200,7 @@ void plan_step(struct lower *l, struct kernel_build *k, const struct ht_node *no
 	k->kernel = NULL;
 	s->kernel = number;
 	s->params = k->params;
+	s->sized = k->sized;
 	s->buffer = HT_NEW_ARRAY(l->arena, int32_t, (size_t)kernel->args);
 	memcpy(s->buffer, k->plan_buffer_of, (size_t)kernel->args * sizeof *s->buffer);
 	for (int32_t i = 0; i < kernel->args; i++)

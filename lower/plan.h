@@ -30,8 +30,10 @@ struct ht_plan_buffer {
 	struct ht_shape shape; /* of the tensor, for inputs and outputs: of all parts */
 	bool whole;            /* an input of which every part has all */
 	int64_t rows; /* of an input or output of a program for any number of rows: its own of each of these */
-	struct ht_str name;         /* of the input or output, without ":0" */
-	size_t bytes;               /* in one part */
+	const struct ht_open_axis
+		*open;      /* of an input or output, by axis: has the sizes of the run; NULL: no */
+	struct ht_str name; /* of the input or output, without ":0" */
+	size_t bytes;       /* in one part */
 	struct ht_blob *blob;       /* HT_PLAN_CONST; NULL until its `pack` ran */
 	const struct ht_pack *pack; /* HT_PLAN_CONST: made from `packed_from` */
 	struct ht_blob *packed_from;
@@ -85,8 +87,9 @@ struct ht_plan_control {
 struct ht_plan_step {
 	int32_t kernel; /* among the plan's; -1: see `control` */
 	const struct ht_plan_control *control;
-	int32_t *buffer; /* as many plan buffers as the kernel has arguments */
-	int64_t *params;
+	int32_t *buffer;              /* as many plan buffers as the kernel has arguments */
+	int64_t *params;              /* NULL: all 0, or the sizes of the run, */
+	bool sized;                   /* where this says so */
 	struct ht_str node;           /* for messages: the node it was made for */
 	const struct ht_node *of;     /* likewise; of the graph that was lowered */
 	const struct ht_words *words; /* likewise: what it says when it stops */
@@ -163,7 +166,9 @@ struct ht_plan {
 	int32_t choices;
 	const struct ht_kernel **kernel; /* distinct ones */
 	int32_t kernels;
-	size_t scratch_bytes; /* per thread */
+	size_t scratch_bytes;                    /* per thread */
+	struct ht_open_size size[HT_MOST_SIZES]; /* those of the run, as the graph's */
+	int32_t sizes;
 	int64_t parts; /* of the batch, each of which takes all steps; 1: it is not divided */
 	struct ht_plan_rows rows;
 };

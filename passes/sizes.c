@@ -4,8 +4,11 @@
  * the graph as multiples of it (ir/symbol.c).  What does not depend on it becomes a constant; what does may
  * be the shape of something, and nothing else.  Every result that depends on an input's rows has to have a
  * multiple of them as its first dimension.  So the graph that is left computes the same of each row for any
- * number of rows, as far as lower/parts.c finds the rows apart. */
+ * number of rows, as far as lower/parts.c finds the rows apart.
+ *
+ * Where other dimensions are open too, all have bounds: bounded.c. */
 #include "ir/infer.h"
+#include "passes/bounded.h"
 #include "passes/rewrite.h"
 
 struct sizes {
@@ -196,6 +199,8 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	struct ht_node **all;
 	size_t n;
 
+	if (c->entry && g->sizes)
+		return ht_bound_sizes(g, c);
 	if (!c->entry || !is_open(c->entry))
 		return HT_OK;
 	ht_rw_init(&s.r, g, c);

@@ -67,6 +67,12 @@ HT_API enum ht_status ht_model_set_batch(struct ht_model *m, int64_t batch, stru
  * by itself; ht_compile() refuses other models with HT_E_UNSUPPORTED, and one without such an input with HT_E_USAGE. */
 HT_API enum ht_status ht_model_set_open(
 	struct ht_model *m, int64_t least, int64_t most, struct ht_diags *d);
+/* Likewise for dimension `dimension`, 0 to 7, of every input of which it is open: in a run these have one size.  Where
+ * another dimension than the first is open, programs need memory for the most that each can be (0: 512, and 64 for the
+ * first), and rows need not be computed by themselves; HT_E_UNSUPPORTED: an op that an open dimension reaches is not
+ * supported with it. */
+HT_API enum ht_status ht_model_set_open_dimension(
+	struct ht_model *m, int32_t dimension, int64_t least, int64_t most, struct ht_diags *d);
 
 /* The inputs that result from the graph and the calls above: their number, and input `i`.
  * ht_model_input() returns 0 when there is no input `i`. */

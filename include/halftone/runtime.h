@@ -157,6 +157,10 @@ HT_API int ht_program_output_named(const struct ht_program *p, const char *name,
  * all sizes are numbers; else *least and *most become the bounds.  The memory of a context does not depend on
  * the size. */
 HT_API int ht_program_open(const struct ht_program *p, int64_t *least, int64_t *most);
+/* Likewise for any dimension of inputs; ht_program_open() tells of the first.  All inputs of which it is open (-1) have
+ * the same size. */
+HT_API int ht_program_open_dimension(
+	const struct ht_program *p, int32_t dimension, int64_t *least, int64_t *most);
 /* Gives output `i` for inputs of these types and shapes, whose `data` and `bytes` are not read: the `rank` sizes that
  * ht_program_output() tells go to `dim`, the bytes of the output to *bytes.  HT_E_INPUT: the inputs
  * do not fit the program.  HT_E_USAGE: their number is wrong, or there is no output `i`. */

@@ -61,8 +61,9 @@ class Model(Owner):
             call(lib.ht_model_set_shape, handle, raw(name), len(sizes), (ctypes.c_int64 * len(sizes))(*sizes))
         if s['batch'] is not None:
             call(lib.ht_model_set_batch, handle, int64('batch', s['batch']))
-        elif bounds := _open_sizes(s['shapes'], handle):
-            call(lib.ht_model_set_open, handle, *bounds)
+        for i, bounds in _open_sizes(s['shapes'], handle):
+            if i or s['batch'] is None:
+                call(lib.ht_model_set_open_dimension, handle, i, *bounds)
         return handle
 
     def with_(self, *, inputs: Iterable[str] | None = None, outputs: Iterable[str] | None = None,
@@ -70,7 +71,7 @@ class Model(Owner):
         """Another model of the same file.  What is not stated is as it is here.
 
         `inputs` are tensors to feed in place of computing them, `outputs` tensors to ask for, `shapes` those of
-        inputs (None: as the graph says; "?" or "1..64" for the first: open, where the graph leaves it open), `batch` the first dimension of inputs where it is open.
+        inputs (None: as the graph says; "?" or "1..64": open, where the graph leaves it open), `batch` the first dimension of inputs where it is open.
         Raises UsageError for names that the graph lacks, InputError where the file is no longer the same.
         """
         self._handle
@@ -126,8 +127,8 @@ class Model(Owner):
                 progress: Callable[[str, int, int], None] | bool | None = None) -> Program:
         """Compiles for a target ("host", "x86-64-v3", …) under a policy, by default the one that keeps every dtype.
 
-        `inputs` states shapes, `batch` the first dimension of those inputs where it is open.  A first dimension of
-        "?" or "1..64" stays open: the program then runs for any of these sizes.  What stays open without being stated
+        `inputs` states shapes, `batch` the first dimension of those inputs where it is open.  A dimension of
+        "?" or "1..64" stays open: the program then runs for any of these sizes.  A first dimension that is not stated
         counts as 1, and a note says so.  `options` are the policy's.  `threads` are the compiler's.  `cache` is
         a halftone.cache.Cache, or "off", "ro" or "rw" for the one of the user; None is $HALFTONE_CACHE_MODE, or "rw".
         With `numerics` Context.numerics() has counts; methods are those of docs/modes.md; with `sources` an
@@ -242,23 +243,23 @@ def compile_options(policy: Policy | str | None, options: Mapping[str, object] |
     return made, handle
 
 
-def _first_is_open(model: Handle, name: str) -> bool:
-    """Whether the first dimension of an input is the batch's."""
+def _is_open(model: Handle, name: str, dimension: int) -> bool:
+    """Whether an input leaves a dimension open."""
     i, v = ctypes.c_size_t(), _api.ht_value_info()
     return bool(lib.ht_model_input_named(model, raw(name), i) and lib.ht_model_input(model, i, v) and (
-        v.rank < 0 or (v.rank > 0 and v.dim[0] < 0)))
+        v.rank < 0 or (v.rank > dimension and v.dim[dimension] < 0)))
 
 
-def _open_sizes(shapes: Shapes, model: Handle) -> tuple[int, int] | None:
-    """The bounds that all first dimensions of "?" or "1..64" have in common; None: there is none."""
-    stated = [b for name, shape in shapes.items()
-              if shape and (b := bounds_of(shape[0])) and _first_is_open(model, name)]
-    if not stated:
-        return None
-    least, most = max(b[0] for b in stated), min((b[1] for b in stated if b[1]), default=0)
-    if most and most < least:
-        raise UsageError('open inputs have one size, and their ranges have none in common')
-    return least, most
+def _open_sizes(shapes: Shapes, model: Handle) -> Iterable[tuple[int, tuple[int, int]]]:
+    """The bounds that all dimensions of one number have in common that are "?" or "1..64"."""
+    for i in range(max((len(shape) for shape in shapes.values()), default=0)):
+        stated = [b for name, shape in shapes.items()
+                  if i < len(shape) and (b := bounds_of(shape[i])) and _is_open(model, name, i)]
+        least, most = max((b[0] for b in stated), default=0), min((b[1] for b in stated if b[1]), default=0)
+        if most and most < least:
+            raise UsageError('open inputs have one size, and their ranges have none in common')
+        if stated:
+            yield i, (least, most)
 
 
 def _state(path: str) -> tuple[int, ...]:

@@ -470,11 +470,18 @@ class Program(Owner):
 
     @property
     def open_sizes(self) -> tuple[int, int] | None:
-        """The bounds of the first dimension that is open (None in the shapes of `inputs`); None where all sizes are numbers."""
-        least, most = ctypes.c_int64(), ctypes.c_int64()
-        if not lib.ht_program_open(self._handle, least, most):
-            return None
-        return least.value, most.value
+        """The bounds of the first dimension, where it is open (None in the shapes of `inputs`); else None."""
+        return self.open_dimensions.get(0)
+
+    @property
+    def open_dimensions(self) -> dict[int, tuple[int, int]]:
+        """The bounds of each dimension of inputs that is open, by its number."""
+        found = {}
+        for i in range(max((len(t.shape or ()) for t in self.inputs), default=0)):
+            least, most = ctypes.c_int64(), ctypes.c_int64()
+            if lib.ht_program_open_dimension(self._handle, i, least, most):
+                found[i] = least.value, most.value
+        return found
 
     @property
     def info(self) -> Info:
@@ -557,8 +564,8 @@ def bounds_of(n: Any) -> tuple[int, int] | None:
 def dimensions(shape: Any) -> list[int]:
     """Sizes; None, "?" and -1 are open."""
     sizes = []
-    for i, n in enumerate(shape):
-        if n is None or n == '?' or (i == 0 and bounds_of(n)):
+    for n in shape:
+        if n is None or n == '?' or bounds_of(n):
             n = -1
         if isinstance(n, bool) or not hasattr(n, '__index__') or n.__index__() < -1:
             raise UsageError(f'a dimension of {n!r}: sizes are integers, and None or "?" is open')

@@ -7,19 +7,15 @@ Exit code 77: nothing to test with.
 """
 import argparse
 import os
-import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
 import environment  # noqa: E402
-from live import TOLERANCE, close, freeze, np, run, tf, tool  # noqa: E402
+from live import freeze, np, run, tf, tool  # noqa: E402
+from opened import agree, expected, make_net, net_refuses, run_net, weights  # noqa: E402
 
 F32 = tf.float32
-
-
-def weights(r, *shape):
-    return tf.constant((r.standard_normal(shape) / np.sqrt(np.prod(shape[:-1]))).astype('f4'))
 
 
 # ---- models: each gives a function of the inputs, their shapes without the batch, and their types ----
@@ -102,38 +98,18 @@ def stated(shapes, size='?'):
     return [o for n, (s, _) in shapes.items() for o in ('--input-shape', f'{n}:{",".join(map(str, (size, *s)))}')]
 
 
-def agree(name, how, outputs, got, want, tolerance=TOLERANCE):
-    for o, g, w in zip(outputs, got, want):
-        if not close(g, w, tolerance):
-            sys.exit(f'{name}, {how}: {o} is {g}, not {w}')
-
-
 def numbers(name, *rows):
     """TensorFlow's convolutions give no rows wrong shapes."""
     return [n for n in rows if n or name != 'convolved']
 
 
-def expected(f, feeds):
-    return [t.numpy() for t in f(*map(tf.constant, feeds.values()))]
-
-
 def check_net(name, folder, r, f, shapes, outputs, asked):
-    net = f'{folder}/net'
-    tool('aot', '-q', f'{folder}/m.pb', '--name', 'm', '-o', net, '--target', 'x86-64-v3', *asked)
-    subprocess.run(['gcc', '-D_GNU_SOURCE', '-Wall', '-Werror', f'-I{net}', f'{net}/m_main.c', f'{net}/m.o', '-o',
-                    f'{net}/main'], check=True)
+    net = make_net(folder, asked)
     for rows in numbers(name, int(r.integers(1, 70)), 0):
         feeds = feeds_of(r, shapes, rows)
-        for n, x in feeds.items():
-            x.tofile(f'{net}/{n}.raw')
-        raw = subprocess.run([f'{net}/main', str(rows), *(f'{net}/{n}.raw' for n in feeds)], check=True,
-                             stdout=subprocess.PIPE).stdout
-        at = 0
-        for o, w in zip(outputs, expected(f, feeds)):
-            got = np.frombuffer(raw, w.dtype, w.size, at).reshape(w.shape)
-            agree(name, f'net of {rows} rows', [o], [got], [w])
-            at += w.nbytes
-    if subprocess.run([f'{net}/main', '-1'], capture_output=True).returncode == 0:
+        want = expected(f, feeds)
+        agree(name, f'net of {rows} rows', outputs, run_net(net, [rows], feeds, want), want)
+    if not net_refuses(net, -1):
         sys.exit(f'{name}: a net took -1 rows')
 
 

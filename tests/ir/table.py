@@ -14,7 +14,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import environment  # noqa: E402
 
-OURS = {"Prelu", "FusedDepthwiseConv2dNative", "Gelu", "Silu", "HardSwish", "HardSigmoid", "LayerNorm", "RmsNorm"}
+OURS = {"Prelu", "FusedDepthwiseConv2dNative", "Gelu", "Silu", "HardSwish", "HardSigmoid", "LayerNorm", "RmsNorm",
+        "_Relaid", "_Within"}
 EVERY = set(range(1, 64))
 
 

@@ -1,0 +1,100 @@
+/* Open sizes within bounds: tensors have the extents of the largest sizes, inputs and outputs those of the run.
+ *
+ * A kernel that asks for a size takes all sizes of the run as its parameters. */
+#include "lower/index.h"
+
+int32_t kb_size(struct kernel_build *k, int32_t size)
+{
+	k->sized = true;
+	k->kernel->params = k->l->g->sizes;
+	return ht_xparam(&k->xb, size);
+}
+
+/* How many of an axis there are for each of its size, outside of it: see struct ht_open_axis. */
+static int64_t outer_of(int64_t extent, const struct ht_open_axis *a, int64_t most)
+{
+	return extent / (a->inner * most);
+}
+
+static int64_t most_of(const struct kernel_build *k, const struct ht_open_axis *a)
+{
+	return k->l->g->size[a->size - 1].most;
+}
+
+/* The index of an open axis in memory that has as many as the run; *extent is how many these are. */
+static int32_t open_index(struct kernel_build *k, int64_t dim, const struct ht_open_axis *a,
+	int32_t x, int32_t *extent, int32_t *guard)
+{
+	struct ht_xb *b = &k->xb;
+	int64_t most = most_of(k, a), outer = outer_of(dim, a, most);
+	int32_t span = ht_xmuli(b, kb_size(k, a->size - 1), a->inner), at = x, inside;
+
+	if (outer > 1)
+		at = ht_xmodi(b, x, a->inner * most);
+	inside = ht_xlt(b, at, span);
+	*guard = *guard < 0 ? inside : ht_xand(b, *guard, inside);
+	*extent = ht_xmuli(b, span, outer);
+	if (outer > 1)
+		at = ht_xadd(b, at, ht_xmul(b, ht_xdivi(b, x, a->inner * most), span));
+	return at;
+}
+
+int32_t kb_open_offset(
+	struct kernel_build *k, const struct view *v, const struct space *s, int32_t *guard)
+{
+	struct ht_xb *b = &k->xb;
+	int32_t sum = ht_xi(b, 0);
+
+	for (int32_t i = 0; i < v->rank; i++) {
+		int32_t x = space_coord(b, s, i), extent = ht_xi(b, v->dim[i]);
+
+		if (v->open[i].size)
+			x = open_index(k, v->dim[i], &v->open[i], x, &extent, guard);
+		sum = i ? ht_xadd(b, ht_xmul(b, sum, extent), x) : x;
+	}
+	return sum;
+}
+
+/* ---- _Relaid, _Within ---- */
+
+static int32_t pull_relaid(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+{
+	return kb_operand(k, n, out, s);
+}
+
+const struct lower_op lower_relaid = { .family = FAMILY_MAP, .aligned = true, .pull = pull_relaid };
+
+/* What a reduction begins with. */
+static int32_t filling(struct ht_xb *b, const struct ht_node *n, enum ht_dtype t)
+{
+	struct ht_str fill = ht_attr_str(n, "fill", "zero");
+	int32_t lowest = lowest_of(b, t);
+
+	if (ht_str_is(fill, "lowest"))
+		return lowest;
+	if (ht_str_is(fill, "highest"))
+		return ht_is_float(t) ? ht_xneg(b, lowest) : ht_xnot(b, lowest);
+	return ht_xk(b, t, ht_str_is(fill, "one"));
+}
+
+static int32_t pull_within(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+{
+	struct ht_xb *b = &k->xb;
+	struct ht_open_axis a = { (int32_t)ht_attr_int(n, "size", 0), ht_attr_int(n, "inner", 1) };
+	int32_t axis = (int32_t)ht_attr_int(n, "axis", 0), x = space_coord(b, s, axis);
+	int64_t most = most_of(k, &a);
+
+	(void)out;
+	if (a.inner > 1)
+		x = ht_xdivi(b, x, a.inner);
+	if (outer_of(n->out[0].shape.dim[axis], &a, most) > 1)
+		x = ht_xmodi(b, x, most);
+	return ht_xselect(b, ht_xlt(b, x, kb_size(k, a.size - 1)), kb_operand(k, n, 0, s),
+		filling(b, n, compute_type(n->out[0].dtype)));
+}
+
+const struct lower_op lower_within = {
+	.family = FAMILY_MAP, .aligned = true, .apart = true, .pull = pull_within
+};

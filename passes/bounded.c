@@ -1,0 +1,315 @@
+/* Open sizes within bounds (struct ht_open_size), for pass sizes: docs/sizes.md.
+ *
+ * Every tensor gets the extents that it has at the largest sizes.  Of an open axis the indices from the run's size on
+ * are *outside*: they have values that nobody asked for, and no element inside depends on them.  So where
+ * an op takes several elements of an open axis together, _Within makes those outside neutral.  Inputs and
+ * outputs have as many elements as the run says; _Relaid is between them and the graph.
+ *
+ * Each op that meets an open axis has a rule, which says where the axis is in the result.  What has none is
+ * refused, as is whatever computes with a size. */
+#include "ir/infer.h"
+#include "passes/bounded.h"
+#include "passes/rewrite.h"
+
+#include <string.h>
+
+/* ---- what rules ask ---- */
+
+static bool is_whole(enum ht_dtype t)
+{
+	return ht_dtype_info(t)->kind == HT_KIND_INT || ht_dtype_info(t)->kind == HT_KIND_UINT;
+}
+
+struct ht_elem ht_open_element(const struct ht_bounded *b, struct ht_value v, int32_t i)
+{
+	const struct ht_tensor *t = ht_const_tensor(v);
+	const struct ht_known *all = v.node->id < b->ids ? b->known[v.node->id] : NULL;
+	const struct ht_known *k = all ? &all[v.index] : NULL;
+
+	if (t && i < ht_shape_count(t->shape) && is_whole(t->dtype))
+		return ht_elem_int(ht_tensor_int(t, (size_t)i));
+	return k && k->e && i < k->n ? k->e[i] : ht_elem_unknown;
+}
+
+enum ht_status ht_open_refuse(const struct ht_bounded *b, const struct ht_node *n, const char *why)
+{
+	return ht_error(b->r.c->diags, HT_E_UNSUPPORTED,
+		(struct ht_where){
+			.path = b->r.g->path, .node = n->name, .op = n->type, .offset = -1 },
+		"a dimension of an input is open, and %s; state its size with --input-shape", why);
+}
+
+const struct ht_open *ht_open_axes(const struct ht_bounded *b, struct ht_value v)
+{
+	const struct ht_open *a = v.node->id < b->ids ? b->axes[v.node->id] : NULL;
+
+	for (int32_t i = 0; a && i < HT_OPEN_RANK; i++)
+		if (ht_open_some(a[v.index * HT_OPEN_RANK + i]))
+			return a + v.index * HT_OPEN_RANK;
+	return NULL;
+}
+
+bool ht_open_in(const struct ht_bounded *b, const struct ht_node *n, int32_t arg)
+{
+	return arg < n->ins && ht_open_axes(b, n->in[arg]);
+}
+
+bool ht_open_count(const struct ht_bounded *b, struct ht_value v)
+{
+	return v.node->id < b->ids && b->counts[v.node->id];
+}
+
+bool ht_open_has(const struct ht_bounded *b, int64_t dim, int32_t size)
+{
+	const struct ht_open_size *of[2];
+	int n = ht_dim_sizes(b->r.g, dim, of);
+
+	return (n > 0 && of[0] == &b->r.g->size[size - 1]) ||
+	       (n > 1 && of[1] == &b->r.g->size[size - 1]);
+}
+
+/* ---- every node ---- */
+
+/* Of operand i the result takes its shape, or where a part of it lies, and no value. */
+static bool is_shape(const struct ht_node *n, int32_t i)
+{
+	switch (n->op) {
+	case HT_OP_StridedSlice:
+	case HT_OP_Slice:
+	case HT_OP_Tile:
+		return i > 0;
+	case HT_OP_Fill:
+		return i == 0;
+	case HT_OP_Range:
+		return i == 1;
+	default:
+		return i == 1 && ht_is(n, HT_SHAPED_BY_SECOND);
+	}
+}
+
+static bool has_open_result(const struct ht_bounded *b, const struct ht_node *n)
+{
+	const struct ht_open_size *of[2];
+
+	for (int32_t i = 0; i < n->outs; i++)
+		for (int32_t k = 0; k < n->out[i].shape.rank; k++)
+			if (ht_dim_sizes(b->r.g, n->out[i].shape.dim[k], of))
+				return true;
+	return false;
+}
+
+static bool all_known(const struct ht_bounded *b, const struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->outs; i++)
+		for (int32_t k = 0; k < ht_shape_count(n->out[i].shape); k++)
+			if (ht_open_element(b, ht_out((struct ht_node *)(uintptr_t)n, i), k).kind !=
+				HT_ELEM_INT)
+				return false;
+	return true;
+}
+
+static bool takes_open(const struct ht_bounded *b, const struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->ins && !ht_is(n, HT_TELLS_SHAPE); i++)
+		if (ht_open_in(b, n, i))
+			return true;
+	return false;
+}
+
+static bool is_of_counts(const struct ht_bounded *b, const struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->ins; i++)
+		if (ht_open_count(b, n->in[i]))
+			return true;
+	return ht_is(n, HT_TELLS_SHAPE) && n->ins && !all_known(b, n);
+}
+
+/* Whether an extent is a multiple of the sizes that are open in the axis, and of no others. */
+static bool follows(const struct ht_bounded *b, int64_t dim, struct ht_open a)
+{
+	const struct ht_open_size *of[2];
+	int n = ht_dim_sizes(b->r.g, dim, of), parts = 0;
+
+	while (parts < 2 && a.part[parts].size)
+		if (!ht_open_has(b, dim, a.part[parts++].size))
+			return false;
+	return n == parts;
+}
+
+/* A result that is used has open axes where its shape has, and no others. */
+static enum ht_status check_results(
+	struct ht_bounded *b, const struct ht_node *n, const struct ht_open *axes)
+{
+	for (int32_t i = 0; i < n->outs; i++) {
+		struct ht_shape s = n->out[i].shape;
+
+		if (!ht_rw_uses(&b->r, ht_out((struct ht_node *)(uintptr_t)n, i)))
+			continue;
+		for (int32_t k = 0; k < s.rank; k++) {
+			struct ht_open a = axes[i * HT_OPEN_RANK + k];
+
+			if (ht_open_most(b, s.dim[k]) < 0)
+				return ht_open_refuse(
+					b, n, "the shape of this result is not known");
+			if (!follows(b, s.dim[k], a))
+				return ht_open_refuse(b, n,
+					"the size of this result does not follow it: it meets one that is "
+					"fixed, or another that is open");
+		}
+	}
+	return HT_OK;
+}
+
+static enum ht_status follow(struct ht_bounded *b, struct ht_node *n)
+{
+	ht_open_rule *rule = ht_open_rule_of(n);
+
+	if (!rule || n->outs < 1)
+		return ht_open_refuse(b, n, "for this op it may not be so far");
+	for (int32_t i = 0; i < n->outs; i++)
+		if (n->out[i].shape.rank < 0 || n->out[i].shape.rank > HT_OPEN_RANK)
+			return ht_open_refuse(
+				b, n, "the rank of this result is not known, or above 8");
+	for (int32_t i = 0; i < n->ins; i++) {
+		if (ht_open_count(b, n->in[i]) && !is_shape(n, i))
+			return ht_open_refuse(
+				b, n, "this computes with its size, which only shapes may so far");
+		if (ht_in_shape(n, i).rank < 0 || ht_in_shape(n, i).rank > HT_OPEN_RANK)
+			return ht_open_refuse(
+				b, n, "the rank of an operand is not known, or above 8");
+	}
+	b->axes[n->id] = HT_NEW_ARRAY(b->r.arena, struct ht_open, (size_t)n->outs * HT_OPEN_RANK);
+	HT_TRY(rule(b, n, b->axes[n->id]));
+	return check_results(b, n, b->axes[n->id]);
+}
+
+static bool is_shaped(const struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->outs; i++)
+		if (!ht_shape_known(n->out[i].shape))
+			return false;
+	return true;
+}
+
+static enum ht_status visit(struct ht_bounded *b, struct ht_node *n)
+{
+	if (ht_is(n, HT_CONSTANT) || b->axes[n->id])
+		return HT_OK;
+	if (takes_open(b, n) || has_open_result(b, n))
+		return follow(b, n);
+	b->counts[n->id] = is_of_counts(b, n);
+	if (b->counts[n->id] && !is_shaped(n))
+		return ht_open_refuse(b, n, "how many elements this has is not known");
+	if (b->counts[n->id] &&
+		(ht_op_info(n->op)->effects || ht_rw_is_output(&b->r, ht_out(n, 0))))
+		return ht_open_refuse(
+			b, n, "this computes with its size, which only shapes may so far");
+	return HT_OK;
+}
+
+/* ---- inputs and outputs ---- */
+
+static void begin_input(struct ht_bounded *b, struct ht_value v)
+{
+	struct ht_shape s = ht_type_of(v)->shape;
+	const struct ht_open_size *of[2];
+	struct ht_open *a;
+
+	if (!has_open_result(b, v.node))
+		return;
+	a = b->axes[v.node->id] = HT_NEW_ARRAY(b->r.arena, struct ht_open, HT_OPEN_RANK);
+	for (int32_t i = 0; i < s.rank; i++)
+		if (ht_dim_sizes(b->r.g, s.dim[i], of))
+			a[i].part[0] =
+				(struct ht_open_axis){ (int32_t)(of[0] - b->r.g->size) + 1, 1 };
+}
+
+static void close_input(struct ht_node *n)
+{
+	struct ht_graph *g = n->graph;
+	struct ht_shape s = n->out[0].shape;
+	int64_t dim[HT_MAX_RANK];
+
+	for (int32_t i = 0; i < s.rank; i++)
+		dim[i] = ht_dim_most(g, s.dim[i]);
+	s = ht_shape_make(g->arena, s.rank, dim);
+	ht_attr_set_shape(n, "shape", s);
+	n->out[0].shape = s;
+}
+
+static enum ht_status set_port(struct ht_bounded *b, struct ht_port *p)
+{
+	struct ht_open_axis *a = HT_NEW_ARRAY(b->r.g->arena, struct ht_open_axis, HT_OPEN_RANK);
+	const struct ht_open *axes = ht_open_axes(b, p->value);
+
+	for (int32_t i = 0; i < HT_OPEN_RANK; i++) {
+		if (axes[i].part[1].size)
+			return ht_open_refuse(
+				b, p->value.node, "an axis of this output has two open sizes");
+		a[i] = axes[i].part[0];
+	}
+	p->axis = a;
+	return HT_OK;
+}
+
+static enum ht_status close_inputs(struct ht_bounded *b)
+{
+	for (struct ht_port *p = b->r.c->entry->inputs; p; p = p->next) {
+		struct ht_value v = p->value;
+
+		if (!ht_open_axes(b, v))
+			continue;
+		if (ht_is(v.node, HT_HAS_DEFAULT))
+			return ht_open_refuse(b, v.node, "this input has a default");
+		HT_TRY(set_port(b, p));
+		close_input(v.node);
+	}
+	return HT_OK;
+}
+
+/* Users of an input take it as long as it can be. */
+static void relay_inputs(struct ht_bounded *b)
+{
+	for (struct ht_port *p = b->r.c->entry->inputs; p; p = p->next) {
+		struct ht_node *n = p->value.node;
+
+		if (p->axis)
+			ht_rw_replace_behind(&b->r, p->value,
+				ht_rw_unary(&b->r, n, HT_OP__Relaid, n->name, p->value));
+	}
+}
+
+static enum ht_status relay_outputs(struct ht_bounded *b)
+{
+	for (struct ht_port *p = b->r.c->entry->outputs; p; p = p->next) {
+		if (!ht_open_axes(b, p->value))
+			continue;
+		HT_TRY(set_port(b, p));
+		p->value = ht_rw_unary(
+			&b->r, p->value.node, HT_OP__Relaid, p->value.node->name, p->value);
+	}
+	return HT_OK;
+}
+
+enum ht_status ht_bound_sizes(struct ht_graph *g, struct ht_pass_context *c)
+{
+	struct ht_bounded b = { 0 };
+	struct ht_node **all;
+	size_t n;
+
+	ht_rw_init(&b.r, g, c);
+	HT_TRY(ht_infer_known(g, b.r.arena, c->diags, &b.known));
+	b.ids = g->ids;
+	b.axes = HT_NEW_ARRAY(b.r.arena, struct ht_open *, b.ids);
+	b.counts = HT_NEW_ARRAY(b.r.arena, bool, b.ids);
+	for (const struct ht_port *p = c->entry->inputs; p; p = p->next)
+		begin_input(&b, p->value);
+	all = ht_rw_nodes(&b.r, &n);
+	for (size_t i = 0; i < n; i++)
+		HT_TRY(visit(&b, all[i]));
+	HT_TRY(relay_outputs(&b));
+	HT_TRY(close_inputs(&b));
+	relay_inputs(&b);
+	HT_TRY(ht_graph_sort(g, c->diags));
+	return ht_infer_types(g, c->diags);
+}

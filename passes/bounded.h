@@ -1,0 +1,54 @@
+/* bounded: open sizes within bounds (bounded.c), and the rules of ops that meet them (bounded_rules.c). */
+#ifndef HT_PASSES_BOUNDED_H
+#define HT_PASSES_BOUNDED_H
+
+#include "ir/infer.h"
+#include "passes/passes.h"
+#include "passes/rewrite.h"
+
+enum { HT_OPEN_RANK = 8 /* the most of a tensor with an open axis */ };
+
+/* What is open in an axis: nothing, one size, or two behind each other, the outer one first. */
+struct ht_open {
+	struct ht_open_axis part[2]; /* a size of 0 ends them */
+};
+static inline bool ht_open_some(struct ht_open a)
+{
+	return a.part[0].size;
+}
+
+struct ht_bounded {
+	struct ht_rw r;
+	struct ht_known **known;
+	uint32_t ids; /* of the graph as it came: nodes that are made have none of what follows */
+	struct ht_open **axes; /* by node id: HT_OPEN_RANK for each result; NULL: none is open */
+	bool *counts; /* by node id: it is computed of sizes alone, and depends on an open one */
+};
+
+/* Gives all tensors the extents of the largest sizes of `g`; c->entry is given. */
+enum ht_status ht_bound_sizes(struct ht_graph *g, struct ht_pass_context *c);
+
+/* By axis; NULL: none is open. */
+const struct ht_open *ht_open_axes(const struct ht_bounded *b, struct ht_value v);
+/* Whether operand `arg`, which there may be, has an open axis. */
+bool ht_open_in(const struct ht_bounded *b, const struct ht_node *n, int32_t arg);
+bool ht_open_count(const struct ht_bounded *b, struct ht_value v);
+/* An element, as far as it is known. */
+struct ht_elem ht_open_element(const struct ht_bounded *b, struct ht_value v, int32_t i);
+/* A dimension where sizes are the largest; below 0: it is not known. */
+static inline int64_t ht_open_most(const struct ht_bounded *b, int64_t dim)
+{
+	return ht_dim_most(b->r.g, dim);
+}
+/* Whether a dimension is a multiple of size `size`, counted from 1. */
+bool ht_open_has(const struct ht_bounded *b, int64_t dim, int32_t size);
+/* HT_E_UNSUPPORTED at the node: `why`, behind "a dimension of an input is open, and". */
+enum ht_status ht_open_refuse(const struct ht_bounded *b, const struct ht_node *n, const char *why);
+
+/* A rule sets `out`, HT_OPEN_RANK axes for each result, which are 0, and puts _Within in front of operands.  Some operand has
+ * an open axis, or a result has an extent that is an open size. */
+typedef enum ht_status ht_open_rule(struct ht_bounded *b, struct ht_node *n, struct ht_open *out);
+/* NULL: there is none. */
+ht_open_rule *ht_open_rule_of(const struct ht_node *n);
+
+#endif

@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""Models of which other dimensions than the first stay open: one artefact runs any lengths, and batches, chosen at
+random, as live TensorFlow does; so do `run`, two threads and a net.  What cannot stay open, and sizes out of bounds,
+are refused with the reason.
+
+Exit code 77: nothing to test with.
+"""
+import argparse
+import os
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
+import environment  # noqa: E402
+from live import freeze, np, run, tf, tool  # noqa: E402
+from opened import agree, expected, make_net, net_refuses, run_net, weights  # noqa: E402
+
+F32, I32 = tf.float32, tf.int32
+
+
+def norm(x):
+    mean = tf.reduce_mean(x, -1, keepdims=True)
+    variance = tf.reduce_mean(tf.math.squared_difference(x, mean), -1, keepdims=True)
+    return (x - mean) * tf.math.rsqrt(variance + 1e-6)
+
+
+# ---- models: each gives a function of the inputs, and by input its shape and type; a text is an open size ----
+
+def transformer(r):
+    """A block as BERT has it, on a table of positions that is cut to the length."""
+    heads, width, inner = int(r.integers(1, 5)), int(r.integers(1, 9)) * 4, int(r.integers(3, 90))
+    depth = heads * width
+    table, positions = weights(r, 50, depth), weights(r, 96, depth)
+    w = [weights(r, depth, depth) for _ in range(4)]
+    up, down = weights(r, depth, inner), weights(r, inner, depth)
+
+    def f(ids, mask):
+        batch, n = tf.shape(ids)[0], tf.shape(ids)[1]
+        x = tf.gather(table, ids) + positions[:n]
+
+        def apart(t):
+            return tf.transpose(tf.reshape(tf.reshape(t, [-1, depth]) @ w[0], [batch, n, heads, width]), [0, 2, 1, 3])
+        q, k, v = apart(x), apart(tf.nn.relu(x)), apart(x * 2.)
+        scores = tf.matmul(q, k, transpose_b=True) / np.sqrt(width).astype('f4')
+        scores += ((1. - tf.cast(mask, F32)) * -1e4)[:, None, None, :]
+        x += tf.reshape(tf.transpose(tf.matmul(tf.nn.softmax(scores), v), [0, 2, 1, 3]), [batch, n, depth]) @ w[1]
+        x = norm(x)
+        x = norm(x + tf.einsum('blm,md->bld', tf.nn.gelu(tf.einsum('bld,dm->blm', x, up)), down))
+        return x, tf.tanh(x[:, 0] @ w[2]), tf.reduce_mean(x, 1), tf.reduce_max(x @ w[3], 1)
+    return f, {'ids': (('n', 'k'), I32), 'mask': (('n', 'k'), I32)}
+
+
+def pooled(r):
+    """Reductions, an extreme, running sums, a softmax over the length, and what is made of sizes."""
+    c = int(r.integers(1, 40))
+    w = weights(r, c, c)
+
+    def f(x):
+        n, k = tf.shape(x)[0], tf.shape(x)[1]
+        y = tf.nn.softmax(x, 1) * tf.cast(tf.range(k), F32)[:, None]
+        z = tf.concat([tf.cumsum(x, 1), y, tf.zeros([n, k, c])], -1)
+        total = tf.reduce_sum(y, [0, 1])
+        return (z, tf.argmax(x, 1), tf.reduce_min(x, 1, keepdims=True), tf.reduce_mean(x, [0, 1]) + total,
+                tf.transpose(x @ w, [2, 1, 0]), tf.reduce_all(x < 9., 1))
+    return f, {'x': (('n', 'k', c), F32)}
+
+
+def crossed(r):
+    """Two lengths: attention of one sequence to another."""
+    d = int(r.integers(1, 30))
+    w = weights(r, d, d)
+
+    def f(x, y):
+        p = tf.nn.softmax(tf.einsum('qd,bkd->bqk', tf.nn.relu(x[:, 0, :] @ w), y))
+        return tf.einsum('bqk,bkd->bqd', p, y), tf.reduce_sum(p, 2), tf.linalg.band_part(p, 1, -1)
+    return f, {'x': (('q', 1, d), F32), 'y': ((3, 'k', d), F32)}
+
+
+MODELS = {f.__name__: f for f in (transformer, pooled, crossed)}
+# By name of a size: its bounds.
+BOUNDS = {'n': (1, 3), 'q': (1, 20), 'k': (1, 70)}
+
+
+# ---- the ways to run them ----
+
+def model_of(make, r, folder):
+    f, inputs = make(r)
+    signature = [tf.TensorSpec([None if isinstance(s, str) else s for s in shape], t, name=n)
+                 for n, (shape, t) in inputs.items()]
+    frozen = freeze(f, signature, f'{folder}/m.pb')
+    return f, inputs, [t.name.split(':')[0] for t in frozen.outputs]
+
+
+def feeds_of(r, inputs, sizes):
+    def draw(shape, t):
+        shape = [sizes.get(s, s) for s in shape]
+        return r.integers(0, 2, shape, 'i4') if t.is_integer else r.standard_normal(shape).astype('f4')
+    return {n: draw(*x) for n, x in inputs.items()}
+
+
+def stated(inputs):
+    def size(s):
+        return '{}..{}'.format(*BOUNDS[s]) if isinstance(s, str) else str(s)
+    return [o for n, (shape, _) in inputs.items() for o in ('--input-shape', f'{n}:{",".join(map(size, shape))}')]
+
+
+def sizes_of(r, inputs, number):
+    names = sorted({s for shape, _ in inputs.values() for s in shape if isinstance(s, str)})
+    yield {n: BOUNDS[n][0] for n in names}
+    yield {n: BOUNDS[n][1] for n in names}
+    for _ in range(number):
+        yield {n: int(r.integers(BOUNDS[n][0], BOUNDS[n][1] + 1)) for n in names}
+
+
+def in_order(inputs, sizes):
+    """As a net takes them: by the number of their dimension."""
+    axes = {s: i for shape, _ in inputs.values() for i, s in enumerate(shape) if isinstance(s, str)}
+    return [sizes[s] for s in sorted(axes, key=axes.get)]
+
+
+def check(name, r, folder):
+    f, inputs, outputs = model_of(MODELS[name], r, folder)
+    asked = ['--outputs', ','.join(outputs), *stated(inputs)]
+    tool('compile', '-q', f'{folder}/m.pb', '-o', f'{folder}/m.htx', *asked)
+    for sizes in sizes_of(r, inputs, 5):
+        feeds = feeds_of(r, inputs, sizes)
+        want = expected(f, feeds)
+        got = run(folder, f'{folder}/m.htx', feeds, outputs)
+        agree(name, f'artefact, {sizes}', outputs, got, want)
+        agree(name, f'two threads, {sizes}', outputs,
+              run(folder, f'{folder}/m.htx', feeds, outputs, '--threads', '2'), got, 0)
+    agree(name, 'run', outputs, run(folder, f'{folder}/m.pb', feeds, outputs, *asked), got, 0)
+    net = make_net(folder, asked)
+    for sizes in sizes_of(r, inputs, 2):
+        feeds = feeds_of(r, inputs, sizes)
+        want = expected(f, feeds)
+        agree(name, f'net, {sizes}', outputs, run_net(net, in_order(inputs, sizes), feeds, want), want)
+    if not net_refuses(net, *(1000 for _ in sizes)):
+        sys.exit(f'{name}: a net took sizes of 1000')
+    for policy, tolerance in {'force_fp16': 3e-2, 'allow_mix_precision_bf16': 1e-1}.items():
+        got = run(folder, f'{folder}/m.pb', feeds, outputs, *asked, '--policy', policy)
+        floats = [i for i, w in enumerate(want) if w.dtype.kind == 'f']
+        agree(name, policy, [outputs[i] for i in floats], [got[i] for i in floats], [want[i] for i in floats], tolerance)
+
+
+# ---- what is refused ----
+
+def refused(name, f, *why, shape=(1, None, 4), asked='x:1,1..8,4', feeds=None, code=4):
+    with tempfile.TemporaryDirectory() as folder:
+        shapes = shape if isinstance(shape, list) else [shape]
+        names = ['x', 'y'][:len(shapes)]
+        freeze(f, [tf.TensorSpec(s, F32, name=n) for n, s in zip(names, shapes)], f'{folder}/m.pb')
+        more = []
+        if feeds:
+            np.savez(f'{folder}/x.npz', **feeds)
+            more = [o for n in feeds for o in ('--input', f'{n}=@{folder}/x.npz#{n}')]
+        said = tool('run', f'{folder}/m.pb', '--input-shape', asked, *more, code=code)
+        for w in why:
+            if w not in said:
+                sys.exit(f'{name}: {said!r} does not say {w!r}')
+
+
+def zeros(*shape):
+    return np.zeros(shape, 'f4')
+
+
+def check_refusals():
+    refused('a size that is fixed', lambda x: x + tf.ones([1, 5, 4]), 'Add', 'fixed')
+    refused('something put behind it', lambda x: tf.concat([x, x], 1), 'Concat', 'behind')
+    refused('a part of it', lambda x: x[:, 1:], 'StridedSlice', 'part')
+    refused('its last element', lambda x: x[:, -1], 'StridedSlice', 'least size')
+    refused('an element that may not be there', lambda x: x[:, 2], 'StridedSlice', 'least size')
+    refused('a reshape that divides it', lambda x: tf.reshape(x, [1, 4, -1]), 'Reshape', 'divides')
+    refused('computing with the size', lambda x: x * tf.cast(tf.shape(x)[1], F32), 'Mul', 'size')
+    refused('the size as a result', lambda x: (x + 1, tf.shape(x)[1]), 'size')
+    refused('backwards', lambda x: tf.reverse(x, [1]), 'Reverse')
+    refused('a table that is too short', lambda x: x + tf.ones([6, 4])[:tf.shape(x)[1]], 'StridedSlice', 'how many')
+    refused('sizes that meet', lambda x, y: x + tf.transpose(y, [1, 0, 2]), 'Add', shape=[(1, None, 4), (None, 1, 4)],
+            asked='x:1,1..8,4;y:1..8,1,4')
+    refused('sizes that differ', lambda x, y: x + y, 'dimension 1', '3 was given', shape=[(1, None, 4)] * 2,
+            asked='x:1,1..8,4;y:1,1..8,4', feeds={'x': zeros(1, 2, 4), 'y': zeros(1, 3, 4)}, code=3)
+    refused('a size above the range', lambda x: x + 1, '1 to 8', '9 was given', feeds={'x': zeros(1, 9, 4)}, code=3)
+    refused('a size below the range', lambda x: x + 1, '2 to 8', '1 was given', asked='x:1,2..8,4',
+            feeds={'x': zeros(1, 1, 4)}, code=3)
+    refused('a dimension that the graph knows', lambda x: x + 1, 'dimension 2', asked='x:1,1..8,?', code=2)
+
+
+def check_fields():
+    """What is told of a program with open sizes."""
+    with tempfile.TemporaryDirectory() as folder:
+        freeze(lambda x: x + 1, [tf.TensorSpec([None, None], F32, name='x')], f'{folder}/m.pb')
+        for args, *wants in (
+                (('compile', '--emit', 'plan', '-o', '-'), 'size rows: 0 to 64', 'size dim1: 2 to 9',
+                 'x: float32[rows,dim1]', '[sizes]'),
+                (('bench', '--batch', '5', '--duration', '0', '--runs', '1'), '[5,9]', 'latency'),
+                (('run',), '[1,9]'),
+                (('explain',), '')):
+            said = tool(args[0], f'{folder}/m.pb', *args[1:], '--input-shape', 'x:?,2..9')
+            for w in wants:
+                if w not in said:
+                    sys.exit(f'{args[0]}: {said!r} does not say {w!r}')
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument('--seed', type=int, default=int.from_bytes(os.urandom(4), 'little'))
+    p.add_argument('name', nargs='*', help=', '.join(MODELS))
+    a = p.parse_args()
+    print(f'seed {a.seed}')
+    for i, name in enumerate(a.name or MODELS):
+        with tempfile.TemporaryDirectory() as folder:
+            check(name, np.random.default_rng([a.seed, i]), folder)
+    if not a.name:
+        check_refusals()
+        check_fields()
+    print('ok')
+
+
+main()
