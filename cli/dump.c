@@ -80,9 +80,11 @@ static bool has_layer(const char *layers, const char *node)
 
 	if (!layers || !*layers)
 		return true;
-	for (const char *at = layers; at; at = strchr(at, ' '), at += at != NULL)
+	for (const char *at = layers, *blank; at; at = blank ? blank + 1 : NULL) {
+		blank = strchr(at, ' ');
 		if (!strncmp(at, node, n) && (at[n] == ' ' || !at[n]))
 			return true;
+	}
 	return false;
 }
 
