@@ -141,6 +141,25 @@ enum ht_status ht_infer_in_top_k(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
+/* Bins for all elements, or for each row of a matrix: elements, how many bins, weights. */
+enum ht_status ht_infer_bincount(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+	int32_t rank = n->op == HT_OP_DenseBincount && s.rank == 2 ? 2 : 1;
+	int64_t count = HT_DIM_UNKNOWN;
+	int64_t *d;
+
+	if (s.rank < 0)
+		return HT_OK;
+	if (ht_in_int(in, n, 1, &count) && count < 0)
+		return ht_infer_fail(in, n, "the number of bins is %lld", (long long)count);
+	d = ht_new_dims(in, rank);
+	d[0] = s.rank == 2 ? s.dim[0] : count;
+	d[rank - 1] = count;
+	ht_set_shape(n, 0, rank, d);
+	return HT_OK;
+}
+
 /* Rows with one id: data, ids, number of ids. */
 enum ht_status ht_infer_segment(struct ht_infer *in, struct ht_node *n)
 {

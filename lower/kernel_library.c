@@ -41,15 +41,32 @@ void library_kernel(
 
 /* ---- top k ---- */
 
+/* Memory for I32 indices: the result's, or what is converted into it. */
+static struct view indices_of_top_k(struct lower *l, const struct ht_node *n)
+{
+	struct ht_shape shape = n->out[1].shape;
+	struct view v;
+
+	view_dense(&v,
+		n->out[1].dtype == HT_I32
+			? dense_result(l, n, 1)
+			: plan_buffer(l, HT_PLAN_TEMP, HT_I32, ht_shape_count(shape)),
+		shape);
+	return v;
+}
+
 static enum ht_status emit_top_k(struct lower *l, struct ht_node *n)
 {
 	struct ht_type in = *ht_type_of(n->in[0]);
 	int64_t columns = in.shape.dim[in.shape.rank - 1],
 		k_best = n->out[0].shape.dim[in.shape.rank - 1];
+	const struct view *given = &l->view[n->id][1];
+	struct view indices;
 	struct kernel_build k;
 
 	if (ht_shape_count(n->out[0].shape) == 0)
 		return HT_OK;
+	indices = indices_of_top_k(l, n);
 	library_kernel(&k, l, "top_k", ht_shape_count(in.shape) / columns, 4);
 	k.params[0] = k.kernel->grid[0];
 	k.params[1] = columns;
@@ -57,16 +74,16 @@ static enum ht_status emit_top_k(struct lower *l, struct ht_node *n)
 	k.params[3] = in.dtype;
 	kb_arg(&k, dense_operand(l, n, 0), HT_BUFFER_IN);
 	kb_arg(&k, dense_result(l, n, 0), HT_BUFFER_OUT);
-	kb_arg(&k, dense_result(l, n, 1), HT_BUFFER_OUT);
+	kb_arg(&k, indices.buffer, HT_BUFFER_OUT);
 	kb_finish(&k, n);
+	if (given->buffer >= 0 && given->buffer != indices.buffer)
+		emit_copy(l, n, &indices, given);
 	return HT_OK;
 }
 
 static const char *refuse_top_k(const struct ht_node *n)
 {
-	if (n->out[0].dtype == HT_BOOL)
-		return "has no kernel for this dtype";
-	return n->out[1].dtype == HT_I32 ? NULL : "has no kernel for indices that are not int32";
+	return n->out[0].dtype == HT_BOOL ? "has no kernel for this dtype" : NULL;
 }
 
 const struct lower_op lower_top_k = { .family = FAMILY_ROOT,

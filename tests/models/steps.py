@@ -48,6 +48,7 @@ class Step:
     loss: str
     feeds: object              # random numbers → {tensor: array}
     long: bool = False
+    batch: tuple = ()          # a size that the graph has fixed in variables and constants, and the one to have instead
     worse: dict = field(default_factory=dict)  # tensors that err more in float32 than they should, and how many times TensorFlow's error
 
 
@@ -78,6 +79,8 @@ STEPS = [
          lambda r: {'Placeholder': whole(r, 5000, 24).astype('i4'), 'Placeholder_1': whole(r, 5000, 24, 1).astype('i4')}),
     Step('char_cnn', 'train/char_cnn_untrained.meta', 'loss/Adam', 'loss/Mean',
          lambda r: {'x': whole(r, 70, 2, 1014).astype('i4'), 'y': whole(r, 14, 2).astype('i4'), 'is_training': np.array(True)}, long=True),
+    # Images and labels are variables.
+    Step('resnet50', 'resnet/resnet50_fp32_train.pbtxt', 'group_deps_1', 'loss_1/add', lambda r: {}, long=True, batch=(117, 2)),
     Step('resnet18', 'resnet/resnet18_train.meta', 'train_op', 'tower0/cost',
          lambda r: {'QueueInput/input_deque:0': whole(r, 256, 2, 224, 224, 3).astype('u1'),
                     'QueueInput/input_deque:1': whole(r, 1000, 2).astype('i4')}, long=True),
@@ -98,6 +101,14 @@ def load(path):
         proto.ParseFromString(f.read())
     return proto.meta_graphs[0].graph_def if kind is saved_model_pb2.SavedModel else \
         proto.graph_def if kind is meta_graph_pb2.MetaGraphDef else proto
+
+
+def importable(graph):
+    """TensorFlow imports no names that begin with "_", which its rewriting gives."""
+    for n in graph.node:
+        n.name = re.sub('^_', 'x_', n.name)
+        for i, x in enumerate(n.input):
+            n.input[i] = re.sub(r'^(\^?)_', r'\1x_', x)
 
 
 def plain(name):
@@ -166,6 +177,20 @@ def pruned(graph, targets, fed):
         todo += [node_of(i) for i in n.input if plain(i) not in fed]
     replaced(out, {k: name for k, (name, _) in fed.items()})
     return out, {name: a for name, a in fed.values()}
+
+
+def resize(graph, old, new):
+    """Another batch: in the shapes of variables, and in constants that are shapes, count the images or are shares of them."""
+    for n in graph.node:
+        for d in n.attr['shape'].shape.dim if 'shape' in n.attr else ():
+            d.size = new if d.size == old else d.size
+        if n.op == 'Const' and n.attr['value'].tensor.dtype != types_pb2.DT_STRING:
+            t = tf.make_ndarray(n.attr['value'].tensor)
+            share = t == np.float32(1 / old)
+            if t.shape[:1] == (old,) or t.size < 32 and ((t == old) | share).any():
+                t = np.where(share, 1 / new, np.where(t == old, new, t)).astype(t.dtype)
+                t = t[:new] if t.shape[:1] == (old,) else t
+                n.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(t))
 
 
 def pin(graph):
@@ -342,7 +367,9 @@ def first_values(graph, step, r):
         elif v.name in assigned:
             out[name] = assigned[v.name]
         else:
-            out[name] = (r.standard_normal(shape) * .05).astype(tf.as_dtype(v.attr['dtype'].type).as_numpy_dtype)
+            positive = re.search('gamma|variance|rate', name) or not shape
+            drawn = r.uniform(.5, 1.5, shape) if positive else r.standard_normal(shape) * (1 if len(shape) and shape[-1] == 3 else .05)
+            out[name] = np.asarray(drawn).astype(tf.as_dtype(v.attr['dtype'].type).as_numpy_dtype)
     tensors = {k: x for k, x in out.items() if isinstance(x, str)}
     if tensors:
         part, _ = pruned(graph, {node_of(x) for x in tensors.values()}, {})
@@ -411,6 +438,9 @@ class Copies:
     def __init__(self, step, folder):
         r = np.random.default_rng(sum(map(ord, step.name)))
         graph = load(step.path)
+        importable(graph)
+        if step.batch:
+            resize(graph, *step.batch)
         self.step, self.folder = step, f'{folder}/{step.name}'
         os.makedirs(self.folder)
         self.start = first_values(graph, step, r)

@@ -75,7 +75,7 @@ def top_k(r, rows):
             for shape, k in (((9,), 3), ((3, 17), 17), ((2, 3, 5), 1), ((4, 6), 0)):
                 x = random(r, tag, shape, -5, 5)
                 if op.name == 'TopKV2':
-                    yield Case(op.name, [x, np.array(k, np.int32)], {'sorted': True},
+                    yield Case(op.name, [x, np.array(k, np.int32)], {'sorted': True, 'index_type': Type(r.choice(['i16', 'i32', 'i64']))},
                                outputs=(0, 1))
                 else:  # its kernel is broken in TensorFlow 2.21
                     yield Case(op.name, [x], {'sorted': True, 'k': k}, outputs=(0, 1),

@@ -27,7 +27,7 @@ GROUPS = {
     'layouts': {'layouts': 'layout concat pack split slice:slice_ strided_slice pad tile gather reverse space fill '
                            'range:range_ one_hot shape sparse_to_dense'},
     'training': {'gradients': 'gradient pool_gradient conv2d_filter gradient_axes stitch training',
-                 'scatters': 'scatter segment strided_slice_gradient resize_gradient lrn_gradient in_top_k candidates'},
+                 'scatters': 'scatter segment strided_slice_gradient resize_gradient lrn_gradient in_top_k candidates bins'},
     'others': {'draws': 'random:random_numbers stateless', 'diagonals': 'diagonals', 'graphs': 'graph:cases'},
 }
 # Ops that have no kernel in some of their types: the tool has to say so, with exit code 4.
@@ -37,7 +37,7 @@ REFUSED = {
     'Bitcast': ['f16', 'bf16', 'f32', 'i16', 'u16'],
 }
 # Quantized convolutions, and types that no kernel of TensorFlow's has.
-NOT_COMPUTED = {('StatelessRandomUniformIntV2', 'u32'), ('StatelessRandomUniformIntV2', 'u64'), ('_FusedConv2D', 'i8'), ('ArgMax', 'i16'), ('ArgMax', 'u16'),
+NOT_COMPUTED = {('LowerBound', 'bool'), ('UpperBound', 'bool'), ('StatelessRandomUniformIntV2', 'u32'), ('StatelessRandomUniformIntV2', 'u64'), ('_FusedConv2D', 'i8'), ('ArgMax', 'i16'), ('ArgMax', 'u16'),
                 *(('Einsum', t) for t in ('i8', 'i16', 'u8', 'u16', 'u32', 'u64', 'bool'))}
 
 

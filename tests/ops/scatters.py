@@ -160,3 +160,48 @@ def candidates(r, rows):
                      'seed': seed(r), 'seed2': seed(r)}
             yield Case(op.name, [true], attrs, oracle=exact(op.name), outputs=(0, 1, 2), ulps=4)
         yield Case(op.name, [true], {**attrs, 'num_sampled': 9, 'range_max': 8, 'unique': True}, fails=True)
+
+
+def bins(r, rows):
+    for op in rows:
+        yield from BINS[op.name](r, op)
+
+
+def counts(r, op):
+    dense = op.name == 'DenseBincount'
+    for tag in op.types['T']:
+        for shape in ((0,), (7,), (300,), (3, 40), (2, 1)):
+            if not dense and len(shape) > 1:
+                continue
+            for weighted in False, True:
+                index = DTYPES[str(r.choice(op.types['Tidx']))] if dense else np.int32
+                x, size = r.integers(0, 9, shape).astype(index), int(r.integers(1, 12))
+                weights = random(r, tag, shape if weighted else (0,))
+                attrs = {'binary_output': bool(r.random() < .3)} if dense else {}
+                yield Case(op.name, [x, np.array(size, index), weights], attrs, settings=('size',), **sums(tag))
+        yield Case(op.name, [np.array([1, -1], np.int32), np.array(4, np.int32), np.zeros(0, DTYPES[tag])], settings=('size',), fails=True)
+
+
+def bounds_of_rows(r, op):
+    for tag in op.types['T']:
+        if tag == 'bool':
+            continue
+        for rows, n, m in ((1, 1, 1), (2, 9, 40), (3, 100, 5), (1, 0, 3), (2, 4, 0)):
+            x = np.sort(random(r, tag, (rows, n)).astype(np.float64), axis=1).astype(DTYPES[tag])
+            values = random(r, tag, (rows, m))
+            if n and m:
+                values[0, 0] = x[0, n // 2]
+            yield Case(op.name, [x, values], {'out_type': Type(r.choice(['i32', 'i64']))}, oracle=exact(op.name))
+    values = np.array([[np.nan, np.inf, -np.inf, 0, -0.]], 'f4')
+    yield Case(op.name, [np.array([[-np.inf, -1, 0, 0, 3, np.inf]], 'f4'), values], {'out_type': Type('i32')}, oracle=exact(op.name))
+
+
+def buckets(r, op):
+    for tag in op.types['T']:
+        for at in ([], [0.], [-2.5, -1., .1, .1, 3.], sorted(float(np.float32(v)) for v in r.normal(0, 3, 30))):
+            for shape in ((), (33,), (2, 0), (3, 5, 7)):
+                yield Case(op.name, [random(r, tag, shape)], {'boundaries': at})
+        yield Case(op.name, [edges(tag)], {'boundaries': [-1., 0., 1., 16777216., 3e38]})
+
+
+BINS = {'Bincount': counts, 'DenseBincount': counts, 'LowerBound': bounds_of_rows, 'UpperBound': bounds_of_rows, 'Bucketize': buckets}
