@@ -395,7 +395,7 @@ struct session {
 	struct array *in, *out;
 	struct ht_array *in_view, *out_view;
 	size_t ins, outs;
-	struct dump *dump; /* or NULL */
+	struct dump *dump;       /* or NULL */
 	bool open;               /* the program has sizes that are open, */
 	int64_t size[MOST_OPEN]; /* which are these in the run, by dimension */
 };
