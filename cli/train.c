@@ -236,11 +236,11 @@ enum {
 	NOTED_BATCH,
 	NOTED_ROWS,
 	NOTED_SHUFFLES,
-	NOTED_SAME,
-	NOTED_PHASE = NOTED_SAME, /* whether that of low precision is over */
-	NOTED_LOSS,               /* the last one's bits, on which phases may depend */
+	NOTED_PHASE, /* whether that of low precision is over */
+	NOTED_LOSS,  /* the last one's bits, on which phases may depend */
 	NOTES
 };
+#define NOTED_SAME NOTED_PHASE /* those before it have to be as they were */
 
 static enum ht_status note_progress(struct training *t, long long step)
 {

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from time import perf_counter
 
 from . import _api
 from ._arrays import Tensor, checked, code_of, dense, numpy_dtype, tensor_of
@@ -18,14 +19,19 @@ if TYPE_CHECKING:
     from ._policy import Policy
 
 
+_LONG = 0.05  # seconds of a run for which Ctrl-C is not to wait
+
+
 class _Entry:
     """A program of the session, and how its arrays are passed."""
-    __slots__ = ('name', 'inputs', 'outputs', 'keeps', 'defaults')
+    __slots__ = ('name', 'inputs', 'outputs', 'keeps', 'defaults', 'long')
 
     def __init__(self, name: str, program: Any, keeps: object):
         self.name, self.keeps = raw(name), keeps
-        self.defaults = set()
-        self.inputs, self.outputs = [], []
+        self.defaults: set[int] = set()
+        self.long = True  # nobody knows yet how long a run takes
+        self.inputs: list[Tensor] = []
+        self.outputs: list[Tensor] = []
         for of, count, at in ((self.inputs, lib.ht_program_inputs, lib.ht_program_input),
                               (self.outputs, lib.ht_program_outputs, lib.ht_program_output)):
             for i in range(count(program)):
@@ -90,7 +96,10 @@ class Session(Owner):
             results[t.name] = r = numpy.empty([n or 0 for n in t.shape or ()], numpy_dtype(t.dtype))
             a.data, a.bytes, a.dtype, a.rank = r.ctypes.data, r.nbytes, code_of(t.dtype), r.ndim
             a.dim = (ctypes.c_int64 * r.ndim)(*r.shape)
-        self._alone(lambda: long_call(lib.ht_session_run, self._handle, entry.name, ins, len(ins), outs, len(outs)))
+        run = long_call if entry.long else call
+        begun = perf_counter()
+        self._alone(lambda: run(lib.ht_session_run, self._handle, entry.name, ins, len(ins), outs, len(outs)))
+        entry.long = perf_counter() - begun > _LONG
         return results
 
     def step(self, feeds: Mapping[str, Any] | None = None, **named: Any) -> dict[str, Any]:
