@@ -626,6 +626,7 @@ class Everything(FolderCase):
     WITHOUT = {
         'ht_profiling_value': 'for the tool', 'ht_comparison_rows': 'the JSON has them', 'ht_context_recording': 'trace() and profile_table() have it',
         'ht_program_save': 'save() writes one program as it writes several',
+        'ht_program_tensor': 'for dumps, which the tool writes', 'ht_context_see': 'likewise',
         'ht_artefact_writer_take': 'programs belong to their Python objects', 'ht_artefact_writer_spill': 'likewise',
         'ht_cache_graph_key_check': 'Cache(graph_key=...) checks it', 'ht_tool_signals': 'signals are those of the interpreter',
         **{f'ht_threads_{what}': 'for nets in C' for what in ('new', 'free', 'run', 'barrier')},
