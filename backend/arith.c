@@ -43,7 +43,7 @@ LLVMValueRef ht_e_minmax(struct ht_e *e, LLVMValueRef a, LLVMValueRef b, enum ht
 			c = LLVMBuildICmp(e->b, max ? LLVMIntUGT : LLVMIntULT, a, b, "");
 		return ht_e_select(e, c, a, b);
 	}
-	/* What is NaN in b alone is in the result, so only a NaN in a needs care. */
+	/* The instruction returns b if either is NaN, so only a NaN in a alone is handled here. */
 	if (!is_number(a) && is_number(b)) {
 		r = a;
 		a = b;
@@ -72,7 +72,7 @@ static LLVMValueRef power_of_two(struct ht_e *e, LLVMValueRef w)
 	return LLVMBuildBitCast(e->b, w, ht_e_form(e->f32, ht_e_lanes_of(w)), "");
 }
 
-/* By the instruction, or in two factors, of which the first is exact: one alone would not reach the
+/* a * 2^b by one instruction, or by two factors, of which the first is exact: one factor alone would not reach the
  * subnormals, nor 2^128. */
 static LLVMValueRef scale(struct ht_e *e, LLVMValueRef a, LLVMValueRef b)
 {

@@ -43,7 +43,7 @@ struct turn {
 	int64_t work; /* estimate */
 };
 
-/* Of a kernel in its worker's image, then in all of the code. */
+/* The offsets of a kernel's code: first within its worker's image, at the end within the whole code. */
 struct place {
 	int worker;
 	size_t begin, end, entry;

@@ -151,7 +151,7 @@ static LLVMValueRef f64_to_odd_f32(struct ht_e *e, LLVMValueRef v)
 		e->b, LLVMBuildBitCast(e->b, u, LLVMTypeOf(v), ""), like(v, e->f32), "");
 }
 
-/* As struct ht_truncation says. */
+/* v as a signed integer of `bits`, as struct ht_truncation defines it. */
 static LLVMValueRef truncate(struct ht_e *e, LLVMValueRef v, int bits)
 {
 	LLVMTypeRef real = LLVMTypeOf(v), t = like(v, LLVMIntTypeInContext(e->c, (unsigned)bits));
@@ -168,7 +168,7 @@ static LLVMValueRef truncate(struct ht_e *e, LLVMValueRef v, int bits)
 		ht_e_int(e, t, bits == 32 ? INT32_MIN : INT64_MIN));
 }
 
-/* The same where it is halved. */
+/* v as U64: struct ht_truncation with `halved`. */
 static LLVMValueRef to_u64(struct ht_e *e, LLVMValueRef v)
 {
 	LLVMValueRef limit = ht_e_real(LLVMTypeOf(v), 0x1p63), big, high;

@@ -153,7 +153,7 @@ LLVMValueRef ht_e_get(struct ht_e *e, int32_t x, bool vector);
 /* The scalar form of an I64 at copy 0 of the dimensions that it is linear in, and the constant by
  * which the current copy differs from it. */
 LLVMValueRef ht_e_base(struct ht_e *e, int32_t x, int64_t *displace);
-/* In vector form where it differs between lanes, else scalar. */
+/* The value of x: a vector if it differs between lanes, else a scalar. */
 LLVMValueRef ht_e_natural(struct ht_e *e, int32_t x);
 LLVMValueRef ht_e_mask(const struct ht_e *e); /* of the current copy, or NULL */
 void ht_e_forget(struct ht_e *e, int level);  /* drops values that live inside of `level` */
@@ -192,7 +192,7 @@ struct ht_e_ordered {
 };
 void ht_e_ordered_begin(struct ht_e *e, struct ht_e_ordered *o, enum ht_dtype t, int lanes);
 void ht_e_ordered_next(struct ht_e *e, struct ht_e_ordered *o, LLVMValueRef v);
-/* Where control goes elsewhere: looks at what is left. */
+/* Call before control leaves the block: handles the numbers that are still pending. */
 void ht_e_ordered_pause(struct ht_e *e, struct ht_e_ordered *o);
 /* v, or NaN where one of the numbers was. */
 LLVMValueRef ht_e_ordered_end(struct ht_e *e, const struct ht_e_ordered *o, LLVMValueRef v);

@@ -104,7 +104,7 @@ static void coordinates(struct ht_e *e, LLVMValueRef t)
 	}
 }
 
-/* What was streamed is seen by those who see the end of the kernel, whichever end. */
+/* Returns. The fence orders non-temporal stores before the return, at each end of the kernel. */
 static void end(struct ht_e *e, LLVMValueRef fault)
 {
 	if (e->streaming)

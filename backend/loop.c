@@ -155,7 +155,7 @@ static void advance(struct ht_e *e, struct ht_e_run *r, LLVMValueRef total, LLVM
 	*left = LLVMBuildSub(e->b, total, r->count, "");
 }
 
-/* What remains along vec where lanes can be masked: whole vectors and the masked one in one go
+/* The remainder of dimension vec with masked lanes: whole vectors and the masked one side by side
  * when their number is known (`known`, if anything remains; 0: not). */
 static void rest_masked(struct ht_e *e, int level, int end, ht_e_leaf *leaf, struct ht_e_run r,
 	LLVMValueRef left, int64_t known)

@@ -115,7 +115,7 @@ static LLVMValueRef load_contiguous(struct ht_e *e, const struct load *l)
 	return select_other(e, l, v);
 }
 
-/* Where both hold; NULL: always. */
+/* The conjunction of two masks, of which NULL is always true. */
 static LLVMValueRef both(struct ht_e *e, LLVMValueRef a, LLVMValueRef b)
 {
 	return !a ? b : !b ? a : LLVMBuildAnd(e->b, a, b, "");
@@ -268,7 +268,7 @@ int64_t ht_e_bytes(const struct ht_kernel_buffer *b)
 	return b->count * (int64_t)ht_dtype_info(b->dtype)->bytes;
 }
 
-/* What a kernel reads displaces its results as other results do: of twice what the last cache holds
+/* Whether operands and results evict each other: of twice the bytes of the last cache,
  * the beginning is gone when it is read again. */
 static bool displaces_itself(const struct ht_kernel *k, int64_t cache)
 {

@@ -154,7 +154,7 @@ int ht_e_panel_lines(const struct ht_e *e, struct ht_e_panel p)
 	return lines > MOST_LINES ? MOST_LINES : (int)lines;
 }
 
-/* Each block of rows asks for a part of the next panel, in order. */
+/* Prefetches one part of the next panel of B for each block of rows, in order. */
 void ht_e_prefetch_panel(struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel, LLVMValueRef done)
 {
 	const struct ht_contract *c = &e->s->contract;
@@ -176,7 +176,7 @@ void ht_e_prefetch_panel(struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel
 
 /* ---- windows ---- */
 
-/* What is new to a result: the last positions of its window, in dimension `d` and the ones behind it. */
+/* Prefetches elements that no earlier result has read: the last positions of the window in dimension `d`. */
 static void fetch_new(struct ht_e *e, const struct ht_x *x, int d, LLVMValueRef at)
 {
 	const struct ht_e_info *o = &e->info[x->a];

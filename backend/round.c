@@ -128,7 +128,7 @@ static void remainder_body(struct ht_e *e, LLVMValueRef f, int mantissa)
 	from[1] = k1;
 	LLVMAddIncoming(k, from, block, 2);
 	LLVMPositionBuilderAtEnd(e->b, done);
-	/* Where x < y already, x is the answer: its exponent may be the smaller one. */
+	/* If x < y already, the remainder is x, whose exponent may be the smaller one. */
 	LLVMBuildRet(e->b, ht_e_select(e, LLVMBuildICmp(e->b, LLVMIntULT, x, y, ""), x,
 				   repack(e, r, ey, mantissa)));
 }

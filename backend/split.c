@@ -76,7 +76,7 @@ int ht_e_splits(const struct ht_e *e, int d, int64_t *at)
 	/* Columns of a contraction go by whole panels of B. */
 	if (e->s->kind == HT_STAGE_CONTRACT && d == e->s->vec)
 		return 0;
-	/* In lanes, a few masks cost less than more code. */
+	/* Along lanes, a few masked vectors cost less than code for each border. */
 	if (d == e->s->vec && e->s->dim[d].extent < 4 * e->lanes)
 		return 0;
 	if (d == e->s->vec)

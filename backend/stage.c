@@ -6,10 +6,10 @@
 /* Expressions below which what is reduced is looked for. */
 enum { MOST_REDUCED = 256 };
 
-/* Of so many operations copies are not side by side in their results. */
+/* Reductions with longer bodies store their results one by one, or a few at a time. */
 enum { LONG_BODY = 40 };
 
-/* From so many operations on, those of TOGETHER results alternate. */
+/* In bodies of so many operations or more, the operations of TOGETHER results alternate. */
 enum { FUNCTION_BODY = 20, TOGETHER = 8 };
 
 /* Levels: dimensions in order, the one in lanes innermost of its kind, reductions last. */
@@ -46,7 +46,7 @@ static int body_size(const struct ht_stage *s)
 	return n;
 }
 
-/* As body_size(), of what is reduced alone. */
+/* body_size() of the reductions' expressions alone. */
 static int reduced_size(const struct ht_stage *s)
 {
 	bool used[MOST_REDUCED] = { false };

@@ -78,7 +78,7 @@ static LLVMValueRef check(struct ht_e *e, const struct ht_x *x, bool vector)
 	LLVMBuildStore(e->b, new, e->fault);
 	if (mask)
 		ok = LLVMBuildAnd(e->b, ok, mask, "");
-	/* What was checked may be an index: 0 is harmless in a buffer that has elements. */
+	/* A checked value may be an index. Where the check failed it becomes 0, which every non-empty buffer has. */
 	if (ht_is_float(x->dtype))
 		return v;
 	return ht_e_select(e, ok, v, LLVMConstNull(LLVMTypeOf(v)));

@@ -336,7 +336,7 @@ struct ht_blob {
 /* `n` writable zeroed bytes, aligned to 64; on huge pages where they fill some.  NULL when the system
  * has none. */
 struct ht_blob *ht_blob_new(size_t n);
-/* Likewise, but the arena releases this reference, and unwinds when there is no memory. */
+/* The same, but the arena releases this reference, and unwinds when memory runs out. */
 struct ht_blob *ht_blob_in(struct ht_arena *a, size_t n);
 /* `n` bytes of `whole`, which it keeps.  NULL when out of memory. */
 struct ht_blob *ht_blob_part(struct ht_blob *whole, size_t offset, size_t n);
@@ -370,7 +370,7 @@ enum ht_status ht_mapped_check_since(unsigned number, struct ht_diags *d);
 
 /* ---- file.c ---- */
 
-/* As long as it is the same, the system runs, and the file was not changed in the last moment, the
+/* While a file's stamp is the same, the system runs, and the file was not changed in the last moment, the
  * file is the same and so are its bytes. */
 struct ht_file_stamp {
 	uint64_t mount;  /* one number for ever; 0: nothing is promised of this file system */
@@ -378,7 +378,7 @@ struct ht_file_stamp {
 	uint64_t inode, bytes;
 	int64_t modified_ns, changed_ns;
 };
-/* Of the file that `path` names now; zeros: of none. */
+/* The stamp of the file that `path` names now; all zeros: there is no such file. */
 struct ht_file_stamp ht_file_stamp(const char *path);
 struct ht_file_stamp ht_file_stamp_of(int fd);
 
@@ -397,7 +397,7 @@ struct ht_file {
  * mapped see mapped.c. */
 enum ht_status ht_file_map(
 	const char *path, size_t limit, struct ht_diags *d, struct ht_file **out);
-/* Likewise, for asking later whether it has changed. */
+/* The same; the caller can then ask whether the file has changed since. */
 enum ht_status ht_file_map_watched(
 	const char *path, size_t limit, struct ht_diags *d, struct ht_file **out);
 /* Whether a watched file was written to since it was mapped.  Another one that took its name, a new
@@ -443,7 +443,7 @@ typedef void ht_thread_fn(void *arg, int worker);
  * have.  Where the system has fewer threads some workers are missing: what there is to do must be
  * shared out as it is done. */
 void ht_on_threads(int threads, ht_thread_fn *fn, void *arg);
-/* As many of `threads` as `pieces` of work can use, and as there can be. */
+/* The number of threads to use: at most `threads`, `pieces`, and what the library allows. */
 int ht_thread_limit(int threads, int32_t pieces);
 /* Calls fn for all of [0, n), in pieces of `piece`, of which up to `threads` threads do some at once. */
 typedef void ht_range_fn(void *arg, size_t begin, size_t end);
@@ -475,7 +475,7 @@ enum ht_status ht_module_load(
 /* ---- sha256.c: of what has to be what it was made as ---- */
 
 void ht_sha256(const void *p, size_t n, uint8_t digest[32]);
-/* Likewise of bytes that come in pieces. */
+/* The digest of bytes that come in pieces. */
 struct ht_sha256 {
 	uint32_t state[8];
 	uint64_t bytes;

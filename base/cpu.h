@@ -9,10 +9,10 @@
 #include <stdint.h>
 #include <xmmintrin.h>
 
-/* Each runs the code of those before it. */
+/* A machine of one level runs the code of all levels before it. */
 enum ht_cpu_level { HT_CPU_V1, HT_CPU_V3, HT_CPU_V4, HT_CPU_V4_BF16, HT_CPU_V4_BF16_FP16 };
 
-/* Which register states the operating system saves: XCR0. */
+/* XCR0: the register states that the operating system saves. */
 static inline uint64_t ht_cpu_state(void)
 {
 	uint32_t lo, hi;
@@ -67,7 +67,7 @@ static inline bool ht_cpu_has_amx(void)
 	return failed == 0;
 }
 
-/* What not every machine of a level has. */
+/* Extensions that not every machine of a level has. */
 enum ht_cpu_extension { HT_CPU_AMX = 1 };
 
 /* Whether this machine has all of them. */

@@ -13,7 +13,7 @@ struct ht_crypto {
 	int abi; /* HT_CRYPTO_ABI */
 	enum ht_status (*public_key)(
 		const char *path, struct ht_diags *d, uint8_t key[HT_PUBLIC_KEY]);
-	/* Of a private key; also its public one. */
+	/* Signs with the private key in file `path`; `key` gets its public key. */
 	enum ht_status (*sign)(const char *path, struct ht_str message, struct ht_diags *d,
 		uint8_t signature[HT_SIGNATURE], uint8_t key[HT_PUBLIC_KEY]);
 	bool (*verify)(const uint8_t key[HT_PUBLIC_KEY], struct ht_str message,

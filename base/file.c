@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Of descriptors a process has some thousand, or fewer: of a model of very many files the last ones are
+/* A process may have about a thousand descriptors. Of a model with very many files, the last ones are
  * not kept open, and are found by their names. */
 #define WATCHED_FDS 512
 
@@ -106,7 +106,7 @@ static enum ht_status map(
 	int fd;
 
 	*out = NULL;
-	/* Not to hang on a FIFO without a writer. */
+	/* O_NONBLOCK: opening a FIFO without a writer must not block. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return cannot_read(d, path, errno);

@@ -61,7 +61,7 @@ static bool was_lost_after(const struct ht_mapped *m, uintptr_t number)
 
 /* ---- the signal ---- */
 
-/* From the page of `at` to the end of its map there are zeros from now on; false: it is in no map. */
+/* Maps zeros from the page of `at` to the end of its map; false: `at` is in no map. */
 static bool fill(uintptr_t at)
 {
 	struct ht_mapped *m = find(contains, at);

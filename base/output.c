@@ -269,7 +269,7 @@ void ht_output_install_signals(void)
 	for (size_t i = 0; i < HT_COUNT(ending); i++) {
 		struct sigaction now, ours = { .sa_handler = remove_and_die };
 
-		/* What the parent had us ignore (nohup, a background job) stays ignored. */
+		/* Signals that the parent made us ignore (nohup, a background job) stay ignored. */
 		if (sigaction(ending[i], NULL, &now) || now.sa_handler == SIG_IGN)
 			continue;
 		sigfillset(&ours.sa_mask);

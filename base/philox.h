@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Its number among TensorFlow's algorithms, and the one that leaves the choice. */
+/* TensorFlow's numbers of algorithms: Philox, and automatic selection. */
 enum { HT_PHILOX_ALGORITHM = 1, HT_ANY_ALGORITHM = 3 };
 enum { HT_PHILOX_WORDS = 6 };
 struct ht_philox {
@@ -12,7 +12,7 @@ struct ht_philox {
 };
 _Static_assert(sizeof(struct ht_philox) == 4 * HT_PHILOX_WORDS, "no padding");
 
-/* As GuardedPhiloxRandom::Init(seed, seed2). */
+/* The state that TensorFlow's GuardedPhiloxRandom::Init(seed, seed2) makes. */
 static inline struct ht_philox ht_philox_init(uint64_t seed, uint64_t seed2)
 {
 	return (struct ht_philox){ { 0, 0, (uint32_t)seed2, (uint32_t)(seed2 >> 32) },

@@ -15,7 +15,7 @@
 
 enum { PIECE_ALIGN = 64 };
 
-/* What one call put away. */
+/* The memory that one call wrote to the file. */
 struct batch {
 	struct batch *next;
 	void *p;
@@ -43,7 +43,7 @@ static enum ht_status failed(const char *path, struct ht_diags *d, int why)
 
 /* ---- the file ---- */
 
-/* What the file could be called: it lies where the output will, which has to have the room, but for an
+/* A name for the file. It is in the output's folder, which has to have the room anyway, except for an
  * output that is no regular file. */
 static char *name_of(const char *path)
 {

@@ -1,4 +1,4 @@
-/* By what the system tells a changed file from an unchanged one. */
+/* Stamps of files: numbers of the file system that change when a file does. */
 #include "base/base.h"
 
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #define STATX_MNT_ID_UNIQUE 0x4000U /* Linux 6.8 */
 #endif
 
-/* Those whose time of change is the kernel's own, and set by writing through maps too once a page was
+/* File systems whose time of change is set by the kernel alone, also by writing through maps once a page was
  * written back. */
 static bool keeps_times(int fd, const char *path)
 {

@@ -167,7 +167,7 @@ int ht_near_names(struct ht_str s, const struct ht_str *words, size_t n, struct 
 		for (size_t i = 0; i < n && found < 3; i++) {
 			size_t length = words[i].n > s.n ? words[i].n : s.n;
 
-			/* Of a very short word everything is within two edits. */
+			/* Any very short word is within two edits of any other. */
 			if ((size_t)wanted * 2 <= length && distance(s, words[i]) == wanted)
 				near[found++] = words[i];
 		}

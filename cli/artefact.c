@@ -12,7 +12,7 @@ struct shapes {
 	size_t n;
 };
 
-/* Of each input the last statement counts. */
+/* A later statement about an input replaces an earlier one. */
 static enum ht_status add_shape(
 	struct shapes *s, const char *name, size_t length, const int64_t *dim, int32_t rank)
 {
@@ -67,7 +67,7 @@ static bool same_name(const char *a, const char *b)
 	return n == k && !strncmp(a, b, n);
 }
 
-/* What --input-shape states of an input holds also for the array that it is fed. */
+/* Refuses an array whose shape differs from the one that --input-shape states for its input. */
 static enum ht_status agree(const struct shapes *s, const struct fed *f)
 {
 	struct ht_value_info array = {
@@ -111,7 +111,7 @@ static enum ht_status add_fed(const struct cli *c, struct shapes *s)
 	return st;
 }
 
-/* What was decided when the artefact was compiled, and has no variants, cannot be asked for again. */
+/* Refuses options that were decided when the artefact was compiled and of which it has no variants. */
 static enum ht_status check_options(const struct cli *c)
 {
 	static const enum option compiled[] = { OPTION_BATCH_METHOD, OPTION_BLOCK_METHOD,

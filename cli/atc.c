@@ -232,7 +232,7 @@ static bool implies_inference(const struct cli *c)
 	return (!mode || (*mode != '1' && *mode != '5')) && !is_set(c, inference.name);
 }
 
-/* With what is implied. */
+/* Checks all settings, implied ones included. */
 static enum ht_status check_all(const struct cli *c)
 {
 	struct cli all = *c;

@@ -29,7 +29,7 @@ static int by_time(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* How long to measure. */
+/* How many runs to measure, and for how long. */
 struct effort {
 	long long warmup, runs;
 	double seconds;

@@ -200,7 +200,7 @@ static enum ht_status do_path(struct cli *c)
 	return st;
 }
 
-/* What compile with the same arguments would look for. */
+/* Prints the key that `compile` with the same arguments would look up; `why`: and why it would miss. */
 static enum ht_status ask(struct cli *c, bool why)
 {
 	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;

@@ -76,7 +76,7 @@ struct setting {
 
 enum { MOST_OPEN = 8 /* dimensions of an input, of which any may stay open */ };
 
-/* What was typed. */
+/* The command line. */
 struct cli {
 	const struct verb *verb;
 	char **word; /* what was typed behind the tool's name */
@@ -197,7 +197,7 @@ const char *near_name(const char *s, const char *const *names, size_t n);
 /* ---- model.c: options that every verb with a model has ---- */
 
 enum ht_status open_model(struct cli *c, struct ht_model **out);
-/* Likewise with one of the sets of shapes, and a batch (0: none) that is not the option's. */
+/* The same with set of shapes `set` and this batch (0: none) in place of the option's. */
 enum ht_status open_shaped_model(struct cli *c, size_t set, long long batch, struct ht_model **out);
 enum ht_status open_policy(struct cli *c, struct ht_policy **out); /* NULL when none is named */
 /* Another than --policy says, with all other settings; load_configs() comes before. */
@@ -220,14 +220,14 @@ enum ht_status external_weight(const struct cli *c, int *out);
 /* Writes what it makes of the model to `path`; NULL: into `out`. */
 typedef enum ht_status put_model_fn(const struct cli *c, const struct ht_model *m,
 	const struct ht_compile_options *opt, const char *path, struct ht_bytes *out);
-/* What `put` makes with the policy of all options, to --output or else printed. */
+/* Calls `put` with the policy that the options state, and writes its result to --output, or prints it. */
 enum ht_status put_model(struct cli *c, struct ht_compile_options *opt, put_model_fn *put);
 
 /* ---- artefact.c ---- */
 
 /* The variant that the options and the shapes of the inputs ask for. */
 enum ht_status open_artefact(struct cli *c, struct ht_program **out);
-/* Those that a net can have, of the targets that --target lists. */
+/* The variants that a net can have, for the targets that --target lists. */
 enum ht_status open_variants(struct cli *c, const struct option_list *targets,
 	struct ht_program **out, size_t room, size_t *n);
 enum ht_status artefact_trust(const struct cli *c, struct ht_artefact_options *opt);
@@ -256,7 +256,7 @@ enum ht_status use_cache(struct cli *c, struct ht_model *m);
 /* ---- vendor_cache.c ---- */
 
 struct ht_cache_settings;
-/* What the vendor's options say, before the cache is opened; and what they ask for behind that. */
+/* Applies the vendor's options to the cache: first to its settings, then to the cache that is open. */
 enum ht_status vendor_cache_settings(struct cli *c, struct ht_cache_settings *s);
 void vendor_cache_begin(struct cli *c);
 
@@ -299,7 +299,7 @@ enum ht_status npz_load(struct npz *z, const char *key, struct array *out);
 enum ht_status npz_stream(struct npz *z, size_t i, void **out);
 npy_read_fn npz_read;
 void npz_stream_close(void *stream);
-/* All arrays as one file; `name` each. */
+/* Writes n arrays to one .npz file; name[i] is the member of array i. */
 enum ht_status npz_save(struct cli *c, const char *path, const char *const *name,
 	const struct ht_array *a, size_t n, bool widen);
 
@@ -354,7 +354,7 @@ void fill_random(struct array *a, uint64_t seed); /* floats in [-1, 1), integers
 bool is_random_spec(const char *s);
 enum ht_status random_array(const char *spec, const struct ht_value_info *v, struct array *out);
 const char *input_text(const struct ht_value_info *v, char *s, size_t size); /* "float32[1,4]" */
-/* Of the type and shape that `v` has. */
+/* Parses a literal of the type and shape of `v`. */
 enum ht_status literal_array(const char *spec, const struct ht_value_info *v, struct array *out);
 /* Type and shape that are written there, without elements. */
 enum ht_status literal_shape(const char *spec, struct array *out);
@@ -368,7 +368,7 @@ struct fed {
 	bool shaped;        /* it has a type and shape of its own */
 	bool ignored;       /* --lenient: there is no such tensor, or nothing needs it */
 };
-/* To c->fed. */
+/* Parses --input to c->fed. */
 enum ht_status fed_parse(struct cli *c);
 void fed_free(struct cli *c);
 enum ht_status fed_load(struct fed *f);
@@ -432,7 +432,7 @@ enum ht_status compare_dumps(struct cli *c);
 /* ---- profile.c: what --trace, --profile-table and the vendor's profiling options ask for ---- */
 
 bool profile_wanted(const struct cli *c);
-/* From here on runs are recorded. */
+/* Starts to record runs. */
 enum ht_status profile_begin(struct cli *c, struct session *s);
 /* Writes the files; the tables go to `out`, in JSON as a member. */
 enum ht_status profile_end(

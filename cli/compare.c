@@ -54,7 +54,7 @@ static const char *policy_name(const struct cli *c, size_t i)
 					  : option(c, OPTION_POLICY, NULL);
 }
 
-/* All that cannot be had are named. */
+/* Opens the policies of all --policy; errors name each one that cannot be opened. */
 static enum ht_status open_policies(struct comparing *k)
 {
 	struct cli *c = k->c;

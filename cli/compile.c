@@ -29,7 +29,7 @@ enum ht_status option_list(const struct cli *c, enum option o, struct option_lis
 	return HT_OK;
 }
 
-/* How often to go round: once where nothing was stated. */
+/* The number of values to compile for: one if the option was not stated. */
 static size_t rounds(const struct option_list *l)
 {
 	return l->n ? l->n : 1;

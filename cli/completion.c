@@ -17,7 +17,7 @@ struct item {
 
 typedef void put_item_fn(struct text *t, const struct item *item);
 
-/* What stands between single quotes; `quote` takes the place of a quote in it. */
+/* Writes `s` for use between single quotes; each quote in it becomes `quote`. */
 static void put_quoted(struct text *t, const char *s, const char *quote)
 {
 	for (; *s; s++)
@@ -53,7 +53,7 @@ static void each_own(struct text *t, const struct verb *v, put_item_fn *put)
 	}
 }
 
-/* Of the library's table: those of halftone atc alone, or all others. */
+/* Calls `put` for the settings of the library's table: those of `halftone atc` alone, or all others. */
 static void each_setting(struct text *t, bool of_atc, put_item_fn *put)
 {
 	struct ht_option_info o;
@@ -92,7 +92,7 @@ static void put_bash_values(struct text *t, const struct item *item)
 	}
 }
 
-/* Each option once, whichever verbs have it. */
+/* Writes the values of each option once, whichever verbs have it. */
 static void put_value_cases(struct text *t)
 {
 	const struct verb every = { .bit = EVERY };

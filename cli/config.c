@@ -188,7 +188,7 @@ static void put_setting(struct listing *l, const struct setting *s)
 	put_value(l, s->name, s->value, origin);
 }
 
-/* What decides the dtypes, whatever named it. */
+/* Lists the policy in force and the setting that chose it. */
 static void put_policy(struct listing *l, const struct cli *c, const struct ht_policy *p)
 {
 	const char *origin = "default";

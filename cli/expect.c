@@ -160,7 +160,7 @@ static const char *member_of(
 	return name;
 }
 
-/* Of a .npz the member of each output; a .npy is the reference of the only one. */
+/* Opens the references: a .npz has a member for each output, a .npy is the reference of the only output. */
 static enum ht_status open_reference(const char *path, const struct session *s, struct npz **z)
 {
 	size_t len = strlen(path);

@@ -54,7 +54,7 @@ struct names {
 	size_t n;
 };
 
-/* With --lenient names of nothing are told, and what they feed is not used. */
+/* With --lenient, warns of names that the model lacks and drops what they feed. */
 static enum ht_status drop_unknown(struct cli *c, struct ht_model *m, struct names *all)
 {
 	enum ht_status st = HT_OK;

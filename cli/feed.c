@@ -57,7 +57,7 @@ static enum ht_status no_input(
 			: "");
 }
 
-/* By input of the program what is fed to it.  An input of the model that the outputs do not need is
+/* Fills by_input, by the program's inputs, with what is fed.  An input of the model that no output needs is
  * told. */
 static enum ht_status find_fed(
 	struct cli *c, const struct ht_model *m, const struct ht_program *p, struct fed **by_input)

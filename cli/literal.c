@@ -257,7 +257,7 @@ static enum ht_status fill_from(const char *s, const struct type *t, struct arra
 	return HT_OK;
 }
 
-/* What stands before the colon; *values: behind it. */
+/* Parses the type and shape before the colon; *values is the text behind it. */
 static enum ht_status parse_type(const char *spec, struct array *out, const char **values)
 {
 	size_t n = strcspn(spec, "[:");

@@ -39,7 +39,7 @@ static size_t number_in(const char *folder, const char *name)
 	return system_number(path, "", 1);
 }
 
-/* What one control group leaves: its limit less what its processes hold, of which files that are
+/* The bytes that one control group has left: its limit less what its processes hold. Files that are
  * only cached do not count. */
 static size_t left_in_group(
 	const char *folder, const char *limit, const char *usage, const char *cached)
@@ -56,7 +56,7 @@ static size_t left_in_group(
 	return used < most ? most - used : 0;
 }
 
-/* What the group at `path` below `root`, and all that it is in, leave. */
+/* The least that is left in the group at `path` below `root` and in the groups that contain it. */
 static size_t left_in_groups(const char *root, const char *path, bool unified)
 {
 	char folder[1024];
@@ -159,7 +159,7 @@ enum ht_status check_memory(const struct cli *c, const struct session *s, long l
 
 	if (text && !most)
 		return fail(HT_E_USAGE, "--max-memory: '%s' is no size such as 500M or 2G", text);
-	/* What is held already is part of a limit, and not of what is free. */
+	/* A stated limit counts memory that is held already; free memory does not contain it. */
 	if (text ? more + n.held <= most : more <= most)
 		return HT_OK;
 	return fail(HT_E_LIMIT,

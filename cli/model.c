@@ -158,7 +158,7 @@ enum ht_status open_policy(struct cli *c, struct ht_policy **out)
 	st = load_configs(c);
 	if (st != HT_OK)
 		return st;
-	/* Only costs ask for a target where nothing else is stated. */
+	/* Without a policy or settings, only explain's costs need the policy, for their target. */
 	if (!name && !c->settings && !(c->verb->bit == EXPLAIN && option(c, OPTION_TARGET, NULL)))
 		return HT_OK;
 	return open_named_policy(c, name, out);

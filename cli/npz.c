@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <zip.h>
 
-/* Nothing honest comes near. */
+/* Limits against malicious archives; far above any real one. */
 enum { MAX_MEMBERS = 65536 };
 #define MAX_MEMBER_BYTES ((size_t)16 << 30)
 
@@ -37,7 +37,7 @@ static enum ht_status read_names(struct npz *z)
 	return HT_OK;
 }
 
-/* What is there and can be read is no archive, or a damaged one: of such, libzip's errors may tell of a
+/* A file that exists and can be read is no archive or a damaged one, for which libzip may report a
  * file that is absent. */
 static enum ht_status cannot_open(const char *path, int why)
 {

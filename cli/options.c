@@ -247,7 +247,7 @@ static enum ht_status take_option(
 			return fail(HT_E_USAGE, "--%s needs a value: %s", row->name, row->arg);
 		value = argv[++*i];
 	}
-	/* Of passes there may be none. */
+	/* --passes may be empty: no passes. */
 	if (row->arg && !*value && o != OPTION_PASSES)
 		return fail(
 			HT_E_USAGE, "--%s has an empty value; it needs %s", row->name, row->arg);
@@ -313,7 +313,7 @@ static bool setting_named(const struct cli *c, const char *s, size_t n, struct h
 	return ht_option_named(name, o) && strncmp(o->name, "atc.", 4) != 0;
 }
 
-/* Of names that both tables have, ours counts where the verb has it. */
+/* A name that is in both tables means our option if the verb has it, else the vendor's. */
 static enum ht_status parse_long(struct cli *c, char **argv, int argc, int *i)
 {
 	const char *name = argv[*i] + 2;

@@ -43,7 +43,7 @@ static bool vendor_traces(const struct cli *c)
 	       !vendor_says(c, "task_time", "off");
 }
 
-/* As many as the vendor's limit has room for, at about so many bytes of text each. */
+/* About so many bytes of text an event; the vendor's limit of bytes divided by it is the number kept. */
 enum { EVENT_TEXT = 400 };
 
 static size_t events_of(const struct cli *c)

@@ -107,7 +107,7 @@ static bool is_odd(const struct ht_numerics *n)
 	return n->overflow || n->underflow || n->subnormal || n->sentinel || n->infinite || n->nan;
 }
 
-/* In text only tensors of which there is something to say. */
+/* The text form lists only tensors with a count that is not zero. */
 static void put_numerics(struct text *t, const struct session *s, bool json)
 {
 	size_t tensors = ht_context_numerics(s->context, NULL, 0), odd = 0;

@@ -162,7 +162,7 @@ static bool same_dims(const int64_t *a, const int64_t *b, int32_t n)
 	return true;
 }
 
-/* How many arrays of the tensor's shape the file's array is; -1: it is none. */
+/* The number of arrays of the tensor's shape that the file's array consists of; -1: it has another shape. */
 static int64_t runs_of(const struct npy_head *h, const struct ht_value_info *v)
 {
 	if (h->rank == v->rank && same_dims(h->dim, v->dim, v->rank))

@@ -28,7 +28,7 @@ static enum ht_status add(struct cli *c, struct ht_policy *p, const char *path,
 	return st;
 }
 
-/* Its members are the inputs. */
+/* Adds the sample of one .npz file, whose members are the inputs. */
 static enum ht_status add_npz(struct cli *c, struct ht_policy *p, const char *path)
 {
 	const char **name;

@@ -247,7 +247,7 @@ struct runner {
 	double ns[ROUNDS], quartile, spread;
 };
 
-/* On a line of the cache, as tensors between kernels are: vectors across lines take twice as long, and those of float32
+/* Allocates on a cache line, as tensors between kernels are: vectors across lines take twice as long, and those of float32
  * are across more of them. */
 static enum ht_status make_array(const struct ht_value_info *v, struct ht_array *a)
 {

@@ -107,7 +107,7 @@ static void read_ini(const char *path, struct ini *ini)
 	fclose(f);
 }
 
-/* What looking after the cache cannot do costs no compilation. */
+/* Reports a failure in looking after the cache as a warning, since it does not prevent a compilation. */
 static void warn_instead(const struct cli *c, struct ht_diags *d)
 {
 	struct ht_message m;
@@ -234,7 +234,7 @@ enum ht_status vendor_cache_settings(struct cli *c, struct ht_cache_settings *s)
 	if (option_on(c, OPTION_CACHE_DIR) || option_on(c, OPTION_CACHE_MODE) ||
 		option_on(c, OPTION_NO_CACHE))
 		return HT_OK;
-	/* What is looked for in the files that op_debug_level leaves has to be compiled. */
+	/* op_debug_level leaves files of the compilation, so nothing may come from the cache. */
 	if ((mode && !strcmp(mode->value, "disable")) || (debug && strcmp(debug->value, "0") != 0))
 		s->mode = HT_CACHE_OFF;
 	if (graph)

@@ -100,7 +100,7 @@ static enum ht_status read_dim(
 	return r.status;
 }
 
-/* What stands in the message besides its dimensions, and how many those are. */
+/* Counts the dimensions of a TensorShapeProto; *extra gets the message's other fields. */
 static enum ht_status count_dims(struct ht_importer *im, struct ht_pb_reader r, int32_t *rank,
 	bool *unknown_rank, struct ht_str *extra)
 {

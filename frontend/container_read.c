@@ -90,7 +90,7 @@ static enum ht_status bind(struct ht_importer *im, struct ht_graph *g, const str
 			return ht_pb_error(src, b->at, HT_E_INPUT,
 				"signature '%.*s': '%.*s' is '%.*s', which the graph does not have",
 				HT_STR_ARG(signature), HT_STR_ARG(b->key), HT_STR_ARG(b->tensor));
-		/* Of what is fed in the middle of a graph, only the signature may tell the shape. */
+		/* For a tensor that is fed in the middle of the graph, the signature alone may state the shape. */
 		if (b->type.dtype && !ht_type_of(p->value)->dtype)
 			*ht_type_of(p->value) = b->type;
 		p->name = ht_str_copy(im->a, without_zero(b->tensor));

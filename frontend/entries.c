@@ -123,7 +123,7 @@ static bool is_no_output(const struct ht_node *n)
 	return false;
 }
 
-/* How many results a node of a type that no row has: as many as the function it calls, or one. */
+/* The number of results of a node whose type is not in the op table: those of the function of that name, or one. */
 static int32_t results_of_opaque(const struct ht_graph *g, const struct ht_node *n)
 {
 	const struct ht_function *f = ht_graph_function(g, n->type);

@@ -1,4 +1,4 @@
-/* How deep in branches and loops of TensorFlow 1 a node is: what is within them cannot be fetched. */
+/* How deep in branches and loops of TensorFlow 1 each node is. Tensors within them cannot be fetched. */
 #include "frontend/graphdef.h"
 
 static int32_t deepest_need(const int32_t *depth, const struct ht_node *n)
@@ -27,7 +27,7 @@ static bool is_of_loop(const struct ht_node *n)
 	return false;
 }
 
-/* What a node adds to the depth that it is in. */
+/* The change of depth from a node's operands to its results: 1 into a loop or branch, -1 out of it. */
 static int32_t step(const struct ht_node *n)
 {
 	if (ht_is(n, HT_ENTERS | HT_DISPATCHES))

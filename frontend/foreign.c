@@ -53,7 +53,7 @@ static size_t little(const char *p, int bytes)
 
 enum { ZIP_END = 22, ZIP_ENTRY = 46, ZIP_COMMENT = 65535, ZIP_ENTRIES = 10000 };
 
-/* Where the list of members begins; s.n: there is none. */
+/* The offset of a ZIP archive's list of members; s.n if `s` is no archive. */
 static size_t zip_list(struct ht_str s)
 {
 	size_t back = ZIP_END, at;

@@ -5,7 +5,7 @@
 #include "frontend/frontend.h"
 #include "frontend/pb.h"
 
-/* What one import has used up, and how. */
+/* The state of one import: its memory, its limits and how much of them is used. */
 struct ht_importer {
 	struct ht_arena *a;
 	struct ht_arena *scratch; /* released at the end of the import */
@@ -22,7 +22,7 @@ void ht_importer_init(struct ht_importer *im, struct ht_arena *a,
 	const struct ht_import_limits *limits, struct ht_diags *d);
 /* Files may ask for 16 times their size; called for each. */
 void ht_importer_add_input(struct ht_importer *im, size_t bytes);
-/* Likewise for a file, which the graph then tells of. */
+/* The same for a file; the graph then lists it among its files. */
 void ht_importer_add_file(struct ht_importer *im, const struct ht_file *f);
 /* HT_E_LIMIT when `bytes` more are too many. */
 bool ht_importer_charge(struct ht_importer *im, size_t count, size_t size);

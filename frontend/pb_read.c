@@ -178,7 +178,7 @@ bool ht_pb_next(struct ht_pb_reader *r, struct ht_pb_value *v)
 	return ok;
 }
 
-/* What the declared kind makes of the bits on the wire. */
+/* The value of the wire's bits `u` as a field of kind `k`. */
 static uint64_t as_kind(enum ht_pb_kind k, uint64_t u)
 {
 	switch (k) {

@@ -132,7 +132,7 @@ static void walk_call(struct restore *r, const struct ht_node *call)
 	}
 }
 
-/* What the restoring op waits for. */
+/* Visits the nodes that the restoring op depends on, control edges included. */
 static void walk(struct restore *r, struct ht_node *op)
 {
 	struct ht_node **stack = HT_NEW_ARRAY(r->a, struct ht_node *, r->g->nodes), *n;

@@ -100,7 +100,7 @@ static enum ht_status put_weight(
 	return t->blob->n ? w->shard(w->self, t->blob->p, t->blob->n) : HT_OK;
 }
 
-/* Of a function those that lie in a shard; the others are in its text. */
+/* Weights of a function: only those that are stored in a shard; the others are in the function's text. */
 static enum ht_status put_weights_of(
 	struct writer *w, const struct ht_graph *body, bool function, bool *first)
 {
@@ -265,7 +265,7 @@ enum ht_status ht_tfjs_weight_bytes(
 	return put_weights(&w, g);
 }
 
-/* Of a graph that does not say: from this version on a shape of [] is a scalar's. */
+/* The versions of a graph that states none: from this producer on, a shape of [] means a scalar. */
 static void put_versions(struct ht_pb_writer *w)
 {
 	struct ht_pb_open_message m = ht_pb_begin(w, 4);

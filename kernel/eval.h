@@ -1,4 +1,4 @@
-/* What one operation computes: used by the builder to fold constants and by the interpreter. */
+/* Computes one operation. The builder folds constants with it; the interpreter runs it. */
 #ifndef HT_KERNEL_EVAL_H
 #define HT_KERNEL_EVAL_H
 

@@ -124,7 +124,7 @@ static inline int32_t ht_xu64(struct ht_xb *b, uint64_t u)
 	return ht_xint(b, HT_U64, (int64_t)u);
 }
 
-/* With a constant of the type of x, an integer; divi and modi, of I64, round to minus infinity. */
+/* x op i, for x of an integer type; divi and modi are of I64 and round to minus infinity. */
 static inline int32_t ht_xaddi(struct ht_xb *b, int32_t x, int64_t i)
 {
 	return ht_xadd(b, x, ht_xint(b, ht_xtype(b, x), i));

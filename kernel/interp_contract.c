@@ -142,7 +142,7 @@ static void add_products(struct ht_interp *m, const struct contraction *c, int64
 	}
 }
 
-/* All depths of the tap whose row is known. */
+/* Adds the products of all depths of one tap, whose row is known. */
 static void contract_tap(struct ht_interp *m, const struct contraction *c, int64_t tap)
 {
 	const struct ht_interp_stage *p = m->p;

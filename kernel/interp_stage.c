@@ -68,7 +68,7 @@ static int choose_lane(const struct ht_stage *s)
 				return i;
 			break;
 		}
-	/* Of the reductions only the last, so that positions are visited in order. */
+	/* Among reductions only the last dimension may run along lanes, so that positions are visited in order. */
 	for (int i = s->dims - 1; i >= 0; i--)
 		if (best < 0 || (!s->dim[i].reduce && s->dim[i].extent > s->dim[best].extent))
 			best = i;

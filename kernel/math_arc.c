@@ -87,7 +87,7 @@ static int32_t atan64(struct ht_xb *b, int32_t x)
 	return ht_xflip(b, atan_quadrant(b, magnitude(b, x), ht_xd(b, 1), true), ht_xsign(b, x));
 }
 
-/* Where one is infinite: 1 for that one, 0 for the other; NaN stays. */
+/* For atan2 with infinite operands: 1 for an infinite x, 0 for a finite one; NaN stays NaN. */
 static int32_t of_infinity(struct ht_xb *b, int32_t x)
 {
 	return ht_xselect(
@@ -109,7 +109,7 @@ static int32_t atan2_64(struct ht_xb *b, int32_t y, int32_t x)
 	return ht_xflip(b, to_left(b, x, r), ht_xsign(b, y));
 }
 
-/* By atan(x / sqrt(1 - x^2)). */
+/* asin(x) = atan(x / sqrt(1 - x^2)). */
 static int32_t asin64(struct ht_xb *b, int32_t x)
 {
 	int32_t a = magnitude(b, x), one = ht_xd(b, 1);
@@ -118,7 +118,7 @@ static int32_t asin64(struct ht_xb *b, int32_t x)
 	return ht_xflip(b, atan_quadrant(b, a, root, true), ht_xsign(b, x));
 }
 
-/* By 2 atan(sqrt((1 - x) / (1 + x))), where nothing cancels. */
+/* acos(x) = 2 atan(sqrt((1 - x) / (1 + x))), in which nothing cancels. */
 static int32_t acos64(struct ht_xb *b, int32_t x)
 {
 	int32_t one = ht_xd(b, 1), y = ht_xsqrt(b, ht_xsub(b, one, x));

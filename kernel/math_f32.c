@@ -45,7 +45,7 @@ static int32_t exp32(struct ht_xb *b, int32_t x, bool negative)
 	return exp_within(b, ht_xleast(b, negative ? x : ht_xmost(b, x, 89), -104));
 }
 
-/* With e = e^-|x|: e / (1 + e), written so that the sum's rounding counts little, or 1 less that. */
+/* Let q = e^-|x| / (1 + e^-|x|), computed so that the rounding of the sum counts little. The result is q, or 1 - q. */
 static int32_t sigmoid(struct ht_xb *b, int32_t x)
 {
 	int32_t one = ht_xf(b, 1), e, q, negative = ht_xlt(b, x, ht_xf(b, 0));

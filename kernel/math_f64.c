@@ -65,7 +65,7 @@ int32_t ht_math_expm1_64(struct ht_xb *b, int32_t x, bool full)
 	return ht_xadd(b, p, p);
 }
 
-/* Of positive, finite x: fdlibm's way.  x = m 2^e, f = m - 1, s = f / (2 + f),
+/* log of a positive, finite x as fdlibm computes it.  x = m 2^e, f = m - 1, s = f / (2 + f),
  * log m = f - (f^2/2 - s (f^2/2 + R(s^2))). */
 static int32_t log_positive(struct ht_xb *b, int32_t x, bool full, int32_t e_bias)
 {

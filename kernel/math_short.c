@@ -70,7 +70,7 @@ static int32_t expm1_short(const struct form *f, int32_t x)
 	return ht_xselect(b, ht_xlt(b, ht_xf(b, 88), x), exp_short(f, x, false), y);
 }
 
-/* With e = e^-|x|: e / (1 + e), or 1 less that. */
+/* Let q = e^-|x| / (1 + e^-|x|). The result is q for negative x, else 1 - q. */
 static int32_t sigmoid_short(const struct form *f, int32_t x)
 {
 	struct ht_xb *b = f->b;

@@ -16,7 +16,7 @@ int ht_native_muladd_f64(double *r, const double *a, const double *b, const doub
 int ht_native_round_f32(enum ht_xop op, float *r, const float *a, int n);
 int ht_native_round_f64(enum ht_xop op, double *r, const double *a, int n);
 
-/* As ht_f32_to_bf16() and ht_f32_to_f16(). */
+/* These round as ht_f32_to_bf16() and ht_f32_to_f16() do. */
 int64_t ht_native_f32_to_bf16(const float *src, uint16_t *dst, int64_t n);
 int64_t ht_native_f32_to_f16(const float *src, uint16_t *dst, int64_t n);
 /* Two rows of F32 as one line of pairs of BF16, a's in the low halves. */

@@ -160,7 +160,7 @@ static double tile_cycles(const struct shape *s, int64_t m_step, int64_t n_step)
 	double a = (double)(s->m * s->k * s->element), b = (double)(s->n * s->k * s->element);
 	double a_tile = a / (double)m_tiles, panel = (double)(s->nr * s->k * s->element);
 	double panels = (double)ht_ceil_div(n_step, s->nr);
-	/* Each column of tiles reads all of A, each row all of B; within a tile, A once a panel,
+	/* Each column of tiles reads all of A, each row of tiles all of B. Within a tile, each panel reads A once,
 	 * which is free while it stays in the second level beside the panel. */
 	double traffic = b * (double)m_tiles + a * (double)n_tiles;
 

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* As ht_x2() without what b->keep adds. */
+/* ht_x2() without the rounding that b->keep asks for. */
 static int32_t make2(struct ht_xb *b, enum ht_xop op, enum ht_dtype t, int32_t a, int32_t c)
 {
 	return ht_xb_make(b, (struct ht_x){ op, t, a, c, -1, 0 });
@@ -52,7 +52,7 @@ static bool undefined_division(const struct ht_x *x, int64_t divisor)
 	       (divisor == 0 || divisor == -1);
 }
 
-/* What becomes of it is the run's matter, which may keep subnormals. */
+/* A subnormal constant is not folded: whether it counts as zero is decided when the program runs. */
 static bool is_subnormal(enum ht_dtype t, uint64_t bits)
 {
 	if (t == HT_F32)

@@ -10,7 +10,7 @@
 
 #include "base/base.h"
 
-/* How fast a microarchitecture is; never how many cores there are. */
+/* How fast one core of a microarchitecture is. */
 struct ht_rates {
 	const char *name;  /* GCC's and LLVM's: "znver4" */
 	bool measured;     /* or stated; else estimated from what its vendor says */
@@ -39,7 +39,7 @@ const struct ht_target *ht_target_named(const char *name);
 /* All levels, each running the code of those before it, then all microarchitectures, ended by NULL. */
 const struct ht_target *const *ht_targets(void);
 
-/* What `streams` is for an l3; levels, which say little of the machine, have the least. */
+/* The value of `streams` for an l3; levels, which say little about the machine, take the least. */
 #define HT_STREAMS(l3) ((l3) > 32 << 20 ? (l3) : 32 << 20)
 
 /* Number of t's level in ht_targets(). */
@@ -61,7 +61,7 @@ enum ht_dtype ht_target_multiplied(
 /* Products a cycle and lane of operands of this type. */
 double ht_target_products(const struct ht_target *t, enum ht_dtype operands);
 
-/* One row of target.def for a machine; a whole number where it is a capability. */
+/* The value of one row of target.def for a machine; a whole number for a capability. */
 struct ht_target_fact {
 	const char *name;
 	double value;
@@ -87,7 +87,7 @@ const struct ht_target *ht_target_with_rates(
  * extensions, which has not been run on such a machine yet and has to be asked for.  The variable HALFTONE_HOST
  * names a level or microarchitecture that it counts as instead. */
 const struct ht_target *ht_target_host(void);
-/* What HALFTONE_HOST says where that is no target of a level that this machine runs; NULL: it is one, or nothing. */
+/* The value of HALFTONE_HOST if it names no target that this machine runs; NULL: it does, or is not set. */
 const char *ht_target_host_refused(void);
 /* Whether this machine runs code for the target of this name. */
 bool ht_target_runs(const char *name);

@@ -31,7 +31,7 @@ struct ht_winograd_shape {
 	int64_t images, out[2], channels, results;
 };
 
-/* How it is divided. */
+/* How a convolution is divided into tiles and blocks. */
 struct ht_winograd {
 	int m;               /* 4, or 2 */
 	enum ht_dtype dtype; /* of the factors: F32, or BF16 in pairs */

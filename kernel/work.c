@@ -1,7 +1,7 @@
-/* How much a kernel does: by its tile program alone. */
+/* Counts the work of a kernel from its tile program alone. */
 #include "kernel/work.h"
 
-/* How often the stage runs its reduction's expression: the points of its domain, and once more for each tile of the grid's
+/* How often the stage evaluates its reduction: the points of its domain, times the tiles of those of the grid's
  * dimensions that the domain does not have. */
 static int64_t points(const struct ht_kernel *k, const struct ht_stage *s)
 {
@@ -18,7 +18,7 @@ static int64_t points(const struct ht_kernel *k, const struct ht_stage *s)
 	return n;
 }
 
-/* What the machine multiplies operands of a type as. */
+/* Cycles of one multiply-add, in the type that the machine multiplies these operands as. */
 static double product_cycles(const struct ht_target *t, enum ht_dtype operands)
 {
 	enum ht_dtype type = ht_target_multiplied(t, operands, false);
