@@ -59,8 +59,8 @@ static void linear(struct ht_e *e, const struct ht_x *x, struct ht_e_info *r)
 	r->opaque = r->uses;
 }
 
-/* Whether a multiple of the number of lanes in lane 0: then a division by such a multiple gives
- * one result for all lanes. */
+/* Whether the value in lane 0 is a multiple of the number of lanes: a division by such a multiple then
+ * gives the same result in all lanes. */
 static bool aligned(const struct ht_e *e, const struct ht_e_info *a)
 {
 	const struct ht_stage *s = e->s;

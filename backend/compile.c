@@ -1,4 +1,4 @@
-/* The backend's face: many kernels on several threads into one block of read-execute memory. */
+/* The backend's interface: compiles many kernels on several threads into one block of read-execute memory. */
 #include "backend/machine.h"
 #include "backend/emit.h"
 

@@ -29,8 +29,8 @@ static void add_range(int64_t k, int64_t lo, int64_t hi, int64_t *rlo, int64_t *
 	*rhi += k >= 0 ? k * hi : k * lo;
 }
 
-/* Bounds of a linear form; `local`: gridded dimensions as step * coordinate + a local index, which
- * is sharper where the form subtracts the tile's origin. */
+/* Bounds of a linear form.  `local`: dimensions of the grid count as step * coordinate + a local index,
+ * which gives closer bounds if the form subtracts the tile's origin. */
 static void linear_range(
 	const struct ht_e *e, const struct ht_e_info *p, bool local, int64_t *lo, int64_t *hi)
 {

@@ -206,7 +206,7 @@ struct ht_e_panel {
 };
 /* Lines of the next panel to ask for with each HT_E_DEPTH_UNROLL steps; 0: none. */
 int ht_e_panel_lines(const struct ht_e *e, struct ht_e_panel p);
-/* Asks for them; `panel`: where the current one begins, `done`: how many of its steps are. */
+/* Prefetches those lines; `panel`: the address of the current one, `done`: its steps so far. */
 void ht_e_prefetch_panel(
 	struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel, LLVMValueRef done);
 

@@ -18,7 +18,7 @@ void ht_e_attributes(struct ht_e *e, LLVMValueRef fn)
 		fn, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(e->c, nounwind, 0));
 	attribute(e, fn, "no-builtins", "true");
 	attribute(e, fn, "no-jump-tables", "true");
-	/* Whether subnormals are kept is the run's matter: nothing is folded that depends on it. */
+	/* The run decides whether subnormals count as zero, so LLVM must fold nothing that depends on it. */
 	attribute(e, fn, "denormal-fp-math", "dynamic,dynamic");
 	attribute(e, fn, "target-cpu", e->t->cpu);
 	attribute(e, fn, "target-features", e->t->features);

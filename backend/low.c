@@ -31,9 +31,9 @@ static bool only_rounded(const struct ht_stage *s, int32_t i)
 	return true;
 }
 
-/* The sum of two BF16 numbers that is rounded to BF16: by the instruction for pairs, one number
- * times 1 beside 0 times -0.  It flushes subnormals by itself, which takes a conversion several
- * steps.  NULL: not such a sum. */
+/* The sum of two BF16 numbers, rounded to BF16, by the dot product of pairs: one number times 1, plus
+ * 0 times -0.  That instruction flushes subnormals itself, for which a conversion needs several
+ * steps.  NULL: x is not such a sum. */
 static LLVMValueRef add_bf16(struct ht_e *e, int32_t i, LLVMValueRef a, LLVMValueRef b)
 {
 	const struct ht_stage *s = e->s;
@@ -89,8 +89,8 @@ static bool multiplies_and_adds(const struct ht_stage *s)
 	return false;
 }
 
-/* Additions wait for the units that convert, where a multiply-add does not, unless a function keeps
- * those busy: rounding, adding and rounding again takes 6.5 cycles a vector on a Zen 4 in place of 7.7. */
+/* An addition waits for the units that convert; a multiply-add does not, unless a function keeps its
+ * units busy.  With it, rounding, adding and rounding again takes 6.5 cycles a vector on a Zen 4, not 7.7. */
 static LLVMValueRef add_half(struct ht_e *e, int32_t i, LLVMValueRef a, LLVMValueRef b)
 {
 	const struct ht_x *x = &e->s->x[i];

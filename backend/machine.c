@@ -76,9 +76,9 @@ static bool is_half(LLVMTypeRef t)
 	return LLVMGetTypeKind(t) == LLVMHalfTypeKind;
 }
 
-/* The passes narrow a minimum or maximum of converted halves to one of halves, which the code
- * generator, where the machine computes in float only, makes a call of fmaxf.  A frozen condition is
- * no longer seen as one. */
+/* LLVM's passes narrow a minimum or maximum of converted halves to one of halves.  For machines without
+ * arithmetic of halves, its code generator turns that into a call of fmaxf.  A frozen condition prevents
+ * the narrowing. */
 static void hide_half_minmax(LLVMModuleRef mod)
 {
 	LLVMBuilderRef b = LLVMCreateBuilderInContext(LLVMGetModuleContext(mod));

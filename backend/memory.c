@@ -309,9 +309,9 @@ static bool on_lines(const struct ht_e *e, int32_t offset)
 	return true;
 }
 
-/* Past the caches: a line that is written whole need not be read before.  The fence keeps the type
- * from LLVM, which stores vectors of bfloat16, and truncated ones, by instructions that go through
- * the caches. */
+/* A non-temporal store: a line that is written whole need not be read first.  The fence hides the type
+ * from LLVM, which would store vectors of bfloat16, and truncated vectors, by instructions that go
+ * through the caches. */
 static void store_streaming(struct ht_e *e, LLVMValueRef v, LLVMValueRef p, unsigned bytes)
 {
 	LLVMMetadataRef one = LLVMValueAsMetadata(LLVMConstInt(e->i32, 1, false));
@@ -339,7 +339,7 @@ static void scatter(struct ht_e *e, const struct ht_store *st, LLVMTypeRef t, LL
 	}
 }
 
-/* A guard that is one for all lanes sends what is not to be stored elsewhere; others are masks. */
+/* A guard that all lanes share redirects the store to unused memory; other guards become masks. */
 void ht_e_store(struct ht_e *e, const struct ht_store *st, LLVMValueRef value)
 {
 	int known = st->guard >= 0 ? ht_e_decide(e, st->guard) : 1;

@@ -1,6 +1,6 @@
-/* Whether all of many numbers are ordered, that is not NaN.  The greatest of numbers is NaN where one of
- * them is, which the instruction does not give: instead of care at each step, comparing two numbers at
- * once tells, and only the end asks. */
+/* Whether many numbers are all ordered, that is, none is NaN.  The maximum of numbers must be NaN if one of
+ * them is, but the instruction for it does not do that.  Instead of a correction at each step, one
+ * comparison notes two numbers at a time, and the end of the loop asks for the result. */
 #include "backend/emit.h"
 
 #include <math.h>

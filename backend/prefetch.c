@@ -1,6 +1,6 @@
-/* Fetching ahead what is read from memory: the processor does so by itself while a loop does nothing but
- * read on.  It does not where several rows of an image are read side by side, and stops where a row that
- * is in the cache is read again; so such loops ask for what comes, to the second level. */
+/* Software prefetch.  The processor fetches ahead by itself while a loop reads one sequence of addresses.
+ * It does not if a loop reads several rows of an image side by side, and it stops when a loop reads a row
+ * that is in the cache.  Such loops therefore prefetch their next elements to the second level. */
 #include "backend/emit.h"
 
 enum { MOST_NEW = 9 }; /* elements of a window that the result before did not read */
@@ -39,8 +39,8 @@ static int64_t tile_step(const struct ht_e *e, const struct ht_e_info *o)
 	return step;
 }
 
-/* Positions of the window along reduction dimension d by which it moves from result to result; 0: it
- * does not. */
+/* By how many positions of reduction dimension d the window moves from one result to the next; 0: by
+ * none. */
 static int64_t moves(const struct ht_e *e, const struct ht_e_info *o, int d)
 {
 	int64_t least = INT64_MAX, steps;
@@ -139,7 +139,7 @@ static int64_t row_blocks(const struct ht_e *e)
 	return ht_ceil_div(rows, e->max_copies[e->s->contract.m]);
 }
 
-/* Weights that stay in the second level need no asking; with many blocks of rows the first one's wait counts for little. */
+/* Weights that stay in the second level need no prefetch.  With many blocks of rows, the wait of the first one hardly counts. */
 int ht_e_panel_lines(const struct ht_e *e, struct ht_e_panel p)
 {
 	enum { MOST_BLOCKS = 64, MOST_LINES = 8 };

@@ -127,8 +127,8 @@ static bool is_pair_product(const struct ht_stage *s, const struct ht_reduction 
 	return ht_e_widened(s, r->x) >= 0;
 }
 
-/* Such products by the instruction for pairs, the other half of each being zero: it treats
- * subnormals as zero by itself, which conversion has to do in several steps. */
+/* Adds such products by the dot product of pairs, with zero as the other half of each pair.  It treats
+ * subnormals as zero itself, for which a conversion needs several steps. */
 static void add_pair_product(
 	struct ht_e *e, const struct ht_reduction *r, struct acc a, LLVMValueRef mask)
 {

@@ -1,5 +1,5 @@
-/* Where guards change along dimensions: borders are split off so that the interior runs without
- * guards, and reduction loops run only where their guards hold. */
+/* Splits loops where guards change along a dimension: the interior runs without guards,
+ * and reduction loops run only where their guards hold. */
 #include "backend/emit.h"
 
 #include <string.h>
@@ -32,9 +32,9 @@ static void add_split(struct splits *s, int64_t at)
 	s->at[i] = at;
 }
 
-/* Splits where inequality p begins or ceases to hold for all, and for any, of the reduction's
- * indices, when only unrolled reduction dimensions are in it besides s->dim; the loop of another one is
- * clipped instead (ht_e_clip()), but not where several copies of s->dim share it. */
+/* Splits s->dim where inequality p begins or ceases to hold for all, and for any, of the reduction's
+ * indices, if p has only unrolled reduction dimensions besides s->dim.  The loop of another reduction dimension
+ * is clipped instead (ht_e_clip()), unless several copies of s->dim share it. */
 static void split_at(void *arg, int32_t x)
 {
 	struct splits *s = arg;

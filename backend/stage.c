@@ -73,7 +73,7 @@ static int reduced_size(const struct ht_stage *s)
 	return n;
 }
 
-/* Copies along vec hide latency and share what does not depend on it; more than three spill. */
+/* Copies along vec hide latency and share values that do not depend on it; more than three spill. */
 static void plan_vec(struct ht_e *e, int budget)
 {
 	const struct ht_stage *s = e->s;
@@ -87,8 +87,8 @@ static void plan_vec(struct ht_e *e, int budget)
 	e->max_copies[s->vec] = n < 1 ? 1 : n;
 }
 
-/* The innermost small reduction dimension whole, and an outer dimension that shares loads with it
- * by 4 (sliding windows: depthwise convolution, pooling). */
+/* Unrolls the innermost small reduction dimension completely, and an outer dimension that shares loads
+ * with it by 4 (sliding windows: depthwise convolution, pooling). */
 static void plan_window(struct ht_e *e)
 {
 	const struct ht_stage *s = e->s;
@@ -195,8 +195,8 @@ void ht_e_stage_begin(struct ht_e *e, const struct ht_stage *given)
 	ht_e_prefetch_plan(e, given);
 }
 
-/* Marks what is computed of reductions' results, operation by operation; false: there are checks, which
- * are made as they are come upon. */
+/* Marks the operations that are computed from results of reductions; false: there are checks, which
+ * must be emitted in their order. */
 static bool mark_results(const struct ht_stage *s, bool *of_results)
 {
 	for (int32_t i = 0; i < s->xs; i++) {
@@ -212,8 +212,8 @@ static bool mark_results(const struct ht_stage *s, bool *of_results)
 	return true;
 }
 
-/* Stores `n` copies from the current one on.  Of a function each operation waits for the one before,
- * and the machine looks ahead by some two functions: so operations of several alternate. */
+/* Stores `n` copies from the current one on.  In a function each operation waits for the one before it,
+ * and the processor looks ahead by about two functions.  Therefore operations of several copies alternate. */
 static bool store_some(struct ht_e *e, const bool *of_results, int n)
 {
 	const struct ht_stage *s = e->s;
@@ -243,8 +243,8 @@ void ht_e_stores(struct ht_e *e)
 	bool *of_results;
 	int together;
 
-	/* A register tile has more copies than registers, as has a function what it computes with, so
-	 * values are stored one by one, or some at a time. */
+	/* A register tile has more copies than there are registers, and so has a function intermediate values.
+	 * Values are therefore stored one by one, or a few at a time. */
 	ht_e_first_copy(e, 0, e->outer);
 	if (s->kind == HT_STAGE_CONTRACT || (s->reds > 0 && body_size(s) > LONG_BODY)) {
 		of_results = HT_NEW_ARRAY(e->arena, bool, (size_t)s->xs + 1);

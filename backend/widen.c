@@ -1,7 +1,7 @@
-/* Rows of a contraction's operand A, of float16 or of bfloat16 without pairs, as F32.
+/* Widens rows of a contraction's operand A, of float16 or of bfloat16 without pairs, to F32.
  *
- * To widen a number for all lanes takes four instructions, which four vectors of columns hide: for fewer,
- * rows are widened beforehand, a vector at a time, to a buffer on the stack. */
+ * Widening one number for all lanes takes four instructions.  Four vectors of columns hide that.  For fewer,
+ * rows are widened in advance, a vector at a time, to a buffer on the stack. */
 #include "backend/emit.h"
 
 /* Bytes of a block of rows, so that they stay in the first levels. */

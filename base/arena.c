@@ -89,8 +89,8 @@ void ht_arena_fail(struct ht_arena *a)
 	longjmp(a->unwind->env, 1);
 }
 
-/* A block with room for `n` bytes.  Blocks double up to a limit; one that is larger is made for
- * its allocation alone and stands behind the current one, which keeps its free rest. */
+/* Adds a block with room for `n` bytes.  Blocks double up to a limit.  A larger block serves one allocation
+ * and goes behind the current block, whose free part stays in use. */
 static struct ht_arena_block *add_block(struct ht_arena *a, size_t n)
 {
 	size_t size = a->block ? a->block->size * 2 : FIRST_BLOCK - sizeof(struct ht_arena_block);

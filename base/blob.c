@@ -17,8 +17,8 @@ static size_t round_up(size_t n, size_t to)
 	return (n + to - 1) / to * to;
 }
 
-/* Weights are read once a run, faster than addresses of small pages are found.  So much is mapped
- * that a huge page begins in it; what is in front and behind goes back. */
+/* A run reads each weight once, and lookups of small pages would take longer than the reads.  The map is
+ * large enough that a huge page begins in it; the parts in front of it and behind are unmapped. */
 static void *map_memory(size_t n)
 {
 	size_t spare = n >= HUGE_PAGE ? HUGE_PAGE : 0, front;
@@ -152,8 +152,8 @@ void ht_blob_unref(struct ht_blob *b)
 {
 	if (!b)
 		return;
-	/* Also when others hold the span: whoever gives it back has read it, and a model that keeps
-	 * its constants should not keep their pages in memory. */
+	/* This is done even if others hold the span: the one that releases it has read it, and a model that
+	 * keeps its constants should not keep their pages in memory. */
 	if (b->file)
 		drop_pages(b);
 	if (__atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) > 0)

@@ -111,7 +111,7 @@ void ht_note(struct ht_diags *d, struct ht_where at, const char *fmt, ...)
 	va_end(args);
 }
 
-/* Names come from files: what would move the cursor or is no text must not reach a terminal. */
+/* Names come from files, so control characters and invalid text are replaced before a terminal gets them. */
 static void put_clean(struct ht_buf *out, struct ht_str s)
 {
 	for (size_t i = 0; i < s.n;) {

@@ -1,5 +1,5 @@
-/* Modules: what is loaded when it is needed, since LLVM costs milliseconds and 40 MB, and
- * libcurl and libcrypto belong only to who asks for them.  Kept until the process ends: LLVM does not
+/* Modules are loaded when they are needed: LLVM costs milliseconds and 40 MB, and most
+ * programs need neither libcurl nor libcrypto.  They stay until the process ends, since LLVM does not
  * survive being unloaded. */
 #include "base/base.h"
 

@@ -73,7 +73,7 @@ static bool is_one(struct ht_value v)
 	return ht_type_of(v)->shape.rank == 0 && ht_const_small_ints(v, &n, 1, &count) && n == 1;
 }
 
-/* Whether argument i begins as the constant *from and grows by one. */
+/* Whether argument i is a counter: its first value is a constant, *from, and each iteration adds 1. */
 static bool counts(const struct loop *x, int32_t i, int64_t *from)
 {
 	struct ht_value next, arg;
