@@ -108,6 +108,21 @@ static void failures_are_told(const char *path)
 	ht_diags_free(d);
 }
 
+/* A batch also counts for a shape that was stated with an open first dimension. */
+static void batch_of_stated_shape(const char *path, struct ht_diags *d)
+{
+	static const int64_t dim[] = { -1, 4 };
+	struct ht_value_info v;
+	struct ht_model *m;
+
+	CHECK(ht_model_load(path, NULL, d, &m) == HT_OK);
+	CHECK(ht_model_set_shape(m, "x", 2, dim, d) == HT_OK);
+	CHECK(ht_model_input(m, 0, &v) && v.rank == 2 && v.dim[0] == -1);
+	CHECK(ht_model_set_batch(m, 3, d) == HT_OK);
+	CHECK(ht_model_input(m, 0, &v) && v.dim[0] == 3 && v.dim[1] == 4);
+	ht_model_free(m);
+}
+
 /* The only product fed instead of computed: the model's input is none any more. */
 static void fed_inside(struct ht_model *m, struct ht_diags *d)
 {
@@ -180,6 +195,7 @@ static void inputs_and_settings(const char *path)
 	texts(m, d);
 	fed_inside(m, d);
 	ht_model_free(m);
+	batch_of_stated_shape(path, d);
 	ht_diags_free(d);
 }
 
