@@ -34,12 +34,13 @@ enum {
 	COMPARE = 262144,
 	TRAIN = 524288,
 	OPS = 1048576,
+	REPORT = 2097152,
 	POLICY = RUN | BENCH | COMPILE | AOT | OPT | CONVERT | EXPLAIN | CONFIG | CACHE | COMPARE |
 		 TRAIN,
 	ALL_MODEL = RUN | BENCH | COMPILE | AOT | OPT | CONVERT | EXPLAIN | INSPECT | CACHE |
 		    COMPARE | OPS,
 	CACHED = RUN | BENCH | COMPILE | AOT | CONVERT | EXPLAIN | CACHE | COMPARE | TRAIN,
-	EVERY = 2097151
+	EVERY = 4194303
 };
 
 enum option {
@@ -83,6 +84,8 @@ struct cli {
 	int words;
 	const char *action;        /* of cache */
 	const char *model, *other; /* other: of diff, which has two */
+	const char **result;       /* of report, which has any number */
+	size_t results;
 	struct {
 		const char **value; /* in the order given; "" for flags */
 		size_t n;
@@ -483,5 +486,6 @@ enum ht_status verb_version(struct cli *c);
 enum ht_status verb_completion(struct cli *c);
 enum ht_status verb_compare(struct cli *c);
 enum ht_status verb_train(struct cli *c);
+enum ht_status verb_report(struct cli *c);
 
 #endif

@@ -41,6 +41,8 @@ const struct verb verbs[] = {
 	{ "convert", CONVERT, "MODEL", "writes the graph, with a policy's casts, as a GraphDef",
 		verb_convert },
 	{ "explain", EXPLAIN, "MODEL", "what a policy decides", verb_explain },
+	{ "report", REPORT, "RESULT.json...",
+		"one HTML page of what compare and explain found (--format json)", verb_report },
 	{ "tune", TUNE, "", "measures this machine", verb_tune },
 	{ "config", CONFIG, "", "what is set, and where; --classes: what each option does here",
 		verb_config },
@@ -359,6 +361,16 @@ static enum ht_status parse_file(struct cli *c, const char *path, int depth)
 	return st == HT_OK ? parse_words((int)words.n, words.word, c, depth + 1) : st;
 }
 
+static void add_result(struct cli *c, const char *path)
+{
+	const char **grown = realloc(c->result, (c->results + 1) * sizeof *grown);
+
+	if (!grown)
+		exit(fail(HT_E_ENVIRONMENT, "out of memory"));
+	grown[c->results++] = path;
+	c->result = grown;
+}
+
 static enum ht_status parse_words(int argc, char **argv, struct cli *c, int depth)
 {
 	bool options = true;
@@ -374,7 +386,10 @@ static enum ht_status parse_words(int argc, char **argv, struct cli *c, int dept
 		else if (options && argv[i][0] == '@')
 			st = parse_file(c, argv[i] + 1, depth);
 		else if (!*argv[i])
-			st = fail(HT_E_USAGE, "the name of the model is empty");
+			st = fail(HT_E_USAGE, "the name of the %s is empty",
+				c->verb->bit == REPORT ? "result" : "model");
+		else if (c->verb->bit == REPORT)
+			add_result(c, argv[i]);
 		else if (c->model && c->verb->bit & (DIFF_VERB | COMPARE) && !c->other)
 			c->other = argv[i];
 		else if (c->verb->bit == CACHE && !c->action)
@@ -421,6 +436,10 @@ enum ht_status show_options(const struct cli *c)
 		args_print_word(c->setting[i].value);
 		putchar('\n');
 	}
+	for (size_t i = 0; i < c->results; i++) {
+		args_print_word(c->result[i]);
+		putchar('\n');
+	}
 	if (c->model) {
 		args_print_word(c->model);
 		putchar('\n');
@@ -457,6 +476,9 @@ enum ht_status parse_command(int argc, char **argv, struct cli *c)
 			c->verb->name, c->model);
 	if (c->verb->bit == DIFF_VERB && !c->other)
 		return fail(HT_E_USAGE, "halftone diff needs two artefacts");
+	if (c->verb->bit == REPORT && !c->results)
+		return fail(HT_E_USAGE,
+			"halftone report needs results: files that compare or explain wrote with --format json");
 	if (!strcmp(c->verb->args, "MODEL") && !c->model && !option_on(c, OPTION_LIST))
 		return fail(HT_E_USAGE, "halftone %s needs a model; see halftone help %s",
 			c->verb->name, c->verb->name);
@@ -470,6 +492,7 @@ void cli_release(struct cli *c)
 	for (size_t i = 0; i < c->file_count; i++)
 		args_free(&c->files[i]);
 	free(c->files);
+	free(c->result);
 	fed_free(c);
 	free(c->vendor_dir);
 	free(c->setting);

@@ -1,0 +1,242 @@
+/* What the JSON of results has to look like for the page, which is less than the schemas in docs/ say. */
+#include "api/page.h"
+
+#include <math.h>
+#include <string.h>
+
+enum kind { TEXT, TRUTH, COUNT, NUMBER, OBJECT, LIST };
+
+struct member {
+	const char *name;
+	const struct ht_json_form *form;
+	bool needed;
+};
+
+struct ht_json_form {
+	enum kind kind;
+	bool or_null;
+	int items;                       /* of a list: how many; 0: any number */
+	const struct member *member;     /* of an object, ended by one without a name */
+	const struct ht_json_form *each; /* of a list */
+};
+
+#define MEMBERS(...)                                                                               \
+	(const struct member[])                                                                    \
+	{                                                                                          \
+		__VA_ARGS__, { 0 }                                                                 \
+	}
+
+static const struct ht_json_form text = { .kind = TEXT }, text_or_null = { TEXT, .or_null = true },
+				 truth = { .kind = TRUTH }, count = { .kind = COUNT },
+				 count_or_null = { COUNT, .or_null = true },
+				 number = { .kind = NUMBER }, texts = { LIST, .each = &text },
+				 texts_or_nulls = { LIST, .each = &text_or_null },
+				 two_texts = { LIST, .items = 2, .each = &text },
+				 three_texts = { LIST, .items = 3, .each = &text },
+				 four_texts = { LIST, .items = 4, .each = &text },
+				 pairs = { LIST, .each = &two_texts },
+				 triples = { LIST, .each = &three_texts },
+				 quadruples = { LIST, .each = &four_texts };
+
+/* ---- halftone.compare/1 ---- */
+
+static const struct ht_json_form
+	latency = { OBJECT, .or_null = true,
+		.member = MEMBERS({ "median", &number, true }, { "low", &number, false },
+			{ "high", &number, false }) },
+	drop = { OBJECT, .or_null = true,
+		.member = MEMBERS({ "reference", &number, true }, { "value", &number, true },
+			{ "drop", &number, true }, { "low", &number, true },
+			{ "high", &number, true }, { "samples", &count, false },
+			{ "method", &text, false }) },
+	task = { OBJECT, .member = MEMBERS({ "name", &text, true }, { "output", &text, true },
+				 { "labels", &truth, true }) },
+	/* All other members are statistics. */
+	output = { OBJECT, .member = MEMBERS({ "output", &text, true }, { "dtype", &text, true },
+				   { "elements", &count, true }, { "rel", &number, true }) },
+	outputs = { LIST, .each = &output },
+	tolerance = { OBJECT,
+		.member = MEMBERS({ "output", &text, true }, { "statistic", &text, true },
+			{ "sign", &text, true }, { "bound", &number, true },
+			{ "value", &number, true }, { "default", &truth, true },
+			{ "ok", &truth, true }, { "would_pass", &number, true }) },
+	tolerances = { LIST, .each = &tolerance },
+	policy = { OBJECT,
+		.member = MEMBERS({ "policy", &text, true }, { "verdict", &text, true },
+			{ "error", &text, false }, { "same_as", &text, false },
+			{ "lowest", &text, false }, { "float_nodes", &count, false },
+			{ "low_nodes", &count, false }, { "casts", &count, false },
+			{ "cast_bytes", &count_or_null, false }, { "memory_bytes", &count, false },
+			{ "latency_ms", &latency, false }, { "speedup", &latency, false },
+			{ "metric", &drop, false }, { "outputs", &outputs, true },
+			{ "tolerances", &tolerances, true }) },
+	policies = { LIST, .each = &policy },
+	model = { OBJECT, .member = MEMBERS({ "model", &text, true }, { "reference", &text, true },
+				  { "samples", &count, true }, { "runs", &count, false },
+				  { "target", &text, true }, { "threads", &count, true },
+				  { "metric", &task, false }, { "latency_ms", &latency, false },
+				  { "policies", &policies, true }) },
+	models = { LIST, .each = &model };
+
+const struct ht_json_form ht_comparison_form = { OBJECT,
+	.member = MEMBERS({ "version", &text, true }, { "command", &text_or_null, true },
+		{ "models", &models, true }) };
+
+/* ---- halftone.decisions/1 ---- */
+
+static const struct ht_json_form
+	unit = { OBJECT, .member = MEMBERS({ "attribute", &text, true }, { "from", &text, true },
+				 { "to", &text, true }, { "operands", &text, false },
+				 { "emulated", &text, false }, { "rule", &text, true },
+				 { "class", &text, false }, { "list", &text, false },
+				 { "follows", &text, false }) },
+	units = { LIST, .each = &unit },
+	node = { OBJECT, .member = MEMBERS({ "node", &text, true }, { "op", &text, true },
+				 { "becomes", &text, false }, { "tensors", &texts_or_nulls, true },
+				 { "units", &units, true }) },
+	nodes = { LIST, .each = &node },
+	cast = { OBJECT,
+		.member = MEMBERS({ "name", &text, true }, { "source", &text, true },
+			{ "from", &text, true }, { "to", &text, true }, { "folded", &truth, false },
+			{ "elements", &count_or_null, true }, { "bytes", &count_or_null, true },
+			{ "price_ps", &count_or_null, true }) },
+	casts = { LIST, .each = &cast },
+	fusion = { OBJECT, .member = MEMBERS({ "name", &text, true }, { "kind", &text, true },
+				   { "state", &text, true }, { "matches", &count, true },
+				   { "effects", &count, true }, { "missed_node", &text, false },
+				   { "missed", &text, false }) },
+	fusions = { LIST, .each = &fusion },
+	method = { OBJECT, .member = MEMBERS({ "node", &text, true }, { "method", &text, true },
+				   { "reason", &text, true }, { "is", &number, false },
+				   { "limit", &number, false }, { "error", &number, false },
+				   { "other", &text, false }) },
+	methods = { LIST, .each = &method };
+
+const struct ht_json_form ht_decisions_form = { OBJECT,
+	.member = MEMBERS({ "model", &text, false }, { "policy", &text, true },
+		{ "profile", &text, true }, { "target", &text, true },
+		{ "graph_nodes", &count, true }, { "float_nodes", &count, true },
+		{ "low_nodes", &count, true }, { "price_ps", &count_or_null, true },
+		{ "nodes", &nodes, true }, { "casts", &casts, true }, { "unknown", &texts, true },
+		{ "assumed", &texts, true }, { "fallback", &texts, true },
+		{ "implementation", &quadruples, true }, { "acting_rules", &triples, false },
+		{ "idle_rules", &triples, true }, { "without_effect", &texts, true },
+		{ "fusions", &triples, true }, { "fusions_off", &pairs, true },
+		{ "fusion_results", &fusions, false }, { "methods", &methods, false }) };
+
+/* ---- the check ---- */
+
+static const char *const kind_names[] = { "a string", "true or false",
+	"a whole number that is not negative", "a number, \"inf\", \"-inf\" or \"nan\"",
+	"an object", "an array" };
+
+static bool is_number(const cJSON *v)
+{
+	static const char *const words[] = { "inf", "-inf", "nan" };
+
+	for (size_t i = 0; cJSON_IsString(v) && i < HT_COUNT(words); i++)
+		if (!strcmp(v->valuestring, words[i]))
+			return true;
+	return cJSON_IsNumber(v);
+}
+
+static bool is_count(const cJSON *v)
+{
+	return cJSON_IsNumber(v) && v->valuedouble >= 0 && v->valuedouble == trunc(v->valuedouble);
+}
+
+static bool is_kind(const cJSON *v, enum kind kind)
+{
+	switch (kind) {
+	case TEXT:
+		return cJSON_IsString(v);
+	case TRUTH:
+		return cJSON_IsBool(v);
+	case COUNT:
+		return is_count(v);
+	case NUMBER:
+		return is_number(v);
+	case OBJECT:
+		return cJSON_IsObject(v);
+	case LIST:
+		return cJSON_IsArray(v);
+	}
+	return false;
+}
+
+static enum ht_status check(struct ht_json *j, const cJSON *v, const struct ht_json_form *f);
+
+static enum ht_status check_items(
+	struct ht_json *j, const cJSON *list, const struct ht_json_form *f)
+{
+	const cJSON *i;
+	int n = 0;
+
+	cJSON_ArrayForEach(i, list)
+	{
+		HT_TRY(check(j, i, f->each));
+		n++;
+	}
+	if (f->items && n != f->items)
+		return ht_json_error(
+			j, "an array of %d strings, where there have to be %d", n, f->items);
+	return HT_OK;
+}
+
+static enum ht_status check_needed(
+	struct ht_json *j, const struct ht_json_form *f, unsigned seen, long line)
+{
+	for (const struct member *m = f->member; m->name; m++)
+		if (m->needed && !(seen >> (m - f->member) & 1)) {
+			j->line = line;
+			return ht_json_error(j, "%s is missing", m->name);
+		}
+	return HT_OK;
+}
+
+static enum ht_status check_members(
+	struct ht_json *j, const cJSON *object, const struct ht_json_form *f)
+{
+	unsigned seen = 0;
+	long line = j->line;
+	const cJSON *i;
+
+	cJSON_ArrayForEach(i, object)
+	{
+		const struct member *m = f->member;
+		ht_json_step(j);
+		line = i == object->child ? j->line : line;
+		while (m->name && strcmp(m->name, i->string) != 0)
+			m++;
+		if (!m->name) {
+			ht_json_skip(j, i);
+			continue;
+		}
+		if (seen >> (m - f->member) & 1)
+			return ht_json_error(j, "%s stands twice", m->name);
+		seen |= 1u << (m - f->member);
+		HT_TRY(check(j, i, m->form));
+	}
+	return check_needed(j, f, seen, line);
+}
+
+static enum ht_status check(struct ht_json *j, const cJSON *v, const struct ht_json_form *f)
+{
+	if (f->or_null && cJSON_IsNull(v))
+		return HT_OK;
+	if (!is_kind(v, f->kind))
+		return ht_json_error(j, "%s is %s; it has to be %s",
+			v->string ? v->string : "an element", ht_json_kind(v), kind_names[f->kind]);
+	if (f->kind == OBJECT)
+		return check_members(j, v, f);
+	if (f->kind == LIST)
+		return check_items(j, v, f);
+	if (cJSON_IsString(v))
+		ht_json_step(j);
+	return HT_OK;
+}
+
+enum ht_status ht_json_check(struct ht_json *j, const struct ht_json_form *form)
+{
+	return check(j, j->root, form);
+}

@@ -1,0 +1,80 @@
+/* page: one HTML file in a buffer, which needs nothing else and runs no script: text that stays inert, tables,
+ * plots as SVG.  It does not know what the page is about. */
+#ifndef HT_PAGE_H
+#define HT_PAGE_H
+
+#include "base/base.h"
+
+/* ---- page.c ---- */
+
+/* The text of an element, or of an attribute between quotes.  What is not UTF-8 and controls become U+FFFD. */
+void ht_page_text(struct ht_buf *b, struct ht_str s);
+/* The first `most` bytes of it at the most, without a character cut in two; "…" stands for the rest. */
+void ht_page_short(struct ht_buf *b, struct ht_str s, size_t most);
+
+/* The head, the title as the first heading, and the list of `n` sections. */
+void ht_page_begin(struct ht_buf *b, struct ht_str title, const struct ht_str *section, size_t n);
+void ht_page_end(struct ht_buf *b);
+/* Section `i` of that list. */
+void ht_page_section(struct ht_buf *b, struct ht_str title, size_t i);
+/* What opens and folds by its title; `folded`: until it is opened. */
+void ht_page_fold(struct ht_buf *b, struct ht_str title, bool folded);
+void ht_page_fold_end(struct ht_buf *b);
+void ht_page_paragraph(struct ht_buf *b, struct ht_str s);
+void ht_page_section_end(struct ht_buf *b);
+
+/* ---- style.c ---- */
+
+extern const char ht_page_style[];
+
+/* ---- table.c ---- */
+
+struct ht_table_column {
+	const char *name;
+	bool number; /* set to the right */
+};
+
+/* A table below a title that folds it.  Cells come row by row.  One without cells leaves nothing on
+ * the page.  Rows behind the first `limit` are counted, and a line below the table says so. */
+struct ht_table {
+	struct ht_buf *b;
+	const char *title, *caption;
+	const struct ht_table_column *column;
+	size_t columns, limit;
+	bool folded;
+	size_t cells;
+};
+
+/* At most so many bytes of a cell are shown. */
+enum { HT_CELL_NAME = 200, HT_CELL_TEXT = 4000 };
+
+void ht_cell(struct ht_table *t, struct ht_str name);
+void ht_cell_text(struct ht_table *t, struct ht_str s);
+void ht_cell_verdict(struct ht_table *t, struct ht_str word, bool good);
+void ht_cell_printf(struct ht_table *t, const char *fmt, ...) HT_PRINTF(2, 3);
+void ht_table_end(struct ht_table *t);
+
+/* ---- plot.c ---- */
+
+/* NaN: there is none. */
+struct ht_point {
+	struct ht_str label, says; /* `says`: its numbers, for who points at it */
+	double x, y;
+	double x_low, x_high, y_low, y_high;
+	bool good;
+};
+
+struct ht_plot {
+	struct ht_str title, x_name, y_name;
+	bool log_y; /* 0 and what is not finite have lines of their own */
+	const struct ht_point *point;
+	size_t points;
+	double mark; /* a place on the x axis with a name, or NaN */
+	const char *mark_name;
+};
+
+/* Joins the points that no other one is better than, by less of both.  Points without a finite x are left
+ * out, and a plot without points too. */
+void ht_page_plot(struct ht_buf *b, const struct ht_plot *plot);
+
+#endif
