@@ -52,7 +52,7 @@ static void put_contents(struct ht_buf *b, const struct ht_str *section, size_t 
 	ht_puts(b, "<nav aria-label=\"Contents\">\n<ol>\n");
 	for (size_t i = 0; i < n; i++) {
 		ht_printf(b, "<li><a href=\"#s%zu\">", i + 1);
-		ht_page_short(b, section[i], HT_CELL_NAME);
+		ht_page_short(b, section[i], HT_CELL_TEXT);
 		ht_puts(b, "</a></li>\n");
 	}
 	ht_puts(b, "</ol>\n</nav>\n");
@@ -65,11 +65,11 @@ void ht_page_begin(struct ht_buf *b, struct ht_str title, const struct ht_str *s
 		"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
 		"style-src 'unsafe-inline'\">\n"
 		"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>");
-	ht_page_text(b, title);
+	ht_page_short(b, title, HT_CELL_TEXT);
 	ht_puts(b, "</title>\n<style>\n");
 	ht_puts(b, ht_page_style);
 	ht_puts(b, "</style>\n</head>\n<body>\n<header>\n<h1>");
-	ht_page_text(b, title);
+	ht_page_short(b, title, HT_CELL_TEXT);
 	ht_puts(b, "</h1>\n");
 	put_contents(b, section, n);
 	ht_puts(b, "</header>\n<main>\n");
@@ -84,7 +84,7 @@ void ht_page_section(struct ht_buf *b, struct ht_str title, size_t i)
 {
 	ht_printf(b, "<section id=\"s%zu\" aria-labelledby=\"h%zu\">\n<h2 id=\"h%zu\">", i + 1,
 		i + 1, i + 1);
-	ht_page_short(b, title, HT_CELL_NAME);
+	ht_page_short(b, title, HT_CELL_TEXT);
 	ht_puts(b, "</h2>\n");
 }
 

@@ -46,7 +46,7 @@ struct ht_table {
 };
 
 /* At most so many bytes of a cell are shown. */
-enum { HT_CELL_NAME = 200, HT_CELL_TEXT = 4000 };
+enum { HT_CELL_NAME = 200, HT_CELL_TEXT = 16000 };
 
 void ht_cell(struct ht_table *t, struct ht_str name);
 void ht_cell_text(struct ht_table *t, struct ht_str s);

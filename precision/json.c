@@ -71,6 +71,23 @@ static int quoted(const char *s)
 	return n < MOST ? (int)n : MOST;
 }
 
+/* The first \u0000 of a string, where cJSON's copy of it would end; or NULL. */
+static const char *escaped_zero(const char *text, const char *end)
+{
+	static const char zero[] = "\\u0000";
+	const char *p = text;
+
+	while ((p = memmem(p, (size_t)(end - p), zero, sizeof zero - 1))) {
+		const char *first = p;
+		while (first > text && first[-1] == '\\')
+			first--;
+		if ((p - first) % 2 == 0)
+			return p;
+		p++;
+	}
+	return NULL;
+}
+
 enum ht_status ht_json_parse(
 	struct ht_parse *p, struct ht_str text, bool comments, struct ht_json *out)
 {
@@ -96,6 +113,10 @@ enum ht_status ht_json_parse(
 			ht_at_line(p->path, 1 + lines_to(copy, end ? end : copy)),
 			"no strict JSON here: '%.*s'", end ? quoted(end) : 0, end ? end : "");
 	ht_arena_defer(p->arena, delete_tree, out->root);
+	open = escaped_zero(copy, copy + text.n);
+	if (open)
+		return ht_error(p->diags, HT_E_INPUT, ht_at_line(p->path, 1 + lines_to(copy, open)),
+			"a string with a zero character, \\u0000");
 	return HT_OK;
 }
 

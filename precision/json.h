@@ -15,7 +15,7 @@ struct ht_json {
 	long line;          /* of the string found last */
 };
 
-/* Strict JSON.  With `comments`, `//` to the end of its line and a text between the two marks of
+/* Strict JSON, without zero characters in strings.  With `comments`, `//` to the end of its line and a text between the two marks of
  * C's comments count as blanks where they begin outside of a string.  The tree lives as long as the
  * arena of `p`. */
 enum ht_status ht_json_parse(

@@ -20,6 +20,7 @@ from ._errors import (
     UsageError, Verdict,
 )
 from ._model import Model, aot, load, run
+from ._page import report_page
 from ._policy import Policy
 from ._program import Context, Info, Program, diff, is_artefact, manifest, save, sign
 from ._report import Report
@@ -34,5 +35,5 @@ __all__ = [
     'Message', 'Model', 'Option', 'Policy', 'Program', 'Report', 'Session', 'SystemFailure', 'Tensor', 'UnsupportedError',
     'UsageError', 'Verdict', '__version__', 'aot', 'build_info', 'cache', 'check_option', 'check_settings', 'compare',
     'config', 'diff', 'fusions', 'is_artefact', 'load', 'manifest', 'measure_rates', 'narrow', 'option', 'options',
-    'ops', 'passes', 'policies', 'profiles', 'run', 'save', 'sign', 'targets', 'widen',
+    'ops', 'passes', 'policies', 'profiles', 'report_page', 'run', 'save', 'sign', 'targets', 'widen',
 ]

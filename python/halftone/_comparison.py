@@ -8,6 +8,7 @@ from ._arrays import Tensor, code_of, dense, tensor_of
 from ._errors import HalftoneError, SystemFailure, UsageError
 from ._library import Owner, call, created, filled, lib, long_call, names, raw, text_of
 from ._model import Model, Struct, load
+from ._page import page_of
 from ._policy import Policy, handle_of
 
 TYPE_CHECKING = False
@@ -35,6 +36,10 @@ class Comparison(Owner):
             raise UsageError(f'there is no form {form!r}; there are {", ".join(FORMS)}')
         one = (ctypes.c_void_p * 1)(self._handle._as_parameter_.value)
         return text_of(lib.ht_comparison_print, one, 1, FORMS[form], None).decode()
+
+    def to_html(self) -> str:
+        """One HTML page with tables and plots, as report_page() makes it."""
+        return page_of([('<Comparison>', self.text('json').encode())])
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, for the one model: target, samples, policies and more."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 from . import _api
 from ._arrays import code_of
 from ._library import Owner, call, created, json_of, lib, long_call, raw, raw_or_none, text_of
+from ._page import page_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,6 +78,10 @@ class Report(Owner):
     def text(self, node: str | None = None) -> str:
         """The report as the tool prints it; with `node` only about that one."""
         return self._printed(_api.HT_FORMAT_TEXT, node).decode()
+
+    def to_html(self) -> str:
+        """One HTML page with tables, as report_page() makes it."""
+        return page_of([('<Report>', self._printed(_api.HT_FORMAT_JSON))])
 
     def dot(self) -> str:
         """The graph for Graphviz."""

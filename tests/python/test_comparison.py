@@ -47,6 +47,21 @@ class Comparisons(FolderCase):
         c.close()
         self.assertRaises(ValueError, c.text)
 
+    def test_page(self):
+        c, r = ht.compare(SMALL, POLICIES, X, rounds=1), ht.load(SMALL).explain('force_fp16')
+        c.save(self.path('c.json'))
+        r.save(self.path('r.json'))
+        page = ht.report_page([c, r])
+        self.assertEqual(ht.report_page([self.path('c.json'), self.path('r.json')]), page)
+        tool = subprocess.run([environment.TOOL, 'report', self.path('c.json'), self.path('r.json')], capture_output=True, check=True)
+        self.assertEqual(tool.stdout.decode(), page)
+        self.assertEqual(c.to_html(), ht.report_page([c]))
+        self.assertEqual(r.to_html(), ht.report_page([r]))
+        self.assertRaises(ht.UsageError, ht.report_page, [])
+        self.assertRaises(ht.SystemFailure, ht.report_page, [self.path('none.json')])
+        with self.assertRaisesRegex(ht.InputError, 'there is no schema'):
+            ht.report_page([self.path('bad.json', b'{}')])
+
     def test_reference(self):
         base = [ht.run(SMALL, x=x) for x in X]
         c = ht.compare(SMALL, [POLICIES[0]], X, reference=[{**b, 'y': b['y'].astype(np.float64) + 1} for b in base], rounds=0,

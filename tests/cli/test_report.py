@@ -1,0 +1,345 @@
+#!/usr/bin/env python3
+"""halftone report: pages of what compare and explain find, and what is refused."""
+import copy, html, html.parser, json, os, re, unittest
+
+from tool import SMALL, TOP, ToolCase
+
+DIGITS = os.path.join(TOP, 'examples', 'digits')
+VOID = {'meta', 'br', 'hr', 'img', 'input', 'link'}
+HOSTILE = ['</script><img onerror=alert(1)>', '"><script>alert(1)</script>', "' onload='x", '&lt;b&gt;', '<!-- ', ']]>',
+           '</td></table></details>', '\u202egnp.exe', 'javascript:alert(1)', 'a\nb\tc', 'é漢😀', '\x01\x7f\x85']
+
+
+class Page(html.parser.HTMLParser):
+    """What a page has, where each element is closed in its order."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.text, self.rows, self.headings, self.errors = [], [], [], [], []
+        self.ids, self.links, self.tags, self.captions = set(), set(), {}, 0
+        self.feed(text)
+        self.close()
+        if self.open:
+            self.errors.append(f'{self.open} stay open')
+        if not self.links <= self.ids:
+            self.errors.append('a link leads nowhere')
+        if self.captions != self.tags.get('table', 0):
+            self.errors.append('a table has no caption')
+
+    def handle_starttag(self, tag, attributes):
+        self.tags[tag] = self.tags.get(tag, 0) + 1
+        self.captions += tag == 'caption'
+        for name, value in attributes:
+            if name.startswith('on') or name in ('src', 'style', 'srcset', 'action', 'xlink:href'):
+                self.errors.append(f'{tag} has {name}={value}')
+            if name == 'href':
+                self.links.add(value.removeprefix('#'))
+            if name == 'id':
+                if value in self.ids:
+                    self.errors.append(f'two elements are {value}')
+                self.ids.add(value)
+        if tag == 'tr':
+            self.rows.append([])
+        if tag in ('td', 'th'):
+            self.rows[-1].append('')
+        if re.fullmatch('h[1-3]', tag):
+            self.headings.append([tag, ''])
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        self.open.pop()
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.errors.append(f'</{tag}> closes another element at {self.getpos()}')
+
+    def handle_comment(self, data):
+        self.errors.append(f'a comment: {data!r}')
+
+    def handle_data(self, data):
+        self.text.append(data)
+        if self.open and self.open[-1] in ('td', 'th'):
+            self.rows[-1][-1] += data
+        if self.open and re.fullmatch('h[1-3]', self.open[-1]):
+            self.headings[-1][1] += data
+
+    def row(self, *cells):
+        """The first row that begins with these cells."""
+        return next((r for r in self.rows if r[:len(cells)] == list(cells)), None)
+
+    def titles(self, of='h3'):
+        return [text for tag, text in self.headings if tag == of]
+
+
+class Reports(ToolCase):
+    def compare(self, *more, model=SMALL, policies=('must_keep_origin_dtype', 'force_fp16'), code=0):
+        name = self.path(f'compare{len(os.listdir(self.dir))}.json')
+        self.tool('compare', '-q', model, *(f'--policy={p}' for p in policies), '--format=json', '-o', name, *more, code=code)
+        return name
+
+    def explain(self, policy, *more, model=SMALL):
+        return self.path(f'explain{len(os.listdir(self.dir))}.json',
+                         self.tool('explain', '-q', model, f'--policy={policy}', '--format=json', *more).stdout)
+
+    def edited(self, path, edit):
+        with open(path) as f:
+            j = json.load(f)
+        edit(j)
+        return self.path(f'edited{len(os.listdir(self.dir))}.json', json.dumps(j, ensure_ascii=False).encode())
+
+    def page(self, *results):
+        data = self.tool('report', *results).stdout
+        self.assertEqual(data, self.tool('report', *results, '-o', '-').stdout)
+        text = data.decode()
+        page = Page(text)
+        self.assertEqual(page.errors, [])
+        self.assertEqual({t for t in page.tags if t in ('script', 'img', 'iframe', 'object', 'embed', 'form', 'base', 'link')}, set())
+        self.assertNotRegex(text, r'(?i)https?:|url\(|@import|//[a-z]')
+        self.assertEqual(page.tags['h1'], 1)
+        self.assertEqual(page.tags.get('h2', 0), page.tags.get('section', 0))
+        self.assertEqual(page.tags.get('summary', 0), page.tags.get('h3', 0))
+        self.assertIn('prefers-color-scheme:dark', text)
+        self.assertIn('@media print', text)
+        return page
+
+    def test_comparison(self):
+        name = self.compare('--tol=rel<=1e-5', '--metric=top1', '--samples=20:3', '--runs=8', code=1)
+        with open(name) as f:
+            j = json.load(f)
+        page, model = self.page(name), j['models'][0]
+        self.assertEqual(page.titles()[:5], ['Policies', 'Notes', 'Tolerances', 'Environment', 'Frontier'])
+        self.assertEqual(page.row('command')[1], j['command'])
+        self.assertEqual([page.row(k)[1] for k in ('Halftone', 'target', 'threads', 'samples')],
+                         [j['version'], model['target'], '1', '20'])
+        for p in model['policies']:
+            row = page.row(p['policy'], p['verdict'])
+            self.assertEqual(row[2:5], [p['lowest'], f"{p['low_nodes']} of {p['float_nodes']}", str(p['casts'])])
+            median, interval = row[7].split('\n')
+            self.assertAlmostEqual(float(median) / p['latency_ms']['median'], 1, 2)
+            self.assertRegex(interval, '^.+ to .+$')
+            self.assertEqual(len(row), 12)
+        failed = [(p['policy'], t) for p in model['policies'] for t in p['tolerances'] if not t['ok']]
+        self.assertTrue(failed)
+        for policy, t in failed:
+            row = page.row(policy, t['output'], 'rel <= 0.00001')
+            self.assertEqual(row[4:], ['FAIL', f"rel <= {t['would_pass']:.12g}", 'stated'])
+        self.assertEqual(page.tags['svg'], 3)
+        self.assertEqual(page.tags['figcaption'], 3)
+        text = ''.join(page.text)
+        for p in model['policies']:
+            self.assertIn(f"{p['policy']}: median latency in ms", text)
+        for o in model['policies'][0]['outputs']:
+            self.assertIn(f"Output {o['output']} ({o['dtype']})", page.titles())
+        statistics = [r for r in page.rows if r[0] == 'mean_abs']
+        self.assertEqual([len(r) for r in statistics], [3] * len(model['policies'][0]['outputs']))
+
+    def test_what_was_not_measured_is_left_out(self):
+        page = self.page(self.compare('--runs=0'))
+        self.assertEqual(page.tags['svg'], 1)  # memory
+        self.assertIsNone(page.row('metric'))
+        self.assertNotIn('median latency of the model as it is, ms', [r[0] for r in page.rows])
+        none = self.edited(self.compare('--runs=0'), lambda j: j['models'][0].update(policies=[]))
+        page = self.page(none)
+        self.assertEqual((page.titles(), page.tags.get('svg')), (['Environment'], None))
+        page = self.page(self.edited(none, lambda j: j.update(models=[])))
+        self.assertEqual(page.titles('h2'), [])
+        bare = self.edited(self.explain('force_fp16'), lambda j: [j.update({k: []}) for k, v in list(j.items()) if isinstance(v, list)])
+        self.assertEqual(self.page(bare).titles(), ['Policy'])
+
+    def test_policy_with_an_error(self):
+        def fail(j):
+            p = j['models'][0]['policies'][1]
+            j['models'][0]['policies'][1] = {'policy': p['policy'], 'verdict': 'unsupported', 'code': 4, 'error': 'no <kernel>',
+                                             'outputs': [], 'tolerances': []}
+        page = self.page(self.edited(self.compare(), fail))
+        self.assertEqual(page.row('force_fp16', 'no <kernel>'), ['force_fp16', 'no <kernel>'])
+        self.assertEqual(page.row('force_fp16', 'unsupported')[2:], [''] * 8)
+
+    def test_decisions(self):
+        lists = self.path('keep.txt', b'dense\nnone_such\n')
+        name = self.explain('force_fp16', '--keep_dtype', lists, '--lenient')
+        with open(name) as f:
+            j = json.load(f)
+        page = self.page(name)
+        self.assertIn(f"Decisions of {j['model']}: force_fp16", page.titles('h2'))
+        counts = {}
+        for n in j['nodes']:
+            for u in n['units']:
+                key = n['op'], u['from'], u['to'], u['rule'], u.get('list', '')
+                counts[key] = counts.get(key, 0) + 1
+        for key, n in counts.items():
+            self.assertEqual(page.row(*key), [*key, str(n)])
+        self.assertTrue(j['casts'])
+        for c in j['casts']:
+            row = page.row(c['source'], c['from'], c['to'])
+            self.assertEqual(row[3], str(c['elements'] if c['elements'] is not None else ''))
+        for rule in j['acting_rules']:
+            self.assertEqual(page.row(*rule), [*rule, 'yes'])
+        self.assertTrue(j['idle_rules'])
+        for rule in j['idle_rules']:
+            self.assertEqual(page.row(*rule), [*rule, 'no'])
+        for f in j['fusion_results']:
+            row = page.row(f['name'], f['kind'], f['state'])
+            self.assertEqual(row[3:5], [str(f['matches']), str(f['effects'])])
+            self.assertIn(f.get('missed', ''), row[5])
+
+    def test_digits(self):
+        """A real model: methods, fusions, casts with prices, policies of all kinds, and several files on one page."""
+        model = os.path.join(DIGITS, 'model.pb')
+        names = [self.compare(model=model, policies=('must_keep_origin_dtype', 'optimal', 'grappler-fp16'), code=0),
+                 self.explain('optimal', model=model), self.explain('grappler-fp16', model=model), self.compare()]
+        page = self.page(*names)
+        self.assertEqual(page.titles('h2'), [f'Comparison of {model}', f'Decisions of {model}: optimal',
+                                             f'Decisions of {model}: grappler-fp16', f'Comparison of {SMALL}'])
+        self.assertEqual(page.titles('h1'), ['Precision report'])
+        self.assertEqual(self.page(names[1]).titles('h1'), [f'Precision report: {model}'])
+        for title in 'Methods', 'Fusions', 'Casts':
+            self.assertIn(title, page.titles())
+        with open(names[1]) as f:
+            for m in json.load(f)['methods']:
+                self.assertEqual(page.row(m['node'], m['method'], m['reason'])[6], m.get('other', ''))
+
+    def test_hostile_names(self):
+        explained, compared = self.explain('force_fp16'), self.compare('--metric=cosine')
+        for evil in HOSTILE:
+            def decisions(j, evil=evil):
+                j['model'] = j['policy'] = j['profile'] = evil
+                for n in j['nodes']:
+                    n['node'] = n['op'] = evil
+                    for u in n['units']:
+                        u.update({k: evil for k in ('attribute', 'from', 'to', 'rule', 'list', 'follows')})
+                for c in j['casts']:
+                    c.update({k: evil for k in ('name', 'source', 'from', 'to')})
+                j.update(unknown=[evil], assumed=[evil], fallback=[evil], implementation=[[evil] * 4], acting_rules=[[evil] * 3],
+                         idle_rules=[[evil] * 3], without_effect=[evil], fusions=[[evil] * 3], fusions_off=[[evil] * 2],
+                         methods=[dict(node=evil, method=evil, reason=evil, other=evil)],
+                         fusion_results=[dict(name=evil, kind=evil, state=evil, matches=1, effects=1, missed_node=evil, missed=evil)])
+
+            def comparison(j, evil=evil):
+                j['command'] = j['version'] = evil
+                m = j['models'][0]
+                m['model'] = m['reference'] = m['target'] = evil
+                m['metric'].update(name=evil, output=evil)
+                for p in m['policies']:
+                    p.update(policy=evil, lowest=evil, same_as=evil)
+                    p['metric']['method'] = evil
+                    for o in p['outputs']:
+                        o.update({'output': evil, 'dtype': evil, evil + '1': 1})
+                    for t in p['tolerances']:
+                        t.update(output=evil, statistic=evil, sign=evil)
+            page = self.page(self.edited(explained, decisions), self.edited(compared, comparison))
+            shown = re.sub('[\x01\x7f\x85]', '\ufffd', evil)
+            self.assertEqual(page.row('command')[1], shown)
+            self.assertEqual(page.row(*[shown] * 3, 'yes'), [*[shown] * 3, 'yes'])
+            self.assertIn(f'Decisions of {shown}: {shown}', page.titles('h2'))
+
+    def test_bytes_that_are_no_text(self):
+        with open(self.explain('force_fp16'), 'rb') as f:
+            data = f.read()
+        page = self.page(self.path('utf8.json', data.replace(b'force_fp16', b'\xff\xc3(\xed\xa0\x80')))
+        self.assertIn('\ufffd\ufffd(\ufffd\ufffd\ufffd', ''.join(page.text))
+        self.fails(3, r'zero\.json:\d+: error: a string with a zero character', 'report',
+                   self.path('zero.json', data.replace(b'force_fp16', b'a\\\\\\u0000b')))
+        self.page(self.path('no_zero.json', data.replace(b'force_fp16', b'a\\\\u0000b')))
+        self.fails(3, 'a zero byte', 'report', self.path('nul.json', data.replace(b'force_fp16', b'a\0b')))
+
+    def test_numbers(self):
+        def change(j):
+            for p, v in zip(j['models'][0]['policies'], ('inf', 'nan', '-inf', 1e308, -1e308, 1e-320, 0)):
+                p['outputs'][0].update(rel=v, snr='-inf', mean_abs='nan')
+                p['tolerances'][0].update(value=v, bound='inf', would_pass='inf', ok=False)
+                p['latency_ms'] = dict(median=v, low=v, high='inf')
+                p['metric'] = dict(reference=v, value='nan', drop=v, low='-inf', high='inf', samples=1, method='x')
+                p['memory_bytes'] = 10**300
+        policies = ['must_keep_origin_dtype', 'force_fp16', 'optimal', 'grappler-fp16', 'allow_mix_precision_bf16',
+                    'allow_mix_precision_fp16', 'grappler-bf16']
+        page = self.page(self.edited(self.compare('--metric=cosine', policies=policies), change))
+        self.assertIn('not finite', ''.join(page.text))
+        self.assertEqual(page.row('must_keep_origin_dtype', 'y')[2:6], ['rel <= inf', 'inf', 'FAIL', 'none'])
+        self.assertEqual(page.row('snr')[1], '-inf')
+        self.assertEqual(page.row('mean_abs')[1], 'nan')
+
+    def test_large_graphs(self):
+        """The limit of 2 MB, and a line for what is left out."""
+        explained, compared = self.explain('force_fp16'), self.compare(policies=['force_fp16'])
+
+        def grow(n):
+            def change(j):
+                node = next(m for m in j['nodes'] if m['units'])
+                j['nodes'] = [{**node, 'node': f'model/some/scope/of_a_usual_length/block_{i}/conv<2d>_{i}'} for i in range(n)]
+                cast = j['casts'][0]
+                j['casts'] = [{**cast, 'source': f'model/some/scope/of_a_usual_length/block_{i}/relu_{i}', 'price_ps': i, 'bytes': i}
+                              for i in range(n)]
+                j['idle_rules'] = [[f'list:{i}', f'entry {i}', 'names no node'] for i in range(n)]
+                j['methods'] = [dict(node=f'block_{i}', method='winograd', reason='faster', other='direct') for i in range(n)]
+            return change
+        for n in 1000, 10000:
+            name = self.edited(explained, grow(n))
+            self.assertLess(len(self.tool('report', name, compared).stdout), 2_000_000)
+            text = ''.join(self.page(name).text)
+            self.assertIn(f'300 of {n} rows are shown; {n - 300} are left out.', text)
+            self.assertIn(f'block_{n - 1}/relu_{n - 1}', text)  # the dearest
+            self.assertEqual(f'1000 of {n} rows are shown' in text, n > 1000)
+
+        def widen(j):
+            p = j['models'][0]['policies'][0]
+            p['outputs'] = [{**copy.deepcopy(p['outputs'][0]), 'output': f'o{i}'} for i in range(50)]
+        self.assertIn('The first 20 of 50 outputs are shown; 30 are left out.', ''.join(self.page(self.edited(compared, widen)).text))
+        long = self.edited(explained, lambda j: j.update(unknown=['é' * 1000]))
+        self.assertRegex(''.join(self.page(long).text), '[^é]é{100}…')
+
+    def test_what_is_refused(self):
+        explained, compared = self.explain('force_fp16'), self.compare()
+        self.fails(2, 'needs results', 'report')
+        self.fails(2, "no option '--policy'", 'report', explained, '--policy=optimal')
+        self.fails(5, 'cannot read', 'report', self.path('none.json'))
+        self.fails(3, 'nothing but blanks', 'report', self.path('empty.json', b' \n'))
+        self.fails(3, r'bad\.json:2: error: no strict JSON', 'report', explained, self.path('bad.json', b'{"schema":\n,}'))
+        self.fails(3, 'an array; a result is an object', 'report', self.path('list.json', b'[]'))
+        self.fails(3, 'there is no schema', 'report', self.path('object.json', b'{"a": 1}'))
+        self.fails(3, r"own\.json:2: error: the schema is 'halftone.bench/1'", 'report',
+                   self.path('own.json', b'{"a": "b",\n "schema": "halftone.bench/1"}'))
+        for other in 'halftone.comparer/1', 'halftone.compare', 'halftone.compare/', 'halftone.compare/0', 'halftone.compare/x':
+            self.fails(3, 'a page is made of', 'report', self.edited(compared, lambda j, s=other: j.update(schema=s)))
+        self.fails(3, r'the schema is halftone.compare/2; this version of Halftone reads halftone.compare/1', 'report',
+                   self.edited(compared, lambda j: j.update(schema='halftone.compare/2')))
+        self.fails(3, 'halftone.decisions/1 and none that is newer', 'report',
+                   self.edited(explained, lambda j: j.update(schema='halftone.decisions/99999')))
+        self.fails(3, 'nodes is missing', 'report', self.edited(explained, lambda j: j.pop('nodes')))
+        self.fails(3, 'nodes is an object; it has to be an array', 'report', self.edited(explained, lambda j: j.update(nodes={})))
+        self.fails(3, 'op is a number; it has to be a string', 'report', self.edited(explained, lambda j: j['nodes'][0].update(op=1)))
+        self.fails(3, 'an array of 2 strings, where there have to be 3', 'report',
+                   self.edited(explained, lambda j: j.update(idle_rules=[['a', 'b']])))
+        self.fails(3, 'median is a string; it has to be a number, "inf"', 'report',
+                   self.edited(compared, lambda j: j['models'][0]['latency_ms'].update(median='fast')))
+        self.fails(3, 'casts is a number; it has to be a whole number', 'report',
+                   self.edited(compared, lambda j: j['models'][0]['policies'][0].update(casts=-1)))
+        with open(explained, 'rb') as f:
+            data = f.read()
+        line = data[:data.index(b'"profile"')].count(b'\n') + 1
+        self.fails(3, rf'twice\.json:{line}: error: profile stands twice', 'report',
+                   self.path('twice.json', data.replace(b'"policy"', b'"profile"', 1)))
+
+    def test_no_page_where_it_cannot_be_written(self):
+        name = self.compare()
+        self.fails(5, 'No such file', 'report', name, '-o', self.path('none/page.html'))
+        out = self.path('page.html', b'before')
+        self.fails(3, 'no strict JSON', 'report', name, self.path('bad.json', b'{'), '-o', out)
+        self.assertEqual(self.read('page.html'), b'before')
+        self.tool('report', name, '-o', out)
+        self.assertEqual(self.read('page.html'), self.tool('report', name).stdout)
+        with open('/dev/full', 'wb') as full:
+            r = self.tool('report', name, code=5, out=full)
+        self.assertIn('cannot write', r.err)
+
+    def test_show_options(self):
+        r = self.tool('report', 'a b.json', 'c.json', '-o', 'r.html', '--version')
+        self.assertIn(b'halftone', r.stdout)
+        self.path('args', f"report-is-no-verb-here '{self.compare()}'".encode())
+        self.fails(5, 'report-is-no-verb-here', 'report', '@' + self.path('args'))
+
+
+if __name__ == '__main__':
+    unittest.main()
