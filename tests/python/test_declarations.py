@@ -5,7 +5,7 @@ import ctypes, os, subprocess, tempfile, unittest
 from package import environment
 from halftone import _api
 
-HEADERS = ''.join(f'#include <halftone/{h}.h>\n' for h in ('halftone', 'cache', 'compare', 'tool', 'train'))
+HEADERS = ''.join(f'#include <halftone/{h}.h>\n' for h in ('halftone', 'cache', 'compare', 'page', 'tool', 'train'))
 
 
 def answers(lines):
