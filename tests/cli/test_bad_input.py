@@ -94,11 +94,10 @@ class BadInput(ToolCase):
                 ('Digamma', 'T=f32', 'f32[2]', 'has no kernel'),
                 ('AsString', 'T=f32', 'string[2]', 'strings or files'),
                 ('Enter', 'T=f32, frame_name="loop"', 'f32[2]', 'is control flow'),
-                ('LRNGrad', 'T=f32', 'f32[2]', 'is for training'),
                 ('VarIsInitializedOp', '', 'bool[]', 'between runs')):
             arg = {'ComplexAbs': 'c64', 'VarIsInitializedOp': 'resource'}.get(op, 'f32')
             text = (f'hir 1\nentry "" {{\n  output "b" = %b\n}}\n%a = Placeholder() {{dtype={arg}}} : {arg}[2]\n'
-                    f'%b = {op}({"%a, %a, %a" if op == "LRNGrad" else "%a"}) {{{attrs}}} : {types}\n')
+                    f'%b = {op}(%a) {{{attrs}}} : {types}\n')
             with self.subTest(op):
                 r = self.fails(4, why, 'run', self.path('why.hir', text.encode()))
                 self.assertIn(f'op {op} ', r.err)
