@@ -102,14 +102,6 @@ static size_t place_all(struct ht_plan_buffer *const *order, int32_t n,
 	return end;
 }
 
-static void move_to_front(struct ht_plan_buffer **order, int32_t i)
-{
-	struct ht_plan_buffer *b = order[i];
-
-	memmove(order + 1, order, (size_t)i * sizeof(struct ht_plan_buffer *));
-	order[0] = b;
-}
-
 /* ---- of very many, in the order of steps: each at the lowest gap between what is alive then ---- */
 
 struct gap {
@@ -212,30 +204,49 @@ static size_t place_in_order(struct ht_plan_buffer **temp, int32_t n, struct ht_
 	return end;
 }
 
-/* Largest first is mostly as small as can be.  Where it is not, what ends highest is placed before
- * all others, time and again; the best order counts. */
-static size_t place_by_size(
-	struct ht_plan_buffer **temp, int32_t temps, size_t least, struct ht_arena *scratch)
+/* The same numbers in each compilation (Knuth, The Art of Computer Programming, volume 2, 3.3.4, line 26). */
+static int32_t draw(uint64_t *state, int32_t below)
 {
-	enum { TRIES = 64, MANY = 2000 };
-	size_t count = (size_t)temps, bytes = SIZE_MAX;
-	struct ht_plan_buffer **placed = HT_NEW_ARRAY(scratch, struct ht_plan_buffer *, count),
-			      **best = HT_NEW_ARRAY(scratch, struct ht_plan_buffer *, count);
+	*state = *state * 6364136223846793005 + 1442695040888963407;
+	return (int32_t)((*state >> 33) % (uint64_t)below);
+}
+
+static void move_forward(struct ht_plan_buffer **order, int32_t from, int32_t to)
+{
+	struct ht_plan_buffer *b = order[from];
+
+	memmove(order + to + 1, order + to, (size_t)(from - to) * sizeof *order);
+	order[to] = b;
+}
+
+/* Largest first is mostly as small as can be.  Where it is not, orders next to the best one so far are tried, in which
+ * what ends highest, or any other, is placed earlier. */
+static size_t place_by_size(
+	struct ht_plan_buffer **best, int32_t n, size_t least, struct ht_arena *scratch)
+{
+	enum { TRIES = 1000, WORK = 1 << 25 };
+	size_t size = (size_t)n * sizeof *best, bytes;
+	struct ht_plan_buffer **placed = HT_NEW_ARRAY(scratch, struct ht_plan_buffer *, (size_t)n),
+			      **order = HT_NEW_ARRAY(scratch, struct ht_plan_buffer *, (size_t)n);
+	uint64_t state = 1;
 	int32_t highest = 0;
 
-	qsort(temp, count, sizeof *temp, larger_first);
-	for (int i = 0; i < TRIES && bytes > least; i++) {
-		size_t now = place_all(temp, temps, placed, &highest);
+	qsort(best, (size_t)n, sizeof *best, larger_first);
+	bytes = place_all(best, n, placed, &highest);
+	for (int i = 0; i < TRIES && (int64_t)i * n * n < WORK && bytes > least; i++) {
+		int32_t from = draw(&state, 2) ? highest : draw(&state, n), end = 0;
+		size_t now;
 
-		if (now < bytes) {
-			bytes = now;
-			memcpy(best, temp, count * sizeof(struct ht_plan_buffer *));
-		}
-		if (temps > MANY)
-			break;
-		move_to_front(temp, highest);
+		memcpy(order, best, size);
+		move_forward(order, from, draw(&state, from + 1));
+		now = place_all(order, n, placed, &end);
+		if (now > bytes)
+			continue;
+		bytes = now;
+		highest = end;
+		memcpy(best, order, size);
 	}
-	place_all(best, temps, placed, &highest);
+	place_all(best, n, placed, &highest);
 	return bytes;
 }
 
