@@ -130,9 +130,11 @@ static void drop_source(struct packing *w, const struct ht_blob *from)
 {
 	pthread_mutex_lock(&w->graph);
 	for (struct ht_node *n = w->g->first; n; n = n->next) {
-		struct ht_attr *a = ht_is(n, HT_CONSTANT) ? ht_attr_find(n, "value") : NULL;
-		if (a && a->value.kind == HT_ATTR_TENSOR && a->value.tensor->blob == from)
-			ht_tensor_drop(a->value.tensor);
+		const struct ht_tensor *t =
+			ht_is(n, HT_CONSTANT) ? ht_const_tensor(ht_out(n, 0)) : NULL;
+
+		if (t && t->blob == from)
+			ht_const_drop(n);
 	}
 	pthread_mutex_unlock(&w->graph);
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GAP = HT_POISONS ? 16 : 0, ALIGN = 16, FIRST_BLOCK = 4096, LARGEST_BLOCK = 1 << 20 };
+enum { GAP = HT_POISONS ? 16 : 0, ALIGN = 8, FIRST_BLOCK = 4096, LARGEST_BLOCK = 1 << 20 };
 
 struct ht_arena_block {
 	struct ht_arena_block *next;

@@ -84,7 +84,7 @@ void ht_arena_release(struct ht_arena *a);
 /* An arena that is released with `a` at the latest, also where an allocation fails; for what a call
  * needs on its way and releases itself. */
 struct ht_arena *ht_arena_within(struct ht_arena *a);
-/* Zeroed, aligned to 16 bytes.  n == 0 gives a valid pointer. */
+/* Zeroed, aligned to 8 bytes.  n == 0 gives a valid pointer. */
 void *ht_alloc(struct ht_arena *a, size_t n);
 /* Zeroed array of `count` elements of `size` bytes; an overflow unwinds. */
 void *ht_alloc_array(struct ht_arena *a, size_t count, size_t size);
@@ -119,6 +119,8 @@ struct ht_str {
 
 struct ht_str ht_str(const char *zero_terminated);
 struct ht_str ht_str_copy(struct ht_arena *a, struct ht_str s);
+/* `s` in the arena; the bytes are not copied. */
+const struct ht_str *ht_str_kept(struct ht_arena *a, struct ht_str s);
 struct ht_str ht_str_printf(struct ht_arena *a, const char *fmt, ...) HT_PRINTF(2, 3);
 bool ht_str_eq(struct ht_str a, struct ht_str b);
 bool ht_str_is(struct ht_str a, const char *zero_terminated);
@@ -336,12 +338,16 @@ struct ht_blob {
 /* `n` writable zeroed bytes, aligned to 64; on huge pages where they fill some.  NULL when the system
  * has none. */
 struct ht_blob *ht_blob_new(size_t n);
+/* A copy of `n` bytes, aligned for any type of element.  NULL when the system has no memory. */
+struct ht_blob *ht_blob_copy(const void *p, size_t n);
 /* The same, but the arena releases this reference, and unwinds when memory runs out. */
 struct ht_blob *ht_blob_in(struct ht_arena *a, size_t n);
 /* `n` bytes of `whole`, which it keeps.  NULL when out of memory. */
 struct ht_blob *ht_blob_part(struct ht_blob *whole, size_t offset, size_t n);
 /* A span of a mapped file; keeps the file.  NULL when out of memory. */
 struct ht_blob *ht_blob_of_file(struct ht_file *f, size_t offset, size_t n);
+/* Whether the bytes lie in a file's map, as a span or a part of one. */
+bool ht_blob_in_file(const struct ht_blob *b);
 struct ht_blob *ht_blob_ref(struct ht_blob *b);
 /* One more reference to `b` where its bytes are aligned to `align`, else a copy that is, made on up to
  * `threads` threads (the pages of a file's span are dropped).  NULL when out of memory. */

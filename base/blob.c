@@ -10,6 +10,9 @@
 /* From this size on memory comes from mmap(), so that freeing it gives it back. */
 enum { MAPPED_FROM = 1 << 17, BLOB_ALIGN = 64 };
 
+/* Up to this size the bytes stand behind the blob itself: graphs have many small constants. */
+enum { SMALL = 256 };
+
 #define HUGE_PAGE ((size_t)2 << 20)
 
 static size_t round_up(size_t n, size_t to)
@@ -68,6 +71,19 @@ struct ht_blob *ht_blob_new(size_t n)
 	return b;
 }
 
+struct ht_blob *ht_blob_copy(const void *p, size_t n)
+{
+	struct ht_blob *b = n > SMALL ? ht_blob_new(n) : ht_sys_alloc(sizeof *b + n);
+
+	if (!b)
+		return NULL;
+	if (n <= SMALL)
+		*b = (struct ht_blob){ .p = b + 1, .n = n, .refs = 1 };
+	if (n)
+		memcpy((void *)(uintptr_t)b->p, p, n);
+	return b;
+}
+
 struct ht_blob *ht_blob_part(struct ht_blob *whole, size_t offset, size_t n)
 {
 	struct ht_blob *b;
@@ -96,6 +112,13 @@ struct ht_blob *ht_blob_of_file(struct ht_file *f, size_t offset, size_t n)
 	b->refs = 1;
 	b->file = ht_file_ref(f);
 	return b;
+}
+
+bool ht_blob_in_file(const struct ht_blob *b)
+{
+	while (b->whole)
+		b = b->whole;
+	return b->file != NULL;
 }
 
 struct ht_blob *ht_blob_ref(struct ht_blob *b)
@@ -164,7 +187,7 @@ void ht_blob_unref(struct ht_blob *b)
 		ht_blob_unref(b->whole);
 	} else if (b->mapped) {
 		munmap((void *)(uintptr_t)b->p, b->mapped);
-	} else {
+	} else if (b->p != b + 1) {
 		free((void *)(uintptr_t)b->p);
 	}
 	free(b);

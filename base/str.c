@@ -22,6 +22,14 @@ struct ht_str ht_str_copy(struct ht_arena *a, struct ht_str s)
 	return (struct ht_str){ p, s.n };
 }
 
+const struct ht_str *ht_str_kept(struct ht_arena *a, struct ht_str s)
+{
+	struct ht_str *kept = HT_NEW(a, struct ht_str);
+
+	*kept = s;
+	return kept;
+}
+
 struct ht_str ht_str_printf(struct ht_arena *a, const char *fmt, ...)
 {
 	char most[256]; /* printed once where it is enough */

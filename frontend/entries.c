@@ -76,9 +76,10 @@ static void add_placeholders(struct ht_graph *g, struct ht_entry *e)
  * dropout: those are inputs as well. */
 void ht_entry_add_placeholders(struct ht_graph *g, struct ht_entry *e)
 {
-	bool *needed = HT_NEW_ARRAY(g->arena, bool, g->ids);
-	bool *fed = HT_NEW_ARRAY(g->arena, bool, g->ids);
-	struct ht_node **stack = HT_NEW_ARRAY(g->arena, struct ht_node *, g->nodes);
+	struct ht_arena *a = ht_arena_within(g->arena);
+	bool *needed = HT_NEW_ARRAY(a, bool, g->ids);
+	bool *fed = HT_NEW_ARRAY(a, bool, g->ids);
+	struct ht_node **stack = HT_NEW_ARRAY(a, struct ht_node *, g->nodes);
 	struct ht_port **end = &e->inputs;
 	size_t count = 0;
 
@@ -109,6 +110,7 @@ void ht_entry_add_placeholders(struct ht_graph *g, struct ht_entry *e)
 	for (struct ht_node *n = g->first; n; n = n->next)
 		if (needed[n->id] && is_input(n) && n->outs && !fed[n->id])
 			add_port(g, &end, n->name, ht_out(n, 0));
+	ht_arena_release(a);
 }
 
 /* Nodes that nobody uses and that are still no outputs. */
@@ -146,8 +148,9 @@ static bool is_aside(const struct ht_node *n, int32_t i)
 struct ht_entry *ht_default_entry(struct ht_graph *g)
 {
 	struct ht_entry *e = HT_NEW(g->arena, struct ht_entry);
-	bool *used = HT_NEW_ARRAY(g->arena, bool, g->ids);
-	const int32_t *depth = ht_control_depth(g, g->arena);
+	struct ht_arena *a = ht_arena_within(g->arena);
+	bool *used = HT_NEW_ARRAY(a, bool, g->ids);
+	const int32_t *depth = ht_control_depth(g, a);
 	struct ht_port **end = &e->outputs;
 
 	e->name = e->method = HT_STR("");
@@ -170,6 +173,7 @@ struct ht_entry *ht_default_entry(struct ht_graph *g)
 				  : n->name,
 				ht_out(n, i));
 	}
+	ht_arena_release(a);
 	return e;
 }
 

@@ -250,6 +250,7 @@ enum ht_status ht_import_function(
 	struct ht_pb_reader head = r;
 	struct ht_node *last_arg;
 	struct ht_pb_value v;
+	size_t args = 0;
 
 	if (r.status != HT_OK)
 		return r.status;
@@ -267,6 +268,9 @@ enum ht_status ht_import_function(
 		return ht_pb_error(
 			r.src, at, HT_E_INPUT, "a second function '%.*s'", HT_STR_ARG(s.name));
 	f = ht_function_new(g, s.name);
+	for (const struct formal *a = s.args; a; a = a->next)
+		args++;
+	ht_import_expect_nodes(im, f->body, args + ht_pb_count(r, 3));
 	HT_TRY(add_args(im, f, &s, r.src));
 	last_arg = f->body->last;
 	HT_TRY(read_body(im, f, r));

@@ -5,6 +5,11 @@
 #include <inttypes.h>
 #include <string.h>
 
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
 /* ---- nodes ---- */
 
 struct node_fields {
@@ -92,7 +97,7 @@ enum ht_status ht_import_node(
 	n->device = ht_import_word(im, f.device);
 	n->attrs = f.attrs;
 	if (f.extra.n)
-		n->extra = ht_buf_str(&f.extra);
+		n->extra = ht_str_kept(im->a, ht_buf_str(&f.extra));
 	return HT_OK;
 }
 
@@ -284,6 +289,9 @@ static enum ht_status read_library(
 	struct ht_pb_value v;
 
 	ht_buf_init(&rest, im->a);
+	if (!g->function_names.cap)
+		ht_map_reserve(&g->function_names,
+			least(ht_pb_count(r, 1), im->limit.functions - im->functions));
 	while (ht_pb_next(&r, &v)) {
 		if (v.number == 1)
 			HT_TRY(ht_import_function(im, g, ht_pb_enter(&r, &v), v.at));
@@ -296,6 +304,11 @@ static enum ht_status read_library(
 	return r.status;
 }
 
+void ht_import_expect_nodes(const struct ht_importer *im, struct ht_graph *g, size_t nodes)
+{
+	ht_map_reserve(&g->names, least(nodes, im->limit.nodes - im->nodes));
+}
+
 enum ht_status ht_import_graphdef(struct ht_importer *im, struct ht_pb_reader r, struct ht_graph *g)
 {
 	struct ht_pb_reader again = r;
@@ -305,6 +318,7 @@ enum ht_status ht_import_graphdef(struct ht_importer *im, struct ht_pb_reader r,
 	if (r.status != HT_OK)
 		return r.status;
 	ht_buf_init(&extra, im->a);
+	ht_import_expect_nodes(im, g, ht_pb_count(r, 1));
 	while (ht_pb_next(&r, &v)) {
 		if (v.number == 1) {
 			HT_TRY(ht_import_node(im, g, ht_pb_enter(&r, &v), v.at));

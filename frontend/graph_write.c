@@ -58,7 +58,8 @@ void ht_export_node(struct ht_pb_writer *w, uint32_t number, const struct ht_nod
 	if (n->device.n)
 		ht_pb_put_bytes(w, 4, n->device);
 	ht_export_attrs(w, 5, n->attrs, weights);
-	ht_pb_put_raw(w, n->extra);
+	if (n->extra)
+		ht_pb_put_raw(w, *n->extra);
 	ht_pb_end(w, m);
 }
 

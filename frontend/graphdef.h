@@ -68,6 +68,8 @@ struct ht_import_edges {
 	const struct ht_pb_source *src;
 	int32_t *outs; /* by node id: results that are used */
 };
+/* Makes room in an empty graph for the names of as many nodes, as far as the limit allows them. */
+void ht_import_expect_nodes(const struct ht_importer *im, struct ht_graph *g, size_t nodes);
 /* Reads the inputs of all nodes, which are field `number` of the message that `r` reads and stand in
  * the list from `first` on in the same order. */
 enum ht_status ht_import_inputs(struct ht_importer *im, struct ht_graph *g, struct ht_pb_reader r,

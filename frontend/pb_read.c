@@ -178,6 +178,19 @@ bool ht_pb_next(struct ht_pb_reader *r, struct ht_pb_value *v)
 	return ok;
 }
 
+size_t ht_pb_count(struct ht_pb_reader r, uint32_t number)
+{
+	struct ht_pb_source quiet = *r.src;
+	struct ht_pb_value v;
+	size_t n = 0;
+
+	quiet.diags = NULL;
+	r.src = &quiet;
+	while (ht_pb_next(&r, &v))
+		n += v.number == number;
+	return n;
+}
+
 /* The value of the wire's bits `u` as a field of kind `k`. */
 static uint64_t as_kind(enum ht_pb_kind k, uint64_t u)
 {

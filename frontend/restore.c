@@ -77,7 +77,7 @@ static struct ht_value through_identities(struct ht_value v)
 static bool key_of(struct ht_value v, struct ht_str *key)
 {
 	const struct ht_tensor *t;
-	struct ht_attr *value;
+	const struct ht_attr *value;
 	size_t i;
 
 	v = through_identities(v);
@@ -114,7 +114,7 @@ static bool assigns(const struct ht_node *n)
 /* A call: assignments in the function, to its arguments. */
 static void walk_call(struct restore *r, const struct ht_node *call)
 {
-	struct ht_attr *name = ht_attr_find(call, "f");
+	const struct ht_attr *name = ht_attr_find(call, "f");
 	const struct ht_function *f;
 	struct ht_value v;
 	int64_t index;

@@ -77,11 +77,9 @@ struct ht_blob *ht_import_blob(
 		b = ht_blob_of_file((struct ht_file *)(uintptr_t)file,
 			(size_t)((const uint8_t *)p - file->p), n);
 	else
-		b = ht_blob_new(n);
+		b = ht_blob_copy(p, n);
 	if (!b)
 		ht_arena_fail(im->a);
-	if (!b->file && n)
-		memcpy((void *)(uintptr_t)b->p, p, n);
 	return b;
 }
 

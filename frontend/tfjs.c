@@ -381,7 +381,7 @@ static bool converts(enum ht_dtype from, enum ht_dtype to)
 static enum ht_status fill_node(
 	struct tfjs *t, struct ht_node *n, const struct group *g, struct weight *w)
 {
-	struct ht_attr *value = ht_attr_find(n, "value");
+	const struct ht_attr *value = ht_attr_find(n, "value");
 	enum ht_dtype want = ht_attr_type(n, "dtype", w->dtype);
 	struct ht_blob *stored;
 	struct ht_tensor *x;
@@ -500,7 +500,7 @@ static enum ht_status check_filled(struct tfjs *t)
 
 	at.path = t->path;
 	for (const struct constant *c = t->constants; c; c = c->next) {
-		struct ht_attr *value = ht_attr_find(c->n, "value");
+		const struct ht_attr *value = ht_attr_find(c->n, "value");
 		struct ht_tensor *x =
 			value && value->value.kind == HT_ATTR_TENSOR ? value->value.tensor : NULL;
 

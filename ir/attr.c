@@ -5,12 +5,25 @@
 
 enum { FEW_ATTRS = 32 };
 
-struct ht_attr *ht_attr_find(const struct ht_node *n, const char *name)
+const struct ht_attr *ht_attr_find(const struct ht_node *n, const char *name)
 {
-	for (struct ht_attr *a = n->attrs; a; a = a->next)
+	for (const struct ht_attr *a = n->attrs; a; a = a->next)
 		if (ht_str_is(a->name, name))
 			return a;
 	return NULL;
+}
+
+void ht_attrs_own(struct ht_node *n)
+{
+	if (n->shares_attrs)
+		n->attrs = ht_attrs_copy(n->attrs, NULL, n->graph->arena);
+	n->shares_attrs = false;
+}
+
+struct ht_attr *ht_attr_own(struct ht_node *n, const char *name)
+{
+	ht_attrs_own(n);
+	return (struct ht_attr *)(uintptr_t)ht_attr_find(n, name);
 }
 
 static const struct ht_attr_value *of_kind(
@@ -96,6 +109,7 @@ struct ht_attr_value *ht_attr_set(struct ht_node *n, const char *name)
 {
 	struct ht_attr **end = &n->attrs;
 
+	ht_attrs_own(n);
 	for (; *end; end = &(*end)->next) {
 		if (!ht_str_is((*end)->name, name))
 			continue;
@@ -157,6 +171,7 @@ void ht_attr_set_tensor(struct ht_node *n, const char *name, struct ht_tensor *t
 
 void ht_attr_remove(struct ht_node *n, const char *name)
 {
+	ht_attrs_own(n);
 	for (struct ht_attr **a = &n->attrs; *a; a = &(*a)->next)
 		if (ht_str_is((*a)->name, name)) {
 			*a = (*a)->next;

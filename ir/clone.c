@@ -1,6 +1,5 @@
-/* A copy of a graph, so that passes can work while the original stays as imported.  Strings,
- * shapes, lists and function references are shared with the original; nodes, attributes and
- * tensors are not (the tensors share their bytes). */
+/* A copy of a graph, so that passes can work while the original stays as imported.  Strings and shapes are
+ * shared with the original, attributes until somebody changes them; nodes are not. */
 #include "ir/ir.h"
 
 #include <string.h>
@@ -116,14 +115,24 @@ static void copy_edges(const struct copy *c, const struct ht_node *from)
 		n->control[i] = c->node[from->control[i]->id];
 }
 
+/* Bytes of a file: whoever has read them for the last time gives their pages back. */
+static bool has_bytes_of_file(const struct ht_attr *a)
+{
+	for (; a; a = a->next)
+		if (a->value.kind == HT_ATTR_TENSOR && a->value.tensor->blob &&
+			ht_blob_in_file(a->value.tensor->blob))
+			return true;
+	return false;
+}
+
 static void copy_node(struct copy *c, const struct ht_node *from)
 {
-	struct ht_arena *a = c->to->arena;
 	struct ht_node *n = ht_node_of(c->to, from->op, from->type, from->name);
 
 	n->device = from->device;
+	n->shares_attrs = !c->for_caller && !has_bytes_of_file(from->attrs);
 	n->attrs =
-		c->for_caller ? ht_attrs_copy(from->attrs, c->with, a) : copy_attrs(from->attrs, a);
+		n->shares_attrs ? from->attrs : ht_attrs_copy(from->attrs, c->with, c->to->arena);
 	n->extra = from->extra;
 	n->origin = from->origin;
 	n->origins = from->origins;

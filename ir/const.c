@@ -10,6 +10,15 @@ void ht_tensor_drop(struct ht_tensor *t)
 	t->blob = NULL;
 }
 
+void ht_const_drop(const struct ht_node *n)
+{
+	const struct ht_attr *a =
+		ht_is(n, HT_CONSTANT) && !n->shares_attrs ? ht_attr_find(n, "value") : NULL;
+
+	if (a && a->value.kind == HT_ATTR_TENSOR)
+		ht_tensor_drop(a->value.tensor);
+}
+
 static void drop_deferred(void *t)
 {
 	ht_tensor_drop(t);

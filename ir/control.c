@@ -1,15 +1,15 @@
 /* Branches, loops and calls, and the functions that they run. */
 #include "ir/ir.h"
 
-struct ht_attr *ht_control_attr(const struct ht_node *n, int i)
+const struct ht_attr *ht_control_attr(const struct ht_node *n, int i)
 {
 	static const char *const branch[] = { "then_branch", "else_branch" }, *const loop[] = {
 		"cond", "body"
 	};
 	const char *call = i ? "" : "f";
-	struct ht_attr *a = ht_attr_find(n, ht_is(n, HT_LOOPS)       ? loop[i]
-					    : ht_is(n, HT_CALLS_ONE) ? call
-								     : branch[i]);
+	const struct ht_attr *a = ht_attr_find(n, ht_is(n, HT_LOOPS)       ? loop[i]
+						  : ht_is(n, HT_CALLS_ONE) ? call
+									   : branch[i]);
 
 	return a && a->value.kind == HT_ATTR_FUNC ? a : NULL;
 }

@@ -186,6 +186,18 @@ bool ht_fix_axis(int64_t *axis, int32_t rank)
 
 /* ---- values of operands ---- */
 
+static const struct ht_elem unknown_elems[HT_MAX_KNOWN];
+
+/* All tensors of `count` elements of which none is known are one. */
+static const struct ht_known *unknown_of(struct ht_infer *in, int64_t count)
+{
+	struct ht_known *k = &in->unknown[count];
+
+	k->n = (int32_t)count;
+	k->e = (struct ht_elem *)(uintptr_t)unknown_elems;
+	return k;
+}
+
 static struct ht_known *new_known(struct ht_infer *in, int32_t n)
 {
 	struct ht_known *k = HT_NEW(in->scratch, struct ht_known);
@@ -256,7 +268,15 @@ const struct ht_known *ht_in_known(struct ht_infer *in, const struct ht_node *n,
 	count = ht_shape_count(t->shape);
 	if (t->shape.rank > 2 || count < 0 || count > HT_MAX_KNOWN)
 		return NULL;
-	return new_known(in, (int32_t)count);
+	return unknown_of(in, count);
+}
+
+bool ht_in_nothing_known(const struct ht_infer *in, const struct ht_node *n, int32_t i)
+{
+	struct ht_value v = n->in[i];
+
+	return !ht_is(v.node, HT_CONSTANT) &&
+	       !(in->known[v.node->id] && in->known[v.node->id][v.index].e);
 }
 
 bool ht_in_int(struct ht_infer *in, const struct ht_node *n, int32_t i, int64_t *value)
@@ -412,13 +432,21 @@ enum ht_status ht_infer_function(const struct ht_infer *in, const struct ht_func
 	return infer_graph(in, f->body);
 }
 
+static struct ht_infer begin(struct ht_graph *g, struct ht_arena *scratch, struct ht_diags *d)
+{
+	return (struct ht_infer){ .g = g,
+		.scratch = scratch,
+		.d = d,
+		.longer = HT_NEW(scratch, size_t),
+		.unknown = HT_NEW_ARRAY(scratch, struct ht_known, HT_MAX_KNOWN + 1) };
+}
+
 static enum ht_status infer_all(struct ht_graph *g, struct ht_diags *d, bool hopeful)
 {
-	const struct ht_infer in = {
-		.scratch = ht_arena_within(g->arena), .d = d, .hopeful = hopeful
-	};
+	struct ht_infer in = begin(g, ht_arena_within(g->arena), d);
 	enum ht_status st = HT_OK;
 
+	in.hopeful = hopeful;
 	for (struct ht_function *f = g->functions; f && st == HT_OK; f = f->next)
 		st = infer_graph(&in, f->body);
 	if (st == HT_OK)
@@ -430,8 +458,7 @@ static enum ht_status infer_all(struct ht_graph *g, struct ht_diags *d, bool hop
 enum ht_status ht_infer_known(
 	struct ht_graph *g, struct ht_arena *a, struct ht_diags *d, struct ht_known ***known)
 {
-	struct ht_infer in = { .g = g, .scratch = a, .d = d };
-
+	struct ht_infer in = begin(g, a, d);
 	HT_TRY(infer_nodes(&in));
 	*known = in.known;
 	return HT_OK;

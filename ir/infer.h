@@ -34,6 +34,8 @@ struct ht_infer {
 	struct ht_diags *d;
 	bool hopeful;            /* ht_infer_types_hopefully() */
 	struct ht_known **known; /* by node id: one a result, or NULL; e is NULL: nothing known */
+	size_t *longer; /* elements of tensors of more than a few that are followed, in all graphs */
+	struct ht_known *unknown; /* by number of elements, up to HT_MAX_KNOWN: none is known */
 };
 
 /* One function for each name in the `infer` column.  Before the call the driver has set dtypes by the
@@ -60,6 +62,8 @@ enum ht_status ht_want_rank_of(
 
 /* The elements of operand `i`, as far as they are known; NULL when their number is unknown. */
 const struct ht_known *ht_in_known(struct ht_infer *in, const struct ht_node *n, int32_t i);
+/* Whether none of them is. */
+bool ht_in_nothing_known(const struct ht_infer *in, const struct ht_node *n, int32_t i);
 /* The one element of a scalar (or one-element) integer operand; false: not known. */
 bool ht_in_int(struct ht_infer *in, const struct ht_node *n, int32_t i, int64_t *value);
 /* The element as a dimension: a size or a symbol, else HT_DIM_UNKNOWN. */

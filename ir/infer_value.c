@@ -5,19 +5,37 @@
  * constant folding: what has known operands is folded by the interpreter, in a pass. */
 #include "ir/infer.h"
 
-/* Storage for result `r` of `n` elements, all unknown; NULL: too many. */
+/* Shapes have few elements; of longer tensors so many are followed, a node of the graph. */
+enum { FEW = 8, LONGER = 32, AT_LEAST = 1 << 20 };
+
+static bool is_too_much(struct ht_infer *in, int64_t count)
+{
+	if (count <= FEW)
+		return false;
+	if (*in->longer + (size_t)count > in->g->nodes * LONGER + AT_LEAST)
+		return true;
+	*in->longer += (size_t)count;
+	return false;
+}
+
+/* Storage for result `r` of `n` elements, all unknown; NULL: too many, never of up to FEW. */
 static struct ht_elem *result(
 	struct ht_infer *in, const struct ht_node *n, int32_t r, int64_t count)
 {
 	struct ht_known **known = &in->known[n->id];
 
-	if (count < 0 || count > HT_MAX_KNOWN)
+	if (count < 0 || count > HT_MAX_KNOWN || is_too_much(in, count))
 		return NULL;
 	if (!*known)
 		*known = HT_NEW_ARRAY(in->scratch, struct ht_known, (size_t)n->outs);
 	(*known)[r].n = (int32_t)count;
 	(*known)[r].e = HT_NEW_ARRAY(in->scratch, struct ht_elem, (size_t)count);
 	return (*known)[r].e;
+}
+
+static bool is_float(enum ht_dtype t)
+{
+	return t == HT_F32 || t == HT_F64;
 }
 
 static struct ht_elem *typed_result(struct ht_infer *in, const struct ht_node *n)
@@ -33,7 +51,8 @@ typedef void rule(struct ht_infer *in, struct ht_node *n);
 static void value_same(struct ht_infer *in, struct ht_node *n)
 {
 	for (int32_t r = 0; r < n->outs && r < n->ins; r++) {
-		const struct ht_known *k = ht_in_known(in, n, r);
+		const struct ht_known *k =
+			ht_in_nothing_known(in, n, r) ? NULL : ht_in_known(in, n, r);
 		struct ht_elem *e = k ? result(in, n, r, k->n) : NULL;
 
 		for (int32_t i = 0; e && i < k->n; i++)
@@ -232,7 +251,7 @@ static void value_range(struct ht_infer *in, struct ht_node *n)
 
 static void value_cast(struct ht_infer *in, struct ht_node *n)
 {
-	const struct ht_known *k = ht_in_known(in, n, 0);
+	const struct ht_known *k = ht_in_nothing_known(in, n, 0) ? NULL : ht_in_known(in, n, 0);
 	struct ht_elem *e = k ? result(in, n, 0, k->n) : NULL;
 
 	for (int32_t i = 0; e && i < k->n; i++)
@@ -241,24 +260,36 @@ static void value_cast(struct ht_infer *in, struct ht_node *n)
 
 static void value_unary(struct ht_infer *in, struct ht_node *n)
 {
-	const struct ht_known *k = ht_in_known(in, n, 0);
+	const struct ht_known *k = ht_in_nothing_known(in, n, 0) ? NULL : ht_in_known(in, n, 0);
 	struct ht_elem *e = k ? result(in, n, 0, k->n) : NULL;
 
 	for (int32_t i = 0; e && i < k->n; i++)
 		e[i] = ht_elem_unary(n->op, n->out[0].dtype, &k->e[i]);
 }
 
+/* Of floats, both are needed for anything. */
+static bool tells_nothing(const struct ht_infer *in, const struct ht_node *n)
+{
+	bool a = ht_in_nothing_known(in, n, 0), b = ht_in_nothing_known(in, n, 1);
+
+	return is_float(n->out[0].dtype) ? a || b : a && b;
+}
+
 static void value_binary(struct ht_infer *in, struct ht_node *n)
 {
-	const struct ht_known *a = ht_in_known(in, n, 0), *b = ht_in_known(in, n, 1);
+	const struct ht_known *a, *b;
 	int32_t count;
 	struct ht_elem *e;
 
+	if (tells_nothing(in, n))
+		return;
+	a = ht_in_known(in, n, 0);
+	b = ht_in_known(in, n, 1);
 	if (!a || !b || (a->n != b->n && a->n != 1 && b->n != 1) || n->out[0].shape.rank > 1)
 		return;
 	count = a->n == 1 ? b->n : a->n;
 	e = result(in, n, 0, count);
-	for (int32_t i = 0; i < count; i++)
+	for (int32_t i = 0; e && i < count; i++)
 		e[i] = ht_elem_binary(in, n->op, n->out[0].dtype, &a->e[a->n == 1 ? 0 : i],
 			&b->e[b->n == 1 ? 0 : i]);
 }
@@ -285,12 +316,12 @@ static void value_reduce(struct ht_infer *in, struct ht_node *n)
 
 static void value_zeros(struct ht_infer *in, struct ht_node *n)
 {
-	bool is_float = n->out[0].dtype == HT_F32 || n->out[0].dtype == HT_F64;
 	int one = n->op == HT_OP_OnesLike;
 	struct ht_elem *e = typed_result(in, n);
 
 	for (int64_t i = 0; e && i < ht_shape_count(n->out[0].shape); i++)
-		e[i] = is_float ? (struct ht_elem){ HT_ELEM_FLOAT, 0, one } : ht_elem_int(one);
+		e[i] = is_float(n->out[0].dtype) ? (struct ht_elem){ HT_ELEM_FLOAT, 0, one }
+						 : ht_elem_int(one);
 }
 
 static void value_invert_permutation(struct ht_infer *in, struct ht_node *n)
@@ -318,6 +349,8 @@ static void value_concat_offset(struct ht_infer *in, struct ht_node *n)
 		if (!k || !ht_fix_axis(&at, k->n))
 			return;
 		e = result(in, n, r, k->n);
+		if (!e)
+			return;
 		for (int32_t i = 0; i < k->n; i++)
 			e[i] = i == at ? ht_elem_of_dim(sum) : ht_elem_int(0);
 		if (sum < 0)

@@ -115,7 +115,7 @@ struct ht_bodies {
 };
 struct ht_bodies ht_control_bodies(const struct ht_node *n);
 /* The attribute that names body i. */
-struct ht_attr *ht_control_attr(const struct ht_node *n, int i);
+const struct ht_attr *ht_control_attr(const struct ht_node *n, int i);
 /* The operand that is the bodies' first argument. */
 int32_t ht_control_first(const struct ht_node *n);
 
@@ -228,17 +228,19 @@ struct ht_node {
 	struct ht_str name; /* unique in its graph */
 	struct ht_str device;
 	struct ht_value *in;
-	int32_t ins;
 	struct ht_node **control; /* nodes that must run before */
-	int32_t controls;
+	int32_t ins, controls;
+	/* Change them through ht_attr_set() and its kin, or behind ht_attr_own(). */
 	struct ht_attr *attrs;
 	struct ht_type *out;   /* of an opaque node: one for each used result, untyped */
 	int32_t outs, out_cap; /* allocated results; 0: `outs` */
-	struct ht_str extra;   /* fields of the NodeDef that the IR does not model, wire form */
+	/* Fields of the NodeDef that the IR does not model, wire form; NULL: there are none. */
+	const struct ht_str *extra;
 	const struct ht_str
 		*origin; /* imported nodes that became this one; NULL: it was imported itself */
-	int32_t origins;
 	struct ht_origin_set *origin_set; /* graph.c: an index of a long list */
+	int32_t origins;
+	bool shares_attrs; /* they are those of the node that it is a copy of, or of another copy */
 	struct ht_node *prev,
 		*next; /* the graph's order; operands first, but for loop back edges */
 	struct ht_graph *graph;
@@ -387,8 +389,8 @@ struct ht_graph {
 };
 
 struct ht_graph *ht_graph_new(struct ht_arena *a);
-/* clone.c: a copy in another arena; the original must outlive it (strings, shapes and lists are
- * shared).  Tensors are new and hold references to the same bytes. */
+/* clone.c: a copy in another arena; the original must outlive it and stay as it is: strings, shapes, and
+ * attributes that the copy does not change are shared.  Tensors of a file's bytes are new and hold references to these. */
 struct ht_graph *ht_graph_clone(const struct ht_graph *g, struct ht_arena *a);
 /* Likewise to be compiled: without entries, with the functions that the graph can call, as
  * ht_function_share() adds them. */
@@ -459,7 +461,10 @@ static inline bool ht_value_eq(struct ht_value a, struct ht_value b)
 }
 
 /* Attributes.  Getters return the fallback when the attribute is absent or of another kind. */
-struct ht_attr *ht_attr_find(const struct ht_node *n, const char *name);
+const struct ht_attr *ht_attr_find(const struct ht_node *n, const char *name);
+/* Likewise to be changed; the node's attributes, and items of their lists, are its own afterwards. */
+struct ht_attr *ht_attr_own(struct ht_node *n, const char *name);
+void ht_attrs_own(struct ht_node *n);
 int64_t ht_attr_int(const struct ht_node *n, const char *name, int64_t fallback);
 float ht_attr_float(const struct ht_node *n, const char *name, float fallback);
 bool ht_attr_bool(const struct ht_node *n, const char *name, bool fallback);
@@ -489,6 +494,8 @@ struct ht_tensor *ht_tensor_new(
 	struct ht_arena *a, enum ht_dtype t, struct ht_shape shape, struct ht_blob *blob);
 /* Releases the bytes before the arena does; `blob` becomes NULL. */
 void ht_tensor_drop(struct ht_tensor *t);
+/* Likewise those of a constant that is removed, if they are its own. */
+void ht_const_drop(const struct ht_node *n);
 const struct ht_tensor *ht_const_tensor(struct ht_value v); /* NULL unless a Const with data */
 /* The name by which a checkpoint and all nodes of one variable know it. */
 struct ht_str ht_variable_name(const struct ht_node *n);

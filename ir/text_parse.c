@@ -195,15 +195,17 @@ static enum ht_status read_types(struct ht_parse *p, struct ht_node *n)
 static enum ht_status read_clauses(struct ht_parse *p, struct ht_node *n)
 {
 	struct ht_lex *l = &p->lex;
-	struct ht_str *origin;
+	struct ht_str *origin, extra;
 	size_t count;
 
 	if (ht_lex_peek(l) == '{')
 		HT_TRY(ht_parse_attrs(p, &n->attrs));
 	if (ht_lex_word(l, "device"))
 		HT_TRY(ht_lex_string(l, &n->device));
-	if (ht_lex_word(l, "extra"))
-		HT_TRY(ht_lex_string(l, &n->extra));
+	if (ht_lex_word(l, "extra")) {
+		HT_TRY(ht_lex_string(l, &extra));
+		n->extra = ht_str_kept(l->a, extra);
+	}
 	if (ht_lex_word(l, "from")) {
 		HT_TRY(ht_lex_strings(l, &origin, &count));
 		if (count > INT32_MAX)

@@ -473,7 +473,8 @@ static void put_node(struct print *p, const struct ht_node *n, const char *inden
 		put_attrs(p, n->attrs);
 	}
 	put_clause(p, " device ", n->device, "");
-	put_clause(p, " extra ", n->extra, "");
+	if (n->extra)
+		put_clause(p, " extra ", *n->extra, "");
 	if (n->origin) {
 		ht_puts(p->b, " from {");
 		for (int32_t i = 0; i < n->origins; i++) {

@@ -1,40 +1,48 @@
 /* Tells graphs that a pass left as they were, so that they are not verified again. */
 #include "ir/verify.h"
 
-static void mix(uint64_t *h, uint64_t x)
+/* One multiplication a word: after each pass every word of the graph is mixed in. */
+static inline void mix(uint64_t *h, uint64_t x)
 {
-	*h = (*h ^ x) * UINT64_C(0x9e3779b97f4a7c15);
+	*h = (*h + x) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+/* So that high bits of one node matter for all bits of the next. */
+static inline void stir(uint64_t *h)
+{
 	*h ^= *h >> 32;
 }
 
-static void mix_address(uint64_t *h, const void *p)
+/* Addresses leave the upper bits free. */
+static inline uint64_t with(const void *p, uint64_t small)
 {
-	mix(h, (uintptr_t)p);
+	return (uintptr_t)p ^ small << 48;
 }
 
-static void mix_str(uint64_t *h, struct ht_str s)
+static inline uint64_t both(uint64_t upper, uint64_t lower)
 {
-	mix_address(h, s.p);
-	mix(h, s.n);
+	return upper << 32 ^ lower;
+}
+
+static inline void mix_str(uint64_t *h, struct ht_str s)
+{
+	mix(h, with(s.p, s.n));
 }
 
 static void mix_tensor(uint64_t *h, const struct ht_tensor *t)
 {
-	mix(h, (uint64_t)t->dtype);
-	mix(h, (uint64_t)t->shape.rank);
+	mix(h, both((uint64_t)t->dtype, (uint64_t)(uint32_t)t->shape.rank));
 	for (int32_t i = 0; i < t->shape.rank; i++)
 		mix(h, (uint64_t)t->shape.dim[i]);
 	mix(h, t->blob ? t->blob->n + 1 : 0);
 }
 
 /* Kinds that are not here count by their kind alone. */
-static void mix_attr_value(uint64_t *h, const struct ht_attr_value *v)
+static inline void mix_attr_value(uint64_t *h, const struct ht_attr_value *v)
 {
-	mix(h, (uint64_t)v->kind);
+	mix(h, both((uint64_t)v->kind, v->kind == HT_ATTR_TYPE ? (uint64_t)v->type : 0));
 	if (v->kind == HT_ATTR_INT)
 		mix(h, (uint64_t)v->i);
-	else if (v->kind == HT_ATTR_TYPE)
-		mix(h, (uint64_t)v->type);
 	else if (v->kind == HT_ATTR_TENSOR)
 		mix_tensor(h, v->tensor);
 	else if (v->kind == HT_ATTR_LIST)
@@ -51,33 +59,31 @@ static void mix_attr(uint64_t *h, const struct ht_attr *a)
 		mix_attr_value(h, &v->list.item[i]);
 }
 
-static void mix_value(uint64_t *h, struct ht_value v)
+static inline void mix_value(uint64_t *h, struct ht_value v)
 {
-	mix_address(h, v.node);
+	mix(h, with(v.node, v.port.n));
 	mix(h, (uint64_t)v.index);
-	mix(h, v.port.n);
 }
 
 static void mix_node(uint64_t *h, const struct ht_node *n)
 {
-	mix_address(h, n);
-	mix_address(h, n->prev);
-	mix_address(h, n->graph);
-	mix(h, n->id);
-	mix(h, (uint64_t)n->op);
+	mix(h, with(n, 0));
+	mix(h, with(n->prev, 0));
+	mix(h, with(n->graph, 0));
+	mix(h, both(n->id, (uint64_t)n->op));
 	mix_str(h, n->type);
 	mix_str(h, n->name);
-	mix(h, (uint64_t)n->ins);
+	mix(h, both((uint64_t)n->ins, (uint64_t)n->controls));
 	for (int32_t i = 0; i < n->ins; i++)
 		mix_value(h, n->in[i]);
-	mix(h, (uint64_t)n->controls);
 	for (int32_t i = 0; i < n->controls; i++)
-		mix_address(h, n->control[i]);
+		mix(h, with(n->control[i], 0));
 	mix(h, (uint64_t)n->outs);
 	for (int32_t i = 0; i < n->outs; i++)
 		mix(h, (uint64_t)n->out[i].dtype);
 	for (const struct ht_attr *a = n->attrs; a; a = a->next)
 		mix_attr(h, a);
+	stir(h);
 }
 
 static void mix_ports(uint64_t *h, const struct ht_port *p)
@@ -91,7 +97,7 @@ uint64_t ht_verify_mark(const struct ht_graph *g)
 {
 	uint64_t h = g->nodes;
 
-	mix_address(&h, g->last);
+	mix(&h, with(g->last, 0));
 	mix(&h, g->names.count);
 	for (const struct ht_node *n = g->first; n; n = n->next)
 		mix_node(&h, n);

@@ -372,9 +372,7 @@ enum ht_status lower_function(struct lower *l, const struct ht_function *f,
 static void drop_constants(struct ht_graph *g)
 {
 	for (struct ht_node *n = g->first; n; n = n->next)
-		if (ht_const_tensor(ht_out(n, 0)))
-			ht_tensor_drop(
-				(struct ht_tensor *)(uintptr_t)ht_const_tensor(ht_out(n, 0)));
+		ht_const_drop(n);
 }
 
 static enum ht_status lower_one_part(
@@ -465,6 +463,7 @@ enum ht_status ht_lower_node(struct ht_node *n, const struct ht_lower_request *h
 		if (!k) {
 			k = ht_node_new(g, from->type, from->name);
 			k->attrs = from->attrs;
+			k->shares_attrs = true;
 			ht_node_set_outs(k, 1);
 			k->out[0] = from->out[0];
 		}
@@ -472,6 +471,7 @@ enum ht_status ht_lower_node(struct ht_node *n, const struct ht_lower_request *h
 	}
 	copy = ht_node_new(g, n->type, n->name);
 	copy->attrs = n->attrs;
+	copy->shares_attrs = true;
 	ht_node_set_ins(copy, in, n->ins);
 	ht_node_set_outs(copy, n->outs);
 	for (int32_t i = 0; i < n->outs; i++) {

@@ -57,7 +57,7 @@ static enum ht_status refuse(const struct copying *x, const struct ht_node *n, c
 static void copy_one(struct ht_node *n, int i, const struct ht_function *from)
 {
 	struct ht_graph *library = n->graph->library;
-	struct ht_attr *a = ht_control_attr(n, i);
+	struct ht_attr *a = ht_attr_own(n, ht_control_attr(n, i)->name.p);
 	struct ht_func_ref *ref = HT_NEW(library->arena, struct ht_func_ref);
 	struct ht_function *f;
 
@@ -212,7 +212,7 @@ static void keep_ports(struct ht_port **p, const bool *keep)
 
 static void keep_items(struct ht_node *n, const char *attr, const bool *keep, int32_t count)
 {
-	struct ht_attr *a = ht_attr_find(n, attr);
+	struct ht_attr *a = ht_attr_own(n, attr);
 	size_t kept = 0;
 
 	if (!a || a->value.kind != HT_ATTR_LIST || a->value.list.n != (size_t)count)

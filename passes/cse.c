@@ -177,31 +177,63 @@ static void merge(struct ht_rw *r, struct ht_node *kept, struct ht_node *n)
 		ht_rw_replace_node(r, n, ht_out(kept, 0));
 }
 
+/* Nodes by the hash of their keys; a key is made again where hashes are equal, not kept. */
+struct seen {
+	struct slot {
+		uint64_t hash;
+		struct ht_node *node;
+	} *slot;
+	size_t mask;
+	struct keys key, other;
+};
+
+static void init_seen(struct seen *s, struct ht_arena *a, size_t nodes)
+{
+	size_t slots = 16;
+
+	while (slots / 3 * 2 < nodes)
+		slots *= 2;
+	s->slot = HT_NEW_ARRAY(a, struct slot, slots);
+	s->mask = slots - 1;
+	ht_buf_init(&s->key.text, a);
+	ht_buf_init(&s->other.text, a);
+}
+
+/* The slot of a node that computes the same as `n`, or where `n` belongs.  The first may have changed, or be gone. */
+static struct slot *find(struct seen *s, const struct ht_node *n)
+{
+	struct ht_str key = key_of(&s->key, n);
+	uint64_t hash = ht_hash_bytes(key.p, key.n).lo;
+	size_t i = hash & s->mask;
+
+	for (; s->slot[i].node; i = (i + 1) & s->mask)
+		if (s->slot[i].hash == hash && s->slot[i].node->graph &&
+			ht_str_eq(key_of(&s->other, s->slot[i].node), key))
+			break;
+	s->slot[i].hash = hash;
+	return &s->slot[i];
+}
+
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
-	struct ht_rw r;
-	struct ht_map seen;
+	struct seen seen = { .mask = 0 };
 	struct ht_node **all;
-	struct keys keys = { .cap = 0 };
+	struct ht_rw r;
 	size_t count;
 
 	ht_rw_init(&r, g, c);
-	ht_map_init(&seen, c->scratch);
-	ht_buf_init(&keys.text, c->scratch);
 	all = ht_rw_nodes(&r, &count);
+	init_seen(&seen, c->scratch, count);
 	for (size_t i = 0; i < count; i++) {
-		struct ht_map_entry *e;
-		size_t known = seen.count;
+		struct slot *slot;
 
 		if (!all[i]->graph || !is_candidate(all[i]))
 			continue;
-		e = ht_map_at(&seen, key_of(&keys, all[i]));
-		if (seen.count > known)
-			e->key = ht_str_copy(c->scratch, e->key);
-		if (e->value && ((struct ht_node *)e->value)->graph)
-			merge(&r, e->value, all[i]);
+		slot = find(&seen, all[i]);
+		if (slot->node)
+			merge(&r, slot->node, all[i]);
 		else
-			e->value = all[i];
+			slot->node = all[i];
 	}
 	return HT_OK;
 }

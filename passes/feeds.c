@@ -45,11 +45,11 @@ struct ht_type ht_stated_type(struct ht_value v)
 static void set_placeholder(struct ht_node *n, struct ht_type t)
 {
 	n->attrs = NULL;
+	n->shares_attrs = false;
 	n->ins = n->controls = 0;
 	ht_node_set_type(n, HT_STR("Placeholder"));
 	ht_attr_set_type(n, "dtype", t.dtype);
-	ht_attr_set(n, "shape")->kind = HT_ATTR_SHAPE;
-	ht_attr_find(n, "shape")->value.shape.shape = t.shape;
+	ht_attr_set_shape(n, "shape", t.shape);
 	ht_node_set_outs(n, 1);
 	n->out[0] = t;
 }

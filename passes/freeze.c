@@ -66,6 +66,7 @@ static void clear_attrs(struct ht_node *n)
 {
 	struct ht_attr **a = &n->attrs;
 
+	ht_attrs_own(n);
 	while (*a) {
 		if ((*a)->name.n && (*a)->name.p[0] == '_' &&
 			!ht_str_is((*a)->name, "_output_shapes"))
@@ -77,7 +78,7 @@ static void clear_attrs(struct ht_node *n)
 
 static bool fits(const struct ht_node *n, const struct ht_tensor *t)
 {
-	struct ht_attr *shape = ht_attr_find(n, "shape");
+	const struct ht_attr *shape = ht_attr_find(n, "shape");
 	enum ht_dtype dtype = ht_attr_type(n, "dtype", t->dtype);
 	struct ht_shape s;
 
@@ -104,14 +105,14 @@ static void set_result(struct freezer *f, struct ht_node *n, struct ht_tensor *t
 }
 
 /* What the graph states, or else the checkpoint; NULL: nothing, which is told. */
-static struct ht_tensor *value_of(struct freezer *f, const struct ht_node *n)
+static struct ht_tensor *value_of(struct freezer *f, struct ht_node *n)
 {
 	const struct ht_variable_source *source = f->c->variables;
-	struct ht_tensor *t = (struct ht_tensor *)(uintptr_t)ht_variable_value(n);
+	struct ht_tensor *t = NULL;
 	enum ht_status st;
 
-	if (t)
-		return t;
+	if (ht_variable_value(n))
+		return ht_attr_own(n, "_value")->value.tensor;
 	if (!source) {
 		if (!f->withouts++)
 			f->without = n;
@@ -324,7 +325,7 @@ static void tell_never(struct freezer *f)
 
 static void set_list_type(struct ht_node *n, const char *attr, int32_t item, enum ht_dtype t)
 {
-	struct ht_attr *a = ht_attr_find(n, attr);
+	struct ht_attr *a = ht_attr_own(n, attr);
 
 	if (a && a->value.kind == HT_ATTR_LIST && a->value.list.kind == HT_ATTR_TYPE &&
 		(size_t)item < a->value.list.n)

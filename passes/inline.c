@@ -152,7 +152,7 @@ static enum ht_status copy_node(struct copying *c, const struct ht_node *from)
 /* "loc:@n" in _class asks to stand where `n` does: the copy of n, or what is passed for it. */
 static void move_colocations(struct copying *c, struct ht_node *n)
 {
-	struct ht_attr *a = ht_attr_find(n, "_class");
+	struct ht_attr *a = ht_attr_own(n, "_class");
 	struct ht_arena *arena = c->in->g->arena;
 	const struct ht_node *target;
 	size_t kept = 0;

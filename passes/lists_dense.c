@@ -180,7 +180,7 @@ static void change_list_op(struct dense *d, struct ht_node *n, const struct ht_l
 
 static void set_item_type(struct ht_node *n, const char *attr, int32_t i, enum ht_dtype t)
 {
-	struct ht_attr *a = ht_attr_find(n, attr);
+	struct ht_attr *a = ht_attr_own(n, attr);
 
 	if (a && a->value.kind == HT_ATTR_TYPE)
 		a->value.type = t;
@@ -190,7 +190,7 @@ static void set_item_type(struct ht_node *n, const char *attr, int32_t i, enum h
 
 static void set_item_shape(struct ht_node *n, int32_t i, struct ht_shape s)
 {
-	struct ht_attr *a = ht_attr_find(n, "output_shapes");
+	struct ht_attr *a = ht_attr_own(n, "output_shapes");
 
 	if (a && a->value.kind == HT_ATTR_LIST && a->value.list.kind == HT_ATTR_SHAPE &&
 		(size_t)i < a->value.list.n)

@@ -220,14 +220,10 @@ static void remove_rest(struct prune *p)
 	struct ht_node *n, *prev;
 
 	for (n = p->g->last; n; n = prev) {
-		struct ht_attr *value;
-
 		prev = n->prev;
 		if (p->needed[n->id])
 			continue;
-		value = ht_is(n, HT_CONSTANT) ? ht_attr_find(n, "value") : NULL;
-		if (value && value->value.kind == HT_ATTR_TENSOR)
-			ht_tensor_drop(value->value.tensor);
+		ht_const_drop(n);
 		ht_node_remove(n);
 	}
 }

@@ -30,12 +30,8 @@ static bool may_go(const struct ht_rw *r, const struct ht_node *n)
 
 static void remove_node(struct ht_rw *r, struct ht_node *n)
 {
-	struct ht_attr *value;
-
 	ht_rw_forget_uses_by(r, n);
-	value = ht_is(n, HT_CONSTANT) ? ht_attr_find(n, "value") : NULL;
-	if (value && value->value.kind == HT_ATTR_TENSOR)
-		ht_tensor_drop(value->value.tensor);
+	ht_const_drop(n);
 	ht_node_remove(n);
 	n->graph = NULL;
 	r->changed = true;
@@ -123,6 +119,7 @@ void ht_rw_become(
 {
 	struct ht_attr **p = &n->attrs;
 
+	ht_attrs_own(n);
 	while (*p) {
 		if (ht_str_starts((*p)->name, "_"))
 			p = &(*p)->next;

@@ -16,12 +16,12 @@ struct list {
 
 struct ht_rw_uses {
 	struct list *result;
-	size_t results, cap;       /* of those that are used, or were */
 	struct ht_rw_use *control; /* edges from the node */
-	int total;                 /* operands, control edges and outputs */
+	struct ht_rw_use *by;      /* the node's own: operands, then control edges */
+	uint32_t results, cap;     /* of those that are used, or were */
+	uint32_t by_cap;
+	int total; /* operands, control edges and outputs */
 	bool is_input;
-	struct ht_rw_use *by; /* the node's own: operands, then control edges */
-	size_t by_cap;
 };
 
 struct ht_rw_index {
@@ -53,7 +53,7 @@ static const struct ht_rw_uses *known(const struct ht_rw *r, const struct ht_nod
 }
 
 /* The lists move when a result joins that was not used before: uses know their places. */
-static void move_lists(const struct ht_rw *r, struct ht_rw_uses *of, size_t results)
+static void move_lists(const struct ht_rw *r, struct ht_rw_uses *of, uint32_t results)
 {
 	struct list *more = HT_NEW_ARRAY(r->arena, struct list, results);
 
@@ -69,7 +69,7 @@ static void move_lists(const struct ht_rw *r, struct ht_rw_uses *of, size_t resu
 static struct list *list_of(const struct ht_rw *r, struct ht_value v)
 {
 	struct ht_rw_uses *of = uses_of(r, v.node);
-	size_t need = (size_t)v.index + 1;
+	uint32_t need = (uint32_t)v.index + 1;
 
 	if (need > of->cap)
 		move_lists(r, of, need > of->cap * 2 ? need : of->cap * 2);
@@ -145,7 +145,7 @@ static void note_uses_by(const struct ht_rw *r, struct ht_node *n)
 
 	if (count > of->by_cap) {
 		of->by = HT_NEW_ARRAY(r->arena, struct ht_rw_use, count);
-		of->by_cap = count;
+		of->by_cap = (uint32_t)count;
 	}
 	/* Backwards, as the graph is walked: lists are in the order of the graph. */
 	for (int32_t i = n->controls - 1; i >= 0; i--) {

@@ -175,24 +175,8 @@ static void set_type(struct rewrite *r, uint32_t v)
 		ht_attr_set_type(n, name, low);
 		return;
 	}
-	a = ht_attr_find(n, name);
+	a = ht_attr_own(n, name);
 	a->value.list.item[at->item].type = low;
-}
-
-/* The items of a list may be shared with the graph that this one is a copy of. */
-static void own_lists(struct rewrite *r, struct ht_node *n)
-{
-	const struct ht_tf_op *op = r->p->op[n->id];
-
-	for (int i = 0; i < op->attrs; i++) {
-		struct ht_attr *a = op->attr[i].list ? ht_attr_find(n, op->attr[i].name) : NULL;
-		struct ht_attr_value *items;
-		if (!a || a->value.kind != HT_ATTR_LIST || !a->value.list.n)
-			continue;
-		items = HT_NEW_ARRAY(r->p->graph->arena, struct ht_attr_value, a->value.list.n);
-		memcpy(items, a->value.list.item, a->value.list.n * sizeof *items);
-		a->value.list.item = items;
-	}
 }
 
 /* Nobody has inferred types here: what the op's definition says. */
@@ -213,18 +197,15 @@ static void set_types(struct rewrite *r, struct ht_node *n)
 {
 	struct ht_paint_graph *p = r->p;
 	struct ht_decided_node *told = r->out->complete ? note_node(r, n) : NULL;
-	bool any_float = false, any_low = false, list = false;
+	bool any_float = false, any_low = false;
 
 	for (uint32_t v = p->first_vertex[n->id]; v < p->vertex_end[n->id]; v++) {
 		any_float |=
 			p->vertex[v].attr >= 0 && ht_is_float((enum ht_dtype)p->vertex[v].dtype);
 		any_low |= is_low(r, v);
-		list |= is_low(r, v) && p->vertex[v].item >= 0;
 	}
 	r->out->float_nodes += any_float;
 	r->out->low_nodes += any_low;
-	if (list)
-		own_lists(r, n);
 	for (uint32_t v = p->first_vertex[n->id]; v < p->vertex_end[n->id]; v++) {
 		if (is_new_attr(r, v) && !r->out->complete)
 			note_type(r, v, HT_F32, HT_BY(NEW_TYPE));

@@ -43,10 +43,16 @@ struct ht_trial {
 	struct ht_arena *arena; /* its own */
 	struct ht_graph *graph;
 	struct ht_node **copy;        /* by id of the original */
-	struct ht_trial_cast **casts; /* by id of a copied node: of its results */
+	size_t *first_result;         /* by id of a copied node: the number of its first result */
+	struct ht_trial_cast **casts; /* of each result, by that number: ht_trial_casts() */
 	struct ht_fusion fusion;
 	int64_t price;
 };
+/* The casts of a copied node's result. */
+static inline struct ht_trial_cast **ht_trial_casts(const struct ht_trial *t, struct ht_value v)
+{
+	return &t->casts[t->first_result[v.node->id] + (size_t)v.index];
+}
 /* `taken`: by node id of the original, the column that it takes; NULL: it stays as it is. */
 void ht_trial_make(struct ht_precision *p, const struct ht_column *const *taken,
 	const struct ht_pricing *pricing, struct ht_trial *t);

@@ -15,8 +15,62 @@ struct build {
 	const struct ht_pricing *pricing;
 	const struct ht_trial *trial;
 	const struct ht_uses *uses;
+	const struct ht_use **use; /* those of the results as operands, result by result */
+	size_t *end;               /* of each result's, by its number in `uses` */
+	bool *has_free_user;       /* by node id: a user of any result is in a unit */
 	struct ht_problem *out;
 };
+
+/* A result's uses. */
+struct span {
+	const struct ht_use *const *first, *const *end;
+};
+
+static size_t number_of(const struct build *b, struct ht_value v)
+{
+	return b->uses->first_count[v.node->id] + (size_t)v.index;
+}
+
+static struct span uses_of(const struct build *b, struct ht_value v)
+{
+	size_t at = number_of(b, v);
+
+	return (struct span){ b->use + (at ? b->end[at - 1] : 0), b->use + b->end[at] };
+}
+
+static bool is_operand(const struct ht_node *n, const struct ht_use *u)
+{
+	int32_t i = u->arg < 0 ? -1 : u->node->in[u->arg].index;
+
+	return i >= 0 && i < n->outs;
+}
+
+/* A node's uses are one list; nodes may have very many results. */
+static void sort_uses(struct build *b, struct ht_arena *a)
+{
+	const struct ht_graph *g = b->p->graph;
+	size_t results = 0, uses = 0;
+
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		results += (size_t)n->outs;
+	b->end = HT_NEW_ARRAY(a, size_t, results);
+	for (struct ht_node *n = g->first; n; n = n->next)
+		for (const struct ht_use *u = b->uses->of[n->id]; u; u = u->next)
+			if (is_operand(n, u))
+				b->end[number_of(b, u->node->in[u->arg])]++;
+	/* From how many there are to where they begin; filling moves that to where they end. */
+	for (size_t i = 0; i < results; i++) {
+		size_t count = b->end[i];
+
+		b->end[i] = uses;
+		uses += count;
+	}
+	b->use = (const struct ht_use **)ht_alloc_array(a, uses, sizeof *b->use);
+	for (struct ht_node *n = g->first; n; n = n->next)
+		for (const struct ht_use *u = b->uses->of[n->id]; u; u = u->next)
+			if (is_operand(n, u))
+				b->use[b->end[number_of(b, u->node->in[u->arg])]++] = u;
+}
 
 enum ht_dtype ht_label_dtype(enum ht_label l)
 {
@@ -220,9 +274,10 @@ static void add_node(struct build *b, struct ht_node *n)
 
 static const struct ht_node *cast_in_trial(struct build *b, struct ht_value v, enum ht_dtype to)
 {
-	const struct ht_trial_cast *c = b->trial->casts[b->trial->copy[v.node->id]->id];
+	const struct ht_trial_cast *c =
+		*ht_trial_casts(b->trial, ht_out(b->trial->copy[v.node->id], v.index));
 
-	while (c && (c->operand.index != v.index || c->result.dtype != to))
+	while (c && c->result.dtype != to)
 		c = c->next;
 	return c ? &c->node : NULL;
 }
@@ -245,9 +300,9 @@ static struct users look_at_users(struct build *b, struct ht_value v)
 	const struct ht_node *kernel = NULL;
 
 	u.fixed_float = b->uses->is_output[v.node->id];
-	for (const struct ht_use *use = b->uses->of[v.node->id]; use; use = use->next) {
-		if (use->arg < 0 || use->node->in[use->arg].index != v.index)
-			continue;
+	for (struct span s = uses_of(b, v); s.first < s.end; s.first++) {
+		const struct ht_use *use = *s.first;
+
 		u.convert &= ht_converts_operand(use->node, use->arg);
 		u.one_kernel &= !kernel || kernel == kernel_of(b, use->node);
 		kernel = kernel_of(b, use->node);
@@ -309,23 +364,22 @@ static int64_t widen_cost(struct build *b, struct ht_value v, enum ht_dtype low,
 
 /* ---- tensors ---- */
 
-static bool matters(const struct build *b, uint32_t producer, struct ht_value v)
+static void find_free_users(struct build *b, struct ht_arena *a)
 {
-	bool free_unit = producer >= HT_LABELS;
-
-	for (const struct ht_use *u = b->uses->of[v.node->id]; u && !free_unit; u = u->next)
-		free_unit = u->arg >= 0 && b->out->unit[u->node->id] != UINT32_MAX;
-	return free_unit;
+	b->has_free_user = HT_NEW_ARRAY(a, bool, b->p->graph->ids);
+	for (const struct ht_node *n = b->p->graph->first; n; n = n->next)
+		for (int32_t i = 0; i < n->ins && b->out->unit[n->id] != UINT32_MAX; i++)
+			b->has_free_user[n->in[i].node->id] = true;
 }
 
 static void add_users(struct build *b, struct ht_value v)
 {
 	enum ht_label own;
 
-	for (const struct ht_use *u = b->uses->of[v.node->id]; u; u = u->next) {
+	for (struct span s = uses_of(b, v); s.first < s.end; s.first++) {
+		const struct ht_use *u = *s.first;
 		uint32_t unit;
-		if (u->arg < 0 || u->node->in[u->arg].index != v.index)
-			continue;
+
 		unit = unit_of_attr(b, u->node,
 			u->node->op == HT_OP_OPAQUE ? -1 : ht_attr_of_arg(u->node, u->arg),
 			ht_type_of(v)->dtype);
@@ -347,7 +401,7 @@ static void add_value(struct build *b, struct ht_value v)
 		t = (enum ht_dtype)(t - HT_REF);
 	producer = unit_of_attr(
 		b, v.node, v.node->op == HT_OP_OPAQUE ? -1 : ht_attr_of_result(v.node, v.index), t);
-	if (producer == UINT32_MAX || !matters(b, producer, v))
+	if (producer == UINT32_MAX || (producer < HT_LABELS && !b->has_free_user[v.node->id]))
 		return;
 	u = look_at_users(b, v);
 	tensor = ht_assign_tensor(&b->out->assign, producer);
@@ -375,6 +429,8 @@ void ht_problem_build(struct ht_precision *p, const struct ht_safety *s,
 	}
 	for (struct ht_node *n = p->graph->first; n; n = n->next)
 		add_node(&b, n);
+	sort_uses(&b, a);
+	find_free_users(&b, a);
 	for (struct ht_node *n = p->graph->first; n; n = n->next)
 		for (int32_t i = 0; i < n->outs; i++)
 			add_value(&b, ht_out(n, i));

@@ -59,10 +59,10 @@ static void set_results(struct build *b, const struct ht_node *n, struct ht_node
 
 static struct ht_value cast_of(struct build *b, struct ht_value v, enum ht_dtype to)
 {
-	struct ht_trial_cast **list = &b->t->casts[v.node->id], *c;
+	struct ht_trial_cast **list = ht_trial_casts(b->t, v), *c;
 
 	for (c = *list; c; c = c->next)
-		if (c->node.in[0].index == v.index && c->node.out[0].dtype == to)
+		if (c->node.out[0].dtype == to)
 			return ht_out(&c->node, 0);
 	c = HT_NEW(b->t->arena, struct ht_trial_cast);
 	c->next = *list;
@@ -131,19 +131,24 @@ static void copy_graph(struct build *b)
 {
 	struct ht_graph *from = b->p->graph;
 	struct ht_node *copies = HT_NEW_ARRAY(b->t->arena, struct ht_node, from->nodes);
+	size_t results = 0;
 
 	b->t->graph = HT_NEW(b->t->arena, struct ht_graph);
 	b->t->graph->arena = b->t->arena;
 	b->t->copy = HT_NEW_ARRAY(b->t->arena, struct ht_node *, from->ids);
-	b->t->casts = HT_NEW_ARRAY(b->t->arena, struct ht_trial_cast *, from->nodes);
+	b->t->first_result = HT_NEW_ARRAY(b->t->arena, size_t, from->nodes);
 	for (const struct ht_node *n = from->first; n; n = n->next) {
 		struct ht_node *copy = copies++;
 		*copy = *n;
+		copy->shares_attrs = true;
 		copy->id = b->t->graph->ids++;
 		copy->controls = 0;
 		b->t->copy[n->id] = copy;
+		b->t->first_result[copy->id] = results;
+		results += (size_t)n->outs;
 		set_results(b, n, copy);
 	}
+	b->t->casts = HT_NEW_ARRAY(b->t->arena, struct ht_trial_cast *, results);
 	for (const struct ht_node *n = from->first; n; n = n->next) {
 		set_operands(b, n, b->t->copy[n->id]);
 		append(b, b->t->copy[n->id]);

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """What is large in one respect takes time and memory in proportion: operands, users, control edges,
 functions, attributes, depth.  Every kind of tests/tools/hostile.py is tried at N and 4 N elements."""
-import os, random, subprocess, unittest
+import os, random, re, shutil, subprocess, sys, unittest
 
-from tool import TOOL, ToolCase, floats, npy
+from tool import TOOL, TOP, ToolCase, floats, npy
 import hostile
 
 N = 8000
@@ -14,7 +14,7 @@ MOST, NOTHING = 12, 0.1
 # lowered, with what it tells of each node.
 BYTES = {'inspect': 2048, 'convert': 16384, 'explain': 6144, 'compile': 4096, 'run': 5120, 'aot': 4096}
 # Of elements that are more: two nodes, a Reshape, whose shapes each inference makes anew, a function and the
-# node that calls it, or a node that policies put casts around.
+# node that calls it, a node that policies put casts around, or a result with a kernel of its own.
 MORE_BYTES = {
     'inspect': {
         **dict.fromkeys(('chain_add', 'padded', 'one_function', 'control_through', 'constants_alike', 'chain_reshape'), 3072),
@@ -23,31 +23,46 @@ MORE_BYTES = {
         'switches': 20480  # two functions, and a copy of each
     },
     'convert': {},
-    'explain': {'chain_matmul': 8192, 'constants_alike': 8192, 'control_through': 12288, 'functions_called': 20480},
+    'explain': {'chain_matmul': 8192, 'constants_alike': 8192, 'control_through': 12288, 'functions_called': 20480, 'unpack': 16384},
     'compile': {'constants_alike': 8192, 'chain_add': 12288, 'functions_called': 12288, 'one_function': 6144},
     'run': {'one_function': 6144},
     'aot': {'one_function': 6144},
 }
 FEWER = {'switches': 2000}  # a program has 50,000 functions of branches and loops at most
 REFUSED = {'dims': 'more than 254 dimensions', 'functions_nested': 'nested more than 1000 deep'}
-EXPLAINED = ('addn', 'users', 'constants_alike', 'chain', 'chain_matmul', 'matmul_users', 'identities', 'control_through',
+EXPLAINED = ('unpack', 'addn', 'users', 'constants_alike', 'chain', 'chain_matmul', 'matmul_users', 'identities', 'control_through',
              'functions_called', 'attributes')
-POLICIES = ('fp16', 'grappler-bf16')
+POLICIES = ('fp16', 'grappler-bf16', 'optimal')
 COMPILED = ('addn', 'users', 'chain', 'chain_matmul', 'matmul_users', 'ladder', 'concat', 'pack', 'constants', 'constants_alike',
             'chain_add', 'functions_called', 'one_function', 'placeholders', 'control_in', 'chain_reshape')
 # Operands, results, inputs, constants and kernels of a program.
 RUN = ('addn', 'users', 'concat', 'placeholders', 'constants', 'control_in', 'one_function')
 
 
+MEASURED = [sys.executable, '-I', '-S', os.path.join(TOP, 'tests', 'tools', 'measured.py')]
+ALONE = {**os.environ, 'HALFTONE_POLICY': '', 'HALFTONE_CACHE_MODE': 'off'}
+
+# `inspect` of MANY elements takes at most EACH bytes for one.  A function and its call are two, as are a control edge into a
+# node and one from it.
+MANY, EACH = 100000, 2048
+COUNTED = {'functions_called': 2, 'control_through': 2}
+LARGE = ('functions_called', 'chain_add', 'control_through', 'constants_alike', 'one_function', 'functions_unused', 'addn', 'concat',
+         'pack', 'identities', 'users', 'alike', 'constant_users', 'control_in', 'control_values', 'control_out', 'control_chain',
+         'attributes', 'ints', 'shapes', 'types', 'strings', 'placeholders', 'constants', 'unpack', 'scopes')
+
+
 class Size(ToolCase):
     def measure(self, *args):
         """User time in seconds, peak memory in bytes, exit code, standard error."""
+        r, w = os.pipe()
         with open(self.path('err'), 'wb') as err:
-            p = subprocess.Popen([TOOL, *args], stdout=subprocess.DEVNULL, stderr=err, 
-                                 env={**os.environ, 'HALFTONE_POLICY': '', 'HALFTONE_CACHE_MODE': 'off'})
-            _, status, used = os.wait4(p.pid, 0)
-            p.returncode = os.waitstatus_to_exitcode(status)
-        return used.ru_utime, used.ru_maxrss * 1024, p.returncode, self.read('err').decode(errors='replace')
+            p = subprocess.Popen([*MEASURED, TOOL, *args], stdout=subprocess.DEVNULL, stderr=err, env=ALONE,
+                                 preexec_fn=lambda: os.dup2(w, 3), pass_fds=(3, w))
+            os.close(w)
+            with os.fdopen(r) as f:
+                seconds, peak, code = f.read().split()
+            self.assertEqual(p.wait(), 0)
+        return float(seconds), int(peak), int(code), self.read('err').decode(errors='replace')
 
     def model(self, kind, n, compiled=False):
         path = self.path(f'{kind}{n}' + ('' if kind == 'signatures' else '.pb'))
@@ -80,6 +95,31 @@ class Size(ToolCase):
         for kind in hostile.KINDS:
             with self.subTest(kind):
                 self.grows_linearly(kind, 'inspect')
+
+    def test_bytes_of_very_many(self):
+        _, nothing, *_ = self.measure('inspect', self.model('users', 1))
+        for kind in LARGE:
+            with self.subTest(kind):
+                _, peak, code, err = self.measure('inspect', self.model(kind, MANY))
+                self.assertEqual(code, 0, err)
+                self.assertLess(peak - nothing, EACH * MANY * COUNTED.get(kind, 1))
+
+    @unittest.skipUnless(shutil.which('valgrind'), 'no valgrind')
+    def test_instructions(self):
+        """What twice as many elements add is twice as much where the cost is linear, four times where it is quadratic."""
+        n = 400
+        for verb, kinds in (('inspect', ('chain_add', 'control_through', 'functions_called', 'users', 'attributes')),
+                            ('explain', ('unpack', 'chain_matmul'))):
+            for kind in kinds:
+                with self.subTest(kind, verb=verb):
+                    more = ['--policy=optimal'] if verb == 'explain' else []
+                    few, twice, four = (self.instructions(verb, self.model(kind, m), *more) for m in (n, 2 * n, 4 * n))
+                    self.assertLess(four - twice, 3 * (twice - few))
+
+    def instructions(self, *args):
+        r = subprocess.run(['valgrind', '--tool=callgrind', '--callgrind-out-file=/dev/null', TOOL, *args], env=ALONE,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True)
+        return int(re.search(rb'Collected : (\d+)', r.stderr)[1])
 
     def test_policies(self):
         for kind in EXPLAINED:
