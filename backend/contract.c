@@ -338,6 +338,28 @@ static int64_t whole_runs(struct ht_e *e, struct ht_e_tile *t, LLVMValueRef b_ro
 	return whole;
 }
 
+/* Whether the loop over depth ends where a size of the run does: after whole rounds (struct ht_cut). */
+static bool is_cut(const struct ht_e *e)
+{
+	const struct ht_dim *d = &e->s->dim[e->s->dims - 1];
+	const struct ht_cut *c = d->cut;
+
+	_Static_assert(HT_CUT_ROUND % (2 * HT_E_DEPTH_UNROLL) == 0, "rounds of pairs");
+	return c->size && !d->cut[1].size && c->unit == 1 &&
+	       c->whole * c->inner % HT_CUT_ROUND == 0 && c->inner * c->most == d->extent &&
+	       d->extent % HT_CUT_ROUND == 0 && !e->matrix && !e->s->contract.run;
+}
+
+/* Steps in depth of the loop. */
+static LLVMValueRef loop_steps(struct ht_e *e, int64_t all)
+{
+	const struct ht_dim *d = &e->s->dim[e->s->dims - 1];
+
+	if (!is_cut(e))
+		return ht_e_i64(e, all);
+	return LLVMBuildUDiv(e->b, ht_e_cut(e, d->cut), ht_e_i64(e, e->s->contract.kp), "");
+}
+
 static void tap(struct ht_e *e)
 {
 	struct ht_e_tile *t = e->tile;
@@ -366,7 +388,7 @@ static void tap(struct ht_e *e)
 	} else if (whole > 0) {
 		ended = whole_runs(e, t, b_row, whole);
 		if (ended < whole)
-			depth_loop(e, t, b_row, ht_e_i64(e, ended), ht_e_i64(e, whole));
+			depth_loop(e, t, b_row, ht_e_i64(e, ended), loop_steps(e, whole));
 	}
 	for (int i = 0; i < t->depth - whole; i++) {
 		if (t->straight) /* else LLVM mixes the steps, and spills what they read of B */
@@ -484,7 +506,7 @@ static void tile(struct ht_e *e)
 	t->c = c;
 	t->a = e->k->buffer[c->a_buffer].dtype;
 	t->b = e->k->buffer[c->b_buffer].dtype;
-	t->straight = tap_size(e) <= MOST_STRAIGHT;
+	t->straight = tap_size(e) <= MOST_STRAIGHT && !is_cut(e);
 	t->widened = ht_e_widens_rows(e);
 	if (t->widened)
 		t->a = HT_F32;

@@ -31,7 +31,66 @@ void ht_e_loop_end(struct ht_e *e, struct ht_e_loop *l)
 	LLVMPositionBuilderAtEnd(e->b, l->exit);
 }
 
-void ht_e_extent(struct ht_e *e, int dim, LLVMValueRef *begin, LLVMValueRef *count)
+/* Indices of a dimension in one run of a size, of which the next begins behind; all, where there is no other. */
+static int64_t run_of(const struct ht_dim *d, const struct ht_cut *c)
+{
+	int64_t n = ht_ceil_div(c->inner * c->most, c->unit);
+
+	return n < d->extent ? n : d->extent;
+}
+
+LLVMValueRef ht_e_cut(struct ht_e *e, const struct ht_cut *c)
+{
+	LLVMValueRef n = e->param[c->size - 1];
+
+	if (c->whole > 1) {
+		n = LLVMBuildNSWAdd(e->b, n, ht_e_i64(e, c->whole - 1), "");
+		n = LLVMBuildNSWSub(e->b, n, LLVMBuildURem(e->b, n, ht_e_i64(e, c->whole), ""), "");
+		n = ht_e_smin(e, n, ht_e_i64(e, c->most));
+	}
+	n = LLVMBuildNSWMul(e->b, n, ht_e_i64(e, c->inner), "");
+	if (c->unit == 1)
+		return n;
+	n = LLVMBuildNSWAdd(e->b, n, ht_e_i64(e, c->unit - 1), "");
+	return LLVMBuildUDiv(e->b, n, ht_e_i64(e, c->unit), "");
+}
+
+/* Where the part [.., end) of a dimension ends, of which the last index is in a run of the size. */
+static LLVMValueRef cut_end(
+	struct ht_e *e, const struct ht_dim *d, const struct ht_cut *c, LLVMValueRef end)
+{
+	LLVMValueRef at = ht_e_cut(e, c), last;
+	int64_t run = run_of(d, c);
+
+	if (run < d->extent) {
+		last = LLVMBuildNSWSub(e->b, end, ht_e_i64(e, 1), "");
+		last = LLVMBuildNSWSub(
+			e->b, last, LLVMBuildURem(e->b, last, ht_e_i64(e, run), ""), "");
+		at = LLVMBuildNSWAdd(e->b, last, at, "");
+	}
+	return ht_e_smin(e, end, at);
+}
+
+/* Ends a dimension where the run's sizes end.  Copies go side by side as far as they would without that, so that what
+ * remains at the end is the same; but sums take no more than they have to. */
+static void cut(struct ht_e *e, int dim, LLVMValueRef begin, LLVMValueRef *count)
+{
+	const struct ht_dim *d = &e->s->dim[dim];
+	int64_t step = (int64_t)e->max_copies[dim] * (dim == e->s->vec ? e->lanes : 1);
+	LLVMValueRef end = LLVMBuildNSWAdd(e->b, begin, *count, ""), n;
+
+	for (int c = 0; c < HT_CUTS && d->cut[c].size; c++)
+		end = cut_end(e, d, &d->cut[c], end);
+	n = ht_e_smax(e, LLVMBuildNSWSub(e->b, end, begin, ""), ht_e_i64(e, 0));
+	if (!d->reduce && step > 1) {
+		n = LLVMBuildNSWAdd(e->b, n, ht_e_i64(e, step - 1), "");
+		n = LLVMBuildNSWSub(e->b, n, LLVMBuildURem(e->b, n, ht_e_i64(e, step), ""), "");
+		n = ht_e_smin(e, n, *count);
+	}
+	*count = n;
+}
+
+static void whole_extent(struct ht_e *e, int dim, LLVMValueRef *begin, LLVMValueRef *count)
 {
 	const struct ht_dim *d = &e->s->dim[dim];
 
@@ -50,6 +109,13 @@ void ht_e_extent(struct ht_e *e, int dim, LLVMValueRef *begin, LLVMValueRef *cou
 	if (d->step * e->k->grid[d->grid] > d->extent)
 		*count = ht_e_smin(
 			e, *count, LLVMBuildNSWSub(e->b, ht_e_i64(e, d->extent), *begin, ""));
+}
+
+void ht_e_extent(struct ht_e *e, int dim, LLVMValueRef *begin, LLVMValueRef *count)
+{
+	whole_extent(e, dim, begin, count);
+	if (e->s->dim[dim].cut[0].size)
+		cut(e, dim, *begin, count);
 }
 
 void ht_e_enter(struct ht_e *e, int level, LLVMValueRef index, int copies, int64_t lo, int64_t hi,
@@ -198,8 +264,10 @@ static int64_t whole_rest(const struct ht_e *e, int dim, int64_t step, int64_t l
 {
 	const struct ht_dim *d = &e->s->dim[dim];
 
-	if (d->reduce || lo != 0 || hi != d->extent - 1 || (d->grid >= 0 && d->step % step != 0))
+	if (d->reduce || lo != 0 || hi != d->extent - 1)
 		return -1;
+	if (d->grid >= 0 && d->step % step != 0)
+		return d->cut[0].size && d->extent % d->step == 0 ? d->step % step : -1;
 	return d->extent % step;
 }
 

@@ -340,7 +340,8 @@ void ht_e_reduce(struct ht_e *e)
 	q.across = s->vec >= 0 && s->dim[s->vec].reduce && e->lanes > 1;
 	q.wide = HT_NEW_ARRAY(e->arena, struct acc, n * (size_t)q.side);
 	q.ordered = HT_NEW_ARRAY(e->arena, struct ht_e_ordered, n);
-	if (q.across && !e->t->masks && s->dim[s->vec].extent % e->lanes != 0)
+	if (q.across && !e->t->masks &&
+		(s->dim[s->vec].extent % e->lanes != 0 || s->dim[s->vec].cut[0].size))
 		q.narrow = HT_NEW_ARRAY(e->arena, struct acc, n);
 	e->reducer = &q;
 	ht_e_first_copy(e, 0, e->outer);

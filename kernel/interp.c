@@ -259,6 +259,9 @@ static void set_bounds(struct ht_interp *m)
 		m->lo[i] = d->grid < 0 ? 0 : m->grid[d->grid] * d->step;
 		m->hi[i] = d->grid < 0 || m->lo[i] + d->step > d->extent ? d->extent
 									 : m->lo[i] + d->step;
+		m->hi[i] = ht_cut_end(d, m->params, m->hi[i]);
+		if (m->hi[i] < m->lo[i])
+			m->hi[i] = m->lo[i];
 	}
 }
 

@@ -148,8 +148,9 @@ static void contract_tap(struct ht_interp *m, const struct contraction *c, int64
 	const struct ht_interp_stage *p = m->p;
 	const struct ht_contract *f = &p->s->contract;
 	const bool inside = f->a_guard < 0 || *(const uint8_t *)p->slot[f->a_guard];
+	const int64_t end = m->hi[p->s->dims - 1];
 
-	for (int64_t k = 0; inside && k < c->depth; k++) {
+	for (int64_t k = 0; inside && k < end; k++) {
 		add_products(m, c, *(const int64_t *)p->slot[f->a_row], k, tap,
 			*(const int64_t *)p->slot[f->b_base]);
 		if (f->run && (k + 1) % (f->run * f->kp) == 0)

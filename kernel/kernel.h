@@ -142,6 +142,23 @@ bool ht_fault_has_words(enum ht_fault f);
 #define HT_MAX_DIMS 12
 #define HT_MAX_GRID 4
 
+/* Where a dimension may end in a run.  Indices i from
+ *
+ *   ceil(ceil(size / whole) * whole * inner / unit)
+ *
+ * on, where size is a parameter, are needed by nobody: the stage may go through them, or not.  Where inner * most / unit
+ * is less than the dimension's extent this holds of each run of so many indices by itself; then unit is 1.
+ *
+ * A reduction of a loop takes none of them that are behind the last run's end.  Nor does a contraction's depth with one end,
+ * one run, unit 1, and extent and whole * inner multiples of HT_CUT_ROUND, unless run > 0 or products of matrices take
+ * it whole. */
+struct ht_cut {
+	int32_t size; /* 1 + the parameter, which is `most` at the most; 0: there is no such end */
+	int32_t whole;
+	int64_t inner, most, unit;
+};
+enum { HT_CUTS = 2 /* of a dimension */, HT_CUT_ROUND = 8 };
+
 /* A dimension of a stage's domain.  grid < 0: the index runs from 0 to extent.  Otherwise the tile
  * with coordinate g runs from g*step to min(extent, (g+1)*step). */
 struct ht_dim {
@@ -150,6 +167,7 @@ struct ht_dim {
 	bool reduce; /* reduction dimensions come last */
 	int64_t step;
 	int8_t unroll; /* a hint: copies of the body side by side in registers (1: none) */
+	struct ht_cut cut[HT_CUTS];
 };
 
 enum ht_red {
@@ -269,6 +287,9 @@ struct ht_kernel {
  * local buffers (ht_kernel_scratch() bytes, aligned to 64).  Returns 0 or an ht_fault. */
 typedef int32_t ht_kernel_fn(void *const *buffers, const int64_t *params, int64_t tile_begin,
 	int64_t tile_end, void *scratch);
+
+/* Where a part [.., end) of a dimension ends at the latest, whose last index is in some run, with these parameters. */
+int64_t ht_cut_end(const struct ht_dim *d, const int64_t *params, int64_t end);
 
 int64_t ht_kernel_tiles(const struct ht_kernel *k);
 /* Bytes of scratch: locals one after the other, each aligned to 64; library kernels say their own. */

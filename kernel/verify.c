@@ -286,6 +286,22 @@ static bool is_reduced_dim(const struct ht_stage *s, const struct ht_x *x)
 	return x->op == HT_X_DIM && s->dim[x->imm].reduce;
 }
 
+static void verify_cuts(struct verifier *v, const struct ht_dim *d, int i)
+{
+	for (int c = 0; c < HT_CUTS && d->cut[c].size; c++) {
+		const struct ht_cut *cut = &d->cut[c];
+
+		rule(v, cut->size > 0 && cut->size <= v->k->params, "d%d: no parameter %d", i,
+			cut->size - 1);
+		rule(v, cut->whole > 0 && cut->inner > 0 && cut->most > 0 && cut->unit > 0,
+			"d%d: an end that is no number", i);
+		rule(v,
+			cut->unit == 1 ||
+				ht_ceil_div(cut->inner * cut->most, cut->unit) >= d->extent,
+			"d%d: several ends, counted in units", i);
+	}
+}
+
 static void verify_dims(struct verifier *v, const struct ht_stage *s)
 {
 	if (!rule(v, s->dims >= 0 && s->dims <= HT_MAX_DIMS, "%d dimensions", s->dims))
@@ -297,6 +313,7 @@ static void verify_dims(struct verifier *v, const struct ht_stage *s)
 		rule(v, d->grid < v->k->grid_dims, "d%d: no grid dimension %d", i, d->grid);
 		rule(v, d->grid < 0 || d->step > 0, "d%d: no step", i);
 		rule(v, !d->reduce || d->grid < 0, "d%d: a reduction is cut into tiles", i);
+		verify_cuts(v, d, i);
 		rule(v, i == 0 || d->reduce || !s->dim[i - 1].reduce,
 			"d%d: stands behind a reduction", i);
 		if (d->grid >= 0 && d->grid < v->k->grid_dims && d->step > 0 && d->extent > 0)

@@ -1,5 +1,6 @@
 /* What all contractions share: packing the right operand, dimensions and grid, the stage itself. */
 #include "lower/inside.h"
+#include "lower/product.h"
 
 #include <math.h>
 #include <string.h>
@@ -143,6 +144,33 @@ void contract_pack_const(struct contraction *c, const struct ht_tensor *t, int64
 	c->b = plan_packed(c->l, t, 0, &p, count, stride);
 }
 
+/* Where matrices and what is packed of each end: indices of columns count panels, those of the depth steps of kp. */
+static void cut_packing(
+	struct contraction *c, struct kernel_build *k, int matrix, int panel, int step)
+{
+	struct ht_node *n = c->n;
+	struct ht_value v;
+	bool turned;
+
+	if (!ht_is(n, HT_MATRIX_PRODUCT))
+		return;
+	v = n->in[1];
+	turned = product_transposes(n, false);
+	kb_cut(k, matrix, v,
+		(struct cut_span){
+			.stride = c->depth * c->columns, .extent = k->stage->dim[matrix].extent });
+	kb_cut(k, panel, v,
+		(struct cut_span){
+			.stride = turned ? c->depth : 1, .extent = c->columns, .each = c->nr });
+	if (lower_cuts_depth(c->l, n))
+		kb_cut(k, step, v,
+			(struct cut_span){ .stride = turned ? 1 : c->columns,
+				.extent = c->depth,
+				.each = c->kp,
+				.reduced = true,
+				.neutral = true });
+}
+
 /* Matrices of `v`, which is [.., k, n], one for each index of grid dimension 0: its first `lead` dimensions number them, those up to
  * the last are the depth of all taps.  Into a local buffer: the one matrix of the tile; else panels are grid dimension 1. */
 static void pack_stage(struct contraction *c, struct kernel_build *k, const struct view *v,
@@ -169,6 +197,7 @@ static void pack_stage(struct contraction *c, struct kernel_build *k, const stru
 	dim[4] = kb_dim(k, c->kp);
 	dim[5] = kb_dim(k, across ? lane : c->nr);
 	k->stage->vec = dim[5];
+	cut_packing(c, k, dim[0], dim[1], dim[3]);
 	for (int i = 0; i < 6; i++)
 		x[i] = ht_xdim(b, dim[i]);
 	x[5] = ht_xadd(b, ht_xmuli(b, x[2], lane), x[5]);
@@ -319,6 +348,16 @@ static int32_t packed_base(struct contraction *c, int32_t b_base)
 	return ht_xmuli(b, ht_xgrid(b, n->grid), -(n->step / c->nr * panel));
 }
 
+/* Runs of rows end inside of a tile's, so tiles divide them. */
+static int64_t rows_of_tile(const struct contraction *c, int64_t m_step)
+{
+	int64_t tiles = ht_ceil_div(c->rows_of_run, m_step);
+
+	while (c->rows_of_run % tiles)
+		tiles++;
+	return c->rows_of_run / tiles;
+}
+
 void contract_begin(struct contraction *c)
 {
 	struct kernel_build *k = &c->k;
@@ -327,6 +366,8 @@ void contract_begin(struct contraction *c)
 
 	ht_schedule_tiles(c->l->target, multiplied_type(c), c->rows, c->rows * c->l->larger,
 		c->columns, tap_count(c) * c->depth, &m_step, &n_step);
+	if (c->rows_of_run && c->rows_of_run < c->rows)
+		m_step = rows_of_tile(c, m_step);
 	choose_widening(c, m_step, &n_step);
 	m = c->wide_columns ? 2 : 1;
 	n = 3 - m;

@@ -66,6 +66,19 @@ struct space space_of_coords(
 	const struct space *like, int32_t rank, const int64_t *dim, const int32_t *x);
 void space_and_guard(struct ht_xb *b, struct space *s, int32_t guard);
 
+/* Elements of a tensor that a run does not need, where element e of it, in row-major order, has
+ * e / stride % most >= size for the open size's `most` and the run's size (outside.c). */
+struct open_part {
+	int32_t size; /* 1 + its number in the graph */
+	bool neutral; /* they are what a sum, or the like, behind starts with */
+	int64_t stride;
+};
+enum { OPEN_PARTS = 4 };
+struct open_parts {
+	int32_t n;
+	struct open_part part[OPEN_PARTS];
+};
+
 /* ---- mode.c: how a node is to compute ---- */
 
 /* The implementation mode that node `n` is to have and that its kernel tells apart; HT_IMPL_NONE
@@ -175,7 +188,9 @@ struct lower {
 	struct ht_node **root;  /* by node id of a sink: its kernel's root, or NULL */
 	/* By node id of the last sink of kernels that are one: their description; or NULL. */
 	const struct joined **joined;
-	struct view **view;    /* by node id: one a result */
+	struct open_parts *
+		*outside;   /* by node id: of its one result; NULL: no element, or none has sizes */
+	struct view **view; /* by node id: one a result */
 	int64_t **part_starts; /* by node id of a Concat or Pack (concat.c): one an operand */
 	struct view *
 		*operands;    /* by node id of a contraction: rounded copies by operand; or NULL */
@@ -342,7 +357,9 @@ int32_t kb_pull_arg(
 	struct kernel_build *k, const struct ht_node *n, int arg, const struct space *s);
 /* The same at the coordinates of n's result, broadcast. */
 int32_t kb_operand(struct kernel_build *k, const struct ht_node *n, int arg, const struct space *s);
-/* open.c: a size of the run, by its number, as I64. */
+/* open.c: has the kernel take the sizes of the run as its parameters. */
+void kb_take_sizes(struct kernel_build *k);
+/* A size of the run, by its number, as I64. */
 int32_t kb_size(struct kernel_build *k, int32_t size);
 /* Where element `s` of an open view is; *guard (-1: true) is and-ed with whether the run has it. */
 int32_t kb_open_offset(
@@ -372,6 +389,30 @@ void probe_result(struct kernel_build *k, int32_t i, const struct space *s, int3
 /* Stores x (compute type) at `s`, where its guard holds. */
 void kb_store(struct kernel_build *k, const struct view *v, const struct space *s, int32_t x);
 int lanes(const struct lower *l); /* F32 lanes of the target's vectors */
+
+/* ---- outside.c ---- */
+
+/* Fills l->outside. */
+void lower_find_outside(struct lower *l);
+/* NULL: every element is needed. */
+const struct open_parts *lower_outside(const struct lower *l, struct ht_value v);
+
+/* What the indices of a dimension are in a tensor that is dense: so many, `stride` elements apart, of which each index of the
+ * dimension stands for `each` (0: one). */
+struct cut_span {
+	int64_t stride, extent, each;
+	bool reduced; /* it is summed over, or the like */
+	bool neutral; /* neutral elements may be left out too: all who read what is stored leave them out */
+};
+/* Ends dimension `dim` of the stage where the sizes of the run do, as far as elements of `v` are outside then. */
+void kb_cut(struct kernel_build *k, int dim, struct ht_value v, struct cut_span span);
+/* The same for the dimensions that are groups of `s`, of which the stage stores `v`, or reshapes of it. */
+void kb_cut_space(struct kernel_build *k, const struct space *s, struct ht_value v);
+/* The rows of the result of product `n` after which an open size begins again, of the one where they are fewest. */
+int64_t lower_rows_of_run(
+	const struct lower *l, const struct ht_node *n, int64_t rows, int64_t columns);
+/* Whether the sum of product `n` ends there: what is packed for it then may too. */
+bool lower_cuts_depth(const struct lower *l, const struct ht_node *n);
 
 /* ---- boundaries.c ---- */
 
@@ -442,8 +483,9 @@ struct contraction {
 	int taps;
 	int64_t a_step;
 	int32_t a_guard;
-	bool short_sums;           /* of F16, where A's numbers lie side by side */
-	int32_t nr, kp, b;         /* packing; plan buffer of the packed operand */
+	int64_t rows_of_run; /* rows in which an open size ends once (outside.c); 0: none are known */
+	bool short_sums;     /* of F16, where A's numbers lie side by side */
+	int32_t nr, kp, b;   /* packing; plan buffer of the packed operand */
 	int64_t packed_count;      /* elements of one packed matrix */
 	enum ht_dtype packed_type; /* in memory */
 	int64_t constants; /* packed constant matrices: 1, or one for each of the batch; 0: others */

@@ -92,6 +92,39 @@ static void store(struct joining *j, int32_t at, int32_t x)
 
 /* ---- what stages have in common ---- */
 
+/* Whether who reads what the stage stores leaves out what is neutral: it is a buffer, and the sum of a product over it ends
+ * where the run does. */
+static bool hands_on(const struct joining *j)
+{
+	const struct joined *d = j->d;
+	bool sums = false;
+
+	for (int32_t i = 0; i < d->stages; i++)
+		sums = sums || (ht_is(d->stage[i].root, HT_MATRIX_PRODUCT) &&
+				       d->stage[i].from != JOINED_MEMORY &&
+				       lower_cuts_depth(j->l, d->stage[i].root));
+	return sums && j->s->to != JOINED_MEMORY;
+}
+
+/* Ends the stage's loops where the sizes of the run do. */
+static void cut_stage(struct joining *j)
+{
+	struct ht_shape shape = j->s->root->out[0].shape;
+
+	for (int i = 0; i < j->s->dims; i++) {
+		const struct joined_dim *d = &j->s->dim[i];
+		int64_t stride = 1;
+
+		for (int32_t k = d->last + 1; k < shape.rank; k++)
+			stride *= shape.dim[k];
+		if (d->first <= d->last)
+			kb_cut(&j->k, i, ht_out(j->k.sink, 0),
+				(struct cut_span){ .stride = stride,
+					.extent = d->extent,
+					.neutral = hands_on(j) });
+	}
+}
+
 static void open_stage(struct joining *j, enum ht_stage_kind kind)
 {
 	const struct joined_stage *s = j->s;
@@ -109,6 +142,7 @@ static void open_stage(struct joining *j, enum ht_stage_kind kind)
 			to->dim[i].unroll = d->unroll;
 	}
 	to->vec = s->dims - 1;
+	cut_stage(j);
 }
 
 static void take_indices(struct joining *j)
@@ -288,11 +322,18 @@ static void open_product(struct joining *j, const struct contraction *c, int32_t
 {
 	struct kernel_build *k = &j->k;
 	int32_t zero;
+	int depth;
 
 	open_stage(j, HT_STAGE_CONTRACT);
 	for (int i = 0; i < c->taps; i++)
 		tap[i] = ht_xdim(j->b, kb_reduce_dim(k, c->tap[i]));
-	kb_reduce_dim(k, c->depth);
+	depth = kb_reduce_dim(k, c->depth);
+	if (ht_is(j->s->root, HT_MATRIX_PRODUCT) && lower_cuts_depth(j->l, j->s->root))
+		kb_cut(k, depth, j->s->root->in[0],
+			(struct cut_span){ .stride = 1,
+				.extent = c->depth,
+				.reduced = true,
+				.neutral = true });
 	take_indices(j);
 	k->stage->contract.m = j->s->dims - 2;
 	k->stage->contract.n = j->s->dims - 1;
@@ -427,6 +468,7 @@ static void emit_softmax(struct joining *j)
 		.count = dim[1].extent,
 		.columns = dim[2].extent,
 		.step = dim[1].step,
+		.local = hands_on(j),
 		.x = buffer_of(j, j->s->from) };
 	int32_t x;
 

@@ -177,6 +177,24 @@ static struct space product_space(const struct contraction *c, struct ht_shape s
 	return s;
 }
 
+/* Ends the loops of a product where the sizes of the run do. */
+static void cut_product(struct contraction *c, struct ht_node *n)
+{
+	struct kernel_build *k = &c->k;
+	struct ht_stage *s = k->stage;
+	struct ht_value to = ht_out(k->sink, 0);
+
+	kb_cut(k, 0, to, (struct cut_span){ .stride = c->rows * c->columns, .extent = c->batch });
+	kb_cut(k, s->contract.m, to, (struct cut_span){ .stride = c->columns, .extent = c->rows });
+	kb_cut(k, s->contract.n, to, (struct cut_span){ .stride = 1, .extent = c->columns });
+	if (lower_cuts_depth(c->l, n))
+		kb_cut(k, s->dims - 1, n->in[0],
+			(struct cut_span){ .stride = product_transposes(n, true) ? c->rows : 1,
+				.extent = c->depth,
+				.reduced = true,
+				.neutral = true });
+}
+
 static enum ht_status emit_product(struct lower *l, struct ht_node *n)
 {
 	struct ht_shape shape = n->out[0].shape;
@@ -203,7 +221,9 @@ static enum ht_status emit_product(struct lower *l, struct ht_node *n)
 	for (int32_t i = 0; !merged && i + 2 < shape.rank; i++)
 		c.batch *= shape.dim[i];
 	pack_right(&c, n, &p);
+	c.rows_of_run = lower_rows_of_run(l, n, c.rows, c.columns);
 	contract_begin(&c);
+	cut_product(&c, n);
 	out = product_space(&c, shape, merged);
 	a_row = ht_xmuli(&c.k.xb, c.m_x, p.a.stride[p.a.rank - 2]);
 	a_row = ht_xaddi(&c.k.xb, a_row, p.a.offset);

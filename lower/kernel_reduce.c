@@ -98,6 +98,23 @@ static enum ht_red red_of(enum ht_op op)
 	}
 }
 
+static void cut_sums(struct kernel_build *k, const struct ht_node *n, const struct space *in)
+{
+	for (int32_t i = 0; i < in->groups; i++) {
+		int32_t dim = (int32_t)k->stage->x[in->group[i].x].imm;
+		int64_t stride = 1;
+
+		for (int32_t j = in->group[i].last + 1; j < in->rank; j++)
+			stride *= in->dim[j];
+		if (k->stage->dim[dim].reduce)
+			kb_cut(k, dim, n->in[0],
+				(struct cut_span){ .stride = stride,
+					.extent = k->stage->dim[dim].extent,
+					.reduced = true,
+					.neutral = true });
+	}
+}
+
 /* One kernel that reduces operand 0 over axes; `value` makes the result from an element. */
 static enum ht_status emit_over_axes(struct lower *l, struct ht_node *n,
 	int32_t (*value)(struct kernel_build *k, const struct ht_node *n, const struct axes *axes,
@@ -114,6 +131,8 @@ static enum ht_status emit_over_axes(struct lower *l, struct ht_node *n,
 	kb_stage(&k, HT_STAGE_LOOP);
 	reduction_space(&k, ht_type_of(n->in[0])->shape, &axes, kb_boundaries(l, k.sink, n->in[0]),
 		&from, &to);
+	kb_cut_space(&k, &to, ht_out(k.sink, 0));
+	cut_sums(&k, n, &from);
 	finish_root(&k, n, value(&k, n, &axes, kb_pull_arg(&k, n, 0, &from)));
 	kb_store_sink(&k, &to);
 	kb_finish(&k, n);

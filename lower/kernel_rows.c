@@ -5,7 +5,25 @@
 
 enum { TILE_ELEMENTS = 2048 };
 
-static void next_stage(struct rows *r, bool reduces)
+/* What a stage does with the columns of a row: it sums them, hands them on to the stages behind, or stores the result. */
+enum columns { SUMS, HANDS_ON, STORES };
+
+/* Rows and columns of the run.  A result in memory has its neutral elements, so they are made. */
+static void cut_stage(struct rows *r, int row, int column, enum columns what)
+{
+	struct kernel_build *k = r->k;
+
+	kb_cut(k, row, ht_out(k->sink, 0),
+		(struct cut_span){ .stride = r->columns, .extent = r->count });
+	if (what == SUMS || r->local)
+		kb_cut(k, column, r->n->in[0],
+			(struct cut_span){ .stride = 1,
+				.extent = r->columns,
+				.reduced = what == SUMS,
+				.neutral = true });
+}
+
+static void next_stage(struct rows *r, enum columns what)
 {
 	struct kernel_build *k = r->k;
 	int32_t last = r->shape.rank - 1, lead = r->matrices ? last - 1 : 0;
@@ -17,13 +35,17 @@ static void next_stage(struct rows *r, bool reduces)
 		r->at.dim[i] = r->shape.dim[i];
 	if (r->matrices) {
 		int matrix = kb_grid_dim(k, 0, r->matrices, 1);
+		kb_cut(k, matrix, ht_out(k->sink, 0),
+			(struct cut_span){
+				.stride = r->count * r->columns, .extent = r->matrices });
 		if (lead)
 			r->at.group[r->at.groups++] =
 				(struct space_group){ 0, lead - 1, ht_xdim(&k->xb, matrix) };
 	}
 	row = kb_grid_dim(k, r->matrices ? 1 : 0, r->count, r->step);
-	column = reduces ? kb_reduce_dim(k, r->columns) : kb_dim(k, r->columns);
+	column = what == SUMS ? kb_reduce_dim(k, r->columns) : kb_dim(k, r->columns);
 	k->stage->vec = column;
+	cut_stage(r, row, column, what);
 	if (last)
 		r->at.group[r->at.groups++] =
 			(struct space_group){ lead, last - 1, ht_xdim(&k->xb, row) };
@@ -73,7 +95,7 @@ static void keep_operand(struct rows *r)
 
 	if (!lower_is_inside(r->k->l, r->k->sink, r->n->in[0].node))
 		return;
-	next_stage(r, false);
+	next_stage(r, HANDS_ON);
 	x = kb_pull_arg(r->k, r->n, 0, &r->at);
 	local = kb_local(r->k, rows_type(r->n), r->step * r->columns);
 	ht_xstore(&r->k->xb, local, element_offset(r), x);
@@ -126,19 +148,19 @@ int32_t rows_softmax(struct rows *r)
 	bool is_log = n->op == HT_OP_LogSoftmax;
 	bool divides = is_log || b->keep || !r->k->l->target->fused;
 
-	next_stage(r, true);
+	next_stage(r, SUMS);
 	max = row_value(r, t, kb_reduce(r->k, HT_RED_MAX, t, operand(r)));
-	next_stage(r, false);
+	next_stage(r, HANDS_ON);
 	x = ht_xexp(b, ht_xsub(b, operand(r), load_row_value(r, t, max)));
 	e = kb_local(r->k, t, r->step * r->columns);
 	ht_xstore(b, e, element_offset(r), x);
-	next_stage(r, true);
+	next_stage(r, SUMS);
 	x = kb_reduce(r->k, HT_RED_ADD, t, ht_xload(b, e, t, element_offset(r)));
 	if (divides || b->accuracy == HT_ACCURACY_FULL)
 		sum = row_value(r, t, x);
 	if (!divides)
 		inverse = row_value(r, t, ht_xdiv(b, ht_xk(b, t, 1), x));
-	next_stage(r, false);
+	next_stage(r, STORES);
 	if (is_log) {
 		x = ht_xsub(b, operand(r), load_row_value(r, t, max));
 		return ht_xsub(b, x, ht_xlog(b, load_row_value(r, t, sum)));
@@ -206,14 +228,14 @@ static enum ht_status emit_layer_norm(struct lower *l, struct ht_node *n)
 		return HT_OK;
 	start(&r, &k, l, n);
 	keep_operand(&r);
-	next_stage(&r, true);
+	next_stage(&r, SUMS);
 	n_columns = ht_xk(b, t, (double)r.columns);
 	mean = row_value(&r, t, ht_xdiv(b, kb_reduce(&k, HT_RED_ADD, t, operand(&r)), n_columns));
-	next_stage(&r, true);
+	next_stage(&r, SUMS);
 	x = ht_xsub(b, operand(&r), load_row_value(&r, t, mean));
 	x = kb_reduce(&k, HT_RED_ADD, t, ht_xmul(b, x, x));
 	scale = row_value(&r, t, inverse_root(&r, t, x));
-	next_stage(&r, false);
+	next_stage(&r, STORES);
 	x = ht_xsub(b, operand(&r), load_row_value(&r, t, mean));
 	x = ht_xmul(b, x, load_row_value(&r, t, scale));
 	x = ht_xmul(b, x, kb_operand(&k, n, 1, &r.at));
@@ -240,11 +262,11 @@ static enum ht_status emit_rms_norm(struct lower *l, struct ht_node *n)
 		return HT_OK;
 	start(&r, &k, l, n);
 	keep_operand(&r);
-	next_stage(&r, true);
+	next_stage(&r, SUMS);
 	x = operand(&r);
 	x = kb_reduce(&k, HT_RED_ADD, t, ht_xmul(b, x, x));
 	scale = row_value(&r, t, inverse_root(&r, t, x));
-	next_stage(&r, false);
+	next_stage(&r, STORES);
 	x = ht_xmul(b, operand(&r), load_row_value(&r, t, scale));
 	finish(&r, ht_xmul(b, x, kb_operand(&k, n, 1, &r.at)));
 	return HT_OK;

@@ -106,6 +106,7 @@ enum ht_status emit_loop(struct lower *l, struct ht_node *sink)
 		kb_init(&k, l, sink);
 		kb_stage(&k, HT_STAGE_LOOP);
 		s = kb_loop_space(&k, v->rank, v->dim, kb_out_boundaries(l, sink, i));
+		kb_cut_space(&k, &s, ht_out(sink, i));
 		kb_store_result(&k, i, v, &s, kb_pull(&k, ht_out(sink, i), &s));
 		kb_finish(&k, sink);
 	}

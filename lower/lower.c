@@ -341,6 +341,7 @@ static enum ht_status make_procedure(struct lower *l, struct ht_str name, int32_
 		.name = name, .buffer = l->plan->buffers, .step = l->plan->steps
 	};
 	HT_TRY(add_ports(l));
+	lower_find_outside(l);
 	lower_regions(l);
 	lower_join_kernels(l);
 	HT_TRY(make_kernels(l));

@@ -3,10 +3,15 @@
  * A kernel that asks for a size takes all sizes of the run as its parameters. */
 #include "lower/index.h"
 
-int32_t kb_size(struct kernel_build *k, int32_t size)
+void kb_take_sizes(struct kernel_build *k)
 {
 	k->sized = true;
 	k->kernel->params = k->l->g->sizes;
+}
+
+int32_t kb_size(struct kernel_build *k, int32_t size)
+{
+	kb_take_sizes(k);
 	return ht_xparam(&k->xb, size);
 }
 

@@ -1,0 +1,364 @@
+/* Of programs with open sizes within bounds: which elements of each tensor are outside of a run's sizes.
+ *
+ * A tensor has the extents of the largest sizes.  An element is outside where an element of the inputs that it is
+ * made of is; so whoever stores it may leave it out, since passes/bounded.c sees to it that no element inside needs
+ * it.  _Within makes those of an axis neutral for the sum, or the like, behind it: they are stored, but the sum may
+ * end before them.  Where the rule of an op is not known here, all elements count as needed, which costs time only. */
+#include "lower/index.h"
+#include "lower/product.h"
+
+#include <string.h>
+
+/* Neutral elements are stored and taken up to a multiple of so many of the size: loops of whole vectors and rounds
+ * then take no more than what was stored. */
+enum { WHOLE = 64 };
+
+static int64_t stride_of(struct ht_shape s, int32_t axis)
+{
+	int64_t n = 1;
+
+	for (int32_t i = axis + 1; i < s.rank; i++)
+		n *= s.dim[i];
+	return n;
+}
+
+static int64_t most_of(const struct lower *l, const struct open_part *p)
+{
+	return l->g->size[p->size - 1].most;
+}
+
+const struct open_parts *lower_outside(const struct lower *l, struct ht_value v)
+{
+	return l->outside && v.node->outs == 1 ? l->outside[v.node->id] : NULL;
+}
+
+static void add(struct open_parts *to, struct open_part p)
+{
+	for (int32_t i = 0; i < to->n; i++)
+		if (to->part[i].size == p.size && to->part[i].stride == p.stride)
+			return;
+	if (to->n < OPEN_PARTS)
+		to->part[to->n++] = p;
+}
+
+/* The axis of a tensor that a part is in; -1: in none alone. */
+static int32_t axis_of_part(const struct lower *l, const struct open_part *p, struct ht_shape s)
+{
+	for (int32_t i = 0; i < s.rank; i++) {
+		int64_t stride = stride_of(s, i);
+
+		if (s.dim[i] > 1 && stride <= p->stride && p->stride % stride == 0 &&
+			p->stride * most_of(l, p) <= stride * s.dim[i])
+			return i;
+	}
+	return -1;
+}
+
+/* Elements of axis `from` of operand `arg` that are outside are those of axis `to` of the result. */
+static void move_axis(const struct lower *l, const struct ht_node *n, int arg, int32_t from,
+	int32_t to, struct open_parts *out)
+{
+	const struct open_parts *all = lower_outside(l, n->in[arg]);
+	struct ht_shape in = shape_of(n, arg), s = n->out[0].shape;
+
+	for (int32_t i = 0; all && i < all->n; i++) {
+		struct open_part p = all->part[i];
+
+		if (p.neutral || axis_of_part(l, &p, in) != from || in.dim[from] != s.dim[to])
+			continue;
+		p.stride = p.stride / stride_of(in, from) * stride_of(s, to);
+		add(out, p);
+	}
+}
+
+/* ---- rules ---- */
+
+typedef void rule(const struct lower *l, const struct ht_node *n, struct open_parts *out);
+
+static void of_operand(
+	const struct lower *l, const struct ht_node *n, bool neutral, struct open_parts *out)
+{
+	const struct open_parts *all = lower_outside(l, n->in[0]);
+
+	for (int32_t i = 0; all && i < all->n; i++)
+		if (neutral || !all->part[i].neutral)
+			add(out, all->part[i]);
+}
+
+/* The elements in their order, as they are. */
+static void same_elements(const struct lower *l, const struct ht_node *n, struct open_parts *out)
+{
+	of_operand(l, n, true, out);
+}
+
+static void cast(const struct lower *l, const struct ht_node *n, struct open_parts *out)
+{
+	of_operand(l, n, ht_is_float(ht_type_of(n->in[0])->dtype) && ht_is_float(n->out[0].dtype),
+		out);
+}
+
+static void within(const struct lower *l, const struct ht_node *n, struct open_parts *out)
+{
+	int32_t size = (int32_t)ht_attr_int(n, "size", 0);
+	int64_t stride = stride_of(n->out[0].shape, (int32_t)ht_attr_int(n, "axis", 0)) *
+			 ht_attr_int(n, "inner", 1);
+
+	of_operand(l, n, true, out);
+	for (int32_t i = 0; i < out->n; i++)
+		if (out->part[i].size == size && out->part[i].stride == stride)
+			out->part[i].neutral = true;
+}
+
+static void aligned(const struct lower *l, const struct ht_node *n, struct open_parts *out)
+{
+	int32_t rank = n->out[0].shape.rank;
+
+	for (int32_t i = 0; i < n->ins; i++) {
+		int32_t own = shape_of(n, i).rank;
+
+		for (int32_t k = 0; k < own; k++)
+			move_axis(l, n, i, k, rank - own + k, out);
+	}
+}
+
+/* What else the first operand meets is the same for all. */
+static void of_first(const struct lower *l, const struct ht_node *n, struct open_parts *out)
+{
+	of_operand(l, n, false, out);
+}
+
+/* The shares of what is least are zeros. */
+static void softmax(const struct lower *l, const struct ht_node *n, struct open_parts *out)
+{
+	struct ht_shape s = n->out[0].shape;
+	const struct open_parts *all = lower_outside(l, n->in[0]);
+
+	for (int32_t i = 0; all && i < all->n; i++)
+		if (!all->part[i].neutral || axis_of_part(l, &all->part[i], s) == s.rank - 1)
+			add(out, all->part[i]);
+}
+
+static void transposed(const struct lower *l, const struct ht_node *n, struct open_parts *out)
+{
+	for (int32_t i = 0; is_const_ints(n, 1) && i < n->out[0].shape.rank; i++)
+		move_axis(l, n, 0, (int32_t)const_int(n, 1, (size_t)i), i, out);
+}
+
+static void multiplied(const struct lower *l, const struct ht_node *n, struct open_parts *out)
+{
+	bool matrix = ht_is(n, HT_MATMUL);
+	bool tx = ht_attr_bool(n, matrix ? "transpose_a" : "adj_x", false);
+	bool ty = ht_attr_bool(n, matrix ? "transpose_b" : "adj_y", false);
+	int32_t rank = n->out[0].shape.rank, rx = shape_of(n, 0).rank, ry = shape_of(n, 1).rank;
+
+	for (int32_t i = 0; i + 2 < rx; i++)
+		move_axis(l, n, 0, i, rank - rx + i, out);
+	for (int32_t i = 0; i + 2 < ry; i++)
+		move_axis(l, n, 1, i, rank - ry + i, out);
+	move_axis(l, n, 0, tx ? rx - 1 : rx - 2, rank - 2, out);
+	move_axis(l, n, 1, ty ? ry - 2 : ry - 1, rank - 1, out);
+}
+
+static void reduced(const struct lower *l, const struct ht_node *n, struct open_parts *out)
+{
+	int32_t rank = shape_of(n, 0).rank, to = 0;
+	bool keeps = ht_attr_bool(n, "keep_dims", false), along[HT_LOWER_RANK] = { false };
+
+	if (!is_const_ints(n, 1))
+		return;
+	for (int64_t i = 0; i < ht_shape_count(shape_of(n, 1)); i++)
+		along[axis_of(const_int(n, 1, (size_t)i), rank)] = true;
+	for (int32_t i = 0; i < rank; i++) {
+		if (!along[i])
+			move_axis(l, n, 0, i, to, out);
+		to += !along[i] || keeps;
+	}
+}
+
+/* Tables are of fixed sizes. */
+static void gathered(const struct lower *l, const struct ht_node *n, struct open_parts *out)
+{
+	int32_t axis = n->ins > 2 && is_const_ints(n, 2)
+			       ? axis_of(const_int(n, 2, 0), shape_of(n, 0).rank)
+			       : 0;
+
+	for (int32_t i = 0; i < shape_of(n, 1).rank && !ht_attr_int(n, "batch_dims", 0); i++)
+		move_axis(l, n, 1, i, axis + i, out);
+}
+
+static void hot(const struct lower *l, const struct ht_node *n, struct open_parts *out)
+{
+	for (int32_t i = 0; i < shape_of(n, 0).rank && ht_attr_int(n, "axis", -1) == -1; i++)
+		move_axis(l, n, 0, i, i, out);
+}
+
+static rule *rule_of(const struct ht_node *n)
+{
+	switch (n->op) {
+	case HT_OP__Within:
+		return within;
+	case HT_OP__Relaid:
+		return same_elements;
+	case HT_OP_Cast:
+		return cast;
+	case HT_OP_Softmax:
+		return softmax;
+	case HT_OP_BiasAdd:
+		return of_first;
+	case HT_OP_Transpose:
+		return transposed;
+	case HT_OP_Gather:
+	case HT_OP_GatherV2:
+		return gathered;
+	case HT_OP_OneHot:
+		return hot;
+	default:
+		break;
+	}
+	return ht_is(n, HT_RESHAPES)         ? same_elements
+	       : ht_is(n, HT_ROWS)           ? of_first
+	       : ht_is(n, HT_MATRIX_PRODUCT) ? multiplied
+	       : ht_is(n, HT_REDUCES)        ? reduced
+	       : lower_is_aligned(n)         ? aligned
+					     : NULL;
+}
+
+static void find(struct lower *l, const struct ht_node *n)
+{
+	rule *find_by = n->outs == 1 && n->ins ? rule_of(n) : NULL;
+	struct open_parts out = { 0 };
+
+	if (l->outside[n->id] || !find_by || n->out[0].shape.rank > HT_LOWER_RANK)
+		return;
+	find_by(l, n, &out);
+	if (!out.n)
+		return;
+	l->outside[n->id] = HT_NEW(l->scratch, struct open_parts);
+	*l->outside[n->id] = out;
+}
+
+static void begin(struct lower *l, const struct ht_port *port)
+{
+	struct ht_shape s = ht_type_of(port->value)->shape;
+	struct open_parts *p;
+
+	if (!port->axis)
+		return;
+	p = l->outside[port->value.node->id] = HT_NEW(l->scratch, struct open_parts);
+	for (int32_t i = 0; i < s.rank; i++)
+		if (port->axis[i].size)
+			add(p, (struct open_part){ port->axis[i].size, false,
+				       stride_of(s, i) * port->axis[i].inner });
+}
+
+void lower_find_outside(struct lower *l)
+{
+	if (!l->g->sizes)
+		return;
+	l->outside = HT_NEW_ARRAY(l->scratch, struct open_parts *, l->g->ids);
+	for (const struct ht_port *p = l->asked->entry->inputs; p; p = p->next)
+		begin(l, p);
+	for (const struct ht_node *n = l->g->first; n; n = n->next)
+		find(l, n);
+}
+
+/* ---- where loops end ---- */
+
+/* Whether indices of the span are those of the part: a run of the size, or several. */
+static bool applies(const struct lower *l, const struct open_part *p, const struct cut_span *span)
+{
+	int64_t run = p->stride * most_of(l, p), all = span->stride * span->extent;
+
+	if (p->stride % span->stride || all % run || (span->each > 1 && all != run))
+		return false;
+	return p->neutral ? span->neutral && most_of(l, p) % WHOLE == 0 : !span->reduced;
+}
+
+static void add_cut(struct kernel_build *k, struct ht_dim *d, struct ht_cut c)
+{
+	int i = 0;
+
+	while (i < HT_CUTS && d->cut[i].size)
+		i++;
+	if (i == HT_CUTS)
+		return;
+	kb_take_sizes(k);
+	d->cut[i] = c;
+}
+
+void kb_cut(struct kernel_build *k, int dim, struct ht_value v, struct cut_span span)
+{
+	const struct open_parts *all = lower_outside(k->l, v);
+
+	for (int32_t i = 0; all && i < all->n; i++) {
+		const struct open_part *p = &all->part[i];
+
+		if (applies(k->l, p, &span))
+			add_cut(k, &k->stage->dim[dim],
+				(struct ht_cut){ .size = p->size,
+					.whole = p->neutral ? WHOLE : 1,
+					.inner = p->stride / span.stride,
+					.most = most_of(k->l, p),
+					.unit = span.each > 1 ? span.each : 1 });
+	}
+}
+
+void kb_cut_space(struct kernel_build *k, const struct space *s, struct ht_value v)
+{
+	struct ht_shape shape = { s->rank, (int64_t *)(uintptr_t)s->dim };
+
+	if (!lower_outside(k->l, v) ||
+		ht_shape_count(shape) != ht_shape_count(ht_type_of(v)->shape))
+		return;
+	for (int32_t i = 0; i < s->groups; i++) {
+		const struct ht_x *x = &k->stage->x[s->group[i].x];
+
+		if (x->op == HT_X_DIM)
+			kb_cut(k, (int)x->imm, v,
+				(struct cut_span){ .stride = stride_of(shape, s->group[i].last),
+					.extent = k->stage->dim[x->imm].extent });
+	}
+}
+
+/* ---- products ---- */
+
+static const struct open_part *neutral_depth(
+	const struct lower *l, const struct ht_node *n, int arg, int32_t axis)
+{
+	const struct open_parts *all = lower_outside(l, n->in[arg]);
+	struct ht_shape s = shape_of(n, arg);
+
+	for (int32_t i = 0; all && i < all->n; i++)
+		if (all->part[i].neutral && axis_of_part(l, &all->part[i], s) == axis &&
+			all->part[i].stride == stride_of(s, axis) &&
+			most_of(l, &all->part[i]) == s.dim[axis])
+			return &all->part[i];
+	return NULL;
+}
+
+bool lower_cuts_depth(const struct lower *l, const struct ht_node *n)
+{
+	int32_t rx = shape_of(n, 0).rank, ry = shape_of(n, 1).rank;
+	const struct open_part *x, *y;
+
+	if (!l->outside || l->target->matrix_bf16 || contract_sums_short(l, n))
+		return false;
+	x = neutral_depth(l, n, 0, product_transposes(n, true) ? rx - 2 : rx - 1);
+	y = neutral_depth(l, n, 1, product_transposes(n, false) ? ry - 1 : ry - 2);
+	return x && y && x->size == y->size && most_of(l, x) % WHOLE == 0;
+}
+
+int64_t lower_rows_of_run(
+	const struct lower *l, const struct ht_node *n, int64_t rows, int64_t columns)
+{
+	const struct open_parts *all = lower_outside(l, ht_out(l->owner[n->id], 0));
+	int64_t least = rows;
+
+	for (int32_t i = 0; all && i < all->n; i++) {
+		int64_t run = all->part[i].stride * most_of(l, &all->part[i]);
+
+		if (all->part[i].stride >= columns && run % columns == 0 && run / columns < least)
+			least = run / columns;
+	}
+	return least;
+}

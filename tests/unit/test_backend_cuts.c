@@ -1,0 +1,347 @@
+/* Loops that end where a size of the run does (struct ht_cut), on every target and by the interpreter: what is needed is
+ * computed, what is not is left out but for copies side by side, and sums take nothing from behind their end.
+ * HALFTONE_SEED chooses the first seed, HALFTONE_KERNELS how many. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include "kernel/expr.h"
+#include "tests/unit/backend.h"
+#include "tests/unit/random.h"
+
+#include <cmocka.h>
+
+static const struct ht_backend *backend;
+
+/* The most indices that may be computed behind the end: 4 vectors, or rows of a register tile. */
+enum { MOST_TOGETHER = 128, MOST_DIM = 700 };
+
+struct gen {
+	struct ht_arena arena;
+	struct ht_unwind unwind;
+	struct ht_kernel k;
+	struct ht_kernel_buffer buffer[4];
+	struct ht_stage stage;
+	struct ht_xb b;
+	int64_t size[2];
+};
+
+static bool is_needed(const struct gen *g, const struct ht_dim *d, int64_t i)
+{
+	for (int c = 0; c < HT_CUTS && d->cut[c].size; c++) {
+		const struct ht_cut *cut = &d->cut[c];
+		int64_t size = g->size[cut->size - 1];
+
+		if (i * cut->unit / cut->inner % cut->most >= size)
+			return false;
+	}
+	return true;
+}
+
+/* Runs `k` by fn, or by the interpreter where that is NULL, in two calls. */
+static void run(struct gen *g, ht_kernel_fn *fn, void *const *data)
+{
+	int64_t tiles = ht_kernel_tiles(&g->k), half = tiles / 2;
+	_Alignas(64) char scratch[64];
+
+	assert_int_equal(ht_kernel_scratch(&g->k), 0);
+	for (int i = 0; i < 2; i++) {
+		int64_t from = i ? half : 0, to = i ? tiles : half;
+
+		assert_int_equal(fn ? fn(data, g->size, from, to, scratch)
+				    : ht_interpret(&g->k, data, g->size, from, to, scratch),
+			0);
+	}
+}
+
+static void begin(struct gen *g, uint64_t seed)
+{
+	memset(g, 0, sizeof *g);
+	state = seed * 0x9e3779b97f4a7c15u | 1;
+	ht_arena_init(&g->arena, &g->unwind);
+	g->k = (struct ht_kernel){
+		.buffer = g->buffer, .params = 2, .stage = &g->stage, .stages = 1
+	};
+	g->stage.vec = -1;
+	ht_xb_init(&g->b, &g->arena, &g->stage);
+}
+
+static void add_buffer(struct gen *g, enum ht_buffer_kind kind, int64_t count)
+{
+	g->buffer[g->k.buffers++] = (struct ht_kernel_buffer){ kind, HT_F32, count };
+	g->k.args++;
+}
+
+/* A dimension with an end or two, of sizes 0 and 1. */
+static struct ht_dim make_dim(struct gen *g, bool tiled)
+{
+	int64_t most[2] = { 1 + below(6), 1 + below(60) }, inner = chance(50) ? 1 : 1 + below(5);
+	struct ht_dim d = { .grid = -1, .unroll = 1 };
+	bool outer = chance(50);
+
+	d.extent = most[1] * inner * (outer ? most[0] : chance(30) ? 1 + below(4) : 1);
+	for (int i = 0; i < 2; i++)
+		g->size[i] = below((int)most[i] + 1);
+	if (outer)
+		d.cut[0] = (struct ht_cut){ 1, 1, most[1] * inner, most[0], 1 };
+	d.cut[outer] = (struct ht_cut){ 2, 1, inner, most[1], 1 };
+	if (tiled && chance(70)) {
+		d.grid = 0;
+		d.step = 1 + below((int)d.extent);
+		g->k.grid_dims = 1;
+		g->k.grid[0] = ht_ceil_div(d.extent, d.step);
+	}
+	return d;
+}
+
+/* ---- what is stored ---- */
+
+static void make_store(struct gen *g, uint64_t seed)
+{
+	struct ht_stage *s = &g->stage;
+	int32_t at, x;
+
+	begin(g, seed);
+	s->dims = 2;
+	s->dim[0] = make_dim(g, true);
+	s->dim[1] = (struct ht_dim){ .extent = 1 + below(40), .grid = -1, .unroll = 1 };
+	if (chance(40)) { /* the end is along the lanes, or not */
+		s->dim[1].grid = s->dim[0].grid;
+		struct ht_dim d = s->dim[0];
+		s->dim[0] = (struct ht_dim){ .extent = s->dim[1].extent, .grid = -1, .unroll = 1 };
+		s->dim[1] = d;
+	}
+	s->vec = chance(80) ? 1 : -1;
+	add_buffer(g, HT_BUFFER_OUT, s->dim[0].extent * s->dim[1].extent);
+	at = ht_xadd(
+		&g->b, ht_xmuli(&g->b, ht_xdim(&g->b, 0), s->dim[1].extent), ht_xdim(&g->b, 1));
+	x = ht_xcvt(&g->b, HT_F32, ht_xaddi(&g->b, at, 1));
+	ht_xstore(&g->b, 0, at, x);
+}
+
+static void check_store(struct gen *g, ht_kernel_fn *fn)
+{
+	const struct ht_dim *d = g->stage.dim;
+	int64_t n = d[0].extent * d[1].extent;
+	float *out = ht_alloc_array(&g->arena, (size_t)n, sizeof *out);
+	void *data[1] = { out };
+
+	memset(out, 0, (size_t)n * sizeof *out);
+	run(g, fn, data);
+	for (int64_t i = 0; i < n; i++) {
+		bool needed = is_needed(g, &d[0], i / d[1].extent) &&
+			      is_needed(g, &d[1], i % d[1].extent);
+
+		if (needed || out[i] != 0)
+			assert_float_equal(out[i], (float)(i + 1), 0);
+	}
+}
+
+/* A long dimension with one end: little behind it is stored. */
+static void check_left_out(struct gen *g, ht_kernel_fn *fn)
+{
+	float *out = ht_alloc_array(&g->arena, MOST_DIM, sizeof *out);
+	void *data[1] = { out };
+	int64_t stored = 0;
+
+	memset(out, 0, MOST_DIM * sizeof *out);
+	run(g, fn, data);
+	for (int64_t i = 0; i < MOST_DIM; i++)
+		stored += out[i] != 0;
+	assert_true(stored >= g->size[0] && stored <= g->size[0] + MOST_TOGETHER);
+}
+
+static void make_long(struct gen *g, uint64_t seed)
+{
+	struct ht_stage *s = &g->stage;
+
+	begin(g, seed);
+	s->dims = 1;
+	s->dim[0] = (struct ht_dim){
+		.extent = MOST_DIM, .grid = -1, .unroll = 1, .cut = { { 1, 1, 1, MOST_DIM, 1 } }
+	};
+	if (chance(50)) {
+		s->dim[0].grid = 0;
+		s->dim[0].step = 50;
+		g->k.grid_dims = 1;
+		g->k.grid[0] = MOST_DIM / 50;
+	}
+	s->vec = chance(70) ? 0 : -1;
+	g->size[0] = below(MOST_DIM + 1);
+	add_buffer(g, HT_BUFFER_OUT, MOST_DIM);
+	ht_xstore(&g->b, 0, ht_xdim(&g->b, 0), ht_xf(&g->b, 1));
+}
+
+/* ---- what is summed ---- */
+
+enum { SUM_ROWS = 3 };
+
+/* Ones up to the end, counted in whole groups, and no numbers behind it. */
+static void make_sum(struct gen *g, uint64_t seed)
+{
+	struct ht_stage *s = &g->stage;
+	int64_t most = 1 + below(300), whole = chance(50) ? 64 : 1 + below(9);
+	int32_t at;
+
+	begin(g, seed);
+	g->size[0] = below((int)most + 1);
+	s->dims = 2;
+	s->dim[0] = (struct ht_dim){ .extent = SUM_ROWS, .grid = -1, .unroll = 1 };
+	s->dim[1] = (struct ht_dim){ .extent = most,
+		.grid = -1,
+		.reduce = true,
+		.unroll = 1,
+		.cut = { { 1, (int32_t)whole, 1, most, 1 } } };
+	s->vec = below(3) - 1;
+	add_buffer(g, HT_BUFFER_IN, most);
+	add_buffer(g, HT_BUFFER_OUT, SUM_ROWS);
+	at = ht_xreduce(&g->b, HT_RED_ADD, ht_xload(&g->b, 0, HT_F32, ht_xdim(&g->b, 1)));
+	ht_xstore(&g->b, 1, ht_xdim(&g->b, 0), ht_xred(&g->b, at, HT_F32));
+}
+
+static void check_sum(struct gen *g, ht_kernel_fn *fn)
+{
+	const struct ht_dim *d = &g->stage.dim[1];
+	int64_t end = ht_cut_end(d, g->size, d->extent);
+	float in[512], out[SUM_ROWS];
+	void *data[2] = { in, out };
+
+	for (int64_t i = 0; i < d->extent; i++)
+		in[i] = i < end ? 1 : NAN;
+	run(g, fn, data);
+	for (int i = 0; i < SUM_ROWS; i++)
+		assert_float_equal(out[i], (float)end, 0);
+}
+
+/* ---- products ---- */
+
+enum { A, B, OUT };
+
+/* Rows and columns of ones; sums end after whole rounds, rows and columns where they do. */
+static void make_product(struct gen *g, uint64_t seed)
+{
+	int64_t rows = 1 + below(40), columns = 1 + below(70),
+		depth = HT_CUT_ROUND * (1 + below(20));
+	struct ht_stage *s = &g->stage;
+	struct ht_contract *c = &s->contract;
+	int32_t at;
+
+	begin(g, seed);
+	g->size[0] = below((int)depth + 1);
+	g->size[1] = below((int)rows + 1);
+	s->kind = HT_STAGE_CONTRACT;
+	s->dims = 3;
+	s->dim[0] = (struct ht_dim){
+		.extent = rows, .grid = -1, .unroll = 1, .cut = { { 2, 1, 1, rows, 1 } }
+	};
+	s->dim[1] = (struct ht_dim){ .extent = columns, .grid = -1, .unroll = 1 };
+	s->dim[2] = (struct ht_dim){ .extent = depth,
+		.grid = -1,
+		.reduce = true,
+		.unroll = 1,
+		.cut = { { 1, HT_CUT_ROUND, 1, depth, 1 } } };
+	s->vec = 1;
+	*c = (struct ht_contract){ .m = 0,
+		.n = 1,
+		.a_buffer = A,
+		.b_buffer = B,
+		.a_guard = -1,
+		.a_step = 1,
+		.nr = 16,
+		.kp = 1 };
+	add_buffer(g, HT_BUFFER_IN, rows * depth);
+	add_buffer(g, HT_BUFFER_IN, ht_ceil_div(columns, c->nr) * c->nr * depth);
+	add_buffer(g, HT_BUFFER_OUT, rows * columns);
+	c->a_row = ht_xmuli(&g->b, ht_xdim(&g->b, 0), depth);
+	c->b_base = ht_xi(&g->b, 0);
+	at = ht_xadd(&g->b, ht_xmuli(&g->b, ht_xdim(&g->b, 0), columns), ht_xdim(&g->b, 1));
+	ht_xstore(&g->b, OUT, at, ht_xred(&g->b, 0, HT_F32));
+}
+
+static void check_product(struct gen *g, ht_kernel_fn *fn)
+{
+	const struct ht_dim *d = g->stage.dim;
+	int64_t end = ht_cut_end(&d[2], g->size, d[2].extent), depth = d[2].extent,
+		nr = g->stage.contract.nr;
+	float *data[3];
+	void *const *all = (void *const *)data;
+
+	for (int i = 0; i < 3; i++) {
+		data[i] = ht_alloc_array(&g->arena, (size_t)g->buffer[i].count, sizeof **data);
+		memset(data[i], 0, (size_t)g->buffer[i].count * sizeof **data);
+	}
+	for (int64_t i = 0; i < g->buffer[A].count; i++)
+		data[A][i] = i % depth < end ? 1 : NAN;
+	for (int64_t i = 0; i < g->buffer[B].count; i++)
+		data[B][i] = i / nr % depth < end ? 1 : NAN;
+	run(g, fn, all);
+	for (int64_t i = 0; i < g->size[1] * d[1].extent; i++)
+		assert_float_equal(data[OUT][i], (float)end, 0);
+}
+
+/* ---- all of them ---- */
+
+static void check_all(
+	void (*make)(struct gen *, uint64_t), void (*check)(struct gen *, ht_kernel_fn *))
+{
+	const char *first = getenv("HALFTONE_SEED"), *many = getenv("HALFTONE_KERNELS");
+	uint64_t seed = first ? strtoull(first, NULL, 10) : 1,
+		 n = many ? strtoull(many, NULL, 10) : 40;
+
+	for (uint64_t i = seed; i < seed + n; i++) {
+		struct gen g;
+
+		make(&g, i);
+		ht_kernel_verify(&g.k);
+		check(&g, NULL);
+		for (const struct ht_target *const *t = ht_targets(); *t; t++) {
+			struct ht_code *code = NULL;
+			ht_kernel_fn *fn;
+
+			if (!backend_runs(*t))
+				continue;
+			ht_schedule_contract(*t, &g.k);
+			fn = backend_compile(backend, &g.k, *t, &code);
+			assert_non_null(fn);
+			check(&g, fn);
+			backend->free(code);
+		}
+		ht_arena_release(&g.arena);
+	}
+}
+
+static void test_stores(void **unused)
+{
+	(void)unused;
+	check_all(make_store, check_store);
+}
+
+static void test_left_out(void **unused)
+{
+	(void)unused;
+	check_all(make_long, check_left_out);
+}
+
+static void test_sums(void **unused)
+{
+	(void)unused;
+	check_all(make_sum, check_sum);
+}
+
+static void test_products(void **unused)
+{
+	(void)unused;
+	check_all(make_product, check_product);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_stores),
+		cmocka_unit_test(test_left_out), cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_products) };
+
+	backend = backend_open();
+	if (!backend)
+		return 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
