@@ -80,6 +80,8 @@ struct ht_model {
 	bool set; /* something was set: outputs, shapes */
 	bool outputs_set, inputs_set;
 	bool session; /* it is compiled as an entry of a session, which has its variables */
+	const char *scaled_loss; /* likewise: whose gradients are scaled; NULL: none is */
+	bool unchecked;          /* their overflow is not looked for */
 	struct ht_value_info *input;
 	size_t inputs;
 	int64_t import_ns;

@@ -222,6 +222,8 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 		.decider = &l->precision.decider,
 		.fusions = &l->fusions,
 		.variables = (upto == HT_UPTO_LOOK ? ht_variables_or_zeros : ht_variables_of)(m, w),
+		.scaled_loss = ht_str(m->scaled_loss ? m->scaled_loss : ""),
+		.unchecked = m->unchecked,
 		.session = m->session,
 		.verify = true,
 		.threads = opt->threads,

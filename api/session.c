@@ -120,8 +120,10 @@ static struct ht_session_variable *new_variable(
 static enum ht_status variable_of(struct ht_session *s, const struct ht_value_info *from,
 	struct ht_diags *d, struct ht_session_variable **out)
 {
-	struct ht_session_variable *v = ht_map_get(&s->variables, ht_str(from->name));
+	struct ht_session_variable *v = ht_session_scale_variable(s, ht_str(from->name));
 
+	if (!v)
+		v = ht_map_get(&s->variables, ht_str(from->name));
 	*out = v ? v : new_variable(s, from, d);
 	if (!*out)
 		return HT_E_ENVIRONMENT;
@@ -144,6 +146,7 @@ static enum ht_status take_variables(
 		ht_program_variable(e->program, i, &v);
 		HT_TRY(variable_of(s, &v, d, &e->variable[i]));
 		e->memory[i] = e->variable[i]->memory;
+		e->scaled |= e->variable[i] == &s->scale;
 	}
 	return HT_OK;
 }
@@ -211,8 +214,11 @@ enum ht_status ht_session_compile(struct ht_session *s, const char *name, struct
 
 	*e = (struct ht_session_entry){ .name = name };
 	m->session = true;
+	m->scaled_loss = s->scaling.loss;
+	m->unchecked = s->scaling.unchecked;
 	st = ht_compile(m, opt, d, &e->program);
-	m->session = false;
+	m->session = m->unchecked = false;
+	m->scaled_loss = NULL;
 	if (st == HT_OK)
 		st = ht_session_guarded(s, &w, bind, &a, d);
 	if (st != HT_OK)
@@ -291,7 +297,6 @@ enum ht_status ht_session_run_entry(struct ht_session *s, struct ht_session_entr
 	struct ht_philox *stream = ht_context_streams(e->context);
 	enum ht_status st;
 
-	(void)s;
 	HT_TRY(check_ready(e, d));
 	for (uint32_t i = 0; i < stream_count(e); i++)
 		stream[i] = e->stream[i]->at;
@@ -303,6 +308,8 @@ enum ht_status ht_session_run_entry(struct ht_session *s, struct ht_session_entr
 	for (size_t i = 0; i < ht_program_variables(e->program); i++)
 		if (used(e, i)->use & HT_IMAGE_ASSIGNS)
 			e->variable[i]->set = true;
+	if (e->scaled)
+		ht_scaling_update(&s->scaling);
 	return HT_OK;
 }
 

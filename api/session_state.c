@@ -17,7 +17,7 @@ struct noting {
 	size_t n;
 };
 
-static void put_note(struct ht_session *s, struct ht_str name, const int64_t *value, size_t n)
+void ht_session_put_note(struct ht_session *s, struct ht_str name, const int64_t *value, size_t n)
 {
 	struct ht_session_note *note = ht_map_get(&s->notes, name);
 
@@ -36,7 +36,7 @@ static enum ht_status note(void *arg)
 {
 	struct noting *x = arg;
 
-	put_note(x->s, ht_str(x->name), x->value, x->n);
+	ht_session_put_note(x->s, ht_str(x->name), x->value, x->n);
 	return HT_OK;
 }
 
@@ -131,6 +131,7 @@ static enum ht_status save(void *arg)
 	struct ht_map keys;
 
 	ht_map_init(&keys, x->a);
+	ht_session_note_scale(s);
 	x->item = HT_NEW_ARRAY(x->a, struct ht_checkpoint_item,
 		s->variables.count + s->kepts + s->notes.count + 1);
 	put_variables(x, &keys);
@@ -231,7 +232,7 @@ static enum ht_status take_own(struct restoring *x, struct ht_str key)
 	if (ht_str_is(key, STREAMS))
 		return take_streams(x, t);
 	if (ht_str_starts(key, NOTES))
-		put_note(x->s, (struct ht_str){ key.p + strlen(NOTES), key.n - strlen(NOTES) },
+		ht_session_put_note(x->s, (struct ht_str){ key.p + strlen(NOTES), key.n - strlen(NOTES) },
 			t->blob->p, t->blob->n / sizeof(int64_t));
 	return HT_OK;
 }
@@ -345,6 +346,7 @@ static enum ht_status restore(void *arg)
 	HT_TRY(note_keys(x));
 	HT_TRY(take_others(x));
 	take_values(x);
+	ht_session_take_scale(x->s);
 	return HT_OK;
 }
 

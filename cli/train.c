@@ -168,11 +168,16 @@ static enum ht_status open_train_model(struct training *t)
 static enum ht_status open_session(struct training *t)
 {
 	struct ht_session_options opt = HT_SESSION_OPTIONS_INIT;
+	enum ht_status st;
 
 	opt.threads = t->compile.threads;
 	opt.seed = (uint64_t)t->seed;
 	opt.seeded = 1;
-	return ht_session_new(&opt, t->c->diags, &t->session);
+	st = ht_session_new(&opt, t->c->diags, &t->session);
+	if (st == HT_OK)
+		st = ht_session_scale_loss(
+			t->session, t->loss, option(t->c, OPTION_LOSS_SCALE, "none"), t->c->diags);
+	return st;
 }
 
 static enum ht_status open_eval(struct training *t)

@@ -29,6 +29,8 @@
 	PASS(inline)                                                                               \
 	PASS(layer_norm)                                                                           \
 	PASS(layout)                                                                               \
+	PASS(loss_scale)                                                                           \
+	PASS(loss_seed)                                                                            \
 	PASS(matmul)                                                                               \
 	PASS(momentum)                                                                             \
 	PASS(precision)                                                                            \

@@ -9,6 +9,10 @@
 
 /* ---- pass.c: the pass interface and pipelines ---- */
 
+/* Variables of a session that scales gradients: the scale, f32, and a bool.  No variable of a model has such a name. */
+#define HT_LOSS_SCALE "_HALFTONE/loss_scale"
+#define HT_GRADIENTS_FINITE "_HALFTONE/finite"
+
 /* Values of variables, by name: a checkpoint. */
 struct ht_variable_source {
 	enum ht_status (*read)(void *self, struct ht_str name, struct ht_arena *a,
@@ -36,6 +40,10 @@ struct ht_pass_context {
 	const struct ht_variable_source *variables; /* for freeze; NULL: there is no checkpoint */
 	bool keep_variables; /* freeze leaves them alone: for looking at graphs without values */
 	bool keep_changed; /* likewise, where the graph changes one: for looking at those that train */
+	/* The entry's output whose gradients are scaled, by the variable HT_LOSS_SCALE; empty: none is.  Unless `unchecked`, the
+	 * variable HT_GRADIENTS_FINITE tells whether they were finite, and otherwise nothing was updated by them. */
+	struct ht_str scaled_loss;
+	bool unchecked;
 	bool session; /* every variable stays one, and freeze gives it no value: it is memory of a session */
 	bool verify; /* run the verifier before the first and after each pass */
 	/* Called after each pass; a status other than HT_OK ends the run.  NULL: nothing is. */

@@ -2,14 +2,14 @@
 #include "passes/passes.h"
 
 /* Twice over the shapes: what is folded may be the shape of what was not known. */
-#define FOLD "infer,identity,fold,infer,identity,fold,branches,prune,identity,scopes,simplify,cse,"
+#define FOLD "fold,infer,identity,fold,branches,prune,identity,scopes,simplify,cse,"
 #define FUSE                                                                                       \
 	"layer_norm,rms_norm,gelu,swish,hard_swish,softmax,activation,concat_split,matmul,"        \
 	"batch_norm,simplify,cse,prune,infer"
 
 /* What the entry needs is inlined and frozen; then that is all there is. */
 const char ht_pipeline_cleanup[] =
-	"feeds,split_fused,prune,inline,branches,prune,references,freeze,split_fused,prune,sizes," FOLD
+	"feeds,split_fused,prune,inline,branches,prune,references,freeze,split_fused,prune,sizes,infer,identity,loss_seed," FOLD
 	"momentum,adam," FUSE;
 
 #define MERGE "casts,cse,prune,infer"
@@ -21,6 +21,6 @@ const char ht_pipeline_painted[] = MERGE;
 	"split_batch_norm,training,einsum,layout,transposes,fold,simplify,cse,"                    \
 	"identity,fold_pad,dilate,casts,cse,prune,infer"
 const char ht_pipeline_layout[] =
-	"tensor_arrays,prune,cases,functional,bodies,recurrent,infer," LAYOUT;
+	"loss_scale,tensor_arrays,prune,cases,functional,bodies,recurrent,infer," LAYOUT;
 /* Of a body, whose dtypes are decided. */
-const char ht_pipeline_body[] = "split_fused," FOLD FUSE ",bodies,recurrent,infer," LAYOUT;
+const char ht_pipeline_body[] = "split_fused,infer,identity," FOLD FUSE ",bodies,recurrent,infer," LAYOUT;

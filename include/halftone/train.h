@@ -39,6 +39,29 @@ HT_API enum ht_status ht_session_add(struct ht_session *s, const char *name, str
 /* The entry's program; NULL: there is none. */
 HT_API const struct ht_program *ht_session_program(const struct ht_session *s, const char *name);
 
+/* Scales gradients, so that small ones are not zero in low precision.  Entries that are added afterwards, have the output
+ * `loss` and change variables multiply what its gradients begin at by a scale, and what uses these gradients gets them
+ * divided by it.  Where an element of a gradient is then not finite, the run changes no variable that waits for a gradient.
+ * `how` is as the option --loss-scale (docs/train.md): "fixed:1024", the vendor's FixedLossScaleManager, "dynamic", its
+ * ExponentialUpdateLossScaleManager, or "none".  A checkpoint has the scale and its counters.  HT_E_USAGE: `how` is
+ * malformed, or the session has an entry that is scaled already.  ht_session_add() gives HT_E_UNSUPPORTED where the entry's
+ * graph has no gradients that can be scaled. */
+HT_API enum ht_status ht_session_scale_loss(
+	struct ht_session *s, const char *loss, const char *how, struct ht_diags *d);
+
+struct ht_loss_scale {
+	size_t struct_size;
+	double scale;      /* of the next run */
+	int64_t good, bad; /* runs with finite gradients, and others, since the scale changed or they were reset */
+	int64_t runs;      /* of entries that are scaled */
+	int64_t skipped;   /* those whose gradients were not finite */
+	int finite;        /* whether those of the last run were */
+	int diverges;      /* a smaller scale would not help: at scale 1, or a fixed one for 100 runs, each was skipped */
+};
+#define HT_LOSS_SCALE_INIT { sizeof(struct ht_loss_scale), 0, 0, 0, 0, 0, 0, 0 }
+/* Returns 0 where the session scales no loss. */
+HT_API int ht_session_loss_scale(const struct ht_session *s, struct ht_loss_scale *out);
+
 /* Gives variables without a value that of the model's checkpoint (the one in a SavedModel), and where that has none runs
  * the op that initialises them, which a MetaGraphDef names or which is called as TensorFlow calls it.  Other variables of the
  * model get values likewise, so that a saved checkpoint has all of them.  `init`, where it is not NULL, is one op that

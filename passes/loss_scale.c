@@ -1,0 +1,303 @@
+/* loss_scale: takes the loss scale out of gradients, and skips updates by gradients that are not finite.
+ *
+ * What is proportional to the variable HT_LOSS_SCALE is divided by it where something uses it that is not: in front of the steps of
+ * optimisers, of clipping, of norms.  All of these quotients are looked at, in float32 where they are of a lower type; the variable
+ * HT_GRADIENTS_FINITE becomes whether each element of each of them is finite.  Where it is not so, nothing that waits for one of them
+ * changes a variable: such nodes become branches, one each, of which one side does nothing.
+ *
+ * Runs behind precision: a policy decides on the graph without what is added here. */
+#include "passes/loss_scale.h"
+
+#include "passes/linear.h"
+#include "passes/outline.h"
+
+struct scaling {
+	struct ht_rw r;
+	struct ht_node *end; /* where nodes are put; the graph is sorted in the end */
+	bool *linear;        /* by node id, of those that there were */
+	uint32_t ids;
+	struct ht_value inverse; /* of the scale */
+	struct ht_value finite;  /* whether those are that were looked at; node NULL: there are none */
+	bool *waits;             /* by node id: it waits for a quotient */
+	struct ht_outlines outlines;
+};
+
+static struct ht_str named(struct scaling *x, struct ht_str of, const char *what)
+{
+	return ht_str_printf(x->r.arena, "%.*s/%s", HT_STR_ARG(of), what);
+}
+
+static bool is_linear(const struct scaling *x, const struct ht_node *n)
+{
+	return n->id < x->ids && x->linear[n->id];
+}
+
+/* ---- quotients ---- */
+
+static struct ht_value inverse_in(struct scaling *x, enum ht_dtype t)
+{
+	return t == HT_F64 ? ht_rw_cast(&x->r, x->end, HT_STR("loss_scale/wide"), x->inverse, t)
+			   : x->inverse;
+}
+
+static struct ht_value all_of(struct scaling *x, struct ht_str name, struct ht_value v)
+{
+	int64_t axes[HT_MAX_RANK];
+	int32_t rank = ht_type_of(v)->shape.rank;
+
+	for (int32_t i = 0; i < rank; i++)
+		axes[i] = i;
+	if (rank <= 0)
+		return v;
+	return ht_rw_reduce(&x->r, x->end, HT_OP_All, named(x, name, "finite"), v, axes, rank,
+		false);
+}
+
+static struct ht_value truth(struct scaling *x, enum ht_op op, struct ht_str name,
+	const struct ht_value *in, int32_t ins, struct ht_shape shape)
+{
+	return ht_out(ht_rw_node(&x->r, x->end, op, name, in, ins,
+			      (struct ht_type){ HT_BOOL, shape }),
+		0);
+}
+
+static void look_at(struct scaling *x, struct ht_str name, struct ht_value v)
+{
+	struct ht_value each = truth(x, HT_OP_IsFinite, named(x, name, "is_finite"), &v, 1,
+				ht_type_of(v)->shape),
+			both[2] = { x->finite };
+
+	ht_attr_set_type(each.node, "T", ht_type_of(v)->dtype);
+	both[1] = all_of(x, name, each);
+	x->finite = x->finite.node ? truth(x, HT_OP_LogicalAnd, named(x, name, "all_finite"), both,
+					     2, HT_SHAPE_SCALAR)
+				   : both[1];
+}
+
+/* `v` without the scale, in v's type. */
+static struct ht_value unscaled(struct scaling *x, struct ht_value v)
+{
+	enum ht_dtype t = ht_type_of(v)->dtype, as = t == HT_F64 ? t : HT_F32;
+	struct ht_str name = v.node->name;
+	struct ht_value wide = t == as ? v
+				       : ht_rw_cast(&x->r, x->end, named(x, name, "wide"), v, as),
+			u = ht_rw_binary(&x->r, x->end, HT_OP_Mul, named(x, name, "unscaled"), wide,
+				inverse_in(x, as));
+
+	look_at(x, name, u);
+	return t == as ? u : ht_rw_cast(&x->r, x->end, named(x, name, "narrow"), u, t);
+}
+
+/* Whether use `u` of a scaled value is to have it without the scale. */
+static bool leaves(const struct scaling *x, const struct ht_rw_use *u)
+{
+	return u->arg >= 0 && u->node->id < x->ids && !is_linear(x, u->node) &&
+	       !ht_asks_shape_alone(u->node);
+}
+
+static struct ht_rw_use *leaving(struct scaling *x, struct ht_value v, size_t *count)
+{
+	const struct ht_rw_use *u;
+	struct ht_rw_use *list = NULL;
+	size_t cap = 0;
+
+	*count = 0;
+	for (u = ht_rw_first_use(&x->r, v.node); u; u = ht_rw_next_use(&x->r, u)) {
+		if (u->arg < 0 || u->node->in[u->arg].index != v.index || !leaves(x, u))
+			continue;
+		list = ht_grow(x->r.arena, list, *count, &cap, sizeof *list);
+		list[(*count)++] = *u;
+	}
+	return list;
+}
+
+static void set_outputs(struct scaling *x, struct ht_value from, struct ht_value to)
+{
+	for (struct ht_entry *e = x->r.g->entries; e; e = e->next)
+		for (struct ht_port *p = e->outputs; p; p = p->next)
+			if (ht_value_eq(p->value, from))
+				p->value = to;
+}
+
+static void take_out(struct scaling *x, struct ht_value v)
+{
+	bool given = ht_rw_is_output(&x->r, v);
+	struct ht_rw_use *list;
+	struct ht_value u;
+	size_t count;
+
+	if (!ht_is_float(ht_type_of(v)->dtype))
+		return;
+	list = leaving(x, v, &count);
+	if (!count && !given)
+		return;
+	u = unscaled(x, v);
+	for (size_t i = 0; i < count; i++)
+		ht_rw_set_in(&x->r, list[i].node, list[i].arg, u);
+	if (given)
+		set_outputs(x, v, u);
+}
+
+/* ---- updates ---- */
+
+static bool needs_waiting(const struct scaling *x, const struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->ins; i++)
+		if (x->waits[n->in[i].node->id])
+			return true;
+	for (int32_t i = 0; i < n->controls; i++)
+		if (x->waits[n->control[i]->id])
+			return true;
+	return false;
+}
+
+/* Of a sorted graph: what waits for a node that was made here. */
+static void find_waiting(struct scaling *x)
+{
+	x->waits = HT_NEW_ARRAY(x->r.arena, bool, x->r.g->ids);
+	for (const struct ht_node *n = x->r.g->first; n; n = n->next)
+		x->waits[n->id] = n->id >= x->ids || needs_waiting(x, n);
+}
+
+static int32_t argument_of_update(void *of, struct ht_value v)
+{
+	const struct ht_node *n = of;
+
+	for (int32_t i = 0; i < n->ins; i++)
+		if (ht_value_eq(n->in[i], v))
+			return i;
+	return -1;
+}
+
+static enum ht_dtype type_of_argument(void *of, int32_t i)
+{
+	const struct ht_node *n = of;
+
+	return ht_type_of(n->in[i])->dtype;
+}
+
+static bool is_update(void *of, struct ht_node *n)
+{
+	return of == n;
+}
+
+static struct ht_function *outline(struct scaling *x, struct ht_node *n, bool runs)
+{
+	struct ht_outline o = { &x->outlines, n, argument_of_update, type_of_argument, is_update,
+		n->ins };
+
+	return ht_outline(&o, named(x, n->name, runs ? "update" : "skip"), NULL, 0, &n, runs);
+}
+
+static void wait_for(struct scaling *x, struct ht_node *n, struct ht_node *first)
+{
+	struct ht_node **all =
+		HT_NEW_ARRAY(x->r.arena, struct ht_node *, (size_t)n->controls + 1);
+
+	for (int32_t i = 0; i < n->controls; i++)
+		all[i] = n->control[i];
+	all[n->controls] = first;
+	ht_rw_set_controls(&x->r, n, all, n->controls + 1);
+}
+
+/* `n` becomes a branch that runs it, or does nothing. */
+static void make_branch(struct scaling *x, struct ht_node *n, struct ht_node *told)
+{
+	struct ht_function *run = outline(x, n, true), *skip = outline(x, n, false);
+	enum ht_dtype *types = HT_NEW_ARRAY(x->r.arena, enum ht_dtype, (size_t)n->ins);
+	struct ht_value *in = HT_NEW_ARRAY(x->r.arena, struct ht_value, (size_t)n->ins + 1);
+	int32_t args = n->ins;
+
+	in[0] = x->finite;
+	for (int32_t i = 0; i < args; i++) {
+		types[i] = ht_type_of(n->in[i])->dtype;
+		in[i + 1] = n->in[i];
+	}
+	ht_rw_become(&x->r, n, HT_OP_If, in, args + 1);
+	ht_attr_set_type(n, "Tcond", HT_BOOL);
+	ht_attr_set_types(n, "Tin", types, args);
+	ht_attr_set_types(n, "Tout", NULL, 0);
+	ht_attr_set_function(n, "then_branch", run->name);
+	ht_attr_set_function(n, "else_branch", skip->name);
+	wait_for(x, n, told);
+}
+
+/* Sets the variable that tells whether gradients were finite. */
+static struct ht_node *tell(struct scaling *x)
+{
+	struct ht_value in[2] = { ht_own_variable(&x->r, x->end, HT_GRADIENTS_FINITE, HT_BOOL),
+		x->finite };
+	struct ht_node *n = ht_rw_node(&x->r, x->end, HT_OP_AssignVariableOp,
+		HT_STR("loss_scale/finite"), in, 2,
+		(struct ht_type){ HT_BOOL, HT_SHAPE_SCALAR });
+
+	ht_attr_set_type(n, "dtype", HT_BOOL);
+	ht_node_set_outs(n, 0);
+	return n;
+}
+
+static enum ht_status guard_updates(struct scaling *x)
+{
+	size_t count;
+	struct ht_node **all, *told;
+
+	HT_TRY(ht_graph_sort(x->r.g, x->r.c->diags));
+	find_waiting(x);
+	ht_outlines_init(&x->outlines, x->r.g, x->r.g->ids, x->r.arena);
+	all = ht_rw_nodes(&x->r, &count);
+	told = tell(x);
+	for (size_t i = 0; i < count; i++) {
+		struct ht_node *n = all[i];
+
+		if (!x->waits[n->id] || !ht_changes_variable(n))
+			continue;
+		if (n->outs)
+			return ht_error(x->r.c->diags, HT_E_UNSUPPORTED,
+				(struct ht_where){ .path = x->r.g->path,
+					.node = n->name,
+					.op = n->type,
+					.offset = -1 },
+				"this update cannot be skipped where a gradient overflows");
+		make_branch(x, n, told);
+	}
+	return HT_OK;
+}
+
+/* ---- the pass ---- */
+
+static struct ht_node *read_of_scale(const struct ht_graph *g)
+{
+	const struct ht_node *v = ht_own_variable_find(g, HT_LOSS_SCALE);
+
+	for (struct ht_node *n = v ? g->first : NULL; n; n = n->next)
+		if (ht_is(n, HT_READS_VARIABLE) && n->in[0].node == v)
+			return n;
+	return NULL;
+}
+
+static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
+{
+	struct ht_node *read = read_of_scale(g), **all;
+	struct scaling x = { .ids = g->ids };
+	size_t count;
+
+	if (!read)
+		return HT_OK;
+	ht_rw_init(&x.r, g, c);
+	all = ht_rw_nodes(&x.r, &count);
+	x.linear = ht_linear_in(g, ht_out(read, 0), x.r.arena, NULL);
+	x.inverse = ht_rw_unary(
+		&x.r, x.end, HT_OP_Reciprocal, HT_STR("loss_scale/inverse"), ht_out(read, 0));
+	for (size_t i = 0; i < count; i++)
+		for (int32_t k = 0; k < all[i]->outs && is_linear(&x, all[i]); k++)
+			take_out(&x, ht_out(all[i], k));
+	if (x.finite.node && !c->unchecked)
+		HT_TRY(guard_updates(&x));
+	return ht_graph_sort(g, c->diags);
+}
+
+const struct ht_pass ht_pass_loss_scale = {
+	.name = "loss_scale",
+	.summary = "takes the loss scale out of gradients; skips updates by those that overflow",
+	.run = run,
+};

@@ -1,0 +1,143 @@
+/* loss_seed: the gradients of a loss begin at the loss scale instead of at one.
+ *
+ * What they begin at is a constant, the one of those that the loss does not need to which the most nodes of the graph are
+ * proportional: for TensorFlow's gradients the ones that stand for the derivative of the loss by itself.  It is multiplied by the
+ * variable HT_LOSS_SCALE, before constants are folded.  Whichever constant it is, loss_scale takes the factor out again where
+ * proportionality ends, so that nothing but roundings changes.
+ *
+ * Left alone: a graph that changes no variable, and one that does not have the loss among its outputs. */
+#include "passes/linear.h"
+#include "passes/loss_scale.h"
+
+struct ht_node *ht_own_variable_find(const struct ht_graph *g, const char *name)
+{
+	for (struct ht_node *n = g->first; n; n = n->next)
+		if (ht_is(n, HT_VARIABLE) && ht_str_is(ht_variable_name(n), name))
+			return n;
+	return NULL;
+}
+
+struct ht_value ht_own_variable(
+	struct ht_rw *r, struct ht_node *before, const char *name, enum ht_dtype t)
+{
+	struct ht_node *n = ht_own_variable_find(r->g, name);
+
+	if (n)
+		return ht_out(n, 0);
+	n = ht_rw_node(r, before, HT_OP_VarHandleOp, ht_str(name), NULL, 0,
+		(struct ht_type){ HT_RESOURCE, HT_SHAPE_SCALAR });
+	ht_attr_set_type(n, "dtype", t);
+	ht_attr_set_shape(n, "shape", HT_SHAPE_SCALAR);
+	ht_attr_set_str(n, "shared_name", ht_str(name));
+	ht_attr_set_str(n, "container", HT_STR(""));
+	ht_attr_set_tensor(n, "_value", ht_tensor_new(r->g->arena, t, HT_SHAPE_SCALAR, NULL));
+	return ht_out(n, 0);
+}
+
+/* ---- where gradients begin ---- */
+
+static const struct ht_port *output_named(const struct ht_pass_context *c)
+{
+	for (const struct ht_port *p = c->entry ? c->entry->outputs : NULL; p; p = p->next)
+		if (ht_str_eq(p->name, c->scaled_loss) || ht_str_eq(p->alias, c->scaled_loss))
+			return p;
+	return NULL;
+}
+
+/* By node id: what `n` needs as operands, and `n`. */
+static bool *needed_by(const struct ht_graph *g, struct ht_node *n, struct ht_arena *a)
+{
+	bool *needed = HT_NEW_ARRAY(a, bool, g->ids);
+	struct ht_node **stack = HT_NEW_ARRAY(a, struct ht_node *, g->ids + 1);
+	size_t depth = 0;
+
+	needed[n->id] = true;
+	stack[depth++] = n;
+	while (depth) {
+		n = stack[--depth];
+		for (int32_t i = 0; i < n->ins; i++) {
+			struct ht_node *of = n->in[i].node;
+
+			if (needed[of->id])
+				continue;
+			needed[of->id] = true;
+			stack[depth++] = of;
+		}
+	}
+	return needed;
+}
+
+static bool may_be_seed(struct ht_node *n)
+{
+	double x;
+
+	if (n->outs != 1 || !ht_is_float(n->out[0].dtype))
+		return false;
+	return n->op == HT_OP_OnesLike ||
+	       (ht_is(n, HT_CONSTANT) && ht_const_splat(ht_out(n, 0), &x) && x != 0);
+}
+
+/* NULL: nothing is proportional to any. */
+static struct ht_node *find_seed(struct ht_rw *r, struct ht_node *loss)
+{
+	const bool *needed = needed_by(r->g, loss, r->arena);
+	struct ht_node *best = NULL;
+	size_t most = 1, count;
+
+	for (struct ht_node *n = r->g->first; n; n = n->next) {
+		if (needed[n->id] || !may_be_seed(n))
+			continue;
+		ht_linear_in(r->g, ht_out(n, 0), r->arena, &count);
+		if (count > most) {
+			most = count;
+			best = n;
+		}
+	}
+	return best;
+}
+
+/* ---- the scale ---- */
+
+static void scale(struct ht_rw *r, struct ht_node *seed)
+{
+	struct ht_node *before = seed->next, *read;
+	enum ht_dtype t = seed->out[0].dtype;
+	struct ht_value handle = ht_own_variable(r, before, HT_LOSS_SCALE, HT_F32), v, product;
+
+	read = ht_rw_node(r, before, HT_OP_ReadVariableOp, HT_STR("loss_scale/read"), &handle, 1,
+		(struct ht_type){ HT_F32, HT_SHAPE_SCALAR });
+	ht_attr_set_type(read, "dtype", HT_F32);
+	v = ht_out(read, 0);
+	if (t != HT_F32)
+		v = ht_rw_cast(r, before, HT_STR("loss_scale/cast"), v, t);
+	product = ht_rw_binary(
+		r, before, HT_OP_Mul, HT_STR("loss_scale/seed"), ht_out(seed, 0), v);
+	ht_rw_replace_behind(r, ht_out(seed, 0), product);
+}
+
+static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
+{
+	const struct ht_port *loss = c->scaled_loss.n ? output_named(c) : NULL;
+	struct ht_rw r;
+	struct ht_node *seed;
+
+	if (!loss || !ht_changes_any(g))
+		return HT_OK;
+	ht_rw_init(&r, g, c);
+	seed = find_seed(&r, loss->value.node);
+	if (!seed)
+		return ht_error(c->diags, HT_E_UNSUPPORTED,
+			(struct ht_where){
+				.path = g->path, .node = loss->value.node->name, .offset = -1 },
+			"the gradients of this loss cannot be scaled: no constant is found that "
+			"they begin at");
+	scale(&r, seed);
+	return ht_graph_sort(g, c->diags);
+}
+
+const struct ht_pass ht_pass_loss_seed = {
+	.name = "loss_seed",
+	.summary = "multiplies what the gradients of a loss begin at by the loss scale",
+	.spares_functions = true,
+	.run = run,
+};
