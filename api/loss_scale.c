@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define GREATEST 3.4e38 /* the vendor's bound: a scale that would pass it stays */
-enum { MOST_SKIPPED = 100 /* in a row, of a fixed scale */ };
+enum { MOST_SKIPPED = 100 /* in a row, where the scale cannot become smaller */ };
 
 /* ---- as text ---- */
 
@@ -149,8 +149,7 @@ void ht_scaling_update(struct ht_scaling *s)
 		return;
 	s->in_a_row = s->finite ? 0 : s->in_a_row + 1;
 	s->skipped += !s->finite;
-	s->diverges = s->dynamic ? s->scale <= 1 && s->in_a_row >= s->decr_every
-				 : s->in_a_row >= MOST_SKIPPED;
+	s->diverges = s->in_a_row >= MOST_SKIPPED && (!s->dynamic || s->scale <= 1);
 	if (s->dynamic)
 		(s->finite ? grow : shrink)(s);
 }

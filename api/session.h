@@ -74,6 +74,9 @@ enum ht_status ht_session_restore_quietly(
 	struct ht_session *s, struct ht_model *m, const char *prefix, struct ht_diags *d);
 /* The variable of that name which is the loss scale's; NULL: none is. */
 struct ht_session_variable *ht_session_scale_variable(struct ht_session *s, struct ht_str name);
+/* A word on a step in float16 whose gradients have no scale. */
+void ht_session_warn_unscaled(const struct ht_session_entry *e,
+	const struct ht_compile_options *opt, struct ht_diags *d);
 void ht_session_put_note(
 	struct ht_session *s, struct ht_str name, const int64_t *value, size_t n);
 /* Notes the scale for a checkpoint, and takes what was noted in one. */

@@ -36,6 +36,8 @@ struct training {
 	int64_t *row;
 	struct train_log log;
 	double last_loss;
+	struct ht_loss_scale scale; /* behind the last step */
+	bool scaled;
 };
 
 /* ---- signals: the first one ends the training behind the current step ---- */
@@ -364,9 +366,22 @@ static bool is_due(const struct training *t, long long done)
 	return t->save_every && done % t->save_every == 0;
 }
 
+/* A step that was skipped leaves the variables as they were, and so does one whose loss overflows. */
+static enum ht_status check_scale(const struct training *t, long long done)
+{
+	if (!t->scale.diverges)
+		return HT_OK;
+	return fail(HT_E_VERDICT,
+		"step %lld: gradients overflow at loss scale %g, %lld of %lld steps were skipped: a smaller "
+		"scale would not help, or is not allowed",
+		done, t->scale.scale, (long long)t->scale.skipped, (long long)t->scale.runs);
+}
+
 static enum ht_status check_number(const struct training *t, long long done)
 {
 	if (isfinite(t->last_loss))
+		return HT_OK;
+	if (t->scaled && !t->scale.finite)
 		return HT_OK;
 	if (t->saved.n)
 		return fail(HT_E_VERDICT,
@@ -392,6 +407,7 @@ static enum ht_status run_step(struct training *t, long long i)
 	t->spent[!low].seconds += log_seconds(&t->log) - begun;
 	if (st == HT_OK)
 		t->last_loss = entry_mean(e, 0);
+	t->scaled = ht_session_loss_scale(t->session, &t->scale);
 	return st;
 }
 
@@ -406,8 +422,11 @@ static enum ht_status one_step(struct training *t, long long i)
 	if (st != HT_OK)
 		return fail(st, "step %lld failed", done);
 	log_step(&t->log, done, t->last_loss,
-		(double)done * (double)t->batch / (double)t->data.count);
+		(double)done * (double)t->batch / (double)t->data.count,
+		t->scaled ? &t->scale : NULL);
 	st = check_number(t, done);
+	if (st == HT_OK)
+		st = check_scale(t, done);
 	if (st == HT_OK && t->eval_every && t->eval_data.n && done % t->eval_every == 0)
 		st = evaluate(t, done);
 	if (st == HT_OK && t->save && is_due(t, done))
@@ -458,6 +477,23 @@ static void put_phases(const struct training *t, struct text *out, bool json)
 		text_printf(out, "low precision saved %.3g s\n", saved);
 }
 
+static void put_scale(const struct training *t, struct text *out, bool json)
+{
+	struct ht_loss_scale s = HT_LOSS_SCALE_INIT;
+	bool on = ht_session_loss_scale(t->session, &s);
+
+	if (on && !json)
+		text_printf(out, "loss scale %g  %lld of %lld steps skipped\n", s.scale,
+			(long long)s.skipped, (long long)s.runs);
+	else if (on)
+		text_printf(out,
+			"{\"scale\": %.17g, \"good\": %lld, \"bad\": %lld, \"steps\": %lld, \"skipped\": %lld}",
+			s.scale, (long long)s.good, (long long)s.bad, (long long)s.runs,
+			(long long)s.skipped);
+	else if (json)
+		text_printf(out, "null");
+}
+
 static enum ht_status report(struct training *t, bool json)
 {
 	double seconds = log_seconds(&t->log), done = (double)(t->steps - t->first);
@@ -468,6 +504,7 @@ static enum ht_status report(struct training *t, bool json)
 	if (!json) {
 		text_printf(&out, "%lld steps  loss %.6g  %.3g s  %.4g steps/s  %s\n", t->steps,
 			t->last_loss, seconds, seconds > 0 ? done / seconds : 0, info.policy);
+		put_scale(t, &out, false);
 		put_phases(t, &out, false);
 		for (size_t i = 0; i < t->measures && t->evaluated; i++)
 			text_printf(&out, "evaluation  %s %.6g\n", t->measured[i], t->value[i]);
@@ -481,6 +518,8 @@ static enum ht_status report(struct training *t, bool json)
 	text_printf(
 		&out, ",\n \"first\": %lld,\n \"steps\": %lld,\n \"loss\": ", t->first, t->steps);
 	text_number(&out, t->last_loss);
+	text_printf(&out, ",\n \"loss_scale\": ");
+	put_scale(t, &out, true);
 	text_printf(&out, ",\n \"seconds\": %.6f,\n \"phases\": [", seconds);
 	put_phases(t, &out, true);
 	text_printf(&out, "],\n \"evaluation\": {");
@@ -542,7 +581,10 @@ static void release(struct training *t)
 
 enum ht_status verb_train(struct cli *c)
 {
-	struct training t = { .c = c, .compile = HT_COMPILE_OPTIONS_INIT, .last_loss = NAN };
+	struct training t = { .c = c,
+		.compile = HT_COMPILE_OPTIONS_INIT,
+		.last_loss = NAN,
+		.scale = HT_LOSS_SCALE_INIT };
 	enum ht_format format;
 	enum ht_status st = option_json(c, &format), closed;
 

@@ -116,7 +116,9 @@ struct train_log {
 	bool terminal, shown;
 };
 enum ht_status log_open(struct train_log *l, const struct cli *c, long long first, long long steps);
-void log_step(struct train_log *l, long long step, double loss, double epoch);
+/* scale: of the loss behind the step; NULL: it has none. */
+void log_step(struct train_log *l, long long step, double loss, double epoch,
+	const struct ht_loss_scale *scale);
 /* A line of names and values: of an evaluation, or the end. */
 void log_values(struct train_log *l, const char *event, long long step, const char *const *name,
 	const double *value, size_t n);

@@ -45,10 +45,15 @@ static void clear_line(struct train_log *l)
 	l->shown = false;
 }
 
-static void put_progress(struct train_log *l, long long step, double loss, double rate)
+static void put_progress(struct train_log *l, long long step, double loss, double rate,
+	const struct ht_loss_scale *scale)
 {
-	fprintf(stderr, "%sstep %lld of %lld  loss %.6g  %.3g steps/s",
-		l->terminal ? "\r\033[K" : "", step, l->steps, loss, rate);
+	fprintf(stderr, "%sstep %lld of %lld  loss %.6g  ", l->terminal ? "\r\033[K" : "", step,
+		l->steps, loss);
+	if (scale)
+		fprintf(stderr, "scale %.6g  skipped %lld  ", scale->scale,
+			(long long)scale->skipped);
+	fprintf(stderr, "%.3g steps/s", rate);
 	if (l->terminal && rate > 0)
 		fprintf(stderr, "  %.0f s left ", (double)(l->steps - step) / rate);
 	if (!l->terminal)
@@ -63,7 +68,8 @@ static void write_line(struct train_log *l, struct text *t)
 	free(t->p);
 }
 
-void log_step(struct train_log *l, long long step, double loss, double epoch)
+void log_step(struct train_log *l, long long step, double loss, double epoch,
+	const struct ht_loss_scale *scale)
 {
 	double t = now(), spent = t - l->begun;
 	struct text line = { 0 };
@@ -73,13 +79,16 @@ void log_step(struct train_log *l, long long step, double loss, double epoch)
 		text_number(&line, epoch);
 		text_printf(&line, ", \"loss\": ");
 		text_number(&line, loss);
+		if (scale)
+			text_printf(&line, ", \"scale\": %.17g, \"skipped\": %s", scale->scale,
+				scale->finite ? "false" : "true");
 		text_printf(&line, ", \"seconds\": %.6f}\n", spent);
 		write_line(l, &line);
 	}
 	if (option_on(l->c, OPTION_QUIET) || t - l->told < (l->terminal ? SHOWN : INTERVAL))
 		return;
 	l->told = t;
-	put_progress(l, step, loss, spent > 0 ? (double)(step - l->first) / spent : 0);
+	put_progress(l, step, loss, spent > 0 ? (double)(step - l->first) / spent : 0, scale);
 }
 
 void log_values(struct train_log *l, const char *event, long long step, const char *const *name,

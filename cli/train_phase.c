@@ -98,8 +98,6 @@ enum ht_status phases_read(struct cli *c, const struct ht_policy *own, struct ph
 	st = read_target(c, p);
 	if (st != HT_OK)
 		return st;
-	if (!strncmp(value, "fast|", 5))
-		warn(c, "float16 without a loss scale: gradients below 6e-8 are zero; fast1 has bfloat16");
 	return open_low(c,
 		!strncmp(value, "fast1|", 6)
 			? is_family_v2(c) ? "mixed_bfloat16" : "allow_mix_precision_bf16"

@@ -18,6 +18,15 @@ enum ht_status ht_infer_variable(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
+enum ht_status ht_infer_float_status(struct ht_infer *in, struct ht_node *n)
+{
+	static const int64_t numbers[1] = { 8 };
+
+	(void)in;
+	n->out[0].shape = (struct ht_shape){ 1, numbers };
+	return HT_OK;
+}
+
 enum ht_status ht_infer_assign(struct ht_infer *in, struct ht_node *n)
 {
 	(void)in;

@@ -223,6 +223,20 @@ static void keep_items(struct ht_node *n, const char *attr, const bool *keep, in
 	a->value.list.n = kept;
 }
 
+/* What an operand that goes waits for, as a constant may, the node waits for. */
+static void wait_for_those_of(struct ht_node *n, const struct ht_node *operand)
+{
+	struct ht_node **all = HT_NEW_ARRAY(
+		n->graph->arena, struct ht_node *, (size_t)(n->controls + operand->controls));
+	int32_t count = 0;
+
+	for (int32_t i = 0; i < n->controls; i++)
+		all[count++] = n->control[i];
+	for (int32_t i = 0; i < operand->controls; i++)
+		all[count++] = operand->control[i];
+	ht_node_set_controls(n, all, count);
+}
+
 static void keep_operands(struct control *x, const bool *keep)
 {
 	struct ht_node *n = x->node;
@@ -231,6 +245,8 @@ static void keep_operands(struct control *x, const bool *keep)
 	for (int32_t i = 0; i < x->args; i++)
 		if (keep[i])
 			n->in[kept++] = n->in[first + i];
+		else if (n->in[first + i].node->controls)
+			wait_for_those_of(n, n->in[first + i].node);
 	n->ins = kept;
 	for (int k = 0; k < 2; k++)
 		keep_ports(&x->body[k]->args, keep);

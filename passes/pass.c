@@ -18,6 +18,7 @@
 	PASS(einsum)                                                                               \
 	PASS(expand_fused)                                                                         \
 	PASS(feeds)                                                                                \
+	PASS(float_status)                                                                         \
 	PASS(fold)                                                                                 \
 	PASS(fold_pad)                                                                             \
 	PASS(freeze)                                                                               \

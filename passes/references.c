@@ -4,7 +4,7 @@
  * optimisers) or asks whether there is a value becomes the op that takes handles; what reads its value gets a ReadVariableOp, which waits for what the reader waits for.  A reference
  * that a write gives is read behind that write.
  *
- * Variables that nothing writes to are left to freeze, and so are those that an op takes by reference that has no form with
+ * A reference into a branch (RefSwitch) becomes a handle into it.  Variables that nothing writes to are left to freeze, and so are those that an op takes by reference that has no form with
  * handles: freeze names the op. */
 #include "passes/rewrite.h"
 
@@ -46,9 +46,10 @@ static const struct {
 
 struct references {
 	struct ht_rw r;
-	struct ht_node **variable; /* by node id: of the reference that is result 0, or NULL */
+	struct ht_node **variable; /* by node id: of the reference that is result 0, or each of a RefSwitch; or NULL */
 	bool *stays;               /* by node id of a variable: it stays a reference */
 	bool *written;             /* likewise: something writes to it, or may between runs */
+	bool *switches;            /* by node id: it takes a reference into a branch */
 	bool session;
 	uint32_t ids; /* of these; nodes made here are above */
 };
@@ -61,12 +62,17 @@ static enum ht_op by_handle(enum ht_op op)
 	return HT_OP_OPAQUE;
 }
 
+static bool is_switch(const struct references *x, const struct ht_node *n)
+{
+	return n->id < x->ids && x->switches[n->id];
+}
+
 /* The variable whose reference operand `i` of `n` is; NULL: it is none. */
 static struct ht_node *referred(const struct references *x, const struct ht_node *n, int32_t i)
 {
 	struct ht_value v = n->in[i];
 
-	return v.index == 0 && v.node->id < x->ids ? x->variable[v.node->id] : NULL;
+	return (v.index == 0 || is_switch(x, v.node)) && v.node->id < x->ids ? x->variable[v.node->id] : NULL;
 }
 
 static bool gives_reference(const struct ht_node *n)
@@ -82,6 +88,7 @@ static bool is_reference_variable(const struct ht_node *n)
 
 static void look_at(struct references *x, struct ht_node *n)
 {
+	x->switches[n->id] = n->op == HT_OP_RefSwitch;
 	if (is_reference_variable(n)) {
 		x->variable[n->id] = n;
 		x->written[n->id] = x->session;
@@ -92,10 +99,10 @@ static void look_at(struct references *x, struct ht_node *n)
 
 		if (!v || !ht_takes_reference(n, i))
 			continue;
-		x->written[v->id] = true;
-		if (by_handle(n->op) == HT_OP_OPAQUE)
+		x->written[v->id] |= !is_switch(x, n);
+		if (by_handle(n->op) == HT_OP_OPAQUE && !is_switch(x, n))
 			x->stays[v->id] = true;
-		if (i == 0 && gives_reference(n))
+		if (i == 0 && (gives_reference(n) || is_switch(x, n)))
 			x->variable[n->id] = v;
 	}
 }
@@ -127,10 +134,17 @@ static struct ht_type type_of_variable(const struct ht_node *v)
 							    : HT_SHAPE_UNKNOWN };
 }
 
-static struct ht_node *read_before(
-	struct references *x, struct ht_node *before, struct ht_node *v, struct ht_str name)
+/* The handle that takes the place of a reference: of the variable, or where it comes into a branch. */
+static struct ht_value handle_of(const struct references *x, struct ht_value reference)
 {
-	struct ht_value handle = ht_out(v, 0);
+	while (!is_switch(x, reference.node) && x->variable[reference.node->id] != reference.node)
+		reference = reference.node->in[0];
+	return reference;
+}
+
+static struct ht_node *read_before(struct references *x, struct ht_node *before, struct ht_node *v,
+	struct ht_value handle, struct ht_str name)
+{
 	struct ht_node *n = ht_rw_node(
 		&x->r, before, HT_OP_ReadVariableOp, name, &handle, 1, type_of_variable(v));
 
@@ -142,7 +156,7 @@ static struct ht_node *read_before(
 static void convert_read(
 	struct references *x, struct ht_node *n, int32_t i, struct ht_node *v, struct ht_node *from)
 {
-	struct ht_value handle = ht_out(v, 0);
+	struct ht_value handle = handle_of(x, n->in[i]);
 	struct ht_node *read = n;
 
 	if (ht_is(n, HT_FORWARDS) && n->outs == 1) {
@@ -152,13 +166,13 @@ static void convert_read(
 		ht_attr_set_type(n, "dtype", t.dtype);
 		n->out[0] = t;
 	} else {
-		read = read_before(x, n, v,
+		read = read_before(x, n, v, handle,
 			ht_str_printf(x->r.arena, "%.*s/%.*s/read", HT_STR_ARG(n->name),
 				HT_STR_ARG(v->name)));
 		ht_rw_set_controls(&x->r, read, n->control, n->controls);
 		ht_rw_set_in(&x->r, n, i, ht_out(read, 0));
 	}
-	if (from != v)
+	if (from != v && !is_switch(x, from))
 		wait_for(x, read, from);
 }
 
@@ -173,8 +187,8 @@ static void convert_operands(struct references *x, struct ht_node *n)
 			convert_read(x, n, i, v, from);
 			continue;
 		}
-		if (from != v) {
-			ht_rw_set_in(&x->r, n, i, ht_out(v, 0));
+		if (from != v && !is_switch(x, from)) {
+			ht_rw_set_in(&x->r, n, i, handle_of(x, n->in[i]));
 			wait_for(x, n, from);
 		}
 	}
@@ -187,7 +201,7 @@ static void convert_output(struct references *x, struct ht_node *n, struct ht_no
 
 	if (!ht_rw_is_output(&x->r, ht_out(n, 0)))
 		return;
-	read = read_before(x, n, v, /* the graph is sorted in the end */
+	read = read_before(x, n, v, handle_of(x, ht_out(n, 0)), /* the graph is sorted in the end */
 		ht_str_printf(x->r.arena, "%.*s/read", HT_STR_ARG(n->name)));
 	if (n != v)
 		wait_for(x, read, n);
@@ -207,6 +221,16 @@ static void become_variable(struct references *x, struct ht_node *v)
 	ht_attr_set_shape(v, "shape", t.shape);
 	ht_attr_set_str(v, "shared_name", name);
 	v->out[0] = (struct ht_type){ HT_RESOURCE, HT_SHAPE_SCALAR };
+}
+
+static void become_switch(struct references *x, struct ht_node *n)
+{
+	struct ht_value in[2] = { n->in[0], n->in[1] };
+
+	ht_rw_become(&x->r, n, HT_OP_Switch, in, 2);
+	ht_attr_set_type(n, "T", HT_RESOURCE);
+	for (int32_t i = 0; i < n->outs; i++)
+		n->out[i] = (struct ht_type){ HT_RESOURCE, HT_SHAPE_SCALAR };
 }
 
 /* The form by handle of what takes the reference of `v`.  It has the types of the variable and of the indices. */
@@ -252,6 +276,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	x.variable = HT_NEW_ARRAY(c->scratch, struct ht_node *, g->ids);
 	x.stays = HT_NEW_ARRAY(c->scratch, bool, g->ids);
 	x.written = HT_NEW_ARRAY(c->scratch, bool, g->ids);
+	x.switches = HT_NEW_ARRAY(c->scratch, bool, g->ids);
 	all = ht_rw_nodes(&x.r, &count);
 	for (size_t i = 0; i < count; i++)
 		look_at(&x, all[i]);
@@ -263,9 +288,12 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	for (size_t i = 0; i < count; i++) {
 		struct ht_node *v = form_of(&x, all[i]);
 
-		if (v)
+		if (v && !is_switch(&x, all[i]))
 			become_form(&x, all[i], v);
 	}
+	for (size_t i = 0; i < count; i++)
+		if (is_switch(&x, all[i]) && form_of(&x, all[i]))
+			become_switch(&x, all[i]);
 	for (size_t i = 0; i < count; i++)
 		if (x.variable[all[i]->id] == all[i] && converts(&x, all[i]))
 			become_variable(&x, all[i]);

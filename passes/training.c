@@ -6,7 +6,7 @@
  *
  * Runs behind the precision pass, since a policy decides on each of them as one op.  Left alone: unknown
  * shapes. */
-#include "passes/rewrite.h"
+#include "passes/float_status.h"
 
 /* One op being written. */
 struct writing {
@@ -305,6 +305,9 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 	case HT_OP_SoftmaxCrossEntropyWithLogits:
 	case HT_OP_SparseSoftmaxCrossEntropyWithLogits:
 		write_softmax_loss(r, n);
+		return;
+	case HT_OP__FloatStatus:
+		ht_write_float_status(r, n);
 		return;
 	case HT_OP_BiasAddGrad:
 		write_bias_gradient(r, n);

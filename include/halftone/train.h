@@ -56,7 +56,7 @@ struct ht_loss_scale {
 	int64_t runs;      /* of entries that are scaled */
 	int64_t skipped;   /* those whose gradients were not finite */
 	int finite;        /* whether those of the last run were */
-	int diverges;      /* a smaller scale would not help: at scale 1, or a fixed one for 100 runs, each was skipped */
+	int diverges;      /* a fixed scale, or one that is 1, and the last 100 runs or more were skipped */
 };
 #define HT_LOSS_SCALE_INIT { sizeof(struct ht_loss_scale), 0, 0, 0, 0, 0, 0, 0 }
 /* Returns 0 where the session scales no loss. */

@@ -1,0 +1,200 @@
+/* float_status: the overflow flag of the vendor's NPULossScaleOptimizer, on a machine that has no such flag.
+ *
+ * On the vendor's device NpuGetFloatStatus writes into the memory of NpuAllocFloatStatus whether anything overflowed since
+ * NpuClearFloatStatus.  Here a get tells of the tensors that it waits for, which are those of its control inputs and of groups
+ * among them: all eight numbers are 1 where an element of one of them is infinite or NaN, else 0.  A clear gives zeros, as an
+ * allocation does, and what else uses the allocation sees what its get left there.
+ *
+ * Edges become operands here, in front of all passes that drop edges; pass `training` writes the op that is left,
+ * _FloatStatus, so that policies decide on it as one op. */
+#include "passes/float_status.h"
+
+#include <string.h>
+
+enum { NUMBERS = 8 };
+
+struct status {
+	struct ht_rw r;
+	struct ht_node *get;
+	struct ht_value *of; /* the tensors that it tells of */
+	enum ht_dtype *type;
+	size_t count, cap, cap_types;
+	bool *met; /* by node id */
+};
+
+/* ---- edges become operands ---- */
+
+static void add(struct status *x, struct ht_value v, enum ht_dtype t)
+{
+	x->of = ht_grow(x->r.arena, x->of, x->count, &x->cap, sizeof *x->of);
+	x->type = ht_grow(x->r.arena, x->type, x->count, &x->cap_types, sizeof *x->type);
+	x->of[x->count] = v;
+	x->type[x->count++] = t;
+}
+
+/* Results of `n`, or where it has none of those that it waits for. */
+static void add_tensors(struct status *x, struct ht_node *n, int depth)
+{
+	if (x->met[n->id] || depth > 64)
+		return;
+	x->met[n->id] = true;
+	for (int32_t i = 0; i < n->outs; i++) {
+		enum ht_dtype t = ht_stated_type(ht_out(n, i)).dtype;
+
+		if (ht_is_float(t))
+			add(x, ht_out(n, i), t);
+	}
+	for (int32_t i = 0; i < n->controls && n->op == HT_OP_NoOp; i++)
+		add_tensors(x, n->control[i], depth + 1);
+}
+
+static struct ht_value zeros(struct ht_rw *r, struct ht_node *n)
+{
+	static const int64_t dim[1] = { NUMBERS };
+
+	return ht_rw_const(r, n, n->name, HT_F32, (struct ht_shape){ 1, dim },
+		ht_rw_blob(r, NUMBERS * sizeof(float)));
+}
+
+static enum ht_status refuse(const struct ht_node *n, struct ht_pass_context *c, const char *what)
+{
+	return ht_error(c->diags, HT_E_UNSUPPORTED,
+		(struct ht_where){
+			.path = n->graph->path, .node = n->name, .op = n->type, .offset = -1 },
+		"%s", what);
+}
+
+static enum ht_status convert_get(struct status *x, struct ht_node *n)
+{
+	struct ht_value *in;
+
+	x->count = 0;
+	x->met = HT_NEW_ARRAY(x->r.arena, bool, x->r.g->ids);
+	for (int32_t i = 0; i < n->controls; i++)
+		add_tensors(x, n->control[i], 0);
+	if (!x->count)
+		return refuse(n, x->r.c,
+			"it waits for no tensor of floating point, so there is nothing of which it "
+			"could tell whether it overflowed");
+	in = HT_NEW_ARRAY(x->r.arena, struct ht_value, x->count);
+	memcpy(in, x->of, x->count * sizeof *in);
+	ht_rw_become(&x->r, n, HT_OP__FloatStatus, in, (int32_t)x->count);
+	ht_attr_set_types(n, "T", x->type, (int32_t)x->count);
+	return HT_OK;
+}
+
+/* Uses of the allocation but by the get itself. */
+static enum ht_status convert_alloc(struct status *x, struct ht_node *n)
+{
+	const struct ht_rw_use *u;
+	struct ht_node *get = NULL;
+	bool others = false;
+
+	for (u = ht_rw_first_use(&x->r, n); u; u = ht_rw_next_use(&x->r, u)) {
+		if (u->arg < 0)
+			continue;
+		if (u->node->op != HT_OP_NpuGetFloatStatus)
+			others |= u->node->op != HT_OP_NpuClearFloatStatus;
+		else if (get && get != u->node)
+			return refuse(n, x->r.c,
+				"several nodes get this status; one is supported");
+		else
+			get = u->node;
+	}
+	x->get = get;
+	if (!get || !others)
+		return HT_OK;
+	ht_rw_replace_behind(&x->r, ht_out(n, 0), ht_out(get, 0));
+	return HT_OK;
+}
+
+static bool has(const struct ht_graph *g)
+{
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		if (n->op == HT_OP_NpuAllocFloatStatus || n->op == HT_OP_NpuGetFloatStatus ||
+			n->op == HT_OP_NpuClearFloatStatus)
+			return true;
+	return false;
+}
+
+static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
+{
+	struct status x = { 0 };
+	struct ht_node **all;
+	size_t count;
+
+	if (!has(g))
+		return HT_OK;
+	ht_rw_init(&x.r, g, c);
+	all = ht_rw_nodes(&x.r, &count);
+	for (size_t i = 0; i < count; i++)
+		if (all[i]->graph && all[i]->op == HT_OP_NpuAllocFloatStatus)
+			HT_TRY(convert_alloc(&x, all[i]));
+	for (size_t i = 0; i < count; i++)
+		if (all[i]->graph && all[i]->op == HT_OP_NpuGetFloatStatus)
+			HT_TRY(convert_get(&x, all[i]));
+	for (size_t i = 0; i < count; i++)
+		if (all[i]->graph && (all[i]->op == HT_OP_NpuAllocFloatStatus ||
+					     all[i]->op == HT_OP_NpuClearFloatStatus))
+			ht_rw_take_place(&x.r, all[i], zeros(&x.r, all[i]));
+	return ht_graph_sort(g, c->diags);
+}
+
+const struct ht_pass ht_pass_float_status = {
+	.name = "float_status",
+	.summary = "what the vendor's overflow flag tells of",
+	.spares_functions = true,
+	.run = run,
+};
+
+/* ---- the op that is left ---- */
+
+static struct ht_value whether(struct ht_rw *r, struct ht_node *before, enum ht_op op,
+	struct ht_value a, struct ht_value b, struct ht_shape s)
+{
+	struct ht_value in[2] = { a, b };
+
+	return ht_out(ht_rw_node(r, before, op, before->name, in, 1 + (b.node != NULL),
+			      (struct ht_type){ HT_BOOL, s }),
+		0);
+}
+
+static struct ht_value all_finite(struct ht_rw *r, struct ht_node *n, struct ht_value v)
+{
+	struct ht_shape s = ht_type_of(v)->shape;
+	int64_t axes[HT_MAX_RANK];
+	struct ht_value each =
+		whether(r, n, HT_OP_IsFinite, v, (struct ht_value){ .node = NULL }, s);
+
+	ht_attr_set_type(each.node, "T", ht_type_of(v)->dtype);
+	for (int32_t i = 0; i < s.rank; i++)
+		axes[i] = i;
+	return s.rank ? ht_rw_reduce(r, n, HT_OP_All, n->name, each, axes, s.rank, false) : each;
+}
+
+void ht_write_float_status(struct ht_rw *r, struct ht_node *n)
+{
+	static const int64_t dim[1] = { NUMBERS };
+	const struct ht_shape shape = { 1, dim };
+	const int64_t numbers = NUMBERS;
+	struct ht_value finite = { .node = NULL }, overflows, in[2];
+	struct ht_node *fill;
+
+	for (int32_t i = 0; i < n->ins; i++)
+		if (ht_type_of(n->in[i])->shape.rank < 0)
+			return;
+	for (int32_t i = 0; i < n->ins; i++) {
+		struct ht_value v = all_finite(r, n, n->in[i]);
+
+		finite = finite.node ? whether(r, n, HT_OP_LogicalAnd, finite, v, HT_SHAPE_SCALAR)
+				     : v;
+	}
+	overflows = whether(r, n, HT_OP_LogicalNot, finite, (struct ht_value){ .node = NULL },
+		HT_SHAPE_SCALAR);
+	in[0] = ht_rw_const_ints(r, n, n->name, HT_I32, &numbers, 1);
+	in[1] = ht_rw_cast(r, n, n->name, overflows, HT_F32);
+	fill = ht_rw_node(r, n, HT_OP_Fill, n->name, in, 2, (struct ht_type){ HT_F32, shape });
+	ht_attr_set_type(fill, "T", HT_F32);
+	ht_attr_set_type(fill, "index_type", HT_I32);
+	ht_rw_replace_node(r, n, ht_out(fill, 0));
+}

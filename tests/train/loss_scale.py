@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""Loss scales beside TensorFlow: random nets whose gradients overflow in some steps.
+
+Graphs that scale by themselves, written as the vendor's NPULossScaleOptimizer writes them with its overflow flag and a
+FixedLossScaleManager or an ExponentialUpdateLossScaleManager; in TensorFlow's copy the flag is computed from the gradients. And plain
+graphs, which --loss-scale scales. Variables, counters and scales must agree behind each stretch of steps.
+
+Exit code 77: nothing to test with.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, '..', 'tools'))
+import environment  # noqa: E402
+
+environment.enter_venv()
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+v1 = tf.compat.v1
+v1.disable_eager_execution()
+ROWS, BATCH, STEPS = 24, 8, 24
+VENDOR = {'float_status/alloc': 'NpuAllocFloatStatus', 'float_status/get': 'NpuGetFloatStatus', 'float_status/clear': 'NpuClearFloatStatus'}
+OPTIMIZERS = [lambda: v1.train.GradientDescentOptimizer(.1), lambda: v1.train.MomentumOptimizer(.05, .9), lambda: v1.train.AdamOptimizer(.01),
+              lambda: v1.train.RMSPropOptimizer(.01), lambda: v1.train.AdagradOptimizer(.1)]
+
+
+# ---- the vendor's managers and optimizer, in TensorFlow's ops ----
+
+class Fixed:
+    def __init__(self, scale):
+        self.scale, self.text = tf.constant(scale, tf.float32), f'fixed:{scale}'
+
+    def update(self, finite):
+        return tf.no_op()
+
+
+class Exponential:
+    def __init__(self, scale, incr_every, decr_every, incr_ratio, decr_ratio):
+        self.text = (f'dynamic:{scale},incr-every={incr_every},decr-every={decr_every},incr-ratio={incr_ratio},'
+                     f'decr-ratio={decr_ratio}')
+        self.every, self.ratio = (incr_every, decr_every), (incr_ratio, decr_ratio)
+        with v1.variable_scope('manager', use_resource=v1.control_flow_v2_enabled()):
+            self.variable = v1.get_variable('scale', [], initializer=v1.constant_initializer(scale), trainable=False)
+            self.good = v1.get_variable('good', [], tf.int32, initializer=v1.zeros_initializer(), trainable=False)
+            self.bad = v1.get_variable('bad', [], tf.int32, initializer=v1.zeros_initializer(), trainable=False)
+        self.scale = self.variable.read_value() if hasattr(self.variable, 'read_value') else self.variable
+
+    def reset(self, scale):
+        return tf.group(v1.assign(self.variable, scale), v1.assign(self.good, 0), v1.assign(self.bad, 0))
+
+    def update(self, finite):
+        def grow():
+            def larger():
+                more = self.variable * self.ratio[0]
+                return self.reset(tf.where(tf.math.is_finite(more), more, self.variable))
+            return v1.cond(self.good + 1 >= self.every[0], larger, lambda: tf.group(v1.assign_add(self.good, 1)))
+
+        def shrink():
+            return v1.cond(self.bad + 1 >= self.every[1], lambda: self.reset(tf.maximum(1., self.variable * self.ratio[1])),
+                           lambda: tf.group(v1.assign_add(self.bad, 1), v1.assign(self.good, 0)))
+        return v1.cond(finite, grow, shrink)
+
+
+def scaled_step(optimizer, manager, loss, boost, oracle):
+    """compute_gradients() and apply_gradients() of the vendor's optimizer."""
+    global_step = v1.train.get_or_create_global_step()
+    with v1.name_scope('float_status'):
+        alloc = tf.constant(np.zeros(8, 'f4'), name='alloc')
+    pairs = [(g * boost, v) for g, v in optimizer.compute_gradients(loss * manager.scale)]
+    pairs = [(g * tf.math.reciprocal(manager.scale), v) for g, v in pairs]
+    grads = [g for g, _ in pairs]
+    with v1.name_scope('float_status/'), tf.control_dependencies([tf.group(*grads[1:]), grads[0]]):
+        if oracle:
+            finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(g)) for g in grads])
+            get = tf.fill([8], 1 - tf.cast(finite, tf.float32))
+            clear, alloc = tf.zeros([8]), get
+        else:
+            get = tf.identity(alloc, name='get')
+            clear = tf.identity(get, name='clear')
+    is_finite = tf.reduce_all(tf.equal(alloc, clear))
+
+    def apply():
+        return optimizer.apply_gradients(pairs, global_step)
+    updated = v1.cond(is_finite, apply, tf.no_op)
+    with tf.control_dependencies([updated]):
+        return tf.group(updated, manager.update(is_finite), name='train')
+
+
+def plain_step(optimizer, loss, boost):
+    pairs = [(g * boost, v) for g, v in optimizer.compute_gradients(loss)]
+    return tf.group(optimizer.apply_gradients(pairs, v1.train.get_or_create_global_step()), name='train')
+
+
+# ---- nets ----
+
+class Net:
+    def __init__(self, seed, make, vendor):
+        """make: of the manager, NULL in the plain graph."""
+        r = np.random.default_rng(seed)
+        self.x, self.y = r.standard_normal((ROWS, 6)).astype('f4'), r.integers(0, 4, ROWS).astype('i4')
+        self.boost = np.where(r.random(STEPS) < .3, r.choice([np.inf, np.nan, -np.inf], STEPS), 1).astype('f4')
+        self.graph = tf.Graph()
+        with self.graph.as_default():
+            v1.set_random_seed(seed)
+            x, y = v1.placeholder(tf.float32, [None, 6], 'x'), v1.placeholder(tf.int32, [None], 'y')
+            boost = v1.placeholder(tf.float32, [], 'boost')
+            use = {'use_resource': bool(r.integers(2))}
+            if r.integers(2) and use['use_resource']:
+                v1.enable_control_flow_v2()  # If in place of Switch
+            else:
+                v1.disable_control_flow_v2()
+            h = x
+            for i in range(int(r.integers(1, 3))):
+                w = v1.get_variable(f'w{i}', [h.shape[1], 5], initializer=v1.glorot_uniform_initializer(seed=i), **use)
+                b = v1.get_variable(f'b{i}', [5], initializer=v1.zeros_initializer(), **use)
+                h = [tf.nn.relu, tf.tanh, tf.sigmoid, tf.nn.elu][r.integers(4)](tf.nn.bias_add(tf.matmul(h, w), b))
+            w = v1.get_variable('last', [5, 4], initializer=v1.glorot_uniform_initializer(seed=9), **use)
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=tf.matmul(h, w)))
+            loss = tf.identity(loss + .01 * tf.nn.l2_loss(w), name='loss')
+            optimizer = OPTIMIZERS[r.integers(len(OPTIMIZERS))]()
+            self.manager = make() if make else None
+            step = scaled_step(optimizer, self.manager, loss, boost, not vendor) if make else plain_step(optimizer, loss, boost)
+            self.fetches = [loss, step]
+            self.saver = v1.train.Saver(max_to_keep=0)
+            self.init = v1.global_variables_initializer()
+            self.meta = v1.train.export_meta_graph(saver_def=self.saver.saver_def)
+        self.variables = self.graph.get_collection('variables')
+
+    def export(self, path):
+        for n in self.meta.graph_def.node:
+            if n.name in VENDOR:
+                n.op = VENDOR[n.name]
+                n.attr.clear()
+        with open(path, 'wb') as f:
+            f.write(self.meta.SerializeToString())
+
+    def train(self, steps, prefix):
+        """The variables behind each of `steps`, from an initial checkpoint that it writes."""
+        out = []
+        with v1.Session(graph=self.graph) as s:
+            s.run(self.init)
+            self.saver.save(s, prefix, write_meta_graph=False)
+            for i in range(max(steps)):
+                at = np.arange(i * BATCH, (i + 1) * BATCH) % ROWS
+                s.run(self.fetches, {'x:0': self.x[at], 'y:0': self.y[at], 'boost:0': self.boost[i]})
+                if i + 1 in steps:
+                    out.append({v.op.name: s.run(v) for v in self.variables})
+        return out
+
+
+MANAGERS = [lambda: Fixed(1024.), lambda: Exponential(4096., 3, 2, 2., .5), lambda: Exponential(2. ** 40, 2, 1, 4., .8),
+            lambda: Exponential(1., 100, 2, 2., .8)]
+
+
+def tool(folder, model, net, steps, *more):
+    command = [environment.TOOL, 'train', model, '--data', f'x=@{folder}/x.npy', '--data', f'y=@{folder}/y.npy', '--feed',
+               f'boost=@{folder}/boost.npy', '--batch', str(BATCH), '--no-shuffle', '--loss', 'loss', '--train-op', 'train', '--policy',
+               'must_keep_origin_dtype', '--steps', str(steps), '--format', 'json', '--no-cache', *more]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f'{command}: ended with {done.returncode}\n{done.stderr}')
+    return json.loads(done.stdout)
+
+
+def compare(what, prefix, want):
+    r = tf.train.load_checkpoint(prefix)
+    for n, b in want.items():
+        a = r.get_tensor(n)
+        error = np.max(np.abs(a.astype('f8') - b), initial=0) / max(np.max(np.abs(b), initial=0), 1e-2)
+        if not error <= 2e-5:
+            sys.exit(f'{what}: {n}: error {error}')
+
+
+def check(seed, make):
+    stretches = [1, 7, STEPS]
+    with tempfile.TemporaryDirectory() as folder:
+        oracle, start = Net(seed, make, False), f'{folder}/start'
+        what = f'seed {seed}, {oracle.manager.text}'
+        want = oracle.train(stretches, start)
+        for name in 'x', 'y', 'boost':
+            np.save(f'{folder}/{name}.npy', getattr(oracle, name))
+        Net(seed, make, True).export(f'{folder}/vendor.meta')
+        Net(seed, None, False).export(f'{folder}/plain.meta')
+        # The graph's own scale, with the vendor's flag; in one go and in stretches.
+        tool(folder, f'{folder}/vendor.meta', oracle, STEPS, '--restore', start, '--save', f'{folder}/vendor')
+        compare(f'{what}, the vendor\'s graph', f'{folder}/vendor/ckpt-{STEPS}', want[-1])
+        # Ours, which a checkpoint keeps.
+        begin = ['--restore', start]
+        for steps, values in zip(stretches, want):
+            report = tool(folder, f'{folder}/plain.meta', oracle, steps, *begin, '--save', f'{folder}/plain', '--loss-scale',
+                          oracle.manager.text)
+            nets = {n.removeprefix('cond/'): v for n, v in values.items() if not n.startswith('manager/')}
+            compare(f'{what}, ours behind {steps} steps', f'{folder}/plain/ckpt-{steps}', nets)
+            skipped, got = int(np.sum(~np.isfinite(oracle.boost[:steps]))), report['loss_scale']
+            expected = {'skipped': skipped, 'steps': steps}
+            if isinstance(oracle.manager, Exponential):
+                expected.update({k: values[f'manager/{k}'].item() for k in ('scale', 'good', 'bad')})
+            for k, x in expected.items():
+                if got[k] != x:
+                    sys.exit(f'{what}, behind {steps} steps: {k} is {got[k]}, not {x}')
+            begin = ['--resume', f'{folder}/plain']
+
+
+def main():
+    seeds = [int(a) for a in sys.argv[1:]] or range(24 if environment.LONG else 8)
+    for seed in seeds:
+        check(seed, MANAGERS[seed % len(MANAGERS)])
+    print(f'{len(seeds)} nets agree')
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
