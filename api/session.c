@@ -258,8 +258,6 @@ enum ht_status ht_session_add(struct ht_session *s, const char *name, struct ht_
 		ht_session_release_entry(&e);
 	else if (out)
 		*out = e.program;
-	if (st == HT_OK)
-		ht_session_warn_unscaled(&e, opt, d);
 	return st;
 }
 

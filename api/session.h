@@ -51,7 +51,8 @@ struct ht_session {
 		keys; /* name of a variable → struct ht_str, as the model of the last checkpoint says */
 	struct ht_session_stream *streams;
 	struct ht_scaling scaling;
-	struct ht_session_variable scale, finite; /* what programs see of it; not among the variables */
+	struct ht_session_variable scale,
+		finite; /* what programs see of it; not among the variables */
 	/* Of the checkpoint that was restored last: what is no variable. */
 	struct ht_arena kept_arena;
 	struct ht_checkpoint_item *kept;
@@ -74,11 +75,7 @@ enum ht_status ht_session_restore_quietly(
 	struct ht_session *s, struct ht_model *m, const char *prefix, struct ht_diags *d);
 /* The variable of that name which is the loss scale's; NULL: none is. */
 struct ht_session_variable *ht_session_scale_variable(struct ht_session *s, struct ht_str name);
-/* A word on a step in float16 whose gradients have no scale. */
-void ht_session_warn_unscaled(const struct ht_session_entry *e,
-	const struct ht_compile_options *opt, struct ht_diags *d);
-void ht_session_put_note(
-	struct ht_session *s, struct ht_str name, const int64_t *value, size_t n);
+void ht_session_put_note(struct ht_session *s, struct ht_str name, const int64_t *value, size_t n);
 /* Notes the scale for a checkpoint, and takes what was noted in one. */
 void ht_session_note_scale(struct ht_session *s);
 void ht_session_take_scale(struct ht_session *s);

@@ -82,32 +82,6 @@ struct ht_session_variable *ht_session_scale_variable(struct ht_session *s, stru
 						 : NULL;
 }
 
-static bool changes_variables(const struct ht_program *p)
-{
-	const struct ht_image_variable *v = ht_image_variables(p->rt.image);
-
-	for (size_t i = 0; i < ht_program_variables(p); i++)
-		if (v[i].use & HT_IMAGE_ASSIGNS)
-			return true;
-	return false;
-}
-
-void ht_session_warn_unscaled(const struct ht_session_entry *e,
-	const struct ht_compile_options *opt, struct ht_diags *d)
-{
-	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
-
-	if (!opt || !opt->policy || e->scaled ||
-		ht_policy_effective(opt->policy)->low != HT_F16 || !changes_variables(e->program))
-		return;
-	ht_program_about(e->program, &info);
-	if (info.low_nodes)
-		ht_warn(d, HT_NOWHERE,
-			"'%s' computes in float16 without a loss scale: gradients below 6e-8 are "
-			"zero; scale them, or take bfloat16",
-			e->name);
-}
-
 /* ---- in checkpoints ---- */
 
 void ht_session_note_scale(struct ht_session *s)

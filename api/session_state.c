@@ -232,8 +232,9 @@ static enum ht_status take_own(struct restoring *x, struct ht_str key)
 	if (ht_str_is(key, STREAMS))
 		return take_streams(x, t);
 	if (ht_str_starts(key, NOTES))
-		ht_session_put_note(x->s, (struct ht_str){ key.p + strlen(NOTES), key.n - strlen(NOTES) },
-			t->blob->p, t->blob->n / sizeof(int64_t));
+		ht_session_put_note(x->s,
+			(struct ht_str){ key.p + strlen(NOTES), key.n - strlen(NOTES) }, t->blob->p,
+			t->blob->n / sizeof(int64_t));
 	return HT_OK;
 }
 

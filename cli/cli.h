@@ -358,9 +358,10 @@ bool is_random_spec(const char *s);
 enum ht_status random_array(const char *spec, const struct ht_value_info *v, struct array *out);
 const char *input_text(const struct ht_value_info *v, char *s, size_t size); /* "float32[1,4]" */
 /* Parses a literal of the type and shape of `v`. */
-enum ht_status literal_array(const char *spec, const struct ht_value_info *v, struct array *out);
+enum ht_status literal_array(
+	enum option o, const char *spec, const struct ht_value_info *v, struct array *out);
 /* Type and shape that are written there, without elements. */
-enum ht_status literal_shape(const char *spec, struct array *out);
+enum ht_status literal_shape(enum option o, const char *spec, struct array *out);
 
 /* ---- fed.c: what --input names, and the shapes that its arrays have ---- */
 
@@ -385,7 +386,7 @@ enum ht_status fed_set_shapes(struct cli *c, struct ht_model *m, const struct ht
 /* ---- feed.c: inputs ---- */
 
 /* @FILE.npy or @FILE.npz#KEY */
-enum ht_status load_file(const char *spec, struct array *out);
+enum ht_status load_file(enum option o, const char *spec, struct array *out);
 
 size_t parse_size(const char *s); /* "500M", "2G"; 0: no size */
 

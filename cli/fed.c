@@ -40,7 +40,8 @@ enum ht_status fed_load(struct fed *f)
 
 	if (f->shaped || is_random_spec(f->spec))
 		return HT_OK;
-	st = *f->spec == '@' ? load_file(f->spec, &f->array) : literal_shape(f->spec, &f->array);
+	st = *f->spec == '@' ? load_file(OPTION_INPUT, f->spec, &f->array)
+			     : literal_shape(OPTION_INPUT, f->spec, &f->array);
 	f->array.a.dim = f->array.shape;
 	f->shaped = st == HT_OK;
 	return st;

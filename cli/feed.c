@@ -16,7 +16,7 @@ void arrays_free(struct array *a, size_t n)
 
 /* ---- files ---- */
 
-enum ht_status load_file(const char *spec, struct array *out)
+enum ht_status load_file(enum option o, const char *spec, struct array *out)
 {
 	const char *path = spec + 1, *hash;
 	struct npz *z;
@@ -24,10 +24,11 @@ enum ht_status load_file(const char *spec, struct array *out)
 	enum ht_status st;
 
 	if (!*path)
-		return fail(HT_E_USAGE, "--input: '%s' names no file", spec);
+		return fail(HT_E_USAGE, "--%s: '%s' names no file", option_rows[o].name, spec);
 	hash = strrchr(path, '#');
 	if (!hash && strlen(path) > 4 && !strcmp(path + strlen(path) - 4, ".npz"))
-		return fail(HT_E_USAGE, "--input: which array of %s? @%s#KEY says it", path, path);
+		return fail(HT_E_USAGE, "--%s: which array of %s? @%s#KEY says it",
+			option_rows[o].name, path, path);
 	if (!hash || hash - path < 4 || strncmp(hash - 4, ".npz", 4))
 		return npy_load(path, out);
 	copy = strndup(path, (size_t)(hash - path));
@@ -141,7 +142,8 @@ static enum ht_status one(const struct ht_value_info *v, struct fed *f, long lon
 	if (f && is_random_spec(f->spec))
 		return random_array(f->spec, v, out);
 	if (f)
-		return *f->spec == '@' ? take_file(f, v, out) : literal_array(f->spec, v, out);
+		return *f->spec == '@' ? take_file(f, v, out)
+				       : literal_array(OPTION_INPUT, f->spec, v, out);
 	st = array_make(out, v->dtype, v->rank, v->dim);
 	if (st != HT_OK)
 		return st;

@@ -230,7 +230,8 @@ static const char *parse_shape(const char *s, int64_t *dim, int32_t *rank)
 	return *s == ']' ? s + 1 : NULL;
 }
 
-static enum ht_status fill_from(const char *s, const struct type *t, struct array *out)
+static enum ht_status fill_from(
+	enum option o, const char *s, const struct type *t, struct array *out)
 {
 	size_t size = ht_dtype_bytes(t->dtype), count = out->a.bytes / size, n = 0;
 	char *p = out->a.data;
@@ -238,13 +239,13 @@ static enum ht_status fill_from(const char *s, const struct type *t, struct arra
 	while (*s) {
 		const char *end = s + strcspn(s, ",");
 		if (n < count && !put_element(p + n * size, t, s, end))
-			return fail(HT_E_USAGE, "--input: '%.*s' is no %s", (int)(end - s), s,
-				ht_dtype_name(t->dtype));
+			return fail(HT_E_USAGE, "--%s: '%.*s' is no %s", option_rows[o].name,
+				(int)(end - s), s, ht_dtype_name(t->dtype));
 		n++;
 		s = end + (*end == ',' && end[1]);
 		if (*end == ',' && !end[1])
-			return fail(
-				HT_E_USAGE, "--input: a value is missing behind the last comma");
+			return fail(HT_E_USAGE, "--%s: a value is missing behind the last comma",
+				option_rows[o].name);
 		if (!*end)
 			break;
 	}
@@ -252,13 +253,15 @@ static enum ht_status fill_from(const char *s, const struct type *t, struct arra
 		for (size_t i = 1; i < count; i++)
 			memcpy(p + i * size, p, size);
 	} else if (n != count) {
-		return fail(HT_E_USAGE, "--input: %zu values for %zu elements", n, count);
+		return fail(HT_E_USAGE, "--%s: %zu values for %zu elements", option_rows[o].name, n,
+			count);
 	}
 	return HT_OK;
 }
 
 /* Parses the type and shape before the colon; *values is the text behind it. */
-static enum ht_status parse_type(const char *spec, struct array *out, const char **values)
+static enum ht_status parse_type(
+	enum option o, const char *spec, struct array *out, const char **values)
 {
 	size_t n = strcspn(spec, "[:");
 	const struct type *t = type_named(spec, n);
@@ -266,28 +269,29 @@ static enum ht_status parse_type(const char *spec, struct array *out, const char
 
 	if (!colon || *colon != ':')
 		return fail(HT_E_USAGE,
-			"--input: '%.60s' is not @FILE.npy, @FILE.npz#KEY, TYPE[DIMS]:VALUES or "
-			"random(SEED,LOW,HIGH)",
-			spec);
+			"--%s: '%.60s' is not @FILE.npy, @FILE.npz#KEY, TYPE[DIMS]:VALUES%s",
+			option_rows[o].name, spec,
+			o == OPTION_INPUT ? " or random(SEED,LOW,HIGH)" : "");
 	out->a.dtype = t->dtype;
 	*values = colon + 1;
 	return HT_OK;
 }
 
-enum ht_status literal_shape(const char *spec, struct array *out)
+enum ht_status literal_shape(enum option o, const char *spec, struct array *out)
 {
 	const char *values;
 
 	memset(out, 0, sizeof *out);
-	return parse_type(spec, out, &values);
+	return parse_type(o, spec, out, &values);
 }
 
-enum ht_status literal_array(const char *spec, const struct ht_value_info *v, struct array *out)
+enum ht_status literal_array(
+	enum option o, const char *spec, const struct ht_value_info *v, struct array *out)
 {
 	struct array said = { 0 };
 	char text[256];
 	const char *values;
-	enum ht_status st = parse_type(spec, &said, &values);
+	enum ht_status st = parse_type(o, spec, &said, &values);
 
 	memset(out, 0, sizeof *out);
 	if (st != HT_OK)
@@ -299,5 +303,5 @@ enum ht_status literal_array(const char *spec, const struct ht_value_info *v, st
 			"input '%s' has another type or shape than '%.*s'; it is %s", v->name,
 			(int)(values - spec - 1), spec, input_text(v, text, sizeof text));
 	st = array_make(out, v->dtype, v->rank, v->dim);
-	return st == HT_OK ? fill_from(values, type_of(v->dtype), out) : st;
+	return st == HT_OK ? fill_from(o, values, type_of(v->dtype), out) : st;
 }

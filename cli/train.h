@@ -11,7 +11,8 @@
 
 /* One tensor's rows: a file that is mapped, or a member of an archive. */
 struct rows {
-	const char *option, *spec; /* "--data", as typed */
+	enum option of;            /* --data or --eval */
+	const char *option, *spec; /* its name, as typed */
 	char *name;                /* of the tensor */
 	struct array loaded;       /* of an archive */
 	void *map;                 /* of a file; NULL: none */

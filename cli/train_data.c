@@ -71,7 +71,7 @@ static enum ht_status open_npy(struct rows *r, const char *path)
 
 static enum ht_status open_member(struct rows *r, const char *spec)
 {
-	enum ht_status st = load_file(spec, &r->loaded);
+	enum ht_status st = load_file(r->of, spec, &r->loaded);
 
 	if (st != HT_OK)
 		return st;
@@ -116,6 +116,7 @@ enum ht_status data_open(const struct cli *c, enum option o, struct data *d)
 	for (; d->n < c->option[o].n && st == HT_OK; d->n++) {
 		struct rows *r = &d->rows[d->n];
 
+		r->of = o;
 		r->option = option_rows[o].name;
 		r->spec = c->option[o].value[d->n];
 		st = open_rows(r);

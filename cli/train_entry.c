@@ -85,7 +85,7 @@ static enum ht_status state_shapes(struct cli *c, struct ht_model *m, const stru
 /* What a feed says of its shape, where the graph says nothing: VALUE is a scalar, a file with one dimension a schedule of
  * scalars. */
 static enum ht_status state_feed(
-	struct cli *c, struct ht_model *m, const char *name, const char *spec)
+	struct cli *c, struct ht_model *m, enum option feeds, const char *name, const char *spec)
 {
 	struct array said = { 0 };
 	struct ht_value_info v;
@@ -95,9 +95,9 @@ static enum ht_status state_feed(
 	if (!ht_model_input_named(m, name, &input) || !ht_model_input(m, input, &v) || v.rank >= 0)
 		return HT_OK;
 	if (*spec == '@')
-		st = load_file(spec, &said);
+		st = load_file(feeds, spec, &said);
 	else if (strchr(spec, ':'))
-		st = literal_shape(spec, &said);
+		st = literal_shape(feeds, spec, &said);
 	if (*spec == '@' && said.a.rank == 1)
 		said.a.rank = 0;
 	if (st == HT_OK)
@@ -115,7 +115,7 @@ static enum ht_status state_feeds(struct cli *c, struct ht_model *m, const struc
 		const char *s = c->option[w->feeds].value[i];
 
 		snprintf(name, sizeof name, "%.*s", (int)feed_name(s), s);
-		st = state_feed(c, m, name, s + feed_name(s) + 1);
+		st = state_feed(c, m, w->feeds, name, s + feed_name(s) + 1);
 	}
 	return st;
 }
@@ -203,7 +203,7 @@ static enum ht_status load_schedule(const struct entry_wanted *w, const char *sp
 {
 	const struct ht_array *a = &s->value.a;
 	char text[256];
-	enum ht_status st = load_file(spec, &s->value);
+	enum ht_status st = load_file(w->feeds, spec, &s->value);
 
 	if (st != HT_OK)
 		return st;
@@ -232,10 +232,10 @@ static enum ht_status load_value(const struct entry_wanted *w, const char *spec,
 	if (*spec == '@')
 		return load_schedule(w, spec, v, s);
 	if (strchr(spec, ':') || v->rank)
-		return literal_array(spec, v, &s->value);
+		return literal_array(w->feeds, spec, v, &s->value);
 	typed = must_alloc(strlen(spec) + 32);
 	sprintf(typed, "%s:%s", ht_dtype_name(v->dtype), spec);
-	st = literal_array(typed, v, &s->value);
+	st = literal_array(w->feeds, typed, v, &s->value);
 	free(typed);
 	return st;
 }

@@ -96,8 +96,7 @@ static enum ht_status convert_alloc(struct status *x, struct ht_node *n)
 		if (u->node->op != HT_OP_NpuGetFloatStatus)
 			others |= u->node->op != HT_OP_NpuClearFloatStatus;
 		else if (get && get != u->node)
-			return refuse(n, x->r.c,
-				"several nodes get this status; one is supported");
+			return refuse(n, x->r.c, "several nodes get this status; one is supported");
 		else
 			get = u->node;
 	}
@@ -149,27 +148,47 @@ const struct ht_pass ht_pass_float_status = {
 
 /* ---- the op that is left ---- */
 
-static struct ht_value whether(struct ht_rw *r, struct ht_node *before, enum ht_op op,
-	struct ht_value a, struct ht_value b, struct ht_shape s)
+static struct ht_value truth(struct ht_rw *r, struct ht_node *before, enum ht_op op,
+	struct ht_str of, const char *what, const struct ht_value *in, int32_t ins,
+	struct ht_shape shape)
 {
-	struct ht_value in[2] = { a, b };
+	struct ht_str name = ht_str_printf(r->arena, "%.*s/%s", HT_STR_ARG(of), what);
 
-	return ht_out(ht_rw_node(r, before, op, before->name, in, 1 + (b.node != NULL),
-			      (struct ht_type){ HT_BOOL, s }),
-		0);
+	return ht_out(
+		ht_rw_node(r, before, op, name, in, ins, (struct ht_type){ HT_BOOL, shape }), 0);
 }
 
-static struct ht_value all_finite(struct ht_rw *r, struct ht_node *n, struct ht_value v)
+static struct ht_value all_of(
+	struct ht_rw *r, struct ht_node *before, struct ht_str of, struct ht_value v)
 {
-	struct ht_shape s = ht_type_of(v)->shape;
+	int32_t rank = ht_type_of(v)->shape.rank;
 	int64_t axes[HT_MAX_RANK];
-	struct ht_value each =
-		whether(r, n, HT_OP_IsFinite, v, (struct ht_value){ .node = NULL }, s);
+	struct ht_value in[2] = { v };
+	struct ht_str name = ht_str_printf(r->arena, "%.*s/axes", HT_STR_ARG(of));
+
+	if (rank <= 0)
+		return v;
+	for (int32_t i = 0; i < rank; i++)
+		axes[i] = i;
+	in[1] = ht_rw_const_ints(r, before, name, HT_I32, axes, rank);
+	v = truth(r, before, HT_OP_All, of, "finite", in, 2, HT_SHAPE_SCALAR);
+	ht_attr_set_type(v.node, "Tidx", HT_I32);
+	ht_attr_set_bool(v.node, "keep_dims", false);
+	return v;
+}
+
+struct ht_value ht_all_finite(struct ht_rw *r, struct ht_node *before, struct ht_str of,
+	struct ht_value v, struct ht_value also)
+{
+	struct ht_value each = truth(r, before, HT_OP_IsFinite, of, "is_finite", &v, 1,
+				ht_type_of(v)->shape),
+			both[2] = { also };
 
 	ht_attr_set_type(each.node, "T", ht_type_of(v)->dtype);
-	for (int32_t i = 0; i < s.rank; i++)
-		axes[i] = i;
-	return s.rank ? ht_rw_reduce(r, n, HT_OP_All, n->name, each, axes, s.rank, false) : each;
+	both[1] = all_of(r, before, of, each);
+	return also.node ? truth(r, before, HT_OP_LogicalAnd, of, "all_finite", both, 2,
+				   HT_SHAPE_SCALAR)
+			 : both[1];
 }
 
 void ht_write_float_status(struct ht_rw *r, struct ht_node *n)
@@ -183,14 +202,10 @@ void ht_write_float_status(struct ht_rw *r, struct ht_node *n)
 	for (int32_t i = 0; i < n->ins; i++)
 		if (ht_type_of(n->in[i])->shape.rank < 0)
 			return;
-	for (int32_t i = 0; i < n->ins; i++) {
-		struct ht_value v = all_finite(r, n, n->in[i]);
-
-		finite = finite.node ? whether(r, n, HT_OP_LogicalAnd, finite, v, HT_SHAPE_SCALAR)
-				     : v;
-	}
-	overflows = whether(r, n, HT_OP_LogicalNot, finite, (struct ht_value){ .node = NULL },
-		HT_SHAPE_SCALAR);
+	for (int32_t i = 0; i < n->ins; i++)
+		finite = ht_all_finite(r, n, n->name, n->in[i], finite);
+	overflows =
+		truth(r, n, HT_OP_LogicalNot, n->name, "overflows", &finite, 1, HT_SHAPE_SCALAR);
 	in[0] = ht_rw_const_ints(r, n, n->name, HT_I32, &numbers, 1);
 	in[1] = ht_rw_cast(r, n, n->name, overflows, HT_F32);
 	fill = ht_rw_node(r, n, HT_OP_Fill, n->name, in, 2, (struct ht_type){ HT_F32, shape });

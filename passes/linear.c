@@ -104,8 +104,7 @@ static bool is_linear(const struct linear *x, const struct ht_node *n)
 
 /* ---- the graph ---- */
 
-bool *ht_linear_in(
-	const struct ht_graph *g, struct ht_value v, struct ht_arena *a, size_t *count)
+bool *ht_linear_in(const struct ht_graph *g, struct ht_value v, struct ht_arena *a, size_t *count)
 {
 	struct linear x = { HT_NEW_ARRAY(a, bool, g->ids) };
 	size_t n = 1;

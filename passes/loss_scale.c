@@ -8,6 +8,7 @@
  * Runs behind precision: a policy decides on the graph without what is added here. */
 #include "passes/loss_scale.h"
 
+#include "passes/float_status.h"
 #include "passes/linear.h"
 #include "passes/outline.h"
 
@@ -17,8 +18,9 @@ struct scaling {
 	bool *linear;        /* by node id, of those that there were */
 	uint32_t ids;
 	struct ht_value inverse; /* of the scale */
-	struct ht_value finite;  /* whether those are that were looked at; node NULL: there are none */
-	bool *waits;             /* by node id: it waits for a quotient */
+	struct ht_value
+		finite; /* whether those are that were looked at; node NULL: there are none */
+	bool *waits;    /* by node id: it waits for a quotient */
 	struct ht_outlines outlines;
 };
 
@@ -40,40 +42,6 @@ static struct ht_value inverse_in(struct scaling *x, enum ht_dtype t)
 			   : x->inverse;
 }
 
-static struct ht_value all_of(struct scaling *x, struct ht_str name, struct ht_value v)
-{
-	int64_t axes[HT_MAX_RANK];
-	int32_t rank = ht_type_of(v)->shape.rank;
-
-	for (int32_t i = 0; i < rank; i++)
-		axes[i] = i;
-	if (rank <= 0)
-		return v;
-	return ht_rw_reduce(&x->r, x->end, HT_OP_All, named(x, name, "finite"), v, axes, rank,
-		false);
-}
-
-static struct ht_value truth(struct scaling *x, enum ht_op op, struct ht_str name,
-	const struct ht_value *in, int32_t ins, struct ht_shape shape)
-{
-	return ht_out(ht_rw_node(&x->r, x->end, op, name, in, ins,
-			      (struct ht_type){ HT_BOOL, shape }),
-		0);
-}
-
-static void look_at(struct scaling *x, struct ht_str name, struct ht_value v)
-{
-	struct ht_value each = truth(x, HT_OP_IsFinite, named(x, name, "is_finite"), &v, 1,
-				ht_type_of(v)->shape),
-			both[2] = { x->finite };
-
-	ht_attr_set_type(each.node, "T", ht_type_of(v)->dtype);
-	both[1] = all_of(x, name, each);
-	x->finite = x->finite.node ? truth(x, HT_OP_LogicalAnd, named(x, name, "all_finite"), both,
-					     2, HT_SHAPE_SCALAR)
-				   : both[1];
-}
-
 /* `v` without the scale, in v's type. */
 static struct ht_value unscaled(struct scaling *x, struct ht_value v)
 {
@@ -84,7 +52,7 @@ static struct ht_value unscaled(struct scaling *x, struct ht_value v)
 			u = ht_rw_binary(&x->r, x->end, HT_OP_Mul, named(x, name, "unscaled"), wide,
 				inverse_in(x, as));
 
-	look_at(x, name, u);
+	x->finite = ht_all_finite(&x->r, x->end, name, u, x->finite);
 	return t == as ? u : ht_rw_cast(&x->r, x->end, named(x, name, "narrow"), u, t);
 }
 
@@ -191,8 +159,7 @@ static struct ht_function *outline(struct scaling *x, struct ht_node *n, bool ru
 
 static void wait_for(struct scaling *x, struct ht_node *n, struct ht_node *first)
 {
-	struct ht_node **all =
-		HT_NEW_ARRAY(x->r.arena, struct ht_node *, (size_t)n->controls + 1);
+	struct ht_node **all = HT_NEW_ARRAY(x->r.arena, struct ht_node *, (size_t)n->controls + 1);
 
 	for (int32_t i = 0; i < n->controls; i++)
 		all[i] = n->control[i];
@@ -228,8 +195,7 @@ static struct ht_node *tell(struct scaling *x)
 	struct ht_value in[2] = { ht_own_variable(&x->r, x->end, HT_GRADIENTS_FINITE, HT_BOOL),
 		x->finite };
 	struct ht_node *n = ht_rw_node(&x->r, x->end, HT_OP_AssignVariableOp,
-		HT_STR("loss_scale/finite"), in, 2,
-		(struct ht_type){ HT_BOOL, HT_SHAPE_SCALAR });
+		HT_STR("loss_scale/finite"), in, 2, (struct ht_type){ HT_BOOL, HT_SHAPE_SCALAR });
 
 	ht_attr_set_type(n, "dtype", HT_BOOL);
 	ht_node_set_outs(n, 0);
@@ -263,8 +229,6 @@ static enum ht_status guard_updates(struct scaling *x)
 	return HT_OK;
 }
 
-/* ---- the pass ---- */
-
 static struct ht_node *read_of_scale(const struct ht_graph *g)
 {
 	const struct ht_node *v = ht_own_variable_find(g, HT_LOSS_SCALE);
@@ -275,14 +239,44 @@ static struct ht_node *read_of_scale(const struct ht_graph *g)
 	return NULL;
 }
 
+/* ---- a step without a scale ---- */
+
+/* Whether a variable is changed by what was float16 on the way. */
+static bool updates_by_float16(const struct ht_graph *g, struct ht_arena *a)
+{
+	bool *low = HT_NEW_ARRAY(a, bool, g->ids);
+
+	for (const struct ht_node *n = g->first; n; n = n->next) {
+		for (int32_t i = 0; i < n->ins; i++)
+			low[n->id] |= low[n->in[i].node->id];
+		for (int32_t i = 0; i < n->outs; i++)
+			low[n->id] |= n->out[i].dtype == HT_F16;
+		if (low[n->id] && ht_changes_variable(n))
+			return true;
+	}
+	return false;
+}
+
+static void warn_without_scale(const struct ht_graph *g, struct ht_pass_context *c)
+{
+	if (c->session && updates_by_float16(g, c->scratch))
+		ht_warn(c->diags, (struct ht_where){ .path = g->path, .offset = -1 },
+			"this step computes in float16 without a loss scale: gradients below 6e-8 are zero; "
+			"scale them, or take bfloat16");
+}
+
+/* ---- the pass ---- */
+
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
 	struct ht_node *read = read_of_scale(g), **all;
 	struct scaling x = { .ids = g->ids };
 	size_t count;
 
-	if (!read)
+	if (!read) {
+		warn_without_scale(g, c);
 		return HT_OK;
+	}
 	ht_rw_init(&x.r, g, c);
 	all = ht_rw_nodes(&x.r, &count);
 	x.linear = ht_linear_in(g, ht_out(read, 0), x.r.arena, NULL);

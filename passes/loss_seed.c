@@ -110,8 +110,7 @@ static void scale(struct ht_rw *r, struct ht_node *seed)
 	v = ht_out(read, 0);
 	if (t != HT_F32)
 		v = ht_rw_cast(r, before, HT_STR("loss_scale/cast"), v, t);
-	product = ht_rw_binary(
-		r, before, HT_OP_Mul, HT_STR("loss_scale/seed"), ht_out(seed, 0), v);
+	product = ht_rw_binary(r, before, HT_OP_Mul, HT_STR("loss_scale/seed"), ht_out(seed, 0), v);
 	ht_rw_replace_behind(r, ht_out(seed, 0), product);
 }
 

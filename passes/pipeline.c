@@ -23,4 +23,5 @@ const char ht_pipeline_painted[] = MERGE;
 const char ht_pipeline_layout[] =
 	"loss_scale,tensor_arrays,prune,cases,functional,bodies,recurrent,infer," LAYOUT;
 /* Of a body, whose dtypes are decided. */
-const char ht_pipeline_body[] = "split_fused,infer,identity," FOLD FUSE ",bodies,recurrent,infer," LAYOUT;
+const char ht_pipeline_body[] =
+	"split_fused,infer,identity," FOLD FUSE ",bodies,recurrent,infer," LAYOUT;

@@ -46,10 +46,11 @@ static const struct {
 
 struct references {
 	struct ht_rw r;
-	struct ht_node **variable; /* by node id: of the reference that is result 0, or each of a RefSwitch; or NULL */
-	bool *stays;               /* by node id of a variable: it stays a reference */
-	bool *written;             /* likewise: something writes to it, or may between runs */
-	bool *switches;            /* by node id: it takes a reference into a branch */
+	struct ht_node **
+		variable; /* by node id: of the reference that is result 0, or each of a RefSwitch; or NULL */
+	bool *stays;    /* by node id of a variable: it stays a reference */
+	bool *written;  /* likewise: something writes to it, or may between runs */
+	bool *switches; /* by node id: it takes a reference into a branch */
 	bool session;
 	uint32_t ids; /* of these; nodes made here are above */
 };
@@ -72,7 +73,9 @@ static struct ht_node *referred(const struct references *x, const struct ht_node
 {
 	struct ht_value v = n->in[i];
 
-	return (v.index == 0 || is_switch(x, v.node)) && v.node->id < x->ids ? x->variable[v.node->id] : NULL;
+	return (v.index == 0 || is_switch(x, v.node)) && v.node->id < x->ids
+		       ? x->variable[v.node->id]
+		       : NULL;
 }
 
 static bool gives_reference(const struct ht_node *n)

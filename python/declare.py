@@ -11,13 +11,13 @@ import contextlib, os, re, sys
 
 SCALARS = {
     'int': 'c_int', 'long': 'c_long', 'size_t': 'c_size_t', 'int32_t': 'c_int32', 'int64_t': 'c_int64',
-    'uint64_t': 'c_uint64', 'void': None,
+    'uint64_t': 'c_uint64', 'double': 'c_double', 'void': None,
 }
 HEAD = '''"""Declarations of Halftone's C API.  Written by python/declare.py from the headers."""
 from __future__ import annotations
 
 from ctypes import (
-    CFUNCTYPE, POINTER, Structure, c_char_p, c_int, c_int32, c_int64, c_long, c_size_t, c_uint64, c_void_p, sizeof,
+    CFUNCTYPE, POINTER, Structure, c_char_p, c_double, c_int, c_int32, c_int64, c_long, c_size_t, c_uint64, c_void_p, sizeof,
 )
 
 TYPE_CHECKING = False

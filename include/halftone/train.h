@@ -51,12 +51,13 @@ HT_API enum ht_status ht_session_scale_loss(
 
 struct ht_loss_scale {
 	size_t struct_size;
-	double scale;      /* of the next run */
-	int64_t good, bad; /* runs with finite gradients, and others, since the scale changed or they were reset */
-	int64_t runs;      /* of entries that are scaled */
-	int64_t skipped;   /* those whose gradients were not finite */
-	int finite;        /* whether those of the last run were */
-	int diverges;      /* a fixed scale, or one that is 1, and the last 100 runs or more were skipped */
+	double scale; /* of the next run */
+	int64_t good,
+		bad; /* runs with finite gradients, and others, since the scale changed or they were reset */
+	int64_t runs;    /* of entries that are scaled */
+	int64_t skipped; /* those whose gradients were not finite */
+	int finite;      /* whether those of the last run were */
+	int diverges; /* a fixed scale, or one that is 1, and the last 100 runs or more were skipped */
 };
 #define HT_LOSS_SCALE_INIT { sizeof(struct ht_loss_scale), 0, 0, 0, 0, 0, 0, 0 }
 /* Returns 0 where the session scales no loss. */

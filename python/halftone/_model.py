@@ -205,11 +205,12 @@ class Model(Owner):
     def session(self, *, train_op: str | None = None, loss: str | None = None, fetches: Iterable[str] = (),
                 policy: Policy | str | None = None, options: Mapping[str, object] | None = None,
                 target: str | None = None, threads: int = 1, seed: int | None = None,
-                init_op: str | None = None) -> Session:
+                init_op: str | None = None, loss_scale: str | None = None) -> Session:
         """A session, whose variables steps of a training change (docs/train.md).
 
         `train_op` and `loss` are what Session.step() runs and returns, beside `fetches`.  Random ops without seeds draw by
         `seed`, or by one of the system's.  `init_op` initialises variables before the ops that the model names.
+        `loss_scale` is as the option --loss-scale, such as 'dynamic' or 'fixed:1024'; Session.loss_scale tells what became of it.
 
         >>> import halftone as ht
         >>> with ht.load(GRAPH).session() as s:
@@ -217,7 +218,7 @@ class Model(Owner):
         array([[3.   , 0.875, 1.375]], dtype=float32)
         """
         from ._session import Session
-        return Session(self, train_op, loss, fetches, policy, options, threads, seed, init_op, target)
+        return Session(self, train_op, loss, fetches, policy, options, threads, seed, init_op, target, loss_scale)
 
     def __repr__(self) -> str:
         if self.closed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import ctypes
 import os
 from time import perf_counter
+from typing import NamedTuple
 
 from . import _api
 from ._arrays import Tensor, checked, code_of, dense, numpy_dtype, tensor_of
@@ -20,6 +21,17 @@ if TYPE_CHECKING:
 
 
 _LONG = 0.05  # seconds of a run for which Ctrl-C is not to wait
+
+
+class LossScale(NamedTuple):
+    """A loss scale and its counters."""
+    scale: float  # of the next step
+    good: int     # steps with finite gradients, and others, since the scale changed or they were reset
+    bad: int
+    runs: int
+    skipped: int  # steps with gradients that were not finite
+    finite: bool  # whether those of the last step were
+    diverges: bool
 
 
 class _Entry:
@@ -51,7 +63,7 @@ class Session(Owner):
 
     def __init__(self, model: Model, train_op: str | None, loss: str | None, fetches: Iterable[str],
                  policy: Policy | str | None, options: Mapping[str, object] | None, threads: int, seed: int | None,
-                 init_op: str | None, target: str | None):
+                 init_op: str | None, target: str | None, loss_scale: str | None):
         made = filled(_api.ht_session_options_init(), dict(
             threads=threads, seeded=int(seed is not None), seed=0 if seed is None else int64('seed', seed)))
         self._held = created(lib.ht_session_free, lib.ht_session_new, ctypes.byref(made))
@@ -59,6 +71,10 @@ class Session(Owner):
         self._policy = compile_options(policy, options, target, threads=threads)
         self._entries: dict[Any, _Entry] = {}
         self._begun, self._init = False, init_op
+        if loss_scale is not None:
+            if loss is None:
+                raise UsageError('loss_scale needs the loss')
+            call(lib.ht_session_scale_loss, self._handle, raw(loss), raw(loss_scale))
         self.steps = 0
 
     def _entry(self, kind: str, wanted: list[str], feeds: Mapping[str, Any]) -> _Entry:
@@ -105,7 +121,8 @@ class Session(Owner):
     def step(self, feeds: Mapping[str, Any] | None = None, **named: Any) -> dict[str, Any]:
         """Runs the training op once, and returns the loss and the session's other fetches by name.
 
-        Raises Verdict where the loss is not a finite number; the variables are then those behind the step.
+        Raises Verdict where the loss is not a finite number; the variables are then those behind the step.  A step that a loss
+        scale skips is no such case, until a smaller scale would not help.
         """
         import numpy
         if self._train_op is None:
@@ -113,6 +130,11 @@ class Session(Owner):
         wanted = ([self._loss] if self._loss else []) + self._fetches + [self._train_op]
         got = self._run('step', wanted, {**(feeds or {}), **named})
         self.steps += 1
+        scale = self.loss_scale
+        if scale and scale.diverges:
+            raise Verdict(f'step {self.steps}: gradients overflow at loss scale {scale.scale:g}')
+        if scale and not scale.finite:
+            return got
         if self._loss and not numpy.isfinite(numpy.asarray(got[self._loss.removesuffix(':0')], 'f8')).all():
             raise Verdict(f'step {self.steps}: the loss {self._loss!r} is {got[self._loss.removesuffix(":0")]}')
         return got
@@ -129,6 +151,14 @@ class Session(Owner):
         long_call(lib.ht_session_initialise, self._handle, self._model.with_()._handle, raw_or_none(self._init),
                   Struct(self._policy[0], self._policy[1]))
         self._begun = True
+
+    @property
+    def loss_scale(self) -> LossScale | None:
+        """The loss scale behind the last step; None where there is none."""
+        made = _api.ht_loss_scale_init()
+        if not lib.ht_session_loss_scale(self._handle, made):
+            return None
+        return LossScale(made.scale, made.good, made.bad, made.runs, made.skipped, bool(made.finite), bool(made.diverges))
 
     def variables(self) -> dict[str, Any]:
         """The variables that have values, as copies, by name."""

@@ -113,6 +113,7 @@ class Train(ToolCase):
                                    ('fast1|step|0.33', 10, [3, 7]), ('fast1|step|0.9', 3, [2, 1])):
             self.assertEqual(self.steps_of(value, steps=steps), want, value)
         self.assertRegex(self.phases('fast|step|0.5').err, 'float16 without a loss scale')
+        self.assertNotRegex(self.phases('fast|step|0.5', '--loss-scale', 'dynamic').err, 'without a loss scale')
         self.assertNotRegex(self.phases('fast1|step|0.5').err, 'loss scale')
 
     def test_phases_by_loss(self):
@@ -148,6 +149,74 @@ class Train(ToolCase):
         self.assertRegex(self.phases('fast|step', '--target-loss', '1', code=2).err, '--target-loss has no effect')
         self.assertEqual(self.steps_of('fast1|step|0.5', '--policy', 'allow_fp32_to_fp16'), [10, 10])
         self.assertEqual(self.steps_of('fast1|step|0.5', '--precision_mode_v2=origin'), [10, 10])
+
+    # ---- loss scale ----
+
+    def boost(self, *values):
+        return ['--feed', 'boost=@' + self.path('boost.npy', npy('<f4', (len(values),), floats(*values)))]
+
+    def test_loss_scale_changes_no_bit(self):
+        """A power of two, in float32."""
+        logs = [self.at(f'log{i}') for i in range(3)]
+        for log, scale in zip(logs, ('none', 'fixed:1024', 'fixed:4096,unchecked')):
+            self.tool(*self.base, '--steps', '30', '--loss-scale', scale, '--log', log)
+        plain, *others = map(self.losses, logs)
+        self.assertEqual(others, [plain, plain])
+
+    def test_loss_scale_saves_small_gradients(self):
+        """In float16 gradients near 6e-8 have a few values; with a scale they are what they are in float32, nearly."""
+        plain = [a for a in self.base if a not in ('--feed', 'rate=0.05')]
+        small = [*plain, '--feed', 'boost=5.9604645e-08', '--feed', 'rate=838861', '--steps', '400', '--eval', f'x=@{self.xs}', '--eval',
+                 f'y=@{self.ys}', '--eval-fetch', 'error', '--format', 'json']
+        exact, without, scaled = (json.loads(self.tool(*small, *more).stdout)['evaluation']['error'] for more in (
+            [], ['--policy', 'allow_mix_precision_fp16'], ['--policy', 'allow_mix_precision_fp16', '--loss-scale', 'fixed:4096']))
+        self.assertGreater(abs(without - exact), 20 * abs(scaled - exact))
+
+    def test_overflow_skips_the_step(self):
+        """Its variables, slots and steps stay; the manager's counters are those of the log and the report."""
+        boost = self.boost(1, 1, 1e38, float('nan'), 1, 1, 1, 1)
+        log, save = self.at('log'), self.at('s')
+        every = ['--save', save, '--save-every', '1', '--keep', '0']
+        r = self.report('--steps', '8', *boost, '--loss-scale', 'dynamic:1024,incr-every=3,decr-every=2,decr-ratio=0.5', '--log', log, *every)
+        with open(log) as f:
+            steps = [e for e in map(json.loads, f) if e['event'] == 'step']
+        self.assertEqual([e['skipped'] for e in steps], [False, False, True, True, False, False, False, False])
+        self.assertEqual([e['scale'] for e in steps], [1024, 1024, 1024, 512, 512, 512, 1024, 1024])
+        self.assertEqual(r['loss_scale'], {'scale': 1024, 'good': 1, 'bad': 0, 'steps': 8, 'skipped': 2})
+        values = [self.bytes_of(save, i)[1][-40:] for i in range(1, 9)]  # the step's number, w and its slot
+        self.assertEqual(len({values[1], values[2], values[3]}), 1)
+        self.assertEqual(len(set(values)), 6)
+
+    def test_loss_scale_goes_on(self):
+        """With the same bits, the state of the scale and its counters included."""
+        boost = self.boost(*([1, 1, 1, 1e38, 1] * 5))
+        scale = ['--loss-scale', 'dynamic:1e6,incr-every=3,decr-every=2', '--policy', 'allow_mix_precision_fp16']
+        whole, parts = self.at('whole'), self.at('parts')
+        self.tool(*self.base, '--steps', '25', *boost, *scale, '--save', whole)
+        for steps in '4', '9', '25':
+            self.tool(*self.base, '--steps', steps, *boost, *scale, '--save', parts, *(['--resume', parts] if steps != '4' else []))
+        self.assertEqual(self.bytes_of(whole, 25), self.bytes_of(parts, 25))
+
+    def test_evaluations_are_not_scaled(self):
+        evaluation = ['--eval', f'x=@{self.xs}', '--eval', f'y=@{self.ys}', '--eval-fetch', 'loss,error']
+        plain, scaled = (self.report('--steps', '5', *evaluation, '--loss-scale', s) for s in ('none', 'fixed:256'))
+        self.assertEqual(plain['evaluation'], scaled['evaluation'])
+        self.assertEqual(scaled['loss_scale']['steps'], 5)
+
+    def test_loss_scale_diverges(self):
+        r = self.tool(*self.base, '--steps', '200', '--feed', 'boost=inf', '--loss-scale', 'fixed:8', code=1)
+        self.assertRegex(r.err, 'step 100: gradients overflow at loss scale 8, 100 of 100 steps were skipped')
+        r = self.tool(*self.base, '--steps', '200', '--feed', 'boost=inf', '--loss-scale', 'dynamic:2', code=1)
+        self.assertRegex(r.err, 'step 100: gradients overflow at loss scale 1,')
+
+    def test_loss_scale_refused(self):
+        for value, said in (('1024', 'it is of no kind'), ('fixed:0.5', 'a scale is a number from 1'), ('fixed:nan', 'a scale is a number'),
+                            ('fixed:8,x', "only ',unchecked'"), ('dynamic:', 'a scale is a number'), ('dynamic,incr-every=0', 'incr-every is'),
+                            ('dynamic,incr-every=1.5', 'incr-every is a whole'), ('dynamic,decr-ratio=2', 'decr-ratio is'),
+                            ('dynamic:8,grow=2', 'a part is unknown')):
+            self.fails(2, r"loss scale '" + value + "'.*" + said, *self.base, '--steps', '1', '--loss-scale', value)
+        self.fails(4, r"node 'error': the gradients of this loss cannot be scaled", 'train', MODEL, *self.data, '--loss', 'error', '--train-op',
+                   'count_alone', '--steps', '1', '--loss-scale', 'dynamic')
 
     # ---- what is refused ----
 

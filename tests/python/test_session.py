@@ -53,6 +53,30 @@ class Sessions(FolderCase):
         self.assertRaises(ht.UsageError, s.assign, {'none': 1})
         self.assertRaises(ht.InputError, s.assign, {'w': np.zeros((4, 2), np.float32)})
 
+    def test_loss_scale(self):
+        s = self.session(loss_scale='dynamic:64,incr-every=3')
+        self.assertEqual(s.loss_scale[:5], (64, 0, 0, 0, 0))
+        plain = self.losses(self.session())
+        self.assertEqual(self.losses(s, 3), plain)
+        self.assertEqual(s.loss_scale[:5], (128, 0, 0, 3, 0))
+        before = s.variables()
+        s.step(x=X, y=Y, rate=RATE, boost=np.float32(1e38))
+        self.assertEqual(s.loss_scale, (128, 0, 1, 4, 1, False, False))
+        self.assertTrue(all(np.array_equal(a, before[n]) for n, a in s.variables().items()))
+        s.save(self.dir)
+        other = self.session(loss_scale='dynamic')
+        other.step(x=X, y=Y, rate=RATE)
+        other.restore(self.dir)
+        self.assertEqual(other.loss_scale[:5], (128, 0, 1, 4, 1))
+        with self.assertRaisesRegex(ht.Verdict, 'step 104: gradients overflow at loss scale 1'):
+            fixed = self.session(loss_scale='fixed:1')
+            fixed.steps = 4
+            for _ in range(200):
+                fixed.step(x=X, y=Y, rate=RATE, boost=np.float32(np.inf))
+        self.assertIsNone(self.session().loss_scale)
+        self.assertRaisesRegex(ht.UsageError, 'needs the loss', ht.load(MODEL).session, loss_scale='dynamic')
+        self.assertRaisesRegex(ht.UsageError, "loss scale 'x'", self.session, loss_scale='x')
+
     def test_refused(self):
         s = self.session()
         with self.assertRaisesRegex(ht.UsageError, "'rate' is not fed"):
