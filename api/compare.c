@@ -1,5 +1,5 @@
 /* Comparisons: programs of a model under several policies, run on the same samples. */
-#include "api/compare.h"
+#include "api/attribute.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,6 +20,9 @@ void ht_comparison_free(struct ht_comparison *c)
 {
 	if (!c)
 		return;
+	ht_attribution_free(c->attribution);
+	ht_context_free(c->teed_context);
+	ht_program_free(c->teed);
 	for (struct ht_compared *r = c->first; r; r = r->next)
 		release_row(r);
 	release_row(&c->base);
@@ -484,6 +487,38 @@ enum ht_status ht_comparison_sample(struct ht_comparison *c, const char *where,
 	return ht_guarded(&c->unwind, add_sample, &s, d);
 }
 
+/* ---- nodes ---- */
+
+enum ht_status ht_comparison_nodes(struct ht_comparison *c, const char *name,
+	const struct ht_policy *p, size_t memory, struct ht_diags *d)
+{
+	struct ht_attribution_of of = { .policy = p, .memory = memory };
+
+	ht_attribution_free(c->attribution);
+	c->attribution = NULL;
+	if (!name)
+		return HT_OK;
+	for (struct ht_compared *r = c->first; r; r = r->next)
+		if (ht_str_eq(r->name, ht_str(name)))
+			of.row = r;
+	if (!of.row)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"there is no policy '%s' to compare nodes of", name);
+	if (of.row->status != HT_OK)
+		return ht_error(d, of.row->status, HT_NOWHERE, "policy '%s' failed: %.*s", name,
+			HT_STR_ARG(of.row->why));
+	return ht_attribution_new(c, &of, d, &c->attribution);
+}
+
+enum ht_status ht_comparison_nodes_sample(struct ht_comparison *c, const char *where,
+	const struct ht_array *in, size_t ins, struct ht_diags *d)
+{
+	if (!c->attribution)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"ht_comparison_nodes() comes before the samples");
+	return ht_attribution_sample(c->attribution, where ? where : "a sample", in, ins, d);
+}
+
 /* ---- latency ---- */
 
 struct timing {
@@ -583,6 +618,10 @@ static enum ht_status print(void *arg)
 			ht_comparison_csv(p->c[i], i == 0, &b);
 		else if (p->form == HT_COMPARISON_GITHUB)
 			ht_comparison_github(p->c[i], &b);
+		else if (p->form == HT_COMPARISON_NODES_CSV)
+			ht_nodes_csv(p->c[i], i == 0, &b);
+		else if (p->form == HT_COMPARISON_NODE_DATA && !i)
+			ht_nodes_data(p->c[i], &b);
 	}
 	return ht_bytes_of(ht_buf_str(&b), p->out);
 }

@@ -25,6 +25,24 @@ struct ht_judgement {
 	double would_pass; /* rounded to three digits, so that it passes; not finite: nothing does */
 };
 
+/* What became of a number that is finite, not zero or no NaN in the reference. */
+enum ht_numeric {
+	HT_NUMERIC_OVERFLOW,  /* infinite */
+	HT_NUMERIC_UNDERFLOW, /* zero */
+	HT_NUMERIC_SUBNORMAL, /* of its type */
+	HT_NUMERIC_NAN,
+	HT_NUMERICS
+};
+
+/* The errors of tensors (attribute.h). */
+struct ht_node_errors {
+	struct ht_node_error *of; /* in the order of the program */
+	size_t n;
+	size_t without;        /* tensors that the reference lacks, or has in another shape */
+	size_t samples, waves; /* samples 0: there are none of these */
+	int64_t compile_ns, run_ns;
+};
+
 /* A program that is compared. */
 struct ht_compared {
 	struct ht_str name;
@@ -44,6 +62,7 @@ struct ht_compared {
 	struct ht_paired metric;
 	double *ms; /* of each round */
 	size_t rounds;
+	struct ht_node_errors nodes;
 	struct ht_compared *next;
 };
 
@@ -65,6 +84,9 @@ struct ht_comparison {
 	struct ht_array *in; /* the last sample */
 	size_t samples, runs, rows;
 	int64_t compile_ns, run_ns, all_ns;
+	struct ht_attribution *attribution; /* of one policy at a time; or NULL */
+	struct ht_program *teed; /* the model as it is, which shows its tensors; or NULL */
+	struct ht_context *teed_context;
 };
 
 /* ---- compare_decisions.c ---- */
@@ -110,11 +132,23 @@ uint64_t ht_compared_bytes(const struct ht_comparison *c, const struct ht_compar
 
 /* ---- the forms ---- */
 
+/* Members of an object of JSON: "key": x, the second one behind a comma.  Numbers that are not finite are strings. */
+void ht_put_real(struct ht_buf *b, const char *key, double x);
+void ht_put_next_real(struct ht_buf *b, const char *key, double x);
+void ht_put_text_member(struct ht_buf *b, const char *key, struct ht_str s);
+void ht_put_csv_field(struct ht_buf *b, struct ht_str s);
+
 void ht_comparison_text(const struct ht_comparison *c, bool markdown, struct ht_buf *b);
 void ht_comparison_json(
 	const struct ht_comparison *const *c, size_t n, const char *command, struct ht_buf *b);
 void ht_comparison_csv(const struct ht_comparison *c, bool head, struct ht_buf *b);
 void ht_comparison_junit(const struct ht_comparison *const *c, size_t n, struct ht_buf *b);
+/* attribute_forms.c: the nodes of a policy. */
+void ht_nodes_json(struct ht_buf *b, const struct ht_compared *r);
+void ht_nodes_text(const struct ht_compared *r, bool markdown, struct ht_buf *b);
+void ht_nodes_csv(const struct ht_comparison *c, bool head, struct ht_buf *b);
+/* Node data of Model Explorer: own errors; of one policy, the first that has any. */
+void ht_nodes_data(const struct ht_comparison *c, struct ht_buf *b);
 void ht_comparison_github(const struct ht_comparison *c, struct ht_buf *b);
 
 #endif

@@ -14,7 +14,7 @@ static struct ht_str number(struct ht_arena *a, double x)
 
 /* ---- CSV ---- */
 
-static void put_field(struct ht_buf *b, struct ht_str s)
+void ht_put_csv_field(struct ht_buf *b, struct ht_str s)
 {
 	ht_putc(b, '"');
 	for (size_t i = 0; i < s.n; i++) {
@@ -65,11 +65,11 @@ static void put_measured(
 static void put_csv_row(struct ht_buf *b, const struct ht_comparison *c,
 	const struct ht_compared *r, const char *output, size_t at)
 {
-	put_field(b, ht_str(c->model->graph->path ? c->model->graph->path : ""));
+	ht_put_csv_field(b, ht_str(c->model->graph->path ? c->model->graph->path : ""));
 	ht_putc(b, ',');
-	put_field(b, r->name);
+	ht_put_csv_field(b, r->name);
 	ht_putc(b, ',');
-	put_field(b, ht_str(output));
+	ht_put_csv_field(b, ht_str(output));
 	ht_printf(b, ",%s", ht_verdict_word(ht_compared_verdict(c, r, b->arena)));
 	if (r->status == HT_OK)
 		put_measured(b, c, r, c->task && at == c->task_output);

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-static void put_number(struct ht_buf *b, const char *key, double x)
+void ht_put_real(struct ht_buf *b, const char *key, double x)
 {
 	ht_printf(b, "\"%s\": ", key);
 	if (isfinite(x))
@@ -12,13 +12,13 @@ static void put_number(struct ht_buf *b, const char *key, double x)
 		ht_puts(b, isnan(x) ? "\"nan\"" : x > 0 ? "\"inf\"" : "\"-inf\"");
 }
 
-static void put_next(struct ht_buf *b, const char *key, double x)
+void ht_put_next_real(struct ht_buf *b, const char *key, double x)
 {
 	ht_puts(b, ", ");
-	put_number(b, key, x);
+	ht_put_real(b, key, x);
 }
 
-static void put_string(struct ht_buf *b, const char *key, struct ht_str s)
+void ht_put_text_member(struct ht_buf *b, const char *key, struct ht_str s)
 {
 	ht_printf(b, "\"%s\": ", key);
 	ht_put_json(b, s);
@@ -32,13 +32,13 @@ static void put_latency(struct ht_buf *b, const char *key, struct ht_latency l)
 		return;
 	}
 	ht_puts(b, "{");
-	put_number(b, "median", l.median);
+	ht_put_real(b, "median", l.median);
 	if (l.bounded) {
-		put_next(b, "low", l.low);
-		put_next(b, "high", l.high);
+		ht_put_next_real(b, "low", l.low);
+		ht_put_next_real(b, "high", l.high);
 	}
-	put_next(b, "min", l.least);
-	put_next(b, "max", l.most);
+	ht_put_next_real(b, "min", l.least);
+	ht_put_next_real(b, "max", l.most);
 	ht_printf(b, ", \"runs\": %zu}", l.n);
 }
 
@@ -54,13 +54,13 @@ static void put_metric(struct ht_buf *b, const struct ht_compared *r)
 		return;
 	}
 	ht_puts(b, "{");
-	put_number(b, "reference", m->first / n);
-	put_next(b, "value", m->second / n);
-	put_next(b, "drop", m->drop / n);
-	put_next(b, "low", i.low);
-	put_next(b, "high", i.high);
+	ht_put_real(b, "reference", m->first / n);
+	ht_put_next_real(b, "value", m->second / n);
+	ht_put_next_real(b, "drop", m->drop / n);
+	ht_put_next_real(b, "low", i.low);
+	ht_put_next_real(b, "high", i.high);
 	ht_printf(b, ", \"samples\": %zu, \"lost\": %zu, \"won\": %zu, ", m->n, m->lost, m->won);
-	put_string(b, "method", ht_str(ht_paired_method(m)));
+	ht_put_text_member(b, "method", ht_str(ht_paired_method(m)));
 	ht_puts(b, "}");
 }
 
@@ -71,11 +71,11 @@ static void put_errors(struct ht_buf *b, const struct ht_compared *r)
 		const struct ht_errors *e = &r->errors[i];
 
 		ht_printf(b, "%s\n     {", i ? "," : "");
-		put_string(b, "output", ht_str(r->program->output[i].name));
+		ht_put_text_member(b, "output", ht_str(r->program->output[i].name));
 		ht_printf(b, ", \"dtype\": \"%s\", \"elements\": %llu", ht_dtype_name(e->output),
 			(unsigned long long)e->elements);
 		for (enum ht_statistic s = 0; s < HT_STAT_END; s++)
-			put_next(b, ht_statistics[s].name, ht_errors_get(e, s));
+			ht_put_next_real(b, ht_statistics[s].name, ht_errors_get(e, s));
 		ht_putc(b, '}');
 	}
 	ht_putc(b, ']');
@@ -92,15 +92,15 @@ static void put_judgements(
 	ht_puts(b, ",\n    \"tolerances\": [");
 	for (size_t i = 0; i < n; i++) {
 		ht_printf(b, "%s\n     {", i ? "," : "");
-		put_string(b, "output", ht_str(r->program->output[j[i].output].name));
+		ht_put_text_member(b, "output", ht_str(r->program->output[j[i].output].name));
 		ht_puts(b, ", ");
-		put_string(b, "statistic", ht_str(ht_judged_name(c, &j[i], b->arena)));
+		ht_put_text_member(b, "statistic", ht_str(ht_judged_name(c, &j[i], b->arena)));
 		ht_printf(b, ", \"sign\": \"%s\"", ht_judged_sign(&j[i]));
-		put_next(b, "bound", j[i].bound);
-		put_next(b, "value", j[i].value);
+		ht_put_next_real(b, "bound", j[i].bound);
+		ht_put_next_real(b, "value", j[i].value);
 		ht_printf(b, ", \"default\": %s, \"ok\": %s", j[i].by_default ? "true" : "false",
 			j[i].ok ? "true" : "false");
-		put_next(b, "would_pass", j[i].would_pass);
+		ht_put_next_real(b, "would_pass", j[i].would_pass);
 		ht_putc(b, '}');
 	}
 	ht_putc(b, ']');
@@ -130,16 +130,16 @@ static void put_policy(struct ht_buf *b, const struct ht_comparison *c, const st
 	enum ht_status st = ht_compared_verdict(c, r, b->arena);
 
 	ht_puts(b, "\n   {");
-	put_string(b, "policy", r->name);
+	ht_put_text_member(b, "policy", r->name);
 	ht_puts(b, ", ");
-	put_string(b, "verdict", ht_str(ht_verdict_word(st)));
+	ht_put_text_member(b, "verdict", ht_str(ht_verdict_word(st)));
 	if (r->status != HT_OK) {
 		ht_printf(b, ", \"code\": %d, ", (int)r->status);
-		put_string(b, "error", r->why);
+		ht_put_text_member(b, "error", r->why);
 	} else {
 		if (r->same) {
 			ht_puts(b, ", ");
-			put_string(b, "same_as", r->same->name);
+			ht_put_text_member(b, "same_as", r->same->name);
 		}
 		put_program(b, c, r);
 		put_latency(b, "latency_ms", ht_latency_of(r->ms, r->rounds, b->arena));
@@ -149,15 +149,16 @@ static void put_policy(struct ht_buf *b, const struct ht_comparison *c, const st
 	}
 	put_errors(b, r);
 	put_judgements(b, c, r);
+	ht_nodes_json(b, r);
 	ht_putc(b, '}');
 }
 
 static void put_seconds(struct ht_buf *b, const struct ht_comparison *c)
 {
 	ht_puts(b, ",\n  \"seconds\": {");
-	put_number(b, "compiling", (double)c->compile_ns / 1e9);
-	put_next(b, "running", (double)c->run_ns / 1e9);
-	put_next(b, "measuring", (double)c->all_ns / 1e9);
+	ht_put_real(b, "compiling", (double)c->compile_ns / 1e9);
+	ht_put_next_real(b, "running", (double)c->run_ns / 1e9);
+	ht_put_next_real(b, "measuring", (double)c->all_ns / 1e9);
 	ht_putc(b, '}');
 }
 
@@ -166,7 +167,7 @@ static void put_model(struct ht_buf *b, const struct ht_comparison *c)
 	const struct ht_program_info *i = &c->base.program->info;
 
 	ht_puts(b, "\n  {");
-	put_string(b, "model", ht_str(c->model->graph->path ? c->model->graph->path : ""));
+	ht_put_text_member(b, "model", ht_str(c->model->graph->path ? c->model->graph->path : ""));
 	ht_printf(b, ", \"reference\": \"%s\", \"samples\": %zu, \"runs\": %zu",
 		c->given ? "given" : "float32", c->samples, c->runs);
 	ht_puts(b, ",\n  \"target\": ");
@@ -174,7 +175,8 @@ static void put_model(struct ht_buf *b, const struct ht_comparison *c)
 	ht_printf(b, ", \"threads\": %d", c->compile.threads);
 	if (c->task) {
 		ht_printf(b, ",\n  \"metric\": {\"name\": \"%s\", ", ht_task_name(c->task));
-		put_string(b, "output", ht_str(c->base.program->output[c->task_output].name));
+		ht_put_text_member(
+			b, "output", ht_str(c->base.program->output[c->task_output].name));
 		ht_printf(b, ", \"labels\": %s}", c->labelled ? "true" : "false");
 	}
 	put_seconds(b, c);

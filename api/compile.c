@@ -7,6 +7,7 @@
 struct compile {
 	const struct ht_model *m;
 	struct ht_compile_options opt;
+	struct ht_teeing tee;
 	struct ht_program *p;
 	struct ht_program *found; /* in the cache, instead of that */
 	struct ht_str content;    /* what is compiled, where somebody wants to know */
@@ -86,13 +87,18 @@ static enum ht_status build(struct compile *c, struct ht_lowering *l, const stru
 
 	HT_TRY(ht_watch_phase(&watch, "passes", c->d));
 	HT_TRY(ht_lowering_run(c->m, &c->opt, HT_OPEN_TOLD, HT_UPTO_LAYOUT, NULL, c->w, c->d, l));
-	if (c->opt.tee) /* what there is to say was said */
+	if (c->tee.what) /* what there is to say was said */
 		HT_TRY(ht_tee_names(c->m, c->w, NULL, &names));
+	if (c->tee.widened)
+		ht_widen_graph(l->graph);
+	l->lower.tee = c->tee.what;
+	l->lower.fault = c->tee.fault;
+	l->lower.fault_by = c->tee.fault_by;
 	HT_TRY(ht_watch_phase(&watch, "lower", c->d));
 	HT_TRY(ht_lower(l->graph, &l->lower, &c->w->arena, &plan));
 	HT_TRY(ht_fusion_result_write(&l->policy, &l->fusions, &c->w->arena, c->d));
 	ht_phase_end(&l->phases, "lower");
-	if (c->opt.tee)
+	if (c->tee.what)
 		ht_program_tees(c->p, names, plan, c->opt.tee == HT_TEE_CONSTANTS);
 	how = (struct ht_make){ c->m->cache, l->passes.target, c->opt.backend, c->opt.threads,
 		&watch };
@@ -169,8 +175,8 @@ static enum ht_status run_compile(struct compile *c, struct ht_program **out)
 }
 
 /* Two owners of memory unwind to one place: the program's arena shares the call's. */
-enum ht_status ht_compile(const struct ht_model *m, const struct ht_compile_options *opt,
-	struct ht_diags *d, struct ht_program **out)
+enum ht_status ht_compile_teed(const struct ht_model *m, const struct ht_compile_options *opt,
+	const struct ht_teeing *how, struct ht_diags *d, struct ht_program **out)
 {
 	struct compile c = { .m = m, .content = HT_STR(""), .d = d };
 	struct ht_diags own; /* what is said is kept with what is compiled */
@@ -178,6 +184,12 @@ enum ht_status ht_compile(const struct ht_model *m, const struct ht_compile_opti
 
 	*out = NULL;
 	HT_TRY(ht_compile_options_of(opt, d, &c.opt));
+	if (how) {
+		c.tee = *how;
+		c.opt.tee = how->what != HT_LOWER_TEE_NOTHING;
+	} else if (c.opt.tee) {
+		c.tee.what = HT_LOWER_TEE_ALL;
+	}
 	c.p = ht_sys_alloc(sizeof(struct ht_program));
 	if (!c.p)
 		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
@@ -189,4 +201,10 @@ enum ht_status ht_compile(const struct ht_model *m, const struct ht_compile_opti
 	if (c.d != d)
 		ht_diags_release(&own);
 	return st;
+}
+
+enum ht_status ht_compile(const struct ht_model *m, const struct ht_compile_options *opt,
+	struct ht_diags *d, struct ht_program **out)
+{
+	return ht_compile_teed(m, opt, NULL, d, out);
 }

@@ -1,5 +1,6 @@
 /* Running a program. */
 #include "api/tee.h"
+#include "kernel/kernel.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -215,6 +216,11 @@ enum ht_status ht_context_see(struct ht_context *c, void (*fn)(void *arg, const 
 	ht_seeing_free(c->seeing);
 	c->seeing = s;
 	return HT_OK;
+}
+
+void ht_context_tee(struct ht_context *c, ht_rt_tee_fn *fn, void *arg)
+{
+	ht_rt_context_tee(c->rt, (int64_t)(uintptr_t)ht_library_kernel("tee"), fn, arg);
 }
 
 void *ht_context_variable(struct ht_context *c, size_t i)

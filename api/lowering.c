@@ -177,7 +177,6 @@ static enum ht_status lower_request(struct ht_lowering *l, const struct ht_model
 		.reads = &l->reads,
 		.random_seed = l->policy.random_seed,
 		.numerics = opt->numerics != 0,
-		.tee = opt->tee != 0,
 		.open = { m->open[0].least, m->open[0].most },
 	};
 	return methods_of(opt, d, &l->lower.asked);

@@ -13,12 +13,16 @@ struct ht_tee {
 /* Where a run finds tensors: of each step that tees. */
 struct ht_tee_place {
 	size_t first, n;    /* in the program's list: all names of this tensor */
-	enum ht_dtype held; /* in memory */
+	enum ht_dtype held; /* in memory; */
+	bool rounded;       /* these values are rounded to the tensor's type, */
+	bool own;           /* and the memory is the run's: neither an input's nor a constant's */
 	int64_t offset;     /* elements */
 	int64_t count;
 	int32_t rank;
 	const int64_t *dim, *stride;
-	bool in_parts; /* this is a part of it, along its first dimension */
+	const char *compiled; /* name of its node in the compiled graph */
+	bool casts;           /* it is the result of a cast, whatever its name */
+	bool in_parts;        /* this is a part of it, along its first dimension */
 };
 
 /* tee.c: the names of the imported graph, in memory of `w`; before the graph is lowered, whose memory the passes take. */
@@ -29,6 +33,29 @@ enum ht_status ht_tee_names(
  * list too. */
 void ht_program_tees(struct ht_program *p, struct ht_tee_names *names, const struct ht_plan *plan,
 	bool constants);
+
+/* How a program is made whose runs are looked into. */
+struct ht_teeing {
+	enum ht_lower_tee what;
+	bool widened; /* all tensors of 16 bits are float32, in the graph of the policy */
+	struct ht_str fault;
+	double fault_by; /* ht_lower_request.fault */
+};
+/* compile.c: as ht_compile(), which asks for what opt->tee says. */
+enum ht_status ht_compile_teed(const struct ht_model *m, const struct ht_compile_options *opt,
+	const struct ht_teeing *how, struct ht_diags *d, struct ht_program **out);
+/* widen.c: float16 and bfloat16 become float32 in all of the graph, behind the passes.  Constants keep the values that
+ * they were rounded to, casts stay, implementation modes go that make a kernel less exact. */
+void ht_widen_graph(struct ht_graph *g);
+
+/* tee_run.c: the elements of a place, in order and in the type that holds them: where they are, or copied to `room`. */
+const void *ht_tee_get(const struct ht_tee_place *p, const void *at, void *room);
+void ht_tee_set(const struct ht_tee_place *p, void *at, const void *elements);
+/* The part of a batch that is being computed; 0 where there are none. */
+size_t ht_tee_part(const struct ht_exec_frame *f);
+
+/* context.c: has runs call `fn` for each place; NULL: no longer. */
+void ht_context_tee(struct ht_context *c, ht_rt_tee_fn *fn, void *arg);
 
 /* tee_run.c: what a context needs to show tensors to `fn`. */
 struct ht_seeing;

@@ -23,26 +23,15 @@ int ht_program_tensor(const struct ht_program *p, size_t i, struct ht_tensor_inf
 
 /* ---- from memory as a program has it to rows without gaps ---- */
 
-static void put_line(const struct ht_tee_place *p, enum ht_dtype t, const char *from,
-	int64_t stride, char *to, int64_t n)
+/* Lines of elements along the last dimension; `line` is given where one begins, and the elements before it. */
+typedef void line_fn(const struct ht_tee_place *p, int64_t from, int64_t done, void *arg);
+
+static void walk_lines(const struct ht_tee_place *p, line_fn *line, void *arg)
 {
-	size_t held = ht_dtype_info(p->held)->bytes, bytes = ht_dtype_info(t)->bytes;
+	int64_t index[32] = { 0 }, last = p->rank ? p->dim[p->rank - 1] : 1, from = p->offset;
 
-	for (int64_t i = 0; i < n; i++, from += (size_t)stride * held, to += bytes)
-		if (p->held == t)
-			memcpy(to, from, bytes);
-		else
-			ht_narrow((const float *)(const void *)from, t, to, 1);
-}
-
-static void put_dense(const struct ht_tee_place *p, enum ht_dtype t, const char *at, char *to)
-{
-	int64_t index[32] = { 0 }, last = p->rank ? p->dim[p->rank - 1] : 1;
-	int64_t step = p->rank ? p->stride[p->rank - 1] : 1, from = p->offset;
-	size_t held = ht_dtype_info(p->held)->bytes, line = (size_t)last * ht_dtype_info(t)->bytes;
-
-	for (int64_t done = 0; done < p->count; done += last, to += line) {
-		put_line(p, t, at + from * (int64_t)held, step, to, last);
+	for (int64_t done = 0; done < p->count; done += last) {
+		line(p, from, done, arg);
 		for (int32_t i = p->rank - 2; i >= 0; i--) {
 			from += p->stride[i];
 			if (++index[i] < p->dim[i])
@@ -53,10 +42,77 @@ static void put_dense(const struct ht_tee_place *p, enum ht_dtype t, const char 
 	}
 }
 
+struct lines {
+	char *at;    /* of the place */
+	char *dense; /* of the elements in order, of type `dtype` */
+	enum ht_dtype dtype;
+};
+
+static int64_t step_of(const struct ht_tee_place *p)
+{
+	return p->rank ? p->stride[p->rank - 1] : 1;
+}
+
+static void get_line(const struct ht_tee_place *p, int64_t from, int64_t done, void *arg)
+{
+	const struct lines *l = arg;
+	int64_t n = p->rank ? p->dim[p->rank - 1] : 1;
+	size_t held = ht_dtype_info(p->held)->bytes, bytes = ht_dtype_info(l->dtype)->bytes;
+	const char *at = l->at + from * (int64_t)held;
+	char *to = l->dense + (size_t)done * bytes;
+
+	for (int64_t i = 0; i < n; i++, at += step_of(p) * (int64_t)held, to += bytes)
+		if (p->held == l->dtype)
+			memcpy(to, at, bytes);
+		else
+			ht_narrow((const float *)(const void *)at, l->dtype, to, 1);
+}
+
+static void set_line(const struct ht_tee_place *p, int64_t from, int64_t done, void *arg)
+{
+	const struct lines *l = arg;
+	int64_t n = p->rank ? p->dim[p->rank - 1] : 1;
+	size_t bytes = ht_dtype_info(p->held)->bytes;
+	char *at = l->at + from * (int64_t)bytes;
+
+	for (int64_t i = 0; i < n; i++, at += step_of(p) * (int64_t)bytes)
+		memcpy(at, l->dense + (size_t)(done + i) * bytes, bytes);
+}
+
+static bool is_dense(const struct ht_tee_place *p)
+{
+	int64_t step = 1;
+
+	for (int32_t i = p->rank - 1; i >= 0; step *= p->dim[i--])
+		if (p->dim[i] != 1 && p->stride[i] != step)
+			return false;
+	return true;
+}
+
+const void *ht_tee_get(const struct ht_tee_place *p, const void *at, void *room)
+{
+	struct lines l = { (void *)(uintptr_t)at, room, p->held };
+
+	if (is_dense(p))
+		return l.at + p->offset * (int64_t)ht_dtype_info(p->held)->bytes;
+	walk_lines(p, get_line, &l);
+	return room;
+}
+
+void ht_tee_set(const struct ht_tee_place *p, void *at, const void *elements)
+{
+	struct lines l = { at, (void *)(uintptr_t)elements, p->held };
+	size_t bytes = ht_dtype_info(p->held)->bytes;
+
+	if (is_dense(p))
+		memcpy(l.at + p->offset * (int64_t)bytes, elements, (size_t)p->count * bytes);
+	else
+		walk_lines(p, set_line, &l);
+}
+
 /* ---- runs ---- */
 
-/* The part of a batch that is being computed; 0 where there are none. */
-static size_t part_of(const struct ht_exec_frame *f)
+size_t ht_tee_part(const struct ht_exec_frame *f)
 {
 	for (; f; f = f->caller)
 		if (f->stride)
@@ -69,11 +125,11 @@ static void see(void *arg, uint32_t tensor, const void *at, const struct ht_exec
 	struct ht_seeing *s = arg;
 	const struct ht_tee_place *p = &s->program->tee_place[tensor];
 	const struct ht_tensor_info *info = &s->program->tee[p->first].info;
-	struct ht_seen seen = { .part = part_of(f) };
+	struct ht_seen seen = { .part = ht_tee_part(f) };
 
 	if (seen.part && !p->in_parts)
 		return;
-	put_dense(p, info->dtype, at, s->dense);
+	walk_lines(p, get_line, &(struct lines){ (void *)(uintptr_t)at, s->dense, info->dtype });
 	seen.parts = p->in_parts ? s->program->info.parts : 1;
 	seen.execution = p->in_parts ? 0 : s->executions[tensor]++;
 	seen.array =

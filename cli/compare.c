@@ -12,11 +12,13 @@ struct comparing {
 	struct ht_comparison *comparison;
 	struct ht_policy **policy;
 	size_t policies;
+	bool *failed; /* by policy: it was not compiled */
 	struct ht_value_info *in, *out, label;
 	int64_t label_dim[32];
 	struct sample_set *samples, *reference, *labels;
 	enum ht_comparison_form form;
 	long long threads, runs;
+	size_t nodes_memory;
 };
 
 /* ---- options ---- */
@@ -66,12 +68,37 @@ static enum ht_status open_policies(struct comparing *k)
 		return fail(HT_E_USAGE,
 			"halftone compare needs policies: --policy NAME, repeatable (see halftone policies)");
 	k->policy = must_alloc(k->policies * sizeof *k->policy);
+	k->failed = must_alloc(k->policies * sizeof *k->failed);
 	for (size_t i = 0; i < k->policies; i++) {
 		enum ht_status one = open_named_policy(c, policy_name(c, i), &k->policy[i]);
 		if (one != HT_OK && (st == HT_OK || one != HT_E_USAGE))
 			st = one;
 	}
 	return st;
+}
+
+static enum ht_status check_nodes(struct comparing *k)
+{
+	const char *memory = option(k->c, OPTION_NODES_MEMORY, NULL);
+
+	if (!option_on(k->c, OPTION_NODES)) {
+		if (memory)
+			return refuse(k->c, "--nodes-memory has no effect without --nodes");
+		return option_on(k->c, OPTION_NODE_DATA)
+			       ? refuse(k->c, "--node-data has no effect without --nodes")
+			       : HT_OK;
+	}
+	k->nodes_memory = memory ? parse_size(memory) : 0;
+	if (memory && !k->nodes_memory)
+		return fail(
+			HT_E_USAGE, "--nodes-memory: '%s' is no size such as 500M or 2G", memory);
+	if (option_on(k->c, OPTION_NODE_DATA) && k->c->option[OPTION_POLICY].n > 1)
+		return fail(HT_E_USAGE,
+			"--node-data: the file has the nodes of one policy, %zu are stated",
+			k->c->option[OPTION_POLICY].n);
+	if (k->form == HT_COMPARISON_CSV)
+		k->form = HT_COMPARISON_NODES_CSV;
+	return HT_OK;
 }
 
 static enum ht_status check_options(struct comparing *k)
@@ -91,7 +118,7 @@ static enum ht_status check_options(struct comparing *k)
 			reference);
 	if (option_on(c, OPTION_LABELS) && !option_on(c, OPTION_METRIC))
 		return refuse(c, "--labels have no effect without --metric");
-	return HT_OK;
+	return check_nodes(k);
 }
 
 /* ---- the comparison ---- */
@@ -123,6 +150,7 @@ static enum ht_status add_policies(struct comparing *k)
 			k->comparison, policy_name(k->c, i), k->policy[i], k->c->diags);
 		if (st == HT_E_USAGE || st == HT_E_ENVIRONMENT)
 			return st;
+		k->failed[i] = st != HT_OK;
 	}
 	return HT_OK;
 }
@@ -246,6 +274,77 @@ static enum ht_status take_samples(struct comparing *k)
 	return st;
 }
 
+/* ---- nodes ---- */
+
+static enum ht_status take_nodes(struct comparing *k, struct sample_set *samples)
+{
+	size_t n = sample_set_runs(samples);
+	struct progress p;
+	enum ht_status st = HT_OK;
+
+	progress_begin(&p, k->c, "sample's nodes");
+	for (size_t i = 0; i < n && st == HT_OK; i++) {
+		const struct ht_array *in;
+		const char *where;
+
+		st = sample_set_next(samples, &in, &where);
+		if (st == HT_OK)
+			st = ht_comparison_nodes_sample(k->comparison, where, in,
+				ht_program_inputs(ht_comparison_program(k->comparison)),
+				k->c->diags);
+		progress_at(&p, i + 1, n);
+	}
+	progress_end(&p);
+	return st;
+}
+
+/* The same samples once more. */
+static enum ht_status compare_nodes_of(struct comparing *k, size_t policy)
+{
+	const struct ht_program *p = ht_comparison_program(k->comparison);
+	struct wanted w = { "--samples", k->in, ht_program_inputs(p), input_named, p,
+		.any_float = false };
+	struct sample_set *samples = NULL;
+	enum ht_status st = ht_comparison_nodes(k->comparison, policy_name(k->c, policy),
+		k->policy[policy], k->nodes_memory, k->c->diags);
+
+	if (st == HT_OK)
+		st = sample_set_open(&w, option(k->c, OPTION_SAMPLES, "4:1"), &samples);
+	if (st == HT_OK)
+		st = take_nodes(k, samples);
+	sample_set_close(samples);
+	return st;
+}
+
+/* A policy that could not be compiled, or run, has no nodes. */
+static enum ht_status compare_nodes(struct comparing *k)
+{
+	enum ht_status st = HT_OK;
+
+	for (size_t i = 0; option_on(k->c, OPTION_NODES) && i < k->policies && st == HT_OK; i++)
+		if (!k->failed[i])
+			st = compare_nodes_of(k, i);
+	if (st == HT_OK)
+		st = ht_comparison_nodes(k->comparison, NULL, NULL, 0, k->c->diags);
+	return st;
+}
+
+static enum ht_status put_node_data(struct comparing *k)
+{
+	const struct ht_comparison *one = k->comparison;
+	const char *path = option(k->c, OPTION_NODE_DATA, NULL);
+	struct ht_bytes b;
+	enum ht_status st;
+
+	if (!path)
+		return HT_OK;
+	st = ht_comparison_print(&one, 1, HT_COMPARISON_NODE_DATA, NULL, k->c->diags, &b);
+	if (st == HT_OK)
+		st = ht_file_write(path, b.p, b.n, k->c->diags);
+	ht_bytes_free(&b);
+	return st;
+}
+
 static enum ht_status measure(struct comparing *k)
 {
 	struct progress p;
@@ -318,7 +417,11 @@ static enum ht_status compare(struct comparing *k)
 	if (st == HT_OK)
 		st = measure(k);
 	if (st == HT_OK)
+		st = compare_nodes(k);
+	if (st == HT_OK)
 		st = put_report(k);
+	if (st == HT_OK)
+		st = put_node_data(k);
 	return st == HT_OK ? ht_comparison_verdict(k->comparison, k->c->diags) : st;
 }
 
@@ -337,6 +440,7 @@ enum ht_status verb_compare(struct cli *c)
 	for (size_t i = 0; k.policy && i < k.policies; i++)
 		ht_policy_free(k.policy[i]);
 	free(k.policy);
+	free(k.failed);
 	free(k.in);
 	free(k.out);
 	ht_model_free(k.model);

@@ -290,9 +290,12 @@ int32_t plan_probe(struct lower *l, const struct ht_node *n, int32_t i);
 /* Sets the message of the plan's last step: n pieces in the plan's arena. */
 void plan_words(struct lower *l, const struct ht_words *words, size_t n);
 /* tee.c, of a program that is teed: hands on the results of `n`, which are in memory.  Before the kernel that
- * `n` is inside of: computes `n` by itself, and hands that on. */
+ * `n` is inside of: computes `n` by itself, and hands that on.  In place of the kernel that ends in `n`, where that can be:
+ * computes `n` alone. */
 void tee_results(struct lower *l, const struct ht_node *n);
 enum ht_status tee_inside(struct lower *l, struct ht_node *n);
+bool tee_can_be_alone(struct lower *l, const struct ht_node *n);
+enum ht_status tee_alone(struct lower *l, struct ht_node *n);
 /* kernel_check.c: sets the message of the last step, made for `node`, if its kernel ends in `sink` and
  * that checks. */
 void lower_words(struct lower *l, const struct ht_node *sink, const struct ht_node *node);

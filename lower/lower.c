@@ -271,6 +271,8 @@ static enum ht_status make_kernel(struct lower *l, struct ht_node *n)
 	if (try_view(l, n))
 		return HT_OK;
 	place_results(l, n);
+	if (tee_can_be_alone(l, n))
+		return tee_alone(l, n);
 	if (!l->joined[n->id])
 		return lower_kernel(l, n);
 	lower_emit_joined(l, l->joined[n->id]);

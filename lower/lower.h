@@ -7,6 +7,15 @@
 #include "choice/reads.h"
 #include "lower/plan.h"
 
+/* Which tensors the plan hands on: plan->tee. */
+enum ht_lower_tee {
+	HT_LOWER_TEE_NOTHING,
+	HT_LOWER_TEE_ALL, /* every one, those inside kernels too */
+	/* Likewise, and each node is computed by itself, rounded as the kernel that it would be in rounds it: it reads its
+	 * operands from memory, where the observer may have replaced them. */
+	HT_LOWER_TEE_ALONE
+};
+
 /* The input of lowering besides the graph. */
 struct ht_lower_request {
 	struct ht_arena *scratch;
@@ -18,7 +27,11 @@ struct ht_lower_request {
 	struct ht_methods_asked asked;
 	int64_t random_seed; /* of random ops without seeds of their own; -1: the context's */
 	bool numerics;       /* the plan gets probes, which count effects of rounding */
-	bool tee; /* the plan hands on every tensor, those inside kernels too: plan->tee */
+	enum ht_lower_tee tee;
+	/* For tests of what finds faults: results of the node of this name are 1 + fault_by times what they should be,
+	 * before they are rounded.  Empty: none. */
+	struct ht_str fault;
+	double fault_by;
 	/* Numbers of rows, where inputs of the entry are open (struct ht_port): these have HT_PART_ROWS now.  most 0: as
 	 * many as memory can have. */
 	struct ht_open_rows {

@@ -42,10 +42,22 @@ bool lower_stays_wide(const struct lower *l, const struct ht_node *sink, const s
 	return true;
 }
 
+/* See ht_lower_request.fault. */
+static int32_t with_fault(struct kernel_build *k, const struct ht_node *n, int32_t x)
+{
+	const struct ht_lower_request *how = k->l->asked;
+	enum ht_dtype t = k->stage->x[x].dtype;
+
+	if (!how->fault.n || !ht_is_float(t) || !ht_str_eq(how->fault, n->name))
+		return x;
+	return ht_xmul(&k->xb, x, ht_xk(&k->xb, t, 1 + how->fault_by));
+}
+
 int32_t kb_result(struct kernel_build *k, const struct ht_node *n, int32_t i, int32_t x)
 {
 	enum ht_dtype t = n->out[i].dtype, from = k->stage->x[x].dtype;
 
+	x = with_fault(k, n, x);
 	if (compute_type(t) == t)
 		return ht_is_float(t) ? ht_xcvt(&k->xb, t, x) : x;
 	if (from == HT_F32 && lower_stays_wide(k->l, k->sink, n))

@@ -18,15 +18,23 @@ static const int64_t *copy_dims(struct lower *l, const int64_t *from, int32_t ra
 	return to;
 }
 
+static bool is_own(const struct ht_plan_buffer *b)
+{
+	return b->kind == HT_PLAN_TEMP || b->kind == HT_PLAN_OUTPUT || b->kind == HT_PLAN_RESULT;
+}
+
 static void note(struct lower *l, const struct ht_node *n, int32_t i, const struct view *v)
 {
 	struct ht_plan *p = l->plan;
+	const struct ht_plan_buffer *b = &p->buffer[v->buffer];
 	const struct ht_type *whole = l->whole ? l->whole[n->id] : NULL;
 
 	p->tee = ht_grow(l->arena, p->tee, (size_t)p->tees, &l->planning->tee_cap, sizeof *p->tee);
 	p->tee[p->tees++] = (struct ht_plan_tee){ .node = n,
 		.result = i,
-		.held = p->buffer[v->buffer].dtype,
+		.held = b->dtype,
+		.rounded = b->dtype == n->out[i].dtype || !lower_stays_wide(l, l->owner[n->id], n),
+		.own = is_own(b),
 		.offset = v->offset,
 		.rank = v->rank,
 		.dim = copy_dims(l, v->dim, v->rank),
@@ -75,7 +83,7 @@ static void place_shadow(struct lower *l, const struct ht_node *n)
 	l->view[n->id] = v;
 }
 
-/* As if the node were a kernel of its own. */
+/* As if the node were a kernel of its own; its results have a place already, or get one. */
 static enum ht_status make_shadow(struct lower *l, struct ht_node *n)
 {
 	struct ht_node *owner = l->owner[n->id], *root = l->root[n->id];
@@ -85,12 +93,24 @@ static enum ht_status make_shadow(struct lower *l, struct ht_node *n)
 	l->shadow = n;
 	l->owner[n->id] = n;
 	l->root[n->id] = lower_op_of(n)->family == FAMILY_ROOT ? n : NULL;
-	place_shadow(l, n);
+	if (!l->view[n->id])
+		place_shadow(l, n);
 	st = lower_kernel(l, n);
 	l->shadow = NULL;
 	l->owner[n->id] = owner;
 	l->root[n->id] = root;
 	return st;
+}
+
+bool tee_can_be_alone(struct lower *l, const struct ht_node *n)
+{
+	return l->asked->tee == HT_LOWER_TEE_ALONE && !ht_op_info(n->op)->effects &&
+	       is_readable(l, n);
+}
+
+enum ht_status tee_alone(struct lower *l, struct ht_node *n)
+{
+	return make_shadow(l, n);
 }
 
 /* What has an effect is done once. */

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from ._model import Shapes
 
 FORMS = {'text': _api.HT_COMPARISON_TEXT, 'json': _api.HT_COMPARISON_JSON, 'csv': _api.HT_COMPARISON_CSV,
-         'md': _api.HT_COMPARISON_MARKDOWN, 'junit': _api.HT_COMPARISON_JUNIT, 'github': _api.HT_COMPARISON_GITHUB}
+         'md': _api.HT_COMPARISON_MARKDOWN, 'junit': _api.HT_COMPARISON_JUNIT, 'github': _api.HT_COMPARISON_GITHUB,
+         'nodes-csv': _api.HT_COMPARISON_NODES_CSV, 'node-data': _api.HT_COMPARISON_NODE_DATA}
 
 
 class Comparison(Owner):
@@ -31,7 +32,8 @@ class Comparison(Owner):
         self._dict: dict[str, Any] | None = None
 
     def text(self, form: str = 'text') -> str:
-        """The report as "text", "json", "csv", "md", "junit" or "github"."""
+        """The report as "text", "json", "csv", "md", "junit" or "github"; of the nodes "nodes-csv", and "node-data" for
+        Model Explorer."""
         if form not in FORMS:
             raise UsageError(f'there is no form {form!r}; there are {", ".join(FORMS)}')
         one = (ctypes.c_void_p * 1)(self._handle._as_parameter_.value)
@@ -73,12 +75,15 @@ class Comparison(Owner):
     def table(self) -> Any:
         """A row for each policy and output with all statistics: a pandas.DataFrame where pandas is installed, else
         a list of dicts."""
-        rows = [{'policy': p['policy'], 'verdict': p['verdict'], **o} for p in self.policies for o in p['outputs']]
-        try:
-            import pandas
-        except ImportError:
-            return rows
-        return pandas.DataFrame(rows)
+        return _frame([{'policy': p['policy'], 'verdict': p['verdict'], **o} for p in self.policies for o in p['outputs']])
+
+    def nodes(self, policy: str | None = None) -> Any:
+        """A row for each tensor under one policy, or under all, with its error, own and inherited (compare(nodes=True)),
+        in the order of the program: a pandas.DataFrame where pandas is installed, else a list of dicts."""
+        of = self.policies if policy is None else [self[policy]]
+        if not any('nodes' in p for p in of):
+            raise UsageError('nodes were not compared: compare(nodes=True)')
+        return _frame([{'policy': p['policy'], **t} for p in of if 'nodes' in p for t in p['nodes']['tensors']])
 
     def save(self, path: Any, form: str = 'json') -> None:
         """Writes the report to a file."""
@@ -94,17 +99,27 @@ class Comparison(Owner):
         return f'<Comparison {", ".join(p["policy"] + " " + p["verdict"] for p in self.policies)}>'
 
 
+def _frame(rows: list[dict[str, Any]]) -> Any:
+    try:
+        import pandas
+    except ImportError:
+        return rows
+    return pandas.DataFrame(rows)
+
+
 def compare(model: Model | Any, policies: Iterable[Policy | str], samples: Any, *, labels: Iterable[Any] | None = None,
             metric: str | None = None, reference: Any = None, tolerances: Iterable[str] = (), target: str | None = None,
             threads: int = 1, rounds: int = 10, inputs: Shapes | None = None, batch: int | None = None,
-            options: Mapping[str, object] | None = None) -> Comparison:
+            options: Mapping[str, object] | None = None, nodes: bool = False, nodes_memory: int = 0) -> Comparison:
     """Runs a model, or that of a path, under policies on the same samples.
 
     `samples` are arrays in the shape of the only input, or dicts of them by input: anything that can be iterated,
     one at a time; or one dict of arrays that are stacked along a new first dimension.  `reference` has the outputs
     to compare with in the same way (None: those of the model as it is), `labels` the right answers for `metric`.
     `tolerances` are written as on the command line ("prob:cos>=0.999").  `rounds` are those that measure
-    latencies; `options` are for policies that are names.
+    latencies; `options` are for policies that are names.  With `nodes` every tensor is compared too, its error, own and
+    inherited; `samples` are gone through once more for each policy then, and kept where they can be iterated only
+    once.  `nodes_memory` bounds the bytes of tensors that are held at a time (0: as much as the model takes).
 
     >>> import halftone as ht
     >>> ht.compare(GRAPH, ["must_keep_origin_dtype", "force_fp16"], [[[1, 2, 3, 4]]], rounds=0)
@@ -120,23 +135,39 @@ def compare(model: Model | Any, policies: Iterable[Policy | str], samples: Any, 
     comparison = Comparison(created(
         lib.ht_comparison_free, lib.ht_comparison_new, handle, Struct(made, compiling, stated), long=True,
         keeps=(handle, compiling, stated)))
-    for policy in policies:
-        _add(comparison, policy, options)
+    added = [one for policy in policies if (one := _add(comparison, policy, options))]
+    if nodes and iter(samples) is samples:
+        samples = list(samples)
     _run(comparison, samples, reference, labels)
     for _ in range(rounds):
         long_call(lib.ht_comparison_time, comparison._handle, 1)
+    if nodes:
+        _compare_nodes(comparison, added, samples, nodes_memory)
     return comparison
 
 
-def _add(comparison: Comparison, policy: Policy | str, options: Mapping[str, object] | None) -> None:
-    """One that cannot be compiled has its error in the report."""
+def _add(comparison: Comparison, policy: Policy | str, options: Mapping[str, object] | None) -> tuple[bytes, Any] | None:
+    """Its name and handle; None: one that cannot be compiled has its error in the report."""
     made = handle_of(policy, None if isinstance(policy, Policy) else options)
+    name = raw(policy.name if isinstance(policy, Policy) else policy)
     try:
-        long_call(lib.ht_comparison_add, comparison._handle, raw(policy.name if isinstance(policy, Policy) else policy), made)
+        long_call(lib.ht_comparison_add, comparison._handle, name, made)
     except (UsageError, SystemFailure):
         raise
     except HalftoneError:
-        pass
+        return None
+    return name, made
+
+
+def _compare_nodes(comparison: Comparison, added: list[tuple[bytes, Any]], samples: Any, memory: int) -> None:
+    program = lib.ht_comparison_program(comparison._handle)
+    inputs = _tensors(program, lib.ht_program_inputs, lib.ht_program_input)
+    for name, made in added:
+        long_call(lib.ht_comparison_nodes, comparison._handle, name, made, memory)
+        for i, sample in enumerate(_each(samples, inputs)):
+            fed = _fitted(f'sample {i}: input', sample, inputs)
+            long_call(lib.ht_comparison_nodes_sample, comparison._handle, raw(f'sample {i}'), fed.structs, fed.n)
+    call(lib.ht_comparison_nodes, comparison._handle, None, None, 0)
 
 
 def _tensors(program: Any, count: Any, at: Any) -> list[Tensor]:

@@ -62,6 +62,20 @@ class Comparisons(FolderCase):
         with self.assertRaisesRegex(ht.InputError, 'there is no schema'):
             ht.report_page([self.path('bad.json', b'{}')])
 
+    def test_nodes(self):
+        np.savez(self.path('x.npz'), x=X)
+        subprocess.run([environment.TOOL, 'compare', SMALL, *(f'--policy={p}' for p in POLICIES), '--samples', self.path('x.npz'), '--nodes',
+                        '--runs=0', '--format=json', '-o', self.path('r.json')], check=True, capture_output=True)
+        tool = {p['policy']: p['nodes']['tensors'] for p in json.loads(self.read('r.json'))['models'][0]['policies']}
+        c = ht.compare(SMALL, POLICIES, iter(X), rounds=0, nodes=True, nodes_memory=64)
+        for p in POLICIES:
+            self.assertEqual(c[p]['nodes']['tensors'], tool[p])
+            self.assertEqual(len(c.nodes(p)), len(tool[p]))
+        self.assertEqual(len(c.nodes()), sum(map(len, tool.values())))
+        self.assertEqual(c.text('nodes-csv').count('\r\n'), 1 + len(c.nodes()))
+        self.assertIn('results', json.loads(c.text('node-data')))
+        self.assertRaises(ht.UsageError, ht.compare(SMALL, POLICIES, X, rounds=0).nodes)
+
     def test_reference(self):
         base = [ht.run(SMALL, x=x) for x in X]
         c = ht.compare(SMALL, [POLICIES[0]], X, reference=[{**b, 'y': b['y'].astype(np.float64) + 1} for b in base], rounds=0,

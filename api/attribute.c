@@ -1,0 +1,499 @@
+/* Attribution: the four programs, which tensors of them are the same, and which are looked at together. */
+#include "api/attribute.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Memory for tensors of the reference, where the caller states none: at least as much as its program takes. */
+#define LEAST_BUDGET ((size_t)64 << 20)
+
+const char *const ht_numeric_names[HT_NUMERICS] = { "overflow", "underflow", "subnormal", "nan" };
+
+/* ---- what is known of a node ---- */
+
+double ht_node_rms(const struct ht_node_error *e, const struct ht_distance_sum *s)
+{
+	if (s->squares == 0)
+		return 0;
+	return e->squares > 0 ? sqrt(s->squares / e->squares) : (double)INFINITY;
+}
+
+/* Sums of float32 in another order differ by a few of their last places. */
+double ht_node_excess(const struct ht_node_error *e)
+{
+	double least = e->squares * 0x1p-44, expected = e->expected.squares + least;
+
+	if (!isfinite(e->expected.squares) || e->own.squares <= least)
+		return e->own.squares > 0 ? 1 : 0;
+	return expected > 0 ? sqrt(e->own.squares / expected) : (double)INFINITY;
+}
+
+static int by_rank(const void *x, const void *y)
+{
+	const struct ht_node_error *const *a = x, *const *b = y;
+	double i = ht_node_excess(*a), k = ht_node_excess(*b);
+
+	if (i >= HT_NODE_SUSPECT || k >= HT_NODE_SUSPECT) {
+		if (i != k)
+			return i > k ? -1 : 1;
+	}
+	i = ht_node_rms(*a, &(*a)->own);
+	k = ht_node_rms(*b, &(*b)->own);
+	if (i != k)
+		return i > k ? -1 : 1;
+	return (*a)->order<(*b)->order ? -1 : (*a)->order>(*b)->order;
+}
+
+const struct ht_node_error **ht_nodes_ranked(const struct ht_node_errors *n, struct ht_arena *a)
+{
+	const struct ht_node_error **e = HT_NEW_ARRAY(a, const struct ht_node_error *, n->n);
+
+	for (size_t i = 0; i < n->n; i++)
+		e[i] = &n->of[i];
+	if (n->n)
+		qsort(e, n->n, sizeof(*e), by_rank);
+	return e;
+}
+
+const struct ht_node_error *ht_nodes_first(const struct ht_node_errors *n, enum ht_numeric what)
+{
+	const struct ht_node_error *first = NULL;
+
+	for (size_t i = 0; i < n->n; i++)
+		if (n->of[i].count[what] && (!first || n->of[i].order < first->order))
+			first = &n->of[i];
+	return first;
+}
+
+/* ---- programs ---- */
+
+struct beginning {
+	struct ht_attribution *a;
+	const struct ht_attribution_of *of;
+	struct ht_diags *d;
+};
+
+/* What was said of these compilations was said of the policy's. */
+static enum ht_status compile(struct beginning *b, enum ht_looked_at which, struct ht_program **out)
+{
+	struct ht_compile_options opt = b->a->c->compile;
+	bool alone = which == HT_LOOKED_ALONE || which == HT_LOOKED_WIDE,
+	     faulty = which == HT_LOOKED_POLICY || which == HT_LOOKED_ALONE;
+	struct ht_teeing how = { .what = alone ? HT_LOWER_TEE_ALONE : HT_LOWER_TEE_ALL,
+		.widened = which == HT_LOOKED_WIDE,
+		.fault = faulty ? b->of->fault : HT_STR(""),
+		.fault_by = b->of->fault_by };
+	struct ht_diags said;
+	enum ht_status st;
+
+	opt.policy = which == HT_LOOKED_REFERENCE ? NULL : b->of->policy;
+	if (alone)
+		opt.batch_method = "whole";
+	if (which == HT_LOOKED_WIDE)
+		opt.conv_method = "direct";
+	ht_diags_init(&said);
+	st = ht_compile_teed(b->a->c->model, &opt, &how, &said, out);
+	if (st != HT_OK && said.last)
+		ht_error(b->d, st, said.last->where, "%.*s", HT_STR_ARG(said.last->text));
+	ht_diags_release(&said);
+	return st;
+}
+
+static enum ht_status context_of(
+	struct beginning *b, const struct ht_program *p, struct ht_context **out)
+{
+	struct ht_context_options opt = HT_CONTEXT_OPTIONS_INIT;
+
+	opt.threads = b->a->c->compile.threads;
+	return ht_context_new(p, &opt, b->d, out);
+}
+
+static enum ht_status open_program(struct beginning *b, enum ht_looked_at which)
+{
+	struct ht_looked *l = &b->a->looked[which];
+	struct ht_comparison *c = b->a->c;
+
+	l->of = b->a;
+	if (which != HT_LOOKED_REFERENCE) {
+		HT_TRY(compile(b, which, &l->program));
+		return context_of(b, l->program, &l->context);
+	}
+	if (!c->teed)
+		HT_TRY(compile(b, which, &c->teed));
+	if (!c->teed_context)
+		HT_TRY(context_of(b, c->teed, &c->teed_context));
+	l->program = c->teed;
+	l->context = c->teed_context;
+	return HT_OK;
+}
+
+static void make_room(struct ht_attribution *a, struct ht_looked *l)
+{
+	const struct ht_program *p = l->program;
+
+	l->in = HT_NEW_ARRAY(&a->arena, struct ht_array, p->inputs);
+	l->room = HT_NEW_ARRAY(&a->arena, void *, p->inputs);
+	l->out = HT_NEW_ARRAY(&a->arena, struct ht_array, p->outputs);
+	for (size_t i = 0; i < p->inputs; i++)
+		if (p->input[i].dtype != a->c->base.program->input[i].dtype)
+			l->room[i] = ht_alloc(&a->arena, p->input[i].bytes + 64);
+	for (size_t i = 0; i < p->outputs; i++) {
+		const struct ht_value_info *v = &p->output[i];
+
+		l->out[i] = (struct ht_array){ ht_alloc(&a->arena, v->bytes + 64), v->bytes,
+			v->dtype, v->rank, v->dim };
+	}
+	l->executions = HT_NEW_ARRAY(&a->arena, uint64_t, p->tee_places);
+	l->tensor = HT_NEW_ARRAY(&a->arena, int32_t, p->tee_places);
+	for (size_t i = 0; i < p->tee_places; i++)
+		l->tensor[i] = -1;
+}
+
+/* ---- which tensors are the same ---- */
+
+static struct ht_str key_of(struct ht_arena *a, const struct ht_tensor_info *i)
+{
+	return ht_str_printf(a, "%s\n%s\n%zu %d", i->body, i->node, i->result, i->imported);
+}
+
+/* By name: 1 + the place that has it. */
+static void name_places(struct ht_attribution *a, const struct ht_program *p, struct ht_map *m)
+{
+	ht_map_init(m, &a->arena);
+	for (size_t i = 0; i < p->tee_places; i++)
+		for (size_t k = 0; k < p->tee_place[i].n; k++)
+			ht_map_at(m, key_of(&a->arena, &p->tee[p->tee_place[i].first + k].info))
+				->value = (void *)(i + 1);
+}
+
+/* -1: there is none. */
+static int32_t place_named(
+	struct ht_attribution *a, const struct ht_map *m, const struct ht_program *p, size_t place)
+{
+	const struct ht_tee_place *t = &p->tee_place[place];
+
+	for (size_t k = 0; k < t->n; k++) {
+		uintptr_t at =
+			(uintptr_t)ht_map_get(m, key_of(&a->arena, &p->tee[t->first + k].info));
+
+		if (at)
+			return (int32_t)at - 1;
+	}
+	return -1;
+}
+
+static const struct ht_tensor_info *info_of(const struct ht_program *p, size_t place)
+{
+	return &p->tee[p->tee_place[place].first].info;
+}
+
+static bool is_same_shape(const struct ht_tensor_info *a, const struct ht_tensor_info *b)
+{
+	return ht_shape_eq(
+		(struct ht_shape){ a->rank, a->dim }, (struct ht_shape){ b->rank, b->dim });
+}
+
+static bool is_numbers(enum ht_dtype t)
+{
+	return ht_is_float(t) && (t == HT_F16 || t == HT_BF16 || t == HT_F32 || t == HT_F64);
+}
+
+static bool is_comparable(const struct ht_tensor_info *a, const struct ht_tensor_info *b)
+{
+	return is_same_shape(a, b) &&
+	       (a->dtype == b->dtype || (is_numbers(a->dtype) && is_numbers(b->dtype)));
+}
+
+/* What the places of `alone` read, and what of the reference each of them is. */
+struct matching {
+	struct ht_attribution *a;
+	const struct ht_program *alone, *reference;
+	size_t *place_of;  /* by tensor of alone->tee */
+	int32_t *kept;     /* by place: of the reference; -1: none */
+	int32_t **operand; /* by place: places */
+	size_t *operands, *cap;
+};
+
+static void find_operands(struct matching *m)
+{
+	const struct ht_program *p = m->alone;
+
+	for (size_t i = 0; i < p->tee_places; i++)
+		for (size_t k = 0; k < p->tee_place[i].n; k++)
+			m->place_of[p->tee_place[i].first + k] = i;
+	for (size_t i = 0; i < p->tees; i++)
+		for (size_t k = 0; k < p->tee[i].info.uses; k++) {
+			size_t by = m->place_of[p->tee[i].info.use[k].by];
+
+			m->operand[by] = ht_grow(&m->a->arena, m->operand[by], m->operands[by],
+				&m->cap[by], sizeof **m->operand);
+			m->operand[by][m->operands[by]++] = (int32_t)m->place_of[i];
+		}
+}
+
+/* A cast that a policy put in is of the tensor that it reads. */
+static int32_t cast_of(const struct matching *m, size_t place)
+{
+	if (!m->alone->tee_place[place].casts || m->operands[place] != 1 ||
+		(size_t)m->operand[place][0] >= place)
+		return -1;
+	return m->kept[m->operand[place][0]];
+}
+
+static void set_kept(struct matching *m, size_t place, int32_t kept)
+{
+	bool fits = kept >= 0 &&
+		    is_comparable(info_of(m->alone, place), info_of(m->reference, (size_t)kept));
+
+	m->kept[place] = fits ? kept : -1;
+}
+
+/* A tensor that has lost its name to the cast behind it. */
+static void name_by_cast(struct matching *m, size_t cast)
+{
+	size_t from;
+
+	if (!m->alone->tee_place[cast].casts || m->operands[cast] != 1)
+		return;
+	from = (size_t)m->operand[cast][0];
+	if (m->kept[from] < 0)
+		set_kept(m, from, m->kept[cast]);
+}
+
+static void find_kept(struct matching *m)
+{
+	struct ht_map named;
+
+	name_places(m->a, m->reference, &named);
+	for (size_t i = 0; i < m->alone->tee_places; i++) {
+		int32_t k = place_named(m->a, &named, m->alone, i);
+
+		set_kept(m, i, k < 0 ? cast_of(m, i) : k);
+	}
+	for (size_t i = m->alone->tee_places; i-- > 0;)
+		name_by_cast(m, i);
+}
+
+/* The names live as long as the comparison. */
+static struct ht_tensor_info kept_info(struct ht_arena *a, const struct ht_tensor_info *from)
+{
+	struct ht_tensor_info to = *from;
+
+	to.node = ht_str_copy(a, ht_str(from->node)).p;
+	to.op = ht_str_copy(a, ht_str(from->op)).p;
+	to.body = ht_str_copy(a, ht_str(from->body)).p;
+	to.dim = ht_shape_make(a, from->rank, from->dim).dim;
+	to.use = NULL;
+	to.uses = 0;
+	return to;
+}
+
+static void add_tensor(struct matching *m, size_t place)
+{
+	struct ht_attribution *a = m->a;
+	struct ht_node_errors *n = &a->row->nodes;
+	const struct ht_tee_place *p = &m->alone->tee_place[place];
+	const struct ht_tensor_info *i = info_of(m->alone, place);
+	struct ht_attributed *t = &a->tensor[a->tensors];
+
+	a->looked[HT_LOOKED_ALONE].tensor[place] = (int32_t)a->tensors++;
+	*t = (struct ht_attributed){ .kept = m->kept[place], .place = (int32_t)place };
+	t->operand = HT_NEW_ARRAY(&a->arena, int32_t, m->operands[place]);
+	for (size_t k = 0; k < m->operands[place]; k++) {
+		int32_t of = a->looked[HT_LOOKED_ALONE].tensor[m->operand[place][k]];
+
+		if (of >= 0)
+			t->operand[t->operands++] = of;
+	}
+	if (!is_numbers(i->dtype))
+		return;
+	t->of = &n->of[n->n++];
+	*t->of = (struct ht_node_error){ .info = kept_info(&a->c->arena, i), .wide = !p->rounded };
+}
+
+static void add_tensors(struct matching *m)
+{
+	struct ht_attribution *a = m->a;
+	struct ht_node_errors *n = &a->row->nodes;
+
+	*n = (struct ht_node_errors){ .of = HT_NEW_ARRAY(&a->c->arena, struct ht_node_error,
+					      m->alone->tee_places) };
+	a->tensor = HT_NEW_ARRAY(&a->arena, struct ht_attributed, m->alone->tee_places);
+	for (size_t i = 0; i < m->alone->tee_places; i++) {
+		if (info_of(m->alone, i)->kind == HT_TENSOR_INPUT)
+			continue;
+		if (m->kept[i] >= 0)
+			add_tensor(m, i);
+		else if (is_numbers(info_of(m->alone, i)->dtype))
+			n->without++;
+	}
+}
+
+/* The same tensors in the policy's program, and in the widened one. */
+static void join(struct ht_attribution *a, enum ht_looked_at which)
+{
+	const struct ht_looked *alone = &a->looked[HT_LOOKED_ALONE];
+	struct ht_looked *l = &a->looked[which];
+	struct ht_map named;
+
+	name_places(a, alone->program, &named);
+	for (size_t i = 0; i < l->program->tee_places; i++) {
+		int32_t k = place_named(a, &named, l->program, i);
+
+		if (k >= 0 &&
+			is_comparable(info_of(l->program, i), info_of(alone->program, (size_t)k)))
+			l->tensor[i] = alone->tensor[k];
+	}
+}
+
+static void match(struct ht_attribution *a)
+{
+	const struct ht_program *alone = a->looked[HT_LOOKED_ALONE].program,
+				*reference = a->looked[HT_LOOKED_REFERENCE].program;
+	size_t n = alone->tee_places;
+	struct matching m = { a, alone, reference, HT_NEW_ARRAY(&a->arena, size_t, alone->tees),
+		HT_NEW_ARRAY(&a->arena, int32_t, n), HT_NEW_ARRAY(&a->arena, int32_t *, n),
+		HT_NEW_ARRAY(&a->arena, size_t, n), HT_NEW_ARRAY(&a->arena, size_t, n) };
+
+	find_operands(&m);
+	find_kept(&m);
+	add_tensors(&m);
+	join(a, HT_LOOKED_POLICY);
+	join(a, HT_LOOKED_WIDE);
+}
+
+/* ---- waves ---- */
+
+static void describe_kept(struct ht_attribution *a)
+{
+	const struct ht_program *p = a->looked[HT_LOOKED_REFERENCE].program;
+
+	a->kept = HT_NEW_ARRAY(&a->arena, struct ht_kept, p->tee_places);
+	for (size_t i = 0; i < p->tee_places; i++) {
+		const struct ht_tensor_info *t = info_of(p, i);
+
+		a->kept[i].count = t->bytes / ht_dtype_info(t->dtype)->bytes;
+		a->kept[i].bytes = a->kept[i].count * ht_dtype_info(p->tee_place[i].held)->bytes;
+	}
+}
+
+/* Bytes that it adds to the wave. */
+static size_t want(struct ht_attribution *a, size_t tensor, size_t wave)
+{
+	struct ht_kept *k = &a->kept[a->tensor[tensor].kept];
+	bool is_new = k->wave != wave;
+
+	k->wave = wave;
+	return is_new ? k->bytes : 0;
+}
+
+static size_t want_node(struct ht_attribution *a, size_t tensor, size_t wave)
+{
+	const struct ht_attributed *t = &a->tensor[tensor];
+	size_t bytes = want(a, tensor, wave);
+
+	for (size_t i = 0; i < t->operands; i++)
+		bytes += want(a, (size_t)t->operand[i], wave);
+	return bytes;
+}
+
+static void divide(struct ht_attribution *a)
+{
+	size_t bytes = 0, first = 0;
+
+	a->end = HT_NEW_ARRAY(&a->arena, size_t, a->tensors + 1);
+	for (size_t i = 0; i < a->tensors; i++) {
+		bytes += want_node(a, i, a->waves + 1);
+		if (bytes <= a->budget || i == first)
+			continue;
+		a->end[a->waves++] = first = i;
+		bytes = want_node(a, i, a->waves + 1);
+	}
+	a->end[a->waves++] = a->tensors;
+	for (size_t i = 0; i < a->looked[HT_LOOKED_REFERENCE].program->tee_places; i++)
+		a->kept[i].wave = 0;
+}
+
+static size_t largest_place(const struct ht_attribution *a)
+{
+	size_t most = 0;
+
+	for (int i = 0; i < HT_LOOKED; i++)
+		for (size_t k = 0; k < a->looked[i].program->tee_places; k++) {
+			size_t n = (size_t)a->looked[i].program->tee_place[k].count;
+
+			most = n > most ? n : most;
+		}
+	return most * sizeof(double);
+}
+
+static size_t budget_of(const struct ht_attribution *a, size_t memory)
+{
+	const struct ht_program_info *i = &a->c->base.program->info;
+	size_t own = i->weight_bytes + i->arena_bytes;
+
+	return memory ? memory : own > LEAST_BUDGET ? own : LEAST_BUDGET;
+}
+
+/* ---- beginning and end ---- */
+
+static enum ht_status begin(void *arg)
+{
+	struct beginning *b = arg;
+	struct ht_attribution *a = b->a;
+	int64_t before = ht_now_ns();
+
+	for (int i = 0; i < HT_LOOKED; i++) {
+		HT_TRY(open_program(b, (enum ht_looked_at)i));
+		if (!a->looked[i].program->tee_places)
+			return ht_error(b->d, HT_E_UNSUPPORTED,
+				(struct ht_where){ .path = a->c->model->graph->path, .offset = -1 },
+				"programs with an open first dimension, or without nodes, show no tensors: nodes are not compared");
+		make_room(a, &a->looked[i]);
+	}
+	a->budget = budget_of(a, b->of->memory);
+	match(a);
+	describe_kept(a);
+	divide(a);
+	for (int i = 0; i < 2; i++)
+		a->room[i] = ht_alloc(&a->arena, largest_place(a) + 64);
+	a->row->nodes.waves = a->waves;
+	a->row->nodes.compile_ns = ht_now_ns() - before;
+	return HT_OK;
+}
+
+enum ht_status ht_attribution_new(struct ht_comparison *c, const struct ht_attribution_of *of,
+	struct ht_diags *d, struct ht_attribution **out)
+{
+	struct ht_attribution *a = ht_sys_alloc(sizeof *a);
+	struct beginning b = { a, of, d };
+	enum ht_status st;
+
+	*out = NULL;
+	if (!a)
+		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+	*a = (struct ht_attribution){ .c = c, .row = of->row };
+	ht_arena_init(&a->arena, &c->unwind);
+	st = ht_guarded(&c->unwind, begin, &b, d);
+	if (st == HT_OK)
+		*out = a;
+	else
+		ht_attribution_free(a);
+	return st;
+}
+
+void ht_attribution_free(struct ht_attribution *a)
+{
+	if (!a)
+		return;
+	if (a->c->teed_context)
+		ht_context_tee(a->c->teed_context, NULL, NULL);
+	for (int i = HT_LOOKED_POLICY; i < HT_LOOKED; i++) {
+		ht_context_free(a->looked[i].context);
+		ht_program_free(a->looked[i].program);
+	}
+	ht_attribution_forget(a);
+	ht_arena_release(&a->arena);
+	free(a);
+}

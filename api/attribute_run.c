@@ -1,0 +1,309 @@
+/* Attribution: runs of the four programs on a sample, wave by wave, and what is looked at in them. */
+#include "api/attribute.h"
+
+#include <halftone/runtime.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Random ops draw the same numbers in all programs, those of the comparison. */
+#define SEED 1
+
+/* ---- tensors of the reference ---- */
+
+void ht_attribution_forget(struct ht_attribution *a)
+{
+	const struct ht_program *p = a->looked[HT_LOOKED_REFERENCE].program;
+
+	for (size_t i = 0; a->kept && i < p->tee_places; i++) {
+		struct ht_kept *k = &a->kept[i];
+
+		for (size_t e = 0; e < k->executions; e++)
+			free(k->execution[e]);
+		free(k->execution);
+		k->execution = NULL;
+		k->executions = k->cap = 0;
+		k->wanted = false;
+	}
+}
+
+static void want_wave(struct ht_attribution *a)
+{
+	for (size_t i = a->first; i < a->last; i++) {
+		const struct ht_attributed *t = &a->tensor[i];
+
+		a->kept[t->kept].wanted = true;
+		for (size_t k = 0; k < t->operands; k++)
+			a->kept[a->tensor[t->operand[k]].kept].wanted = true;
+	}
+}
+
+static bool room_for_one_more(struct ht_kept *k)
+{
+	size_t cap = k->cap ? k->cap * 2 : 1;
+	char **more;
+
+	if (k->executions < k->cap)
+		return true;
+	more = realloc(k->execution, cap * sizeof *more);
+	if (!more)
+		return false;
+	k->execution = more;
+	k->cap = cap;
+	return true;
+}
+
+/* NULL: there is no memory, or what a loop makes of it takes more than a wave may. */
+static char *keep_execution(struct ht_attribution *a, struct ht_kept *k, uint64_t execution)
+{
+	char *made;
+
+	if (execution < k->executions)
+		return k->execution[execution];
+	if (execution && (execution + 1) * k->bytes > a->budget)
+		return NULL;
+	made = room_for_one_more(k) ? ht_sys_alloc(k->bytes + 64) : NULL;
+	if (made)
+		k->execution[k->executions++] = made;
+	else
+		a->failed = true;
+	return made;
+}
+
+/* ---- what is seen ---- */
+
+/* A place at a time in a run. */
+struct sight {
+	struct ht_looked *l;
+	struct ht_attribution *a;
+	const struct ht_tee_place *place;
+	const struct ht_tensor_info *info;
+	void *at;
+	uint64_t execution;
+	size_t first; /* its elements begin at this one of the whole tensor */
+};
+
+static bool look(struct ht_looked *l, uint32_t place, const void *at, const struct ht_exec_frame *f,
+	struct sight *s)
+{
+	const struct ht_tee_place *p = &l->program->tee_place[place];
+	size_t part = ht_tee_part(f);
+
+	*s = (struct sight){ l, l->of, p, &l->program->tee[p->first].info, (void *)(uintptr_t)at, 0,
+		part * (size_t)p->count };
+	l->seen++;
+	if (part && !p->in_parts)
+		return false;
+	if (!p->in_parts)
+		s->execution = l->executions[place]++;
+	return p->count > 0;
+}
+
+static void see_reference(void *arg, uint32_t place, const void *at, const struct ht_exec_frame *f)
+{
+	struct sight s;
+	struct ht_kept *k;
+	size_t bytes;
+	char *to;
+
+	if (!look(arg, place, at, f, &s))
+		return;
+	k = &s.a->kept[place];
+	to = k->wanted ? keep_execution(s.a, k, s.execution) : NULL;
+	if (!to)
+		return;
+	bytes = ht_dtype_info(s.place->held)->bytes;
+	memcpy(to + s.first * bytes, ht_tee_get(s.place, s.at, s.a->room[0]),
+		(size_t)s.place->count * bytes);
+}
+
+/* The tensor that is seen, where it counts in this wave; `want` is what it should be.  NULL: the reference has it not. */
+static struct ht_attributed *tensor_seen(
+	const struct sight *s, uint32_t place, struct ht_elements *want)
+{
+	const struct ht_program *reference = s->a->looked[HT_LOOKED_REFERENCE].program;
+	int32_t number = s->l->tensor[place];
+	struct ht_attributed *t = number < 0 ? NULL : &s->a->tensor[number];
+	const struct ht_kept *k = t ? &s->a->kept[t->kept] : NULL;
+	enum ht_dtype held;
+
+	if (!t || s->execution >= k->executions)
+		return NULL;
+	held = reference->tee_place[t->kept].held;
+	*want = (struct ht_elements){
+		k->execution[s->execution] + s->first * ht_dtype_info(held)->bytes, held
+	};
+	return t;
+}
+
+/* Both; NULL: there is nothing to look at. */
+static struct ht_attributed *look_at(struct ht_looked *l, uint32_t place, const void *at,
+	const struct ht_exec_frame *f, struct sight *s, struct ht_elements *want)
+{
+	return look(l, place, at, f, s) ? tensor_seen(s, place, want) : NULL;
+}
+
+static bool is_measured(const struct ht_attribution *a, const struct ht_attributed *t)
+{
+	size_t number = (size_t)(t - a->tensor);
+
+	return t->of && number >= a->first && number < a->last;
+}
+
+static struct ht_elements elements_of(const struct sight *s)
+{
+	return (struct ht_elements){ ht_tee_get(s->place, s->at, s->a->room[0]), s->place->held };
+}
+
+static void see_policy(void *arg, uint32_t place, const void *at, const struct ht_exec_frame *f)
+{
+	struct ht_elements got, want;
+	struct ht_attributed *t;
+	struct sight s;
+	size_t n;
+
+	t = look_at(arg, place, at, f, &s, &want);
+	if (!t || !is_measured(s.a, t))
+		return;
+	n = (size_t)s.place->count;
+	got = elements_of(&s);
+	if (!t->of->order)
+		t->of->order = s.l->seen;
+	ht_distance_add(&t->of->error, got, s.place->held, want, n);
+	ht_numerics_add(t->of, s.place->rounded ? s.info->dtype : s.place->held, got, want, n,
+		s.a->row->nodes.samples);
+}
+
+/* The reference's elements, as the policy rounds them. */
+static void put_reference(
+	const struct sight *s, const struct ht_attributed *t, struct ht_elements want)
+{
+	const struct ht_program *alone = s->a->looked[HT_LOOKED_ALONE].program;
+	const struct ht_tee_place *p = &alone->tee_place[t->place];
+	enum ht_dtype rounded = p->rounded ? alone->tee[p->first].info.dtype : p->held;
+	size_t n = (size_t)s->place->count;
+
+	if (!s->place->own)
+		return;
+	if (t->of)
+		ht_elements_convert(want, rounded, s->place->held, s->a->room[1], n);
+	else if (want.dtype != s->place->held)
+		return;
+	ht_tee_set(s->place, s->at, t->of ? s->a->room[1] : want.at);
+}
+
+static void see_alone(void *arg, uint32_t place, const void *at, const struct ht_exec_frame *f)
+{
+	struct ht_attributed *t;
+	struct ht_elements want;
+	struct sight s;
+
+	t = look_at(arg, place, at, f, &s, &want);
+	if (!t)
+		return;
+	if (is_measured(s.a, t)) {
+		size_t n = (size_t)s.place->count;
+
+		ht_reference_add(t->of, want, n);
+		ht_distance_add(&t->of->own, elements_of(&s), s.place->held, want, n);
+	}
+	put_reference(&s, t, want);
+}
+
+static void see_wide(void *arg, uint32_t place, const void *at, const struct ht_exec_frame *f)
+{
+	struct ht_attributed *t;
+	struct ht_elements want;
+	struct sight s;
+
+	t = look_at(arg, place, at, f, &s, &want);
+	if (!t)
+		return;
+	if (is_measured(s.a, t))
+		ht_distance_add(&t->of->expected, elements_of(&s),
+			t->of->wide ? HT_F32 : t->of->info.dtype, want, (size_t)s.place->count);
+	put_reference(&s, t, want);
+}
+
+/* ---- runs ---- */
+
+static ht_rt_tee_fn *const see_in[HT_LOOKED] = {
+	[HT_LOOKED_REFERENCE] = see_reference,
+	[HT_LOOKED_POLICY] = see_policy,
+	[HT_LOOKED_ALONE] = see_alone,
+	[HT_LOOKED_WIDE] = see_wide,
+};
+
+static void pass_inputs(struct ht_looked *l, const struct ht_array *in, size_t ins)
+{
+	const struct ht_program *p = l->program;
+
+	for (size_t i = 0; i < ins && i < p->inputs; i++) {
+		const void *from = in[i].data ? in[i].data : l->of->c->base.program->input[i].value;
+
+		l->in[i] = in[i];
+		if (!l->room[i] || !from)
+			continue;
+		ht_widen(from, in[i].dtype, l->room[i], p->input[i].bytes / sizeof(float));
+		l->in[i] = (struct ht_array){ l->room[i], p->input[i].bytes, HT_F32, in[i].rank,
+			in[i].dim };
+	}
+}
+
+static enum ht_status run(struct ht_looked *l, ht_rt_tee_fn *see, const struct ht_array *in,
+	size_t ins, struct ht_diags *d)
+{
+	enum ht_status st;
+
+	memset(l->executions, 0, l->program->tee_places * sizeof *l->executions);
+	l->seen = 0;
+	pass_inputs(l, in, ins);
+	ht_context_reset(l->context);
+	ht_context_set_seed(l->context, SEED);
+	ht_context_tee(l->context, see, l);
+	st = ht_context_run(l->context, l->in, ins, l->out, l->program->outputs, d);
+	ht_context_tee(l->context, NULL, NULL);
+	return st;
+}
+
+static enum ht_status run_wave(
+	struct ht_attribution *a, const struct ht_array *in, size_t ins, struct ht_diags *d)
+{
+	enum ht_status st = HT_OK;
+
+	want_wave(a);
+	for (int i = 0; i < HT_LOOKED && st == HT_OK; i++) {
+		st = run(&a->looked[i], see_in[i], in, ins, d);
+		if (st == HT_OK && a->failed)
+			st = ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE,
+				"no memory for the tensors of a wave of nodes");
+	}
+	ht_attribution_forget(a);
+	return st;
+}
+
+/* Whether the arrays fit is for the first program to say. */
+static enum ht_status check_inputs(
+	const struct ht_attribution *a, const char *where, size_t ins, struct ht_diags *d)
+{
+	if (ins == a->c->base.program->inputs)
+		return HT_OK;
+	return ht_error(d, HT_E_USAGE, HT_NOWHERE, "%s: %zu inputs were given, the model has %zu",
+		where, ins, a->c->base.program->inputs);
+}
+
+enum ht_status ht_attribution_sample(struct ht_attribution *a, const char *where,
+	const struct ht_array *in, size_t ins, struct ht_diags *d)
+{
+	int64_t before = ht_now_ns();
+
+	HT_TRY(check_inputs(a, where, ins, d));
+	a->last = 0;
+	for (size_t i = 0; i < a->waves; i++) {
+		a->first = a->last;
+		a->last = a->end[i];
+		HT_TRY(run_wave(a, in, ins, d));
+	}
+	a->row->nodes.samples++;
+	a->row->nodes.run_ns += ht_now_ns() - before;
+	return HT_OK;
+}

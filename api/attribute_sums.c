@@ -1,0 +1,193 @@
+/* Attribution: sums over the elements of a tensor, some thousand at a time as doubles. */
+#include "api/attribute.h"
+
+#include <halftone/runtime.h>
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* Sums are made in so many lanes, each in the order of the elements. */
+enum { CHUNK = 1024, LANES = 8 };
+
+/* ---- elements of one type as those of another ---- */
+
+static const char *element(struct ht_elements e, size_t i)
+{
+	return (const char *)e.at + i * ht_dtype_info(e.dtype)->bytes;
+}
+
+static void floats_of(struct ht_elements e, size_t first, size_t n, float *to)
+{
+	double x;
+
+	if (e.dtype == HT_F32) {
+		memcpy(to, element(e, first), n * sizeof *to);
+		return;
+	}
+	if (e.dtype != HT_F64) {
+		ht_widen(element(e, first), e.dtype, to, n);
+		return;
+	}
+	for (size_t i = 0; i < n; i++) {
+		memcpy(&x, element(e, first + i), sizeof x);
+		to[i] = (float)x;
+	}
+}
+
+static void round_floats(enum ht_dtype t, float *x, size_t n)
+{
+	uint16_t low[CHUNK];
+
+	if (t != HT_F16 && t != HT_BF16)
+		return;
+	ht_narrow(x, t, low, n);
+	ht_widen(low, t, x, n);
+}
+
+/* Rounded to `t`, where that has 16 bits. */
+static void doubles_of(struct ht_elements e, enum ht_dtype t, size_t first, size_t n, double *to)
+{
+	float x[CHUNK];
+
+	if (e.dtype == HT_F64 && t == HT_F64) {
+		memcpy(to, element(e, first), n * sizeof *to);
+		return;
+	}
+	floats_of(e, first, n, x);
+	round_floats(t, x, n);
+	for (size_t i = 0; i < n; i++)
+		to[i] = (double)x[i];
+}
+
+static void put_floats(const float *x, enum ht_dtype t, char *to, size_t n)
+{
+	if (t == HT_F32) {
+		memcpy(to, x, n * sizeof *x);
+	} else if (t != HT_F64) {
+		ht_narrow(x, t, to, n);
+	} else {
+		for (size_t i = 0; i < n; i++)
+			memcpy(to + i * sizeof(double), &(double){ (double)x[i] }, sizeof(double));
+	}
+}
+
+void ht_elements_convert(
+	struct ht_elements from, enum ht_dtype rounded_to, enum ht_dtype to, void *out, size_t n)
+{
+	size_t bytes = ht_dtype_info(to)->bytes;
+	float x[CHUNK];
+
+	if (from.dtype == to && rounded_to == to) {
+		memcpy(out, from.at, n * bytes);
+		return;
+	}
+	for (size_t i = 0, m; i < n; i += m) {
+		m = n - i < CHUNK ? n - i : CHUNK;
+		floats_of(from, i, m, x);
+		round_floats(rounded_to, x, m);
+		put_floats(x, to, (char *)out + i * bytes, m);
+	}
+}
+
+/* ---- sums ---- */
+
+static bool is_finite(double x)
+{
+	return fabs(x) <= DBL_MAX;
+}
+
+static double difference(double a, double b)
+{
+	bool same = a == b || (a != a && b != b);
+
+	return same ? 0 : is_finite(a) && is_finite(b) ? fabs(a - b) : (double)INFINITY;
+}
+
+struct lanes {
+	double squares[LANES], most[LANES];
+};
+
+static void add_lanes(struct lanes *l, const double *x, size_t n)
+{
+	for (size_t i = 0; i + LANES <= n; i += LANES)
+		for (size_t k = 0; k < LANES; k++) {
+			l->squares[k] += x[i + k] * x[i + k];
+			l->most[k] = x[i + k] > l->most[k] ? x[i + k] : l->most[k];
+		}
+	for (size_t i = n / LANES * LANES; i < n; i++) {
+		l->squares[i % LANES] += x[i] * x[i];
+		l->most[i % LANES] = x[i] > l->most[i % LANES] ? x[i] : l->most[i % LANES];
+	}
+}
+
+static void add_up(const struct lanes *l, double *squares, double *most)
+{
+	for (size_t k = 0; k < LANES; k++) {
+		*squares += l->squares[k];
+		*most = l->most[k] > *most ? l->most[k] : *most;
+	}
+}
+
+void ht_distance_add(struct ht_distance_sum *s, struct ht_elements got, enum ht_dtype rounded_to,
+	struct ht_elements want, size_t n)
+{
+	double a[CHUNK], b[CHUNK];
+	struct lanes l = { 0 };
+
+	for (size_t i = 0, m; i < n; i += m) {
+		m = n - i < CHUNK ? n - i : CHUNK;
+		doubles_of(got, rounded_to, i, m, a);
+		doubles_of(want, want.dtype, i, m, b);
+		for (size_t k = 0; k < m; k++)
+			a[k] = difference(a[k], b[k]);
+		add_lanes(&l, a, m);
+	}
+	add_up(&l, &s->squares, &s->most);
+}
+
+void ht_reference_add(struct ht_node_error *e, struct ht_elements want, size_t n)
+{
+	double b[CHUNK];
+	struct lanes l = { 0 };
+
+	for (size_t i = 0, m; i < n; i += m) {
+		m = n - i < CHUNK ? n - i : CHUNK;
+		doubles_of(want, want.dtype, i, m, b);
+		for (size_t k = 0; k < m; k++)
+			b[k] = is_finite(b[k]) ? fabs(b[k]) : 0;
+		add_lanes(&l, b, m);
+	}
+	add_up(&l, &e->squares, &e->most);
+	e->elements += n;
+}
+
+/* ---- what becomes of numbers ---- */
+
+static double least_normal(enum ht_dtype t)
+{
+	return t == HT_F16 ? 0x1p-14 : t == HT_F64 ? DBL_MIN : FLT_MIN;
+}
+
+void ht_numerics_add(struct ht_node_error *e, enum ht_dtype t, struct ht_elements got,
+	struct ht_elements want, size_t n, size_t sample)
+{
+	double a[CHUNK], b[CHUNK], least = least_normal(t);
+	uint64_t found[HT_NUMERICS] = { 0 };
+
+	for (size_t i = 0, m; i < n; i += m) {
+		m = n - i < CHUNK ? n - i : CHUNK;
+		doubles_of(got, t, i, m, a);
+		doubles_of(want, want.dtype, i, m, b);
+		for (size_t k = 0; k < m; k++) {
+			found[HT_NUMERIC_OVERFLOW] += isinf(a[k]) && is_finite(b[k]);
+			found[HT_NUMERIC_UNDERFLOW] += a[k] == 0 && b[k] != 0;
+			found[HT_NUMERIC_SUBNORMAL] += a[k] != 0 && fabs(a[k]) < least;
+			found[HT_NUMERIC_NAN] += a[k] != a[k] && b[k] == b[k];
+		}
+	}
+	for (int k = 0; k < HT_NUMERICS; k++) {
+		if (found[k] && !e->count[k])
+			e->sample[k] = sample;
+		e->count[k] += found[k];
+	}
+}

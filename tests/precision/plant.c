@@ -1,0 +1,183 @@
+/* plant MODEL POLICY N SEED: plants a fault in one node after another of a policy's program, N in all, so that the node's own
+ * error is 4 times what rounding explains, and prints whether attribution names that node first. */
+#include "api/attribute.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct planting {
+	struct ht_diags *d;
+	struct ht_model *m;
+	struct ht_policy *policy;
+	struct ht_comparison *c;
+	struct ht_array *in;
+	uint64_t seed;
+};
+
+/* What a fault can be planted in. */
+struct position {
+	const char *compiled;
+	size_t number; /* in the row's nodes */
+	double expected;
+};
+
+static void fail(const struct planting *p, const char *what)
+{
+	const struct ht_diag *last = ht_diags_count(p->d) ? p->d->last : NULL;
+
+	fprintf(stderr, "%s: %.*s\n", what, last ? (int)last->text.n : 0, last ? last->text.p : "");
+	exit(2);
+}
+
+static uint64_t draw(struct planting *p)
+{
+	p->seed = p->seed * 6364136223846793005u + 1442695040888963407u;
+	return p->seed >> 33;
+}
+
+static void fill(struct planting *p, const struct ht_value_info *v, void *to)
+{
+	size_t n = v->bytes / ht_dtype_bytes(v->dtype);
+
+	for (size_t i = 0; i < n; i++) {
+		double x = (double)(draw(p) % 2001) / 1000 - 1;
+
+		if (v->dtype == HT_F32)
+			((float *)to)[i] = (float)x;
+		else if (v->dtype == HT_I32)
+			((int32_t *)to)[i] = (int32_t)(draw(p) % 2);
+		else if (v->dtype == HT_I64)
+			((int64_t *)to)[i] = (int64_t)(draw(p) % 2);
+		else
+			memset(to, 0, v->bytes);
+	}
+}
+
+static void open_all(struct planting *p, const char *path, const char *policy)
+{
+	struct ht_comparison_options opt = HT_COMPARISON_OPTIONS_INIT;
+	const struct ht_program *program;
+
+	if (ht_model_load(path, NULL, p->d, &p->m) || ht_policy_new(policy, p->d, &p->policy) ||
+		ht_comparison_new(p->m, &opt, p->d, &p->c) ||
+		ht_comparison_add(p->c, policy, p->policy, p->d))
+		fail(p, path);
+	program = ht_comparison_program(p->c);
+	p->in = calloc(program->inputs + 1, sizeof *p->in);
+	for (size_t i = 0; i < program->inputs; i++) {
+		const struct ht_value_info *v = &program->input[i];
+
+		p->in[i] = (struct ht_array){ calloc(1, v->bytes + 64), v->bytes, v->dtype, v->rank,
+			v->dim };
+		fill(p, v, p->in[i].data);
+	}
+}
+
+static struct ht_attribution *attribute(struct planting *p, const char *fault, double by)
+{
+	struct ht_attribution_of of = {
+		.row = p->c->first, .policy = p->policy, .fault = ht_str(fault), .fault_by = by
+	};
+	struct ht_attribution *a;
+
+	if (ht_attribution_new(p->c, &of, p->d, &a) ||
+		ht_attribution_sample(a, "sample 1", p->in, p->c->base.program->inputs, p->d))
+		fail(p, "attribution");
+	return a;
+}
+
+/* A node that only moves elements, or that is a view, has no arithmetic to be wrong in.  What rounding does to a few elements
+ * is chance: it may be next to nothing. */
+static bool can_be_wrong(const struct ht_node_error *e)
+{
+	uint64_t traits = ht_op_traits[ht_op_named(ht_str(e->info.op))];
+
+	return e->elements >= 16 && e->expected.squares > 0 && isfinite(e->expected.squares) &&
+	       (e->info.dtype == HT_F16 || e->info.dtype == HT_BF16) && !*e->info.body &&
+	       !(traits & (HT_MOVES | HT_RESHAPES | HT_HANDS_ON | HT_FORWARDS));
+}
+
+static size_t positions_of(struct planting *p, struct position *to, size_t cap)
+{
+	struct ht_attribution *a = attribute(p, "", 0);
+	const struct ht_node_errors *nodes = &p->c->first->nodes;
+	const struct ht_program *alone = a->looked[HT_LOOKED_ALONE].program;
+	const struct ht_node_error **rank = ht_nodes_ranked(nodes, &p->c->arena);
+	size_t n = 0;
+
+	if (nodes->n && ht_node_excess(rank[0]) >= HT_NODE_SUSPECT) {
+		printf("%s is named without a fault\n", rank[0]->info.node);
+		exit(1);
+	}
+	for (size_t i = 0; i < a->tensors && n < cap; i++) {
+		const struct ht_node_error *e = a->tensor[i].of;
+
+		if (e && can_be_wrong(e))
+			to[n++] = (struct position){
+				strdup(alone->tee_place[a->tensor[i].place].compiled),
+				(size_t)(e - nodes->of), ht_node_rms(e, &e->expected)
+			};
+	}
+	ht_attribution_free(a);
+	return n;
+}
+
+/* Independent of the rounding: own^2 is 4^2 expected^2. */
+static bool is_named_first(struct planting *p, const struct position *at)
+{
+	struct ht_attribution *a = attribute(p, at->compiled, sqrt(15) * at->expected);
+	const struct ht_node_errors *nodes = &p->c->first->nodes;
+	const struct ht_node_error *first = ht_nodes_ranked(nodes, &p->c->arena)[0];
+	double excess = ht_node_excess(&nodes->of[at->number]);
+	bool named = first == &nodes->of[at->number];
+
+	printf("%s %s: %.3g times", named ? "named" : "MISSED", at->compiled, excess);
+	if (!named)
+		printf(", first is %s, %.3g times", first->info.node, ht_node_excess(first));
+	printf("\n");
+	ht_attribution_free(a);
+	return named;
+}
+
+static void close_all(struct planting *p)
+{
+	for (size_t i = 0; i < p->c->base.program->inputs; i++)
+		free(p->in[i].data);
+	free(p->in);
+	ht_comparison_free(p->c);
+	ht_policy_free(p->policy);
+	ht_model_free(p->m);
+	ht_diags_free(p->d);
+}
+
+int main(int argc, char **argv)
+{
+	enum { MOST = 2000 };
+	static struct position at[MOST];
+	struct planting p = { .d = ht_diags_new() };
+	size_t wanted, n, named = 0;
+
+	if (argc != 5)
+		return 2;
+	wanted = (size_t)atoi(argv[3]);
+	p.seed = strtoull(argv[4], NULL, 10);
+	open_all(&p, argv[1], argv[2]);
+	n = positions_of(&p, at, MOST);
+	if (n < wanted)
+		wanted = n;
+	for (size_t i = 0; i < wanted; i++) { /* each position once */
+		size_t k = i + (size_t)draw(&p) % (n - i);
+		struct position chosen = at[k];
+
+		at[k] = at[i];
+		at[i] = chosen;
+		named += is_named_first(&p, &chosen);
+	}
+	printf("%zu of %zu\n", named, wanted);
+	for (size_t i = 0; i < n; i++)
+		free((void *)(uintptr_t)at[i].compiled);
+	close_all(&p);
+	return named == wanted && wanted ? 0 : 1;
+}
