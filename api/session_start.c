@@ -183,3 +183,10 @@ enum ht_status ht_session_initialise(struct ht_session *s, struct ht_model *m, c
 
 	return ht_session_guarded(s, &w, start, &x, d);
 }
+
+const char *ht_model_train_op(const struct ht_model *m)
+{
+	struct ht_str name = ht_train_op(m->graph);
+
+	return name.n ? name.p : NULL;
+}

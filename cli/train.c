@@ -15,21 +15,18 @@ struct training {
 	struct ht_compile_options compile;
 	struct data data, eval_data;
 	struct order order;
-	struct entry step, low;  /* low: the step of the first phase */
-	struct entry eval, rest; /* rest: of the rows that are left of an evaluation */
+	struct entry step[PHASE_KINDS]; /* of each kind of phase that there is */
+	struct entry eval, rest;        /* rest: of the rows that are left of an evaluation */
 	struct phases phases;
-	struct {
-		long long steps;
-		double seconds;
-	} spent[2]; /* in the first phase, and in all other steps */
 	const char *loss;
 	const char *output[2]; /* of a step: the loss, the op */
 	const char **measured; /* of an evaluation */
 	size_t measures;
 	double *value; /* of the last evaluation */
 	bool evaluated;
+	long long evaluated_at;
 	char *eval_names;
-	long long batch, steps, first, seed, eval_every, save_every;
+	long long batch, steps, first, loop, seed, eval_every, save_every;
 	double save_seconds, saved_at; /* save_seconds 0: by steps */
 	const char *save;
 	struct saved_at saved;
@@ -115,9 +112,8 @@ static enum ht_status read_options(struct training *t)
 
 	t->loss = t->output[0] = option(c, OPTION_LOSS, NULL);
 	t->output[1] = option(c, OPTION_TRAIN_OP, NULL);
-	if (!t->output[0] || !t->output[1] || !option_on(c, OPTION_TRAIN_STEPS))
-		return fail(HT_E_USAGE,
-			"halftone train needs --loss NAME, --train-op NAME and --steps N");
+	if (!t->output[0] || !option_on(c, OPTION_TRAIN_STEPS))
+		return fail(HT_E_USAGE, "halftone train needs --loss NAME and --steps N");
 	if (!option_on(c, OPTION_DATA))
 		return fail(
 			HT_E_USAGE, "halftone train needs data: --data NAME=@FILE.npy, repeatable");
@@ -129,6 +125,8 @@ static enum ht_status read_options(struct training *t)
 		st = option_number(c, OPTION_SEED, 1, 0, INT64_MAX, &t->seed);
 	if (st == HT_OK)
 		st = option_number(c, OPTION_THREADS, 1, 1, 1024, &threads);
+	if (st == HT_OK)
+		st = option_number(c, OPTION_LOOP, 1, 1, 1LL << 40, &t->loop);
 	if (st == HT_OK)
 		st = option_number(c, OPTION_EVAL_EVERY, 0, 1, 1LL << 40, &t->eval_every);
 	if (st == HT_OK)
@@ -149,6 +147,18 @@ static enum ht_status read_options(struct training *t)
 
 /* ---- making ---- */
 
+/* That of the option, or the one that the model lists. */
+static enum ht_status find_train_op(struct training *t)
+{
+	if (!t->output[1])
+		t->output[1] = ht_model_train_op(t->model);
+	return t->output[1]
+		       ? HT_OK
+		       : fail(HT_E_USAGE,
+				 "halftone train needs --train-op NAME: the model names no train op, or "
+				 "several");
+}
+
 static enum ht_status open_train_model(struct training *t)
 {
 	struct ht_load_options opt = HT_LOAD_OPTIONS_INIT;
@@ -157,6 +167,8 @@ static enum ht_status open_train_model(struct training *t)
 
 	opt.signature = option(c, OPTION_SIGNATURE, NULL);
 	st = ht_model_load(c->model, &opt, c->diags, &t->model);
+	if (st == HT_OK)
+		st = find_train_op(t);
 	if (st == HT_OK)
 		st = use_cache(c, t->model);
 	if (st == HT_OK)
@@ -202,9 +214,15 @@ static enum ht_status open_eval(struct training *t)
 	return st;
 }
 
+/* One of the programs of a step: all have the same inputs and outputs. */
+static const struct entry *a_step(const struct training *t)
+{
+	return &t->step[t->phases.phase[0].kind];
+}
+
 static enum ht_status check_loss(const struct training *t)
 {
-	const struct ht_array *a = &t->step.out_view[0];
+	const struct ht_array *a = &a_step(t)->out_view[0];
 
 	if (a->bytes != ht_dtype_bytes(a->dtype) ||
 		(a->dtype != HT_F32 && a->dtype != HT_F64 && a->dtype != HT_F16 &&
@@ -216,19 +234,30 @@ static enum ht_status check_loss(const struct training *t)
 	return HT_OK;
 }
 
+static enum ht_status open_steps(struct training *t)
+{
+	static const char *const names[PHASE_KINDS] = { "step", "step in float16",
+		"step in bfloat16" };
+	struct entry_wanted w = { NULL, t->output, 2, &t->data, OPTION_FEED, t->batch, t->steps };
+	enum ht_status st = HT_OK;
+
+	for (int i = 0; i < PHASE_KINDS && st == HT_OK; i++) {
+		if (!t->phases.used[i])
+			continue;
+		w.name = names[i];
+		t->compile.policy = i == PHASE_ORIGINAL ? t->policy : t->phases.low[i];
+		st = entry_open(t->c, t->session, t->model, &t->compile, &w, &t->step[i]);
+	}
+	t->compile.policy = t->policy;
+	return st;
+}
+
 static enum ht_status open_entries(struct training *t)
 {
-	struct entry_wanted w = { "step", t->output, 2, &t->data, OPTION_FEED, t->batch, t->steps };
-	enum ht_status st = entry_open(t->c, t->session, t->model, &t->compile, &w, &t->step);
+	enum ht_status st = open_steps(t);
 
 	if (st == HT_OK)
 		st = check_loss(t);
-	if (st == HT_OK && t->phases.on) {
-		w.name = "step in low precision";
-		t->compile.policy = t->phases.low;
-		st = entry_open(t->c, t->session, t->model, &t->compile, &w, &t->low);
-		t->compile.policy = t->policy;
-	}
 	if (st == HT_OK && t->eval_data.n)
 		st = open_eval(t);
 	return st;
@@ -243,8 +272,9 @@ enum {
 	NOTED_BATCH,
 	NOTED_ROWS,
 	NOTED_SHUFFLES,
-	NOTED_PHASE, /* whether that of low precision is over */
-	NOTED_LOSS,  /* the last one's bits, on which phases may depend */
+	NOTED_PHASE,  /* its number, */
+	NOTED_WITHIN, /* and the steps that it has had */
+	NOTED_LOSS,   /* the last one's bits, on which phases may depend */
 	NOTES
 };
 #define NOTED_SAME NOTED_PHASE /* those before it have to be as they were */
@@ -252,7 +282,7 @@ enum {
 static enum ht_status note_progress(struct training *t, long long step)
 {
 	int64_t value[NOTES] = { step, t->seed, t->batch, t->data.count, t->order.shuffles,
-		t->phases.over };
+		(int64_t)t->phases.at, t->phases.within };
 
 	memcpy(&value[NOTED_LOSS], &t->last_loss, sizeof t->last_loss);
 	return ht_session_note(t->session, "train", value, NOTES, t->c->diags);
@@ -277,7 +307,10 @@ static enum ht_status go_on(struct training *t, const char *prefix)
 				"the values alone",
 				prefix, what[i], (long long)noted[i], (long long)mine[i]);
 	t->first = noted[NOTED_STEP];
-	t->phases.over = noted[NOTED_PHASE] != 0;
+	if (noted[NOTED_PHASE] >= 0 && noted[NOTED_PHASE] < (int64_t)t->phases.n) {
+		t->phases.at = (size_t)noted[NOTED_PHASE];
+		t->phases.within = noted[NOTED_WITHIN];
+	}
 	memcpy(&t->last_loss, &noted[NOTED_LOSS], sizeof t->last_loss);
 	return HT_OK;
 }
@@ -341,6 +374,7 @@ static enum ht_status evaluate(struct training *t, long long step)
 	if (st == HT_OK)
 		log_values(&t->log, "evaluation", step, t->measured, t->value, t->measures);
 	t->evaluated = st == HT_OK;
+	t->evaluated_at = step;
 	return st;
 }
 
@@ -359,11 +393,17 @@ static enum ht_status save(struct training *t, long long step)
 	return st;
 }
 
-static bool is_due(const struct training *t, long long done)
+/* Whether a multiple of `every` is among the steps behind `before`, up to `done`. */
+static bool passes(long long before, long long done, long long every)
+{
+	return every && done / every > before / every;
+}
+
+static bool is_due(const struct training *t, long long before, long long done)
 {
 	if (t->save_seconds > 0)
 		return log_seconds(&t->log) - t->saved_at >= t->save_seconds;
-	return t->save_every && done % t->save_every == 0;
+	return passes(before, done, t->save_every);
 }
 
 /* A step that was skipped leaves the variables as they were, and so does one whose loss overflows. */
@@ -392,46 +432,76 @@ static enum ht_status check_number(const struct training *t, long long done)
 		isnan(t->last_loss) ? "NaN" : "infinite");
 }
 
-/* One of the two programs of a step: nothing else changes between phases. */
+/* Nothing else changes between phases than which program runs. */
 static enum ht_status run_step(struct training *t, long long i)
 {
-	bool was_over = t->phases.over, low = phases_low(&t->phases, i, t->steps, t->last_loss);
-	struct entry *e = low ? &t->low : &t->step;
+	struct counters now = { i, t->steps, i % t->loop ? 0 : t->loop, t->last_loss };
+	size_t was = t->phases.at;
+	struct phase *p = phases_next(&t->phases, &now);
+	struct entry *e = &t->step[p->kind];
 	double begun = log_seconds(&t->log);
 	enum ht_status st;
 
-	if (t->phases.over && !was_over)
-		log_values(&t->log, "original precision", i, NULL, NULL, 0);
+	if (t->phases.at != was)
+		log_values(&t->log,
+			p->kind == PHASE_ORIGINAL ? "original precision" : phase_names[p->kind], i,
+			NULL, NULL, 0);
+	t->log.phase = t->phases.on ? phase_names[p->kind] : NULL;
 	st = entry_run(t->c, t->session, e, t->row, i);
-	t->spent[!low].steps++;
-	t->spent[!low].seconds += log_seconds(&t->log) - begun;
+	p->steps++;
+	p->seconds += log_seconds(&t->log) - begun;
 	if (st == HT_OK)
-		t->last_loss = entry_mean(e, 0);
+		p->loss = t->last_loss = entry_mean(e, 0);
 	t->scaled = ht_session_loss_scale(t->session, &t->scale);
+	p->skipped += t->scaled && !t->scale.finite;
+	p->scale = t->scale.scale;
 	return st;
 }
 
 static enum ht_status one_step(struct training *t, long long i)
 {
-	long long done = i + 1;
 	enum ht_status st;
 
 	for (int64_t k = 0; k < t->batch; k++)
 		t->row[k] = order_row(&t->order, i * t->batch + k);
 	st = run_step(t, i);
 	if (st != HT_OK)
-		return fail(st, "step %lld failed", done);
-	log_step(&t->log, done, t->last_loss,
-		(double)done * (double)t->batch / (double)t->data.count,
-		t->scaled ? &t->scale : NULL);
-	st = check_number(t, done);
-	if (st == HT_OK)
-		st = check_scale(t, done);
-	if (st == HT_OK && t->eval_every && t->eval_data.n && done % t->eval_every == 0)
-		st = evaluate(t, done);
-	if (st == HT_OK && t->save && is_due(t, done))
-		st = save(t, done);
+		return fail(st, "step %lld failed", i + 1);
+	st = check_number(t, i + 1);
+	return st == HT_OK ? check_scale(t, i + 1) : st;
+}
+
+/* Steps up to the next multiple of --iterations-per-loop, or the last one; then what is due. */
+static enum ht_status one_loop(struct training *t, long long first, long long *done)
+{
+	long long end = first + t->loop - first % t->loop;
+	enum ht_status st = HT_OK;
+	double sum = 0;
+
+	if (end > t->steps)
+		end = t->steps;
+	for (*done = first; *done < end && st == HT_OK && !stopped; ++*done) {
+		st = one_step(t, *done);
+		sum += t->last_loss;
+	}
+	if (*done == first)
+		return st;
+	log_step(&t->log,
+		&(struct told){ *done, *done - first, t->last_loss, sum / (double)(*done - first),
+			(double)*done * (double)t->batch / (double)t->data.count,
+			t->scaled ? &t->scale : NULL });
+	if (st == HT_OK && t->eval_data.n && passes(first, *done, t->eval_every))
+		st = evaluate(t, *done);
+	if (st == HT_OK && t->save && is_due(t, first, *done))
+		st = save(t, *done);
 	return st;
+}
+
+static void note_last_loop(const struct training *t)
+{
+	if (t->steps > t->first && t->steps % t->loop)
+		note(t->c, "the last loop has %lld steps instead of %lld", t->steps % t->loop,
+			t->loop);
 }
 
 static enum ht_status run_steps(struct training *t)
@@ -441,14 +511,14 @@ static enum ht_status run_steps(struct training *t)
 
 	if (i && i >= t->steps)
 		note(t->c, "%lld steps are done already", i);
+	note_last_loop(t);
 	while (i < t->steps && st == HT_OK && !stopped)
-		st = one_step(t, i++);
+		st = one_loop(t, i, &i);
 	if (st != HT_OK)
 		return st;
 	if (stopped)
 		note(t->c, "stopped by a signal behind step %lld", i);
-	if (t->eval_data.n && !stopped &&
-		!(t->evaluated && t->eval_every && i % t->eval_every == 0))
+	if (t->eval_data.n && !stopped && !(t->evaluated && t->evaluated_at == i))
 		st = evaluate(t, i);
 	if (st == HT_OK && t->save)
 		st = save(t, i);
@@ -458,23 +528,71 @@ static enum ht_status run_steps(struct training *t)
 
 /* ---- the report ---- */
 
-/* Steps and seconds of each, and what the first one saved against the time of the other's steps. */
+/* What a phase in low precision saved, against the time of steps in original precision; NAN: there were none. */
+static double saved_by(const struct phases *all, const struct phase *p)
+{
+	double seconds = 0, steps = 0;
+
+	for (size_t i = 0; i < all->n; i++)
+		if (all->phase[i].kind == PHASE_ORIGINAL) {
+			seconds += all->phase[i].seconds;
+			steps += (double)all->phase[i].steps;
+		}
+	if (p->kind == PHASE_ORIGINAL || steps == 0 || !p->steps)
+		return NAN;
+	return seconds / steps * (double)p->steps - p->seconds;
+}
+
+static void put_phase_text(
+	const struct training *t, const struct phase *p, const char *policy, struct text *out)
+{
+	double saved = saved_by(&t->phases, p);
+
+	text_printf(out, "phase  %s  %lld steps  %.3g s", policy, p->steps, p->seconds);
+	if (p->steps)
+		text_printf(out, "  loss %.6g", p->loss);
+	if (t->scaled)
+		text_printf(out, "  scale %g  %lld skipped", p->scale, p->skipped);
+	if (!isnan(saved))
+		text_printf(out, "  saved %.3g s", saved);
+	text_printf(out, "\n");
+}
+
+static void put_known(struct text *out, double x, bool known)
+{
+	if (known)
+		text_number(out, x);
+	else
+		text_printf(out, "null");
+}
+
+static void put_phase_json(
+	const struct training *t, const struct phase *p, const char *policy, struct text *out)
+{
+	const double saved = saved_by(&t->phases, p);
+
+	text_printf(out,
+		"{\"policy\": \"%s\", \"steps\": %lld, \"seconds\": %.6f, \"loss\": ", policy,
+		p->steps, p->seconds);
+	put_known(out, p->loss, p->steps > 0);
+	if (t->scaled)
+		text_printf(out, ", \"scale\": %.17g, \"skipped\": %lld", p->scale, p->skipped);
+	text_printf(out, ", \"saved\": ");
+	put_known(out, saved, !isnan(saved));
+	text_printf(out, "}");
+}
+
 static void put_phases(const struct training *t, struct text *out, bool json)
 {
-	const double each = t->spent[1].steps ? t->spent[1].seconds / (double)t->spent[1].steps : 0;
-	const double saved = each * (double)t->spent[0].steps - t->spent[0].seconds;
-
-	for (int i = 0; i < 2 && t->phases.on; i++) {
+	for (size_t i = 0; i < t->phases.n && t->phases.on; i++) {
+		const struct phase *p = &t->phases.phase[i];
 		struct ht_program_info info = HT_PROGRAM_INFO_INIT;
 
-		ht_program_about((i ? &t->step : &t->low)->program, &info);
-		text_printf(out,
-			json ? "%s{\"policy\": \"%s\", \"steps\": %lld, \"seconds\": %.6f}"
-			     : "%sphase  %s  %lld steps  %.3g s\n",
-			json && i ? ", " : "", info.policy, t->spent[i].steps, t->spent[i].seconds);
+		ht_program_about(t->step[p->kind].program, &info);
+		if (json && i)
+			text_printf(out, ",\n  ");
+		(json ? put_phase_json : put_phase_text)(t, p, info.policy, out);
 	}
-	if (t->phases.on && !json && t->spent[0].steps && t->spent[1].steps)
-		text_printf(out, "low precision saved %.3g s\n", saved);
 }
 
 static void put_scale(const struct training *t, struct text *out, bool json)
@@ -500,7 +618,7 @@ static enum ht_status report(struct training *t, bool json)
 	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
 	struct text out = { 0 };
 
-	ht_program_about(t->step.program, &info);
+	ht_program_about(a_step(t)->program, &info);
 	if (!json) {
 		text_printf(&out, "%lld steps  loss %.6g  %.3g s  %.4g steps/s  %s\n", t->steps,
 			t->last_loss, seconds, seconds > 0 ? done / seconds : 0, info.policy);
@@ -561,8 +679,8 @@ static enum ht_status prepare(struct training *t)
 
 static void release(struct training *t)
 {
-	entry_close(&t->step);
-	entry_close(&t->low);
+	for (int i = 0; i < PHASE_KINDS; i++)
+		entry_close(&t->step[i]);
 	phases_free(&t->phases);
 	entry_close(&t->eval);
 	entry_close(&t->rest);
@@ -592,6 +710,7 @@ enum ht_status verb_train(struct cli *c)
 		st = prepare(&t);
 	if (st == HT_OK)
 		st = log_open(&t.log, c, t.first, t.steps);
+	t.log.loop = t.loop;
 	if (st == HT_OK) {
 		catch_signals();
 		st = run_steps(&t);

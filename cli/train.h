@@ -94,16 +94,37 @@ enum ht_status save_step(
 
 /* ---- train_phase.c ---- */
 
-/* What --accelerate-train-mode says: steps in low precision, until the condition holds for the first time. */
-struct phases {
-	bool on, over, by_loss;
-	double ratio, target;  /* target: of the loss */
-	struct ht_policy *low; /* of the first phase */
+enum phase_kind { PHASE_ORIGINAL, PHASE_FAST, PHASE_FAST1, PHASE_KINDS };
+extern const char *const phase_names[PHASE_KINDS];
+
+/* A stretch of steps, and what became of it in this run. */
+struct phase {
+	enum phase_kind kind;
+	long long length; /* -1: to the end, or until the condition holds */
+	long long steps, skipped;
+	double seconds, loss, scale; /* of its last step */
 };
-/* `own`: the policy of the second phase; NULL: that which keeps types. */
+/* What --accelerate-train-mode says: low precision until a condition holds for the first time, or a list of stretches. */
+struct phases {
+	bool on, by_loss, listed;
+	struct phase *phase; /* in order; without the option it is one */
+	size_t n, at;
+	long long within; /* steps that the current one has had, those of earlier runs included */
+	double ratio, target;           /* target: of the loss */
+	long long step_now, total_step; /* of the vendor's hook; total_step 0: that of --steps */
+	double loss_now;                /* likewise, in front of the first step */
+	bool used[PHASE_KINDS];
+	struct ht_policy *low[PHASE_KINDS]; /* NULL: the user's own */
+};
+/* `own`: the policy of original precision; NULL: that which keeps types. */
 enum ht_status phases_read(struct cli *c, const struct ht_policy *own, struct phases *p);
-/* Whether the next of `steps` steps is of the first phase, when so many are done and the last one's loss is this. */
-bool phases_low(struct phases *p, long long done, long long steps, double loss);
+/* Goes on to the phase of the next step. */
+struct counters {
+	long long done, steps; /* of `steps` */
+	long long loop;        /* steps of a loop that begins here; 0: none does */
+	double loss;           /* of the last step */
+};
+struct phase *phases_next(struct phases *p, const struct counters *now);
 void phases_free(struct phases *p);
 
 /* ---- train_log.c ---- */
@@ -111,15 +132,20 @@ void phases_free(struct phases *p);
 struct train_log {
 	const struct cli *c;
 	const char *path;
-	FILE *file; /* NULL: no --log */
-	long long steps, first;
-	double begun, told; /* seconds */
+	FILE *file;                   /* NULL: no --log */
+	long long steps, first, loop; /* loop: steps of one; above 1 a line is of a loop */
+	double begun, told;           /* seconds */
+	const char *phase;            /* to tell; NULL: there are no phases */
 	bool terminal, shown;
 };
 enum ht_status log_open(struct train_log *l, const struct cli *c, long long first, long long steps);
-/* scale: of the loss behind the step; NULL: it has none. */
-void log_step(struct train_log *l, long long step, double loss, double epoch,
-	const struct ht_loss_scale *scale);
+/* Behind `step`, the last of a loop. */
+struct told {
+	long long step, of;                /* of: steps of the loop */
+	double loss, mean, epoch;          /* mean: of the losses of the loop */
+	const struct ht_loss_scale *scale; /* NULL: there is none */
+};
+void log_step(struct train_log *l, const struct told *t);
 /* A line of names and values: of an evaluation, or the end. */
 void log_values(struct train_log *l, const char *event, long long step, const char *const *name,
 	const double *value, size_t n);

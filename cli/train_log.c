@@ -45,17 +45,18 @@ static void clear_line(struct train_log *l)
 	l->shown = false;
 }
 
-static void put_progress(struct train_log *l, long long step, double loss, double rate,
-	const struct ht_loss_scale *scale)
+static void put_progress(struct train_log *l, const struct told *told, double rate)
 {
-	fprintf(stderr, "%sstep %lld of %lld  loss %.6g  ", l->terminal ? "\r\033[K" : "", step,
-		l->steps, loss);
-	if (scale)
-		fprintf(stderr, "scale %.6g  skipped %lld  ", scale->scale,
-			(long long)scale->skipped);
+	fprintf(stderr, "%sstep %lld of %lld  loss %.6g  ", l->terminal ? "\r\033[K" : "",
+		told->step, l->steps, told->loss);
+	if (told->scale)
+		fprintf(stderr, "scale %.6g  skipped %lld  ", told->scale->scale,
+			(long long)told->scale->skipped);
+	if (l->phase)
+		fprintf(stderr, "%s  ", l->phase);
 	fprintf(stderr, "%.3g steps/s", rate);
 	if (l->terminal && rate > 0)
-		fprintf(stderr, "  %.0f s left ", (double)(l->steps - step) / rate);
+		fprintf(stderr, "  %.0f s left ", (double)(l->steps - told->step) / rate);
 	if (!l->terminal)
 		fputc('\n', stderr);
 	l->shown = l->terminal;
@@ -68,27 +69,39 @@ static void write_line(struct train_log *l, struct text *t)
 	free(t->p);
 }
 
-void log_step(struct train_log *l, long long step, double loss, double epoch,
-	const struct ht_loss_scale *scale)
+static void put_step(const struct train_log *l, const struct told *told, struct text *line)
+{
+	text_printf(line, "{\"event\": \"%s\", \"step\": %lld", l->loop > 1 ? "loop" : "step",
+		told->step);
+	if (l->loop > 1)
+		text_printf(line, ", \"steps\": %lld", told->of);
+	text_printf(line, ", \"epoch\": ");
+	text_number(line, told->epoch);
+	text_printf(line, ", \"loss\": ");
+	text_number(line, told->loss);
+	if (l->loop > 1) {
+		text_printf(line, ", \"mean_loss\": ");
+		text_number(line, told->mean);
+	}
+	if (told->scale)
+		text_printf(line, ", \"scale\": %.17g, \"skipped\": %s", told->scale->scale,
+			told->scale->finite ? "false" : "true");
+}
+
+void log_step(struct train_log *l, const struct told *told)
 {
 	double t = now(), spent = t - l->begun;
 	struct text line = { 0 };
 
 	if (l->file) {
-		text_printf(&line, "{\"event\": \"step\", \"step\": %lld, \"epoch\": ", step);
-		text_number(&line, epoch);
-		text_printf(&line, ", \"loss\": ");
-		text_number(&line, loss);
-		if (scale)
-			text_printf(&line, ", \"scale\": %.17g, \"skipped\": %s", scale->scale,
-				scale->finite ? "false" : "true");
+		put_step(l, told, &line);
 		text_printf(&line, ", \"seconds\": %.6f}\n", spent);
 		write_line(l, &line);
 	}
 	if (option_on(l->c, OPTION_QUIET) || t - l->told < (l->terminal ? SHOWN : INTERVAL))
 		return;
 	l->told = t;
-	put_progress(l, step, loss, spent > 0 ? (double)(step - l->first) / spent : 0, scale);
+	put_progress(l, told, spent > 0 ? (double)(told->step - l->first) / spent : 0);
 }
 
 void log_values(struct train_log *l, const char *event, long long step, const char *const *name,

@@ -45,9 +45,9 @@ static struct ht_str node_of(struct ht_str tensor)
 	return tensor;
 }
 
-static void read_variable(
-	struct initialisers *x, const struct ht_pb_reader *list, struct ht_str bytes)
+static void read_variable(void *self, const struct ht_pb_reader *list, struct ht_str bytes)
 {
+	struct initialisers *x = self;
 	struct ht_pb_source src = *list->src;
 	struct ht_str variable = HT_STR(""), op = HT_STR("");
 	struct ht_node *v, *n;
@@ -70,7 +70,15 @@ static void read_variable(
 		ht_map_at(x->of, ht_variable_name(v))->value = n;
 }
 
-static void read_collection(struct initialisers *x, struct ht_pb_reader entry)
+/* Calls `item` for each item of the collections whose name `wanted` likes, of the kind of list that has number `kind`. */
+struct collecting {
+	bool (*wanted)(struct ht_str key);
+	uint32_t kind;
+	void (*item)(void *self, const struct ht_pb_reader *list, struct ht_str bytes);
+	void *self;
+};
+
+static void read_collection(const struct collecting *x, struct ht_pb_reader entry)
 {
 	struct ht_pb_reader collection, list;
 	struct ht_pb_value v, w, b;
@@ -79,32 +87,70 @@ static void read_collection(struct initialisers *x, struct ht_pb_reader entry)
 	while (ht_pb_next(&entry, &v)) {
 		if (v.number == 1)
 			key = v.s;
-		if (v.number != 2 ||
-			(!ht_str_ends(key, "variables") && !ht_str_is(key, "global_step")))
+		if (v.number != 2 || !x->wanted(key))
 			continue;
 		collection = ht_pb_enter(&entry, &v);
 		while (ht_pb_next(&collection, &w)) {
-			if (w.number != 2)
+			if (w.number != x->kind)
 				continue;
 			list = ht_pb_enter(&collection, &w);
 			while (ht_pb_next(&list, &b))
 				if (b.number == 1)
-					read_variable(x, &list, b.s);
+					x->item(x->self, &list, b.s);
 		}
 	}
 }
 
-static void read_collections(struct initialisers *x)
+static void read_collections(const struct ht_graph *g, const struct collecting *x)
 {
 	struct ht_pb_source src;
 	struct ht_pb_reader meta;
 	struct ht_pb_value v;
 
-	if (!ht_container_metagraph(x->g, &src, &meta))
+	if (!ht_container_metagraph(g, &src, &meta))
 		return;
 	while (ht_pb_next(&meta, &v))
 		if (v.number == 4)
 			read_collection(x, ht_pb_enter(&meta, &v));
+}
+
+static bool is_of_variables(struct ht_str key)
+{
+	return ht_str_ends(key, "variables") || ht_str_is(key, "global_step");
+}
+
+/* ---- the train op ---- */
+
+struct train_op {
+	const struct ht_graph *g;
+	const struct ht_node *found;
+	size_t count;
+};
+
+static bool is_train_op(struct ht_str key)
+{
+	return ht_str_is(key, "train_op");
+}
+
+static void take_train_op(void *self, const struct ht_pb_reader *list, struct ht_str bytes)
+{
+	struct train_op *x = self;
+	const struct ht_node *n = ht_graph_node(x->g, node_of(bytes));
+
+	(void)list;
+	if (!n || n == x->found)
+		return;
+	x->found = n;
+	x->count++;
+}
+
+struct ht_str ht_train_op(const struct ht_graph *g)
+{
+	struct train_op x = { .g = g };
+	const struct collecting nodes = { is_train_op, 1, take_train_op, &x };
+
+	read_collections(g, &nodes);
+	return x.count == 1 ? x.found->name : HT_STR("");
 }
 
 /* ---- assignments ---- */
@@ -149,6 +195,6 @@ void ht_initialisers(struct ht_graph *g, struct ht_arena *a, struct ht_map *of)
 	ht_map_init(of, a);
 	ht_map_init(&x.by_node, a);
 	ht_map_init(&x.unclear, a);
-	read_collections(&x);
+	read_collections(g, &(struct collecting){ is_of_variables, 2, read_variable, &x });
 	read_assignments(&x);
 }

@@ -63,6 +63,10 @@ struct ht_loss_scale {
 /* Returns 0 where the session scales no loss. */
 HT_API int ht_session_loss_scale(const struct ht_session *s, struct ht_loss_scale *out);
 
+/* The op that makes a step, as a MetaGraphDef's collection "train_op" names it; NULL: none, or several.  It lives as long as
+ * the model. */
+HT_API const char *ht_model_train_op(const struct ht_model *m);
+
 /* Gives variables without a value that of the model's checkpoint (the one in a SavedModel), and where that has none runs
  * the op that initialises them, which a MetaGraphDef names or which is called as TensorFlow calls it.  Other variables of the
  * model get values likewise, so that a saved checkpoint has all of them.  `init`, where it is not NULL, is one op that

@@ -208,7 +208,7 @@ class Model(Owner):
                 init_op: str | None = None, loss_scale: str | None = None) -> Session:
         """A session, whose variables steps of a training change (docs/train.md).
 
-        `train_op` and `loss` are what Session.step() runs and returns, beside `fetches`.  Random ops without seeds draw by
+        `train_op` (default: the one that a MetaGraphDef lists) and `loss` are what Session.step() runs and returns, beside `fetches`.  Random ops without seeds draw by
         `seed`, or by one of the system's.  `init_op` initialises variables before the ops that the model names.
         `loss_scale` is as the option --loss-scale, such as 'dynamic' or 'fixed:1024'; Session.loss_scale tells what became of it.
 

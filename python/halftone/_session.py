@@ -67,7 +67,9 @@ class Session(Owner):
         made = filled(_api.ht_session_options_init(), dict(
             threads=threads, seeded=int(seed is not None), seed=0 if seed is None else int64('seed', seed)))
         self._held = created(lib.ht_session_free, lib.ht_session_new, ctypes.byref(made))
-        self._model, self._loss, self._train_op, self._fetches = model, loss, train_op, list(fetches)
+        self._model, self._loss, self._fetches = model, loss, list(fetches)
+        named = lib.ht_model_train_op(model._handle)
+        self._train_op = train_op if train_op is not None else text(named) if named else None
         self._policy = compile_options(policy, options, target, threads=threads)
         self._entries: dict[Any, _Entry] = {}
         self._begun, self._init = False, init_op

@@ -138,13 +138,75 @@ class Train(ToolCase):
             self.phases(*by_loss, '--save', parts, *(['--resume', parts] if steps != 7 else []), steps=steps)
         self.assertEqual(self.bytes_of(whole, 60), self.bytes_of(parts, 60))
 
+    def test_phases_back_and_forth(self):
+        """A list of stretches; the same bits as by hand, through checkpoints; a cut is exact inside a loop."""
+        stretches = 'phases=fast1:3,original:4,fast:2,fast1:5,original'
+        whole, parts, hand, log = self.at('whole'), self.at('parts'), self.at('hand'), self.at('log')
+        self.assertEqual(self.steps_of(stretches, '--save', whole, '--log', log), [3, 4, 2, 5, 6])
+        with open(log) as f:
+            self.assertEqual([(e['event'], e['step']) for e in map(json.loads, f) if e['event'] not in ('step', 'save')],
+                             [('original precision', 3), ('fast', 7), ('fast1', 9), ('original precision', 14)])
+        for steps in 2, 5, 12, 20:
+            self.phases(stretches, '--save', parts, *(['--resume', parts] if steps != 2 else []), steps=steps)
+        self.assertEqual(self.bytes_of(whole, 20), self.bytes_of(parts, 20))
+        low, half = ['--policy', 'allow_mix_precision_bf16'], ['--policy', 'allow_mix_precision_fp16']
+        for steps, policy in (3, low), (7, []), (9, half), (14, low), (20, []):
+            self.tool(*self.base, '--steps', str(steps), *policy, '--save', hand, *(['--resume', hand] if steps != 3 else []))
+        self.assertEqual(self.bytes_of(whole, 20)[1][-40:], self.bytes_of(hand, 20)[1][-40:])
+        self.assertEqual(self.steps_of(stretches, '--iterations-per-loop', '8', '--save', parts), [3, 4, 2, 5, 6])
+        self.assertEqual(self.bytes_of(whole, 20), self.bytes_of(parts, 20))
+
+    def test_phases_report(self):
+        r = json.loads(self.phases('fast|step|0.5', '--loss-scale', 'dynamic:64', *self.boost(*[1] * 9, 1e38, *[1] * 10)).stdout)
+        self.assertEqual([p['skipped'] for p in r['phases']], [1, 0])
+        self.assertEqual(r['phases'][1]['loss'], r['loss'])
+        self.assertIsInstance(r['phases'][0]['saved'], float)
+        self.assertIsNone(r['phases'][1]['saved'])
+        text = self.tool(*self.base, '--steps', '4', '--accelerate-train-mode', 'fast1|step|0.5', '--loss-scale', 'fixed:2').stdout.decode()
+        self.assertRegex(text, r'phase  allow_mix_precision_bf16  2 steps .* loss \S+  scale 2  0 skipped  saved ')
+
+    def test_counters_of_the_environment(self):
+        """Those of the vendor's hook: what was done elsewhere counts."""
+        def steps(environment, *args, code=0):
+            r = self.tool(*self.base, '--steps', '20', '--format', 'json', '--accelerate-train-mode', *args, code=code, env=environment)
+            return r.err if code else [p['steps'] for p in json.loads(r.stdout)['phases']]
+        self.assertEqual(steps({'TOTAL_STEP': '40'}, 'fast1|step|0.25'), [10, 10])
+        self.assertEqual(steps({'TOTAL_STEP': '40', 'STEP_NOW': '4'}, 'fast1|step|0.25'), [6, 14])
+        self.assertEqual(steps({'STEP_NOW': '4'}, 'fast1|step|0.5'), [6, 14])
+        self.assertEqual(steps({'LOSS_NOW': '0.5', 'TARGET_LOSS': '1'}, 'fast1|loss|1.1'), [0, 20])
+        self.assertEqual(steps({'LOSS_NOW': '0', 'TARGET_LOSS': '1e-9'}, 'fast1|loss|1.1'), [20, 0])
+        self.assertEqual(steps({'TARGET_LOSS': '1'}, 'fast1|loss|1.1', '--target-loss', '1e-9'), [20, 0])
+        self.assertRegex(steps({'STEP_NOW': 'x'}, 'fast1|step', code=2), "STEP_NOW: 'x' is no number of steps; an example is STEP_NOW=1000")
+        self.assertRegex(steps({'TOTAL_STEP': '-1'}, 'fast1|step', code=2), 'TOTAL_STEP: .* no number of steps')
+        self.assertRegex(steps({'TARGET_LOSS': ''}, 'fast1|loss', code=2), 'TARGET_LOSS: .* no number; an example is TARGET_LOSS=0.5')
+
+    def test_loops(self):
+        """The same steps, told of loop by loop; the last one is shorter."""
+        plain, loops, save, again = self.at('plain'), self.at('loops'), self.at('s'), self.at('t')
+        self.tool(*self.base, '--steps', '11', '--log', plain, '--save', save, '--save-every', '6')
+        r = self.tool(*self.base, '--steps', '11', '--log', loops, '--save', again, '--save-every', '6', '--iterations-per-loop', '4')
+        self.assertRegex(r.err, 'the last loop has 3 steps instead of 4')
+        with open(loops) as f:
+            told = [e for e in map(json.loads, f) if e['event'] == 'loop']
+        losses = self.losses(plain)
+        self.assertEqual([(e['step'], e['steps'], e['loss']) for e in told], [(n, k, losses[n - 1]) for n, k in ((4, 4), (8, 4), (11, 3))])
+        self.assertAlmostEqual(told[0]['mean_loss'], sum(losses[:4]) / 4, 6)
+        self.assertEqual(self.bytes_of(save, 11), self.bytes_of(again, 11))
+        self.assertTrue(os.path.exists(os.path.join(again, 'ckpt-8.index')) and not os.path.exists(os.path.join(again, 'ckpt-6.index')))
+        # The vendor leaves low precision in front of the last loop.
+        for n, want in ('1', [9, 1]), ('4', [8, 2]), ('5', [5, 5]):
+            self.assertEqual(self.steps_of('fast1|step', '--iterations-per-loop', n, steps=10), want, n)
+
     def test_phases_refused(self):
         for value, said in (('fast', 'the format is wrong'), ('quick|step', "the first part, 'quick'"),
                             ('fast|time', "the second part, 'time'"), ('fast|step|0.95', "the third part, '0.95', is not from 0.2"),
                             ('fast|loss|1', "the third part, '1', is not from 1.01"), ('fast|step|nan', 'the third part')):
             r = self.phases(value, code=2)
             self.assertRegex(r.err, said)
-        self.assertRegex(self.phases('fast|loss', code=2).err, 'need --target-loss')
+        self.assertRegex(self.phases('fast|loss', code=2).err, 'need --target-loss X, or TARGET_LOSS')
+        for value in 'phases=', 'phases=fast1', 'phases=quick:3', 'phases=fast:0', 'phases=fast:3,', 'phases=fast,original', 'phases=fast:3x':
+            if value != 'phases=fast1':  # one phase, to the end
+                self.assertRegex(self.phases(value, code=2).err, 'the list is KIND:STEPS')
         self.assertRegex(self.phases('fast|step', '--policy', 'force_fp16', code=2).err, "goes with no policy.*'force_fp16'")
         self.assertRegex(self.phases('fast|step', '--target-loss', '1', code=2).err, '--target-loss has no effect')
         self.assertEqual(self.steps_of('fast1|step|0.5', '--policy', 'allow_fp32_to_fp16'), [10, 10])
@@ -223,6 +285,10 @@ class Train(ToolCase):
     def test_usage(self):
         self.fails(2, r'needs --loss', 'train', MODEL, *self.data, '--train-op', 'train', '--steps', '1')
         self.fails(2, r'needs data', 'train', MODEL, *self.names, '--steps', '1')
+        self.fails(2, r'needs --train-op NAME: the model names no train op', 'train', MODEL, *self.data, '--loss', 'loss', '--steps', '1')
+        for value, said in (('f32:x', "--feed: 'x' is no float32"), ('i9:1', "--feed: 'i9:1' is not @FILE"), ('@', "--feed: '@' names no file"),
+                            ('f32:1,2', '--feed: 2 values')):
+            self.fails(2, said, 'train', MODEL, *self.data, *self.names, '--feed', f'rate={value}', '--steps', '1')
         self.fails(2, r"no output 'trian'; did you mean 'train'", 'train', MODEL, *self.data, '--loss', 'loss', '--train-op',
                    'trian', '--steps', '1')
         self.fails(2, r"input 'rate', float32\[\], is not fed: .*--feed rate=VALUE", 'train', MODEL, *self.data, *self.names,

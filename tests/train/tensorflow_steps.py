@@ -81,8 +81,7 @@ class Net:
 
     def train(self, model, *more):
         command = [environment.TOOL, 'train', model, '--data', f'x=@{self.folder}/x.npy', '--data', f'y=@{self.folder}/y.npy',
-                   '--batch', str(BATCH), '--no-shuffle', '--loss', 'loss', '--train-op', 'train', '--policy',
-                   'must_keep_origin_dtype', *more]
+                   '--batch', str(BATCH), '--no-shuffle', '--loss', 'loss', '--policy', 'must_keep_origin_dtype', *more]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300)
         if done.returncode:
             sys.exit(f'{command}: ended with {done.returncode}\n{done.stderr}')
