@@ -140,6 +140,21 @@ static enum ht_status take_profiles(
 	return HT_OK;
 }
 
+/* `other`: another option that says shapes; NULL: none does. */
+static enum ht_status take_ranges(struct words *w, const char *other, const char *ranges)
+{
+	struct text t = { 0 };
+	enum ht_status st;
+
+	if (other)
+		return fail(HT_E_USAGE, "--input_shape_range and --%s at the same time", other);
+	st = put_open_shapes(&t, "input_shape_range", ranges);
+	if (st == HT_OK && t.p)
+		add_option(w, "input-shape", t.p);
+	free(t.p);
+	return st;
+}
+
 static enum ht_status take_shapes(const struct cli *c, struct words *w)
 {
 	static const char *const dynamic[] = { "dynamic_batch_size", "dynamic_image_size",
@@ -154,6 +169,9 @@ static enum ht_status take_shapes(const struct cli *c, struct words *w)
 				HT_E_USAGE, "--%s and --%s at the same time", option, dynamic[i]);
 		option = dynamic[i];
 	}
+	if (value_of(c, "input_shape_range"))
+		return take_ranges(
+			w, shape ? "input_shape" : option, value_of(c, "input_shape_range"));
 	if (option)
 		return take_profiles(w, shape, option, value_of(c, option));
 	if (shape)

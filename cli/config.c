@@ -74,17 +74,22 @@ enum ht_status load_configs(struct cli *c)
 	bool mode = option(c, OPTION_POLICY, NULL) || states_mode(c);
 	size_t typed = c->settings;
 	struct ht_setting s;
+	enum ht_status st;
 
+	if (c->configured)
+		return HT_OK;
+	c->configured = true;
 	for (size_t i = 0; i < c->option[OPTION_CONFIG].n; i++) {
 		const char *path = c->option[OPTION_CONFIG].value[i];
-		enum ht_status st = read_config(c, path);
+		st = read_config(c, path);
 		if (st != HT_OK)
 			return st;
 		for (size_t k = 0; ht_config_get(c->config[i], k, &s); k++)
 			if (!is_set(c, typed, s.name) && !(mode && is_mode(s.name)))
 				add_setting(c, (struct setting){ s.name, s.value, path, s.line });
 	}
-	return check_settings(c);
+	st = check_settings(c);
+	return st == HT_OK ? take_dynamic(c) : st;
 }
 
 /* ---- halftone config --classes ---- */

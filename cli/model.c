@@ -79,9 +79,14 @@ static enum ht_status configure(struct cli *c, struct ht_model *m, size_t set, l
 enum ht_status open_model(struct cli *c, struct ht_model **out)
 {
 	long long batch;
+	size_t set;
 	enum ht_status st = option_number(c, OPTION_BATCH, 0, 1, 1 << 20, &batch);
 
-	return st == HT_OK ? open_shaped_model(c, ALL_SHAPES, batch, out) : st;
+	if (st == HT_OK && takes_settings(c->verb))
+		st = load_configs(c);
+	if (st == HT_OK)
+		st = choose_set(c, &set);
+	return st == HT_OK ? open_shaped_model(c, set, batch, out) : st;
 }
 
 enum ht_status open_shaped_model(struct cli *c, size_t set, long long batch, struct ht_model **out)

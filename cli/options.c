@@ -181,7 +181,7 @@ static enum ht_status unknown_option(const struct cli *c, const char *arg, size_
 		HT_E_USAGE, "there is no option '--%s'; see halftone help %s", name, c->verb->name);
 }
 
-static void add_value(struct cli *c, int o, const char *value)
+void add_value(struct cli *c, int o, const char *value)
 {
 	size_t n = c->option[o].n;
 	const char **grown = realloc(c->option[o].value, (n + 1) * sizeof *grown);
@@ -495,6 +495,9 @@ void cli_release(struct cli *c)
 	free(c->result);
 	fed_free(c);
 	free(c->vendor_dir);
+	while (c->mades)
+		free(c->made[--c->mades]);
+	free(c->made);
 	free(c->setting);
 	for (size_t i = 0; i < c->configs; i++)
 		ht_config_free(c->config[i]);

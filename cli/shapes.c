@@ -130,7 +130,7 @@ static enum ht_status set_shape(
 	return st;
 }
 
-static size_t name_length(const char *s, size_t n)
+size_t shape_name_length(const char *s, size_t n)
 {
 	const char *colon = memrchr(s, ':', n);
 	size_t length = colon ? (size_t)(colon - s) : n;
@@ -142,10 +142,10 @@ static size_t name_length(const char *s, size_t n)
 static bool same_input(const char *a, const char *b)
 {
 	for (; *a; a += strcspn(a, ";"), a += *a == ';') {
-		size_t n = name_length(a, strcspn(a, ";"));
+		size_t n = shape_name_length(a, strcspn(a, ";"));
 
 		for (const char *w = b; *w; w += strcspn(w, ";"), w += *w == ';')
-			if (name_length(w, strcspn(w, ";")) == n && !strncmp(a, w, n))
+			if (shape_name_length(w, strcspn(w, ";")) == n && !strncmp(a, w, n))
 				return true;
 	}
 	return false;
@@ -173,17 +173,40 @@ size_t shape_sets(const struct cli *c)
 	return n ? n : 1;
 }
 
+void set_bounds(const struct cli *c, size_t set, size_t *first, size_t *end)
+{
+	*first = 0;
+	*end = c->option[OPTION_SHAPE].n;
+	for (; set != ALL_SHAPES && set; set--)
+		*first = set_end(c, *first);
+	if (set != ALL_SHAPES && *end)
+		*end = set_end(c, *first);
+}
+
+/* Dimensions that the graph leaves open stay so. */
+static enum ht_status open_all(struct cli *c, const struct ht_model *m)
+{
+	const struct open_sizes stays = { .stay = true };
+	struct ht_value_info in;
+	enum ht_status st = HT_OK;
+
+	for (size_t i = 0; ht_model_input(m, i, &in); i++)
+		for (int32_t k = 0; k < in.rank && k < MOST_OPEN && st == HT_OK; k++)
+			if (in.dim[k] < 0)
+				st = add_open(&c->open[k], &stays);
+	return st;
+}
+
 enum ht_status set_shapes(struct cli *c, struct ht_model *m, size_t set)
 {
-	size_t i = 0, end = c->option[OPTION_SHAPE].n;
+	size_t i, end;
 	bool *shaped = must_alloc(ht_model_inputs(m) * sizeof *shaped);
 	enum ht_status st = HT_OK;
 
 	memset(c->open, 0, sizeof c->open);
-	for (; set != ALL_SHAPES && set; set--)
-		i = set_end(c, i);
-	if (set != ALL_SHAPES && end)
-		end = set_end(c, i);
+	set_bounds(c, set, &i, &end);
+	if (c->opens_all && !end)
+		st = open_all(c, m);
 	for (; i < end && st == HT_OK; i++) {
 		const char *s = c->option[OPTION_SHAPE].value[i];
 		while (*s && st == HT_OK) {

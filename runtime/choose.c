@@ -1,5 +1,5 @@
-/* Which variant of an artefact is wanted: the policy and shapes that were asked for, and of what is
- * left the best target that the machine has. */
+/* Which variant of an artefact is wanted: the policy and shapes that were asked for, of these the ones that leave the
+ * fewest sizes open, and of what is left the best target that the machine has. */
 #include "runtime/format.h"
 
 #include <stdio.h>
@@ -42,6 +42,17 @@ bool ht_variant_has_shapes(const struct ht_index_variant *v, const struct ht_var
 		if (!has_shape(v, &w->input[i]))
 			return false;
 	return has_batch(v, w->batch);
+}
+
+/* Dimensions of what is wanted that the variant leaves open: it has no code for these sizes alone. */
+static int open_dims(const struct ht_index_variant *v, const struct ht_variant_wanted *w)
+{
+	int n = 0;
+
+	for (size_t i = 0; w->inputs && i < v->inputs; i++)
+		for (size_t k = 0; k < v->input[i].rank; k++)
+			n += v->input[i].dim[k] < 0;
+	return n;
 }
 
 bool ht_variants_share_shapes(const struct ht_index_variant *a, const struct ht_index_variant *b)
@@ -118,11 +129,11 @@ enum ht_status ht_artefact_choose(const struct ht_artefact *a, const struct ht_v
 {
 	struct choice c = { a, w, d };
 	bool policy = false, target = false, found = false;
-	int best = 0;
+	int best = 0, least = 0;
 
 	for (size_t i = 0; i < a->index.variants; i++) {
 		const struct ht_index_variant *v = &a->index.variant[i];
-		int rank = w->rank(v->target);
+		int rank = w->rank(v->target), open = open_dims(v, w);
 
 		if (!has_policy(&c, v))
 			continue;
@@ -130,10 +141,12 @@ enum ht_status ht_artefact_choose(const struct ht_artefact *a, const struct ht_v
 		if (!has_target(&c, v))
 			continue;
 		target = true;
-		if (!ht_variant_has_shapes(v, w) || (found && rank <= best))
+		if (!ht_variant_has_shapes(v, w) ||
+			(found && (open > least || (open == least && rank <= best))))
 			continue;
 		found = true;
 		best = rank;
+		least = open;
 		*out = i;
 	}
 	if (found)

@@ -278,7 +278,7 @@ class Standings(ToolCase):
             self.assertIn(word, self.tool('options').stdout.decode())
         r = self.tool('run', '--op_select_implmode=high_precision', SMALL)
         self.assertIn("op_select_implmode is deprecated; the vendor's manual has op_precision_mode in its place", r.err)
-        r = self.tool('run', '--dynamic_input', SMALL, code=4)
+        r = self.tool('run', '--dynamic_input', SMALL)
         self.assertEqual(r.err.count("dynamic_input is deprecated; the vendor's manual has nothing in its place"), 1)
         self.assertNotIn('deprecated', self.tool('run', '--precision_mode=force_fp16', SMALL).err)
 

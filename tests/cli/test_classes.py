@@ -67,8 +67,18 @@ entry "" {
 %y = MatMul(%b, %b) {T=f32, transpose_a=false, transpose_b=false}
 """
 
+OPEN_MODEL = """hir 1
+entry "" {
+  input "x" = %x
+  output "y" = %y
+}
+%x = Placeholder() {dtype=f32, shape=shape[?,4]}
+%y = Relu(%x) {T=f32}
+"""
+DIMS, NODES, SHAPES = '--dynamic_input_config.dynamic_dims=2;3', '--dynamic_node_type=1', '--dynamic_input_config.input_shape=x:-1,4'
+
 # What a row needs to be seen: settings beside it, its value, and what changes: the report of decisions, the graph that is
-# compiled, files, what random ops draw, what a run leaves, whether it stops, or the exit code.  {FILE} stands for a file of that name with the content of FILES.
+# compiled, files, what random ops draw, what a run leaves, whether it stops, which sizes are open, or the exit code.  {FILE} stands for a file of that name with the content of FILES.
 HONOURED = {
     'allow_hf32': ([], '11', 'report'),
     'allowlist_add': (GRAPPLER, 'Sin', 'report'),
@@ -76,6 +86,7 @@ HONOURED = {
     'budget': (OPTIMAL, 'y:rel<=0.5', 'report'),
     'clearlist_add': (GRAPPLER, 'Sin', 'report'),
     'clearlist_remove': (GRAPPLER, 'Relu', 'report'),
+    'compile_dynamic_mode': ([], 'true', 'opened'),
     'cost_table': (OPTIMAL, '{costs}', 'report'),
     'cost_target': (OPTIMAL + ['--cost_target=x86-64-v3'], 'sapphirerapids', 'report'),
     'customize_dtypes': ([], '{customize}', 'graph'),
@@ -91,6 +102,12 @@ HONOURED = {
     'dump_config.dump_step': (['--dump=d'], '7', 'left'),
     'dump_config.enable_dump': (['--dump_path=.'], 'true', 'left'),
     'dump_config.enable_dump_debug': (OVERFLOWS, 'true', 'left'),
+    'dynamic_graph_execute_mode': (['--dynamic_input'], 'lazy_recompile', 'opened'),
+    'dynamic_input': ([], 'true', 'opened'),
+    'dynamic_input_config.dynamic_dims': ([NODES, SHAPES], '2;3', 'opened'),
+    'dynamic_input_config.dynamic_node_type': ([DIMS, SHAPES], '1', 'opened'),
+    'dynamic_input_config.input_shape': ([DIMS, NODES], 'x:-1,4', 'opened'),
+    'dynamic_inputs_shape_range': (['--dynamic_input'], 'x:[1~8,4]', 'opened'),
     'enable_exception_dump': ([], '1', 'fault'),
     'enable_scope_fusion_passes': ([], 'ScopeClipBoxesPass', 'report'),
     'experimental_config.graph_compiler_cache_dir': ([], 'there', 'files'),
@@ -148,6 +165,7 @@ ATC = {
     'external_weight': (TWO, '1'),
     'framework': (TWO, '5'),
     'input_shape': (TWO, 'x:1,64'),
+    'input_shape_range': (TWO, 'x:[1,64]'),
     'mode': (['--model=m.hir'], '1'),
     'model': ([], 'm.hir'),
     'out_nodes': (TWO, 'act:0'),
@@ -158,9 +176,6 @@ ATC = {
 BESIDE = {
     'compile_hybrid_mode': ['--dynamic_dims=1;2', '--dynamic_node_type=1', '--dynamic_input_config.input_shape=x:-1'],
     'dump_config.enable_dump': ['--dump_path=.'], 'dump_config.enable_dump_debug': ['--dump_path=.'],
-    'dynamic_input_config.dynamic_dims': ['--dynamic_node_type=1', '--dynamic_input_config.input_shape=x:-1'],
-    'dynamic_input_config.dynamic_node_type': ['--dynamic_dims=1;2', '--dynamic_input_config.input_shape=x:-1'],
-    'dynamic_input_config.input_shape': ['--dynamic_dims=1;2', '--dynamic_node_type=1'],
     'in_out_pair': ['--mix_compile_mode'], 'in_out_pair_flag': ['--mix_compile_mode'],
     'local_device_list': ['--local_rank_id=0'],  'profiling_config.enable_options': ['--fp_point=a', '--bp_point=b'],
     'variable_placement': ['--mix_compile_mode'],
@@ -247,6 +262,14 @@ class Classes(ToolCase):
         error = re.search(rb'error: .*?(limit of time|device 9999)', ran.stderr)
         return {'stops': (ran.returncode, error and error[1]), 'exit': (0, 0)}
 
+    def opened(self, settings):
+        """The plan of a model with an open size, or why there is none."""
+        d = self.folder()
+        with open(os.path.join(d, 'open.hir'), 'w') as f:
+            f.write(OPEN_MODEL)
+        done = self.call(d, 'compile', '--emit=plan', '-o', '-', *TARGET, *settings, 'open.hir')
+        return {'opened': (done.returncode, done.stdout), 'exit': (0, 0)}
+
     def fault(self, settings):
         """Files of a run that fails."""
         d = self.folder()
@@ -263,7 +286,7 @@ class Classes(ToolCase):
 
     def differs(self, name, base, value, what):
         see = {'draws': self.draws, 'left': self.run_leaves, 'stops': self.stops,
-               'fault': self.fault}.get(what, self.seen)
+               'fault': self.fault, 'opened': self.opened}.get(what, self.seen)
         before, after = self.seen_before(see, base), see([*base, '--%s=%s' % (name, value)])
         if what != 'exit':
             self.assertEqual((before['exit'], after['exit']), ((0, 0), (0, 0)), name)

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Sizes that stay open, and several of them, by the vendor's options and by --input-shape: one program, or one for each, of which
+the run takes that which is fed."""
+import json, os, unittest
+
+from tool import SMALL, ToolCase, floats, npy
+
+PROFILES = ('--dynamic_node_type=1', '--dynamic_input_config.input_shape=x:-1,-1', '--dynamic_input_config.dynamic_dims=1,4;3,4')
+ANY = (b'hir 1\nentry "" {\n  input "x" = %x\n  input "z" = %z\n  output "y" = %y\n}\n\n%x = Placeholder() {dtype=f32, shape=shape[?,?]}\n'
+       b'%z = Placeholder() {dtype=f32, shape=shape[]}\n%y = Mul(%x, %z) {T=f32}\n')
+
+
+class OpenShapes(ToolCase):
+    def setUp(self):
+        super().setUp()
+        self.htx, self.any = os.path.join(self.dir, 'm.htx'), self.path('any.hir', ANY)
+
+    def array(self, rows, columns=4):
+        return self.path('%d.npy' % rows, npy('<f4', (rows, columns), floats(*range(rows * columns))))
+
+    def plan(self, *args, model=SMALL):
+        return self.tool('compile', '-q', '--emit', 'plan', '-o', '-', *args, model).stdout.decode()
+
+    def shape(self, *args, **more):
+        return json.loads(self.tool('run', '-q', '--format', 'json', *args, **more).stdout)['outputs'][0]['shape']
+
+    def config(self, **settings):
+        return '--config', self.path('run.json', json.dumps(settings).encode())
+
+    # ---- one program ----
+
+    def test_what_the_graph_leaves_open(self):
+        for args in (['--compile_dynamic_mode'], ['--dynamic_input'], self.config(compile_dynamic_mode=True),
+                     self.config(dynamic_input=True, dynamic_graph_execute_mode='dynamic_execute')):
+            self.assertEqual(self.plan(*args), self.plan('--input-shape', 'x:?,4'))
+            self.assertEqual(self.plan(*args, model=self.any), self.plan('--input-shape', 'x:?,?', model=self.any))
+        self.assertNotIn('size ', self.plan('--compile_dynamic_mode=false'))
+        self.tool('compile', '-q', SMALL, '--compile_dynamic_mode', '-o', self.htx)
+        for n in 1, 5, 100:
+            for model in [self.htx], [SMALL, '--compile_dynamic_mode']:
+                self.assertEqual(self.shape(*model, '--input', 'x=@' + self.array(n))[0], n)
+
+    def test_ranges(self):
+        for ranges, shapes in (('x:[1~8, -1]; z:[]', 'x:1..8,?'), ('x:[-1,2~9]', 'x:?,2..9'), (' x : [ 3 , 1~2 ]', 'x:3,1..2'), ('x:0:[1~8,3]', 'x:1..8,3')):
+            want = self.plan('--input-shape', shapes, model=self.any)
+            self.assertIn('size ', want)
+            self.assertEqual(self.plan('--dynamic_input', '--dynamic_inputs_shape_range', ranges, model=self.any), want)
+            self.assertEqual(self.plan(*self.config(dynamic_input=True, dynamic_inputs_shape_range=ranges), model=self.any), want)
+        run = lambda n, **more: self.tool('run', '--dynamic_input', '--dynamic_inputs_shape_range=x:[2~8,4]', '--input', 'x=@' + self.array(n), SMALL, **more)
+        run(8)
+        self.assertIn('2 to 8', run(9, code=3).err)
+        r = self.tool('compile', '--dynamic_inputs_shape_range=x:[1~8,4]', SMALL)
+        self.assertIn('dynamic_inputs_shape_range counts only with dynamic_input=true', r.err)
+        self.fails(4, 'several shapes', 'compile', '--dynamic_input', '--dynamic_inputs_shape_range=x:[1],[2]', SMALL)
+        self.fails(2, "no input 'q'", 'compile', '--dynamic_input', '--dynamic_inputs_shape_range=q:[1~2]', SMALL)
+
+    def test_of_atc(self):
+        model = '--model=' + SMALL, '--output=' + os.path.join(self.dir, 'm')
+        r = self.tool('atc', *model, '--input_shape_range=x:[1~8,4]')
+        self.assertIn("'--input-shape=x:1..8,4'", r.err.replace(' --input-shape=x:1..8,4', " '--input-shape=x:1..8,4'"))
+        self.assertEqual(self.shape(self.htx, '--input', 'x=@' + self.array(7))[0], 7)
+        self.fails(2, '--input_shape_range and --input_shape at', 'atc', *model, '--input_shape_range=x:[1~8,4]', '--input_shape=x:1,4')
+        self.fails(2, 'is not NAME', 'atc', *model, '--input_shape_range=x:1~8')
+
+    # ---- a program for each ----
+
+    def test_lazily(self):
+        lazy = '--dynamic_input', '--dynamic_graph_execute_mode=lazy_recompile'
+        for n in 1, 6:
+            self.assertEqual(self.shape(SMALL, *lazy, '--input', 'x=@' + self.array(n))[0], n)
+        self.fails(2, 'by run and bench', 'compile', *lazy, SMALL)
+        self.assertEqual(self.plan(*lazy, '--input-shape', 'x:3,4'), self.plan('--input-shape', 'x:3,4'))
+
+    def test_profiles(self):
+        self.tool('compile', '-q', SMALL, *PROFILES, '-o', self.htx)
+        shapes = [v['inputs'][0]['shape'] for v in json.loads(self.tool('inspect', self.htx).stdout)['variants']]
+        self.assertEqual(shapes, [[1, 4], [3, 4]])
+        typed = '--input-shape', 'x:1,4', '--input-shape', 'x:3,4'
+        for n in 1, 3:
+            for model in [self.htx], [SMALL, *PROFILES], [SMALL, *typed]:
+                self.assertEqual(self.shape(*model, '--input', 'x=@' + self.array(n))[0], n)
+        two = '--input', 'x=@' + self.array(2)
+        for model in [SMALL, *PROFILES], [SMALL, *typed]:
+            self.fails(3, 'of the 2 sets of shapes', 'run', *model, *two)
+        self.fails(3, 'has those shapes', 'run', self.htx, *two)
+        self.assertIn('the first of 2 profiles', self.tool('explain', SMALL, *PROFILES).err)
+        self.assertIn('counts before', self.tool('compile', SMALL, *PROFILES, '--input-shape', 'x:2,4').err)
+
+    def test_fixed_beside_open(self):
+        """Of a range and a size inside of it, what is fed takes the size's own code, whichever stands first."""
+        sets = ['--input-shape', 'x:1..8,4'], ['--input-shape', 'x:3,4']
+        code = lambda *a: json.loads(self.tool('bench', '-q', '--runs', '1', '--duration', '0', '--format', 'json', *a).stdout)['code_bytes']
+        alone, sizes = self.path('alone.htx', b''), set()
+        for order in sets, sets[::-1]:
+            self.tool('compile', '-q', self.any, *sum(order, []), '-o', self.htx)
+            for n, shape in (3, 'x:3,4'), (5, 'x:1..8,4'):
+                self.tool('compile', '-q', self.any, '--input-shape', shape, '-o', alone)
+                feed = '--input', 'x=@' + self.array(n)
+                self.assertEqual(code(self.htx, *feed), code(alone, *feed))
+                sizes.add(code(alone, *feed))
+        self.assertEqual(len(sizes), 2)
+
+
+if __name__ == '__main__':
+    unittest.main()
