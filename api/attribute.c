@@ -289,6 +289,19 @@ static struct ht_tensor_info kept_info(struct ht_arena *a, const struct ht_tenso
 	return to;
 }
 
+static size_t depth_of(const struct ht_attribution *a, const struct ht_attributed *t)
+{
+	size_t most = 0;
+
+	for (size_t k = 0; k < t->operands; k++) {
+		const struct ht_node_error *of = a->tensor[t->operand[k]].of;
+
+		if (of && of->depth + 1 > most)
+			most = of->depth + 1;
+	}
+	return most;
+}
+
 static void add_tensor(struct matching *m, size_t place)
 {
 	struct ht_attribution *a = m->a;
@@ -309,7 +322,9 @@ static void add_tensor(struct matching *m, size_t place)
 	if (!is_numbers(i->dtype))
 		return;
 	t->of = &n->of[n->n++];
-	*t->of = (struct ht_node_error){ .info = kept_info(&a->c->arena, i), .wide = !p->rounded };
+	*t->of = (struct ht_node_error){
+		.info = kept_info(&a->c->arena, i), .wide = !p->rounded, .depth = depth_of(a, t)
+	};
 }
 
 static void add_tensors(struct matching *m)

@@ -29,6 +29,7 @@ struct ht_node_error {
 	uint64_t count[HT_NUMERICS];
 	size_t sample[HT_NUMERICS];
 	uint64_t order; /* of computation */
+	size_t depth;   /* of compared tensors that it is computed from, one by one, at most */
 };
 
 /* Of all samples: sqrt(sum (a-b)^2 / sum b^2). */
@@ -54,6 +55,8 @@ struct ht_elements {
 void ht_distance_add(struct ht_distance_sum *s, struct ht_elements got, enum ht_dtype rounded_to,
 	struct ht_elements want, size_t n);
 void ht_reference_add(struct ht_node_error *e, struct ht_elements want, size_t n);
+/* Counts the elements by their exponents: struct ht_node_errors. */
+void ht_exponents_add(uint64_t exponent[HT_EXPONENTS], struct ht_elements want, size_t n);
 /* Counts what became of finite elements of the reference in a tensor of type `t`. */
 void ht_numerics_add(struct ht_node_error *e, enum ht_dtype t, struct ht_elements got,
 	struct ht_elements want, size_t n, size_t sample);

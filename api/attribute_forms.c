@@ -58,8 +58,8 @@ static void put_node(struct ht_buf *b, const struct ht_node_error *e)
 		i->result, i->imported ? "true" : "false", ht_dtype_name(i->dtype),
 		e->wide ? "true" : "false");
 	put_shape(b, i);
-	ht_printf(b, ", \"elements\": %llu, \"order\": %llu", (unsigned long long)e->elements,
-		(unsigned long long)e->order);
+	ht_printf(b, ", \"elements\": %llu, \"order\": %llu, \"depth\": %zu",
+		(unsigned long long)e->elements, (unsigned long long)e->order, e->depth);
 	ht_put_next_real(b, "error", ht_node_rms(e, &e->error));
 	ht_put_next_real(b, "inherited", ht_node_inherited(e));
 	ht_put_next_real(b, "own", ht_node_rms(e, &e->own));
@@ -102,6 +102,22 @@ static void put_suspects(struct ht_buf *b, const struct ht_node_errors *n)
 	ht_putc(b, ']');
 }
 
+/* From the first exponent that there is to the last. */
+static void put_exponents(struct ht_buf *b, const struct ht_node_errors *n)
+{
+	int first = 0, end = HT_EXPONENTS;
+
+	while (first < end && !n->exponent[first])
+		first++;
+	while (end > first && !n->exponent[end - 1])
+		end--;
+	ht_printf(b, ",\n     \"exponents\": {\"first\": %d, \"counts\": [",
+		first < end ? first + HT_LEAST_EXPONENT : 0);
+	for (int i = first; i < end; i++)
+		ht_printf(b, "%s%llu", i > first ? ", " : "", (unsigned long long)n->exponent[i]);
+	ht_puts(b, "]}");
+}
+
 void ht_nodes_json(struct ht_buf *b, const struct ht_compared *r)
 {
 	const struct ht_node_errors *n = &r->nodes;
@@ -117,6 +133,7 @@ void ht_nodes_json(struct ht_buf *b, const struct ht_compared *r)
 	ht_puts(b, "}");
 	put_first(b, n);
 	put_suspects(b, n);
+	put_exponents(b, n);
 	ht_puts(b, ",\n     \"tensors\": [");
 	for (size_t i = 0; i < n->n; i++) {
 		ht_puts(b, i ? ",\n      " : "\n      ");

@@ -204,6 +204,8 @@ static void see_alone(void *arg, uint32_t place, const void *at, const struct ht
 		size_t n = (size_t)s.place->count;
 
 		ht_reference_add(t->of, want, n);
+		if (t->of->info.dtype == HT_F16 || t->of->info.dtype == HT_BF16)
+			ht_exponents_add(s.a->row->nodes.exponent, want, n);
 		ht_distance_add(&t->of->own, elements_of(&s), s.place->held, want, n);
 	}
 	put_reference(&s, t, want);

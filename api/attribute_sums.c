@@ -161,6 +161,26 @@ void ht_reference_add(struct ht_node_error *e, struct ht_elements want, size_t n
 	e->elements += n;
 }
 
+void ht_exponents_add(uint64_t exponent[HT_EXPONENTS], struct ht_elements want, size_t n)
+{
+	double b[CHUNK];
+
+	for (size_t i = 0, m; i < n; i += m) {
+		m = n - i < CHUNK ? n - i : CHUNK;
+		doubles_of(want, want.dtype, i, m, b);
+		for (size_t k = 0; k < m; k++) {
+			uint64_t bits;
+			int at;
+
+			if (b[k] == 0 || !is_finite(b[k]))
+				continue;
+			memcpy(&bits, &b[k], sizeof bits);
+			at = (int)(bits >> 52 & 0x7ff) - 1023 - HT_LEAST_EXPONENT;
+			exponent[at < 0 ? 0 : at >= HT_EXPONENTS ? HT_EXPONENTS - 1 : at]++;
+		}
+	}
+}
+
 /* ---- what becomes of numbers ---- */
 
 static double least_normal(enum ht_dtype t)

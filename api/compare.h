@@ -34,6 +34,9 @@ enum ht_numeric {
 	HT_NUMERICS
 };
 
+/* Exponents of powers of two from HT_LEAST_EXPONENT on; what is smaller, or larger, counts as the first or last. */
+enum { HT_LEAST_EXPONENT = -150, HT_EXPONENTS = 280 };
+
 /* The errors of tensors (attribute.h). */
 struct ht_node_errors {
 	struct ht_node_error *of; /* in the order of the program */
@@ -41,6 +44,8 @@ struct ht_node_errors {
 	size_t without;        /* tensors that the reference lacks, or has in another shape */
 	size_t samples, waves; /* samples 0: there are none of these */
 	int64_t compile_ns, run_ns;
+	/* Elements of the reference that the policy gives 16 bits, by floor(log2|b|); of finite ones that are not zero. */
+	uint64_t exponent[HT_EXPONENTS];
 };
 
 /* A program that is compared. */

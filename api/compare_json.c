@@ -153,12 +153,32 @@ static void put_policy(struct ht_buf *b, const struct ht_comparison *c, const st
 	ht_putc(b, '}');
 }
 
+static void put_phases(struct ht_buf *b, const struct ht_comparison *c)
+{
+	bool any = false;
+
+	ht_puts(b, ", \"phases\": [");
+	for (const struct ht_compared *r = c->first; r; r = r->next)
+		for (size_t i = 0; r->status == HT_OK && i < r->program->info.phases; i++) {
+			const struct ht_phase *p = &r->program->info.phase[i];
+
+			ht_puts(b, any ? ",\n   {" : "\n   {");
+			ht_put_text_member(b, "policy", r->name);
+			ht_printf(b, ", \"phase\": \"%s\"", p->name);
+			ht_put_next_real(b, "seconds", (double)p->ns / 1e9);
+			ht_putc(b, '}');
+			any = true;
+		}
+	ht_putc(b, ']');
+}
+
 static void put_seconds(struct ht_buf *b, const struct ht_comparison *c)
 {
 	ht_puts(b, ",\n  \"seconds\": {");
 	ht_put_real(b, "compiling", (double)c->compile_ns / 1e9);
 	ht_put_next_real(b, "running", (double)c->run_ns / 1e9);
 	ht_put_next_real(b, "measuring", (double)c->all_ns / 1e9);
+	put_phases(b, c);
 	ht_putc(b, '}');
 }
 

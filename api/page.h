@@ -60,6 +60,11 @@ enum { HT_PAGE_ROWS = 300, HT_PAGE_NODES = 1000 }; /* what tables show */
 void ht_page_comparisons(struct ht_page_work *w, const cJSON *root); /* a section a model */
 void ht_page_decisions(struct ht_page_work *w, const cJSON *root);
 void ht_page_frontier(struct ht_page_work *w, const cJSON *model);
+/* page_scopes.c: of decisions. */
+void ht_page_scopes(struct ht_page_work *w, const cJSON *root);
+/* page_nodes.c: of each policy whose nodes were compared; the phases of all compilations. */
+void ht_page_error_nodes(struct ht_page_work *w, const cJSON *model);
+void ht_page_phases(struct ht_page_work *w, const cJSON *model);
 /* The largest `rel` of the outputs; NaN: there is none. */
 double ht_page_error(const cJSON *policy);
 

@@ -295,6 +295,8 @@ void ht_page_comparisons(struct ht_page_work *w, const cJSON *root)
 		put_environment(w, root, i);
 		ht_page_frontier(w, i);
 		put_errors(w, i);
+		ht_page_error_nodes(w, i);
+		ht_page_phases(w, i);
 		ht_page_section_end(w->b);
 	}
 }

@@ -416,6 +416,7 @@ void ht_page_decisions(struct ht_page_work *w, const cJSON *root)
 	put_facts(w, root);
 	put_groups(w, root);
 	put_casts(w, root);
+	ht_page_scopes(w, root);
 	put_entries(w, root);
 	put_remarks(w, root);
 	put_modes(w, root);

@@ -97,14 +97,15 @@ static void put_plot(struct ht_page_work *w, struct ht_buf *b, const cJSON *mode
 	const cJSON *policies = ht_member(model, "policies"), *i;
 	struct ht_point *point =
 		HT_NEW_ARRAY(w->a, struct ht_point, (size_t)cJSON_GetArraySize(policies));
+	struct ht_plot_mark own = { mark, "the model as it is" };
 	struct ht_plot plot = { .title = ht_str_printf(
 					w->a, "The %s against the %s.", y->name, x->name),
 		.x_name = ht_str(x->name),
 		.y_name = ht_str(y->name),
 		.log_y = y == &error_measure,
 		.point = point,
-		.mark = mark,
-		.mark_name = "the model as it is" };
+		.mark = &own,
+		.marks = 1 };
 
 	cJSON_ArrayForEach(i, policies)
 	{

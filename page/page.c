@@ -107,6 +107,32 @@ void ht_page_fold_end(struct ht_buf *b)
 	ht_puts(b, "</details>\n");
 }
 
+static void put_bar(struct ht_buf *b, double share)
+{
+	ht_puts(b,
+		"<svg class=\"share\" viewBox=\"0 0 60 10\" aria-hidden=\"true\"><rect class=\"whole\" "
+		"width=\"60\" height=\"10\"/><rect class=\"part\" height=\"10\" width=\"");
+	ht_put_fixed(b, 60 * share, 1);
+	ht_puts(b, "\"/></svg>");
+}
+
+void ht_page_branch(
+	struct ht_buf *b, struct ht_str name, struct ht_str says, double share, bool within)
+{
+	ht_puts(b, within ? "<details class=\"branch\">\n<summary>" : "<p class=\"branch\">");
+	put_bar(b, share);
+	ht_puts(b, " <strong>");
+	ht_page_short(b, name, HT_CELL_NAME);
+	ht_puts(b, "</strong> ");
+	ht_page_text(b, says);
+	ht_puts(b, within ? "</summary>\n" : "</p>\n");
+}
+
+void ht_page_branch_end(struct ht_buf *b)
+{
+	ht_puts(b, "</details>\n");
+}
+
 void ht_page_section_end(struct ht_buf *b)
 {
 	ht_puts(b, "</section>\n");

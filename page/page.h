@@ -20,6 +20,11 @@ void ht_page_section(struct ht_buf *b, struct ht_str title, size_t i);
 /* What opens and folds by its title; `folded`: until it is opened. */
 void ht_page_fold(struct ht_buf *b, struct ht_str title, bool folded);
 void ht_page_fold_end(struct ht_buf *b);
+/* A line of a tree, with a bar for `share` of 0 to 1; what comes up to ht_page_branch_end() is in it and folds, if there
+ * is anything `within`. */
+void ht_page_branch(
+	struct ht_buf *b, struct ht_str name, struct ht_str says, double share, bool within);
+void ht_page_branch_end(struct ht_buf *b);
 void ht_page_paragraph(struct ht_buf *b, struct ht_str s);
 void ht_page_section_end(struct ht_buf *b);
 
@@ -62,6 +67,13 @@ struct ht_point {
 	double x, y;
 	double x_low, x_high, y_low, y_high;
 	bool good;
+	int series; /* of a plot of many: 0 or 1 */
+};
+
+/* A place on the x axis with a name. */
+struct ht_plot_mark {
+	double at; /* NaN: nothing is there */
+	const char *name;
 };
 
 struct ht_plot {
@@ -69,12 +81,16 @@ struct ht_plot {
 	bool log_y; /* 0 and what is not finite have lines of their own */
 	const struct ht_point *point;
 	size_t points;
-	double mark; /* a place on the x axis with a name, or NaN */
-	const char *mark_name;
+	const struct ht_plot_mark *mark;
+	size_t marks;
+	enum ht_plot_kind {
+		HT_PLOT_FRONT, /* few points with names; joins those that no other one is better than, by less of both */
+		HT_PLOT_MANY, /* of two series, without names */
+		HT_PLOT_BARS  /* from the axis up to each point */
+	} kind;
 };
 
-/* Joins the points that no other one is better than, by less of both.  Points without a finite x are left
- * out, and a plot without points too. */
+/* Points without a finite x are left out, and a plot without points too. */
 void ht_page_plot(struct ht_buf *b, const struct ht_plot *plot);
 
 #endif

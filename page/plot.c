@@ -104,7 +104,8 @@ static void make_axes(struct drawing *d, double height)
 		y->low = INFINITY;
 		y->high = -INFINITY;
 	}
-	take(x, d->plot->mark);
+	for (size_t i = 0; i < d->plot->marks; i++)
+		take(x, d->plot->mark[i].at);
 	for (size_t i = 0; i < d->n; i++) {
 		const struct ht_point *p = d->point[i];
 		take(x, p->x);
@@ -368,23 +369,48 @@ static void put_names(struct drawing *d)
 	}
 }
 
-static void put_mark(struct drawing *d)
+/* Their names take turns above and below one another, so that neighbours can be read. */
+static void put_marks(struct drawing *d)
 {
-	double x = pixel(&d->x, d->plot->mark);
+	for (size_t i = 0; i < d->plot->marks; i++) {
+		double x = pixel(&d->x, d->plot->mark[i].at);
 
-	if (!isfinite(d->plot->mark))
-		return;
-	put_line(d->b, "mark", x, TOP, x, d->bottom);
-	open_text(d->b, "faint", "middle", x, TOP - 4);
-	ht_page_text(d->b, ht_str(d->plot->mark_name));
-	ht_puts(d->b, "</text>\n");
+		if (!isfinite(d->plot->mark[i].at))
+			continue;
+		put_line(d->b, "mark", x, TOP, x, d->bottom);
+		open_text(d->b, "faint", "middle", x, TOP - 4 + (double)(i % 3) * 14);
+		ht_page_text(d->b, ht_str(d->plot->mark[i].name));
+		ht_puts(d->b, "</text>\n");
+	}
+}
+
+/* ---- many points ---- */
+
+static void put_bar(struct drawing *d, const struct ht_point *p)
+{
+	put_line(d->b, "bar", x_of(d, p), d->bottom, x_of(d, p), y_of(d, p));
+}
+
+static void put_dot(struct drawing *d, const struct ht_point *p)
+{
+	ht_printf(d->b, "<circle class=\"dot%d\" r=\"%s\"", p->series, p->good ? "2.2" : "4.5");
+	put_at(d->b, "cx", x_of(d, p));
+	put_at(d->b, "cy", y_of(d, p));
+	ht_puts(d->b, "><title>");
+	ht_page_short(d->b, p->says, HT_CELL_NAME);
+	ht_puts(d->b, "</title></circle>\n");
 }
 
 /* ---- the plot ---- */
 
+static void (*const put_one[])(struct drawing *d, const struct ht_point *p) = {
+	[HT_PLOT_FRONT] = put_point, [HT_PLOT_MANY] = put_dot, [HT_PLOT_BARS] = put_bar
+};
+
 static void draw(struct drawing *d)
 {
-	double rows = (double)(d->n + 2) * LINE, height = rows > LEAST_HEIGHT ? rows : LEAST_HEIGHT;
+	double rows = d->plot->kind == HT_PLOT_FRONT ? (double)(d->n + 2) * LINE : 0,
+	       height = rows > LEAST_HEIGHT ? rows : LEAST_HEIGHT;
 
 	make_axes(d, height);
 	ht_printf(d->b, "<figure>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", WIDTH,
@@ -393,11 +419,13 @@ static void draw(struct drawing *d)
 	ht_puts(d->b, "\">\n");
 	put_x_axis(d);
 	put_y_axis(d);
-	put_mark(d);
-	put_front(d);
-	put_names(d);
+	put_marks(d);
+	if (d->plot->kind == HT_PLOT_FRONT) {
+		put_front(d);
+		put_names(d);
+	}
 	for (size_t i = 0; i < d->n; i++)
-		put_point(d, d->point[i]);
+		put_one[d->plot->kind](d, d->point[i]);
 	ht_puts(d->b, "</svg>\n<figcaption>");
 	ht_page_text(d->b, d->plot->title);
 	ht_puts(d->b, "</figcaption>\n</figure>\n");

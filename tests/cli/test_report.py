@@ -16,7 +16,7 @@ class Page(html.parser.HTMLParser):
     def __init__(self, text):
         super().__init__()
         self.open, self.text, self.rows, self.headings, self.errors = [], [], [], [], []
-        self.ids, self.links, self.tags, self.captions = set(), set(), {}, 0
+        self.ids, self.links, self.tags, self.captions, self.branches = set(), set(), {}, 0, 0
         self.feed(text)
         self.close()
         if self.open:
@@ -29,6 +29,7 @@ class Page(html.parser.HTMLParser):
     def handle_starttag(self, tag, attributes):
         self.tags[tag] = self.tags.get(tag, 0) + 1
         self.captions += tag == 'caption'
+        self.branches += tag == 'details' and ('class', 'branch') in attributes
         for name, value in attributes:
             if name.startswith('on') or name in ('src', 'style', 'srcset', 'action', 'xlink:href'):
                 self.errors.append(f'{tag} has {name}={value}')
@@ -99,7 +100,7 @@ class Reports(ToolCase):
         self.assertNotRegex(text, r'(?i)https?:|url\(|@import|//[a-z]')
         self.assertEqual(page.tags['h1'], 1)
         self.assertEqual(page.tags.get('h2', 0), page.tags.get('section', 0))
-        self.assertEqual(page.tags.get('summary', 0), page.tags.get('h3', 0))
+        self.assertEqual(page.tags.get('summary', 0), page.tags.get('h3', 0) + page.branches)
         self.assertIn('prefers-color-scheme:dark', text)
         self.assertIn('@media print', text)
         return page
@@ -140,7 +141,7 @@ class Reports(ToolCase):
         self.assertEqual(page.tags['svg'], 1)  # memory
         self.assertIsNone(page.row('metric'))
         self.assertNotIn('median latency of the model as it is, ms', [r[0] for r in page.rows])
-        none = self.edited(self.compare('--runs=0'), lambda j: j['models'][0].update(policies=[]))
+        none = self.edited(self.compare('--runs=0'), lambda j: j['models'][0].update(policies=[], seconds={}))
         page = self.page(none)
         self.assertEqual((page.titles(), page.tags.get('svg')), (['Environment'], None))
         page = self.page(self.edited(none, lambda j: j.update(models=[])))
@@ -201,13 +202,52 @@ class Reports(ToolCase):
             for m in json.load(f)['methods']:
                 self.assertEqual(page.row(m['node'], m['method'], m['reason'])[6], m.get('other', ''))
 
+    def test_nodes(self):
+        name = self.compare('--nodes', '--samples=4:3', '--runs=0', policies=['force_fp16', 'allow_mix_precision_bf16'])
+        with open(name) as f:
+            model = json.load(f)['models'][0]
+        page, policies = self.page(name), model['policies']
+        phases = [[p['policy'], p['phase']] for p in model['seconds']['phases']]
+        self.assertEqual([r[:2] for r in page.rows if r[:2] in phases and len(r) == 3], phases)
+        self.assertEqual(page.tags['svg'], 1 + 2 * 2)  # memory; depths and exponents of each policy
+        self.assertEqual(page.tags['circle'], sum(2 * len({t['depth'] for t in p['nodes']['tensors']}) for p in policies))
+        for p in policies:
+            self.assertIn(f"Nodes under {p['policy']}", page.titles())
+            for t in p['nodes']['tensors']:
+                rows = [r for r in page.rows if r[:2] == [t['node'], t['op']] and len(r) == 11]
+                self.assertIn(len(rows), (1, 2))
+        worst = [r for r in page.rows if len(r) == 11 and r[0] != 'node'][:len(policies[0]['nodes']['tensors'])]
+        self.assertEqual([r[0] for r in worst], [t['node'] for t in sorted(policies[0]['nodes']['tensors'], key=lambda t: (-t['own'], t['order']))])
+
+        def fault(j):
+            j['models'][0]['policies'][0]['nodes']['tensors'][-1].update(excess=7, own=1e-9, body='loop', error='inf')
+            j['models'][0]['policies'][0]['nodes']['first']['nan'] = dict(node='somewhere', sample=3)
+        page = self.page(self.edited(name, fault))
+        first = next(r for r in page.rows if len(r) == 11 and r[0] != 'node')
+        self.assertEqual((first[0][:5], first[5], first[7]), ('loop/', '7', 'inf'))
+        self.assertEqual(page.row('nan', 'somewhere'), ['nan', 'somewhere', '3'])
+        self.fails(3, 'own is missing', 'report', self.edited(name, lambda j: j['models'][0]['policies'][0]['nodes']['tensors'][0].pop('own')))
+
+    def test_scopes(self):
+        explained = self.explain('force_fp16')
+
+        def rename(j):
+            units = [n for n in j['nodes'] if n['units']]
+            for i, n in enumerate(units):
+                n['node'] = f'net/block_{i % 2}/{n["node"]}'
+            j['casts'] = [{**j['casts'][0], 'source': 'net/block_1/x', 'bytes': 3000, 'folded': False}]
+        text = ''.join(self.page(self.edited(explained, rename)).text)
+        self.assertRegex(text, r'net \d+ of \d+ nodes in 16 bits, 1 cast, 3 kB')
+        self.assertRegex(text, r'block_1 \d+ of \d+ nodes in 16 bits, 1 cast, 3 kB')
+        self.assertIn('The whole graph: 2 of 2 nodes in 16 bits', text)
+
     def test_hostile_names(self):
-        explained, compared = self.explain('force_fp16'), self.compare('--metric=cosine')
+        explained, compared = self.explain('force_fp16'), self.compare('--metric=cosine', '--nodes')
         for evil in HOSTILE:
             def decisions(j, evil=evil):
                 j['model'] = j['policy'] = j['profile'] = evil
                 for n in j['nodes']:
-                    n['node'] = n['op'] = evil
+                    n['node'], n['op'] = f'{evil}/{evil}', evil
                     for u in n['units']:
                         u.update({k: evil for k in ('attribute', 'from', 'to', 'rule', 'list', 'follows')})
                 for c in j['casts']:
@@ -222,9 +262,13 @@ class Reports(ToolCase):
                 m = j['models'][0]
                 m['model'] = m['reference'] = m['target'] = evil
                 m['metric'].update(name=evil, output=evil)
+                m['seconds']['phases'][0].update(policy=evil, phase=evil)
                 for p in m['policies']:
                     p.update(policy=evil, lowest=evil, same_as=evil)
                     p['metric']['method'] = evil
+                    p['nodes']['first']['nan'] = dict(node=evil, sample=1)
+                    for t in p['nodes']['tensors']:
+                        t.update(node=evil, op=evil, body=evil, dtype=evil)
                     for o in p['outputs']:
                         o.update({'output': evil, 'dtype': evil, evil + '1': 1})
                     for t in p['tolerances']:

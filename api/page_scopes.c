@@ -1,0 +1,192 @@
+/* What a policy decides, on the graph collapsed by the scopes of its names. */
+#include "api/page.h"
+
+#include <string.h>
+
+enum {
+	MOST_SCOPES = 400, /* that are shown */
+	MOST_NESTED = 12   /* scopes within one another */
+};
+
+struct scope {
+	struct ht_str name; /* of its own, without those around it */
+	struct scope *first, *last, *next;
+	struct ht_map within; /* by name */
+	size_t nodes,
+		low; /* that have floating-point types, in 16 bits; of scopes within it, too */
+	size_t casts;
+	double bytes; /* of casts that run */
+};
+
+static struct scope *new_scope(struct ht_arena *a, struct ht_str name)
+{
+	struct scope *s = HT_NEW(a, struct scope);
+
+	s->name = name;
+	ht_map_init(&s->within, a);
+	return s;
+}
+
+static struct scope *scope_within(struct scope *s, struct ht_str name, struct ht_arena *a)
+{
+	struct ht_map_entry *e = ht_map_at(&s->within, name);
+	struct scope *made;
+
+	if (e->value)
+		return e->value;
+	e->value = made = new_scope(a, name);
+	if (s->last)
+		s->last->next = made;
+	else
+		s->first = made;
+	s->last = made;
+	return made;
+}
+
+/* What is counted in the scopes of a name, the outermost first. */
+struct amount {
+	size_t nodes, low, casts;
+	double bytes;
+};
+
+static void add_to(struct scope *s, const struct amount *m)
+{
+	s->nodes += m->nodes;
+	s->low += m->low;
+	s->casts += m->casts;
+	s->bytes += m->bytes;
+}
+
+static void add(struct scope *s, struct ht_str name, const struct amount *m, struct ht_arena *a)
+{
+	const char *slash;
+
+	add_to(s, m);
+	for (int i = 0; i < MOST_NESTED && (slash = memchr(name.p, '/', name.n)); i++) {
+		size_t n = (size_t)(slash - name.p);
+
+		s = scope_within(s, (struct ht_str){ name.p, n }, a);
+		add_to(s, m);
+		name = (struct ht_str){ slash + 1, name.n - n - 1 };
+	}
+}
+
+static bool is_low(struct ht_str type)
+{
+	return ht_str_is(type, "float16") || ht_str_is(type, "bfloat16");
+}
+
+/* Inputs and constants have types, but nothing is decided of them. */
+static bool is_decided(const cJSON *unit)
+{
+	return !ht_str_starts(ht_member_text(unit, "rule"), "fixed");
+}
+
+static struct amount node_amount(const cJSON *node)
+{
+	struct amount m = { 0 };
+	const cJSON *unit;
+
+	cJSON_ArrayForEach(unit, ht_member(node, "units"))
+	{
+		struct ht_str to = ht_member_text(unit, "to");
+
+		if (!is_decided(unit))
+			continue;
+		m.nodes = 1;
+		if (is_low(to))
+			m.low = 1;
+	}
+	return m;
+}
+
+static struct scope *scopes_of(const cJSON *root, struct ht_arena *a)
+{
+	struct scope *all = new_scope(a, HT_STR("the graph"));
+	const cJSON *i;
+
+	cJSON_ArrayForEach(i, ht_member(root, "nodes"))
+	{
+		struct amount m = node_amount(i);
+
+		if (m.nodes)
+			add(all, ht_member_text(i, "node"), &m, a);
+	}
+	cJSON_ArrayForEach(i, ht_member(root, "casts"))
+	{
+		double bytes = ht_member_number(i, "bytes");
+		bool runs = !ht_member_is_true(i, "folded");
+		struct amount m = { .casts = 1, .bytes = runs && bytes > 0 ? bytes : 0 };
+
+		add(all, ht_member_text(i, "source"), &m, a);
+	}
+	return all;
+}
+
+static struct ht_str says(const struct scope *s, struct ht_arena *a)
+{
+	struct ht_str casts =
+		s->casts ? ht_str_printf(a, ", %zu cast%s, %s", s->casts, s->casts == 1 ? "" : "s",
+				   ht_text_bytes(a, s->bytes).p)
+			 : HT_STR("");
+
+	return ht_str_printf(
+		a, "%zu of %zu nodes in 16 bits%.*s", s->low, s->nodes, HT_STR_ARG(casts));
+}
+
+/* Counts scopes by how many are around them. */
+static void count_scopes(const struct scope *of, int around, size_t number[MOST_NESTED])
+{
+	for (const struct scope *s = of->first; s; s = s->next) {
+		number[around]++;
+		count_scopes(s, around + 1, number);
+	}
+}
+
+/* As deep as all scopes of a depth have room. */
+static int depth_shown(const struct scope *all)
+{
+	size_t number[MOST_NESTED] = { 0 }, sum = 0;
+	int depth = 0;
+
+	count_scopes(all, 0, number);
+	while (depth < MOST_NESTED && number[depth] && (sum += number[depth]) <= MOST_SCOPES)
+		depth++;
+	return depth ? depth : 1;
+}
+
+/* Scopes `depth` within one another, at most `left`; those that show scopes inside fold. */
+static void put_scopes(struct ht_page_work *w, const struct scope *of, int depth, size_t *left)
+{
+	for (const struct scope *s = of->first; s && *left; s = s->next) {
+		double share = s->nodes ? (double)s->low / (double)s->nodes : 0;
+		bool within = s->first && depth > 1;
+
+		--*left;
+		ht_page_branch(w->b, s->name, says(s, w->a), share, within);
+		if (!within)
+			continue;
+		put_scopes(w, s, depth - 1, left);
+		ht_page_branch_end(w->b);
+	}
+}
+
+void ht_page_scopes(struct ht_page_work *w, const cJSON *root)
+{
+	const struct scope *all = scopes_of(root, w->a);
+	size_t left = MOST_SCOPES;
+
+	if (!all->first)
+		return;
+	ht_page_fold(w->b, HT_STR("Map by name scope"), true);
+	ht_page_paragraph(w->b,
+		ht_str_printf(w->a,
+			"What the policy decides in each scope of names, those within it included, and the casts of "
+			"tensors that it makes. Bars are the share in 16 bits. The whole graph: %s.",
+			says(all, w->a).p));
+	put_scopes(w, all, depth_shown(all), &left);
+	if (!left)
+		ht_page_paragraph(
+			w->b, ht_str_printf(w->a, "The first %d scopes are shown.", MOST_SCOPES));
+	ht_page_fold_end(w->b);
+}
