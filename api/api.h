@@ -24,6 +24,9 @@
 /* Runs `body(arg)`; an allocation that unwinds to `u` becomes HT_E_ENVIRONMENT. */
 enum ht_status ht_guarded(
 	struct ht_unwind *u, enum ht_status (*body)(void *arg), void *arg, struct ht_diags *d);
+/* call(arg), which ends with HT_E_LIMIT soon after *cancel becomes non-zero, where it next takes memory. */
+enum ht_status ht_until_cancelled(
+	const int32_t *cancel, enum ht_status (*call)(void *arg), void *arg, struct ht_diags *d);
 /* Copies what was written to malloc'd memory. */
 enum ht_status ht_bytes_of(struct ht_str s, struct ht_bytes *out);
 int64_t ht_now_ns(void);

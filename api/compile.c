@@ -156,6 +156,13 @@ static enum ht_status compile(void *arg)
 	return HT_OK;
 }
 
+static enum ht_status compile_guarded(void *arg)
+{
+	struct compile *c = arg;
+
+	return ht_work_run(c->w, compile, c, c->d);
+}
+
 static enum ht_status run_compile(struct compile *c, struct ht_program **out)
 {
 	struct ht_work w;
@@ -163,7 +170,7 @@ static enum ht_status run_compile(struct compile *c, struct ht_program **out)
 
 	c->w = &w;
 	ht_arena_init(&c->p->arena, &w.unwind);
-	st = ht_work_run(&w, compile, c, c->d);
+	st = ht_until_cancelled(c->opt.cancel, compile_guarded, c, c->d);
 	c->p->arena.unwind = NULL;
 	if (st == HT_OK && !c->found) {
 		*out = c->p;

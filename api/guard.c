@@ -5,21 +5,40 @@
 #include <string.h>
 #include <time.h>
 
+/* Whether the last message, which is new, tells of this failure. */
+static bool is_said(const struct ht_diags *d, const struct ht_diag *before, enum ht_status st)
+{
+	const struct ht_diag *last = d ? d->last : NULL;
+
+	return last != before && last->severity == HT_ERROR && last->status == st;
+}
+
 static enum ht_status unwound(
 	struct ht_unwind *u, enum ht_status (*body)(void *arg), void *arg, struct ht_diags *d)
 {
 	const struct ht_diag *const before = d ? d->last : NULL;
 
 	if (setjmp(u->env)) {
-		const struct ht_diag *last = d ? d->last : NULL;
-
 		/* Whoever knew what the memory was for has said so. */
-		if (last != before && last->severity == HT_ERROR &&
-			last->status == HT_E_ENVIRONMENT)
+		if (ht_is_cancelled() || is_said(d, before, HT_E_ENVIRONMENT))
 			return HT_E_ENVIRONMENT;
 		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
 	}
 	return body(arg);
+}
+
+enum ht_status ht_until_cancelled(
+	const int32_t *cancel, enum ht_status (*call)(void *arg), void *arg, struct ht_diags *d)
+{
+	const struct ht_diag *const before = d ? d->last : NULL;
+	const int32_t *outer = ht_cancel_by(cancel);
+	enum ht_status st = call(arg);
+	bool cancelled = ht_is_cancelled();
+
+	ht_cancel_by(outer);
+	if (st == HT_OK || !cancelled || is_said(d, before, HT_E_LIMIT))
+		return st;
+	return ht_error(d, HT_E_LIMIT, HT_NOWHERE, "the call was cancelled");
 }
 
 enum ht_status ht_guarded(

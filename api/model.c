@@ -170,6 +170,13 @@ static enum ht_status load(void *arg)
 	return HT_OK;
 }
 
+static enum ht_status load_guarded(void *arg)
+{
+	struct load *l = arg;
+
+	return ht_guarded(&l->m->unwind, load, l, l->d);
+}
+
 enum ht_status ht_model_load(const char *path, const struct ht_load_options *opt,
 	struct ht_diags *d, struct ht_model **out)
 {
@@ -183,7 +190,7 @@ enum ht_status ht_model_load(const char *path, const struct ht_load_options *opt
 	if (!l.m)
 		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
 	ht_arena_init(&l.m->arena, &l.m->unwind);
-	st = ht_guarded(&l.m->unwind, load, &l, d);
+	st = ht_until_cancelled(all.cancel, load_guarded, &l, d);
 	if (st == HT_OK)
 		*out = l.m;
 	else

@@ -30,6 +30,21 @@ void ht_fail_alloc_after(long n)
 	allocations_left = n;
 }
 
+static _Thread_local const int32_t *cancel_flag;
+
+const int32_t *ht_cancel_by(const int32_t *flag)
+{
+	const int32_t *before = cancel_flag;
+
+	cancel_flag = flag;
+	return before;
+}
+
+bool ht_is_cancelled(void)
+{
+	return cancel_flag && __atomic_load_n(cancel_flag, __ATOMIC_RELAXED);
+}
+
 bool ht_alloc_may_fail(void)
 {
 	if (allocations_left < 0)
@@ -97,6 +112,8 @@ static struct ht_arena_block *add_block(struct ht_arena *a, size_t n)
 	struct ht_arena_block *b;
 	size_t total;
 
+	if (a->unwind && ht_is_cancelled())
+		ht_arena_fail(a);
 	if (size > LARGEST_BLOCK)
 		size = LARGEST_BLOCK;
 	bool own = n > size / 2 && a->block;

@@ -77,6 +77,11 @@ struct ht_arena {
 	size_t bytes;             /* taken from the system */
 };
 
+/* From now on arenas of this thread unwind instead of growing while *flag is not zero: so a call that takes memory
+ * ends soon after another thread or a signal handler has set it. NULL: not any more. Returns the flag before. */
+const int32_t *ht_cancel_by(const int32_t *flag);
+bool ht_is_cancelled(void);
+
 /* `a` is the caller's; to be ended with ht_arena_release(). */
 void ht_arena_init(struct ht_arena *a, struct ht_unwind *u);
 /* Runs the deferred calls, newest first, and returns all memory; the arena is then as after init. */

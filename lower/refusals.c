@@ -11,6 +11,8 @@ struct search {
 	struct ht_map *known; /* op type and reason → number of the cause + 1 */
 	uint32_t *cause;      /* by node id: of what it waits for, or is; 0: it can be computed */
 	bool *fed;            /* by node id: it is among the inputs */
+	uint32_t
+		in_body; /* of a loop: the cause for which it cannot tell what it hands on; 0: there is none */
 };
 
 static void search_graph(struct search *s);
@@ -37,12 +39,12 @@ static struct ht_str part_of(struct ht_str name)
 	return name;
 }
 
-static uint32_t add_cause(struct search *s, const struct ht_node *n, const char *why)
+/* The number of the cause that `n` is refused for. */
+static uint32_t cause_of(struct search *s, const struct ht_node *n, const char *why)
 {
 	struct ht_map_entry *e =
 		ht_map_at(s->known, ht_str_printf(s->a, "%.*s %s", HT_STR_ARG(n->type), why));
 	struct ht_refusals *r = s->out;
-	struct ht_refusal *x;
 
 	if (!e->value) {
 		r->item = ht_grow(s->a, r->item, r->n, &r->cap, sizeof *r->item);
@@ -53,11 +55,18 @@ static uint32_t add_cause(struct search *s, const struct ht_node *n, const char 
 			.open_shape = lower_is_open_shape(why) };
 		e->value = (void *)(uintptr_t)r->n;
 	}
-	x = &r->item[(uintptr_t)e->value - 1];
+	return (uint32_t)(uintptr_t)e->value;
+}
+
+static uint32_t add_cause(struct search *s, const struct ht_node *n, const char *why)
+{
+	uint32_t cause = cause_of(s, n, why);
+	struct ht_refusal *x = &s->out->item[cause - 1];
+
 	x->part = shared_part(x->part, n->name);
 	x->name = ht_grow(s->a, x->name, x->nodes, &x->cap, sizeof *x->name);
 	x->name[x->nodes++] = n->name;
-	return (uint32_t)(uintptr_t)e->value;
+	return cause;
 }
 
 /* The first cause that an operand of `n` waits for. */
@@ -78,6 +87,17 @@ static bool is_own_cause(const struct ht_node *n)
 	return !op || op->never;
 }
 
+/* The first cause that stands in a body by itself.  Nobody knows the shapes behind it, and so neither those of what a
+ * loop carries. */
+static uint32_t cause_within(struct search *s, struct ht_bodies b)
+{
+	for (int i = 0; i < 2 && b.of[i]; i++)
+		for (const struct ht_node *n = b.of[i]->body->first; n; n = n->next)
+			if (is_own_cause(n) && lower_refuse(n))
+				return cause_of(s, n, lower_refuse(n));
+	return 0;
+}
+
 /* What stands in the way of the bodies of a branch or loop; the first cause, or 0. */
 static uint32_t visit_bodies(struct search *s, const struct ht_node *n)
 {
@@ -90,6 +110,7 @@ static uint32_t visit_bodies(struct search *s, const struct ht_node *n)
 
 		in.g = b.of[i]->body;
 		in.e = &entry;
+		in.in_body = ht_is(n, HT_LOOPS) ? cause_within(s, b) : 0;
 		search_graph(&in);
 		for (const struct ht_node *x = in.g->first; x && !first; x = x->next)
 			first = in.cause[x->id];
@@ -97,12 +118,22 @@ static uint32_t visit_bodies(struct search *s, const struct ht_node *n)
 	return first;
 }
 
+/* Whether what `n` lacks, if anything, may be for lack of something in its bodies. */
+static bool asks_bodies(struct search *s, const struct ht_node *n, const char *why)
+{
+	if (!ht_is(n, HT_BRANCHES | HT_LOOPS))
+		return false;
+	return !why || (lower_is_open_shape(why) && cause_within(s, ht_control_bodies(n)));
+}
+
 static void visit(struct search *s, const struct ht_node *n)
 {
 	const char *why = lower_refuse(n);
 	uint32_t behind = cause_of_operands(s, n);
 
-	if (!why && !behind && ht_is(n, HT_BRANCHES | HT_LOOPS)) {
+	if (why && !behind && s->in_body && s->fed[n->id] && lower_is_open_shape(why))
+		behind = s->in_body;
+	if (!behind && asks_bodies(s, n, why)) {
 		s->cause[n->id] = visit_bodies(s, n);
 		return;
 	}

@@ -388,8 +388,9 @@ static void visit(struct folding *f, struct ht_node *n)
 	if (setjmp(here.env)) {
 		for (size_t i = HT_COUNT(arena); i-- > 0;)
 			arena[i]->unwind = outer[i];
-		ht_error(r->c->diags, HT_E_ENVIRONMENT, at,
-			"out of memory while the value of this constant is computed");
+		if (!ht_is_cancelled())
+			ht_error(r->c->diags, HT_E_ENVIRONMENT, at,
+				"out of memory while the value of this constant is computed");
 		ht_arena_fail(r->g->arena);
 	}
 	for (size_t i = 0; i < HT_COUNT(arena); i++)

@@ -30,8 +30,11 @@ struct ht_load_options {
 	size_t struct_size;
 	const char *signature; /* the one of a SavedModel to use; NULL: the inference signature */
 	size_t max_nodes; /* larger graphs are refused with HT_E_LIMIT; 0: the built-in limit */
+	/* ht_model_load() ends with HT_E_LIMIT soon after *cancel becomes non-zero. Another thread or a
+	 * signal handler may set it. NULL: it is not cancelled. */
+	const int32_t *cancel;
 };
-#define HT_LOAD_OPTIONS_INIT { sizeof(struct ht_load_options), NULL, 0 }
+#define HT_LOAD_OPTIONS_INIT { sizeof(struct ht_load_options), NULL, 0, NULL }
 
 /* Reads a GraphDef (.pb, .pbtxt), MetaGraphDef (.meta), TF.js model (model.json), SavedModel
  * directory or .hir file.  On HT_OK the caller owns *out and frees it with ht_model_free().  On
@@ -234,8 +237,8 @@ struct ht_compile_options {
 	 * done.  NULL: never. */
 	void (*progress)(void *arg, const char *phase, size_t done, size_t total);
 	void *progress_arg;
-	/* ht_compile() ends with HT_E_LIMIT soon after *cancel becomes non-zero: before the next phase
-	 * or kernel.  Another thread or a signal handler may set it.  NULL: it is not cancelled. */
+	/* ht_compile() ends with HT_E_LIMIT soon after *cancel becomes non-zero: before the next kernel, or
+	 * where it next takes memory.  Another thread or a signal handler may set it.  NULL: it is not cancelled. */
 	const int32_t *cancel;
 	/* HT_TEE_RESULTS: the program can show every tensor that it computes (ht_context_see()).  Its kernels and results are
 	 * those of a program without, bit for bit; tensors inside kernels are computed once more, beside them.

@@ -51,7 +51,13 @@ class Model(Owner):
         """A model of the library with our settings, that nobody else has."""
         s = self._settings
         options = filled(_api.ht_load_options_init(), dict(signature=s['signature'], max_nodes=s['max_nodes']))
-        handle = created(lib.ht_model_free, lib.ht_model_load, raw(self.path), ctypes.byref(options), long=True)
+        cancel = ctypes.c_int32(0)
+        options.cancel = ctypes.pointer(cancel)
+        try:
+            handle = created(lib.ht_model_free, lib.ht_model_load, raw(self.path), ctypes.byref(options), long=True)
+        except KeyboardInterrupt:
+            cancel.value = 1
+            raise
         if s['outputs'] is not None:
             call(lib.ht_model_set_outputs, handle, *names(s['outputs']))
         if s['inputs'] is not None:

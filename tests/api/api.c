@@ -79,6 +79,7 @@ static void failures_are_told(const char *path)
 	struct ht_model *m = (struct ht_model *)d;
 	struct ht_policy *p = (struct ht_policy *)d;
 	struct ht_load_options load = HT_LOAD_OPTIONS_INIT;
+	int32_t cancel = 1;
 	struct ht_message text;
 	struct ht_bytes line;
 	const char *names[1];
@@ -95,6 +96,10 @@ static void failures_are_told(const char *path)
 	ht_bytes_free(&line);
 	CHECK(line.p == NULL);
 	CHECK(ht_model_load("/nowhere/model.pb", NULL, NULL, &m) == HT_E_ENVIRONMENT);
+	load.cancel = &cancel;
+	CHECK(ht_model_load(path, &load, d, &m) == HT_E_LIMIT && !m);
+	CHECK(ht_diags_get(d, ht_diags_count(d) - 1, &text) == HT_OK);
+	CHECK(text.status == HT_E_LIMIT && strstr(text.text, "cancelled"));
 	load.struct_size = 0;
 	CHECK(ht_model_load(path, &load, d, &m) == HT_E_USAGE);
 	CHECK(ht_policy_new("no_such_policy", d, &p) == HT_E_USAGE);

@@ -41,6 +41,34 @@ class Refusals(ToolCase):
                 f'%y{i} = AddV2(%y{i - 1}, %x) {{T=f32}}' for i in range(1, n)]
             self.assertEqual(self.causes(hir(*nodes, inputs=['x'], outputs=[f'y{n - 1}'])), [('NoSuch', '1', 'a', str(n))])
 
+    def test_what_a_loop_carries(self):
+        """Its shape is lost behind an op in the body that is not known, which is the cause."""
+        loop = """
+function "more" {
+  signature "\\n\\x04more"
+  arg "y" = %y
+  ret "r" = %more
+  %y = _Arg() {T=f32, index=0}
+  %axis = Const() {dtype=i32, value=tensor i32[1] {0}}
+  %sum = Sum(%y, %axis) {T=f32, Tidx=i32, keep_dims=false}
+  %zero = Const() {dtype=f32, value=tensor f32[] {0}}
+  %more = GreaterEqual(%sum, %zero) {T=f32}
+}
+function "step" {
+  signature "\\n\\x04step"
+  arg "y" = %y
+  ret "r" = %next
+  %y = _Arg() {T=f32, index=0}
+  %p/bad = OP
+  %next = Mul(%y, %p/bad) {T=f32}
+}
+"""
+        while_loop = '%y = StatelessWhile(%x) {T=[f32], cond=@more{}, body=@step{}}'
+        text = hir(F32, while_loop, inputs=['x'], outputs=['y']) + loop.encode()
+        (op, nodes, part, blocked), = self.causes(text.replace(b'OP', b'NoSuch(%y) : ?'))
+        self.assertEqual((op, nodes, part), ('NoSuch', '1', 'p'))
+        self.assertGreater(int(blocked), 1)
+
     def test_parts(self):
         for names, part in ((['a/b/c', 'a/b/d'], 'a/b'), (['a/b/c', 'a/bc/d'], 'a'), (['a', 'b'], ''), (['a/b', 'a'], ''),
                             (['ab/c', 'a/c'], ''), (['a/b/c', 'a/b'], 'a')):

@@ -3,7 +3,17 @@
 import os, random, signal, subprocess, time, unittest
 
 from tool import SMALL, TOOL, ToolCase
+import hostile
 
+PRODUCT = b'''hir 1
+entry "" {
+  input "x" = %x
+  output "y" = %y
+}
+%x = Placeholder() {dtype=f32, shape=shape[4096,4096]}
+%a = MatMul(%x, %x) {T=f32, transpose_a=false, transpose_b=false}
+%y = MatMul(%a, %x) {T=f32, transpose_a=false, transpose_b=false}
+'''
 
 class Streams(ToolCase):
     def test_full_disk(self):
@@ -91,6 +101,26 @@ class Streams(ToolCase):
             p.send_signal(signal.SIGINT)
             self.assertEqual(p.wait(20), -signal.SIGINT)
             self.assertEqual(os.listdir(self.dir), [])
+
+    def test_interrupt_ends_soon(self):
+        """The import, passes and lowering, generation of code, a kernel."""
+        large, many, product = self.path('large.pb'), self.path('many.pb'), self.path('product.hir')
+        hostile.write('chain_add', 60000, large)
+        hostile.write('chain_add', 8000, many)
+        self.path('product.hir', PRODUCT)
+        for args in (['inspect', large], ['compile', many, '--no-cache', '-o', self.path('m.htx')], ['run', product]):
+            command = [TOOL, *args]
+            begin = time.perf_counter()
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            whole = time.perf_counter() - begin
+            for part in .1, .3, .6:
+                with self.subTest(args[0], part=part):
+                    p = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                    time.sleep(part * whole)
+                    begin = time.perf_counter()
+                    p.send_signal(signal.SIGINT)
+                    self.assertIn(p.wait(60), (-signal.SIGINT, 0))
+                    self.assertLess(time.perf_counter() - begin, max(whole / 4, .2))
 
     def test_light_verbs_do_not_load_llvm(self):
         for args in (['version'], ['help'], ['inspect', SMALL], ['explain', '--policy=fp16', SMALL], ['ops']):

@@ -4,6 +4,7 @@ import importlib.util, os, re, signal, subprocess, sys, time, unittest
 
 from package import PACKAGE, PRELOAD, SMALL, environment, python, tool
 from case import FolderCase
+import hostile
 
 RUN = f'import halftone as ht\nassert ht.run({SMALL!r}, x=[[1, 2, 3, 4]])["top"].tolist() == [0]\n'
 # Many matrix products, so that compiling or running takes long enough to be interrupted.
@@ -132,6 +133,22 @@ class Process(FolderCase):
                 child.send_signal(signal.SIGINT)
                 self.assertEqual(child.stdout.readline(), 'interrupted\n')
         self.assertEqual(child.returncode, 0)
+
+    def test_interrupts_an_import(self):
+        """The interpreter waits for the library's thread, which ends soon after the exception too."""
+        path = self.path('large.pb', hostile.KINDS['chain_add'](200000))
+        code = ('import sys, time, halftone as ht\nbegin = time.perf_counter()\nht.load(sys.argv[1])\n'
+                'print(time.perf_counter() - begin, flush=True)\n'
+                'try:\n  ht.load(sys.argv[1]); print("done")\nexcept KeyboardInterrupt:\n  print("interrupted", flush=True)\n')
+        with subprocess.Popen([sys.executable, '-c', code, path], stdout=subprocess.PIPE, text=True,
+                              env={**os.environ, 'PYTHONPATH': PACKAGE}) as child:
+            whole = float(child.stdout.readline())
+            time.sleep(whole / 8)
+            begin = time.perf_counter()
+            child.send_signal(signal.SIGINT)
+            self.assertEqual(child.stdout.readline(), 'interrupted\n')
+            self.assertEqual(child.wait(), 0)
+            self.assertLess(time.perf_counter() - begin, whole / 2)
 
     def test_interrupts_a_compilation(self):
         """It ends soon after the exception: the interpreter need not wait for the rest."""

@@ -17,7 +17,7 @@
 	_Static_assert(sizeof(struct type) ==                                                      \
 			       offsetof(struct type, last) + sizeof(((struct type *)0)->last),     \
 		#type " has padding behind its last member, or that is another one")
-ENDS_WITH(ht_load_options, max_nodes);
+ENDS_WITH(ht_load_options, cancel);
 ENDS_WITH(ht_compile_options, tee);
 ENDS_WITH(ht_save_options, sign_key);
 ENDS_WITH(ht_aot_options, max_iterations);
