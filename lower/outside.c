@@ -9,9 +9,8 @@
 
 #include <string.h>
 
-/* Neutral elements are stored and taken up to a multiple of so many of the size: loops of whole vectors and rounds
- * then take no more than what was stored. */
-enum { WHOLE = 64 };
+/* Neutral elements are stored and taken up to a multiple of so many of the size, which a sum of products takes at a time. */
+enum { WHOLE = HT_CUT_ROUND };
 
 static int64_t stride_of(struct ht_shape s, int32_t axis)
 {
@@ -271,7 +270,7 @@ static bool applies(const struct lower *l, const struct open_part *p, const stru
 
 	if (p->stride % span->stride || all % run || (span->each > 1 && all != run))
 		return false;
-	return p->neutral ? span->neutral && most_of(l, p) % WHOLE == 0 : !span->reduced;
+	return p->neutral ? span->neutral : !span->reduced;
 }
 
 static void add_cut(struct kernel_build *k, struct ht_dim *d, struct ht_cut c)
