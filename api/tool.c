@@ -2,6 +2,9 @@
 #include <halftone/tool.h>
 
 #include "base/base.h"
+#include "stats/interval.h"
+
+#include <math.h>
 
 enum ht_status ht_file_write(const char *path, const void *p, size_t n, struct ht_diags *d)
 {
@@ -14,6 +17,23 @@ enum ht_status ht_file_write(const char *path, const void *p, size_t n, struct h
 		return ht_output_commit(o);
 	ht_output_abort(o);
 	return st;
+}
+
+int ht_mean_interval_of(const double *x, size_t n, double *low, double *high)
+{
+	struct ht_interval i;
+	double sum = 0, squares = 0, mean;
+
+	for (size_t k = 0; k < n; k++)
+		sum += x[k];
+	mean = n ? sum / (double)n : 0;
+	for (size_t k = 0; k < n; k++)
+		squares +=
+			(x[k] - mean) * (x[k] - mean); /* about the mean, which loses no digits */
+	i = ht_mean_interval(n, 0, squares);
+	*low = mean + i.low;
+	*high = mean + i.high;
+	return isfinite(i.low) && isfinite(i.high);
 }
 
 void ht_tool_signals(void)

@@ -7,39 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct training {
-	struct cli *c;
-	struct ht_model *model;
-	struct ht_policy *policy;
-	struct ht_session *session;
-	struct ht_compile_options compile;
-	struct data data, eval_data;
-	struct order order;
-	struct entry step[PHASE_KINDS]; /* of each kind of phase that there is */
-	struct entry eval, rest;        /* rest: of the rows that are left of an evaluation */
-	struct phases phases;
-	const char *loss;
-	const char *output[2]; /* of a step: the loss, the op */
-	const char **measured; /* of an evaluation */
-	size_t measures;
-	double *value; /* of the last evaluation */
-	bool evaluated;
-	long long evaluated_at;
-	char *eval_names;
-	long long batch, steps, first, loop, seed, eval_every, save_every;
-	double save_seconds, saved_at; /* save_seconds 0: by steps */
-	const char *save;
-	struct saved_at saved;
-	int64_t *row;
-	struct train_log log;
-	double last_loss;
-	struct ht_loss_scale scale; /* behind the last step */
-	bool scaled;
-};
-
 /* ---- signals: the first one ends the training behind the current step ---- */
 
 static volatile sig_atomic_t stopped;
+
+bool train_is_stopped(void)
+{
+	return stopped;
+}
 
 static void stop(int signal)
 {
@@ -110,9 +85,9 @@ static enum ht_status read_options(struct training *t)
 	long long keep = 0, threads = 1;
 	enum ht_status st = HT_OK;
 
-	t->loss = t->output[0] = option(c, OPTION_LOSS, NULL);
-	t->output[1] = option(c, OPTION_TRAIN_OP, NULL);
-	if (!t->output[0] || !option_on(c, OPTION_TRAIN_STEPS))
+	t->loss = option(c, OPTION_LOSS, NULL);
+	t->train_op = option(c, OPTION_TRAIN_OP, NULL);
+	if (!t->loss || !option_on(c, OPTION_TRAIN_STEPS))
 		return fail(HT_E_USAGE, "halftone train needs --loss NAME and --steps N");
 	if (!option_on(c, OPTION_DATA))
 		return fail(
@@ -150,16 +125,16 @@ static enum ht_status read_options(struct training *t)
 /* That of the option, or the one that the model lists. */
 static enum ht_status find_train_op(struct training *t)
 {
-	if (!t->output[1])
-		t->output[1] = ht_model_train_op(t->model);
-	return t->output[1]
+	if (!t->train_op)
+		t->train_op = ht_model_train_op(t->model);
+	return t->train_op
 		       ? HT_OK
 		       : fail(HT_E_USAGE,
 				 "halftone train needs --train-op NAME: the model names no train op, or "
 				 "several");
 }
 
-static enum ht_status open_train_model(struct training *t)
+enum ht_status train_open_model(struct training *t)
 {
 	struct ht_load_options opt = HT_LOAD_OPTIONS_INIT;
 	struct cli *c = t->c;
@@ -179,7 +154,7 @@ static enum ht_status open_train_model(struct training *t)
 	return st;
 }
 
-static enum ht_status open_session(struct training *t)
+enum ht_status train_open_session(struct training *t)
 {
 	struct ht_session_options opt = HT_SESSION_OPTIONS_INIT;
 	enum ht_status st;
@@ -238,7 +213,8 @@ static enum ht_status open_steps(struct training *t)
 {
 	static const char *const names[PHASE_KINDS] = { "step", "step in float16",
 		"step in bfloat16" };
-	struct entry_wanted w = { NULL, t->output, 2, &t->data, OPTION_FEED, t->batch, t->steps };
+	struct entry_wanted w = { NULL, t->output, t->outputs, &t->data, OPTION_FEED, t->batch,
+		t->steps };
 	enum ht_status st = HT_OK;
 
 	for (int i = 0; i < PHASE_KINDS && st == HT_OK; i++) {
@@ -252,7 +228,7 @@ static enum ht_status open_steps(struct training *t)
 	return st;
 }
 
-static enum ht_status open_entries(struct training *t)
+enum ht_status train_open_entries(struct training *t)
 {
 	enum ht_status st = open_steps(t);
 
@@ -335,7 +311,7 @@ static enum ht_status resume(struct training *t)
 	return st;
 }
 
-static enum ht_status begin(struct training *t)
+enum ht_status train_begin(struct training *t)
 {
 	const char *from = option(t->c, OPTION_RESTORE, NULL);
 	enum ht_status st = HT_OK;
@@ -352,8 +328,7 @@ static enum ht_status begin(struct training *t)
 
 /* ---- the loop ---- */
 
-/* Means over all rows. */
-static enum ht_status evaluate(struct training *t, long long step)
+enum ht_status train_measure(struct training *t, long long step)
 {
 	enum ht_status st = HT_OK;
 	int64_t at = 0;
@@ -371,10 +346,17 @@ static enum ht_status evaluate(struct training *t, long long step)
 				entry_mean(e, i) * (double)e->batch / (double)t->eval_data.count;
 		at += e->batch;
 	}
-	if (st == HT_OK)
-		log_values(&t->log, "evaluation", step, t->measured, t->value, t->measures);
 	t->evaluated = st == HT_OK;
 	t->evaluated_at = step;
+	return st;
+}
+
+static enum ht_status evaluate(struct training *t, long long step)
+{
+	enum ht_status st = train_measure(t, step);
+
+	if (st == HT_OK)
+		log_values(&t->log, "evaluation", step, t->measured, t->value, t->measures);
 	return st;
 }
 
@@ -651,7 +633,19 @@ static enum ht_status report(struct training *t, bool json)
 	return text_print(&out);
 }
 
-static enum ht_status prepare(struct training *t)
+/* What the loss and the op of a step are, with `others` between them. */
+void train_set_outputs(struct training *t, const char *const *others, size_t n)
+{
+	free(t->output);
+	t->output = must_alloc((n + 2) * sizeof *t->output);
+	t->output[0] = t->loss;
+	for (size_t i = 0; i < n; i++)
+		t->output[i + 1] = others[i];
+	t->output[n + 1] = t->train_op;
+	t->outputs = n + 2;
+}
+
+static enum ht_status open_data(struct training *t)
 {
 	struct cli *c = t->c;
 	enum ht_status st = read_options(t);
@@ -660,31 +654,50 @@ static enum ht_status prepare(struct training *t)
 		st = data_open(c, OPTION_DATA, &t->data);
 	if (st == HT_OK)
 		st = data_open(c, OPTION_EVAL, &t->eval_data);
-	if (st == HT_OK)
-		st = order_begin(&t->order, t->data.count, (uint64_t)t->seed,
-			!option_on(c, OPTION_NO_SHUFFLE));
-	if (st == HT_OK && t->save)
-		st = save_make_dir(t->save);
-	if (st == HT_OK)
-		st = open_train_model(t);
-	if (st == HT_OK)
-		st = open_session(t);
-	if (st == HT_OK)
-		st = open_entries(t);
-	if (st == HT_OK)
-		st = begin(t);
 	t->row = must_alloc(((size_t)t->batch + 1) * sizeof *t->row);
 	return st;
 }
 
-static void release(struct training *t)
+enum ht_status train_open_order(struct training *t)
+{
+	return order_begin(
+		&t->order, t->data.count, (uint64_t)t->seed, !option_on(t->c, OPTION_NO_SHUFFLE));
+}
+
+static enum ht_status prepare(struct training *t)
+{
+	enum ht_status st = train_open_order(t);
+
+	if (st == HT_OK && t->save)
+		st = save_make_dir(t->save);
+	if (st == HT_OK)
+		st = train_open_model(t);
+	train_set_outputs(t, NULL, 0);
+	if (st == HT_OK)
+		st = train_open_session(t);
+	if (st == HT_OK)
+		st = train_open_entries(t);
+	return st == HT_OK ? train_begin(t) : st;
+}
+
+/* What belongs to one run alone. */
+void train_release_run(struct training *t)
 {
 	for (int i = 0; i < PHASE_KINDS; i++)
 		entry_close(&t->step[i]);
-	phases_free(&t->phases);
 	entry_close(&t->eval);
 	entry_close(&t->rest);
+	memset(t->step, 0, sizeof t->step);
+	t->eval = t->rest = (struct entry){ 0 };
 	ht_session_free(t->session);
+	t->session = NULL;
+}
+
+static void release(struct training *t)
+{
+	train_release_run(t);
+	phases_free(&t->phases);
+	free(t->output);
 	ht_policy_free(t->policy);
 	ht_model_free(t->model);
 	data_close(&t->data);
@@ -706,6 +719,14 @@ enum ht_status verb_train(struct cli *c)
 	enum ht_format format;
 	enum ht_status st = option_json(c, &format), closed;
 
+	if (st == HT_OK)
+		st = open_data(&t);
+	if (st == HT_OK && sides_wanted(c)) {
+		catch_signals();
+		st = sides_run(&t, format == HT_FORMAT_JSON);
+		release(&t);
+		return st;
+	}
 	if (st == HT_OK)
 		st = prepare(&t);
 	if (st == HT_OK)

@@ -78,6 +78,8 @@ enum ht_status entry_run(
 	struct cli *c, struct ht_session *s, struct entry *e, const int64_t *row, int64_t step);
 /* The mean of the elements of output `i`. */
 double entry_mean(const struct entry *e, size_t i);
+/* The sum of their squares. */
+double entry_squares(const struct entry *e, size_t i);
 void entry_close(struct entry *e);
 
 /* ---- train_save.c: a folder of checkpoints ---- */
@@ -149,8 +151,63 @@ void log_step(struct train_log *l, const struct told *t);
 /* A line of names and values: of an evaluation, or the end. */
 void log_values(struct train_log *l, const char *event, long long step, const char *const *name,
 	const double *value, size_t n);
+/* Of one of several trainings; norm NAN: it is not known. */
+void log_side(struct train_log *l, long long step, long long seed, const char *policy, double loss,
+	double norm);
 void log_saved(struct train_log *l, long long step, const char *dir);
 enum ht_status log_close(struct train_log *l);
 double log_seconds(const struct train_log *l);
+
+/* ---- train.c ---- */
+
+/* A training; of several side by side, one of them at a time. */
+struct training {
+	struct cli *c;
+	struct ht_model *model;
+	struct ht_policy *policy;
+	struct ht_session *session;
+	struct ht_compile_options compile;
+	struct data data, eval_data;
+	struct order order;
+	struct entry step[PHASE_KINDS]; /* of each kind of phase that there is */
+	struct entry eval, rest;        /* rest: of the rows that are left of an evaluation */
+	struct phases phases;
+	const char *loss;
+	const char *train_op;
+	const char **output; /* of a step: the loss, what else is looked at, the op */
+	size_t outputs;
+	const char **measured; /* of an evaluation */
+	size_t measures;
+	double *value; /* of the last evaluation */
+	bool evaluated;
+	long long evaluated_at;
+	char *eval_names;
+	long long batch, steps, first, loop, seed, eval_every, save_every;
+	double save_seconds, saved_at; /* save_seconds 0: by steps */
+	const char *save;
+	struct saved_at saved;
+	int64_t *row;
+	struct train_log log;
+	double last_loss;
+	struct ht_loss_scale scale; /* behind the last step */
+	bool scaled;
+};
+
+enum ht_status train_open_model(struct training *t); /* and its policy and phases */
+enum ht_status train_open_order(struct training *t);
+enum ht_status train_open_session(struct training *t);
+void train_set_outputs(struct training *t, const char *const *others, size_t n);
+enum ht_status train_open_entries(struct training *t);
+enum ht_status train_begin(struct training *t); /* first values */
+/* Means over all rows of the evaluation, in `value`. */
+enum ht_status train_measure(struct training *t, long long step);
+void train_release_run(struct training *t);
+bool train_is_stopped(void); /* by a signal */
+
+/* ---- train_sides.c: several policies side by side ---- */
+
+bool sides_wanted(const struct cli *c);
+/* `t` has its data open and its options read. */
+enum ht_status sides_run(struct training *t, bool json);
 
 #endif

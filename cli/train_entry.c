@@ -350,6 +350,17 @@ static double element(const struct ht_array *a, size_t i)
 	}
 }
 
+double entry_squares(const struct entry *e, size_t i)
+{
+	const struct ht_array *a = &e->out_view[i];
+	size_t n = a->bytes / ht_dtype_bytes(a->dtype);
+	double sum = 0;
+
+	for (size_t k = 0; k < n; k++)
+		sum += element(a, k) * element(a, k);
+	return sum;
+}
+
 double entry_mean(const struct entry *e, size_t i)
 {
 	const struct ht_array *a = &e->out_view[i];

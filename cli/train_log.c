@@ -2,6 +2,7 @@
 #include "cli/train.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,6 +127,26 @@ void log_values(struct train_log *l, const char *event, long long step, const ch
 		text_number(&line, value[i]);
 	}
 	text_printf(&line, ", \"seconds\": %.6f}\n", log_seconds(l));
+	write_line(l, &line);
+}
+
+void log_side(struct train_log *l, long long step, long long seed, const char *policy, double loss,
+	double norm)
+{
+	struct text line = { 0 };
+
+	if (!l->file)
+		return;
+	text_printf(&line,
+		"{\"event\": \"step\", \"step\": %lld, \"seed\": %lld, \"policy\": ", step, seed);
+	text_json(&line, policy);
+	text_printf(&line, ", \"loss\": ");
+	text_number(&line, loss);
+	if (!isnan(norm)) {
+		text_printf(&line, ", \"gradient_norm\": ");
+		text_number(&line, norm);
+	}
+	text_printf(&line, "}\n");
 	write_line(l, &line);
 }
 

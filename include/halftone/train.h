@@ -67,6 +67,12 @@ HT_API int ht_session_loss_scale(const struct ht_session *s, struct ht_loss_scal
  * the model. */
 HT_API const char *ht_model_train_op(const struct ht_model *m);
 
+/* The tensors that steps of optimisers take as gradients, of those steps that `op` runs: *n names, which live as long as the
+ * model.  Steps that the graph spells out in elementary ops have none that is known, and so have those in functions.
+ * HT_E_USAGE: the graph has no such op. */
+HT_API enum ht_status ht_model_gradients(struct ht_model *m, const char *op, struct ht_diags *d,
+	const char *const **names, size_t *n);
+
 /* Gives variables without a value that of the model's checkpoint (the one in a SavedModel), and where that has none runs
  * the op that initialises them, which a MetaGraphDef names or which is called as TensorFlow calls it.  Other variables of the
  * model get values likewise, so that a saved checkpoint has all of them.  `init`, where it is not NULL, is one op that

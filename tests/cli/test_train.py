@@ -280,6 +280,78 @@ class Train(ToolCase):
         self.fails(4, r"node 'error': the gradients of this loss cannot be scaled", 'train', MODEL, *self.data, '--loss', 'error', '--train-op',
                    'count_alone', '--steps', '1', '--loss-scale', 'dynamic')
 
+    # ---- policies side by side ----
+
+    def sides(self, *args, log=None):
+        r = self.report('--steps', '12', *args, *(['--log', log] if log else []))
+        told = {}
+        if log:
+            with open(log) as f:
+                for e in map(json.loads, f):
+                    told.setdefault((e['seed'], e['policy']), []).append((e['loss'], e['gradient_norm']))
+        return r, told
+
+    def test_sides_are_trainings(self):
+        """Each has the losses of a training of its own, from the same starts and on the same batches."""
+        log, alone = self.at('log'), self.at('alone')
+        policies = 'must_keep_origin_dtype', 'allow_mix_precision_bf16', 'allow_mix_precision_fp16'
+        r, told = self.sides(*(x for p in policies for x in ('--policy', p)), '--seed', '3', '--seeds', '2', '--loss-scale', 'fixed:64', log=log)
+        self.assertEqual([(s['policy'], s['null']) for s in r['sides']],
+                         [*((p, False) for p in policies), ('must_keep_origin_dtype', True)])
+        for p in policies:
+            for seed in 3, 4:
+                self.tool(*self.base, '--steps', '12', '--policy', p, '--seed', str(seed), '--loss-scale', 'fixed:64', '--log', alone)
+                self.assertEqual([x for x, _ in told[seed, p]], self.losses(alone), (p, seed))
+        first, low, null = ([x for x, _ in told[3, p]] for p in (policies[0], policies[1], 'null'))
+        apart = [abs(a - b) / abs(b) for a, b in zip(low, first)]
+        second = [abs(a[0] - b[0]) / abs(b[0]) for a, b in zip(told[4, policies[1]], told[4, policies[0]])]
+        self.assertAlmostEqual(r['sides'][1]['loss']['largest'], max(apart + second), 6)
+        self.assertTrue(any(a != b for a, b in zip(null, first)) and all(abs(a - b) < 1e-4 * b for a, b in zip(null, first)))
+        self.assertEqual(r['sides'][1]['loss']['beyond_noise_from'], 1)
+        self.assertIsNone(r['sides'][3]['loss']['beyond_noise_from'])
+
+    def test_sides_tell_the_norm_of_gradients(self):
+        """Of the first step with momentum: how far the weights go, over the rate; a loss scale does not count."""
+        log, save = self.at('log'), self.at('s')
+        for scale in 'none', 'fixed:256':
+            _, told = self.sides('--seeds', '1', '--loss-scale', scale, log=log)
+            weights = []
+            for steps in '0', '1':
+                self.tool(*self.base, '--steps', steps, '--save', save)
+                weights.append(struct.unpack('<4f', self.bytes_of(save, int(steps))[1][-32:-16]))
+            far = sum((a - b) ** 2 for a, b in zip(*weights)) ** .5 / 0.05
+            self.assertAlmostEqual(told[1, 'must_keep_origin_dtype'][0][1] / far, 1, 4)
+
+    def test_sides_have_intervals(self):
+        evaluation = ['--eval', f'x=@{self.xs}', '--eval', f'y=@{self.ys}', '--eval-fetch', 'error']
+        r, _ = self.sides('--policy', 'allow_mix_precision_bf16', '--seeds', '4', *evaluation)
+        self.assertEqual((r['metric'], r['seeds']), ('error', 4))
+        first, low = r['sides'][0]['final'], r['sides'][1]['final']
+        d = [a - b for a, b in zip(low, first)]
+        mean = sum(d) / 4
+        half = 3.182446305284263 * (sum((x - mean) ** 2 for x in d) / 3 / 4) ** .5
+        self.assertAlmostEqual(r['sides'][1]['difference'], mean, 8)
+        for got, want in zip(r['sides'][1]['interval'], (mean - half, mean + half)):
+            self.assertAlmostEqual(got, want, 8)
+        text = self.tool(*self.base, '--steps', '5', '--seeds', '3').stdout.decode()
+        self.assertRegex(text, r'^5 steps from 3 starts\nmust_keep_origin_dtype  loss .*\nnull policy  loss [^\n]*\n    loss: \+?\S+  \[.*over 3 starts')
+
+    def test_sides_diverge_alone(self):
+        """A side whose loss is no number ends; the others go on."""
+        plain = [a for a in self.base if a not in ('--feed', 'rate=0.05')]
+        r = json.loads(self.tool(*plain, '--steps', '30', '--policy', 'force_fp16', '--seeds', '1', '--feed', 'boost=3e5', '--feed', 'rate=1e-7',
+                                 '--format', 'json').stdout)
+        self.assertEqual([s['diverged'] for s in r['sides']], [0, 1, 0])
+        self.assertIsNone(r['sides'][1]['difference'])
+
+    def test_sides_refused(self):
+        two = ['--policy', 'must_keep_origin_dtype', '--policy', 'force_fp16', '--steps', '1']
+        for option in (['--save', self.at('s')], ['--resume', 'x'], ['--accelerate-train-mode', 'fast|step'],
+                       ['--eval-every', '2', '--eval', f'x=@{self.xs}', '--eval', f'y=@{self.ys}']):
+            self.fails(2, f'{option[0]} is of one training', *self.base, *two, *option)
+        self.fails(2, "no policy 'x'|unknown policy 'x'", *self.base, '--steps', '1', '--policy', 'force_fp16', '--policy', 'x')
+        self.fails(2, '--seeds', *self.base, '--steps', '1', '--seeds', '0')
+
     # ---- what is refused ----
 
     def test_usage(self):
