@@ -42,13 +42,15 @@ RUN = ('addn', 'users', 'concat', 'placeholders', 'constants', 'control_in', 'on
 MEASURED = [sys.executable, '-I', '-S', os.path.join(TOP, 'tests', 'tools', 'measured.py')]
 ALONE = {**os.environ, 'HALFTONE_POLICY': '', 'HALFTONE_CACHE_MODE': 'off'}
 
-# `inspect` of MANY elements takes at most EACH bytes for one.  A function and its call are two, as are a control edge into a
-# node and one from it.
+# MANY elements take at most EACH bytes for one.  A function and its call are two, as are a control edge into a node and one
+# from it.  A program takes more for each output, input or constant (BYTES), so those are for `inspect` alone.
 MANY, EACH = 100000, 2048
 COUNTED = {'functions_called': 2, 'control_through': 2}
 LARGE = ('functions_called', 'chain_add', 'control_through', 'constants_alike', 'one_function', 'functions_unused', 'addn', 'concat',
          'pack', 'identities', 'users', 'alike', 'constant_users', 'control_in', 'control_values', 'control_out', 'control_chain',
          'attributes', 'ints', 'shapes', 'types', 'strings', 'placeholders', 'constants', 'unpack', 'scopes')
+LARGE_PROGRAMS = ('addn', 'concat', 'pack', 'alike', 'control_in', 'control_chain', 'functions_unused', 'attributes', 'ints', 'shapes',
+                  'types', 'strings')
 
 
 class Size(ToolCase):
@@ -97,12 +99,16 @@ class Size(ToolCase):
                 self.grows_linearly(kind, 'inspect')
 
     def test_bytes_of_very_many(self):
-        _, nothing, *_ = self.measure('inspect', self.model('users', 1))
-        for kind in LARGE:
-            with self.subTest(kind):
-                _, peak, code, err = self.measure('inspect', self.model(kind, MANY))
-                self.assertEqual(code, 0, err)
-                self.assertLess(peak - nothing, EACH * MANY * COUNTED.get(kind, 1))
+        for verb, kinds in (('inspect', LARGE), ('compile -o out.htx', LARGE_PROGRAMS), ('run -o out.npz', LARGE_PROGRAMS),
+                            ('aot -o package', LARGE_PROGRAMS)):
+            verb, *more = verb.split()
+            more = more[:1] + [self.path(f) for f in more[1:]]
+            _, nothing, *_ = self.measure(verb, self.model('users', 1), *more)
+            for kind in kinds:
+                with self.subTest(kind, verb=verb):
+                    _, peak, code, err = self.measure(verb, self.model(kind, MANY), *more)
+                    self.assertEqual(code, 0, err)
+                    self.assertLess(peak - nothing, EACH * MANY * COUNTED.get(kind, 1))
 
     @unittest.skipUnless(shutil.which('valgrind'), 'no valgrind')
     def test_instructions(self):
