@@ -226,6 +226,12 @@ class Model(Owner):
         from ._session import Session
         return Session(self, train_op, loss, fetches, policy, options, threads, seed, init_op, target, loss_scale)
 
+    def gradients(self, train_op: str) -> list[str]:
+        """The tensors that steps of optimisers take as gradients, of those steps that `train_op` runs: fetches for a session."""
+        found, n = ctypes.POINTER(ctypes.c_char_p)(), ctypes.c_size_t()
+        call(lib.ht_model_gradients, self._handle, raw(train_op), late=(ctypes.byref(found), ctypes.byref(n)))
+        return [os.fsdecode(found[i]) for i in range(n.value)]
+
     def __repr__(self) -> str:
         if self.closed:
             return f'<Model {self.path!r}, closed>'

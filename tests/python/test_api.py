@@ -624,7 +624,7 @@ class Everything(FolderCase):
 
     # What Python does in another way, or does not need.
     WITHOUT = {
-        'ht_profiling_value': 'for the tool', 'ht_comparison_rows': 'the JSON has them', 'ht_context_recording': 'trace() and profile_table() have it',
+        'ht_profiling_value': 'for the tool', 'ht_mean_interval_of': 'likewise', 'ht_comparison_rows': 'the JSON has them', 'ht_context_recording': 'trace() and profile_table() have it',
         'ht_program_save': 'save() writes one program as it writes several',
         'ht_model_set_open': 'ht_model_set_open_dimension() serves every dimension', 'ht_program_open': 'likewise of ht_program_open_dimension()',
         'ht_program_tensor': 'for dumps, which the tool writes', 'ht_context_see': 'likewise',

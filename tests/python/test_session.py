@@ -45,6 +45,14 @@ class Sessions(FolderCase):
         self.assertEqual(self.losses(s), again)
         self.assertNotEqual(self.losses(self.session(seed=4)), self.losses(self.session(seed=5)))
 
+    def test_gradients(self):
+        m = ht.load(MODEL)
+        self.assertEqual(m.gradients('loss'), [])
+        self.assertEqual(m.gradients('train'), ['gradient'])
+        step = m.session(train_op='train', fetches=['gradient'], seed=1).step(x=X, y=Y, rate=RATE)
+        self.assertEqual(step['gradient'].shape, (4, 1))
+        self.assertRaises(ht.UsageError, m.gradients, 'none')
+
     def test_assign(self):
         s = self.session()
         s.step(x=X, y=Y, rate=RATE)
