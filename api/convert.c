@@ -173,11 +173,17 @@ static enum ht_status as_stated(struct convert *c, struct ht_graph **out)
 
 /* ---- ops that TensorFlow does not have ---- */
 
+/* What the vendor's adapter registers, it knows. */
+static bool is_vendors(const struct ht_node *n)
+{
+	return ht_str_starts(n->type, "Npu");
+}
+
 static bool is_foreign(const struct ht_node *n)
 {
 	const struct ht_tf_op *op = ht_tf_op_named(n->type);
 
-	return n->op != HT_OP_OPAQUE && !(op && op->known);
+	return n->op != HT_OP_OPAQUE && !(op && op->known) && !is_vendors(n);
 }
 
 static const struct ht_node *find_foreign(const struct ht_graph *g)

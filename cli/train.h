@@ -43,6 +43,8 @@ struct order {
 enum ht_status order_begin(struct order *o, int64_t count, uint64_t seed, bool shuffles);
 int64_t order_row(struct order *o, int64_t position);
 void order_end(struct order *o);
+/* The next number of a stream that *state begins (splitmix64). */
+uint64_t order_random(uint64_t *state);
 
 /* ---- train_entry.c: an entry of the session with its arrays ---- */
 

@@ -144,7 +144,7 @@ void data_close(struct data *d)
 
 /* ---- order ---- */
 
-static uint64_t next(uint64_t *state)
+uint64_t order_random(uint64_t *state)
 {
 	uint64_t z = *state += 0x9e3779b97f4a7c15u;
 
@@ -169,11 +169,11 @@ static void shuffle(struct order *o, int64_t epoch)
 {
 	uint64_t state = o->seed;
 
-	state = next(&state) ^ (uint64_t)epoch;
+	state = order_random(&state) ^ (uint64_t)epoch;
 	for (int64_t i = 0; i < o->count; i++)
 		o->permutation[i] = (uint32_t)i;
 	for (int64_t i = o->count - 1; i > 0; i--) {
-		uint64_t j = (next(&state) >> 32) * (uint64_t)(i + 1) >> 32;
+		uint64_t j = (order_random(&state) >> 32) * (uint64_t)(i + 1) >> 32;
 		uint32_t swapped = o->permutation[i];
 
 		o->permutation[i] = o->permutation[j];

@@ -88,15 +88,6 @@ static void list_sides(struct sides *s)
 
 /* ---- a start ---- */
 
-static uint64_t next(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return z ^ z >> 31;
-}
-
 /* Each number of a float32 variable one unit in the last place up or down; zeros stay. */
 static enum ht_status move_weights(struct training *t)
 {
@@ -114,7 +105,8 @@ static enum ht_status move_weights(struct training *t)
 		memcpy(x, v.value, v.bytes);
 		for (size_t k = 0; k < v.bytes / sizeof *x; k++)
 			if (x[k] != 0)
-				x[k] = nextafterf(x[k], next(&state) & 1 ? INFINITY : -INFINITY);
+				x[k] = nextafterf(
+					x[k], order_random(&state) & 1 ? INFINITY : -INFINITY);
 		st = ht_session_assign(t->session, i, &a, t->c->diags);
 		free(x);
 		if (st != HT_OK)

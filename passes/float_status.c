@@ -5,8 +5,9 @@
  * among them: all eight numbers are 1 where an element of one of them is infinite or NaN, else 0.  A clear gives zeros, as an
  * allocation does, and what else uses the allocation sees what its get left there.
  *
- * Edges become operands here, in front of all passes that drop edges; pass `training` writes the op that is left,
- * _FloatStatus, so that policies decide on it as one op. */
+ * A graph that is only looked at, or written for the vendor's own compiler, keeps its ops.  Else edges become operands here, in
+ * front of all passes that drop edges; pass `training` writes the op that is left, _FloatStatus, so that policies decide on it
+ * as one op. */
 #include "passes/float_status.h"
 
 #include <string.h>
@@ -122,7 +123,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	struct ht_node **all;
 	size_t count;
 
-	if (!has(g))
+	if (c->keep_changed || !has(g))
 		return HT_OK;
 	ht_rw_init(&x.r, g, c);
 	all = ht_rw_nodes(&x.r, &count);

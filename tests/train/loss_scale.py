@@ -186,6 +186,12 @@ def check(seed, make):
             np.save(f'{folder}/{name}.npy', getattr(oracle, name))
         Net(seed, make, True).export(f'{folder}/vendor.meta')
         Net(seed, None, False).export(f'{folder}/plain.meta')
+        # A graph under a policy that is for the vendor's compiler keeps its ops.
+        subprocess.run([environment.TOOL, 'convert', f'{folder}/vendor.meta', '--outputs', 'loss,train', '--policy', 'allow_mix_precision_fp16',
+                        '-q', '-o', f'{folder}/vendor.pb'], check=True)
+        graph = v1.GraphDef.FromString(open(f'{folder}/vendor.pb', 'rb').read())
+        if sorted(n.op for n in graph.node if n.op.startswith('Npu')) != sorted(VENDOR.values()):
+            sys.exit(f'{what}: convert lost ops of the vendor')
         # The graph's own scale, with the vendor's flag; in one go and in stretches.
         tool(folder, f'{folder}/vendor.meta', oracle, STEPS, '--restore', start, '--save', f'{folder}/vendor')
         compare(f'{what}, the vendor\'s graph', f'{folder}/vendor/ckpt-{STEPS}', want[-1])
