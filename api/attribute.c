@@ -29,20 +29,32 @@ double ht_node_excess(const struct ht_node_error *e)
 	return expected > 0 ? sqrt(e->own.squares / expected) : (double)INFINITY;
 }
 
+int ht_rank_compare(const struct ht_rank *a, const struct ht_rank *b)
+{
+	if ((a->excess >= HT_NODE_SUSPECT || b->excess >= HT_NODE_SUSPECT) &&
+		a->excess != b->excess)
+		return a->excess > b->excess ? -1 : 1;
+	if (a->own != b->own)
+		return a->own > b->own ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+double ht_excess_shown(double excess)
+{
+	return isfinite(excess) ? round(excess * 1000) / 1000 : excess;
+}
+
+static struct ht_rank rank_of(const struct ht_node_error *e)
+{
+	return (struct ht_rank){ ht_node_excess(e), ht_node_rms(e, &e->own), (double)e->order };
+}
+
 static int by_rank(const void *x, const void *y)
 {
-	const struct ht_node_error *const *a = x, *const *b = y;
-	double i = ht_node_excess(*a), k = ht_node_excess(*b);
+	struct ht_rank a = rank_of(*(const struct ht_node_error *const *)x),
+		       b = rank_of(*(const struct ht_node_error *const *)y);
 
-	if (i >= HT_NODE_SUSPECT || k >= HT_NODE_SUSPECT) {
-		if (i != k)
-			return i > k ? -1 : 1;
-	}
-	i = ht_node_rms(*a, &(*a)->own);
-	k = ht_node_rms(*b, &(*b)->own);
-	if (i != k)
-		return i > k ? -1 : 1;
-	return (*a)->order<(*b)->order ? -1 : (*a)->order>(*b)->order;
+	return ht_rank_compare(&a, &b);
 }
 
 const struct ht_node_error **ht_nodes_ranked(const struct ht_node_errors *n, struct ht_arena *a)
@@ -194,15 +206,11 @@ static bool is_same_shape(const struct ht_tensor_info *a, const struct ht_tensor
 		(struct ht_shape){ a->rank, a->dim }, (struct ht_shape){ b->rank, b->dim });
 }
 
-static bool is_numbers(enum ht_dtype t)
-{
-	return ht_is_float(t) && (t == HT_F16 || t == HT_BF16 || t == HT_F32 || t == HT_F64);
-}
-
 static bool is_comparable(const struct ht_tensor_info *a, const struct ht_tensor_info *b)
 {
 	return is_same_shape(a, b) &&
-	       (a->dtype == b->dtype || (is_numbers(a->dtype) && is_numbers(b->dtype)));
+	       (a->dtype == b->dtype ||
+		       (ht_is_kernel_float(a->dtype) && ht_is_kernel_float(b->dtype)));
 }
 
 /* What the places of `alone` read, and what of the reference each of them is. */
@@ -319,7 +327,7 @@ static void add_tensor(struct matching *m, size_t place)
 		if (of >= 0)
 			t->operand[t->operands++] = of;
 	}
-	if (!is_numbers(i->dtype))
+	if (!ht_is_kernel_float(i->dtype))
 		return;
 	t->of = &n->of[n->n++];
 	*t->of = (struct ht_node_error){
@@ -340,7 +348,7 @@ static void add_tensors(struct matching *m)
 			continue;
 		if (m->kept[i] >= 0)
 			add_tensor(m, i);
-		else if (is_numbers(info_of(m->alone, i)->dtype))
+		else if (ht_is_kernel_float(info_of(m->alone, i)->dtype))
 			n->without++;
 	}
 }

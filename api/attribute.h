@@ -38,10 +38,7 @@ double ht_node_rms(const struct ht_node_error *e, const struct ht_distance_sum *
 double ht_node_excess(const struct ht_node_error *e);
 /* attribute_forms.c: what came along with its operands, as far as errors are independent: sqrt(error^2 - own^2). */
 double ht_node_inherited(const struct ht_node_error *e);
-/* From here on a node's own error is more than rounding explains. */
-#define HT_NODE_SUSPECT 2.0
-/* The nodes by rank: first those whose own error is HT_NODE_SUSPECT times what is expected or more, the largest ratio
- * first, then the others by their own errors. */
+/* The nodes by ht_rank_compare(). */
 const struct ht_node_error **ht_nodes_ranked(const struct ht_node_errors *n, struct ht_arena *a);
 /* The first node, in the order of computation, with any; NULL: none has. */
 const struct ht_node_error *ht_nodes_first(const struct ht_node_errors *n, enum ht_numeric what);

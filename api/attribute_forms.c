@@ -144,13 +144,12 @@ void ht_nodes_json(struct ht_buf *b, const struct ht_compared *r)
 
 /* ---- text and Markdown ---- */
 
-/* Three places behind the point: most ratios are about 1. */
 static struct ht_str ratio(struct ht_arena *a, double x)
 {
 	struct ht_buf b;
 
 	ht_buf_init(&b, a);
-	ht_put_double(&b, isfinite(x) ? round(x * 1000) / 1000 : x);
+	ht_put_double(&b, ht_excess_shown(x));
 	return ht_buf_str(&b);
 }
 

@@ -71,15 +71,18 @@ static char *keep_execution(struct ht_attribution *a, struct ht_kept *k, uint64_
 
 /* ---- what is seen ---- */
 
-/* A place at a time in a run. */
+/* What a run shows at a place of its program. */
 struct sight {
 	struct ht_looked *l;
 	struct ht_attribution *a;
 	const struct ht_tee_place *place;
 	const struct ht_tensor_info *info;
 	void *at;
+	size_t count; /* elements */
 	uint64_t execution;
-	size_t first; /* its elements begin at this one of the whole tensor */
+	size_t first;            /* its elements begin at this one of the whole tensor */
+	struct ht_attributed *t; /* the tensor, where it counts in this wave */
+	struct ht_elements want; /* what the reference has */
 };
 
 static bool look(struct ht_looked *l, uint32_t place, const void *at, const struct ht_exec_frame *f,
@@ -88,8 +91,13 @@ static bool look(struct ht_looked *l, uint32_t place, const void *at, const stru
 	const struct ht_tee_place *p = &l->program->tee_place[place];
 	size_t part = ht_tee_part(f);
 
-	*s = (struct sight){ l, l->of, p, &l->program->tee[p->first].info, (void *)(uintptr_t)at, 0,
-		part * (size_t)p->count };
+	*s = (struct sight){ .l = l,
+		.a = l->of,
+		.place = p,
+		.info = &l->program->tee[p->first].info,
+		.at = (void *)(uintptr_t)at,
+		.count = (size_t)p->count,
+		.first = part * (size_t)p->count };
 	l->seen++;
 	if (part && !p->in_parts)
 		return false;
@@ -112,41 +120,33 @@ static void see_reference(void *arg, uint32_t place, const void *at, const struc
 	if (!to)
 		return;
 	bytes = ht_dtype_info(s.place->held)->bytes;
-	memcpy(to + s.first * bytes, ht_tee_get(s.place, s.at, s.a->room[0]),
-		(size_t)s.place->count * bytes);
+	memcpy(to + s.first * bytes, ht_tee_get(s.place, s.at, s.a->room[0]), s.count * bytes);
 }
 
-/* The tensor that is seen, where it counts in this wave; `want` is what it should be.  NULL: the reference has it not. */
-static struct ht_attributed *tensor_seen(
-	const struct sight *s, uint32_t place, struct ht_elements *want)
+/* Looks at a tensor of which this wave keeps what the reference has; false: it is none. */
+static bool look_at_tensor(struct ht_looked *l, uint32_t place, const void *at,
+	const struct ht_exec_frame *f, struct sight *s)
 {
-	const struct ht_program *reference = s->a->looked[HT_LOOKED_REFERENCE].program;
-	int32_t number = s->l->tensor[place];
-	struct ht_attributed *t = number < 0 ? NULL : &s->a->tensor[number];
-	const struct ht_kept *k = t ? &s->a->kept[t->kept] : NULL;
-	enum ht_dtype held;
+	const struct ht_program *reference = l->of->looked[HT_LOOKED_REFERENCE].program;
+	int32_t number = l->tensor[place];
+	const struct ht_kept *k;
 
-	if (!t || s->execution >= k->executions)
-		return NULL;
-	held = reference->tee_place[t->kept].held;
-	*want = (struct ht_elements){
-		k->execution[s->execution] + s->first * ht_dtype_info(held)->bytes, held
-	};
-	return t;
+	if (!look(l, place, at, f, s) || number < 0)
+		return false;
+	s->t = &s->a->tensor[number];
+	k = &s->a->kept[s->t->kept];
+	if (s->execution >= k->executions)
+		return false;
+	s->want.dtype = reference->tee_place[s->t->kept].held;
+	s->want.at = k->execution[s->execution] + s->first * ht_dtype_info(s->want.dtype)->bytes;
+	return true;
 }
 
-/* Both; NULL: there is nothing to look at. */
-static struct ht_attributed *look_at(struct ht_looked *l, uint32_t place, const void *at,
-	const struct ht_exec_frame *f, struct sight *s, struct ht_elements *want)
+static bool is_measured(const struct sight *s)
 {
-	return look(l, place, at, f, s) ? tensor_seen(s, place, want) : NULL;
-}
+	size_t number = (size_t)(s->t - s->a->tensor);
 
-static bool is_measured(const struct ht_attribution *a, const struct ht_attributed *t)
-{
-	size_t number = (size_t)(t - a->tensor);
-
-	return t->of && number >= a->first && number < a->last;
+	return s->t->of && number >= s->a->first && number < s->a->last;
 }
 
 static struct ht_elements elements_of(const struct sight *s)
@@ -156,74 +156,76 @@ static struct ht_elements elements_of(const struct sight *s)
 
 static void see_policy(void *arg, uint32_t place, const void *at, const struct ht_exec_frame *f)
 {
-	struct ht_elements got, want;
-	struct ht_attributed *t;
+	struct ht_node_error *of;
+	struct ht_elements got;
 	struct sight s;
-	size_t n;
 
-	t = look_at(arg, place, at, f, &s, &want);
-	if (!t || !is_measured(s.a, t))
+	if (!look_at_tensor(arg, place, at, f, &s) || !is_measured(&s))
 		return;
-	n = (size_t)s.place->count;
+	of = s.t->of;
 	got = elements_of(&s);
-	if (!t->of->order)
-		t->of->order = s.l->seen;
-	ht_distance_add(&t->of->error, got, s.place->held, want, n);
-	ht_numerics_add(t->of, s.place->rounded ? s.info->dtype : s.place->held, got, want, n,
+	if (!of->order)
+		of->order = s.l->seen;
+	ht_distance_add(&of->error, got, s.place->held, s.want, s.count);
+	ht_numerics_add(of, s.place->rounded ? s.info->dtype : s.place->held, got, s.want, s.count,
 		s.a->row->nodes.samples);
 }
 
 /* The reference's elements, as the policy rounds them. */
-static void put_reference(
-	const struct sight *s, const struct ht_attributed *t, struct ht_elements want)
+static void put_reference(const struct sight *s)
 {
 	const struct ht_program *alone = s->a->looked[HT_LOOKED_ALONE].program;
-	const struct ht_tee_place *p = &alone->tee_place[t->place];
+	const struct ht_tee_place *p = &alone->tee_place[s->t->place];
 	enum ht_dtype rounded = p->rounded ? alone->tee[p->first].info.dtype : p->held;
-	size_t n = (size_t)s->place->count;
 
 	if (!s->place->own)
 		return;
-	if (t->of)
-		ht_elements_convert(want, rounded, s->place->held, s->a->room[1], n);
-	else if (want.dtype != s->place->held)
+	if (s->t->of)
+		ht_elements_convert(s->want, rounded, s->place->held, s->a->room[1], s->count);
+	else if (s->want.dtype != s->place->held)
 		return;
-	ht_tee_set(s->place, s->at, t->of ? s->a->room[1] : want.at);
+	ht_tee_set(s->place, s->at, s->t->of ? s->a->room[1] : s->want.at);
+}
+
+static void measure_own(const struct sight *s)
+{
+	struct ht_node_error *of = s->t->of;
+
+	ht_reference_add(of, s->want, s->count);
+	if (ht_is_low(of->info.dtype))
+		ht_exponents_add(s->a->row->nodes.exponent, s->want, s->count);
+	ht_distance_add(&of->own, elements_of(s), s->place->held, s->want, s->count);
+}
+
+static void measure_expected(const struct sight *s)
+{
+	struct ht_node_error *of = s->t->of;
+
+	ht_distance_add(&of->expected, elements_of(s), of->wide ? HT_F32 : of->info.dtype, s->want,
+		s->count);
+}
+
+/* Measures the node's result, and hands the reference's tensor on to the nodes that read it. */
+static void see_node(void *arg, uint32_t place, const void *at, const struct ht_exec_frame *f,
+	void (*measure)(const struct sight *s))
+{
+	struct sight s;
+
+	if (!look_at_tensor(arg, place, at, f, &s))
+		return;
+	if (is_measured(&s))
+		measure(&s);
+	put_reference(&s);
 }
 
 static void see_alone(void *arg, uint32_t place, const void *at, const struct ht_exec_frame *f)
 {
-	struct ht_attributed *t;
-	struct ht_elements want;
-	struct sight s;
-
-	t = look_at(arg, place, at, f, &s, &want);
-	if (!t)
-		return;
-	if (is_measured(s.a, t)) {
-		size_t n = (size_t)s.place->count;
-
-		ht_reference_add(t->of, want, n);
-		if (t->of->info.dtype == HT_F16 || t->of->info.dtype == HT_BF16)
-			ht_exponents_add(s.a->row->nodes.exponent, want, n);
-		ht_distance_add(&t->of->own, elements_of(&s), s.place->held, want, n);
-	}
-	put_reference(&s, t, want);
+	see_node(arg, place, at, f, measure_own);
 }
 
 static void see_wide(void *arg, uint32_t place, const void *at, const struct ht_exec_frame *f)
 {
-	struct ht_attributed *t;
-	struct ht_elements want;
-	struct sight s;
-
-	t = look_at(arg, place, at, f, &s, &want);
-	if (!t)
-		return;
-	if (is_measured(s.a, t))
-		ht_distance_add(&t->of->expected, elements_of(&s),
-			t->of->wide ? HT_F32 : t->of->info.dtype, want, (size_t)s.place->count);
-	put_reference(&s, t, want);
+	see_node(arg, place, at, f, measure_expected);
 }
 
 /* ---- runs ---- */

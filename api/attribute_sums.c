@@ -1,8 +1,8 @@
 /* Attribution: sums over the elements of a tensor, some thousand at a time as doubles. */
 #include "api/attribute.h"
+#include "stats/values.h"
 
 #include <halftone/runtime.h>
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -38,7 +38,7 @@ static void round_floats(enum ht_dtype t, float *x, size_t n)
 {
 	uint16_t low[CHUNK];
 
-	if (t != HT_F16 && t != HT_BF16)
+	if (!ht_is_low(t))
 		return;
 	ht_narrow(x, t, low, n);
 	ht_widen(low, t, x, n);
@@ -91,18 +91,6 @@ void ht_elements_convert(
 
 /* ---- sums ---- */
 
-static bool is_finite(double x)
-{
-	return fabs(x) <= DBL_MAX;
-}
-
-static double difference(double a, double b)
-{
-	bool same = a == b || (a != a && b != b);
-
-	return same ? 0 : is_finite(a) && is_finite(b) ? fabs(a - b) : (double)INFINITY;
-}
-
 struct lanes {
 	double squares[LANES], most[LANES];
 };
@@ -139,7 +127,7 @@ void ht_distance_add(struct ht_distance_sum *s, struct ht_elements got, enum ht_
 		doubles_of(got, rounded_to, i, m, a);
 		doubles_of(want, want.dtype, i, m, b);
 		for (size_t k = 0; k < m; k++)
-			a[k] = difference(a[k], b[k]);
+			a[k] = ht_difference(a[k], b[k]);
 		add_lanes(&l, a, m);
 	}
 	add_up(&l, &s->squares, &s->most);
@@ -154,7 +142,7 @@ void ht_reference_add(struct ht_node_error *e, struct ht_elements want, size_t n
 		m = n - i < CHUNK ? n - i : CHUNK;
 		doubles_of(want, want.dtype, i, m, b);
 		for (size_t k = 0; k < m; k++)
-			b[k] = is_finite(b[k]) ? fabs(b[k]) : 0;
+			b[k] = isfinite(b[k]) ? fabs(b[k]) : 0;
 		add_lanes(&l, b, m);
 	}
 	add_up(&l, &e->squares, &e->most);
@@ -172,7 +160,7 @@ void ht_exponents_add(uint64_t exponent[HT_EXPONENTS], struct ht_elements want, 
 			uint64_t bits;
 			int at;
 
-			if (b[k] == 0 || !is_finite(b[k]))
+			if (b[k] == 0 || !isfinite(b[k]))
 				continue;
 			memcpy(&bits, &b[k], sizeof bits);
 			at = (int)(bits >> 52 & 0x7ff) - 1023 - HT_LEAST_EXPONENT;
@@ -183,15 +171,10 @@ void ht_exponents_add(uint64_t exponent[HT_EXPONENTS], struct ht_elements want, 
 
 /* ---- what becomes of numbers ---- */
 
-static double least_normal(enum ht_dtype t)
-{
-	return t == HT_F16 ? 0x1p-14 : t == HT_F64 ? DBL_MIN : FLT_MIN;
-}
-
 void ht_numerics_add(struct ht_node_error *e, enum ht_dtype t, struct ht_elements got,
 	struct ht_elements want, size_t n, size_t sample)
 {
-	double a[CHUNK], b[CHUNK], least = least_normal(t);
+	double a[CHUNK], b[CHUNK], least = ht_least_normal(t);
 	uint64_t found[HT_NUMERICS] = { 0 };
 
 	for (size_t i = 0, m; i < n; i += m) {
@@ -199,7 +182,7 @@ void ht_numerics_add(struct ht_node_error *e, enum ht_dtype t, struct ht_element
 		doubles_of(got, t, i, m, a);
 		doubles_of(want, want.dtype, i, m, b);
 		for (size_t k = 0; k < m; k++) {
-			found[HT_NUMERIC_OVERFLOW] += isinf(a[k]) && is_finite(b[k]);
+			found[HT_NUMERIC_OVERFLOW] += isinf(a[k]) && isfinite(b[k]);
 			found[HT_NUMERIC_UNDERFLOW] += a[k] == 0 && b[k] != 0;
 			found[HT_NUMERIC_SUBNORMAL] += a[k] != 0 && fabs(a[k]) < least;
 			found[HT_NUMERIC_NAN] += a[k] != a[k] && b[k] == b[k];

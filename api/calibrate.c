@@ -43,15 +43,6 @@ static const struct ht_budget *budget_of(const struct ht_calibrator *c)
 
 /* ---- samples ---- */
 
-static uint64_t next(uint64_t *state)
-{
-	uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
-
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return x ^ x >> 31;
-}
-
 /* Floats in [-1, 1); integers are 0 or 1, since they may be indices. */
 static void fill_random(void *data, const struct ht_value_info *v, uint64_t seed)
 {
@@ -59,14 +50,14 @@ static void fill_random(void *data, const struct ht_value_info *v, uint64_t seed
 	uint64_t state = seed;
 
 	for (size_t i = 0; i < n; i++) {
-		uint64_t r = next(&state);
+		uint64_t r = ht_random(&state);
 		float x = (float)((double)(r >> 11) * 0x1p-52 - 1);
 		char *p = (char *)data + i * size;
 		if (v->dtype == HT_F32)
 			memcpy(p, &x, sizeof x);
 		else if (v->dtype == HT_F64)
 			memcpy(p, &(double){ (double)x }, sizeof(double));
-		else if (v->dtype == HT_F16 || v->dtype == HT_BF16)
+		else if (ht_is_low(v->dtype))
 			ht_narrow(&x, v->dtype, p, 1);
 		else
 			*p = (char)(r & 1); /* of any width: little-endian */

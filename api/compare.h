@@ -37,6 +37,19 @@ enum ht_numeric {
 /* Exponents of powers of two from HT_LEAST_EXPONENT on; what is smaller, or larger, counts as the first or last. */
 enum { HT_LEAST_EXPONENT = -150, HT_EXPONENTS = 280 };
 
+/* A node whose own error is this many times the expected one, or more, does something else than compute and round. */
+#define HT_NODE_SUSPECT 2.0
+/* By what nodes are ranked. */
+struct ht_rank {
+	double excess; /* own error / expected error */
+	double own;
+	double order; /* of computation */
+};
+/* For qsort(): suspects come first, the largest excess in front, then the others by their own errors. */
+int ht_rank_compare(const struct ht_rank *a, const struct ht_rank *b);
+/* An excess as reports show it, with three decimal places: most are about 1. */
+double ht_excess_shown(double excess);
+
 /* The errors of tensors (attribute.h). */
 struct ht_node_errors {
 	struct ht_node_error *of; /* in the order of the program */

@@ -2,6 +2,7 @@
 #include "api/loss_scale.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,13 +37,17 @@ static const char *parse_member(struct ht_scaling *s, const char **p)
 	static const struct {
 		const char *name;
 		double least, most;
-		bool whole;
+		size_t steps, ratio; /* where the member is; 0: the row is of the other kind */
 		const char *said;
 	} members[] = {
-		{ "incr-every=", 1, 1e15, true, "incr-every is a whole number from 1" },
-		{ "decr-every=", 1, 1e15, true, "decr-every is a whole number from 1" },
-		{ "incr-ratio=", 1, 1e6, false, "incr-ratio is a number from 1 to 1e6" },
-		{ "decr-ratio=", 1e-6, 1, false, "decr-ratio is a number from 1e-6 to 1" },
+		{ "incr-every=", 1, 1e15, offsetof(struct ht_scaling, incr_every), 0,
+			"incr-every is a whole number from 1" },
+		{ "decr-every=", 1, 1e15, offsetof(struct ht_scaling, decr_every), 0,
+			"decr-every is a whole number from 1" },
+		{ "incr-ratio=", 1, 1e6, 0, offsetof(struct ht_scaling, incr_ratio),
+			"incr-ratio is a number from 1 to 1e6" },
+		{ "decr-ratio=", 1e-6, 1, 0, offsetof(struct ht_scaling, decr_ratio),
+			"decr-ratio is a number from 1e-6 to 1" },
 	};
 	double x;
 
@@ -53,12 +58,12 @@ static const char *parse_member(struct ht_scaling *s, const char **p)
 			continue;
 		*p += n;
 		if (!number(p, members[i].least, members[i].most, &x) ||
-			(members[i].whole && x != floor(x)))
+			(members[i].steps && x != floor(x)))
 			return members[i].said;
-		if (members[i].whole)
-			*(i ? &s->decr_every : &s->incr_every) = (int64_t)x;
+		if (members[i].steps)
+			*(int64_t *)(void *)((char *)s + members[i].steps) = (int64_t)x;
 		else
-			*(i == 2 ? &s->incr_ratio : &s->decr_ratio) = (float)x;
+			*(float *)(void *)((char *)s + members[i].ratio) = (float)x;
 		return NULL;
 	}
 	return "a part is unknown";

@@ -17,14 +17,9 @@ struct looking {
 /* The operand that a step of an optimiser takes as the gradient; -1: `n` is none. */
 static int32_t gradient_of(const struct ht_node *n)
 {
-	const struct ht_op_info *info = ht_op_info(n->op);
+	int32_t i = ht_op_info(n->op)->effects & HT_WRITES ? ht_gradient_argument(n->op) : -1;
 
-	if (n->op == HT_OP_OPAQUE || !(info->effects & HT_WRITES))
-		return -1;
-	for (int i = 0; i < info->args && i < n->ins; i++)
-		if (ht_str_is(info->arg[i].name, "grad") || ht_str_is(info->arg[i].name, "delta"))
-			return i;
-	return -1;
+	return i < n->ins ? i : -1;
 }
 
 static void meet(struct looking *x, struct ht_node *n)

@@ -1,4 +1,5 @@
 /* Where a policy loses accuracy: error against depth, exponents, the worst nodes. */
+#include "api/compare.h"
 #include "api/page.h"
 #include "stats/values.h"
 
@@ -59,7 +60,7 @@ static size_t add_points(
 			continue;
 		to[n++] = (struct ht_point){ .x = depth_of(d[i].tensor),
 			.y = d[i].value,
-			.good = !(ht_member_number(d[i].tensor, "excess") >= 2),
+			.good = !(ht_member_number(d[i].tensor, "excess") >= HT_NODE_SUSPECT),
 			.series = series,
 			.says = ht_str_printf(a, "%s %s: %.*s", what,
 				ht_text_number(a, d[i].value).p, HT_STR_ARG(node)) };
@@ -134,21 +135,17 @@ static double number_of(const cJSON *tensor, const char *member)
 	return isnan(v) ? 0 : v;
 }
 
-/* Suspects first, by their ratio; then by own errors: as compare ranks them. */
+static struct ht_rank rank_of(const cJSON *tensor)
+{
+	return (struct ht_rank){ number_of(tensor, "excess"), number_of(tensor, "own"),
+		number_of(tensor, "order") };
+}
+
 static int by_rank(const void *x, const void *y)
 {
-	const cJSON *a = *(const cJSON *const *)x, *b = *(const cJSON *const *)y;
-	double i = number_of(a, "excess"), k = number_of(b, "excess");
+	struct ht_rank a = rank_of(*(const cJSON *const *)x), b = rank_of(*(const cJSON *const *)y);
 
-	if ((i >= 2 || k >= 2) && i != k)
-		return i > k ? -1 : 1;
-	i = number_of(a, "own");
-	k = number_of(b, "own");
-	if (i != k)
-		return i > k ? -1 : 1;
-	i = number_of(a, "order");
-	k = number_of(b, "order");
-	return i < k ? -1 : i > k;
+	return ht_rank_compare(&a, &b);
 }
 
 static void put_node(struct ht_table *t, const cJSON *tensor, struct ht_arena *a)
@@ -162,9 +159,8 @@ static void put_node(struct ht_table *t, const cJSON *tensor, struct ht_arena *a
 						     : ht_member_text(tensor, "dtype"));
 	ht_cell(t, ht_text_member(a, tensor, "own"));
 	ht_cell(t, ht_text_member(a, tensor, "expected"));
-	ht_cell_verdict(t,
-		ht_text_number(a, isfinite(excess) ? round(excess * 1000) / 1000 : excess),
-		!(excess >= 2));
+	ht_cell_verdict(
+		t, ht_text_number(a, ht_excess_shown(excess)), !(excess >= HT_NODE_SUSPECT));
 	ht_cell(t, ht_text_member(a, tensor, "inherited"));
 	ht_cell(t, ht_text_member(a, tensor, "error"));
 	ht_cell(t, ht_text_exact(a, ht_member_number(tensor, "overflow")));

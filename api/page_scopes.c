@@ -1,4 +1,4 @@
-/* What a policy decides, on the graph collapsed by the scopes of its names. */
+/* The map of a report: how many nodes of each name scope a policy put into 16 bits, and the casts that it placed there. */
 #include "api/page.h"
 
 #include <string.h>
@@ -8,14 +8,18 @@ enum {
 	MOST_NESTED = 12   /* scopes within one another */
 };
 
-struct scope {
-	struct ht_str name; /* of its own, without those around it */
-	struct scope *first, *last, *next;
-	struct ht_map within; /* by name */
+/* What is counted in a scope, the scopes within it included. */
+struct amount {
 	size_t nodes,
-		low; /* that have floating-point types, in 16 bits; of scopes within it, too */
+		low; /* nodes with decided floating-point types, and those of them that have 16 bits */
 	size_t casts;
 	double bytes; /* of casts that run */
+};
+
+struct scope {
+	struct ht_str name;   /* without those around it */
+	struct ht_map within; /* the scopes in it by name, in the order in which they were met */
+	struct amount sum;
 };
 
 static struct scope *new_scope(struct ht_arena *a, struct ht_str name)
@@ -30,43 +34,30 @@ static struct scope *new_scope(struct ht_arena *a, struct ht_str name)
 static struct scope *scope_within(struct scope *s, struct ht_str name, struct ht_arena *a)
 {
 	struct ht_map_entry *e = ht_map_at(&s->within, name);
-	struct scope *made;
 
-	if (e->value)
-		return e->value;
-	e->value = made = new_scope(a, name);
-	if (s->last)
-		s->last->next = made;
-	else
-		s->first = made;
-	s->last = made;
-	return made;
+	if (!e->value)
+		e->value = new_scope(a, name);
+	return e->value;
 }
 
-/* What is counted in the scopes of a name, the outermost first. */
-struct amount {
-	size_t nodes, low, casts;
-	double bytes;
-};
-
-static void add_to(struct scope *s, const struct amount *m)
+static void add_to(struct amount *sum, const struct amount *m)
 {
-	s->nodes += m->nodes;
-	s->low += m->low;
-	s->casts += m->casts;
-	s->bytes += m->bytes;
+	sum->nodes += m->nodes;
+	sum->low += m->low;
+	sum->casts += m->casts;
+	sum->bytes += m->bytes;
 }
 
 static void add(struct scope *s, struct ht_str name, const struct amount *m, struct ht_arena *a)
 {
 	const char *slash;
 
-	add_to(s, m);
+	add_to(&s->sum, m);
 	for (int i = 0; i < MOST_NESTED && (slash = memchr(name.p, '/', name.n)); i++) {
 		size_t n = (size_t)(slash - name.p);
 
 		s = scope_within(s, (struct ht_str){ name.p, n }, a);
-		add_to(s, m);
+		add_to(&s->sum, m);
 		name = (struct ht_str){ slash + 1, name.n - n - 1 };
 	}
 }
@@ -123,7 +114,7 @@ static struct scope *scopes_of(const cJSON *root, struct ht_arena *a)
 	return all;
 }
 
-static struct ht_str says(const struct scope *s, struct ht_arena *a)
+static struct ht_str says(const struct amount *s, struct ht_arena *a)
 {
 	struct ht_str casts =
 		s->casts ? ht_str_printf(a, ", %zu cast%s, %s", s->casts, s->casts == 1 ? "" : "s",
@@ -137,10 +128,9 @@ static struct ht_str says(const struct scope *s, struct ht_arena *a)
 /* Counts scopes by how many are around them. */
 static void count_scopes(const struct scope *of, int around, size_t number[MOST_NESTED])
 {
-	for (const struct scope *s = of->first; s; s = s->next) {
-		number[around]++;
-		count_scopes(s, around + 1, number);
-	}
+	number[around] += of->within.count;
+	for (size_t i = 0; i < of->within.count; i++)
+		count_scopes(of->within.entries[i].value, around + 1, number);
 }
 
 /* As deep as all scopes of a depth have room. */
@@ -158,12 +148,13 @@ static int depth_shown(const struct scope *all)
 /* Scopes `depth` within one another, at most `left`; those that show scopes inside fold. */
 static void put_scopes(struct ht_page_work *w, const struct scope *of, int depth, size_t *left)
 {
-	for (const struct scope *s = of->first; s && *left; s = s->next) {
-		double share = s->nodes ? (double)s->low / (double)s->nodes : 0;
-		bool within = s->first && depth > 1;
+	for (size_t i = 0; i < of->within.count && *left; i++) {
+		const struct scope *s = of->within.entries[i].value;
+		double share = s->sum.nodes ? (double)s->sum.low / (double)s->sum.nodes : 0;
+		bool within = s->within.count && depth > 1;
 
 		--*left;
-		ht_page_branch(w->b, s->name, says(s, w->a), share, within);
+		ht_page_branch(w->b, s->name, says(&s->sum, w->a), share, within);
 		if (!within)
 			continue;
 		put_scopes(w, s, depth - 1, left);
@@ -176,14 +167,14 @@ void ht_page_scopes(struct ht_page_work *w, const cJSON *root)
 	const struct scope *all = scopes_of(root, w->a);
 	size_t left = MOST_SCOPES;
 
-	if (!all->first)
+	if (!all->within.count)
 		return;
 	ht_page_fold(w->b, HT_STR("Map by name scope"), true);
 	ht_page_paragraph(w->b,
 		ht_str_printf(w->a,
 			"What the policy decides in each scope of names, those within it included, and the casts of "
 			"tensors that it makes. Bars are the share in 16 bits. The whole graph: %s.",
-			says(all, w->a).p));
+			says(&all->sum, w->a).p));
 	put_scopes(w, all, depth_shown(all), &left);
 	if (!left)
 		ht_page_paragraph(

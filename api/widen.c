@@ -4,18 +4,13 @@
 
 #include <halftone/runtime.h>
 
-static bool is_low(enum ht_dtype t)
-{
-	return t == HT_F16 || t == HT_BF16;
-}
-
 static void widen_constant(struct ht_node *n)
 {
 	const struct ht_tensor *t = ht_const_tensor(ht_out(n, 0));
 	struct ht_tensor *to;
 	size_t count;
 
-	if (!t || !is_low(t->dtype))
+	if (!t || !ht_is_low(t->dtype))
 		return;
 	count = t->blob->n / 2;
 	to = ht_tensor_sharing(n->graph->arena, HT_F32, t->shape,
@@ -28,7 +23,7 @@ static void widen_constant(struct ht_node *n)
 static bool has_low(const struct ht_attr_value *v)
 {
 	if (v->kind == HT_ATTR_TYPE)
-		return is_low(v->type);
+		return ht_is_low(v->type);
 	for (size_t i = 0; v->kind == HT_ATTR_LIST && i < v->list.n; i++)
 		if (has_low(&v->list.item[i]))
 			return true;
@@ -37,7 +32,7 @@ static bool has_low(const struct ht_attr_value *v)
 
 static void widen_value(struct ht_attr_value *v)
 {
-	if (v->kind == HT_ATTR_TYPE && is_low(v->type))
+	if (v->kind == HT_ATTR_TYPE && ht_is_low(v->type))
 		v->type = HT_F32;
 	for (size_t i = 0; v->kind == HT_ATTR_LIST && i < v->list.n; i++)
 		widen_value(&v->list.item[i]);
@@ -73,7 +68,7 @@ static void widen_nodes(struct ht_graph *g)
 		widen_attributes(n);
 		drop_mode(n);
 		for (int32_t i = 0; i < n->outs; i++)
-			if (is_low(n->out[i].dtype))
+			if (ht_is_low(n->out[i].dtype))
 				n->out[i].dtype = HT_F32;
 	}
 }

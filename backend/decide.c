@@ -233,7 +233,7 @@ static bool neutral_bits(enum ht_dtype t, int64_t bits, enum ht_red op)
 	case HT_RED_ADD:
 	case HT_RED_OR:
 		return bits == 0 || (t == HT_F32 && (uint32_t)bits == 0x80000000u) ||
-		       ((t == HT_F16 || t == HT_BF16) && (uint16_t)bits == 0x8000u);
+		       (ht_is_low(t) && (uint16_t)bits == 0x8000u);
 	case HT_RED_MAX:
 		return (t == HT_F32 && (uint32_t)bits == 0xff800000u) ||
 		       (t == HT_F64 && (uint64_t)bits == 0xfff0000000000000u) ||

@@ -270,6 +270,21 @@ static inline bool ht_is_float(enum ht_dtype t)
 {
 	return ht_dtype_info(t)->kind == HT_KIND_FLOAT;
 }
+/* The types of 16 bits that float32 is lowered to. */
+static inline bool ht_is_low(enum ht_dtype t)
+{
+	return t == HT_F16 || t == HT_BF16;
+}
+/* The floating-point types that kernels read and write: float8 and its kin are not among them. */
+static inline bool ht_is_kernel_float(enum ht_dtype t)
+{
+	return ht_is_low(t) || t == HT_F32 || t == HT_F64;
+}
+/* The smallest positive number that is not subnormal; 0: the type is not a floating-point one. */
+double ht_least_normal(enum ht_dtype t);
+
+/* The next number of the stream that *state begins (splitmix64). */
+uint64_t ht_random(uint64_t *state);
 
 /* ---- half.c: conversions of single numbers; round to nearest even.
  * float16 keeps subnormals and overflows to infinity; bfloat16 conversions flush subnormals to
@@ -304,6 +319,8 @@ bool ht_shape_known(struct ht_shape s); /* rank and every dimension are sizes */
 bool ht_shape_eq(struct ht_shape a, struct ht_shape b);
 /* Elements of a known shape; -1 when unknown or when it does not fit int64_t. */
 int64_t ht_shape_count(struct ht_shape s);
+/* How many elements of a dense row-major tensor lie between neighbours along `axis`; the shape is known. */
+int64_t ht_shape_stride(struct ht_shape s, int32_t axis);
 /* "[1,224,224,3]", "[?,3]", "[]", "[*]" for unknown rank. */
 void ht_shape_print(struct ht_shape s, struct ht_buf *out);
 

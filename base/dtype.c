@@ -1,6 +1,8 @@
 /* Element types: one row each. */
 #include "base/base.h"
 
+#include <math.h>
+
 static const struct ht_dtype_info table[HT_DTYPE_END] = {
 #define ROW(type, name, tag, proto, bytes, kind, exponent, mantissa)                               \
 	[type] = { name, tag, proto, bytes, HT_KIND_##kind, exponent, mantissa },
@@ -61,4 +63,11 @@ enum ht_dtype ht_dtype_named(struct ht_str name)
 			ht_str_is(name, table[i].proto))
 			return (enum ht_dtype)i;
 	return HT_INVALID;
+}
+
+double ht_least_normal(enum ht_dtype t)
+{
+	const struct ht_dtype_info *info = ht_dtype_info(t);
+
+	return info->kind == HT_KIND_FLOAT ? ldexp(1, 2 - (1 << (info->exponent - 1))) : 0;
 }

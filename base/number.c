@@ -127,3 +127,12 @@ bool ht_parse_int(struct ht_str s, int64_t *out)
 	*out = minus ? (int64_t)(0 - v) : (int64_t)v;
 	return true;
 }
+
+uint64_t ht_random(uint64_t *state)
+{
+	uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+	return x ^ x >> 31;
+}

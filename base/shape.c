@@ -70,3 +70,12 @@ void ht_shape_print(struct ht_shape s, struct ht_buf *out)
 	}
 	ht_putc(out, ']');
 }
+
+int64_t ht_shape_stride(struct ht_shape s, int32_t axis)
+{
+	int64_t n = 1;
+
+	for (int32_t i = axis + 1; i < s.rank; i++)
+		n *= s.dim[i];
+	return n;
+}

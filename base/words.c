@@ -13,7 +13,7 @@ static bool is_plain(uint64_t t)
 		return false;
 	d = ht_dtype_info((enum ht_dtype)t);
 	if (d->kind == HT_KIND_FLOAT)
-		return t == HT_F16 || t == HT_BF16 || t == HT_F32 || t == HT_F64;
+		return ht_is_kernel_float((enum ht_dtype)t);
 	return (d->kind == HT_KIND_INT || d->kind == HT_KIND_UINT || d->kind == HT_KIND_BOOL) &&
 	       d->bytes >= 1 && d->bytes <= 8;
 }

@@ -372,6 +372,8 @@ void fill_random(struct array *a, uint64_t seed); /* floats in [-1, 1), integers
 bool is_random_spec(const char *s);
 enum ht_status random_array(const char *spec, const struct ht_value_info *v, struct array *out);
 const char *input_text(const struct ht_value_info *v, char *s, size_t size); /* "float32[1,4]" */
+/* The next number of the stream that *state begins (splitmix64). */
+uint64_t random_next(uint64_t *state);
 /* Parses a literal of the type and shape of `v`. */
 enum ht_status literal_array(
 	enum option o, const char *spec, const struct ht_value_info *v, struct array *out);

@@ -193,6 +193,18 @@ static bool output_named(const struct ht_program *p, const char *name, size_t *i
 	return ht_program_output_named(p, name, i);
 }
 
+static const char *samples_option(const struct comparing *k)
+{
+	return option(k->c, OPTION_SAMPLES, "4:1");
+}
+
+static enum ht_status open_samples(struct comparing *k, struct sample_set **out)
+{
+	return open_set(k, "--samples", k->in,
+		ht_program_inputs(ht_comparison_program(k->comparison)), input_named,
+		samples_option(k), out);
+}
+
 /* A label has any type, and any shape behind its first dimension. */
 static enum ht_status open_labels(struct comparing *k)
 {
@@ -221,13 +233,11 @@ static enum ht_status open_labels(struct comparing *k)
 static enum ht_status open_sets(struct comparing *k)
 {
 	const struct ht_program *p = ht_comparison_program(k->comparison);
-	const char *samples = option(k->c, OPTION_SAMPLES, "4:1"),
-		   *reference = option(k->c, OPTION_REFERENCE, "f32");
+	const char *samples = samples_option(k), *reference = option(k->c, OPTION_REFERENCE, "f32");
 	enum ht_status st;
 
 	describe(k);
-	st = open_set(
-		k, "--samples", k->in, ht_program_inputs(p), input_named, samples, &k->samples);
+	st = open_samples(k, &k->samples);
 	if (st == HT_OK && is_array_file(reference))
 		st = open_set(k, "--reference", k->out, ht_program_outputs(p), output_named,
 			reference, &k->reference);
@@ -301,15 +311,12 @@ static enum ht_status take_nodes(struct comparing *k, struct sample_set *samples
 /* The same samples once more. */
 static enum ht_status compare_nodes_of(struct comparing *k, size_t policy)
 {
-	const struct ht_program *p = ht_comparison_program(k->comparison);
-	struct wanted w = { "--samples", k->in, ht_program_inputs(p), input_named, p,
-		.any_float = false };
 	struct sample_set *samples = NULL;
 	enum ht_status st = ht_comparison_nodes(k->comparison, policy_name(k->c, policy),
 		k->policy[policy], k->nodes_memory, k->c->diags);
 
 	if (st == HT_OK)
-		st = sample_set_open(&w, option(k->c, OPTION_SAMPLES, "4:1"), &samples);
+		st = open_samples(k, &samples);
 	if (st == HT_OK)
 		st = take_nodes(k, samples);
 	sample_set_close(samples);

@@ -9,13 +9,9 @@
 
 /* ---- random ---- */
 
-struct random {
-	uint64_t state;
-};
-
-static uint64_t next(struct random *r)
+uint64_t random_next(uint64_t *state)
 {
-	uint64_t z = r->state += 0x9e3779b97f4a7c15u;
+	uint64_t z = *state += 0x9e3779b97f4a7c15u;
 
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
 	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
@@ -127,11 +123,11 @@ static bool put_element(void *p, const struct type *t, const char *s, const char
 static void fill(struct array *a, const struct type *t, uint64_t seed, double low, double high)
 {
 	size_t size = ht_dtype_bytes(a->a.dtype), n = size ? a->a.bytes / size : 0;
-	struct random r = { seed };
+	uint64_t state = seed;
 	char *p = a->a.data;
 
 	for (size_t i = 0; i < n; i++, p += size) {
-		double u = (double)(next(&r) >> 11) * 0x1p-53;
+		double u = (double)(random_next(&state) >> 11) * 0x1p-53;
 		if (t && !t->bits) {
 			put_real(p, t->dtype, low + (high - low) * u);
 		} else {

@@ -468,10 +468,10 @@ static enum ht_status one_loop(struct training *t, long long first, long long *d
 	}
 	if (*done == first)
 		return st;
-	log_step(&t->log,
-		&(struct told){ *done, *done - first, t->last_loss, sum / (double)(*done - first),
-			(double)*done * (double)t->batch / (double)t->data.count,
-			t->scaled ? &t->scale : NULL });
+	log_loop(&t->log, &(struct logged_loop){ *done, *done - first, t->last_loss,
+				  sum / (double)(*done - first),
+				  (double)*done * (double)t->batch / (double)t->data.count,
+				  t->scaled ? &t->scale : NULL });
 	if (st == HT_OK && t->eval_data.n && passes(first, *done, t->eval_every))
 		st = evaluate(t, *done);
 	if (st == HT_OK && t->save && is_due(t, first, *done))

@@ -43,8 +43,6 @@ struct order {
 enum ht_status order_begin(struct order *o, int64_t count, uint64_t seed, bool shuffles);
 int64_t order_row(struct order *o, int64_t position);
 void order_end(struct order *o);
-/* The next number of a stream that *state begins (splitmix64). */
-uint64_t order_random(uint64_t *state);
 
 /* ---- train_entry.c: an entry of the session with its arrays ---- */
 
@@ -143,13 +141,13 @@ struct train_log {
 	bool terminal, shown;
 };
 enum ht_status log_open(struct train_log *l, const struct cli *c, long long first, long long steps);
-/* Behind `step`, the last of a loop. */
-struct told {
-	long long step, of;                /* of: steps of the loop */
-	double loss, mean, epoch;          /* mean: of the losses of the loop */
-	const struct ht_loss_scale *scale; /* NULL: there is none */
+/* What is known after a loop of steps (--iterations-per-loop). */
+struct logged_loop {
+	long long last, steps;             /* the number of its last step, and how many it has */
+	double loss, mean_loss, epoch;     /* loss: of the last step */
+	const struct ht_loss_scale *scale; /* NULL: the loss is not scaled */
 };
-void log_step(struct train_log *l, const struct told *t);
+void log_loop(struct train_log *l, const struct logged_loop *loop);
 /* A line of names and values: of an evaluation, or the end. */
 void log_values(struct train_log *l, const char *event, long long step, const char *const *name,
 	const double *value, size_t n);

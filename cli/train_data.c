@@ -144,15 +144,6 @@ void data_close(struct data *d)
 
 /* ---- order ---- */
 
-uint64_t order_random(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return z ^ z >> 31;
-}
-
 enum ht_status order_begin(struct order *o, int64_t count, uint64_t seed, bool shuffles)
 {
 	*o = (struct order){ seed, shuffles, count, -1, NULL };
@@ -169,11 +160,11 @@ static void shuffle(struct order *o, int64_t epoch)
 {
 	uint64_t state = o->seed;
 
-	state = order_random(&state) ^ (uint64_t)epoch;
+	state = random_next(&state) ^ (uint64_t)epoch;
 	for (int64_t i = 0; i < o->count; i++)
 		o->permutation[i] = (uint32_t)i;
 	for (int64_t i = o->count - 1; i > 0; i--) {
-		uint64_t j = (order_random(&state) >> 32) * (uint64_t)(i + 1) >> 32;
+		uint64_t j = (random_next(&state) >> 32) * (uint64_t)(i + 1) >> 32;
 		uint32_t swapped = o->permutation[i];
 
 		o->permutation[i] = o->permutation[j];

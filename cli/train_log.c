@@ -46,18 +46,18 @@ static void clear_line(struct train_log *l)
 	l->shown = false;
 }
 
-static void put_progress(struct train_log *l, const struct told *told, double rate)
+static void put_progress(struct train_log *l, const struct logged_loop *loop, double rate)
 {
 	fprintf(stderr, "%sstep %lld of %lld  loss %.6g  ", l->terminal ? "\r\033[K" : "",
-		told->step, l->steps, told->loss);
-	if (told->scale)
-		fprintf(stderr, "scale %.6g  skipped %lld  ", told->scale->scale,
-			(long long)told->scale->skipped);
+		loop->last, l->steps, loop->loss);
+	if (loop->scale)
+		fprintf(stderr, "scale %.6g  skipped %lld  ", loop->scale->scale,
+			(long long)loop->scale->skipped);
 	if (l->phase)
 		fprintf(stderr, "%s  ", l->phase);
 	fprintf(stderr, "%.3g steps/s", rate);
 	if (l->terminal && rate > 0)
-		fprintf(stderr, "  %.0f s left ", (double)(l->steps - told->step) / rate);
+		fprintf(stderr, "  %.0f s left ", (double)(l->steps - loop->last) / rate);
 	if (!l->terminal)
 		fputc('\n', stderr);
 	l->shown = l->terminal;
@@ -70,39 +70,39 @@ static void write_line(struct train_log *l, struct text *t)
 	free(t->p);
 }
 
-static void put_step(const struct train_log *l, const struct told *told, struct text *line)
+static void put_step(const struct train_log *l, const struct logged_loop *loop, struct text *line)
 {
 	text_printf(line, "{\"event\": \"%s\", \"step\": %lld", l->loop > 1 ? "loop" : "step",
-		told->step);
+		loop->last);
 	if (l->loop > 1)
-		text_printf(line, ", \"steps\": %lld", told->of);
+		text_printf(line, ", \"steps\": %lld", loop->steps);
 	text_printf(line, ", \"epoch\": ");
-	text_number(line, told->epoch);
+	text_number(line, loop->epoch);
 	text_printf(line, ", \"loss\": ");
-	text_number(line, told->loss);
+	text_number(line, loop->loss);
 	if (l->loop > 1) {
 		text_printf(line, ", \"mean_loss\": ");
-		text_number(line, told->mean);
+		text_number(line, loop->mean_loss);
 	}
-	if (told->scale)
-		text_printf(line, ", \"scale\": %.17g, \"skipped\": %s", told->scale->scale,
-			told->scale->finite ? "false" : "true");
+	if (loop->scale)
+		text_printf(line, ", \"scale\": %.17g, \"skipped\": %s", loop->scale->scale,
+			loop->scale->finite ? "false" : "true");
 }
 
-void log_step(struct train_log *l, const struct told *told)
+void log_loop(struct train_log *l, const struct logged_loop *loop)
 {
 	double t = now(), spent = t - l->begun;
 	struct text line = { 0 };
 
 	if (l->file) {
-		put_step(l, told, &line);
+		put_step(l, loop, &line);
 		text_printf(&line, ", \"seconds\": %.6f}\n", spent);
 		write_line(l, &line);
 	}
 	if (option_on(l->c, OPTION_QUIET) || t - l->told < (l->terminal ? SHOWN : INTERVAL))
 		return;
 	l->told = t;
-	put_progress(l, told, spent > 0 ? (double)(told->step - l->first) / spent : 0);
+	put_progress(l, loop, spent > 0 ? (double)(loop->last - l->first) / spent : 0);
 }
 
 void log_values(struct train_log *l, const char *event, long long step, const char *const *name,

@@ -106,7 +106,7 @@ static enum ht_status move_weights(struct training *t)
 		for (size_t k = 0; k < v.bytes / sizeof *x; k++)
 			if (x[k] != 0)
 				x[k] = nextafterf(
-					x[k], order_random(&state) & 1 ? INFINITY : -INFINITY);
+					x[k], random_next(&state) & 1 ? INFINITY : -INFINITY);
 		st = ht_session_assign(t->session, i, &a, t->c->diags);
 		free(x);
 		if (st != HT_OK)

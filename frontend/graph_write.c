@@ -83,7 +83,7 @@ static void put_pair(
 
 static bool is_policy_float(enum ht_dtype t)
 {
-	return t == HT_F32 || t == HT_F16 || t == HT_BF16;
+	return t == HT_F32 || ht_is_low(t);
 }
 
 static bool may_become(enum ht_dtype stated, enum ht_dtype now)

@@ -210,8 +210,7 @@ static enum ht_status check_node(struct ht_diags *d, const struct ht_node *n)
 	if (ht_is(n, HT_VARIABLE))
 		return refuse(d, n, "TF.js graph models have no variables; write a .pb");
 	for (const struct ht_attr *a = n->attrs; a; a = a->next)
-		if (a->value.kind == HT_ATTR_TYPE &&
-			(a->value.type == HT_F16 || a->value.type == HT_BF16))
+		if (a->value.kind == HT_ATTR_TYPE && ht_is_low(a->value.type))
 			return refuse(d, n,
 				"TF.js computes in float32 alone, and this is float16 or bfloat16; "
 				"write a .pb, or take a policy that keeps float32");

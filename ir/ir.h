@@ -84,6 +84,8 @@ struct ht_op_info {
 
 /* The row of an op; never NULL (HT_OP_OPAQUE has a row without a signature). */
 const struct ht_op_info *ht_op_info(enum ht_op op);
+/* The argument that takes a gradient, by the names that TensorFlow gives such arguments; -1: there is none. */
+int32_t ht_gradient_argument(enum ht_op op);
 /* The traits of each row; use ht_is(). */
 extern const uint64_t ht_op_traits[HT_OP_END];
 /* HT_OP_OPAQUE when the table does not list it. */

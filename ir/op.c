@@ -245,3 +245,20 @@ bool ht_is_image(const struct ht_node *n, int32_t i)
 		return ht_type_of(n->in[i])->shape.rank == 4;
 	return i == ht_data_operand(n);
 }
+
+int32_t ht_gradient_argument(enum ht_op op)
+{
+	static const char *const names[] = { "gradients", "dy", "grad", "grads", "out_backprop",
+		"y_backprop", "input_grads" };
+	const struct ht_op_info *info = ht_op_info(op);
+
+	for (int32_t i = 0; op != HT_OP_OPAQUE && i < info->args; i++) {
+		for (size_t k = 0; k < HT_COUNT(names); k++)
+			if (ht_str_is(info->arg[i].name, names[k]))
+				return i;
+		/* Range has an argument of that name, too. */
+		if ((info->effects & HT_WRITES) && ht_str_is(info->arg[i].name, "delta"))
+			return i;
+	}
+	return -1;
+}

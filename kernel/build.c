@@ -222,7 +222,7 @@ int32_t ht_xmuladd(struct ht_xb *b, int32_t x, int32_t y, int32_t z)
 int32_t ht_xcvt(struct ht_xb *b, enum ht_dtype to, int32_t a)
 {
 	enum ht_dtype from = ht_xb_at(b, a)->dtype;
-	bool narrow = to == HT_F16 || to == HT_BF16, wide = from == HT_F16 || from == HT_BF16;
+	bool narrow = ht_is_low(to), wide = ht_is_low(from);
 
 	if (from == to)
 		return a;

@@ -53,7 +53,7 @@ static bool computes(enum ht_dtype t)
 
 static bool in_memory(enum ht_dtype t)
 {
-	return computes(t) || t == HT_F16 || t == HT_BF16;
+	return computes(t) || ht_is_low(t);
 }
 
 static bool is_int(enum ht_dtype t)
@@ -122,8 +122,7 @@ static void verify_cvt(
 	struct verifier *v, const struct ht_stage *s, const struct ht_x *x, int32_t i)
 {
 	enum ht_dtype from = s->x[x->a].dtype;
-	bool low = from == HT_F16 || from == HT_BF16,
-	     to_low = x->dtype == HT_F16 || x->dtype == HT_BF16;
+	bool low = ht_is_low(from), to_low = ht_is_low(x->dtype);
 
 	rule(v, in_memory(x->dtype) && from != x->dtype, "%%%d converts to its own type or none",
 		i);
@@ -338,9 +337,7 @@ static void verify_reductions(struct verifier *v, const struct ht_stage *s)
 		rule(v, (int)r->op >= 0 && r->op <= HT_RED_ARGMAX, "reduction %d is none", i);
 		rule(v, s->x[r->x].dtype == r->dtype && computes(r->dtype),
 			"reduction %d: the type", i);
-		rule(v,
-			!r->keep ||
-				(r->dtype == HT_F32 && (r->keep == HT_F16 || r->keep == HT_BF16)),
+		rule(v, !r->keep || (r->dtype == HT_F32 && ht_is_low(r->keep)),
 			"reduction %d: rounds to no low type", i);
 		rule(v,
 			r->op != HT_RED_AND && r->op != HT_RED_OR ? r->dtype != HT_BOOL

@@ -7,7 +7,7 @@
 
 bool contract_type(enum ht_dtype t)
 {
-	return t == HT_F32 || t == HT_F16 || t == HT_BF16;
+	return t == HT_F32 || ht_is_low(t);
 }
 
 void contract_init(struct contraction *c, struct lower *l, struct ht_node *n, enum ht_dtype t)
@@ -162,13 +162,9 @@ static void cut_packing(
 	kb_cut(k, panel, v,
 		(struct cut_span){
 			.stride = turned ? c->depth : 1, .extent = c->columns, .each = c->nr });
-	if (lower_cuts_depth(c->l, n))
-		kb_cut(k, step, v,
-			(struct cut_span){ .stride = turned ? 1 : c->columns,
-				.extent = c->depth,
-				.each = c->kp,
-				.reduced = true,
-				.neutral = true });
+	kb_cut_depth(k, step, n, v,
+		(struct cut_span){
+			.stride = turned ? 1 : c->columns, .extent = c->depth, .each = c->kp });
 }
 
 /* Matrices of `v`, which is [.., k, n], one for each index of grid dimension 0: its first `lead` dimensions number them, those up to

@@ -414,8 +414,11 @@ void kb_cut_space(struct kernel_build *k, const struct space *s, struct ht_value
 /* The rows of the result of product `n` after which an open size begins again, of the one where they are fewest. */
 int64_t lower_rows_of_run(
 	const struct lower *l, const struct ht_node *n, int64_t rows, int64_t columns);
-/* Whether the sum of product `n` ends there: what is packed for it then may too. */
+/* Whether the sum of product `n` ends where the size of the run does. */
 bool lower_cuts_depth(const struct lower *l, const struct ht_node *n);
+/* If so, ends dimension `dim` there, whose indices are those of its operand `v` along the sum. */
+void kb_cut_depth(struct kernel_build *k, int dim, const struct ht_node *n, struct ht_value v,
+	struct cut_span span);
 
 /* ---- boundaries.c ---- */
 

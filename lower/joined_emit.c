@@ -113,13 +113,10 @@ static void cut_stage(struct joining *j)
 
 	for (int i = 0; i < j->s->dims; i++) {
 		const struct joined_dim *d = &j->s->dim[i];
-		int64_t stride = 1;
 
-		for (int32_t k = d->last + 1; k < shape.rank; k++)
-			stride *= shape.dim[k];
 		if (d->first <= d->last)
 			kb_cut(&j->k, i, ht_out(j->k.sink, 0),
-				(struct cut_span){ .stride = stride,
+				(struct cut_span){ .stride = ht_shape_stride(shape, d->last),
 					.extent = d->extent,
 					.neutral = hands_on(j) });
 	}
@@ -328,12 +325,9 @@ static void open_product(struct joining *j, const struct contraction *c, int32_t
 	for (int i = 0; i < c->taps; i++)
 		tap[i] = ht_xdim(j->b, kb_reduce_dim(k, c->tap[i]));
 	depth = kb_reduce_dim(k, c->depth);
-	if (ht_is(j->s->root, HT_MATRIX_PRODUCT) && lower_cuts_depth(j->l, j->s->root))
-		kb_cut(k, depth, j->s->root->in[0],
-			(struct cut_span){ .stride = 1,
-				.extent = c->depth,
-				.reduced = true,
-				.neutral = true });
+	if (ht_is(j->s->root, HT_MATRIX_PRODUCT))
+		kb_cut_depth(k, depth, j->s->root, j->s->root->in[0],
+			(struct cut_span){ .stride = 1, .extent = c->depth });
 	take_indices(j);
 	k->stage->contract.m = j->s->dims - 2;
 	k->stage->contract.n = j->s->dims - 1;

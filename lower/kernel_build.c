@@ -168,7 +168,7 @@ void kb_finish(struct kernel_build *k, const struct ht_node *node)
 
 enum ht_dtype compute_type(enum ht_dtype t)
 {
-	return t == HT_F16 || t == HT_BF16 ? HT_F32 : t;
+	return ht_is_low(t) ? HT_F32 : t;
 }
 
 enum ht_dtype local_type(const struct lower *l, enum ht_dtype t)
@@ -206,7 +206,7 @@ static int32_t source_of(struct kernel_build *k, const struct view *v)
 {
 	enum { MOST_WIDENED = 32768 };
 	const struct ht_plan_buffer *p = &k->l->plan->buffer[v->buffer];
-	bool low = p->dtype == HT_F16 || p->dtype == HT_BF16;
+	bool low = ht_is_low(p->dtype);
 	bool widens = low && (local_type(k->l, p->dtype) == HT_F32 || is_map(k->stage));
 
 	if (p->kind != HT_PLAN_CONST || p->pack || !widens ||

@@ -187,12 +187,9 @@ static void cut_product(struct contraction *c, struct ht_node *n)
 	kb_cut(k, 0, to, (struct cut_span){ .stride = c->rows * c->columns, .extent = c->batch });
 	kb_cut(k, s->contract.m, to, (struct cut_span){ .stride = c->columns, .extent = c->rows });
 	kb_cut(k, s->contract.n, to, (struct cut_span){ .stride = 1, .extent = c->columns });
-	if (lower_cuts_depth(c->l, n))
-		kb_cut(k, s->dims - 1, n->in[0],
-			(struct cut_span){ .stride = product_transposes(n, true) ? c->rows : 1,
-				.extent = c->depth,
-				.reduced = true,
-				.neutral = true });
+	kb_cut_depth(k, s->dims - 1, n, n->in[0],
+		(struct cut_span){
+			.stride = product_transposes(n, true) ? c->rows : 1, .extent = c->depth });
 }
 
 static enum ht_status emit_product(struct lower *l, struct ht_node *n)

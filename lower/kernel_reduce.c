@@ -100,15 +100,15 @@ static enum ht_red red_of(enum ht_op op)
 
 static void cut_sums(struct kernel_build *k, const struct ht_node *n, const struct space *in)
 {
+	const struct ht_shape shape = { in->rank, in->dim };
+
 	for (int32_t i = 0; i < in->groups; i++) {
 		int32_t dim = (int32_t)k->stage->x[in->group[i].x].imm;
-		int64_t stride = 1;
 
-		for (int32_t j = in->group[i].last + 1; j < in->rank; j++)
-			stride *= in->dim[j];
 		if (k->stage->dim[dim].reduce)
 			kb_cut(k, dim, n->in[0],
-				(struct cut_span){ .stride = stride,
+				(struct cut_span){
+					.stride = ht_shape_stride(shape, in->group[i].last),
 					.extent = k->stage->dim[dim].extent,
 					.reduced = true,
 					.neutral = true });

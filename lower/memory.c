@@ -204,11 +204,10 @@ static size_t place_in_order(struct ht_plan_buffer **temp, int32_t n, struct ht_
 	return end;
 }
 
-/* The same numbers in each compilation (Knuth, The Art of Computer Programming, volume 2, 3.3.4, line 26). */
+/* Each compilation draws the same numbers. */
 static int32_t draw(uint64_t *state, int32_t below)
 {
-	*state = *state * 6364136223846793005 + 1442695040888963407;
-	return (int32_t)((*state >> 33) % (uint64_t)below);
+	return (int32_t)(ht_random(state) % (uint64_t)below);
 }
 
 static void move_forward(struct ht_plan_buffer **order, int32_t from, int32_t to)

@@ -18,7 +18,7 @@ static bool shortens(const struct ht_node *n, enum ht_dtype t, bool shortest)
 const char *ht_mode_effect(const struct ht_node *n, enum ht_impl mode)
 {
 	enum ht_dtype t = n->outs ? n->out[0].dtype : HT_INVALID;
-	bool low = t == HT_F16 || t == HT_BF16;
+	bool low = ht_is_low(t);
 
 	switch (mode) {
 	case HT_IMPL_HIGH_PRECISION:

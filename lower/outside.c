@@ -12,15 +12,6 @@
 /* Neutral elements are stored and taken up to a multiple of so many of the size, which a sum of products takes at a time. */
 enum { WHOLE = HT_CUT_ROUND };
 
-static int64_t stride_of(struct ht_shape s, int32_t axis)
-{
-	int64_t n = 1;
-
-	for (int32_t i = axis + 1; i < s.rank; i++)
-		n *= s.dim[i];
-	return n;
-}
-
 static int64_t most_of(const struct lower *l, const struct open_part *p)
 {
 	return l->g->size[p->size - 1].most;
@@ -44,7 +35,7 @@ static void add(struct open_parts *to, struct open_part p)
 static int32_t axis_of_part(const struct lower *l, const struct open_part *p, struct ht_shape s)
 {
 	for (int32_t i = 0; i < s.rank; i++) {
-		int64_t stride = stride_of(s, i);
+		int64_t stride = ht_shape_stride(s, i);
 
 		if (s.dim[i] > 1 && stride <= p->stride && p->stride % stride == 0 &&
 			p->stride * most_of(l, p) <= stride * s.dim[i])
@@ -65,7 +56,7 @@ static void move_axis(const struct lower *l, const struct ht_node *n, int arg, i
 
 		if (p.neutral || axis_of_part(l, &p, in) != from || in.dim[from] != s.dim[to])
 			continue;
-		p.stride = p.stride / stride_of(in, from) * stride_of(s, to);
+		p.stride = p.stride / ht_shape_stride(in, from) * ht_shape_stride(s, to);
 		add(out, p);
 	}
 }
@@ -99,7 +90,7 @@ static void cast(const struct lower *l, const struct ht_node *n, struct open_par
 static void within(const struct lower *l, const struct ht_node *n, struct open_parts *out)
 {
 	int32_t size = (int32_t)ht_attr_int(n, "size", 0);
-	int64_t stride = stride_of(n->out[0].shape, (int32_t)ht_attr_int(n, "axis", 0)) *
+	int64_t stride = ht_shape_stride(n->out[0].shape, (int32_t)ht_attr_int(n, "axis", 0)) *
 			 ht_attr_int(n, "inner", 1);
 
 	of_operand(l, n, true, out);
@@ -247,7 +238,7 @@ static void begin(struct lower *l, const struct ht_port *port)
 	for (int32_t i = 0; i < s.rank; i++)
 		if (port->axis[i].size)
 			add(p, (struct open_part){ port->axis[i].size, false,
-				       stride_of(s, i) * port->axis[i].inner });
+				       ht_shape_stride(s, i) * port->axis[i].inner });
 }
 
 void lower_find_outside(struct lower *l)
@@ -314,7 +305,8 @@ void kb_cut_space(struct kernel_build *k, const struct space *s, struct ht_value
 
 		if (x->op == HT_X_DIM)
 			kb_cut(k, (int)x->imm, v,
-				(struct cut_span){ .stride = stride_of(shape, s->group[i].last),
+				(struct cut_span){
+					.stride = ht_shape_stride(shape, s->group[i].last),
 					.extent = k->stage->dim[x->imm].extent });
 	}
 }
@@ -329,7 +321,7 @@ static const struct open_part *neutral_depth(
 
 	for (int32_t i = 0; all && i < all->n; i++)
 		if (all->part[i].neutral && axis_of_part(l, &all->part[i], s) == axis &&
-			all->part[i].stride == stride_of(s, axis) &&
+			all->part[i].stride == ht_shape_stride(s, axis) &&
 			most_of(l, &all->part[i]) == s.dim[axis])
 			return &all->part[i];
 	return NULL;
@@ -345,6 +337,14 @@ bool lower_cuts_depth(const struct lower *l, const struct ht_node *n)
 	x = neutral_depth(l, n, 0, product_transposes(n, true) ? rx - 2 : rx - 1);
 	y = neutral_depth(l, n, 1, product_transposes(n, false) ? ry - 1 : ry - 2);
 	return x && y && x->size == y->size && most_of(l, x) % WHOLE == 0;
+}
+
+void kb_cut_depth(struct kernel_build *k, int dim, const struct ht_node *n, struct ht_value v,
+	struct cut_span span)
+{
+	span.reduced = span.neutral = true;
+	if (lower_cuts_depth(k->l, n))
+		kb_cut(k, dim, v, span);
 }
 
 int64_t lower_rows_of_run(

@@ -27,7 +27,7 @@ static int32_t is_sentinel(struct ht_xb *b, enum ht_dtype t, int32_t x)
 /* An ht_rounding, as I32: of x, which rounds to y. */
 static int32_t rounding(struct ht_xb *b, enum ht_dtype t, int32_t x, int32_t y)
 {
-	const double smallest = t == HT_F16 ? 0x1p-14 : 0x1p-126;
+	const double smallest = ht_least_normal(t);
 	int32_t zero = ht_xf(b, 0), top = ht_xf(b, INFINITY), size = ht_xabs(b, y), r;
 
 	r = ht_xselect(b, ht_xlt(b, size, ht_xf(b, smallest)),

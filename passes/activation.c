@@ -51,14 +51,9 @@ static void leaky_relu(struct ht_rw *r, struct ht_node *n)
 	}
 }
 
-static bool is_float(enum ht_dtype t)
-{
-	return t == HT_F16 || t == HT_BF16 || t == HT_F32 || t == HT_F64;
-}
-
 static void visit(struct ht_rw *r, struct ht_node *n)
 {
-	if (n->ins != 2 || n->outs != 1 || !is_float(n->out[0].dtype))
+	if (n->ins != 2 || n->outs != 1 || !ht_is_kernel_float(n->out[0].dtype))
 		return;
 	if (n->op == HT_OP_Mul)
 		square(r, n);

@@ -30,11 +30,6 @@ static bool holds(enum ht_dtype b, enum ht_dtype a)
 	return y->kind == HT_KIND_UINT && x->kind == HT_KIND_UINT && x->bytes <= y->bytes;
 }
 
-static bool is_half(enum ht_dtype t)
-{
-	return t == HT_F16 || t == HT_BF16;
-}
-
 static bool merge(struct ht_rw *r, struct ht_node *n)
 {
 	struct ht_node *inner = n->in[0].node;
@@ -89,7 +84,7 @@ static void fold_const(struct ht_rw *r, struct ht_node *n)
 
 	if (!t || n->controls || n->in[0].node->controls || ht_attr_bool(n, "Truncate", false))
 		return;
-	if ((t->dtype != HT_F32 && !is_half(t->dtype)) || (to != HT_F32 && !is_half(to)))
+	if ((t->dtype != HT_F32 && !ht_is_low(t->dtype)) || (to != HT_F32 && !ht_is_low(to)))
 		return;
 	count = t->blob->n / ht_dtype_info(t->dtype)->bytes;
 	b = ht_rw_blob(r, count * ht_dtype_info(to)->bytes);

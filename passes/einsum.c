@@ -400,7 +400,7 @@ static void two_operands(struct einsum *e)
 	static const char *const names[2][3] = { { "x/widened", "x/reshape", "x/Sum" },
 		{ "y/widened", "y/reshape", "y/Sum" } };
 	enum ht_dtype t = e->n->out[0].dtype;
-	bool widens = (t == HT_F16 || t == HT_BF16) && sums_first(e);
+	bool widens = ht_is_low(t) && sums_first(e);
 	struct names contracted;
 	int by;
 

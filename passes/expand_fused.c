@@ -265,15 +265,10 @@ static struct ht_value unary(struct chain *c, enum ht_op op, const char *name, s
 	return ht_rw_unary(c->r, c->n, op, inner(c, name), a);
 }
 
-static bool is_half(enum ht_dtype t)
-{
-	return t == HT_F16 || t == HT_BF16;
-}
-
 static struct ht_value widened(struct chain *c, const char *name, struct ht_value v)
 {
-	return is_half(ht_type_of(v)->dtype) ? ht_rw_cast(c->r, c->n, inner(c, name), v, HT_F32)
-					     : v;
+	return ht_is_low(ht_type_of(v)->dtype) ? ht_rw_cast(c->r, c->n, inner(c, name), v, HT_F32)
+					       : v;
 }
 
 /* x where x > 0, else alpha * x; NaN is not above 0. */
@@ -390,7 +385,7 @@ static void expand(struct ht_rw *r, struct ht_node *n)
 	if (!make)
 		return;
 	t = n->out[0].dtype;
-	if (t != HT_F32 && t != HT_F64 && !is_half(t))
+	if (t != HT_F32 && t != HT_F64 && !ht_is_low(t))
 		return;
 	for (int32_t i = 0; i < n->ins; i++)
 		if (ht_type_of(n->in[i])->dtype != t)
@@ -398,7 +393,7 @@ static void expand(struct ht_rw *r, struct ht_node *n)
 	c.type = n->out[0];
 	c.v = widened(&c, "x_f32", n->in[0]);
 	c.v = make(&c);
-	if (is_half(t))
+	if (ht_is_low(t))
 		c.v = ht_rw_cast(r, n, inner(&c, "rounded"), c.v, t);
 	ht_rw_take_place(r, n, c.v);
 }

@@ -16,7 +16,6 @@ enum { NUMBERS = 8 };
 
 struct status {
 	struct ht_rw r;
-	struct ht_node *get;
 	struct ht_value *of; /* the tensors that it tells of */
 	enum ht_dtype *type;
 	size_t count, cap, cap_types;
@@ -101,7 +100,6 @@ static enum ht_status convert_alloc(struct status *x, struct ht_node *n)
 		else
 			get = u->node;
 	}
-	x->get = get;
 	if (!get || !others)
 		return HT_OK;
 	ht_rw_replace_behind(&x->r, ht_out(n, 0), ht_out(get, 0));

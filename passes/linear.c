@@ -7,18 +7,17 @@
 
 #include "passes/rewrite.h"
 
-struct linear {
-	bool *is; /* by node id */
-};
+#include <string.h>
 
 static bool is_float(struct ht_value v)
 {
 	return v.index >= 0 && v.index < v.node->outs && ht_is_float(ht_type_of(v)->dtype);
 }
 
-static bool has(const struct linear *x, struct ht_value v)
+/* `linear`, here and below: by node id, what is known of the nodes in front. */
+static bool has(const bool *linear, struct ht_value v)
 {
-	return x->is[v.node->id] && is_float(v);
+	return linear[v.node->id] && is_float(v);
 }
 
 /* Zero is proportional to everything. */
@@ -34,22 +33,6 @@ bool ht_asks_shape_alone(const struct ht_node *n)
 }
 
 /* ---- one op ---- */
-
-/* The argument that is a gradient by its name; -1: there is none. */
-static int32_t gradient_operand(const struct ht_node *n)
-{
-	static const char *const names[] = { "gradients", "dy", "grad", "grads", "out_backprop",
-		"y_backprop", "input_grads" };
-	const struct ht_op_info *info = ht_op_info(n->op);
-
-	if (n->op == HT_OP_OPAQUE || info->effects)
-		return -1;
-	for (int i = 0; i < info->args; i++)
-		for (size_t k = 0; k < HT_COUNT(names); k++)
-			if (ht_str_is(info->arg[i].name, names[k]))
-				return i;
-	return -1;
-}
 
 /* The operand in which the op is linear, whatever the others are; -1: there is no such one. */
 static int32_t linear_operand(const struct ht_node *n)
@@ -67,7 +50,7 @@ static int32_t linear_operand(const struct ht_node *n)
 	case HT_OP_ScatterNd:
 		return 1;
 	default:
-		return gradient_operand(n);
+		return ht_op_info(n->op)->effects ? -1 : ht_gradient_argument(n->op);
 	}
 }
 
@@ -83,39 +66,36 @@ static bool multiplies(const struct ht_node *n)
 	return n->op == HT_OP_Mul || (ht_is(n, HT_CONTRACTS) && !ht_attr_find(n, "fused_ops"));
 }
 
-static bool is_linear(const struct linear *x, const struct ht_node *n)
+static bool is_linear(const bool *linear, const struct ht_node *n)
 {
-	int32_t linear = 0, plain = 0, only = linear_operand(n);
+	int32_t scaled = 0, plain = 0, only = linear_operand(n);
 
 	if (ht_asks_shape_alone(n))
 		return false;
 	for (int32_t i = 0; i < n->ins; i++) {
-		linear += has(x, n->in[i]);
-		plain += is_float(n->in[i]) && !has(x, n->in[i]) && !is_zero(n->in[i]);
+		scaled += has(linear, n->in[i]);
+		plain += is_float(n->in[i]) && !has(linear, n->in[i]) && !is_zero(n->in[i]);
 	}
-	if (!linear || !n->outs)
+	if (!scaled || !n->outs)
 		return false;
 	if (adds(n))
 		return !plain;
 	if (multiplies(n))
-		return linear == 1;
-	return linear == 1 && only >= 0 && only < n->ins && has(x, n->in[only]);
+		return scaled == 1;
+	return scaled == 1 && only >= 0 && only < n->ins && has(linear, n->in[only]);
 }
 
 /* ---- the graph ---- */
 
-bool *ht_linear_in(const struct ht_graph *g, struct ht_value v, struct ht_arena *a, size_t *count)
+size_t ht_linear_in(const struct ht_graph *g, struct ht_value v, bool *is)
 {
-	struct linear x = { HT_NEW_ARRAY(a, bool, g->ids) };
-	size_t n = 1;
+	size_t count = 1;
 
-	x.is[v.node->id] = true;
-	for (const struct ht_node *i = v.node->next; i; i = i->next)
-		if (is_linear(&x, i)) {
-			x.is[i->id] = true;
-			n++;
-		}
-	if (count)
-		*count = n;
-	return x.is;
+	memset(is, 0, g->ids * sizeof *is);
+	is[v.node->id] = true;
+	for (const struct ht_node *n = v.node->next; n; n = n->next) {
+		is[n->id] = is_linear(is, n);
+		count += is[n->id];
+	}
+	return count;
 }

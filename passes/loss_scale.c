@@ -279,7 +279,8 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	}
 	ht_rw_init(&x.r, g, c);
 	all = ht_rw_nodes(&x.r, &count);
-	x.linear = ht_linear_in(g, ht_out(read, 0), x.r.arena, NULL);
+	x.linear = HT_NEW_ARRAY(x.r.arena, bool, x.ids);
+	ht_linear_in(g, ht_out(read, 0), x.linear);
 	x.inverse = ht_rw_unary(
 		&x.r, x.end, HT_OP_Reciprocal, HT_STR("loss_scale/inverse"), ht_out(read, 0));
 	for (size_t i = 0; i < count; i++)

@@ -81,13 +81,16 @@ static bool may_be_seed(struct ht_node *n)
 static struct ht_node *find_seed(struct ht_rw *r, struct ht_node *loss)
 {
 	const bool *needed = needed_by(r->g, loss, r->arena);
+	bool *linear = HT_NEW_ARRAY(r->arena, bool, r->g->ids);
 	struct ht_node *best = NULL;
-	size_t most = 1, count;
+	size_t most = 1;
 
 	for (struct ht_node *n = r->g->first; n; n = n->next) {
+		size_t count;
+
 		if (needed[n->id] || !may_be_seed(n))
 			continue;
-		ht_linear_in(r->g, ht_out(n, 0), r->arena, &count);
+		count = ht_linear_in(r->g, ht_out(n, 0), linear);
 		if (count > most) {
 			most = count;
 			best = n;

@@ -125,11 +125,6 @@ static bool other_operand(const struct ht_node *n, double c, struct ht_value *x)
 	return false;
 }
 
-static bool is_activation_type(enum ht_dtype t)
-{
-	return t == HT_F32 || t == HT_F64 || t == HT_F16 || t == HT_BF16;
-}
-
 /* `n` becomes op(x), with x's origin among its own. */
 static void become_unary(struct ht_rw *r, struct ht_node *n, enum ht_op op, struct ht_value x)
 {
@@ -142,7 +137,7 @@ static bool clamp(struct ht_rw *r, struct ht_node *n)
 	struct ht_value x, y;
 	struct ht_node *inner;
 
-	if (n->controls || n->ins != 2 || !is_activation_type(n->out[0].dtype))
+	if (n->controls || n->ins != 2 || !ht_is_kernel_float(n->out[0].dtype))
 		return false;
 	if (n->op == HT_OP_Maximum && other_operand(n, 0, &x) && ht_rw_same_shape(n, x)) {
 		become_unary(r, n, HT_OP_Relu, x);
@@ -164,7 +159,7 @@ static bool clamp(struct ht_rw *r, struct ht_node *n)
 
 static bool power(struct ht_rw *r, struct ht_node *n)
 {
-	if (n->op != HT_OP_Pow || n->controls || !is_activation_type(n->out[0].dtype) ||
+	if (n->op != HT_OP_Pow || n->controls || !ht_is_kernel_float(n->out[0].dtype) ||
 		!ht_const_is(n->in[1], 2) || !ht_rw_same_shape(n, n->in[0]))
 		return false;
 	become_unary(r, n, HT_OP_Square, n->in[0]);

@@ -213,7 +213,7 @@ static void clamp(struct fitting *f, struct ht_node *cast)
 static bool goes_low(const struct fitting *f, const struct ht_node *n)
 {
 	return n->id >= f->ids && ht_is(n, HT_CASTS) && n->ins == 1 && n->outs == 1 &&
-	       (low_type(n) == HT_F16 || low_type(n) == HT_BF16);
+	       ht_is_low(low_type(n));
 }
 
 static bool any_goes_low(const struct fitting *f)

@@ -268,7 +268,7 @@ static inline enum ht_dtype ht_column_dtype(const struct ht_column *c, struct ht
 bool ht_narrow_columns(struct ht_choice *c, struct ht_tensor_of of, enum ht_dtype t);
 static inline bool ht_is_policy_float(enum ht_dtype t)
 {
-	return t == HT_F32 || t == HT_F16 || t == HT_BF16;
+	return t == HT_F32 || ht_is_low(t);
 }
 /* Takes the first column that is left. */
 void ht_settle(struct ht_precision *p, const struct ht_node *n);

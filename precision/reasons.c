@@ -101,11 +101,6 @@ static const struct ht_dtype_reason *no_kernel(enum ht_dtype t)
 			      : HT_BY(NO_KERNEL_F32);
 }
 
-static bool is_low(enum ht_dtype t)
-{
-	return t == HT_F16 || t == HT_BF16;
-}
-
 static uint8_t label_bit(enum ht_dtype t)
 {
 	return ht_label_bit(t == HT_F16    ? HT_LABEL_F16
@@ -135,7 +130,7 @@ static const struct ht_dtype_reason *against(struct ht_precision *p, const struc
 		       : u->to == HT_BF16                ? HT_BY(CHEAPEST_BF16)
 		       : c->rule == p->denied_why[n->id] ? HT_BY(CHEAPEST_F32)
 							 : c->rule;
-	if (low != HT_INVALID && is_low(t) && low != t && u->from != t &&
+	if (low != HT_INVALID && ht_is_low(t) && low != t && u->from != t &&
 		c->class != HT_CLASS_BLACK)
 		return HT_BY(NOT_GIVEN);
 	if (told->followed.n && u->to == u->from)

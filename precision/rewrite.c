@@ -23,11 +23,6 @@ struct cast {
 	struct cast *next;
 };
 
-static bool is_low(enum ht_dtype t)
-{
-	return t == HT_F16 || t == HT_BF16;
-}
-
 /* A reference to a variable is read as a value of its type. */
 static enum ht_dtype without_ref(enum ht_dtype t)
 {
@@ -66,7 +61,7 @@ static void set_judged_types(struct rewrite *r, struct ht_node *n)
 		const struct ht_choice *c = &r->p->choice[n->id];
 		bool rounds = ht_rounded_operands(c, u) != HT_INVALID;
 		bool news = u->to != u->from || rounds || (c->by && ht_is_policy_float(u->from));
-		low |= is_low(u->to) || rounds;
+		low |= ht_is_low(u->to) || rounds;
 		if (news && !r->out->complete)
 			ht_note_type(r->p, n, u);
 		if (u->to == u->from)

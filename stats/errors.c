@@ -30,14 +30,6 @@ void ht_errors_init(
 	ht_spread_init(&e->low_ulp, a);
 }
 
-/* The smallest normal number of a type; 0: the type has none. */
-static double smallest_normal(enum ht_dtype t)
-{
-	const struct ht_dtype_info *info = ht_dtype_info(t);
-
-	return info->kind == HT_KIND_FLOAT ? ldexp(1, 2 - (1 << (info->exponent - 1))) : 0;
-}
-
 /* Sums of one sample. */
 struct sample {
 	double most, largest, squares, own, got, dot;
@@ -53,12 +45,12 @@ static void count(struct ht_errors *e, double x, double y)
 	e->of[HT_STAT_reference_infinite] += isinf(y) != 0;
 	e->of[HT_STAT_overflow] += isinf(x) && isfinite(y);
 	e->of[HT_STAT_underflow] += x == 0 && y != 0 && !isnan(y);
-	e->of[HT_STAT_subnormal] += ax > 0 && ax < smallest_normal(e->output);
+	e->of[HT_STAT_subnormal] += ax > 0 && ax < ht_least_normal(e->output);
 }
 
 static void add_finite(struct ht_errors *e, struct sample *s, double x, double y, double d)
 {
-	double ay = fabs(y), normal = smallest_normal(e->output);
+	double ay = fabs(y), normal = ht_least_normal(e->output);
 
 	s->most = fmax(s->most, d);
 	s->largest = fmax(s->largest, ay);

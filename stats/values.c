@@ -41,7 +41,7 @@ bool ht_values_are_numbers(enum ht_dtype t)
 {
 	switch (ht_dtype_info(t)->kind) {
 	case HT_KIND_FLOAT:
-		return t == HT_F32 || t == HT_F64 || t == HT_F16 || t == HT_BF16;
+		return ht_is_kernel_float(t);
 	case HT_KIND_INT:
 	case HT_KIND_UINT:
 	case HT_KIND_BOOL:
@@ -96,18 +96,19 @@ double ht_value(const struct ht_values *v, size_t i)
 							    : (double)integer_bits(v, i);
 }
 
+double ht_difference(double x, double y)
+{
+	if (x == y || (isnan(x) && isnan(y)))
+		return 0;
+	return isfinite(x) && isfinite(y) ? fabs(x - y) : (double)INFINITY;
+}
+
 double ht_distance(const struct ht_values *a, const struct ht_values *b, size_t i)
 {
-	double x, y;
-
 	if (is_integer(a->dtype) && a->dtype == b->dtype &&
 		integer_bits(a, i) != integer_bits(b, i))
 		return fmax(1, fabs(ht_value(a, i) - ht_value(b, i)));
-	x = ht_value(a, i);
-	y = ht_value(b, i);
-	if (x == y || (isnan(x) && isnan(y)))
-		return 0;
-	return isfinite(x) && isfinite(y) ? fabs(x - y) : INFINITY;
+	return ht_difference(ht_value(a, i), ht_value(b, i));
 }
 
 double ht_spacing(enum ht_dtype t, double x)

@@ -16,11 +16,6 @@ struct judge {
 	bool reduced;           /* under ALLOW_FP16 a float32 tensor had to go low */
 };
 
-static inline bool ht_is_low(enum ht_dtype t)
-{
-	return t == HT_F16 || t == HT_BF16;
-}
-
 /* Narrows the columns to those whose tensor j->at is a `t`, or changes nothing and says no. */
 bool ht_judge_narrow(struct judge *j, enum ht_dtype t);
 

@@ -194,7 +194,7 @@ int64_t ht_price_store(const struct ht_pricing *p, struct ht_value v, enum ht_dt
 
 int64_t ht_price_round(const struct ht_pricing *p, struct ht_value v, enum ht_dtype t)
 {
-	return t == HT_F16 || t == HT_BF16 ? price(p, HT_WORK_ROUND, t, 1, count_of(v)) : 0;
+	return ht_is_low(t) ? price(p, HT_WORK_ROUND, t, 1, count_of(v)) : 0;
 }
 
 int64_t ht_price_cast(const struct ht_pricing *p, struct ht_value v, enum ht_dtype low, bool widens)
@@ -339,7 +339,7 @@ int64_t ht_price_graph(
 		to = n->outs ? type_of(ht_out(n, 0)) : HT_INVALID;
 		if (!is_cast_kernel(n, kernel, f))
 			sum += price_node(p, n, kernel, f);
-		else if (to == HT_F16 || to == HT_BF16)
+		else if (ht_is_low(to))
 			sum += ht_price_cast(p, ht_out(n, 0), to, false);
 		else
 			sum += ht_price_cast(p, ht_out(n, 0), type_of(n->in[0]), true);

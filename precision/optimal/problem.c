@@ -80,7 +80,7 @@ enum ht_dtype ht_label_dtype(enum ht_label l)
 static bool label_of_dtype(enum ht_dtype t, enum ht_label *l)
 {
 	*l = t == HT_F16 ? HT_LABEL_F16 : t == HT_BF16 ? HT_LABEL_BF16 : HT_LABEL_F32;
-	return t == HT_F32 || t == HT_F16 || t == HT_BF16;
+	return t == HT_F32 || ht_is_low(t);
 }
 
 /* ---- units ---- */

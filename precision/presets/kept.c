@@ -52,16 +52,15 @@ static void keep_exponentials(struct keeping *k)
 	}
 }
 
-#define SMALLEST_NORMAL 0x1p-14F /* of float16 */
-
-/* No element is above the smallest normal number. */
+/* No element is above the smallest normal number of float16. */
 static bool is_epsilon(struct ht_value v)
 {
+	const float smallest = (float)ht_least_normal(HT_F16);
 	int64_t n = 0;
 	const unsigned char *p = ht_const_f32(v, &n);
 
 	for (int64_t i = 0; p && i < n; i++)
-		if (ht_load_f32(p, i) > SMALLEST_NORMAL)
+		if (ht_load_f32(p, i) > smallest)
 			return false;
 	return p;
 }
@@ -90,7 +89,7 @@ static bool divides_by_epsilon(const struct ht_node *n)
 	struct ht_value by;
 
 	if (n->op == HT_OP_RmsNorm)
-		return ht_attr_float(n, "epsilon", 0) <= SMALLEST_NORMAL;
+		return ht_attr_float(n, "epsilon", 0) <= (float)ht_least_normal(HT_F16);
 	if (n->op == HT_OP_Mul)
 		return is_inverse(n->in[0]) || is_inverse(n->in[1]);
 	if (n->op != HT_OP_RealDiv && n->op != HT_OP_Div)

@@ -3,6 +3,7 @@
 import json, re, unittest
 
 from tool import SMALL, ToolCase
+from loop_text import while_functions
 
 
 def hir(*nodes, outputs, inputs=()):
@@ -43,29 +44,10 @@ class Refusals(ToolCase):
 
     def test_what_a_loop_carries(self):
         """Its shape is lost behind an op in the body that is not known, which is the cause."""
-        loop = """
-function "more" {
-  signature "\\n\\x04more"
-  arg "y" = %y
-  ret "r" = %more
-  %y = _Arg() {T=f32, index=0}
-  %axis = Const() {dtype=i32, value=tensor i32[1] {0}}
-  %sum = Sum(%y, %axis) {T=f32, Tidx=i32, keep_dims=false}
-  %zero = Const() {dtype=f32, value=tensor f32[] {0}}
-  %more = GreaterEqual(%sum, %zero) {T=f32}
-}
-function "step" {
-  signature "\\n\\x04step"
-  arg "y" = %y
-  ret "r" = %next
-  %y = _Arg() {T=f32, index=0}
-  %p/bad = OP
-  %next = Mul(%y, %p/bad) {T=f32}
-}
-"""
+        loop = while_functions('%p/bad = NoSuch(%y) : ?', '%next = Mul(%y, %p/bad) {T=f32}')
         while_loop = '%y = StatelessWhile(%x) {T=[f32], cond=@more{}, body=@step{}}'
         text = hir(F32, while_loop, inputs=['x'], outputs=['y']) + loop.encode()
-        (op, nodes, part, blocked), = self.causes(text.replace(b'OP', b'NoSuch(%y) : ?'))
+        (op, nodes, part, blocked), = self.causes(text)
         self.assertEqual((op, nodes, part), ('NoSuch', '1', 'p'))
         self.assertGreater(int(blocked), 1)
 

@@ -5,6 +5,7 @@ import importlib.util, os, re, signal, subprocess, sys, time, unittest
 from package import PACKAGE, PRELOAD, SMALL, environment, python, tool
 from case import FolderCase
 import hostile
+from loop_text import while_functions
 
 RUN = f'import halftone as ht\nassert ht.run({SMALL!r}, x=[[1, 2, 3, 4]])["top"].tolist() == [0]\n'
 # Many matrix products, so that compiling or running takes long enough to be interrupted.
@@ -20,7 +21,7 @@ entry "" {
 %c = MatMul(%b, %x) {T=f32, transpose_a=false, transpose_b=false}
 %y = MatMul(%c, %x) {T=f32, transpose_a=false, transpose_b=false}
 '''
-# A loop that ends when a number is below zero, which it never is.
+# A loop whose sum is never below zero, so that it does not end.
 ENDLESS = '''hir 1
 entry "" {
   input "x" = %x
@@ -29,26 +30,7 @@ entry "" {
 
 %x = Placeholder() {dtype=f32, shape=shape[2]}
 %y = StatelessWhile(%x) {T=[f32], cond=@more{}, body=@step{}}
-
-function "more" {
-  signature "\\n\\x04more"
-  arg "y" = %y
-  ret "r" = %more
-  %y = _Arg() {T=f32, index=0}
-  %axis = Const() {dtype=i32, value=tensor i32[1] {0}}
-  %sum = Sum(%y, %axis) {T=f32, Tidx=i32, keep_dims=false}
-  %zero = Const() {dtype=f32, value=tensor f32[] {0}}
-  %more = GreaterEqual(%sum, %zero) {T=f32}
-}
-
-function "step" {
-  signature "\\n\\x04step"
-  arg "y" = %y
-  ret "r" = %next
-  %y = _Arg() {T=f32, index=0}
-  %next = Mul(%y, %y) {T=f32}
-}
-'''
+''' + while_functions('%next = Mul(%y, %y) {T=f32}')
 
 
 def many_kernels(n):

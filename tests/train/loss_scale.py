@@ -8,22 +8,13 @@ graphs, which --loss-scale scales. Variables, counters and scales must agree beh
 Exit code 77: nothing to test with.
 """
 import json
-import os
 import subprocess
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, '..', 'tools'))
-import environment  # noqa: E402
+from beside import ROWS, batch_rows, compare_values, environment, np, tf, train, v1
 
-environment.enter_venv()
-import numpy as np  # noqa: E402
-import tensorflow as tf  # noqa: E402
-
-v1 = tf.compat.v1
-v1.disable_eager_execution()
-ROWS, BATCH, STEPS = 24, 8, 24
+STEPS = 24
 VENDOR = {'float_status/alloc': 'NpuAllocFloatStatus', 'float_status/get': 'NpuGetFloatStatus', 'float_status/clear': 'NpuClearFloatStatus'}
 OPTIMIZERS = [lambda: v1.train.GradientDescentOptimizer(.1), lambda: v1.train.MomentumOptimizer(.05, .9), lambda: v1.train.AdamOptimizer(.01),
               lambda: v1.train.RMSPropOptimizer(.01), lambda: v1.train.AdagradOptimizer(.1)]
@@ -100,7 +91,7 @@ def plain_step(optimizer, loss, boost):
 
 class Net:
     def __init__(self, seed, make, vendor):
-        """make: of the manager, NULL in the plain graph."""
+        """make: makes the manager; None: the graph scales no loss."""
         r = np.random.default_rng(seed)
         self.x, self.y = r.standard_normal((ROWS, 6)).astype('f4'), r.integers(0, 4, ROWS).astype('i4')
         self.boost = np.where(r.random(STEPS) < .3, r.choice([np.inf, np.nan, -np.inf], STEPS), 1).astype('f4')
@@ -146,7 +137,7 @@ class Net:
             s.run(self.init)
             self.saver.save(s, prefix, write_meta_graph=False)
             for i in range(max(steps)):
-                at = np.arange(i * BATCH, (i + 1) * BATCH) % ROWS
+                at = batch_rows(i)
                 s.run(self.fetches, {'x:0': self.x[at], 'y:0': self.y[at], 'boost:0': self.boost[i]})
                 if i + 1 in steps:
                     out.append({v.op.name: s.run(v) for v in self.variables})
@@ -157,23 +148,15 @@ MANAGERS = [lambda: Fixed(1024.), lambda: Exponential(4096., 3, 2, 2., .5), lamb
             lambda: Exponential(1., 100, 2, 2., .8)]
 
 
-def tool(folder, model, net, steps, *more):
-    command = [environment.TOOL, 'train', model, '--data', f'x=@{folder}/x.npy', '--data', f'y=@{folder}/y.npy', '--feed',
-               f'boost=@{folder}/boost.npy', '--batch', str(BATCH), '--no-shuffle', '--loss', 'loss', '--train-op', 'train', '--policy',
-               'must_keep_origin_dtype', '--steps', str(steps), '--format', 'json', '--no-cache', *more]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f'{command}: ended with {done.returncode}\n{done.stderr}')
-    return json.loads(done.stdout)
+def tool(folder, model, steps, *more):
+    return json.loads(train(model, folder, '--feed', f'boost=@{folder}/boost.npy', '--train-op', 'train', '--steps', str(steps), '--format',
+                            'json', '--no-cache', *more))
 
 
 def compare(what, prefix, want):
     r = tf.train.load_checkpoint(prefix)
     for n, b in want.items():
-        a = r.get_tensor(n)
-        error = np.max(np.abs(a.astype('f8') - b), initial=0) / max(np.max(np.abs(b), initial=0), 1e-2)
-        if not error <= 2e-5:
-            sys.exit(f'{what}: {n}: error {error}')
+        compare_values(f'{what}: {n}', r.get_tensor(n), b, 1e-2, 2e-5)
 
 
 def check(seed, make):
@@ -193,12 +176,12 @@ def check(seed, make):
         if sorted(n.op for n in graph.node if n.op.startswith('Npu')) != sorted(VENDOR.values()):
             sys.exit(f'{what}: convert lost ops of the vendor')
         # The graph's own scale, with the vendor's flag; in one go and in stretches.
-        tool(folder, f'{folder}/vendor.meta', oracle, STEPS, '--restore', start, '--save', f'{folder}/vendor')
+        tool(folder, f'{folder}/vendor.meta', STEPS, '--restore', start, '--save', f'{folder}/vendor')
         compare(f'{what}, the vendor\'s graph', f'{folder}/vendor/ckpt-{STEPS}', want[-1])
         # Ours, which a checkpoint keeps.
         begin = ['--restore', start]
         for steps, values in zip(stretches, want):
-            report = tool(folder, f'{folder}/plain.meta', oracle, steps, *begin, '--save', f'{folder}/plain', '--loss-scale',
+            report = tool(folder, f'{folder}/plain.meta', steps, *begin, '--save', f'{folder}/plain', '--loss-scale',
                           oracle.manager.text)
             nets = {n.removeprefix('cond/'): v for n, v in values.items() if not n.startswith('manager/')}
             compare(f'{what}, ours behind {steps} steps', f'{folder}/plain/ckpt-{steps}', nets)

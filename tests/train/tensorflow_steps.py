@@ -10,17 +10,9 @@ import subprocess
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, '..', 'tools'))
-import environment  # noqa: E402
+from beside import BATCH, ROWS, batch_rows, compare_values, environment, np, tf, train, v1
 
-environment.enter_venv()
-import numpy as np  # noqa: E402
-import tensorflow as tf  # noqa: E402
-
-v1 = tf.compat.v1
-v1.disable_eager_execution()
-ROWS, BATCH, STEPS = 24, 8, 6
+STEPS = 6
 
 OPTIMIZERS = {
     'gradient_descent': lambda: v1.train.GradientDescentOptimizer(.1),
@@ -70,7 +62,7 @@ class Net:
         v1.train.export_meta_graph(f'{folder}/net.meta', saver_def=self.saver.saver_def)
 
     def batch(self, i):
-        at = np.arange(i * BATCH, (i + 1) * BATCH) % ROWS
+        at = batch_rows(i)
         return {'x:0': self.x[at], 'y:0': self.y[at]}
 
     def steps(self, first, n):
@@ -80,12 +72,7 @@ class Net:
         return {v.op.name: self.session.run(v) for v in v1.global_variables()}
 
     def train(self, model, *more):
-        command = [environment.TOOL, 'train', model, '--data', f'x=@{self.folder}/x.npy', '--data', f'y=@{self.folder}/y.npy',
-                   '--batch', str(BATCH), '--no-shuffle', '--loss', 'loss', '--policy', 'must_keep_origin_dtype', *more]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-        if done.returncode:
-            sys.exit(f'{command}: ended with {done.returncode}\n{done.stderr}')
-        return done.stdout
+        return train(model, self.folder, *more)
 
 
 def read(prefix):
@@ -100,9 +87,7 @@ def compare(what, got, want, tolerance):
         a = got[n]
         if a.dtype != b.dtype or a.shape != b.shape:
             sys.exit(f'{what}: {n} is {a.dtype}{a.shape}, not {b.dtype}{b.shape}')
-        error = np.max(np.abs(a.astype('f8') - b)) / max(np.max(np.abs(b)), 1e-3)
-        if not error <= tolerance:
-            sys.exit(f'{what}: {n}: error {error}')
+        compare_values(f'{what}: {n}', a, b, 1e-3, tolerance)
 
 
 def check(name, optimizer, resource, seed):

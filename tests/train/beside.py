@@ -1,0 +1,38 @@
+"""halftone train beside TensorFlow: what the tests of trainings share.  Without TensorFlow the test ends with 77: nothing to test with."""
+import os
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, '..', 'tools'))
+import environment  # noqa: E402
+
+environment.enter_venv()
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+v1 = tf.compat.v1
+v1.disable_eager_execution()
+ROWS, BATCH = 24, 8
+
+
+def batch_rows(i):
+    """The rows of step i, without shuffling."""
+    return np.arange(i * BATCH, (i + 1) * BATCH) % ROWS
+
+
+def train(model, folder, *more):
+    """The report of a training in float32 on x.npy and y.npy of the folder."""
+    command = [environment.TOOL, 'train', model, '--data', f'x=@{folder}/x.npy', '--data', f'y=@{folder}/y.npy', '--batch', str(BATCH),
+               '--no-shuffle', '--loss', 'loss', '--policy', 'must_keep_origin_dtype', *more]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f'{command}: ended with {done.returncode}\n{done.stderr}')
+    return done.stdout
+
+
+def compare_values(what, got, want, least, tolerance):
+    """Exits where an element differs by more than the tolerance, relative to the tensor's largest, `least` at the least."""
+    error = np.max(np.abs(got.astype('f8') - want), initial=0) / max(np.max(np.abs(want), initial=0), least)
+    if not error <= tolerance:
+        sys.exit(f'{what}: error {error}')
