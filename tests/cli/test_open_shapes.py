@@ -97,6 +97,7 @@ class OpenShapes(ToolCase):
                 self.tool('compile', '-q', self.any, '--input-shape', shape, '-o', alone)
                 feed = '--input', 'x=@' + self.array(n)
                 self.assertEqual(code(self.htx, *feed), code(alone, *feed))
+                self.assertEqual(code(self.any, *sum(order, []), *feed), code(alone, *feed))
                 sizes.add(code(alone, *feed))
         self.assertEqual(len(sizes), 2)
 

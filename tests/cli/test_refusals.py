@@ -51,6 +51,16 @@ class Refusals(ToolCase):
         self.assertEqual((op, nodes, part), ('NoSuch', '1', 'p'))
         self.assertGreater(int(blocked), 1)
 
+    def test_overflow_flag(self):
+        """What a flag of the vendor tells of must be known, and one node alone may ask it."""
+        status = '%flag = NpuAllocFloatStatus() {}'
+        get = lambda name, waits: f'%{name} = NpuGetFloatStatus(%flag{waits}) {{}}'
+        for nodes, why in (([get('g', '')], 'waits for no tensor of floating point'),
+                           ([get('g', ', ^x'), get('h', ', ^x'), '%s = AddV2(%g, %h) {T=f32}', '%u = AddV2(%s, %flag) {T=f32}'],
+                            'several nodes get this status')):
+            text = hir(F32, status, *nodes, inputs=['x'], outputs=['u' if len(nodes) > 1 else 'g'])
+            self.assertIn(why, self.tool('run', self.path('flag.hir', text), code=4).err)
+
     def test_parts(self):
         for names, part in ((['a/b/c', 'a/b/d'], 'a/b'), (['a/b/c', 'a/bc/d'], 'a'), (['a', 'b'], ''), (['a/b', 'a'], ''),
                             (['ab/c', 'a/c'], ''), (['a/b/c', 'a/b'], 'a')):

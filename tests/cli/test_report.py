@@ -240,6 +240,8 @@ class Reports(ToolCase):
         self.assertRegex(text, r'net \d+ of \d+ nodes in 16 bits, 1 cast, 3 kB')
         self.assertRegex(text, r'block_1 \d+ of \d+ nodes in 16 bits, 1 cast, 3 kB')
         self.assertIn('The whole graph: 2 of 2 nodes in 16 bits', text)
+        kept = self.edited(self.explain('must_keep_origin_dtype'), lambda j: [n.update(node=f'net/{n["node"]}') for n in j['nodes']])
+        self.assertIn('The whole graph: 0 of 2 nodes in 16 bits', ''.join(self.page(kept).text))
 
     def test_hostile_names(self):
         explained, compared = self.explain('force_fp16'), self.compare('--metric=cosine', '--nodes')
