@@ -54,6 +54,15 @@ class OpenShapes(ToolCase):
         self.fails(4, 'several shapes', 'compile', '--dynamic_input', '--dynamic_inputs_shape_range=x:[1],[2]', SMALL)
         self.fails(2, "no input 'q'", 'compile', '--dynamic_input', '--dynamic_inputs_shape_range=q:[1~2]', SMALL)
 
+    def test_sums_end_with_the_size(self):
+        """A sum over an open size, and what is packed for it, ends in the next 8 elements; what is stored ends where the size does."""
+        model = self.path('sum.hir', b'hir 1\nentry "" {\n  input "x" = %x\n  output "y" = %y\n}\n%x = Placeholder() {dtype=f32, shape=shape[4,?]}\n'
+                          b'%y = MatMul(%x, %x) {T=f32, transpose_a=false, transpose_b=true}\n')
+        kernels = self.tool('compile', '-q', '--emit', 'kernels', '-o', '-', '--input-shape', 'x:4,1..64', model).stdout.decode()
+        self.assertRegex(kernels, r'dim d\d 64 lanes to 0 \* 1 / 1 most 64 whole 1\n')
+        self.assertRegex(kernels, r'dim d\d 64 to 0 \* 1 / 1 most 64 whole 8\n')
+        self.assertRegex(kernels, r'dim d\d reduce 64 to 0 \* 1 / 1 most 64 whole 8\n')
+
     def test_of_atc(self):
         model = '--model=' + SMALL, '--output=' + os.path.join(self.dir, 'm')
         r = self.tool('atc', *model, '--input_shape_range=x:[1~8,4]')

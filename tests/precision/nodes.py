@@ -197,10 +197,13 @@ class Nodes(Case):
         rows = list(csv.DictReader(io.StringIO(self.tool(*args, '--policy=force_fp16', '--policy=allow_mix_precision_bf16', '--format=csv').stdout)))
         self.assertEqual({r['policy'] for r in rows}, {'force_fp16', 'allow_mix_precision_bf16'})
         self.assertEqual({'p', 'q', 't'} - {r['node'] for r in rows}, set())
+        own = {r['node']: float(r['own']) for r in rows if r['policy'] == 'force_fp16'}
         for form in 'text', 'md':
             text = self.tool(*args, '--policy=force_fp16', f'--format={form}').stdout
             self.assertIn('float32, inside', text)
             self.assertIn('own/expected', text)
+            ranked = [own[w[0]] for line in text.splitlines() if (w := line.replace('|', ' ').split()) and w[0] in own]
+            self.assertEqual(ranked, sorted(own.values(), reverse=True))
 
     def test_schema(self):
         for i, policy in enumerate(('force_fp16', 'optimal')):
