@@ -32,8 +32,8 @@ class Comparison(Owner):
         self._dict: dict[str, Any] | None = None
 
     def text(self, form: str = 'text') -> str:
-        """The report as "text", "json", "csv", "md", "junit" or "github"; of the nodes "nodes-csv", and "node-data" for
-        Model Explorer."""
+        """The report as "text", "json", "csv", "md", "junit" or "github"; the errors of nodes alone as "nodes-csv", or as
+        "node-data" for Model Explorer."""
         if form not in FORMS:
             raise UsageError(f'there is no form {form!r}; there are {", ".join(FORMS)}')
         one = (ctypes.c_void_p * 1)(self._handle._as_parameter_.value)
@@ -78,8 +78,8 @@ class Comparison(Owner):
         return _frame([{'policy': p['policy'], 'verdict': p['verdict'], **o} for p in self.policies for o in p['outputs']])
 
     def nodes(self, policy: str | None = None) -> Any:
-        """A row for each tensor under one policy, or under all, with its error, own and inherited (compare(nodes=True)),
-        in the order of the program: a pandas.DataFrame where pandas is installed, else a list of dicts."""
+        """The errors of tensors that compare(nodes=True) measured under one policy (None: under all): a row for each tensor, in
+        the order of the program, as a pandas.DataFrame if pandas is installed, else as a list of dicts."""
         of = self.policies if policy is None else [self[policy]]
         if not any('nodes' in p for p in of):
             raise UsageError('nodes were not compared: compare(nodes=True)')
@@ -117,9 +117,10 @@ def compare(model: Model | Any, policies: Iterable[Policy | str], samples: Any, 
     one at a time; or one dict of arrays that are stacked along a new first dimension.  `reference` has the outputs
     to compare with in the same way (None: those of the model as it is), `labels` the right answers for `metric`.
     `tolerances` are written as on the command line ("prob:cos>=0.999").  `rounds` are those that measure
-    latencies; `options` are for policies that are names.  With `nodes` every tensor is compared too, its error, own and
-    inherited; `samples` are gone through once more for each policy then, and kept where they can be iterated only
-    once.  `nodes_memory` bounds the bytes of tensors that are held at a time (0: as much as the model takes).
+    latencies; `options` are for policies that are names.  With `nodes` the errors of every tensor
+    are measured too (docs/compare.md).  `samples` are then iterated once more for each policy; samples that can be
+    iterated only once are kept in a list.  `nodes_memory` limits the bytes of the reference's tensors that are kept at a
+    time (0: as many as the model's program takes, at least 64 MiB).
 
     >>> import halftone as ht
     >>> ht.compare(GRAPH, ["must_keep_origin_dtype", "force_fp16"], [[[1, 2, 3, 4]]], rounds=0)
@@ -147,7 +148,8 @@ def compare(model: Model | Any, policies: Iterable[Policy | str], samples: Any, 
 
 
 def _add(comparison: Comparison, policy: Policy | str, options: Mapping[str, object] | None) -> tuple[bytes, Any] | None:
-    """Its name and handle; None: one that cannot be compiled has its error in the report."""
+    """Adds a policy and returns its name and handle; None: the model cannot be compiled under it, and the report has the
+    error."""
     made = handle_of(policy, None if isinstance(policy, Policy) else options)
     name = raw(policy.name if isinstance(policy, Policy) else policy)
     try:

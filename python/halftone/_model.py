@@ -214,9 +214,9 @@ class Model(Owner):
                 init_op: str | None = None, loss_scale: str | None = None) -> Session:
         """A session, whose variables steps of a training change (docs/train.md).
 
-        `train_op` (default: the one that a MetaGraphDef lists) and `loss` are what Session.step() runs and returns, beside `fetches`.  Random ops without seeds draw by
-        `seed`, or by one of the system's.  `init_op` initialises variables before the ops that the model names.
-        `loss_scale` is as the option --loss-scale, such as 'dynamic' or 'fixed:1024'; Session.loss_scale tells what became of it.
+        Session.step() runs `train_op` (default: the one that a MetaGraphDef lists) and returns `loss` and `fetches`.  Random
+        ops without seeds draw by `seed` (None: by a seed of the system's).  `init_op` initialises variables before the ops that the model names.
+        `loss_scale` is a value of the option --loss-scale, such as 'dynamic' or 'fixed:1024'; Session.loss_scale has its state.
 
         >>> import halftone as ht
         >>> with ht.load(GRAPH).session() as s:
@@ -227,7 +227,7 @@ class Model(Owner):
         return Session(self, train_op, loss, fetches, policy, options, threads, seed, init_op, target, loss_scale)
 
     def gradients(self, train_op: str) -> list[str]:
-        """The tensors that steps of optimisers take as gradients, of those steps that `train_op` runs: fetches for a session."""
+        """Names of the tensors that the optimiser steps which `train_op` runs take as gradients; a session can fetch them."""
         found, n = ctypes.POINTER(ctypes.c_char_p)(), ctypes.c_size_t()
         call(lib.ht_model_gradients, self._handle, raw(train_op), late=(ctypes.byref(found), ctypes.byref(n)))
         return [os.fsdecode(found[i]) for i in range(n.value)]

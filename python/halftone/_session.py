@@ -25,13 +25,13 @@ _LONG = 0.05  # seconds of a run for which Ctrl-C is not to wait
 
 class LossScale(NamedTuple):
     """A loss scale and its counters."""
-    scale: float  # of the next step
-    good: int     # steps with finite gradients, and others, since the scale changed or they were reset
-    bad: int
-    runs: int
-    skipped: int  # steps with gradients that were not finite
-    finite: bool  # whether those of the last step were
-    diverges: bool
+    scale: float  # the scale of the next step
+    good: int     # steps with finite gradients since the last reset of the counters or the last overflow
+    bad: int      # steps whose gradients overflowed, since the last reset of the counters
+    runs: int     # all steps with a loss scale
+    skipped: int  # steps whose gradients were not finite
+    finite: bool  # whether the gradients of the last step were finite
+    diverges: bool  # the last 100 steps or more were skipped, and the scale is fixed or 1
 
 
 class _Entry:
@@ -123,8 +123,8 @@ class Session(Owner):
     def step(self, feeds: Mapping[str, Any] | None = None, **named: Any) -> dict[str, Any]:
         """Runs the training op once, and returns the loss and the session's other fetches by name.
 
-        Raises Verdict where the loss is not a finite number; the variables are then those behind the step.  A step that a loss
-        scale skips is no such case, until a smaller scale would not help.
+        Raises Verdict if the loss is not finite; the variables are then those after the step.  If a loss scale skips the step,
+        the loss may be infinite or NaN; Verdict is then raised only if loss_scale.diverges is true.
         """
         import numpy
         if self._train_op is None:
@@ -156,7 +156,7 @@ class Session(Owner):
 
     @property
     def loss_scale(self) -> LossScale | None:
-        """The loss scale behind the last step; None where there is none."""
+        """The loss scale after the last step; None if the session scales no loss."""
         made = _api.ht_loss_scale_init()
         if not lib.ht_session_loss_scale(self._handle, made):
             return None
