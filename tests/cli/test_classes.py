@@ -77,8 +77,10 @@ entry "" {
 """
 DIMS, NODES, SHAPES = '--dynamic_input_config.dynamic_dims=2;3', '--dynamic_node_type=1', '--dynamic_input_config.input_shape=x:-1,4'
 
-# What a row needs to be seen: settings beside it, its value, and what changes: the report of decisions, the graph that is
-# compiled, files, what random ops draw, what a run leaves, whether it stops, which sizes are open, or the exit code.  {FILE} stands for a file of that name with the content of FILES.
+# For each honoured option: other settings that it needs, a value, and what that value changes.  'report': the report of
+# decisions.  'graph': the compiled graph.  'files': the files written.  'draws': the numbers that random ops draw.  'left': the files
+# that a run leaves.  'stops': whether a run stops.  'fault': the files of a run that fails.  'opened': the plan of a model with an open
+# size.  'exit': the exit code.  {FILE} in a value stands for a file of that name with the content of FILES.
 HONOURED = {
     'allow_hf32': ([], '11', 'report'),
     'allowlist_add': (GRAPPLER, 'Sin', 'report'),
@@ -263,7 +265,7 @@ class Classes(ToolCase):
         return {'stops': (ran.returncode, error and error[1]), 'exit': (0, 0)}
 
     def opened(self, settings):
-        """The plan of a model with an open size, or why there is none."""
+        """The plan of a model with an open size, and the exit code of its compilation."""
         d = self.folder()
         with open(os.path.join(d, 'open.hir'), 'w') as f:
             f.write(OPEN_MODEL)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Sizes that stay open, and several of them, by the vendor's options and by --input-shape: one program, or one for each, of which
-the run takes that which is fed."""
+"""Open sizes, and several sets of shapes, by the vendor's options and by --input-shape.  Open sizes give one program.  Several sets
+give a program each, of which a run takes the one that the shapes of its arrays fit."""
 import json, os, unittest
 
 from tool import SMALL, ToolCase, floats, npy
@@ -55,7 +55,8 @@ class OpenShapes(ToolCase):
         self.fails(2, "no input 'q'", 'compile', '--dynamic_input', '--dynamic_inputs_shape_range=q:[1~2]', SMALL)
 
     def test_sums_end_with_the_size(self):
-        """A sum over an open size, and what is packed for it, ends in the next 8 elements; what is stored ends where the size does."""
+        """A sum over an open size, and the packing of its operand, end at the size rounded up to a multiple of 8.  Stores of results end at
+        the size itself."""
         model = self.path('sum.hir', b'hir 1\nentry "" {\n  input "x" = %x\n  output "y" = %y\n}\n%x = Placeholder() {dtype=f32, shape=shape[4,?]}\n'
                           b'%y = MatMul(%x, %x) {T=f32, transpose_a=false, transpose_b=true}\n')
         kernels = self.tool('compile', '-q', '--emit', 'kernels', '-o', '-', '--input-shape', 'x:4,1..64', model).stdout.decode()
@@ -71,7 +72,7 @@ class OpenShapes(ToolCase):
         self.fails(2, '--input_shape_range and --input_shape at', 'atc', *model, '--input_shape_range=x:[1~8,4]', '--input_shape=x:1,4')
         self.fails(2, 'is not NAME', 'atc', *model, '--input_shape_range=x:1~8')
 
-    # ---- a program for each ----
+    # ---- several programs ----
 
     def test_lazily(self):
         lazy = '--dynamic_input', '--dynamic_graph_execute_mode=lazy_recompile'
@@ -96,7 +97,8 @@ class OpenShapes(ToolCase):
         self.assertIn('counts before', self.tool('compile', SMALL, *PROFILES, '--input-shape', 'x:2,4').err)
 
     def test_fixed_beside_open(self):
-        """Of a range and a size inside of it, what is fed takes the size's own code, whichever stands first."""
+        """If a range and a fixed size within it are stated, in either order, a run of that size has the code of the fixed size, and any
+        other run has the code of the range."""
         sets = ['--input-shape', 'x:1..8,4'], ['--input-shape', 'x:3,4']
         code = lambda *a: json.loads(self.tool('bench', '-q', '--runs', '1', '--duration', '0', '--format', 'json', *a).stdout)['code_bytes']
         alone, sizes = self.path('alone.htx', b''), set()

@@ -43,7 +43,7 @@ class Refusals(ToolCase):
             self.assertEqual(self.causes(hir(*nodes, inputs=['x'], outputs=[f'y{n - 1}'])), [('NoSuch', '1', 'a', str(n))])
 
     def test_what_a_loop_carries(self):
-        """Its shape is lost behind an op in the body that is not known, which is the cause."""
+        """An unknown op in the body of a loop makes the shape of a loop-carried value unknown.  The op is listed as the cause."""
         loop = while_functions('%p/bad = NoSuch(%y) : ?', '%next = Mul(%y, %p/bad) {T=f32}')
         while_loop = '%y = StatelessWhile(%x) {T=[f32], cond=@more{}, body=@step{}}'
         text = hir(F32, while_loop, inputs=['x'], outputs=['y']) + loop.encode()
@@ -52,7 +52,7 @@ class Refusals(ToolCase):
         self.assertGreater(int(blocked), 1)
 
     def test_overflow_flag(self):
-        """What a flag of the vendor tells of must be known, and one node alone may ask it."""
+        """NpuGetFloatStatus is refused if it waits for no floating-point tensor, and if another one reads the same allocation."""
         status = '%flag = NpuAllocFloatStatus() {}'
         get = lambda name, waits: f'%{name} = NpuGetFloatStatus(%flag{waits}) {{}}'
         for nodes, why in (([get('g', '')], 'waits for no tensor of floating point'),

@@ -209,7 +209,7 @@ class Reports(ToolCase):
         page, policies = self.page(name), model['policies']
         phases = [[p['policy'], p['phase']] for p in model['seconds']['phases']]
         self.assertEqual([r[:2] for r in page.rows if r[:2] in phases and len(r) == 3], phases)
-        self.assertEqual(page.tags['svg'], 1 + 2 * 2)  # memory; depths and exponents of each policy
+        self.assertEqual(page.tags['svg'], 1 + 2 * 2)  # one of memory; for each policy one of errors by depth and one of exponents
         self.assertEqual(page.tags['circle'], sum(2 * len({t['depth'] for t in p['nodes']['tensors']}) for p in policies))
         for p in policies:
             self.assertIn(f"Nodes under {p['policy']}", page.titles())

@@ -13,8 +13,8 @@ MOST, NOTHING = 12, 0.1
 # Bytes of peak memory that an element may add.  `explain` holds the graph as imported, as decided and as
 # lowered, with what it tells of each node.
 BYTES = {'inspect': 2048, 'convert': 16384, 'explain': 6144, 'compile': 4096, 'run': 5120, 'aot': 4096}
-# Of elements that are more: two nodes, a Reshape, whose shapes each inference makes anew, a function and the
-# node that calls it, a node that policies put casts around, or a result with a kernel of its own.
+# Limits for the kinds whose elements take more memory.  Such an element is two nodes; or a Reshape, whose shapes are made anew by each
+# inference; or a function and the node that calls it; or a node around which policies place casts; or a result with a kernel of its own.
 MORE_BYTES = {
     'inspect': {
         **dict.fromkeys(('chain_add', 'padded', 'one_function', 'control_through', 'constants_alike', 'chain_reshape'), 3072),
@@ -42,8 +42,9 @@ RUN = ('addn', 'users', 'concat', 'placeholders', 'constants', 'control_in', 'on
 MEASURED = [sys.executable, '-I', '-S', os.path.join(TOP, 'tests', 'tools', 'measured.py')]
 ALONE = {**os.environ, 'HALFTONE_POLICY': '', 'HALFTONE_CACHE_MODE': 'off'}
 
-# MANY elements take at most EACH bytes for one.  A function and its call are two, as are a control edge into a node and one
-# from it.  A program takes more for each output, input or constant (BYTES), so those are for `inspect` alone.
+# MANY elements take at most EACH bytes for each element.  In kinds of COUNTED an element counts twice: a function and its call, or a
+# control edge into a node and one out of it.  A program takes more than EACH for an output, an input and a constant (BYTES), so kinds
+# with many of these are only inspected (LARGE without LARGE_PROGRAMS).
 MANY, EACH = 100000, 2048
 COUNTED = {'functions_called': 2, 'control_through': 2}
 LARGE = ('functions_called', 'chain_add', 'control_through', 'constants_alike', 'one_function', 'functions_unused', 'addn', 'concat',
@@ -112,7 +113,8 @@ class Size(ToolCase):
 
     @unittest.skipUnless(shutil.which('valgrind'), 'no valgrind')
     def test_instructions(self):
-        """What twice as many elements add is twice as much where the cost is linear, four times where it is quadratic."""
+        """Instructions grow linearly with the number of elements n.  From 2 n to 4 n they grow twice as much as from n to 2 n if the cost is
+        linear, and four times as much if it is quadratic; less than three times is required."""
         n = 400
         for verb, kinds in (('inspect', ('chain_add', 'control_through', 'functions_called', 'users', 'attributes')),
                             ('explain', ('unpack', 'chain_matmul'))):

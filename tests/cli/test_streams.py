@@ -103,7 +103,7 @@ class Streams(ToolCase):
             self.assertEqual(os.listdir(self.dir), [])
 
     def test_interrupt_ends_soon(self):
-        """The import, passes and lowering, generation of code, a kernel."""
+        """Ctrl-C during the import, the passes, lowering, code generation or a kernel ends the tool soon."""
         large, many, product = self.path('large.pb'), self.path('many.pb'), self.path('product.hir')
         hostile.write('chain_add', 60000, large)
         hostile.write('chain_add', 8000, many)

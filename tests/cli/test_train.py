@@ -139,7 +139,8 @@ class Train(ToolCase):
         self.assertEqual(self.bytes_of(whole, 60), self.bytes_of(parts, 60))
 
     def test_phases_back_and_forth(self):
-        """A list of stretches; the same bits as by hand, through checkpoints; a cut is exact inside a loop."""
+        """A list of phases.  It gives the same bits as trainings that are resumed within phases, as one training for each policy that resumes
+        from the checkpoint of the one before, and as loops of 8 steps, inside of which phases end at their exact steps."""
         stretches = 'phases=fast1:3,original:4,fast:2,fast1:5,original'
         whole, parts, hand, log = self.at('whole'), self.at('parts'), self.at('hand'), self.at('log')
         self.assertEqual(self.steps_of(stretches, '--save', whole, '--log', log), [3, 4, 2, 5, 6])
@@ -166,7 +167,7 @@ class Train(ToolCase):
         self.assertRegex(text, r'phase  allow_mix_precision_bf16  2 steps .* loss \S+  scale 2  0 skipped  saved ')
 
     def test_counters_of_the_environment(self):
-        """Those of the vendor's hook: what was done elsewhere counts."""
+        """The counters of the vendor's hook in the environment: steps and losses of earlier trainings count in the conditions."""
         def steps(environment, *args, code=0):
             r = self.tool(*self.base, '--steps', '20', '--format', 'json', '--accelerate-train-mode', *args, code=code, env=environment)
             return r.err if code else [p['steps'] for p in json.loads(r.stdout)['phases']]
@@ -181,7 +182,8 @@ class Train(ToolCase):
         self.assertRegex(steps({'TARGET_LOSS': ''}, 'fast1|loss', code=2), 'TARGET_LOSS: .* no number; an example is TARGET_LOSS=0.5')
 
     def test_loops(self):
-        """The same steps, told of loop by loop; the last one is shorter."""
+        """--iterations-per-loop changes no step: the log has a line for each loop, the last loop is shorter, and checkpoints are written at the
+        ends of loops."""
         plain, loops, save, again = self.at('plain'), self.at('loops'), self.at('s'), self.at('t')
         self.tool(*self.base, '--steps', '11', '--log', plain, '--save', save, '--save-every', '6')
         r = self.tool(*self.base, '--steps', '11', '--log', loops, '--save', again, '--save-every', '6', '--iterations-per-loop', '4')
@@ -193,7 +195,7 @@ class Train(ToolCase):
         self.assertAlmostEqual(told[0]['mean_loss'], sum(losses[:4]) / 4, 6)
         self.assertEqual(self.bytes_of(save, 11), self.bytes_of(again, 11))
         self.assertTrue(os.path.exists(os.path.join(again, 'ckpt-8.index')) and not os.path.exists(os.path.join(again, 'ckpt-6.index')))
-        # The vendor leaves low precision in front of the last loop.
+        # As on the vendor's device, low precision ends before the last loop.
         for n, want in ('1', [9, 1]), ('4', [8, 2]), ('5', [5, 5]):
             self.assertEqual(self.steps_of('fast1|step', '--iterations-per-loop', n, steps=10), want, n)
 
@@ -205,7 +207,7 @@ class Train(ToolCase):
             self.assertRegex(r.err, said)
         self.assertRegex(self.phases('fast|loss', code=2).err, 'need --target-loss X, or TARGET_LOSS')
         for value in 'phases=', 'phases=fast1', 'phases=quick:3', 'phases=fast:0', 'phases=fast:3,', 'phases=fast,original', 'phases=fast:3x':
-            if value != 'phases=fast1':  # one phase, to the end
+            if value != 'phases=fast1':  # valid: one phase to the end
                 self.assertRegex(self.phases(value, code=2).err, 'the list is KIND:STEPS')
         self.assertRegex(self.phases('fast|step', '--policy', 'force_fp16', code=2).err, "goes with no policy.*'force_fp16'")
         self.assertRegex(self.phases('fast|step', '--target-loss', '1', code=2).err, '--target-loss has no effect')
@@ -218,7 +220,7 @@ class Train(ToolCase):
         return ['--feed', 'boost=@' + self.path('boost.npy', npy('<f4', (len(values),), floats(*values)))]
 
     def test_loss_scale_changes_no_bit(self):
-        """A power of two, in float32."""
+        """A scale that is a power of two changes no loss of a training in float32."""
         logs = [self.at(f'log{i}') for i in range(3)]
         for log, scale in zip(logs, ('none', 'fixed:1024', 'fixed:4096,unchecked')):
             self.tool(*self.base, '--steps', '30', '--loss-scale', scale, '--log', log)
@@ -226,7 +228,8 @@ class Train(ToolCase):
         self.assertEqual(others, [plain, plain])
 
     def test_loss_scale_saves_small_gradients(self):
-        """In float16 gradients near 6e-8 have a few values; with a scale they are what they are in float32, nearly."""
+        """Gradients near 6e-8, the least positive float16, keep almost no digits in float16.  With a loss scale the training is nearly that
+        in float32."""
         plain = [a for a in self.base if a not in ('--feed', 'rate=0.05')]
         small = [*plain, '--feed', 'boost=5.9604645e-08', '--feed', 'rate=838861', '--steps', '400', '--eval', f'x=@{self.xs}', '--eval',
                  f'y=@{self.ys}', '--eval-fetch', 'error', '--format', 'json']
@@ -235,7 +238,8 @@ class Train(ToolCase):
         self.assertGreater(abs(without - exact), 20 * abs(scaled - exact))
 
     def test_overflow_skips_the_step(self):
-        """Its variables, slots and steps stay; the manager's counters are those of the log and the report."""
+        """A step that overflows changes no weight, slot or number of steps.  The scale and its counters in the log and the report are those
+        of the vendor's manager."""
         boost = self.boost(1, 1, 1e38, float('nan'), 1, 1, 1, 1)
         log, save = self.at('log'), self.at('s')
         every = ['--save', save, '--save-every', '1', '--keep', '0']
@@ -245,12 +249,12 @@ class Train(ToolCase):
         self.assertEqual([e['skipped'] for e in steps], [False, False, True, True, False, False, False, False])
         self.assertEqual([e['scale'] for e in steps], [1024, 1024, 1024, 512, 512, 512, 1024, 1024])
         self.assertEqual(r['loss_scale'], {'scale': 1024, 'good': 1, 'bad': 0, 'steps': 8, 'skipped': 2})
-        values = [self.bytes_of(save, i)[1][-40:] for i in range(1, 9)]  # the step's number, w and its slot
+        values = [self.bytes_of(save, i)[1][-40:] for i in range(1, 9)]  # bytes of the number of steps, of w and of its slot
         self.assertEqual(len({values[1], values[2], values[3]}), 1)
         self.assertEqual(len(set(values)), 6)
 
     def test_loss_scale_goes_on(self):
-        """With the same bits, the state of the scale and its counters included."""
+        """A training that is resumed from checkpoints ends with the same bits as one without a break: variables, scale and counters."""
         boost = self.boost(*([1, 1, 1, 1e38, 1] * 5))
         scale = ['--loss-scale', 'dynamic:1e6,incr-every=3,decr-every=2', '--policy', 'allow_mix_precision_fp16']
         whole, parts = self.at('whole'), self.at('parts')
@@ -292,7 +296,7 @@ class Train(ToolCase):
         return r, told
 
     def test_sides_are_trainings(self):
-        """Each has the losses of a training of its own, from the same starts and on the same batches."""
+        """Each side has the losses of a separate training of its policy, from the same start and on the same batches."""
         log, alone = self.at('log'), self.at('alone')
         policies = 'must_keep_origin_dtype', 'allow_mix_precision_bf16', 'allow_mix_precision_fp16'
         r, told = self.sides(*(x for p in policies for x in ('--policy', p)), '--seed', '3', '--seeds', '2', '--loss-scale', 'fixed:64', log=log)
@@ -311,7 +315,8 @@ class Train(ToolCase):
         self.assertIsNone(r['sides'][3]['loss']['beyond_noise_from'])
 
     def test_sides_tell_the_norm_of_gradients(self):
-        """Of the first step with momentum: how far the weights go, over the rate; a loss scale does not count."""
+        """In the first step with momentum the norm of the gradients is the distance that the weights move, divided by the learning rate,
+        with and without a loss scale."""
         log, save = self.at('log'), self.at('s')
         for scale in 'none', 'fixed:256':
             _, told = self.sides('--seeds', '1', '--loss-scale', scale, log=log)
@@ -337,7 +342,7 @@ class Train(ToolCase):
         self.assertRegex(text, r'^5 steps from 3 starts\nmust_keep_origin_dtype  loss .*\nnull policy  loss [^\n]*\n    loss: \+?\S+  \[.*over 3 starts')
 
     def test_sides_diverge_alone(self):
-        """A side whose loss is no number ends; the others go on."""
+        """A side whose loss is not finite ends, and the others continue."""
         plain = [a for a in self.base if a not in ('--feed', 'rate=0.05')]
         r = json.loads(self.tool(*plain, '--steps', '30', '--policy', 'force_fp16', '--seeds', '1', '--feed', 'boost=3e5', '--feed', 'rate=1e-7',
                                  '--format', 'json').stdout)

@@ -3,8 +3,8 @@
 random, as live TensorFlow does; so do `run`, two threads and a net.  What cannot stay open, and sizes out of bounds,
 are refused with the reason.
 
---in-turn: one context runs size after size, and between them the largest with numbers that are none, whose traces in its
-memory nobody may see.
+--in-turn: one context runs several sizes, one after the other.  Before each it runs the largest sizes with NaN in all inputs of
+floating-point types.  Results must not depend on the NaNs that this leaves in the context's memory.
 
 Exit code 77: nothing to test with.
 """
@@ -81,7 +81,8 @@ def crossed(r):
 
 
 MODELS = {f.__name__: f for f in (transformer, pooled, crossed)}
-# By name of a size: its bounds.  Sums of products end with a size where its bound is a multiple of 8.
+# Bounds of each size, by its name.  Sums of products over k end at the run's size if the upper bound is a multiple of 8, else at the bound:
+# MOST_K has one of each.
 BOUNDS = {'n': (1, 3), 'q': (1, 20), 'k': (1, 70)}
 MOST_K = 70, 120
 
@@ -156,7 +157,7 @@ def check(name, r, folder):
         agree(name, policy, [outputs[i] for i in floats], [got[i] for i in floats], [want[i] for i in floats], tolerance)
 
 
-# ---- size after size in one context ----
+# ---- several sizes in one context, one after the other ----
 
 def no_numbers(r, inputs):
     largest = feeds_of(r, inputs, {n: most for n, (_, most) in BOUNDS.items()})

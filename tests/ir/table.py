@@ -3,7 +3,7 @@
 
     tests/ir/table.py [build/tests/dump_ops]
 
-Rows whose meaning ends in (TF.js) or (Halftone) are ours, those that end in (vendor) the vendor's; every other one must be an op of
+A row whose meaning ends in (TF.js) or (Halftone) is an op of Halftone's, one that ends in (vendor) an op of the vendor's.  Every other row must be an op of
 TensorFlow, with the same arguments, results, type attributes, allowed types and defaults.
 """
 import json

@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
-"""halftone compare --nodes: planted faults are named first; errors beside NumPy's of one node at a time; what the numbers do not
-depend on; where numbers overflow, vanish and become NaN; forms and refusals."""
+"""halftone compare --nodes.
+
+Nodes: own errors agree with NumPy's for single nodes; results do not depend on waves, threads and parts of a batch; overflows,
+underflows, subnormal numbers and NaN are found; forms of the report; refusals.
+Faults: a fault that is planted in a node's kernel makes that node the first one listed (plant.c).
+"""
 import csv
 import io
 import json
@@ -20,7 +24,7 @@ import numpy as np  # noqa: E402
 
 SCHEMA = os.path.join(environment.ROOT, 'docs', 'compare.schema.json')
 LOW = {'force_fp16': np.float16, 'allow_mix_precision_bf16': ml_dtypes.bfloat16}
-# Models in ten positions of which faults are planted; in four without HALFTONE_LONG.
+# Models and policies for Faults.  With HALFTONE_LONG a fault is planted in each of ten nodes, in turn, else in four.
 PLANTED = (('blazeface-front', 'force_fp16'), ('selfie', 'allow_mix_precision_bf16'), ('blazeface', 'optimal'),
            ('movenet-lightning', 'force_fp16'), ('mobilenetv2', 'allow_mix_precision_bf16'))
 MORE = ('bert', 'force_fp16'), ('bert', 'allow_mix_precision_bf16'), ('efficientnetb0', 'optimal'), ('resnet50', 'force_fp16')
@@ -94,7 +98,7 @@ class Case(unittest.TestCase):
 
 class Nodes(Case):
     def test_of_each_node(self):
-        """Each node in NumPy, on operands of the float32 run."""
+        """Own and expected errors are within 3 % of those of each node in NumPy, with operands of the float32 run."""
         r, samples = np.random.default_rng(4), 3
         xs = r.normal(size=(samples, 8, 32)).astype(np.float32)
         np.savez(self.path('x.npz'), x=xs)
@@ -114,7 +118,7 @@ class Nodes(Case):
             for name, own in want.items():
                 n = found[name]
                 if name == 'y' and n['dtype'] == 'float32':
-                    continue  # the cast to the model's type is where it has its name
+                    continue  # float32: this is the cast of the result, which has the name of the imported node
                 for which in 'own', 'expected':
                     self.assertAlmostEqual(n[which] / own, 1, delta=.03, msg=(policy, name, which))
                 self.assertAlmostEqual(n['excess'], 1, delta=.01)
@@ -131,7 +135,7 @@ class Nodes(Case):
             self.assertLess(n['own'], 1e-6)
 
     def test_final_outputs(self):
-        """The error of the last tensor is that of the output."""
+        """The error of the last tensor equals the error of the output."""
         done = self.tool(self.model(PERCEPTRON), '--policy=allow_mix_precision_bf16', '--samples=1:5', '--nodes', '--runs=0', '--format=json')
         policy = json.loads(done.stdout)['models'][0]['policies'][0]
         last = max((n for n in policy['nodes']['tensors'] if n['imported']), key=lambda n: n['order'])
@@ -139,7 +143,7 @@ class Nodes(Case):
         self.assertEqual(last['max_error'], policy['outputs'][0]['abs'])
 
     def test_what_does_not_matter(self):
-        """Waves, threads, parts of a batch."""
+        """Results do not depend on the number of waves or threads, nor, but for roundings, on whether a batch runs in parts."""
         environment.obtain('human-models')
         model = f'{environment.MODELS}/human-models/blazeface-front.json'
         once = self.nodes(model, 'force_fp16', '2:1')
@@ -172,7 +176,7 @@ class Nodes(Case):
         self.assertIsNone(bfloat['nan'])
 
     def test_loops(self):
-        """Every iteration of a loop, of which the later ones inherit more."""
+        """The tensors of all iterations of a loop are compared.  Their error is larger than their own error, since iterations inherit errors."""
         sys.path.insert(0, os.path.join(HERE, '..', 'models'))
         import oracle
         tf = oracle.tensorflow()
@@ -211,7 +215,7 @@ class Nodes(Case):
         subprocess.run([sys.executable, os.path.join(HERE, 'validate.py'), SCHEMA, self.path('0.json'), self.path('1.json')], check=True)
 
     def test_node_data(self):
-        """As Model Explorer reads it: numbers by node, colours in hexadecimal, stops from 0 to 1."""
+        """Node data have the form that Model Explorer reads: a number for each node, and a gradient whose stops are 0 and 1."""
         self.tool(self.model(PERCEPTRON), '--nodes', '--runs=0', '--samples=2:1', '--policy=force_fp16', '--node-data', self.path('n.json'))
         with open(self.path('n.json')) as f:
             data = json.load(f)

@@ -1,5 +1,6 @@
-/* plant MODEL POLICY N SEED: plants a fault in one node after another of a policy's program, N in all, so that the node's own
- * error is 4 times what rounding explains, and prints whether attribution names that node first. */
+/* plant MODEL POLICY N SEED: chooses N nodes of the policy's program at random.  For each of them it compiles the program with a fault in
+ * the kernel of that node, which makes the node's own error 4 times its expected error, and prints whether attribution ranks the node
+ * first.  Exit code 0: it did so for all nodes. */
 #include "api/attribute.h"
 
 #include <math.h>
@@ -16,11 +17,11 @@ struct planting {
 	uint64_t seed;
 };
 
-/* What a fault can be planted in. */
+/* A node in which a fault can be planted. */
 struct position {
-	const char *compiled;
-	size_t number; /* in the row's nodes */
-	double expected;
+	const char *compiled; /* name of the node in the compiled graph */
+	size_t number;        /* index in the row's nodes */
+	double expected;      /* its expected error */
 };
 
 static void fail(const struct planting *p, const char *what)
@@ -88,8 +89,8 @@ static struct ht_attribution *attribute(struct planting *p, const char *fault, d
 	return a;
 }
 
-/* A node that only moves elements, or that is a view, has no arithmetic to be wrong in.  What rounding does to a few elements
- * is chance: it may be next to nothing. */
+/* A node that only moves elements, or that is a view, does no arithmetic that could be faulty.  The rounding error of fewer than 16
+ * elements may by chance be almost 0. */
 static bool can_be_wrong(const struct ht_node_error *e)
 {
 	uint64_t traits = ht_op_traits[ht_op_named(ht_str(e->info.op))];
@@ -124,7 +125,7 @@ static size_t positions_of(struct planting *p, struct position *to, size_t cap)
 	return n;
 }
 
-/* Independent of the rounding: own^2 is 4^2 expected^2. */
+/* The fault is independent of the rounding error, so own^2 = expected^2 + fault^2, which is 4^2 expected^2 for a fault of sqrt(15) expected. */
 static bool is_named_first(struct planting *p, const struct position *at)
 {
 	struct ht_attribution *a = attribute(p, at->compiled, sqrt(15) * at->expected);
@@ -167,7 +168,7 @@ int main(int argc, char **argv)
 	n = positions_of(&p, at, MOST);
 	if (n < wanted)
 		wanted = n;
-	for (size_t i = 0; i < wanted; i++) { /* each position once */
+	for (size_t i = 0; i < wanted; i++) { /* draws without replacement */
 		size_t k = i + (size_t)draw(&p) % (n - i);
 		struct position chosen = at[k];
 

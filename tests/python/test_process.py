@@ -21,7 +21,7 @@ entry "" {
 %c = MatMul(%b, %x) {T=f32, transpose_a=false, transpose_b=false}
 %y = MatMul(%c, %x) {T=f32, transpose_a=false, transpose_b=false}
 '''
-# A loop whose sum is never below zero, so that it does not end.
+# A loop that would end if the sum of a vector were below zero, which it never is.
 ENDLESS = '''hir 1
 entry "" {
   input "x" = %x
@@ -117,7 +117,8 @@ class Process(FolderCase):
         self.assertEqual(child.returncode, 0)
 
     def test_interrupts_an_import(self):
-        """The interpreter waits for the library's thread, which ends soon after the exception too."""
+        """Ctrl-C during an import raises KeyboardInterrupt, and the thread that imports, for which the interpreter waits at its exit, ends soon
+        afterwards."""
         path = self.path('large.pb', hostile.KINDS['chain_add'](200000))
         code = ('import sys, time, halftone as ht\nbegin = time.perf_counter()\nht.load(sys.argv[1])\n'
                 'print(time.perf_counter() - begin, flush=True)\n'

@@ -1,5 +1,5 @@
-"""Loops in the text form."""
-# The condition of a loop that ends when the sum of its vector is below zero.
+"""Functions for a StatelessWhile, as text of HIR."""
+# The condition: the loop continues while the sum of the vector %y is at least zero.
 MORE = '''
 function "more" {
   signature "\\n\\x04more"
@@ -15,7 +15,7 @@ function "more" {
 
 
 def while_functions(*body):
-    """The condition and the body of StatelessWhile(…) {cond=@more{}, body=@step{}}; the body makes %next of %y."""
+    """The functions that StatelessWhile(…) {cond=@more{}, body=@step{}} calls.  `body` has the lines of @step that compute %next from %y."""
     step = ''.join(f'  {line}\n' for line in body)
     return (f'{MORE}function "step" {{\n  signature "\\n\\x04step"\n  arg "y" = %y\n  ret "r" = %next\n'
             f'  %y = _Arg() {{T=f32, index=0}}\n{step}}}\n')

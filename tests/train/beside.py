@@ -1,4 +1,4 @@
-"""halftone train beside TensorFlow: what the tests of trainings share.  Without TensorFlow the test ends with 77: nothing to test with."""
+"""Functions that the tests of `halftone train` against TensorFlow share.  Without TensorFlow a test that imports this ends with exit code 77."""
 import os
 import subprocess
 import sys
@@ -17,12 +17,12 @@ ROWS, BATCH = 24, 8
 
 
 def batch_rows(i):
-    """The rows of step i, without shuffling."""
+    """The rows of the data that step i takes if they are not shuffled."""
     return np.arange(i * BATCH, (i + 1) * BATCH) % ROWS
 
 
 def train(model, folder, *more):
-    """The report of a training in float32 on x.npy and y.npy of the folder."""
+    """Trains in float32 on x.npy and y.npy in `folder`, and returns the standard output of `halftone train`."""
     command = [environment.TOOL, 'train', model, '--data', f'x=@{folder}/x.npy', '--data', f'y=@{folder}/y.npy', '--batch', str(BATCH),
                '--no-shuffle', '--loss', 'loss', '--policy', 'must_keep_origin_dtype', *more]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -32,7 +32,8 @@ def train(model, folder, *more):
 
 
 def compare_values(what, got, want, least, tolerance):
-    """Exits where an element differs by more than the tolerance, relative to the tensor's largest, `least` at the least."""
+    """Exits with an error if an element differs by more than `tolerance` times the largest |element| of `want`, or times `least` if that is
+    larger."""
     error = np.max(np.abs(got.astype('f8') - want), initial=0) / max(np.max(np.abs(want), initial=0), least)
     if not error <= tolerance:
         sys.exit(f'{what}: error {error}')

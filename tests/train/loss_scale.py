@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Loss scales beside TensorFlow: random nets whose gradients overflow in some steps.
 
-Graphs that scale by themselves, written as the vendor's NPULossScaleOptimizer writes them with its overflow flag and a
-FixedLossScaleManager or an ExponentialUpdateLossScaleManager; in TensorFlow's copy the flag is computed from the gradients. And plain
-graphs, which --loss-scale scales. Variables, counters and scales must agree behind each stretch of steps.
+Two kinds of graphs are trained.  The first kind scales its loss itself, as the vendor's NPULossScaleOptimizer writes such graphs: with the
+ops of its overflow flag and with a FixedLossScaleManager or an ExponentialUpdateLossScaleManager.  TensorFlow trains a copy that computes
+the flag from the gradients.  The second kind has no scale of its own, and Halftone trains it with --loss-scale.  Variables, scales and
+counters must agree with TensorFlow's after 24 steps, and in the second kind after 1 and 7 steps as well.
 
 Exit code 77: nothing to test with.
 """
@@ -58,7 +59,8 @@ class Exponential:
 
 
 def scaled_step(optimizer, manager, loss, boost, oracle):
-    """compute_gradients() and apply_gradients() of the vendor's optimizer."""
+    """A training step as compute_gradients() and apply_gradients() of the vendor's optimizer make it.  With `oracle` the overflow flag is
+    computed from the gradients, else from nodes that Net.export() replaces by the vendor's ops."""
     global_step = v1.train.get_or_create_global_step()
     with v1.name_scope('float_status'):
         alloc = tf.constant(np.zeros(8, 'f4'), name='alloc')
@@ -91,7 +93,7 @@ def plain_step(optimizer, loss, boost):
 
 class Net:
     def __init__(self, seed, make, vendor):
-        """make: makes the manager; None: the graph scales no loss."""
+        """make: makes the loss scale manager; None: the graph does not scale its loss.  vendor: the graph has the vendor's ops."""
         r = np.random.default_rng(seed)
         self.x, self.y = r.standard_normal((ROWS, 6)).astype('f4'), r.integers(0, 4, ROWS).astype('i4')
         self.boost = np.where(r.random(STEPS) < .3, r.choice([np.inf, np.nan, -np.inf], STEPS), 1).astype('f4')
@@ -102,7 +104,7 @@ class Net:
             boost = v1.placeholder(tf.float32, [], 'boost')
             use = {'use_resource': bool(r.integers(2))}
             if r.integers(2) and use['use_resource']:
-                v1.enable_control_flow_v2()  # If in place of Switch
+                v1.enable_control_flow_v2()  # conditions are If nodes, else Switch and Merge
             else:
                 v1.disable_control_flow_v2()
             h = x
@@ -131,7 +133,8 @@ class Net:
             f.write(self.meta.SerializeToString())
 
     def train(self, steps, prefix):
-        """The variables behind each of `steps`, from an initial checkpoint that it writes."""
+        """Initialises variables, saves them as the checkpoint `prefix`, trains, and returns the values of the variables after each number of
+        steps in `steps`."""
         out = []
         with v1.Session(graph=self.graph) as s:
             s.run(self.init)
@@ -169,16 +172,16 @@ def check(seed, make):
             np.save(f'{folder}/{name}.npy', getattr(oracle, name))
         Net(seed, make, True).export(f'{folder}/vendor.meta')
         Net(seed, None, False).export(f'{folder}/plain.meta')
-        # A graph under a policy that is for the vendor's compiler keeps its ops.
+        # convert writes a graph for the vendor's own compiler, so it must keep the vendor's ops.
         subprocess.run([environment.TOOL, 'convert', f'{folder}/vendor.meta', '--outputs', 'loss,train', '--policy', 'allow_mix_precision_fp16',
                         '-q', '-o', f'{folder}/vendor.pb'], check=True)
         graph = v1.GraphDef.FromString(open(f'{folder}/vendor.pb', 'rb').read())
         if sorted(n.op for n in graph.node if n.op.startswith('Npu')) != sorted(VENDOR.values()):
             sys.exit(f'{what}: convert lost ops of the vendor')
-        # The graph's own scale, with the vendor's flag; in one go and in stretches.
+        # The graph that scales its loss itself, with the vendor's flag: all steps in one training.
         tool(folder, f'{folder}/vendor.meta', STEPS, '--restore', start, '--save', f'{folder}/vendor')
         compare(f'{what}, the vendor\'s graph', f'{folder}/vendor/ckpt-{STEPS}', want[-1])
-        # Ours, which a checkpoint keeps.
+        # The plain graph with --loss-scale, as trainings that each resume from the checkpoint of the one before.
         begin = ['--restore', start]
         for steps, values in zip(stretches, want):
             report = tool(folder, f'{folder}/plain.meta', steps, *begin, '--save', f'{folder}/plain', '--loss-scale',

@@ -1,6 +1,6 @@
-/* Loops that end where a size of the run does (struct ht_cut), on every target and by the interpreter: what is needed is
- * computed, what is not is left out but for copies side by side, and sums take nothing from behind their end.
- * HALFTONE_SEED chooses the first seed, HALFTONE_KERNELS how many. */
+/* Loops that end at a size of the run (struct ht_cut), on every target and in the interpreter.  All results inside the size must be
+ * computed.  Results behind it must not be computed, except those that share a vector or a register tile with others.  Sums must not
+ * read operands behind their end.  HALFTONE_SEED is the first seed, HALFTONE_KERNELS the number of random kernels of each test. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 static const struct ht_backend *backend;
 
-/* The most indices that may be computed behind the end: 4 vectors, or rows of a register tile. */
+/* MOST_TOGETHER: how many indices behind the end may be computed, in up to 4 vectors or in the rows of a register tile. */
 enum { MOST_TOGETHER = 128, MOST_DIM = 700 };
 
 struct gen {
@@ -38,7 +38,7 @@ static bool is_needed(const struct gen *g, const struct ht_dim *d, int64_t i)
 	return true;
 }
 
-/* Runs `k` by fn, or by the interpreter where that is NULL, in two calls. */
+/* Runs the kernel in two calls, each with a part of the tiles: compiled as `fn`, or in the interpreter if `fn` is NULL. */
 static void run(struct gen *g, ht_kernel_fn *fn, void *const *data)
 {
 	int64_t tiles = ht_kernel_tiles(&g->k), half = tiles / 2;
@@ -72,7 +72,8 @@ static void add_buffer(struct gen *g, enum ht_buffer_kind kind, int64_t count)
 	g->k.args++;
 }
 
-/* A dimension with an end or two, of sizes 0 and 1. */
+/* A dimension with one end, by g->size[1], or with a second one by g->size[0], as if it merged two open dimensions.  With `tiled` it may
+ * be a grid dimension. */
 static struct ht_dim make_dim(struct gen *g, bool tiled)
 {
 	int64_t most[2] = { 1 + below(6), 1 + below(60) }, inner = chance(50) ? 1 : 1 + below(5);
@@ -94,7 +95,7 @@ static struct ht_dim make_dim(struct gen *g, bool tiled)
 	return d;
 }
 
-/* ---- what is stored ---- */
+/* ---- stores ---- */
 
 static void make_store(struct gen *g, uint64_t seed)
 {
@@ -105,7 +106,7 @@ static void make_store(struct gen *g, uint64_t seed)
 	s->dims = 2;
 	s->dim[0] = make_dim(g, true);
 	s->dim[1] = (struct ht_dim){ .extent = 1 + below(40), .grid = -1, .unroll = 1 };
-	if (chance(40)) { /* the end is along the lanes, or not */
+	if (chance(40)) { /* the dimension that ends is the vectorised one, else the other one */
 		s->dim[1].grid = s->dim[0].grid;
 		struct ht_dim d = s->dim[0];
 		s->dim[0] = (struct ht_dim){ .extent = s->dim[1].extent, .grid = -1, .unroll = 1 };
@@ -137,7 +138,7 @@ static void check_store(struct gen *g, ht_kernel_fn *fn)
 	}
 }
 
-/* A long dimension with one end: little behind it is stored. */
+/* A long dimension with one end: at most MOST_TOGETHER results behind the end are stored. */
 static void check_left_out(struct gen *g, ht_kernel_fn *fn)
 {
 	float *out = ht_alloc_array(&g->arena, MOST_DIM, sizeof *out);
@@ -172,11 +173,11 @@ static void make_long(struct gen *g, uint64_t seed)
 	ht_xstore(&g->b, 0, ht_xdim(&g->b, 0), ht_xf(&g->b, 1));
 }
 
-/* ---- what is summed ---- */
+/* ---- sums ---- */
 
 enum { SUM_ROWS = 3 };
 
-/* Ones up to the end, counted in whole groups, and no numbers behind it. */
+/* Sums a vector that check_sum() fills with ones up to the end of the loop, which is a multiple of `whole`, and with NaN behind it. */
 static void make_sum(struct gen *g, uint64_t seed)
 {
 	struct ht_stage *s = &g->stage;
@@ -217,7 +218,8 @@ static void check_sum(struct gen *g, ht_kernel_fn *fn)
 
 enum { A, B, OUT };
 
-/* Rows and columns of ones; sums end after whole rounds, rows and columns where they do. */
+/* A product of matrices.  Its sums end at g->size[0], rounded up to a multiple of HT_CUT_ROUND, and its rows at g->size[1].  check_product() fills
+ * the matrices with ones up to the end of the sums, and with NaN behind it. */
 static void make_product(struct gen *g, uint64_t seed)
 {
 	int64_t rows = 1 + below(40), columns = 1 + below(70),
@@ -279,7 +281,7 @@ static void check_product(struct gen *g, ht_kernel_fn *fn)
 		assert_float_equal(data[OUT][i], (float)end, 0);
 }
 
-/* ---- all of them ---- */
+/* ---- all kinds ---- */
 
 static void check_all(
 	void (*make)(struct gen *, uint64_t), void (*check)(struct gen *, ht_kernel_fn *))
