@@ -1,6 +1,6 @@
 /* plant MODEL POLICY N SEED: chooses N nodes of the policy's program at random.  For each of them it compiles the program with a fault in
  * the kernel of that node, which makes the node's own error 4 times its expected error, and prints whether attribution ranks the node
- * first.  Exit code 0: it did so for all nodes. */
+ * first.  Exit code 0: it is so for all of them, and without a fault no node is suspect. */
 #include "api/attribute.h"
 
 #include <math.h>
