@@ -223,8 +223,9 @@ static void keep_items(struct ht_node *n, const char *attr, const bool *keep, in
 	a->value.list.n = kept;
 }
 
-/* What an operand that goes waits for, as a constant may, the node waits for. */
-static void wait_for_those_of(struct ht_node *n, const struct ht_node *operand)
+/* `operand` is about to be removed from the operands of `n`: gives its control edges to `n`, which still has to wait for
+ * them. */
+static void inherit_controls(struct ht_node *n, const struct ht_node *operand)
 {
 	struct ht_node **all = HT_NEW_ARRAY(
 		n->graph->arena, struct ht_node *, (size_t)(n->controls + operand->controls));
@@ -246,7 +247,7 @@ static void keep_operands(struct control *x, const bool *keep)
 		if (keep[i])
 			n->in[kept++] = n->in[first + i];
 		else if (n->in[first + i].node->controls)
-			wait_for_those_of(n, n->in[first + i].node);
+			inherit_controls(n, n->in[first + i].node);
 	n->ins = kept;
 	for (int k = 0; k < 2; k++)
 		keep_ports(&x->body[k]->args, keep);

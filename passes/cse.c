@@ -177,7 +177,8 @@ static void merge(struct ht_rw *r, struct ht_node *kept, struct ht_node *n)
 		ht_rw_replace_node(r, n, ht_out(kept, 0));
 }
 
-/* Nodes by the hash of their keys; a key is made again where hashes are equal, not kept. */
+/* A hash table of the nodes seen so far.  Keys are not stored: if two hashes are equal, the stored node's key is made again and
+ * compared. */
 struct seen {
 	struct slot {
 		uint64_t hash;
@@ -199,7 +200,8 @@ static void init_seen(struct seen *s, struct ht_arena *a, size_t nodes)
 	ht_buf_init(&s->other.text, a);
 }
 
-/* The slot of a node that computes the same as `n`, or where `n` belongs.  The first may have changed, or be gone. */
+/* The slot of a node that computes the same as `n`, or else the free slot for `n`.  A stored node may have been changed or
+ * removed meanwhile: its key is made from what it is now, and a removed node is skipped. */
 static struct slot *find(struct seen *s, const struct ht_node *n)
 {
 	struct ht_str key = key_of(&s->key, n);

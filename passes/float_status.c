@@ -1,13 +1,15 @@
-/* float_status: the overflow flag of the vendor's NPULossScaleOptimizer, on a machine that has no such flag.
+/* float_status: gives the vendor's overflow flag (NPULossScaleOptimizer) a meaning on machines that have no such flag.
  *
- * On the vendor's device NpuGetFloatStatus writes into the memory of NpuAllocFloatStatus whether anything overflowed since
- * NpuClearFloatStatus.  Here a get tells of the tensors that it waits for, which are those of its control inputs and of groups
- * among them: all eight numbers are 1 where an element of one of them is infinite or NaN, else 0.  A clear gives zeros, as an
- * allocation does, and what else uses the allocation sees what its get left there.
+ * On the vendor's device NpuGetFloatStatus writes into the memory of NpuAllocFloatStatus whether an operation overflowed since
+ * NpuClearFloatStatus.  Here NpuGetFloatStatus inspects the floating-point results of the nodes that its control edges name; a
+ * NoOp among these nodes stands for the nodes that the NoOp waits for.  NpuGetFloatStatus returns eight ones if an element of these
+ * tensors is infinite or NaN, else eight zeros.  NpuAllocFloatStatus and NpuClearFloatStatus return eight zeros.  Other readers of
+ * the allocation read the result of its NpuGetFloatStatus instead.
  *
- * A graph that is only looked at, or written for the vendor's own compiler, keeps its ops.  Else edges become operands here, in
- * front of all passes that drop edges; pass `training` writes the op that is left, _FloatStatus, so that policies decide on it
- * as one op. */
+ * The pass turns NpuGetFloatStatus into _FloatStatus, whose operands are the inspected tensors.  It runs before all passes that drop
+ * control edges.  Pass `training` writes _FloatStatus in elementary ops, after policies have decided on it as one op.
+ *
+ * Left alone: a graph that is only shown, or written for the vendor's compiler. */
 #include "passes/float_status.h"
 
 #include <string.h>
@@ -16,13 +18,13 @@ enum { NUMBERS = 8 };
 
 struct status {
 	struct ht_rw r;
-	struct ht_value *of; /* the tensors that it tells of */
-	enum ht_dtype *type;
+	struct ht_value *of; /* the tensors that one NpuGetFloatStatus inspects */
+	enum ht_dtype *type; /* their element types */
 	size_t count, cap, cap_types;
-	bool *met; /* by node id */
+	bool *met; /* by node id: add_tensors() has visited the node */
 };
 
-/* ---- edges become operands ---- */
+/* ---- control edges become operands ---- */
 
 static void add(struct status *x, struct ht_value v, enum ht_dtype t)
 {
@@ -32,7 +34,7 @@ static void add(struct status *x, struct ht_value v, enum ht_dtype t)
 	x->type[x->count++] = t;
 }
 
-/* Results of `n`, or where it has none of those that it waits for. */
+/* Adds the floating-point results of `n`; if `n` is a NoOp, those of the nodes that it waits for. */
 static void add_tensors(struct status *x, struct ht_node *n, int depth)
 {
 	if (x->met[n->id] || depth > 64)
@@ -83,7 +85,7 @@ static enum ht_status convert_get(struct status *x, struct ht_node *n)
 	return HT_OK;
 }
 
-/* Uses of the allocation but by the get itself. */
+/* Makes the readers of allocation `n` read the result of its NpuGetFloatStatus, except that node itself. */
 static enum ht_status convert_alloc(struct status *x, struct ht_node *n)
 {
 	const struct ht_rw_use *u;
@@ -145,7 +147,7 @@ const struct ht_pass ht_pass_float_status = {
 	.run = run,
 };
 
-/* ---- the op that is left ---- */
+/* ---- _FloatStatus in elementary ops ---- */
 
 static struct ht_value truth(struct ht_rw *r, struct ht_node *before, enum ht_op op,
 	struct ht_str of, const char *what, const struct ht_value *in, int32_t ins,

@@ -1,8 +1,12 @@
-/* linear: what is proportional to one value of a graph.
+/* linear: finds the nodes whose results are proportional to one value of a graph.
  *
- * Gradients are: an op of gradients is linear in the argument that TensorFlow names after the gradient that it takes.  Of other ops
- * sums are, where all their operands are, and so are moves of elements; products where one operand is; quotients where the dividend
- * is.  A node that no rule knows is not, so that what is said here holds, though not all that could be said. */
+ * A result is proportional to the value if
+ *   - the op adds its operands or only moves elements, and all floating-point operands are proportional or zero;
+ *   - the op multiplies, and exactly one operand is proportional;
+ *   - the op divides, casts, sums and the like, and its only proportional operand is linear_operand();
+ *   - the op computes gradients, and its only proportional operand is the gradient that it receives.
+ * Any other node counts as not proportional.  So each node that is found is proportional, but not every proportional node is
+ * found. */
 #include "passes/linear.h"
 
 #include "passes/rewrite.h"
@@ -14,13 +18,13 @@ static bool is_float(struct ht_value v)
 	return v.index >= 0 && v.index < v.node->outs && ht_is_float(ht_type_of(v)->dtype);
 }
 
-/* `linear`, here and below: by node id, what is known of the nodes in front. */
+/* In this file `linear` has, by node id, whether results of the node are proportional, for all nodes before the current one. */
 static bool has(const bool *linear, struct ht_value v)
 {
 	return linear[v.node->id] && is_float(v);
 }
 
-/* Zero is proportional to everything. */
+/* Whether `v` is a constant zero, which is proportional to every value. */
 static bool is_zero(struct ht_value v)
 {
 	return ht_const_is(v, 0) || v.node->op == HT_OP_ZerosLike ||
@@ -34,7 +38,7 @@ bool ht_asks_shape_alone(const struct ht_node *n)
 
 /* ---- one op ---- */
 
-/* The operand in which the op is linear, whatever the others are; -1: there is no such one. */
+/* The operand in which the op is linear if all other operands are fixed; -1: none is known. */
 static int32_t linear_operand(const struct ht_node *n)
 {
 	switch ((int)n->op) {
@@ -60,7 +64,7 @@ static bool adds(const struct ht_node *n)
 	       n->op == HT_OP_AccumulateNV2 || n->op == HT_OP_DynamicStitch;
 }
 
-/* A fused op has more behind its product. */
+/* A fused op does not count: it applies other functions to its product. */
 static bool multiplies(const struct ht_node *n)
 {
 	return n->op == HT_OP_Mul || (ht_is(n, HT_CONTRACTS) && !ht_attr_find(n, "fused_ops"));

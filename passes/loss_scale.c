@@ -1,11 +1,12 @@
-/* loss_scale: takes the loss scale out of gradients, and skips updates by gradients that are not finite.
+/* loss_scale: divides gradients by the loss scale, and skips updates by gradients that are not finite.
  *
- * What is proportional to the variable HT_LOSS_SCALE is divided by it where something uses it that is not: in front of the steps of
- * optimisers, of clipping, of norms.  All of these quotients are looked at, in float32 where they are of a lower type; the variable
- * HT_GRADIENTS_FINITE becomes whether each element of each of them is finite.  Where it is not so, nothing that waits for one of them
- * changes a variable: such nodes become branches, one each, of which one side does nothing.
+ * Gradients are the tensors that are proportional to the variable HT_LOSS_SCALE (linear.h).  Where a gradient is an output, or a node
+ * that is not proportional uses it (the step of an optimiser, clipping, a norm), the pass divides the gradient by the scale, in
+ * float32 if its type is narrower.  The variable HT_GRADIENTS_FINITE is set to whether all elements of all these quotients are
+ * finite.  If they are not, no node that depends on a quotient may change a variable: the pass turns each node that would into an
+ * If whose else branch does nothing.
  *
- * Runs behind precision: a policy decides on the graph without what is added here. */
+ * Runs after the pass `precision`, so that policies do not see the nodes that are added here. */
 #include "passes/loss_scale.h"
 
 #include "passes/float_status.h"
@@ -14,13 +15,14 @@
 
 struct scaling {
 	struct ht_rw r;
-	struct ht_node *end; /* where nodes are put; the graph is sorted in the end */
-	bool *linear;        /* by node id, of those that there were */
-	uint32_t ids;
-	struct ht_value inverse; /* of the scale */
+	struct ht_node
+		*end; /* NULL: new nodes go to the end of the graph, which is sorted afterwards */
+	bool *linear; /* by node id, for nodes that the pass did not make: proportional to the scale */
+	uint32_t ids;            /* the first node id that the pass makes */
+	struct ht_value inverse; /* 1 / the scale */
 	struct ht_value
-		finite; /* whether those are that were looked at; node NULL: there are none */
-	bool *waits;    /* by node id: it waits for a quotient */
+		finite; /* whether all quotients so far are finite; node NULL: none so far */
+	bool *waits;    /* by node id: the node depends on a node that the pass made */
 	struct ht_outlines outlines;
 };
 
@@ -42,7 +44,7 @@ static struct ht_value inverse_in(struct scaling *x, enum ht_dtype t)
 			   : x->inverse;
 }
 
-/* `v` without the scale, in v's type. */
+/* `v` divided by the scale, in v's type.  Updates x->finite. */
 static struct ht_value unscaled(struct scaling *x, struct ht_value v)
 {
 	enum ht_dtype t = ht_type_of(v)->dtype, as = t == HT_F64 ? t : HT_F32;
@@ -56,7 +58,7 @@ static struct ht_value unscaled(struct scaling *x, struct ht_value v)
 	return t == as ? u : ht_rw_cast(&x->r, x->end, named(x, name, "narrow"), u, t);
 }
 
-/* Whether use `u` of a scaled value is to have it without the scale. */
+/* Whether use `u` of a proportional tensor must use the quotient instead. */
 static bool leaves(const struct scaling *x, const struct ht_rw_use *u)
 {
 	return u->arg >= 0 && u->node->id < x->ids && !is_linear(x, u->node) &&
@@ -119,7 +121,7 @@ static bool needs_waiting(const struct scaling *x, const struct ht_node *n)
 	return false;
 }
 
-/* Of a sorted graph: what waits for a node that was made here. */
+/* Fills x->waits.  The graph must be sorted. */
 static void find_waiting(struct scaling *x)
 {
 	x->waits = HT_NEW_ARRAY(x->r.arena, bool, x->r.g->ids);
@@ -167,7 +169,8 @@ static void wait_for(struct scaling *x, struct ht_node *n, struct ht_node *first
 	ht_rw_set_controls(&x->r, n, all, n->controls + 1);
 }
 
-/* `n` becomes a branch that runs it, or does nothing. */
+/* Turns `n` into an If that runs it if all gradients are finite, and else does nothing.  The If waits for `told`, which sets
+ * HT_GRADIENTS_FINITE. */
 static void make_branch(struct scaling *x, struct ht_node *n, struct ht_node *told)
 {
 	struct ht_function *run = outline(x, n, true), *skip = outline(x, n, false);
@@ -189,7 +192,7 @@ static void make_branch(struct scaling *x, struct ht_node *n, struct ht_node *to
 	wait_for(x, n, told);
 }
 
-/* Sets the variable that tells whether gradients were finite. */
+/* Makes the node that sets HT_GRADIENTS_FINITE. */
 static struct ht_node *tell(struct scaling *x)
 {
 	struct ht_value in[2] = { ht_own_variable(&x->r, x->end, HT_GRADIENTS_FINITE, HT_BOOL),
@@ -239,9 +242,9 @@ static struct ht_node *read_of_scale(const struct ht_graph *g)
 	return NULL;
 }
 
-/* ---- a step without a scale ---- */
+/* ---- training without a loss scale ---- */
 
-/* Whether a variable is changed by what was float16 on the way. */
+/* Whether the update of a variable depends on a float16 tensor. */
 static bool updates_by_float16(const struct ht_graph *g, struct ht_arena *a)
 {
 	bool *low = HT_NEW_ARRAY(a, bool, g->ids);

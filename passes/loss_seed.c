@@ -1,11 +1,12 @@
-/* loss_seed: the gradients of a loss begin at the loss scale instead of at one.
+/* loss_seed: multiplies the gradients of a loss by the loss scale where backpropagation begins.
  *
- * What they begin at is a constant, the one of those that the loss does not need to which the most nodes of the graph are
- * proportional: for TensorFlow's gradients the ones that stand for the derivative of the loss by itself.  It is multiplied by the
- * variable HT_LOSS_SCALE, before constants are folded.  Whichever constant it is, loss_scale takes the factor out again where
- * proportionality ends, so that nothing but roundings changes.
+ * Backpropagation begins with the derivative of the loss with respect to itself: a constant, the *seed*, which is 1 in TensorFlow's
+ * gradients.  The graph does not say which constant that is.  Among the constants and OnesLike nodes that the loss does not
+ * depend on, this pass takes the one to which the most nodes are proportional (linear.h), and multiplies it by the variable
+ * HT_LOSS_SCALE.  It runs before constants are folded.  Pass loss_scale divides by the scale wherever proportionality ends, so even
+ * a wrong choice would change results by rounding errors only.
  *
- * Left alone: a graph that changes no variable, and one that does not have the loss among its outputs. */
+ * Left alone: a graph that changes no variable, or that does not have the loss among its outputs. */
 #include "passes/linear.h"
 #include "passes/loss_scale.h"
 
@@ -34,7 +35,7 @@ struct ht_value ht_own_variable(
 	return ht_out(n, 0);
 }
 
-/* ---- where gradients begin ---- */
+/* ---- the seed ---- */
 
 static const struct ht_port *output_named(const struct ht_pass_context *c)
 {
@@ -44,7 +45,7 @@ static const struct ht_port *output_named(const struct ht_pass_context *c)
 	return NULL;
 }
 
-/* By node id: what `n` needs as operands, and `n`. */
+/* By node id: `n`, and the nodes that the operands of `n` depend on.  Control edges do not count. */
 static bool *needed_by(const struct ht_graph *g, struct ht_node *n, struct ht_arena *a)
 {
 	bool *needed = HT_NEW_ARRAY(a, bool, g->ids);
@@ -77,7 +78,7 @@ static bool may_be_seed(struct ht_node *n)
 	       (ht_is(n, HT_CONSTANT) && ht_const_splat(ht_out(n, 0), &x) && x != 0);
 }
 
-/* NULL: nothing is proportional to any. */
+/* NULL: no other node is proportional to any candidate. */
 static struct ht_node *find_seed(struct ht_rw *r, struct ht_node *loss)
 {
 	const bool *needed = needed_by(r->g, loss, r->arena);

@@ -9,7 +9,8 @@
 
 /* ---- pass.c: the pass interface and pipelines ---- */
 
-/* Variables of a session that scales gradients: the scale, f32, and a bool.  No variable of a model has such a name. */
+/* The names of two scalar variables of a session that scales gradients: the loss scale (float32), and whether the gradients of the
+ * last run were finite (bool).  Variables of models do not have such names. */
 #define HT_LOSS_SCALE "_HALFTONE/loss_scale"
 #define HT_GRADIENTS_FINITE "_HALFTONE/finite"
 
@@ -40,10 +41,10 @@ struct ht_pass_context {
 	const struct ht_variable_source *variables; /* for freeze; NULL: there is no checkpoint */
 	bool keep_variables; /* freeze leaves them alone: for looking at graphs without values */
 	bool keep_changed; /* likewise, where the graph changes one: for looking at those that train */
-	/* The entry's output whose gradients are scaled, by the variable HT_LOSS_SCALE; empty: none is.  Unless `unchecked`, the
-	 * variable HT_GRADIENTS_FINITE tells whether they were finite, and otherwise nothing was updated by them. */
+	/* The entry's output whose gradients are multiplied by the variable HT_LOSS_SCALE, and divided by it before they are
+	 * used; empty: none. */
 	struct ht_str scaled_loss;
-	bool unchecked;
+	bool unchecked; /* HT_GRADIENTS_FINITE is not set, and gradients that are not finite update variables */
 	bool session; /* every variable stays one, and freeze gives it no value: it is memory of a session */
 	bool verify; /* run the verifier before the first and after each pass */
 	/* Called after each pass; a status other than HT_OK ends the run.  NULL: nothing is. */

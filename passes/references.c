@@ -1,11 +1,14 @@
-/* references: TensorFlow 1's variables, which are passed by reference, become variables by handle.
+/* references: TensorFlow 1's variables, which are passed by reference, become variables with handles.
  *
- * VariableV2 and Variable become VarHandleOp; what writes through a reference (Assign and its kin, scattering, steps of
- * optimisers) or asks whether there is a value becomes the op that takes handles; what reads its value gets a ReadVariableOp, which waits for what the reader waits for.  A reference
- * that a write gives is read behind that write.
+ * - VariableV2 and Variable become VarHandleOp.
+ * - An op that writes through a reference (Assign and its variants, scattering, steps of optimisers), or asks whether the variable
+ *   has a value, becomes the op that does the same with a handle (`forms`).
+ * - A node that reads the value gets a ReadVariableOp, which has the control edges of the reader.  If the reference is the result of a
+ *   write, the ReadVariableOp waits for that write.
+ * - RefSwitch, which passes a reference to one branch, becomes a Switch of the handle.
  *
- * A reference into a branch (RefSwitch) becomes a handle into it.  Variables that nothing writes to are left to freeze, and so are those that an op takes by reference that has no form with
- * handles: freeze names the op. */
+ * Variables that no node writes to are left to the pass freeze, as are variables whose reference an op takes that has no form
+ * with a handle: freeze names that op in its error. */
 #include "passes/rewrite.h"
 
 #include <string.h>
@@ -47,10 +50,10 @@ static const struct {
 struct references {
 	struct ht_rw r;
 	struct ht_node **
-		variable; /* by node id: of the reference that is result 0, or each of a RefSwitch; or NULL */
-	bool *stays;    /* by node id of a variable: it stays a reference */
-	bool *written;  /* likewise: something writes to it, or may between runs */
-	bool *switches; /* by node id: it takes a reference into a branch */
+		variable; /* by node id: the variable that result 0 (RefSwitch: each result) refers to; or NULL */
+	bool *stays; /* by node id of a variable: it keeps its references */
+	bool *written; /* by node id of a variable: a node writes to it, or a session may between runs */
+	bool *switches; /* by node id: the node was a RefSwitch when the pass began */
 	bool session;
 	uint32_t ids; /* of these; nodes made here are above */
 };
@@ -137,7 +140,7 @@ static struct ht_type type_of_variable(const struct ht_node *v)
 							    : HT_SHAPE_UNKNOWN };
 }
 
-/* The handle that takes the place of a reference: of the variable, or where it comes into a branch. */
+/* The handle that replaces `reference`: a result of the RefSwitch that the reference came through, or else of the variable. */
 static struct ht_value handle_of(const struct references *x, struct ht_value reference)
 {
 	while (!is_switch(x, reference.node) && x->variable[reference.node->id] != reference.node)

@@ -17,10 +17,10 @@ struct list {
 struct ht_rw_uses {
 	struct list *result;
 	struct ht_rw_use *control; /* edges from the node */
-	struct ht_rw_use *by;      /* the node's own: operands, then control edges */
-	uint32_t results, cap;     /* of those that are used, or were */
+	struct ht_rw_use *by;      /* uses by this node: its operands, then control edges */
+	uint32_t results, cap;     /* of `result`, up to the last one that was ever used */
 	uint32_t by_cap;
-	int total; /* operands, control edges and outputs */
+	int total; /* uses of this node: as operand, by control edges, and as output */
 	bool is_input;
 };
 
