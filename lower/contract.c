@@ -144,7 +144,8 @@ void contract_pack_const(struct contraction *c, const struct ht_tensor *t, int64
 	c->b = plan_packed(c->l, t, 0, &p, count, stride);
 }
 
-/* Where matrices and what is packed of each end: indices of columns count panels, those of the depth steps of kp. */
+/* Ends the loops that pack the right operand of a matrix product at the sizes of the run.  An index of dimension `panel` is a panel
+ * of nr columns, an index of `step` is kp rows. */
 static void cut_packing(
 	struct contraction *c, struct kernel_build *k, int matrix, int panel, int step)
 {
@@ -344,7 +345,8 @@ static int32_t packed_base(struct contraction *c, int32_t b_base)
 	return ht_xmuli(b, ht_xgrid(b, n->grid), -(n->step / c->nr * panel));
 }
 
-/* Runs of rows end inside of a tile's, so tiles divide them. */
+/* The most rows of a tile, up to m_step, that divide rows_of_run: then no tile has rows of two runs, and the loop over
+ * its rows can end at the size of the run. */
 static int64_t rows_of_tile(const struct contraction *c, int64_t m_step)
 {
 	int64_t tiles = ht_ceil_div(c->rows_of_run, m_step);

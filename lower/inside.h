@@ -66,11 +66,11 @@ struct space space_of_coords(
 	const struct space *like, int32_t rank, const int64_t *dim, const int32_t *x);
 void space_and_guard(struct ht_xb *b, struct space *s, int32_t guard);
 
-/* Elements of a tensor that a run does not need, where element e of it, in row-major order, has
- * e / stride % most >= size for the open size's `most` and the run's size (outside.c). */
+/* A set of elements of a tensor that are outside of the sizes of a run (outside.c).  Element e, in row-major order, belongs to it if
+ * e / stride % most >= size.  There `size` is the value of an open size in the run, and `most` its largest value. */
 struct open_part {
-	int32_t size; /* 1 + its number in the graph */
-	bool neutral; /* they are what a sum, or the like, behind starts with */
+	int32_t size; /* 1 + number of the open size in the graph */
+	bool neutral; /* _Within set them to the neutral element of the reduction that reads them, such as 0 */
 	int64_t stride;
 };
 enum { OPEN_PARTS = 4 };
@@ -188,9 +188,9 @@ struct lower {
 	struct ht_node **root;  /* by node id of a sink: its kernel's root, or NULL */
 	/* By node id of the last sink of kernels that are one: their description; or NULL. */
 	const struct joined **joined;
-	struct open_parts *
-		*outside;   /* by node id: of its one result; NULL: no element, or none has sizes */
-	struct view **view; /* by node id: one a result */
+	struct open_parts **
+		outside; /* by node id: elements of its only result that are outside; NULL: none are known */
+	struct view **view;    /* by node id: one a result */
 	int64_t **part_starts; /* by node id of a Concat or Pack (concat.c): one an operand */
 	struct view *
 		*operands;    /* by node id of a contraction: rounded copies by operand; or NULL */
@@ -289,11 +289,11 @@ void plan_control(struct lower *l, const struct ht_plan_control *c, const struct
 int32_t plan_probe(struct lower *l, const struct ht_node *n, int32_t i);
 /* Sets the message of the plan's last step: n pieces in the plan's arena. */
 void plan_words(struct lower *l, const struct ht_words *words, size_t n);
-/* tee.c, of a program that is teed: hands on the results of `n`, which are in memory.  Before the kernel that
- * `n` is inside of: computes `n` by itself, and hands that on.  In place of the kernel that ends in `n`, where that can be:
- * computes `n` alone. */
+/* tee.c, for programs with an observer.  Shows the results of `n`, which are in memory, to the observer. */
 void tee_results(struct lower *l, const struct ht_node *n);
+/* `n` is inside a kernel: makes another kernel that computes `n` alone, and shows its results. */
 enum ht_status tee_inside(struct lower *l, struct ht_node *n);
+/* If tee_can_be_alone(), tee_alone() makes a kernel of `n` alone, instead of the kernel whose last node is `n`. */
 bool tee_can_be_alone(struct lower *l, const struct ht_node *n);
 enum ht_status tee_alone(struct lower *l, struct ht_node *n);
 /* kernel_check.c: sets the message of the last step, made for `node`, if its kernel ends in `sink` and
@@ -360,7 +360,7 @@ int32_t kb_pull_arg(
 	struct kernel_build *k, const struct ht_node *n, int arg, const struct space *s);
 /* The same at the coordinates of n's result, broadcast. */
 int32_t kb_operand(struct kernel_build *k, const struct ht_node *n, int arg, const struct space *s);
-/* open.c: has the kernel take the sizes of the run as its parameters. */
+/* open.c: makes the open sizes of the run parameters of the kernel. */
 void kb_take_sizes(struct kernel_build *k);
 /* A size of the run, by its number, as I64. */
 int32_t kb_size(struct kernel_build *k, int32_t size);
@@ -397,26 +397,28 @@ int lanes(const struct lower *l); /* F32 lanes of the target's vectors */
 
 /* Fills l->outside. */
 void lower_find_outside(struct lower *l);
-/* NULL: every element is needed. */
+/* The elements of `v` that are outside; NULL: none are known. */
 const struct open_parts *lower_outside(const struct lower *l, struct ht_value v);
 
-/* What the indices of a dimension are in a tensor that is dense: so many, `stride` elements apart, of which each index of the
- * dimension stands for `each` (0: one). */
+/* Which elements of a dense tensor a loop over one dimension visits: `extent` elements that lie `stride` apart.  One index of the
+ * dimension stands for `each` of them (0: one). */
 struct cut_span {
 	int64_t stride, extent, each;
-	bool reduced; /* it is summed over, or the like */
-	bool neutral; /* neutral elements may be left out too: all who read what is stored leave them out */
+	bool reduced; /* a reduction dimension */
+	/* Neutral elements may be skipped too: the stage reduces them, or all readers of what it stores skip them. */
+	bool neutral;
 };
-/* Ends dimension `dim` of the stage where the sizes of the run do, as far as elements of `v` are outside then. */
+/* Ends dimension `dim` of the stage (struct ht_cut) where all further elements of `v` are outside. */
 void kb_cut(struct kernel_build *k, int dim, struct ht_value v, struct cut_span span);
-/* The same for the dimensions that are groups of `s`, of which the stage stores `v`, or reshapes of it. */
+/* The same for each dimension whose index is a group of `s`.  The stage stores `v`, or a reshape of it, at `s`. */
 void kb_cut_space(struct kernel_build *k, const struct space *s, struct ht_value v);
-/* The rows of the result of product `n` after which an open size begins again, of the one where they are fewest. */
+/* The result of product `n` consists of runs of rows (struct ht_cut), in each of which an open size ends once.  Returns the rows of a
+ * run, for several open sizes the fewest, and `rows` if no size is open. */
 int64_t lower_rows_of_run(
 	const struct lower *l, const struct ht_node *n, int64_t rows, int64_t columns);
-/* Whether the sum of product `n` ends where the size of the run does. */
+/* Whether the sum of product `n` ends at the size of the run, rounded up to HT_CUT_ROUND. */
 bool lower_cuts_depth(const struct lower *l, const struct ht_node *n);
-/* If so, ends dimension `dim` there, whose indices are those of its operand `v` along the sum. */
+/* If lower_cuts_depth(), ends dimension `dim` there, which runs along the summed axis of operand `v`. */
 void kb_cut_depth(struct kernel_build *k, int dim, const struct ht_node *n, struct ht_value v,
 	struct cut_span span);
 
@@ -489,9 +491,9 @@ struct contraction {
 	int taps;
 	int64_t a_step;
 	int32_t a_guard;
-	int64_t rows_of_run; /* rows in which an open size ends once (outside.c); 0: none are known */
-	bool short_sums;     /* of F16, where A's numbers lie side by side */
-	int32_t nr, kp, b;   /* packing; plan buffer of the packed operand */
+	int64_t rows_of_run;       /* lower_rows_of_run(); 0: not a matrix product */
+	bool short_sums;           /* of F16, where A's numbers lie side by side */
+	int32_t nr, kp, b;         /* packing; plan buffer of the packed operand */
 	int64_t packed_count;      /* elements of one packed matrix */
 	enum ht_dtype packed_type; /* in memory */
 	int64_t constants; /* packed constant matrices: 1, or one for each of the batch; 0: others */

@@ -92,9 +92,9 @@ static void store(struct joining *j, int32_t at, int32_t x)
 
 /* ---- what stages have in common ---- */
 
-/* Whether who reads what the stage stores leaves out what is neutral: it is a buffer, and the sum of a product over it ends
- * where the run does. */
-static bool hands_on(const struct joining *j)
+/* Whether the stage need not store neutral elements: it stores to a local buffer, and a product that reads one ends its sum at the
+ * size of the run. */
+static bool may_skip_neutral(const struct joining *j)
 {
 	const struct joined *d = j->d;
 	bool sums = false;
@@ -106,7 +106,7 @@ static bool hands_on(const struct joining *j)
 	return sums && j->s->to != JOINED_MEMORY;
 }
 
-/* Ends the stage's loops where the sizes of the run do. */
+/* Ends the stage's loops at the sizes of the run. */
 static void cut_stage(struct joining *j)
 {
 	struct ht_shape shape = j->s->root->out[0].shape;
@@ -118,7 +118,7 @@ static void cut_stage(struct joining *j)
 			kb_cut(&j->k, i, ht_out(j->k.sink, 0),
 				(struct cut_span){ .stride = ht_shape_stride(shape, d->last),
 					.extent = d->extent,
-					.neutral = hands_on(j) });
+					.neutral = may_skip_neutral(j) });
 	}
 }
 
@@ -462,7 +462,7 @@ static void emit_softmax(struct joining *j)
 		.count = dim[1].extent,
 		.columns = dim[2].extent,
 		.step = dim[1].step,
-		.local = hands_on(j),
+		.local = may_skip_neutral(j),
 		.x = buffer_of(j, j->s->from) };
 	int32_t x;
 

@@ -177,7 +177,7 @@ static struct space product_space(const struct contraction *c, struct ht_shape s
 	return s;
 }
 
-/* Ends the loops of a product where the sizes of the run do. */
+/* Ends the loops of a product at the sizes of the run. */
 static void cut_product(struct contraction *c, struct ht_node *n)
 {
 	struct kernel_build *k = &c->k;

@@ -5,10 +5,11 @@
 
 enum { TILE_ELEMENTS = 2048 };
 
-/* What a stage does with the columns of a row: it sums them, hands them on to the stages behind, or stores the result. */
+/* What a stage does with the columns of a row: it reduces them, stores them in a local buffer, or stores the result. */
 enum columns { SUMS, HANDS_ON, STORES };
 
-/* Rows and columns of the run.  A result in memory has its neutral elements, so they are made. */
+/* Ends the loops over rows and columns at the sizes of the run.  If the result is in memory, only reductions end their columns there:
+ * its readers may read neutral elements, so these are computed. */
 static void cut_stage(struct rows *r, int row, int column, enum columns what)
 {
 	struct kernel_build *k = r->k;

@@ -7,12 +7,12 @@
 #include "choice/reads.h"
 #include "lower/plan.h"
 
-/* Which tensors the plan hands on: plan->tee. */
+/* Which tensors a run shows to its observer: plan->tee. */
 enum ht_lower_tee {
 	HT_LOWER_TEE_NOTHING,
-	HT_LOWER_TEE_ALL, /* every one, those inside kernels too */
-	/* Likewise, and each node is computed by itself, rounded as the kernel that it would be in rounds it: it reads its
-	 * operands from memory, where the observer may have replaced them. */
+	HT_LOWER_TEE_ALL, /* all, including those inside kernels */
+	/* All, and each node has a kernel of its own.  That kernel reads the operands from memory, where the observer may have
+	 * replaced them, and rounds like the kernel that the node would otherwise be part of. */
 	HT_LOWER_TEE_ALONE
 };
 
@@ -28,8 +28,8 @@ struct ht_lower_request {
 	int64_t random_seed; /* of random ops without seeds of their own; -1: the context's */
 	bool numerics;       /* the plan gets probes, which count effects of rounding */
 	enum ht_lower_tee tee;
-	/* For tests of what finds faults: results of the node of this name are 1 + fault_by times what they should be,
-	 * before they are rounded.  Empty: none. */
+	/* An injected fault, for tests of the search for faults: results of the node of this name are multiplied by
+	 * 1 + fault_by before they are rounded.  Empty: no fault. */
 	struct ht_str fault;
 	double fault_by;
 	/* Numbers of rows, where inputs of the entry are open (struct ht_port): these have HT_PART_ROWS now.  most 0: as

@@ -204,7 +204,7 @@ static size_t place_in_order(struct ht_plan_buffer **temp, int32_t n, struct ht_
 	return end;
 }
 
-/* Each compilation draws the same numbers. */
+/* A pseudo-random number from 0 to below - 1.  All compilations use the same seed, so that they make the same plan. */
 static int32_t draw(uint64_t *state, int32_t below)
 {
 	return (int32_t)(ht_random(state) % (uint64_t)below);
@@ -218,8 +218,9 @@ static void move_forward(struct ht_plan_buffer **order, int32_t from, int32_t to
 	order[to] = b;
 }
 
-/* Largest first is mostly as small as can be.  Where it is not, orders next to the best one so far are tried, in which
- * what ends highest, or any other, is placed earlier. */
+/* Places the largest buffer first, which mostly reaches `least`, a lower bound of the memory.  Otherwise a local search follows: it
+ * moves the buffer that ends highest, or a random one, to an earlier place in the order, and keeps an order that needs no more
+ * memory than the best one so far.  Returns the bytes needed. */
 static size_t place_by_size(
 	struct ht_plan_buffer **best, int32_t n, size_t least, struct ht_arena *scratch)
 {

@@ -1,15 +1,17 @@
-/* Of programs with open sizes within bounds: which elements of each tensor are outside of a run's sizes.
+/* Finds the elements of each tensor that are outside of the sizes of a run, in programs with open sizes within bounds.
  *
- * A tensor has the extents of the largest sizes.  An element is outside where an element of the inputs that it is
- * made of is; so whoever stores it may leave it out, since passes/bounded.c sees to it that no element inside needs
- * it.  _Within makes those of an axis neutral for the sum, or the like, behind it: they are stored, but the sum may
- * end before them.  Where the rule of an op is not known here, all elements count as needed, which costs time only. */
+ * Every tensor has the extents of the largest sizes.  An element is outside if it is computed from an element of an input whose index
+ * the run does not have.  Kernels need not compute or store it, because no element inside depends on it: passes/bounded.c inserts
+ * _Within, which replaces elements outside of an axis by the neutral element of the reduction that follows.  These neutral
+ * elements are stored, but the reduction may end before them.
+ *
+ * If there is no rule for an op here, all elements of its result are computed, which costs time only. */
 #include "lower/index.h"
 #include "lower/product.h"
 
 #include <string.h>
 
-/* Neutral elements are stored and taken up to a multiple of so many of the size, which a sum of products takes at a time. */
+/* Sums of products read whole groups of so many elements, so kernels store neutral elements up to a multiple of it. */
 enum { WHOLE = HT_CUT_ROUND };
 
 static int64_t most_of(const struct lower *l, const struct open_part *p)
@@ -31,7 +33,7 @@ static void add(struct open_parts *to, struct open_part p)
 		to->part[to->n++] = p;
 }
 
-/* The axis of a tensor that a part is in; -1: in none alone. */
+/* The axis of a tensor of shape `s` whose index alone decides what is in part `p`; -1: there is none. */
 static int32_t axis_of_part(const struct lower *l, const struct open_part *p, struct ht_shape s)
 {
 	for (int32_t i = 0; i < s.rank; i++) {
@@ -44,7 +46,7 @@ static int32_t axis_of_part(const struct lower *l, const struct open_part *p, st
 	return -1;
 }
 
-/* Elements of axis `from` of operand `arg` that are outside are those of axis `to` of the result. */
+/* Axis `to` of the result is axis `from` of operand `arg`: elements that are outside along one are outside along the other. */
 static void move_axis(const struct lower *l, const struct ht_node *n, int arg, int32_t from,
 	int32_t to, struct open_parts *out)
 {
@@ -75,7 +77,7 @@ static void of_operand(
 			add(out, all->part[i]);
 }
 
-/* The elements in their order, as they are. */
+/* The result has the elements of the operand, in the same order. */
 static void same_elements(const struct lower *l, const struct ht_node *n, struct open_parts *out)
 {
 	of_operand(l, n, true, out);
@@ -111,13 +113,14 @@ static void aligned(const struct lower *l, const struct ht_node *n, struct open_
 	}
 }
 
-/* What else the first operand meets is the same for all. */
+/* An element of the result is outside if that element of the first operand is. */
 static void of_first(const struct lower *l, const struct ht_node *n, struct open_parts *out)
 {
 	of_operand(l, n, false, out);
 }
 
-/* The shares of what is least are zeros. */
+/* Softmax turns the least number, which is neutral for its maximum, into zero, which is neutral for a sum.  So elements that are
+ * neutral along its axis stay neutral for a sum that follows. */
 static void softmax(const struct lower *l, const struct ht_node *n, struct open_parts *out)
 {
 	struct ht_shape s = n->out[0].shape;
@@ -165,7 +168,7 @@ static void reduced(const struct lower *l, const struct ht_node *n, struct open_
 	}
 }
 
-/* Tables are of fixed sizes. */
+/* Only axes of the indices can be open: the table has fixed sizes. */
 static void gathered(const struct lower *l, const struct ht_node *n, struct open_parts *out)
 {
 	int32_t axis = n->ins > 2 && is_const_ints(n, 2)
@@ -252,9 +255,10 @@ void lower_find_outside(struct lower *l)
 		find(l, n);
 }
 
-/* ---- where loops end ---- */
+/* ---- ends of loops ---- */
 
-/* Whether indices of the span are those of the part: a run of the size, or several. */
+/* Whether a loop over `span` may end at the size of part `p`.  The span must consist of whole runs of p's indices (of one run, if an
+ * index of the loop stands for several elements), and the loop must be allowed to skip elements of p's kind, neutral or not. */
 static bool applies(const struct lower *l, const struct open_part *p, const struct cut_span *span)
 {
 	int64_t run = p->stride * most_of(l, p), all = span->stride * span->extent;

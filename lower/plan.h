@@ -121,9 +121,9 @@ struct ht_plan_tee {
 	const struct ht_node *node; /* of the graph that was lowered; */
 	int32_t result;             /* this one of its results */
 	enum ht_dtype held; /* type in memory: the tensor's, or F32 before it is rounded to that */
-	bool rounded;   /* the values are the tensor's type's, also where they are held as F32 */
-	bool own;       /* the memory is the run's: neither an input's nor a constant's */
-	int64_t offset; /* elements of that type, from where the step's argument begins */
+	bool rounded;       /* the values are rounded to the tensor's type, even if `held` is F32 */
+	bool own;           /* the run owns the memory: it is neither an input nor a constant */
+	int64_t offset;     /* elements of that type, from where the step's argument begins */
 	int32_t rank;
 	const int64_t *dim, *stride; /* elements */
 	const struct ht_type

@@ -12,7 +12,7 @@ struct search {
 	uint32_t *cause;      /* by node id: of what it waits for, or is; 0: it can be computed */
 	bool *fed;            /* by node id: it is among the inputs */
 	uint32_t
-		in_body; /* of a loop: the cause for which it cannot tell what it hands on; 0: there is none */
+		in_body; /* within a loop: the cause that leaves shapes of loop-carried values unknown; 0: none */
 };
 
 static void search_graph(struct search *s);
@@ -39,7 +39,7 @@ static struct ht_str part_of(struct ht_str name)
 	return name;
 }
 
-/* The number of the cause that `n` is refused for. */
+/* The number (from 1) of the cause: n's op type together with the reason `why`.  Adds the cause if it is new. */
 static uint32_t cause_of(struct search *s, const struct ht_node *n, const char *why)
 {
 	struct ht_map_entry *e =
@@ -87,8 +87,8 @@ static bool is_own_cause(const struct ht_node *n)
 	return !op || op->never;
 }
 
-/* The first cause that stands in a body by itself.  Nobody knows the shapes behind it, and so neither those of what a
- * loop carries. */
+/* The cause of the first node in the bodies that cannot be lowered whatever its operands are; 0: none.  Shapes of what depends on
+ * such a node are unknown, which includes loop-carried values. */
 static uint32_t cause_within(struct search *s, struct ht_bodies b)
 {
 	for (int i = 0; i < 2 && b.of[i]; i++)
@@ -118,7 +118,7 @@ static uint32_t visit_bodies(struct search *s, const struct ht_node *n)
 	return first;
 }
 
-/* Whether what `n` lacks, if anything, may be for lack of something in its bodies. */
+/* Whether causes are to be searched in the bodies of `n`: `n` itself can be lowered, or its unknown shapes come from its bodies. */
 static bool asks_bodies(struct search *s, const struct ht_node *n, const char *why)
 {
 	if (!ht_is(n, HT_BRANCHES | HT_LOOPS))

@@ -42,7 +42,7 @@ bool lower_stays_wide(const struct lower *l, const struct ht_node *sink, const s
 	return true;
 }
 
-/* See ht_lower_request.fault. */
+/* Injects ht_lower_request.fault. */
 static int32_t with_fault(struct kernel_build *k, const struct ht_node *n, int32_t x)
 {
 	const struct ht_lower_request *how = k->l->asked;

@@ -10,8 +10,8 @@ struct rows {
 	struct ht_shape shape;
 	int64_t matrices; /* in grid dimension 0, their rows in 1; 0: all rows are one dimension */
 	int64_t count, columns, step; /* rows, elements of one, rows a tile */
-	bool local;  /* the result is in a local buffer, whose readers leave out what is neutral */
-	int32_t row; /* in the current stage: row within the tile */
+	bool local;      /* the result is in a local buffer, whose readers skip neutral elements */
+	int32_t row;     /* in the current stage: row within the tile */
 	struct space at; /* in the current stage: the element */
 	int32_t x;       /* local buffer of the operand's rows; -1: read in place */
 };

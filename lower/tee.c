@@ -83,7 +83,7 @@ static void place_shadow(struct lower *l, const struct ht_node *n)
 	l->view[n->id] = v;
 }
 
-/* As if the node were a kernel of its own; its results have a place already, or get one. */
+/* Makes a kernel of `n` alone.  If its results have no place in memory yet, they get one. */
 static enum ht_status make_shadow(struct lower *l, struct ht_node *n)
 {
 	struct ht_node *owner = l->owner[n->id], *root = l->root[n->id];
