@@ -338,7 +338,7 @@ static int64_t whole_runs(struct ht_e *e, struct ht_e_tile *t, LLVMValueRef b_ro
 	return whole;
 }
 
-/* Whether the loop over depth ends where a size of the run does: after whole rounds (struct ht_cut). */
+/* Whether the loop over depth must end at the size of the run: the conditions are those of struct ht_cut. */
 static bool is_cut(const struct ht_e *e)
 {
 	const struct ht_dim *d = &e->s->dim[e->s->dims - 1];
@@ -350,7 +350,7 @@ static bool is_cut(const struct ht_e *e)
 	       d->extent % HT_CUT_ROUND == 0 && !e->matrix && !e->s->contract.run;
 }
 
-/* Steps in depth of the loop. */
+/* Where the loop over depth ends, in steps of kp; `all`: without a cut. */
 static LLVMValueRef loop_steps(struct ht_e *e, int64_t all)
 {
 	const struct ht_dim *d = &e->s->dim[e->s->dims - 1];

@@ -31,7 +31,7 @@ void ht_e_loop_end(struct ht_e *e, struct ht_e_loop *l)
 	LLVMPositionBuilderAtEnd(e->b, l->exit);
 }
 
-/* Indices of a dimension in one run of a size, of which the next begins behind; all, where there is no other. */
+/* The `run` of struct ht_cut, at most the dimension's extent. */
 static int64_t run_of(const struct ht_dim *d, const struct ht_cut *c)
 {
 	int64_t n = ht_ceil_div(c->inner * c->most, c->unit);
@@ -55,7 +55,7 @@ LLVMValueRef ht_e_cut(struct ht_e *e, const struct ht_cut *c)
 	return LLVMBuildUDiv(e->b, n, ht_e_i64(e, c->unit), "");
 }
 
-/* Where the part [.., end) of a dimension ends, of which the last index is in a run of the size. */
+/* ht_cut_end() for one cut of dimension `d`. */
 static LLVMValueRef cut_end(
 	struct ht_e *e, const struct ht_dim *d, const struct ht_cut *c, LLVMValueRef end)
 {
@@ -71,8 +71,8 @@ static LLVMValueRef cut_end(
 	return ht_e_smin(e, end, at);
 }
 
-/* Ends a dimension where the run's sizes end.  Copies go side by side as far as they would without that, so that what
- * remains at the end is the same; but sums take no more than they have to. */
+/* Reduces the number of indices of a dimension by what its cuts allow to skip.  A reduction ends exactly there.  Other loops end
+ * after a whole step of all copies and lanes, so that their remainder loop is the same as without cuts. */
 static void cut(struct ht_e *e, int dim, LLVMValueRef begin, LLVMValueRef *count)
 {
 	const struct ht_dim *d = &e->s->dim[dim];

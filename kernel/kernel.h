@@ -142,18 +142,21 @@ bool ht_fault_has_words(enum ht_fault f);
 #define HT_MAX_DIMS 12
 #define HT_MAX_GRID 4
 
-/* Where a dimension may end in a run.  Indices i from
+/* An end of a dimension that depends on an open size, whose value is a parameter of the kernel.  Let
  *
- *   ceil(ceil(size / whole) * whole * inner / unit)
+ *   n   = the size, rounded up to a multiple of `whole`, but at most `most`,
+ *   end = ceil(n * inner / unit),
+ *   run = ceil(most * inner / unit).
  *
- * on, where size is a parameter, are needed by nobody: the stage may go through them, or not.  Where inner * most / unit
- * is less than the dimension's extent this holds of each run of so many indices by itself; then unit is 1.
+ * If run is less than the dimension's extent, the dimension consists of several runs of that many indices, and unit is 1.  In each
+ * run only the first `end` indices are needed: code may skip the others, or execute them.
  *
- * A reduction of a loop takes none of them that are behind the last run's end.  Nor does a contraction's depth with one end,
- * one run, unit 1, and extent and whole * inner multiples of HT_CUT_ROUND, unless run > 0 or products of matrices take
- * it whole. */
+ * Code must skip the indices behind `end` in the last run in two cases:
+ * - in a reduction dimension of a loop;
+ * - in the depth of a contraction, if it has one cut, one run and unit 1, its extent and whole * inner are multiples of
+ *   HT_CUT_ROUND, and neither short runs of sums (ht_contract.run) nor a matrix unit compute it. */
 struct ht_cut {
-	int32_t size; /* 1 + the parameter, which is `most` at the most; 0: there is no such end */
+	int32_t size; /* 1 + number of the parameter; 0: there is no cut */
 	int32_t whole;
 	int64_t inner, most, unit;
 };
@@ -288,7 +291,8 @@ struct ht_kernel {
 typedef int32_t ht_kernel_fn(void *const *buffers, const int64_t *params, int64_t tile_begin,
 	int64_t tile_end, void *scratch);
 
-/* Where a part [.., end) of a dimension ends at the latest, whose last index is in some run, with these parameters. */
+/* Where a loop over the indices [.., end) of a dimension may end, given the kernel's parameters: at `end`, or earlier if its cuts
+ * allow that. */
 int64_t ht_cut_end(const struct ht_dim *d, const int64_t *params, int64_t end);
 
 int64_t ht_kernel_tiles(const struct ht_kernel *k);
