@@ -77,9 +77,11 @@ struct ht_arena {
 	size_t bytes;             /* taken from the system */
 };
 
-/* From now on arenas of this thread unwind instead of growing while *flag is not zero: so a call that takes memory
- * ends soon after another thread or a signal handler has set it. NULL: not any more. Returns the flag before. */
+/* Sets the flag that cancels work of this thread (NULL: none), and returns the previous one.  While *flag is not zero, arenas of the
+ * thread that have an unwind point return to it instead of growing.  So a call that allocates memory ends soon after another
+ * thread or a signal handler has set the flag. */
 const int32_t *ht_cancel_by(const int32_t *flag);
+/* Whether this thread's flag is set. */
 bool ht_is_cancelled(void);
 
 /* `a` is the caller's; to be ended with ht_arena_release(). */
@@ -124,7 +126,7 @@ struct ht_str {
 
 struct ht_str ht_str(const char *zero_terminated);
 struct ht_str ht_str_copy(struct ht_arena *a, struct ht_str s);
-/* `s` in the arena; the bytes are not copied. */
+/* A copy of the struct `s` in the arena; its bytes are not copied and must live as long. */
 const struct ht_str *ht_str_kept(struct ht_arena *a, struct ht_str s);
 struct ht_str ht_str_printf(struct ht_arena *a, const char *fmt, ...) HT_PRINTF(2, 3);
 bool ht_str_eq(struct ht_str a, struct ht_str b);
@@ -270,20 +272,20 @@ static inline bool ht_is_float(enum ht_dtype t)
 {
 	return ht_dtype_info(t)->kind == HT_KIND_FLOAT;
 }
-/* The types of 16 bits that float32 is lowered to. */
+/* Whether `t` is float16 or bfloat16. */
 static inline bool ht_is_low(enum ht_dtype t)
 {
 	return t == HT_F16 || t == HT_BF16;
 }
-/* The floating-point types that kernels read and write: float8 and its kin are not among them. */
+/* Whether kernels read and write `t` as floating-point numbers.  They do not support float8. */
 static inline bool ht_is_kernel_float(enum ht_dtype t)
 {
 	return ht_is_low(t) || t == HT_F32 || t == HT_F64;
 }
-/* The smallest positive number that is not subnormal; 0: the type is not a floating-point one. */
+/* The smallest positive normal number; 0: `t` is no floating-point type. */
 double ht_least_normal(enum ht_dtype t);
 
-/* The next number of the stream that *state begins (splitmix64). */
+/* The next pseudo-random number (splitmix64).  *state is the seed at first; each call changes it. */
 uint64_t ht_random(uint64_t *state);
 
 /* ---- half.c: conversions of single numbers; round to nearest even.
@@ -319,7 +321,7 @@ bool ht_shape_known(struct ht_shape s); /* rank and every dimension are sizes */
 bool ht_shape_eq(struct ht_shape a, struct ht_shape b);
 /* Elements of a known shape; -1 when unknown or when it does not fit int64_t. */
 int64_t ht_shape_count(struct ht_shape s);
-/* How many elements of a dense row-major tensor lie between neighbours along `axis`; the shape is known. */
+/* The stride of `axis` in a dense row-major tensor, in elements; the shape is known. */
 int64_t ht_shape_stride(struct ht_shape s, int32_t axis);
 /* "[1,224,224,3]", "[?,3]", "[]", "[*]" for unknown rank. */
 void ht_shape_print(struct ht_shape s, struct ht_buf *out);
@@ -360,15 +362,15 @@ struct ht_blob {
 /* `n` writable zeroed bytes, aligned to 64; on huge pages where they fill some.  NULL when the system
  * has none. */
 struct ht_blob *ht_blob_new(size_t n);
-/* A copy of `n` bytes, aligned for any type of element.  NULL when the system has no memory. */
+/* A blob with a copy of `n` bytes, aligned for any type of element.  NULL when out of memory. */
 struct ht_blob *ht_blob_copy(const void *p, size_t n);
-/* The same, but the arena releases this reference, and unwinds when memory runs out. */
+/* ht_blob_new(), but the arena releases this reference, and unwinds when memory runs out. */
 struct ht_blob *ht_blob_in(struct ht_arena *a, size_t n);
 /* `n` bytes of `whole`, which it keeps.  NULL when out of memory. */
 struct ht_blob *ht_blob_part(struct ht_blob *whole, size_t offset, size_t n);
 /* A span of a mapped file; keeps the file.  NULL when out of memory. */
 struct ht_blob *ht_blob_of_file(struct ht_file *f, size_t offset, size_t n);
-/* Whether the bytes lie in a file's map, as a span or a part of one. */
+/* Whether the bytes are in a mapped file: those of ht_blob_of_file(), and parts of them. */
 bool ht_blob_in_file(const struct ht_blob *b);
 struct ht_blob *ht_blob_ref(struct ht_blob *b);
 /* One more reference to `b` where its bytes are aligned to `align`, else a copy that is, made on up to

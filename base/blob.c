@@ -10,7 +10,7 @@
 /* From this size on memory comes from mmap(), so that freeing it gives it back. */
 enum { MAPPED_FROM = 1 << 17, BLOB_ALIGN = 64 };
 
-/* Up to this size the bytes stand behind the blob itself: graphs have many small constants. */
+/* Up to this size ht_blob_copy() allocates a blob and its bytes at once, since graphs have many small constants. */
 enum { SMALL = 256 };
 
 #define HUGE_PAGE ((size_t)2 << 20)

@@ -1,5 +1,5 @@
-/* A copy of a graph, so that passes can work while the original stays as imported.  Strings and shapes are
- * shared with the original, attributes until somebody changes them; nodes are not. */
+/* A copy of a graph, so that passes can work while the original stays as imported.  The copy has
+ * nodes of its own.  It shares strings and shapes with the original, and attributes until it changes them. */
 #include "ir/ir.h"
 
 #include <string.h>
@@ -115,7 +115,8 @@ static void copy_edges(const struct copy *c, const struct ht_node *from)
 		n->control[i] = c->node[from->control[i]->id];
 }
 
-/* Bytes of a file: whoever has read them for the last time gives their pages back. */
+/* Whether an attribute has bytes of a mapped file.  Such attributes are not shared: a node that is done with its own reference to
+ * the bytes gives their pages back to the system. */
 static bool has_bytes_of_file(const struct ht_attr *a)
 {
 	for (; a; a = a->next)

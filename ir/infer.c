@@ -188,7 +188,7 @@ bool ht_fix_axis(int64_t *axis, int32_t rank)
 
 static const struct ht_elem unknown_elems[HT_MAX_KNOWN];
 
-/* All tensors of `count` elements of which none is known are one. */
+/* Tensors of `count` elements without a known element share one record. */
 static const struct ht_known *unknown_of(struct ht_infer *in, int64_t count)
 {
 	struct ht_known *k = &in->unknown[count];

@@ -34,8 +34,8 @@ struct ht_infer {
 	struct ht_diags *d;
 	bool hopeful;            /* ht_infer_types_hopefully() */
 	struct ht_known **known; /* by node id: one a result, or NULL; e is NULL: nothing known */
-	size_t *longer; /* elements of tensors of more than a few that are followed, in all graphs */
-	struct ht_known *unknown; /* by number of elements, up to HT_MAX_KNOWN: none is known */
+	size_t *longer; /* elements followed so far in tensors of more than a few, in all graphs */
+	struct ht_known *unknown; /* by number of elements: a tensor without a known element */
 };
 
 /* One function for each name in the `infer` column.  Before the call the driver has set dtypes by the
@@ -62,7 +62,7 @@ enum ht_status ht_want_rank_of(
 
 /* The elements of operand `i`, as far as they are known; NULL when their number is unknown. */
 const struct ht_known *ht_in_known(struct ht_infer *in, const struct ht_node *n, int32_t i);
-/* Whether none of them is. */
+/* True: no element of operand `i` is known.  False: some may be. */
 bool ht_in_nothing_known(const struct ht_infer *in, const struct ht_node *n, int32_t i);
 /* The one element of a scalar (or one-element) integer operand; false: not known. */
 bool ht_in_int(struct ht_infer *in, const struct ht_node *n, int32_t i, int64_t *value);

@@ -5,7 +5,8 @@
  * constant folding: what has known operands is folded by the interpreter, in a pass. */
 #include "ir/infer.h"
 
-/* Shapes have few elements; of longer tensors so many are followed, a node of the graph. */
+/* Tensors of up to FEW elements are always followed, since shapes are no longer than that.  Of longer tensors a graph may follow
+ * LONGER elements a node, plus AT_LEAST. */
 enum { FEW = 8, LONGER = 32, AT_LEAST = 1 << 20 };
 
 static bool is_too_much(struct ht_infer *in, int64_t count)
@@ -18,7 +19,7 @@ static bool is_too_much(struct ht_infer *in, int64_t count)
 	return false;
 }
 
-/* Storage for result `r` of `n` elements, all unknown; NULL: too many, never of up to FEW. */
+/* Storage for `count` elements of result `r` of `n`, all unknown; NULL: they are too many to be followed. */
 static struct ht_elem *result(
 	struct ht_infer *in, const struct ht_node *n, int32_t r, int64_t count)
 {
@@ -267,7 +268,8 @@ static void value_unary(struct ht_infer *in, struct ht_node *n)
 		e[i] = ht_elem_unary(n->op, n->out[0].dtype, &k->e[i]);
 }
 
-/* Of floats, both are needed for anything. */
+/* Whether no element of the result can be known.  A floating-point result needs both operands; an integer may follow from one of
+ * them (0 * x). */
 static bool tells_nothing(const struct ht_infer *in, const struct ht_node *n)
 {
 	bool a = ht_in_nothing_known(in, n, 0), b = ht_in_nothing_known(in, n, 1);

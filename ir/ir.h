@@ -84,7 +84,7 @@ struct ht_op_info {
 
 /* The row of an op; never NULL (HT_OP_OPAQUE has a row without a signature). */
 const struct ht_op_info *ht_op_info(enum ht_op op);
-/* The argument that takes a gradient, by the names that TensorFlow gives such arguments; -1: there is none. */
+/* The index of the argument that receives a gradient, which TensorFlow marks by its name; -1: there is none. */
 int32_t ht_gradient_argument(enum ht_op op);
 /* The traits of each row; use ht_is(). */
 extern const uint64_t ht_op_traits[HT_OP_END];
@@ -232,17 +232,17 @@ struct ht_node {
 	struct ht_value *in;
 	struct ht_node **control; /* nodes that must run before */
 	int32_t ins, controls;
-	/* Change them through ht_attr_set() and its kin, or behind ht_attr_own(). */
+	/* Other nodes may share them.  They are changed with ht_attr_set() and its variants, or after ht_attr_own(). */
 	struct ht_attr *attrs;
 	struct ht_type *out;   /* of an opaque node: one for each used result, untyped */
 	int32_t outs, out_cap; /* allocated results; 0: `outs` */
-	/* Fields of the NodeDef that the IR does not model, wire form; NULL: there are none. */
+	/* Fields of the NodeDef that the IR does not model, in wire format; NULL: there are none. */
 	const struct ht_str *extra;
 	const struct ht_str
 		*origin; /* imported nodes that became this one; NULL: it was imported itself */
 	struct ht_origin_set *origin_set; /* graph.c: an index of a long list */
 	int32_t origins;
-	bool shares_attrs; /* they are those of the node that it is a copy of, or of another copy */
+	bool shares_attrs; /* `attrs` belong to the node that this one was copied from */
 	struct ht_node *prev,
 		*next; /* the graph's order; operands first, but for loop back edges */
 	struct ht_graph *graph;
@@ -391,8 +391,9 @@ struct ht_graph {
 };
 
 struct ht_graph *ht_graph_new(struct ht_arena *a);
-/* clone.c: a copy in another arena; the original must outlive it and stay as it is: strings, shapes, and
- * attributes that the copy does not change are shared.  Tensors of a file's bytes are new and hold references to these. */
+/* clone.c: a copy in another arena.  The original must outlive the copy and must not be changed: the copy shares its strings and
+ * shapes, and the attributes that the copy does not change.  Tensors with bytes of a file are copied, and hold references to
+ * these bytes. */
 struct ht_graph *ht_graph_clone(const struct ht_graph *g, struct ht_arena *a);
 /* Likewise to be compiled: without entries, with the functions that the graph can call, as
  * ht_function_share() adds them. */
@@ -464,7 +465,8 @@ static inline bool ht_value_eq(struct ht_value a, struct ht_value b)
 
 /* Attributes.  Getters return the fallback when the attribute is absent or of another kind. */
 const struct ht_attr *ht_attr_find(const struct ht_node *n, const char *name);
-/* Likewise to be changed; the node's attributes, and items of their lists, are its own afterwards. */
+/* ht_attr_find() for an attribute that is to be changed.  If the node shares its attributes, it gets copies of them, and of the items
+ * of their lists. */
 struct ht_attr *ht_attr_own(struct ht_node *n, const char *name);
 void ht_attrs_own(struct ht_node *n);
 int64_t ht_attr_int(const struct ht_node *n, const char *name, int64_t fallback);
@@ -496,7 +498,7 @@ struct ht_tensor *ht_tensor_new(
 	struct ht_arena *a, enum ht_dtype t, struct ht_shape shape, struct ht_blob *blob);
 /* Releases the bytes before the arena does; `blob` becomes NULL. */
 void ht_tensor_drop(struct ht_tensor *t);
-/* Likewise those of a constant that is removed, if they are its own. */
+/* ht_tensor_drop() for a constant that is to be removed, unless it shares its attributes with another node. */
 void ht_const_drop(const struct ht_node *n);
 const struct ht_tensor *ht_const_tensor(struct ht_value v); /* NULL unless a Const with data */
 /* The name by which a checkpoint and all nodes of one variable know it. */

@@ -256,7 +256,7 @@ int32_t ht_gradient_argument(enum ht_op op)
 		for (size_t k = 0; k < HT_COUNT(names); k++)
 			if (ht_str_is(info->arg[i].name, names[k]))
 				return i;
-		/* Range has an argument of that name, too. */
+		/* Range has a "delta", too, which is no gradient. */
 		if ((info->effects & HT_WRITES) && ht_str_is(info->arg[i].name, "delta"))
 			return i;
 	}

@@ -1,19 +1,19 @@
 /* Tells graphs that a pass left as they were, so that they are not verified again. */
 #include "ir/verify.h"
 
-/* One multiplication a word: after each pass every word of the graph is mixed in. */
+/* Has to be fast, since the whole graph is hashed after each pass: one multiplication a word. */
 static inline void mix(uint64_t *h, uint64_t x)
 {
 	*h = (*h + x) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/* So that high bits of one node matter for all bits of the next. */
+/* Folds high bits into low bits, so that they influence all bits of what follows. */
 static inline void stir(uint64_t *h)
 {
 	*h ^= *h >> 32;
 }
 
-/* Addresses leave the upper bits free. */
+/* One word of an address and a number: addresses do not use the upper 16 bits. */
 static inline uint64_t with(const void *p, uint64_t small)
 {
 	return (uintptr_t)p ^ small << 48;
