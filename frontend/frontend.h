@@ -138,7 +138,7 @@ enum ht_status ht_checkpoint_item(
  * written, neither appears.  Small working memory comes from `a`. */
 enum ht_status ht_checkpoint_write(struct ht_arena *a, const char *prefix,
 	struct ht_checkpoint_item *item, size_t n, struct ht_diags *d);
-/* The op that the collection "train_op" of a MetaGraphDef names; empty: none, or several. */
+/* The name of the node in collection "train_op" of a MetaGraphDef; empty: the collection names none, or several. */
 struct ht_str ht_train_op(const struct ht_graph *g);
 /* Which op gives each variable its first value: from the name of a variable to its node.  Variables of which the
  * graph does not say it are absent. */

@@ -68,7 +68,7 @@ struct ht_import_edges {
 	const struct ht_pb_source *src;
 	int32_t *outs; /* by node id: results that are used */
 };
-/* Makes room in an empty graph for the names of as many nodes, as far as the limit allows them. */
+/* Reserves room for the names of `nodes` nodes in an empty graph, but not for more than the importer's limit allows. */
 void ht_import_expect_nodes(const struct ht_importer *im, struct ht_graph *g, size_t nodes);
 /* Reads the inputs of all nodes, which are field `number` of the message that `r` reads and stand in
  * the list from `first` on in the same order. */

@@ -70,10 +70,10 @@ static void read_variable(void *self, const struct ht_pb_reader *list, struct ht
 		ht_map_at(x->of, ht_variable_name(v))->value = n;
 }
 
-/* Calls `item` for each item of the collections whose name `wanted` likes, of the kind of list that has number `kind`. */
+/* Calls `item` for each item of the collections for whose key `wanted` returns true, if their lists are of `kind`. */
 struct collecting {
 	bool (*wanted)(struct ht_str key);
-	uint32_t kind;
+	uint32_t kind; /* a field number of CollectionDef: 1 is node_list, 2 is bytes_list */
 	void (*item)(void *self, const struct ht_pb_reader *list, struct ht_str bytes);
 	void *self;
 };

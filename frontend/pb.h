@@ -135,7 +135,7 @@ enum ht_status ht_pb_error(const struct ht_pb_source *src, const void *at, enum 
 struct ht_pb_reader ht_pb_open(const struct ht_pb_source *src, enum ht_pb_type t);
 /* False at the end, or when r->status tells of an error. */
 bool ht_pb_next(struct ht_pb_reader *r, struct ht_pb_value *v);
-/* How many fields `number` there are, up to the first that is malformed; says nothing. */
+/* How many fields of this number there are, up to the first malformed field, for which no error is reported. */
 size_t ht_pb_count(struct ht_pb_reader r, uint32_t number);
 /* The next number of a numeric field, packed or not, as its bits; for varints sign-extended. */
 bool ht_pb_item(struct ht_pb_reader *r, struct ht_pb_value *v, uint64_t *item);

@@ -1,5 +1,5 @@
-/* Which variant of an artefact is wanted: the policy and shapes that were asked for, of these the ones that leave the
- * fewest sizes open, and of what is left the best target that the machine has. */
+/* Chooses a variant of an artefact.  It has the policy and shapes that were asked for.  Of several such variants those with the fewest
+ * open sizes are kept, and of these the one for the best target that the machine supports is taken. */
 #include "runtime/format.h"
 
 #include <stdio.h>
@@ -44,7 +44,7 @@ bool ht_variant_has_shapes(const struct ht_index_variant *v, const struct ht_var
 	return has_batch(v, w->batch);
 }
 
-/* Dimensions of what is wanted that the variant leaves open: it has no code for these sizes alone. */
+/* How many dimensions of its inputs the variant leaves open; 0 if no shapes were asked for. */
 static int open_dims(const struct ht_index_variant *v, const struct ht_variant_wanted *w)
 {
 	int n = 0;

@@ -22,10 +22,9 @@ double ht_three_digits(double x, enum ht_digits how);
 bool ht_values_are_numbers(enum ht_dtype t);
 /* Element `i` as a double.  Integers beyond 2^53 are rounded. */
 double ht_value(const struct ht_values *v, size_t i);
-/* |x - y|: 0 where both are NaN or equal; infinite where only one of them is finite, or where they are infinities of
- * different signs. */
+/* |x - y|: 0 if both are NaN or equal; infinity if only one of them is finite, or if they are infinities of different signs. */
 double ht_difference(double x, double y);
-/* The difference of two elements; integers of 64 bits are compared as such. */
+/* ht_difference() of elements `i`.  Unequal integers differ by at least 1, even if they are equal as doubles. */
 double ht_distance(const struct ht_values *a, const struct ht_values *b, size_t i);
 /* The distance between neighbouring numbers of type `t` at |x|, which is finite; 1 for integers. */
 double ht_spacing(enum ht_dtype t, double x);

@@ -42,13 +42,13 @@ struct ht_trial_cast {
 struct ht_trial {
 	struct ht_arena *arena; /* its own */
 	struct ht_graph *graph;
-	struct ht_node **copy;        /* by id of the original */
-	size_t *first_result;         /* by id of a copied node: the number of its first result */
-	struct ht_trial_cast **casts; /* of each result, by that number: ht_trial_casts() */
+	struct ht_node **copy; /* by id of the original */
+	size_t *first_result; /* by id of a copied node: the index of its first result in `casts` */
+	struct ht_trial_cast **casts; /* a list for each result of the copy: ht_trial_casts() */
 	struct ht_fusion fusion;
 	int64_t price;
 };
-/* The casts of a copied node's result. */
+/* The list of casts of `v`, a result of a copied node. */
 static inline struct ht_trial_cast **ht_trial_casts(const struct ht_trial *t, struct ht_value v)
 {
 	return &t->casts[t->first_result[v.node->id] + (size_t)v.index];

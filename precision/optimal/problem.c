@@ -15,13 +15,13 @@ struct build {
 	const struct ht_pricing *pricing;
 	const struct ht_trial *trial;
 	const struct ht_uses *uses;
-	const struct ht_use **use; /* those of the results as operands, result by result */
-	size_t *end;               /* of each result's, by its number in `uses` */
-	bool *has_free_user;       /* by node id: a user of any result is in a unit */
+	const struct ht_use **use; /* uses as operands, grouped by result: uses_of() */
+	size_t *end;               /* by number_of() a result: the end of its group in `use` */
+	bool *has_free_user;       /* by node id: some node that reads a result of it has a unit */
 	struct ht_problem *out;
 };
 
-/* A result's uses. */
+/* The uses of one result. */
 struct span {
 	const struct ht_use *const *first, *const *end;
 };
@@ -45,7 +45,8 @@ static bool is_operand(const struct ht_node *n, const struct ht_use *u)
 	return i >= 0 && i < n->outs;
 }
 
-/* A node's uses are one list; nodes may have very many results. */
+/* Groups uses by result (counting sort).  A node has one list for the uses of all its results, and to search it for each of very many
+ * results would take too long. */
 static void sort_uses(struct build *b, struct ht_arena *a)
 {
 	const struct ht_graph *g = b->p->graph;
@@ -58,7 +59,7 @@ static void sort_uses(struct build *b, struct ht_arena *a)
 		for (const struct ht_use *u = b->uses->of[n->id]; u; u = u->next)
 			if (is_operand(n, u))
 				b->end[number_of(b, u->node->in[u->arg])]++;
-	/* From how many there are to where they begin; filling moves that to where they end. */
+	/* The counts become the starts of the groups; filling the groups moves the starts to the ends. */
 	for (size_t i = 0; i < results; i++) {
 		size_t count = b->end[i];
 

@@ -52,7 +52,7 @@ static void keep_exponentials(struct keeping *k)
 	}
 }
 
-/* No element is above the smallest normal number of float16. */
+/* Whether `v` is a constant without an element above the smallest normal number of float16. */
 static bool is_epsilon(struct ht_value v)
 {
 	const float smallest = (float)ht_least_normal(HT_F16);
