@@ -24,7 +24,7 @@
 /* Runs `body(arg)`; an allocation that unwinds to `u` becomes HT_E_ENVIRONMENT. */
 enum ht_status ht_guarded(
 	struct ht_unwind *u, enum ht_status (*body)(void *arg), void *arg, struct ht_diags *d);
-/* call(arg), which ends with HT_E_LIMIT soon after *cancel becomes non-zero, where it next takes memory. */
+/* Runs call(arg).  Once *cancel is non-zero, the next allocation ends the call with HT_E_LIMIT. */
 enum ht_status ht_until_cancelled(
 	const int32_t *cancel, enum ht_status (*call)(void *arg), void *arg, struct ht_diags *d);
 /* Copies what was written to malloc'd memory. */
@@ -83,8 +83,8 @@ struct ht_model {
 	bool set; /* something was set: outputs, shapes */
 	bool outputs_set, inputs_set;
 	bool session; /* it is compiled as an entry of a session, which has its variables */
-	const char *scaled_loss; /* likewise: whose gradients are scaled; NULL: none is */
-	bool unchecked;          /* their overflow is not looked for */
+	const char *scaled_loss; /* likewise: the output whose gradients are scaled; NULL: none */
+	bool unchecked;          /* scaled gradients are not tested for overflow */
 	struct ht_value_info *input;
 	size_t inputs;
 	int64_t import_ns;

@@ -1,11 +1,11 @@
-/* Attribution: the four programs, which tensors of them are the same, and which are looked at together. */
+/* Attribution: compiles the four programs, matches their tensors and divides the nodes into waves. */
 #include "api/attribute.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Memory for tensors of the reference, where the caller states none: at least as much as its program takes. */
+/* Least bytes for tensors of the reference, if the caller states no bound. */
 #define LEAST_BUDGET ((size_t)64 << 20)
 
 const char *const ht_numeric_names[HT_NUMERICS] = { "overflow", "underflow", "subnormal", "nan" };
@@ -19,7 +19,7 @@ double ht_node_rms(const struct ht_node_error *e, const struct ht_distance_sum *
 	return e->squares > 0 ? sqrt(s->squares / e->squares) : (double)INFINITY;
 }
 
-/* Sums of float32 in another order differ by a few of their last places. */
+/* Relative errors up to 2^-22 (`least`) count as expected: float32 sums in another order differ by as much. */
 double ht_node_excess(const struct ht_node_error *e)
 {
 	double least = e->squares * 0x1p-44, expected = e->expected.squares + least;
@@ -86,7 +86,7 @@ struct beginning {
 	struct ht_diags *d;
 };
 
-/* What was said of these compilations was said of the policy's. */
+/* Drops warnings: the compilation of the comparison's own program gave the same ones. */
 static enum ht_status compile(struct beginning *b, enum ht_looked_at which, struct ht_program **out)
 {
 	struct ht_compile_options opt = b->a->c->compile;
@@ -162,14 +162,14 @@ static void make_room(struct ht_attribution *a, struct ht_looked *l)
 		l->tensor[i] = -1;
 }
 
-/* ---- which tensors are the same ---- */
+/* ---- matching the tensors of the programs ---- */
 
 static struct ht_str key_of(struct ht_arena *a, const struct ht_tensor_info *i)
 {
 	return ht_str_printf(a, "%s\n%s\n%zu %d", i->body, i->node, i->result, i->imported);
 }
 
-/* By name: 1 + the place that has it. */
+/* Maps the name of each tensor of `p` to 1 + the index of its place. */
 static void name_places(struct ht_attribution *a, const struct ht_program *p, struct ht_map *m)
 {
 	ht_map_init(m, &a->arena);
@@ -179,7 +179,7 @@ static void name_places(struct ht_attribution *a, const struct ht_program *p, st
 				->value = (void *)(i + 1);
 }
 
-/* -1: there is none. */
+/* The place in map `m` of the tensor that `p` has at `place`; -1: none. */
 static int32_t place_named(
 	struct ht_attribution *a, const struct ht_map *m, const struct ht_program *p, size_t place)
 {
@@ -213,14 +213,14 @@ static bool is_comparable(const struct ht_tensor_info *a, const struct ht_tensor
 		       (ht_is_kernel_float(a->dtype) && ht_is_kernel_float(b->dtype)));
 }
 
-/* What the places of `alone` read, and what of the reference each of them is. */
+/* For each place of `alone`, the places that its node reads, and the place of the same tensor in the reference. */
 struct matching {
 	struct ht_attribution *a;
 	const struct ht_program *alone, *reference;
-	size_t *place_of;  /* by tensor of alone->tee */
-	int32_t *kept;     /* by place: of the reference; -1: none */
-	int32_t **operand; /* by place: places */
-	size_t *operands, *cap;
+	size_t *place_of;       /* by index in alone->tee: its place */
+	int32_t *kept;          /* by place of `alone`: the place in the reference; -1: none */
+	int32_t **operand;      /* by place of `alone`: the places that its node reads */
+	size_t *operands, *cap; /* length and capacity of each operand[] */
 };
 
 static void find_operands(struct matching *m)
@@ -240,7 +240,7 @@ static void find_operands(struct matching *m)
 		}
 }
 
-/* A cast that a policy put in is of the tensor that it reads. */
+/* The reference has no casts of the policy: a cast is matched with the place of the tensor that it reads; -1: none. */
 static int32_t cast_of(const struct matching *m, size_t place)
 {
 	if (!m->alone->tee_place[place].casts || m->operands[place] != 1 ||
@@ -257,7 +257,7 @@ static void set_kept(struct matching *m, size_t place, int32_t kept)
 	m->kept[place] = fits ? kept : -1;
 }
 
-/* A tensor that has lost its name to the cast behind it. */
+/* Where a pass gave a tensor's name to the cast of it, the tensor gets the place that was found for the cast. */
 static void name_by_cast(struct matching *m, size_t cast)
 {
 	size_t from;
@@ -283,7 +283,7 @@ static void find_kept(struct matching *m)
 		name_by_cast(m, i);
 }
 
-/* The names live as long as the comparison. */
+/* A copy without uses, whose strings and dimensions are in `a`. */
 static struct ht_tensor_info kept_info(struct ht_arena *a, const struct ht_tensor_info *from)
 {
 	struct ht_tensor_info to = *from;
@@ -353,7 +353,7 @@ static void add_tensors(struct matching *m)
 	}
 }
 
-/* The same tensors in the policy's program, and in the widened one. */
+/* Gives the places of program `which` the numbers of the tensors that have the same names in `alone`. */
 static void join(struct ht_attribution *a, enum ht_looked_at which)
 {
 	const struct ht_looked *alone = &a->looked[HT_LOOKED_ALONE];
@@ -401,7 +401,7 @@ static void describe_kept(struct ht_attribution *a)
 	}
 }
 
-/* Bytes that it adds to the wave. */
+/* Adds a tensor to a wave; returns the bytes that the wave grows by. */
 static size_t want(struct ht_attribution *a, size_t tensor, size_t wave)
 {
 	struct ht_kept *k = &a->kept[a->tensor[tensor].kept];
@@ -421,7 +421,8 @@ static size_t want_node(struct ht_attribution *a, size_t tensor, size_t wave)
 	return bytes;
 }
 
-static void divide(struct ht_attribution *a)
+/* Each wave stores at most a->budget bytes, or has a single node. */
+static void make_waves(struct ht_attribution *a)
 {
 	size_t bytes = 0, first = 0;
 
@@ -478,7 +479,7 @@ static enum ht_status begin(void *arg)
 	a->budget = budget_of(a, b->of->memory);
 	match(a);
 	describe_kept(a);
-	divide(a);
+	make_waves(a);
 	for (int i = 0; i < 2; i++)
 		a->room[i] = ht_alloc(&a->arena, largest_place(a) + 64);
 	a->row->nodes.waves = a->waves;

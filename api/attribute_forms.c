@@ -4,10 +4,9 @@
 
 #include <math.h>
 
-/* Nodes in tables for readers. */
+/* Most nodes in tables and lists of text and Markdown. */
 enum { SHOWN = 20 };
 
-/* What the operands brought along, if the errors are independent. */
 double ht_node_inherited(const struct ht_node_error *e)
 {
 	double error = ht_node_rms(e, &e->error), own = ht_node_rms(e, &e->own);
@@ -102,7 +101,7 @@ static void put_suspects(struct ht_buf *b, const struct ht_node_errors *n)
 	ht_putc(b, ']');
 }
 
-/* From the first exponent that there is to the last. */
+/* The histogram without the empty bins at both ends. */
 static void put_exponents(struct ht_buf *b, const struct ht_node_errors *n)
 {
 	int first = 0, end = HT_EXPONENTS;
@@ -289,7 +288,7 @@ static void put_result(
 	ht_puts(b, ht_node_excess(e) >= HT_NODE_SUSPECT ? ", \"bgColor\": \"#984ea3\"}" : "}");
 }
 
-/* Of several results of a node the worst counts. */
+/* A node with several results has the value of the one with the largest own error. */
 void ht_nodes_data(const struct ht_comparison *c, struct ht_buf *b)
 {
 	const struct ht_compared *r = with_nodes(c);

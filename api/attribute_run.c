@@ -1,11 +1,11 @@
-/* Attribution: runs of the four programs on a sample, wave by wave, and what is looked at in them. */
+/* Attribution: runs the four programs on a sample, once for each wave, and measures the errors of tensors. */
 #include "api/attribute.h"
 
 #include <halftone/runtime.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Random ops draw the same numbers in all programs, those of the comparison. */
+/* As in compare.c: random ops draw the same numbers in all programs. */
 #define SEED 1
 
 /* ---- tensors of the reference ---- */
@@ -52,7 +52,7 @@ static bool room_for_one_more(struct ht_kept *k)
 	return true;
 }
 
-/* NULL: there is no memory, or what a loop makes of it takes more than a wave may. */
+/* The buffer of one execution; NULL: out of memory, or the iterations of a loop exceed the budget of a wave. */
 static char *keep_execution(struct ht_attribution *a, struct ht_kept *k, uint64_t execution)
 {
 	char *made;
@@ -69,20 +69,20 @@ static char *keep_execution(struct ht_attribution *a, struct ht_kept *k, uint64_
 	return made;
 }
 
-/* ---- what is seen ---- */
+/* ---- observing a run ---- */
 
-/* What a run shows at a place of its program. */
+/* One call of the observer: the memory at a place of a program, once its tensor is computed. */
 struct sight {
 	struct ht_looked *l;
 	struct ht_attribution *a;
 	const struct ht_tee_place *place;
 	const struct ht_tensor_info *info;
 	void *at;
-	size_t count; /* elements */
-	uint64_t execution;
-	size_t first;            /* its elements begin at this one of the whole tensor */
-	struct ht_attributed *t; /* the tensor, where it counts in this wave */
-	struct ht_elements want; /* what the reference has */
+	size_t count;            /* elements */
+	uint64_t execution;      /* how often the place was computed before in this run */
+	size_t first;            /* index in the whole tensor of the first element shown */
+	struct ht_attributed *t; /* the tensor; NULL: its reference is not stored */
+	struct ht_elements want; /* the same elements of the reference */
 };
 
 static bool look(struct ht_looked *l, uint32_t place, const void *at, const struct ht_exec_frame *f,
@@ -123,7 +123,7 @@ static void see_reference(void *arg, uint32_t place, const void *at, const struc
 	memcpy(to + s.first * bytes, ht_tee_get(s.place, s.at, s.a->room[0]), s.count * bytes);
 }
 
-/* Looks at a tensor of which this wave keeps what the reference has; false: it is none. */
+/* As look(), with the reference's elements; false: the current wave does not store them. */
 static bool look_at_tensor(struct ht_looked *l, uint32_t place, const void *at,
 	const struct ht_exec_frame *f, struct sight *s)
 {
@@ -171,7 +171,7 @@ static void see_policy(void *arg, uint32_t place, const void *at, const struct h
 		s.a->row->nodes.samples);
 }
 
-/* The reference's elements, as the policy rounds them. */
+/* Overwrites the result with the reference's elements, rounded as the policy rounds them. */
 static void put_reference(const struct sight *s)
 {
 	const struct ht_program *alone = s->a->looked[HT_LOOKED_ALONE].program;
@@ -205,7 +205,7 @@ static void measure_expected(const struct sight *s)
 		s->count);
 }
 
-/* Measures the node's result, and hands the reference's tensor on to the nodes that read it. */
+/* Measures the node's result, then replaces it by the reference's, so that the nodes that read it inherit no error. */
 static void see_node(void *arg, uint32_t place, const void *at, const struct ht_exec_frame *f,
 	void (*measure)(const struct sight *s))
 {
@@ -285,7 +285,7 @@ static enum ht_status run_wave(
 	return st;
 }
 
-/* Whether the arrays fit is for the first program to say. */
+/* The run of the first program checks types and shapes. */
 static enum ht_status check_inputs(
 	const struct ht_attribution *a, const char *where, size_t ins, struct ht_diags *d)
 {

@@ -1,4 +1,4 @@
-/* Attribution: sums over the elements of a tensor, some thousand at a time as doubles. */
+/* Attribution: sums over the elements of a tensor, which are converted to double in chunks. */
 #include "api/attribute.h"
 #include "stats/values.h"
 
@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Sums are made in so many lanes, each in the order of the elements. */
+/* Element i of a chunk is added to partial sum i % LANES, so that loops vectorise and the order of additions is fixed. */
 enum { CHUNK = 1024, LANES = 8 };
 
 /* ---- elements of one type as those of another ---- */
@@ -44,7 +44,7 @@ static void round_floats(enum ht_dtype t, float *x, size_t n)
 	ht_widen(low, t, x, n);
 }
 
-/* Rounded to `t`, where that has 16 bits. */
+/* Elements first..first+n-1 as doubles, rounded to `t` if `t` is float16 or bfloat16. */
 static void doubles_of(struct ht_elements e, enum ht_dtype t, size_t first, size_t n, double *to)
 {
 	float x[CHUNK];
@@ -169,7 +169,7 @@ void ht_exponents_add(uint64_t exponent[HT_EXPONENTS], struct ht_elements want, 
 	}
 }
 
-/* ---- what becomes of numbers ---- */
+/* ---- overflow, underflow, subnormals, NaN ---- */
 
 void ht_numerics_add(struct ht_node_error *e, enum ht_dtype t, struct ht_elements got,
 	struct ht_elements want, size_t n, size_t sample)

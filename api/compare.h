@@ -25,39 +25,40 @@ struct ht_judgement {
 	double would_pass; /* rounded to three digits, so that it passes; not finite: nothing does */
 };
 
-/* What became of a number that is finite, not zero or no NaN in the reference. */
+/* What rounding can do to an element of a tensor of the policy's program. */
 enum ht_numeric {
-	HT_NUMERIC_OVERFLOW,  /* infinite */
-	HT_NUMERIC_UNDERFLOW, /* zero */
-	HT_NUMERIC_SUBNORMAL, /* of its type */
-	HT_NUMERIC_NAN,
+	HT_NUMERIC_OVERFLOW,  /* infinite, and finite in the reference */
+	HT_NUMERIC_UNDERFLOW, /* zero, and not zero in the reference */
+	HT_NUMERIC_SUBNORMAL, /* subnormal in its type */
+	HT_NUMERIC_NAN,       /* NaN, and a number in the reference */
 	HT_NUMERICS
 };
 
-/* Exponents of powers of two from HT_LEAST_EXPONENT on; what is smaller, or larger, counts as the first or last. */
+/* Bin i of a histogram counts exponent HT_LEAST_EXPONENT + i; the first and last bin also count all beyond them. */
 enum { HT_LEAST_EXPONENT = -150, HT_EXPONENTS = 280 };
 
-/* A node whose own error is this many times the expected one, or more, does something else than compute and round. */
+/* A node is suspect from this own / expected error on: its kernel does more than compute and round. */
 #define HT_NODE_SUSPECT 2.0
-/* By what nodes are ranked. */
+/* The key by which nodes are ranked. */
 struct ht_rank {
 	double excess; /* own error / expected error */
 	double own;
-	double order; /* of computation */
+	double order; /* position in the order of computation */
 };
-/* For qsort(): suspects come first, the largest excess in front, then the others by their own errors. */
+/* As qsort() compares: suspect nodes first, by excess; then the others, by own error; the largest first. */
 int ht_rank_compare(const struct ht_rank *a, const struct ht_rank *b);
-/* An excess as reports show it, with three decimal places: most are about 1. */
+/* The excess rounded to three decimal places, for reports. */
 double ht_excess_shown(double excess);
 
-/* The errors of tensors (attribute.h). */
+/* The errors of all compared tensors of one policy (attribute.h). */
 struct ht_node_errors {
-	struct ht_node_error *of; /* in the order of the program */
+	struct ht_node_error *of; /* in the order of the program `alone` */
 	size_t n;
-	size_t without;        /* tensors that the reference lacks, or has in another shape */
-	size_t samples, waves; /* samples 0: there are none of these */
+	size_t without; /* tensors that the reference does not have, or has in another shape */
+	size_t samples, waves; /* samples 0: nodes were not compared */
 	int64_t compile_ns, run_ns;
-	/* Elements of the reference that the policy gives 16 bits, by floor(log2|b|); of finite ones that are not zero. */
+	/* Histogram of floor(log2|b|) over the finite, non-zero elements b of the reference's tensors that are float16 or bfloat16
+	 * under the policy. */
 	uint64_t exponent[HT_EXPONENTS];
 };
 
@@ -102,8 +103,10 @@ struct ht_comparison {
 	struct ht_array *in; /* the last sample */
 	size_t samples, runs, rows;
 	int64_t compile_ns, run_ns, all_ns;
-	struct ht_attribution *attribution; /* of one policy at a time; or NULL */
-	struct ht_program *teed; /* the model as it is, which shows its tensors; or NULL */
+	struct ht_attribution *
+		attribution; /* the comparison of nodes that was begun last; NULL: none, or it ended */
+	struct ht_program *
+		teed; /* the model as it is, compiled so that it shows its tensors; NULL: not compiled yet */
 	struct ht_context *teed_context;
 };
 
@@ -150,7 +153,8 @@ uint64_t ht_compared_bytes(const struct ht_comparison *c, const struct ht_compar
 
 /* ---- the forms ---- */
 
-/* Members of an object of JSON: "key": x, the second one behind a comma.  Numbers that are not finite are strings. */
+/* Write a member of a JSON object, "key": x; ht_put_next_real() writes a comma first.  Numbers that are not finite become
+ * strings. */
 void ht_put_real(struct ht_buf *b, const char *key, double x);
 void ht_put_next_real(struct ht_buf *b, const char *key, double x);
 void ht_put_text_member(struct ht_buf *b, const char *key, struct ht_str s);
@@ -161,11 +165,11 @@ void ht_comparison_json(
 	const struct ht_comparison *const *c, size_t n, const char *command, struct ht_buf *b);
 void ht_comparison_csv(const struct ht_comparison *c, bool head, struct ht_buf *b);
 void ht_comparison_junit(const struct ht_comparison *const *c, size_t n, struct ht_buf *b);
-/* attribute_forms.c: the nodes of a policy. */
+/* attribute_forms.c: the errors of nodes. */
 void ht_nodes_json(struct ht_buf *b, const struct ht_compared *r);
 void ht_nodes_text(const struct ht_compared *r, bool markdown, struct ht_buf *b);
 void ht_nodes_csv(const struct ht_comparison *c, bool head, struct ht_buf *b);
-/* Node data of Model Explorer: own errors; of one policy, the first that has any. */
+/* Node data for Model Explorer: own errors of nodes under the first policy whose nodes were compared. */
 void ht_nodes_data(const struct ht_comparison *c, struct ht_buf *b);
 void ht_comparison_github(const struct ht_comparison *c, struct ht_buf *b);
 

@@ -1,4 +1,4 @@
-/* Tables of comparisons, in columns or in Markdown, and the numbers in them. */
+/* Text tables of comparisons, aligned or in Markdown, and the numbers in them. */
 #include "api/compare_table.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@ void ht_text_table_head(struct ht_text_table *t, const char *const *name, size_t
 		ht_text_table_text(t, name[i]);
 }
 
-/* Bars would end a cell, and line ends the row. */
+/* In Markdown a bar would end the cell; in any table a line break would end the row. */
 void ht_text_table_escaped(struct ht_text_table *t, struct ht_str s)
 {
 	for (size_t i = 0; i < s.n; i++) {

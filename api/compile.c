@@ -87,7 +87,7 @@ static enum ht_status build(struct compile *c, struct ht_lowering *l, const stru
 
 	HT_TRY(ht_watch_phase(&watch, "passes", c->d));
 	HT_TRY(ht_lowering_run(c->m, &c->opt, HT_OPEN_TOLD, HT_UPTO_LAYOUT, NULL, c->w, c->d, l));
-	if (c->tee.what) /* what there is to say was said */
+	if (c->tee.what) /* without messages: ht_lowering_run() gave them */
 		HT_TRY(ht_tee_names(c->m, c->w, NULL, &names));
 	if (c->tee.widened)
 		ht_widen_graph(l->graph);

@@ -173,7 +173,7 @@ static enum ht_status as_stated(struct convert *c, struct ht_graph **out)
 
 /* ---- ops that TensorFlow does not have ---- */
 
-/* What the vendor's adapter registers, it knows. */
+/* The vendor's TensorFlow adapter registers these ops. */
 static bool is_vendors(const struct ht_node *n)
 {
 	return ht_str_starts(n->type, "Npu");

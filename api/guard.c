@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Whether the last message, which is new, tells of this failure. */
+/* Whether an error with this status is the last message, and was added after `before`. */
 static bool is_said(const struct ht_diags *d, const struct ht_diag *before, enum ht_status st)
 {
 	const struct ht_diag *last = d ? d->last : NULL;

@@ -1,4 +1,4 @@
-/* A loss scale: FixedLossScaleManager and ExponentialUpdateLossScaleManager. */
+/* The loss scale, with the rules of the vendor's FixedLossScaleManager and ExponentialUpdateLossScaleManager. */
 #include "api/loss_scale.h"
 
 #include <math.h>
@@ -6,8 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GREATEST 3.4e38 /* the vendor's bound: a scale that would pass it stays */
-enum { MOST_SKIPPED = 100 /* in a row, where the scale cannot become smaller */ };
+#define GREATEST 3.4e38 /* the vendor's bound: a scale does not grow beyond it */
+enum {
+	MOST_SKIPPED =
+		100 /* steps in a row at a scale that cannot shrink: then the training diverges */
+};
 
 /* ---- as text ---- */
 
@@ -19,7 +22,7 @@ static enum ht_status refuse(const char *text, const char *what, struct ht_diags
 		text, what);
 }
 
-/* The number at *p, which ends at a comma or the end of the text, from `least` to `most`. */
+/* Reads a number in [least, most] that a comma or the end of the text follows, and moves *p behind it. */
 static bool number(const char **p, double least, double most, double *out)
 {
 	char *end;
@@ -37,7 +40,8 @@ static const char *parse_member(struct ht_scaling *s, const char **p)
 	static const struct {
 		const char *name;
 		double least, most;
-		size_t steps, ratio; /* where the member is; 0: the row is of the other kind */
+		size_t steps,
+			ratio; /* offset of the int64_t or the float that is set; 0: the other one */
 		const char *said;
 	} members[] = {
 		{ "incr-every=", 1, 1e15, offsetof(struct ht_scaling, incr_every), 0,
@@ -159,7 +163,7 @@ void ht_scaling_update(struct ht_scaling *s)
 		(s->finite ? grow : shrink)(s);
 }
 
-/* ---- in checkpoints ---- */
+/* ---- checkpoints ---- */
 
 void ht_scaling_numbers(const struct ht_scaling *s, int64_t out[HT_LOSS_SCALE_NUMBERS])
 {

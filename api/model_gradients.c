@@ -1,4 +1,4 @@
-/* The gradients that a step of a training takes. */
+/* Finds the tensors that the optimiser ops of a training step take as gradients. */
 #include <halftone/train.h>
 
 #include "api/api.h"
@@ -7,14 +7,14 @@ struct looking {
 	struct ht_model *m;
 	const char *op;
 	struct ht_diags *d;
-	struct ht_map found; /* names of tensors */
+	struct ht_map found; /* the names of these tensors */
 	struct ht_node **stack;
-	bool *met; /* by node id */
+	bool *met; /* by node id: it was put on the stack */
 	size_t depth;
 	const char **name;
 };
 
-/* The operand that a step of an optimiser takes as the gradient; -1: `n` is none. */
+/* The index of the operand that is the gradient; -1: `n` is no optimiser op. */
 static int32_t gradient_of(const struct ht_node *n)
 {
 	int32_t i = ht_op_info(n->op)->effects & HT_WRITES ? ht_gradient_argument(n->op) : -1;

@@ -60,9 +60,9 @@ enum { HT_PAGE_ROWS = 300, HT_PAGE_NODES = 1000 }; /* what tables show */
 void ht_page_comparisons(struct ht_page_work *w, const cJSON *root); /* a section a model */
 void ht_page_decisions(struct ht_page_work *w, const cJSON *root);
 void ht_page_frontier(struct ht_page_work *w, const cJSON *model);
-/* page_scopes.c: of decisions. */
+/* page_scopes.c: the map of a policy's decisions by name scope. */
 void ht_page_scopes(struct ht_page_work *w, const cJSON *root);
-/* page_nodes.c: of each policy whose nodes were compared; the phases of all compilations. */
+/* page_nodes.c: the errors of nodes, for each policy that has them; the times of compile phases. */
 void ht_page_error_nodes(struct ht_page_work *w, const cJSON *model);
 void ht_page_phases(struct ht_page_work *w, const cJSON *model);
 /* The largest `rel` of the outputs; NaN: there is none. */

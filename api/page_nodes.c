@@ -1,4 +1,4 @@
-/* Where a policy loses accuracy: error against depth, exponents, the worst nodes. */
+/* The part of a report about errors of nodes: a plot of error against depth, a histogram of exponents, the worst nodes. */
 #include "api/compare.h"
 #include "api/page.h"
 #include "stats/values.h"
@@ -6,12 +6,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Points of a plot, at most: of more depths some share one. */
+/* Most points of a series: in a deeper graph, neighbouring depths share a point. */
 enum { MOST_POINTS = 400 };
 
 /* ---- error against depth ---- */
 
-/* The largest error of tensors of about one depth. */
+/* The tensor with the largest error among those whose depths share a point. */
 struct deep {
 	const cJSON *tensor;
 	double value;

@@ -1,24 +1,24 @@
-/* The map of a report: how many nodes of each name scope a policy put into 16 bits, and the casts that it placed there. */
+/* The map of a report: for each name scope, how many nodes have 16 bits under the policy, and the casts that it inserted. */
 #include "api/page.h"
 
 #include <string.h>
 
 enum {
-	MOST_SCOPES = 400, /* that are shown */
-	MOST_NESTED = 12   /* scopes within one another */
+	MOST_SCOPES = 400, /* most scopes in a report */
+	MOST_NESTED = 12   /* deeper scopes count for the one around them */
 };
 
-/* What is counted in a scope, the scopes within it included. */
+/* Sums over a scope and the scopes within it. */
 struct amount {
-	size_t nodes,
-		low; /* nodes with decided floating-point types, and those of them that have 16 bits */
+	size_t nodes; /* nodes whose types the policy decided */
+	size_t low;   /* those of them with a type of 16 bits */
 	size_t casts;
-	double bytes; /* of casts that run */
+	double bytes; /* of casts that are not folded into constants */
 };
 
 struct scope {
-	struct ht_str name;   /* without those around it */
-	struct ht_map within; /* the scopes in it by name, in the order in which they were met */
+	struct ht_str name;   /* without the names of the scopes around it */
+	struct ht_map within; /* the scopes directly inside, by name, in the order of the nodes */
 	struct amount sum;
 };
 
@@ -67,7 +67,7 @@ static bool is_low(struct ht_str type)
 	return ht_str_is(type, "float16") || ht_str_is(type, "bfloat16");
 }
 
-/* Inputs and constants have types, but nothing is decided of them. */
+/* The policy does not decide the types of inputs and constants. */
 static bool is_decided(const cJSON *unit)
 {
 	return !ht_str_starts(ht_member_text(unit, "rule"), "fixed");
@@ -125,7 +125,7 @@ static struct ht_str says(const struct amount *s, struct ht_arena *a)
 		a, "%zu of %zu nodes in 16 bits%.*s", s->low, s->nodes, HT_STR_ARG(casts));
 }
 
-/* Counts scopes by how many are around them. */
+/* Adds to number[k] how many scopes within `of` have k scopes around them. */
 static void count_scopes(const struct scope *of, int around, size_t number[MOST_NESTED])
 {
 	number[around] += of->within.count;
@@ -133,7 +133,7 @@ static void count_scopes(const struct scope *of, int around, size_t number[MOST_
 		count_scopes(of->within.entries[i].value, around + 1, number);
 }
 
-/* As deep as all scopes of a depth have room. */
+/* The most levels, at least 1, that together have no more than MOST_SCOPES scopes. */
 static int depth_shown(const struct scope *all)
 {
 	size_t number[MOST_NESTED] = { 0 }, sum = 0;
@@ -145,7 +145,7 @@ static int depth_shown(const struct scope *all)
 	return depth ? depth : 1;
 }
 
-/* Scopes `depth` within one another, at most `left`; those that show scopes inside fold. */
+/* Writes `depth` levels of scopes, at most *left scopes.  A scope folds if scopes within it are written too. */
 static void put_scopes(struct ht_page_work *w, const struct scope *of, int depth, size_t *left)
 {
 	for (size_t i = 0; i < of->within.count && *left; i++) {

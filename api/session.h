@@ -32,7 +32,7 @@ struct ht_session_entry {
 	struct ht_session_variable **variable; /* by variable of the program */
 	char **memory;                         /* likewise: theirs */
 	struct ht_session_stream **stream;     /* by stream of the program */
-	bool scaled;                           /* its gradients have the loss scale */
+	bool scaled;                           /* its program reads the loss scale */
 	bool ready;                            /* all variables that it needs have values */
 };
 
@@ -52,7 +52,7 @@ struct ht_session {
 	struct ht_session_stream *streams;
 	struct ht_scaling scaling;
 	struct ht_session_variable scale,
-		finite; /* what programs see of it; not among the variables */
+		finite; /* the members of `scaling` as variables of programs; not in `variables` */
 	/* Of the checkpoint that was restored last: what is no variable. */
 	struct ht_arena kept_arena;
 	struct ht_checkpoint_item *kept;
@@ -73,10 +73,10 @@ void ht_session_release_entry(struct ht_session_entry *e);
 /* ht_session_restore() without a word on variables that the checkpoint does not have. */
 enum ht_status ht_session_restore_quietly(
 	struct ht_session *s, struct ht_model *m, const char *prefix, struct ht_diags *d);
-/* The variable of that name which is the loss scale's; NULL: none is. */
+/* The variable of the loss scale that has this name; NULL: none. */
 struct ht_session_variable *ht_session_scale_variable(struct ht_session *s, struct ht_str name);
 void ht_session_put_note(struct ht_session *s, struct ht_str name, const int64_t *value, size_t n);
-/* Notes the scale for a checkpoint, and takes what was noted in one. */
+/* Write the loss scale into the session's notes, which checkpoints store, and read it from them. */
 void ht_session_note_scale(struct ht_session *s);
 void ht_session_take_scale(struct ht_session *s);
 /* The stream of that name, made as `first` where there is none. */

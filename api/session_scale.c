@@ -82,7 +82,7 @@ struct ht_session_variable *ht_session_scale_variable(struct ht_session *s, stru
 						 : NULL;
 }
 
-/* ---- in checkpoints ---- */
+/* ---- checkpoints ---- */
 
 void ht_session_note_scale(struct ht_session *s)
 {

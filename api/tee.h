@@ -12,17 +12,18 @@ struct ht_tee {
 
 /* Where a run finds tensors: of each step that tees. */
 struct ht_tee_place {
-	size_t first, n;    /* in the program's list: all names of this tensor */
-	enum ht_dtype held; /* in memory; */
-	bool rounded;       /* these values are rounded to the tensor's type, */
-	bool own;           /* and the memory is the run's: neither an input's nor a constant's */
-	int64_t offset;     /* elements */
+	size_t first, n; /* in the program's list: all names of this tensor */
+	enum ht_dtype
+		held;   /* type in memory: the tensor's, or float32 before it is rounded to that */
+	bool rounded;   /* the values in memory are rounded to the tensor's type */
+	bool own;       /* the memory belongs to the run: it is no input's and no constant's */
+	int64_t offset; /* elements */
 	int64_t count;
 	int32_t rank;
 	const int64_t *dim, *stride;
 	const char *compiled; /* name of its node in the compiled graph */
-	bool casts;           /* it is the result of a cast, whatever its name */
-	bool in_parts;        /* this is a part of it, along its first dimension */
+	bool casts;           /* that node is a cast */
+	bool in_parts;        /* each call shows one part of the batch, along the first dimension */
 };
 
 /* tee.c: the names of the imported graph, in memory of `w`; before the graph is lowered, whose memory the passes take. */
@@ -34,27 +35,29 @@ enum ht_status ht_tee_names(
 void ht_program_tees(struct ht_program *p, struct ht_tee_names *names, const struct ht_plan *plan,
 	bool constants);
 
-/* How a program is made whose runs are looked into. */
+/* How to compile a program whose tensors are observed. */
 struct ht_teeing {
 	enum ht_lower_tee what;
-	bool widened; /* all tensors of 16 bits are float32, in the graph of the policy */
+	bool widened; /* ht_widen_graph() is applied to the policy's graph */
+	/* As in struct ht_lower_request. */
 	struct ht_str fault;
-	double fault_by; /* ht_lower_request.fault */
+	double fault_by;
 };
-/* compile.c: as ht_compile(), which asks for what opt->tee says. */
+/* compile.c: as ht_compile(), with `how` in place of opt->tee; NULL: opt->tee counts. */
 enum ht_status ht_compile_teed(const struct ht_model *m, const struct ht_compile_options *opt,
 	const struct ht_teeing *how, struct ht_diags *d, struct ht_program **out);
-/* widen.c: float16 and bfloat16 become float32 in all of the graph, behind the passes.  Constants keep the values that
- * they were rounded to, casts stay, implementation modes go that make a kernel less exact. */
+/* widen.c: makes float16 and bfloat16 float32 in a graph that the passes have finished.  Constants keep their rounded
+ * values and casts stay; implementation modes that make a kernel less exact are removed. */
 void ht_widen_graph(struct ht_graph *g);
 
-/* tee_run.c: the elements of a place, in order and in the type that holds them: where they are, or copied to `room`. */
+/* tee_run.c: the elements of a place without gaps, of type p->held: the memory `at` itself, or a copy in `room`. */
 const void *ht_tee_get(const struct ht_tee_place *p, const void *at, void *room);
+/* Overwrites the elements of a place. */
 void ht_tee_set(const struct ht_tee_place *p, void *at, const void *elements);
-/* The part of a batch that is being computed; 0 where there are none. */
+/* The index of the part of the batch that is being computed; 0 if the batch is not divided. */
 size_t ht_tee_part(const struct ht_exec_frame *f);
 
-/* context.c: has runs call `fn` for each place; NULL: no longer. */
+/* context.c: makes runs call `fn` at each place; `fn` NULL: none is called any more. */
 void ht_context_tee(struct ht_context *c, ht_rt_tee_fn *fn, void *arg);
 
 /* tee_run.c: what a context needs to show tensors to `fn`. */

@@ -23,7 +23,8 @@ int ht_program_tensor(const struct ht_program *p, size_t i, struct ht_tensor_inf
 
 /* ---- from memory as a program has it to rows without gaps ---- */
 
-/* Lines of elements along the last dimension; `line` is given where one begins, and the elements before it. */
+/* Called for each row along the last dimension: `from` is the offset of its first element in memory, `done` the number of
+ * elements in the rows before it. */
 typedef void line_fn(const struct ht_tee_place *p, int64_t from, int64_t done, void *arg);
 
 static void walk_lines(const struct ht_tee_place *p, line_fn *line, void *arg)
@@ -43,8 +44,8 @@ static void walk_lines(const struct ht_tee_place *p, line_fn *line, void *arg)
 }
 
 struct lines {
-	char *at;    /* of the place */
-	char *dense; /* of the elements in order, of type `dtype` */
+	char *at;    /* memory from which the offsets of the place count */
+	char *dense; /* the elements without gaps, of type `dtype` */
 	enum ht_dtype dtype;
 };
 

@@ -28,8 +28,8 @@ int ht_mean_interval_of(const double *x, size_t n, double *low, double *high)
 		sum += x[k];
 	mean = n ? sum / (double)n : 0;
 	for (size_t k = 0; k < n; k++)
-		squares +=
-			(x[k] - mean) * (x[k] - mean); /* about the mean, which loses no digits */
+		squares += (x[k] - mean) *
+			   (x[k] - mean); /* a second pass: the sum of x^2 would cancel */
 	i = ht_mean_interval(n, 0, squares);
 	*low = mean + i.low;
 	*high = mean + i.high;

@@ -1,4 +1,4 @@
-/* A graph of a policy in float32: the same nodes and casts, nothing of which rounds to 16 bits. */
+/* Rewrites a policy's graph to float32: its nodes and casts stay, but nothing is rounded to 16 bits. */
 #include "api/tee.h"
 #include "choice/impl.h"
 
@@ -38,7 +38,7 @@ static void widen_value(struct ht_attr_value *v)
 		widen_value(&v->list.item[i]);
 }
 
-/* They may be the model's until they are changed. */
+/* Copies the attributes before it changes them: they may belong to the model. */
 static void widen_attributes(struct ht_node *n)
 {
 	bool low = false;
@@ -52,7 +52,7 @@ static void widen_attributes(struct ht_node *n)
 		widen_value(&a->value);
 }
 
-/* Factors of hi_float_32 are operands that are rounded, which is no loss of the kernel's own. */
+/* Keeps hi_float_32, which only rounds operands; other modes make the kernel itself less exact. */
 static void drop_mode(struct ht_node *n)
 {
 	struct ht_str mode = ht_attr_str(n, ht_mode_attribute, "");
