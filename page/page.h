@@ -20,8 +20,8 @@ void ht_page_section(struct ht_buf *b, struct ht_str title, size_t i);
 /* What opens and folds by its title; `folded`: until it is opened. */
 void ht_page_fold(struct ht_buf *b, struct ht_str title, bool folded);
 void ht_page_fold_end(struct ht_buf *b);
-/* A line of a tree, with a bar for `share` of 0 to 1; what comes up to ht_page_branch_end() is in it and folds, if there
- * is anything `within`. */
+/* A line of a tree: a bar for `share` (0 to 1), a name and a text.  With `within` the branch folds what is written up to
+ * ht_page_branch_end(); without, there is no such call. */
 void ht_page_branch(
 	struct ht_buf *b, struct ht_str name, struct ht_str says, double share, bool within);
 void ht_page_branch_end(struct ht_buf *b);
@@ -67,12 +67,12 @@ struct ht_point {
 	double x, y;
 	double x_low, x_high, y_low, y_high;
 	bool good;
-	int series; /* of a plot of many: 0 or 1 */
+	int series; /* in HT_PLOT_MANY: 0 or 1, drawn with different symbols */
 };
 
-/* A place on the x axis with a name. */
+/* A vertical line with a name. */
 struct ht_plot_mark {
-	double at; /* NaN: nothing is there */
+	double at; /* on the x axis; NaN: it is not drawn */
 	const char *name;
 };
 
@@ -84,13 +84,13 @@ struct ht_plot {
 	const struct ht_plot_mark *mark;
 	size_t marks;
 	enum ht_plot_kind {
-		HT_PLOT_FRONT, /* few points with names; joins those that no other one is better than, by less of both */
-		HT_PLOT_MANY, /* of two series, without names */
-		HT_PLOT_BARS  /* from the axis up to each point */
+		HT_PLOT_FRONT, /* few points with names, and a line along the Pareto front; small x and y are good */
+		HT_PLOT_MANY, /* two series of dots without names */
+		HT_PLOT_BARS  /* a bar from the x axis up to each point */
 	} kind;
 };
 
-/* Points without a finite x are left out, and a plot without points too. */
+/* Leaves out points without a finite x, and writes nothing if no point remains. */
 void ht_page_plot(struct ht_buf *b, const struct ht_plot *plot);
 
 #endif

@@ -369,7 +369,7 @@ static void put_names(struct drawing *d)
 	}
 }
 
-/* Their names take turns above and below one another, so that neighbours can be read. */
+/* Names stand at three heights in turn, so that those of neighbouring marks do not overlap. */
 static void put_marks(struct drawing *d)
 {
 	for (size_t i = 0; i < d->plot->marks; i++) {

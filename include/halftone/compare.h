@@ -53,15 +53,15 @@ HT_API size_t ht_comparison_rows(const struct ht_comparison *c);
 HT_API enum ht_status ht_comparison_sample(struct ht_comparison *c, const char *where,
 	const struct ht_array *in, size_t ins, const struct ht_array *expected, size_t expecteds,
 	const struct ht_array *label, struct ht_diags *d);
-/* Begins the comparison of all tensors under one policy, which was added by this name and is given once more; that of
- * another policy ends.  It compiles three more programs, which last until the next call or the comparison's end.
- * `memory` (0: as much as the model's program takes, at least 64 MiB) bounds the bytes of tensors of the reference
- * that are kept at a time: a sample's nodes are then compared in several waves, for each of which all programs run
- * once more.  NULL as `name` ends it.  HT_E_UNSUPPORTED: the program shows no tensors, as where a dimension is open. */
+/* Begins to compare every tensor under the policy that was added as `name`, which `p` states again; a comparison of tensors
+ * under another policy ends.  Compiles three programs, which live until the next call or until `c` is freed.  `memory` is the
+ * most bytes of reference tensors that are stored at a time (0: as many as the model's program takes, at least 64 MiB).
+ * Nodes that need more are compared in several waves, and all programs run once for each wave.  `name` NULL only ends a
+ * comparison.  HT_E_UNSUPPORTED: the program cannot show its tensors, for example because its first dimension is open. */
 HT_API enum ht_status ht_comparison_nodes(struct ht_comparison *c, const char *name,
 	const struct ht_policy *p, size_t memory, struct ht_diags *d);
-/* Compares the tensors that a sample gives, with those of the model as it is, whatever the reference of outputs: the
- * error of each, and the error of its node alone, whose operands are those of the reference (docs/compare.md). */
+/* Runs the programs on a sample.  Adds up, for each tensor, its error and the own error of its node, which is computed from
+ * the reference's operands (docs/compare.md).  The reference is always the model as it is, also if outputs have another. */
 HT_API enum ht_status ht_comparison_nodes_sample(struct ht_comparison *c, const char *where,
 	const struct ht_array *in, size_t ins, struct ht_diags *d);
 /* Measures latencies on the last sample: in each of `rounds` rounds every policy runs twice, the second
@@ -81,7 +81,7 @@ enum ht_comparison_form {
 	HT_COMPARISON_JUNIT,     /* a test case for each model, policy and output */
 	HT_COMPARISON_GITHUB,    /* workflow commands: one for each tolerance that was exceeded */
 	HT_COMPARISON_NODES_CSV, /* a line for each policy and tensor that was compared */
-	HT_COMPARISON_NODE_DATA /* of Model Explorer: own errors under the first policy whose nodes were compared */
+	HT_COMPARISON_NODE_DATA /* node data for Model Explorer: own errors under the first policy whose nodes were compared */
 };
 /* Prints `n` comparisons, each of a model.  `command` (NULL: none) is what the report says it was made by. */
 HT_API enum ht_status ht_comparison_print(const struct ht_comparison *const *c, size_t n,

@@ -31,7 +31,7 @@ struct ht_load_options {
 	const char *signature; /* the one of a SavedModel to use; NULL: the inference signature */
 	size_t max_nodes; /* larger graphs are refused with HT_E_LIMIT; 0: the built-in limit */
 	/* ht_model_load() ends with HT_E_LIMIT soon after *cancel becomes non-zero. Another thread or a
-	 * signal handler may set it. NULL: it is not cancelled. */
+	 * signal handler may set it. NULL: the call cannot be cancelled. */
 	const int32_t *cancel;
 };
 #define HT_LOAD_OPTIONS_INIT { sizeof(struct ht_load_options), NULL, 0, NULL }
@@ -238,7 +238,7 @@ struct ht_compile_options {
 	void (*progress)(void *arg, const char *phase, size_t done, size_t total);
 	void *progress_arg;
 	/* ht_compile() ends with HT_E_LIMIT soon after *cancel becomes non-zero: before the next kernel, or
-	 * where it next takes memory.  Another thread or a signal handler may set it.  NULL: it is not cancelled. */
+	 * at the next allocation.  Another thread or a signal handler may set it.  NULL: the call cannot be cancelled. */
 	const int32_t *cancel;
 	/* HT_TEE_RESULTS: the program can show every tensor that it computes (ht_context_see()).  Its kernels and results are
 	 * those of a program without, bit for bit; tensors inside kernels are computed once more, beside them.

@@ -39,36 +39,37 @@ HT_API enum ht_status ht_session_add(struct ht_session *s, const char *name, str
 /* The entry's program; NULL: there is none. */
 HT_API const struct ht_program *ht_session_program(const struct ht_session *s, const char *name);
 
-/* Scales gradients, so that small ones are not zero in low precision.  Entries that are added afterwards, have the output
- * `loss` and change variables multiply what its gradients begin at by a scale, and what uses these gradients gets them
- * divided by it.  Where an element of a gradient is then not finite, the run changes no variable that waits for a gradient.
- * `how` is as the option --loss-scale (docs/train.md): "fixed:1024", the vendor's FixedLossScaleManager, "dynamic", its
- * ExponentialUpdateLossScaleManager, or "none".  A checkpoint has the scale and its counters.  HT_E_USAGE: `how` is
- * malformed, or the session has an entry that is scaled already.  ht_session_add() gives HT_E_UNSUPPORTED where the entry's
- * graph has no gradients that can be scaled. */
+/* Scales the gradients of the output `loss`, so that small gradients do not become zero in low precision.  Applies to
+ * entries that are added afterwards, have this output and assign variables.  Such an entry multiplies the constant from
+ * which its gradients begin by the scale, and divides the gradients by the scale where they are used.  If an element of a
+ * divided gradient is not finite, the run skips every assignment that depends on a gradient.  `how` has the form of the
+ * option --loss-scale (docs/train.md): "fixed:1024" (the vendor's FixedLossScaleManager), "dynamic" (its
+ * ExponentialUpdateLossScaleManager) or "none".  Checkpoints store the scale and its counters.  HT_E_USAGE: `how` is
+ * malformed, or an entry of the session is scaled already.  ht_session_add() returns HT_E_UNSUPPORTED if the entry's graph
+ * has no gradients that can be scaled. */
 HT_API enum ht_status ht_session_scale_loss(
 	struct ht_session *s, const char *loss, const char *how, struct ht_diags *d);
 
 struct ht_loss_scale {
 	size_t struct_size;
 	double scale; /* of the next run */
-	int64_t good,
-		bad; /* runs with finite gradients, and others, since the scale changed or they were reset */
-	int64_t runs;    /* of entries that are scaled */
-	int64_t skipped; /* those whose gradients were not finite */
-	int finite;      /* whether those of the last run were */
-	int diverges; /* a fixed scale, or one that is 1, and the last 100 runs or more were skipped */
+	int64_t good; /* runs with finite gradients since the scale last changed or a run overflowed */
+	int64_t bad;     /* runs whose gradients overflowed since the scale last changed */
+	int64_t runs;    /* runs of scaled entries */
+	int64_t skipped; /* those of them whose gradients were not finite */
+	int finite;      /* the gradients of the last run were finite */
+	int diverges;    /* the last 100 runs or more were skipped, and the scale is fixed or 1 */
 };
 #define HT_LOSS_SCALE_INIT { sizeof(struct ht_loss_scale), 0, 0, 0, 0, 0, 0, 0 }
-/* Returns 0 where the session scales no loss. */
+/* Returns 0, and leaves *out as it is, if the session scales no loss. */
 HT_API int ht_session_loss_scale(const struct ht_session *s, struct ht_loss_scale *out);
 
-/* The op that makes a step, as a MetaGraphDef's collection "train_op" names it; NULL: none, or several.  It lives as long as
- * the model. */
+/* The name of the op that runs a training step, from a MetaGraphDef's collection "train_op"; NULL: it has none, or several.
+ * The string lives as long as the model. */
 HT_API const char *ht_model_train_op(const struct ht_model *m);
 
-/* The tensors that steps of optimisers take as gradients, of those steps that `op` runs: *n names, which live as long as the
- * model.  Steps that the graph spells out in elementary ops have none that is known, and so have those in functions.
+/* The names of the tensors that optimiser ops take as gradients, for the optimiser ops that run with `op`: *n strings, which
+ * live as long as the model.  Does not find the gradients of updates that consist of elementary ops or are in functions.
  * HT_E_USAGE: the graph has no such op. */
 HT_API enum ht_status ht_model_gradients(struct ht_model *m, const char *op, struct ht_diags *d,
 	const char *const **names, size_t *n);
