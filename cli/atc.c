@@ -140,7 +140,7 @@ static enum ht_status take_profiles(
 	return HT_OK;
 }
 
-/* `other`: another option that says shapes; NULL: none does. */
+/* `other`: a further option that states shapes, which is an error; NULL: none. */
 static enum ht_status take_ranges(struct words *w, const char *other, const char *ranges)
 {
 	struct text t = { 0 };

@@ -106,8 +106,8 @@ struct cli {
 		int64_t least, most; /* most 0: not stated */
 	} open[MOST_OPEN];
 	bool configured; /* load_configs() ran */
-	bool opens_all;  /* what the graph leaves open stays so, where no shapes are stated */
-	char **made;     /* values of --input-shape that are not typed but made (dynamic.c) */
+	bool opens_all; /* without --input-shape, dimensions that the graph leaves open stay open */
+	char **made; /* memory of the values of --input-shape that other options gave (dynamic.c) */
 	size_t mades;
 	struct ht_cache *cache; /* once a model was opened that is compiled; NULL: none */
 };
@@ -125,12 +125,12 @@ enum ht_status show_options(const struct cli *c); /* --show-options */
 void cli_release(struct cli *c);
 
 void add_setting(struct cli *c, struct setting s);
-void add_value(struct cli *c, int o, const char *value); /* of an option, behind those it has */
+void add_value(struct cli *c, int o, const char *value); /* the last value of option `o` */
 
 /* ---- config.c ---- */
 
-/* Settings of the files of --config that nothing on the command line or in the environment takes
- * the place of; a second call does nothing. */
+/* Adds the settings of the files of --config that neither the command line nor the environment states.
+ * A second call does nothing. */
 enum ht_status load_configs(struct cli *c);
 /* What an option is set to, behind load_configs(); NULL: nothing states it. */
 const char *setting_value(const struct cli *c, const char *name);
@@ -250,19 +250,19 @@ bool parse_open_dims(const char *s, const char *end, int64_t *dim, int32_t *rank
 /* atc_shapes.c: writes --input_shape with its dimensions -1 filled by profile p[0..n) of `option`. */
 enum ht_status atc_fill_shape(
 	const char *option, const char *shape, const char *p, size_t n, struct text *t);
-/* dynamic.c: the vendor's options of sizes that stay open, or of several, as values of --input-shape. */
+/* dynamic.c: turns the vendor's options for open sizes and for several sets of shapes into values of --input-shape. */
 enum ht_status take_dynamic(struct cli *c);
-/* Writes the value of --input-shape that says what "NAME:[1~8,-1];NAME:[3]" of `option` does. */
+/* Writes `ranges`, "NAME:[1~8,-1];NAME:[3]", in the syntax of --input-shape; errors name `option`. */
 enum ht_status put_open_shapes(struct text *t, const char *option, const char *ranges);
-/* gears.c: of several sets of shapes the one that is fed; ALL_SHAPES where there is one. */
+/* gears.c: chooses the set of shapes that the arrays of --input have; ALL_SHAPES if there is nothing to choose. */
 enum ht_status choose_set(struct cli *c, size_t *set);
 /* How many sets of shapes --input-shape states; 1 when it states none. */
 size_t shape_sets(const struct cli *c);
 #define ALL_SHAPES SIZE_MAX /* as one set, in which an input may stand once */
 enum ht_status set_shapes(struct cli *c, struct ht_model *m, size_t set);
-/* Values first..end of --input-shape are those of the set. */
+/* The set consists of the values first..end-1 of --input-shape. */
 void set_bounds(const struct cli *c, size_t set, size_t *first, size_t *end);
-/* The length of "NAME" or "NAME:0" of "NAME:1,2", without ":0". */
+/* The length of NAME in "NAME", "NAME:0", "NAME:1,2" or "NAME:0:1,2". */
 size_t shape_name_length(const char *s, size_t n);
 
 /* ---- cache.c ---- */
@@ -372,7 +372,7 @@ void fill_random(struct array *a, uint64_t seed); /* floats in [-1, 1), integers
 bool is_random_spec(const char *s);
 enum ht_status random_array(const char *spec, const struct ht_value_info *v, struct array *out);
 const char *input_text(const struct ht_value_info *v, char *s, size_t size); /* "float32[1,4]" */
-/* The next number of the stream that *state begins (splitmix64). */
+/* The next random number of splitmix64, whose state is *state. */
 uint64_t random_next(uint64_t *state);
 /* Parses a literal of the type and shape of `v`. */
 enum ht_status literal_array(

@@ -12,7 +12,7 @@ struct comparing {
 	struct ht_comparison *comparison;
 	struct ht_policy **policy;
 	size_t policies;
-	bool *failed; /* by policy: it was not compiled */
+	bool *failed; /* by policy: it could not be compiled */
 	struct ht_value_info *in, *out, label;
 	int64_t label_dim[32];
 	struct sample_set *samples, *reference, *labels;
@@ -308,7 +308,7 @@ static enum ht_status take_nodes(struct comparing *k, struct sample_set *samples
 	return st;
 }
 
-/* The same samples once more. */
+/* Compares the nodes of one policy on the samples that its outputs were compared on. */
 static enum ht_status compare_nodes_of(struct comparing *k, size_t policy)
 {
 	struct sample_set *samples = NULL;
@@ -323,7 +323,7 @@ static enum ht_status compare_nodes_of(struct comparing *k, size_t policy)
 	return st;
 }
 
-/* A policy that could not be compiled, or run, has no nodes. */
+/* Skips policies that could not be compiled. */
 static enum ht_status compare_nodes(struct comparing *k)
 {
 	enum ht_status st = HT_OK;

@@ -1,9 +1,10 @@
-/* The vendor's options of sizes that are not one: what they say is what --input-shape says too, so they become values of it.
+/* The vendor's options for dynamic shapes.  Shapes that they state become values of --input-shape.
  *
- *   dynamic_input_config.dynamic_dims   a set of shapes for each profile
- *   dynamic_inputs_shape_range          sizes that stay open within bounds, with dynamic_input
- *   compile_dynamic_mode                what the graph leaves open stays so; dynamic_input says that too, without ranges
- *   dynamic_graph_execute_mode          with dynamic_input: lazy_recompile is a program for the sizes that each run is fed */
+ *   dynamic_input_config.dynamic_dims   several sets of shapes
+ *   dynamic_input                       sizes stay open: within dynamic_inputs_shape_range, else all that the graph leaves open
+ *   dynamic_inputs_shape_range          ranges of sizes, used only with dynamic_input
+ *   compile_dynamic_mode                all sizes that the graph leaves open stay open
+ *   dynamic_graph_execute_mode          lazy_recompile, with dynamic_input: a program is compiled for the sizes of each run */
 #include "cli/cli.h"
 
 #include <stdlib.h>
@@ -25,7 +26,7 @@ static bool is_true(const struct cli *c, const char *name)
 	return is(c, name, "true") || is(c, name, "1");
 }
 
-/* Takes t->p. */
+/* Adds t->p to the values of --input-shape, and takes its ownership. */
 static void add_made(struct cli *c, struct text *t)
 {
 	char **grown = realloc(c->made, (c->mades + 1) * sizeof *grown);
@@ -39,7 +40,7 @@ static void add_made(struct cli *c, struct text *t)
 
 /* ---- NAME:[1~8,-1];NAME:[3] ---- */
 
-/* The insides of brackets: "1..8,?". */
+/* Rewrites what is between the brackets: "1~8,-1" becomes "1..8,?". */
 static void put_ranges(struct text *t, const char *s, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -53,7 +54,7 @@ static void put_ranges(struct text *t, const char *s, size_t n)
 		}
 }
 
-/* One input; its grammar was checked (api/grammar_shapes.c). */
+/* Rewrites one input; api/grammar_shapes.c has checked its syntax. */
 static enum ht_status put_input(struct text *t, const char *option, const char *s, size_t n)
 {
 	const char *open = memchr(s, '[', n), *close = memchr(s, ']', n);
@@ -71,7 +72,7 @@ static enum ht_status put_input(struct text *t, const char *option, const char *
 	while (name && strchr(" \t", *s))
 		s++, name--;
 	if (close == open + 1)
-		return HT_OK; /* a scalar has no sizes */
+		return HT_OK; /* a scalar has no sizes to state */
 	text_printf(t, "%s%.*s:", t->n ? ";" : "", (int)name, s);
 	put_ranges(t, open + 1, (size_t)(close - open - 1));
 	return HT_OK;
@@ -121,7 +122,7 @@ static enum ht_status add_profiles(struct cli *c, const char *shape, const char 
 	return HT_OK;
 }
 
-/* ---- what they say together ---- */
+/* ---- combinations of the options ---- */
 
 static enum ht_status take_lazy(const struct cli *c)
 {
@@ -142,7 +143,7 @@ static enum ht_status take_open(struct cli *c)
 	return HT_OK;
 }
 
-/* Shapes that are typed count before these. */
+/* A typed --input-shape takes precedence over these options. */
 enum ht_status take_dynamic(struct cli *c)
 {
 	const char *profiles = setting_value(c, dims);

@@ -1,9 +1,9 @@
-/* Several sets of shapes, and one model to run: the set that has the shapes of the arrays that are fed. */
+/* Chooses one of several sets of shapes (the vendor's gears) by the shapes of the arrays of --input. */
 #include "cli/cli.h"
 
 #include <string.h>
 
-/* How well a shape fits an array: -1 not at all; else how many of its sizes stay open. */
+/* How many open sizes a shape has that fits the array; -1: it does not fit. */
 static int fits(const char *s, size_t n, const struct fed *f)
 {
 	const char *colon = memrchr(s, ':', n);
@@ -28,7 +28,7 @@ static int fits(const char *s, size_t n, const struct fed *f)
 	return opens;
 }
 
-/* Likewise for all that the set says of the input. */
+/* The same for the shape that the set states for the array's input; 0: it states none. */
 static int set_fits(const struct cli *c, size_t set, const struct fed *f)
 {
 	size_t i, end, own = shape_name_length(f->name, strlen(f->name));
@@ -58,7 +58,7 @@ static int all_fit(const struct cli *c, size_t set)
 	return opens;
 }
 
-/* *any: some array says its shape. */
+/* Loads the arrays of --input; *any: one of them has a shape of its own. */
 static enum ht_status load_fed(struct cli *c, bool *any)
 {
 	enum ht_status st = HT_OK;
@@ -71,6 +71,7 @@ static enum ht_status load_fed(struct cli *c, bool *any)
 	return st;
 }
 
+/* Of the sets that fit, takes the first with the fewest open sizes. */
 static enum ht_status choose_fed(const struct cli *c, size_t *set)
 {
 	size_t sets = shape_sets(c);
@@ -103,7 +104,7 @@ enum ht_status choose_set(struct cli *c, size_t *set)
 	if (st != HT_OK || fed)
 		return st == HT_OK ? choose_fed(c, set) : st;
 	if (!c->mades)
-		return HT_OK; /* an input is named twice, which is an error */
+		return HT_OK; /* a typed --input-shape names an input twice; set_shapes() reports the error */
 	*set = 0;
 	note(c, "the first of %zu profiles of shapes counts", shape_sets(c));
 	return HT_OK;

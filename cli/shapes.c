@@ -183,7 +183,7 @@ void set_bounds(const struct cli *c, size_t set, size_t *first, size_t *end)
 		*end = set_end(c, *first);
 }
 
-/* Dimensions that the graph leaves open stay so. */
+/* Dimensions that the graph leaves open stay open. */
 static enum ht_status open_all(struct cli *c, const struct ht_model *m)
 {
 	const struct open_sizes stays = { .stay = true };

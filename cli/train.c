@@ -122,7 +122,7 @@ static enum ht_status read_options(struct training *t)
 
 /* ---- making ---- */
 
-/* That of the option, or the one that the model lists. */
+/* Takes the train op of --train-op, else the one that the model names. */
 static enum ht_status find_train_op(struct training *t)
 {
 	if (!t->train_op)
@@ -189,7 +189,7 @@ static enum ht_status open_eval(struct training *t)
 	return st;
 }
 
-/* One of the programs of a step: all have the same inputs and outputs. */
+/* Any program of a step: those of all phases have the same inputs and outputs. */
 static const struct entry *a_step(const struct training *t)
 {
 	return &t->step[t->phases.phase[0].kind];
@@ -241,19 +241,20 @@ enum ht_status train_open_entries(struct training *t)
 
 /* ---- first values ---- */
 
-/* What has to be as it was for the same bits: the order of the rows. */
+/* What a checkpoint notes about a training.  NOTED_SEED to NOTED_SHUFFLES determine the order of the rows; --resume requires
+ * the same values. */
 enum {
 	NOTED_STEP,
 	NOTED_SEED,
 	NOTED_BATCH,
 	NOTED_ROWS,
 	NOTED_SHUFFLES,
-	NOTED_PHASE,  /* its number, */
-	NOTED_WITHIN, /* and the steps that it has had */
-	NOTED_LOSS,   /* the last one's bits, on which phases may depend */
+	NOTED_PHASE,  /* index of the current phase */
+	NOTED_WITHIN, /* steps of that phase so far */
+	NOTED_LOSS,   /* bits of the last loss, on which phases may depend */
 	NOTES
 };
-#define NOTED_SAME NOTED_PHASE /* those before it have to be as they were */
+#define NOTED_SAME NOTED_PHASE /* the first note that may differ */
 
 static enum ht_status note_progress(struct training *t, long long step)
 {
@@ -375,7 +376,7 @@ static enum ht_status save(struct training *t, long long step)
 	return st;
 }
 
-/* Whether a multiple of `every` is among the steps behind `before`, up to `done`. */
+/* Whether a multiple of `every` is greater than `before` and at most `done`. */
 static bool passes(long long before, long long done, long long every)
 {
 	return every && done / every > before / every;
@@ -388,7 +389,6 @@ static bool is_due(const struct training *t, long long before, long long done)
 	return passes(before, done, t->save_every);
 }
 
-/* A step that was skipped leaves the variables as they were, and so does one whose loss overflows. */
 static enum ht_status check_scale(const struct training *t, long long done)
 {
 	if (!t->scale.diverges)
@@ -399,6 +399,7 @@ static enum ht_status check_scale(const struct training *t, long long done)
 		done, t->scale.scale, (long long)t->scale.skipped, (long long)t->scale.runs);
 }
 
+/* A loss that is not finite is no error if the step was skipped, since the variables are unchanged. */
 static enum ht_status check_number(const struct training *t, long long done)
 {
 	if (isfinite(t->last_loss))
@@ -414,7 +415,7 @@ static enum ht_status check_number(const struct training *t, long long done)
 		isnan(t->last_loss) ? "NaN" : "infinite");
 }
 
-/* Nothing else changes between phases than which program runs. */
+/* Phases share the session's variables, so a change of phase only selects another program. */
 static enum ht_status run_step(struct training *t, long long i)
 {
 	struct counters now = { i, t->steps, i % t->loop ? 0 : t->loop, t->last_loss };
@@ -453,7 +454,7 @@ static enum ht_status one_step(struct training *t, long long i)
 	return st == HT_OK ? check_scale(t, i + 1) : st;
 }
 
-/* Steps up to the next multiple of --iterations-per-loop, or the last one; then what is due. */
+/* Runs steps up to the next multiple of --iterations-per-loop or the last step; then evaluates and saves if that is due. */
 static enum ht_status one_loop(struct training *t, long long first, long long *done)
 {
 	long long end = first + t->loop - first % t->loop;
@@ -510,7 +511,8 @@ static enum ht_status run_steps(struct training *t)
 
 /* ---- the report ---- */
 
-/* What a phase in low precision saved, against the time of steps in original precision; NAN: there were none. */
+/* The seconds that a phase in low precision saved, by the mean time of steps in original precision; NAN: there were no such
+ * steps. */
 static double saved_by(const struct phases *all, const struct phase *p)
 {
 	double seconds = 0, steps = 0;
@@ -633,7 +635,7 @@ static enum ht_status report(struct training *t, bool json)
 	return text_print(&out);
 }
 
-/* What the loss and the op of a step are, with `others` between them. */
+/* Makes the outputs of a step: the loss, `others`, the train op. */
 void train_set_outputs(struct training *t, const char *const *others, size_t n)
 {
 	free(t->output);
@@ -680,7 +682,7 @@ static enum ht_status prepare(struct training *t)
 	return st == HT_OK ? train_begin(t) : st;
 }
 
-/* What belongs to one run alone. */
+/* Frees the session and the entries, which one run uses; the model, data and policy remain. */
 void train_release_run(struct training *t)
 {
 	for (int i = 0; i < PHASE_KINDS; i++)

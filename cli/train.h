@@ -12,7 +12,7 @@
 /* One tensor's rows: a file that is mapped, or a member of an archive. */
 struct rows {
 	enum option of;            /* --data or --eval */
-	const char *option, *spec; /* its name, as typed */
+	const char *option, *spec; /* the name of that option, and its value as typed */
 	char *name;                /* of the tensor */
 	struct array loaded;       /* of an archive */
 	void *map;                 /* of a file; NULL: none */
@@ -78,7 +78,7 @@ enum ht_status entry_run(
 	struct cli *c, struct ht_session *s, struct entry *e, const int64_t *row, int64_t step);
 /* The mean of the elements of output `i`. */
 double entry_mean(const struct entry *e, size_t i);
-/* The sum of their squares. */
+/* The sum of the squares of the elements of output `i`. */
 double entry_squares(const struct entry *e, size_t i);
 void entry_close(struct entry *e);
 
@@ -99,33 +99,38 @@ enum ht_status save_step(
 enum phase_kind { PHASE_ORIGINAL, PHASE_FAST, PHASE_FAST1, PHASE_KINDS };
 extern const char *const phase_names[PHASE_KINDS];
 
-/* A stretch of steps, and what became of it in this run. */
+/* A range of steps in one precision, and its results in this run. */
 struct phase {
 	enum phase_kind kind;
-	long long length; /* -1: to the end, or until the condition holds */
+	long long length; /* in steps; -1: to the end, or until the condition holds */
 	long long steps, skipped;
-	double seconds, loss, scale; /* of its last step */
+	double seconds;     /* of all its steps */
+	double loss, scale; /* after its last step */
 };
-/* What --accelerate-train-mode says: low precision until a condition holds for the first time, or a list of stretches. */
+/* The value of --accelerate-train-mode: low precision until a condition holds, or a list of phases. */
 struct phases {
 	bool on, by_loss, listed;
-	struct phase *phase; /* in order; without the option it is one */
+	struct phase *phase; /* in order; a single one without the option */
 	size_t n, at;
-	long long within; /* steps that the current one has had, those of earlier runs included */
-	double ratio, target;           /* target: of the loss */
-	long long step_now, total_step; /* of the vendor's hook; total_step 0: that of --steps */
-	double loss_now;                /* likewise, in front of the first step */
-	bool used[PHASE_KINDS];
-	struct ht_policy *low[PHASE_KINDS]; /* NULL: the user's own */
+	long long within; /* steps of the current phase so far, with those of earlier runs */
+	/* Low precision ends at `ratio` of all steps, or at a loss of `ratio` times `target`. */
+	double ratio, target;
+	/* The environment's counters of the vendor's TellMeStepOrLossHook. */
+	long long step_now;     /* STEP_NOW: steps done elsewhere before this training */
+	long long total_step;   /* TOTAL_STEP: replaces --steps in the condition; 0: not stated */
+	double loss_now;        /* LOSS_NOW: the loss before the first step; 0: not stated */
+	bool used[PHASE_KINDS]; /* a phase has this kind */
+	struct ht_policy *low[PHASE_KINDS]; /* the policy of this kind; NULL: the user's */
 };
-/* `own`: the policy of original precision; NULL: that which keeps types. */
+/* `own`: the user's policy; NULL: none, so that types stay as they are. */
 enum ht_status phases_read(struct cli *c, const struct ht_policy *own, struct phases *p);
-/* Goes on to the phase of the next step. */
+/* The state of a training before a step. */
 struct counters {
-	long long done, steps; /* of `steps` */
-	long long loop;        /* steps of a loop that begins here; 0: none does */
+	long long done, steps; /* `done` of `steps` steps are done */
+	long long loop;        /* steps of the loop that begins with this step; 0: none begins */
 	double loss;           /* of the last step */
 };
+/* The phase of the next step, which it counts for that phase. */
 struct phase *phases_next(struct phases *p, const struct counters *now);
 void phases_free(struct phases *p);
 
@@ -134,24 +139,25 @@ void phases_free(struct phases *p);
 struct train_log {
 	const struct cli *c;
 	const char *path;
-	FILE *file;                   /* NULL: no --log */
-	long long steps, first, loop; /* loop: steps of one; above 1 a line is of a loop */
-	double begun, told;           /* seconds */
-	const char *phase;            /* to tell; NULL: there are no phases */
+	FILE *file;             /* NULL: no --log */
+	long long steps, first; /* of the training; `first` were done before this run */
+	long long loop;         /* --iterations-per-loop; above 1, each line is about a loop */
+	double begun, told;     /* times in seconds: of the start, of the last line of progress */
+	const char *phase;      /* name of the current phase; NULL: there are no phases */
 	bool terminal, shown;
 };
 enum ht_status log_open(struct train_log *l, const struct cli *c, long long first, long long steps);
-/* What is known after a loop of steps (--iterations-per-loop). */
+/* What is logged after a loop of steps (--iterations-per-loop). */
 struct logged_loop {
-	long long last, steps;             /* the number of its last step, and how many it has */
-	double loss, mean_loss, epoch;     /* loss: of the last step */
+	long long last, steps;         /* its last step, counted from 1, and its number of steps */
+	double loss, mean_loss, epoch; /* loss: of the last step */
 	const struct ht_loss_scale *scale; /* NULL: the loss is not scaled */
 };
 void log_loop(struct train_log *l, const struct logged_loop *loop);
 /* A line of names and values: of an evaluation, or the end. */
 void log_values(struct train_log *l, const char *event, long long step, const char *const *name,
 	const double *value, size_t n);
-/* Of one of several trainings; norm NAN: it is not known. */
+/* Logs a step of one of several trainings side by side; `norm` NAN: the gradient norm is unknown. */
 void log_side(struct train_log *l, long long step, long long seed, const char *policy, double loss,
 	double norm);
 void log_saved(struct train_log *l, long long step, const char *dir);
@@ -160,7 +166,7 @@ double log_seconds(const struct train_log *l);
 
 /* ---- train.c ---- */
 
-/* A training; of several side by side, one of them at a time. */
+/* A training.  With several policies, each has a copy with its own policy, session and entries. */
 struct training {
 	struct cli *c;
 	struct ht_model *model;
@@ -169,45 +175,46 @@ struct training {
 	struct ht_compile_options compile;
 	struct data data, eval_data;
 	struct order order;
-	struct entry step[PHASE_KINDS]; /* of each kind of phase that there is */
-	struct entry eval, rest;        /* rest: of the rows that are left of an evaluation */
+	struct entry step[PHASE_KINDS]; /* programs of a step, by kind of phase */
+	struct entry eval, rest;        /* evaluation of a full batch, and of the last rows */
 	struct phases phases;
 	const char *loss;
 	const char *train_op;
-	const char **output; /* of a step: the loss, what else is looked at, the op */
+	const char **output; /* of a step: the loss, other outputs, the train op */
 	size_t outputs;
-	const char **measured; /* of an evaluation */
+	const char **measured; /* outputs of an evaluation */
 	size_t measures;
-	double *value; /* of the last evaluation */
+	double *value; /* by output: the mean over the rows of the last evaluation */
 	bool evaluated;
 	long long evaluated_at;
 	char *eval_names;
 	long long batch, steps, first, loop, seed, eval_every, save_every;
-	double save_seconds, saved_at; /* save_seconds 0: by steps */
+	double save_seconds; /* interval of saves; 0: save_every steps */
+	double saved_at;     /* time of the last save */
 	const char *save;
 	struct saved_at saved;
 	int64_t *row;
 	struct train_log log;
 	double last_loss;
-	struct ht_loss_scale scale; /* behind the last step */
+	struct ht_loss_scale scale; /* after the last step */
 	bool scaled;
 };
 
-enum ht_status train_open_model(struct training *t); /* and its policy and phases */
+enum ht_status train_open_model(struct training *t); /* also the policy and the phases */
 enum ht_status train_open_order(struct training *t);
 enum ht_status train_open_session(struct training *t);
 void train_set_outputs(struct training *t, const char *const *others, size_t n);
 enum ht_status train_open_entries(struct training *t);
-enum ht_status train_begin(struct training *t); /* first values */
-/* Means over all rows of the evaluation, in `value`. */
+enum ht_status train_begin(struct training *t); /* restores or initialises the variables */
+/* Evaluates; t->value gets the means over all rows. */
 enum ht_status train_measure(struct training *t, long long step);
 void train_release_run(struct training *t);
-bool train_is_stopped(void); /* by a signal */
+bool train_is_stopped(void); /* a signal came */
 
 /* ---- train_sides.c: several policies side by side ---- */
 
 bool sides_wanted(const struct cli *c);
-/* `t` has its data open and its options read. */
+/* Runs the trainings and prints the report.  `t` has read its options and opened its data. */
 enum ht_status sides_run(struct training *t, bool json);
 
 #endif

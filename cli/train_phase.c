@@ -128,7 +128,7 @@ static void add_phase(struct phases *p, enum phase_kind kind, long long length)
 	p->used[kind] = true;
 }
 
-/* "fast1:100", up to a comma or the end; false: it is malformed. */
+/* Reads one phase, "fast1:100", and moves *s behind it and its comma; false: it is malformed. */
 static bool read_phase(struct phases *p, const char **s)
 {
 	size_t n = strcspn(*s, ":,");
@@ -149,7 +149,7 @@ static bool read_phase(struct phases *p, const char **s)
 		*s = end;
 	}
 	if (**s == ',' ? length < 0 : **s)
-		return false; /* only the last one may be without a number */
+		return false; /* only the last phase may lack its length */
 	add_phase(p, (enum phase_kind)kind, length);
 	*s += **s == ',';
 	return true;
@@ -222,7 +222,8 @@ enum ht_status phases_read(struct cli *c, const struct ht_policy *own, struct ph
 
 /* ---- steps ---- */
 
-/* The vendor decides in front of each loop; a ratio of steps and a loss are looked at in front of each step. */
+/* Whether the current phase ends before the next step.  The vendor tests the condition before each loop, this does before
+ * each step. */
 static bool is_over(const struct phases *p, const struct counters *now)
 {
 	long long done = now->done + p->step_now,
@@ -231,7 +232,7 @@ static bool is_over(const struct phases *p, const struct counters *now)
 
 	if (p->listed)
 		return p->phase[p->at].length >= 0 && p->within >= p->phase[p->at].length;
-	if (p->by_loss) /* 0, or no number yet: it is not known */
+	if (p->by_loss) /* 0 or NaN: no loss is known yet */
 		return loss != 0 && loss <= p->target * p->ratio;
 	return done >= (long long)floor((double)total * p->ratio) ||
 	       (now->loop && done + now->loop >= total);

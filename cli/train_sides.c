@@ -1,7 +1,7 @@
-/* halftone train with several policies: trainings side by side, from the same starts and on the same batches.
+/* halftone train with several policies: trainings side by side, which start from the same weights and use the same batches.
  *
- * The first side is float32, with which the others are compared; the last is float32 whose weights begin one unit in the last
- * place away, the floor of noise. */
+ * The first side is float32; the others are compared with it.  The last side, the null policy, is float32 whose weights start
+ * one unit in the last place away: its distance to the first side is the noise that rounding alone makes. */
 #include "cli/train.h"
 
 #include <halftone/tool.h>
@@ -11,22 +11,22 @@
 
 #define ORIGIN "must_keep_origin_dtype"
 
-/* How far a number of each step is from that of the first side. */
-struct parting {
-	double largest; /* relative */
-	long long at;   /* the step of it */
-	long long left; /* the first step at which it is beyond the noise; 0: none */
+/* The relative difference between a side's number (loss or gradient norm) and the first side's, over all steps. */
+struct deviation {
+	double largest;
+	long long largest_step;
+	long long beyond_noise; /* the first step at which it exceeds the noise; 0: none */
 };
 
 struct side {
-	const char *name; /* of its policy */
-	bool null;
-	struct training run; /* of this seed: it has its own session and policy */
+	const char *name;    /* of its policy */
+	bool null;           /* its weights start one unit in the last place away */
+	struct training run; /* the training from the current seed */
 	double loss, norm;
 	bool diverged;
 	/* Over all seeds. */
-	struct parting losses, gradients;
-	double *final; /* by seed: the metric; NAN: it diverged */
+	struct deviation loss_deviation, norm_deviation;
+	double *final; /* by seed: the metric after the last step; NAN: it diverged */
 	double last, seconds;
 	long long skipped;
 	size_t divergences;
@@ -39,7 +39,8 @@ struct sides {
 	const char *const *gradient;
 	size_t gradients;
 	const char *metric;
-	double noise[2]; /* the largest parting of the null side so far: of losses, of gradients */
+	/* The null side's largest deviation so far: of the loss, of the gradient norm. */
+	double noise[2];
 };
 
 /* ---- options ---- */
@@ -72,7 +73,7 @@ static struct side *add_side(struct sides *s, const char *name, bool null)
 	return x;
 }
 
-/* float32 first, then the others as they were stated, then the null policy. */
+/* float32 first, then the stated policies in their order, then the null policy. */
 static void list_sides(struct sides *s)
 {
 	const struct cli *c = s->t->c;
@@ -88,7 +89,7 @@ static void list_sides(struct sides *s)
 
 /* ---- a start ---- */
 
-/* Each number of a float32 variable one unit in the last place up or down; zeros stay. */
+/* Moves each element of float32 variables one unit in the last place up or down at random; zeros stay. */
 static enum ht_status move_weights(struct training *t)
 {
 	uint64_t state = (uint64_t)t->seed;
@@ -134,7 +135,7 @@ static enum ht_status open_side(struct sides *s, struct side *x)
 	return st == HT_OK && x->null ? move_weights(r) : st;
 }
 
-/* All share the model, the data and what is computed. */
+/* Copies the training to each side, with a session and policy of its own; the model, data and outputs are shared. */
 static void share(struct sides *s)
 {
 	for (size_t i = 0; i < s->n; i++) {
@@ -178,7 +179,9 @@ static enum ht_status step_side(struct sides *s, struct side *x, long long i)
 	return HT_OK;
 }
 
-static void part(struct parting *p, double a, double b, double *noise, bool null, long long step)
+/* Adds a step: `a` is the side's number, `b` the first side's.  Up to ten times the noise is within it. */
+static void deviate(
+	struct deviation *p, double a, double b, double *noise, bool null, long long step)
 {
 	double apart = a == b ? 0 : fabs(a - b) / fmax(fabs(b), 1e-30);
 
@@ -186,11 +189,11 @@ static void part(struct parting *p, double a, double b, double *noise, bool null
 		return;
 	if (null && apart > *noise)
 		*noise = apart;
-	if (!null && !p->left && apart > 10 * fmax(*noise, 1e-6))
-		p->left = step;
+	if (!null && !p->beyond_noise && apart > 10 * fmax(*noise, 1e-6))
+		p->beyond_noise = step;
 	if (apart > p->largest) {
 		p->largest = apart;
-		p->at = step;
+		p->largest_step = step;
 	}
 }
 
@@ -198,13 +201,13 @@ static void compare_sides(struct sides *s, long long step)
 {
 	const struct side *first = &s->side[0];
 
-	for (size_t i = s->n; i-- > 1;) { /* the null side first */
+	for (size_t i = s->n; i-- > 1;) { /* from the null side, whose noise the others need */
 		struct side *x = &s->side[i];
 
 		if (x->diverged || first->diverged)
 			continue;
-		part(&x->losses, x->loss, first->loss, &s->noise[0], x->null, step);
-		part(&x->gradients, x->norm, first->norm, &s->noise[1], x->null, step);
+		deviate(&x->loss_deviation, x->loss, first->loss, &s->noise[0], x->null, step);
+		deviate(&x->norm_deviation, x->norm, first->norm, &s->noise[1], x->null, step);
 	}
 }
 
@@ -265,7 +268,8 @@ static enum ht_status one_seed(struct sides *s, size_t seed)
 
 /* ---- the report ---- */
 
-/* The mean difference to the first side, over the seeds in which neither diverged. */
+/* The mean difference of the metric to the first side's, and its interval, over the seeds in which neither diverged; returns
+ * how many these are. */
 static size_t difference(const struct sides *s, const struct side *x, double *mean, double *low,
 	double *high, bool *interval)
 {
@@ -296,11 +300,13 @@ static double mean_of(const struct sides *s, const struct side *x)
 	return n ? sum / (double)n : NAN;
 }
 
-static void put_parting_text(struct text *out, const char *of, const struct parting *p, bool null)
+static void put_deviation_text(
+	struct text *out, const char *of, const struct deviation *p, bool null)
 {
-	text_printf(out, "    %s: at most %.3g apart, at step %lld", of, p->largest, p->at);
-	if (p->left)
-		text_printf(out, "; beyond ten times the noise from step %lld on", p->left);
+	text_printf(
+		out, "    %s: at most %.3g apart, at step %lld", of, p->largest, p->largest_step);
+	if (p->beyond_noise)
+		text_printf(out, "; beyond ten times the noise from step %lld on", p->beyond_noise);
 	else if (!null)
 		text_printf(out, "; within ten times the noise");
 	text_printf(out, "\n");
@@ -327,17 +333,17 @@ static void put_side_text(const struct sides *s, const struct side *x, struct te
 	if (n && interval)
 		text_printf(out, "  [%+.4g, %+.4g] over %zu starts", low, high, n);
 	text_printf(out, n ? "\n" : "");
-	put_parting_text(out, "loss", &x->losses, x->null);
+	put_deviation_text(out, "loss", &x->loss_deviation, x->null);
 	if (s->gradients)
-		put_parting_text(out, "gradient norm", &x->gradients, x->null);
+		put_deviation_text(out, "gradient norm", &x->norm_deviation, x->null);
 }
 
-static void put_parting_json(struct text *out, const char *of, const struct parting *p)
+static void put_deviation_json(struct text *out, const char *of, const struct deviation *p)
 {
 	text_printf(out, ", \"%s\": {\"largest\": ", of);
 	text_number(out, p->largest);
-	text_printf(out, ", \"step\": %lld, \"beyond_noise_from\": ", p->at);
-	text_printf(out, p->left ? "%lld}" : "null}", p->left);
+	text_printf(out, ", \"step\": %lld, \"beyond_noise_from\": ", p->largest_step);
+	text_printf(out, p->beyond_noise ? "%lld}" : "null}", p->beyond_noise);
 }
 
 static void put_side_json(const struct sides *s, const struct side *x, struct text *out)
@@ -364,9 +370,9 @@ static void put_side_json(const struct sides *s, const struct side *x, struct te
 			text_printf(out, "null");
 		if (n && interval)
 			text_printf(out, ", \"interval\": [%.17g, %.17g]", low, high);
-		put_parting_json(out, "loss", &x->losses);
+		put_deviation_json(out, "loss", &x->loss_deviation);
 		if (s->gradients)
-			put_parting_json(out, "gradient_norm", &x->gradients);
+			put_deviation_json(out, "gradient_norm", &x->norm_deviation);
 	}
 	text_printf(out, "}");
 }
