@@ -22,8 +22,8 @@ struct ht_distance_sum {
 
 /* The errors of one tensor, over all samples. */
 struct ht_node_error {
-	struct ht_tensor_info
-		info; /* from the program `alone`; its strings live as long as the comparison */
+	/* From the program `alone`; its strings live as long as the comparison. */
+	struct ht_tensor_info info;
 	bool wide; /* the kernel computes the tensor in float32 and does not round it to its type */
 	uint64_t elements;
 	double squares, most; /* sum of b^2 and max|b| of the reference's elements */

@@ -40,8 +40,8 @@ static const char *parse_member(struct ht_scaling *s, const char **p)
 	static const struct {
 		const char *name;
 		double least, most;
-		size_t steps,
-			ratio; /* offset of the int64_t or the float that is set; 0: the other one */
+		/* The offset of the int64_t or of the float that the row sets; the other one is 0. */
+		size_t steps, ratio;
 		const char *said;
 	} members[] = {
 		{ "incr-every=", 1, 1e15, offsetof(struct ht_scaling, incr_every), 0,

@@ -51,8 +51,8 @@ struct ht_session {
 		keys; /* name of a variable → struct ht_str, as the model of the last checkpoint says */
 	struct ht_session_stream *streams;
 	struct ht_scaling scaling;
-	struct ht_session_variable scale,
-		finite; /* the members of `scaling` as variables of programs; not in `variables` */
+	/* Members of `scaling` as programs see them; they are not among `variables`. */
+	struct ht_session_variable scale, finite;
 	/* Of the checkpoint that was restored last: what is no variable. */
 	struct ht_arena kept_arena;
 	struct ht_checkpoint_item *kept;

@@ -12,12 +12,11 @@ struct ht_tee {
 
 /* Where a run finds tensors: of each step that tees. */
 struct ht_tee_place {
-	size_t first, n; /* in the program's list: all names of this tensor */
-	enum ht_dtype
-		held;   /* type in memory: the tensor's, or float32 before it is rounded to that */
-	bool rounded;   /* the values in memory are rounded to the tensor's type */
-	bool own;       /* the memory belongs to the run: it is no input's and no constant's */
-	int64_t offset; /* elements */
+	size_t first, n;    /* in the program's list: all names of this tensor */
+	enum ht_dtype held; /* type in memory: the tensor's, or float32 */
+	bool rounded;       /* the values in memory are rounded to the tensor's type */
+	bool own;           /* the memory belongs to the run: it is no input's and no constant's */
+	int64_t offset;     /* elements */
 	int64_t count;
 	int32_t rank;
 	const int64_t *dim, *stride;
