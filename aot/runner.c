@@ -22,7 +22,7 @@ INLINE bool has(uint64_t needs, uint64_t cpu)
 
 /* The best level that the machine runs, or NULL.  Asking the CPU is slow in virtual machines, so that
  * the answer is kept; threads that ask at once all write the same. */
-INLINE const struct ht_aot_level *level_of(const struct ht_aot_plan *plan)
+static IN_RUNNER const struct ht_aot_level *level_of(const struct ht_aot_plan *plan)
 {
 	int32_t *state = (int32_t *)(uintptr_t)at(plan, plan->state);
 	const struct ht_aot_level *level = (const struct ht_aot_level *)(plan + 1);
@@ -99,7 +99,7 @@ INLINE bool link_sizes(struct ht_exec *x, const void *const *in)
 	const struct ht_image_size *s = ht_image_sizes(x->image);
 	uint32_t n = ht_image_count(x->image, HT_IMAGE_SIZES);
 
-	x->size = n ? in[ht_image_entries(x->image)->inputs] : NULL;
+	x->size = n ? (int64_t *)(uintptr_t)in[ht_image_entries(x->image)->inputs] : NULL;
 	for (uint32_t i = 0; i < n; i++)
 		if (!x->size || x->size[i] < s[i].least || x->size[i] > s[i].most)
 			return false;

@@ -9,11 +9,14 @@ void ht_program_free(struct ht_program *p)
 {
 	if (!p)
 		return;
+	if (p->when_freed)
+		p->when_freed(p);
 	if (p->code)
 		p->backend->free(p->code);
 	if (p->code_map)
 		munmap(p->code_map, p->code_mapped);
 	ht_artefact_close(&p->artefact);
+	ht_rt_turns_free(p->rt.turns);
 	ht_arena_release(&p->arena);
 	free(p);
 }
@@ -133,11 +136,5 @@ int ht_program_output_named(const struct ht_program *p, const char *name, size_t
 
 void ht_program_about(const struct ht_program *p, struct ht_program_info *out)
 {
-	size_t size = out->struct_size;
-
-	if (size > sizeof *out)
-		size = sizeof *out;
-	if (size > sizeof size)
-		memcpy((char *)out + sizeof size, (const char *)&p->info + sizeof size,
-			size - sizeof size);
+	ht_caller_result(out, &p->info, sizeof p->info);
 }

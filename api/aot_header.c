@@ -112,8 +112,10 @@ const char *ht_aot_sizes(const struct ht_aot *a, const char *before)
 /* Factors of the bytes of a port: a number, then the sizes of its open extents. */
 static void put_bytes(struct ht_buf *b, const struct ht_image *x, const struct ht_image_port *port)
 {
-	static const int64_t one[HT_IMAGE_MOST_SIZES] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+	int64_t one[HT_IMAGE_MOST_SIZES];
 
+	for (int i = 0; i < HT_IMAGE_MOST_SIZES; i++)
+		one[i] = 1;
 	ht_printf(b, "((size_t)%llu", (unsigned long long)ht_exec_port_bytes(x, port, one));
 	for (uint32_t i = 0; i < port->rank; i++) {
 		int64_t n = ht_image_dims(x)[port->dim + i];

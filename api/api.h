@@ -29,7 +29,6 @@ enum ht_status ht_until_cancelled(
 	const int32_t *cancel, enum ht_status (*call)(void *arg), void *arg, struct ht_diags *d);
 /* Copies what was written to malloc'd memory. */
 enum ht_status ht_bytes_of(struct ht_str s, struct ht_bytes *out);
-int64_t ht_now_ns(void);
 
 /* Memory of one call: released when the call returns. */
 struct ht_work {
@@ -53,6 +52,9 @@ enum ht_status ht_work_run(
  * HT_E_USAGE: struct_size was not set, or members that only a newer library has are not zero. */
 enum ht_status ht_caller_options(
 	const void *caller, const char *name, void *out, size_t size, struct ht_diags *d);
+/* Copies *from, of `size` bytes, to the caller's struct, which begins with struct_size as well: the members that the
+ * caller's struct has, without struct_size. */
+void ht_caller_result(void *caller, const void *from, size_t size);
 
 /* ---- vendor_attributes.c ---- */
 
@@ -101,15 +103,13 @@ const struct ht_tensor *ht_model_default(const struct ht_node *n);
 
 /* ---- model_copy.c ---- */
 
-/* Dimensions of inputs that nobody stated. */
+/* What becomes of dimensions of inputs that nobody stated. */
 enum ht_open {
-	HT_OPEN_KEEP,
-	HT_OPEN_ASSUME, /* the first one of a shape becomes 1, with one note on all of them */
-	HT_OPEN_REFUSE, /* likewise; others are HT_E_UNSUPPORTED */
-	HT_OPEN_TOLD    /* likewise, behind ht_model_note_open() */
+	HT_OPEN_KEEP,  /* they are unknown, as in the graph */
+	HT_OPEN_STAY,  /* they are open sizes, as those that ht_model_set_open_dimension() states */
+	HT_OPEN_ONE,   /* the first one of a shape becomes 1; others are unknown */
+	HT_OPEN_REFUSE /* likewise; others are HT_E_UNSUPPORTED */
 };
-/* The note on dimensions that become 1, before anything is copied; its text is made in `a`. */
-void ht_model_note_open(const struct ht_model *m, struct ht_arena *a, struct ht_diags *d);
 /* A copy of the model's graph with the one chosen entry, and with the shapes that were set.  It shares
  * the functions that it can call with the model until a pass needs its own. */
 enum ht_status ht_model_copy(const struct ht_model *m, struct ht_work *w, enum ht_open open,
@@ -118,9 +118,16 @@ enum ht_status ht_model_copy(const struct ht_model *m, struct ht_work *w, enum h
 enum ht_status ht_model_copy_whole(const struct ht_model *m, struct ht_work *w, enum ht_open open,
 	struct ht_diags *d, struct ht_graph **out);
 
-/* Whether some dimensions are to stay open. */
-bool ht_model_stays_open(const struct ht_model *m);
-/* Whether HT_OPEN_KEEP and HT_OPEN_ASSUME make different copies. */
+/* Whether an input has an open dimension that nobody stated. */
+bool ht_model_leaves_open(const struct ht_model *m);
+/* Dimension i of a program: whether it is open, stated or not, and what was stated of its bounds. */
+struct ht_open_sizes ht_model_open(const struct ht_model *m, int32_t i);
+/* "x:1,?,?,3;y:?" of the inputs with open dimensions: what may be stated, with a number for each ?.  Without `rows` only of
+ * those where another than the first is open. */
+struct ht_str ht_model_shapes_to_state(const struct ht_model *m, bool rows, struct ht_arena *a);
+/* A note on bounds of open sizes that nobody stated. */
+void ht_model_note_bounds(const struct ht_model *m, struct ht_arena *a, struct ht_diags *d);
+/* Whether HT_OPEN_KEEP and HT_OPEN_ONE make different copies. */
 bool ht_model_is_open(const struct ht_model *m);
 
 /* Whether what was set fits the graph: shapes that contradict each other are HT_E_INPUT.  For calls
@@ -206,6 +213,9 @@ enum ht_upto {
 enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile_options *opt,
 	enum ht_open open, enum ht_upto upto, const char *stop_after, struct ht_work *w,
 	struct ht_diags *d, struct ht_lowering *l);
+/* Likewise for decisions, which graphs have that cannot be compiled: of one row where nobody stated the first dimension, with a note. */
+enum ht_status ht_lowering_decide(const struct ht_model *m, const struct ht_compile_options *opt,
+	enum ht_upto upto, struct ht_work *w, struct ht_diags *d, struct ht_lowering *l);
 /* Options as given, with defaults for what is absent; checks struct_size. */
 enum ht_status ht_compile_options_of(
 	const struct ht_compile_options *opt, struct ht_diags *d, struct ht_compile_options *out);
@@ -247,6 +257,7 @@ struct ht_probe {
 struct ht_kernel_code {
 	struct ht_str code; /* empty: a library kernel */
 	size_t entry;
+	struct ht_str lines; /* kernel/lines.h, packed; with struct ht_code_how alone */
 };
 
 struct ht_program {
@@ -275,6 +286,9 @@ struct ht_program {
 	size_t tees;
 	struct ht_tee_place *tee_place; /* by number in the plan */
 	size_t tee_places;
+	struct ht_str source;  /* the text of all kernels, with ht_compile_options.lines */
+	uint32_t *source_line; /* by kernel: where its text begins in there, from 1 */
+	void (*when_freed)(const void *program); /* or NULL */
 	struct ht_program_info info;
 	struct ht_phase phase[HT_MAX_PHASES];
 	const char *without_effect[256]; /* of a program from the cache; as many as a policy has */
@@ -286,7 +300,8 @@ struct ht_make {
 	const struct ht_target *target;
 	const char *backend; /* path of the code generator; NULL: found by itself */
 	int threads;
-	const struct ht_watch *watch; /* NULL: nobody */
+	const struct ht_watch *watch;   /* NULL: nobody */
+	const struct ht_code_how *code; /* by kernel; NULL: as ever */
 };
 enum ht_status ht_program_build(struct ht_program *p, struct ht_graph *g, struct ht_plan *plan,
 	const struct ht_make *how, struct ht_phases *phases, struct ht_diags *d);
@@ -302,6 +317,22 @@ enum ht_status ht_program_files_check(const struct ht_program *p, struct ht_diag
 size_t ht_program_steps(const struct ht_image *x);
 size_t ht_program_arena(const struct ht_image *x);
 size_t ht_program_scratch(const struct ht_image *x);
+
+/* ---- announce.c ---- */
+
+/* The text of all kernels of a plan, as --emit kernels shows it. */
+void ht_put_kernels(const struct ht_plan *plan, struct ht_buf *b);
+/* Fills in p->source and p->source_line. */
+void ht_program_keep_source(struct ht_program *p, const struct ht_plan *plan);
+
+/* ---- kernel_meta.c ---- */
+
+/* How the policy has each kernel of the plan compiled, with lines or as it says; in `a`. */
+const struct ht_code_how *ht_kernel_meta_how(
+	const struct ht_policy *p, const struct ht_plan *plan, bool lines, struct ht_arena *a);
+/* The files that the policy wants of the kernels of a program that was made from the plan, in the folder kernel_meta. */
+enum ht_status ht_kernel_meta_write(const struct ht_policy *p, const struct ht_program *program,
+	const struct ht_plan *plan, const struct ht_make *how, struct ht_diags *d);
 
 /* work.c: fills in p->work. */
 void ht_program_account(
@@ -319,6 +350,7 @@ struct ht_philox *ht_context_streams(struct ht_context *c); /* by stream of the 
 const struct ht_program *ht_context_program(const struct ht_context *c);
 struct ht_trace;
 const struct ht_trace *ht_context_recorded(const struct ht_context *c); /* NULL: nothing */
+struct ht_rt_context *ht_context_rt(const struct ht_context *c);
 
 /* ---- sizes.c ---- */
 
@@ -329,6 +361,9 @@ enum ht_status ht_sizes_take(
 /* An extent of an output. */
 int64_t ht_sizes_extent(
 	const struct ht_program *p, size_t output, int32_t axis, const int64_t *size);
+/* All extents of an output, `dim`, and its bytes. */
+void ht_sizes_output(
+	const struct ht_program *p, size_t i, const int64_t *size, int64_t *dim, size_t *bytes);
 /* A port as users see it: open extents are -1. */
 struct ht_value_info ht_sizes_describe(
 	struct ht_arena *a, const struct ht_image *x, const struct ht_image_port *port);
@@ -360,10 +395,10 @@ bool ht_content_changed(const struct ht_model *m);
 /* HT_E_INPUT: a file of the model became shorter since it was loaded. */
 enum ht_status ht_content_check(const struct ht_model *m, struct ht_diags *d);
 
-/* fault.c: the error of a run that stopped, with the loops and branches that it was in.  `iterations` is the
- * limit of each loop. */
-enum ht_status ht_fault_tell(const struct ht_image *x, const struct ht_rt_fault *fault,
-	uint64_t iterations, struct ht_diags *d);
+/* fault.c: the error of a run that stopped, with the loops and branches that it was in; and a note on what failed.  `iterations` is the
+ * limit of each loop; `seen`: somebody looks at the tensors of the run. */
+enum ht_status ht_fault_tell(const struct ht_program *p, const struct ht_rt_fault *fault,
+	uint64_t iterations, bool seen, struct ht_diags *d);
 
 /* ---- graph_key.c ---- */
 
@@ -426,8 +461,8 @@ const char *ht_code_id(void);
 /* Makes p->image, in memory that is read-execute. */
 enum ht_status ht_kernels_make(struct ht_program *p, const struct ht_plan *plan,
 	const struct ht_make *how, struct ht_diags *d);
-struct ht_cache_key ht_kernel_key(
-	const struct ht_kernel *k, const struct ht_target *t, struct ht_arena *a);
+struct ht_cache_key ht_kernel_key(const struct ht_kernel *k, const struct ht_target *t,
+	struct ht_code_how how, struct ht_arena *a);
 
 /* ---- manifest.c ---- */
 

@@ -26,6 +26,28 @@ struct owned {
 
 /* ---- a variant ---- */
 
+static struct ht_index_input input_of(
+	const struct ht_image *x, const struct ht_image_port *from, struct ht_arena *a)
+{
+	struct ht_index_input in = { .name = ht_str_copy(a, ht_str(ht_image_text(x, from->name))).p,
+		.alias = ht_str_copy(a, ht_str(ht_image_text(x, from->alias))).p,
+		.rank = from->rank,
+		.dim = HT_NEW_ARRAY(a, int64_t, from->rank),
+		.bound = HT_NEW_ARRAY(a, int64_t, 2 * (size_t)from->rank) };
+
+	for (uint32_t i = 0; i < from->rank; i++) {
+		const struct ht_image_size *size;
+
+		in.dim[i] = ht_image_dims(x)[from->dim + i];
+		if (in.dim[i] >= 0)
+			continue;
+		size = &ht_image_sizes(x)[ht_image_expressions(x)[-1 - in.dim[i]].size];
+		in.bound[in.bounds++] = size->least;
+		in.bound[in.bounds++] = size->most;
+	}
+	return in;
+}
+
 static struct ht_index_variant variant_of(
 	struct ht_artefact_writer *w, const struct ht_program_plan *plan)
 {
@@ -38,17 +60,8 @@ static struct ht_index_variant variant_of(
 		.input = HT_NEW_ARRAY(a, struct ht_index_input, e->inputs),
 		.plan_offset = w->plans.n };
 
-	for (size_t i = 0; i < e->inputs; i++) {
-		const struct ht_image_port *from = &ht_image_ports(x)[e->port + i];
-
-		v.input[i] = (struct ht_index_input){
-			ht_str_copy(a, ht_str(ht_image_text(x, from->name))).p,
-			ht_str_copy(a, ht_str(ht_image_text(x, from->alias))).p, from->rank,
-			HT_NEW_ARRAY(a, int64_t, from->rank)
-		};
-		memcpy(v.input[i].dim, ht_image_dims(x) + from->dim,
-			from->rank * sizeof *v.input[i].dim);
-	}
+	for (size_t i = 0; i < e->inputs; i++)
+		v.input[i] = input_of(x, &ht_image_ports(x)[e->port + i], a);
 	ht_plan_write(plan, &w->plans);
 	v.plan_bytes = w->plans.n - v.plan_offset;
 	ht_sha256(w->plans.p + v.plan_offset, v.plan_bytes, v.digest);

@@ -94,7 +94,9 @@ struct ht_kept {
 	size_t wave;         /* while waves are made: the last one that needs it, from 1 */
 	size_t count, bytes; /* of one execution */
 	char **execution;    /* its elements, by iteration where it is in a loop */
-	size_t executions, cap;
+	size_t executions;   /* of this run that are stored */
+	size_t made,
+		cap; /* buffers that are allocated, from this sample or one before; room in `execution` */
 };
 
 /* A tensor of the program `alone` that the reference has too. */

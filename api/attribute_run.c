@@ -17,13 +17,24 @@ void ht_attribution_forget(struct ht_attribution *a)
 	for (size_t i = 0; a->kept && i < p->tee_places; i++) {
 		struct ht_kept *k = &a->kept[i];
 
-		for (size_t e = 0; e < k->executions; e++)
+		for (size_t e = 0; e < k->made; e++)
 			free(k->execution[e]);
 		free(k->execution);
 		k->execution = NULL;
-		k->executions = k->cap = 0;
+		k->executions = k->made = k->cap = 0;
 		k->wanted = false;
 	}
+}
+
+/* Where one wave covers all nodes, its buffers are kept for the next sample, which needs the same ones. */
+static void end_wave(struct ht_attribution *a)
+{
+	const struct ht_program *p = a->looked[HT_LOOKED_REFERENCE].program;
+
+	if (a->waves > 1)
+		ht_attribution_forget(a);
+	for (size_t i = 0; i < p->tee_places; i++)
+		a->kept[i].executions = 0;
 }
 
 static void want_wave(struct ht_attribution *a)
@@ -42,7 +53,7 @@ static bool room_for_one_more(struct ht_kept *k)
 	size_t cap = k->cap ? k->cap * 2 : 1;
 	char **more;
 
-	if (k->executions < k->cap)
+	if (k->made < k->cap)
 		return true;
 	more = realloc(k->execution, cap * sizeof *more);
 	if (!more)
@@ -52,21 +63,27 @@ static bool room_for_one_more(struct ht_kept *k)
 	return true;
 }
 
+static bool make_one_more(struct ht_kept *k)
+{
+	char *made = room_for_one_more(k) ? ht_sys_alloc(k->bytes + 64) : NULL;
+
+	if (made)
+		k->execution[k->made++] = made;
+	return made != NULL;
+}
+
 /* The buffer of one execution; NULL: out of memory, or the iterations of a loop exceed the budget of a wave. */
 static char *keep_execution(struct ht_attribution *a, struct ht_kept *k, uint64_t execution)
 {
-	char *made;
-
 	if (execution < k->executions)
 		return k->execution[execution];
 	if (execution && (execution + 1) * k->bytes > a->budget)
 		return NULL;
-	made = room_for_one_more(k) ? ht_sys_alloc(k->bytes + 64) : NULL;
-	if (made)
-		k->execution[k->executions++] = made;
-	else
+	if (k->executions == k->made && !make_one_more(k)) {
 		a->failed = true;
-	return made;
+		return NULL;
+	}
+	return k->execution[k->executions++];
 }
 
 /* ---- observing a run ---- */
@@ -281,7 +298,7 @@ static enum ht_status run_wave(
 			st = ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE,
 				"no memory for the tensors of a wave of nodes");
 	}
-	ht_attribution_forget(a);
+	end_wave(a);
 	return st;
 }
 

@@ -54,7 +54,8 @@ static void doubles_of(struct ht_elements e, enum ht_dtype t, size_t first, size
 		return;
 	}
 	floats_of(e, first, n, x);
-	round_floats(t, x, n);
+	if (e.dtype != t)
+		round_floats(t, x, n);
 	for (size_t i = 0; i < n; i++)
 		to[i] = (double)x[i];
 }
@@ -84,7 +85,8 @@ void ht_elements_convert(
 	for (size_t i = 0, m; i < n; i += m) {
 		m = n - i < CHUNK ? n - i : CHUNK;
 		floats_of(from, i, m, x);
-		round_floats(rounded_to, x, m);
+		if (from.dtype != rounded_to)
+			round_floats(rounded_to, x, m);
 		put_floats(x, to, (char *)out + i * bytes, m);
 	}
 }
@@ -182,10 +184,12 @@ void ht_numerics_add(struct ht_node_error *e, enum ht_dtype t, struct ht_element
 		doubles_of(got, t, i, m, a);
 		doubles_of(want, want.dtype, i, m, b);
 		for (size_t k = 0; k < m; k++) {
-			found[HT_NUMERIC_OVERFLOW] += isinf(a[k]) && isfinite(b[k]);
-			found[HT_NUMERIC_UNDERFLOW] += a[k] == 0 && b[k] != 0;
-			found[HT_NUMERIC_SUBNORMAL] += a[k] != 0 && fabs(a[k]) < least;
-			found[HT_NUMERIC_NAN] += a[k] != a[k] && b[k] == b[k];
+			double x = fabs(a[k]), y = fabs(b[k]);
+			found[HT_NUMERIC_OVERFLOW] +=
+				(x == (double)INFINITY) & (y < (double)INFINITY);
+			found[HT_NUMERIC_UNDERFLOW] += (x == 0) & (y != 0);
+			found[HT_NUMERIC_SUBNORMAL] += (x != 0) & (x < least);
+			found[HT_NUMERIC_NAN] += (x != x) & (y == y);
 		}
 	}
 	for (int k = 0; k < HT_NUMERICS; k++) {

@@ -216,13 +216,15 @@ static enum ht_status kernel_keys(struct asking *q, struct ht_buf *b)
 	char name[HT_KEY_NAME];
 	struct ht_plan *plan;
 
-	HT_TRY(ht_lowering_run(q->m, &q->opt, HT_OPEN_REFUSE, HT_UPTO_LAYOUT, NULL, q->w, q->d, l));
+	HT_TRY(ht_lowering_run(q->m, &q->opt, HT_OPEN_STAY, HT_UPTO_LAYOUT, NULL, q->w, q->d, l));
 	HT_TRY(ht_lower(l->graph, &l->lower, &q->w->arena, &plan));
 	for (int32_t i = 0; i < plan->kernels; i++) {
 		if (plan->kernel[i]->library)
 			continue;
-		ht_key_name(
-			ht_kernel_key(plan->kernel[i], l->passes.target, &q->w->arena).find, name);
+		ht_key_name(ht_kernel_key(plan->kernel[i], l->passes.target,
+				    (struct ht_code_how){ 0 }, &q->w->arena)
+				    .find,
+			name);
 		ht_printf(b, "%s\n", name);
 	}
 	return HT_OK;

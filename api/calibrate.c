@@ -90,6 +90,50 @@ static struct ht_array made_input(
 	return a;
 }
 
+static bool is_open(const struct ht_calibrator *c, const char *name)
+{
+	for (size_t i = 0; i < c->model->inputs; i++) {
+		const struct ht_value_info *v = &c->model->input[i];
+
+		if (!strcmp(v->name, name))
+			return v->rank > 0 && v->dim[0] < 0;
+	}
+	return false;
+}
+
+/* Whether a sample has rows of an input whose first dimension is open, which is a part of a batch here. */
+static bool has_rows(
+	const struct ht_calibrator *c, const struct ht_tensor *t, const struct ht_value_info *v)
+{
+	bool same = v->rank > 0 && t->shape.rank == v->rank && t->shape.dim[0] > 0 &&
+		    (t->dtype == v->dtype || (t->dtype == HT_U16 && v->dtype == HT_BF16)) &&
+		    v->dim[0] == HT_PART_ROWS && is_open(c, v->name);
+
+	for (int32_t i = 1; same && i < v->rank; i++)
+		same = t->shape.dim[i] == v->dim[i];
+	return same;
+}
+
+/* Rows of a part do not depend on each other, so it has those of the sample again and again. */
+static struct ht_array part_of(
+	struct ht_calibrator *c, const struct ht_tensor *t, const struct ht_value_info *v)
+{
+	struct ht_array a = { ht_alloc(&c->arena, v->bytes + 1), v->bytes, v->dtype, v->rank,
+		ht_shape_make(&c->arena, v->rank, v->dim).dim };
+
+	for (size_t at = 0, n; at < v->bytes; at += n) {
+		n = v->bytes - at < t->blob->n ? v->bytes - at : t->blob->n;
+		memcpy((char *)a.data + at, t->blob->p, n);
+	}
+	return a;
+}
+
+static struct ht_array array_of(const struct ht_tensor *t)
+{
+	return (struct ht_array){ (void *)(uintptr_t)t->blob->p, t->blob->n, t->dtype,
+		t->shape.rank, t->shape.dim };
+}
+
 /* The array that a sample has for an input; NULL: none. */
 static struct ht_tensor *find_value(const struct ht_sample *s, const char *name, size_t inputs)
 {
@@ -129,9 +173,9 @@ static enum ht_status given_sample(struct ht_calibrator *c, const struct ht_samp
 			return ht_error(diags_of(c), HT_E_INPUT, HT_NOWHERE,
 				"samples: %.*s has nothing for input '%s'", HT_STR_ARG(s->where),
 				v->name);
-		in[i] = t ? (struct ht_array){ (void *)(uintptr_t)t->blob->p, t->blob->n, t->dtype,
-			t->shape.rank, t->shape.dim }
-			  : made_input(c, v, 0);
+		in[i] = !t                  ? made_input(c, v, 0)
+			: has_rows(c, t, v) ? part_of(c, t, v)
+					    : array_of(t);
 		/* Two bytes of unknown meaning are what the input wants. */
 		if (t && t->dtype == HT_U16 && v->dtype == HT_BF16)
 			in[i].dtype = HT_BF16;
@@ -295,7 +339,7 @@ static enum ht_status build(struct variant *v)
 	HT_TRY(ht_run_passes(v->graph, ht_pipeline_layout, NULL, &passes));
 	HT_TRY(ht_lower(v->graph, &lower, &v->w->arena, &plan));
 	how = (struct ht_make){ c->model->cache, passes.target, c->opt->backend, c->opt->threads,
-		NULL };
+		NULL, NULL };
 	HT_TRY(ht_program_build(v->program, v->graph, plan, &how, &phases, diags_of(c)));
 	ht_program_link(v->program, plan);
 	return HT_OK;

@@ -1,4 +1,4 @@
-/* Options of programs that were built against another version of the headers. */
+/* Options and results of programs that were built against another version of the headers. */
 #include "api/api.h"
 
 #include <string.h>
@@ -33,4 +33,15 @@ enum ht_status ht_caller_options(
 	memcpy(out, caller, theirs < size ? theirs : size);
 	memcpy(out, &size, sizeof size);
 	return HT_OK;
+}
+
+void ht_caller_result(void *caller, const void *from, size_t size)
+{
+	size_t theirs, n;
+
+	memcpy(&theirs, caller, sizeof theirs);
+	n = theirs < size ? theirs : size;
+	if (n > sizeof theirs)
+		memcpy((char *)caller + sizeof theirs, (const char *)from + sizeof theirs,
+			n - sizeof theirs);
 }

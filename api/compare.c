@@ -66,17 +66,17 @@ static void tell(struct ht_comparison *c, struct ht_compared *r, const struct ht
 	}
 }
 
-static void make_room(struct ht_comparison *c, struct ht_compared *r)
+static void make_room(struct ht_compared *r)
 {
 	size_t n = ht_program_outputs(r->program);
 
-	r->out = HT_NEW_ARRAY(&c->arena, struct ht_array, n);
-	r->errors = HT_NEW_ARRAY(&c->arena, struct ht_errors, n);
+	r->out = HT_NEW_ARRAY(r->arena, struct ht_array, n);
+	r->errors = HT_NEW_ARRAY(r->arena, struct ht_errors, n);
 	for (size_t i = 0; i < n; i++) {
 		const struct ht_value_info *v = &r->program->output[i];
-		r->out[i] = (struct ht_array){ ht_alloc(&c->arena, v->bytes + 64), v->bytes,
+		r->out[i] = (struct ht_array){ ht_alloc(r->arena, v->bytes + 64), v->bytes,
 			v->dtype, v->rank, v->dim };
-		ht_errors_init(&r->errors[i], v->dtype, r->lowest, &c->arena);
+		ht_errors_init(&r->errors[i], v->dtype, r->lowest, r->arena);
 	}
 }
 
@@ -91,8 +91,9 @@ static enum ht_status build(struct ht_comparison *c, struct ht_compared *r,
 	c->compile_ns += ht_now_ns() - before;
 	opt.threads = c->compile.threads;
 	HT_TRY(ht_context_new(r->program, &opt, d, &r->context));
-	ht_compared_decisions(r, c, p);
-	make_room(c, r);
+	if (r->lowest == HT_INVALID)
+		ht_compared_decisions(r, c, p);
+	make_room(r);
 	return HT_OK;
 }
 
@@ -189,6 +190,10 @@ enum ht_status ht_comparison_new(const struct ht_model *m, const struct ht_compa
 	if (all.reference && strcmp(all.reference, "f32") && strcmp(all.reference, "given"))
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
 			"there is no reference '%s'; there are f32 and given", all.reference);
+	if (ht_model_leaves_open(m))
+		return ht_error(d, HT_E_USAGE,
+			(struct ht_where){ .path = m->graph->path, .offset = -1 },
+			"what is compared has sizes: state those of the inputs, or a batch");
 	c = ht_sys_alloc(sizeof *c);
 	if (!c)
 		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
@@ -198,6 +203,7 @@ enum ht_status ht_comparison_new(const struct ht_model *m, const struct ht_compa
 	c->last = &c->first;
 	c->given = all.reference && !strcmp(all.reference, "given");
 	c->base.name = HT_STR("float32");
+	c->base.arena = &c->arena;
 	k = (struct creation){ .c = c, .opt = &all, .d = d };
 	ht_diags_init(&k.said);
 	st = ht_compile_options_of(all.compile, d, &c->compile);
@@ -229,6 +235,7 @@ struct addition {
 	struct ht_comparison *c;
 	const char *name;
 	const struct ht_policy *policy;
+	enum ht_dtype lowest; /* HT_INVALID: of its decisions */
 	struct ht_compared *row;
 	struct ht_diags said;
 	struct ht_diags *d;
@@ -249,6 +256,8 @@ static enum ht_status add(void *arg)
 	struct ht_comparison *c = k->c;
 	struct ht_compared *r = k->row = HT_NEW(&c->arena, struct ht_compared);
 
+	r->arena = ht_arena_within(&c->arena);
+	r->lowest = k->lowest;
 	r->name = ht_str_copy(&c->arena, ht_str(k->name));
 	for (struct ht_compared *i = c->first; i; i = i->next)
 		if (ht_str_eq(i->name, r->name))
@@ -258,27 +267,55 @@ static enum ht_status add(void *arg)
 	c->last = &r->next;
 	c->policies++;
 	r->status = build(c, r, k->policy, &k->said);
-	if (r->status == HT_OK)
+	if (r->status == HT_OK && k->lowest == HT_INVALID)
 		find_same(c, r);
 	tell(c, r, &k->said, k->d);
 	return r->status;
+}
+
+static enum ht_status add_row(struct addition *k)
+{
+	enum ht_status st;
+
+	ht_diags_init(&k->said);
+	st = ht_guarded(&k->c->unwind, add, k, k->d);
+	if (k->row && st != HT_OK)
+		k->row->status = st;
+	ht_diags_release(&k->said);
+	return st;
 }
 
 enum ht_status ht_comparison_add(
 	struct ht_comparison *c, const char *name, const struct ht_policy *p, struct ht_diags *d)
 {
 	struct addition k = { .c = c, .name = name, .policy = p, .d = d };
-	enum ht_status st;
 
 	if (c->runs)
 		return ht_error(
 			d, HT_E_USAGE, HT_NOWHERE, "policy '%s' comes behind a sample", name);
-	ht_diags_init(&k.said);
-	st = ht_guarded(&c->unwind, add, &k, d);
-	if (k.row && st != HT_OK)
-		k.row->status = st;
-	ht_diags_release(&k.said);
-	return st;
+	return add_row(&k);
+}
+
+static void drop_policies(struct ht_comparison *c)
+{
+	ht_attribution_free(c->attribution);
+	c->attribution = NULL;
+	for (struct ht_compared *r = c->first; r; r = r->next) {
+		release_row(r);
+		ht_arena_release(r->arena);
+	}
+	c->first = NULL;
+	c->last = &c->first;
+	c->policies = c->samples = c->runs = 0;
+}
+
+enum ht_status ht_comparison_try(struct ht_comparison *c, const char *name,
+	const struct ht_policy *p, enum ht_dtype lowest, struct ht_diags *d)
+{
+	struct addition k = { .c = c, .name = name, .policy = p, .lowest = lowest, .d = d };
+
+	drop_policies(c);
+	return add_row(&k);
 }
 
 /* ---- samples ---- */

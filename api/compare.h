@@ -64,6 +64,7 @@ struct ht_node_errors {
 
 /* A program that is compared. */
 struct ht_compared {
+	struct ht_arena *arena; /* the comparison's, or one that is released with this policy */
 	struct ht_str name;
 	struct ht_program *program;
 	struct ht_context *context;
@@ -110,7 +111,18 @@ struct ht_comparison {
 	struct ht_context *teed_context;
 };
 
+/* ---- compare.c ---- */
+
+/* Drops all policies and samples and compiles the model under `p`, which is the only policy then.  Outputs without a stated tolerance
+ * get the default one of the type `lowest`.  The row says nothing of the policy's decisions.  Returns the status of
+ * compiling, as ht_comparison_add() does. */
+enum ht_status ht_comparison_try(struct ht_comparison *c, const char *name,
+	const struct ht_policy *p, enum ht_dtype lowest, struct ht_diags *d);
+
 /* ---- compare_decisions.c ---- */
+
+/* The one of two types that has fewer bits of mantissa: `a` if `b` has as many, or is no floating-point type. */
+enum ht_dtype ht_lower_type(enum ht_dtype a, enum ht_dtype b);
 
 /* Fills what a row says of its decisions. */
 void ht_compared_decisions(

@@ -3,7 +3,7 @@
 #include "api/report.h"
 #include "api/report_diff.h"
 
-static enum ht_dtype lower(enum ht_dtype a, enum ht_dtype b)
+enum ht_dtype ht_lower_type(enum ht_dtype a, enum ht_dtype b)
 {
 	if (!ht_is_float(b))
 		return a;
@@ -43,7 +43,8 @@ void ht_compared_decisions(
 	if (ht_report_new(c->model, &opt, NULL, &report) != HT_OK)
 		return;
 	for (size_t i = 0; i < report->data.decisions.types; i++)
-		r->lowest = lower(lower(r->lowest, report->data.decisions.type[i].operands),
+		r->lowest = ht_lower_type(
+			ht_lower_type(r->lowest, report->data.decisions.type[i].operands),
 			ht_effective_dtype(&report->data.decisions.type[i]));
 	r->cast_bytes = ht_casts_bytes(&report->data);
 	ht_buf_init(&b, &report->w.arena);

@@ -85,8 +85,10 @@ static enum ht_status build(struct compile *c, struct ht_lowering *l, const stru
 	struct ht_plan *plan;
 	struct ht_make how;
 
+	if (c->opt.policy)
+		HT_TRY(ht_policy_debug_check(c->opt.policy, c->d));
 	HT_TRY(ht_watch_phase(&watch, "passes", c->d));
-	HT_TRY(ht_lowering_run(c->m, &c->opt, HT_OPEN_TOLD, HT_UPTO_LAYOUT, NULL, c->w, c->d, l));
+	HT_TRY(ht_lowering_run(c->m, &c->opt, HT_OPEN_STAY, HT_UPTO_LAYOUT, NULL, c->w, c->d, l));
 	if (c->tee.what) /* without messages: ht_lowering_run() gave them */
 		HT_TRY(ht_tee_names(c->m, c->w, NULL, &names));
 	if (c->tee.widened)
@@ -101,7 +103,7 @@ static enum ht_status build(struct compile *c, struct ht_lowering *l, const stru
 	if (c->tee.what)
 		ht_program_tees(c->p, names, plan, c->opt.tee == HT_TEE_CONSTANTS);
 	how = (struct ht_make){ c->m->cache, l->passes.target, c->opt.backend, c->opt.threads,
-		&watch };
+		&watch, ht_kernel_meta_how(&l->policy, plan, c->opt.lines != 0, &c->w->arena) };
 	HT_TRY(ht_program_build(c->p, l->graph, plan, &how, &l->phases, c->d));
 	keep_defaults(c);
 	c->p->input_alias =
@@ -109,6 +111,9 @@ static enum ht_status build(struct compile *c, struct ht_lowering *l, const stru
 	c->p->output_alias =
 		aliases_of(c, c->m->entry->outputs, c->p->output, ht_program_outputs(c->p));
 	ht_program_link(c->p, plan);
+	if (c->opt.lines)
+		ht_program_keep_source(c->p, plan);
+	HT_TRY(ht_kernel_meta_write(&l->policy, c->p, plan, &how, c->d));
 	fill_info(c, l);
 	c->p->provenance = ht_provenance(w, l->reads, c->p->llvm, c->content, &c->p->arena).p;
 	return HT_OK;
@@ -132,6 +137,7 @@ static enum ht_status compile(void *arg)
 	struct ht_lowering *l = HT_NEW(&c->w->arena, struct ht_lowering);
 	struct ht_wanted w = { c->m, &c->opt, c->opt.policy, NULL };
 	const struct ht_diag *said;
+	enum ht_status st;
 	bool cached;
 
 	if (!c->m->entry->outputs && !c->m->entry->targets)
@@ -139,7 +145,7 @@ static enum ht_status compile(void *arg)
 			(struct ht_where){ .path = c->m->graph->path, .offset = -1 },
 			"the graph has no outputs; ask for some with --outputs");
 	HT_TRY(ht_target_of(&c->opt, c->m->cache, &c->w->arena, c->d, &w.target));
-	ht_model_note_open(c->m, &c->w->arena, c->d);
+	ht_model_note_bounds(c->m, &c->w->arena, c->d);
 	if (c->opt.sources || c->m->cache)
 		HT_TRY(ht_content_of(c->m, c->d, &c->content));
 	cached = ht_graph_is_cached(&w);
@@ -150,7 +156,13 @@ static enum ht_status compile(void *arg)
 		HT_TRY(miss(c, &w));
 	}
 	said = c->d ? c->d->last : NULL; /* of the look-up nothing is said again */
-	HT_TRY(build(c, l, &w));
+	st = build(c, l, &w);
+	if (st == HT_E_UNSUPPORTED && ht_model_leaves_open(c->m))
+		ht_note(c->d, (struct ht_where){ .path = c->m->graph->path, .offset = -1 },
+			"sizes that nobody states are open; --input-shape '%.*s' makes a program for one "
+			"size, with a number for each ?",
+			HT_STR_ARG(ht_model_shapes_to_state(c->m, true, &c->w->arena)));
+	HT_TRY(st);
 	if (cached)
 		ht_graph_put(&w, c->p, l->reads, said, c->w, c->d);
 	return HT_OK;

@@ -1,4 +1,5 @@
 /* Running a program. */
+#include "api/device.h"
 #include "api/tee.h"
 #include "kernel/kernel.h"
 
@@ -44,6 +45,29 @@ void ht_context_set_seed(struct ht_context *c, uint64_t seed)
 	ht_rt_context_seed(c->rt, seed);
 }
 
+enum ht_status ht_program_run_at_most(struct ht_program *p, int n, struct ht_diags *d)
+{
+	struct ht_rt_turns *turns = n > 0 ? ht_rt_turns_new(n) : NULL;
+
+	if (n < 0)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "%d contexts that run at once", n);
+	if (n && !turns)
+		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+	ht_rt_turns_free(p->rt.turns);
+	p->rt.turns = turns;
+	return HT_OK;
+}
+
+static bool limit(struct ht_rt_context *c, const struct ht_context_options *opt)
+{
+	return ht_rt_context_limits(
+		c, (const uint64_t[HT_RT_LIMITS]){ [HT_RT_RUN] = opt->timeout_ns,
+			   [HT_RT_SYNC] = opt->sync_timeout_ns,
+			   [HT_RT_TURN] = opt->turn_timeout_ns,
+			   [HT_RT_KERNEL] = opt->kernel_timeout_ns,
+			   [HT_RT_WAIT] = opt->wait_timeout_ns });
+}
+
 static enum ht_status seed_anew(struct ht_context *c, struct ht_diags *d)
 {
 	uint64_t seed = 0;
@@ -66,6 +90,7 @@ enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_co
 {
 	struct ht_context_options all = HT_CONTEXT_OPTIONS_INIT;
 	struct ht_context *c;
+	struct ht_cores cores;
 	enum ht_status st;
 
 	*out = NULL;
@@ -86,6 +111,8 @@ enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_co
 		return ht_error(d, HT_E_UNSUPPORTED, HT_NOWHERE,
 			"the program's code is for %s; this machine runs %s", p->info.target,
 			ht_target_host()->name);
+	if (opt->device)
+		HT_TRY(ht_device_find(*opt->device, &cores, d));
 	c = ht_sys_alloc(sizeof *c);
 	if (!c)
 		goto failed;
@@ -95,7 +122,8 @@ enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_co
 	c->in = ht_sys_alloc((ht_program_inputs(p) + 1) * sizeof *c->in);
 	c->out = ht_sys_alloc((ht_program_outputs(p) + 1) * sizeof *c->out);
 	if (!pool)
-		pool = c->pool = ht_rt_pool_new(opt->threads ? opt->threads : 1);
+		pool = c->pool = ht_rt_pool_new_on(
+			opt->threads ? opt->threads : 1, opt->device ? &cores : NULL);
 	if (!c->in || !c->out || !pool)
 		goto failed;
 	c->rt = ht_rt_context_new(&p->rt, pool, variable);
@@ -103,7 +131,9 @@ enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_co
 		goto failed;
 	ht_rt_context_limit(c->rt, c->iterations, opt->cancel);
 	ht_rt_context_sizes(c->rt, c->size);
-	ht_rt_context_deadline(c->rt, opt->timeout_ns);
+	ht_rt_context_cores(c->rt, opt->device ? &cores : NULL);
+	if (!limit(c->rt, opt))
+		goto failed;
 	if (opt->guard &&
 		!ht_rt_context_guard(c->rt,
 			opt->guard == HT_GUARD_BEHIND ? HT_RT_GUARD_BEHIND : HT_RT_GUARD_BEFORE))
@@ -130,6 +160,18 @@ void ht_context_free(struct ht_context *c)
 	free(c->in);
 	free(c->out);
 	free(c);
+}
+
+/* Whether an array is the one of fixed size that the program was compiled for, which most are. */
+static bool is_as_compiled(const struct ht_value_info *v, const struct ht_array *a)
+{
+	if (!v->bytes || a->bytes != v->bytes || a->dtype != v->dtype || a->rank != v->rank ||
+		!a->data)
+		return false;
+	for (int32_t i = 0; i < v->rank; i++)
+		if (a->dim[i] != v->dim[i])
+			return false;
+	return true;
 }
 
 /* Type, shape and size of one array against what the program was compiled for.  `output` is its number, or
@@ -178,11 +220,13 @@ static enum ht_status take(struct ht_context *c, const struct ht_array *in, size
 	if (ht_image_count(p->rt.image, HT_IMAGE_SIZES))
 		HT_TRY(ht_sizes_take(p, in, c->size, d));
 	for (size_t i = 0; i < ins; i++) {
-		HT_TRY(check(c, "input", &p->input[i], outs, &in[i], d));
+		if (!is_as_compiled(&p->input[i], &in[i]))
+			HT_TRY(check(c, "input", &p->input[i], outs, &in[i], d));
 		c->in[i] = in[i].data ? in[i].data : p->input[i].value;
 	}
 	for (size_t i = 0; i < outs; i++) {
-		HT_TRY(check(c, "output", &p->output[i], i, &out[i], d));
+		if (!is_as_compiled(&p->output[i], &out[i]))
+			HT_TRY(check(c, "output", &p->output[i], i, &out[i], d));
 		c->out[i] = out[i].data;
 	}
 	return HT_OK;
@@ -202,7 +246,20 @@ enum ht_status ht_context_run(struct ht_context *c, const struct ht_array *in, s
 		return HT_OK;
 	if (fault.code == HT_EXEC_DAMAGED)
 		return ht_artefact_refuse(&c->program->artefact, d, "its weights are damaged");
-	return ht_fault_tell(c->program->rt.image, &fault, c->iterations, d);
+	return ht_fault_tell(c->program, &fault, c->iterations, c->seeing != NULL, d);
+}
+
+enum ht_status ht_context_output(
+	const struct ht_context *c, size_t i, int64_t *dim, size_t *bytes, struct ht_diags *d)
+{
+	if (i >= ht_program_outputs(c->program))
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "the program has %zu outputs, not %zu",
+			ht_program_outputs(c->program), i + 1);
+	if (!c->ran)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"the context has not run, or its last run failed");
+	ht_sizes_output(c->program, i, c->size, dim, bytes);
+	return HT_OK;
 }
 
 enum ht_status ht_context_see(struct ht_context *c, void (*fn)(void *arg, const struct ht_seen *t),
@@ -265,6 +322,11 @@ struct ht_philox *ht_context_streams(struct ht_context *c)
 const struct ht_program *ht_context_program(const struct ht_context *c)
 {
 	return c->program;
+}
+
+struct ht_rt_context *ht_context_rt(const struct ht_context *c)
+{
+	return c->rt;
 }
 
 const struct ht_trace *ht_context_recorded(const struct ht_context *c)

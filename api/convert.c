@@ -256,13 +256,13 @@ static bool needs_sizes(const struct convert *c)
 	return c->policy && !ht_policy_paints(c->policy) && ht_model_is_open(c->m);
 }
 
-/* Decides on a copy where open dimensions count as 1; opt->policy decides the same once more. */
+/* Decides on a copy where open first dimensions are one row; opt->policy decides the same once more. */
 static enum ht_status decide_with_sizes(struct convert *c, struct ht_compile_options *opt)
 {
 	struct ht_lowering *l = HT_NEW(&c->w->arena, struct ht_lowering);
 	struct ht_policy *again = HT_NEW(&c->w->arena, struct ht_policy);
 
-	HT_TRY(ht_lowering_run(c->m, opt, HT_OPEN_ASSUME, HT_UPTO_REPORT, NULL, c->w, c->d, l));
+	HT_TRY(ht_lowering_decide(c->m, opt, HT_UPTO_REPORT, c->w, c->d, l));
 	ht_report_of_decisions(again, opt->policy, &l->decisions, &c->w->arena);
 	opt->policy = again;
 	return HT_OK;

@@ -97,10 +97,7 @@ static void release(void *dump)
 enum ht_status ht_dump_graphs(
 	const struct ht_policy *p, struct ht_work *w, struct ht_pass_context *c)
 {
-	const char *folder = p->dump_graphs    ? p->dump_graphs
-			     : !p->debug_level ? NULL
-			     : p->debug_dir    ? p->debug_dir
-					       : ".";
+	const char *folder = p->dump_graphs;
 	struct ht_where at = HT_NOWHERE;
 	struct ht_dump *d;
 

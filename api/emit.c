@@ -98,21 +98,14 @@ static enum ht_status put_code(struct emit *e, const struct ht_backend *backend,
 		ht_buf_init(&code, &e->w->arena);
 		snprintf(symbol, sizeof symbol, "kernel_%d", (int)i);
 		snprintf(member, sizeof member, "k%d.o/", (int)i);
-		HT_TRY(backend->emit(plan->kernel[i], symbol, target, form, e->d, &code));
+		HT_TRY(backend->emit(plan->kernel[i], symbol, target, (struct ht_code_how){ 0 },
+			NULL, form, e->d, &code));
 		if (form == HT_EMIT_OBJ)
 			put_member(&e->buf, member, ht_buf_str(&code));
 		else
 			ht_put_str(&e->buf, ht_buf_str(&code));
 	}
 	return HT_OK;
-}
-
-static void put_kernels(struct emit *e, const struct ht_plan *plan)
-{
-	for (int32_t i = 0; i < plan->kernels; i++) {
-		ht_printf(&e->buf, "# kernel_%d\n", (int)i);
-		ht_kernel_print(plan->kernel[i], &e->buf);
-	}
 }
 
 static size_t describe(const struct ht_plan *plan, enum ht_plan_kind kind,
@@ -169,14 +162,14 @@ static enum ht_status emit(void *arg)
 	if (e->stop_after && !graph)
 		return ht_error(e->d, HT_E_USAGE, HT_NOWHERE,
 			"stopping behind a pass leaves no code, only hir");
-	HT_TRY(ht_lowering_run(e->m, &e->opt, graph ? HT_OPEN_ASSUME : HT_OPEN_REFUSE,
-		HT_UPTO_LAYOUT, e->stop_after, e->w, e->d, &l));
+	HT_TRY(ht_lowering_run(
+		e->m, &e->opt, HT_OPEN_STAY, HT_UPTO_LAYOUT, e->stop_after, e->w, e->d, &l));
 	if (graph)
 		return put_graph(e, l.graph);
 	HT_TRY(ht_lower(l.graph, &l.lower, &e->w->arena, &plan));
 	ht_buf_init(&e->buf, &e->w->arena);
 	if (kernels) {
-		put_kernels(e, plan);
+		ht_put_kernels(plan, &e->buf);
 	} else if (image) {
 		put_image(e, plan, l.graph);
 	} else {

@@ -2,8 +2,12 @@
 #include "api/api.h"
 #include "image/verify.h"
 
+#include <string.h>
+
 struct telling {
+	const struct ht_program *program;
 	const struct ht_image *image;
+	bool seen; /* somebody looks at the tensors of the run */
 	const struct ht_rt_fault *fault;
 	uint64_t iterations; /* the limit of each loop */
 	struct ht_work w;
@@ -25,6 +29,23 @@ static enum ht_status status_of(int32_t code)
 	}
 }
 
+/* What took too long, and the vendor's name of its limit; by enum ht_rt_limit. */
+static const struct {
+	const char *what, *option;
+} late[HT_RT_LIMITS] = {
+	[HT_RT_RUN] = { "the run took", "graph_exec_timeout" },
+	[HT_RT_SYNC] = { "the run and the wait for its turn took", "stream_sync_timeout" },
+	[HT_RT_TURN] = { "the wait for the run's turn took", "event_sync_timeout" },
+	[HT_RT_KERNEL] = { "the kernel took", "op_execute_timeout" },
+	[HT_RT_WAIT] = { "a wait took", "op_wait_timeout" },
+};
+
+static void put_late(const struct ht_rt_fault *f, struct ht_buf *b)
+{
+	ht_printf(b, "%s %.6g ms, longer than its limit of time, %.6g ms (%s)", late[f->limit].what,
+		(double)f->took_ns / 1e6, (double)f->limit_ns / 1e6, late[f->limit].option);
+}
+
 static void put_reason(const struct telling *t, struct ht_buf *b)
 {
 	switch (t->fault->code) {
@@ -39,7 +60,10 @@ static void put_reason(const struct telling *t, struct ht_buf *b)
 		ht_puts(b, "the run was cancelled");
 		break;
 	case HT_EXEC_LATE:
-		ht_puts(b, "the run took longer than its limit of time, and stopped here");
+		put_late(t->fault, b);
+		break;
+	case HT_EXEC_SIZE:
+		ht_puts(b, "a size that was computed is out of its bounds");
 		break;
 	default:
 		ht_puts(b, ht_fault_text((enum ht_fault)t->fault->code));
@@ -51,6 +75,8 @@ static void put_words(struct telling *t, const struct ht_image_note *note, struc
 {
 	struct ht_words *w = HT_NEW_ARRAY(&t->w.arena, struct ht_words, note->words_count);
 
+	if (!note->words_count)
+		return;
 	for (uint32_t i = 0; i < note->words_count; i++)
 		w[i] = ht_image_words_at(t->image, note->words + i);
 	ht_puts(b, ": ");
@@ -59,7 +85,8 @@ static void put_words(struct telling *t, const struct ht_image_note *note, struc
 
 static const char *node_of(const struct telling *t, uint32_t step)
 {
-	return ht_image_text(t->image, ht_image_notes(t->image)[step].node);
+	return step == HT_RT_NO_STEP ? ""
+				     : ht_image_text(t->image, ht_image_notes(t->image)[step].node);
 }
 
 /* Where the innermost loop around a step begins; false: there is none. */
@@ -101,6 +128,8 @@ static void put_frames(const struct telling *t, struct ht_buf *b)
 
 	if (t->fault->code == HT_EXEC_ITERATIONS)
 		find_loop(t, f, step, &step); /* the reason is about this one */
+	if (!f)
+		return;
 	put_loops(t, f, step, b);
 	for (f = f->caller; f; f = f->caller) {
 		step = f->procedure->step + f->next - 1;
@@ -110,26 +139,59 @@ static void put_frames(const struct telling *t, struct ht_buf *b)
 	}
 }
 
+/* Of the step, which runs a kernel; NULL: it is not known. */
+static const struct ht_plan_work *work_of(const struct telling *t)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < t->fault->step; i++)
+		n += ht_image_steps(t->image)[i].op == HT_IMAGE_KERNEL;
+	return n < t->program->works ? &t->program->work[n] : NULL;
+}
+
+/* What failed, and how its operands can be had. */
+static void note_kernel(const struct telling *t)
+{
+	const struct ht_plan_work *w =
+		ht_image_steps(t->image)[t->fault->step].op == HT_IMAGE_KERNEL ? work_of(t) : NULL;
+	const char *node = node_of(t, t->fault->step);
+
+	if (w && *w->op)
+		ht_note(t->d, HT_NOWHERE, "'%s' is %s %s, with the result %s%s", node,
+			strchr("AEIOaeio", *w->op) ? "an" : "a", w->op,
+			*w->result ? w->result : "none",
+			t->seen ? ""
+				: "; halftone run MODEL --enable_exception_dump=1 tells which node of the kernel it was, and keeps its operands");
+}
+
 static enum ht_status tell(void *arg)
 {
 	struct telling *t = arg;
-	const struct ht_image_note *note = &ht_image_notes(t->image)[t->fault->step];
+	enum ht_status st;
 	struct ht_buf b;
 
 	ht_buf_init(&b, &t->w.arena);
 	put_reason(t, &b);
-	if (ht_fault_has_words((enum ht_fault)t->fault->code) && note->words_count)
-		put_words(t, note, &b);
+	if (ht_fault_has_words((enum ht_fault)t->fault->code))
+		put_words(t, &ht_image_notes(t->image)[t->fault->step], &b);
 	put_frames(t, &b);
-	return ht_error(t->d, status_of(t->fault->code),
+	st = ht_error(t->d, status_of(t->fault->code),
 		(struct ht_where){ .node = ht_str(node_of(t, t->fault->step)), .offset = -1 },
 		"%.*s", (int)b.n, b.p);
+	if (st == HT_E_INPUT)
+		note_kernel(t);
+	return st;
 }
 
-enum ht_status ht_fault_tell(const struct ht_image *x, const struct ht_rt_fault *fault,
-	uint64_t iterations, struct ht_diags *d)
+enum ht_status ht_fault_tell(const struct ht_program *p, const struct ht_rt_fault *fault,
+	uint64_t iterations, bool seen, struct ht_diags *d)
 {
-	struct telling t = { .image = x, .fault = fault, .iterations = iterations, .d = d };
+	struct telling t = { .program = p,
+		.image = p->rt.image,
+		.seen = seen,
+		.fault = fault,
+		.iterations = iterations,
+		.d = d };
 
 	return ht_work_run(&t.w, tell, &t, d);
 }

@@ -10,7 +10,7 @@
 /* Compilations that leave files behind besides run each time. */
 static bool writes_files(const struct ht_policy *p)
 {
-	return p && (p->dump_graphs || p->debug_level || p->fusion_result || p->export_stat);
+	return p && (p->dump_graphs || ht_policy_debugs(p) || p->fusion_result || p->export_stat);
 }
 
 bool ht_graph_is_cached(const struct ht_wanted *w)
@@ -18,7 +18,7 @@ bool ht_graph_is_cached(const struct ht_wanted *w)
 	/* A graph of memory has no file whose hash says what it is; options that do not go together
 	 * are told of by the compilation. */
 	return w->model->cache && w->model->graph->inputs && !w->opt->numerics && !w->opt->tee &&
-	       !writes_files(w->policy) &&
+	       !w->opt->lines && !writes_files(w->policy) &&
 	       (!w->policy || ht_policy_check(w->policy, NULL) == HT_OK);
 }
 

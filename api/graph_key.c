@@ -9,21 +9,6 @@
 
 /* ---- fields ---- */
 
-/* As it is compiled: an open first dimension counts as 1, whether somebody said so or not, unless it stays
- * open. */
-static struct ht_shape closed(const struct ht_value_info *v, bool open, struct ht_arena *a)
-{
-	struct ht_shape s = { v->rank, v->dim };
-	int64_t *dim;
-
-	if (v->rank < 1 || v->dim[0] >= 0 || open)
-		return s;
-	s = ht_shape_make(a, v->rank, v->dim);
-	dim = (int64_t *)(uintptr_t)s.dim;
-	dim[0] = 1;
-	return s;
-}
-
 static void put_inputs(struct ht_key_text *k, const struct ht_model *m, struct ht_arena *a)
 {
 	struct ht_buf b;
@@ -33,14 +18,17 @@ static void put_inputs(struct ht_key_text *k, const struct ht_model *m, struct h
 
 		ht_buf_init(&b, a);
 		ht_printf(&b, "%s %s", v->name, ht_dtype_info(v->dtype)->name);
-		ht_shape_print(closed(v, m->open[0].stay, a), &b);
+		ht_shape_print((struct ht_shape){ v->rank, v->dim }, &b);
 		ht_key_field(k, "feed", ht_buf_str(&b));
 	}
-	for (int i = 0; i < HT_MOST_SIZES; i++)
-		if (m->open[i].stay)
+	for (int i = 0; i < HT_MOST_SIZES; i++) {
+		struct ht_open_sizes open = ht_model_open(m, i);
+
+		if (open.stay)
 			ht_key_field(k, "open-sizes",
-				ht_str_printf(a, "%d %lld %lld", i, (long long)m->open[i].least,
-					(long long)m->open[i].most));
+				ht_str_printf(a, "%d %lld %lld", i, (long long)open.least,
+					(long long)open.most));
+	}
 }
 
 static void put_outputs(struct ht_key_text *k, const struct ht_model *m, struct ht_arena *a)

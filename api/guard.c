@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Whether an error with this status is the last message, and was added after `before`. */
 static bool is_said(const struct ht_diags *d, const struct ht_diag *before, enum ht_status st)
@@ -70,14 +69,6 @@ void ht_bytes_free(struct ht_bytes *b)
 	free(b->p);
 	b->p = NULL;
 	b->n = 0;
-}
-
-int64_t ht_now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
 void ht_work_init(struct ht_work *w)

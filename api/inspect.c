@@ -136,37 +136,6 @@ static enum ht_status judge(struct inspect *s, enum ht_status st, const struct h
 
 /* ---- what run would refuse ---- */
 
-static bool is_open(const struct ht_value_info *v)
-{
-	for (int32_t i = 1; i < v->rank; i++)
-		if (v->dim[i] < 0)
-			return true;
-	return v->rank < 0;
-}
-
-/* "x:1,?,?,3;y:?" of the inputs whose shapes a run has to be told. */
-static struct ht_str open_shapes(struct inspect *s)
-{
-	struct ht_buf b;
-
-	ht_buf_init(&b, s->kept);
-	for (size_t i = 0; i < s->m->inputs; i++) {
-		const struct ht_value_info *v = &s->m->input[i];
-
-		if (!is_open(v))
-			continue;
-		ht_printf(&b, "%s%s:%s", b.n ? ";" : "", v->name, v->rank < 0 ? "?" : "");
-		for (int32_t k = 0; k < v->rank; k++) {
-			ht_puts(&b, k ? "," : "");
-			if (v->dim[k] < 0 && k)
-				ht_putc(&b, '?');
-			else
-				ht_printf(&b, "%lld", (long long)(v->dim[k] < 0 ? 1 : v->dim[k]));
-		}
-	}
-	return ht_buf_str(&b);
-}
-
 /* Refusals of passes, which come before what cannot be lowered is asked. */
 static void refuse_errors(struct inspect *s, const struct ht_diags *quiet)
 {
@@ -215,7 +184,7 @@ static enum ht_status add_unlowered(struct inspect *s)
 	struct ht_graph *g;
 
 	s->keep_variables = true;
-	if (prepare(s, HT_OPEN_ASSUME, quiet_diags(s), &g) != HT_OK)
+	if (prepare(s, HT_OPEN_ONE, quiet_diags(s), &g) != HT_OK)
 		return HT_OK;
 	ht_find_refusals(g, g->entries, &s->w->arena, &more);
 	for (size_t i = 0; i < more.n; i++) {
@@ -240,9 +209,9 @@ static enum ht_status look_for_unsupported(struct inspect *s)
 	struct ht_lowering *l = HT_NEW(&s->w->arena, struct ht_lowering);
 	enum ht_status st = ht_compile_options_of(&opt, quiet, &opt);
 
-	s->open = open_shapes(s);
+	s->open = ht_model_shapes_to_state(s->m, false, s->kept);
 	if (st == HT_OK)
-		st = ht_lowering_run(s->m, &opt, HT_OPEN_ASSUME,
+		st = ht_lowering_run(s->m, &opt, HT_OPEN_ONE,
 			s->missing ? HT_UPTO_LOOK : HT_UPTO_LAYOUT, NULL, s->w, quiet, l);
 	if (st == HT_OK)
 		st = ht_graph_sort(l->graph, quiet);

@@ -20,6 +20,7 @@ struct making {
 	struct ht_cached *cached;      /* by kernel; without bytes: not there */
 	const struct ht_kernel **want; /* what is to be compiled, and its number */
 	int32_t *number, wants;
+	struct ht_code_how *code; /* by wanted kernel */
 };
 
 const char *ht_code_id(void)
@@ -37,8 +38,8 @@ static void put_emission(struct ht_key_text *key, const struct ht_target *t, str
 	ht_key_field(key, "streams", ht_str_printf(a, "%lld", (long long)t->streams));
 }
 
-struct ht_cache_key ht_kernel_key(
-	const struct ht_kernel *k, const struct ht_target *t, struct ht_arena *a)
+struct ht_cache_key ht_kernel_key(const struct ht_kernel *k, const struct ht_target *t,
+	struct ht_code_how how, struct ht_arena *a)
 {
 	struct ht_key_text key;
 	struct ht_buf text;
@@ -50,37 +51,61 @@ struct ht_cache_key ht_kernel_key(
 	ht_key_field(&key, "cpu", ht_str(t->cpu));
 	ht_key_field(&key, "features", ht_str(t->features));
 	put_emission(&key, t, a);
+	if (how.lines)
+		ht_key_field(&key, "lines", HT_STR("1"));
+	if (how.plain)
+		ht_key_field(&key, "optimized", HT_STR("0"));
 	ht_key_field(&key, "kernel", ht_buf_str(&text));
 	return ht_key_end(&key);
 }
 
-/* ---- an entry's payload: where the code begins to run (8 bytes), zeros up to 64, the code ---- */
+/* ---- an entry's payload: where the code begins to run (8 bytes), where its lines are (8 bytes; 0: it has none), zeros up
+ * to 64, the code, the lines ---- */
 
 enum { CODE_AT = 64 };
 
 static bool open_image(struct ht_str payload, struct ht_kernel_code *out)
 {
-	uint64_t entry;
+	uint64_t head[2], lines;
 
 	if (payload.n <= CODE_AT)
 		return false;
-	memcpy(&entry, payload.p, sizeof entry);
-	*out = (struct ht_kernel_code){ { payload.p + CODE_AT, payload.n - CODE_AT },
-		(size_t)entry };
-	return entry < out->code.n;
+	memcpy(head, payload.p, sizeof head);
+	lines = head[1] ? head[1] : payload.n;
+	if (lines < CODE_AT || lines > payload.n)
+		return false;
+	*out = (struct ht_kernel_code){ { payload.p + CODE_AT, lines - CODE_AT }, (size_t)head[0],
+		{ payload.p + lines, payload.n - lines } };
+	return head[0] < out->code.n;
 }
 
 static void keep_image(struct making *m, int32_t i)
 {
 	const struct ht_kernel_code *image = &m->p->kernel_code[i];
 	char head[CODE_AT] = { 0 };
-	struct ht_str piece[2] = { { head, sizeof head }, image->code };
+	const size_t end = CODE_AT + image->code.n, pad = (8 - end % 8) % 8;
+	const uint64_t about[2] = { image->entry, image->lines.n ? end + pad : 0 };
+	struct ht_str piece[4] = { { head, sizeof head }, image->code, { (char[8]){ 0 }, pad },
+		image->lines };
 
-	memcpy(head, &(uint64_t){ image->entry }, sizeof(uint64_t));
-	ht_cache_put(m->how->cache, &m->key[i], &(struct ht_payload){ piece, 2, 0, 0 }, m->d);
+	memcpy(head, about, sizeof about);
+	ht_cache_put(m->how->cache, &m->key[i],
+		&(struct ht_payload){ piece, image->lines.n ? 4 : 2, 0, 0 }, m->d);
 }
 
 /* ---- what is there, what is not ---- */
+
+static struct ht_code_how code_how(const struct making *m, int32_t kernel)
+{
+	return m->how->code ? m->how->code[kernel] : (struct ht_code_how){ 0 };
+}
+
+static void want(struct making *m, int32_t kernel)
+{
+	m->want[m->wants] = m->plan->kernel[kernel];
+	m->code[m->wants] = code_how(m, kernel);
+	m->number[m->wants++] = kernel;
+}
 
 static void look_up(struct making *m)
 {
@@ -90,13 +115,12 @@ static void look_up(struct making *m)
 		if (k->library)
 			continue;
 		if (m->how->cache) {
-			m->key[i] = ht_kernel_key(k, m->how->target, &m->arena);
+			m->key[i] = ht_kernel_key(k, m->how->target, code_how(m, i), &m->arena);
 			if (ht_cache_get(m->how->cache, &m->key[i], m->d, &m->cached[i]) &&
 				open_image(m->cached[i].payload, &m->p->kernel_code[i]))
 				continue;
 		}
-		m->want[m->wants] = k;
-		m->number[m->wants++] = i;
+		want(m, i);
 	}
 }
 
@@ -105,10 +129,8 @@ static void want_all(struct making *m)
 {
 	m->wants = 0;
 	for (int32_t i = 0; i < m->plan->kernels; i++)
-		if (!m->plan->kernel[i]->library) {
-			m->want[m->wants] = m->plan->kernel[i];
-			m->number[m->wants++] = i;
-		}
+		if (!m->plan->kernel[i]->library)
+			want(m, i);
 }
 
 static enum ht_status compile(struct making *m)
@@ -124,12 +146,13 @@ static enum ht_status compile(struct making *m)
 	ours = !strcmp(p->backend->id(), code_id);
 	if (!ours)
 		want_all(m);
-	HT_TRY(p->backend->compile(m->want, m->wants, m->how->target, m->how->threads,
+	HT_TRY(p->backend->compile(m->want, m->wants, m->how->target, m->code, m->how->threads,
 		m->how->watch, m->d, &p->code, &entry));
 	for (int32_t i = 0; i < m->wants; i++) {
 		struct ht_kernel_code *image = &p->kernel_code[m->number[i]];
 
 		image->code = p->backend->kernel_code(p->code, i, &image->entry);
+		image->lines = p->backend->kernel_lines(p->code, i);
 		if (m->how->cache && ours)
 			keep_image(m, m->number[i]);
 	}
@@ -152,10 +175,11 @@ static enum ht_status join(struct making *m)
 		return ht_error(m->d, HT_E_ENVIRONMENT, HT_NOWHERE, "no memory for code");
 	p->code_map = to;
 	for (int32_t i = 0; i < m->plan->kernels; i++) {
-		struct ht_str *code = &p->kernel_code[i].code;
+		struct ht_str *code = &p->kernel_code[i].code, *lines = &p->kernel_code[i].lines;
 
 		if (!code->n)
 			continue;
+		*lines = ht_str_copy(&p->arena, *lines); /* what the cache lent goes back */
 		memcpy(to, code->p, code->n);
 		code->p = to;
 		to += (code->n + 63) / 64 * 64;
@@ -205,6 +229,7 @@ enum ht_status ht_kernels_make(struct ht_program *p, const struct ht_plan *plan,
 	m->key = HT_NEW_ARRAY(&m->arena, struct ht_cache_key, n);
 	m->want = HT_NEW_ARRAY(&m->arena, const struct ht_kernel *, n);
 	m->number = HT_NEW_ARRAY(&m->arena, int32_t, n);
+	m->code = HT_NEW_ARRAY(&m->arena, struct ht_code_how, n);
 	p->llvm = HT_LLVM_VERSION;
 	look_up(m);
 	st = compile(m);

@@ -100,8 +100,10 @@ struct ht_variant_wanted ht_variant_wanted_of(
 	struct ht_index_input *input = HT_NEW_ARRAY(a, struct ht_index_input, o->inputs);
 
 	for (size_t i = 0; i < o->inputs; i++)
-		input[i] = (struct ht_index_input){ o->input[i].name, "", (size_t)o->input[i].rank,
-			(int64_t *)(uintptr_t)o->input[i].dim };
+		input[i] = (struct ht_index_input){ .name = o->input[i].name,
+			.alias = "",
+			.rank = (size_t)o->input[i].rank,
+			.dim = (int64_t *)(uintptr_t)o->input[i].dim };
 	return (struct ht_variant_wanted){ o->policy, o->target, input, o->inputs, o->batch,
 		rank_of };
 }

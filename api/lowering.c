@@ -254,3 +254,12 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 			"pass '%s' is not in the standard pipeline", stop_after);
 	return HT_OK;
 }
+
+enum ht_status ht_lowering_decide(const struct ht_model *m, const struct ht_compile_options *opt,
+	enum ht_upto upto, struct ht_work *w, struct ht_diags *d, struct ht_lowering *l)
+{
+	if (ht_model_open(m, 0).stay && !m->open[0].stay)
+		ht_note(d, (struct ht_where){ .path = m->graph->path, .offset = -1 },
+			"the open first dimension counts as one row here");
+	return ht_lowering_run(m, opt, HT_OPEN_ONE, upto, NULL, w, d, l);
+}

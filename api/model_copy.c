@@ -10,31 +10,6 @@ static struct ht_where at_node(const struct ht_node *n)
 	};
 }
 
-/* One note tells of all inputs; it names the first few. */
-enum { MOST_NAMED = 3 };
-
-void ht_model_note_open(const struct ht_model *m, struct ht_arena *a, struct ht_diags *d)
-{
-	struct ht_buf names;
-	size_t open = 0;
-
-	if (m->open[0].stay)
-		return;
-	ht_buf_init(&names, a);
-	for (const struct ht_port *p = m->entry->inputs; p; p = p->next) {
-		struct ht_shape s = ht_model_shape(m, p);
-
-		if (s.rank > 0 && s.dim[0] < 0 && ++open <= MOST_NAMED)
-			ht_printf(&names, "%s'%.*s'", open > 1 ? ", " : "", HT_STR_ARG(p->name));
-	}
-	if (open > MOST_NAMED)
-		ht_printf(&names, " and %zu more", open - MOST_NAMED);
-	if (open)
-		ht_note(d, (struct ht_where){ .path = m->graph->path, .offset = -1 },
-			"the open first dimension of input%s %.*s counts as 1", open > 1 ? "s" : "",
-			HT_STR_ARG(ht_buf_str(&names)));
-}
-
 /* `to` is what an open dimension becomes, by its number: a size, a symbol, or HT_DIM_UNKNOWN, which has to be stated. */
 static enum ht_status close_shape(struct ht_arena *a, const struct ht_node *n,
 	const int64_t to[HT_MOST_SIZES], enum ht_open open, struct ht_diags *d,
@@ -45,7 +20,7 @@ static enum ht_status close_shape(struct ht_arena *a, const struct ht_node *n,
 
 	if (open == HT_OPEN_KEEP || ht_shape_known(*shape))
 		return HT_OK;
-	if (shape->rank < 0 && open == HT_OPEN_ASSUME)
+	if (shape->rank < 0 && open == HT_OPEN_ONE)
 		return HT_OK;
 	if (shape->rank < 0)
 		return ht_error(d, HT_E_UNSUPPORTED, at,
@@ -56,7 +31,7 @@ static enum ht_status close_shape(struct ht_arena *a, const struct ht_node *n,
 			continue;
 		if (i < HT_MOST_SIZES)
 			dim[i] = to[i];
-		if (dim[i] == HT_DIM_UNKNOWN && open != HT_OPEN_ASSUME)
+		if (dim[i] == HT_DIM_UNKNOWN && open != HT_OPEN_ONE)
 			return ht_error(d, HT_E_UNSUPPORTED, at,
 				"dimension %d of this input is open; state it with --input-shape, a "
 				"number or a range such as 1..128",
@@ -99,8 +74,8 @@ static enum ht_status state_shape(const struct ht_model *m, struct ht_port *p,
 	const struct ht_tensor *t = ht_model_default(n);
 	struct ht_shape s = ht_model_shape(m, from);
 
-	p->open = open != HT_OPEN_KEEP && m->open[0].stay && !n->graph->sizes && s.rank > 0 &&
-		  s.dim[0] < 0;
+	p->open = open != HT_OPEN_KEEP && to[0] < HT_DIM_UNKNOWN && !n->graph->sizes &&
+		  s.rank > 0 && s.dim[0] < 0;
 	/* A default may be of one of the shapes that an input takes. */
 	if (open == HT_OPEN_KEEP && t && !is_stated(m, from))
 		return HT_OK;
@@ -136,18 +111,10 @@ static struct ht_port *port_in(struct ht_graph *g, const struct ht_port *from, s
 	return first;
 }
 
-bool ht_model_stays_open(const struct ht_model *m)
+/* Whether some input leaves dimension i open. */
+static bool is_open(const struct ht_model *m, int32_t i)
 {
-	for (int i = 0; i < HT_MOST_SIZES; i++)
-		if (m->open[i].stay)
-			return true;
-	return false;
-}
-
-/* Whether some input leaves dimension i open, which is to stay so. */
-static bool stays(const struct ht_model *m, int32_t i)
-{
-	for (const struct ht_port *p = m->entry->inputs; p && m->open[i].stay; p = p->next) {
+	for (const struct ht_port *p = m->entry->inputs; p; p = p->next) {
 		struct ht_shape s = ht_model_shape(m, p);
 
 		if (i < s.rank && s.dim[i] < 0)
@@ -156,10 +123,26 @@ static bool stays(const struct ht_model *m, int32_t i)
 	return false;
 }
 
+bool ht_model_leaves_open(const struct ht_model *m)
+{
+	for (int32_t i = 0; i < HT_MOST_SIZES; i++)
+		if (!m->open[i].stay && is_open(m, i))
+			return true;
+	return false;
+}
+
+struct ht_open_sizes ht_model_open(const struct ht_model *m, int32_t i)
+{
+	struct ht_open_sizes s = m->open[i];
+
+	s.stay = is_open(m, i);
+	return s;
+}
+
 static enum ht_status check_open(const struct ht_model *m, struct ht_diags *d)
 {
 	for (int i = 0; i < HT_MOST_SIZES; i++)
-		if (m->open[i].stay && !stays(m, i))
+		if (m->open[i].stay && !is_open(m, i))
 			return ht_error(d, HT_E_USAGE,
 				(struct ht_where){ .path = m->graph->path, .offset = -1 },
 				"dimension %d is to stay open, but the model has no input of which "
@@ -171,30 +154,109 @@ static enum ht_status check_open(const struct ht_model *m, struct ht_diags *d)
 /* Where nobody stated the most: of the first dimension beside others, of others. */
 enum { MOST_ROWS = 64, MOST_OTHERS = 512 };
 
+/* Where nobody stated the least, others than the first have elements. */
 static struct ht_open_size bounds_of(const struct ht_model *m, int32_t axis, int64_t dim)
 {
 	const struct ht_open_sizes *s = &m->open[axis];
 	int64_t most = s->most ? s->most : axis ? MOST_OTHERS : MOST_ROWS;
+	int64_t least = s->least || s->most || !axis ? s->least : 1;
 
-	return (struct ht_open_size){ dim, axis, s->least, most < s->least ? s->least : most };
+	return (struct ht_open_size){
+		.dim = dim, .axis = axis, .least = least, .most = most < least ? least : most
+	};
+}
+
+static bool computes_in(const struct ht_graph *g)
+{
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		if (ht_is(n, HT_COMPUTES_SIZE))
+			return true;
+	return false;
+}
+
+/* Whether some node computes a size: then parts of a batch have not one size each. */
+static bool computes_sizes(const struct ht_graph *g)
+{
+	for (const struct ht_function *f = g->functions; f; f = f->next)
+		if (f->body && computes_in(f->body))
+			return true;
+	return computes_in(g);
+}
+
+/* Whether programs of the model need the most of each open size. */
+static bool has_bounds(const struct ht_model *m)
+{
+	for (int32_t i = 1; i < HT_MOST_SIZES; i++)
+		if (is_open(m, i))
+			return true;
+	return computes_sizes(m->graph);
+}
+
+void ht_model_note_bounds(const struct ht_model *m, struct ht_arena *a, struct ht_diags *d)
+{
+	struct ht_buf b;
+
+	if (!has_bounds(m))
+		return;
+	ht_buf_init(&b, a);
+	for (int32_t i = 0; i < HT_MOST_SIZES; i++)
+		if (is_open(m, i) && !m->open[i].most)
+			ht_printf(&b, "%s%d is at most %lld", b.n ? ", " : "", (int)i,
+				(long long)bounds_of(m, i, 0).most);
+	if (b.n)
+		ht_note(d, (struct ht_where){ .path = m->graph->path, .offset = -1 },
+			"open dimension %.*s, as nobody stated bounds", HT_STR_ARG(ht_buf_str(&b)));
+}
+
+static void put_shape_to_state(struct ht_buf *b, const struct ht_port *p, struct ht_shape s)
+{
+	ht_printf(b, "%s%.*s:%s", b->n ? ";" : "", HT_STR_ARG(p->name), s.rank < 0 ? "?" : "");
+	for (int32_t i = 0; i < s.rank; i++) {
+		ht_puts(b, i ? "," : "");
+		if (s.dim[i] < 0 && i)
+			ht_putc(b, '?');
+		else
+			ht_printf(b, "%lld", (long long)(s.dim[i] < 0 ? 1 : s.dim[i]));
+	}
+}
+
+/* Whether the shape is unknown from dimension `first` on. */
+static bool is_unknown_from(struct ht_shape s, int32_t first)
+{
+	for (int32_t i = first; i < s.rank; i++)
+		if (s.dim[i] < 0)
+			return true;
+	return s.rank < 0;
+}
+
+struct ht_str ht_model_shapes_to_state(const struct ht_model *m, bool rows, struct ht_arena *a)
+{
+	struct ht_buf b;
+
+	ht_buf_init(&b, a);
+	for (const struct ht_port *p = m->entry->inputs; p; p = p->next)
+		if (is_unknown_from(ht_model_shape(m, p), rows ? 0 : 1))
+			put_shape_to_state(&b, p, ht_model_shape(m, p));
+	return ht_buf_str(&b);
 }
 
 /* Sets to[i], what an open dimension i becomes, and the sizes of `g`, if others than the first stay open. */
-static void open_sizes(
-	const struct ht_model *m, struct ht_graph *g, struct ht_arena *a, int64_t to[HT_MOST_SIZES])
+static void open_sizes(const struct ht_model *m, enum ht_open open, struct ht_graph *g,
+	struct ht_arena *a, int64_t to[HT_MOST_SIZES])
 {
-	bool others = false;
+	bool stays[HT_MOST_SIZES], others = computes_sizes(g);
 
 	for (int32_t i = 0; i < HT_MOST_SIZES; i++) {
 		to[i] = i ? HT_DIM_UNKNOWN : 1;
-		others = others || (i && stays(m, i));
+		stays[i] = (open == HT_OPEN_STAY || m->open[i].stay) && is_open(m, i);
+		others = others || (i && stays[i]);
 	}
 	for (int32_t i = 0; i < HT_MOST_SIZES; i++) {
-		if (!stays(m, i))
+		if (!stays[i])
 			continue;
 		to[i] = ht_dim_named(g, i ? ht_str_printf(a, "dim%d", (int)i) : HT_STR("rows"));
 		if (others)
-			g->size[g->sizes++] = bounds_of(m, i, to[i]);
+			ht_graph_add_size(g, bounds_of(m, i, to[i]));
 	}
 }
 
@@ -204,7 +266,7 @@ static enum ht_status state(const struct ht_model *m, struct ht_work *w, enum ht
 {
 	struct ht_entry *e = HT_NEW(&w->arena, struct ht_entry);
 	const struct ht_port *from = m->entry->inputs;
-	int64_t to[HT_MOST_SIZES];
+	int64_t to[HT_MOST_SIZES] = { 0 };
 
 	e->name = m->entry->name;
 	e->method = m->entry->method;
@@ -214,12 +276,10 @@ static enum ht_status state(const struct ht_model *m, struct ht_work *w, enum ht
 	g->entries = e;
 	if (open != HT_OPEN_KEEP) {
 		HT_TRY(check_open(m, d));
-		open_sizes(m, g, &w->arena, to);
+		open_sizes(m, open, g, &w->arena, to);
 	}
 	for (struct ht_port *p = e->inputs; p; p = p->next, from = from->next)
 		HT_TRY(state_shape(m, p, from, to, open, &w->arena, d));
-	if (open != HT_OPEN_KEEP && open != HT_OPEN_TOLD)
-		ht_model_note_open(m, &w->arena, d);
 	return HT_OK;
 }
 

@@ -94,11 +94,26 @@ static void put_depths(struct ht_page_work *w, const cJSON *policy, const cJSON 
 
 /* ---- exponents ---- */
 
+/* Of the smallest normal number, and of the smallest power of two above all finite numbers. */
+static int exponent_of_normals(enum ht_dtype t)
+{
+	return 2 - (1 << (ht_dtype_info(t)->exponent - 1));
+}
+static int exponent_of_infinity(enum ht_dtype t)
+{
+	return 1 << (ht_dtype_info(t)->exponent - 1);
+}
+
 static void put_exponents(struct ht_page_work *w, const cJSON *exponents)
 {
-	static const struct ht_plot_mark mark[] = { { -126, "bfloat16: least normal" },
-		{ -24, "float16: least subnormal" }, { -14, "float16: least normal" },
-		{ 16, "float16: infinity" }, { 128, "bfloat16: infinity" } };
+	const struct ht_plot_mark mark[] = {
+		{ exponent_of_normals(HT_BF16), "bfloat16: least normal" },
+		{ exponent_of_normals(HT_F16) - ht_dtype_info(HT_F16)->mantissa,
+			"float16: least subnormal" },
+		{ exponent_of_normals(HT_F16), "float16: least normal" },
+		{ exponent_of_infinity(HT_F16), "float16: infinity" },
+		{ exponent_of_infinity(HT_BF16), "bfloat16: infinity" },
+	};
 	const cJSON *counts = ht_member(exponents, "counts"), *i;
 	double at = ht_member_number(exponents, "first");
 	struct ht_point *point =

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum ht_status ht_policy_new(const char *name, struct ht_diags *d, struct ht_policy **out)
+/* `text` NULL: by its name. */
+static enum ht_status make(
+	const char *name, const struct ht_str *text, struct ht_diags *d, struct ht_policy **out)
 {
 	struct ht_policy *p = ht_sys_alloc(sizeof *p);
 	enum ht_status st;
@@ -12,13 +14,26 @@ enum ht_status ht_policy_new(const char *name, struct ht_diags *d, struct ht_pol
 	*out = NULL;
 	if (!p)
 		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
-	st = ht_policy_init(p, name, d);
+	st = text ? ht_policy_init_text(p, name, *text, d) : ht_policy_init(p, name, d);
 	p->together = ht_policy_together;
 	if (st == HT_OK)
 		*out = p;
 	else
 		ht_policy_free(p);
 	return st;
+}
+
+enum ht_status ht_policy_new(const char *name, struct ht_diags *d, struct ht_policy **out)
+{
+	return make(name, NULL, d, out);
+}
+
+enum ht_status ht_policy_parse(
+	const char *name, const char *text, size_t n, struct ht_diags *d, struct ht_policy **out)
+{
+	struct ht_str s = { text, n };
+
+	return make(name, &s, d, out);
 }
 
 enum ht_status ht_policy_set(

@@ -112,19 +112,9 @@ static struct ht_lowering *merged_graph(struct making *k, struct ht_lowering *l)
 	quiet = HT_NEW(&k->r->w.arena, struct ht_diags);
 	ht_diags_init(quiet);
 	ht_arena_defer(&k->r->w.arena, release_diags, quiet);
-	if (ht_lowering_run(k->m, k->opt, HT_OPEN_ASSUME, HT_UPTO_MERGED, NULL, &k->r->w, quiet,
-		    merged) != HT_OK)
+	if (ht_lowering_decide(k->m, k->opt, HT_UPTO_MERGED, &k->r->w, quiet, merged) != HT_OK)
 		return NULL;
 	return merged;
-}
-
-static bool has_shapes(const struct ht_graph *g)
-{
-	for (const struct ht_node *n = g->first; n; n = n->next)
-		for (int32_t i = 0; i < n->outs; i++)
-			if (ht_is_float(n->out[i].dtype) && !ht_shape_known(n->out[i].shape))
-				return false;
-	return true;
 }
 
 static void price_cast(
@@ -181,7 +171,7 @@ static void find_fusions(struct making *k, struct ht_lowering *l)
 	c.diags = how.diags = &quiet;
 	c.after = NULL;
 	c.entry = how.entry = g->entries;
-	if (ht_run_passes(g, ht_pipeline_layout, NULL, &c) == HT_OK && has_shapes(g) &&
+	if (ht_run_passes(g, ht_pipeline_layout, NULL, &c) == HT_OK && ht_has_float_shapes(g) &&
 		ht_graph_sort(g, &quiet) == HT_OK) {
 		ht_fusion_of(g, &l->fusions, &w->scratch);
 		ht_arena_release(&w->scratch);
@@ -216,7 +206,7 @@ static void price(struct making *k, struct ht_lowering *l)
 	k->r->data.target = ht_str(target->name);
 	if (!g)
 		return;
-	shapes = has_shapes(g);
+	shapes = ht_has_float_shapes(g);
 	k->r->data.found = &merged->fusions;
 	ht_arena_release(a);
 	find_fusions(k, merged);
@@ -271,9 +261,10 @@ static enum ht_status make(void *arg)
 	HT_TRY(ht_compile_options_of(k->opt, k->d, &opt));
 	k->opt = &opt;
 	k->policy = opt.policy;
-	HT_TRY(ht_lowering_run(k->m, &opt,
-		ht_policy_paints(k->policy) ? HT_OPEN_KEEP : HT_OPEN_ASSUME, HT_UPTO_REPORT, NULL,
-		&r->w, k->d, l));
+	HT_TRY(ht_policy_paints(k->policy)
+			? ht_lowering_run(
+				  k->m, &opt, HT_OPEN_KEEP, HT_UPTO_REPORT, NULL, &r->w, k->d, l)
+			: ht_lowering_decide(k->m, &opt, HT_UPTO_REPORT, &r->w, k->d, l));
 	r->graph = l->graph;
 	r->priced = k->policy && k->policy->priced;
 	r->data = (struct ht_report_data){

@@ -9,6 +9,7 @@ struct ht_report {
 	struct ht_work w;
 	struct ht_report_data data;
 	bool priced;            /* casts are told with what they cost */
+	struct ht_str evidence; /* JSON of the member `search`; empty: there is none */
 	struct ht_graph *graph; /* as decided, with casts; NULL: the report was read from a file */
 	/* Imported node → map: type attribute → struct ht_decided_type, of what changed or was stated;
 	 * sorted.  Empty where the report was read. */

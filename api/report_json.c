@@ -260,5 +260,9 @@ void ht_report_json(struct ht_report *r, struct ht_buf *b)
 	put_choices(&r->data, b);
 	if (d->certificate)
 		ht_certificate_json(b, d->certificate);
+	if (r->evidence.n) {
+		ht_puts(b, ",\n \"search\": ");
+		ht_put_str(b, r->evidence);
+	}
 	ht_puts(b, "}\n");
 }

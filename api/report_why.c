@@ -152,15 +152,15 @@ static enum ht_status answer(void *arg)
 enum ht_status ht_report_why_not(struct ht_report *r, enum ht_dtype dtype, const char *node,
 	enum ht_format format, struct ht_diags *d, struct ht_bytes *out)
 {
-	struct asking k = {
-		.r = r, .node = node, .format = format, .d = d, .out = out, .asked = HT_ASKED_END
-	};
+	struct asking k = { .r = r,
+		.node = node,
+		.format = format,
+		.d = d,
+		.out = out,
+		.asked = ht_asked_of(dtype) };
 	enum ht_status st;
 
 	*out = (struct ht_bytes){ 0 };
-	for (int a = 0; a < HT_ASKED_END; a++)
-		if (ht_asked_dtype((enum ht_asked)a) == dtype)
-			k.asked = (enum ht_asked)a;
 	if (k.asked == HT_ASKED_END || !r->graph ||
 		(format != HT_FORMAT_TEXT && format != HT_FORMAT_JSON))
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE,

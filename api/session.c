@@ -1,4 +1,5 @@
 /* Sessions: variables, and programs over them. */
+#include "api/device.h"
 #include "api/session.h"
 
 #include <errno.h>
@@ -39,11 +40,31 @@ void ht_session_free(struct ht_session *s)
 	free(s);
 }
 
+/* What the caller bounds runs by, and the threads for them. */
+static enum ht_status make_pool(struct ht_session *s, struct ht_diags *d)
+{
+	struct ht_cores cores;
+
+	s->limits = (struct ht_context_options)HT_CONTEXT_OPTIONS_INIT;
+	HT_TRY(ht_caller_options(
+		s->opt.limits, "ht_context_options", &s->limits, sizeof s->limits, d));
+	if (s->limits.device) {
+		s->device = *s->limits.device;
+		s->limits.device = &s->device;
+		HT_TRY(ht_device_find(s->device, &cores, d));
+	}
+	s->pool = ht_rt_pool_new_on(s->opt.threads, s->limits.device ? &cores : NULL);
+	return s->pool ? HT_OK
+		       : ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE,
+				 "no memory or threads for a session");
+}
+
 enum ht_status ht_session_new(
 	const struct ht_session_options *opt, struct ht_diags *d, struct ht_session **out)
 {
 	struct ht_session_options all = HT_SESSION_OPTIONS_INIT;
 	struct ht_session *s;
+	enum ht_status st;
 
 	*out = NULL;
 	HT_TRY(ht_caller_options(opt, "ht_session_options", &all, sizeof all, d));
@@ -66,14 +87,12 @@ enum ht_status ht_session_new(
 	ht_map_init(&s->entries, &s->arena);
 	ht_map_init(&s->notes, &s->arena);
 	ht_map_init(&s->keys, &s->arena);
-	s->pool = ht_rt_pool_new(all.threads);
-	if (!s->pool) {
+	st = make_pool(s, d);
+	if (st == HT_OK)
+		*out = s;
+	else
 		ht_session_free(s);
-		return ht_error(
-			d, HT_E_ENVIRONMENT, HT_NOWHERE, "no memory or threads for a session");
-	}
-	*out = s;
-	return HT_OK;
+	return st;
 }
 
 /* ---- an entry's variables and streams ---- */
@@ -191,13 +210,15 @@ struct adding {
 
 static enum ht_status bind(void *arg)
 {
-	struct ht_context_options opt = HT_CONTEXT_OPTIONS_INIT;
 	struct adding *a = arg;
 	struct ht_session *s = a->s;
+	struct ht_context_options opt = s->limits;
 
 	opt.threads = s->opt.threads;
 	opt.keep_subnormals = s->opt.keep_subnormals;
 	opt.cancel = s->opt.cancel;
+	opt.guard = HT_GUARD_NONE;
+	opt.max_iterations = 0;
 	HT_TRY(take_variables(s, a->e, a->d));
 	HT_TRY(ht_context_sharing(
 		a->e->program, &opt, s->pool, a->e->memory, a->d, &a->e->context));
@@ -266,6 +287,13 @@ const struct ht_program *ht_session_program(const struct ht_session *s, const ch
 	const struct ht_session_entry *e = ht_map_get(&s->entries, ht_str(name));
 
 	return e ? e->program : NULL;
+}
+
+struct ht_context *ht_session_context(const struct ht_session *s, const char *name)
+{
+	const struct ht_session_entry *e = ht_map_get(&s->entries, ht_str(name));
+
+	return e ? e->context : NULL;
 }
 
 /* ---- runs ---- */

@@ -44,6 +44,8 @@ struct ht_session_note {
 struct ht_session {
 	struct ht_arena arena; /* allocated from in ht_session_guarded() only, as kept_arena */
 	struct ht_session_options opt;
+	struct ht_context_options limits;
+	int32_t device; /* of `limits` */
 	uint64_t seed;
 	struct ht_rt_pool *pool;
 	struct ht_map variables, entries, notes;

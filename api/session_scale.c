@@ -3,8 +3,6 @@
 
 #include "passes/passes.h"
 
-#include <string.h>
-
 static const struct ht_str note_name = { "loss_scale", sizeof "loss_scale" - 1 };
 
 static bool is_scaled(const struct ht_session *s)
@@ -67,9 +65,7 @@ int ht_session_loss_scale(const struct ht_session *s, struct ht_loss_scale *out)
 
 	if (!x->loss)
 		return 0;
-	memcpy((char *)out + sizeof out->struct_size, (const char *)&all + sizeof all.struct_size,
-		(out->struct_size < sizeof all ? out->struct_size : sizeof all) -
-			sizeof all.struct_size);
+	ht_caller_result(out, &all, sizeof all);
 	return 1;
 }
 

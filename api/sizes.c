@@ -46,8 +46,11 @@ static enum ht_status take(const struct ht_program *p, size_t i, const struct ht
 enum ht_status ht_sizes_take(
 	const struct ht_program *p, const struct ht_array *in, int64_t *size, struct ht_diags *d)
 {
-	for (uint32_t i = 0; i < ht_image_count(p->rt.image, HT_IMAGE_SIZES); i++)
-		size[i] = -1;
+	for (uint32_t i = 0; i < ht_image_count(p->rt.image, HT_IMAGE_SIZES); i++) {
+		const struct ht_image_size *s = &ht_image_sizes(p->rt.image)[i];
+
+		size[i] = s->computed ? s->most : -1;
+	}
 	for (size_t i = 0; i < ht_program_inputs(p); i++)
 		HT_TRY(take(p, i, &in[i], size, d));
 	return HT_OK;
@@ -101,6 +104,14 @@ int ht_program_open(const struct ht_program *p, int64_t *least, int64_t *most)
 	return ht_program_open_dimension(p, 0, least, most);
 }
 
+void ht_sizes_output(
+	const struct ht_program *p, size_t i, const int64_t *size, int64_t *dim, size_t *bytes)
+{
+	for (int32_t k = 0; k < p->output[i].rank; k++)
+		dim[k] = ht_sizes_extent(p, i, k, size);
+	*bytes = (size_t)ht_exec_port_bytes(p->rt.image, output_port(p, i), size);
+}
+
 enum ht_status ht_program_output_for(const struct ht_program *p, const struct ht_array *in,
 	size_t ins, size_t i, int64_t *dim, size_t *bytes, struct ht_diags *d)
 {
@@ -112,9 +123,7 @@ enum ht_status ht_program_output_for(const struct ht_program *p, const struct ht
 			"%zu is asked for",
 			ht_program_inputs(p), ht_program_outputs(p), ins, i);
 	HT_TRY(ht_sizes_take(p, in, size, d));
-	for (int32_t k = 0; k < p->output[i].rank; k++)
-		dim[k] = ht_sizes_extent(p, i, k, size);
-	*bytes = (size_t)ht_exec_port_bytes(p->rt.image, output_port(p, i), size);
+	ht_sizes_output(p, i, size, dim, bytes);
 	return HT_OK;
 }
 

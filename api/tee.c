@@ -27,7 +27,7 @@ enum ht_status ht_tee_names(
 	struct ht_tee_names *s = *out = HT_NEW(&w->arena, struct ht_tee_names);
 	uint32_t position = 0;
 
-	HT_TRY(ht_model_copy(m, w, HT_OPEN_TOLD, d, &s->imported));
+	HT_TRY(ht_model_copy(m, w, HT_OPEN_STAY, d, &s->imported));
 	passes.entry = s->imported->entries;
 	HT_TRY(ht_run_passes(s->imported, "feeds,split_fused,prune,inline", NULL, &passes));
 	s->arena = &w->arena;

@@ -14,6 +14,7 @@ struct ht_code {
 	size_t n, mapped;
 	ht_kernel_fn **entry;
 	struct place *place; /* of each kernel */
+	char *lines;         /* of all kernels */
 };
 
 /* One thread's share; the first thread is the caller's. */
@@ -21,16 +22,17 @@ struct worker {
 	struct job *job;
 	struct ht_unwind unwind;
 	struct ht_arena arena; /* the image */
-	struct ht_buf image;
+	struct ht_buf image, lines;
 	enum ht_status status;
 	struct ht_str wrong;
-	size_t at; /* of the image in the code */
+	size_t at, lines_at; /* of the image in the code, and of its lines */
 };
 
 struct job {
 	const struct ht_kernel *const *kernel;
 	int32_t n;
 	const struct ht_target *target;
+	const struct ht_code_how *how; /* by kernel */
 	const struct ht_watch *watch;
 	atomic_int next, done;
 	atomic_bool stop;
@@ -47,9 +49,26 @@ struct turn {
 struct place {
 	int worker;
 	size_t begin, end, entry;
+	size_t lines, lines_end; /* likewise within the lines */
 };
 
 #define SYMBOL "kernel"
+enum { LINES_ALIGN = 8 };
+
+static const char *keep_lines(struct worker *w, struct ht_object o, struct place *at)
+{
+	struct ht_code_lines lines;
+	const char *wrong = ht_object_lines(o, at->entry - at->begin, w->image.arena, &lines);
+
+	if (wrong)
+		return wrong;
+	while (w->lines.n % LINES_ALIGN)
+		ht_putc(&w->lines, 0);
+	at->lines = w->lines.n;
+	ht_code_lines_pack(&lines, &w->lines);
+	at->lines_end = w->lines.n;
+	return NULL;
+}
 
 /* Object code of kernel i, appended to the worker's image; NULL or what is wrong. */
 static const char *object_code(struct worker *w, struct ht_machine *m, int32_t i,
@@ -60,7 +79,8 @@ static const char *object_code(struct worker *w, struct ht_machine *m, int32_t i
 	struct ht_object o;
 
 	ht_buf_init(&b, scratch);
-	if (!ht_machine_compile(m, w->job->kernel[i], SYMBOL, HT_EMIT_OBJ, scratch, &b))
+	if (!ht_machine_compile(m, w->job->kernel[i], (struct ht_machine_names){ SYMBOL, SYMBOL },
+		    HT_EMIT_OBJ, scratch, &b))
 		return m->wrong.p;
 	o.p = (const uint8_t *)b.p;
 	o.n = b.n;
@@ -69,7 +89,7 @@ static const char *object_code(struct worker *w, struct ht_machine *m, int32_t i
 	at->begin = w->image.n;
 	wrong = ht_object_link(o, SYMBOL, &w->image, &at->entry);
 	at->end = w->image.n;
-	return wrong;
+	return wrong || !w->job->how[i].lines ? wrong : keep_lines(w, o, at);
 }
 
 static enum ht_status compile_one(
@@ -107,17 +127,26 @@ static void after_one(struct worker *w, int number)
 		atomic_store(&j->stop, true);
 }
 
+/* One that compiles so, of two; NULL: w->wrong says why there is none. */
+static struct ht_machine *machine_for(
+	struct worker *w, struct ht_machine m[2], struct ht_code_how how)
+{
+	struct ht_machine *one = &m[how.plain];
+
+	if (!one->tm && !ht_machine_init(one, w->job->target, how)) {
+		w->wrong = ht_str_copy(&w->arena, one->wrong);
+		return NULL;
+	}
+	one->how = how;
+	return one;
+}
+
 static void work_through(struct worker *w, int number)
 {
 	struct job *j = w->job;
-	struct ht_machine m;
+	struct ht_machine m[2] = { 0 }, *one;
 	int32_t turn;
 
-	w->status = HT_E_INTERNAL;
-	if (!ht_machine_init(&m, j->target)) {
-		w->wrong = ht_str_copy(&w->arena, m.wrong);
-		return;
-	}
 	w->status = HT_OK;
 	while (!atomic_load(&j->stop) && (turn = atomic_fetch_add(&j->next, 1)) < j->n) {
 		int32_t i = j->order[turn].kernel;
@@ -125,10 +154,12 @@ static void work_through(struct worker *w, int number)
 		if (j->kernel[i]->library)
 			continue;
 		j->place[i].worker = number;
-		w->status = compile_one(w, &m, i, &j->place[i]);
+		one = machine_for(w, m, j->how[i]);
+		w->status = one ? compile_one(w, one, i, &j->place[i]) : HT_E_INTERNAL;
 		after_one(w, number);
 	}
-	ht_machine_release(&m);
+	for (int i = 0; i < 2; i++)
+		ht_machine_release(&m[i]);
 }
 
 static void start_worker(void *arg, int number)
@@ -142,6 +173,7 @@ static void start_worker(void *arg, int number)
 		return;
 	}
 	ht_buf_init(&w->image, &w->arena);
+	ht_buf_init(&w->lines, &w->arena);
 	work_through(w, number);
 }
 
@@ -213,7 +245,24 @@ static void free_code(struct ht_code *c)
 	munmap(c->p, c->mapped);
 	free(c->entry);
 	free(c->place);
+	free(c->lines);
 	free(c);
+}
+
+/* Joins the workers' lines; false: out of memory. */
+static bool join_lines(struct ht_code *c, struct worker *w, int workers)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < workers; i++) {
+		w[i].lines_at = n;
+		n += (w[i].lines.n + LINES_ALIGN - 1) / LINES_ALIGN * LINES_ALIGN;
+	}
+	c->lines = malloc(n + 1);
+	for (int i = 0; c->lines && i < workers; i++)
+		if (w[i].lines.n)
+			memcpy(c->lines + w[i].lines_at, w[i].lines.p, w[i].lines.n);
+	return c->lines;
 }
 
 static struct ht_code *collect(const struct job *j, struct worker *w, int workers)
@@ -224,29 +273,30 @@ static struct ht_code *collect(const struct job *j, struct worker *w, int worker
 		return NULL;
 	c->entry = calloc((size_t)j->n + 1, sizeof *c->entry);
 	c->place = calloc((size_t)j->n + 1, sizeof *c->place);
-	if (!c->entry || !c->place) {
+	if (!c->entry || !c->place || !join_lines(c, w, workers)) {
 		free_code(c);
 		return NULL;
 	}
 	for (int32_t i = 0; i < j->n; i++) {
 		const struct place *from = &j->place[i];
-		size_t image = w[from->worker].at;
+		size_t image = w[from->worker].at, lines = w[from->worker].lines_at;
 		void *p = (char *)c->p + image + from->entry;
 
 		if (j->kernel[i]->library)
 			continue;
 		memcpy(&c->entry[i], &p, sizeof p);
 		c->place[i] = (struct place){ from->worker, image + from->begin, image + from->end,
-			image + from->entry };
+			image + from->entry, lines + from->lines, lines + from->lines_end };
 	}
 	return c;
 }
 
 static enum ht_status compile(const struct ht_kernel *const *kernel, int32_t n,
-	const struct ht_target *target, int threads, const struct ht_watch *watch,
-	struct ht_diags *d, struct ht_code **out, ht_kernel_fn ***entry)
+	const struct ht_target *target, const struct ht_code_how *how, int threads,
+	const struct ht_watch *watch, struct ht_diags *d, struct ht_code **out,
+	ht_kernel_fn ***entry)
 {
-	struct job j = { .kernel = kernel, .n = n, .target = target, .watch = watch };
+	struct job j = { .kernel = kernel, .n = n, .target = target, .how = how, .watch = watch };
 	struct worker *w;
 	enum ht_status st = HT_OK;
 
@@ -297,8 +347,16 @@ static struct ht_str kernel_code(const struct ht_code *c, int32_t i, size_t *ent
 	return (struct ht_str){ (const char *)c->p + at->begin, at->end - at->begin };
 }
 
+static struct ht_str kernel_lines(const struct ht_code *c, int32_t i)
+{
+	const struct place *at = &c->place[i];
+
+	return (struct ht_str){ c->lines + at->lines, at->lines_end - at->lines };
+}
+
 static enum ht_status emit(const struct ht_kernel *kernel, const char *symbol,
-	const struct ht_target *target, enum ht_emit form, struct ht_diags *d, struct ht_buf *out)
+	const struct ht_target *target, struct ht_code_how how, const char *source,
+	enum ht_emit form, struct ht_diags *d, struct ht_buf *out)
 {
 	struct ht_unwind unwind;
 	struct ht_arena scratch;
@@ -308,7 +366,7 @@ static enum ht_status emit(const struct ht_kernel *kernel, const char *symbol,
 	if (kernel->library)
 		return ht_error(d, HT_E_UNSUPPORTED, HT_NOWHERE,
 			"'%s' is a library kernel, which has no generated code", kernel->library);
-	if (!ht_machine_init(&m, target))
+	if (!ht_machine_init(&m, target, how))
 		return ht_error(d, HT_E_INTERNAL, HT_NOWHERE, "%.*s", HT_STR_ARG(m.wrong));
 	ht_arena_init(&scratch, &unwind);
 	if (setjmp(unwind.env)) {
@@ -316,7 +374,8 @@ static enum ht_status emit(const struct ht_kernel *kernel, const char *symbol,
 		ht_machine_release(&m);
 		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory for code");
 	}
-	ok = ht_machine_compile(&m, kernel, symbol, form, &scratch, out);
+	ok = ht_machine_compile(
+		&m, kernel, (struct ht_machine_names){ symbol, source }, form, &scratch, out);
 	ht_arena_release(&scratch);
 	ht_machine_release(&m);
 	if (!ok)
@@ -349,6 +408,7 @@ const struct ht_backend ht_backend = {
 	.compile = compile,
 	.free = free_code,
 	.kernel_code = kernel_code,
+	.kernel_lines = kernel_lines,
 	.emit = emit,
 	.llvm_version = llvm_version,
 	.id = id,

@@ -295,17 +295,28 @@ static LLVMValueRef tap_number(struct ht_e *e)
 	return q;
 }
 
+/* Where the current panel is in the buffer that the stage in front widens it from. */
+static LLVMValueRef source_of_panel(struct ht_e *e, const struct ht_e_tile *t, struct ht_e_panel p)
+{
+	LLVMValueRef n = e->level[e->level_of[t->c->n]].index, at;
+
+	at = LLVMBuildUDiv(e->b, n, ht_e_i64(e, t->c->nr), "");
+	at = LLVMBuildNSWMul(e->b, at, ht_e_i64(e, p.bytes), "");
+	return ht_e_at(e, e->i8, e->buffer[p.buffer], at);
+}
+
 /* Asks for the next panel; k: steps in depth that are done of the current tap. */
 static void prefetch(struct ht_e *e, const struct ht_e_tile *t, LLVMValueRef k)
 {
-	const int64_t line = (int64_t)t->c->nr * t->c->kp * (int64_t)ht_dtype_info(t->b)->bytes;
-	const struct ht_e_panel p = { tap_count(e) * t->depth * line, tap_count(e) * t->depth };
-	LLVMValueRef done;
+	const int64_t steps = tap_count(e) * t->depth;
+	const struct ht_e_panel p = ht_e_panel_of(e, steps * t->c->nr * t->c->kp, steps);
+	LLVMValueRef done, panel;
 
 	if (!ht_e_panel_lines(e, p))
 		return;
 	done = LLVMBuildNSWMul(e->b, tap_number(e), ht_e_i64(e, t->depth), "");
-	ht_e_prefetch_panel(e, p, t->panel, LLVMBuildNSWAdd(e->b, done, k, ""));
+	panel = p.buffer == t->c->b_buffer ? t->panel : source_of_panel(e, t, p);
+	ht_e_prefetch_panel(e, p, panel, LLVMBuildNSWAdd(e->b, done, k, ""));
 }
 
 /* Steps in depth from `from` on, as many as are whole rounds of the loop, up to `to`. */
@@ -550,6 +561,7 @@ void ht_e_contract_stage(struct ht_e *e)
 	const struct ht_contract *c = &e->s->contract;
 	struct ht_e_matrix matrix;
 
+	ht_e_part(e, HT_PART_CONTRACT, 0);
 	if (!ht_e_has_matrix(e)) {
 		ht_e_nest(e, 0, e->outer, tile);
 		return;

@@ -13,6 +13,7 @@
 #define HT_BACKEND_EMIT_H
 
 #include "backend/backend.h"
+#include "kernel/lines.h"
 
 #include <llvm-c/Core.h>
 
@@ -98,6 +99,9 @@ struct ht_e {
 	struct ht_e_tile *tile;       /* contract.c's, likewise */
 	struct ht_e_matrix *matrix;   /* of the contraction, where it is computed so */
 	LLVMBasicBlockRef here; /* the builder stands in front of this loop; NULL: at the end */
+	/* Where instructions tell their lines (lines.c): */
+	LLVMMetadataRef scope; /* NULL: they do not */
+	int32_t stage, line;   /* the number of the stage; the line of what is being emitted */
 	LLVMBasicBlockRef end_block;
 };
 
@@ -200,19 +204,24 @@ LLVMValueRef ht_e_ordered_end(struct ht_e *e, const struct ht_e_ordered *o, LLVM
 /* ---- prefetch.c ---- */
 void ht_e_prefetch_plan(struct ht_e *e, const struct ht_stage *given); /* `given`: in the kernel */
 void ht_e_prefetch(struct ht_e *e); /* in front of an innermost body, for all of its copies */
-/* A contraction's panels of weights: of so many bytes and steps (of all taps, in depth). */
+/* A contraction's panels of weights where they are in memory, which is what a stage in front widens them from, if one does. */
 struct ht_e_panel {
-	int64_t bytes, steps;
+	int32_t buffer;       /* -1: their part in memory is not known */
+	int64_t bytes, steps; /* of one, of all taps; in depth */
+	int64_t ahead;        /* how many panels further on is the one that is wanted next */
+	int64_t blocks;       /* of rows that pass by while it is not */
 };
-/* Lines of the next panel to ask for with each HT_E_DEPTH_UNROLL steps; 0: none. */
+/* Of `numbers` packed numbers each. */
+struct ht_e_panel ht_e_panel_of(const struct ht_e *e, int64_t numbers, int64_t steps);
+/* Lines of that panel to ask for with each HT_E_DEPTH_UNROLL steps; 0: none. */
 int ht_e_panel_lines(const struct ht_e *e, struct ht_e_panel p);
-/* Prefetches those lines; `panel`: the address of the current one, `done`: its steps so far. */
+/* Prefetches those lines; `panel`: the address of the current one in p.buffer, `done`: its steps so far. */
 void ht_e_prefetch_panel(
 	struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel, LLVMValueRef done);
 
 /* ---- memory.c ---- */
 LLVMValueRef ht_e_load(struct ht_e *e, int32_t x, bool vector);
-void ht_e_store(struct ht_e *e, const struct ht_store *st, LLVMValueRef value);
+void ht_e_store(struct ht_e *e, int32_t store, LLVMValueRef value); /* of the stage */
 int64_t ht_e_bytes(const struct ht_kernel_buffer *b);
 /* Whether loops write the buffer past the caches, where e->streaming. */
 bool ht_e_streams(const struct ht_e *e, int32_t buffer);
@@ -302,11 +311,18 @@ void ht_e_matrix_tap(struct ht_e *e, const struct ht_e_matrix *x, const struct h
 void ht_e_matrix_store(struct ht_e *e, const struct ht_e_matrix *x);
 LLVMValueRef ht_e_matrix_sum(struct ht_e *e, const struct ht_e_matrix *x, int row, int column);
 
+/* ---- lines.c: lines of the kernel's text ---- */
+/* Has all instructions of e->fn tell theirs, of a file `source`. */
+void ht_e_lines_begin(struct ht_e *e, const char *source);
+/* Instructions from here on are of part `i` of the stage; returns the line before, for ht_e_line(). */
+int32_t ht_e_part(struct ht_e *e, enum ht_stage_part part, int32_t i);
+void ht_e_line(struct ht_e *e, int32_t line);
+
 /* ---- function.c ---- */
 void ht_e_attributes(struct ht_e *e, LLVMValueRef fn);
-/* Adds kernel k to module as function `name`. */
+/* Adds kernel k to module as function `name`.  `source`: for ht_e_lines_begin(), or NULL. */
 void ht_e_kernel(const struct ht_kernel *k, const struct ht_target *t, struct ht_arena *a,
-	LLVMModuleRef mod, const char *name);
+	LLVMModuleRef mod, const char *name, const char *source);
 
 /* ---- object.c: from object files to one block of code ---- */
 struct ht_object {
@@ -317,5 +333,10 @@ struct ht_object {
  * function `symbol`.  NULL, or what is wrong with it (static text or made in the image's arena). */
 const char *ht_object_link(
 	struct ht_object o, const char *symbol, struct ht_buf *image, size_t *entry);
+
+/* ---- object_lines.c ---- */
+/* The lines of the object's code, which begins `entry` bytes into its image.  NULL, or what is wrong with it. */
+const char *ht_object_lines(
+	struct ht_object o, size_t entry, struct ht_arena *a, struct ht_code_lines *out);
 
 #endif

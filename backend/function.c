@@ -126,8 +126,9 @@ static void tiles(struct ht_e *e)
 			LLVMBuildICmp(
 				e->b, LLVMIntEQ, e->grid[e->k->grid_dims - 1], ht_e_i64(e, 0), ""),
 			"");
-	for (int32_t i = 0; i < e->k->stages; i++)
-		ht_e_stage(e, &e->k->stage[i]);
+	for (e->stage = 0; e->stage < e->k->stages; e->stage++)
+		ht_e_stage(e, &e->k->stage[e->stage]);
+	ht_e_line(e, 1);
 	fault = LLVMBuildLoad2(e->b, e->i32, e->fault, "");
 	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, fault, LLVMConstNull(e->i32), ""),
 		next, failed);
@@ -175,7 +176,7 @@ static void body(struct ht_e *e)
 }
 
 void ht_e_kernel(const struct ht_kernel *k, const struct ht_target *t, struct ht_arena *a,
-	LLVMModuleRef mod, const char *name)
+	LLVMModuleRef mod, const char *name, const char *source)
 {
 	LLVMContextRef c = LLVMGetModuleContext(mod);
 	struct ht_e *e = HT_NEW(a, struct ht_e);
@@ -197,6 +198,8 @@ void ht_e_kernel(const struct ht_kernel *k, const struct ht_target *t, struct ht
 	make_function(e, name);
 	make_zeros(e);
 	e->b = LLVMCreateBuilderInContext(c);
+	if (source)
+		ht_e_lines_begin(e, source);
 	e->entry = ht_e_block(e, "entry");
 	start = ht_e_block(e, "start");
 	LLVMPositionBuilderAtEnd(e->b, e->entry);

@@ -28,7 +28,7 @@ static bool fail(struct ht_machine *m, const char *what, const char *why)
 	return false;
 }
 
-bool ht_machine_init(struct ht_machine *m, const struct ht_target *t)
+bool ht_machine_init(struct ht_machine *m, const struct ht_target *t, struct ht_code_how how)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	LLVMTargetRef target;
@@ -36,6 +36,7 @@ bool ht_machine_init(struct ht_machine *m, const struct ht_target *t)
 
 	memset(m, 0, sizeof *m);
 	m->target = t;
+	m->how = how;
 	pthread_once(&once, initialize);
 	if (LLVMGetTargetFromTriple(TRIPLE, &target, &why)) {
 		fail(m, "LLVM has no x86-64 target", why);
@@ -43,7 +44,8 @@ bool ht_machine_init(struct ht_machine *m, const struct ht_target *t)
 		return false;
 	}
 	m->tm = LLVMCreateTargetMachine(target, TRIPLE, t->cpu, t->features,
-		LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelSmall);
+		how.plain ? LLVMCodeGenLevelNone : LLVMCodeGenLevelDefault, LLVMRelocPIC,
+		LLVMCodeModelSmall);
 	return m->tm ? true : fail(m, "LLVM does not know the CPU", t->cpu);
 }
 
@@ -124,8 +126,9 @@ static void dispose_context(void *c)
 	LLVMContextDispose(c);
 }
 
-bool ht_machine_compile(struct ht_machine *m, const struct ht_kernel *k, const char *symbol,
-	enum ht_emit form, struct ht_arena *scratch, struct ht_buf *out)
+bool ht_machine_compile(struct ht_machine *m, const struct ht_kernel *k,
+	struct ht_machine_names names, enum ht_emit form, struct ht_arena *scratch,
+	struct ht_buf *out)
 {
 	LLVMContextRef c = LLVMContextCreate();
 	LLVMTargetDataRef layout;
@@ -134,15 +137,15 @@ bool ht_machine_compile(struct ht_machine *m, const struct ht_kernel *k, const c
 	bool ok;
 
 	ht_arena_defer(scratch, dispose_context, c);
-	mod = LLVMModuleCreateWithNameInContext(symbol, c); /* disposed with its context */
+	mod = LLVMModuleCreateWithNameInContext(names.symbol, c); /* disposed with its context */
 	LLVMSetTarget(mod, TRIPLE);
 	layout = LLVMCreateTargetDataLayout(m->tm);
 	LLVMSetModuleDataLayout(mod, layout);
 	LLVMDisposeTargetData(layout);
-	ht_e_kernel(k, m->target, scratch, mod, symbol);
+	ht_e_kernel(k, m->target, scratch, mod, names.symbol, m->how.lines ? names.source : NULL);
 	ok = !LLVMVerifyModule(mod, LLVMReturnStatusAction, &why) || fail(m, "emitted code", why);
 	LLVMDisposeMessage(why);
-	if (!ok || !optimise(m, mod))
+	if (!ok || (!m->how.plain && !optimise(m, mod)))
 		return false;
 	hide_half_minmax(mod);
 	return generate(m, mod, form, out);

@@ -340,7 +340,7 @@ static void scatter(struct ht_e *e, const struct ht_store *st, LLVMTypeRef t, LL
 }
 
 /* A guard that all lanes share redirects the store to unused memory; other guards become masks. */
-void ht_e_store(struct ht_e *e, const struct ht_store *st, LLVMValueRef value)
+static void store(struct ht_e *e, const struct ht_store *st, LLVMValueRef value)
 {
 	int known = st->guard >= 0 ? ht_e_decide(e, st->guard) : 1;
 	enum ht_dtype dtype = e->k->buffer[st->buffer].dtype;
@@ -385,4 +385,12 @@ void ht_e_store(struct ht_e *e, const struct ht_store *st, LLVMValueRef value)
 		store_streaming(e, value, p, (unsigned)e->vl * align);
 	else
 		ht_e_store_at(e, value, p, align);
+}
+
+void ht_e_store(struct ht_e *e, int32_t i, LLVMValueRef value)
+{
+	int32_t line = ht_e_part(e, HT_PART_STORE, i);
+
+	store(e, &e->s->store[i], value);
+	ht_e_line(e, line);
 }

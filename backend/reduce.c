@@ -224,8 +224,10 @@ static void reduce_leaf(struct ht_e *e)
 	do {
 		ht_e_first_copy(e, 0, e->outer);
 		do {
-			for (int i = 0; i < e->s->reds; i++)
+			for (int i = 0; i < e->s->reds; i++) {
+				ht_e_part(e, HT_PART_RED, i);
 				accumulate(e->reducer, i, number % e->reducer->side);
+			}
 		} while (ht_e_next_copy(e, 0, e->outer));
 		number++;
 	} while (ht_e_next_copy(e, e->outer, e->levels));
@@ -329,6 +331,7 @@ void ht_e_reduce(struct ht_e *e)
 	const struct ht_stage *s = e->s;
 	struct ht_e_reducer q = { .e = e };
 	int64_t positions = 1;
+	int32_t line;
 	size_t n = (size_t)s->reds * (size_t)e->memo_size;
 	int lanes = e->vl;
 
@@ -344,6 +347,7 @@ void ht_e_reduce(struct ht_e *e)
 		(s->dim[s->vec].extent % e->lanes != 0 || s->dim[s->vec].cut[0].size))
 		q.narrow = HT_NEW_ARRAY(e->arena, struct acc, n);
 	e->reducer = &q;
+	line = ht_e_part(e, HT_PART_RED, 0);
 	ht_e_first_copy(e, 0, e->outer);
 	do {
 		for (int i = 0; i < s->reds; i++) {
@@ -358,8 +362,11 @@ void ht_e_reduce(struct ht_e *e)
 	if (positions > 0)
 		ht_e_nest(e, e->outer, e->levels, reduce_leaf);
 	do {
-		for (int i = 0; i < s->reds; i++)
+		for (int i = 0; i < s->reds; i++) {
+			ht_e_part(e, HT_PART_RED, i);
 			e->red[i * e->memo_size + outer_memo(e)] = finish(&q, i);
+		}
 	} while (ht_e_next_copy(e, 0, e->outer));
+	ht_e_line(e, line);
 	e->reducer = NULL;
 }

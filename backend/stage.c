@@ -231,7 +231,7 @@ static bool store_some(struct ht_e *e, const bool *of_results, int n)
 	memcpy(e->off, first, sizeof first);
 	for (int i = 0; i < n && more; i++) {
 		for (int32_t k = 0; k < s->stores; k++)
-			ht_e_store(e, &s->store[k], ht_e_natural(e, s->store[k].value));
+			ht_e_store(e, k, ht_e_natural(e, s->store[k].value));
 		more = ht_e_next_copy(e, 0, e->outer);
 	}
 	return more;
@@ -261,7 +261,7 @@ void ht_e_stores(struct ht_e *e)
 	} while (ht_e_next_copy(e, 0, e->outer));
 	do {
 		for (int32_t i = 0; i < s->stores; i++)
-			ht_e_store(e, &s->store[i], ht_e_natural(e, s->store[i].value));
+			ht_e_store(e, i, ht_e_natural(e, s->store[i].value));
 	} while (ht_e_next_copy(e, 0, e->outer));
 }
 
@@ -298,6 +298,7 @@ void ht_e_stage(struct ht_e *e, const struct ht_stage *s)
 	LLVMBasicBlockRef yes, no = NULL;
 	LLVMValueRef some;
 
+	ht_e_part(e, HT_PART_STAGE, 0);
 	if (!runs(e, s, &some))
 		return;
 	if (some) {
@@ -311,6 +312,7 @@ void ht_e_stage(struct ht_e *e, const struct ht_stage *s)
 		ht_e_contract_stage(e);
 	else
 		ht_e_nest(e, 0, e->outer, leaf);
+	ht_e_part(e, HT_PART_STAGE, 0);
 	if (some) {
 		LLVMBuildBr(e->b, no);
 		LLVMMoveBasicBlockAfter(no, LLVMGetInsertBlock(e->b));

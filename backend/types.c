@@ -150,6 +150,7 @@ LLVMValueRef ht_e_alloca(struct ht_e *e, LLVMTypeRef t, unsigned align, const ch
 	if (align)
 		LLVMSetAlignment(v, align);
 	LLVMPositionBuilderAtEnd(e->b, at);
+	ht_e_line(e, e->line);
 	return v;
 }
 

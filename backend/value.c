@@ -180,6 +180,7 @@ LLVMValueRef ht_e_get(struct ht_e *e, int32_t x, bool vector)
 	LLVMBasicBlockRef before = e->here, home = home_of(e, e->info[x].home);
 	LLVMValueRef *slot;
 	int memo = ht_e_memo(e, e->info[x].uses);
+	int32_t line;
 
 	vector = vector && e->vl > 1;
 	slot = &(vector ? e->vector : e->scalar)[x * e->memo_size + memo];
@@ -189,9 +190,11 @@ LLVMValueRef ht_e_get(struct ht_e *e, int32_t x, bool vector)
 		e->end_block = LLVMGetInsertBlock(e->b);
 	if (home != before)
 		stand(e, home);
+	line = ht_e_part(e, HT_PART_X, x);
 	*slot = make(e, x, vector);
 	if (home != before)
 		stand(e, before);
+	ht_e_line(e, line);
 	return *slot;
 }
 

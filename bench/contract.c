@@ -103,7 +103,8 @@ static double measure(const struct problem *p, int32_t nr, int32_t kp, int32_t m
 	if (mr)
 		stage.contract.mr = mr;
 	ht_kernel_verify(&k);
-	if (p->backend->compile(&kernel, 1, p->t, 1, NULL, NULL, &code, &entry) != HT_OK)
+	if (p->backend->compile(&kernel, 1, p->t, &(struct ht_code_how){ 0 }, 1, NULL, NULL, &code,
+		    &entry) != HT_OK)
 		return 0;
 	for (int i = 0; i < 5 || (seconds() - start < 0.3 && i < 1000); i++) {
 		double t = seconds();

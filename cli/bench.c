@@ -29,10 +29,16 @@ static int by_time(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* How many runs to measure, and for how long. */
+/* How many runs to measure, for how long, and in how many contexts at once. */
 struct effort {
-	long long warmup, runs;
+	long long warmup, runs, contexts;
 	double seconds;
+};
+
+/* What one context does, and what came of it. */
+struct measuring {
+	const struct effort *e;
+	struct samples m;
 };
 
 static enum ht_status effort(const struct cli *c, struct effort *e)
@@ -46,12 +52,18 @@ static enum ht_status effort(const struct cli *c, struct effort *e)
 		stop++;
 	if (*stop || stop == text || !(e->seconds >= 0) || e->seconds > 86400)
 		return fail(HT_E_USAGE, "--duration: '%s' is no number of seconds", text);
-	return st == HT_OK ? option_number(c, OPTION_RUNS, 20, 1, MOST, &e->runs) : st;
+	if (st == HT_OK)
+		st = option_number(c, OPTION_RUNS, 20, 1, MOST, &e->runs);
+	if (st == HT_OK)
+		st = option_number(c, OPTION_CONTEXTS, 1, 1, 1024, &e->contexts);
+	return st;
 }
 
-static enum ht_status measure(
-	struct cli *c, struct session *s, const struct effort *e, struct samples *out)
+static enum ht_status measure_one(struct cli *c, struct session *s, void *arg)
 {
+	struct measuring *measuring = arg;
+	const struct effort *e = measuring->e;
+	struct samples *out = &measuring->m;
 	int64_t start;
 	enum ht_status st = HT_OK;
 
@@ -69,7 +81,54 @@ static enum ht_status measure(
 		st = session_run(c, s);
 		out->ns[out->n++] = now_ns() - before;
 	}
+	return st;
+}
+
+/* graph_max_parallel_model_num */
+static enum ht_status bound_contexts(const struct cli *c, struct session *s)
+{
+	const char *most = setting_value(c, "graph_max_parallel_model_num");
+
+	return most ? ht_program_run_at_most(s->program, atoi(most), c->diags) : HT_OK;
+}
+
+/* The runs of all contexts, in one list. */
+static void gather(struct measuring *of, size_t n, struct samples *out)
+{
+	size_t all = 0;
+
+	for (size_t i = 0; i < n; i++)
+		all += of[i].m.n;
+	out->ns = must_alloc((all + 1) * sizeof *out->ns);
+	for (size_t i = 0; i < n; i++) {
+		memcpy(out->ns + out->n, of[i].m.ns, of[i].m.n * sizeof *out->ns);
+		out->n += of[i].m.n;
+		free(of[i].m.ns);
+	}
 	qsort(out->ns, out->n, sizeof *out->ns, by_time);
+}
+
+static enum ht_status measure(
+	struct cli *c, struct session *s, const struct effort *e, struct samples *out)
+{
+	size_t n = (size_t)e->contexts;
+	struct measuring *of;
+	enum ht_status st = bound_contexts(c, s);
+
+	if (n > 1 && (profile_wanted(c) || option_on(c, OPTION_STEPS) || s->dump))
+		return fail(HT_E_USAGE,
+			"--contexts: profiles, steps and dumps are of a single context");
+	of = must_alloc(n * sizeof *of);
+	for (size_t i = 0; i < n; i++)
+		of[i] = (struct measuring){ .e = e };
+	if (st == HT_OK)
+		st = crowd_run(c, s, n, measure_one, of, sizeof *of);
+	if (st == HT_OK)
+		gather(of, n, out);
+	else
+		for (size_t i = 0; i < n; i++)
+			free(of[i].m.ns);
+	free(of);
 	return st;
 }
 
@@ -146,13 +205,13 @@ static enum ht_status put_steps(struct cli *c, struct session *s, struct text *t
 }
 
 static void put_json(struct cli *c, const struct ht_program_info *p, const struct samples *m,
-	long long threads, long long batch, struct text *t)
+	long long threads, long long contexts, long long batch, struct text *t)
 {
 	text_printf(t, "{\"schema\": \"halftone.bench/1\",\n \"model\": ");
 	text_json(t, c->model);
 	text_printf(t,
-		",\n \"policy\": \"%s\",\n \"target\": \"%s\",\n \"threads\": %lld,\n \"batch\": %lld,\n ",
-		p->policy, p->target, threads, batch);
+		",\n \"policy\": \"%s\",\n \"target\": \"%s\",\n \"threads\": %lld,\n \"contexts\": %lld,\n \"batch\": %lld,\n ",
+		p->policy, p->target, threads, contexts, batch);
 	text_without_effect(t, p);
 	text_printf(t,
 		",\n \"latency_ms\": {\"min\": %.6g, \"median\": %.6g, \"p90\": %.6g, \"p99\": %.6g, \"runs\": %zu},\n",
@@ -223,10 +282,12 @@ enum ht_status verb_bench(struct cli *c)
 		if (c->fed_batch)
 			batch = c->fed_batch;
 		if (format == HT_FORMAT_JSON) {
-			put_json(c, &info, &m, threads, batch, &t);
+			put_json(c, &info, &m, threads, e.contexts, batch, &t);
 			text_seed(&t, &s);
 		} else {
 			put_text(&info, &m, &t);
+			if (e.contexts > 1)
+				text_printf(&t, "contexts  %lld at once\n", e.contexts);
 		}
 		profiled = profile_end(c, &s, &t, format);
 		if (option_on(c, OPTION_STEPS))

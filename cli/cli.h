@@ -2,6 +2,7 @@
 #ifndef HT_CLI_H
 #define HT_CLI_H
 
+#include <halftone/compare.h>
 #include <halftone/halftone.h>
 #include <halftone/tool.h>
 
@@ -35,12 +36,13 @@ enum {
 	TRAIN = 524288,
 	OPS = 1048576,
 	REPORT = 2097152,
+	SEARCH = 4194304,
 	POLICY = RUN | BENCH | COMPILE | AOT | OPT | CONVERT | EXPLAIN | CONFIG | CACHE | COMPARE |
 		 TRAIN,
 	ALL_MODEL = RUN | BENCH | COMPILE | AOT | OPT | CONVERT | EXPLAIN | INSPECT | CACHE |
-		    COMPARE | OPS,
-	CACHED = RUN | BENCH | COMPILE | AOT | CONVERT | EXPLAIN | CACHE | COMPARE | TRAIN,
-	EVERY = 4194303
+		    COMPARE | OPS | SEARCH,
+	CACHED = RUN | BENCH | COMPILE | AOT | CONVERT | EXPLAIN | CACHE | COMPARE | TRAIN | SEARCH,
+	EVERY = 8388607
 };
 
 enum option {
@@ -184,6 +186,8 @@ enum ht_status refuse(const struct cli *c, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 size_t ignored_settings(void);
 void print_diags(void);
+/* Likewise of another list, all of it. */
+void print_messages(const struct ht_diags *d);
 /* To standard output, whole or a failure. */
 enum ht_status print_bytes(const struct ht_bytes *b);
 /* A growing text; allocation failures end the tool with HT_E_ENVIRONMENT. */
@@ -348,6 +352,45 @@ void sample_set_close(struct sample_set *s);
 bool is_sample_count(const char *s);                                /* N or N:SEED */
 enum ht_status npy_head_of(const char *path, struct npy_head *out); /* of a .npy file */
 
+/* ---- labelled_set.c: --samples with --reference and --labels ---- */
+
+struct labelled_set {
+	struct cli *c;
+	const struct ht_program *program;
+	size_t rows; /* samples that a run holds */
+	struct ht_value_info *in, *out, label;
+	int64_t label_dim[32];
+	struct sample_set *samples, *reference, *labels; /* NULL: not stated */
+	size_t taken;
+	char *where;
+	bool again; /* opened before */
+};
+struct labelled_sample {
+	const struct ht_array *in, *expected, *label; /* NULL: there is none */
+	size_t ins, expecteds;
+	const char *where; /* valid until the next one */
+};
+/* Whether --reference and --labels make sense. */
+enum ht_status labelled_set_check(const struct cli *c);
+enum ht_status labelled_set_open(
+	struct cli *c, const struct ht_program *p, size_t rows, struct labelled_set *k);
+/* From the first sample again. */
+enum ht_status labelled_set_rewind(struct labelled_set *k);
+/* The samples alone, once more. */
+enum ht_status labelled_set_samples(const struct labelled_set *k, struct sample_set **out);
+enum ht_status labelled_set_next(struct labelled_set *k, struct labelled_sample *out);
+void labelled_set_close(struct labelled_set *k);
+/* What the options say of a comparison, with `threads`. */
+struct comparison_setting {
+	struct ht_compile_options compile;
+	struct ht_comparison_options options; /* refer to `compile` and to the command line */
+};
+void comparison_settings(const struct cli *c, long long threads, struct comparison_setting *s);
+/* The command line, so that a shell reads it back. */
+void text_command(struct text *t, const struct cli *c);
+/* A blank and a word, quoted for a shell where that is needed. */
+void text_word(struct text *t, const char *s);
+
 /* ---- progress.c ---- */
 
 /* One line on standard error, after a second, on a terminal only, unless --quiet. */
@@ -358,7 +401,7 @@ struct progress {
 	bool shown;
 };
 void progress_begin(struct progress *p, const struct cli *c, const char *what);
-void progress_at(struct progress *p, size_t done, size_t all);
+void progress_at(struct progress *p, size_t done, size_t all); /* all 0: not known */
 void progress_end(struct progress *p);
 
 /* ---- samples.c: calibration samples ---- */
@@ -412,6 +455,7 @@ void arrays_free(struct array *a, size_t n);
 struct session {
 	struct ht_model *model;
 	struct ht_program *program;
+	struct ht_context_options context_options;
 	struct ht_context *context;
 	struct array *in, *out;
 	struct ht_array *in_view, *out_view;
@@ -423,6 +467,17 @@ struct session {
 enum ht_status session_open(struct cli *c, struct session *s);
 enum ht_status session_run(struct cli *c, struct session *s);
 void session_close(struct session *s);
+/* A session of the program of another one, which outlives it, fed the same: to run at the same time. */
+enum ht_status session_join(struct cli *c, const struct session *with, struct session *s);
+void session_leave(struct session *s);
+
+/* ---- crowd.c ---- */
+
+/* Calls fn for `n` sessions at once, of which the first is `s`, in the calling thread; `stride` is the distance from the first
+ * one's argument to the next one's. */
+typedef enum ht_status crowd_fn(struct cli *c, struct session *s, void *arg);
+enum ht_status crowd_run(
+	struct cli *c, struct session *s, size_t n, crowd_fn *fn, void *arg, size_t stride);
 /* A member of JSON: the seed that random ops draw by, where there are such. */
 void text_seed(struct text *t, const struct session *s);
 
@@ -435,6 +490,8 @@ enum ht_status check_memory(const struct cli *c, const struct session *s, long l
 
 /* Keeps the process on the cores of the device that is asked for, and its memory near them. */
 enum ht_status use_device(const struct cli *c);
+/* The limits of time that the vendor's options state. */
+void read_limits(const struct cli *c, struct ht_context_options *out);
 
 /* ---- dump.c: tensors of runs as files, as --dump and the vendor's options ask for ---- */
 
@@ -458,6 +515,11 @@ enum ht_status profile_begin(struct cli *c, struct session *s);
 /* Writes the files; the tables go to `out`, in JSON as a member. */
 enum ht_status profile_end(
 	struct cli *c, const struct session *s, struct text *out, enum ht_format format);
+
+/* ---- announce.c: what --jitdump, --perf-map and --gdb tell of kernels ---- */
+
+bool announce_lines(const struct cli *c); /* whether programs are to keep their lines */
+enum ht_status announce(const struct cli *c, const struct ht_program *p);
 
 /* ---- summary.c: statistics of arrays ---- */
 
@@ -503,6 +565,7 @@ enum ht_status verb_help(struct cli *c);
 enum ht_status verb_version(struct cli *c);
 enum ht_status verb_completion(struct cli *c);
 enum ht_status verb_compare(struct cli *c);
+enum ht_status verb_search(struct cli *c);
 enum ht_status verb_train(struct cli *c);
 enum ht_status verb_report(struct cli *c);
 

@@ -13,9 +13,7 @@ struct comparing {
 	struct ht_policy **policy;
 	size_t policies;
 	bool *failed; /* by policy: it could not be compiled */
-	struct ht_value_info *in, *out, label;
-	int64_t label_dim[32];
-	struct sample_set *samples, *reference, *labels;
+	struct labelled_set set;
 	enum ht_comparison_form form;
 	long long threads, runs;
 	size_t nodes_memory;
@@ -41,13 +39,6 @@ static enum ht_status form_of(const struct cli *c, enum ht_comparison_form *out)
 			return HT_OK;
 		}
 	return fail(HT_E_USAGE, "--format: '%s' is none of text, json, csv, md, junit, github", s);
-}
-
-static bool is_array_file(const char *s)
-{
-	size_t n = strlen(s);
-
-	return n > 4 && (!strcmp(s + n - 4, ".npz") || !strcmp(s + n - 4, ".npy"));
 }
 
 static const char *policy_name(const struct cli *c, size_t i)
@@ -104,7 +95,6 @@ static enum ht_status check_nodes(struct comparing *k)
 static enum ht_status check_options(struct comparing *k)
 {
 	struct cli *c = k->c;
-	const char *reference = option(c, OPTION_REFERENCE, "f32");
 	enum ht_status st = form_of(c, &k->form);
 
 	if (st == HT_OK)
@@ -113,33 +103,18 @@ static enum ht_status check_options(struct comparing *k)
 		st = option_number(c, OPTION_RUNS, 10, 0, 1000000, &k->runs);
 	if (st != HT_OK)
 		return st;
-	if (strcmp(reference, "f32") != 0 && !is_array_file(reference))
-		return fail(HT_E_USAGE, "--reference: '%s' is neither f32 nor a .npz or .npy file",
-			reference);
-	if (option_on(c, OPTION_LABELS) && !option_on(c, OPTION_METRIC))
-		return refuse(c, "--labels have no effect without --metric");
-	return check_nodes(k);
+	st = labelled_set_check(c);
+	return st == HT_OK ? check_nodes(k) : st;
 }
 
 /* ---- the comparison ---- */
 
 static enum ht_status start(struct comparing *k)
 {
-	struct ht_comparison_options opt = HT_COMPARISON_OPTIONS_INIT;
-	struct ht_compile_options compile = HT_COMPILE_OPTIONS_INIT;
-	struct cli *c = k->c;
+	struct comparison_setting setting;
 
-	compile.target = option(c, OPTION_TARGET, NULL);
-	compile.block_method = option(c, OPTION_BLOCK_METHOD, NULL);
-	compile.batch_method = option(c, OPTION_BATCH_METHOD, NULL);
-	compile.conv_method = option(c, OPTION_CONV_METHOD, NULL);
-	compile.threads = (int)k->threads;
-	opt.compile = &compile;
-	opt.reference = is_array_file(option(c, OPTION_REFERENCE, "f32")) ? "given" : "f32";
-	opt.metric = option(c, OPTION_METRIC, NULL);
-	opt.tolerance = c->option[OPTION_TOL].value;
-	opt.tolerances = c->option[OPTION_TOL].n;
-	return ht_comparison_new(k->model, &opt, c->diags, &k->comparison);
+	comparison_settings(k->c, k->threads, &setting);
+	return ht_comparison_new(k->model, &setting.options, k->c->diags, &k->comparison);
 }
 
 /* A policy that cannot be compiled is in the report; the others go on. */
@@ -155,129 +130,25 @@ static enum ht_status add_policies(struct comparing *k)
 	return HT_OK;
 }
 
-static void describe(struct comparing *k)
+static enum ht_status take_sample(struct comparing *k)
 {
-	const struct ht_program *p = ht_comparison_program(k->comparison);
+	struct labelled_sample x;
+	enum ht_status st = labelled_set_next(&k->set, &x);
 
-	k->in = must_alloc(ht_program_inputs(p) * sizeof *k->in);
-	k->out = must_alloc(ht_program_outputs(p) * sizeof *k->out);
-	for (size_t i = 0; i < ht_program_inputs(p); i++)
-		ht_program_input(p, i, &k->in[i]);
-	for (size_t i = 0; i < ht_program_outputs(p); i++)
-		ht_program_output(p, i, &k->out[i]);
-}
-
-static enum ht_status open_set(struct comparing *k, const char *option_name,
-	const struct ht_value_info *v, size_t n,
-	bool (*named)(const struct ht_program *p, const char *name, size_t *i), const char *value,
-	struct sample_set **out)
-{
-	struct wanted w = { option_name, v, n, named, ht_comparison_program(k->comparison),
-		.any_float = v == k->out };
-	enum ht_status st = sample_set_open(&w, value, out);
-
-	if (st == HT_OK && k->samples && sample_set_runs(*out) != sample_set_runs(k->samples))
-		return fail(HT_E_INPUT, "%s: '%s' has %zu samples, --samples has %zu", option_name,
-			value, sample_set_runs(*out) * ht_comparison_rows(k->comparison),
-			sample_set_runs(k->samples) * ht_comparison_rows(k->comparison));
-	return st;
-}
-
-static bool input_named(const struct ht_program *p, const char *name, size_t *i)
-{
-	return ht_program_input_named(p, name, i);
-}
-
-static bool output_named(const struct ht_program *p, const char *name, size_t *i)
-{
-	return ht_program_output_named(p, name, i);
-}
-
-static const char *samples_option(const struct comparing *k)
-{
-	return option(k->c, OPTION_SAMPLES, "4:1");
-}
-
-static enum ht_status open_samples(struct comparing *k, struct sample_set **out)
-{
-	return open_set(k, "--samples", k->in,
-		ht_program_inputs(ht_comparison_program(k->comparison)), input_named,
-		samples_option(k), out);
-}
-
-/* A label has any type, and any shape behind its first dimension. */
-static enum ht_status open_labels(struct comparing *k)
-{
-	const char *path = option(k->c, OPTION_LABELS, NULL);
-	size_t rows = ht_comparison_rows(k->comparison);
-	struct npy_head h;
-	enum ht_status st;
-
-	if (!path)
-		return HT_OK;
-	st = npy_head_of(path, &h);
-	if (st != HT_OK)
-		return st;
-	if (h.rank < 1 || h.dim[0] != (int64_t)(sample_set_runs(k->samples) * rows))
-		return fail(HT_E_INPUT, "--labels: '%s' has %lld labels, --samples has %zu samples",
-			path, h.rank < 1 ? 1LL : (long long)h.dim[0],
-			sample_set_runs(k->samples) * rows);
-	memcpy(k->label_dim, h.dim, sizeof k->label_dim);
-	k->label_dim[0] = (int64_t)rows;
-	k->label = (struct ht_value_info){
-		.name = "the labels", .dtype = h.dtype, .rank = h.rank, .dim = k->label_dim
-	};
-	return open_set(k, "--labels", &k->label, 1, input_named, path, &k->labels);
-}
-
-static enum ht_status open_sets(struct comparing *k)
-{
-	const struct ht_program *p = ht_comparison_program(k->comparison);
-	const char *samples = samples_option(k), *reference = option(k->c, OPTION_REFERENCE, "f32");
-	enum ht_status st;
-
-	describe(k);
-	st = open_samples(k, &k->samples);
-	if (st == HT_OK && is_array_file(reference))
-		st = open_set(k, "--reference", k->out, ht_program_outputs(p), output_named,
-			reference, &k->reference);
-	if (st == HT_OK)
-		st = open_labels(k);
-	if (st == HT_OK && is_sample_count(samples))
-		note(k->c, "the samples are random: %zu, seed %s", sample_set_runs(k->samples),
-			strchr(samples, ':') ? strchr(samples, ':') + 1 : "1");
-	return st;
-}
-
-static enum ht_status take_sample(struct comparing *k, size_t number)
-{
-	const struct ht_program *p = ht_comparison_program(k->comparison);
-	const struct ht_array *in, *expected = NULL, *label = NULL;
-	struct text name = { 0 };
-	const char *where, *other;
-	enum ht_status st = sample_set_next(k->samples, &in, &where);
-
-	if (st == HT_OK && k->reference)
-		st = sample_set_next(k->reference, &expected, &other);
-	if (st == HT_OK && k->labels)
-		st = sample_set_next(k->labels, &label, &other);
-	text_printf(&name, "sample %zu (%s)", number + 1, where);
-	if (st == HT_OK)
-		st = ht_comparison_sample(k->comparison, name.p, in, ht_program_inputs(p), expected,
-			expected ? ht_program_outputs(p) : 0, label, k->c->diags);
-	free(name.p);
-	return st;
+	return st == HT_OK ? ht_comparison_sample(k->comparison, x.where, x.in, x.ins, x.expected,
+				     x.expecteds, x.label, k->c->diags)
+			   : st;
 }
 
 static enum ht_status take_samples(struct comparing *k)
 {
-	size_t n = sample_set_runs(k->samples);
+	size_t n = sample_set_runs(k->set.samples);
 	struct progress p;
 	enum ht_status st = HT_OK;
 
 	progress_begin(&p, k->c, "sample");
 	for (size_t i = 0; i < n && st == HT_OK; i++) {
-		st = take_sample(k, i);
+		st = take_sample(k);
 		progress_at(&p, i + 1, n);
 	}
 	progress_end(&p);
@@ -316,7 +187,7 @@ static enum ht_status compare_nodes_of(struct comparing *k, size_t policy)
 		k->policy[policy], k->nodes_memory, k->c->diags);
 
 	if (st == HT_OK)
-		st = open_samples(k, &samples);
+		st = labelled_set_samples(&k->set, &samples);
 	if (st == HT_OK)
 		st = take_nodes(k, samples);
 	sample_set_close(samples);
@@ -368,23 +239,6 @@ static enum ht_status measure(struct comparing *k)
 
 /* ---- the report ---- */
 
-/* The command line, so that a shell reads it back. */
-static void put_command(struct text *t, const struct cli *c)
-{
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789_./=:,+@%-";
-
-	text_printf(t, "halftone");
-	for (int i = 0; i < c->words; i++) {
-		const char *s = c->word[i];
-		bool quote = !*s || s[strspn(s, plain)];
-		text_printf(t, quote ? " '" : " ");
-		for (; *s; s++)
-			text_printf(t, *s == '\'' ? "'\\''" : "%c", *s);
-		text_printf(t, quote ? "'" : "");
-	}
-}
-
 static enum ht_status put_report(struct comparing *k)
 {
 	const char *path = option(k->c, OPTION_OUTPUT, "-");
@@ -393,7 +247,7 @@ static enum ht_status put_report(struct comparing *k)
 	struct ht_bytes b;
 	enum ht_status st;
 
-	put_command(&command, k->c);
+	text_command(&command, k->c);
 	st = ht_comparison_print(&one, 1, k->form, command.p, k->c->diags, &b);
 	free(command.p);
 	if (st == HT_OK)
@@ -416,7 +270,8 @@ static enum ht_status compare(struct comparing *k)
 	if (st == HT_OK)
 		st = start(k);
 	if (st == HT_OK)
-		st = open_sets(k);
+		st = labelled_set_open(k->c, ht_comparison_program(k->comparison),
+			ht_comparison_rows(k->comparison), &k->set);
 	if (st == HT_OK)
 		st = add_policies(k);
 	if (st == HT_OK)
@@ -440,16 +295,12 @@ enum ht_status verb_compare(struct cli *c)
 	if (c->other)
 		return compare_dumps(c);
 	st = compare(&k);
-	sample_set_close(k.samples);
-	sample_set_close(k.reference);
-	sample_set_close(k.labels);
+	labelled_set_close(&k.set);
 	ht_comparison_free(k.comparison);
 	for (size_t i = 0; k.policy && i < k.policies; i++)
 		ht_policy_free(k.policy[i]);
 	free(k.policy);
 	free(k.failed);
-	free(k.in);
-	free(k.out);
 	ht_model_free(k.model);
 	return st;
 }

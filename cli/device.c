@@ -1,51 +1,9 @@
-/* The vendor's device: a NUMA node of this machine. */
+/* The vendor's device, and its limits of time. */
 #include "cli/cli.h"
 
 #include <errno.h>
-#include <sched.h>
-#include <stdio.h>
+#include <limits.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-enum { MOST_NODES = 1024, PREFERRED = 1 /* MPOL_PREFERRED of set_mempolicy(2) */ };
-
-/* "0-3,8": the processors of a node; false: the machine has no such node, or says nothing of it. */
-static bool read_cores(long long node, cpu_set_t *out)
-{
-	char path[96], *line = NULL, *at;
-	size_t cap = 0;
-	FILE *f;
-
-	snprintf(path, sizeof path, "/sys/devices/system/node/node%lld/cpulist", node);
-	f = fopen(path, "re");
-	if (!f)
-		return false;
-	CPU_ZERO(out);
-	at = getline(&line, &cap, f) > 0 ? line : NULL;
-	fclose(f);
-	while (at && *at >= '0' && *at <= '9') {
-		unsigned long first = strtoul(at, &at, 10),
-			      last = *at == '-' ? strtoul(at + 1, &at, 10) : first;
-
-		for (unsigned long i = first; i <= last && i < CPU_SETSIZE; i++)
-			CPU_SET(i, out);
-		at += *at == ',';
-	}
-	free(line);
-	return CPU_COUNT(out) > 0;
-}
-
-static int count_nodes(void)
-{
-	cpu_set_t cores;
-	int n = 0;
-
-	for (int i = 0; i < MOST_NODES; i++)
-		n += read_cores(i, &cores);
-	return n;
-}
 
 /* The option, or the environment's; -1: the whole machine. */
 static enum ht_status device_of(const struct cli *c, long long *out)
@@ -66,26 +24,34 @@ static enum ht_status device_of(const struct cli *c, long long *out)
 
 enum ht_status use_device(const struct cli *c)
 {
-	unsigned long nodes[MOST_NODES / (8 * sizeof(unsigned long))] = { 0 };
-	const size_t word = 8 * sizeof *nodes;
-	cpu_set_t cores, allowed;
 	long long device;
 	enum ht_status st = device_of(c, &device);
 
 	if (st != HT_OK || device < 0)
 		return st;
-	if (device >= MOST_NODES || !read_cores(device, &cores))
-		return fail(HT_E_ENVIRONMENT,
-			"there is no device %lld: a device is a NUMA node with cores, and this machine has %d",
-			device, count_nodes());
-	if (sched_getaffinity(0, sizeof allowed, &allowed) == 0)
-		CPU_AND(&cores, &cores, &allowed);
-	if (sched_setaffinity(0, sizeof cores, &cores) != 0)
-		return fail(HT_E_ENVIRONMENT,
-			"device %lld: this process may not run on its cores: %s", device,
-			strerror(errno));
-	nodes[(size_t)device / word] = 1UL << (size_t)device % word;
-	/* Memory that is far is slower, no error. */
-	syscall(SYS_set_mempolicy, PREFERRED, nodes, (unsigned long)MOST_NODES);
-	return HT_OK;
+	return ht_use_device(device < INT32_MAX ? (int32_t)device : INT32_MAX, c->diags);
+}
+
+/* ---- limits of time ---- */
+
+enum { MS = 1000000, S = 1000000000 /* in nanoseconds */ };
+
+/* As it is stated; 0: it is not, or is none. */
+static uint64_t limit_of(const struct cli *c, const char *name, uint64_t unit)
+{
+	const char *value = setting_value(c, name);
+	long long n = value ? strtoll(value, NULL, 10) : 0;
+
+	if (n <= 0)
+		return 0;
+	return (uint64_t)n < UINT64_MAX / unit ? (uint64_t)n * unit : UINT64_MAX;
+}
+
+void read_limits(const struct cli *c, struct ht_context_options *out)
+{
+	out->timeout_ns = limit_of(c, "graph_exec_timeout", MS);
+	out->sync_timeout_ns = limit_of(c, "stream_sync_timeout", MS);
+	out->turn_timeout_ns = limit_of(c, "event_sync_timeout", MS);
+	out->kernel_timeout_ns = limit_of(c, "op_execute_timeout", S);
+	out->wait_timeout_ns = limit_of(c, "op_wait_timeout", S);
 }

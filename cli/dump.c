@@ -402,13 +402,15 @@ void dump_overflow(struct dump *d, const struct ht_seen *s)
 
 /* ---- faults ---- */
 
-/* The node that the last message is about; d->tensors: no tensor is its result. */
+/* The node that the last error is about; d->tensors: no tensor is its result. */
 static size_t failed_node(const struct dump *d)
 {
 	size_t n = ht_diags_count(d->cli->diags);
-	struct ht_message m = { 0 };
+	struct ht_message m = { .severity = HT_NOTE };
 
-	if (!n || ht_diags_get(d->cli->diags, n - 1, &m) != HT_OK || !m.node)
+	while (n && m.severity == HT_NOTE)
+		ht_diags_get(d->cli->diags, --n, &m);
+	if (!m.node)
 		return d->tensors;
 	for (size_t i = 0; i < d->tensors; i++)
 		if (!strcmp(d->info[i].node, m.node) && d->info[i].kind == HT_TENSOR_COMPUTED)

@@ -4,6 +4,7 @@
  *   dynamic_input                       sizes stay open: within dynamic_inputs_shape_range, else all that the graph leaves open
  *   dynamic_inputs_shape_range          ranges of sizes, used only with dynamic_input
  *   compile_dynamic_mode                all sizes that the graph leaves open stay open
+ *   jit_compile                         with false, likewise
  *   dynamic_graph_execute_mode          lazy_recompile, with dynamic_input: a program is compiled for the sizes of each run */
 #include "cli/cli.h"
 
@@ -149,7 +150,8 @@ enum ht_status take_dynamic(struct cli *c)
 	const char *profiles = setting_value(c, dims);
 	const char *ranges = setting_value(c, ranges_option);
 	bool input = is_true(c, "dynamic_input");
-	bool all = is_true(c, "compile_dynamic_mode"), given = profiles && *profiles;
+	bool all = is_true(c, "compile_dynamic_mode") || is(c, "jit_compile", "false"),
+	     given = profiles && *profiles;
 
 	if (ranges && *ranges && !given && (!input || is(c, mode, "lazy_recompile")))
 		warn(c, "dynamic_inputs_shape_range counts only with dynamic_input=true and "

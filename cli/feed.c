@@ -275,6 +275,7 @@ static enum ht_status compile(struct cli *c, struct session *s, long long thread
 	opt.numerics = option_on(c, OPTION_NUMERICS);
 	opt.threads = (int)threads;
 	opt.tee = dump_tee(c);
+	opt.lines = announce_lines(c);
 	st = compile_shown(c, s->model, &opt, &s->program);
 	ht_policy_free(policy);
 	return st;
@@ -295,6 +296,7 @@ static enum ht_status make_outputs(struct cli *c, struct session *s)
 		s->in_view[i] = s->in[i].a;
 	for (size_t i = 0; i < s->outs && st == HT_OK; i++) {
 		ht_program_output(s->program, i, &v);
+		s->open |= has_open(&v);
 		if (s->open)
 			st = ht_program_output_for(
 				s->program, s->in_view, s->ins, i, dim, &bytes, c->diags);
@@ -363,39 +365,37 @@ void text_seed(struct text *t, const struct session *s)
 			t, ",\n \"seed\": %llu", (unsigned long long)ht_context_seed(s->context));
 }
 
-/* A limit of time in milliseconds among the vendor's options; 0: it is not stated, or is none. */
-static uint64_t stated_ms(const struct cli *c, const char *name)
+static enum ht_status context_options(const struct cli *c, struct ht_context_options *out)
 {
-	const char *value = setting_value(c, name);
-	long long ms = value ? strtoll(value, NULL, 10) : 0;
+	long long threads, iterations = 0;
+	enum ht_status st = option_number(c, OPTION_THREADS, 1, 1, 1024, &threads);
 
-	return ms > 0 ? (uint64_t)ms : 0;
-}
-
-/* The shortest that is stated, in nanoseconds. */
-static uint64_t run_timeout(const struct cli *c)
-{
-	uint64_t graph = stated_ms(c, "graph_exec_timeout"),
-		 stream = stated_ms(c, "stream_sync_timeout"),
-		 ms = graph && (!stream || graph < stream) ? graph : stream;
-
-	return ms < UINT64_MAX / 1000000 ? ms * 1000000 : UINT64_MAX;
+	*out = (struct ht_context_options)HT_CONTEXT_OPTIONS_INIT;
+	if (st == HT_OK)
+		st = option_number(c, OPTION_MAX_ITERATIONS, 0, 1, LLONG_MAX, &iterations);
+	if (st == HT_OK)
+		st = read_guard(c, &out->guard);
+	out->threads = (int)threads;
+	out->max_iterations = (uint64_t)iterations;
+	out->keep_subnormals = option_on(c, OPTION_KEEP_SUBNORMALS);
+	read_limits(c, out);
+	return st;
 }
 
 enum ht_status session_open(struct cli *c, struct session *s)
 {
-	struct ht_context_options opt = HT_CONTEXT_OPTIONS_INIT;
-	long long threads, iterations = 0;
+	long long threads;
 	enum ht_status st = option_number(c, OPTION_THREADS, 1, 1, 1024, &threads);
-
-	if (st == HT_OK)
-		st = option_number(c, OPTION_MAX_ITERATIONS, 0, 1, LLONG_MAX, &iterations);
 
 	memset(s, 0, sizeof *s);
 	if (st == HT_OK)
 		st = fed_parse(c);
 	if (st == HT_OK)
-		st = read_guard(c, &opt.guard);
+		st = load_configs(c);
+	if (st == HT_OK)
+		st = context_options(c, &s->context_options);
+	if (st == HT_OK)
+		st = use_device(c);
 	if (st == HT_OK && ht_is_artefact(c->model)) {
 		st = open_artefact(c, &s->program);
 	} else if (st == HT_OK) {
@@ -404,34 +404,91 @@ enum ht_status session_open(struct cli *c, struct session *s)
 			st = compile(c, s, threads);
 	}
 	if (st == HT_OK)
+		st = announce(c, s->program);
+	if (st == HT_OK)
 		st = check_memory(c, s, threads);
 	if (st == HT_OK)
 		st = feed(c, s);
 	if (st == HT_OK)
 		st = make_outputs(c, s);
-	opt.threads = (int)threads;
-	opt.max_iterations = (uint64_t)iterations;
-	opt.timeout_ns = run_timeout(c);
-	opt.keep_subnormals = option_on(c, OPTION_KEEP_SUBNORMALS);
 	if (st == HT_OK)
-		st = use_device(c);
-	if (st == HT_OK)
-		st = ht_context_new(s->program, &opt, c->diags, &s->context);
+		st = ht_context_new(s->program, &s->context_options, c->diags, &s->context);
 	if (st == HT_OK)
 		st = dump_begin(c, s);
 	return st == HT_OK ? set_seed(c, s) : st;
 }
 
+static void set_output(struct session *s, size_t i, size_t bytes)
+{
+	s->out[i].a.bytes = bytes;
+	s->out_view[i] = s->out[i].a;
+}
+
+/* Sizes that the run computes are the largest before it. */
+static enum ht_status enlarge_outputs(struct cli *c, struct session *s)
+{
+	enum ht_status st = HT_OK;
+	size_t bytes;
+
+	for (size_t i = 0; s->open && i < s->outs && st == HT_OK; i++) {
+		st = ht_program_output_for(
+			s->program, s->in_view, s->ins, i, s->out[i].shape, &bytes, c->diags);
+		set_output(s, i, bytes);
+	}
+	return st;
+}
+
+/* And afterwards what they became. */
+static enum ht_status fit_outputs(struct cli *c, struct session *s)
+{
+	enum ht_status st = HT_OK;
+	size_t bytes;
+
+	for (size_t i = 0; s->open && i < s->outs && st == HT_OK; i++) {
+		st = ht_context_output(s->context, i, s->out[i].shape, &bytes, c->diags);
+		set_output(s, i, bytes);
+	}
+	return st;
+}
+
 enum ht_status session_run(struct cli *c, struct session *s)
 {
-	enum ht_status st;
+	enum ht_status st = enlarge_outputs(c, s);
 
+	if (st != HT_OK)
+		return st;
 	if (s->dump)
 		dump_run_begin(s->dump);
 	st = ht_context_run(s->context, s->in_view, s->ins, s->out_view, s->outs, c->diags);
 	if (s->dump)
 		dump_run_end(s->dump, st);
+	return st == HT_OK ? fit_outputs(c, s) : st;
+}
+
+/* A context and outputs of its own. */
+enum ht_status session_join(struct cli *c, const struct session *with, struct session *s)
+{
+	enum ht_status st;
+
+	*s = (struct session){ .program = with->program,
+		.context_options = with->context_options,
+		.in = with->in,
+		.ins = with->ins,
+		.open = with->open };
+	memcpy(s->size, with->size, sizeof s->size);
+	st = make_outputs(c, s);
+	if (st == HT_OK)
+		st = ht_context_new(s->program, &s->context_options, c->diags, &s->context);
+	if (st == HT_OK)
+		ht_context_set_seed(s->context, ht_context_seed(with->context));
 	return st;
+}
+
+void session_leave(struct session *s)
+{
+	s->program = NULL;
+	s->in = NULL;
+	session_close(s);
 }
 
 void session_close(struct session *s)

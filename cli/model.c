@@ -45,6 +45,46 @@ static struct ht_value_info *inputs_of(const struct ht_model *m)
 	return v;
 }
 
+/* One note names the first few inputs whose size is taken. */
+enum { MOST_NAMED = 3 };
+
+static void note_taken(const struct cli *c, const struct text *named, size_t n, long long taken)
+{
+	char more[40] = "";
+
+	if (n > MOST_NAMED)
+		snprintf(more, sizeof more, " and %zu more", n - MOST_NAMED);
+	note(c, "the open first dimension of input%s %s%s is %lld here; --batch states another",
+		n > 1 ? "s" : "", named->p, more, taken);
+}
+
+/* What runs needs sizes: those that neither options nor arrays state are taken, or asked for. */
+static enum ht_status take_sizes(struct cli *c, struct ht_model *m)
+{
+	long long taken = c->fed_batch ? c->fed_batch : 1;
+	struct text named = { 0 };
+	struct ht_value_info in;
+	size_t n = 0;
+	enum ht_status st = HT_OK;
+
+	for (size_t i = 0; ht_model_input(m, i, &in) && st == HT_OK; i++) {
+		for (int32_t k = 1; k < in.rank && k < MOST_OPEN && st == HT_OK; k++)
+			if (in.dim[k] < 0 && !c->open[k].stay)
+				st = fail(HT_E_UNSUPPORTED,
+					"dimension %d of input '%s' is open; an array states it, or "
+					"--input-shape, by a number or a range such as 1..128",
+					(int)k, in.name);
+		if (in.rank > 0 && in.dim[0] < 0 && !c->open[0].stay && ++n <= MOST_NAMED)
+			text_printf(&named, "%s'%s'", n > 1 ? ", " : "", in.name);
+	}
+	if (st == HT_OK && n) {
+		note_taken(c, &named, n, taken);
+		st = ht_model_set_batch(m, taken, c->diags);
+	}
+	free(named.p);
+	return st;
+}
+
 static enum ht_status configure(struct cli *c, struct ht_model *m, size_t set, long long batch)
 {
 	struct ht_value_info *graph = NULL, *stated = NULL;
@@ -71,6 +111,8 @@ static enum ht_status configure(struct cli *c, struct ht_model *m, size_t set, l
 		st = ht_model_set_batch(m, batch, c->diags);
 	if (st == HT_OK)
 		st = fed_set_shapes(c, m, graph, stated);
+	if (st == HT_OK && c->verb->bit & (RUN | BENCH | COMPARE | SEARCH))
+		st = take_sizes(c, m);
 	free(graph);
 	free(stated);
 	return st;

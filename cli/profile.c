@@ -64,11 +64,26 @@ bool profile_wanted(const struct cli *c)
 	       vendor_profiles(c);
 }
 
+/* aic_metrics, which the vendor reads from the counters of its cores, asks for those of ours where it is stated. */
+static bool counters_wanted(const struct cli *c)
+{
+	char *metrics = vendor_option(c, "aic_metrics");
+
+	free(metrics);
+	return option_on(c, OPTION_COUNTERS) || metrics != NULL;
+}
+
 enum ht_status profile_begin(struct cli *c, struct session *s)
 {
+	enum ht_status st;
+
 	if (!profile_wanted(c))
-		return HT_OK;
-	return ht_context_record(s->context, events_of(c), c->diags);
+		return option_on(c, OPTION_COUNTERS)
+			       ? fail(HT_E_USAGE,
+					 "--counters goes with --profile-table or profiling_mode")
+			       : HT_OK;
+	st = ht_context_record(s->context, events_of(c), c->diags);
+	return st == HT_OK && counters_wanted(c) ? ht_context_count(s->context, 1, c->diags) : st;
 }
 
 /* ---- the steps ---- */
@@ -79,12 +94,46 @@ struct row {
 	double ns, multiply_adds, bytes, limit_ns; /* of all executions */
 };
 
+enum { MOST_COUNTERS = 16 };
+
 struct table {
 	struct ht_recording recording;
 	struct ht_step_profile *step;
 	size_t steps;
 	double ns; /* of all kernels */
+	struct counter {
+		struct ht_counter_info info;
+		double *of; /* by step; NULL: the system refuses */
+		double all;
+	} counter[MOST_COUNTERS];
+	size_t counters; /* 0: none were asked for */
 };
+
+static void read_counters(const struct session *s, struct table *t)
+{
+	struct ht_counter_info info;
+
+	for (t->counters = 0;
+		t->counters < MOST_COUNTERS && ht_context_counter(s->context, t->counters, &info);
+		t->counters++) {
+		struct counter *k = &t->counter[t->counters];
+
+		*k = (struct counter){ .info = info };
+		if (info.refused)
+			continue;
+		k->of = must_alloc((t->steps + 1) * sizeof *k->of);
+		ht_context_counts(s->context, t->counters, k->of, t->steps);
+		for (size_t i = 0; i < t->steps; i++)
+			k->all += k->of[i];
+	}
+}
+
+static void free_table(struct table *t)
+{
+	for (size_t i = 0; i < t->counters; i++)
+		free(t->counter[i].of);
+	free(t->step);
+}
 
 static void read_table(const struct session *s, struct table *t)
 {
@@ -95,6 +144,7 @@ static void read_table(const struct session *s, struct table *t)
 	t->ns = 0;
 	for (size_t i = 0; i < t->steps; i++)
 		t->ns += (double)t->step[i].ns;
+	read_counters(s, t);
 }
 
 static void add(struct row *r, const struct ht_step_profile *s)
@@ -265,6 +315,55 @@ static void put_roofline(struct text *out, const struct table *t)
 
 enum { TOP = 20 };
 
+static const struct table *sorted; /* for longer_step(), which qsort() gives no argument */
+
+static int longer_step(const void *a, const void *b)
+{
+	int64_t x = sorted->step[*(const size_t *)a].ns, y = sorted->step[*(const size_t *)b].ns;
+
+	return (x < y) - (x > y);
+}
+
+static void put_counters_of(struct text *out, const struct table *t, size_t step)
+{
+	for (size_t k = 0; k < t->counters; k++)
+		if (t->counter[k].of)
+			text_printf(out, " %16.6g",
+				share(t->counter[k].of[step], (double)t->recording.runs));
+	text_printf(out, "  %s\n", t->step[step].node);
+}
+
+/* What was not counted, and why. */
+static void put_refusals(struct text *out, const struct table *t)
+{
+	for (size_t k = 0; k < t->counters; k++)
+		if (t->counter[k].info.refused)
+			text_printf(out, "no %s: the system does not count them: %s\n",
+				t->counter[k].info.name, t->counter[k].info.refused);
+}
+
+/* Counts of a run, of the kernels that take longest. */
+static void put_counters(struct text *out, const struct table *t)
+{
+	size_t *order = must_alloc((t->steps + 1) * sizeof *order), counted = 0;
+
+	for (size_t i = 0; i < t->steps; i++)
+		order[i] = i;
+	sorted = t;
+	qsort(order, t->steps, sizeof *order, longer_step);
+	for (size_t k = 0; k < t->counters; k++)
+		if (t->counter[k].of) {
+			text_printf(out, " %16s", t->counter[k].info.name);
+			counted++;
+		}
+	text_printf(out, counted ? "  kernel, counts of a run\n" : "");
+	for (size_t i = 0; counted && i < t->steps && i < TOP; i++)
+		if (t->step[order[i]].executions)
+			put_counters_of(out, t, order[i]);
+	put_refusals(out, t);
+	free(order);
+}
+
 static void put_table_text(struct text *out, const struct table *t)
 {
 	double wall = (double)t->recording.ns * t->recording.threads;
@@ -278,6 +377,7 @@ static void put_table_text(struct text *out, const struct table *t)
 	put_rows(out, t, "op", op_name, TOP);
 	put_rows(out, t, "scope", scope_name, TOP);
 	put_roofline(out, t);
+	put_counters(out, t);
 }
 
 /* ---- as JSON ---- */
@@ -307,8 +407,36 @@ static void put_rows_json(
 	free_rows(row, n);
 }
 
-static void put_kernel_json(struct text *out, const struct ht_step_profile *s)
+/* Of all executions; null: not counted. */
+static void put_counts_json(struct text *out, const struct table *t, size_t step)
 {
+	for (size_t k = 0; k < t->counters; k++) {
+		text_printf(out,
+			k ? ", \"%s\": " : ", \"counters\": {\"%s\": ", t->counter[k].info.name);
+		if (t->counter[k].of)
+			text_printf(out, "%.0f", t->counter[k].of[step]);
+		else
+			text_printf(out, "null");
+	}
+	text_printf(out, t->counters ? "}" : "");
+}
+
+static void put_refused_json(struct text *out, const struct table *t)
+{
+	size_t n = 0;
+
+	text_printf(out, ",\n  \"not_counted\": {");
+	for (size_t k = 0; k < t->counters; k++)
+		if (t->counter[k].info.refused) {
+			text_printf(out, n++ ? ", \"%s\": " : "\"%s\": ", t->counter[k].info.name);
+			text_json(out, t->counter[k].info.refused);
+		}
+	text_printf(out, "}");
+}
+
+static void put_kernel_json(struct text *out, const struct table *t, size_t step)
+{
+	const struct ht_step_profile *s = &t->step[step];
 	const char *const member[] = { "node", "op", "result", "dtypes", "method" };
 	const char *const value[] = { s->node, s->op, s->result, s->dtypes, s->method };
 
@@ -318,10 +446,12 @@ static void put_kernel_json(struct text *out, const struct ht_step_profile *s)
 			text_json(out, value[i]);
 		}
 	text_printf(out,
-		", \"executions\": %llu, \"ms\": %.6g, \"multiply_adds\": %llu, \"bytes\": %llu, \"limit_ms\": %.6g}",
+		", \"executions\": %llu, \"ms\": %.6g, \"multiply_adds\": %llu, \"bytes\": %llu, \"limit_ms\": %.6g",
 		(unsigned long long)s->executions, (double)s->ns / 1e6,
 		(unsigned long long)s->multiply_adds, (unsigned long long)s->bytes,
 		(double)s->limit_ps / 1e9);
+	put_counts_json(out, t, step);
+	text_printf(out, "}");
 }
 
 static void put_table_json(struct text *out, const struct table *t)
@@ -333,11 +463,13 @@ static void put_table_json(struct text *out, const struct table *t)
 		(double)t->recording.ns / 1e6, t->ns / 1e6);
 	for (size_t i = 0; i < t->steps; i++) {
 		text_printf(out, i ? ",\n   " : "\n   ");
-		put_kernel_json(out, &t->step[i]);
+		put_kernel_json(out, t, i);
 	}
 	text_printf(out, "]");
 	put_rows_json(out, t, "by_op", op_name);
 	put_rows_json(out, t, "by_scope", scope_name);
+	if (t->counters)
+		put_refused_json(out, t);
 	text_printf(out, "}");
 }
 
@@ -369,7 +501,10 @@ static enum ht_status write_summary(struct cli *c, const struct table *t, const 
 	enum ht_status st;
 
 	text_printf(&out,
-		"Op Name,OP Type,Output Shapes,Data Types,Method,Count,Total Time(us),Avg Time(us),Ratio(%%),Multiply-Adds,Bytes,Limit(us)\n");
+		"Op Name,OP Type,Output Shapes,Data Types,Method,Count,Total Time(us),Avg Time(us),Ratio(%%),Multiply-Adds,Bytes,Limit(us)");
+	for (size_t k = 0; k < t->counters; k++)
+		text_printf(&out, ",%s", t->counter[k].info.name);
+	text_printf(&out, "\n");
 	for (size_t i = 0; i < t->steps; i++) {
 		const struct ht_step_profile *s = &t->step[i];
 		const char *const text[] = { s->node, s->op, s->result, s->dtypes,
@@ -381,11 +516,17 @@ static enum ht_status write_summary(struct cli *c, const struct table *t, const 
 			csv_text(&out, text[k]);
 			text_printf(&out, ",");
 		}
-		text_printf(&out, "%llu,%.3f,%.3f,%.3f,%llu,%llu,%.3f\n",
+		text_printf(&out, "%llu,%.3f,%.3f,%.3f,%llu,%llu,%.3f",
 			(unsigned long long)s->executions, (double)s->ns / 1e3,
 			share((double)s->ns, (double)s->executions) / 1e3,
 			100 * share((double)s->ns, t->ns), (unsigned long long)s->multiply_adds,
 			(unsigned long long)s->bytes, (double)s->limit_ps / 1e6);
+		for (size_t k = 0; k < t->counters; k++)
+			if (t->counter[k].of)
+				text_printf(&out, ",%.0f", t->counter[k].of[i]);
+			else
+				text_printf(&out, ",N/A");
+		text_printf(&out, "\n");
 	}
 	st = ht_file_write(path, out.p, out.n, c->diags);
 	free(out.p);
@@ -452,6 +593,6 @@ enum ht_status profile_end(
 		st = write_trace(c, s, option(c, OPTION_TRACE, NULL));
 	if (st == HT_OK && vendor_profiles(c))
 		st = write_vendor(c, s, &t);
-	free(t.step);
+	free_table(&t);
 	return st;
 }

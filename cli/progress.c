@@ -25,8 +25,11 @@ void progress_at(struct progress *p, size_t done, size_t all)
 	if (option_on(p->c, OPTION_QUIET) || !isatty(STDERR_FILENO) || spent < 1000 ||
 		now - p->shown_ms < 200 || !done)
 		return;
-	fprintf(stderr, "\r%s %zu of %zu, %lld s left \033[K", p->what, done, all,
-		(spent * (long long)(all - done) / (long long)done + 999) / 1000);
+	fprintf(stderr, "\r%s %zu", p->what, done);
+	if (all)
+		fprintf(stderr, " of %zu, %lld s left ", all,
+			(spent * (long long)(all - done) / (long long)done + 999) / 1000);
+	fputs("\033[K", stderr);
 	p->shown_ms = now;
 	p->shown = true;
 }

@@ -123,23 +123,35 @@ static void put_diag(const struct ht_message *m, const struct ht_bytes *line)
 	fputc('\n', stderr);
 }
 
+static void print_message(const struct ht_diags *d, size_t i)
+{
+	struct ht_message m;
+	struct ht_bytes line;
+
+	ht_diags_get(d, i, &m);
+	if (m.severity != HT_ERROR && option_on(cli, OPTION_QUIET))
+		return;
+	if (ht_diags_line(d, i, &line) == HT_OK)
+		put_diag(&m, &line);
+	else
+		fprintf(stderr, "halftone: %s\n", m.text);
+	ht_bytes_free(&line);
+}
+
+void print_messages(const struct ht_diags *d)
+{
+	print_diags();
+	for (size_t i = 0; i < ht_diags_count(d); i++)
+		print_message(d, i);
+}
+
 void print_diags(void)
 {
 	static size_t dropped;
 	size_t n = ht_diags_count(cli->diags), now = ht_diags_dropped(cli->diags);
 
-	for (; told < n; told++) {
-		struct ht_message m;
-		struct ht_bytes line;
-		ht_diags_get(cli->diags, told, &m);
-		if (m.severity != HT_ERROR && option_on(cli, OPTION_QUIET))
-			continue;
-		if (ht_diags_line(cli->diags, told, &line) == HT_OK)
-			put_diag(&m, &line);
-		else
-			fprintf(stderr, "halftone: %s\n", m.text);
-		ht_bytes_free(&line);
-	}
+	for (; told < n; told++)
+		print_message(cli->diags, told);
 	if (now > dropped)
 		fprintf(stderr, "halftone: %zu further messages are not shown\n", now - dropped);
 	dropped = now;

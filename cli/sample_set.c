@@ -334,13 +334,27 @@ static enum ht_status set_random(struct sample_set *s, const char *value)
 	return HT_OK;
 }
 
+static enum ht_status refuse_open(const struct ht_value_info *v)
+{
+	for (int32_t i = 0; i < v->rank; i++)
+		if (v->dim[i] < 0)
+			return fail(HT_E_UNSUPPORTED,
+				"dimension %d of '%s' is open, but samples are compared in one size; "
+				"state it with --input-shape",
+				(int)i, v->name);
+	return HT_OK;
+}
+
 static enum ht_status make_arrays(struct sample_set *s)
 {
 	enum ht_status st = HT_OK;
 
 	for (size_t i = 0; i < s->w.n && st == HT_OK; i++) {
 		const struct ht_value_info *v = &s->w.v[i];
-		st = array_make(&s->array[i], v->dtype, v->rank, v->dim);
+
+		st = refuse_open(v);
+		if (st == HT_OK)
+			st = array_make(&s->array[i], v->dtype, v->rank, v->dim);
 		s->view[i] = s->array[i].a;
 		s->view[i].dim = s->array[i].shape;
 	}

@@ -113,6 +113,8 @@ static enum ht_status read_options(struct training *t)
 	t->saved.keep = (size_t)keep;
 	t->compile.threads = (int)threads;
 	t->compile.target = option(c, OPTION_TARGET, NULL);
+	t->compile.lines = announce_lines(c);
+	t->compile.tee = dump_tee(c);
 	if (st == HT_OK && option_on(c, OPTION_RESUME) &&
 		(option_on(c, OPTION_RESTORE) || option_on(c, OPTION_INIT_OP)))
 		st = fail(HT_E_USAGE,
@@ -149,7 +151,7 @@ enum ht_status train_open_model(struct training *t)
 	if (st == HT_OK)
 		st = open_policy(c, &t->policy);
 	if (st == HT_OK)
-		st = phases_read(c, t->policy, &t->phases);
+		st = phases_read(c, t->policy, t->steps, t->loop, &t->phases);
 	t->compile.policy = t->policy;
 	return st;
 }
@@ -157,8 +159,15 @@ enum ht_status train_open_model(struct training *t)
 enum ht_status train_open_session(struct training *t)
 {
 	struct ht_session_options opt = HT_SESSION_OPTIONS_INIT;
-	enum ht_status st;
+	struct ht_context_options limits = HT_CONTEXT_OPTIONS_INIT;
+	enum ht_status st = load_configs(t->c);
 
+	if (st == HT_OK)
+		st = use_device(t->c);
+	if (st != HT_OK)
+		return st;
+	read_limits(t->c, &limits);
+	opt.limits = &limits;
 	opt.threads = t->compile.threads;
 	opt.seed = (uint64_t)t->seed;
 	opt.seeded = 1;
@@ -211,20 +220,21 @@ static enum ht_status check_loss(const struct training *t)
 
 static enum ht_status open_steps(struct training *t)
 {
-	static const char *const names[PHASE_KINDS] = { "step", "step in float16",
+	static const char *const names[HT_PHASE_KINDS] = { "step", "step in float16",
 		"step in bfloat16" };
 	struct entry_wanted w = { NULL, t->output, t->outputs, &t->data, OPTION_FEED, t->batch,
 		t->steps };
 	enum ht_status st = HT_OK;
 
-	for (int i = 0; i < PHASE_KINDS && st == HT_OK; i++) {
+	for (int i = 0; i < HT_PHASE_KINDS && st == HT_OK; i++) {
 		if (!t->phases.used[i])
 			continue;
 		w.name = names[i];
-		t->compile.policy = i == PHASE_ORIGINAL ? t->policy : t->phases.low[i];
+		t->compile.policy = i == HT_PHASE_ORIGINAL ? t->policy : t->phases.low[i];
 		st = entry_open(t->c, t->session, t->model, &t->compile, &w, &t->step[i]);
 	}
 	t->compile.policy = t->policy;
+	t->compile.tee = HT_TEE_NOTHING; /* evaluations show none */
 	return st;
 }
 
@@ -258,9 +268,9 @@ enum {
 
 static enum ht_status note_progress(struct training *t, long long step)
 {
-	int64_t value[NOTES] = { step, t->seed, t->batch, t->data.count, t->order.shuffles,
-		(int64_t)t->phases.at, t->phases.within };
+	int64_t value[NOTES] = { step, t->seed, t->batch, t->data.count, t->order.shuffles };
 
+	ht_train_phases_state(t->phases.plan, &value[NOTED_PHASE]);
 	memcpy(&value[NOTED_LOSS], &t->last_loss, sizeof t->last_loss);
 	return ht_session_note(t->session, "train", value, NOTES, t->c->diags);
 }
@@ -284,11 +294,8 @@ static enum ht_status go_on(struct training *t, const char *prefix)
 				"the values alone",
 				prefix, what[i], (long long)noted[i], (long long)mine[i]);
 	t->first = noted[NOTED_STEP];
-	if (noted[NOTED_PHASE] >= 0 && noted[NOTED_PHASE] < (int64_t)t->phases.n) {
-		t->phases.at = (size_t)noted[NOTED_PHASE];
-		t->phases.within = noted[NOTED_WITHIN];
-	}
 	memcpy(&t->last_loss, &noted[NOTED_LOSS], sizeof t->last_loss);
+	ht_train_phases_go_on(t->phases.plan, &noted[NOTED_PHASE], t->first, t->last_loss);
 	return HT_OK;
 }
 
@@ -356,9 +363,11 @@ static enum ht_status evaluate(struct training *t, long long step)
 {
 	enum ht_status st = train_measure(t, step);
 
-	if (st == HT_OK)
-		log_values(&t->log, "evaluation", step, t->measured, t->value, t->measures);
-	return st;
+	if (st != HT_OK)
+		return st;
+	log_values(&t->log, "evaluation", step, t->measured, t->value, t->measures);
+	board_evaluation(&t->board, step, t->measured, t->value, t->measures);
+	return HT_OK;
 }
 
 static enum ht_status save(struct training *t, long long step)
@@ -418,27 +427,29 @@ static enum ht_status check_number(const struct training *t, long long done)
 /* Phases share the session's variables, so a change of phase only selects another program. */
 static enum ht_status run_step(struct training *t, long long i)
 {
-	struct counters now = { i, t->steps, i % t->loop ? 0 : t->loop, t->last_loss };
-	size_t was = t->phases.at;
-	struct phase *p = phases_next(&t->phases, &now);
+	const struct phase *was = phases_current(&t->phases);
+	struct phase *p = phases_next(&t->phases);
 	struct entry *e = &t->step[p->kind];
 	double begun = log_seconds(&t->log);
 	enum ht_status st;
 
-	if (t->phases.at != was)
+	if (p != was)
 		log_values(&t->log,
-			p->kind == PHASE_ORIGINAL ? "original precision" : phase_names[p->kind], i,
-			NULL, NULL, 0);
-	t->log.phase = t->phases.on ? phase_names[p->kind] : NULL;
-	st = entry_run(t->c, t->session, e, t->row, i);
+			p->kind == HT_PHASE_ORIGINAL ? "original precision"
+						     : ht_phase_name(p->kind),
+			i, NULL, NULL, 0);
+	t->log.phase = t->phases.on ? ht_phase_name(p->kind) : NULL;
+	st = train_watched_step(t, e, i);
 	p->steps++;
 	p->seconds += log_seconds(&t->log) - begun;
-	if (st == HT_OK)
-		p->loss = t->last_loss = entry_mean(e, 0);
+	if (st != HT_OK)
+		return st;
+	p->loss = t->last_loss = entry_mean(e, 0);
+	ht_train_phases_count_step(t->phases.plan, t->last_loss);
 	t->scaled = ht_session_loss_scale(t->session, &t->scale);
 	p->skipped += t->scaled && !t->scale.finite;
 	p->scale = t->scale.scale;
-	return st;
+	return HT_OK;
 }
 
 static enum ht_status one_step(struct training *t, long long i)
@@ -454,12 +465,26 @@ static enum ht_status one_step(struct training *t, long long i)
 	return st == HT_OK ? check_scale(t, i + 1) : st;
 }
 
+/* Logs the steps from `first` to `done`, also to the event file.  They began at the time `begun`; `sum` is the sum of their losses. */
+static void log_steps(struct training *t, long long first, long long done, double begun, double sum)
+{
+	const double steps = (double)(done - first), seconds = log_seconds(&t->log) - begun;
+	const struct ht_loss_scale *scale = t->scaled ? &t->scale : NULL;
+	const enum ht_phase_kind *phase = t->phases.on ? &phases_current(&t->phases)->kind : NULL;
+
+	log_loop(&t->log, &(struct logged_loop){ done, done - first, t->last_loss, sum / steps,
+				  (double)done * (double)t->batch / (double)t->data.count, scale });
+	board_steps(&t->board,
+		&(struct board_steps){ done, t->last_loss, t->loop > 1 ? sum / steps : NAN, NAN,
+			seconds > 0 ? steps / seconds : NAN, scale, phase });
+}
+
 /* Runs steps up to the next multiple of --iterations-per-loop or the last step; then evaluates and saves if that is due. */
 static enum ht_status one_loop(struct training *t, long long first, long long *done)
 {
 	long long end = first + t->loop - first % t->loop;
+	double begun = log_seconds(&t->log), sum = 0;
 	enum ht_status st = HT_OK;
-	double sum = 0;
 
 	if (end > t->steps)
 		end = t->steps;
@@ -469,10 +494,7 @@ static enum ht_status one_loop(struct training *t, long long first, long long *d
 	}
 	if (*done == first)
 		return st;
-	log_loop(&t->log, &(struct logged_loop){ *done, *done - first, t->last_loss,
-				  sum / (double)(*done - first),
-				  (double)*done * (double)t->batch / (double)t->data.count,
-				  t->scaled ? &t->scale : NULL });
+	log_steps(t, first, *done, begun, sum);
 	if (st == HT_OK && t->eval_data.n && passes(first, *done, t->eval_every))
 		st = evaluate(t, *done);
 	if (st == HT_OK && t->save && is_due(t, first, *done))
@@ -518,11 +540,11 @@ static double saved_by(const struct phases *all, const struct phase *p)
 	double seconds = 0, steps = 0;
 
 	for (size_t i = 0; i < all->n; i++)
-		if (all->phase[i].kind == PHASE_ORIGINAL) {
+		if (all->phase[i].kind == HT_PHASE_ORIGINAL) {
 			seconds += all->phase[i].seconds;
 			steps += (double)all->phase[i].steps;
 		}
-	if (p->kind == PHASE_ORIGINAL || steps == 0 || !p->steps)
+	if (p->kind == HT_PHASE_ORIGINAL || steps == 0 || !p->steps)
 		return NAN;
 	return seconds / steps * (double)p->steps - p->seconds;
 }
@@ -601,6 +623,7 @@ static enum ht_status report(struct training *t, bool json)
 	double seconds = log_seconds(&t->log), done = (double)(t->steps - t->first);
 	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
 	struct text out = { 0 };
+	enum ht_status printed, profiled;
 
 	ht_program_about(a_step(t)->program, &info);
 	if (!json) {
@@ -610,7 +633,9 @@ static enum ht_status report(struct training *t, bool json)
 		put_phases(t, &out, false);
 		for (size_t i = 0; i < t->measures && t->evaluated; i++)
 			text_printf(&out, "evaluation  %s %.6g\n", t->measured[i], t->value[i]);
-		return text_print(&out);
+		profiled = profile_end(t->c, &t->watched, &out, HT_FORMAT_TEXT);
+		printed = text_print(&out);
+		return printed == HT_OK ? profiled : printed;
 	}
 	text_printf(&out, "{\"schema\": \"halftone.train/1\",\n \"model\": ");
 	text_json(&out, t->c->model);
@@ -631,8 +656,11 @@ static enum ht_status report(struct training *t, bool json)
 		text_printf(&out, ": ");
 		text_number(&out, t->value[i]);
 	}
-	text_printf(&out, "}}\n");
-	return text_print(&out);
+	text_printf(&out, "}");
+	profiled = profile_end(t->c, &t->watched, &out, HT_FORMAT_JSON);
+	text_printf(&out, "}\n");
+	printed = text_print(&out);
+	return printed == HT_OK ? profiled : printed;
 }
 
 /* Makes the outputs of a step: the loss, `others`, the train op. */
@@ -679,13 +707,15 @@ static enum ht_status prepare(struct training *t)
 		st = train_open_session(t);
 	if (st == HT_OK)
 		st = train_open_entries(t);
-	return st == HT_OK ? train_begin(t) : st;
+	if (st == HT_OK)
+		st = train_begin(t);
+	return st == HT_OK ? train_watch_begin(t) : st;
 }
 
 /* Frees the session and the entries, which one run uses; the model, data and policy remain. */
 void train_release_run(struct training *t)
 {
-	for (int i = 0; i < PHASE_KINDS; i++)
+	for (int i = 0; i < HT_PHASE_KINDS; i++)
 		entry_close(&t->step[i]);
 	entry_close(&t->eval);
 	entry_close(&t->rest);
@@ -712,17 +742,29 @@ static void release(struct training *t)
 	free(t->value);
 }
 
+/* Closes the log and the event file. */
+static enum ht_status close_told(struct training *t)
+{
+	enum ht_status log = log_close(&t->log), board = board_close(&t->board);
+
+	return log == HT_OK ? board : log;
+}
+
 enum ht_status verb_train(struct cli *c)
 {
 	struct training t = { .c = c,
 		.compile = HT_COMPILE_OPTIONS_INIT,
 		.last_loss = NAN,
+		.board.c = c,
 		.scale = HT_LOSS_SCALE_INIT };
 	enum ht_format format;
 	enum ht_status st = option_json(c, &format), closed;
 
 	if (st == HT_OK)
 		st = open_data(&t);
+	if (st == HT_OK && sides_wanted(c) && (dump_tee(c) || profile_wanted(c)))
+		st = refuse(c,
+			"dumps and profiles are about one training; --policy and --seeds ask for several");
 	if (st == HT_OK && sides_wanted(c)) {
 		catch_signals();
 		st = sides_run(&t, format == HT_FORMAT_JSON);
@@ -734,15 +776,20 @@ enum ht_status verb_train(struct cli *c)
 	if (st == HT_OK)
 		st = log_open(&t.log, c, t.first, t.steps);
 	t.log.loop = t.loop;
+	if (st == HT_OK)
+		st = board_open(&t.board, c, NULL, t.first);
 	if (st == HT_OK) {
 		catch_signals();
 		st = run_steps(&t);
-		closed = log_close(&t.log);
-		if (st == HT_OK)
-			st = closed;
 	}
+	closed = close_told(&t);
+	if (st == HT_OK)
+		st = closed;
 	if (st == HT_OK)
 		st = report(&t, format == HT_FORMAT_JSON);
+	if (st == HT_OK)
+		st = dump_end(&t.watched);
+	dump_free(t.watched.dump);
 	release(&t);
 	if (st == HT_OK && stopped)
 		raise(stopped);

@@ -9,7 +9,7 @@
 
 /* ---- train_data.c: rows of arrays in files, in an order that a seed gives ---- */
 
-/* One tensor's rows: a file that is mapped, or a member of an archive. */
+/* One tensor's rows: a file that is mapped, a member of an archive, or a feature of records. */
 struct rows {
 	enum option of;            /* --data or --eval */
 	const char *option, *spec; /* the name of that option, and its value as typed */
@@ -17,6 +17,8 @@ struct rows {
 	struct array loaded;       /* of an archive */
 	void *map;                 /* of a file; NULL: none */
 	size_t mapped;
+	struct record_files *records; /* NULL: the rows are no records */
+	char *feature;                /* of records: its name; else NULL */
 	const char *data;
 	enum ht_dtype dtype;
 	int32_t rank; /* with the first dimension */
@@ -31,6 +33,23 @@ struct data {
 /* What `o` (--data or --eval) lists.  All have as many rows. */
 enum ht_status data_open(const struct cli *c, enum option o, struct data *d);
 void data_close(struct data *d);
+
+/* Copies row `row` to `to`. */
+enum ht_status rows_copy(const struct cli *c, const struct rows *r, int64_t row, void *to);
+
+/* ---- train_records.c ---- */
+
+/* Whether `spec` names a file of records: FILE.tfrecord#FEATURE, or a name such as FILE.tfrecord-00000-of-00008. */
+bool is_records(const char *spec);
+/* Opens the files that `spec` names.  records_fit() finds the type and shape of the rows.  Tensors of `d` whose rows come from the
+ * same files share the open files. */
+enum ht_status records_open(const struct cli *c, struct data *d, struct rows *r, const char *spec);
+void records_close(struct rows *r);
+/* Gives the rows the type and shape of the input, and where the graph leaves these open, those of the first record; reads that. */
+enum ht_status records_fit(const struct cli *c, struct rows *r, const struct ht_value_info *v);
+enum ht_status records_read(const struct cli *c, const struct rows *r, int64_t row, void *to);
+
+/* ---- train_data.c: the order of rows ---- */
 
 /* Position p of the endless sequence of epochs, each of which has every row once. */
 struct order {
@@ -96,43 +115,49 @@ enum ht_status save_step(
 
 /* ---- train_phase.c ---- */
 
-enum phase_kind { PHASE_ORIGINAL, PHASE_FAST, PHASE_FAST1, PHASE_KINDS };
-extern const char *const phase_names[PHASE_KINDS];
-
 /* A range of steps in one precision, and its results in this run. */
 struct phase {
-	enum phase_kind kind;
-	long long length; /* in steps; -1: to the end, or until the condition holds */
+	enum ht_phase_kind kind;
 	long long steps, skipped;
 	double seconds;     /* of all its steps */
 	double loss, scale; /* after its last step */
 };
-/* The value of --accelerate-train-mode: low precision until a condition holds, or a list of phases. */
+/* The value of --accelerate-train-mode. */
 struct phases {
-	bool on, by_loss, listed;
+	bool on;
+	struct ht_train_phases *plan;
 	struct phase *phase; /* in order; a single one without the option */
-	size_t n, at;
-	long long within; /* steps of the current phase so far, with those of earlier runs */
-	/* Low precision ends at `ratio` of all steps, or at a loss of `ratio` times `target`. */
-	double ratio, target;
-	/* The environment's counters of the vendor's TellMeStepOrLossHook. */
-	long long step_now;     /* STEP_NOW: steps done elsewhere before this training */
-	long long total_step;   /* TOTAL_STEP: replaces --steps in the condition; 0: not stated */
-	double loss_now;        /* LOSS_NOW: the loss before the first step; 0: not stated */
-	bool used[PHASE_KINDS]; /* a phase has this kind */
-	struct ht_policy *low[PHASE_KINDS]; /* the policy of this kind; NULL: the user's */
+	size_t n;
+	bool used[HT_PHASE_KINDS];             /* a phase has this kind */
+	struct ht_policy *low[HT_PHASE_KINDS]; /* the policy of this kind; NULL: the user's */
 };
-/* `own`: the user's policy; NULL: none, so that types stay as they are. */
-enum ht_status phases_read(struct cli *c, const struct ht_policy *own, struct phases *p);
-/* The state of a training before a step. */
-struct counters {
-	long long done, steps; /* `done` of `steps` steps are done */
-	long long loop;        /* steps of the loop that begins with this step; 0: none begins */
-	double loss;           /* of the last step */
-};
-/* The phase of the next step, which it counts for that phase. */
-struct phase *phases_next(struct phases *p, const struct counters *now);
+/* `own`: the user's policy; NULL: none, so that types stay as they are.  `loop`: the steps of a loop. */
+enum ht_status phases_read(struct cli *c, const struct ht_policy *own, long long steps,
+	long long loop, struct phases *p);
+struct phase *phases_next(struct phases *p); /* of the next step, which becomes the current one */
+struct phase *phases_current(const struct phases *p);
 void phases_free(struct phases *p);
+
+/* ---- train_board.c: event files for TensorBoard ---- */
+
+/* The events of one run, in a folder of its own. */
+struct board {
+	struct ht_event_file *file; /* NULL: no --tensorboard */
+	const struct cli *c;
+};
+/* Opens the folder of --tensorboard, or `run` in it; NULL: there is one run. */
+enum ht_status board_open(struct board *b, const struct cli *c, const char *run, long long first);
+/* The scalars of a loop of steps.  NAN: there is no such value. */
+struct board_steps {
+	long long last;                     /* number of the last step, counted from 1 */
+	double loss, mean_loss, norm, rate; /* rate: steps a second */
+	const struct ht_loss_scale *scale;  /* NULL: the loss is not scaled */
+	const enum ht_phase_kind *phase;    /* NULL: there are no phases */
+};
+void board_steps(struct board *b, const struct board_steps *s);
+void board_evaluation(
+	struct board *b, long long step, const char *const *name, const double *value, size_t n);
+enum ht_status board_close(struct board *b);
 
 /* ---- train_log.c ---- */
 
@@ -175,8 +200,8 @@ struct training {
 	struct ht_compile_options compile;
 	struct data data, eval_data;
 	struct order order;
-	struct entry step[PHASE_KINDS]; /* programs of a step, by kind of phase */
-	struct entry eval, rest;        /* evaluation of a full batch, and of the last rows */
+	struct entry step[HT_PHASE_KINDS]; /* programs of a step, by kind of phase */
+	struct entry eval, rest;           /* evaluation of a full batch, and of the last rows */
 	struct phases phases;
 	const char *loss;
 	const char *train_op;
@@ -195,10 +220,20 @@ struct training {
 	struct saved_at saved;
 	int64_t *row;
 	struct train_log log;
+	struct board board;
 	double last_loss;
 	struct ht_loss_scale scale; /* after the last step */
 	bool scaled;
+	struct session
+		watched; /* what dumps and profiles observe: the program of a step and its context */
 };
+
+/* ---- train_watch.c: dumps and profiles of steps ---- */
+
+enum ht_status train_watch_begin(struct training *t);
+enum ht_status train_watched_step(struct training *t, struct entry *e, long long step);
+
+/* ---- train.c ---- */
 
 enum ht_status train_open_model(struct training *t); /* also the policy and the phases */
 enum ht_status train_open_order(struct training *t);

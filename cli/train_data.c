@@ -83,25 +83,31 @@ static enum ht_status open_member(struct rows *r, const char *spec)
 }
 
 /* NAME=@FILE */
-static enum ht_status open_rows(struct rows *r)
+static enum ht_status open_rows(const struct cli *c, struct data *d, struct rows *r)
 {
 	const char *equals = strchr(r->spec, '=');
 	size_t n;
 	enum ht_status st;
 
 	if (!equals || equals == r->spec || equals[1] != '@' || !equals[2])
-		return fail(HT_E_USAGE, "--%s: '%s' is not NAME=@FILE.npy or NAME=@FILE.npz#KEY",
+		return fail(HT_E_USAGE,
+			"--%s: '%s' is not NAME=@FILE.npy, NAME=@FILE.npz#KEY or "
+			"NAME=@FILE.tfrecord#FEATURE",
 			option_of(r), r->spec);
 	r->name = strndup(r->spec, (size_t)(equals - r->spec));
 	if (!r->name)
 		return fail(HT_E_ENVIRONMENT, "out of memory");
 	n = strlen(equals);
-	st = n > 4 && !strcmp(equals + n - 4, ".npy") ? open_npy(r, equals + 2)
-						      : open_member(r, equals + 1);
+	if (n > 4 && !strcmp(equals + n - 4, ".npy"))
+		st = open_npy(r, equals + 2);
+	else if (is_records(equals + 2))
+		st = records_open(c, d, r, equals + 2);
+	else
+		st = open_member(r, equals + 1);
 	if (st != HT_OK)
 		return st;
 	if (r->rank < 1 || !r->dim[0])
-		return fail(HT_E_INPUT, "--%s %s: the array has no rows", option_of(r), r->spec);
+		return fail(HT_E_INPUT, "--%s %s: there are no rows", option_of(r), r->spec);
 	r->row_bytes = ht_dtype_bytes(r->dtype);
 	for (int32_t i = 1; i < r->rank; i++)
 		r->row_bytes *= (size_t)r->dim[i];
@@ -119,7 +125,7 @@ enum ht_status data_open(const struct cli *c, enum option o, struct data *d)
 		r->of = o;
 		r->option = option_rows[o].name;
 		r->spec = c->option[o].value[d->n];
-		st = open_rows(r);
+		st = open_rows(c, d, r);
 		if (st == HT_OK && !d->n)
 			d->count = r->dim[0];
 		if (st == HT_OK && r->dim[0] != d->count)
@@ -130,11 +136,20 @@ enum ht_status data_open(const struct cli *c, enum option o, struct data *d)
 	return st;
 }
 
+enum ht_status rows_copy(const struct cli *c, const struct rows *r, int64_t row, void *to)
+{
+	if (r->records)
+		return records_read(c, r, row, to);
+	memcpy(to, r->data + (size_t)row * r->row_bytes, r->row_bytes);
+	return HT_OK;
+}
+
 void data_close(struct data *d)
 {
 	for (size_t i = 0; i < d->n; i++) {
 		free(d->rows[i].name);
 		array_free(&d->rows[i].loaded);
+		records_close(&d->rows[i]);
 		if (d->rows[i].map)
 			munmap(d->rows[i].map, d->rows[i].mapped);
 	}

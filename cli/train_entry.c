@@ -66,14 +66,17 @@ static enum ht_status state_shapes(struct cli *c, struct ht_model *m, const stru
 	size_t input;
 
 	for (size_t i = 0; i < w->data->n && st == HT_OK; i++) {
-		const struct rows *r = &w->data->rows[i];
+		struct rows *r = &w->data->rows[i];
 		struct ht_value_info v;
 		int64_t dim[32];
 
 		if (!ht_model_input_named(m, r->name, &input))
 			continue; /* nothing needs it, which is told already */
 		ht_model_input(m, input, &v);
-		st = check_shape(r, &v);
+		if (r->records)
+			st = records_fit(c, r, &v);
+		if (st == HT_OK)
+			st = check_shape(r, &v);
 		memcpy(dim, r->dim, sizeof dim);
 		dim[0] = w->batch;
 		if (st == HT_OK)
@@ -303,28 +306,36 @@ enum ht_status entry_open(struct cli *c, struct ht_session *s, struct ht_model *
 		st = check_fed(c, m, w);
 	if (st == HT_OK)
 		st = ht_session_add(s, w->name, m, opt, c->diags, &e->program);
+	if (st == HT_OK)
+		st = announce(c, e->program);
 	return st == HT_OK ? make_arrays(c, e, w) : st;
 }
 
 /* ---- runs ---- */
 
+static enum ht_status fill_input(
+	const struct cli *c, const struct entry *e, size_t i, const int64_t *row, int64_t step)
+{
+	const struct source *from = &e->in[i];
+	char *to = e->in_view[i].data;
+	enum ht_status st = HT_OK;
+
+	for (int64_t k = 0; k < e->batch && from->rows && st == HT_OK; k++)
+		st = rows_copy(c, from->rows, row[k], to + (size_t)k * from->rows->row_bytes);
+	if (!from->rows && from->schedule)
+		memcpy(to, (const char *)from->value.a.data + (size_t)step * e->in_view[i].bytes,
+			e->in_view[i].bytes);
+	return st;
+}
+
 enum ht_status entry_run(
 	struct cli *c, struct ht_session *s, struct entry *e, const int64_t *row, int64_t step)
 {
 	for (size_t i = 0; i < e->ins; i++) {
-		const struct source *from = &e->in[i];
-		char *to = e->in_view[i].data;
+		enum ht_status st = fill_input(c, e, i, row, step);
 
-		if (from->rows)
-			for (int64_t k = 0; k < e->batch; k++)
-				memcpy(to + (size_t)k * from->rows->row_bytes,
-					from->rows->data + (size_t)row[k] * from->rows->row_bytes,
-					from->rows->row_bytes);
-		else if (from->schedule)
-			memcpy(to,
-				(const char *)from->value.a.data +
-					(size_t)step * e->in_view[i].bytes,
-				e->in_view[i].bytes);
+		if (st != HT_OK)
+			return st;
 	}
 	return ht_session_run(s, e->name, e->in_view, e->ins, e->out_view, e->outs, c->diags);
 }

@@ -23,6 +23,7 @@ struct side {
 	bool null;           /* its weights start one unit in the last place away */
 	struct training run; /* the training from the current seed */
 	double loss, norm;
+	double step_seconds; /* of the last step */
 	bool diverged;
 	/* Over all seeds. */
 	struct deviation loss_deviation, norm_deviation;
@@ -116,6 +117,21 @@ static enum ht_status move_weights(struct training *t)
 	return HT_OK;
 }
 
+static const char *side_name(const struct side *x)
+{
+	return x->null ? "null" : x->name;
+}
+
+/* Opens an event file in a folder of its own for the side, and with several seeds for each seed. */
+static enum ht_status open_board(struct sides *s, struct side *x)
+{
+	char name[1200];
+
+	snprintf(name, sizeof name, s->seeds > 1 ? "%.1000s seed %lld" : "%.1000s", side_name(x),
+		s->t->seed);
+	return board_open(&x->run.board, s->t->c, name, 0);
+}
+
 static enum ht_status open_side(struct sides *s, struct side *x)
 {
 	struct training *r = &x->run;
@@ -132,7 +148,9 @@ static enum ht_status open_side(struct sides *s, struct side *x)
 		st = train_open_entries(r);
 	if (st == HT_OK)
 		st = train_begin(r);
-	return st == HT_OK && x->null ? move_weights(r) : st;
+	if (st == HT_OK && x->null)
+		st = move_weights(r);
+	return st == HT_OK ? open_board(s, x) : st;
 }
 
 /* Copies the training to each side, with a session and policy of its own; the model, data and outputs are shared. */
@@ -160,17 +178,23 @@ static double norm_of(const struct sides *s, const struct entry *e)
 static enum ht_status step_side(struct sides *s, struct side *x, long long i)
 {
 	struct training *r = &x->run;
-	struct entry *e = &r->step[PHASE_ORIGINAL];
+	struct entry *e = &r->step[HT_PHASE_ORIGINAL];
 	struct ht_loss_scale scale = HT_LOSS_SCALE_INIT;
 	double begun = log_seconds(&s->t->log);
 	enum ht_status st = entry_run(r->c, r->session, e, s->t->row, i);
+	bool scaled;
 
-	x->seconds += log_seconds(&s->t->log) - begun;
+	x->step_seconds = log_seconds(&s->t->log) - begun;
+	x->seconds += x->step_seconds;
 	if (st != HT_OK)
 		return fail(st, "step %lld of policy %s failed", i + 1, x->name);
 	x->loss = entry_mean(e, 0);
 	x->norm = norm_of(s, e);
-	if (ht_session_loss_scale(r->session, &scale) && !scale.finite) {
+	scaled = ht_session_loss_scale(r->session, &scale);
+	board_steps(&r->board, &(struct board_steps){ i + 1, x->loss, NAN, x->norm,
+				       x->step_seconds > 0 ? 1 / x->step_seconds : NAN,
+				       scaled ? &scale : NULL, NULL });
+	if (scaled && !scale.finite) {
 		x->skipped++;
 		x->diverged = scale.diverges;
 	} else {
@@ -225,8 +249,8 @@ static enum ht_status one_step(struct sides *s, long long i)
 		return st;
 	compare_sides(s, i + 1);
 	for (size_t k = 0; k < s->n; k++)
-		log_side(&t->log, i + 1, t->seed, s->side[k].null ? "null" : s->side[k].name,
-			s->side[k].loss, s->side[k].norm);
+		log_side(&t->log, i + 1, t->seed, side_name(&s->side[k]), s->side[k].loss,
+			s->side[k].norm);
 	return HT_OK;
 }
 
@@ -234,7 +258,7 @@ static enum ht_status one_step(struct sides *s, long long i)
 
 static enum ht_status end_side(struct sides *s, struct side *x, size_t seed)
 {
-	enum ht_status st = HT_OK;
+	enum ht_status st = HT_OK, closed;
 
 	x->last = x->loss;
 	x->divergences += x->diverged;
@@ -242,11 +266,14 @@ static enum ht_status end_side(struct sides *s, struct side *x, size_t seed)
 	if (s->t->eval_data.n && !x->diverged) {
 		st = train_measure(&x->run, s->t->steps);
 		x->final[seed] = x->run.value[0];
+		board_evaluation(
+			&x->run.board, s->t->steps, s->t->measured, x->run.value, s->t->measures);
 	}
 	if (x->diverged)
 		x->final[seed] = NAN;
+	closed = board_close(&x->run.board);
 	train_release_run(&x->run);
-	return st;
+	return st == HT_OK ? closed : st;
 }
 
 static enum ht_status one_seed(struct sides *s, size_t seed)
@@ -431,6 +458,7 @@ static enum ht_status open_all(struct sides *s)
 static void release(struct sides *s)
 {
 	for (size_t i = 0; i < s->n; i++) {
+		board_close(&s->side[i].run.board);
 		train_release_run(&s->side[i].run);
 		ht_policy_free(s->side[i].run.policy);
 		free(s->side[i].run.value);

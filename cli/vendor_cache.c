@@ -228,14 +228,16 @@ enum ht_status vendor_cache_settings(struct cli *c, struct ht_cache_settings *s)
 	const struct setting *mode = stated(c, "op_compiler_cache_mode");
 	const struct setting *dir = stated(c, "op_compiler_cache_dir");
 	const struct setting *graph = stated(c, GRAPH_DIR), *profile = stated(c, "profile");
-	const struct setting *key = stated(c, GRAPH_KEY), *debug = stated(c, "op_debug_level");
+	const struct setting *key = stated(c, GRAPH_KEY), *debug = stated(c, "op_debug_level"),
+			     *config = stated(c, "op_debug_config");
 	struct text t = { 0 };
 
 	if (option_on(c, OPTION_CACHE_DIR) || option_on(c, OPTION_CACHE_MODE) ||
 		option_on(c, OPTION_NO_CACHE))
 		return HT_OK;
-	/* op_debug_level leaves files of the compilation, so nothing may come from the cache. */
-	if ((mode && !strcmp(mode->value, "disable")) || (debug && strcmp(debug->value, "0") != 0))
+	/* These two leave files of the compilation, so nothing may come from the cache. */
+	if ((mode && !strcmp(mode->value, "disable")) ||
+		(debug && strcmp(debug->value, "0") != 0) || (config && *config->value))
 		s->mode = HT_CACHE_OFF;
 	if (graph)
 		return graph_dir(c, graph, s);

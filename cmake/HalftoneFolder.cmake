@@ -146,7 +146,7 @@ function(ht_finish)
 	ht_library(halftone "${objects}" "${HT_LIBRARY_LINKS}")
 	# Hidden are only our own names, not the linker's for the section that aot/runner.c is in.
 	set(exports ${CMAKE_BINARY_DIR}/halftone.map)
-	file(CONFIGURE OUTPUT ${exports} CONTENT "{ global: ht_*; local: *; };\n")
+	file(CONFIGURE OUTPUT ${exports} CONTENT "{ global: ht_*; __jit_debug_*; local: *; };\n")
 	target_link_options(halftone PRIVATE -Wl,--version-script=${exports})
 	ht_library(halftone-rt "${runtime}" "${HT_RUNTIME_LINKS}")
 endfunction()

@@ -111,6 +111,8 @@ int main(int argc, char **argv)
 	if (st == HT_OK)
 		st = ht_model_load(argv[1], NULL, d, &m);
 	if (st == HT_OK)
+		st = ht_model_set_batch(m, 1, d);
+	if (st == HT_OK)
 		st = run(m, NULL, d, &full, &a);
 	if (st == HT_OK)
 		st = run(m, policy, d, &low, &b);

@@ -177,6 +177,7 @@ struct ht_pb_open_message ht_pb_begin(struct ht_pb_writer *w, uint32_t number);
 void ht_pb_end(struct ht_pb_writer *w, struct ht_pb_open_message m);
 void ht_pb_put_varint(struct ht_pb_writer *w, uint32_t number, uint64_t v);
 void ht_pb_put_float(struct ht_pb_writer *w, uint32_t number, float f);
+void ht_pb_put_double(struct ht_pb_writer *w, uint32_t number, double f);
 void ht_pb_put_bytes(struct ht_pb_writer *w, uint32_t number, struct ht_str s);
 /* The bytes are not copied; they must live until the writer is written out. */
 void ht_pb_put_piece(struct ht_pb_writer *w, uint32_t number, const void *p, size_t n);

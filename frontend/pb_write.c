@@ -83,6 +83,12 @@ void ht_pb_put_float(struct ht_pb_writer *w, uint32_t number, float f)
 	ht_put(&w->buf, &f, sizeof f);
 }
 
+void ht_pb_put_double(struct ht_pb_writer *w, uint32_t number, double f)
+{
+	put_tag(w, number, HT_WIRE_64);
+	ht_put(&w->buf, &f, sizeof f);
+}
+
 void ht_pb_put_bytes(struct ht_pb_writer *w, uint32_t number, struct ht_str s)
 {
 	put_tag(w, number, HT_WIRE_BYTES);

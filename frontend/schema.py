@@ -6,13 +6,15 @@
 The file is committed; this is for a newer TensorFlow only.
 """
 from google.protobuf.descriptor import FieldDescriptor as F
+from tensorflow.core.example import example_pb2
 from tensorflow.core.framework import graph_pb2, variable_pb2
 from tensorflow.core.protobuf import (meta_graph_pb2, saved_model_pb2, tensor_bundle_pb2,
                                       trackable_object_graph_pb2)
 
 ROOTS = [graph_pb2.GraphDef, meta_graph_pb2.MetaGraphDef, saved_model_pb2.SavedModel,
          tensor_bundle_pb2.BundleHeaderProto, tensor_bundle_pb2.BundleEntryProto,
-         trackable_object_graph_pb2.TrackableObjectGraph, variable_pb2.VariableDef]
+         trackable_object_graph_pb2.TrackableObjectGraph, variable_pb2.VariableDef,
+         example_pb2.Example]
 KIND = {F.TYPE_DOUBLE: 'DOUBLE', F.TYPE_FLOAT: 'FLOAT', F.TYPE_INT64: 'INT64',
         F.TYPE_UINT64: 'UINT64', F.TYPE_INT32: 'INT32', F.TYPE_FIXED64: 'FIXED64',
         F.TYPE_FIXED32: 'FIXED32', F.TYPE_BOOL: 'BOOL', F.TYPE_STRING: 'STRING',

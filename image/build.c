@@ -78,6 +78,8 @@ struct ht_str ht_image_end(struct ht_image_builder *b)
 		head.features |= HT_IMAGE_OPEN;
 	if (b->sized)
 		head.features |= HT_IMAGE_SIZED;
+	if (b->computed)
+		head.features |= HT_IMAGE_COMPUTED;
 	tables = ht_image_tables(&head);
 	n = ht_image_head(&head);
 	for (uint32_t t = 0; t < tables; t++) {
@@ -159,6 +161,16 @@ uint32_t ht_image_put_size(
 		.name = ht_image_put_text(b, name), .least = least, .most = most
 	};
 
+	return put(b, HT_IMAGE_SIZES, &to, 1);
+}
+
+uint32_t ht_image_put_computed_size(struct ht_image_builder *b, struct ht_str name, int64_t most)
+{
+	struct ht_image_size to = {
+		.name = ht_image_put_text(b, name), .computed = 1, .most = most
+	};
+
+	b->computed = b->sized = true;
 	return put(b, HT_IMAGE_SIZES, &to, 1);
 }
 

@@ -13,7 +13,7 @@ struct ht_image_builder {
 	struct ht_image_procedure procedure; /* the current one */
 	uint32_t loop;                       /* innermost open loop: its step + 1 */
 	uint64_t variable_bytes;             /* of all so far */
-	bool sized;                          /* something has HT_IMAGE_SIZED */
+	bool sized, computed;                /* something has HT_IMAGE_SIZED, HT_IMAGE_COMPUTED */
 };
 
 void ht_image_begin(struct ht_image_builder *b, struct ht_arena *a);
@@ -38,6 +38,8 @@ uint32_t ht_image_put_variable(struct ht_image_builder *b, const struct ht_image
 /* A size that a host states for each run, and a number that depends on it; they return its number. */
 uint32_t ht_image_put_size(
 	struct ht_image_builder *b, struct ht_str name, int64_t least, int64_t most);
+/* Likewise, one from 0 that a step of the run computes, and that kernels take. */
+uint32_t ht_image_put_computed_size(struct ht_image_builder *b, struct ht_str name, int64_t most);
 uint32_t ht_image_put_expression(struct ht_image_builder *b, struct ht_image_expression e);
 /* The product of a number and sizes, one at least: of equal ones the first. */
 uint32_t ht_image_put_product(

@@ -17,7 +17,8 @@ enum ht_exec_fault {
 	HT_EXEC_ITERATIONS, /* a loop exceeded the limit of iterations */
 	HT_EXEC_CANCELLED,  /* *ht_exec.cancel is not zero */
 	HT_EXEC_DAMAGED,    /* a constant has other bytes than it was compiled with */
-	HT_EXEC_LATE        /* the run's time is over: ht_exec_observer.late says so */
+	HT_EXEC_LATE,       /* a limit of time is exceeded: ht_exec_observer.late says so */
+	HT_EXEC_SIZE        /* a computed size is out of its bounds */
 };
 
 /* Kernel i is at code + kernel[i], constant i at data + constant[i].  The library stores addresses and
@@ -73,8 +74,9 @@ struct ht_exec_observer {
 	/* Before a step, on each of its `workers`; 0, or the code with which the run stops. */
 	int32_t (*check)(
 		void *arg, const struct ht_exec_frame *f, uint32_t step, int worker, int workers);
-	/* Before a step with a kernel, and where a loop goes on: whether the run's time is over. */
-	bool (*late)(void *arg);
+	/* Before a step with a kernel, and where a loop goes on, on the thread that goes there: whether a limit of time is
+	 * exceeded. */
+	bool (*late)(void *arg, int worker);
 	/* Around a procedure, whose arguments are bound; the callbacks may bind them differently. */
 	void (*enter)(void *arg, struct ht_exec_frame *f);
 	void (*leave)(void *arg, struct ht_exec_frame *f);
@@ -137,8 +139,9 @@ struct ht_exec {
 	/* Of the current run. */
 	const void *const *in;
 	void *const *out;
-	const int64_t
-		*size; /* by size of the image, within its bounds; may be NULL where it has none */
+	/* By size of the image, within its bounds; may be NULL where it has none.  The host gives the most for those that the
+	 * run computes, and finds there what they became; no others are changed. */
+	int64_t *size;
 	struct ht_exec_stop stop; /* why the last run stopped */
 	/* The executor's. */
 	struct ht_exec_job job[2]; /* of this phase, and of the next or last one */

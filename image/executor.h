@@ -16,7 +16,7 @@
 
 #ifndef EXECUTOR
 #define EXECUTOR static inline
-#define EXECUTOR_CALLED static inline
+#define EXECUTOR_CALLED static __attribute__((noinline))
 #define EXECUTOR_OBSERVED true
 #endif
 
@@ -202,22 +202,38 @@ EXECUTOR_CALLED struct ht_exec_frame *ht_exec_above(
 
 /* ---- tiles ---- */
 
-EXECUTOR bool ht_exec_tiles(struct ht_exec *x, struct ht_exec_frame *f,
-	const struct ht_image_step *s, int worker, int64_t begin, int64_t end)
-{
-	uintptr_t code = x->links.code + (uintptr_t)x->links.kernel[s->to];
-	char *scratch = x->scratch + (uint64_t)worker * x->scratch_stride;
-	int32_t fault;
+/* What a thread calls the kernels of a frame with. */
+struct ht_exec_calls {
+	void **arg;
+	uintptr_t code;
+	const int64_t *kernel, *param, *size;
+	char *scratch;
+};
 
-	if (begin >= end)
-		return true;
+EXECUTOR struct ht_exec_calls ht_exec_calls_of(
+	const struct ht_exec *x, const struct ht_exec_frame *f, int worker)
+{
+	return (struct ht_exec_calls){ .arg = f->arg,
+		.code = x->links.code,
+		.kernel = x->links.kernel,
+		.param = ht_image_params(x->image),
+		.size = x->size,
+		.scratch = x->scratch + (uint64_t)worker * x->scratch_stride };
+}
+
+/* There is at least one tile.  The fault, or 0. */
+EXECUTOR int32_t ht_exec_tiles(const struct ht_exec *x, const struct ht_exec_calls *c,
+	const struct ht_image_step *s, int64_t begin, int64_t end)
+{
+	ht_exec_fn *kernel = (ht_exec_fn *)(c->code + (uintptr_t)c->kernel[s->to]);
+
 #if HT_POISONS && EXECUTOR_OBSERVED
 	for (uint64_t i = 0; i < ht_image_kernels(x->image)[s->to].scratch_bytes; i++)
-		scratch[i] = -1;
+		c->scratch[i] = -1;
 #endif
-	fault = ((ht_exec_fn *)code)(f->arg + s->arg,
-		s->params ? ht_image_params(x->image) + s->param : x->size, begin, end, scratch);
-	return !fault || ht_exec_fail(x, f, s, worker, fault, begin);
+	(void)x;
+	return kernel(
+		c->arg + s->arg, s->params ? c->param + s->param : c->size, begin, end, c->scratch);
 }
 
 /* One worker's part of what is looked at before a step. */
@@ -250,7 +266,9 @@ EXECUTOR void ht_exec_tiles_end(
 EXECUTOR void ht_exec_share_tiles(
 	struct ht_exec *x, const struct ht_exec_job *job, int worker, int workers)
 {
-	const int64_t chunk = job->step->count / (8 * workers) + 1;
+	const struct ht_exec_calls c = ht_exec_calls_of(x, job->frame, worker);
+	const struct ht_image_step *s = job->step;
+	const int64_t chunk = s->count / (8 * workers) + 1;
 	const int64_t slot = ht_exec_control_of(x, worker)->phase & 1;
 
 	for (int k = 0, of = worker; k < workers; k++, of = of + 1 < workers ? of + 1 : 0) {
@@ -258,10 +276,15 @@ EXECUTOR void ht_exec_share_tiles(
 		int64_t at;
 
 		while ((at = __atomic_fetch_add(&share->next, chunk, __ATOMIC_RELAXED)) <
-			share->end)
-			if (!ht_exec_tiles(x, job->frame, job->step, worker, at,
-				    at + chunk < share->end ? at + chunk : share->end))
+			share->end) {
+			int64_t end = at + chunk < share->end ? at + chunk : share->end;
+			int32_t fault = ht_exec_tiles(x, &c, s, at, end);
+
+			if (fault) {
+				ht_exec_fail(x, job->frame, s, worker, fault, at);
 				return;
+			}
+		}
 	}
 }
 
@@ -422,9 +445,10 @@ EXECUTOR bool ht_exec_job(struct ht_exec *x, enum ht_exec_kind kind, struct ht_e
 
 /* ---- steps ---- */
 
-EXECUTOR bool ht_exec_late(const struct ht_exec *x)
+EXECUTOR bool ht_exec_late(const struct ht_exec *x, int worker)
 {
-	return ht_exec_observed(x) && x->observer->late && x->observer->late(x->observer->arg);
+	return ht_exec_observed(x) && x->observer->late &&
+	       x->observer->late(x->observer->arg, worker);
 }
 
 EXECUTOR bool ht_exec_look(struct ht_exec *x, struct ht_exec_frame *f,
@@ -439,48 +463,79 @@ EXECUTOR bool ht_exec_look(struct ht_exec *x, struct ht_exec_frame *f,
 			return false;
 	if (x->observer->check && workers == 1 && !ht_exec_check(x, &job, worker, 0, 1))
 		return false;
-	if (ht_exec_late(x))
+	if (ht_exec_late(x, worker))
 		return ht_exec_fail(x, f, s, worker, HT_EXEC_LATE, 0);
 	if (x->observer->before)
 		x->observer->before(x->observer->arg, f, (uint32_t)(s - ht_image_steps(x->image)));
 	return true;
 }
 
-/* All tiles of a step on one thread, when the others have done the steps before it. */
-EXECUTOR bool ht_exec_whole(struct ht_exec *x, struct ht_exec_frame *f,
-	const struct ht_image_step *s, int worker, int workers)
+/* All tiles of step s on one thread, and of those that follow it before `end`, as long as these have kernels. */
+EXECUTOR_CALLED bool ht_exec_kernels(struct ht_exec *x, struct ht_exec_frame *f,
+	const struct ht_image_step *s, const struct ht_image_step *end, int worker)
+{
+	const struct ht_exec_calls c = ht_exec_calls_of(x, f, worker);
+	const struct ht_image_step *next;
+	int32_t fault;
+
+	for (next = s + 1;; next++) {
+		fault = ht_exec_tiles(x, &c, next - 1, 0, next[-1].count);
+		if (fault)
+			return ht_exec_fail(x, f, next - 1, worker, fault, 0);
+		if (next == end || next->op != HT_IMAGE_KERNEL)
+			break;
+	}
+	f->next += (uint32_t)(next - s) - 1;
+	return true;
+}
+
+/* Whether all threads run tiles of a step. */
+EXECUTOR bool ht_exec_is_shared(const struct ht_image_step *s, int workers)
+{
+	return workers > 1 && s->count > 1;
+}
+
+/* All tiles of a step on one thread. */
+EXECUTOR bool ht_exec_observed_whole(
+	struct ht_exec *x, struct ht_exec_frame *f, const struct ht_image_step *s, int worker)
 {
 	bool good;
 
-	if (!ht_exec_settle(x, workers))
-		return false;
 	ht_exec_tiles_begin(x, worker);
-	good = ht_exec_tiles(x, f, s, worker, 0, s->count);
+	good = ht_exec_kernels(x, f, s, s + 1, worker);
 	ht_exec_tiles_end(x, s, worker, 1);
 	return good;
 }
 
-/* Whether a thread has to look at something before a step. */
-EXECUTOR bool ht_exec_looks(const struct ht_exec *x)
+EXECUTOR bool ht_exec_observed_kernel(struct ht_exec *x, struct ht_exec_frame *f,
+	const struct ht_image_step *s, int worker, int workers)
 {
-	return ht_exec_observed(x) &&
-	       (x->observer->check || x->observer->before || x->observer->late);
+	const struct ht_exec_observer *o = x->observer;
+
+	if ((o->check || o->before || o->late) && !ht_exec_look(x, f, s, worker, workers))
+		return false;
+	if (ht_exec_is_shared(s, workers)
+			? !ht_exec_job(x, HT_EXEC_TILES, f, s, workers)
+			: !ht_exec_settle(x, workers) || !ht_exec_observed_whole(x, f, s, worker))
+		return false;
+	if (!o->after)
+		return true;
+	if (!ht_exec_settle(x, workers))
+		return false;
+	o->after(o->arg, f, (uint32_t)(s - ht_image_steps(x->image)));
+	return true;
 }
 
 EXECUTOR bool ht_exec_kernel(struct ht_exec *x, struct ht_exec_frame *f,
 	const struct ht_image_step *s, int worker, int workers)
 {
-	if (ht_exec_looks(x) && !ht_exec_look(x, f, s, worker, workers))
-		return false;
-	if (workers > 1 && s->count > 1 ? !ht_exec_job(x, HT_EXEC_TILES, f, s, workers)
-					: !ht_exec_whole(x, f, s, worker, workers))
-		return false;
-	if (!ht_exec_observed(x) || !x->observer->after)
-		return true;
-	if (!ht_exec_settle(x, workers))
-		return false;
-	x->observer->after(x->observer->arg, f, (uint32_t)(s - ht_image_steps(x->image)));
-	return true;
+	uint32_t more = workers == 1 ? f->procedure->steps - f->next : 0;
+
+	if (ht_exec_observed(x))
+		return ht_exec_observed_kernel(x, f, s, worker, workers);
+	if (ht_exec_is_shared(s, workers))
+		return ht_exec_job(x, HT_EXEC_TILES, f, s, workers);
+	return ht_exec_settle(x, workers) && ht_exec_kernels(x, f, s, s + 1 + more, worker);
 }
 
 EXECUTOR bool ht_exec_cancelled(const struct ht_exec *x)
@@ -533,11 +588,23 @@ EXECUTOR bool ht_exec_again(struct ht_exec *x, struct ht_exec_frame *f,
 		return false;
 	if (ht_exec_cancelled(x))
 		return ht_exec_fail(x, f, s, worker, HT_EXEC_CANCELLED, 0);
-	if (ht_exec_late(x))
+	if (ht_exec_late(x, worker))
 		return ht_exec_fail(x, f, s, worker, HT_EXEC_LATE, 0);
 	if ((uint64_t)++f->counter[s->count] > x->limits.iterations)
 		return ht_exec_fail(x, f, s, worker, HT_EXEC_ITERATIONS, 0);
 	f->next = s->to + 1;
+	return true;
+}
+
+/* Nets have no library kernels, and so none of those that compute sizes. */
+EXECUTOR bool ht_exec_set_size(struct ht_exec *x, struct ht_exec_frame *f,
+	const struct ht_image_step *s, int worker, const int64_t *value)
+{
+	const struct ht_image_size *bounds = ht_image_sizes(x->image) + s->to;
+
+	if (*value < bounds->least || *value > bounds->most)
+		return ht_exec_fail(x, f, s, worker, HT_EXEC_SIZE, 0);
+	x->size[s->to] = *value;
 	return true;
 }
 
@@ -553,6 +620,8 @@ EXECUTOR bool ht_exec_alone(struct ht_exec *x, struct ht_exec_frame *f,
 		ht_exec_copy(x, arg, s);
 	else if (s->op == HT_IMAGE_FAIL)
 		return ht_exec_fail(x, f, s, worker, (int32_t)s->count, 0);
+	else if (EXECUTOR_OBSERVED && s->op == HT_IMAGE_SIZE)
+		return ht_exec_set_size(x, f, s, worker, arg[0]);
 	else if (ht_exec_is_zero(arg[0], s->count))
 		f->next = s->to;
 	return true;
@@ -684,7 +753,7 @@ EXECUTOR void ht_exec_first_stop(struct ht_exec *x)
 {
 	const struct ht_exec_stop *first = NULL;
 
-	for (int i = 0; i < ht_exec_threads_of(x); i++) {
+	for (int i = 0; x->failed >= 0 && i < ht_exec_threads_of(x); i++) {
 		const struct ht_exec_stop *s = &ht_exec_control_of(x, i)->stop;
 
 		if (s->code && (!first || s->instance < first->instance ||

@@ -21,7 +21,8 @@ enum ht_image_feature {
 	HT_IMAGE_HAS_VARIABLES = 2, /* buffers of kind HT_IMAGE_VARIABLE */
 	HT_IMAGE_OPEN =
 		4, /* sizes that a host states for each run: the tables behind HT_IMAGE_FIXED_TABLES */
-	HT_IMAGE_SIZED = 8 /* kernels that take the sizes of the run, products of sizes */
+	HT_IMAGE_SIZED = 8,    /* kernels that take the sizes of the run, products of sizes */
+	HT_IMAGE_COMPUTED = 16 /* sizes that a step of the run sets */
 };
 
 /* The tables of an image, each an array of one type.  A number in one table refers to another table. */
@@ -76,11 +77,12 @@ static inline uint32_t ht_image_head(const struct ht_image *x)
 			  (HT_IMAGE_TABLES - ht_image_tables(x)) * sizeof(struct ht_image_place));
 }
 
-enum { HT_IMAGE_MOST_SIZES = 8 };
-/* A size that a host states for each run, within these bounds. */
+enum { HT_IMAGE_MOST_SIZES = 64 };
+/* A size that a host states for each run, within these bounds; or one that a step of the run computes, which is the most
+ * until then. */
 struct ht_image_size {
 	uint32_t name; /* text */
-	uint32_t zero;
+	uint32_t computed;
 	int64_t least, most; /* 0 <= least <= most <= INT32_MAX */
 };
 
@@ -106,7 +108,7 @@ struct ht_image_procedure {
 };
 
 enum ht_image_op {
-	HT_IMAGE_KERNEL, /* runs kernel `to` on `count` tiles */
+	HT_IMAGE_KERNEL, /* runs kernel `to` on `count` tiles, at least 1 */
 	HT_IMAGE_COPY,   /* params[0] bytes of argument 1 go to argument 0 */
 	HT_IMAGE_CALL,   /* runs procedure `to`, in a frame of its own */
 	/* Runs `count` instances of procedure `to`, in any order or at once.  Parameter k of instance i is
@@ -121,6 +123,8 @@ enum ht_image_op {
 	HT_IMAGE_FAIL, /* stops the run with fault `count`, 1 to 15 */
 	/* As FORK, the instances from expression `count` to the next expression; none where that is no larger. */
 	HT_IMAGE_SPREAD,
+	/* Size `to`, which is computed, becomes argument 0, an int64_t; a fault if that is out of bounds. */
+	HT_IMAGE_SIZE,
 	HT_IMAGE_OPS
 };
 

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 static const char *const op_name[HT_IMAGE_OPS] = { "kernel", "copy", "call", "fork", "jump",
-	"unless", "loop", "again", "fail", "spread" };
+	"unless", "loop", "again", "fail", "spread", "size" };
 
 /* 40 * (n / 4), where a size has the name n. */
 static void print_expression(const struct ht_image *x, uint32_t i, struct ht_buf *out)
@@ -133,8 +133,8 @@ static void print_size(const struct ht_image *x, uint32_t i, struct ht_buf *out)
 {
 	const struct ht_image_size *s = &ht_image_sizes(x)[i];
 
-	ht_printf(out, "size %s: %" PRId64 " to %" PRId64 "\n", ht_image_text(x, s->name), s->least,
-		s->most);
+	ht_printf(out, "size %s: %" PRId64 " to %" PRId64 "%s\n", ht_image_text(x, s->name),
+		s->least, s->most, s->computed ? ", computed" : "");
 }
 
 static void print_port(const struct ht_image *x, const struct ht_image_port *p, const char *what,

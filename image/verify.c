@@ -93,8 +93,10 @@ static const char *check_sizes(const struct ht_image *x)
 		const struct ht_image_size *s = &ht_image_sizes(x)[i];
 
 		if (!is_text(x, s->name) || s->least < 0 || s->most < s->least ||
-			s->most > INT32_MAX)
+			s->most > INT32_MAX || s->computed > 1)
 			return "a size is not described";
+		if (s->computed && !(x->features & HT_IMAGE_COMPUTED))
+			return "it computes sizes without saying so";
 	}
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_EXPRESSIONS); i++) {
 		const struct ht_image_expression *e = &ht_image_expressions(x)[i];
@@ -366,8 +368,10 @@ static const char *check_kernel(const struct place *a)
 		return "a step has a kernel that is not there";
 	k = &ht_image_kernels(a->x)[a->step->to];
 	touch = ht_image_touches(a->x) + k->touch;
-	if (a->step->args != k->args || !good_params(a, k) || a->step->count > INT32_MAX)
+	if (a->step->args != k->args || !good_params(a, k))
 		return "a step gives its kernel other arguments than it takes";
+	if (a->step->count < 1 || a->step->count > INT32_MAX)
+		return "a step has no tile, or more than there can be";
 	for (uint32_t i = 0; i < k->args; i++)
 		if (!good_touch(a, i, &touch[i]) ||
 			(touch[i].written && !may_write(argument(a, i))))
@@ -501,6 +505,15 @@ static bool good_control(const struct place *a)
 	}
 }
 
+static bool good_size(const struct place *a)
+{
+	const struct ht_image_step *s = a->step;
+
+	return s->to < ht_image_count(a->x, HT_IMAGE_SIZES) &&
+	       ht_image_sizes(a->x)[s->to].computed && s->args == 1 && !s->params &&
+	       bytes_of(a, 0) >= sizeof(int64_t);
+}
+
 static const char *check_step(const struct place *a)
 {
 	if (!ht_inside(a->step->arg, a->step->args, a->p->args) ||
@@ -515,6 +528,8 @@ static const char *check_step(const struct place *a)
 	case HT_IMAGE_FORK:
 	case HT_IMAGE_SPREAD:
 		return check_call(a);
+	case HT_IMAGE_SIZE:
+		return good_size(a) ? NULL : "a step computes a size that is none";
 	default:
 		return good_control(a) ? NULL : "a branch or loop goes where it may not";
 	}
@@ -706,14 +721,15 @@ static bool good_bytes(const struct ht_image *x, const struct ht_image_port *p,
 	return !input || p->value == HT_IMAGE_NO_VALUE;
 }
 
-/* An open extent of an input is a size, once. */
+/* An open extent of an input is a size, once, that the host states. */
 static bool good_extents(const struct ht_image *x, const struct ht_image_port *p)
 {
 	for (uint32_t i = 0; i < p->rank; i++) {
 		int64_t n = ht_image_dims(x)[p->dim + i], factor = 1;
 		uint32_t size;
 
-		if (n < 0 && (!is_multiple(x, n, &size, &factor) || factor != 1))
+		if (n < 0 && (!is_multiple(x, n, &size, &factor) || factor != 1 ||
+				     ht_image_sizes(x)[size].computed))
 			return false;
 	}
 	return true;
@@ -743,12 +759,14 @@ static bool states(const struct ht_image *x, const struct ht_image_port *p, uint
 	return false;
 }
 
-/* Whether the extents of inputs tell all sizes. */
+/* Whether the extents of inputs tell all sizes that the run does not compute. */
 static bool good_sizes(const struct ht_image *x, const struct ht_image_entry *e)
 {
 	for (uint32_t size = 0; size < ht_image_count(x, HT_IMAGE_SIZES); size++) {
 		uint32_t i = 0;
 
+		if (ht_image_sizes(x)[size].computed)
+			continue;
 		while (i < e->inputs && !states(x, &ht_image_ports(x)[e->port + i], size))
 			i++;
 		if (i == e->inputs)

@@ -193,8 +193,9 @@ static void copy_graph(const struct ht_graph *from, struct copy c)
 		memcpy(to->syms, from->syms, from->sym_count * sizeof *to->syms);
 	}
 	to->sym_count = to->sym_cap = from->sym_count;
-	memcpy(to->size, from->size, sizeof to->size);
-	to->sizes = from->sizes;
+	for (int32_t i = 0; i < from->sizes; i++)
+		ht_graph_add_size(to, from->size[i]);
+	to->closed = from->closed;
 	for (const struct ht_node *n = from->first; n; n = n->next)
 		copy_node(&c, n);
 	for (const struct ht_node *n = from->first; n; n = n->next)

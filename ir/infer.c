@@ -80,6 +80,15 @@ int64_t *ht_new_dims(struct ht_infer *in, int32_t rank)
 	return d;
 }
 
+int64_t ht_computed_dim(const struct ht_infer *in, const struct ht_node *n)
+{
+	int32_t size = ht_computed_size(in->g, n);
+
+	if (!size)
+		return HT_DIM_UNKNOWN;
+	return in->g->closed ? in->g->size[size - 1].most : in->g->size[size - 1].dim;
+}
+
 void ht_set_shape(struct ht_node *n, int32_t result, int32_t rank, const int64_t *dim)
 {
 	n->out[result].shape = (struct ht_shape){ rank, dim };

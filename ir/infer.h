@@ -73,6 +73,8 @@ int64_t ht_elem_dim(const struct ht_elem *e);
 struct ht_shape ht_in_as_shape(struct ht_infer *in, const struct ht_node *n, int32_t i, bool *ok);
 
 int64_t *ht_new_dims(struct ht_infer *in, int32_t rank); /* HT_DIM_UNKNOWN all */
+/* The extent that a node of trait HT_COMPUTES_SIZE computes. */
+int64_t ht_computed_dim(const struct ht_infer *in, const struct ht_node *n);
 void ht_set_shape(struct ht_node *n, int32_t result, int32_t rank, const int64_t *dim);
 
 /* infer_control.c: the shapes of the results, from list attribute `name`. */

@@ -125,6 +125,7 @@ enum ht_status ht_infer_where(struct ht_infer *in, struct ht_node *n)
 	int64_t *d = ht_new_dims(in, 2);
 	struct ht_shape s = ht_in_shape(n, 0);
 
+	d[0] = ht_computed_dim(in, n);
 	if (s.rank >= 0)
 		d[1] = s.rank;
 	ht_set_shape(n, 0, 2, d);

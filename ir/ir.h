@@ -318,13 +318,18 @@ struct ht_sym {
 	int64_t bound;
 };
 
-/* A size that a run takes from its inputs, within bounds: that of all open dimensions of this number.  In
- * types it is the symbol `dim`, up to the pass "sizes". */
-enum { HT_MOST_SIZES = 8 };
+/* A size that is known only when a program runs, within bounds: that of all open dimensions of number `axis`, taken from the
+ * inputs; or, where `by` is not empty, one that the node of this name computes (HT_COMPUTES_SIZE).  In types it is
+ * the symbol `dim`, up to the pass "sizes". */
+enum {
+	HT_MOST_SIZES = 8,     /* of inputs */
+	HT_MOST_RUN_SIZES = 64 /* of a graph */
+};
 struct ht_open_size {
 	int64_t dim;
 	int32_t axis;
 	int64_t least, most;
+	struct ht_str by;
 };
 
 /* symbol.c: a dimension as a number times one named dimension, or two: `of` is 1 for a size, a named dimension, or
@@ -338,8 +343,12 @@ int64_t ht_dim_of_multiple(struct ht_graph *g, struct ht_multiple m);
 int64_t ht_dim_named(struct ht_graph *g, struct ht_str name);
 /* The most that a dimension can be; -1: not known. */
 int64_t ht_dim_most(const struct ht_graph *g, int64_t dim);
+/* Adds an open size to those of the graph, which are HT_MOST_RUN_SIZES at most. */
+void ht_graph_add_size(struct ht_graph *g, struct ht_open_size size);
 /* The open sizes of which a dimension is a multiple: their number. */
 int ht_dim_sizes(const struct ht_graph *g, int64_t dim, const struct ht_open_size *of[2]);
+/* The number of the size that a node computes, from 1; 0: none that has a bound. */
+int32_t ht_computed_size(const struct ht_graph *g, const struct ht_node *n);
 struct ht_multiple ht_multiple_product(struct ht_multiple a, struct ht_multiple b);
 struct ht_multiple ht_multiple_quotient(struct ht_multiple a, struct ht_multiple b); /* exact */
 
@@ -370,8 +379,9 @@ struct ht_graph {
 	size_t sym_count, sym_cap;
 	/* Sizes that stay open, with bounds.  A program whose inputs have open first dimensions alone has none:
 	 * struct ht_port. */
-	struct ht_open_size size[HT_MOST_SIZES];
+	struct ht_open_size *size; /* ht_graph_add_size(); NULL: none */
 	int32_t sizes;
+	bool closed; /* types have the extents of the largest sizes */
 	enum ht_source source;
 	const char *path;       /* as given by the user; NULL for function bodies */
 	struct ht_str versions; /* VersionDef, wire form */

@@ -49,6 +49,14 @@ int64_t ht_dim_named(struct ht_graph *g, struct ht_str name)
 			   .op = HT_SYM_NAME, .name = ht_str_copy(g->arena, name), .bound = -1 });
 }
 
+void ht_graph_add_size(struct ht_graph *g, struct ht_open_size size)
+{
+	HT_CHECK(g->sizes < HT_MOST_RUN_SIZES);
+	if (!g->size)
+		g->size = HT_NEW_ARRAY(g->arena, struct ht_open_size, HT_MOST_RUN_SIZES);
+	g->size[g->sizes++] = size;
+}
+
 int ht_dim_sizes(const struct ht_graph *g, int64_t dim, const struct ht_open_size *of[2])
 {
 	struct ht_multiple m = ht_dim_multiple(g, dim);
@@ -58,6 +66,14 @@ int ht_dim_sizes(const struct ht_graph *g, int64_t dim, const struct ht_open_siz
 		if (g->size[i].dim == m.of || g->size[i].dim == m.also)
 			of[n++] = &g->size[i];
 	return n;
+}
+
+int32_t ht_computed_size(const struct ht_graph *g, const struct ht_node *n)
+{
+	for (int32_t i = 0; i < g->sizes && ht_is(n, HT_COMPUTES_SIZE); i++)
+		if (ht_str_eq(g->size[i].by, n->name))
+			return i + 1;
+	return 0;
 }
 
 int64_t ht_dim_most(const struct ht_graph *g, int64_t dim)

@@ -26,6 +26,8 @@
 #define HT_TELLS_SHAPE HT_TRAIT(44) /* the shapes of its operands, and nothing of their elements */
 #define HT_SHAPED_BY_SECOND                                                                        \
 	HT_TRAIT(45) /* operand 1 is the shape of the result, and nothing else */
+/* The run computes an extent of its results, which is a size of the graph (struct ht_open_size). */
+#define HT_COMPUTES_SIZE HT_TRAIT(48)
 #define HT_ONLY_MOVES (HT_FORWARDS | HT_RESHAPES | HT_MOVES)
 
 /* ---- element by element ---- */

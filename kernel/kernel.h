@@ -303,6 +303,14 @@ size_t ht_kernel_local_offset(const struct ht_kernel *k, int32_t b);
 
 /* text.c: the canonical text; equal kernels have equal texts. */
 void ht_kernel_print(const struct ht_kernel *k, struct ht_buf *out);
+/* The parts of a stage that have lines of that text: one for the whole stage and for its sums of products, and one for each
+ * expression, reduction and store. */
+enum ht_stage_part { HT_PART_STAGE, HT_PART_X, HT_PART_CONTRACT, HT_PART_RED, HT_PART_STORE };
+/* The line of part `i` of stage `stage`, from 1. */
+int32_t ht_kernel_line(
+	const struct ht_kernel *k, int32_t stage, enum ht_stage_part part, int32_t i);
+/* The number of lines of the text. */
+int32_t ht_kernel_lines(const struct ht_kernel *k);
 
 /* verify.c: aborts with the text when a kernel breaks the rules above; for tests and after lowering. */
 void ht_kernel_verify(const struct ht_kernel *k);
@@ -330,7 +338,7 @@ struct ht_pack {
 	int32_t nr, kp;
 	/* Not 0: the source has the 9 taps of 3 x 3 filters; they are transformed for F(m x m) of this m
 	 * (winograd.h), and packed as (m + 2)^2 matrices of one tap, one after the other.  dst_dtype is
-	 * F32, or BF16 with kp 2; sn 1. */
+	 * F32, or F16 or BF16 with kp 2; sn 1. */
 	int32_t winograd;
 	bool hf32; /* F32 to F32: rounded to 19 bits */
 };

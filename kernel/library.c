@@ -22,6 +22,7 @@ static const struct {
 	{ "sparse_to_dense", ht_library_sparse_to_dense, NULL },
 	{ "tee", ht_library_tee, NULL },
 	{ "top_k", ht_library_top_k, NULL },
+	{ "where", ht_library_where, NULL },
 };
 
 ht_kernel_fn *ht_library_kernel(const char *name)

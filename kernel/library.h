@@ -13,6 +13,9 @@ int32_t ht_library_top_k(void *const *buffers, const int64_t *params, int64_t ti
 int32_t ht_library_sparse_to_dense(void *const *buffers, const int64_t *params, int64_t tile_begin,
 	int64_t tile_end, void *scratch);
 
+/* library_where.c */
+ht_kernel_fn ht_library_where;
+
 /* library_candidates.c */
 ht_kernel_fn ht_library_candidates;
 size_t ht_candidates_scratch(const struct ht_kernel *k);

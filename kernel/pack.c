@@ -273,6 +273,21 @@ static void transformed_row(
 	ht_winograd_filter(p->winograd, tap, columns, row);
 }
 
+/* Two rows of F32 as one line of pairs of F16 or BF16. */
+static void pair_rows(
+	const struct packer *w, const float *a, const float *b, char *to, int64_t columns)
+{
+	_Alignas(64) char row[2][MAX_NR * 2] = { 0 };
+
+	if (w->p->dst_dtype == HT_BF16) {
+		f32_to_pairs(a, b, (uint32_t *)to, columns);
+		return;
+	}
+	f32_to_f16(a, row[0], columns);
+	f32_to_f16(b, row[1], columns);
+	weave(w, row[0], row[1], to);
+}
+
 /* A line of each matrix at a time. */
 static void pack_winograd(const struct packer *w, const char *src, char *dst)
 {
@@ -294,8 +309,7 @@ static void pack_winograd(const struct packer *w, const char *src, char *dst)
 
 				memset(to, 0, line);
 				if (p->kp == 2)
-					f32_to_pairs(first, row[1] + q * columns, (uint32_t *)to,
-						columns);
+					pair_rows(w, first, row[1] + q * columns, to, columns);
 				else
 					memcpy(to, first, (size_t)columns * sizeof *first);
 			}

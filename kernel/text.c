@@ -135,3 +135,44 @@ void ht_kernel_print(const struct ht_kernel *k, struct ht_buf *out)
 		print_stage(&k->stage[i], out);
 	ht_puts(out, "}\n");
 }
+
+/* ---- lines of that text ---- */
+
+/* The line of a part, from that of its stage. */
+static int32_t line_in_stage(const struct ht_stage *s, enum ht_stage_part part, int32_t i)
+{
+	int32_t x = 1 + s->dims, contract = x + s->xs,
+		red = contract + (s->kind == HT_STAGE_CONTRACT), store = red + s->reds;
+
+	switch (part) {
+	case HT_PART_X:
+		return x + i;
+	case HT_PART_CONTRACT:
+		return contract;
+	case HT_PART_RED:
+		return red + i;
+	case HT_PART_STORE:
+		return store + i;
+	default:
+		return 0;
+	}
+}
+
+static int32_t first_line(const struct ht_kernel *k, int32_t stage)
+{
+	int32_t line = 2 + k->buffers;
+
+	for (int32_t i = 0; i < stage; i++)
+		line += line_in_stage(&k->stage[i], HT_PART_STORE, k->stage[i].stores) + 1;
+	return line;
+}
+
+int32_t ht_kernel_line(const struct ht_kernel *k, int32_t stage, enum ht_stage_part part, int32_t i)
+{
+	return first_line(k, stage) + line_in_stage(&k->stage[stage], part, i);
+}
+
+int32_t ht_kernel_lines(const struct ht_kernel *k)
+{
+	return first_line(k, k->stages);
+}

@@ -20,8 +20,7 @@ void contract_init(struct contraction *c, struct lower *l, struct ht_node *n, en
 
 bool contract_sums_short(const struct lower *l, const struct ht_node *n)
 {
-	return l->target->sums_f16 && lower_mode(n) == HT_IMPL_HIGH_PERFORMANCE &&
-	       ht_is(n, HT_CONTRACTS);
+	return n->outs && ht_sums_short(l->target, n, n->out[0].dtype);
 }
 
 /* x, of F32, rounded to nearest in 10 bits of fraction. */

@@ -1,6 +1,15 @@
 /* The regions of a graph without its kernels, for who wants to know what they would cost. */
 #include "lower/inside.h"
 
+bool ht_has_float_shapes(const struct ht_graph *g)
+{
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		for (int32_t i = 0; i < n->outs; i++)
+			if (ht_is_float(n->out[i].dtype) && !ht_shape_known(n->out[i].shape))
+				return false;
+	return true;
+}
+
 struct ht_fusion ht_fusion_of(struct ht_graph *g, struct ht_fusions *fusions, struct ht_arena *a)
 {
 	struct lower l = { .g = g, .arena = a, .scratch = a, .fusions = fusions };

@@ -25,7 +25,7 @@ static int64_t capacity(const struct ht_plan *p, const struct ht_open_axis *a)
 static uint32_t put_open_product(
 	struct writing *w, const struct ht_plan_buffer *b, int32_t first, int32_t end, int64_t each)
 {
-	uint32_t size[HT_MOST_SIZES];
+	uint32_t size[HT_MOST_RUN_SIZES];
 	size_t sizes = 0;
 
 	for (int32_t i = first; i < end; i++) {
@@ -200,6 +200,11 @@ static void put_kernel_step(struct writing *w, const struct ht_plan_step *s)
 			.to = (uint32_t)s->kernel,
 			.count = (uint32_t)ht_kernel_tiles(k) },
 		arg, (size_t)k->args, param, s->sized ? 0 : (size_t)k->params, &note);
+	if (s->computes)
+		ht_image_put_step(&w->b,
+			(struct ht_image_step){
+				.op = HT_IMAGE_SIZE, .to = (uint32_t)s->computes - 1 },
+			&arg[k->args - 1], 1, NULL, 0, &note);
 }
 
 static void put_moves(struct writing *w, const struct ht_plan_move *m, int32_t n,
@@ -418,6 +423,14 @@ static struct ht_str size_name(struct ht_arena *a, int32_t axis)
 	return axis ? ht_str_printf(a, "dim%d", (int)axis) : HT_STR("rows");
 }
 
+static void put_size(struct writing *w, const struct ht_open_size *s)
+{
+	if (s->by.n)
+		ht_image_put_computed_size(&w->b, s->by, s->most);
+	else
+		ht_image_put_size(&w->b, size_name(w->arena, s->axis), s->least, s->most);
+}
+
 struct ht_str ht_plan_write_image(const struct ht_plan *p, const struct ht_image_port_text *input,
 	size_t inputs, const struct ht_image_port_text *output, size_t outputs, struct ht_arena *a)
 {
@@ -428,8 +441,7 @@ struct ht_str ht_plan_write_image(const struct ht_plan *p, const struct ht_image
 	w.number = HT_NEW_ARRAY(a, uint32_t, (size_t)p->buffers);
 	ht_image_begin(&w.b, a);
 	for (int32_t i = 0; i < p->sizes; i++)
-		ht_image_put_size(
-			&w.b, size_name(a, p->size[i].axis), p->size[i].least, p->size[i].most);
+		put_size(&w, &p->size[i]);
 	for (int32_t i = 0; i < p->kernels; i++)
 		put_kernel(&w, i);
 	for (int32_t i = 0; i < p->buffers; i++)

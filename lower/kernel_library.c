@@ -39,6 +39,13 @@ void library_kernel(
 	k->params = HT_NEW_ARRAY(l->arena, int64_t, (size_t)params);
 }
 
+void finish_computing(struct kernel_build *k, struct lower *l, struct ht_node *n)
+{
+	kb_arg(k, plan_buffer(l, HT_PLAN_TEMP, HT_I64, 1), HT_BUFFER_OUT);
+	kb_finish(k, n);
+	l->plan->step[l->plan->steps - 1].computes = ht_computed_size(l->g, n);
+}
+
 /* ---- top k ---- */
 
 /* Memory for I32 indices: the result's, or what is converted into it. */

@@ -14,6 +14,9 @@ int32_t dense_result(struct lower *l, const struct ht_node *n, int out);
 void library_kernel(
 	struct kernel_build *k, struct lower *l, const char *name, int64_t tiles, int params);
 
+/* Makes the step of kernel `k`, whose arguments are all there but one more, an I64: the size that `n` computes. */
+void finish_computing(struct kernel_build *k, struct lower *l, struct ht_node *n);
+
 /* kernel_random.c: the stream that a random op draws from, by its seeds. */
 int32_t random_stream(struct lower *l, const struct ht_node *n);
 /* Moves it on by so many blocks of Philox: the next numbers, in this run or a later one, are others. */

@@ -335,6 +335,23 @@ static void init(struct lower *l, struct ht_graph *g, const struct ht_lower_requ
 		l->order[n->id] = position++;
 }
 
+/* A step counts its tiles in 31 bits. */
+static enum ht_status refuse_tiles(const struct lower *l)
+{
+	for (int32_t i = l->procedure.step; i < l->plan->steps; i++) {
+		const struct ht_plan_step *s = &l->plan->step[i];
+		int64_t tiles = s->kernel >= 0 ? ht_kernel_tiles(l->plan->kernel[s->kernel]) : 0;
+
+		if (tiles > INT32_MAX)
+			return ht_error(l->asked->diags, HT_E_LIMIT,
+				(struct ht_where){
+					.path = l->g->path, .node = s->node, .offset = -1 },
+				"it takes %lld tiles of work, and a kernel can have %d",
+				(long long)tiles, INT32_MAX);
+	}
+	return HT_OK;
+}
+
 /* A procedure: the last of the plan so far. */
 static enum ht_status make_procedure(struct lower *l, struct ht_str name, int32_t *number)
 {
@@ -348,6 +365,7 @@ static enum ht_status make_procedure(struct lower *l, struct ht_str name, int32_
 	lower_join_kernels(l);
 	HT_TRY(make_kernels(l));
 	copy_outputs(l);
+	HT_TRY(refuse_tiles(l));
 	*number = plan_procedure(l);
 	if (l->procedure.arena_bytes <= HT_IMAGE_MOST_BYTES)
 		return HT_OK;
@@ -424,8 +442,8 @@ enum ht_status ht_lower(struct ht_graph *g, const struct ht_lower_request *how, 
 	HT_TRY(ht_graph_sort(g, how->diags));
 	init(&l, g, how, a, &planning);
 	HT_TRY(lower_check_support(&l));
-	memcpy(l.plan->size, g->size, sizeof g->size);
-	l.plan->sizes = g->sizes;
+	for (int32_t i = 0; i < g->sizes; i++)
+		l.plan->size[l.plan->sizes++] = g->size[i];
 	HT_TRY(lower_open_parts(&l, &parts));
 	if (parts) {
 		*out = l.plan;

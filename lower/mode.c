@@ -15,6 +15,8 @@ static bool shortens(const struct ht_node *n, enum ht_dtype t, bool shortest)
 	return ht_is(n, HT_SHORTENS) && (t == HT_F16 || t == HT_BF16 || t == HT_F32);
 }
 
+static const char short_runs[] = "sums short runs of products in float16, where the machine can";
+
 const char *ht_mode_effect(const struct ht_node *n, enum ht_impl mode)
 {
 	enum ht_dtype t = n->outs ? n->out[0].dtype : HT_INVALID;
@@ -37,11 +39,13 @@ const char *ht_mode_effect(const struct ht_node *n, enum ht_impl mode)
 			       : NULL;
 	case HT_IMPL_HIGH_PERFORMANCE:
 		if (ht_is(n, HT_CONTRACTS) && t == HT_F16)
-			return "sums short runs of products in float16, where the machine can";
+			return short_runs;
 		return shortens(n, t, false) ? "shorter polynomials, within 2^-15" : NULL;
 	case HT_IMPL_SUPER_PERFORMANCE:
 		return shortens(n, t, true) ? "the shortest polynomials, within 2^-9" : NULL;
 	case HT_IMPL_KEEP_FP16:
+		if (ht_is(n, HT_CONTRACTS) && t == HT_F16)
+			return short_runs;
 		return ht_is(n, HT_COMPOSED) && low ? "rounds after every operation inside" : NULL;
 	case HT_IMPL_OUT_OF_BOUND:
 		return ht_is(n, HT_GATHERS) ? "gives 0 where an index is out of range" : NULL;
@@ -58,7 +62,17 @@ enum ht_impl lower_mode(const struct ht_node *n)
 		return HT_IMPL_NONE;
 	if (mode == HT_IMPL_HIGH_PRECISION && ht_is(n, HT_CONTRACTS))
 		return HT_IMPL_FLOAT_32;
+	if (mode == HT_IMPL_KEEP_FP16 && ht_is(n, HT_CONTRACTS))
+		return HT_IMPL_HIGH_PERFORMANCE;
 	return mode;
+}
+
+bool ht_sums_short(const struct ht_target *t, const struct ht_node *n, enum ht_dtype operands)
+{
+	enum ht_impl mode = ht_impl_named(ht_attr_str(n, ht_mode_attribute, ""));
+
+	return t->sums_f16 && operands == HT_F16 && ht_is(n, HT_CONTRACTS) &&
+	       (mode == HT_IMPL_HIGH_PERFORMANCE || mode == HT_IMPL_KEEP_FP16);
 }
 
 enum ht_dtype node_type(const struct ht_node *n, enum ht_dtype t)

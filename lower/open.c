@@ -60,7 +60,7 @@ int32_t kb_open_offset(
 	return sum;
 }
 
-/* ---- _Relaid, _Within ---- */
+/* ---- _Relaid, _Within, _Sizes ---- */
 
 static int32_t pull_relaid(
 	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
@@ -99,6 +99,34 @@ static int32_t pull_within(
 	return ht_xselect(b, ht_xlt(b, x, kb_size(k, a.size - 1)), kb_operand(k, n, 0, s),
 		filling(b, n, compute_type(n->out[0].dtype)));
 }
+
+/* A number times sizes: see passes/bounded_values.c. */
+static int32_t product_of_sizes(struct kernel_build *k, const int64_t *product)
+{
+	int32_t x = ht_xi(&k->xb, product[0]);
+
+	for (int i = 1; i <= 2; i++)
+		if (product[i])
+			x = ht_xmul(&k->xb, x, kb_size(k, (int32_t)product[i] - 1));
+	return x;
+}
+
+static int32_t pull_sizes(
+	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
+{
+	struct ht_xb *b = &k->xb;
+	size_t count;
+	const int64_t *of = ht_attr_ints(n, "of", &count, k->arena);
+	int32_t at = space_linear(b, s), x = ht_xi(b, 0);
+
+	(void)out;
+	for (size_t i = 0; i + 2 < count; i += 3)
+		x = ht_xselect(
+			b, ht_xeq(b, at, ht_xi(b, (int64_t)i / 3)), product_of_sizes(k, of + i), x);
+	return ht_xcvt(b, n->out[0].dtype, x);
+}
+
+const struct lower_op lower_sizes = { .family = FAMILY_MAP, .pull = pull_sizes };
 
 const struct lower_op lower_within = {
 	.family = FAMILY_MAP, .aligned = true, .apart = true, .pull = pull_within

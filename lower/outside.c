@@ -47,10 +47,9 @@ static int32_t axis_of_part(const struct lower *l, const struct open_part *p, st
 }
 
 /* Axis `to` of the result is axis `from` of operand `arg`: elements that are outside along one are outside along the other. */
-static void move_axis(const struct lower *l, const struct ht_node *n, int arg, int32_t from,
-	int32_t to, struct open_parts *out)
+static void move_axis_of(const struct lower *l, const struct ht_node *n, int arg,
+	const struct open_parts *all, int32_t from, int32_t to, struct open_parts *out)
 {
-	const struct open_parts *all = lower_outside(l, n->in[arg]);
 	struct ht_shape in = shape_of(n, arg), s = n->out[0].shape;
 
 	for (int32_t i = 0; all && i < all->n; i++) {
@@ -61,6 +60,12 @@ static void move_axis(const struct lower *l, const struct ht_node *n, int arg, i
 		p.stride = p.stride / ht_shape_stride(in, from) * ht_shape_stride(s, to);
 		add(out, p);
 	}
+}
+
+static void move_axis(const struct lower *l, const struct ht_node *n, int arg, int32_t from,
+	int32_t to, struct open_parts *out)
+{
+	move_axis_of(l, n, arg, lower_outside(l, n->in[arg]), from, to, out);
 }
 
 /* ---- rules ---- */
@@ -96,9 +101,13 @@ static void within(const struct lower *l, const struct ht_node *n, struct open_p
 			 ht_attr_int(n, "inner", 1);
 
 	of_operand(l, n, true, out);
-	for (int32_t i = 0; i < out->n; i++)
-		if (out->part[i].size == size && out->part[i].stride == stride)
-			out->part[i].neutral = true;
+	for (int32_t i = 0; i < out->n; i++) {
+		if (out->part[i].size != size || out->part[i].stride != stride)
+			continue;
+		out->part[i].neutral = true;
+		if (ht_attr_bool(n, "whole", false)) /* its user looks at all of them */
+			out->part[i--] = out->part[--out->n];
+	}
 }
 
 static void aligned(const struct lower *l, const struct ht_node *n, struct open_parts *out)
@@ -168,7 +177,14 @@ static void reduced(const struct lower *l, const struct ht_node *n, struct open_
 	}
 }
 
-/* Only axes of the indices can be open: the table has fixed sizes. */
+/* What is gathered by indices that are outside is outside, whatever _Within made of them. */
+static const struct open_parts *outside_of_indices(const struct lower *l, struct ht_value v)
+{
+	while (v.node->op == HT_OP__Within)
+		v = v.node->in[0];
+	return lower_outside(l, v);
+}
+
 static void gathered(const struct lower *l, const struct ht_node *n, struct open_parts *out)
 {
 	int32_t axis = n->ins > 2 && is_const_ints(n, 2)
@@ -176,7 +192,13 @@ static void gathered(const struct lower *l, const struct ht_node *n, struct open
 			       : 0;
 
 	for (int32_t i = 0; i < shape_of(n, 1).rank && !ht_attr_int(n, "batch_dims", 0); i++)
-		move_axis(l, n, 1, i, axis + i, out);
+		move_axis_of(l, n, 1, outside_of_indices(l, n->in[1]), i, axis + i, out);
+}
+
+static void gathered_nd(const struct lower *l, const struct ht_node *n, struct open_parts *out)
+{
+	for (int32_t i = 0; i + 1 < shape_of(n, 1).rank; i++)
+		move_axis_of(l, n, 1, outside_of_indices(l, n->in[1]), i, i, out);
 }
 
 static void hot(const struct lower *l, const struct ht_node *n, struct open_parts *out)
@@ -203,6 +225,8 @@ static rule *rule_of(const struct ht_node *n)
 	case HT_OP_Gather:
 	case HT_OP_GatherV2:
 		return gathered;
+	case HT_OP_GatherNd:
+		return gathered_nd;
 	case HT_OP_OneHot:
 		return hot;
 	default:
@@ -230,6 +254,19 @@ static void find(struct lower *l, const struct ht_node *n)
 	*l->outside[n->id] = out;
 }
 
+/* The first axis of a result has the size that its node computes. */
+static void begin_computed(struct lower *l, const struct ht_node *n)
+{
+	int32_t size = ht_computed_size(l->g, n);
+	struct ht_shape s = n->out[0].shape;
+
+	if (!size || n->outs != 1 || s.rank > HT_LOWER_RANK ||
+		s.dim[0] != l->g->size[size - 1].most)
+		return;
+	l->outside[n->id] = HT_NEW(l->scratch, struct open_parts);
+	add(l->outside[n->id], (struct open_part){ size, false, ht_shape_stride(s, 0) });
+}
+
 static void begin(struct lower *l, const struct ht_port *port)
 {
 	struct ht_shape s = ht_type_of(port->value)->shape;
@@ -251,8 +288,10 @@ void lower_find_outside(struct lower *l)
 	l->outside = HT_NEW_ARRAY(l->scratch, struct open_parts *, l->g->ids);
 	for (const struct ht_port *p = l->asked->entry->inputs; p; p = p->next)
 		begin(l, p);
-	for (const struct ht_node *n = l->g->first; n; n = n->next)
+	for (const struct ht_node *n = l->g->first; n; n = n->next) {
+		begin_computed(l, n);
 		find(l, n);
+	}
 }
 
 /* ---- ends of loops ---- */

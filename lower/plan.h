@@ -87,9 +87,10 @@ struct ht_plan_control {
 struct ht_plan_step {
 	int32_t kernel; /* among the plan's; -1: see `control` */
 	const struct ht_plan_control *control;
-	int32_t *buffer;              /* as many plan buffers as the kernel has arguments */
-	int64_t *params;              /* NULL: all 0, or the sizes of the run, */
-	bool sized;                   /* where this says so */
+	int32_t *buffer; /* as many plan buffers as the kernel has arguments */
+	int64_t *params; /* NULL: all 0, or the sizes of the run, */
+	bool sized;      /* where this says so */
+	int32_t computes; /* 1 + the size of the run that the last argument, an int64_t, becomes; 0: none */
 	struct ht_str node;           /* for messages: the node it was made for */
 	const struct ht_node *of;     /* likewise; of the graph that was lowered */
 	const struct ht_words *words; /* likewise: what it says when it stops */
@@ -168,8 +169,8 @@ struct ht_plan {
 	int32_t choices;
 	const struct ht_kernel **kernel; /* distinct ones */
 	int32_t kernels;
-	size_t scratch_bytes;                    /* per thread */
-	struct ht_open_size size[HT_MOST_SIZES]; /* those of the run, as the graph's */
+	size_t scratch_bytes;                        /* per thread */
+	struct ht_open_size size[HT_MOST_RUN_SIZES]; /* those of the run, as the graph's */
 	int32_t sizes;
 	int64_t parts; /* of the batch, each of which takes all steps; 1: it is not divided */
 	struct ht_plan_rows rows;

@@ -16,6 +16,8 @@ struct ht_fusion {
 		*root; /* of a sink: the node of its kernel that has a loop of its own, or NULL */
 };
 struct ht_fusion ht_fusion_of(struct ht_graph *g, struct ht_fusions *fusions, struct ht_arena *a);
+/* Whether the shapes of all floating-point results are known, as ht_fusion_of() needs them. */
+bool ht_has_float_shapes(const struct ht_graph *g);
 /* The work of a kernel for one of its nodes. */
 enum ht_work_of_node {
 	HT_NODE_UNKNOWN,   /* no lowering: counts as a kernel by itself */
@@ -41,6 +43,8 @@ bool ht_rounds_once(const struct ht_node *root);
 bool ht_converts_operand(const struct ht_node *n, int32_t arg);
 /* How the kernel of node `n` differs under an implementation mode, in words; NULL: not at all. */
 const char *ht_mode_effect(const struct ht_node *n, enum ht_impl mode);
+/* Whether contraction `n` with operands of this type sums short runs of products in float16, by its mode and the machine. */
+bool ht_sums_short(const struct ht_target *target, const struct ht_node *n, enum ht_dtype operands);
 /* Multiplications and additions (pairs) of a node with known shapes; 0 where it is no contraction. */
 int64_t ht_multiply_adds(const struct ht_node *n);
 /* Estimated time of a convolution of type `t` by the faster form of Winograd's method over that

@@ -7,6 +7,9 @@
 static const char unknown_shape[] =
 	"has a shape that is not known at compile time (--input-shape may fix it)";
 
+static const char unbounded[] =
+	"has a result whose size depends on the data, without a bound that is known at compile time";
+
 bool lower_is_open_shape(const char *why)
 {
 	return why == unknown_shape;
@@ -52,6 +55,8 @@ const char *lower_refuse(const struct ht_node *n)
 	if (op->family == FAMILY_NOTHING ||
 		ht_const_text(ht_out((struct ht_node *)(uintptr_t)n, 0)))
 		return NULL;
+	if (ht_is(n, HT_COMPUTES_SIZE) && !ht_computed_size(n->graph, n))
+		return unbounded;
 	for (int32_t i = 0; i < n->outs; i++)
 		if ((ht_shape_known(n->out[i].shape) || !is_reserve(n, i)) &&
 			(why = lower_refuse_type(n->out[i])))

@@ -3,7 +3,8 @@
  * A block is some rows of tiles.  Three stages: its tiles of the image, transformed, to a local
  * buffer [product][tile][channel]; 36 or 16 products of matrices to another, [product][tile][result];
  * and those transformed back, with the epilogue.  All of it computes in F32, whatever is in memory; but
- * F(2 x 2) of BF16 rounds the transformed factors to it where the target multiplies them in pairs. */
+ * F(2 x 2) of 16 bits rounds the transformed factors to the type where the target multiplies pairs of it; of F16 it does so
+ * where products are summed in short runs of it. */
 #include "lower/conv.h"
 
 struct winograd {
@@ -31,14 +32,15 @@ static bool fits(const struct conv *v)
 	return v->groups == 1;
 }
 
+/* multiplied: what taps of the operands' type are multiplied as. */
 static struct ht_winograd schedule(
-	const struct ht_target *t, const struct conv *v, int m, enum ht_dtype dtype)
+	const struct ht_target *t, const struct conv *v, int m, enum ht_dtype multiplied)
 {
 	const struct ht_winograd_shape shape = { v->out.dim[0], { v->out.dim[1], v->out.dim[2] },
 		v->in.dim[3], v->out.dim[3] };
-	bool pairs = m == 2 && dtype == HT_BF16 && ht_target_group(t, dtype) == 2;
 
-	return ht_schedule_winograd(t, &shape, m, pairs ? HT_BF16 : HT_F32);
+	return ht_schedule_winograd(
+		t, &shape, m, m == 2 && ht_is_low(multiplied) ? multiplied : HT_F32);
 }
 
 /* Taps inside of the image, of all results: the others are skipped. */
@@ -75,7 +77,9 @@ static double direct_cycles(const struct ht_target *t, const struct conv *v, enu
 /* Measured root mean square, as a share of the results' (docs/numerics.md). */
 static double error_of(const struct ht_winograd *by)
 {
-	return by->m == 4 ? 7e-7 : by->dtype == HT_BF16 ? 3.8e-3 : 3e-7;
+	if (by->m == 4)
+		return 7e-7;
+	return by->dtype == HT_BF16 ? 3.8e-3 : by->dtype == HT_F16 ? 1.2e-3 : 3e-7;
 }
 
 static enum ht_method method_of(const struct ht_winograd *by)
@@ -95,8 +99,8 @@ static struct ht_winograd faster(const struct ht_target *t, const struct conv *v
 
 	if (v->out.dim[3] < narrow)
 		narrow = v->out.dim[3];
-	four = schedule(t, v, 4, dtype);
-	two = schedule(t, v, 2, dtype);
+	four = schedule(t, v, 4, multiplied);
+	two = schedule(t, v, 2, multiplied);
 	if (two.cycles < SURE * four.cycles)
 		four = two;
 	share = four.cycles / direct_cycles(t, v, dtype, multiplied);
@@ -115,14 +119,14 @@ static struct ht_winograd faster(const struct ht_target *t, const struct conv *v
 	return four;
 }
 
-static struct ht_winograd asked(const struct lower *l, const struct conv *v, enum ht_dtype dtype,
-	struct ht_method_choice *why)
+static struct ht_winograd asked(const struct lower *l, const struct conv *v,
+	enum ht_dtype multiplied, struct ht_method_choice *why)
 {
 	struct ht_winograd by = { 0 };
 
 	if (l->asked->asked.conv != HT_CONV_DIRECT)
 		by = schedule(
-			l->target, v, l->asked->asked.conv == HT_CONV_WINOGRAD ? 4 : 2, dtype);
+			l->target, v, l->asked->asked.conv == HT_CONV_WINOGRAD ? 4 : 2, multiplied);
 	*why = (struct ht_method_choice){ .method = by.m ? method_of(&by) : HT_METHOD_DIRECT,
 		.other = HT_METHOD_END,
 		.reason = HT_REASON_ASKED,
@@ -149,7 +153,7 @@ double ht_winograd_share(const struct ht_target *t, const struct ht_node *n, enu
 	read_conv(n, &v);
 	if (!fits(&v))
 		return 0;
-	by = faster(t, &v, dtype, ht_target_multiplied(t, dtype, false), &why);
+	by = faster(t, &v, dtype, ht_target_multiplied(t, dtype, ht_sums_short(t, n, dtype)), &why);
 	return by.m ? by.cycles / direct_cycles(t, &v, HT_F32, HT_F32) : 0;
 }
 
@@ -157,6 +161,8 @@ struct ht_winograd wanted_winograd(struct lower *l, const struct ht_node *n, con
 {
 	const struct ht_winograd none = { 0 };
 	enum ht_dtype dtype = ht_type_of(n->in[0])->dtype;
+	enum ht_dtype multiplied =
+		ht_target_multiplied(l->target, dtype, contract_sums_short(l, n));
 	struct ht_method_choice why = {
 		.method = HT_METHOD_DIRECT, .other = HT_METHOD_END, .reason = HT_REASON_MODE
 	};
@@ -172,10 +178,9 @@ struct ht_winograd wanted_winograd(struct lower *l, const struct ht_node *n, con
 	}
 	ht_note_read(l->asked->reads, HT_READ_conv_method);
 	if (l->asked->asked.conv == HT_CONV_AUTO)
-		by = faster(l->target, v, dtype,
-			ht_target_multiplied(l->target, dtype, contract_sums_short(l, n)), &why);
+		by = faster(l->target, v, dtype, multiplied, &why);
 	else
-		by = asked(l, v, dtype, &why);
+		by = asked(l, v, multiplied, &why);
 	if (by.m || !told)
 		plan_choice(l, n, why);
 	return by;
@@ -323,6 +328,7 @@ static void product_stage(struct winograd *w)
 	c->b_base = ht_xmuli(b, product, w->c.packed_count);
 	c->nr = w->c.nr;
 	c->kp = w->c.kp;
+	c->run = w->by.dtype == HT_F16 ? HT_SHORT_RUN : 0;
 	ht_xstore(b, w->product, local_at(w, product, tile, column_of_block(w, n), w->by.columns),
 		ht_xred(b, 0, HT_F32));
 }

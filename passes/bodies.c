@@ -227,15 +227,10 @@ static void keep_items(struct ht_node *n, const char *attr, const bool *keep, in
  * them. */
 static void inherit_controls(struct ht_node *n, const struct ht_node *operand)
 {
-	struct ht_node **all = HT_NEW_ARRAY(
-		n->graph->arena, struct ht_node *, (size_t)(n->controls + operand->controls));
-	int32_t count = 0;
+	struct ht_node **all =
+		ht_controls_and(n->graph->arena, n, operand->control, operand->controls);
 
-	for (int32_t i = 0; i < n->controls; i++)
-		all[count++] = n->control[i];
-	for (int32_t i = 0; i < operand->controls; i++)
-		all[count++] = operand->control[i];
-	ht_node_set_controls(n, all, count);
+	ht_node_set_controls(n, all, n->controls + operand->controls);
 }
 
 static void keep_operands(struct control *x, const bool *keep)

@@ -31,12 +31,47 @@ struct ht_elem ht_open_element(const struct ht_bounded *b, struct ht_value v, in
 	return k && k->e && i < k->n ? k->e[i] : ht_elem_unknown;
 }
 
+/* A size that the run computes, of those there are; NULL: none is computed, */
+static const struct ht_open_size *first_computed(const struct ht_graph *g)
+{
+	for (int32_t i = 0; i < g->sizes; i++)
+		if (g->size[i].by.n)
+			return &g->size[i];
+	return NULL;
+}
+
+/* or some are of inputs. */
+static bool has_open_inputs(const struct ht_graph *g)
+{
+	return !g->size[0].by.n;
+}
+
 enum ht_status ht_open_refuse(const struct ht_bounded *b, const struct ht_node *n, const char *why)
 {
-	return ht_error(b->r.c->diags, HT_E_UNSUPPORTED,
-		(struct ht_where){
-			.path = b->r.g->path, .node = n->name, .op = n->type, .offset = -1 },
-		"a dimension of an input is open, and %s; state its size with --input-shape", why);
+	const struct ht_open_size *computed = first_computed(b->r.g);
+	const struct ht_where at = {
+		.path = b->r.g->path, .node = n->name, .op = n->type, .offset = -1
+	};
+
+	if (!computed)
+		return ht_error(b->r.c->diags, HT_E_UNSUPPORTED, at,
+			"a dimension of an input is open, and %s; state its size with --input-shape",
+			why);
+	return ht_error(b->r.c->diags, HT_E_UNSUPPORTED, at,
+		"a size is known only when it runs (that of '%.*s'%s), and %s",
+		HT_STR_ARG(computed->by), has_open_inputs(b->r.g) ? ", or of an input" : "", why);
+}
+
+void ht_open_wait(struct ht_bounded *b, struct ht_node *n, uint64_t sizes)
+{
+	struct ht_node *first[HT_MOST_RUN_SIZES];
+	int32_t count = 0;
+
+	for (int32_t i = 0; i < b->r.g->sizes; i++)
+		if (sizes >> i & 1 && b->r.g->size[i].by.n)
+			first[count++] = ht_graph_node(b->r.g, b->r.g->size[i].by);
+	if (count)
+		ht_rw_set_controls(&b->r, n, first, count);
 }
 
 const struct ht_open *ht_open_axes(const struct ht_bounded *b, struct ht_value v)
@@ -172,8 +207,7 @@ static enum ht_status follow(struct ht_bounded *b, struct ht_node *n)
 				b, n, "the rank of this result is not known, or above 8");
 	for (int32_t i = 0; i < n->ins; i++) {
 		if (ht_open_count(b, n->in[i]) && !is_shape(n, i))
-			return ht_open_refuse(
-				b, n, "this computes with its size, which only shapes may so far");
+			ht_rw_set_in(&b->r, n, i, ht_open_value(b, n->in[i]));
 		if (ht_in_shape(n, i).rank < 0 || ht_in_shape(n, i).rank > HT_OPEN_RANK)
 			return ht_open_refuse(
 				b, n, "the rank of an operand is not known, or above 8");
@@ -191,6 +225,17 @@ static bool is_shaped(const struct ht_node *n)
 	return true;
 }
 
+/* What is no product of sizes is computed when it runs. */
+static enum ht_status take_values(struct ht_bounded *b, struct ht_node *n)
+{
+	if (ht_is(n, HT_TELLS_SHAPE) || !is_shaped(n))
+		return ht_open_refuse(b, n, "how many elements this has is not known");
+	for (int32_t i = 0; i < n->ins; i++)
+		if (ht_open_count(b, n->in[i]))
+			ht_rw_set_in(&b->r, n, i, ht_open_value(b, n->in[i]));
+	return HT_OK;
+}
+
 static enum ht_status visit(struct ht_bounded *b, struct ht_node *n)
 {
 	if (ht_is(n, HT_CONSTANT) || b->axes[n->id])
@@ -198,13 +243,10 @@ static enum ht_status visit(struct ht_bounded *b, struct ht_node *n)
 	if (takes_open(b, n) || has_open_result(b, n))
 		return follow(b, n);
 	b->counts[n->id] = is_of_counts(b, n);
-	if (b->counts[n->id] && !is_shaped(n))
-		return ht_open_refuse(b, n, "how many elements this has is not known");
-	if (b->counts[n->id] &&
-		(ht_op_info(n->op)->effects || ht_rw_is_output(&b->r, ht_out(n, 0))))
-		return ht_open_refuse(
-			b, n, "this computes with its size, which only shapes may so far");
-	return HT_OK;
+	if (!b->counts[n->id] || (ht_open_all_known(b, n) && !ht_op_info(n->op)->effects))
+		return HT_OK;
+	b->counts[n->id] = false;
+	return take_values(b, n);
 }
 
 /* ---- inputs and outputs ---- */
@@ -279,14 +321,27 @@ static void relay_inputs(struct ht_bounded *b)
 	}
 }
 
+static uint64_t sizes_of(const struct ht_open_axis axis[HT_OPEN_RANK])
+{
+	uint64_t sizes = 0;
+
+	for (int32_t i = 0; i < HT_OPEN_RANK; i++)
+		if (axis[i].size)
+			sizes |= UINT64_C(1) << (axis[i].size - 1);
+	return sizes;
+}
+
 static enum ht_status relay_outputs(struct ht_bounded *b)
 {
 	for (struct ht_port *p = b->r.c->entry->outputs; p; p = p->next) {
+		if (ht_open_count(b, p->value))
+			p->value = ht_open_value(b, p->value);
 		if (!ht_open_axes(b, p->value))
 			continue;
 		HT_TRY(set_port(b, p));
 		p->value = ht_rw_unary(
 			&b->r, p->value.node, HT_OP__Relaid, p->value.node->name, p->value);
+		ht_open_wait(b, p->value.node, sizes_of(p->axis));
 	}
 	return HT_OK;
 }
@@ -310,6 +365,7 @@ enum ht_status ht_bound_sizes(struct ht_graph *g, struct ht_pass_context *c)
 	HT_TRY(relay_outputs(&b));
 	HT_TRY(close_inputs(&b));
 	relay_inputs(&b);
+	g->closed = true;
 	HT_TRY(ht_graph_sort(g, c->diags));
 	return ht_infer_types(g, c->diags);
 }

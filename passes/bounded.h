@@ -25,6 +25,8 @@ struct ht_bounded {
 	bool *counts; /* by node id: it is computed of sizes alone, and depends on an open one */
 };
 
+/* computed.c: adds the sizes that nodes of `g` compute, where they are bounded. */
+enum ht_status ht_add_computed_sizes(struct ht_graph *g, struct ht_pass_context *c);
 /* Gives all tensors the extents of the largest sizes of `g`; c->entry is given. */
 enum ht_status ht_bound_sizes(struct ht_graph *g, struct ht_pass_context *c);
 
@@ -42,6 +44,12 @@ static inline int64_t ht_open_most(const struct ht_bounded *b, int64_t dim)
 }
 /* Whether a dimension is a multiple of size `size`, counted from 1. */
 bool ht_open_has(const struct ht_bounded *b, int64_t dim, int32_t size);
+/* `n`, whose kernel takes these sizes (bit i: size i), comes after the nodes that compute them. */
+void ht_open_wait(struct ht_bounded *b, struct ht_node *n, uint64_t sizes);
+/* bounded_values.c: whether the elements of all results are numbers times sizes. */
+bool ht_open_all_known(const struct ht_bounded *b, const struct ht_node *n);
+/* Such a result as a tensor, for whoever computes with it. */
+struct ht_value ht_open_value(struct ht_bounded *b, struct ht_value v);
 /* HT_E_UNSUPPORTED at the node: `why`, behind "a dimension of an input is open, and". */
 enum ht_status ht_open_refuse(const struct ht_bounded *b, const struct ht_node *n, const char *why);
 

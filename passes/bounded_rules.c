@@ -45,9 +45,24 @@ static struct ht_open axis_of(
 	return a ? a[axis] : (struct ht_open){ 0 };
 }
 
+/* A copy of all axes of an operand, in front of which nodes are made then: these have no axes of their own. */
+struct axes {
+	struct ht_open axis[HT_OPEN_RANK];
+};
+
+static struct axes axes_of(const struct ht_bounded *b, const struct ht_node *n, int32_t arg)
+{
+	const struct ht_open *a = ht_open_axes(b, n->in[arg]);
+	struct axes all = { 0 };
+
+	if (a)
+		memcpy(all.axis, a, sizeof all.axis);
+	return all;
+}
+
 /* ---- making nodes ---- */
 
-static void mask_part(struct ht_bounded *b, struct ht_node *n, int32_t arg, int32_t axis,
+static struct ht_node *mask_part(struct ht_bounded *b, struct ht_node *n, int32_t arg, int32_t axis,
 	struct ht_open_axis a, const char *fill)
 {
 	struct ht_value v = ht_rw_unary(&b->r, n, HT_OP__Within, n->in[arg].node->name, n->in[arg]);
@@ -56,7 +71,9 @@ static void mask_part(struct ht_bounded *b, struct ht_node *n, int32_t arg, int3
 	ht_attr_set_int(v.node, "axis", axis);
 	ht_attr_set_int(v.node, "inner", a.inner);
 	ht_attr_set_str(v.node, "fill", ht_str(fill));
+	ht_open_wait(b, v.node, UINT64_C(1) << (a.size - 1));
 	ht_rw_set_in(&b->r, n, arg, v);
+	return v.node;
 }
 
 /* Operand `arg` is `fill` outside of open axis `axis`. */
@@ -65,6 +82,14 @@ static void mask(struct ht_bounded *b, struct ht_node *n, int32_t arg, int32_t a
 {
 	for (int i = 0; i < 2 && a.part[i].size; i++)
 		mask_part(b, n, arg, axis, a.part[i], fill);
+}
+
+/* Likewise for a node that looks at all elements: none is left undefined. */
+static void mask_all(struct ht_bounded *b, struct ht_node *n, int32_t arg, int32_t axis,
+	struct ht_open a, const char *fill)
+{
+	for (int i = 0; i < 2 && a.part[i].size; i++)
+		ht_attr_set_bool(mask_part(b, n, arg, axis, a.part[i], fill), "whole", true);
 }
 
 /* ---- rules ---- */
@@ -118,15 +143,16 @@ static enum ht_status check_aligned(
 static enum ht_status aligned(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
 	int32_t rank = n->out[0].shape.rank;
+	struct axes divisor;
 
 	for (int32_t i = 0; i < n->ins; i++)
 		HT_TRY(align(b, n, i, rank, out));
 	HT_TRY(check_aligned(b, n, out));
 	if (n->ins != 2 || ht_is_float(n->out[0].dtype) || ht_is(n, HT_BASIC))
 		return HT_OK;
+	divisor = axes_of(b, n, 1);
 	for (int32_t i = 0; i < ht_in_shape(n, 1).rank; i++) /* no division by zero outside */
-		if (ht_open_some(axis_of(b, n, 1, i)))
-			mask(b, n, 1, i, axis_of(b, n, 1, i), "one");
+		mask_all(b, n, 1, i, divisor.axis[i], "one");
 	return HT_OK;
 }
 
@@ -343,13 +369,13 @@ static enum ht_status reduced(struct ht_bounded *b, struct ht_node *n, struct ht
 	bool keeps = ht_attr_bool(n, "keep_dims", false), along[HT_OPEN_RANK] = { false };
 	const char *neutral = neutral_of(n->op);
 	int64_t size[2 * HT_OPEN_RANK];
-	struct ht_open axis[HT_OPEN_RANK];
+	struct axes in = axes_of(b, n, 0);
+	const struct ht_open *axis = in.axis;
 	size_t sizes = 0;
 
 	if (!neutral || !read_axes(b, n, along))
 		return ht_open_refuse(
 			b, n, "this reduces it in a way, or along axes, that are not supported");
-	memcpy(axis, ht_open_axes(b, n->in[0]), sizeof axis);
 	for (int32_t i = 0; i < rank; i++) {
 		if (along[i])
 			mask(b, n, 0, i, axis[i], neutral);
@@ -389,20 +415,106 @@ static enum ht_status shared(struct ht_bounded *b, struct ht_node *n, struct ht_
 	return HT_OK;
 }
 
-/* Indices outside are 0; along the axis that they are of nothing is open. */
+/* Whether an axis has the indices of its only size, and no others, from the first on. */
+static bool is_plain(const struct ht_bounded *b, struct ht_shape s, int32_t axis, struct ht_open a)
+{
+	int64_t run = a.part[0].inner * b->r.g->size[a.part[0].size - 1].most;
+
+	return !a.part[1].size && ht_open_most(b, s.dim[axis]) == run;
+}
+
+/* Indices of axes `first` up to `end` of operand 0 are below the sizes of the run, which the kernel is told: a pair for each. */
+static enum ht_status limit(struct ht_bounded *b, struct ht_node *n, int32_t first, int32_t end)
+{
+	int64_t open[2 * HT_OPEN_RANK] = { 0 };
+	uint64_t sizes = 0;
+
+	for (int32_t i = first; i < end; i++) {
+		struct ht_open a = axis_of(b, n, 0, i);
+
+		if (!ht_open_some(a))
+			continue;
+		if (!is_plain(b, ht_in_shape(n, 0), i, a))
+			return ht_open_refuse(b, n, "this gathers along it and others at once");
+		open[2 * i] = a.part[0].size;
+		open[2 * i + 1] = a.part[0].inner;
+		sizes |= UINT64_C(1) << (a.part[0].size - 1);
+	}
+	if (sizes)
+		ht_attr_set_ints(n, "_open", open, 2 * (size_t)end);
+	return HT_OK;
+}
+
+/* Indices outside are 0, and those inside are of elements inside. */
+static enum ht_status mask_indices(
+	struct ht_bounded *b, struct ht_node *n, const struct ht_open *out, int32_t axes)
+{
+	for (int32_t i = 0; i < axes; i++)
+		if (ht_open_some(out[i]) && !ht_is(n->in[1].node, HT_FED))
+			mask_all(b, n, 1, i, out[i], "zero");
+	return HT_OK;
+}
+
 static enum ht_status gathered(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
 	int32_t rank = ht_in_shape(n, 0).rank, own = ht_in_shape(n, 1).rank;
 	int32_t axis = n->ins > 2 ? named_axis(b, n->in[2], 0, rank) : 0;
 
-	if (axis < 0 || ht_attr_int(n, "batch_dims", 0) || ht_open_some(axis_of(b, n, 0, axis)))
+	if (axis < 0 || ht_attr_int(n, "batch_dims", 0))
 		return ht_open_refuse(b, n, "this gathers along it");
+	HT_TRY(limit(b, n, axis, axis + 1));
 	HT_TRY(put_axes(b, n, 0, 0, axis, out, 0));
 	HT_TRY(put_axes(b, n, 1, 0, own, out, axis));
 	HT_TRY(put_axes(b, n, 0, axis + 1, rank, out, axis + own));
-	for (int32_t i = 0; i < own; i++)
-		if (ht_open_some(out[axis + i]) && !ht_is(n->in[1].node, HT_FED))
-			mask(b, n, 1, i, out[axis + i], "zero");
+	return mask_indices(b, n, out + axis, own);
+}
+
+/* Outside, zeros are added to the first element. */
+static enum ht_status scattered(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	struct axes indices = axes_of(b, n, 0), updates = axes_of(b, n, 1);
+	int32_t last = ht_in_shape(n, 0).rank - 1;
+
+	(void)out;
+	for (int32_t i = 0; i < ht_in_shape(n, 1).rank; i++) {
+		struct ht_open a = i < last ? indices.axis[i] : (struct ht_open){ 0 };
+
+		if (!is_same(a, updates.axis[i]))
+			return ht_open_refuse(b, n, "this scatters slices of its size");
+		mask_all(b, n, 0, i, a, "zero");
+		mask_all(b, n, 1, i, a, "zero");
+	}
+	return HT_OK;
+}
+
+/* The last axis of the indices has an index of each of operand 0's first axes. */
+static enum ht_status gathered_nd(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	int32_t rank = ht_in_shape(n, 0).rank, last = ht_in_shape(n, 1).rank - 1;
+	int64_t depth = last < 0 ? -1 : ht_in_shape(n, 1).dim[last];
+
+	if (depth < 0 || depth > rank)
+		return ht_open_refuse(b, n, "this gathers by so many indices");
+	HT_TRY(limit(b, n, 0, (int32_t)depth));
+	HT_TRY(put_axes(b, n, 1, 0, last, out, 0));
+	HT_TRY(put_axes(b, n, 0, (int32_t)depth, rank, out, last));
+	return mask_indices(b, n, out, last);
+}
+
+/* Positions of elements: outside there are none. */
+static enum ht_status located(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+	struct axes in = axes_of(b, n, 0);
+
+	for (int32_t i = 0; i < s.rank; i++) {
+		if (!ht_open_some(in.axis[i]))
+			continue;
+		if (!is_plain(b, s, i, in.axis[i]))
+			return ht_open_refuse(b, n, "a reshape put it together with others");
+		mask_all(b, n, 0, i, in.axis[i], "zero");
+	}
+	out[0] = (struct ht_open){ { { ht_computed_size(b->r.g, n), 1 } } };
 	return HT_OK;
 }
 
@@ -673,6 +785,12 @@ static ht_open_rule *named_rule(enum ht_op op)
 	case HT_OP_Gather:
 	case HT_OP_GatherV2:
 		return gathered;
+	case HT_OP_GatherNd:
+		return gathered_nd;
+	case HT_OP_ScatterNd:
+		return scattered;
+	case HT_OP_Where:
+		return located;
 	default:
 		return NULL;
 	}

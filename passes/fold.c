@@ -363,7 +363,7 @@ static void fold_node(struct folding *f, struct ht_node *n)
 	struct ht_rw *r = &f->r;
 
 	if (n->op == HT_OP_OPAQUE || ht_is(n, HT_CONSTANT) || n->controls ||
-		ht_op_info(n->op)->effects || ht_is(n, HT_HAS_DEFAULT))
+		ht_op_info(n->op)->effects || ht_is(n, HT_HAS_DEFAULT | HT_COMPUTES_SIZE))
 		return;
 	if (fold_shape_op(r, n))
 		return;

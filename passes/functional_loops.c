@@ -3,19 +3,14 @@
  * Each carried value goes from an Enter to a Merge, which NextIteration feeds too, and a Switch by LoopCond sends it
  * to an Exit or on into the body; an Enter alone brings a value that stays.  Inner frames come first. */
 #include "passes/functional.h"
+#include "passes/rewrite.h"
 
 static void add_control(struct ht_node *n, struct ht_node *before, struct ht_arena *scratch)
 {
-	struct ht_node **all = HT_NEW_ARRAY(scratch, struct ht_node *, (size_t)n->controls + 1);
-	int32_t count = 0;
-
-	for (int32_t i = 0; i < n->controls; i++) {
+	for (int32_t i = 0; i < n->controls; i++)
 		if (n->control[i] == before)
 			return;
-		all[count++] = n->control[i];
-	}
-	all[count++] = before;
-	ht_node_set_controls(n, all, count);
+	ht_node_set_controls(n, ht_controls_and(scratch, n, &before, 1), n->controls + 1);
 }
 
 /* Of frames in each other; lowering takes no more bodies in each other. */

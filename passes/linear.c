@@ -1,4 +1,4 @@
-/* linear: finds the nodes whose results are proportional to one value of a graph.
+/* linear: finds the nodes whose results are proportional to a value of a graph.
  *
  * A result is proportional to the value if
  *   - the op adds its operands or only moves elements, and all floating-point operands are proportional or zero;
@@ -18,10 +18,11 @@ static bool is_float(struct ht_value v)
 	return v.index >= 0 && v.index < v.node->outs && ht_is_float(ht_type_of(v)->dtype);
 }
 
-/* In this file `linear` has, by node id, whether results of the node are proportional, for all nodes before the current one. */
-static bool has(const bool *linear, struct ht_value v)
+/* In this file a bit stands for each of the nodes that ht_linear_in() is asked about, and `linear` has, by node id, the bits of
+ * those that results of the node are proportional to, for all nodes before the current one. */
+static uint64_t bits_of(const uint64_t *linear, struct ht_value v)
 {
-	return linear[v.node->id] && is_float(v);
+	return is_float(v) ? linear[v.node->id] : 0;
 }
 
 /* Whether `v` is a constant zero, which is proportional to every value. */
@@ -70,36 +71,42 @@ static bool multiplies(const struct ht_node *n)
 	return n->op == HT_OP_Mul || (ht_is(n, HT_CONTRACTS) && !ht_attr_find(n, "fused_ops"));
 }
 
-static bool is_linear(const bool *linear, const struct ht_node *n)
+static uint64_t bits_of_node(const uint64_t *linear, const struct ht_node *n)
 {
-	int32_t scaled = 0, plain = 0, only = linear_operand(n);
+	/* Of which an operand is proportional, several are, and another one is not. */
+	uint64_t scaled = 0, twice = 0, plain = 0;
+	int32_t only = linear_operand(n);
 
-	if (ht_asks_shape_alone(n))
-		return false;
+	if (ht_asks_shape_alone(n) || !n->outs)
+		return 0;
 	for (int32_t i = 0; i < n->ins; i++) {
-		scaled += has(linear, n->in[i]);
-		plain += is_float(n->in[i]) && !has(linear, n->in[i]) && !is_zero(n->in[i]);
+		uint64_t bits = bits_of(linear, n->in[i]);
+
+		twice |= scaled & bits;
+		scaled |= bits;
+		plain |= is_float(n->in[i]) && !is_zero(n->in[i]) ? ~bits : 0;
 	}
-	if (!scaled || !n->outs)
-		return false;
 	if (adds(n))
-		return !plain;
+		return scaled & ~plain;
 	if (multiplies(n))
-		return scaled == 1;
-	return scaled == 1 && only >= 0 && only < n->ins && has(linear, n->in[only]);
+		return scaled & ~twice;
+	return only >= 0 && only < n->ins ? bits_of(linear, n->in[only]) & ~twice : 0;
 }
 
 /* ---- the graph ---- */
 
-size_t ht_linear_in(const struct ht_graph *g, struct ht_value v, bool *is)
+void ht_linear_in(const struct ht_graph *g, struct ht_node *const *of, size_t n, uint64_t *linear,
+	size_t *count)
 {
-	size_t count = 1;
-
-	memset(is, 0, g->ids * sizeof *is);
-	is[v.node->id] = true;
-	for (const struct ht_node *n = v.node->next; n; n = n->next) {
-		is[n->id] = is_linear(is, n);
-		count += is[n->id];
+	memset(linear, 0, g->ids * sizeof *linear);
+	for (size_t i = 0; i < n; i++) {
+		linear[of[i]->id] = (uint64_t)1 << i;
+		count[i] = 0;
 	}
-	return count;
+	for (const struct ht_node *at = n ? of[0] : NULL; at; at = at->next) {
+		uint64_t bits = linear[at->id] |= bits_of_node(linear, at);
+
+		for (; bits; bits &= bits - 1)
+			count[__builtin_ctzll(bits)]++;
+	}
 }

@@ -1,13 +1,17 @@
-/* linear: finds the nodes whose results are proportional to one value of a graph. */
+/* linear: finds the nodes whose results are proportional to a value of a graph. */
 #ifndef HT_PASSES_LINEAR_H
 #define HT_PASSES_LINEAR_H
 
 #include "ir/ir.h"
 
-/* Sets is[id] for each node id of the graph: whether all floating-point results of the node are proportional to `v` in exact
- * arithmetic, for every value of the graph's other inputs.  False may also mean that this is not known.  True for v's own node.
- * Returns the number of nodes for which it is true. */
-size_t ht_linear_in(const struct ht_graph *g, struct ht_value v, bool *is);
+enum { HT_LINEAR_MOST = 64 };
+
+/* Sets bit i of linear[id] for each node id of the graph: whether all floating-point results of the node are proportional to the
+ * first result of of[i] in exact arithmetic, for every value of the graph's other inputs.  0 may also mean that this is not known.
+ * 1 for of[i] itself.  count[i] is the number of nodes with bit i.  There are at most HT_LINEAR_MOST nodes `of`, in the graph's
+ * order. */
+void ht_linear_in(const struct ht_graph *g, struct ht_node *const *of, size_t n, uint64_t *linear,
+	size_t *count);
 /* Whether `n` reads the shape of its operand, and none of its elements. */
 bool ht_asks_shape_alone(const struct ht_node *n);
 

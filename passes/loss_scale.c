@@ -17,7 +17,8 @@ struct scaling {
 	struct ht_rw r;
 	struct ht_node
 		*end; /* NULL: new nodes go to the end of the graph, which is sorted afterwards */
-	bool *linear; /* by node id, for nodes that the pass did not make: proportional to the scale */
+	/* By node id, for nodes that the pass did not make: 1 where results are proportional to the scale, 0 elsewhere. */
+	uint64_t *linear;
 	uint32_t ids;            /* the first node id that the pass makes */
 	struct ht_value inverse; /* 1 / the scale */
 	struct ht_value
@@ -33,7 +34,7 @@ static struct ht_str named(struct scaling *x, struct ht_str of, const char *what
 
 static bool is_linear(const struct scaling *x, const struct ht_node *n)
 {
-	return n->id < x->ids && x->linear[n->id];
+	return n->id < x->ids && x->linear[n->id] != 0;
 }
 
 /* ---- quotients ---- */
@@ -161,12 +162,7 @@ static struct ht_function *outline(struct scaling *x, struct ht_node *n, bool ru
 
 static void wait_for(struct scaling *x, struct ht_node *n, struct ht_node *first)
 {
-	struct ht_node **all = HT_NEW_ARRAY(x->r.arena, struct ht_node *, (size_t)n->controls + 1);
-
-	for (int32_t i = 0; i < n->controls; i++)
-		all[i] = n->control[i];
-	all[n->controls] = first;
-	ht_rw_set_controls(&x->r, n, all, n->controls + 1);
+	ht_rw_set_controls(&x->r, n, ht_controls_and(x->r.arena, n, &first, 1), n->controls + 1);
 }
 
 /* Turns `n` into an If that runs it if all gradients are finite, and else does nothing.  The If waits for `told`, which sets
@@ -274,7 +270,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
 	struct ht_node *read = read_of_scale(g), **all;
 	struct scaling x = { .ids = g->ids };
-	size_t count;
+	size_t count, proportional;
 
 	if (!read) {
 		warn_without_scale(g, c);
@@ -282,8 +278,8 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	}
 	ht_rw_init(&x.r, g, c);
 	all = ht_rw_nodes(&x.r, &count);
-	x.linear = HT_NEW_ARRAY(x.r.arena, bool, x.ids);
-	ht_linear_in(g, ht_out(read, 0), x.linear);
+	x.linear = HT_NEW_ARRAY(x.r.arena, uint64_t, x.ids);
+	ht_linear_in(g, &read, 1, x.linear, &proportional);
 	x.inverse = ht_rw_unary(
 		&x.r, x.end, HT_OP_Reciprocal, HT_STR("loss_scale/inverse"), ht_out(read, 0));
 	for (size_t i = 0; i < count; i++)

@@ -78,26 +78,43 @@ static bool may_be_seed(struct ht_node *n)
 	       (ht_is(n, HT_CONSTANT) && ht_const_splat(ht_out(n, 0), &x) && x != 0);
 }
 
+/* The best candidate so far, and the number of nodes that are proportional to it. */
+struct seed {
+	struct ht_node *node;
+	size_t count;
+};
+
+static void take_best(const struct ht_graph *g, struct ht_node *const *of, size_t n,
+	uint64_t *linear, struct seed *best)
+{
+	size_t count[HT_LINEAR_MOST];
+
+	ht_linear_in(g, of, n, linear, count);
+	for (size_t i = 0; i < n; i++)
+		if (count[i] > best->count)
+			*best = (struct seed){ of[i], count[i] };
+}
+
 /* NULL: no other node is proportional to any candidate. */
 static struct ht_node *find_seed(struct ht_rw *r, struct ht_node *loss)
 {
 	const bool *needed = needed_by(r->g, loss, r->arena);
-	bool *linear = HT_NEW_ARRAY(r->arena, bool, r->g->ids);
-	struct ht_node *best = NULL;
-	size_t most = 1;
+	uint64_t *linear = HT_NEW_ARRAY(r->arena, uint64_t, r->g->ids);
+	struct ht_node *candidate[HT_LINEAR_MOST];
+	struct seed best = { .count = 1 };
+	size_t n = 0;
 
-	for (struct ht_node *n = r->g->first; n; n = n->next) {
-		size_t count;
-
-		if (needed[n->id] || !may_be_seed(n))
+	for (struct ht_node *at = r->g->first; at; at = at->next) {
+		if (needed[at->id] || !may_be_seed(at))
 			continue;
-		count = ht_linear_in(r->g, ht_out(n, 0), linear);
-		if (count > most) {
-			most = count;
-			best = n;
+		candidate[n++] = at;
+		if (n == HT_LINEAR_MOST) {
+			take_best(r->g, candidate, n, linear, &best);
+			n = 0;
 		}
 	}
-	return best;
+	take_best(r->g, candidate, n, linear, &best);
+	return best.node;
 }
 
 /* ---- the scale ---- */

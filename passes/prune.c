@@ -97,9 +97,15 @@ static bool is_random(const struct ht_node *n)
 	return ht_op_info(n->op)->effects == HT_RANDOM;
 }
 
+/* Kernels behind it take a size that it computes, which no operand says. */
+static bool sets_size(const struct ht_node *n)
+{
+	return ht_is(n, HT_COMPUTES_SIZE) && n->graph->closed;
+}
+
 static void look_for_effects(struct prune *p, const struct ht_node *n)
 {
-	bool own = ht_op_info(n->op)->effects && !always_holds(n);
+	bool own = (ht_op_info(n->op)->effects && !always_holds(n)) || sets_size(n);
 
 	p->effectful[n->id] = own || needs_some(n, p->effectful);
 	own = own && !ht_is(n, HT_READS_VARIABLE) && !is_handle(n) && !is_random(n);

@@ -105,6 +105,18 @@ void ht_rw_set_in(struct ht_rw *r, struct ht_node *n, int32_t i, struct ht_value
 	r->changed = true;
 }
 
+struct ht_node **ht_controls_and(
+	struct ht_arena *a, const struct ht_node *n, struct ht_node *const *more, int32_t count)
+{
+	struct ht_node **all = HT_NEW_ARRAY(a, struct ht_node *, (size_t)(n->controls + count));
+
+	for (int32_t i = 0; i < n->controls; i++)
+		all[i] = n->control[i];
+	for (int32_t i = 0; i < count; i++)
+		all[n->controls + i] = more[i];
+	return all;
+}
+
 void ht_rw_set_controls(
 	struct ht_rw *r, struct ht_node *n, struct ht_node *const *control, int32_t count)
 {

@@ -80,6 +80,9 @@ void ht_rw_take_place(struct ht_rw *r, struct ht_node *n, struct ht_value to);
 void ht_rw_drop(struct ht_rw *r, struct ht_node *n);
 /* Likewise a node whose effect another has taken over; it must have no uses. */
 void ht_rw_remove(struct ht_rw *r, struct ht_node *n);
+/* The nodes that `n` waits for, then `more`. */
+struct ht_node **ht_controls_and(
+	struct ht_arena *a, const struct ht_node *n, struct ht_node *const *more, int32_t count);
 /* Sets the control edges into `n`; nodes that lose one stay. */
 void ht_rw_set_controls(
 	struct ht_rw *r, struct ht_node *n, struct ht_node *const *control, int32_t count);

@@ -6,7 +6,7 @@
  * multiple of them as its first dimension.  So the graph that is left computes the same of each row for any
  * number of rows, as far as lower/parts.c finds the rows apart.
  *
- * Where other dimensions are open too, all have bounds: bounded.c. */
+ * Where other dimensions are open too, or a size depends on data, all have bounds: bounded.c, computed.c. */
 #include "ir/infer.h"
 #include "passes/bounded.h"
 #include "passes/rewrite.h"
@@ -199,9 +199,11 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	struct ht_node **all;
 	size_t n;
 
-	if (c->entry && g->sizes)
-		return ht_bound_sizes(g, c);
-	if (!c->entry || !is_open(c->entry))
+	if (c->entry && !is_open(c->entry)) {
+		HT_TRY(ht_add_computed_sizes(g, c));
+		return g->sizes ? ht_bound_sizes(g, c) : HT_OK;
+	}
+	if (!c->entry)
 		return HT_OK;
 	ht_rw_init(&s.r, g, c);
 	HT_TRY(ht_infer_known(g, s.r.arena, c->diags, &s.known));

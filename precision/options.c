@@ -225,7 +225,19 @@ static enum ht_status set_debug_dir(struct setting *s)
 
 static enum ht_status set_debug_level(struct setting *s)
 {
-	s->p->debug_level = strcmp(s->value, "0") != 0;
+	s->p->debug_level = *s->value - '0'; /* the table of options lets 0 to 4 pass */
+	return HT_OK;
+}
+
+static enum ht_status set_debug_config(struct setting *s)
+{
+	struct ht_parse p = parse_of(s);
+	struct ht_debug_config config;
+	struct ht_str text;
+
+	HT_TRY(ht_policy_file(&p, FILE_LIMIT, &text));
+	HT_TRY(ht_debug_config_parse(&p, text, &config));
+	s->p->debug_config = config;
 	return HT_OK;
 }
 

@@ -90,7 +90,9 @@ static const struct ht_policy_kind *kind_named(const char *name)
 	return NULL;
 }
 
-static enum ht_status read_report(struct ht_policy *p, const char *path, struct ht_diags *d)
+/* `text` NULL: the text is read from the file `path`. */
+static enum ht_status read_report(
+	struct ht_policy *p, const char *path, const struct ht_str *text, struct ht_diags *d)
 {
 	struct ht_sha256 digest;
 	struct ht_parse parse = { .arena = &p->arena, .diags = d, .digest = &digest };
@@ -101,13 +103,13 @@ static enum ht_status read_report(struct ht_policy *p, const char *path, struct 
 	snprintf(p->name, sizeof p->name, "%s", slash ? slash + 1 : path);
 	parse.path = ht_str_copy(&p->arena, ht_str(path)).p;
 	ht_sha256_begin(&digest);
-	HT_TRY(ht_report_load(&parse, &p->report));
+	HT_TRY(ht_report_load(&parse, text, &p->report));
 	ht_sha256_end(&digest, p->report_digest);
 	p->kind = ht_report_kind(p->report);
 	return HT_OK;
 }
 
-enum ht_status ht_policy_init(struct ht_policy *p, const char *name, struct ht_diags *d)
+static void init(struct ht_policy *p, const char *name)
 {
 	memset(p, 0, sizeof *p);
 	ht_arena_init(&p->arena, &p->unwind);
@@ -117,13 +119,27 @@ enum ht_status ht_policy_init(struct ht_policy *p, const char *name, struct ht_d
 	p->oo_level = 3;
 	p->measures = true;
 	if (!name)
-		return HT_OK;
+		return;
 	p->by = HT_NAMED_POLICY;
 	snprintf(p->name, sizeof p->name, "%s", name);
+}
+
+enum ht_status ht_policy_init(struct ht_policy *p, const char *name, struct ht_diags *d)
+{
+	init(p, name);
+	if (!name)
+		return HT_OK;
 	if (ht_str_ends(ht_str(name), ".json"))
-		return read_report(p, name, d);
+		return read_report(p, name, NULL, d);
 	p->kind = kind_named(name);
 	return p->kind ? HT_OK : ht_no_policy(name, d);
+}
+
+enum ht_status ht_policy_init_text(
+	struct ht_policy *p, const char *name, struct ht_str text, struct ht_diags *d)
+{
+	init(p, name);
+	return read_report(p, name, &text, d);
 }
 
 void ht_policy_release(struct ht_policy *p)

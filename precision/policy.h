@@ -181,6 +181,37 @@ enum ht_status ht_customize_parse(struct ht_parse *p, struct ht_str text, struct
 enum ht_status ht_keep_dtype_parse(struct ht_parse *p, struct ht_str text, struct ht_rules *out);
 enum ht_status ht_impl_parse(struct ht_parse *p, struct ht_str text, struct ht_rules *out);
 
+/* ---- debug_config.c ---- */
+
+/* Files that the compilation of a kernel leaves. */
+enum ht_leave {
+	HT_LEAVE_OBJECT = 1, /* with the description */
+	HT_LEAVE_SOURCE = 2,
+	HT_LEAVE_LOCATIONS = 4,
+	HT_LEAVE_COMPUTE = 8
+};
+struct ht_kernel_debug {
+	unsigned leaves; /* bit set over enum ht_leave */
+	bool lines;      /* the object has debug information */
+	bool plain;      /* it is not optimised */
+};
+/* op_debug_config. */
+struct ht_debug_config {
+	bool stated, oom;
+	struct ht_kernel_debug asks;
+	struct ht_rules only; /* the nodes and types that it is about; none: all */
+};
+struct ht_policy;
+enum ht_status ht_debug_config_parse(
+	struct ht_parse *p, struct ht_str text, struct ht_debug_config *out);
+/* Whether kernels leave files or are compiled in another way. */
+bool ht_policy_debugs(const struct ht_policy *p);
+/* That of the kernel that was made for a node of this name and type. */
+struct ht_kernel_debug ht_policy_debug(
+	const struct ht_policy *p, struct ht_str node, struct ht_str type);
+/* HT_E_USAGE: what was stated does not go together. */
+enum ht_status ht_policy_debug_check(const struct ht_policy *p, struct ht_diags *d);
+
 /* ---- fusion_switch.c, fusion_state.c ---- */
 
 enum ht_status ht_fusion_switch_parse(struct ht_parse *p, struct ht_str text, struct ht_rules *out);
@@ -234,15 +265,16 @@ struct ht_policy {
 	int hf32;                /* allow_hf32: bit 0 matrix products, bit 1 convolutions; -1 */
 	const char *select_impl; /* op_select_implmode, or NULL */
 	struct ht_rules rules[HT_RULE_SETS];
-	struct ht_rules fusions;      /* fusion_switch_file */
-	struct ht_rules switches;     /* optimization_switch */
-	struct ht_rules scopes;       /* enable_scope_fusion_passes */
-	int oo_level;                 /* 0 to 3 */
-	const char *fusion_result;    /* where to write what fusions did; NULL: nowhere, */
-	bool export_stat;             /* but in the current folder when this is set */
-	const char *dump_graphs;      /* folder for the graph after each pass; NULL: none, */
-	const char *debug_dir;        /* but this one, NULL the current one, */
-	bool debug_level;             /* when this is set */
+	struct ht_rules fusions;   /* fusion_switch_file */
+	struct ht_rules switches;  /* optimization_switch */
+	struct ht_rules scopes;    /* enable_scope_fusion_passes */
+	int oo_level;              /* 0 to 3 */
+	const char *fusion_result; /* where to write what fusions did; NULL: nowhere, */
+	bool export_stat;          /* but in the current folder when this is set */
+	const char *dump_graphs;   /* folder for the graph after each pass; NULL: none */
+	const char *debug_dir;     /* for kernel_meta; NULL: the current one */
+	int debug_level;           /* op_debug_level */
+	struct ht_debug_config debug_config;
 	bool keep_constants;          /* oo_constant_folding is false */
 	bool clamps_sentinels;        /* sentinels is clamp */
 	int64_t random_seed;          /* tf_random_seed; -1: not stated */
@@ -283,6 +315,9 @@ struct ht_str ht_read_value(const struct ht_policy *p, enum ht_read r, struct ht
 /* `name` ending in ".json": the path of a report.  NULL: options or graph_run_mode tell.  HT_E_USAGE with near names when there is none.
  * The policy must not move afterwards. */
 enum ht_status ht_policy_init(struct ht_policy *p, const char *name, struct ht_diags *d);
+/* As the report `text`, which messages call `name`, says. */
+enum ht_status ht_policy_init_text(
+	struct ht_policy *p, const char *name, struct ht_str text, struct ht_diags *d);
 void ht_policy_release(struct ht_policy *p);
 /* Sets one of the options of policies (choice/options.def).  Its default counts as not stated. */
 enum ht_status ht_policy_option(

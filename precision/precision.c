@@ -20,6 +20,13 @@ enum ht_status ht_precision_prepare(struct ht_precision *p, struct ht_graph *g)
 	return ht_customize_apply(p);
 }
 
+void ht_precision_unseen(struct ht_precision *p)
+{
+	for (int set = 0; set < HT_RULE_SETS; set++)
+		p->rules[set].use =
+			HT_NEW_ARRAY(p->arena, struct ht_rule_use, p->policy->rules[set].n);
+}
+
 static void fit_constants(struct ht_precision *p, uint32_t ids)
 {
 	struct ht_fit how = { p->policy, p->diags, p->arena, p->decisions };

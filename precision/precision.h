@@ -224,6 +224,8 @@ struct ht_precision {
 	/* For policy optimal, by node id: the labels that a node must not have, and why. */
 	const uint8_t *denied;
 	const struct ht_dtype_reason *const *denied_why;
+	/* Likewise: contractions that get mode high_performance if they become float16; NULL: none. */
+	const bool *short_runs;
 };
 
 void ht_units_build(struct ht_precision *p);
@@ -299,6 +301,8 @@ struct ht_rule_use *ht_use_of(
 /* Notes that the rule changed an offer or a decision for the node. */
 struct ht_rule_use *ht_rule_acts(struct ht_precision *p, enum ht_rule_set set,
 	const struct ht_rule *r, const struct ht_node *n);
+/* Gives a copy of the state, which has an arena of its own or leaves p's as it is, uses of rules that nobody reports. */
+void ht_precision_unseen(struct ht_precision *p);
 /* customize_dtypes: reduces each named node to the requested columns. */
 enum ht_status ht_customize_apply(struct ht_precision *p);
 /* Whether keep_dtype, or the attribute _keep_dtype, keeps the node's dtypes; `custom`: the rule that
@@ -329,6 +333,7 @@ void ht_ascend_decide(struct ht_precision *p);
 /* The dtypes for which a unit has a reason why it did not take them. */
 enum ht_asked { HT_ASKED_F32, HT_ASKED_F16, HT_ASKED_BF16, HT_ASKED_END };
 enum ht_dtype ht_asked_dtype(enum ht_asked a);
+enum ht_asked ht_asked_of(enum ht_dtype t); /* HT_ASKED_END: of no other dtype there are reasons */
 
 struct ht_decided_type {
 	const struct ht_str *origin; /* imported nodes */

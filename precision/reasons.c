@@ -14,6 +14,15 @@ enum ht_dtype ht_asked_dtype(enum ht_asked a)
 	return dtype[a];
 }
 
+enum ht_asked ht_asked_of(enum ht_dtype t)
+{
+	int a = 0;
+
+	while (a < HT_ASKED_END && ht_asked_dtype((enum ht_asked)a) != t)
+		a++;
+	return (enum ht_asked)a;
+}
+
 /* ---- units of a node ---- */
 
 static bool next_item(const struct ht_attr *a, struct ht_arena *arena, struct ht_float_unit *u)

@@ -63,8 +63,9 @@ const char *ht_plan_read(struct ht_str bytes, struct ht_arena *a, struct ht_prog
 
 struct ht_index_input {
 	const char *name, *alias; /* "": no other name */
-	size_t rank;
-	int64_t *dim;
+	size_t rank, bounds;
+	int64_t *dim;   /* below 0: open */
+	int64_t *bound; /* the least and the most of each open dimension, in order */
 };
 
 struct ht_index_variant {
@@ -191,7 +192,7 @@ enum ht_status ht_artefact_refuse(
 struct ht_variant_wanted {
 	const char *policy;                 /* NULL: that of the first variant */
 	const char *target;                 /* NULL: the best one that runs here */
-	const struct ht_index_input *input; /* requested shapes; -1: any */
+	const struct ht_index_input *input; /* requested shapes; -1: any; without bounds */
 	size_t inputs;
 	int64_t batch;                   /* first dimension of an input; 0: any */
 	int (*rank)(const char *target); /* higher is better; -1: the target does not run here */

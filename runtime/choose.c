@@ -10,16 +10,32 @@ struct choice {
 	struct ht_diags *d;
 };
 
+/* The bounds of dimension `at`; NULL: it is not open. */
+static const int64_t *bounds_of(const struct ht_index_input *in, size_t at)
+{
+	const int64_t *bound = in->bound;
+
+	for (size_t i = 0; i < at; i++)
+		bound += in->dim[i] < 0 ? 2 : 0;
+	return in->dim[at] < 0 ? bound : NULL;
+}
+
+static bool fits(const struct ht_index_input *in, size_t at, int64_t size)
+{
+	const int64_t *bound = bounds_of(in, at);
+
+	return bound ? size >= bound[0] && size <= bound[1] : size == in->dim[at];
+}
+
 static bool has_batch(const struct ht_index_variant *v, int64_t batch)
 {
 	for (size_t i = 0; i < v->inputs; i++)
-		if (v->input[i].rank && (v->input[i].dim[0] == batch || v->input[i].dim[0] < 0))
+		if (v->input[i].rank && fits(&v->input[i], 0, batch))
 			return true;
 	return !batch;
 }
 
-/* An input that the variant does not have says nothing; nor does a dimension of -1, wanted or of the
- * variant: then it is open. */
+/* An input that the variant does not have says nothing; nor does a wanted dimension of -1. */
 static bool has_shape(const struct ht_index_variant *v, const struct ht_index_input *want)
 {
 	for (size_t i = 0; i < v->inputs; i++) {
@@ -30,7 +46,7 @@ static bool has_shape(const struct ht_index_variant *v, const struct ht_index_in
 		if (in->rank != want->rank)
 			return false;
 		for (size_t k = 0; k < in->rank; k++)
-			if (want->dim[k] >= 0 && in->dim[k] >= 0 && want->dim[k] != in->dim[k])
+			if (want->dim[k] >= 0 && !fits(in, k, want->dim[k]))
 				return false;
 	}
 	return true;
@@ -55,14 +71,19 @@ static int open_dims(const struct ht_index_variant *v, const struct ht_variant_w
 	return n;
 }
 
+static bool same_shape(const struct ht_index_input *a, const struct ht_index_input *b)
+{
+	return a->rank == b->rank && a->bounds == b->bounds &&
+	       !memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) &&
+	       (!a->bounds || !memcmp(a->bound, b->bound, a->bounds * sizeof *a->bound));
+}
+
 bool ht_variants_share_shapes(const struct ht_index_variant *a, const struct ht_index_variant *b)
 {
 	if (a->inputs != b->inputs)
 		return false;
 	for (size_t i = 0; i < a->inputs; i++)
-		if (a->input[i].rank != b->input[i].rank ||
-			memcmp(a->input[i].dim, b->input[i].dim,
-				a->input[i].rank * sizeof *a->input[i].dim) != 0)
+		if (!same_shape(&a->input[i], &b->input[i]))
 			return false;
 	return true;
 }
@@ -82,11 +103,17 @@ static bool has_target(const struct choice *c, const struct ht_index_variant *v)
 static void put_input(struct ht_buf *b, const struct ht_index_input *in)
 {
 	ht_printf(b, "%s:", in->name);
-	for (size_t i = 0; i < in->rank; i++)
-		if (in->dim[i] < 0)
-			ht_puts(b, i ? ",?" : "?");
+	for (size_t i = 0; i < in->rank; i++) {
+		const int64_t *bound = bounds_of(in, i);
+
+		ht_puts(b, i ? "," : "");
+		if (bound && bound[1] == INT32_MAX)
+			ht_putc(b, '?');
+		else if (bound)
+			ht_printf(b, "%lld..%lld", (long long)bound[0], (long long)bound[1]);
 		else
-			ht_printf(b, "%s%lld", i ? "," : "", (long long)in->dim[i]);
+			ht_printf(b, "%lld", (long long)in->dim[i]);
+	}
 }
 
 void ht_variant_put(struct ht_buf *b, const struct ht_index_variant *v)

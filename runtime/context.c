@@ -92,14 +92,32 @@ void ht_rt_context_limit(struct ht_rt_context *c, uint64_t iterations, const int
 	c->exec.cancel = cancel;
 }
 
-void ht_rt_context_sizes(struct ht_rt_context *c, const int64_t *size)
+void ht_rt_context_sizes(struct ht_rt_context *c, int64_t *size)
 {
 	c->exec.size = size;
 }
 
-void ht_rt_context_deadline(struct ht_rt_context *c, uint64_t ns)
+bool ht_rt_context_limits(struct ht_rt_context *c, const uint64_t ns[HT_RT_LIMITS])
 {
-	c->most_ns = ns < INT64_MAX / 2 ? ns : INT64_MAX / 2;
+	bool stamps = ns[HT_RT_KERNEL] || ns[HT_RT_WAIT];
+
+	free(c->stamp);
+	memset(c->limit, 0, sizeof c->limit);
+	c->stamp = stamps ? aligned_alloc(_Alignof(struct ht_stamp),
+				    (size_t)c->threads.threads * sizeof *c->stamp)
+			  : NULL;
+	if (stamps && !c->stamp)
+		return false;
+	for (int i = HT_RT_RUN; i < HT_RT_LIMITS; i++)
+		c->limit[i] = ns[i] < INT64_MAX / 2 ? ns[i] : INT64_MAX / 2;
+	return true;
+}
+
+void ht_rt_context_cores(struct ht_rt_context *c, const struct ht_cores *cores)
+{
+	c->placed = cores;
+	if (cores)
+		c->cores = *cores;
 }
 
 void ht_rt_context_tee(struct ht_rt_context *c, int64_t kernel, ht_rt_tee_fn *fn, void *arg)
@@ -163,9 +181,11 @@ void ht_rt_context_free(struct ht_rt_context *c)
 	ht_guarded_free(c->guarded);
 	ht_lives_free(c->lives);
 	ht_trace_free(c->trace);
+	ht_counters_free(c->counters);
 	free(c->memory);
 	free(c->ns);
 	free(c->stream);
+	free(c->stamp);
 	free(c->variables);
 	free(c);
 }
@@ -194,6 +214,20 @@ bool ht_rt_record(struct ht_rt_context *c, size_t events)
 	return !events || c->trace;
 }
 
+bool ht_rt_count(struct ht_rt_context *c, bool on)
+{
+	ht_counters_free(c->counters);
+	c->counters = on ? ht_counters_new(c->threads.threads,
+				   ht_image_count(c->exec.image, HT_IMAGE_STEPS), &ht_perf_system)
+			 : NULL;
+	return !on || c->counters;
+}
+
+const struct ht_counters *ht_rt_counters(const struct ht_rt_context *c)
+{
+	return c->counters;
+}
+
 const struct ht_trace *ht_rt_recorded(const struct ht_rt_context *c)
 {
 	return c->trace;
@@ -220,8 +254,31 @@ static void leave(struct ht_rt_context *c)
 		ht_guarded_leave(c->guarded, f);
 }
 
-bool ht_rt_run(struct ht_rt_context *c, const void *const *inputs, void *const *outputs, bool ftz,
-	struct ht_rt_fault *fault)
+/* Whether a step is one of the procedure that a frame runs. */
+static bool has_step(const struct ht_exec_frame *f, uint32_t step)
+{
+	return f && step >= f->procedure->step && step - f->procedure->step < f->procedure->steps;
+}
+
+/* A kernel's limit is exceeded by a step that ended before the one at which the run stopped, if it stopped at all. */
+static struct ht_rt_fault late_fault(const struct ht_rt_context *c, const struct ht_rt_fault *stop)
+{
+	struct ht_rt_fault f = *stop;
+
+	f.code = HT_EXEC_LATE;
+	f.limit = (enum ht_rt_limit)c->over.which;
+	f.took_ns = c->over.ns;
+	f.limit_ns = c->limit[f.limit];
+	if (f.limit != HT_RT_KERNEL)
+		return f;
+	f.step = c->over.step;
+	f.frame = has_step(f.frame, f.step) ? f.frame : NULL;
+	f.args = f.frame ? f.frame->arg + ht_image_steps(c->exec.image)[f.step].arg : NULL;
+	return f;
+}
+
+static bool execute(struct ht_rt_context *c, const void *const *inputs, void *const *outputs,
+	bool ftz, struct ht_rt_fault *fault)
 {
 	const struct ht_exec_stop *stop = &c->exec.stop;
 	bool good;
@@ -232,14 +289,68 @@ bool ht_rt_run(struct ht_rt_context *c, const void *const *inputs, void *const *
 		ht_trace_run_end(c->trace);
 	if (c->lives)
 		ht_lives_end(c->memory, c->memory_bytes);
-	*fault = (struct ht_rt_fault){ 0 };
 	c->checked |= good;
-	if (good)
-		return true;
-	leave(c);
-	*fault = (struct ht_rt_fault){ stop->code, stop->step, stop->frame,
-		stop->frame->arg + ht_image_steps(c->exec.image)[stop->step].arg };
-	return false;
+	if (!good) {
+		leave(c);
+		*fault = (struct ht_rt_fault){ .code = stop->code,
+			.step = stop->step,
+			.frame = stop->frame,
+			.args = stop->frame->arg + ht_image_steps(c->exec.image)[stop->step].arg };
+	}
+	if (c->over.which && (good || fault->code == HT_EXEC_LATE))
+		*fault = late_fault(c, fault);
+	return !fault->code;
+}
+
+static int64_t sooner(int64_t until, int64_t asked, uint64_t limit)
+{
+	return limit && (int64_t)limit < until - asked ? asked + (int64_t)limit : until;
+}
+
+/* Waits for the run's turn; the limit that ends the wait first is the one that is told. */
+static bool take_turn(struct ht_rt_context *c, struct ht_rt_fault *fault)
+{
+	static const enum ht_rt_limit ends[] = { HT_RT_TURN, HT_RT_WAIT, HT_RT_SYNC };
+	int64_t until = INT64_MAX;
+	enum ht_turn got;
+
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+		int64_t at = sooner(until, c->asked, c->limit[ends[i]]);
+
+		if (at < until)
+			c->over.which = (int)ends[i];
+		until = at;
+	}
+	got = ht_turn_take(c->program->turns, until, c->exec.cancel);
+	if (got == HT_TURN_LATE) {
+		c->over.ns = (uint64_t)(ht_now_ns() - c->asked);
+		*fault = late_fault(c, &(struct ht_rt_fault){ .step = HT_RT_NO_STEP });
+	} else if (got == HT_TURN_CANCELLED) {
+		*fault = (struct ht_rt_fault){ .code = HT_EXEC_CANCELLED, .step = HT_RT_NO_STEP };
+	}
+	c->over.which = 0;
+	return got == HT_TURN_TAKEN;
+}
+
+bool ht_rt_run(struct ht_rt_context *c, const void *const *inputs, void *const *outputs, bool ftz,
+	struct ht_rt_fault *fault)
+{
+	struct ht_cores before;
+	bool good;
+
+	*fault = (struct ht_rt_fault){ 0 };
+	c->over = (struct ht_overrun){ 0 };
+	c->asked = c->program->turns || ht_context_is_limited(c) ? ht_now_ns() : 0;
+	if (c->program->turns && !take_turn(c, fault))
+		return false;
+	if (c->placed)
+		ht_cores_enter(&c->cores, &before);
+	good = execute(c, inputs, outputs, ftz, fault);
+	if (c->placed)
+		ht_cores_leave(&c->cores, &before);
+	if (c->program->turns)
+		ht_turn_give(c->program->turns);
+	return good;
 }
 
 size_t ht_rt_loops(const struct ht_rt_program *p)

@@ -3,10 +3,26 @@
 #define HT_RUNTIME_CONTEXT_H
 
 #include "base/philox.h"
+#include "runtime/cores.h"
+#include "runtime/counters.h"
 #include "runtime/guard.h"
 #include "runtime/lives.h"
 #include "runtime/pool.h"
 #include "runtime/trace.h"
+#include "runtime/turns.h"
+
+/* When a thread began its last part of a kernel, and ended it; a line of memory, so that threads do not share one. */
+struct ht_stamp {
+	_Alignas(64) int64_t begin;
+	int64_t end; /* 0: it has not done any in this run */
+};
+
+/* The first limit of time that the current run exceeded.  `which` is set by the thread that finds it so. */
+struct ht_overrun {
+	int which;     /* enum ht_rt_limit; 0: none */
+	uint64_t ns;   /* that were taken */
+	uint32_t step; /* of HT_RT_KERNEL */
+};
 
 struct ht_rt_context {
 	const struct ht_rt_program *program;
@@ -19,19 +35,28 @@ struct ht_rt_context {
 	size_t memory_bytes;
 	struct ht_philox *stream; /* of the next run, by number */
 	char *variables;
-	struct ht_trace *trace; /* or NULL */
-	ht_rt_tee_fn *tee;      /* or NULL */
+	struct ht_trace *trace;       /* or NULL */
+	struct ht_counters *counters; /* or NULL */
+	ht_rt_tee_fn *tee;            /* or NULL */
 	void *tee_arg;
 	int64_t tee_kernel; /* the address of library kernel "tee" */
-	uint64_t most_ns;   /* of a run; 0: no limit */
-	int64_t deadline;   /* of the current run */
+	uint64_t limit[HT_RT_LIMITS];
+	struct ht_stamp *stamp; /* by worker; NULL: without limits of kernels and waits */
+	int64_t asked, began;   /* the current run: for its turn, and its first step */
+	struct ht_overrun over;
+	bool placed; /* on `cores` */
+	struct ht_cores cores;
 	bool profile;
 	bool checked; /* every constant is whole */
 	int64_t *ns;  /* by step */
 	int64_t last; /* when the last step of a profiled run ended */
 };
 
-/* observe.c: sets up the observer for the context's next run. */
+/* ---- observe.c ---- */
+
+/* Whether there is a limit of what a run does, and not only of the wait for its turn. */
+bool ht_context_is_limited(const struct ht_rt_context *c);
+/* Sets up the observer for the context's next run. */
 void ht_context_observe(struct ht_rt_context *c);
 
 #endif

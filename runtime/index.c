@@ -10,13 +10,14 @@ static void input(struct ht_coder *c, struct ht_index_input *i)
 	ht_code_text(c, &i->name);
 	ht_code_text(c, &i->alias);
 	ht_code_integers(c, &i->dim, &i->rank);
+	ht_code_integers(c, &i->bound, &i->bounds);
 }
 
 static void variant(struct ht_coder *c, struct ht_index_variant *v)
 {
 	ht_code_text(c, &v->target);
 	ht_code_text(c, &v->policy);
-	ht_code_count(c, &v->inputs, 3 * 8);
+	ht_code_count(c, &v->inputs, 4 * 8);
 	HT_CODE_LIST(c, v->input, v->inputs);
 	for (size_t i = 0; i < v->inputs; i++)
 		input(c, &v->input[i]);
@@ -70,6 +71,28 @@ static bool good_weight(const struct ht_index *x, const struct ht_index_weight *
 	       w->chunks == (w->bytes + HT_WEIGHT_CHUNK - 1) / HT_WEIGHT_CHUNK;
 }
 
+static bool good_input(const struct ht_index_input *in)
+{
+	size_t open = 0;
+
+	for (size_t i = 0; i < in->rank; i++)
+		open += in->dim[i] < 0;
+	for (size_t i = 0; i + 1 < in->bounds; i += 2)
+		if (in->bound[i] < 0 || in->bound[i] > in->bound[i + 1])
+			return false;
+	return in->bounds == 2 * open;
+}
+
+static const char *check_variant(const struct ht_index_variant *v, uint64_t plan_bytes)
+{
+	if (!ht_inside(v->plan_offset, v->plan_bytes, plan_bytes))
+		return "a plan is outside of the plans";
+	for (size_t i = 0; i < v->inputs; i++)
+		if (!good_input(&v->input[i]))
+			return "an input has other bounds than open dimensions";
+	return NULL;
+}
+
 static const char *check(
 	const struct ht_index *x, uint64_t plan_bytes, uint64_t weight_bytes, struct ht_arena *a)
 {
@@ -78,8 +101,8 @@ static const char *check(
 	if (!x->variants)
 		return "it has no variant";
 	for (size_t i = 0; i < x->variants; i++)
-		if (!ht_inside(x->variant[i].plan_offset, x->variant[i].plan_bytes, plan_bytes))
-			return "a plan is outside of the plans";
+		if (check_variant(&x->variant[i], plan_bytes))
+			return check_variant(&x->variant[i], plan_bytes);
 	for (size_t i = 0; i < x->weights; i++) {
 		const struct ht_index_weight *w = &x->weight[i];
 

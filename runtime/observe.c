@@ -2,16 +2,6 @@
  * buffers between guards, tensors. */
 #include "runtime/context.h"
 
-#include <time.h>
-
-static int64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 /* Called for every constant operand.  A constant that was verified before costs one flag test a chunk. */
 static int32_t check(
 	void *arg, const struct ht_exec_frame *f, uint32_t step, int worker, int workers)
@@ -37,7 +27,7 @@ static void enter(void *arg, struct ht_exec_frame *f)
 	if (c->lives)
 		ht_lives_enter(c->lives, f);
 	if (c->profile && !f->caller)
-		c->last = now();
+		c->last = ht_now_ns();
 }
 
 static void leave(void *arg, struct ht_exec_frame *f)
@@ -72,45 +62,93 @@ static void before(void *arg, struct ht_exec_frame *f, uint32_t step)
 static void after(void *arg, struct ht_exec_frame *f, uint32_t step)
 {
 	struct ht_rt_context *c = arg;
-	int64_t stop = now();
+	int64_t stop = ht_now_ns();
 
 	(void)f;
 	c->ns[step] += stop - c->last;
 	c->last = stop;
 }
 
-static bool late(void *arg)
+static void overran(struct ht_rt_context *c, enum ht_rt_limit which, int64_t ns, uint32_t step)
 {
-	return now() > ((struct ht_rt_context *)arg)->deadline;
+	int none = 0;
+
+	if (!c->limit[which] || ns <= (int64_t)c->limit[which] ||
+		!__atomic_compare_exchange_n(&c->over.which, &none, (int)which, false,
+			__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;
+	c->over.ns = (uint64_t)ns;
+	c->over.step = step;
+}
+
+/* The leading thread waits for others between its part of a kernel and the next step that looks. */
+static bool late(void *arg, int worker)
+{
+	struct ht_rt_context *c = arg;
+	int64_t at = ht_now_ns();
+
+	overran(c, HT_RT_RUN, at - c->began, 0);
+	overran(c, HT_RT_SYNC, at - c->asked, 0);
+	if (c->stamp && worker == 0 && c->stamp[0].end)
+		overran(c, HT_RT_WAIT, at - c->stamp[0].end, 0);
+	return __atomic_load_n(&c->over.which, __ATOMIC_RELAXED) != 0;
 }
 
 static void begin(void *arg, int worker)
 {
-	ht_trace_begin(((struct ht_rt_context *)arg)->trace, worker);
+	struct ht_rt_context *c = arg;
+
+	if (c->stamp)
+		c->stamp[worker].begin = ht_now_ns();
+	if (c->trace && c->threads.threads > 1)
+		ht_trace_begin(c->trace, worker);
+	if (c->counters)
+		ht_counters_begin(c->counters, worker);
 }
 
 static void end(void *arg, uint32_t step, int worker, int workers)
 {
-	ht_trace_end(((struct ht_rt_context *)arg)->trace, step, worker, workers);
+	struct ht_rt_context *c = arg;
+
+	if (c->counters)
+		ht_counters_end(c->counters, worker, step);
+	if (c->trace)
+		ht_trace_end(c->trace, step, worker, workers);
+	if (c->stamp) {
+		struct ht_stamp *s = &c->stamp[worker];
+
+		s->end = ht_now_ns();
+		overran(c, HT_RT_KERNEL, s->end - s->begin, step);
+	}
 }
 
+bool ht_context_is_limited(const struct ht_rt_context *c)
+{
+	return c->stamp || c->limit[HT_RT_RUN] || c->limit[HT_RT_SYNC];
+}
+
+/* What kind of looks a run needs, and the state that they begin with. */
 void ht_context_observe(struct ht_rt_context *c)
 {
-	bool checks = c->program->is_whole && !c->checked, memory = c->guarded || c->lives;
+	bool checks = c->program->is_whole && !c->checked, memory = c->guarded || c->lives,
+	     limited = ht_context_is_limited(c);
 
-	if (c->most_ns)
-		c->deadline = now() + (int64_t)c->most_ns;
+	c->exec.observer = NULL;
+	if (!checks && !memory && !c->profile && !c->trace && !c->counters && !c->tee && !limited)
+		return;
+	c->exec.observer = &c->observer;
+	c->began = limited ? ht_now_ns() : 0;
+	for (int i = 0; c->stamp && i < c->threads.threads; i++)
+		c->stamp[i].end = 0;
 	c->observer = (struct ht_exec_observer){ .arg = c,
 		.together = c->profile || c->guarded || c->tee,
 		.check = checks ? check : NULL,
-		.late = c->most_ns ? late : NULL,
+		.late = limited ? late : NULL,
 		.enter = memory || c->profile ? enter : NULL,
 		.leave = memory ? leave : NULL,
 		.before = c->lives || c->tee ? before : NULL,
 		.after = c->profile ? after : NULL,
-		.begin = c->trace && c->threads.threads > 1 ? begin : NULL,
-		.end = c->trace ? end : NULL };
-	c->exec.observer = checks || memory || c->profile || c->trace || c->tee || c->most_ns
-				   ? &c->observer
-				   : NULL;
+		.begin = c->stamp || c->counters || (c->trace && c->threads.threads > 1) ? begin
+											 : NULL,
+		.end = c->stamp || c->counters || c->trace ? end : NULL };
 }

@@ -3,6 +3,7 @@
  *
  * After a fork the child has the memory of the pool but none of its threads: the first run there
  * builds them anew. */
+#include "runtime/cores.h"
 #include "runtime/pool.h"
 
 #include <limits.h>
@@ -34,6 +35,8 @@ struct ht_rt_pool {
 	int workers; /* that there are, the caller included */
 	int turns;   /* at the barrier, before sleeping */
 	pid_t pid;
+	bool placed; /* on `cores` */
+	struct ht_cores cores;
 	pthread_mutex_t turn; /* of runs */
 	struct worker *worker;
 	ht_pool_fn *fn;
@@ -92,6 +95,8 @@ static void *work(void *arg)
 	/* The workers are started between two runs, with the count at 0. */
 	int seen = 0;
 
+	if (p->placed)
+		sched_setaffinity(0, sizeof p->cores.set, &p->cores.set);
 	for (;;) {
 		wait_change(&p->job, seen++, TURNS_BETWEEN_RUNS);
 		if (p->stop)
@@ -112,7 +117,8 @@ static void start(struct ht_rt_pool *p)
 {
 	p->pid = getpid();
 	/* If they can't, one that waits may be what the others wait for. */
-	p->turns = ht_run_at_once(p->threads) ? TURNS_IN_RUN : TURNS_BETWEEN_RUNS;
+	p->turns = ht_run_at_once(p->threads, p->placed ? &p->cores : NULL) ? TURNS_IN_RUN
+									    : TURNS_BETWEEN_RUNS;
 	p->workers = 1;
 	p->stop = false;
 	reset(&p->job);
@@ -139,11 +145,18 @@ static void stop(struct ht_rt_pool *p)
 
 struct ht_rt_pool *ht_rt_pool_new(int threads)
 {
+	return ht_rt_pool_new_on(threads, NULL);
+}
+
+struct ht_rt_pool *ht_rt_pool_new_on(int threads, const struct ht_cores *cores)
+{
 	struct ht_rt_pool *p = NULL;
 
 	if (threads < 1 || posix_memalign((void **)&p, 64, sizeof *p) != 0)
 		return NULL;
-	*p = (struct ht_rt_pool){ .threads = threads };
+	*p = (struct ht_rt_pool){ .threads = threads, .placed = cores };
+	if (cores)
+		p->cores = *cores;
 	p->worker = calloc((size_t)threads, sizeof *p->worker);
 	if (!p->worker || pthread_mutex_init(&p->turn, NULL) != 0) {
 		free(p->worker);

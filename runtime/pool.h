@@ -13,7 +13,8 @@ void ht_pool_barrier(struct ht_rt_pool *p);
 
 /* ---- processors.c ---- */
 
-bool ht_run_at_once(int threads);
+/* On these cores; NULL: wherever the caller may run. */
+bool ht_run_at_once(int threads, const struct ht_cores *cores);
 /* Whether the control group that `own` (as /proc/self/cgroup) names and those around it, in the folder
  * `groups`, grant as many processors' time; true where nothing limits it. */
 bool ht_quota_grants(const char *own, const char *groups, int threads);

@@ -1,9 +1,9 @@
 /* Whether threads can run at once: each on a processor, and within the processor time that control groups
  * (version 2; Linux, Documentation/admin-guide/cgroup-v2.rst, "cpu.max") grant in each period. */
+#include "runtime/cores.h"
 #include "runtime/pool.h"
 
 #include <limits.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -58,10 +58,12 @@ bool ht_quota_grants(const char *own, const char *groups, int threads)
 	}
 }
 
-bool ht_run_at_once(int threads)
+bool ht_run_at_once(int threads, const struct ht_cores *cores)
 {
-	cpu_set_t set;
+	struct ht_cores own;
 
-	return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) >= threads &&
+	if (!cores && sched_getaffinity(0, sizeof own.set, &own.set) != 0)
+		return false;
+	return CPU_COUNT(&(cores ? cores : &own)->set) >= threads &&
 	       ht_quota_grants("/proc/self/cgroup", "/sys/fs/cgroup", threads);
 }

@@ -4,6 +4,9 @@
 
 #include "base/base.h"
 #include "image/execute.h"
+#include "runtime/clock.h"
+
+struct ht_cores;
 
 /* An image of one entry, and where its code and constants are in this process. */
 struct ht_rt_program {
@@ -14,6 +17,7 @@ struct ht_rt_program {
 	 * reads the constant; each worker checks its share.  NULL: no check. */
 	bool (*is_whole)(void *arg, uint32_t constant, int worker, int workers);
 	void *is_whole_arg;
+	struct ht_rt_turns *turns; /* of the runs of all its contexts; NULL: any number at once */
 };
 
 /* ---- pool.c: fixed workers.  The partition of tiles depends on the number of workers only
@@ -22,8 +26,18 @@ struct ht_rt_program {
 struct ht_rt_pool;
 /* `threads` counts the caller of a run; 1 starts no thread.  NULL when out of resources. */
 struct ht_rt_pool *ht_rt_pool_new(int threads);
+/* Threads that are started run on `cores`, which is copied; NULL: where the caller may. */
+struct ht_rt_pool *ht_rt_pool_new_on(int threads, const struct ht_cores *cores);
 void ht_rt_pool_free(struct ht_rt_pool *p);
 int ht_rt_pool_threads(const struct ht_rt_pool *p);
+
+/* ---- turns.c: how many runs there are at once ---- */
+
+struct ht_rt_turns;
+/* At most `most` runs at a time have a turn; those that wait get theirs in the order in which they asked.  NULL: out of
+ * memory. */
+struct ht_rt_turns *ht_rt_turns_new(int most);
+void ht_rt_turns_free(struct ht_rt_turns *t);
 
 /* ---- context.c ---- */
 
@@ -41,10 +55,23 @@ void ht_rt_context_free(struct ht_rt_context *c);
 /* Stops a run when a loop has run so many iterations, or when *cancel, which another thread or a signal
  * handler may change at any time, is not 0.  A new context has neither limit; `cancel` may be NULL. */
 void ht_rt_context_limit(struct ht_rt_context *c, uint64_t iterations, const int32_t *cancel);
-/* Where the sizes of each run are, by size of the image; each is within its bounds. */
-void ht_rt_context_sizes(struct ht_rt_context *c, const int64_t *size);
-/* Stops a run before the first kernel, or iteration of a loop, that begins so many nanoseconds after the run did.  0: never. */
-void ht_rt_context_deadline(struct ht_rt_context *c, uint64_t ns);
+/* Where the sizes of each run are, by size of the image, each within its bounds: as ht_exec.size. */
+void ht_rt_context_sizes(struct ht_rt_context *c, int64_t *size);
+/* Limits of time, in nanoseconds; 0: none.  A run that exceeds one stops with HT_EXEC_LATE before its next kernel or
+ * iteration of a loop. */
+enum ht_rt_limit {
+	HT_RT_RUN = 1, /* a run, from its first step */
+	HT_RT_SYNC,    /* a run, from the call of ht_rt_run(): with the wait for its turn */
+	HT_RT_TURN,    /* the wait for a turn */
+	HT_RT_KERNEL,  /* one thread's part of one kernel; looked at behind the last one, too */
+	HT_RT_WAIT, /* a wait: for a turn, or of the leading thread for other ones to end the kernel before */
+	HT_RT_LIMITS
+};
+/* `ns` is by enum ht_rt_limit.  Call it between runs; false: out of memory, there are no limits then. */
+bool ht_rt_context_limits(struct ht_rt_context *c, const uint64_t ns[HT_RT_LIMITS]);
+/* Has the calling thread run on these cores during the context's runs, which the pool's other threads do anyway
+ * (ht_rt_pool_new_on()).  `cores` is copied; NULL: wherever it may. */
+void ht_rt_context_cores(struct ht_rt_context *c, const struct ht_cores *cores);
 /* The memory of variable `i` of the image: it keeps its value from run to run. */
 void *ht_rt_variable(const struct ht_rt_context *c, uint32_t i);
 /* Gives all variables the values with which a session begins, and zeros to those without one. */
@@ -71,12 +98,16 @@ typedef void ht_rt_tee_fn(
 	void *arg, uint32_t tensor, const void *at, const struct ht_exec_frame *f);
 void ht_rt_context_tee(struct ht_rt_context *c, int64_t kernel, ht_rt_tee_fn *fn, void *arg);
 
+#define HT_RT_NO_STEP UINT32_MAX
 struct ht_rt_fault {
 	int32_t code;  /* of the kernel, or enum ht_exec_fault; 0: none */
-	uint32_t step; /* of the image */
-	const struct ht_exec_frame
-		*frame;    /* it and its callers are valid until the context's next run */
+	uint32_t step; /* of the image; HT_RT_NO_STEP: the run had not begun */
+	const struct ht_exec_frame *
+		frame; /* it and its callers are valid until the context's next run; NULL: there is none */
 	void *const *args; /* the step's arguments; likewise */
+	/* Of HT_EXEC_LATE: which limit, the time that was taken, and the limit. */
+	enum ht_rt_limit limit;
+	uint64_t took_ns, limit_ns;
 };
 /* Inputs and outputs have the program's sizes; alignment to 64 is fastest, that of the element type is
  * enough.  Rounding is to nearest, subnormals are kept (flushed
@@ -92,6 +123,12 @@ const int64_t *ht_rt_step_ns(const struct ht_rt_context *c);
 /* Records the kernels of all runs that follow: the last `events` of them, and totals of all.  0: no longer, and what was
  * recorded is gone.  False: out of memory, nothing is recorded. */
 bool ht_rt_record(struct ht_rt_context *c, size_t events);
+/* Counts events of the processor and the system in all runs that follow (counters.h); false: no longer, and what was counted
+ * is gone.  It returns false when out of memory; nothing is counted then. */
+bool ht_rt_count(struct ht_rt_context *c, bool on);
+struct ht_counters;
+const struct ht_counters *ht_rt_counters(
+	const struct ht_rt_context *c); /* NULL: nothing is counted */
 struct ht_trace;
 const struct ht_trace *ht_rt_recorded(const struct ht_rt_context *c); /* NULL: nothing */
 

@@ -1,18 +1,10 @@
 /* Recording: rings of events in memory that is there before a run. */
 #include "runtime/trace.h"
+#include "runtime/clock.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 enum { RUNS = 4096 };
-
-static int64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static bool ring_new(struct ht_trace_ring *r, uint64_t cap)
 {
@@ -72,7 +64,7 @@ static void put(struct ht_trace_ring *r, uint64_t of, int64_t begin, int64_t end
 
 void ht_trace_run_begin(struct ht_trace *t)
 {
-	t->last[0] = now();
+	t->last[0] = ht_now_ns();
 	put(&t->runs, t->runs.n, t->last[0], t->last[0]);
 }
 
@@ -80,18 +72,18 @@ void ht_trace_run_end(struct ht_trace *t)
 {
 	struct ht_trace_event *run = &t->runs.event[(t->runs.n - 1) % t->runs.cap];
 
-	run->end = now();
+	run->end = ht_now_ns();
 	t->run_ns += run->end - run->begin;
 }
 
 void ht_trace_begin(struct ht_trace *t, int worker)
 {
-	t->last[HT_TRACE_LAST * worker] = now();
+	t->last[HT_TRACE_LAST * worker] = ht_now_ns();
 }
 
 void ht_trace_end(struct ht_trace *t, uint32_t step, int worker, int workers)
 {
-	int64_t *last = &t->last[HT_TRACE_LAST * worker], begin = *last, end = now();
+	int64_t *last = &t->last[HT_TRACE_LAST * worker], begin = *last, end = ht_now_ns();
 	struct ht_trace_total *total = &t->total[(size_t)worker * t->steps + step];
 
 	put(&t->kernels[worker], step, begin, end);

@@ -96,13 +96,6 @@ double ht_value(const struct ht_values *v, size_t i)
 							    : (double)integer_bits(v, i);
 }
 
-double ht_difference(double x, double y)
-{
-	if (x == y || (isnan(x) && isnan(y)))
-		return 0;
-	return isfinite(x) && isfinite(y) ? fabs(x - y) : (double)INFINITY;
-}
-
 double ht_distance(const struct ht_values *a, const struct ht_values *b, size_t i)
 {
 	if (is_integer(a->dtype) && a->dtype == b->dtype &&

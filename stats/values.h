@@ -4,6 +4,8 @@
 
 #include "base/base.h"
 
+#include <math.h>
+
 /* Dense and row-major; not owned.  Complex tensors are twice as many floats. */
 struct ht_values {
 	const void *data;
@@ -23,7 +25,13 @@ bool ht_values_are_numbers(enum ht_dtype t);
 /* Element `i` as a double.  Integers beyond 2^53 are rounded. */
 double ht_value(const struct ht_values *v, size_t i);
 /* |x - y|: 0 if both are NaN or equal; infinity if only one of them is finite, or if they are infinities of different signs. */
-double ht_difference(double x, double y);
+static inline double ht_difference(double x, double y)
+{
+	/* Without branches, so that loops over elements vectorise. */
+	double d = fabs(x - y), finite = d == d ? d : (double)INFINITY;
+
+	return (x == y) | ((x != x) & (y != y)) ? 0 : finite;
+}
 /* ht_difference() of elements `i`.  Unequal integers differ by at least 1, even if they are equal as doubles. */
 double ht_distance(const struct ht_values *a, const struct ht_values *b, size_t i);
 /* The distance between neighbouring numbers of type `t` at |x|, which is finite; 1 for integers. */

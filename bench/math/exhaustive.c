@@ -260,7 +260,8 @@ static ht_kernel_fn *compile(const struct ht_backend *backend, const struct ht_t
 	ht_xstore(&b, 1, ht_xdim(&b, 0), ht_x1(&b, f->op, ht_xload(&b, 0, HT_F32, ht_xdim(&b, 0))));
 	ht_kernel_expand(&k, a);
 	ht_diags_init(&d);
-	if (backend->compile(&kernel, 1, t, 1, NULL, &d, &code, &entry) != HT_OK)
+	if (backend->compile(
+		    &kernel, 1, t, &(struct ht_code_how){ 0 }, 1, NULL, &d, &code, &entry) != HT_OK)
 		entry = (ht_kernel_fn *[]){ NULL };
 	ht_diags_release(&d);
 	return entry[0];

@@ -63,7 +63,7 @@ HT_API enum ht_status ht_model_set_inputs(
 HT_API enum ht_status ht_model_set_shape(struct ht_model *m, const char *input, int32_t rank,
 	const int64_t *dim, struct ht_diags *d);
 /* Sets the first dimension of every input whose first dimension is open, in the graph or in the shape that
- * ht_model_set_shape() states.  Without this call such a dimension counts as 1, and a note says so. */
+ * ht_model_set_shape() states.  Without this call such a dimension stays open: ht_model_set_open(). */
 HT_API enum ht_status ht_model_set_batch(struct ht_model *m, int64_t batch, struct ht_diags *d);
 /* Keeps every first dimension that is open: a program then runs for any size from `least` to `most` (0: as
  * many as memory can have), which is the same for all these inputs in a run.  Each row has to be computed
@@ -73,7 +73,7 @@ HT_API enum ht_status ht_model_set_open(
 /* Likewise for dimension `dimension`, 0 to 7, of every input of which it is open: in a run these have one size.  Where
  * another dimension than the first is open, programs need memory for the most that each can be (0: 512, and 64 for the
  * first), and rows need not be computed by themselves; HT_E_UNSUPPORTED: an op that an open dimension reaches is not
- * supported with it. */
+ * supported with it.  Open dimensions that no call states stay open, too, without bounds. */
 HT_API enum ht_status ht_model_set_open_dimension(
 	struct ht_model *m, int32_t dimension, int64_t least, int64_t most, struct ht_diags *d);
 
@@ -115,6 +115,9 @@ struct ht_policy;
  * and the policy repeats the decisions of that report.  With NULL the options precision_mode,
  * precision_mode_v2 or graph_run_mode choose the policy. */
 HT_API enum ht_status ht_policy_new(const char *name, struct ht_diags *d, struct ht_policy **out);
+/* Likewise by the text of a report, `n` bytes, which are copied.  Messages call it `name`. */
+HT_API enum ht_status ht_policy_parse(
+	const char *name, const char *text, size_t n, struct ht_diags *d, struct ht_policy **out);
 /* Sets an option (see ht_option()), for example "profile" to "cpu".  Files that the value names
  * are read by this call.  Combinations of options are checked when the policy is used, and so are
  * the names of nodes and ops in options. */
@@ -244,14 +247,31 @@ struct ht_compile_options {
 	 * those of a program without, bit for bit; tensors inside kernels are computed once more, beside them.
 	 * HT_TEE_CONSTANTS: likewise, and constants that are operands, whose bytes the program then keeps. */
 	int64_t tee;
+	/* Non-zero: the program keeps its tile programs as text, and which of their lines its machine code is of, for
+	 * ht_program_announce().  The code is the same.  Such a program is not taken from a cache as a whole, only its kernels are. */
+	int64_t lines;
 };
 #define HT_COMPILE_OPTIONS_INIT                                                                    \
 	{ sizeof(struct ht_compile_options), NULL, NULL, 0, NULL, NULL, 0, NULL, 0, NULL, NULL,    \
-		NULL, NULL, HT_TEE_NOTHING }
+		NULL, NULL, HT_TEE_NOTHING, 0 }
 
 /* Compiles a model.  On HT_OK the caller owns *out, which does not need the model any more. */
 HT_API enum ht_status ht_compile(const struct ht_model *m, const struct ht_compile_options *opt,
 	struct ht_diags *d, struct ht_program **out);
+/* Tools that see addresses of machine code, and may be told which kernels are there: a combination. */
+enum ht_announce {
+	HT_ANNOUNCE_JITDUMP =
+		1, /* perf: appends to DIR/jit-PID.dump, for `perf record -k 1` and `perf inject --jit` */
+	HT_ANNOUNCE_PERF_MAP =
+		2, /* perf: appends to /tmp/perf-PID.map; names without lines, for `perf report` alone */
+	HT_ANNOUNCE_GDB = 4 /* gdb: its JIT interface, until the program is freed */
+};
+/* Tells them the names of the program's kernels, "OP:NODE", or "OP:NODE+N" where N other nodes have the same code; and of a program that
+ * was compiled with `lines` the lines of its tile programs, whose text goes to DIR/kernels-PID-N.tile, for HT_ANNOUNCE_GDB
+ * alone to DIR/kernels-N.tile, where N counts such calls of the process.  DIR is made where there is none; it may be NULL without HT_ANNOUNCE_JITDUMP: then there are no lines.  Call it before the runs.
+ * HT_E_ENVIRONMENT: a file cannot be written; the program can be run all the same.  Any thread may call it. */
+HT_API enum ht_status ht_program_announce(
+	const struct ht_program *p, int to, const char *dir, struct ht_diags *d);
 /* Writes a program that ht_compile() made as an artefact (docs/artefact.md).  The file appears
  * complete or not at all.  Equal programs give equal bytes. */
 HT_API enum ht_status ht_program_save(

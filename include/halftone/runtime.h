@@ -163,7 +163,8 @@ HT_API int ht_program_open_dimension(
 	const struct ht_program *p, int32_t dimension, int64_t *least, int64_t *most);
 /* Gives output `i` for inputs of these types and shapes, whose `data` and `bytes` are not read: the `rank` sizes that
  * ht_program_output() tells go to `dim`, the bytes of the output to *bytes.  HT_E_INPUT: the inputs
- * do not fit the program.  HT_E_USAGE: their number is wrong, or there is no output `i`. */
+ * do not fit the program.  HT_E_USAGE: their number is wrong, or there is no output `i`.  A size that the run computes of
+ * data counts as the most that it can be: ht_context_output() tells what it became. */
 HT_API enum ht_status ht_program_output_for(const struct ht_program *p, const struct ht_array *in,
 	size_t ins, size_t i, int64_t *dim, size_t *bytes, struct ht_diags *d);
 
@@ -225,12 +226,27 @@ struct ht_context_options {
 	 * iteration, or before a branch.  A graph without loops is not stopped.  Another thread or a signal
 	 * handler may set it.  NULL: runs are not cancelled. */
 	const int32_t *cancel;
-	/* A run that takes longer stops with HT_E_LIMIT: before its next kernel, or at the end of an iteration of a loop.  The last
-	 * kernel is not stopped.  0: no limit. */
+	/* Limits of time; 0: none.  A run that exceeds one stops with HT_E_LIMIT, before its next kernel or at the end of an
+	 * iteration of a loop; the message has the limit, the node and the time that was taken.  No kernel is stopped while
+	 * it runs.  Of a run, without the wait for its turn: */
 	uint64_t timeout_ns;
+	uint64_t
+		sync_timeout_ns; /* of a run and the wait for its turn (ht_program_run_at_most()) */
+	uint64_t turn_timeout_ns; /* of that wait */
+	uint64_t
+		kernel_timeout_ns; /* of a kernel on one thread; a run whose last kernel took longer fails, too */
+	uint64_t
+		wait_timeout_ns; /* of a wait: for a turn, or of the caller's thread for others that are at a kernel */
+	/* The device on whose cores runs are, those of the caller's thread as well, as far as that may run on them
+	 * (ht_use_device() says what a device is).  It is read by ht_context_new().  NULL: wherever the thread may run. */
+	const int32_t *device;
 };
 #define HT_CONTEXT_OPTIONS_INIT                                                                    \
-	{ sizeof(struct ht_context_options), 0, HT_GUARD_NONE, 0, 0, NULL, 0 }
+	{ sizeof(struct ht_context_options), 0, HT_GUARD_NONE, 0, 0, NULL, 0, 0, 0, 0, 0, NULL }
+/* At most `n` contexts of the program run at once; others wait for their turns, in the order in which they asked, and may be
+ * cancelled while they wait (`cancel`; it is looked at every 10 ms).  0: any number.  Call it while no context of the
+ * program runs. */
+HT_API enum ht_status ht_program_run_at_most(struct ht_program *p, int n, struct ht_diags *d);
 /* Makes a context.  The program must outlive its contexts. */
 HT_API enum ht_status ht_context_new(const struct ht_program *p,
 	const struct ht_context_options *opt, struct ht_diags *d, struct ht_context **out);
@@ -256,11 +272,16 @@ HT_API void ht_context_reset(struct ht_context *c);
 
 /* Runs the program once.  `in` and `out` are in the order of the program's inputs and outputs.
  * Their types, shapes and sizes must be those of the program, where these are open those that
- * ht_program_output_for() gives; else the status is HT_E_INPUT.  The
+ * ht_program_output_for() gives; else the status is HT_E_INPUT.  What ht_context_output() then gives may be smaller.  The
  * data of an input that has a default may be NULL.  The call allocates nothing.  A fault of the
  * graph (division by zero, an index out of range) is HT_E_INPUT. */
 HT_API enum ht_status ht_context_run(struct ht_context *c, const struct ht_array *in, size_t ins,
 	const struct ht_array *out, size_t outs, struct ht_diags *d);
+/* Gives output `i` as the last run left it, of which some sizes may depend on data, such as how many elements Where finds:
+ * the `rank` sizes that ht_program_output() tells go to `dim`, the bytes to *bytes.  The output is dense, at the begin of
+ * its array, and what lies behind it there has no meaning.  HT_E_USAGE: there is no output `i`, or the last run failed. */
+HT_API enum ht_status ht_context_output(
+	const struct ht_context *c, size_t i, int64_t *dim, size_t *bytes, struct ht_diags *d);
 /* The time of one step in the last run. */
 struct ht_step_time {
 	const char *node;
@@ -301,6 +322,20 @@ struct ht_step_profile {
 /* Fills at most `cap` entries, in the order of the program, and returns the number of steps; 0: nothing is recorded. */
 HT_API size_t ht_context_step_profiles(
 	const struct ht_context *c, struct ht_step_profile *out, size_t cap);
+/* Counters of the processor and of the system (docs/profile.md): has the runs that follow count them for each step, on each thread;
+ * 0: no longer, and what was counted is gone.  Seven calls of the system a kernel and thread. */
+HT_API enum ht_status ht_context_count(struct ht_context *c, int on, struct ht_diags *d);
+struct ht_counter_info {
+	const char *name;
+	const char *help;
+	const char *
+		refused; /* why the system does not count it; NULL: it does.  Known behind the first run */
+};
+/* Gives counter `i`; 0: there is none, or nothing is counted. */
+HT_API int ht_context_counter(const struct ht_context *c, size_t i, struct ht_counter_info *out);
+/* Counter `i` of all executions of each step, added up over threads, in the order of ht_context_step_profiles(): fills at most
+ * `cap` entries and returns the number of steps.  What the processor counted in turns with other counters is extrapolated. */
+HT_API size_t ht_context_counts(const struct ht_context *c, size_t i, double *out, size_t cap);
 /* The recording as JSON in the trace event format of Chrome and Perfetto: phases of the compilation, runs, kernels by thread.
  * HT_E_USAGE: nothing is recorded. */
 HT_API enum ht_status ht_context_trace(
@@ -324,6 +359,13 @@ struct ht_numerics {
  * is 0 before the first run and when the program was compiled without `numerics`.  Constants have
  * no entry, and neither have tensors that share the memory of another one (reshapes). */
 HT_API size_t ht_context_numerics(const struct ht_context *c, struct ht_numerics *out, size_t cap);
+
+/* ---- devices ---- */
+
+/* Devices are the NUMA nodes of the machine that have cores, by the system's numbers.  Has the calling thread, and threads that
+ * it starts from now on, run on those cores of device `device` that it may run on, and prefer the memory near them.
+ * HT_E_ENVIRONMENT: there is no such device, or the thread may not run on it. */
+HT_API enum ht_status ht_use_device(int32_t device, struct ht_diags *d);
 
 /* ---- tensors of runs, of programs that were compiled with `tee` ---- */
 

@@ -20,8 +20,10 @@ struct ht_session_options {
 	int seeded;            /* non-zero: random ops without seeds draw by `seed` */
 	uint64_t seed;         /* else by one of the system's */
 	const int32_t *cancel; /* as in struct ht_context_options */
+	/* Limits of time of each run, and the device, as there; its other members do not count.  NULL: none. */
+	const struct ht_context_options *limits;
 };
-#define HT_SESSION_OPTIONS_INIT { sizeof(struct ht_session_options), 0, 0, 0, 0, NULL }
+#define HT_SESSION_OPTIONS_INIT { sizeof(struct ht_session_options), 0, 0, 0, 0, NULL, NULL }
 
 /* Makes a session without variables and entries. */
 HT_API enum ht_status ht_session_new(
@@ -38,6 +40,9 @@ HT_API enum ht_status ht_session_add(struct ht_session *s, const char *name, str
 	const struct ht_compile_options *opt, struct ht_diags *d, const struct ht_program **out);
 /* The entry's program; NULL: there is none. */
 HT_API const struct ht_program *ht_session_program(const struct ht_session *s, const char *name);
+/* The context that runs the entry, for profiles and for showing its tensors (runtime.h); NULL: there is none.  It is not to be run
+ * or freed by the caller. */
+HT_API struct ht_context *ht_session_context(const struct ht_session *s, const char *name);
 
 /* Scales the gradients of the output `loss`, so that small gradients do not become zero in low precision.  Applies to
  * entries that are added afterwards, have this output and assign variables.  Such an entry multiplies the constant from
@@ -84,6 +89,88 @@ HT_API enum ht_status ht_session_initialise(struct ht_session *s, struct ht_mode
 /* Runs an entry once, as ht_context_run().  HT_E_USAGE: there is no such entry.  HT_E_INPUT: a variable that it reads has
  * no value. */
 HT_API enum ht_status ht_session_run(struct ht_session *s, const char *name,
+	const struct ht_array *in, size_t ins, const struct ht_array *out, size_t outs,
+	struct ht_diags *d);
+
+/* ---- phases: the precision of each step, as the vendor's accelerate_train_mode has it (docs/train.md) ---- */
+
+/* Original precision is that of the caller's own policy, fast a mix with float16, fast1 one with bfloat16. */
+enum ht_phase_kind { HT_PHASE_ORIGINAL, HT_PHASE_FAST, HT_PHASE_FAST1, HT_PHASE_KINDS };
+/* "original", "fast", "fast1". */
+HT_API const char *ht_phase_name(enum ht_phase_kind kind);
+/* The name of the policy of such phases, from the family of precision_mode_v2 where `v2` is not 0; NULL: the caller's own. */
+HT_API const char *ht_phase_policy(enum ht_phase_kind kind, int v2);
+
+/* Which phase each step of a training belongs to.  Belongs to one thread at a time. */
+struct ht_train_phases;
+struct ht_train_phases_options {
+	size_t struct_size;
+	const char *
+		mode; /* "fast1|step|0.9", "phases=fast1:100,original", …; NULL: original precision in all steps */
+	const struct ht_policy *
+		policy; /* the caller's own, which has to be one that keeps the model's types; NULL: none */
+	int64_t steps;       /* of the whole training */
+	int64_t loop;        /* steps of a loop (iterations_per_loop); 0: 1 */
+	int has_target_loss; /* non-zero: of phases by loss, `target_loss` is given */
+	double target_loss;
+	int environment; /* non-zero: reads STEP_NOW, TOTAL_STEP, LOSS_NOW and TARGET_LOSS, where they are set */
+};
+#define HT_TRAIN_PHASES_OPTIONS_INIT                                                               \
+	{ sizeof(struct ht_train_phases_options), NULL, NULL, 0, 0, 0, 0, 0 }
+/* HT_E_USAGE: the mode is malformed, lacks a target loss or has no use for one, or does not go with the policy. */
+HT_API enum ht_status ht_train_phases_new(const struct ht_train_phases_options *opt,
+	struct ht_diags *d, struct ht_train_phases **out);
+HT_API void ht_train_phases_free(struct ht_train_phases *p);
+/* How many phases there are, at least one, and the kind of phase `i`. */
+HT_API size_t ht_train_phases_count(const struct ht_train_phases *p);
+HT_API enum ht_phase_kind ht_train_phases_kind(const struct ht_train_phases *p, size_t i);
+/* The number of the phase that the next step belongs to. */
+HT_API size_t ht_train_phases_next(struct ht_train_phases *p);
+/* Counts a step that was done, with its loss (NAN: it is not known). */
+HT_API void ht_train_phases_count_step(struct ht_train_phases *p, double loss);
+
+/* The counters of the vendor's TellMeStepOrLossHook, on which phases by step or by loss depend. */
+struct ht_phase_counters {
+	size_t struct_size;
+	int64_t step_now;   /* steps that are done, those of earlier trainings included */
+	int64_t total_step; /* of the training; 0: those of the options */
+	double loss_now;    /* of the last step; 0: it is not known */
+	double target_loss;
+};
+#define HT_PHASE_COUNTERS_INIT { sizeof(struct ht_phase_counters), 0, 0, 0, 0 }
+HT_API void ht_train_phases_counters(
+	const struct ht_train_phases *p, struct ht_phase_counters *out);
+/* Replaces all four; steps and losses go on from there.  HT_E_USAGE: a number of steps is negative, or the target not finite. */
+HT_API enum ht_status ht_train_phases_set_counters(
+	struct ht_train_phases *p, const struct ht_phase_counters *c, struct ht_diags *d);
+/* Two numbers for a checkpoint (ht_session_note()): that of the current phase, and its steps so far. */
+HT_API void ht_train_phases_state(const struct ht_train_phases *p, int64_t *state);
+/* Goes on from there, behind `done` steps of which the last had the loss `loss` (NAN: it is not known). */
+HT_API void ht_train_phases_go_on(
+	struct ht_train_phases *p, const int64_t *state, int64_t done, double loss);
+
+/* Steps that follow each other. */
+struct ht_session_loop {
+	size_t struct_size;
+	/* Names of HT_PHASE_KINDS entries with the same inputs and outputs, by kind of phase; NULL: no phase has this kind. */
+	const char *const *entry;
+	struct ht_train_phases *phases; /* NULL: all steps are of the first entry */
+	int64_t done;  /* steps that were done before; the call adds those that it does */
+	int64_t steps; /* how many the call does */
+	double loss; /* of the last step; the call sets it from the first output; NAN: it is not known */
+	/* Called before a step, to fill the inputs, and after it, to read the outputs; `step` counts from 0.  May be NULL. */
+	void (*before)(void *arg, int64_t step);
+	void (*after)(void *arg, int64_t step, size_t phase);
+	void *arg;
+	const int32_t
+		*stop; /* NULL, or what ends the call behind the current step once it is not 0 */
+};
+#define HT_SESSION_LOOP_INIT                                                                       \
+	{ sizeof(struct ht_session_loop), NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL }
+/* Runs a loop of steps (iterations_per_loop), each in the precision of its phase, which may change at any step.  The first
+ * output is the loss.  Where a step fails the others are not run, and l->done tells how many were.  HT_E_USAGE: as of
+ * ht_session_run(), and the first output is not one number of floating point. */
+HT_API enum ht_status ht_session_steps(struct ht_session *s, struct ht_session_loop *l,
 	const struct ht_array *in, size_t ins, const struct ht_array *out, size_t outs,
 	struct ht_diags *d);
 

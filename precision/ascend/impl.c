@@ -1,7 +1,7 @@
 /* The implementation mode of each node: how its kernel computes, where the vendor has several.
  *
- * What counts, first to last: op_precision_mode by node, allow_hf32, op_precision_mode by type, and
- * without that file op_select_implmode with its list of types.  A node whose kernel differs by the
+ * What counts, first to last: op_precision_mode by node, allow_hf32, op_precision_mode by type,
+ * without that file op_select_implmode with its list of types, and policy optimal.  A node whose kernel differs by the
  * mode carries it as an attribute, for lowering. */
 #include "lower/price.h"
 #include "precision/precision.h"
@@ -139,6 +139,17 @@ static enum ht_impl by_selection(struct deciding *d)
 	return ht_impl_named(ht_str(mode));
 }
 
+/* Of a contraction that policy optimal made float16. */
+static enum ht_impl by_policy(struct deciding *d)
+{
+	const struct ht_column *c = d->p->choice[d->n->id].taken;
+
+	if (!d->p->short_runs || !d->p->short_runs[d->n->id] || !c || c->arg[0] != HT_F16)
+		return HT_IMPL_NONE;
+	d->where = "policy optimal";
+	return HT_IMPL_HIGH_PERFORMANCE;
+}
+
 /* Whether the vendor's kernels of the node have the mode, by whichever name. */
 static bool offers_mode(const struct deciding *d, enum ht_impl mode)
 {
@@ -171,6 +182,8 @@ static void decide(struct ht_precision *p, struct ht_node *n, struct ht_decision
 	if (mode == HT_IMPL_NONE)
 		mode = by_selection(&d);
 	if (mode == HT_IMPL_NONE)
+		mode = by_policy(&d);
+	if (mode == HT_IMPL_NONE)
 		return;
 	add(out, n,
 		(struct ht_decided_impl){ .where = ht_str_copy(out->arena, ht_str(d.where)),
@@ -183,7 +196,8 @@ void ht_impl_decide(struct ht_precision *p, struct ht_decisions *out)
 	const struct ht_policy *policy = ht_read(p->policy, HT_READ_allow_hf32);
 
 	ht_read(policy, HT_READ_op_select_implmode);
-	if (!policy->rules[HT_RULES_IMPL].n && !ht_policy_selects_impl(policy) && policy->hf32 < 0)
+	if (!policy->rules[HT_RULES_IMPL].n && !ht_policy_selects_impl(policy) &&
+		policy->hf32 < 0 && !p->short_runs)
 		return;
 	for (struct ht_node *n = p->graph->first; n; n = n->next)
 		decide(p, n, out);

@@ -102,10 +102,7 @@ static void decide(struct optimal *o, const struct ht_policy_kind *kind)
 	memcpy(q.unit, o->p->unit, q.units * sizeof *q.unit);
 	q.choice = HT_NEW_ARRAY(q.arena, struct ht_choice, q.graph->ids);
 	memcpy(q.choice, o->p->choice, q.graph->ids * sizeof *q.choice);
-	for (int set = 0; set < HT_RULE_SETS;
-		set++) /* what it does with rules is nobody's business */
-		q.rules[set].use =
-			HT_NEW_ARRAY(q.arena, struct ht_rule_use, q.policy->rules[set].n);
+	ht_precision_unseen(&q); /* what it does with rules is nobody's business */
 	kind->family->decide(&q);
 	for (const struct ht_node *n = q.graph->first; n; n = n->next)
 		o->taken[n->id] = q.choice[n->id].taken;
@@ -371,6 +368,7 @@ void ht_optimal_decide(struct ht_precision *p)
 	const struct ht_target *target = policy->cost_target ? policy->cost_target : p->target;
 	const struct ht_costs *costs;
 	struct optimal o = { .p = p };
+	struct ht_short_runs runs;
 
 	o.certificate = HT_NEW(p->decisions->arena, struct ht_certificate);
 	o.taken = HT_NEW_ARRAY(p->arena, const struct ht_column *, p->graph->ids);
@@ -383,6 +381,7 @@ void ht_optimal_decide(struct ht_precision *p)
 		costs = ht_costs_of_target(target, p->arena);
 	warn_of_estimates(p, costs);
 	ht_pricing_init(&o.pricing, costs, target, p->graph, p->arena);
+	ht_short_runs_begin(p, target, &runs);
 	ht_safety_build(p, &o.safety);
 	p->denied = o.safety.denied;
 	p->denied_why = o.safety.why;
@@ -396,6 +395,7 @@ void ht_optimal_decide(struct ht_precision *p)
 	certify(&o);
 	p->status = keep_budget(&o);
 	price_flips(&o);
+	ht_short_runs_end(&runs);
 	for (struct ht_node *n = p->graph->first; n; n = n->next)
 		take(&o, n);
 	p->decisions->certificate = o.certificate;

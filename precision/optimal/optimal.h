@@ -30,6 +30,17 @@ void ht_safety_spread(struct ht_precision *p, struct ht_safety *s);
 /* An arena that goes with p->arena, should it not be released before: an allocation may unwind. */
 struct ht_arena *ht_arena_of(struct ht_precision *p);
 
+/* ---- runs.c: which contractions sum short runs of products in float16 ---- */
+
+struct ht_short_runs {
+	struct ht_node **marked; /* that have a mode as an attribute meanwhile */
+	size_t marks;
+};
+/* Sets p->short_runs, and the modes of contractions as attributes of p->graph until ht_short_runs_end(). */
+void ht_short_runs_begin(
+	struct ht_precision *p, const struct ht_target *t, struct ht_short_runs *s);
+void ht_short_runs_end(struct ht_short_runs *s);
+
 /* ---- trial.c: an assignment as it would be compiled ---- */
 
 struct ht_trial_cast {

@@ -5,7 +5,8 @@
  * rounds only what a Cast in it reads and makes (lower/round.c).  The work of a root (a contraction,
  * a window, a reduction) is measured with its operands and result in memory; so a root pays no loads,
  * and its store is taken out, to be paid by the node whose result is stored.  Reshapes are free, and
- * so are casts of constants. */
+ * so are casts of constants.  Contractions whose mode sums short runs of float16 (lower/price.h) are priced by the
+ * float32 products of the table and the target's rates, not by the table's float16 products, which are summed in float32. */
 #ifndef HT_PRICE_H
 #define HT_PRICE_H
 
@@ -23,7 +24,7 @@ struct ht_pricing {
 void ht_pricing_init(struct ht_pricing *p, const struct ht_costs *costs, const struct ht_target *t,
 	const struct ht_graph *g, struct ht_arena *a);
 
-/* Parts of the price, in picoseconds; the node's shapes count, its types do not. */
+/* Parts of the price, in picoseconds; the node's shapes and mode count, its types do not. */
 int64_t ht_price_work(const struct ht_pricing *p, const struct ht_node *n, enum ht_dtype t);
 int64_t ht_price_launch(const struct ht_pricing *p);
 int64_t ht_price_load(const struct ht_pricing *p, struct ht_value v, enum ht_dtype t);

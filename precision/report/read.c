@@ -356,12 +356,25 @@ enum ht_status ht_report_parse(struct ht_parse *p, struct ht_str text, struct ht
 	return ht_read_members(&r, r.j.root, members, out);
 }
 
-enum ht_status ht_report_load(struct ht_parse *p, const struct ht_report_data **out)
+static enum ht_status take_text(struct ht_parse *p, const struct ht_str *given, struct ht_str *text)
+{
+	if (!given)
+		return ht_policy_file(p, HT_REPORT_LIMIT, text);
+	if (given->n > HT_REPORT_LIMIT)
+		return ht_error(p->diags, HT_E_LIMIT, ht_at_line(p->path, 0), "larger than %zu MiB",
+			HT_REPORT_LIMIT >> 20);
+	*text = ht_str_copy(p->arena, *given);
+	ht_sha256_add(p->digest, text->p, text->n);
+	return HT_OK;
+}
+
+enum ht_status ht_report_load(
+	struct ht_parse *p, const struct ht_str *given, const struct ht_report_data **out)
 {
 	struct ht_report_data *r = HT_NEW(p->arena, struct ht_report_data);
 	struct ht_str text;
 
-	HT_TRY(ht_policy_file(p, HT_REPORT_LIMIT, &text));
+	HT_TRY(take_text(p, given, &text));
 	HT_TRY(ht_report_parse(p, text, r));
 	*out = r;
 	return HT_OK;

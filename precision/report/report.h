@@ -42,8 +42,9 @@ void ht_report_of_decisions(struct ht_policy *p, const struct ht_policy *policy,
 	const struct ht_decisions *decisions, struct ht_arena *a);
 /* read.c: HT_E_INPUT with file and line.  Lives in the arena of `p`. */
 enum ht_status ht_report_parse(struct ht_parse *p, struct ht_str text, struct ht_report_data *out);
-/* The file p->path. */
-enum ht_status ht_report_load(struct ht_parse *p, const struct ht_report_data **out);
+/* The file p->path, or `given` (NULL: the file) under that name; adds it to p->digest. */
+enum ht_status ht_report_load(
+	struct ht_parse *p, const struct ht_str *given, const struct ht_report_data **out);
 struct ht_where ht_report_at(const struct ht_report_data *r, long line, const struct ht_node *n);
 
 /* A report as a policy: one kind for those that name nodes behind clean-ups, one for paintings. */

@@ -23,17 +23,20 @@ from ._model import Model, aot, load, run
 from ._page import report_page
 from ._policy import Policy
 from ._program import Context, Info, Program, diff, is_artefact, manifest, save, sign
+from ._records import EventFile, Feature, Records
 from ._report import Report
-from ._session import Session
+from ._search import Search, search
+from ._session import Counters, Loop, LossScale, Session
 from ._tables import (
     Option, build_info, check_option, check_settings, config, fusions, measure_rates, option, options, ops, passes, policies,
-    profiles, targets,
+    profiles, targets, use_device,
 )
 
 __all__ = [
-    'Comparison', 'Context', 'HalftoneError', 'HalftoneWarning', 'Info', 'InputError', 'InternalError', 'LimitError',
-    'Message', 'Model', 'Option', 'Policy', 'Program', 'Report', 'Session', 'SystemFailure', 'Tensor', 'UnsupportedError',
-    'UsageError', 'Verdict', '__version__', 'aot', 'build_info', 'cache', 'check_option', 'check_settings', 'compare',
+    'Comparison', 'Context', 'Counters', 'EventFile', 'Feature', 'HalftoneError', 'HalftoneWarning', 'Info', 'InputError', 'InternalError',
+    'LimitError', 'Loop', 'LossScale', 'Message', 'Model', 'Option', 'Policy', 'Program', 'Records', 'Report', 'Search', 'Session',
+    'SystemFailure', 'Tensor', 'UnsupportedError', 'UsageError', 'Verdict', '__version__', 'aot', 'build_info', 'cache', 'check_option',
+    'check_settings', 'compare',
     'config', 'diff', 'fusions', 'is_artefact', 'load', 'manifest', 'measure_rates', 'narrow', 'option', 'options',
-    'ops', 'passes', 'policies', 'profiles', 'report_page', 'run', 'save', 'sign', 'targets', 'widen',
+    'ops', 'passes', 'policies', 'profiles', 'report_page', 'run', 'save', 'search', 'sign', 'targets', 'use_device', 'widen',
 ]

@@ -127,24 +127,31 @@ def compare(model: Model | Any, policies: Iterable[Policy | str], samples: Any, 
     <Comparison must_keep_origin_dtype pass, force_fp16 pass>
     """
     opened = model if isinstance(model, Model) else load(model)
-    handle = opened._set(inputs, batch)._handle
-    compiling = filled(_api.ht_compile_options_init(), dict(target=target, threads=threads))
-    stated = names(list(tolerances))
-    made = filled(_api.ht_comparison_options_init(), dict(
-        metric=metric, reference=None if reference is None else 'given', tolerances=stated[1]))
-    made.compile, made.tolerance = ctypes.pointer(compiling), stated[0]
+    handle = opened._sized(inputs, batch)._handle
+    made, referred = comparison_options(metric, reference, tolerances, target, threads)
     comparison = Comparison(created(
-        lib.ht_comparison_free, lib.ht_comparison_new, handle, Struct(made, compiling, stated), long=True,
-        keeps=(handle, compiling, stated)))
+        lib.ht_comparison_free, lib.ht_comparison_new, handle, Struct(made, *referred), long=True, keeps=(handle, *referred)))
     added = [one for policy in policies if (one := _add(comparison, policy, options))]
     if nodes and iter(samples) is samples:
         samples = list(samples)
-    _run(comparison, samples, reference, labels)
+    run_samples(lib.ht_comparison_sample, comparison._handle, lib.ht_comparison_program(comparison._handle), samples, reference,
+                labels)
     for _ in range(rounds):
         long_call(lib.ht_comparison_time, comparison._handle, 1)
     if nodes:
         _compare_nodes(comparison, added, samples, nodes_memory)
     return comparison
+
+
+def comparison_options(metric: str | None, reference: Any, tolerances: Iterable[str], target: str | None,
+                       threads: int) -> tuple[Any, tuple[Any, ...]]:
+    """A struct ht_comparison_options, and what it refers to, which the caller keeps alive."""
+    compiling = filled(_api.ht_compile_options_init(), dict(target=target, threads=threads))
+    stated = names(list(tolerances))
+    made = filled(_api.ht_comparison_options_init(), dict(
+        metric=metric, reference=None if reference is None else 'given', tolerances=stated[1]))
+    made.compile, made.tolerance = ctypes.pointer(compiling), stated[0]
+    return made, (compiling, stated)
 
 
 def _add(comparison: Comparison, policy: Policy | str, options: Mapping[str, object] | None) -> tuple[bytes, Any] | None:
@@ -219,8 +226,9 @@ def _label(label: Any) -> _Arrays:
     return _Arrays('label', [(numpy.asarray(label), Tensor('label', 'int64', None))])
 
 
-def _run(comparison: Comparison, samples: Any, reference: Any, labels: Iterable[Any] | None) -> None:
-    program = lib.ht_comparison_program(comparison._handle)
+def run_samples(run: Any, handle: Any, program: Any, samples: Any, reference: Any, labels: Iterable[Any] | None) -> None:
+    """Calls `run`, ht_comparison_sample() or ht_search_sample(), with each sample, its expected outputs and its label.  `program`
+    has the inputs and outputs of samples."""
     inputs = _tensors(program, lib.ht_program_inputs, lib.ht_program_input)
     outputs = _tensors(program, lib.ht_program_outputs, lib.ht_program_output)
     expected = None if reference is None else _each(reference, outputs)
@@ -231,8 +239,8 @@ def _run(comparison: Comparison, samples: Any, reference: Any, labels: Iterable[
         fed = _fitted(f'sample {i}: input', sample, inputs)
         want = _fitted(f'sample {i}: reference', _next(expected, i, 'reference'), outputs) if expected else None
         label = None if answers is None else _label(_next(answers, i, 'label'))
-        long_call(lib.ht_comparison_sample, comparison._handle, raw(f'sample {i}'), fed.structs, fed.n,
-                  want and want.structs, want.n if want else 0, label and label.structs)
+        long_call(run, handle, raw(f'sample {i}'), fed.structs, fed.n, want and want.structs, want.n if want else 0,
+                  label and label.structs)
     if not n:
         raise UsageError('there are no samples')
     for more in (e for e in (expected, answers) if e is not None):

@@ -91,6 +91,11 @@ class Model(Owner):
     def _set(self, shapes: Shapes | None, batch: int | None) -> Model:
         return self if not shapes and batch is None else self.with_(shapes=shapes, batch=batch)
 
+    def _sized(self, shapes: Shapes | None, batch: int | None) -> Model:
+        """As _set(), where first dimensions that stay open are one row: for what measures runs."""
+        sized = self._set(shapes, batch)
+        return sized.with_(batch=1) if any(v.shape and v.shape[0] is None for v in sized.inputs) else sized
+
     @property
     def inputs(self) -> list[Tensor]:
         found = []
@@ -129,16 +134,16 @@ class Model(Owner):
                 inputs: Shapes | None = None, batch: int | None = None, options: Mapping[str, object] | None = None,
                 threads: int = 1, cache: Cache | str | None = None, numerics: bool = False,
                 conv_method: str | None = None, block_method: str | None = None,
-                batch_method: str | None = None, sources: bool = False,
+                batch_method: str | None = None, sources: bool = False, lines: bool = False,
                 progress: Callable[[str, int, int], None] | bool | None = None) -> Program:
         """Compiles for a target ("host", "x86-64-v3", …) under a policy, by default the one that keeps every dtype.
 
         `inputs` states shapes, `batch` the first dimension of those inputs where it is open.  A dimension of
-        "?" or "1..64" stays open: the program then runs for any of these sizes.  A first dimension that is not stated
-        counts as 1, and a note says so.  `options` are the policy's.  `threads` are the compiler's.  `cache` is
+        "?" or "1..64" stays open: the program then runs for any of these sizes, and so does one that is open
+        and not stated.  `options` are the policy's.  `threads` are the compiler's.  `cache` is
         a halftone.cache.Cache, or "off", "ro" or "rw" for the one of the user; None is $HALFTONE_CACHE_MODE, or "rw".
         With `numerics` Context.numerics() has counts; methods are those of docs/modes.md; with `sources` an
-        artefact names the model's files by their SHA-256.
+        artefact names the model's files by their SHA-256; with `lines` Program.announce() tells lines.
 
         A compilation that takes longer than a second shows how far it is in a terminal and in a notebook; elsewhere
         the logger "halftone" gets a line every ten seconds.  With `progress` False it does not; with True it does
@@ -154,7 +159,7 @@ class Model(Owner):
         watch = Watch(progress)
         made, keep = compile_options(policy, options, target, threads=threads, numerics=int(numerics),
                                      conv_method=conv_method, block_method=block_method, batch_method=batch_method,
-                                     sources=int(sources))
+                                     sources=int(sources), lines=int(lines))
         with opened(cache) as store:
             if store is None:
                 handle = self._set(inputs, batch)._handle
@@ -211,20 +216,30 @@ class Model(Owner):
     def session(self, *, train_op: str | None = None, loss: str | None = None, fetches: Iterable[str] = (),
                 policy: Policy | str | None = None, options: Mapping[str, object] | None = None,
                 target: str | None = None, threads: int = 1, seed: int | None = None,
-                init_op: str | None = None, loss_scale: str | None = None) -> Session:
+                init_op: str | None = None, loss_scale: str | None = None, accelerate_train_mode: str | None = None,
+                steps: int | None = None, target_loss: float | None = None, iterations_per_loop: int = 1,
+                timeout: float | None = None, kernel_timeout: float | None = None, wait_timeout: float | None = None,
+                device: int | None = None) -> Session:
         """A session, whose variables steps of a training change (docs/train.md).
 
         Session.step() runs `train_op` (default: the one that a MetaGraphDef lists) and returns `loss` and `fetches`.  Random
         ops without seeds draw by `seed` (None: by a seed of the system's).  `init_op` initialises variables before the ops that the model names.
         `loss_scale` is a value of the option --loss-scale, such as 'dynamic' or 'fixed:1024'; Session.loss_scale has its state.
+        `accelerate_train_mode`, such as 'fast1|step|0.9' or 'phases=fast1:100,original', computes phases of the steps in low
+        precision, with `steps` as the number of all steps or `target_loss`; Session.phase and Session.counters have its state.
+        `iterations_per_loop` is the number of steps that Session.loop() runs.
+        Limits of time, in seconds, are of each run, as of Program.context(); so is `device`.
 
         >>> import halftone as ht
         >>> with ht.load(GRAPH).session() as s:
         ...     s.run("y", x=[[1, 1, 1, 1]])["y"]
         array([[3.   , 0.875, 1.375]], dtype=float32)
         """
+        from ._program import limits
         from ._session import Session
-        return Session(self, train_op, loss, fetches, policy, options, threads, seed, init_op, target, loss_scale)
+        limited = limits(timeout=timeout, kernel_timeout=kernel_timeout, wait_timeout=wait_timeout, device=device)
+        return Session(self, train_op, loss, fetches, policy, options, threads, seed, init_op, target, loss_scale, accelerate_train_mode,
+                       steps, target_loss, iterations_per_loop, limited)
 
     def gradients(self, train_op: str) -> list[str]:
         """Names of the tensors that the optimiser steps which `train_op` runs take as gradients; a session can fetch them."""

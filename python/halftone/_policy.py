@@ -30,6 +30,13 @@ class Policy(Owner):
         for key, value in options.items():
             self.set(key, value)
 
+    @classmethod
+    def of_report(cls, name: str, report: bytes) -> Policy:
+        """The policy that a decision report is, of its JSON; messages call it `name`."""
+        made = cls.__new__(cls)
+        made._held = created(lib.ht_policy_free, lib.ht_policy_parse, raw(name), report, len(report))
+        return made
+
     def set(self, key: str, value: object) -> None:
         """Sets an option.  Files that it names are read now."""
         call(lib.ht_policy_set, self._handle, raw(key), raw(option_text(value)))

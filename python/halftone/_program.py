@@ -103,6 +103,23 @@ class _Slots:
         return made
 
 
+def limits(**stated: Any) -> dict[str, Any]:
+    """Members of struct ht_context_options: limits of time, which are stated in seconds, and the device."""
+    members: dict[str, Any] = {}
+    for name, value in stated.items():
+        if value is None:
+            continue
+        if name == 'device':
+            members[name] = ctypes.pointer(ctypes.c_int32(int64(name, value)))
+            if members[name].contents.value != value:
+                raise UsageError(f'device {value}')
+        elif not 0 < value < 1e9:
+            raise UsageError(f'{name}: a limit of {value} seconds')
+        else:
+            members[f'{name}_ns'] = max(1, int(value * 1e9))
+    return members
+
+
 class Context(Owner):
     """An arena and its threads, to run one program; for one thread at a time.
 
@@ -116,18 +133,17 @@ class Context(Owner):
     _call: Any
 
     def __init__(self, program: Program, threads: int = 1, keep_subnormals: bool = False, seed: int | None = None,
-                 guard: str | None = None, max_iterations: int = 0, timeout: float | None = None):
+                 guard: str | None = None, max_iterations: int = 0, limited: Mapping[str, Any] | None = None):
         handle = program._handle
         guards = {None: _api.HT_GUARD_NONE, 'behind': _api.HT_GUARD_BEHIND, 'before': _api.HT_GUARD_BEFORE}
         if guard not in guards:
             raise UsageError(f'there is no guard {guard!r}; there are None, "behind" and "before"')
         if threads < 1:
             raise UsageError(f'{threads} threads')
-        if timeout is not None and not 0 < timeout < 1e9:
-            raise UsageError(f'a limit of {timeout} seconds')
         options = filled(_api.ht_context_options_init(), dict(
-            threads=threads, keep_subnormals=int(keep_subnormals), guard=guards[guard], max_iterations=max_iterations,
-            timeout_ns=max(1, int((timeout or 0) * 1e9)) if timeout else 0))
+            threads=threads, keep_subnormals=int(keep_subnormals), guard=guards[guard], max_iterations=max_iterations))
+        for name, value in (limited or {}).items():
+            setattr(options, name, value)
         self._cancel = ctypes.c_int32(0)
         options.cancel = ctypes.pointer(self._cancel)
         self._held = created(lib.ht_context_free, lib.ht_context_new, handle, ctypes.byref(options),
@@ -140,7 +156,7 @@ class Context(Owner):
         self._out_words = memoryview(self._out).cast('B').cast('Q') if len(self._out) else memoryview(b'')
         self._diags = Diags()
         self._long = True  # nobody knows yet how long a run takes
-        self._loops = program._loops
+        self._loops = program._loops or program._turns  # a run that Ctrl-C can end before its end
         self._arguments: tuple[Any, ...] = (self._held, self._in, len(self._in), self._out, len(self._out))
         import numpy
         self._call = Call(
@@ -215,6 +231,20 @@ class Context(Owner):
         words, numbers = ('node', 'op', 'result', 'dtypes', 'method'), ('executions', 'ns', 'multiply_adds', 'bytes', 'limit_ps')
         return [{**{w: text(getattr(s, w)) for w in words}, **{n: getattr(s, n) for n in numbers}} for s in got]
 
+    def count(self, on: bool = True) -> None:
+        """From the next run on, counters() has what the processor and the system counted."""
+        call(lib.ht_context_count, self._handle, int(on))
+
+    def counters(self) -> dict[str, list[float] | str]:
+        """Of all runs since count(), by name: a number for each step, as of profile_table(), or why the system does not count."""
+        found: dict[str, list[float] | str] = {}
+        info = _api.ht_counter_info()
+        while lib.ht_context_counter(self._handle, len(found), info):
+            got = (ctypes.c_double * lib.ht_context_counts(self._handle, len(found), None, 0))()
+            lib.ht_context_counts(self._handle, len(found), got, len(got))
+            found[text(info.name) or ''] = text(info.refused) or list(got)
+        return found
+
     def trace(self) -> dict[str, Any]:
         """The timeline since record(), which Perfetto and chrome://tracing read once it is written with json.dump()."""
         return dict(self._alone(lambda: json_of(lib.ht_context_trace, self._handle, long=True)))
@@ -249,6 +279,18 @@ class Context(Owner):
         dim, size = (ctypes.c_int64 * len(shape))(), ctypes.c_size_t()
         call(lib.ht_program_output_for, self._program, self._in, len(self._in), i, dim, size)
         return tuple(dim)
+
+    def _fitted(self, results: dict[str, Any]) -> dict[str, Any]:
+        """The outputs as the run left them: sizes that depend on data may be smaller than their arrays."""
+        if not self._outs.open:
+            return results
+        return {name: self._fit(i, x) for i, (name, x) in enumerate(results.items())}
+
+    def _fit(self, i: int, x: Any) -> Any:
+        dim, size = (ctypes.c_int64 * x.ndim)(), ctypes.c_size_t()
+        call(lib.ht_context_output, self._handle, i, dim, size)
+        shape = tuple(dim)
+        return x if shape == x.shape else x.reshape(-1)[:math.prod(shape)].reshape(shape)
 
     def _feed(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
         ins = self._ins
@@ -313,7 +355,7 @@ class Context(Owner):
 
     def _run(self, inputs: tuple[Any, ...], named: Mapping[str, Any], out: Mapping[str, Any] | None) -> dict[str, Any]:
         call = self._call
-        done = None if self._ins.open else call.run(inputs, named, out, self._diags.pointer)
+        done = None if self._ins.open or self._outs.open else call.run(inputs, named, out, self._diags.pointer)
         if done.__class__ is dict:
             return done
         if done is not None:
@@ -323,9 +365,9 @@ class Context(Owner):
         try:
             results, keeps = self._prepare(inputs, named, out)
             self._start(self._arguments, keeps)
+            return self._fitted(results)
         finally:
             call.release()
-        return results  # type: ignore[no-any-return]
 
     def bind(self, *inputs: Any, out: Mapping[str, Any] | None = None, **named: Any) -> Callable[[], dict[str, Any]]:
         """A function that runs with these arrays, whatever is in them when it is called, and returns the outputs.
@@ -366,7 +408,7 @@ class Context(Owner):
                     self._start(arguments, keeps)
                 finally:
                     call.release()
-            return results  # type: ignore[no-any-return]
+            return self._fitted(results)
 
         return again
 
@@ -427,7 +469,7 @@ class Program(Owner):
     >>> p([[0, 0, 0, 1]], out={"y": y})["y"] is y
     True
     """
-    __slots__ = ('_ins', '_outs', '_free', '_loops', 'variables')
+    __slots__ = ('_ins', '_outs', '_free', '_loops', '_turns', 'variables')
     variables: list[Tensor]  # those that runs change; others are constants
     _ins: _Slots
     _outs: _Slots
@@ -444,6 +486,7 @@ class Program(Owner):
         self._outs = _Slots(handle, lib.ht_program_outputs, lib.ht_program_output, lib.ht_program_output_named)
         self._free = defaultdict(list)
         self._loops = self.info.loops > 0
+        self._turns = False
 
     @classmethod
     def load(cls, path: Any, *, policy: str | None = None, target: str | None = None, batch: int = 0,
@@ -498,14 +541,40 @@ class Program(Owner):
         """
         save([self], path, external_weight=external_weight, sign_key=sign_key)
 
+    def announce(self, folder: Any = None, *, jitdump: bool = False, perf_map: bool = False, gdb: bool = False) -> None:
+        """Tells profilers and debuggers which machine code is which kernel; call it before the runs (docs/profile.md).
+
+        `jitdump`: folder/jit-PID.dump for `perf record -k 1` and `perf inject --jit`; `perf_map`: /tmp/perf-PID.map for
+        `perf report`; `gdb`: its JIT interface.  Tile programs, whose lines a program has that was compiled with `lines`,
+        go to the folder.
+        """
+        to = (jitdump * _api.HT_ANNOUNCE_JITDUMP | perf_map * _api.HT_ANNOUNCE_PERF_MAP | gdb * _api.HT_ANNOUNCE_GDB)
+        call(lib.ht_program_announce, self._handle, to, None if folder is None else raw(folder))
+
     def context(self, threads: int = 1, *, seed: int | None = None, keep_subnormals: bool = False,
-                guard: str | None = None, max_iterations: int = 0, timeout: float | None = None) -> Context:
+                guard: str | None = None, max_iterations: int = 0, timeout: float | None = None,
+                sync_timeout: float | None = None, turn_timeout: float | None = None,
+                kernel_timeout: float | None = None, wait_timeout: float | None = None,
+                device: int | None = None) -> Context:
         """An arena of its own, with its own streams of random numbers.
 
         A loop of the graph that runs more often than `max_iterations`, if that is not 0, raises LimitError; so does a run
-        that takes longer than `timeout` seconds, before its next kernel or iteration.
+        that takes longer than `timeout` seconds, before its next kernel or iteration.  `turn_timeout` bounds the wait for a
+        turn (run_at_most()), `sync_timeout` that wait and the run, `kernel_timeout` each kernel, and `wait_timeout` each
+        wait (docs/limits.md).  Runs are on the cores of NUMA node `device`, if that is given.
         """
-        return Context(self, threads, keep_subnormals, seed, guard, max_iterations, timeout)
+        return Context(self, threads, keep_subnormals, seed, guard, max_iterations, limits(
+            timeout=timeout, sync_timeout=sync_timeout, turn_timeout=turn_timeout, kernel_timeout=kernel_timeout,
+            wait_timeout=wait_timeout, device=device))
+
+    def run_at_most(self, contexts: int) -> None:
+        """At most so many contexts of the program run at once, others wait for their turns; 0: any number.
+
+        It is called while none runs, and before contexts are made.
+        """
+        call(lib.ht_program_run_at_most, self._handle, int64('contexts', contexts))
+        self._turns = contexts > 0
+        self._free.clear()
 
     def __call__(self, *inputs: Any, out: Mapping[str, Any] | None = None, threads: int = 1,
                  keep_subnormals: bool = False, **named: Any) -> dict[str, Any]:

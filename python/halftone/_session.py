@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import struct
 from time import perf_counter
 from typing import NamedTuple
 
@@ -34,6 +35,58 @@ class LossScale(NamedTuple):
     diverges: bool  # the last 100 steps or more were skipped, and the scale is fixed or 1
 
 
+class Counters(NamedTuple):
+    """The counters of the vendor's TellMeStepOrLossHook, on which phases by step or by loss depend."""
+    step_now: int      # steps that are done, those of earlier trainings included
+    total_step: int    # steps of the training
+    loss_now: float    # the last loss; 0: it is not known
+    target_loss: float
+
+
+class Loop(NamedTuple):
+    """What a loop of steps did."""
+    steps: int
+    loss: float       # of the last step; NaN: the session has no loss, or the loop no step
+    mean_loss: float
+    results: dict[str, Any]  # of the last step
+
+
+class _Phases(Owner):
+    """Which phase each step belongs to, and the policies of the phases."""
+    __slots__ = ('compile', 'kinds', 'kind')
+
+    def __init__(self, mode: str | None, steps: int | None, target_loss: float | None, loop: int, policy: Policy | str | None,
+                 options: Mapping[str, object] | None, target: str | None, threads: int):
+        if mode is not None and not isinstance(policy, (str, type(None))):
+            raise UsageError('accelerate_train_mode makes policies of its own: state yours by its name, and its options as options')
+        if mode is not None and steps is None and not mode.startswith('phases=') and '|loss' not in mode:
+            raise UsageError('phases by step need steps, the number of all steps of the training')
+        own = compile_options(policy, options, target, threads=threads)
+        made = filled(_api.ht_train_phases_options_init(), dict(
+            mode=mode, steps=steps or 0, loop=loop, has_target_loss=int(target_loss is not None), target_loss=target_loss or 0., environment=1))
+        if own[1]:
+            made.policy = own[1]._as_parameter_
+        self._held = created(lib.ht_train_phases_free, lib.ht_train_phases_new, ctypes.byref(made))
+        self.kinds = [lib.ht_train_phases_kind(self._handle, i) for i in range(lib.ht_train_phases_count(self._handle))]
+        self.kind = self.kinds[0]
+        self.compile = {k: own if k == _api.HT_PHASE_ORIGINAL else self._low(k, options or {}, target, threads) for k in {*self.kinds}}
+
+    @staticmethod
+    def _low(kind: int, options: Mapping[str, object], target: str | None, threads: int) -> tuple[Any, Any]:
+        """The policy of a phase in low precision; a mode among the options is that of the others."""
+        name = text(lib.ht_phase_policy(kind, int(any('precision_mode_v2' in key for key in options))))
+        others = {k: v for k, v in options.items() if 'precision_mode' not in k or 'op_precision' in k}
+        return compile_options(name, others, target, threads=threads)
+
+    def next(self) -> None:
+        self.kind = self.kinds[lib.ht_train_phases_next(self._handle)]
+
+    def counters(self) -> Any:
+        made = _api.ht_phase_counters_init()
+        lib.ht_train_phases_counters(self._handle, made)
+        return made
+
+
 class _Entry:
     """A program of the session, and how its arrays are passed."""
     __slots__ = ('name', 'inputs', 'outputs', 'keeps', 'defaults', 'long')
@@ -59,18 +112,29 @@ class Session(Owner):
 
     Made by Model.session(); for one thread at a time.
     """
-    __slots__ = ('_model', '_loss', '_train_op', '_fetches', '_entries', '_policy', '_begun', 'steps', '_init')
+    __slots__ = ('_model', '_loss', '_train_op', '_fetches', '_entries', '_phases', '_policy', '_begun', 'steps', '_init', '_loop', '_last')
 
     def __init__(self, model: Model, train_op: str | None, loss: str | None, fetches: Iterable[str],
                  policy: Policy | str | None, options: Mapping[str, object] | None, threads: int, seed: int | None,
-                 init_op: str | None, target: str | None, loss_scale: str | None):
+                 init_op: str | None, target: str | None, loss_scale: str | None, accelerate_train_mode: str | None, steps: int | None,
+                 target_loss: float | None, iterations_per_loop: int, limited: Mapping[str, Any]):
+        if iterations_per_loop < 1:
+            raise UsageError('iterations_per_loop: a loop has at least one step')
+        self._phases = _Phases(accelerate_train_mode, steps, target_loss, iterations_per_loop, policy, options, target, threads)
+        self._loop, self._last = iterations_per_loop, float('nan')
         made = filled(_api.ht_session_options_init(), dict(
             threads=threads, seeded=int(seed is not None), seed=0 if seed is None else int64('seed', seed)))
+        bounds = _api.ht_context_options_init()
+        for member, value in limited.items():
+            setattr(bounds, member, value)
+        made.limits = ctypes.pointer(bounds)
         self._held = created(lib.ht_session_free, lib.ht_session_new, ctypes.byref(made))
         self._model, self._loss, self._fetches = model, loss, list(fetches)
         named = lib.ht_model_train_op(model._handle)
         self._train_op = train_op if train_op is not None else text(named) if named else None
         self._policy = compile_options(policy, options, target, threads=threads)
+        if len(self._phases.kinds) > 1 and loss is None:
+            raise UsageError('accelerate_train_mode needs the loss')
         self._entries: dict[Any, _Entry] = {}
         self._begun, self._init = False, init_op
         if loss_scale is not None:
@@ -79,22 +143,21 @@ class Session(Owner):
             call(lib.ht_session_scale_loss, self._handle, raw(loss), raw(loss_scale))
         self.steps = 0
 
-    def _entry(self, kind: str, wanted: list[str], feeds: Mapping[str, Any]) -> _Entry:
-        """Compiled once for each set of tensors and shapes."""
+    def _entry(self, kind: str, wanted: list[str], feeds: Mapping[str, Any], policy: tuple[Any, Any], phase: int | None = None) -> _Entry:
+        """Compiled once for each set of tensors and shapes, and of steps for each kind of phase."""
         import numpy
         shapes = {name: tuple(numpy.shape(x)) for name, x in feeds.items()}
-        key = (tuple(wanted), tuple(sorted(shapes.items())))
+        key = (phase, tuple(wanted), tuple(sorted(shapes.items())))
         if key not in self._entries:
             entry_model = self._model.with_(outputs=wanted, inputs=list(feeds) or None, shapes=shapes)
             name = f'{kind} {len(self._entries)}'
             long_call(lib.ht_session_add, self._handle, raw(name), entry_model._handle,
-                      Struct(self._policy[0], self._policy[1]), late=(None,))
+                      Struct(*policy), late=(None,))
             self._entries[key] = _Entry(name, lib.ht_session_program(self._handle, raw(name)), entry_model)
         return self._entries[key]
 
-    def _run(self, kind: str, wanted: list[str], feeds: Mapping[str, Any]) -> dict[str, Any]:
+    def _run(self, entry: _Entry, feeds: Mapping[str, Any]) -> dict[str, Any]:
         import numpy
-        entry = self._entry(kind, wanted, feeds)
         if not self._begun:
             self.initialise()
         ins = (_api.ht_array * len(entry.inputs))()
@@ -130,20 +193,55 @@ class Session(Owner):
         if self._train_op is None:
             raise UsageError('the session has no train_op')
         wanted = ([self._loss] if self._loss else []) + self._fetches + [self._train_op]
-        got = self._run('step', wanted, {**(feeds or {}), **named})
+        feeds = {**(feeds or {}), **named}
+        entries = {k: self._entry('step', wanted, feeds, policy, k) for k, policy in self._phases.compile.items()}  # all before a step
+        self._phases.next()
+        got = self._run(entries[self._phases.kind], feeds)
         self.steps += 1
+        if self._loss:
+            self._last = float(numpy.mean(numpy.asarray(got[self._loss.removesuffix(':0')], 'f8')))
+        lib.ht_train_phases_count_step(self._phases._handle, self._last)
         scale = self.loss_scale
         if scale and scale.diverges:
             raise Verdict(f'step {self.steps}: gradients overflow at loss scale {scale.scale:g}')
         if scale and not scale.finite:
             return got
-        if self._loss and not numpy.isfinite(numpy.asarray(got[self._loss.removesuffix(':0')], 'f8')).all():
-            raise Verdict(f'step {self.steps}: the loss {self._loss!r} is {got[self._loss.removesuffix(":0")]}')
+        if self._loss and not numpy.isfinite(self._last):
+            raise Verdict(f'step {self.steps}: the loss {self._loss!r} is {self._last}')
         return got
+
+    def loop(self, batches: Iterable[Mapping[str, Any]]) -> Loop:
+        """Runs the steps of one loop (iterations_per_loop): up to the next multiple of that number, or to the end of the batches.
+
+        Each batch is what step() takes.  Other batches are left in an iterator that is passed.
+        """
+        done, total, results = 0, 0., {}
+        end = self._loop - self.steps % self._loop
+        batches = iter(batches)
+        while done < end and (feeds := next(batches, None)) is not None:
+            results = self.step(feeds)
+            done, total = done + 1, total + self._last
+        return Loop(done, self._last if done else float('nan'), total / done if done else float('nan'), results)
+
+    @property
+    def phase(self) -> str:
+        """The phase of the last step, before the first one the first phase: 'original', 'fast' or 'fast1'."""
+        return text(lib.ht_phase_name(self._phases.kind)) or ''
+
+    @property
+    def counters(self) -> Counters:
+        """The counters on which phases depend.  Setting them replaces all four; steps and losses go on from there."""
+        c = self._phases.counters()
+        return Counters(c.step_now, c.total_step, c.loss_now, c.target_loss)
+
+    @counters.setter
+    def counters(self, value: Counters) -> None:
+        call(lib.ht_train_phases_set_counters, self._phases._handle, ctypes.byref(filled(_api.ht_phase_counters_init(), value._asdict())))
 
     def run(self, fetches: str | Iterable[str], feeds: Mapping[str, Any] | None = None, **named: Any) -> dict[str, Any]:
         """Computes tensors, or runs ops, with the variables as they are."""
-        return self._run('run', [fetches] if isinstance(fetches, str) else list(fetches), {**(feeds or {}), **named})
+        feeds = {**(feeds or {}), **named}
+        return self._run(self._entry('run', [fetches] if isinstance(fetches, str) else list(fetches), feeds, self._policy), feeds)
 
     def initialise(self) -> None:
         """Gives variables without a value that of the model's checkpoint, or runs the ops that initialise them.
@@ -199,7 +297,10 @@ class Session(Owner):
         os.makedirs(directory, exist_ok=True)
         name = f'ckpt-{self.steps}'
         prefix = os.path.join(os.fspath(directory), name)
+        state = (ctypes.c_int64 * 2)()
+        lib.ht_train_phases_state(self._phases._handle, state)
         call(lib.ht_session_note, self._handle, b'steps', (ctypes.c_int64 * 1)(self.steps), 1)
+        call(lib.ht_session_note, self._handle, b'phase', (ctypes.c_int64 * 3)(*state, struct.unpack('<q', struct.pack('<d', self._last))[0]), 3)
         self._alone(lambda: long_call(lib.ht_session_save, self._handle, raw(prefix)))
         data = f'model_checkpoint_path: "{name}"\nall_model_checkpoint_paths: "{name}"\n'.encode()
         call(lib.ht_file_write, raw(os.path.join(os.fspath(directory), 'checkpoint')), data, len(data))
@@ -219,6 +320,10 @@ class Session(Owner):
         n = ctypes.c_size_t()
         noted = lib.ht_session_noted(self._handle, b'steps', ctypes.byref(n))
         self.steps = noted[0] if n.value else 0
+        noted = lib.ht_session_noted(self._handle, b'phase', ctypes.byref(n))
+        if n.value == 3:
+            self._last = struct.unpack('<d', struct.pack('<q', noted[2]))[0]
+            lib.ht_train_phases_go_on(self._phases._handle, (ctypes.c_int64 * 2)(*noted[:2]), self.steps, self._last)
 
     def __repr__(self) -> str:
         return '<Session, closed>' if self.closed else f'<Session, {self.steps} steps>'

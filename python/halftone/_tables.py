@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from . import _api
-from ._library import call, created, json_of, lib, raw, text, text_of
+from ._library import call, created, int64, json_of, lib, raw, text, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +28,11 @@ class Option:
 
     def __repr__(self) -> str:
         return f'<Option {self.name}={self.values}, {self.kind}: {self.help}>'
+
+
+def use_device(device: int) -> None:
+    """Keeps the calling thread, and those that it starts later, on the cores of NUMA node `device` (docs/limits.md)."""
+    call(lib.ht_use_device, int64('device', device))
 
 
 def options() -> dict[str, Option]:

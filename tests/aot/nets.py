@@ -5,7 +5,7 @@ from unittest import mock
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(TOP, 'tests', 'cli'))
-from tool import ToolCase, npy
+from tool import SMALL, ToolCase, npy
 from environment import BUILD
 
 DIGITS = os.path.join(TOP, 'examples', 'digits', 'model.pb')
@@ -37,6 +37,8 @@ class Nets(ToolCase):
 
     def aot(self, model, name, *args, **more):
         folder = os.path.join(self.dir, name)
+        if model in (DIGITS, SMALL) and not any(a.startswith(('--batch', '--input-shape')) for a in args):
+            args = *args, '--batch=1'
         self.tool('aot', '-q', model, '--name', name, '-o', folder, *args, **more)
         return folder
 

@@ -203,7 +203,7 @@ entry "" {
     def test_from_an_artefact(self):
         """The same net as from the model; damaged weights are seen before they are in it."""
         htx, folders = os.path.join(self.dir, 'm.htx'), []
-        self.tool('compile', '-q', DIGITS, '--target', 'x86-64,x86-64-v3', '-o', htx)
+        self.tool('compile', '-q', DIGITS, '--batch', '1', '--target', 'x86-64,x86-64-v3', '-o', htx)
         for model, target in (DIGITS, 'x86-64-v3'), (htx, 'x86-64-v3'):
             folders.append(self.aot(model, 'digits', '--target', target))
             folders[-1] = shutil.move(folders[-1], self.path(str(len(folders))))
@@ -273,7 +273,7 @@ entry "" {
         self.assertEqual([t['target'] for t in two['targets']], ['x86-64-v4+bf16', 'x86-64-v4'])
 
     def test_report_and_metadata(self):
-        r = json.loads(self.tool('aot', '-q', SMALL, '--name', 'n', '-o', os.path.join(self.dir, 'n'), '--format',
+        r = json.loads(self.tool('aot', '-q', SMALL, '--name', 'n', '--batch=1', '-o', os.path.join(self.dir, 'n'), '--format',
                                  'json', '--target', 'x86-64').stdout)
         self.assertEqual(r['schema'], 'halftone.aot_files/1')
         for f in r['files']:
@@ -493,7 +493,7 @@ entry "" {
         if not os.path.exists(model):
             self.skipTest('$HALFTONE_MODELS has no frozen/mobilenetv2.pb')
         net = json.loads(self.tool('inspect', '-q', model, '--format', 'json').stdout)
-        folder = self.aot(model, 'mobilenet', '--policy', 'allow_mix_precision_bf16')
+        folder = self.aot(model, 'mobilenet', '--batch=1', '--policy', 'allow_mix_precision_bf16')
         name = net['inputs'][0]['name']
         file, raw = self.random_input((1, 224, 224, 3), '<f4', 'f')
         want = self.reference(model, name, file, '--policy', 'allow_mix_precision_bf16')

@@ -2,9 +2,11 @@
  *
  * usage: api SMALL.hir */
 #include <halftone/halftone.h>
+#include <halftone/records.h>
 #include <halftone/tool.h>
 #include <halftone/train.h>
 
+#include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -515,7 +517,7 @@ static void reports(const char *path)
 /* Budgets by the interface: samples are copied; what does not fit an input shows when it is run. */
 static void budgets(const char *path)
 {
-	static const int64_t dim[] = { 1, 4 }, other[] = { 2, 4 };
+	static const int64_t dim[] = { 1, 4 }, other[] = { 4, 2 };
 	static const char *const x = "x", *const u = "u";
 	float data[8] = { 1, -2, 3, 4, 5, 6, 7, 8 };
 	struct ht_array a = { data, 4 * sizeof *data, HT_F32, 2, dim };
@@ -690,6 +692,191 @@ static void several_entries(void)
 	remove(file);
 }
 
+/* The loss is half of v and x, and becomes v; a loop's callbacks fill x and read the loss. */
+static const char running[] =
+	"hir 1\nentry \"\" {\n  input \"x\" = %x\n  output \"loss\" = %loss\n}\n"
+	"%x = Placeholder() {dtype=f32, shape=shape[]}\n"
+	"%v = VarHandleOp() {dtype=f32, shape=shape[], shared_name=\"v\"}\n"
+	"%start = Const() {dtype=f32, value=tensor f32[] {8.0}}\n"
+	"%v/Assign = AssignVariableOp(%v, %start) {dtype=f32}\n"
+	"%read = ReadVariableOp(%v) {dtype=f32}\n"
+	"%half = Const() {dtype=f32, value=tensor f32[] {0.5}}\n"
+	"%next = Mul(%read, %half) {T=f32}\n"
+	"%loss = Add(%next, %x) {T=f32}\n"
+	"%step = AssignVariableOp(%v, %loss) {dtype=f32}\n";
+
+struct step_seen {
+	float x, loss;
+	int32_t stop;
+	int before, after;
+	size_t phase[16];
+};
+
+static void before_step(void *arg, int64_t step)
+{
+	struct step_seen *s = (struct step_seen *)arg;
+
+	s->before++;
+	s->x = step >= 8 ? 1 : 0;
+}
+
+static void after_step(void *arg, int64_t step, size_t phase)
+{
+	struct step_seen *s = (struct step_seen *)arg;
+
+	s->after++;
+	s->phase[step] = phase;
+	if (s->loss < 0.01F)
+		s->stop = 1;
+}
+
+static void counters_of_phases(struct ht_train_phases *p)
+{
+	struct ht_phase_counters c = HT_PHASE_COUNTERS_INIT, d = HT_PHASE_COUNTERS_INIT;
+
+	ht_train_phases_counters(p, &c);
+	ht_train_phases_counters(p, &d);
+	CHECK(c.step_now == 5 && c.total_step == 10 && c.loss_now == 0.25 && c.target_loss == 1);
+	c.step_now = -1;
+	CHECK(ht_train_phases_set_counters(p, &c, NULL) == HT_E_USAGE);
+	c.struct_size = 0;
+	CHECK(ht_train_phases_set_counters(p, &c, NULL) == HT_E_USAGE);
+	d.target_loss = 0.5;
+	CHECK(ht_train_phases_set_counters(p, &d, NULL) == HT_OK);
+}
+
+static void phases(void)
+{
+	struct ht_train_phases_options opt = HT_TRAIN_PHASES_OPTIONS_INIT;
+	struct ht_train_phases *p;
+	int64_t state[2];
+
+	opt.mode = "fast1|loss|1.1";
+	opt.steps = 10;
+	CHECK(ht_train_phases_new(&opt, NULL, &p) == HT_E_USAGE && !p); /* no target */
+	opt.has_target_loss = 1;
+	opt.target_loss = 1;
+	CHECK(ht_train_phases_new(&opt, NULL, &p) == HT_OK);
+	CHECK(ht_train_phases_count(p) == 2 && ht_train_phases_kind(p, 0) == HT_PHASE_FAST1);
+	CHECK(!strcmp(ht_phase_name(HT_PHASE_FAST), "fast"));
+	CHECK(!strcmp(ht_phase_policy(HT_PHASE_FAST1, 1), "mixed_bfloat16"));
+	CHECK(!ht_phase_policy(HT_PHASE_ORIGINAL, 0));
+	CHECK(ht_train_phases_next(p) == 0);
+	ht_train_phases_count_step(p, 1.2);
+	CHECK(ht_train_phases_next(p) == 0);
+	ht_train_phases_count_step(p, 1.1); /* at most 1.1 times the target */
+	CHECK(ht_train_phases_next(p) == 1);
+	state[0] = 0;
+	state[1] = 4;
+	ht_train_phases_go_on(p, state, 5, 0.25);
+	counters_of_phases(p);
+	CHECK(ht_train_phases_next(p) == 1); /* 0.25 <= 0.5 x 1.1 */
+	ht_train_phases_state(p, state);
+	CHECK(state[0] == 1 && state[1] == 0);
+	ht_train_phases_free(p);
+	ht_train_phases_free(NULL);
+}
+
+static void loop_of_steps(struct ht_session *s, const char *const *entry)
+{
+	static const char *const none[HT_PHASE_KINDS] = { NULL, NULL, NULL };
+	struct ht_train_phases_options opt = HT_TRAIN_PHASES_OPTIONS_INIT;
+	struct ht_session_loop l = HT_SESSION_LOOP_INIT;
+	struct step_seen seen = { 0, 0, 0, 0, 0, { 0 } };
+	struct ht_array in = { &seen.x, 4, HT_F32, 0, NULL },
+			out = { &seen.loss, 4, HT_F32, 0, NULL };
+	struct ht_train_phases *p;
+
+	opt.mode = "phases=original:3,fast1:2,original";
+	opt.loop = 4;
+	CHECK(ht_train_phases_new(&opt, NULL, &p) == HT_OK);
+	l.entry = entry;
+	l.phases = p;
+	l.before = before_step;
+	l.after = after_step;
+	l.arg = &seen;
+	l.stop = &seen.stop;
+	l.steps = 4;
+	CHECK(ht_session_steps(s, &l, &in, 1, &out, 1, NULL) == HT_OK);
+	CHECK(l.done == 4 && seen.before == 4 && seen.after == 4 && l.loss == 0.5); /* 8 / 2^4 */
+	CHECK(ht_session_steps(s, &l, &in, 1, &out, 1, NULL) == HT_OK);
+	CHECK(l.done == 8 && l.loss == 0.03125 && ht_session_variables(s) == 1);
+	CHECK(seen.phase[2] == 0 && seen.phase[3] == 1 && seen.phase[4] == 1 && seen.phase[5] == 2);
+	l.before = NULL;
+	CHECK(ht_session_steps(s, &l, &in, 1, &out, 1, NULL) == HT_OK);
+	CHECK(l.done == 10 && seen.stop); /* the callback ended it */
+	CHECK(ht_session_steps(s, &l, &in, 1, &out, 1, NULL) == HT_OK && l.done == 10);
+	seen.stop = 0;
+	CHECK(ht_session_steps(s, &l, &in, 1, NULL, 0, NULL) == HT_E_USAGE);
+	l.entry = none;
+	CHECK(ht_session_steps(s, &l, &in, 1, &out, 1, NULL) == HT_E_USAGE && l.done == 10);
+	l.struct_size = 0;
+	CHECK(ht_session_steps(s, &l, &in, 1, &out, 1, NULL) == HT_E_USAGE);
+	ht_train_phases_free(p);
+}
+
+static void steps_of_phases(void)
+{
+	static const char *const entry[HT_PHASE_KINDS] = { "original", NULL, "fast1" };
+	const char *const outputs[] = { "loss", "step" };
+	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;
+	struct ht_policy *low;
+	struct ht_session *s;
+	struct ht_model *m;
+	char path[64];
+
+	snprintf(path, sizeof path, "api_steps%ld.hir", (long)getpid());
+	CHECK(ht_file_write(path, running, strlen(running), NULL) == HT_OK);
+	CHECK(ht_model_load(path, NULL, NULL, &m) == HT_OK);
+	CHECK(ht_session_new(NULL, NULL, &s) == HT_OK);
+	CHECK(ht_model_set_outputs(m, outputs, 2, NULL) == HT_OK);
+	CHECK(ht_session_add(s, entry[0], m, NULL, NULL, NULL) == HT_OK);
+	CHECK(ht_policy_new(ht_phase_policy(HT_PHASE_FAST1, 0), NULL, &low) == HT_OK);
+	opt.policy = low;
+	CHECK(ht_session_add(s, entry[2], m, &opt, NULL, NULL) == HT_OK);
+	CHECK(ht_session_initialise(s, m, NULL, NULL, NULL) == HT_OK);
+	loop_of_steps(s, entry);
+	ht_session_free(s);
+	ht_policy_free(low);
+	ht_model_free(m);
+	remove(path);
+}
+
+/* An event file is a file of records too, which are no examples. */
+static void records(void)
+{
+	struct ht_event_scalar scalar = { "loss", 1.5, "described" };
+	struct ht_feature feature = HT_FEATURE_INIT;
+	struct ht_event_file *events;
+	struct ht_records *r;
+	char folder[64], path[512];
+	const struct dirent *entry;
+	float value;
+	DIR *dir;
+
+	snprintf(folder, sizeof folder, "api_events%ld", (long)getpid());
+	CHECK(ht_event_file_open(folder, 7, NULL, &events) == HT_OK);
+	ht_event_file_scalars(events, 8, &scalar, 1);
+	CHECK(ht_event_file_close(events, NULL) == HT_OK);
+	CHECK(ht_event_file_close(NULL, NULL) == HT_OK);
+	dir = opendir(folder);
+	while ((entry = readdir(dir)) != NULL)
+		if (entry->d_name[0] != '.')
+			snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+	closedir(dir);
+	CHECK(ht_records_open(path, NULL, &r) == HT_OK);
+	CHECK(ht_records_count(r) == 3); /* version, start, step */
+	CHECK(ht_records_feature(r, 3, "x", NULL, &feature) == HT_E_USAGE);
+	CHECK(ht_records_feature(r, 2, "x", NULL, &feature) == HT_E_INPUT);
+	CHECK(ht_records_read(r, 2, "x", HT_F32, 1, &value, NULL) == HT_E_INPUT);
+	ht_records_free(r);
+	ht_records_free(NULL);
+	remove(path);
+	CHECK(ht_records_open(path, NULL, &r) == HT_E_ENVIRONMENT && !r);
+	CHECK(ht_event_file_open("/dev/null/in", 0, NULL, &events) == HT_E_ENVIRONMENT && !events);
+	rmdir(folder);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2) {
@@ -704,6 +891,9 @@ int main(int argc, char **argv)
 	runs(argv[1]);
 	sessions();
 	several_entries();
+	phases();
+	steps_of_phases();
+	records();
 	reports(argv[1]);
 	budgets(argv[1]);
 	if (failures)

@@ -11,7 +11,7 @@ FLIPS = os.path.join(BUILD, 'tests', 'cache_flips')
 class Flips(Case):
     def test_flips(self):
         artefact = self.path('m.htx')
-        self.tool('compile', '-q', SMALL, '-o', artefact)
+        self.tool('compile', '-q', '--batch', '1', SMALL, '-o', artefact)
         graphs = glob.glob(os.path.join(self.cache, 'v1', 'graph', '*', '*'))
         kernels = sorted(glob.glob(os.path.join(self.cache, 'v1', 'kernel', '*', '*')), key=os.path.getsize)
         self.assertTrue(graphs and kernels)

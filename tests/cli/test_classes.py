@@ -67,6 +67,11 @@ entry "" {
 %y = MatMul(%b, %b) {T=f32, transpose_a=false, transpose_b=false}
 """
 
+# More than a second for code of x86-64: 1.4e11 operations, of which no core does 100 in a nanosecond without wide vectors.
+SLOWER_MODEL = SLOW_MODEL[:SLOW_MODEL.index('%a')].replace('1024', '4096') + '%y = MatMul(%x, %x) {T=f32, transpose_a=false, transpose_b=false}\n'
+CROWD = ['--runs=4', 'slow.hir']
+SLOW_CROWD = ['--graph_max_parallel_model_num=1', '--runs=1', 'slower.hir']
+
 OPEN_MODEL = """hir 1
 entry "" {
   input "x" = %x
@@ -79,8 +84,8 @@ DIMS, NODES, SHAPES = '--dynamic_input_config.dynamic_dims=2;3', '--dynamic_node
 
 # For each honoured option: other settings that it needs, a value, and what that value changes.  'report': the report of
 # decisions.  'graph': the compiled graph.  'files': the files written.  'draws': the numbers that random ops draw.  'left': the files
-# that a run leaves.  'stops': whether a run stops.  'fault': the files of a run that fails.  'opened': the plan of a model with an open
-# size.  'exit': the exit code.  {FILE} in a value stands for a file of that name with the content of FILES.
+# that a run leaves.  'stops': whether a run stops.  'crowds': whether a bench of two contexts stops.  'fault': the files of a run that fails.  'opened': the plan of a model with an open
+# size, and the code that runs.  'exit': the exit code.  {FILE} in a value stands for a file of that name with the content of FILES.
 HONOURED = {
     'allow_hf32': ([], '11', 'report'),
     'allowlist_add': (GRAPPLER, 'Sin', 'report'),
@@ -104,6 +109,7 @@ HONOURED = {
     'dump_config.dump_step': (['--dump=d'], '7', 'left'),
     'dump_config.enable_dump': (['--dump_path=.'], 'true', 'left'),
     'dump_config.enable_dump_debug': (OVERFLOWS, 'true', 'left'),
+    'jit_compile': ([], 'false', 'opened'),
     'dynamic_graph_execute_mode': (['--dynamic_input'], 'lazy_recompile', 'opened'),
     'dynamic_input': ([], 'true', 'opened'),
     'dynamic_input_config.dynamic_dims': ([NODES, SHAPES], '2;3', 'opened'),
@@ -111,6 +117,7 @@ HONOURED = {
     'dynamic_input_config.input_shape': ([DIMS, NODES], 'x:-1,4', 'opened'),
     'dynamic_inputs_shape_range': (['--dynamic_input'], 'x:[1~8,4]', 'opened'),
     'enable_exception_dump': ([], '1', 'fault'),
+    'event_sync_timeout': (CROWD + ['--graph_max_parallel_model_num=1'], '1', 'crowds'),
     'enable_scope_fusion_passes': ([], 'ScopeClipBoxesPass', 'report'),
     'experimental_config.graph_compiler_cache_dir': ([], 'there', 'files'),
     'export_compile_stat': ([], '1', 'files'),
@@ -119,6 +126,7 @@ HONOURED = {
     'fusion_result': ([], 'fusions.json', 'files'),
     'fusion_switch_file': ([], '{switch}', 'graph'),
     'graph_exec_timeout': (SLOW, '1', 'stops'),
+    'graph_max_parallel_model_num': (CROWD + ['--event_sync_timeout=1'], '1', 'crowds'),
     'graph_key': (['--graph_compiler_cache_dir=there'], 'g', 'files'),
     'graph_run_mode': ([], '0', 'graph'),
     'grappler_level': (GRAPPLER, 'unsafe_force_all', 'report'),
@@ -132,9 +140,12 @@ HONOURED = {
     'oo_level': ([], 'O0', 'graph'),
     'op_compiler_cache_dir': ([], 'top', 'files'),
     'op_compiler_cache_mode': (['--op_compiler_cache_dir=top'], 'disable', 'files'),
+    'op_debug_config': ([], '{debug}', 'files'),
     'op_debug_level': ([], '1', 'files'),
+    'op_execute_timeout': (SLOW_CROWD, '1', 'crowds'),
     'op_precision_mode': ([], '{impl}', 'report'),
     'op_select_implmode': ([], 'high_precision_for_all', 'report'),
+    'op_wait_timeout': (SLOW_CROWD, '1', 'crowds'),
     'ops_info': (MIXED, '{info/}', 'report'),
     'optimization_switch': ([], 'swish:off', 'graph'),
     'optypelist_for_implmode': (['--op_select_implmode=high_precision'], 'Softmax', 'report'),
@@ -154,7 +165,7 @@ HONOURED = {
 FILES = {
     'costs': None,  # the target's, with another price
     'customize': 'OpType::MatMulV2:InputDtype:float16,float16,OutputDtype:float16\n',
-    'rates': 'halftone.rates/1\nlevel x86-64-v3\nl3 8\nend\n', 'switch': 'ALL:off\n', 'keep': 'first\n', 'odd': '[ByOpType]\nSoftmaxV2=sideways\n',
+    'rates': 'halftone.rates/1\nlevel x86-64-v3\nl3 8\nend\n', 'switch': 'ALL:off\n', 'debug': 'op_debug_config=dump_cce\n', 'keep': 'first\n', 'odd': '[ByOpType]\nSoftmaxV2=sideways\n',
     'mix': '{"black-list": {"to-add": ["MatMulV2"]}, "white-list": {"to-remove": ["MatMulV2"]}}',
     'impl': '[ByOpType]\nSoftmaxV2=high_precision\n',
     'info/a.json': '{"MatMulV2": {"precision_reduce": {"flag": "false"}}}',
@@ -264,13 +275,23 @@ class Classes(ToolCase):
         error = re.search(rb'error: .*?(limit of time|device 9999)', ran.stderr)
         return {'stops': (ran.returncode, error and error[1]), 'exit': (0, 0)}
 
+    def crowds(self, settings):
+        d = self.folder()
+        for name, model in ('slow.hir', SLOW_MODEL), ('slower.hir', SLOWER_MODEL):
+            with open(os.path.join(d, name), 'w') as f:
+                f.write(model)
+        ran = self.call(d, 'bench', '--contexts=2', '--warmup=0', '--duration=0', '--target=x86-64', *settings)
+        error = re.search(rb'error: .*?(limit of time.*)', ran.stderr)
+        return {'crowds': (ran.returncode, error and error[1]), 'exit': (0, 0)}
+
     def opened(self, settings):
-        """The plan of a model with an open size, and the exit code of its compilation."""
+        """The plan of a model with an open size and the bytes of code that run, and the exit code of its compilation."""
         d = self.folder()
         with open(os.path.join(d, 'open.hir'), 'w') as f:
             f.write(OPEN_MODEL)
         done = self.call(d, 'compile', '--emit=plan', '-o', '-', *TARGET, *settings, 'open.hir')
-        return {'opened': (done.returncode, done.stdout), 'exit': (0, 0)}
+        ran = self.call(d, 'bench', '--runs=1', '--duration=0', '--format=json', *TARGET, *settings, 'open.hir')
+        return {'opened': (done.returncode, done.stdout, re.findall(rb'"code_bytes": \d+', ran.stdout)), 'exit': (0, 0)}
 
     def fault(self, settings):
         """Files of a run that fails."""
@@ -287,7 +308,7 @@ class Classes(ToolCase):
         return self.known[at]
 
     def differs(self, name, base, value, what):
-        see = {'draws': self.draws, 'left': self.run_leaves, 'stops': self.stops,
+        see = {'draws': self.draws, 'left': self.run_leaves, 'stops': self.stops, 'crowds': self.crowds,
                'fault': self.fault, 'opened': self.opened}.get(what, self.seen)
         before, after = self.seen_before(see, base), see([*base, '--%s=%s' % (name, value)])
         if what != 'exit':

@@ -46,16 +46,16 @@ class Configurations(ToolCase):
         self.assertRegex(self.tool('explain', '--config', infer, SMALL).err, 'no precision mode is stated: force_fp16, the default of inference')
 
     def test_every_verb_reads_one(self):
-        run = self.config('{"precision_mode": "force_fp16", "jit_compile": "true"}')
+        run = self.config('{"precision_mode": "force_fp16", "input_batch_cpy": "true"}')
         for args in (['run'], ['bench', '--runs=1', '--duration=0.01'], ['compile'], ['convert', '-o', self.path('o.pb')], ['explain'],
                      ['opt', '--passes=prune']):
             r = self.tool(*args, '--config', run, SMALL)
-            self.assertEqual(r.err.count('warning: jit_compile has no effect: '), 1, args)
+            self.assertEqual(r.err.count('warning: input_batch_cpy has no effect: '), 1, args)
         report = json.loads(self.tool('explain', '--config', run, '--format=json', SMALL).stdout)
         self.assertEqual(report['policy'], 'force_fp16')
-        self.assertEqual(report['without_effect'], ['jit_compile'])
+        self.assertEqual(report['without_effect'], ['input_batch_cpy'])
         for args in ['run'], ['bench', '--runs=1', '--duration=0.01'], ['compile']:
-            for more, names in (['--config', run], ['jit_compile']), ([], []):
+            for more, names in (['--config', run], ['input_batch_cpy']), ([], []):
                 r = self.tool(*args, *more, '--format=json', SMALL)
                 self.assertEqual(json.loads(r.stdout)['without_effect'], names)
 
@@ -125,7 +125,7 @@ class Configurations(ToolCase):
         self.fails(2, "no scope fusion 'ScopeLayerNormPas'; did you mean 'ScopeLayerNormPass'", 'run', '--enable_scope_fusion_passes=ScopeLayerNormPas', swish)
 
     def test_graphs_are_dumped(self):
-        folder, other = self.path('dump'), self.path('other')
+        folder = self.path('dump')
         self.tool('compile', '--dump-graphs', folder, SMALL)
         names = sorted(os.listdir(folder))
         passes = [n[4:-4] for n in names if n.endswith('.dot')]
@@ -137,10 +137,6 @@ class Configurations(ToolCase):
         self.tool('inspect', os.path.join(folder, '000-feeds.pbtxt'))
         with open(os.path.join(folder, last + '.dot')) as f:
             self.assertRegex(f.read(), r'^digraph')
-        self.tool('compile', '--op_debug_level=1', '--debug_dir', other, SMALL)
-        self.assertEqual(sorted(os.listdir(other)), names)
-        self.tool('compile', '--op_debug_level=0', '--debug_dir', self.path('none'), SMALL)
-        self.assertFalse(os.path.exists(self.path('none')))
         self.fails(5, 'nowhere/a: error: cannot make this folder', 'run', '--dump-graphs', self.path('nowhere') + '/a', SMALL)
         self.fails(5, 'file/000-feeds.hir: error: cannot write', 'run', '--dump-graphs', self.path('file', b'x'), SMALL)
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Limits of time for runs, and devices: those that are kept to, and those that are not there."""
-import os, subprocess, unittest
+"""Limits of time for runs, turns of contexts, and devices: those that are kept to, and those that are not there."""
+import json, os, subprocess, unittest
 
 from tool import TOOL, ToolCase
+from loop_text import while_functions
 
 STRAIGHT = b'''hir 1
 entry "" {
@@ -14,6 +15,15 @@ entry "" {
 %b = MatMul(%a, %a) {T=f32, transpose_a=false, transpose_b=false}
 %y = MatMul(%b, %b) {T=f32, transpose_a=false, transpose_b=false}
 '''
+LOOP = '''hir 1
+entry "" {
+  input "x" = %x
+  output "y" = %loop
+}
+%x = Placeholder() {dtype=f32, shape=shape[2]}
+%loop = StatelessWhile(%x) {T=[f32], cond=@more{}, body=@step{}}
+''' + while_functions('%next = Mul(%y, %y) {T=f32}')
+LIMITS = 'graph_exec_timeout', 'stream_sync_timeout', 'event_sync_timeout', 'op_execute_timeout', 'op_wait_timeout'
 
 
 class Deadline(ToolCase):
@@ -23,11 +33,17 @@ class Deadline(ToolCase):
 
     def test_between_kernels(self):
         for threads in '1', '2':
-            for option in 'graph_exec_timeout', 'stream_sync_timeout':
+            for option, what in ('graph_exec_timeout', 'the run took'), ('stream_sync_timeout', 'the run and the wait for its turn took'):
                 with self.subTest(option, threads=threads):
-                    self.fails(6, "node '[aby]': the run took longer than its limit of time", 'run', self.model,
-                               '--threads', threads, '--%s=1' % option)
+                    self.fails(6, r"node '[aby]': %s [0-9.]+ ms, longer than its limit of time, 1 ms \(%s\)" % (what, option), 'run',
+                               self.model, '--threads', threads, '--%s=1' % option)
         self.fails(6, 'limit of time', 'bench', self.model, '--graph_exec_timeout=1', '--duration=0')
+
+    def test_at_back_edges(self):
+        """A loop without end, of which every iteration is quick."""
+        loop = self.path('loop.hir', LOOP.encode())
+        for option in 'graph_exec_timeout=50', 'stream_sync_timeout=50', 'graph_exec_timeout=50 --threads=2':
+            self.fails(6, "in iteration [0-9]+ of 'loop'", 'run', loop, '--input=x=f32[2]:1,1', *('--' + option).split())
 
     def test_the_shorter_counts(self):
         self.fails(6, 'limit of time', 'run', self.model, '--graph_exec_timeout=1', '--stream_sync_timeout=2000000')
@@ -35,14 +51,36 @@ class Deadline(ToolCase):
 
     def test_no_limit(self):
         """The result is that of a run without a limit."""
-        y = [self.path('%d.npy' % i) for i in range(4)]
-        for at, args in zip(y, ([], ['--graph_exec_timeout=2000000'], ['--graph_exec_timeout=-1'], ['--graph_exec_timeout=0', '--threads=2'])):
+        y = [self.path('%d.npy' % i) for i in range(9)]
+        ways = [[], *(['--%s=2000000' % o, '--threads=2'] for o in LIMITS), ['--graph_exec_timeout=-1'],
+                ['--%s=0' % o for o in LIMITS], ['--op_wait_timeout=120', '--op_execute_timeout=120']]
+        for at, args in zip(y, ways):
             self.tool('run', self.model, '-o', at, *args)
         self.assertEqual(len({self.read(at) for at in y}), 1)
+
+    def test_files_stay(self):
+        """A result that is there stays as it is, and no other one appears."""
+        y = self.path('y.npy', b'as it was')
+        self.fails(6, 'limit of time', 'run', self.model, '-o', y, '--graph_exec_timeout=1')
+        self.assertEqual(self.read(y), b'as it was')
+        new = y + '.npy'
+        self.fails(6, 'limit of time', 'run', self.model, '-o', new, '--graph_exec_timeout=1')
+        self.assertFalse(os.path.exists(new))
 
     def test_configuration(self):
         config = self.path('run.json', b'{"graph_exec_timeout": 1}')
         self.fails(6, 'limit of time', 'run', self.model, '--config', config)
+        config = self.path('crowd.json', b'{"graph_max_parallel_model_num": 1, "event_sync_timeout": 1}')
+        self.fails(6, r"error: the wait for the run's turn took [0-9.]+ ms, longer than its limit of time, 1 ms \(event_sync_timeout\)",
+                   'bench', self.model, '--config', config, '--contexts=3', '--runs=10')
+
+    def test_turns(self):
+        """All runs of all contexts are made, whether they take turns or not."""
+        for most in [], ['--graph_max_parallel_model_num=1'], ['--graph_max_parallel_model_num=2']:
+            r = self.tool('bench', self.model, '--contexts=3', '--runs=4', '--duration=0', '--format=json', *most)
+            got = json.loads(r.stdout)
+            self.assertEqual((got['contexts'], got['latency_ms']['runs']), (3, 12))
+        self.fails(2, 'of a single context', 'bench', self.model, '--contexts=2', '--profile-table')
 
     def test_device(self):
         self.tool('run', self.model, '--session_device_id=0')

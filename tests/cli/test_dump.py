@@ -187,6 +187,9 @@ class Dump(ToolCase):
         r = self.fails(3, 'division by zero', 'run', model, *feed, '--enable_exception_dump=1', '--dump_path', here)
         folder = here + '/extra-info/data-dump/0'
         self.assertIn("the operands of 'quotient' are in " + folder, r.err)
+        self.assertRegex(r.err, r"'quotient' is an? \w+, with the result i32\[3\]\n")
+        r = self.fails(3, 'division by zero', 'run', model, *feed)
+        self.assertRegex(r.err, r"'y' is an AddV2, with the result i32\[3\]; halftone run MODEL --enable_exception_dump=1 tells which node of the kernel it was, and keeps its operands\n")
         got = {f.split('.', 1)[1].split('.')[0] + '.' + f.split('.')[-2]: read_npy(self.read(os.path.join(folder, f)))[2] for f in os.listdir(folder)}
         self.assertEqual(got, {'quotient.0': [10, 12, 14], 'quotient.1': [1, 0, 2]})
         good = ['--input', 'x=i32[3]:5,6,7', '--input', 'z=i32[3]:1,1,2']

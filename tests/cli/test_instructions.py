@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What few machines run, read: the instructions of AMX and AVX512_FP16, and the kernels that have them."""
+"""What few machines run, read: the instructions of AMX and AVX512_FP16, and the kernels that have them; which kernels prefetch weights."""
 import re, unittest
 
 from tool import ToolCase
@@ -23,6 +23,7 @@ DEPTHWISE = ('%y = DepthwiseConv2dNative(%x, %w) {{strides=[1, 1, 1, 1], dilatio
              'explicit_paddings=[], data_format="NHWC", T={t}}}\n')
 ADD = '%y = AddV2(%x, %w) {{T={t}}}\n'
 PRODUCT = (MATMUL, '37,70', '70,40')
+LARGE = (MATMUL, '128,768', '768,3072')
 WINDOW = (CONV, '1,14,14,64', '3,3,64,64')
 
 
@@ -91,6 +92,18 @@ class Instructions(ToolCase):
                                  ('f16', (ADD, '37,64', '37,64'), FP16)):
             used = set().union(*self.of(t, graph, target, *SHORT).values())
             self.assertEqual({i for i in used if ARITHMETIC_F16.search(i)}, set(), (t, graph, target))
+
+    def test_pairs_of_float16_are_transformed_where_the_mode_says_so(self):
+        for mode, pairs in (SHORT, True), ((), False):
+            used = set().union(*self.of('f16', WINDOW, FP16, '--conv-method', 'winograd-2x2', *mode).values())
+            self.assertEqual(bool(used & {'vfmadd231ph', 'vfmadd213ph'}), pairs)
+
+    def test_weights_are_asked_for_ahead(self):
+        for t, target, expected in (('f16', PLAIN, True), ('bf16', 'x86-64-v4', True), ('bf16', PLAIN, False), ('f32', PLAIN, False),
+                                    ('f16', 'x86-64-v3', False), ('f32', UNTESTED, True)):
+            for graph, large in (LARGE, True), (PRODUCT, False):
+                used = set().union(*self.of(t, graph, target).values())
+                self.assertEqual('prefetcht1' in used, expected and large, (t, graph, target))
 
     def test_lesser_targets_have_neither(self):
         for t in 'bf16', 'f16', 'f32':

@@ -38,24 +38,24 @@ class Notes(ToolCase):
             more = ' and %d more' % (n - 3) if n > 3 else ''
             s = 's' if n > 1 else ''
             r = self.tool('run', model)
-            self.assertEqual(self.lines(r, 'counts as 1'),
-                             [f'{model}: note: the open first dimension of input{s} {", ".join(named[:n])}{more} counts as 1'])
+            self.assertEqual(self.lines(r, 'is 1 here'),
+                             [f'halftone: note: the open first dimension of input{s} {", ".join(named[:n])}{more} is 1 here; --batch states another'])
             shapes = ', '.join(i + ' float32[1,2]' for i in named[:n])
             self.assertEqual(self.lines(r, 'random'),
                              [f'halftone: note: input{s} {shapes}{more} {"are" if n > 1 else "is"} random, seed 1'])
-            for args in ['explain', '--policy=force_fp16'], ['convert', '-o', self.path('o.hir'), '--policy=force_fp16'], ['compile']:
-                self.assertEqual(len(self.lines(self.tool(*args, model), 'counts as 1')), 1, args)
+            for args in ['explain', '--policy=force_fp16'], ['convert', '-o', self.path('o.hir'), '--policy=force_fp16']:
+                self.assertEqual(len(self.lines(self.tool(*args, model), 'counts as one row')), 1, args)
         # Only those that are left open, and those that nothing feeds.
         r = self.tool('run', '--input', 'in0=f32[1,2]:1', '--input-shape', 'in1:1,2', '--seed=7', self.path('two.hir', many(2)))
-        self.assertEqual(self.lines(r, 'counts as 1'), [])
+        self.assertEqual(self.lines(r, 'is 1 here'), [])
         self.assertEqual(self.lines(r, 'random'), ["halftone: note: input 'in1' float32[1,2] is random, seed 7"])
         self.assertEqual(self.tool('run', '-q', self.path('two.hir')).err, '')
 
     def test_notes_of_the_demo_fit(self):
         model = os.path.relpath(os.path.join(TOP, 'examples/digits/model.pb'), TOP)
-        for args in ['run'], ['compile'], ['explain', '--policy=allow_mix_precision_bf16']:
+        for args, said in (['run'], 'is 1 here'), (['compile'], 'no target'), (['explain', '--policy=allow_mix_precision_bf16'], 'counts as one row'):
             r = subprocess.run([TOOL, *args, model], cwd=TOP, capture_output=True, text=True, check=True)
-            self.assertIn('counts as 1', r.stderr)
+            self.assertIn(said, r.stderr)
             self.assertLessEqual(max(map(len, r.stderr.splitlines())), 100, r.stderr)
 
     def not_finite(self, *args):

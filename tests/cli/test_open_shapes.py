@@ -30,15 +30,38 @@ class OpenShapes(ToolCase):
     # ---- one program ----
 
     def test_what_the_graph_leaves_open(self):
-        for args in (['--compile_dynamic_mode'], ['--dynamic_input'], self.config(compile_dynamic_mode=True),
+        for args in (['--compile_dynamic_mode'], ['--dynamic_input'], ['--jit_compile=false'], self.config(compile_dynamic_mode=True),
                      self.config(dynamic_input=True, dynamic_graph_execute_mode='dynamic_execute')):
             self.assertEqual(self.plan(*args), self.plan('--input-shape', 'x:?,4'))
             self.assertEqual(self.plan(*args, model=self.any), self.plan('--input-shape', 'x:?,?', model=self.any))
-        self.assertNotIn('size ', self.plan('--compile_dynamic_mode=false'))
+        # Nobody needs to say so; a run takes a size, and says which, or needs to be told it.
+        self.assertEqual(self.plan(), self.plan('--input-shape', 'x:?,4'))
+        self.assertEqual(self.plan(model=self.any), self.plan('--input-shape', 'x:?,?', model=self.any))
+        self.assertIn('open dimension 0 is at most 64, 1 is at most 512', self.tool('compile', self.any).err)
+        self.assertNotIn('at most', self.tool('compile', self.any, '--input-shape', 'x:1..8,1..9').err)
+        for verb in ['run'], ['bench', '--runs=1', '--duration=0'], ['compare', '--policy=force_fp16']:
+            self.assertIn("open first dimension of input 'x' is 1 here", self.tool(*verb, SMALL).err)
+            self.fails(4, "dimension 1 of input 'x' is open", *verb, self.any)
         self.tool('compile', '-q', SMALL, '--compile_dynamic_mode', '-o', self.htx)
         for n in 1, 5, 100:
-            for model in [self.htx], [SMALL, '--compile_dynamic_mode']:
+            for model in [self.htx], [SMALL, '--compile_dynamic_mode'], [SMALL]:
                 self.assertEqual(self.shape(*model, '--input', 'x=@' + self.array(n))[0], n)
+
+    def test_refused(self):
+        """What cannot stay open is refused with its node, and what to state; decisions are those of one row, with a note."""
+        model = self.path('turn.hir', b'hir 1\nentry "" {\n  input "x" = %x\n  output "y" = %y\n}\n%x = Placeholder() {dtype=f32, shape=shape[?,4]}\n'
+                          b'%s = Shape(%x) {T=f32, out_type=i32}\n%n = Cast(%s) {SrcT=i32, DstT=f32}\n%e = Exp(%x) {T=f32}\n'
+                          b'%axis = Const() {dtype=i32, value=tensor i32[] {0}}\n%m = Max(%n, %axis) {T=f32, Tidx=i32, keep_dims=false}\n%y = Mul(%e, %m) {T=f32}\n')
+        for verb in ['compile'], ['aot', '-o', os.path.join(self.dir, 'net')], ['compile', '--emit=plan']:
+            r = self.fails(4, r"node '\w+' \(\w+\): .*state a size with --input-shape", *verb, model)
+        r = self.fails(4, 'error', 'compile', model)
+        self.assertIn("sizes that nobody states are open; --input-shape 'x:1,4' makes a program", r.err)
+        self.tool('compile', '-q', model, '--input-shape', 'x:1,4')
+        self.assertEqual(self.shape(model, '--input', 'x=@' + self.array(3)), [3, 4])
+        one = self.tool('explain', '-q', '--format=json', '--policy=force_fp16', model, '--batch=1')
+        any_size = self.tool('explain', '--format=json', '--policy=force_fp16', model)
+        self.assertIn('counts as one row', any_size.err)
+        self.assertEqual(any_size.stdout, one.stdout)
 
     def test_ranges(self):
         for ranges, shapes in (('x:[1~8, -1]; z:[]', 'x:1..8,?'), ('x:[-1,2~9]', 'x:?,2..9'), (' x : [ 3 , 1~2 ]', 'x:3,1..2'), ('x:0:[1~8,3]', 'x:1..8,3')):
@@ -95,6 +118,24 @@ class OpenShapes(ToolCase):
         self.fails(3, 'has those shapes', 'run', self.htx, *two)
         self.assertIn('the first of 2 profiles', self.tool('explain', SMALL, *PROFILES).err)
         self.assertIn('counts before', self.tool('compile', SMALL, *PROFILES, '--input-shape', 'x:2,4').err)
+
+    def test_ranges_side_by_side(self):
+        """Of several ranges in an artefact a run takes the one that has its size; a size that none has is an error with all of them."""
+        self.tool('compile', '-q', self.any, '--input-shape', 'x:1..8,4', '--input-shape', 'x:9..64,4', '-o', self.htx)
+        code = set()
+        for n in 1, 8, 9, 64:
+            feed = '--input', 'x=@' + self.array(n)
+            self.assertEqual(self.shape(self.htx, *feed), [n, 4])
+            code.add(json.loads(self.tool('bench', '-q', '--runs', '1', '--duration', '0', '--format', 'json', self.htx, *feed).stdout)['code_bytes'])
+        self.assertEqual(len(code), 2)
+        both = os.path.join(self.dir, 'both.htx')
+        self.tool('compile', '-q', self.any, '--input-shape', 'x:1..8,1..5', '--input-shape', 'x:1..8,6..9', '-o', both)
+        for rows, columns in (1, 1), (8, 5), (3, 6), (7, 9):
+            self.assertEqual(self.shape(both, '--input', 'x=@' + self.array(rows, columns)), [rows, columns])
+        self.fails(3, r'x:1\.\.8,1\.\.5;z:; .*x:1\.\.8,6\.\.9', 'run', both, '--input', 'x=@' + self.array(8, 10))
+        self.fails(3, r'x:1\.\.8,4;z:; .*x:9\.\.64,4', 'run', self.htx, '--input', 'x=@' + self.array(65))
+        self.tool('compile', '-q', SMALL, '-o', self.htx)
+        self.fails(3, r'x:\?,4', 'run', self.htx, '--input', 'x=f32[1,5]:1')
 
     def test_fixed_beside_open(self):
         """If a range and a fixed size within it are stated, in either order, a run of that size has the code of the fixed size, and any

@@ -128,6 +128,38 @@ class Profile(ToolCase):
         self.assertEqual([r['Count'] for r in rows], ['1'] * len(rows))
         self.assertIn('MatMul', [r['OP Type'] for r in rows])
 
+    def test_counters(self):
+        """Each counter has a number for each kernel, or the reason for which it has none."""
+        args = 'bench', self.model(), '--runs=3', '--duration=0', '--counters'
+        for threads in '1', '2':
+            profile = json.loads(self.tool(*args, '--threads', threads, '--profile-table', '--format=json').stdout)['profile']
+            refused = profile['not_counted']
+            for kernel in profile['kernels']:
+                self.assertGreaterEqual(set(kernel['counters']), {'cycles', 'instructions', 'cache_misses', 'task_clock', 'page_faults'})
+                self.assertEqual({n for n, v in kernel['counters'].items() if v is None}, set(refused))
+            if 'task_clock' not in refused:
+                self.assertGreater(sum(k['counters']['task_clock'] for k in profile['kernels']), 0)
+        text = self.tool(*args, '--profile-table').stdout.decode()
+        for name in kernel['counters']:
+            if name in refused:
+                self.assertIn('no %s: the system does not count them: %s\n' % (name, refused[name]), text)
+            else:
+                self.assertRegex(text, '(?m)^.* %s .* kernel, counts of a run$' % name)
+        self.assertNotIn('counters', json.loads(self.tool('bench', self.model(), '--runs=3', '--duration=0', '--profile-table', '--format=json').stdout)['profile']['kernels'][0])
+        self.fails(2, '--counters goes with', *args)
+
+    def test_vendor_counters(self):
+        options = {'output': self.path('c'), 'aic_metrics': 'PipeUtilization', 'training_trace': 'on', 'task_trace': 'on'}
+        config = self.path('c.json', json.dumps({'profiling_config': {'enable_profiling': True, 'profiling_options': json.dumps(options)}}).encode())
+        self.tool('run', self.model(), '--config', config)
+        summary, = glob.glob(self.path('c') + '/PROF_*/op_summary_*.csv')
+        with open(summary) as f:
+            rows = list(csv.reader(f))
+        self.assertEqual(rows[0][-2:], ['task_clock', 'page_faults'])
+        for row in rows[1:]:
+            self.assertEqual(len(row), len(rows[0]))
+            self.assertRegex(row[-1], '^([0-9]+|N/A)$')
+
     def test_vendor_without_timeline(self):
         self.assertEqual(glob.glob(self.vendor({'task_trace': 'off'}) + '/msprof_*'), [])
 

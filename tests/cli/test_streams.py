@@ -71,7 +71,7 @@ class Streams(ToolCase):
 
     def test_messages_in_order(self):
         r = self.fails(2, '2 outputs', 'run', '-o', self.path('two.npy'), SMALL)
-        self.assertLess(r.err.index('counts as 1'), r.err.index('2 outputs'))
+        self.assertLess(r.err.index('is 1 here'), r.err.index('2 outputs'))
 
     def test_signals_leave_nothing(self):
         model = self.path('m.hir', b'hir 1\nentry "" {\n  input "x" = %x\n  output "y" = %y\n}\n'

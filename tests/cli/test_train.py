@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """halftone train: data, feeds and schedules, evaluations, what is refused, checkpoints that survive a kill, a full disk and
 flipped bits, and runs that go on with the same bits.  Against TensorFlow: tests/train/."""
-import json, os, random, resource, signal, struct, subprocess, time, unittest
+import glob, json, os, random, resource, signal, struct, subprocess, time, unittest
 
 from tool import HERE, TOOL, ToolCase, floats, npy, read_npy
 
@@ -51,6 +51,25 @@ class Train(ToolCase):
         self.assertLess(r['evaluation']['error'], 0.05)
         text = self.tool(*self.base, '--steps', '3').stdout.decode()
         self.assertRegex(text, r'^3 steps  loss [0-9.e-]+ ')
+
+    def test_dump_and_profile(self):
+        """Of the steps; the variables get the bits that they get without."""
+        evaluation = ['--eval', f'x=@{self.xs}', '--eval', f'y=@{self.ys}']
+        self.tool(*self.base, '--steps', '6', '--save', self.at('plain'), *evaluation)
+        dumped, trace = self.at('dump'), self.at('trace.json')
+        said = self.tool(*self.base, '--steps', '6', '--save', self.at('dumped'), '--dump', dumped, '--dump_step', '0|3-4', *evaluation).err
+        self.assertIn('the tensors of 3 of 6 runs are in ' + dumped, said)
+        self.assertEqual(sorted(os.listdir(glob.glob(dumped + '/*/0/train/1')[0])), ['0', '3', '4'])
+        r = self.report('--steps', '6', '--save', self.at('traced'), '--profile-table', '--trace', trace, *evaluation)
+        self.assertEqual(r['profile']['runs'], 6)
+        self.assertTrue(all(k['executions'] == 6 for k in r['profile']['kernels']))
+        with open(trace) as f:
+            self.assertEqual(len([e for e in json.load(f)['traceEvents'] if e.get('cat') == 'run']), 6)
+        for folder in 'dumped', 'traced':
+            self.assertEqual(self.bytes_of(self.at(folder), 6), self.bytes_of(self.at('plain'), 6))
+        self.fails(2, 'about one training', *self.base, '--steps', '6', '--dump', dumped, '--seeds', '2')
+        self.fails(2, 'about one program', *self.base, '--steps', '6', '--profile-table', '--accelerate-train-mode', 'fast1|step|0.5')
+        self.fails(5, 'nowhere', *self.base, '--steps', '6', '--dump', '/proc/nowhere')
 
     def test_evaluation_is_of_every_row(self):
         """50 rows in batches of 8: the last is of 2."""
@@ -205,7 +224,7 @@ class Train(ToolCase):
                             ('fast|loss|1', "the third part, '1', is not from 1.01"), ('fast|step|nan', 'the third part')):
             r = self.phases(value, code=2)
             self.assertRegex(r.err, said)
-        self.assertRegex(self.phases('fast|loss', code=2).err, 'need --target-loss X, or TARGET_LOSS')
+        self.assertRegex(self.phases('fast|loss', code=2).err, 'need a target loss .--target-loss X., or TARGET_LOSS')
         for value in 'phases=', 'phases=fast1', 'phases=quick:3', 'phases=fast:0', 'phases=fast:3,', 'phases=fast,original', 'phases=fast:3x':
             if value != 'phases=fast1':  # valid: one phase to the end
                 self.assertRegex(self.phases(value, code=2).err, 'the list is KIND:STEPS')

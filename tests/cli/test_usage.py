@@ -28,7 +28,7 @@ class Usage(ToolCase):
         for name in 'build_id', 'code_generator':
             self.assertRegex(j[name], '^[0-9a-f]{32}$')
         self.assertRegex(j['llvm'], r'^\d+\.\d+\.\d+$')
-        self.assertEqual((j['artefact_version'], j['cache_entry_version']), (6, 2))
+        self.assertEqual((j['artefact_version'], j['cache_entry_version']), (7, 2))
         listed = json.loads(self.tool('targets', '--format=json').stdout)['targets']
         self.assertEqual(j['targets'], [{k: t[k] for k in ('name', 'level', 'features')} for t in listed])
         self.assertEqual(set(j['host']), {'name', 'level', 'features'})
@@ -119,7 +119,7 @@ class Usage(ToolCase):
 
     def test_guard_pages(self):
         htx = os.path.join(self.dir, 'guarded.htx')
-        self.tool('compile', SMALL, '-o', htx)
+        self.tool('compile', SMALL, '--batch', '1', '-o', htx)
         plain = self.tool('run', SMALL, '--seed', '3').stdout
         for model in SMALL, htx:
             for side in 'behind', 'before':

@@ -83,15 +83,15 @@ static void give_back(struct memory *m)
 	*m = (struct memory){ .pieces = 0 };
 }
 
-/* Each at one of its bounds, or between them. */
+/* Each at one of its bounds, or between them; those that the run computes at the most. */
 static void choose_sizes(int64_t *size, uint32_t how)
 {
 	for (uint32_t i = 0; i < ht_image_count(image, HT_IMAGE_SIZES); i++) {
 		const struct ht_image_size *s = &ht_image_sizes(image)[i];
 
-		size[i] = how % 3 == 0   ? s->least
-			  : how % 3 == 1 ? s->most
-					 : s->least + (s->most - s->least) / 2;
+		size[i] = how % 3 == 1 || s->computed ? s->most
+			  : how % 3 == 0              ? s->least
+						      : s->least + (s->most - s->least) / 2;
 	}
 }
 

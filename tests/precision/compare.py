@@ -382,6 +382,8 @@ class Compare(unittest.TestCase):
             self.assertEqual(r.stdout, b'')
             self.assertRegex(r.stderr.decode(), pattern)
         self.tool(model, *p, '--samples=2', '-o', '/dev/full', code=5)
+        r = self.tool(SMALL, *p, '--input-shape=x:?,4', code=4)
+        self.assertIn(b"dimension 0 of 'x' is open, but samples are compared in one size", r.stderr)
         self.assertFalse([f for f in os.listdir(self.folder.name) if 'tmp' in f])
 
     def test_output_file(self):

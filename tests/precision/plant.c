@@ -17,7 +17,7 @@ struct planting {
 	uint64_t seed;
 };
 
-/* A node in which a fault can be planted. */
+/* A node of the policy's program whose kernel can be compiled with a fault. */
 struct position {
 	const char *compiled; /* name of the node in the compiled graph */
 	size_t number;        /* index in the row's nodes */
@@ -61,7 +61,8 @@ static void open_all(struct planting *p, const char *path, const char *policy)
 	struct ht_comparison_options opt = HT_COMPARISON_OPTIONS_INIT;
 	const struct ht_program *program;
 
-	if (ht_model_load(path, NULL, p->d, &p->m) || ht_policy_new(policy, p->d, &p->policy) ||
+	if (ht_model_load(path, NULL, p->d, &p->m) || ht_model_set_batch(p->m, 1, p->d) ||
+		ht_policy_new(policy, p->d, &p->policy) ||
 		ht_comparison_new(p->m, &opt, p->d, &p->c) ||
 		ht_comparison_add(p->c, policy, p->policy, p->d))
 		fail(p, path);

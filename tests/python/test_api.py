@@ -272,13 +272,44 @@ class Programs(FolderCase):
         self.assertIn('overflow', c.numerics()[0])
         with self.assertRaises(ht.UsageError):
             p.context(guard='beside')
-        for wrong in 0, -1, float('inf'):
+        for limit in 'timeout', 'sync_timeout', 'turn_timeout', 'kernel_timeout', 'wait_timeout':
+            for wrong in 0, -1, float('inf'):
+                with self.assertRaises(ht.UsageError):
+                    p.context(**{limit: wrong})
+            p.context(**{limit: 1e6}).run(x(2))
+        with self.assertRaisesRegex(ht.LimitError, 'the kernel took .*op_execute_timeout'):
+            p.context(kernel_timeout=1e-9).run(x(2))
+        with self.assertRaises(ht.UsageError):
+            p.run_at_most(-1)
+
+    def test_device(self):
+        p = self.model.compile(batch=2)
+        before = os.sched_getaffinity(0)
+        p.context(device=0).run(x(2))
+        self.assertEqual(os.sched_getaffinity(0), before)
+        for call in ht.use_device, lambda n: p.context(device=n), lambda n: self.model.session(device=n):
+            for wrong in 1023, -1:
+                with self.assertRaisesRegex(ht.SystemFailure, 'there is no device .* this machine has [1-9]'):
+                    call(wrong)
             with self.assertRaises(ht.UsageError):
-                p.context(timeout=wrong)
-        p.context(timeout=1e6).run(x(2))
+                call(1 << 70)
+
+    def test_counters(self):
+        p = self.model.compile()
+        c = p.context()
+        self.assertEqual(c.counters(), {})
+        c.count()
+        for _ in range(3):
+            c.run(x(1))
+        counters = c.counters()
+        self.assertEqual({len(of) for of in counters.values() if not isinstance(of, str)} | {p.info.steps}, {p.info.steps})
+        if not isinstance(counters['task_clock'], str):
+            self.assertGreater(sum(counters['task_clock']), 0)
+        c.count(False)
+        self.assertEqual(c.counters(), {})
 
     def test_recording(self):
-        c = self.model.compile().context()
+        c = self.model.compile(batch=1).context()
         with self.assertRaises(ht.UsageError):
             c.trace()
         self.assertEqual(c.profile_table(), [])
@@ -527,8 +558,8 @@ class Messages(FolderCase):
 
     def test_notes_and_warnings(self):
         with self.assertLogs('halftone', logging.INFO) as log:
-            ht.load(SMALL).compile()
-        self.assertIn("open first dimension of input 'x' counts as 1", log.output[0])
+            ht.load(SMALL).explain('force_fp16')
+        self.assertIn('the open first dimension counts as one row', log.output[0])
         with self.assertWarnsRegex(ht.HalftoneWarning, 'ac_parallel_enable') as warned:
             ht.Policy('force_fp16', ac_parallel_enable=1).validate()
             ht.load(SMALL).explain('force_fp16', options={'ac_parallel_enable': 1})
@@ -624,21 +655,23 @@ class Everything(FolderCase):
 
     # What Python does in another way, or does not need.
     WITHOUT = {
-        'ht_profiling_value': 'for the tool', 'ht_mean_interval_of': 'likewise', 'ht_comparison_rows': 'the JSON has them', 'ht_context_recording': 'trace() and profile_table() have it',
+        'ht_profiling_value': 'for the tool', 'ht_mean_interval_of': 'likewise', 'ht_comparison_rows': 'the JSON has them', 'ht_search_rows': 'likewise', 'ht_search_look': 'likewise', 'ht_search_members': 'likewise',
+        'ht_context_recording': 'trace() and profile_table() have it',
         'ht_program_save': 'save() writes one program as it writes several',
         'ht_model_set_open': 'ht_model_set_open_dimension() serves every dimension', 'ht_program_open': 'likewise of ht_program_open_dimension()',
-        'ht_program_tensor': 'for dumps, which the tool writes', 'ht_context_see': 'likewise',
+        'ht_program_tensor': 'for dumps, which the tool writes', 'ht_context_see': 'likewise', 'ht_session_context': 'likewise, and for profiles',
         'ht_artefact_writer_take': 'programs belong to their Python objects', 'ht_artefact_writer_spill': 'likewise',
+        'ht_session_steps': 'Session.loop() is made of steps, whose feeds may have other shapes',
         'ht_cache_graph_key_check': 'Cache(graph_key=...) checks it', 'ht_tool_signals': 'signals are those of the interpreter',
         **{f'ht_threads_{what}': 'for nets in C' for what in ('new', 'free', 'run', 'barrier')},
     }
     # What takes no longer than a glance, whatever the model.
     SHORT = {
         'ht_artefact_writer_add', 'ht_artefact_writer_new', 'ht_build_info', 'ht_cache_entry_path', 'ht_cache_open',
-        'ht_cache_close', 'ht_context_record', 'ht_cache_pin', 'ht_cache_stats_reset', 'ht_diags_get', 'ht_diags_line', 'ht_config_parse', 'ht_config_read', 'ht_context_new',
+        'ht_cache_close', 'ht_context_count', 'ht_context_output', 'ht_context_record', 'ht_cache_pin', 'ht_cache_stats_reset', 'ht_diags_get', 'ht_diags_line', 'ht_config_parse', 'ht_config_read', 'ht_context_new',
         'ht_list', 'ht_model_set_batch', 'ht_model_set_inputs', 'ht_model_set_open_dimension', 'ht_model_set_outputs', 'ht_model_set_shape', 'ht_option_check',
-        'ht_policy_add_sample', 'ht_policy_new', 'ht_policy_set', 'ht_policy_validate',
-        'ht_program_output_for', 'ht_settings_check', 'ht_file_write',
+        'ht_policy_add_sample', 'ht_policy_new', 'ht_policy_parse', 'ht_policy_set', 'ht_policy_validate',
+        'ht_program_announce', 'ht_program_output_for', 'ht_program_run_at_most', 'ht_settings_check', 'ht_file_write', 'ht_use_device',
     }
 
     def calls(self):

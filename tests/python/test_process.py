@@ -187,16 +187,46 @@ class Process(FolderCase):
         code = ('import sys, numpy as np, halftone as ht\n'
                 'p = ht.load(sys.argv[1]).compile()\nx = np.ones((2,), np.float32)\n'
                 'try:\n  p.context(max_iterations=1000).run(x)\nexcept ht.LimitError as e:\n  print(e, flush=True)\n'
-                'try:\n  p.context(timeout=.01).run(x)\nexcept ht.LimitError as e:\n  print(e, flush=True)\n'
+                'for limit in "timeout", "sync_timeout":\n  try:\n    p.context(**{limit: .01}).run(x)\n  except ht.LimitError as e:\n    print(e, flush=True)\n'
                 'try:\n  p(x); print("done")\nexcept KeyboardInterrupt:\n  print("interrupted", flush=True)\n')
         with subprocess.Popen([sys.executable, '-c', code, path], stdout=subprocess.PIPE, text=True,
                               env={**os.environ, 'PYTHONPATH': PACKAGE}) as child:
             self.assertIn('limit of 1000 iterations', child.stdout.readline())
-            self.assertIn('took longer than its limit of time', child.stdout.readline())
+            for name in 'graph_exec_timeout', 'stream_sync_timeout':
+                self.assertRegex(child.stdout.readline(), rf'took [0-9.]+ ms, longer than its limit of time, 10 ms \({name}\)')
             time.sleep(.1)
             child.send_signal(signal.SIGINT)
             self.assertEqual(child.stdout.readline(), 'interrupted\n')
         self.assertEqual(child.returncode, 0)  # which waits for the thread of the run
+
+    def test_turns(self):
+        """Of two contexts one runs; the other one waits, until its time is over, it is cancelled by Ctrl-C, or the first one ends."""
+        path = self.path('endless.hir', ENDLESS.encode())
+        code = ('import sys, threading, numpy as np, halftone as ht\n'
+                'p = ht.load(sys.argv[1]).compile()\np.run_at_most(1)\nx = np.ones((2,), np.float32)\n'
+                'first = p.context(max_iterations=1 << 62)\n'
+                'runner = threading.Thread(target=lambda: first.run(x), daemon=True)\nrunner.start()\n'
+                'def waits(**limits):\n'
+                '  try:\n    p.context(**limits).run(x)\n  except ht.LimitError as e:\n    print(e, flush=True)\n'
+                '  except KeyboardInterrupt:\n    print("interrupted", flush=True)\n'
+                'while True:\n'  # until the first one has its turn
+                '  try:\n    p.context(turn_timeout=.001, max_iterations=1).run(x)\n'
+                '  except ht.LimitError as e:\n'
+                '    if "turn" in str(e): break\n'
+                'waits(turn_timeout=.01)\nwaits(wait_timeout=.01)\nwaits()\n'
+                'first._cancel.value = 1\nrunner.join()\n'
+                'try:\n  p.context(max_iterations=10).run(x)\nexcept ht.LimitError as e:\n  print(e, flush=True)\n'
+                'p.run_at_most(0)\nprint(p(-x)["y"].tolist(), flush=True)\n')
+        with subprocess.Popen([sys.executable, '-c', code, path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                              env={**os.environ, 'PYTHONPATH': PACKAGE}) as child:
+            for what in r"the wait for the run's turn took .*\(event_sync_timeout\)", r'a wait took .*\(op_wait_timeout\)':
+                self.assertRegex(child.stdout.readline(), what)
+            time.sleep(.1)
+            child.send_signal(signal.SIGINT)
+            self.assertEqual(child.stdout.readline(), 'interrupted\n')
+            self.assertIn('limit of 10 iterations', child.stdout.readline())
+            self.assertEqual(child.stdout.readline(), '[-1.0, -1.0]\n')
+        self.assertEqual(child.returncode, 0)
 
     def test_versions(self):
         import halftone._api

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Sessions in Python: steps, evaluations, checkpoints that go on with the same bits, what is refused."""
-import os, unittest
+import os, struct, unittest
 
 from package import environment
 from case import FolderCase
@@ -11,6 +11,51 @@ MODEL = os.path.join(environment.ROOT, 'tests', 'cli', 'train.hir')
 X = np.random.default_rng(0).random((8, 4), np.float32)
 Y = X @ np.array([[1.5], [-2], [.5], [3]], np.float32)
 RATE = np.float32(.05)
+
+
+class Files(FolderCase):
+    def test_events_are_records(self):
+        """An event file is a file of records that are no examples."""
+        folder = os.path.join(self.dir, 'deep', 'run')
+        with ht.EventFile(folder, first=3) as events:
+            events.scalars(4, {'loss': 1.5, 'other': float('nan')})
+        with ht.Records(os.path.join(folder, os.listdir(folder)[0])) as records:
+            self.assertEqual(len(records), 3)  # version, start, step
+            self.assertRaisesRegex(ht.InputError, 'tensorflow.Example', records.feature, 2, 'x')
+            self.assertRaisesRegex(ht.UsageError, 'record 3 of 3', records.read, 3, 'x', 'float32', (1,))
+        self.assertRaises(ht.SystemFailure, ht.EventFile, '/dev/null/in')
+        events.close()
+        self.assertRaises(ValueError, events.scalars, 5, {})
+
+    def test_examples(self):
+        """A feature of three integers, of one string."""
+        def field(number, body):
+            return bytes([number << 3 | 2, len(body)]) + body
+        def entry(name, feature):
+            return field(1, field(1, name) + field(2, feature))
+        body = field(1, entry(b'i', field(3, field(1, b'\1\2\3'))) + entry(b's', field(1, field(1, b'\0\0\x80?'))))
+        path = self.path('x.tfrecord', frame(body) * 2)
+        records = ht.Records(path)
+        self.assertEqual((len(records), records.feature(1, 'i')), (2, ht.Feature('int64', 3, 0)))
+        self.assertEqual(records.read(1, 'i', 'int16', (3,)).tolist(), [1, 2, 3])
+        self.assertEqual(records.read(0, 's', 'float32', ()), 1)
+        self.assertRaisesRegex(ht.InputError, 'it has 3 elements, where 4 are read', records.read, 0, 'i', 'int16', (2, 2))
+        self.assertRaisesRegex(ht.InputError, 'is wrong', ht.Records, self.path('y.tfrecord', b'1' * 20))
+
+
+def crc32c(data):
+    c = 0xffffffff
+    for byte in data:
+        c ^= byte
+        for _ in range(8):
+            c = c >> 1 ^ (0x82f63b78 if c & 1 else 0)
+    c ^= 0xffffffff
+    return struct.pack('<I', ((c >> 15 | c << 17) + 0xa282ead8) & 0xffffffff)
+
+
+def frame(data):
+    n = struct.pack('<Q', len(data))
+    return n + crc32c(n) + data + crc32c(data)
 
 
 class Sessions(FolderCase):
@@ -84,6 +129,84 @@ class Sessions(FolderCase):
         self.assertIsNone(self.session().loss_scale)
         self.assertRaisesRegex(ht.UsageError, 'needs the loss', ht.load(MODEL).session, loss_scale='dynamic')
         self.assertRaisesRegex(ht.UsageError, "loss scale 'x'", self.session, loss_scale='x')
+
+    # ---- phases ----
+
+    def test_phases(self):
+        """Steps of phases are those of sessions of their policies, which hand their variables on by a checkpoint."""
+        s = self.session(accelerate_train_mode='phases=fast1:2,original:3,fast', loss_scale='fixed:8')
+        phases, losses = [], []
+        for _ in range(7):
+            losses += self.losses(s, 1)
+            phases.append(s.phase)
+        self.assertEqual(phases, ['fast1'] * 2 + ['original'] * 3 + ['fast'] * 2)
+        by_hand = []
+        for i, (policy, n) in enumerate((('allow_mix_precision_bf16', 2), ('must_keep_origin_dtype', 3), ('allow_mix_precision_fp16', 2))):
+            part = self.session(policy=policy, loss_scale='fixed:8')
+            if i:
+                part.restore(self.dir)
+            by_hand += self.losses(part, n)
+            part.save(self.dir)
+        self.assertEqual(losses, by_hand)
+
+    def test_phases_go_on(self):
+        """A session that is restored within a phase goes on in it, by step and by loss."""
+        for mode, more in (('fast1|step|0.5', {'steps': 12}), ('fast1|loss|1.1', {'target_loss': .5}), ('phases=fast1:5,original', {})):
+            whole = self.session(accelerate_train_mode=mode, **more)
+            want = [(float(whole.step(x=X, y=Y, rate=RATE)['loss']), whole.phase) for _ in range(12)]
+            part = self.session(accelerate_train_mode=mode, **more)
+            self.losses(part, 4)
+            part.save(self.dir)
+            again = self.session(accelerate_train_mode=mode, **more)
+            again.restore(self.dir)
+            self.assertEqual([(float(again.step(x=X, y=Y, rate=RATE)['loss']), again.phase) for _ in range(8)], want[4:], mode)
+            self.assertEqual({p for _, p in want}, {'fast1', 'original'}, mode)
+
+    def test_counters(self):
+        s = self.session(accelerate_train_mode='fast1|step|0.5', steps=20)
+        loss = self.losses(s, 3)[-1]
+        self.assertEqual(s.counters, ht.Counters(3, 20, loss, 0))
+        s.counters = s.counters._replace(step_now=10)
+        self.losses(s, 1)
+        self.assertEqual((s.phase, s.counters.step_now), ('original', 11))
+        by_loss = self.session(accelerate_train_mode='fast1|loss|1.1', target_loss=1e-9)
+        self.losses(by_loss, 2)
+        self.assertEqual(by_loss.phase, 'fast1')
+        by_loss.counters = by_loss.counters._replace(target_loss=loss * 10)
+        self.losses(by_loss, 1)
+        self.assertEqual(by_loss.phase, 'original')
+        with self.assertRaises(ht.UsageError):
+            s.counters = s.counters._replace(step_now=-1)
+
+    def test_loops(self):
+        """Loops end at multiples of iterations_per_loop, or with the batches; low precision ends within one where it has to."""
+        batch = {'x': X, 'y': Y, 'rate': RATE}
+        plain = self.losses(self.session(), 10)
+        s = self.session(iterations_per_loop=4)
+        batches = iter([batch] * 10)
+        loops = [s.loop(batches) for _ in range(4)]
+        self.assertEqual([(n.steps, n.loss) for n in loops[:3]], [(4, plain[3]), (4, plain[7]), (2, plain[9])])
+        self.assertAlmostEqual(loops[0].mean_loss, sum(plain[:4]) / 4, 6)
+        self.assertEqual((loops[3].steps, loops[3].results), (0, {}))
+        cut = self.session(iterations_per_loop=4, accelerate_train_mode='phases=fast1:6,original')
+        seen = []
+        for _ in range(3):
+            cut.loop([batch] * 4)
+            seen.append((cut.steps, cut.phase))
+        self.assertEqual(seen, [(4, 'fast1'), (8, 'original'), (12, 'original')])
+
+    def test_phases_refused(self):
+        for pattern, more in (('the list is KIND:STEPS', {'accelerate_train_mode': 'phases=fast:'}),
+                              ('need steps', {'accelerate_train_mode': 'fast|step'}),
+                              ('need a target loss', {'accelerate_train_mode': 'fast|loss'}),
+                              ('no effect', {'accelerate_train_mode': 'fast|step', 'steps': 4, 'target_loss': 1.}),
+                              ("'force_fp16' was stated", {'accelerate_train_mode': 'fast|step', 'steps': 4, 'policy': 'force_fp16'}),
+                              ('by its name', {'accelerate_train_mode': 'fast|step', 'steps': 4, 'policy': ht.Policy('origin')}),
+                              ('at least one step', {'iterations_per_loop': 0})):
+            with self.assertRaisesRegex(ht.UsageError, pattern):
+                self.session(**more)
+        with self.assertRaisesRegex(ht.UsageError, 'needs the loss'):
+            ht.load(MODEL).session(train_op='train', accelerate_train_mode='fast1|step', steps=4)
 
     def test_refused(self):
         s = self.session()

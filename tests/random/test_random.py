@@ -410,21 +410,22 @@ class Bad(Random):
                 ('-1', 1, 3, 'no shape'), ('2, -5', 2, 3, 'no shape'),
                 ('4611686018427387904, 4611686018427387904', 2, 4, 'more elements than fit'),
                 ('9223372036854775807', 1, 4, 'more elements than fit'),
-                ('17592186044416', 1, 6, 'a run needs|memory'),
+                ('17592186044416', 1, 6, r"'y'.*: it takes \d+ tiles of work, and a kernel can have 2147483647"),
                 ('70368744177664', 1, 4, 'more bytes than a process can address'), ('1, 2, 3, 4', '2,2', 3, 'RandomUniform')):
             self.fails(code, words, 'run', self.hir(text(elements, dims)))
 
     def test_more_memory_than_a_process_has(self):
+        """Six tensors at once, each with as many elements as a kernel's tiles can have."""
         def reversed_less_its_mean(name):
             return (f'%r{name} = RandomUniform(%s) {{T=i64, dtype=f32}}\n'
                     f'%v{name} = ReverseV2(%r{name}, %axis) {{T=f32}}\n'
                     f'%m{name} = Mean(%v{name}, %axis) {{T=f32, keep_dims=true}}\n'
                     f'%d{name} = Sub(%v{name}, %m{name}) {{T=f32}}\n')
         g = ('hir 1\nentry "" {\n  output "y" = %y\n}\n'
-             '%s = Const() {dtype=i64, value=tensor i64[1] {17592186044416}}\n'
+             '%s = Const() {dtype=i64, value=tensor i64[1] {8796093018112}}\n'
              '%axis = Const() {dtype=i32, value=tensor i32[1] {0}}\n'
-             + reversed_less_its_mean('a') + reversed_less_its_mean('b') +
-             '%sum = AddV2(%da, %db) {T=f32}\n%y = Max(%sum, %axis) {T=f32}\n')
+             + ''.join(reversed_less_its_mean(name) for name in 'abcdef') +
+             '%sum = AddN(%da, %db, %dc, %dd, %de, %df) {T=f32, N=6}\n%y = Max(%sum, %axis) {T=f32}\n')
         self.fails(6, 'more than a process can address', 'compile', self.hir(g), '-o', self.path('x.htx'))
 
     def test_bounds(self):

@@ -34,7 +34,7 @@ static ht_kernel_fn *backend_compile(const struct ht_backend *b, const struct ht
 	ht_kernel_fn **entry = NULL, *fn = NULL;
 
 	ht_diags_init(&d);
-	if (b->compile(&k, 1, t, 1, NULL, &d, code, &entry) == HT_OK)
+	if (b->compile(&k, 1, t, &(struct ht_code_how){ 0 }, 1, NULL, &d, code, &entry) == HT_OK)
 		fn = entry[0];
 	for (const struct ht_diag *i = d.first; i; i = i->next)
 		fprintf(stderr, "%s: %.*s\n", t->name, HT_STR_ARG(i->text));

@@ -187,9 +187,8 @@ static struct made *make_program(const struct program *p)
 static pthread_mutex_t made_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct made *all_made;
 
-static struct ht_rt_context *new_context(const struct program *p, struct ht_rt_pool *pool)
+static struct ht_rt_context *new_context_of(struct made *m, struct ht_rt_pool *pool)
 {
-	struct made *m = make_program(p);
 	struct ht_rt_context *c = m->context = ht_rt_context_new(&m->rt, pool, NULL);
 
 	pthread_mutex_lock(&made_lock);
@@ -197,6 +196,11 @@ static struct ht_rt_context *new_context(const struct program *p, struct ht_rt_p
 	all_made = m;
 	pthread_mutex_unlock(&made_lock);
 	return c;
+}
+
+static inline struct ht_rt_context *new_context(const struct program *p, struct ht_rt_pool *pool)
+{
+	return new_context_of(make_program(p), pool);
 }
 
 static const struct ht_rt_program *program_of(const struct ht_rt_context *c)

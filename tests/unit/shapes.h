@@ -32,6 +32,7 @@ struct instance {
 	int feeds, constants;
 	struct tensor want, err;
 	double winograd, winograd_pairs; /* what Winograd's method may add to the error */
+	double winograd_short;           /* of F(2 x 2) with factors and runs of float16 */
 };
 
 static int64_t count_of(const struct tensor *x)
@@ -139,10 +140,24 @@ static void computed(struct instance *k, int64_t i, double y, double e)
 	k->err.v[i] = e + k->unit * (fabs(y) + e) + k->tiny;
 }
 
+/* Contractions of float16 sum short runs of products in it. */
+static bool of_short_runs;
+
+static const char *mode_of_contractions(void)
+{
+	return of_short_runs ? ", _implementation_mode=\"high_performance\"" : "";
+}
+
+/* What runs of at most 64 pairs may add: each of 65 sums errs by half a unit in its last place, of float16's subnormals too. */
+static double short_runs_error(double magnitude, double n)
+{
+	return of_short_runs ? 66 * 0x1p-11 * magnitude + 2 * n * 0x1p-25 : 0;
+}
+
 /* Element i is a sum of n products. */
 static void summed(struct instance *k, int64_t i, double sum, double magnitude, double n)
 {
-	computed(k, i, sum, gamma_of(k, n + 2) * magnitude);
+	computed(k, i, sum, gamma_of(k, n + 2) * magnitude + short_runs_error(magnitude, n));
 }
 
 /* ---- windows ---- */
@@ -202,7 +217,7 @@ static void put_conv_attributes(
 	if (padding[0] == 'E')
 		ht_printf(&k->nodes, "0,0,%lld,%lld,%lld,%lld,0,0", (long long)w[0].before,
 			(long long)w[0].after, (long long)w[1].before, (long long)w[1].after);
-	ht_puts(&k->nodes, "]}\n");
+	ht_printf(&k->nodes, "]%s}\n", mode_of_contractions());
 }
 
 /* The source position of tap q of result o; -1: outside. */

@@ -12,8 +12,12 @@ static void conv2d(struct instance *k)
 	const char *padding = random_windows(w, true, chance(25));
 	int64_t groups = chance(20) ? 1 + below(4) : 1;
 	int64_t n = of_one_block ? 1 : chance(3) ? 0 : 1 + below(2);
-	int64_t c = channels[of_one_block && chance(60) ? 7 + below(4) : below(HT_COUNT(channels))],
+	int64_t c = channels[(of_one_block && chance(60)) || of_short_runs
+				     ? 7 + below(4)
+				     : below(HT_COUNT(channels))],
 		o = groups * (chance(10) ? 1 : 1 + below(40));
+	if (of_short_runs && chance(50))
+		c *= 1 + below(12); /* runs that end before the depth does */
 	struct tensor x = random_tensor(k, 4, (int64_t[]){ n, w[0].in, w[1].in, c * groups });
 	struct tensor f = random_tensor(k, 4, (int64_t[]){ w[0].size, w[1].size, c, o });
 	int64_t i = 0;
@@ -51,6 +55,7 @@ static void conv2d(struct instance *k)
 	k->winograd = 1e-4 * 4 / 3 * sqrt(9 * (double)c);
 	/* likewise of F(2 x 2) with factors rounded to BF16: 2.6e-2 */
 	k->winograd_pairs = 6e-2 * 4 / 3 * sqrt(9 * (double)c);
+	k->winograd_short = 2e-2 * 4 / 3 * sqrt(9 * (double)c);
 	epilogue(k, o);
 }
 
@@ -173,7 +178,8 @@ static void short_rows(struct instance *k)
 static void product(struct instance *k)
 {
 	int64_t batch = chance(60) ? 1 : below(4), m = chance(25) ? 1 : below(30);
-	int64_t n = chance(10) ? 1 : below(70), d = chance(10) ? 1 : below(50), i = 0;
+	int64_t n = chance(10) ? 1 : below(70),
+		d = chance(10) ? 1 : below(of_short_runs ? 400 : 50), i = 0;
 	bool ta = chance(30), tb = chance(30), shared = chance(40);
 	struct tensor a = random_tensor(k, 3, (int64_t[]){ batch, ta ? d : m, ta ? m : d });
 	struct tensor b =
@@ -181,8 +187,9 @@ static void product(struct instance *k)
 
 	operand(k, "x", a, false);
 	operand(k, "f", b, chance(70));
-	ht_printf(&k->nodes, "%%r = BatchMatMulV2(%%x, %%f) {T=%s, adj_x=%s, adj_y=%s}\n",
-		type_name(k->t), ta ? "true" : "false", tb ? "true" : "false");
+	ht_printf(&k->nodes, "%%r = BatchMatMulV2(%%x, %%f) {T=%s, adj_x=%s, adj_y=%s%s}\n",
+		type_name(k->t), ta ? "true" : "false", tb ? "true" : "false",
+		mode_of_contractions());
 	result(k, 3, (int64_t[]){ batch, m, n });
 	for (int64_t g = 0; g < batch; g++)
 		for (int64_t r = 0; r < m; r++)

@@ -18,12 +18,12 @@
 			       offsetof(struct type, last) + sizeof(((struct type *)0)->last),     \
 		#type " has padding behind its last member, or that is another one")
 ENDS_WITH(ht_load_options, cancel);
-ENDS_WITH(ht_compile_options, tee);
+ENDS_WITH(ht_compile_options, lines);
 ENDS_WITH(ht_save_options, sign_key);
 ENDS_WITH(ht_aot_options, max_iterations);
 ENDS_WITH(ht_artefact_options, require_signature);
 ENDS_WITH(ht_program_info, loops);
-ENDS_WITH(ht_context_options, timeout_ns);
+ENDS_WITH(ht_context_options, device);
 ENDS_WITH(ht_cache_settings, graph_key);
 
 static struct ht_diags *diags;

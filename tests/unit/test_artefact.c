@@ -86,7 +86,7 @@ static void add_variant(struct ht_artefact_parts *parts, struct ht_buf *plans, c
 	v->policy = "p";
 	v->inputs = 1;
 	v->input = HT_NEW(plans->arena, struct ht_index_input);
-	*v->input = (struct ht_index_input){ "x", "", 1, batch };
+	*v->input = (struct ht_index_input){ .name = "x", .alias = "", .rank = 1, .dim = batch };
 	v->plan_offset = plans->n;
 	ht_plan_write(&plan, plans);
 	v->plan_bytes = plans->n - v->plan_offset;
@@ -316,8 +316,10 @@ static void test_choice(void **state)
 {
 	struct made m = make(100);
 	int64_t eight = 8, nine = 9, any = -1;
-	struct ht_index_input in8 = { "x", "", 1, &eight }, in9 = { "x", "", 1, &nine },
-			      in = { "x", "", 1, &any }, other = { "z", "", 1, &nine };
+	struct ht_index_input in8 = { "x", "", 1, 0, &eight, NULL },
+			      in9 = { "x", "", 1, 0, &nine, NULL },
+			      in = { "x", "", 1, 0, &any, NULL },
+			      other = { "z", "", 1, 0, &nine, NULL };
 	const struct {
 		struct ht_variant_wanted wanted;
 		enum ht_status status;

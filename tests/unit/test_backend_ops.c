@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include "kernel/expr.h"
+#include "kernel/lines.h"
 #include "tests/unit/backend.h"
 
 #include <cmocka.h>
@@ -624,12 +625,48 @@ static void test_closed(void **state)
 			output(&s, r);
 			ht_buf_init(&o, &s.arena);
 			ht_diags_init(&d);
-			assert_int_equal(backend->emit(&s.k, "k", *t, HT_EMIT_OBJ, &d, &o), HT_OK);
+			assert_int_equal(backend->emit(&s.k, "k", *t, (struct ht_code_how){ 0 },
+						 NULL, HT_EMIT_OBJ, &d, &o),
+				HT_OK);
 			assert_true(o.n > sizeof(Elf64_Ehdr));
 			assert_int_equal(undefined_symbols(&o), 0);
 			ht_diags_release(&d);
 			ht_arena_release(&s.arena);
 		}
+}
+
+/* Compiled with lines a kernel has the code that it has without, and lines within its text. */
+static void check_lines(const struct ht_kernel *k, const struct ht_target *t)
+{
+	struct ht_code *code[2];
+	struct ht_code_lines lines;
+	struct ht_str bytes[2];
+	struct ht_diags d;
+	ht_kernel_fn **fn;
+	size_t entry;
+
+	ht_diags_init(&d);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(backend->compile(&k, 1, t, &(struct ht_code_how){ .lines = i }, 1,
+					 NULL, &d, &code[i], &fn),
+			HT_OK);
+		bytes[i] = backend->kernel_code(code[i], 0, &entry);
+	}
+	assert_int_equal(bytes[0].n, bytes[1].n);
+	assert_memory_equal(bytes[0].p, bytes[1].p, bytes[0].n);
+	assert_int_equal(backend->kernel_lines(code[0], 0).n, 0);
+	assert_true(ht_code_lines_unpack(backend->kernel_lines(code[1], 0), &lines));
+	assert_true(lines.lines > 3 && lines.frame.n > 16);
+	for (size_t i = 0; i < lines.lines; i++) {
+		assert_true(lines.line[i].line <= (uint32_t)ht_kernel_lines(k));
+		assert_true(lines.line[i].at <= bytes[0].n);
+		assert_true(i == 0 || lines.line[i].at > lines.line[i - 1].at);
+	}
+	assert_false(ht_code_lines_unpack((struct ht_str){ "\377\377\377\377", 4 }, &lines));
+	assert_false(ht_code_lines_unpack(HT_STR("ab"), &lines));
+	for (int i = 0; i < 2; i++)
+		backend->free(code[i]);
+	ht_diags_release(&d);
 }
 
 /* The three forms name the function; equal kernels give equal bytes. */
@@ -646,11 +683,12 @@ static void test_emit(void **state)
 	ht_diags_init(&d);
 	for (int i = 0; i < 4; i++) {
 		ht_buf_init(&out[i], &s.arena);
-		assert_int_equal(backend->emit(&s.k, "my_kernel", t,
-					 i == 3 ? HT_EMIT_OBJ : (enum ht_emit)i, &d, &out[i]),
+		assert_int_equal(backend->emit(&s.k, "my_kernel", t, (struct ht_code_how){ 0 },
+					 NULL, i == 3 ? HT_EMIT_OBJ : (enum ht_emit)i, &d, &out[i]),
 			HT_OK);
 	}
 	assert_non_null(strstr(ht_buf_str(&out[HT_EMIT_LLVM]).p, "@my_kernel("));
+	check_lines(&s.k, t);
 	assert_non_null(strstr(ht_buf_str(&out[HT_EMIT_ASM]).p, "my_kernel:"));
 	assert_int_equal(out[2].n, out[3].n);
 	assert_memory_equal(out[2].p, out[3].p, out[2].n);

@@ -630,6 +630,67 @@ static void refused(void **state)
 	done(m);
 }
 
+/* A size of up to 10 becomes what the input begins with. */
+static struct image *computes(void)
+{
+	struct image *m = begin();
+	uint32_t in, out;
+
+	ht_image_put_computed_size(&m->b, HT_STR("n"), 10);
+	ht_image_begin_procedure(&m->b, HT_STR("main"));
+	in = buffer(m, HT_IMAGE_PARAM, 0, 4 * N);
+	out = buffer(m, HT_IMAGE_PARAM, 1, 4 * N);
+	put(m, HT_IMAGE_COPY, 0, 0, ARGS(out, in), PARAMS(4 * N));
+	put(m, HT_IMAGE_SIZE, 0, 0, ARGS(in), NONE);
+	entry(m, ht_image_end_procedure(&m->b, 0), N, N);
+	return m;
+}
+
+static void computed_size(void **state)
+{
+	struct image *m = computes();
+	int64_t size = 10, stated[] = { 0, 10, 7, 11, -1, INT64_MAX };
+	int32_t x[N] = { 0 }, y[N];
+
+	(void)state;
+	for (int threads = 1; threads <= MAX_THREADS; threads++) {
+		struct session *s = session_of(m, threads);
+
+		s->x.size = &size;
+		for (size_t i = 0; i < HT_COUNT(stated); i++) {
+			bool good = stated[i] >= 0 && stated[i] <= 10;
+
+			memcpy(x, &stated[i], sizeof stated[i]);
+			size = 10;
+			assert_int_equal(run(s, x, y), good);
+			assert_int_equal(size, good ? stated[i] : 10);
+			assert_int_equal(s->x.stop.code, good ? 0 : HT_EXEC_SIZE);
+		}
+		end_session(s);
+	}
+	done(m);
+}
+
+static void refused_sizes(void **state)
+{
+	struct image *m = computes();
+	struct ht_image *x = (void *)(uintptr_t)m->bytes.p;
+	struct ht_image_size *size = (void *)(uintptr_t)ht_image_sizes(x);
+	struct ht_image_step *step = (void *)(uintptr_t)ht_image_steps(x);
+
+	(void)state;
+	assert_null(ht_image_verify(m->bytes));
+	step[1].to = 1; /* no size */
+	assert_non_null(ht_image_verify(m->bytes));
+	step[1].to = 0;
+	size->computed = 0; /* one that no input has */
+	assert_non_null(ht_image_verify(m->bytes));
+	size->computed = 1;
+	x->features &= ~(uint64_t)HT_IMAGE_COMPUTED;
+	assert_non_null(ht_image_verify(m->bytes));
+	done(m);
+}
+
 /* A line of text for each step. */
 static void printed(void **state)
 {
@@ -657,6 +718,8 @@ int main(void)
 		cmocka_unit_test(variables),
 		cmocka_unit_test(refused_variables),
 		cmocka_unit_test(refused),
+		cmocka_unit_test(computed_size),
+		cmocka_unit_test(refused_sizes),
 		cmocka_unit_test(printed),
 	};
 

@@ -627,6 +627,49 @@ static void test_text(void **state)
 	assert_false(ht_str_eq(ht_buf_str(&one), ht_buf_str(&two)));
 }
 
+/* The line of that number, from 1; NULL: there is none. */
+static const char *line_of(const char *text, int32_t number)
+{
+	for (; text && number > 1; number--) {
+		text = strchr(text, '\n');
+		text = text && text[1] ? text + 1 : NULL;
+	}
+	return text;
+}
+
+static void check_line(const char *text, const struct ht_kernel *k, enum ht_stage_part part,
+	int32_t i, const char *begins)
+{
+	for (int32_t stage = 0; stage < k->stages; stage++) {
+		const char *line = line_of(text, ht_kernel_line(k, stage, part, i));
+
+		assert_non_null(line);
+		assert_memory_equal(line, begins, strlen(begins));
+	}
+}
+
+static void test_lines(void **state)
+{
+	struct small s;
+	struct ht_buf text;
+	const char *p;
+
+	(void)state;
+	valid_kernel(&s);
+	s.stage[1] = s.stage[0];
+	s.k.stages = 2;
+	ht_buf_init(&text, &arena);
+	ht_kernel_print(&s.k, &text);
+	p = ht_buf_str(&text).p;
+	check_line(p, &s.k, HT_PART_STAGE, 0, "  loop {");
+	check_line(p, &s.k, HT_PART_X, 0, "    %0 = ");
+	check_line(p, &s.k, HT_PART_X, 2, "    %2 = ");
+	check_line(p, &s.k, HT_PART_STORE, 0, "    store b");
+	if (s.stage[0].reds)
+		check_line(p, &s.k, HT_PART_RED, 0, "    red 0 = ");
+	assert_string_equal(line_of(p, ht_kernel_lines(&s.k)), "}\n");
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -645,6 +688,7 @@ int main(void)
 		TEST(test_verifier_refuses),
 		TEST(test_verifier_is_robust),
 		TEST(test_text),
+		TEST(test_lines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -181,7 +181,7 @@ static struct ht_hash key_of(const struct ht_target *t, struct ht_arena *a)
 {
 	const struct ht_kernel k = { .library = "none" };
 
-	return ht_kernel_key(&k, t, a).find;
+	return ht_kernel_key(&k, t, (struct ht_code_how){ 0 }, a).find;
 }
 
 static void test_keys(void **state)

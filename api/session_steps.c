@@ -1,0 +1,52 @@
+/* Loops of steps of a session, each step in the precision of its phase. */
+#include "api/session.h"
+#include "stats/values.h"
+
+static enum ht_status check_loss(const struct ht_array *out, size_t outs, struct ht_diags *d)
+{
+	if (!outs || !out->data || out->bytes != ht_dtype_bytes(out->dtype) ||
+		(out->dtype != HT_F64 && out->dtype != HT_F32 && out->dtype != HT_F16 &&
+			out->dtype != HT_BF16))
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"the first output of steps is the loss, one number of floating point");
+	return HT_OK;
+}
+
+static enum ht_status one_step(struct ht_session *s, struct ht_session_loop *l,
+	const struct ht_array *in, size_t ins, const struct ht_array *out, size_t outs,
+	struct ht_diags *d)
+{
+	size_t phase = l->phases ? ht_train_phases_next(l->phases) : 0;
+	enum ht_phase_kind kind =
+		l->phases ? ht_train_phases_kind(l->phases, phase) : HT_PHASE_ORIGINAL;
+	const char *entry = l->entry[kind];
+
+	if (!entry)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "no entry for steps of phase '%s'",
+			ht_phase_name(kind));
+	if (l->before)
+		l->before(l->arg, l->done);
+	HT_TRY(ht_session_run(s, entry, in, ins, out, outs, d));
+	l->loss = ht_value(&(struct ht_values){ out->data, out->dtype, 1, 1 }, 0);
+	if (l->phases)
+		ht_train_phases_count_step(l->phases, l->loss);
+	if (l->after)
+		l->after(l->arg, l->done, phase);
+	l->done++;
+	return HT_OK;
+}
+
+enum ht_status ht_session_steps(struct ht_session *s, struct ht_session_loop *l,
+	const struct ht_array *in, size_t ins, const struct ht_array *out, size_t outs,
+	struct ht_diags *d)
+{
+	int64_t end = l->done + l->steps;
+
+	if (l->struct_size != sizeof *l)
+		return ht_error(
+			d, HT_E_USAGE, HT_NOWHERE, "ht_session_loop: struct_size was not set");
+	HT_TRY(check_loss(out, outs, d));
+	while (l->done < end && !(l->stop && *l->stop))
+		HT_TRY(one_step(s, l, in, ins, out, outs, d));
+	return HT_OK;
+}

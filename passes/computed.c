@@ -1,0 +1,88 @@
+/* Sizes that a run computes, for pass sizes: the number of elements that Where finds, and so on.
+ *
+ * Each is a size of the graph beside those of inputs (struct ht_open_size), from 0 to a bound that the operands of its node imply.
+ * Nodes that compute the same become one before, since two sizes are never taken for one another. */
+#include "ir/infer.h"
+#include "passes/bounded.h"
+
+/* Elements at the largest sizes; -1: their number is not known, or too large for a size. */
+static int64_t most_elements(const struct ht_graph *g, struct ht_shape s)
+{
+	int64_t n = s.rank < 0 ? -1 : 1;
+
+	for (int32_t i = 0; i < s.rank && n >= 0; i++) {
+		int64_t most = ht_dim_most(g, s.dim[i]);
+
+		if (most < 0 || __builtin_mul_overflow(n, most, &n) || n > INT32_MAX)
+			n = -1;
+	}
+	return n;
+}
+
+/* The most that the size of node `n` can be; -1: not known. */
+static int64_t bound_of(const struct ht_graph *g, const struct ht_node *n)
+{
+	return n->ins ? most_elements(g, ht_in_shape(n, 0)) : -1;
+}
+
+static bool some(const struct ht_graph *g)
+{
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		if (ht_is(n, HT_COMPUTES_SIZE))
+			return true;
+	return false;
+}
+
+static enum ht_status refuse(
+	const struct ht_graph *g, const struct ht_pass_context *c, const struct ht_node *n)
+{
+	return ht_error(c->diags, HT_E_UNSUPPORTED,
+		(struct ht_where){ .path = g->path, .node = n->name, .op = n->type, .offset = -1 },
+		"the graph has more than %d sizes that are known only when it runs",
+		HT_MOST_RUN_SIZES);
+}
+
+/* A tensor of no elements has room for one, so that extents can be divided by the most. */
+static void add(struct ht_graph *g, const struct ht_node *n, int64_t bound)
+{
+	struct ht_str symbol = ht_str_printf(g->arena, "size of %.*s", HT_STR_ARG(n->name));
+
+	ht_graph_add_size(g, (struct ht_open_size){ .dim = ht_dim_named(g, symbol),
+				     .axis = -1,
+				     .most = bound ? bound : 1,
+				     .by = n->name });
+}
+
+static enum ht_status add_all(struct ht_graph *g, const struct ht_pass_context *c, bool *changed)
+{
+	*changed = false;
+	for (const struct ht_node *n = g->first; n; n = n->next) {
+		int64_t bound;
+
+		if (!ht_is(n, HT_COMPUTES_SIZE) || ht_computed_size(g, n))
+			continue;
+		bound = bound_of(g, n);
+		if (bound < 0)
+			continue;
+		if (g->sizes == HT_MOST_RUN_SIZES)
+			return refuse(g, c, n);
+		add(g, n, bound);
+		*changed = true;
+	}
+	return HT_OK;
+}
+
+/* A bound may follow from another: each round adds sizes whose operands' bounds are known. */
+enum ht_status ht_add_computed_sizes(struct ht_graph *g, struct ht_pass_context *c)
+{
+	bool changed = some(g);
+
+	if (!changed)
+		return HT_OK;
+	HT_TRY(ht_run_passes(g, "identity,cse", NULL, c));
+	while (changed) {
+		HT_TRY(ht_infer_types(g, c->diags));
+		HT_TRY(add_all(g, c, &changed));
+	}
+	return HT_OK;
+}

@@ -1,0 +1,16 @@
+/* The clock of runs: nanoseconds of CLOCK_MONOTONIC. */
+#ifndef HT_RUNTIME_CLOCK_H
+#define HT_RUNTIME_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+static inline int64_t ht_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+#endif

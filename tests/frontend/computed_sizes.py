@@ -1,0 +1,276 @@
+#!/usr/bin/env python3
+"""Models with sizes that the run computes of data: the elements that Where finds, masks, and what is computed of these.  Random data
+of which none, some or all are selected, as live TensorFlow has it; by `run`, an artefact, two threads, the cache, Python and under policies.
+What cannot depend on data is refused with the reason.
+
+Exit code 77: nothing to test with.
+"""
+import argparse
+import os
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
+import environment  # noqa: E402
+sys.path.insert(0, f'{environment.BUILD}/python')
+from live import TOLERANCE, close, freeze, np, run, tf, tool  # noqa: E402
+from opened import weights  # noqa: E402
+
+F32 = tf.float32
+ALIGNMENT = 64
+POLICIES = {'force_fp16': 2e-2, 'allow_mix_precision_bf16': 1e-1}
+
+
+# ---- data: of what is above 0.5, so many ----
+
+def mask_like(r, shape, share):
+    """Numbers of which a share is above 0.5, far enough that no rounding to 16 bits matters."""
+    chosen = r.random(shape) < share
+    return np.where(chosen, r.uniform(.6, 2, shape), r.uniform(-2, .4, shape)).astype('f4')
+
+
+def shape_of(r, rank):
+    return tuple(int(n) for n in r.integers(1, 9, rank))
+
+
+# ---- models: each gives a function of its inputs, and for each input its shape, whose extents may be texts: these are open ----
+
+def vector(r):
+    n = int(r.integers(1, 300))
+
+    def f(x):
+        at = tf.where(x > .5)
+        return at, tf.squeeze(at, 1), tf.cast(at, F32) * 2 - 1
+    return f, {'x': (n,)}
+
+
+def any_rank(r):
+    shapes = [shape_of(r, k) for k in range(1, 6)]
+
+    def f(a, b, c, d, e):
+        return tuple(tf.where(x > .5) for x in (a, b, c, d, e))
+    return f, dict(zip('abcde', shapes))
+
+
+def every_type(r):
+    """What is not zero, in each type; -0 is zero and NaN is not."""
+    n = int(r.integers(4, 40))
+
+    def f(x):
+        y = tf.where(x > .5, x, -0. * x)
+        y = tf.concat([tf.constant([np.nan, -0., 0., np.inf]), y], 0)
+        whole = tf.cast(tf.where(x > .5, x * 40, 0.), tf.int32)
+        types = tf.int8, tf.uint8, tf.int16, tf.uint16, tf.int64, tf.bool
+        return (tf.where(y), tf.where(tf.cast(y, tf.float64)),
+                *(tf.where(tf.cast(whole, t)) for t in types))
+    return f, {'x': (n,)}
+
+
+def masked(r):
+    n, k = int(r.integers(2, 60)), int(r.integers(1, 20))
+    w, b = weights(r, k, 17), weights(r, 17)
+
+    def f(x, score):
+        mask = score > .5
+        rows = tf.boolean_mask(x, mask)
+        y = tf.nn.relu(rows @ w + b)
+        kept = tf.boolean_mask(score, mask)
+        return (rows, y, tf.nn.softmax(y) * kept[:, None], tf.reduce_sum(y, 0), tf.reduce_sum(rows * 3),
+                tf.reduce_max(tf.nn.sigmoid(rows), 1), tf.boolean_mask(tf.transpose(x), mask, axis=1),
+                tf.transpose(y) @ rows, tf.reduce_prod(1 + rows * 1e-3, 0), tf.concat([rows, y], 1))
+    return f, {'x': (n, k), 'score': (n,)}
+
+
+def elements(r):
+    """A mask of all axes, positions of it, and what is gathered by these."""
+    shape = shape_of(r, 3)
+    other = weights(r, *shape, 3)
+
+    def f(x):
+        at = tf.where(x > .5)
+        return (tf.boolean_mask(x, x > .5), tf.gather_nd(x, at) + 1, tf.gather_nd(other, at),
+                tf.gather(other, at[:, 1] % 1), tf.reduce_sum(at, 0), tf.scatter_nd(at, tf.gather_nd(x, at) * 2, shape))
+    return f, {'x': shape}
+
+
+def nested(r):
+    """Masks of what was masked, and indices into it."""
+    n = int(r.integers(2, 80))
+    columns = weights(r, 5, n)
+
+    def f(x):
+        first = tf.boolean_mask(x, x > .5)
+        second = tf.boolean_mask(first, first > 1.2)
+        at = tf.reshape(tf.where(first > 1.2), [-1])
+        table = tf.boolean_mask(columns, x > .5, axis=1)
+        return first, second, at, tf.gather(first, at) * 2, tf.gather(table, at, axis=1), tf.reduce_sum(tf.square(second))
+    return f, {'x': (n,)}
+
+
+def counted(r):
+    """Sizes as numbers, and what has such a size."""
+    n = int(r.integers(2, 80))
+
+    def f(x):
+        kept = tf.boolean_mask(x, x > .5)
+        count = tf.size(kept)
+        return (count, tf.shape(kept, tf.int64), tf.cast(count, F32) / n, tf.ones_like(kept) * 3, tf.zeros([count, 3]),
+                tf.range(count) * 2, tf.reduce_sum(tf.ones([count])), kept / tf.cast(tf.maximum(count, 1), F32),
+                tf.reduce_sum(kept) / tf.cast(count + 1, F32), tf.broadcast_to(tf.reduce_sum(x), [count, 2]),
+                tf.shape(tf.where(x > 1.)) * 2)
+    return f, {'x': (n,)}
+
+
+def mean(r):
+    """Of nothing it is NaN, as TensorFlow's."""
+    n, k = int(r.integers(2, 60)), int(r.integers(1, 20))
+
+    def f(x, score):
+        rows = tf.boolean_mask(x, score > .5)
+        return tf.reduce_mean(rows, 0), tf.reduce_mean(rows), tf.reduce_max(rows, 0), tf.reduce_any(rows > 1, 0)
+    return f, {'x': (n, k), 'score': (n,)}
+
+
+def open_too(r):
+    """Beside open sizes of inputs."""
+    k = int(r.integers(1, 9))
+    w = weights(r, k, 8)
+
+    def f(x, y):
+        rows = tf.boolean_mask(x, x[:, 0] > .5)
+        return (rows, tf.where(x > .5), tf.nn.tanh(rows @ w), x * 2, tf.shape(rows)[0] + tf.shape(x)[0], tf.where(y > .5),
+                tf.shape(y)[1] * tf.shape(y)[0], tf.reduce_sum(y) / tf.cast(tf.size(y), F32), tf.boolean_mask(y, y[0] > .5, axis=1))
+    return f, {'x': ('rows', k), 'y': ('rows', 'length')}
+
+
+def branches(r):
+    """A size decides which branch runs."""
+    n = int(r.integers(2, 60))
+
+    def f(x):
+        kept = tf.boolean_mask(x, x > .5)
+        total = tf.reduce_sum(kept)
+        return tf.cond(tf.size(kept) > n // 2, lambda: total * 2, lambda: total - 1), kept
+    return f, {'x': (n,)}
+
+
+MODELS = {f.__name__: f for f in (vector, any_rank, every_type, masked, elements, nested, counted, mean, open_too, branches)}
+SHARES = 0, 1, .5, .1
+MOST = {'rows': 6, 'length': 24}
+
+
+# ---- the ways to run them ----
+
+def agree(name, how, outputs, got, want, tolerance=TOLERANCE):
+    for o, g, w in zip(outputs, got, want, strict=True):
+        finite = np.isfinite(w) if w.dtype.kind == 'f' else np.ones(w.shape, bool)
+        if g.shape != w.shape or not np.array_equal(g[~finite], w[~finite], equal_nan=True) or \
+                not close(np.where(finite, g, 0).astype(g.dtype), np.where(finite, w, 0).astype(w.dtype), tolerance):
+            sys.exit(f'{name}, {how}: {o} is {g!r}, not {w!r}')
+
+
+def model_of(f, inputs, path):
+    signature = [tf.TensorSpec([None if isinstance(s, str) else s for s in shape], F32, name=n) for n, shape in inputs.items()]
+    frozen = freeze(f, signature, path)
+    return frozen, [t.name if not t.name.endswith(':0') else t.name[:-2] for t in frozen.outputs]
+
+
+def feeds_of(r, inputs, share):
+    sizes = {s: int(r.integers(1, MOST[s] + 1)) for s in MOST}
+    return {n: mask_like(r, [sizes.get(s, s) for s in shape], share) for n, shape in inputs.items()}
+
+
+def expected(frozen, feeds):
+    return [t.numpy() for t in tf.nest.flatten(frozen(*[tf.constant(x) for x in feeds.values()]))]
+
+
+def stated(inputs):
+    return [o for n, shape in inputs.items() if any(isinstance(s, str) for s in shape)
+            for o in ('--input-shape', f'{n}:{",".join(f"1..{MOST[s]}" if isinstance(s, str) else str(s) for s in shape)}')]
+
+
+def check_python(name, r, folder):
+    """One context, in which a run finds what those before it left; with new outputs and with given ones."""
+    import halftone as ht
+    f, inputs = MODELS[name](r)
+    frozen, outputs = model_of(f, inputs, f'{folder}/m.pb')
+    shapes = {n: tuple(f'1..{MOST[s]}' if isinstance(s, str) else s for s in shape) for n, shape in inputs.items()}
+    program = ht.load(f'{folder}/m.pb', outputs=outputs, shapes=shapes).compile()
+    context = program.context(threads=2)
+    for share in (.3, 1, 0, .7):
+        feeds = feeds_of(r, inputs, share)
+        want = expected(frozen, feeds)
+        for how, got in ('run', context.run(**feeds)), ('bound', context.bind(**feeds)()):
+            agree(name, f'Python, {how}, {share}', outputs, [got[o] for o in outputs], want)
+
+
+def check(name, r, folder):
+    f, inputs = MODELS[name](r)
+    frozen, outputs = model_of(f, inputs, f'{folder}/m.pb')
+    asked = ['--outputs', ','.join(outputs), *stated(inputs)]
+    tool('compile', '-q', f'{folder}/m.pb', '-o', f'{folder}/m.htx', *asked)
+    for share in SHARES:
+        feeds = feeds_of(r, inputs, share)
+        want = expected(frozen, feeds)
+        got = run(folder, f'{folder}/m.pb', feeds, outputs, *asked)
+        agree(name, f'run, {share}', outputs, got, want)
+        agree(name, f'artefact, {share}', outputs, run(folder, f'{folder}/m.htx', feeds, outputs), got, 0)
+        agree(name, f'two threads, {share}', outputs, run(folder, f'{folder}/m.htx', feeds, outputs, '--threads', '2'), got, 0)
+        agree(name, f'once more, {share}', outputs, run(folder, f'{folder}/m.pb', feeds, outputs, *asked), got, 0)
+        for policy, tolerance in POLICIES.items():
+            agree(name, f'{policy}, {share}', outputs, run(folder, f'{folder}/m.pb', feeds, outputs, *asked, '--policy', policy), want, tolerance)
+
+
+# ---- what is refused ----
+
+def refused(name, f, *why, shape=(8,), command='run', code=4):
+    with tempfile.TemporaryDirectory() as folder:
+        freeze(f, [tf.TensorSpec(shape, F32, name='x')], f'{folder}/m.pb')
+        more = ['-o', f'{folder}/net'] if command == 'aot' else []
+        said = tool(command, f'{folder}/m.pb', *more, code=code)
+        for w in why:
+            if w not in said:
+                sys.exit(f'{name}: {said!r} does not say {w!r}')
+
+
+def check_refusals():
+    def kept(x):
+        return tf.boolean_mask(x, x > .5)
+    refused('sizes that meet', lambda x: kept(x) + tf.boolean_mask(x, x < 0), 'Add', 'may differ')
+    refused('a fixed size', lambda x: kept(x) + x, 'Add', 'boolean_mask/Where')
+    refused('behind each other', lambda x: tf.concat([kept(x), kept(-x)], 0), 'Concat', 'put behind')
+    refused('a reshape', lambda x: tf.reshape(kept(x), [2, -1]), 'Reshape')
+    refused('a net', kept, 'where', 'ahead of time', command='aot')
+    refused('in a loop', lambda x: tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y + tf.reduce_sum(kept(y))), [0, x])[1],
+            'Where', 'depends on the data')
+
+
+def check_plan():
+    with tempfile.TemporaryDirectory() as folder:
+        freeze(lambda x: tf.where(x > .5), [tf.TensorSpec([7], F32, name='x')], f'{folder}/m.pb')
+        said = tool('compile', f'{folder}/m.pb', '--emit', 'plan', '-o', '-')
+        for w in 'size Where: 0 to 7, computed', 'size to 0 (', 'int64[Where,1]':
+            if w not in said:
+                sys.exit(f'the plan {said!r} does not say {w!r}')
+        said = tool('bench', f'{folder}/m.pb', '--duration', '0', '--runs', '2')
+        if 'latency' not in said:
+            sys.exit(f'bench says {said!r}')
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument('--seed', type=int, default=int.from_bytes(os.urandom(4), 'little'))
+    p.add_argument('--python', action='store_true', help='through the Python package')
+    p.add_argument('name', nargs='*', help=', '.join(MODELS))
+    a = p.parse_args()
+    print(f'seed {a.seed}')
+    for i, name in enumerate(a.name or MODELS):
+        with tempfile.TemporaryDirectory() as folder:
+            (check_python if a.python else check)(name, np.random.default_rng([a.seed, list(MODELS).index(name)]), folder)
+    if not a.name and not a.python:
+        check_refusals()
+        check_plan()
+    print('ok')
+
+
+main()
