@@ -100,9 +100,10 @@ int ht_program_variable(const struct ht_program *p, size_t i, struct ht_value_in
 		.rank = (int32_t)v->rank,
 		.dim = ht_image_dims(x) + v->dim,
 		.bytes = v->bytes,
-		.value = v->constant == HT_IMAGE_NO_VALUE
-				 ? NULL
-				 : (const void *)(uintptr_t)p->rt.constant[v->constant] };
+		.value = v->constant != HT_IMAGE_NO_VALUE
+				 ? (const void *)(uintptr_t)p->rt.constant[v->constant]
+			 : p->rt.initial ? p->rt.initial[i]
+					 : NULL };
 	return 1;
 }
 

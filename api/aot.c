@@ -50,6 +50,26 @@ static bool same_bounds(const struct ht_program *a, const struct ht_program *b)
 	return true;
 }
 
+/* A net has its variables and their values for itself. */
+static enum ht_status check_variables(const struct ht_program *p, struct ht_diags *d)
+{
+	const struct ht_image *x = p->rt.image;
+
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_VARIABLES); i++)
+		if (ht_image_variables(x)[i].constant == HT_IMAGE_NO_VALUE)
+			return ht_error(d, HT_E_UNSUPPORTED,
+				(struct ht_where){ .node = ht_str(ht_image_text(
+							   x, ht_image_variables(x)[i].name)),
+					.offset = -1 },
+				"cannot be compiled ahead of time: %s%s%sthe variable is shared by the "
+				"entries of a session, and a net has one entry with variables of its own; run "
+				"the artefact (compile --entry … -o FILE.htx) with libhalftone-rt",
+				p->info.entry && *p->info.entry ? "in entry '" : "",
+				p->info.entry ? p->info.entry : "",
+				p->info.entry && *p->info.entry ? "' " : "");
+	return HT_OK;
+}
+
 /* Library kernels are C code that calls libm; all of them are told of. */
 static enum ht_status check_kernels(const struct ht_program *p, struct ht_diags *d)
 {
@@ -97,6 +117,7 @@ static enum ht_status check_programs(const struct call *c)
 			return ht_error(c->d, HT_E_UNSUPPORTED, HT_NOWHERE,
 				"target %s is not known here", p->info.target);
 		HT_TRY(check_weights(p, c->d));
+		HT_TRY(check_variables(p, c->d));
 		if (p->probes || p->tees)
 			return ht_error(c->d, HT_E_USAGE, HT_NOWHERE,
 				"a program with %s cannot be compiled ahead of time",

@@ -70,9 +70,10 @@ static enum ht_status take(
 /* Those that were asked for: of the shapes of the first of them. */
 static enum ht_status take_targets(struct choosing *c)
 {
-	struct ht_variant_wanted same = {
-		.policy = c->first->policy, .input = c->first->input, .inputs = c->first->inputs
-	};
+	struct ht_variant_wanted same = { .entry = c->first->entry,
+		.policy = c->first->policy,
+		.input = c->first->input,
+		.inputs = c->first->inputs };
 
 	for (size_t i = 1; i < c->targets; i++)
 		HT_TRY(take(c, &same, c->target[i]));
@@ -82,7 +83,7 @@ static enum ht_status take_targets(struct choosing *c)
 /* ---- all targets ---- */
 
 /* Why a variant is not in the net. */
-enum { POLICY, SHAPES, MACHINES, REASONS };
+enum { ENTRY, POLICY, SHAPES, MACHINES, REASONS };
 struct left_out {
 	bool *which[REASONS]; /* by variant */
 	size_t n[REASONS];
@@ -119,7 +120,10 @@ static void look_at(struct choosing *c, size_t i, struct left_out *l)
 
 	if (!is_asked_for(c, v->target))
 		return;
-	if (strcmp(v->policy, c->first->policy) != 0) {
+	if (strcmp(v->entry, c->first->entry) != 0) {
+		if (!c->asked.entry)
+			leave_out(l, ENTRY, i);
+	} else if (strcmp(v->policy, c->first->policy) != 0) {
 		if (!c->asked.policy)
 			leave_out(l, POLICY, i);
 	} else if (!ht_variants_share_shapes(v, c->first)) {
@@ -137,6 +141,7 @@ static void look_at(struct choosing *c, size_t i, struct left_out *l)
 static void tell(struct choosing *c, const struct left_out *l)
 {
 	static const char *const why[REASONS] = {
+		"a net has one entry, that of the first variant where none is asked for",
 		"a net has one policy, that of the first variant where none is asked for",
 		"a net has one set of shapes, that of the first variant where none is asked for",
 		"a net has code once for the same machines, and none for targets not known here",

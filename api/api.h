@@ -469,8 +469,9 @@ struct ht_cache_key ht_kernel_key(const struct ht_kernel *k, const struct ht_tar
 /* Members of a variant in the manifest: what it was made with. */
 struct ht_str ht_provenance(const struct ht_wanted *w, struct ht_reads reads, const char *llvm,
 	struct ht_str content, struct ht_arena *a);
-void ht_manifest_variant(struct ht_buf *b, const struct ht_program_plan *p, size_t number);
-struct ht_str ht_manifest(struct ht_str variants, struct ht_arena *a);
+void ht_manifest_variant(
+	struct ht_buf *b, const struct ht_program_plan *p, const char *entry, size_t number);
+struct ht_str ht_manifest(struct ht_str variants, const struct ht_index *x, struct ht_arena *a);
 
 /* ---- load.c ---- */
 

@@ -1,5 +1,6 @@
 /* Programs as a file, .htx: variants, each with its plan, and what they share. */
 #include "api/save.h"
+#include "api/session.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,10 @@ struct ht_artefact_writer {
 	struct ht_buf plans, manifest;
 	struct ht_index_variant *variant;
 	size_t variants, variant_room;
+	struct ht_index_value *value; /* of variables */
+	size_t values, value_room;
+	bool valued;                          /* by a session */
+	const char *scaled_loss, *loss_scale; /* NULL: there is none */
 	struct ht_str whole; /* of the first variant's program, if it is of the cache */
 	struct owned *owned;
 	struct ht_spill *spill; /* NULL: nothing was put there yet */
@@ -49,13 +54,14 @@ static struct ht_index_input input_of(
 }
 
 static struct ht_index_variant variant_of(
-	struct ht_artefact_writer *w, const struct ht_program_plan *plan)
+	struct ht_artefact_writer *w, const char *entry, const struct ht_program_plan *plan)
 {
 	const struct ht_image *x = ht_plan_image(plan);
 	const struct ht_image_entry *e = ht_image_entries(x);
 	struct ht_arena *a = &w->arena;
 	struct ht_index_variant v = { .target = ht_str_copy(a, ht_str(plan->target)).p,
 		.policy = ht_str_copy(a, ht_str(plan->policy)).p,
+		.entry = ht_str_copy(a, ht_str(entry)).p,
 		.inputs = e->inputs,
 		.input = HT_NEW_ARRAY(a, struct ht_index_input, e->inputs),
 		.plan_offset = w->plans.n };
@@ -70,12 +76,52 @@ static struct ht_index_variant variant_of(
 
 static bool same_variant(const struct ht_index_variant *a, const struct ht_index_variant *b)
 {
-	return !strcmp(a->target, b->target) && !strcmp(a->policy, b->policy) &&
-	       ht_variants_share_shapes(a, b);
+	return !strcmp(a->entry, b->entry) && !strcmp(a->target, b->target) &&
+	       !strcmp(a->policy, b->policy) && ht_variants_share_shapes(a, b);
+}
+
+/* ---- values of variables ---- */
+
+static void put_value(
+	struct ht_artefact_writer *w, struct ht_index_value v, const void *bytes, size_t n)
+{
+	struct ht_arena *a = &w->arena;
+
+	for (size_t i = 0; i < w->values; i++)
+		if (!strcmp(w->value[i].name, v.name))
+			return;
+	v.name = ht_str_copy(a, ht_str(v.name)).p;
+	v.key = ht_str_copy(a, ht_str(v.key)).p;
+	v.dim = (int64_t *)(uintptr_t)ht_shape_make(a, (int32_t)v.rank, v.dim).dim;
+	v.weight = ht_saving_weight(&w->saving, (struct ht_str){ bytes, n });
+	w->value = ht_grow(a, w->value, w->values, &w->value_room, sizeof v);
+	w->value[w->values++] = v;
+}
+
+static void put_scale(struct ht_artefact_writer *w, const char *loss, const char *how)
+{
+	if (!loss || !*loss)
+		return;
+	w->scaled_loss = ht_str_copy(&w->arena, ht_str(loss)).p;
+	w->loss_scale = ht_str_copy(&w->arena, ht_str(how)).p;
+}
+
+/* Those of a program that was loaded. */
+static void keep_values(struct ht_artefact_writer *w, const struct ht_program *p)
+{
+	const struct ht_index *x = &p->artefact.index;
+	struct ht_value_info v;
+
+	for (size_t i = 0; p->rt.initial && ht_program_variable(p, i, &v); i++)
+		for (size_t k = 0; k < x->values && p->rt.initial[i]; k++)
+			if (!strcmp(x->value[k].name, v.name))
+				put_value(w, x->value[k], v.value, v.bytes);
+	put_scale(w, x->scaled_loss, x->loss_scale);
 }
 
 struct adding {
 	struct ht_artefact_writer *w;
+	const char *entry; /* "": none */
 	const struct ht_program *p;
 	struct ht_diags *d;
 };
@@ -85,28 +131,79 @@ static enum ht_status add(void *arg)
 	struct adding *x = arg;
 	struct ht_artefact_writer *w = x->w;
 	struct ht_program_plan plan = ht_saving_plan(&w->saving, x->p);
-	struct ht_index_variant v = variant_of(w, &plan);
+	struct ht_index_variant v = variant_of(w, x->entry, &plan);
 
 	HT_TRY(ht_program_files_check(x->p, x->d));
 	for (size_t i = 0; i < w->variants; i++)
 		if (same_variant(&w->variant[i], &v))
 			return ht_error(x->d, HT_E_USAGE, HT_NOWHERE,
-				"two variants have policy %s, target %s and the same shapes",
-				v.policy, v.target);
+				"two variants%s%s have policy %s, target %s and the same shapes",
+				*v.entry ? " of entry " : "", v.entry, v.policy, v.target);
 	w->variant = ht_grow(&w->arena, w->variant, w->variants, &w->variant_room, sizeof v);
 	w->variant[w->variants] = v;
-	if (!w->variants)
+	if (!w->variants && !*x->entry)
 		w->whole = x->p->whole;
-	ht_manifest_variant(&w->manifest, &plan, w->variants++);
+	keep_values(w, x->p);
+	ht_manifest_variant(&w->manifest, &plan, x->entry, w->variants++);
 	return HT_OK;
 }
 
 enum ht_status ht_artefact_writer_add(
 	struct ht_artefact_writer *w, const struct ht_program *p, struct ht_diags *d)
 {
-	struct adding x = { w, p, d };
+	struct adding x = { w, p->info.entry ? p->info.entry : "", p, d };
 
 	return ht_guarded(&w->unwind, add, &x, d);
+}
+
+enum ht_status ht_artefact_writer_add_entry(struct ht_artefact_writer *w, const char *entry,
+	const struct ht_program *p, struct ht_diags *d)
+{
+	struct adding x = { w, entry, p, d };
+
+	if (!*entry)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "an entry needs a name");
+	return ht_guarded(&w->unwind, add, &x, d);
+}
+
+/* ---- a session's values ---- */
+
+struct valuing {
+	struct ht_artefact_writer *w;
+	const struct ht_session *s;
+};
+
+static enum ht_status add_values(void *arg)
+{
+	struct valuing *x = arg;
+	const struct ht_session *s = x->s;
+
+	for (size_t i = 0; i < s->variables.count; i++) {
+		const struct ht_session_variable *v = s->variables.entries[i].value;
+
+		if (v->set)
+			put_value(x->w,
+				(struct ht_index_value){ .name = v->name.p,
+					.key = v->key.p,
+					.dtype = v->dtype,
+					.rank = (size_t)v->shape.rank,
+					.dim = (int64_t *)(uintptr_t)v->shape.dim },
+				v->memory, v->bytes);
+	}
+	put_scale(x->w, s->scaling.loss, s->loss_scale);
+	return HT_OK;
+}
+
+enum ht_status ht_artefact_writer_add_values(
+	struct ht_artefact_writer *w, const struct ht_session *s, struct ht_diags *d)
+{
+	struct valuing x = { w, s };
+
+	if (w->valued)
+		return ht_error(
+			d, HT_E_USAGE, HT_NOWHERE, "the artefact has values of a session already");
+	w->valued = true;
+	return ht_guarded(&w->unwind, add_values, &x, d);
 }
 
 /* ---- programs of the writer's ---- */
@@ -216,12 +313,17 @@ static enum ht_status make(void *arg)
 	struct ht_artefact_writer *w = x->w;
 	struct ht_artefact_parts parts = { .plans = ht_buf_str(&w->plans),
 		.code = ht_buf_str(&w->saving.code),
-		.index = { .variants = w->variants, .variant = w->variant },
+		.index = { .variants = w->variants,
+			.variant = w->variant,
+			.values = w->values,
+			.value = w->value,
+			.scaled_loss = w->scaled_loss,
+			.loss_scale = w->loss_scale },
 		.weight = w->saving.bytes,
 		.weights = w->saving.weights,
 		.external = (enum ht_external)w->opt.external_weight };
 
-	parts.manifest = ht_manifest(ht_buf_str(&w->manifest), &w->arena);
+	parts.manifest = ht_manifest(ht_buf_str(&w->manifest), &parts.index, &w->arena);
 	*x->out = ht_artefact_make(&parts, &w->arena);
 	return HT_OK;
 }
@@ -239,7 +341,8 @@ enum ht_status ht_artefact_writer_bytes(
 /* A program of the cache, by itself: its artefact is these bytes. */
 static bool is_there_already(const struct ht_artefact_writer *w)
 {
-	return w->variants == 1 && w->whole.n && !w->opt.sign_key && !w->opt.external_weight;
+	return w->variants == 1 && w->whole.n && !w->values && !w->opt.sign_key &&
+	       !w->opt.external_weight;
 }
 
 static enum ht_status copy(struct ht_str bytes, const char *path, struct ht_diags *d)

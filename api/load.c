@@ -104,8 +104,8 @@ struct ht_variant_wanted ht_variant_wanted_of(
 			.alias = "",
 			.rank = (size_t)o->input[i].rank,
 			.dim = (int64_t *)(uintptr_t)o->input[i].dim };
-	return (struct ht_variant_wanted){ o->policy, o->target, input, o->inputs, o->batch,
-		rank_of };
+	return (struct ht_variant_wanted){ o->entry, o->policy, o->target, input, o->inputs,
+		o->batch, rank_of };
 }
 
 int ht_rank_of_any(const char *target)
@@ -122,6 +122,40 @@ static enum ht_status choose(struct load *l, size_t *variant)
 	if (l->bytes.n)
 		w.rank = ht_rank_of_any;
 	return ht_artefact_choose(&l->p->artefact, &w, a, l->d, variant);
+}
+
+static bool is_value_of(const struct ht_image *x, const struct ht_image_variable *v,
+	const struct ht_index_value *value, uint64_t bytes)
+{
+	return value->dtype == v->dtype && bytes == v->bytes && value->rank == v->rank &&
+	       (!v->rank || !memcmp(value->dim, ht_image_dims(x) + v->dim,
+				    v->rank * sizeof *value->dim));
+}
+
+/* What variables begin with, where the artefact says so and the image does not. */
+static enum ht_status load_values(struct load *l)
+{
+	struct ht_program *p = l->p;
+	const struct ht_image *x = p->rt.image;
+	uint32_t n = ht_image_count(x, HT_IMAGE_VARIABLES);
+	const void **initial = HT_NEW_ARRAY(&p->arena, const void *, n);
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct ht_image_variable *v = &ht_image_variables(x)[i];
+		const struct ht_index_value *value;
+
+		if (v->constant != HT_IMAGE_NO_VALUE)
+			continue;
+		HT_TRY(ht_artefact_value(&p->artefact, ht_image_text(x, v->name), l->d, &value));
+		if (!value)
+			continue;
+		if (!is_value_of(x, v, value, p->artefact.index.weight[value->weight].bytes))
+			return ht_artefact_refuse(&p->artefact, l->d,
+				"a variable has another type or shape than its value");
+		initial[i] = ht_artefact_weight(&p->artefact, value->weight);
+	}
+	p->rt.initial = initial;
+	return HT_OK;
 }
 
 static bool is_whole(void *program, uint32_t constant, int worker, int workers)
@@ -179,6 +213,7 @@ static enum ht_status load(void *arg)
 	p->rt.is_whole_arg = p;
 	p->rt.constant = constants_of(l);
 	HT_TRY(load_kernels(l));
+	HT_TRY(load_values(l));
 	load_ports(p);
 	p->info = (struct ht_program_info){ .struct_size = sizeof p->info,
 		.weight_bytes = plan->weight_bytes,
@@ -195,7 +230,8 @@ static enum ht_status load(void *arg)
 		.unseeded = ht_rt_unseeded(&p->rt),
 		.loops = ht_rt_loops(&p->rt),
 		.target = plan->target,
-		.policy = plan->policy };
+		.policy = plan->policy,
+		.entry = p->artefact.index.variant[variant].entry };
 	return HT_OK;
 }
 

@@ -45,7 +45,8 @@ static void put_values(
 	ht_puts(b, "]");
 }
 
-void ht_manifest_variant(struct ht_buf *b, const struct ht_program_plan *p, size_t number)
+void ht_manifest_variant(
+	struct ht_buf *b, const struct ht_program_plan *p, const char *entry, size_t number)
 {
 	const struct ht_image *x = ht_plan_image(p);
 	const struct ht_image_entry *e = ht_image_entries(x);
@@ -53,6 +54,8 @@ void ht_manifest_variant(struct ht_buf *b, const struct ht_program_plan *p, size
 	ht_puts(b, number ? ",\n  {\"target\": " : "\n  {\"target\": ");
 	ht_put_json(b, ht_str(p->target));
 	ht_put_member(b, "policy", ht_str(p->policy));
+	if (*entry)
+		ht_put_member(b, "entry", ht_str(entry));
 	ht_printf(b,
 		",\n   %s,\n   \"float_nodes\": %llu, \"low_nodes\": %llu, \"casts\": %llu,\n"
 		"   \"steps\": %zu, \"kernels\": %zu, \"code_bytes\": %llu,\n"
@@ -69,7 +72,24 @@ void ht_manifest_variant(struct ht_buf *b, const struct ht_program_plan *p, size
 	ht_puts(b, "}");
 }
 
-struct ht_str ht_manifest(struct ht_str variants, struct ht_arena *a)
+static void put_variables(struct ht_buf *b, const struct ht_index *x)
+{
+	for (size_t i = 0; i < x->values; i++) {
+		const struct ht_index_value *v = &x->value[i];
+
+		ht_puts(b, i ? ",\n  {\"name\": " : ",\n \"variables\": [\n  {\"name\": ");
+		ht_put_json(b, ht_str(v->name));
+		ht_put_member(b, "key", ht_str(v->key));
+		ht_put_member(b, "dtype", ht_str(ht_dtype_name((enum ht_dtype)v->dtype)));
+		ht_puts(b, ", \"shape\": [");
+		for (size_t k = 0; k < v->rank; k++)
+			put_extent(b, k ? ", " : "", v->dim[k]);
+		ht_puts(b, "]}");
+	}
+	ht_puts(b, x->values ? "]" : "");
+}
+
+struct ht_str ht_manifest(struct ht_str variants, const struct ht_index *x, struct ht_arena *a)
 {
 	struct ht_buf b;
 
@@ -78,7 +98,13 @@ struct ht_str ht_manifest(struct ht_str variants, struct ht_arena *a)
 	ht_put_member(&b, "halftone", ht_str(ht_version()));
 	ht_puts(&b, ",\n \"variants\": [");
 	ht_put_str(&b, variants);
-	ht_puts(&b, "]}\n");
+	ht_puts(&b, "]");
+	put_variables(&b, x);
+	if (x->scaled_loss) {
+		ht_put_member(&b, "scaled_loss", ht_str(x->scaled_loss));
+		ht_put_member(&b, "loss_scale", ht_str(x->loss_scale));
+	}
+	ht_puts(&b, "}\n");
 	return ht_buf_str(&b);
 }
 

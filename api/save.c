@@ -13,8 +13,7 @@ void ht_saving_init(struct ht_saving *s, struct ht_arena *a)
 
 /* ---- weights ---- */
 
-/* The number of a weight: that of an equal one, where there is one. */
-static size_t weight_number(struct ht_saving *s, struct ht_str b)
+size_t ht_saving_weight(struct ht_saving *s, struct ht_str b)
 {
 	struct ht_hash h = ht_hash_bytes(b.p, b.n);
 	struct ht_str key = ht_str_printf(s->arena, "%016llx%016llx:%zu", (unsigned long long)h.hi,
@@ -62,7 +61,7 @@ static void save_constants(
 			(size_t)bytes[i] };
 
 		plan->constant[i] =
-			(int64_t)plan_weight(plan, place, weight_number(s, weight), weight.n);
+			(int64_t)plan_weight(plan, place, ht_saving_weight(s, weight), weight.n);
 	}
 }
 

@@ -14,6 +14,8 @@ struct ht_saving {
 	size_t weights, weight_room;
 };
 void ht_saving_init(struct ht_saving *s, struct ht_arena *a);
+/* The number of a weight: that of an equal one, where there is one. */
+size_t ht_saving_weight(struct ht_saving *s, struct ht_str bytes);
 struct ht_program_plan ht_saving_plan(struct ht_saving *s, const struct ht_program *p);
 
 #endif

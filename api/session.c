@@ -153,6 +153,21 @@ static enum ht_status variable_of(struct ht_session *s, const struct ht_value_in
 	return HT_OK;
 }
 
+/* A variable that has no value gets what the program says that it begins with. */
+static void begin_variable(struct ht_session *s, const struct ht_program *p,
+	const struct ht_value_info *from, struct ht_session_variable *v)
+{
+	const struct ht_index *x = &p->artefact.index;
+
+	if (v->set || !from->value)
+		return;
+	memcpy(v->memory, from->value, v->bytes);
+	v->set = true;
+	for (size_t i = 0; i < x->values && ht_str_eq(v->key, v->name); i++)
+		if (ht_str_is(v->name, x->value[i].name))
+			v->key = ht_str_copy(&s->arena, ht_str(x->value[i].key));
+}
+
 static enum ht_status take_variables(
 	struct ht_session *s, struct ht_session_entry *e, struct ht_diags *d)
 {
@@ -164,6 +179,7 @@ static enum ht_status take_variables(
 	for (size_t i = 0; i < n; i++) {
 		ht_program_variable(e->program, i, &v);
 		HT_TRY(variable_of(s, &v, d, &e->variable[i]));
+		begin_variable(s, e->program, &v, e->variable[i]);
 		e->memory[i] = e->variable[i]->memory;
 		e->scaled |= e->variable[i] == &s->scale;
 	}
@@ -220,26 +236,23 @@ static enum ht_status bind(void *arg)
 	opt.guard = HT_GUARD_NONE;
 	opt.max_iterations = 0;
 	HT_TRY(take_variables(s, a->e, a->d));
+	if (!ht_target_runs(a->e->program->info.target))
+		return HT_OK;
 	HT_TRY(ht_context_sharing(
 		a->e->program, &opt, s->pool, a->e->memory, a->d, &a->e->context));
 	take_streams(s, a->e);
 	return HT_OK;
 }
 
-enum ht_status ht_session_compile(struct ht_session *s, const char *name, struct ht_model *m,
-	const struct ht_compile_options *opt, struct ht_diags *d, struct ht_session_entry *e)
+enum ht_status ht_session_bind(struct ht_session *s, const char *name, struct ht_program *p,
+	struct ht_diags *d, struct ht_session_entry *e)
 {
 	struct adding a = { s, e, d };
 	struct ht_work w;
 	enum ht_status st;
 
-	*e = (struct ht_session_entry){ .name = name };
-	m->session = true;
-	m->scaled_loss = s->scaling.loss;
-	m->unchecked = s->scaling.unchecked;
-	st = ht_compile(m, opt, d, &e->program);
-	m->session = m->unchecked = false;
-	m->scaled_loss = NULL;
+	*e = (struct ht_session_entry){ .name = name, .program = p };
+	st = ht_session_scale_as(s, p, d);
 	if (st == HT_OK)
 		st = ht_session_guarded(s, &w, bind, &a, d);
 	if (st != HT_OK)
@@ -260,26 +273,37 @@ static enum ht_status keep(void *arg)
 	return HT_OK;
 }
 
-enum ht_status ht_session_add(struct ht_session *s, const char *name, struct ht_model *m,
-	const struct ht_compile_options *opt, struct ht_diags *d, const struct ht_program **out)
+enum ht_status ht_session_keep(struct ht_session *s, struct ht_session_entry *e, struct ht_diags *d)
+{
+	struct adding a = { s, e, d };
+	struct ht_work w;
+	enum ht_status st = ht_session_guarded(s, &w, keep, &a, d);
+
+	if (st != HT_OK)
+		ht_session_release_entry(e);
+	return st;
+}
+
+enum ht_status ht_session_is_new(const struct ht_session *s, const char *name, struct ht_diags *d)
+{
+	return ht_map_get(&s->entries, ht_str(name))
+		       ? ht_error(d, HT_E_USAGE, HT_NOWHERE,
+				 "the session has an entry '%s' already", name)
+		       : HT_OK;
+}
+
+enum ht_status ht_session_take(
+	struct ht_session *s, const char *name, struct ht_program *p, struct ht_diags *d)
 {
 	struct ht_session_entry e;
-	struct adding a = { s, &e, d };
-	struct ht_work w;
-	enum ht_status st;
+	enum ht_status st = ht_session_is_new(s, name, d);
 
-	if (out)
-		*out = NULL;
-	if (ht_map_get(&s->entries, ht_str(name)))
-		return ht_error(
-			d, HT_E_USAGE, HT_NOWHERE, "the session has an entry '%s' already", name);
-	HT_TRY(ht_session_compile(s, name, m, opt, d, &e));
-	st = ht_session_guarded(s, &w, keep, &a, d);
-	if (st != HT_OK)
-		ht_session_release_entry(&e);
-	else if (out)
-		*out = e.program;
-	return st;
+	if (st != HT_OK) {
+		ht_program_free(p);
+		return st;
+	}
+	HT_TRY(ht_session_bind(s, name, p, d, &e));
+	return ht_session_keep(s, &e, d);
 }
 
 const struct ht_program *ht_session_program(const struct ht_session *s, const char *name)
@@ -322,10 +346,15 @@ enum ht_status ht_session_run_entry(struct ht_session *s, struct ht_session_entr
 	const struct ht_array *in, size_t ins, const struct ht_array *out, size_t outs,
 	struct ht_diags *d)
 {
-	struct ht_philox *stream = ht_context_streams(e->context);
+	struct ht_philox *stream;
 	enum ht_status st;
 
+	if (!e->context)
+		return ht_error(d, HT_E_UNSUPPORTED, HT_NOWHERE,
+			"the entry '%s' is for %s; this machine runs %s", e->name,
+			e->program->info.target, ht_target_host()->name);
 	HT_TRY(check_ready(e, d));
+	stream = ht_context_streams(e->context);
 	for (uint32_t i = 0; i < stream_count(e); i++)
 		stream[i] = e->stream[i]->at;
 	st = ht_context_run(e->context, in, ins, out, outs, d);

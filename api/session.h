@@ -28,7 +28,7 @@ struct ht_session_stream {
 struct ht_session_entry {
 	const char *name;
 	struct ht_program *program;
-	struct ht_context *context;
+	struct ht_context *context;            /* NULL: the program is for another machine */
 	struct ht_session_variable **variable; /* by variable of the program */
 	char **memory;                         /* likewise: theirs */
 	struct ht_session_stream **stream;     /* by stream of the program */
@@ -53,6 +53,7 @@ struct ht_session {
 		keys; /* name of a variable → struct ht_str, as the model of the last checkpoint says */
 	struct ht_session_stream *streams;
 	struct ht_scaling scaling;
+	const char *loss_scale; /* of ht_session_scale_loss(); NULL: none */
 	/* Members of `scaling` as programs see them; they are not among `variables`. */
 	struct ht_session_variable scale, finite;
 	/* Of the checkpoint that was restored last: what is no variable. */
@@ -65,6 +66,17 @@ struct ht_session {
  * becomes HT_E_ENVIRONMENT.  Such calls may nest. */
 enum ht_status ht_session_guarded(struct ht_session *s, struct ht_work *w,
 	enum ht_status (*body)(void *arg), void *arg, struct ht_diags *d);
+/* HT_E_USAGE: there is an entry with that name. */
+enum ht_status ht_session_is_new(const struct ht_session *s, const char *name, struct ht_diags *d);
+/* Makes an entry of a program, which is the entry's from now on, also when the call fails; the caller releases or keeps it. */
+enum ht_status ht_session_bind(struct ht_session *s, const char *name, struct ht_program *p,
+	struct ht_diags *d, struct ht_session_entry *e);
+/* Has the session keep the entry, which is released when the call fails. */
+enum ht_status ht_session_keep(
+	struct ht_session *s, struct ht_session_entry *e, struct ht_diags *d);
+/* Scales the loss as the artefact that the program is from says, unless the session does so already. */
+enum ht_status ht_session_scale_as(
+	struct ht_session *s, const struct ht_program *p, struct ht_diags *d);
 /* Compiles the model as an entry, which the caller releases or keeps. */
 enum ht_status ht_session_compile(struct ht_session *s, const char *name, struct ht_model *m,
 	const struct ht_compile_options *opt, struct ht_diags *d, struct ht_session_entry *e);

@@ -15,7 +15,7 @@ static bool is_scaled(const struct ht_session *s)
 
 struct naming {
 	struct ht_session *s;
-	const char *loss;
+	const char *loss, *how;
 };
 
 static enum ht_status keep_name(void *arg)
@@ -23,6 +23,7 @@ static enum ht_status keep_name(void *arg)
 	struct naming *x = arg;
 
 	x->loss = ht_str_copy(&x->s->arena, ht_str(x->loss)).p;
+	x->how = ht_str_copy(&x->s->arena, ht_str(x->how)).p;
 	return HT_OK;
 }
 
@@ -40,7 +41,7 @@ static struct ht_session_variable own(const char *name, enum ht_dtype t, void *m
 enum ht_status ht_session_scale_loss(
 	struct ht_session *s, const char *loss, const char *how, struct ht_diags *d)
 {
-	struct naming x = { s, loss };
+	struct naming x = { s, loss, how };
 	struct ht_scaling scaling;
 	struct ht_work w;
 
@@ -50,11 +51,22 @@ enum ht_status ht_session_scale_loss(
 			"the session has an entry with a loss scale already");
 	HT_TRY(ht_session_guarded(s, &w, keep_name, &x, d));
 	s->scaling = scaling;
+	s->loss_scale = scaling.loss ? x.how : NULL;
 	if (scaling.loss)
 		s->scaling.loss = x.loss;
 	s->scale = own(HT_LOSS_SCALE, HT_F32, &s->scaling.scale);
 	s->finite = own(HT_GRADIENTS_FINITE, HT_BOOL, &s->scaling.finite);
 	return HT_OK;
+}
+
+enum ht_status ht_session_scale_as(
+	struct ht_session *s, const struct ht_program *p, struct ht_diags *d)
+{
+	const struct ht_index *x = &p->artefact.index;
+
+	if (s->scaling.loss || !x->scaled_loss || !*x->scaled_loss)
+		return HT_OK;
+	return ht_session_scale_loss(s, x->scaled_loss, x->loss_scale, d);
 }
 
 int ht_session_loss_scale(const struct ht_session *s, struct ht_loss_scale *out)

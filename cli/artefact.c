@@ -161,6 +161,7 @@ static enum ht_status wanted(struct cli *c, struct shapes *s, struct ht_artefact
 		st = add_fed(c, s);
 	if (st != HT_OK)
 		return st;
+	opt->entry = option(c, OPTION_ENTRY, NULL);
 	opt->policy = option_on(c, OPTION_POLICY) ? option(c, OPTION_POLICY, NULL) : NULL;
 	opt->input = s->input;
 	opt->inputs = s->n;

@@ -107,7 +107,9 @@ struct cli {
 		bool stay;
 		int64_t least, most; /* most 0: not stated */
 	} open[MOST_OPEN];
-	bool configured; /* load_configs() ran */
+	const char
+		*entry_outputs; /* of compile --entry, in place of --outputs; NULL: there is none */
+	bool configured;        /* load_configs() ran */
 	bool opens_all; /* without --input-shape, dimensions that the graph leaves open stay open */
 	char **made; /* memory of the values of --input-shape that other options gave (dynamic.c) */
 	size_t mades;
@@ -226,6 +228,26 @@ struct option_list {
 enum ht_status option_list(const struct cli *c, enum option o, struct option_list *out);
 /* 0, 1 or 2: the option, or the vendor's among the settings. */
 enum ht_status external_weight(const struct cli *c, int *out);
+
+/* ---- compile_entries.c ---- */
+
+/* What --entry asks for: programs over the variables of one session, which gives them their values. */
+struct entries {
+	struct ht_session *session; /* NULL: the option is not stated */
+	char *name;                 /* of the current entry */
+	size_t n;                   /* programs so far, of all entries */
+};
+enum ht_status entries_open(struct cli *c, struct entries *e);
+/* Goes on to value `i` of the option; models that are opened then have its outputs. */
+enum ht_status entries_begin(struct cli *c, struct entries *e, size_t i);
+/* Compiles a variant of the current entry, and adds it to the artefact; `w` NULL: there is none. */
+enum ht_status entries_add(struct cli *c, struct entries *e, struct ht_model *m,
+	const struct ht_compile_options *opt, struct ht_artefact_writer *w,
+	const struct ht_program **p);
+/* Gives the variables their first values, and these to the artefact. */
+enum ht_status entries_end(struct cli *c, struct entries *e, const struct ht_compile_options *opt,
+	struct ht_artefact_writer *w);
+void entries_close(struct cli *c, struct entries *e);
 
 /* ---- verbs.c ---- */
 

@@ -86,6 +86,7 @@ struct variants {
 	enum ht_format format;
 	struct text about; /* of those that were compiled */
 	size_t n, all;     /* how many were, of how many */
+	struct entries entries;
 };
 
 static void put_variant(struct variants *v, const struct ht_program *p)
@@ -94,10 +95,17 @@ static void put_variant(struct variants *v, const struct ht_program *p)
 
 	ht_program_about(p, &info);
 	if (v->format == HT_FORMAT_TEXT) {
+		if (v->entries.name)
+			text_printf(&v->about, "%s: ", v->entries.name);
 		put_sizes(v->c, &info, &v->about);
 		return;
 	}
 	text_printf(&v->about, v->all == 1 ? "" : v->n ? "},\n {" : "\n {");
+	if (v->entries.name) {
+		text_printf(&v->about, "\"entry\": ");
+		text_json(&v->about, v->entries.name);
+		text_printf(&v->about, ",\n ");
+	}
 	put_members(&info, &v->about);
 }
 
@@ -118,7 +126,7 @@ static enum ht_status print(const struct variants *v)
 
 /* ---- compiling ---- */
 
-static enum ht_status add(struct variants *v, const struct ht_model *m)
+static enum ht_status add_alone(struct variants *v, const struct ht_model *m)
 {
 	struct ht_program *p;
 	enum ht_status st = HT_OK;
@@ -137,7 +145,22 @@ static enum ht_status add(struct variants *v, const struct ht_model *m)
 	return HT_OK;
 }
 
-static enum ht_status add_targets(struct variants *v, const struct ht_model *m)
+static enum ht_status add(struct variants *v, struct ht_model *m)
+{
+	const struct ht_program *p;
+	enum ht_status st;
+
+	if (!v->entries.name)
+		return add_alone(v, m);
+	st = entries_add(v->c, &v->entries, m, &v->opt, v->writer, &p);
+	if (st != HT_OK)
+		return st;
+	put_variant(v, p);
+	v->n++;
+	return HT_OK;
+}
+
+static enum ht_status add_targets(struct variants *v, struct ht_model *m)
 {
 	enum ht_status st = HT_OK;
 
@@ -148,7 +171,7 @@ static enum ht_status add_targets(struct variants *v, const struct ht_model *m)
 	return st;
 }
 
-static enum ht_status add_policies(struct variants *v, const struct ht_model *m)
+static enum ht_status add_policies(struct variants *v, struct ht_model *m)
 {
 	enum ht_status st = HT_OK;
 
@@ -177,7 +200,6 @@ static enum ht_status add_shapes(struct variants *v)
 	size_t sets = shape_sets(v->c), batches = rounds(&v->batches);
 	enum ht_status st = HT_OK;
 
-	v->all = sets * batches * rounds(&v->policies) * rounds(&v->targets);
 	for (size_t i = 0; i < sets * batches && st == HT_OK; i++) {
 		struct ht_model *m = NULL;
 		long long batch;
@@ -190,6 +212,23 @@ static enum ht_status add_shapes(struct variants *v)
 		ht_model_free(m);
 	}
 	return st;
+}
+
+static enum ht_status add_all(struct variants *v)
+{
+	size_t n = v->entries.session ? v->c->option[OPTION_ENTRY].n : 1;
+	enum ht_status st = HT_OK;
+
+	v->all = n * shape_sets(v->c) * rounds(&v->batches) * rounds(&v->policies) *
+		 rounds(&v->targets);
+	for (size_t i = 0; i < n && st == HT_OK; i++) {
+		st = entries_begin(v->c, &v->entries, i);
+		if (st == HT_OK)
+			st = add_shapes(v);
+	}
+	return st == HT_OK && v->entries.session
+		       ? entries_end(v->c, &v->entries, &v->opt, v->writer)
+		       : st;
 }
 
 /* The option, or the vendor's among the settings. */
@@ -236,12 +275,15 @@ static enum ht_status compile(struct cli *c, const struct ht_compile_options *op
 	if (st == HT_OK && path)
 		st = ht_artefact_writer_new(&save, c->diags, &v.writer);
 	if (st == HT_OK)
-		st = add_shapes(&v);
+		st = entries_open(c, &v.entries);
+	if (st == HT_OK)
+		st = add_all(&v);
 	if (st == HT_OK && path)
 		st = ht_artefact_writer_write(v.writer, path, c->diags);
 	if (st == HT_OK && !(path && !strcmp(path, "-")))
 		st = print(&v);
 	ht_artefact_writer_free(v.writer);
+	entries_close(c, &v.entries);
 	free(v.about.p);
 	for (size_t i = 0; i < MOST; i++)
 		ht_policy_free(v.policy[i]);
@@ -276,6 +318,10 @@ enum ht_status verb_compile(struct cli *c)
 		return fail(HT_E_USAGE, "no target stated; see halftone targets");
 	if (!opt.target)
 		note(c, "no target stated: code for this machine");
+	if (option_on(c, OPTION_ENTRY) &&
+		(option_on(c, OPTION_EMIT) || option_on(c, OPTION_STOP_AFTER)))
+		return fail(HT_E_USAGE,
+			"--entry: stages are shown of one program; state its --outputs");
 	return option_on(c, OPTION_EMIT) || option_on(c, OPTION_STOP_AFTER)
 		       ? put_model(c, &opt, emit)
 		       : compile(c, &opt);

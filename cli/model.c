@@ -7,7 +7,7 @@
 
 static enum ht_status set_outputs(struct cli *c, struct ht_model *m)
 {
-	const char *s = option(c, OPTION_OUTPUTS, NULL);
+	const char *s = c->entry_outputs ? c->entry_outputs : option(c, OPTION_OUTPUTS, NULL);
 	char *copy, **names, *save = NULL;
 	size_t n = 0;
 	enum ht_status st;
@@ -139,6 +139,10 @@ enum ht_status open_shaped_model(struct cli *c, size_t set, long long batch, str
 
 	if (st != HT_OK)
 		return st;
+	if (option_on(c, OPTION_ENTRY) && !c->entry_outputs)
+		return fail(HT_E_USAGE,
+			"--entry names a program of an artefact, which %s is not; see compile --entry",
+			c->model);
 	opt.max_nodes = (size_t)nodes;
 	opt.signature = option(c, OPTION_SIGNATURE, NULL);
 	st = ht_model_load(c->model, &opt, c->diags, out);

@@ -88,6 +88,10 @@ static enum ht_status claim_input(struct cli *c, const struct ht_model *m, char 
 	size_t i;
 
 	if (!ht_model_input_named(m, name, &i)) {
+		if (c->entry_outputs) { /* another entry has it, or compile reports the error */
+			*name = 0;
+			return HT_OK;
+		}
 		if (!option_on(c, OPTION_LENIENT))
 			return HT_OK; /* the library says which names there are */
 		refuse(c, "--input-shape: the model has no input '%s'", name);

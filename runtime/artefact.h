@@ -70,6 +70,7 @@ struct ht_index_input {
 
 struct ht_index_variant {
 	const char *target, *policy;
+	const char *entry; /* one of several over the same variables; "": there are no others */
 	size_t inputs;
 	struct ht_index_input *input;
 	uint64_t plan_offset, plan_bytes; /* in the section of plans */
@@ -90,8 +91,20 @@ struct ht_index_weight {
 	struct ht_hash *chunk; /* XXH3-128 of each mebibyte */
 };
 
+/* What a variable has when a session begins that no entry's image says. */
+struct ht_index_value {
+	const char *name;
+	const char *key; /* in checkpoints */
+	uint64_t dtype;  /* enum ht_dtype */
+	size_t rank;
+	int64_t *dim;
+	uint64_t weight; /* its elements */
+};
+
 struct ht_index {
-	size_t variants, files, weights;
+	size_t variants, files, weights, values;
+	struct ht_index_value *value;
+	const char *scaled_loss, *loss_scale; /* ht_session_scale_loss(); "": there is none */
 	struct ht_index_variant *variant;
 	struct ht_index_file *file;
 	struct ht_index_weight *weight; /* in each file by offset */
@@ -114,7 +127,7 @@ enum ht_external {
 
 struct ht_artefact_parts {
 	struct ht_str manifest, plans, code;
-	struct ht_index index; /* its variants; the rest is filled in */
+	struct ht_index index; /* files and weights are filled in */
 	struct ht_str *weight; /* by number in the plans; no two are equal */
 	size_t weights;
 	enum ht_external external;
@@ -190,6 +203,7 @@ enum ht_status ht_artefact_refuse(
 /* ---- choose.c ---- */
 
 struct ht_variant_wanted {
+	const char *entry;                  /* NULL: that of the first variant */
 	const char *policy;                 /* NULL: that of the first variant */
 	const char *target;                 /* NULL: the best one that runs here */
 	const struct ht_index_input *input; /* requested shapes; -1: any; without bounds */
@@ -221,7 +235,10 @@ enum ht_status ht_artefact_plan(struct ht_artefact *a, size_t variant, struct ht
  * once for an artefact. */
 enum ht_status ht_artefact_load(struct ht_artefact *a, size_t variant, struct ht_arena *arena,
 	struct ht_diags *d, struct ht_program_plan *plan);
-/* The address of a weight of the loaded variant. */
+/* The first value of a variable, which is checked; NULL: the artefact has none. */
+enum ht_status ht_artefact_value(struct ht_artefact *a, const char *variable, struct ht_diags *d,
+	const struct ht_index_value **out);
+/* The address of a weight of the loaded variant, or of a value. */
 const char *ht_artefact_weight(const struct ht_artefact *a, uint64_t number);
 /* Checks the chunks of a weight that were not checked yet; each of several threads checks its share. */
 bool ht_artefact_check_weight(

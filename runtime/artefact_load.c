@@ -114,6 +114,28 @@ enum ht_status ht_artefact_plan(struct ht_artefact *a, size_t variant, struct ht
 	return wrong ? ht_artefact_refuse(a, d, wrong) : HT_OK;
 }
 
+static const struct ht_index_value *value_of(const struct ht_index *x, const char *variable)
+{
+	for (size_t i = 0; i < x->values; i++)
+		if (!strcmp(x->value[i].name, variable))
+			return &x->value[i];
+	return NULL;
+}
+
+enum ht_status ht_artefact_value(struct ht_artefact *a, const char *variable, struct ht_diags *d,
+	const struct ht_index_value **out)
+{
+	const struct ht_index_value *v = *out = value_of(&a->index, variable);
+
+	if (!v)
+		return HT_OK;
+	if (a->index.weight[v->weight].file)
+		HT_TRY(ht_artefact_map_beside(a, a->index.weight[v->weight].file - 1, false, d));
+	return ht_artefact_check_weight(a, v->weight, 0, 1)
+		       ? HT_OK
+		       : ht_artefact_refuse(a, d, "the value of a variable is damaged");
+}
+
 enum ht_status ht_artefact_load(struct ht_artefact *a, size_t variant, struct ht_arena *arena,
 	struct ht_diags *d, struct ht_program_plan *plan)
 {

@@ -88,9 +88,24 @@ bool ht_variants_share_shapes(const struct ht_index_variant *a, const struct ht_
 	return true;
 }
 
+static bool has_entry(const struct choice *c, const struct ht_index_variant *v)
+{
+	return !strcmp(v->entry, c->w->entry ? c->w->entry : c->a->index.variant[0].entry);
+}
+
+/* The policy of the first variant of the entry that is wanted. */
+static const char *first_policy(const struct choice *c)
+{
+	const struct ht_index_variant *v = c->a->index.variant;
+
+	while (!has_entry(c, v))
+		v++;
+	return v->policy;
+}
+
 static bool has_policy(const struct choice *c, const struct ht_index_variant *v)
 {
-	return !strcmp(v->policy, c->w->policy ? c->w->policy : c->a->index.variant[0].policy);
+	return !strcmp(v->policy, c->w->policy ? c->w->policy : first_policy(c));
 }
 
 static bool has_target(const struct choice *c, const struct ht_index_variant *v)
@@ -118,7 +133,7 @@ static void put_input(struct ht_buf *b, const struct ht_index_input *in)
 
 void ht_variant_put(struct ht_buf *b, const struct ht_index_variant *v)
 {
-	ht_printf(b, "%s for %s", v->policy, v->target);
+	ht_printf(b, "%s%s%s for %s", v->entry, *v->entry ? ": " : "", v->policy, v->target);
 	for (size_t i = 0; i < v->inputs; i++) {
 		ht_puts(b, i ? ";" : " with ");
 		put_input(b, &v->input[i]);
@@ -155,13 +170,16 @@ enum ht_status ht_artefact_choose(const struct ht_artefact *a, const struct ht_v
 	struct ht_arena *arena, struct ht_diags *d, size_t *out)
 {
 	struct choice c = { a, w, d };
-	bool policy = false, target = false, found = false;
+	bool entry = false, policy = false, target = false, found = false;
 	int best = 0, least = 0;
 
 	for (size_t i = 0; i < a->index.variants; i++) {
 		const struct ht_index_variant *v = &a->index.variant[i];
 		int rank = w->rank(v->target), open = open_dims(v, w);
 
+		if (!has_entry(&c, v))
+			continue;
+		entry = true;
 		if (!has_policy(&c, v))
 			continue;
 		policy = true;
@@ -178,6 +196,8 @@ enum ht_status ht_artefact_choose(const struct ht_artefact *a, const struct ht_v
 	}
 	if (found)
 		return HT_OK;
+	if (!entry)
+		return nothing(&c, HT_E_USAGE, arena, "is of that entry");
 	if (!policy)
 		return nothing(&c, HT_E_USAGE, arena, "has that policy");
 	if (!target && w->target)

@@ -140,7 +140,10 @@ void ht_rt_context_reset(struct ht_rt_context *c)
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_VARIABLES); i++) {
 		const struct ht_image_variable *v = &ht_image_variables(x)[i];
 
-		if (v->constant == HT_IMAGE_NO_VALUE)
+		if (v->constant == HT_IMAGE_NO_VALUE && c->program->initial &&
+			c->program->initial[i])
+			memcpy(ht_rt_variable(c, i), c->program->initial[i], v->bytes);
+		else if (v->constant == HT_IMAGE_NO_VALUE)
 			memset(ht_rt_variable(c, i), 0, v->bytes);
 		else
 			memcpy(ht_rt_variable(c, i),

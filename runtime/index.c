@@ -17,6 +17,7 @@ static void variant(struct ht_coder *c, struct ht_index_variant *v)
 {
 	ht_code_text(c, &v->target);
 	ht_code_text(c, &v->policy);
+	ht_code_text(c, &v->entry);
 	ht_code_count(c, &v->inputs, 4 * 8);
 	HT_CODE_LIST(c, v->input, v->inputs);
 	for (size_t i = 0; i < v->inputs; i++)
@@ -39,9 +40,18 @@ static void weight(struct ht_coder *c, struct ht_index_weight *w)
 	}
 }
 
+static void value(struct ht_coder *c, struct ht_index_value *v)
+{
+	ht_code_text(c, &v->name);
+	ht_code_text(c, &v->key);
+	ht_code_number(c, &v->dtype);
+	ht_code_integers(c, &v->dim, &v->rank);
+	ht_code_number(c, &v->weight);
+}
+
 static void whole(struct ht_coder *c, struct ht_index *x)
 {
-	ht_code_count(c, &x->variants, 5 * 8 + HT_DIGEST);
+	ht_code_count(c, &x->variants, 6 * 8 + HT_DIGEST);
 	HT_CODE_LIST(c, x->variant, x->variants);
 	for (size_t i = 0; i < x->variants; i++)
 		variant(c, &x->variant[i]);
@@ -55,6 +65,12 @@ static void whole(struct ht_coder *c, struct ht_index *x)
 	HT_CODE_LIST(c, x->weight, x->weights);
 	for (size_t i = 0; i < x->weights; i++)
 		weight(c, &x->weight[i]);
+	ht_code_count(c, &x->values, 5 * 8);
+	HT_CODE_LIST(c, x->value, x->values);
+	for (size_t i = 0; i < x->values; i++)
+		value(c, &x->value[i]);
+	ht_code_text(c, &x->scaled_loss);
+	ht_code_text(c, &x->loss_scale);
 }
 
 /* ---- whether what was read fits together ---- */
@@ -81,6 +97,21 @@ static bool good_input(const struct ht_index_input *in)
 		if (in->bound[i] < 0 || in->bound[i] > in->bound[i + 1])
 			return false;
 	return in->bounds == 2 * open;
+}
+
+static bool good_value(const struct ht_index *x, const struct ht_index_value *v)
+{
+	uint64_t bytes =
+		v->dtype < HT_DTYPE_END ? ht_dtype_info((enum ht_dtype)v->dtype)->bytes : 0;
+
+	for (size_t i = 0; i < v->rank && bytes; i++)
+		if (v->dim[i] < 0 ||
+			(v->dim[i] && bytes > HT_IMAGE_MOST_BYTES / (uint64_t)v->dim[i]))
+			return false;
+		else
+			bytes *= (uint64_t)v->dim[i];
+	return v->dtype < HT_DTYPE_END && v->weight < x->weights &&
+	       x->weight[v->weight].bytes == bytes;
 }
 
 static const char *check_variant(const struct ht_index_variant *v, uint64_t plan_bytes)
@@ -110,6 +141,9 @@ static const char *check(
 			return "a weight is outside of its place";
 		end[w->file] = w->offset + w->bytes;
 	}
+	for (size_t i = 0; i < x->values; i++)
+		if (!good_value(x, &x->value[i]))
+			return "a variable has another size than its value";
 	return NULL;
 }
 
@@ -117,6 +151,8 @@ void ht_index_write(const struct ht_index *x, struct ht_buf *out)
 {
 	struct ht_index copy = *x; /* numbers are written through pointers */
 
+	if (!copy.scaled_loss)
+		copy.scaled_loss = copy.loss_scale = "";
 	whole(&(struct ht_coder){ .out = out }, &copy);
 }
 

@@ -13,6 +13,8 @@ struct ht_rt_program {
 	const struct ht_image *image;
 	const int64_t *kernel;   /* by kernel: its address */
 	const int64_t *constant; /* by constant: likewise */
+	/* By variable: what it begins with where the image does not say; NULL: zeros.  `initial` NULL: all zeros. */
+	const void *const *initial;
 	/* Whether a constant has its original bytes.  Called in each context before the first step that
 	 * reads the constant; each worker checks its share.  NULL: no check. */
 	bool (*is_whole)(void *arg, uint32_t constant, int worker, int workers);

@@ -300,6 +300,17 @@ HT_API enum ht_status ht_artefact_writer_add(
  * fails. */
 HT_API enum ht_status ht_artefact_writer_take(
 	struct ht_artefact_writer *w, struct ht_program *p, struct ht_diags *d);
+/* Several programs over the same variables in one artefact, its entries (docs/artefact.md): adds a variant of entry `entry`, such as "step"
+ * or "evaluate".  The program is one that ht_session_add() made, or another that changes variables; it must outlive the writer.
+ * ht_artefact_options.entry names what a load takes.  HT_E_USAGE: the name is empty, or the entry has a variant with the same policy,
+ * target and shapes. */
+HT_API enum ht_status ht_artefact_writer_add_entry(struct ht_artefact_writer *w, const char *entry,
+	const struct ht_program *p, struct ht_diags *d);
+/* Adds the values that the session's variables have, with which sessions and contexts of the artefact begin, and its loss scale.
+ * The session must outlive the writer, and its values must not change until the artefact is written.  HT_E_USAGE: the writer has values
+ * of a session already. */
+HT_API enum ht_status ht_artefact_writer_add_values(
+	struct ht_artefact_writer *w, const struct ht_session *s, struct ht_diags *d);
 /* Frees the programs that the writer owns.  Call it between the compilations of many programs, so
  * that memory never holds the weights of all.  Weights that only these programs have are moved to
  * an unnamed file beside `path`, the path of the artefact to be written ("-": in $TMPDIR). */

@@ -127,11 +127,13 @@ struct ht_artefact_options {
 	/* PEM file of an Ed25519 public key: the artefact must be signed with its private key.  NULL: no
 	 * signature is required. */
 	const char *require_signature;
+	/* The name of one of several programs over the same variables (docs/artefact.md); NULL: that of the first variant. */
+	const char *entry;
 };
 #define HT_ARTEFACT_OPTIONS_INIT                                                                   \
-	{ sizeof(struct ht_artefact_options), NULL, NULL, NULL, 0, 0, 0, NULL }
+	{ sizeof(struct ht_artefact_options), NULL, NULL, NULL, 0, 0, 0, NULL, NULL }
 /* Loads a program from an artefact; neither the model nor the code generator is needed.  Of
- * several variants that match, the first is loaded.  HT_E_USAGE: no variant has the policy or
+ * several variants that match, the first is loaded.  HT_E_USAGE: no variant is of that entry, or has the policy or
  * target. HT_E_INPUT: no variant has the shapes, or the artefact is damaged or has another
  * version. HT_E_UNSUPPORTED: it is for another machine.  The code is trusted like that of a shared
  * library.  The file must not be written to while the program exists. */
@@ -196,10 +198,12 @@ struct ht_program_info {
 	size_t parts; /* of the batch, which run one by one; each thread that runs parts has an arena */
 	size_t unseeded; /* random ops without seeds; they draw by the seed of the context */
 	size_t loops; /* loops whose number of iterations is not known; a run may take any time */
+	const char *
+		entry; /* its name in the artefact that it is from; "": it has none; NULL: it was compiled */
 };
 #define HT_PROGRAM_INFO_INIT                                                                       \
 	{ sizeof(struct ht_program_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, NULL, NULL, \
-		0, 0, 0, 0 }
+		0, 0, 0, 0, NULL }
 /* Fills the first out->struct_size bytes of *out; the initialiser sets struct_size. */
 HT_API void ht_program_about(const struct ht_program *p, struct ht_program_info *out);
 
@@ -359,6 +363,81 @@ struct ht_numerics {
  * is 0 before the first run and when the program was compiled without `numerics`.  Constants have
  * no entry, and neither have tensors that share the memory of another one (reshapes). */
 HT_API size_t ht_context_numerics(const struct ht_context *c, struct ht_numerics *out, size_t cap);
+
+/* ---- sessions: several programs over one set of variables (docs/train.md, docs/artefact.md) ---- */
+
+/* The variables of a model, and entries: programs that compute some of its tensors and run some of its ops, such as a
+ * training step and an evaluation.  Belongs to one thread at a time. */
+struct ht_session;
+
+struct ht_session_options {
+	size_t struct_size;
+	int threads;           /* of each run; 0: 1.  Results do not depend on it */
+	int keep_subnormals;   /* as in struct ht_context_options */
+	int seeded;            /* non-zero: random ops without seeds draw by `seed` */
+	uint64_t seed;         /* else by one of the system's */
+	const int32_t *cancel; /* as in struct ht_context_options */
+	/* Limits of time of each run, and the device, as there; its other members do not count.  NULL: none. */
+	const struct ht_context_options *limits;
+};
+#define HT_SESSION_OPTIONS_INIT { sizeof(struct ht_session_options), 0, 0, 0, 0, NULL, NULL }
+
+/* Makes a session without variables and entries. */
+HT_API enum ht_status ht_session_new(
+	const struct ht_session_options *opt, struct ht_diags *d, struct ht_session **out);
+HT_API void ht_session_free(struct ht_session *s);
+/* Adds a program as entry `name`, and owns it from now on, also when the call fails: an entry of an artefact (struct
+ * ht_artefact_options; docs/artefact.md), or any other program that changes variables.  Variables that it takes are those of the session, by
+ * name, and are made where the session has none of that name; those without a value get the one that the program says they begin with
+ * (ht_program_variable()).  An artefact that was made with a loss scale gives the session that scale, unless it has one.  A program for
+ * another machine gives its variables, and cannot be run.  HT_E_USAGE: there is an entry with that name.  HT_E_INPUT: a variable has
+ * another type or shape in another entry. */
+HT_API enum ht_status ht_session_take(
+	struct ht_session *s, const char *name, struct ht_program *p, struct ht_diags *d);
+/* The entry's program; NULL: there is none. */
+HT_API const struct ht_program *ht_session_program(const struct ht_session *s, const char *name);
+/* The context that runs the entry, for profiles and for showing its tensors; NULL: there is none, or its program is for another
+ * machine.  It is not to be run or freed by the caller. */
+HT_API struct ht_context *ht_session_context(const struct ht_session *s, const char *name);
+
+/* Runs an entry once, as ht_context_run().  HT_E_USAGE: there is no such entry.  HT_E_INPUT: a variable that it reads has
+ * no value.  HT_E_UNSUPPORTED: its program is for another machine. */
+HT_API enum ht_status ht_session_run(struct ht_session *s, const char *name,
+	const struct ht_array *in, size_t ins, const struct ht_array *out, size_t outs,
+	struct ht_diags *d);
+
+/* The variables: their number, and variable `i`, whose `value` is its memory, NULL where it has no value.  Returns 0 when
+ * there is no `i`. */
+HT_API size_t ht_session_variables(const struct ht_session *s);
+HT_API int ht_session_variable(const struct ht_session *s, size_t i, struct ht_value_info *out);
+/* Gives variable `i` a value of its type and shape. */
+HT_API enum ht_status ht_session_assign(
+	struct ht_session *s, size_t i, const struct ht_array *a, struct ht_diags *d);
+
+/* Scales the gradients of the output `loss`, so that small gradients do not become zero in low precision.  Applies to
+ * entries that are added afterwards, have this output and assign variables.  Such an entry multiplies the constant from
+ * which its gradients begin by the scale, and divides the gradients by the scale where they are used.  If an element of a
+ * divided gradient is not finite, the run skips every assignment that depends on a gradient.  `how` has the form of the
+ * option --loss-scale (docs/train.md): "fixed:1024" (the vendor's FixedLossScaleManager), "dynamic" (its
+ * ExponentialUpdateLossScaleManager) or "none".  Checkpoints store the scale and its counters.  HT_E_USAGE: `how` is
+ * malformed, or an entry of the session is scaled already.  ht_session_add() returns HT_E_UNSUPPORTED if the entry's graph
+ * has no gradients that can be scaled. */
+HT_API enum ht_status ht_session_scale_loss(
+	struct ht_session *s, const char *loss, const char *how, struct ht_diags *d);
+
+struct ht_loss_scale {
+	size_t struct_size;
+	double scale; /* of the next run */
+	int64_t good; /* runs with finite gradients since the scale last changed or a run overflowed */
+	int64_t bad;     /* runs whose gradients overflowed since the scale last changed */
+	int64_t runs;    /* runs of scaled entries */
+	int64_t skipped; /* those of them whose gradients were not finite */
+	int finite;      /* the gradients of the last run were finite */
+	int diverges;    /* the last 100 runs or more were skipped, and the scale is fixed or 1 */
+};
+#define HT_LOSS_SCALE_INIT { sizeof(struct ht_loss_scale), 0, 0, 0, 0, 0, 0, 0 }
+/* Returns 0, and leaves *out as it is, if the session scales no loss. */
+HT_API int ht_session_loss_scale(const struct ht_session *s, struct ht_loss_scale *out);
 
 /* ---- devices ---- */
 

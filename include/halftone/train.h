@@ -9,26 +9,6 @@
 extern "C" {
 #endif
 
-/* The variables of a model, and entries: programs that compute some of its tensors and run some of its ops, such as a
- * training step and an evaluation.  Belongs to one thread at a time. */
-struct ht_session;
-
-struct ht_session_options {
-	size_t struct_size;
-	int threads;           /* of each run; 0: 1.  Results do not depend on it */
-	int keep_subnormals;   /* as in struct ht_context_options */
-	int seeded;            /* non-zero: random ops without seeds draw by `seed` */
-	uint64_t seed;         /* else by one of the system's */
-	const int32_t *cancel; /* as in struct ht_context_options */
-	/* Limits of time of each run, and the device, as there; its other members do not count.  NULL: none. */
-	const struct ht_context_options *limits;
-};
-#define HT_SESSION_OPTIONS_INIT { sizeof(struct ht_session_options), 0, 0, 0, 0, NULL, NULL }
-
-/* Makes a session without variables and entries. */
-HT_API enum ht_status ht_session_new(
-	const struct ht_session_options *opt, struct ht_diags *d, struct ht_session **out);
-HT_API void ht_session_free(struct ht_session *s);
 /* Compiles the model's inputs and outputs as they are set (ht_model_set_outputs(), ht_model_set_inputs(),
  * ht_model_set_batch(), …) as entry `name`, under opt->policy.  An output may be an op without results, such as that of a
  * training step, which the entry then runs.  Variables that the entry takes are those of the session, by name, and are
@@ -38,37 +18,6 @@ HT_API void ht_session_free(struct ht_session *s);
  * HT_E_UNSUPPORTED: as of ht_compile(), and where a variable's shape is not known. */
 HT_API enum ht_status ht_session_add(struct ht_session *s, const char *name, struct ht_model *m,
 	const struct ht_compile_options *opt, struct ht_diags *d, const struct ht_program **out);
-/* The entry's program; NULL: there is none. */
-HT_API const struct ht_program *ht_session_program(const struct ht_session *s, const char *name);
-/* The context that runs the entry, for profiles and for showing its tensors (runtime.h); NULL: there is none.  It is not to be run
- * or freed by the caller. */
-HT_API struct ht_context *ht_session_context(const struct ht_session *s, const char *name);
-
-/* Scales the gradients of the output `loss`, so that small gradients do not become zero in low precision.  Applies to
- * entries that are added afterwards, have this output and assign variables.  Such an entry multiplies the constant from
- * which its gradients begin by the scale, and divides the gradients by the scale where they are used.  If an element of a
- * divided gradient is not finite, the run skips every assignment that depends on a gradient.  `how` has the form of the
- * option --loss-scale (docs/train.md): "fixed:1024" (the vendor's FixedLossScaleManager), "dynamic" (its
- * ExponentialUpdateLossScaleManager) or "none".  Checkpoints store the scale and its counters.  HT_E_USAGE: `how` is
- * malformed, or an entry of the session is scaled already.  ht_session_add() returns HT_E_UNSUPPORTED if the entry's graph
- * has no gradients that can be scaled. */
-HT_API enum ht_status ht_session_scale_loss(
-	struct ht_session *s, const char *loss, const char *how, struct ht_diags *d);
-
-struct ht_loss_scale {
-	size_t struct_size;
-	double scale; /* of the next run */
-	int64_t good; /* runs with finite gradients since the scale last changed or a run overflowed */
-	int64_t bad;     /* runs whose gradients overflowed since the scale last changed */
-	int64_t runs;    /* runs of scaled entries */
-	int64_t skipped; /* those of them whose gradients were not finite */
-	int finite;      /* the gradients of the last run were finite */
-	int diverges;    /* the last 100 runs or more were skipped, and the scale is fixed or 1 */
-};
-#define HT_LOSS_SCALE_INIT { sizeof(struct ht_loss_scale), 0, 0, 0, 0, 0, 0, 0 }
-/* Returns 0, and leaves *out as it is, if the session scales no loss. */
-HT_API int ht_session_loss_scale(const struct ht_session *s, struct ht_loss_scale *out);
-
 /* The name of the op that runs a training step, from a MetaGraphDef's collection "train_op"; NULL: it has none, or several.
  * The string lives as long as the model. */
 HT_API const char *ht_model_train_op(const struct ht_model *m);
@@ -86,11 +35,6 @@ HT_API enum ht_status ht_model_gradients(struct ht_model *m, const char *op, str
  * names it. */
 HT_API enum ht_status ht_session_initialise(struct ht_session *s, struct ht_model *m,
 	const char *init, const struct ht_compile_options *opt, struct ht_diags *d);
-/* Runs an entry once, as ht_context_run().  HT_E_USAGE: there is no such entry.  HT_E_INPUT: a variable that it reads has
- * no value. */
-HT_API enum ht_status ht_session_run(struct ht_session *s, const char *name,
-	const struct ht_array *in, size_t ins, const struct ht_array *out, size_t outs,
-	struct ht_diags *d);
 
 /* ---- phases: the precision of each step, as the vendor's accelerate_train_mode has it (docs/train.md) ---- */
 
@@ -173,14 +117,6 @@ struct ht_session_loop {
 HT_API enum ht_status ht_session_steps(struct ht_session *s, struct ht_session_loop *l,
 	const struct ht_array *in, size_t ins, const struct ht_array *out, size_t outs,
 	struct ht_diags *d);
-
-/* The variables: their number, and variable `i`, whose `value` is its memory, NULL where it has no value.  Returns 0 when
- * there is no `i`. */
-HT_API size_t ht_session_variables(const struct ht_session *s);
-HT_API int ht_session_variable(const struct ht_session *s, size_t i, struct ht_value_info *out);
-/* Gives variable `i` a value of its type and shape. */
-HT_API enum ht_status ht_session_assign(
-	struct ht_session *s, size_t i, const struct ht_array *a, struct ht_diags *d);
 
 /* Numbers of the caller's that are saved with the variables, such as how many steps were done: `n` of them as `name`. */
 HT_API enum ht_status ht_session_note(

@@ -52,6 +52,36 @@ class Train(ToolCase):
         text = self.tool(*self.base, '--steps', '3').stdout.decode()
         self.assertRegex(text, r'^3 steps  loss [0-9.e-]+ ')
 
+    def test_artefact_of_entries(self):
+        """compile --entry: a step in two precisions and an evaluation, over the same variables, whose values are the model's."""
+        htx = self.at('m.htx')
+        command = ['compile', MODEL, '--entry', 'step=loss,train', '--entry', 'evaluation=error',
+                   '--policy', 'must_keep_origin_dtype,allow_mix_precision_bf16', '--input-shape', 'x:8,4;y:8,1', '--target', 'x86-64-v3', '-q', '--no-cache']
+        r = json.loads(self.tool(*command, '-o', htx, '--format', 'json').stdout)
+        self.assertEqual([(v['entry'], v['policy']) for v in r['variants']],
+                         [(e, p) for e in ('step', 'evaluation') for p in ('must_keep_origin_dtype', 'allow_mix_precision_bf16')])
+        manifest = json.loads(self.tool('inspect', htx).stdout)
+        self.assertEqual(sorted(v['name'] for v in manifest['variables']), ['step', 'w', 'w/slot'])
+        self.assertEqual([v['entry'] for v in manifest['variants']], ['step', 'step', 'evaluation', 'evaluation'])
+        with open(htx, 'rb') as f:
+            before = f.read()
+        self.tool(*command, '-o', htx)
+        with open(htx, 'rb') as f:
+            self.assertEqual(f.read(), before)
+        for what in ['run', '--runs', '3'], ['bench', '--runs', '3']:
+            self.tool(*what, htx, '--entry', 'step', '--policy', 'allow_mix_precision_bf16', '--seed', '1')
+        text = self.tool('run', htx, '--entry', 'evaluation', '--format', 'json').stdout
+        self.assertEqual(json.loads(text)['outputs'][0]['name'], 'error')
+        self.fails(2, 'no variant of this artefact is of that entry', 'run', htx, '--entry', 'none')
+        self.fails(2, 'names a program of an artefact', 'run', MODEL, '--entry', 'step')
+        self.fails(4, "in entry 'step' the variable is shared", 'aot', htx, '--entry', 'step', '-o', self.at('net'))
+        for wrong, message in ((['--entry', 'step'], "'step' is not NAME=A,B"), (['--entry', 'step=error'], "'step' is stated twice"),
+                               (['--outputs', 'error'], 'outputs of its own'), (['--loss-scale', 'dynamic'], 'needs the loss'),
+                               (['--emit', 'plan'], 'stages are shown of one'), (['--input-shape', 'z:1'], "no entry has an input 'z'")):
+            self.fails(2, message, *command, *wrong, '-o', self.at('wrong.htx'))
+        self.assertFalse(os.path.exists(self.at('wrong.htx')))
+        self.fails(2, 'has no effect without --entry', 'compile', MODEL, '--init-op', 'init')
+
     def test_dump_and_profile(self):
         """Of the steps; the variables get the bits that they get without."""
         evaluation = ['--eval', f'x=@{self.xs}', '--eval', f'y=@{self.ys}']

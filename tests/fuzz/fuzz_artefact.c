@@ -150,11 +150,13 @@ static void look_at(const struct ht_program *p)
 	size_t letters = 0;
 
 	ht_program_about(p, &info);
-	letters += strlen(info.target) + strlen(info.policy);
+	letters += strlen(info.target) + strlen(info.policy) + strlen(info.entry);
 	for (size_t i = 0; ht_program_input(p, i, &v); i++)
 		letters += strlen(v.name) + strlen(ht_dtype_name(v.dtype));
 	for (size_t i = 0; ht_program_output(p, i, &v); i++)
 		letters += strlen(v.name) + strlen(ht_dtype_name(v.dtype));
+	for (size_t i = 0; ht_program_variable(p, i, &v); i++)
+		letters += v.value ? ht_hash_bytes(v.value, v.bytes).lo & 1 : 0;
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_CONSTANTS); i++)
 		p->rt.is_whole(p->rt.is_whole_arg, i, 0, 1);
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_KERNELS); i++)

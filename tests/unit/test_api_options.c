@@ -21,8 +21,8 @@ ENDS_WITH(ht_load_options, cancel);
 ENDS_WITH(ht_compile_options, lines);
 ENDS_WITH(ht_save_options, sign_key);
 ENDS_WITH(ht_aot_options, max_iterations);
-ENDS_WITH(ht_artefact_options, require_signature);
-ENDS_WITH(ht_program_info, loops);
+ENDS_WITH(ht_artefact_options, entry);
+ENDS_WITH(ht_program_info, entry);
 ENDS_WITH(ht_context_options, device);
 ENDS_WITH(ht_cache_settings, graph_key);
 

@@ -84,6 +84,7 @@ static void add_variant(struct ht_artefact_parts *parts, struct ht_buf *plans, c
 	ht_sha256(code, sizeof code, kernel.digest);
 	v->target = target;
 	v->policy = "p";
+	v->entry = "";
 	v->inputs = 1;
 	v->input = HT_NEW(plans->arena, struct ht_index_input);
 	*v->input = (struct ht_index_input){ .name = "x", .alias = "", .rank = 1, .dim = batch };
@@ -325,17 +326,17 @@ static void test_choice(void **state)
 		enum ht_status status;
 		size_t variant;
 	} cases[] = {
-		{ { NULL, NULL, NULL, 0, 0, both }, HT_OK, 1 },
-		{ { "p", NULL, NULL, 0, 0, plain_only }, HT_OK, 0 },
-		{ { NULL, NULL, NULL, 0, 0, none }, HT_E_UNSUPPORTED, 0 },
-		{ { NULL, "plain", NULL, 0, 8, both }, HT_OK, 2 },
-		{ { NULL, NULL, &in8, 1, 0, both }, HT_OK, 3 },
-		{ { NULL, NULL, &in, 1, 0, both }, HT_OK, 1 },
-		{ { NULL, NULL, &other, 1, 0, both }, HT_OK, 1 },
-		{ { NULL, NULL, &in9, 1, 0, both }, HT_E_INPUT, 0 },
-		{ { NULL, NULL, &in8, 1, 1, both }, HT_E_INPUT, 0 },
-		{ { "q", NULL, NULL, 0, 0, both }, HT_E_USAGE, 0 },
-		{ { NULL, "best", NULL, 0, 0, both }, HT_E_USAGE, 0 },
+		{ { NULL, NULL, NULL, NULL, 0, 0, both }, HT_OK, 1 },
+		{ { NULL, "p", NULL, NULL, 0, 0, plain_only }, HT_OK, 0 },
+		{ { NULL, NULL, NULL, NULL, 0, 0, none }, HT_E_UNSUPPORTED, 0 },
+		{ { NULL, NULL, "plain", NULL, 0, 8, both }, HT_OK, 2 },
+		{ { NULL, NULL, NULL, &in8, 1, 0, both }, HT_OK, 3 },
+		{ { NULL, NULL, NULL, &in, 1, 0, both }, HT_OK, 1 },
+		{ { NULL, NULL, NULL, &other, 1, 0, both }, HT_OK, 1 },
+		{ { NULL, NULL, NULL, &in9, 1, 0, both }, HT_E_INPUT, 0 },
+		{ { NULL, NULL, NULL, &in8, 1, 1, both }, HT_E_INPUT, 0 },
+		{ { NULL, "q", NULL, NULL, 0, 0, both }, HT_E_USAGE, 0 },
+		{ { NULL, NULL, "best", NULL, 0, 0, both }, HT_E_USAGE, 0 },
 	};
 	struct ht_artefact x;
 
