@@ -51,7 +51,7 @@ enum ht_status entries_open(struct cli *c, struct entries *e)
 {
 	const char *loss = option(c, OPTION_LOSS, NULL);
 	struct ht_session_options opt = HT_SESSION_OPTIONS_INIT;
-	long long seed;
+	long long seed = 1;
 	enum ht_status st;
 
 	if (!option_on(c, OPTION_ENTRY))

@@ -33,7 +33,8 @@ function(ht_folder name)
 		add_library(ht_${name}_rt OBJECT ${arg_RUNTIME})
 		target_link_libraries(ht_${name}_rt PRIVATE ht_${name}_uses)
 		# libhalftone-rt leaves out the functions of these files that it does not call.
-		target_compile_options(ht_${name}_rt PRIVATE -ffunction-sections -fdata-sections)
+		target_compile_options(ht_${name}_rt PRIVATE -ffunction-sections -fdata-sections
+			$<$<IN_LIST:${name},api;runtime;base>:-Os>)
 		set(runtime $<TARGET_OBJECTS:ht_${name}_rt>)
 		set_property(GLOBAL APPEND PROPERTY HT_RUNTIME_OBJECTS ${runtime})
 	endif()
