@@ -635,7 +635,7 @@ static void entries_of_artefact(const struct ht_session *from)
 	struct ht_artefact_options opt = HT_ARTEFACT_OPTIONS_INIT;
 	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
 	struct ht_artefact_writer *w;
-	struct ht_context *c;
+	struct ht_context *c = NULL;
 	struct ht_program *p;
 	struct ht_session *s;
 	struct ht_bytes text;
