@@ -277,10 +277,15 @@ static inline bool ht_is_low(enum ht_dtype t)
 {
 	return t == HT_F16 || t == HT_BF16;
 }
+/* Whether kernels compute `t` in float32: float32 itself, and the low types, which are widened. */
+static inline bool ht_is_f32_or_low(enum ht_dtype t)
+{
+	return t == HT_F32 || ht_is_low(t);
+}
 /* Whether kernels read and write `t` as floating-point numbers.  They do not support float8. */
 static inline bool ht_is_kernel_float(enum ht_dtype t)
 {
-	return ht_is_low(t) || t == HT_F32 || t == HT_F64;
+	return ht_is_f32_or_low(t) || t == HT_F64;
 }
 /* The smallest positive normal number; 0: `t` is no floating-point type. */
 double ht_least_normal(enum ht_dtype t);

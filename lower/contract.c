@@ -7,7 +7,7 @@
 
 bool contract_type(enum ht_dtype t)
 {
-	return t == HT_F32 || ht_is_low(t);
+	return ht_is_f32_or_low(t);
 }
 
 void contract_init(struct contraction *c, struct lower *l, struct ht_node *n, enum ht_dtype t)

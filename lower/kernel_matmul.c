@@ -271,7 +271,7 @@ static const char *refuse_einsum(const struct ht_node *n)
 {
 	enum ht_dtype t = n->out[0].dtype;
 
-	if (t != HT_F16 && t != HT_BF16 && t != HT_F32 && t != HT_F64 && t != HT_I32 && t != HT_I64)
+	if (!ht_is_kernel_float(t) && t != HT_I32 && t != HT_I64)
 		return "has no kernel for this dtype";
 	return "has an equation without a kernel: a label twice in the result, or too large sizes";
 }

@@ -12,7 +12,7 @@ static bool shortens(const struct ht_node *n, enum ht_dtype t, bool shortest)
 		return false;
 	if (t == HT_BF16 && n->op == HT_OP_Gelu && !shortest)
 		return ht_attr_bool(n, "approximate", false);
-	return ht_is(n, HT_SHORTENS) && (t == HT_F16 || t == HT_BF16 || t == HT_F32);
+	return ht_is(n, HT_SHORTENS) && ht_is_f32_or_low(t);
 }
 
 static const char short_runs[] = "sums short runs of products in float16, where the machine can";
@@ -20,11 +20,10 @@ static const char short_runs[] = "sums short runs of products in float16, where 
 const char *ht_mode_effect(const struct ht_node *n, enum ht_impl mode)
 {
 	enum ht_dtype t = n->outs ? n->out[0].dtype : HT_INVALID;
-	bool low = ht_is_low(t);
 
 	switch (mode) {
 	case HT_IMPL_HIGH_PRECISION:
-		if ((ht_is(n, HT_FUNCTION | HT_COMPOSED)) && (low || t == HT_F32))
+		if (ht_is(n, HT_FUNCTION | HT_COMPOSED) && ht_is_f32_or_low(t))
 			return "computes in float64 and rounds once";
 		/* fall through */
 	case HT_IMPL_FLOAT_32:
@@ -46,7 +45,8 @@ const char *ht_mode_effect(const struct ht_node *n, enum ht_impl mode)
 	case HT_IMPL_KEEP_FP16:
 		if (ht_is(n, HT_CONTRACTS) && t == HT_F16)
 			return short_runs;
-		return ht_is(n, HT_COMPOSED) && low ? "rounds after every operation inside" : NULL;
+		return ht_is(n, HT_COMPOSED) && ht_is_low(t) ? "rounds after every operation inside"
+							     : NULL;
 	case HT_IMPL_OUT_OF_BOUND:
 		return ht_is(n, HT_GATHERS) ? "gives 0 where an index is out of range" : NULL;
 	default:

@@ -84,7 +84,7 @@ static void fold_const(struct ht_rw *r, struct ht_node *n)
 
 	if (!t || n->controls || n->in[0].node->controls || ht_attr_bool(n, "Truncate", false))
 		return;
-	if ((t->dtype != HT_F32 && !ht_is_low(t->dtype)) || (to != HT_F32 && !ht_is_low(to)))
+	if (!ht_is_f32_or_low(t->dtype) || !ht_is_f32_or_low(to))
 		return;
 	count = t->blob->n / ht_dtype_info(t->dtype)->bytes;
 	b = ht_rw_blob(r, count * ht_dtype_info(to)->bytes);

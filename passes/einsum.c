@@ -208,8 +208,7 @@ static bool sizes_fit(const struct einsum *e)
 
 static bool has_kernel(enum ht_dtype t)
 {
-	return t == HT_F16 || t == HT_BF16 || t == HT_F32 || t == HT_F64 || t == HT_I32 ||
-	       t == HT_I64;
+	return ht_is_kernel_float(t) || t == HT_I32 || t == HT_I64;
 }
 
 static bool read_einsum(struct einsum *e)

@@ -385,7 +385,7 @@ static void expand(struct ht_rw *r, struct ht_node *n)
 	if (!make)
 		return;
 	t = n->out[0].dtype;
-	if (t != HT_F32 && t != HT_F64 && !ht_is_low(t))
+	if (!ht_is_kernel_float(t))
 		return;
 	for (int32_t i = 0; i < n->ins; i++)
 		if (ht_type_of(n->in[i])->dtype != t)
