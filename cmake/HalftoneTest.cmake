@@ -3,6 +3,18 @@
 # No test has a time limit; one that takes this long (seconds) hangs.
 set(HALFTONE_TEST_HANGS 3600)
 
+# Where the costs of this machine are unknown, each process measures its rates, which takes longer than all else
+# that most tests do, and decides by what it measured.  The tests count such a machine as the nearest one with a
+# table of costs (docs/policies.md); cli.rates is the test of measuring.
+set(HALFTONE_TEST_HOST)
+if(EXISTS /proc/cpuinfo)
+	file(STRINGS /proc/cpuinfo vendor REGEX "^vendor_id.*AuthenticAMD" LIMIT_COUNT 1)
+	file(STRINGS /proc/cpuinfo level REGEX "^flags.* avx512_bf16( |$)" LIMIT_COUNT 1)
+	if(vendor AND level)
+		set(HALFTONE_TEST_HOST znver4)
+	endif()
+endif()
+
 # ht_add_test(NAME COMMAND ... [LABELS ...] [SERIAL]): runs at the top of the tree;
 # with SERIAL alone on the machine.  Labels: `slow` and `install` are left out under sanitizers.
 function(ht_add_test name)
@@ -12,6 +24,7 @@ function(ht_add_test name)
 		LABELS "${arg_LABELS}" RUN_SERIAL "${arg_SERIAL}" ENVIRONMENT
 		"HALFTONE_BUILD=${CMAKE_BINARY_DIR};\
 HALFTONE_CACHE_MODE=off;\
+HALFTONE_HOST=${HALFTONE_TEST_HOST};\
 HALFTONE_LLVM_TOOLS=${HALFTONE_LLVM_TOOLS};\
 HALFTONE_BACKEND=${CMAKE_BINARY_DIR}/lib/halftone/halftone-backend.so")
 endfunction()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What is large in one respect takes time and memory in proportion: operands, users, control edges,
 functions, attributes, depth.  Every kind of tests/tools/hostile.py is tried at N and 4 N elements."""
-import os, random, re, shutil, subprocess, sys, unittest
+import os, random, re, shutil, subprocess, sys, tempfile, unittest
 
 from tool import TOOL, TOP, ToolCase, floats, npy
 import hostile
@@ -67,9 +67,16 @@ class Size(ToolCase):
             self.assertEqual(p.wait(), 0)
         return float(seconds), int(peak), int(code), self.read('err').decode(errors='replace')
 
+    @classmethod
+    def setUpClass(cls):
+        cls.models = tempfile.mkdtemp(prefix='halftone-')
+        cls.addClassCleanup(shutil.rmtree, cls.models)
+
     def model(self, kind, n, compiled=False):
-        path = self.path(f'{kind}{n}' + ('' if kind == 'signatures' else '.pb'))
-        hostile.write(kind, n, path)
+        """The path of a model, which is written once for all tests."""
+        path = os.path.join(self.models, f'{kind}{n}' + ('' if kind == 'signatures' else '.pb'))
+        if not os.path.exists(path):
+            hostile.write(kind, n, path)
         if compiled:
             self.tool('compile', path, '-o', path := self.path(f'{kind}{n}.htx'))
         return path

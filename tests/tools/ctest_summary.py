@@ -1,6 +1,6 @@
 """ctest_summary.py JUNIT.xml...: what ctest's JUnit files say, as `N passed, N failed, N skipped`.
 
-Counts the cases inside a test where its output says how many there were (cmocka, lit, or a last
+Before that, the end of what each failed test printed.  Counts the cases inside a test where its output says how many there were (cmocka, lit, or a last
 line of the same form as ours), and the test as one otherwise.  Names what failed and what was
 skipped, with the reason.  Exits with 1 when anything failed or nothing passed.
 """
@@ -20,6 +20,7 @@ CMOCKA = {
     "failed": re.compile(r"^\[  FAILED  \] (\d+) test\(s\)", re.M),
     "skipped": re.compile(r"^\[  SKIPPED \] (\d+) test\(s\)", re.M),
 }
+SHOWN = 30  # lines of a failed test
 
 
 def cases(output):
@@ -59,6 +60,7 @@ def main(paths):
             else:
                 failed = max(1, failed)
                 failures.append(name)
+                print(f"=== {path}: {name}: the end of its output", *output.splitlines()[-SHOWN:], sep="\n")
             for i, n in enumerate((passed, failed, skipped)):
                 total[i] += n
     for name, why in dict.fromkeys(skips):
