@@ -20,6 +20,17 @@ static enum ht_status put_graph(struct emit *e, const struct ht_graph *g)
 	return ht_put_text(g, e->path, &e->w->arena, e->d, e->out);
 }
 
+static enum ht_status write_by(
+	enum ht_status (*body)(void *emit), struct emit *e, const struct ht_compile_options *opt)
+{
+	struct ht_work w;
+
+	e->w = &w;
+	*e->out = (struct ht_bytes){ 0 };
+	HT_TRY(ht_compile_options_of(opt, e->d, &e->opt));
+	return ht_work_run(&w, body, e, e->d);
+}
+
 /* ---- passes on a graph as it is ---- */
 
 static enum ht_status rewrite(void *arg)
@@ -62,18 +73,14 @@ enum ht_status ht_rewrite(const struct ht_model *m, const char *pipeline, const 
 	const struct ht_compile_options *opt, const char *path, struct ht_diags *d,
 	struct ht_bytes *out)
 {
-	struct ht_work w;
 	struct emit e = { .m = m,
 		.pipeline = pipeline,
 		.stop_after = stop_after,
 		.path = path,
-		.w = &w,
 		.d = d,
 		.out = out };
 
-	*out = (struct ht_bytes){ 0 };
-	HT_TRY(ht_compile_options_of(opt, d, &e.opt));
-	return ht_work_run(&w, rewrite, &e, d);
+	return write_by(rewrite, &e, opt);
 }
 
 /* ---- code ---- */
@@ -183,16 +190,9 @@ enum ht_status ht_emit_code(const struct ht_model *m, const struct ht_compile_op
 	const char *form, const char *stop_after, const char *path, struct ht_diags *d,
 	struct ht_bytes *out)
 {
-	struct ht_work w;
-	struct emit e = { .m = m,
-		.form = form,
-		.stop_after = stop_after,
-		.path = path,
-		.w = &w,
-		.d = d,
-		.out = out };
+	struct emit e = {
+		.m = m, .form = form, .stop_after = stop_after, .path = path, .d = d, .out = out
+	};
 
-	*out = (struct ht_bytes){ 0 };
-	HT_TRY(ht_compile_options_of(opt, d, &e.opt));
-	return ht_work_run(&w, emit, &e, d);
+	return write_by(emit, &e, opt);
 }

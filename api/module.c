@@ -1,10 +1,30 @@
 /* The modules that the compiler loads. */
 #include "api/api.h"
 
-static struct ht_module backend = { "the code generator", "halftone/halftone-backend.so",
-	"HALFTONE_BACKEND", "ht_backend", HT_BACKEND_ABI, NULL };
-static struct ht_module remote = { "what speaks to the remote cache", "halftone/halftone-remote.so",
-	"HALFTONE_REMOTE", "ht_remote", HT_REMOTE_ABI, NULL };
+#include <halftone-ids.h>
+#include <string.h>
+
+/* A code generator of other sources may make other code of a kernel than this library expects, so it is refused, though
+ * it could be called. */
+static bool has_our_sources(const void *symbol)
+{
+	const struct ht_backend *b = symbol;
+	static const char ours[] = HT_CODE_ID " ";
+
+	return !strncmp(b->id(), ours, sizeof ours - 1);
+}
+
+static struct ht_module backend = { .what = "the code generator",
+	.file = "halftone/halftone-backend.so",
+	.variable = "HALFTONE_BACKEND",
+	.symbol = "ht_backend",
+	.abi = HT_BACKEND_ABI,
+	.fits = has_our_sources };
+static struct ht_module remote = { .what = "what speaks to the remote cache",
+	.file = "halftone/halftone-remote.so",
+	.variable = "HALFTONE_REMOTE",
+	.symbol = "ht_remote",
+	.abi = HT_REMOTE_ABI };
 
 enum ht_status ht_backend_load(const char *path, struct ht_diags *d, const struct ht_backend **out)
 {

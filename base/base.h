@@ -499,8 +499,10 @@ bool ht_hash_eq(struct ht_hash a, struct ht_hash b);
 
 struct ht_module {
 	const char *what, *file, *variable,
-		*symbol;    /* variable: environment's, with another path */
-	int abi;            /* the symbol begins with it */
+		*symbol; /* variable: environment's, with another path */
+	int abi;         /* the symbol begins with it */
+	/* Whether the module goes with this library, beyond its ABI; NULL: it does. */
+	bool (*fits)(const void *symbol);
 	const void *loaded; /* the symbol */
 };
 /* *out: the symbol.  `path` NULL: beside the library that this code is in. */

@@ -45,7 +45,7 @@ static enum ht_status load(struct ht_module *m, const char *path, struct ht_diag
 		return ht_error(
 			d, HT_E_ENVIRONMENT, HT_NOWHERE, "cannot load %s: %s", m->what, dlerror());
 	symbol = dlsym(so, m->symbol);
-	if (!symbol || *(const int *)symbol != m->abi) {
+	if (!symbol || *(const int *)symbol != m->abi || (m->fits && !m->fits(symbol))) {
 		dlclose(so);
 		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "%s is not %s of this version",
 			given && *given ? given : beside, m->what);

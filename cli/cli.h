@@ -197,6 +197,8 @@ struct text {
 	char *p;
 	size_t n, cap;
 };
+/* Appends how many of `n` things were not named, where the first `named` were. */
+void text_unnamed(struct text *t, size_t n, size_t named);
 void text_printf(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void text_json(struct text *t, const char *s); /* with quotes */
 /* A number for JSON: non-finite ones are strings. */
@@ -558,6 +560,7 @@ void warn_not_finite(const struct cli *c, const struct session *s, const struct 
 
 /* ---- expect.c: comparing with a reference ---- */
 
+bool have_same_shape(const struct ht_array *a, const struct ht_array *b);
 struct verdict {
 	const char *output;
 	double error, tol; /* max|a-b| / max|b| */

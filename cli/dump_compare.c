@@ -218,21 +218,11 @@ static enum ht_status read_dump(const char *folder, struct tensor_files *out)
 
 /* ---- two tensors ---- */
 
-static bool same_shape(const struct ht_array *a, const struct ht_array *b)
-{
-	if (a->rank != b->rank)
-		return false;
-	for (int32_t i = 0; i < a->rank; i++)
-		if (a->dim[i] != b->dim[i])
-			return false;
-	return true;
-}
-
 static struct difference differ(const struct ht_array *a, const struct ht_array *b)
 {
 	size_t size = ht_dtype_bytes(b->dtype), n = size ? b->bytes / size : 0;
 	double top = 0, squares = 0, own = 0, others = 0, product = 0;
-	struct difference d = { .elements = n, .fits = same_shape(a, b) };
+	struct difference d = { .elements = n, .fits = have_same_shape(a, b) };
 
 	for (size_t i = 0; d.fits && i < n; i++) {
 		double x = array_number(a, i), y = array_number(b, i), far = fabs(x - y);

@@ -55,7 +55,7 @@ static double relative_error(const struct ht_array *a, const struct ht_array *b)
 	return largest > 0 ? most / largest : INFINITY;
 }
 
-static bool same_shape(const struct ht_array *a, const struct ht_array *b)
+bool have_same_shape(const struct ht_array *a, const struct ht_array *b)
 {
 	if (a->rank != b->rank)
 		return false;
@@ -129,7 +129,7 @@ static enum ht_status compare(const struct ht_array *a, const struct array *ref,
 	b.dim = ref->shape;
 	if (ref->raw16 && a->dtype == HT_BF16)
 		b.dtype = HT_BF16;
-	if (!same_shape(a, &b))
+	if (!have_same_shape(a, &b))
 		return differs(v->output, a, &b);
 	if (is_float(a->dtype) && is_float(b.dtype)) {
 		v->error = relative_error(a, &b);

@@ -123,14 +123,11 @@ static void add_made_up(struct made_up *m, const struct ht_value_info *v)
 			input_text(v, shape, sizeof shape));
 }
 
-static void note_made_up(const struct cli *c, const struct made_up *m, long long seed)
+static void note_made_up(const struct cli *c, struct made_up *m, long long seed)
 {
-	char more[40] = "";
-
-	if (m->n > MOST_NAMED)
-		snprintf(more, sizeof more, " and %zu more", m->n - MOST_NAMED);
+	text_unnamed(&m->named, m->n, MOST_NAMED);
 	if (m->n)
-		note(c, "input%s %s%s %s random, seed %lld", m->n > 1 ? "s" : "", m->named.p, more,
+		note(c, "input%s %s %s random, seed %lld", m->n > 1 ? "s" : "", m->named.p,
 			m->n > 1 ? "are" : "is", seed);
 }
 

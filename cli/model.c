@@ -50,12 +50,8 @@ enum { MOST_NAMED = 3 };
 
 static void note_taken(const struct cli *c, const struct text *named, size_t n, long long taken)
 {
-	char more[40] = "";
-
-	if (n > MOST_NAMED)
-		snprintf(more, sizeof more, " and %zu more", n - MOST_NAMED);
-	note(c, "the open first dimension of input%s %s%s is %lld here; --batch states another",
-		n > 1 ? "s" : "", named->p, more, taken);
+	note(c, "the open first dimension of input%s %s is %lld here; --batch states another",
+		n > 1 ? "s" : "", named->p, taken);
 }
 
 /* What runs needs sizes: those that neither options nor arrays state are taken, or asked for. */
@@ -78,6 +74,7 @@ static enum ht_status take_sizes(struct cli *c, struct ht_model *m)
 			text_printf(&named, "%s'%s'", n > 1 ? ", " : "", in.name);
 	}
 	if (st == HT_OK && n) {
+		text_unnamed(&named, n, MOST_NAMED);
 		note_taken(c, &named, n, taken);
 		st = ht_model_set_batch(m, taken, c->diags);
 	}

@@ -193,6 +193,12 @@ static void text_put(struct text *t, const char *s, size_t n)
 	t->p[t->n] = 0;
 }
 
+void text_unnamed(struct text *t, size_t n, size_t named)
+{
+	if (n > named)
+		text_printf(t, " and %zu more", n - named);
+}
+
 void text_printf(struct text *t, const char *fmt, ...)
 {
 	char line[1024];

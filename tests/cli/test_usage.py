@@ -2,6 +2,7 @@
 """The command line: help, options, usage that is wrong, files of arguments."""
 import json, os, re, subprocess, tempfile, unittest
 
+from environment import BUILD
 from tool import MODEL_VERBS, SMALL, TOOL, TOP, ToolCase
 
 
@@ -35,6 +36,18 @@ class Usage(ToolCase):
         self.fails(2, 'neither text nor json', '--version', '--format=xml')
         self.fails(2, "halftone run has no option '--json'", 'run', '--json', SMALL)
         self.fails(2, "halftone help has no option '--json'", 'help', '--json')
+
+    def test_code_generator_of_other_sources(self):
+        ours = json.loads(self.tool('--version', '--json').stdout)['code_generator'].encode()
+        with open(f'{BUILD}/lib/halftone/halftone-backend.so', 'rb') as f:
+            module = f.read()
+        self.assertIn(ours, module)
+        for name, data in ('same', module), ('other', module.replace(ours, ours[::-1])):
+            env = {'HALFTONE_BACKEND': self.path(name + '.so', data), 'HALFTONE_CACHE_MODE': 'off'}
+            if name == 'same':
+                self.tool('run', SMALL, env=env)
+            else:
+                self.fails(5, 'other.so is not the code generator of this version', 'run', SMALL, env=env)
 
     def test_version_maps_no_llvm(self):
         r = self.tool('--version', '--json', env={'LD_DEBUG': 'files'})

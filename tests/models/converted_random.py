@@ -85,7 +85,7 @@ def judge(tf, proto, feeds, outputs, policy):
 def main():
     a = arguments()
     environment.enter_venv()
-    os.environ.update(TF_ENABLE_ONEDNN_OPTS='0', TF_CPP_MIN_LOG_LEVEL='3', CUDA_VISIBLE_DEVICES='')
+    os.environ.update(TF_ENABLE_ONEDNN_OPTS='0')
     import numpy as np
     import tensorflow as tf
     import generate
