@@ -3,9 +3,11 @@
 
 static enum ht_status load(struct ht_diags *d, const struct ht_crypto **out)
 {
-	static struct ht_module module = { "what verifies signatures",
-		"halftone/halftone-crypto.so", "HALFTONE_CRYPTO", "ht_crypto", HT_CRYPTO_ABI,
-		NULL };
+	static struct ht_module module = { .what = "what verifies signatures",
+		.file = "halftone/halftone-crypto.so",
+		.variable = "HALFTONE_CRYPTO",
+		.symbol = "ht_crypto",
+		.abi = HT_CRYPTO_ABI };
 	const void *symbol;
 	enum ht_status st = ht_module_load(&module, NULL, d, &symbol);
 
