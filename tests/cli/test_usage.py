@@ -2,8 +2,8 @@
 """The command line: help, options, usage that is wrong, files of arguments."""
 import json, os, re, subprocess, tempfile, unittest
 
-from environment import BUILD
 from tool import MODEL_VERBS, SMALL, TOOL, TOP, ToolCase
+from environment import BUILD
 
 
 class Usage(ToolCase):
