@@ -341,11 +341,9 @@ void ht_program_account(
 /* ---- context.c ---- */
 
 bool ht_draw_seed(uint64_t *seed); /* the system's; false: errno says why not */
-/* ht_context_new() with the threads (NULL: its own) and the variables (NULL likewise; by variable of the program) of
- * somebody who outlives it. */
+/* ht_context_new() with the threads of somebody who outlives it; NULL: its own. */
 enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_context_options *opt,
-	struct ht_rt_pool *pool, char *const *variable, struct ht_diags *d,
-	struct ht_context **out);
+	struct ht_rt_pool *pool, struct ht_diags *d, struct ht_context **out);
 struct ht_philox *ht_context_streams(struct ht_context *c); /* by stream of the program */
 const struct ht_program *ht_context_program(const struct ht_context *c);
 struct ht_trace;
@@ -364,6 +362,8 @@ int64_t ht_sizes_extent(
 /* All extents of an output, `dim`, and its bytes. */
 void ht_sizes_output(
 	const struct ht_program *p, size_t i, const int64_t *size, int64_t *dim, size_t *bytes);
+/* Whether the sizes of the inputs tell that of the output; else the run computes it. */
+bool ht_sizes_are_known(const struct ht_program *p, size_t output);
 /* A port as users see it: open extents are -1. */
 struct ht_value_info ht_sizes_describe(
 	struct ht_arena *a, const struct ht_image *x, const struct ht_image_port *port);

@@ -8,6 +8,13 @@
 #include <string.h>
 #include <sys/random.h>
 
+/* Where an output is until its size is known. */
+struct kept_output {
+	void *memory; /* NULL: none yet */
+	size_t bytes;
+	bool used; /* in the current run */
+};
+
 struct ht_context {
 	const struct ht_program *program;
 	struct ht_rt_pool *pool; /* its own; NULL: it has another's */
@@ -15,6 +22,10 @@ struct ht_context {
 	struct ht_seeing *seeing; /* or NULL */
 	const void **in;
 	void **out;
+	char **variable; /* the caller's; NULL: its own */
+	void (*allocate)(void *arg, size_t output, const int64_t *dim, size_t bytes, void **memory);
+	void *allocate_arg;
+	struct kept_output *kept; /* by output; NULL: nobody allocates */
 	bool keep_subnormals;
 	uint64_t iterations;               /* the limit of each loop */
 	uint64_t seed;                     /* of random ops that have none */
@@ -82,11 +93,51 @@ static enum ht_status seed_anew(struct ht_context *c, struct ht_diags *d)
 enum ht_status ht_context_new(const struct ht_program *p, const struct ht_context_options *opt,
 	struct ht_diags *d, struct ht_context **out)
 {
-	return ht_context_sharing(p, opt, NULL, NULL, d, out);
+	return ht_context_sharing(p, opt, NULL, d, out);
+}
+
+static bool is_aligned(const void *p)
+{
+	return p && (uintptr_t)p % HT_IMAGE_ALIGN == 0;
+}
+
+/* What the caller gives instead of memory of the context's. */
+static enum ht_status check_given(
+	const struct ht_program *p, const struct ht_context_options *opt, struct ht_diags *d)
+{
+	if (opt->memory && !is_aligned(opt->memory))
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"ht_context_options: memory is at no multiple of %d", HT_IMAGE_ALIGN);
+	for (size_t i = 0; opt->variable && i < ht_program_variables(p); i++)
+		if (!is_aligned(opt->variable[i]))
+			return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+				"ht_context_options: variable %zu is NULL or at no multiple of %d",
+				i, HT_IMAGE_ALIGN);
+	return HT_OK;
+}
+
+static bool take_given(struct ht_context *c, const struct ht_context_options *opt)
+{
+	size_t n = ht_program_variables(c->program);
+
+	c->allocate = opt->allocate;
+	c->allocate_arg = opt->allocate_arg;
+	if (c->allocate)
+		c->kept = ht_sys_alloc((ht_program_outputs(c->program) + 1) * sizeof *c->kept);
+	if (opt->variable)
+		c->variable = ht_sys_alloc((n + 1) * sizeof *c->variable);
+	for (size_t i = 0; c->variable && i < n; i++)
+		c->variable[i] = opt->variable[i];
+	return (!opt->allocate || c->kept) && (!opt->variable || c->variable);
+}
+
+size_t ht_program_memory(const struct ht_program *p, int threads)
+{
+	return ht_rt_memory_of(&p->rt, threads < 1 ? 1 : threads);
 }
 
 enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_context_options *opt,
-	struct ht_rt_pool *pool, char *const *variable, struct ht_diags *d, struct ht_context **out)
+	struct ht_rt_pool *pool, struct ht_diags *d, struct ht_context **out)
 {
 	struct ht_context_options all = HT_CONTEXT_OPTIONS_INIT;
 	struct ht_context *c;
@@ -111,6 +162,8 @@ enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_co
 		return ht_error(d, HT_E_UNSUPPORTED, HT_NOWHERE,
 			"the program's code is for %s; this machine runs %s", p->info.target,
 			ht_target_host()->name);
+	if (!pool) /* a session's variables are where it says */
+		HT_TRY(check_given(p, opt, d));
 	if (opt->device)
 		HT_TRY(ht_device_find(*opt->device, &cores, d));
 	c = ht_sys_alloc(sizeof *c);
@@ -124,9 +177,9 @@ enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_co
 	if (!pool)
 		pool = c->pool = ht_rt_pool_new_on(
 			opt->threads ? opt->threads : 1, opt->device ? &cores : NULL);
-	if (!c->in || !c->out || !pool)
+	if (!c->in || !c->out || !pool || !take_given(c, opt))
 		goto failed;
-	c->rt = ht_rt_context_new(&p->rt, pool, variable);
+	c->rt = ht_rt_context_new(&p->rt, pool, c->variable, opt->memory);
 	if (!c->rt)
 		goto failed;
 	ht_rt_context_limit(c->rt, c->iterations, opt->cancel);
@@ -157,6 +210,10 @@ void ht_context_free(struct ht_context *c)
 	ht_rt_context_free(c->rt);
 	ht_rt_pool_free(c->pool);
 	ht_seeing_free(c->seeing);
+	for (size_t i = 0; c->kept && i < ht_program_outputs(c->program); i++)
+		free(c->kept[i].memory);
+	free(c->kept);
+	free(c->variable);
 	free(c->in);
 	free(c->out);
 	free(c);
@@ -208,6 +265,91 @@ static enum ht_status check(const struct ht_context *c, const char *what,
 	return HT_OK;
 }
 
+/* ---- outputs whose memory the caller allocates ---- */
+
+static enum ht_status allocate(struct ht_context *c, size_t i, struct ht_diags *d)
+{
+	const struct ht_value_info *v = &c->program->output[i];
+	int64_t few[8], *dim = v->rank <= 8 ? few : ht_sys_alloc((size_t)v->rank * sizeof *dim);
+	size_t bytes;
+	void *to = NULL;
+
+	if (!dim)
+		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+	ht_sizes_output(c->program, i, c->size, dim, &bytes);
+	c->allocate(c->allocate_arg, i, dim, bytes, &to);
+	c->out[i] = to;
+	if (dim != few)
+		free(dim);
+	if (c->kept[i].used && c->out[i] && bytes)
+		memcpy(c->out[i], c->kept[i].memory, bytes);
+	return c->out[i]
+		       ? HT_OK
+		       : ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE,
+				 "the caller allocated no memory for the %zu bytes of output '%s'",
+				 bytes, v->name);
+}
+
+/* Memory for the most that an output of a computed size can have, from the first run that needs it on. */
+static enum ht_status keep_output(struct ht_context *c, size_t i, struct ht_diags *d)
+{
+	struct kept_output *k = &c->kept[i];
+	size_t bytes = (size_t)ht_image_ports(
+		c->program->rt.image)[ht_image_entries(c->program->rt.image)->port +
+				      c->program->inputs + i]
+			       .bytes;
+
+	k->used = true;
+	if (!k->memory)
+		k->memory = ht_rt_memory(bytes);
+	if (!k->memory)
+		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE,
+			"no memory for the %zu bytes that output '%s' may have", bytes,
+			c->program->output[i].name);
+	c->out[i] = k->memory;
+	return HT_OK;
+}
+
+static enum ht_status open_output(struct ht_context *c, size_t i, struct ht_diags *d)
+{
+	return ht_sizes_are_known(c->program, i) ? allocate(c, i, d) : keep_output(c, i, d);
+}
+
+static enum ht_status close_outputs(struct ht_context *c, struct ht_diags *d)
+{
+	for (size_t i = 0; c->kept && i < ht_program_outputs(c->program); i++)
+		if (c->kept[i].used)
+			HT_TRY(allocate(c, i, d));
+	return HT_OK;
+}
+
+/* ---- arrays that overlap ---- */
+
+static bool overlap(const struct ht_array *a, const struct ht_array *b)
+{
+	const char *x = a->data, *y = b->data;
+
+	return x && y && a->bytes && b->bytes && x < y + b->bytes && y < x + a->bytes;
+}
+
+static enum ht_status check_apart(const struct ht_context *c, const struct ht_array *in, size_t ins,
+	const struct ht_array *out, size_t outs, struct ht_diags *d)
+{
+	for (size_t i = 0; i < outs; i++) {
+		for (size_t k = 0; k < ins; k++)
+			if (overlap(&out[i], &in[k]))
+				return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+					"output '%s' overlaps input '%s'",
+					c->program->output[i].name, c->program->input[k].name);
+		for (size_t k = 0; k < i; k++)
+			if (overlap(&out[i], &out[k]))
+				return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+					"output '%s' overlaps output '%s'",
+					c->program->output[i].name, c->program->output[k].name);
+	}
+	return HT_OK;
+}
+
 static enum ht_status take(struct ht_context *c, const struct ht_array *in, size_t ins,
 	const struct ht_array *out, size_t outs, struct ht_diags *d)
 {
@@ -225,11 +367,18 @@ static enum ht_status take(struct ht_context *c, const struct ht_array *in, size
 		c->in[i] = in[i].data ? in[i].data : p->input[i].value;
 	}
 	for (size_t i = 0; i < outs; i++) {
+		if (c->allocate) {
+			c->kept[i].used = false;
+			if (!out[i].data) {
+				HT_TRY(open_output(c, i, d));
+				continue;
+			}
+		}
 		if (!is_as_compiled(&p->output[i], &out[i]))
 			HT_TRY(check(c, "output", &p->output[i], i, &out[i], d));
 		c->out[i] = out[i].data;
 	}
-	return HT_OK;
+	return check_apart(c, in, ins, out, outs, d);
 }
 
 enum ht_status ht_context_run(struct ht_context *c, const struct ht_array *in, size_t ins,
@@ -243,7 +392,7 @@ enum ht_status ht_context_run(struct ht_context *c, const struct ht_array *in, s
 	c->ran = ht_rt_run(c->rt, c->in, c->out, !c->keep_subnormals, &fault);
 	HT_TRY(ht_program_files_check(c->program, d));
 	if (c->ran)
-		return HT_OK;
+		return close_outputs(c, d);
 	if (fault.code == HT_EXEC_DAMAGED)
 		return ht_artefact_refuse(&c->program->artefact, d, "its weights are damaged");
 	return ht_fault_tell(c->program, &fault, c->iterations, c->seeing != NULL, d);

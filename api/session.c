@@ -235,11 +235,13 @@ static enum ht_status bind(void *arg)
 	opt.cancel = s->opt.cancel;
 	opt.guard = HT_GUARD_NONE;
 	opt.max_iterations = 0;
+	opt.memory = NULL;
+	opt.allocate = NULL;
 	HT_TRY(take_variables(s, a->e, a->d));
+	opt.variable = (void *const *)a->e->memory;
 	if (!ht_target_runs(a->e->program->info.target))
 		return HT_OK;
-	HT_TRY(ht_context_sharing(
-		a->e->program, &opt, s->pool, a->e->memory, a->d, &a->e->context));
+	HT_TRY(ht_context_sharing(a->e->program, &opt, s->pool, a->d, &a->e->context));
 	take_streams(s, a->e);
 	return HT_OK;
 }

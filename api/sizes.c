@@ -127,6 +127,26 @@ enum ht_status ht_program_output_for(const struct ht_program *p, const struct ht
 	return HT_OK;
 }
 
+static bool is_computed(const struct ht_image *x, int64_t extent)
+{
+	for (uint32_t i = extent < 0 ? (uint32_t)-extent : 0; i;
+		i = ht_image_expressions(x)[i - 1].times)
+		if (ht_image_sizes(x)[ht_image_expressions(x)[i - 1].size].computed)
+			return true;
+	return false;
+}
+
+bool ht_sizes_are_known(const struct ht_program *p, size_t output)
+{
+	const struct ht_image *x = p->rt.image;
+	const struct ht_image_port *port = output_port(p, output);
+
+	for (uint32_t k = 0; k < port->rank; k++)
+		if (is_computed(x, ht_image_dims(x)[port->dim + k]))
+			return false;
+	return true;
+}
+
 struct ht_value_info ht_sizes_describe(
 	struct ht_arena *a, const struct ht_image *x, const struct ht_image_port *port)
 {

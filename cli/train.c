@@ -136,12 +136,33 @@ static enum ht_status find_train_op(struct training *t)
 				 "several");
 }
 
+/* An artefact's steps are compiled; what would change them is refused. */
+static enum ht_status check_compiled(const struct training *t)
+{
+	static const enum option compiled[] = { OPTION_TRAIN_OP, OPTION_LOSS_SCALE, OPTION_INIT_OP,
+		OPTION_SIGNATURE, OPTION_CONFIG };
+
+	for (size_t i = 0; i < sizeof compiled / sizeof *compiled; i++)
+		if (option_on(t->c, compiled[i]))
+			return fail(HT_E_USAGE,
+				"--%s: %s is compiled already; state it to compile --entry",
+				option_rows[compiled[i]].name, t->c->model);
+	if (sides_wanted(t->c) || dump_tee(t->c))
+		return fail(HT_E_USAGE, "%s: dumps, and policies side by side, need the model",
+			t->c->model);
+	return HT_OK;
+}
+
 enum ht_status train_open_model(struct training *t)
 {
 	struct ht_load_options opt = HT_LOAD_OPTIONS_INIT;
 	struct cli *c = t->c;
 	enum ht_status st;
 
+	if (ht_is_artefact(c->model)) {
+		st = check_compiled(t);
+		return st == HT_OK ? phases_read(c, NULL, t->steps, t->loop, &t->phases) : st;
+	}
 	opt.signature = option(c, OPTION_SIGNATURE, NULL);
 	st = ht_model_load(c->model, &opt, c->diags, &t->model);
 	if (st == HT_OK)
@@ -172,28 +193,47 @@ enum ht_status train_open_session(struct training *t)
 	opt.seed = (uint64_t)t->seed;
 	opt.seeded = 1;
 	st = ht_session_new(&opt, t->c->diags, &t->session);
-	if (st == HT_OK)
+	if (st == HT_OK && t->model) /* an artefact has its own */
 		st = ht_session_scale_loss(
 			t->session, t->loss, option(t->c, OPTION_LOSS_SCALE, "none"), t->c->diags);
+	return st;
+}
+
+/* Of the model, or of the artefact, which has a variant for the policy of each kind of phase. */
+static enum ht_status open_entry(
+	struct training *t, enum ht_phase_kind kind, const struct entry_wanted *w, struct entry *e)
+{
+	struct cli *c = t->c;
+	enum ht_status st;
+
+	if (!t->model)
+		return entry_load(c, t->session,
+			kind != HT_PHASE_ORIGINAL     ? ht_phase_policy(kind, phases_are_v2(c))
+			: option_on(c, OPTION_POLICY) ? option(c, OPTION_POLICY, NULL)
+						      : NULL,
+			w, e);
+	t->compile.policy = kind == HT_PHASE_ORIGINAL ? t->policy : t->phases.low[kind];
+	st = entry_open(c, t->session, t->model, &t->compile, w, e);
+	t->compile.policy = t->policy;
 	return st;
 }
 
 static enum ht_status open_eval(struct training *t)
 {
 	struct data *d = &t->eval_data;
-	struct entry_wanted w = { "evaluation", t->measured, t->measures, d, OPTION_EVAL_FEED, 0,
-		0 };
+	struct entry_wanted w = { "evaluation", "evaluation", t->measured, t->measures, d,
+		OPTION_EVAL_FEED, 0, 0 };
 	enum ht_status st = HT_OK;
 	int64_t rest = d->count % t->batch;
 
 	if (d->count >= t->batch) {
 		w.batch = t->batch;
-		st = entry_open(t->c, t->session, t->model, &t->compile, &w, &t->eval);
+		st = open_entry(t, HT_PHASE_ORIGINAL, &w, &t->eval);
 	}
 	if (st == HT_OK && rest) {
 		w.name = "evaluation of the last rows";
 		w.batch = rest;
-		st = entry_open(t->c, t->session, t->model, &t->compile, &w, &t->rest);
+		st = open_entry(t, HT_PHASE_ORIGINAL, &w, &t->rest);
 	}
 	return st;
 }
@@ -222,18 +262,16 @@ static enum ht_status open_steps(struct training *t)
 {
 	static const char *const names[HT_PHASE_KINDS] = { "step", "step in float16",
 		"step in bfloat16" };
-	struct entry_wanted w = { NULL, t->output, t->outputs, &t->data, OPTION_FEED, t->batch,
-		t->steps };
+	struct entry_wanted w = { NULL, "step", t->output, t->outputs, &t->data, OPTION_FEED,
+		t->batch, t->steps };
 	enum ht_status st = HT_OK;
 
 	for (int i = 0; i < HT_PHASE_KINDS && st == HT_OK; i++) {
 		if (!t->phases.used[i])
 			continue;
 		w.name = names[i];
-		t->compile.policy = i == HT_PHASE_ORIGINAL ? t->policy : t->phases.low[i];
-		st = entry_open(t->c, t->session, t->model, &t->compile, &w, &t->step[i]);
+		st = open_entry(t, (enum ht_phase_kind)i, &w, &t->step[i]);
 	}
-	t->compile.policy = t->policy;
 	t->compile.tee = HT_TEE_NOTHING; /* evaluations show none */
 	return st;
 }
@@ -328,7 +366,7 @@ enum ht_status train_begin(struct training *t)
 		return resume(t);
 	if (from)
 		st = ht_session_restore(t->session, t->model, from, NULL, t->c->diags);
-	if (st == HT_OK)
+	if (st == HT_OK && t->model) /* an artefact has first values */
 		st = ht_session_initialise(t->session, t->model, option(t->c, OPTION_INIT_OP, NULL),
 			&t->compile, t->c->diags);
 	return st;

@@ -81,9 +81,10 @@ struct entry {
 	size_t ins, outs;
 	int64_t batch;
 };
-/* Compiles `outputs` of the model for `batch` rows; the inputs are those of `d` and of the option `feeds`. */
+/* Compiles `outputs` of the model for `batch` rows; the inputs are those of `d` and of the option `feeds`.  Without a model it takes entry
+ * `stored` of the artefact, which has to have these outputs, in this order. */
 struct entry_wanted {
-	const char *name;
+	const char *name, *stored;
 	const char *const *output;
 	size_t outputs;
 	const struct data *data;
@@ -92,6 +93,9 @@ struct entry_wanted {
 };
 enum ht_status entry_open(struct cli *c, struct ht_session *s, struct ht_model *m,
 	struct ht_compile_options *opt, const struct entry_wanted *w, struct entry *e);
+/* Takes the entry of the artefact that is trained, its variant of this policy (NULL: of the first), into the session. */
+enum ht_status entry_load(struct cli *c, struct ht_session *s, const char *policy,
+	const struct entry_wanted *w, struct entry *e);
 /* Fills the inputs with the rows `row`, as many as the batch has, and values of step `step`, and runs the entry. */
 enum ht_status entry_run(
 	struct cli *c, struct ht_session *s, struct entry *e, const int64_t *row, int64_t step);
@@ -131,6 +135,8 @@ struct phases {
 	bool used[HT_PHASE_KINDS];             /* a phase has this kind */
 	struct ht_policy *low[HT_PHASE_KINDS]; /* the policy of this kind; NULL: the user's */
 };
+/* Whether the policies of phases are those of precision_mode_v2. */
+bool phases_are_v2(const struct cli *c);
 /* `own`: the user's policy; NULL: none, so that types stay as they are.  `loop`: the steps of a loop. */
 enum ht_status phases_read(struct cli *c, const struct ht_policy *own, long long steps,
 	long long loop, struct phases *p);

@@ -142,19 +142,25 @@ static bool is_fed(
 	return false;
 }
 
+static enum ht_status not_fed(const struct entry_wanted *w, const struct ht_value_info *v)
+{
+	char text[256];
+
+	return fail(HT_E_USAGE,
+		"%s: input '%s', %s, is not fed: --%s %s=@FILE.npy or --%s %s=VALUE", w->name,
+		v->name, input_text(v, text, sizeof text),
+		w->feeds == OPTION_FEED ? "data" : "eval", v->name, option_rows[w->feeds].name,
+		v->name);
+}
+
 static enum ht_status check_fed(
 	const struct cli *c, const struct ht_model *m, const struct entry_wanted *w)
 {
 	struct ht_value_info v;
-	char text[256];
 
 	for (size_t i = 0; ht_model_input(m, i, &v); i++)
 		if (!v.value && !is_fed(c, m, w, i))
-			return fail(HT_E_USAGE,
-				"%s: input '%s', %s, is not fed: --%s %s=@FILE.npy or --%s %s=VALUE",
-				w->name, v.name, input_text(&v, text, sizeof text),
-				w->feeds == OPTION_FEED ? "data" : "eval", v.name,
-				option_rows[w->feeds].name, v.name);
+			return not_fed(w, &v);
 	return HT_OK;
 }
 
@@ -286,6 +292,91 @@ static enum ht_status make_arrays(struct cli *c, struct entry *e, const struct e
 		ht_program_output(e->program, i, &v);
 		st = array_make(&e->out[i], v.dtype, v.rank, v.dim);
 		e->out_view[i] = e->out[i].a;
+	}
+	return st;
+}
+
+/* ---- entries of an artefact ---- */
+
+static bool is_named(const struct ht_program *p, const char *name, size_t output)
+{
+	size_t i;
+
+	return ht_program_output_named(p, name, &i) && i == output;
+}
+
+/* Whether it has the outputs that are wanted; a train op has none. */
+static enum ht_status check_outputs(
+	const struct cli *c, const struct entry_wanted *w, const struct ht_program *p)
+{
+	for (size_t i = 0; i < w->outputs && w->output[i]; i++)
+		if (!is_named(p, w->output[i], i))
+			return fail(HT_E_USAGE, "%s: output %zu of entry '%s' is not '%s'",
+				c->model, i + 1, w->stored, w->output[i]);
+	return HT_OK;
+}
+
+static enum ht_status check_names(
+	const struct cli *c, const struct entry_wanted *w, const struct ht_program *p)
+{
+	char name[1024];
+	size_t at;
+
+	for (size_t i = 0; i < w->data->n; i++)
+		if (!ht_program_input_named(p, w->data->rows[i].name, &at))
+			return fail(HT_E_USAGE, "%s: entry '%s' has no input '%s'", c->model,
+				w->stored, w->data->rows[i].name);
+	for (size_t i = 0; i < feeds_of(c, w->feeds); i++) {
+		const char *s = c->option[w->feeds].value[i];
+
+		snprintf(name, sizeof name, "%.*s", (int)feed_name(s), s);
+		if (!feed_name(s) || !ht_program_input_named(p, name, &at))
+			return fail(HT_E_USAGE, "--%s %s: entry '%s' has no such input",
+				option_rows[w->feeds].name, s, w->stored);
+	}
+	return HT_OK;
+}
+
+static enum ht_status load_entry(struct cli *c, struct ht_session *s, const char *policy,
+	const struct entry_wanted *w, struct entry *e)
+{
+	struct ht_artefact_options opt = HT_ARTEFACT_OPTIONS_INIT;
+	struct ht_program *p;
+	enum ht_status st = artefact_trust(c, &opt);
+
+	opt.entry = w->stored;
+	opt.policy = policy;
+	opt.batch = w->batch;
+	opt.target = option_on(c, OPTION_TARGET) ? option(c, OPTION_TARGET, NULL) : NULL;
+	if (st == HT_OK)
+		st = ht_program_load(c->model, &opt, c->diags, &p);
+	if (st == HT_OK)
+		st = ht_session_take(s, w->name, p, c->diags);
+	if (st != HT_OK)
+		return st;
+	e->program = ht_session_program(s, w->name);
+	st = check_outputs(c, w, e->program);
+	return st == HT_OK ? check_names(c, w, e->program) : st;
+}
+
+enum ht_status entry_load(struct cli *c, struct ht_session *s, const char *policy,
+	const struct entry_wanted *w, struct entry *e)
+{
+	struct ht_value_info v;
+	enum ht_status st;
+
+	*e = (struct entry){ .name = w->name, .batch = w->batch };
+	st = load_entry(c, s, policy, w, e);
+	for (size_t i = 0; st == HT_OK && ht_program_input(e->program, i, &v); i++)
+		if (rows_named(e, w->data, i) && rows_named(e, w->data, i)->records)
+			st = records_fit(
+				c, (struct rows *)(uintptr_t)rows_named(e, w->data, i), &v);
+	if (st == HT_OK)
+		st = make_arrays(c, e, w);
+	for (size_t i = 0; st == HT_OK && i < e->ins; i++) {
+		ht_program_input(e->program, i, &v);
+		if (!v.value && !e->in_view[i].data)
+			st = not_fed(w, &v);
 	}
 	return st;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_family_v2(const struct cli *c)
+bool phases_are_v2(const struct cli *c)
 {
 	for (size_t i = 0; i < c->settings; i++)
 		if (strstr(c->setting[i].name, "precision_mode_v2"))
@@ -53,7 +53,7 @@ static enum ht_status read_target(struct cli *c, struct ht_train_phases_options 
 
 static enum ht_status open_policies(struct cli *c, struct phases *p)
 {
-	bool v2 = is_family_v2(c);
+	bool v2 = phases_are_v2(c);
 	enum ht_status st = HT_OK;
 
 	for (int i = HT_PHASE_FAST; i < HT_PHASE_KINDS && st == HT_OK; i++)

@@ -29,22 +29,37 @@ static void meet(void *pool)
 	ht_pool_barrier(pool);
 }
 
-static bool make_memory(struct ht_rt_context *c)
+static size_t bytes_of(const struct ht_exec_needs *n, int threads)
+{
+	return ht_exec_common_bytes(n) + ht_exec_thread_bytes(n) * (size_t)threads;
+}
+
+size_t ht_rt_memory_of(const struct ht_rt_program *p, int threads)
+{
+	const struct ht_exec_limits limits = HT_EXEC_LIMITS_INIT;
+	struct ht_exec_needs needs;
+
+	return ht_exec_needs_of(p->image, 0, &limits, &needs) ? bytes_of(&needs, threads) : 0;
+}
+
+static bool make_memory(struct ht_rt_context *c, char *memory)
 {
 	struct ht_exec *x = &c->exec;
 
 	if (!ht_exec_needs_of(x->image, x->entry, &x->limits, &x->needs))
 		return false;
-	c->memory_bytes = ht_exec_common_bytes(&x->needs) +
-			  ht_exec_thread_bytes(&x->needs) * (size_t)c->threads.threads;
-	c->memory = ht_rt_memory(c->memory_bytes);
+	c->memory_bytes = bytes_of(&x->needs, c->threads.threads);
+	if (!memory)
+		memory = c->own = ht_rt_memory(c->memory_bytes);
+	c->memory = memory;
 	if (!c->memory)
 		return false;
 	ht_exec_lay_out(x, c->memory);
 	return true;
 }
 
-static bool make(struct ht_rt_context *c, struct ht_rt_pool *pool, char *const *variable)
+static bool make(
+	struct ht_rt_context *c, struct ht_rt_pool *pool, char *const *variable, char *memory)
 {
 	const struct ht_image *image = c->program->image;
 
@@ -64,18 +79,18 @@ static bool make(struct ht_rt_context *c, struct ht_rt_pool *pool, char *const *
 		c->variables = ht_rt_memory((size_t)ht_image_variable_bytes(image));
 	c->exec.links.variables = c->variables;
 	return c->ns && c->stream && (variable || c->variables) && (!HT_POISONS || c->lives) &&
-	       make_memory(c);
+	       make_memory(c, memory);
 }
 
 struct ht_rt_context *ht_rt_context_new(
-	const struct ht_rt_program *p, struct ht_rt_pool *pool, char *const *variable)
+	const struct ht_rt_program *p, struct ht_rt_pool *pool, char *const *variable, char *memory)
 {
 	struct ht_rt_context *c = calloc(1, sizeof *c);
 
 	if (!c)
 		return NULL;
 	c->program = p;
-	if (!make(c, pool, variable)) {
+	if (!make(c, pool, variable, memory)) {
 		ht_rt_context_free(c);
 		return NULL;
 	}
@@ -185,7 +200,7 @@ void ht_rt_context_free(struct ht_rt_context *c)
 	ht_lives_free(c->lives);
 	ht_trace_free(c->trace);
 	ht_counters_free(c->counters);
-	free(c->memory);
+	free(c->own);
 	free(c->ns);
 	free(c->stream);
 	free(c->stamp);

@@ -32,6 +32,7 @@ struct ht_rt_context {
 	struct ht_guarded *guarded; /* or NULL */
 	struct ht_lives *lives;     /* or NULL */
 	char *memory;               /* of the run, but for guarded buffers */
+	char *own;                  /* `memory`, if it is not the caller's */
 	size_t memory_bytes;
 	struct ht_philox *stream; /* of the next run, by number */
 	char *variables;

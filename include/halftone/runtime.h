@@ -244,9 +244,24 @@ struct ht_context_options {
 	/* The device on whose cores runs are, those of the caller's thread as well, as far as that may run on them
 	 * (ht_use_device() says what a device is).  It is read by ht_context_new().  NULL: wherever the thread may run. */
 	const int32_t *device;
+	/* Memory of the caller, who frees it after the context.  For the runs, instead of the context's own: ht_program_memory() bytes at a
+	 * multiple of 64, of any content, for one context.  NULL: the context's own. */
+	void *memory;
+	/* For the variables: an address for each variable of the program, a multiple of 64, of as many bytes as ht_program_variable() says.
+	 * They are used as they are: the caller writes the values, or calls ht_context_reset().  Contexts may share them, also those of several
+	 * programs, unless one of these runs while another uses them.  NULL: the context's own. */
+	void *const *variable;
+	/* Gives the memory of output `output`, whose array in ht_context_run() has no data, once its size is known: `bytes` of it, of the
+	 * extents `dim`.  It is called in the thread of that call, before the run where the sizes of the inputs tell the size, else behind it,
+	 * and then the elements are copied.  *memory is where it puts the address; NULL ends the call with HT_E_ENVIRONMENT.  NULL: each output has data. */
+	void (*allocate)(void *arg, size_t output, const int64_t *dim, size_t bytes, void **memory);
+	void *allocate_arg;
 };
 #define HT_CONTEXT_OPTIONS_INIT                                                                    \
-	{ sizeof(struct ht_context_options), 0, HT_GUARD_NONE, 0, 0, NULL, 0, 0, 0, 0, 0, NULL }
+	{ sizeof(struct ht_context_options), 0, HT_GUARD_NONE, 0, 0, NULL, 0, 0, 0, 0, 0, NULL,    \
+		NULL, NULL, NULL, NULL }
+/* The bytes of `memory` for runs on `threads` threads (from 1 on), whatever the sizes of inputs are; 0: more than there can be. */
+HT_API size_t ht_program_memory(const struct ht_program *p, int threads);
 /* At most `n` contexts of the program run at once; others wait for their turns, in the order in which they asked, and may be
  * cancelled while they wait (`cancel`; it is looked at every 10 ms).  0: any number.  Call it while no context of the
  * program runs. */
@@ -277,8 +292,13 @@ HT_API void ht_context_reset(struct ht_context *c);
 /* Runs the program once.  `in` and `out` are in the order of the program's inputs and outputs.
  * Their types, shapes and sizes must be those of the program, where these are open those that
  * ht_program_output_for() gives; else the status is HT_E_INPUT.  What ht_context_output() then gives may be smaller.  The
- * data of an input that has a default may be NULL.  The call allocates nothing.  A fault of the
- * graph (division by zero, an index out of range) is HT_E_INPUT. */
+ * data of an input that has a default may be NULL.  The call allocates nothing, unless an output has no data
+ * (ht_context_options.allocate; its `bytes` and `dim` are not read then).  A fault of the
+ * graph (division by zero, an index out of range) is HT_E_INPUT.
+ *
+ * Inputs are read and never written to, so several may be the same memory, also of variables' values that the run does not change.  An output is
+ * memory of its own: it may neither overlap an input nor another output (HT_E_USAGE), nor a variable.  To have a run change memory in place, as by a donated input, make
+ * it a variable (ht_context_options.variable).  No address is kept behind the call. */
 HT_API enum ht_status ht_context_run(struct ht_context *c, const struct ht_array *in, size_t ins,
 	const struct ht_array *out, size_t outs, struct ht_diags *d);
 /* Gives output `i` as the last run left it, of which some sizes may depend on data, such as how many elements Where finds:

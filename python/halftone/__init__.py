@@ -26,14 +26,14 @@ from ._program import Context, Info, Program, diff, is_artefact, manifest, save,
 from ._records import EventFile, Feature, Records
 from ._report import Report
 from ._search import Search, search
-from ._session import Counters, Loop, LossScale, Session
+from ._session import Counters, Entries, Loop, LossScale, Session
 from ._tables import (
     Option, build_info, check_option, check_settings, config, fusions, measure_rates, option, options, ops, passes, policies,
     profiles, targets, use_device,
 )
 
 __all__ = [
-    'Comparison', 'Context', 'Counters', 'EventFile', 'Feature', 'HalftoneError', 'HalftoneWarning', 'Info', 'InputError', 'InternalError',
+    'Comparison', 'Context', 'Counters', 'Entries', 'EventFile', 'Feature', 'HalftoneError', 'HalftoneWarning', 'Info', 'InputError', 'InternalError',
     'LimitError', 'Loop', 'LossScale', 'Message', 'Model', 'Option', 'Policy', 'Program', 'Records', 'Report', 'Search', 'Session',
     'SystemFailure', 'Tensor', 'UnsupportedError', 'UsageError', 'Verdict', '__version__', 'aot', 'build_info', 'cache', 'check_option',
     'check_settings', 'compare',

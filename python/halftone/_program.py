@@ -491,14 +491,15 @@ class Program(Owner):
     @classmethod
     def load(cls, path: Any, *, policy: str | None = None, target: str | None = None, batch: int = 0,
              inputs: Mapping[str, tuple[int | str | None, ...]] | None = None, verify: bool = False,
-             require_signature: Any = None) -> Program:
+             require_signature: Any = None, entry: str | None = None) -> Program:
         """Loads an artefact (`program.save()`, `halftone compile -o m.htx`).
 
+        `entry` names one of several programs over the same variables, which Entries can run together (docs/artefact.md).
         `policy`, `target`, `batch` and the shapes in `inputs` choose one of several variants.  With `verify`
         every byte is held against its SHA-256; `require_signature` is the PEM file of the public key that has
         to have signed it.  The file must not be written to while the program lives.
         """
-        options, keep = artefact_options(policy, target, batch, inputs, verify, require_signature)
+        options, keep = artefact_options(policy, target, batch, inputs, verify, require_signature, entry)
         return cls(created(lib.ht_program_free, lib.ht_program_load, raw(path), ctypes.byref(options), long=True,
                            keeps=(keep,)))
 
@@ -605,10 +606,10 @@ class Program(Owner):
 
 
 def artefact_options(policy: str | None, target: str | None, batch: int, inputs: Any, verify: bool,
-                     signature: Any) -> tuple[Any, Any]:
+                     signature: Any, entry: str | None = None) -> tuple[Any, Any]:
     """A struct ht_artefact_options, and what it refers to."""
     options = filled(_api.ht_artefact_options_init(), dict(
-        policy=policy, target=target, batch=batch or 0, verify_full=int(verify), require_signature=signature))
+        policy=policy, target=target, batch=batch or 0, verify_full=int(verify), require_signature=signature, entry=entry))
     values = (_api.ht_value_info * len(inputs or {}))()
     for v, (name, shape) in zip(values, (inputs or {}).items()):
         v.name, v.rank = raw(name), len(shape)

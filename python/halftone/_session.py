@@ -12,6 +12,7 @@ from ._arrays import Tensor, checked, code_of, dense, numpy_dtype, tensor_of
 from ._errors import UsageError, Verdict
 from ._library import Owner, call, created, filled, int64, lib, long_call, names, raw, raw_or_none, text
 from ._model import Model, Struct, compile_options
+from ._program import artefact_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,7 +108,114 @@ class _Entry:
                     self.defaults.add(i)
 
 
-class Session(Owner):
+class _Variables(Owner):
+    """Variables, and runs of the entries that have them."""
+    __slots__ = ()
+
+    def _run_entry(self, entry: _Entry, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        import numpy
+        ins = (_api.ht_array * len(entry.inputs))()
+        given = {name.removesuffix(':0'): x for name, x in feeds.items()}
+        held = []
+        for i, t in enumerate(entry.inputs):
+            if t.name not in given and i not in entry.defaults:
+                raise UsageError(f'input {t.name!r} is not fed')
+            array = checked(f'input {t.name!r}', dense(f'input {t.name!r}', given[t.name], t), t) if t.name in given else None
+            held.append(array)
+            shape = tuple(n or 0 for n in t.shape or ())
+            ins[i].dtype, ins[i].rank, ins[i].dim = code_of(t.dtype), len(shape), (ctypes.c_int64 * len(shape))(*shape)
+            ins[i].data = array.address if array else None
+            ins[i].bytes = array.bytes if array else _bytes(t)
+        outs, results = (_api.ht_array * len(entry.outputs))(), {}
+        for a, t in zip(outs, entry.outputs):
+            results[t.name] = r = numpy.empty([n or 0 for n in t.shape or ()], numpy_dtype(t.dtype))
+            a.data, a.bytes, a.dtype, a.rank = r.ctypes.data, r.nbytes, code_of(t.dtype), r.ndim
+            a.dim = (ctypes.c_int64 * r.ndim)(*r.shape)
+        run = long_call if entry.long else call
+        begun = perf_counter()
+        self._alone(lambda: run(lib.ht_session_run, self._handle, entry.name, ins, len(ins), outs, len(outs)))
+        entry.long = perf_counter() - begun > _LONG
+        return results
+
+    def variables(self) -> dict[str, Any]:
+        """The variables that have values, as copies, by name."""
+        import numpy
+        got = {}
+        for i in range(lib.ht_session_variables(self._handle)):
+            v = _api.ht_value_info()
+            lib.ht_session_variable(self._handle, i, v)
+            if v.value:
+                t = tensor_of(v)
+                got[t.name] = numpy.empty([n or 0 for n in t.shape or ()], numpy_dtype(t.dtype))
+                ctypes.memmove(got[t.name].ctypes.data, v.value, got[t.name].nbytes)
+        return got
+
+    def assign(self, values: Mapping[str, Any]) -> None:
+        """Sets variables by name."""
+        known = {}
+        for i in range(lib.ht_session_variables(self._handle)):
+            v = _api.ht_value_info()
+            lib.ht_session_variable(self._handle, i, v)
+            known[text(v.name)] = i, tensor_of(v)
+        for name, value in values.items():
+            if name not in known:
+                raise UsageError(f'the session has no variable {name!r}')
+            i, t = known[name]
+            a, d = _api.ht_array(), checked(f'variable {name!r}', dense(f'variable {name!r}', value, t), t)
+            a.data, a.bytes, a.dtype, a.rank = d.address, d.bytes, code_of(t.dtype), len(d.shape)
+            a.dim = (ctypes.c_int64 * len(d.shape))(*d.shape)
+            call(lib.ht_session_assign, self._handle, i, ctypes.byref(a))
+
+
+class Entries(_Variables):
+    """Programs of artefacts over one set of variables (docs/artefact.md), without their model: for one thread at a time.
+
+    >>> entries = ht.Entries()
+    >>> entries.load('m.htx', entry='step', policy='allow_mix_precision_bf16')
+    >>> entries.run('step', x=x, y=y)['loss']
+    """
+    __slots__ = ('_entries',)
+
+    def __init__(self, *, threads: int = 1, seed: int | None = None):
+        made = filled(_api.ht_session_options_init(), dict(
+            threads=threads, seeded=int(seed is not None), seed=0 if seed is None else int64('seed', seed)))
+        self._held = created(lib.ht_session_free, lib.ht_session_new, ctypes.byref(made))
+        self._entries: dict[str, _Entry] = {}
+
+    def load(self, path: Any, *, entry: str | None = None, name: str | None = None, policy: str | None = None, target: str | None = None,
+             batch: int = 0, inputs: Mapping[str, tuple[int | str | None, ...]] | None = None, require_signature: Any = None) -> None:
+        """Adds an entry of an artefact as `name`, which is the entry's own if it is not given; the rest is as for Program.load().
+
+        Variables that nobody had before begin with the artefact's values.
+        """
+        options, keep = artefact_options(policy, target, batch, inputs, False, require_signature, entry)
+        program = ctypes.c_void_p()
+        long_call(lib.ht_program_load, raw(path), ctypes.byref(options), late=(ctypes.byref(program),))
+        info = _api.ht_program_info_init()
+        lib.ht_program_about(program, info)
+        name = name or text(info.entry) or 'entry'
+        call(lib.ht_session_take, self._handle, raw(name), program)
+        self._entries[name] = _Entry(name, lib.ht_session_program(self._handle, raw(name)), keep)
+
+    def run(self, name: str, feeds: Mapping[str, Any] | None = None, **named: Any) -> dict[str, Any]:
+        """Runs an entry once, and returns its outputs by name."""
+        if name not in self._entries:
+            raise UsageError(f'there is no entry {name!r}; there are {", ".join(map(repr, self._entries)) or "none"}')
+        return self._run_entry(self._entries[name], {**(feeds or {}), **named})
+
+    def save(self, prefix: Any) -> None:
+        """Writes a checkpoint that TensorFlow restores: PREFIX.index and its shard."""
+        self._alone(lambda: long_call(lib.ht_session_save, self._handle, raw(prefix)))
+
+    def restore(self, prefix: Any) -> None:
+        """Gives the variables the values of a checkpoint.  Of one that save() wrote, runs go on with the same bits."""
+        long_call(lib.ht_session_restore, self._handle, None, raw(prefix), None)
+
+    def __repr__(self) -> str:
+        return '<Entries, closed>' if self.closed else f'<Entries: {", ".join(self._entries)}>'
+
+
+class Session(_Variables):
     """The variables of a model, and what runs over them: steps of a training, evaluations, checkpoints.
 
     Made by Model.session(); for one thread at a time.
@@ -157,31 +265,9 @@ class Session(Owner):
         return self._entries[key]
 
     def _run(self, entry: _Entry, feeds: Mapping[str, Any]) -> dict[str, Any]:
-        import numpy
         if not self._begun:
             self.initialise()
-        ins = (_api.ht_array * len(entry.inputs))()
-        given = {name.removesuffix(':0'): x for name, x in feeds.items()}
-        held = []
-        for i, t in enumerate(entry.inputs):
-            if t.name not in given and i not in entry.defaults:
-                raise UsageError(f'input {t.name!r} is not fed')
-            array = checked(f'input {t.name!r}', dense(f'input {t.name!r}', given[t.name], t), t) if t.name in given else None
-            held.append(array)
-            shape = tuple(n or 0 for n in t.shape or ())
-            ins[i].dtype, ins[i].rank, ins[i].dim = code_of(t.dtype), len(shape), (ctypes.c_int64 * len(shape))(*shape)
-            ins[i].data = array.address if array else None
-            ins[i].bytes = array.bytes if array else _bytes(t)
-        outs, results = (_api.ht_array * len(entry.outputs))(), {}
-        for a, t in zip(outs, entry.outputs):
-            results[t.name] = r = numpy.empty([n or 0 for n in t.shape or ()], numpy_dtype(t.dtype))
-            a.data, a.bytes, a.dtype, a.rank = r.ctypes.data, r.nbytes, code_of(t.dtype), r.ndim
-            a.dim = (ctypes.c_int64 * r.ndim)(*r.shape)
-        run = long_call if entry.long else call
-        begun = perf_counter()
-        self._alone(lambda: run(lib.ht_session_run, self._handle, entry.name, ins, len(ins), outs, len(outs)))
-        entry.long = perf_counter() - begun > _LONG
-        return results
+        return self._run_entry(entry, feeds)
 
     def step(self, feeds: Mapping[str, Any] | None = None, **named: Any) -> dict[str, Any]:
         """Runs the training op once, and returns the loss and the session's other fetches by name.
@@ -259,35 +345,6 @@ class Session(Owner):
         if not lib.ht_session_loss_scale(self._handle, made):
             return None
         return LossScale(made.scale, made.good, made.bad, made.runs, made.skipped, bool(made.finite), bool(made.diverges))
-
-    def variables(self) -> dict[str, Any]:
-        """The variables that have values, as copies, by name."""
-        import numpy
-        got = {}
-        for i in range(lib.ht_session_variables(self._handle)):
-            v = _api.ht_value_info()
-            lib.ht_session_variable(self._handle, i, v)
-            if v.value:
-                t = tensor_of(v)
-                got[t.name] = numpy.empty([n or 0 for n in t.shape or ()], numpy_dtype(t.dtype))
-                ctypes.memmove(got[t.name].ctypes.data, v.value, got[t.name].nbytes)
-        return got
-
-    def assign(self, values: Mapping[str, Any]) -> None:
-        """Sets variables by name."""
-        known = {}
-        for i in range(lib.ht_session_variables(self._handle)):
-            v = _api.ht_value_info()
-            lib.ht_session_variable(self._handle, i, v)
-            known[text(v.name)] = i, tensor_of(v)
-        for name, value in values.items():
-            if name not in known:
-                raise UsageError(f'the session has no variable {name!r}')
-            i, t = known[name]
-            a, d = _api.ht_array(), checked(f'variable {name!r}', dense(f'variable {name!r}', value, t), t)
-            a.data, a.bytes, a.dtype, a.rank = d.address, d.bytes, code_of(t.dtype), len(d.shape)
-            a.dim = (ctypes.c_int64 * len(d.shape))(*d.shape)
-            call(lib.ht_session_assign, self._handle, i, ctypes.byref(a))
 
     def save(self, directory: Any) -> str:
         """Writes a checkpoint that TensorFlow restores, as ckpt-STEPS in a folder, and returns its prefix.

@@ -572,6 +572,112 @@ static int32_t run_counter(struct ht_context *c, int32_t x0)
 	return y[0];
 }
 
+/* ---- memory of the caller's ---- */
+
+struct given {
+	void *memory; /* NULL: there is none */
+	int64_t dim;
+	size_t output, bytes;
+};
+
+static void give(void *arg, size_t output, const int64_t *dim, size_t bytes, void **memory)
+{
+	struct given *g = (struct given *)arg;
+
+	g->output = output;
+	g->dim = dim[0];
+	g->bytes = bytes;
+	*memory = g->memory;
+}
+
+/* Variables and the memory of runs are the caller's; two contexts share the variables. */
+static void memory_of_the_caller(const struct ht_program *p)
+{
+	static const int64_t dim[] = { 2 };
+	struct ht_context_options opt = HT_CONTEXT_OPTIONS_INIT;
+	size_t bytes = ht_program_memory(p, 1);
+	char *all = (char *)calloc(1, bytes + 256), *at = all + (64 - (uintptr_t)all % 64);
+	void *variable = at;
+	int32_t x[4] = { 1, 1, 0, 0 }, *v = (int32_t *)variable;
+	struct ht_array in = array(x, 8, HT_I32, 1, dim), out = array(x + 1, 8, HT_I32, 1, dim);
+	struct ht_context *c, *other;
+
+	CHECK(bytes > 0 && ht_program_memory(p, 2) > bytes && all);
+	opt.variable = &variable;
+	CHECK(ht_context_new(p, &opt, NULL, &other) == HT_OK);
+	opt.memory = at + 64;
+	CHECK(ht_context_new(p, &opt, NULL, &c) == HT_OK);
+	CHECK(run_counter(c, 10) == 10 && v[0] == 10 && ht_context_variable(c, 0) == variable);
+	v[0] = 20;
+	CHECK(run_counter(other, 1) == 21 && run_counter(c, 1) == 22);
+	ht_context_reset(c);
+	CHECK(v[0] == 3 && v[1] == 5);
+	CHECK(ht_context_run(c, &in, 1, &out, 1, NULL) == HT_E_USAGE &&
+		v[0] == 3); /* they overlap */
+	out.data = NULL;
+	CHECK(ht_context_run(c, &in, 1, &out, 1, NULL) == HT_E_INPUT); /* nobody allocates */
+	ht_context_free(c);
+	ht_context_free(other);
+	opt.memory = at + 1;
+	CHECK(ht_context_new(p, &opt, NULL, &c) == HT_E_USAGE && !c);
+	opt.memory = NULL;
+	variable = NULL;
+	CHECK(ht_context_new(p, &opt, NULL, &c) == HT_E_USAGE && !c);
+	free(all);
+}
+
+/* The size of "at" is known behind the run, that of "twice" before it. */
+static void memory_on_demand(void)
+{
+	static const char text[] =
+		"hir 1\nentry \"\" {\n  input \"x\" = %x\n  output \"at\" = %at\n"
+		"  output \"twice\" = %twice\n}\n"
+		"%x = Placeholder() {dtype=f32, shape=shape[4]}\n"
+		"%at = Where(%x) {T=f32}\n%twice = Add(%x, %x) {T=f32}\n";
+	static const int64_t dim[] = { 4 };
+	struct ht_context_options opt = HT_CONTEXT_OPTIONS_INIT;
+	float x[4] = { 0, 1, 0, 2 }, y[4];
+	int64_t at[4] = { -1, -1, -1, -1 };
+	struct given g = { at, 0, 9, 0 };
+	struct ht_array in = array(x, 16, HT_F32, 1, dim), out[2];
+	struct ht_context *c;
+	struct ht_program *p;
+	struct ht_model *m;
+	char path[64];
+
+	snprintf(path, sizeof path, "api_where%ld.hir", (long)getpid());
+	CHECK(ht_file_write(path, text, strlen(text), NULL) == HT_OK);
+	CHECK(ht_model_load(path, NULL, NULL, &m) == HT_OK);
+	CHECK(ht_compile(m, NULL, NULL, &p) == HT_OK);
+	opt.allocate = give;
+	opt.allocate_arg = &g;
+	CHECK(ht_context_new(p, &opt, NULL, &c) == HT_OK);
+	memset(out, 0, sizeof out);
+	out[1] = array(y, 16, HT_F32, 1, dim);
+	CHECK(ht_context_run(c, &in, 1, out, 2, NULL) == HT_OK);
+	CHECK(g.output == 0 && g.dim == 2 && g.bytes == 16 && at[0] == 1 && at[1] == 3);
+	CHECK(at[2] == -1 && y[3] == 4);
+	x[1] = 0;
+	CHECK(ht_context_run(c, &in, 1, out, 2, NULL) == HT_OK && g.dim == 1 && at[0] == 3);
+	g.memory = NULL;
+	CHECK(ht_context_run(c, &in, 1, out, 2, NULL) == HT_E_ENVIRONMENT);
+	out[0] = array(at, 32, HT_I64, 2, NULL);
+	out[1].data = NULL;
+	g.memory = y;
+	y[3] = 0;
+	{
+		static const int64_t most[] = { 4, 1 };
+
+		out[0].dim = most;
+		CHECK(ht_context_run(c, &in, 1, out, 2, NULL) == HT_OK);
+	}
+	CHECK(g.output == 1 && g.dim == 4 && y[3] == 4 && at[0] == 3);
+	ht_context_free(c);
+	ht_program_free(p);
+	ht_model_free(m);
+	remove(path);
+}
+
 /* Variables go on from run to run of one context, and each context has its own. */
 static void sessions(void)
 {
@@ -602,6 +708,8 @@ static void sessions(void)
 	CHECK(value[0] == 3 && run_counter(c, 1) == 4);
 	ht_context_free(c);
 	ht_context_free(other);
+	memory_of_the_caller(p);
+	memory_on_demand();
 	ht_program_free(p);
 	ht_model_free(m);
 	remove(path);

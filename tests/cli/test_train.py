@@ -22,6 +22,8 @@ class Train(ToolCase):
         x, y = rows(1)
         self.xs = self.path('x.npy', npy('<f4', (ROWS, 4), floats(*(v for row in x for v in row))))
         self.ys = self.path('y.npy', npy('<f4', (ROWS, 1), floats(*y)))
+        self.xs48 = self.path('x48.npy', npy('<f4', (48, 4), floats(*(v for row in x[:48] for v in row))))
+        self.ys48 = self.path('y48.npy', npy('<f4', (48, 1), floats(*y[:48])))
         self.data = ['--data', f'x=@{self.xs}', '--data', f'y=@{self.ys}']
         self.names = ['--loss', 'loss', '--train-op', 'train']
         self.base = ['train', MODEL, *self.data, *self.names, '--feed', 'rate=0.05', '--batch', '8', '--no-cache']
@@ -68,6 +70,21 @@ class Train(ToolCase):
         self.tool(*command, '-o', htx)
         with open(htx, 'rb') as f:
             self.assertEqual(f.read(), before)
+        # halftone train of the artefact: the bits of the model's training, with a change of precision inside, and resumed.
+        same = ['--target', 'x86-64-v3', '--steps', '9', '--accelerate-train-mode', 'phases=fast1:4,original', '--seed', '1']
+        stored = ['train', htx, *self.data, '--loss', 'loss', '--feed', 'rate=0.05', '--batch', '8', '--no-cache']
+        evaluation = ['--eval', f'x=@{self.xs48}', '--eval', f'y=@{self.ys48}', '--eval-fetch', 'error']
+        model = self.report(*same, '--save', self.at('a'), *evaluation)
+        made = json.loads(self.tool(*stored, *same, '--save', self.at('b'), *evaluation, '--format', 'json').stdout)
+        self.assertEqual((made['loss'], made['evaluation'], [p['policy'] for p in made['phases']]),
+                         (model['loss'], model['evaluation'], [p['policy'] for p in model['phases']]))
+        self.tool(*stored, *same, '--steps', '6', '--save', self.at('c'))
+        self.tool(*stored, *same, '--resume', self.at('c'), '--save', self.at('c'))
+        self.assertEqual(self.bytes_of(self.at('c'), 9), self.bytes_of(self.at('b'), 9))
+        for wrong, message in ((['--loss', 'error'], "is not 'error'"), (['--train-op', 'train'], 'compiled already'),
+                               (['--feed', 'none=1'], 'no such input'), (['--batch', '4'], 'has those shapes')):
+            self.fails(3 if '--batch' in wrong else 2, message, *stored, *same, *wrong)
+        self.fails(2, 'need the model', *stored, '--steps', '2', '--seeds', '2')
         for what in ['run', '--runs', '3'], ['bench', '--runs', '3']:
             self.tool(*what, htx, '--entry', 'step', '--policy', 'allow_mix_precision_bf16', '--seed', '1')
         text = self.tool('run', htx, '--entry', 'evaluation', '--format', 'json').stdout

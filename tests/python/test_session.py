@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Sessions in Python: steps, evaluations, checkpoints that go on with the same bits, what is refused."""
-import os, struct, unittest
+import os, struct, subprocess, unittest
 
 from package import environment
 from case import FolderCase
@@ -194,6 +194,36 @@ class Sessions(FolderCase):
             cut.loop([batch] * 4)
             seen.append((cut.steps, cut.phase))
         self.assertEqual(seen, [(4, 'fast1'), (8, 'original'), (12, 'original')])
+
+    def test_entries_of_an_artefact(self):
+        """A step in two precisions and an evaluation, over the same variables; a checkpoint of them goes on with the same bits."""
+        htx = self.path('m.htx')
+        subprocess.run([environment.TOOL, 'compile', MODEL, '--entry', 'step=loss,train', '--entry', 'evaluation=error', '--policy',
+                        'must_keep_origin_dtype,allow_mix_precision_bf16', '--input-shape', 'x:8,4;y:8,1', '-q', '--no-cache', '-o', htx], check=True)
+        def opened():
+            e = ht.Entries(seed=3)
+            e.load(htx)
+            e.load(htx, entry='step', policy='allow_mix_precision_bf16', name='fast')
+            e.load(htx, entry='evaluation')
+            return e
+        batch = {'x': X, 'y': Y, 'rate': RATE}
+        e = opened()
+        self.assertEqual({*e.variables()}, {'w', 'w/slot', 'step'})
+        first = e.run('evaluation', x=X, y=Y)['error']
+        for _ in range(20):
+            e.run('fast', batch)
+            e.run('step', batch)
+        self.assertLess(e.run('evaluation', x=X, y=Y)['error'], first)
+        self.assertEqual(e.variables()['step'], 40)
+        e.save(self.path('kept'))
+        more = [e.run('step', batch)['loss'] for _ in range(3)]
+        other = opened()
+        other.restore(self.path('kept'))
+        self.assertEqual([other.run('step', batch)['loss'] for _ in range(3)], more)
+        self.assertRaisesRegex(ht.UsageError, "'none'; there are 'step', 'fast', 'evaluation'", e.run, 'none')
+        self.assertRaisesRegex(ht.UsageError, "'step' already", e.load, htx)
+        self.assertRaisesRegex(ht.UsageError, 'is of that entry', e.load, htx, entry='none')
+        self.assertEqual(ht.Program.load(htx, entry='evaluation').outputs[0].name, 'error')
 
     def test_phases_refused(self):
         for pattern, more in (('the list is KIND:STEPS', {'accelerate_train_mode': 'phases=fast:'}),

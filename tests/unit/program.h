@@ -189,7 +189,7 @@ static struct made *all_made;
 
 static struct ht_rt_context *new_context_of(struct made *m, struct ht_rt_pool *pool)
 {
-	struct ht_rt_context *c = m->context = ht_rt_context_new(&m->rt, pool, NULL);
+	struct ht_rt_context *c = m->context = ht_rt_context_new(&m->rt, pool, NULL, NULL);
 
 	pthread_mutex_lock(&made_lock);
 	m->next = all_made;

@@ -23,7 +23,7 @@ ENDS_WITH(ht_save_options, sign_key);
 ENDS_WITH(ht_aot_options, max_iterations);
 ENDS_WITH(ht_artefact_options, entry);
 ENDS_WITH(ht_program_info, entry);
-ENDS_WITH(ht_context_options, device);
+ENDS_WITH(ht_context_options, allocate_arg);
 ENDS_WITH(ht_cache_settings, graph_key);
 
 static struct ht_diags *diags;

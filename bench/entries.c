@@ -1,0 +1,102 @@
+/* entries FILE.htx N: what a change between two precisions of the entry "step" costs.  Prints the medians of N steps of each precision alone and in
+ * turns, and by how many bytes the heap grew.  Inputs are ones and, of integers, zeros. */
+#include <halftone/runtime.h>
+
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MOST = 16 };
+
+struct arrays {
+	struct ht_array in[MOST], out[MOST];
+	size_t ins, outs;
+};
+
+static struct ht_array array(const struct ht_value_info *v)
+{
+	struct ht_array a = { calloc(1, v->bytes + 1), v->bytes, v->dtype, v->rank, v->dim };
+
+	for (size_t i = 0; v->dtype == HT_F32 && i < v->bytes / 4; i++)
+		((float *)a.data)[i] = 1;
+	return a;
+}
+
+static struct arrays arrays_of(const struct ht_program *p)
+{
+	struct arrays a = { .ins = ht_program_inputs(p), .outs = ht_program_outputs(p) };
+	struct ht_value_info v;
+
+	for (size_t i = 0; i < a.ins && i < MOST && ht_program_input(p, i, &v); i++)
+		a.in[i] = array(&v);
+	for (size_t i = 0; i < a.outs && i < MOST && ht_program_output(p, i, &v); i++)
+		a.out[i] = array(&v);
+	return a;
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int before(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The median of the time of `n` pairs of steps of the two names. */
+static double pairs(struct ht_session *s, const char *a, const char *b, const struct arrays *x,
+	double *time, int n)
+{
+	for (int i = 0; i < n; i++) {
+		double begin = now();
+
+		if (ht_session_run(s, a, x->in, x->ins, x->out, x->outs, NULL) != HT_OK ||
+			ht_session_run(s, b, x->in, x->ins, x->out, x->outs, NULL) != HT_OK)
+			exit(1);
+		time[i] = now() - begin;
+	}
+	qsort(time, (size_t)n, sizeof *time, before);
+	return time[n / 2];
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const policy[] = { "must_keep_origin_dtype",
+		"allow_mix_precision_bf16" };
+	struct ht_artefact_options o = HT_ARTEFACT_OPTIONS_INIT;
+	int n = argc > 2 ? atoi(argv[2]) : 0;
+	double *time = calloc((size_t)(n > 0 ? n : 1), sizeof *time), alone[2] = { 0 }, turns = 0;
+	struct ht_session *s;
+	struct ht_program *p;
+	struct arrays x;
+	size_t heap;
+
+	if (n < 1 || !time || ht_session_new(NULL, NULL, &s) != HT_OK)
+		return 2;
+	o.entry = "step";
+	for (int i = 0; i < 2; i++) {
+		o.policy = policy[i];
+		if (ht_program_load(argv[1], &o, NULL, &p) != HT_OK ||
+			ht_session_take(s, policy[i], p, NULL) != HT_OK)
+			return 3;
+	}
+	x = arrays_of(ht_session_program(s, policy[0]));
+	pairs(s, policy[0], policy[1], &x, time, 3);
+	heap = mallinfo2().uordblks;
+	for (int i = 0; i < 2; i++)
+		alone[i] = pairs(s, policy[i], policy[i], &x, time, n) / 2;
+	turns = pairs(s, policy[0], policy[1], &x, time, n);
+	printf("%s %.1f us, %s %.1f us, in turns %.1f us each: %.4f of their mean; %zu bytes allocated\n",
+		policy[0], 1e6 * alone[0], policy[1], 1e6 * alone[1], 1e6 * turns / 2,
+		turns / (alone[0] + alone[1]), mallinfo2().uordblks - heap);
+	ht_session_free(s);
+	return 0;
+}
