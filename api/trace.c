@@ -4,11 +4,21 @@
 
 #include <stdio.h>
 
-struct tracing {
+/* A context whose recording is shown, as a process of the timeline. */
+struct traced {
+	const char *name; /* or NULL */
 	const struct ht_program *program;
 	const struct ht_trace *trace;
 	struct ht_step_profile *step; /* by step of the image; without `node`: it has no kernel */
-	int64_t origin;               /* of the timeline, on the clock of the trace */
+};
+
+struct tracing {
+	const struct ht_context *const *context;
+	const char *const *name;
+	size_t n;
+	struct traced *of;
+	size_t process; /* that events are of */
+	int64_t origin; /* of the timeline, on the clock of the traces */
 	struct ht_bytes *out;
 	struct ht_work w;
 	struct ht_buf b;
@@ -84,8 +94,8 @@ static void begin_event(struct tracing *t, const char *name, const char *categor
 	ht_puts(&t->b, ",\n{\"name\": ");
 	ht_put_json(&t->b, ht_str(name));
 	ht_printf(&t->b,
-		", \"cat\": \"%s\", \"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"ts\": ", category,
-		thread);
+		", \"cat\": \"%s\", \"ph\": \"X\", \"pid\": %zu, \"tid\": %d, \"ts\": ", category,
+		t->process + 1, thread);
 	put_us(t, begin);
 	ht_puts(&t->b, ", \"dur\": ");
 	put_us(t, end - begin);
@@ -94,30 +104,42 @@ static void begin_event(struct tracing *t, const char *name, const char *categor
 static void put_name(struct tracing *t, int thread, const char *name, int number)
 {
 	ht_printf(&t->b,
-		",\n{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 1, \"tid\": %d, \"args\": {\"name\": \"%s",
-		thread, name);
+		",\n{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": %zu, \"tid\": %d, \"args\": {\"name\": \"%s",
+		t->process + 1, thread, name);
 	if (number >= 0)
 		ht_printf(&t->b, " %d", number);
 	ht_printf(&t->b,
-		"\"}},\n{\"name\": \"thread_sort_index\", \"ph\": \"M\", \"pid\": 1, \"tid\": %d, \"args\": {\"sort_index\": %d}}",
-		thread, thread);
+		"\"}},\n{\"name\": \"thread_sort_index\", \"ph\": \"M\", \"pid\": %zu, \"tid\": %d, \"args\": {\"sort_index\": %d}}",
+		t->process + 1, thread, thread);
 }
 
-static void put_names(struct tracing *t)
+static void put_names(struct tracing *t, const struct traced *x)
 {
-	ht_puts(&t->b,
-		"{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": 1, \"args\": {\"name\": \"halftone\"}}");
+	ht_printf(&t->b,
+		"%s{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": %zu, \"args\": {\"name\": ",
+		t->process ? ",\n" : "", t->process + 1);
+	ht_put_json(&t->b, ht_str(x->name ? x->name : "halftone"));
+	ht_puts(&t->b, "}}");
 	put_name(t, COMPILING, "compilation", -1);
 	put_name(t, RUNS, "runs", -1);
-	for (int i = 0; i < t->trace->workers; i++)
+	for (int i = 0; i < x->trace->workers; i++)
 		put_name(t, FIRST_WORKER + i, "thread", i);
 }
 
-/* The phases, one behind the other; returns their end. */
-static int64_t put_phases(struct tracing *t)
+static int64_t phases_ns(const struct traced *x)
 {
-	const struct ht_program_info *info = &t->program->info;
-	int64_t at = 0;
+	const struct ht_program_info *info = &x->program->info;
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < info->phases; i++)
+		sum += info->phase[i].ns;
+	return sum;
+}
+
+/* The phases, one behind the other, from `at` on. */
+static void put_phases(struct tracing *t, const struct traced *x, int64_t at)
+{
+	const struct ht_program_info *info = &x->program->info;
 
 	for (size_t i = 0; i < info->phases; i++) {
 		begin_event(t, info->phase[i].name, "compilation", COMPILING, at,
@@ -125,12 +147,11 @@ static int64_t put_phases(struct tracing *t)
 		ht_puts(&t->b, "}");
 		at += info->phase[i].ns;
 	}
-	return at;
 }
 
-static void put_runs(struct tracing *t)
+static void put_runs(struct tracing *t, const struct traced *x)
 {
-	const struct ht_trace_ring *r = &t->trace->runs;
+	const struct ht_trace_ring *r = &x->trace->runs;
 	char name[32];
 
 	for (uint64_t i = 0; i < ht_trace_kept(r); i++) {
@@ -142,9 +163,10 @@ static void put_runs(struct tracing *t)
 	}
 }
 
-static void put_kernel(struct tracing *t, int worker, const struct ht_trace_event *e)
+static void put_kernel(
+	struct tracing *t, const struct traced *x, int worker, const struct ht_trace_event *e)
 {
-	const struct ht_step_profile *s = &t->step[e->of];
+	const struct ht_step_profile *s = &x->step[e->of];
 
 	begin_event(t, s->node, "kernel", FIRST_WORKER + worker, e->begin - t->origin,
 		e->end - t->origin);
@@ -157,40 +179,62 @@ static void put_kernel(struct tracing *t, int worker, const struct ht_trace_even
 	ht_printf(&t->b, ", \"multiply_adds\": %llu, \"bytes\": %llu, \"limit_us\": ",
 		(unsigned long long)s->multiply_adds, (unsigned long long)s->bytes);
 	ht_put_fixed(&t->b, (double)s->limit_ps / 1e6, 3);
-	if (t->trace->workers == 1 && e->end > e->begin) {
+	if (x->trace->workers == 1 && e->end > e->begin) {
 		ht_puts(&t->b, ", \"of_limit\": ");
 		ht_put_fixed(&t->b, (double)s->limit_ps / 1e3 / (double)(e->end - e->begin), 4);
 	}
 	ht_puts(&t->b, "}}");
 }
 
-static void put_kernels(struct tracing *t)
+static void put_kernels(struct tracing *t, const struct traced *x)
 {
-	for (int i = 0; i < t->trace->workers; i++) {
-		const struct ht_trace_ring *r = &t->trace->kernels[i];
+	for (int i = 0; i < x->trace->workers; i++) {
+		const struct ht_trace_ring *r = &x->trace->kernels[i];
 
 		for (uint64_t k = 0; k < ht_trace_kept(r); k++)
-			put_kernel(t, i, ht_trace_event(r, k));
+			put_kernel(t, x, i, ht_trace_event(r, k));
+	}
+}
+
+/* What is left of each run behind its last kernel, on one thread: there kernels follow each other without gaps. */
+static void put_executor(struct tracing *t, const struct traced *x)
+{
+	const struct ht_trace_ring *runs = &x->trace->runs, *kernels = &x->trace->kernels[0];
+	uint64_t k = 0;
+
+	for (uint64_t i = 0; x->trace->workers == 1 && i < ht_trace_kept(runs); i++) {
+		const struct ht_trace_event *run = ht_trace_event(runs, i);
+		int64_t from = run->begin;
+
+		for (; k < ht_trace_kept(kernels) && ht_trace_event(kernels, k)->end <= run->end;
+			k++)
+			if (ht_trace_event(kernels, k)->begin >= run->begin)
+				from = ht_trace_event(kernels, k)->end;
+		if (kernels->n > kernels->cap && from == run->begin)
+			continue; /* its kernels are lost */
+		begin_event(t, "executor", "executor", FIRST_WORKER, from - t->origin,
+			run->end - t->origin);
+		ht_puts(&t->b, "}");
 	}
 }
 
 /* By step of the image, of those that ran. */
-static void fill_steps(struct tracing *t)
+static void fill_steps(struct tracing *t, struct traced *x)
 {
-	const struct ht_image *x = t->program->rt.image;
-	uint32_t steps = ht_image_count(x, HT_IMAGE_STEPS);
+	const struct ht_image *image = x->program->rt.image;
+	uint32_t steps = ht_image_count(image, HT_IMAGE_STEPS);
 	size_t n = 0;
 
-	t->step = HT_NEW_ARRAY(&t->w.arena, struct ht_step_profile, steps);
+	x->step = HT_NEW_ARRAY(&t->w.arena, struct ht_step_profile, steps);
 	for (uint32_t i = 0; i < steps; i++)
-		if (ht_image_steps(x)[i].op == HT_IMAGE_KERNEL) {
-			t->step[i] = step_profile(t->program, t->trace, i,
-				n < t->program->works ? &t->program->work[n] : NULL);
+		if (ht_image_steps(image)[i].op == HT_IMAGE_KERNEL) {
+			x->step[i] = step_profile(x->program, x->trace, i,
+				n < x->program->works ? &x->program->work[n] : NULL);
 			n++;
 		}
 }
 
-/* The earliest event that is kept, so that the timeline begins where the compilation ended. */
+/* The earliest event that is kept, so that the timeline begins where the compilations ended. */
 static int64_t first_of(const struct ht_trace *t)
 {
 	int64_t first = INT64_MAX;
@@ -201,42 +245,90 @@ static int64_t first_of(const struct ht_trace *t)
 		if (r->n && ht_trace_event(r, 0)->begin < first)
 			first = ht_trace_event(r, 0)->begin;
 	}
-	return first == INT64_MAX ? 0 : first;
+	return first;
+}
+
+static void open_all(struct tracing *t)
+{
+	int64_t first = INT64_MAX, phases = 0;
+
+	t->of = HT_NEW_ARRAY(&t->w.arena, struct traced, t->n);
+	for (size_t i = 0; i < t->n; i++) {
+		struct traced *x = &t->of[i];
+		int64_t own;
+
+		*x = (struct traced){ .name = t->name ? t->name[i] : NULL,
+			.program = ht_context_program(t->context[i]),
+			.trace = ht_context_recorded(t->context[i]) };
+		fill_steps(t, x);
+		own = first_of(x->trace);
+		first = own < first ? own : first;
+		phases += phases_ns(x);
+	}
+	t->origin = (first == INT64_MAX ? 0 : first) - phases;
+}
+
+static void put_about(struct tracing *t)
+{
+	unsigned long long runs = 0, lost = 0;
+	int threads = 0;
+
+	ht_puts(&t->b,
+		"{\"displayTimeUnit\": \"ns\",\n\"otherData\": {\"schema\": \"halftone.trace/1\"");
+	ht_put_member(&t->b, "target", ht_str(t->of[0].program->info.target));
+	ht_puts(&t->b, ", \"policy\": \"");
+	for (size_t i = 0; i < t->n; i++) {
+		const struct traced *x = &t->of[i];
+
+		ht_printf(&t->b, "%s%s", i ? ", " : "", x->program->info.policy);
+		runs += x->trace->runs.n;
+		lost += ht_trace_lost(x->trace);
+		threads = x->trace->workers > threads ? x->trace->workers : threads;
+	}
+	ht_printf(&t->b, "\", \"threads\": %d, \"runs\": %llu, \"kernels_lost\": %llu},\n", threads,
+		runs, lost);
 }
 
 static enum ht_status put_trace(void *arg)
 {
 	struct tracing *t = arg;
-	const struct ht_program_info *info = &t->program->info;
+	int64_t compiled = 0;
 
 	ht_buf_init(&t->b, &t->w.arena);
-	fill_steps(t);
-	ht_puts(&t->b,
-		"{\"displayTimeUnit\": \"ns\",\n\"otherData\": {\"schema\": \"halftone.trace/1\"");
-	ht_put_member(&t->b, "target", ht_str(info->target));
-	ht_put_member(&t->b, "policy", ht_str(info->policy));
-	ht_printf(&t->b, ", \"threads\": %d, \"runs\": %llu, \"kernels_lost\": %llu},\n",
-		t->trace->workers, (unsigned long long)t->trace->runs.n,
-		(unsigned long long)ht_trace_lost(t->trace));
+	open_all(t);
+	put_about(t);
 	ht_puts(&t->b, "\"traceEvents\": [\n");
-	put_names(t);
-	t->origin = first_of(t->trace) - put_phases(t);
-	put_runs(t);
-	put_kernels(t);
+	for (t->process = 0; t->process < t->n; t->process++) {
+		const struct traced *x = &t->of[t->process];
+
+		put_names(t, x);
+		put_phases(t, x, compiled);
+		compiled += phases_ns(x);
+		put_runs(t, x);
+		put_kernels(t, x);
+		put_executor(t, x);
+	}
 	ht_puts(&t->b, "\n]}\n");
 	return ht_bytes_of(ht_buf_str(&t->b), t->out);
+}
+
+enum ht_status ht_contexts_trace(const struct ht_context *const *c, const char *const *name,
+	size_t n, struct ht_diags *d, struct ht_bytes *out)
+{
+	struct tracing t = { .context = c, .name = name, .n = n, .out = out };
+
+	*out = (struct ht_bytes){ 0 };
+	if (!n)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "there are no contexts to show");
+	for (size_t i = 0; i < n; i++)
+		if (!ht_context_recorded(c[i]))
+			return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+				"nothing was recorded: ht_context_record() comes before the runs");
+	return ht_work_run(&t.w, put_trace, &t, d);
 }
 
 enum ht_status ht_context_trace(
 	const struct ht_context *c, struct ht_diags *d, struct ht_bytes *out)
 {
-	struct tracing t = {
-		.program = ht_context_program(c), .trace = ht_context_recorded(c), .out = out
-	};
-
-	*out = (struct ht_bytes){ 0 };
-	if (!t.trace)
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
-			"nothing was recorded: ht_context_record() comes before the runs");
-	return ht_work_run(&t.w, put_trace, &t, d);
+	return ht_contexts_trace(&c, NULL, 1, d, out);
 }

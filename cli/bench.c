@@ -70,7 +70,7 @@ static enum ht_status measure_one(struct cli *c, struct session *s, void *arg)
 	for (long long i = 0; i < e->warmup && st == HT_OK; i++)
 		st = session_run(c, s);
 	if (st == HT_OK)
-		st = profile_begin(c, s);
+		st = profile_begin(c, s->context);
 	if (st != HT_OK)
 		return st;
 	out->ns = must_alloc(MOST * sizeof *out->ns);
@@ -289,7 +289,7 @@ enum ht_status verb_bench(struct cli *c)
 			if (e.contexts > 1)
 				text_printf(&t, "contexts  %lld at once\n", e.contexts);
 		}
-		profiled = profile_end(c, &s, &t, format);
+		profiled = profile_end(c, &(struct profiled){ NULL, s.context }, 1, &t, format);
 		if (option_on(c, OPTION_STEPS))
 			st = put_steps(c, &s, &t, format == HT_FORMAT_JSON);
 		text_printf(&t, format == HT_FORMAT_JSON ? "}\n" : "");
@@ -300,7 +300,7 @@ enum ht_status verb_bench(struct cli *c)
 	if (st == HT_OK)
 		st = profiled;
 	if (st == HT_OK)
-		st = dump_end(&s);
+		st = dump_end(s.dump);
 	free(m.ns);
 	session_close(&s);
 	return st;

@@ -485,6 +485,7 @@ struct session {
 	struct ht_array *in_view, *out_view;
 	size_t ins, outs;
 	struct dump *dump;       /* or NULL */
+	unsigned long long runs; /* that began */
 	bool open;               /* the program has sizes that are open, */
 	int64_t size[MOST_OPEN]; /* which are these in the run, by dimension */
 };
@@ -521,12 +522,15 @@ void read_limits(const struct cli *c, struct ht_context_options *out);
 
 struct dump;
 int dump_tee(const struct cli *c); /* enum ht_tee_what: what the program has to tell of */
-/* Sets s->dump, where anything is asked for; s->context is there. */
-enum ht_status dump_begin(struct cli *c, struct session *s);
-void dump_run_begin(struct dump *d);
+/* Sets *out, where anything is asked for. */
+enum ht_status dump_begin(struct cli *c, struct dump **out);
+/* Adds a program of which runs of this context are dumped; they are numbered from 0 in the order in which they are added. */
+enum ht_status dump_program(struct dump *d, const struct ht_program *p, struct ht_context *c);
+/* Around run `run` of a program. */
+void dump_run_begin(struct dump *d, size_t program, unsigned long long run);
 void dump_run_end(struct dump *d, enum ht_status st);
 /* Whether all was written; says where it is. */
-enum ht_status dump_end(struct session *s);
+enum ht_status dump_end(const struct dump *d);
 void dump_free(struct dump *d);
 /* dump_compare.c: of c->model and c->other, which are folders. */
 enum ht_status compare_dumps(struct cli *c);
@@ -535,10 +539,15 @@ enum ht_status compare_dumps(struct cli *c);
 
 bool profile_wanted(const struct cli *c);
 /* Starts to record runs. */
-enum ht_status profile_begin(struct cli *c, struct session *s);
+enum ht_status profile_begin(struct cli *c, struct ht_context *context);
+/* A context whose runs were recorded. */
+struct profiled {
+	const char *name; /* NULL: it is the only one */
+	struct ht_context *context;
+};
 /* Writes the files; the tables go to `out`, in JSON as a member. */
-enum ht_status profile_end(
-	struct cli *c, const struct session *s, struct text *out, enum ht_format format);
+enum ht_status profile_end(struct cli *c, const struct profiled *of, size_t n, struct text *out,
+	enum ht_format format);
 
 /* ---- announce.c: what --jitdump, --perf-map and --gdb tell of kernels ---- */
 

@@ -184,15 +184,19 @@ static enum ht_status begin_folder(struct dump *d)
 	struct cli *c = d->cli;
 	const char *device = setting_value(c, "session_device_id");
 	struct text at = { 0 };
-	char *name = model_name(c);
-	enum ht_status st = HT_OK;
+	char *name;
+	enum ht_status st;
 
-	if (d->wish.tensors || d->wish.overflows) {
-		st = make_time_folder(d->path, &at);
-		text_printf(&at, "/%d/%s/1", device ? atoi(device) > 0 ? atoi(device) : 0 : 0,
-			*name ? name : "model");
-		d->folder = at.p;
-	}
+	if (!d->wish.tensors && !d->wish.overflows)
+		return HT_OK;
+	st = dump_folders(d->path);
+	if (st != HT_OK)
+		return st;
+	name = model_name(c);
+	st = make_time_folder(d->path, &at);
+	text_printf(&at, "/%d/%s", device ? atoi(device) > 0 ? atoi(device) : 0 : 0,
+		*name ? name : "model");
+	d->folder = at.p;
 	free(name);
 	return st;
 }
@@ -235,7 +239,7 @@ static void shorten(struct dump *d, const char *folder, struct text *name, const
 /* TYPE.NAME.TASK.STREAM.TIME, of the node of tensor `by`. */
 static void put_node(struct dump *d, struct text *t, size_t by, uint64_t execution)
 {
-	const struct ht_tensor_info *i = &d->info[by];
+	const struct ht_tensor_info *i = &d->at->info[by];
 
 	text_printf(t, "%s", "");
 	dump_plain(t, i->op);
@@ -322,7 +326,7 @@ static void write_one(struct dump *d, const char *folder, size_t by, const char 
 	if (d->wish.statistics)
 		dump_statistics(d, path, what, index, s);
 	else
-		put_array(d, path, &d->info[s->tensor], s);
+		put_array(d, path, &d->at->info[s->tensor], s);
 	free(path);
 }
 
@@ -330,12 +334,12 @@ static void write_one(struct dump *d, const char *folder, size_t by, const char 
 
 static void write_uses(struct dump *d, const struct ht_seen *s)
 {
-	const struct ht_tensor_info *i = &d->info[s->tensor];
+	const struct ht_tensor_info *i = &d->at->info[s->tensor];
 
 	for (size_t k = 0; k < i->uses && d->status == HT_OK; k++) {
 		size_t by = i->use[k].by;
 
-		if (d->info[by].imported && has_layer(d->layers, d->info[by].node))
+		if (d->at->info[by].imported && has_layer(d->layers, d->at->info[by].node))
 			write_one(d, d->step_folder, by, "input", i->use[k].operand, s);
 	}
 }
@@ -346,7 +350,7 @@ static bool is_of_layer(const struct dump *d, const struct ht_tensor_info *i)
 	if (i->kind != HT_TENSOR_INPUT)
 		return i->kind == HT_TENSOR_COMPUTED && has_layer(d->layers, i->node);
 	for (size_t k = 0; d->layers && *d->layers && k < i->uses; k++)
-		if (has_layer(d->layers, d->info[i->use[k].by].node))
+		if (has_layer(d->layers, d->at->info[i->use[k].by].node))
 			return true;
 	return false;
 }
@@ -354,11 +358,12 @@ static bool is_of_layer(const struct dump *d, const struct ht_tensor_info *i)
 /* The number of the tensor that is result 0 of the node with this one. */
 static size_t node_of(const struct dump *d, size_t tensor)
 {
-	size_t back = d->info[tensor].result;
+	size_t back = d->at->info[tensor].result;
 
 	for (size_t i = tensor; back && i-- > 0;)
-		if (!d->info[i].result && !strcmp(d->info[i].node, d->info[tensor].node) &&
-			!strcmp(d->info[i].body, d->info[tensor].body))
+		if (!d->at->info[i].result &&
+			!strcmp(d->at->info[i].node, d->at->info[tensor].node) &&
+			!strcmp(d->at->info[i].body, d->at->info[tensor].body))
 			return i;
 	return tensor;
 }
@@ -366,7 +371,7 @@ static size_t node_of(const struct dump *d, size_t tensor)
 static void see(void *arg, const struct ht_seen *s)
 {
 	struct dump *d = arg;
-	const struct ht_tensor_info *i = &d->info[s->tensor];
+	const struct ht_tensor_info *i = &d->at->info[s->tensor];
 
 	if (d->status != HT_OK)
 		return;
@@ -384,11 +389,11 @@ static void see(void *arg, const struct ht_seen *s)
 
 void dump_operands(struct dump *d, const char *folder, size_t by)
 {
-	for (size_t t = 0; t < d->tensors && d->status == HT_OK; t++)
-		for (size_t k = 0; k < d->info[t].uses && d->kept[t].seen.array.data; k++)
-			if (d->info[t].use[k].by == by)
-				write_one(d, folder, by, "input", d->info[t].use[k].operand,
-					&d->kept[t].seen);
+	for (size_t t = 0; t < d->at->tensors && d->status == HT_OK; t++)
+		for (size_t k = 0; k < d->at->info[t].uses && d->at->kept[t].seen.array.data; k++)
+			if (d->at->info[t].use[k].by == by)
+				write_one(d, folder, by, "input", d->at->info[t].use[k].operand,
+					&d->at->kept[t].seen);
 }
 
 void dump_overflow(struct dump *d, const struct ht_seen *s)
@@ -397,12 +402,12 @@ void dump_overflow(struct dump *d, const struct ht_seen *s)
 	dump_operands(d, d->step_folder, node_of(d, s->tensor));
 	if (d->status == HT_OK)
 		write_one(d, d->step_folder, node_of(d, s->tensor), "output",
-			d->info[s->tensor].result, s);
+			d->at->info[s->tensor].result, s);
 }
 
 /* ---- faults ---- */
 
-/* The node that the last error is about; d->tensors: no tensor is its result. */
+/* The node that the last error is about; d->at->tensors: no tensor is its result. */
 static size_t failed_node(const struct dump *d)
 {
 	size_t n = ht_diags_count(d->cli->diags);
@@ -411,11 +416,12 @@ static size_t failed_node(const struct dump *d)
 	while (n && m.severity == HT_NOTE)
 		ht_diags_get(d->cli->diags, --n, &m);
 	if (!m.node)
-		return d->tensors;
-	for (size_t i = 0; i < d->tensors; i++)
-		if (!strcmp(d->info[i].node, m.node) && d->info[i].kind == HT_TENSOR_COMPUTED)
+		return d->at->tensors;
+	for (size_t i = 0; i < d->at->tensors; i++)
+		if (!strcmp(d->at->info[i].node, m.node) &&
+			d->at->info[i].kind == HT_TENSOR_COMPUTED)
 			return i;
-	return d->tensors;
+	return d->at->tensors;
 }
 
 /* The vendor's folder for what an op failed with. */
@@ -425,7 +431,7 @@ static void dump_fault(struct dump *d)
 	size_t by = failed_node(d);
 	struct text at = { 0 };
 
-	if (by == d->tensors || d->status != HT_OK)
+	if (by == d->at->tensors || d->status != HT_OK)
 		return;
 	text_printf(&at, "%s/extra-info/data-dump/%s", d->path,
 		device && *device != '-' ? device : "0");
@@ -433,52 +439,56 @@ static void dump_fault(struct dump *d)
 	if (d->status == HT_OK)
 		dump_operands(d, at.p, by);
 	if (d->status == HT_OK)
-		note(d->cli, "the operands of '%s' are in %s", d->info[by].node, at.p);
+		note(d->cli, "the operands of '%s' are in %s", d->at->info[by].node, at.p);
 	free(at.p);
 }
 
 /* ---- from run to run ---- */
 
-enum ht_status dump_begin(struct cli *c, struct session *s)
+enum ht_status dump_begin(struct cli *c, struct dump **out)
 {
 	struct dump_wish w = wish_of(c);
 	struct dump *d;
-	enum ht_status st;
 
 	if (!w.tensors && !w.keeps)
 		return HT_OK;
-	d = s->dump = must_alloc(sizeof *d);
+	d = *out = must_alloc(sizeof *d);
 	d->cli = c;
 	d->wish = w;
 	d->layers = stated(c, "dump_layer");
 	d->path = option(c, OPTION_DUMP, stated(c, "dump_path"));
 	if (!d->path)
 		d->path = ".";
-	while (ht_program_tensor(s->program, d->tensors, &(struct ht_tensor_info){ 0 }))
-		d->tensors++;
-	d->info = must_alloc((d->tensors + 1) * sizeof *d->info);
-	d->kept = must_alloc((d->tensors + 1) * sizeof *d->kept);
-	d->moments = must_alloc((d->tensors + 1) * sizeof *d->moments);
-	for (size_t i = 0; i < d->tensors; i++)
-		ht_program_tensor(s->program, i, &d->info[i]);
-	st = w.tensors || w.overflows ? dump_folders(d->path) : HT_OK;
-	if (st == HT_OK)
-		st = begin_folder(d);
-	return st == HT_OK && d->tensors ? ht_context_see(s->context, see, d, c->diags) : st;
+	return begin_folder(d);
 }
 
-/* Before run number d->step.  A folder is made for those that are dumped. */
-void dump_run_begin(struct dump *d)
+enum ht_status dump_program(struct dump *d, const struct ht_program *p, struct ht_context *c)
+{
+	struct dumped *at = &d->program[d->programs++];
+
+	while (ht_program_tensor(p, at->tensors, &(struct ht_tensor_info){ 0 }))
+		at->tensors++;
+	at->info = must_alloc((at->tensors + 1) * sizeof *at->info);
+	at->kept = must_alloc((at->tensors + 1) * sizeof *at->kept);
+	at->moments = must_alloc((at->tensors + 1) * sizeof *at->moments);
+	for (size_t i = 0; i < at->tensors; i++)
+		ht_program_tensor(p, i, &at->info[i]);
+	return at->tensors ? ht_context_see(c, see, d, d->cli->diags) : HT_OK;
+}
+
+void dump_run_begin(struct dump *d, size_t program, unsigned long long run)
 {
 	struct text at = { 0 };
 
+	d->at = &d->program[program];
+	d->all++;
 	d->stamp = now_us();
-	d->chosen = has_step(stated(d->cli, "dump_step"), d->step);
+	d->chosen = has_step(stated(d->cli, "dump_step"), run);
 	free(d->step_folder);
 	d->step_folder = NULL;
 	if (!d->folder)
 		return;
-	text_printf(&at, "%s/%llu", d->folder, d->step);
+	text_printf(&at, "%s/%zu/%llu", d->folder, program + 1, run);
 	d->step_folder = at.p;
 	if (d->chosen && d->wish.tensors && d->status == HT_OK)
 		d->status = dump_folders(at.p);
@@ -489,18 +499,15 @@ void dump_run_end(struct dump *d, enum ht_status st)
 {
 	if (st != HT_OK && d->wish.faults)
 		dump_fault(d);
-	dump_forget(d);
-	d->step++;
+	dump_forget(d->at);
 }
 
-enum ht_status dump_end(struct session *s)
+enum ht_status dump_end(const struct dump *d)
 {
-	struct dump *d = s->dump;
-
 	if (!d)
 		return HT_OK;
 	if (d->status == HT_OK && d->wish.tensors)
-		note(d->cli, "the tensors of %llu of %llu runs are in %s", d->runs, d->step,
+		note(d->cli, "the tensors of %llu of %llu runs are in %s", d->runs, d->all,
 			d->folder);
 	if (d->wish.overflows)
 		note(d->cli, "%zu nodes overflowed%s%s", d->overflowed,
@@ -513,10 +520,12 @@ void dump_free(struct dump *d)
 {
 	if (!d)
 		return;
-	dump_forget(d);
-	free(d->info);
-	free(d->kept);
-	free(d->moments);
+	for (size_t i = 0; i < d->programs; i++) {
+		dump_forget(&d->program[i]);
+		free(d->program[i].info);
+		free(d->program[i].kept);
+		free(d->program[i].moments);
+	}
 	free(d->folder);
 	free(d->step_folder);
 	free(d);

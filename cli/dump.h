@@ -24,21 +24,30 @@ struct moments {
 	double min, max, sum, squares;   /* of the others */
 };
 
+/* A program whose runs are dumped. */
+struct dumped {
+	size_t tensors;
+	struct ht_tensor_info *info; /* by tensor */
+	struct kept *kept;           /* likewise */
+	struct moments *moments;     /* likewise: of the parts of a batch so far */
+};
+
+enum { MOST_DUMPED = 4 };
+
 struct dump {
 	struct cli *cli;
 	struct dump_wish wish;
 	const char *path, *layers;
-	char *folder;      /* of all runs; NULL: nothing is written unless something fails */
-	char *step_folder; /* of this one */
-	size_t tensors;
-	struct ht_tensor_info *info;   /* by tensor */
-	struct kept *kept;             /* likewise */
-	unsigned long long step, runs; /* runs: that are dumped */
-	bool chosen;                   /* this run is */
-	int64_t stamp;                 /* microseconds: when it began */
+	char *folder;      /* of all programs; NULL: nothing is written unless something fails */
+	char *step_folder; /* of this run */
+	struct dumped program[MOST_DUMPED];
+	size_t programs;
+	struct dumped *at;            /* the program of this run */
+	unsigned long long runs, all; /* runs: that are dumped */
+	bool chosen;                  /* this run is */
+	int64_t stamp;                /* microseconds: when it began */
 	size_t overflowed;
-	enum ht_status status;   /* not HT_OK: it could not be written */
-	struct moments *moments; /* by tensor: of the parts of a batch so far */
+	enum ht_status status; /* not HT_OK: it could not be written */
 };
 
 /* As names of files have it: characters that are no letters, digits or - are _. */
@@ -54,7 +63,7 @@ void dump_overflow(struct dump *d, const struct ht_seen *s);
 
 /* dump_keep.c */
 void dump_keep(struct dump *d, const struct ht_seen *s);
-void dump_forget(struct dump *d); /* at the end of a run */
+void dump_forget(struct dumped *p); /* at the end of a run */
 
 /* dump_statistics.c: takes a tensor into d->moments; appends its line to the vendor's table. */
 void dump_count(struct dump *d, const struct ht_seen *s);

@@ -21,26 +21,26 @@ static void forget(struct kept *k)
 	*k = (struct kept){ 0 };
 }
 
-void dump_forget(struct dump *d)
+void dump_forget(struct dumped *p)
 {
-	for (size_t i = 0; d->kept && i < d->tensors; i++)
-		forget(&d->kept[i]);
+	for (size_t i = 0; i < p->tensors; i++)
+		forget(&p->kept[i]);
 }
 
 static void keep(struct dump *d, const struct ht_seen *s)
 {
-	struct kept *k = &d->kept[s->tensor];
+	struct kept *k = &d->at->kept[s->tensor];
 	void *copy;
 
 	forget(k);
-	if (!d->info[s->tensor].uses)
+	if (!d->at->info[s->tensor].uses)
 		return;
 	copy = must_alloc(s->array.bytes + 1);
 	memcpy(copy, s->array.data, s->array.bytes);
 	k->seen = *s;
 	k->seen.array.data = copy;
-	k->seen.array.dim = d->info[s->tensor].dim;
-	k->left = d->info[s->tensor].uses;
+	k->seen.array.dim = d->at->info[s->tensor].dim;
+	k->left = d->at->info[s->tensor].uses;
 	k->finite = is_finite(&s->array);
 }
 
@@ -55,12 +55,12 @@ static bool takes(const struct ht_tensor_info *i, size_t by)
 /* Its operands are finite, as far as they are known, and it is not. */
 static bool overflows(const struct dump *d, const struct ht_seen *s)
 {
-	if (d->info[s->tensor].kind != HT_TENSOR_COMPUTED || !d->info[s->tensor].imported ||
+	if (d->at->info[s->tensor].kind != HT_TENSOR_COMPUTED || !d->at->info[s->tensor].imported ||
 		is_finite(&s->array))
 		return false;
-	for (size_t i = 0; i < d->tensors; i++)
-		if (d->kept[i].seen.array.data && !d->kept[i].finite &&
-			takes(&d->info[i], s->tensor))
+	for (size_t i = 0; i < d->at->tensors; i++)
+		if (d->at->kept[i].seen.array.data && !d->at->kept[i].finite &&
+			takes(&d->at->info[i], s->tensor))
 			return false;
 	return true;
 }
@@ -68,14 +68,14 @@ static bool overflows(const struct dump *d, const struct ht_seen *s)
 /* A constant stays for the next iteration. */
 static void take(struct dump *d, size_t by)
 {
-	for (size_t i = 0; i < d->tensors; i++) {
-		struct kept *k = &d->kept[i];
+	for (size_t i = 0; i < d->at->tensors; i++) {
+		struct kept *k = &d->at->kept[i];
 
-		if (!k->seen.array.data || d->info[i].kind == HT_TENSOR_CONSTANT ||
-			!takes(&d->info[i], by))
+		if (!k->seen.array.data || d->at->info[i].kind == HT_TENSOR_CONSTANT ||
+			!takes(&d->at->info[i], by))
 			continue;
-		for (size_t u = 0; u < d->info[i].uses; u++)
-			k->left -= d->info[i].use[u].by == by;
+		for (size_t u = 0; u < d->at->info[i].uses; u++)
+			k->left -= d->at->info[i].use[u].by == by;
 		if (!k->left)
 			forget(k);
 	}

@@ -7,7 +7,7 @@
 
 void dump_count(struct dump *d, const struct ht_seen *s)
 {
-	struct moments *m = &d->moments[s->tensor];
+	struct moments *m = &d->at->moments[s->tensor];
 	size_t size = ht_dtype_bytes(s->array.dtype), n = size ? s->array.bytes / size : 0;
 
 	if (!s->part)
@@ -63,7 +63,7 @@ void dump_statistics(
 		      "Avg Value,l2norm,Nan Count,Negative Inf Count,Positive Inf Count\n",
 			f);
 	if (f)
-		put_line(f, what, index, &d->info[s->tensor], &d->moments[s->tensor]);
+		put_line(f, what, index, &d->at->info[s->tensor], &d->at->moments[s->tensor]);
 	if (!f || (ferror(f) | fclose(f)))
 		dump_failed(d, path);
 }

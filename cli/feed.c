@@ -411,7 +411,9 @@ enum ht_status session_open(struct cli *c, struct session *s)
 	if (st == HT_OK)
 		st = ht_context_new(s->program, &s->context_options, c->diags, &s->context);
 	if (st == HT_OK)
-		st = dump_begin(c, s);
+		st = dump_begin(c, &s->dump);
+	if (st == HT_OK && s->dump)
+		st = dump_program(s->dump, s->program, s->context);
 	return st == HT_OK ? set_seed(c, s) : st;
 }
 
@@ -455,7 +457,7 @@ enum ht_status session_run(struct cli *c, struct session *s)
 	if (st != HT_OK)
 		return st;
 	if (s->dump)
-		dump_run_begin(s->dump);
+		dump_run_begin(s->dump, 0, s->runs++);
 	st = ht_context_run(s->context, s->in_view, s->ins, s->out_view, s->outs, c->diags);
 	if (s->dump)
 		dump_run_end(s->dump, st);

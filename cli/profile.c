@@ -73,7 +73,7 @@ static bool counters_wanted(const struct cli *c)
 	return option_on(c, OPTION_COUNTERS) || metrics != NULL;
 }
 
-enum ht_status profile_begin(struct cli *c, struct session *s)
+enum ht_status profile_begin(struct cli *c, struct ht_context *context)
 {
 	enum ht_status st;
 
@@ -82,8 +82,8 @@ enum ht_status profile_begin(struct cli *c, struct session *s)
 			       ? fail(HT_E_USAGE,
 					 "--counters goes with --profile-table or profiling_mode")
 			       : HT_OK;
-	st = ht_context_record(s->context, events_of(c), c->diags);
-	return st == HT_OK && counters_wanted(c) ? ht_context_count(s->context, 1, c->diags) : st;
+	st = ht_context_record(context, events_of(c), c->diags);
+	return st == HT_OK && counters_wanted(c) ? ht_context_count(context, 1, c->diags) : st;
 }
 
 /* ---- the steps ---- */
@@ -97,10 +97,12 @@ struct row {
 enum { MOST_COUNTERS = 16 };
 
 struct table {
+	const char *name; /* NULL: it is the only one */
 	struct ht_recording recording;
 	struct ht_step_profile *step;
 	size_t steps;
-	double ns; /* of all kernels */
+	double ns;  /* of all kernels */
+	double all; /* of all runs, on all threads */
 	struct counter {
 		struct ht_counter_info info;
 		double *of; /* by step; NULL: the system refuses */
@@ -109,12 +111,12 @@ struct table {
 	size_t counters; /* 0: none were asked for */
 };
 
-static void read_counters(const struct session *s, struct table *t)
+static void read_counters(const struct ht_context *context, struct table *t)
 {
 	struct ht_counter_info info;
 
 	for (t->counters = 0;
-		t->counters < MOST_COUNTERS && ht_context_counter(s->context, t->counters, &info);
+		t->counters < MOST_COUNTERS && ht_context_counter(context, t->counters, &info);
 		t->counters++) {
 		struct counter *k = &t->counter[t->counters];
 
@@ -122,7 +124,7 @@ static void read_counters(const struct session *s, struct table *t)
 		if (info.refused)
 			continue;
 		k->of = must_alloc((t->steps + 1) * sizeof *k->of);
-		ht_context_counts(s->context, t->counters, k->of, t->steps);
+		ht_context_counts(context, t->counters, k->of, t->steps);
 		for (size_t i = 0; i < t->steps; i++)
 			k->all += k->of[i];
 	}
@@ -135,16 +137,17 @@ static void free_table(struct table *t)
 	free(t->step);
 }
 
-static void read_table(const struct session *s, struct table *t)
+static void read_table(const struct profiled *of, struct table *t)
 {
-	ht_context_recording(s->context, &t->recording);
-	t->steps = ht_context_step_profiles(s->context, NULL, 0);
+	*t = (struct table){ .name = of->name };
+	ht_context_recording(of->context, &t->recording);
+	t->steps = ht_context_step_profiles(of->context, NULL, 0);
 	t->step = must_alloc((t->steps + 1) * sizeof *t->step);
-	ht_context_step_profiles(s->context, t->step, t->steps);
-	t->ns = 0;
+	ht_context_step_profiles(of->context, t->step, t->steps);
 	for (size_t i = 0; i < t->steps; i++)
 		t->ns += (double)t->step[i].ns;
-	read_counters(s, t);
+	t->all = (double)t->recording.ns * t->recording.threads;
+	read_counters(of->context, t);
 }
 
 static void add(struct row *r, const struct ht_step_profile *s)
@@ -234,7 +237,7 @@ static void put_row(struct text *out, const struct table *t, const struct row *r
 	double runs = (double)t->recording.runs;
 
 	text_printf(out, "%10.4f ms %5.1f%% %8.1f %8.2f %8.2f %6.1f%%  %s%s%s\n",
-		share(r->ns, runs) / 1e6, 100 * share(r->ns, t->ns),
+		share(r->ns, runs) / 1e6, 100 * share(r->ns, t->all),
 		share((double)r->executions, runs), share(r->multiply_adds, r->ns),
 		share(r->bytes, r->ns), 100 * share(r->limit_ns, r->ns), r->name,
 		r->what ? "  " : "", r->what ? r->what : "");
@@ -244,6 +247,15 @@ static void put_heading(struct text *out, const char *what)
 {
 	text_printf(out, "%13s %6s %8s %8s %8s %7s  %s\n", "a run", "share", "times", "Gmadd/s",
 		"GB/s", "limit", what);
+}
+
+/* What is left of the runs beside their kernels, so that a table's rows are all of the time. */
+static void put_rest(struct text *out, const struct table *t)
+{
+	text_printf(out, "%10.4f ms %5.1f%% %36s%s\n",
+		share(t->all - t->ns, (double)t->recording.runs) / 1e6,
+		100 * share(t->all - t->ns, t->all), "",
+		t->recording.threads > 1 ? "(executor, and threads that wait)" : "(executor)");
 }
 
 static void put_rows(
@@ -257,6 +269,7 @@ static void put_rows(
 		put_row(out, t, &row[i]);
 	if (n > most)
 		text_printf(out, "%13s and %zu more\n", "", n - most);
+	put_rest(out, t);
 	free_rows(row, n);
 }
 
@@ -283,6 +296,7 @@ static void put_kernels(struct text *out, const struct table *t, size_t most)
 	put_heading(out, "kernel");
 	for (size_t i = 0; i < t->steps && i < most && row[i].executions; i++)
 		put_row(out, t, &row[i]);
+	put_rest(out, t);
 	for (size_t i = 0; i < t->steps; i++)
 		free((void *)(uintptr_t)row[i].what);
 	free(row);
@@ -306,7 +320,7 @@ static void put_roofline(struct text *out, const struct table *t)
 				ns += r.ns;
 		}
 		text_printf(out, "%10.4f ms %5.1f%%  %s%.0f%%\n",
-			share(ns, (double)t->recording.runs) / 1e6, 100 * share(ns, t->ns),
+			share(ns, (double)t->recording.runs) / 1e6, 100 * share(ns, t->all),
 			k ? k == 3 ? "below " : "from " : "from ",
 			100 * (k == 3 ? from[2] : from[k]));
 		last = from[k];
@@ -366,12 +380,10 @@ static void put_counters(struct text *out, const struct table *t)
 
 static void put_table_text(struct text *out, const struct table *t)
 {
-	double wall = (double)t->recording.ns * t->recording.threads;
-
-	text_printf(out, "profile   %llu runs, %.4g ms a run; kernels take %.1f%% of %s\n",
-		(unsigned long long)t->recording.runs,
+	text_printf(out, "profile   %s%s%llu runs, %.4g ms a run; kernels take %.1f%% of %s\n",
+		t->name ? t->name : "", t->name ? ": " : "", (unsigned long long)t->recording.runs,
 		share((double)t->recording.ns, (double)t->recording.runs) / 1e6,
-		100 * share(t->ns, wall),
+		100 * share(t->ns, t->all),
 		t->recording.threads > 1 ? "the time of all threads" : "it");
 	put_kernels(out, t, TOP);
 	put_rows(out, t, "op", op_name, TOP);
@@ -456,11 +468,14 @@ static void put_kernel_json(struct text *out, const struct table *t, size_t step
 
 static void put_table_json(struct text *out, const struct table *t)
 {
+	text_printf(out, "{");
+	if (t->name)
+		text_printf(out, "\"name\": \"%s\", ", t->name);
 	text_printf(out,
-		",\n \"profile\": {\"runs\": %llu, \"threads\": %d, \"ms\": %.6g, \"kernels_ms\": %.6g,\n"
+		"\"runs\": %llu, \"threads\": %d, \"ms\": %.6g, \"kernels_ms\": %.6g, \"executor_ms\": %.6g,\n"
 		"  \"kernels\": [",
 		(unsigned long long)t->recording.runs, t->recording.threads,
-		(double)t->recording.ns / 1e6, t->ns / 1e6);
+		(double)t->recording.ns / 1e6, t->ns / 1e6, (t->all - t->ns) / 1e6);
 	for (size_t i = 0; i < t->steps; i++) {
 		text_printf(out, i ? ",\n   " : "\n   ");
 		put_kernel_json(out, t, i);
@@ -475,11 +490,21 @@ static void put_table_json(struct text *out, const struct table *t)
 
 /* ---- files ---- */
 
-static enum ht_status write_trace(struct cli *c, const struct session *s, const char *path)
+static enum ht_status write_trace(
+	struct cli *c, const struct profiled *of, size_t n, const char *path)
 {
+	const struct ht_context **context = must_alloc((n + 1) * sizeof *context);
+	const char **name = must_alloc((n + 1) * sizeof *name);
 	struct ht_bytes b;
-	enum ht_status st = ht_context_trace(s->context, c->diags, &b);
+	enum ht_status st;
 
+	for (size_t i = 0; i < n; i++) {
+		context[i] = of[i].context;
+		name[i] = of[i].name;
+	}
+	st = ht_contexts_trace(context, name, n, c->diags, &b);
+	free(context);
+	free(name);
 	if (st == HT_OK)
 		st = ht_file_write(path, b.p, b.n, c->diags);
 	ht_bytes_free(&b);
@@ -542,8 +567,9 @@ static enum ht_status make_folder(const char *path)
 	return fail(HT_E_ENVIRONMENT, "%s: the profile's folder cannot be made", path);
 }
 
-/* OUTPUT/PROF_TIME_PROCESS/, with the vendor's names of files. */
-static enum ht_status write_vendor(struct cli *c, const struct session *s, const struct table *t)
+/* OUTPUT/PROF_TIME_PROCESS/, with the vendor's names of files; of several tables with theirs. */
+static enum ht_status write_vendor(
+	struct cli *c, const struct profiled *of, const struct table *t, size_t n)
 {
 	char *output = vendor_option(c, "output"), stamp[32];
 	struct text folder = { 0 }, path = { 0 };
@@ -559,13 +585,16 @@ static enum ht_status write_vendor(struct cli *c, const struct session *s, const
 	text_printf(&folder, "/PROF_%s_%ld", stamp, (long)getpid());
 	if (st == HT_OK)
 		st = make_folder(folder.p);
-	text_printf(&path, "%s/op_summary_%s.csv", folder.p, stamp);
-	if (st == HT_OK)
-		st = write_summary(c, t, path.p);
+	for (size_t i = 0; i < n && st == HT_OK; i++) {
+		path.n = 0;
+		text_printf(&path, "%s/op_summary_%s%s%s.csv", folder.p, stamp,
+			t[i].name ? "_" : "", t[i].name ? t[i].name : "");
+		st = write_summary(c, &t[i], path.p);
+	}
 	path.n = 0;
 	text_printf(&path, "%s/msprof_%s.json", folder.p, stamp);
 	if (st == HT_OK && vendor_traces(c))
-		st = write_trace(c, s, path.p);
+		st = write_trace(c, of, n, path.p);
 	if (st == HT_OK)
 		note(c, "the profile is in %s", folder.p);
 	free(folder.p);
@@ -573,26 +602,52 @@ static enum ht_status write_vendor(struct cli *c, const struct session *s, const
 	return st;
 }
 
-enum ht_status profile_end(
-	struct cli *c, const struct session *s, struct text *out, enum ht_format format)
+static void put_tables(
+	struct cli *c, const struct table *t, size_t n, struct text *out, enum ht_format format)
 {
-	struct table t;
+	if (!option_on(c, OPTION_PROFILE_TABLE))
+		return;
+	if (format == HT_FORMAT_JSON)
+		text_printf(out, n > 1 ? ",\n \"profiles\": [" : ",\n \"profile\": ");
+	for (size_t i = 0; i < n; i++) {
+		if (format == HT_FORMAT_JSON && i)
+			text_printf(out, ",\n  ");
+		(format == HT_FORMAT_JSON ? put_table_json : put_table_text)(out, &t[i]);
+	}
+	if (format == HT_FORMAT_JSON && n > 1)
+		text_printf(out, "]");
+}
+
+static void warn_lost(struct cli *c, const struct table *t, size_t n)
+{
+	unsigned long long lost = 0;
+
+	for (size_t i = 0; i < n; i++)
+		lost += t[i].recording.lost;
+	if (lost && (option_on(c, OPTION_TRACE) || vendor_traces(c)))
+		warn(c, "the trace has the last kernels only; %llu before them are in its totals alone",
+			lost);
+}
+
+enum ht_status profile_end(
+	struct cli *c, const struct profiled *of, size_t n, struct text *out, enum ht_format format)
+{
+	struct table *t;
 	enum ht_status st = HT_OK;
 
 	if (!profile_wanted(c))
 		return HT_OK;
-	read_table(s, &t);
-	if (t.recording.lost && (option_on(c, OPTION_TRACE) || vendor_traces(c)))
-		warn(c, "the trace has the last kernels only; %llu before them are in its totals alone",
-			(unsigned long long)t.recording.lost);
-	if (option_on(c, OPTION_PROFILE_TABLE) && format == HT_FORMAT_JSON)
-		put_table_json(out, &t);
-	else if (option_on(c, OPTION_PROFILE_TABLE))
-		put_table_text(out, &t);
+	t = must_alloc((n + 1) * sizeof *t);
+	for (size_t i = 0; i < n; i++)
+		read_table(&of[i], &t[i]);
+	warn_lost(c, t, n);
+	put_tables(c, t, n, out, format);
 	if (option_on(c, OPTION_TRACE))
-		st = write_trace(c, s, option(c, OPTION_TRACE, NULL));
+		st = write_trace(c, of, n, option(c, OPTION_TRACE, NULL));
 	if (st == HT_OK && vendor_profiles(c))
-		st = write_vendor(c, s, &t);
-	free_table(&t);
+		st = write_vendor(c, of, t, n);
+	for (size_t i = 0; i < n; i++)
+		free_table(&t[i]);
+	free(t);
 	return st;
 }

@@ -182,7 +182,8 @@ static enum ht_status report(struct cli *c, const struct session *s, const struc
 		text_printf(&t, "],\n \"ok\": %s", ok ? "true" : "false");
 	if (option_on(c, OPTION_NUMERICS))
 		put_numerics(&t, s, json);
-	st = profile_end(c, s, &t, json ? HT_FORMAT_JSON : HT_FORMAT_TEXT);
+	st = profile_end(c, &(struct profiled){ NULL, s->context }, 1, &t,
+		json ? HT_FORMAT_JSON : HT_FORMAT_TEXT);
 	text_printf(&t, json ? "}\n" : "");
 	if (!strcmp(option(c, OPTION_OUTPUT, ""), "-")) {
 		free(t.p);
@@ -198,7 +199,7 @@ static enum ht_status run_all(struct cli *c, struct session *s)
 	enum ht_status st = option_number(c, OPTION_RUNS, 1, 1, LLONG_MAX, &runs);
 
 	if (st == HT_OK)
-		st = profile_begin(c, s);
+		st = profile_begin(c, s->context);
 	for (long long i = 0; i < runs && st == HT_OK; i++)
 		st = session_run(c, s);
 	return st;
@@ -210,7 +211,7 @@ enum ht_status verb_run(struct cli *c)
 	struct summary *summary = NULL;
 	struct verdict *v = NULL;
 	enum ht_format format;
-	enum ht_status st = option_json(c, &format);
+	enum ht_status st = option_json(c, &format), dumped;
 
 	if (st != HT_OK)
 		return st;
@@ -234,8 +235,9 @@ enum ht_status verb_run(struct cli *c)
 		warn_not_finite(c, &s, summary);
 		st = report(c, &s, summary, v, format == HT_FORMAT_JSON);
 	}
+	dumped = dump_end(s.dump); /* also of a run that failed: its dump tells why */
 	if (st == HT_OK)
-		st = dump_end(&s);
+		st = dumped;
 	for (size_t i = 0; v && st == HT_OK && i < s.outs; i++)
 		if (!v[i].ok)
 			st = HT_E_VERDICT;

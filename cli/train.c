@@ -467,7 +467,6 @@ static enum ht_status run_step(struct training *t, long long i)
 {
 	const struct phase *was = phases_current(&t->phases);
 	struct phase *p = phases_next(&t->phases);
-	struct entry *e = &t->step[p->kind];
 	double begun = log_seconds(&t->log);
 	enum ht_status st;
 
@@ -477,12 +476,12 @@ static enum ht_status run_step(struct training *t, long long i)
 						     : ht_phase_name(p->kind),
 			i, NULL, NULL, 0);
 	t->log.phase = t->phases.on ? ht_phase_name(p->kind) : NULL;
-	st = train_watched_step(t, e, i);
+	st = train_watched_step(t, p->kind, i);
 	p->steps++;
 	p->seconds += log_seconds(&t->log) - begun;
 	if (st != HT_OK)
 		return st;
-	p->loss = t->last_loss = entry_mean(e, 0);
+	p->loss = t->last_loss = entry_mean(&t->step[p->kind], 0);
 	ht_train_phases_count_step(t->phases.plan, t->last_loss);
 	t->scaled = ht_session_loss_scale(t->session, &t->scale);
 	p->skipped += t->scaled && !t->scale.finite;
@@ -671,7 +670,7 @@ static enum ht_status report(struct training *t, bool json)
 		put_phases(t, &out, false);
 		for (size_t i = 0; i < t->measures && t->evaluated; i++)
 			text_printf(&out, "evaluation  %s %.6g\n", t->measured[i], t->value[i]);
-		profiled = profile_end(t->c, &t->watched, &out, HT_FORMAT_TEXT);
+		profiled = profile_end(t->c, t->watched, t->watches, &out, HT_FORMAT_TEXT);
 		printed = text_print(&out);
 		return printed == HT_OK ? profiled : printed;
 	}
@@ -695,7 +694,7 @@ static enum ht_status report(struct training *t, bool json)
 		text_number(&out, t->value[i]);
 	}
 	text_printf(&out, "}");
-	profiled = profile_end(t->c, &t->watched, &out, HT_FORMAT_JSON);
+	profiled = profile_end(t->c, t->watched, t->watches, &out, HT_FORMAT_JSON);
 	text_printf(&out, "}\n");
 	printed = text_print(&out);
 	return printed == HT_OK ? profiled : printed;
@@ -825,9 +824,10 @@ enum ht_status verb_train(struct cli *c)
 		st = closed;
 	if (st == HT_OK)
 		st = report(&t, format == HT_FORMAT_JSON);
+	closed = dump_end(t.dump); /* also of a training that failed: its dump tells why */
 	if (st == HT_OK)
-		st = dump_end(&t.watched);
-	dump_free(t.watched.dump);
+		st = closed;
+	dump_free(t.dump);
 	release(&t);
 	if (st == HT_OK && stopped)
 		raise(stopped);

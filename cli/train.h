@@ -230,14 +230,18 @@ struct training {
 	double last_loss;
 	struct ht_loss_scale scale; /* after the last step */
 	bool scaled;
-	struct session
-		watched; /* what dumps and profiles observe: the program of a step and its context */
+	struct dump *dump; /* of steps; or NULL */
+	/* What dumps and profiles observe: a program for each kind of phase, in the order of the phases. */
+	struct profiled watched[HT_PHASE_KINDS];
+	size_t watches;
+	size_t watch[HT_PHASE_KINDS]; /* by kind: its number among them */
 };
 
 /* ---- train_watch.c: dumps and profiles of steps ---- */
 
 enum ht_status train_watch_begin(struct training *t);
-enum ht_status train_watched_step(struct training *t, struct entry *e, long long step);
+/* Runs step `step`, which is counted from 0, in a kind of phase. */
+enum ht_status train_watched_step(struct training *t, enum ht_phase_kind kind, long long step);
 
 /* ---- train.c ---- */
 

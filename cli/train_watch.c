@@ -1,45 +1,41 @@
 /* Dumps and profiles of the steps of a training: --dump, --trace, --profile-table and the vendor's options for them. */
 #include "cli/train.h"
 
-/* The entry that runs all steps; NULL: there are several, one for each kind of phase. */
-static const struct entry *only_step(const struct training *t)
+/* The program of a kind of phase, if it is a new one. */
+static enum ht_status watch(struct training *t, enum ht_phase_kind kind)
 {
-	const struct entry *found = NULL;
+	const struct entry *e = &t->step[kind];
+	struct ht_context *context = ht_session_context(t->session, e->name);
+	enum ht_status st = HT_OK;
 
-	for (int i = 0; i < HT_PHASE_KINDS; i++) {
-		if (!t->phases.used[i])
-			continue;
-		if (found)
-			return NULL;
-		found = &t->step[i];
-	}
-	return found;
+	for (size_t i = 0; i < t->watches; i++)
+		if (t->watched[i].context == context)
+			return HT_OK;
+	t->watch[kind] = t->watches;
+	t->watched[t->watches++] =
+		(struct profiled){ t->phases.on ? ht_phase_name(kind) : NULL, context };
+	if (t->dump)
+		st = dump_program(t->dump, e->program, context);
+	return st == HT_OK ? profile_begin(t->c, context) : st;
 }
 
 enum ht_status train_watch_begin(struct training *t)
 {
-	const struct entry *e = only_step(t);
-	enum ht_status st;
+	enum ht_status st = dump_begin(t->c, &t->dump);
 
-	if (!dump_tee(t->c) && !profile_wanted(t->c))
-		return HT_OK;
-	if (!e)
-		return refuse(t->c,
-			"dumps and profiles are about one program; with --accelerate-train-mode there are several");
-	t->watched.program = (struct ht_program *)(uintptr_t)e->program;
-	t->watched.context = ht_session_context(t->session, e->name);
-	st = dump_begin(t->c, &t->watched);
-	return st == HT_OK ? profile_begin(t->c, &t->watched) : st;
+	for (size_t i = 0; i < t->phases.n && st == HT_OK; i++)
+		st = watch(t, t->phases.phase[i].kind);
+	return st;
 }
 
-enum ht_status train_watched_step(struct training *t, struct entry *e, long long step)
+enum ht_status train_watched_step(struct training *t, enum ht_phase_kind kind, long long step)
 {
 	enum ht_status st;
 
-	if (t->watched.dump)
-		dump_run_begin(t->watched.dump);
-	st = entry_run(t->c, t->session, e, t->row, step);
-	if (t->watched.dump)
-		dump_run_end(t->watched.dump, st);
+	if (t->dump)
+		dump_run_begin(t->dump, t->watch[kind], (unsigned long long)step);
+	st = entry_run(t->c, t->session, &t->step[kind], t->row, step);
+	if (t->dump)
+		dump_run_end(t->dump, st);
 	return st;
 }

@@ -57,7 +57,9 @@ void ht_trace_free(struct ht_trace *t)
 
 static void put(struct ht_trace_ring *r, uint64_t of, int64_t begin, int64_t end)
 {
-	r->event[r->n++ % r->cap] = (struct ht_trace_event){ begin, end, of };
+	r->event[r->at] = (struct ht_trace_event){ begin, end, of };
+	r->at = r->at + 1 < r->cap ? r->at + 1 : 0;
+	r->n++;
 }
 
 /* ---- during a run ---- */

@@ -14,6 +14,7 @@ struct ht_trace_event {
 struct ht_trace_ring {
 	struct ht_trace_event *event;
 	uint64_t cap, n; /* n: of all that were recorded */
+	uint64_t at;     /* where the next one goes: n % cap, without a division */
 };
 
 /* All executions of a step, on all threads. */

@@ -364,6 +364,10 @@ HT_API size_t ht_context_counts(const struct ht_context *c, size_t i, double *ou
  * HT_E_USAGE: nothing is recorded. */
 HT_API enum ht_status ht_context_trace(
 	const struct ht_context *c, struct ht_diags *d, struct ht_bytes *out);
+/* Likewise of `n` contexts, which may be of several programs, on one clock: each is a process of the timeline, with the name
+ * name[i].  `name`, or one of its members, may be NULL. */
+HT_API enum ht_status ht_contexts_trace(const struct ht_context *const *c, const char *const *name,
+	size_t n, struct ht_diags *d, struct ht_bytes *out);
 
 /* The effects of rounding to 16 bits on a tensor in the last run.  An element that is in none of
  * the counts was rounded without harm.  A sentinel is a number that stands for minus infinity:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Profiles: traces, tables, the vendor's options for them, and folders that cannot be written."""
-import csv, glob, json, os, unittest
+import csv, glob, json, os, re, unittest
 
 from tool import ToolCase
 
@@ -55,6 +55,9 @@ class Profile(ToolCase):
             inside = [k for k in kernels if r['ts'] - 0.002 <= k['ts'] and k['ts'] + k['dur'] <= r['ts'] + r['dur'] + 0.002]
             self.assertEqual(len(inside), len(kernels) // 4)
         self.assertGreater(sum(k['dur'] for k in kernels), 0.97 * sum(r['dur'] for r in runs))
+        rest = self.events(t, 'executor')
+        self.assertEqual(len(rest), 4)
+        self.assertAlmostEqual(sum(e['dur'] for e in kernels + rest), sum(r['dur'] for r in runs), 1)
         phases = self.events(t, 'compilation')
         self.assertIn('code', [p['name'] for p in phases])
         self.assertLessEqual(max(p['ts'] + p['dur'] for p in phases), runs[0]['ts'] + 0.002)
@@ -93,6 +96,8 @@ class Profile(ToolCase):
         self.assertRegex(out, r'profile   5 runs, .* ms a run; kernels take (9[7-9]|100)\..% of it')
         for heading in 'kernel', 'op', 'scope', 'part of the limit':
             self.assertIn(heading, out)
+        self.assertEqual(out.count('(executor)'), 3)
+        self.assertIn('(executor, and threads that wait)', self.tool('run', self.model(), '--threads=2', '--profile-table').stdout.decode())
         self.assertIn('MatMul f32[64,512] of f32', out)
         report = json.loads(self.tool('run', self.model(), '--runs=2', '--format=json', '--profile-table').stdout)
         p = report['profile']
@@ -100,7 +105,16 @@ class Profile(ToolCase):
         self.assertEqual([k['executions'] for k in p['kernels']], [2] * len(p['kernels']))
         self.assertAlmostEqual(sum(k['ms'] for k in p['kernels']), p['kernels_ms'], 4)
         self.assertAlmostEqual(sum(k['ms'] for k in p['by_op']), p['kernels_ms'], 4)
+        self.assertAlmostEqual(p['kernels_ms'] + p['executor_ms'], p['ms'], 4)
         self.assertEqual({k['name'] for k in p['by_op']}, {'MatMul', 'Softmax'})
+
+    def test_runs_of_single_kernels(self):
+        """Rows add up to the time of all runs also where a kernel takes less than the executor around it."""
+        tiny = self.path('tiny.hir', b'hir 1\nentry "" {\n  input "x" = %x\n  output "y" = %y\n}\n%x = Placeholder() {dtype=f32, shape=shape[4]}\n%y = Neg(%x) {T=f32}\n')
+        text = self.tool('run', tiny, '--runs=5000', '--profile-table').stdout.decode()
+        rows = re.findall(r'(?m)^ +[0-9.]+ ms +([0-9.]+)% .*(?:Neg f32|\(executor\)$)', text.split('  op\n')[0])
+        self.assertEqual(len(rows), 2)
+        self.assertAlmostEqual(sum(map(float, rows)), 100, delta=.11)
 
     def test_results_are_the_same(self):
         one, two = self.path('one.npy'), self.path('two.npy')

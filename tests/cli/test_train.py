@@ -115,8 +115,32 @@ class Train(ToolCase):
         for folder in 'dumped', 'traced':
             self.assertEqual(self.bytes_of(self.at(folder), 6), self.bytes_of(self.at('plain'), 6))
         self.fails(2, 'about one training', *self.base, '--steps', '6', '--dump', dumped, '--seeds', '2')
-        self.fails(2, 'about one program', *self.base, '--steps', '6', '--profile-table', '--accelerate-train-mode', 'fast1|step|0.5')
         self.fails(5, 'nowhere', *self.base, '--steps', '6', '--dump', '/proc/nowhere')
+
+    def test_dump_and_profile_of_phases(self):
+        """Each precision is a program of its own: in the dump a folder, in the timeline a process; steps have their numbers."""
+        dumped, trace, phases = self.at('dump'), self.at('trace.json'), ['--accelerate-train-mode', 'phases=fast1:2,original:2,fast1:2']
+        self.tool(*self.base, *phases, '--steps', '6', '--save', self.at('plain'))
+        said = self.tool(*self.base, *phases, '--steps', '6', '--save', self.at('dumped'), '--dump', dumped, '--dump_step', '0|3-4').err
+        self.assertIn('the tensors of 3 of 6 runs are in ' + dumped, said)
+        self.assertEqual(sorted(glob.glob('*/*', root_dir=glob.glob(dumped + '/*/0/train')[0])), ['1/0', '1/4', '2/3'])
+        self.assertEqual(json.loads(self.tool('compare', dumped, dumped, '--format=json').stdout)['above'], 0)
+        r = self.report(*phases, '--steps', '6', '--save', self.at('traced'), '--profile-table', '--trace', trace)
+        self.assertEqual([(p['name'], p['runs']) for p in r['profiles']], [('fast1', 4), ('original', 2)])
+        with open(trace) as f:
+            t = json.load(f)
+        self.assertEqual([e['args']['name'] for e in t['traceEvents'] if e['name'] == 'process_name'], ['fast1', 'original'])
+        runs = sorted((e['ts'], e['pid'], e['name']) for e in t['traceEvents'] if e.get('cat') == 'run')
+        self.assertEqual([r[1:] for r in runs], [(1, 'run 0'), (1, 'run 1'), (2, 'run 0'), (2, 'run 1'), (1, 'run 2'), (1, 'run 3')])
+        for folder in 'dumped', 'traced':
+            self.assertEqual(self.bytes_of(self.at(folder), 6), self.bytes_of(self.at('plain'), 6))
+
+    def test_overflows_of_a_training_that_diverges(self):
+        """It fails, and says where the operands of what overflowed are."""
+        os.mkdir(self.at('over'))
+        r = self.fails(1, 'the loss .* is (NaN|infinite)', *[a.replace('rate=0.05', 'rate=1e30') for a in self.base], '--steps', '9', '--enable_dump_debug=true', '--dump_path', self.at('over'))
+        self.assertRegex(r.err, '[1-9][0-9]* nodes overflowed; their tensors are in ' + self.at('over'))
+        self.assertTrue(glob.glob(self.at('over') + '/*/0/train/1/*/*.output.0.npy'))
 
     def test_evaluation_is_of_every_row(self):
         """50 rows in batches of 8: the last is of 2."""
