@@ -16,6 +16,7 @@ void ht_program_free(struct ht_program *p)
 	if (p->code_map)
 		munmap(p->code_map, p->code_mapped);
 	ht_artefact_close(&p->artefact);
+	ht_page_pool_free(&p->pages);
 	ht_rt_turns_free(p->rt.turns);
 	ht_arena_release(&p->arena);
 	free(p);

@@ -275,6 +275,8 @@ struct ht_program {
 	bool whole_is_read;          /* to memory; false: they are mapped */
 	struct ht_str image;
 	struct ht_rt_program rt;
+	struct ht_page_pool pages; /* its constants, and what its variables are in */
+	struct ht_str packed; /* constants that were compiled, if they are a map of their own */
 	size_t inputs, outputs;
 	struct ht_value_info *input, *output;
 	const char **input_alias, **output_alias; /* by input and output; "": no other name */
@@ -293,6 +295,9 @@ struct ht_program {
 	struct ht_phase phase[HT_MAX_PHASES];
 	const char *without_effect[256]; /* of a program from the cache; as many as a policy has */
 };
+/* pages.c: memory for each variable of a program that uses large pages, in `pool`. */
+enum ht_status ht_paged_variables(
+	const struct ht_program *p, struct ht_page_pool *pool, char **memory, struct ht_diags *d);
 /* Turns a plan of graph `g` into a program: packs constants (the graph's own are given back as they
  * are packed), generates code. */
 struct ht_make {

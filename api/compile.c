@@ -131,9 +131,22 @@ static enum ht_status miss(struct compile *c, const struct ht_wanted *w)
 		"this is not in the cache: %.*s", HT_STR_ARG(why));
 }
 
+/* Phase `at` of a program becomes what was done with the cache since `begun`. */
+static void add_cache_phase(struct ht_program *p, size_t at, const char *name, int64_t begun)
+{
+	size_t n = p->info.phases;
+
+	if (n == HT_MAX_PHASES)
+		return;
+	memmove(&p->phase[at + 1], &p->phase[at], (n - at) * sizeof *p->phase);
+	p->phase[at] = (struct ht_phase){ name, ht_now_ns() - begun };
+	p->info.phases++;
+}
+
 static enum ht_status compile(void *arg)
 {
 	struct compile *c = arg;
+	int64_t begun, looked_ns = 0;
 	struct ht_lowering *l = HT_NEW(&c->w->arena, struct ht_lowering);
 	struct ht_wanted w = { c->m, &c->opt, c->opt.policy, NULL };
 	const struct ht_diag *said;
@@ -146,14 +159,18 @@ static enum ht_status compile(void *arg)
 			"the graph has no outputs; ask for some with --outputs");
 	HT_TRY(ht_target_of(&c->opt, c->m->cache, &c->w->arena, c->d, &w.target));
 	ht_model_note_bounds(c->m, &c->w->arena, c->d);
+	begun = ht_now_ns();
 	if (c->opt.sources || c->m->cache)
 		HT_TRY(ht_content_of(c->m, c->d, &c->content));
 	cached = ht_graph_is_cached(&w);
 	if (cached) {
 		HT_TRY(ht_graph_get(&w, c->w, c->d, &c->found));
-		if (c->found)
+		if (c->found) {
+			add_cache_phase(c->found, 1, "cache hit", begun);
 			return HT_OK;
+		}
 		HT_TRY(miss(c, &w));
+		looked_ns = ht_now_ns() - begun;
 	}
 	said = c->d ? c->d->last : NULL; /* of the look-up nothing is said again */
 	st = build(c, l, &w);
@@ -163,8 +180,12 @@ static enum ht_status compile(void *arg)
 			"size, with a number for each ?",
 			HT_STR_ARG(ht_model_shapes_to_state(c->m, true, &c->w->arena)));
 	HT_TRY(st);
-	if (cached)
+	if (cached) {
+		add_cache_phase(c->p, 1, "cache miss", ht_now_ns() - looked_ns);
+		begun = ht_now_ns();
 		ht_graph_put(&w, c->p, l->reads, said, c->w, c->d);
+		add_cache_phase(c->p, c->p->info.phases, "cache store", begun);
+	}
 	return HT_OK;
 }
 

@@ -19,10 +19,11 @@ struct ht_context {
 	const struct ht_program *program;
 	struct ht_rt_pool *pool; /* its own; NULL: it has another's */
 	struct ht_rt_context *rt;
-	struct ht_seeing *seeing; /* or NULL */
+	struct ht_seeing *seeing;  /* or NULL */
+	struct ht_page_pool pages; /* variables of its own in large pages */
 	const void **in;
 	void **out;
-	char **variable; /* the caller's; NULL: its own */
+	char **variable; /* the caller's, or those in large pages; NULL: its own in usual ones */
 	void (*allocate)(void *arg, size_t output, const int64_t *dim, size_t bytes, void **memory);
 	void *allocate_arg;
 	struct kept_output *kept; /* by output; NULL: nobody allocates */
@@ -90,6 +91,16 @@ static enum ht_status seed_anew(struct ht_context *c, struct ht_diags *d)
 	return HT_OK;
 }
 
+static enum ht_status place_variables(struct ht_context *c, struct ht_diags *d)
+{
+	size_t n = ht_program_variables(c->program);
+
+	c->variable = n ? ht_sys_alloc(n * sizeof *c->variable) : NULL;
+	if (n && !c->variable)
+		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+	return n ? ht_paged_variables(c->program, &c->pages, c->variable, d) : HT_OK;
+}
+
 enum ht_status ht_context_new(const struct ht_program *p, const struct ht_context_options *opt,
 	struct ht_diags *d, struct ht_context **out)
 {
@@ -143,6 +154,7 @@ enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_co
 	struct ht_context *c;
 	struct ht_cores cores;
 	enum ht_status st;
+	bool own_pages;
 
 	*out = NULL;
 	HT_TRY(ht_caller_options(opt, "ht_context_options", &all, sizeof all, d));
@@ -179,9 +191,19 @@ enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_co
 			opt->threads ? opt->threads : 1, opt->device ? &cores : NULL);
 	if (!c->in || !c->out || !pool || !take_given(c, opt))
 		goto failed;
+	own_pages = !c->variable && p->pages.pages != HT_PAGES_USUAL;
+	if (own_pages) {
+		st = place_variables(c, d);
+		if (st != HT_OK) {
+			ht_context_free(c);
+			return st;
+		}
+	}
 	c->rt = ht_rt_context_new(&p->rt, pool, c->variable, opt->memory);
 	if (!c->rt)
 		goto failed;
+	if (own_pages && c->variable)
+		ht_rt_context_reset(c->rt);
 	ht_rt_context_limit(c->rt, c->iterations, opt->cancel);
 	ht_rt_context_sizes(c->rt, c->size);
 	ht_rt_context_cores(c->rt, opt->device ? &cores : NULL);
@@ -213,6 +235,7 @@ void ht_context_free(struct ht_context *c)
 	for (size_t i = 0; c->kept && i < ht_program_outputs(c->program); i++)
 		free(c->kept[i].memory);
 	free(c->kept);
+	ht_page_pool_free(&c->pages);
 	free(c->variable);
 	free(c->in);
 	free(c->out);

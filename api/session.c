@@ -32,8 +32,9 @@ void ht_session_free(struct ht_session *s)
 		return;
 	for (size_t i = 0; i < s->entries.count; i++)
 		ht_session_release_entry(s->entries.entries[i].value);
-	for (size_t i = 0; i < s->variables.count; i++)
+	for (size_t i = 0; i < s->variables.count && !s->opt.pages; i++)
 		free(((struct ht_session_variable *)s->variables.entries[i].value)->memory);
+	ht_page_pool_free(&s->pages);
 	ht_rt_pool_free(s->pool);
 	ht_arena_release(&s->kept_arena);
 	ht_arena_release(&s->arena);
@@ -81,6 +82,7 @@ enum ht_status ht_session_new(
 		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
 	s->opt = all;
 	s->seed = all.seed;
+	s->pages.pages = all.pages;
 	ht_arena_init(&s->arena, NULL);
 	ht_arena_init(&s->kept_arena, NULL);
 	ht_map_init(&s->variables, &s->arena);
@@ -115,6 +117,22 @@ static void take_kept(struct ht_session *s, struct ht_session_variable *v)
 	}
 }
 
+/* In large pages if they are asked for; the first time a warning may tell that they are smaller. */
+static void *memory_of(struct ht_session *s, size_t n, struct ht_diags *d)
+{
+	bool first = !s->pages.area;
+	void *p;
+
+	if (s->opt.pages == HT_PAGES_USUAL)
+		return ht_rt_memory(n);
+	p = ht_page_pool_take(&s->pages, n);
+	if (!p)
+		ht_page_pool_refused(&s->pages, "variables", n, d);
+	else if (first)
+		ht_page_pool_tell(&s->pages, "variables", d);
+	return p;
+}
+
 static struct ht_session_variable *new_variable(
 	struct ht_session *s, const struct ht_value_info *from, struct ht_diags *d)
 {
@@ -124,7 +142,7 @@ static struct ht_session_variable *new_variable(
 	v->dtype = from->dtype;
 	v->shape = ht_shape_make(&s->arena, from->rank, from->dim);
 	v->bytes = from->bytes;
-	v->memory = ht_rt_memory(v->bytes);
+	v->memory = memory_of(s, v->bytes, d);
 	if (!v->memory) {
 		ht_error(d, HT_E_ENVIRONMENT, (struct ht_where){ .node = v->name, .offset = -1 },
 			"no memory for %zu bytes of a variable", v->bytes);

@@ -48,6 +48,7 @@ struct ht_session {
 	int32_t device; /* of `limits` */
 	uint64_t seed;
 	struct ht_rt_pool *pool;
+	struct ht_page_pool pages; /* of variables, where opt.pages asks for large ones */
 	struct ht_map variables, entries, notes;
 	struct ht_map
 		keys; /* name of a variable → struct ht_str, as the model of the last checkpoint says */

@@ -66,6 +66,7 @@ static enum ht_status place_packed(struct packing *w)
 	if (!all)
 		return no_memory(w, n);
 	keep(w->p, all);
+	w->p->packed = (struct ht_str){ all->p, all->mapped };
 	n = 0;
 	for (int32_t i = 0; i < plan->buffers; i++) {
 		struct ht_plan_buffer *buf = &plan->buffer[i];

@@ -385,6 +385,28 @@ struct ht_blob *ht_blob_aligned(struct ht_blob *b, size_t align, int threads);
  * from the file when they are read again. */
 void ht_blob_unref(struct ht_blob *b);
 
+/* ---- pages.c ---- */
+
+/* `n` zeroed bytes, a multiple of the system's pages, for munmap(); on huge pages where they fill some and the system has
+ * them of itself.  NULL: out of memory. */
+void *ht_map_usual(size_t n);
+/* Maps `n` zeroed bytes in pages of 1 << log_page bytes that are set apart; NULL: there are too few.  Tests set another one. */
+extern void *(*ht_map_reserved)(size_t n, int log_page);
+
+/* Memory that is given out in pieces and freed as a whole.  Set `pages` alone. */
+struct ht_page_pool {
+	enum ht_pages pages; /* not HT_PAGES_USUAL */
+	size_t least;        /* the smallest size of pages that it got; 0: usual ones */
+	struct ht_page_area *area;
+};
+/* `n` zeroed bytes at a multiple of 64; NULL: the system has no such pages, which ht_page_pool_refused() reports. */
+void *ht_page_pool_take(struct ht_page_pool *pool, size_t n);
+void ht_page_pool_free(struct ht_page_pool *pool);
+enum ht_status ht_page_pool_refused(
+	const struct ht_page_pool *pool, const char *what, size_t n, struct ht_diags *d);
+/* Warns where pages are smaller than those that were asked for. */
+void ht_page_pool_tell(const struct ht_page_pool *pool, const char *what, struct ht_diags *d);
+
 /* ---- mapped.c ---- */
 
 /* Maps of files, so that what a file loses while it is mapped is an error and not the end of the process.  Any thread.

@@ -13,32 +13,15 @@ enum { MAPPED_FROM = 1 << 17, BLOB_ALIGN = 64 };
 /* Up to this size ht_blob_copy() allocates a blob and its bytes at once, since graphs have many small constants. */
 enum { SMALL = 256 };
 
-#define HUGE_PAGE ((size_t)2 << 20)
-
 static size_t round_up(size_t n, size_t to)
 {
 	return (n + to - 1) / to * to;
 }
 
-/* A run reads each weight once, and lookups of small pages would take longer than the reads.  The map is
- * large enough that a huge page begins in it; the parts in front of it and behind are unmapped. */
+/* A run reads each weight once, and lookups of small pages would take longer than the reads. */
 static void *map_memory(size_t n)
 {
-	size_t spare = n >= HUGE_PAGE ? HUGE_PAGE : 0, front;
-	char *p = MAP_FAILED;
-
-	if (ht_alloc_may_fail())
-		return NULL;
-	p = mmap(NULL, n + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (p == MAP_FAILED || !spare)
-		return p == MAP_FAILED ? NULL : p;
-	front = round_up((uintptr_t)p, HUGE_PAGE) - (uintptr_t)p;
-	if (front)
-		munmap(p, front);
-	if (spare - front)
-		munmap(p + front + n, spare - front);
-	madvise(p + front, n, MADV_HUGEPAGE); /* a hint: nothing is lost without */
-	return p + front;
+	return ht_alloc_may_fail() ? NULL : ht_map_usual(n);
 }
 
 static void *heap_memory(size_t n)

@@ -517,6 +517,7 @@ enum ht_status check_memory(const struct cli *c, const struct session *s, long l
 enum ht_status use_device(const struct cli *c);
 /* The limits of time that the vendor's options state. */
 void read_limits(const struct cli *c, struct ht_context_options *out);
+enum ht_pages pages_wanted(const struct cli *c); /* for constants and variables, of memory_config */
 
 /* ---- dump.c: tensors of runs as files, as --dump and the vendor's options ask for ---- */
 

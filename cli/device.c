@@ -1,9 +1,10 @@
-/* The vendor's device, and its limits of time. */
+/* The vendor's device, its pages, and its limits of time. */
 #include "cli/cli.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The option, or the environment's; -1: the whole machine. */
 static enum ht_status device_of(const struct cli *c, long long *out)
@@ -30,6 +31,17 @@ enum ht_status use_device(const struct cli *c)
 	if (st != HT_OK || device < 0)
 		return st;
 	return ht_use_device(device < INT32_MAX ? (int32_t)device : INT32_MAX, c->diags);
+}
+
+/* ---- pages ---- */
+
+enum ht_pages pages_wanted(const struct cli *c)
+{
+	const char *value = setting_value(c, "memory_config.variable_use_1g_huge_page");
+
+	return !value || !strcmp(value, "0") ? HT_PAGES_USUAL
+	       : !strcmp(value, "1")         ? HT_PAGES_1G
+					     : HT_PAGES_1G_OR_LESS;
 }
 
 /* ---- limits of time ---- */

@@ -401,6 +401,8 @@ enum ht_status session_open(struct cli *c, struct session *s)
 			st = compile(c, s, threads);
 	}
 	if (st == HT_OK)
+		st = ht_program_use_pages(s->program, pages_wanted(c), c->diags);
+	if (st == HT_OK)
 		st = announce(c, s->program);
 	if (st == HT_OK)
 		st = check_memory(c, s, threads);

@@ -189,6 +189,7 @@ enum ht_status train_open_session(struct training *t)
 		return st;
 	read_limits(t->c, &limits);
 	opt.limits = &limits;
+	opt.pages = pages_wanted(t->c);
 	opt.threads = t->compile.threads;
 	opt.seed = (uint64_t)t->seed;
 	opt.seeded = 1;

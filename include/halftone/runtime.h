@@ -266,6 +266,11 @@ HT_API size_t ht_program_memory(const struct ht_program *p, int threads);
  * cancelled while they wait (`cancel`; it is looked at every 10 ms).  0: any number.  Call it while no context of the
  * program runs. */
 HT_API enum ht_status ht_program_run_at_most(struct ht_program *p, int n, struct ht_diags *d);
+/* Has the program's constants, which are copied there, and the variables of its contexts in such pages.  All constants share
+ * pages, and so do the variables of a context: the last page of each may be filled in part.  Call it once, before contexts are
+ * made.  HT_E_ENVIRONMENT: there are too few; the program is as before. */
+HT_API enum ht_status ht_program_use_pages(
+	struct ht_program *p, enum ht_pages pages, struct ht_diags *d);
 /* Makes a context.  The program must outlive its contexts. */
 HT_API enum ht_status ht_context_new(const struct ht_program *p,
 	const struct ht_context_options *opt, struct ht_diags *d, struct ht_context **out);
@@ -403,8 +408,10 @@ struct ht_session_options {
 	const int32_t *cancel; /* as in struct ht_context_options */
 	/* Limits of time of each run, and the device, as there; its other members do not count.  NULL: none. */
 	const struct ht_context_options *limits;
+	enum ht_pages pages; /* that variables are in, which share them */
 };
-#define HT_SESSION_OPTIONS_INIT { sizeof(struct ht_session_options), 0, 0, 0, 0, NULL, NULL }
+#define HT_SESSION_OPTIONS_INIT                                                                    \
+	{ sizeof(struct ht_session_options), 0, 0, 0, 0, NULL, NULL, HT_PAGES_USUAL }
 
 /* Makes a session without variables and entries. */
 HT_API enum ht_status ht_session_new(

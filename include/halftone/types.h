@@ -64,6 +64,14 @@ enum ht_dtype {
 	HT_REF = 100 /* added to a type: a reference to a variable of that type */
 };
 
+/* Pages of memory.  An administrator may set pages of 1 GB and of 2 MB apart (/sys/kernel/mm/hugepages), which programs have to ask
+ * for. */
+enum ht_pages {
+	HT_PAGES_USUAL, /* what the system gives of itself: 4 kB, and 2 MB where memory is large */
+	HT_PAGES_1G,    /* pages of 1 GB; an error where too few are free */
+	HT_PAGES_1G_OR_LESS, /* likewise, else pages of 2 MB, else the usual ones; a warning tells */
+};
+
 /* No cache; read from the cache only; read and write. */
 enum ht_cache_mode { HT_CACHE_OFF, HT_CACHE_RO, HT_CACHE_RW };
 

@@ -219,7 +219,7 @@ class Model(Owner):
                 init_op: str | None = None, loss_scale: str | None = None, accelerate_train_mode: str | None = None,
                 steps: int | None = None, target_loss: float | None = None, iterations_per_loop: int = 1,
                 timeout: float | None = None, kernel_timeout: float | None = None, wait_timeout: float | None = None,
-                device: int | None = None) -> Session:
+                device: int | None = None, pages: str | None = None) -> Session:
         """A session, whose variables steps of a training change (docs/train.md).
 
         Session.step() runs `train_op` (default: the one that a MetaGraphDef lists) and returns `loss` and `fetches`.  Random
@@ -228,18 +228,19 @@ class Model(Owner):
         `accelerate_train_mode`, such as 'fast1|step|0.9' or 'phases=fast1:100,original', computes phases of the steps in low
         precision, with `steps` as the number of all steps or `target_loss`; Session.phase and Session.counters have its state.
         `iterations_per_loop` is the number of steps that Session.loop() runs.
-        Limits of time, in seconds, are of each run, as of Program.context(); so is `device`.
+        Limits of time, in seconds, are of each run, as of Program.context(); so is `device`.  `pages` says what variables are in, as
+        Program.use_pages() does of constants.
 
         >>> import halftone as ht
         >>> with ht.load(GRAPH).session() as s:
         ...     s.run("y", x=[[1, 1, 1, 1]])["y"]
         array([[3.   , 0.875, 1.375]], dtype=float32)
         """
-        from ._program import limits
+        from ._program import limits, pages_of
         from ._session import Session
         limited = limits(timeout=timeout, kernel_timeout=kernel_timeout, wait_timeout=wait_timeout, device=device)
         return Session(self, train_op, loss, fetches, policy, options, threads, seed, init_op, target, loss_scale, accelerate_train_mode,
-                       steps, target_loss, iterations_per_loop, limited)
+                       steps, target_loss, iterations_per_loop, limited, pages_of(pages))
 
     def gradients(self, train_op: str) -> list[str]:
         """Names of the tensors that the optimiser steps which `train_op` runs take as gradients; a session can fetch them."""

@@ -120,6 +120,14 @@ def limits(**stated: Any) -> dict[str, Any]:
     return members
 
 
+def pages_of(name: str | None) -> int:
+    """Of enum ht_pages."""
+    known = {None: _api.HT_PAGES_USUAL, '1G': _api.HT_PAGES_1G, '1G-or-less': _api.HT_PAGES_1G_OR_LESS}
+    if name not in known:
+        raise UsageError(f"there are no pages {name!r}; there are '1G' and '1G-or-less'")
+    return int(known[name])
+
+
 class Context(Owner):
     """An arena and its threads, to run one program; for one thread at a time.
 
@@ -575,6 +583,11 @@ class Program(Owner):
         """
         call(lib.ht_program_run_at_most, self._handle, int64('contexts', contexts))
         self._turns = contexts > 0
+        self._free.clear()
+
+    def use_pages(self, pages: str) -> None:
+        """Has the program's constants, and variables of contexts that are made later, in pages of '1G', or '1G-or-less' (docs/limits.md)."""
+        call(lib.ht_program_use_pages, self._handle, pages_of(pages))
         self._free.clear()
 
     def __call__(self, *inputs: Any, out: Mapping[str, Any] | None = None, threads: int = 1,

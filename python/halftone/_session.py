@@ -225,13 +225,13 @@ class Session(_Variables):
     def __init__(self, model: Model, train_op: str | None, loss: str | None, fetches: Iterable[str],
                  policy: Policy | str | None, options: Mapping[str, object] | None, threads: int, seed: int | None,
                  init_op: str | None, target: str | None, loss_scale: str | None, accelerate_train_mode: str | None, steps: int | None,
-                 target_loss: float | None, iterations_per_loop: int, limited: Mapping[str, Any]):
+                 target_loss: float | None, iterations_per_loop: int, limited: Mapping[str, Any], pages: int):
         if iterations_per_loop < 1:
             raise UsageError('iterations_per_loop: a loop has at least one step')
         self._phases = _Phases(accelerate_train_mode, steps, target_loss, iterations_per_loop, policy, options, target, threads)
         self._loop, self._last = iterations_per_loop, float('nan')
         made = filled(_api.ht_session_options_init(), dict(
-            threads=threads, seeded=int(seed is not None), seed=0 if seed is None else int64('seed', seed)))
+            threads=threads, seeded=int(seed is not None), seed=0 if seed is None else int64('seed', seed), pages=pages))
         bounds = _api.ht_context_options_init()
         for member, value in limited.items():
             setattr(bounds, member, value)

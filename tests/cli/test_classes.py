@@ -158,6 +158,7 @@ HONOURED = {
     'rates': (OPTIMAL, '{rates}', 'report'),
     'sentinels': (['--policy=force_fp16'], 'clamp', 'report'),
     'session_device_id': ([], '9999', 'stops'),
+    'memory_config.variable_use_1g_huge_page': ([], '1', 'stops'),
     'stream_sync_timeout': (SLOW, '1', 'stops'),
     'samples': (OPTIMAL + ['--budget=y:rel<=0.5'], '3:7', 'report'),
     'tf_random_seed': ([], '7', 'draws'),
@@ -193,6 +194,14 @@ BESIDE = {
     'local_device_list': ['--local_rank_id=0'],  'profiling_config.enable_options': ['--fp_point=a', '--bp_point=b'],
     'variable_placement': ['--mix_compile_mode'],
 }
+
+
+def has_pages_of_1g():
+    try:
+        with open('/sys/kernel/mm/hugepages/hugepages-1048576kB/free_hugepages') as f:
+            return int(f.read()) > 0
+    except FileNotFoundError:
+        return False
 
 
 class Classes(ToolCase):
@@ -272,7 +281,7 @@ class Classes(ToolCase):
         with open(os.path.join(d, 'slow.hir'), 'w') as f:
             f.write(SLOW_MODEL)
         ran = self.call(d, 'run', *settings, *([] if 'slow.hir' in settings else ['m.hir']))
-        error = re.search(rb'error: .*?(limit of time|device 9999)', ran.stderr)
+        error = re.search(rb'error: .*?(limit of time|device 9999|pages of 1 GB)', ran.stderr)
         return {'stops': (ran.returncode, error and error[1]), 'exit': (0, 0)}
 
     def crowds(self, settings):
@@ -319,6 +328,8 @@ class Classes(ToolCase):
         own = {n for n, o in self.rows.items() if o['class'] == 'honoured' and not n.startswith('atc.')}
         self.assertEqual(own, set(HONOURED))
         for name, (base, value, what) in HONOURED.items():
+            if name.endswith('1g_huge_page') and has_pages_of_1g():
+                continue  # no run stops here; unit.pages pretends that there are none
             with self.subTest(name):
                 self.differs(name, base, value, what)
 

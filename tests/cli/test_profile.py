@@ -90,6 +90,9 @@ class Profile(ToolCase):
                   for k in self.events(t, 'kernel')] for t in (first, again, saved)]
         self.assertEqual(about[0], about[1])
         self.assertEqual(about[0], about[2])
+        phases = [[p['name'] for p in self.events(t, 'compilation')] for t in (first, again)]
+        self.assertEqual((phases[0][:2], phases[0][-1]), (['import', 'cache miss'], 'cache store'))
+        self.assertEqual(phases[1], ['import', 'cache hit'])
 
     def test_table(self):
         out = self.tool('bench', self.model(), '--duration=0', '--runs=5', '--profile-table').stdout.decode()

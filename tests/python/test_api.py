@@ -308,6 +308,20 @@ class Programs(FolderCase):
         c.count(False)
         self.assertEqual(c.counters(), {})
 
+    def test_pages(self):
+        """Pages of 1 GB, or what there is instead, which a warning tells; the results are the same."""
+        p, plain = self.model.compile(batch=1), self.model.compile(batch=1)(x())
+        self.assertRaises(ht.UsageError, p.use_pages, '4K')
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter('always')
+            p.use_pages('1G-or-less')
+        self.assertLessEqual({w.category for w in told}, {ht.HalftoneWarning})
+        for name, value in p(x()).items():
+            np.testing.assert_array_equal(value, plain[name])
+        self.assertRaises(ht.UsageError, p.use_pages, '1G')
+        self.assertRaises(ht.UsageError, self.model.session, pages='2M')
+        self.model.session(pages='1G-or-less').close()
+
     def test_recording(self):
         c = self.model.compile(batch=1).context()
         with self.assertRaises(ht.UsageError):
@@ -671,7 +685,7 @@ class Everything(FolderCase):
         'ht_cache_close', 'ht_context_count', 'ht_context_output', 'ht_context_record', 'ht_cache_pin', 'ht_cache_stats_reset', 'ht_diags_get', 'ht_diags_line', 'ht_config_parse', 'ht_config_read', 'ht_context_new',
         'ht_list', 'ht_model_set_batch', 'ht_model_set_inputs', 'ht_model_set_open_dimension', 'ht_model_set_outputs', 'ht_model_set_shape', 'ht_option_check',
         'ht_policy_add_sample', 'ht_policy_new', 'ht_policy_parse', 'ht_policy_set', 'ht_policy_validate',
-        'ht_program_announce', 'ht_program_output_for', 'ht_program_run_at_most', 'ht_settings_check', 'ht_file_write', 'ht_use_device',
+        'ht_program_announce', 'ht_program_output_for', 'ht_program_run_at_most', 'ht_program_use_pages', 'ht_settings_check', 'ht_file_write', 'ht_use_device',
     }
 
     def calls(self):
