@@ -310,13 +310,14 @@ class Programs(FolderCase):
 
     def test_pages(self):
         """Pages of 1 GB, or what there is instead, which a warning tells; the results are the same."""
-        p, plain = self.model.compile(batch=1), self.model.compile(batch=1)(x())
+        p, given = self.model.compile(batch=1), x()
+        plain = p(given)
         self.assertRaises(ht.UsageError, p.use_pages, '4K')
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter('always')
             p.use_pages('1G-or-less')
         self.assertLessEqual({w.category for w in told}, {ht.HalftoneWarning})
-        for name, value in p(x()).items():
+        for name, value in p(given).items():
             np.testing.assert_array_equal(value, plain[name])
         self.assertRaises(ht.UsageError, p.use_pages, '1G')
         self.assertRaises(ht.UsageError, self.model.session, pages='2M')
