@@ -79,7 +79,7 @@ class Profile(ToolCase):
 
     def test_from_the_cache_and_an_artefact(self):
         """A program that was compiled earlier knows as much of its steps."""
-        cache = ['--cache-dir', self.path('cache')]
+        cache = ['--cache-dir', self.path('cache'), '--cache-mode=rw']
         first, again = self.trace(*cache), self.trace(*cache)
         htx, at = self.path('m.htx'), self.path('artefact.json')
         self.tool('compile', self.model(), '-o', htx)
