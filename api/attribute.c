@@ -454,8 +454,9 @@ static size_t largest_place(const struct ht_attribution *a)
 
 static size_t budget_of(const struct ht_attribution *a, size_t memory)
 {
-	const struct ht_program_info *i = &a->c->base.program->info;
-	size_t own = i->weight_bytes + i->arena_bytes;
+	const struct ht_program_info *base = &a->c->base.program->info,
+				     *row = &a->row->program->info;
+	size_t own = base->weight_bytes + base->arena_bytes + row->weight_bytes + row->arena_bytes;
 
 	return memory ? memory : own > LEAST_BUDGET ? own : LEAST_BUDGET;
 }

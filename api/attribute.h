@@ -47,12 +47,28 @@ const struct ht_node_error **ht_nodes_ranked(const struct ht_node_errors *n, str
 const struct ht_node_error *ht_nodes_first(const struct ht_node_errors *n, enum ht_numeric what);
 extern const char *const ht_numeric_names[HT_NUMERICS];
 
-/* ---- attribute_sums.c: `want` is the reference's tensor, `got` the one compared with it, of `n` elements each ---- */
+/* ---- attribute_elements.c ---- */
 
+/* Elements of a floating-point type, each at a multiple of its size. */
 struct ht_elements {
 	const void *at;
 	enum ht_dtype dtype;
 };
+/* The most elements that the next two functions convert. */
+enum { HT_ELEMENTS_CHUNK = 1024 };
+/* Elements first to first+n-1 as float32, rounded to `rounded_to` if that is float16 or bfloat16.  Returns `room`, or the
+ * elements themselves if nothing has to be converted. */
+const float *ht_elements_floats(
+	struct ht_elements e, enum ht_dtype rounded_to, size_t first, size_t n, float *room);
+/* The same as doubles; float64 is rounded to float32 first if `rounded_to` is not float64. */
+void ht_elements_doubles(
+	struct ht_elements e, enum ht_dtype rounded_to, size_t first, size_t n, double *to);
+/* Rounds elements to `rounded_to`, then stores them in `out` as type `to`. */
+void ht_elements_convert(
+	struct ht_elements from, enum ht_dtype rounded_to, enum ht_dtype to, void *out, size_t n);
+
+/* ---- attribute_sums.c: `want` is the reference's tensor, `got` the one compared with it, of `n` elements each ---- */
+
 /* Rounds `got` to `rounded_to` before it subtracts. */
 void ht_distance_add(struct ht_distance_sum *s, struct ht_elements got, enum ht_dtype rounded_to,
 	struct ht_elements want, size_t n);
@@ -62,9 +78,6 @@ void ht_exponents_add(uint64_t exponent[HT_EXPONENTS], struct ht_elements want, 
 /* Counts the elements of `got`, rounded to `t`, by enum ht_numeric. */
 void ht_numerics_add(struct ht_node_error *e, enum ht_dtype t, struct ht_elements got,
 	struct ht_elements want, size_t n, size_t sample);
-/* Rounds elements to `rounded_to`, then stores them in `out` as type `to`.  All three types are floating-point. */
-void ht_elements_convert(
-	struct ht_elements from, enum ht_dtype rounded_to, enum ht_dtype to, void *out, size_t n);
 
 /* ---- the four programs ---- */
 
@@ -128,7 +141,7 @@ struct ht_attribution {
 struct ht_attribution_of {
 	struct ht_compared *row;
 	const struct ht_policy *policy; /* the policy of `row`; NULL: the model as it is */
-	size_t memory; /* most bytes of reference tensors in a wave; 0: as many as the program takes, at least 64 MiB */
+	size_t memory; /* most bytes of reference tensors in a wave; 0: as many as the model's and the policy's program take, at least 64 MiB */
 	/* For tests: struct ht_lower_request. */
 	struct ht_str fault;
 	double fault_by;

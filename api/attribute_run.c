@@ -194,14 +194,18 @@ static void put_reference(const struct sight *s)
 	const struct ht_program *alone = s->a->looked[HT_LOOKED_ALONE].program;
 	const struct ht_tee_place *p = &alone->tee_place[s->t->place];
 	enum ht_dtype rounded = p->rounded ? alone->tee[p->first].info.dtype : p->held;
+	void *dense = ht_tee_dense(s->place, s->at), *to = dense ? dense : s->a->room[1];
 
 	if (!s->place->own)
 		return;
 	if (s->t->of)
-		ht_elements_convert(s->want, rounded, s->place->held, s->a->room[1], s->count);
-	else if (s->want.dtype != s->place->held)
+		ht_elements_convert(s->want, rounded, s->place->held, to, s->count);
+	else if (s->want.dtype == s->place->held)
+		memcpy(to, s->want.at, s->count * ht_dtype_info(s->want.dtype)->bytes);
+	else
 		return;
-	ht_tee_set(s->place, s->at, s->t->of ? s->a->room[1] : s->want.at);
+	if (!dense)
+		ht_tee_set(s->place, s->at, to);
 }
 
 static void measure_own(const struct sight *s)

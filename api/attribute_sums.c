@@ -1,116 +1,45 @@
-/* Attribution: sums over the elements of a tensor, which are converted to double in chunks. */
+/* Attribution: sums over the elements of a tensor.
+ *
+ * Chunks of float32 numbers are added up by native loops.  A chunk with an infinity or a NaN, which the sum of squares
+ * shows, and tensors of float64 are added up by a loop that knows what such differences count as. */
 #include "api/attribute.h"
+#include "kernel/native.h"
 #include "stats/values.h"
 
-#include <halftone/runtime.h>
 #include <math.h>
 #include <string.h>
 
-/* Element i of a chunk is added to partial sum i % LANES, so that loops vectorise and the order of additions is fixed. */
-enum { CHUNK = 1024, LANES = 8 };
+enum { CHUNK = HT_ELEMENTS_CHUNK, LANES = HT_NATIVE_LANES };
 
-/* ---- elements of one type as those of another ---- */
-
-static const char *element(struct ht_elements e, size_t i)
+static size_t chunk_of(size_t left)
 {
-	return (const char *)e.at + i * ht_dtype_info(e.dtype)->bytes;
-}
-
-static void floats_of(struct ht_elements e, size_t first, size_t n, float *to)
-{
-	double x;
-
-	if (e.dtype == HT_F32) {
-		memcpy(to, element(e, first), n * sizeof *to);
-		return;
-	}
-	if (e.dtype != HT_F64) {
-		ht_widen(element(e, first), e.dtype, to, n);
-		return;
-	}
-	for (size_t i = 0; i < n; i++) {
-		memcpy(&x, element(e, first + i), sizeof x);
-		to[i] = (float)x;
-	}
-}
-
-static void round_floats(enum ht_dtype t, float *x, size_t n)
-{
-	uint16_t low[CHUNK];
-
-	if (!ht_is_low(t))
-		return;
-	ht_narrow(x, t, low, n);
-	ht_widen(low, t, x, n);
-}
-
-/* Elements first..first+n-1 as doubles, rounded to `t` if `t` is float16 or bfloat16. */
-static void doubles_of(struct ht_elements e, enum ht_dtype t, size_t first, size_t n, double *to)
-{
-	float x[CHUNK];
-
-	if (e.dtype == HT_F64 && t == HT_F64) {
-		memcpy(to, element(e, first), n * sizeof *to);
-		return;
-	}
-	floats_of(e, first, n, x);
-	if (e.dtype != t)
-		round_floats(t, x, n);
-	for (size_t i = 0; i < n; i++)
-		to[i] = (double)x[i];
-}
-
-static void put_floats(const float *x, enum ht_dtype t, char *to, size_t n)
-{
-	if (t == HT_F32) {
-		memcpy(to, x, n * sizeof *x);
-	} else if (t != HT_F64) {
-		ht_narrow(x, t, to, n);
-	} else {
-		for (size_t i = 0; i < n; i++)
-			memcpy(to + i * sizeof(double), &(double){ (double)x[i] }, sizeof(double));
-	}
-}
-
-void ht_elements_convert(
-	struct ht_elements from, enum ht_dtype rounded_to, enum ht_dtype to, void *out, size_t n)
-{
-	size_t bytes = ht_dtype_info(to)->bytes;
-	float x[CHUNK];
-
-	if (from.dtype == to && rounded_to == to) {
-		memcpy(out, from.at, n * bytes);
-		return;
-	}
-	for (size_t i = 0, m; i < n; i += m) {
-		m = n - i < CHUNK ? n - i : CHUNK;
-		floats_of(from, i, m, x);
-		if (from.dtype != rounded_to)
-			round_floats(rounded_to, x, m);
-		put_floats(x, to, (char *)out + i * bytes, m);
-	}
+	return left < CHUNK ? left : CHUNK;
 }
 
 /* ---- sums ---- */
 
-struct lanes {
-	double squares[LANES], most[LANES];
-};
-
-static void add_lanes(struct lanes *l, const double *x, size_t n)
+static void add(struct ht_native_sums *s, size_t lane, double d)
 {
-	for (size_t i = 0; i + LANES <= n; i += LANES)
-		for (size_t k = 0; k < LANES; k++) {
-			l->squares[k] += x[i + k] * x[i + k];
-			l->most[k] = x[i + k] > l->most[k] ? x[i + k] : l->most[k];
-		}
-	for (size_t i = n / LANES * LANES; i < n; i++) {
-		l->squares[i % LANES] += x[i] * x[i];
-		l->most[i % LANES] = x[i] > l->most[i % LANES] ? x[i] : l->most[i % LANES];
-	}
+	s->squares[lane] += d * d;
+	s->most[lane] = d > s->most[lane] ? d : s->most[lane];
 }
 
-static void add_up(const struct lanes *l, double *squares, double *most)
+static void add_floats(struct ht_native_sums *s, const float *a, const float *b, size_t n)
+{
+	for (size_t i = (size_t)ht_native_differences(s, a, b, (int64_t)n); i < n; i++)
+		add(s, i % LANES, fabs((double)a[i] - (double)b[i]));
+}
+
+static bool is_finite(const struct ht_native_sums *s)
+{
+	double sum = 0;
+
+	for (size_t k = 0; k < LANES; k++)
+		sum += s->squares[k];
+	return isfinite(sum);
+}
+
+static void add_up(const struct ht_native_sums *l, double *squares, double *most)
 {
 	for (size_t k = 0; k < LANES; k++) {
 		*squares += l->squares[k];
@@ -118,79 +47,208 @@ static void add_up(const struct lanes *l, double *squares, double *most)
 	}
 }
 
+/* Tensors of which one is float64: differences of doubles. */
+static void add_doubles(struct ht_native_sums *s, struct ht_elements got, enum ht_dtype rounded_to,
+	struct ht_elements want, size_t first, size_t n)
+{
+	double a[CHUNK], b[CHUNK];
+
+	ht_elements_doubles(got, rounded_to, first, n, a);
+	ht_elements_doubles(want, want.dtype, first, n, b);
+	for (size_t k = 0; k < n; k++)
+		add(s, k % LANES, ht_difference(a[k], b[k]));
+}
+
+static bool are_floats(struct ht_elements a, struct ht_elements b)
+{
+	return a.dtype != HT_F64 && b.dtype != HT_F64;
+}
+
 void ht_distance_add(struct ht_distance_sum *s, struct ht_elements got, enum ht_dtype rounded_to,
 	struct ht_elements want, size_t n)
 {
-	double a[CHUNK], b[CHUNK];
-	struct lanes l = { 0 };
+	struct ht_native_sums l = { 0 }, before;
+	float a[CHUNK], b[CHUNK];
 
 	for (size_t i = 0, m; i < n; i += m) {
-		m = n - i < CHUNK ? n - i : CHUNK;
-		doubles_of(got, rounded_to, i, m, a);
-		doubles_of(want, want.dtype, i, m, b);
-		for (size_t k = 0; k < m; k++)
-			a[k] = ht_difference(a[k], b[k]);
-		add_lanes(&l, a, m);
+		m = chunk_of(n - i);
+		before = l;
+		if (are_floats(got, want)) {
+			add_floats(&l, ht_elements_floats(got, rounded_to, i, m, a),
+				ht_elements_floats(want, want.dtype, i, m, b), m);
+			if (is_finite(&l))
+				continue;
+		}
+		l = before;
+		add_doubles(&l, got, rounded_to, want, i, m);
 	}
 	add_up(&l, &s->squares, &s->most);
 }
 
-void ht_reference_add(struct ht_node_error *e, struct ht_elements want, size_t n)
+static void add_finite(struct ht_native_sums *s, struct ht_elements want, size_t first, size_t n)
 {
 	double b[CHUNK];
-	struct lanes l = { 0 };
+
+	ht_elements_doubles(want, want.dtype, first, n, b);
+	for (size_t k = 0; k < n; k++)
+		add(s, k % LANES, isfinite(b[k]) ? fabs(b[k]) : 0);
+}
+
+void ht_reference_add(struct ht_node_error *e, struct ht_elements want, size_t n)
+{
+	static const float zero[CHUNK];
+	struct ht_native_sums l = { 0 }, before;
+	float b[CHUNK];
 
 	for (size_t i = 0, m; i < n; i += m) {
-		m = n - i < CHUNK ? n - i : CHUNK;
-		doubles_of(want, want.dtype, i, m, b);
-		for (size_t k = 0; k < m; k++)
-			b[k] = isfinite(b[k]) ? fabs(b[k]) : 0;
-		add_lanes(&l, b, m);
+		m = chunk_of(n - i);
+		before = l;
+		if (want.dtype != HT_F64) {
+			add_floats(&l, ht_elements_floats(want, want.dtype, i, m, b), zero, m);
+			if (is_finite(&l))
+				continue;
+		}
+		l = before;
+		add_finite(&l, want, i, m);
 	}
 	add_up(&l, &e->squares, &e->most);
 	e->elements += n;
 }
 
-void ht_exponents_add(uint64_t exponent[HT_EXPONENTS], struct ht_elements want, size_t n)
+/* ---- exponents ---- */
+
+static uint64_t *bin_of(uint64_t exponent[HT_EXPONENTS], int of)
+{
+	int at = of - HT_LEAST_EXPONENT;
+
+	return &exponent[at < 0 ? 0 : at >= HT_EXPONENTS ? HT_EXPONENTS - 1 : at];
+}
+
+static void add_double_exponents(
+	uint64_t exponent[HT_EXPONENTS], struct ht_elements want, size_t first, size_t n)
 {
 	double b[CHUNK];
 
-	for (size_t i = 0, m; i < n; i += m) {
-		m = n - i < CHUNK ? n - i : CHUNK;
-		doubles_of(want, want.dtype, i, m, b);
-		for (size_t k = 0; k < m; k++) {
-			uint64_t bits;
-			int at;
+	ht_elements_doubles(want, want.dtype, first, n, b);
+	for (size_t k = 0; k < n; k++)
+		if (b[k] != 0 && isfinite(b[k]))
+			(*bin_of(exponent, ilogb(b[k])))++;
+}
 
-			if (b[k] == 0 || !isfinite(b[k]))
-				continue;
-			memcpy(&bits, &b[k], sizeof bits);
-			at = (int)(bits >> 52 & 0x7ff) - 1023 - HT_LEAST_EXPONENT;
-			exponent[at < 0 ? 0 : at >= HT_EXPONENTS ? HT_EXPONENTS - 1 : at]++;
-		}
+/* By the 8 bits of float32's exponent, in four histograms, so that equal neighbours do not wait for each other. */
+static void count_exponents(uint32_t bin[4][256], const float *x, size_t n)
+{
+	uint32_t bits[CHUNK];
+
+	memcpy(bits, x, n * sizeof *bits);
+	for (size_t k = 0; k < n; k++)
+		bin[k % 4][bits[k] >> 23 & 0xff]++;
+}
+
+/* Zeros and subnormal numbers share bin 0. */
+static bool is_any_subnormal(const float *x, size_t n)
+{
+	uint32_t any = 0;
+
+	for (size_t k = 0; k < n; k++) {
+		uint32_t bits;
+
+		memcpy(&bits, &x[k], sizeof bits);
+		any |= (bits & 0x7fffffff) - 1 < 0x7fffff;
 	}
+	return any;
+}
+
+static void add_bins(uint64_t exponent[HT_EXPONENTS], uint32_t bin[4][256])
+{
+	for (int i = 1; i < 255; i++)
+		*bin_of(exponent, i - 127) +=
+			(uint64_t)bin[0][i] + bin[1][i] + bin[2][i] + bin[3][i];
+	memset(bin, 0, sizeof(uint32_t[4][256]));
+}
+
+void ht_exponents_add(uint64_t exponent[HT_EXPONENTS], struct ht_elements want, size_t n)
+{
+	/* A bin of 32 bits holds as many elements. */
+	const size_t most = (size_t)1 << 30;
+	uint32_t bin[4][256] = { 0 };
+	float room[CHUNK];
+	const float *x;
+
+	for (size_t i = 0, m; i < n; i += m) {
+		m = chunk_of(n - i);
+		if (want.dtype != HT_F64 &&
+			!is_any_subnormal(x = ht_elements_floats(want, want.dtype, i, m, room), m))
+			count_exponents(bin, x, m);
+		else
+			add_double_exponents(exponent, want, i, m);
+		if (i / most != (i + m) / most)
+			add_bins(exponent, bin);
+	}
+	add_bins(exponent, bin);
 }
 
 /* ---- overflow, underflow, subnormals, NaN ---- */
 
+static void count_doubles(uint64_t found[HT_NUMERICS], double least, const double *a,
+	const double *b, size_t n)
+{
+	for (size_t k = 0; k < n; k++) {
+		double x = fabs(a[k]), y = fabs(b[k]);
+
+		found[HT_NUMERIC_OVERFLOW] += (x == (double)INFINITY) & (y < (double)INFINITY);
+		found[HT_NUMERIC_UNDERFLOW] += (x == 0) & (y != 0);
+		found[HT_NUMERIC_SUBNORMAL] += (x != 0) & (x < least);
+		found[HT_NUMERIC_NAN] += (x != x) & (y == y);
+	}
+}
+
+/* As count_doubles(), by the bits of float32, whose order is that of the magnitudes. */
+static void count_floats(uint64_t found[HT_NUMERICS], float least, const float *a, const float *b,
+	size_t n)
+{
+	const uint32_t infinite = 0x7f800000;
+	uint32_t x[CHUNK], y[CHUNK], small, of[HT_NUMERICS] = { 0 };
+
+	memcpy(&small, &least, sizeof small);
+	memcpy(x, a, n * sizeof *x);
+	memcpy(y, b, n * sizeof *y);
+	for (size_t k = 0; k < n; k++) {
+		uint32_t u = x[k] & 0x7fffffff, v = y[k] & 0x7fffffff;
+
+		of[HT_NUMERIC_OVERFLOW] += (u == infinite) & (v < infinite);
+		of[HT_NUMERIC_UNDERFLOW] += (u == 0) & (v != 0);
+		of[HT_NUMERIC_SUBNORMAL] += (u != 0) & (u < small);
+		of[HT_NUMERIC_NAN] += (u > infinite) & (v <= infinite);
+	}
+	for (int k = 0; k < HT_NUMERICS; k++)
+		found[k] += of[k];
+}
+
+static void count_chunk(uint64_t found[HT_NUMERICS], enum ht_dtype t, struct ht_elements got,
+	struct ht_elements want, size_t first, size_t n)
+{
+	double least = ht_least_normal(t), a[CHUNK], b[CHUNK];
+	float x[CHUNK], y[CHUNK];
+
+	if (are_floats(got, want) && t != HT_F64) {
+		count_floats(found, (float)least, ht_elements_floats(got, t, first, n, x),
+			ht_elements_floats(want, want.dtype, first, n, y), n);
+		return;
+	}
+	ht_elements_doubles(got, t, first, n, a);
+	ht_elements_doubles(want, want.dtype, first, n, b);
+	count_doubles(found, least, a, b, n);
+}
+
 void ht_numerics_add(struct ht_node_error *e, enum ht_dtype t, struct ht_elements got,
 	struct ht_elements want, size_t n, size_t sample)
 {
-	double a[CHUNK], b[CHUNK], least = ht_least_normal(t);
 	uint64_t found[HT_NUMERICS] = { 0 };
 
 	for (size_t i = 0, m; i < n; i += m) {
-		m = n - i < CHUNK ? n - i : CHUNK;
-		doubles_of(got, t, i, m, a);
-		doubles_of(want, want.dtype, i, m, b);
-		for (size_t k = 0; k < m; k++) {
-			double x = fabs(a[k]), y = fabs(b[k]);
-			found[HT_NUMERIC_OVERFLOW] +=
-				(x == (double)INFINITY) & (y < (double)INFINITY);
-			found[HT_NUMERIC_UNDERFLOW] += (x == 0) & (y != 0);
-			found[HT_NUMERIC_SUBNORMAL] += (x != 0) & (x < least);
-			found[HT_NUMERIC_NAN] += (x != x) & (y == y);
-		}
+		m = chunk_of(n - i);
+		count_chunk(found, t, got, want, i, m);
 	}
 	for (int k = 0; k < HT_NUMERICS; k++) {
 		if (found[k] && !e->count[k])

@@ -51,7 +51,9 @@ void ht_widen_graph(struct ht_graph *g);
 
 /* tee_run.c: the elements of a place without gaps, of type p->held: the memory `at` itself, or a copy in `room`. */
 const void *ht_tee_get(const struct ht_tee_place *p, const void *at, void *room);
-/* Overwrites the elements of a place. */
+/* The memory of a place whose elements have no gaps; NULL: they have. */
+void *ht_tee_dense(const struct ht_tee_place *p, void *at);
+/* Overwrites the elements of a place whose elements have gaps. */
 void ht_tee_set(const struct ht_tee_place *p, void *at, const void *elements);
 /* The index of the part of the batch that is being computed; 0 if the batch is not divided. */
 size_t ht_tee_part(const struct ht_exec_frame *f);

@@ -90,12 +90,18 @@ static bool is_dense(const struct ht_tee_place *p)
 	return true;
 }
 
+void *ht_tee_dense(const struct ht_tee_place *p, void *at)
+{
+	return is_dense(p) ? (char *)at + p->offset * (int64_t)ht_dtype_info(p->held)->bytes : NULL;
+}
+
 const void *ht_tee_get(const struct ht_tee_place *p, const void *at, void *room)
 {
 	struct lines l = { (void *)(uintptr_t)at, room, p->held };
+	const void *dense = ht_tee_dense(p, l.at);
 
-	if (is_dense(p))
-		return l.at + p->offset * (int64_t)ht_dtype_info(p->held)->bytes;
+	if (dense)
+		return dense;
 	walk_lines(p, get_line, &l);
 	return room;
 }
@@ -103,12 +109,8 @@ const void *ht_tee_get(const struct ht_tee_place *p, const void *at, void *room)
 void ht_tee_set(const struct ht_tee_place *p, void *at, const void *elements)
 {
 	struct lines l = { at, (void *)(uintptr_t)elements, p->held };
-	size_t bytes = ht_dtype_info(p->held)->bytes;
 
-	if (is_dense(p))
-		memcpy(l.at + p->offset * (int64_t)bytes, elements, (size_t)p->count * bytes);
-	else
-		walk_lines(p, set_line, &l);
+	walk_lines(p, set_line, &l);
 }
 
 /* ---- runs ---- */

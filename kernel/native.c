@@ -142,3 +142,79 @@ int64_t ht_native_f32_to_bf16_pairs(const float *a, const float *b, uint32_t *ds
 {
 	return __builtin_cpu_supports("avx2") ? f32_to_pairs(a, b, dst, n) : 0;
 }
+
+/* ---- conversion from 16 bits ---- */
+
+WITH("avx2") int64_t bf16_to_f32(const uint16_t *src, float *dst, int64_t n)
+{
+	const __m256i exponent = _mm256_set1_epi32(0x7f800000), sign = _mm256_set1_epi32(INT32_MIN);
+	int64_t i = 0;
+
+	for (; i + 8 <= n; i += 8) {
+		__m256i u = _mm256_slli_epi32(
+			_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(src + i))), 16);
+		__m256i tiny = _mm256_cmpeq_epi32(
+			_mm256_and_si256(u, exponent), _mm256_setzero_si256());
+
+		_mm256_storeu_si256((__m256i *)(dst + i),
+			_mm256_blendv_epi8(u, _mm256_and_si256(u, sign), tiny));
+	}
+	return i;
+}
+
+WITH("avx,f16c") int64_t f16_to_f32(const uint16_t *src, float *dst, int64_t n)
+{
+	int64_t i = 0;
+
+	for (; i + 8 <= n; i += 8)
+		_mm256_storeu_ps(dst + i,
+			_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(src + i))));
+	return i;
+}
+
+int64_t ht_native_bf16_to_f32(const uint16_t *src, float *dst, int64_t n)
+{
+	return __builtin_cpu_supports("avx2") ? bf16_to_f32(src, dst, n) : 0;
+}
+
+int64_t ht_native_f16_to_f32(const uint16_t *src, float *dst, int64_t n)
+{
+	return __builtin_cpu_supports("f16c") ? f16_to_f32(src, dst, n) : 0;
+}
+
+/* ---- sums ---- */
+
+WITH("avx2") inline __m256d distance(const float *a, const float *b)
+{
+	__m256d d = _mm256_sub_pd(
+		_mm256_cvtps_pd(_mm_loadu_ps(a)), _mm256_cvtps_pd(_mm_loadu_ps(b)));
+
+	return _mm256_andnot_pd(_mm256_set1_pd(-0.0), d);
+}
+
+WITH("avx2")
+int64_t differences(struct ht_native_sums *s, const float *a, const float *b, int64_t n)
+{
+	__m256d low = _mm256_loadu_pd(s->squares), high = _mm256_loadu_pd(s->squares + 4);
+	__m256d low_most = _mm256_loadu_pd(s->most), high_most = _mm256_loadu_pd(s->most + 4);
+	int64_t i = 0;
+
+	for (; i + HT_NATIVE_LANES <= n; i += HT_NATIVE_LANES) {
+		__m256d x = distance(a + i, b + i), y = distance(a + i + 4, b + i + 4);
+
+		low = _mm256_add_pd(low, _mm256_mul_pd(x, x));
+		high = _mm256_add_pd(high, _mm256_mul_pd(y, y));
+		low_most = _mm256_max_pd(x, low_most);
+		high_most = _mm256_max_pd(y, high_most);
+	}
+	_mm256_storeu_pd(s->squares, low);
+	_mm256_storeu_pd(s->squares + 4, high);
+	_mm256_storeu_pd(s->most, low_most);
+	_mm256_storeu_pd(s->most + 4, high_most);
+	return i;
+}
+
+int64_t ht_native_differences(struct ht_native_sums *s, const float *a, const float *b, int64_t n)
+{
+	return __builtin_cpu_supports("avx2") ? differences(s, a, b, n) : 0;
+}

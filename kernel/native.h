@@ -22,4 +22,16 @@ int64_t ht_native_f32_to_f16(const float *src, uint16_t *dst, int64_t n);
 /* Two rows of F32 as one line of pairs of BF16, a's in the low halves. */
 int64_t ht_native_f32_to_bf16_pairs(const float *a, const float *b, uint32_t *dst, int64_t n);
 
+/* As ht_bf16_to_f32() and ht_f16_to_f32(), but that a signalling NaN may become a quiet one. */
+int64_t ht_native_bf16_to_f32(const uint16_t *src, float *dst, int64_t n);
+int64_t ht_native_f16_to_f32(const uint16_t *src, float *dst, int64_t n);
+
+/* Sums of HT_NATIVE_LANES partial sums each: element i of an array counts in number i % HT_NATIVE_LANES. */
+enum { HT_NATIVE_LANES = 8 };
+struct ht_native_sums {
+	double squares[HT_NATIVE_LANES], most[HT_NATIVE_LANES];
+};
+/* Adds (a-b)^2 and max|a-b|, computed in double.  If an element is infinite or NaN, so is a sum of squares. */
+int64_t ht_native_differences(struct ht_native_sums *s, const float *a, const float *b, int64_t n);
+
 #endif

@@ -120,7 +120,7 @@ def compare(model: Model | Any, policies: Iterable[Policy | str], samples: Any, 
     latencies; `options` are for policies that are names.  With `nodes` the errors of every tensor
     are measured too (docs/compare.md).  `samples` are then iterated once more for each policy; samples that can be
     iterated only once are kept in a list.  `nodes_memory` limits the bytes of the reference's tensors that are kept at a
-    time (0: as many as the model's program takes, at least 64 MiB).
+    time (0: as many as the programs of the model and of the policy take, at least 64 MiB).
 
     >>> import halftone as ht
     >>> ht.compare(GRAPH, ["must_keep_origin_dtype", "force_fp16"], [[[1, 2, 3, 4]]], rounds=0)
