@@ -87,6 +87,7 @@ struct ht_model {
 	bool session; /* it is compiled as an entry of a session, which has its variables */
 	const char *scaled_loss; /* likewise: the output whose gradients are scaled; NULL: none */
 	bool unchecked;          /* scaled gradients are not tested for overflow */
+	bool wide;               /* its programs compute in float64: ht_widen_model() */
 	struct ht_value_info *input;
 	size_t inputs;
 	int64_t import_ns;
@@ -100,6 +101,16 @@ void ht_model_describe(struct ht_model *m);
 struct ht_shape ht_model_shape(const struct ht_model *m, const struct ht_port *p);
 /* The value that an input's node takes where none is fed; NULL: there is none. */
 const struct ht_tensor *ht_model_default(const struct ht_node *n);
+
+/* ---- widen.c ---- */
+
+/* Makes float16, bfloat16 and float32 float64 in a copy of a model's graph, its functions and constants.  Inputs keep their
+ * types: a cast follows each. */
+void ht_widen_model(struct ht_graph *g);
+/* Before lowering: HT_E_UNSUPPORTED for an op without a kernel of float64, a note for each that computes in float32. */
+enum ht_status ht_widen_check(const struct ht_graph *g, struct ht_diags *d);
+/* A copy of a tensor of float16, bfloat16 or float32 as `to`, float32 or float64. */
+struct ht_tensor *ht_widen_tensor(const struct ht_tensor *t, enum ht_dtype to, struct ht_arena *a);
 
 /* ---- model_copy.c ---- */
 

@@ -12,17 +12,34 @@ const char *const ht_numeric_names[HT_NUMERICS] = { "overflow", "underflow", "su
 
 /* ---- what is known of a node ---- */
 
+static double relative(double squares, double of)
+{
+	if (squares == 0)
+		return 0;
+	return of > 0 ? sqrt(squares / of) : (double)INFINITY;
+}
+
 double ht_node_rms(const struct ht_node_error *e, const struct ht_distance_sum *s)
 {
-	if (s->squares == 0)
-		return 0;
-	return e->squares > 0 ? sqrt(s->squares / e->squares) : (double)INFINITY;
+	return relative(s->squares, e->squares);
+}
+
+double ht_node_expected(const struct ht_node_error *e)
+{
+	return relative(e->expected.squares, e->expected_squares);
+}
+
+/* What the expected error would add up to over all samples. */
+static double expected_squares(const struct ht_node_error *e)
+{
+	return e->expected_squares > 0 ? e->expected.squares * (e->squares / e->expected_squares)
+				       : e->expected.squares;
 }
 
 /* Relative errors up to 2^-22 (`least`) count as expected: float32 sums in another order differ by as much. */
 double ht_node_excess(const struct ht_node_error *e)
 {
-	double least = e->squares * 0x1p-44, expected = e->expected.squares + least;
+	double least = e->squares * 0x1p-44, expected = expected_squares(e) + least;
 
 	if (!isfinite(e->expected.squares) || e->own.squares <= least)
 		return e->own.squares > 0 ? 1 : 0;

@@ -5,7 +5,8 @@
  *   policy     the policy's program; the difference of its tensors to the reference is their error,
  *   alone      the policy's nodes, each computed from the reference's operands, which are first rounded to the policy's types;
  *              the difference is the node's own error,
- *   wide       as alone, but nodes compute in float32 and round once at the end; the difference is the expected error.
+ *   wide       as alone, but nodes compute in float32 and round once at the end; the difference is the expected error.  It
+ *              runs on the first HT_EXPECTED_SAMPLES only: the relative error that rounding causes varies little.
  * Memory is bounded: the nodes are divided into waves, only the tensors of one wave are stored at a time, and the four
  * programs run once for each wave. */
 #ifndef HT_API_ATTRIBUTE_H
@@ -13,6 +14,8 @@
 
 #include "api/compare.h"
 #include "api/tee.h"
+
+enum { HT_EXPECTED_SAMPLES = 4 };
 
 /* Differences between elements a of a tensor and b of the same tensor in the reference. */
 struct ht_distance_sum {
@@ -26,7 +29,8 @@ struct ht_node_error {
 	struct ht_tensor_info info;
 	bool wide; /* the kernel computes the tensor in float32 and does not round it to its type */
 	uint64_t elements;
-	double squares, most; /* sum of b^2 and max|b| of the reference's elements */
+	double squares, most;    /* sum of b^2 and max|b| of the reference's elements */
+	double expected_squares; /* sum of b^2 over the samples that `expected` was measured on */
 	struct ht_distance_sum error, own, expected;
 	/* By enum ht_numeric: elements of the policy's tensor to which it happened, and the first sample with one, from 0. */
 	uint64_t count[HT_NUMERICS];
@@ -37,6 +41,8 @@ struct ht_node_error {
 
 /* The relative error, sqrt(sum (a-b)^2 / sum b^2). */
 double ht_node_rms(const struct ht_node_error *e, const struct ht_distance_sum *s);
+/* The same for e->expected, which has samples of its own. */
+double ht_node_expected(const struct ht_node_error *e);
 /* Own error / expected error: about 1 if rounding explains the own error. */
 double ht_node_excess(const struct ht_node_error *e);
 /* attribute_forms.c: the error that comes from the node's operands, sqrt(error^2 - own^2), if errors are independent. */
@@ -75,8 +81,8 @@ void ht_distance_add(struct ht_distance_sum *s, struct ht_elements got, enum ht_
 void ht_reference_add(struct ht_node_error *e, struct ht_elements want, size_t n);
 /* Adds the elements to the histogram ht_node_errors.exponent. */
 void ht_exponents_add(uint64_t exponent[HT_EXPONENTS], struct ht_elements want, size_t n);
-/* Counts the elements of `got`, rounded to `t`, by enum ht_numeric. */
-void ht_numerics_add(struct ht_node_error *e, enum ht_dtype t, struct ht_elements got,
+/* Adds the differences to e->error, and counts the elements of `got`, which are numbers of type `t`, by enum ht_numeric. */
+void ht_error_add(struct ht_node_error *e, enum ht_dtype t, struct ht_elements got,
 	struct ht_elements want, size_t n, size_t sample);
 
 /* ---- the four programs ---- */

@@ -62,7 +62,7 @@ static void put_node(struct ht_buf *b, const struct ht_node_error *e)
 	ht_put_next_real(b, "error", ht_node_rms(e, &e->error));
 	ht_put_next_real(b, "inherited", ht_node_inherited(e));
 	ht_put_next_real(b, "own", ht_node_rms(e, &e->own));
-	ht_put_next_real(b, "expected", ht_node_rms(e, &e->expected));
+	ht_put_next_real(b, "expected", ht_node_expected(e));
 	ht_put_next_real(b, "excess", ht_node_excess(e));
 	ht_put_next_real(b, "max", e->most);
 	ht_put_next_real(b, "max_error", e->error.most);
@@ -158,7 +158,7 @@ static void put_row(struct ht_text_table *t, const struct ht_node_error *e)
 	ht_text_table_text(t, e->info.op);
 	ht_text_table_text(t, e->wide ? "float32, inside" : ht_dtype_name(e->info.dtype));
 	ht_text_table_cell(t, ht_short_number(t->a, ht_node_rms(e, &e->own)));
-	ht_text_table_cell(t, ht_short_number(t->a, ht_node_rms(e, &e->expected)));
+	ht_text_table_cell(t, ht_short_number(t->a, ht_node_expected(e)));
 	ht_text_table_cell(t, ratio(t->a, ht_node_excess(e)));
 	ht_text_table_cell(t, ht_short_number(t->a, ht_node_inherited(e)));
 	ht_text_table_cell(t, ht_short_number(t->a, ht_node_rms(e, &e->error)));
@@ -234,7 +234,7 @@ static void put_csv_row(struct ht_buf *b, const struct ht_comparison *c,
 	const struct ht_compared *r, const struct ht_node_error *e)
 {
 	const double number[] = { ht_node_rms(e, &e->error), ht_node_inherited(e),
-		ht_node_rms(e, &e->own), ht_node_rms(e, &e->expected), ht_node_excess(e), e->most,
+		ht_node_rms(e, &e->own), ht_node_expected(e), ht_node_excess(e), e->most,
 		e->error.most, e->own.most };
 
 	ht_put_csv_field(b, ht_str(c->model->graph->path ? c->model->graph->path : ""));

@@ -135,14 +135,26 @@ static void add_double_exponents(
 			(*bin_of(exponent, ilogb(b[k])))++;
 }
 
-/* By the 8 bits of float32's exponent, in four histograms, so that equal neighbours do not wait for each other. */
-static void count_exponents(uint32_t bin[4][256], const float *x, size_t n)
-{
-	uint32_t bits[CHUNK];
+/* Histograms by the 8 bits of float32's exponent: several, so that equal neighbours do not wait for each other. */
+enum { TABLES = 8 };
 
-	memcpy(bits, x, n * sizeof *bits);
-	for (size_t k = 0; k < n; k++)
-		bin[k % 4][bits[k] >> 23 & 0xff]++;
+static uint32_t exponent_bits(const float *x)
+{
+	uint32_t bits;
+
+	memcpy(&bits, x, sizeof bits);
+	return bits >> 23 & 0xff;
+}
+
+static void count_exponents(uint32_t bin[TABLES][256], const float *x, size_t n)
+{
+	size_t i = 0;
+
+	for (; i + TABLES <= n; i += TABLES)
+		for (size_t k = 0; k < TABLES; k++)
+			bin[k][exponent_bits(x + i + k)]++;
+	for (; i < n; i++)
+		bin[0][exponent_bits(x + i)]++;
 }
 
 /* Zeros and subnormal numbers share bin 0. */
@@ -159,19 +171,19 @@ static bool is_any_subnormal(const float *x, size_t n)
 	return any;
 }
 
-static void add_bins(uint64_t exponent[HT_EXPONENTS], uint32_t bin[4][256])
+static void add_bins(uint64_t exponent[HT_EXPONENTS], uint32_t bin[TABLES][256])
 {
-	for (int i = 1; i < 255; i++)
-		*bin_of(exponent, i - 127) +=
-			(uint64_t)bin[0][i] + bin[1][i] + bin[2][i] + bin[3][i];
-	memset(bin, 0, sizeof(uint32_t[4][256]));
+	for (int k = 0; k < TABLES; k++)
+		for (int i = 1; i < 255; i++)
+			*bin_of(exponent, i - 127) += bin[k][i];
+	memset(bin, 0, sizeof(uint32_t[TABLES][256]));
 }
 
 void ht_exponents_add(uint64_t exponent[HT_EXPONENTS], struct ht_elements want, size_t n)
 {
 	/* A bin of 32 bits holds as many elements. */
 	const size_t most = (size_t)1 << 30;
-	uint32_t bin[4][256] = { 0 };
+	uint32_t bin[TABLES][256] = { 0 };
 	float room[CHUNK];
 	const float *x;
 
@@ -188,10 +200,10 @@ void ht_exponents_add(uint64_t exponent[HT_EXPONENTS], struct ht_elements want, 
 	add_bins(exponent, bin);
 }
 
-/* ---- overflow, underflow, subnormals, NaN ---- */
+/* ---- errors of the policy's tensors: overflow, underflow, subnormals, NaN ---- */
 
-static void count_doubles(uint64_t found[HT_NUMERICS], double least, const double *a,
-	const double *b, size_t n)
+static void count_doubles(
+	uint64_t found[HT_NUMERICS], double least, const double *a, const double *b, size_t n)
 {
 	for (size_t k = 0; k < n; k++) {
 		double x = fabs(a[k]), y = fabs(b[k]);
@@ -203,53 +215,66 @@ static void count_doubles(uint64_t found[HT_NUMERICS], double least, const doubl
 	}
 }
 
-/* As count_doubles(), by the bits of float32, whose order is that of the magnitudes. */
-static void count_floats(uint64_t found[HT_NUMERICS], float least, const float *a, const float *b,
-	size_t n)
+/* Of finite numbers. */
+static void count_floats(
+	uint64_t found[HT_NUMERICS], float least, const float *a, const float *b, size_t n)
 {
-	const uint32_t infinite = 0x7f800000;
-	uint32_t x[CHUNK], y[CHUNK], small, of[HT_NUMERICS] = { 0 };
+	uint32_t zeros = 0, smaller = 0;
 
-	memcpy(&small, &least, sizeof small);
-	memcpy(x, a, n * sizeof *x);
-	memcpy(y, b, n * sizeof *y);
-	for (size_t k = 0; k < n; k++) {
-		uint32_t u = x[k] & 0x7fffffff, v = y[k] & 0x7fffffff;
-
-		of[HT_NUMERIC_OVERFLOW] += (u == infinite) & (v < infinite);
-		of[HT_NUMERIC_UNDERFLOW] += (u == 0) & (v != 0);
-		of[HT_NUMERIC_SUBNORMAL] += (u != 0) & (u < small);
-		of[HT_NUMERIC_NAN] += (u > infinite) & (v <= infinite);
+	for (size_t i = (size_t)ht_native_small(a, b, least, (int64_t)n, &zeros, &smaller); i < n;
+		i++) {
+		zeros += (a[i] == 0) & (b[i] != 0);
+		smaller += (a[i] != 0) & (fabsf(a[i]) < least);
 	}
-	for (int k = 0; k < HT_NUMERICS; k++)
-		found[k] += of[k];
+	found[HT_NUMERIC_UNDERFLOW] += zeros;
+	found[HT_NUMERIC_SUBNORMAL] += smaller;
 }
 
-static void count_chunk(uint64_t found[HT_NUMERICS], enum ht_dtype t, struct ht_elements got,
-	struct ht_elements want, size_t first, size_t n)
+static void compare_doubles(struct ht_native_sums *l, uint64_t found[HT_NUMERICS], double least,
+	struct ht_elements got, struct ht_elements want, size_t first, size_t n)
 {
-	double least = ht_least_normal(t), a[CHUNK], b[CHUNK];
-	float x[CHUNK], y[CHUNK];
+	double a[CHUNK], b[CHUNK];
 
-	if (are_floats(got, want) && t != HT_F64) {
-		count_floats(found, (float)least, ht_elements_floats(got, t, first, n, x),
-			ht_elements_floats(want, want.dtype, first, n, y), n);
-		return;
-	}
-	ht_elements_doubles(got, t, first, n, a);
+	ht_elements_doubles(got, got.dtype, first, n, a);
 	ht_elements_doubles(want, want.dtype, first, n, b);
+	for (size_t k = 0; k < n; k++)
+		add(l, k % LANES, ht_difference(a[k], b[k]));
 	count_doubles(found, least, a, b, n);
 }
 
-void ht_numerics_add(struct ht_node_error *e, enum ht_dtype t, struct ht_elements got,
+/* false: an element is not finite, or not float32, and nothing was added or counted. */
+static bool compare_floats(struct ht_native_sums *l, uint64_t found[HT_NUMERICS], double least,
+	struct ht_elements got, struct ht_elements want, size_t first, size_t n)
+{
+	struct ht_native_sums sums = *l;
+	float a[CHUNK], b[CHUNK];
+	const float *x, *y;
+
+	if (!are_floats(got, want))
+		return false;
+	x = ht_elements_floats(got, got.dtype, first, n, a);
+	y = ht_elements_floats(want, want.dtype, first, n, b);
+	add_floats(&sums, x, y, n);
+	if (!is_finite(&sums))
+		return false;
+	*l = sums;
+	count_floats(found, (float)least, x, y, n);
+	return true;
+}
+
+void ht_error_add(struct ht_node_error *e, enum ht_dtype t, struct ht_elements got,
 	struct ht_elements want, size_t n, size_t sample)
 {
 	uint64_t found[HT_NUMERICS] = { 0 };
+	struct ht_native_sums l = { 0 };
+	double least = ht_least_normal(t);
 
 	for (size_t i = 0, m; i < n; i += m) {
 		m = chunk_of(n - i);
-		count_chunk(found, t, got, want, i, m);
+		if (!compare_floats(&l, found, least, got, want, i, m))
+			compare_doubles(&l, found, least, got, want, i, m);
 	}
+	add_up(&l, &e->error.squares, &e->error.most);
 	for (int k = 0; k < HT_NUMERICS; k++) {
 		if (found[k] && !e->count[k])
 			e->sample[k] = sample;

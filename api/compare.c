@@ -26,6 +26,7 @@ void ht_comparison_free(struct ht_comparison *c)
 	for (struct ht_compared *r = c->first; r; r = r->next)
 		release_row(r);
 	release_row(&c->base);
+	release_row(&c->wide_row);
 	ht_arena_release(&c->scratch);
 	ht_arena_release(&c->arena);
 	free(c);
@@ -87,11 +88,11 @@ static enum ht_status build(struct ht_comparison *c, struct ht_compared *r,
 	int64_t before = ht_now_ns();
 
 	c->compile.policy = p;
-	HT_TRY(ht_compile(c->model, &c->compile, d, &r->program));
+	HT_TRY(ht_compile(r == &c->wide_row ? c->wide : c->model, &c->compile, d, &r->program));
 	c->compile_ns += ht_now_ns() - before;
 	opt.threads = c->compile.threads;
 	HT_TRY(ht_context_new(r->program, &opt, d, &r->context));
-	if (r->lowest == HT_INVALID)
+	if (r->lowest == HT_INVALID && r != &c->wide_row)
 		ht_compared_decisions(r, c, p);
 	make_room(r);
 	return HT_OK;
@@ -159,6 +160,21 @@ struct creation {
 	struct ht_diags *d;
 };
 
+/* Compiles the float64 variant, where it is the reference. */
+static enum ht_status build_wide(struct creation *k)
+{
+	struct ht_comparison *c = k->c;
+
+	if (!k->opt->reference || strcmp(k->opt->reference, "f64"))
+		return HT_OK;
+	c->wide = HT_NEW(&c->arena, struct ht_model);
+	*c->wide = *c->model;
+	c->wide->wide = true;
+	c->wide_row.status = build(c, &c->wide_row, NULL, &k->said);
+	tell(c, &c->wide_row, &k->said, k->d);
+	return c->wide_row.status;
+}
+
 static enum ht_status create(void *arg)
 {
 	struct creation *k = arg;
@@ -171,6 +187,7 @@ static enum ht_status create(void *arg)
 	if (!ht_program_outputs(c->base.program))
 		return ht_error(k->d, HT_E_USAGE, at_model(c), "there is no output to compare");
 	HT_TRY(check_outputs(c, k->d));
+	HT_TRY(build_wide(k));
 	c->rows = rows_of(c->base.program);
 	c->in = HT_NEW_ARRAY(&c->arena, struct ht_array, ht_program_inputs(c->base.program));
 	HT_TRY(set_task(c, k->opt->metric, k->d));
@@ -187,9 +204,10 @@ enum ht_status ht_comparison_new(const struct ht_model *m, const struct ht_compa
 
 	*out = NULL;
 	HT_TRY(ht_caller_options(opt, "ht_comparison_options", &all, sizeof all, d));
-	if (all.reference && strcmp(all.reference, "f32") && strcmp(all.reference, "given"))
+	if (all.reference && strcmp(all.reference, "f32") && strcmp(all.reference, "f64") &&
+		strcmp(all.reference, "given"))
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
-			"there is no reference '%s'; there are f32 and given", all.reference);
+			"there is no reference '%s'; there are f32, f64 and given", all.reference);
 	if (ht_model_leaves_open(m))
 		return ht_error(d, HT_E_USAGE,
 			(struct ht_where){ .path = m->graph->path, .offset = -1 },
@@ -203,7 +221,8 @@ enum ht_status ht_comparison_new(const struct ht_model *m, const struct ht_compa
 	c->last = &c->first;
 	c->given = all.reference && !strcmp(all.reference, "given");
 	c->base.name = HT_STR("float32");
-	c->base.arena = &c->arena;
+	c->base.arena = c->wide_row.arena = &c->arena;
+	c->wide_row.name = HT_STR("float64");
 	k = (struct creation){ .c = c, .opt = &all, .d = d };
 	ht_diags_init(&k.said);
 	st = ht_compile_options_of(all.compile, d, &c->compile);
@@ -222,6 +241,11 @@ enum ht_status ht_comparison_new(const struct ht_model *m, const struct ht_compa
 const struct ht_program *ht_comparison_program(const struct ht_comparison *c)
 {
 	return c->base.program;
+}
+
+const char *ht_reference_name(const struct ht_comparison *c)
+{
+	return c->given ? "given" : c->wide ? "float64" : "float32";
 }
 
 size_t ht_comparison_rows(const struct ht_comparison *c)
@@ -427,9 +451,15 @@ static enum ht_status run(struct ht_comparison *c, struct ht_compared *r, struct
 }
 
 /* Policies have inputs and outputs of the same types; outputs keep their types. */
+/* What the outputs are compared with, by output. */
+static const struct ht_array *reference_of(const struct sample *s)
+{
+	return s->c->given ? s->expected : s->c->wide ? s->c->wide_row.out : s->c->base.out;
+}
+
 static void add_errors(const struct sample *s, struct ht_compared *r)
 {
-	const struct ht_array *want = s->c->given ? s->expected : s->c->base.out;
+	const struct ht_array *want = reference_of(s);
 
 	for (size_t i = 0; i < ht_program_outputs(r->program); i++) {
 		struct ht_values a = values_of(&r->out[i]), b = values_of(&want[i]);
@@ -446,7 +476,7 @@ static void add_metric(const struct sample *s, struct ht_compared *r)
 {
 	struct ht_comparison *c = s->c;
 	size_t at = c->task_output, columns = columns_of(&r->out[at]);
-	const struct ht_array *want = c->given ? &s->expected[at] : &c->base.out[at];
+	const struct ht_array *want = &reference_of(s)[at];
 	struct ht_values got = values_of(&r->out[at]), ref = values_of(want),
 			 truth = s->label ? values_of(s->label) : ref;
 
@@ -489,6 +519,18 @@ static void keep_inputs(struct ht_comparison *c, const struct ht_array *in)
 	}
 }
 
+static enum ht_status run_wide(const struct sample *s)
+{
+	const struct ht_compared *r = &s->c->wide_row;
+
+	if (!s->c->wide)
+		return HT_OK;
+	ht_context_reset(r->context);
+	ht_context_set_seed(r->context, SEED);
+	return ht_context_run(
+		r->context, s->in, s->ins, r->out, ht_program_outputs(r->program), s->d);
+}
+
 static enum ht_status add_sample(void *arg)
 {
 	struct sample *s = arg;
@@ -502,6 +544,7 @@ static enum ht_status add_sample(void *arg)
 	HT_TRY(ht_context_run(c->base.context, s->in, s->ins, c->base.out,
 		ht_program_outputs(c->base.program), s->d));
 	c->run_ns += ht_now_ns() - ns;
+	HT_TRY(run_wide(s));
 	keep_inputs(c, s->in);
 	for (struct ht_compared *r = c->first; r; r = r->next)
 		run_policy(s, r);

@@ -93,6 +93,9 @@ struct ht_comparison {
 	struct ht_compile_options compile;
 	struct ht_map told; /* messages of compilations: each is told once */
 	bool given;         /* the reference is */
+	struct ht_model
+		*wide; /* the float64 variant of the model, if that is the reference; else NULL */
+	struct ht_compared wide_row; /* its program */
 	enum ht_task task;
 	bool labelled;
 	size_t task_output;
@@ -118,6 +121,9 @@ struct ht_comparison {
  * compiling, as ht_comparison_add() does. */
 enum ht_status ht_comparison_try(struct ht_comparison *c, const char *name,
 	const struct ht_policy *p, enum ht_dtype lowest, struct ht_diags *d);
+
+/* What reports call the reference: "given", "float64" or "float32". */
+const char *ht_reference_name(const struct ht_comparison *c);
 
 /* ---- compare_decisions.c ---- */
 

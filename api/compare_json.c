@@ -189,7 +189,7 @@ static void put_model(struct ht_buf *b, const struct ht_comparison *c)
 	ht_puts(b, "\n  {");
 	ht_put_text_member(b, "model", ht_str(c->model->graph->path ? c->model->graph->path : ""));
 	ht_printf(b, ", \"reference\": \"%s\", \"samples\": %zu, \"runs\": %zu",
-		c->given ? "given" : "float32", c->samples, c->runs);
+		ht_reference_name(c), c->samples, c->runs);
 	ht_puts(b, ",\n  \"target\": ");
 	ht_put_json(b, ht_str(i->target));
 	ht_printf(b, ", \"threads\": %d", c->compile.threads);

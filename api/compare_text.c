@@ -159,8 +159,8 @@ static void put_title(struct ht_text_table *t, const struct ht_comparison *c)
 	ht_text_table_escaped(
 		t, ht_str(c->model->graph->path ? c->model->graph->path : "the model"));
 	ht_printf(t->b, "\n\n%zu sample%s, reference %s, target %s, %d thread%s", c->samples,
-		c->samples == 1 ? "" : "s", c->given ? "given" : "float32", i->target,
-		c->compile.threads, c->compile.threads == 1 ? "" : "s");
+		c->samples == 1 ? "" : "s", ht_reference_name(c), i->target, c->compile.threads,
+		c->compile.threads == 1 ? "" : "s");
 	if (c->base.rounds)
 		ht_printf(t->b, "; the model itself takes %s ms",
 			latency(t->a, ht_latency_of(c->base.ms, c->base.rounds, t->a)).p);

@@ -91,6 +91,8 @@ static enum ht_status build(struct compile *c, struct ht_lowering *l, const stru
 	HT_TRY(ht_lowering_run(c->m, &c->opt, HT_OPEN_STAY, HT_UPTO_LAYOUT, NULL, c->w, c->d, l));
 	if (c->tee.what) /* without messages: ht_lowering_run() gave them */
 		HT_TRY(ht_tee_names(c->m, c->w, NULL, &names));
+	if (c->m->wide)
+		HT_TRY(ht_widen_check(l->graph, c->d));
 	if (c->tee.widened)
 		ht_widen_graph(l->graph);
 	l->lower.tee = c->tee.what;

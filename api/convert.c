@@ -167,6 +167,8 @@ static enum ht_status as_stated(struct convert *c, struct ht_graph **out)
 	passes.entry = g->entries;
 	if (c->m->outputs_set || c->m->inputs_set)
 		HT_TRY(ht_run_passes(g, "feeds,prune", NULL, &passes));
+	if (c->m->wide) /* the signatures of functions have the types that were imported */
+		HT_TRY(ht_run_passes(g, "prune,inline", NULL, &passes));
 	*out = g;
 	return HT_OK;
 }
@@ -306,6 +308,20 @@ static enum ht_status decided(struct convert *c, const struct ht_graph **out)
 	return HT_OK;
 }
 
+/* A graph in a file means what the signatures of its ops and functions say: ops that TensorFlow does not have in float64, and
+ * functions that are left, cannot be written. */
+static enum ht_status check_wide(struct ht_graph *g, struct ht_diags *d)
+{
+	g->wide = false;
+	HT_TRY(ht_verify(g, d));
+	if (g->functions)
+		return ht_error(d, HT_E_UNSUPPORTED,
+			(struct ht_where){ .path = g->path, .offset = -1 },
+			"function '%.*s' is not called at one place: the float64 variant of such a graph can be compiled, but not written",
+			HT_STR_ARG(g->functions->name));
+	return HT_OK;
+}
+
 static enum ht_status convert(void *arg)
 {
 	struct convert *c = arg;
@@ -316,6 +332,8 @@ static enum ht_status convert(void *arg)
 	HT_TRY(ht_convert_check(&c->to, c->m));
 	c->to.as_imported = is_as_imported(c);
 	HT_TRY(c->to.as_imported ? imported(c, &g) : decided(c, &g));
+	if (c->m->wide)
+		HT_TRY(check_wide((struct ht_graph *)(uintptr_t)g, c->d));
 	return ht_convert_write(&c->to, c->m, g);
 }
 

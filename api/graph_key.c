@@ -106,6 +106,8 @@ struct ht_cache_key ht_graph_key(const struct ht_wanted *w, enum ht_cache_kind k
 	put_outputs(&k, m, a);
 	if (m->session)
 		ht_key_field(&k, "variables", HT_STR("session"));
+	if (m->wide)
+		ht_key_field(&k, "widen", HT_STR("f64"));
 	if (m->scaled_loss)
 		ht_key_field(
 			&k, m->unchecked ? "scaled-unchecked" : "scaled", ht_str(m->scaled_loss));

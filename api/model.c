@@ -372,6 +372,16 @@ enum ht_status ht_model_set_batch(struct ht_model *m, int64_t batch, struct ht_d
 	return ht_guarded(&m->unwind, set_batch, &s, d);
 }
 
+enum ht_status ht_model_widen(struct ht_model *m, const char *type, struct ht_diags *d)
+{
+	if (!type || strcmp(type, "f64"))
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "models are widened to f64, not to '%s'",
+			type ? type : "");
+	m->wide = true;
+	m->set = true;
+	return HT_OK;
+}
+
 static enum ht_status set_open(void *arg)
 {
 	struct set *s = arg;

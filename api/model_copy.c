@@ -286,6 +286,8 @@ static enum ht_status state(const struct ht_model *m, struct ht_work *w, enum ht
 enum ht_status ht_model_copy(const struct ht_model *m, struct ht_work *w, enum ht_open open,
 	struct ht_diags *d, struct ht_graph **out)
 {
+	if (m->wide)
+		return ht_model_copy_whole(m, w, open, d, out);
 	*out = ht_graph_clone_sharing(m->graph, &w->arena);
 	return state(m, w, open, d, *out);
 }
@@ -294,7 +296,10 @@ enum ht_status ht_model_copy_whole(const struct ht_model *m, struct ht_work *w, 
 	struct ht_diags *d, struct ht_graph **out)
 {
 	*out = ht_graph_clone(m->graph, &w->arena);
-	return state(m, w, open, d, *out);
+	HT_TRY(state(m, w, open, d, *out));
+	if (m->wide)
+		ht_widen_model(*out);
+	return HT_OK;
 }
 
 bool ht_model_is_open(const struct ht_model *m)

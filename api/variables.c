@@ -9,6 +9,7 @@ struct variables {
 	struct ht_graph *graph; /* as imported: its saver tells variables from each other */
 	struct ht_checkpoint *checkpoint;
 	const struct ht_input_file *files; /* as hashed; NULL: nobody asked for hashes */
+	bool wide;                         /* values become float64 */
 };
 
 static enum ht_status read_variable(void *self, struct ht_str name, struct ht_arena *a,
@@ -21,7 +22,10 @@ static enum ht_status read_variable(void *self, struct ht_str name, struct ht_ar
 			v->arena, v->graph->checkpoint, v->files, d, &v->checkpoint));
 		ht_checkpoint_follow(v->checkpoint, v->graph);
 	}
-	return ht_checkpoint_read(v->checkpoint, name, a, d, out);
+	HT_TRY(ht_checkpoint_read(v->checkpoint, name, a, d, out));
+	if (v->wide && (ht_is_low((*out)->dtype) || (*out)->dtype == HT_F32))
+		*out = ht_widen_tensor(*out, HT_F64, a);
+	return HT_OK;
 }
 
 const struct ht_variable_source *ht_variables_of(const struct ht_model *m, struct ht_work *w)
@@ -30,7 +34,7 @@ const struct ht_variable_source *ht_variables_of(const struct ht_model *m, struc
 	struct ht_variable_source *source = HT_NEW(&w->arena, struct ht_variable_source);
 
 	*v = (struct variables){
-		.arena = &w->arena, .graph = m->graph, .files = ht_content_files(m)
+		.arena = &w->arena, .graph = m->graph, .files = ht_content_files(m), .wide = m->wide
 	};
 	*source = (struct ht_variable_source){ read_variable, v };
 	return v->graph->checkpoint ? source : NULL;

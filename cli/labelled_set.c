@@ -15,8 +15,9 @@ enum ht_status labelled_set_check(const struct cli *c)
 {
 	const char *reference = option(c, OPTION_REFERENCE, "f32");
 
-	if (strcmp(reference, "f32") != 0 && !is_array_file(reference))
-		return fail(HT_E_USAGE, "--reference: '%s' is neither f32 nor a .npz or .npy file",
+	if (strcmp(reference, "f32") && strcmp(reference, "f64") && !is_array_file(reference))
+		return fail(HT_E_USAGE,
+			"--reference: '%s' is neither f32 nor f64 nor a .npz or .npy file",
 			reference);
 	if (option_on(c, OPTION_LABELS) && !option_on(c, OPTION_METRIC))
 		return refuse(c, "--labels have no effect without --metric");
@@ -33,7 +34,9 @@ void comparison_settings(const struct cli *c, long long threads, struct comparis
 	s->compile.threads = (int)threads;
 	s->options = (struct ht_comparison_options)HT_COMPARISON_OPTIONS_INIT;
 	s->options.compile = &s->compile;
-	s->options.reference = is_array_file(option(c, OPTION_REFERENCE, "f32")) ? "given" : "f32";
+	s->options.reference = option(c, OPTION_REFERENCE, "f32");
+	if (is_array_file(s->options.reference))
+		s->options.reference = "given";
 	s->options.metric = option(c, OPTION_METRIC, NULL);
 	s->options.tolerance = c->option[OPTION_TOL].value;
 	s->options.tolerances = c->option[OPTION_TOL].n;

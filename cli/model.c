@@ -145,7 +145,10 @@ enum ht_status open_shaped_model(struct cli *c, size_t set, long long batch, str
 	st = ht_model_load(c->model, &opt, c->diags, out);
 	if (st != HT_OK)
 		return st;
-	st = configure(c, *out, set, batch);
+	if (option_on(c, OPTION_FLOAT64))
+		st = ht_model_widen(*out, "f64", c->diags);
+	if (st == HT_OK)
+		st = configure(c, *out, set, batch);
 	if (st == HT_OK && c->verb->bit & CACHED)
 		st = use_cache(c, *out);
 	if (st != HT_OK) {

@@ -382,6 +382,8 @@ struct ht_graph {
 	struct ht_open_size *size; /* ht_graph_add_size(); NULL: none */
 	int32_t sizes;
 	bool closed; /* types have the extents of the largest sizes */
+	/* Of a library: where signatures of ops say float32, they mean float64 too, and in place of a stated float32 float64. */
+	bool wide;
 	enum ht_source source;
 	const char *path;       /* as given by the user; NULL for function bodies */
 	struct ht_str versions; /* VersionDef, wire form */

@@ -74,6 +74,11 @@ int32_t ht_formal_count(const struct ht_node *n, const struct ht_op_arg *arg)
 	return find(n, attr) ? -1 : rest_of_operands(n, arg);
 }
 
+static enum ht_dtype widened(const struct ht_node *n, enum ht_dtype t)
+{
+	return t == HT_F32 && n->graph->library->wide ? HT_F64 : t;
+}
+
 enum ht_dtype ht_formal_dtype(const struct ht_node *n, const struct ht_op_arg *arg, int32_t i)
 {
 	const struct ht_op_type_attr *type;
@@ -81,14 +86,14 @@ enum ht_dtype ht_formal_dtype(const struct ht_node *n, const struct ht_op_arg *a
 	const struct ht_attr *a;
 
 	if (arg->type_attr < 0)
-		return arg->fixed;
+		return widened(n, arg->fixed);
 	if (arg->type_list) {
 		list = type_list(n, arg);
 		return list && (size_t)i < list->list.n ? list->list.item[i].type : HT_INVALID;
 	}
 	type = &ht_op_info(n->op)->type_attr[arg->type_attr];
 	a = find(n, type->name);
-	return a && a->value.kind == HT_ATTR_TYPE ? a->value.type : type->fallback;
+	return a && a->value.kind == HT_ATTR_TYPE ? a->value.type : widened(n, type->fallback);
 }
 
 static int32_t total(const struct ht_node *n, const struct ht_op_arg *arg, int args)

@@ -114,11 +114,13 @@ static enum ht_dtype without_ref(enum ht_dtype t)
 	return t > HT_REF ? (enum ht_dtype)(t - HT_REF) : t;
 }
 
-static bool allows(const struct ht_op_type_attr *a, enum ht_dtype t)
+static bool allows(const struct ht_op_type_attr *a, const struct ht_node *n, enum ht_dtype t)
 {
 	if (a->allowed == ~UINT64_C(1)) /* any: also types that are newer than us */
 		return t != HT_INVALID;
 	t = without_ref(t);
+	if (t == HT_F64 && n->graph->library->wide && a->allowed >> HT_F32 & 1)
+		return true;
 	return (unsigned)t < HT_DTYPE_END && (a->allowed >> t & 1);
 }
 
@@ -134,7 +136,7 @@ static void check_type_attr(
 		return;
 	if (a->value.kind != HT_ATTR_TYPE)
 		fail(v, n, "attribute '%.*s' is no type", HT_STR_ARG(a->name));
-	else if (!allows(t, a->value.type))
+	else if (!allows(t, n, a->value.type))
 		fail(v, n, "attribute '%.*s' must not be %s", HT_STR_ARG(a->name),
 			ht_dtype_info(a->value.type)->name);
 }

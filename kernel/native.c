@@ -153,8 +153,8 @@ WITH("avx2") int64_t bf16_to_f32(const uint16_t *src, float *dst, int64_t n)
 	for (; i + 8 <= n; i += 8) {
 		__m256i u = _mm256_slli_epi32(
 			_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(src + i))), 16);
-		__m256i tiny = _mm256_cmpeq_epi32(
-			_mm256_and_si256(u, exponent), _mm256_setzero_si256());
+		__m256i tiny =
+			_mm256_cmpeq_epi32(_mm256_and_si256(u, exponent), _mm256_setzero_si256());
 
 		_mm256_storeu_si256((__m256i *)(dst + i),
 			_mm256_blendv_epi8(u, _mm256_and_si256(u, sign), tiny));
@@ -167,8 +167,8 @@ WITH("avx,f16c") int64_t f16_to_f32(const uint16_t *src, float *dst, int64_t n)
 	int64_t i = 0;
 
 	for (; i + 8 <= n; i += 8)
-		_mm256_storeu_ps(dst + i,
-			_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(src + i))));
+		_mm256_storeu_ps(
+			dst + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(src + i))));
 	return i;
 }
 
@@ -186,8 +186,8 @@ int64_t ht_native_f16_to_f32(const uint16_t *src, float *dst, int64_t n)
 
 WITH("avx2") inline __m256d distance(const float *a, const float *b)
 {
-	__m256d d = _mm256_sub_pd(
-		_mm256_cvtps_pd(_mm_loadu_ps(a)), _mm256_cvtps_pd(_mm_loadu_ps(b)));
+	__m256d d =
+		_mm256_sub_pd(_mm256_cvtps_pd(_mm_loadu_ps(a)), _mm256_cvtps_pd(_mm_loadu_ps(b)));
 
 	return _mm256_andnot_pd(_mm256_set1_pd(-0.0), d);
 }
@@ -217,4 +217,52 @@ int64_t differences(struct ht_native_sums *s, const float *a, const float *b, in
 int64_t ht_native_differences(struct ht_native_sums *s, const float *a, const float *b, int64_t n)
 {
 	return __builtin_cpu_supports("avx2") ? differences(s, a, b, n) : 0;
+}
+
+/* ---- counts ---- */
+
+WITH("avx2") inline uint32_t sum_of(__m256i lanes)
+{
+	uint32_t lane[8], sum = 0;
+
+	_mm256_storeu_si256((__m256i *)lane, lanes);
+	for (int i = 0; i < 8; i++)
+		sum += lane[i];
+	return sum;
+}
+
+WITH("avx2") inline __m256i magnitudes(const float *x)
+{
+	return _mm256_and_si256(
+		_mm256_loadu_si256((const __m256i *)x), _mm256_set1_epi32(INT32_MAX));
+}
+
+/* The bits of magnitudes are ordered as the magnitudes are. */
+WITH("avx2")
+int64_t small(
+	const float *a, const float *b, float least, int64_t n, uint32_t *zeros, uint32_t *smaller)
+{
+	const __m256i limit = magnitudes(
+			      (float[8]){ least, least, least, least, least, least, least, least }),
+		      none = _mm256_setzero_si256();
+	__m256i of_zero = none, of_small = none;
+	int64_t i = 0;
+
+	for (; i + 8 <= n; i += 8) {
+		__m256i x = magnitudes(a + i), zero = _mm256_cmpeq_epi32(x, none);
+		__m256i both = _mm256_cmpeq_epi32(magnitudes(b + i), none);
+
+		of_zero = _mm256_sub_epi32(of_zero, _mm256_andnot_si256(both, zero));
+		of_small = _mm256_sub_epi32(
+			of_small, _mm256_andnot_si256(zero, _mm256_cmpgt_epi32(limit, x)));
+	}
+	*zeros += sum_of(of_zero);
+	*smaller += sum_of(of_small);
+	return i;
+}
+
+int64_t ht_native_small(
+	const float *a, const float *b, float least, int64_t n, uint32_t *zeros, uint32_t *smaller)
+{
+	return __builtin_cpu_supports("avx2") ? small(a, b, least, n, zeros, smaller) : 0;
 }

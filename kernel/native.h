@@ -34,4 +34,8 @@ struct ht_native_sums {
 /* Adds (a-b)^2 and max|a-b|, computed in double.  If an element is infinite or NaN, so is a sum of squares. */
 int64_t ht_native_differences(struct ht_native_sums *s, const float *a, const float *b, int64_t n);
 
+/* Counts elements of `a`: those that are zero where `b` is not, and those that are not zero but smaller than `least`. */
+int64_t ht_native_small(
+	const float *a, const float *b, float least, int64_t n, uint32_t *zeros, uint32_t *smaller);
+
 #endif

@@ -131,7 +131,8 @@ static int32_t pull_batch_norm(
 	v[0] = kb_operand(k, n, 0, s);
 	for (int i = 1; i < 5; i++)
 		v[i] = kb_pull(k, n->in[i], &at);
-	r = ht_xrsqrt(b, ht_xadd(b, v[4], ht_xf(b, ht_attr_float(n, "epsilon", 1e-4f))));
+	r = ht_xrsqrt(b,
+		ht_xadd(b, v[4], ht_xk(b, ht_xtype(b, v[4]), ht_attr_float(n, "epsilon", 1e-4f))));
 	r = ht_xmul(b, ht_xsub(b, v[0], v[3]), ht_xmul(b, r, v[1]));
 	return ht_xadd(b, r, v[2]);
 }

@@ -18,7 +18,7 @@ struct ht_comparison_options {
 	 * defaults. */
 	const struct ht_compile_options *compile;
 	/* What the outputs of the policies are compared with.  "f32" (NULL): the outputs of the model with
-	 * the types that it has.  "given": arrays that ht_comparison_sample() gets. */
+	 * the types that it has.  "f64": those of its float64 variant, ht_model_widen().  "given": arrays that ht_comparison_sample() gets. */
 	const char *reference;
 	/* The task, "[OUTPUT:]METRIC" of the metrics top1, top5, iou, f-measure, keypoints and cosine;
 	 * without OUTPUT it is the first one's.  NULL: none. */

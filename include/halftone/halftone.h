@@ -65,6 +65,10 @@ HT_API enum ht_status ht_model_set_shape(struct ht_model *m, const char *input, 
 /* Sets the first dimension of every input whose first dimension is open, in the graph or in the shape that
  * ht_model_set_shape() states.  Without this call such a dimension stays open: ht_model_set_open(). */
 HT_API enum ht_status ht_model_set_batch(struct ht_model *m, int64_t batch, struct ht_diags *d);
+/* Makes programs of the model its float64 variant: all of float16, bfloat16 and float32 becomes float64, constants, values of
+ * variables, outputs and results of which ops in TensorFlow are always float32 among them; only inputs keep their types, and are
+ * cast.  `type` is "f64", the only one there is.  HT_E_USAGE: another type. */
+HT_API enum ht_status ht_model_widen(struct ht_model *m, const char *type, struct ht_diags *d);
 /* Keeps every first dimension that is open: a program then runs for any size from `least` to `most` (0: as
  * many as memory can have), which is the same for all these inputs in a run.  Each row has to be computed
  * by itself; ht_compile() refuses other models with HT_E_UNSUPPORTED, and one without such an input with HT_E_USAGE. */

@@ -193,6 +193,54 @@ class Compare(unittest.TestCase):
         self.assertEqual((logits['rel'], logits['cos'], logits['reference_infinite']), ('inf', -1, 1))
         self.assertEqual(report['policies'][0]['tolerances'][0]['would_pass'], 'inf')
 
+    def test_float64(self):
+        """The float64 variant is NumPy's in double precision, and errors of float32 are those to it."""
+        model = self.model()
+        x = self.rng.normal(size=(4, 1, WIDTH)).astype(np.float32)
+        want = self.outputs(model, POLICIES[0], x)
+        wide = []
+        for one in x:
+            self.tool(model, '--float64', '--input', 'x=@' + self.path('x.npy', one), '-o', self.path('y.npz'), verb='run')
+            with np.load(self.path('y.npz')) as y:
+                wide.append({k: y[k] for k in y.files})
+        wide = {k: np.stack([o[k] for o in wide]) for k in wide[0]}
+        r = np.random.default_rng(1)
+        a, b = (r.normal(0, 0.3, s).astype(np.float32).astype(np.float64) for s in ((WIDTH, WIDTH), (WIDTH, CLASSES)))
+        logits = np.tanh(x.astype(np.float64) @ a) @ b
+        e = np.exp(logits - logits.max(-1, keepdims=True))
+        for name, right in ('logits', logits), ('prob', e / e.sum(-1, keepdims=True)):
+            self.assertEqual(wide[name].dtype, np.float64)
+            np.testing.assert_allclose(wide[name], right, rtol=1e-13, atol=1e-14)
+        report = self.json(model, '--policy', POLICIES[0], '--samples', self.path('x.npz', {'x': x}), '--reference', 'f64', '--runs=0')
+        self.assertEqual(report['reference'], 'float64')
+        for output in report['policies'][0]['outputs']:
+            name = output['output']
+            self.check_statistics(output, statistics(want[name], wide[name], np.float32))
+            self.assertTrue(0 < output['rel'] < 1e-5)
+
+    def test_float64_written(self):
+        """convert writes what TensorFlow has in float64, and names the nodes that it has not."""
+        text = """hir 1
+entry "" {
+  input "x" = %x
+  output "y" = %y
+}
+%x = Placeholder() {dtype=f32, shape=shape[1,2,2,1]}
+%s = Const() {dtype=f32, value=tensor f32[1] {1.5}}
+%y = FusedBatchNormV3(%x, %s, %s, %s, %s) {T=f32, U=f32, epsilon=0.5, is_training=false, data_format="NHWC", exponential_avg_factor=1.0}
+"""
+        norm = self.path('norm.hir', text)
+        self.assertIn(b"'y' (FusedBatchNormV3)", self.tool(norm, '--float64', '-o', self.path('n.pb'), verb='convert', code=3).stderr)
+        self.assertFalse(os.path.exists(self.path('n.pb')))
+        x = self.rng.normal(size=(1, 2, 2, 1)).astype(np.float32)
+        self.tool(norm, '--float64', '--input=x=@' + self.path('x.npy', x), '-o', self.path('y.npy'), verb='run')
+        np.testing.assert_allclose(np.load(self.path('y.npy')), (x.astype(np.float64) - 1.5) / np.sqrt(2) * 1.5 + 1.5, rtol=1e-14)
+        self.tool(self.model(), '--float64', '-o', self.path('w.hir'), verb='convert')
+        with open(self.path('w.hir')) as f:
+            written = f.read()
+        self.assertIn('SrcT=f32, DstT=f64', written)
+        self.assertNotIn('T=f32,', written.replace('SrcT=f32,', ''))
+
     def test_metrics(self):
         model = self.model(2)
         x = self.rng.normal(size=(60, WIDTH)).astype(np.float32)
