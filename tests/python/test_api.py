@@ -684,7 +684,7 @@ class Everything(FolderCase):
     SHORT = {
         'ht_artefact_writer_add', 'ht_artefact_writer_new', 'ht_build_info', 'ht_cache_entry_path', 'ht_cache_open',
         'ht_cache_close', 'ht_context_count', 'ht_context_output', 'ht_context_record', 'ht_cache_pin', 'ht_cache_stats_reset', 'ht_diags_get', 'ht_diags_line', 'ht_config_parse', 'ht_config_read', 'ht_context_new',
-        'ht_list', 'ht_model_set_batch', 'ht_model_set_inputs', 'ht_model_set_open_dimension', 'ht_model_set_outputs', 'ht_model_set_shape', 'ht_option_check',
+        'ht_list', 'ht_model_set_batch', 'ht_model_set_inputs', 'ht_model_set_open_dimension', 'ht_model_set_outputs', 'ht_model_set_shape', 'ht_model_widen', 'ht_option_check',
         'ht_policy_add_sample', 'ht_policy_new', 'ht_policy_parse', 'ht_policy_set', 'ht_policy_validate',
         'ht_program_announce', 'ht_program_output_for', 'ht_program_run_at_most', 'ht_program_use_pages', 'ht_settings_check', 'ht_file_write', 'ht_use_device',
     }
