@@ -169,7 +169,7 @@ static struct ht_open_size bounds_of(const struct ht_model *m, int32_t axis, int
 static bool computes_in(const struct ht_graph *g)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next)
-		if (ht_is(n, HT_COMPUTES_SIZE))
+		if (ht_computes_size(n))
 			return true;
 	return false;
 }

@@ -26,7 +26,7 @@ enum ht_status ht_infer_scalar(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-enum ht_status ht_infer_vector(struct ht_infer *in, struct ht_node *n)
+static enum ht_status vector(struct ht_infer *in, struct ht_node *n)
 {
 	for (int32_t i = 0; i < n->outs; i++)
 		ht_set_shape(n, i, 1, ht_new_dims(in, 1));
@@ -345,7 +345,7 @@ enum ht_status ht_infer_scalar_of_shape(struct ht_infer *in, struct ht_node *n)
 
 enum ht_status ht_infer_broadcast_gradient_args(struct ht_infer *in, struct ht_node *n)
 {
-	return ht_infer_vector(in, n);
+	return vector(in, n);
 }
 
 /* The shape is the value of an operand. */

@@ -118,23 +118,3 @@ enum ht_status ht_infer_one_hot(struct ht_infer *in, struct ht_node *n)
 	ht_set_shape(n, 0, s.rank + 1, d);
 	return HT_OK;
 }
-
-/* A row of indices for each element that is true. */
-enum ht_status ht_infer_where(struct ht_infer *in, struct ht_node *n)
-{
-	int64_t *d = ht_new_dims(in, 2);
-	struct ht_shape s = ht_in_shape(n, 0);
-
-	d[0] = ht_computed_dim(in, n);
-	if (s.rank >= 0)
-		d[1] = s.rank;
-	ht_set_shape(n, 0, 2, d);
-	return HT_OK;
-}
-
-enum ht_status ht_infer_unique(struct ht_infer *in, struct ht_node *n)
-{
-	ht_set_shape(n, 0, 1, ht_new_dims(in, 1));
-	n->out[1].shape = ht_in_shape(n, 0);
-	return HT_OK;
-}

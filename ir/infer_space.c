@@ -279,27 +279,3 @@ enum ht_status ht_infer_crop_and_resize(struct ht_infer *in, struct ht_node *n)
 		d[i + 1] = ht_elem_dim(&k->e[i]);
 	return HT_OK;
 }
-
-/* With padding to max_output_size the number of boxes is known. */
-static void boxes(struct ht_infer *in, struct ht_node *n, int32_t results, const char *padded)
-{
-	int64_t *d = ht_new_dims(in, 1);
-
-	if (ht_attr_bool(n, padded, false))
-		ht_in_int(in, n, 2, &d[0]);
-	for (int32_t i = 0; i < results; i++)
-		ht_set_shape(n, i, 1, d);
-	n->out[results].shape = HT_SHAPE_SCALAR;
-}
-
-enum ht_status ht_infer_nms_v4(struct ht_infer *in, struct ht_node *n)
-{
-	boxes(in, n, 1, "pad_to_max_output_size");
-	return HT_OK;
-}
-
-enum ht_status ht_infer_nms_v5(struct ht_infer *in, struct ht_node *n)
-{
-	boxes(in, n, 2, "pad_to_max_output_size");
-	return HT_OK;
-}

@@ -347,6 +347,8 @@ int64_t ht_dim_most(const struct ht_graph *g, int64_t dim);
 void ht_graph_add_size(struct ht_graph *g, struct ht_open_size size);
 /* The open sizes of which a dimension is a multiple: their number. */
 int ht_dim_sizes(const struct ht_graph *g, int64_t dim, const struct ht_open_size *of[2]);
+/* Whether a result of the node has a size that the run computes: it has the trait, and is not padded to max_output_size. */
+bool ht_computes_size(const struct ht_node *n);
 /* The number of the size that a node computes, from 1; 0: none that has a bound. */
 int32_t ht_computed_size(const struct ht_graph *g, const struct ht_node *n);
 struct ht_multiple ht_multiple_product(struct ht_multiple a, struct ht_multiple b);

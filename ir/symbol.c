@@ -68,9 +68,14 @@ int ht_dim_sizes(const struct ht_graph *g, int64_t dim, const struct ht_open_siz
 	return n;
 }
 
+bool ht_computes_size(const struct ht_node *n)
+{
+	return ht_is(n, HT_COMPUTES_SIZE) && !ht_attr_bool(n, "pad_to_max_output_size", false);
+}
+
 int32_t ht_computed_size(const struct ht_graph *g, const struct ht_node *n)
 {
-	for (int32_t i = 0; i < g->sizes && ht_is(n, HT_COMPUTES_SIZE); i++)
+	for (int32_t i = 0; i < g->sizes && ht_computes_size(n); i++)
 		if (ht_str_eq(g->size[i].by, n->name))
 			return i + 1;
 	return 0;

@@ -28,6 +28,8 @@ const char *ht_fault_text(enum ht_fault f)
 		return "assertion failed";
 	case HT_FAULT_SAMPLES:
 		return "two thousand million draws gave too few different classes";
+	case HT_FAULT_BOXES:
+		return "max_output_size or soft_nms_sigma is below 0, or iou_threshold is not from 0 to 1";
 	}
 	return "unknown fault";
 }

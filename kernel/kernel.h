@@ -131,7 +131,8 @@ enum ht_fault {
 	HT_FAULT_PLUS_INFINITY,
 	HT_FAULT_MINUS_INFINITY,
 	HT_FAULT_ASSERTION, /* of library kernels alone; likewise */
-	HT_FAULT_SAMPLES    /* likewise, without a message */
+	HT_FAULT_SAMPLES,   /* likewise, without a message, as the next one */
+	HT_FAULT_BOXES
 };
 const char *ht_fault_text(enum ht_fault f);
 /* Whether the message of the step (struct ht_words) follows the text of the fault. */

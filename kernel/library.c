@@ -9,6 +9,7 @@ static const struct {
 	size_t (*scratch)(const struct ht_kernel *k); /* NULL: none */
 } library[] = {
 	{ "assert", ht_library_assert, NULL },
+	{ "boxes", ht_library_boxes, ht_boxes_scratch },
 	{ "candidates", ht_library_candidates, ht_candidates_scratch },
 	{ "random_bits", ht_library_random_bits, NULL },
 	{ "random_key", ht_library_random_key, NULL },
@@ -22,6 +23,7 @@ static const struct {
 	{ "sparse_to_dense", ht_library_sparse_to_dense, NULL },
 	{ "tee", ht_library_tee, NULL },
 	{ "top_k", ht_library_top_k, NULL },
+	{ "unique", ht_library_unique, ht_unique_scratch },
 	{ "where", ht_library_where, NULL },
 };
 

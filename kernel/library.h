@@ -16,6 +16,14 @@ int32_t ht_library_sparse_to_dense(void *const *buffers, const int64_t *params, 
 /* library_where.c */
 ht_kernel_fn ht_library_where;
 
+/* library_boxes.c */
+ht_kernel_fn ht_library_boxes;
+size_t ht_boxes_scratch(const struct ht_kernel *k);
+
+/* library_unique.c */
+ht_kernel_fn ht_library_unique;
+size_t ht_unique_scratch(const struct ht_kernel *k);
+
 /* library_candidates.c */
 ht_kernel_fn ht_library_candidates;
 size_t ht_candidates_scratch(const struct ht_kernel *k);

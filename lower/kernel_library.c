@@ -20,6 +20,14 @@ int32_t dense_operand(struct lower *l, const struct ht_node *n, int arg)
 	return v->offset == 0 && view_is_dense(v) ? v->buffer : dense_copy(l, n, arg);
 }
 
+int32_t distinct_operand(struct lower *l, const struct ht_node *n, int arg)
+{
+	for (int i = 0; i < arg; i++)
+		if (lower_view(l, n->in[i])->buffer == lower_view(l, n->in[arg])->buffer)
+			return dense_copy(l, n, arg);
+	return dense_operand(l, n, arg);
+}
+
 int32_t dense_result(struct lower *l, const struct ht_node *n, int out)
 {
 	int32_t b = l->view[n->id][out].buffer;
@@ -37,6 +45,44 @@ void library_kernel(
 	k->kernel->library = name;
 	k->kernel->params = params;
 	k->params = HT_NEW_ARRAY(l->arena, int64_t, (size_t)params);
+}
+
+/* A kernel that stores one number. */
+struct number {
+	struct kernel_build k;
+	struct view v;
+	struct space s;
+};
+
+static void begin_number(struct number *x, struct lower *l, enum ht_dtype t)
+{
+	view_dense(&x->v, plan_buffer(l, HT_PLAN_TEMP, t, 1), HT_SHAPE_SCALAR);
+	kb_init(&x->k, l, NULL);
+	kb_stage(&x->k, HT_STAGE_LOOP);
+	x->s = kb_loop_space(&x->k, 0, NULL, ~0u);
+}
+
+static int32_t store_number(struct number *x, const struct ht_node *n, int32_t value)
+{
+	kb_store(&x->k, &x->v, &x->s, value);
+	kb_finish(&x->k, n);
+	return x->v.buffer;
+}
+
+int32_t number_operand(struct lower *l, const struct ht_node *n, float value)
+{
+	struct number x;
+
+	begin_number(&x, l, HT_F32);
+	return store_number(&x, n, ht_xk(&x.k.xb, HT_F32, (double)value));
+}
+
+int32_t rows_operand(struct lower *l, const struct ht_node *n, int32_t axis)
+{
+	struct number x;
+
+	begin_number(&x, l, HT_I64);
+	return store_number(&x, n, kb_extent(&x.k, n, axis));
 }
 
 void finish_computing(struct kernel_build *k, struct lower *l, struct ht_node *n)

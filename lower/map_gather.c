@@ -4,21 +4,6 @@
 
 /* ---- gathering ---- */
 
-/* Whether index `i` of axis `axis` is below the run's size of it, where that is open. */
-static int32_t below_size(
-	struct kernel_build *k, const struct ht_node *n, int32_t axis, int32_t i, int32_t ok)
-{
-	struct ht_xb *b = &k->xb;
-	size_t count;
-	const int64_t *open = ht_attr_ints(n, "_open", &count, k->arena);
-	int32_t limit;
-
-	if ((size_t)axis * 2 + 1 >= count || open[axis * 2] < 1 || open[axis * 2] > k->l->g->sizes)
-		return ok;
-	limit = ht_xmuli(b, kb_size(k, (int32_t)open[axis * 2] - 1), open[axis * 2 + 1]);
-	return ht_xand(b, ok, ht_xlt(b, i, ht_xmax(b, limit, ht_xi(b, 1))));
-}
-
 /* An index (any integer type) checked against its dimension: outside, the kernel fails; but where
  * the node is to support such indices, *inside tells of them and the index is 0. */
 static int32_t checked_index(struct kernel_build *k, const struct ht_node *n, const struct space *s,
@@ -28,7 +13,8 @@ static int32_t checked_index(struct kernel_build *k, const struct ht_node *n, co
 	int32_t i = ht_xcvt(b, HT_I64, kb_pull(k, n->in[1], s));
 	int32_t ok = ht_xand(b, ht_xle(b, ht_xi(b, 0), i), ht_xlt(b, i, ht_xi(b, size)));
 
-	ok = below_size(k, n, axis, i, ok);
+	if (ht_attr_find(n, "_open"))
+		ok = ht_xand(b, ok, ht_xlt(b, i, kb_extent(k, n, axis)));
 	if (lower_mode(n) == HT_IMPL_OUT_OF_BOUND && size > 0) {
 		*inside = *inside < 0 ? ok : ht_xand(b, *inside, ok);
 		return ht_xselect(b, ok, i, ht_xi(b, 0));
@@ -90,6 +76,7 @@ static int32_t pull_gather(
 	for (int32_t i = 0; i < index_rank; i++)
 		at[batch_dims + i] = coord[axis + i];
 	index_space = space_of_coords(s, indices.rank, indices.dim, at);
+	kb_only_within(k, n, &index_space);
 	for (int32_t i = 0; i < axis; i++)
 		x[i] = coord[i];
 	x[axis] = checked_index(k, n, &index_space, axis, params.dim[axis], &inside);
@@ -132,6 +119,7 @@ static int32_t pull_gather_nd(
 		struct space index_space;
 		at[indices.rank - 1] = ht_xi(&k->xb, i);
 		index_space = space_of_coords(s, indices.rank, indices.dim, at);
+		kb_only_within(k, n, &index_space);
 		x[i] = checked_index(k, n, &index_space, i, params.dim[i], &inside);
 	}
 	for (int32_t i = depth; i < params.rank; i++)

@@ -15,6 +15,16 @@ int32_t kb_size(struct kernel_build *k, int32_t size)
 	return ht_xparam(&k->xb, size);
 }
 
+int32_t kb_extent(struct kernel_build *k, const struct ht_node *n, int32_t axis)
+{
+	size_t count;
+	const int64_t *open = ht_attr_ints(n, "_open", &count, k->arena);
+
+	if ((size_t)axis * 2 + 1 >= count || open[axis * 2] < 1 || open[axis * 2] > k->l->g->sizes)
+		return ht_xi(&k->xb, ht_type_of(n->in[0])->shape.dim[axis]);
+	return ht_xmuli(&k->xb, kb_size(k, (int32_t)open[axis * 2] - 1), open[axis * 2 + 1]);
+}
+
 /* How many of an axis there are for each of its size, outside of it: see struct ht_open_axis. */
 static int64_t outer_of(int64_t extent, const struct ht_open_axis *a, int64_t most)
 {
@@ -83,21 +93,46 @@ static int32_t filling(struct ht_xb *b, const struct ht_node *n, enum ht_dtype t
 	return ht_xk(b, t, ht_str_is(fill, "one"));
 }
 
+/* Whether the index of axis `axis`, of a tensor with so many of them, is below the run's size. */
+static int32_t is_within(struct kernel_build *k, const struct space *s, int32_t axis, int64_t dim,
+	struct ht_open_axis a)
+{
+	struct ht_xb *b = &k->xb;
+	int32_t x = space_coord(b, s, axis);
+	int64_t most = most_of(k, &a);
+
+	if (a.inner > 1)
+		x = ht_xdivi(b, x, a.inner);
+	if (outer_of(dim, &a, most) > 1)
+		x = ht_xmodi(b, x, most);
+	return ht_xlt(b, x, kb_size(k, a.size - 1));
+}
+
 static int32_t pull_within(
 	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	struct ht_xb *b = &k->xb;
 	struct ht_open_axis a = { (int32_t)ht_attr_int(n, "size", 0), ht_attr_int(n, "inner", 1) };
-	int32_t axis = (int32_t)ht_attr_int(n, "axis", 0), x = space_coord(b, s, axis);
-	int64_t most = most_of(k, &a);
+	int32_t axis = (int32_t)ht_attr_int(n, "axis", 0);
 
 	(void)out;
-	if (a.inner > 1)
-		x = ht_xdivi(b, x, a.inner);
-	if (outer_of(n->out[0].shape.dim[axis], &a, most) > 1)
-		x = ht_xmodi(b, x, most);
-	return ht_xselect(b, ht_xlt(b, x, kb_size(k, a.size - 1)), kb_operand(k, n, 0, s),
-		filling(b, n, compute_type(n->out[0].dtype)));
+	return ht_xselect(b, is_within(k, s, axis, n->out[0].shape.dim[axis], a),
+		kb_operand(k, n, 0, s), filling(b, n, compute_type(n->out[0].dtype)));
+}
+
+void kb_only_within(struct kernel_build *k, const struct ht_node *n, struct space *s)
+{
+	size_t count;
+	const int64_t *within = ht_attr_ints(n, "_within", &count, k->arena);
+
+	for (size_t i = 0; i + 2 < count; i += 3) {
+		struct ht_open_axis a = { (int32_t)within[i + 1], within[i + 2] };
+		int32_t axis = (int32_t)within[i];
+
+		if (a.size >= 1 && a.size <= k->l->g->sizes && axis >= 0 && axis < s->rank &&
+			a.inner > 0)
+			space_and_guard(&k->xb, s, is_within(k, s, axis, s->dim[axis], a));
+	}
 }
 
 /* A number times sizes: see passes/bounded_values.c. */

@@ -177,14 +177,6 @@ static void reduced(const struct lower *l, const struct ht_node *n, struct open_
 	}
 }
 
-/* What is gathered by indices that are outside is outside, whatever _Within made of them. */
-static const struct open_parts *outside_of_indices(const struct lower *l, struct ht_value v)
-{
-	while (v.node->op == HT_OP__Within)
-		v = v.node->in[0];
-	return lower_outside(l, v);
-}
-
 static void gathered(const struct lower *l, const struct ht_node *n, struct open_parts *out)
 {
 	int32_t axis = n->ins > 2 && is_const_ints(n, 2)
@@ -192,13 +184,13 @@ static void gathered(const struct lower *l, const struct ht_node *n, struct open
 			       : 0;
 
 	for (int32_t i = 0; i < shape_of(n, 1).rank && !ht_attr_int(n, "batch_dims", 0); i++)
-		move_axis_of(l, n, 1, outside_of_indices(l, n->in[1]), i, axis + i, out);
+		move_axis(l, n, 1, i, axis + i, out);
 }
 
 static void gathered_nd(const struct lower *l, const struct ht_node *n, struct open_parts *out)
 {
 	for (int32_t i = 0; i + 1 < shape_of(n, 1).rank; i++)
-		move_axis_of(l, n, 1, outside_of_indices(l, n->in[1]), i, i, out);
+		move_axis(l, n, 1, i, i, out);
 }
 
 static void hot(const struct lower *l, const struct ht_node *n, struct open_parts *out)

@@ -49,30 +49,39 @@ static int32_t depth_of(const struct ht_node *n, int indices, enum scatter_index
 	return kind == SCATTER_TUPLES ? (int32_t)s.dim[s.rank - 1] : 1;
 }
 
+static int32_t and_guard(struct ht_xb *b, int32_t guard, int32_t x)
+{
+	return guard < 0 ? x : ht_xand(b, guard, x);
+}
+
 struct space scatter_place(struct kernel_build *k, const struct ht_node *n, int indices,
 	enum scatter_index kind, struct ht_shape to, const struct space *s)
 {
 	struct ht_xb *b = &k->xb;
 	int32_t outer = scatter_outer(n, indices, kind), depth = depth_of(n, indices, kind);
-	int32_t at[HT_LOWER_RANK], x[HT_LOWER_RANK], guard = -1;
-	struct space place;
+	int32_t at[HT_LOWER_RANK], x[HT_LOWER_RANK], guard;
+	struct space place, within = *s;
 
 	for (int32_t i = 0; i < outer; i++)
 		at[i] = space_coord(b, s, i);
+	within.guard = -1;
+	kb_only_within(k, n, &within);
+	guard = within.guard;
 	for (int32_t i = 0; i < depth; i++) {
 		int32_t index, ok;
 
 		at[outer] = ht_xi(b, i);
-		index = ht_xcvt(b, HT_I64, pull_at(k, n, indices, s, at));
+		index = ht_xcvt(b, HT_I64, pull_at(k, n, indices, &within, at));
+		if (within.guard >= 0)
+			index = ht_xselect(b, within.guard, index, ht_xi(b, 0));
 		ok = kind == SCATTER_SEGMENTS ? ht_xlt(b, index, ht_xi(b, to.dim[i]))
 					      : index_inside(b, index, to.dim[i]);
 		x[i] = ht_xcheck(b, index, ok, HT_FAULT_INDEX);
 		/* Of one element no coordinate is asked for, but the index is checked. */
 		if (kind == SCATTER_SEGMENTS)
-			guard = ht_xle(b, ht_xi(b, 0), x[i]);
+			guard = and_guard(b, guard, ht_xle(b, ht_xi(b, 0), x[i]));
 		else if (to.dim[i] == 1)
-			guard = guard < 0 ? ht_xle(b, ht_xi(b, 0), x[i])
-					  : ht_xand(b, guard, ht_xle(b, ht_xi(b, 0), x[i]));
+			guard = and_guard(b, guard, ht_xle(b, ht_xi(b, 0), x[i]));
 	}
 	for (int32_t i = depth; i < to.rank; i++)
 		x[i] = space_coord(b, s, outer + i - depth);

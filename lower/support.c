@@ -55,7 +55,7 @@ const char *lower_refuse(const struct ht_node *n)
 	if (op->family == FAMILY_NOTHING ||
 		ht_const_text(ht_out((struct ht_node *)(uintptr_t)n, 0)))
 		return NULL;
-	if (ht_is(n, HT_COMPUTES_SIZE) && !ht_computed_size(n->graph, n))
+	if (ht_computes_size(n) && !ht_computed_size(n->graph, n))
 		return unbounded;
 	for (int32_t i = 0; i < n->outs; i++)
 		if ((ht_shape_known(n->out[i].shape) || !is_reserve(n, i)) &&

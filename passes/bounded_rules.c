@@ -423,7 +423,7 @@ static bool is_plain(const struct ht_bounded *b, struct ht_shape s, int32_t axis
 	return !a.part[1].size && ht_open_most(b, s.dim[axis]) == run;
 }
 
-/* Indices of axes `first` up to `end` of operand 0 are below the sizes of the run, which the kernel is told: a pair for each. */
+/* Tells the kernel how many indices of axes `first` up to `end` of operand 0 the run has: a pair for each axis. */
 static enum ht_status limit(struct ht_bounded *b, struct ht_node *n, int32_t first, int32_t end)
 {
 	int64_t open[2 * HT_OPEN_RANK] = { 0 };
@@ -435,24 +435,39 @@ static enum ht_status limit(struct ht_bounded *b, struct ht_node *n, int32_t fir
 		if (!ht_open_some(a))
 			continue;
 		if (!is_plain(b, ht_in_shape(n, 0), i, a))
-			return ht_open_refuse(b, n, "this gathers along it and others at once");
+			return ht_open_refuse(
+				b, n, "this takes it together with others, which a reshape joined");
 		open[2 * i] = a.part[0].size;
 		open[2 * i + 1] = a.part[0].inner;
 		sizes |= UINT64_C(1) << (a.part[0].size - 1);
 	}
 	if (sizes)
 		ht_attr_set_ints(n, "_open", open, 2 * (size_t)end);
+	ht_open_wait(b, n, sizes);
 	return HT_OK;
 }
 
-/* Indices outside are 0, and those inside are of elements inside. */
-static enum ht_status mask_indices(
-	struct ht_bounded *b, struct ht_node *n, const struct ht_open *out, int32_t axes)
+/* Tells the kernel of `n` which elements of operand `arg`, of `axes` axes and more, are outside: an axis, a size and its `inner` of
+ * each.  So it follows no index there, and others have to be those of elements inside. */
+static void tell_outside(struct ht_bounded *b, struct ht_node *n, int32_t arg, int32_t axes)
 {
-	for (int32_t i = 0; i < axes; i++)
-		if (ht_open_some(out[i]) && !ht_is(n->in[1].node, HT_FED))
-			mask_all(b, n, 1, i, out[i], "zero");
-	return HT_OK;
+	int64_t within[2 * 3 * HT_OPEN_RANK];
+	uint64_t sizes = 0;
+	size_t count = 0;
+
+	for (int32_t i = 0; i < axes; i++) {
+		struct ht_open a = axis_of(b, n, arg, i);
+
+		for (int p = 0; p < 2 && a.part[p].size; p++) {
+			within[count++] = i;
+			within[count++] = a.part[p].size;
+			within[count++] = a.part[p].inner;
+			sizes |= UINT64_C(1) << (a.part[p].size - 1);
+		}
+	}
+	if (count)
+		ht_attr_set_ints(n, "_within", within, count);
+	ht_open_wait(b, n, sizes);
 }
 
 static enum ht_status gathered(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
@@ -465,26 +480,29 @@ static enum ht_status gathered(struct ht_bounded *b, struct ht_node *n, struct h
 	HT_TRY(limit(b, n, axis, axis + 1));
 	HT_TRY(put_axes(b, n, 0, 0, axis, out, 0));
 	HT_TRY(put_axes(b, n, 1, 0, own, out, axis));
-	HT_TRY(put_axes(b, n, 0, axis + 1, rank, out, axis + own));
-	return mask_indices(b, n, out + axis, own);
+	tell_outside(b, n, 1, own);
+	return put_axes(b, n, 0, axis + 1, rank, out, axis + own);
 }
 
-/* Outside, zeros are added to the first element. */
+/* Slices go where operand `indices` says, whose axes but the last `inner` ones count them, in a tensor of axes that are in the
+ * result from `from` on. */
+static enum ht_status scattered_by(
+	struct ht_bounded *b, struct ht_node *n, int32_t indices, int32_t slices, int32_t outer)
+{
+	for (int32_t i = 0; i < ht_in_shape(n, slices).rank; i++) {
+		struct ht_open a = i < outer ? axis_of(b, n, indices, i) : (struct ht_open){ 0 };
+
+		if (!is_same(a, axis_of(b, n, slices, i)))
+			return ht_open_refuse(b, n, "this scatters slices of its size");
+	}
+	tell_outside(b, n, indices, outer);
+	return HT_OK;
+}
+
 static enum ht_status scattered(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
-	struct axes indices = axes_of(b, n, 0), updates = axes_of(b, n, 1);
-	int32_t last = ht_in_shape(n, 0).rank - 1;
-
 	(void)out;
-	for (int32_t i = 0; i < ht_in_shape(n, 1).rank; i++) {
-		struct ht_open a = i < last ? indices.axis[i] : (struct ht_open){ 0 };
-
-		if (!is_same(a, updates.axis[i]))
-			return ht_open_refuse(b, n, "this scatters slices of its size");
-		mask_all(b, n, 0, i, a, "zero");
-		mask_all(b, n, 1, i, a, "zero");
-	}
-	return HT_OK;
+	return scattered_by(b, n, 0, 1, ht_in_shape(n, 0).rank - 1);
 }
 
 /* The last axis of the indices has an index of each of operand 0's first axes. */
@@ -497,8 +515,8 @@ static enum ht_status gathered_nd(struct ht_bounded *b, struct ht_node *n, struc
 		return ht_open_refuse(b, n, "this gathers by so many indices");
 	HT_TRY(limit(b, n, 0, (int32_t)depth));
 	HT_TRY(put_axes(b, n, 1, 0, last, out, 0));
-	HT_TRY(put_axes(b, n, 0, (int32_t)depth, rank, out, last));
-	return mask_indices(b, n, out, last);
+	tell_outside(b, n, 1, last);
+	return put_axes(b, n, 0, (int32_t)depth, rank, out, last);
 }
 
 /* Positions of elements: outside there are none. */
@@ -515,6 +533,51 @@ static enum ht_status located(struct ht_bounded *b, struct ht_node *n, struct ht
 		mask_all(b, n, 0, i, in.axis[i], "zero");
 	}
 	out[0] = (struct ht_open){ { { ht_computed_size(b->r.g, n), 1 } } };
+	return HT_OK;
+}
+
+static bool is_open_elsewhere(
+	const struct ht_bounded *b, const struct ht_node *n, int32_t arg, int32_t axis)
+{
+	for (int32_t i = 0; i < ht_in_shape(n, arg).rank; i++)
+		if (i != axis && ht_open_some(axis_of(b, n, arg, i)))
+			return true;
+	return false;
+}
+
+/* Boxes and their scores: as many as the run has. */
+static enum ht_status suppressed(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	int32_t size = ht_computed_size(b->r.g, n);
+
+	for (int32_t i = 2; i < n->ins; i++)
+		if (ht_open_in(b, n, i))
+			return ht_open_refuse(
+				b, n, "this takes it as an operand that it may not be of");
+	if (!is_same(axis_of(b, n, 0, 0), axis_of(b, n, 1, 0)) || is_open_elsewhere(b, n, 0, 0))
+		return ht_open_refuse(b, n, "there are not as many boxes as scores");
+	HT_TRY(limit(b, n, 0, 1));
+	for (int32_t i = 0; size && i < n->outs && n->out[i].shape.rank; i++)
+		out[i * HT_OPEN_RANK] = (struct ht_open){ { { size, 1 } } };
+	return HT_OK;
+}
+
+/* Distinct slices, which of them each slice is, and how many each is. */
+static enum ht_status distinct(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	bool given = n->ins > 1 && ht_shape_count(ht_in_shape(n, 1)) > 0;
+	int32_t axis = given ? named_axis(b, n->in[1], 0, ht_in_shape(n, 0).rank) : 0;
+	struct ht_open computed = { { { ht_computed_size(b->r.g, n), 1 } } };
+
+	if (axis < 0)
+		return ht_open_refuse(b, n, "the axis is not constant");
+	if (is_open_elsewhere(b, n, 0, axis))
+		return ht_open_refuse(b, n, "this compares slices of its size");
+	HT_TRY(limit(b, n, axis, axis + 1));
+	out[axis] = computed;
+	out[HT_OPEN_RANK] = axis_of(b, n, 0, axis);
+	if (n->outs > 2)
+		out[2 * HT_OPEN_RANK] = computed;
 	return HT_OK;
 }
 
@@ -791,6 +854,17 @@ static ht_open_rule *named_rule(enum ht_op op)
 		return scattered;
 	case HT_OP_Where:
 		return located;
+	case HT_OP_NonMaxSuppression:
+	case HT_OP_NonMaxSuppressionV2:
+	case HT_OP_NonMaxSuppressionV3:
+	case HT_OP_NonMaxSuppressionV4:
+	case HT_OP_NonMaxSuppressionV5:
+		return suppressed;
+	case HT_OP_Unique:
+	case HT_OP_UniqueV2:
+	case HT_OP_UniqueWithCounts:
+	case HT_OP_UniqueWithCountsV2:
+		return distinct;
 	default:
 		return NULL;
 	}

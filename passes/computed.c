@@ -4,6 +4,7 @@
  * Nodes that compute the same become one before, since two sizes are never taken for one another. */
 #include "ir/infer.h"
 #include "passes/bounded.h"
+#include "passes/rewrite.h"
 
 /* Elements at the largest sizes; -1: their number is not known, or too large for a size. */
 static int64_t most_elements(const struct ht_graph *g, struct ht_shape s)
@@ -19,16 +20,50 @@ static int64_t most_elements(const struct ht_graph *g, struct ht_shape s)
 	return n;
 }
 
+/* The most slices that there are along the axis of a Unique; -1: not known. */
+static int64_t most_slices(const struct ht_graph *g, const struct ht_node *n)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+	int64_t axis = 0;
+	int count = 0;
+
+	if (n->ins > 1 && !ht_const_small_ints(n->in[1], &axis, 1, &count))
+		return -1;
+	return s.rank > 0 && ht_fix_axis(&axis, s.rank) ? ht_dim_most(g, s.dim[axis]) : -1;
+}
+
+/* The most boxes that are selected of those there are; -1: not known. */
+static int64_t most_boxes(const struct ht_graph *g, const struct ht_node *n)
+{
+	struct ht_shape s = ht_in_shape(n, 1);
+	int64_t boxes = s.rank == 1 ? ht_dim_most(g, s.dim[0]) : -1, most;
+	int count;
+
+	if (!ht_const_small_ints(n->in[2], &most, 1, &count) || count != 1 || most < 0)
+		return boxes;
+	return boxes < 0 || most < boxes ? most : boxes;
+}
+
 /* The most that the size of node `n` can be; -1: not known. */
 static int64_t bound_of(const struct ht_graph *g, const struct ht_node *n)
 {
-	return n->ins ? most_elements(g, ht_in_shape(n, 0)) : -1;
+	switch (n->op) {
+	case HT_OP_Where:
+		return most_elements(g, ht_in_shape(n, 0));
+	case HT_OP_Unique:
+	case HT_OP_UniqueV2:
+	case HT_OP_UniqueWithCounts:
+	case HT_OP_UniqueWithCountsV2:
+		return most_slices(g, n);
+	default:
+		return most_boxes(g, n);
+	}
 }
 
 static bool some(const struct ht_graph *g)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next)
-		if (ht_is(n, HT_COMPUTES_SIZE))
+		if (ht_computes_size(n))
 			return true;
 	return false;
 }
@@ -59,7 +94,7 @@ static enum ht_status add_all(struct ht_graph *g, const struct ht_pass_context *
 	for (const struct ht_node *n = g->first; n; n = n->next) {
 		int64_t bound;
 
-		if (!ht_is(n, HT_COMPUTES_SIZE) || ht_computed_size(g, n))
+		if (!ht_computes_size(n) || ht_computed_size(g, n))
 			continue;
 		bound = bound_of(g, n);
 		if (bound < 0)

@@ -149,7 +149,7 @@ static struct ht_str key_of(struct keys *k, const struct ht_node *n)
 
 static bool is_candidate(const struct ht_node *n)
 {
-	if (ht_is(n, HT_COMPUTES_SIZE) && n->graph->closed)
+	if (ht_computes_size(n) && n->graph->closed)
 		return false; /* of two sizes each has users that name it */
 	return n->op != HT_OP_OPAQUE && !ht_op_info(n->op)->effects && n->outs && !ht_is(n, HT_FED);
 }

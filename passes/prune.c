@@ -100,7 +100,7 @@ static bool is_random(const struct ht_node *n)
 /* Kernels behind it take a size that it computes, which no operand says. */
 static bool sets_size(const struct ht_node *n)
 {
-	return ht_is(n, HT_COMPUTES_SIZE) && n->graph->closed;
+	return ht_computes_size(n) && n->graph->closed;
 }
 
 static void look_for_effects(struct prune *p, const struct ht_node *n)

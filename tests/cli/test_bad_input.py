@@ -89,7 +89,6 @@ class BadInput(ToolCase):
 
     def test_why_unsupported(self):
         for op, attrs, types, why in (
-                ('Unique', 'T=f32, out_idx=i32', 'f32[?], i32[2]', 'size depends on the data'),
                 ('ComplexAbs', 'T=c64, Tout=f32', 'f32[2]', 'complex numbers'),
                 ('Digamma', 'T=f32', 'f32[2]', 'has no kernel'),
                 ('AsString', 'T=f32', 'string[2]', 'strings or files'),

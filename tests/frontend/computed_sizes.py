@@ -154,7 +154,62 @@ def branches(r):
     return f, {'x': (n,)}
 
 
-MODELS = {f.__name__: f for f in (vector, any_rank, every_type, masked, elements, nested, counted, mean, open_too, branches)}
+def boxes_of(r, n):
+    """Boxes of which many overlap, at coarse positions so that some overlaps are equal, and their corners in any order."""
+    corner, side = r.integers(0, 8, (n, 2)), r.integers(0, 6, (n, 2))
+    boxes = np.concatenate([corner, corner + side], 1)[:, r.permutation([0, 1, 2, 3]) if r.random() < .2 else [0, 1, 2, 3]]
+    return boxes.astype('f4') / 8
+
+
+def suppressed(r):
+    """Boxes that do not overlap better ones; in each version, fixed and as many as a mask selects."""
+    n, most = int(r.integers(1, 60)), int(r.integers(0, 40))
+    boxes = tf.constant(boxes_of(r, n))
+    overlap, least, sigma = float(r.choice([0, .25, .5, .7, 1])), float(r.choice([-1, .55, 1])), float(r.uniform(.1, .8))
+    raw = tf.raw_ops
+
+    def f(x, score):
+        moved = boxes + x[:, None] * .05
+        v2 = raw.NonMaxSuppressionV2(boxes=moved, scores=score, max_output_size=most, iou_threshold=overlap)
+        v3 = tf.image.non_max_suppression(moved, score, most, overlap, least)
+        v4, valid = raw.NonMaxSuppressionV4(boxes=boxes, scores=score, max_output_size=most, iou_threshold=overlap, score_threshold=least)
+        soft, soft_score = tf.image.non_max_suppression_with_scores(moved, score, most, overlap, least, sigma)
+        padded = raw.NonMaxSuppressionV4(boxes=boxes, scores=score, max_output_size=most, iou_threshold=overlap, score_threshold=least,
+                                         pad_to_max_output_size=True)
+        both = raw.NonMaxSuppressionV5(boxes=boxes, scores=score, max_output_size=most, iou_threshold=overlap, score_threshold=least,
+                                       soft_nms_sigma=0., pad_to_max_output_size=True)
+        half = raw.NonMaxSuppressionV3(boxes=tf.cast(boxes, tf.float16), scores=tf.cast(score, tf.float16), max_output_size=most,
+                                       iou_threshold=tf.constant(overlap, tf.float16), score_threshold=tf.constant(least, tf.float16))
+        kept = score > .5
+        left, left_score = tf.boolean_mask(moved, kept), tf.boolean_mask(score, kept)
+        best = tf.image.non_max_suppression(left, left_score, tf.minimum(most, tf.size(left_score)), overlap)
+        return (raw.NonMaxSuppression(boxes=boxes, scores=score, max_output_size=most), v2, v3, v4, valid, soft, soft_score, *padded, *both,
+                half, best, tf.gather(left, best) * 2, tf.reduce_sum(tf.gather(left_score, best)), tf.size(v3) + tf.size(soft))
+    return f, {'x': (n,), 'score': (n,)}
+
+
+def distinct(r):
+    """Distinct elements and slices, which they were and how many, in each type; of a vector, a matrix, what a mask selects."""
+    n, k, axis = int(r.integers(1, 40)), int(r.integers(1, 4)), int(r.integers(0, 3))
+    raw = tf.raw_ops
+
+    def f(x):
+        whole = tf.cast(tf.clip_by_value(x * 3, -4, 4), tf.int32)
+        special = tf.concat([tf.constant([np.nan, -0., 0., np.nan, np.inf, -np.inf, np.inf]), tf.round(x * 2)], 0)
+        rows = tf.cast(x[:, None] * tf.range(k, dtype=F32) * 2, tf.int32)
+        block = tf.transpose(tf.stack([whole, whole // 2, whole // 3, whole // 2]))
+        block = tf.transpose(tf.reshape(block, [n, 2, 2]), np.insert([1, 2], axis, 0))
+        kept = tf.boolean_mask(whole, x > .5)
+        y, which, count = tf.unique_with_counts(kept, tf.int64)
+        types = tf.int8, tf.uint8, tf.int16, tf.uint16, tf.int64, tf.float64, tf.float16, tf.bfloat16, tf.bool
+        return (*tf.unique(whole), *tf.unique_with_counts(special), *raw.UniqueV2(x=rows, axis=[0]),
+                *raw.UniqueWithCountsV2(x=block, axis=[axis - 3], out_idx=tf.int64), *raw.UniqueV2(x=whole, axis=tf.zeros([0], tf.int64)),
+                y, which, count, tf.gather(y, which) * 2, tf.reduce_sum(tf.cast(count, F32) * tf.cast(y, F32)),
+                *(tf.cast(raw.Unique(x=tf.cast(whole, t))[0], tf.int32) for t in types))
+    return f, {'x': (n,)}
+
+
+MODELS = {f.__name__: f for f in (vector, any_rank, every_type, masked, elements, nested, counted, mean, open_too, branches, suppressed, distinct)}
 SHARES = 0, 1, .5, .1
 MOST = {'rows': 6, 'length': 24}
 
@@ -245,6 +300,23 @@ def check_refusals():
             'Where', 'depends on the data')
 
 
+def check_empty():
+    """An index into what nothing was selected of stops the run, as it stops TensorFlow's; of something selected it does not."""
+    with tempfile.TemporaryDirectory() as folder:
+        def f(x):
+            kept = tf.boolean_mask(x, x > .5)
+            return tf.gather(kept, [0, 0]), tf.gather(kept, tf.where(kept > 9)[:, 0])
+        inputs = {'x': (8,)}
+        frozen, outputs = model_of(f, inputs, f'{folder}/m.pb')
+        x = np.arange(8, dtype='f4')
+        agree('empty', 'something', outputs, run(folder, f'{folder}/m.pb', {'x': x}, outputs, '--outputs', ','.join(outputs)),
+              expected(frozen, {'x': x}))
+        np.savez(f'{folder}/x.npz', x=-x)
+        said = tool('run', f'{folder}/m.pb', '--input', f'x=@{folder}/x.npz#x', '-o', f'{folder}/none.npz', code=3)
+        if 'Gather' not in said or 'index is out of range' not in said or os.path.exists(f'{folder}/none.npz'):
+            sys.exit(f'an index into nothing: {said!r}')
+
+
 def check_plan():
     with tempfile.TemporaryDirectory() as folder:
         freeze(lambda x: tf.where(x > .5), [tf.TensorSpec([7], F32, name='x')], f'{folder}/m.pb')
@@ -269,6 +341,7 @@ def main():
             (check_python if a.python else check)(name, np.random.default_rng([a.seed, list(MODELS).index(name)]), folder)
     if not a.name and not a.python:
         check_refusals()
+        check_empty()
         check_plan()
     print('ok')
 

@@ -1,0 +1,76 @@
+/* Rules of ops whose results have a size that the run computes: ht_computed_dim(). */
+#include "ir/infer.h"
+
+/* A row of indices for each element that is true. */
+enum ht_status ht_infer_where(struct ht_infer *in, struct ht_node *n)
+{
+	int64_t *d = ht_new_dims(in, 2);
+	struct ht_shape s = ht_in_shape(n, 0);
+
+	d[0] = ht_computed_dim(in, n);
+	if (s.rank >= 0)
+		d[1] = s.rank;
+	ht_set_shape(n, 0, 2, d);
+	return HT_OK;
+}
+
+/* Which boxes are selected, their scores, and how many: the last of several results.  With padding to max_output_size there are
+ * so many. */
+enum ht_status ht_infer_boxes(struct ht_infer *in, struct ht_node *n)
+{
+	int64_t *d = ht_new_dims(in, 1);
+
+	HT_TRY(ht_want_rank(in, n, 0, 2));
+	HT_TRY(ht_want_rank(in, n, 1, 1));
+	for (int32_t i = 2; i < n->ins; i++)
+		HT_TRY(ht_want_rank(in, n, i, 0));
+	if (ht_computes_size(n))
+		d[0] = ht_computed_dim(in, n);
+	else if (ht_in_int(in, n, 2, &d[0]) && d[0] < 0)
+		return ht_infer_fail(in, n, "max_output_size is %lld", (long long)d[0]);
+	for (int32_t i = 0; i < n->outs; i++)
+		ht_set_shape(n, i, 1, d);
+	if (n->outs > 1)
+		n->out[n->outs - 1].shape = HT_SHAPE_SCALAR;
+	return HT_OK;
+}
+
+/* The axis whose slices are compared, -1: not known.  Without operand `axis`, and where that is empty, the operand is a vector. */
+static enum ht_status axis_of(struct ht_infer *in, const struct ht_node *n, int64_t *axis)
+{
+	struct ht_shape x = ht_in_shape(n, 0);
+
+	*axis = 0;
+	if (n->ins < 2 || ht_shape_count(ht_in_shape(n, 1)) == 0)
+		return ht_want_rank(in, n, 0, 1);
+	HT_TRY(ht_want_rank(in, n, 1, 1));
+	if (!ht_in_int(in, n, 1, axis)) {
+		*axis = -1;
+		return HT_OK;
+	}
+	return x.rank < 0 || ht_fix_axis(axis, x.rank)
+		       ? HT_OK
+		       : ht_infer_fail(in, n, "axis %lld does not fit %.*s", (long long)*axis,
+				 HT_STR_ARG(ht_shape_text(in, x)));
+}
+
+/* The distinct slices, which of them each slice is, and how many slices each is. */
+enum ht_status ht_infer_unique(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape x = ht_in_shape(n, 0);
+	int64_t *d, *each = ht_new_dims(in, 1), *slices = ht_new_dims(in, 1), axis;
+
+	HT_TRY(axis_of(in, n, &axis));
+	each[0] = ht_computed_dim(in, n);
+	ht_set_shape(n, 1, 1, slices);
+	if (n->outs > 2)
+		ht_set_shape(n, 2, 1, each);
+	if (x.rank < 0)
+		return HT_OK;
+	d = ht_new_dims(in, x.rank);
+	for (int32_t i = 0; i < x.rank && axis >= 0; i++)
+		d[i] = i == axis ? each[0] : x.dim[i];
+	slices[0] = axis < 0 ? HT_DIM_UNKNOWN : x.dim[axis];
+	ht_set_shape(n, 0, x.rank, d);
+	return HT_OK;
+}

@@ -1,0 +1,83 @@
+/* Non-maximum suppression: a library kernel, which finds a size of the run unless its results are padded. */
+#include "lower/index.h"
+#include "lower/library.h"
+
+#include <float.h>
+
+/* Operands of the newest version; older ones lack the last ones. */
+enum { BOXES, SCORES, MOST, OVERLAP, THRESHOLD, SIGMA, OPERANDS };
+
+/* Scores as low as this one are no candidates even without a threshold. */
+static float lowest_score(enum ht_dtype t)
+{
+	return t == HT_F16 ? -65504.0f : -FLT_MAX;
+}
+
+/* An operand, or what counts where the version has none. */
+static int32_t number(struct lower *l, const struct ht_node *n, int arg)
+{
+	if (arg < n->ins)
+		return distinct_operand(l, n, arg);
+	if (arg == OVERLAP)
+		return number_operand(l, n, ht_attr_float(n, "iou_threshold", 0.5f));
+	return number_operand(
+		l, n, arg == THRESHOLD ? lowest_score(ht_type_of(n->in[SCORES])->dtype) : 0.0f);
+}
+
+static enum ht_dtype number_type(const struct ht_node *n, int arg)
+{
+	return arg < n->ins ? ht_type_of(n->in[arg])->dtype : HT_F32;
+}
+
+/* The scores of the selected boxes, and how many these are: results of some versions. */
+static int32_t scores(struct lower *l, const struct ht_node *n)
+{
+	return n->outs > 2 ? dense_result(l, n, 1)
+			   : plan_buffer(l, HT_PLAN_TEMP, ht_type_of(n->in[SCORES])->dtype,
+				     ht_shape_count(n->out[0].shape));
+}
+
+static int32_t count(struct lower *l, const struct ht_node *n)
+{
+	return n->outs > 1 ? dense_result(l, n, n->outs - 1)
+			   : plan_buffer(l, HT_PLAN_TEMP, HT_I32, 1);
+}
+
+static enum ht_status emit_boxes(struct lower *l, struct ht_node *n)
+{
+	int32_t operand[OPERANDS], rows = rows_operand(l, n, 0);
+	struct kernel_build k;
+
+	for (int i = 0; i < OPERANDS; i++)
+		operand[i] = number(l, n, i);
+	library_kernel(&k, l, "boxes", 1, 6);
+	k.params[0] = ht_type_of(n->in[BOXES])->dtype;
+	k.params[1] = number_type(n, OVERLAP);
+	k.params[2] = number_type(n, THRESHOLD);
+	k.params[3] = number_type(n, SIGMA);
+	k.params[4] = ht_shape_count(shape_of(n, SCORES));
+	k.params[5] = ht_shape_count(n->out[0].shape);
+	for (int i = 0; i < OPERANDS; i++)
+		kb_arg(&k, operand[i], HT_BUFFER_IN);
+	kb_arg(&k, rows, HT_BUFFER_IN);
+	kb_arg(&k, dense_result(l, n, 0), HT_BUFFER_OUT);
+	kb_arg(&k, scores(l, n), HT_BUFFER_OUT);
+	kb_arg(&k, count(l, n), HT_BUFFER_OUT);
+	finish_computing(&k, l, n);
+	return HT_OK;
+}
+
+static const char *refuse_boxes(const struct ht_node *n)
+{
+	struct ht_shape boxes = shape_of(n, BOXES);
+
+	return boxes.rank == 2 && boxes.dim[1] == 4 && shape_of(n, SCORES).dim[0] == boxes.dim[0]
+		       ? NULL
+		       : "has other boxes than four numbers for each score";
+}
+
+const struct lower_op lower_boxes = { .family = FAMILY_ROOT,
+	.alone = true,
+	.dense = true,
+	.emit = emit_boxes,
+	.refuse = refuse_boxes };
