@@ -164,6 +164,7 @@ enum ht_status ht_infer_bincount(struct ht_infer *in, struct ht_node *n)
 enum ht_status ht_infer_segment(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0), ids = ht_in_shape(n, 1);
+	const struct ht_known *known = ht_in_known(in, n, 2);
 	int64_t count = HT_DIM_UNKNOWN;
 	int64_t *d;
 	int32_t rank;
@@ -174,6 +175,8 @@ enum ht_status ht_infer_segment(struct ht_infer *in, struct ht_node *n)
 		return ht_infer_fail(in, n, "segment ids have more axes than the data");
 	if (ht_in_int(in, n, 2, &count) && count < 0)
 		return ht_infer_fail(in, n, "number of segments is %lld", (long long)count);
+	if (known && known->n == 1)
+		count = ht_elem_dim(known->e);
 	rank = s.rank - ids.rank + 1;
 	d = ht_new_dims(in, rank);
 	d[0] = count;

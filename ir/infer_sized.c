@@ -74,3 +74,53 @@ enum ht_status ht_infer_unique(struct ht_infer *in, struct ht_node *n)
 	ht_set_shape(n, 0, x.rank, d);
 	return HT_OK;
 }
+
+/* Each part has the rows of operand 0, of which operand 1 numbers the first axes. */
+enum ht_status ht_infer_partition(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape data = ht_in_shape(n, 0), parts = ht_in_shape(n, 1);
+	int32_t rank = data.rank - parts.rank + 1;
+
+	if (data.rank < 0 || parts.rank < 0)
+		return HT_OK;
+	if (rank < 1)
+		return ht_infer_fail(in, n, "partitions have more axes than the data");
+	for (int32_t i = 0; i < n->outs; i++) {
+		int64_t *d = ht_new_dims(in, rank);
+
+		for (int32_t k = 1; k < rank; k++)
+			d[k] = data.dim[parts.rank + k - 1];
+		ht_set_shape(n, i, rank, d);
+	}
+	return HT_OK;
+}
+
+enum ht_status ht_infer_difference(struct ht_infer *in, struct ht_node *n)
+{
+	HT_TRY(ht_want_rank(in, n, 0, 1));
+	HT_TRY(ht_want_rank(in, n, 1, 1));
+	for (int32_t i = 0; i < n->outs; i++)
+		ht_set_shape(n, i, 1, ht_new_dims(in, 1));
+	return HT_OK;
+}
+
+/* Along its axis as long as it can be. */
+enum ht_status ht_infer_padded(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+	int64_t axis = ht_attr_int(n, "axis", 0), most;
+	int64_t *d;
+
+	if (s.rank < 0)
+		return HT_OK;
+	if (!ht_fix_axis(&axis, s.rank))
+		return ht_infer_fail(in, n, "axis %lld does not fit %.*s", (long long)axis,
+			HT_STR_ARG(ht_shape_text(in, s)));
+	d = ht_new_dims(in, s.rank);
+	for (int32_t i = 0; i < s.rank; i++)
+		d[i] = s.dim[i];
+	most = ht_dim_most(in->g, s.dim[axis]);
+	d[axis] = most < 0 ? HT_DIM_UNKNOWN : most;
+	ht_set_shape(n, 0, s.rank, d);
+	return HT_OK;
+}

@@ -84,6 +84,8 @@ struct ht_op_info {
 
 /* The row of an op; never NULL (HT_OP_OPAQUE has a row without a signature). */
 const struct ht_op_info *ht_op_info(enum ht_op op);
+/* The number of the argument of that name; -1: there is none. */
+int32_t ht_named_argument(enum ht_op op, const char *name);
 /* The index of the argument that receives a gradient, which TensorFlow marks by its name; -1: there is none. */
 int32_t ht_gradient_argument(enum ht_op op);
 /* The traits of each row; use ht_is(). */

@@ -246,6 +246,16 @@ bool ht_is_image(const struct ht_node *n, int32_t i)
 	return i == ht_data_operand(n);
 }
 
+int32_t ht_named_argument(enum ht_op op, const char *name)
+{
+	const struct ht_op_info *info = ht_op_info(op);
+
+	for (int32_t i = 0; i < info->args; i++)
+		if (ht_str_is(info->arg[i].name, name))
+			return i;
+	return -1;
+}
+
 int32_t ht_gradient_argument(enum ht_op op)
 {
 	static const char *const names[] = { "gradients", "dy", "grad", "grads", "out_backprop",

@@ -364,9 +364,9 @@ int32_t kb_operand(struct kernel_build *k, const struct ht_node *n, int arg, con
 void kb_take_sizes(struct kernel_build *k);
 /* A size of the run, by its number, as I64. */
 int32_t kb_size(struct kernel_build *k, int32_t size);
-/* How many indices of axis `axis` of operand 0 of `n` the run has, as I64: attribute _open has the size and its `inner` of each axis,
- * 0 where none is open. */
-int32_t kb_extent(struct kernel_build *k, const struct ht_node *n, int32_t axis);
+/* How many indices of axis `axis` the run has, as I64, of the tensor of shape `s` that attribute _open of `n` is about: it has the size
+ * and its `inner` of each axis, 0 where none is open. */
+int32_t kb_extent(struct kernel_build *k, const struct ht_node *n, int32_t axis, struct ht_shape s);
 /* The guard of `s`, whose first axes are those of the indices of `n`, is that these are not outside: attribute _within has axis, size
  * and `inner` of each open size. */
 void kb_only_within(struct kernel_build *k, const struct ht_node *n, struct space *s);

@@ -82,7 +82,7 @@ int32_t rows_operand(struct lower *l, const struct ht_node *n, int32_t axis)
 	struct number x;
 
 	begin_number(&x, l, HT_I64);
-	return store_number(&x, n, kb_extent(&x.k, n, axis));
+	return store_number(&x, n, kb_extent(&x.k, n, axis, ht_type_of(n->in[0])->shape));
 }
 
 void finish_computing(struct kernel_build *k, struct lower *l, struct ht_node *n)

@@ -16,7 +16,7 @@ int32_t dense_result(struct lower *l, const struct ht_node *n, int out);
 void library_kernel(
 	struct kernel_build *k, struct lower *l, const char *name, int64_t tiles, int params);
 
-/* How many indices of axis `axis` of operand 0 the run has (attribute _open): the buffer of an I64. */
+/* How many indices of axis `axis` of operand 0 the run has (kb_extent()): the buffer of an I64. */
 int32_t rows_operand(struct lower *l, const struct ht_node *n, int32_t axis);
 /* The buffer of a float32 that is `x`. */
 int32_t number_operand(struct lower *l, const struct ht_node *n, float x);

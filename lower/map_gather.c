@@ -4,6 +4,12 @@
 
 /* ---- gathering ---- */
 
+/* What is gathered from: operand 0, or the variable whose handle that is. */
+static struct ht_shape gathered_shape(const struct ht_node *n)
+{
+	return lower_op_of(n)->variables ? ht_variable_value(n->in[0].node)->shape : shape_of(n, 0);
+}
+
 /* An index (any integer type) checked against its dimension: outside, the kernel fails; but where
  * the node is to support such indices, *inside tells of them and the index is 0. */
 static int32_t checked_index(struct kernel_build *k, const struct ht_node *n, const struct space *s,
@@ -14,7 +20,7 @@ static int32_t checked_index(struct kernel_build *k, const struct ht_node *n, co
 	int32_t ok = ht_xand(b, ht_xle(b, ht_xi(b, 0), i), ht_xlt(b, i, ht_xi(b, size)));
 
 	if (ht_attr_find(n, "_open"))
-		ok = ht_xand(b, ok, ht_xlt(b, i, kb_extent(k, n, axis)));
+		ok = ht_xand(b, ok, ht_xlt(b, i, kb_extent(k, n, axis, gathered_shape(n))));
 	if (lower_mode(n) == HT_IMPL_OUT_OF_BOUND && size > 0) {
 		*inside = *inside < 0 ? ok : ht_xand(b, *inside, ok);
 		return ht_xselect(b, ok, i, ht_xi(b, 0));
@@ -23,12 +29,6 @@ static int32_t checked_index(struct kernel_build *k, const struct ht_node *n, co
 		i = ht_xselect(b, s->guard, i, ht_xi(b, 0)),
 		ok = ht_xor(b, ok, ht_xnot(b, s->guard));
 	return ht_xcheck(b, i, ok, HT_FAULT_INDEX);
-}
-
-/* What is gathered from: operand 0, or the variable whose handle that is. */
-static struct ht_shape gathered_shape(const struct ht_node *n)
-{
-	return lower_op_of(n)->variables ? ht_variable_value(n->in[0].node)->shape : shape_of(n, 0);
 }
 
 static int32_t element(

@@ -15,13 +15,13 @@ int32_t kb_size(struct kernel_build *k, int32_t size)
 	return ht_xparam(&k->xb, size);
 }
 
-int32_t kb_extent(struct kernel_build *k, const struct ht_node *n, int32_t axis)
+int32_t kb_extent(struct kernel_build *k, const struct ht_node *n, int32_t axis, struct ht_shape s)
 {
 	size_t count;
 	const int64_t *open = ht_attr_ints(n, "_open", &count, k->arena);
 
 	if ((size_t)axis * 2 + 1 >= count || open[axis * 2] < 1 || open[axis * 2] > k->l->g->sizes)
-		return ht_xi(&k->xb, ht_type_of(n->in[0])->shape.dim[axis]);
+		return ht_xi(&k->xb, s.dim[axis]);
 	return ht_xmuli(&k->xb, kb_size(k, (int32_t)open[axis * 2] - 1), open[axis * 2 + 1]);
 }
 

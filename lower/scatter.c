@@ -76,6 +76,10 @@ struct space scatter_place(struct kernel_build *k, const struct ht_node *n, int 
 			index = ht_xselect(b, within.guard, index, ht_xi(b, 0));
 		ok = kind == SCATTER_SEGMENTS ? ht_xlt(b, index, ht_xi(b, to.dim[i]))
 					      : index_inside(b, index, to.dim[i]);
+		if (ht_attr_find(n, "_open"))
+			ok = ht_xand(b, ok, ht_xlt(b, index, kb_extent(k, n, i, to)));
+		if (within.guard >= 0)
+			ok = ht_xor(b, ok, ht_xnot(b, within.guard));
 		x[i] = ht_xcheck(b, index, ok, HT_FAULT_INDEX);
 		/* Of one element no coordinate is asked for, but the index is checked. */
 		if (kind == SCATTER_SEGMENTS)

@@ -171,21 +171,11 @@ static int32_t operand(
 }
 
 /* The operand of this name; -1: there is none. */
-static int named_operand(const struct ht_node *n, const char *name)
-{
-	const struct ht_op_info *info = ht_op_info(n->op);
-
-	for (int i = 0; i < info->args; i++)
-		if (ht_str_is(info->arg[i].name, name))
-			return i;
-	return -1;
-}
-
 static int gradient_operand(const struct ht_node *n)
 {
-	int i = named_operand(n, "grad");
+	int i = ht_named_argument(n->op, "grad");
 
-	return i < 0 ? named_operand(n, "delta") : i;
+	return i < 0 ? ht_named_argument(n->op, "delta") : i;
 }
 
 /* Opens the kernel: the space of the gradient's elements, and in *at where they are in the variables. */
@@ -207,7 +197,8 @@ static struct space open_step(struct kernel_build *k, struct lower *l, const str
 
 static enum ht_status emit(struct lower *l, struct ht_node *n, void (*of)(struct step *s))
 {
-	const int variables = lower_op_of(n)->variables, indices = named_operand(n, "indices");
+	const int variables = lower_op_of(n)->variables,
+		  indices = ht_named_argument(n->op, "indices");
 	struct view v[MOST_VARIABLES] = { 0 };
 	struct kernel_build k;
 	struct step s;
@@ -235,7 +226,8 @@ static enum ht_status emit(struct lower *l, struct ht_node *n, void (*of)(struct
 /* The gradient has the variable's shape, or has rows of it; all else behind the variables is a scalar. */
 static const char *refuse(const struct ht_node *n)
 {
-	const int variables = lower_op_of(n)->variables, indices = named_operand(n, "indices");
+	const int variables = lower_op_of(n)->variables,
+		  indices = ht_named_argument(n->op, "indices");
 	struct ht_type like;
 	const char *why;
 

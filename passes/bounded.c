@@ -62,16 +62,29 @@ enum ht_status ht_open_refuse(const struct ht_bounded *b, const struct ht_node *
 		HT_STR_ARG(computed->by), has_open_inputs(b->r.g) ? ", or of an input" : "", why);
 }
 
+static bool waits_for(const struct ht_node *n, const struct ht_node *other)
+{
+	for (int32_t i = 0; i < n->controls; i++)
+		if (n->control[i] == other)
+			return true;
+	return false;
+}
+
 void ht_open_wait(struct ht_bounded *b, struct ht_node *n, uint64_t sizes)
 {
 	struct ht_node *first[HT_MOST_RUN_SIZES];
 	int32_t count = 0;
 
-	for (int32_t i = 0; i < b->r.g->sizes; i++)
-		if (sizes >> i & 1 && b->r.g->size[i].by.n)
-			first[count++] = ht_graph_node(b->r.g, b->r.g->size[i].by);
+	for (int32_t i = 0; i < b->r.g->sizes; i++) {
+		struct ht_node *by =
+			b->r.g->size[i].by.n ? ht_graph_node(b->r.g, b->r.g->size[i].by) : NULL;
+
+		if (sizes >> i & 1 && by && !waits_for(n, by))
+			first[count++] = by;
+	}
 	if (count)
-		ht_rw_set_controls(&b->r, n, first, count);
+		ht_rw_set_controls(&b->r, n, ht_controls_and(b->r.arena, n, first, count),
+			n->controls + count);
 }
 
 const struct ht_open *ht_open_axes(const struct ht_bounded *b, struct ht_value v)
@@ -117,6 +130,12 @@ static bool is_shape(const struct ht_node *n, int32_t i)
 		return i == 0;
 	case HT_OP_Range:
 		return i == 1;
+	case HT_OP_ScatterNd:
+	case HT_OP_UnsortedSegmentSum:
+	case HT_OP_UnsortedSegmentMax:
+	case HT_OP_UnsortedSegmentMin:
+	case HT_OP_UnsortedSegmentProd:
+		return i == 2;
 	default:
 		return i == 1 && ht_is(n, HT_SHAPED_BY_SECOND);
 	}
@@ -199,7 +218,7 @@ static enum ht_status follow(struct ht_bounded *b, struct ht_node *n)
 {
 	ht_open_rule *rule = ht_open_rule_of(n);
 
-	if (!rule || n->outs < 1)
+	if (!rule)
 		return ht_open_refuse(b, n, "for this op it may not be so far");
 	for (int32_t i = 0; i < n->outs; i++)
 		if (n->out[i].shape.rank < 0 || n->out[i].shape.rank > HT_OPEN_RANK)

@@ -174,6 +174,28 @@ static enum ht_status forwarded(struct ht_bounded *b, struct ht_node *n, struct 
 	return HT_OK;
 }
 
+/* Axis `to` of the result has the size that its extent says, from the first index on. */
+static enum ht_status make(
+	const struct ht_bounded *b, const struct ht_node *n, int32_t to, struct ht_open *out)
+{
+	int64_t dim = n->out[0].shape.dim[to];
+	const struct ht_open_size *of[2];
+
+	if (!ht_dim_sizes(b->r.g, dim, of))
+		return HT_OK;
+	if (of[0]->dim != dim)
+		return ht_open_refuse(b, n, "this has a multiple of it as its size");
+	return put(
+		b, n, out, to, (struct ht_open){ { { (int32_t)(of[0] - b->r.g->size) + 1, 1 } } });
+}
+
+static enum ht_status made(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	for (int32_t i = 0; i < n->out[0].shape.rank; i++)
+		HT_TRY(make(b, n, i, out));
+	return HT_OK;
+}
+
 /* How far apart neighbours along `axis` are, where sizes are the largest. */
 static int64_t stride_of(const struct ht_bounded *b, struct ht_shape s, int32_t axis)
 {
@@ -423,18 +445,19 @@ static bool is_plain(const struct ht_bounded *b, struct ht_shape s, int32_t axis
 	return !a.part[1].size && ht_open_most(b, s.dim[axis]) == run;
 }
 
-/* Tells the kernel how many indices of axes `first` up to `end` of operand 0 the run has: a pair for each axis. */
-static enum ht_status limit(struct ht_bounded *b, struct ht_node *n, int32_t first, int32_t end)
+/* Tells the kernel how many indices of axes `first` up to `end` of a tensor the run has: a pair for each axis. */
+static enum ht_status limit_axes(struct ht_bounded *b, struct ht_node *n, struct ht_shape s,
+	const struct ht_open *axis, int32_t first, int32_t end)
 {
 	int64_t open[2 * HT_OPEN_RANK] = { 0 };
 	uint64_t sizes = 0;
 
 	for (int32_t i = first; i < end; i++) {
-		struct ht_open a = axis_of(b, n, 0, i);
+		struct ht_open a = axis[i];
 
 		if (!ht_open_some(a))
 			continue;
-		if (!is_plain(b, ht_in_shape(n, 0), i, a))
+		if (!is_plain(b, s, i, a))
 			return ht_open_refuse(
 				b, n, "this takes it together with others, which a reshape joined");
 		open[2 * i] = a.part[0].size;
@@ -445,6 +468,13 @@ static enum ht_status limit(struct ht_bounded *b, struct ht_node *n, int32_t fir
 		ht_attr_set_ints(n, "_open", open, 2 * (size_t)end);
 	ht_open_wait(b, n, sizes);
 	return HT_OK;
+}
+
+static enum ht_status limit(struct ht_bounded *b, struct ht_node *n, int32_t first, int32_t end)
+{
+	struct axes a = axes_of(b, n, 0);
+
+	return limit_axes(b, n, ht_in_shape(n, 0), a.axis, first, end);
 }
 
 /* Tells the kernel of `n` which elements of operand `arg`, of `axes` axes and more, are outside: an axis, a size and its `inner` of
@@ -484,25 +514,100 @@ static enum ht_status gathered(struct ht_bounded *b, struct ht_node *n, struct h
 	return put_axes(b, n, 0, axis + 1, rank, out, axis + own);
 }
 
-/* Slices go where operand `indices` says, whose axes but the last `inner` ones count them, in a tensor of axes that are in the
- * result from `from` on. */
-static enum ht_status scattered_by(
-	struct ht_bounded *b, struct ht_node *n, int32_t indices, int32_t slices, int32_t outer)
-{
-	for (int32_t i = 0; i < ht_in_shape(n, slices).rank; i++) {
-		struct ht_open a = i < outer ? axis_of(b, n, indices, i) : (struct ht_open){ 0 };
+/* Operands `indices` and `slices`, whose first `outer` axes count the slices; behind these come the axes of the target from `depth`
+ * on, which has the axes `to`. */
+struct scattering {
+	int32_t indices, slices, outer, depth;
+};
 
-		if (!is_same(a, axis_of(b, n, slices, i)))
-			return ht_open_refuse(b, n, "this scatters slices of its size");
+static enum ht_status scatter(struct ht_bounded *b, struct ht_node *n, struct scattering s,
+	const struct ht_open to[HT_OPEN_RANK])
+{
+	for (int32_t i = 0; i < ht_in_shape(n, s.slices).rank; i++) {
+		struct ht_open a =
+			i < s.outer ? axis_of(b, n, s.indices, i) : to[s.depth + i - s.outer];
+
+		if (!is_same(a, axis_of(b, n, s.slices, i)))
+			return ht_open_refuse(b, n,
+				"the slices that this scatters are not as many, or not as large");
 	}
-	tell_outside(b, n, indices, outer);
+	tell_outside(b, n, s.indices, s.outer);
 	return HT_OK;
+}
+
+static int32_t depth_of(const struct ht_node *n, int32_t indices)
+{
+	struct ht_shape s = ht_in_shape(n, indices);
+
+	return s.rank && s.dim[s.rank - 1] >= 0 && s.dim[s.rank - 1] < HT_OPEN_RANK
+		       ? (int32_t)s.dim[s.rank - 1]
+		       : 0;
+}
+
+/* Indices of the first axes of the result are below the run's sizes, of which there is one an axis. */
+static enum ht_status limit_result(
+	struct ht_bounded *b, struct ht_node *n, int32_t end, const struct ht_open *out)
+{
+	return limit_axes(b, n, n->out[0].shape, out, 0, end);
 }
 
 static enum ht_status scattered(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
+	int32_t depth = depth_of(n, 0);
+	struct scattering s = { 0, 1, ht_in_shape(n, 0).rank - 1, depth };
+
+	HT_TRY(made(b, n, out));
+	HT_TRY(limit_result(b, n, depth, out));
+	return scatter(b, n, s, out);
+}
+
+static enum ht_status scattered_into(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	int32_t depth = depth_of(n, 1);
+	struct scattering s = { 1, 2, ht_in_shape(n, 1).rank - 1, depth };
+
+	HT_TRY(put_axes(b, n, 0, 0, ht_in_shape(n, 0).rank, out, 0));
+	HT_TRY(limit_result(b, n, depth, out));
+	return scatter(b, n, s, out);
+}
+
+/* Rows of operand 0 by the ids of operand 1. */
+static enum ht_status segmented(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	int32_t outer = ht_in_shape(n, 1).rank;
+	struct scattering s = { 1, 0, outer, 1 };
+
+	HT_TRY(make(b, n, 0, out));
+	HT_TRY(put_axes(b, n, 0, outer, ht_in_shape(n, 0).rank, out, 1));
+	HT_TRY(limit_result(b, n, 1, out));
+	return scatter(b, n, s, out);
+}
+
+/* Rows of a variable that are changed by rows of updates, or of a gradient. */
+static int32_t updates_of(const struct ht_node *n)
+{
+	int32_t updates = ht_named_argument(n->op, "updates");
+
+	return updates < 0 ? ht_named_argument(n->op, "grad") : updates;
+}
+
+static bool updates_rows(const struct ht_node *n)
+{
+	return n->outs == 0 && ht_named_argument(n->op, "indices") >= 0 && updates_of(n) >= 0;
+}
+
+static enum ht_status updated(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	const struct ht_open fixed[HT_OPEN_RANK] = { 0 };
+	int32_t indices = ht_named_argument(n->op, "indices"), updates = updates_of(n);
+
 	(void)out;
-	return scattered_by(b, n, 0, 1, ht_in_shape(n, 0).rank - 1);
+	for (int32_t i = 0; i < n->ins; i++)
+		if (i != indices && i != updates && ht_open_in(b, n, i))
+			return ht_open_refuse(
+				b, n, "this takes it as an operand that it may not be of");
+	return scatter(b, n,
+		(struct scattering){ indices, updates, ht_in_shape(n, indices).rank, 0 }, fixed);
 }
 
 /* The last axis of the indices has an index of each of operand 0's first axes. */
@@ -543,6 +648,16 @@ static bool is_open_elsewhere(
 		if (i != axis && ht_open_some(axis_of(b, n, arg, i)))
 			return true;
 	return false;
+}
+
+static enum ht_status padded(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	int64_t axis = ht_attr_int(n, "axis", 0);
+
+	for (int32_t i = 0; i < ht_in_shape(n, 0).rank; i++)
+		if (i != axis)
+			HT_TRY(put(b, n, out, i, axis_of(b, n, 0, i)));
+	return HT_OK;
 }
 
 /* Boxes and their scores: as many as the run has. */
@@ -662,28 +777,6 @@ static enum ht_status unpacked(struct ht_bounded *b, struct ht_node *n, struct h
 		HT_TRY(put_axes(
 			b, n, 0, (int32_t)axis + 1, rank, out + i * HT_OPEN_RANK, (int32_t)axis));
 	}
-	return HT_OK;
-}
-
-/* Axis `to` of the result has the size that its extent says, from the first index on. */
-static enum ht_status make(
-	const struct ht_bounded *b, const struct ht_node *n, int32_t to, struct ht_open *out)
-{
-	int64_t dim = n->out[0].shape.dim[to];
-	const struct ht_open_size *of[2];
-
-	if (!ht_dim_sizes(b->r.g, dim, of))
-		return HT_OK;
-	if (of[0]->dim != dim)
-		return ht_open_refuse(b, n, "this has a multiple of it as its size");
-	return put(
-		b, n, out, to, (struct ht_open){ { { (int32_t)(of[0] - b->r.g->size) + 1, 1 } } });
-}
-
-static enum ht_status made(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
-{
-	for (int32_t i = 0; i < n->out[0].shape.rank; i++)
-		HT_TRY(make(b, n, i, out));
 	return HT_OK;
 }
 
@@ -852,6 +945,19 @@ static ht_open_rule *named_rule(enum ht_op op)
 		return gathered_nd;
 	case HT_OP_ScatterNd:
 		return scattered;
+	case HT_OP_TensorScatterUpdate:
+	case HT_OP_TensorScatterAdd:
+	case HT_OP_TensorScatterSub:
+	case HT_OP_TensorScatterMin:
+	case HT_OP_TensorScatterMax:
+		return scattered_into;
+	case HT_OP_UnsortedSegmentSum:
+	case HT_OP_UnsortedSegmentMax:
+	case HT_OP_UnsortedSegmentMin:
+	case HT_OP_UnsortedSegmentProd:
+		return segmented;
+	case HT_OP__Padded:
+		return padded;
 	case HT_OP_Where:
 		return located;
 	case HT_OP_NonMaxSuppression:
@@ -885,5 +991,5 @@ ht_open_rule *ht_open_rule_of(const struct ht_node *n)
 	for (size_t i = 0; i < HT_COUNT(by_trait); i++)
 		if (ht_is(n, by_trait[i].trait))
 			return by_trait[i].rule;
-	return named_rule(n->op);
+	return updates_rows(n) ? updated : named_rule(n->op);
 }

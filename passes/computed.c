@@ -4,7 +4,7 @@
  * Nodes that compute the same become one before, since two sizes are never taken for one another. */
 #include "ir/infer.h"
 #include "passes/bounded.h"
-#include "passes/rewrite.h"
+#include "passes/computed.h"
 
 /* Elements at the largest sizes; -1: their number is not known, or too large for a size. */
 static int64_t most_elements(const struct ht_graph *g, struct ht_shape s)
@@ -55,15 +55,23 @@ static int64_t bound_of(const struct ht_graph *g, const struct ht_node *n)
 	case HT_OP_UniqueWithCounts:
 	case HT_OP_UniqueWithCountsV2:
 		return most_slices(g, n);
-	default:
+	case HT_OP_NonMaxSuppression:
+	case HT_OP_NonMaxSuppressionV2:
+	case HT_OP_NonMaxSuppressionV3:
+	case HT_OP_NonMaxSuppressionV4:
+	case HT_OP_NonMaxSuppressionV5:
 		return most_boxes(g, n);
+	default: /* it was not expanded, and has no kernel */
+		return -1;
 	}
 }
 
+/* Whether a size of some result may be computed: by a node that always does, or by Range or Fill of what is no constant. */
 static bool some(const struct ht_graph *g)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next)
-		if (ht_computes_size(n))
+		if (ht_computes_size(n) || (n->op == HT_OP_Range && !ht_is_const(n->in[1])) ||
+			(n->op == HT_OP_Fill && !ht_is_const(n->in[0])))
 			return true;
 	return false;
 }
@@ -107,17 +115,29 @@ static enum ht_status add_all(struct ht_graph *g, const struct ht_pass_context *
 	return HT_OK;
 }
 
-/* A bound may follow from another: each round adds sizes whose operands' bounds are known. */
-enum ht_status ht_add_computed_sizes(struct ht_graph *g, struct ht_pass_context *c)
+/* A bound may follow from another: each round adds sizes whose operands' bounds are known.  Nodes that compute the same become one. */
+static enum ht_status add_rounds(struct ht_graph *g, struct ht_pass_context *c)
 {
-	bool changed = some(g);
+	bool changed = true;
 
-	if (!changed)
-		return HT_OK;
 	HT_TRY(ht_run_passes(g, "identity,cse", NULL, c));
 	while (changed) {
 		HT_TRY(ht_infer_types(g, c->diags));
 		HT_TRY(add_all(g, c, &changed));
 	}
+	return HT_OK;
+}
+
+enum ht_status ht_add_computed_sizes(struct ht_graph *g, struct ht_pass_context *c)
+{
+	enum { ROUNDS = 64 };
+
+	if (!some(g))
+		return HT_OK;
+	HT_TRY(ht_infer_types(g, c->diags));
+	ht_expand_computing(g, c);
+	HT_TRY(add_rounds(g, c));
+	for (int i = 0; i < ROUNDS && ht_expand_computed(g, c); i++)
+		HT_TRY(add_rounds(g, c));
 	return HT_OK;
 }

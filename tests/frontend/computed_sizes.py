@@ -209,7 +209,76 @@ def distinct(r):
     return f, {'x': (n,)}
 
 
-MODELS = {f.__name__: f for f in (vector, any_rank, every_type, masked, elements, nested, counted, mean, open_too, branches, suppressed, distinct)}
+def parted(r):
+    """Rows parted by numbers, computed differently in each part, and put together again; the parts of a list."""
+    n, k, parts = int(r.integers(2, 50)), int(r.integers(1, 6)), int(r.integers(1, 4))
+    raw = tf.raw_ops
+
+    def f(x, score):
+        number = tf.cast(tf.clip_by_value(score * parts, 0, parts - .5), tf.int32)
+        rows = tf.dynamic_partition(x, number, parts)
+        places = tf.dynamic_partition(tf.range(n), number, parts)
+        done = [row * (i + 1) - i for i, row in enumerate(rows)]
+        kept = tf.boolean_mask(number, score > .5)
+        split = tf.dynamic_partition(tf.boolean_mask(score, score > .5), kept, parts)
+        whole = tf.cast(tf.clip_by_value(score * 5, -9, 9), tf.int32)
+        left, where = tf.raw_ops.ListDiff(x=whole, y=whole[::3] + 1)
+        fewer, _ = tf.raw_ops.ListDiff(x=kept, y=tf.boolean_mask(number, score > 1.), out_idx=tf.int64)
+        return (*rows, *places, *split, tf.dynamic_stitch(places, done) + x, raw.ParallelDynamicStitch(indices=places, data=done) * 2,
+                tf.dynamic_stitch([places[0], places[-1]], [done[0], done[-1]]), left, where, fewer, tf.gather(x, where))
+    return f, {'x': (n, k), 'score': (n,)}
+
+
+def joined(r):
+    """What masks select, one behind the other, and in front of and behind what is fixed."""
+    n, k = int(r.integers(1, 40)), int(r.integers(1, 6))
+    fixed = weights(r, 3, k)
+
+    def f(x, score):
+        a, b = tf.boolean_mask(x, score > .5), tf.boolean_mask(x * 2, score < .2)
+        rows = tf.concat([fixed, a, b], 0)
+        columns = tf.concat([tf.transpose(b), tf.transpose(a)], 1)
+        ids = tf.concat([tf.where(score > .5), tf.where(score < .2)], 0)[:, 0]
+        return rows, columns, ids, tf.nn.relu(rows) @ tf.transpose(fixed), tf.reduce_sum(columns, 1), tf.gather(x, ids), tf.shape(rows)
+    return f, {'x': (n, k), 'score': (n,)}
+
+
+def ranged(r):
+    """Ranges and tensors of sizes that are computed of data, where the graph bounds them."""
+    n, first, step = int(r.integers(2, 40)), int(r.integers(-3, 4)), int(r.choice([-2, -1, 1, 2, 3]))
+
+    def f(x):
+        count = tf.reduce_sum(tf.cast(x > .5, tf.int32))
+        best = tf.argmax(x, output_type=tf.int32)
+        steps = tf.range(first, first + count * step, step)
+        filled = tf.fill([best + 1, 2], tf.reduce_sum(x))
+        lengths = tf.minimum(tf.cast(tf.abs(x) * 9, tf.int32), 12)
+        mask = tf.range(tf.reduce_max(lengths))[None] < lengths[:, None]
+        return (tf.range(count), steps * 2, filled, tf.range(best, n), tf.zeros([3, count]), tf.gather(x, tf.range(best)),
+                tf.cast(mask, F32), tf.reduce_sum(tf.cast(mask, F32), 1), tf.range(tf.cast(best, tf.int64)), tf.reduce_mean(filled))
+    return f, {'x': (n,)}
+
+
+def scattered(r):
+    """Rows scattered and summed by indices that a mask selects, into fixed tensors and ones of a computed size."""
+    n, k = int(r.integers(2, 40)), int(r.integers(1, 5))
+    raw = tf.raw_ops
+
+    def f(x, score):
+        whole = tf.cast(tf.clip_by_value(score * 5, -9, 9), tf.int32)
+        values, which = tf.unique(whole)
+        at = tf.where(score > .5)
+        rows = tf.gather_nd(x, at)
+        return (tf.math.unsorted_segment_sum(x, which, tf.size(values)), tf.math.unsorted_segment_max(x, which, tf.shape(values)[0]),
+                tf.math.unsorted_segment_sum(rows, at[:, 0], n), tf.tensor_scatter_nd_update(x, at, rows * 2),
+                tf.tensor_scatter_nd_add(tf.zeros([n, k]), at, rows), tf.tensor_scatter_nd_max(x, at, -rows),
+                tf.math.unsorted_segment_sum(rows, tf.gather_nd(which, at), tf.size(values)),
+                tf.scatter_nd(which[:, None], x, [tf.size(values), k]), raw.TensorScatterSub(tensor=x, indices=at, updates=rows))
+    return f, {'x': (n, k), 'score': (n,)}
+
+
+MODELS = {f.__name__: f for f in (vector, any_rank, every_type, masked, elements, nested, counted, mean, open_too, branches, suppressed, distinct, parted, joined,
+                                 ranged, scattered)}
 SHARES = 0, 1, .5, .1
 MOST = {'rows': 6, 'length': 24}
 
@@ -293,7 +362,7 @@ def check_refusals():
         return tf.boolean_mask(x, x > .5)
     refused('sizes that meet', lambda x: kept(x) + tf.boolean_mask(x, x < 0), 'Add', 'may differ')
     refused('a fixed size', lambda x: kept(x) + x, 'Add', 'boolean_mask/Where')
-    refused('behind each other', lambda x: tf.concat([kept(x), kept(-x)], 0), 'Concat', 'put behind')
+    refused('no bound', lambda x: tf.range(tf.cast(x[0], tf.int32)), 'Range', 'bound')
     refused('a reshape', lambda x: tf.reshape(kept(x), [2, -1]), 'Reshape')
     refused('a net', kept, 'where', 'ahead of time', command='aot')
     refused('in a loop', lambda x: tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y + tf.reduce_sum(kept(y))), [0, x])[1],
@@ -306,6 +375,12 @@ def check_empty():
         def f(x):
             kept = tf.boolean_mask(x, x > .5)
             return tf.gather(kept, [0, 0]), tf.gather(kept, tf.where(kept > 9)[:, 0])
+
+        def parts(x):
+            return tf.dynamic_partition(x, tf.cast(x, tf.int32), 8)
+
+        def backwards(x):
+            return tf.range(tf.cast(tf.clip_by_value(tf.reduce_sum(x), -9, 9), tf.int32) // 9)
         inputs = {'x': (8,)}
         frozen, outputs = model_of(f, inputs, f'{folder}/m.pb')
         x = np.arange(8, dtype='f4')
@@ -315,6 +390,11 @@ def check_empty():
         said = tool('run', f'{folder}/m.pb', '--input', f'x=@{folder}/x.npz#x', '-o', f'{folder}/none.npz', code=3)
         if 'Gather' not in said or 'index is out of range' not in said or os.path.exists(f'{folder}/none.npz'):
             sys.exit(f'an index into nothing: {said!r}')
+        for wrong in parts, backwards:
+            model_of(wrong, inputs, f'{folder}/m.pb')
+            said = tool('run', f'{folder}/m.pb', '--input', f'x=@{folder}/x.npz#x', '-o', f'{folder}/none.npz', code=3)
+            if 'index is out of range' not in said or os.path.exists(f'{folder}/none.npz'):
+                sys.exit(f'{wrong.__name__}: {said!r}')
 
 
 def check_plan():

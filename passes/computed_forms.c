@@ -1,0 +1,569 @@
+/* Ops whose sizes depend on data, by Where, whose size the run computes, and what there is for that (bounded.c):
+ *
+ * - DynamicPartition: each part is gathered by where the partitions are its number.
+ * - ListDiff: what is gathered by where an element equals none of the second list.
+ * - Range whose limits are computed: the numbers below a count are where a longer range, of constant length, is below it.
+ * - Fill with a computed size: that size is the number of such a range.
+ * - Concat along a computed size: operands are put together as long as they can be, and what they have of that is gathered.
+ * - DynamicStitch by computed indices: data are put together, and scattered. */
+#include "ir/infer.h"
+#include "passes/bounded.h"
+#include "passes/computed.h"
+
+enum { MOST_COUNT = 1 << 24 /* longer ranges would take much memory for their bound alone */ };
+
+/* ---- nodes ---- */
+
+/* Nodes in front of `at`, named after it. */
+struct forms {
+	struct ht_rw r;
+	struct ht_node *at;
+};
+
+static struct ht_value whole(struct forms *f, enum ht_dtype t, int64_t x)
+{
+	return ht_rw_scalar(&f->r, f->at, f->at->name, t, x);
+}
+
+static struct ht_value node(struct forms *f, enum ht_op op, const struct ht_value *in, int32_t ins,
+	enum ht_dtype t, struct ht_shape s)
+{
+	return ht_out(
+		ht_rw_node(&f->r, f->at, op, f->at->name, in, ins, (struct ht_type){ t, s }), 0);
+}
+
+static struct ht_value binary(struct forms *f, enum ht_op op, struct ht_value a, struct ht_value b)
+{
+	return ht_rw_binary(&f->r, f->at, op, f->at->name, a, b);
+}
+
+static struct ht_value compare(struct forms *f, enum ht_op op, struct ht_value a, struct ht_value b)
+{
+	struct ht_value v = binary(f, op, a, b);
+
+	v.node->out[0].dtype = HT_BOOL;
+	return v;
+}
+
+static struct ht_shape open_shape(struct forms *f, int32_t rank)
+{
+	int64_t dim[HT_MAX_RANK];
+
+	for (int32_t i = 0; i < rank; i++)
+		dim[i] = HT_DIM_UNKNOWN;
+	return rank < 0 ? HT_SHAPE_UNKNOWN : ht_shape_make(f->r.g->arena, rank, dim);
+}
+
+static struct ht_value where(struct forms *f, struct ht_value condition)
+{
+	struct ht_value v = node(f, HT_OP_Where, &condition, 1, HT_I64, open_shape(f, 2));
+
+	ht_attr_set_type(v.node, "T", HT_BOOL);
+	return v;
+}
+
+/* Positions [n,1] as a vector. */
+static struct ht_value squeezed(struct forms *f, struct ht_value at)
+{
+	const int64_t axis = 1;
+	struct ht_value v = node(f, HT_OP_Squeeze, &at, 1, HT_I64, open_shape(f, 1));
+
+	ht_attr_set_type(v.node, "T", HT_I64);
+	ht_attr_set_ints(v.node, "squeeze_dims", &axis, 1);
+	return v;
+}
+
+static struct ht_value with_axis(struct forms *f, struct ht_value x, int64_t axis)
+{
+	struct ht_type t = *ht_type_of(x);
+	struct ht_value v =
+		node(f, HT_OP_ExpandDims, (struct ht_value[]){ x, whole(f, HT_I32, axis) }, 2,
+			t.dtype, open_shape(f, t.shape.rank < 0 ? -1 : t.shape.rank + 1));
+
+	ht_attr_set_type(v.node, "T", t.dtype);
+	ht_attr_set_type(v.node, "Tdim", HT_I32);
+	return v;
+}
+
+static struct ht_value gathered_nd(struct forms *f, struct ht_value params, struct ht_value at)
+{
+	struct ht_value v = node(f, HT_OP_GatherNd, (struct ht_value[]){ params, at }, 2,
+		ht_type_of(params)->dtype, HT_SHAPE_UNKNOWN);
+
+	ht_attr_set_type(v.node, "Tparams", ht_type_of(params)->dtype);
+	ht_attr_set_type(v.node, "Tindices", ht_type_of(at)->dtype);
+	return v;
+}
+
+static struct ht_value gathered(
+	struct forms *f, struct ht_value params, struct ht_value at, int64_t axis)
+{
+	struct ht_value v =
+		node(f, HT_OP_GatherV2, (struct ht_value[]){ params, at, whole(f, HT_I32, axis) },
+			3, ht_type_of(params)->dtype, HT_SHAPE_UNKNOWN);
+
+	ht_attr_set_type(v.node, "Tparams", ht_type_of(params)->dtype);
+	ht_attr_set_type(v.node, "Tindices", ht_type_of(at)->dtype);
+	ht_attr_set_type(v.node, "Taxis", HT_I32);
+	return v;
+}
+
+/* 0, 1, … below a constant. */
+static struct ht_value numbers(struct forms *f, enum ht_dtype t, int64_t count)
+{
+	struct ht_value v = node(f, HT_OP_Range,
+		(struct ht_value[]){ whole(f, t, 0), whole(f, t, count), whole(f, t, 1) }, 3, t,
+		ht_shape_make(f->r.g->arena, 1, &count));
+
+	ht_attr_set_type(v.node, "Tidx", t);
+	return v;
+}
+
+/* Element `i` of a vector, or a scalar itself. */
+static struct ht_value element(struct forms *f, struct ht_value v, int32_t i)
+{
+	const int64_t from = i, to = i + 1, step = 1;
+	struct ht_value in[4], x;
+
+	if (ht_type_of(v)->shape.rank == 0)
+		return v;
+	if (v.node->op == HT_OP_Pack && i < v.node->ins)
+		return v.node->in[i];
+	in[0] = v;
+	in[1] = ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, &from, 1);
+	in[2] = ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, &to, 1);
+	in[3] = ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, &step, 1);
+	x = node(f, HT_OP_StridedSlice, in, 4, ht_type_of(v)->dtype, HT_SHAPE_SCALAR);
+	ht_attr_set_type(x.node, "T", ht_type_of(v)->dtype);
+	ht_attr_set_type(x.node, "Index", HT_I32);
+	ht_attr_set_int(x.node, "shrink_axis_mask", 1);
+	return x;
+}
+
+/* An attribute-less question about the shape of `v`: its vector, or the number of its elements. */
+static struct ht_value told(struct forms *f, enum ht_op op, struct ht_value v, enum ht_dtype t)
+{
+	int64_t rank = ht_type_of(v)->shape.rank;
+	struct ht_value s = node(f, op, &v, 1, t,
+		op == HT_OP_Size ? HT_SHAPE_SCALAR : ht_shape_make(f->r.g->arena, 1, &rank));
+
+	ht_attr_set_type(s.node, "T", ht_type_of(v)->dtype);
+	ht_attr_set_type(s.node, "out_type", t);
+	return s;
+}
+
+/* Where the numbers are that lie below `count`, `most` at most: [count,1]. */
+static struct ht_value counted(struct forms *f, struct ht_value count, int64_t most)
+{
+	enum ht_dtype t = ht_type_of(count)->dtype;
+
+	return where(f, compare(f, HT_OP_Less, numbers(f, t, most ? most : 1), count));
+}
+
+static struct ht_value packed(
+	struct forms *f, const struct ht_value *in, int32_t n, enum ht_dtype t)
+{
+	const int64_t count = n;
+	struct ht_value v = node(f, HT_OP_Pack, in, n, t, ht_shape_make(f->r.g->arena, 1, &count));
+
+	ht_attr_set_int(v.node, "N", n);
+	ht_attr_set_type(v.node, "T", t);
+	ht_attr_set_int(v.node, "axis", 0);
+	return v;
+}
+
+static struct ht_value joined(struct forms *f, struct ht_value *in, int32_t n, int64_t axis)
+{
+	enum ht_dtype t = ht_type_of(in[0])->dtype;
+	struct ht_value v;
+
+	if (n == 1)
+		return in[0];
+	in[n] = whole(f, HT_I32, axis);
+	v = node(f, HT_OP_ConcatV2, in, n + 1, t, open_shape(f, ht_type_of(in[0])->shape.rank));
+	ht_attr_set_int(v.node, "N", n);
+	ht_attr_set_type(v.node, "T", t);
+	ht_attr_set_type(v.node, "Tidx", HT_I32);
+	return v;
+}
+
+/* ---- DynamicPartition and ListDiff ---- */
+
+/* A number of no part stops the run: the numbers are looked up in a list of those of parts. */
+static void expand_partition(struct forms *f, struct ht_node *n)
+{
+	struct ht_value data = n->in[0], part;
+	int32_t parts = n->outs;
+
+	part = gathered(f, numbers(f, HT_I32, parts), n->in[1], 0);
+	part.node->out[0].shape = ht_in_shape(n, 1);
+	for (int32_t i = 0; i < parts && n->graph; i++)
+		if (ht_rw_uses(&f->r, ht_out(n, i)))
+			ht_rw_replace(&f->r, ht_out(n, i),
+				gathered_nd(f, data,
+					where(f, compare(f, HT_OP_Equal, part,
+							 whole(f, HT_I32, i)))));
+}
+
+static void expand_difference(struct forms *f, struct ht_node *n)
+{
+	const int64_t last = 1;
+	enum ht_dtype t = n->outs > 1 ? n->out[1].dtype : HT_I32;
+	struct ht_value x = n->in[0], found, missing, at;
+
+	found = compare(f, HT_OP_Equal, with_axis(f, x, 1), with_axis(f, n->in[1], 0));
+	found.node->out[0].shape = open_shape(f, 2);
+	missing = ht_rw_reduce(&f->r, f->at, HT_OP_Any, n->name, found, &last, 1, false);
+	missing = ht_rw_unary(&f->r, f->at, HT_OP_LogicalNot, n->name, missing);
+	at = where(f, missing);
+	if (ht_rw_uses(&f->r, ht_out(n, 1)))
+		ht_rw_replace(
+			&f->r, ht_out(n, 1), ht_rw_cast(&f->r, f->at, n->name, squeezed(f, at), t));
+	if (n->graph)
+		ht_rw_replace(&f->r, ht_out(n, 0), gathered_nd(f, x, at));
+}
+
+/* ---- Range and Fill ---- */
+
+/* The most numbers from `start` to before `limit`; -1: not known. */
+static int64_t most_numbers(struct ht_span start, struct ht_span limit, struct ht_span delta)
+{
+	int64_t d = delta.least, far;
+
+	if (delta.least != delta.most || !d || d == INT64_MIN ||
+		(d > 0 ? __builtin_sub_overflow(limit.most, start.least, &far)
+		       : __builtin_sub_overflow(start.most, limit.least, &far)))
+		return -1;
+	if (d < 0)
+		d = -d;
+	return far <= 0 ? 0 : far / d + (far % d != 0);
+}
+
+/* `x`, but where `a` is below `b` the run stops: it looks for element 1 of a list of one. */
+static struct ht_value unless_below(
+	struct forms *f, struct ht_value x, struct ht_value a, struct ht_value b)
+{
+	enum ht_dtype t = ht_type_of(x)->dtype;
+	struct ht_value below =
+		ht_rw_cast(&f->r, f->at, f->at->name, compare(f, HT_OP_Less, a, b), HT_I32);
+
+	return binary(f, HT_OP_AddV2, x, gathered(f, numbers(f, t, 1), below, 0));
+}
+
+/* How many numbers there are: the distance by the step, rounded up. */
+static struct ht_value count_of_range(struct forms *f, const struct ht_node *n, bool up)
+{
+	struct ht_value back = binary(f, HT_OP_Sub, n->in[0], n->in[1]), count;
+
+	count = ht_rw_unary(
+		&f->r, f->at, HT_OP_Neg, f->at->name, binary(f, HT_OP_FloorDiv, back, n->in[2]));
+	return unless_below(f, count, n->in[up], n->in[!up]);
+}
+
+static bool expand_range(struct forms *f, struct ht_node *n)
+{
+	enum ht_dtype t = n->out[0].dtype;
+	struct ht_span span[3];
+	struct ht_value x;
+	int64_t most;
+
+	if ((t != HT_I32 && t != HT_I64) || n->out[0].shape.rank != 1 ||
+		ht_dim_most(f->r.g, n->out[0].shape.dim[0]) >= 0)
+		return false;
+	for (int i = 0; i < 3; i++)
+		if (!ht_span_of(f->r.g, n->in[i], &span[i]))
+			return false;
+	most = most_numbers(span[0], span[1], span[2]);
+	if (most < 0 || most > MOST_COUNT)
+		return false;
+	x = ht_rw_cast(&f->r, n, n->name,
+		squeezed(f, counted(f, count_of_range(f, n, span[2].least > 0), most)), t);
+	x = binary(f, HT_OP_AddV2, n->in[0], binary(f, HT_OP_Mul, x, n->in[2]));
+	ht_rw_take_place(&f->r, n, x);
+	return true;
+}
+
+/* A size of the graph that is `count`; false: it has no bound. */
+static bool take_size(struct forms *f, struct ht_value count, struct ht_value *size)
+{
+	struct ht_span s;
+
+	if (!ht_span_of(f->r.g, count, &s) || s.most > MOST_COUNT)
+		return false;
+	*size = told(f, HT_OP_Size, counted(f, count, s.most < 1 ? 1 : s.most),
+		ht_type_of(count)->dtype);
+	return true;
+}
+
+static bool expand_fill(struct forms *f, struct ht_node *n)
+{
+	struct ht_shape s = n->out[0].shape;
+	struct ht_value size[HT_MAX_RANK];
+	enum ht_dtype t = ht_type_of(n->in[0])->dtype;
+	bool some = false;
+
+	if (s.rank < 1 || s.rank > HT_OPEN_RANK || ht_in_shape(n, 0).rank != 1)
+		return false;
+	for (int32_t i = 0; i < s.rank; i++)
+		some = some || s.dim[i] == HT_DIM_UNKNOWN;
+	for (int32_t i = 0; some && i < s.rank; i++) {
+		size[i] = element(f, n->in[0], i);
+		if (s.dim[i] == HT_DIM_UNKNOWN &&
+			!take_size(f, unless_below(f, size[i], size[i], whole(f, t, 0)), &size[i]))
+			return false;
+	}
+	if (some)
+		ht_rw_set_in(&f->r, n, 0, packed(f, size, s.rank, t));
+	return some;
+}
+
+/* ---- concatenation ---- */
+
+static bool is_computed(const struct ht_graph *g, int64_t dim)
+{
+	const struct ht_open_size *of[2];
+	int n = ht_dim_sizes(g, dim, of);
+
+	return (n > 0 && of[0]->by.n) || (n > 1 && of[1]->by.n);
+}
+
+/* Whether it puts something of a computed size behind something else, all being bounded. */
+static bool joins_computed(const struct ht_graph *g, const struct ht_node *n, int64_t axis)
+{
+	bool some = false;
+
+	for (int32_t i = 0; i + 1 < n->ins; i++) {
+		struct ht_shape s = ht_in_shape(n, i);
+
+		if (s.rank <= axis || ht_dim_most(g, s.dim[axis]) < 0)
+			return false;
+		some = some || is_computed(g, s.dim[axis]);
+	}
+	return some;
+}
+
+/* As long as it can be: what is behind its size has no values. */
+static struct ht_value padded(struct forms *f, struct ht_value x, int64_t axis)
+{
+	struct ht_type t = *ht_type_of(x);
+	struct ht_value v = node(f, HT_OP__Padded, &x, 1, t.dtype, open_shape(f, t.shape.rank));
+
+	ht_attr_set_type(v.node, "T", t.dtype);
+	ht_attr_set_int(v.node, "axis", axis);
+	return v;
+}
+
+/* How long operand `i` is.  Of a size by itself its node says it: two lists of one length are told to have one. */
+static struct ht_value extent(struct forms *f, const struct ht_node *n, int32_t i, int64_t axis)
+{
+	const struct ht_open_size *of[2];
+	int64_t dim = ht_in_shape(n, i).dim[axis];
+	bool itself = ht_dim_sizes(f->r.g, dim, of) && of[0]->dim == dim && of[0]->by.n;
+	struct ht_node *by = itself ? ht_graph_node(f->r.g, of[0]->by) : NULL;
+
+	if (dim >= 0)
+		return whole(f, HT_I64, dim);
+	for (int32_t k = 0; by && k < by->out[0].shape.rank; k++)
+		if (by->out[0].shape.dim[k] == dim)
+			return element(f, told(f, HT_OP_Shape, ht_out(by, 0), HT_I64), k);
+	return element(f, told(f, HT_OP_Shape, n->in[i], HT_I64), (int32_t)axis);
+}
+
+static bool expand_concat(struct forms *f, struct ht_node *n)
+{
+	int32_t count = n->ins - 1;
+	struct ht_value *part = HT_NEW_ARRAY(f->r.arena, struct ht_value, (size_t)n->ins),
+			*is = HT_NEW_ARRAY(f->r.arena, struct ht_value, (size_t)n->ins), at;
+	int64_t axis;
+	int one;
+
+	if (!ht_const_small_ints(n->in[count], &axis, 1, &one) ||
+		!ht_fix_axis(&axis, ht_in_shape(n, 0).rank) || !joins_computed(f->r.g, n, axis))
+		return false;
+	for (int32_t i = 0; i < count; i++) {
+		int64_t dim = ht_in_shape(n, i).dim[axis], most = ht_dim_most(f->r.g, dim);
+
+		part[i] = dim < 0 ? padded(f, n->in[i], axis) : n->in[i];
+		is[i] = compare(f, HT_OP_Less, numbers(f, HT_I64, most), extent(f, n, i, axis));
+	}
+	at = squeezed(f, where(f, joined(f, is, count, 0)));
+	ht_rw_take_place(&f->r, n, gathered(f, joined(f, part, count, axis), at, axis));
+	return true;
+}
+
+/* ---- DynamicStitch ---- */
+
+/* A vector of indices, or the rows that belong to one; false: of several axes whose sizes are not known. */
+static bool as_rows(struct forms *f, struct ht_value x, int32_t axes, struct ht_value *rows)
+{
+	struct ht_shape s = ht_type_of(x)->shape;
+	int64_t dim[HT_MAX_RANK] = { 1 };
+
+	*rows = axes ? x : with_axis(f, x, 0);
+	if (axes < 2)
+		return s.rank >= axes;
+	if (!ht_shape_known(s))
+		return false;
+	for (int32_t i = 0; i < s.rank; i++)
+		dim[i < axes ? 0 : i - axes + 1] = (i < axes ? dim[0] : 1) * s.dim[i];
+	*rows = ht_rw_reshape(
+		&f->r, f->at, f->at->name, x, ht_shape_make(f->r.g->arena, s.rank - axes + 1, dim));
+	return true;
+}
+
+/* As many rows as the largest index says. */
+static bool rows_of(struct forms *f, struct ht_value indices, struct ht_value *rows)
+{
+	const int64_t first = 0;
+	struct ht_value last =
+		ht_rw_reduce(&f->r, f->at, HT_OP_Max, f->at->name, indices, &first, 1, false);
+
+	return take_size(f, binary(f, HT_OP_AddV2, last, whole(f, HT_I32, 1)), rows);
+}
+
+/* Zeros of the result's shape, so many rows. */
+static bool zeros_of(
+	struct forms *f, const struct ht_node *n, struct ht_value rows, struct ht_value *zeros)
+{
+	struct ht_shape s = n->out[0].shape;
+	struct ht_value size[HT_MAX_RANK] = { rows }, in[2];
+
+	for (int32_t i = 1; i < s.rank; i++) {
+		if (s.dim[i] < 0)
+			return false;
+		size[i] = whole(f, HT_I32, s.dim[i]);
+	}
+	in[0] = packed(f, size, s.rank, HT_I32);
+	in[1] = whole(f, n->out[0].dtype, 0);
+	*zeros = node(f, HT_OP_Fill, in, 2, n->out[0].dtype, open_shape(f, s.rank));
+	ht_attr_set_type(zeros->node, "T", n->out[0].dtype);
+	ht_attr_set_type(zeros->node, "index_type", HT_I32);
+	return true;
+}
+
+/* 0, 1, … */
+static bool counts_up(struct ht_value v)
+{
+	const struct ht_tensor *t = ht_const_tensor(v);
+	int64_t n = t ? ht_shape_count(t->shape) : 0;
+
+	if (v.node->op == HT_OP_Range)
+		return ht_const_is(v.node->in[0], 0) && ht_const_is(v.node->in[2], 1);
+	if (ht_is(v.node, HT_RESHAPES))
+		return counts_up(v.node->in[0]);
+	for (int64_t i = 0; i < n; i++)
+		if (ht_tensor_int(t, (size_t)i) != i)
+			return false;
+	return t != NULL;
+}
+
+/* The list whose parts are all the indices: it counts up, so each row of the result has one.  NULL: there is none. */
+static const struct ht_value *partitioned(const struct ht_node *n)
+{
+	struct ht_node *p = n->in[0].node;
+	uint64_t parts = 0;
+
+	if (p->op != HT_OP_DynamicPartition || p->outs != n->ins / 2 || p->outs >= 64 ||
+		!counts_up(p->in[0]))
+		return NULL;
+	for (int32_t i = 0; i < p->outs; i++)
+		if (n->in[i].node == p)
+			parts |= UINT64_C(1) << n->in[i].index;
+	return parts == (UINT64_C(1) << p->outs) - 1 ? &p->in[0] : NULL;
+}
+
+static bool expand_stitch(struct forms *f, struct ht_node *n)
+{
+	int32_t count = n->ins / 2;
+	const struct ht_value *all = partitioned(n);
+	struct ht_value *index = HT_NEW_ARRAY(f->r.arena, struct ht_value, (size_t)n->ins),
+			*data = HT_NEW_ARRAY(f->r.arena, struct ht_value, (size_t)n->ins), in[3], v;
+
+	if (n->out[0].shape.rank < 1 || n->out[0].shape.rank > HT_OPEN_RANK ||
+		n->out[0].shape.dim[0] != HT_DIM_UNKNOWN)
+		return false;
+	for (int32_t i = 0; i < count; i++)
+		if (!as_rows(f, n->in[i], ht_in_shape(n, i).rank, &index[i]) ||
+			!as_rows(f, n->in[count + i], ht_in_shape(n, i).rank, &data[i]))
+			return false;
+	in[1] = joined(f, index, count, 0);
+	if (all)
+		v = told(f, HT_OP_Size, *all, HT_I32);
+	else if (!rows_of(f, in[1], &v))
+		return false;
+	if (!zeros_of(f, n, v, &in[0]))
+		return false;
+	in[1] = with_axis(f, in[1], 1);
+	in[2] = joined(f, data, count, 0);
+	v = node(f, HT_OP_TensorScatterUpdate, in, 3, n->out[0].dtype, n->out[0].shape);
+	ht_attr_set_type(v.node, "T", n->out[0].dtype);
+	ht_attr_set_type(v.node, "Tindices", HT_I32);
+	ht_rw_take_place(&f->r, n, v);
+	return true;
+}
+
+/* ---- every node ---- */
+
+static bool is_stitch(const struct ht_node *n)
+{
+	return n->op == HT_OP_DynamicStitch || n->op == HT_OP_ParallelDynamicStitch;
+}
+
+/* A stitch of parts looks at what parts them, so it comes first. */
+static void expand_first(struct forms *f, struct ht_node *n, bool stitches)
+{
+	if (stitches && is_stitch(n) && partitioned(n))
+		expand_stitch(f, n);
+	else if (!stitches && n->op == HT_OP_DynamicPartition)
+		expand_partition(f, n);
+	else if (!stitches && n->op == HT_OP_ListDiff)
+		expand_difference(f, n);
+}
+
+void ht_expand_computing(struct ht_graph *g, struct ht_pass_context *c)
+{
+	struct forms f = { 0 };
+
+	ht_rw_init(&f.r, g, c);
+	for (int pass = 0; pass < 2; pass++) {
+		size_t n;
+		struct ht_node **all = ht_rw_nodes(&f.r, &n);
+
+		for (size_t i = 0; i < n; i++) {
+			f.at = all[i];
+			if (f.at->graph && ht_rw_plain(&f.r, f.at))
+				expand_first(&f, f.at, pass == 0);
+		}
+	}
+}
+
+static bool expand(struct forms *f, struct ht_node *n)
+{
+	switch (n->op) {
+	case HT_OP_Range:
+		return expand_range(f, n);
+	case HT_OP_Fill:
+		return expand_fill(f, n);
+	case HT_OP_ConcatV2:
+		return expand_concat(f, n);
+	default:
+		return is_stitch(n) && expand_stitch(f, n);
+	}
+}
+
+bool ht_expand_computed(struct ht_graph *g, struct ht_pass_context *c)
+{
+	struct forms f = { 0 };
+	struct ht_node **all;
+	bool changed = false;
+	size_t n;
+
+	ht_rw_init(&f.r, g, c);
+	all = ht_rw_nodes(&f.r, &n);
+	for (size_t i = 0; i < n; i++) {
+		f.at = all[i];
+		if (f.at->graph && ht_rw_plain(&f.r, f.at) && expand(&f, f.at))
+			changed = true;
+	}
+	return changed;
+}

@@ -1,0 +1,282 @@
+/* Between which numbers the elements of a tensor of integers are, as far as the graph implies it: the bounds of sizes that are
+ * computed of data. */
+#include "ir/infer.h"
+#include "passes/computed.h"
+
+enum { DEPTH = 24 };
+
+static const struct ht_span unknown = { 1, 0 };
+
+static bool is_known(struct ht_span s)
+{
+	return s.least <= s.most;
+}
+
+static struct ht_span either(struct ht_span a, struct ht_span b)
+{
+	if (!is_known(a) || !is_known(b))
+		return unknown;
+	return (struct ht_span){ a.least < b.least ? a.least : b.least,
+		a.most > b.most ? a.most : b.most };
+}
+
+static struct ht_span of_type(enum ht_dtype t)
+{
+	switch (t) {
+	case HT_BOOL:
+		return (struct ht_span){ 0, 1 };
+	case HT_U8:
+		return (struct ht_span){ 0, UINT8_MAX };
+	case HT_I8:
+		return (struct ht_span){ INT8_MIN, INT8_MAX };
+	case HT_U16:
+		return (struct ht_span){ 0, UINT16_MAX };
+	case HT_I16:
+		return (struct ht_span){ INT16_MIN, INT16_MAX };
+	case HT_I32:
+		return (struct ht_span){ INT32_MIN, INT32_MAX };
+	case HT_I64:
+		return (struct ht_span){ INT64_MIN, INT64_MAX };
+	default:
+		return unknown;
+	}
+}
+
+static bool is_whole(enum ht_dtype t)
+{
+	enum ht_kind kind = ht_dtype_info(t)->kind;
+
+	return kind == HT_KIND_INT || kind == HT_KIND_UINT;
+}
+
+static struct ht_span of_constant(const struct ht_tensor *t)
+{
+	int64_t n = ht_shape_count(t->shape);
+	struct ht_span s = unknown;
+
+	for (int64_t i = 0; is_whole(t->dtype) && i < n; i++) {
+		int64_t x = ht_tensor_int(t, (size_t)i);
+
+		s = i ? either(s, (struct ht_span){ x, x }) : (struct ht_span){ x, x };
+	}
+	return s;
+}
+
+static struct ht_span span(const struct ht_graph *g, struct ht_value v, int depth);
+
+static struct ht_span of_operand(
+	const struct ht_graph *g, const struct ht_node *n, int32_t i, int depth)
+{
+	return span(g, n->in[i], depth - 1);
+}
+
+/* From 0 to the largest extent of operand 0, or that of its axis `axis`; below that, if they are indices. */
+static struct ht_span of_extent(
+	const struct ht_graph *g, const struct ht_node *n, int32_t axis, bool indices)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+	int64_t most = 0;
+
+	if (s.rank < 0)
+		return unknown;
+	for (int32_t i = 0; i < s.rank; i++) {
+		int64_t dim = ht_dim_most(g, s.dim[i]);
+
+		if (dim < 0)
+			return unknown;
+		if ((axis < 0 || i == axis) && dim > most)
+			most = dim;
+	}
+	return (struct ht_span){ 0, indices && most ? most - 1 : most };
+}
+
+static struct ht_span of_size(const struct ht_graph *g, const struct ht_node *n)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+	int64_t most = s.rank < 0 ? -1 : 1;
+
+	for (int32_t i = 0; i < s.rank && most >= 0; i++) {
+		int64_t dim = ht_dim_most(g, s.dim[i]);
+
+		if (dim < 0 || __builtin_mul_overflow(most, dim, &most))
+			most = -1;
+	}
+	return most < 0 ? unknown : (struct ht_span){ 0, most };
+}
+
+static struct ht_span sum_of(struct ht_span a, struct ht_span b)
+{
+	struct ht_span s;
+
+	return __builtin_add_overflow(a.least, b.least, &s.least) ||
+			       __builtin_add_overflow(a.most, b.most, &s.most)
+		       ? unknown
+		       : s;
+}
+
+static struct ht_span negated(struct ht_span a)
+{
+	return a.least == INT64_MIN ? unknown : (struct ht_span){ -a.most, -a.least };
+}
+
+static struct ht_span product_of(struct ht_span a, struct ht_span b)
+{
+	const int64_t x[2] = { a.least, a.most }, y[2] = { b.least, b.most };
+	struct ht_span s = unknown;
+	int64_t p;
+
+	for (int i = 0; i < 4; i++) {
+		if (__builtin_mul_overflow(x[i / 2], y[i % 2], &p))
+			return unknown;
+		s = i ? either(s, (struct ht_span){ p, p }) : (struct ht_span){ p, p };
+	}
+	return s;
+}
+
+static int64_t floor_of(int64_t a, int64_t b)
+{
+	return a / b - (a % b && (a < 0) != (b < 0));
+}
+
+/* By one number. */
+static struct ht_span quotient_of(struct ht_span a, struct ht_span b)
+{
+	int64_t x, y;
+
+	if (b.least != b.most || !b.least || (b.least == -1 && a.least == INT64_MIN))
+		return unknown;
+	x = floor_of(a.least, b.least);
+	y = floor_of(a.most, b.least);
+	return either((struct ht_span){ x, x }, (struct ht_span){ y, y });
+}
+
+static struct ht_span of_two(enum ht_op op, struct ht_span a, struct ht_span b)
+{
+	switch (op) {
+	case HT_OP_Minimum:
+		if (!is_known(a) || !is_known(b))
+			return unknown;
+		return (struct ht_span){ a.least < b.least ? a.least : b.least,
+			a.most < b.most ? a.most : b.most };
+	case HT_OP_Maximum:
+		if (!is_known(a) || !is_known(b))
+			return unknown;
+		return (struct ht_span){ a.least > b.least ? a.least : b.least,
+			a.most > b.most ? a.most : b.most };
+	case HT_OP_FloorMod:
+		return is_known(b) && b.least > 0 ? (struct ht_span){ 0, b.most - 1 } : unknown;
+	default:
+		break;
+	}
+	if (!is_known(a) || !is_known(b))
+		return unknown;
+	switch (op) {
+	case HT_OP_Add:
+	case HT_OP_AddV2:
+		return sum_of(a, b);
+	case HT_OP_Sub:
+		return sum_of(a, negated(b));
+	case HT_OP_Mul:
+		return product_of(a, b);
+	case HT_OP_FloorDiv:
+		return quotient_of(a, b);
+	default:
+		return unknown;
+	}
+}
+
+/* A sum of so many elements at most, of which some may be there. */
+static struct ht_span of_sum(const struct ht_graph *g, const struct ht_node *n, int depth)
+{
+	struct ht_span each = of_operand(g, n, 0, depth), count = of_size(g, n);
+
+	if (!is_known(each) || !is_known(count))
+		return unknown;
+	return product_of(either(each, (struct ht_span){ 0, 0 }), count);
+}
+
+/* Of all operands from `first` up to `end`. */
+static struct ht_span of_all(
+	const struct ht_graph *g, const struct ht_node *n, int32_t first, int32_t end, int depth)
+{
+	struct ht_span s = of_operand(g, n, first, depth);
+
+	for (int32_t i = first + 1; i < end; i++)
+		s = either(s, of_operand(g, n, i, depth));
+	return s;
+}
+
+static struct ht_span of_node(const struct ht_graph *g, struct ht_value v, int depth)
+{
+	const struct ht_node *n = v.node;
+
+	if (ht_is(n, HT_FORWARDS))
+		return of_operand(g, n, v.index, depth);
+	if (ht_is(n, HT_RESHAPES | HT_GATHERS))
+		return of_operand(g, n, 0, depth);
+	if (ht_is(n, HT_FINDS))
+		return of_extent(g, n, -1, true);
+	switch (n->op) {
+	case HT_OP_Transpose:
+	case HT_OP_Slice:
+	case HT_OP_StridedSlice:
+	case HT_OP_Tile:
+	case HT_OP_BroadcastTo:
+	case HT_OP_ReverseV2:
+	case HT_OP_Cast:
+		return of_operand(g, n, 0, depth);
+	case HT_OP_Neg: {
+		struct ht_span a = of_operand(g, n, 0, depth);
+
+		return is_known(a) ? negated(a) : unknown;
+	}
+	case HT_OP_Pack:
+		return of_all(g, n, 0, n->ins, depth);
+	case HT_OP_ConcatV2:
+		return of_all(g, n, 0, n->ins - 1, depth);
+	case HT_OP_Select:
+	case HT_OP_SelectV2:
+		return of_all(g, n, 1, 3, depth);
+	case HT_OP_Shape:
+		return of_extent(g, n, -1, false);
+	case HT_OP_Size:
+		return of_size(g, n);
+	case HT_OP_Where:
+		return of_extent(g, n, -1, true);
+	case HT_OP_Unique:
+		return v.index ? of_extent(g, n, 0, true) : of_operand(g, n, 0, depth);
+	case HT_OP_Sum:
+		return of_sum(g, n, depth);
+	case HT_OP_Max:
+	case HT_OP_Min:
+		return of_operand(g, n, 0, depth);
+	case HT_OP_Range:
+		return of_all(g, n, 0, 2, depth);
+	default:
+		return n->ins == 2 ? of_two(n->op, of_operand(g, n, 0, depth),
+					     of_operand(g, n, 1, depth))
+				   : unknown;
+	}
+}
+
+static struct ht_span span(const struct ht_graph *g, struct ht_value v, int depth)
+{
+	const struct ht_tensor *t = ht_const_tensor(v);
+	enum ht_dtype type = ht_type_of(v)->dtype;
+	struct ht_span s;
+
+	if (t)
+		return of_constant(t);
+	if (!depth || (!is_whole(type) && type != HT_BOOL))
+		return unknown;
+	s = of_node(g, v, depth);
+	if (type == HT_I32 && (s.least < INT32_MIN || s.most > INT32_MAX))
+		s = unknown; /* it may have overflowed */
+	return is_known(s) ? s : of_type(type);
+}
+
+bool ht_span_of(const struct ht_graph *g, struct ht_value v, struct ht_span *s)
+{
+	*s = span(g, v, DEPTH);
+	return is_known(*s);
+}
