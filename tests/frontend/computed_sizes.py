@@ -380,7 +380,7 @@ def check_empty():
             return tf.dynamic_partition(x, tf.cast(x, tf.int32), 8)
 
         def backwards(x):
-            return tf.range(tf.cast(tf.clip_by_value(tf.reduce_sum(x), -9, 9), tf.int32) // 9)
+            return tf.range(tf.minimum(tf.cast(tf.reduce_sum(x), tf.int32), 9))
         inputs = {'x': (8,)}
         frozen, outputs = model_of(f, inputs, f'{folder}/m.pb')
         x = np.arange(8, dtype='f4')
