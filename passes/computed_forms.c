@@ -189,13 +189,20 @@ static struct ht_value joined(struct forms *f, struct ht_value *in, int32_t n, i
 
 /* ---- DynamicPartition and ListDiff ---- */
 
+/* 0 where `x` is 0; where it is another number the run stops, as it is no index.  A list of one element would be a constant. */
+static struct ht_value only_zero(struct forms *f, struct ht_value x)
+{
+	return gathered(f, numbers(f, HT_I32, 2), binary(f, HT_OP_Mul, x, whole(f, HT_I32, 2)), 0);
+}
+
 /* A number of no part stops the run: the numbers are looked up in a list of those of parts. */
 static void expand_partition(struct forms *f, struct ht_node *n)
 {
 	struct ht_value data = n->in[0], part;
 	int32_t parts = n->outs;
 
-	part = gathered(f, numbers(f, HT_I32, parts), n->in[1], 0);
+	part = parts == 1 ? only_zero(f, n->in[1])
+			  : gathered(f, numbers(f, HT_I32, parts), n->in[1], 0);
 	part.node->out[0].shape = ht_in_shape(n, 1);
 	for (int32_t i = 0; i < parts && n->graph; i++)
 		if (ht_rw_uses(&f->r, ht_out(n, i)))
@@ -239,7 +246,7 @@ static int64_t most_numbers(struct ht_span start, struct ht_span limit, struct h
 	return far <= 0 ? 0 : far / d + (far % d != 0);
 }
 
-/* `x`, but where `a` is below `b` the run stops: it looks for element 1 of a list of one. */
+/* `x`, but where `a` is below `b` the run stops. */
 static struct ht_value unless_below(
 	struct forms *f, struct ht_value x, struct ht_value a, struct ht_value b)
 {
@@ -247,7 +254,8 @@ static struct ht_value unless_below(
 	struct ht_value below =
 		ht_rw_cast(&f->r, f->at, f->at->name, compare(f, HT_OP_Less, a, b), HT_I32);
 
-	return binary(f, HT_OP_AddV2, x, gathered(f, numbers(f, t, 1), below, 0));
+	return binary(
+		f, HT_OP_AddV2, x, ht_rw_cast(&f->r, f->at, f->at->name, only_zero(f, below), t));
 }
 
 /* How many numbers there are: the distance by the step, rounded up. */

@@ -377,7 +377,7 @@ def check_empty():
             return tf.gather(kept, [0, 0]), tf.gather(kept, tf.where(kept > 9)[:, 0])
 
         def parts(x):
-            return tf.dynamic_partition(x, tf.cast(x, tf.int32), 8)
+            return tf.dynamic_partition(x, tf.cast(x, tf.int32) // 7, 1)
 
         def backwards(x):
             return tf.range(tf.minimum(tf.cast(tf.reduce_sum(x), tf.int32), 9))
